@@ -1,0 +1,19 @@
+// Package authn finds out who sends a request. Authenticators are tried in the
+// order in which the flags built them; the first that knows the credential
+// answers.
+//
+// It decides nothing about what the user may do: that is authz's.
+package authn
+
+import (
+	"net/http"
+
+	"kctl/apiserver/internal/request"
+)
+
+// Authenticator knows one kind of credential. It returns ok=false without an
+// error where the request carries no credential of its kind, and an error
+// where it carries a bad one.
+type Authenticator interface {
+	Authenticate(r *http.Request) (user *request.User, ok bool, err error)
+}

@@ -1,0 +1,34 @@
+// Package authz decides whether a user may do what a request asks for.
+//
+// Authorizers are asked in the order of --authorization-mode: Allow and Deny
+// end the chain, NoOpinion passes on, and a request that nobody allows is
+// forbidden.
+package authz
+
+import (
+	"context"
+
+	"kctl/apiserver/internal/request"
+)
+
+// Decision is one authorizer's answer. The zero value is Deny, so that an
+// authorizer that forgets to answer lets nobody in.
+type Decision int
+
+const (
+	Deny Decision = iota
+	Allow
+	NoOpinion
+)
+
+// Attributes are what a decision is about.
+type Attributes struct {
+	User *request.User
+	request.Info
+}
+
+// Authorizer takes one decision. The reason is for people; err says that the
+// decision could not be based on everything it should be.
+type Authorizer interface {
+	Authorize(ctx context.Context, a *Attributes) (d Decision, reason string, err error)
+}

@@ -1,0 +1,111 @@
+package registry
+
+import (
+	"context"
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kctl/proto/core"
+)
+
+// Encoded is an object as it is stored and sent: JSON, resourceVersion and
+// kind in place. The bytes are shared with the cache and must not be changed.
+type Encoded struct {
+	JSON     []byte
+	Revision int64
+}
+
+// ListOptions select objects. They are metav1.ListOptions after parsing.
+type ListOptions struct {
+	Labels labels.Selector // nil for all
+	Fields fields.Selector // nil for all
+
+	ResourceVersion      string
+	ResourceVersionMatch metav1.ResourceVersionMatch
+	Limit                int64
+	Continue             string
+
+	// For watches.
+	AllowBookmarks    bool
+	SendInitialEvents *bool
+}
+
+// List is one page of a collection.
+type List struct {
+	Items           []Encoded
+	ResourceVersion string
+	Continue        string
+	Remaining       *int64
+}
+
+// WatchEvent is one change as a watcher sees it: an object that comes to match
+// the selectors is ADDED, one that stops matching is DELETED.
+type WatchEvent struct {
+	Type   string // ADDED MODIFIED DELETED BOOKMARK ERROR
+	Object Encoded
+	// Frame is the event as it goes over the wire in JSON, framed once and shared by
+	// every watcher that sees the same event; nil where it has to be made.
+	Frame []byte
+}
+
+// Watcher delivers events until its context ends. A watcher that is too slow
+// is ended with a 410 ERROR event rather than slowing the others.
+type Watcher interface {
+	Events() <-chan WatchEvent
+}
+
+// Admit runs around one change: Mutate before validation, Validate after it.
+// obj is nil on deletes, old is nil on creates. A nil Admit admits everything.
+type Admit struct {
+	Mutate   func(ctx context.Context, obj, old core.Object) error
+	Validate func(ctx context.Context, obj, old core.Object) error
+}
+
+// Info is what discovery and the handlers have to know of a resource.
+type Info struct {
+	core.Resource
+	Singular   string
+	ShortNames []string
+	Categories []string
+	HasStatus  bool
+	Columns    []metav1.TableColumnDefinition
+}
+
+// Resource is a Store seen without its type parameter: what handlers call.
+// Errors are metav1 status errors, ready for the wire.
+type Resource interface {
+	Info() Info
+	New() core.Object
+	Default(obj core.Object)
+	Decode(e Encoded) (core.Object, error)
+	Row(obj core.Object) []any
+
+	Get(ctx context.Context, namespace, name, resourceVersion string) (Encoded, error)
+	List(ctx context.Context, namespace string, o ListOptions) (List, error)
+	Watch(ctx context.Context, namespace string, o ListOptions) (Watcher, error)
+	Create(ctx context.Context, obj core.Object, admit Admit, o *metav1.CreateOptions) (Encoded, error)
+	// Update changes the object by change, which gets a decoded copy of the
+	// current one and may be called again after a conflict that the caller's
+	// resourceVersion does not forbid. subresource is "" or "status".
+	Update(ctx context.Context, namespace, name, subresource string, change func(current core.Object) (core.Object, error), admit Admit, o *metav1.UpdateOptions) (e Encoded, created bool, err error)
+	// Delete deletes the object, or begins to. gone tells which.
+	Delete(ctx context.Context, namespace, name string, admit Admit, o *metav1.DeleteOptions) (e Encoded, gone bool, err error)
+	DeleteCollection(ctx context.Context, namespace string, admit Admit, o *metav1.DeleteOptions, list ListOptions) (List, error)
+}
+
+// Subresource is a part of an object with a handler of its own (pods/binding,
+// pods/log, serviceaccounts/token).
+type Subresource struct {
+	Name string
+	Kind schema.GroupVersionKind // of what is sent and answered
+	// Connect answers methods by itself (streams, proxies); the error, if any,
+	// is written as a status by the caller.
+	Connect map[string]func(ctx context.Context, w http.ResponseWriter, r *http.Request, namespace, name string) error
+	// Create takes a decoded object of Kind and returns the answer.
+	New    func() any
+	Create func(ctx context.Context, namespace, name string, obj any, o *metav1.CreateOptions) (any, error)
+}

@@ -1,0 +1,86 @@
+// Package registry keeps the objects of every resource by the same rules: a
+// generic Store over storage and its cache, and a Strategy per resource that
+// says what is particular about it.
+//
+// Handlers, admission plugins and housekeeping loops call it. It knows nothing
+// of HTTP.
+package registry
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"kctl/proto/core"
+)
+
+// Strategy says what is particular about one resource. Nil functions do
+// nothing. Functions run in the order in which they stand here; object
+// metadata (names, generateName, uid, creationTimestamp, generation, labels,
+// annotations, ownerReferences, finalizers) is the Store's business for every
+// resource alike and is checked by it.
+type Strategy[T core.Object] struct {
+	Resource   core.Resource
+	Singular   string
+	ShortNames []string
+	Categories []string
+	// StoragePrefix is the key's part after /registry, where it is not the
+	// plural name: nodes are kept under "minions", as upstream keeps them.
+	StoragePrefix string
+
+	New func() T
+	// Default fills what the user left out. It runs on every decoded object,
+	// and on every object read whose stored form may be older.
+	Default func(obj T)
+	// ValidateName checks metadata.name beyond being set: one of
+	// k8s.io/apimachinery/pkg/api/validation's NameIs… functions.
+	ValidateName func(name string, prefix bool) []string
+
+	// PrepareForCreate drops what users may not set (status) and sets what
+	// they can't know.
+	PrepareForCreate func(ctx context.Context, obj T)
+	Validate         func(ctx context.Context, obj T) field.ErrorList
+	// Warnings are told to the client and stop nothing.
+	Warnings func(ctx context.Context, obj T) []string
+
+	// Update guards the object itself; Status guards /status, and where it is
+	// nil there is no /status.
+	Update Change[T]
+	Status *Change[T]
+
+	// HasGeneration: metadata.generation starts at 1 and counts changes of the spec
+	// (Update compares everything but metadata and status).
+	HasGeneration bool
+	// CreateOnUpdate: PUT to a name that is not there creates it.
+	CreateOnUpdate bool
+	// UnconditionalUpdate: PUT without a resourceVersion overwrites.
+	UnconditionalUpdate bool
+
+	// BeginDelete decides on graceful deletion: it returns the grace period in
+	// seconds and true where the object stays, marked, until somebody (the
+	// kubelet) deletes it with grace zero. It may change options (defaulting
+	// their grace period) and obj (its status).
+	BeginDelete func(ctx context.Context, obj T, options *metav1.DeleteOptions) (graceSeconds int64, graceful bool)
+
+	// Fields are the selectable fields beside metadata.name and .namespace.
+	Fields func(obj T) fields.Set
+	// TTL is after how long the object goes by itself; zero for never.
+	TTL func(obj T) time.Duration
+
+	// Columns and Row print the object as a table row; where they are nil the
+	// columns are Name and Age.
+	Columns []metav1.TableColumnDefinition
+	Row     func(obj T) []any
+}
+
+// Change is one way to change an object.
+type Change[T core.Object] struct {
+	// Prepare puts back what this way may not touch (old's spec on /status,
+	// old's status otherwise).
+	Prepare  func(ctx context.Context, obj, old T)
+	Validate func(ctx context.Context, obj, old T) field.ErrorList
+	Warnings func(ctx context.Context, obj, old T) []string
+}

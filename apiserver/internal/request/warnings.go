@@ -1,0 +1,39 @@
+package request
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// Warnings collects what the answer's Warning headers will say (API concepts,
+// "Warning headers"). It is safe for concurrent use.
+type Warnings struct {
+	mu   sync.Mutex
+	text []string
+}
+
+// WithWarnings returns a context that collects warnings in w.
+func WithWarnings(ctx context.Context, w *Warnings) context.Context {
+	return context.WithValue(ctx, warningsKey, w)
+}
+
+// Warn adds a warning to the answer, once; outside a request it does nothing.
+func Warn(ctx context.Context, text string) {
+	w, _ := ctx.Value(warningsKey).(*Warnings)
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !slices.Contains(w.text, text) {
+		w.text = append(w.text, text)
+	}
+}
+
+// All returns the warnings in the order in which they were given.
+func (w *Warnings) All() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.text)
+}

@@ -1,0 +1,100 @@
+// Package storage says what the registry asks of the place where objects are
+// kept. etcd is the one that keeps them; cache stands before it for reads.
+//
+// Values here are whole encoded JSON objects. On the way in they carry no
+// resourceVersion; on the way out it is in place, because etcd's revision is
+// the resourceVersion.
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Object is one stored object.
+type Object struct {
+	Key      string // "/registry/pods/default/web", upstream's keys
+	Value    []byte // encoded JSON with metadata.resourceVersion set; never changed
+	Revision int64  // the revision that wrote it
+}
+
+// EventType says what happened to a key.
+type EventType int
+
+const (
+	Added EventType = iota
+	Modified
+	Deleted
+	// Progress carries no object: everything up to Revision has been delivered.
+	Progress
+)
+
+// Event is one change. For Deleted, Object holds the last value with the
+// revision of the deletion as its resourceVersion. Old is the value before the
+// change, or nil where there was none.
+type Event struct {
+	Type   EventType
+	Object Object
+	Old    *Object
+}
+
+// Errors by kind; test with errors.Is.
+var (
+	ErrNotFound = errors.New("not found")
+	ErrExists   = errors.New("already exists")
+	// ErrConflict: the guard's revision is not the key's.
+	ErrConflict = errors.New("revision conflict")
+	// ErrCompacted: the revision asked for is no longer kept (410 Expired).
+	ErrCompacted = errors.New("revision compacted")
+	// ErrFuture: the revision asked for is not there yet (504 with "Too large resource version").
+	ErrFuture = errors.New("revision in the future")
+)
+
+// KeyError names the key an error is about.
+type KeyError struct {
+	Op, Key string
+	Err     error
+}
+
+func (e *KeyError) Error() string { return fmt.Sprintf("%s %s: %v", e.Op, e.Key, e.Err) }
+func (e *KeyError) Unwrap() error { return e.Err }
+
+// Writer changes the store. Every method is one transaction.
+type Writer interface {
+	// Create writes key if it does not exist. ttl of zero keeps it for good.
+	Create(ctx context.Context, key string, value []byte, ttl time.Duration) (Object, error)
+	// Update writes key if its revision is still the given one; else
+	// ErrConflict or ErrNotFound.
+	Update(ctx context.Context, key string, revision int64, value []byte, ttl time.Duration) (Object, error)
+	// Delete removes key if its revision is still the given one; the answer's
+	// Revision is that of the deletion.
+	Delete(ctx context.Context, key string, revision int64) (Object, error)
+}
+
+// Reader reads the store itself, past any cache.
+type Reader interface {
+	Get(ctx context.Context, key string) (Object, error)
+	// List returns the objects under prefix at one revision, in key order, at
+	// most limit (0 for all) after the key `after`; revision 0 means now. It
+	// also returns the revision read at and how many keys are left.
+	List(ctx context.Context, prefix, after string, limit int64, revision int64) (objects []Object, at int64, remaining int64, err error)
+	// Watch delivers the changes under prefix after revision, in order, until
+	// ctx ends or an error; then the channel is closed and Err tells why.
+	Watch(ctx context.Context, prefix string, revision int64) (Watch, error)
+	// Revision is the store's current revision.
+	Revision(ctx context.Context) (int64, error)
+}
+
+// Watch is a running watch.
+type Watch interface {
+	Events() <-chan []Event
+	Err() error // after Events is closed; ErrCompacted where that is why
+}
+
+// Interface is the whole store.
+type Interface interface {
+	Reader
+	Writer
+}

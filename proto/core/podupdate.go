@@ -1,0 +1,51 @@
+package core
+
+import "fmt"
+
+// PodOperation says what a PodUpdate does to the pods it carries.
+type PodOperation int
+
+const (
+	// SET carries the complete state of one source. Sources send it to the mux;
+	// the mux never sends it on, but the difference to what it knew.
+	SET PodOperation = iota
+	// ADD carries pods that are new to their source.
+	ADD
+	// DELETE carries pods whose graceful deletion was asked for: they still
+	// exist in the source, with a deletion timestamp.
+	DELETE
+	// REMOVE carries pods that are gone from their source.
+	REMOVE
+	// UPDATE carries pods whose desired state changed.
+	UPDATE
+	// RECONCILE carries pods whose status in the source is not what the kubelet
+	// last reported, while their desired state is unchanged.
+	RECONCILE
+)
+
+var podOperationNames = [...]string{"SET", "ADD", "DELETE", "REMOVE", "UPDATE", "RECONCILE"}
+
+func (o PodOperation) String() string {
+	if o < 0 || int(o) >= len(podOperationNames) {
+		return fmt.Sprintf("PodOperation(%d)", int(o))
+	}
+	return podOperationNames[o]
+}
+
+// The sources that a kubelet takes pods from. The values are those of the
+// annotation kubernetes.io/config.source.
+const (
+	FileSource      = "file"
+	HTTPSource      = "http"
+	ApiserverSource = "api"
+	// AllSource stands for every source together; no PodUpdate carries it.
+	AllSource = "*"
+)
+
+// PodUpdate is one message from a pod source, by way of the mux, to the
+// kubelet's sync loop. The pods must not be changed by whoever receives them.
+type PodUpdate struct {
+	Pods   []*Pod
+	Op     PodOperation
+	Source string
+}

@@ -1,0 +1,57 @@
+package core
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Resource is a place in the API: a plural name in a group and version.
+type Resource struct {
+	Group      string
+	Version    string
+	Name       string // plural, lower case: "pods"
+	Kind       string
+	Namespaced bool
+}
+
+// The resources that more than one program speaks about.
+var (
+	Namespaces      = Resource{Version: "v1", Name: "namespaces", Kind: "Namespace"}
+	Nodes           = Resource{Version: "v1", Name: "nodes", Kind: "Node"}
+	Pods            = Resource{Version: "v1", Name: "pods", Kind: "Pod", Namespaced: true}
+	Events          = Resource{Version: "v1", Name: "events", Kind: "Event", Namespaced: true}
+	ConfigMaps      = Resource{Version: "v1", Name: "configmaps", Kind: "ConfigMap", Namespaced: true}
+	Secrets         = Resource{Version: "v1", Name: "secrets", Kind: "Secret", Namespaced: true}
+	Services        = Resource{Version: "v1", Name: "services", Kind: "Service", Namespaced: true}
+	ServiceAccounts = Resource{Version: "v1", Name: "serviceaccounts", Kind: "ServiceAccount", Namespaced: true}
+	Leases          = Resource{Group: "coordination.k8s.io", Version: "v1", Name: "leases", Kind: "Lease", Namespaced: true}
+	TokenReviews    = Resource{Group: "authentication.k8s.io", Version: "v1", Name: "tokenreviews", Kind: "TokenReview"}
+	AccessReviews   = Resource{Group: "authorization.k8s.io", Version: "v1", Name: "subjectaccessreviews", Kind: "SubjectAccessReview"}
+)
+
+// GVK is the group, version and kind of the resource's objects.
+func (r Resource) GVK() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}
+}
+
+// GVR is the group, version and plural name of the resource.
+func (r Resource) GVR() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: r.Group, Version: r.Version, Resource: r.Name}
+}
+
+// Path is the URL path of the collection in namespace, or of the object called
+// name in it. An empty namespace means all namespaces; for a resource without
+// namespaces it is ignored.
+func (r Resource) Path(namespace, name string) string {
+	path := "/api/" + r.Version
+	if r.Group != "" {
+		path = "/apis/" + r.Group + "/" + r.Version
+	}
+	if r.Namespaced && namespace != "" {
+		path += "/namespaces/" + namespace
+	}
+	path += "/" + r.Name
+	if name != "" {
+		path += "/" + name
+	}
+	return path
+}

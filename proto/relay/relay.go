@@ -1,0 +1,178 @@
+// Package relay names the legs of a pod's way through the programs and carries
+// the moments at which each was passed: what `kctl trace` shows.
+//
+// Every program stamps the legs it runs and attaches the stamps, as an HTTP
+// header, to the requests it makes anyway (kctl to the create, the scheduler
+// to the Binding, the kubelet to its status patches). The API server keeps
+// them per pod in a bounded ring in memory, adds its own, and answers
+// GET /debug/relay/namespaces/NS/pods/NAME. A server that does not know the
+// header ignores it, so upstream's programs can stand in for any of ours and
+// only their stamps are missing. Nothing is written to the pod.
+//
+// The package does no I/O and reads no clock: callers pass the time.
+package relay
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Header is the HTTP request header that carries stamps.
+const Header = "Kctl-Relay"
+
+// MaxStamps bounds the stamps of one header and of one pod.
+const MaxStamps = 64
+
+// Path is where an API server answers with the Trace of a pod.
+func Path(namespace, name string) string {
+	return "/debug/relay/namespaces/" + namespace + "/pods/" + name
+}
+
+// Hop names a moment on a pod's way. Names are "program.moment"; a moment of
+// one container has its name appended after a slash.
+type Hop string
+
+// The hops, in the order of the relay (design, "The relay").
+const (
+	ClientStarted   Hop = "kctl.started"   // the command was entered
+	ClientGenerated Hop = "kctl.generated" // checks and generator are through
+	ClientSent      Hop = "kctl.sent"      // the POST leaves
+
+	ServerReceived      Hop = "apiserver.received"
+	ServerAuthenticated Hop = "apiserver.authenticated"
+	ServerAuthorized    Hop = "apiserver.authorized"
+	ServerAdmitted      Hop = "apiserver.admitted" // decoded, defaulted, validated
+	ServerStored        Hop = "apiserver.stored"   // the etcd transaction is through
+	ServerWatched       Hop = "apiserver.watched"  // the watch cache has it
+
+	SchedulerQueued   Hop = "scheduler.queued"
+	SchedulerPopped   Hop = "scheduler.popped"
+	SchedulerFiltered Hop = "scheduler.filtered"
+	SchedulerScored   Hop = "scheduler.scored"
+	SchedulerAssumed  Hop = "scheduler.assumed"
+	SchedulerBinding  Hop = "scheduler.binding" // the Binding POST leaves
+	ServerBound       Hop = "apiserver.bound"   // the Binding is stored
+
+	KubeletSeen           Hop = "kubelet.seen" // out of the mux
+	KubeletAdmitted       Hop = "kubelet.admitted"
+	KubeletWorker         Hop = "kubelet.worker" // the pod worker starts its first sync
+	KubeletVolumesReady   Hop = "kubelet.volumes-ready"
+	KubeletSandboxCreated Hop = "kubelet.sandbox-created"
+	KubeletImagePulled    Hop = "kubelet.image-pulled"      // per container
+	KubeletCreated        Hop = "kubelet.container-created" // per container
+	KubeletStarted        Hop = "kubelet.container-started" // per container
+	KubeletRunning        Hop = "kubelet.running"           // the status says Running
+	KubeletReady          Hop = "kubelet.ready"
+	ServerStatusRunning   Hop = "apiserver.status-running" // the patch that says so is stored
+)
+
+// Of is the hop of one container of the pod.
+func (h Hop) Of(container string) Hop { return h + "/" + Hop(container) }
+
+// Stamp is one moment on a pod's way.
+type Stamp struct {
+	Hop Hop       `json:"hop"`
+	At  time.Time `json:"at"`
+}
+
+// Trace is all that an API server knows of a pod's way, in the order of time.
+type Trace struct {
+	Namespace string  `json:"namespace"`
+	Name      string  `json:"name"`
+	UID       string  `json:"uid"`
+	Stamps    []Stamp `json:"stamps"`
+}
+
+// Encode writes stamps as a header value: "hop=unixMicroseconds,…".
+func Encode(stamps []Stamp) string {
+	var b strings.Builder
+	for i, s := range stamps {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(string(s.Hop))
+		b.WriteByte('=')
+		b.WriteString(strconv.FormatInt(s.At.UnixMicro(), 10))
+	}
+	return b.String()
+}
+
+// Decode reads a header value. It refuses values that hold more than MaxStamps
+// stamps, or hop names that no program could have written.
+func Decode(value string) ([]Stamp, error) {
+	if value == "" {
+		return nil, nil
+	}
+	parts := strings.Split(value, ",")
+	if len(parts) > MaxStamps {
+		return nil, fmt.Errorf("%s: %d stamps, at most %d are taken", Header, len(parts), MaxStamps)
+	}
+	stamps := make([]Stamp, 0, len(parts))
+	for _, part := range parts {
+		hop, at, ok := strings.Cut(part, "=")
+		if !ok || !validHop(hop) {
+			return nil, fmt.Errorf("%s: %q is not hop=microseconds", Header, part)
+		}
+		micros, err := strconv.ParseInt(at, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%s: time of %q: %w", Header, hop, err)
+		}
+		stamps = append(stamps, Stamp{Hop: Hop(hop), At: time.UnixMicro(micros).UTC()})
+	}
+	return stamps, nil
+}
+
+func validHop(hop string) bool {
+	if hop == "" || len(hop) > 128 {
+		return false
+	}
+	for _, r := range hop {
+		ok := r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '.' || r == '-' || r == '/'
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// Recorder collects the stamps that one program makes of one pod until they
+// are sent along. It keeps the first stamp of each hop. It is safe for
+// concurrent use, and a nil Recorder records nothing.
+type Recorder struct {
+	mu     sync.Mutex
+	stamps []Stamp
+	sent   int
+}
+
+// Stamp notes that hop was passed at the given time, unless it was before.
+func (r *Recorder) Stamp(hop Hop, at time.Time) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.stamps) >= MaxStamps {
+		return
+	}
+	for _, s := range r.stamps {
+		if s.Hop == hop {
+			return
+		}
+	}
+	r.stamps = append(r.stamps, Stamp{Hop: hop, At: at})
+}
+
+// Unsent returns the stamps made since the last call, and marks them sent.
+func (r *Recorder) Unsent() []Stamp {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := append([]Stamp(nil), r.stamps[r.sent:]...)
+	r.sent = len(r.stamps)
+	return out
+}
