@@ -1,0 +1,67 @@
+package podruntime
+
+import (
+	"net/http"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/utils/clock"
+
+	"kctl/proto/core"
+)
+
+// Events takes what users should read in a pod's event list.
+type Events interface {
+	Eventf(obj runtime.Object, eventType, reason, format string, args ...any)
+	ContainerEventf(pod *core.Pod, fieldPath, eventType, reason, format string, args ...any)
+}
+
+// Objects gives the configmaps and secrets that a container's environment is
+// taken from; errors are those of the API, so that "not found" can be told.
+type Objects interface {
+	ConfigMap(namespace, name string) (*core.ConfigMap, error)
+	Secret(namespace, name string) (*core.Secret, error)
+}
+
+// Config is what a Manager is made of. All functions may be called from
+// several goroutines at once.
+type Config struct {
+	Events  Events
+	Objects Objects
+	Clock   clock.Clock
+	Logger  *zap.Logger
+
+	RootDir    string // where pods/UID/ is made: /var/lib/kubelet
+	PodLogsDir string // /var/log/pods
+
+	NodeName string
+	// HostIPs are the node's addresses, for fieldRef status.hostIP(s) and for
+	// pods in the host's network.
+	HostIPs func() []string
+	// Allocatable is the node's, for resourceFieldRef limits that the container
+	// does not set. May be nil.
+	Allocatable func() corev1.ResourceList
+	// CgroupParent gives the cgroup that a pod's sandbox and containers belong
+	// under; nil or "" leaves it to the runtime.
+	CgroupParent func(pod *core.Pod) string
+	// DNS gives a pod's resolver configuration; nil leaves it to the runtime.
+	DNS func(pod *core.Pod) (*runtimeapi.DNSConfig, error)
+	// Services are those that a container in the namespace sees as
+	// environment variables; nil for none.
+	Services func(namespace string) []*corev1.Service
+	// RuntimeHandler resolves a RuntimeClass name; nil refuses pods with one.
+	RuntimeHandler func(class string) (string, error)
+	// ClusterDomain completes the FQDN of pods with a subdomain.
+	ClusterDomain string
+	// SeccompRoot is where Localhost profiles are: RootDir/seccomp.
+	SeccompRoot string
+	// MaxParallelPulls bounds the image pulls at one time; zero means 8.
+	MaxParallelPulls int
+	// MaxContainerBackOff bounds the crash back-off; zero means 300 s.
+	MaxContainerBackOff time.Duration
+	// HTTPClient runs httpGet hooks; nil means one of the package's own.
+	HTTPClient *http.Client
+}

@@ -1,0 +1,101 @@
+package podruntime
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/proto/core"
+)
+
+// SyncOptions is what SyncPod needs besides the pod and its status.
+type SyncOptions struct {
+	// PullSecrets are the pod's image pull secrets that exist.
+	PullSecrets []*core.Secret
+	// Prepare, if set, runs beside RunPodSandbox: what must be done before the
+	// first container can be created but needs no sandbox (volumes). If it
+	// fails, no container is created and SyncPod returns its error.
+	Prepare func(ctx context.Context) error
+	// Mounts, if set, gives the container's volume mounts, with subPath and
+	// subPathExpr (by the container's environment) resolved. It is called after
+	// Prepare.
+	Mounts func(ctx context.Context, container *core.Container, env map[string]string) ([]Mount, error)
+	// Probes, if set, tells what the probes of a running container found last.
+	Probes func(id ContainerID) ProbeResults
+	// Changed, if set, hears the pod's status as soon as a call of SyncPod's
+	// own changed it: a sandbox is up, its IPs are known, a container runs. The
+	// calls come in order, one at a time, from goroutines of SyncPod's, and
+	// hold up the next change, not the containers' start.
+	Changed func(status *PodStatus)
+}
+
+// Mount is one path of the host in a container.
+type Mount struct {
+	ContainerPath string
+	HostPath      string
+	ReadOnly      bool
+	// Propagation is that of the API: None (also if empty), HostToContainer or
+	// Bidirectional.
+	Propagation corev1.MountPropagationMode
+	// Recursive makes a read-only mount read-only all the way down.
+	RecursiveReadOnly bool
+	SELinuxRelabel    bool
+}
+
+// ProbeResult is what a probe found last.
+type ProbeResult int
+
+const (
+	ProbeUnknown ProbeResult = iota // not asked yet, or there is no such probe
+	ProbeSuccess
+	ProbeFailure // the failure threshold is reached
+)
+
+// ProbeResults are those that decide about a container's life.
+type ProbeResults struct {
+	Liveness ProbeResult
+	Startup  ProbeResult
+}
+
+// SyncResult is what came of a SyncPod.
+type SyncResult struct {
+	// Status is the status given to SyncPod, with what SyncPod did added.
+	Status *PodStatus
+	// Waiting has, for each container that SyncPod wanted to start, why it does
+	// not run; an empty Reason says that it was started.
+	Waiting map[string]Waiting
+	// RetryAfter is when the soonest back-off ends; zero if none holds.
+	RetryAfter time.Duration
+	// Err joins what failed and should be tried again. Containers held by
+	// back-off are no error.
+	Err error
+}
+
+// Waiting is the reason and message of a container state Waiting in the API.
+type Waiting struct {
+	Reason  string
+	Message string
+}
+
+// Reasons of waiting, as upstream writes them.
+const (
+	ReasonContainerCreating      = "ContainerCreating"
+	ReasonPodInitializing        = "PodInitializing"
+	ReasonCrashLoopBackOff       = "CrashLoopBackOff"
+	ReasonCreateContainerConfig  = "CreateContainerConfigError"
+	ReasonCreateContainer        = "CreateContainerError"
+	ReasonRunContainer           = "RunContainerError"
+	ReasonPostStartHook          = "PostStartHookError"
+	ReasonPreStartHook           = "PreStartHookError"
+	ReasonErrImagePull           = "ErrImagePull"
+	ReasonImagePullBackOff       = "ImagePullBackOff"
+	ReasonErrImageNeverPull      = "ErrImageNeverPull"
+	ReasonInvalidImageName       = "InvalidImageName"
+	ReasonImageInspect           = "ImageInspectError"
+	ReasonCreatePodSandbox       = "CreatePodSandboxError"
+	ReasonKillContainer          = "KillContainerError"
+	ReasonKillPodSandbox         = "KillPodSandboxError"
+	ReasonConfigPodSandbox       = "ConfigPodSandboxError"
+	ReasonContainerStatusUnknown = "ContainerStatusUnknown"
+)

@@ -1,0 +1,25 @@
+package podruntime
+
+import (
+	"fmt"
+	"path/filepath"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// LogDirectory is where the runtime writes the logs of a pod's containers.
+func LogDirectory(podLogsDir, namespace, name string, uid types.UID) string {
+	return filepath.Join(podLogsDir, fmt.Sprintf("%s_%s_%s", namespace, name, uid))
+}
+
+// LogPath is a container's log inside its pod's log directory, one file for
+// each time that it was started.
+func LogPath(container string, restartCount int32) string {
+	return filepath.Join(container, strconv.Itoa(int(restartCount))+".log")
+}
+
+// PodDir is where everything that the kubelet keeps for a pod is.
+func PodDir(rootDir string, uid types.UID) string {
+	return filepath.Join(rootDir, "pods", string(uid))
+}
