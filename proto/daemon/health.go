@@ -1,0 +1,98 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Check is one condition of a program's health; it returns why it does not
+// hold.
+type Check struct {
+	Name string
+	Func func(ctx context.Context) error
+}
+
+// Health answers /healthz, /livez and /readyz from named checks, in upstream's
+// format (API docs, "Kubernetes API health endpoints"): "ok", or a line a
+// check with ?verbose or where one fails; /readyz/NAME asks for one; ?exclude=
+// leaves some out. It is safe for concurrent use.
+type Health struct {
+	mu     sync.RWMutex
+	checks map[string][]Check // by endpoint
+}
+
+// The endpoints of Health.
+const (
+	Healthz = "healthz"
+	Livez   = "livez"
+	Readyz  = "readyz"
+)
+
+// NewHealth returns a Health with the check "ping" only, which always holds.
+func NewHealth() *Health {
+	h := &Health{checks: map[string][]Check{}}
+	h.Add("ping", func(context.Context) error { return nil }, Healthz, Livez, Readyz)
+	return h
+}
+
+// Add adds a check to the endpoints given, or to healthz and readyz.
+func (h *Health) Add(name string, check func(ctx context.Context) error, endpoints ...string) {
+	if len(endpoints) == 0 {
+		endpoints = []string{Healthz, Readyz}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, e := range endpoints {
+		h.checks[e] = append(h.checks[e], Check{Name: name, Func: check})
+	}
+}
+
+// ServeHTTP answers /ENDPOINT and /ENDPOINT/CHECK.
+func (h *Health) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	endpoint, only, _ := strings.Cut(strings.Trim(r.URL.Path, "/"), "/")
+	h.mu.RLock()
+	checks := slices.Clone(h.checks[endpoint])
+	h.mu.RUnlock()
+	if only != "" {
+		checks = slices.DeleteFunc(checks, func(c Check) bool { return c.Name != only })
+	}
+	if len(checks) == 0 {
+		http.NotFound(w, r)
+		return
+	}
+	report, healthy := run(r.Context(), checks, r.URL.Query()["exclude"])
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	_, verbose := r.URL.Query()["verbose"]
+	switch {
+	case !healthy:
+		w.WriteHeader(http.StatusInternalServerError)
+		fmt.Fprintf(w, "%s%s check failed\n", report, endpoint)
+	case verbose:
+		fmt.Fprintf(w, "%s%s check passed\n", report, endpoint)
+	default:
+		fmt.Fprint(w, "ok")
+	}
+}
+
+func run(ctx context.Context, checks []Check, exclude []string) (report string, healthy bool) {
+	var b strings.Builder
+	healthy = true
+	for _, c := range checks {
+		if slices.Contains(exclude, c.Name) {
+			fmt.Fprintf(&b, "[+]%s excluded: ok\n", c.Name)
+			continue
+		}
+		if err := c.Func(ctx); err != nil {
+			healthy = false
+			fmt.Fprintf(&b, "[-]%s failed: %v\n", c.Name, err)
+			continue
+		}
+		fmt.Fprintf(&b, "[+]%s ok\n", c.Name)
+	}
+	return b.String(), healthy
+}

@@ -1,0 +1,85 @@
+package daemon
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/sync/errgroup"
+)
+
+// NewRegistry returns a metrics registry that already has the Go runtime's and
+// the process's metrics.
+func NewRegistry() *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return r
+}
+
+// Endpoints is the handler of a daemon's operational paths: health, metrics,
+// version. Callers may add their own paths to the mux.
+func Endpoints(health *Health, registry *prometheus.Registry) *http.ServeMux {
+	mux := http.NewServeMux()
+	for _, e := range []string{Healthz, Livez, Readyz} {
+		mux.Handle("GET /"+e, health)
+		mux.Handle("GET /"+e+"/{check}", health)
+	}
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(Version())
+	})
+	return mux
+}
+
+const shutdownGrace = 5 * time.Second
+
+// Serve answers on address until ctx ends, then lets requests under way finish
+// for a few seconds. With a nil tlsConfig it speaks plain HTTP, which is for
+// loopback health ports only. onListen, if not nil, is told the real address.
+func Serve(ctx context.Context, address string, handler http.Handler, tlsConfig *tls.Config, onListen func(net.Addr)) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w", address, err)
+	}
+	if onListen != nil {
+		onListen(listener.Addr())
+	}
+	server := &http.Server{
+		Handler:           handler,
+		TLSConfig:         tlsConfig,
+		ReadHeaderTimeout: 30 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		var err error
+		if tlsConfig != nil {
+			err = server.ServeTLS(listener, "", "")
+		} else {
+			err = server.Serve(listener)
+		}
+		if errors.Is(err, http.ErrServerClosed) {
+			return nil
+		}
+		return fmt.Errorf("serve on %s: %w", address, err)
+	})
+	group.Go(func() error {
+		<-ctx.Done()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
+		defer cancel()
+		if err := server.Shutdown(ctx); err != nil {
+			return server.Close()
+		}
+		return nil
+	})
+	return group.Wait()
+}

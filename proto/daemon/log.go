@@ -1,0 +1,62 @@
+package daemon
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/pflag"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// LogOptions are the logging flags, named as upstream names them.
+type LogOptions struct {
+	Format    string // json, text, or "" for text on a terminal and json elsewhere
+	Verbosity int    // 0: info and worse; from 4: debug
+}
+
+// AddFlags adds the logging flags.
+func (o *LogOptions) AddFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.Format, "logging-format", o.Format, "log format: json or text (default: text on a terminal, else json)")
+	fs.IntVarP(&o.Verbosity, "v", "v", o.Verbosity, "log verbosity: 0 for decisions worth a line, 4 and more for every step")
+}
+
+// debugVerbosity is the -v from which debug lines are written, as in upstream's
+// habit of -v=4 for debugging.
+const debugVerbosity = 4
+
+// Logger builds the program's logger; it writes to standard error.
+func (o *LogOptions) Logger() (*zap.Logger, error) {
+	level := zapcore.InfoLevel
+	if o.Verbosity >= debugVerbosity {
+		level = zapcore.DebugLevel
+	}
+	format := o.Format
+	if format == "" {
+		format = "json"
+		if isTerminal(os.Stderr) {
+			format = "text"
+		}
+	}
+	config := zap.NewProductionEncoderConfig()
+	config.EncodeTime = zapcore.TimeEncoderOfLayout(time.RFC3339Nano)
+	config.TimeKey = "ts"
+	var encoder zapcore.Encoder
+	switch format {
+	case "json":
+		encoder = zapcore.NewJSONEncoder(config)
+	case "text":
+		config.EncodeLevel = zapcore.CapitalLevelEncoder
+		config.EncodeTime = zapcore.TimeEncoderOfLayout("15:04:05.000")
+		encoder = zapcore.NewConsoleEncoder(config)
+	default:
+		return nil, fmt.Errorf("--logging-format=%s: only json and text are supported", format)
+	}
+	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(os.Stderr), level)), nil
+}
+
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

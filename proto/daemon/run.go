@@ -1,0 +1,58 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes of every program.
+const (
+	ExitOK    = 0
+	ExitError = 1
+	ExitUsage = 2
+)
+
+// UsageError is an error in how the program was called: flags, configuration.
+type UsageError struct{ Err error }
+
+func (e *UsageError) Error() string { return e.Err.Error() }
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// Main runs a daemon's command until it is done or a signal ends its context,
+// and exits the process. A second signal ends it at once.
+func Main(cmd *cobra.Command) {
+	ctx, stop := Context()
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.Version = Version().GitVersion
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &UsageError{err} })
+	err := cmd.ExecuteContext(ctx)
+	stop()
+	os.Exit(exitCode(cmd.Name(), err))
+}
+
+func exitCode(name string, err error) int {
+	var usage *UsageError
+	switch {
+	case err == nil, errors.Is(err, context.Canceled):
+		return ExitOK
+	case errors.As(err, &usage):
+		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+		return ExitUsage
+	}
+	fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+	return ExitError
+}
+
+// Context returns a context that SIGINT and SIGTERM end. After the first
+// signal the second one has its ordinary effect.
+func Context() (context.Context, context.CancelFunc) {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
+}

@@ -1,0 +1,174 @@
+package events
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"kctl/proto/backoff"
+	"kctl/proto/core"
+	"kctl/proto/rest"
+)
+
+// Sink is what callers that report events should ask for.
+type Sink interface {
+	Eventf(obj runtime.Object, eventType, reason, format string, args ...any)
+}
+
+const (
+	queueLength = 1000
+	maxMessage  = 1024 // bytes the API takes
+	maxTries    = 12
+)
+
+// sendPolicy waits between tries to send one event while the server is away.
+var sendPolicy = backoff.Policy{Initial: 500 * time.Millisecond, Max: 10 * time.Second, Jitter: 0.5}
+
+// Recorder sends events from one program on one host. It is safe for
+// concurrent use.
+type Recorder struct {
+	client    *rest.Client
+	component string
+	host      string
+	clock     clock.Clock
+	logger    *zap.Logger
+	queue     chan *core.Event
+	correlate *correlator // owned by Run
+}
+
+// NewRecorder returns a Recorder whose events carry component and host as
+// their source. Run sends them.
+func NewRecorder(client *rest.Client, component, host string, clock clock.Clock, logger *zap.Logger) *Recorder {
+	return &Recorder{
+		client: client, component: component, host: host, clock: clock, logger: logger,
+		queue: make(chan *core.Event, queueLength), correlate: newCorrelator(clock),
+	}
+}
+
+// Event reports that something happened to obj. eventType is Normal or Warning,
+// reason a CamelCase word, message a sentence for people. Where more events wait
+// than the queue holds, the newest is dropped.
+func (r *Recorder) Event(obj runtime.Object, eventType, reason, message string) {
+	ref, err := Reference(obj)
+	if err != nil {
+		r.logger.Error("event is about no API object", zap.String("reason", reason), zap.Error(err))
+		return
+	}
+	r.enqueue(ref, eventType, reason, message)
+}
+
+// Eventf is Event with a format.
+func (r *Recorder) Eventf(obj runtime.Object, eventType, reason, format string, args ...any) {
+	r.Event(obj, eventType, reason, fmt.Sprintf(format, args...))
+}
+
+// ContainerEventf reports something about one container of pod; fieldPath says
+// which, as in "spec.containers{web}".
+func (r *Recorder) ContainerEventf(pod *core.Pod, fieldPath, eventType, reason, format string, args ...any) {
+	ref, err := Reference(pod)
+	if err != nil {
+		r.logger.Error("event is about no API object", zap.String("reason", reason), zap.Error(err))
+		return
+	}
+	ref.FieldPath = fieldPath
+	r.enqueue(ref, eventType, reason, fmt.Sprintf(format, args...))
+}
+
+func (r *Recorder) enqueue(ref *core.ObjectReference, eventType, reason, message string) {
+	now := metav1.NewTime(r.clock.Now())
+	namespace := ref.Namespace
+	if namespace == "" {
+		namespace = core.NamespaceDefault
+	}
+	if len(message) > maxMessage {
+		message = message[:maxMessage-len("...")] + "..."
+	}
+	event := &core.Event{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},
+		ObjectMeta: metav1.ObjectMeta{
+			// The name must be new each time; upstream uses the clock, too.
+			Name:      fmt.Sprintf("%s.%x", ref.Name, now.UnixNano()),
+			Namespace: namespace,
+		},
+		InvolvedObject:      *ref,
+		Reason:              reason,
+		Message:             message,
+		Source:              corev1.EventSource{Component: r.component, Host: r.host},
+		FirstTimestamp:      now,
+		LastTimestamp:       now,
+		Count:               1,
+		Type:                eventType,
+		ReportingController: r.component,
+		ReportingInstance:   r.host,
+	}
+	select {
+	case r.queue <- event:
+	default:
+		r.logger.Warn("too many events wait, one is dropped",
+			zap.String("object", ref.Namespace+"/"+ref.Name), zap.String("reason", reason))
+	}
+}
+
+// Run sends what was reported until ctx ends, whose error it returns.
+func (r *Recorder) Run(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case event := <-r.queue:
+			r.record(ctx, event)
+		}
+	}
+}
+
+func (r *Recorder) record(ctx context.Context, event *core.Event) {
+	known, ok := r.correlate.correlate(event)
+	if !ok {
+		return // the object has told too much
+	}
+	for try := 1; ; try++ {
+		err := r.send(ctx, event, known)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		var status apierrors.APIStatus
+		refused := asStatus(err, &status) && !apierrors.IsServerTimeout(err) && !apierrors.IsInternalError(err) && !apierrors.IsTooManyRequests(err) && !apierrors.IsServiceUnavailable(err)
+		if refused && apierrors.IsNotFound(err) && known {
+			known = false // it expired on the server: tell it anew
+			event.ResourceVersion = ""
+			continue
+		}
+		if refused || try >= maxTries {
+			r.logger.Warn("event could not be sent", zap.String("object", event.InvolvedObject.Namespace+"/"+event.InvolvedObject.Name),
+				zap.String("reason", event.Reason), zap.Error(err))
+			return
+		}
+		if rest.Sleep(ctx, r.clock, sendPolicy.Delay(try)) != nil {
+			return
+		}
+	}
+}
+
+// send creates the event, or counts up the one that is there.
+func (r *Recorder) send(ctx context.Context, event *core.Event, known bool) error {
+	resource := r.client.Resource(core.Events, event.Namespace)
+	if !known {
+		return resource.Create(ctx, event, nil)
+	}
+	patch, err := json.Marshal(map[string]any{
+		"count": event.Count, "message": event.Message, "lastTimestamp": event.LastTimestamp,
+	})
+	if err != nil {
+		return fmt.Errorf("encode event: %w", err)
+	}
+	return resource.Patch(ctx, event.Name, types.StrategicMergePatchType, patch, nil)
+}

@@ -1,0 +1,40 @@
+package events
+
+import (
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"kctl/proto/core"
+)
+
+// Reference names obj as an event's involvedObject. An ObjectReference stands
+// for itself.
+func Reference(obj runtime.Object) (*core.ObjectReference, error) {
+	if ref, ok := obj.(*core.ObjectReference); ok {
+		out := *ref
+		return &out, nil
+	}
+	meta, ok := obj.(metav1.Object)
+	if !ok {
+		return nil, fmt.Errorf("%T has no metadata", obj)
+	}
+	// Decoded list items often carry no kind of their own.
+	kinds, _, err := core.Scheme.ObjectKinds(obj)
+	if err != nil {
+		return nil, fmt.Errorf("kind of %T: %w", obj, err)
+	}
+	return &core.ObjectReference{
+		APIVersion:      kinds[0].GroupVersion().String(),
+		Kind:            kinds[0].Kind,
+		Namespace:       meta.GetNamespace(),
+		Name:            meta.GetName(),
+		UID:             meta.GetUID(),
+		ResourceVersion: meta.GetResourceVersion(),
+	}, nil
+}
+
+func asStatus(err error, status *apierrors.APIStatus) bool { return errors.As(err, status) }

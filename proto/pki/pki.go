@@ -1,0 +1,203 @@
+package pki
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Pair is a certificate and its private key, both as PEM.
+type Pair struct {
+	Cert, Key []byte
+}
+
+// Subject is what a certificate says of its holder.
+type Subject struct {
+	CommonName   string   // the user name, for clients
+	Organization []string // the groups, for clients
+	DNSNames     []string
+	IPs          []net.IP
+	// Server and Client say what the certificate may be used for.
+	Server, Client bool
+}
+
+// backdate lets machines whose clocks are a little behind accept a certificate
+// that was made this moment.
+const backdate = 5 * time.Minute
+
+// NewCA makes a certificate authority of its own.
+func NewCA(name string, now time.Time, lasts time.Duration) (*Pair, error) {
+	key, err := newKey()
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{
+		Subject:               pkix.Name{CommonName: name},
+		DNSNames:              []string{name},
+		NotBefore:             now.Add(-backdate),
+		NotAfter:              now.Add(lasts),
+		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign | x509.KeyUsageKeyEncipherment,
+		BasicConstraintsValid: true,
+		IsCA:                  true,
+	}
+	return sign(template, template, key, key)
+}
+
+// Issue makes a key and a certificate for subject, signed by ca.
+func (ca *Pair) Issue(subject Subject, now time.Time, lasts time.Duration) (*Pair, error) {
+	authority, err := tls.X509KeyPair(ca.Cert, ca.Key)
+	if err != nil {
+		return nil, fmt.Errorf("certificate authority: %w", err)
+	}
+	signer, ok := authority.PrivateKey.(crypto.Signer)
+	if !ok || authority.Leaf == nil || !authority.Leaf.IsCA {
+		return nil, errors.New("certificate authority: the certificate is not one of an authority")
+	}
+	key, err := newKey()
+	if err != nil {
+		return nil, err
+	}
+	return sign(subject.template(now, lasts), authority.Leaf, key, signer)
+}
+
+// SelfSigned makes a serving certificate that vouches for itself.
+func SelfSigned(subject Subject, now time.Time, lasts time.Duration) (*Pair, error) {
+	key, err := newKey()
+	if err != nil {
+		return nil, err
+	}
+	template := subject.template(now, lasts)
+	return sign(template, template, key, key)
+}
+
+func (s Subject) template(now time.Time, lasts time.Duration) *x509.Certificate {
+	t := &x509.Certificate{
+		Subject:               pkix.Name{CommonName: s.CommonName, Organization: s.Organization},
+		DNSNames:              s.DNSNames,
+		IPAddresses:           s.IPs,
+		NotBefore:             now.Add(-backdate),
+		NotAfter:              now.Add(lasts),
+		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment,
+		BasicConstraintsValid: true,
+	}
+	if s.Server {
+		t.ExtKeyUsage = append(t.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
+	}
+	if s.Client {
+		t.ExtKeyUsage = append(t.ExtKeyUsage, x509.ExtKeyUsageClientAuth)
+	}
+	return t
+}
+
+func newKey() (*ecdsa.PrivateKey, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("generate key: %w", err)
+	}
+	return key, nil
+}
+
+func sign(template, parent *x509.Certificate, key *ecdsa.PrivateKey, signer crypto.Signer) (*Pair, error) {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return nil, fmt.Errorf("serial number: %w", err)
+	}
+	template.SerialNumber = serial
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
+	if err != nil {
+		return nil, fmt.Errorf("sign certificate of %q: %w", template.Subject.CommonName, err)
+	}
+	keyPEM, err := encodeKey(key)
+	if err != nil {
+		return nil, err
+	}
+	return &Pair{Cert: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), Key: keyPEM}, nil
+}
+
+func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("encode private key: %w", err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
+}
+
+// NewSigningKey makes a key that signs service-account tokens, and the public
+// half that verifies them, both as PEM.
+func NewSigningKey() (private, public []byte, err error) {
+	key, err := newKey()
+	if err != nil {
+		return nil, nil, err
+	}
+	if private, err = encodeKey(key); err != nil {
+		return nil, nil, err
+	}
+	der, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		return nil, nil, fmt.Errorf("encode public key: %w", err)
+	}
+	return private, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), nil
+}
+
+// Load reads a Pair from its files.
+func Load(certFile, keyFile string) (*Pair, error) {
+	cert, err := os.ReadFile(certFile)
+	if err != nil {
+		return nil, fmt.Errorf("read certificate: %w", err)
+	}
+	key, err := os.ReadFile(keyFile)
+	if err != nil {
+		return nil, fmt.Errorf("read private key: %w", err)
+	}
+	return &Pair{Cert: cert, Key: key}, nil
+}
+
+// Save writes the Pair to its files, 0600.
+func (p *Pair) Save(certFile, keyFile string) error {
+	if err := WriteFile(keyFile, p.Key); err != nil {
+		return err
+	}
+	return WriteFile(certFile, p.Cert)
+}
+
+// WriteFile writes data to path, 0600, whole or not at all.
+func WriteFile(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // 0600
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+// TLS is the Pair as crypto/tls takes it.
+func (p *Pair) TLS() (tls.Certificate, error) { return tls.X509KeyPair(p.Cert, p.Key) }
+
+// Fingerprint is the SHA-256 of the first certificate, for people to compare.
+func (p *Pair) Fingerprint() string {
+	block, _ := pem.Decode(p.Cert)
+	if block == nil {
+		return ""
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(block.Bytes))
+}

@@ -1,0 +1,122 @@
+package pki
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+const selfSignedLasts = 365 * 24 * time.Hour
+
+// ServingFiles returns certFile and keyFile where both are given. Else it makes
+// a self-signed pair called name in dir, or uses the one it made earlier, and
+// returns its files.
+func ServingFiles(certFile, keyFile, dir, name string, ips []net.IP, dnsNames []string, now time.Time) (cert, key string, err error) {
+	if (certFile == "") != (keyFile == "") {
+		return "", "", errors.New("a serving certificate and its key must be given together")
+	}
+	if certFile != "" {
+		return certFile, keyFile, nil
+	}
+	cert, key = filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key")
+	_, certErr := os.Stat(cert)
+	_, keyErr := os.Stat(key)
+	if certErr == nil && keyErr == nil {
+		return cert, key, nil
+	}
+	if err := errors.Join(ignoreMissing(certErr), ignoreMissing(keyErr)); err != nil {
+		return "", "", fmt.Errorf("serving certificate: %w", err)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", "", fmt.Errorf("serving certificate: %w", err)
+	}
+	pair, err := SelfSigned(Subject{CommonName: name, IPs: ips, DNSNames: dnsNames, Server: true}, now, selfSignedLasts)
+	if err != nil {
+		return "", "", fmt.Errorf("serving certificate: %w", err)
+	}
+	return cert, key, pair.Save(cert, key)
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// Reloader serves a certificate from files and takes up new ones: it looks at
+// most every reloadEvery, on a handshake, so that it needs no loop.
+type Reloader struct {
+	certFile, keyFile string
+	clock             clock.PassiveClock
+
+	mu       sync.Mutex
+	cert     *tls.Certificate
+	checked  time.Time
+	modified time.Time
+}
+
+const reloadEvery = 10 * time.Second
+
+// NewReloader reads the pair once, so that bad files show at start.
+func NewReloader(certFile, keyFile string, clock clock.PassiveClock) (*Reloader, error) {
+	r := &Reloader{certFile: certFile, keyFile: keyFile, clock: clock}
+	if _, err := r.GetCertificate(nil); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// GetCertificate is for tls.Config. New files that can't be read leave the old
+// certificate in use.
+func (r *Reloader) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.clock.Now()
+	if r.cert != nil && now.Sub(r.checked) < reloadEvery {
+		return r.cert, nil
+	}
+	r.checked = now
+	info, err := os.Stat(r.certFile)
+	if err == nil && r.cert != nil && info.ModTime().Equal(r.modified) {
+		return r.cert, nil
+	}
+	cert, loadErr := tls.LoadX509KeyPair(r.certFile, r.keyFile)
+	if err = errors.Join(err, loadErr); err != nil {
+		if r.cert != nil {
+			return r.cert, nil
+		}
+		return nil, fmt.Errorf("serving certificate: %w", err)
+	}
+	r.cert, r.modified = &cert, info.ModTime()
+	return r.cert, nil
+}
+
+// ServerTLS is the TLS configuration of a server that shows the Reloader's
+// certificate and, with a clientCAFile, verifies the certificates that clients
+// choose to show.
+func ServerTLS(r *Reloader, clientCAFile string) (*tls.Config, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: r.GetCertificate, NextProtos: []string{"h2", "http/1.1"}}
+	if clientCAFile == "" {
+		return c, nil
+	}
+	ca, err := os.ReadFile(clientCAFile)
+	if err != nil {
+		return nil, fmt.Errorf("read client certificate authority: %w", err)
+	}
+	c.ClientCAs = x509.NewCertPool()
+	if !c.ClientCAs.AppendCertsFromPEM(ca) {
+		return nil, fmt.Errorf("client certificate authority %s: no PEM certificate in it", clientCAFile)
+	}
+	c.ClientAuth = tls.VerifyClientCertIfGiven
+	return c, nil
+}

@@ -1,0 +1,260 @@
+package rest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"kctl/proto/backoff"
+)
+
+// Client sends requests to one API server. It is safe for concurrent use.
+type Client struct {
+	base      *url.URL
+	http      *http.Client // no timeout: streams and watches last
+	timeout   time.Duration
+	userAgent string
+	token     *tokenSource
+	clock     clock.Clock
+}
+
+// New returns a client for cfg. It reads the certificates but does not connect.
+func New(cfg *Config) (*Client, error) {
+	base, err := cfg.baseURL()
+	if err != nil {
+		return nil, err
+	}
+	transport, err := cfg.transport()
+	if err != nil {
+		return nil, fmt.Errorf("client of %s: %w", cfg.Host, err)
+	}
+	agent := cfg.UserAgent
+	if agent == "" {
+		agent = "kctl"
+	}
+	c := &Client{
+		base: base, timeout: cfg.Timeout, userAgent: agent,
+		token: &tokenSource{static: cfg.BearerToken, file: cfg.BearerTokenFile, clock: clock.RealClock{}},
+		clock: clock.RealClock{},
+	}
+	c.http = &http.Client{Transport: credentials{next: transport, client: c}}
+	return c, nil
+}
+
+// HTTP is the client's http.Client; it adds the credentials to every request.
+func (c *Client) HTTP() *http.Client { return c.http }
+
+// URL is the full address of an API path.
+func (c *Client) URL(path string) *url.URL {
+	u := *c.base
+	u.Path += path
+	return &u
+}
+
+// credentials adds the user agent and the bearer token to each request.
+type credentials struct {
+	next   http.RoundTripper
+	client *Client
+}
+
+func (t credentials) RoundTrip(r *http.Request) (*http.Response, error) {
+	token, err := t.client.token.get()
+	if err != nil {
+		return nil, err
+	}
+	r = r.Clone(r.Context())
+	if r.Header.Get("User-Agent") == "" {
+		r.Header.Set("User-Agent", t.client.userAgent)
+	}
+	if token != "" && r.Header.Get("Authorization") == "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	return t.next.RoundTrip(r)
+}
+
+// CloseIdleConnections lets go of the pool.
+func (t credentials) CloseIdleConnections() {
+	if c, ok := t.next.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+// tokenSource gives the bearer token, read again from its file every minute so
+// that rotated tokens are taken up.
+type tokenSource struct {
+	static, file string
+	clock        clock.PassiveClock
+
+	mu     sync.Mutex
+	cached string
+	readAt time.Time
+}
+
+func (t *tokenSource) get() (string, error) {
+	if t.file == "" {
+		return t.static, nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.clock.Now()
+	if t.cached != "" && now.Sub(t.readAt) < time.Minute {
+		return t.cached, nil
+	}
+	data, err := os.ReadFile(t.file)
+	if err != nil {
+		if t.cached != "" {
+			return t.cached, nil
+		}
+		return "", fmt.Errorf("read bearer token: %w", err)
+	}
+	t.cached, t.readAt = strings.TrimSpace(string(data)), now
+	return t.cached, nil
+}
+
+// Do sends body as JSON to path and decodes the answer into into; either may be
+// nil. A []byte body is sent as it is. Answers that the server marks as "try
+// again" (429 and 503 with Retry-After) are tried again while ctx lasts, at
+// most maxRetries times.
+func (c *Client) Do(ctx context.Context, method, path string, body, into any, opts ...Option) error {
+	if c.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.timeout)
+		defer cancel()
+	}
+	resp, err := c.send(ctx, method, path, body, opts)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	data, err := readBody(resp)
+	if err != nil {
+		return fmt.Errorf("%s %s: read answer: %w", method, path, err)
+	}
+	switch into := into.(type) {
+	case nil:
+		return nil
+	case *[]byte:
+		*into = data
+		return nil
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return fmt.Errorf("%s %s: decode answer: %w", method, path, err)
+	}
+	return nil
+}
+
+func readBody(resp *http.Response) ([]byte, error) {
+	if resp.ContentLength > 0 {
+		data := make([]byte, resp.ContentLength)
+		_, err := io.ReadFull(resp.Body, data)
+		return data, err
+	}
+	return io.ReadAll(resp.Body)
+}
+
+const maxRetries = 10
+
+// send returns an answer of the 2xx kind; the caller closes its body.
+func (c *Client) send(ctx context.Context, method, path string, body any, opts []Option) (*http.Response, error) {
+	call := newCall(opts)
+	payload, contentType, err := encode(body, call)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: encode: %w", method, path, err)
+	}
+	u := c.URL(path)
+	u.RawQuery = call.query.Encode()
+	for attempt := 0; ; attempt++ {
+		req, err := http.NewRequestWithContext(ctx, method, u.String(), bytes.NewReader(payload))
+		if err != nil {
+			return nil, fmt.Errorf("%s %s: %w", method, path, err)
+		}
+		for key, values := range call.header {
+			req.Header[key] = values
+		}
+		if len(payload) > 0 {
+			req.Header.Set("Content-Type", contentType)
+		}
+		if req.Header.Get("Accept") == "" {
+			req.Header.Set("Accept", "application/json")
+		}
+		resp, err := c.http.Do(req)
+		if err != nil {
+			return nil, err // already says method and URL
+		}
+		if resp.StatusCode < 300 || resp.StatusCode == http.StatusSwitchingProtocols {
+			call.warn(resp)
+			return resp, nil
+		}
+		wait, again := retryAfter(resp)
+		failure := statusError(resp, method)
+		if !again || attempt >= maxRetries {
+			return nil, failure
+		}
+		if err := Sleep(ctx, c.clock, wait); err != nil {
+			return nil, errors.Join(failure, err)
+		}
+	}
+}
+
+// retryPolicy spreads retries, so that clients that were turned away together
+// do not come back together.
+var retryPolicy = backoff.Policy{Initial: time.Second, Max: 30 * time.Second, Factor: 1, Jitter: 0.5}
+
+func retryAfter(resp *http.Response) (time.Duration, bool) {
+	if resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != http.StatusServiceUnavailable {
+		return 0, false
+	}
+	seconds, err := strconv.Atoi(resp.Header.Get("Retry-After"))
+	if err != nil || seconds < 0 {
+		return 0, false
+	}
+	return time.Duration(seconds)*time.Second + retryPolicy.Delay(1)/4, true
+}
+
+// Sleep waits for d on the given clock, or until ctx ends, whose error it then
+// returns.
+func Sleep(ctx context.Context, clock clock.Clock, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	timer := clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func encode(body any, call *call) (payload []byte, contentType string, err error) {
+	contentType = call.contentType
+	if contentType == "" {
+		contentType = "application/json"
+	}
+	switch body := body.(type) {
+	case nil:
+		return nil, contentType, nil
+	case []byte:
+		return body, contentType, nil
+	case *metav1.DeleteOptions:
+		if body == nil {
+			return nil, contentType, nil
+		}
+	}
+	payload, err = json.Marshal(body)
+	return payload, contentType, err
+}

@@ -1,0 +1,140 @@
+package rest
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+)
+
+// Config says where an API server is and how to prove to it who we are.
+type Config struct {
+	Host string // https://host:port, with or without a path prefix
+
+	CAFile     string
+	CAData     []byte
+	ServerName string // expected in the server's certificate, if not Host's
+	Insecure   bool   // accept any server certificate
+
+	CertFile, KeyFile string
+	CertData, KeyData []byte
+	BearerToken       string
+	BearerTokenFile   string // read again as it changes
+
+	Namespace string // the context's; "" if it names none
+	UserAgent string
+	// Timeout bounds a whole request; zero for none. Watches and streams are
+	// never bounded by it.
+	Timeout time.Duration
+}
+
+const dialTimeout = 10 * time.Second
+
+// transport builds the connection pool for cfg. HTTP/2 is used where the
+// server speaks it, so that watches and writes share one connection.
+func (cfg *Config) transport() (*http.Transport, error) {
+	tlsConfig, err := cfg.TLS()
+	if err != nil {
+		return nil, err
+	}
+	return &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext,
+		TLSClientConfig:       tlsConfig,
+		TLSHandshakeTimeout:   dialTimeout,
+		ForceAttemptHTTP2:     true,
+		MaxIdleConnsPerHost:   32,
+		IdleConnTimeout:       90 * time.Second,
+		ExpectContinueTimeout: time.Second,
+		HTTP2: &http.HTTP2Config{
+			// A watch on a dead connection must be noticed, even if no event is due.
+			SendPingTimeout: 30 * time.Second,
+			PingTimeout:     15 * time.Second,
+		},
+		// Answers are gzipped only where it was asked for: on loopback and in a
+		// data centre, compressing costs more than sending.
+		DisableCompression: true,
+	}, nil
+}
+
+// TLS is the client's TLS configuration, for connections made past the Client
+// (upgrades).
+func (cfg *Config) TLS() (*tls.Config, error) {
+	c := &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		ServerName:         cfg.ServerName,
+		InsecureSkipVerify: cfg.Insecure,
+	}
+	ca, err := dataOrFile(cfg.CAData, cfg.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("read certificate authority: %w", err)
+	}
+	if len(ca) > 0 {
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(ca) {
+			return nil, errors.New("certificate authority: no PEM certificate in it")
+		}
+	}
+	certPEM, err := dataOrFile(cfg.CertData, cfg.CertFile)
+	if err != nil {
+		return nil, fmt.Errorf("read client certificate: %w", err)
+	}
+	keyPEM, err := dataOrFile(cfg.KeyData, cfg.KeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("read client key: %w", err)
+	}
+	if len(certPEM) > 0 {
+		cert, err := tls.X509KeyPair(certPEM, keyPEM)
+		if err != nil {
+			return nil, fmt.Errorf("client certificate: %w", err)
+		}
+		c.Certificates = []tls.Certificate{cert}
+	}
+	return c, nil
+}
+
+func dataOrFile(data []byte, file string) ([]byte, error) {
+	if len(data) > 0 || file == "" {
+		return data, nil
+	}
+	return os.ReadFile(file)
+}
+
+// baseURL checks Host and returns it parsed. Plain HTTP is refused: the API
+// has no such mode, and credentials must not leave in the clear.
+func (cfg *Config) baseURL() (*url.URL, error) {
+	host := cfg.Host
+	if host == "" {
+		return nil, errors.New("no API server given")
+	}
+	if !strings.Contains(host, "://") {
+		host = "https://" + host
+	}
+	u, err := url.Parse(host)
+	if err != nil {
+		return nil, fmt.Errorf("API server address %q: %w", cfg.Host, err)
+	}
+	if u.Host == "" {
+		return nil, fmt.Errorf("API server address %q names no host", cfg.Host)
+	}
+	if u.Scheme != "https" && !isLoopback(u.Hostname()) {
+		return nil, fmt.Errorf("API server address %q: only https is supported", cfg.Host)
+	}
+	u.Path = strings.TrimSuffix(u.Path, "/")
+	return u, nil
+}
+
+// isLoopback lets `kubectl proxy`-like servers on this machine be reached.
+func isLoopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}

@@ -1,0 +1,144 @@
+package rest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"sigs.k8s.io/yaml"
+)
+
+// kubeconfig is the file format (Kubernetes docs, "Organizing Cluster Access
+// Using kubeconfig Files"), as far as daemons need it.
+type kubeconfig struct {
+	APIVersion     string `json:"apiVersion"`
+	Kind           string `json:"kind"`
+	CurrentContext string `json:"current-context"`
+	Clusters       []struct {
+		Name    string `json:"name"`
+		Cluster struct {
+			Server     string `json:"server"`
+			CAFile     string `json:"certificate-authority"`
+			CAData     []byte `json:"certificate-authority-data"`
+			Insecure   bool   `json:"insecure-skip-tls-verify"`
+			ServerName string `json:"tls-server-name"`
+			ProxyURL   string `json:"proxy-url"`
+		} `json:"cluster"`
+	} `json:"clusters"`
+	Users []struct {
+		Name string `json:"name"`
+		User struct {
+			CertFile     string `json:"client-certificate"`
+			CertData     []byte `json:"client-certificate-data"`
+			KeyFile      string `json:"client-key"`
+			KeyData      []byte `json:"client-key-data"`
+			Token        string `json:"token"`
+			TokenFile    string `json:"tokenFile"`
+			Username     string `json:"username"`
+			AuthProvider any    `json:"auth-provider"`
+			Exec         any    `json:"exec"`
+		} `json:"user"`
+	} `json:"users"`
+	Contexts []struct {
+		Name    string `json:"name"`
+		Context struct {
+			Cluster   string `json:"cluster"`
+			User      string `json:"user"`
+			Namespace string `json:"namespace"`
+		} `json:"context"`
+	} `json:"contexts"`
+}
+
+// LoadKubeconfig reads one kubeconfig file and returns what its current
+// context says. Relative file names in it are relative to the file. What a
+// daemon can't do (exec plugins, auth providers, basic auth, proxies) is an
+// error that names it.
+func LoadKubeconfig(path string) (*Config, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig: %w", err)
+	}
+	var k kubeconfig
+	if err := yaml.Unmarshal(data, &k); err != nil {
+		return nil, fmt.Errorf("kubeconfig %s: %w", path, err)
+	}
+	cfg, err := k.config(filepath.Dir(path))
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig %s: %w", path, err)
+	}
+	return cfg, nil
+}
+
+func (k *kubeconfig) config(dir string) (*Config, error) {
+	if k.Kind != "" && k.Kind != "Config" {
+		return nil, fmt.Errorf("kind is %q, want Config", k.Kind)
+	}
+	if k.CurrentContext == "" {
+		return nil, fmt.Errorf("no current-context")
+	}
+	for _, c := range k.Contexts {
+		if c.Name != k.CurrentContext {
+			continue
+		}
+		cfg := &Config{Namespace: c.Context.Namespace}
+		if err := k.cluster(cfg, c.Context.Cluster, dir); err != nil {
+			return nil, err
+		}
+		if err := k.user(cfg, c.Context.User, dir); err != nil {
+			return nil, err
+		}
+		return cfg, nil
+	}
+	return nil, fmt.Errorf("current-context %q is not among its contexts", k.CurrentContext)
+}
+
+func (k *kubeconfig) cluster(cfg *Config, name, dir string) error {
+	for _, c := range k.Clusters {
+		if c.Name != name {
+			continue
+		}
+		if c.Cluster.ProxyURL != "" {
+			return fmt.Errorf("cluster %q: proxy-url is not supported here", name)
+		}
+		cfg.Host = c.Cluster.Server
+		cfg.CAFile = relativeTo(dir, c.Cluster.CAFile)
+		cfg.CAData = c.Cluster.CAData
+		cfg.Insecure = c.Cluster.Insecure
+		cfg.ServerName = c.Cluster.ServerName
+		return nil
+	}
+	return fmt.Errorf("cluster %q is not among its clusters", name)
+}
+
+func (k *kubeconfig) user(cfg *Config, name, dir string) error {
+	if name == "" {
+		return nil
+	}
+	for _, u := range k.Users {
+		if u.Name != name {
+			continue
+		}
+		switch {
+		case u.User.Exec != nil:
+			return fmt.Errorf("user %q: exec credential plugins are not supported here", name)
+		case u.User.AuthProvider != nil:
+			return fmt.Errorf("user %q: auth-provider is not supported", name)
+		case u.User.Username != "":
+			return fmt.Errorf("user %q: basic authentication is not supported", name)
+		}
+		cfg.CertFile = relativeTo(dir, u.User.CertFile)
+		cfg.KeyFile = relativeTo(dir, u.User.KeyFile)
+		cfg.CertData, cfg.KeyData = u.User.CertData, u.User.KeyData
+		cfg.BearerToken = u.User.Token
+		cfg.BearerTokenFile = relativeTo(dir, u.User.TokenFile)
+		return nil
+	}
+	return fmt.Errorf("user %q is not among its users", name)
+}
+
+func relativeTo(dir, file string) string {
+	if file == "" || filepath.IsAbs(file) {
+		return file
+	}
+	return filepath.Join(dir, file)
+}

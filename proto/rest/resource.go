@@ -1,0 +1,133 @@
+package rest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kctl/proto/core"
+)
+
+// Resource is one resource of the API, in one namespace or in all.
+type Resource struct {
+	client    *Client
+	resource  core.Resource
+	namespace string
+}
+
+// Resource returns r in namespace; "" is all namespaces.
+func (c *Client) Resource(r core.Resource, namespace string) Resource {
+	return Resource{client: c, resource: r, namespace: namespace}
+}
+
+// path is the address of name ("" for the collection) with the options'
+// subresource.
+func (r Resource) path(name string, opts []Option) string {
+	path := r.resource.Path(r.namespace, name)
+	if sub := newCall(opts).subresource; sub != "" {
+		path += "/" + sub
+	}
+	return path
+}
+
+// Name is what the resource is called in the API and in errors.
+func (r Resource) Name() string { return r.resource.Name }
+
+// Get reads the object called name.
+func (r Resource) Get(ctx context.Context, name string, into any, opts ...Option) error {
+	if name == "" {
+		return fmt.Errorf("get %s: no name given", r.resource.Name)
+	}
+	return r.client.Do(ctx, http.MethodGet, r.path(name, opts), nil, into, opts...)
+}
+
+// List reads the collection.
+func (r Resource) List(ctx context.Context, into any, opts ...Option) error {
+	return r.client.Do(ctx, http.MethodGet, r.path("", opts), nil, into, opts...)
+}
+
+// Create posts obj to the collection; with Sub, to the subresource of the object whose
+// name obj carries.
+func (r Resource) Create(ctx context.Context, obj, into any, opts ...Option) error {
+	name := ""
+	if newCall(opts).subresource != "" {
+		meta, ok := obj.(metav1.Object)
+		if !ok || meta.GetName() == "" {
+			return fmt.Errorf("create a subresource of %s: the object names no %s", r.resource.Name, r.resource.Kind)
+		}
+		name = meta.GetName()
+	}
+	return r.client.Do(ctx, http.MethodPost, r.path(name, opts), obj, into, opts...)
+}
+
+// Update puts obj in place of the object called name.
+func (r Resource) Update(ctx context.Context, name string, obj, into any, opts ...Option) error {
+	return r.client.Do(ctx, http.MethodPut, r.path(name, opts), obj, into, opts...)
+}
+
+// Patch changes the object called name by a patch of the given kind.
+func (r Resource) Patch(ctx context.Context, name string, kind types.PatchType, patch []byte, into any, opts ...Option) error {
+	opts = append(opts, ContentType(string(kind)))
+	return r.client.Do(ctx, http.MethodPatch, r.path(name, opts), patch, into, opts...)
+}
+
+// Delete deletes the object called name; options may be nil.
+func (r Resource) Delete(ctx context.Context, name string, options *metav1.DeleteOptions, into any, opts ...Option) error {
+	if name == "" {
+		return fmt.Errorf("delete %s: no name given", r.resource.Name)
+	}
+	return r.client.Do(ctx, http.MethodDelete, r.path(name, opts), options, into, opts...)
+}
+
+// DeleteCollection deletes every object that the options select.
+func (r Resource) DeleteCollection(ctx context.Context, options *metav1.DeleteOptions, into any, opts ...Option) error {
+	return r.client.Do(ctx, http.MethodDelete, r.path("", opts), options, into, opts...)
+}
+
+// Stream opens a GET that lasts, such as a followed log. The caller closes it.
+func (r Resource) Stream(ctx context.Context, name string, opts ...Option) (io.ReadCloser, error) {
+	resp, err := r.client.send(ctx, http.MethodGet, r.path(name, opts), nil, opts)
+	if err != nil {
+		return nil, err
+	}
+	return resp.Body, nil
+}
+
+// Watch opens a watch of the collection. Give the starting point as
+// Query("resourceVersion", …). The caller closes the stream.
+func (r Resource) Watch(ctx context.Context, opts ...Option) (*Stream, error) {
+	opts = append(opts, Query("watch", "true"))
+	resp, err := r.client.send(ctx, http.MethodGet, r.path("", opts), nil, opts)
+	if err != nil {
+		return nil, err
+	}
+	return &Stream{body: resp.Body, decoder: json.NewDecoder(resp.Body)}, nil
+}
+
+// Event is one event of a watch; Object is still encoded.
+type Event struct {
+	Type   string          `json:"type"`
+	Object json.RawMessage `json:"object"`
+}
+
+// Stream is an open watch.
+type Stream struct {
+	body    io.ReadCloser
+	decoder *json.Decoder
+}
+
+// Next waits for the next event. It returns io.EOF when the server ends the
+// watch.
+func (s *Stream) Next() (Event, error) {
+	var e Event
+	err := s.decoder.Decode(&e)
+	return e, err
+}
+
+// Close ends the watch; a Next under way returns.
+func (s *Stream) Close() error { return s.body.Close() }

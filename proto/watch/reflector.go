@@ -1,0 +1,261 @@
+package watch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"kctl/proto/backoff"
+	"kctl/proto/core"
+	"kctl/proto/rest"
+)
+
+// Type says what happened to an object.
+type Type string
+
+const (
+	Added    Type = "ADDED"
+	Modified Type = "MODIFIED"
+	Deleted  Type = "DELETED"
+)
+
+// Sink takes what a Reflector brings. Its methods are called from one
+// goroutine, in the order of the server's revisions. Objects are the Sink's to
+// keep; nobody else changes them.
+type Sink[T core.Object] interface {
+	// Replace gives the whole state, after each list.
+	Replace(items []T)
+	// Apply gives one change. A Deleted object is in its last state.
+	Apply(t Type, obj T)
+}
+
+// Options of a Reflector; zero values mean the defaults named.
+type Options struct {
+	LabelSelector string
+	FieldSelector string
+	Clock         clock.Clock    // the real one
+	Logger        *zap.Logger    // none
+	Backoff       backoff.Policy // 200 ms to 30 s, doubling, jittered
+	// StallAfter ends a watch on which nothing, not even a bookmark, came for
+	// this long (default 5 minutes; the server sends a bookmark about every
+	// minute), because its connection may be dead without anybody having said so.
+	StallAfter time.Duration
+}
+
+const (
+	pageSize = 500
+	// Watches are ended by the server after 5 to 10 minutes, spread so that
+	// clients do not all come back at once.
+	minWatch = 5 * time.Minute
+)
+
+// Reflector brings a resource's objects, and every change of them, to a Sink.
+type Reflector[T core.Object] struct {
+	resource rest.Resource
+	newT     func() T
+	sink     Sink[T]
+	options  Options
+
+	synced   chan struct{}
+	syncOnce sync.Once
+
+	revision string // of the last change delivered; owned by Run
+}
+
+// NewReflector returns a Reflector of resource; Run starts it.
+func NewReflector[T core.Object](resource rest.Resource, newT func() T, sink Sink[T], o Options) *Reflector[T] {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.Logger == nil {
+		o.Logger = zap.NewNop()
+	}
+	if o.Backoff == (backoff.Policy{}) {
+		o.Backoff = backoff.Policy{Initial: 200 * time.Millisecond, Max: 30 * time.Second, Jitter: 0.5}
+	}
+	if o.StallAfter == 0 {
+		o.StallAfter = 5 * time.Minute
+	}
+	return &Reflector[T]{resource: resource, newT: newT, sink: sink, options: o, synced: make(chan struct{})}
+}
+
+// Synced is closed when the first list has been given to the Sink.
+func (r *Reflector[T]) Synced() <-chan struct{} { return r.synced }
+
+// errRelist says that the revision is no use any more.
+var errRelist = errors.New("the revision is too old")
+
+// Run lists and watches until ctx ends, whose error it returns.
+func (r *Reflector[T]) Run(ctx context.Context) error {
+	failures, listed := 0, false
+	for ctx.Err() == nil {
+		var err error
+		if !listed {
+			err = r.list(ctx)
+			listed = err == nil
+		}
+		progressed := false
+		if err == nil {
+			progressed, err = r.watch(ctx)
+		}
+		switch {
+		case ctx.Err() != nil:
+		case errors.Is(err, errRelist):
+			listed = false
+			r.options.Logger.Info("watch is behind what the server keeps, listing again",
+				zap.String("resource", r.resource.Name()), zap.String("revision", r.revision))
+		case err != nil:
+			r.options.Logger.Warn("watch broke off, will resume",
+				zap.String("resource", r.resource.Name()), zap.String("revision", r.revision), zap.Error(err))
+		}
+		if progressed {
+			failures = 0
+		}
+		if err != nil {
+			failures++
+			_ = rest.Sleep(ctx, r.options.Clock, r.options.Backoff.Delay(failures))
+		}
+	}
+	return ctx.Err()
+}
+
+// listPage is a list whose items stay encoded until each is decoded into a T.
+type listPage struct {
+	Metadata metav1.ListMeta   `json:"metadata"`
+	Items    []json.RawMessage `json:"items"`
+}
+
+func (r *Reflector[T]) list(ctx context.Context) error {
+	var items []T
+	next, revision := "", ""
+	for {
+		var page listPage
+		err := r.resource.List(ctx, &page,
+			rest.LabelSelector(r.options.LabelSelector), rest.FieldSelector(r.options.FieldSelector),
+			rest.Query("limit", strconv.Itoa(pageSize)), rest.Query("continue", next))
+		if apierrors.IsResourceExpired(err) && next != "" {
+			return errRelist
+		}
+		if err != nil {
+			return fmt.Errorf("list %s: %w", r.resource.Name(), err)
+		}
+		for _, raw := range page.Items {
+			obj := r.newT()
+			if err := json.Unmarshal(raw, obj); err != nil {
+				return fmt.Errorf("list %s: decode item: %w", r.resource.Name(), err)
+			}
+			items = append(items, obj)
+		}
+		revision, next = page.Metadata.ResourceVersion, page.Metadata.Continue
+		if next == "" {
+			break
+		}
+	}
+	r.revision = revision
+	r.sink.Replace(items)
+	r.syncOnce.Do(func() { close(r.synced) })
+	return nil
+}
+
+// watch delivers changes until the watch ends. progressed says whether any
+// event came, err why it ended; an end by the server is no error.
+func (r *Reflector[T]) watch(ctx context.Context) (progressed bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	lasts := minWatch + rand.N(minWatch)
+	stream, err := r.resource.Watch(ctx,
+		rest.LabelSelector(r.options.LabelSelector), rest.FieldSelector(r.options.FieldSelector),
+		rest.Query("resourceVersion", r.revision), rest.Query("allowWatchBookmarks", "true"),
+		rest.Query("timeoutSeconds", strconv.Itoa(int(lasts.Seconds()))))
+	if err != nil {
+		return false, r.watchError(err)
+	}
+	defer stream.Close()
+	stalled := r.options.Clock.NewTimer(r.options.StallAfter)
+	defer stalled.Stop()
+	alive := make(chan struct{}, 1)
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		for {
+			select {
+			case <-alive:
+				stalled.Reset(r.options.StallAfter)
+			case <-stalled.C():
+				cancel() // ends the Next below
+				return
+			case <-done:
+				return
+			}
+		}
+	}()
+	for {
+		event, err := stream.Next()
+		if err != nil {
+			return progressed, endOf(err)
+		}
+		progressed = true
+		select {
+		case alive <- struct{}{}:
+		default:
+		}
+		if err := r.deliver(event); err != nil {
+			return progressed, err
+		}
+	}
+}
+
+// endOf tells the ordinary end of a watch from a broken one.
+func endOf(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+func (r *Reflector[T]) watchError(err error) error {
+	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+		return errRelist
+	}
+	return fmt.Errorf("watch %s: %w", r.resource.Name(), err)
+}
+
+func (r *Reflector[T]) deliver(event rest.Event) error {
+	switch Type(event.Type) {
+	case Added, Modified, Deleted:
+		obj := r.newT()
+		if err := json.Unmarshal(event.Object, obj); err != nil {
+			return fmt.Errorf("watch %s: decode %s event: %w", r.resource.Name(), event.Type, err)
+		}
+		r.sink.Apply(Type(event.Type), obj)
+		r.revision = obj.GetResourceVersion()
+		return nil
+	}
+	switch event.Type {
+	case "BOOKMARK":
+		var mark metav1.PartialObjectMetadata
+		if err := json.Unmarshal(event.Object, &mark); err != nil {
+			return fmt.Errorf("watch %s: decode bookmark: %w", r.resource.Name(), err)
+		}
+		r.revision = mark.ResourceVersion
+		return nil
+	case "ERROR":
+		var status metav1.Status
+		if err := json.Unmarshal(event.Object, &status); err != nil {
+			return fmt.Errorf("watch %s: decode error event: %w", r.resource.Name(), err)
+		}
+		return r.watchError(&apierrors.StatusError{ErrStatus: status})
+	}
+	return fmt.Errorf("watch %s: unknown event type %q", r.resource.Name(), event.Type)
+}

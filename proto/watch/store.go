@@ -1,0 +1,164 @@
+package watch
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"kctl/proto/core"
+)
+
+// IndexFunc gives the values under which an object is found in an index.
+type IndexFunc[T core.Object] func(obj T) []string
+
+// Handler is told of changes after the Store has them, in their order, from the
+// Reflector's goroutine: it must not block for long. Nil functions are left out.
+type Handler[T core.Object] struct {
+	OnAdd    func(obj T)
+	OnUpdate func(old, obj T)
+	OnDelete func(obj T)
+}
+
+// Store is a Sink that holds objects by namespace and name and by index. The
+// objects are shared with every caller and must not be changed. It is safe for
+// concurrent use; Replace and Apply must come from one goroutine.
+type Store[T core.Object] struct {
+	indexers map[string]IndexFunc[T]
+	handlers []Handler[T]
+
+	mu      sync.RWMutex
+	objects map[types.NamespacedName]T
+	// indices: index name → value → keys
+	indices map[string]map[string]map[types.NamespacedName]struct{}
+}
+
+// NewStore returns an empty Store with the given indices and handlers.
+func NewStore[T core.Object](indexers map[string]IndexFunc[T], handlers ...Handler[T]) *Store[T] {
+	s := &Store[T]{
+		indexers: indexers, handlers: handlers,
+		objects: map[types.NamespacedName]T{},
+		indices: map[string]map[string]map[types.NamespacedName]struct{}{},
+	}
+	for name := range indexers {
+		s.indices[name] = map[string]map[types.NamespacedName]struct{}{}
+	}
+	return s
+}
+
+func keyOf[T core.Object](obj T) types.NamespacedName {
+	return types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}
+}
+
+// Get returns the object of that name, if the Store has it.
+func (s *Store[T]) Get(namespace, name string) (T, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	obj, ok := s.objects[types.NamespacedName{Namespace: namespace, Name: name}]
+	return obj, ok
+}
+
+// List returns every object, in no order.
+func (s *Store[T]) List() []T {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	out := make([]T, 0, len(s.objects))
+	for _, obj := range s.objects {
+		out = append(out, obj)
+	}
+	return out
+}
+
+// ByIndex returns the objects that index has under value, in no order.
+func (s *Store[T]) ByIndex(index, value string) []T {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	keys := s.indices[index][value]
+	out := make([]T, 0, len(keys))
+	for key := range keys {
+		out = append(out, s.objects[key])
+	}
+	return out
+}
+
+// Len is how many objects the Store has.
+func (s *Store[T]) Len() int {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return len(s.objects)
+}
+
+// Replace implements Sink: handlers are told only of what differs.
+func (s *Store[T]) Replace(items []T) {
+	kept := make(map[types.NamespacedName]struct{}, len(items))
+	for _, obj := range items {
+		kept[keyOf(obj)] = struct{}{}
+		if old, ok := s.Get(obj.GetNamespace(), obj.GetName()); ok && old.GetResourceVersion() == obj.GetResourceVersion() {
+			continue
+		}
+		s.Apply(Modified, obj)
+	}
+	for _, obj := range s.List() {
+		if _, ok := kept[keyOf(obj)]; !ok {
+			s.Apply(Deleted, obj)
+		}
+	}
+}
+
+// Apply implements Sink. An object that took the place of another of the same
+// name (another UID) is told as a deletion and an addition.
+func (s *Store[T]) Apply(t Type, obj T) {
+	if t != Deleted {
+		if old, ok := s.Get(obj.GetNamespace(), obj.GetName()); ok && old.GetUID() != obj.GetUID() {
+			s.Apply(Deleted, old)
+		}
+	}
+	old, existed := s.write(t, obj)
+	for _, h := range s.handlers {
+		switch {
+		case t == Deleted && existed && h.OnDelete != nil:
+			h.OnDelete(obj)
+		case t != Deleted && existed && h.OnUpdate != nil:
+			h.OnUpdate(old, obj)
+		case t != Deleted && !existed && h.OnAdd != nil:
+			h.OnAdd(obj)
+		}
+	}
+}
+
+func (s *Store[T]) write(t Type, obj T) (old T, existed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := keyOf(obj)
+	old, existed = s.objects[key]
+	if existed {
+		s.unindex(key, old)
+	}
+	if t == Deleted {
+		delete(s.objects, key)
+		return old, existed
+	}
+	s.objects[key] = obj
+	for name, f := range s.indexers {
+		for _, value := range f(obj) {
+			keys := s.indices[name][value]
+			if keys == nil {
+				keys = map[types.NamespacedName]struct{}{}
+				s.indices[name][value] = keys
+			}
+			keys[key] = struct{}{}
+		}
+	}
+	return old, existed
+}
+
+func (s *Store[T]) unindex(key types.NamespacedName, old T) {
+	for name, f := range s.indexers {
+		for _, value := range f(old) {
+			keys := s.indices[name][value]
+			delete(keys, key)
+			if len(keys) == 0 {
+				delete(s.indices[name], value)
+			}
+		}
+	}
+}
