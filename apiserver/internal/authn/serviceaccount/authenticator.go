@@ -1,0 +1,205 @@
+package serviceaccount
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/request"
+	"kctl/proto/core"
+)
+
+// deletedLeeway is how long a token works after the object that it is bound to
+// was asked to go, so that a pod can still say goodbye.
+const deletedLeeway = time.Minute
+
+// Objects finds what tokens are bound to, as it is stored now. An object that
+// is not there is an apierrors.IsNotFound error.
+type Objects interface {
+	ServiceAccount(ctx context.Context, namespace, name string) (*core.ServiceAccount, error)
+	Pod(ctx context.Context, namespace, name string) (*core.Pod, error)
+	Secret(ctx context.Context, namespace, name string) (*core.Secret, error)
+	Node(ctx context.Context, name string) (*core.Node, error)
+}
+
+// Authenticator checks tokens.
+type Authenticator struct {
+	issuers   []string
+	audiences []string
+	keys      []PublicKey
+	objects   Objects
+	clock     clock.PassiveClock
+	parser    *jwt.Parser
+	peek      *jwt.Parser
+}
+
+// NewAuthenticator returns an Authenticator for tokens of the given issuers,
+// signed with one of keys; apiAudiences are the audiences that callers accept
+// where they name none.
+func NewAuthenticator(issuers, apiAudiences []string, keys []PublicKey, objects Objects, clock clock.PassiveClock) *Authenticator {
+	return &Authenticator{
+		issuers: issuers, audiences: apiAudiences, keys: keys, objects: objects, clock: clock,
+		parser: jwt.NewParser(
+			jwt.WithValidMethods([]string{"RS256", "ES256", "ES384", "ES512"}),
+			jwt.WithTimeFunc(clock.Now),
+			jwt.WithExpirationRequired(),
+		),
+		peek: jwt.NewParser(),
+	}
+}
+
+// AuthenticateToken tells whose token it is, and for which of the wanted
+// audiences it is good. Tokens of other issuers are not its business: ok is
+// false and err nil.
+func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, wanted []string) (user *request.User, audiences []string, ok bool, err error) {
+	if !a.ours(token) {
+		return nil, nil, false, nil
+	}
+	c, err := a.verify(token)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	if len(wanted) == 0 {
+		wanted = a.audiences
+	}
+	for _, audience := range wanted {
+		if slices.Contains(c.Audience, audience) {
+			audiences = append(audiences, audience)
+		}
+	}
+	if len(audiences) == 0 {
+		return nil, nil, false, fmt.Errorf("token audiences %q are not among %q", []string(c.Audience), wanted)
+	}
+	if err := a.alive(ctx, c); err != nil {
+		return nil, nil, false, err
+	}
+	return userOf(c), audiences, true, nil
+}
+
+// ours looks at a token's issuer without believing anything else of it.
+func (a *Authenticator) ours(token string) bool {
+	if strings.Count(token, ".") != 2 {
+		return false
+	}
+	var c jwt.RegisteredClaims
+	if _, _, err := a.peek.ParseUnverified(token, &c); err != nil {
+		return false
+	}
+	return slices.Contains(a.issuers, c.Issuer)
+}
+
+// verify checks signature, times and form. A token names its key in the
+// header; where no key has that name, every key is tried, because older
+// issuers named none.
+func (a *Authenticator) verify(token string) (*claims, error) {
+	c := &claims{}
+	_, err := a.parser.ParseWithClaims(token, c, a.candidates)
+	if err != nil {
+		return nil, fmt.Errorf("service account token: %w", err)
+	}
+	k := c.Kubernetes
+	if k.Namespace == "" || k.ServiceAccount.Name == "" || k.ServiceAccount.UID == "" {
+		return nil, errors.New("service account token: names no service account")
+	}
+	if c.Subject != core.ServiceAccountPrefix+k.Namespace+":"+k.ServiceAccount.Name {
+		return nil, errors.New("service account token: subject is not its service account")
+	}
+	return c, nil
+}
+
+func (a *Authenticator) candidates(t *jwt.Token) (any, error) {
+	id, _ := t.Header["kid"].(string)
+	var named, all []jwt.VerificationKey
+	for _, key := range a.keys {
+		if method, err := methodOf(key.Key); err != nil || method.Alg() != t.Method.Alg() {
+			continue
+		}
+		all = append(all, key.Key)
+		if key.ID == id {
+			named = append(named, key.Key)
+		}
+	}
+	if len(named) > 0 {
+		return jwt.VerificationKeySet{Keys: named}, nil
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("no key for algorithm %s", t.Method.Alg())
+	}
+	return jwt.VerificationKeySet{Keys: all}, nil
+}
+
+// alive checks that everything the token is bound to is still the same.
+func (a *Authenticator) alive(ctx context.Context, c *claims) error {
+	k := c.Kubernetes
+	sa, err := a.objects.ServiceAccount(ctx, k.Namespace, k.ServiceAccount.Name)
+	if err := a.same("service account", k.ServiceAccount, sa, err); err != nil {
+		return err
+	}
+	if k.Secret != nil {
+		secret, err := a.objects.Secret(ctx, k.Namespace, k.Secret.Name)
+		if err := a.same("secret", *k.Secret, secret, err); err != nil {
+			return err
+		}
+	}
+	if k.Pod != nil {
+		pod, err := a.objects.Pod(ctx, k.Namespace, k.Pod.Name)
+		return a.same("pod", *k.Pod, pod, err)
+	}
+	if k.Node != nil {
+		node, err := a.objects.Node(ctx, k.Node.Name)
+		return a.same("node", *k.Node, node, err)
+	}
+	return nil
+}
+
+func (a *Authenticator) same(kind string, want reference, obj metav1.Object, err error) error {
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("service account token: its %s %s is gone", kind, want.Name)
+	}
+	if err != nil {
+		return fmt.Errorf("service account token: look up its %s %s: %w", kind, want.Name, err)
+	}
+	if string(obj.GetUID()) != want.UID {
+		return fmt.Errorf("service account token: its %s %s is gone and another one has its name", kind, want.Name)
+	}
+	if deleted := obj.GetDeletionTimestamp(); deleted != nil && a.clock.Now().After(deleted.Add(deletedLeeway)) {
+		return fmt.Errorf("service account token: its %s %s has been deleted", kind, want.Name)
+	}
+	return nil
+}
+
+func userOf(c *claims) *request.User {
+	k := c.Kubernetes
+	user := &request.User{
+		Username: c.Subject,
+		UID:      k.ServiceAccount.UID,
+		Groups:   []string{core.GroupServiceAccounts, core.GroupServiceAccounts + ":" + k.Namespace},
+		Extra:    map[string]authenticationv1.ExtraValue{},
+	}
+	add := func(key, value string) {
+		if value != "" {
+			user.Extra[key] = authenticationv1.ExtraValue{value}
+		}
+	}
+	if c.ID != "" {
+		add(extraCredentialID, "JTI="+c.ID)
+	}
+	if k.Pod != nil {
+		add(extraPodName, k.Pod.Name)
+		add(extraPodUID, k.Pod.UID)
+	}
+	if k.Node != nil {
+		add(extraNodeName, k.Node.Name)
+		add(extraNodeUID, k.Node.UID)
+	}
+	return user
+}

@@ -1,0 +1,35 @@
+package serviceaccount
+
+import (
+	"github.com/golang-jwt/jwt/v5"
+)
+
+// claims are a token's contents, laid out as upstream lays them out, so that
+// its tokens are valid here and ours there.
+type claims struct {
+	jwt.RegisteredClaims
+	Kubernetes kubernetesClaims `json:"kubernetes.io"`
+}
+
+type kubernetesClaims struct {
+	Namespace      string           `json:"namespace,omitempty"`
+	ServiceAccount reference        `json:"serviceaccount"`
+	Pod            *reference       `json:"pod,omitempty"`
+	Secret         *reference       `json:"secret,omitempty"`
+	Node           *reference       `json:"node,omitempty"`
+	WarnAfter      *jwt.NumericDate `json:"warnafter,omitempty"`
+}
+
+type reference struct {
+	Name string `json:"name"`
+	UID  string `json:"uid,omitempty"`
+}
+
+// Keys of the user info's extra values.
+const (
+	extraCredentialID = "authentication.kubernetes.io/credential-id"
+	extraPodName      = "authentication.kubernetes.io/pod-name"
+	extraPodUID       = "authentication.kubernetes.io/pod-uid"
+	extraNodeName     = "authentication.kubernetes.io/node-name"
+	extraNodeUID      = "authentication.kubernetes.io/node-uid"
+)

@@ -1,0 +1,8 @@
+// Package serviceaccount makes and checks the JSON web tokens by which pods
+// and other programs act as a service account (Kubernetes docs, "Managing
+// Service Accounts", "Bound service account tokens").
+//
+// The subresource serviceaccounts/token calls the Issuer; the authentication
+// chain and TokenReview call the Authenticator. Tokens are never stored: what
+// makes one invalid before its time is that an object it is bound to is gone.
+package serviceaccount

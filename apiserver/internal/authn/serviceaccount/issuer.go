@@ -1,0 +1,127 @@
+package serviceaccount
+
+import (
+	"context"
+	"crypto"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+	"github.com/google/uuid"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"kctl/proto/core"
+)
+
+const (
+	defaultLifetime = time.Hour
+	// A kubelet asks for exactly this lifetime on behalf of programs that may
+	// not read their token file again. As upstream does, such tokens live for
+	// a year and say from when on their use deserves a warning.
+	warnOnlyLifetime = time.Hour + 7*time.Second
+	extendedLifetime = 365 * 24 * time.Hour
+)
+
+// Bound is what a token is bound to, beside its service account: the token is
+// valid only as long as these exist. At most one of Pod, Secret and Node is
+// the request's boundObjectRef; Node beside Pod is the pod's node, told in the
+// token but not required to live on.
+type Bound struct {
+	Pod    *core.Pod
+	Secret *core.Secret
+	Node   *core.Node
+}
+
+// Issuer makes tokens.
+type Issuer struct {
+	name      string
+	audiences []string
+	key       crypto.Signer
+	keyID     string
+	method    jwt.SigningMethod
+	clock     clock.PassiveClock
+}
+
+// NewIssuer returns an Issuer that signs with key under the given issuer name.
+// Tokens that ask for no audience are for apiAudiences.
+func NewIssuer(name string, apiAudiences []string, key crypto.Signer, clock clock.PassiveClock) (*Issuer, error) {
+	if name == "" {
+		return nil, errors.New("service account issuer: no name")
+	}
+	if len(apiAudiences) == 0 {
+		return nil, errors.New("service account issuer: no API audience")
+	}
+	public, err := newPublicKey(key.Public())
+	if err != nil {
+		return nil, fmt.Errorf("service account issuer: %w", err)
+	}
+	method, err := methodOf(public.Key)
+	if err != nil {
+		return nil, fmt.Errorf("service account issuer: %w", err)
+	}
+	return &Issuer{name: name, audiences: slices.Clone(apiAudiences), key: key, keyID: public.ID, method: method, clock: clock}, nil
+}
+
+// Audiences are those of tokens that ask for none.
+func (i *Issuer) Audiences() []string { return slices.Clone(i.audiences) }
+
+// Token makes a token for sa by spec. The caller has validated spec and looked
+// up what its boundObjectRef names. expiry is what the client is to be told:
+// for tokens whose life was extended it is earlier than the token's own.
+func (i *Issuer) Token(_ context.Context, sa *core.ServiceAccount, spec authenticationv1.TokenRequestSpec, bound Bound) (token string, expiry time.Time, err error) {
+	now := i.clock.Now()
+	lifetime := defaultLifetime
+	if spec.ExpirationSeconds != nil {
+		lifetime = time.Duration(*spec.ExpirationSeconds) * time.Second
+	}
+	expiry = now.Add(lifetime)
+	audiences := spec.Audiences
+	if len(audiences) == 0 {
+		audiences = i.audiences
+	}
+	c := claims{
+		RegisteredClaims: jwt.RegisteredClaims{
+			ID:        uuid.NewString(),
+			Issuer:    i.name,
+			Subject:   core.ServiceAccountPrefix + sa.Namespace + ":" + sa.Name,
+			Audience:  jwt.ClaimStrings(audiences),
+			IssuedAt:  jwt.NewNumericDate(now),
+			NotBefore: jwt.NewNumericDate(now),
+			ExpiresAt: jwt.NewNumericDate(expiry),
+		},
+		Kubernetes: kubernetesClaims{
+			Namespace:      sa.Namespace,
+			ServiceAccount: reference{Name: sa.Name, UID: string(sa.UID)},
+		},
+	}
+	if bound.Pod != nil {
+		c.Kubernetes.Pod = referenceTo(bound.Pod)
+		if lifetime == warnOnlyLifetime && !slices.ContainsFunc(audiences, i.foreign) {
+			c.Kubernetes.WarnAfter = jwt.NewNumericDate(expiry)
+			c.ExpiresAt = jwt.NewNumericDate(now.Add(extendedLifetime))
+		}
+	}
+	if bound.Secret != nil {
+		c.Kubernetes.Secret = referenceTo(bound.Secret)
+	}
+	if bound.Node != nil {
+		c.Kubernetes.Node = referenceTo(bound.Node)
+	}
+	unsigned := jwt.NewWithClaims(i.method, c)
+	unsigned.Header["kid"] = i.keyID
+	token, err = unsigned.SignedString(i.key)
+	if err != nil {
+		return "", time.Time{}, fmt.Errorf("sign a token for service account %s/%s: %w", sa.Namespace, sa.Name, err)
+	}
+	return token, expiry, nil
+}
+
+func (i *Issuer) foreign(audience string) bool { return !slices.Contains(i.audiences, audience) }
+
+func referenceTo(obj metav1.Object) *reference {
+	return &reference{Name: obj.GetName(), UID: string(obj.GetUID())}
+}

@@ -1,0 +1,330 @@
+package serviceaccount
+
+import (
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	testingclock "k8s.io/utils/clock/testing"
+
+	"kctl/proto/core"
+)
+
+const testIssuer = "https://kubernetes.default.svc"
+
+var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+type objects map[string]metav1.Object
+
+func find[T metav1.Object](o objects, kind, namespace, name string) (T, error) {
+	if obj, ok := o[kind+"/"+namespace+"/"+name]; ok {
+		return obj.(T), nil
+	}
+	var none T
+	return none, apierrors.NewNotFound(corev1.Resource(kind), name)
+}
+
+func (o objects) ServiceAccount(_ context.Context, namespace, name string) (*core.ServiceAccount, error) {
+	return find[*core.ServiceAccount](o, "serviceaccounts", namespace, name)
+}
+func (o objects) Pod(_ context.Context, namespace, name string) (*core.Pod, error) {
+	return find[*core.Pod](o, "pods", namespace, name)
+}
+func (o objects) Secret(_ context.Context, namespace, name string) (*core.Secret, error) {
+	return find[*core.Secret](o, "secrets", namespace, name)
+}
+func (o objects) Node(_ context.Context, name string) (*core.Node, error) {
+	return find[*core.Node](o, "nodes", "", name)
+}
+
+func meta(namespace, name string, uid types.UID) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name, UID: uid}
+}
+
+type fixture struct {
+	clock         *testingclock.FakePassiveClock
+	key           crypto.Signer
+	issuer        *Issuer
+	authenticator *Authenticator
+	objects       objects
+	sa            *core.ServiceAccount
+	pod           *core.Pod
+	node          *core.Node
+}
+
+func newFixture(t *testing.T, key crypto.Signer) *fixture {
+	t.Helper()
+	f := &fixture{
+		clock: testingclock.NewFakePassiveClock(start),
+		key:   key,
+		sa:    &core.ServiceAccount{ObjectMeta: meta("shop", "web", "sa-1")},
+		pod:   &core.Pod{ObjectMeta: meta("shop", "web-0", "pod-1")},
+		node:  &core.Node{ObjectMeta: meta("", "n1", "node-1")},
+	}
+	f.objects = objects{"serviceaccounts/shop/web": f.sa, "pods/shop/web-0": f.pod, "nodes//n1": f.node}
+	var err error
+	if f.issuer, err = NewIssuer(testIssuer, []string{testIssuer}, key, f.clock); err != nil {
+		t.Fatal(err)
+	}
+	public, err := newPublicKey(key.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.authenticator = NewAuthenticator([]string{testIssuer}, []string{testIssuer}, []PublicKey{public}, f.objects, f.clock)
+	return f
+}
+
+func rsaKey(t *testing.T) *rsa.PrivateKey {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+func ecKey(t *testing.T) *ecdsa.PrivateKey {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+func (f *fixture) token(t *testing.T, spec authenticationv1.TokenRequestSpec, bound Bound) string {
+	t.Helper()
+	token, _, err := f.issuer.Token(t.Context(), f.sa, spec, bound)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+func TestTokenRoundTrip(t *testing.T) {
+	for name, key := range map[string]crypto.Signer{"RS256": rsaKey(t), "ES256": ecKey(t)} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, key)
+			token := f.token(t, authenticationv1.TokenRequestSpec{}, Bound{Pod: f.pod, Node: f.node})
+			user, audiences, ok, err := f.authenticator.AuthenticateToken(t.Context(), token, nil)
+			if err != nil || !ok {
+				t.Fatalf("ok=%v err=%v", ok, err)
+			}
+			if user.Username != "system:serviceaccount:shop:web" || user.UID != "sa-1" {
+				t.Errorf("user is %s (%s)", user.Username, user.UID)
+			}
+			if strings.Join(user.Groups, ",") != "system:serviceaccounts,system:serviceaccounts:shop" {
+				t.Errorf("groups are %v", user.Groups)
+			}
+			if len(audiences) != 1 || audiences[0] != testIssuer {
+				t.Errorf("audiences are %v", audiences)
+			}
+			for key, want := range map[string]string{extraPodName: "web-0", extraPodUID: "pod-1", extraNodeName: "n1", extraNodeUID: "node-1"} {
+				if got := user.Extra[key]; len(got) != 1 || got[0] != want {
+					t.Errorf("extra %s is %v, want %s", key, got, want)
+				}
+			}
+		})
+	}
+}
+
+func TestTokenRefused(t *testing.T) {
+	hour := authenticationv1.TokenRequestSpec{}
+	tests := map[string]struct {
+		make func(t *testing.T, f *fixture) string
+		want []string // audiences
+		says string   // "" where the token is not ours to judge
+	}{
+		"wrong signature": {says: "signature is invalid", make: func(t *testing.T, f *fixture) string {
+			parts := strings.Split(f.token(t, hour, Bound{}), ".")
+			other := strings.Split(f.token(t, hour, Bound{Pod: f.pod}), ".")
+			return parts[0] + "." + other[1] + "." + parts[2]
+		}},
+		"unknown key": {says: "signature is invalid", make: func(t *testing.T, f *fixture) string {
+			return newFixture(t, rsaKey(t)).token(t, hour, Bound{})
+		}},
+		"no key of the algorithm": {says: "no key for algorithm ES256", make: func(t *testing.T, f *fixture) string {
+			return newFixture(t, ecKey(t)).token(t, hour, Bound{})
+		}},
+		"expired": {says: "token is expired", make: func(t *testing.T, f *fixture) string {
+			token := f.token(t, hour, Bound{})
+			f.clock.SetTime(start.Add(time.Hour))
+			return token
+		}},
+		"not yet valid": {says: "token is not valid yet", make: func(t *testing.T, f *fixture) string {
+			token := f.token(t, hour, Bound{})
+			f.clock.SetTime(start.Add(-time.Minute))
+			return token
+		}},
+		"other audience": {says: "token audiences", make: func(t *testing.T, f *fixture) string {
+			return f.token(t, authenticationv1.TokenRequestSpec{Audiences: []string{"vault"}}, Bound{})
+		}},
+		"audience not asked for": {says: "token audiences", want: []string{"vault"}, make: func(t *testing.T, f *fixture) string {
+			return f.token(t, hour, Bound{})
+		}},
+		"alg none": {says: "signing method none is invalid", make: func(t *testing.T, f *fixture) string {
+			parts := strings.Split(f.token(t, hour, Bound{}), ".")
+			return base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none","typ":"JWT"}`)) + "." + parts[1] + "."
+		}},
+		"HMAC with the public key": {says: "signing method HS256 is invalid", make: func(t *testing.T, f *fixture) string {
+			der, _ := x509.MarshalPKIXPublicKey(f.key.Public())
+			secret := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
+			token, err := jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.MapClaims{"iss": testIssuer, "exp": start.Add(time.Hour).Unix()}).SignedString(secret)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return token
+		}},
+		"no expiry": {says: "exp claim is required", make: func(t *testing.T, f *fixture) string {
+			token, err := jwt.NewWithClaims(jwt.SigningMethodRS256, jwt.MapClaims{"iss": testIssuer}).SignedString(f.key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return token
+		}},
+		"subject of another": {says: "subject is not its service account", make: func(t *testing.T, f *fixture) string {
+			token, err := jwt.NewWithClaims(jwt.SigningMethodRS256, jwt.MapClaims{
+				"iss": testIssuer, "sub": "system:admin", "exp": start.Add(time.Hour).Unix(),
+				"kubernetes.io": map[string]any{"namespace": "shop", "serviceaccount": map[string]any{"name": "web", "uid": "sa-1"}},
+			}).SignedString(f.key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return token
+		}},
+		"service account gone": {says: "its service account web is gone", make: func(t *testing.T, f *fixture) string {
+			delete(f.objects, "serviceaccounts/shop/web")
+			return f.token(t, hour, Bound{})
+		}},
+		"service account made anew": {says: "another one has its name", make: func(t *testing.T, f *fixture) string {
+			token := f.token(t, hour, Bound{})
+			f.sa.UID = "sa-2"
+			return token
+		}},
+		"pod gone": {says: "its pod web-0 is gone", make: func(t *testing.T, f *fixture) string {
+			delete(f.objects, "pods/shop/web-0")
+			return f.token(t, hour, Bound{Pod: f.pod})
+		}},
+		"pod deleted a while ago": {says: "its pod web-0 has been deleted", make: func(t *testing.T, f *fixture) string {
+			f.pod.DeletionTimestamp = &metav1.Time{Time: start.Add(-deletedLeeway - time.Second)}
+			return f.token(t, hour, Bound{Pod: f.pod})
+		}},
+		"secret gone": {says: "its secret key is gone", make: func(t *testing.T, f *fixture) string {
+			return f.token(t, hour, Bound{Secret: &core.Secret{ObjectMeta: meta("shop", "key", "secret-1")}})
+		}},
+		"another issuer": {make: func(t *testing.T, f *fixture) string {
+			f.issuer.name = "https://elsewhere"
+			return f.token(t, hour, Bound{})
+		}},
+		"no JWT":  {make: func(*testing.T, *fixture) string { return "some.opaque.token" }},
+		"no dots": {make: func(*testing.T, *fixture) string { return "opaque" }},
+	}
+	key := rsaKey(t)
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, key)
+			user, _, ok, err := f.authenticator.AuthenticateToken(t.Context(), test.make(t, f), test.want)
+			if ok || user != nil {
+				t.Fatalf("accepted as %+v", user)
+			}
+			switch {
+			case test.says == "" && err != nil:
+				t.Errorf("judged a token that is not ours: %v", err)
+			case test.says != "" && (err == nil || !strings.Contains(err.Error(), test.says)):
+				t.Errorf("error is %v, want it to say %q", err, test.says)
+			}
+		})
+	}
+}
+
+func TestDeletedPodKeepsItsTokenForAWhile(t *testing.T) {
+	f := newFixture(t, ecKey(t))
+	token := f.token(t, authenticationv1.TokenRequestSpec{}, Bound{Pod: f.pod})
+	f.pod.DeletionTimestamp = &metav1.Time{Time: start.Add(-deletedLeeway + time.Second)}
+	if _, _, ok, err := f.authenticator.AuthenticateToken(t.Context(), token, nil); !ok || err != nil {
+		t.Errorf("ok=%v err=%v", ok, err)
+	}
+}
+
+func TestExtendedLifetime(t *testing.T) {
+	f := newFixture(t, ecKey(t))
+	seconds := int64(warnOnlyLifetime / time.Second)
+	spec := authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}
+	token, expiry, err := f.issuer.Token(t.Context(), f.sa, spec, Bound{Pod: f.pod})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !expiry.Equal(start.Add(warnOnlyLifetime)) {
+		t.Errorf("client is told %v", expiry)
+	}
+	f.clock.SetTime(start.Add(24 * time.Hour))
+	if _, _, ok, err := f.authenticator.AuthenticateToken(t.Context(), token, nil); !ok || err != nil {
+		t.Errorf("a day later: ok=%v err=%v", ok, err)
+	}
+}
+
+func TestKeysFromFiles(t *testing.T) {
+	dir := t.TempDir()
+	rsaPrivate, ecPrivate := rsaKey(t), ecKey(t)
+	ecDER, err := x509.MarshalECPrivateKey(ecPrivate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(rsaPrivate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := x509.MarshalPKIXPublicKey(rsaPrivate.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(name string, blocks ...*pem.Block) string {
+		var data []byte
+		for _, block := range blocks {
+			data = append(data, pem.EncodeToMemory(block)...)
+		}
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	both := write("both.pem", &pem.Block{Type: "PUBLIC KEY", Bytes: public}, &pem.Block{Type: "EC PARAMETERS", Bytes: []byte{6}}, &pem.Block{Type: "EC PRIVATE KEY", Bytes: ecDER})
+	private := write("private.pem", &pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})
+	empty := write("empty.pem")
+
+	keys, err := LoadPublicKeys([]string{both, private})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(keys) != 3 || keys[0].ID != keys[2].ID || keys[0].ID == keys[1].ID {
+		t.Errorf("keys are %+v", keys)
+	}
+	if _, err := LoadPublicKeys([]string{empty}); err == nil {
+		t.Error("a file without keys was taken")
+	}
+	if _, err := LoadSigningKey(private); err != nil {
+		t.Error(err)
+	}
+	onlyPublic := write("public.pem", &pem.Block{Type: "PUBLIC KEY", Bytes: public})
+	if _, err := LoadSigningKey(onlyPublic); err == nil {
+		t.Error("a public key was taken for signing")
+	}
+}
