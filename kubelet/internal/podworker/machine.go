@@ -1,0 +1,296 @@
+package podworker
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"kctl/proto/core"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Phase is where a pod is in its life on this node.
+type Phase int
+
+const (
+	// Unknown: the workers have no entry of the pod.
+	Unknown Phase = iota
+	// Waiting: nothing was done for the pod yet.
+	Waiting
+	// Syncing: the pod is being started and kept running.
+	Syncing
+	// Terminating: containers of the pod may run, and are being ended.
+	Terminating
+	// Terminated: no container runs and none will; the rest is cleaned up.
+	Terminated
+	// Finished: nothing of the pod is left to do. The entry stays until the
+	// pod's source has forgotten it, so that the pod is not started again.
+	Finished
+)
+
+var phaseNames = [...]string{"Unknown", "Waiting", "Syncing", "Terminating", "Terminated", "Finished"}
+
+func (p Phase) String() string { return phaseNames[p] }
+
+// transitions lists every move a pod can make, and what makes it.
+//
+//	from         to           by
+//	Unknown      Waiting      an update of a pod that is to run
+//	Unknown      Terminating  an update of a pod that is being deleted, is to be killed,
+//	                          has ended already, or that only the runtime knows
+//	Waiting      Syncing      its worker, once no pod of the same full name is started
+//	Waiting      Terminating  deletion or kill asked before it was started
+//	Syncing      Terminating  deletion or kill asked; or SyncPod found the pod at its end
+//	Terminating  Terminated   SyncTerminatingPod returned nil
+//	Terminating  Unknown      SyncTerminatingRuntimePod returned nil
+//	Terminated   Finished     SyncTerminatedPod returned nil
+//	Finished     Unknown      the pod's source forgot it
+//
+// No phase is ever left backwards: a pod that comes again under the same UID
+// waits until the old one is forgotten, and begins at Unknown.
+var transitions = map[Phase][]Phase{
+	Unknown:     {Waiting, Terminating},
+	Waiting:     {Syncing, Terminating},
+	Syncing:     {Terminating},
+	Terminating: {Terminated, Unknown},
+	Terminated:  {Finished},
+	Finished:    {Unknown},
+}
+
+// entry is all that the workers know of one pod. Its methods decide and never
+// block; Workers calls them under its lock.
+type entry struct {
+	uid      types.UID
+	fullName string
+	phase    Phase
+
+	// pending is the newest update that no step has taken yet; active is the
+	// one that the last step took.
+	pending, active *Update
+	// next has the updates of a new pod that came under the UID after this one's
+	// end; they are taken once this one is forgotten.
+	next []*Update
+	// working says that a goroutine has this entry.
+	working bool
+	synced  bool
+	// cancel ends the step that is being done, if any.
+	cancel context.CancelFunc
+
+	removed bool
+	evicted bool
+	grace   int64
+	status  []func(*core.PodStatus)
+	done    []chan<- struct{}
+}
+
+func newEntry(u *Update) *entry {
+	return &entry{uid: u.uid(), fullName: u.fullName()}
+}
+
+func (e *entry) move(to Phase) {
+	for _, allowed := range transitions[e.phase] {
+		if allowed == to {
+			e.phase = to
+			return
+		}
+	}
+	panic(fmt.Sprintf("pod worker of %s (%s): no way from %s to %s", e.fullName, e.uid, e.phase, to))
+}
+
+// started says that the pod may have something running, so that no other pod
+// may take its full name.
+func (e *entry) started() bool {
+	return e.phase == Syncing || e.phase == Terminating || e.phase == Terminated
+}
+
+func (e *entry) terminationRequested() bool { return e.phase >= Terminating }
+
+// take brings an update into the entry. It reports whether there is now a step
+// to do. The step that is being done is cancelled if the update makes it
+// pointless.
+func (e *entry) take(u *Update) bool {
+	switch {
+	case e.phase == Unknown && ends(u):
+		e.move(Terminating)
+	case e.phase == Unknown:
+		e.move(Waiting)
+	case e.isNext(u):
+		e.keepForNext(u)
+		return false
+	case e.phase == Finished:
+		e.noteKill(u)
+		return false
+	case u.Running != nil:
+		// The pod is known: what the runtime shows of it is its worker's matter.
+		return false
+	}
+	wasTerminating, hadGrace := e.terminationRequested(), e.grace
+	if e.phase < Terminating && ends(u) {
+		e.move(Terminating)
+	}
+	e.noteKill(u)
+	if e.phase >= Terminating {
+		e.grace = effectiveGrace(e.grace, u)
+	}
+	if e.cancel != nil && (!wasTerminating && e.terminationRequested() || hadGrace != 0 && e.grace < hadGrace) {
+		e.cancel()
+	}
+	if u.Pod == nil && e.latest() != nil && e.latest().Pod != nil {
+		return false
+	}
+	e.setPending(u)
+	return true
+}
+
+// isNext says that u is about a new pod under the UID of one that has been
+// removed from its source, or of one that only the runtime knew.
+func (e *entry) isNext(u *Update) bool {
+	if u.Pod == nil || !e.terminationRequested() {
+		return false
+	}
+	onlyRunning := e.latest() != nil && e.latest().Pod == nil
+	return onlyRunning || len(e.next) > 0 || e.removed && u.Type == Create
+}
+
+// keepForNext keeps u until this entry is forgotten. Of changes only the last
+// counts; and of a pod that is removed again, nothing.
+func (e *entry) keepForNext(u *Update) {
+	if u.Type == Kill && u.Kill != nil && u.Kill.Removed {
+		for _, dropped := range append(e.next, u) {
+			if dropped.Kill != nil && dropped.Kill.Done != nil {
+				close(dropped.Kill.Done)
+			}
+		}
+		e.next = nil
+		return
+	}
+	if last := len(e.next) - 1; last >= 0 && e.next[last].Type != Kill && u.Type != Kill {
+		e.next[last] = u
+		return
+	}
+	e.next = append(e.next, u)
+}
+
+func (e *entry) latest() *Update {
+	if e.pending != nil {
+		return e.pending
+	}
+	return e.active
+}
+
+// setPending keeps the reason and time of an update that was never taken: a
+// creation followed by changes is still a creation.
+func (e *entry) setPending(u *Update) {
+	next := *u
+	next.Kill = nil
+	if old := e.pending; old != nil {
+		if old.Type == Create && next.Type != Kill {
+			next.Type = Create
+		}
+		if !old.Start.IsZero() {
+			next.Start = old.Start
+		}
+	}
+	if old := e.latest(); old != nil && next.MirrorPod == nil && next.Type == Kill {
+		next.MirrorPod = old.MirrorPod
+	}
+	e.pending = &next
+}
+
+// noteKill keeps what was asked with a kill, whatever becomes of the update.
+func (e *entry) noteKill(u *Update) {
+	if u.Type != Kill || u.Kill == nil {
+		return
+	}
+	e.removed = e.removed || u.Kill.Removed
+	e.evicted = e.evicted || u.Kill.Evict
+	if u.Kill.Status != nil {
+		e.status = append(e.status, u.Kill.Status)
+	}
+	if u.Kill.Done == nil {
+		return
+	}
+	if e.phase == Finished {
+		close(u.Kill.Done)
+		return
+	}
+	e.done = append(e.done, u.Kill.Done)
+}
+
+// begin takes the pending update as the next step.
+func (e *entry) begin() Job {
+	e.active, e.pending = e.pending, nil
+	job := Job{
+		Update: *e.active, Phase: e.phase, First: !e.synced, GracePeriod: e.grace,
+		Evicted: e.evicted, Status: append([]func(*core.PodStatus){}, e.status...),
+	}
+	e.synced = true
+	return job
+}
+
+// finish records how a step ended. It reports whether the pod moved on, so
+// that the next step is due at once.
+func (e *entry) finish(job Job, outcome Outcome, err error) bool {
+	if err != nil || e.phase != job.Phase {
+		return e.pending != nil
+	}
+	switch {
+	case job.Phase == Syncing && !outcome.Terminal:
+		return e.pending != nil
+	case job.Phase == Syncing:
+		e.move(Terminating)
+		e.grace = effectiveGrace(e.grace, &job.Update)
+	case job.Phase == Terminating && job.Running != nil:
+		e.move(Unknown)
+		e.pending = nil
+		return false
+	case job.Phase == Terminating:
+		e.move(Terminated)
+	case job.Phase == Terminated:
+		e.move(Finished)
+		for _, done := range e.done {
+			close(done)
+		}
+		e.done, e.pending, e.status = nil, nil, nil
+		return false
+	}
+	if e.pending == nil {
+		next := *e.active
+		e.pending = &next
+	}
+	return true
+}
+
+// ends says that u asks for the pod's end, or shows that it has ended.
+func ends(u *Update) bool {
+	if u.Type == Kill || u.Running != nil || u.Pod.DeletionTimestamp != nil {
+		return true
+	}
+	return u.Pod.Status.Phase == corev1.PodSucceeded || u.Pod.Status.Phase == corev1.PodFailed
+}
+
+// effectiveGrace is the grace period after u: the shortest of all that were
+// asked for, the pod's own if none was; at least one second, so that every
+// container is asked to end before it is killed.
+func effectiveGrace(current int64, u *Update) int64 {
+	shortest := func(seconds *int64) {
+		if seconds == nil {
+			return
+		}
+		asked := max(1, *seconds)
+		if current == 0 || asked < current {
+			current = asked
+		}
+	}
+	if u.Kill != nil && u.Kill.GracePeriod != nil {
+		shortest(u.Kill.GracePeriod)
+	} else if u.Pod != nil {
+		shortest(u.Pod.DeletionGracePeriodSeconds)
+	}
+	if current == 0 && u.Pod != nil {
+		shortest(u.Pod.Spec.TerminationGracePeriodSeconds)
+	}
+	return max(1, current)
+}

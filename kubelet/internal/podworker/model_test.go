@@ -1,0 +1,248 @@
+package podworker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"kctl/proto/core"
+)
+
+// world is a Syncer that takes (fake) time, fails at random, and checks at
+// each step what must hold whatever the order of events.
+type world struct {
+	t      *testing.T
+	random *rand.Rand
+
+	mu      sync.Mutex
+	busy    map[types.UID]bool
+	names   map[string]types.UID // started pods by full name
+	ending  map[types.UID]bool   // termination has begun
+	grace   map[types.UID]int64
+	running map[types.UID]bool // may have containers
+	steps   int
+}
+
+func newWorld(t *testing.T, seed uint64) *world {
+	return &world{
+		t: t, random: rand.New(rand.NewPCG(seed, 7)),
+		busy: map[types.UID]bool{}, names: map[string]types.UID{}, ending: map[types.UID]bool{},
+		grace: map[types.UID]int64{}, running: map[types.UID]bool{},
+	}
+}
+
+func (w *world) roll(n int) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.random.IntN(n)
+}
+
+func (w *world) enter(uid types.UID, check func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.steps++
+	if w.busy[uid] {
+		w.t.Errorf("two steps of %s at once", uid)
+	}
+	w.busy[uid] = true
+	check()
+}
+
+func (w *world) leave(uid types.UID, done func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.busy[uid] = false
+	done()
+}
+
+// spend lets up to two seconds pass; it fails when ctx ends, and sometimes so.
+func (w *world) spend(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(time.Duration(w.roll(2000)) * time.Millisecond):
+	}
+	if w.roll(5) == 0 {
+		return errors.New("step failed")
+	}
+	return nil
+}
+
+func (w *world) SyncPod(ctx context.Context, job Job) (Outcome, error) {
+	uid, name := job.Pod.UID, job.fullName()
+	w.enter(uid, func() {
+		if other, taken := w.names[name]; taken && other != uid {
+			w.t.Errorf("%s is synced while %s of the same name %s is not finished", uid, other, name)
+		}
+		if w.ending[uid] {
+			w.t.Errorf("%s is synced after its termination began", uid)
+		}
+		w.names[name] = uid
+		w.running[uid] = true
+	})
+	err := w.spend(ctx)
+	terminal := err == nil && w.roll(6) == 0
+	w.leave(uid, func() {})
+	return Outcome{Terminal: terminal, After: time.Duration(w.roll(5)) * time.Second}, err
+}
+
+func (w *world) SyncTerminatingPod(ctx context.Context, job Job) error {
+	uid := job.Pod.UID
+	w.enter(uid, func() {
+		w.ending[uid] = true
+		if job.GracePeriod < 1 {
+			w.t.Errorf("%s is terminated with grace period %d", uid, job.GracePeriod)
+		}
+		if before, ok := w.grace[uid]; ok && job.GracePeriod > before {
+			w.t.Errorf("grace period of %s grew from %d to %d", uid, before, job.GracePeriod)
+		}
+		w.grace[uid] = job.GracePeriod
+	})
+	err := w.spend(ctx)
+	w.leave(uid, func() {
+		if err == nil {
+			w.running[uid] = false
+		}
+	})
+	return err
+}
+
+func (w *world) SyncTerminatingRuntimePod(ctx context.Context, pod RunningPod) error {
+	w.enter(pod.UID, func() {})
+	err := w.spend(ctx)
+	w.leave(pod.UID, func() {})
+	return err
+}
+
+func (w *world) SyncTerminatedPod(ctx context.Context, job Job) error {
+	uid := job.Pod.UID
+	w.enter(uid, func() {
+		if w.running[uid] {
+			w.t.Errorf("%s is cleaned up while containers may run", uid)
+		}
+	})
+	err := w.spend(ctx)
+	w.leave(uid, func() {
+		if err != nil {
+			return
+		}
+		delete(w.ending, uid)
+		delete(w.grace, uid)
+		if w.names[job.fullName()] == uid {
+			delete(w.names, job.fullName())
+		}
+	})
+	return err
+}
+
+func modelPod(i int) *core.Pod {
+	seconds := int64(30)
+	return &core.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "model", Name: fmt.Sprintf("pod-%d", i%3), UID: types.UID(fmt.Sprintf("uid-%d", i))},
+		Spec:       corev1.PodSpec{TerminationGracePeriodSeconds: &seconds},
+	}
+}
+
+// source plays the pods' source: it knows which pods exist, and only asks for
+// what a source can ask for.
+type source struct {
+	workers *Workers
+	pods    map[types.UID]*core.Pod
+	done    []chan struct{}
+}
+
+func (s *source) act(w *world) {
+	i := w.roll(6)
+	pod, exists := s.pods[modelPod(i).UID]
+	switch action := w.roll(10); {
+	case !exists && action < 5:
+		pod = modelPod(i)
+		s.pods[pod.UID] = pod
+		s.workers.Update(Update{Type: Create, Pod: pod})
+	case !exists && action < 6:
+		s.workers.Update(Update{Type: Kill, Running: &RunningPod{UID: modelPod(i).UID, Namespace: "model", Name: modelPod(i).Name}})
+	case exists && action < 4:
+		s.workers.Update(Update{Type: Change, Pod: pod})
+	case exists && action < 5:
+		pod = pod.DeepCopy()
+		now, seconds := metav1.Now(), int64(w.roll(40))
+		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &now, &seconds
+		s.pods[pod.UID] = pod
+		s.workers.Update(Update{Type: Change, Pod: pod})
+	case exists && action < 6:
+		seconds, done := int64(w.roll(20)), make(chan struct{})
+		s.done = append(s.done, done)
+		s.workers.Update(Update{Type: Kill, Pod: pod, Kill: &KillOptions{GracePeriod: &seconds, Evict: true, Done: done}})
+	case exists && action < 8:
+		s.remove(pod)
+	case action < 9:
+		s.workers.SyncKnownPods(s.known())
+	default:
+		s.workers.SyncDue()
+		s.workers.Resync(modelPod(i).UID)
+	}
+}
+
+func (s *source) remove(pod *core.Pod) {
+	delete(s.pods, pod.UID)
+	s.workers.Update(Update{Type: Kill, Pod: pod, Kill: &KillOptions{Removed: true}})
+}
+
+func (s *source) known() map[types.UID]bool {
+	known := map[types.UID]bool{}
+	for uid := range s.pods {
+		known[uid] = true
+	}
+	return known
+}
+
+// TestAnyOrderOfEvents throws random events at the workers and checks the
+// invariants in world; at the end everything must come to rest.
+func TestAnyOrderOfEvents(t *testing.T) {
+	for seed := range uint64(200) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, seed)
+			s := &source{pods: map[types.UID]*core.Pod{}}
+			s.workers = New(t.Context(), w, Options{Clock: clock.RealClock{}})
+			defer s.workers.Stop()
+			for range 300 {
+				s.act(w)
+				time.Sleep(time.Duration(w.roll(400)) * time.Millisecond) // the bubble's clock
+			}
+			for _, pod := range s.pods {
+				s.remove(pod)
+			}
+			for range 600 {
+				time.Sleep(time.Second) // the bubble's clock
+				s.workers.SyncDue()
+			}
+			synctest.Wait()
+			if left := s.workers.SyncKnownPods(nil); len(left) > 0 {
+				t.Errorf("seed %d: left over: %v", seed, left)
+			}
+			for i, done := range s.done {
+				select {
+				case <-done:
+				default:
+					t.Errorf("seed %d: kill %d was never reported done", seed, i)
+				}
+			}
+			if len(w.names) > 0 || len(s.workers.names) > 0 || len(s.workers.waiting) > 0 {
+				t.Errorf("seed %d: names still held: %v %v %v", seed, w.names, s.workers.names, s.workers.waiting)
+			}
+			if w.steps < 100 {
+				t.Errorf("seed %d: only %d steps were done", seed, w.steps)
+			}
+		})
+	}
+}

@@ -1,0 +1,68 @@
+package podworker
+
+import "k8s.io/apimachinery/pkg/types"
+
+// State is what others may know of a pod's worker.
+type State struct {
+	Phase Phase
+	// Orphan says that no source has the pod any more.
+	Orphan  bool
+	Evicted bool
+	// Running says that the pod is known from the runtime only.
+	Running bool
+}
+
+// Phase is where the pod is in its life.
+func (w *Workers) Phase(uid types.UID) Phase {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if e, ok := w.entries[uid]; ok {
+		return e.phase
+	}
+	return Unknown
+}
+
+// TerminationRequested says that the pod must not be started, or not again.
+func (w *Workers) TerminationRequested(uid types.UID) bool { return w.Phase(uid) >= Terminating }
+
+// CouldHaveRunningContainers says that containers of the pod may run now or
+// be started later.
+func (w *Workers) CouldHaveRunningContainers(uid types.UID) bool {
+	switch w.Phase(uid) {
+	case Waiting, Syncing, Terminating:
+		return true
+	default:
+		return false
+	}
+}
+
+// Finished says that nothing is left to do for the pod, though its source may
+// still have it.
+func (w *Workers) Finished(uid types.UID) bool { return w.Phase(uid) == Finished }
+
+// SyncKnownPods compares the workers with the pods that the sources have. It
+// forgets finished pods that no source has, asks the others of those to end,
+// and returns the state of all that are left.
+func (w *Workers) SyncKnownPods(desired map[types.UID]bool) map[types.UID]State {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	states := make(map[types.UID]State, len(w.entries))
+	for uid, e := range w.entries {
+		orphan := !desired[uid]
+		if orphan && e.phase == Finished {
+			w.forget(e)
+			continue
+		}
+		if orphan && e.phase < Terminating {
+			if last := e.latest(); last != nil {
+				w.update(&Update{Type: Kill, Pod: last.Pod, MirrorPod: last.MirrorPod, Kill: &KillOptions{Removed: true}})
+			}
+		}
+		last := e.latest()
+		states[uid] = State{
+			Phase: e.phase, Orphan: orphan, Evicted: e.evicted,
+			Running: last != nil && last.Pod == nil,
+		}
+	}
+	return states
+}
