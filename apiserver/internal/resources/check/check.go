@@ -1,0 +1,73 @@
+// Package check holds the field checks that several resources share, with
+// upstream's messages, so that users and tools read what they are used to.
+//
+// Strategies call it from Validate. Nothing here changes what it checks.
+package check
+
+import (
+	"k8s.io/apimachinery/pkg/api/equality"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// MaxDataBytes bounds the data of one Secret or ConfigMap.
+const MaxDataBytes = 1 << 20
+
+// NotNegative is upstream's message for values below zero.
+const NotNegative = apivalidation.IsNegativeErrorMsg
+
+// Immutable is upstream's message for fields that never change.
+const Immutable = apivalidation.FieldImmutableErrorMsg
+
+// messages turns the messages of a validation function into errors on value.
+func messages(path *field.Path, value any, texts []string) field.ErrorList {
+	var errs field.ErrorList
+	for _, text := range texts {
+		errs = append(errs, field.Invalid(path, value, text))
+	}
+	return errs
+}
+
+// Messages turns the messages of a validation function into errors on value.
+func Messages(path *field.Path, value any, texts []string) field.ErrorList {
+	return messages(path, value, texts)
+}
+
+// Label checks that value is a DNS-1123 label.
+func Label(value string, path *field.Path) field.ErrorList {
+	return messages(path, value, validation.IsDNS1123Label(value))
+}
+
+// Subdomain checks that value is a DNS-1123 subdomain.
+func Subdomain(value string, path *field.Path) field.ErrorList {
+	return messages(path, value, validation.IsDNS1123Subdomain(value))
+}
+
+// QualifiedName checks that value is a label key.
+func QualifiedName(value string, path *field.Path) field.ErrorList {
+	return messages(path, value, validation.IsQualifiedName(value))
+}
+
+// Nonnegative checks that value is not below zero.
+func Nonnegative(value int64, path *field.Path) field.ErrorList {
+	if value < 0 {
+		return field.ErrorList{field.Invalid(path, value, NotNegative)}
+	}
+	return nil
+}
+
+// Same checks that a field has not changed.
+func Same(now, old any, path *field.Path) field.ErrorList {
+	if equality.Semantic.DeepEqual(now, old) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, now, Immutable)}
+}
+
+// The two forms that names of objects take. A prefix (generateName) may end in
+// a dash.
+var (
+	NameIsSubdomain = apivalidation.NameIsDNSSubdomain
+	NameIsLabel     = apivalidation.NameIsDNSLabel
+)

@@ -1,0 +1,86 @@
+package check
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+const notInteger = "must be an integer"
+
+// IsHugePage reports whether name is hugepages-<size>.
+func IsHugePage(name corev1.ResourceName) bool {
+	return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
+}
+
+// IsNative reports whether name belongs to Kubernetes itself: it has no domain
+// or one under kubernetes.io.
+func IsNative(name corev1.ResourceName) bool {
+	return !strings.Contains(string(name), "/") || strings.Contains(string(name), corev1.ResourceDefaultNamespacePrefix)
+}
+
+// IsExtended reports whether name is a resource that a device plugin or an
+// operator adds to nodes.
+func IsExtended(name corev1.ResourceName) bool {
+	if IsNative(name) || strings.HasPrefix(string(name), corev1.DefaultResourceRequestsPrefix) {
+		return false
+	}
+	return len(validation.IsQualifiedName(corev1.DefaultResourceRequestsPrefix+string(name))) == 0
+}
+
+// IsOvercommit reports whether requests of name may be below its limits.
+func IsOvercommit(name corev1.ResourceName) bool { return IsNative(name) && !IsHugePage(name) }
+
+// Quantity checks the amount of one resource: not negative, and whole where
+// the resource can't be divided.
+func Quantity(name corev1.ResourceName, q resource.Quantity, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if q.Cmp(resource.Quantity{}) < 0 {
+		errs = append(errs, field.Invalid(path, q.String(), NotNegative))
+	}
+	if (IsExtended(name) || name == corev1.ResourcePods) && q.MilliValue()%1000 != 0 {
+		errs = append(errs, field.Invalid(path, q, notInteger))
+	}
+	return errs
+}
+
+// ContainerResource checks the name of a resource that a container asks for.
+func ContainerResource(name corev1.ResourceName, path *field.Path) field.ErrorList {
+	errs := QualifiedName(string(name), path)
+	if len(errs) > 0 {
+		return errs
+	}
+	if !strings.Contains(string(name), "/") {
+		switch name {
+		case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
+			return nil
+		}
+		if IsHugePage(name) {
+			return nil
+		}
+		return field.ErrorList{field.Invalid(path, name, "must be a standard resource for containers")}
+	}
+	if !IsNative(name) && !IsExtended(name) {
+		return field.ErrorList{field.Invalid(path, name, "doesn't follow extended resource name standard")}
+	}
+	return nil
+}
+
+// NodeResource checks the name of a resource that a node has.
+func NodeResource(name corev1.ResourceName, path *field.Path) field.ErrorList {
+	errs := QualifiedName(string(name), path)
+	if len(errs) > 0 || strings.Contains(string(name), "/") {
+		return errs
+	}
+	switch name {
+	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourcePods, corev1.ResourceStorage:
+		return nil
+	}
+	if IsHugePage(name) || strings.HasPrefix(string(name), corev1.ResourceAttachableVolumesPrefix) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, name, "must be a standard resource type or fully qualified")}
+}

@@ -1,0 +1,8 @@
+// Package resources says what is particular about each resource the API server
+// serves. One folder below holds one resource: its strategy (defaults,
+// validation, what an update may change, how it is deleted), its table columns
+// and its subresources.
+//
+// The server calls New once and installs what it returns. Nothing here stores
+// anything by itself, and no folder knows another one.
+package resources

@@ -1,0 +1,117 @@
+// Package event says what is particular about events: they go by themselves
+// after a time, and are found by what they are about.
+package event
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/check"
+	"kctl/proto/core"
+)
+
+// Bounds of the fields of events that carry an eventTime.
+const (
+	maxInstance = 128
+	maxAction   = 128
+	maxReason   = 128
+	maxMessage  = 1024
+)
+
+// Strategy is the strategy of events, kept for ttl after their last change.
+func Strategy(clock clock.PassiveClock, ttl time.Duration) registry.Strategy[*core.Event] {
+	return registry.Strategy[*core.Event]{
+		Resource: core.Events, Singular: "event", ShortNames: []string{"ev"},
+		StoragePrefix: "events",
+		New:           func() *core.Event { return new(core.Event) },
+		ValidateName:  check.NameIsSubdomain,
+		Validate:      func(_ context.Context, e *core.Event) field.ErrorList { return validate(e) },
+		Update: registry.Change[*core.Event]{
+			Validate: func(_ context.Context, e, _ *core.Event) field.ErrorList { return validate(e) },
+		},
+		CreateOnUpdate:      true,
+		UnconditionalUpdate: true,
+		Fields:              selectable,
+		TTL:                 func(*core.Event) time.Duration { return ttl },
+		Columns:             columns(),
+		Row:                 func(e *core.Event) []any { return row(e, clock.Now()) },
+	}
+}
+
+func selectable(e *core.Event) fields.Set {
+	source := e.Source.Component
+	if source == "" {
+		source = e.ReportingController
+	}
+	return fields.Set{
+		"involvedObject.kind":            e.InvolvedObject.Kind,
+		"involvedObject.namespace":       e.InvolvedObject.Namespace,
+		"involvedObject.name":            e.InvolvedObject.Name,
+		"involvedObject.uid":             string(e.InvolvedObject.UID),
+		"involvedObject.apiVersion":      e.InvolvedObject.APIVersion,
+		"involvedObject.resourceVersion": e.InvolvedObject.ResourceVersion,
+		"involvedObject.fieldPath":       e.InvolvedObject.FieldPath,
+		"reason":                         e.Reason,
+		"reportingComponent":             e.ReportingController,
+		"source":                         source,
+		"type":                           e.Type,
+	}
+}
+
+// validate checks that an event lies in the namespace of what it is about;
+// events about objects without one lie in default (or kube-system).
+func validate(e *core.Event) field.ErrorList {
+	var errs field.ErrorList
+	about := e.InvolvedObject.Namespace
+	where := field.NewPath("involvedObject", "namespace")
+	switch {
+	case about == "" && e.Namespace != "" && e.Namespace != metav1.NamespaceDefault && e.Namespace != metav1.NamespaceSystem,
+		about != "" && about != e.Namespace:
+		errs = append(errs, field.Invalid(where, about, "does not match event.namespace"))
+	}
+	errs = append(errs, check.Subdomain(e.Namespace, field.NewPath("namespace"))...)
+	if e.EventTime.IsZero() {
+		return errs
+	}
+	return append(errs, validateReported(e)...)
+}
+
+// validateReported checks what events of the newer form, which carry an
+// eventTime, must say beside.
+func validateReported(e *core.Event) field.ErrorList {
+	var errs field.ErrorList
+	component := field.NewPath("reportingComponent")
+	if e.ReportingController == "" {
+		errs = append(errs, field.Required(component, ""))
+	}
+	errs = append(errs, check.QualifiedName(e.ReportingController, component)...)
+	for _, f := range []struct {
+		name, value string
+		max         int
+		required    bool
+	}{
+		{"reportingInstance", e.ReportingInstance, maxInstance, true},
+		{"action", e.Action, maxAction, true},
+		{"reason", e.Reason, maxReason, true},
+		{"message", e.Message, maxMessage, false},
+	} {
+		if f.value == "" && f.required {
+			errs = append(errs, field.Required(field.NewPath(f.name), ""))
+		}
+		if len(f.value) > f.max {
+			errs = append(errs, field.Invalid(field.NewPath(f.name), "", fmt.Sprintf("can have at most %d characters", f.max)))
+		}
+	}
+	if e.Type != corev1.EventTypeNormal && e.Type != corev1.EventTypeWarning {
+		errs = append(errs, field.Invalid(field.NewPath("type"), "", fmt.Sprintf("has invalid value: %s", e.Type)))
+	}
+	return errs
+}
