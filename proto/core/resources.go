@@ -24,8 +24,13 @@ var (
 	Services        = Resource{Version: "v1", Name: "services", Kind: "Service", Namespaced: true}
 	ServiceAccounts = Resource{Version: "v1", Name: "serviceaccounts", Kind: "ServiceAccount", Namespaced: true}
 	Leases          = Resource{Group: "coordination.k8s.io", Version: "v1", Name: "leases", Kind: "Lease", Namespaced: true}
-	TokenReviews    = Resource{Group: "authentication.k8s.io", Version: "v1", Name: "tokenreviews", Kind: "TokenReview"}
-	AccessReviews   = Resource{Group: "authorization.k8s.io", Version: "v1", Name: "subjectaccessreviews", Kind: "SubjectAccessReview"}
+	Roles           = Resource{Group: "rbac.authorization.k8s.io", Version: "v1", Name: "roles", Kind: "Role", Namespaced: true}
+	RoleBindings    = Resource{Group: "rbac.authorization.k8s.io", Version: "v1", Name: "rolebindings", Kind: "RoleBinding", Namespaced: true}
+	ClusterRoles    = Resource{Group: "rbac.authorization.k8s.io", Version: "v1", Name: "clusterroles", Kind: "ClusterRole"}
+	// ClusterRoleBindings grant in every namespace at once.
+	ClusterRoleBindings = Resource{Group: "rbac.authorization.k8s.io", Version: "v1", Name: "clusterrolebindings", Kind: "ClusterRoleBinding"}
+	TokenReviews        = Resource{Group: "authentication.k8s.io", Version: "v1", Name: "tokenreviews", Kind: "TokenReview"}
+	AccessReviews       = Resource{Group: "authorization.k8s.io", Version: "v1", Name: "subjectaccessreviews", Kind: "SubjectAccessReview"}
 )
 
 // GVK is the group, version and kind of the resource's objects.

@@ -1,0 +1,74 @@
+// Package node says what is particular about nodes: a kubelet creates its own
+// with a status, and the address ranges once given to it stay.
+package node
+
+import (
+	"context"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/check"
+	"kctl/proto/core"
+)
+
+// Strategy is the strategy of nodes.
+func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Node] {
+	return registry.Strategy[*core.Node]{
+		Resource: core.Nodes, Singular: "node", ShortNames: []string{"no"},
+		StoragePrefix:       "minions",
+		New:                 func() *core.Node { return new(core.Node) },
+		Default:             setDefaults,
+		ValidateName:        check.NameIsSubdomain,
+		PrepareForCreate:    func(_ context.Context, n *core.Node) { n.Spec.ConfigSource = nil },
+		Validate:            func(_ context.Context, n *core.Node) field.ErrorList { return validate(n) },
+		Update:              registry.Change[*core.Node]{Prepare: prepareForUpdate, Validate: validateUpdate},
+		Status:              &registry.Change[*core.Node]{Prepare: prepareStatus, Validate: validateStatus},
+		UnconditionalUpdate: true,
+		Fields: func(n *core.Node) fields.Set {
+			return fields.Set{"spec.unschedulable": strconv.FormatBool(n.Spec.Unschedulable)}
+		},
+		Columns: columns(),
+		Row:     func(n *core.Node) []any { return row(n, clock.Now()) },
+	}
+}
+
+// setDefaults keeps the two ways to write a pod range, podCIDR and podCIDRs,
+// saying the same.
+func setDefaults(n *core.Node) {
+	if n.Status.Allocatable == nil && n.Status.Capacity != nil {
+		n.Status.Allocatable = n.Status.Capacity.DeepCopy()
+	}
+	roundUp(n.Status.Capacity)
+	roundUp(n.Status.Allocatable)
+	switch {
+	case n.Spec.PodCIDR != "" && len(n.Spec.PodCIDRs) == 0:
+		n.Spec.PodCIDRs = []string{n.Spec.PodCIDR}
+	case n.Spec.PodCIDR == "" && len(n.Spec.PodCIDRs) > 0:
+		n.Spec.PodCIDR = n.Spec.PodCIDRs[0]
+	}
+}
+
+// roundUp drops what is finer than a thousandth, as upstream does.
+func roundUp(list corev1.ResourceList) {
+	for name, amount := range list {
+		if amount.RoundUp(-3) {
+			continue
+		}
+		list[name] = amount
+	}
+}
+
+func prepareForUpdate(_ context.Context, n, old *core.Node) {
+	n.Status = old.Status
+	n.Spec.ConfigSource = old.Spec.ConfigSource
+}
+
+func prepareStatus(_ context.Context, n, old *core.Node) {
+	n.Spec = old.Spec
+	n.Status.Config = nil
+}

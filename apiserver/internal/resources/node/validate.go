@@ -1,0 +1,121 @@
+package node
+
+import (
+	"context"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/net"
+
+	"kctl/apiserver/internal/resources/check"
+	"kctl/proto/core"
+)
+
+func validate(n *core.Node) field.ErrorList {
+	errs := validateTaints(n.Spec.Taints, field.NewPath("metadata", "taints"))
+	errs = append(errs, validateAmounts(n)...)
+	return append(errs, validatePodCIDRs(&n.Spec)...)
+}
+
+func validateAmounts(n *core.Node) field.ErrorList {
+	errs := amounts(n.Status.Capacity, field.NewPath("status", "capacity"))
+	return append(errs, amounts(n.Status.Allocatable, field.NewPath("status", "allocatable"))...)
+}
+
+func amounts(list corev1.ResourceList, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for name, amount := range list {
+		errs = append(errs, check.NodeResource(name, path.Key(string(name)))...)
+		errs = append(errs, check.Quantity(name, amount, path.Key(string(name)))...)
+	}
+	return errs
+}
+
+func validatePodCIDRs(spec *corev1.NodeSpec) field.ErrorList {
+	if len(spec.PodCIDRs) == 0 {
+		return nil
+	}
+	var errs field.ErrorList
+	path := field.NewPath("spec", "podCIDRs")
+	for i, cidr := range spec.PodCIDRs {
+		errs = append(errs, validation.IsValidCIDRForLegacyField(path.Index(i), cidr, false, nil)...)
+	}
+	if len(errs) > 0 || len(spec.PodCIDRs) == 1 {
+		return errs
+	}
+	dual, err := net.IsDualStackCIDRStrings(spec.PodCIDRs)
+	if err != nil {
+		return field.ErrorList{field.InternalError(path, err)}
+	}
+	if !dual || len(spec.PodCIDRs) > 2 {
+		errs = append(errs, field.Invalid(path, spec.PodCIDRs, "may specify no more than one CIDR for each IP family"))
+	}
+	return errs
+}
+
+func validateTaints(taints []corev1.Taint, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	type identity struct {
+		effect corev1.TaintEffect
+		key    string
+	}
+	seen := sets.New[identity]()
+	for i, t := range taints {
+		at := path.Index(i)
+		errs = append(errs, check.QualifiedName(t.Key, at.Child("key"))...)
+		if texts := validation.IsValidLabelValue(t.Value); len(texts) > 0 {
+			errs = append(errs, field.Invalid(at.Child("value"), t.Value, strings.Join(texts, ";")))
+		}
+		if t.Effect == "" {
+			errs = append(errs, field.Required(at.Child("effect"), ""))
+		} else if !taintEffects.Has(t.Effect) {
+			errs = append(errs, field.NotSupported(at.Child("effect"), t.Effect, sets.List(taintEffects)))
+		}
+		id := identity{t.Effect, t.Key}
+		if seen.Has(id) {
+			duplicate := field.Duplicate(at, t)
+			duplicate.Detail = "taints must be unique by key and effect pair"
+			errs = append(errs, duplicate)
+		}
+		seen.Insert(id)
+	}
+	return errs
+}
+
+var taintEffects = sets.New(corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute)
+
+// validateUpdate lets labels, taints and unschedulable change, and what was
+// empty be filled in once.
+func validateUpdate(_ context.Context, n, old *core.Node) field.ErrorList {
+	errs := validate(n)
+	spec := field.NewPath("spec")
+	if len(old.Spec.PodCIDRs) > 0 && !equality.Semantic.DeepEqual(n.Spec.PodCIDRs, old.Spec.PodCIDRs) {
+		errs = append(errs, field.Forbidden(spec.Child("podCIDRs"), `node updates may not change podCIDR except from "" to valid`))
+	}
+	if old.Spec.ProviderID != "" && n.Spec.ProviderID != old.Spec.ProviderID {
+		errs = append(errs, field.Forbidden(spec.Child("providerID"), `node updates may not change providerID except from "" to valid`))
+	}
+	if old.Spec.DoNotUseExternalID != "" && n.Spec.DoNotUseExternalID != old.Spec.DoNotUseExternalID {
+		errs = append(errs, field.Forbidden(spec.Child("externalID"), "may not be updated"))
+	}
+	if !equality.Semantic.DeepEqual(n.Spec.PodPreemptionPolicy, old.Spec.PodPreemptionPolicy) {
+		errs = append(errs, field.Forbidden(spec, "node updates may only change labels, taints, or capacity"))
+	}
+	return errs
+}
+
+func validateStatus(_ context.Context, n, _ *core.Node) field.ErrorList {
+	errs := validateAmounts(n)
+	seen := sets.New[corev1.NodeAddress]()
+	for i, address := range n.Status.Addresses {
+		if seen.Has(address) {
+			errs = append(errs, field.Duplicate(field.NewPath("status", "addresses").Index(i), address))
+		}
+		seen.Insert(address)
+	}
+	return errs
+}

@@ -1,0 +1,50 @@
+package rbac
+
+import (
+	"strings"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/apiserver/internal/resources/cell"
+)
+
+func roleColumns() []metav1.TableColumnDefinition {
+	created := cell.AgeColumn()
+	created.Name, created.Format = "Created At", "date-time"
+	return []metav1.TableColumnDefinition{cell.Name(), created}
+}
+
+func roleRow(meta *metav1.ObjectMeta) []any {
+	return []any{meta.Name, meta.CreationTimestamp.UTC().Format(time.RFC3339)}
+}
+
+func bindingColumns(doc map[string]string) []metav1.TableColumnDefinition {
+	return []metav1.TableColumnDefinition{
+		cell.Name(),
+		cell.Text("Role", doc["roleRef"]),
+		cell.AgeColumn(),
+		cell.Wide("Users", "Users in the binding"),
+		cell.Wide("Groups", "Groups in the binding"),
+		cell.Wide("ServiceAccounts", "ServiceAccounts in the binding"),
+	}
+}
+
+func bindingRow(meta *metav1.ObjectMeta, ref rbacv1.RoleRef, subjects []rbacv1.Subject, now time.Time) []any {
+	var users, groups, accounts []string
+	for _, s := range subjects {
+		switch s.Kind {
+		case rbacv1.UserKind:
+			users = append(users, s.Name)
+		case rbacv1.GroupKind:
+			groups = append(groups, s.Name)
+		case rbacv1.ServiceAccountKind:
+			accounts = append(accounts, s.Namespace+"/"+s.Name)
+		}
+	}
+	return []any{
+		meta.Name, ref.Kind + "/" + ref.Name, cell.Age(now, meta.CreationTimestamp),
+		strings.Join(users, ", "), strings.Join(groups, ", "), strings.Join(accounts, ", "),
+	}
+}

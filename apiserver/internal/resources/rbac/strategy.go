@@ -1,0 +1,116 @@
+// Package rbac says what is particular about roles and the bindings that grant
+// them. Whether a user may grant what a role holds is not decided here.
+package rbac
+
+import (
+	"context"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/proto/core"
+)
+
+// Roles is the strategy of roles.
+func Roles() registry.Strategy[*rbacv1.Role] {
+	return registry.Strategy[*rbacv1.Role]{
+		Resource: core.Roles, Singular: "role", StoragePrefix: "roles",
+		New:          func() *rbacv1.Role { return new(rbacv1.Role) },
+		ValidateName: path.ValidatePathSegmentName,
+		Validate: func(_ context.Context, r *rbacv1.Role) field.ErrorList {
+			return validateRules(r.Rules, true, field.NewPath("rules"))
+		},
+		Update: registry.Change[*rbacv1.Role]{Validate: func(_ context.Context, r, _ *rbacv1.Role) field.ErrorList {
+			return validateRules(r.Rules, true, field.NewPath("rules"))
+		}},
+		UnconditionalUpdate: true,
+		Columns:             roleColumns(),
+		Row:                 func(r *rbacv1.Role) []any { return roleRow(&r.ObjectMeta) },
+	}
+}
+
+// ClusterRoles is the strategy of cluster roles.
+func ClusterRoles() registry.Strategy[*rbacv1.ClusterRole] {
+	return registry.Strategy[*rbacv1.ClusterRole]{
+		Resource: core.ClusterRoles, Singular: "clusterrole", StoragePrefix: "clusterroles",
+		New:          func() *rbacv1.ClusterRole { return new(rbacv1.ClusterRole) },
+		ValidateName: path.ValidatePathSegmentName,
+		Validate:     func(_ context.Context, r *rbacv1.ClusterRole) field.ErrorList { return validateClusterRole(r) },
+		Update: registry.Change[*rbacv1.ClusterRole]{Validate: func(_ context.Context, r, _ *rbacv1.ClusterRole) field.ErrorList {
+			return validateClusterRole(r)
+		}},
+		UnconditionalUpdate: true,
+		Columns:             roleColumns(),
+		Row:                 func(r *rbacv1.ClusterRole) []any { return roleRow(&r.ObjectMeta) },
+	}
+}
+
+// RoleBindings is the strategy of role bindings.
+func RoleBindings(clock clock.PassiveClock) registry.Strategy[*rbacv1.RoleBinding] {
+	validate := func(b *rbacv1.RoleBinding) field.ErrorList {
+		errs := validateRoleRef(b.RoleRef, "Role", "ClusterRole")
+		return append(errs, validateSubjects(b.Subjects, true)...)
+	}
+	return registry.Strategy[*rbacv1.RoleBinding]{
+		Resource: core.RoleBindings, Singular: "rolebinding", StoragePrefix: "rolebindings",
+		New: func() *rbacv1.RoleBinding { return new(rbacv1.RoleBinding) },
+		Default: func(b *rbacv1.RoleBinding) {
+			defaultRoleRef(&b.RoleRef)
+			defaultSubjects(b.Subjects)
+		},
+		ValidateName: path.ValidatePathSegmentName,
+		Validate:     func(_ context.Context, b *rbacv1.RoleBinding) field.ErrorList { return validate(b) },
+		Update: registry.Change[*rbacv1.RoleBinding]{Validate: func(_ context.Context, b, old *rbacv1.RoleBinding) field.ErrorList {
+			return append(validate(b), sameRoleRef(b.RoleRef, old.RoleRef)...)
+		}},
+		UnconditionalUpdate: true,
+		Columns:             bindingColumns(rbacv1.RoleBinding{}.SwaggerDoc()),
+		Row: func(b *rbacv1.RoleBinding) []any {
+			return bindingRow(&b.ObjectMeta, b.RoleRef, b.Subjects, clock.Now())
+		},
+	}
+}
+
+// ClusterRoleBindings is the strategy of cluster role bindings.
+func ClusterRoleBindings(clock clock.PassiveClock) registry.Strategy[*rbacv1.ClusterRoleBinding] {
+	validate := func(b *rbacv1.ClusterRoleBinding) field.ErrorList {
+		errs := validateRoleRef(b.RoleRef, "ClusterRole")
+		return append(errs, validateSubjects(b.Subjects, false)...)
+	}
+	return registry.Strategy[*rbacv1.ClusterRoleBinding]{
+		Resource: core.ClusterRoleBindings, Singular: "clusterrolebinding", StoragePrefix: "clusterrolebindings",
+		New: func() *rbacv1.ClusterRoleBinding { return new(rbacv1.ClusterRoleBinding) },
+		Default: func(b *rbacv1.ClusterRoleBinding) {
+			defaultRoleRef(&b.RoleRef)
+			defaultSubjects(b.Subjects)
+		},
+		ValidateName: path.ValidatePathSegmentName,
+		Validate:     func(_ context.Context, b *rbacv1.ClusterRoleBinding) field.ErrorList { return validate(b) },
+		Update: registry.Change[*rbacv1.ClusterRoleBinding]{Validate: func(_ context.Context, b, old *rbacv1.ClusterRoleBinding) field.ErrorList {
+			return append(validate(b), sameRoleRef(b.RoleRef, old.RoleRef)...)
+		}},
+		UnconditionalUpdate: true,
+		Columns:             bindingColumns(rbacv1.ClusterRoleBinding{}.SwaggerDoc()),
+		Row: func(b *rbacv1.ClusterRoleBinding) []any {
+			return bindingRow(&b.ObjectMeta, b.RoleRef, b.Subjects, clock.Now())
+		},
+	}
+}
+
+func defaultRoleRef(ref *rbacv1.RoleRef) {
+	if ref.APIGroup == "" {
+		ref.APIGroup = rbacv1.GroupName
+	}
+}
+
+func defaultSubjects(subjects []rbacv1.Subject) {
+	for i := range subjects {
+		s := &subjects[i]
+		if s.APIGroup == "" && (s.Kind == rbacv1.UserKind || s.Kind == rbacv1.GroupKind) {
+			s.APIGroup = rbacv1.GroupName
+		}
+	}
+}

@@ -1,0 +1,126 @@
+package rbac
+
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"kctl/apiserver/internal/resources/check"
+)
+
+func validateClusterRole(r *rbacv1.ClusterRole) field.ErrorList {
+	errs := validateRules(r.Rules, false, field.NewPath("rules"))
+	if r.AggregationRule == nil {
+		return errs
+	}
+	at := field.NewPath("aggregationRule", "clusterRoleSelectors")
+	if len(r.AggregationRule.ClusterRoleSelectors) == 0 {
+		errs = append(errs, field.Required(at, "at least one clusterRoleSelector required if aggregationRule is non-nil"))
+	}
+	for i := range r.AggregationRule.ClusterRoleSelectors {
+		selector := &r.AggregationRule.ClusterRoleSelectors[i]
+		errs = append(errs, metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, at.Index(i))...)
+		if _, err := metav1.LabelSelectorAsSelector(selector); err != nil {
+			errs = append(errs, field.Invalid(at.Index(i), selector, "invalid label selector."))
+		}
+	}
+	return errs
+}
+
+func validateRules(rules []rbacv1.PolicyRule, namespaced bool, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i := range rules {
+		errs = append(errs, validateRule(&rules[i], namespaced, at.Index(i))...)
+	}
+	return errs
+}
+
+// validateRule: a rule is about resources or about other paths, never about
+// both, and in a namespace there are no other paths.
+func validateRule(rule *rbacv1.PolicyRule, namespaced bool, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if len(rule.Verbs) == 0 {
+		errs = append(errs, field.Required(at.Child("verbs"), "verbs must contain at least one value"))
+	}
+	if len(rule.NonResourceURLs) > 0 {
+		if namespaced {
+			errs = append(errs, field.Invalid(at.Child("nonResourceURLs"), rule.NonResourceURLs, "namespaced rules cannot apply to non-resource URLs"))
+		}
+		if len(rule.APIGroups) > 0 || len(rule.Resources) > 0 || len(rule.ResourceNames) > 0 {
+			errs = append(errs, field.Invalid(at.Child("nonResourceURLs"), rule.NonResourceURLs, "rules cannot apply to both regular resources and non-resource URLs"))
+		}
+		return errs
+	}
+	if len(rule.APIGroups) == 0 {
+		errs = append(errs, field.Required(at.Child("apiGroups"), "resource rules must supply at least one api group"))
+	}
+	if len(rule.Resources) == 0 {
+		errs = append(errs, field.Required(at.Child("resources"), "resource rules must supply at least one resource"))
+	}
+	return errs
+}
+
+func validateRoleRef(ref rbacv1.RoleRef, kinds ...string) field.ErrorList {
+	var errs field.ErrorList
+	at := field.NewPath("roleRef")
+	if ref.APIGroup != rbacv1.GroupName {
+		errs = append(errs, field.NotSupported(at.Child("apiGroup"), ref.APIGroup, []string{rbacv1.GroupName}))
+	}
+	known := false
+	for _, kind := range kinds {
+		known = known || kind == ref.Kind
+	}
+	if !known {
+		errs = append(errs, field.NotSupported(at.Child("kind"), ref.Kind, kinds))
+	}
+	if ref.Name == "" {
+		return append(errs, field.Required(at.Child("name"), ""))
+	}
+	return append(errs, check.Messages(at.Child("name"), ref.Name, path.ValidatePathSegmentName(ref.Name, false))...)
+}
+
+func sameRoleRef(ref, old rbacv1.RoleRef) field.ErrorList {
+	if ref == old {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(field.NewPath("roleRef"), ref, "cannot change roleRef")}
+}
+
+func validateSubjects(subjects []rbacv1.Subject, namespaced bool) field.ErrorList {
+	var errs field.ErrorList
+	for i := range subjects {
+		errs = append(errs, validateSubject(&subjects[i], namespaced, field.NewPath("subjects").Index(i))...)
+	}
+	return errs
+}
+
+func validateSubject(s *rbacv1.Subject, namespaced bool, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if s.Name == "" {
+		errs = append(errs, field.Required(at.Child("name"), ""))
+	}
+	switch s.Kind {
+	case rbacv1.ServiceAccountKind:
+		if s.Name != "" {
+			errs = append(errs, check.Messages(at.Child("name"), s.Name, check.NameIsSubdomain(s.Name, false))...)
+		}
+		if s.APIGroup != "" {
+			errs = append(errs, field.NotSupported(at.Child("apiGroup"), s.APIGroup, []string{""}))
+		}
+		// In a role binding an empty namespace would mean the binding's own, which
+		// upstream has never promised; there it is only not required.
+		if !namespaced && s.Namespace == "" {
+			errs = append(errs, field.Required(at.Child("namespace"), ""))
+		}
+	case rbacv1.UserKind, rbacv1.GroupKind:
+		if s.APIGroup != rbacv1.GroupName {
+			errs = append(errs, field.NotSupported(at.Child("apiGroup"), s.APIGroup, []string{rbacv1.GroupName}))
+		}
+	default:
+		errs = append(errs, field.NotSupported(at.Child("kind"), s.Kind,
+			[]string{rbacv1.ServiceAccountKind, rbacv1.UserKind, rbacv1.GroupKind}))
+	}
+	return errs
+}
