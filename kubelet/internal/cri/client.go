@@ -1,0 +1,123 @@
+package cri
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+const (
+	// callTimeout is how long an ordinary call may take: upstream's
+	// runtimeRequestTimeout.
+	callTimeout = 2 * time.Minute
+	// maxMessage bounds one message of the runtime's; lists of many containers
+	// are large.
+	maxMessage = 16 << 20
+	// pingAfter is how long the connection may be silent before it is checked.
+	// containerd closes connections that ping more often than every 5 minutes.
+	pingAfter = 6 * time.Minute
+)
+
+// Options are a Client's settings; the zero value is right for most.
+type Options struct {
+	// Timeout is the deadline of calls that do not wait for a container;
+	// zero means two minutes.
+	Timeout time.Duration
+	// Observe, if set, hears of every finished unary call: its CRI method name,
+	// how long it took, and how it ended. It must not block.
+	Observe func(method string, took time.Duration, err error)
+}
+
+// Client speaks to one runtime. It is safe for concurrent use, and connects
+// again by itself when the runtime was away.
+type Client struct {
+	connection *grpc.ClientConn
+	runtime    runtimeapi.RuntimeServiceClient
+	images     runtimeapi.ImageServiceClient
+	timeout    time.Duration
+}
+
+// New returns a client for the runtime at endpoint: "unix:///path/to/socket",
+// or just the path. It does not connect yet: the first call does.
+func New(endpoint string, o Options) (*Client, error) {
+	socket, err := socketPath(endpoint)
+	if err != nil {
+		return nil, err
+	}
+	dial := []grpc.DialOption{
+		grpc.WithTransportCredentials(insecure.NewCredentials()), // a root-only unix socket
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingAfter, Timeout: 20 * time.Second}),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second},
+			MinConnectTimeout: 5 * time.Second,
+		}),
+		grpc.WithIdleTimeout(0),
+		grpc.WithUserAgent("kctl-kubelet"),
+	}
+	if o.Observe != nil {
+		dial = append(dial, grpc.WithUnaryInterceptor(observer(o.Observe)))
+	}
+	connection, err := grpc.NewClient("unix://"+socket, dial...)
+	if err != nil {
+		return nil, fmt.Errorf("container runtime at %s: %w", endpoint, err)
+	}
+	c := &Client{
+		connection: connection,
+		runtime:    runtimeapi.NewRuntimeServiceClient(connection),
+		images:     runtimeapi.NewImageServiceClient(connection),
+		timeout:    o.Timeout,
+	}
+	if c.timeout == 0 {
+		c.timeout = callTimeout
+	}
+	return c, nil
+}
+
+// Close ends the connection; calls under way fail.
+func (c *Client) Close() error { return c.connection.Close() }
+
+func socketPath(endpoint string) (string, error) {
+	path := strings.TrimPrefix(endpoint, "unix://")
+	if strings.Contains(path, "://") {
+		return "", fmt.Errorf("container runtime endpoint %q: only unix:// sockets are supported", endpoint)
+	}
+	if !filepath.IsAbs(path) {
+		return "", fmt.Errorf("container runtime endpoint %q: the socket's path must be absolute", endpoint)
+	}
+	return path, nil
+}
+
+func observer(observe func(string, time.Duration, error)) grpc.UnaryClientInterceptor {
+	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		start := time.Now()
+		err := invoke(ctx, method, req, reply, cc, opts...)
+		observe(method[strings.LastIndexByte(method, '/')+1:], time.Since(start), err)
+		return err
+	}
+}
+
+// call makes one call with a deadline of limit, or of the caller's if that is
+// sooner, and names it in its error.
+func call[Q, A any](ctx context.Context, limit time.Duration, verb, id string,
+	do func(context.Context, Q, ...grpc.CallOption) (A, error), request Q,
+) (A, error) {
+	if limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+	}
+	answer, err := do(ctx, request)
+	if err != nil {
+		return answer, &Error{Verb: verb, ID: id, Err: err}
+	}
+	return answer, nil
+}

@@ -1,0 +1,78 @@
+package cri
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Error is a call that failed.
+type Error struct {
+	Verb string // the CRI method
+	ID   string // of the sandbox, container or image; may be empty
+	Err  error  // as gRPC gave it
+}
+
+func (e *Error) Error() string {
+	if e.ID == "" {
+		return fmt.Sprintf("runtime call %s: %v", e.Verb, Message(e.Err))
+	}
+	return fmt.Sprintf("runtime call %s %s: %v", e.Verb, shortID(e.ID), Message(e.Err))
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Is makes deadlines and cancellations that gRPC reports known as such.
+func (e *Error) Is(target error) bool {
+	switch code(e.Err) {
+	case codes.DeadlineExceeded:
+		return target == context.DeadlineExceeded
+	case codes.Canceled:
+		return target == context.Canceled
+	}
+	return false
+}
+
+// Message is what the runtime itself said, without what was put around it: the
+// text that users read in events and statuses.
+func Message(err error) string {
+	var s interface{ GRPCStatus() *status.Status }
+	if errors.As(err, &s) {
+		if text := s.GRPCStatus().Message(); text != "" {
+			return text
+		}
+	}
+	return err.Error()
+}
+
+// IsNotFound tells whether the runtime does not know the object.
+func IsNotFound(err error) bool { return code(err) == codes.NotFound }
+
+// IsUnimplemented tells whether the runtime does not know the call.
+func IsUnimplemented(err error) bool { return code(err) == codes.Unimplemented }
+
+// IsUnavailable tells whether the runtime could not be reached.
+func IsUnavailable(err error) bool { return code(err) == codes.Unavailable }
+
+func code(err error) codes.Code {
+	if err == nil {
+		return codes.OK
+	}
+	var s interface{ GRPCStatus() *status.Status }
+	if errors.As(err, &s) {
+		return s.GRPCStatus().Code()
+	}
+	return codes.Unknown
+}
+
+// shortID keeps errors readable: runtimes' ids are 64 hexadecimal digits, of
+// which their tools show 13.
+func shortID(id string) string {
+	if len(id) == 64 {
+		return id[:13]
+	}
+	return id
+}
