@@ -1,0 +1,135 @@
+package cri_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"kctl/kubelet/internal/cri"
+	"kctl/kubelet/internal/cri/critest"
+)
+
+func TestEndpoints(t *testing.T) {
+	for _, bad := range []string{"", "containerd.sock", "tcp://127.0.0.1:1", "npipe:////./pipe/x"} {
+		if _, err := cri.New(bad, cri.Options{}); err == nil {
+			t.Errorf("New(%q): no error", bad)
+		}
+	}
+}
+
+func TestAbsentRuntimeIsUnavailable(t *testing.T) {
+	c, err := cri.New(filepath.Join(t.TempDir(), "none.sock"), cri.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_, err = c.Version(t.Context())
+	if !cri.IsUnavailable(err) || !strings.Contains(err.Error(), "Version") {
+		t.Fatalf("Version = %v, want an unavailable error that names the call", err)
+	}
+}
+
+// A runtime that takes connections and never answers must not hold a call
+// longer than its deadline.
+func TestSilentRuntimeMeetsDeadline(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "silent.sock")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c, err := cri.New(socket, cri.Options{Timeout: 50 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Version(t.Context()); !errors.Is(err, context.DeadlineExceeded) && !cri.IsUnavailable(err) {
+		t.Fatalf("Version = %v, want the deadline", err)
+	}
+}
+
+func TestContainerd(t *testing.T) {
+	observed := map[string]int{}
+	d := critest.Start(t)
+	c, err := cri.New(d.Endpoint, cri.Options{Observe: func(method string, _ time.Duration, _ error) { observed[method]++ }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ctx := t.Context()
+	version, err := c.Version(ctx)
+	if err != nil || version.GetRuntimeName() != "containerd" {
+		t.Fatalf("Version = %v, %v", version, err)
+	}
+	sandbox := &runtimeapi.PodSandboxConfig{
+		Metadata:     &runtimeapi.PodSandboxMetadata{Name: "p", Namespace: "default", Uid: "u1"},
+		LogDirectory: t.TempDir(),
+		Linux:        &runtimeapi.LinuxPodSandboxConfig{},
+	}
+	id, err := c.RunPodSandbox(ctx, sandbox, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, err := c.PodSandboxStatus(ctx, id)
+	if err != nil || status.GetNetwork().GetIp() == "" {
+		t.Fatalf("PodSandboxStatus = %v, %v; want an IP", status, err)
+	}
+	container, err := c.CreateContainer(ctx, id, &runtimeapi.ContainerConfig{
+		Metadata: &runtimeapi.ContainerMetadata{Name: "c"},
+		Image:    &runtimeapi.ImageSpec{Image: critest.BusyboxImage},
+		Command:  []string{"/bin/sleep", "1000"},
+		LogPath:  "c.log",
+	}, sandbox)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.StartContainer(ctx, container); err != nil {
+		t.Fatal(err)
+	}
+	ran, err := c.ExecSync(ctx, container, []string{"/bin/sh", "-c", "echo out; echo err >&2; exit 3"}, time.Minute)
+	if err != nil || string(ran.Stdout) != "out\n" || string(ran.Stderr) != "err\n" || ran.ExitCode != 3 {
+		t.Fatalf("ExecSync = %+v, %v", ran, err)
+	}
+	if _, err := c.ExecSync(ctx, container, []string{"/bin/sleep", "1000"}, time.Second); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("ExecSync past its timeout = %v, want the deadline", err)
+	}
+	if err := c.StopContainer(ctx, container, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.ContainerStatus(ctx, "none"); !cri.IsNotFound(err) || !strings.Contains(err.Error(), "ContainerStatus none") {
+		t.Fatalf("ContainerStatus of nothing = %v, want not found, naming call and id", err)
+	}
+	if image, err := c.ImageStatus(ctx, &runtimeapi.ImageSpec{Image: "critest.local/none:1"}); image != nil || err != nil {
+		t.Fatalf("ImageStatus of nothing = %v, %v; want neither", image, err)
+	}
+	if strings.HasPrefix(version.GetRuntimeVersion(), "1.6") {
+		events, err := c.Events(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := events.Recv(); !cri.IsUnimplemented(err) {
+			t.Errorf("Events of an old containerd = %v, want unimplemented", err)
+		}
+	}
+	if observed["StartContainer"] != 1 {
+		t.Errorf("observed %v, want one StartContainer", observed)
+	}
+}
+
+func TestConnectsAgainAfterRestart(t *testing.T) {
+	d := critest.Start(t)
+	d.Down(t)
+	if _, err := d.Client().Version(t.Context()); !cri.IsUnavailable(err) {
+		t.Fatalf("Version of a stopped containerd = %v", err)
+	}
+	d.Up(t)
+	if _, err := d.Client().Version(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}

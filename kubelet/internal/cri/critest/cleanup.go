@@ -1,0 +1,116 @@
+package critest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// end takes everything away in the order in which it depends on each other,
+// and fails the test if something stays. It always goes through to the end.
+func (c *Containerd) end(t testing.TB) {
+	if t.Failed() {
+		t.Logf("containerd's log:\n%s", tail(c.log(), 40))
+	}
+	if c.process != nil {
+		if err := c.removeSandboxes(); err != nil {
+			t.Errorf("removing sandboxes: %v", err)
+		}
+	}
+	if c.client != nil {
+		_ = c.client.Close()
+	}
+	c.Down(t)
+	if left := c.processes(); len(left) > 0 {
+		t.Errorf("processes of the test's containerd are left: %v", left)
+		for pid := range left {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+	}
+	for _, point := range c.mounts() {
+		if err := unix.Unmount(point, unix.MNT_DETACH); err != nil {
+			t.Errorf("unmounting %s: %v", point, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join("/sys/class/net", c.Bridge)); err == nil {
+		if out, err := exec.Command("ip", "link", "delete", c.Bridge).CombinedOutput(); err != nil {
+			t.Errorf("deleting bridge %s: %v: %s", c.Bridge, err, out)
+		}
+	}
+	if err := os.RemoveAll(c.Dir); err != nil {
+		t.Errorf("removing %s: %v", c.Dir, err)
+	}
+}
+
+func (c *Containerd) removeSandboxes() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	sandboxes, err := c.client.ListPodSandbox(ctx, nil)
+	if err != nil {
+		return err
+	}
+	for _, s := range sandboxes {
+		if err := c.client.StopPodSandbox(ctx, s.GetId()); err != nil {
+			return err
+		}
+		if err := c.client.RemovePodSandbox(ctx, s.GetId()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// processes are those, by pid, whose command line names the test's directory:
+// shims that outlived their containers.
+func (c *Containerd) processes() map[int]string {
+	left := map[int]string{}
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		line, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
+		if bytes.Contains(line, []byte(c.Dir+"/")) {
+			left[pid] = string(bytes.ReplaceAll(line, []byte{0}, []byte{' '}))
+		}
+	}
+	return left
+}
+
+// mounts are the mount points below the test's directory, deepest first.
+func (c *Containerd) mounts() []string {
+	f, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	var points []string
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		fields := strings.Fields(lines.Text())
+		if len(fields) > 4 && strings.HasPrefix(fields[4], c.Dir+"/") {
+			points = append(points, fields[4])
+		}
+	}
+	slices.Reverse(points)
+	return points
+}
+
+func tail(s string, n int) string {
+	lines := strings.Split(strings.TrimRight(s, "\n"), "\n")
+	if len(lines) > n {
+		lines = append([]string{fmt.Sprintf("… %d lines before", len(lines)-n)}, lines[len(lines)-n:]...)
+	}
+	return strings.Join(lines, "\n")
+}
