@@ -1,0 +1,67 @@
+package pleg
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	"kctl/kubelet/internal/podruntime"
+)
+
+// change is a pod that is not as it was.
+type change struct {
+	events []Event
+	err    error // from asking for its status
+}
+
+// compare gives what happened to a pod between two lists; nil stands for a pod
+// that was not, or is not, there.
+func compare(uid types.UID, before, after *podruntime.RunningPod) []Event {
+	old, now := states(before), states(after)
+	var events []Event
+	add := func(t EventType, id podruntime.ContainerID) {
+		events = append(events, Event{UID: uid, Type: t, ContainerID: id.ID})
+	}
+	for id, state := range now {
+		was, existed := old[id]
+		if existed && was == state {
+			continue
+		}
+		switch state {
+		case podruntime.StateRunning:
+			add(ContainerStarted, id)
+		case podruntime.StateExited:
+			add(ContainerDied, id)
+		case podruntime.StateUnknown:
+			add(ContainerChanged, id)
+		case podruntime.StateCreated:
+			// Whoever made it is about to start it, and will say so. After a
+			// restart of the kubelet nobody is, so that its first sight counts.
+			if before == nil {
+				add(ContainerChanged, id)
+			}
+		}
+	}
+	for id, was := range old {
+		if _, ok := now[id]; ok {
+			continue
+		}
+		if was == podruntime.StateRunning {
+			add(ContainerDied, id)
+		}
+		add(ContainerRemoved, id)
+	}
+	return events
+}
+
+func states(pod *podruntime.RunningPod) map[podruntime.ContainerID]podruntime.ContainerState {
+	if pod == nil {
+		return nil
+	}
+	states := make(map[podruntime.ContainerID]podruntime.ContainerState, len(pod.Containers)+len(pod.Sandboxes))
+	for _, c := range pod.Containers {
+		states[c.ID] = c.State
+	}
+	for _, s := range pod.Sandboxes {
+		states[s.ID] = s.State
+	}
+	return states
+}

@@ -1,0 +1,247 @@
+// Package pleg generates pod lifecycle events: it lists what the runtime has,
+// compares it with what it had, brings the pod cache up to date for the pods
+// that changed, and tells the sync loop.
+//
+// It lists often while things happen and seldom while nothing does; whoever
+// acts on the runtime, or expects something of it, calls Poke. It only reads
+// from the runtime, and decides nothing about pods.
+package pleg
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"kctl/kubelet/internal/podruntime"
+)
+
+// EventType says what happened to a container or a sandbox.
+type EventType string
+
+const (
+	ContainerStarted EventType = "ContainerStarted"
+	ContainerDied    EventType = "ContainerDied"
+	ContainerRemoved EventType = "ContainerRemoved"
+	ContainerChanged EventType = "ContainerChanged" // its state is not known
+)
+
+// Event is one thing that happened to a pod in the runtime.
+type Event struct {
+	UID         types.UID
+	Type        EventType
+	ContainerID string
+}
+
+// Runtime is what the generator asks of the pod runtime.
+type Runtime interface {
+	Pods(ctx context.Context) ([]*podruntime.RunningPod, error)
+	PodStatus(ctx context.Context, uid types.UID, name, namespace string) (*podruntime.PodStatus, error)
+}
+
+// Cache takes what the relists find.
+type Cache interface {
+	Set(uid types.UID, status *podruntime.PodStatus, err error, at time.Time) bool
+	Delete(uid types.UID, at time.Time)
+	Complete(at time.Time)
+}
+
+// The interval between relists grows by a quarter each time nothing happened,
+// from fastest to slowest. Without a relist for unhealthyAfter, the generator
+// says that it is not healthy.
+const (
+	fastest        = 40 * time.Millisecond
+	slowest        = time.Second
+	unhealthyAfter = 3 * time.Minute
+	relistTimeout  = 2 * time.Minute
+	inspectors     = 8
+	eventBuffer    = 1000
+)
+
+// Generator is safe for concurrent use.
+type Generator struct {
+	runtime Runtime
+	cache   Cache
+	clock   clock.Clock
+	logger  *zap.Logger
+	observe func(took, interval time.Duration)
+
+	events chan Event
+	poke   chan struct{}
+
+	// Only Run's goroutine touches these.
+	known    map[types.UID]*podruntime.RunningPod
+	reinspect map[types.UID]bool // pods whose status could not be had
+
+	mu     sync.Mutex
+	last   time.Time
+	failed error
+}
+
+// New returns a Generator. observe is told of each relist; it may be nil.
+func New(runtime Runtime, cache Cache, clock clock.Clock, logger *zap.Logger, observe func(took, interval time.Duration)) *Generator {
+	if observe == nil {
+		observe = func(time.Duration, time.Duration) {}
+	}
+	return &Generator{
+		runtime: runtime, cache: cache, clock: clock, logger: logger, observe: observe,
+		events: make(chan Event, eventBuffer), poke: make(chan struct{}, 1),
+		known: map[types.UID]*podruntime.RunningPod{}, reinspect: map[types.UID]bool{},
+		last: clock.Now(),
+	}
+}
+
+// Events is where the sync loop hears what happened.
+func (g *Generator) Events() <-chan Event { return g.events }
+
+// Poke asks for relists at the fastest interval from now on.
+func (g *Generator) Poke() {
+	select {
+	case g.poke <- struct{}{}:
+	default:
+	}
+}
+
+// Healthy returns an error if the runtime could not be listed for too long.
+func (g *Generator) Healthy() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if silent := g.clock.Since(g.last); silent > unhealthyAfter {
+		return fmt.Errorf("PLEG was last seen active %v ago; threshold is %v", silent.Round(time.Second), unhealthyAfter)
+	}
+	return nil
+}
+
+// LastError is why the last relist failed, nil if it did not.
+func (g *Generator) LastError() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.failed
+}
+
+// Run relists until ctx ends.
+func (g *Generator) Run(ctx context.Context) error {
+	interval := fastest
+	timer := g.clock.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-g.poke:
+			interval = fastest
+			timer.Stop()
+			timer.Reset(interval)
+			continue
+		case <-timer.C():
+		}
+		changed := g.relist(ctx, interval)
+		if changed {
+			interval = fastest
+		} else {
+			interval = min(slowest, interval+interval/4)
+		}
+		timer.Reset(interval)
+	}
+}
+
+// relist reports whether anything happened since the last one.
+func (g *Generator) relist(ctx context.Context, interval time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, relistTimeout)
+	defer cancel()
+	at := g.clock.Now()
+	pods, err := g.runtime.Pods(ctx)
+	g.observe(g.clock.Since(at), interval)
+	g.note(at, err)
+	if err != nil {
+		return false
+	}
+	current := make(map[types.UID]*podruntime.RunningPod, len(pods))
+	for _, pod := range pods {
+		current[pod.UID] = pod
+	}
+	changes := g.compare(current)
+	g.inspect(ctx, changes, current, at)
+	g.known = current
+	g.cache.Complete(at)
+	for _, change := range changes {
+		for _, event := range change.events {
+			g.send(ctx, event)
+		}
+	}
+	return len(changes) > 0
+}
+
+func (g *Generator) note(at time.Time, err error) {
+	g.mu.Lock()
+	before := g.failed
+	g.failed = err
+	if err == nil {
+		g.last = at
+	}
+	g.mu.Unlock()
+	switch {
+	case err != nil && before == nil:
+		g.logger.Warn("container runtime cannot be listed", zap.Error(err))
+	case err == nil && before != nil:
+		g.logger.Info("container runtime can be listed again")
+	}
+}
+
+// compare gives the pods that changed, or whose status is still owed.
+func (g *Generator) compare(current map[types.UID]*podruntime.RunningPod) map[types.UID]*change {
+	changes := map[types.UID]*change{}
+	for uid, pod := range current {
+		if events := compare(uid, g.known[uid], pod); len(events) > 0 || g.reinspect[uid] {
+			changes[uid] = &change{events: events}
+		}
+	}
+	for uid, pod := range g.known {
+		if _, ok := current[uid]; !ok {
+			changes[uid] = &change{events: compare(uid, pod, nil)}
+		}
+	}
+	return changes
+}
+
+// inspect asks for the full status of the pods that changed, a few at a time.
+func (g *Generator) inspect(ctx context.Context, changes map[types.UID]*change, current map[types.UID]*podruntime.RunningPod, at time.Time) {
+	var group errgroup.Group
+	group.SetLimit(inspectors)
+	for uid, c := range changes {
+		pod, ok := current[uid]
+		if !ok {
+			g.cache.Delete(uid, at)
+			continue
+		}
+		group.Go(func() error {
+			asked := g.clock.Now()
+			var status *podruntime.PodStatus
+			status, c.err = g.runtime.PodStatus(ctx, uid, pod.Name, pod.Namespace)
+			g.cache.Set(uid, status, c.err, asked)
+			return nil
+		})
+	}
+	_ = group.Wait() // each error is in its change and in the cache
+	clear(g.reinspect)
+	for uid, c := range changes {
+		if c.err != nil {
+			g.reinspect[uid] = true
+			g.logger.Warn("pod status cannot be had from the runtime", zap.String("uid", string(uid)), zap.Error(c.err))
+		}
+	}
+}
+
+// send waits for the sync loop if it is behind: an event must not be lost, and
+// relisting faster than events are handled helps nobody.
+func (g *Generator) send(ctx context.Context, event Event) {
+	select {
+	case g.events <- event:
+	case <-ctx.Done():
+	}
+}

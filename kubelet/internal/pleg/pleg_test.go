@@ -1,0 +1,168 @@
+package pleg
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"kctl/kubelet/internal/podcache"
+	"kctl/kubelet/internal/podruntime"
+)
+
+func running(uid string, state podruntime.ContainerState) *podruntime.RunningPod {
+	pod := &podruntime.RunningPod{UID: types.UID(uid)}
+	if state != "" {
+		pod.Containers = []*podruntime.RunningContainer{{ID: podruntime.ContainerID{Type: "t", ID: "c-" + uid}, State: state}}
+	}
+	return pod
+}
+
+func TestCompare(t *testing.T) {
+	const none = podruntime.ContainerState("")
+	for _, c := range []struct {
+		name          string
+		before, after *podruntime.RunningPod
+		want          []EventType
+	}{
+		{"nothing new", running("p", podruntime.StateRunning), running("p", podruntime.StateRunning), nil},
+		{"started", running("p", none), running("p", podruntime.StateRunning), []EventType{ContainerStarted}},
+		{"created by its worker", running("p", none), running("p", podruntime.StateCreated), nil},
+		{"found created", nil, running("p", podruntime.StateCreated), []EventType{ContainerChanged}},
+		{"died", running("p", podruntime.StateRunning), running("p", podruntime.StateExited), []EventType{ContainerDied}},
+		{"born and died between lists", nil, running("p", podruntime.StateExited), []EventType{ContainerDied}},
+		{"lost", running("p", podruntime.StateRunning), running("p", podruntime.StateUnknown), []EventType{ContainerChanged}},
+		{"removed dead", running("p", podruntime.StateExited), nil, []EventType{ContainerRemoved}},
+		{"removed alive", running("p", podruntime.StateRunning), running("p", none), []EventType{ContainerDied, ContainerRemoved}},
+	} {
+		var got []EventType
+		for _, e := range compare("p", c.before, c.after) {
+			got = append(got, e.Type)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// fakeRuntime answers from what the test sets; it can fail.
+type fakeRuntime struct {
+	mu     sync.Mutex
+	pods   []*podruntime.RunningPod
+	lists  int
+	listed error
+	status error
+}
+
+func (r *fakeRuntime) set(change func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change()
+}
+
+func (r *fakeRuntime) Pods(context.Context) ([]*podruntime.RunningPod, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lists++
+	return r.pods, r.listed
+}
+
+func (r *fakeRuntime) PodStatus(_ context.Context, uid types.UID, _, _ string) (*podruntime.PodStatus, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return &podruntime.PodStatus{UID: uid, Name: "found"}, r.status
+}
+
+func start(t *testing.T, r *fakeRuntime) (*Generator, *podcache.Cache) {
+	cache := podcache.New()
+	g := New(r, cache, clock.RealClock{}, zap.NewNop(), nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = g.Run(ctx)
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	return g, cache
+}
+
+func TestRelistReportsAndFillsTheCache(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &fakeRuntime{pods: []*podruntime.RunningPod{running("p", podruntime.StateRunning)}}
+		g, cache := start(t, r)
+		if e := <-g.Events(); e.UID != "p" || e.Type != ContainerStarted {
+			t.Errorf("first event %v", e)
+		}
+		if s, err := cache.Get("p"); err != nil || s.Name != "found" {
+			t.Errorf("cache has %v, %v", s, err)
+		}
+		r.set(func() { r.pods = nil })
+		for _, want := range []EventType{ContainerDied, ContainerRemoved} {
+			if e := <-g.Events(); e.Type != want {
+				t.Errorf("event %v, want %s", e, want)
+			}
+		}
+		if s, _ := cache.Get("p"); s.Name != "" {
+			t.Errorf("cache still has %v", s)
+		}
+	})
+}
+
+func TestIdleRelistsGrowRareAndAPokeMakesThemFrequent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &fakeRuntime{}
+		g, _ := start(t, r)
+		count := func(d time.Duration) int {
+			before := 0
+			r.set(func() { before = r.lists })
+			time.Sleep(d) // the bubble's clock
+			after := 0
+			r.set(func() { after = r.lists })
+			return after - before
+		}
+		time.Sleep(time.Minute)
+		if n := count(10 * time.Second); n > 11 {
+			t.Errorf("%d relists in ten idle seconds", n)
+		}
+		g.Poke()
+		if n := count(time.Second); n < 8 {
+			t.Errorf("%d relists in the second after a poke", n)
+		}
+	})
+}
+
+func TestFailuresAreKeptAndRetried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		down := errors.New("runtime is down")
+		r := &fakeRuntime{pods: []*podruntime.RunningPod{running("p", podruntime.StateRunning)}, status: down}
+		g, cache := start(t, r)
+		<-g.Events()
+		if _, err := cache.Get("p"); !errors.Is(err, down) {
+			t.Errorf("the cache hides that the pod's status could not be had: %v", err)
+		}
+		r.set(func() { r.status = nil })
+		time.Sleep(2 * time.Second)
+		if s, err := cache.Get("p"); err != nil || s.Name != "found" {
+			t.Errorf("the pod was not inspected again: %v, %v", s, err)
+		}
+		r.set(func() { r.listed = down })
+		time.Sleep(2 * time.Second)
+		if err := g.LastError(); !errors.Is(err, down) {
+			t.Errorf("LastError = %v", err)
+		}
+		if err := g.Healthy(); err != nil {
+			t.Errorf("not healthy after two seconds: %v", err)
+		}
+		time.Sleep(4 * time.Minute)
+		if g.Healthy() == nil {
+			t.Error("healthy after four minutes without a list")
+		}
+	})
+}

@@ -1,0 +1,116 @@
+// Package podcache keeps the newest that is known of each pod in the runtime.
+//
+// The lifecycle event generator writes what its relists find, pod workers what
+// their own calls did; pod workers, probes and the server read it. It never
+// asks the runtime itself.
+package podcache
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"kctl/kubelet/internal/podruntime"
+)
+
+// Cache is safe for concurrent use. The statuses in it are shared and must not
+// be changed.
+type Cache struct {
+	mu      sync.Mutex
+	entries map[types.UID]entry
+	// complete is the time of the last relist that went through: a pod without
+	// an entry was not in the runtime then.
+	complete time.Time
+	// changed is closed, and replaced, when anything becomes newer.
+	changed chan struct{}
+}
+
+type entry struct {
+	status *podruntime.PodStatus
+	err    error
+	at     time.Time
+}
+
+// New returns an empty Cache.
+func New() *Cache {
+	return &Cache{entries: map[types.UID]entry{}, changed: make(chan struct{})}
+}
+
+// Set records the pod's status as it was at the given time, or the error met
+// when asking for it. What is older than the present entry is dropped; Set
+// reports whether it was taken.
+func (c *Cache) Set(uid types.UID, status *podruntime.PodStatus, err error, at time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if old, ok := c.entries[uid]; ok && old.at.After(at) {
+		return false
+	}
+	c.entries[uid] = entry{status: status, err: err, at: at}
+	c.wake()
+	return true
+}
+
+// Delete forgets a pod that the runtime had not any more at the given time.
+func (c *Cache) Delete(uid types.UID, at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if old, ok := c.entries[uid]; ok && !old.at.After(at) {
+		delete(c.entries, uid)
+	}
+}
+
+// Complete notes that at the given time everything in the runtime had its entry.
+func (c *Cache) Complete(at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if at.After(c.complete) {
+		c.complete = at
+		c.wake()
+	}
+}
+
+func (c *Cache) wake() {
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// Get is what is known of the pod now. A pod that the runtime does not have
+// has an empty status.
+func (c *Cache) Get(uid types.UID) (*podruntime.PodStatus, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.get(uid)
+	return e.status, e.err
+}
+
+func (c *Cache) get(uid types.UID) entry {
+	if e, ok := c.entries[uid]; ok {
+		return e
+	}
+	return entry{status: &podruntime.PodStatus{UID: uid, At: c.complete}, at: c.complete}
+}
+
+// GetNewerThan waits until what is known of the pod is not older than the
+// given time.
+func (c *Cache) GetNewerThan(ctx context.Context, uid types.UID, than time.Time) (*podruntime.PodStatus, error) {
+	for {
+		c.mu.Lock()
+		e, changed := c.get(uid), c.changed
+		if c.complete.After(e.at) {
+			// The last relist saw no change of the pod.
+			e.at = c.complete
+		}
+		known := !c.complete.IsZero() || e.err != nil || !e.at.IsZero()
+		c.mu.Unlock()
+		if known && !e.at.Before(than) {
+			return e.status, e.err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-changed:
+		}
+	}
+}

@@ -1,0 +1,146 @@
+// Package podmanager holds the pods that are desired on this node, as the
+// sources have them now, and ties static pods to their mirror pods in the API.
+//
+// The sync loop writes it; everybody reads it. A pod that is not in here is
+// gone from its source, whatever still runs of it. It never starts, ends or
+// writes anything.
+package podmanager
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"kctl/proto/core"
+)
+
+// Manager is safe for concurrent use. The pods in it are shared and must not
+// be changed.
+type Manager struct {
+	mu      sync.RWMutex
+	pods    map[types.UID]*core.Pod // all but mirror pods
+	mirrors map[types.UID]*core.Pod
+	// byName finds both by full name.
+	podsByName    map[string]*core.Pod
+	mirrorsByName map[string]*core.Pod
+}
+
+// New returns an empty Manager.
+func New() *Manager {
+	return &Manager{
+		pods: map[types.UID]*core.Pod{}, mirrors: map[types.UID]*core.Pod{},
+		podsByName: map[string]*core.Pod{}, mirrorsByName: map[string]*core.Pod{},
+	}
+}
+
+// FullName is how a pod is named on a node: unlike its UID, it is shared by a
+// static pod and its mirror.
+func FullName(pod *core.Pod) string { return pod.Namespace + "/" + pod.Name }
+
+// IsMirror says that the pod is the API's picture of a static pod.
+func IsMirror(pod *core.Pod) bool {
+	_, ok := pod.Annotations[core.ConfigMirrorAnnotation]
+	return ok
+}
+
+// IsStatic says that the pod comes from a file or a URL.
+func IsStatic(pod *core.Pod) bool {
+	source, ok := pod.Annotations[core.ConfigSourceAnnotation]
+	return ok && source != core.ApiserverSource
+}
+
+// IsMirrorOf says that mirror shows the static pod as it is now.
+func IsMirrorOf(mirror, pod *core.Pod) bool {
+	return FullName(mirror) == FullName(pod) &&
+		mirror.Annotations[core.ConfigMirrorAnnotation] == pod.Annotations[core.ConfigHashAnnotation]
+}
+
+// Set adds the pod, or replaces what was there of it.
+func (m *Manager) Set(pod *core.Pod) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	byUID, byName := m.maps(pod)
+	byUID[pod.UID] = pod
+	byName[FullName(pod)] = pod
+}
+
+// Remove forgets the pod. The name goes with it only if it is still its own.
+func (m *Manager) Remove(pod *core.Pod) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	byUID, byName := m.maps(pod)
+	delete(byUID, pod.UID)
+	if named, ok := byName[FullName(pod)]; ok && named.UID == pod.UID {
+		delete(byName, FullName(pod))
+	}
+}
+
+func (m *Manager) maps(pod *core.Pod) (byUID map[types.UID]*core.Pod, byName map[string]*core.Pod) {
+	if IsMirror(pod) {
+		return m.mirrors, m.mirrorsByName
+	}
+	return m.pods, m.podsByName
+}
+
+// Pods are all desired pods without the mirrors, in no order.
+func (m *Manager) Pods() []*core.Pod {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	pods := make([]*core.Pod, 0, len(m.pods))
+	for _, pod := range m.pods {
+		pods = append(pods, pod)
+	}
+	return pods
+}
+
+// ByUID is the desired pod with that UID; mirrors are not found.
+func (m *Manager) ByUID(uid types.UID) (*core.Pod, bool) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	pod, ok := m.pods[uid]
+	return pod, ok
+}
+
+// ByName is the desired pod of that name; mirrors are not found.
+func (m *Manager) ByName(namespace, name string) (*core.Pod, bool) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	pod, ok := m.podsByName[namespace+"/"+name]
+	return pod, ok
+}
+
+// Mirror is the mirror pod of a static pod, or nil.
+func (m *Manager) Mirror(pod *core.Pod) *core.Pod {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.mirrorsByName[FullName(pod)]
+}
+
+// PodOf is the static pod that a mirror pod shows, or nil.
+func (m *Manager) PodOf(mirror *core.Pod) *core.Pod {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.podsByName[FullName(mirror)]
+}
+
+// APIPod is the object that stands for the pod in the API: the pod itself, or
+// the mirror of a static pod; nil if a static pod has none yet.
+func (m *Manager) APIPod(pod *core.Pod) *core.Pod {
+	if IsStatic(pod) {
+		return m.Mirror(pod)
+	}
+	return pod
+}
+
+// OrphanedMirrors are the mirror pods whose static pod is gone.
+func (m *Manager) OrphanedMirrors() []*core.Pod {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	var orphans []*core.Pod
+	for name, mirror := range m.mirrorsByName {
+		if _, ok := m.podsByName[name]; !ok {
+			orphans = append(orphans, mirror)
+		}
+	}
+	return orphans
+}
