@@ -12,6 +12,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/big"
 	"net"
 	"os"
@@ -200,4 +201,21 @@ func (p *Pair) Fingerprint() string {
 		return ""
 	}
 	return fmt.Sprintf("%x", sha256.Sum256(block.Bytes))
+}
+
+// Fresh reports whether certFile and keyFile are there and the certificate
+// lasts at least until the given time.
+func Fresh(certFile, keyFile string, until time.Time) (bool, error) {
+	pair, err := Load(certFile, keyFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	cert, err := pair.TLS()
+	if err != nil {
+		return false, fmt.Errorf("certificate %s: %w", certFile, err)
+	}
+	return cert.Leaf.NotAfter.After(until), nil
 }

@@ -1,0 +1,194 @@
+package cluster
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// removePods has containerd stop and remove every sandbox, which takes the
+// containers, the network namespaces and the rules with it. A containerd that
+// has died is started once more for that.
+func (l Layout) removePods(ctx context.Context) (string, error) {
+	if _, err := os.Stat(l.path("containerd.toml")); errors.Is(err, fs.ErrNotExist) {
+		return "none", nil // never had a runtime
+	}
+	_, err := l.start(ctx, program{name: Containerd, path: "containerd",
+		args: []string{"--config", l.path("containerd.toml")}, ready: l.runtimeAnswers})
+	if err != nil {
+		return "", err
+	}
+	conn, err := l.dialRuntime()
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	client := runtimeapi.NewRuntimeServiceClient(conn)
+	list, err := client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
+	if err != nil {
+		return "", fmt.Errorf("list sandboxes: %w", err)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(16)
+	for _, sandbox := range list.Items {
+		group.Go(func() error {
+			if _, err := client.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: sandbox.Id}); err != nil {
+				return fmt.Errorf("stop sandbox of %s/%s: %w", sandbox.Metadata.Namespace, sandbox.Metadata.Name, err)
+			}
+			if _, err := client.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: sandbox.Id}); err != nil {
+				return fmt.Errorf("remove sandbox of %s/%s: %w", sandbox.Metadata.Namespace, sandbox.Metadata.Name, err)
+			}
+			return nil
+		})
+	}
+	return fmt.Sprintf("%d removed", len(list.Items)), group.Wait()
+}
+
+func (l Layout) runtimeAnswers(ctx context.Context) error {
+	conn, err := l.dialRuntime()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	_, err = runtimeapi.NewRuntimeServiceClient(conn).Version(ctx, &runtimeapi.VersionRequest{})
+	return err
+}
+
+// cleanMachine takes away what the programs made outside of the directory and
+// could not take away themselves.
+func (l Layout) cleanMachine(ctx context.Context) error {
+	return errors.Join(
+		l.killLeftovers(ctx),
+		l.unmount(),
+		l.removeBridge(ctx),
+		l.removeRules(ctx),
+		l.removeCgroups(),
+	)
+}
+
+// killLeftovers ends processes of the cluster that have no PID file: shims of
+// pods that the runtime forgot. Their command lines name the cluster's socket.
+func (l Layout) killLeftovers(ctx context.Context) error {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == os.Getpid() || !l.owns(pid) {
+			continue
+		}
+		comm, err := os.ReadFile(filepath.Join("/proc", e.Name(), "comm"))
+		if err != nil || !strings.HasPrefix(string(comm), "containerd-shim") {
+			continue // a user's editor on a file below the directory, say
+		}
+		errs = append(errs, terminate(ctx, pid, time.Second))
+	}
+	return errors.Join(errs...)
+}
+
+// mounts are the mount points below the directory, deepest first.
+func (l Layout) mounts() ([]string, error) {
+	f, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var out []string
+	scanner := bufio.NewScanner(f)
+	for scanner.Scan() {
+		fields := strings.Fields(scanner.Text())
+		if len(fields) < 5 {
+			continue
+		}
+		point := unescapeMount.Replace(fields[4])
+		if strings.HasPrefix(point, l.Dir+"/") {
+			out = append(out, point)
+		}
+	}
+	sort.Sort(sort.Reverse(sort.StringSlice(out)))
+	return out, scanner.Err()
+}
+
+// unescapeMount undoes proc(5)'s escapes.
+var unescapeMount = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
+
+func (l Layout) unmount() error {
+	points, err := l.mounts()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, point := range points {
+		if err := unix.Unmount(point, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) {
+			errs = append(errs, fmt.Errorf("unmount %s: %w", point, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (l Layout) removeBridge(ctx context.Context) error {
+	if _, err := net.InterfaceByName(l.Bridge()); err != nil {
+		return nil // there is none
+	}
+	return command(ctx, "ip", "link", "delete", l.Bridge())
+}
+
+// removeCgroups removes the cluster's cgroups in every hierarchy of either
+// version. They are empty by now; one that is not names its process.
+func (l Layout) removeCgroups() error {
+	var errs []error
+	for _, pattern := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/*"} {
+		roots, err := filepath.Glob(pattern + l.CgroupRoot())
+		if err != nil {
+			return err
+		}
+		for _, root := range roots {
+			errs = append(errs, removeCgroupTree(root))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func removeCgroupTree(root string) error {
+	var dirs []string
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			dirs = append(dirs, path)
+		}
+		return nil // a group that goes while we walk is what we want
+	})
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for i := len(dirs) - 1; i >= 0; i-- {
+		if err := os.Remove(dirs[i]); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, fmt.Errorf("remove cgroup: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func command(ctx context.Context, name string, args ...string) error {
+	out, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}

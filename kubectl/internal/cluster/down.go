@@ -1,0 +1,106 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+)
+
+// DownOptions are the flags of `kctl down`.
+type DownOptions struct {
+	Dir      string
+	KeepData bool // keep the store, the certificates and the kubeconfigs
+}
+
+const (
+	stopGrace = 10 * time.Second
+	// cleanUpWithin bounds the whole of what happens to pods, so that down ends.
+	cleanUpWithin = 2 * time.Minute
+)
+
+// Down takes the cluster away: its pods, its programs, and everything that
+// they made outside of its directory; then the directory.
+func Down(ctx context.Context, o DownOptions, progress Progress) error {
+	l, err := NewLayout(o.Dir)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(l.Settings()); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("no cluster in %s", l.Dir)
+		}
+		return err
+	}
+	if os.Geteuid() != 0 {
+		return errors.New("kctl down needs root")
+	}
+	unlock, err := l.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	// Every step is tried, whatever became of the ones before it: what can be
+	// taken away is.
+	var errs []error
+	step := func(name string, do func() (string, error)) {
+		errs = append(errs, progress.Step(name, do))
+	}
+	stopProgram := func(name string) {
+		if l.pid(name) != 0 {
+			step(name, func() (string, error) {
+				_, err := l.stop(ctx, name, stopGrace)
+				return "stopped", err
+			})
+		}
+	}
+	stopProgram(Kubelet) // first, or it would start the pods again
+	step("pods", func() (string, error) {
+		ctx, cancel := context.WithTimeout(ctx, cleanUpWithin)
+		defer cancel()
+		return l.removePods(ctx)
+	})
+	for _, name := range []string{Scheduler, Apiserver, Containerd, Registry} {
+		stopProgram(name)
+	}
+	step("mounts, links, rules and cgroups", func() (string, error) { return "", l.cleanMachine(ctx) })
+	step(l.Dir, func() (string, error) { return l.removeFiles(o.KeepData) })
+	return errors.Join(errs...)
+}
+
+// removeFiles removes what up and the programs wrote. It refuses while
+// anything is still mounted below the directory, because removing would then
+// reach into pods' volumes.
+func (l Layout) removeFiles(keepData bool) (string, error) {
+	mounts, err := l.mounts()
+	if err != nil {
+		return "", err
+	}
+	if len(mounts) > 0 {
+		return "", fmt.Errorf("%s is still mounted", mounts[0])
+	}
+	remove := []string{"containerd", "containerd.toml", "certs.d", "cni", "registry", "kubelet", "log", "run"}
+	if keepData {
+		for _, name := range remove {
+			err = errors.Join(err, os.RemoveAll(l.path(name)))
+		}
+		return "store, certificates and kubeconfigs kept", err
+	}
+	remove = append(remove, "apiserver", "pki")
+	for _, user := range users {
+		remove = append(remove, user+".kubeconfig")
+	}
+	for _, name := range append(remove, "cluster.json") {
+		err = errors.Join(err, os.RemoveAll(l.path(name)))
+	}
+	if err != nil {
+		return "", err
+	}
+	// Fails, rightly, if the user keeps something of their own in there.
+	if err := os.Remove(l.Dir); err != nil {
+		return "kept, because it holds files that are not the cluster's", nil
+	}
+	return "removed", nil
+}

@@ -1,0 +1,189 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"kctl/proto/pki"
+)
+
+// program is one of a cluster's processes.
+type program struct {
+	name string
+	path string
+	args []string
+	// ready returns nil once the program does its work, else what it waits for.
+	ready func(ctx context.Context) error
+}
+
+const (
+	readyWithin = 60 * time.Second
+	readyEvery  = 20 * time.Millisecond
+	// logTail is how much of a program's log is shown when it ends too early.
+	logTail = 1500
+)
+
+// pid returns the process id of a running program of this cluster, or 0. A
+// stale file, whose number another process has by now, counts as not running:
+// all of our programs have the cluster's directory on their command line.
+func (l Layout) pid(name string) int {
+	data, err := os.ReadFile(l.PIDFile(name))
+	if err != nil {
+		return 0
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	if err != nil || pid <= 1 || !l.owns(pid) {
+		return 0
+	}
+	return pid
+}
+
+// owns reports whether a live process has a path below the cluster's directory
+// on its command line.
+func (l Layout) owns(pid int) bool {
+	cmdline, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
+	return err == nil && bytes.Contains(cmdline, []byte(l.Dir+"/")) // empty for zombies
+}
+
+// start runs p in a session of its own, so that it outlives this command, and
+// waits until it is ready. It does nothing if p runs already.
+func (l Layout) start(ctx context.Context, p program) (started bool, err error) {
+	if l.pid(p.name) == 0 {
+		if err := l.spawn(ctx, p); err != nil {
+			return false, err
+		}
+		started = true
+	}
+	return started, l.await(ctx, p)
+}
+
+func (l Layout) spawn(ctx context.Context, p program) error {
+	log, err := os.OpenFile(l.Log(p.name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("start %s: %w", p.name, err)
+	}
+	defer log.Close()
+	// Not CommandContext: the program must outlive ctx.
+	cmd := exec.Command(p.path, p.args...)
+	cmd.Dir = l.Dir
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start %s: %w", p.name, err)
+	}
+	if err := pki.WriteFile(l.PIDFile(p.name), []byte(strconv.Itoa(cmd.Process.Pid)+"\n")); err != nil {
+		return errors.Join(err, cmd.Process.Kill())
+	}
+	// Reaps the program if it ends while this command still runs, so that await
+	// sees it gone.
+	go func() { _ = cmd.Wait() }()
+	return nil
+}
+
+func (l Layout) await(ctx context.Context, p program) error {
+	ctx, cancel := context.WithTimeout(ctx, readyWithin)
+	defer cancel()
+	ticker := time.NewTicker(readyEvery)
+	defer ticker.Stop()
+	for {
+		waitingFor := p.ready(ctx)
+		if waitingFor == nil {
+			return nil
+		}
+		if l.pid(p.name) == 0 {
+			return fmt.Errorf("%s ended:\n%s", p.name, l.tail(p.name))
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%s is not ready: %w; the end of %s:\n%s", p.name, waitingFor, l.Log(p.name), l.tail(p.name))
+		}
+	}
+}
+
+// tail is the end of a program's log.
+func (l Layout) tail(name string) string {
+	data, err := os.ReadFile(l.Log(name))
+	if err != nil {
+		return err.Error()
+	}
+	if len(data) > logTail {
+		data = data[len(data)-logTail:]
+		if _, rest, ok := bytes.Cut(data, []byte("\n")); ok {
+			data = rest
+		}
+	}
+	return strings.TrimRight(string(data), "\n")
+}
+
+// stop ends a program: SIGTERM, and SIGKILL after grace. It waits until the
+// process is gone.
+func (l Layout) stop(ctx context.Context, name string, grace time.Duration) (stopped bool, err error) {
+	pid := l.pid(name)
+	if pid != 0 {
+		if err := terminate(ctx, pid, grace); err != nil {
+			return false, fmt.Errorf("stop %s: %w", name, err)
+		}
+	}
+	if err := os.Remove(l.PIDFile(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	return pid != 0, nil
+}
+
+// terminate ends a process by a pidfd, which can't come to mean another one.
+func terminate(ctx context.Context, pid int, grace time.Duration) error {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("open process %d: %w", pid, err)
+	}
+	defer unix.Close(fd)
+	for _, step := range []struct {
+		signal unix.Signal
+		wait   time.Duration
+	}{{unix.SIGTERM, grace}, {unix.SIGKILL, 10 * time.Second}} {
+		if err := unix.PidfdSendSignal(fd, step.signal, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+			return fmt.Errorf("signal process %d: %w", pid, err)
+		}
+		ended, err := waitEnd(ctx, fd, step.wait)
+		if ended || err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("process %d does not end", pid)
+}
+
+func waitEnd(ctx context.Context, pidfd int, wait time.Duration) (ended bool, err error) {
+	deadline := time.Now().Add(wait)
+	for ctx.Err() == nil {
+		left := time.Until(deadline)
+		if left <= 0 {
+			return false, nil
+		}
+		// Short polls, so that the end of ctx is seen too.
+		fds := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}
+		n, err := unix.Poll(fds, int(min(left, 100*time.Millisecond).Milliseconds())+1)
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return false, fmt.Errorf("wait for process: %w", err)
+		}
+		if n > 0 {
+			return true, nil
+		}
+	}
+	return false, ctx.Err()
+}

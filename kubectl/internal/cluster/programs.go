@@ -1,0 +1,240 @@
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	corev1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"kctl/kubectl/internal/images"
+	"kctl/proto/core"
+	"kctl/proto/rest"
+)
+
+// The parts of a cluster, as --without names them.
+const (
+	Registry   = "registry"
+	Containerd = "containerd"
+	Apiserver  = "apiserver"
+	Scheduler  = "scheduler"
+	Kubelet    = "kubelet"
+)
+
+// Parts is every part, in the order of starting.
+var Parts = []string{Registry, Containerd, Apiserver, Scheduler, Kubelet}
+
+// programs builds the command line of every part.
+func programs(l Layout, s *settings, o UpOptions) (map[string]program, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program's own file: %w", err)
+	}
+	binDir := o.BinDir
+	if binDir == "" {
+		binDir = filepath.Dir(self)
+	}
+	host := "127.0.0.1"
+	all := []program{
+		{
+			name: Registry, path: self,
+			args:  []string{"registry", "--listen=" + s.registry(), "--bin-dir=" + binDir, "--data-dir=" + l.path("registry")},
+			ready: func(ctx context.Context) error { return images.Ready(ctx, s.registry()) },
+		},
+		{
+			name: Containerd, path: "containerd",
+			args:  []string{"--config", l.path("containerd.toml")},
+			ready: l.runtimeReady,
+		},
+		{
+			name: Apiserver, path: filepath.Join(binDir, Apiserver),
+			args: append(apiserverArgs(l, s, o),
+				"--bind-address="+host, "--secure-port="+strconv.Itoa(s.Port)),
+			ready: func(ctx context.Context) error { return l.healthy(ctx, s.server()+"/readyz", "admin") },
+		},
+		{
+			name: Scheduler, path: filepath.Join(binDir, Scheduler),
+			args: []string{
+				"--kubeconfig=" + l.Kubeconfig("scheduler"),
+				"--bind-address=" + host, "--secure-port=" + strconv.Itoa(s.SchedulerPort),
+				"--tls-cert-file=" + l.PKI("scheduler.crt"), "--tls-private-key-file=" + l.PKI("scheduler.key"),
+				"--client-ca-file=" + l.PKI("ca.crt"),
+			},
+			ready: func(ctx context.Context) error {
+				return l.healthy(ctx, "https://"+net.JoinHostPort(host, strconv.Itoa(s.SchedulerPort))+"/readyz", "admin")
+			},
+		},
+		{
+			name: Kubelet, path: filepath.Join(binDir, Kubelet),
+			args: []string{
+				"--kubeconfig=" + l.Kubeconfig("kubelet"), "--hostname-override=" + s.NodeName, "--node-ip=" + host,
+				"--root-dir=" + l.path("kubelet"), "--cert-dir=" + l.path("kubelet", "pki"), "--pod-logs-dir=" + l.Pods(),
+				"--container-runtime-endpoint=unix://" + l.Socket(), "--cgroup-root=" + l.CgroupRoot(),
+				"--address=" + host, "--port=" + strconv.Itoa(s.KubeletPort),
+				"--healthz-bind-address=" + host, "--healthz-port=" + strconv.Itoa(s.HealthzPort),
+				"--tls-cert-file=" + l.PKI("kubelet-server.crt"), "--tls-private-key-file=" + l.PKI("kubelet-server.key"),
+				"--client-ca-file=" + l.PKI("ca.crt"),
+			},
+			ready: func(ctx context.Context) error { return l.nodeReady(ctx, s.NodeName) },
+		},
+	}
+	out := map[string]program{}
+	for _, p := range all {
+		extra, err := splitFlags(o.Flags[p.name])
+		if err != nil {
+			return nil, fmt.Errorf("--%s-flags: %w", p.name, err)
+		}
+		p.args = append(p.args, extra...) // the user's come last, so that they win
+		out[p.name] = p
+	}
+	return out, nil
+}
+
+func apiserverArgs(l Layout, s *settings, o UpOptions) []string {
+	args := []string{
+		"--data-dir=" + l.path("apiserver"),
+		"--client-ca-file=" + l.PKI("ca.crt"), "--root-ca-file=" + l.PKI("ca.crt"),
+		"--tls-cert-file=" + l.PKI("apiserver.crt"), "--tls-private-key-file=" + l.PKI("apiserver.key"),
+		"--service-account-key-file=" + l.PKI("sa.pub"), "--service-account-signing-key-file=" + l.PKI("sa.key"),
+		"--service-account-issuer=" + "https://kubernetes.default.svc.cluster.local",
+		"--kubelet-client-certificate=" + l.PKI("apiserver-kubelet-client.crt"),
+		"--kubelet-client-key=" + l.PKI("apiserver-kubelet-client.key"),
+		"--kubelet-certificate-authority=" + l.PKI("ca.crt"),
+		"--authorization-mode=Node,RBAC",
+	}
+	if o.EtcdServers != "" {
+		args = append(args, "--etcd-servers="+o.EtcdServers)
+	}
+	return args
+}
+
+// splitFlags splits the way a shell does, as far as blanks and quotes go.
+func splitFlags(s string) ([]string, error) {
+	var out []string
+	var word strings.Builder
+	inWord, quote := false, rune(0)
+	for _, r := range s {
+		switch {
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote != 0:
+			word.WriteRune(r)
+		case r == '\'' || r == '"':
+			quote, inWord = r, true
+		case r == ' ' || r == '\t' || r == '\n':
+			if inWord {
+				out = append(out, word.String())
+				word.Reset()
+				inWord = false
+			}
+		default:
+			word.WriteRune(r)
+			inWord = true
+		}
+	}
+	if quote != 0 {
+		return nil, fmt.Errorf("a %c is not closed", quote)
+	}
+	if inWord {
+		out = append(out, word.String())
+	}
+	return out, nil
+}
+
+// dialRuntime connects to the cluster's containerd.
+func (l Layout) dialRuntime() (*grpc.ClientConn, error) {
+	return grpc.NewClient("unix://"+l.Socket(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+}
+
+func (l Layout) runtimeReady(ctx context.Context) error {
+	conn, err := l.dialRuntime()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	status, err := runtimeapi.NewRuntimeServiceClient(conn).Status(ctx, &runtimeapi.StatusRequest{})
+	if err != nil {
+		return fmt.Errorf("containerd's CRI service: %w", err)
+	}
+	for _, c := range status.GetStatus().GetConditions() {
+		if !c.Status {
+			return fmt.Errorf("containerd: %s is false: %s %s", c.Type, c.Reason, c.Message)
+		}
+	}
+	return nil
+}
+
+// healthy asks a program's health endpoint, as the given user.
+func (l Layout) healthy(ctx context.Context, url, user string) error {
+	ca, err := os.ReadFile(l.PKI("ca.crt"))
+	if err != nil {
+		return err
+	}
+	pair, err := tls.LoadX509KeyPair(l.PKI(user+".crt"), l.PKI(user+".key"))
+	if err != nil {
+		return err
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(ca)
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}}}
+	defer transport.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		body, _ := io.ReadAll(io.LimitReader(resp.Body, 4096))
+		return fmt.Errorf("%s: %s: %s", url, resp.Status, body)
+	}
+	return nil
+}
+
+func (l Layout) client() (*rest.Client, error) {
+	config, err := rest.LoadKubeconfig(l.Kubeconfig("admin"))
+	if err != nil {
+		return nil, err
+	}
+	config.Timeout = 5 * time.Second
+	return rest.New(config)
+}
+
+func (l Layout) nodeReady(ctx context.Context, name string) error {
+	client, err := l.client()
+	if err != nil {
+		return err
+	}
+	defer client.HTTP().CloseIdleConnections()
+	var node core.Node
+	if err := client.Resource(core.Nodes, "").Get(ctx, name, &node); err != nil {
+		return err
+	}
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			if c.Status == corev1.ConditionTrue {
+				return nil
+			}
+			return fmt.Errorf("node %s is not Ready: %s: %s", name, c.Reason, c.Message)
+		}
+	}
+	return errors.New("node " + name + " has not reported its status")
+}

@@ -1,0 +1,152 @@
+package cluster
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+
+	"kctl/proto/pki"
+)
+
+// settings are what was chosen when a cluster was first brought up. They stay
+// for its life, because certificates, kubeconfigs and image names hold them.
+type settings struct {
+	NodeName      string `json:"nodeName"`
+	Port          int    `json:"port"`
+	RegistryPort  int    `json:"registryPort"`
+	SchedulerPort int    `json:"schedulerPort"`
+	KubeletPort   int    `json:"kubeletPort"`
+	HealthzPort   int    `json:"healthzPort"` // the kubelet's
+	PodCIDR       string `json:"podCIDR"`
+}
+
+// Upstream's ports, taken where nobody else has them.
+const (
+	defaultRegistryPort  = 5000
+	defaultSchedulerPort = 10259
+	defaultKubeletPort   = 10250
+	defaultHealthzPort   = 10248
+)
+
+// loadSettings reads what an earlier up chose; it returns fs.ErrNotExist where
+// there was none.
+func loadSettings(l Layout) (*settings, error) {
+	data, err := os.ReadFile(l.Settings())
+	if err != nil {
+		return nil, fmt.Errorf("no cluster in %s: %w", l.Dir, err)
+	}
+	var s settings
+	if err := json.Unmarshal(data, &s); err != nil {
+		return nil, fmt.Errorf("%s: %w", l.Settings(), err)
+	}
+	return &s, nil
+}
+
+// chooseSettings loads the cluster's settings, or chooses and saves them. What
+// the user asks for now must not contradict what was chosen.
+func chooseSettings(l Layout, o UpOptions) (*settings, error) {
+	s, err := loadSettings(l)
+	switch {
+	case err == nil:
+		return s, s.agrees(o)
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	}
+	s = &settings{NodeName: o.NodeName, Port: o.Port}
+	if s.NodeName == "" {
+		if s.NodeName, err = os.Hostname(); err != nil {
+			return nil, fmt.Errorf("node name: %w", err)
+		}
+	}
+	var taken []int
+	for port, preferred := range map[*int]int{
+		&s.RegistryPort: defaultRegistryPort, &s.SchedulerPort: defaultSchedulerPort,
+		&s.KubeletPort: defaultKubeletPort, &s.HealthzPort: defaultHealthzPort,
+	} {
+		if *port, err = freePort(preferred, taken); err != nil {
+			return nil, err
+		}
+		taken = append(taken, *port)
+	}
+	if s.PodCIDR, err = freeSubnet(l.ID()); err != nil {
+		return nil, err
+	}
+	data, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	return s, pki.WriteFile(l.Settings(), append(data, '\n'))
+}
+
+func (s *settings) agrees(o UpOptions) error {
+	if o.PortSet && o.Port != s.Port {
+		return fmt.Errorf("this cluster's port is %d and stays so; `kctl down` it first to have %d", s.Port, o.Port)
+	}
+	if o.NodeName != "" && o.NodeName != s.NodeName {
+		return fmt.Errorf("this cluster's node is called %q and stays so; `kctl down` it first to have %q", s.NodeName, o.NodeName)
+	}
+	return nil
+}
+
+func (s *settings) server() string {
+	return "https://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Port))
+}
+func (s *settings) registry() string {
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.RegistryPort))
+}
+
+// freePort returns preferred if nobody listens on it, else a port that the
+// kernel has free.
+func freePort(preferred int, taken []int) (int, error) {
+	for _, port := range []int{preferred, 0, 0, 0, 0} {
+		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err != nil {
+			continue
+		}
+		got := listener.Addr().(*net.TCPAddr).Port
+		listener.Close()
+		used := false
+		for _, t := range taken {
+			used = used || t == got
+		}
+		if !used {
+			return got, nil
+		}
+	}
+	return 0, errors.New("no free port on 127.0.0.1")
+}
+
+// freeSubnet picks a /24 out of 10.64.0.0/10 by the cluster's id, past those that this
+// machine's interfaces are in.
+func freeSubnet(id string) (string, error) {
+	seed, err := strconv.ParseUint(id, 16, 32)
+	if err != nil {
+		return "", fmt.Errorf("cluster id %q: %w", id, err)
+	}
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return "", fmt.Errorf("list this machine's addresses: %w", err)
+	}
+	for i := range uint64(256) {
+		n := seed + i
+		subnet := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(64 + n>>8%64), byte(n), 0}), 24)
+		if !overlaps(subnet, addresses) {
+			return subnet.String(), nil
+		}
+	}
+	return "", errors.New("no /24 in 10.64.0.0/10 is free on this machine")
+}
+
+func overlaps(subnet netip.Prefix, addresses []net.Addr) bool {
+	for _, a := range addresses {
+		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Overlaps(subnet) {
+			return true
+		}
+	}
+	return false
+}

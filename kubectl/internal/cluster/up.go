@@ -1,0 +1,181 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+
+	"kctl/kubectl/internal/images"
+)
+
+// UpOptions are what a user can choose; the flags of `kctl up`.
+type UpOptions struct {
+	Dir         string
+	Port        int
+	PortSet     bool // the user named Port
+	NodeName    string
+	EtcdServers string
+	BinDir      string            // "" for the folder of this program
+	Without     []string          // parts that are not started
+	Flags       map[string]string // part → flags passed on to it
+}
+
+// Validate checks the options by themselves.
+func (o UpOptions) Validate() error {
+	for _, w := range o.Without {
+		if !slices.Contains(Parts, w) {
+			return fmt.Errorf("--without=%s: no such part; there are %s", w, strings.Join(Parts, ", "))
+		}
+	}
+	if o.Port < 1 || o.Port > 65535 {
+		return fmt.Errorf("--port=%d: not a port", o.Port)
+	}
+	return nil
+}
+
+// Result is what a user has to know of a cluster that is up.
+type Result struct {
+	Kubeconfig string
+	Server     string
+	Images     []string
+}
+
+// Up brings the cluster up: it starts whatever of it is not running and leaves
+// the rest alone. Steps are told to progress.
+func Up(ctx context.Context, o UpOptions, progress Progress) (*Result, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	l, err := NewLayout(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if os.Geteuid() != 0 {
+		return nil, errors.New("kctl up needs root: it starts a container runtime and makes network links")
+	}
+	unlock, err := l.prepare()
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	var s *settings
+	err = progress.Step("certificates and kubeconfigs", func() (string, error) {
+		if s, err = chooseSettings(l, o); err != nil {
+			return "", err
+		}
+		return l.path("pki"), errors.Join(makePKI(l, s, time.Now()), writeKubeconfigs(l, s))
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := startParts(ctx, l, s, o, progress); err != nil {
+		return nil, err
+	}
+	return &Result{
+		Kubeconfig: l.Kubeconfig("admin"), Server: s.server(),
+		Images: []string{images.Host + "/demo"},
+	}, nil
+}
+
+// prepare makes the directories and takes the lock that keeps two commands
+// from working on one cluster at a time.
+func (l Layout) prepare() (unlock func(), err error) {
+	if entries, err := os.ReadDir(l.Dir); err == nil && len(entries) > 0 {
+		if _, err := os.Stat(l.Settings()); errors.Is(err, fs.ErrNotExist) && !onlyOurs(entries) {
+			return nil, fmt.Errorf("%s is not empty and holds no cluster; choose another --dir", l.Dir)
+		}
+	}
+	if err := os.MkdirAll(l.Dir, 0o755); err != nil {
+		return nil, fmt.Errorf("cluster directory: %w", err)
+	}
+	for _, dir := range []string{"run", "log", "pki"} {
+		if err := os.MkdirAll(l.path(dir), 0o700); err != nil {
+			return nil, fmt.Errorf("cluster directory: %w", err)
+		}
+	}
+	return l.lock()
+}
+
+// onlyOurs: an up that was cut short before it chose its settings.
+func onlyOurs(entries []os.DirEntry) bool {
+	for _, e := range entries {
+		if !slices.Contains([]string{"run", "log", "pki", "apiserver"}, e.Name()) {
+			return false
+		}
+	}
+	return true
+}
+
+func (l Layout) lock() (unlock func(), err error) {
+	f, err := os.OpenFile(l.path("run", "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock the cluster: %w", err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("another kctl is working on the cluster in %s", l.Dir)
+	}
+	return func() { f.Close() }, nil
+}
+
+// stages say which parts wait for which: parts of one stage start side by side.
+var stages = [][]string{{Registry, Containerd, Apiserver}, {Scheduler, Kubelet}}
+
+func startParts(ctx context.Context, l Layout, s *settings, o UpOptions, progress Progress) error {
+	all, err := programs(l, s, o)
+	if err != nil {
+		return err
+	}
+	wanted := func(name string) bool { return !slices.Contains(o.Without, name) }
+	if wanted(Containerd) {
+		cniBin, err := checkTools()
+		if err != nil {
+			return err
+		}
+		if err := writeRuntimeConfig(l, s, cniBin); err != nil {
+			return fmt.Errorf("configure containerd: %w", err)
+		}
+	}
+	for _, stage := range stages {
+		group, ctx := errgroup.WithContext(ctx)
+		for _, name := range stage {
+			p := all[name]
+			if !wanted(name) {
+				continue
+			}
+			group.Go(func() error {
+				return progress.Step(p.name, func() (string, error) {
+					if err := checkBinary(p.path); err != nil {
+						return "", err
+					}
+					started, err := l.start(ctx, p)
+					if err == nil && !started {
+						return "was running", nil
+					}
+					return "", err
+				})
+			})
+		}
+		if err := group.Wait(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkBinary(path string) error {
+	if _, err := exec.LookPath(path); err != nil {
+		return fmt.Errorf("%s is not built or not there: %w; run `make build`", filepath.Base(path), err)
+	}
+	return nil
+}

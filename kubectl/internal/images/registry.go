@@ -1,0 +1,113 @@
+package images
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"golang.org/x/sync/errgroup"
+)
+
+// Serve answers the registry protocol on address until ctx ends. It first
+// builds and takes in the project's own images from the binaries in binDir;
+// more can be pushed. Blobs are kept in dir, manifests in memory: after a
+// restart the project's images are there again, pushed ones must be pushed again.
+func Serve(ctx context.Context, address, binDir, dir string) error {
+	if host, _, err := net.SplitHostPort(address); err != nil || !net.ParseIP(host).IsLoopback() {
+		return fmt.Errorf("registry: %q is not an address on loopback, and the registry asks nobody who they are", address)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("registry: %w", err)
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("registry: listen on %s: %w", address, err)
+	}
+	server := &http.Server{
+		Handler: registry.New(
+			registry.WithBlobHandler(registry.NewDiskBlobHandler(dir)),
+			registry.Logger(log.New(io.Discard, "", 0)),
+		),
+		ReadHeaderTimeout: 30 * time.Second,
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("registry: %w", err)
+		}
+		return nil
+	})
+	group.Go(func() error {
+		<-ctx.Done()
+		return server.Close()
+	})
+	group.Go(func() error { return pushAll(ctx, listener.Addr().String(), binDir) })
+	return group.Wait()
+}
+
+// pushAll puts the project's images into the registry at address.
+func pushAll(ctx context.Context, address, binDir string) error {
+	for _, spec := range Specs {
+		image, err := Build(spec, binDir)
+		if err != nil {
+			return err
+		}
+		ref, err := name.NewTag(address+"/"+spec.Name+":latest", name.Insecure)
+		if err != nil {
+			return fmt.Errorf("image %s: %w", spec.Name, err)
+		}
+		if err := remote.Write(ref, image, remote.WithContext(ctx)); err != nil {
+			return fmt.Errorf("image %s: push: %w", spec.Name, err)
+		}
+	}
+	return nil
+}
+
+// Ready reports whether the registry at address has all of the project's
+// images; the error says what is missing.
+func Ready(ctx context.Context, address string) error {
+	for _, spec := range Specs {
+		url := "http://" + address + "/v2/" + spec.Name + "/manifests/latest"
+		req, err := http.NewRequestWithContext(ctx, http.MethodHead, url, nil)
+		if err != nil {
+			return err
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return err
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			return fmt.Errorf("registry: image %s: %s", spec.Name, resp.Status)
+		}
+	}
+	return nil
+}
+
+// WriteAll builds the project's images and writes each as an archive that
+// container engines load, NAME.tar in dir.
+func WriteAll(binDir, dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("write images: %w", err)
+	}
+	for _, spec := range Specs {
+		image, err := Build(spec, binDir)
+		if err != nil {
+			return err
+		}
+		if err := writeArchive(image, spec.Name, filepath.Join(dir, spec.Name+".tar")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
