@@ -2,12 +2,13 @@ package cluster
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // ProgramStatus is how one of the cluster's programs is.
@@ -67,19 +68,30 @@ func GetStatus(ctx context.Context, dir string) (*Status, error) {
 	return status, nil
 }
 
-// processFacts are how long a process runs and how much memory it uses.
+// ticksPerSecond is USER_HZ, in which /proc counts; it is 100 on every Linux
+// that Go runs on.
+const ticksPerSecond = 100
+
+// processFacts are how long a process runs and how much memory it uses; zero
+// for what /proc does not tell.
 func processFacts(pid int) (uptime time.Duration, rss int64) {
 	proc := filepath.Join("/proc", strconv.Itoa(pid))
-	if info, err := os.Stat(proc); err == nil {
-		uptime = time.Since(info.ModTime()).Round(time.Second)
-	}
-	data, err := os.ReadFile(filepath.Join(proc, "statm"))
+	stat, err := os.ReadFile(filepath.Join(proc, "stat"))
 	if err != nil {
-		return uptime, 0
+		return 0, 0
 	}
-	var size, resident int64
-	if _, err := fmt.Sscan(strings.TrimSpace(string(data)), &size, &resident); err != nil {
-		return uptime, 0
+	// The command's name stands in brackets and may hold anything; what counts
+	// comes after them (proc(5)): starttime is field 22, rss field 24.
+	_, rest, _ := strings.Cut(string(stat[strings.LastIndexByte(string(stat), ')')+1:]), " ")
+	fields := strings.Fields(rest)
+	if len(fields) < 22 {
+		return 0, 0
 	}
-	return uptime, resident * int64(os.Getpagesize())
+	started, _ := strconv.ParseInt(fields[19], 10, 64)
+	pages, _ := strconv.ParseInt(fields[21], 10, 64)
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err == nil {
+		uptime = time.Duration(now.Nano()) - time.Duration(started)*time.Second/ticksPerSecond
+	}
+	return uptime.Round(time.Second), pages * int64(os.Getpagesize())
 }
