@@ -1,0 +1,119 @@
+package source
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+)
+
+// setDefaults fills in what the API server would have: nobody but us does it
+// for pods that never passed there (Kubernetes API, "Pod v1 core").
+func setDefaults(spec *corev1.PodSpec) {
+	orDefault(&spec.RestartPolicy, corev1.RestartPolicyAlways)
+	orDefault(&spec.DNSPolicy, corev1.DNSClusterFirst)
+	orDefault(&spec.SchedulerName, corev1.DefaultSchedulerName)
+	if spec.TerminationGracePeriodSeconds == nil {
+		spec.TerminationGracePeriodSeconds = ptr.To(int64(corev1.DefaultTerminationGracePeriodSeconds))
+	}
+	if spec.SecurityContext == nil {
+		spec.SecurityContext = &corev1.PodSecurityContext{}
+	}
+	if spec.EnableServiceLinks == nil {
+		spec.EnableServiceLinks = ptr.To(corev1.DefaultEnableServiceLinks)
+	}
+	for i := range spec.InitContainers {
+		defaultContainer(&spec.InitContainers[i], spec.HostNetwork)
+	}
+	for i := range spec.Containers {
+		defaultContainer(&spec.Containers[i], spec.HostNetwork)
+	}
+	for i := range spec.Volumes {
+		defaultVolume(&spec.Volumes[i])
+	}
+}
+
+func defaultContainer(c *corev1.Container, hostNetwork bool) {
+	orDefault(&c.TerminationMessagePath, corev1.TerminationMessagePathDefault)
+	orDefault(&c.TerminationMessagePolicy, corev1.TerminationMessageReadFile)
+	policy := corev1.PullIfNotPresent
+	if latest(c.Image) {
+		policy = corev1.PullAlways
+	}
+	orDefault(&c.ImagePullPolicy, policy)
+	for i := range c.Ports {
+		orDefault(&c.Ports[i].Protocol, corev1.ProtocolTCP)
+		if hostNetwork && c.Ports[i].HostPort == 0 {
+			c.Ports[i].HostPort = c.Ports[i].ContainerPort
+		}
+	}
+	for name, limit := range c.Resources.Limits {
+		if _, ok := c.Resources.Requests[name]; ok {
+			continue
+		}
+		if c.Resources.Requests == nil {
+			c.Resources.Requests = corev1.ResourceList{}
+		}
+		c.Resources.Requests[name] = limit.DeepCopy()
+	}
+	for i := range c.Env {
+		if from := c.Env[i].ValueFrom; from != nil && from.FieldRef != nil {
+			orDefault(&from.FieldRef.APIVersion, "v1")
+		}
+	}
+	for _, probe := range []*corev1.Probe{c.LivenessProbe, c.ReadinessProbe, c.StartupProbe} {
+		if probe != nil {
+			defaultProbe(probe)
+		}
+	}
+}
+
+// latest says that an image reference names no version, or the tag latest.
+func latest(image string) bool {
+	if strings.Contains(image, "@") {
+		return false
+	}
+	name := image[strings.LastIndex(image, "/")+1:]
+	_, tag, tagged := strings.Cut(name, ":")
+	return !tagged || tag == "latest"
+}
+
+func defaultProbe(p *corev1.Probe) {
+	orDefault(&p.TimeoutSeconds, 1)
+	orDefault(&p.PeriodSeconds, 10)
+	orDefault(&p.SuccessThreshold, 1)
+	orDefault(&p.FailureThreshold, 3)
+	if p.HTTPGet != nil {
+		orDefault(&p.HTTPGet.Path, "/")
+		orDefault(&p.HTTPGet.Scheme, corev1.URISchemeHTTP)
+	}
+	if p.GRPC != nil && p.GRPC.Service == nil {
+		p.GRPC.Service = ptr.To("")
+	}
+}
+
+func defaultVolume(v *corev1.Volume) {
+	if v.VolumeSource == (corev1.VolumeSource{}) {
+		v.EmptyDir = &corev1.EmptyDirVolumeSource{}
+	}
+	if v.HostPath != nil && v.HostPath.Type == nil {
+		v.HostPath.Type = ptr.To(corev1.HostPathUnset)
+	}
+	if v.DownwardAPI != nil {
+		if v.DownwardAPI.DefaultMode == nil {
+			v.DownwardAPI.DefaultMode = ptr.To(corev1.DownwardAPIVolumeSourceDefaultMode)
+		}
+		for i := range v.DownwardAPI.Items {
+			if ref := v.DownwardAPI.Items[i].FieldRef; ref != nil {
+				orDefault(&ref.APIVersion, "v1")
+			}
+		}
+	}
+}
+
+func orDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}

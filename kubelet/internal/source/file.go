@@ -1,0 +1,165 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"go.uber.org/zap"
+	"k8s.io/utils/clock"
+
+	"kctl/proto/core"
+)
+
+// File reads static pods from a manifest or a directory of them.
+type File struct {
+	Path     string
+	NodeName string
+	Period   time.Duration
+	Clock    clock.Clock
+	Logger   *zap.Logger
+}
+
+// Run gives the path's pods to the mux whenever something in it changes, and
+// at least once a period, until ctx ends. A manifest that can't be read leaves
+// the others as they are, and its own pod too, if it was good before.
+func (f *File) Run(ctx context.Context, mux *Mux) error {
+	watcher, err := fsnotify.NewWatcher()
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", f.Path, err)
+	}
+	defer watcher.Close()
+	good := map[string][]*core.Pod{}
+	reported := map[string]string{}
+	timer := f.Clock.NewTimer(f.Period)
+	defer timer.Stop()
+	for {
+		// Again each time: the path may have come, or come again, since.
+		if err := watcher.Add(f.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			f.Logger.Warn("manifests are only read periodically", zap.String("path", f.Path), zap.Error(err))
+		}
+		if pods, err := f.read(good, reported); err != nil {
+			f.Logger.Warn("manifests cannot be read", zap.String("path", f.Path), zap.Error(err))
+		} else {
+			mux.Set(ctx, core.FileSource, pods)
+		}
+		timer.Reset(f.Period)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timer.C():
+		case <-watcher.Events:
+			drain(watcher.Events)
+		case err := <-watcher.Errors:
+			f.Logger.Warn("watch of manifests failed", zap.String("path", f.Path), zap.Error(err))
+		}
+	}
+}
+
+// drain takes what else is there: one reading serves all.
+func drain(events <-chan fsnotify.Event) {
+	for {
+		select {
+		case <-events:
+		default:
+			return
+		}
+	}
+}
+
+// read gives all pods of the path. good has the last good pods of each file,
+// reported its last complaint; both are brought up to date.
+func (f *File) read(good map[string][]*core.Pod, reported map[string]string) ([]*core.Pod, error) {
+	files, err := f.files()
+	if err != nil {
+		return nil, err
+	}
+	present := map[string]bool{}
+	var all []*core.Pod
+	for _, path := range files {
+		present[path] = true
+		pods, err := f.readFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			present[path] = false // it went while we looked
+			continue
+		}
+		if err != nil {
+			if reported[path] != err.Error() {
+				f.Logger.Warn("manifest ignored", zap.String("file", path), zap.Error(err))
+				reported[path] = err.Error()
+			}
+			pods = good[path]
+		} else {
+			delete(reported, path)
+		}
+		good[path] = pods
+		all = append(all, pods...)
+	}
+	for path := range good {
+		if !present[path] {
+			delete(good, path)
+			delete(reported, path)
+		}
+	}
+	return all, nil
+}
+
+// files are the manifests of the path, in the order of their names. A path
+// that does not exist has none. Hidden files are left out: editors keep theirs
+// beside the manifest they belong to.
+func (f *File) files() ([]string, error) {
+	info, err := os.Stat(f.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return []string{f.Path}, nil
+	}
+	entries, err := os.ReadDir(f.Path)
+	if err != nil {
+		return nil, err
+	}
+	var files []string
+	for _, entry := range entries {
+		if !entry.IsDir() && !strings.HasPrefix(entry.Name(), ".") {
+			files = append(files, filepath.Join(f.Path, entry.Name()))
+		}
+	}
+	return files, nil
+}
+
+func (f *File) readFile(path string) ([]*core.Pod, error) {
+	// A pipe put there would otherwise hold us up for ever.
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(err, errors.New("not a regular file"))
+	}
+	data, err := readManifest(file)
+	if err != nil {
+		return nil, err
+	}
+	pods, err := decodePods(data)
+	if err != nil {
+		return nil, err
+	}
+	for _, pod := range pods {
+		if err := complete(pod, origin{source: core.FileSource, location: path, nodeName: f.NodeName}); err != nil {
+			return nil, err
+		}
+	}
+	return pods, nil
+}

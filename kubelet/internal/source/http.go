@@ -1,0 +1,89 @@
+package source
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"go.uber.org/zap"
+	"k8s.io/utils/clock"
+
+	"kctl/proto/core"
+)
+
+// HTTP reads static pods from a URL.
+type HTTP struct {
+	URL      string
+	Header   http.Header
+	NodeName string
+	Period   time.Duration
+	Clock    clock.Clock
+	Logger   *zap.Logger
+	Client   *http.Client // with a timeout
+}
+
+// Run gives the URL's pods to the mux once a period until ctx ends. While the
+// URL does not answer, or with nonsense, its pods stay as they were.
+func (h *HTTP) Run(ctx context.Context, mux *Mux) error {
+	var last []byte
+	failing := ""
+	timer := h.Clock.NewTimer(h.Period)
+	defer timer.Stop()
+	for {
+		data, pods, err := h.read(ctx, last)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil && failing != err.Error():
+			h.Logger.Warn("manifest URL cannot be read", zap.String("url", h.URL), zap.Error(err))
+			failing = err.Error()
+		case err == nil:
+			failing = ""
+			if last == nil || !bytes.Equal(data, last) {
+				mux.Set(ctx, core.HTTPSource, pods)
+			}
+			last = data
+		}
+		timer.Reset(h.Period)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timer.C():
+		}
+	}
+}
+
+func (h *HTTP) read(ctx context.Context, last []byte) ([]byte, []*core.Pod, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, h.URL, nil)
+	if err != nil {
+		return nil, nil, fmt.Errorf("get %s: %w", h.URL, err)
+	}
+	request.Header = h.Header.Clone()
+	response, err := h.Client.Do(request)
+	if err != nil {
+		return nil, nil, fmt.Errorf("get %s: %w", h.URL, err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, nil, fmt.Errorf("get %s: %s", h.URL, response.Status)
+	}
+	data, err := readManifest(response.Body)
+	if err != nil {
+		return nil, nil, err
+	}
+	if last != nil && bytes.Equal(data, last) {
+		return data, nil, nil
+	}
+	pods, err := decodePods(data)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, pod := range pods {
+		if err := complete(pod, origin{source: core.HTTPSource, location: h.URL, nodeName: h.NodeName}); err != nil {
+			return nil, nil, err
+		}
+	}
+	return data, pods, nil
+}

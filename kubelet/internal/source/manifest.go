@@ -1,0 +1,183 @@
+package source
+
+import (
+	"bytes"
+	"crypto/md5"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	sigsjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	"kctl/proto/core"
+)
+
+// maxManifest bounds a manifest, as upstream does: what is larger is not a pod.
+const maxManifest = 10 << 20
+
+func readManifest(r io.Reader) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, maxManifest+1))
+	if err != nil {
+		return nil, fmt.Errorf("read manifest: %w", err)
+	}
+	if len(data) > maxManifest {
+		return nil, fmt.Errorf("manifest is larger than %d bytes", maxManifest)
+	}
+	return data, nil
+}
+
+// decodePods reads a Pod or a PodList, in YAML or JSON, strictly.
+func decodePods(data []byte) ([]*core.Pod, error) {
+	if len(bytes.TrimSpace(data)) == 0 {
+		return nil, errors.New("manifest is empty")
+	}
+	data, err := yaml.YAMLToJSONStrict(data)
+	if err != nil {
+		return nil, fmt.Errorf("manifest is neither YAML nor JSON: %w", err)
+	}
+	var kind struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+	}
+	if err := json.Unmarshal(data, &kind); err != nil {
+		return nil, fmt.Errorf("manifest is not an object: %w", err)
+	}
+	if kind.APIVersion != "v1" {
+		return nil, fmt.Errorf("apiVersion %q is not supported in manifests: expected v1", kind.APIVersion)
+	}
+	switch kind.Kind {
+	case "Pod":
+		pod := &core.Pod{}
+		return []*core.Pod{pod}, decodeStrict(data, pod)
+	case "PodList":
+		var list corev1.PodList
+		if err := decodeStrict(data, &list); err != nil {
+			return nil, err
+		}
+		pods := make([]*core.Pod, len(list.Items))
+		for i := range list.Items {
+			pods[i] = &list.Items[i]
+		}
+		return pods, nil
+	default:
+		return nil, fmt.Errorf("kind %q is not supported in manifests: expected Pod or PodList", kind.Kind)
+	}
+}
+
+func decodeStrict(data []byte, into any) error {
+	strict, err := sigsjson.UnmarshalStrict(data, into, sigsjson.DisallowUnknownFields)
+	if err == nil {
+		err = errors.Join(strict...)
+	}
+	if err != nil {
+		return fmt.Errorf("decode manifest: %w", err)
+	}
+	return nil
+}
+
+// origin is where a static pod was read: it goes into its identity.
+type origin struct {
+	source   string // core.FileSource or core.HTTPSource
+	location string // path or URL
+	nodeName string
+}
+
+// complete turns a manifest into a pod of this node: named after it, with a
+// UID made from its content and origin, so that a changed manifest is another
+// pod, and with the defaults that the API server gives to pods of its own.
+func complete(pod *core.Pod, o origin) error {
+	if pod.Name == "" {
+		return errors.New("metadata.name: a pod in a manifest needs a name")
+	}
+	if pod.UID == "" {
+		uid, err := manifestUID(pod, o)
+		if err != nil {
+			return err
+		}
+		pod.UID = uid
+	}
+	pod.Name += "-" + strings.ToLower(o.nodeName)
+	if pod.Namespace == "" {
+		pod.Namespace = core.NamespaceDefault
+	}
+	if problems := validation.IsDNS1123Subdomain(pod.Name); len(problems) > 0 {
+		return fmt.Errorf("metadata.name: %q: %s", pod.Name, strings.Join(problems, "; "))
+	}
+	if problems := validation.IsDNS1123Label(pod.Namespace); len(problems) > 0 {
+		return fmt.Errorf("metadata.namespace: %q: %s", pod.Namespace, strings.Join(problems, "; "))
+	}
+	if pod.Annotations == nil {
+		pod.Annotations = map[string]string{}
+	}
+	pod.Annotations[core.ConfigHashAnnotation] = string(pod.UID)
+	pod.Spec.NodeName = o.nodeName
+	pod.Status = core.PodStatus{Phase: corev1.PodPending}
+	// A static pod stays whatever taints its node has: nobody could move it.
+	pod.Spec.Tolerations = append(pod.Spec.Tolerations,
+		corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute})
+	setDefaults(&pod.Spec)
+	return validateStatic(pod)
+}
+
+func manifestUID(pod *core.Pod, o origin) (types.UID, error) {
+	data, err := json.Marshal(pod)
+	if err != nil {
+		return "", fmt.Errorf("hash manifest: %w", err)
+	}
+	h := md5.New()
+	h.Write(data)
+	if o.source == core.FileSource {
+		fmt.Fprintf(h, "host:%sfile:%s", o.nodeName, o.location)
+	} else {
+		fmt.Fprintf(h, "url:%s", o.location)
+	}
+	return types.UID(hex.EncodeToString(h.Sum(nil))), nil
+}
+
+// validateStatic refuses what a pod without an object in the API can't have,
+// and what would make no pod at all.
+func validateStatic(pod *core.Pod) error {
+	if pod.Spec.ServiceAccountName != "" {
+		return errors.New("spec.serviceAccountName: static pods may not reference service accounts")
+	}
+	for _, v := range pod.Spec.Volumes {
+		switch {
+		case v.Secret != nil, v.ConfigMap != nil, v.Projected != nil, v.PersistentVolumeClaim != nil, v.CSI != nil, v.Ephemeral != nil:
+			return fmt.Errorf("spec.volumes[%s]: static pods may not reference objects of the API", v.Name)
+		}
+	}
+	if len(pod.Spec.Containers) == 0 {
+		return errors.New("spec.containers: a pod needs at least one container")
+	}
+	names := map[string]bool{}
+	for _, c := range append(append([]core.Container{}, pod.Spec.InitContainers...), pod.Spec.Containers...) {
+		if problems := validation.IsDNS1123Label(c.Name); len(problems) > 0 {
+			return fmt.Errorf("container name %q: %s", c.Name, strings.Join(problems, "; "))
+		}
+		if names[c.Name] {
+			return fmt.Errorf("container name %q is there twice", c.Name)
+		}
+		names[c.Name] = true
+		if c.Image == "" {
+			return fmt.Errorf("container %q: image is required", c.Name)
+		}
+		for _, e := range c.EnvFrom {
+			if e.SecretRef != nil || e.ConfigMapRef != nil {
+				return fmt.Errorf("container %q: static pods may not reference objects of the API (envFrom)", c.Name)
+			}
+		}
+		for _, e := range c.Env {
+			if e.ValueFrom != nil && (e.ValueFrom.SecretKeyRef != nil || e.ValueFrom.ConfigMapKeyRef != nil) {
+				return fmt.Errorf("container %q: static pods may not reference objects of the API (env %s)", c.Name, e.Name)
+			}
+		}
+	}
+	return nil
+}

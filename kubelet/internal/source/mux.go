@@ -1,0 +1,207 @@
+package source
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"kctl/proto/core"
+)
+
+// updateBuffer is how many updates may wait for the sync loop before sources
+// are held up.
+const updateBuffer = 64
+
+// Mux merges the states of all sources into one stream of PodUpdates.
+type Mux struct {
+	clock   clock.PassiveClock
+	logger  *zap.Logger
+	updates chan core.PodUpdate
+
+	mu      sync.Mutex
+	sources map[string]*state
+}
+
+// state is what one source said last.
+type state struct {
+	mu   sync.Mutex // held while the source's updates are sent, to keep their order
+	pods map[types.UID]known
+}
+
+// known is a pod as the source gave it, and as it was sent on.
+type known struct {
+	given, sent *core.Pod
+}
+
+// NewMux returns a Mux without sources.
+func NewMux(clock clock.PassiveClock, logger *zap.Logger) *Mux {
+	return &Mux{
+		clock: clock, logger: logger,
+		updates: make(chan core.PodUpdate, updateBuffer), sources: map[string]*state{},
+	}
+}
+
+// Updates is where the differences come out. The pods in them are shared and
+// must not be changed.
+func (m *Mux) Updates() <-chan core.PodUpdate { return m.updates }
+
+// Set takes the complete state of a source, and sends on what is different.
+// The first time it sends at least one update, so that the receiver knows that
+// it has seen the source. It blocks while the receiver is behind. A pod that
+// the source gives as the very same object as before is taken as unchanged.
+func (m *Mux) Set(ctx context.Context, source string, pods []*core.Pod) {
+	s, first := m.source(source)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	byOp := s.merge(m.distinct(source, pods), source, m.clock.Now())
+	sent := false
+	for _, op := range []core.PodOperation{core.REMOVE, core.ADD, core.UPDATE, core.DELETE, core.RECONCILE} {
+		if len(byOp[op]) > 0 {
+			sent = true
+			m.send(ctx, core.PodUpdate{Pods: byOp[op], Op: op, Source: source})
+		}
+	}
+	if first && !sent {
+		m.send(ctx, core.PodUpdate{Op: core.ADD, Source: source})
+	}
+}
+
+func (m *Mux) source(name string) (s *state, first bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s, ok := m.sources[name]
+	if !ok {
+		s = &state{pods: map[types.UID]known{}}
+		m.sources[name] = s
+	}
+	return s, !ok
+}
+
+func (m *Mux) send(ctx context.Context, update core.PodUpdate) {
+	select {
+	case m.updates <- update:
+	case <-ctx.Done():
+	}
+}
+
+// distinct leaves out pods of a full name that another pod of the same source
+// has already: a node can't run both.
+func (m *Mux) distinct(source string, pods []*core.Pod) []*core.Pod {
+	names := make(map[types.NamespacedName]bool, len(pods))
+	distinct := pods[:0:0]
+	for _, pod := range pods {
+		name := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
+		if names[name] {
+			m.logger.Warn("pod ignored: its source has another of the same name",
+				zap.String("source", source), zap.Stringer("pod", name), zap.String("uid", string(pod.UID)))
+			continue
+		}
+		names[name] = true
+		distinct = append(distinct, pod)
+	}
+	return distinct
+}
+
+// merge takes over the new state and returns what is different, by operation.
+func (s *state) merge(pods []*core.Pod, source string, now time.Time) map[core.PodOperation][]*core.Pod {
+	byOp := map[core.PodOperation][]*core.Pod{}
+	current := make(map[types.UID]known, len(pods))
+	for _, pod := range pods {
+		old, exists := s.pods[pod.UID]
+		if exists && old.given == pod {
+			current[pod.UID] = old
+			continue
+		}
+		sent := annotated(pod, source, old.sent, now)
+		current[pod.UID] = known{given: pod, sent: sent}
+		if op, changed := operation(old.sent, sent); changed {
+			byOp[op] = append(byOp[op], sent)
+		}
+	}
+	for uid, old := range s.pods {
+		if _, ok := current[uid]; !ok {
+			byOp[core.REMOVE] = append(byOp[core.REMOVE], old.sent)
+		}
+	}
+	s.pods = current
+	return byOp
+}
+
+// operation is what happened to a pod of a source; old is nil for a new one.
+func operation(old, pod *core.Pod) (op core.PodOperation, changed bool) {
+	switch {
+	case old == nil:
+		return core.ADD, true
+	case desiredDiffers(old, pod) && pod.DeletionTimestamp != nil:
+		return core.DELETE, true
+	case desiredDiffers(old, pod):
+		return core.UPDATE, true
+	case !equality.Semantic.DeepEqual(&old.Status, &pod.Status):
+		return core.RECONCILE, true
+	default:
+		return core.SET, false
+	}
+}
+
+func desiredDiffers(a, b *core.Pod) bool {
+	return !(equality.Semantic.DeepEqual(a.DeletionTimestamp, b.DeletionTimestamp) &&
+		equality.Semantic.DeepEqual(a.DeletionGracePeriodSeconds, b.DeletionGracePeriodSeconds) &&
+		equality.Semantic.DeepEqual(&a.Spec, &b.Spec) &&
+		maps.Equal(a.Labels, b.Labels) &&
+		maps.Equal(a.Annotations, b.Annotations))
+}
+
+// annotated is a copy of the pod that says where and when it was seen. A pod
+// that was seen before keeps the time.
+func annotated(pod *core.Pod, source string, before *core.Pod, now time.Time) *core.Pod {
+	copied := *pod
+	copied.Annotations = maps.Clone(pod.Annotations)
+	if copied.Annotations == nil {
+		copied.Annotations = map[string]string{}
+	}
+	copied.Annotations[core.ConfigSourceAnnotation] = source
+	seen := now.Format(time.RFC3339Nano)
+	if before != nil {
+		seen = before.Annotations[core.ConfigSeenAnnotation]
+	}
+	copied.Annotations[core.ConfigSeenAnnotation] = seen
+	return &copied
+}
+
+// Ready tells whether every source was heard once; before that, a pod that is
+// in none of them may still be wanted. It is used by the sync loop, which adds
+// a source when it has handled its first update.
+type Ready struct {
+	mu       sync.Mutex
+	expected []string
+	seen     map[string]bool
+}
+
+// NewReady returns a Ready that waits for the sources given.
+func NewReady(expected ...string) *Ready {
+	return &Ready{expected: expected, seen: map[string]bool{}}
+}
+
+// Add notes that the source was heard.
+func (r *Ready) Add(source string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seen[source] = true
+}
+
+// All says that every source was heard.
+func (r *Ready) All() bool { return len(r.Missing()) == 0 }
+
+// Missing are the sources that were not heard yet.
+func (r *Ready) Missing() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(r.expected), func(s string) bool { return r.seen[s] })
+}

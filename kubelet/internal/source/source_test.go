@@ -1,0 +1,228 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"kctl/proto/core"
+)
+
+func apiPod(uid string, change func(*core.Pod)) *core.Pod {
+	pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pod-" + uid, UID: types.UID(uid)}}
+	if change != nil {
+		change(pod)
+	}
+	return pod
+}
+
+// taken are the updates that are there now, as "OP:uid,uid".
+func taken(m *Mux) []string {
+	var got []string
+	for {
+		select {
+		case u := <-m.Updates():
+			var uids []string
+			for _, pod := range u.Pods {
+				uids = append(uids, string(pod.UID))
+			}
+			slices.Sort(uids)
+			got = append(got, fmt.Sprintf("%s:%s", u.Op, strings.Join(uids, ",")))
+		default:
+			return got
+		}
+	}
+}
+
+func TestMuxSendsTheDifference(t *testing.T) {
+	m := NewMux(clock.RealClock{}, zap.NewNop())
+	now := metav1.Now()
+	for _, step := range []struct {
+		name string
+		pods []*core.Pod
+		want []string
+	}{
+		{"the first, empty state is told", nil, []string{"ADD:"}},
+		{"nothing new", nil, nil},
+		{"new pods", []*core.Pod{apiPod("a", nil), apiPod("b", nil)}, []string{"ADD:a,b"}},
+		{"equal pods", []*core.Pod{apiPod("a", nil), apiPod("b", nil)}, nil},
+		{"a spec changed", []*core.Pod{apiPod("a", func(p *core.Pod) { p.Spec.Hostname = "h" }), apiPod("b", nil)}, []string{"UPDATE:a"}},
+		{"a status changed", []*core.Pod{
+			apiPod("a", func(p *core.Pod) { p.Spec.Hostname = "h" }),
+			apiPod("b", func(p *core.Pod) { p.Status.Phase = corev1.PodRunning }),
+		}, []string{"RECONCILE:b"}},
+		{"deletion asked, one gone, one new", []*core.Pod{
+			apiPod("a", func(p *core.Pod) { p.Spec.Hostname = "h"; p.DeletionTimestamp = &now }), apiPod("c", nil),
+		}, []string{"REMOVE:b", "ADD:c", "DELETE:a"}},
+		{"a name that is taken is left out", []*core.Pod{
+			apiPod("a", func(p *core.Pod) { p.Spec.Hostname = "h"; p.DeletionTimestamp = &now }), apiPod("c", nil),
+			apiPod("d", func(p *core.Pod) { p.Name = "pod-c" }),
+		}, nil},
+		{"all gone", nil, []string{"REMOVE:a,c"}},
+	} {
+		m.Set(t.Context(), core.ApiserverSource, step.pods)
+		if got := taken(m); !slices.Equal(got, step.want) {
+			t.Errorf("%s: %v, want %v", step.name, got, step.want)
+		}
+	}
+}
+
+func TestSourcesDoNotTouchEachOther(t *testing.T) {
+	m := NewMux(clock.RealClock{}, zap.NewNop())
+	given := apiPod("a", nil)
+	m.Set(t.Context(), core.FileSource, []*core.Pod{given})
+	m.Set(t.Context(), core.ApiserverSource, nil)
+	if got := taken(m); !slices.Equal(got, []string{"ADD:a", "ADD:"}) {
+		t.Errorf("updates %v", got)
+	}
+	if given.Annotations != nil {
+		t.Error("the source's own object was changed")
+	}
+	ready := NewReady(core.FileSource, core.ApiserverSource)
+	ready.Add(core.FileSource)
+	if ready.All() || !slices.Equal(ready.Missing(), []string{core.ApiserverSource}) {
+		t.Errorf("missing %v", ready.Missing())
+	}
+	ready.Add(core.ApiserverSource)
+	if !ready.All() {
+		t.Error("not ready though all sources were seen")
+	}
+}
+
+const manifest = `
+apiVersion: v1
+kind: Pod
+metadata:
+  name: web
+spec:
+  containers:
+  - name: app
+    image: registry.example/app:1
+    resources: {limits: {cpu: 100m}}
+`
+
+func run(t *testing.T, f func(ctx context.Context) error) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := f(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("source ended with %v", err)
+		}
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+}
+
+func write(t *testing.T, path, text string) {
+	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestManifestDirectory(t *testing.T) {
+	dir := t.TempDir()
+	m := NewMux(clock.RealClock{}, zap.NewNop())
+	file := &File{Path: dir, NodeName: "Node-1", Period: time.Hour, Clock: clock.RealClock{}, Logger: zap.NewNop()}
+	write(t, filepath.Join(dir, "web.yaml"), manifest)
+	run(t, func(ctx context.Context) error { return file.Run(ctx, m) })
+
+	added := <-m.Updates()
+	pod := added.Pods[0]
+	if added.Op != core.ADD || pod.Name != "web-node-1" || pod.Namespace != "default" || len(pod.UID) != 32 {
+		t.Errorf("%s of %s/%s uid %q", added.Op, pod.Namespace, pod.Name, pod.UID)
+	}
+	if pod.Annotations[core.ConfigHashAnnotation] != string(pod.UID) || pod.Annotations[core.ConfigSourceAnnotation] != core.FileSource {
+		t.Errorf("annotations %v", pod.Annotations)
+	}
+	c := pod.Spec.Containers[0]
+	if pod.Spec.RestartPolicy != corev1.RestartPolicyAlways || c.ImagePullPolicy != corev1.PullIfNotPresent || c.Resources.Requests.Cpu().String() != "100m" {
+		t.Errorf("defaults are missing: %s %s %v", pod.Spec.RestartPolicy, c.ImagePullPolicy, c.Resources.Requests)
+	}
+
+	write(t, filepath.Join(dir, "web.yaml"), strings.Replace(manifest, "app:1", "app:2", 1))
+	if u := <-m.Updates(); u.Op != core.REMOVE || u.Pods[0].UID != pod.UID {
+		t.Errorf("a changed manifest is another pod: %s", u.Op)
+	}
+	if u := <-m.Updates(); u.Op != core.ADD || u.Pods[0].UID == pod.UID {
+		t.Errorf("a changed manifest is another pod: %s", u.Op)
+	}
+	// A broken file costs nothing; a good one beside it is taken.
+	write(t, filepath.Join(dir, "web.yaml"), "{")
+	write(t, filepath.Join(dir, "more.yaml"), strings.Replace(manifest, "name: web", "name: more", 1))
+	if u := <-m.Updates(); u.Op != core.ADD || u.Pods[0].Name != "more-node-1" {
+		t.Errorf("%s %v", u.Op, u.Pods[0].Name)
+	}
+	if err := os.Remove(filepath.Join(dir, "web.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	if u := <-m.Updates(); u.Op != core.REMOVE || u.Pods[0].Name != "web-node-1" {
+		t.Errorf("%s %v", u.Op, u.Pods[0].Name)
+	}
+}
+
+func TestManifestsThatAreRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                      "empty",
+		"[":                                     "neither YAML nor JSON",
+		"apiVersion: apps/v1\nkind: Deployment": "apiVersion",
+		"apiVersion: v1\nkind: Service":         "kind",
+		manifest + "    imagee: x\n":            "imagee",
+		strings.Replace(manifest, "name: web", "name: _", 1):                       "metadata.name",
+		strings.Replace(manifest, "spec:", "spec:\n  serviceAccountName: x", 1):    "service accounts",
+		strings.Replace(manifest, "image: registry.example/app:1", "tty: true", 1): "image is required",
+	} {
+		pods, err := decodePods([]byte(text))
+		for _, pod := range pods {
+			if err == nil {
+				err = complete(pod, origin{source: core.FileSource, location: "/x", nodeName: "n"})
+			}
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v, want one about %s", text, err, want)
+		}
+	}
+	if _, err := readManifest(strings.NewReader(strings.Repeat("x", maxManifest+1))); err == nil {
+		t.Error("a huge manifest was read")
+	}
+}
+
+func TestManifestURL(t *testing.T) {
+	var broken atomic.Bool
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Cluster") != "blue" || broken.Load() {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		fmt.Fprint(w, manifest)
+	}))
+	defer server.Close()
+	h := &HTTP{URL: server.URL, Header: http.Header{"X-Cluster": {"blue"}}, NodeName: "n", Period: time.Hour,
+		Clock: clock.RealClock{}, Logger: zap.NewNop(), Client: server.Client()}
+	m := NewMux(clock.RealClock{}, zap.NewNop())
+	run(t, func(ctx context.Context) error { return h.Run(ctx, m) })
+	if u := <-m.Updates(); u.Op != core.ADD || u.Source != core.HTTPSource || u.Pods[0].Name != "web-n" {
+		t.Errorf("%s from %s: %v", u.Op, u.Source, u.Pods)
+	}
+	broken.Store(true)
+	if _, _, err := h.read(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "403") {
+		t.Errorf("error %v, want the status that was answered", err)
+	}
+}
