@@ -1,0 +1,223 @@
+package status
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"kctl/kubelet/internal/podruntime"
+	"kctl/proto/core"
+)
+
+// exitLost is the exit code of a container whose end nobody saw: that of a
+// process that was killed.
+const exitLost = 137
+
+// containerStatuses gives the status of each of the containers, in their order
+// in the spec.
+func containerStatuses(in Input, containers []core.Container, previous []core.ContainerStatus, init bool) []core.ContainerStatus {
+	if len(containers) == 0 {
+		return nil
+	}
+	statuses := make([]core.ContainerStatus, len(containers))
+	for i := range containers {
+		c := &containers[i]
+		old := find(previous, c.Name)
+		status := observed(in, c, old)
+		explainWaiting(in, c, &status)
+		if in.Terminal {
+			settle(&status, old)
+		}
+		status.Started = ptr.To(started(in, c, &status))
+		status.Ready = ready(in, c, &status, init)
+		statuses[i] = status
+	}
+	return statuses
+}
+
+func find(statuses []core.ContainerStatus, name string) *core.ContainerStatus {
+	for i := range statuses {
+		if statuses[i].Name == name {
+			return &statuses[i]
+		}
+	}
+	return nil
+}
+
+// observed is what the runtime says of the container or, where it knows
+// nothing of it, what follows from what was said before.
+func observed(in Input, c *core.Container, old *core.ContainerStatus) core.ContainerStatus {
+	newest, before := lastTwo(in.Runtime, c.Name)
+	if newest == nil {
+		return unobserved(in, c, old)
+	}
+	status := core.ContainerStatus{
+		Name: c.Name, Image: newest.Image, ImageID: newest.ImageID,
+		ContainerID: newest.ID.String(), RestartCount: newest.RestartCount,
+	}
+	if status.Image == "" {
+		status.Image = c.Image
+	}
+	switch newest.State {
+	case podruntime.StateRunning:
+		status.State.Running = &corev1.ContainerStateRunning{StartedAt: apiTime(newest.StartedAt)}
+	case podruntime.StateExited:
+		status.State.Terminated = terminated(newest)
+	case podruntime.StateCreated:
+		status.State.Waiting = notStarted(in)
+	default:
+		status.State.Terminated = lost(newest.ID.String(), "The container could not be located when the pod was examined")
+	}
+	switch {
+	case before != nil && before.State == podruntime.StateExited:
+		status.LastTerminationState.Terminated = terminated(before)
+	case old != nil && old.ContainerID == status.ContainerID:
+		status.LastTerminationState = old.LastTerminationState
+	case old != nil && old.State.Terminated != nil:
+		status.LastTerminationState.Terminated = old.State.Terminated
+	case old != nil:
+		status.LastTerminationState = old.LastTerminationState
+	}
+	return status
+}
+
+// lastTwo are the newest container of that name and the one before it.
+func lastTwo(runtime *podruntime.PodStatus, name string) (newest, before *podruntime.ContainerStatus) {
+	for _, c := range runtime.Containers {
+		switch {
+		case c.Name != name:
+		case newest == nil:
+			newest = c
+		default:
+			return newest, c
+		}
+	}
+	return newest, nil
+}
+
+// unobserved is the status of a container that the runtime does not have.
+func unobserved(in Input, c *core.Container, old *core.ContainerStatus) core.ContainerStatus {
+	waiting := core.ContainerStatus{Name: c.Name, Image: c.Image, State: corev1.ContainerState{Waiting: notStarted(in)}}
+	switch {
+	case old == nil:
+		return waiting
+	case old.State.Terminated != nil:
+		// It ended, and was removed since.
+		return *old.DeepCopy()
+	case old.State.Running != nil || in.Terminal && old.ContainerID != "":
+		// It ran when it was last seen, and is gone without a trace.
+		waiting.LastTerminationState.Terminated = lost(old.ContainerID, "The container could not be located when the pod was deleted.  The container used to be Running")
+		waiting.RestartCount = old.RestartCount + 1
+		return waiting
+	default:
+		waiting.LastTerminationState = old.LastTerminationState
+		waiting.RestartCount = old.RestartCount
+		return waiting
+	}
+}
+
+// notStarted is why a container waits if nothing went wrong.
+func notStarted(in Input) *corev1.ContainerStateWaiting {
+	for i := range in.Pod.Spec.InitContainers {
+		c := &in.Pod.Spec.InitContainers[i]
+		newest, _ := lastTwo(in.Runtime, c.Name)
+		if newest == nil || !(newest.Succeeded() || Restartable(c) && newest.State == podruntime.StateRunning) {
+			return &corev1.ContainerStateWaiting{Reason: podruntime.ReasonPodInitializing}
+		}
+	}
+	return &corev1.ContainerStateWaiting{Reason: podruntime.ReasonContainerCreating}
+}
+
+// Restartable says that an init container is a sidecar: it keeps running
+// beside the others.
+func Restartable(c *core.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+}
+
+// explainWaiting lets the reason that the last sync found stand for a container
+// that should run and does not; how it ended becomes its last state.
+func explainWaiting(in Input, c *core.Container, status *core.ContainerStatus) {
+	why, held := in.Waiting[c.Name]
+	if !held || why.Reason == "" || in.Terminal || status.State.Running != nil {
+		return
+	}
+	if status.State.Terminated != nil {
+		status.LastTerminationState = corev1.ContainerState{Terminated: status.State.Terminated}
+	}
+	status.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: why.Reason, Message: why.Message}}
+}
+
+// settle gives a container of a pod that has ended a final state: one that ran
+// or would have run is lost, one that never did keeps waiting for ever.
+func settle(status, old *core.ContainerStatus) {
+	if status.State.Terminated != nil {
+		return
+	}
+	last := status.LastTerminationState.Terminated
+	if status.State.Waiting != nil && last != nil {
+		status.State = corev1.ContainerState{Terminated: last}
+		status.LastTerminationState = corev1.ContainerState{}
+		return
+	}
+	id := status.ContainerID
+	if old != nil && id == "" {
+		id = old.ContainerID
+	}
+	status.State = corev1.ContainerState{Terminated: lost(id, "The container could not be located when the pod was terminated")}
+}
+
+func terminated(c *podruntime.ContainerStatus) *corev1.ContainerStateTerminated {
+	reason := c.Reason
+	if reason == "" {
+		reason = "Completed"
+		if c.ExitCode != 0 {
+			reason = "Error"
+		}
+	}
+	return &corev1.ContainerStateTerminated{
+		ExitCode: c.ExitCode, Reason: reason, Message: c.Message, ContainerID: c.ID.String(),
+		StartedAt: apiTime(c.StartedAt), FinishedAt: apiTime(c.FinishedAt),
+	}
+}
+
+func lost(id, message string) *corev1.ContainerStateTerminated {
+	return &corev1.ContainerStateTerminated{
+		ExitCode: exitLost, Reason: podruntime.ReasonContainerStatusUnknown, Message: message, ContainerID: id,
+	}
+}
+
+// apiTime cuts to whole seconds, as the API does, so that a status equals
+// itself after it was there.
+func apiTime(t time.Time) metav1.Time {
+	if t.IsZero() || t.Unix() <= 0 {
+		return metav1.Time{}
+	}
+	return metav1.NewTime(t).Rfc3339Copy()
+}
+
+func started(in Input, c *core.Container, status *core.ContainerStatus) bool {
+	if status.State.Running == nil {
+		return false
+	}
+	return c.StartupProbe == nil || in.Started(c.Name, containerID(status))
+}
+
+func ready(in Input, c *core.Container, status *core.ContainerStatus, init bool) bool {
+	if init && !Restartable(c) {
+		return status.State.Terminated != nil && status.State.Terminated.ExitCode == 0
+	}
+	if status.State.Running == nil || !*status.Started {
+		return false
+	}
+	return c.ReadinessProbe == nil || in.Ready(c.Name, containerID(status))
+}
+
+func containerID(status *core.ContainerStatus) podruntime.ContainerID {
+	id, err := podruntime.ParseContainerID(status.ContainerID)
+	if err != nil {
+		return podruntime.ContainerID{} // no probe knows it
+	}
+	return id
+}

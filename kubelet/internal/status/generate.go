@@ -1,0 +1,118 @@
+package status
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/kubelet/internal/podruntime"
+	"kctl/proto/core"
+)
+
+// Input is all that a pod's status is made from.
+type Input struct {
+	Pod *core.Pod
+	// Previous is the status that was generated last or, before the first one,
+	// that the API has.
+	Previous *core.PodStatus
+	Runtime  *podruntime.PodStatus
+	// Waiting is why containers don't run, as the last sync of the pod found it.
+	Waiting map[string]podruntime.Waiting
+	// Ready and Started are what the probes say of a running container; without
+	// a probe both are true.
+	Ready   func(container string, id podruntime.ContainerID) bool
+	Started func(container string, id podruntime.ContainerID) bool
+	// Terminal says that no container of the pod runs, or will again.
+	Terminal bool
+	HostIPs  []string
+	Now      time.Time
+}
+
+// Generate makes the status. Fields that aren't the kubelet's come from
+// Previous. Input is not changed.
+func Generate(in Input) core.PodStatus {
+	status := *in.Previous.DeepCopy()
+	now := metav1.NewTime(in.Now).Rfc3339Copy()
+	if status.StartTime.IsZero() {
+		status.StartTime = &now
+	}
+	if status.QOSClass == "" {
+		status.QOSClass = QOSClass(&in.Pod.Spec)
+	}
+	status.ObservedGeneration = in.Pod.Generation
+	setAddresses(&status, in)
+
+	spec := &in.Pod.Spec
+	status.InitContainerStatuses = containerStatuses(in, spec.InitContainers, in.Previous.InitContainerStatuses, true)
+	status.ContainerStatuses = containerStatuses(in, spec.Containers, in.Previous.ContainerStatuses, false)
+	status.EphemeralContainerStatuses = containerStatuses(in, ephemeral(spec), in.Previous.EphemeralContainerStatuses, false)
+
+	// A pod that has ended stays so, whatever still comes to light.
+	if !Ended(in.Previous.Phase) {
+		status.Phase = phase(spec, &status, in.Terminal)
+	}
+	setConditions(&status, in)
+	return status
+}
+
+// Ended says that the phase is one that a pod never leaves.
+func Ended(phase corev1.PodPhase) bool {
+	return phase == corev1.PodSucceeded || phase == corev1.PodFailed
+}
+
+func ephemeral(spec *core.PodSpec) []core.Container {
+	containers := make([]core.Container, len(spec.EphemeralContainers))
+	for i := range spec.EphemeralContainers {
+		containers[i] = core.Container(spec.EphemeralContainers[i].EphemeralContainerCommon)
+	}
+	return containers
+}
+
+// setAddresses keeps the addresses a pod had when its sandbox is gone.
+func setAddresses(status *core.PodStatus, in Input) {
+	if len(in.HostIPs) > 0 {
+		status.HostIP = in.HostIPs[0]
+		status.HostIPs = nil
+		for _, ip := range in.HostIPs {
+			status.HostIPs = append(status.HostIPs, corev1.HostIP{IP: ip})
+		}
+	}
+	ips := in.Runtime.IPs
+	if in.Pod.Spec.HostNetwork {
+		ips = in.HostIPs
+	}
+	if len(ips) == 0 {
+		return
+	}
+	status.PodIP = ips[0]
+	status.PodIPs = nil
+	for _, ip := range slices.Compact(slices.Clone(ips)) {
+		status.PodIPs = append(status.PodIPs, corev1.PodIP{IP: ip})
+	}
+}
+
+// QOSClass is the quality of service that a pod's requests and limits of cpu
+// and memory earn it (Kubernetes docs, "Pod Quality of Service Classes").
+func QOSClass(spec *core.PodSpec) corev1.PodQOSClass {
+	any, guaranteed := false, true
+	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
+		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+			request, limit := c.Resources.Requests[name], c.Resources.Limits[name]
+			any = any || !request.IsZero() || !limit.IsZero()
+			if _, requested := c.Resources.Requests[name]; !requested {
+				request = limit
+			}
+			guaranteed = guaranteed && !limit.IsZero() && request.Cmp(limit) == 0
+		}
+	}
+	switch {
+	case !any:
+		return corev1.PodQOSBestEffort
+	case guaranteed:
+		return corev1.PodQOSGuaranteed
+	default:
+		return corev1.PodQOSBurstable
+	}
+}

@@ -1,0 +1,203 @@
+package status
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"kctl/kubelet/internal/podruntime"
+	"kctl/proto/core"
+)
+
+var now = time.Date(2026, 5, 1, 12, 0, 0, 123456789, time.UTC)
+
+func testPod(policy corev1.RestartPolicy, init, containers string) *core.Pod {
+	pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u", Generation: 3}}
+	pod.Spec.RestartPolicy = policy
+	for _, name := range strings.Fields(init) {
+		c := core.Container{Name: strings.TrimSuffix(name, "+"), Image: "i"}
+		if strings.HasSuffix(name, "+") {
+			c.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways)
+		}
+		pod.Spec.InitContainers = append(pod.Spec.InitContainers, c)
+	}
+	for _, name := range strings.Fields(containers) {
+		pod.Spec.Containers = append(pod.Spec.Containers, core.Container{Name: name, Image: "i"})
+	}
+	return pod
+}
+
+// runtimeOf reads "name=running", "name=exit0", "name=created", newest first.
+func runtimeOf(text string) *podruntime.PodStatus {
+	s := &podruntime.PodStatus{UID: "u", IPs: []string{"10.0.0.9"}, Sandboxes: []*podruntime.SandboxStatus{{ID: "s", Ready: true}}}
+	for i, field := range strings.Fields(text) {
+		name, state, _ := strings.Cut(field, "=")
+		c := &podruntime.ContainerStatus{
+			ID: podruntime.ContainerID{Type: "t", ID: fmt.Sprint(name, i)}, Name: name, Image: "i",
+			StartedAt: now, CreatedAt: now, State: podruntime.ContainerState(state),
+		}
+		if n, err := fmt.Sscanf(state, "exit%d", &c.ExitCode); n == 1 && err == nil {
+			c.State, c.FinishedAt = podruntime.StateExited, now
+		}
+		s.Containers = append(s.Containers, c)
+	}
+	return s
+}
+
+func yes(string, podruntime.ContainerID) bool { return true }
+
+// short writes the states as "init|containers" with R, T<code>, W:<reason>.
+func short(statuses []core.ContainerStatus) string {
+	var parts []string
+	for _, s := range statuses {
+		switch {
+		case s.State.Running != nil:
+			parts = append(parts, "R")
+		case s.State.Terminated != nil:
+			parts = append(parts, fmt.Sprintf("T%d:%s", s.State.Terminated.ExitCode, s.State.Terminated.Reason))
+		default:
+			parts = append(parts, "W:"+s.State.Waiting.Reason)
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+func trueConditions(s *core.PodStatus) string {
+	var names []string
+	for _, c := range s.Conditions {
+		if c.Status == corev1.ConditionTrue {
+			names = append(names, string(c.Type))
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+func TestGenerate(t *testing.T) {
+	const always, never, onFailure = corev1.RestartPolicyAlways, corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure
+	const base = "PodReadyToStartContainers "
+	for _, c := range []struct {
+		name     string
+		pod      *core.Pod
+		runtime  string
+		waiting  map[string]podruntime.Waiting
+		terminal bool
+		phase    corev1.PodPhase
+		states   string
+		true     string
+	}{
+		{"new", testPod(always, "", "a b"), "", nil, false, corev1.PodPending, "W:ContainerCreating W:ContainerCreating", base + "Initialized PodScheduled"},
+		{"running", testPod(always, "", "a"), "a=running", nil, false, corev1.PodRunning, "R", base + "Initialized Ready ContainersReady PodScheduled"},
+		{"half running", testPod(always, "", "a b"), "a=running b=created", nil, false, corev1.PodPending, "R W:ContainerCreating", base + "Initialized PodScheduled"},
+		{"pull failed", testPod(always, "", "a"), "", map[string]podruntime.Waiting{"a": {Reason: "ErrImagePull", Message: "no"}}, false, corev1.PodPending, "W:ErrImagePull", base + "Initialized PodScheduled"},
+		{"crash loop", testPod(always, "", "a"), "a=exit1", map[string]podruntime.Waiting{"a": {Reason: "CrashLoopBackOff"}}, false, corev1.PodRunning, "W:CrashLoopBackOff", base + "Initialized PodScheduled"},
+		{"old reason, runs again", testPod(always, "", "a"), "a=running a=exit1", map[string]podruntime.Waiting{"a": {Reason: "CrashLoopBackOff"}}, false, corev1.PodRunning, "R", base + "Initialized Ready ContainersReady PodScheduled"},
+		{"completed", testPod(never, "", "a b"), "a=exit0 b=exit0", nil, false, corev1.PodSucceeded, "T0:Completed T0:Completed", base + "Initialized PodScheduled"},
+		{"failed", testPod(never, "", "a b"), "a=exit0 b=exit3", nil, false, corev1.PodFailed, "T0:Completed T3:Error", base + "Initialized PodScheduled"},
+		{"one left", testPod(never, "", "a b"), "a=running b=exit3", nil, false, corev1.PodRunning, "R T3:Error", base + "Initialized PodScheduled"},
+		{"to be tried again", testPod(onFailure, "", "a"), "a=exit3", nil, false, corev1.PodRunning, "T3:Error", base + "Initialized PodScheduled"},
+		{"on failure, done", testPod(onFailure, "", "a"), "a=exit0", nil, false, corev1.PodSucceeded, "T0:Completed", base + "Initialized PodScheduled"},
+		{"init runs", testPod(always, "i", "a"), "i=running", nil, false, corev1.PodPending, "R|W:PodInitializing", base + "PodScheduled"},
+		{"init done", testPod(always, "i", "a"), "i=exit0", nil, false, corev1.PodPending, "T0:Completed|W:ContainerCreating", base + "Initialized PodScheduled"},
+		{"init failed for good", testPod(never, "i", "a"), "i=exit1", nil, false, corev1.PodFailed, "T1:Error|W:PodInitializing", base + "PodScheduled"},
+		{"init failed, again", testPod(always, "i", "a"), "i=exit1", map[string]podruntime.Waiting{"i": {Reason: "CrashLoopBackOff"}}, false, corev1.PodPending, "W:CrashLoopBackOff|W:PodInitializing", base + "PodScheduled"},
+		{"sidecar and container", testPod(always, "i+", "a"), "a=running i=running", nil, false, corev1.PodRunning, "R|R", base + "Initialized Ready ContainersReady PodScheduled"},
+		{"ended while running", testPod(always, "", "a"), "a=exit0", nil, true, corev1.PodSucceeded, "T0:Completed", base + "Initialized PodScheduled"},
+		{"ended before it began", testPod(always, "", "a"), "", nil, true, corev1.PodFailed, "T137:ContainerStatusUnknown", base + "Initialized PodScheduled"},
+		{"killed", testPod(always, "", "a"), "a=exit137", nil, true, corev1.PodFailed, "T137:Error", base + "Initialized PodScheduled"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			in := Input{Pod: c.pod, Previous: &core.PodStatus{}, Runtime: runtimeOf(c.runtime), Waiting: c.waiting,
+				Ready: yes, Started: yes, Terminal: c.terminal, HostIPs: []string{"192.0.2.1"}, Now: now}
+			got := Generate(in)
+			states := short(got.ContainerStatuses)
+			if len(got.InitContainerStatuses) > 0 {
+				states = short(got.InitContainerStatuses) + "|" + states
+			}
+			if got.Phase != c.phase || states != c.states || trueConditions(&got) != c.true {
+				t.Errorf("phase %s states %q true %q\nwant %s %q %q", got.Phase, states, trueConditions(&got), c.phase, c.states, c.true)
+			}
+			if got.PodIP != "10.0.0.9" || got.HostIP != "192.0.2.1" || got.ObservedGeneration != 3 || got.StartTime == nil {
+				t.Errorf("addresses or times are missing: %+v", got)
+			}
+			// The same input a while later says the same: nothing is sent twice.
+			in.Previous, in.Now = &got, now.Add(time.Minute)
+			if again := Generate(in); !equality.Semantic.DeepEqual(got, again) {
+				t.Errorf("not stable:\n%+v\n%+v", got, again)
+			}
+		})
+	}
+}
+
+func TestRestartKeepsTheLastEnd(t *testing.T) {
+	in := Input{Pod: testPod(corev1.RestartPolicyAlways, "", "a"), Previous: &core.PodStatus{}, Ready: yes, Started: yes, Now: now}
+	in.Runtime = runtimeOf("a=exit7")
+	first := Generate(in)
+	in.Previous, in.Runtime = &first, runtimeOf("b=running a=running") // the dead one was removed
+	second := Generate(in)
+	if last := second.ContainerStatuses[0].LastTerminationState.Terminated; last == nil || last.ExitCode != 7 {
+		t.Errorf("last state %v, want exit code 7", last)
+	}
+	in.Previous, in.Runtime = &second, runtimeOf("")
+	third := Generate(in)
+	s := third.ContainerStatuses[0]
+	if s.State.Waiting == nil || s.LastTerminationState.Terminated.Reason != podruntime.ReasonContainerStatusUnknown || s.RestartCount != 1 {
+		t.Errorf("a container gone without a trace: %+v", s)
+	}
+}
+
+func TestWhatOthersWroteStays(t *testing.T) {
+	gate := core.PodCondition{Type: "example.com/gate", Status: corev1.ConditionFalse}
+	pod := testPod(corev1.RestartPolicyAlways, "", "a")
+	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: gate.Type}}
+	in := Input{Pod: pod, Previous: &core.PodStatus{Conditions: []core.PodCondition{gate}, NominatedNodeName: "n"},
+		Runtime: runtimeOf("a=running"), Ready: yes, Started: yes, Now: now}
+	got := Generate(in)
+	if c := findCondition(got.Conditions, gate.Type); c == nil || c.Status != corev1.ConditionFalse || got.NominatedNodeName != "n" {
+		t.Errorf("lost what others wrote: %+v", got)
+	}
+	if c := findCondition(got.Conditions, corev1.PodReady); c.Status != corev1.ConditionFalse || c.Reason != "ReadinessGatesNotReady" {
+		t.Errorf("Ready is %+v though its gate is closed", c)
+	}
+	failed := core.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted"}
+	in.Previous = &failed
+	if got := Generate(in); got.Phase != corev1.PodFailed || got.Reason != "Evicted" {
+		t.Errorf("a failed pod came back: %s %s", got.Phase, got.Reason)
+	}
+}
+
+func TestProbesDecideReadiness(t *testing.T) {
+	pod := testPod(corev1.RestartPolicyAlways, "", "a b")
+	pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{}
+	pod.Spec.Containers[1].StartupProbe = &corev1.Probe{}
+	no := func(string, podruntime.ContainerID) bool { return false }
+	got := Generate(Input{Pod: pod, Previous: &core.PodStatus{}, Runtime: runtimeOf("a=running b=running"), Ready: no, Started: no, Now: now})
+	a, b := got.ContainerStatuses[0], got.ContainerStatuses[1]
+	if a.Ready || !*a.Started || b.Ready || *b.Started {
+		t.Errorf("a ready=%v started=%v, b ready=%v started=%v", a.Ready, *a.Started, b.Ready, *b.Started)
+	}
+}
+
+func TestQOSClass(t *testing.T) {
+	list := func(cpu, memory string) corev1.ResourceList {
+		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+	}
+	spec := func(requests, limits corev1.ResourceList) *core.PodSpec {
+		return &core.PodSpec{Containers: []core.Container{{Resources: corev1.ResourceRequirements{Requests: requests, Limits: limits}}}}
+	}
+	for want, s := range map[corev1.PodQOSClass]*core.PodSpec{
+		corev1.PodQOSBestEffort: spec(nil, nil),
+		corev1.PodQOSGuaranteed: spec(list("1", "1Gi"), list("1000m", "1Gi")),
+		corev1.PodQOSBurstable:  spec(list("1", "1Gi"), nil),
+	} {
+		if got := QOSClass(s); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}

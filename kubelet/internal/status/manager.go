@@ -1,0 +1,183 @@
+package status
+
+import (
+	"context"
+	"sync"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"kctl/proto/core"
+	"kctl/proto/relay"
+)
+
+// Pods finds the pods that the sources have now.
+type Pods interface {
+	ByUID(uid types.UID) (*core.Pod, bool)
+	// APIPod is the object that stands for the pod in the API, or nil.
+	APIPod(pod *core.Pod) *core.Pod
+}
+
+// Manager keeps the newest status of each pod and brings it to the API. It is
+// safe for concurrent use.
+type Manager struct {
+	api    API
+	pods   Pods
+	clock  clock.Clock
+	logger *zap.Logger
+
+	// ctx ends all sending; set by Run, nil before it.
+	ctx     context.Context
+	sending sync.WaitGroup
+
+	mu      sync.Mutex
+	entries map[types.UID]*entry
+}
+
+// entry is what is known of one pod's status. Versions count what was set;
+// sent is the last version that the API took.
+type entry struct {
+	name          types.NamespacedName
+	status        core.PodStatus
+	version, sent uint64
+	finished      bool // nothing of the pod is left on the node
+	deleted       bool // its object was deleted, or never was
+
+	// base is the object as the API answered to the last patch.
+	base *core.Pod
+	// busy says that a goroutine sends this entry; kick wakes it from a back-off.
+	busy bool
+	kick chan struct{}
+
+	recorder relay.Recorder
+	stamps   []relay.Stamp // taken from the recorder, and not yet with the API
+}
+
+// NewManager returns a Manager that sends nothing before Run.
+func NewManager(api API, pods Pods, clock clock.Clock, logger *zap.Logger) *Manager {
+	return &Manager{api: api, pods: pods, clock: clock, logger: logger, entries: map[types.UID]*entry{}}
+}
+
+// Run sends statuses until ctx ends, and then waits for what is under way.
+func (m *Manager) Run(ctx context.Context) error {
+	m.mu.Lock()
+	m.ctx = ctx
+	for uid, e := range m.entries {
+		m.wake(uid, e)
+	}
+	m.mu.Unlock()
+	<-ctx.Done()
+	m.sending.Wait()
+	return ctx.Err()
+}
+
+// Get is the newest status of the pod that was set.
+func (m *Manager) Get(uid types.UID) (core.PodStatus, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e, ok := m.entries[uid]
+	if !ok || e.version == 0 {
+		return core.PodStatus{}, false
+	}
+	return e.status, true
+}
+
+// Recorder collects the stamps of the pod's way through this kubelet.
+func (m *Manager) Recorder(pod *core.Pod) *relay.Recorder {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return &m.entry(pod).recorder
+}
+
+func (m *Manager) entry(pod *core.Pod) *entry {
+	e, ok := m.entries[pod.UID]
+	if !ok {
+		e = &entry{name: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, kick: make(chan struct{}, 1)}
+		m.entries[pod.UID] = e
+	}
+	return e
+}
+
+// Begin says that the pod is started, perhaps again after it was finished.
+func (m *Manager) Begin(pod *core.Pod) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.entry(pod).finished = false
+}
+
+// Set records the pod's status and sends it if it is not what was set before.
+func (m *Manager) Set(pod *core.Pod, status core.PodStatus) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.entry(pod)
+	if e.version > 0 && equality.Semantic.DeepEqual(&e.status, &status) {
+		return
+	}
+	if e.finished {
+		return
+	}
+	m.stamp(e, &status)
+	e.status = status
+	e.version++
+	m.wake(pod.UID, e)
+}
+
+func (m *Manager) stamp(e *entry, status *core.PodStatus) {
+	if status.Phase == corev1.PodRunning {
+		e.recorder.Stamp(relay.KubeletRunning, m.clock.Now())
+	}
+	if c := findCondition(status.Conditions, corev1.PodReady); c != nil && c.Status == corev1.ConditionTrue {
+		e.recorder.Stamp(relay.KubeletReady, m.clock.Now())
+	}
+}
+
+// Finish says that nothing of the pod is left on the node: once its last
+// status is with the API, and if its deletion was asked for, its object goes.
+func (m *Manager) Finish(pod *core.Pod) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.entry(pod)
+	e.finished = true
+	m.wake(pod.UID, e)
+}
+
+// Reconcile compares what the API has of the pod with what was set, and sends
+// again what is different.
+func (m *Manager) Reconcile(pod *core.Pod) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e, ok := m.entries[pod.UID]
+	if !ok || e.version == 0 && !e.finished {
+		return
+	}
+	e.sent = 0
+	m.wake(pod.UID, e)
+}
+
+// Retain forgets all pods but the given ones.
+func (m *Manager) Retain(known func(uid types.UID) bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for uid, e := range m.entries {
+		if !known(uid) && !e.busy {
+			delete(m.entries, uid)
+		}
+	}
+}
+
+// wake sees to it that the entry's newest version is on its way.
+func (m *Manager) wake(uid types.UID, e *entry) {
+	select {
+	case e.kick <- struct{}{}:
+	default:
+	}
+	if e.busy || m.ctx == nil || m.ctx.Err() != nil {
+		return
+	}
+	e.busy = true
+	ctx := m.ctx
+	m.sending.Go(func() { m.send(ctx, uid, e) })
+}

@@ -1,0 +1,248 @@
+package status
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/utils/ptr"
+
+	"kctl/proto/backoff"
+	"kctl/proto/core"
+	"kctl/proto/relay"
+	"kctl/proto/rest"
+)
+
+// API is where statuses go.
+type API interface {
+	// PatchStatus applies a strategic merge patch to the pod's status, and
+	// returns the pod as it is then.
+	PatchStatus(ctx context.Context, pod types.NamespacedName, patch []byte, stamps []relay.Stamp) (*core.Pod, error)
+	// Delete removes the object at once, if it still has that UID.
+	Delete(ctx context.Context, pod types.NamespacedName, uid types.UID) error
+}
+
+// RESTAPI is the API behind a rest.Client.
+type RESTAPI struct{ Client *rest.Client }
+
+// PatchStatus implements API.
+func (a RESTAPI) PatchStatus(ctx context.Context, pod types.NamespacedName, patch []byte, stamps []relay.Stamp) (*core.Pod, error) {
+	options := []rest.Option{rest.Sub("status")}
+	if len(stamps) > 0 {
+		options = append(options, rest.Header(relay.Header, relay.Encode(stamps)))
+	}
+	var patched core.Pod
+	err := a.Client.Resource(core.Pods, pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, &patched, options...)
+	return &patched, err
+}
+
+// Delete implements API.
+func (a RESTAPI) Delete(ctx context.Context, pod types.NamespacedName, uid types.UID) error {
+	return a.Client.Resource(core.Pods, pod.Namespace).Delete(ctx, pod.Name, &metav1.DeleteOptions{
+		GracePeriodSeconds: ptr.To(int64(0)), Preconditions: &metav1.Preconditions{UID: &uid},
+	}, nil)
+}
+
+// sendTimeout bounds one request; sendRetry spaces those that failed.
+const sendTimeout = 30 * time.Second
+
+var sendRetry = backoff.Policy{Initial: 100 * time.Millisecond, Max: 10 * time.Second, Jitter: 0.2}
+
+// send brings the entry's newest version to the API, again until it is there.
+// There is one send at a time for an entry.
+func (m *Manager) send(ctx context.Context, uid types.UID, e *entry) {
+	failures := 0
+	for {
+		work, ok := m.nextWork(ctx, uid, e)
+		if !ok {
+			return
+		}
+		err := m.deliver(ctx, e, work)
+		if err == nil {
+			failures = 0
+			continue
+		}
+		failures++
+		if failures == 1 {
+			m.logger.Warn("pod status not sent, will retry", zap.Stringer("pod", e.name), zap.String("uid", string(uid)), zap.Error(err))
+		}
+		m.pause(ctx, e, sendRetry.Delay(failures))
+	}
+}
+
+// pause waits, or less if something new is to be sent.
+func (m *Manager) pause(ctx context.Context, e *entry, d time.Duration) {
+	select {
+	case <-e.kick: // what woke this round
+	default:
+	}
+	timer := m.clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-e.kick:
+	case <-timer.C():
+	}
+}
+
+// work is one request to make.
+type work struct {
+	object  *core.Pod // in the API
+	own     bool      // it is the pod itself, not a mirror
+	status  core.PodStatus
+	version uint64
+	patch   bool
+	remove  bool
+	stamps  []relay.Stamp
+}
+
+// nextWork decides what is to be done for the entry; if nothing, it is not
+// busy any more.
+func (m *Manager) nextWork(ctx context.Context, uid types.UID, e *entry) (work, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	object := m.object(uid, e)
+	if object == nil || e.deleted || ctx.Err() != nil {
+		e.busy = false
+		return work{}, false
+	}
+	w := work{object: object, own: object.UID == uid, version: e.version}
+	if e.sent != e.version {
+		w.status = merged(e.status, &object.Status)
+		w.patch = !equality.Semantic.DeepEqual(&w.status, &object.Status)
+		if !w.patch {
+			e.sent = e.version
+		}
+	}
+	if !w.patch {
+		w.remove = e.finished && object.DeletionTimestamp != nil && w.own
+	}
+	if !w.patch && !w.remove {
+		e.busy = false
+		return work{}, false
+	}
+	e.stamps = append(e.stamps, e.recorder.Unsent()...)
+	w.stamps = e.stamps
+	return w, true
+}
+
+// object is what stands for the pod in the API: the newer of what the watch
+// brought and what the last patch returned.
+func (m *Manager) object(uid types.UID, e *entry) *core.Pod {
+	pod, ok := m.pods.ByUID(uid)
+	if !ok {
+		return nil
+	}
+	object := m.pods.APIPod(pod)
+	if object == nil || e.base == nil || e.base.UID != object.UID || revision(e.base) <= revision(object) {
+		return object
+	}
+	return e.base
+}
+
+// revision orders two states of one object; resource versions are numbers that
+// grow (Kubernetes API concepts, "Resource versions").
+func revision(pod *core.Pod) uint64 {
+	n, err := strconv.ParseUint(pod.ResourceVersion, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+func (m *Manager) deliver(ctx context.Context, e *entry, w work) error {
+	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
+	defer cancel()
+	if w.remove {
+		return m.remove(ctx, e, w)
+	}
+	patch, err := patchOf(w.object, &w.status)
+	if err != nil {
+		return err
+	}
+	patched, err := m.api.PatchStatus(ctx, nameOf(w.object), patch, w.stamps)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		// The object is gone, or another has its name: nobody waits for this status.
+		e.sent = max(e.sent, w.version)
+		e.deleted = apierrors.IsNotFound(err) && w.own
+		return nil
+	case err != nil:
+		return fmt.Errorf("patch status of pod %s: %w", e.name, err)
+	}
+	e.base = patched
+	e.sent = max(e.sent, w.version)
+	e.stamps = e.stamps[len(w.stamps):]
+	return nil
+}
+
+func (m *Manager) remove(ctx context.Context, e *entry, w work) error {
+	err := m.api.Delete(ctx, nameOf(w.object), w.object.UID)
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("delete pod %s: %w", e.name, err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e.deleted = true
+	m.logger.Info("pod deleted after its end", zap.Stringer("pod", e.name), zap.String("uid", string(w.object.UID)))
+	return nil
+}
+
+func nameOf(pod *core.Pod) types.NamespacedName {
+	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
+}
+
+// merged is the status to have in the API: ours, with the conditions that
+// others wrote since, and never a way back from an ended phase.
+func merged(status core.PodStatus, api *core.PodStatus) core.PodStatus {
+	// In the API's order, so that nothing is sent only to reorder it.
+	var conditions []core.PodCondition
+	for _, theirs := range api.Conditions {
+		if ours := findCondition(status.Conditions, theirs.Type); ours != nil && owned[theirs.Type] {
+			theirs = *ours
+		}
+		conditions = append(conditions, theirs)
+	}
+	for _, ours := range status.Conditions {
+		if findCondition(api.Conditions, ours.Type) == nil {
+			conditions = append(conditions, ours)
+		}
+	}
+	status.Conditions = conditions
+	if Ended(api.Phase) && status.Phase != api.Phase {
+		status.Phase = api.Phase
+	}
+	if status.QOSClass != api.QOSClass && api.QOSClass != "" {
+		status.QOSClass = api.QOSClass // never changes
+	}
+	return status
+}
+
+// patchOf is the difference between the object's status and the given one, as
+// a strategic merge patch that only applies to that very object.
+func patchOf(object *core.Pod, status *core.PodStatus) ([]byte, error) {
+	before, err := json.Marshal(core.Pod{Status: object.Status})
+	if err != nil {
+		return nil, fmt.Errorf("encode status: %w", err)
+	}
+	after, err := json.Marshal(core.Pod{ObjectMeta: metav1.ObjectMeta{UID: object.UID}, Status: *status})
+	if err != nil {
+		return nil, fmt.Errorf("encode status: %w", err)
+	}
+	patch, err := strategicpatch.CreateTwoWayMergePatch(before, after, corev1.Pod{})
+	if err != nil {
+		return nil, fmt.Errorf("compare statuses: %w", err)
+	}
+	return patch, nil
+}
