@@ -1,0 +1,133 @@
+package pod
+
+import (
+	"github.com/distribution/reference"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"kctl/proto/core"
+)
+
+// setDefaults fills in what the user left out, as upstream does. It runs on
+// stored pods too and so must find nothing to do on its own output.
+func setDefaults(pod *core.Pod) {
+	spec := &pod.Spec
+	defaultSpec(spec)
+	for i := range spec.Volumes {
+		defaultVolume(&spec.Volumes[i])
+	}
+	for i := range spec.InitContainers {
+		defaultContainer(&spec.InitContainers[i], spec.HostNetwork)
+		requestsFromLimits(&spec.InitContainers[i].Resources)
+	}
+	for i := range spec.Containers {
+		defaultContainer(&spec.Containers[i], spec.HostNetwork)
+		requestsFromLimits(&spec.Containers[i].Resources)
+	}
+	for i := range spec.EphemeralContainers {
+		// Debug containers have no ports of their own to put on the host.
+		defaultContainer((*core.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon), false)
+	}
+	defaultPodResources(spec)
+	roundUp(spec.Overhead)
+}
+
+func defaultSpec(spec *core.PodSpec) {
+	defaultTo(&spec.DNSPolicy, corev1.DNSClusterFirst)
+	defaultTo(&spec.RestartPolicy, corev1.RestartPolicyAlways)
+	defaultTo(&spec.SchedulerName, core.DefaultSchedulerName)
+	if spec.SecurityContext == nil {
+		spec.SecurityContext = &corev1.PodSecurityContext{}
+	}
+	defaultPointer(&spec.TerminationGracePeriodSeconds, int64(corev1.DefaultTerminationGracePeriodSeconds))
+	defaultPointer(&spec.EnableServiceLinks, corev1.DefaultEnableServiceLinks)
+
+	// Two spellings of one field: the old one is kept for old clients.
+	defaultTo(&spec.ServiceAccountName, spec.DeprecatedServiceAccount)
+	spec.DeprecatedServiceAccount = spec.ServiceAccountName
+}
+
+func defaultContainer(c *core.Container, hostNetwork bool) {
+	if c.ImagePullPolicy == "" {
+		c.ImagePullPolicy = pullPolicy(c.Image)
+	}
+	defaultTo(&c.TerminationMessagePath, corev1.TerminationMessagePathDefault)
+	defaultTo(&c.TerminationMessagePolicy, corev1.TerminationMessageReadFile)
+	for i := range c.Ports {
+		port := &c.Ports[i]
+		defaultTo(&port.Protocol, corev1.ProtocolTCP)
+		if hostNetwork && port.HostPort == 0 {
+			port.HostPort = port.ContainerPort
+		}
+	}
+	for i := range c.Env {
+		if from := c.Env[i].ValueFrom; from != nil {
+			if from.FieldRef != nil {
+				defaultTo(&from.FieldRef.APIVersion, "v1")
+			}
+			if from.FileKeyRef != nil {
+				defaultPointer(&from.FileKeyRef.Optional, false)
+			}
+		}
+	}
+	defaultProbe(c.LivenessProbe)
+	defaultProbe(c.ReadinessProbe)
+	defaultProbe(c.StartupProbe)
+	if c.Lifecycle != nil {
+		for _, handler := range []*corev1.LifecycleHandler{c.Lifecycle.PostStart, c.Lifecycle.PreStop} {
+			if handler != nil {
+				defaultHTTPGet(handler.HTTPGet)
+			}
+		}
+	}
+	roundUp(c.Resources.Limits)
+	roundUp(c.Resources.Requests)
+}
+
+// pullPolicy is Always for images whose tag is latest or missing. A digest
+// without a tag never changes and so need not be asked for again.
+func pullPolicy(image string) corev1.PullPolicy {
+	named, err := reference.ParseNormalizedNamed(image)
+	if err != nil {
+		return corev1.PullIfNotPresent // validation has the word on bad images
+	}
+	if tagged, ok := named.(reference.Tagged); ok && tagged.Tag() == "latest" || reference.IsNameOnly(named) {
+		return corev1.PullAlways
+	}
+	return corev1.PullIfNotPresent
+}
+
+func defaultProbe(p *corev1.Probe) {
+	if p == nil {
+		return
+	}
+	defaultTo(&p.TimeoutSeconds, 1)
+	defaultTo(&p.PeriodSeconds, 10)
+	defaultTo(&p.SuccessThreshold, 1)
+	defaultTo(&p.FailureThreshold, 3)
+	defaultHTTPGet(p.HTTPGet)
+	if p.GRPC != nil {
+		defaultPointer(&p.GRPC.Service, "")
+	}
+}
+
+func defaultHTTPGet(get *corev1.HTTPGetAction) {
+	if get == nil {
+		return
+	}
+	defaultTo(&get.Path, "/")
+	defaultTo(&get.Scheme, corev1.URISchemeHTTP)
+}
+
+func defaultTo[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+func defaultPointer[T any](field **T, value T) {
+	if *field == nil {
+		*field = ptr.To(value)
+	}
+}

@@ -1,0 +1,57 @@
+package pod
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"kctl/proto/core"
+)
+
+var qosResources = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
+
+// qosClass is Guaranteed where every container has limits for cpu and memory
+// and requests as much, BestEffort where none asks for any, else Burstable.
+// Where the pod as a whole asks, only that counts.
+func qosClass(spec *core.PodSpec) corev1.PodQOSClass {
+	if r := spec.Resources; r != nil && (asks(r.Requests) || asks(r.Limits)) {
+		if guaranteed(r) {
+			return corev1.PodQOSGuaranteed
+		}
+		return corev1.PodQOSBurstable
+	}
+	any, all := false, true
+	for _, group := range [][]core.Container{spec.InitContainers, spec.Containers} {
+		for i := range group {
+			r := &group[i].Resources
+			any = any || asks(r.Requests) || asks(r.Limits)
+			all = all && guaranteed(r)
+		}
+	}
+	switch {
+	case !any:
+		return corev1.PodQOSBestEffort
+	case all:
+		return corev1.PodQOSGuaranteed
+	}
+	return corev1.PodQOSBurstable
+}
+
+func asks(list corev1.ResourceList) bool {
+	for _, name := range qosResources {
+		if amount, ok := list[name]; ok && amount.Sign() > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func guaranteed(r *corev1.ResourceRequirements) bool {
+	zero := resource.Quantity{}
+	for _, name := range qosResources {
+		limit, request := r.Limits[name], r.Requests[name]
+		if limit.Cmp(zero) <= 0 || limit.Cmp(request) != 0 {
+			return false
+		}
+	}
+	return true
+}

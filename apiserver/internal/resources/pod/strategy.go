@@ -1,0 +1,153 @@
+package pod
+
+import (
+	"context"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/check"
+	"kctl/proto/core"
+)
+
+const gatedMessage = "Scheduling is blocked due to non-empty scheduling gates"
+
+// Strategy is the strategy of pods.
+func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Pod] {
+	return registry.Strategy[*core.Pod]{
+		Resource: core.Pods, Singular: "pod", ShortNames: []string{"po"}, Categories: []string{"all"},
+		StoragePrefix:    "pods",
+		New:              func() *core.Pod { return new(core.Pod) },
+		Default:          setAllDefaults,
+		ValidateName:     check.NameIsSubdomain,
+		PrepareForCreate: func(_ context.Context, pod *core.Pod) { prepareForCreate(pod, metav1.NewTime(clock.Now())) },
+		Validate:         func(_ context.Context, pod *core.Pod) field.ErrorList { return validateCreate(pod) },
+		Warnings:         func(_ context.Context, pod *core.Pod) []string { return warnings(pod) },
+		Update: registry.Change[*core.Pod]{
+			Prepare:  func(_ context.Context, pod, old *core.Pod) { pod.Status = old.Status },
+			Validate: func(_ context.Context, pod, old *core.Pod) field.ErrorList { return validateUpdate(pod, old) },
+		},
+		Status: &registry.Change[*core.Pod]{
+			Prepare:  prepareStatus,
+			Validate: func(_ context.Context, pod, old *core.Pod) field.ErrorList { return validateStatus(pod, old) },
+		},
+		HasGeneration:       true,
+		UnconditionalUpdate: true,
+		BeginDelete:         beginDelete,
+		Fields:              selectable,
+		Columns:             columns(),
+		Row:                 func(pod *core.Pod) []any { return row(pod, clock.Now()) },
+	}
+}
+
+func setAllDefaults(pod *core.Pod) {
+	setDefaults(pod)
+	sameAddresses(&pod.Status)
+}
+
+// sameAddresses keeps podIP and the first of podIPs the same: two spellings of
+// one fact.
+func sameAddresses(status *core.PodStatus) {
+	switch {
+	case status.PodIP != "" && len(status.PodIPs) == 0:
+		status.PodIPs = []corev1.PodIP{{IP: status.PodIP}}
+	case status.PodIP == "" && len(status.PodIPs) > 0:
+		status.PodIP = status.PodIPs[0].IP
+	}
+}
+
+func prepareForCreate(pod *core.Pod, now metav1.Time) {
+	pod.Status = core.PodStatus{Phase: corev1.PodPending, QOSClass: qosClass(&pod.Spec)}
+	if len(pod.Spec.SchedulingGates) > 0 {
+		pod.Status.Conditions = []corev1.PodCondition{{
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, LastTransitionTime: now, ObservedGeneration: 1,
+			Reason: corev1.PodReasonSchedulingGated, Message: gatedMessage,
+		}}
+	}
+	mergeMatchKeys(pod)
+}
+
+// mergeMatchKeys writes matchLabelKeys and mismatchLabelKeys, which stand for
+// the pod's own labels, into the selectors that schedulers read.
+func mergeMatchKeys(pod *core.Pod) {
+	affinity := pod.Spec.Affinity
+	if affinity == nil {
+		return
+	}
+	merge := func(term *corev1.PodAffinityTerm) {
+		if term.LabelSelector == nil {
+			return
+		}
+		require := func(keys []string, operator metav1.LabelSelectorOperator) {
+			for _, key := range keys {
+				if value, ok := pod.Labels[key]; ok {
+					term.LabelSelector.MatchExpressions = append(term.LabelSelector.MatchExpressions,
+						metav1.LabelSelectorRequirement{Key: key, Operator: operator, Values: []string{value}})
+				}
+			}
+		}
+		require(term.MatchLabelKeys, metav1.LabelSelectorOpIn)
+		require(term.MismatchLabelKeys, metav1.LabelSelectorOpNotIn)
+	}
+	mergeAll := func(required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm) {
+		for i := range required {
+			merge(&required[i])
+		}
+		for i := range preferred {
+			merge(&preferred[i].PodAffinityTerm)
+		}
+	}
+	if a := affinity.PodAffinity; a != nil {
+		mergeAll(a.RequiredDuringSchedulingIgnoredDuringExecution, a.PreferredDuringSchedulingIgnoredDuringExecution)
+	}
+	if a := affinity.PodAntiAffinity; a != nil {
+		mergeAll(a.RequiredDuringSchedulingIgnoredDuringExecution, a.PreferredDuringSchedulingIgnoredDuringExecution)
+	}
+}
+
+func prepareStatus(_ context.Context, pod, old *core.Pod) {
+	pod.Spec = old.Spec
+	keepIdentity(&pod.ObjectMeta, &old.ObjectMeta)
+	if pod.Status.QOSClass == "" {
+		pod.Status.QOSClass = old.Status.QOSClass
+	}
+}
+
+// beginDelete gives a kubelet time to end the pod: as much as the request
+// says, else the pod. A pod that runs nowhere needs none.
+func beginDelete(_ context.Context, pod *core.Pod, options *metav1.DeleteOptions) (int64, bool) {
+	grace := int64(0)
+	switch {
+	case options.GracePeriodSeconds != nil:
+		grace = *options.GracePeriodSeconds
+	case pod.Spec.TerminationGracePeriodSeconds != nil:
+		grace = *pod.Spec.TerminationGracePeriodSeconds
+	}
+	ended := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+	if pod.Spec.NodeName == "" || ended {
+		grace = 0
+	}
+	if grace < 0 {
+		grace = 1
+	}
+	options.GracePeriodSeconds = &grace
+	return grace, grace > 0
+}
+
+func selectable(pod *core.Pod) fields.Set {
+	return fields.Set{
+		"spec.nodeName":            pod.Spec.NodeName,
+		"spec.restartPolicy":       string(pod.Spec.RestartPolicy),
+		"spec.schedulerName":       pod.Spec.SchedulerName,
+		"spec.serviceAccountName":  pod.Spec.ServiceAccountName,
+		"spec.hostNetwork":         strconv.FormatBool(pod.Spec.HostNetwork),
+		"status.phase":             string(pod.Status.Phase),
+		"status.podIP":             pod.Status.PodIP,
+		"status.nominatedNodeName": pod.Status.NominatedNodeName,
+	}
+}

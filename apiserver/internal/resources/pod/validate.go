@@ -1,0 +1,187 @@
+package pod
+
+import (
+	"math"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"kctl/apiserver/internal/resources/check"
+	"kctl/proto/core"
+)
+
+// validateCreate checks a pod that is being made.
+func validateCreate(pod *core.Pod) field.ErrorList {
+	spec := field.NewPath("spec")
+	errs := validateAnnotations(pod)
+	errs = append(errs, validateSpec(&pod.Spec, spec)...)
+	for _, group := range []struct {
+		name       string
+		containers []core.Container
+	}{{"containers", pod.Spec.Containers}, {"initContainers", pod.Spec.InitContainers}} {
+		for i := range group.containers {
+			errs = append(errs, trimmed(group.containers[i].Image, spec.Child(group.name).Index(i).Child("image"))...)
+		}
+	}
+	if len(pod.Spec.EphemeralContainers) > 0 {
+		errs = append(errs, field.Forbidden(spec.Child("ephemeralContainers"), "cannot be set on create"))
+	}
+	if pod.Spec.NodeName != "" && len(pod.Spec.SchedulingGates) > 0 {
+		errs = append(errs, field.Forbidden(spec.Child("nodeName"), "cannot be set until all schedulingGates have been cleared"))
+	}
+	return errs
+}
+
+func validateAnnotations(pod *core.Pod) field.ErrorList {
+	var errs field.ErrorList
+	at := field.NewPath("metadata", "annotations")
+	if value, mirror := pod.Annotations[core.ConfigMirrorAnnotation]; mirror && pod.Spec.NodeName == "" {
+		errs = append(errs, field.Invalid(at.Key(core.ConfigMirrorAnnotation), value, "must set spec.nodeName if mirror pod annotation is set"))
+	}
+	if value, ok := pod.Annotations[corev1.PodDeletionCost]; ok {
+		if _, err := strconv.ParseInt(value, 10, 32); err != nil {
+			errs = append(errs, field.Invalid(at.Key(corev1.PodDeletionCost), value, "must be a 32bit integer"))
+		}
+	}
+	return errs
+}
+
+func validateSpec(spec *core.PodSpec, at *field.Path) field.ErrorList {
+	grace := int64(0)
+	if spec.TerminationGracePeriodSeconds == nil {
+		return field.ErrorList{field.Required(at.Child("terminationGracePeriodSeconds"), "")}
+	}
+	grace = *spec.TerminationGracePeriodSeconds
+
+	volumes, errs := validateVolumes(spec.Volumes, at.Child("volumes"))
+	scope := &containerScope{spec: spec, volumes: volumes, grace: grace, hostUsers: spec.HostUsers == nil || *spec.HostUsers}
+	errs = append(errs, validateContainers(scope, at)...)
+	errs = append(errs, validateInitContainers(scope, at)...)
+	errs = append(errs, validateEphemeralContainers(scope, at)...)
+	errs = append(errs, validatePodResources(spec, at.Child("resources"))...)
+	errs = append(errs, oneOf(spec.RestartPolicy, at.Child("restartPolicy"), restartPolicies)...)
+	errs = append(errs, oneOf(spec.DNSPolicy, at.Child("dnsPolicy"), dnsPolicies)...)
+	errs = append(errs, metav1validation.ValidateLabels(spec.NodeSelector, at.Child("nodeSelector"))...)
+	errs = append(errs, validatePodSecurity(spec, at)...)
+	errs = append(errs, validateAffinity(spec.Affinity, at.Child("affinity"))...)
+	errs = append(errs, validateDNS(spec, at.Child("dnsConfig"))...)
+	errs = append(errs, validateTolerations(spec.Tolerations, at.Child("tolerations"))...)
+	errs = append(errs, validateSpread(spec.TopologySpreadConstraints, at.Child("topologySpreadConstraints"))...)
+	errs = append(errs, validateHostAliases(spec.HostAliases, at.Child("hostAliases"))...)
+	errs = append(errs, validateGates(spec, at)...)
+	errs = append(errs, validateNames(spec, at)...)
+	errs = append(errs, validateHostname(spec, at)...)
+	if spec.ActiveDeadlineSeconds != nil {
+		errs = append(errs, inRange(*spec.ActiveDeadlineSeconds, 1, math.MaxInt32, at.Child("activeDeadlineSeconds"))...)
+	}
+	if spec.PreemptionPolicy != nil {
+		errs = append(errs, oneOf(*spec.PreemptionPolicy, at.Child("preemptionPolicy"), preemptionPolicies)...)
+	}
+	errs = append(errs, validateAmounts(spec.Overhead, at.Child("overhead"))...)
+	if spec.OS != nil {
+		errs = append(errs, oneOf(spec.OS.Name, at.Child("os", "name"), operatingSystems)...)
+	}
+	return append(errs, refuseAlpha(spec, at)...)
+}
+
+var (
+	restartPolicies    = sets.New(corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever)
+	dnsPolicies        = sets.New(corev1.DNSClusterFirstWithHostNet, corev1.DNSClusterFirst, corev1.DNSDefault, corev1.DNSNone)
+	preemptionPolicies = sets.New(corev1.PreemptLowerPriority, corev1.PreemptNever)
+	operatingSystems   = sets.New(corev1.Linux, corev1.Windows)
+	pullPolicies       = sets.New(corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)
+)
+
+// validateNames checks the names by which a pod refers to other objects.
+func validateNames(spec *core.PodSpec, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, ref := range []struct{ field, name string }{
+		{"serviceAccountName", spec.ServiceAccountName},
+		{"nodeName", spec.NodeName},
+		{"priorityClassName", spec.PriorityClassName},
+	} {
+		if ref.name != "" {
+			errs = append(errs, check.Messages(at.Child(ref.field), ref.name, check.NameIsSubdomain(ref.name, false))...)
+		}
+	}
+	if spec.RuntimeClassName != nil {
+		errs = append(errs, check.Messages(at.Child("runtimeClassName"), *spec.RuntimeClassName, check.NameIsSubdomain(*spec.RuntimeClassName, false))...)
+	}
+	claims := sets.New[string]()
+	for i, claim := range spec.ResourceClaims {
+		path := at.Child("resourceClaims").Index(i)
+		errs = append(errs, uniqueLabel(claim.Name, path.Child("name"), claims)...)
+		if (claim.ResourceClaimName == nil) == (claim.ResourceClaimTemplateName == nil) {
+			errs = append(errs, field.Invalid(path, claim, "must specify exactly one of: `resourceClaimName`, `resourceClaimTemplateName`"))
+		}
+	}
+	return errs
+}
+
+func validateGates(spec *core.PodSpec, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, gate := range spec.ReadinessGates {
+		errs = append(errs, check.QualifiedName(string(gate.ConditionType), at.Child("readinessGates").Index(i).Child("conditionType"))...)
+	}
+	seen := sets.New[string]()
+	for i, gate := range spec.SchedulingGates {
+		path := at.Child("schedulingGates").Index(i)
+		errs = append(errs, check.QualifiedName(gate.Name, path)...)
+		if seen.Has(gate.Name) {
+			errs = append(errs, field.Duplicate(path, gate.Name))
+		}
+		seen.Insert(gate.Name)
+	}
+	return errs
+}
+
+// refuseAlpha names the fields that stand for alpha features: upstream drops
+// them in silence, here the user is told.
+func refuseAlpha(spec *core.PodSpec, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	const text = "belongs to an alpha feature that this server does not have"
+	if len(spec.EvictionResponders) > 0 {
+		errs = append(errs, field.Forbidden(at.Child("evictionResponders"), text))
+	}
+	if spec.SchedulingGroup != nil {
+		errs = append(errs, field.Forbidden(at.Child("schedulingGroup"), text))
+	}
+	return errs
+}
+
+// oneOf checks that a field has one of the values it may have.
+func oneOf[T ~string](value T, at *field.Path, values sets.Set[T]) field.ErrorList {
+	switch {
+	case value == "":
+		return field.ErrorList{field.Required(at, "")}
+	case !values.Has(value):
+		return field.ErrorList{field.NotSupported(at, value, sets.List(values))}
+	}
+	return nil
+}
+
+func inRange(value, low, high int64, at *field.Path) field.ErrorList {
+	if value < low || value > high {
+		return field.ErrorList{field.Invalid(at, value, validation.InclusiveRangeError(int(low), int(high)))}
+	}
+	return nil
+}
+
+// uniqueLabel checks that a name is a DNS label that none before had.
+func uniqueLabel(name string, at *field.Path, seen sets.Set[string]) field.ErrorList {
+	var errs field.ErrorList
+	if name == "" {
+		errs = append(errs, field.Required(at, ""))
+	} else {
+		errs = append(errs, check.Label(name, at)...)
+	}
+	if seen.Has(name) {
+		errs = append(errs, field.Duplicate(at, name))
+	}
+	seen.Insert(name)
+	return errs
+}

@@ -1,0 +1,200 @@
+package pod
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"kctl/apiserver/internal/resources/check"
+	"kctl/proto/core"
+)
+
+// containerScope is what a container's fields are checked against.
+type containerScope struct {
+	spec      *core.PodSpec
+	volumes   map[string]*corev1.VolumeSource
+	grace     int64
+	hostUsers bool
+}
+
+var (
+	messagePolicies   = sets.New(corev1.TerminationMessageReadFile, corev1.TerminationMessageFallbackToLogsOnError)
+	containerRestarts = sets.New(corev1.ContainerRestartPolicyAlways, corev1.ContainerRestartPolicyNever, corev1.ContainerRestartPolicyOnFailure)
+	protocols         = sets.New(corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP)
+	restartActions    = sets.New(corev1.ContainerRestartRuleActionRestart, corev1.ContainerRestartRuleActionRestartAllContainers)
+	exitCodeOperators = sets.New(corev1.ContainerRestartRuleOnExitCodesOpIn, corev1.ContainerRestartRuleOnExitCodesOpNotIn)
+)
+
+const (
+	maxRestartRules     = 20
+	maxRestartExitCodes = 255
+)
+
+func validateContainers(s *containerScope, at *field.Path) field.ErrorList {
+	containers := at.Child("containers")
+	if len(s.spec.Containers) == 0 {
+		return field.ErrorList{field.Required(containers, "")}
+	}
+	var errs field.ErrorList
+	names := sets.New[string]()
+	for i := range s.spec.Containers {
+		c, path := &s.spec.Containers[i], containers.Index(i)
+		errs = append(errs, uniqueLabel(c.Name, path.Child("name"), names)...)
+		errs = append(errs, s.container(c, path)...)
+		errs = append(errs, s.lifecycleAndProbes(c, path)...)
+	}
+	return append(errs, hostPortConflicts(s.spec, at)...)
+}
+
+func validateInitContainers(s *containerScope, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	names := sets.New[string]()
+	for i := range s.spec.Containers {
+		names.Insert(s.spec.Containers[i].Name)
+	}
+	for i := range s.spec.InitContainers {
+		c, path := &s.spec.InitContainers[i], at.Child("initContainers").Index(i)
+		errs = append(errs, uniqueLabel(c.Name, path.Child("name"), names)...)
+		errs = append(errs, s.container(c, path)...)
+		if isSidecar(c) {
+			errs = append(errs, s.lifecycleAndProbes(c, path)...)
+			continue
+		}
+		for _, f := range []struct {
+			name string
+			set  bool
+		}{
+			{"lifecycle", c.Lifecycle != nil}, {"livenessProbe", c.LivenessProbe != nil},
+			{"readinessProbe", c.ReadinessProbe != nil}, {"startupProbe", c.StartupProbe != nil},
+		} {
+			if f.set {
+				errs = append(errs, field.Forbidden(path.Child(f.name), "may not be set for init containers without restartPolicy=Always"))
+			}
+		}
+	}
+	return errs
+}
+
+// container checks what all kinds of containers have in common.
+func (s *containerScope) container(c *core.Container, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if c.Image == "" {
+		errs = append(errs, field.Required(at.Child("image"), ""))
+	}
+	if !messagePolicies.Has(c.TerminationMessagePolicy) {
+		errs = append(errs, field.NotSupported(at.Child("terminationMessagePolicy"), c.TerminationMessagePolicy, sets.List(messagePolicies)))
+	}
+	errs = append(errs, validatePorts(c.Ports, at.Child("ports"))...)
+	errs = append(errs, validateEnv(c.Env, at.Child("env"))...)
+	errs = append(errs, validateEnvFrom(c.EnvFrom, at.Child("envFrom"))...)
+	errs = append(errs, s.mounts(c, at)...)
+	errs = append(errs, oneOf(c.ImagePullPolicy, at.Child("imagePullPolicy"), pullPolicies)...)
+	errs = append(errs, validateRequirements(&c.Resources, s.spec.ResourceClaims, at.Child("resources"))...)
+	errs = append(errs, validateResizePolicy(c.ResizePolicy, at.Child("resizePolicy"))...)
+	errs = append(errs, validateContainerSecurity(c.SecurityContext, s.hostUsers, at.Child("securityContext"))...)
+	return append(errs, validateRestartRules(c, at)...)
+}
+
+func validateRestartRules(c *core.Container, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if c.RestartPolicy != nil {
+		errs = append(errs, oneOf(*c.RestartPolicy, at.Child("restartPolicy"), containerRestarts)...)
+	}
+	rules := at.Child("restartPolicyRules")
+	if len(c.RestartPolicyRules) > 0 && c.RestartPolicy == nil {
+		errs = append(errs, field.Required(at.Child("restartPolicy"), "must specify restartPolicy when restart rules are used"))
+	}
+	if len(c.RestartPolicyRules) > maxRestartRules {
+		errs = append(errs, field.TooMany(rules, len(c.RestartPolicyRules), maxRestartRules))
+	}
+	for i, rule := range c.RestartPolicyRules {
+		path := rules.Index(i)
+		errs = append(errs, oneOf(rule.Action, path.Child("action"), restartActions)...)
+		codes := path.Child("exitCodes")
+		if rule.ExitCodes == nil {
+			errs = append(errs, field.Required(codes, "must be specified"))
+			continue
+		}
+		errs = append(errs, oneOf(rule.ExitCodes.Operator, codes.Child("operator"), exitCodeOperators)...)
+		if len(rule.ExitCodes.Values) > maxRestartExitCodes {
+			errs = append(errs, field.TooMany(codes.Child("values"), len(rule.ExitCodes.Values), maxRestartExitCodes))
+		}
+	}
+	return errs
+}
+
+func validatePorts(ports []corev1.ContainerPort, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	names := sets.New[string]()
+	for i, port := range ports {
+		path := at.Index(i)
+		if port.Name != "" {
+			texts := validation.IsValidPortName(port.Name)
+			errs = append(errs, check.Messages(path.Child("name"), port.Name, texts)...)
+			if len(texts) == 0 && names.Has(port.Name) {
+				errs = append(errs, field.Duplicate(path.Child("name"), port.Name))
+			}
+			names.Insert(port.Name)
+		}
+		if port.ContainerPort == 0 {
+			errs = append(errs, field.Required(path.Child("containerPort"), ""))
+		} else {
+			errs = append(errs, portNumber(port.ContainerPort, path.Child("containerPort"))...)
+		}
+		if port.HostPort != 0 {
+			errs = append(errs, portNumber(port.HostPort, path.Child("hostPort"))...)
+		}
+		errs = append(errs, oneOf(port.Protocol, path.Child("protocol"), protocols)...)
+		if port.HostIP != "" {
+			errs = append(errs, validation.IsValidIPForLegacyField(path.Child("hostIP"), port.HostIP, false, nil)...)
+		}
+	}
+	return errs
+}
+
+func portNumber(port int32, at *field.Path) field.ErrorList {
+	return check.Messages(at, port, validation.IsValidPortNum(int(port)))
+}
+
+// hostPortConflicts: two containers that run side by side can't both have a
+// port of the host. Init containers run one after the other and conflict only
+// with themselves; sidecars stay.
+func hostPortConflicts(spec *core.PodSpec, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	taken := sets.New[string]()
+	claim := func(taken sets.Set[string], c *core.Container, path *field.Path) {
+		for i, port := range c.Ports {
+			if port.HostPort == 0 {
+				continue
+			}
+			key := fmt.Sprintf("%s/%s/%d", port.Protocol, port.HostIP, port.HostPort)
+			if taken.Has(key) {
+				errs = append(errs, field.Duplicate(path.Child("ports").Index(i).Child("hostPort"), key))
+			}
+			taken.Insert(key)
+		}
+	}
+	for i := range spec.Containers {
+		claim(taken, &spec.Containers[i], at.Child("containers").Index(i))
+	}
+	for i := range spec.InitContainers {
+		c, path := &spec.InitContainers[i], at.Child("initContainers").Index(i)
+		if isSidecar(c) {
+			claim(taken, c, path)
+		} else {
+			claim(sets.New[string](), c, path)
+		}
+	}
+	return errs
+}
+
+func trimmed(image string, at *field.Path) field.ErrorList {
+	if len(strings.TrimSpace(image)) != len(image) {
+		return field.ErrorList{field.Invalid(at, image, "must not have leading or trailing whitespace")}
+	}
+	return nil
+}

@@ -1,0 +1,119 @@
+package pod
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"kctl/proto/core"
+)
+
+var (
+	propagations  = sets.New(corev1.MountPropagationBidirectional, corev1.MountPropagationHostToContainer, corev1.MountPropagationNone)
+	readOnlyModes = sets.New(corev1.RecursiveReadOnlyDisabled, corev1.RecursiveReadOnlyIfPossible, corev1.RecursiveReadOnlyEnabled)
+)
+
+// mounts checks that a container's mounts and devices are volumes of the pod,
+// each at a place of its own.
+func (s *containerScope) mounts(c *core.Container, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	devicePaths, deviceNames := sets.New[string](), sets.New[string]()
+	for _, device := range c.VolumeDevices {
+		devicePaths.Insert(device.DevicePath)
+		deviceNames.Insert(device.Name)
+	}
+	places := sets.New[string]()
+	for i := range c.VolumeMounts {
+		m, path := &c.VolumeMounts[i], at.Child("volumeMounts").Index(i)
+		if m.Name == "" {
+			errs = append(errs, field.Required(path.Child("name"), ""))
+		}
+		if _, ok := s.volumes[m.Name]; !ok {
+			errs = append(errs, field.NotFound(path.Child("name"), m.Name))
+		}
+		if m.MountPath == "" {
+			errs = append(errs, field.Required(path.Child("mountPath"), ""))
+		}
+		if places.Has(m.MountPath) {
+			errs = append(errs, field.Invalid(path.Child("mountPath"), m.MountPath, "must be unique"))
+		}
+		places.Insert(m.MountPath)
+		if deviceNames.Has(m.Name) {
+			errs = append(errs, field.Invalid(path.Child("name"), m.Name, "must not already exist in volumeDevices"))
+		}
+		if devicePaths.Has(m.MountPath) {
+			errs = append(errs, field.Invalid(path.Child("mountPath"), m.MountPath, "must not already exist as a path in volumeDevices"))
+		}
+		errs = append(errs, validateMount(m, c, path)...)
+	}
+	return append(errs, s.devices(c, at.Child("volumeDevices"))...)
+}
+
+func validateMount(m *corev1.VolumeMount, c *core.Container, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if m.SubPath != "" {
+		errs = append(errs, descendingPath(m.SubPath, at.Child("subPath"))...)
+	}
+	if m.SubPathExpr != "" {
+		if m.SubPath != "" {
+			errs = append(errs, field.Invalid(at.Child("subPathExpr"), m.SubPathExpr, "subPathExpr and subPath are mutually exclusive"))
+		}
+		errs = append(errs, descendingPath(m.SubPathExpr, at.Child("subPathExpr"))...)
+	}
+	if p := m.MountPropagation; p != nil {
+		errs = append(errs, oneOf(*p, at.Child("mountPropagation"), propagations)...)
+		privileged := c.SecurityContext != nil && c.SecurityContext.Privileged != nil && *c.SecurityContext.Privileged
+		if *p == corev1.MountPropagationBidirectional && !privileged {
+			errs = append(errs, field.Forbidden(at.Child("mountPropagation"), "Bidirectional mount propagation is available only to privileged containers"))
+		}
+	}
+	if len(m.BindMountOptions) > 0 {
+		errs = append(errs, field.Forbidden(at.Child("bindMountOptions"), "belongs to an alpha feature that this server does not have"))
+	}
+	return append(errs, validateReadOnly(m, at.Child("recursiveReadOnly"))...)
+}
+
+func validateReadOnly(m *corev1.VolumeMount, at *field.Path) field.ErrorList {
+	if m.RecursiveReadOnly == nil {
+		return nil
+	}
+	mode := *m.RecursiveReadOnly
+	errs := oneOf(mode, at, readOnlyModes)
+	if mode != corev1.RecursiveReadOnlyIfPossible && mode != corev1.RecursiveReadOnlyEnabled {
+		return errs
+	}
+	if !m.ReadOnly {
+		errs = append(errs, field.Forbidden(at, "may only be specified when readOnly is true"))
+	}
+	if m.MountPropagation != nil && *m.MountPropagation != corev1.MountPropagationNone {
+		errs = append(errs, field.Forbidden(at, "may only be specified when mountPropagation is None or not specified"))
+	}
+	return errs
+}
+
+func (s *containerScope) devices(c *core.Container, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	paths, names := sets.New[string](), sets.New[string]()
+	for i, device := range c.VolumeDevices {
+		path := at.Index(i)
+		errs = append(errs, need(path, "name", device.Name, "devicePath", device.DevicePath)...)
+		if names.Has(device.Name) {
+			errs = append(errs, field.Invalid(path.Child("name"), device.Name, "must be unique"))
+		}
+		names.Insert(device.Name)
+		source, ok := s.volumes[device.Name]
+		if !ok {
+			errs = append(errs, field.NotFound(path.Child("name"), device.Name))
+		} else if source.PersistentVolumeClaim == nil && source.Ephemeral == nil {
+			errs = append(errs, field.Invalid(path.Child("name"), device.Name, "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"))
+		}
+		if device.DevicePath != "" {
+			errs = append(errs, noBacksteps(device.DevicePath, path.Child("devicePath"))...)
+		}
+		if paths.Has(device.DevicePath) {
+			errs = append(errs, field.Invalid(path.Child("devicePath"), device.DevicePath, "must be unique"))
+		}
+		paths.Insert(device.DevicePath)
+	}
+	return errs
+}

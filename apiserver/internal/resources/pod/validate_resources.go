@@ -1,0 +1,136 @@
+package pod
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"kctl/apiserver/internal/resources/check"
+	"kctl/proto/core"
+)
+
+var (
+	resizable      = sets.New(corev1.ResourceCPU, corev1.ResourceMemory)
+	resizeRestarts = sets.New(corev1.NotRequired, corev1.RestartContainer)
+)
+
+func validateRequirements(r *corev1.ResourceRequirements, claims []corev1.PodResourceClaim, at *field.Path) field.ErrorList {
+	limits, requests := at.Child("limits"), at.Child("requests")
+	errs := validateAmounts(r.Limits, limits)
+	errs = append(errs, validateAmounts(r.Requests, requests)...)
+	errs = append(errs, withinLimits(r, limits, requests)...)
+	errs = append(errs, hugePagesNeedMore(r, at)...)
+
+	known := sets.New[string]()
+	for _, claim := range claims {
+		known.Insert(claim.Name)
+	}
+	used := sets.New[string]()
+	for i, claim := range r.Claims {
+		path := at.Child("claims").Index(i)
+		if claim.Name == "" {
+			errs = append(errs, field.Required(path, ""))
+			continue
+		}
+		id := claim.Name + "/" + claim.Request
+		if used.Has(id) {
+			errs = append(errs, field.Duplicate(path, claim.Name))
+		}
+		used.Insert(id)
+		if !known.Has(claim.Name) {
+			errs = append(errs, field.NotFound(path, claim.Name))
+		}
+	}
+	return errs
+}
+
+func validateAmounts(list corev1.ResourceList, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for name, amount := range list {
+		path := at.Key(string(name))
+		errs = append(errs, check.ContainerResource(name, path)...)
+		errs = append(errs, check.Quantity(name, amount, path)...)
+	}
+	return errs
+}
+
+func withinLimits(r *corev1.ResourceRequirements, limits, requests *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for name, amount := range r.Requests {
+		limit, limited := r.Limits[name]
+		switch {
+		case limited && !check.IsOvercommit(name) && amount.Cmp(limit) != 0:
+			errs = append(errs, field.Invalid(requests, amount.String(), fmt.Sprintf("must be equal to %s limit of %s", name, limit.String())))
+		case limited && amount.Cmp(limit) > 0:
+			errs = append(errs, field.Invalid(requests, amount.String(), fmt.Sprintf("must be less than or equal to %s limit of %s", name, limit.String())))
+		case !limited && !check.IsOvercommit(name):
+			errs = append(errs, field.Required(limits, "Limit must be set for non overcommitable resources"))
+		}
+	}
+	return errs
+}
+
+func hugePagesNeedMore(r *corev1.ResourceRequirements, at *field.Path) field.ErrorList {
+	huge, more := false, false
+	for _, list := range []corev1.ResourceList{r.Limits, r.Requests} {
+		for name := range list {
+			huge = huge || check.IsHugePage(name)
+			more = more || name == corev1.ResourceCPU || name == corev1.ResourceMemory
+		}
+	}
+	if huge && !more {
+		return field.ErrorList{field.Forbidden(at, "HugePages require cpu or memory")}
+	}
+	return nil
+}
+
+// validatePodResources checks what the pod as a whole asks for: no less than
+// its containers together, and no container more than it.
+func validatePodResources(spec *core.PodSpec, at *field.Path) field.ErrorList {
+	r := spec.Resources
+	if r == nil {
+		return nil
+	}
+	errs := validateRequirements(r, spec.ResourceClaims, at)
+	for _, list := range []struct {
+		name    string
+		amounts corev1.ResourceList
+	}{{"limits", r.Limits}, {"requests", r.Requests}} {
+		for name := range list.amounts {
+			if !podLevel(name) {
+				errs = append(errs, field.NotSupported(at.Child(list.name), name, []string{"cpu", "memory", "hugepages-*"}))
+			}
+		}
+	}
+	for name, together := range containerRequests(spec) {
+		if whole, ok := r.Requests[name]; ok && together.Cmp(whole) > 0 {
+			errs = append(errs, field.Invalid(at.Child("requests").Key(string(name)), whole.String(),
+				fmt.Sprintf("must be greater than or equal to aggregate container requests of %s", together.String())))
+		}
+	}
+	for i := range spec.Containers {
+		for name, limit := range spec.Containers[i].Resources.Limits {
+			if whole, ok := r.Limits[name]; ok && limit.Cmp(whole) > 0 {
+				path := field.NewPath("spec", "containers").Index(i).Child("resources", "limits").Key(string(name))
+				errs = append(errs, field.Invalid(path, limit.String(), fmt.Sprintf("must be less than or equal to pod limits of %s", whole.String())))
+			}
+		}
+	}
+	return errs
+}
+
+func validateResizePolicy(policies []corev1.ContainerResizePolicy, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	seen := sets.New[corev1.ResourceName]()
+	for i, p := range policies {
+		if seen.Has(p.ResourceName) {
+			errs = append(errs, field.Duplicate(at.Index(i), p.ResourceName))
+		}
+		seen.Insert(p.ResourceName)
+		errs = append(errs, oneOf(p.ResourceName, at, resizable)...)
+		errs = append(errs, oneOf(p.RestartPolicy, at, resizeRestarts)...)
+	}
+	return errs
+}

@@ -1,0 +1,236 @@
+package pod
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"kctl/apiserver/internal/resources/check"
+)
+
+var (
+	taintEffects        = sets.New(corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute)
+	tolerationOperators = sets.New(corev1.TolerationOpEqual, corev1.TolerationOpExists)
+	unsatisfiable       = sets.New(corev1.DoNotSchedule, corev1.ScheduleAnyway)
+	inclusion           = sets.New(corev1.NodeInclusionPolicyHonor, corev1.NodeInclusionPolicyIgnore)
+)
+
+func validateTolerations(tolerations []corev1.Toleration, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, t := range tolerations {
+		path := at.Index(i)
+		if t.Key != "" {
+			errs = append(errs, metav1validation.ValidateLabelName(t.Key, path.Child("key"))...)
+		} else if t.Operator != corev1.TolerationOpExists {
+			errs = append(errs, field.Invalid(path.Child("operator"), t.Operator,
+				"operator must be Exists when `key` is empty, which means \"match all values and all keys\""))
+		}
+		if t.TolerationSeconds != nil && t.Effect != corev1.TaintEffectNoExecute {
+			errs = append(errs, field.Invalid(path.Child("effect"), t.Effect, "effect must be 'NoExecute' when `tolerationSeconds` is set"))
+		}
+		switch t.Operator {
+		case corev1.TolerationOpEqual, "": // empty means Equal
+			if texts := validation.IsValidLabelValue(t.Value); len(texts) > 0 {
+				errs = append(errs, field.Invalid(path.Child("operator"), t.Value, strings.Join(texts, ";")))
+			}
+		case corev1.TolerationOpExists:
+			if t.Value != "" {
+				errs = append(errs, field.Invalid(path.Child("operator"), t, "value must be empty when `operator` is 'Exists'"))
+			}
+		default:
+			errs = append(errs, field.NotSupported(path.Child("operator"), t.Operator, sets.List(tolerationOperators)))
+		}
+		if t.Effect != "" {
+			errs = append(errs, oneOf(t.Effect, path.Child("effect"), taintEffects)...)
+		}
+	}
+	return errs
+}
+
+func validateAffinity(a *corev1.Affinity, at *field.Path) field.ErrorList {
+	if a == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	if n := a.NodeAffinity; n != nil {
+		path := at.Child("nodeAffinity")
+		if n.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+			errs = append(errs, validateNodeSelector(n.RequiredDuringSchedulingIgnoredDuringExecution, path.Child("requiredDuringSchedulingIgnoredDuringExecution"))...)
+		}
+		for i, term := range n.PreferredDuringSchedulingIgnoredDuringExecution {
+			preferred := path.Child("preferredDuringSchedulingIgnoredDuringExecution").Index(i)
+			errs = append(errs, weight(term.Weight, preferred)...)
+			errs = append(errs, validateNodeTerm(&term.Preference, preferred.Child("preference"))...)
+		}
+	}
+	if p := a.PodAffinity; p != nil {
+		errs = append(errs, validatePodTerms(p.RequiredDuringSchedulingIgnoredDuringExecution,
+			p.PreferredDuringSchedulingIgnoredDuringExecution, at.Child("podAffinity"))...)
+	}
+	if p := a.PodAntiAffinity; p != nil {
+		errs = append(errs, validatePodTerms(p.RequiredDuringSchedulingIgnoredDuringExecution,
+			p.PreferredDuringSchedulingIgnoredDuringExecution, at.Child("podAntiAffinity"))...)
+	}
+	return errs
+}
+
+func weight(w int32, at *field.Path) field.ErrorList {
+	if w <= 0 || w > 100 {
+		return field.ErrorList{field.Invalid(at.Child("weight"), w, "must be in the range 1-100")}
+	}
+	return nil
+}
+
+func validateNodeSelector(s *corev1.NodeSelector, at *field.Path) field.ErrorList {
+	terms := at.Child("nodeSelectorTerms")
+	if len(s.NodeSelectorTerms) == 0 {
+		return field.ErrorList{field.Required(terms, "must have at least one node selector term")}
+	}
+	var errs field.ErrorList
+	for i := range s.NodeSelectorTerms {
+		errs = append(errs, validateNodeTerm(&s.NodeSelectorTerms[i], terms.Index(i))...)
+	}
+	return errs
+}
+
+func validateNodeTerm(term *corev1.NodeSelectorTerm, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, r := range term.MatchExpressions {
+		errs = append(errs, validateNodeRequirement(&r, at.Child("matchExpressions").Index(i))...)
+	}
+	for i, r := range term.MatchFields {
+		errs = append(errs, validateNodeField(&r, at.Child("matchFields").Index(i))...)
+	}
+	return errs
+}
+
+func validateNodeRequirement(r *corev1.NodeSelectorRequirement, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	switch r.Operator {
+	case corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn:
+		if len(r.Values) == 0 {
+			errs = append(errs, field.Required(at.Child("values"), "must be specified when `operator` is 'In' or 'NotIn'"))
+		}
+	case corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist:
+		if len(r.Values) > 0 {
+			errs = append(errs, field.Forbidden(at.Child("values"), "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"))
+		}
+	case corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt:
+		if len(r.Values) != 1 {
+			errs = append(errs, field.Required(at.Child("values"), "must be specified single value when `operator` is 'Lt' or 'Gt'"))
+		}
+	default:
+		errs = append(errs, field.Invalid(at.Child("operator"), r.Operator, "not a valid selector operator"))
+	}
+	errs = append(errs, metav1validation.ValidateLabelName(r.Key, at.Child("key"))...)
+	for i, value := range r.Values {
+		errs = append(errs, check.Messages(at.Child("values").Index(i), value, validation.IsValidLabelValue(value))...)
+	}
+	return errs
+}
+
+func validateNodeField(r *corev1.NodeSelectorRequirement, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	switch r.Operator {
+	case corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn:
+		if len(r.Values) != 1 {
+			errs = append(errs, field.Required(at.Child("values"), "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"))
+		}
+	default:
+		errs = append(errs, field.Invalid(at.Child("operator"), r.Operator, "not a valid selector operator"))
+	}
+	if r.Key != metav1.ObjectNameField {
+		return append(errs, field.Invalid(at.Child("key"), r.Key, "not a valid field selector key"))
+	}
+	for i, value := range r.Values {
+		errs = append(errs, check.Messages(at.Child("values").Index(i), value, check.NameIsSubdomain(value, false))...)
+	}
+	return errs
+}
+
+func validatePodTerms(required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i := range required {
+		errs = append(errs, validatePodTerm(&required[i], at.Child("requiredDuringSchedulingIgnoredDuringExecution").Index(i))...)
+	}
+	for i := range preferred {
+		path := at.Child("preferredDuringSchedulingIgnoredDuringExecution").Index(i)
+		errs = append(errs, weight(preferred[i].Weight, path)...)
+		errs = append(errs, validatePodTerm(&preferred[i].PodAffinityTerm, path.Child("podAffinityTerm"))...)
+	}
+	return errs
+}
+
+func validatePodTerm(term *corev1.PodAffinityTerm, at *field.Path) field.ErrorList {
+	options := metav1validation.LabelSelectorValidationOptions{}
+	errs := metav1validation.ValidateLabelSelector(term.LabelSelector, options, at.Child("labelSelector"))
+	errs = append(errs, metav1validation.ValidateLabelSelector(term.NamespaceSelector, options, at.Child("namespaceSelector"))...)
+	for _, namespace := range term.Namespaces {
+		errs = append(errs, check.Messages(at.Child("namespace"), namespace, check.NameIsLabel(namespace, false))...)
+	}
+	errs = append(errs, matchKeys(term.MatchLabelKeys, term.LabelSelector, at.Child("matchLabelKeys"))...)
+	errs = append(errs, matchKeys(term.MismatchLabelKeys, term.LabelSelector, at.Child("mismatchLabelKeys"))...)
+	if term.TopologyKey == "" {
+		errs = append(errs, field.Required(at.Child("topologyKey"), "can not be empty"))
+	}
+	return append(errs, metav1validation.ValidateLabelName(term.TopologyKey, at.Child("topologyKey"))...)
+}
+
+func matchKeys(keys []string, selector *metav1.LabelSelector, at *field.Path) field.ErrorList {
+	if len(keys) == 0 {
+		return nil
+	}
+	if selector == nil {
+		return field.ErrorList{field.Forbidden(at, "must not be specified when labelSelector is not set")}
+	}
+	var errs field.ErrorList
+	for i, key := range keys {
+		errs = append(errs, metav1validation.ValidateLabelName(key, at.Index(i))...)
+	}
+	return errs
+}
+
+func validateSpread(constraints []corev1.TopologySpreadConstraint, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	seen := sets.New[string]()
+	for i, c := range constraints {
+		path := at.Index(i)
+		if c.MaxSkew <= 0 {
+			errs = append(errs, field.Invalid(path.Child("maxSkew"), c.MaxSkew, "must be greater than zero"))
+		}
+		if c.TopologyKey == "" {
+			errs = append(errs, field.Required(path.Child("topologyKey"), "can not be empty"))
+		} else {
+			errs = append(errs, metav1validation.ValidateLabelName(c.TopologyKey, path.Child("topologyKey"))...)
+		}
+		errs = append(errs, oneOf(c.WhenUnsatisfiable, path.Child("whenUnsatisfiable"), unsatisfiable)...)
+		id := fmt.Sprintf("{%s, %s}", c.TopologyKey, c.WhenUnsatisfiable)
+		if seen.Has(id) {
+			errs = append(errs, field.Duplicate(path.Child("{topologyKey, whenUnsatisfiable}"), id))
+		}
+		seen.Insert(id)
+		if c.MinDomains != nil {
+			if *c.MinDomains <= 0 {
+				errs = append(errs, field.Invalid(path.Child("minDomains"), *c.MinDomains, "must be greater than 0"))
+			}
+			if c.WhenUnsatisfiable != corev1.DoNotSchedule {
+				errs = append(errs, field.Invalid(path.Child("minDomains"), *c.MinDomains, fmt.Sprintf("can only use minDomains if whenUnsatisfiable=%s, not %s", corev1.DoNotSchedule, c.WhenUnsatisfiable)))
+			}
+		}
+		if c.NodeAffinityPolicy != nil {
+			errs = append(errs, oneOf(*c.NodeAffinityPolicy, path.Child("nodeAffinityPolicy"), inclusion)...)
+		}
+		if c.NodeTaintsPolicy != nil {
+			errs = append(errs, oneOf(*c.NodeTaintsPolicy, path.Child("nodeTaintsPolicy"), inclusion)...)
+		}
+		errs = append(errs, matchKeys(c.MatchLabelKeys, c.LabelSelector, path.Child("matchLabelKeys"))...)
+		errs = append(errs, metav1validation.ValidateLabelSelector(c.LabelSelector, metav1validation.LabelSelectorValidationOptions{}, path.Child("labelSelector"))...)
+	}
+	return errs
+}

@@ -1,0 +1,219 @@
+package pod
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"kctl/apiserver/internal/resources/check"
+	"kctl/proto/core"
+)
+
+const mayChange = "pod updates may not change fields other than `spec.containers[*].image`," +
+	"`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`," +
+	"`spec.tolerations` (only additions to existing tolerations)," +
+	"`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
+
+// validateUpdate lets a few fields of a pod change and nothing else: what a
+// kubelet was told at the start it goes on doing.
+func validateUpdate(pod, old *core.Pod) field.ErrorList {
+	at := field.NewPath("spec")
+	errs := validateAnnotationUpdate(pod, old)
+	for _, group := range []struct {
+		name     string
+		now, was []core.Container
+	}{
+		{"containers", pod.Spec.Containers, old.Spec.Containers},
+		{"initContainers", pod.Spec.InitContainers, old.Spec.InitContainers},
+	} {
+		path := at.Child(group.name)
+		if len(group.now) != len(group.was) {
+			return append(errs, field.Forbidden(path, "pod updates may not add or remove containers"))
+		}
+		for i := range group.now {
+			if group.now[i].Image == "" {
+				errs = append(errs, field.Required(path.Index(i).Child("image"), ""))
+			}
+			errs = append(errs, trimmed(group.now[i].Image, path.Index(i).Child("image"))...)
+		}
+	}
+	if found := validateDeadlineUpdate(pod, old, at.Child("activeDeadlineSeconds")); len(found) > 0 {
+		return append(errs, found...)
+	}
+	errs = append(errs, onlyAddedTolerations(pod.Spec.Tolerations, old.Spec.Tolerations, at.Child("tolerations"))...)
+	errs = append(errs, onlyRemovedGates(pod, old, at)...)
+
+	rest := withFreeFields(pod, old)
+	if !equality.Semantic.DeepEqual(rest, old.Spec) {
+		errs = append(errs, field.Forbidden(at, mayChange+"\nchanged: "+strings.Join(differences("spec", old.Spec, rest), ", ")))
+	}
+	return errs
+}
+
+// withFreeFields is the new spec with what may change put back to the old.
+func withFreeFields(pod, old *core.Pod) core.PodSpec {
+	rest := *pod.Spec.DeepCopy()
+	for i := range rest.Containers {
+		rest.Containers[i].Image = old.Spec.Containers[i].Image
+	}
+	for i := range rest.InitContainers {
+		rest.InitContainers[i].Image = old.Spec.InitContainers[i].Image
+	}
+	rest.ActiveDeadlineSeconds = old.Spec.ActiveDeadlineSeconds
+	rest.Tolerations = old.Spec.Tolerations
+	rest.SchedulingGates = old.Spec.SchedulingGates
+	if was, now := old.Spec.TerminationGracePeriodSeconds, rest.TerminationGracePeriodSeconds; was != nil && *was < 0 && now != nil && *now == 1 {
+		rest.TerminationGracePeriodSeconds = was
+	}
+	if len(old.Spec.SchedulingGates) > 0 {
+		freeGated(&rest, &old.Spec)
+	}
+	return rest
+}
+
+// freeGated: while a pod is gated it may still be told more narrowly where to
+// run, as no scheduler has seen it.
+func freeGated(rest, old *core.PodSpec) {
+	narrower := true
+	for key, value := range old.NodeSelector {
+		narrower = narrower && rest.NodeSelector[key] == value
+	}
+	if narrower {
+		rest.NodeSelector = old.NodeSelector
+	}
+	if old.Affinity == nil || old.Affinity.NodeAffinity == nil {
+		if rest.Affinity != nil && rest.Affinity.PodAffinity == nil && rest.Affinity.PodAntiAffinity == nil && old.Affinity == nil {
+			rest.Affinity = nil
+		} else if rest.Affinity != nil {
+			rest.Affinity.NodeAffinity = nil
+		}
+	}
+}
+
+func validateDeadlineUpdate(pod, old *core.Pod, at *field.Path) field.ErrorList {
+	now, was := pod.Spec.ActiveDeadlineSeconds, old.Spec.ActiveDeadlineSeconds
+	switch {
+	case now == nil && was != nil:
+		return field.ErrorList{field.Invalid(at, now, "must not update from a positive integer to nil value")}
+	case now == nil:
+		return nil
+	case *now < 0 || *now > math.MaxInt32:
+		return inRange(*now, 0, math.MaxInt32, at)
+	case was != nil && *was < *now:
+		return field.ErrorList{field.Invalid(at, *now, "must be less than or equal to previous value")}
+	}
+	return nil
+}
+
+func onlyAddedTolerations(now, was []corev1.Toleration, at *field.Path) field.ErrorList {
+	for _, before := range was {
+		found := false
+		before.TolerationSeconds = nil
+		for _, after := range now {
+			after.TolerationSeconds = nil
+			found = found || equality.Semantic.DeepEqual(before, after)
+		}
+		if !found {
+			return field.ErrorList{field.Forbidden(at, "existing toleration can not be modified except its tolerationSeconds")}
+		}
+	}
+	return validateTolerations(now, at)
+}
+
+func onlyRemovedGates(pod, old *core.Pod, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	was := map[string]bool{}
+	for _, gate := range old.Spec.SchedulingGates {
+		was[gate.Name] = true
+	}
+	for i, gate := range pod.Spec.SchedulingGates {
+		if !was[gate.Name] {
+			errs = append(errs, field.Forbidden(at.Child("schedulingGates").Index(i).Child("name"), fmt.Sprintf("only deletion is allowed, but found new scheduling gate '%s'", gate.Name)))
+		}
+	}
+	return errs
+}
+
+func validateAnnotationUpdate(pod, old *core.Pod) field.ErrorList {
+	errs := validateAnnotations(pod)
+	key := core.ConfigMirrorAnnotation
+	at := field.NewPath("metadata", "annotations").Key(key)
+	now, has := pod.Annotations[key]
+	was, had := old.Annotations[key]
+	switch {
+	case had && (!has || now != was):
+		errs = append(errs, field.Forbidden(at, "may not remove or update mirror pod annotation"))
+	case has && !had:
+		errs = append(errs, field.Forbidden(at, "may not add mirror pod annotation"))
+	}
+	return errs
+}
+
+// validateStatus checks what a kubelet (or a scheduler, nominating a node)
+// reports.
+func validateStatus(pod, old *core.Pod) field.ErrorList {
+	errs := validateAnnotationUpdate(pod, old)
+	at := field.NewPath("status")
+	if pod.Status.QOSClass != old.Status.QOSClass && old.Status.QOSClass != "" {
+		errs = append(errs, check.Same(pod.Status.QOSClass, old.Status.QOSClass, at.Child("qosClass"))...)
+	}
+	if name := pod.Status.NominatedNodeName; name != "" && name != old.Status.NominatedNodeName {
+		errs = append(errs, check.Messages(at.Child("nominatedNodeName"), name, check.NameIsSubdomain(name, false))...)
+	}
+	errs = append(errs, validateConditions(pod.Status.Conditions, at.Child("conditions"))...)
+	errs = append(errs, staysTerminated(pod.Status.ContainerStatuses, old.Status.ContainerStatuses, old.Spec.Containers, old.Spec.RestartPolicy, at.Child("containerStatuses"))...)
+	return append(errs, staysTerminated(pod.Status.InitContainerStatuses, old.Status.InitContainerStatuses, old.Spec.InitContainers, old.Spec.RestartPolicy, at.Child("initContainerStatuses"))...)
+}
+
+func validateConditions(conditions []corev1.PodCondition, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, c := range conditions {
+		if !systemConditions[c.Type] {
+			errs = append(errs, check.QualifiedName(string(c.Type), at.Index(i).Child("Type"))...)
+		}
+	}
+	return errs
+}
+
+// systemConditions need no check of their names.
+var systemConditions = map[corev1.PodConditionType]bool{
+	corev1.PodScheduled: true, corev1.PodReady: true, corev1.PodInitialized: true, corev1.ContainersReady: true,
+}
+
+// staysTerminated: a container that is not to be restarted can't come back to
+// life in a report.
+func staysTerminated(now, was []corev1.ContainerStatus, containers []core.Container, policy corev1.RestartPolicy, at *field.Path) field.ErrorList {
+	if policy == corev1.RestartPolicyAlways {
+		return nil
+	}
+	restarts := map[string]bool{}
+	for i := range containers {
+		// A policy or rules of the container's own come before the pod's.
+		restarts[containers[i].Name] = containers[i].RestartPolicy != nil || len(containers[i].RestartPolicyRules) > 0
+	}
+	var errs field.ErrorList
+	for i, before := range was {
+		ended := before.State.Terminated
+		if ended == nil || restarts[before.Name] || ended.ExitCode != 0 && policy == corev1.RestartPolicyOnFailure {
+			continue
+		}
+		for _, after := range now {
+			if after.Name == before.Name && after.State.Terminated == nil {
+				errs = append(errs, field.Forbidden(at.Index(i).Child("state"), "may not be transitioned to non-terminated state"))
+			}
+		}
+	}
+	return errs
+}
+
+// keepIdentity keeps the metadata that a status report may not touch.
+func keepIdentity(pod, old *metav1.ObjectMeta) {
+	pod.DeletionTimestamp = old.DeletionTimestamp
+	pod.DeletionGracePeriodSeconds = old.DeletionGracePeriodSeconds
+	pod.OwnerReferences = old.OwnerReferences
+}

@@ -1,0 +1,236 @@
+package pod
+
+import (
+	"path"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+const (
+	fileModeMessage  = "must be a number between 0 and 0777 (octal), both inclusive"
+	oneVolumeMessage = "may not specify more than 1 volume type"
+)
+
+var hostPathTypes = sets.New(corev1.HostPathUnset, corev1.HostPathDirectoryOrCreate, corev1.HostPathDirectory,
+	corev1.HostPathFileOrCreate, corev1.HostPathFile, corev1.HostPathSocket, corev1.HostPathCharDev, corev1.HostPathBlockDev)
+
+// validateVolumes returns the good volumes by name: what mounts may refer to.
+func validateVolumes(volumes []corev1.Volume, at *field.Path) (map[string]*corev1.VolumeSource, field.ErrorList) {
+	var errs field.ErrorList
+	good := make(map[string]*corev1.VolumeSource, len(volumes))
+	names := sets.New[string]()
+	for i := range volumes {
+		v, path := &volumes[i], at.Index(i)
+		found := validateSource(v, path)
+		found = append(found, uniqueLabel(v.Name, path.Child("name"), names)...)
+		if len(found) == 0 {
+			good[v.Name] = &v.VolumeSource
+		}
+		errs = append(errs, found...)
+	}
+	return good, errs
+}
+
+// validateSource checks that there is exactly one source and that it is whole.
+func validateSource(v *corev1.Volume, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	found := 0
+	for _, kind := range sourceChecks(v) {
+		if !kind.set {
+			continue
+		}
+		if found++; found > 1 {
+			errs = append(errs, field.Forbidden(at.Child(kind.name), oneVolumeMessage))
+			continue
+		}
+		if kind.check != nil {
+			errs = append(errs, kind.check(at.Child(kind.name))...)
+		}
+	}
+	if found == 0 {
+		errs = append(errs, field.Required(at, "must specify a volume type"))
+	}
+	return errs
+}
+
+type sourceCheck struct {
+	name  string
+	set   bool
+	check func(at *field.Path) field.ErrorList
+}
+
+// sourceChecks lists every kind of volume in the order of upstream's checks.
+func sourceChecks(v *corev1.Volume) []sourceCheck {
+	s := &v.VolumeSource
+	return []sourceCheck{
+		{"emptyDir", s.EmptyDir != nil, func(at *field.Path) field.ErrorList { return validateEmptyDir(s.EmptyDir, at) }},
+		{"hostPath", s.HostPath != nil, func(at *field.Path) field.ErrorList { return validateHostPath(s.HostPath, at) }},
+		{"gitRepo", s.GitRepo != nil, func(at *field.Path) field.ErrorList { return need(at, "repository", s.GitRepo.Repository) }},
+		{"gcePersistentDisk", s.GCEPersistentDisk != nil, func(at *field.Path) field.ErrorList { return need(at, "pdName", s.GCEPersistentDisk.PDName) }},
+		{"awsElasticBlockStore", s.AWSElasticBlockStore != nil, func(at *field.Path) field.ErrorList { return need(at, "volumeID", s.AWSElasticBlockStore.VolumeID) }},
+		{"secret", s.Secret != nil, func(at *field.Path) field.ErrorList {
+			errs := need(at, "secretName", s.Secret.SecretName)
+			return append(errs, validateFiles(s.Secret.DefaultMode, s.Secret.Items, at)...)
+		}},
+		{"nfs", s.NFS != nil, func(at *field.Path) field.ErrorList { return validateNFS(s.NFS, at) }},
+		{"iscsi", s.ISCSI != nil, func(at *field.Path) field.ErrorList {
+			return need(at, "targetPortal", s.ISCSI.TargetPortal, "iqn", s.ISCSI.IQN)
+		}},
+		{"glusterfs", s.Glusterfs != nil, func(at *field.Path) field.ErrorList {
+			return need(at, "endpoints", s.Glusterfs.EndpointsName, "path", s.Glusterfs.Path)
+		}},
+		{"flocker", s.Flocker != nil, nil},
+		{"persistentVolumeClaim", s.PersistentVolumeClaim != nil, func(at *field.Path) field.ErrorList { return need(at, "claimName", s.PersistentVolumeClaim.ClaimName) }},
+		{"rbd", s.RBD != nil, func(at *field.Path) field.ErrorList { return need(at, "image", s.RBD.RBDImage) }},
+		{"cinder", s.Cinder != nil, func(at *field.Path) field.ErrorList { return need(at, "volumeID", s.Cinder.VolumeID) }},
+		{"cephfs", s.CephFS != nil, nil},
+		{"quobyte", s.Quobyte != nil, func(at *field.Path) field.ErrorList {
+			return need(at, "registry", s.Quobyte.Registry, "volume", s.Quobyte.Volume)
+		}},
+		{"downwardAPI", s.DownwardAPI != nil, func(at *field.Path) field.ErrorList {
+			errs := fileMode(s.DownwardAPI.DefaultMode, at.Child("defaultMode"))
+			return append(errs, validateDownward(s.DownwardAPI.Items, at)...)
+		}},
+		{"fc", s.FC != nil, nil},
+		{"flexVolume", s.FlexVolume != nil, func(at *field.Path) field.ErrorList { return need(at, "driver", s.FlexVolume.Driver) }},
+		{"configMap", s.ConfigMap != nil, func(at *field.Path) field.ErrorList {
+			errs := need(at, "name", s.ConfigMap.Name)
+			return append(errs, validateFiles(s.ConfigMap.DefaultMode, s.ConfigMap.Items, at)...)
+		}},
+		{"azureFile", s.AzureFile != nil, func(at *field.Path) field.ErrorList {
+			return need(at, "secretName", s.AzureFile.SecretName, "shareName", s.AzureFile.ShareName)
+		}},
+		{"vsphereVolume", s.VsphereVolume != nil, func(at *field.Path) field.ErrorList { return need(at, "volumePath", s.VsphereVolume.VolumePath) }},
+		{"photonPersistentDisk", s.PhotonPersistentDisk != nil, func(at *field.Path) field.ErrorList { return need(at, "pdID", s.PhotonPersistentDisk.PdID) }},
+		{"portworxVolume", s.PortworxVolume != nil, func(at *field.Path) field.ErrorList { return need(at, "volumeID", s.PortworxVolume.VolumeID) }},
+		{"azureDisk", s.AzureDisk != nil, func(at *field.Path) field.ErrorList {
+			return need(at, "diskName", s.AzureDisk.DiskName, "diskURI", s.AzureDisk.DataDiskURI)
+		}},
+		{"storageos", s.StorageOS != nil, func(at *field.Path) field.ErrorList { return need(at, "volumeName", s.StorageOS.VolumeName) }},
+		{"projected", s.Projected != nil, func(at *field.Path) field.ErrorList { return validateProjected(s.Projected, at) }},
+		{"scaleIO", s.ScaleIO != nil, func(at *field.Path) field.ErrorList {
+			return need(at, "gateway", s.ScaleIO.Gateway, "system", s.ScaleIO.System, "volumeName", s.ScaleIO.VolumeName)
+		}},
+		{"csi", s.CSI != nil, func(at *field.Path) field.ErrorList { return need(at, "driver", s.CSI.Driver) }},
+		{"ephemeral", s.Ephemeral != nil, func(at *field.Path) field.ErrorList {
+			if s.Ephemeral.VolumeClaimTemplate == nil {
+				return field.ErrorList{field.Required(at.Child("volumeClaimTemplate"), "")}
+			}
+			return nil
+		}},
+		{"image", s.Image != nil, func(at *field.Path) field.ErrorList {
+			errs := need(at, "reference", s.Image.Reference)
+			return append(errs, oneOf(s.Image.PullPolicy, at.Child("pullPolicy"), pullPolicies)...)
+		}},
+	}
+}
+
+// need checks that fields, given as name and value, are set.
+func need(at *field.Path, namesAndValues ...string) field.ErrorList {
+	var errs field.ErrorList
+	for i := 0; i+1 < len(namesAndValues); i += 2 {
+		if namesAndValues[i+1] == "" {
+			errs = append(errs, field.Required(at.Child(namesAndValues[i]), ""))
+		}
+	}
+	return errs
+}
+
+func validateEmptyDir(e *corev1.EmptyDirVolumeSource, at *field.Path) field.ErrorList {
+	if e.SizeLimit != nil && e.SizeLimit.Sign() < 0 {
+		return field.ErrorList{field.Forbidden(at.Child("sizeLimit"), "SizeLimit field must be a valid resource quantity")}
+	}
+	return nil
+}
+
+func validateHostPath(h *corev1.HostPathVolumeSource, at *field.Path) field.ErrorList {
+	if h.Path == "" {
+		return field.ErrorList{field.Required(at.Child("path"), "")}
+	}
+	errs := noBacksteps(h.Path, at.Child("path"))
+	if h.Type != nil && !hostPathTypes.Has(*h.Type) {
+		errs = append(errs, field.NotSupported(at.Child("type"), *h.Type, sets.List(hostPathTypes)))
+	}
+	return errs
+}
+
+func validateNFS(n *corev1.NFSVolumeSource, at *field.Path) field.ErrorList {
+	errs := need(at, "server", n.Server, "path", n.Path)
+	if !path.IsAbs(n.Path) {
+		errs = append(errs, field.Invalid(at.Child("path"), n.Path, "must be an absolute path"))
+	}
+	return errs
+}
+
+func fileMode(mode *int32, at *field.Path) field.ErrorList {
+	if mode != nil && (*mode < 0 || *mode > 0o777) {
+		return field.ErrorList{field.Invalid(at, *mode, fileModeMessage)}
+	}
+	return nil
+}
+
+// validateFiles checks which keys of a secret or config map become which files.
+func validateFiles(defaultMode *int32, items []corev1.KeyToPath, at *field.Path) field.ErrorList {
+	errs := fileMode(defaultMode, at.Child("defaultMode"))
+	for i, item := range items {
+		path := at.Child("items").Index(i)
+		errs = append(errs, need(path, "key", item.Key, "path", item.Path)...)
+		errs = append(errs, fileName(item.Path, path.Child("path"))...)
+		errs = append(errs, fileMode(item.Mode, path.Child("mode"))...)
+	}
+	return errs
+}
+
+func validateDownward(items []corev1.DownwardAPIVolumeFile, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, item := range items {
+		path := at.Child("items").Index(i)
+		if item.Path == "" {
+			errs = append(errs, field.Required(path.Child("path"), ""))
+		}
+		errs = append(errs, fileName(item.Path, path.Child("path"))...)
+		switch {
+		case item.FieldRef != nil:
+			errs = append(errs, validateFieldRef(item.FieldRef, fileFields, path.Child("fieldRef"))...)
+			if item.ResourceFieldRef != nil {
+				errs = append(errs, field.Invalid(path, "resource", "fieldRef and resourceFieldRef can not be specified simultaneously"))
+			}
+		case item.ResourceFieldRef != nil:
+			errs = append(errs, validateResourceRef(item.ResourceFieldRef, true, path.Child("resourceFieldRef"))...)
+		default:
+			errs = append(errs, field.Required(path, "one of fieldRef and resourceFieldRef is required"))
+		}
+		errs = append(errs, fileMode(item.Mode, path.Child("mode"))...)
+	}
+	return errs
+}
+
+// fileName checks a file's path below a volume; names that begin with two dots
+// are the volume's own.
+func fileName(name string, at *field.Path) field.ErrorList {
+	errs := descendingPath(name, at)
+	if strings.HasPrefix(name, "..") && !strings.HasPrefix(name, "../") {
+		errs = append(errs, field.Invalid(at, name, "must not start with '..'"))
+	}
+	return errs
+}
+
+func descendingPath(name string, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if path.IsAbs(name) {
+		errs = append(errs, field.Invalid(at, name, "must be a relative path"))
+	}
+	return append(errs, noBacksteps(name, at)...)
+}
+
+func noBacksteps(name string, at *field.Path) field.ErrorList {
+	for part := range strings.SplitSeq(name, "/") {
+		if part == ".." {
+			return field.ErrorList{field.Invalid(at, name, "must not contain '..'")}
+		}
+	}
+	return nil
+}
