@@ -90,7 +90,8 @@ type Resource interface {
 	Create(ctx context.Context, obj core.Object, admit Admit, o *metav1.CreateOptions) (Encoded, error)
 	// Update changes the object by change, which gets a decoded copy of the
 	// current one and may be called again after a conflict that the caller's
-	// resourceVersion does not forbid. subresource is "" or "status".
+	// resourceVersion does not forbid. subresource is "", "status" or one of
+	// the strategy's Subresources.
 	Update(ctx context.Context, namespace, name, subresource string, change func(current core.Object) (core.Object, error), admit Admit, o *metav1.UpdateOptions) (e Encoded, created bool, err error)
 	// Delete deletes the object, or begins to. gone tells which.
 	Delete(ctx context.Context, namespace, name string, admit Admit, o *metav1.DeleteOptions) (e Encoded, gone bool, err error)

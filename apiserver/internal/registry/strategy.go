@@ -50,6 +50,10 @@ type Strategy[T core.Object] struct {
 	// nil there is no /status.
 	Update Change[T]
 	Status *Change[T]
+	// Subresources guard the other ways to change the object, by the name that
+	// Resource.Update takes as subresource ("binding", "finalize"). A Change
+	// without Prepare may change everything.
+	Subresources map[string]Change[T]
 
 	// HasGeneration: metadata.generation starts at 1 and counts changes of the spec
 	// (Update compares everything but metadata and status).
@@ -64,6 +68,11 @@ type Strategy[T core.Object] struct {
 	// kubelet) deletes it with grace zero. It may change options (defaulting
 	// their grace period) and obj (its status).
 	BeginDelete func(ctx context.Context, obj T, options *metav1.DeleteOptions) (graceSeconds int64, graceful bool)
+
+	// Held says that an object whose deletion was asked for stays although its
+	// grace period and metadata.finalizers are at an end: a namespace with
+	// spec.finalizers. An update that ends the last of these removes the object.
+	Held func(obj T) bool
 
 	// Fields are the selectable fields beside metadata.name and .namespace.
 	Fields func(obj T) fields.Set

@@ -31,7 +31,9 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Namespace] {
 		Update:              registry.Change[*core.Namespace]{Prepare: prepareForUpdate},
 		Status:              &registry.Change[*core.Namespace]{Prepare: prepareStatus, Validate: validateStatus},
 		UnconditionalUpdate: true,
+		Subresources:        map[string]registry.Change[*core.Namespace]{"finalize": finalizeChange()},
 		BeginDelete:         beginDelete,
+		Held:                func(ns *core.Namespace) bool { return len(ns.Spec.Finalizers) > 0 },
 		Fields: func(ns *core.Namespace) fields.Set {
 			return fields.Set{"name": ns.Name, "status.phase": string(ns.Status.Phase)}
 		},
@@ -87,9 +89,9 @@ func validateStatus(_ context.Context, ns, _ *core.Namespace) field.ErrorList {
 	return nil
 }
 
-// FinalizeChange guards /finalize, which changes spec.finalizers and nothing
+// finalizeChange guards /finalize, which changes spec.finalizers and nothing
 // else.
-func FinalizeChange() registry.Change[*core.Namespace] {
+func finalizeChange() registry.Change[*core.Namespace] {
 	return registry.Change[*core.Namespace]{
 		Prepare: func(_ context.Context, ns, old *core.Namespace) { ns.Status = old.Status },
 		Validate: func(_ context.Context, ns, _ *core.Namespace) field.ErrorList {

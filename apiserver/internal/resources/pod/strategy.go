@@ -36,6 +36,11 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Pod] {
 			Prepare:  prepareStatus,
 			Validate: func(_ context.Context, pod, old *core.Pod) field.ErrorList { return validateStatus(pod, old) },
 		},
+		Subresources: map[string]registry.Change[*core.Pod]{
+			// The Binding's own checks have been made when it comes to the change.
+			"binding":             {},
+			"ephemeralcontainers": {Prepare: prepareEphemeral, Validate: validateEphemeralChange},
+		},
 		HasGeneration:       true,
 		UnconditionalUpdate: true,
 		BeginDelete:         beginDelete,
@@ -116,6 +121,18 @@ func prepareStatus(_ context.Context, pod, old *core.Pod) {
 	if pod.Status.QOSClass == "" {
 		pod.Status.QOSClass = old.Status.QOSClass
 	}
+}
+
+// prepareEphemeral keeps all of a pod but its debug containers.
+func prepareEphemeral(_ context.Context, pod, old *core.Pod) {
+	added := pod.Spec.EphemeralContainers
+	pod.Spec = *old.Spec.DeepCopy()
+	pod.Spec.EphemeralContainers = added
+	pod.Status = old.Status
+}
+
+func validateEphemeralChange(_ context.Context, pod, old *core.Pod) field.ErrorList {
+	return validateEphemeralUpdate(pod, old)
 }
 
 // beginDelete gives a kubelet time to end the pod: as much as the request
