@@ -1,0 +1,155 @@
+package mount
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Tmpfs mounts a file system in memory on dir, which anybody may write, unless
+// one is there already. limit bounds its size in bytes; zero is half of the
+// machine's memory, the kernel's own bound.
+func Tmpfs(dir string, limit int64) error {
+	mounted, err := IsTmpfs(dir)
+	if err != nil || mounted {
+		return err
+	}
+	options := "mode=0777"
+	if limit > 0 {
+		options += ",size=" + strconv.FormatInt(limit, 10)
+	}
+	// What is in memory must not reach a disk by way of swap where the kernel
+	// can promise it (6.4 and newer).
+	err = unix.Mount("tmpfs", dir, "tmpfs", 0, options+",noswap")
+	if errors.Is(err, unix.EINVAL) {
+		err = unix.Mount("tmpfs", dir, "tmpfs", 0, options)
+	}
+	if err != nil {
+		return fmt.Errorf("mounting a tmpfs on %s: %w", dir, err)
+	}
+	return nil
+}
+
+// IsTmpfs tells whether a tmpfs of its own is mounted on dir. A directory that
+// lies in a tmpfs is not.
+func IsTmpfs(dir string) (bool, error) {
+	var file unix.Statfs_t
+	if err := unix.Statfs(dir, &file); err != nil {
+		return false, fmt.Errorf("looking at the file system of %s: %w", dir, err)
+	}
+	if file.Type != unix.TMPFS_MAGIC {
+		return false, nil
+	}
+	var here, above unix.Stat_t
+	if err := unix.Stat(dir, &here); err != nil {
+		return false, fmt.Errorf("looking at %s: %w", dir, err)
+	}
+	if err := unix.Stat(filepath.Dir(dir), &above); err != nil {
+		return false, fmt.Errorf("looking above %s: %w", dir, err)
+	}
+	return here.Dev != above.Dev, nil
+}
+
+// Bind makes what file is open on appear at target too, with everything that
+// is mounted below it. That it goes by the open file, not by a path, is what
+// makes it safe against whoever renames things meanwhile.
+func Bind(file *os.File, target string) error {
+	source := "/proc/self/fd/" + strconv.Itoa(int(file.Fd()))
+	if err := unix.Mount(source, target, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("binding to %s: %w", target, err)
+	}
+	return nil
+}
+
+// Unmount takes away what is mounted on target, even while it is in use; that
+// nothing is mounted there is fine.
+func Unmount(target string) error {
+	err := unix.Unmount(target, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
+	if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("unmounting %s: %w", target, err)
+	}
+	return nil
+}
+
+// Below lists the mount points at and below dir, the innermost and newest
+// first: the order in which to unmount them.
+func Below(dir string) ([]string, error) {
+	table, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil, fmt.Errorf("reading the mount table: %w", err)
+	}
+	return below(string(table), dir), nil
+}
+
+func below(table, dir string) []string {
+	var points []string
+	for line := range strings.Lines(table) {
+		if !strings.Contains(line, "/") {
+			continue
+		}
+		fields := strings.SplitN(line, " ", 6)
+		if len(fields) < 6 {
+			continue
+		}
+		point := unescape(fields[4])
+		if point == dir || strings.HasPrefix(point, dir+"/") {
+			points = append(points, point)
+		}
+	}
+	// A mount can only be on top of those that are listed before it.
+	slices.Reverse(points)
+	return points
+}
+
+// unescape reads the octal escapes (space, tab, newline, backslash) of the
+// mount table.
+func unescape(s string) string {
+	if !strings.Contains(s, `\`) {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+3 < len(s) {
+			if c, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
+				b.WriteByte(byte(c))
+				i += 3
+				continue
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+// UnmountBelow takes away everything that is mounted at and below dir, and
+// fails if something still is.
+func UnmountBelow(dir string) error {
+	// A mount may hide another that shows only once it is gone, therefore more
+	// than one round.
+	const rounds = 4
+	var errs error
+	for range rounds {
+		points, err := Below(dir)
+		if err != nil {
+			return err
+		}
+		if len(points) == 0 {
+			return nil
+		}
+		errs = nil
+		for _, point := range points {
+			errs = errors.Join(errs, Unmount(point))
+		}
+	}
+	points, err := Below(dir)
+	if err != nil || len(points) == 0 {
+		return err
+	}
+	return errors.Join(fmt.Errorf("still mounted: %s", strings.Join(points, ", ")), errs)
+}

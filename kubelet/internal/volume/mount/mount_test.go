@@ -1,0 +1,145 @@
+package mount
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// mountable is a directory in which the test may mount; nothing stays mounted
+// below it.
+func mountable(t *testing.T) string {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("mounting needs root")
+	}
+	dir := t.TempDir()
+	probe := filepath.Join(dir, "probe")
+	if err := os.Mkdir(probe, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("tmpfs", probe, "tmpfs", 0, ""); errors.Is(err, unix.EPERM) {
+		t.Skip("mounting is not permitted here")
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := UnmountBelow(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+func mkdir(t *testing.T, parts ...string) string {
+	t.Helper()
+	dir := filepath.Join(parts...)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestTmpfsIsMountedOnceAndBounded(t *testing.T) {
+	dir := mkdir(t, mountable(t), "a b") // a name that the mount table escapes
+	for range 2 {
+		if err := Tmpfs(dir, 64<<10); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if points, err := Below(dir); err != nil || !slices.Equal(points, []string{dir}) {
+		t.Errorf("mounted below: %q, %v; want only the directory", points, err)
+	}
+	file, err := os.Create(filepath.Join(dir, "full"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	n, err := io.Copy(file, io.LimitReader(zeros{}, 1<<20))
+	if !errors.Is(err, unix.ENOSPC) || n > 64<<10 {
+		t.Errorf("%d bytes went in, %v; want at most %d and no space left", n, err, 64<<10)
+	}
+	if inside, err := IsTmpfs(mkdir(t, dir, "inside")); err != nil || inside {
+		t.Errorf("a directory in a tmpfs counts as one: %v, %v", inside, err)
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+
+func TestUnmountBelowTakesAllAndNothingElse(t *testing.T) {
+	base := mountable(t)
+	pod, other := mkdir(t, base, "pod"), mkdir(t, base, "pod2")
+	for _, dir := range []string{other, mkdir(t, pod, "v"), mkdir(t, pod, "v")} {
+		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Tmpfs(mkdir(t, pod, "v", "nested"), 0); err != nil {
+		t.Fatal(err)
+	}
+	busy, err := os.Create(filepath.Join(pod, "v", "busy"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
+	if err := UnmountBelow(pod); err != nil {
+		t.Fatal(err)
+	}
+	if points, err := Below(pod); err != nil || len(points) != 0 {
+		t.Errorf("still mounted: %q, %v", points, err)
+	}
+	if is, err := IsTmpfs(other); err != nil || !is {
+		t.Errorf("the neighbour's mount is gone: %v, %v", is, err)
+	}
+}
+
+func TestBindGoesByTheOpenFile(t *testing.T) {
+	base := mountable(t)
+	inside, outside := mkdir(t, base, "inside"), mkdir(t, base, "outside")
+	if err := os.WriteFile(filepath.Join(inside, "mark"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Open(inside)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	// The path is made to lead elsewhere between opening and mounting.
+	if err := errors.Join(os.Rename(inside, inside+".moved"), os.Symlink(outside, inside)); err != nil {
+		t.Fatal(err)
+	}
+	target := mkdir(t, base, "target")
+	if err := Bind(file, target); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(target, "mark")); err != nil {
+		t.Errorf("the target shows something else: %v", err)
+	}
+}
+
+func TestBelowReadsTheTable(t *testing.T) {
+	const table = `22 1 259:1 / / rw - ext4 /dev/root rw
+30 22 0:30 / /p/a rw shared:1 - tmpfs tmpfs rw
+31 30 0:31 / /p/a/x\040y rw - tmpfs tmpfs rw
+32 22 0:32 / /p/ab rw - tmpfs tmpfs rw
+broken
+`
+	want := []string{"/p/a/x y", "/p/a"}
+	if got := below(table, "/p/a"); !slices.Equal(got, want) {
+		t.Errorf("below = %q, want %q", got, want)
+	}
+	if got := unescape(`a\134b\0`); got != `a\b\0` {
+		t.Errorf("unescape = %q", got)
+	}
+	if strings.Contains(unescape(`\011`), `\`) {
+		t.Error("a tab stays escaped")
+	}
+}
