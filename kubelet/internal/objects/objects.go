@@ -1,0 +1,119 @@
+package objects
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"kctl/proto/core"
+	"kctl/proto/rest"
+)
+
+// ttl is how old a secret or config map may be. It is less than the minute
+// after which running pods' volumes look for changes, so that each look sees
+// the present.
+const ttl = 45 * time.Second
+
+// Objects is the kubelet's reader of secrets, config maps and tokens. It is
+// safe for concurrent use. What it returns is shared and must not be changed.
+type Objects struct {
+	secrets    *cache[*core.Secret]
+	configMaps *cache[*core.ConfigMap]
+	tokens     *tokens
+
+	mu   sync.Mutex
+	pods map[types.UID]references
+}
+
+// New returns an Objects that asks the API server behind client.
+func New(client *rest.Client, clock clock.PassiveClock) *Objects {
+	return &Objects{
+		secrets: newCache(clock, ttl,
+			func(s *core.Secret) bool { return s.Immutable != nil && *s.Immutable },
+			func(ctx context.Context, name types.NamespacedName) (*core.Secret, error) {
+				secret := &core.Secret{}
+				return secret, client.Resource(core.Secrets, name.Namespace).Get(ctx, name.Name, secret)
+			}),
+		configMaps: newCache(clock, ttl,
+			func(m *core.ConfigMap) bool { return m.Immutable != nil && *m.Immutable },
+			func(ctx context.Context, name types.NamespacedName) (*core.ConfigMap, error) {
+				configMap := &core.ConfigMap{}
+				return configMap, client.Resource(core.ConfigMaps, name.Namespace).Get(ctx, name.Name, configMap)
+			}),
+		tokens: newTokens(clock, func(ctx context.Context, namespace, name string, request *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
+			answer := &authenticationv1.TokenRequest{}
+			path := core.ServiceAccounts.Path(namespace, name) + "/token"
+			return answer, client.Do(ctx, "POST", path, request, answer)
+		}),
+		pods: map[types.UID]references{},
+	}
+}
+
+// Register notes what pod refers to, so that it is kept, and is asked for anew
+// once. Registering a pod again does nothing.
+func (o *Objects) Register(pod *core.Pod) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if _, known := o.pods[pod.UID]; known {
+		return
+	}
+	r := referencesOf(pod)
+	for name := range r.secrets {
+		o.secrets.refer(name)
+	}
+	for name := range r.configMaps {
+		o.configMaps.refer(name)
+	}
+	o.pods[pod.UID] = r
+}
+
+// Unregister forgets the pod, its tokens, and what only it referred to.
+func (o *Objects) Unregister(uid types.UID) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	r := o.pods[uid]
+	delete(o.pods, uid)
+	for name := range r.secrets {
+		o.secrets.release(name)
+	}
+	for name := range r.configMaps {
+		o.configMaps.release(name)
+	}
+	o.tokens.forget(uid)
+}
+
+// Prefetch asks for everything that pod refers to, side by side, and returns
+// when all answers are there or ctx ends. What fails here fails again, and is
+// reported, where it is needed.
+func (o *Objects) Prefetch(ctx context.Context, pod *core.Pod) {
+	r := referencesOf(pod)
+	var group sync.WaitGroup
+	for name := range r.secrets {
+		group.Go(func() { _, _ = o.secrets.Get(ctx, name) })
+	}
+	for name := range r.configMaps {
+		group.Go(func() { _, _ = o.configMaps.Get(ctx, name) })
+	}
+	group.Wait()
+}
+
+// Secret returns the secret; its error is the API's.
+func (o *Objects) Secret(ctx context.Context, namespace, name string) (*core.Secret, error) {
+	return o.secrets.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name})
+}
+
+// ConfigMap returns the config map; its error is the API's.
+func (o *Objects) ConfigMap(ctx context.Context, namespace, name string) (*core.ConfigMap, error) {
+	return o.configMaps.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name})
+}
+
+// Token returns a token of the pod's service account that is bound to the pod:
+// the same one until 80 % of its life is over. An empty audience is the API
+// server's own.
+func (o *Objects) Token(ctx context.Context, pod *core.Pod, audience string, seconds int64) (string, error) {
+	return o.tokens.get(ctx, pod, audience, seconds)
+}

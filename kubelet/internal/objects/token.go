@@ -1,0 +1,114 @@
+package objects
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"kctl/proto/core"
+)
+
+// maxTokenAge is the age at which a token is replaced however long it lasts.
+const maxTokenAge = 24 * time.Hour
+
+type requestToken func(ctx context.Context, namespace, serviceAccount string, request *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error)
+
+// tokens keeps the tokens of registered pods until they should be replaced.
+type tokens struct {
+	request requestToken
+	clock   clock.PassiveClock
+
+	mu      sync.Mutex
+	entries map[tokenKey]*tokenEntry
+}
+
+// tokenKey holds all that a token depends on. The pod's identity is part of
+// it, because tokens are bound to it.
+type tokenKey struct {
+	pod            types.UID
+	namespace      string
+	serviceAccount string
+	audience       string
+	seconds        int64
+}
+
+// tokenEntry is one token; mu is held while it is asked for, so that the pod's
+// other callers wait for the same answer.
+type tokenEntry struct {
+	mu      sync.Mutex
+	token   string
+	replace time.Time
+	expires time.Time
+}
+
+func newTokens(clock clock.PassiveClock, request requestToken) *tokens {
+	return &tokens{request: request, clock: clock, entries: map[tokenKey]*tokenEntry{}}
+}
+
+func (t *tokens) get(ctx context.Context, pod *core.Pod, audience string, seconds int64) (string, error) {
+	account := pod.Spec.ServiceAccountName
+	if account == "" {
+		account = "default"
+	}
+	e := t.entry(tokenKey{pod.UID, pod.Namespace, account, audience, seconds})
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := t.clock.Now()
+	if e.token != "" && now.Before(e.replace) {
+		return e.token, nil
+	}
+	answer, err := t.request(ctx, pod.Namespace, account, tokenRequest(pod, audience, seconds))
+	if err != nil {
+		if e.token != "" && now.Before(e.expires) {
+			return e.token, nil // still good; the next caller tries again
+		}
+		return "", fmt.Errorf("failed to fetch token: %w", err)
+	}
+	e.token = answer.Status.Token
+	e.expires = answer.Status.ExpirationTimestamp.Time
+	// The server may give the token another life than the one asked for.
+	e.replace = now.Add(min(e.expires.Sub(now)*4/5, maxTokenAge))
+	return e.token, nil
+}
+
+func (t *tokens) entry(key tokenKey) *tokenEntry {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e := t.entries[key]
+	if e == nil {
+		e = &tokenEntry{}
+		t.entries[key] = e
+	}
+	return e
+}
+
+func (t *tokens) forget(pod types.UID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for key := range t.entries {
+		if key.pod == pod {
+			delete(t.entries, key)
+		}
+	}
+}
+
+func tokenRequest(pod *core.Pod, audience string, seconds int64) *authenticationv1.TokenRequest {
+	request := &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{
+			ExpirationSeconds: &seconds,
+			BoundObjectRef: &authenticationv1.BoundObjectReference{
+				APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID,
+			},
+		},
+	}
+	if audience != "" {
+		request.Spec.Audiences = []string{audience}
+	}
+	request.APIVersion, request.Kind = "authentication.k8s.io/v1", "TokenRequest"
+	return request
+}
