@@ -80,7 +80,9 @@ func TestWriteMakesUpstreamsLayout(t *testing.T) {
 
 func TestWriteAgainOnlyWhenSomethingDiffers(t *testing.T) {
 	user, group := int64(1234), int64(4321)
-	base := func() Payload { return Payload{"a": {Data: []byte("1"), Mode: 0o644}, "b/c": {Data: []byte("2"), Mode: 0o600}} }
+	base := func() Payload {
+		return Payload{"a": {Data: []byte("1"), Mode: 0o644}, "b/c": {Data: []byte("2"), Mode: 0o600}}
+	}
 	cases := []struct {
 		name    string
 		payload func() Payload

@@ -1,0 +1,91 @@
+// Package emptydir makes directories that live as long as their pod, on the
+// node's disk or in its memory.
+//
+// Package volume calls it. It never looks at what a pod puts there, and never
+// removes it: that is done for all of a pod's volumes at once.
+package emptydir
+
+import (
+	"fmt"
+	"os"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/kubelet/internal/volume/mount"
+	"kctl/proto/core"
+)
+
+// defaultMode opens the directory to whatever users the pod's containers have.
+const defaultMode = 0o777
+
+// Unsupported names a medium that is not supported; "" if it is.
+func Unsupported(source *corev1.EmptyDirVolumeSource) string {
+	switch source.Medium {
+	case corev1.StorageMediumDefault, corev1.StorageMediumMemory:
+		return ""
+	}
+	return string(source.Medium)
+}
+
+// SetUp makes dir the source's directory; it may be one already. The pod's
+// fsGroup owns it, and what is made in it.
+func SetUp(dir string, pod *core.Pod, source *corev1.EmptyDirVolumeSource, allocatable corev1.ResourceList) error {
+	if medium := Unsupported(source); medium != "" {
+		return fmt.Errorf("emptyDir: the medium %s is not supported", medium)
+	}
+	if source.Medium == corev1.StorageMediumMemory {
+		if err := mount.Tmpfs(dir, memoryLimit(pod, source, allocatable)); err != nil {
+			return err
+		}
+	}
+	mode := os.FileMode(defaultMode)
+	if source.Mode != nil {
+		mode = os.FileMode(*source.Mode).Perm()
+		if *source.Mode&0o1000 != 0 {
+			mode |= os.ModeSticky
+		}
+	}
+	if security := pod.Spec.SecurityContext; security != nil && security.FSGroup != nil {
+		if err := os.Chown(dir, -1, int(*security.FSGroup)); err != nil {
+			return err
+		}
+		mode |= os.ModeSetgid | 0o770
+	}
+	return os.Chmod(dir, mode)
+}
+
+// memoryLimit is how large a directory in memory may grow: what the node has
+// for pods, what the pod's containers may use together if all of them are
+// limited, and what the source says; the least of these.
+func memoryLimit(pod *core.Pod, source *corev1.EmptyDirVolumeSource, allocatable corev1.ResourceList) int64 {
+	limit := allocatable.Memory().Value()
+	least := func(v int64) {
+		if v > 0 && (limit == 0 || v < limit) {
+			limit = v
+		}
+	}
+	least(containersLimit(pod))
+	if source.SizeLimit != nil {
+		least(source.SizeLimit.Value())
+	}
+	return limit
+}
+
+// containersLimit is the sum of the memory limits of the pod's containers;
+// zero if one has none.
+func containersLimit(pod *core.Pod) int64 {
+	if pod.Spec.Resources != nil {
+		if limit := pod.Spec.Resources.Limits.Memory().Value(); limit > 0 {
+			return limit
+		}
+	}
+	var sum int64
+	for i := range pod.Spec.Containers {
+		limit := pod.Spec.Containers[i].Resources.Limits.Memory().Value()
+		if limit == 0 {
+			return 0
+		}
+		sum += limit
+	}
+	return sum
+}

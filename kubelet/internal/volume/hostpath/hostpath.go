@@ -1,0 +1,83 @@
+// Package hostpath checks, and where asked for makes, the paths of the host
+// that pods mount.
+//
+// Package volume calls it. It never removes anything: what is on the host is
+// not the pod's.
+package hostpath
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// SetUp makes sure that the path is what the source says it is.
+func SetUp(source *corev1.HostPathVolumeSource) error {
+	kind := corev1.HostPathUnset
+	if source.Type != nil {
+		kind = *source.Type
+	}
+	switch kind {
+	case corev1.HostPathUnset:
+		return nil
+	case corev1.HostPathDirectoryOrCreate:
+		return makeDirectory(source.Path)
+	case corev1.HostPathFileOrCreate:
+		return makeFile(source.Path)
+	}
+	want, ok := kinds[kind]
+	if !ok {
+		return fmt.Errorf("hostPath type check failed: %s is not a known type", kind)
+	}
+	info, err := os.Stat(source.Path)
+	if err != nil || !want.is(info.Mode()) {
+		return fmt.Errorf("hostPath type check failed: %s is not %s", source.Path, want.name)
+	}
+	return nil
+}
+
+var kinds = map[corev1.HostPathType]struct {
+	name string
+	is   func(fs.FileMode) bool
+}{
+	corev1.HostPathDirectory: {"a directory", fs.FileMode.IsDir},
+	corev1.HostPathFile:      {"a file", fs.FileMode.IsRegular},
+	corev1.HostPathSocket:    {"a socket file", func(m fs.FileMode) bool { return m&fs.ModeSocket != 0 }},
+	corev1.HostPathCharDev:   {"a character device", func(m fs.FileMode) bool { return m&fs.ModeCharDevice != 0 }},
+	corev1.HostPathBlockDev:  {"a block device", func(m fs.FileMode) bool { return m&fs.ModeDevice != 0 && m&fs.ModeCharDevice == 0 }},
+}
+
+func makeDirectory(path string) error {
+	err := os.MkdirAll(path, 0o755)
+	if info, statErr := os.Stat(path); statErr == nil && !info.IsDir() {
+		return fmt.Errorf("hostPath type check failed: %s is not a directory", path)
+	}
+	if err != nil {
+		return fmt.Errorf("hostPath: making the directory: %w", err)
+	}
+	return nil
+}
+
+func makeFile(path string) error {
+	info, err := os.Stat(path)
+	if err == nil {
+		if !info.Mode().IsRegular() {
+			return fmt.Errorf("hostPath type check failed: %s is not a file", path)
+		}
+		return nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("hostPath: %w", err)
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("hostPath: making the file: %w", err)
+	}
+	if err != nil {
+		return nil
+	}
+	return file.Close()
+}

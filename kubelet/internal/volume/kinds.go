@@ -1,0 +1,162 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/kubelet/internal/volume/atomic"
+	"kctl/kubelet/internal/volume/configmap"
+	"kctl/kubelet/internal/volume/downwardapi"
+	"kctl/kubelet/internal/volume/emptydir"
+	"kctl/kubelet/internal/volume/hostpath"
+	"kctl/kubelet/internal/volume/keys"
+	"kctl/kubelet/internal/volume/mount"
+	"kctl/kubelet/internal/volume/projected"
+	"kctl/kubelet/internal/volume/secret"
+	"kctl/proto/core"
+)
+
+// SupportedKinds are the kinds of volume that pods may have, by the names of
+// their fields in the API.
+var SupportedKinds = []string{"configMap", "downwardAPI", "emptyDir", "hostPath", "projected", "secret"}
+
+// Check tells why the pod's volumes can not be made, naming the first that
+// asks for something that is not supported.
+func Check(pod *core.Pod) error {
+	for i := range pod.Spec.Volumes {
+		if err := check(&pod.Spec.Volumes[i]); err != nil {
+			return fmt.Errorf("volume %q: %w", pod.Spec.Volumes[i].Name, err)
+		}
+	}
+	for _, containers := range [][]core.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range containers {
+			if err := checkContainer(&containers[i]); err != nil {
+				return fmt.Errorf("container %q: %w", containers[i].Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+func check(volume *corev1.Volume) error {
+	kind := kindOf(volume)
+	switch kind {
+	case "configMap", "downwardAPI", "hostPath", "secret":
+		return nil
+	case "emptyDir":
+		if medium := emptydir.Unsupported(volume.EmptyDir); medium != "" {
+			return fmt.Errorf("emptyDir with medium %s is not supported", medium)
+		}
+		return nil
+	case "projected":
+		for i := range volume.Projected.Sources {
+			if source := projected.Unsupported(&volume.Projected.Sources[i]); source != "" {
+				return fmt.Errorf("projected source of the kind %s is not supported", source)
+			}
+		}
+		return nil
+	}
+	return fmt.Errorf("volumes of the kind %s are not supported, only %s", kind, strings.Join(SupportedKinds, ", "))
+}
+
+// checkContainer looks at the ways of mounting. RecursiveReadOnly is looked at
+// when it comes to mounting, because it depends on the runtime.
+func checkContainer(container *core.Container) error {
+	if len(container.VolumeDevices) > 0 {
+		return errors.New("volumeDevices are not supported")
+	}
+	for i := range container.VolumeMounts {
+		if len(container.VolumeMounts[i].BindMountOptions) > 0 {
+			return fmt.Errorf("volumeMounts of %q: bindMountOptions are not supported", container.VolumeMounts[i].Name)
+		}
+	}
+	return nil
+}
+
+// kindOf is the name of the source's field that is set.
+func kindOf(volume *corev1.Volume) string {
+	source := reflect.ValueOf(volume.VolumeSource)
+	for i := range source.NumField() {
+		if !source.Field(i).IsNil() {
+			name, _, _ := strings.Cut(source.Type().Field(i).Tag.Get("json"), ",")
+			return name
+		}
+	}
+	return "unknown"
+}
+
+// directoryNames are those of upstream's plugins, below which volumes are.
+var directoryNames = map[string]string{
+	"configMap":   "kubernetes.io~configmap",
+	"downwardAPI": "kubernetes.io~downward-api",
+	"emptyDir":    "kubernetes.io~empty-dir",
+	"projected":   "kubernetes.io~projected",
+	"secret":      "kubernetes.io~secret",
+}
+
+// inMemory are the kinds whose content must not be written to a disk.
+func inMemory(kind string) bool { return kind == "secret" || kind == "projected" }
+
+// hasContent are the kinds whose content comes from the API and may change.
+func hasContent(kind string) bool {
+	switch kind {
+	case "configMap", "downwardAPI", "projected", "secret":
+		return true
+	}
+	return false
+}
+
+// setUp makes one volume, or brings its content up to date. dir is its
+// directory, which exists; hostPath has none.
+func (m *Manager) setUp(ctx context.Context, pod *core.Pod, volume *corev1.Volume, kind, dir string) error {
+	switch kind {
+	case "hostPath":
+		return hostpath.SetUp(volume.HostPath)
+	case "emptyDir":
+		return emptydir.SetUp(dir, pod, volume.EmptyDir, m.allocatable())
+	}
+	payload, err := m.payload(ctx, pod, volume)
+	if err != nil {
+		return err
+	}
+	if inMemory(kind) {
+		allocatable := m.allocatable()
+		if err := mount.Tmpfs(dir, allocatable.Memory().Value()); err != nil {
+			return err
+		}
+	}
+	options := atomic.Options{Now: m.config.Clock.Now()}
+	if security := pod.Spec.SecurityContext; security != nil {
+		options.Group = security.FSGroup
+	}
+	_, err = atomic.Write(dir, payload, options)
+	return err
+}
+
+// payload is the present content of a volume.
+func (m *Manager) payload(ctx context.Context, pod *core.Pod, volume *corev1.Volume) (atomic.Payload, error) {
+	objects := m.config.Objects
+	switch {
+	case volume.ConfigMap != nil:
+		s := volume.ConfigMap
+		return configmap.Payload(ctx, objects, pod.Namespace,
+			&corev1.ConfigMapProjection{LocalObjectReference: s.LocalObjectReference, Items: s.Items, Optional: s.Optional},
+			keys.NewDefaults(s.DefaultMode, s.DefaultUser))
+	case volume.Secret != nil:
+		s := volume.Secret
+		return secret.Payload(ctx, objects, pod.Namespace,
+			&corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: s.SecretName}, Items: s.Items, Optional: s.Optional},
+			keys.NewDefaults(s.DefaultMode, s.DefaultUser))
+	case volume.DownwardAPI != nil:
+		s := volume.DownwardAPI
+		return downwardapi.Payload(pod, s.Items, m.allocatable(), keys.NewDefaults(s.DefaultMode, s.DefaultUser))
+	case volume.Projected != nil:
+		return projected.Payload(ctx, objects, pod, volume.Projected, m.allocatable())
+	}
+	return nil, fmt.Errorf("a volume of the kind %s has no content", kindOf(volume))
+}

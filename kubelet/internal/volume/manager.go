@@ -1,0 +1,267 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"kctl/kubelet/internal/volume/atomic"
+	"kctl/kubelet/internal/volume/projected"
+	"kctl/proto/core"
+)
+
+// attemptTimeout bounds how long the API is waited for when a pod can do
+// without its answer.
+const attemptTimeout = 5 * time.Second
+
+// Objects reads what volumes are filled from.
+type Objects interface {
+	projected.Objects
+	// Register and Unregister tell whose objects to keep at hand.
+	Register(pod *core.Pod)
+	Unregister(uid types.UID)
+	// Prefetch asks for all that the pod refers to, side by side.
+	Prefetch(ctx context.Context, pod *core.Pod)
+}
+
+// Config is what a Manager is made of.
+type Config struct {
+	RootDir string // where pods/UID/ is: /var/lib/kubelet
+	Objects Objects
+	Clock   clock.WithTicker
+	Logger  *zap.Logger
+	// Allocatable is what the node has for pods: the value of limits that a
+	// container does not set, and the bound of volumes in memory. May be nil.
+	Allocatable func() corev1.ResourceList
+	// RecursiveReadOnly tells that the runtime can make mounts read-only all the
+	// way down.
+	RecursiveReadOnly bool
+}
+
+// Manager makes the volumes of all pods on the node. Its methods may be called
+// from several goroutines; what is done to one pod is done one at a time.
+type Manager struct {
+	config Config
+	wake   chan struct{} // holds one token when a pod has become due at once
+
+	mu   sync.Mutex
+	pods map[types.UID]*podVolumes
+}
+
+// podVolumes is one pod's volumes as far as this Manager made them.
+type podVolumes struct {
+	// turn holds one token: who has it may work on the pod's volumes.
+	turn chan struct{}
+
+	// The rest is guarded by Manager.mu.
+	gone    bool
+	pod     *core.Pod          // whose metadata the contents show
+	mounted map[string]*volume // by name
+	due     time.Time          // of the next look for new content; zero for never
+}
+
+// volume is one volume that is ready for containers.
+type volume struct {
+	path     string
+	readOnly bool
+}
+
+// NewManager returns a Manager that has mounted nothing yet.
+func NewManager(config Config) (*Manager, error) {
+	if !filepath.IsAbs(config.RootDir) {
+		return nil, fmt.Errorf("volumes: the root directory %q must be an absolute path", config.RootDir)
+	}
+	return &Manager{config: config, wake: make(chan struct{}, 1), pods: map[types.UID]*podVolumes{}}, nil
+}
+
+func (m *Manager) allocatable() corev1.ResourceList {
+	if m.config.Allocatable == nil {
+		return nil
+	}
+	return m.config.Allocatable()
+}
+
+func (m *Manager) podDir(uid types.UID) string {
+	return filepath.Join(m.config.RootDir, "pods", string(uid))
+}
+
+// volumeDir is where the volume is; empty for kinds that are elsewhere.
+func (m *Manager) volumeDir(uid types.UID, kind, name string) string {
+	directory, ok := directoryNames[kind]
+	if !ok {
+		return ""
+	}
+	return filepath.Join(m.podDir(uid), "volumes", directory, name)
+}
+
+// Mount makes all of the pod's volumes, and returns when they are ready. It is
+// meant to be called whenever the pod is synced: when nothing is left to do it
+// costs nothing. Content that a volume has already is never a reason to fail
+// because there is no newer one: Run sees to that.
+func (m *Manager) Mount(ctx context.Context, pod *core.Pod) error {
+	if m.ready(pod) {
+		return nil
+	}
+	if err := Check(pod); err != nil {
+		return err
+	}
+	p := m.enter(pod)
+	if err := p.take(ctx); err != nil {
+		return fmt.Errorf("waiting for the pod's volumes: %w", err)
+	}
+	defer p.give()
+	if m.isGone(p) {
+		return errors.New("the pod's volumes have been taken away")
+	}
+	m.config.Objects.Register(pod)
+	return m.mountAll(ctx, p, pod)
+}
+
+// ready tells whether everything is mounted, and shows the pod as it is now.
+func (m *Manager) ready(pod *core.Pod) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.pods[pod.UID]
+	return p != nil && !p.gone && p.pod != nil && len(p.mounted) == len(pod.Spec.Volumes) && sameContent(p.pod, pod)
+}
+
+// enter returns the pod's entry, which may have been there before.
+func (m *Manager) enter(pod *core.Pod) *podVolumes {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.pods[pod.UID]
+	if p == nil {
+		p = &podVolumes{turn: make(chan struct{}, 1), mounted: map[string]*volume{}}
+		m.pods[pod.UID] = p
+	}
+	return p
+}
+
+func (m *Manager) allMounted(p *podVolumes, pod *core.Pod) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return p.pod != nil && len(p.mounted) == len(pod.Spec.Volumes)
+}
+
+func (m *Manager) isGone(p *podVolumes) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return p.gone
+}
+
+func (p *podVolumes) take(ctx context.Context) error {
+	select {
+	case p.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (p *podVolumes) give() { <-p.turn }
+
+// mountAll makes what is not made yet, side by side, and asks for the objects
+// that only containers need meanwhile. Volumes that are there already are left
+// to the next refresh, which is due at once if the pod has changed.
+func (m *Manager) mountAll(ctx context.Context, p *podVolumes, pod *core.Pod) error {
+	errs := make([]error, len(pod.Spec.Volumes))
+	var work sync.WaitGroup
+	if !m.allMounted(p, pod) {
+		work.Go(func() {
+			attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
+			defer cancel()
+			m.config.Objects.Prefetch(attempt, pod)
+		})
+	}
+	for i := range pod.Spec.Volumes {
+		work.Go(func() { errs[i] = m.mountOne(ctx, p, pod, &pod.Spec.Volumes[i]) })
+	}
+	work.Wait()
+
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case !refreshable(pod):
+		p.due = time.Time{}
+	case p.pod != nil && !sameContent(p.pod, pod):
+		p.due = m.config.Clock.Now()
+		select {
+		case m.wake <- struct{}{}:
+		default: // Run has been told already
+		}
+	case p.due.IsZero():
+		p.due = m.config.Clock.Now().Add(nextRefresh())
+	}
+	p.pod = pod
+	return errors.Join(errs...)
+}
+
+func (m *Manager) mountOne(ctx context.Context, p *podVolumes, pod *core.Pod, spec *corev1.Volume) error {
+	m.mu.Lock()
+	_, done := p.mounted[spec.Name]
+	m.mu.Unlock()
+	if done {
+		return nil
+	}
+	kind := kindOf(spec)
+	made := &volume{path: m.volumeDir(pod.UID, kind, spec.Name), readOnly: hasContent(kind)}
+	if err := m.make(ctx, pod, spec, kind, made.path); err != nil {
+		return fmt.Errorf("MountVolume.SetUp failed for volume %q : %w", spec.Name, err)
+	}
+	if kind == "hostPath" {
+		made.path = spec.HostPath.Path
+	}
+	m.mu.Lock()
+	p.mounted[spec.Name] = made
+	m.mu.Unlock()
+	return nil
+}
+
+// make sets up a volume that this Manager has not set up yet; an earlier one
+// may have.
+func (m *Manager) make(ctx context.Context, pod *core.Pod, spec *corev1.Volume, kind, dir string) error {
+	if dir != "" {
+		if err := makeDirectories(m.podDir(pod.UID), dir); err != nil {
+			return err
+		}
+	}
+	if !hasContent(kind) || !atomic.Complete(dir) {
+		return m.setUp(ctx, pod, spec, kind, dir)
+	}
+	attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
+	defer cancel()
+	err := m.setUp(attempt, pod, spec, kind, dir)
+	if err == nil || ctx.Err() != nil || !isAway(err) {
+		return err
+	}
+	m.config.Logger.Warn("volume keeps the content it had: the API can't be reached",
+		zap.String("pod", pod.Namespace+"/"+pod.Name), zap.String("volume", spec.Name), zap.Error(err))
+	return nil
+}
+
+// makeDirectories makes dir and what is above it, up to the pod's directory,
+// which is closed to everybody else: containers come to their volumes by
+// mounts.
+func makeDirectories(podDir, dir string) error {
+	if err := os.MkdirAll(podDir, 0o750); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o750); err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o755); errors.Is(err, os.ErrExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	return os.Chmod(dir, 0o777) // whatever the umask is
+}

@@ -1,0 +1,446 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"kctl/kubelet/internal/volume/mount"
+	"kctl/proto/core"
+)
+
+// store is the API's objects as a test changes them.
+type store struct {
+	mu         sync.Mutex
+	configMaps map[string]map[string]string
+	secrets    map[string]map[string]string
+	token      string
+	away       bool
+	asked      int
+	registered map[types.UID]bool
+}
+
+func newStore() *store {
+	return &store{
+		configMaps: map[string]map[string]string{"m": {"k": "1", "other": "x"}},
+		secrets:    map[string]map[string]string{"s": {"password": "hunter2"}},
+		token:      "token-1",
+		registered: map[types.UID]bool{},
+	}
+}
+
+var errAway = errors.New("connection refused")
+
+func (s *store) ConfigMap(_ context.Context, _, name string) (*core.ConfigMap, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked++
+	data, ok := s.configMaps[name]
+	switch {
+	case s.away:
+		return nil, errAway
+	case !ok:
+		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, name)
+	}
+	return &core.ConfigMap{Data: data, BinaryData: map[string][]byte{"binary": {0, 1}}}, nil
+}
+
+func (s *store) Secret(_ context.Context, _, name string) (*core.Secret, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	data, ok := s.secrets[name]
+	switch {
+	case s.away:
+		return nil, errAway
+	case !ok:
+		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, name)
+	}
+	secret := &core.Secret{Data: map[string][]byte{}}
+	for k, v := range data {
+		secret.Data[k] = []byte(v)
+	}
+	return secret, nil
+}
+
+func (s *store) Token(_ context.Context, pod *core.Pod, audience string, _ int64) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.away {
+		return "", errAway
+	}
+	return s.token + "/" + pod.Name + "/" + audience, nil
+}
+
+func (s *store) Register(pod *core.Pod) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.registered[pod.UID] = true
+}
+
+func (s *store) Unregister(uid types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.registered, uid)
+}
+
+func (s *store) Prefetch(context.Context, *core.Pod) {}
+
+func (s *store) change(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+// newManager returns a Manager in a directory of the test's own, where nothing
+// stays mounted.
+func newManager(t *testing.T, s *store) *Manager {
+	t.Helper()
+	return managerIn(t, t.TempDir(), s)
+}
+
+func managerIn(t *testing.T, root string, s *store) *Manager {
+	t.Helper()
+	m, err := NewManager(Config{
+		RootDir: root, Objects: s, Clock: clock.RealClock{}, Logger: zap.NewNop(),
+		Allocatable: func() corev1.ResourceList {
+			return corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("1Gi")}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := mount.UnmountBelow(root); err != nil {
+			t.Error(err)
+		}
+	})
+	return m
+}
+
+func needsMounts(t *testing.T) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("mounting needs root")
+	}
+	probe := t.TempDir()
+	if err := syscall.Mount("tmpfs", probe, "tmpfs", 0, ""); err != nil {
+		t.Skipf("mounting is not possible here: %v", err)
+	}
+	if err := mount.Unmount(probe); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func podWith(volumes ...corev1.Volume) *core.Pod {
+	return &core.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "uid-1", Labels: map[string]string{"app": "web"}},
+		Spec:       core.PodSpec{Volumes: volumes, Containers: []core.Container{{Name: "c"}}},
+	}
+}
+
+func configMapVolume(name string, optional bool, items ...corev1.KeyToPath) corev1.Volume {
+	return corev1.Volume{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+		LocalObjectReference: corev1.LocalObjectReference{Name: name}, Items: items, Optional: &optional,
+	}}}
+}
+
+func secretVolume() corev1.Volume {
+	mode := int32(0o400)
+	return corev1.Volume{Name: "secret", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s", DefaultMode: &mode}}}
+}
+
+func emptyDirVolume(name string, medium corev1.StorageMedium) corev1.Volume {
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: medium}}}
+}
+
+func downwardVolume() corev1.Volume {
+	return corev1.Volume{Name: "info", VolumeSource: corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{Items: []corev1.DownwardAPIVolumeFile{
+		{Path: "labels", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels"}},
+		{Path: "cpu", ResourceFieldRef: &corev1.ResourceFieldSelector{ContainerName: "c", Resource: "limits.cpu"}},
+	}}}}
+}
+
+func tokenVolume() corev1.Volume {
+	return corev1.Volume{Name: "api", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+		{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token", Audience: "vault"}},
+		{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "m"}, Items: []corev1.KeyToPath{{Key: "k", Path: "ca.crt"}}}},
+		{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{
+			{Path: "namespace", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.namespace"}},
+		}}},
+	}}}}
+}
+
+func expectFile(t *testing.T, want string, parts ...string) {
+	t.Helper()
+	if data, err := os.ReadFile(filepath.Join(parts...)); err != nil || string(data) != want {
+		t.Errorf("%s holds %q, %v; want %q", filepath.Join(parts...), data, err, want)
+	}
+}
+
+func mustMount(t *testing.T, m *Manager, pod *core.Pod) {
+	t.Helper()
+	if err := m.Mount(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestMountMakesEveryKind(t *testing.T) {
+	needsMounts(t)
+	host := t.TempDir()
+	s := newStore()
+	m := newManager(t, s)
+	pod := podWith(configMapVolume("m", false), secretVolume(), downwardVolume(), tokenVolume(),
+		emptyDirVolume("scratch", ""), emptyDirVolume("ram", corev1.StorageMediumMemory),
+		corev1.Volume{Name: "host", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: host}}})
+	mustMount(t, m, pod)
+	volumes := filepath.Join(m.config.RootDir, "pods", "uid-1", "volumes")
+	expectFile(t, "1", volumes, "kubernetes.io~configmap/config/k")
+	expectFile(t, "\x00\x01", volumes, "kubernetes.io~configmap/config/binary")
+	expectFile(t, "hunter2", volumes, "kubernetes.io~secret/secret/password")
+	expectFile(t, `app="web"`, volumes, "kubernetes.io~downward-api/info/labels")
+	expectFile(t, "4", volumes, "kubernetes.io~downward-api/info/cpu")
+	expectFile(t, "token-1/p/vault", volumes, "kubernetes.io~projected/api/token")
+	expectFile(t, "1", volumes, "kubernetes.io~projected/api/ca.crt")
+	expectFile(t, "ns", volumes, "kubernetes.io~projected/api/namespace")
+	for path, memory := range map[string]bool{
+		"kubernetes.io~secret/secret": true, "kubernetes.io~projected/api": true, "kubernetes.io~empty-dir/ram": true,
+		"kubernetes.io~empty-dir/scratch": false, "kubernetes.io~configmap/config": false,
+	} {
+		if is, err := mount.IsTmpfs(filepath.Join(volumes, path)); err != nil || is != memory {
+			t.Errorf("%s in memory: %v, %v; want %v", path, is, err, memory)
+		}
+	}
+	if info, err := os.Stat(filepath.Join(volumes, "kubernetes.io~empty-dir/scratch")); err != nil || info.Mode().Perm() != 0o777 {
+		t.Errorf("emptyDir: %v, %v", info, err)
+	}
+	asked := s.asked
+	mustMount(t, m, pod)
+	if s.asked != asked {
+		t.Error("mounting again asked the API")
+	}
+	c := &core.Container{Name: "c", VolumeMounts: []corev1.VolumeMount{
+		{Name: "config", MountPath: "/config"}, {Name: "scratch", MountPath: "/scratch"}, {Name: "host", MountPath: "/host", ReadOnly: true},
+	}}
+	mounts, err := m.Mounts(t.Context(), pod, c, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []struct {
+		path     string
+		readOnly bool
+	}{{filepath.Join(volumes, "kubernetes.io~configmap/config"), true}, {filepath.Join(volumes, "kubernetes.io~empty-dir/scratch"), false}, {host, true}} {
+		if mounts[i].HostPath != want.path || mounts[i].ReadOnly != want.readOnly || mounts[i].ContainerPath != c.VolumeMounts[i].MountPath {
+			t.Errorf("mount %d is %+v, want %+v", i, mounts[i], want)
+		}
+	}
+	if err := m.RemovePodDir(t.Context(), pod.UID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(m.config.RootDir, "pods", "uid-1")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the pod's directory: %v", err)
+	}
+	if len(s.registered) != 0 || len(m.pods) != 0 {
+		t.Error("something of the pod is remembered")
+	}
+	if _, err := os.Stat(host); err != nil {
+		t.Errorf("the host's directory: %v", err)
+	}
+}
+
+func TestMountErrorsNameTheVolume(t *testing.T) {
+	cases := []struct {
+		volume corev1.Volume
+		want   string
+	}{
+		{configMapVolume("none", false), `MountVolume.SetUp failed for volume "config" : configmaps "none" not found`},
+		{configMapVolume("m", false, corev1.KeyToPath{Key: "nokey", Path: "p"}), "references non-existent config key: nokey"},
+		{configMapVolume("m", false, corev1.KeyToPath{Key: "k", Path: "../p"}), "must not begin with '..'"},
+		{corev1.Volume{Name: "v", VolumeSource: corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{}}}, `volume "v": volumes of the kind nfs are not supported`},
+		{corev1.Volume{Name: "v", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{}}}, "of the kind persistentVolumeClaim"},
+		{emptyDirVolume("v", "HugePages-2Mi"), "medium HugePages-2Mi is not supported"},
+		{corev1.Volume{Name: "v", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{ClusterTrustBundle: &corev1.ClusterTrustBundleProjection{}}}}}}, "clusterTrustBundle is not supported"},
+	}
+	for _, c := range cases {
+		m := newManager(t, newStore())
+		err := m.Mount(t.Context(), podWith(c.volume))
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("error %v, want %q", err, c.want)
+		}
+	}
+	m := newManager(t, newStore())
+	mustMount(t, m, podWith(configMapVolume("none", true)))
+	mustMount(t, newManager(t, newStore()), podWith(configMapVolume("m", true, corev1.KeyToPath{Key: "nokey", Path: "p"})))
+}
+
+func TestCheckRefusesWaysOfMounting(t *testing.T) {
+	pod := podWith()
+	pod.Spec.Containers[0].VolumeDevices = []corev1.VolumeDevice{{}}
+	if err := Check(pod); err == nil || !strings.Contains(err.Error(), "volumeDevices") {
+		t.Errorf("volumeDevices: %v", err)
+	}
+	pod = podWith()
+	pod.Spec.InitContainers = []core.Container{{Name: "i", VolumeMounts: []corev1.VolumeMount{{Name: "v", BindMountOptions: []string{"noexec"}}}}}
+	if err := Check(pod); err == nil || !strings.Contains(err.Error(), "bindMountOptions") {
+		t.Errorf("bindMountOptions: %v", err)
+	}
+}
+
+func TestMountIsRetriedUntilComplete(t *testing.T) {
+	s := newStore()
+	m := newManager(t, s)
+	pod := podWith(configMapVolume("later", false), emptyDirVolume("scratch", ""))
+	if err := m.Mount(t.Context(), pod); err == nil {
+		t.Fatal("a missing config map was no error")
+	}
+	s.change(func() { s.configMaps["later"] = map[string]string{"k": "v"} })
+	mustMount(t, m, pod)
+	expectFile(t, "v", m.volumeDir(pod.UID, "configMap", "config"), "k")
+}
+
+// Run brings new content to running pods: of the API's objects within a
+// minute, of the pod itself at once after it was synced.
+func TestRunRefreshesContent(t *testing.T) {
+	root := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		m := managerIn(t, root, s)
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { _ = m.Run(ctx) })
+		pod := podWith(configMapVolume("m", false), downwardVolume())
+		mustMount(t, m, pod)
+		config, info := m.volumeDir(pod.UID, "configMap", "config"), m.volumeDir(pod.UID, "downwardAPI", "info")
+
+		s.change(func() { s.configMaps["m"] = map[string]string{"k": "2"} })
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		expectFile(t, "2", config, "k")
+		if _, err := os.Lstat(filepath.Join(config, "other")); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("a key that is gone: %v", err)
+		}
+
+		changed := pod.DeepCopy()
+		changed.Labels["app"] = "db"
+		mustMount(t, m, changed)
+		synctest.Wait() // no time passes
+		expectFile(t, `app="db"`, info, "labels")
+
+		// The API is away, and comes back with something new.
+		s.change(func() { s.away = true; s.configMaps["m"] = map[string]string{"k": "3"} })
+		time.Sleep(time.Hour)
+		expectFile(t, "2", config, "k")
+		mustMount(t, m, changed)
+		s.change(func() { s.away = false })
+		time.Sleep(refreshRetry + refreshTick)
+		synctest.Wait()
+		expectFile(t, "3", config, "k")
+
+		if err := m.Unmount(t.Context(), pod.UID); err != nil {
+			t.Error(err)
+		}
+		s.change(func() { s.asked = 0 })
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if s.asked != 0 {
+			t.Error("the content of a pod that is gone is asked for")
+		}
+		cancel()
+		running.Wait()
+	})
+}
+
+// A kubelet that starts while the API is away must be able to start the
+// containers of pods that an earlier one mounted.
+func TestMountAfterRestartServesWhatIsThere(t *testing.T) {
+	needsMounts(t)
+	s := newStore()
+	first := newManager(t, s)
+	pod := podWith(configMapVolume("m", false), tokenVolume(), emptyDirVolume("ram", corev1.StorageMediumMemory))
+	mustMount(t, first, pod)
+	ram := first.volumeDir(pod.UID, "emptyDir", "ram")
+	if err := os.WriteFile(filepath.Join(ram, "kept"), []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s.change(func() { s.away = true })
+	second := managerIn(t, first.config.RootDir, s)
+	mustMount(t, second, pod)
+	expectFile(t, "x", ram, "kept")
+	expectFile(t, "token-1/p/vault", second.volumeDir(pod.UID, "projected", "api"), "token")
+
+	// That the object is gone is an answer, and no reason to go on with the old.
+	s.change(func() { s.away = false; delete(s.configMaps, "m") })
+	if err := managerIn(t, first.config.RootDir, s).Mount(t.Context(), pod); !apierrors.IsNotFound(err) {
+		t.Errorf("with the config map gone: %v", err)
+	}
+	pods, err := second.Pods()
+	if err != nil || len(pods) != 1 || pods[0] != pod.UID {
+		t.Errorf("Pods = %v, %v", pods, err)
+	}
+	// A third kubelet knows nothing of the pod and clears it away.
+	third := managerIn(t, first.config.RootDir, s)
+	if err := third.RemovePodDir(t.Context(), pod.UID); err != nil {
+		t.Fatal(err)
+	}
+	if pods, err := third.Pods(); err != nil || len(pods) != 0 {
+		t.Errorf("Pods = %v, %v", pods, err)
+	}
+	for _, uid := range []types.UID{"", ".", "..", "../x", "a/b"} {
+		if err := third.RemovePodDir(t.Context(), uid); err == nil {
+			t.Errorf("RemovePodDir(%q) did something", uid)
+		}
+	}
+}
+
+func TestFSGroupOwnsVolumes(t *testing.T) {
+	needsMounts(t)
+	m := newManager(t, newStore())
+	group := int64(4321)
+	pod := podWith(secretVolume(), tokenVolume(), emptyDirVolume("scratch", ""))
+	pod.Spec.SecurityContext = &corev1.PodSecurityContext{FSGroup: &group}
+	mustMount(t, m, pod)
+	for path, mode := range map[string]os.FileMode{
+		filepath.Join(m.volumeDir(pod.UID, "secret", "secret"), "password"): 0o440,
+		filepath.Join(m.volumeDir(pod.UID, "projected", "api"), "token"):    0o640,
+		m.volumeDir(pod.UID, "emptyDir", "scratch"):                         os.ModeDir | os.ModeSetgid | 0o777,
+	} {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if stat := info.Sys().(*syscall.Stat_t); info.Mode() != mode || int64(stat.Gid) != group {
+			t.Errorf("%s: %v of group %d, want %v of %d", path, info.Mode(), stat.Gid, mode, group)
+		}
+	}
+}
+
+func TestTokenBelongsToTheOneUser(t *testing.T) {
+	needsMounts(t)
+	m := newManager(t, newStore())
+	user := int64(1000)
+	pod := podWith(tokenVolume())
+	pod.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{RunAsUser: &user}
+	mustMount(t, m, pod)
+	info, err := os.Stat(filepath.Join(m.volumeDir(pod.UID, "projected", "api"), "token"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stat := info.Sys().(*syscall.Stat_t); info.Mode() != 0o600 || int64(stat.Uid) != user {
+		t.Errorf("token: %v of user %d, want 0600 of %d", info.Mode(), stat.Uid, user)
+	}
+}

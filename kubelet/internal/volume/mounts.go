@@ -1,0 +1,124 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/kubelet/internal/podruntime"
+	"kctl/proto/core"
+)
+
+// Mounts are the paths of the pod's volumes in one of its containers, in the
+// order of its spec. Mount must have returned before. variables is the
+// container's environment, for subPathExpr.
+func (m *Manager) Mounts(ctx context.Context, pod *core.Pod, container *core.Container, variables map[string]string) ([]podruntime.Mount, error) {
+	if len(container.VolumeMounts) == 0 {
+		return nil, nil
+	}
+	m.mu.Lock()
+	p := m.pods[pod.UID]
+	m.mu.Unlock()
+	if p == nil {
+		return nil, errors.New("the pod's volumes are not mounted")
+	}
+	if err := p.take(ctx); err != nil {
+		return nil, fmt.Errorf("waiting for the pod's volumes: %w", err)
+	}
+	defer p.give()
+	if m.isGone(p) {
+		return nil, errors.New("the pod's volumes have been taken away")
+	}
+	mounts := make([]podruntime.Mount, 0, len(container.VolumeMounts))
+	for i := range container.VolumeMounts {
+		spec := &container.VolumeMounts[i]
+		one, err := m.mountOf(pod, p, container, i, spec, variables)
+		if err != nil {
+			return nil, fmt.Errorf("volumeMounts of %q at %s: %w", spec.Name, spec.MountPath, err)
+		}
+		mounts = append(mounts, one)
+	}
+	return mounts, nil
+}
+
+func (m *Manager) mountOf(pod *core.Pod, p *podVolumes, container *core.Container, index int, spec *corev1.VolumeMount, variables map[string]string) (podruntime.Mount, error) {
+	m.mu.Lock()
+	v := p.mounted[spec.Name]
+	m.mu.Unlock()
+	if v == nil {
+		return podruntime.Mount{}, errors.New("the volume is not mounted")
+	}
+	subPath, err := subPathOf(spec, variables)
+	if err != nil {
+		return podruntime.Mount{}, err
+	}
+	hostPath := v.path
+	if subPath != "" {
+		target := filepath.Join(m.podDir(pod.UID), "volume-subpaths", spec.Name, container.Name, fmt.Sprint(index))
+		if hostPath, err = bindSubPath(v.path, subPath, target); err != nil {
+			return podruntime.Mount{}, fmt.Errorf("failed to prepare subPath: %w", err)
+		}
+	}
+	made := podruntime.Mount{
+		ContainerPath: spec.MountPath,
+		HostPath:      hostPath,
+		ReadOnly:      spec.ReadOnly || v.readOnly,
+	}
+	// The runtime knows only absolute paths; Windows' are not ours.
+	if !filepath.IsAbs(made.ContainerPath) {
+		made.ContainerPath = "/" + made.ContainerPath
+	}
+	if spec.MountPropagation != nil {
+		made.Propagation = *spec.MountPropagation
+	}
+	made.RecursiveReadOnly, err = m.recursiveReadOnly(spec, made.ReadOnly)
+	return made, err
+}
+
+func (m *Manager) recursiveReadOnly(spec *corev1.VolumeMount, readOnly bool) (bool, error) {
+	if spec.RecursiveReadOnly == nil {
+		return false, nil
+	}
+	switch *spec.RecursiveReadOnly {
+	case corev1.RecursiveReadOnlyDisabled:
+		return false, nil
+	case corev1.RecursiveReadOnlyIfPossible:
+		return readOnly && m.config.RecursiveReadOnly, nil
+	case corev1.RecursiveReadOnlyEnabled:
+		if !readOnly {
+			return false, errors.New("recursiveReadOnly needs readOnly")
+		}
+		if !m.config.RecursiveReadOnly {
+			return false, errors.New("recursiveReadOnly is not supported by the container runtime")
+		}
+		return true, nil
+	}
+	return false, fmt.Errorf("recursiveReadOnly %q is not supported", *spec.RecursiveReadOnly)
+}
+
+// subPathOf is the path inside the volume, cleared of everything that could
+// lead out of it by its text alone.
+func subPathOf(spec *corev1.VolumeMount, variables map[string]string) (string, error) {
+	subPath := spec.SubPath
+	if spec.SubPathExpr != "" {
+		var err error
+		if subPath, err = expand(spec.SubPathExpr, variables); err != nil {
+			return "", fmt.Errorf("failed to expand subPathExpr %q: %w", spec.SubPathExpr, err)
+		}
+	}
+	if subPath == "" {
+		return "", nil
+	}
+	if filepath.IsAbs(subPath) {
+		return "", fmt.Errorf("subPath %q must not be an absolute path", subPath)
+	}
+	if slices.Contains(strings.Split(subPath, "/"), "..") {
+		return "", fmt.Errorf("subPath %q must not contain '..'", subPath)
+	}
+	return filepath.Clean(subPath), nil
+}

@@ -1,0 +1,128 @@
+// Package projected makes the content of volumes that bring several sources
+// into one directory, service account tokens among them.
+//
+// Package volume calls it. It writes nothing.
+package projected
+
+import (
+	"context"
+	"errors"
+	"maps"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/kubelet/internal/volume/atomic"
+	"kctl/kubelet/internal/volume/configmap"
+	"kctl/kubelet/internal/volume/downwardapi"
+	"kctl/kubelet/internal/volume/keys"
+	"kctl/kubelet/internal/volume/secret"
+	"kctl/proto/core"
+)
+
+// Objects reads what the sources name.
+type Objects interface {
+	configmap.Getter
+	secret.Getter
+	Token(ctx context.Context, pod *core.Pod, audience string, seconds int64) (string, error)
+}
+
+// defaultTokenSeconds is the life of tokens whose source names none.
+const defaultTokenSeconds = 60 * 60
+
+// tokenMode is for tokens that have an owner of their own to read them.
+const tokenMode int32 = 0o600
+
+// Unsupported names the kind of a source that is not supported; "" if it is.
+func Unsupported(source *corev1.VolumeProjection) string {
+	switch {
+	case source.ClusterTrustBundle != nil:
+		return "clusterTrustBundle"
+	case source.PodCertificate != nil:
+		return "podCertificate"
+	case source.Secret == nil && source.ConfigMap == nil && source.DownwardAPI == nil && source.ServiceAccountToken == nil:
+		return "unknown"
+	}
+	return ""
+}
+
+// Payload is the content of all sources, which are asked for side by side. Of
+// two sources with one path the later wins.
+func Payload(ctx context.Context, objects Objects, pod *core.Pod, source *corev1.ProjectedVolumeSource, allocatable corev1.ResourceList) (atomic.Payload, error) {
+	defaults := keys.NewDefaults(source.DefaultMode, source.DefaultUser)
+	payloads := make([]atomic.Payload, len(source.Sources))
+	errs := make([]error, len(source.Sources))
+	var group errgroup.Group
+	for i := range source.Sources {
+		group.Go(func() error {
+			payloads[i], errs[i] = one(ctx, objects, pod, &source.Sources[i], allocatable, defaults)
+			return nil
+		})
+	}
+	_ = group.Wait() // the errors are in errs, all of them
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	whole := atomic.Payload{}
+	for _, payload := range payloads {
+		maps.Copy(whole, payload)
+	}
+	return whole, nil
+}
+
+func one(ctx context.Context, objects Objects, pod *core.Pod, source *corev1.VolumeProjection, allocatable corev1.ResourceList, d keys.Defaults) (atomic.Payload, error) {
+	switch {
+	case source.ServiceAccountToken != nil:
+		return token(ctx, objects, pod, source.ServiceAccountToken, d)
+	case source.ConfigMap != nil:
+		return configmap.Payload(ctx, objects, pod.Namespace, source.ConfigMap, d)
+	case source.Secret != nil:
+		return secret.Payload(ctx, objects, pod.Namespace, source.Secret, d)
+	case source.DownwardAPI != nil:
+		return downwardapi.Payload(pod, source.DownwardAPI.Items, allocatable, d)
+	}
+	return nil, errors.New("a source of the kind " + Unsupported(source) + " is not supported")
+}
+
+func token(ctx context.Context, objects Objects, pod *core.Pod, source *corev1.ServiceAccountTokenProjection, d keys.Defaults) (atomic.Payload, error) {
+	seconds := int64(defaultTokenSeconds)
+	if source.ExpirationSeconds != nil {
+		seconds = *source.ExpirationSeconds
+	}
+	value, err := objects.Token(ctx, pod, source.Audience, seconds)
+	if err != nil {
+		return nil, err
+	}
+	file := d.File([]byte(value), nil, source.User)
+	// A token is nobody's business but the user's or the group's it belongs to.
+	if file.User == nil {
+		file.User = commonUser(pod)
+	}
+	if file.User != nil || pod.Spec.SecurityContext != nil && pod.Spec.SecurityContext.FSGroup != nil {
+		file.Mode = tokenMode
+	}
+	return atomic.Payload{source.Path: file}, nil
+}
+
+// commonUser is the user that all of the pod's containers run as; nil if they
+// differ, or if an image decides.
+func commonUser(pod *core.Pod) *int64 {
+	var of *int64
+	if pod.Spec.SecurityContext != nil {
+		of = pod.Spec.SecurityContext.RunAsUser
+	}
+	var common *int64
+	for _, containers := range [][]core.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range containers {
+			user := of
+			if sc := containers[i].SecurityContext; sc != nil && sc.RunAsUser != nil {
+				user = sc.RunAsUser
+			}
+			if user == nil || common != nil && *common != *user {
+				return nil
+			}
+			common = user
+		}
+	}
+	return common
+}

@@ -1,0 +1,144 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/proto/core"
+)
+
+const (
+	// refreshTick is how often the pods are looked at for one that is due.
+	refreshTick = 2 * time.Second
+	// refreshPeriod is the most that a pod's content is behind the API's.
+	refreshPeriod = 55 * time.Second
+	// refreshRetry is when a refresh that failed is tried again.
+	refreshRetry = 10 * time.Second
+	// refreshTimeout bounds one pod's refresh.
+	refreshTimeout = 30 * time.Second
+	// refreshParallel bounds the refreshes at one time.
+	refreshParallel = 4
+)
+
+// nextRefresh spreads the refreshes of pods that were started together.
+func nextRefresh() time.Duration {
+	return refreshPeriod - time.Duration(rand.Int64N(int64(refreshPeriod/4)))
+}
+
+// refreshable tells whether any of the pod's volumes may change its content.
+func refreshable(pod *core.Pod) bool {
+	for i := range pod.Spec.Volumes {
+		if hasContent(kindOf(&pod.Spec.Volumes[i])) {
+			return true
+		}
+	}
+	return false
+}
+
+// sameContent tells whether both pods show the same in their volumes, as far
+// as that depends on the pod itself.
+func sameContent(a, b *core.Pod) bool {
+	return a == b || maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations)
+}
+
+// isAway tells whether err says nothing about the object that was asked for,
+// only that the API could not answer now.
+func isAway(err error) bool {
+	var answered apierrors.APIStatus
+	if !errors.As(err, &answered) {
+		return true
+	}
+	return answered.Status().Code >= 500 || apierrors.ReasonForError(err) == metav1.StatusReasonTooManyRequests
+}
+
+// Run keeps the contents of mounted volumes up to date until ctx ends.
+func (m *Manager) Run(ctx context.Context) error {
+	ticker := m.config.Clock.NewTicker(refreshTick)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C():
+		case <-m.wake:
+		}
+		m.refreshDue(ctx)
+	}
+}
+
+// refreshDue refreshes the pods whose time has come, a few side by side.
+func (m *Manager) refreshDue(ctx context.Context) {
+	var group errgroup.Group
+	group.SetLimit(refreshParallel)
+	for _, p := range m.due() {
+		group.Go(func() error {
+			m.refresh(ctx, p)
+			return nil
+		})
+	}
+	_ = group.Wait() // refresh logs what went wrong
+}
+
+func (m *Manager) due() []*podVolumes {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.config.Clock.Now()
+	var due []*podVolumes
+	for _, p := range m.pods {
+		if !p.gone && !p.due.IsZero() && !p.due.After(now) {
+			due = append(due, p)
+		}
+	}
+	return due
+}
+
+// refresh brings all contents of one pod up to date. Volumes that were never
+// mounted are Mount's.
+func (m *Manager) refresh(ctx context.Context, p *podVolumes) {
+	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
+	defer cancel()
+	if p.take(ctx) != nil {
+		return // it stays due
+	}
+	defer p.give()
+	m.mu.Lock()
+	pod, gone, mounted := p.pod, p.gone, maps.Clone(p.mounted)
+	m.mu.Unlock()
+	if gone || pod == nil {
+		return
+	}
+	var errs []error
+	for i := range pod.Spec.Volumes {
+		spec := &pod.Spec.Volumes[i]
+		kind := kindOf(spec)
+		v, done := mounted[spec.Name]
+		if !done || !hasContent(kind) {
+			continue
+		}
+		if err := m.setUp(ctx, pod, spec, kind, v.path); err != nil {
+			errs = append(errs, fmt.Errorf("volume %q: %w", spec.Name, err))
+		}
+	}
+	err := errors.Join(errs...)
+	if err != nil {
+		m.config.Logger.Warn("volumes keep the content they have: there is no newer one",
+			zap.String("pod", pod.Namespace+"/"+pod.Name), zap.String("uid", string(pod.UID)), zap.Error(err))
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if p.pod != pod {
+		return // Mount saw a newer pod meanwhile, and has said when it is due
+	}
+	if p.due = m.config.Clock.Now().Add(nextRefresh()); err != nil {
+		p.due = m.config.Clock.Now().Add(refreshRetry)
+	}
+}

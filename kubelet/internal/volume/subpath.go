@@ -1,0 +1,133 @@
+package volume
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"kctl/kubelet/internal/volume/mount"
+)
+
+// bindSubPath makes what is at subPath in the volume appear at target, and
+// returns target. What containers put into the volume, symlinks above all, can
+// never make it anything outside of the volume: the kernel resolves the path,
+// beneath the volume, once, and what it found is bound by its open file.
+func bindSubPath(volume, subPath, target string) (string, error) {
+	if err := makeSubPath(volume, subPath); err != nil {
+		return "", err
+	}
+	file, err := openBeneath(volume, subPath)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	var source unix.Stat_t
+	if err := unix.Fstat(int(file.Fd()), &source); err != nil {
+		return "", fmt.Errorf("looking at %q: %w", subPath, err)
+	}
+	// A container that starts again finds what it had, unless that has become
+	// something else, as the files of a config map do with each version.
+	var present unix.Stat_t
+	if err := unix.Stat(target, &present); err == nil && present.Dev == source.Dev && present.Ino == source.Ino {
+		return target, nil
+	}
+	if err := makeTarget(target, source.Mode&unix.S_IFMT == unix.S_IFDIR); err != nil {
+		return "", err
+	}
+	return target, mount.Bind(file, target)
+}
+
+// makeTarget makes an empty directory or file to mount on, in place of what an
+// earlier container had there.
+func makeTarget(target string, directory bool) error {
+	if err := mount.UnmountBelow(target); err != nil {
+		return err
+	}
+	// Not RemoveAll: should anything be in it after all, it is not ours.
+	if err := os.Remove(target); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("removing an earlier mount point: %w", err)
+	}
+	if directory {
+		return os.MkdirAll(target, 0o750)
+	}
+	if err := os.MkdirAll(filepath.Dir(target), 0o750); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(target, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o640)
+	if err != nil {
+		return err
+	}
+	return file.Close()
+}
+
+// makeSubPath makes the directories of subPath that are not there, open to the
+// same users as the volume itself.
+func makeSubPath(volume, subPath string) error {
+	root, err := os.OpenRoot(volume)
+	if err != nil {
+		return fmt.Errorf("opening the volume: %w", err)
+	}
+	defer root.Close()
+	if _, err := root.Stat(subPath); err == nil {
+		return nil
+	}
+	info, err := root.Stat(".")
+	if err != nil {
+		return fmt.Errorf("looking at the volume: %w", err)
+	}
+	made := ""
+	for part := range strings.SplitSeq(subPath, "/") {
+		made = filepath.Join(made, part)
+		err := root.Mkdir(made, 0o755)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err == nil {
+			err = root.Chmod(made, info.Mode()&^fs.ModeSticky&(fs.ModePerm|fs.ModeSetgid))
+		}
+		if err != nil {
+			return fmt.Errorf("making %q: %w", made, err)
+		}
+	}
+	return nil
+}
+
+// openBeneath opens a path of the volume without reading it, so that sockets
+// and devices can be bound too.
+func openBeneath(volume, subPath string) (*os.File, error) {
+	base, err := os.Open(volume)
+	if err != nil {
+		return nil, fmt.Errorf("opening the volume: %w", err)
+	}
+	defer base.Close()
+	resolve := uint64(unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS)
+	if volume == "/" {
+		// Nothing is outside, so that absolute symlinks are fine.
+		resolve = unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS
+	}
+	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: resolve}
+	// The kernel asks to try again when something was renamed meanwhile; who
+	// goes on renaming does so to get out.
+	const attempts = 16
+	for range attempts {
+		fd, err := unix.Openat2(int(base.Fd()), subPath, how)
+		if err == nil {
+			return os.NewFile(uintptr(fd), filepath.Join(volume, subPath)), nil
+		}
+		switch {
+		case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.EXDEV):
+			return nil, fmt.Errorf("%q leads out of the volume", subPath)
+		case errors.Is(err, unix.ENOSYS):
+			return nil, errors.New("subPath needs openat2, Linux 5.6 or newer")
+		}
+		return nil, fmt.Errorf("opening %q: %w", subPath, err)
+	}
+	return nil, fmt.Errorf("opening %q: it keeps changing", subPath)
+}
