@@ -1,0 +1,142 @@
+// Package admit decides whether a pod that was given to this node may run on
+// it: whether it fits, whether it wants to be here, and whether it asks only
+// for what this kubelet can do. What it refuses ends as Failed, with a reason.
+//
+// The kubelet asks it once for each new pod, in the sync loop. It looks at
+// what it is given, and changes nothing.
+package admit
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/resource"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"kctl/proto/core"
+)
+
+// Decision says whether a pod may run and, if not, why: as the reason and
+// message of its status.
+type Decision struct {
+	Admitted        bool
+	Reason, Message string
+}
+
+func refuse(reason, format string, args ...any) Decision {
+	return Decision{Reason: reason, Message: "Pod was rejected: " + fmt.Sprintf(format, args...)}
+}
+
+// Reasons of refusals, as upstream writes them where it has them.
+const (
+	reasonNodeAffinity = "NodeAffinity"
+	reasonNodeName     = "NodeName"
+	reasonNodePorts    = "NodePorts"
+	reasonTaint        = "TaintToleration"
+	reasonOS           = "PodOSNotSupported"
+	reasonUnsupported  = "UnsupportedPodFeature"
+	reasonOutOf        = "OutOf"
+)
+
+// Check tells why a pod asks for something that can't be done.
+type Check func(pod *core.Pod) error
+
+// Pod decides about a pod beside others that run on the node already. static
+// says that it does not come from the API, so that no scheduler chose the node.
+func Pod(pod *core.Pod, others []*core.Pod, node *core.Node, static bool, checks ...Check) Decision {
+	for _, check := range checks {
+		if err := check(pod); err != nil {
+			return refuse(reasonUnsupported, "%v", err)
+		}
+	}
+	if pod.Spec.OS != nil && pod.Spec.OS.Name != corev1.Linux {
+		return refuse(reasonOS, "pod OS %q is not this node's, linux", pod.Spec.OS.Name)
+	}
+	if pod.Spec.NodeName != "" && pod.Spec.NodeName != node.Name {
+		return refuse(reasonNodeName, "Predicate NodeName failed: pod is bound to node %s", pod.Spec.NodeName)
+	}
+	if match, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); err != nil || !match {
+		return refuse(reasonNodeAffinity, "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector")
+	}
+	if port, taken := conflictingPort(pod, others); taken {
+		return refuse(reasonNodePorts, "Predicate NodePorts failed: host port %s is taken", port)
+	}
+	if taint, bad := untolerated(pod, node.Spec.Taints); bad && !static {
+		return refuse(reasonTaint, "Predicate TaintToleration failed: node(s) had untolerated taint {%s: %s}", taint.Key, taint.Value)
+	}
+	return fits(pod, others, node.Status.Allocatable)
+}
+
+// untolerated finds a taint by which pods are driven from the node. The others
+// only keep schedulers from choosing it.
+func untolerated(pod *core.Pod, taints []corev1.Taint) (corev1.Taint, bool) {
+	for i := range taints {
+		tolerated := taints[i].Effect != corev1.TaintEffectNoExecute
+		for j := range pod.Spec.Tolerations {
+			tolerated = tolerated || pod.Spec.Tolerations[j].ToleratesTaint(logr.Discard(), &taints[i], true)
+		}
+		if !tolerated {
+			return taints[i], true
+		}
+	}
+	return corev1.Taint{}, false
+}
+
+// fits compares what all pods request with what the node has for them.
+func fits(pod *core.Pod, others []*core.Pod, allocatable corev1.ResourceList) Decision {
+	if pods := allocatable.Pods().Value(); int64(len(others))+1 > pods {
+		return refuse(reasonOutOf+"pods", "Node didn't have enough resource: pods, requested: 1, used: %d, capacity: %d", len(others), pods)
+	}
+	requests := resource.PodRequests(pod, resource.PodResourcesOptions{})
+	used := corev1.ResourceList{}
+	for _, other := range others {
+		for name, quantity := range resource.PodRequests(other, resource.PodResourcesOptions{}) {
+			sum := used[name]
+			sum.Add(quantity)
+			used[name] = sum
+		}
+	}
+	for _, name := range sortedNames(requests) {
+		request, taken, has := requests[name], used[name], allocatable[name]
+		if request.IsZero() {
+			continue
+		}
+		taken.Add(request)
+		if taken.Cmp(has) > 0 {
+			before := used[name]
+			return refuse(reasonOutOf+string(name), "Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d",
+				name, scaled(name, request), scaled(name, before), scaled(name, has))
+		}
+	}
+	return Decision{Admitted: true}
+}
+
+// Features refuses what pods may ask for in the API and this kubelet can't do.
+// Left unsaid, the pod would run without it.
+func Features(pod *core.Pod) error {
+	var missing []string
+	if len(pod.Spec.ResourceClaims) > 0 {
+		missing = append(missing, "spec.resourceClaims")
+	}
+	if pod.Spec.SecurityContext != nil && pod.Spec.SecurityContext.WindowsOptions != nil {
+		missing = append(missing, "spec.securityContext.windowsOptions")
+	}
+	for i := range pod.Spec.Containers {
+		for name := range pod.Spec.Containers[i].Resources.Limits {
+			if extended(name) {
+				missing = append(missing, fmt.Sprintf("spec.containers[%d].resources.limits[%s]", i, name))
+			}
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("not supported by this kubelet: %s", strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+// extended says that a resource belongs to a device plugin.
+func extended(name corev1.ResourceName) bool {
+	return strings.Contains(string(name), "/") && !strings.HasPrefix(string(name), corev1.ResourceDefaultNamespacePrefix)
+}

@@ -1,0 +1,92 @@
+package admit
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/proto/core"
+)
+
+func node() *core.Node {
+	return &core.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"disk": "ssd"}},
+		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: "gone", Effect: corev1.TaintEffectNoExecute}, {Key: "soft", Effect: corev1.TaintEffectNoSchedule}}},
+		Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("1Gi"), corev1.ResourcePods: resource.MustParse("3"),
+		}},
+	}
+}
+
+func pod(name string, change func(*core.PodSpec)) *core.Pod {
+	p := &core.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}
+	p.Spec = corev1.PodSpec{
+		NodeName:    "n",
+		Tolerations: []corev1.Toleration{{Key: "gone", Operator: corev1.TolerationOpExists}},
+		Containers: []core.Container{{Name: "c", Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m")},
+		}}},
+	}
+	if change != nil {
+		change(&p.Spec)
+	}
+	return p
+}
+
+func TestPod(t *testing.T) {
+	port := func(ip string) func(*core.PodSpec) {
+		return func(s *core.PodSpec) {
+			s.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 80, Protocol: corev1.ProtocolTCP, HostIP: ip}}
+		}
+	}
+	cpu := func(quantity string) func(*core.PodSpec) {
+		return func(s *core.PodSpec) {
+			s.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse(quantity)
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		pod    *core.Pod
+		others []*core.Pod
+		static bool
+		reason string
+	}{
+		{"fits", pod("p", nil), []*core.Pod{pod("o", cpu("1500m"))}, false, ""},
+		{"too much cpu", pod("p", nil), []*core.Pod{pod("o", cpu("1501m"))}, false, "OutOfcpu"},
+		{"too much memory", pod("p", func(s *core.PodSpec) {
+			s.Containers[0].Resources.Requests[corev1.ResourceMemory] = resource.MustParse("2Gi")
+		}), nil, false, "OutOfmemory"},
+		{"too many pods", pod("p", cpu("0")), []*core.Pod{pod("a", cpu("0")), pod("b", cpu("0")), pod("c", cpu("0"))}, false, "OutOfpods"},
+		{"wants another disk", pod("p", func(s *core.PodSpec) { s.NodeSelector = map[string]string{"disk": "hdd"} }), nil, false, "NodeAffinity"},
+		{"another node's", pod("p", func(s *core.PodSpec) { s.NodeName = "m" }), nil, false, "NodeName"},
+		{"driven away", pod("p", func(s *core.PodSpec) { s.Tolerations = nil }), nil, false, "TaintToleration"},
+		{"static pods stay", pod("p", func(s *core.PodSpec) { s.Tolerations = nil }), nil, true, ""},
+		{"port taken", pod("p", port("")), []*core.Pod{pod("o", port("127.0.0.1"))}, false, "NodePorts"},
+		{"port on another address", pod("p", port("127.0.0.2")), []*core.Pod{pod("o", port("127.0.0.1"))}, false, ""},
+		{"another OS", pod("p", func(s *core.PodSpec) { s.OS = &corev1.PodOS{Name: corev1.Windows} }), nil, false, "PodOSNotSupported"},
+		{"a claim", pod("p", func(s *core.PodSpec) { s.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}} }), nil, false, "UnsupportedPodFeature"},
+		{"a device", pod("p", func(s *core.PodSpec) {
+			s.Containers[0].Resources.Limits = corev1.ResourceList{"example.com/gpu": resource.MustParse("1")}
+		}), nil, false, "UnsupportedPodFeature"},
+	} {
+		got := Pod(c.pod, c.others, node(), c.static, Features)
+		if got.Reason != c.reason || got.Admitted != (c.reason == "") {
+			t.Errorf("%s: %+v, want reason %q", c.name, got, c.reason)
+		}
+		if !got.Admitted && !strings.HasPrefix(got.Message, "Pod was rejected: ") {
+			t.Errorf("%s: message %q", c.name, got.Message)
+		}
+	}
+}
+
+func TestChecksSayWhatIsMissing(t *testing.T) {
+	got := Pod(pod("p", nil), nil, node(), false, func(*core.Pod) error { return fmt.Errorf("volume %q: %w", "v", errors.New("nfs is not supported")) })
+	if got.Admitted || !strings.Contains(got.Message, "nfs is not supported") {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,60 @@
+package admit
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"kctl/proto/core"
+)
+
+// conflictingPort finds a host port of the pod's that another pod has.
+func conflictingPort(pod *core.Pod, others []*core.Pod) (string, bool) {
+	for _, mine := range hostPorts(pod) {
+		for _, other := range others {
+			for _, theirs := range hostPorts(other) {
+				if mine.HostPort == theirs.HostPort && mine.Protocol == theirs.Protocol && overlap(mine.HostIP, theirs.HostIP) {
+					return fmt.Sprintf("%d/%s", mine.HostPort, mine.Protocol), true
+				}
+			}
+		}
+	}
+	return "", false
+}
+
+func hostPorts(pod *core.Pod) []corev1.ContainerPort {
+	var ports []corev1.ContainerPort
+	for _, c := range pod.Spec.Containers {
+		for _, p := range c.Ports {
+			if p.HostPort > 0 {
+				ports = append(ports, p)
+			}
+		}
+	}
+	return ports
+}
+
+// overlap says that two addresses can't both listen on one port.
+func overlap(a, b string) bool {
+	any := func(ip string) bool { return ip == "" || ip == "0.0.0.0" || ip == "::" }
+	return any(a) || any(b) || a == b
+}
+
+func sortedNames(list corev1.ResourceList) []corev1.ResourceName {
+	names := make([]corev1.ResourceName, 0, len(list))
+	for name := range list {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// scaled is a quantity as upstream prints it: cpu in thousandths.
+func scaled(name corev1.ResourceName, q resource.Quantity) int64 {
+	if name == corev1.ResourceCPU {
+		return q.MilliValue()
+	}
+	return q.Value()
+}

@@ -1,0 +1,154 @@
+// Package config is how a kubelet is told what to be: flags, named as
+// upstream names them, and a KubeletConfiguration file (v1beta1). A flag that is
+// given wins over the file, the file over the defaults. What the file may say
+// upstream and this kubelet does not do is refused by name.
+//
+// The command calls it once. It only reads files; it starts nothing.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/proto/daemon"
+)
+
+// Config is everything that can be set. New gives the defaults.
+type Config struct {
+	Kubeconfig string
+	File       string // of the KubeletConfiguration
+
+	NodeName   string
+	NodeIP     string
+	NodeLabels map[string]string
+	Taints     []corev1.Taint
+	Register   bool
+	PodCIDR    string
+	MaxPods    int32
+
+	RootDir         string
+	PodLogsDir      string
+	RuntimeEndpoint string
+	RuntimeTimeout  time.Duration
+
+	Address     string
+	Port        int32
+	CertDir     string
+	TLSCertFile string
+	TLSKeyFile  string
+
+	// Who may use the kubelet's port.
+	ClientCAFile  string
+	Anonymous     bool
+	WebhookTokens bool
+	Authorization string // Webhook or AlwaysAllow
+
+	HealthzAddress string
+	HealthzPort    int32
+
+	CgroupDriver  string
+	CgroupRoot    string
+	CgroupsPerQOS bool
+
+	ManifestPath   string
+	ManifestURL    string
+	ManifestHeader http.Header
+	FileEvery      time.Duration
+	HTTPEvery      time.Duration
+
+	SyncEvery     time.Duration
+	StatusEvery   time.Duration
+	ReportEvery   time.Duration
+	LeaseDuration time.Duration
+
+	ClusterDNS    []string
+	ClusterDomain string
+	ResolvConf    string
+
+	FailSwapOn                  bool
+	SystemReserved              corev1.ResourceList
+	KubeReserved                corev1.ResourceList
+	ParallelPulls               int
+	MaxBackOff                  time.Duration
+	ImageMinimumAge             time.Duration
+	ImageHighThreshold          int32
+	ImageLowThreshold           int32
+	ContainerLogMaxSize         int64
+	ContainerLogMaxFiles        int32
+	ContainerLogMonitorInterval time.Duration
+
+	Log daemon.LogOptions
+}
+
+// New returns the defaults: upstream's, but that the kubelet listens on
+// loopback and does not mind swap.
+func New() *Config {
+	return &Config{
+		Register: true, MaxPods: 110,
+		RootDir: "/var/lib/kubelet", PodLogsDir: "/var/log/pods", CertDir: "/var/lib/kubelet/pki",
+		RuntimeEndpoint: "unix:///run/containerd/containerd.sock", RuntimeTimeout: 2 * time.Minute,
+		Address: "127.0.0.1", Port: 10250, Authorization: "Webhook", WebhookTokens: true,
+		HealthzAddress: "127.0.0.1", HealthzPort: 10248,
+		CgroupDriver: "cgroupfs", CgroupsPerQOS: true,
+		FileEvery: 20 * time.Second, HTTPEvery: 20 * time.Second, SyncEvery: time.Minute,
+		StatusEvery: 10 * time.Second, ReportEvery: 5 * time.Minute, LeaseDuration: 40 * time.Second,
+		ClusterDomain: "cluster.local", ResolvConf: "/etc/resolv.conf",
+		MaxBackOff:      5 * time.Minute,
+		ImageMinimumAge: 2 * time.Minute, ImageHighThreshold: 85, ImageLowThreshold: 80,
+		ContainerLogMaxSize: 10 << 20, ContainerLogMaxFiles: 5, ContainerLogMonitorInterval: 10 * time.Second,
+	}
+}
+
+// Validate says what can't be, all at once.
+func (c *Config) Validate() error {
+	var problems []error
+	add := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	if c.Kubeconfig == "" && c.ManifestPath == "" && c.ManifestURL == "" {
+		add("nothing to run: give --kubeconfig, --pod-manifest-path or --manifest-url")
+	}
+	for flag, path := range map[string]string{"--root-dir": c.RootDir, "--pod-logs-dir": c.PodLogsDir, "--cert-dir": c.CertDir} {
+		if !filepath.IsAbs(path) {
+			add("%s=%q: an absolute path is needed", flag, path)
+		}
+	}
+	if c.NodeIP != "" && net.ParseIP(c.NodeIP) == nil {
+		add("--node-ip=%q is not an IP address", c.NodeIP)
+	}
+	for flag, address := range map[string]string{"--address": c.Address, "--healthz-bind-address": c.HealthzAddress} {
+		if net.ParseIP(address) == nil {
+			add("%s=%q is not an IP address", flag, address)
+		}
+	}
+	for flag, port := range map[string]int32{"--port": c.Port, "--healthz-port": c.HealthzPort} {
+		if port < 0 || port > 65535 {
+			add("%s=%d is not a port", flag, port)
+		}
+	}
+	for _, ip := range c.ClusterDNS {
+		if net.ParseIP(ip) == nil {
+			add("--cluster-dns: %q is not an IP address", ip)
+		}
+	}
+	if c.MaxPods <= 0 {
+		add("--max-pods=%d: at least one is needed", c.MaxPods)
+	}
+	if c.CgroupDriver != "cgroupfs" && c.CgroupDriver != "systemd" {
+		add("--cgroup-driver=%q: only cgroupfs and systemd are supported", c.CgroupDriver)
+	}
+	if c.Authorization != "Webhook" && c.Authorization != "AlwaysAllow" {
+		add("authorization.mode=%q: only Webhook and AlwaysAllow are supported", c.Authorization)
+	}
+	if (c.TLSCertFile == "") != (c.TLSKeyFile == "") {
+		add("--tls-cert-file and --tls-private-key-file go together")
+	}
+	if c.LeaseDuration < 4*time.Second || c.StatusEvery <= 0 || c.SyncEvery <= 0 || c.FileEvery <= 0 || c.HTTPEvery <= 0 {
+		add("frequencies must be positive, and the lease at least four seconds long")
+	}
+	return errors.Join(problems...)
+}

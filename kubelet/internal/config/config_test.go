@@ -1,0 +1,95 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+const header = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+
+func load(t *testing.T, file string, args ...string) (*Config, error) {
+	t.Helper()
+	c := New()
+	fs := pflag.NewFlagSet("kubelet", pflag.ContinueOnError)
+	c.AddFlags(fs)
+	if file != "" {
+		path := filepath.Join(t.TempDir(), "config.yaml")
+		if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, "--config="+path)
+	}
+	if err := fs.Parse(args); err != nil {
+		return nil, err
+	}
+	if err := c.Load(fs); err != nil {
+		return nil, err
+	}
+	return c, c.Validate()
+}
+
+func TestFlagsWinOverTheFileAndTheFileOverDefaults(t *testing.T) {
+	c, err := load(t, header+`
+maxPods: 7
+syncFrequency: 2m
+clusterDNS: [10.0.0.10]
+staticPodPath: /from/file
+authentication: {x509: {clientCAFile: /ca}, webhook: {enabled: false}}
+authorization: {mode: AlwaysAllow}
+systemReserved: {cpu: 100m}
+cpuManagerPolicy: none
+serializeImagePulls: false
+`, "--pod-manifest-path=/from/flag", "--node-lease-duration-seconds=20", "--node-labels=a=b,c=d",
+		"--register-with-taints=k=v:NoSchedule", "--manifest-url-header=X-A:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.MaxPods != 7 || c.SyncEvery != 2*time.Minute || c.ManifestPath != "/from/flag" || c.LeaseDuration != 20*time.Second {
+		t.Errorf("%+v", c)
+	}
+	if c.ClientCAFile != "/ca" || c.WebhookTokens || c.Authorization != "AlwaysAllow" || c.SystemReserved.Cpu().String() != "100m" {
+		t.Errorf("%+v", c)
+	}
+	if c.NodeLabels["c"] != "d" || len(c.Taints) != 1 || c.ManifestHeader.Get("X-A") != "1" || c.RootDir != "/var/lib/kubelet" {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestWhatIsRefused(t *testing.T) {
+	const kubeconfig = "--kubeconfig=/k"
+	for _, c := range []struct {
+		file string
+		args []string
+		want string
+	}{
+		{header + "maxPodz: 3", []string{kubeconfig}, "maxPodz"},
+		{header + "maxPods: many", []string{kubeconfig}, "maxPods"},
+		{header + "cpuManagerPolicy: static", []string{kubeconfig}, "cpuManagerPolicy: not supported"},
+		{header + "evictionSoft: {memory.available: 1Gi}", []string{kubeconfig}, "evictionSoft: not supported"},
+		{header + "featureGates: {X: true}", []string{kubeconfig}, "featureGates: not supported"},
+		{header + "kubeReserved: {pods: \"3\"}", []string{kubeconfig}, "only cpu, memory"},
+		{"apiVersion: v1\nkind: Pod", []string{kubeconfig}, "v1 Pod"},
+		{"{", []string{kubeconfig}, "neither YAML nor JSON"},
+		{"", nil, "nothing to run"},
+		{"", []string{kubeconfig, "--root-dir=here"}, "--root-dir"},
+		{"", []string{kubeconfig, "--node-ip=x"}, "--node-ip"},
+		{"", []string{kubeconfig, "--port=70000"}, "--port"},
+		{"", []string{kubeconfig, "--cgroup-driver=x"}, "--cgroup-driver"},
+		{"", []string{kubeconfig, "--node-labels=a"}, "key=value"},
+		{"", []string{kubeconfig, "--register-with-taints=a=b:Never"}, "effect"},
+		{"", []string{kubeconfig, "--tls-cert-file=/c"}, "go together"},
+	} {
+		_, err := load(t, c.file, c.args...)
+		if err == nil || !strings.Contains(err.Error(), c.want) && !strings.Contains(err.Error(), "unknown field") {
+			t.Errorf("%q %q: error %v, want one about %q", c.file, c.args, err, c.want)
+		}
+	}
+	if _, err := load(t, "", "--config=/does/not/exist", kubeconfig); err == nil {
+		t.Error("a file that does not exist was read")
+	}
+}

@@ -1,0 +1,236 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
+	sigsjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Load reads the file that --config names, if any, into what no flag set.
+func (c *Config) Load(fs *pflag.FlagSet) error {
+	if c.File == "" {
+		return nil
+	}
+	data, err := os.ReadFile(c.File)
+	if err != nil {
+		return fmt.Errorf("read --config: %w", err)
+	}
+	file, err := decode(data)
+	if err != nil {
+		return fmt.Errorf("--config=%s: %w", c.File, err)
+	}
+	if err := c.apply(file, fs.Changed); err != nil {
+		return fmt.Errorf("--config=%s: %w", c.File, err)
+	}
+	return nil
+}
+
+// decode reads a KubeletConfiguration strictly.
+func decode(data []byte) (*kubeletv1beta1.KubeletConfiguration, error) {
+	data, err := yaml.YAMLToJSONStrict(data)
+	if err != nil {
+		return nil, fmt.Errorf("neither YAML nor JSON: %w", err)
+	}
+	file := &kubeletv1beta1.KubeletConfiguration{}
+	strict, err := sigsjson.UnmarshalStrict(data, file, sigsjson.DisallowUnknownFields)
+	if err == nil {
+		err = errors.Join(strict...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if file.APIVersion != kubeletv1beta1.SchemeGroupVersion.String() || file.Kind != "KubeletConfiguration" {
+		return nil, fmt.Errorf("it is a %s %s; %s KubeletConfiguration is expected", file.APIVersion, file.Kind, kubeletv1beta1.SchemeGroupVersion)
+	}
+	return file, nil
+}
+
+// harmless are fields whose values, as upstream's tools write them, describe
+// what this kubelet does anyway or has no use for.
+var harmless = map[string][]any{
+	"cpuManagerPolicy":                          {"none"},
+	"topologyManagerPolicy":                     {"none"},
+	"memoryManagerPolicy":                       {"None"},
+	"hairpinMode":                               {"promiscuous-bridge", "none"},
+	"rotateCertificates":                        {false},
+	"serializeImagePulls":                       {false},
+	"enableServer":                              {true},
+	"contentType":                               {"application/json"},
+	"configMapAndSecretChangeDetectionStrategy": {"Watch", "Cache"},
+	"enableControllerAttachDetach":              {true},
+	"enforceNodeAllocatable":                    nil,
+	"logging":                                   nil,
+	"memorySwap":                                nil,
+	"eventRecordQPS":                            nil, "eventBurst": nil, "kubeAPIQPS": nil, "kubeAPIBurst": nil,
+	"registryPullQPS": nil, "registryBurst": nil,
+	"streamingConnectionIdleTimeout": nil,
+	"makeIPTablesUtilChains":         nil,
+	"volumeStatsAggPeriod":           nil, "cpuManagerReconcilePeriod": nil, "evictionPressureTransitionPeriod": nil,
+	"imageMaximumGCAge": nil,
+}
+
+// field is one thing that the file can set: the flag that wins over it, and
+// how it is taken.
+type field struct {
+	name, flag string
+	take       func() error
+}
+
+func set[T any](into *T, value T) func() error {
+	return func() error {
+		*into = value
+		return nil
+	}
+}
+
+func setPointer[T any](into *T, value *T) func() error {
+	return func() error {
+		if value != nil {
+			*into = *value
+		}
+		return nil
+	}
+}
+
+func setDuration(into *time.Duration, value metav1.Duration) func() error {
+	return set(into, value.Duration)
+}
+
+// fields are all that can be taken from the file.
+func (c *Config) fields(f *kubeletv1beta1.KubeletConfiguration) []field {
+	return []field{
+		{"staticPodPath", "pod-manifest-path", set(&c.ManifestPath, f.StaticPodPath)},
+		{"staticPodURL", "manifest-url", set(&c.ManifestURL, f.StaticPodURL)},
+		{"staticPodURLHeader", "manifest-url-header", set(&c.ManifestHeader, f.StaticPodURLHeader)},
+		{"podLogsDir", "pod-logs-dir", set(&c.PodLogsDir, f.PodLogsDir)},
+		{"syncFrequency", "sync-frequency", setDuration(&c.SyncEvery, f.SyncFrequency)},
+		{"fileCheckFrequency", "file-check-frequency", setDuration(&c.FileEvery, f.FileCheckFrequency)},
+		{"httpCheckFrequency", "http-check-frequency", setDuration(&c.HTTPEvery, f.HTTPCheckFrequency)},
+		{"address", "address", set(&c.Address, f.Address)},
+		{"port", "port", set(&c.Port, f.Port)},
+		{"tlsCertFile", "tls-cert-file", set(&c.TLSCertFile, f.TLSCertFile)},
+		{"tlsPrivateKeyFile", "tls-private-key-file", set(&c.TLSKeyFile, f.TLSPrivateKeyFile)},
+		{"healthzPort", "healthz-port", setPointer(&c.HealthzPort, f.HealthzPort)},
+		{"healthzBindAddress", "healthz-bind-address", set(&c.HealthzAddress, f.HealthzBindAddress)},
+		{"clusterDomain", "cluster-domain", set(&c.ClusterDomain, f.ClusterDomain)},
+		{"clusterDNS", "cluster-dns", set(&c.ClusterDNS, f.ClusterDNS)},
+		{"resolvConf", "resolv-conf", setPointer(&c.ResolvConf, f.ResolverConfig)},
+		{"nodeStatusUpdateFrequency", "node-status-update-frequency", setDuration(&c.StatusEvery, f.NodeStatusUpdateFrequency)},
+		{"nodeStatusReportFrequency", "", setDuration(&c.ReportEvery, f.NodeStatusReportFrequency)},
+		{"nodeLeaseDurationSeconds", "node-lease-duration-seconds", set(&c.LeaseDuration, time.Duration(f.NodeLeaseDurationSeconds)*time.Second)},
+		{"cgroupRoot", "cgroup-root", set(&c.CgroupRoot, f.CgroupRoot)},
+		{"cgroupsPerQOS", "cgroups-per-qos", setPointer(&c.CgroupsPerQOS, f.CgroupsPerQOS)},
+		{"cgroupDriver", "cgroup-driver", set(&c.CgroupDriver, f.CgroupDriver)},
+		{"podCIDR", "pod-cidr", set(&c.PodCIDR, f.PodCIDR)},
+		{"maxPods", "max-pods", set(&c.MaxPods, f.MaxPods)},
+		{"registerNode", "register-node", setPointer(&c.Register, f.RegisterNode)},
+		{"registerWithTaints", "register-with-taints", set(&c.Taints, f.RegisterWithTaints)},
+		{"containerRuntimeEndpoint", "container-runtime-endpoint", set(&c.RuntimeEndpoint, f.ContainerRuntimeEndpoint)},
+		{"runtimeRequestTimeout", "runtime-request-timeout", setDuration(&c.RuntimeTimeout, f.RuntimeRequestTimeout)},
+		{"failSwapOn", "fail-swap-on", setPointer(&c.FailSwapOn, f.FailSwapOn)},
+		{"systemReserved", "system-reserved", setResources(&c.SystemReserved, f.SystemReserved)},
+		{"kubeReserved", "kube-reserved", setResources(&c.KubeReserved, f.KubeReserved)},
+		{"maxParallelImagePulls", "", func() error { c.ParallelPulls = int(*f.MaxParallelImagePulls); return nil }},
+		{"crashLoopBackOff", "", func() error {
+			if most := f.CrashLoopBackOff.MaxContainerRestartPeriod; most != nil {
+				c.MaxBackOff = most.Duration
+			}
+			return nil
+		}},
+		{"imageMinimumGCAge", "", setDuration(&c.ImageMinimumAge, f.ImageMinimumGCAge)},
+		{"imageGCHighThresholdPercent", "", setPointer(&c.ImageHighThreshold, f.ImageGCHighThresholdPercent)},
+		{"imageGCLowThresholdPercent", "", setPointer(&c.ImageLowThreshold, f.ImageGCLowThresholdPercent)},
+		{"containerLogMaxSize", "", func() error {
+			size, err := resource.ParseQuantity(f.ContainerLogMaxSize)
+			c.ContainerLogMaxSize = size.Value()
+			return err
+		}},
+		{"containerLogMaxFiles", "", setPointer(&c.ContainerLogMaxFiles, f.ContainerLogMaxFiles)},
+		{"containerLogMonitorInterval", "", func() error { c.ContainerLogMonitorInterval = f.ContainerLogMonitorInterval.Duration; return nil }},
+		{"authentication", "", func() error { c.applyAuthentication(f); return nil }},
+		{"authorization", "authorization-mode", func() error {
+			if f.Authorization.Mode != "" {
+				c.Authorization = string(f.Authorization.Mode)
+			}
+			return nil
+		}},
+	}
+}
+
+func setResources(into *corev1.ResourceList, values map[string]string) func() error {
+	return func() error {
+		list := corev1.ResourceList{}
+		for key, value := range values {
+			if err := setResource(list, key, value); err != nil {
+				return err
+			}
+		}
+		*into = list
+		return nil
+	}
+}
+
+func (c *Config) applyAuthentication(f *kubeletv1beta1.KubeletConfiguration) {
+	if f.Authentication.X509.ClientCAFile != "" && c.ClientCAFile == "" {
+		c.ClientCAFile = f.Authentication.X509.ClientCAFile
+	}
+	_ = setPointer(&c.WebhookTokens, f.Authentication.Webhook.Enabled)()
+	_ = setPointer(&c.Anonymous, f.Authentication.Anonymous.Enabled)()
+}
+
+// apply takes over every field that is set, and refuses those that mean
+// something we don't do.
+func (c *Config) apply(file *kubeletv1beta1.KubeletConfiguration, flagGiven func(string) bool) error {
+	known := map[string]field{}
+	for _, f := range c.fields(file) {
+		known[f.name] = f
+	}
+	var problems []error
+	value := reflect.ValueOf(file).Elem()
+	for i := range value.NumField() {
+		name, _, _ := strings.Cut(value.Type().Field(i).Tag.Get("json"), ",")
+		if name == "" || value.Field(i).IsZero() {
+			continue // metadata, or not set
+		}
+		if f, ok := known[name]; ok {
+			if f.flag != "" && flagGiven(f.flag) {
+				continue
+			}
+			if err := f.take(); err != nil {
+				problems = append(problems, fmt.Errorf("%s: %w", name, err))
+			}
+			continue
+		}
+		if !isHarmless(name, value.Field(i)) {
+			problems = append(problems, fmt.Errorf("%s: not supported by this kubelet", name))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+func isHarmless(name string, value reflect.Value) bool {
+	allowed, ok := harmless[name]
+	if !ok {
+		return false
+	}
+	if allowed == nil {
+		return true
+	}
+	for value.Kind() == reflect.Pointer {
+		value = value.Elem()
+	}
+	return slices.ContainsFunc(allowed, func(a any) bool { return fmt.Sprint(a) == fmt.Sprint(value.Interface()) })
+}

@@ -1,0 +1,165 @@
+package config
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// AddFlags binds the flags to c, with its values as their defaults.
+func (c *Config) AddFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&c.Kubeconfig, "kubeconfig", c.Kubeconfig, "kubeconfig for the API server; without it only static pods run")
+	fs.StringVar(&c.File, "config", c.File, "file with a KubeletConfiguration (kubelet.config.k8s.io/v1beta1)")
+	fs.StringVar(&c.NodeName, "hostname-override", c.NodeName, "name of the node (default: the host name)")
+	fs.StringVar(&c.NodeIP, "node-ip", c.NodeIP, "address of the node (default: that of the default route)")
+	fs.Var((*labelsFlag)(&c.NodeLabels), "node-labels", "labels for the node when it registers: key=value,…")
+	fs.Var((*taintsFlag)(&c.Taints), "register-with-taints", "taints for the node when it registers: key=value:effect,…")
+	fs.BoolVar(&c.Register, "register-node", c.Register, "register the node with the API server")
+	fs.StringVar(&c.PodCIDR, "pod-cidr", c.PodCIDR, "addresses of the node's pods, noted in the Node")
+	fs.Int32Var(&c.MaxPods, "max-pods", c.MaxPods, "most pods on the node")
+	fs.StringVar(&c.RootDir, "root-dir", c.RootDir, "directory for the kubelet's files")
+	fs.StringVar(&c.PodLogsDir, "pod-logs-dir", c.PodLogsDir, "directory for the logs of containers")
+	fs.StringVar(&c.RuntimeEndpoint, "container-runtime-endpoint", c.RuntimeEndpoint, "socket of the CRI v1 runtime")
+	fs.DurationVar(&c.RuntimeTimeout, "runtime-request-timeout", c.RuntimeTimeout, "deadline of calls to the runtime")
+	fs.StringVar(&c.Address, "address", c.Address, "address that the kubelet serves on")
+	fs.Int32Var(&c.Port, "port", c.Port, "port that the kubelet serves on; 0 for any that is free")
+	fs.StringVar(&c.CertDir, "cert-dir", c.CertDir, "where a serving certificate is made if none is given")
+	fs.StringVar(&c.TLSCertFile, "tls-cert-file", c.TLSCertFile, "serving certificate")
+	fs.StringVar(&c.TLSKeyFile, "tls-private-key-file", c.TLSKeyFile, "key of the serving certificate")
+	fs.StringVar(&c.ClientCAFile, "client-ca-file", c.ClientCAFile, "CA of the clients that the kubelet knows by certificate")
+	fs.BoolVar(&c.Anonymous, "anonymous-auth", c.Anonymous, "let requests without credentials pass as system:anonymous")
+	fs.BoolVar(&c.WebhookTokens, "authentication-token-webhook", c.WebhookTokens, "ask the API server about bearer tokens")
+	fs.StringVar(&c.Authorization, "authorization-mode", c.Authorization, "who may do what on the kubelet's port: Webhook or AlwaysAllow")
+	fs.StringVar(&c.HealthzAddress, "healthz-bind-address", c.HealthzAddress, "address of the health port")
+	fs.Int32Var(&c.HealthzPort, "healthz-port", c.HealthzPort, "health port, plain HTTP; 0 for none")
+	fs.StringVar(&c.CgroupDriver, "cgroup-driver", c.CgroupDriver, "cgroupfs or systemd, as the runtime has it")
+	fs.StringVar(&c.CgroupRoot, "cgroup-root", c.CgroupRoot, "cgroup below which pods' cgroups are made")
+	fs.BoolVar(&c.CgroupsPerQOS, "cgroups-per-qos", c.CgroupsPerQOS, "make a cgroup per QoS class and pod")
+	fs.StringVar(&c.ManifestPath, "pod-manifest-path", c.ManifestPath, "manifest, or directory of manifests, of static pods")
+	fs.StringVar(&c.ManifestURL, "manifest-url", c.ManifestURL, "URL of a manifest of static pods")
+	fs.Var((*headerFlag)(&c.ManifestHeader), "manifest-url-header", "header for --manifest-url: name:value,…")
+	fs.DurationVar(&c.FileEvery, "file-check-frequency", c.FileEvery, "how often --pod-manifest-path is read at least")
+	fs.DurationVar(&c.HTTPEvery, "http-check-frequency", c.HTTPEvery, "how often --manifest-url is read")
+	fs.DurationVar(&c.SyncEvery, "sync-frequency", c.SyncEvery, "how often a pod in order is looked at")
+	fs.DurationVar(&c.StatusEvery, "node-status-update-frequency", c.StatusEvery, "how often the node's status is looked at")
+	fs.Var((*secondsFlag)(&c.LeaseDuration), "node-lease-duration-seconds", "duration of the node's lease, renewed four times in it")
+	fs.StringSliceVar(&c.ClusterDNS, "cluster-dns", c.ClusterDNS, "name servers for pods with DNS policy ClusterFirst")
+	fs.StringVar(&c.ClusterDomain, "cluster-domain", c.ClusterDomain, "domain of the cluster")
+	fs.StringVar(&c.ResolvConf, "resolv-conf", c.ResolvConf, "resolver configuration that pods start from")
+	fs.BoolVar(&c.FailSwapOn, "fail-swap-on", c.FailSwapOn, "do not start on a machine with swap")
+	fs.Var((*resourcesFlag)(&c.SystemReserved), "system-reserved", "resources kept for the system: cpu=200m,memory=500Mi,…")
+	fs.Var((*resourcesFlag)(&c.KubeReserved), "kube-reserved", "resources kept for Kubernetes' own programs: cpu=200m,memory=150Mi,…")
+	c.Log.AddFlags(fs)
+}
+
+// pairs reads "a=b,c=d".
+func pairs(text, separator string, take func(key, value string) error) error {
+	for _, part := range strings.Split(text, ",") {
+		if part == "" {
+			continue
+		}
+		key, value, ok := strings.Cut(part, separator)
+		if !ok {
+			return fmt.Errorf("%q is not key%svalue", part, separator)
+		}
+		if err := take(strings.TrimSpace(key), strings.TrimSpace(value)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type labelsFlag map[string]string
+
+func (f *labelsFlag) String() string { return "" }
+func (f *labelsFlag) Type() string   { return "labels" }
+func (f *labelsFlag) Set(text string) error {
+	if *f == nil {
+		*f = labelsFlag{}
+	}
+	return pairs(text, "=", func(key, value string) error {
+		if problems := append(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)...); len(problems) > 0 {
+			return fmt.Errorf("label %s=%s: %s", key, value, strings.Join(problems, "; "))
+		}
+		(*f)[key] = value
+		return nil
+	})
+}
+
+type taintsFlag []corev1.Taint
+
+func (f *taintsFlag) String() string { return "" }
+func (f *taintsFlag) Type() string   { return "taints" }
+func (f *taintsFlag) Set(text string) error {
+	for _, part := range strings.Split(text, ",") {
+		rest, effect, ok := strings.Cut(part, ":")
+		switch corev1.TaintEffect(effect) {
+		case corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
+		default:
+			ok = false
+		}
+		if !ok {
+			return fmt.Errorf("taint %q is not key=value:effect with the effect NoSchedule, PreferNoSchedule or NoExecute", part)
+		}
+		key, value, _ := strings.Cut(rest, "=")
+		*f = append(*f, corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)})
+	}
+	return nil
+}
+
+type headerFlag http.Header
+
+func (f *headerFlag) String() string { return "" }
+func (f *headerFlag) Type() string   { return "headers" }
+func (f *headerFlag) Set(text string) error {
+	if *f == nil {
+		*f = headerFlag{}
+	}
+	return pairs(text, ":", func(key, value string) error {
+		http.Header(*f).Add(key, value)
+		return nil
+	})
+}
+
+type resourcesFlag corev1.ResourceList
+
+func (f *resourcesFlag) String() string { return "" }
+func (f *resourcesFlag) Type() string   { return "resources" }
+func (f *resourcesFlag) Set(text string) error {
+	if *f == nil {
+		*f = resourcesFlag{}
+	}
+	return pairs(text, "=", func(key, value string) error { return setResource(corev1.ResourceList(*f), key, value) })
+}
+
+func setResource(list corev1.ResourceList, key, value string) error {
+	quantity, err := resource.ParseQuantity(value)
+	if err != nil || quantity.Sign() < 0 {
+		return fmt.Errorf("%s=%s is not a quantity", key, value)
+	}
+	switch name := corev1.ResourceName(key); name {
+	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
+		list[name] = quantity
+		return nil
+	}
+	return fmt.Errorf("%s: only cpu, memory and ephemeral-storage can be reserved", key)
+}
+
+type secondsFlag time.Duration
+
+func (f *secondsFlag) String() string { return fmt.Sprint(int(time.Duration(*f).Seconds())) }
+func (f *secondsFlag) Type() string   { return "seconds" }
+func (f *secondsFlag) Set(text string) error {
+	seconds, err := time.ParseDuration(text + "s")
+	if err != nil {
+		return fmt.Errorf("%q is not a number of seconds", text)
+	}
+	*f = secondsFlag(seconds)
+	return nil
+}

@@ -1,0 +1,165 @@
+package node
+
+import (
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/proto/core"
+)
+
+// maxImages bounds the images that a node lists, the largest first.
+const maxImages = 50
+
+// state is all that the node's status is made from besides its configuration.
+type state struct {
+	pressure pressure
+	images   []corev1.ContainerImage
+	runtime  string // name://version
+	notReady []string
+	now      time.Time
+}
+
+// object is the Node as it is registered.
+func (m *Manager) object() *core.Node {
+	labels := maps.Clone(m.config.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	maps.Copy(labels, m.ownLabels())
+	return &core.Node{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
+		ObjectMeta: metav1.ObjectMeta{Name: m.config.Name, Labels: labels, Annotations: map[string]string{"volumes.kubernetes.io/controller-managed-attach-detach": "true"}},
+		Spec:       corev1.NodeSpec{Taints: slices.Clone(m.config.Taints), PodCIDR: m.config.PodCIDR, PodCIDRs: cidrs(m.config.PodCIDR)},
+	}
+}
+
+func cidrs(one string) []string {
+	if one == "" {
+		return nil
+	}
+	return strings.Split(one, ",")
+}
+
+// ownLabels are those that every kubelet gives its node.
+func (m *Manager) ownLabels() map[string]string {
+	return map[string]string{
+		corev1.LabelHostname:      strings.ToLower(m.config.Hostname),
+		corev1.LabelOSStable:      runtime.GOOS,
+		corev1.LabelArchStable:    runtime.GOARCH,
+		"beta.kubernetes.io/os":   runtime.GOOS,
+		"beta.kubernetes.io/arch": runtime.GOARCH,
+	}
+}
+
+// status is the node's status as it is now; what others wrote stays.
+func (m *Manager) status(before *corev1.NodeStatus, s state) corev1.NodeStatus {
+	status := *before.DeepCopy()
+	machine := m.config.Machine
+	status.Capacity = corev1.ResourceList{
+		corev1.ResourceCPU:              *resource.NewQuantity(machine.CPUs, resource.DecimalSI),
+		corev1.ResourceMemory:           *resource.NewQuantity(machine.Memory, resource.BinarySI),
+		corev1.ResourceEphemeralStorage: *resource.NewQuantity(machine.EphemeralStorage, resource.BinarySI),
+		corev1.ResourcePods:             *resource.NewQuantity(m.config.MaxPods, resource.DecimalSI),
+	}
+	for name, size := range machine.HugePages {
+		status.Capacity[name] = *resource.NewQuantity(size, resource.BinarySI)
+	}
+	status.Allocatable = allocatable(status.Capacity, m.config.Reserved)
+	status.Addresses = nil
+	for _, ip := range m.config.Addresses {
+		status.Addresses = append(status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: ip})
+	}
+	status.Addresses = append(status.Addresses, corev1.NodeAddress{Type: corev1.NodeHostName, Address: m.config.Hostname})
+	status.DaemonEndpoints.KubeletEndpoint.Port = m.config.Port()
+	status.NodeInfo = corev1.NodeSystemInfo{
+		MachineID: machine.MachineID, SystemUUID: machine.SystemUUID, BootID: machine.BootID,
+		KernelVersion: machine.Kernel, OSImage: machine.OSImage, ContainerRuntimeVersion: s.runtime,
+		KubeletVersion: m.config.Version, OperatingSystem: runtime.GOOS, Architecture: runtime.GOARCH,
+		Swap: &corev1.NodeSwapStatus{Capacity: &machine.Swap},
+	}
+	status.Images = s.images
+	status.Conditions = m.conditions(before.Conditions, s)
+	return status
+}
+
+// allocatable is what is left for pods. Huge pages are memory that nothing
+// else can have.
+func allocatable(capacity, reserved corev1.ResourceList) corev1.ResourceList {
+	left := capacity.DeepCopy()
+	for name, quantity := range reserved {
+		if has, ok := left[name]; ok {
+			has.Sub(quantity)
+			if has.Sign() < 0 {
+				has = resource.Quantity{Format: has.Format}
+			}
+			left[name] = has
+		}
+	}
+	memory := left[corev1.ResourceMemory]
+	for name, quantity := range capacity {
+		if strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) {
+			memory.Sub(quantity)
+		}
+	}
+	left[corev1.ResourceMemory] = memory
+	return left
+}
+
+// conditions are upstream's, with its reasons and messages; the kubelet says
+// how it is each time, and since when.
+func (m *Manager) conditions(before []corev1.NodeCondition, s state) []corev1.NodeCondition {
+	ready := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", Message: "kubelet is posting ready status"}
+	if len(s.notReady) > 0 {
+		ready.Status, ready.Reason, ready.Message = corev1.ConditionFalse, "KubeletNotReady", "["+strings.Join(s.notReady, ", ")+"]"
+		if len(s.notReady) == 1 {
+			ready.Message = s.notReady[0]
+		}
+	}
+	ours := []corev1.NodeCondition{
+		shortage(corev1.NodeMemoryPressure, s.pressure.memory, "KubeletHasInsufficientMemory", "kubelet has insufficient memory available", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+		shortage(corev1.NodeDiskPressure, s.pressure.disk, "KubeletHasDiskPressure", "kubelet has disk pressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+		shortage(corev1.NodePIDPressure, s.pressure.pid, "KubeletHasInsufficientPID", "kubelet has insufficient PID available", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+		ready,
+	}
+	now := metav1.NewTime(s.now).Rfc3339Copy()
+	conditions := slices.Clone(before)
+	for _, c := range ours {
+		c.LastHeartbeatTime, c.LastTransitionTime = now, now
+		at := slices.IndexFunc(conditions, func(old corev1.NodeCondition) bool { return old.Type == c.Type })
+		if at < 0 {
+			conditions = append(conditions, c)
+			continue
+		}
+		if conditions[at].Status == c.Status {
+			c.LastTransitionTime = conditions[at].LastTransitionTime
+		}
+		conditions[at] = c
+	}
+	return conditions
+}
+
+func shortage(t corev1.NodeConditionType, short bool, reason, message, fineReason, fineMessage string) corev1.NodeCondition {
+	if short {
+		return corev1.NodeCondition{Type: t, Status: corev1.ConditionTrue, Reason: reason, Message: message}
+	}
+	return corev1.NodeCondition{Type: t, Status: corev1.ConditionFalse, Reason: fineReason, Message: fineMessage}
+}
+
+// sameButHeartbeat says that nothing differs but when it was last said.
+func sameButHeartbeat(a, b corev1.NodeStatus) bool {
+	still := func(s corev1.NodeStatus) corev1.NodeStatus {
+		s.Conditions = slices.Clone(s.Conditions)
+		for i := range s.Conditions {
+			s.Conditions[i].LastHeartbeatTime = metav1.Time{}
+		}
+		return s
+	}
+	return equalStatus(still(a), still(b))
+}

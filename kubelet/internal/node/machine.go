@@ -1,0 +1,175 @@
+package node
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Machine is what does not change while the kubelet runs.
+type Machine struct {
+	CPUs             int64
+	Memory           int64 // bytes
+	EphemeralStorage int64 // bytes of the file system of the kubelet's root
+	HugePages        map[corev1.ResourceName]int64
+	MachineID        string
+	SystemUUID       string
+	BootID           string
+	Kernel           string
+	OSImage          string
+	Swap             int64
+}
+
+// ReadMachine looks at the machine that we run on.
+func ReadMachine(rootDir string) (Machine, error) {
+	m := Machine{CPUs: int64(runtime.NumCPU()), HugePages: hugePages()}
+	memory, err := readMemory()
+	if err != nil {
+		return m, err
+	}
+	m.Memory, m.Swap = memory["MemTotal"], memory["SwapTotal"]
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(rootDir, &fs); err != nil {
+		return m, fmt.Errorf("size of the file system of %s: %w", rootDir, err)
+	}
+	m.EphemeralStorage = int64(fs.Blocks) * fs.Bsize
+	m.MachineID = firstLine("/etc/machine-id", "/var/lib/dbus/machine-id")
+	m.SystemUUID = firstLine("/sys/class/dmi/id/product_uuid", "/sys/class/dmi/id/product_serial")
+	if m.SystemUUID == "" {
+		m.SystemUUID = m.MachineID
+	}
+	m.BootID = firstLine("/proc/sys/kernel/random/boot_id")
+	m.Kernel = firstLine("/proc/sys/kernel/osrelease")
+	m.OSImage = osImage()
+	return m, nil
+}
+
+func firstLine(paths ...string) string {
+	for _, path := range paths {
+		if data, err := os.ReadFile(path); err == nil {
+			line, _, _ := strings.Cut(string(data), "\n")
+			return strings.TrimSpace(line)
+		}
+	}
+	return ""
+}
+
+// readMemory gives the values of /proc/meminfo in bytes.
+func readMemory() (map[string]int64, error) {
+	data, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return nil, fmt.Errorf("memory of the machine: %w", err)
+	}
+	values := map[string]int64{}
+	for scanner := bufio.NewScanner(bytes.NewReader(data)); scanner.Scan(); {
+		fields := strings.Fields(scanner.Text())
+		if len(fields) < 2 {
+			continue
+		}
+		if n, err := strconv.ParseInt(fields[1], 10, 64); err == nil {
+			values[strings.TrimSuffix(fields[0], ":")] = n * 1024
+		}
+	}
+	return values, nil
+}
+
+func hugePages() map[corev1.ResourceName]int64 {
+	pages := map[corev1.ResourceName]int64{}
+	dirs, _ := filepath.Glob("/sys/kernel/mm/hugepages/hugepages-*kB")
+	for _, dir := range dirs {
+		size, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimPrefix(filepath.Base(dir), "hugepages-"), "kB"), 10, 64)
+		if err != nil {
+			continue
+		}
+		count, err := strconv.ParseInt(firstLine(filepath.Join(dir, "nr_hugepages")), 10, 64)
+		if err != nil {
+			continue
+		}
+		quantity := resource.NewQuantity(size*1024, resource.BinarySI)
+		pages[corev1.ResourceName(corev1.ResourceHugePagesPrefix+quantity.String())] = count * size * 1024
+	}
+	return pages
+}
+
+func osImage() string {
+	data, err := os.ReadFile("/etc/os-release")
+	if err != nil {
+		return runtime.GOOS
+	}
+	for _, line := range strings.Split(string(data), "\n") {
+		if name, ok := strings.CutPrefix(line, "PRETTY_NAME="); ok {
+			return strings.Trim(name, `"`)
+		}
+	}
+	return runtime.GOOS
+}
+
+// pressure is what the machine is short of now.
+type pressure struct {
+	memory, disk, pid bool
+}
+
+// Below these the node is short, as upstream's default eviction thresholds.
+const (
+	memoryLow   = 100 << 20
+	diskLow     = 0.10
+	inodesLow   = 0.05
+	pidsLowPart = 0.05
+)
+
+func readPressure(rootDir string) (pressure, error) {
+	memory, err := readMemory()
+	if err != nil {
+		return pressure{}, err
+	}
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(rootDir, &fs); err != nil {
+		return pressure{}, fmt.Errorf("free space of %s: %w", rootDir, err)
+	}
+	p := pressure{
+		memory: memory["MemAvailable"] < memoryLow,
+		disk:   float64(fs.Bavail) < diskLow*float64(fs.Blocks) || fs.Files > 0 && float64(fs.Ffree) < inodesLow*float64(fs.Files),
+	}
+	most, err := strconv.ParseFloat(firstLine("/proc/sys/kernel/pid_max"), 64)
+	if err != nil {
+		return p, fmt.Errorf("process limit of the machine: %w", err)
+	}
+	var info syscall.Sysinfo_t
+	if err := syscall.Sysinfo(&info); err != nil {
+		return p, fmt.Errorf("processes of the machine: %w", err)
+	}
+	p.pid = most-float64(info.Procs) < pidsLowPart*most
+	return p, nil
+}
+
+// Address is the machine's own address, by which others reach it: that of the
+// interface with the default route, or else of the first that is not loopback.
+func Address() (net.IP, error) {
+	// Connecting a datagram socket sends nothing; it only looks up the route.
+	if conn, err := net.Dial("udp", "192.0.2.1:9"); err == nil {
+		defer conn.Close()
+		if local, ok := conn.LocalAddr().(*net.UDPAddr); ok && !local.IP.IsLoopback() {
+			return local.IP, nil
+		}
+	}
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil, fmt.Errorf("addresses of the machine: %w", err)
+	}
+	for _, a := range addresses {
+		if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() && n.IP.To4() != nil {
+			return n.IP, nil
+		}
+	}
+	return net.IPv4(127, 0, 0, 1), nil
+}

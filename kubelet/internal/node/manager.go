@@ -1,0 +1,330 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/utils/clock"
+
+	"kctl/proto/backoff"
+	"kctl/proto/core"
+	"kctl/proto/rest"
+	"kctl/proto/watch"
+)
+
+// Runtime is what the node says of its container runtime.
+type Runtime interface {
+	// RuntimeVersion is name://version, as last known.
+	RuntimeVersion() string
+	// NotReady says why pods can't run now; empty if they can.
+	NotReady() []string
+	Images(ctx context.Context) ([]corev1.ContainerImage, error)
+}
+
+// Events takes what people should read about the node.
+type Events interface {
+	Eventf(obj runtime.Object, eventType, reason, format string, args ...any)
+}
+
+// Config is what a Manager is made of.
+type Config struct {
+	Client    *rest.Client
+	Name      string
+	Hostname  string
+	Addresses []string
+	Labels    map[string]string
+	Taints    []corev1.Taint
+	PodCIDR   string
+	// Register says that we make the Node; otherwise somebody else has to.
+	Register bool
+	Machine  Machine
+	RootDir  string
+	MaxPods  int64
+	Reserved corev1.ResourceList
+	Port     func() int32
+	Version  string
+	Runtime  Runtime
+	Events   Events
+	// StatusEvery is how often the status is looked at, ReportEvery how often it
+	// is sent though it is as it was.
+	StatusEvery   time.Duration
+	ReportEvery   time.Duration
+	LeaseDuration time.Duration
+	Clock         clock.Clock
+	Logger        *zap.Logger
+}
+
+// Manager keeps one Node.
+type Manager struct {
+	config Config
+	nodes  rest.Resource
+	kick   chan struct{}
+
+	mu       sync.RWMutex
+	node     *core.Node // newest known; before registration as we would make it
+	deleted  bool
+	reported time.Time
+}
+
+// New returns a Manager that does nothing before Run.
+func New(config Config) *Manager {
+	m := &Manager{config: config, nodes: config.Client.Resource(core.Nodes, ""), kick: make(chan struct{}, 1)}
+	m.node = m.object()
+	m.node.Status = m.status(&corev1.NodeStatus{}, state{now: config.Clock.Now()})
+	return m
+}
+
+// Node is the Node as it is known now; it must not be changed.
+func (m *Manager) Node() *core.Node {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.node
+}
+
+// Kick asks for the status to be looked at now.
+func (m *Manager) Kick() {
+	select {
+	case m.kick <- struct{}{}:
+	default:
+	}
+}
+
+// Run registers the node and keeps its status and lease until ctx ends.
+func (m *Manager) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return m.runStatus(ctx) })
+	group.Go(func() error { return m.runLease(ctx) })
+	reflector := watch.NewReflector(m.nodes, func() *core.Node { return &core.Node{} }, nodeSink{m},
+		watch.Options{FieldSelector: "metadata.name=" + m.config.Name, Clock: m.config.Clock, Logger: m.config.Logger})
+	group.Go(func() error { return reflector.Run(ctx) })
+	return group.Wait()
+}
+
+// nodeSink takes what the watch of the own Node brings.
+type nodeSink struct{ *Manager }
+
+func (s nodeSink) Replace(nodes []*core.Node) {
+	if len(nodes) == 0 {
+		s.lost()
+		return
+	}
+	s.take(nodes[0])
+}
+
+func (s nodeSink) Apply(t watch.Type, node *core.Node) {
+	if t == watch.Deleted {
+		s.lost()
+		return
+	}
+	s.take(node)
+}
+
+func (m *Manager) take(node *core.Node) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.node.UID == node.UID && revision(m.node) > revision(node) {
+		return // the watch was faster than the answer to our own request
+	}
+	m.node, m.deleted = node, false
+}
+
+// revision orders two states of one object; resource versions are numbers that
+// grow (Kubernetes API concepts, "Resource versions").
+func revision(node *core.Node) uint64 {
+	n, err := strconv.ParseUint(node.ResourceVersion, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// lost makes the next look at the status register the node anew.
+func (m *Manager) lost() {
+	m.mu.Lock()
+	m.deleted = m.node.UID != ""
+	m.mu.Unlock()
+	m.Kick()
+}
+
+var retry = backoff.Policy{Initial: 100 * time.Millisecond, Max: 7 * time.Second, Jitter: 0.2}
+
+func (m *Manager) runStatus(ctx context.Context) error {
+	failures := 0
+	for ctx.Err() == nil {
+		wait := m.config.StatusEvery
+		err := m.update(ctx)
+		switch {
+		case err == nil:
+			failures = 0
+		case ctx.Err() == nil:
+			failures++
+			wait = retry.Delay(failures)
+			if failures == 1 {
+				m.config.Logger.Warn("node status not sent, will retry", zap.String("node", m.config.Name), zap.Error(err))
+			}
+		}
+		m.wait(ctx, wait)
+	}
+	return ctx.Err()
+}
+
+func (m *Manager) wait(ctx context.Context, d time.Duration) {
+	timer := m.config.Clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-m.kick:
+	case <-timer.C():
+	}
+}
+
+// update brings the API's picture up to date, registering the node if need be.
+func (m *Manager) update(ctx context.Context) error {
+	m.mu.RLock()
+	node, unknown := m.node, m.node.UID == "" || m.deleted
+	m.mu.RUnlock()
+	s, err := m.look(ctx)
+	if err != nil {
+		return err
+	}
+	if unknown {
+		if node, err = m.register(ctx, s); err != nil {
+			return err
+		}
+	}
+	status := m.status(&node.Status, s)
+	if sameButHeartbeat(node.Status, status) && m.config.Clock.Since(m.reported) < m.config.ReportEvery {
+		return nil
+	}
+	return m.send(ctx, node, status)
+}
+
+func (m *Manager) look(ctx context.Context) (state, error) {
+	p, err := readPressure(m.config.RootDir)
+	if err != nil {
+		return state{}, err
+	}
+	s := state{pressure: p, runtime: m.config.Runtime.RuntimeVersion(), notReady: m.config.Runtime.NotReady(), now: m.config.Clock.Now()}
+	if s.images, err = m.config.Runtime.Images(ctx); err != nil {
+		s.images = m.Node().Status.Images // the runtime is away; it will have them again
+	}
+	return s, nil
+}
+
+// register makes the Node, or takes over the one that is there.
+func (m *Manager) register(ctx context.Context, s state) (*core.Node, error) {
+	object := m.object()
+	object.Status = m.status(&corev1.NodeStatus{}, s)
+	node := &core.Node{}
+	if !m.config.Register {
+		if err := m.nodes.Get(ctx, m.config.Name, node); err != nil {
+			return nil, fmt.Errorf("node %s, which somebody else registers: %w", m.config.Name, err)
+		}
+		m.take(node)
+		return node, nil
+	}
+	err := m.nodes.Create(ctx, object, node)
+	if apierrors.IsAlreadyExists(err) {
+		node, err = m.takeOver(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("register node %s: %w", m.config.Name, err)
+	}
+	m.take(node)
+	m.config.Logger.Info("node registered", zap.String("node", node.Name), zap.String("uid", string(node.UID)))
+	m.config.Events.Eventf(node, corev1.EventTypeNormal, "RegisteredNode", "Node %s registered by its kubelet", node.Name)
+	return node, nil
+}
+
+// takeOver finds the Node of an earlier kubelet, and sets right the labels
+// that are the kubelet's own.
+func (m *Manager) takeOver(ctx context.Context) (*core.Node, error) {
+	node := &core.Node{}
+	if err := m.nodes.Get(ctx, m.config.Name, node); err != nil {
+		return nil, err
+	}
+	labels := m.ownLabels()
+	maps.Copy(labels, m.config.Labels)
+	wanted := map[string]string{}
+	for key, value := range labels {
+		if has, ok := node.Labels[key]; !ok || has != value {
+			wanted[key] = value
+		}
+	}
+	if len(wanted) == 0 {
+		return node, nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": wanted}})
+	if err != nil {
+		return nil, fmt.Errorf("encode labels: %w", err)
+	}
+	return node, m.nodes.Patch(ctx, node.Name, types.MergePatchType, patch, node)
+}
+
+// send patches what is different in the status.
+func (m *Manager) send(ctx context.Context, node *core.Node, status corev1.NodeStatus) error {
+	before, err := json.Marshal(core.Node{Status: node.Status})
+	if err != nil {
+		return fmt.Errorf("encode node status: %w", err)
+	}
+	after, err := json.Marshal(core.Node{Status: status})
+	if err != nil {
+		return fmt.Errorf("encode node status: %w", err)
+	}
+	patch, err := strategicpatch.CreateTwoWayMergePatch(before, after, corev1.Node{})
+	if err != nil {
+		return fmt.Errorf("compare node statuses: %w", err)
+	}
+	patched := &core.Node{}
+	if err := m.nodes.Patch(ctx, node.Name, types.StrategicMergePatchType, patch, patched, rest.Sub("status")); err != nil {
+		if apierrors.IsNotFound(err) {
+			m.lost()
+		}
+		return errors.Join(errNotSent, err)
+	}
+	m.tell(node, &status)
+	m.take(patched)
+	m.reported = m.config.Clock.Now()
+	return nil
+}
+
+var errNotSent = errors.New("patch node status")
+
+// tell makes an event of a change between ready and not ready.
+func (m *Manager) tell(node *core.Node, status *corev1.NodeStatus) {
+	before, now := readiness(&node.Status), readiness(status)
+	if before == now {
+		return
+	}
+	m.config.Logger.Info("node readiness changed", zap.String("node", node.Name), zap.String("ready", string(now)), zap.Strings("reasons", m.config.Runtime.NotReady()))
+	reason := "NodeReady"
+	if now != corev1.ConditionTrue {
+		reason = "NodeNotReady"
+	}
+	m.config.Events.Eventf(node, corev1.EventTypeNormal, reason, "Node %s status is now: %s", node.Name, reason)
+}
+
+func readiness(status *corev1.NodeStatus) corev1.ConditionStatus {
+	for i := range status.Conditions {
+		if status.Conditions[i].Type == corev1.NodeReady {
+			return status.Conditions[i].Status
+		}
+	}
+	return corev1.ConditionUnknown
+}
+
+func equalStatus(a, b corev1.NodeStatus) bool { return equality.Semantic.DeepEqual(&a, &b) }

@@ -1,0 +1,163 @@
+// Package syncloop is the kubelet's one place where everything that happens
+// comes together: changes of what is desired, events of the runtime, results
+// of probes, and the passing of time. It routes each to the Handler and
+// decides nothing itself.
+//
+// The kubelet runs it. Handlers must not block on a single pod.
+package syncloop
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"kctl/kubelet/internal/pleg"
+	"kctl/proto/backoff"
+	"kctl/proto/core"
+)
+
+// Handler does what has to be done about pods. All calls come from the loop's
+// goroutine.
+type Handler interface {
+	HandlePodAdditions(pods []*core.Pod)
+	// HandlePodUpdates takes changes of what is desired, deletions among them.
+	HandlePodUpdates(pods []*core.Pod)
+	HandlePodRemoves(pods []*core.Pod)
+	HandlePodReconcile(pods []*core.Pod)
+	// HandlePodSyncs looks at the pods again; those it does not know it ignores.
+	HandlePodSyncs(uids ...types.UID)
+	// HandleDue looks at the pods whose time has come.
+	HandleDue()
+	// HandlePodCleanups sees to what is left of pods that are gone.
+	HandlePodCleanups(ctx context.Context)
+}
+
+// Options are the loop's inputs.
+type Options struct {
+	Updates   <-chan core.PodUpdate
+	Lifecycle <-chan pleg.Event
+	// Probes has the UIDs of pods of which a probe found something new.
+	Probes  <-chan types.UID
+	Handler Handler
+	// Heard is told of each source whose update was handled.
+	Heard func(source string)
+	// RuntimeError says why the runtime can't be worked with now, or nil.
+	RuntimeError func() error
+	Clock        clock.WithTicker
+	Logger       *zap.Logger
+}
+
+const (
+	syncPeriod         = time.Second
+	housekeepingPeriod = 2 * time.Second
+	// stalledAfter is how long one round may take before the loop counts as stuck.
+	stalledAfter = 2 * time.Minute
+)
+
+var pause = backoff.Policy{Initial: 100 * time.Millisecond, Max: 5 * time.Second}
+
+// Loop routes until its context ends.
+type Loop struct {
+	Options
+	round atomic.Int64 // start of the present round, in Unix nanoseconds
+}
+
+// New returns a Loop that does nothing before Run.
+func New(o Options) *Loop {
+	l := &Loop{Options: o}
+	l.alive()
+	return l
+}
+
+func (l *Loop) alive() { l.round.Store(l.Clock.Now().UnixNano()) }
+
+// Healthy returns an error if the loop is stuck in a handler.
+func (l *Loop) Healthy() error {
+	if age := l.Clock.Since(time.Unix(0, l.round.Load())); age > stalledAfter {
+		return fmt.Errorf("sync loop has been in one round for %v; threshold is %v", age.Round(time.Second), stalledAfter)
+	}
+	return nil
+}
+
+// Run routes until ctx ends. While the runtime can't be worked with it holds
+// everything back, looking again after longer and longer pauses.
+func (l *Loop) Run(ctx context.Context) error {
+	syncTicker := l.Clock.NewTicker(syncPeriod)
+	defer syncTicker.Stop()
+	housekeeping := l.Clock.NewTicker(housekeepingPeriod)
+	defer housekeeping.Stop()
+	failures := 0
+	for ctx.Err() == nil {
+		l.alive()
+		if err := l.RuntimeError(); err != nil {
+			failures++
+			if failures == 1 {
+				l.Logger.Warn("skipping pod synchronization", zap.Error(err))
+			}
+			l.wait(ctx, pause.Delay(failures))
+			continue
+		}
+		if failures > 0 {
+			l.Logger.Info("resuming pod synchronization")
+			failures = 0
+		}
+		l.step(ctx, syncTicker.C(), housekeeping.C())
+	}
+	return ctx.Err()
+}
+
+func (l *Loop) wait(ctx context.Context, d time.Duration) {
+	timer := l.Clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C():
+	}
+}
+
+// step handles one thing.
+func (l *Loop) step(ctx context.Context, syncTick, housekeepingTick <-chan time.Time) {
+	select {
+	case <-ctx.Done():
+	case update := <-l.Updates:
+		l.alive()
+		l.handle(update)
+	case event := <-l.Lifecycle:
+		l.alive()
+		if event.Type != pleg.ContainerRemoved {
+			l.Handler.HandlePodSyncs(event.UID)
+		}
+	case uid := <-l.Probes:
+		l.alive()
+		l.Handler.HandlePodSyncs(uid)
+	case <-syncTick:
+		l.alive()
+		l.Handler.HandleDue()
+	case <-housekeepingTick:
+		l.alive()
+		l.Handler.HandlePodCleanups(ctx)
+	}
+}
+
+func (l *Loop) handle(update core.PodUpdate) {
+	l.Logger.Debug("pods of a source changed", zap.Stringer("op", update.Op), zap.String("source", update.Source), zap.Int("pods", len(update.Pods)))
+	switch update.Op {
+	case core.ADD:
+		l.Handler.HandlePodAdditions(update.Pods)
+	case core.UPDATE, core.DELETE:
+		// Deletion is graceful: the pod is there until it has ended.
+		l.Handler.HandlePodUpdates(update.Pods)
+	case core.REMOVE:
+		l.Handler.HandlePodRemoves(update.Pods)
+	case core.RECONCILE:
+		l.Handler.HandlePodReconcile(update.Pods)
+	default:
+		l.Logger.Error("update with an operation that sync loops do not take", zap.Stringer("op", update.Op), zap.String("source", update.Source))
+	}
+	l.Heard(update.Source)
+}
