@@ -1,6 +1,7 @@
 package podruntime
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -22,8 +23,8 @@ type Events interface {
 // Objects gives the configmaps and secrets that a container's environment is
 // taken from; errors are those of the API, so that "not found" can be told.
 type Objects interface {
-	ConfigMap(namespace, name string) (*core.ConfigMap, error)
-	Secret(namespace, name string) (*core.Secret, error)
+	ConfigMap(ctx context.Context, namespace, name string) (*core.ConfigMap, error)
+	Secret(ctx context.Context, namespace, name string) (*core.Secret, error)
 }
 
 // Config is what a Manager is made of. All functions may be called from

@@ -1,0 +1,264 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/opencontainers/cgroups"
+	"github.com/opencontainers/cgroups/manager"
+	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	resourcehelper "k8s.io/component-helpers/resource"
+
+	"kctl/proto/core"
+)
+
+// Names below the root, as upstream has them. Guaranteed pods are directly in
+// kubepods.
+const (
+	podsGroup       = "kubepods"
+	burstableGroup  = "burstable"
+	bestEffortGroup = "besteffort"
+	podPrefix       = "pod"
+)
+
+// killAttempts is how often Destroy kills what is left in a group: processes
+// may fork while they are counted.
+const killAttempts = 5
+
+// Options say where and how groups are kept.
+type Options struct {
+	// Root is the group that kubepods is made in; "" means "/". It is made if
+	// it is not there.
+	Root string
+	// Driver must be cgroupfs (or empty, which means the same).
+	Driver string
+	// PerQOS makes groups for classes and pods; without it, all pods are put
+	// into Root and the Manager does nothing.
+	PerQOS bool
+	// Allocatable bounds all pods together, by the cpu and memory in it.
+	Allocatable corev1.ResourceList
+	// PodPidsLimit bounds the processes of one pod; zero or less for no bound.
+	PodPidsLimit int64
+}
+
+// Manager makes and destroys groups. It is safe for concurrent use, for one pod
+// by one caller at a time.
+type Manager struct {
+	Options
+}
+
+// New makes the groups above the pods.
+func New(o Options) (*Manager, error) {
+	if o.Driver != "" && o.Driver != "cgroupfs" {
+		return nil, fmt.Errorf("cgroup driver %q is not supported: only cgroupfs is", o.Driver)
+	}
+	o.Root = path.Join("/", o.Root)
+	m := &Manager{Options: o}
+	if !o.PerQOS {
+		return m, nil
+	}
+	all := &cgroups.Resources{}
+	if cpu, ok := o.Allocatable[corev1.ResourceCPU]; ok {
+		setShares(all, Shares(cpu.MilliValue()))
+	}
+	if memory, ok := o.Allocatable[corev1.ResourceMemory]; ok {
+		all.Memory = memory.Value()
+	}
+	least := &cgroups.Resources{}
+	setShares(least, minShares)
+	for _, group := range []struct {
+		name      string
+		resources *cgroups.Resources
+	}{
+		{podsGroup, all},
+		{path.Join(podsGroup, burstableGroup), &cgroups.Resources{}},
+		{path.Join(podsGroup, bestEffortGroup), least},
+	} {
+		if err := m.create(group.name, group.resources); err != nil {
+			return nil, fmt.Errorf("control groups can not be kept on this machine: %w "+
+				"(with --cgroups-per-qos=false they are left to the container runtime)", err)
+		}
+	}
+	return m, nil
+}
+
+// Parent is the group that a pod's sandbox and containers belong in, as the
+// container runtime is told it.
+func (m *Manager) Parent(pod *core.Pod) string {
+	if !m.PerQOS {
+		if m.Root == "/" {
+			return ""
+		}
+		return m.Root
+	}
+	return path.Join(m.Root, podGroup(pod))
+}
+
+func podGroup(pod *core.Pod) string {
+	name := podPrefix + string(pod.UID)
+	switch QOSClass(pod) {
+	case corev1.PodQOSBestEffort:
+		return path.Join(podsGroup, bestEffortGroup, name)
+	case corev1.PodQOSBurstable:
+		return path.Join(podsGroup, burstableGroup, name)
+	}
+	return path.Join(podsGroup, name)
+}
+
+// Create makes a pod's group, with its share and limits, or brings them up to
+// date.
+func (m *Manager) Create(pod *core.Pod) error {
+	if !m.PerQOS {
+		return nil
+	}
+	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
+	milliCPU, memory := podLimits(pod)
+	r := &cgroups.Resources{Memory: memory}
+	setShares(r, Shares(requests.Cpu().MilliValue()))
+	if quota := Quota(milliCPU); quota > 0 {
+		r.CpuQuota, r.CpuPeriod = quota, Period
+	}
+	if m.PodPidsLimit > 0 {
+		r.PidsLimit = &m.PodPidsLimit
+	}
+	if err := m.create(podGroup(pod), r); err != nil {
+		return fmt.Errorf("control group of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	return nil
+}
+
+// Exists tells whether a pod has its group.
+func (m *Manager) Exists(pod *core.Pod) bool {
+	if !m.PerQOS {
+		return true
+	}
+	g, err := m.group(podGroup(pod), nil)
+	return err == nil && g.Exists()
+}
+
+// Pods are the pods that have a group, by class.
+func (m *Manager) Pods() (map[types.UID]corev1.PodQOSClass, error) {
+	pods := map[types.UID]corev1.PodQOSClass{}
+	if !m.PerQOS {
+		return pods, nil
+	}
+	for group, class := range map[string]corev1.PodQOSClass{
+		podsGroup:                             corev1.PodQOSGuaranteed,
+		path.Join(podsGroup, burstableGroup):  corev1.PodQOSBurstable,
+		path.Join(podsGroup, bestEffortGroup): corev1.PodQOSBestEffort,
+	} {
+		g, err := m.group(group, nil)
+		if err != nil {
+			return nil, err
+		}
+		for _, dir := range g.GetPaths() {
+			entries, err := os.ReadDir(dir)
+			if err != nil && !errors.Is(err, os.ErrNotExist) {
+				return nil, fmt.Errorf("listing control groups: %w", err)
+			}
+			for _, e := range entries {
+				if uid, ok := strings.CutPrefix(e.Name(), podPrefix); ok && e.IsDir() && uid != "" {
+					pods[types.UID(uid)] = class
+				}
+			}
+		}
+	}
+	return pods, nil
+}
+
+// Destroy ends by force what still runs in a pod's group, and removes it. It is
+// no error if there is none.
+func (m *Manager) Destroy(uid types.UID, class corev1.PodQOSClass) error {
+	if !m.PerQOS {
+		return nil
+	}
+	pod := &core.Pod{}
+	pod.UID, pod.Status.QOSClass = uid, class
+	g, err := m.group(podGroup(pod), nil)
+	if err != nil {
+		return fmt.Errorf("control group of pod %s: %w", uid, err)
+	}
+	if err := kill(g); err != nil {
+		return fmt.Errorf("control group of pod %s: %w", uid, err)
+	}
+	var failed []error
+	for _, dir := range g.GetPaths() {
+		if dir == "" {
+			continue
+		}
+		if err := cgroups.RemovePath(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
+			failed = append(failed, err)
+		}
+	}
+	if err := errors.Join(failed...); err != nil {
+		return fmt.Errorf("removing control group of pod %s: %w", uid, err)
+	}
+	return nil
+}
+
+// kill ends all processes in a group and below it.
+func kill(g cgroups.Manager) error {
+	for range killAttempts {
+		left := map[int]bool{}
+		for _, dir := range g.GetPaths() {
+			// Dirs that are not there have no processes.
+			_ = filepath.WalkDir(dir, func(at string, e os.DirEntry, err error) error {
+				if err != nil || !e.IsDir() {
+					return nil
+				}
+				pids, err := cgroups.GetPids(at)
+				if err != nil {
+					return nil
+				}
+				for _, pid := range pids {
+					left[pid] = true
+				}
+				return nil
+			})
+		}
+		if len(left) == 0 {
+			return nil
+		}
+		for pid := range left {
+			if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+				return fmt.Errorf("ending process %d: %w", pid, err)
+			}
+		}
+	}
+	return nil // the kernel is still at it; removing waits for it, and fails if it must
+}
+
+func (m *Manager) create(name string, r *cgroups.Resources) error {
+	r.SkipDevices = true // the groups above containers allow what containers ask for
+	g, err := m.group(name, r)
+	if err != nil {
+		return err
+	}
+	if err := g.Apply(-1); err != nil {
+		return fmt.Errorf("making %s: %w", path.Join(m.Root, name), err)
+	}
+	if err := g.Set(r); err != nil {
+		return fmt.Errorf("setting the limits of %s: %w", path.Join(m.Root, name), err)
+	}
+	return nil
+}
+
+func (m *Manager) group(name string, r *cgroups.Resources) (cgroups.Manager, error) {
+	if r == nil {
+		r = &cgroups.Resources{}
+	}
+	return manager.New(&cgroups.Cgroup{Path: path.Join(m.Root, name), Resources: r})
+}
+
+func setShares(r *cgroups.Resources, shares uint64) {
+	r.CpuShares = shares
+	if cgroups.IsCgroup2UnifiedMode() {
+		r.CpuWeight = cgroups.ConvertCPUSharesToCgroupV2Value(shares)
+	}
+}

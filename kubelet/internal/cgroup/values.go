@@ -1,0 +1,99 @@
+package cgroup
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	resourcehelper "k8s.io/component-helpers/resource"
+
+	"kctl/proto/core"
+)
+
+const (
+	// Period is the time, in microseconds, over which CPU limits are kept.
+	Period = 100_000
+
+	minShares     = 2
+	maxShares     = 262_144
+	sharesPerCore = 1024
+	minQuota      = 1000
+)
+
+// Shares is a CPU request, in thousandths of a core, as the kernel's weight.
+func Shares(milli int64) uint64 {
+	return uint64(min(max(milli*sharesPerCore/1000, minShares), maxShares))
+}
+
+// Quota is a CPU limit, in thousandths of a core, as microseconds of a Period;
+// zero for none.
+func Quota(milli int64) int64 {
+	if milli <= 0 {
+		return 0
+	}
+	return max(milli*Period/1000, minQuota)
+}
+
+// QOSClass is the pod's class of service: the one that the API server recorded,
+// or else the one that its requests and limits make.
+func QOSClass(pod *core.Pod) corev1.PodQOSClass {
+	if pod.Status.QOSClass != "" {
+		return pod.Status.QOSClass
+	}
+	any, guaranteed := false, true
+	look := func(r corev1.ResourceRequirements) {
+		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+			request, limit := amount(r.Requests, name), amount(r.Limits, name)
+			any = any || !request.IsZero() || !limit.IsZero()
+			if limit.IsZero() || !request.IsZero() && request.Cmp(limit) != 0 {
+				guaranteed = false
+			}
+		}
+	}
+	if pod.Spec.Resources != nil {
+		look(*pod.Spec.Resources)
+	} else {
+		for _, c := range pod.Spec.InitContainers {
+			look(c.Resources)
+		}
+		for _, c := range pod.Spec.Containers {
+			look(c.Resources)
+		}
+	}
+	switch {
+	case !any:
+		return corev1.PodQOSBestEffort
+	case guaranteed:
+		return corev1.PodQOSGuaranteed
+	}
+	return corev1.PodQOSBurstable
+}
+
+func amount(list corev1.ResourceList, name corev1.ResourceName) resource.Quantity { return list[name] }
+
+// podLimits are a pod's limits as a whole, zero where there is none: a sum is
+// a limit only if every container has one.
+func podLimits(pod *core.Pod) (milliCPU, memory int64) {
+	limits := resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{})
+	if everyContainerLimits(pod, corev1.ResourceCPU) {
+		milliCPU = limits.Cpu().MilliValue()
+	}
+	if everyContainerLimits(pod, corev1.ResourceMemory) {
+		memory = limits.Memory().Value()
+	}
+	return milliCPU, memory
+}
+
+func everyContainerLimits(pod *core.Pod, name corev1.ResourceName) bool {
+	if pod.Spec.Resources != nil {
+		if _, ok := pod.Spec.Resources.Limits[name]; ok {
+			return true
+		}
+	}
+	for _, specs := range [][]core.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for _, c := range specs {
+			if limit := amount(c.Resources.Limits, name); limit.IsZero() {
+				return false
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,153 @@
+package image
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/distribution/reference"
+	corev1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"kctl/proto/core"
+)
+
+// entry is a registry's credentials in Docker's configuration file.
+type entry struct {
+	Username      string `json:"username"`
+	Password      string `json:"password"`
+	Auth          string `json:"auth"` // base64 of username:password
+	IdentityToken string `json:"identitytoken"`
+	RegistryToken string `json:"registrytoken"`
+}
+
+// credential says whom a registry, or a part of it, knows us as.
+type credential struct {
+	place string // host[:port][/path], the host's labels may have wildcards
+	auth  *runtimeapi.AuthConfig
+}
+
+// lookUp finds the secrets' credentials for an image, those for the longest
+// path first. Secrets that can not be read are left out and told in the error.
+func lookUp(image string, secrets []*core.Secret) ([]*runtimeapi.AuthConfig, error) {
+	if len(secrets) == 0 {
+		return nil, nil
+	}
+	named, err := reference.ParseNormalizedNamed(image)
+	if err != nil {
+		return nil, err
+	}
+	var known []credential
+	var unreadable []error
+	for _, secret := range secrets {
+		found, err := readSecret(secret)
+		if err != nil {
+			unreadable = append(unreadable, fmt.Errorf("secret %s: %w", secret.Name, err))
+			continue
+		}
+		known = append(known, found...)
+	}
+	known = slices.DeleteFunc(known, func(c credential) bool { return !matches(c.place, named.Name()) })
+	slices.SortStableFunc(known, func(a, b credential) int { return cmp.Compare(len(b.place), len(a.place)) })
+	var fit []*runtimeapi.AuthConfig
+	for _, c := range known {
+		fit = append(fit, c.auth)
+	}
+	return fit, errors.Join(unreadable...)
+}
+
+// readSecret reads a secret of one of the two types made for this; others, as
+// upstream has it, hold no credentials.
+func readSecret(secret *core.Secret) ([]credential, error) {
+	entries := map[string]entry{}
+	switch secret.Type {
+	case corev1.SecretTypeDockerConfigJson:
+		file := struct {
+			Auths map[string]entry `json:"auths"`
+		}{}
+		if err := json.Unmarshal(secret.Data[corev1.DockerConfigJsonKey], &file); err != nil {
+			return nil, fmt.Errorf("%s is not a Docker configuration: %w", corev1.DockerConfigJsonKey, err)
+		}
+		entries = file.Auths
+	case corev1.SecretTypeDockercfg:
+		if err := json.Unmarshal(secret.Data[corev1.DockerConfigKey], &entries); err != nil {
+			return nil, fmt.Errorf("%s is not a Docker configuration: %w", corev1.DockerConfigKey, err)
+		}
+	}
+	var found []credential
+	for place, e := range entries {
+		auth := &runtimeapi.AuthConfig{
+			Username: e.Username, Password: e.Password,
+			IdentityToken: e.IdentityToken, RegistryToken: e.RegistryToken,
+		}
+		if e.Auth != "" {
+			user, password, err := splitAuth(e.Auth)
+			if err != nil {
+				return nil, fmt.Errorf("auth of registry %s: %w", place, err)
+			}
+			auth.Username, auth.Password = user, password
+		}
+		found = append(found, credential{place: normalPlace(place), auth: auth})
+	}
+	// Maps have no order; equal inputs shall be tried in an equal one.
+	slices.SortFunc(found, func(a, b credential) int { return cmp.Compare(a.place, b.place) })
+	return found, nil
+}
+
+func splitAuth(auth string) (user, password string, err error) {
+	plain, err := base64.StdEncoding.DecodeString(auth)
+	if err != nil {
+		if plain, err = base64.RawStdEncoding.DecodeString(auth); err != nil {
+			return "", "", errors.New("not base64")
+		}
+	}
+	user, password, ok := strings.Cut(string(plain), ":")
+	if !ok {
+		return "", "", errors.New("not of the form username:password")
+	}
+	return user, strings.TrimRight(password, "\x00"), nil
+}
+
+// normalPlace takes off what Docker's files have around a registry's name.
+func normalPlace(place string) string {
+	place = strings.TrimPrefix(strings.TrimPrefix(place, "https://"), "http://")
+	place = strings.TrimSuffix(place, "/")
+	for _, version := range []string{"/v1", "/v2"} {
+		place = strings.TrimSuffix(place, version)
+	}
+	host, rest, _ := strings.Cut(place, "/")
+	if host == "index.docker.io" || host == "registry-1.docker.io" {
+		host = "docker.io"
+	}
+	if rest == "" {
+		return host
+	}
+	return host + "/" + rest
+}
+
+// matches tells whether a place covers a repository: label by label of the
+// host, and whole elements of the path.
+func matches(place, repository string) bool {
+	host, dir, _ := strings.Cut(place, "/")
+	imageHost, imagePath, _ := strings.Cut(repository, "/")
+	name, port, _ := strings.Cut(host, ":")
+	imageName, imagePort, _ := strings.Cut(imageHost, ":")
+	if port != imagePort {
+		return false
+	}
+	labels, imageLabels := strings.Split(name, "."), strings.Split(imageName, ".")
+	if len(labels) != len(imageLabels) {
+		return false
+	}
+	for i, label := range labels {
+		if ok, err := path.Match(label, imageLabels[i]); err != nil || !ok {
+			return false
+		}
+	}
+	return dir == "" || imagePath == dir || strings.HasPrefix(imagePath, dir+"/")
+}

@@ -1,0 +1,159 @@
+package image
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/distribution/reference"
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/utils/clock"
+
+	"kctl/proto/backoff"
+	"kctl/proto/core"
+)
+
+const (
+	defaultParallelPulls = 8
+	initialBackOff       = 10 * time.Second
+	maxBackOff           = 300 * time.Second
+	// showFailure is how long a container waits as ErrImagePull before it is
+	// looked at again, to wait as ImagePullBackOff from then on.
+	showFailure = time.Second
+)
+
+// Runtime is what the Manager asks of a CRI image service.
+type Runtime interface {
+	ImageStatus(ctx context.Context, image *runtimeapi.ImageSpec) (*runtimeapi.Image, error)
+	PullImage(ctx context.Context, image *runtimeapi.ImageSpec, auth *runtimeapi.AuthConfig, sandbox *runtimeapi.PodSandboxConfig) (string, error)
+}
+
+// Events takes what users should read in a pod's event list.
+type Events interface {
+	ContainerEventf(pod *core.Pod, fieldPath, eventType, reason, format string, args ...any)
+}
+
+// Manager makes images present. It is safe for concurrent use.
+type Manager struct {
+	runtime  Runtime
+	events   Events
+	clock    clock.Clock
+	logger   *zap.Logger
+	pulls    chan struct{} // holds one for each pull under way
+	failures *backoff.Keyed[pullKey]
+}
+
+type pullKey struct {
+	pod   types.UID
+	image string
+}
+
+// New returns a Manager that runs at most parallel pulls at one time; zero
+// means 8.
+func New(runtime Runtime, events Events, clock clock.Clock, logger *zap.Logger, parallel int) *Manager {
+	return &Manager{
+		runtime:  runtime,
+		events:   events,
+		clock:    clock,
+		logger:   logger,
+		pulls:    make(chan struct{}, cmp.Or(parallel, defaultParallelPulls)),
+		failures: backoff.NewKeyed[pullKey](backoff.Policy{Initial: initialBackOff, Max: maxBackOff}, clock),
+	}
+}
+
+// Request asks for one container's image.
+type Request struct {
+	Pod       *core.Pod
+	FieldPath string // of the container, for events: spec.containers{name}
+	Image     string // as the container's spec has it
+	Policy    corev1.PullPolicy
+	Secrets   []*core.Secret
+	Sandbox   *runtimeapi.PodSandboxConfig
+	Handler   string // the runtime handler that will run it
+}
+
+// Present is an image that the runtime has.
+type Present struct {
+	Ref      string // by which to create containers: the image's id
+	Name     string // its first tag, or digest
+	Digest   string // its first digest reference, or its id
+	UID      *int64 // the user it runs as, if that is a number
+	Username string // if it is a name
+}
+
+// Ensure returns once the runtime has the image, or with an *Error.
+func (m *Manager) Ensure(ctx context.Context, r Request) (Present, error) {
+	name, err := withTag(r.Image)
+	if err != nil {
+		message := fmt.Sprintf("Failed to apply default image tag %q: %v", r.Image, err)
+		m.events.ContainerEventf(r.Pod, r.FieldPath, corev1.EventTypeWarning, "InspectFailed", "%s", message)
+		return Present{}, &Error{Reason: ReasonInvalidName, Message: message, RetryAfter: maxBackOff}
+	}
+	spec := &runtimeapi.ImageSpec{Image: name, RuntimeHandler: r.Handler}
+	switch r.Policy {
+	case corev1.PullIfNotPresent, corev1.PullNever, "":
+		present, found, err := m.inspect(ctx, r, spec)
+		if err != nil {
+			return Present{}, err
+		}
+		if found {
+			m.events.ContainerEventf(r.Pod, r.FieldPath, corev1.EventTypeNormal, "Pulled",
+				"Container image %q already present on machine", r.Image)
+			return present, nil
+		}
+		if r.Policy == corev1.PullNever {
+			message := fmt.Sprintf("Container image %q is not present with pull policy of Never", r.Image)
+			m.events.ContainerEventf(r.Pod, r.FieldPath, corev1.EventTypeWarning, ReasonNeverPull, "%s", message)
+			return Present{}, &Error{Reason: ReasonNeverPull, Message: message, RetryAfter: initialBackOff}
+		}
+	case corev1.PullAlways:
+	default:
+		return Present{}, &Error{Reason: ReasonInspect, Message: fmt.Sprintf("image pull policy %q is not supported", r.Policy)}
+	}
+	return m.pull(ctx, r, spec)
+}
+
+// inspect asks the runtime whether it has the image.
+func (m *Manager) inspect(ctx context.Context, r Request, spec *runtimeapi.ImageSpec) (Present, bool, error) {
+	image, err := m.runtime.ImageStatus(ctx, spec)
+	if err != nil {
+		message := fmt.Sprintf("Failed to inspect image %q: %v", r.Image, err)
+		m.events.ContainerEventf(r.Pod, r.FieldPath, corev1.EventTypeWarning, "InspectFailed", "%s", message)
+		return Present{}, false, &Error{Reason: ReasonInspect, Message: message, Err: err}
+	}
+	if image == nil {
+		return Present{}, false, nil
+	}
+	return present(image), true, nil
+}
+
+func present(image *runtimeapi.Image) Present {
+	p := Present{Ref: image.GetId(), Digest: image.GetId(), Name: image.GetId(), Username: image.GetUsername()}
+	if image.GetUid() != nil {
+		p.UID = &image.Uid.Value
+	}
+	if digests := image.GetRepoDigests(); len(digests) > 0 {
+		p.Digest, p.Name = digests[0], digests[0]
+	}
+	if tags := image.GetRepoTags(); len(tags) > 0 {
+		p.Name = tags[0]
+	}
+	return p
+}
+
+// withTag is the reference with the tag latest if it has neither tag nor
+// digest, and otherwise as the user wrote it.
+func withTag(image string) (string, error) {
+	named, err := reference.ParseNormalizedNamed(image)
+	if err != nil {
+		return "", fmt.Errorf("couldn't parse image name %q: %w", image, err)
+	}
+	if reference.IsNameOnly(named) {
+		return image + ":latest", nil
+	}
+	return image, nil
+}

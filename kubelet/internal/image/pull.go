@@ -1,0 +1,100 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"kctl/kubelet/internal/cri"
+)
+
+// pull fetches the image, unless its last failure is too recent.
+func (m *Manager) pull(ctx context.Context, r Request, spec *runtimeapi.ImageSpec) (Present, error) {
+	key := pullKey{pod: r.Pod.UID, image: spec.GetImage()}
+	if left := m.failures.Remaining(key); left > 0 {
+		message := fmt.Sprintf("Back-off pulling image %q", r.Image)
+		m.events.ContainerEventf(r.Pod, r.FieldPath, corev1.EventTypeNormal, "BackOff", "%s", message)
+		return Present{}, &Error{Reason: ReasonPullBackOff, Message: message, RetryAfter: left}
+	}
+	asked := m.clock.Now()
+	select {
+	case m.pulls <- struct{}{}:
+		defer func() { <-m.pulls }()
+	case <-ctx.Done():
+		return Present{}, &Error{Reason: ReasonErrPull, Message: ctx.Err().Error(), Err: ctx.Err()}
+	}
+	m.events.ContainerEventf(r.Pod, r.FieldPath, corev1.EventTypeNormal, "Pulling", "Pulling image %q", r.Image)
+	began := m.clock.Now()
+	if err := m.fetch(ctx, r, spec); err != nil {
+		if ctx.Err() != nil { // the pod is to end: nobody's failure
+			return Present{}, &Error{Reason: ReasonErrPull, Message: ctx.Err().Error(), Err: ctx.Err()}
+		}
+		return Present{}, m.failed(r, key, err)
+	}
+	m.failures.Reset(key)
+	image, err := m.runtime.ImageStatus(ctx, spec)
+	if err != nil || image == nil {
+		if err == nil {
+			err = errors.New("the runtime does not have it after pulling it")
+		}
+		return Present{}, &Error{Reason: ReasonInspect, Message: fmt.Sprintf("Failed to inspect image %q: %v", r.Image, err), Err: err}
+	}
+	done := m.clock.Now()
+	m.events.ContainerEventf(r.Pod, r.FieldPath, corev1.EventTypeNormal, "Pulled",
+		"Successfully pulled image %q in %v (%v including waiting). Image size: %d bytes.",
+		r.Image, done.Sub(began).Truncate(time.Millisecond), done.Sub(asked).Truncate(time.Millisecond), image.GetSize())
+	return present(image), nil
+}
+
+// fetch pulls with each of the credentials that fit the image until one is
+// accepted; without any, anonymously.
+func (m *Manager) fetch(ctx context.Context, r Request, spec *runtimeapi.ImageSpec) error {
+	credentials, err := lookUp(spec.GetImage(), r.Secrets)
+	if err != nil {
+		// Other secrets may do; the pull's own error tells if they did not.
+		m.logger.Warn("image pull secret can not be read",
+			zap.String("pod", r.Pod.Namespace+"/"+r.Pod.Name), zap.String("uid", string(r.Pod.UID)), zap.Error(err))
+	}
+	if len(credentials) == 0 {
+		credentials = []*runtimeapi.AuthConfig{nil}
+	}
+	var failures []error
+	for _, auth := range credentials {
+		if _, err = m.runtime.PullImage(ctx, spec, auth, r.Sandbox); err == nil {
+			return nil
+		}
+		failures = append(failures, err)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// failed tells the user of a failed pull and counts it. The failure itself is
+// no cause for the caller to report: its back-off is kept here.
+func (m *Manager) failed(r Request, key pullKey, err error) *Error {
+	message := err.Error()
+	if joined, ok := err.(interface{ Unwrap() []error }); ok && len(joined.Unwrap()) == 1 {
+		message = cri.Message(joined.Unwrap()[0])
+	}
+	m.events.ContainerEventf(r.Pod, r.FieldPath, corev1.EventTypeWarning, "Failed", "Failed to pull image %q: %s", r.Image, message)
+	reason := ReasonErrPull
+	for _, known := range []string{ReasonRegistryUnavailable, ReasonSignature} {
+		if strings.HasPrefix(message, known) { // by which runtimes tell these, says the CRI
+			reason = known
+		}
+	}
+	delay := m.failures.Fail(key)
+	return &Error{
+		Reason:     reason,
+		Message:    fmt.Sprintf("failed to pull image %q: %s", r.Image, message),
+		RetryAfter: min(delay, showFailure),
+	}
+}

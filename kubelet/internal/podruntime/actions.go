@@ -1,0 +1,328 @@
+package podruntime
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/proto/core"
+)
+
+// facts is what computePodActions looks at besides the pod and its status.
+type facts struct {
+	now time.Time
+	// probes are the last results for running containers.
+	probes map[ContainerID]ProbeResults
+	// delays are the crash back-off of the pod's containers by name, counted
+	// from when they ended last.
+	delays map[string]time.Duration
+}
+
+// podActions says how to get from a pod's status one step nearer to its spec.
+// They are to be done in the order of the fields.
+type podActions struct {
+	// KillPod ends all containers and sandboxes.
+	KillPod bool
+	// Kill ends containers that shall not run as they are.
+	Kill []containerKill
+	// Remove takes containers away that were created and never started.
+	Remove []ContainerID
+	// CreateSandbox makes a sandbox with Attempt; otherwise SandboxID is used.
+	CreateSandbox bool
+	Attempt       uint32
+	SandboxID     string
+	// Start has ephemeral containers, then init containers in order, then
+	// containers.
+	Start []containerStart
+}
+
+// idle tells that there is nothing to do, or nothing before some back-off ends.
+func (a podActions) idle() bool {
+	if a.KillPod || a.CreateSandbox || len(a.Kill) > 0 || len(a.Remove) > 0 {
+		return false
+	}
+	for _, s := range a.Start {
+		if s.HeldFor == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+type killReason string
+
+const (
+	killForLiveness killReason = "liveness"
+	killForStartup  killReason = "startup"
+	killForOther    killReason = ""
+)
+
+type containerKill struct {
+	ID      ContainerID
+	Name    string
+	Message string
+	Reason  killReason
+}
+
+type containerKind string
+
+const (
+	regularContainer   containerKind = "container"
+	initContainer      containerKind = "init container"
+	ephemeralContainer containerKind = "ephemeral container"
+)
+
+type containerStart struct {
+	Kind  containerKind
+	Index int
+	Name  string
+	// HeldFor is what is left of the container's crash back-off.
+	HeldFor time.Duration
+}
+
+// computePodActions decides what to do for a pod that shall run. It is a pure
+// function.
+func computePodActions(pod *core.Pod, status *PodStatus, f facts) podActions {
+	d := &decision{pod: pod, status: status, facts: f}
+	if changed, attempt := sandboxChanged(pod, status); changed {
+		d.actions.Attempt = attempt
+		d.newSandbox()
+		return d.actions
+	}
+	d.actions.SandboxID = status.Sandboxes[0].ID
+	d.ephemeral()
+	initialized := d.initContainers()
+	if initialized && !d.actions.KillPod {
+		d.containers()
+	}
+	return d.actions
+}
+
+// decision gathers podActions.
+type decision struct {
+	pod     *core.Pod
+	status  *PodStatus
+	facts   facts
+	actions podActions
+}
+
+// sandboxChanged tells whether the pod needs a new sandbox, and which attempt
+// at one that is.
+func sandboxChanged(pod *core.Pod, status *PodStatus) (changed bool, attempt uint32) {
+	if len(status.Sandboxes) == 0 {
+		return true, 0
+	}
+	newest, ready := status.Sandboxes[0], 0
+	attempt = newest.Attempt
+	for _, s := range status.Sandboxes {
+		attempt = max(attempt, s.Attempt)
+		if s.Ready {
+			ready++
+		}
+	}
+	switch {
+	case ready > 1, // two networks: nobody can say which is the pod's
+		!newest.Ready,
+		newest.HostNetwork != pod.Spec.HostNetwork,
+		!newest.HostNetwork && len(newest.IPs) == 0:
+		return true, attempt + 1
+	}
+	return false, attempt
+}
+
+// newSandbox ends whatever is left of the old ones and, if there is still
+// something to run, starts the pod from its beginning.
+func (d *decision) newSandbox() {
+	d.actions.KillPod = len(d.status.Sandboxes) > 0 || len(d.status.Containers) > 0
+	if d.pod.DeletionTimestamp != nil {
+		return
+	}
+	var start []containerStart
+	anyRestarts := false
+	for i := range d.pod.Spec.Containers {
+		c := &d.pod.Spec.Containers[i]
+		anyRestarts = anyRestarts || restartPolicyOf(d.pod, c) != corev1.ContainerRestartPolicyNever
+		if startsInNewSandbox(d.pod, c, d.status.Container(c.Name)) {
+			start = append(start, d.start(regularContainer, i, c.Name))
+		}
+	}
+	if !anyRestarts && d.actions.Attempt != 0 && len(d.status.Containers) > 0 {
+		return // the pod ran, and shall not run again
+	}
+	if len(start) == 0 && d.everInitialized() {
+		return // all of it is done
+	}
+	d.actions.CreateSandbox = true
+	if len(d.pod.Spec.InitContainers) > 0 {
+		d.addStart(initContainer, 0, d.pod.Spec.InitContainers[0].Name)
+		return
+	}
+	d.actions.Start = start
+}
+
+// startsInNewSandbox tells whether a container that was lost with its sandbox
+// runs again in the next one.
+func startsInNewSandbox(pod *core.Pod, c *core.Container, last *ContainerStatus) bool {
+	switch restartPolicyOf(pod, c) {
+	case corev1.ContainerRestartPolicyNever:
+		return last == nil || last.State == StateCreated
+	case corev1.ContainerRestartPolicyOnFailure:
+		return !last.Succeeded()
+	}
+	return true
+}
+
+// ephemeral starts ephemeral containers that never ran; they run once.
+func (d *decision) ephemeral() {
+	for i := range d.pod.Spec.EphemeralContainers {
+		if name := d.pod.Spec.EphemeralContainers[i].Name; d.status.Container(name) == nil {
+			d.addStart(ephemeralContainer, i, name)
+		}
+	}
+}
+
+// containers decides about the regular containers of an initialized pod.
+func (d *decision) containers() {
+	kept, started := 0, 0
+	for i := range d.pod.Spec.Containers {
+		c := &d.pod.Spec.Containers[i]
+		last := d.status.Container(c.Name)
+		if last == nil || last.State != StateRunning {
+			if shouldRestart(d.pod, c, last) {
+				d.clear(last)
+				d.addStart(regularContainer, i, c.Name)
+				started++
+			}
+			continue
+		}
+		kill, again := d.unfit(c, last)
+		if kill == nil {
+			kept++
+			continue
+		}
+		again = again || restartPolicyOf(d.pod, c) != corev1.ContainerRestartPolicyNever
+		if again && d.pod.DeletionTimestamp == nil {
+			kill.Message += ", will be restarted"
+			d.restart(regularContainer, i, c.Name)
+			started++
+		}
+		d.actions.Kill = append(d.actions.Kill, *kill)
+	}
+	if kept == 0 && started == 0 {
+		// All is done. What sidecars still run ends with the pod.
+		d.actions = podActions{KillPod: true, SandboxID: d.actions.SandboxID}
+	}
+}
+
+// unfit tells why a running container can not go on; regardless of its restart
+// policy if again.
+func (d *decision) unfit(c *core.Container, s *ContainerStatus) (kill *containerKill, again bool) {
+	probes := d.facts.probes[s.ID]
+	switch {
+	case s.Hash != HashContainer(c):
+		return &containerKill{ID: s.ID, Name: c.Name, Message: fmt.Sprintf("Container %s definition changed", c.Name)}, true
+	case c.LivenessProbe != nil && probes.Liveness == ProbeFailure:
+		return &containerKill{
+			ID: s.ID, Name: c.Name, Reason: killForLiveness,
+			Message: fmt.Sprintf("Container %s failed liveness probe", c.Name),
+		}, false
+	case c.StartupProbe != nil && probes.Startup == ProbeFailure:
+		return &containerKill{
+			ID: s.ID, Name: c.Name, Reason: killForStartup,
+			Message: fmt.Sprintf("Container %s failed startup probe", c.Name),
+		}, false
+	}
+	return nil, false
+}
+
+// clear makes way for a container to be started anew where the last one is not
+// known to have ended.
+func (d *decision) clear(last *ContainerStatus) {
+	if last == nil {
+		return
+	}
+	switch last.State {
+	case StateUnknown:
+		d.actions.Kill = append(d.actions.Kill, containerKill{
+			ID: last.ID, Name: last.Name,
+			Message: fmt.Sprintf("Container is in %q state, try killing it before restart", last.State),
+		})
+	case StateCreated:
+		d.actions.Remove = append(d.actions.Remove, last.ID)
+	}
+}
+
+func (d *decision) addStart(kind containerKind, index int, name string) {
+	d.actions.Start = append(d.actions.Start, d.start(kind, index, name))
+}
+
+func (d *decision) start(kind containerKind, index int, name string) containerStart {
+	s := containerStart{Kind: kind, Index: index, Name: name}
+	if last := d.status.Container(name); last != nil && last.State == StateExited {
+		s.HeldFor = max(0, last.FinishedAt.Add(d.facts.delays[name]).Sub(d.facts.now))
+	}
+	return s
+}
+
+// restart starts a container that is to be killed first, after the same
+// back-off as if it had ended by itself.
+func (d *decision) restart(kind containerKind, index int, name string) {
+	d.actions.Start = append(d.actions.Start, containerStart{Kind: kind, Index: index, Name: name, HeldFor: d.facts.delays[name]})
+}
+
+// everInitialized tells whether a regular container was ever made, so that all
+// init containers must have ended well once; their own records may be gone.
+func (d *decision) everInitialized() bool {
+	for i := range d.pod.Spec.Containers {
+		last := d.status.Container(d.pod.Spec.Containers[i].Name)
+		if last != nil && last.State != StateUnknown {
+			return true
+		}
+	}
+	return false
+}
+
+// restartPolicyOf is the container's own restart policy, or the pod's.
+func restartPolicyOf(pod *core.Pod, c *core.Container) corev1.ContainerRestartPolicy {
+	if c.RestartPolicy != nil {
+		return *c.RestartPolicy
+	}
+	return corev1.ContainerRestartPolicy(cmp.Or(pod.Spec.RestartPolicy, corev1.RestartPolicyAlways))
+}
+
+// shouldRestart tells whether a container that does not run shall be started.
+func shouldRestart(pod *core.Pod, c *core.Container, last *ContainerStatus) bool {
+	switch {
+	case pod.DeletionTimestamp != nil:
+		return false
+	case last == nil, last.State == StateUnknown, last.State == StateCreated:
+		return true
+	case last.State == StateRunning:
+		return false
+	}
+	for _, rule := range c.RestartPolicyRules {
+		if rule.Action == corev1.ContainerRestartRuleActionRestart && ruleApplies(rule, last.ExitCode) {
+			return true
+		}
+	}
+	switch restartPolicyOf(pod, c) {
+	case corev1.ContainerRestartPolicyNever:
+		return false
+	case corev1.ContainerRestartPolicyOnFailure:
+		return last.ExitCode != 0
+	}
+	return true
+}
+
+func ruleApplies(rule corev1.ContainerRestartRule, exitCode int32) bool {
+	if rule.ExitCodes == nil {
+		return false
+	}
+	listed := false
+	for _, code := range rule.ExitCodes.Values {
+		listed = listed || code == exitCode
+	}
+	return listed == (rule.ExitCodes.Operator == corev1.ContainerRestartRuleOnExitCodesOpIn)
+}

@@ -1,0 +1,105 @@
+package podruntime
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/proto/core"
+)
+
+// isSidecar tells whether an init container goes on beside the pod's
+// containers.
+func isSidecar(c *core.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+}
+
+// initContainers decides about init containers, and tells whether they are all
+// through: ended well or, for sidecars, started.
+//
+// The runtime's records of init containers that ended may be gone, so the last
+// one that has a record says how far the pod has come.
+func (d *decision) initContainers() (initialized bool) {
+	specs := d.pod.Spec.InitContainers
+	if len(specs) == 0 {
+		return true
+	}
+	if d.everInitialized() {
+		d.keepSidecars(len(specs))
+		return true
+	}
+	at := len(specs) - 1
+	for at >= 0 && d.status.Container(specs[at].Name) == nil {
+		at--
+	}
+	if at < 0 {
+		d.startInit(0)
+		return false
+	}
+	d.keepSidecars(at)
+	if !d.initContainer(at) {
+		return false
+	}
+	if at+1 < len(specs) {
+		d.startInit(at + 1)
+		return false
+	}
+	return true
+}
+
+func (d *decision) startInit(index int) {
+	if d.pod.DeletionTimestamp == nil {
+		d.addStart(initContainer, index, d.pod.Spec.InitContainers[index].Name)
+	}
+}
+
+// keepSidecars starts those of the first n init containers again that are
+// sidecars and do not run, or can not go on as they run.
+func (d *decision) keepSidecars(n int) {
+	for i := range d.pod.Spec.InitContainers[:n] {
+		if isSidecar(&d.pod.Spec.InitContainers[i]) {
+			d.sidecar(i)
+		}
+	}
+}
+
+// sidecar keeps one sidecar going, and tells whether it has started.
+func (d *decision) sidecar(index int) (started bool) {
+	c := &d.pod.Spec.InitContainers[index]
+	last := d.status.Container(c.Name)
+	if last == nil || last.State != StateRunning {
+		d.clear(last)
+		d.startInit(index)
+		return false
+	}
+	if kill, _ := d.unfit(c, last); kill != nil {
+		if d.pod.DeletionTimestamp == nil {
+			kill.Message += ", will be restarted"
+			d.restart(initContainer, index, c.Name)
+		}
+		d.actions.Kill = append(d.actions.Kill, *kill)
+		return false
+	}
+	return c.StartupProbe == nil || d.facts.probes[last.ID].Startup == ProbeSuccess
+}
+
+// initContainer decides about the init container that the pod has come to, and
+// tells whether the next one may start.
+func (d *decision) initContainer(index int) (through bool) {
+	c := &d.pod.Spec.InitContainers[index]
+	if isSidecar(c) {
+		return d.sidecar(index)
+	}
+	last := d.status.Container(c.Name)
+	switch {
+	case last.State == StateRunning:
+		return false
+	case last.Succeeded():
+		return true
+	case shouldRestart(d.pod, c, last) && !(last.State == StateUnknown && restartPolicyOf(d.pod, c) == corev1.ContainerRestartPolicyNever):
+		d.clear(last)
+		d.startInit(index)
+	case d.pod.DeletionTimestamp == nil:
+		d.actions.KillPod = true // it failed for good, and the pod with it
+		d.actions.Start = nil
+	}
+	return false
+}

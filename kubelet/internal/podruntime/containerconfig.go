@@ -1,0 +1,133 @@
+package podruntime
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"kctl/kubelet/internal/image"
+	"kctl/proto/core"
+)
+
+// containerConfig says what a container is to be like.
+func (s *podSync) containerConfig(start containerStart, c *core.Container, present image.Present, restarts int32) (*runtimeapi.ContainerConfig, error) {
+	security, err := s.linuxSecurity(s.pod, c, present)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.target(start, security.NamespaceOptions); err != nil {
+		return nil, err
+	}
+	env, err := s.environment(c)
+	if err != nil {
+		return nil, err
+	}
+	mounts, err := s.mounts(c, env.values)
+	if err != nil {
+		return nil, err
+	}
+	logPath := LogPath(c.Name, restarts)
+	if err := os.MkdirAll(filepath.Join(s.config.LogDirectory, filepath.Dir(logPath)), 0o755); err != nil {
+		return nil, fmt.Errorf("making the container's log directory: %w", err)
+	}
+	config := &runtimeapi.ContainerConfig{
+		Metadata:    &runtimeapi.ContainerMetadata{Name: c.Name, Attempt: uint32(restarts)},
+		Image:       &runtimeapi.ImageSpec{Image: present.Ref, UserSpecifiedImage: c.Image, RuntimeHandler: s.handler},
+		Command:     env.expandAll(c.Command),
+		Args:        env.expandAll(c.Args),
+		WorkingDir:  c.WorkingDir,
+		Envs:        env.keyValues(),
+		Mounts:      mounts,
+		Labels:      containerLabels(s.pod, c),
+		Annotations: containerAnnotations(s.pod, c, restarts),
+		LogPath:     logPath,
+		Stdin:       c.Stdin,
+		StdinOnce:   c.StdinOnce,
+		Tty:         c.TTY,
+		Linux: &runtimeapi.LinuxContainerConfig{
+			Resources:       s.containerResources(s.pod, c),
+			SecurityContext: security,
+		},
+	}
+	if c.Lifecycle != nil && c.Lifecycle.StopSignal != nil {
+		signal, known := runtimeapi.Signal_value[string(*c.Lifecycle.StopSignal)]
+		if !known {
+			return nil, fmt.Errorf("lifecycle.stopSignal %q is not supported", *c.Lifecycle.StopSignal)
+		}
+		config.StopSignal = runtimeapi.Signal(signal)
+	}
+	return config, nil
+}
+
+// target lets an ephemeral container see the processes of the container that
+// it is to look into.
+func (s *podSync) target(start containerStart, o *runtimeapi.NamespaceOption) error {
+	if start.Kind != ephemeralContainer {
+		return nil
+	}
+	name := s.pod.Spec.EphemeralContainers[start.Index].TargetContainerName
+	if name == "" {
+		return nil
+	}
+	target := s.current().Container(name)
+	if target == nil || target.State != StateRunning {
+		return fmt.Errorf("target container %q does not run", name)
+	}
+	o.Pid, o.TargetId = runtimeapi.NamespaceMode_TARGET, target.ID.ID
+	return nil
+}
+
+// mounts are the container's volumes, and the files that the kubelet keeps for
+// it.
+func (s *podSync) mounts(c *core.Container, env map[string]string) ([]*runtimeapi.Mount, error) {
+	var mounts []Mount
+	if s.options.Mounts != nil {
+		var err error
+		if mounts, err = s.options.Mounts(s.ctx, c, env); err != nil {
+			return nil, err
+		}
+	} else if len(c.VolumeMounts) > 0 {
+		return nil, fmt.Errorf("container %s mounts volumes, and nobody gives them", c.Name)
+	}
+	hosts, err := s.hostsMount(s.pod, c)
+	if err != nil {
+		return nil, err
+	}
+	termination, err := s.terminationMount(s.pod, c)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range []*Mount{hosts, termination} {
+		if m != nil {
+			mounts = append(mounts, *m)
+		}
+	}
+	out := make([]*runtimeapi.Mount, len(mounts))
+	for i, m := range mounts {
+		if m.RecursiveReadOnly && !s.recursiveReadOnly {
+			return nil, fmt.Errorf("mount %s: recursive read-only mounts are not supported by the container runtime", m.ContainerPath)
+		}
+		out[i] = &runtimeapi.Mount{
+			ContainerPath:     inContainer(m.ContainerPath),
+			HostPath:          m.HostPath,
+			Readonly:          m.ReadOnly,
+			RecursiveReadOnly: m.RecursiveReadOnly,
+			SelinuxRelabel:    m.SELinuxRelabel,
+			Propagation:       propagation(m.Propagation),
+		}
+	}
+	return out, nil
+}
+
+func propagation(mode corev1.MountPropagationMode) runtimeapi.MountPropagation {
+	switch mode {
+	case corev1.MountPropagationHostToContainer:
+		return runtimeapi.MountPropagation_PROPAGATION_HOST_TO_CONTAINER
+	case corev1.MountPropagationBidirectional:
+		return runtimeapi.MountPropagation_PROPAGATION_BIDIRECTIONAL
+	}
+	return runtimeapi.MountPropagation_PROPAGATION_PRIVATE
+}

@@ -1,0 +1,234 @@
+package podruntime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/kubelet/internal/cri"
+	"kctl/proto/core"
+)
+
+// minimumGrace is what a container always gets to end after its preStop hook
+// took all of the grace period.
+const minimumGrace = 2 * time.Second
+
+// KillPod ends a pod's containers side by side, sidecars after the rest, and
+// then its sandboxes; it returns when all are ended. The grace period is the
+// override's if there is one, and otherwise the pod's. Pod may be nil for pods
+// that only the runtime knows. When ctx ends, KillPod returns, and may be
+// called again with a shorter grace period: what ended stays ended.
+func (m *Manager) KillPod(ctx context.Context, pod *core.Pod, running *RunningPod, grace *int64) error {
+	if err := m.killContainers(ctx, pod, running, grace); err != nil {
+		// The sandbox is not stopped: it would end the containers without grace.
+		return fmt.Errorf("ending pod %s/%s: %w", running.Namespace, running.Name, err)
+	}
+	var g errgroup.Group
+	for _, s := range running.Sandboxes {
+		if s.State != StateRunning {
+			// Its network may be held still: stopping is what lets it go.
+			m.Logger.Debug("stopping a sandbox that is not ready", zap.String("uid", string(running.UID)), zap.String("id", s.ID.ID))
+		}
+		g.Go(func() error {
+			if err := m.runtime.StopPodSandbox(ctx, s.ID.ID); err != nil && !cri.IsNotFound(err) {
+				return fmt.Errorf("stopping the sandbox of pod %s/%s: %w", running.Namespace, running.Name, err)
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// killContainers ends the containers that may run: first all but the sidecars,
+// then the sidecars in the reverse of the order in which they started, all
+// within one grace period.
+func (m *Manager) killContainers(ctx context.Context, pod *core.Pod, running *RunningPod, grace *int64) error {
+	var first []*RunningContainer
+	sidecars := map[string][]*RunningContainer{}
+	for _, c := range running.Containers {
+		switch {
+		case c.State == StateExited, c.State == StateCreated && pod == nil && c.Name == "":
+		case pod != nil && isSidecarName(pod, c.Name):
+			sidecars[c.Name] = append(sidecars[c.Name], c)
+		default:
+			first = append(first, c)
+		}
+	}
+	began := m.Clock.Now()
+	if err := m.killSideBySide(ctx, pod, first, grace); err != nil || len(sidecars) == 0 {
+		return err
+	}
+	left := remaining(gracePeriod(pod, nil, killForOther, grace), m.Clock.Since(began))
+	for _, c := range slices.Backward(pod.Spec.InitContainers) {
+		seconds := int64(left / time.Second)
+		began := m.Clock.Now()
+		if err := m.killSideBySide(ctx, pod, sidecars[c.Name], &seconds); err != nil {
+			return err
+		}
+		left = remaining(left, m.Clock.Since(began))
+	}
+	return nil
+}
+
+func remaining(grace, used time.Duration) time.Duration {
+	if grace <= 0 {
+		return 0
+	}
+	return max(grace-used, minimumGrace)
+}
+
+func isSidecarName(pod *core.Pod, name string) bool {
+	return slices.ContainsFunc(pod.Spec.InitContainers, func(c core.Container) bool { return c.Name == name && isSidecar(&c) })
+}
+
+func (m *Manager) killSideBySide(ctx context.Context, pod *core.Pod, containers []*RunningContainer, grace *int64) error {
+	errs := make([]error, len(containers))
+	var g errgroup.Group
+	for i, c := range containers {
+		g.Go(func() error {
+			errs[i] = m.killContainer(ctx, pod, containerKill{ID: c.ID, Name: c.Name}, grace)
+			return nil
+		})
+	}
+	_ = g.Wait() // each error is in errs
+	return errors.Join(errs...)
+}
+
+// killContainer runs the container's preStop hook and ends it, all within its
+// grace period. It is no error if the container has ended or is gone.
+func (m *Manager) killContainer(ctx context.Context, pod *core.Pod, kill containerKill, override *int64) error {
+	var spec *core.Container
+	if pod != nil {
+		spec = findContainer(pod, kill.Name)
+	}
+	if spec == nil {
+		known, container, err := m.recall(ctx, kill.ID)
+		if cri.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("ending container %s: %w", kill.Name, err)
+		}
+		spec = container
+		if pod == nil {
+			pod = known
+		}
+	}
+	grace := gracePeriod(pod, spec, kill.Reason, override)
+	message := kill.Message
+	if message == "" {
+		message = "Stopping container " + spec.Name
+	}
+	m.Events.ContainerEventf(pod, fieldPath(pod, spec.Name), corev1.EventTypeNormal, "Killing", "%s", message)
+	m.Logger.Info("ending container", zap.String("pod", pod.Namespace+"/"+pod.Name), zap.String("uid", string(pod.UID)),
+		zap.String("container", spec.Name), zap.String("id", kill.ID.ID), zap.Duration("grace", grace), zap.String("why", message))
+	if spec.Lifecycle != nil && spec.Lifecycle.PreStop != nil && grace > 0 {
+		grace = max(grace-m.preStop(ctx, pod, spec, kill.ID, grace), minimumGrace)
+	}
+	if err := m.runtime.StopContainer(ctx, kill.ID.ID, grace); err != nil && !cri.IsNotFound(err) {
+		return fmt.Errorf("ending container %s: %w", spec.Name, err)
+	}
+	return nil
+}
+
+// preStop runs the hook for at most grace, and returns how long it took. A
+// hook that fails is told of and holds nothing up.
+func (m *Manager) preStop(ctx context.Context, pod *core.Pod, c *core.Container, id ContainerID, grace time.Duration) time.Duration {
+	began := m.Clock.Now()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- m.runHook(ctx, pod, c, id, c.Lifecycle.PreStop) }()
+	timer := m.Clock.NewTimer(grace)
+	defer timer.Stop()
+	var err error
+	select {
+	case err = <-done:
+	case <-timer.C():
+		cancel()
+		err = fmt.Errorf("not done within the grace period of %v", grace)
+		<-done // every hook ends with its context
+	}
+	if err != nil && ctx.Err() == nil || err != nil && m.Clock.Since(began) >= grace {
+		m.Events.ContainerEventf(pod, fieldPath(pod, c.Name), corev1.EventTypeWarning, "FailedPreStopHook", "PreStopHook failed: %v", err)
+	}
+	return m.Clock.Since(began)
+}
+
+// recall learns from the runtime what it takes to end a container whose spec
+// nobody has any more.
+func (m *Manager) recall(ctx context.Context, id ContainerID) (*core.Pod, *core.Container, error) {
+	status, err := m.runtime.ContainerStatus(ctx, id.ID)
+	if err != nil {
+		return nil, nil, err
+	}
+	pod, container := remembered(status.GetLabels(), status.GetAnnotations())
+	return pod, container, nil
+}
+
+// gracePeriod is how long a container has to end: by override, by the probe
+// that failed, by the pod's deletion or by its spec. A pod that says nothing
+// gets the minimum.
+func gracePeriod(pod *core.Pod, c *core.Container, reason killReason, override *int64) time.Duration {
+	seconds := int64(minimumGrace / time.Second)
+	var probe *corev1.Probe
+	if c != nil && reason == killForLiveness {
+		probe = c.LivenessProbe
+	}
+	if c != nil && reason == killForStartup {
+		probe = c.StartupProbe
+	}
+	switch {
+	case override != nil:
+		seconds = *override
+	case pod != nil && pod.DeletionGracePeriodSeconds != nil:
+		seconds = *pod.DeletionGracePeriodSeconds
+	case probe != nil && probe.TerminationGracePeriodSeconds != nil:
+		seconds = *probe.TerminationGracePeriodSeconds
+	case pod != nil && pod.Spec.TerminationGracePeriodSeconds != nil:
+		seconds = *pod.Spec.TerminationGracePeriodSeconds
+	}
+	return time.Duration(max(seconds, 0)) * time.Second
+}
+
+// RemovePod removes an ended pod's containers and sandboxes from the runtime,
+// side by side. Whatever of it still runs is ended by force.
+func (m *Manager) RemovePod(ctx context.Context, running *RunningPod) error {
+	remove := func(all []*RunningContainer, call func(context.Context, string) error) error {
+		var g errgroup.Group
+		for _, c := range all {
+			g.Go(func() error {
+				if err := call(ctx, c.ID.ID); err != nil && !cri.IsNotFound(err) {
+					return fmt.Errorf("removing pod %s/%s from the runtime: %w", running.Namespace, running.Name, err)
+				}
+				return nil
+			})
+		}
+		return g.Wait()
+	}
+	return errors.Join(
+		remove(running.Containers, m.runtime.RemoveContainer),
+		remove(running.Sandboxes, m.runtime.RemovePodSandbox))
+}
+
+// fieldPath is where a container is in its pod, for events.
+func fieldPath(pod *core.Pod, name string) string {
+	kind := "containers"
+	has := func(specs []core.Container) bool {
+		return slices.ContainsFunc(specs, func(c core.Container) bool { return c.Name == name })
+	}
+	switch {
+	case has(pod.Spec.InitContainers):
+		kind = "initContainers"
+	case !has(pod.Spec.Containers):
+		kind = "ephemeralContainers"
+	}
+	return strings.Join([]string{"spec.", kind, "{", name, "}"}, "")
+}

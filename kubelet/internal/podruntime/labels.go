@@ -1,0 +1,147 @@
+package podruntime
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/dump"
+
+	"kctl/proto/core"
+)
+
+// Labels and annotations that the kubelet puts on what it makes in the
+// runtime. They are upstream's, so that crictl, monitoring agents and an
+// upstream kubelet that takes the node over understand them; and they are all
+// that the kubelet remembers of a container.
+const (
+	labelPodName       = "io.kubernetes.pod.name"
+	labelPodNamespace  = "io.kubernetes.pod.namespace"
+	labelPodUID        = "io.kubernetes.pod.uid"
+	labelContainerName = "io.kubernetes.container.name"
+
+	annotationHash                   = "io.kubernetes.container.hash"
+	annotationRestartCount           = "io.kubernetes.container.restartCount"
+	annotationTerminationMessagePath = "io.kubernetes.container.terminationMessagePath"
+	annotationTerminationPolicy      = "io.kubernetes.container.terminationMessagePolicy"
+	annotationPreStop                = "io.kubernetes.container.preStopHandler"
+	annotationPorts                  = "io.kubernetes.container.ports"
+	annotationDeletionGracePeriod    = "io.kubernetes.pod.deletionGracePeriod"
+	annotationTerminationGracePeriod = "io.kubernetes.pod.terminationGracePeriod"
+)
+
+// podIdentity are the labels by which a pod's sandboxes and containers are
+// found again.
+func podIdentity(pod *core.Pod) map[string]string {
+	return map[string]string{
+		labelPodName:      pod.Name,
+		labelPodNamespace: pod.Namespace,
+		labelPodUID:       string(pod.UID),
+	}
+}
+
+func sandboxLabels(pod *core.Pod) map[string]string {
+	labels := maps.Clone(pod.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	maps.Copy(labels, podIdentity(pod))
+	return labels
+}
+
+func containerLabels(pod *core.Pod, container *core.Container) map[string]string {
+	labels := podIdentity(pod)
+	labels[labelContainerName] = container.Name
+	return labels
+}
+
+func containerAnnotations(pod *core.Pod, container *core.Container, restartCount int32) map[string]string {
+	annotations := map[string]string{
+		annotationHash:                   strconv.FormatUint(HashContainer(container), 16),
+		annotationRestartCount:           strconv.Itoa(int(restartCount)),
+		annotationTerminationMessagePath: container.TerminationMessagePath,
+		annotationTerminationPolicy:      string(container.TerminationMessagePolicy),
+	}
+	if pod.DeletionGracePeriodSeconds != nil {
+		annotations[annotationDeletionGracePeriod] = strconv.FormatInt(*pod.DeletionGracePeriodSeconds, 10)
+	}
+	if pod.Spec.TerminationGracePeriodSeconds != nil {
+		annotations[annotationTerminationGracePeriod] = strconv.FormatInt(*pod.Spec.TerminationGracePeriodSeconds, 10)
+	}
+	if container.Lifecycle != nil && container.Lifecycle.PreStop != nil {
+		annotations[annotationPreStop] = mustJSON(container.Lifecycle.PreStop)
+	}
+	if len(container.Ports) > 0 {
+		annotations[annotationPorts] = mustJSON(container.Ports)
+	}
+	return annotations
+}
+
+// remembered is a pod and a container with just as much of their specs as the
+// annotations of a container tell: what it takes to end a container whose pod
+// is gone from every source.
+func remembered(labels, annotations map[string]string) (*core.Pod, *core.Container) {
+	pod := &core.Pod{}
+	pod.Name = labels[labelPodName]
+	pod.Namespace = labels[labelPodNamespace]
+	pod.UID = types.UID(labels[labelPodUID])
+	pod.DeletionGracePeriodSeconds = parseSeconds(annotations[annotationDeletionGracePeriod])
+	pod.Spec.TerminationGracePeriodSeconds = parseSeconds(annotations[annotationTerminationGracePeriod])
+	container := &core.Container{
+		Name:                     labels[labelContainerName],
+		TerminationMessagePath:   annotations[annotationTerminationMessagePath],
+		TerminationMessagePolicy: corev1.TerminationMessagePolicy(annotations[annotationTerminationPolicy]),
+	}
+	if text := annotations[annotationPreStop]; text != "" {
+		var hook corev1.LifecycleHandler
+		if json.Unmarshal([]byte(text), &hook) == nil {
+			container.Lifecycle = &corev1.Lifecycle{PreStop: &hook}
+		}
+	}
+	_ = json.Unmarshal([]byte(annotations[annotationPorts]), &container.Ports) // named ports of hooks; none if unreadable
+	pod.Spec.Containers = []core.Container{*container}
+	return pod, container
+}
+
+// HashContainer tells apart container specs that need a new container. As
+// upstream, and with its result, it looks at the name and the image only: the
+// API lets nothing else change without a restart.
+func HashContainer(container *core.Container) uint64 {
+	hash := fnv.New32a()
+	picked := mustJSON(map[string]string{"name": container.Name, "image": container.Image})
+	_, _ = hash.Write([]byte(dump.ForHash([]byte(picked)))) // a hash never fails
+	return uint64(hash.Sum32())
+}
+
+func parseHash(s string) uint64 {
+	hash, _ := strconv.ParseUint(s, 16, 64) // zero, which no container has, for one that is not ours
+	return hash
+}
+
+func parseSeconds(s string) *int64 {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		return nil
+	}
+	return &n
+}
+
+func parseRestartCount(s string, attempt uint32) int32 {
+	n, err := strconv.ParseInt(s, 10, 32)
+	if err != nil {
+		return int32(attempt)
+	}
+	return int32(n)
+}
+
+func mustJSON(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("encoding %T: %v", v, err)) // API types and strings always encode
+	}
+	return string(b)
+}

@@ -1,0 +1,107 @@
+package podruntime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"kctl/kubelet/internal/cri"
+	"kctl/kubelet/internal/image"
+	"kctl/proto/backoff"
+)
+
+const (
+	// maxCrashBackOff is the longest wait before a failing container is started
+	// again; a container that ran for twice as long starts from the beginning.
+	maxCrashBackOff     = 300 * time.Second
+	initialCrashBackOff = 10 * time.Second
+)
+
+// Manager brings pods to what their specs ask for. All methods may be called
+// from several goroutines; for one pod only one of SyncPod, KillPod and
+// RemovePod at a time.
+type Manager struct {
+	Config
+	runtime *cri.Client
+	images  *image.Manager
+	name    string // of the runtime
+	memory  int64  // of the machine, in bytes
+	swap    bool   // whether the memory controller accounts for swap
+	crashes *backoff.Keyed[containerKey]
+	// What the runtime says that it can.
+	recursiveReadOnly, strictGroups bool
+}
+
+// containerKey is one container of one pod in one version of its spec: a
+// changed spec is not held back for the failures of the one before.
+type containerKey struct {
+	pod  types.UID
+	name string
+	hash uint64
+}
+
+// New returns a Manager for the runtime, which it asks for its name.
+func New(ctx context.Context, runtime *cri.Client, c Config) (*Manager, error) {
+	if c.Events == nil || c.Clock == nil || c.Logger == nil || c.RootDir == "" || c.PodLogsDir == "" {
+		return nil, errors.New("pod runtime: Events, Clock, Logger, RootDir and PodLogsDir must be given")
+	}
+	version, err := runtime.Version(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("asking the container runtime who it is: %w", err)
+	}
+	if v := version.GetRuntimeApiVersion(); v != "v1" {
+		return nil, fmt.Errorf("container runtime %s speaks CRI %s; only v1 is supported", version.GetRuntimeName(), v)
+	}
+	status, err := runtime.Status(ctx, false)
+	if err != nil {
+		return nil, fmt.Errorf("asking the container runtime what it can: %w", err)
+	}
+	memory, err := machineMemory()
+	if err != nil {
+		return nil, err
+	}
+	if c.MaxContainerBackOff == 0 {
+		c.MaxContainerBackOff = maxCrashBackOff
+	}
+	if c.HTTPClient == nil {
+		c.HTTPClient = newHookClient()
+	}
+	return &Manager{
+		Config:  c,
+		runtime: runtime,
+		images:  image.New(runtime, c.Events, c.Clock, c.Logger, c.MaxParallelPulls),
+		name:    version.GetRuntimeName(),
+		memory:  memory,
+		swap:    swapAccounted(),
+		crashes: backoff.NewKeyed[containerKey](backoff.Policy{
+			Initial: min(initialCrashBackOff, c.MaxContainerBackOff),
+			Max:     c.MaxContainerBackOff,
+		}, c.Clock),
+		recursiveReadOnly: slices.ContainsFunc(status.GetRuntimeHandlers(), func(h *runtimeapi.RuntimeHandler) bool {
+			return h.GetName() == "" && h.GetFeatures().GetRecursiveReadOnlyMounts()
+		}),
+		strictGroups: status.GetFeatures().GetSupplementalGroupsPolicy(),
+	}, nil
+}
+
+// Name is the runtime's own name, the first part of its container ids.
+func (m *Manager) Name() string { return m.name }
+
+func (m *Manager) containerID(id string) ContainerID { return ContainerID{Type: m.name, ID: id} }
+
+// newHookClient is for httpGet hooks. Certificates are not checked, as
+// upstream's are not: hooks ask a pod by its address, for which it has none.
+func newHookClient() *http.Client {
+	return &http.Client{
+		Transport: hookTransport(),
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse // a hook asks the pod, and nobody else
+		},
+	}
+}

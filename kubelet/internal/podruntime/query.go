@@ -1,0 +1,221 @@
+package podruntime
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"kctl/kubelet/internal/cri"
+)
+
+// queryParallelism bounds the status calls for one pod at one time.
+const queryParallelism = 8
+
+// Pods lists every pod that the runtime has anything of, dead or alive, by two
+// calls whatever their number. Sandboxes and containers that no kubelet made
+// are left out.
+func (m *Manager) Pods(ctx context.Context) ([]*RunningPod, error) {
+	sandboxes, containers, err := m.list(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	pods := map[types.UID]*RunningPod{}
+	pod := func(labels map[string]string) *RunningPod {
+		uid := types.UID(labels[labelPodUID])
+		if uid == "" {
+			return nil
+		}
+		p := pods[uid]
+		if p == nil {
+			p = &RunningPod{UID: uid, Name: labels[labelPodName], Namespace: labels[labelPodNamespace]}
+			pods[uid] = p
+		}
+		return p
+	}
+	for _, s := range sandboxes {
+		if p := pod(s.GetLabels()); p != nil {
+			state := StateExited
+			if s.GetState() == runtimeapi.PodSandboxState_SANDBOX_READY {
+				state = StateRunning
+			}
+			p.Sandboxes = append(p.Sandboxes, &RunningContainer{
+				ID: m.containerID(s.GetId()), State: state, CreatedAt: unixNano(s.GetCreatedAt()),
+			})
+		}
+	}
+	for _, c := range containers {
+		if p := pod(c.GetLabels()); p != nil {
+			p.Containers = append(p.Containers, &RunningContainer{
+				ID: m.containerID(c.GetId()), Name: c.GetLabels()[labelContainerName], SandboxID: c.GetPodSandboxId(),
+				State: containerState(c.GetState()), CreatedAt: unixNano(c.GetCreatedAt()),
+				Hash: parseHash(c.GetAnnotations()[annotationHash]),
+			})
+		}
+	}
+	all := make([]*RunningPod, 0, len(pods))
+	for _, p := range pods {
+		slices.SortFunc(p.Sandboxes, newestFirst)
+		slices.SortFunc(p.Containers, newestFirst)
+		switch {
+		case len(p.Sandboxes) > 0:
+			p.CreatedAt = p.Sandboxes[0].CreatedAt
+		case len(p.Containers) > 0:
+			p.CreatedAt = p.Containers[0].CreatedAt
+		}
+		all = append(all, p)
+	}
+	slices.SortFunc(all, func(a, b *RunningPod) int { return cmp.Compare(a.UID, b.UID) })
+	return all, nil
+}
+
+// PodStatus asks the runtime for all that it has of one pod. A pod that it
+// does not know has an empty status. Name and namespace are taken over into it.
+func (m *Manager) PodStatus(ctx context.Context, uid types.UID, name, namespace string) (*PodStatus, error) {
+	status := &PodStatus{UID: uid, Name: name, Namespace: namespace, At: m.Clock.Now()}
+	sandboxes, containers, err := m.list(ctx, map[string]string{labelPodUID: string(uid)})
+	if err != nil {
+		return nil, fmt.Errorf("status of pod %s/%s: %w", namespace, name, err)
+	}
+	boxes := make([]*SandboxStatus, len(sandboxes))
+	statuses := make([]*ContainerStatus, len(containers))
+	var g errgroup.Group
+	g.SetLimit(queryParallelism)
+	for i, s := range sandboxes {
+		g.Go(func() (err error) { boxes[i], err = m.sandboxStatus(ctx, s.GetId()); return })
+	}
+	for i, c := range containers {
+		g.Go(func() (err error) { statuses[i], err = m.containerStatus(ctx, c.GetId(), c.GetPodSandboxId()); return })
+	}
+	if err := g.Wait(); err != nil {
+		return nil, fmt.Errorf("status of pod %s/%s: %w", namespace, name, err)
+	}
+	// What was removed since it was listed is nil.
+	status.Sandboxes = slices.DeleteFunc(boxes, func(s *SandboxStatus) bool { return s == nil })
+	status.Containers = slices.DeleteFunc(statuses, func(s *ContainerStatus) bool { return s == nil })
+	status.sort()
+	return status, nil
+}
+
+// sort puts sandboxes and containers newest first, and takes the pod's IPs
+// from the newest sandbox.
+func (s *PodStatus) sort() {
+	slices.SortStableFunc(s.Sandboxes, func(a, b *SandboxStatus) int { return b.CreatedAt.Compare(a.CreatedAt) })
+	slices.SortStableFunc(s.Containers, func(a, b *ContainerStatus) int { return b.CreatedAt.Compare(a.CreatedAt) })
+	s.IPs = nil
+	if box := s.ReadySandbox(); box != nil {
+		s.IPs = box.IPs
+	}
+}
+
+// list asks for the sandboxes and containers with all the labels, at the same
+// time; nil asks for all.
+func (m *Manager) list(ctx context.Context, labels map[string]string) (sandboxes []*runtimeapi.PodSandbox, containers []*runtimeapi.Container, err error) {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() (err error) {
+		sandboxes, err = m.runtime.ListPodSandbox(ctx, &runtimeapi.PodSandboxFilter{LabelSelector: labels})
+		return err
+	})
+	g.Go(func() (err error) {
+		containers, err = m.runtime.ListContainers(ctx, &runtimeapi.ContainerFilter{LabelSelector: labels})
+		return err
+	})
+	return sandboxes, containers, g.Wait()
+}
+
+// sandboxStatus is nil if the sandbox is gone.
+func (m *Manager) sandboxStatus(ctx context.Context, id string) (*SandboxStatus, error) {
+	s, err := m.runtime.PodSandboxStatus(ctx, id)
+	if cri.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	status := &SandboxStatus{
+		ID:          s.GetId(),
+		Attempt:     s.GetMetadata().GetAttempt(),
+		Ready:       s.GetState() == runtimeapi.PodSandboxState_SANDBOX_READY,
+		HostNetwork: s.GetLinux().GetNamespaces().GetOptions().GetNetwork() == runtimeapi.NamespaceMode_NODE,
+		CreatedAt:   unixNano(s.GetCreatedAt()),
+	}
+	if !status.HostNetwork {
+		status.IPs = sandboxIPs(s.GetNetwork())
+	}
+	return status, nil
+}
+
+func sandboxIPs(network *runtimeapi.PodSandboxNetworkStatus) []string {
+	if network.GetIp() == "" {
+		return nil
+	}
+	ips := []string{network.GetIp()}
+	for _, more := range network.GetAdditionalIps() {
+		ips = append(ips, more.GetIp())
+	}
+	return ips
+}
+
+// containerStatus is nil if the container is gone.
+func (m *Manager) containerStatus(ctx context.Context, id, sandboxID string) (*ContainerStatus, error) {
+	c, err := m.runtime.ContainerStatus(ctx, id)
+	if cri.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return m.convertContainer(c, sandboxID), nil
+}
+
+func (m *Manager) convertContainer(c *runtimeapi.ContainerStatus, sandboxID string) *ContainerStatus {
+	annotations := c.GetAnnotations()
+	status := &ContainerStatus{
+		ID:           m.containerID(c.GetId()),
+		SandboxID:    sandboxID,
+		Name:         c.GetLabels()[labelContainerName],
+		State:        containerState(c.GetState()),
+		CreatedAt:    unixNano(c.GetCreatedAt()),
+		Image:        c.GetImage().GetImage(),
+		ImageID:      c.GetImageRef(),
+		RestartCount: parseRestartCount(annotations[annotationRestartCount], c.GetMetadata().GetAttempt()),
+		Hash:         parseHash(annotations[annotationHash]),
+	}
+	if status.State != StateCreated {
+		status.StartedAt = unixNano(c.GetStartedAt())
+	}
+	if status.State == StateExited || status.State == StateUnknown {
+		status.FinishedAt = unixNano(c.GetFinishedAt())
+		status.ExitCode = c.GetExitCode()
+		status.Reason = c.GetReason()
+		status.Message = withTerminationMessage(c)
+	}
+	return status
+}
+
+func containerState(s runtimeapi.ContainerState) ContainerState {
+	switch s {
+	case runtimeapi.ContainerState_CONTAINER_CREATED:
+		return StateCreated
+	case runtimeapi.ContainerState_CONTAINER_RUNNING:
+		return StateRunning
+	case runtimeapi.ContainerState_CONTAINER_EXITED:
+		return StateExited
+	}
+	return StateUnknown
+}
+
+func newestFirst(a, b *RunningContainer) int { return b.CreatedAt.Compare(a.CreatedAt) }
+
+// unixNano leaves "never", which the runtime writes as 0, the zero time.
+func unixNano(ns int64) time.Time {
+	if ns <= 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, ns)
+}

@@ -1,0 +1,142 @@
+package podruntime
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/opencontainers/cgroups"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	resourcehelper "k8s.io/component-helpers/resource"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"kctl/kubelet/internal/cgroup"
+	"kctl/proto/core"
+)
+
+// OOM score adjustments: whom the kernel ends first when memory runs out.
+const (
+	oomGuaranteed = -997
+	oomBestEffort = 1000
+)
+
+// containerResources are a container's limits in the runtime's terms.
+func (m *Manager) containerResources(pod *core.Pod, c *core.Container) *runtimeapi.LinuxContainerResources {
+	r := m.linuxResources(c.Resources.Requests, c.Resources.Limits)
+	r.OomScoreAdj = m.oomScore(pod, c)
+	if m.swap {
+		r.MemorySwapLimitInBytes = r.MemoryLimitInBytes // containers do not swap
+	}
+	return r
+}
+
+func (m *Manager) linuxResources(requests, limits corev1.ResourceList) *runtimeapi.LinuxContainerResources {
+	shares := cgroup.Shares(requests.Cpu().MilliValue())
+	if _, asked := requests[corev1.ResourceCPU]; !asked && !limits.Cpu().IsZero() {
+		shares = cgroup.Shares(limits.Cpu().MilliValue())
+	}
+	r := &runtimeapi.LinuxContainerResources{
+		CpuShares:          int64(shares),
+		CpuPeriod:          cgroup.Period,
+		CpuQuota:           cgroup.Quota(limits.Cpu().MilliValue()),
+		MemoryLimitInBytes: limits.Memory().Value(),
+	}
+	r.HugepageLimits = hugepages(limits)
+	return r
+}
+
+// hugepages limits every page size that the machine has, so that those that
+// are not asked for are not to be had.
+func hugepages(limits corev1.ResourceList) []*runtimeapi.HugepageLimit {
+	var out []*runtimeapi.HugepageLimit
+	for _, size := range cgroups.HugePageSizes() {
+		limit := uint64(0)
+		for name, quantity := range limits {
+			text, ok := strings.CutPrefix(string(name), corev1.ResourceHugePagesPrefix)
+			if !ok {
+				continue
+			}
+			if asked, err := resource.ParseQuantity(text); err == nil && pageSize(asked.Value()) == size {
+				limit = uint64(quantity.Value())
+			}
+		}
+		out = append(out, &runtimeapi.HugepageLimit{PageSize: size, Limit: limit})
+	}
+	return out
+}
+
+// pageSize is a size as the kernel writes it: 2MB, 1GB.
+func pageSize(bytes int64) string {
+	for _, unit := range []struct {
+		name string
+		size int64
+	}{{"GB", 1 << 30}, {"MB", 1 << 20}, {"KB", 1 << 10}} {
+		if bytes >= unit.size {
+			return strconv.FormatInt(bytes/unit.size, 10) + unit.name
+		}
+	}
+	return strconv.FormatInt(bytes, 10) + "B"
+}
+
+// oomScore is upstream's: guaranteed and node-critical pods last, best-effort
+// ones first, and in between the less the more of the machine's memory a
+// container requested.
+func (m *Manager) oomScore(pod *core.Pod, c *core.Container) int64 {
+	if pod.Spec.Priority != nil && *pod.Spec.Priority >= systemCriticalPriority {
+		return oomGuaranteed
+	}
+	switch cgroup.QOSClass(pod) {
+	case corev1.PodQOSGuaranteed:
+		return oomGuaranteed
+	case corev1.PodQOSBestEffort:
+		return oomBestEffort
+	}
+	score := 1000 - 1000*c.Resources.Requests.Memory().Value()/m.memory
+	return min(max(score, 1000+oomGuaranteed), oomBestEffort-1)
+}
+
+// systemCriticalPriority is the least priority of pods that the cluster can
+// not do without.
+const systemCriticalPriority = 2_000_000_000
+
+func podTotals(pod *core.Pod) (requests, limits corev1.ResourceList) {
+	o := resourcehelper.PodResourcesOptions{ExcludeOverhead: true}
+	return resourcehelper.PodRequests(pod, o), resourcehelper.PodLimits(pod, o)
+}
+
+func machineMemory() (int64, error) {
+	f, err := os.Open("/proc/meminfo")
+	if err != nil {
+		return 0, fmt.Errorf("learning how much memory the machine has: %w", err)
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if fields := strings.Fields(lines.Text()); len(fields) > 1 && fields[0] == "MemTotal:" {
+			if kib, err := strconv.ParseInt(fields[1], 10, 64); err == nil && kib > 0 {
+				return kib << 10, nil
+			}
+		}
+	}
+	return 0, fmt.Errorf("learning how much memory the machine has: no MemTotal in /proc/meminfo")
+}
+
+// swapAccounted tells whether a container's swap can be limited.
+func swapAccounted() bool {
+	if cgroups.IsCgroup2UnifiedMode() {
+		matches, err := os.ReadDir("/sys/fs/cgroup")
+		if err != nil {
+			return false
+		}
+		for _, e := range matches {
+			if _, err := os.Stat("/sys/fs/cgroup/" + e.Name() + "/memory.swap.max"); err == nil {
+				return true
+			}
+		}
+		return false
+	}
+	_, err := os.Stat("/sys/fs/cgroup/memory/memory.memsw.limit_in_bytes")
+	return err == nil
+}

@@ -1,0 +1,181 @@
+package podruntime
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"kctl/proto/core"
+)
+
+// maxHostname is how long the kernel lets a host's name be; a DNS label is one
+// less.
+const maxHostname = 64
+
+// sandboxConfig says what a pod's sandbox is to be like.
+func (m *Manager) sandboxConfig(pod *core.Pod, attempt uint32) (*runtimeapi.PodSandboxConfig, error) {
+	linux, err := m.linuxSandbox(pod)
+	if err != nil {
+		return nil, err
+	}
+	config := &runtimeapi.PodSandboxConfig{
+		Metadata: &runtimeapi.PodSandboxMetadata{
+			Name: pod.Name, Namespace: pod.Namespace, Uid: string(pod.UID), Attempt: attempt,
+		},
+		LogDirectory: LogDirectory(m.PodLogsDir, pod.Namespace, pod.Name, pod.UID),
+		Labels:       sandboxLabels(pod),
+		Annotations:  pod.Annotations,
+		PortMappings: portMappings(pod),
+		Linux:        linux,
+	}
+	if m.DNS != nil {
+		if config.DnsConfig, err = m.DNS(pod); err != nil {
+			return nil, fmt.Errorf("DNS configuration: %w", err)
+		}
+	}
+	if !pod.Spec.HostNetwork {
+		if config.Hostname, err = m.hostname(pod); err != nil {
+			return nil, err
+		}
+	}
+	return config, nil
+}
+
+// hostname is what the pod's containers see as the name of their host.
+func (m *Manager) hostname(pod *core.Pod) (string, error) {
+	if override := pod.Spec.HostnameOverride; override != nil && *override != "" {
+		return *override, nil
+	}
+	name, domain := m.hostAndDomain(pod)
+	if pod.Spec.SetHostnameAsFQDN == nil || !*pod.Spec.SetHostnameAsFQDN || domain == "" {
+		return name, nil
+	}
+	if fqdn := name + "." + domain; len(fqdn) <= maxHostname {
+		return fqdn, nil
+	}
+	return "", fmt.Errorf("setHostnameAsFQDN: %s.%s is longer than the %d characters that the kernel allows", name, domain, maxHostname)
+}
+
+// hostAndDomain are the pod's name as a DNS label, and its domain if it has a
+// subdomain.
+func (m *Manager) hostAndDomain(pod *core.Pod) (name, domain string) {
+	name = pod.Spec.Hostname
+	if name == "" {
+		name = pod.Name
+		if len(name) > maxHostname-1 {
+			name = strings.TrimRight(name[:maxHostname-1], "-.")
+		}
+	}
+	if pod.Spec.Subdomain != "" {
+		domain = fmt.Sprintf("%s.%s.svc.%s", pod.Spec.Subdomain, pod.Namespace, cmp.Or(m.ClusterDomain, "cluster.local"))
+	}
+	return name, domain
+}
+
+func portMappings(pod *core.Pod) []*runtimeapi.PortMapping {
+	var mappings []*runtimeapi.PortMapping
+	add := func(c *core.Container) {
+		for _, p := range c.Ports {
+			mappings = append(mappings, &runtimeapi.PortMapping{
+				Protocol: protocol(p.Protocol), ContainerPort: p.ContainerPort, HostPort: p.HostPort, HostIp: p.HostIP,
+			})
+		}
+	}
+	for i := range pod.Spec.InitContainers {
+		if isSidecar(&pod.Spec.InitContainers[i]) {
+			add(&pod.Spec.InitContainers[i])
+		}
+	}
+	for i := range pod.Spec.Containers {
+		add(&pod.Spec.Containers[i])
+	}
+	return mappings
+}
+
+func protocol(p corev1.Protocol) runtimeapi.Protocol {
+	switch p {
+	case corev1.ProtocolUDP:
+		return runtimeapi.Protocol_UDP
+	case corev1.ProtocolSCTP:
+		return runtimeapi.Protocol_SCTP
+	}
+	return runtimeapi.Protocol_TCP
+}
+
+func (m *Manager) linuxSandbox(pod *core.Pod) (*runtimeapi.LinuxPodSandboxConfig, error) {
+	if pod.Spec.HostUsers != nil && !*pod.Spec.HostUsers {
+		return nil, errors.New("spec.hostUsers: false (user namespaces) is not supported by this kubelet")
+	}
+	security := &runtimeapi.LinuxSandboxSecurityContext{
+		NamespaceOptions: namespaces(pod),
+		Privileged:       anyPrivileged(pod),
+		Seccomp:          &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault},
+	}
+	config := &runtimeapi.LinuxPodSandboxConfig{
+		SecurityContext: security,
+		Resources:       m.sandboxResources(pod),
+	}
+	if len(pod.Spec.Overhead) > 0 {
+		config.Overhead = m.linuxResources(pod.Spec.Overhead, pod.Spec.Overhead)
+	}
+	if m.CgroupParent != nil {
+		config.CgroupParent = m.CgroupParent(pod)
+	}
+	sc := pod.Spec.SecurityContext
+	if sc == nil {
+		return config, nil
+	}
+	security.RunAsUser = int64Value(sc.RunAsUser)
+	security.RunAsGroup = int64Value(sc.RunAsGroup)
+	security.SupplementalGroups = podGroups(pod)
+	security.SupplementalGroupsPolicy = groupsPolicy(sc)
+	if security.SupplementalGroupsPolicy == runtimeapi.SupplementalGroupsPolicy_Strict && !m.strictGroups {
+		return nil, errors.New("supplementalGroupsPolicy: Strict is not supported by the container runtime")
+	}
+	security.SelinuxOptions = selinux(sc.SELinuxOptions)
+	if len(sc.Sysctls) > 0 {
+		config.Sysctls = map[string]string{}
+		for _, sysctl := range sc.Sysctls {
+			config.Sysctls[strings.ReplaceAll(sysctl.Name, "/", ".")] = sysctl.Value
+		}
+	}
+	return config, nil
+}
+
+// namespaces are those that the pod's containers share, with the host or with
+// each other.
+func namespaces(pod *core.Pod) *runtimeapi.NamespaceOption {
+	o := &runtimeapi.NamespaceOption{
+		Network: runtimeapi.NamespaceMode_POD,
+		Ipc:     runtimeapi.NamespaceMode_POD,
+		Pid:     runtimeapi.NamespaceMode_CONTAINER,
+	}
+	if pod.Spec.HostNetwork {
+		o.Network = runtimeapi.NamespaceMode_NODE
+	}
+	if pod.Spec.HostIPC {
+		o.Ipc = runtimeapi.NamespaceMode_NODE
+	}
+	switch {
+	case pod.Spec.HostPID:
+		o.Pid = runtimeapi.NamespaceMode_NODE
+	case pod.Spec.ShareProcessNamespace != nil && *pod.Spec.ShareProcessNamespace:
+		o.Pid = runtimeapi.NamespaceMode_POD
+	}
+	return o
+}
+
+func anyPrivileged(pod *core.Pod) bool {
+	privileged := func(c core.Container) bool {
+		return c.SecurityContext != nil && c.SecurityContext.Privileged != nil && *c.SecurityContext.Privileged
+	}
+	return slices.ContainsFunc(pod.Spec.Containers, privileged) || slices.ContainsFunc(pod.Spec.InitContainers, privileged) ||
+		slices.ContainsFunc(pod.Spec.EphemeralContainers, func(e corev1.EphemeralContainer) bool {
+			return privileged(core.Container(e.EphemeralContainerCommon))
+		})
+}

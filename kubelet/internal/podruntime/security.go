@@ -1,0 +1,201 @@
+package podruntime
+
+import (
+	"fmt"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"kctl/kubelet/internal/image"
+	"kctl/proto/core"
+)
+
+// Paths of /proc and /sys that containers see empty, or can not write to,
+// unless they ask for an unmasked /proc. The runtime masks nothing that it is
+// not told.
+var (
+	maskedPaths = []string{
+		"/proc/asound", "/proc/acpi", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
+		"/proc/timer_list", "/proc/timer_stats", "/proc/sched_debug", "/proc/scsi", "/sys/firmware",
+		"/sys/devices/virtual/powercap",
+	}
+	readonlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
+)
+
+// effectiveSecurity is the container's security context, with the pod's in the
+// place of what it leaves open. It is never nil.
+func effectiveSecurity(pod *core.Pod, c *core.Container) *corev1.SecurityContext {
+	e := &corev1.SecurityContext{}
+	if c.SecurityContext != nil {
+		e = c.SecurityContext.DeepCopy()
+	}
+	sc := pod.Spec.SecurityContext
+	if sc == nil {
+		return e
+	}
+	if e.RunAsUser == nil {
+		e.RunAsUser = sc.RunAsUser
+	}
+	if e.RunAsGroup == nil {
+		e.RunAsGroup = sc.RunAsGroup
+	}
+	if e.RunAsNonRoot == nil {
+		e.RunAsNonRoot = sc.RunAsNonRoot
+	}
+	if e.SELinuxOptions == nil {
+		e.SELinuxOptions = sc.SELinuxOptions
+	}
+	if e.SeccompProfile == nil {
+		e.SeccompProfile = sc.SeccompProfile
+	}
+	if e.AppArmorProfile == nil {
+		e.AppArmorProfile = sc.AppArmorProfile
+	}
+	return e
+}
+
+func (m *Manager) linuxSecurity(pod *core.Pod, c *core.Container, present image.Present) (*runtimeapi.LinuxContainerSecurityContext, error) {
+	e := effectiveSecurity(pod, c)
+	if err := verifyNonRoot(pod, c, e, present); err != nil {
+		return nil, err
+	}
+	seccomp, err := m.seccomp(e.SeccompProfile)
+	if err != nil {
+		return nil, err
+	}
+	security := &runtimeapi.LinuxContainerSecurityContext{
+		NamespaceOptions:   namespaces(pod),
+		Privileged:         isTrue(e.Privileged),
+		ReadonlyRootfs:     isTrue(e.ReadOnlyRootFilesystem),
+		NoNewPrivs:         e.AllowPrivilegeEscalation != nil && !*e.AllowPrivilegeEscalation,
+		RunAsUser:          int64Value(e.RunAsUser),
+		RunAsGroup:         int64Value(e.RunAsGroup),
+		SupplementalGroups: podGroups(pod),
+		SelinuxOptions:     selinux(e.SELinuxOptions),
+		Seccomp:            seccomp,
+		Apparmor:           appArmor(e.AppArmorProfile),
+		MaskedPaths:        maskedPaths,
+		ReadonlyPaths:      readonlyPaths,
+	}
+	if pod.Spec.SecurityContext != nil {
+		security.SupplementalGroupsPolicy = groupsPolicy(pod.Spec.SecurityContext)
+	}
+	if e.ProcMount != nil && *e.ProcMount == corev1.UnmaskedProcMount {
+		security.MaskedPaths, security.ReadonlyPaths = []string{}, []string{}
+	}
+	if e.RunAsUser == nil {
+		if present.UID != nil {
+			security.RunAsUser = int64Value(present.UID)
+		} else {
+			security.RunAsUsername = present.Username
+		}
+	}
+	if e.Capabilities != nil {
+		security.Capabilities = &runtimeapi.Capability{
+			AddCapabilities:  capabilities(e.Capabilities.Add),
+			DropCapabilities: capabilities(e.Capabilities.Drop),
+		}
+	}
+	return security, nil
+}
+
+// verifyNonRoot holds a container to its runAsNonRoot.
+func verifyNonRoot(pod *core.Pod, c *core.Container, e *corev1.SecurityContext, present image.Present) error {
+	if !isTrue(e.RunAsNonRoot) {
+		return nil
+	}
+	where := fmt.Sprintf("(pod: %q, container: %s)", describe(pod), c.Name)
+	switch {
+	case e.RunAsUser != nil && *e.RunAsUser == 0:
+		return fmt.Errorf("container's runAsUser breaks non-root policy %s", where)
+	case e.RunAsUser != nil:
+		return nil
+	case present.UID == nil && present.Username != "":
+		return fmt.Errorf("container has runAsNonRoot and image has non-numeric user (%s), cannot verify user is non-root %s", present.Username, where)
+	case present.UID == nil, *present.UID == 0:
+		return fmt.Errorf("container has runAsNonRoot and image will run as root %s", where)
+	}
+	return nil
+}
+
+func (m *Manager) seccomp(profile *corev1.SeccompProfile) (*runtimeapi.SecurityProfile, error) {
+	if profile == nil {
+		return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Unconfined}, nil
+	}
+	switch profile.Type {
+	case corev1.SeccompProfileTypeRuntimeDefault:
+		return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault}, nil
+	case corev1.SeccompProfileTypeUnconfined:
+		return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Unconfined}, nil
+	case corev1.SeccompProfileTypeLocalhost:
+		if profile.LocalhostProfile == nil || !filepath.IsLocal(*profile.LocalhostProfile) {
+			return nil, fmt.Errorf("seccompProfile: localhostProfile must be a path below %s", m.SeccompRoot)
+		}
+		return &runtimeapi.SecurityProfile{
+			ProfileType:  runtimeapi.SecurityProfile_Localhost,
+			LocalhostRef: filepath.Join(m.SeccompRoot, *profile.LocalhostProfile),
+		}, nil
+	}
+	return nil, fmt.Errorf("seccompProfile type %q is not supported", profile.Type)
+}
+
+func appArmor(profile *corev1.AppArmorProfile) *runtimeapi.SecurityProfile {
+	if profile == nil {
+		return nil
+	}
+	switch profile.Type {
+	case corev1.AppArmorProfileTypeUnconfined:
+		return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Unconfined}
+	case corev1.AppArmorProfileTypeLocalhost:
+		ref := ""
+		if profile.LocalhostProfile != nil {
+			ref = *profile.LocalhostProfile
+		}
+		return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Localhost, LocalhostRef: ref}
+	}
+	return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault}
+}
+
+func selinux(o *corev1.SELinuxOptions) *runtimeapi.SELinuxOption {
+	if o == nil {
+		return nil
+	}
+	return &runtimeapi.SELinuxOption{User: o.User, Role: o.Role, Type: o.Type, Level: o.Level}
+}
+
+// podGroups are the groups that every container's processes are in besides
+// their own.
+func podGroups(pod *core.Pod) []int64 {
+	sc := pod.Spec.SecurityContext
+	if sc == nil {
+		return nil
+	}
+	var groups []int64
+	if sc.FSGroup != nil {
+		groups = append(groups, *sc.FSGroup)
+	}
+	return append(groups, sc.SupplementalGroups...)
+}
+
+func groupsPolicy(sc *corev1.PodSecurityContext) runtimeapi.SupplementalGroupsPolicy {
+	if sc.SupplementalGroupsPolicy != nil && *sc.SupplementalGroupsPolicy == corev1.SupplementalGroupsPolicyStrict {
+		return runtimeapi.SupplementalGroupsPolicy_Strict
+	}
+	return runtimeapi.SupplementalGroupsPolicy_Merge
+}
+
+func capabilities(list []corev1.Capability) []string {
+	names := make([]string, len(list))
+	for i, c := range list {
+		names[i] = string(c)
+	}
+	return names
+}
+
+func int64Value(n *int64) *runtimeapi.Int64Value {
+	if n == nil {
+		return nil
+	}
+	return &runtimeapi.Int64Value{Value: *n}
+}

@@ -1,0 +1,276 @@
+package podruntime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"kctl/kubelet/internal/cri"
+	"kctl/kubelet/internal/image"
+	"kctl/proto/core"
+)
+
+// sandbox sees to it that the pod has one. Beside making it, the images of the
+// containers that are to start in it are pulled and what else they need is
+// prepared; beside their creation, the sandbox's addresses are asked for.
+func (s *podSync) sandbox(a podActions) bool {
+	if err := s.configureSandbox(a); err != nil {
+		s.Events.Eventf(s.pod, corev1.EventTypeWarning, "FailedCreatePodSandBox", "Failed to create pod sandbox: %v", err)
+		s.fail(err)
+		return false
+	}
+	for _, c := range s.due(a.Start) {
+		if s.images[c.Name] == nil {
+			s.images[c.Name] = begin(&s.background, func() (image.Present, error) { return s.ensureImage(c) })
+		}
+	}
+	if s.prepared == nil {
+		s.prepared = begin(&s.background, s.prepare)
+	}
+	if !a.CreateSandbox {
+		s.sandboxID = a.SandboxID
+		if s.ips == nil {
+			s.ips = known(s.podIPs(s.status.IPs))
+		}
+		return true
+	}
+	id, err := s.createSandbox()
+	if err != nil {
+		s.Events.Eventf(s.pod, corev1.EventTypeWarning, "FailedCreatePodSandBox", "Failed to create pod sandbox: %s", cri.Message(err))
+		s.fail(fmt.Errorf("creating the sandbox of pod %s/%s: %w", s.pod.Namespace, s.pod.Name, err))
+		return false
+	}
+	s.sandboxID = id
+	s.ips = begin(&s.background, func() ([]string, error) { return s.inspectSandbox(id) })
+	return true
+}
+
+func (s *podSync) prepare() (struct{}, error) {
+	if s.options.Prepare == nil {
+		return struct{}{}, nil
+	}
+	return struct{}{}, s.options.Prepare(s.ctx)
+}
+
+// configureSandbox makes the sandbox's configuration, which every container is
+// created with too.
+func (s *podSync) configureSandbox(a podActions) (err error) {
+	attempt := a.Attempt
+	if !a.CreateSandbox {
+		attempt = s.status.Sandboxes[0].Attempt
+	}
+	if s.config != nil && s.config.Metadata.Attempt == attempt {
+		return nil
+	}
+	if s.handler, err = s.runtimeHandler(s.pod); err != nil {
+		return err
+	}
+	s.config, err = s.sandboxConfig(s.pod, attempt)
+	return err
+}
+
+func (s *podSync) createSandbox() (string, error) {
+	if err := os.MkdirAll(s.config.LogDirectory, 0o755); err != nil {
+		return "", fmt.Errorf("making the pod's log directory: %w", err)
+	}
+	return s.runtime.RunPodSandbox(context.WithoutCancel(s.ctx), s.config, s.handler)
+}
+
+// inspectSandbox learns the addresses of a sandbox just made. One in the
+// host's network has none of its own, so that there is nothing to ask.
+func (s *podSync) inspectSandbox(id string) ([]string, error) {
+	box := &SandboxStatus{
+		ID: id, Attempt: s.config.Metadata.Attempt, Ready: true,
+		HostNetwork: s.pod.Spec.HostNetwork, CreatedAt: s.Clock.Now(),
+	}
+	var err error
+	if !box.HostNetwork {
+		var asked *SandboxStatus
+		asked, err = s.sandboxStatus(context.WithoutCancel(s.ctx), id)
+		switch {
+		case asked != nil:
+			box = asked
+		case err == nil:
+			err = fmt.Errorf("sandbox %s is gone", id)
+		}
+		if err != nil {
+			// Known but not ready: the next sync makes another one.
+			box.Ready = false
+			s.fail(fmt.Errorf("asking for the addresses of pod %s/%s: %w", s.pod.Namespace, s.pod.Name, err))
+		}
+	}
+	s.publish(func(status *PodStatus) { status.Sandboxes = append(status.Sandboxes, box) })
+	return s.podIPs(box.IPs), err
+}
+
+// podIPs are the addresses that the pod's containers see as theirs.
+func (s *podSync) podIPs(own []string) []string {
+	if s.pod.Spec.HostNetwork && s.HostIPs != nil {
+		return s.HostIPs()
+	}
+	return own
+}
+
+func (s *podSync) ensureImage(c containerStart) (image.Present, error) {
+	spec, fieldPath := s.spec(c)
+	return s.Manager.images.Ensure(s.ctx, image.Request{
+		Pod: s.pod, FieldPath: fieldPath, Image: spec.Image, Policy: spec.ImagePullPolicy,
+		Secrets: s.options.PullSecrets, Sandbox: s.config, Handler: s.handler,
+	})
+}
+
+// startError is why a container was not started: its waiting reason and, for
+// the user, what went wrong.
+type startError struct {
+	reason string
+	err    error
+}
+
+func (e *startError) Error() string { return e.reason + ": " + e.err.Error() }
+func (e *startError) Unwrap() error { return e.err }
+
+// startContainer takes one container from its image to running, its postStart
+// hook included.
+func (s *podSync) startContainer(c containerStart) bool {
+	spec, fieldPath := s.spec(c)
+	err := s.runContainer(c, spec, fieldPath)
+	if err == nil {
+		s.started(c.Name)
+		return true
+	}
+	var noImage *image.Error
+	if errors.As(err, &noImage) {
+		if s.ctx.Err() == nil {
+			s.Events.ContainerEventf(s.pod, fieldPath, corev1.EventTypeWarning, "Failed", "Error: %s", noImage.Reason)
+		}
+		s.wait(c.Name, noImage.Reason, noImage.Message, noImage.RetryAfter)
+		if noImage.Err != nil {
+			s.fail(fmt.Errorf("container %s: %w", c.Name, err))
+		}
+		return false
+	}
+	s.fail(fmt.Errorf("container %s of pod %s/%s: %w", c.Name, s.pod.Namespace, s.pod.Name, err))
+	var failed *startError
+	if errors.As(err, &failed) {
+		message := cri.Message(failed.err)
+		if failed.reason != ReasonPostStartHook { // which has an event of its own
+			s.Events.ContainerEventf(s.pod, fieldPath, corev1.EventTypeWarning, "Failed", "Error: %s", message)
+		}
+		s.wait(c.Name, failed.reason, message, 0)
+	}
+	return false
+}
+
+func (s *podSync) runContainer(c containerStart, spec *core.Container, fieldPath string) error {
+	present, err := s.images[c.Name].wait()
+	if err != nil {
+		return err
+	}
+	if err := s.ctx.Err(); err != nil {
+		return err
+	}
+	last := s.current().Container(c.Name)
+	restarts := s.restartCount(c.Name, last)
+	config, err := s.containerConfig(c, spec, present, restarts)
+	if err != nil {
+		return &startError{ReasonCreateContainerConfig, err}
+	}
+	ctx := context.WithoutCancel(s.ctx)
+	id, err := s.runtime.CreateContainer(ctx, s.sandboxID, config, s.config)
+	if err != nil {
+		return &startError{ReasonCreateContainer, err}
+	}
+	created := s.Clock.Now()
+	s.Events.ContainerEventf(s.pod, fieldPath, corev1.EventTypeNormal, "Created", "Container created")
+	if err := s.writeHosts(); err != nil {
+		return &startError{ReasonRunContainer, err}
+	}
+	if last != nil {
+		s.crashes.Fail(s.key(spec))
+	}
+	if err := s.runtime.StartContainer(ctx, id); err != nil {
+		s.refresh(id) // it is there, and its name is taken
+		return &startError{ReasonRunContainer, err}
+	}
+	now := &ContainerStatus{
+		ID: s.containerID(id), SandboxID: s.sandboxID, Name: c.Name, State: StateRunning,
+		CreatedAt: created, StartedAt: s.Clock.Now(), Image: present.Name, ImageID: present.Digest,
+		RestartCount: restarts, Hash: HashContainer(spec),
+	}
+	s.Events.ContainerEventf(s.pod, fieldPath, corev1.EventTypeNormal, "Started", "Container started")
+	if spec.Lifecycle != nil && spec.Lifecycle.PostStart != nil {
+		if err := s.postStart(spec, fieldPath, now.ID); err != nil {
+			s.refresh(id)
+			return err
+		}
+	}
+	s.setContainer(now)
+	s.Logger.Info("container started", zap.String("pod", s.pod.Namespace+"/"+s.pod.Name), zap.String("uid", string(s.pod.UID)),
+		zap.String("container", c.Name), zap.String("id", id), zap.Int32("restarts", restarts))
+	return nil
+}
+
+// postStart runs the container's hook; a container whose hook fails is ended.
+func (s *podSync) postStart(spec *core.Container, fieldPath string, id ContainerID) error {
+	err := s.runHook(s.ctx, s.pod, spec, id, spec.Lifecycle.PostStart)
+	if err == nil {
+		return nil
+	}
+	s.Events.ContainerEventf(s.pod, fieldPath, corev1.EventTypeWarning, "FailedPostStartHook", "PostStartHook failed: %v", err)
+	kill := containerKill{ID: id, Name: spec.Name, Message: "FailedPostStartHook"}
+	if err := s.killContainer(context.WithoutCancel(s.ctx), s.pod, kill, nil); err != nil {
+		s.fail(err)
+	}
+	return &startError{ReasonPostStartHook, fmt.Errorf("PostStartHook failed: %w", err)}
+}
+
+// restartCount counts on from the last container. If the runtime has lost all
+// of them, the logs still tell how many there were. One that was never started
+// is replaced as if it had not been.
+func (s *podSync) restartCount(name string, last *ContainerStatus) int32 {
+	if last != nil {
+		if last.State == StateCreated {
+			return last.RestartCount
+		}
+		return last.RestartCount + 1
+	}
+	entries, err := os.ReadDir(filepath.Join(s.config.LogDirectory, name))
+	if err != nil {
+		return 0
+	}
+	next := 0
+	for _, e := range entries {
+		number, _, _ := strings.Cut(e.Name(), ".") // rotated: 0.log.20060102-150405
+		if n, err := strconv.Atoi(number); err == nil && n >= next {
+			next = n + 1
+		}
+	}
+	return int32(next)
+}
+
+// runtimeHandler is that of the pod's RuntimeClass.
+func (m *Manager) runtimeHandler(pod *core.Pod) (string, error) {
+	class := pod.Spec.RuntimeClassName
+	if class == nil || *class == "" {
+		return "", nil
+	}
+	if m.RuntimeHandler == nil {
+		return "", fmt.Errorf("runtimeClassName %q: runtime classes are not supported by this kubelet", *class)
+	}
+	return m.RuntimeHandler(*class)
+}
+
+// sandboxResources are what the pod's containers sum up to, for runtimes that
+// size a machine by it.
+func (m *Manager) sandboxResources(pod *core.Pod) *runtimeapi.LinuxContainerResources {
+	requests, limits := podTotals(pod)
+	return m.linuxResources(requests, limits)
+}

@@ -1,0 +1,313 @@
+package podruntime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"kctl/kubelet/internal/image"
+	"kctl/proto/core"
+)
+
+// SyncPod brings a pod from status towards its spec, as far as it goes without
+// waiting for a container to end, a probe to pass or a back-off to run out. It
+// acts on the results of its own calls at once: where one step makes the next
+// possible, it takes the next one too.
+//
+// When ctx ends, it starts nothing more and returns after the runtime call
+// under way: a half-made sandbox would be left behind otherwise.
+func (m *Manager) SyncPod(ctx context.Context, pod *core.Pod, status *PodStatus, o SyncOptions) SyncResult {
+	s := &podSync{
+		Manager: m, ctx: ctx, pod: pod, options: o, status: status,
+		images: map[string]*future[image.Present]{}, waiting: map[string]Waiting{},
+	}
+	for s.step() {
+	}
+	s.background.Wait()
+	return SyncResult{Status: s.status, Waiting: s.waiting, RetryAfter: s.retryAfter, Err: errors.Join(s.failures...)}
+}
+
+// podSync is one SyncPod under way.
+type podSync struct {
+	*Manager
+	ctx     context.Context
+	pod     *core.Pod
+	options SyncOptions
+
+	background sync.WaitGroup // pulls, preparation, sandbox status
+
+	// Set by one step before it starts anything that reads them.
+	sandboxID string
+	config    *runtimeapi.PodSandboxConfig
+	handler   string
+	ips       *future[[]string]
+	prepared  *future[struct{}]
+	images    map[string]*future[image.Present] // by container
+
+	files sync.Mutex // held while the pod's hosts file is written
+
+	mu         sync.Mutex // guards what follows, and the order of Changed calls
+	status     *PodStatus
+	waiting    map[string]Waiting
+	retryAfter time.Duration
+	failures   []error
+}
+
+// step does what computePodActions says, once, and tells whether it is worth
+// asking again.
+func (s *podSync) step() (again bool) {
+	actions := computePodActions(s.pod, s.status, s.facts())
+	actions.Start = slices.DeleteFunc(actions.Start, func(c containerStart) bool {
+		_, tried := s.waiting[c.Name]
+		return tried
+	})
+	s.hold(actions.Start)
+	if actions.idle() {
+		return false
+	}
+	if err := s.ctx.Err(); err != nil {
+		s.fail(err)
+		return false
+	}
+	if actions.KillPod {
+		if !s.endPod(actions.CreateSandbox) || !actions.CreateSandbox {
+			return false
+		}
+	} else if !s.endContainers(actions) {
+		return false
+	}
+	if !actions.CreateSandbox && len(s.due(actions.Start)) == 0 {
+		return false
+	}
+	if !s.sandbox(actions) {
+		return false
+	}
+	return s.startAll(actions.Start)
+}
+
+func (s *podSync) facts() facts {
+	f := facts{now: s.Clock.Now(), probes: map[ContainerID]ProbeResults{}, delays: map[string]time.Duration{}}
+	for _, c := range s.status.Containers {
+		if s.options.Probes != nil && c.State == StateRunning {
+			f.probes[c.ID] = s.options.Probes(c.ID)
+		}
+	}
+	for _, specs := range [][]core.Container{s.pod.Spec.InitContainers, s.pod.Spec.Containers} {
+		for i := range specs {
+			key := s.key(&specs[i])
+			last := s.status.Container(specs[i].Name)
+			if last != nil && last.State == StateExited && last.FinishedAt.Sub(last.StartedAt) > 2*s.MaxContainerBackOff {
+				s.crashes.Reset(key) // it ran well for long
+			}
+			f.delays[specs[i].Name] = s.crashes.Delay(key)
+		}
+	}
+	return f
+}
+
+func (s *podSync) key(c *core.Container) containerKey {
+	return containerKey{pod: s.pod.UID, name: c.Name, hash: HashContainer(c)}
+}
+
+// hold tells of the containers whose back-off has not run out.
+func (s *podSync) hold(starts []containerStart) {
+	for _, c := range starts {
+		if c.HeldFor == 0 {
+			continue
+		}
+		spec, fieldPath := s.spec(c)
+		s.Events.ContainerEventf(s.pod, fieldPath, corev1.EventTypeWarning, "BackOff",
+			"Back-off restarting failed container %s in pod %s", c.Name, describe(s.pod))
+		s.wait(c.Name, ReasonCrashLoopBackOff, fmt.Sprintf("back-off %s restarting failed container=%s pod=%s",
+			s.crashes.Delay(s.key(spec)), c.Name, describe(s.pod)), c.HeldFor)
+	}
+}
+
+func (s *podSync) due(starts []containerStart) []containerStart {
+	return slices.DeleteFunc(slices.Clone(starts), func(c containerStart) bool { return c.HeldFor > 0 })
+}
+
+// endPod ends all that there is of the pod. Before a new sandbox, init
+// containers are forgotten too, because the pod starts from its beginning.
+func (s *podSync) endPod(forget bool) bool {
+	if err := s.KillPod(s.ctx, s.pod, s.status.RunningPod(s.name), nil); err != nil {
+		s.fail(err)
+		return false
+	}
+	ended, err := s.PodStatus(s.ctx, s.pod.UID, s.pod.Name, s.pod.Namespace)
+	if err != nil {
+		s.fail(err)
+		return false
+	}
+	if forget {
+		ended.Containers = slices.DeleteFunc(ended.Containers, func(c *ContainerStatus) bool {
+			return s.isInit(c.Name) && s.runtime.RemoveContainer(context.WithoutCancel(s.ctx), c.ID.ID) == nil
+		})
+	}
+	s.publish(func(status *PodStatus) { status.Sandboxes, status.Containers = ended.Sandboxes, ended.Containers })
+	return true
+}
+
+func (s *podSync) isInit(name string) bool {
+	return slices.ContainsFunc(s.pod.Spec.InitContainers, func(c core.Container) bool { return c.Name == name })
+}
+
+// endContainers ends single containers side by side, and learns how they ended.
+func (s *podSync) endContainers(a podActions) bool {
+	var g errgroup.Group
+	for _, kill := range a.Kill {
+		g.Go(func() error {
+			err := s.killContainer(s.ctx, s.pod, kill, nil)
+			if err != nil {
+				s.wait(kill.Name, ReasonKillContainer, err.Error(), 0)
+			} else {
+				s.refresh(kill.ID.ID)
+			}
+			return err
+		})
+	}
+	for _, id := range a.Remove {
+		g.Go(func() error { return s.removeUnstarted(id) })
+	}
+	if err := g.Wait(); err != nil {
+		s.fail(err)
+		return false
+	}
+	return true
+}
+
+// removeUnstarted takes away a container that was created by a kubelet that
+// ended before it started it. The status may be older than its start, so the
+// runtime is asked again.
+func (s *podSync) removeUnstarted(id ContainerID) error {
+	now, err := s.containerStatus(s.ctx, id.ID, "")
+	if err != nil {
+		return err
+	}
+	if now != nil && now.State != StateCreated {
+		return fmt.Errorf("container %s was started meanwhile", id)
+	}
+	if now != nil {
+		if err := s.runtime.RemoveContainer(context.WithoutCancel(s.ctx), id.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// startAll starts ephemeral containers, then init containers one after the
+// other, then containers side by side. It tells whether anything was started.
+func (s *podSync) startAll(starts []containerStart) (any bool) {
+	if _, err := s.prepared.wait(); err != nil {
+		s.fail(err)
+		return false
+	}
+	var beside []containerStart
+	for _, c := range s.due(starts) {
+		if c.Kind == regularContainer {
+			beside = append(beside, c)
+			continue
+		}
+		started := s.startContainer(c)
+		any = any || started
+		if !started && c.Kind == initContainer {
+			return any // what follows needs it
+		}
+	}
+	results := make([]bool, len(beside))
+	var g sync.WaitGroup
+	for i, c := range beside {
+		g.Go(func() { results[i] = s.startContainer(c) })
+	}
+	g.Wait()
+	return any || slices.Contains(results, true)
+}
+
+// publish changes the status and tells of it.
+func (s *podSync) publish(change func(*PodStatus)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := s.status.Clone()
+	change(next)
+	next.At = s.Clock.Now()
+	next.sort()
+	s.status = next
+	if s.options.Changed != nil {
+		s.options.Changed(next)
+	}
+}
+
+// current is the status with all that was done until now.
+func (s *podSync) current() *PodStatus {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.status
+}
+
+// refresh takes what the runtime says of one container into the status. If it
+// can not say, the status stays as it is until the runtime is listed again.
+func (s *podSync) refresh(id string) {
+	sandboxID := s.sandboxID
+	if before := s.current().ContainerByID(s.containerID(id)); before != nil {
+		sandboxID = before.SandboxID
+	}
+	now, err := s.containerStatus(context.WithoutCancel(s.ctx), id, sandboxID)
+	if err != nil || now == nil {
+		return
+	}
+	s.setContainer(now)
+}
+
+func (s *podSync) setContainer(now *ContainerStatus) {
+	s.publish(func(status *PodStatus) {
+		status.Containers = slices.DeleteFunc(status.Containers, func(c *ContainerStatus) bool { return c.ID == now.ID })
+		status.Containers = append(status.Containers, now)
+	})
+}
+
+func (s *podSync) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failures = append(s.failures, err)
+}
+
+// wait records why a container does not run, and when to look again.
+func (s *podSync) wait(container, reason, message string, retryAfter time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting[container] = Waiting{Reason: reason, Message: message}
+	if retryAfter > 0 && (s.retryAfter == 0 || retryAfter < s.retryAfter) {
+		s.retryAfter = retryAfter
+	}
+}
+
+// started records that a container runs.
+func (s *podSync) started(container string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting[container] = Waiting{}
+}
+
+// spec is the container that c is about, and where it is in the pod.
+func (s *podSync) spec(c containerStart) (*core.Container, string) {
+	switch c.Kind {
+	case initContainer:
+		return &s.pod.Spec.InitContainers[c.Index], fmt.Sprintf("spec.initContainers{%s}", c.Name)
+	case ephemeralContainer:
+		e := core.Container(s.pod.Spec.EphemeralContainers[c.Index].EphemeralContainerCommon)
+		return &e, fmt.Sprintf("spec.ephemeralContainers{%s}", c.Name)
+	}
+	return &s.pod.Spec.Containers[c.Index], fmt.Sprintf("spec.containers{%s}", c.Name)
+}
+
+// describe is a pod as upstream writes it in messages.
+func describe(pod *core.Pod) string {
+	return fmt.Sprintf("%s_%s(%s)", pod.Name, pod.Namespace, pod.UID)
+}

@@ -1,0 +1,239 @@
+package podruntime
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kctl/proto/core"
+)
+
+func notFound(resource, name string) error {
+	return apierrors.NewNotFound(schema.GroupResource{Resource: resource}, name)
+}
+
+func TestPodRunsAndEnds(t *testing.T) {
+	b := newBed(t)
+	pod := newPod("web", shell("main", "echo hello from $HOSTNAME; "+forever), shell("side", forever))
+	var mu sync.Mutex
+	var seen []*PodStatus
+	result := b.sync(t, pod, SyncOptions{Changed: func(s *PodStatus) {
+		mu.Lock()
+		defer mu.Unlock()
+		seen = append(seen, s)
+	}})
+	if result.Err != nil {
+		t.Fatal(result.Err)
+	}
+	if len(seen) != 3 || len(seen[0].IPs) != 1 || len(seen[0].Containers) != 0 || len(seen[2].Running()) != 2 {
+		t.Fatalf("heard of %d changes, want sandbox, container, container", len(seen))
+	}
+	if want := map[string]Waiting{"main": {}, "side": {}}; len(result.Waiting) != 2 || result.Waiting["main"] != want["main"] {
+		t.Errorf("Waiting = %v, want %v", result.Waiting, want)
+	}
+	// What SyncPod says of its own doing is what the runtime says.
+	asked := b.status(t, pod)
+	for _, want := range asked.Containers {
+		got := result.Status.ContainerByID(want.ID)
+		if got == nil {
+			t.Fatalf("the runtime has container %v that SyncPod does not tell of", want)
+		}
+		g, w := *got, *want
+		g.CreatedAt, g.StartedAt = w.CreatedAt, w.StartedAt // read from two clocks
+		if g != w {
+			t.Errorf("SyncPod tells\n%+v\nand the runtime\n%+v", g, w)
+		}
+	}
+	if !slices.Equal(asked.IPs, result.Status.IPs) || asked.Sandboxes[0].ID != result.Status.Sandboxes[0].ID {
+		t.Errorf("SyncPod tells sandbox %+v, the runtime %+v", result.Status.Sandboxes[0], asked.Sandboxes[0])
+	}
+	// There is nothing left to do.
+	if again := b.sync(t, pod, SyncOptions{}); again.Err != nil || len(again.Waiting) != 0 {
+		t.Errorf("a second SyncPod did %+v", again)
+	}
+	pods, err := b.Pods(t.Context())
+	if err != nil || len(pods) != 1 || pods[0].UID != pod.UID || len(pods[0].Containers) != 2 || len(pods[0].Sandboxes) != 1 {
+		t.Fatalf("Pods = %+v, %v", pods, err)
+	}
+	if log := b.log(t, pod, "main", 0); log != "hello from web\n" {
+		t.Errorf("log = %q", log)
+	}
+
+	if err := b.KillPod(t.Context(), pod, pods[0], nil); err != nil {
+		t.Fatal(err)
+	}
+	ended := b.status(t, pod)
+	if len(ended.Running()) != 0 || ended.ReadySandbox() != nil || !ended.Container("main").Succeeded() {
+		t.Errorf("after KillPod: %s", show(ended))
+	}
+	if err := b.RemovePod(t.Context(), pods[0]); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := b.Pods(t.Context()); err != nil || len(left) != 0 {
+		t.Errorf("after RemovePod: %v, %v", left, err)
+	}
+	for _, want := range []string{
+		`Pulled spec.containers{main}: Container image "critest.local/busybox:1" already present on machine`,
+		"Created spec.containers{main}: Container created", "Started spec.containers{side}: Container started",
+		"Killing spec.containers{main}: Stopping container main",
+	} {
+		if !b.events.has(want) {
+			t.Errorf("no event %q", want)
+		}
+	}
+}
+
+func TestCrashBackOff(t *testing.T) {
+	b := newBed(t)
+	pod := newPod("crash", shell("main", "echo bye > /dev/termination-log; exit 3"))
+	if r := b.sync(t, pod, SyncOptions{}); r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	first := b.until(t, pod, "exited", exited("main", 0)).Container("main")
+	if first.ExitCode != 3 || first.Message != "bye\n" || first.Reason != "Error" {
+		t.Errorf("ended as %+v", first)
+	}
+	// The first restart is at once, the second waits ten seconds.
+	if r := b.sync(t, pod, SyncOptions{}); r.Err != nil || r.Waiting["main"].Reason != "" {
+		t.Fatalf("first restart: %+v", r)
+	}
+	b.until(t, pod, "exited again", exited("main", 1))
+	r := b.sync(t, pod, SyncOptions{})
+	if r.Err != nil || r.RetryAfter <= 0 || r.RetryAfter > initialCrashBackOff {
+		t.Fatalf("second restart: %+v", r)
+	}
+	want := Waiting{ReasonCrashLoopBackOff, "back-off 10s restarting failed container=main pod=crash_default(uid-crash)"}
+	if r.Waiting["main"] != want {
+		t.Errorf("waiting %+v, want %+v", r.Waiting["main"], want)
+	}
+	if !b.events.has("BackOff spec.containers{main}: Back-off restarting failed container main in pod crash_default(uid-crash)") {
+		t.Error("no BackOff event")
+	}
+}
+
+func TestInitContainersAndSidecars(t *testing.T) {
+	always := corev1.ContainerRestartPolicyAlways
+	b := newBed(t)
+	pod := newPod("init", shell("main", forever))
+	sidecar := shell("proxy", forever)
+	sidecar.RestartPolicy = &always
+	pod.Spec.InitContainers = []core.Container{shell("first", "exit 0"), sidecar, shell("second", "exit 0")}
+	if r := b.sync(t, pod, SyncOptions{}); r.Err != nil || len(r.Status.Containers) != 1 {
+		t.Fatalf("first sync: %+v", r)
+	}
+	b.until(t, pod, "past the first init container", exited("first", 0))
+	// The sidecar needs no waiting, so the one after it starts at once.
+	r := b.sync(t, pod, SyncOptions{})
+	if r.Err != nil || r.Status.Container("proxy") == nil || r.Status.Container("second") == nil || r.Status.Container("main") != nil {
+		t.Fatalf("second sync: %s %v", show(r.Status), r.Err)
+	}
+	b.until(t, pod, "past the second init container", exited("second", 0))
+	if r = b.sync(t, pod, SyncOptions{}); r.Err != nil || len(r.Status.Running()) != 2 {
+		t.Fatalf("third sync: %s %v", show(r.Status), r.Err)
+	}
+	if err := b.KillPod(t.Context(), pod, r.Status.RunningPod(b.Name()), nil); err != nil {
+		t.Fatal(err)
+	}
+	ended := b.status(t, pod)
+	if main, proxy := ended.Container("main"), ended.Container("proxy"); proxy.FinishedAt.Before(main.FinishedAt) {
+		t.Errorf("the sidecar ended at %v, before the container at %v", proxy.FinishedAt, main.FinishedAt)
+	}
+}
+
+func TestLostSandboxIsMadeAnew(t *testing.T) {
+	b := newBed(t)
+	pod := newPod("lost", shell("main", forever))
+	first := b.sync(t, pod, SyncOptions{})
+	if first.Err != nil {
+		t.Fatal(first.Err)
+	}
+	if err := b.containerd.Client().StopPodSandbox(t.Context(), first.Status.Sandboxes[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	second := b.sync(t, pod, SyncOptions{})
+	if second.Err != nil || second.Status.ReadySandbox() == nil || second.Status.Sandboxes[0].Attempt != 1 {
+		t.Fatalf("%s %v", show(second.Status), second.Err)
+	}
+	if main := second.Status.Container("main"); main.State != StateRunning || main.RestartCount != 1 {
+		t.Errorf("main is %+v", main)
+	}
+}
+
+func TestContainerSeesWhatItsSpecSays(t *testing.T) {
+	b := newBed(t)
+	b.objects.configMaps = map[string]*core.ConfigMap{"default/settings": {Data: map[string]string{"color": "blue", "size": "9"}}}
+	b.objects.secrets = map[string]*core.Secret{"default/keys": {Data: map[string][]byte{"token": []byte("s3cret")}}}
+	key := func(name string) corev1.LocalObjectReference { return corev1.LocalObjectReference{Name: name} }
+	c := shell("main", `echo $A/$B/$COLOR/$TOKEN/$CFG_size/$NAME; test "$IP" = "$(hostname -i)" && echo ip; `+
+		`grep -q "^192.0.2.9.alias$" /etc/hosts && echo alias; id -u; id -g; pwd; touch /x 2>/dev/null || echo readonly; `+forever)
+	c.Env = []corev1.EnvVar{
+		{Name: "A", Value: "1"}, {Name: "B", Value: "$(A)2$$(A)$(NONE)"},
+		{Name: "COLOR", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: key("settings"), Key: "color"}}},
+		{Name: "TOKEN", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: key("keys"), Key: "token"}}},
+		{Name: "NAME", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}},
+		{Name: "IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}},
+	}
+	c.EnvFrom = []corev1.EnvFromSource{{Prefix: "CFG_", ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: key("settings")}}}
+	c.WorkingDir = "/tmp"
+	user, group, yes := int64(1000), int64(2000), true
+	c.SecurityContext = &corev1.SecurityContext{RunAsUser: &user, RunAsGroup: &group, ReadOnlyRootFilesystem: &yes, RunAsNonRoot: &yes}
+	pod := newPod("spec", c)
+	pod.Spec.HostAliases = []corev1.HostAlias{{IP: "192.0.2.9", Hostnames: []string{"alias"}}}
+	if r := b.sync(t, pod, SyncOptions{}); r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	const want = "1/12$(A)$(NONE)/blue/s3cret/9/spec\nip\nalias\n1000\n2000\n/tmp\nreadonly\n"
+	var got string
+	b.until(t, pod, "done with its script", func(*PodStatus) bool {
+		got = b.log(t, pod, "main", 0)
+		return strings.HasSuffix(got, "readonly\n") || strings.Count(got, "\n") == strings.Count(want, "\n")
+	})
+	if got != want {
+		t.Errorf("the container says\n%swant\n%s", got, want)
+	}
+}
+
+func TestBadConfigurationsSaySo(t *testing.T) {
+	b := newBed(t)
+	yes, no := true, false
+	cases := []struct {
+		name, reason, message string
+		change                func(*core.Pod)
+	}{
+		{"configmap", ReasonCreateContainerConfig, `configmaps "none" not found`, func(p *core.Pod) {
+			p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "none"}}}}
+		}},
+		{"root", ReasonCreateContainerConfig, "container has runAsNonRoot and image will run as root", func(p *core.Pod) {
+			p.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{RunAsNonRoot: &yes}
+		}},
+		{"reference", "InvalidImageName", "couldn't parse image name", func(p *core.Pod) { p.Spec.Containers[0].Image = "UPPER:::" }},
+		{"never", "ErrImageNeverPull", "is not present with pull policy of Never", func(p *core.Pod) {
+			p.Spec.Containers[0].Image = "critest.local/none:1"
+			p.Spec.Containers[0].ImagePullPolicy = corev1.PullNever
+		}},
+		{"command", ReasonRunContainer, "no such file or directory", func(p *core.Pod) { p.Spec.Containers[0].Command = []string{"/none"} }},
+		{"userns", "", "spec.hostUsers: false", func(p *core.Pod) { p.Spec.HostUsers = &no }},
+		{"class", "", `runtimeClassName "gvisor"`, func(p *core.Pod) { class := "gvisor"; p.Spec.RuntimeClassName = &class }},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			pod := newPod("bad-"+c.name, shell("main", forever))
+			c.change(pod)
+			r := b.sync(t, pod, SyncOptions{})
+			if got := r.Waiting["main"]; got.Reason != c.reason || c.reason != "" && !strings.Contains(got.Message, c.message) {
+				t.Errorf("waiting %+v, want %s: %s", got, c.reason, c.message)
+			}
+			if c.reason == "" && (r.Err == nil || !strings.Contains(r.Err.Error(), c.message)) {
+				t.Errorf("Err = %v, want %s", r.Err, c.message)
+			}
+			if len(r.Status.Running()) > 0 {
+				t.Error("it runs nevertheless")
+			}
+		})
+	}
+}
