@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"kctl/kubelet/internal/fieldpath"
 	"kctl/proto/core"
 )
 
@@ -174,7 +175,11 @@ func (s *podSync) valueFrom(c *core.Container, v corev1.EnvVar) (*string, error)
 		if s.Allocatable != nil {
 			allocatable = s.Allocatable()
 		}
-		value, err := ResourceValue(s.pod, c.Name, from.ResourceFieldRef, allocatable)
+		if from.ResourceFieldRef.ContainerName == "" { // also for ephemeral containers
+			value, err := fieldpath.ContainerResource(c, from.ResourceFieldRef, allocatable)
+			return &value, err
+		}
+		value, err := fieldpath.Resource(s.pod, c.Name, from.ResourceFieldRef, allocatable)
 		return &value, err
 	case from.ConfigMapKeyRef != nil:
 		return s.configMapKey(ctx, namespace, from.ConfigMapKeyRef)
@@ -240,8 +245,11 @@ func (s *podSync) fieldValue(ref *corev1.ObjectFieldSelector) (string, error) {
 		if s.pod.Spec.NodeName == "" {
 			return s.NodeName, nil
 		}
+		return s.pod.Spec.NodeName, nil
+	case "spec.serviceAccountName":
+		return s.pod.Spec.ServiceAccountName, nil
 	}
-	return FieldValue(s.pod, ref.FieldPath)
+	return fieldpath.Metadata(s.pod, ref.FieldPath)
 }
 
 func addresses(ips []string, all bool) string {
