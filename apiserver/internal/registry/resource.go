@@ -72,7 +72,13 @@ type Info struct {
 	ShortNames []string
 	Categories []string
 	HasStatus  bool
-	Columns    []metav1.TableColumnDefinition
+	// Subresources are the ways to change the object beside status, by the
+	// names that Update takes and URLs have where they are not also a
+	// Subresource of their own.
+	Subresources []string
+	// Verbs are what discovery says of the resource where it is not everything.
+	Verbs   []string
+	Columns []metav1.TableColumnDefinition
 }
 
 // Resource is a Store seen without its type parameter: what handlers call.

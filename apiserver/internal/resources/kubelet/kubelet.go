@@ -1,0 +1,162 @@
+// Package kubelet reaches the kubelets of nodes for what only they have: the
+// logs of containers, and streams into them.
+//
+// The pods' subresources call it. It forwards bytes and understands none of
+// them; whether the user may is decided before.
+package kubelet
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"kctl/proto/core"
+)
+
+// DefaultPort is where kubelets listen that don't say otherwise.
+const DefaultPort = 10250
+
+const dialTimeout = 10 * time.Second
+
+// DefaultAddressTypes is upstream's order of preference.
+var DefaultAddressTypes = []corev1.NodeAddressType{
+	corev1.NodeHostName, corev1.NodeInternalDNS, corev1.NodeInternalIP, corev1.NodeExternalDNS, corev1.NodeExternalIP,
+}
+
+// Options say how to reach kubelets and who the server is to them.
+type Options struct {
+	CertFile, KeyFile string // --kubelet-client-certificate, --kubelet-client-key
+	// CAFile is --kubelet-certificate-authority; where it is empty, kubelets'
+	// certificates are not checked, as upstream does by default.
+	CAFile       string
+	AddressTypes []corev1.NodeAddressType // nil for DefaultAddressTypes
+}
+
+// Client reaches kubelets.
+type Client struct {
+	transport *http.Transport
+	types     []corev1.NodeAddressType
+}
+
+// New returns a Client. Its certificate is read anew for every connection, so
+// that one that is renewed on disk is used at once.
+func New(o Options) (*Client, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: o.CAFile == ""}
+	if o.CAFile != "" {
+		pem, err := os.ReadFile(o.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("kubelet certificate authority: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("kubelet certificate authority: no certificate in %s", o.CAFile)
+		}
+	}
+	if o.CertFile != "" || o.KeyFile != "" {
+		load := func() (*tls.Certificate, error) {
+			pair, err := tls.LoadX509KeyPair(o.CertFile, o.KeyFile)
+			if err != nil {
+				return nil, fmt.Errorf("kubelet client certificate: %w", err)
+			}
+			return &pair, nil
+		}
+		if _, err := load(); err != nil {
+			return nil, err
+		}
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return load() }
+	}
+	types := o.AddressTypes
+	if len(types) == 0 {
+		types = DefaultAddressTypes
+	}
+	return &Client{types: types, transport: &http.Transport{
+		TLSClientConfig:     config,
+		DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
+		TLSHandshakeTimeout: dialTimeout,
+		MaxIdleConnsPerHost: 4,
+		IdleConnTimeout:     time.Minute,
+		// Upgrades to SPDY and WebSocket exist in HTTP/1.1 only, which is all that
+		// a transport with its own TLS configuration speaks unless asked.
+		ForceAttemptHTTP2: false,
+	}}, nil
+}
+
+// Close drops idle connections.
+func (c *Client) Close() { c.transport.CloseIdleConnections() }
+
+// URL is where path is served by the node's kubelet.
+func (c *Client) URL(node *core.Node, path string, query url.Values) (*url.URL, error) {
+	address := ""
+	for _, kind := range c.types {
+		for _, a := range node.Status.Addresses {
+			if a.Type == kind && address == "" {
+				address = a.Address
+			}
+		}
+	}
+	if address == "" {
+		return nil, apierrors.NewInternalError(fmt.Errorf("no preferred addresses found for node %q; known addresses: %v", node.Name, node.Status.Addresses))
+	}
+	port := node.Status.DaemonEndpoints.KubeletEndpoint.Port
+	if port == 0 {
+		port = DefaultPort
+	}
+	return &url.URL{
+		Scheme: "https", Host: net.JoinHostPort(address, strconv.Itoa(int(port))),
+		Path: path, RawQuery: query.Encode(),
+	}, nil
+}
+
+// Get asks for to. The caller closes the body, which goes on for as long as a
+// log is followed and ends with ctx.
+func (c *Client) Get(ctx context.Context, to *url.URL) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, to.String(), nil)
+	if err != nil {
+		return nil, fmt.Errorf("asking the kubelet: %w", err)
+	}
+	answer, err := c.transport.RoundTrip(r)
+	if err != nil {
+		return nil, dialError(err)
+	}
+	return answer, nil
+}
+
+// Forward passes a request on to the kubelet, upgrade and all, and returns when
+// the streams have ended. What the kubelet answers is the answer; an error
+// means that it could not be reached and nothing has been written.
+func (c *Client) Forward(w http.ResponseWriter, r *http.Request, to *url.URL) error {
+	var failed error
+	proxy := &httputil.ReverseProxy{
+		Transport:     c.transport,
+		FlushInterval: -1,
+		Rewrite: func(p *httputil.ProxyRequest) {
+			p.Out.URL, p.Out.Host = to, to.Host
+			// The kubelet knows the server by its certificate; whatever else the
+			// user showed stays here.
+			p.Out.Header.Del("Authorization")
+			p.Out.Header.Del("Cookie")
+		},
+		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err },
+	}
+	proxy.ServeHTTP(w, r)
+	if failed != nil && !errors.Is(failed, context.Canceled) {
+		return dialError(failed)
+	}
+	return nil
+}
+
+func dialError(err error) error {
+	return apierrors.NewInternalError(fmt.Errorf("error dialing backend: %w", err))
+}

@@ -1,0 +1,224 @@
+package pod
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/proto/core"
+)
+
+// maxRefusal bounds what of a kubelet's refusal is passed on.
+const maxRefusal = 64 << 10
+
+// Log is pods/log: what a container has written, from its node's kubelet.
+func (s *Streams) Log() registry.Subresource {
+	return registry.Subresource{
+		Name:    "log",
+		Kind:    corev1.SchemeGroupVersion.WithKind("Pod"),
+		Connect: map[string]func(context.Context, http.ResponseWriter, *http.Request, string, string) error{http.MethodGet: s.log},
+	}
+}
+
+func (s *Streams) log(ctx context.Context, w http.ResponseWriter, r *http.Request, namespace, name string) error {
+	options, err := logOptions(r.URL.Query())
+	if err != nil {
+		return err
+	}
+	pod, err := s.pod(ctx, namespace, name)
+	if err != nil {
+		return err
+	}
+	container, err := chooseContainer(pod, options.Container)
+	if err != nil {
+		return err
+	}
+	if pod.Spec.NodeName == "" { // nothing has run: an empty log
+		w.Header().Set("Content-Type", "text/plain")
+		w.WriteHeader(http.StatusOK)
+		return nil
+	}
+	to, err := s.url(ctx, pod, []string{"containerLogs", namespace, name, container}, logQuery(options))
+	if err != nil {
+		return err
+	}
+	answer, err := s.kubelets.Get(ctx, to)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return refusal(answer, name)
+	}
+	w.Header().Set("Content-Type", "text/plain")
+	w.WriteHeader(http.StatusOK)
+	body := io.Reader(answer.Body)
+	if options.LimitBytes != nil {
+		body = io.LimitReader(body, *options.LimitBytes)
+	}
+	copyFlushing(w, body)
+	return nil
+}
+
+// copyFlushing passes lines on as they come. An error means that one side has
+// gone away, of which there is nobody to tell: the status is long sent.
+func copyFlushing(w http.ResponseWriter, from io.Reader) {
+	flusher := http.NewResponseController(w)
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buffer)
+		if n > 0 {
+			if _, err := w.Write(buffer[:n]); err != nil {
+				return
+			}
+			if flusher.Flush() != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// refusal says with the kubelet's own words and code why there is no log.
+func refusal(answer *http.Response, name string) error {
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxRefusal))
+	if err != nil {
+		text = []byte(err.Error())
+	}
+	return apierrors.NewGenericServerResponse(answer.StatusCode, "get", core.Pods.GVR().GroupResource(), name, strings.TrimSpace(string(text)), 0, true)
+}
+
+// logOptions reads PodLogOptions off a query.
+func logOptions(query url.Values) (*corev1.PodLogOptions, error) {
+	o := &corev1.PodLogOptions{Container: query.Get("container")}
+	var errs field.ErrorList
+	flag := func(name string, to *bool) {
+		value, set := query[name]
+		if !set {
+			return
+		}
+		on, err := strconv.ParseBool(value[0])
+		if value[0] == "" {
+			on, err = true, nil
+		}
+		if err != nil {
+			errs = append(errs, field.Invalid(field.NewPath(name), value[0], "must be true or false"))
+		}
+		*to = on
+	}
+	number := func(name string, to **int64, low int64, text string) {
+		value := query.Get(name)
+		if value == "" {
+			return
+		}
+		n, err := strconv.ParseInt(value, 10, 64)
+		switch {
+		case err != nil:
+			errs = append(errs, field.Invalid(field.NewPath(name), value, "must be a number"))
+		case n < low:
+			errs = append(errs, field.Invalid(field.NewPath(name), n, text))
+		}
+		*to = &n
+	}
+	flag("follow", &o.Follow)
+	flag("previous", &o.Previous)
+	flag("timestamps", &o.Timestamps)
+	flag("insecureSkipTLSVerifyBackend", &o.InsecureSkipTLSVerifyBackend)
+	number("tailLines", &o.TailLines, 0, "must be greater than or equal to 0")
+	number("limitBytes", &o.LimitBytes, 1, "must be greater than 0")
+	number("sinceSeconds", &o.SinceSeconds, 1, "must be greater than 0")
+	if value := query.Get("sinceTime"); value != "" {
+		at, err := time.Parse(time.RFC3339, value)
+		if err != nil {
+			errs = append(errs, field.Invalid(field.NewPath("sinceTime"), value, "must be a time as RFC 3339 writes it"))
+		}
+		since := metav1.NewTime(at)
+		o.SinceTime = &since
+	}
+	if stream := query.Get("stream"); stream != "" {
+		o.Stream = &stream
+		if !slices.Contains([]string{corev1.LogStreamAll, corev1.LogStreamStdout, corev1.LogStreamStderr}, stream) {
+			errs = append(errs, field.NotSupported(field.NewPath("stream"), stream, []string{corev1.LogStreamAll, corev1.LogStreamStdout, corev1.LogStreamStderr}))
+		}
+		if stream != corev1.LogStreamAll && o.TailLines != nil {
+			errs = append(errs, field.Forbidden(field.NewPath(""), "`tailLines` and specific `stream` are mutually exclusive for now"))
+		}
+	}
+	if o.SinceSeconds != nil && o.SinceTime != nil {
+		errs = append(errs, field.Forbidden(field.NewPath(""), "at most one of `sinceTime` or `sinceSeconds` may be specified"))
+	}
+	if len(errs) > 0 {
+		return nil, apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("PodLogOptions").GroupKind(), "", errs)
+	}
+	return o, nil
+}
+
+// logQuery is what kubelets read.
+func logQuery(o *corev1.PodLogOptions) url.Values {
+	query := url.Values{}
+	for name, on := range map[string]bool{"follow": o.Follow, "previous": o.Previous, "timestamps": o.Timestamps} {
+		if on {
+			query.Set(name, "true")
+		}
+	}
+	for name, number := range map[string]*int64{"tailLines": o.TailLines, "limitBytes": o.LimitBytes, "sinceSeconds": o.SinceSeconds} {
+		if number != nil {
+			query.Set(name, strconv.FormatInt(*number, 10))
+		}
+	}
+	if o.SinceTime != nil {
+		query.Set("sinceTime", o.SinceTime.UTC().Format(time.RFC3339))
+	}
+	if o.Stream != nil && *o.Stream != corev1.LogStreamAll {
+		query.Set("stream", *o.Stream)
+	}
+	return query
+}
+
+// chooseContainer is the container asked for, or the only one there is.
+func chooseContainer(pod *core.Pod, asked string) (string, error) {
+	var containers, inits, debuggers []string
+	for i := range pod.Spec.Containers {
+		containers = append(containers, pod.Spec.Containers[i].Name)
+	}
+	for i := range pod.Spec.InitContainers {
+		inits = append(inits, pod.Spec.InitContainers[i].Name)
+	}
+	for i := range pod.Spec.EphemeralContainers {
+		debuggers = append(debuggers, pod.Spec.EphemeralContainers[i].Name)
+	}
+	if asked != "" {
+		if !slices.Contains(slices.Concat(containers, inits, debuggers), asked) {
+			return "", apierrors.NewBadRequest(fmt.Sprintf("container %s is not valid for pod %s", asked, pod.Name))
+		}
+		return asked, nil
+	}
+	if preferred := pod.Annotations["kubectl.kubernetes.io/default-container"]; slices.Contains(containers, preferred) {
+		return preferred, nil
+	}
+	if len(containers) == 1 {
+		return containers[0], nil
+	}
+	text := fmt.Sprintf("a container name must be specified for pod %s, choose one of: %v", pod.Name, containers)
+	if len(inits) > 0 {
+		text += fmt.Sprintf(" or one of the init containers: %v", inits)
+	}
+	if len(debuggers) > 0 {
+		text += fmt.Sprintf(" or one of the ephemeral containers: %v", debuggers)
+	}
+	return "", apierrors.NewBadRequest(text)
+}

@@ -1,0 +1,144 @@
+package pod
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/kubelet"
+	"kctl/proto/core"
+)
+
+// Streams serves what a pod's kubelet serves: pods/log, exec, attach and
+// portforward.
+type Streams struct {
+	pods, nodes registry.Resource
+	kubelets    *kubelet.Client
+}
+
+// NewStreams returns the streams of pods on nodes.
+func NewStreams(pods, nodes registry.Resource, kubelets *kubelet.Client) *Streams {
+	return &Streams{pods: pods, nodes: nodes, kubelets: kubelets}
+}
+
+type connect = func(ctx context.Context, w http.ResponseWriter, r *http.Request, namespace, name string) error
+
+// Exec is pods/exec.
+func (s *Streams) Exec() registry.Subresource { return s.stream("exec", "PodExecOptions", s.exec) }
+
+// Attach is pods/attach.
+func (s *Streams) Attach() registry.Subresource {
+	return s.stream("attach", "PodAttachOptions", s.attach)
+}
+
+// PortForward is pods/portforward.
+func (s *Streams) PortForward() registry.Subresource {
+	return s.stream("portforward", "PodPortForwardOptions", s.portForward)
+}
+
+func (s *Streams) stream(name, kind string, serve connect) registry.Subresource {
+	return registry.Subresource{
+		Name: name, Kind: corev1.SchemeGroupVersion.WithKind(kind),
+		Connect: map[string]connect{http.MethodGet: serve, http.MethodPost: serve},
+	}
+}
+
+func (s *Streams) exec(ctx context.Context, w http.ResponseWriter, r *http.Request, namespace, name string) error {
+	if len(r.URL.Query()["command"]) == 0 {
+		return apierrors.NewBadRequest("you must specify at least one command for the container")
+	}
+	return s.intoContainer(ctx, w, r, "exec", namespace, name)
+}
+
+func (s *Streams) attach(ctx context.Context, w http.ResponseWriter, r *http.Request, namespace, name string) error {
+	return s.intoContainer(ctx, w, r, "attach", namespace, name)
+}
+
+func (s *Streams) intoContainer(ctx context.Context, w http.ResponseWriter, r *http.Request, what, namespace, name string) error {
+	asked := r.URL.Query()
+	query := url.Values{}
+	// Kubelets call the three streams by older names.
+	for theirs, ours := range map[string]string{"stdin": "input", "stdout": "output", "stderr": "error", "tty": "tty"} {
+		if isTrue(asked.Get(theirs)) {
+			query.Set(ours, "1")
+		}
+	}
+	if !query.Has("input") && !query.Has("output") && !query.Has("error") {
+		return apierrors.NewBadRequest("you must specify at least one of stdin, stdout, stderr")
+	}
+	if what == "exec" {
+		query["command"] = asked["command"]
+	}
+	pod, err := s.assigned(ctx, namespace, name)
+	if err != nil {
+		return err
+	}
+	container, err := chooseContainer(pod, asked.Get("container"))
+	if err != nil {
+		return err
+	}
+	return s.forward(ctx, w, r, pod, []string{what, namespace, name, container}, query)
+}
+
+func (s *Streams) portForward(ctx context.Context, w http.ResponseWriter, r *http.Request, namespace, name string) error {
+	pod, err := s.assigned(ctx, namespace, name)
+	if err != nil {
+		return err
+	}
+	query := url.Values{}
+	if ports := r.URL.Query()["ports"]; len(ports) > 0 {
+		query.Set("port", strings.Join(ports, ","))
+	}
+	return s.forward(ctx, w, r, pod, []string{"portForward", namespace, name}, query)
+}
+
+func (s *Streams) forward(ctx context.Context, w http.ResponseWriter, r *http.Request, pod *core.Pod, parts []string, query url.Values) error {
+	to, err := s.url(ctx, pod, parts, query)
+	if err != nil {
+		return err
+	}
+	return s.kubelets.Forward(w, r.WithContext(ctx), to)
+}
+
+func (s *Streams) pod(ctx context.Context, namespace, name string) (*core.Pod, error) {
+	encoded, err := s.pods.Get(ctx, namespace, name, "")
+	if err != nil {
+		return nil, err
+	}
+	obj, err := s.pods.Decode(encoded)
+	if err != nil {
+		return nil, err
+	}
+	return obj.(*core.Pod), nil
+}
+
+func (s *Streams) assigned(ctx context.Context, namespace, name string) (*core.Pod, error) {
+	pod, err := s.pod(ctx, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	if pod.Spec.NodeName == "" {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("pod %s does not have a host assigned", name))
+	}
+	return pod, nil
+}
+
+func (s *Streams) url(ctx context.Context, pod *core.Pod, parts []string, query url.Values) (*url.URL, error) {
+	encoded, err := s.nodes.Get(ctx, "", pod.Spec.NodeName, "")
+	if err != nil {
+		return nil, err
+	}
+	node, err := s.nodes.Decode(encoded)
+	if err != nil {
+		return nil, err
+	}
+	return s.kubelets.URL(node.(*core.Node), "/"+strings.Join(parts, "/"), query)
+}
+
+func isTrue(value string) bool { return value == "true" || value == "1" }

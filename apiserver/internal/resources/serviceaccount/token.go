@@ -1,0 +1,156 @@
+package serviceaccount
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	tokens "kctl/apiserver/internal/authn/serviceaccount"
+	"kctl/apiserver/internal/registry"
+	"kctl/proto/core"
+)
+
+// Bounds of a token's life, and how long it is where nothing is said.
+const (
+	minTokenSeconds     = 10 * 60
+	maxTokenSeconds     = 1 << 32
+	defaultTokenSeconds = int64(60 * 60)
+)
+
+var tokenKind = authenticationv1.SchemeGroupVersion.WithKind("TokenRequest")
+
+// Issuer makes tokens.
+type Issuer interface {
+	Audiences() []string
+	Token(ctx context.Context, sa *core.ServiceAccount, spec authenticationv1.TokenRequestSpec, bound tokens.Bound) (token string, expiry time.Time, err error)
+}
+
+// TokenSources are where what a token is bound to is looked up.
+type TokenSources struct {
+	ServiceAccounts, Pods, Secrets, Nodes registry.Resource
+}
+
+// Token is serviceaccounts/token: it issues tokens and stores nothing.
+func Token(issuer Issuer, from TokenSources) registry.Subresource {
+	return registry.Subresource{
+		Name: "token", Kind: tokenKind,
+		New: func() any { return new(authenticationv1.TokenRequest) },
+		Create: func(ctx context.Context, namespace, name string, obj any, o *metav1.CreateOptions) (any, error) {
+			request := obj.(*authenticationv1.TokenRequest)
+			if request.Name != "" && request.Name != name {
+				return nil, apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", request.Name, name))
+			}
+			if request.Namespace != "" && request.Namespace != namespace {
+				return nil, apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+			}
+			return issue(ctx, issuer, from, namespace, name, request.DeepCopy())
+		},
+	}
+}
+
+func issue(ctx context.Context, issuer Issuer, from TokenSources, namespace, name string, request *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
+	account, err := get[*core.ServiceAccount](ctx, from.ServiceAccounts, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	spec := &request.Spec
+	if spec.ExpirationSeconds == nil {
+		seconds := defaultTokenSeconds
+		spec.ExpirationSeconds = &seconds
+	}
+	if len(spec.Audiences) == 0 {
+		spec.Audiences = issuer.Audiences()
+	}
+	if errs := validateExpiration(*spec.ExpirationSeconds); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(tokenKind.GroupKind(), "", errs)
+	}
+	var bound tokens.Bound
+	if spec.BoundObjectRef != nil {
+		if bound, err = bind(ctx, from, account, spec.BoundObjectRef); err != nil {
+			return nil, err
+		}
+	}
+	token, expiry, err := issuer.Token(ctx, account, *spec, bound)
+	if err != nil {
+		return nil, apierrors.NewInternalError(fmt.Errorf("failed to generate token: %w", err))
+	}
+	request.TypeMeta = metav1.TypeMeta{Kind: tokenKind.Kind, APIVersion: tokenKind.GroupVersion().String()}
+	request.Name, request.Namespace = name, namespace
+	request.Status = authenticationv1.TokenRequestStatus{Token: token, ExpirationTimestamp: metav1.NewTime(expiry)}
+	return request, nil
+}
+
+func validateExpiration(seconds int64) field.ErrorList {
+	at := field.NewPath("spec", "expirationSeconds")
+	switch {
+	case seconds < minTokenSeconds:
+		return field.ErrorList{field.Invalid(at, seconds, "may not specify a duration less than 10 minutes")}
+	case seconds > maxTokenSeconds:
+		return field.ErrorList{field.Invalid(at, seconds, "may not specify a duration larger than 2^32 seconds")}
+	}
+	return nil
+}
+
+// bind looks up what the token is to be bound to. A token that is bound to a
+// pod is only for pods that run as the account.
+func bind(ctx context.Context, from TokenSources, account *core.ServiceAccount, ref *authenticationv1.BoundObjectReference) (tokens.Bound, error) {
+	var bound tokens.Bound
+	var uid types.UID
+	var err error
+	kind := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
+	switch kind {
+	case core.Pods.GVK():
+		if bound.Pod, err = get[*core.Pod](ctx, from.Pods, account.Namespace, ref.Name); err != nil {
+			return bound, err
+		}
+		if bound.Pod.Spec.ServiceAccountName != account.Name {
+			return bound, apierrors.NewBadRequest(fmt.Sprintf("cannot bind token for serviceaccount %q to pod running with different serviceaccount name.", account.Name))
+		}
+		uid = bound.Pod.UID
+		if node := bound.Pod.Spec.NodeName; node != "" {
+			bound.Node, err = get[*core.Node](ctx, from.Nodes, "", node)
+			if apierrors.IsNotFound(err) {
+				// The pod may outlive its node's object; the name is still true.
+				bound.Node, err = &core.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, nil
+			}
+		}
+	case core.Secrets.GVK():
+		if bound.Secret, err = get[*core.Secret](ctx, from.Secrets, account.Namespace, ref.Name); err == nil {
+			uid = bound.Secret.UID
+		}
+	case core.Nodes.GVK():
+		if bound.Node, err = get[*core.Node](ctx, from.Nodes, "", ref.Name); err == nil {
+			uid = bound.Node.UID
+		}
+	default:
+		return bound, apierrors.NewBadRequest(fmt.Sprintf("cannot bind token to object of type %s", kind))
+	}
+	if err != nil {
+		return bound, err
+	}
+	if ref.UID != "" && ref.UID != uid {
+		return bound, apierrors.NewConflict(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, ref.Name,
+			fmt.Errorf("the UID in the bound object reference (%s) does not match the UID in record. The object might have been deleted and then recreated", ref.UID))
+	}
+	return bound, nil
+}
+
+func get[T core.Object](ctx context.Context, from registry.Resource, namespace, name string) (T, error) {
+	var none T
+	encoded, err := from.Get(ctx, namespace, name, "")
+	if err != nil {
+		return none, err
+	}
+	obj, err := from.Decode(encoded)
+	if err != nil {
+		return none, err
+	}
+	return obj.(T), nil
+}
