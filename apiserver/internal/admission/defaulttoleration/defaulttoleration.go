@@ -1,0 +1,59 @@
+// Package defaulttoleration lets pods stay on a node for some minutes after it
+// has stopped being ready or reachable, unless they say otherwise.
+package defaulttoleration
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"kctl/apiserver/internal/admission"
+	"kctl/proto/core"
+)
+
+// Name is upstream's name.
+const Name = "DefaultTolerationSeconds"
+
+// seconds is upstream's default for both taints.
+const seconds = int64(300)
+
+// Plugin is the plugin.
+type Plugin struct{}
+
+// New returns the plugin.
+func New() Plugin { return Plugin{} }
+
+// Name is upstream's name.
+func (Plugin) Name() string { return Name }
+
+// Handles creates and updates.
+func (Plugin) Handles(op admission.Operation) bool {
+	return op == admission.Create || op == admission.Update
+}
+
+// Admit adds the tolerations that the pod lacks.
+func (Plugin) Admit(_ context.Context, a *admission.Attributes) error {
+	pod, ok := a.Object.(*core.Pod)
+	if !ok || a.Subresource != "" {
+		return nil
+	}
+	for _, taint := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
+		if tolerates(pod.Spec.Tolerations, taint) {
+			continue
+		}
+		pod.Spec.Tolerations = append(pod.Spec.Tolerations, corev1.Toleration{
+			Key: taint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: ptr.To(seconds),
+		})
+	}
+	return nil
+}
+
+func tolerates(tolerations []corev1.Toleration, taint string) bool {
+	for _, t := range tolerations {
+		if (t.Key == taint || t.Key == "") && (t.Effect == corev1.TaintEffectNoExecute || t.Effect == "") {
+			return true
+		}
+	}
+	return false
+}

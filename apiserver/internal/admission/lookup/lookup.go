@@ -1,0 +1,86 @@
+// Package lookup finds the objects that admission plugins decide by. It reads
+// the cache first, because every create asks for its namespace and its service
+// account, and the store itself only where the cache has no such object.
+//
+// Plugins call it. What it returns is shared and must not be changed.
+package lookup
+
+import (
+	"context"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/proto/core"
+)
+
+// maxDecoded bounds the decoded objects that are kept for the next question.
+const maxDecoded = 4096
+
+// Source is the resource that is looked into: a registry.Resource.
+type Source interface {
+	Get(ctx context.Context, namespace, name, resourceVersion string) (registry.Encoded, error)
+	Decode(e registry.Encoded) (core.Object, error)
+}
+
+// Objects looks into one resource.
+type Objects[T core.Object] struct {
+	source Source
+
+	mu      sync.Mutex
+	decoded map[key]entry[T]
+}
+
+type key struct{ namespace, name string }
+
+type entry[T core.Object] struct {
+	revision int64
+	obj      T
+}
+
+// New looks into source.
+func New[T core.Object](source Source) *Objects[T] {
+	return &Objects[T]{source: source, decoded: map[key]entry[T]{}}
+}
+
+// Get returns the object as the cache has it. What the cache doesn't have is
+// asked of the store: it may have been made a moment ago.
+func (o *Objects[T]) Get(ctx context.Context, namespace, name string) (T, error) {
+	encoded, err := o.source.Get(ctx, namespace, name, "0")
+	if apierrors.IsNotFound(err) {
+		return o.Live(ctx, namespace, name)
+	}
+	return o.decode(key{namespace, name}, encoded, err)
+}
+
+// Live returns the object as it is stored now.
+func (o *Objects[T]) Live(ctx context.Context, namespace, name string) (T, error) {
+	encoded, err := o.source.Get(ctx, namespace, name, "")
+	return o.decode(key{namespace, name}, encoded, err)
+}
+
+func (o *Objects[T]) decode(k key, encoded registry.Encoded, err error) (T, error) {
+	var none T
+	if err != nil {
+		return none, err
+	}
+	o.mu.Lock()
+	known, ok := o.decoded[k]
+	o.mu.Unlock()
+	if ok && known.revision == encoded.Revision {
+		return known.obj, nil
+	}
+	decoded, err := o.source.Decode(encoded)
+	if err != nil {
+		return none, err
+	}
+	obj := decoded.(T)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.decoded) >= maxDecoded {
+		clear(o.decoded)
+	}
+	o.decoded[k] = entry[T]{encoded.Revision, obj}
+	return obj, nil
+}

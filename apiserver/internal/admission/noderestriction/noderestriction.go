@@ -1,0 +1,93 @@
+// Package noderestriction holds each kubelet to its own node: a stolen kubelet
+// certificate is worth one node and not the cluster. It stands beside the node
+// authorizer, which decides what a kubelet may read.
+package noderestriction
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/request"
+	"kctl/proto/core"
+)
+
+// Name is upstream's name.
+const Name = "NodeRestriction"
+
+// Pods finds pods as they are stored now; lookup.Objects does.
+type Pods interface {
+	Live(ctx context.Context, namespace, name string) (*core.Pod, error)
+}
+
+// Plugin is the plugin.
+type Plugin struct{ pods Pods }
+
+// New returns the plugin.
+func New(pods Pods) *Plugin { return &Plugin{pods} }
+
+// Name is upstream's name.
+func (*Plugin) Name() string { return Name }
+
+// Handles all that changes something.
+func (*Plugin) Handles(op admission.Operation) bool { return op != admission.Connect }
+
+// Admit refuses what a kubelet may not do, and lets everybody else pass.
+func (p *Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
+	node, isNode := nodeOf(a.User)
+	if !isNode {
+		return nil
+	}
+	if node == "" {
+		return fmt.Errorf("could not determine node from user %q", a.User.Username)
+	}
+	switch a.Resource.GVR() {
+	case core.Pods.GVR():
+		return p.admitPod(ctx, node, a)
+	case core.Nodes.GVR():
+		return admitNode(node, a)
+	case core.ServiceAccounts.GVR():
+		return p.admitToken(ctx, node, a)
+	case core.Leases.GVR():
+		return admitLease(node, a)
+	}
+	return nil
+}
+
+func nodeOf(user *request.User) (string, bool) {
+	if user == nil || !slices.Contains(user.Groups, core.GroupNodes) {
+		return "", false
+	}
+	return strings.CutPrefix(user.Username, core.UserNodePrefix)
+}
+
+func admitLease(node string, a *admission.Attributes) error {
+	if a.Namespace != core.NamespaceNodeLease {
+		return fmt.Errorf("can only access leases in the %q system namespace", core.NamespaceNodeLease)
+	}
+	name := a.Name
+	if a.Operation == admission.Create {
+		name = a.Object.GetName()
+	}
+	if name != node {
+		return fmt.Errorf("can only access node lease with the same name as the requesting node")
+	}
+	return nil
+}
+
+// storedPod is the pod that a request is about, or nil where it is gone: then
+// there is nothing to protect, and the verb itself will answer 404.
+func (p *Plugin) storedPod(ctx context.Context, a *admission.Attributes) (*core.Pod, error) {
+	if old, ok := a.OldObject.(*core.Pod); ok && old != nil {
+		return old, nil
+	}
+	pod, err := p.pods.Live(ctx, a.Namespace, a.Name)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return pod, err
+}

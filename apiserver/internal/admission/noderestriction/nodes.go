@@ -1,0 +1,90 @@
+package noderestriction
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"kctl/apiserver/internal/admission"
+	"kctl/proto/core"
+)
+
+// kubeletLabels are the labels under kubernetes.io that kubelets set on their
+// nodes; the others there mean something to whoever places pods.
+var kubeletLabels = map[string]bool{
+	corev1.LabelHostname: true, corev1.LabelTopologyZone: true, corev1.LabelTopologyRegion: true,
+	corev1.LabelFailureDomainBetaZone: true, corev1.LabelFailureDomainBetaRegion: true,
+	corev1.LabelInstanceType: true, corev1.LabelInstanceTypeStable: true,
+	corev1.LabelOSStable: true, corev1.LabelArchStable: true,
+	"beta.kubernetes.io/os": true, "beta.kubernetes.io/arch": true, corev1.LabelWindowsBuild: true,
+}
+
+func admitNode(node string, a *admission.Attributes) error {
+	name := a.Name
+	if a.Operation == admission.Create && name == "" {
+		name = a.Object.GetName()
+	}
+	if name != node {
+		return fmt.Errorf("node %q is not allowed to modify node %q", node, name)
+	}
+	switch a.Operation {
+	case admission.Create:
+		created := a.Object.(*core.Node)
+		if created.Spec.ConfigSource != nil {
+			return fmt.Errorf("node %q is not allowed to create pods with a non-nil configSource", node)
+		}
+		return forbiddenLabels(node, created.Labels, nil)
+	case admission.Update:
+		now, old := a.Object.(*core.Node), a.OldObject.(*core.Node)
+		if !equality.Semantic.DeepEqual(now.Spec.Taints, old.Spec.Taints) {
+			return fmt.Errorf("node %q is not allowed to modify taints", node)
+		}
+		if !equality.Semantic.DeepEqual(now.OwnerReferences, old.OwnerReferences) {
+			return fmt.Errorf("node %q is not allowed to modify ownerReferences", node)
+		}
+		return forbiddenLabels(node, now.Labels, old.Labels)
+	}
+	return nil
+}
+
+func forbiddenLabels(node string, now, old map[string]string) error {
+	var forbidden []string
+	changed := func(key string) {
+		if !kubeletMaySet(key) {
+			forbidden = append(forbidden, key)
+		}
+	}
+	for key, value := range now {
+		if was, had := old[key]; !had || was != value {
+			changed(key)
+		}
+	}
+	for key := range old {
+		if _, has := now[key]; !has {
+			changed(key)
+		}
+	}
+	if len(forbidden) == 0 {
+		return nil
+	}
+	sort.Strings(forbidden)
+	return fmt.Errorf("node %q is not allowed to modify labels: %s", node, strings.Join(forbidden, ", "))
+}
+
+func kubeletMaySet(key string) bool {
+	domain, _, qualified := strings.Cut(key, "/")
+	if !qualified || !under(domain, "kubernetes.io") && !under(domain, "k8s.io") {
+		return true
+	}
+	if under(domain, "node-restriction.kubernetes.io") {
+		return false
+	}
+	return kubeletLabels[key] || under(domain, "kubelet.kubernetes.io") || under(domain, "node.kubernetes.io")
+}
+
+func under(domain, parent string) bool {
+	return domain == parent || strings.HasSuffix(domain, "."+parent)
+}

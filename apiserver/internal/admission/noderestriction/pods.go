@@ -1,0 +1,177 @@
+package noderestriction
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"kctl/apiserver/internal/admission"
+	"kctl/proto/core"
+)
+
+func (p *Plugin) admitPod(ctx context.Context, node string, a *admission.Attributes) error {
+	switch {
+	case a.Subresource == "" && a.Operation == admission.Create:
+		return admitMirror(node, a.Object.(*core.Pod))
+	case a.Subresource == "" && a.Operation == admission.Delete:
+		return p.ownPod(ctx, node, a, "delete pods")
+	case a.Subresource == "status" && a.Operation == admission.Update:
+		return admitStatus(node, a)
+	case a.Subresource == "eviction" && a.Operation == admission.Create:
+		return p.ownPod(ctx, node, a, "evict pods")
+	}
+	return fmt.Errorf("unexpected operation %q, node %q can only create, update status of, evict and delete mirror pods and its own", a.Operation, node)
+}
+
+func (p *Plugin) ownPod(ctx context.Context, node string, a *admission.Attributes, doing string) error {
+	pod, err := p.storedPod(ctx, a)
+	if err != nil || pod == nil {
+		return err
+	}
+	if pod.Spec.NodeName != node {
+		return fmt.Errorf("node %q can only %s with spec.nodeName set to itself", node, doing)
+	}
+	return nil
+}
+
+func admitStatus(node string, a *admission.Attributes) error {
+	pod, old := a.Object.(*core.Pod), a.OldObject.(*core.Pod)
+	if old.Spec.NodeName != node {
+		return fmt.Errorf("node %q can only update pod status for pods with spec.nodeName set to itself", node)
+	}
+	if !maps.Equal(pod.Labels, old.Labels) {
+		return fmt.Errorf("node %q cannot update labels through pod status", node)
+	}
+	if !equality.Semantic.DeepEqual(pod.Status.ResourceClaimStatuses, old.Status.ResourceClaimStatuses) {
+		return fmt.Errorf("node %q cannot update resource claim statuses", node)
+	}
+	return nil
+}
+
+// admitMirror: the only pods a kubelet makes are the images in the API of pods
+// that it runs from files, which can't depend on what the API holds.
+func admitMirror(node string, pod *core.Pod) error {
+	if _, mirror := pod.Annotations[core.ConfigMirrorAnnotation]; !mirror {
+		return fmt.Errorf("pod does not have %q annotation, node %q can only create mirror pods", core.ConfigMirrorAnnotation, node)
+	}
+	if pod.Spec.NodeName != node {
+		return fmt.Errorf("node %q can only create pods with spec.nodeName set to itself", node)
+	}
+	if len(pod.OwnerReferences) > 1 {
+		return fmt.Errorf("node %q can only create pods with a single owner reference set to itself", node)
+	}
+	for _, owner := range pod.OwnerReferences {
+		if owner.APIVersion != "v1" || owner.Kind != "Node" || owner.Name != node || owner.Controller == nil || !*owner.Controller {
+			return fmt.Errorf("node %q can only create pods with an owner reference set to itself", node)
+		}
+		if owner.BlockOwnerDeletion != nil && *owner.BlockOwnerDeletion {
+			return fmt.Errorf("node %q must not set blockOwnerDeletion on an owner reference", node)
+		}
+	}
+	if what := refersTo(&pod.Spec); what != "" {
+		return fmt.Errorf("node %q can not create pods that reference %s", node, what)
+	}
+	return nil
+}
+
+func refersTo(spec *core.PodSpec) string {
+	if spec.ServiceAccountName != "" {
+		return "a service account"
+	}
+	if len(spec.ImagePullSecrets) > 0 {
+		return "secrets"
+	}
+	if len(spec.ResourceClaims) > 0 {
+		return "resourceclaims"
+	}
+	for i := range spec.Volumes {
+		v := &spec.Volumes[i]
+		switch {
+		case v.Secret != nil:
+			return "secrets"
+		case v.ConfigMap != nil:
+			return "configmaps"
+		case v.PersistentVolumeClaim != nil:
+			return "persistentvolumeclaims"
+		case v.Projected != nil && len(v.Projected.Sources) > 0:
+			for _, source := range v.Projected.Sources {
+				if source.DownwardAPI == nil {
+					return "secrets, configmaps or service account tokens"
+				}
+			}
+		}
+	}
+	for _, group := range [][]core.Container{spec.InitContainers, spec.Containers} {
+		for i := range group {
+			for _, env := range group[i].Env {
+				if env.ValueFrom != nil && (env.ValueFrom.SecretKeyRef != nil || env.ValueFrom.ConfigMapKeyRef != nil) {
+					return "secrets or configmaps"
+				}
+			}
+			if len(group[i].EnvFrom) > 0 {
+				return "secrets or configmaps"
+			}
+		}
+	}
+	return ""
+}
+
+// admitToken: a kubelet asks for tokens on behalf of its own pods only, and
+// for audiences that the pod names.
+func (p *Plugin) admitToken(ctx context.Context, node string, a *admission.Attributes) error {
+	if a.Subresource != "token" {
+		return nil // whether it may touch the accounts themselves is the authorizer's
+	}
+	var spec *authenticationv1.TokenRequestSpec
+	if request, ok := a.Object.(*authenticationv1.TokenRequest); ok {
+		spec = &request.Spec
+	}
+	if spec == nil {
+		return fmt.Errorf("unexpected type %T", a.Object)
+	}
+	ref := spec.BoundObjectRef
+	if ref == nil || ref.APIVersion != "v1" || ref.Kind != "Pod" || ref.Name == "" {
+		return fmt.Errorf("node requested token not bound to a pod")
+	}
+	if ref.UID == "" {
+		return fmt.Errorf("node requested token with a pod binding without a uid")
+	}
+	pod, err := p.pods.Live(ctx, a.Namespace, ref.Name)
+	if err != nil {
+		return err
+	}
+	if ref.UID != pod.UID {
+		return fmt.Errorf("the UID in the bound object reference (%s) does not match the UID in record. The object might have been deleted and then recreated", ref.UID)
+	}
+	if pod.Spec.NodeName != node {
+		return fmt.Errorf("node requested token bound to a pod scheduled on a different node")
+	}
+	return admitAudiences(spec.Audiences, pod)
+}
+
+func admitAudiences(audiences []string, pod *core.Pod) error {
+	if len(audiences) > 1 {
+		return fmt.Errorf("node may only request 0 or 1 audiences")
+	}
+	asked := ""
+	if len(audiences) == 1 {
+		asked = audiences[0]
+	}
+	for i := range pod.Spec.Volumes {
+		if pod.Spec.Volumes[i].CSI != nil {
+			return nil // the driver names its own, in an object that is not served here
+		}
+		if pod.Spec.Volumes[i].Projected == nil {
+			continue
+		}
+		for _, source := range pod.Spec.Volumes[i].Projected.Sources {
+			if token := source.ServiceAccountToken; token != nil && token.Audience == asked {
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("audience %q not found in pod spec volume", asked)
+}

@@ -1,0 +1,199 @@
+// Package serviceaccount gives every pod a service account, mounts the token
+// by which it speaks to the API, and hands on the account's pull secrets.
+package serviceaccount
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	"kctl/apiserver/internal/admission"
+	"kctl/proto/core"
+)
+
+const (
+	// Name is upstream's name.
+	Name = "ServiceAccount"
+
+	defaultAccount = "default"
+	volumePrefix   = "kube-api-access-"
+	mountPath      = "/var/run/secrets/kubernetes.io/serviceaccount"
+	// tokenSeconds is an hour and a little: issuers know by it that kubelets
+	// renew the token and the program may be one that doesn't read it again.
+	tokenSeconds = int64(60*60 + 7)
+
+	// A new namespace's default account is made by a loop, a moment later.
+	attempts = 10
+	pause    = 100 * time.Millisecond
+)
+
+// Accounts finds service accounts; lookup.Objects does.
+type Accounts interface {
+	Get(ctx context.Context, namespace, name string) (*core.ServiceAccount, error)
+}
+
+// Plugin is the plugin.
+type Plugin struct {
+	accounts Accounts
+	clock    clock.Clock
+}
+
+// New returns the plugin.
+func New(accounts Accounts, clock clock.Clock) *Plugin { return &Plugin{accounts, clock} }
+
+// Name is upstream's name.
+func (*Plugin) Name() string { return Name }
+
+// Handles creates.
+func (*Plugin) Handles(op admission.Operation) bool { return op == admission.Create }
+
+// Admit completes the pod.
+func (p *Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
+	pod, ok := a.Object.(*core.Pod)
+	if !ok || a.Subresource != "" {
+		return nil
+	}
+	if _, mirror := pod.Annotations[core.ConfigMirrorAnnotation]; mirror {
+		return refuseForMirror(pod)
+	}
+	if pod.Spec.ServiceAccountName == "" {
+		pod.Spec.ServiceAccountName = defaultAccount
+	}
+	pod.Spec.DeprecatedServiceAccount = pod.Spec.ServiceAccountName
+	account, err := p.find(ctx, a.Namespace, pod.Spec.ServiceAccountName)
+	if err != nil {
+		return fmt.Errorf("error looking up service account %s/%s: %w", a.Namespace, pod.Spec.ServiceAccountName, err)
+	}
+	if account.Annotations["kubernetes.io/enforce-mountable-secrets"] == "true" {
+		if err := onlyMountable(account, pod); err != nil {
+			return err
+		}
+	}
+	if automount(account, pod) {
+		mountToken(pod)
+	}
+	if len(pod.Spec.ImagePullSecrets) == 0 {
+		pod.Spec.ImagePullSecrets = append(pod.Spec.ImagePullSecrets, account.ImagePullSecrets...)
+	}
+	return nil
+}
+
+func refuseForMirror(pod *core.Pod) error {
+	if pod.Spec.ServiceAccountName != "" {
+		return fmt.Errorf("a mirror pod may not reference service accounts")
+	}
+	for i := range pod.Spec.Volumes {
+		v := &pod.Spec.Volumes[i]
+		if v.Secret != nil {
+			return fmt.Errorf("a mirror pod may not reference secrets")
+		}
+		if v.Projected == nil {
+			continue
+		}
+		for j := range v.Projected.Sources {
+			if v.Projected.Sources[j].ServiceAccountToken != nil {
+				return fmt.Errorf("a mirror pod may not use ServiceAccountToken volume projections")
+			}
+		}
+	}
+	return nil
+}
+
+func (p *Plugin) find(ctx context.Context, namespace, name string) (*core.ServiceAccount, error) {
+	for attempt := 1; ; attempt++ {
+		account, err := p.accounts.Get(ctx, namespace, name)
+		if err == nil {
+			return account, nil
+		}
+		if !apierrors.IsNotFound(err) {
+			return nil, err
+		}
+		if name != defaultAccount || attempt == attempts {
+			return nil, missing{name}
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-p.clock.After(pause):
+		}
+	}
+}
+
+// missing is not a status error: a pod that can't have its account is
+// forbidden, and nothing of the request was not found.
+type missing struct{ name string }
+
+func (m missing) Error() string { return fmt.Sprintf("serviceaccount %q not found", m.name) }
+
+func automount(account *core.ServiceAccount, pod *core.Pod) bool {
+	switch {
+	case pod.Spec.AutomountServiceAccountToken != nil:
+		return *pod.Spec.AutomountServiceAccountToken
+	case account.AutomountServiceAccountToken != nil:
+		return *account.AutomountServiceAccountToken
+	}
+	return true
+}
+
+// mountToken mounts the token in every container that has nothing of its own
+// at that place.
+func mountToken(pod *core.Pod) {
+	name, exists := "", false
+	taken := map[string]bool{}
+	for i := range pod.Spec.Volumes {
+		taken[pod.Spec.Volumes[i].Name] = true
+		if strings.HasPrefix(pod.Spec.Volumes[i].Name, volumePrefix) {
+			name, exists = pod.Spec.Volumes[i].Name, true
+		}
+	}
+	for name == "" || taken[name] && !exists {
+		name = volumePrefix + rand.String(5)
+	}
+	mounted := false
+	for _, group := range [][]core.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range group {
+			if hasMount(&group[i]) {
+				continue
+			}
+			group[i].VolumeMounts = append(group[i].VolumeMounts, corev1.VolumeMount{Name: name, ReadOnly: true, MountPath: mountPath})
+			mounted = true
+		}
+	}
+	if mounted && !exists {
+		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Projected: tokenVolume()}})
+	}
+}
+
+func hasMount(c *core.Container) bool {
+	for i := range c.VolumeMounts {
+		if c.VolumeMounts[i].MountPath == mountPath {
+			return true
+		}
+	}
+	return false
+}
+
+// tokenVolume is what a program needs to reach the API: a token, whom to trust,
+// and which namespace it is in.
+func tokenVolume() *corev1.ProjectedVolumeSource {
+	return &corev1.ProjectedVolumeSource{
+		DefaultMode: ptr.To(corev1.ProjectedVolumeSourceDefaultMode),
+		Sources: []corev1.VolumeProjection{
+			{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token", ExpirationSeconds: ptr.To(tokenSeconds)}},
+			{ConfigMap: &corev1.ConfigMapProjection{
+				LocalObjectReference: corev1.LocalObjectReference{Name: core.RootCAConfigMap},
+				Items:                []corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}},
+			}},
+			{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{
+				{Path: "namespace", FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.namespace"}},
+			}}},
+		},
+	}
+}

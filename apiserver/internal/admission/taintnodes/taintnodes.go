@@ -1,0 +1,42 @@
+// Package taintnodes keeps pods off a new node until it has been seen ready.
+package taintnodes
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/apiserver/internal/admission"
+	"kctl/proto/core"
+)
+
+// Name is upstream's name.
+const Name = "TaintNodesByCondition"
+
+// Plugin is the plugin.
+type Plugin struct{}
+
+// New returns the plugin.
+func New() Plugin { return Plugin{} }
+
+// Name is upstream's name.
+func (Plugin) Name() string { return Name }
+
+// Handles creates.
+func (Plugin) Handles(op admission.Operation) bool { return op == admission.Create }
+
+// Admit adds the taint; whoever watches nodes takes it off a ready one.
+func (Plugin) Admit(_ context.Context, a *admission.Attributes) error {
+	node, ok := a.Object.(*core.Node)
+	if !ok || a.Subresource != "" {
+		return nil
+	}
+	taint := corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}
+	for _, t := range node.Spec.Taints {
+		if t.MatchTaint(&taint) {
+			return nil
+		}
+	}
+	node.Spec.Taints = append(node.Spec.Taints, taint)
+	return nil
+}
