@@ -122,7 +122,9 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 		if progressed {
 			failures = 0
 		}
-		if err != nil {
+		// A watch that ends at once and in good order, again and again, must not
+		// become a busy loop either.
+		if err != nil || !progressed {
 			failures++
 			_ = rest.Sleep(ctx, r.options.Clock, r.options.Backoff.Delay(failures))
 		}
@@ -173,6 +175,9 @@ func (r *Reflector[T]) list(ctx context.Context) error {
 func (r *Reflector[T]) watch(ctx context.Context) (progressed bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	alive := make(chan struct{}, 1)
+	// From before the watch is opened, as a dead server may not even answer.
+	go r.endWhenStalled(ctx, cancel, alive)
 	lasts := minWatch + rand.N(minWatch)
 	stream, err := r.resource.Watch(ctx,
 		rest.LabelSelector(r.options.LabelSelector), rest.FieldSelector(r.options.FieldSelector),
@@ -182,24 +187,6 @@ func (r *Reflector[T]) watch(ctx context.Context) (progressed bool, err error) {
 		return false, r.watchError(err)
 	}
 	defer stream.Close()
-	stalled := r.options.Clock.NewTimer(r.options.StallAfter)
-	defer stalled.Stop()
-	alive := make(chan struct{}, 1)
-	done := make(chan struct{})
-	defer close(done)
-	go func() {
-		for {
-			select {
-			case <-alive:
-				stalled.Reset(r.options.StallAfter)
-			case <-stalled.C():
-				cancel() // ends the Next below
-				return
-			case <-done:
-				return
-			}
-		}
-	}()
 	for {
 		event, err := stream.Next()
 		if err != nil {
@@ -212,6 +199,24 @@ func (r *Reflector[T]) watch(ctx context.Context) (progressed bool, err error) {
 		}
 		if err := r.deliver(event); err != nil {
 			return progressed, err
+		}
+	}
+}
+
+// endWhenStalled cancels a watch from which no sign of life came for too long.
+// It ends with ctx.
+func (r *Reflector[T]) endWhenStalled(ctx context.Context, cancel context.CancelFunc, alive <-chan struct{}) {
+	stalled := r.options.Clock.NewTimer(r.options.StallAfter)
+	defer stalled.Stop()
+	for {
+		select {
+		case <-alive:
+			stalled.Reset(r.options.StallAfter)
+		case <-stalled.C():
+			cancel()
+			return
+		case <-ctx.Done():
+			return
 		}
 	}
 }

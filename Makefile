@@ -1,0 +1,56 @@
+# The whole project in a few words; README.md says what they do.
+
+MODULES := proto apiserver scheduler kubelet kubectl test
+BIN     := bin
+DIR     ?= /var/lib/kctl
+PORT    ?= 6443
+
+GO_BUILD = CGO_ENABLED=0 go build -trimpath -ldflags='-s -w'
+
+.PHONY: run down build images test test-long check bench deps test-deps clean
+
+run: deps build
+	@deploy/local/run.sh $(BIN) $(DIR) $(PORT)
+
+down:
+	@$(BIN)/kctl down --dir $(DIR)
+
+build:
+	cd apiserver && $(GO_BUILD) -o ../$(BIN)/apiserver ./cmd/apiserver
+	cd scheduler && $(GO_BUILD) -o ../$(BIN)/scheduler ./cmd/scheduler
+	cd kubelet   && $(GO_BUILD) -o ../$(BIN)/kubelet   ./cmd/kubelet
+	cd kubectl   && $(GO_BUILD) -o ../$(BIN)/ ./cmd/kctl ./cmd/pause ./cmd/demo
+
+# Archives that container engines load: build/images/NAME.tar
+images: build
+	$(BIN)/kctl images --dir build/images
+
+# The whole-system tests use the programs as users get them, so they are built
+# first; go test runs one package at a time, because several would each start a
+# container runtime.
+test: test-deps build
+	@set -e; for m in $(MODULES); do echo "== $$m"; \
+		(cd $$m && KCTL_BIN=$(CURDIR)/$(BIN) go test -race -p 1 -timeout 20m ./...); done
+
+# What takes longer than a test run should.
+test-long: test-deps build
+	cd test && KCTL_BIN=$(CURDIR)/$(BIN) KCTL_LONG=1 go test -race -p 1 -timeout 60m ./...
+
+# Every module by itself, as if it were its own repository.
+check:
+	@deploy/local/check.sh $(MODULES)
+
+# Every figure beside its floor, in one run.
+bench: test-deps build
+	@cd apiserver && go test -run '^$$' -bench . -benchtime 2s ./...
+	@cd scheduler && go test -run '^$$' -bench . -benchtime 2s ./...
+	@cd test && KCTL_BIN=$(CURDIR)/$(BIN) go test -run '^$$' -bench . -benchtime 1x -timeout 20m ./...
+
+deps:
+	@deploy/local/deps.sh run
+
+test-deps:
+	@deploy/local/deps.sh run test
+
+clean:
+	rm -rf $(BIN) build

@@ -1,0 +1,38 @@
+#!/bin/sh
+# check.sh MODULE...: what must hold of the source without running it. Every
+# module is looked at by itself (GOWORK=off), as if it were its own repository.
+set -eu
+cd "$(dirname "$0")/../.."
+root=$PWD
+failed=0
+fail() {
+	echo "check: $*" >&2
+	failed=1
+}
+
+unformatted=$(gofmt -l "$@")
+[ -z "$unformatted" ] || fail "gofmt would change: $unformatted"
+
+# The linter is pinned, with its own dependencies, by test/go.mod.
+(cd test && GOWORK=off go build -o "$root/build/staticcheck" honnef.co/go/tools/cmd/staticcheck)
+
+for module in "$@"; do
+	echo "== $module"
+	cd "$root/$module"
+	GOWORK=off go build ./... || fail "$module does not build by itself"
+	GOWORK=off go vet ./... || fail "go vet $module"
+	GOWORK=off go mod tidy -diff >/dev/null || fail "$module/go.mod is not tidy: run go mod tidy"
+	GOWORK=off "$root/build/staticcheck" ./... || fail "staticcheck $module"
+	# Programs meet over HTTP only: they import proto, never each other.
+	others=$(GOWORK=off go list -deps ./... | grep '^kctl/' | grep -v -e "^kctl/$module" -e '^kctl/proto' || true)
+	[ -z "$others" ] || fail "$module imports $others"
+	if [ "$module" = proto ] || [ "$module" = apiserver ] || [ "$module" = scheduler ] || [ "$module" = kubelet ]; then
+		! GOWORK=off go list -deps ./... | grep -q '^k8s.io/client-go' || fail "$module imports client-go"
+	fi
+done
+
+cd "$root"
+for folder in $(git ls-files '*.go' | grep -v _test.go | xargs -n1 dirname | sort -u); do
+	grep -lq '^// \(Package\|Command\) ' "$folder"/*.go || fail "$folder has no package comment"
+done
+exit $failed

@@ -1,0 +1,48 @@
+#!/bin/sh
+# Installs what is missing on a Debian machine: `deps.sh run` for a cluster,
+# `deps.sh test` for the tests. What is there, from wherever, is left alone.
+set -eu
+
+packages=
+want() { # want PACKAGE COMMAND...: the package, if one of the commands is missing
+	package=$1
+	shift
+	for command in "$@"; do
+		command -v "$command" >/dev/null 2>&1 || { packages="$packages $package"; return; }
+	done
+}
+
+for set in "$@"; do
+	case $set in
+	run)
+		want containerd containerd containerd-shim-runc-v2
+		want runc runc
+		want iptables iptables
+		want iproute2 ip
+		[ -e /usr/lib/cni/bridge ] || [ -e /opt/cni/bin/bridge ] || [ -e /usr/libexec/cni/bridge ] ||
+			packages="$packages containernetworking-plugins"
+		;;
+	test)
+		want gcc gcc # the race detector is linked by it
+		[ -e /usr/include/stdlib.h ] || packages="$packages libc6-dev"
+		want busybox-static busybox
+		want kubernetes-client kubectl
+		want etcd-server etcd
+		;;
+	*)
+		echo "deps.sh: no such set: $set" >&2
+		exit 2
+		;;
+	esac
+done
+
+[ -n "$packages" ] || exit 0
+if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then
+	echo "missing on this machine:$packages (Debian's names); install them, or run this as root on Debian" >&2
+	exit 1
+fi
+echo "installing:$packages"
+export DEBIAN_FRONTEND=noninteractive
+apt-get update -qq
+# shellcheck disable=SC2086 # a list of words
+apt-get install -y -qq --no-install-recommends $packages >/dev/null

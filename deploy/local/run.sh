@@ -1,0 +1,25 @@
+#!/bin/sh
+# run.sh BIN DIR PORT: brings a cluster up and shows one pod's way through it.
+set -eu
+bin=$1 dir=$2 port=$3
+kctl=$bin/kctl
+
+$kctl up --dir "$dir" --port "$port" | sed '/^export /d'
+KUBECONFIG=$dir/admin.kubeconfig
+export KUBECONFIG
+
+show() {
+	printf '\n$ kctl %s\n' "$*"
+	"$kctl" "$@"
+}
+
+if ! $kctl get pod hello >/dev/null 2>&1; then
+	show run hello --image=kctl.local/demo --port=8080
+fi
+show wait pod/hello --for=condition=Ready --timeout=60s
+show get pod hello -o wide
+show logs hello
+show trace pod/hello
+
+printf '\nThe cluster stays up; `make down` takes it away. To use it, with kctl or kubectl:\n'
+printf 'export KUBECONFIG=%s\n' "$KUBECONFIG"

@@ -1,0 +1,120 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+func TestHealth(t *testing.T) {
+	h := NewHealth()
+	var broken error
+	h.Add("store", func(context.Context) error { return broken })
+	get := func(target string) (int, string) {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, target, nil))
+		return w.Code, w.Body.String()
+	}
+	for _, tc := range []struct {
+		target string
+		broken error
+		code   int
+		body   string
+	}{
+		{"/readyz", nil, 200, "ok"},
+		{"/readyz?verbose", nil, 200, "[+]ping ok\n[+]store ok\nreadyz check passed\n"},
+		{"/readyz", errors.New("no connection"), 500, "[+]ping ok\n[-]store failed: no connection\nreadyz check failed\n"},
+		{"/livez", errors.New("no connection"), 200, "ok"},
+		{"/readyz?exclude=store", errors.New("no connection"), 200, "ok"},
+		{"/healthz/store", errors.New("no connection"), 500, "[-]store failed: no connection\nhealthz check failed\n"},
+		{"/healthz/ping", errors.New("no connection"), 200, "ok"},
+		{"/healthz/nonsense", nil, 404, "404 page not found\n"},
+	} {
+		broken = tc.broken
+		if code, body := get(tc.target); code != tc.code || body != tc.body {
+			t.Errorf("%s with %v: %d %q, want %d %q", tc.target, tc.broken, code, body, tc.code, tc.body)
+		}
+	}
+}
+
+func TestServe(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	address := make(chan net.Addr, 1)
+	done := make(chan error, 1)
+	go func() {
+		done <- Serve(ctx, "127.0.0.1:0", Endpoints(NewHealth(), NewRegistry()), nil, func(a net.Addr) { address <- a })
+	}()
+	base := "http://" + (<-address).String()
+	for path, want := range map[string]string{"/healthz": "ok", "/metrics": "go_goroutines", "/version": `"minor":"37"`} {
+		resp, err := http.Get(base + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if !strings.Contains(string(body), want) {
+			t.Errorf("%s: %q does not contain %q", path, body, want)
+		}
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("after its context ended: %v", err)
+	}
+	if err := Serve(t.Context(), "127.0.0.1:99999", nil, nil, nil); err == nil {
+		t.Error("a port that can't be was listened on")
+	}
+}
+
+func TestExitCode(t *testing.T) {
+	for _, tc := range []struct {
+		err  error
+		want int
+	}{
+		{nil, ExitOK}, {context.Canceled, ExitOK}, {errors.New("x"), ExitError}, {&UsageError{errors.New("x")}, ExitUsage},
+	} {
+		if got := exitCode("test", tc.err); got != tc.want {
+			t.Errorf("%v: exit code %d, want %d", tc.err, got, tc.want)
+		}
+	}
+}
+
+func TestNotify(t *testing.T) {
+	if err := Notify("READY=1"); err != nil {
+		t.Errorf("without a service manager: %v", err)
+	}
+	socket := filepath.Join(t.TempDir(), "notify")
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	t.Setenv("NOTIFY_SOCKET", socket)
+	if err := Notify("READY=1"); err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 64)
+	n, err := conn.Read(buf)
+	if err != nil || string(buf[:n]) != "READY=1" {
+		t.Errorf("got %q, %v", buf[:n], err)
+	}
+}
+
+func TestLoggerRefusesUnknownFormat(t *testing.T) {
+	o := LogOptions{Format: "xml"}
+	if _, err := o.Logger(); err == nil || !strings.Contains(err.Error(), "xml") {
+		t.Errorf("got %v", err)
+	}
+	cmd := &cobra.Command{}
+	o.AddFlags(cmd.Flags())
+	if err := cmd.ParseFlags([]string{"-v", "4", "--logging-format", "json"}); err != nil || o.Verbosity != 4 {
+		t.Errorf("flags: %v, %+v", err, o)
+	}
+}

@@ -1,0 +1,157 @@
+package events
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	testclock "k8s.io/utils/clock/testing"
+
+	"kctl/proto/core"
+	"kctl/proto/rest"
+)
+
+func pod(name string) *core.Pod {
+	return &core.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, UID: "uid-" + "x"}}
+}
+
+type request struct {
+	method, path string
+	event        core.Event
+}
+
+// record runs a Recorder against a server that answers with code, until it has
+// got n requests.
+func record(t *testing.T, n int, code func(i int) int, report func(r *Recorder)) []request {
+	t.Helper()
+	got := make(chan request, 100)
+	count := 0
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		req := request{method: r.Method, path: r.URL.Path}
+		if err := json.NewDecoder(r.Body).Decode(&req.event); err != nil {
+			t.Errorf("body: %v", err)
+		}
+		w.WriteHeader(code(count))
+		count++
+		fmt.Fprint(w, "{}")
+		got <- req
+	}))
+	defer server.Close()
+	client, err := rest.New(&rest.Config{Host: server.URL, Insecure: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.HTTP().CloseIdleConnections()
+	ctx, cancel := context.WithCancel(t.Context())
+	r := NewRecorder(client, "kubelet", "node-1", clock.RealClock{}, zap.NewNop())
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }()
+	report(r)
+	var out []request
+	for range n {
+		out = append(out, <-got)
+	}
+	cancel()
+	<-done
+	return out
+}
+
+func created(int) int { return http.StatusCreated }
+
+func TestEqualEventsAreCounted(t *testing.T) {
+	got := record(t, 3, created, func(r *Recorder) {
+		r.ContainerEventf(pod("web"), "spec.containers{c}", corev1.EventTypeNormal, "Started", "Started container %s", "c")
+		r.Eventf(pod("web"), corev1.EventTypeWarning, "BackOff", "again")
+		r.Eventf(pod("web"), corev1.EventTypeWarning, "BackOff", "again")
+	})
+	first := got[0].event
+	if got[0].method != "POST" || got[0].path != "/api/v1/namespaces/a/events" {
+		t.Errorf("sent as %s %s", got[0].method, got[0].path)
+	}
+	if first.InvolvedObject.Kind != "Pod" || first.InvolvedObject.FieldPath != "spec.containers{c}" ||
+		first.Source.Host != "node-1" || first.Message != "Started container c" || first.Count != 1 {
+		t.Errorf("event %+v", first)
+	}
+	if got[2].method != "PATCH" || !strings.HasSuffix(got[2].path, "/"+got[1].event.Name) || got[2].event.Count != 2 {
+		t.Errorf("the repetition was sent as %s %s, count %d", got[2].method, got[2].path, got[2].event.Count)
+	}
+}
+
+func TestServerErrorsAreTriedAgainAndRefusalsAreNot(t *testing.T) {
+	got := record(t, 3, func(i int) int {
+		return []int{http.StatusInternalServerError, http.StatusForbidden, http.StatusCreated}[i]
+	}, func(r *Recorder) {
+		r.Event(pod("one"), corev1.EventTypeNormal, "A", "first")
+		r.Event(pod("two"), corev1.EventTypeNormal, "B", "second")
+	})
+	var messages []string
+	for _, r := range got {
+		messages = append(messages, r.event.Message)
+	}
+	if fmt.Sprint(messages) != "[first first second]" {
+		t.Errorf("sent %v", messages)
+	}
+}
+
+func TestReportingNeverBlocks(t *testing.T) {
+	r := NewRecorder(nil, "kubelet", "node-1", clock.RealClock{}, zap.NewNop())
+	for range queueLength + 10 { // nobody runs it
+		r.Event(pod("web"), corev1.EventTypeNormal, "A", strings.Repeat("x", 2*maxMessage))
+	}
+	if len(r.queue) != queueLength {
+		t.Errorf("%d wait", len(r.queue))
+	}
+	if e := <-r.queue; len(e.Message) != maxMessage {
+		t.Errorf("a message of %d bytes", len(e.Message))
+	}
+}
+
+func TestCorrelate(t *testing.T) {
+	clock := testclock.NewFakeClock(time.Unix(1000, 0))
+	c := newCorrelator(clock)
+	event := func(reason, message string) *core.Event {
+		return &core.Event{
+			ObjectMeta: metav1.ObjectMeta{Name: message}, Reason: reason, Message: message,
+			InvolvedObject: core.ObjectReference{UID: "u", Name: "web"},
+		}
+	}
+	sent, combined := 0, 0
+	for i := range 40 {
+		e := event("Failed", fmt.Sprint("try ", i))
+		if _, ok := c.correlate(e); ok {
+			sent++
+			if strings.HasPrefix(e.Message, "(combined") {
+				combined++
+			}
+		}
+	}
+	if sent != burst || combined != burst-alikeLimit {
+		t.Errorf("%d sent, %d of them combined; want %d and %d", sent, combined, burst, burst-alikeLimit)
+	}
+	clock.Step(10 * time.Minute)
+	if _, ok := c.correlate(event("Other", "later")); !ok {
+		t.Error("the object may not tell anything any more")
+	}
+}
+
+func TestCorrelatorIsBounded(t *testing.T) {
+	c := newCorrelator(testclock.NewFakeClock(time.Unix(1000, 0)))
+	for i := range 3 * remembered {
+		e := &core.Event{Message: "m", InvolvedObject: core.ObjectReference{Name: fmt.Sprint(i)}}
+		e.InvolvedObject.UID = "same" // limited together; what counts is that maps stay small
+		c.correlate(e)
+		delete(c.limits, "same")
+	}
+	if n := len(c.events) + len(c.groups) + len(c.limits); n > remembered+3 {
+		t.Errorf("%d entries are kept", n)
+	}
+}

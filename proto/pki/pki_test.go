@@ -1,0 +1,206 @@
+package pki
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	testclock "k8s.io/utils/clock/testing"
+)
+
+func authority(t *testing.T) *Pair {
+	t.Helper()
+	ca, err := NewCA("test-ca", time.Now(), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ca
+}
+
+func TestIssuedCertificatesVerify(t *testing.T) {
+	ca := authority(t)
+	server, err := ca.Issue(Subject{CommonName: "server", IPs: []net.IP{net.IPv4(127, 0, 0, 1)}, Server: true}, time.Now(), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := ca.Issue(Subject{CommonName: "alice", Organization: []string{"admins"}, Client: true}, time.Now(), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(ca.Cert)
+	serverCert, err := server.TLS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	clientCert, err := client.TLS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := serverCert.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: "127.0.0.1"}); err != nil {
+		t.Errorf("server: %v", err)
+	}
+	clientAuth := x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	if _, err := clientCert.Leaf.Verify(clientAuth); err != nil {
+		t.Errorf("client: %v", err)
+	}
+	if _, err := serverCert.Leaf.Verify(clientAuth); err == nil {
+		t.Error("a serving certificate passes for a client's")
+	}
+	if got := clientCert.Leaf.Subject.Organization; len(got) != 1 || got[0] != "admins" {
+		t.Errorf("groups are %v", got)
+	}
+}
+
+func TestIssueByWhatIsNoAuthority(t *testing.T) {
+	pair, err := SelfSigned(Subject{CommonName: "x", Server: true}, time.Now(), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pair.Issue(Subject{CommonName: "y"}, time.Now(), time.Hour); err == nil {
+		t.Error("a serving certificate signed another")
+	}
+}
+
+func TestFilesAreSecret(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := filepath.Join(dir, "a.crt"), filepath.Join(dir, "a.key")
+	if err := authority(t).Save(cert, key); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Mode().Perm() != 0o600 {
+		t.Errorf("the key's mode is %o", info.Mode().Perm())
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 2 {
+		t.Errorf("files left over: %v, %v", entries, err)
+	}
+}
+
+func TestFresh(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := filepath.Join(dir, "a.crt"), filepath.Join(dir, "a.key")
+	now := time.Now()
+	if fresh, err := Fresh(cert, key, now); fresh || err != nil {
+		t.Fatalf("files that are not there: %t, %v", fresh, err)
+	}
+	if err := authority(t).Save(cert, key); err != nil {
+		t.Fatal(err)
+	}
+	if fresh, err := Fresh(cert, key, now); !fresh || err != nil {
+		t.Errorf("a new certificate: %t, %v", fresh, err)
+	}
+	if fresh, err := Fresh(cert, key, now.Add(2*time.Hour)); fresh || err != nil {
+		t.Errorf("one that will have ended: %t, %v", fresh, err)
+	}
+}
+
+func TestReloaderTakesUpNewFilesAndKeepsGoodOnes(t *testing.T) {
+	dir := t.TempDir()
+	cert, key, err := ServingFiles("", "", dir, "server", nil, []string{"localhost"}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock := testclock.NewFakeClock(time.Now())
+	r, err := NewReloader(cert, key, clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := certificate(t, r)
+
+	again, _, err := ServingFiles("", "", dir, "server", nil, nil, time.Now())
+	if err != nil || again != cert {
+		t.Fatalf("the pair made earlier is not used: %s, %v", again, err)
+	}
+
+	if err := os.WriteFile(cert, []byte("rubbish"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	clock.Step(time.Minute)
+	if string(certificate(t, r)) != string(first) {
+		t.Error("rubbish took the place of a good certificate")
+	}
+	renewed, err := SelfSigned(Subject{CommonName: "renewed", Server: true}, time.Now(), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := renewed.Save(cert, key); err != nil {
+		t.Fatal(err)
+	}
+	if string(certificate(t, r)) != string(first) {
+		t.Error("the files are read on every handshake")
+	}
+	clock.Step(time.Minute)
+	if string(certificate(t, r)) == string(first) {
+		t.Error("the new certificate is not taken up")
+	}
+}
+
+func certificate(t *testing.T, r *Reloader) []byte {
+	t.Helper()
+	c, err := r.GetCertificate(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.Certificate[0]
+}
+
+func TestServerTLSVerifiesClients(t *testing.T) {
+	dir := t.TempDir()
+	ca, other := authority(t), authority(t)
+	caFile := filepath.Join(dir, "ca.crt")
+	if err := WriteFile(caFile, ca.Cert); err != nil {
+		t.Fatal(err)
+	}
+	cert, key, err := ServingFiles("", "", dir, "server", []net.IP{net.IPv4(127, 0, 0, 1)}, nil, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	reloader, err := NewReloader(cert, key, testclock.NewFakeClock(time.Now()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := ServerTLS(reloader, caFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		issuer *Pair
+		ok     bool
+	}{"ours": {ca, true}, "another authority's": {other, false}, "none": {nil, true}} {
+		t.Run(name, func(t *testing.T) {
+			client := &tls.Config{InsecureSkipVerify: true}
+			if tc.issuer != nil {
+				pair, err := tc.issuer.Issue(Subject{CommonName: "c", Client: true}, time.Now(), time.Hour)
+				if err != nil {
+					t.Fatal(err)
+				}
+				c, err := pair.TLS()
+				if err != nil {
+					t.Fatal(err)
+				}
+				client.Certificates = []tls.Certificate{c}
+			}
+			a, b := net.Pipe()
+			defer a.Close()
+			go func() {
+				c := tls.Client(b, client)
+				_ = c.Handshake()
+				_, _ = c.Read(make([]byte, 1)) // TLS 1.3 tells a refusal here
+				b.Close()
+			}()
+			err := tls.Server(a, config).Handshake()
+			if (err == nil) != tc.ok {
+				t.Errorf("handshake: %v", err)
+			}
+		})
+	}
+}

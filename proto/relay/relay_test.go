@@ -1,0 +1,74 @@
+package relay
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestEncodeDecode(t *testing.T) {
+	at := time.UnixMicro(1700000000123456).UTC()
+	stamps := []Stamp{{SchedulerPopped, at}, {KubeletStarted.Of("web-1"), at.Add(time.Millisecond)}}
+	got, err := Decode(Encode(stamps))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(got, stamps) {
+		t.Errorf("got %v, want %v", got, stamps)
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	for name, value := range map[string]string{
+		"no time":     "kctl.sent",
+		"empty hop":   "=1",
+		"bad time":    "kctl.sent=soon",
+		"line break":  "kctl\n.sent=1",
+		"upper case":  "KCTL=1",
+		"long hop":    strings.Repeat("a", 129) + "=1",
+		"many stamps": strings.TrimSuffix(strings.Repeat("a=1,", MaxStamps+1), ","),
+	} {
+		if got, err := Decode(value); err == nil {
+			t.Errorf("%s: decoded to %v", name, got)
+		}
+	}
+}
+
+func TestRecorder(t *testing.T) {
+	var none *Recorder
+	none.Stamp(ClientSent, time.Now())
+	if none.Unsent() != nil {
+		t.Error("a nil Recorder recorded")
+	}
+	r := &Recorder{}
+	first, second := time.Unix(1, 0), time.Unix(2, 0)
+	r.Stamp(KubeletSeen, first)
+	r.Stamp(KubeletSeen, second)
+	if got := r.Unsent(); len(got) != 1 || !got[0].At.Equal(first) {
+		t.Errorf("got %v, want only the first stamp of the hop", got)
+	}
+	if got := r.Unsent(); len(got) != 0 {
+		t.Errorf("sent twice: %v", got)
+	}
+	for i := range 2 * MaxStamps {
+		r.Stamp(KubeletStarted.Of(strings.Repeat("c", i)), second)
+	}
+	if n := len(r.stamps); n > MaxStamps {
+		t.Errorf("%d stamps are kept, more than %d", n, MaxStamps)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add("kctl.sent=1,apiserver.received=2")
+	f.Fuzz(func(t *testing.T, value string) {
+		stamps, err := Decode(value)
+		if err != nil {
+			return
+		}
+		again, err := Decode(Encode(stamps))
+		if err != nil || !slices.Equal(stamps, again) {
+			t.Errorf("%q: %v, again %v, %v", value, stamps, again, err)
+		}
+	})
+}
