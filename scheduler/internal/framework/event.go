@@ -1,0 +1,81 @@
+package framework
+
+import (
+	"kctl/proto/core"
+)
+
+// EventResource is what kind of thing an event happened to.
+type EventResource int
+
+const (
+	// NodeEvent happens to a node.
+	NodeEvent EventResource = iota
+	// AssignedPodEvent happens to a pod that has a node.
+	AssignedPodEvent
+	// PodEvent happens to the waiting pod itself.
+	PodEvent
+)
+
+var resourceNames = [...]string{"Node", "AssignedPod", "UnscheduledPod"}
+
+// Action says what happened; actions can be joined with |.
+type Action uint32
+
+const (
+	Add Action = 1 << iota
+	Delete
+	UpdateNodeAllocatable
+	UpdateNodeLabel
+	UpdateNodeTaint // the unschedulable mark included
+	UpdatePodLabel
+	UpdatePodScaleDown // requests became smaller
+	UpdatePodToleration
+	UpdatePodSchedulingGates
+	UpdatePodOther // any other change of what the pod asks for
+
+	// AllActions is every action.
+	AllActions = UpdatePodOther<<1 - 1
+)
+
+var actionNames = [...]string{
+	"Add", "Delete", "UpdateNodeAllocatable", "UpdateNodeLabel", "UpdateNodeTaint", "UpdatePodLabel",
+	"UpdatePodScaleDown", "UpdatePodToleration", "UpdatePodSchedulingGatesEliminated", "Update",
+}
+
+// Event is a change in the cluster that may let a waiting pod be scheduled.
+// Old and New are nil where there is none.
+type Event struct {
+	Resource EventResource
+	Action   Action
+
+	OldNode, NewNode *core.Node
+	OldPod, NewPod   *core.Pod
+}
+
+// Label names the event in metrics and logs.
+func (e Event) Label() string {
+	label := resourceNames[e.Resource]
+	for i, name := range actionNames {
+		if e.Action&(1<<i) != 0 {
+			return label + name
+		}
+	}
+	return label
+}
+
+// EventInterest is one kind of event that may undo a plugin's rejection.
+type EventInterest struct {
+	Resource EventResource
+	Actions  Action
+	// Hint looks closer: it reports whether this event may make this pod pass.
+	// Nil means it always may. It is called under the queue's lock and must be
+	// quick; when in doubt it answers true, because a wrong false strands the
+	// pod until the flush of leftovers.
+	Hint func(pod *PodInfo, event Event) bool
+}
+
+// Covers reports whether the event is of this kind and passes the hint.
+func (i EventInterest) Covers(pod *PodInfo, event Event) bool {
+	return i.Resource == event.Resource && i.Actions&event.Action != 0 &&
+		(i.Hint == nil || i.Hint(pod, event))
+}

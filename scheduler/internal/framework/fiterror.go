@@ -1,0 +1,68 @@
+package framework
+
+import (
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+)
+
+// ErrNoNodes says that there is no node at all.
+var ErrNoNodes = errors.New("no nodes available to schedule pods")
+
+// FitError says why no node could take a pod, in the words that users know
+// from kube-scheduler.
+type FitError struct {
+	NumAllNodes int
+	// PreFilterMessage is set where the pod was rejected for all nodes at once.
+	PreFilterMessage string
+	// Reasons counts the nodes for each reason.
+	Reasons map[string]int
+	// Plugins are those that refused; what they wait for wakes the pod.
+	Plugins map[string]struct{}
+}
+
+// NewFitError returns a FitError without a refusal.
+func NewFitError(nodes int) *FitError {
+	return &FitError{NumAllNodes: nodes, Reasons: map[string]int{}, Plugins: map[string]struct{}{}}
+}
+
+// Refuse counts count nodes that status refused.
+func (e *FitError) Refuse(status *Status, count int) {
+	for _, reason := range status.Reasons() {
+		e.Reasons[reason] += count
+	}
+	e.Plugins[status.Plugin()] = struct{}{}
+}
+
+// RefuseAll notes that status refused every node before any was looked at.
+func (e *FitError) RefuseAll(status *Status) {
+	e.PreFilterMessage = status.Message()
+	e.Plugins[status.Plugin()] = struct{}{}
+}
+
+// PluginNames are the plugins that refused, sorted.
+func (e *FitError) PluginNames() []string {
+	names := make([]string, 0, len(e.Plugins))
+	for name := range e.Plugins {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	return names
+}
+
+func (e *FitError) Error() string {
+	message := fmt.Sprintf("0/%d nodes are available:", e.NumAllNodes)
+	if e.PreFilterMessage != "" {
+		return message + " " + e.PreFilterMessage + "."
+	}
+	counted := make([]string, 0, len(e.Reasons))
+	for reason, count := range e.Reasons {
+		counted = append(counted, fmt.Sprintf("%d %s", count, reason))
+	}
+	sort.Strings(counted)
+	if len(counted) > 0 {
+		message += " " + strings.Join(counted, ", ") + "."
+	}
+	return message
+}

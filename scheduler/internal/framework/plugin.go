@@ -1,0 +1,126 @@
+package framework
+
+import (
+	"context"
+
+	"kctl/proto/core"
+)
+
+// MaxNodeScore and MinNodeScore bound a plugin's score of a node, after
+// Normalize and before its weight.
+const (
+	MaxNodeScore int64 = 100
+	MinNodeScore int64 = 0
+)
+
+// Plugin is what every plugin is. It takes part in the extension points whose
+// interfaces it implements besides.
+type Plugin interface {
+	Name() string
+}
+
+// PreEnqueue is asked before a pod may enter the active queue. A pod that is
+// rejected here is gated: it is not attempted, and no event is written for it.
+type PreEnqueue interface {
+	Plugin
+	PreEnqueue(ctx context.Context, pod *core.Pod) *Status
+}
+
+// QueueSort orders the active queue. Every profile has the same one.
+type QueueSort interface {
+	Plugin
+	Less(a, b *QueuedPod) bool
+}
+
+// PreFilter is called once an attempt, before any node is looked at. It may
+// prepare state, reject the pod for every node, or name the only nodes worth
+// looking at (nil for all).
+type PreFilter interface {
+	Plugin
+	PreFilter(ctx context.Context, state *CycleState, pod *PodInfo) (*PreFilterResult, *Status)
+}
+
+// Filter decides whether a pod can run on a node. It is called for many nodes
+// in one attempt, possibly from several goroutines, and changes nothing.
+type Filter interface {
+	Plugin
+	Filter(ctx context.Context, state *CycleState, pod *PodInfo, node *NodeInfo) *Status
+}
+
+// PreScore is called once an attempt with the nodes that passed all filters,
+// when there is more than one.
+type PreScore interface {
+	Plugin
+	PreScore(ctx context.Context, state *CycleState, pod *PodInfo, nodes []*NodeInfo) *Status
+}
+
+// Score ranks a node; more is better.
+type Score interface {
+	Plugin
+	Score(ctx context.Context, state *CycleState, pod *PodInfo, node *NodeInfo) (int64, *Status)
+}
+
+// Normalize is for a Score plugin whose scores need all nodes' scores to be
+// brought between MinNodeScore and MaxNodeScore. It changes them in place.
+type Normalize interface {
+	Score
+	NormalizeScore(ctx context.Context, state *CycleState, pod *PodInfo, scores []int64) *Status
+}
+
+// Reserve is told when a pod has been assumed on a node, before it is bound.
+// Unreserve must undo it, must be callable without a Reserve before, and
+// cannot fail.
+type Reserve interface {
+	Plugin
+	Reserve(ctx context.Context, state *CycleState, pod *PodInfo, node string) *Status
+	Unreserve(ctx context.Context, state *CycleState, pod *PodInfo, node string)
+}
+
+// PreBind does what must be done before the pod is bound. It runs beside the
+// next pods' attempts.
+type PreBind interface {
+	Plugin
+	PreBind(ctx context.Context, state *CycleState, pod *PodInfo, node string) *Status
+}
+
+// Bind binds the pod to the node, or answers Skip to leave it to the next one.
+type Bind interface {
+	Plugin
+	Bind(ctx context.Context, state *CycleState, pod *PodInfo, node string) *Status
+}
+
+// PostBind is told that the pod is bound.
+type PostBind interface {
+	Plugin
+	PostBind(ctx context.Context, state *CycleState, pod *PodInfo, node string)
+}
+
+// Enqueue says which events may make a pod schedulable that this plugin
+// rejected. Of a plugin without it, every event is taken to be relevant.
+type Enqueue interface {
+	Plugin
+	EventsToRegister() []EventInterest
+}
+
+// PreFilterResult narrows the nodes that are looked at to NodeNames; nil means
+// all nodes.
+type PreFilterResult struct {
+	NodeNames map[string]struct{}
+}
+
+// merge intersects two results.
+func (r *PreFilterResult) merge(other *PreFilterResult) *PreFilterResult {
+	if other == nil || other.NodeNames == nil {
+		return r
+	}
+	if r == nil || r.NodeNames == nil {
+		return other
+	}
+	both := &PreFilterResult{NodeNames: map[string]struct{}{}}
+	for name := range r.NodeNames {
+		if _, ok := other.NodeNames[name]; ok {
+			both.NodeNames[name] = struct{}{}
+		}
+	}
+	return both
+}

@@ -1,0 +1,129 @@
+package framework
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/component-helpers/resource"
+
+	"kctl/proto/core"
+	"kctl/proto/relay"
+)
+
+// PodInfo is a pod with what the scheduler computes of it once and reads many
+// times. It never changes; a changed pod gets a new PodInfo.
+type PodInfo struct {
+	Pod *core.Pod
+	// Requests is what filters count; ScoredRequests counts containers that
+	// ask for no CPU or memory with a default.
+	Requests       Resource
+	ScoredRequests Resource
+	// HostPorts are the ports of the node that the pod wants.
+	HostPorts []HostPort
+}
+
+// HostPort is a port of a node's address.
+type HostPort struct {
+	IP       string // 0.0.0.0 stands for every address
+	Protocol corev1.Protocol
+	Port     int32
+}
+
+var defaultRequests = corev1.ResourceList{
+	corev1.ResourceCPU:    *apiresource.NewMilliQuantity(DefaultMilliCPURequest, apiresource.DecimalSI),
+	corev1.ResourceMemory: *apiresource.NewQuantity(DefaultMemoryRequest, apiresource.BinarySI),
+}
+
+// NewPodInfo computes what is known from the pod alone.
+func NewPodInfo(pod *core.Pod) *PodInfo {
+	options := resource.PodResourcesOptions{
+		UseStatusResources: true,
+		InPlacePodLevelResourcesVerticalScalingEnabled: true,
+	}
+	info := &PodInfo{
+		Pod:       pod,
+		Requests:  NewResource(resource.PodRequests(pod, options)),
+		HostPorts: hostPorts(pod),
+	}
+	options.NonMissingContainerRequests = scoredDefaults(pod)
+	info.ScoredRequests = NewResource(resource.PodRequests(pod, options))
+	return info
+}
+
+// scoredDefaults is what containers that ask for nothing are scored with,
+// except for what the pod asks for as a whole.
+func scoredDefaults(pod *core.Pod) corev1.ResourceList {
+	if !resource.IsPodLevelRequestsSet(pod) {
+		return defaultRequests
+	}
+	defaults := corev1.ResourceList{}
+	for name, quantity := range defaultRequests {
+		if _, set := pod.Spec.Resources.Requests[name]; !set {
+			defaults[name] = quantity
+		}
+	}
+	return defaults
+}
+
+// Key is namespace/name.
+func (p *PodInfo) Key() string { return p.Pod.Namespace + "/" + p.Pod.Name }
+
+func hostPorts(pod *core.Pod) []HostPort {
+	var ports []HostPort
+	collect := func(containers []core.Container) {
+		for i := range containers {
+			for _, p := range containers[i].Ports {
+				if p.HostPort <= 0 {
+					continue
+				}
+				port := HostPort{IP: p.HostIP, Protocol: p.Protocol, Port: p.HostPort}
+				if port.IP == "" {
+					port.IP = anyIP
+				}
+				if port.Protocol == "" {
+					port.Protocol = corev1.ProtocolTCP
+				}
+				ports = append(ports, port)
+			}
+		}
+	}
+	collect(pod.Spec.Containers)
+	for i := range pod.Spec.InitContainers {
+		// Only an init container that stays (a sidecar) keeps its port.
+		if p := pod.Spec.InitContainers[i].RestartPolicy; p != nil && *p == corev1.ContainerRestartPolicyAlways {
+			collect(pod.Spec.InitContainers[i : i+1])
+		}
+	}
+	return ports
+}
+
+const anyIP = "0.0.0.0"
+
+// Conflicts reports whether two pods cannot have both ports on one node.
+func (p HostPort) Conflicts(other HostPort) bool {
+	return p.Port == other.Port && p.Protocol == other.Protocol &&
+		(p.IP == other.IP || p.IP == anyIP || other.IP == anyIP)
+}
+
+// QueuedPod is a pod that waits for a node, with the history of its waiting.
+// The queue owns it; in an attempt the cycle may read it.
+type QueuedPod struct {
+	*PodInfo
+	// Added is when the pod first entered the queue; Timestamp when it last
+	// did, which is what equal priorities are ordered by.
+	Added     time.Time
+	Timestamp time.Time
+	// Attempts counts the attempts that were begun.
+	Attempts int
+	// Relay holds the moments of the pod's way through the scheduler.
+	Relay *relay.Recorder
+}
+
+// Priority is the pod's priority; zero where it has none.
+func Priority(pod *core.Pod) int32 {
+	if pod.Spec.Priority != nil {
+		return *pod.Spec.Priority
+	}
+	return 0
+}

@@ -1,0 +1,231 @@
+package framework
+
+import (
+	"context"
+	"fmt"
+)
+
+// Profile is the set of plugins, in the order of their calls, that schedules
+// the pods which name it. It is data: the profile package builds it, and it is
+// not changed afterwards.
+type Profile struct {
+	SchedulerName string
+	// PercentageOfNodesToScore ends the search for feasible nodes early in
+	// large clusters; 0 means a percentage that falls with the cluster's size.
+	PercentageOfNodesToScore int32
+
+	PreEnqueue []PreEnqueue
+	QueueSort  QueueSort
+	PreFilter  []PreFilter
+	Filter     []Filter
+	PreScore   []PreScore
+	Score      []WeightedScore
+	Reserve    []Reserve
+	PreBind    []PreBind
+	Bind       []Bind
+	PostBind   []PostBind
+}
+
+// WeightedScore is a Score plugin and what its scores count for.
+type WeightedScore struct {
+	Score
+	Weight int64
+}
+
+// RunPreEnqueue returns the first rejection, or nil.
+func (p *Profile) RunPreEnqueue(ctx context.Context, pod *PodInfo) *Status {
+	for _, plugin := range p.PreEnqueue {
+		if status := plugin.PreEnqueue(ctx, pod.Pod); !status.IsSuccess() {
+			return status.By(plugin.Name())
+		}
+	}
+	return nil
+}
+
+// PreFilterOutcome is what all PreFilter plugins together said.
+type PreFilterOutcome struct {
+	// NodeNames are the only nodes worth looking at; nil for all. Narrowed
+	// names the plugins that left the others out.
+	NodeNames map[string]struct{}
+	Narrowed  []string
+}
+
+// RunPreFilter calls every PreFilter plugin. A status that is not a success
+// holds for all nodes.
+func (p *Profile) RunPreFilter(ctx context.Context, state *CycleState, pod *PodInfo) (PreFilterOutcome, *Status) {
+	var merged *PreFilterResult
+	var narrowed []string
+	for _, plugin := range p.PreFilter {
+		result, status := plugin.PreFilter(ctx, state, pod)
+		switch {
+		case status.IsSkip():
+			state.skipFilter(plugin.Name())
+			continue
+		case status.IsRejected():
+			return PreFilterOutcome{}, status.By(plugin.Name())
+		case !status.IsSuccess():
+			return PreFilterOutcome{}, AsError(fmt.Errorf("prefilter plugin %s: %w", plugin.Name(), status.Err()))
+		}
+		if result != nil && result.NodeNames != nil {
+			narrowed = append(narrowed, plugin.Name())
+			merged = merged.merge(result)
+			if len(merged.NodeNames) == 0 {
+				break
+			}
+		}
+	}
+	if merged == nil {
+		return PreFilterOutcome{}, nil
+	}
+	return PreFilterOutcome{NodeNames: merged.NodeNames, Narrowed: narrowed}, nil
+}
+
+// ActiveFilters are the Filter plugins that did not skip the pod.
+func (p *Profile) ActiveFilters(state *CycleState) []Filter {
+	if len(state.skip) == 0 {
+		return p.Filter
+	}
+	active := make([]Filter, 0, len(p.Filter))
+	for _, plugin := range p.Filter {
+		if !state.skip[plugin.Name()].filter {
+			active = append(active, plugin)
+		}
+	}
+	return active
+}
+
+// RunFilters asks filters about one node and returns the first refusal.
+func RunFilters(ctx context.Context, filters []Filter, state *CycleState, pod *PodInfo, node *NodeInfo) *Status {
+	for _, plugin := range filters {
+		status := plugin.Filter(ctx, state, pod, node)
+		switch {
+		case status.IsSuccess():
+		case status.IsRejected():
+			return status.By(plugin.Name())
+		default:
+			return AsError(fmt.Errorf("filter plugin %s on node %s: %w", plugin.Name(), node.Name(), status.Err()))
+		}
+	}
+	return nil
+}
+
+// RunPreScore calls every PreScore plugin.
+func (p *Profile) RunPreScore(ctx context.Context, state *CycleState, pod *PodInfo, nodes []*NodeInfo) *Status {
+	for _, plugin := range p.PreScore {
+		status := plugin.PreScore(ctx, state, pod, nodes)
+		if status.IsSkip() {
+			state.skipScore(plugin.Name())
+		} else if !status.IsSuccess() {
+			return AsError(fmt.Errorf("prescore plugin %s: %w", plugin.Name(), status.Err()))
+		}
+	}
+	return nil
+}
+
+// RunScore returns the weighted sum of all scores, one for each node.
+func (p *Profile) RunScore(ctx context.Context, state *CycleState, pod *PodInfo, nodes []*NodeInfo) ([]int64, *Status) {
+	totals := make([]int64, len(nodes))
+	scores := make([]int64, len(nodes))
+	for _, plugin := range p.Score {
+		if state.skip[plugin.Name()].score {
+			continue
+		}
+		for i, node := range nodes {
+			score, status := plugin.Score.Score(ctx, state, pod, node)
+			if !status.IsSuccess() {
+				return nil, AsError(fmt.Errorf("score plugin %s on node %s: %w", plugin.Name(), node.Name(), status.Err()))
+			}
+			scores[i] = score
+		}
+		if normalizer, ok := plugin.Score.(Normalize); ok {
+			if status := normalizer.NormalizeScore(ctx, state, pod, scores); !status.IsSuccess() {
+				return nil, AsError(fmt.Errorf("normalize plugin %s: %w", plugin.Name(), status.Err()))
+			}
+		}
+		for i, score := range scores {
+			if score < MinNodeScore || score > MaxNodeScore {
+				return nil, AsError(fmt.Errorf("score plugin %s gave node %s %d, which is not within [%d, %d]",
+					plugin.Name(), nodes[i].Name(), score, MinNodeScore, MaxNodeScore))
+			}
+			totals[i] += score * plugin.Weight
+		}
+	}
+	return totals, nil
+}
+
+// RunReserve tells every Reserve plugin; on a failure the caller must call
+// RunUnreserve.
+func (p *Profile) RunReserve(ctx context.Context, state *CycleState, pod *PodInfo, node string) *Status {
+	for _, plugin := range p.Reserve {
+		if status := plugin.Reserve(ctx, state, pod, node); !status.IsSuccess() {
+			return status.By(plugin.Name())
+		}
+	}
+	return nil
+}
+
+// RunUnreserve undoes RunReserve, in the opposite order.
+func (p *Profile) RunUnreserve(ctx context.Context, state *CycleState, pod *PodInfo, node string) {
+	for i := len(p.Reserve) - 1; i >= 0; i-- {
+		p.Reserve[i].Unreserve(ctx, state, pod, node)
+	}
+}
+
+// RunPreBind calls every PreBind plugin.
+func (p *Profile) RunPreBind(ctx context.Context, state *CycleState, pod *PodInfo, node string) *Status {
+	for _, plugin := range p.PreBind {
+		if status := plugin.PreBind(ctx, state, pod, node); !status.IsSuccess() {
+			return status.By(plugin.Name())
+		}
+	}
+	return nil
+}
+
+// RunBind calls Bind plugins until one does not skip.
+func (p *Profile) RunBind(ctx context.Context, state *CycleState, pod *PodInfo, node string) *Status {
+	for _, plugin := range p.Bind {
+		if status := plugin.Bind(ctx, state, pod, node); !status.IsSkip() {
+			return status.By(plugin.Name())
+		}
+	}
+	return AsError(fmt.Errorf("no bind plugin of profile %s took the pod", p.SchedulerName))
+}
+
+// RunPostBind tells every PostBind plugin.
+func (p *Profile) RunPostBind(ctx context.Context, state *CycleState, pod *PodInfo, node string) {
+	for _, plugin := range p.PostBind {
+		plugin.PostBind(ctx, state, pod, node)
+	}
+}
+
+// Interests maps every plugin that can reject a pod to the events it waits
+// for; a nil slice stands for every event.
+func (p *Profile) Interests() map[string][]EventInterest {
+	interests := map[string][]EventInterest{}
+	note := func(plugin Plugin) {
+		if _, known := interests[plugin.Name()]; known {
+			return
+		}
+		if e, ok := plugin.(Enqueue); ok {
+			interests[plugin.Name()] = e.EventsToRegister()
+			return
+		}
+		interests[plugin.Name()] = nil
+	}
+	for _, plugin := range p.PreEnqueue {
+		note(plugin)
+	}
+	for _, plugin := range p.PreFilter {
+		note(plugin)
+	}
+	for _, plugin := range p.Filter {
+		note(plugin)
+	}
+	for _, plugin := range p.Reserve {
+		note(plugin)
+	}
+	for _, plugin := range p.PreBind {
+		note(plugin)
+	}
+	return interests
+}

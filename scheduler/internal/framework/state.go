@@ -1,0 +1,65 @@
+package framework
+
+import "kctl/proto/relay"
+
+// StateKey names what one plugin keeps in a CycleState.
+type StateKey string
+
+// CycleState carries what plugins prepare at one point and read at a later
+// one, within one attempt at one pod. Only PreFilter, PreScore and Reserve
+// write, one after the other; all others read.
+type CycleState struct {
+	entries []stateEntry
+	skip    map[string]skipped
+
+	// Relay collects the moments of the attempt.
+	Relay *relay.Recorder
+}
+
+type stateEntry struct {
+	key   StateKey
+	value any
+}
+
+type skipped struct{ filter, score bool }
+
+// NewCycleState returns an empty state that stamps to recorder.
+func NewCycleState(recorder *relay.Recorder) *CycleState {
+	return &CycleState{Relay: recorder}
+}
+
+// Write keeps value under key. An attempt has a handful of keys: a short slice
+// is searched faster than a map.
+func (s *CycleState) Write(key StateKey, value any) {
+	for i := range s.entries {
+		if s.entries[i].key == key {
+			s.entries[i].value = value
+			return
+		}
+	}
+	s.entries = append(s.entries, stateEntry{key, value})
+}
+
+// Read returns what was kept under key, or nil.
+func (s *CycleState) Read(key StateKey) any {
+	for i := range s.entries {
+		if s.entries[i].key == key {
+			return s.entries[i].value
+		}
+	}
+	return nil
+}
+
+func (s *CycleState) skipFilter(plugin string) {
+	if s.skip == nil {
+		s.skip = map[string]skipped{}
+	}
+	s.skip[plugin] = skipped{filter: true, score: s.skip[plugin].score}
+}
+
+func (s *CycleState) skipScore(plugin string) {
+	if s.skip == nil {
+		s.skip = map[string]skipped{}
+	}
+	s.skip[plugin] = skipped{filter: s.skip[plugin].filter, score: true}
+}

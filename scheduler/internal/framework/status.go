@@ -1,0 +1,107 @@
+package framework
+
+import (
+	"errors"
+	"strings"
+)
+
+// Code is a plugin's answer in one word.
+type Code int
+
+const (
+	// Success: nothing stands against it. A nil *Status means Success, too.
+	Success Code = iota
+	// Error: the plugin could not decide. The pod is tried again after a
+	// back-off, whatever happens in the cluster.
+	Error
+	// Unschedulable: not now; evicting other pods could help.
+	Unschedulable
+	// UnschedulableAndUnresolvable: not now, and evicting pods would not help.
+	UnschedulableAndUnresolvable
+	// Skip: the plugin has nothing to say about this pod; its later point of
+	// the same kind (Filter after PreFilter, Score after PreScore) is not
+	// called in this attempt.
+	Skip
+)
+
+var codeNames = [...]string{"Success", "Error", "Unschedulable", "UnschedulableAndUnresolvable", "Skip"}
+
+func (c Code) String() string { return codeNames[c] }
+
+// Status is what a plugin says. It must not be changed once it was returned:
+// plugins hand out the same Status for many nodes.
+type Status struct {
+	code    Code
+	reasons []string
+	err     error
+	plugin  string
+}
+
+// NewStatus returns a status with reasons meant for people.
+func NewStatus(code Code, reasons ...string) *Status {
+	return &Status{code: code, reasons: reasons}
+}
+
+// AsError returns an Error status that keeps its cause.
+func AsError(err error) *Status {
+	return &Status{code: Error, reasons: []string{err.Error()}, err: err}
+}
+
+// By returns the status with the name of the plugin that gave it.
+func (s *Status) By(plugin string) *Status {
+	if s == nil || s.plugin == plugin {
+		return s
+	}
+	named := *s
+	named.plugin = plugin
+	return &named
+}
+
+// Code is the answer; Success for a nil status.
+func (s *Status) Code() Code {
+	if s == nil {
+		return Success
+	}
+	return s.code
+}
+
+// Reasons are the words for people, one for each thing that was missed.
+func (s *Status) Reasons() []string {
+	if s == nil {
+		return nil
+	}
+	return s.reasons
+}
+
+// Plugin is the name of the plugin that said so, where it is known.
+func (s *Status) Plugin() string {
+	if s == nil {
+		return ""
+	}
+	return s.plugin
+}
+
+// Message joins the reasons.
+func (s *Status) Message() string { return strings.Join(s.Reasons(), ", ") }
+
+// IsSuccess reports whether nothing stands against it.
+func (s *Status) IsSuccess() bool { return s.Code() == Success }
+
+// IsSkip reports whether the plugin has nothing to say.
+func (s *Status) IsSkip() bool { return s.Code() == Skip }
+
+// IsRejected reports whether the plugin decided against it.
+func (s *Status) IsRejected() bool {
+	return s.Code() == Unschedulable || s.Code() == UnschedulableAndUnresolvable
+}
+
+// Err is nil for Success and Skip, and otherwise says what went wrong.
+func (s *Status) Err() error {
+	switch {
+	case s.IsSuccess() || s.IsSkip():
+		return nil
+	case s.err != nil:
+		return s.err
+	}
+	return errors.New(s.Message())
+}
