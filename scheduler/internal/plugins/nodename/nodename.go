@@ -1,0 +1,42 @@
+// Package nodename is the plugin NodeName: a pod that names its node may run
+// there only. The profile builds it; it never looks at anything but the name.
+package nodename
+
+import (
+	"context"
+
+	"kctl/scheduler/internal/framework"
+)
+
+// Name of the plugin in configurations and metrics.
+const Name = "NodeName"
+
+var refused = framework.NewStatus(framework.UnschedulableAndUnresolvable,
+	"node(s) didn't match the requested node name").By(Name)
+
+// Plugin implements Filter.
+type Plugin struct{}
+
+// New returns the plugin.
+func New() *Plugin { return &Plugin{} }
+
+// Name implements framework.Plugin.
+func (*Plugin) Name() string { return Name }
+
+// Filter implements framework.Filter.
+func (*Plugin) Filter(_ context.Context, _ *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+	if want := pod.Pod.Spec.NodeName; want != "" && want != node.Name() {
+		return refused
+	}
+	return nil
+}
+
+// EventsToRegister implements framework.Enqueue.
+func (*Plugin) EventsToRegister() []framework.EventInterest {
+	return []framework.EventInterest{{
+		Resource: framework.NodeEvent, Actions: framework.Add,
+		Hint: func(pod *framework.PodInfo, event framework.Event) bool {
+			return event.NewNode.Name == pod.Pod.Spec.NodeName
+		},
+	}}
+}

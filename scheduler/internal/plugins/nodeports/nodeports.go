@@ -1,0 +1,67 @@
+// Package nodeports is the plugin NodePorts: two pods that want the same port
+// of the node's address cannot share a node. The profile builds it.
+package nodeports
+
+import (
+	"context"
+
+	"kctl/scheduler/internal/framework"
+)
+
+// Name of the plugin in configurations and metrics.
+const Name = "NodePorts"
+
+var (
+	refused = framework.NewStatus(framework.Unschedulable,
+		"node(s) didn't have free ports for the requested pod ports").By(Name)
+	skip = framework.NewStatus(framework.Skip)
+)
+
+// Plugin implements PreFilter and Filter.
+type Plugin struct{}
+
+// New returns the plugin.
+func New() *Plugin { return &Plugin{} }
+
+// Name implements framework.Plugin.
+func (*Plugin) Name() string { return Name }
+
+// PreFilter skips pods without host ports.
+func (*Plugin) PreFilter(_ context.Context, _ *framework.CycleState, pod *framework.PodInfo) (*framework.PreFilterResult, *framework.Status) {
+	if len(pod.HostPorts) == 0 {
+		return nil, skip
+	}
+	return nil, nil
+}
+
+// Filter implements framework.Filter.
+func (*Plugin) Filter(_ context.Context, _ *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+	if conflict(pod.HostPorts, node.HostPorts) {
+		return refused
+	}
+	return nil
+}
+
+func conflict(wanted, used []framework.HostPort) bool {
+	for _, w := range wanted {
+		for _, u := range used {
+			if w.Conflicts(u) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// EventsToRegister implements framework.Enqueue.
+func (*Plugin) EventsToRegister() []framework.EventInterest {
+	return []framework.EventInterest{
+		{
+			Resource: framework.AssignedPodEvent, Actions: framework.Delete,
+			Hint: func(pod *framework.PodInfo, event framework.Event) bool {
+				return conflict(pod.HostPorts, framework.NewPodInfo(event.OldPod).HostPorts)
+			},
+		},
+		{Resource: framework.NodeEvent, Actions: framework.Add},
+	}
+}

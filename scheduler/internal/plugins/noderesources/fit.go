@@ -1,0 +1,226 @@
+package noderesources
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/proto/core"
+	"kctl/scheduler/internal/framework"
+)
+
+// FitName is the plugin's name in configurations and metrics.
+const FitName = "NodeResourcesFit"
+
+// Weight says how much a resource counts in a score.
+type Weight struct {
+	Resource corev1.ResourceName
+	Weight   int64
+}
+
+// DefaultWeights are upstream's: CPU and memory count the same.
+var DefaultWeights = []Weight{{corev1.ResourceCPU, 1}, {corev1.ResourceMemory, 1}}
+
+// FitOptions are the plugin's arguments.
+type FitOptions struct {
+	// MostAllocated packs nodes; otherwise the emptiest node is the best.
+	MostAllocated bool
+	Weights       []Weight
+	// IgnoredResources and IgnoredGroups (the part of the name before the
+	// slash) are not counted by the filter: an extender does.
+	IgnoredResources []string
+	IgnoredGroups    []string
+}
+
+// Fit implements Filter and Score.
+type Fit struct{ options FitOptions }
+
+// NewFit returns the plugin.
+func NewFit(options FitOptions) *Fit {
+	if len(options.Weights) == 0 {
+		options.Weights = DefaultWeights
+	}
+	return &Fit{options: options}
+}
+
+// Name implements framework.Plugin.
+func (*Fit) Name() string { return FitName }
+
+// The resources that nearly all refusals are about, as bits, so that the
+// status of each combination is made once and not for every node.
+const (
+	lackPods = 1 << iota
+	lackCPU
+	lackMemory
+	lackStorage
+	lackCombinations
+)
+
+var lackReasons = [...]string{"Too many pods", "Insufficient cpu", "Insufficient memory", "Insufficient ephemeral-storage"}
+
+// refusals by resolvability and missing resources.
+var refusals = func() (all [2][lackCombinations]*framework.Status) {
+	for i, code := range [...]framework.Code{framework.Unschedulable, framework.UnschedulableAndUnresolvable} {
+		for lacks := 1; lacks < lackCombinations; lacks++ {
+			all[i][lacks] = framework.NewStatus(code, reasonsOf(lacks)...).By(FitName)
+		}
+	}
+	return all
+}()
+
+func reasonsOf(lacks int) []string {
+	var reasons []string
+	for bit, reason := range lackReasons {
+		if lacks&(1<<bit) != 0 {
+			reasons = append(reasons, reason)
+		}
+	}
+	return reasons
+}
+
+// Filter implements framework.Filter.
+func (f *Fit) Filter(_ context.Context, _ *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+	want, have, used := &pod.Requests, &node.Allocatable, &node.Requested
+	lacks, never := 0, 0
+	if int64(len(node.Pods))+1 > have.AllowedPods {
+		lacks |= lackPods
+	}
+	check := func(bit int, want, have, used int64) {
+		if want > 0 && want > have-used {
+			lacks |= bit
+			if want > have {
+				never = 1 // even an empty node is too small
+			}
+		}
+	}
+	check(lackCPU, want.MilliCPU, have.MilliCPU, used.MilliCPU)
+	check(lackMemory, want.Memory, have.Memory, used.Memory)
+	check(lackStorage, want.EphemeralStorage, have.EphemeralStorage, used.EphemeralStorage)
+	if len(want.Scalar) > 0 {
+		if scalars := f.lackingScalars(want, have, used); len(scalars) > 0 {
+			return framework.NewStatus(framework.Unschedulable, append(reasonsOf(lacks), scalars...)...).By(FitName)
+		}
+	}
+	if lacks == 0 {
+		return nil
+	}
+	return refusals[never][lacks]
+}
+
+func (f *Fit) lackingScalars(want, have, used *framework.Resource) []string {
+	var reasons []string
+	for name, quantity := range want.Scalar {
+		if quantity > 0 && quantity > have.Scalar[name]-used.Scalar[name] && !f.ignored(name) {
+			reasons = append(reasons, fmt.Sprintf("Insufficient %s", name))
+		}
+	}
+	slices.Sort(reasons)
+	return reasons
+}
+
+func (f *Fit) ignored(name corev1.ResourceName) bool {
+	group, _, prefixed := strings.Cut(string(name), "/")
+	return slices.Contains(f.options.IgnoredResources, string(name)) ||
+		prefixed && slices.Contains(f.options.IgnoredGroups, group)
+}
+
+// Score implements framework.Score by the strategy.
+func (f *Fit) Score(_ context.Context, _ *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) (int64, *framework.Status) {
+	var sum, weights int64
+	for _, w := range f.options.Weights {
+		requested, allocatable, counts := usage(pod, node, w.Resource, true)
+		if !counts {
+			continue
+		}
+		sum += w.Weight * f.rate(requested, allocatable)
+		weights += w.Weight
+	}
+	if weights == 0 {
+		return 0, nil
+	}
+	return sum / weights, nil
+}
+
+func (f *Fit) rate(requested, allocatable int64) int64 {
+	if f.options.MostAllocated {
+		requested = min(requested, allocatable)
+		return share(requested, allocatable)
+	}
+	if requested > allocatable {
+		return 0
+	}
+	return share(allocatable-requested, allocatable)
+}
+
+// share is part/whole on the scale of scores; in floating point, because
+// part·100 may not fit where whole is bytes.
+func share(part, whole int64) int64 {
+	if part <= (1<<63-1)/framework.MaxNodeScore {
+		return part * framework.MaxNodeScore / whole
+	}
+	return int64(float64(part) / float64(whole) * float64(framework.MaxNodeScore))
+}
+
+// usage is what would be requested of a node's resource with the pod on it. It
+// does not count where the node has none of it, or it is an extended resource
+// that the pod does not ask for. With defaults, containers that ask for no CPU
+// or memory are counted with a little of each.
+func usage(pod *framework.PodInfo, node *framework.NodeInfo, name corev1.ResourceName, defaults bool) (requested, allocatable int64, counts bool) {
+	allocatable = node.Allocatable.Get(name)
+	if allocatable == 0 {
+		return 0, 0, false
+	}
+	want, used := &pod.Requests, &node.Requested
+	switch name {
+	case corev1.ResourceCPU, corev1.ResourceMemory:
+		if defaults {
+			want, used = &pod.ScoredRequests, &node.Scored
+		}
+	default:
+		if pod.Requests.Get(name) == 0 && strings.Contains(string(name), "/") {
+			return 0, 0, false
+		}
+	}
+	return used.Get(name) + want.Get(name), allocatable, true
+}
+
+// EventsToRegister implements framework.Enqueue.
+func (f *Fit) EventsToRegister() []framework.EventInterest {
+	return []framework.EventInterest{
+		{
+			Resource: framework.AssignedPodEvent, Actions: framework.Delete | framework.UpdatePodScaleDown,
+			Hint: func(pod *framework.PodInfo, event framework.Event) bool {
+				// A pod that goes frees a place, whatever else it frees.
+				return event.Action == framework.Delete || frees(pod, event.OldPod, event.NewPod)
+			},
+		},
+		{
+			Resource: framework.NodeEvent, Actions: framework.Add | framework.UpdateNodeAllocatable,
+			Hint: func(pod *framework.PodInfo, event framework.Event) bool {
+				empty := framework.NodeInfo{}
+				empty.SetNode(event.NewNode)
+				return f.Filter(context.Background(), nil, pod, &empty).IsSuccess()
+			},
+		},
+		{Resource: framework.PodEvent, Actions: framework.UpdatePodScaleDown},
+	}
+}
+
+// frees reports whether the change freed anything that pod asks for.
+func frees(pod *framework.PodInfo, old, updated *core.Pod) bool {
+	before, after := framework.NewPodInfo(old).Requests, framework.NewPodInfo(updated).Requests
+	want := &pod.Requests
+	if want.MilliCPU > 0 && after.MilliCPU < before.MilliCPU || want.Memory > 0 && after.Memory < before.Memory ||
+		want.EphemeralStorage > 0 && after.EphemeralStorage < before.EphemeralStorage {
+		return true
+	}
+	for name, quantity := range want.Scalar {
+		if quantity > 0 && after.Scalar[name] < before.Scalar[name] {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,62 @@
+// Package nodeunschedulable is the plugin NodeUnschedulable: a cordoned node
+// takes only pods that tolerate the taint node.kubernetes.io/unschedulable.
+// The profile builds it; the other taints are TaintToleration's.
+package nodeunschedulable
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+
+	"kctl/proto/core"
+	"kctl/scheduler/internal/framework"
+)
+
+// Name of the plugin in configurations and metrics.
+const Name = "NodeUnschedulable"
+
+var refused = framework.NewStatus(framework.UnschedulableAndUnresolvable, "node(s) were unschedulable").By(Name)
+
+// Plugin implements Filter.
+type Plugin struct{}
+
+// New returns the plugin.
+func New() *Plugin { return &Plugin{} }
+
+// Name implements framework.Plugin.
+func (*Plugin) Name() string { return Name }
+
+// Filter implements framework.Filter.
+func (*Plugin) Filter(_ context.Context, _ *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+	if !allows(node.Node, pod.Pod) {
+		return refused
+	}
+	return nil
+}
+
+func allows(node *core.Node, pod *core.Pod) bool {
+	if !node.Spec.Unschedulable {
+		return true
+	}
+	taint := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
+	for i := range pod.Spec.Tolerations {
+		if pod.Spec.Tolerations[i].ToleratesTaint(klog.Logger{}, &taint, true) {
+			return true
+		}
+	}
+	return false
+}
+
+// EventsToRegister implements framework.Enqueue.
+func (*Plugin) EventsToRegister() []framework.EventInterest {
+	return []framework.EventInterest{
+		{
+			Resource: framework.NodeEvent, Actions: framework.Add | framework.UpdateNodeTaint,
+			Hint: func(pod *framework.PodInfo, event framework.Event) bool {
+				return allows(event.NewNode, pod.Pod)
+			},
+		},
+		{Resource: framework.PodEvent, Actions: framework.UpdatePodToleration},
+	}
+}

@@ -1,0 +1,124 @@
+// Package tainttoleration is the plugin TaintToleration: nodes refuse pods
+// that do not tolerate their NoSchedule and NoExecute taints, and rank lower
+// the more PreferNoSchedule taints a pod does not tolerate. The profile builds
+// it; ending pods on newly tainted nodes is not the scheduler's.
+package tainttoleration
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+
+	"kctl/proto/core"
+	"kctl/scheduler/internal/framework"
+)
+
+// Name of the plugin in configurations and metrics.
+const Name = "TaintToleration"
+
+var refused = framework.NewStatus(framework.UnschedulableAndUnresolvable, "node(s) had untolerated taint(s)").By(Name)
+
+// Plugin implements Filter, PreScore, Score and Normalize.
+type Plugin struct{}
+
+// New returns the plugin.
+func New() *Plugin { return &Plugin{} }
+
+// Name implements framework.Plugin.
+func (*Plugin) Name() string { return Name }
+
+// Filter implements framework.Filter.
+func (*Plugin) Filter(_ context.Context, _ *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+	if !tolerated(node.Node, pod.Pod) {
+		return refused
+	}
+	return nil
+}
+
+// tolerated reports whether the pod tolerates every taint that keeps pods away.
+func tolerated(node *core.Node, pod *core.Pod) bool {
+	for i := range node.Spec.Taints {
+		taint := &node.Spec.Taints[i]
+		hard := taint.Effect == corev1.TaintEffectNoSchedule || taint.Effect == corev1.TaintEffectNoExecute
+		if hard && !anyTolerates(pod.Spec.Tolerations, taint) {
+			return false
+		}
+	}
+	return true
+}
+
+func anyTolerates(tolerations []corev1.Toleration, taint *corev1.Taint) bool {
+	for i := range tolerations {
+		// Lt and Gt count, too: a server that has them switched off lets none in.
+		if tolerations[i].ToleratesTaint(klog.Logger{}, taint, true) {
+			return true
+		}
+	}
+	return false
+}
+
+const stateKey framework.StateKey = Name
+
+// PreScore implements framework.PreScore: it picks the tolerations that count
+// for PreferNoSchedule taints, and skips where no node has such a taint.
+func (*Plugin) PreScore(_ context.Context, state *framework.CycleState, pod *framework.PodInfo, nodes []*framework.NodeInfo) *framework.Status {
+	if !anyPrefers(nodes) {
+		return skip
+	}
+	var soft []corev1.Toleration
+	for _, t := range pod.Pod.Spec.Tolerations {
+		if t.Effect == "" || t.Effect == corev1.TaintEffectPreferNoSchedule {
+			soft = append(soft, t)
+		}
+	}
+	state.Write(stateKey, soft)
+	return nil
+}
+
+var skip = framework.NewStatus(framework.Skip)
+
+func anyPrefers(nodes []*framework.NodeInfo) bool {
+	for _, node := range nodes {
+		for i := range node.Node.Spec.Taints {
+			if node.Node.Spec.Taints[i].Effect == corev1.TaintEffectPreferNoSchedule {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Score counts the PreferNoSchedule taints that are not tolerated; Normalize
+// turns it round.
+func (*Plugin) Score(_ context.Context, state *framework.CycleState, _ *framework.PodInfo, node *framework.NodeInfo) (int64, *framework.Status) {
+	soft, _ := state.Read(stateKey).([]corev1.Toleration)
+	var count int64
+	for i := range node.Node.Spec.Taints {
+		taint := &node.Node.Spec.Taints[i]
+		if taint.Effect == corev1.TaintEffectPreferNoSchedule && !anyTolerates(soft, taint) {
+			count++
+		}
+	}
+	return count, nil
+}
+
+// NormalizeScore implements framework.Normalize.
+func (*Plugin) NormalizeScore(_ context.Context, _ *framework.CycleState, _ *framework.PodInfo, scores []int64) *framework.Status {
+	framework.NormalizeByMax(scores, true)
+	return nil
+}
+
+// EventsToRegister implements framework.Enqueue.
+func (*Plugin) EventsToRegister() []framework.EventInterest {
+	return []framework.EventInterest{
+		{
+			Resource: framework.NodeEvent, Actions: framework.Add | framework.UpdateNodeTaint,
+			Hint: func(pod *framework.PodInfo, event framework.Event) bool {
+				wasOpen := event.OldNode != nil && tolerated(event.OldNode, pod.Pod)
+				return !wasOpen && tolerated(event.NewNode, pod.Pod)
+			},
+		},
+		{Resource: framework.PodEvent, Actions: framework.UpdatePodToleration},
+	}
+}

@@ -1,0 +1,99 @@
+// Package unsupported is the plugin KctlUnsupported: a pod that needs a rule
+// or a kind of storage that this scheduler does not know is refused with a
+// reason that names it, because placing it anyway would break what the pod was
+// promised. The profile always adds it, and it cannot be switched off. A
+// feature leaves this list when the plugin for it arrives.
+package unsupported
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/proto/core"
+	"kctl/scheduler/internal/framework"
+)
+
+// Name of the plugin in configurations and metrics.
+const Name = "KctlUnsupported"
+
+// Plugin implements PreFilter.
+type Plugin struct{}
+
+// New returns the plugin.
+func New() *Plugin { return &Plugin{} }
+
+// Name implements framework.Plugin.
+func (*Plugin) Name() string { return Name }
+
+// PreFilter implements framework.PreFilter.
+func (*Plugin) PreFilter(_ context.Context, _ *framework.CycleState, pod *framework.PodInfo) (*framework.PreFilterResult, *framework.Status) {
+	needs := Needs(pod.Pod)
+	if len(needs) == 0 {
+		return nil, nil
+	}
+	return nil, framework.NewStatus(framework.UnschedulableAndUnresolvable, needs...).By(Name)
+}
+
+// Needs lists, as reasons, what pod asks for and this scheduler can't give.
+func Needs(pod *core.Pod) []string {
+	var needs []string
+	add := func(plugin, field string) {
+		needs = append(needs, fmt.Sprintf("%s is not supported by this scheduler (it has no %s plugin)", field, plugin))
+	}
+	if a := pod.Spec.Affinity; a != nil {
+		if a.PodAffinity != nil {
+			add("InterPodAffinity", "spec.affinity.podAffinity")
+		}
+		if a.PodAntiAffinity != nil {
+			add("InterPodAffinity", "spec.affinity.podAntiAffinity")
+		}
+	}
+	if len(pod.Spec.TopologySpreadConstraints) > 0 {
+		add("PodTopologySpread", "spec.topologySpreadConstraints")
+	}
+	if len(pod.Spec.ResourceClaims) > 0 {
+		add("DynamicResources", "spec.resourceClaims")
+	}
+	if pod.Spec.SchedulingGroup != nil {
+		add("GangScheduling", "spec.schedulingGroup")
+	}
+	for i := range pod.Spec.Volumes {
+		if plugin, kind := volumeNeeds(&pod.Spec.Volumes[i]); plugin != "" {
+			add(plugin, fmt.Sprintf("volume %q of type %s", pod.Spec.Volumes[i].Name, kind))
+		}
+	}
+	return needs
+}
+
+// volumeNeeds names the plugin that would have to find a node for the volume.
+func volumeNeeds(v *corev1.Volume) (plugin, kind string) {
+	switch {
+	case v.PersistentVolumeClaim != nil:
+		return "VolumeBinding", "persistentVolumeClaim"
+	case v.Ephemeral != nil:
+		return "VolumeBinding", "ephemeral"
+	case v.CSI != nil:
+		return "NodeVolumeLimits", "csi"
+	case v.GCEPersistentDisk != nil:
+		return "VolumeRestrictions", "gcePersistentDisk"
+	case v.AWSElasticBlockStore != nil:
+		return "VolumeRestrictions", "awsElasticBlockStore"
+	case v.AzureDisk != nil:
+		return "VolumeRestrictions", "azureDisk"
+	case v.Cinder != nil:
+		return "VolumeRestrictions", "cinder"
+	case v.ISCSI != nil:
+		return "VolumeRestrictions", "iscsi"
+	case v.RBD != nil:
+		return "VolumeRestrictions", "rbd"
+	}
+	return "", ""
+}
+
+// EventsToRegister implements framework.Enqueue: only a change of the pod
+// itself can help.
+func (*Plugin) EventsToRegister() []framework.EventInterest {
+	return []framework.EventInterest{{Resource: framework.PodEvent, Actions: framework.AllActions}}
+}
