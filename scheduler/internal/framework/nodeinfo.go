@@ -1,8 +1,6 @@
 package framework
 
 import (
-	"fmt"
-
 	"k8s.io/apimachinery/pkg/types"
 
 	"kctl/proto/core"
@@ -60,7 +58,7 @@ func (n *NodeInfo) count(pod *PodInfo) {
 
 // RemovePod counts a pod out again. The sums are taken anew: subtraction could
 // not undo an addition that was held at its largest value.
-func (n *NodeInfo) RemovePod(uid types.UID) error {
+func (n *NodeInfo) RemovePod(uid types.UID) {
 	for i, pod := range n.Pods {
 		if pod.Pod.UID != uid {
 			continue
@@ -73,9 +71,8 @@ func (n *NodeInfo) RemovePod(uid types.UID) error {
 		for _, other := range n.Pods {
 			n.count(other)
 		}
-		return nil
+		return
 	}
-	return fmt.Errorf("pod %s is not on node %q", uid, n.Name())
 }
 
 // Snapshot returns a copy that later changes of n do not touch.

@@ -44,7 +44,7 @@ func NewPodInfo(pod *core.Pod) *PodInfo {
 	info := &PodInfo{
 		Pod:       pod,
 		Requests:  NewResource(resource.PodRequests(pod, options)),
-		HostPorts: hostPorts(pod),
+		HostPorts: HostPorts(pod),
 	}
 	options.NonMissingContainerRequests = scoredDefaults(pod)
 	info.ScoredRequests = NewResource(resource.PodRequests(pod, options))
@@ -69,7 +69,8 @@ func scoredDefaults(pod *core.Pod) corev1.ResourceList {
 // Key is namespace/name.
 func (p *PodInfo) Key() string { return p.Pod.Namespace + "/" + p.Pod.Name }
 
-func hostPorts(pod *core.Pod) []HostPort {
+// HostPorts are the ports of the node that pod wants.
+func HostPorts(pod *core.Pod) []HostPort {
 	var ports []HostPort
 	collect := func(containers []core.Container) {
 		for i := range containers {

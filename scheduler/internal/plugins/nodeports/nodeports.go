@@ -59,7 +59,7 @@ func (*Plugin) EventsToRegister() []framework.EventInterest {
 		{
 			Resource: framework.AssignedPodEvent, Actions: framework.Delete,
 			Hint: func(pod *framework.PodInfo, event framework.Event) bool {
-				return conflict(pod.HostPorts, framework.NewPodInfo(event.OldPod).HostPorts)
+				return conflict(pod.HostPorts, framework.HostPorts(event.OldPod))
 			},
 		},
 		{Resource: framework.NodeEvent, Actions: framework.Add},

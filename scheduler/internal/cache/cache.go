@@ -1,0 +1,240 @@
+package cache
+
+import (
+	"container/list"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"kctl/proto/core"
+	"kctl/scheduler/internal/framework"
+)
+
+// DefaultExpiry is how long an accepted binding may stay unseen on the watch
+// before its pod is no longer counted. It is long, because counting a pod out
+// too early over-commits its node; a watch is behind by far less.
+const DefaultExpiry = 15 * time.Minute
+
+// Cache is safe for concurrent use.
+type Cache struct {
+	clock  clock.PassiveClock
+	expiry time.Duration
+
+	mu         sync.Mutex
+	nodes      map[string]*node
+	newest     *node // head of the list in the order of changes
+	pods       map[types.UID]*pod
+	assumed    int
+	expiring   *list.List // of *pod, the soonest first
+	generation int64
+	nodeSet    int64 // grows when a node comes or goes
+}
+
+// node is an entry of the list that is ordered by change, the newest first.
+type node struct {
+	info       framework.NodeInfo
+	prev, next *node
+}
+
+type pod struct {
+	info     *framework.PodInfo
+	node     string
+	assumed  bool
+	deadline time.Time
+	element  *list.Element // in expiring
+}
+
+// New returns an empty cache.
+func New(clock clock.PassiveClock, expiry time.Duration) *Cache {
+	return &Cache{
+		clock: clock, expiry: expiry,
+		nodes: map[string]*node{}, pods: map[types.UID]*pod{}, expiring: list.New(),
+	}
+}
+
+// SetNode adds or replaces a node.
+func (c *Cache) SetNode(n *core.Node) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	entry := c.entry(n.Name)
+	if entry.info.Node == nil {
+		c.nodeSet++
+	}
+	entry.info.SetNode(n)
+	c.changed(entry)
+}
+
+// RemoveNode forgets a node; its pods are kept until the API says that they
+// are gone, in case the node comes back.
+func (c *Cache) RemoveNode(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	entry, known := c.nodes[name]
+	if !known || entry.info.Node == nil {
+		return
+	}
+	c.nodeSet++
+	entry.info.RemoveNode()
+	c.changed(entry)
+	c.dropIfEmpty(name, entry)
+}
+
+// Assume counts a pod on a node before the API knows. The pod must not be in
+// the cache.
+func (c *Cache) Assume(info *framework.PodInfo, nodeName string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	uid := info.Pod.UID
+	if old, known := c.pods[uid]; known {
+		return fmt.Errorf("assume pod %s on node %s: it already counts on node %s", info.Key(), nodeName, old.node)
+	}
+	c.assumed++
+	c.put(&pod{info: info, node: nodeName, assumed: true})
+	return nil
+}
+
+// FinishBinding starts the expiry of an assumed pod whose binding was accepted.
+func (c *Cache) FinishBinding(uid types.UID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p, known := c.pods[uid]
+	if !known || !p.assumed || p.element != nil {
+		return
+	}
+	p.deadline = c.clock.Now().Add(c.expiry)
+	p.element = c.expiring.PushBack(p)
+}
+
+// Forget counts an assumed pod out again, and reports whether it did: not if
+// the API knows the pod by now, or it is gone.
+func (c *Cache) Forget(uid types.UID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p, known := c.pods[uid]
+	if !known || !p.assumed {
+		return false
+	}
+	c.drop(p)
+	return true
+}
+
+// SetPod takes what the API says of a pod on a node; the API is right against
+// every assumption.
+func (c *Cache) SetPod(observed *core.Pod) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if old, known := c.pods[observed.UID]; known {
+		c.drop(old)
+	}
+	c.put(&pod{info: framework.NewPodInfo(observed), node: observed.Spec.NodeName})
+}
+
+// RemovePod forgets a pod that ended, and reports whether it counted anywhere.
+func (c *Cache) RemovePod(uid types.UID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p, known := c.pods[uid]
+	if known {
+		c.drop(p)
+	}
+	return known
+}
+
+// Expire counts out the assumed pods whose time is over, and returns them.
+func (c *Cache) Expire() []*core.Pod {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.clock.Now()
+	var expired []*core.Pod
+	for e := c.expiring.Front(); e != nil; e = c.expiring.Front() {
+		p := e.Value.(*pod)
+		if p.deadline.After(now) {
+			break
+		}
+		c.drop(p)
+		expired = append(expired, p.info.Pod)
+	}
+	return expired
+}
+
+// Sizes counts nodes, pods and, among them, assumed pods.
+func (c *Cache) Sizes() (nodes, pods, assumed int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, n := range c.nodes {
+		if n.info.Node != nil {
+			nodes++
+		}
+	}
+	return nodes, len(c.pods), c.assumed
+}
+
+func (c *Cache) put(p *pod) {
+	c.pods[p.info.Pod.UID] = p
+	entry := c.entry(p.node)
+	entry.info.AddPod(p.info)
+	c.changed(entry)
+}
+
+func (c *Cache) drop(p *pod) {
+	uid := p.info.Pod.UID
+	delete(c.pods, uid)
+	if p.assumed {
+		c.assumed--
+	}
+	if p.element != nil {
+		c.expiring.Remove(p.element)
+		p.element = nil
+	}
+	entry := c.nodes[p.node]
+	entry.info.RemovePod(uid)
+	c.changed(entry)
+	c.dropIfEmpty(p.node, entry)
+}
+
+func (c *Cache) entry(name string) *node {
+	entry, known := c.nodes[name]
+	if !known {
+		entry = &node{}
+		c.nodes[name] = entry
+	}
+	return entry
+}
+
+// changed gives the entry the next generation and moves it to the head.
+func (c *Cache) changed(entry *node) {
+	c.generation++
+	entry.info.Generation = c.generation
+	if c.newest == entry {
+		return
+	}
+	c.unlink(entry)
+	entry.next = c.newest
+	if c.newest != nil {
+		c.newest.prev = entry
+	}
+	c.newest = entry
+}
+
+func (c *Cache) unlink(entry *node) {
+	if entry.prev != nil {
+		entry.prev.next = entry.next
+	}
+	if entry.next != nil {
+		entry.next.prev = entry.prev
+	}
+	if c.newest == entry {
+		c.newest = entry.next
+	}
+	entry.prev, entry.next = nil, nil
+}
+
+func (c *Cache) dropIfEmpty(name string, entry *node) {
+	if entry.info.Node == nil && len(entry.info.Pods) == 0 {
+		c.unlink(entry)
+		delete(c.nodes, name)
+	}
+}

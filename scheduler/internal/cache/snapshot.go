@@ -1,0 +1,69 @@
+package cache
+
+import (
+	"slices"
+	"strings"
+
+	"kctl/scheduler/internal/framework"
+)
+
+// Snapshot is the cluster as it was at one moment. One goroutine owns it and
+// brings it up to date with Cache.Update; what it returns never changes.
+type Snapshot struct {
+	generation int64
+	nodeSet    int64
+	nodes      []*framework.NodeInfo // ordered by name
+	place      map[string]int        // in nodes
+}
+
+// NewSnapshot returns an empty snapshot.
+func NewSnapshot() *Snapshot { return &Snapshot{place: map[string]int{}} }
+
+// Nodes are all nodes; the slice is valid until the next Update.
+func (s *Snapshot) Nodes() []*framework.NodeInfo { return s.nodes }
+
+// Node is the node of that name.
+func (s *Snapshot) Node(name string) (*framework.NodeInfo, bool) {
+	i, ok := s.place[name]
+	if !ok {
+		return nil, false
+	}
+	return s.nodes[i], true
+}
+
+// Update brings s up to date. It copies only the nodes that changed since the
+// last time: they are at the head of the cache's list.
+func (c *Cache) Update(s *Snapshot) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s.nodeSet != c.nodeSet {
+		c.rebuild(s)
+		return
+	}
+	for entry := c.newest; entry != nil && entry.info.Generation > s.generation; entry = entry.next {
+		if entry.info.Node != nil {
+			s.nodes[s.place[entry.info.Node.Name]] = entry.info.Snapshot()
+		}
+	}
+	s.generation = c.generation
+}
+
+func (c *Cache) rebuild(s *Snapshot) {
+	nodes := make([]*framework.NodeInfo, 0, len(c.nodes))
+	for name, entry := range c.nodes {
+		if entry.info.Node == nil {
+			continue
+		}
+		if i, ok := s.place[name]; ok && s.nodes[i].Generation == entry.info.Generation {
+			nodes = append(nodes, s.nodes[i])
+			continue
+		}
+		nodes = append(nodes, entry.info.Snapshot())
+	}
+	slices.SortFunc(nodes, func(a, b *framework.NodeInfo) int { return strings.Compare(a.Node.Name, b.Node.Name) })
+	clear(s.place)
+	for i, n := range nodes {
+		s.place[n.Node.Name] = i
+	}
+	s.nodes, s.nodeSet, s.generation = nodes, c.nodeSet, c.generation
+}

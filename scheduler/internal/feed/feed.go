@@ -1,0 +1,145 @@
+package feed
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kctl/proto/core"
+	"kctl/proto/watch"
+	"kctl/scheduler/internal/framework"
+)
+
+// PodSelector leaves out the pods that ended, as upstream's scheduler does.
+const PodSelector = "status.phase!=Succeeded,status.phase!=Failed"
+
+// Queue is what the feed tells of pods that wait.
+type Queue interface {
+	Add(ctx context.Context, pod *core.Pod)
+	Update(ctx context.Context, pod *core.Pod)
+	Delete(uid types.UID)
+	Move(event framework.Event)
+}
+
+// Cache is what the feed tells of nodes and the pods on them.
+type Cache interface {
+	SetNode(node *core.Node)
+	RemoveNode(name string)
+	SetPod(pod *core.Pod)
+	RemovePod(uid types.UID) bool
+}
+
+// Feed routes what the reflectors bring.
+type Feed struct {
+	ctx   context.Context // of the run: PreEnqueue plugins are called with it
+	queue Queue
+	cache Cache
+}
+
+// New returns a feed whose calls into plugins end with ctx.
+func New(ctx context.Context, queue Queue, cache Cache) *Feed {
+	return &Feed{ctx: ctx, queue: queue, cache: cache}
+}
+
+// Pods returns the sink for the pods' reflector.
+func (f *Feed) Pods() watch.Sink[*core.Pod] {
+	return slimPods{watch.NewStore(nil, watch.Handler[*core.Pod]{
+		OnAdd: f.podAdded, OnUpdate: f.podUpdated, OnDelete: f.podDeleted,
+	})}
+}
+
+// Nodes returns the sink for the nodes' reflector.
+func (f *Feed) Nodes() watch.Sink[*core.Node] {
+	return slimNodes{watch.NewStore(nil, watch.Handler[*core.Node]{
+		OnAdd: f.nodeAdded, OnUpdate: f.nodeUpdated, OnDelete: f.nodeDeleted,
+	})}
+}
+
+func ended(pod *core.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+func (f *Feed) podAdded(pod *core.Pod) {
+	switch {
+	case ended(pod):
+	case pod.Spec.NodeName != "":
+		f.assigned(pod)
+	case pod.DeletionTimestamp == nil:
+		f.queue.Add(f.ctx, pod)
+	}
+}
+
+// assigned takes a pod that got a node, from us or from somebody else.
+func (f *Feed) assigned(pod *core.Pod) {
+	f.queue.Delete(pod.UID)
+	f.cache.SetPod(pod)
+	f.queue.Move(framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Add, NewPod: pod})
+}
+
+func (f *Feed) podUpdated(old, pod *core.Pod) {
+	switch {
+	case ended(pod):
+		f.podDeleted(pod)
+	case pod.Spec.NodeName == "":
+		if pod.DeletionTimestamp != nil {
+			f.queue.Delete(pod.UID)
+			return
+		}
+		f.queue.Update(f.ctx, pod)
+	case old.Spec.NodeName == "":
+		f.assigned(pod)
+	default:
+		f.assignedUpdated(old, pod)
+	}
+}
+
+// assignedUpdated ignores the many reports that a kubelet makes which change
+// nothing that the scheduler counts.
+func (f *Feed) assignedUpdated(old, pod *core.Pod) {
+	var actions framework.Action
+	if framework.PodActions(old, pod)&framework.UpdatePodLabel != 0 {
+		actions |= framework.UpdatePodLabel
+	}
+	counts := !apiequality.Semantic.DeepEqual(old.Spec, pod.Spec) ||
+		!apiequality.Semantic.DeepEqual(old.Status.ContainerStatuses, pod.Status.ContainerStatuses) ||
+		!apiequality.Semantic.DeepEqual(old.Status.InitContainerStatuses, pod.Status.InitContainerStatuses) ||
+		!apiequality.Semantic.DeepEqual(old.Status.Resources, pod.Status.Resources) ||
+		!apiequality.Semantic.DeepEqual(old.Status.AllocatedResources, pod.Status.AllocatedResources)
+	if counts && framework.PodScaledDown(old, pod) {
+		actions |= framework.UpdatePodScaleDown
+	}
+	if counts || actions != 0 {
+		f.cache.SetPod(pod)
+	}
+	if actions != 0 {
+		f.queue.Move(framework.Event{
+			Resource: framework.AssignedPodEvent, Action: actions, OldPod: old, NewPod: pod,
+		})
+	}
+}
+
+func (f *Feed) podDeleted(pod *core.Pod) {
+	f.queue.Delete(pod.UID)
+	// It may have counted as assumed without the watch ever having shown a node.
+	if f.cache.RemovePod(pod.UID) {
+		f.queue.Move(framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: pod})
+	}
+}
+
+func (f *Feed) nodeAdded(node *core.Node) {
+	f.cache.SetNode(node)
+	f.queue.Move(framework.Event{Resource: framework.NodeEvent, Action: framework.Add, NewNode: node})
+}
+
+func (f *Feed) nodeUpdated(old, node *core.Node) {
+	actions := framework.NodeActions(old, node)
+	if actions == 0 {
+		return // a heartbeat
+	}
+	f.cache.SetNode(node)
+	f.queue.Move(framework.Event{Resource: framework.NodeEvent, Action: actions, OldNode: old, NewNode: node})
+}
+
+func (f *Feed) nodeDeleted(node *core.Node) { f.cache.RemoveNode(node.Name) }

@@ -1,0 +1,82 @@
+package feed
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/proto/core"
+	"kctl/proto/watch"
+)
+
+// slimPods passes pods on to next without what the scheduler never looks at:
+// with thousands of pods that is most of their bytes.
+type slimPods struct{ next watch.Sink[*core.Pod] }
+
+func (s slimPods) Replace(pods []*core.Pod) {
+	for _, pod := range pods {
+		slimPod(pod)
+	}
+	s.next.Replace(pods)
+}
+
+func (s slimPods) Apply(t watch.Type, pod *core.Pod) {
+	slimPod(pod)
+	s.next.Apply(t, pod)
+}
+
+func slimPod(pod *core.Pod) {
+	pod.ManagedFields, pod.Annotations = nil, nil
+	slimContainers(pod.Spec.Containers)
+	slimContainers(pod.Spec.InitContainers)
+	pod.Spec.EphemeralContainers = nil
+	pod.Status = core.PodStatus{
+		Phase:                 pod.Status.Phase,
+		Conditions:            pod.Status.Conditions,
+		Resources:             pod.Status.Resources,
+		AllocatedResources:    pod.Status.AllocatedResources,
+		ContainerStatuses:     slimStatuses(pod.Status.ContainerStatuses),
+		InitContainerStatuses: slimStatuses(pod.Status.InitContainerStatuses),
+	}
+	if pod.Spec.NodeName != "" {
+		pod.Spec.Volumes = nil
+	}
+}
+
+func slimContainers(containers []core.Container) {
+	for i, c := range containers {
+		containers[i] = core.Container{
+			Name: c.Name, Image: c.Image, Resources: c.Resources, Ports: c.Ports, RestartPolicy: c.RestartPolicy,
+		}
+	}
+}
+
+func slimStatuses(statuses []core.ContainerStatus) []core.ContainerStatus {
+	var kept []core.ContainerStatus
+	for _, s := range statuses {
+		if s.Resources != nil || s.AllocatedResources != nil {
+			kept = append(kept, core.ContainerStatus{
+				Name: s.Name, Resources: s.Resources, AllocatedResources: s.AllocatedResources,
+			})
+		}
+	}
+	return kept
+}
+
+// slimNodes does the same for nodes.
+type slimNodes struct{ next watch.Sink[*core.Node] }
+
+func (s slimNodes) Replace(nodes []*core.Node) {
+	for _, node := range nodes {
+		slimNode(node)
+	}
+	s.next.Replace(nodes)
+}
+
+func (s slimNodes) Apply(t watch.Type, node *core.Node) {
+	slimNode(node)
+	s.next.Apply(t, node)
+}
+
+func slimNode(node *core.Node) {
+	node.ManagedFields, node.Annotations = nil, nil
+	node.Status = corev1.NodeStatus{Capacity: node.Status.Capacity, Allocatable: node.Status.Allocatable}
+}

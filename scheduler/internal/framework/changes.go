@@ -1,0 +1,65 @@
+package framework
+
+import (
+	"maps"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+
+	"kctl/proto/core"
+)
+
+// PodActions says what changed of what a pod asks for; zero if nothing did
+// that any plugin could look at.
+func PodActions(old, updated *core.Pod) Action {
+	var actions Action
+	if !maps.Equal(old.Labels, updated.Labels) {
+		actions |= UpdatePodLabel
+	}
+	if apiequality.Semantic.DeepEqual(old.Spec, updated.Spec) {
+		return actions
+	}
+	if len(updated.Spec.Tolerations) != len(old.Spec.Tolerations) ||
+		!apiequality.Semantic.DeepEqual(old.Spec.Tolerations, updated.Spec.Tolerations) {
+		actions |= UpdatePodToleration
+	}
+	if len(updated.Spec.SchedulingGates) < len(old.Spec.SchedulingGates) {
+		actions |= UpdatePodSchedulingGates
+	}
+	if PodScaledDown(old, updated) {
+		actions |= UpdatePodScaleDown
+	}
+	return actions | UpdatePodOther
+}
+
+// PodScaledDown reports whether a pod came to ask for less. The status of a pod
+// on a node counts, because a resize is done only when the status says so.
+func PodScaledDown(old, updated *core.Pod) bool {
+	before, after := NewPodInfo(old).Requests, NewPodInfo(updated).Requests
+	return after.MilliCPU < before.MilliCPU || after.Memory < before.Memory ||
+		after.EphemeralStorage < before.EphemeralStorage || anyLess(after, before)
+}
+
+func anyLess(a, b Resource) bool {
+	for name, value := range b.Scalar {
+		if a.Scalar[name] < value {
+			return true
+		}
+	}
+	return false
+}
+
+// NodeActions says what changed of what plugins look at; zero for a heartbeat.
+func NodeActions(old, updated *core.Node) Action {
+	var actions Action
+	if !apiequality.Semantic.DeepEqual(old.Status.Allocatable, updated.Status.Allocatable) {
+		actions |= UpdateNodeAllocatable
+	}
+	if !maps.Equal(old.Labels, updated.Labels) {
+		actions |= UpdateNodeLabel
+	}
+	if old.Spec.Unschedulable != updated.Spec.Unschedulable ||
+		!apiequality.Semantic.DeepEqual(old.Spec.Taints, updated.Spec.Taints) {
+		actions |= UpdateNodeTaint
+	}
+	return actions
+}

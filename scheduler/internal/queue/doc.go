@@ -1,0 +1,20 @@
+// Package queue keeps the pods that wait for a node, and says which is next.
+//
+// The feed tells it of pods and of events in the cluster; the cycle pops pods
+// and gives each back as Done or Failed. A pod is in one place at a time:
+//
+//	new       → gated | active
+//	gated     → active                          its gates are gone
+//	active    → in flight                       popped
+//	in flight → (left)                          Done, or deleted
+//	in flight → backoff                         Failed by an error, or an event that may help came meanwhile
+//	in flight → unschedulable                   Failed, and nothing that may help has happened
+//	unschedulable → active | backoff            an event, a change of the pod, or the flush of leftovers
+//	backoff   → active                          its time is over
+//	backoff   → in flight                       nothing is active, and it was no error that put it there
+//
+// Any of them → (left) when the pod is deleted or gets a node.
+//
+// The package decides nothing about nodes and does no I/O. It starts no
+// goroutine: Run, whose owner is the caller, serves the timers.
+package queue

@@ -1,0 +1,337 @@
+package queue
+
+import (
+	"container/list"
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"kctl/proto/backoff"
+	"kctl/proto/core"
+	"kctl/proto/relay"
+	"kctl/scheduler/internal/framework"
+)
+
+// Options of a Queue.
+type Options struct {
+	// Profiles by scheduler name. They share one QueueSort.
+	Profiles map[string]*framework.Profile
+	Clock    clock.Clock
+	// Backoff is how long a pod waits after its attempts failed in a row.
+	Backoff backoff.Policy
+	// FlushAfter moves pods that waited this long without a relevant event.
+	FlushAfter time.Duration
+	// Gated is told of pods that PreEnqueue keeps out; may be nil. It is called
+	// under the queue's lock and must not call back.
+	Gated func(pod *core.Pod, status *framework.Status)
+	// Incoming counts pods that enter a part of the queue; may be nil.
+	Incoming func(part, event string)
+}
+
+// DefaultBackoff and DefaultFlushAfter are upstream's.
+var DefaultBackoff = backoff.Policy{Initial: time.Second, Max: 10 * time.Second}
+
+// DefaultFlushAfter is how long a pod can be left without an attempt.
+const DefaultFlushAfter = 5 * time.Minute
+
+type place int
+
+const (
+	nowhere place = iota
+	active
+	backingOff
+	unschedulable
+	gated
+	inFlight
+)
+
+var placeNames = [...]string{"", "active", "backoff", "unschedulable", "gated", ""}
+
+// item is one pod in the queue.
+type item struct {
+	framework.QueuedPod
+	profile *framework.Profile
+
+	place    place
+	index    int           // in a heap
+	element  *list.Element // in a list
+	plugins  []string      // that rejected it last
+	failures int           // in a row
+	errored  bool          // the last failure was an error
+	ready    time.Time     // end of the back-off
+	parkedAt time.Time     // entered unschedulable
+
+	// While in flight:
+	since  uint64    // the first event the attempt did not see
+	update *core.Pod // came meanwhile
+	left   bool      // deleted or bound meanwhile
+}
+
+// Queue is safe for concurrent use; Pop is for one caller.
+type Queue struct {
+	options   Options
+	interests map[string]map[string][]framework.EventInterest // by profile and plugin
+
+	mu       sync.Mutex
+	items    map[types.UID]*item
+	active   itemHeap
+	backoff  itemHeap   // may be popped early
+	errored  itemHeap   // must wait its time
+	parked   *list.List // unschedulable, the longest waiting first
+	parkedBy map[parkedKey]int
+	gated    int
+	flying   *list.List // in flight, in the order of their pops
+	journal  journal
+
+	wake  chan struct{} // something can be popped
+	rearm chan struct{} // a deadline may have come nearer
+}
+
+// parkedKey counts the unschedulable pods of a profile that a plugin rejected.
+type parkedKey struct{ profile, plugin string }
+
+// New returns an empty queue.
+func New(options Options) *Queue {
+	q := &Queue{
+		options: options, interests: map[string]map[string][]framework.EventInterest{},
+		items: map[types.UID]*item{}, parked: list.New(), parkedBy: map[parkedKey]int{}, flying: list.New(),
+		wake: make(chan struct{}, 1), rearm: make(chan struct{}, 1),
+	}
+	var less func(a, b *framework.QueuedPod) bool
+	for name, profile := range options.Profiles {
+		q.interests[name] = profile.Interests()
+		less = profile.QueueSort.Less
+	}
+	byReady := func(a, b *item) bool { return a.ready.Before(b.ready) }
+	q.active.less = func(a, b *item) bool { return less(&a.QueuedPod, &b.QueuedPod) }
+	q.backoff.less, q.errored.less = byReady, byReady
+	return q
+}
+
+// Add takes a pod that has no node. A pod that is there is updated.
+func (q *Queue) Add(ctx context.Context, pod *core.Pod) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if it, known := q.items[pod.UID]; known {
+		q.update(ctx, it, pod)
+		return
+	}
+	profile, ours := q.options.Profiles[pod.Spec.SchedulerName]
+	if !ours {
+		return
+	}
+	now := q.options.Clock.Now()
+	it := &item{profile: profile, QueuedPod: framework.QueuedPod{
+		PodInfo: framework.NewPodInfo(pod), Added: now, Timestamp: now, Relay: &relay.Recorder{},
+	}}
+	it.Relay.Stamp(relay.SchedulerQueued, now)
+	q.items[pod.UID] = it
+	q.admit(ctx, it, "UnscheduledPodAdd")
+}
+
+// admit puts a pod that is nowhere into the active queue, or gates it.
+func (q *Queue) admit(ctx context.Context, it *item, event string) {
+	status := it.profile.RunPreEnqueue(ctx, it.PodInfo)
+	if status.IsSuccess() {
+		q.activate(it, event)
+		return
+	}
+	it.place = gated
+	it.plugins = []string{status.Plugin()}
+	q.gated++
+	q.count(gated, event)
+	if q.options.Gated != nil {
+		q.options.Gated(it.Pod, status)
+	}
+}
+
+func (q *Queue) activate(it *item, event string) {
+	it.place = active
+	q.active.add(it)
+	q.count(active, event)
+	q.signal(q.wake)
+}
+
+// Update takes a changed pod that has no node.
+func (q *Queue) Update(ctx context.Context, pod *core.Pod) { q.Add(ctx, pod) }
+
+func (q *Queue) update(ctx context.Context, it *item, pod *core.Pod) {
+	event := framework.Event{Resource: framework.PodEvent, OldPod: it.Pod, NewPod: pod}
+	if it.place == inFlight {
+		if it.update != nil {
+			event.OldPod = it.update
+		}
+		it.update = pod
+		if event.Action = framework.PodActions(event.OldPod, pod); event.Action != 0 {
+			q.journal.add(event)
+		}
+		return
+	}
+	event.Action = framework.PodActions(it.Pod, pod)
+	it.PodInfo = framework.NewPodInfo(pod)
+	switch it.place {
+	case active:
+		q.active.fix(it)
+	case gated:
+		if event.Action != 0 {
+			q.take(it)
+			q.admit(ctx, it, event.Label())
+		}
+	case unschedulable:
+		if event.Action != 0 && q.relevant(it, event) {
+			q.take(it)
+			q.requeue(it, event.Label())
+		}
+	}
+}
+
+// Delete forgets a pod that is gone or has a node.
+func (q *Queue) Delete(uid types.UID) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	it, known := q.items[uid]
+	if !known {
+		return
+	}
+	delete(q.items, uid)
+	if it.place == inFlight {
+		it.left = true // the cycle still holds it; it ends there
+		return
+	}
+	q.take(it)
+}
+
+// Pop waits for the next pod and puts it in flight. The caller must end every
+// flight with Done or Failed. The error is ctx's.
+func (q *Queue) Pop(ctx context.Context) (*framework.QueuedPod, error) {
+	for {
+		if pod := q.tryPop(); pod != nil {
+			return pod, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-q.wake:
+		}
+	}
+}
+
+func (q *Queue) tryPop() *framework.QueuedPod {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var it *item
+	switch {
+	case q.active.Len() > 0:
+		it = q.active.take()
+	case q.backoff.Len() > 0:
+		// The back-off is there to let others go first, and there are none.
+		it = q.backoff.take()
+	default:
+		return nil
+	}
+	it.place = inFlight
+	it.Attempts++
+	it.since = q.journal.next()
+	it.update, it.left = nil, false
+	it.element = q.flying.PushBack(it)
+	it.Relay.Stamp(relay.SchedulerPopped, q.options.Clock.Now())
+	popped := it.QueuedPod
+	return &popped
+}
+
+// Current returns the newest version of a pod in flight; false if it was
+// deleted, or has a node by now.
+func (q *Queue) Current(uid types.UID) (*core.Pod, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	it, known := q.items[uid]
+	if !known {
+		return nil, false
+	}
+	if it.update != nil {
+		return it.update, true
+	}
+	return it.Pod, true
+}
+
+// Done ends a flight: the pod is bound or needs no node any more.
+func (q *Queue) Done(uid types.UID) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	it := q.landing(uid)
+	if it == nil {
+		return
+	}
+	q.endFlight(it)
+	if !it.left {
+		delete(q.items, uid)
+	}
+}
+
+// Failure says why an attempt came to nothing.
+type Failure struct {
+	// Plugins rejected the pod; what they wait for brings it back.
+	Plugins []string
+	// Error is set if it was no rejection: then the pod is tried again after
+	// its back-off, whatever happens.
+	Error bool
+}
+
+// Failed ends a flight without a node.
+func (q *Queue) Failed(uid types.UID, failure Failure) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	it := q.landing(uid)
+	if it == nil {
+		return
+	}
+	if it.update != nil {
+		it.PodInfo, it.update = framework.NewPodInfo(it.update), nil
+	}
+	missed, complete := q.journal.since(it.since)
+	it.plugins, it.errored = failure.Plugins, failure.Error
+	helped := !complete || failure.Error
+	for i := 0; i < len(missed) && !helped; i++ {
+		helped = q.relevant(it, missed[i])
+	}
+	q.endFlight(it)
+	if it.left {
+		return
+	}
+	now := q.options.Clock.Now()
+	it.failures++
+	it.Timestamp = now
+	it.ready = now.Add(q.options.Backoff.Delay(it.failures))
+	if helped {
+		q.requeue(it, "ScheduleAttemptFailure")
+		return
+	}
+	q.park(it, now)
+}
+
+// landing finds a pod in flight by its UID; the flights are few (bounded by
+// the bindings under way).
+func (q *Queue) landing(uid types.UID) *item {
+	if it, known := q.items[uid]; known && it.place == inFlight {
+		return it
+	}
+	for e := q.flying.Front(); e != nil; e = e.Next() {
+		if it := e.Value.(*item); it.Pod.UID == uid {
+			return it
+		}
+	}
+	return nil
+}
+
+func (q *Queue) endFlight(it *item) {
+	q.flying.Remove(it.element)
+	it.element, it.place = nil, nowhere
+	oldest := q.journal.next()
+	if e := q.flying.Front(); e != nil {
+		oldest = e.Value.(*item).since
+	}
+	q.journal.forget(oldest)
+}

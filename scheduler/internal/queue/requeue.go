@@ -1,0 +1,208 @@
+package queue
+
+import (
+	"context"
+	"time"
+
+	"kctl/scheduler/internal/framework"
+)
+
+// Move tells the queue of an event in the cluster: pods that it may help are
+// brought back.
+func (q *Queue) Move(event framework.Event) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.flying.Len() > 0 {
+		q.journal.add(event)
+	}
+	if !q.anyInterest(event) {
+		return
+	}
+	for e := q.parked.Front(); e != nil; {
+		next := e.Next()
+		if it := e.Value.(*item); q.relevant(it, event) {
+			q.take(it)
+			q.requeue(it, event.Label())
+		}
+		e = next
+	}
+}
+
+// anyInterest looks at the plugins that rejected, before Move looks at every
+// pod they rejected.
+func (q *Queue) anyInterest(event framework.Event) bool {
+	for key := range q.parkedBy {
+		interests, known := q.interests[key.profile][key.plugin]
+		if !known || interests == nil {
+			return true
+		}
+		for _, interest := range interests {
+			if interest.Resource == event.Resource && interest.Actions&event.Action != 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// relevant reports whether event may make one of the plugins that rejected the
+// pod change its mind.
+func (q *Queue) relevant(it *item, event framework.Event) bool {
+	if event.Resource == framework.PodEvent && event.NewPod.UID != it.Pod.UID {
+		return false
+	}
+	if len(it.plugins) == 0 {
+		return true
+	}
+	for _, plugin := range it.plugins {
+		interests, known := q.interests[it.profile.SchedulerName][plugin]
+		if !known || interests == nil {
+			return true
+		}
+		for _, interest := range interests {
+			if interest.Covers(it.PodInfo, event) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// requeue puts a pod that is nowhere back in line, behind its back-off if that
+// is not over.
+func (q *Queue) requeue(it *item, event string) {
+	if !it.ready.After(q.options.Clock.Now()) {
+		q.activate(it, event)
+		return
+	}
+	it.place = backingOff
+	if it.errored {
+		q.errored.add(it)
+	} else {
+		q.backoff.add(it)
+		q.signal(q.wake)
+	}
+	q.count(backingOff, event)
+	q.signal(q.rearm)
+}
+
+// park puts a pod that is nowhere among the unschedulable ones.
+func (q *Queue) park(it *item, now time.Time) {
+	it.place, it.parkedAt = unschedulable, now
+	it.element = q.parked.PushBack(it)
+	q.countParked(it, 1)
+	q.count(unschedulable, "ScheduleAttemptFailure")
+	q.signal(q.rearm)
+}
+
+func (q *Queue) countParked(it *item, by int) {
+	plugins := it.plugins
+	if len(plugins) == 0 {
+		plugins = []string{""} // waits for every event
+	}
+	for _, plugin := range plugins {
+		key := parkedKey{it.profile.SchedulerName, plugin}
+		if q.parkedBy[key] += by; q.parkedBy[key] == 0 {
+			delete(q.parkedBy, key)
+		}
+	}
+}
+
+// take removes a pod from where it waits.
+func (q *Queue) take(it *item) {
+	switch it.place {
+	case active:
+		q.active.remove(it)
+	case backingOff:
+		if it.errored {
+			q.errored.remove(it)
+		} else {
+			q.backoff.remove(it)
+		}
+	case unschedulable:
+		q.parked.Remove(it.element)
+		it.element = nil
+		q.countParked(it, -1)
+	case gated:
+		q.gated--
+	}
+	it.place = nowhere
+}
+
+// Run moves pods whose back-off is over and leftovers that no event came for,
+// each at its time, until ctx ends.
+func (q *Queue) Run(ctx context.Context) error {
+	timer := q.options.Clock.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		wait := time.Hour
+		if next, any := q.release(); any {
+			wait = next.Sub(q.options.Clock.Now())
+		}
+		timer.Reset(max(wait, 0))
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timer.C():
+		case <-q.rearm:
+		}
+	}
+}
+
+// release moves what is due and returns when the next is.
+func (q *Queue) release() (next time.Time, any bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := q.options.Clock.Now()
+	soonest := func(at time.Time) {
+		if !any || at.Before(next) {
+			next, any = at, true
+		}
+	}
+	for _, h := range []*itemHeap{&q.backoff, &q.errored} {
+		for h.Len() > 0 && !h.peek().ready.After(now) {
+			it := h.take()
+			it.place = nowhere
+			q.activate(it, "BackoffComplete")
+		}
+		if h.Len() > 0 {
+			soonest(h.peek().ready)
+		}
+	}
+	for e := q.parked.Front(); e != nil; e = q.parked.Front() {
+		it := e.Value.(*item)
+		if due := it.parkedAt.Add(q.options.FlushAfter); due.After(now) {
+			soonest(due)
+			break
+		}
+		q.take(it)
+		q.requeue(it, "UnschedulableTimeout")
+	}
+	return next, any
+}
+
+// Pending counts the pods in each part of the queue.
+func (q *Queue) Pending() map[string]int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return map[string]int{
+		placeNames[active]:        q.active.Len(),
+		placeNames[backingOff]:    q.backoff.Len() + q.errored.Len(),
+		placeNames[unschedulable]: q.parked.Len(),
+		placeNames[gated]:         q.gated,
+	}
+}
+
+func (q *Queue) count(to place, event string) {
+	if q.options.Incoming != nil {
+		q.options.Incoming(placeNames[to], event)
+	}
+}
+
+// signal leaves a mark in a channel of one place.
+func (q *Queue) signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
