@@ -1,0 +1,262 @@
+package cycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"kctl/proto/core"
+	"kctl/proto/relay"
+	"kctl/scheduler/internal/cache"
+	"kctl/scheduler/internal/framework"
+	"kctl/scheduler/internal/metrics"
+	"kctl/scheduler/internal/queue"
+)
+
+// Queue gives the pods and takes them back.
+type Queue interface {
+	Pop(ctx context.Context) (*framework.QueuedPod, error)
+	Current(uid types.UID) (*core.Pod, bool)
+	Done(uid types.UID)
+	Failed(uid types.UID, failure queue.Failure)
+	Move(event framework.Event)
+}
+
+// Cache holds the nodes and takes assumptions.
+type Cache interface {
+	Update(snapshot *cache.Snapshot)
+	Assume(pod *framework.PodInfo, node string) error
+	FinishBinding(uid types.UID)
+	Forget(uid types.UID) bool
+}
+
+// Reporter tells people what became of a pod.
+type Reporter interface {
+	Scheduled(pod *core.Pod, node string)
+	// Unscheduled is for an attempt that found no node (err tells why) or failed.
+	Unscheduled(pod *core.Pod, err error)
+}
+
+// PodReader reads a pod from the API, for when the answer to a binding got lost.
+type PodReader interface {
+	Pod(ctx context.Context, namespace, name string) (*core.Pod, error)
+}
+
+const (
+	// maxBindings bounds the bindings under way.
+	maxBindings = 64
+	// bindTimeout bounds one binding, retries included.
+	bindTimeout = 30 * time.Second
+	// bindGrace is what bindings under way are given when the scheduler stops.
+	bindGrace = 5 * time.Second
+)
+
+// Scheduler runs the cycle.
+type Scheduler struct {
+	Profiles map[string]*framework.Profile
+	Queue    Queue
+	Cache    Cache
+	Reporter Reporter
+	Pods     PodReader
+	Clock    clock.Clock
+	Logger   *zap.Logger
+	Metrics  *metrics.Metrics
+}
+
+// Run places pods until ctx ends, then waits for the bindings under way and
+// returns ctx's error.
+func (s *Scheduler) Run(ctx context.Context) error {
+	bindCtx, abandon := context.WithCancel(context.WithoutCancel(ctx))
+	defer abandon()
+	r := &run{Scheduler: s, placer: newPlacer(), bindCtx: bindCtx, slots: make(chan struct{}, maxBindings)}
+	for {
+		pod, err := s.Queue.Pop(ctx)
+		if err != nil {
+			r.drain(abandon)
+			return err
+		}
+		r.attempt(ctx, pod)
+	}
+}
+
+// run is the state of one Run.
+type run struct {
+	*Scheduler
+	placer   *placer
+	bindCtx  context.Context
+	slots    chan struct{} // one for each binding under way
+	bindings sync.WaitGroup
+}
+
+// drain waits for the bindings under way; after the grace it has them given up.
+func (r *run) drain(abandon context.CancelFunc) {
+	done := make(chan struct{})
+	go func() {
+		r.bindings.Wait()
+		close(done)
+	}()
+	grace := r.Clock.NewTimer(bindGrace)
+	defer grace.Stop()
+	select {
+	case <-done:
+	case <-grace.C():
+		abandon()
+		<-done
+	}
+}
+
+// attempt is one pod's try: it ends with the pod failed, or in the hands of a
+// goroutine that binds it.
+func (r *run) attempt(ctx context.Context, queued *framework.QueuedPod) {
+	pod := queued.Pod
+	if _, waits := r.Queue.Current(pod.UID); !waits || pod.DeletionTimestamp != nil {
+		r.Queue.Done(pod.UID)
+		return
+	}
+	profile := r.Profiles[pod.Spec.SchedulerName]
+	a := &attempt{run: r, queued: queued, profile: profile, state: framework.NewCycleState(queued.Relay), begun: r.Clock.Now()}
+	placement, err := a.place(ctx)
+	if err != nil {
+		a.failed(err)
+		return
+	}
+	if err := r.Cache.Assume(queued.PodInfo, placement.Node); err != nil {
+		// The watch showed the pod on a node in this very moment.
+		r.Logger.Debug("pod has a node already", zap.String("pod", queued.Key()), zap.Error(err))
+		r.Queue.Done(pod.UID)
+		return
+	}
+	a.node = placement.Node
+	a.stamp(relay.SchedulerAssumed)
+	if status := profile.RunReserve(ctx, a.state, queued.PodInfo, a.node); !status.IsSuccess() {
+		a.undo(ctx)
+		a.failed(a.rejection(status))
+		return
+	}
+	select {
+	case r.slots <- struct{}{}:
+	case <-r.bindCtx.Done():
+		a.undo(ctx)
+		a.failed(r.bindCtx.Err())
+		return
+	}
+	r.bindings.Go(func() {
+		defer func() { <-r.slots }()
+		ctx, cancel := context.WithTimeout(r.bindCtx, bindTimeout)
+		defer cancel()
+		a.bind(ctx)
+	})
+}
+
+// attempt is what one try at a pod knows.
+type attempt struct {
+	*run
+	queued  *framework.QueuedPod
+	profile *framework.Profile
+	state   *framework.CycleState
+	begun   time.Time
+	node    string
+}
+
+func (a *attempt) stamp(hop relay.Hop) { a.queued.Relay.Stamp(hop, a.Clock.Now()) }
+
+func (a *attempt) place(ctx context.Context) (Placement, error) {
+	a.Cache.Update(a.placer.snapshot)
+	placement, err := a.placer.place(ctx, a.profile, a.state, a.queued.PodInfo, a.stamp)
+	a.Metrics.AlgorithmDuration.Observe(a.Clock.Since(a.begun).Seconds())
+	if err == nil {
+		a.Logger.Debug("node chosen", zap.String("pod", a.queued.Key()), zap.String("node", placement.Node),
+			zap.Int("evaluated", placement.Evaluated), zap.Int("feasible", placement.Feasible))
+	}
+	return placement, err
+}
+
+// rejection makes an error of a plugin's refusal after a node was chosen.
+func (a *attempt) rejection(status *framework.Status) error {
+	if !status.IsRejected() {
+		return status.Err()
+	}
+	fit := framework.NewFitError(1)
+	fit.Refuse(status, 1)
+	return fit
+}
+
+// undo takes the assumption back. Other pods may fit where this one counted.
+func (a *attempt) undo(ctx context.Context) {
+	a.profile.RunUnreserve(ctx, a.state, a.queued.PodInfo, a.node)
+	if a.Cache.Forget(a.queued.Pod.UID) {
+		a.Queue.Move(framework.Event{
+			Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: a.queued.Pod,
+		})
+	}
+}
+
+// failed gives the pod back to the queue and says why.
+func (a *attempt) failed(err error) {
+	pod := a.queued.Pod
+	var fit *framework.FitError
+	result := metrics.ResultError
+	failure := queue.Failure{Error: true}
+	switch {
+	case errors.As(err, &fit):
+		result, failure = metrics.ResultUnschedulable, queue.Failure{Plugins: fit.PluginNames()}
+	case errors.Is(err, framework.ErrNoNodes):
+		result, failure = metrics.ResultUnschedulable, queue.Failure{}
+	}
+	a.Metrics.Attempt(result, a.profile.SchedulerName, a.Clock.Since(a.begun))
+	current, waits := a.Queue.Current(pod.UID)
+	a.Queue.Failed(pod.UID, failure)
+	if !waits {
+		return
+	}
+	if failure.Error {
+		a.Logger.Warn("pod could not be scheduled, will try again",
+			zap.String("pod", a.queued.Key()), zap.String("uid", string(pod.UID)), zap.Error(err))
+	} else {
+		a.Logger.Info("no node for pod", zap.String("pod", a.queued.Key()), zap.String("reason", err.Error()))
+	}
+	a.Reporter.Unscheduled(current, err)
+}
+
+// bind ties the assumed pod to its node, or takes everything back.
+func (a *attempt) bind(ctx context.Context) {
+	pod := a.queued.PodInfo
+	status := a.profile.RunPreBind(ctx, a.state, pod, a.node)
+	if !status.IsSuccess() {
+		a.undo(ctx)
+		a.failed(a.rejection(status))
+		return
+	}
+	status = a.profile.RunBind(ctx, a.state, pod, a.node)
+	if !status.IsSuccess() {
+		if bound, err := a.lostAnswer(ctx, status.Err()); !bound {
+			a.undo(ctx)
+			a.bindFailed(err)
+			return
+		}
+	}
+	a.Cache.FinishBinding(pod.Pod.UID)
+	a.Queue.Done(pod.Pod.UID)
+	a.profile.RunPostBind(ctx, a.state, pod, a.node)
+	a.Metrics.Scheduled(a.profile.SchedulerName, a.Clock.Since(a.begun), a.Clock.Since(a.queued.Added), a.queued.Attempts)
+	a.Logger.Info("pod bound", zap.String("pod", a.queued.Key()), zap.String("node", a.node), zap.String("uid", string(pod.Pod.UID)))
+	a.Reporter.Scheduled(pod.Pod, a.node)
+}
+
+// bindFailed is failed, without words to people where the pod's owner or
+// another scheduler was quicker.
+func (a *attempt) bindFailed(err error) {
+	if errors.Is(err, errNotOurs) {
+		a.Metrics.Attempt(metrics.ResultError, a.profile.SchedulerName, a.Clock.Since(a.begun))
+		a.Logger.Info("binding came too late", zap.String("pod", a.queued.Key()), zap.String("node", a.node), zap.Error(err))
+		a.Queue.Failed(a.queued.Pod.UID, queue.Failure{Error: true})
+		return
+	}
+	a.failed(fmt.Errorf("binding rejected: %w", err))
+}

@@ -1,0 +1,10 @@
+// Package cycle brings pods to nodes, one attempt at a time: pop, look at the
+// snapshot, filter, score, assume — and then, beside the next attempts, bind.
+// Placement is serial, so that each decision sees all earlier ones; binding is
+// parallel, because it waits for the API server.
+//
+// The app runs it while this scheduler leads. It reaches the API only through
+// the Bind plugins and the small interfaces in this package, and it keeps
+// nothing but what is in flight: after a crash, the pods that are still
+// without a node come again from the watch.
+package cycle

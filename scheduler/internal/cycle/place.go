@@ -1,0 +1,167 @@
+package cycle
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+
+	"kctl/proto/relay"
+	"kctl/scheduler/internal/cache"
+	"kctl/scheduler/internal/framework"
+)
+
+const (
+	// minFeasible nodes are always looked for, where there are so many.
+	minFeasible = 100
+	// minPercentage and the slope of the adaptive percentage are upstream's.
+	minPercentage       = 5
+	basePercentage      = 50
+	nodesPerPercentLess = 125
+)
+
+// placer decides for one pod after the other on one snapshot. It is owned by
+// the goroutine of the cycle.
+type placer struct {
+	snapshot *cache.Snapshot
+	// start is where the search begins, so that in clusters too large to look
+	// at every node, each node gets its turn.
+	start    int
+	feasible []*framework.NodeInfo
+	random   func(n int) int
+}
+
+// stampFunc notes a moment of the pod's way.
+type stampFunc func(hop relay.Hop)
+
+func newPlacer() *placer {
+	return &placer{snapshot: cache.NewSnapshot(), random: rand.IntN}
+}
+
+// Placement is where a pod goes, and how many nodes were looked at for it.
+type Placement struct {
+	Node      string
+	Evaluated int
+	Feasible  int
+}
+
+// place finds the best node. The error is a *framework.FitError or ErrNoNodes
+// if there is none, and anything else if it could not be told.
+func (p *placer) place(ctx context.Context, profile *framework.Profile, state *framework.CycleState, pod *framework.PodInfo, stamp stampFunc) (Placement, error) {
+	nodes := p.snapshot.Nodes()
+	if len(nodes) == 0 {
+		return Placement{}, framework.ErrNoNodes
+	}
+	fit := framework.NewFitError(len(nodes))
+	outcome, status := profile.RunPreFilter(ctx, state, pod)
+	if status.IsRejected() {
+		fit.RefuseAll(status)
+		return Placement{}, fit
+	}
+	if !status.IsSuccess() {
+		return Placement{}, status.Err()
+	}
+	evaluated, err := p.filter(ctx, profile, state, pod, p.candidates(outcome, nodes, fit), fit)
+	if err != nil {
+		return Placement{}, err
+	}
+	stamp(relay.SchedulerFiltered)
+	if len(p.feasible) == 0 {
+		return Placement{}, fit
+	}
+	best := p.feasible[0]
+	if len(p.feasible) > 1 {
+		if best, err = p.score(ctx, profile, state, pod); err != nil {
+			return Placement{}, err
+		}
+	}
+	stamp(relay.SchedulerScored)
+	return Placement{Node: best.Node.Name, Evaluated: evaluated, Feasible: len(p.feasible)}, nil
+}
+
+// candidates are the nodes that PreFilter left; the others count as refused.
+func (p *placer) candidates(outcome framework.PreFilterOutcome, nodes []*framework.NodeInfo, fit *framework.FitError) []*framework.NodeInfo {
+	if outcome.NodeNames == nil {
+		return nodes
+	}
+	named := make([]*framework.NodeInfo, 0, len(outcome.NodeNames))
+	for name := range outcome.NodeNames {
+		if node, ok := p.snapshot.Node(name); ok {
+			named = append(named, node)
+		}
+	}
+	if others := len(nodes) - len(named); others > 0 {
+		reason := fmt.Sprintf("node(s) didn't satisfy plugin(s) [%s]", strings.Join(outcome.Narrowed, " "))
+		status := framework.NewStatus(framework.UnschedulableAndUnresolvable, reason)
+		for _, plugin := range outcome.Narrowed {
+			fit.Plugins[plugin] = struct{}{}
+		}
+		fit.Refuse(status.By(outcome.Narrowed[0]), others)
+	}
+	return named
+}
+
+// filter collects feasible nodes until there are enough of them to score.
+func (p *placer) filter(ctx context.Context, profile *framework.Profile, state *framework.CycleState, pod *framework.PodInfo, nodes []*framework.NodeInfo, fit *framework.FitError) (evaluated int, err error) {
+	p.feasible = p.feasible[:0]
+	if len(nodes) == 0 {
+		return 0, nil
+	}
+	filters := profile.ActiveFilters(state)
+	enough := enoughNodes(len(nodes), profile.PercentageOfNodesToScore)
+	for i := range nodes {
+		node := nodes[(p.start+i)%len(nodes)]
+		evaluated++
+		status := framework.RunFilters(ctx, filters, state, pod, node)
+		switch {
+		case status.IsSuccess():
+			p.feasible = append(p.feasible, node)
+		case status.IsRejected():
+			fit.Refuse(status, 1)
+		default:
+			return evaluated, status.Err()
+		}
+		if len(p.feasible) >= enough {
+			break
+		}
+	}
+	p.start = (p.start + evaluated) % len(nodes)
+	return evaluated, nil
+}
+
+// enoughNodes is how many feasible nodes end the search. percentage 0 means
+// one that falls from 50 as the cluster grows.
+func enoughNodes(nodes int, percentage int32) int {
+	if nodes < minFeasible {
+		return nodes
+	}
+	share := int(percentage)
+	if share == 0 {
+		share = max(basePercentage-nodes/nodesPerPercentLess, minPercentage)
+	}
+	return min(max(nodes*share/100, minFeasible), nodes)
+}
+
+// score returns the best of the feasible nodes; among equals, any.
+func (p *placer) score(ctx context.Context, profile *framework.Profile, state *framework.CycleState, pod *framework.PodInfo) (*framework.NodeInfo, error) {
+	if status := profile.RunPreScore(ctx, state, pod, p.feasible); !status.IsSuccess() {
+		return nil, status.Err()
+	}
+	scores, status := profile.RunScore(ctx, state, pod, p.feasible)
+	if !status.IsSuccess() {
+		return nil, status.Err()
+	}
+	best, equals := 0, 1
+	for i := 1; i < len(scores); i++ {
+		switch {
+		case scores[i] > scores[best]:
+			best, equals = i, 1
+		case scores[i] == scores[best]:
+			equals++
+			if p.random(equals) == 0 {
+				best = i
+			}
+		}
+	}
+	return p.feasible[best], nil
+}

@@ -1,0 +1,186 @@
+package report
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"kctl/proto/core"
+	"kctl/proto/events"
+	"kctl/scheduler/internal/framework"
+)
+
+// maxPatches bounds the conditions that wait to be sent; a pod's next attempt
+// writes what was dropped.
+const maxPatches = 100_000
+
+// messageGated is what upstream's API server sets when a pod
+// with gates is created.
+const messageGated = "Scheduling is blocked due to non-empty scheduling gates"
+
+// StatusPatcher patches the status of a pod.
+type StatusPatcher interface {
+	PatchPodStatus(ctx context.Context, namespace, name string, patch []byte) error
+}
+
+// Reporter is safe for concurrent use.
+type Reporter struct {
+	events  events.Sink
+	patcher StatusPatcher
+	clock   clock.PassiveClock
+	logger  *zap.Logger
+
+	mu      sync.Mutex
+	waiting map[types.UID]patch
+	order   []types.UID
+	wake    chan struct{}
+}
+
+type patch struct {
+	namespace, name string
+	uid             types.UID
+	condition       core.PodCondition
+}
+
+// New returns a reporter; Run sends its patches.
+func New(sink events.Sink, patcher StatusPatcher, clock clock.PassiveClock, logger *zap.Logger) *Reporter {
+	return &Reporter{
+		events: sink, patcher: patcher, clock: clock, logger: logger,
+		waiting: map[types.UID]patch{}, wake: make(chan struct{}, 1),
+	}
+}
+
+// Scheduled reports that the pod is bound.
+func (r *Reporter) Scheduled(pod *core.Pod, node string) {
+	r.forget(pod.UID)
+	r.events.Eventf(pod, corev1.EventTypeNormal, "Scheduled",
+		"Successfully assigned %s/%s to %s", pod.Namespace, pod.Name, node)
+}
+
+// Unscheduled reports that an attempt found no node, or failed.
+func (r *Reporter) Unscheduled(pod *core.Pod, err error) {
+	r.events.Eventf(pod, corev1.EventTypeWarning, "FailedScheduling", "%s", err.Error())
+	reason := corev1.PodReasonSchedulerError
+	var fit *framework.FitError
+	if errors.As(err, &fit) || errors.Is(err, framework.ErrNoNodes) {
+		reason = corev1.PodReasonUnschedulable
+	}
+	r.condition(pod, reason, err.Error())
+}
+
+// Gated reports that the pod is kept out of the queue. The API server has
+// usually said so already.
+func (r *Reporter) Gated(pod *core.Pod, _ *framework.Status) {
+	r.condition(pod, corev1.PodReasonSchedulingGated, messageGated)
+}
+
+// condition has PodScheduled=False sent, unless the pod says the same already.
+func (r *Reporter) condition(pod *core.Pod, reason, message string) {
+	condition := core.PodCondition{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: message,
+		LastTransitionTime: metav1.NewTime(r.clock.Now()), ObservedGeneration: pod.Generation,
+	}
+	for _, old := range pod.Status.Conditions {
+		if old.Type != corev1.PodScheduled {
+			continue
+		}
+		if old.Status == condition.Status {
+			condition.LastTransitionTime = old.LastTransitionTime
+		}
+		if old.Status == condition.Status && old.Reason == reason && old.Message == message {
+			r.forget(pod.UID)
+			return
+		}
+	}
+	r.enqueue(patch{namespace: pod.Namespace, name: pod.Name, uid: pod.UID, condition: condition})
+}
+
+func (r *Reporter) forget(uid types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.waiting, uid) // its place in order is skipped
+}
+
+func (r *Reporter) enqueue(p patch) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, waits := r.waiting[p.uid]; !waits {
+		if len(r.order) >= maxPatches {
+			r.logger.Warn("too many pod conditions wait, one is dropped", zap.String("pod", p.namespace+"/"+p.name))
+			return
+		}
+		r.order = append(r.order, p.uid)
+	}
+	r.waiting[p.uid] = p
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (r *Reporter) next() (patch, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for len(r.order) > 0 {
+		uid := r.order[0]
+		r.order = r.order[1:]
+		if p, waits := r.waiting[uid]; waits {
+			delete(r.waiting, uid)
+			return p, true
+		}
+	}
+	r.order = nil
+	return patch{}, false
+}
+
+// Run sends patches until ctx ends, whose error it returns.
+func (r *Reporter) Run(ctx context.Context) error {
+	for {
+		for ctx.Err() == nil {
+			p, any := r.next()
+			if !any {
+				break
+			}
+			r.send(ctx, p)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-r.wake:
+		}
+	}
+}
+
+func (r *Reporter) send(ctx context.Context, p patch) {
+	body, err := p.encode()
+	if err == nil {
+		err = r.patcher.PatchPodStatus(ctx, p.namespace, p.name, body)
+	}
+	if err == nil || ctx.Err() != nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return // gone, or another pod by now
+	}
+	r.logger.Warn("condition of pod could not be written",
+		zap.String("pod", p.namespace+"/"+p.name), zap.String("reason", p.condition.Reason), zap.Error(err))
+}
+
+// encode writes a strategic merge patch. The UID makes it miss a pod that took
+// the name meanwhile.
+func (p patch) encode() ([]byte, error) {
+	body, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": p.uid},
+		"status":   map[string]any{"conditions": []core.PodCondition{p.condition}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode condition: %w", err)
+	}
+	return body, nil
+}
