@@ -1,0 +1,313 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/utils/clock"
+
+	"kctl/proto/backoff"
+	"kctl/proto/core"
+	"kctl/proto/rest"
+)
+
+// Upstream's times.
+const (
+	DefaultLeaseDuration = 15 * time.Second
+	DefaultRenewDeadline = 10 * time.Second
+	DefaultRetryPeriod   = 2 * time.Second
+)
+
+// retryJitter spreads the tries of those who wait for the lease.
+const retryJitter = 1.2
+
+// ErrLost is what Run returns when the lease could not be renewed in time.
+var ErrLost = errors.New("leader election lost")
+
+// Config of an Elector. Zero times mean the defaults.
+type Config struct {
+	Client          *rest.Client
+	Namespace, Name string // of the Lease
+	// Identity is this process's own; NewIdentity makes one.
+	Identity string
+
+	LeaseDuration time.Duration
+	RenewDeadline time.Duration
+	RetryPeriod   time.Duration
+
+	Clock  clock.Clock // the real one
+	Logger *zap.Logger // none
+}
+
+// NewIdentity returns an identity that no other process has.
+func NewIdentity() (string, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("identity for leader election: %w", err)
+	}
+	return host + "_" + string(uuid.NewUUID()), nil
+}
+
+// leases reads and writes the one Lease.
+type leases interface {
+	get(ctx context.Context) (*core.Lease, error)
+	create(ctx context.Context, lease *core.Lease) (*core.Lease, error)
+	update(ctx context.Context, lease *core.Lease) (*core.Lease, error)
+}
+
+// Elector takes part in one election.
+type Elector struct {
+	config  Config
+	leases  leases
+	leading atomic.Bool
+	holder  atomic.Value // string
+
+	// What was seen of the Lease, owned by Run.
+	observed   *core.Lease
+	observedAt time.Time
+}
+
+// New returns an Elector; Run takes part.
+func New(config Config) (*Elector, error) {
+	if config.Clock == nil {
+		config.Clock = clock.RealClock{}
+	}
+	if config.Logger == nil {
+		config.Logger = zap.NewNop()
+	}
+	setDefault(&config.LeaseDuration, DefaultLeaseDuration)
+	setDefault(&config.RenewDeadline, DefaultRenewDeadline)
+	setDefault(&config.RetryPeriod, DefaultRetryPeriod)
+	switch {
+	case config.Identity == "" || config.Namespace == "" || config.Name == "":
+		return nil, errors.New("leader election: identity, lease namespace and lease name are needed")
+	case config.LeaseDuration <= config.RenewDeadline:
+		return nil, fmt.Errorf("leader election: lease duration %s must be longer than renew deadline %s", config.LeaseDuration, config.RenewDeadline)
+	case float64(config.RenewDeadline) <= retryJitter*float64(config.RetryPeriod):
+		return nil, fmt.Errorf("leader election: renew deadline %s must be longer than %.1f times the retry period %s", config.RenewDeadline, retryJitter, config.RetryPeriod)
+	case config.LeaseDuration < time.Second || config.RetryPeriod <= 0:
+		return nil, errors.New("leader election: lease duration must be a second at least, and the retry period positive")
+	}
+	e := &Elector{config: config}
+	if config.Client != nil {
+		e.leases = apiLeases{config.Client.Resource(core.Leases, config.Namespace), config.Name}
+	}
+	e.holder.Store("")
+	return e, nil
+}
+
+func setDefault(d *time.Duration, value time.Duration) {
+	if *d == 0 {
+		*d = value
+	}
+}
+
+// Leading reports whether this process leads.
+func (e *Elector) Leading() bool { return e.leading.Load() }
+
+// Holder is the identity that was last seen to lead; "" for nobody.
+func (e *Elector) Holder() string { return e.holder.Load().(string) }
+
+// Run waits until this process leads, and calls lead with a context that ends
+// when it no longer may. It returns when lead has returned: lead's error,
+// ErrLost if the lease could not be renewed, or ctx's error. On the way out it
+// releases the lease, so that the next one need not wait for it to run out.
+func (e *Elector) Run(ctx context.Context, lead func(ctx context.Context) error) error {
+	if err := e.acquire(ctx); err != nil {
+		return err
+	}
+	e.leading.Store(true)
+	e.config.Logger.Info("leading", zap.String("lease", e.lease()), zap.String("identity", e.config.Identity))
+	leadCtx, stop := context.WithCancel(ctx)
+	defer stop()
+	finished := make(chan error, 1)
+	go func() { finished <- lead(leadCtx) }()
+	renewed := make(chan error, 1)
+	go func() { renewed <- e.renew(leadCtx) }()
+
+	var err error
+	select {
+	case err = <-finished:
+		stop()
+		<-renewed
+	case lost := <-renewed:
+		e.leading.Store(false)
+		stop()
+		err = <-finished
+		if lost != nil {
+			return lost
+		}
+	}
+	e.leading.Store(false)
+	e.release(ctx)
+	return err
+}
+
+func (e *Elector) lease() string { return e.config.Namespace + "/" + e.config.Name }
+
+// acquire tries until the lease is ours, or ctx ends.
+func (e *Elector) acquire(ctx context.Context) error {
+	wait := backoff.Policy{Initial: e.config.RetryPeriod, Max: e.config.RetryPeriod, Jitter: retryJitter}
+	warned := false
+	for {
+		ours, err := e.try(ctx)
+		switch {
+		case ours:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil && !apierrors.IsConflict(err) && !warned:
+			e.config.Logger.Warn("lease can't be had yet, will keep trying", zap.String("lease", e.lease()), zap.Error(err))
+			warned = true
+		}
+		if err := rest.Sleep(ctx, e.config.Clock, wait.Delay(1)); err != nil {
+			return err
+		}
+	}
+}
+
+// renew keeps the lease until ctx ends (nil) or it is lost (ErrLost).
+func (e *Elector) renew(ctx context.Context) error {
+	last := e.config.Clock.Now()
+	for {
+		if rest.Sleep(ctx, e.config.Clock, e.config.RetryPeriod) != nil {
+			return nil
+		}
+		ours, err := e.tryFor(ctx, e.config.RenewDeadline-e.config.Clock.Since(last))
+		now := e.config.Clock.Now()
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case ours:
+			last = now
+			continue
+		case err == nil:
+			return fmt.Errorf("%w: %s is held by %s", ErrLost, e.lease(), e.Holder())
+		case now.Sub(last) >= e.config.RenewDeadline:
+			return fmt.Errorf("%w: %s could not be renewed for %s: %w", ErrLost, e.lease(), e.config.RenewDeadline, err)
+		}
+	}
+}
+
+// tryFor is try, given up after d: a request that hangs must not outlast the
+// deadline.
+func (e *Elector) tryFor(ctx context.Context, d time.Duration) (ours bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		if rest.Sleep(ctx, e.config.Clock, d) == nil {
+			cancel()
+		}
+	}()
+	return e.try(ctx)
+}
+
+// try takes or renews the lease once. ours is false without an error where
+// somebody else holds it.
+func (e *Elector) try(ctx context.Context) (ours bool, err error) {
+	current, err := e.leases.get(ctx)
+	if apierrors.IsNotFound(err) {
+		created, err := e.leases.create(ctx, e.record(nil))
+		if err != nil {
+			return false, fmt.Errorf("create lease %s: %w", e.lease(), err)
+		}
+		e.observe(created)
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read lease %s: %w", e.lease(), err)
+	}
+	e.observe(current)
+	if holder := e.Holder(); holder != "" && holder != e.config.Identity && !e.ranOut() {
+		return false, nil
+	}
+	updated, err := e.leases.update(ctx, e.record(current))
+	if err != nil {
+		return false, fmt.Errorf("write lease %s: %w", e.lease(), err)
+	}
+	e.observe(updated)
+	return true, nil
+}
+
+// observe notes the Lease; the time it runs from is when it was first seen in
+// its present form.
+func (e *Elector) observe(lease *core.Lease) {
+	if e.observed == nil || e.observed.ResourceVersion != lease.ResourceVersion {
+		e.observed, e.observedAt = lease, e.config.Clock.Now()
+	}
+	holder := holderOf(lease)
+	if old := e.holder.Swap(holder); old != holder && holder != e.config.Identity && holder != "" {
+		e.config.Logger.Info("another leads", zap.String("lease", e.lease()), zap.String("holder", holder))
+	}
+}
+
+func holderOf(lease *core.Lease) string {
+	if lease.Spec.HolderIdentity == nil {
+		return ""
+	}
+	return *lease.Spec.HolderIdentity
+}
+
+// ranOut reports whether the holder has not renewed for the duration that it
+// promised itself.
+func (e *Elector) ranOut() bool {
+	duration := e.config.LeaseDuration
+	if s := e.observed.Spec.LeaseDurationSeconds; s != nil {
+		duration = time.Duration(*s) * time.Second
+	}
+	return !e.observedAt.Add(duration).After(e.config.Clock.Now())
+}
+
+// record is the Lease with us as its holder.
+func (e *Elector) record(current *core.Lease) *core.Lease {
+	now := metav1.NewMicroTime(e.config.Clock.Now())
+	seconds := int32(e.config.LeaseDuration / time.Second)
+	transitions := int32(0)
+	lease := &core.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: e.config.Namespace, Name: e.config.Name}}
+	acquired := now
+	if current != nil {
+		lease = current.DeepCopy()
+		if t := current.Spec.LeaseTransitions; t != nil {
+			transitions = *t
+		}
+		if holderOf(current) != e.config.Identity {
+			transitions++
+		} else if current.Spec.AcquireTime != nil {
+			acquired = *current.Spec.AcquireTime
+		}
+	}
+	lease.APIVersion, lease.Kind = core.Leases.GVK().ToAPIVersionAndKind()
+	lease.Spec.HolderIdentity = &e.config.Identity
+	lease.Spec.LeaseDurationSeconds = &seconds
+	lease.Spec.AcquireTime, lease.Spec.RenewTime = &acquired, &now
+	lease.Spec.LeaseTransitions = &transitions
+	return lease
+}
+
+// releaseTimeout bounds the last request of a process that is going.
+const releaseTimeout = 2 * time.Second
+
+// release gives the lease back; a failure costs the next leader only time.
+func (e *Elector) release(ctx context.Context) {
+	if e.Holder() != e.config.Identity {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
+	lease := e.record(e.observed)
+	nobody, second := "", int32(1)
+	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = &nobody, &second
+	if _, err := e.leases.update(ctx, lease); err != nil {
+		e.config.Logger.Info("lease not released, it will run out", zap.String("lease", e.lease()), zap.Error(err))
+		return
+	}
+	e.holder.Store("")
+}

@@ -1,0 +1,257 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"kctl/proto/core"
+)
+
+// fakeLeases is the API's promise for one Lease: an update with a stale
+// resourceVersion is a conflict. down makes every request fail.
+type fakeLeases struct {
+	mu       sync.Mutex
+	lease    *core.Lease
+	revision int
+	down     bool
+	hang     bool
+}
+
+var errDown = errors.New("connection refused")
+
+func (f *fakeLeases) get(ctx context.Context) (*core.Lease, error) {
+	f.mu.Lock()
+	down, hang, lease := f.down, f.hang, f.lease.DeepCopy()
+	f.mu.Unlock()
+	if hang {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	if down {
+		return nil, errDown
+	}
+	if lease == nil {
+		return nil, apierrors.NewNotFound(core.Leases.GVR().GroupResource(), "kube-scheduler")
+	}
+	return lease, nil
+}
+
+func (f *fakeLeases) create(_ context.Context, lease *core.Lease) (*core.Lease, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.down {
+		return nil, errDown
+	}
+	if f.lease != nil {
+		return nil, apierrors.NewAlreadyExists(core.Leases.GVR().GroupResource(), lease.Name)
+	}
+	return f.store(lease), nil
+}
+
+func (f *fakeLeases) update(_ context.Context, lease *core.Lease) (*core.Lease, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.down {
+		return nil, errDown
+	}
+	if lease.ResourceVersion != f.lease.ResourceVersion {
+		return nil, apierrors.NewConflict(core.Leases.GVR().GroupResource(), lease.Name, errors.New("stale"))
+	}
+	return f.store(lease), nil
+}
+
+func (f *fakeLeases) store(lease *core.Lease) *core.Lease {
+	f.revision++
+	f.lease = lease.DeepCopy()
+	f.lease.ResourceVersion = strconv.Itoa(f.revision)
+	return f.lease.DeepCopy()
+}
+
+func (f *fakeLeases) set(change func(f *fakeLeases)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change(f)
+}
+
+func elector(t *testing.T, identity string, leases leases) *Elector {
+	t.Helper()
+	e, err := New(Config{Namespace: "kube-system", Name: "kube-scheduler", Identity: identity})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.leases = leases
+	return e
+}
+
+// candidate runs an elector and tells when it began and ceased to lead.
+type candidate struct {
+	*Elector
+	stop   context.CancelFunc
+	result chan error
+}
+
+func start(t *testing.T, identity string, leases leases) *candidate {
+	ctx, cancel := context.WithCancel(t.Context())
+	c := &candidate{Elector: elector(t, identity, leases), stop: cancel, result: make(chan error, 1)}
+	go func() {
+		c.result <- c.Run(ctx, func(ctx context.Context) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
+	}()
+	return c
+}
+
+func TestFirstLeadsSecondWaitsAndTakesOverOnRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &fakeLeases{}
+		first := start(t, "a", store)
+		synctest.Wait()
+		second := start(t, "b", store)
+		time.Sleep(time.Hour)
+		if !first.Leading() || second.Leading() {
+			t.Fatalf("after an hour: first leads %v, second leads %v", first.Leading(), second.Leading())
+		}
+		if second.Holder() != "a" {
+			t.Errorf("the second sees %q lead", second.Holder())
+		}
+		first.stop()
+		if err := <-first.result; !errors.Is(err, context.Canceled) {
+			t.Errorf("first ended with %v", err)
+		}
+		// Released: the second needs one retry, and not the lease's duration.
+		time.Sleep(DefaultRetryPeriod*22/10 + time.Millisecond)
+		if !second.Leading() {
+			t.Error("the second does not lead a retry period after the release")
+		}
+		if got := *store.lease.Spec.LeaseTransitions; got < 1 {
+			t.Errorf("leaseTransitions is %d", got)
+		}
+		second.stop()
+		<-second.result
+	})
+}
+
+func TestSecondTakesOverWhenTheLeaseRunsOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &fakeLeases{}
+		dead := elector(t, "dead", store)
+		if ours, err := dead.try(t.Context()); !ours || err != nil {
+			t.Fatal(ours, err)
+		}
+		began := time.Now()
+		heir := start(t, "heir", store)
+		time.Sleep(DefaultLeaseDuration - time.Millisecond)
+		if heir.Leading() {
+			t.Fatalf("took over after %s, before the lease ran out", time.Since(began))
+		}
+		time.Sleep(DefaultRetryPeriod * 3)
+		if !heir.Leading() {
+			t.Error("did not take over after the lease ran out")
+		}
+		heir.stop()
+		<-heir.result
+	})
+}
+
+func TestLeaderStopsLeadingWhenItCannotRenew(t *testing.T) {
+	for name, fault := range map[string]func(*fakeLeases){
+		"refused": func(f *fakeLeases) { f.down = true },
+		"hanging": func(f *fakeLeases) { f.hang = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := &fakeLeases{}
+				c := start(t, "a", store)
+				time.Sleep(time.Minute)
+				store.set(fault)
+				failed := time.Now()
+				err := <-c.result
+				if !errors.Is(err, ErrLost) {
+					t.Fatalf("ended with %v, want ErrLost", err)
+				}
+				if took := time.Since(failed); took >= DefaultLeaseDuration {
+					t.Errorf("led on for %s: another may lead by then", took)
+				}
+				if c.Leading() {
+					t.Error("still says it leads")
+				}
+			})
+		})
+	}
+}
+
+func TestLeaderStopsWhenTheLeaseWasTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &fakeLeases{}
+		c := start(t, "a", store)
+		synctest.Wait()
+		store.set(func(f *fakeLeases) {
+			thief := "thief"
+			taken := f.lease.DeepCopy()
+			taken.Spec.HolderIdentity = &thief
+			f.store(taken)
+		})
+		if err := <-c.result; !errors.Is(err, ErrLost) {
+			t.Errorf("ended with %v, want ErrLost", err)
+		}
+		if holderOf(store.lease) != "thief" {
+			t.Error("released a lease that was not its own")
+		}
+	})
+}
+
+func TestAShortOutageIsSurvived(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &fakeLeases{}
+		c := start(t, "a", store)
+		time.Sleep(time.Minute)
+		store.set(func(f *fakeLeases) { f.down = true })
+		time.Sleep(5 * time.Second)
+		store.set(func(f *fakeLeases) { f.down = false })
+		time.Sleep(time.Minute)
+		if !c.Leading() {
+			t.Error("lost the lease in an outage shorter than the renew deadline")
+		}
+		c.stop()
+		<-c.result
+		if holderOf(store.lease) != "" {
+			t.Errorf("not released: held by %q", holderOf(store.lease))
+		}
+	})
+}
+
+func TestLeadersErrorReleasesAndReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &fakeLeases{}
+		e := elector(t, "a", store)
+		broken := errors.New("broken")
+		err := e.Run(t.Context(), func(context.Context) error { return broken })
+		if !errors.Is(err, broken) || holderOf(store.lease) != "" {
+			t.Errorf("err %v, holder %q", err, holderOf(store.lease))
+		}
+	})
+}
+
+func TestBadTimesAreRefused(t *testing.T) {
+	for _, c := range []Config{
+		{},
+		{LeaseDuration: time.Second, RenewDeadline: time.Second},
+		{RenewDeadline: time.Second, RetryPeriod: time.Second},
+		{LeaseDuration: 500 * time.Millisecond, RenewDeadline: 400 * time.Millisecond, RetryPeriod: 100 * time.Millisecond},
+	} {
+		if c.LeaseDuration != 0 || c.RenewDeadline != 0 {
+			c.Identity, c.Namespace, c.Name = "a", "b", "c"
+		}
+		if _, err := New(c); err == nil {
+			t.Errorf("%+v was accepted", c)
+		}
+	}
+}
