@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -47,14 +46,9 @@ type Config struct {
 	Logger *zap.Logger // none
 }
 
-// NewIdentity returns an identity that no other process has.
-func NewIdentity() (string, error) {
-	host, err := os.Hostname()
-	if err != nil {
-		return "", fmt.Errorf("identity for leader election: %w", err)
-	}
-	return host + "_" + string(uuid.NewUUID()), nil
-}
+// NewIdentity returns an identity that no other process has; host, by habit the
+// host's name, tells people where it runs.
+func NewIdentity(host string) string { return host + "_" + string(uuid.NewUUID()) }
 
 // leases reads and writes the one Lease.
 type leases interface {

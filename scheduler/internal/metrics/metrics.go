@@ -30,8 +30,8 @@ type Metrics struct {
 	incoming        *prometheus.CounterVec
 }
 
-// New returns metrics that are registered with registry.
-func New(registry prometheus.Registerer) *Metrics {
+// New returns metrics to be registered.
+func New() *Metrics {
 	m := &Metrics{
 		AlgorithmDuration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Subsystem: subsystem, Name: "scheduling_algorithm_duration_seconds",
@@ -62,8 +62,25 @@ func New(registry prometheus.Registerer) *Metrics {
 			Help: "Number of pods added to scheduling queues by event and queue type.",
 		}, []string{"queue", "event"}),
 	}
-	registry.MustRegister(m.AlgorithmDuration, m.attempts, m.attemptDuration, m.sliDuration, m.podAttempts, m.incoming)
 	return m
+}
+
+func (m *Metrics) all() []prometheus.Collector {
+	return []prometheus.Collector{m.AlgorithmDuration, m.attempts, m.attemptDuration, m.sliDuration, m.podAttempts, m.incoming}
+}
+
+// Describe implements prometheus.Collector.
+func (m *Metrics) Describe(descs chan<- *prometheus.Desc) {
+	for _, c := range m.all() {
+		c.Describe(descs)
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m *Metrics) Collect(metrics chan<- prometheus.Metric) {
+	for _, c := range m.all() {
+		c.Collect(metrics)
+	}
 }
 
 // Attempt counts an attempt that ended without a binding.

@@ -1,0 +1,210 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
+
+	"kctl/proto/backoff"
+	"kctl/proto/core"
+	"kctl/proto/daemon"
+	"kctl/proto/events"
+	"kctl/proto/leader"
+	"kctl/proto/rest"
+	"kctl/proto/watch"
+	"kctl/scheduler/internal/cache"
+	"kctl/scheduler/internal/config"
+	"kctl/scheduler/internal/cycle"
+	"kctl/scheduler/internal/feed"
+	"kctl/scheduler/internal/framework"
+	"kctl/scheduler/internal/metrics"
+	"kctl/scheduler/internal/profile"
+	"kctl/scheduler/internal/queue"
+	"kctl/scheduler/internal/report"
+)
+
+// expireEvery is how often the cache is asked for assumptions that ran out.
+const expireEvery = 30 * time.Second
+
+// Run schedules until ctx ends, or the lease is lost.
+func Run(ctx context.Context, options *config.Options, configuration *profile.Configuration, logger *zap.Logger) error {
+	s, err := assemble(options, configuration, logger)
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	routes := feed.New(ctx, s.queue, s.cache)
+	watchOptions := watch.Options{Clock: s.clock, Logger: logger}
+	nodes := watch.NewReflector(s.client.Resource(core.Nodes, ""), func() *core.Node { return &core.Node{} }, routes.Nodes(), watchOptions)
+	watchOptions.FieldSelector = feed.PodSelector
+	pods := watch.NewReflector(s.client.Resource(core.Pods, ""), func() *core.Pod { return &core.Pod{} }, routes.Pods(), watchOptions)
+	for _, synced := range []struct {
+		name string
+		done <-chan struct{}
+	}{{"nodes", nodes.Synced()}, {"pods", pods.Synced()}} {
+		s.health.Add("informer-sync-"+synced.name, isClosed(synced.done), daemon.Readyz)
+	}
+
+	group.Go(func() error { return nodes.Run(ctx) })
+	group.Go(func() error { return pods.Run(ctx) })
+	group.Go(func() error { return s.queue.Run(ctx) })
+	group.Go(func() error { return s.expire(ctx) })
+	if options.SecurePort != 0 {
+		group.Go(func() error { return s.serve(ctx, options) })
+	}
+	group.Go(func() error {
+		for _, synced := range []<-chan struct{}{nodes.Synced(), pods.Synced()} {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-synced:
+			}
+		}
+		logger.Info("pods and nodes are known")
+		if err := daemon.Notify("READY=1"); err != nil {
+			logger.Warn("service manager not told", zap.Error(err))
+		}
+		if s.elector == nil {
+			return s.lead(ctx)
+		}
+		return s.elector.Run(ctx, s.lead)
+	})
+	return group.Wait()
+}
+
+// parts are what a running scheduler is made of.
+type parts struct {
+	client    *rest.Client
+	clock     clock.Clock
+	logger    *zap.Logger
+	health    *daemon.Health
+	queue     *queue.Queue
+	cache     *cache.Cache
+	reporter  *report.Reporter
+	recorders recorders
+	cycle     *cycle.Scheduler
+	elector   *leader.Elector // nil without election
+	metrics   *metrics.Metrics
+	gauges    metrics.Gauges
+}
+
+func assemble(options *config.Options, configuration *profile.Configuration, logger *zap.Logger) (*parts, error) {
+	clock := clock.RealClock{}
+	restConfig, err := rest.LoadKubeconfig(options.Kubeconfig)
+	if err != nil {
+		return nil, &daemon.UsageError{Err: err}
+	}
+	restConfig.UserAgent = "kctl-scheduler/" + daemon.Release
+	client, err := rest.New(restConfig)
+	if err != nil {
+		return nil, &daemon.UsageError{Err: err}
+	}
+	profiles, err := configuration.Build(profile.Services{Client: client, Clock: clock})
+	if err != nil {
+		return nil, &daemon.UsageError{Err: err}
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("name of this host: %w", err)
+	}
+	s := &parts{client: client, clock: clock, logger: logger, health: daemon.NewHealth(), recorders: recorders{}, metrics: metrics.New()}
+	for name := range profiles {
+		s.recorders[name] = events.NewRecorder(client, name, host, clock, logger)
+	}
+	api := apiPods{client}
+	s.reporter = report.New(s.recorders, api, clock, logger)
+	s.cache = cache.New(clock, cache.DefaultExpiry)
+	s.queue = queue.New(queue.Options{
+		Profiles: profiles, Clock: clock, FlushAfter: queue.DefaultFlushAfter,
+		Backoff: backoff.Policy{Initial: configuration.InitialBackoff, Max: configuration.MaxBackoff},
+		Gated:   s.reporter.Gated, Incoming: s.metrics.Incoming,
+	})
+	s.cycle = &cycle.Scheduler{
+		Profiles: profiles, Queue: s.queue, Cache: s.cache, Reporter: s.reporter, Pods: api,
+		Clock: clock, Logger: logger, Metrics: s.metrics,
+	}
+	return s, s.elect(options, host)
+}
+
+func (s *parts) elect(options *config.Options, host string) error {
+	s.gauges = metrics.Gauges{
+		Pending: s.queue.Pending, CacheSizes: s.cache.Sizes,
+		Leading: func() bool { return true }, Lease: options.Election.ResourceName,
+	}
+	if !options.Election.Enabled {
+		return nil
+	}
+	e := options.Election
+	elector, err := leader.New(leader.Config{
+		Client: s.client, Namespace: e.ResourceNamespace, Name: e.ResourceName, Identity: leader.NewIdentity(host),
+		LeaseDuration: e.LeaseDuration, RenewDeadline: e.RenewDeadline, RetryPeriod: e.RetryPeriod,
+		Clock: s.clock, Logger: s.logger,
+	})
+	if err != nil {
+		return &daemon.UsageError{Err: err}
+	}
+	s.elector, s.gauges.Leading = elector, elector.Leading
+	return nil
+}
+
+// lead is what only the leader does: place pods, and write about them.
+func (s *parts) lead(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, recorder := range s.recorders {
+		group.Go(func() error { return recorder.Run(ctx) })
+	}
+	group.Go(func() error { return s.reporter.Run(ctx) })
+	group.Go(func() error { return s.cycle.Run(ctx) })
+	return group.Wait()
+}
+
+// expire counts out pods whose binding was accepted and never seen.
+func (s *parts) expire(ctx context.Context) error {
+	ticker := s.clock.NewTicker(expireEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C():
+		}
+		for _, pod := range s.cache.Expire() {
+			s.logger.Warn("bound pod was never seen on its node and no longer counts there",
+				zap.String("pod", pod.Namespace+"/"+pod.Name), zap.String("uid", string(pod.UID)))
+			s.queue.Move(framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: pod})
+		}
+	}
+}
+
+var errNotYet = errors.New("the first list has not come yet")
+
+func isClosed(c <-chan struct{}) func(context.Context) error {
+	return func(context.Context) error {
+		select {
+		case <-c:
+			return nil
+		default:
+			return errNotYet
+		}
+	}
+}
+
+// recorders are the event recorders by scheduler name: upstream's events name
+// the profile as their source.
+type recorders map[string]*events.Recorder
+
+// Eventf implements events.Sink.
+func (r recorders) Eventf(obj runtime.Object, eventType, reason, format string, args ...any) {
+	if pod, ok := obj.(*core.Pod); ok {
+		if recorder, ours := r[pod.Spec.SchedulerName]; ours {
+			recorder.Eventf(obj, eventType, reason, format, args...)
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"go.uber.org/zap"
+
+	"kctl/proto/daemon"
+	"kctl/proto/pki"
+	"kctl/scheduler/internal/config"
+)
+
+const selfSignedLasts = 365 * 24 * time.Hour
+
+// serve answers health checks to anybody, and metrics to who may read them.
+func (s *parts) serve(ctx context.Context, options *config.Options) error {
+	tlsConfig, err := s.servingTLS(options)
+	if err != nil {
+		return &daemon.UsageError{Err: err}
+	}
+	registry := daemon.NewRegistry()
+	registry.MustRegister(s.metrics, s.gauges)
+	handler := guardMetrics(daemon.Endpoints(s.health, registry), options.ClientCA != "")
+	return daemon.Serve(ctx, options.Address(), handler, tlsConfig, func(address net.Addr) {
+		s.logger.Info("serving health checks and metrics", zap.Stringer("address", address))
+	})
+}
+
+func (s *parts) servingTLS(options *config.Options) (*tls.Config, error) {
+	if options.CertFile != "" {
+		reloader, err := pki.NewReloader(options.CertFile, options.KeyFile, s.clock)
+		if err != nil {
+			return nil, err
+		}
+		return pki.ServerTLS(reloader, options.ClientCA)
+	}
+	pair, err := pki.SelfSigned(pki.Subject{
+		CommonName: "kctl-scheduler", IPs: []net.IP{options.BindAddress}, DNSNames: []string{"localhost"}, Server: true,
+	}, s.clock.Now(), selfSignedLasts)
+	if err != nil {
+		return nil, fmt.Errorf("serving certificate: %w", err)
+	}
+	cert, err := pair.TLS()
+	if err != nil {
+		return nil, fmt.Errorf("serving certificate: %w", err)
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2", "http/1.1"}}
+	if options.ClientCA == "" {
+		return c, nil
+	}
+	ca, err := os.ReadFile(options.ClientCA)
+	if err != nil {
+		return nil, fmt.Errorf("read client certificate authority: %w", err)
+	}
+	c.ClientCAs = x509.NewCertPool()
+	if !c.ClientCAs.AppendCertsFromPEM(ca) {
+		return nil, fmt.Errorf("client certificate authority %s: no PEM certificate in it", options.ClientCA)
+	}
+	c.ClientAuth = tls.VerifyClientCertIfGiven
+	return c, nil
+}
+
+// guardMetrics keeps /metrics from strangers: with a client CA they must show a
+// certificate of it, without one they must be on this machine.
+func guardMetrics(next http.Handler, byCertificate bool) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/metrics" {
+			if byCertificate && len(r.TLS.VerifiedChains) == 0 {
+				http.Error(w, "a client certificate of the cluster's CA is needed", http.StatusUnauthorized)
+				return
+			}
+			if !byCertificate && !fromThisMachine(r) {
+				http.Error(w, "metrics are for callers on this machine, unless --client-ca-file is given", http.StatusForbidden)
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func fromThisMachine(r *http.Request) bool {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	ip := net.ParseIP(host)
+	return err == nil && ip != nil && ip.IsLoopback()
+}

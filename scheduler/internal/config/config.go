@@ -1,0 +1,135 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"kctl/proto/daemon"
+	"kctl/scheduler/internal/profile"
+)
+
+// Options are the flags.
+type Options struct {
+	Kubeconfig  string
+	ConfigFile  string
+	BindAddress net.IP
+	SecurePort  int
+	CertFile    string
+	KeyFile     string
+	ClientCA    string
+	Election    Election
+	Logging     daemon.LogOptions
+
+	flags *pflag.FlagSet
+}
+
+// Election are the flags of the leader election; where they are not given, the
+// configuration file's values count.
+type Election struct {
+	Enabled           bool
+	LeaseDuration     time.Duration
+	RenewDeadline     time.Duration
+	RetryPeriod       time.Duration
+	ResourceLock      string
+	ResourceName      string
+	ResourceNamespace string
+}
+
+// NewOptions returns the defaults.
+func NewOptions() *Options {
+	return &Options{
+		BindAddress: net.IPv4(127, 0, 0, 1), SecurePort: 10259,
+		Election: Election{
+			Enabled: true, LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
+			ResourceLock: "leases", ResourceName: "kube-scheduler", ResourceNamespace: "kube-system",
+		},
+	}
+}
+
+// AddFlags binds the flags to fs.
+func (o *Options) AddFlags(fs *pflag.FlagSet) {
+	o.flags = fs
+	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig of the API server and of this scheduler's identity there")
+	fs.StringVar(&o.ConfigFile, "config", o.ConfigFile, "file with a KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1)")
+	fs.IPVar(&o.BindAddress, "bind-address", o.BindAddress, "address for health checks and metrics")
+	fs.IntVar(&o.SecurePort, "secure-port", o.SecurePort, "HTTPS port for health checks and metrics; 0 for none")
+	fs.StringVar(&o.CertFile, "tls-cert-file", o.CertFile, "serving certificate (default: self-signed, in memory)")
+	fs.StringVar(&o.KeyFile, "tls-private-key-file", o.KeyFile, "key of the serving certificate")
+	fs.StringVar(&o.ClientCA, "client-ca-file", o.ClientCA, "CA whose client certificates may read /metrics; without it, only callers on this machine may")
+	e := &o.Election
+	fs.BoolVar(&e.Enabled, "leader-elect", e.Enabled, "schedule only while holding the lease")
+	fs.DurationVar(&e.LeaseDuration, "leader-elect-lease-duration", e.LeaseDuration, "how long others wait for a leader that went silent")
+	fs.DurationVar(&e.RenewDeadline, "leader-elect-renew-deadline", e.RenewDeadline, "how long the leader tries to renew before it gives up")
+	fs.DurationVar(&e.RetryPeriod, "leader-elect-retry-period", e.RetryPeriod, "time between tries to get or renew the lease")
+	fs.StringVar(&e.ResourceLock, "leader-elect-resource-lock", e.ResourceLock, "kind of the lock: leases")
+	fs.StringVar(&e.ResourceName, "leader-elect-resource-name", e.ResourceName, "name of the lease")
+	fs.StringVar(&e.ResourceNamespace, "leader-elect-resource-namespace", e.ResourceNamespace, "namespace of the lease")
+	o.Logging.AddFlags(fs)
+}
+
+// Complete reads the configuration file, lets the flags that were given win
+// over it, and checks the whole. Errors are about how the program was called.
+func (o *Options) Complete() (*profile.Configuration, error) {
+	configuration, err := profile.Default()
+	if o.ConfigFile != "" {
+		configuration, err = profile.Load(o.ConfigFile)
+	}
+	if err != nil {
+		return nil, err
+	}
+	o.electionFromFile(configuration)
+	if o.Kubeconfig == "" {
+		o.Kubeconfig = configuration.Kubeconfig
+	}
+	return configuration, o.validate()
+}
+
+func (o *Options) electionFromFile(c *profile.Configuration) {
+	file, e := &c.LeaderElection, &o.Election
+	given := func(flag string) bool { return o.flags != nil && o.flags.Changed(flag) }
+	if !given("leader-elect") {
+		e.Enabled = *file.LeaderElect
+	}
+	if !given("leader-elect-lease-duration") {
+		e.LeaseDuration = file.LeaseDuration.Duration
+	}
+	if !given("leader-elect-renew-deadline") {
+		e.RenewDeadline = file.RenewDeadline.Duration
+	}
+	if !given("leader-elect-retry-period") {
+		e.RetryPeriod = file.RetryPeriod.Duration
+	}
+	if !given("leader-elect-resource-name") {
+		e.ResourceName = file.ResourceName
+	}
+	if !given("leader-elect-resource-namespace") {
+		e.ResourceNamespace = file.ResourceNamespace
+	}
+}
+
+func (o *Options) validate() error {
+	var errs []error
+	if o.Kubeconfig == "" {
+		errs = append(errs, errors.New("--kubeconfig: needed, here or as clientConnection.kubeconfig in --config"))
+	}
+	if o.SecurePort < 0 || o.SecurePort > 65535 {
+		errs = append(errs, fmt.Errorf("--secure-port=%d: not a port", o.SecurePort))
+	}
+	if (o.CertFile == "") != (o.KeyFile == "") {
+		errs = append(errs, errors.New("--tls-cert-file and --tls-private-key-file: give both or neither"))
+	}
+	if o.Election.ResourceLock != "leases" {
+		errs = append(errs, fmt.Errorf("--leader-elect-resource-lock=%s: only leases are supported", o.Election.ResourceLock))
+	}
+	return errors.Join(errs...)
+}
+
+// Address is where health checks and metrics are served.
+func (o *Options) Address() string {
+	return net.JoinHostPort(o.BindAddress.String(), strconv.Itoa(o.SecurePort))
+}

@@ -1,0 +1,243 @@
+package profile
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	configv1 "k8s.io/kube-scheduler/config/v1"
+
+	"kctl/scheduler/internal/framework"
+	"kctl/scheduler/internal/plugins/unsupported"
+)
+
+// Build makes the configuration's profiles, by scheduler name.
+func (c *Configuration) Build(services Services) (map[string]*framework.Profile, error) {
+	profiles := map[string]*framework.Profile{}
+	sort := ""
+	for i := range c.Profiles {
+		name := *c.Profiles[i].SchedulerName
+		p, err := build(&c.Profiles[i], services)
+		if err != nil {
+			return nil, fmt.Errorf("profile %s: %w", name, err)
+		}
+		if sort != "" && p.QueueSort.Name() != sort {
+			return nil, fmt.Errorf("profile %s: all profiles share one queue and must have the same queueSort plugin", name)
+		}
+		sort = p.QueueSort.Name()
+		profiles[name] = p
+	}
+	return profiles, nil
+}
+
+// builder makes each plugin of a profile once, however many points name it.
+type builder struct {
+	services Services
+	args     map[string]runtime.RawExtension
+	made     map[string]framework.Plugin
+}
+
+func build(config *configv1.KubeSchedulerProfile, services Services) (*framework.Profile, error) {
+	b := &builder{services: services, args: map[string]runtime.RawExtension{}, made: map[string]framework.Plugin{}}
+	for _, pc := range config.PluginConfig {
+		if err := known(pc.Name); err != nil {
+			return nil, fmt.Errorf("pluginConfig: %w", err)
+		}
+		if _, twice := b.args[pc.Name]; twice {
+			return nil, fmt.Errorf("pluginConfig: %s is there twice", pc.Name)
+		}
+		b.args[pc.Name] = pc.Args
+	}
+	plugins := config.Plugins
+	if plugins == nil {
+		plugins = &configv1.Plugins{}
+	}
+	if err := refuseSets(plugins); err != nil {
+		return nil, err
+	}
+	multi, err := merge("multiPoint", defaults, plugins.MultiPoint)
+	if err != nil {
+		return nil, err
+	}
+	p := &framework.Profile{SchedulerName: *config.SchedulerName}
+	if config.PercentageOfNodesToScore != nil {
+		p.PercentageOfNodesToScore = *config.PercentageOfNodesToScore
+	}
+	if err := b.fill(p, plugins, multi); err != nil {
+		return nil, err
+	}
+	for name := range b.args {
+		if b.made[name] == nil {
+			return nil, fmt.Errorf("pluginConfig: %s is not enabled at any point", name)
+		}
+	}
+	if p.QueueSort == nil {
+		return nil, fmt.Errorf("no queueSort plugin is enabled")
+	}
+	if len(p.Bind) == 0 {
+		return nil, fmt.Errorf("no bind plugin is enabled")
+	}
+	return p, nil
+}
+
+// refuseSets refuses points that this scheduler does not have.
+func refuseSets(p *configv1.Plugins) error {
+	for point, set := range map[string]configv1.PluginSet{
+		"postFilter": p.PostFilter, "permit": p.Permit, "placementGenerate": p.PlacementGenerate,
+		"placementScore": p.PlacementScore, "podGroupPostFilter": p.PodGroupPostFilter,
+	} {
+		if len(set.Enabled) > 0 {
+			return fmt.Errorf("plugins.%s: plugin %s: this extension point is not supported", point, set.Enabled[0].Name)
+		}
+	}
+	return nil
+}
+
+func known(name string) error {
+	switch {
+	case registry[name] != nil:
+		return nil
+	case absent[name]:
+		return fmt.Errorf("plugin %s is not supported by this scheduler", name)
+	}
+	return fmt.Errorf("unknown plugin %q", name)
+}
+
+// merge applies a set to the plugins that are on without it.
+func merge(point string, on []configv1.Plugin, set configv1.PluginSet) ([]configv1.Plugin, error) {
+	off := map[string]bool{}
+	for _, d := range set.Disabled {
+		if d.Name == unsupported.Name {
+			return nil, fmt.Errorf("plugins.%s: %s can't be switched off: it refuses what would otherwise be ignored", point, d.Name)
+		}
+		if d.Name != "*" && !absent[d.Name] && registry[d.Name] == nil {
+			return nil, fmt.Errorf("plugins.%s.disabled: unknown plugin %q", point, d.Name)
+		}
+		off[d.Name] = true
+	}
+	replaced := map[string]*configv1.Plugin{}
+	for i, e := range set.Enabled {
+		if err := known(e.Name); err != nil {
+			return nil, fmt.Errorf("plugins.%s.enabled: %w", point, err)
+		}
+		if replaced[e.Name] != nil {
+			return nil, fmt.Errorf("plugins.%s.enabled: %s is there twice", point, e.Name)
+		}
+		replaced[e.Name] = &set.Enabled[i]
+	}
+	var merged []configv1.Plugin
+	for _, d := range on {
+		if (off["*"] || off[d.Name]) && d.Name != unsupported.Name {
+			continue
+		}
+		if r := replaced[d.Name]; r != nil {
+			d, replaced[d.Name] = *r, nil // keeps its place, takes the new weight
+		}
+		merged = append(merged, d)
+	}
+	for _, e := range set.Enabled {
+		if replaced[e.Name] != nil {
+			merged = append(merged, e)
+		}
+	}
+	return merged, nil
+}
+
+func (b *builder) plugin(name string) (framework.Plugin, error) {
+	if p := b.made[name]; p != nil {
+		return p, nil
+	}
+	p, err := registry[name](b.args[name], b.services)
+	if err != nil {
+		return nil, fmt.Errorf("plugin %s: arguments: %w", name, err)
+	}
+	b.made[name] = p
+	return p, nil
+}
+
+// fill sets every extension point of p.
+func (b *builder) fill(p *framework.Profile, sets *configv1.Plugins, multi []configv1.Plugin) error {
+	points := []func() error{
+		func() error { return list(b, "preEnqueue", multi, sets.PreEnqueue, &p.PreEnqueue) },
+		func() error { return list(b, "preFilter", multi, sets.PreFilter, &p.PreFilter) },
+		func() error { return list(b, "filter", multi, sets.Filter, &p.Filter) },
+		func() error { return list(b, "preScore", multi, sets.PreScore, &p.PreScore) },
+		func() error { return b.scores(p, multi, sets.Score) },
+		func() error { return list(b, "reserve", multi, sets.Reserve, &p.Reserve) },
+		func() error { return list(b, "preBind", multi, sets.PreBind, &p.PreBind) },
+		func() error { return list(b, "bind", multi, sets.Bind, &p.Bind) },
+		func() error { return list(b, "postBind", multi, sets.PostBind, &p.PostBind) },
+		func() error { return b.queueSort(p, multi, sets.QueueSort) },
+	}
+	for _, point := range points {
+		if err := point(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// at are the plugins of one point: those of multiPoint that take part in it,
+// changed by the point's own set.
+func at[P framework.Plugin](b *builder, point string, multi []configv1.Plugin, set configv1.PluginSet) ([]configv1.Plugin, error) {
+	merged, err := merge(point, multi, set)
+	if err != nil {
+		return nil, err
+	}
+	var taking []configv1.Plugin
+	for _, m := range merged {
+		plugin, err := b.plugin(m.Name)
+		if err != nil {
+			return nil, err
+		}
+		if _, takes := plugin.(P); takes {
+			taking = append(taking, m)
+		} else if slices.ContainsFunc(set.Enabled, func(e configv1.Plugin) bool { return e.Name == m.Name }) {
+			return nil, fmt.Errorf("plugins.%s.enabled: %s does not take part in this extension point", point, m.Name)
+		}
+	}
+	return taking, nil
+}
+
+func list[P framework.Plugin](b *builder, point string, multi []configv1.Plugin, set configv1.PluginSet, into *[]P) error {
+	taking, err := at[P](b, point, multi, set)
+	if err != nil {
+		return err
+	}
+	for _, t := range taking {
+		*into = append(*into, b.made[t.Name].(P))
+	}
+	return nil
+}
+
+func (b *builder) scores(p *framework.Profile, multi []configv1.Plugin, set configv1.PluginSet) error {
+	taking, err := at[framework.Score](b, "score", multi, set)
+	if err != nil {
+		return err
+	}
+	for _, t := range taking {
+		w := int64(1)
+		if t.Weight != nil && *t.Weight != 0 {
+			w = int64(*t.Weight)
+		}
+		if w < 0 || w > 1_000_000 {
+			return fmt.Errorf("plugins.score: weight %d of %s is not within 1 and 1000000", w, t.Name)
+		}
+		p.Score = append(p.Score, framework.WeightedScore{Score: b.made[t.Name].(framework.Score), Weight: w})
+	}
+	return nil
+}
+
+func (b *builder) queueSort(p *framework.Profile, multi []configv1.Plugin, set configv1.PluginSet) error {
+	taking, err := at[framework.QueueSort](b, "queueSort", multi, set)
+	if err != nil {
+		return err
+	}
+	if len(taking) > 1 {
+		return fmt.Errorf("plugins.queueSort: only one plugin can order the queue")
+	}
+	if len(taking) == 1 {
+		p.QueueSort = b.made[taking[0].Name].(framework.QueueSort)
+	}
+	return nil
+}

@@ -1,0 +1,154 @@
+package profile
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	componentbaseconfig "k8s.io/component-base/config/v1alpha1"
+	configv1 "k8s.io/kube-scheduler/config/v1"
+	"sigs.k8s.io/yaml"
+
+	"kctl/proto/core"
+)
+
+// Configuration is a KubeSchedulerConfiguration with its defaults filled in.
+type Configuration struct {
+	Kubeconfig     string
+	InitialBackoff time.Duration
+	MaxBackoff     time.Duration
+	LeaderElection componentbaseconfig.LeaderElectionConfiguration
+	Profiles       []configv1.KubeSchedulerProfile
+}
+
+const (
+	apiVersion = "kubescheduler.config.k8s.io/v1"
+	kind       = "KubeSchedulerConfiguration"
+)
+
+// Default is the configuration of a scheduler that was given none.
+func Default() (*Configuration, error) {
+	return complete(&configv1.KubeSchedulerConfiguration{})
+}
+
+// Load reads the file at path.
+func Load(path string) (*Configuration, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read scheduler configuration: %w", err)
+	}
+	c, err := Parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("scheduler configuration %s: %w", path, err)
+	}
+	return c, nil
+}
+
+// Parse reads YAML or JSON.
+func Parse(data []byte) (*Configuration, error) {
+	file := &configv1.KubeSchedulerConfiguration{}
+	if err := yaml.UnmarshalStrict(data, file); err != nil {
+		return nil, err
+	}
+	if file.APIVersion != apiVersion || file.Kind != kind {
+		return nil, fmt.Errorf("apiVersion %q, kind %q: only %s, %s is supported", file.APIVersion, file.Kind, apiVersion, kind)
+	}
+	return complete(file)
+}
+
+// complete refuses what isn't supported and fills in upstream's defaults.
+func complete(file *configv1.KubeSchedulerConfiguration) (*Configuration, error) {
+	if err := errors.Join(unsupportedFields(file)...); err != nil {
+		return nil, err
+	}
+	c := &Configuration{
+		Kubeconfig:     file.ClientConnection.Kubeconfig,
+		InitialBackoff: time.Second, MaxBackoff: 10 * time.Second,
+		LeaderElection: file.LeaderElection, Profiles: file.Profiles,
+	}
+	if s := file.PodInitialBackoffSeconds; s != nil {
+		c.InitialBackoff = time.Duration(*s) * time.Second
+	}
+	if s := file.PodMaxBackoffSeconds; s != nil {
+		c.MaxBackoff = time.Duration(*s) * time.Second
+	}
+	if c.InitialBackoff <= 0 || c.MaxBackoff < c.InitialBackoff {
+		return nil, fmt.Errorf("podInitialBackoffSeconds must be positive and podMaxBackoffSeconds no smaller, not %v and %v",
+			c.InitialBackoff.Seconds(), c.MaxBackoff.Seconds())
+	}
+	defaultElection(&c.LeaderElection)
+	if len(c.Profiles) == 0 {
+		c.Profiles = []configv1.KubeSchedulerProfile{{}}
+	}
+	seen := map[string]bool{}
+	for i := range c.Profiles {
+		p := &c.Profiles[i]
+		if p.SchedulerName == nil {
+			if len(c.Profiles) > 1 {
+				return nil, fmt.Errorf("profiles[%d].schedulerName: needed where there are several profiles", i)
+			}
+			name := core.DefaultSchedulerName
+			p.SchedulerName = &name
+		}
+		if *p.SchedulerName == "" || seen[*p.SchedulerName] {
+			return nil, fmt.Errorf("profiles[%d].schedulerName: %q is empty or not unique", i, *p.SchedulerName)
+		}
+		seen[*p.SchedulerName] = true
+		if p.PercentageOfNodesToScore == nil {
+			p.PercentageOfNodesToScore = file.PercentageOfNodesToScore
+		}
+		if share := p.PercentageOfNodesToScore; share != nil && (*share < 0 || *share > 100) {
+			return nil, fmt.Errorf("profiles[%d].percentageOfNodesToScore: %d is not within 0 and 100", i, *share)
+		}
+	}
+	return c, nil
+}
+
+func unsupportedFields(file *configv1.KubeSchedulerConfiguration) []error {
+	var errs []error
+	refuse := func(given bool, field, why string) {
+		if given {
+			errs = append(errs, fmt.Errorf("%s: not supported: %s", field, why))
+		}
+	}
+	refuse(len(file.Extenders) > 0, "extenders", "this scheduler has no HTTP extenders yet")
+	refuse(file.DelayCacheUntilActive, "delayCacheUntilActive", "a standby always watches, so that it can take over at once")
+	refuse(file.EnableProfiling != nil && *file.EnableProfiling, "enableProfiling", "there is no /debug/pprof")
+	refuse(file.EnableContentionProfiling != nil && *file.EnableContentionProfiling, "enableContentionProfiling", "there is no /debug/pprof")
+	if file.Parallelism != nil && *file.Parallelism <= 0 {
+		errs = append(errs, fmt.Errorf("parallelism: %d is not positive", *file.Parallelism))
+	}
+	client := file.ClientConnection
+	refuse(client.QPS > 0 || client.Burst > 0, "clientConnection.qps and burst", "the client does not hold requests back; the API server's limits do")
+	refuse(client.AcceptContentTypes != "" && client.AcceptContentTypes != "application/json" ||
+		client.ContentType != "" && client.ContentType != "application/json", "clientConnection.contentType", "only application/json is spoken")
+	lock := file.LeaderElection.ResourceLock
+	refuse(lock != "" && lock != "leases", "leaderElection.resourceLock", fmt.Sprintf("%q; only leases", lock))
+	return errs
+}
+
+func defaultElection(e *componentbaseconfig.LeaderElectionConfiguration) {
+	if e.LeaderElect == nil {
+		elect := true
+		e.LeaderElect = &elect
+	}
+	if e.LeaseDuration.Duration == 0 {
+		e.LeaseDuration.Duration = 15 * time.Second
+	}
+	if e.RenewDeadline.Duration == 0 {
+		e.RenewDeadline.Duration = 10 * time.Second
+	}
+	if e.RetryPeriod.Duration == 0 {
+		e.RetryPeriod.Duration = 2 * time.Second
+	}
+	if e.ResourceLock == "" {
+		e.ResourceLock = "leases"
+	}
+	if e.ResourceName == "" {
+		e.ResourceName = "kube-scheduler"
+	}
+	if e.ResourceNamespace == "" {
+		e.ResourceNamespace = core.NamespaceSystem
+	}
+}

@@ -1,0 +1,177 @@
+package profile
+
+import (
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	configv1 "k8s.io/kube-scheduler/config/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/yaml"
+
+	"kctl/proto/rest"
+	"kctl/scheduler/internal/framework"
+	"kctl/scheduler/internal/plugins/defaultbinder"
+	"kctl/scheduler/internal/plugins/nodeaffinity"
+	"kctl/scheduler/internal/plugins/nodename"
+	"kctl/scheduler/internal/plugins/nodeports"
+	"kctl/scheduler/internal/plugins/noderesources"
+	"kctl/scheduler/internal/plugins/nodeunschedulable"
+	"kctl/scheduler/internal/plugins/prioritysort"
+	"kctl/scheduler/internal/plugins/schedulinggates"
+	"kctl/scheduler/internal/plugins/tainttoleration"
+	"kctl/scheduler/internal/plugins/unsupported"
+)
+
+// Services are what plugins are given.
+type Services struct {
+	Client *rest.Client
+	Clock  clock.PassiveClock
+}
+
+// factory makes a plugin from its arguments, which may be empty.
+type factory func(args runtime.RawExtension, services Services) (framework.Plugin, error)
+
+// registry has every plugin that a configuration may name.
+var registry = map[string]factory{
+	schedulinggates.Name:       plain(schedulinggates.New),
+	prioritysort.Name:          plain(prioritysort.New),
+	nodename.Name:              plain(nodename.New),
+	nodeunschedulable.Name:     plain(nodeunschedulable.New),
+	tainttoleration.Name:       plain(tainttoleration.New),
+	nodeports.Name:             plain(nodeports.New),
+	unsupported.Name:           plain(unsupported.New),
+	nodeaffinity.Name:          newNodeAffinity,
+	noderesources.FitName:      newFit,
+	noderesources.BalancedName: newBalanced,
+	defaultbinder.Name:         newBinder,
+}
+
+// defaults are the plugins of a profile that names none, in upstream's order
+// and with upstream's weights.
+var defaults = []configv1.Plugin{
+	{Name: unsupported.Name},
+	{Name: schedulinggates.Name},
+	{Name: prioritysort.Name},
+	{Name: nodeunschedulable.Name},
+	{Name: nodename.Name},
+	{Name: tainttoleration.Name, Weight: weight(3)},
+	{Name: nodeaffinity.Name, Weight: weight(2)},
+	{Name: nodeports.Name},
+	{Name: noderesources.FitName, Weight: weight(1)},
+	{Name: noderesources.BalancedName, Weight: weight(1)},
+	{Name: defaultbinder.Name},
+}
+
+// absent are upstream's default plugins that this scheduler does not have. To
+// switch one off changes nothing; to ask for one is refused.
+var absent = map[string]bool{
+	"InterPodAffinity": true, "PodTopologySpread": true, "ImageLocality": true, "DefaultPreemption": true,
+	"VolumeRestrictions": true, "NodeVolumeLimits": true, "VolumeBinding": true, "VolumeZone": true,
+	"DynamicResources": true, "GangScheduling": true, "NodeDeclaredFeatures": true,
+}
+
+func weight(w int32) *int32 { return &w }
+
+var errNoArguments = errors.New("takes no arguments")
+
+func plain[P framework.Plugin](create func() P) factory {
+	return func(args runtime.RawExtension, _ Services) (framework.Plugin, error) {
+		if len(args.Raw) > 0 {
+			return nil, errNoArguments
+		}
+		return create(), nil
+	}
+}
+
+// arguments decodes args strictly; kind is what they must say they are, if
+// they say.
+func arguments(args runtime.RawExtension, kind string, into runtime.Object) error {
+	if len(args.Raw) == 0 {
+		return nil
+	}
+	if err := yaml.UnmarshalStrict(args.Raw, into); err != nil {
+		return err
+	}
+	gvk := into.GetObjectKind().GroupVersionKind()
+	if gvk.Kind != "" && gvk.Kind != kind {
+		return fmt.Errorf("kind %q: want %s", gvk.Kind, kind)
+	}
+	if v := gvk.GroupVersion().String(); v != "" && v != apiVersion {
+		return fmt.Errorf("apiVersion %q: want %s", v, apiVersion)
+	}
+	return nil
+}
+
+func newNodeAffinity(raw runtime.RawExtension, _ Services) (framework.Plugin, error) {
+	var args configv1.NodeAffinityArgs
+	if err := arguments(raw, "NodeAffinityArgs", &args); err != nil {
+		return nil, err
+	}
+	return nodeaffinity.New(args.AddedAffinity)
+}
+
+func newFit(raw runtime.RawExtension, _ Services) (framework.Plugin, error) {
+	var args configv1.NodeResourcesFitArgs
+	if err := arguments(raw, "NodeResourcesFitArgs", &args); err != nil {
+		return nil, err
+	}
+	options := noderesources.FitOptions{IgnoredResources: args.IgnoredResources, IgnoredGroups: args.IgnoredResourceGroups}
+	if s := args.ScoringStrategy; s != nil {
+		switch s.Type {
+		case configv1.LeastAllocated, "":
+		case configv1.MostAllocated:
+			options.MostAllocated = true
+		default:
+			return nil, fmt.Errorf("scoringStrategy.type %q is not supported: only LeastAllocated and MostAllocated", s.Type)
+		}
+		if s.RequestedToCapacityRatio != nil {
+			return nil, errors.New("scoringStrategy.requestedToCapacityRatio is not supported")
+		}
+		var err error
+		if options.Weights, err = weights(s.Resources, "scoringStrategy.resources"); err != nil {
+			return nil, err
+		}
+	}
+	return noderesources.NewFit(options), nil
+}
+
+func newBalanced(raw runtime.RawExtension, _ Services) (framework.Plugin, error) {
+	var args configv1.NodeResourcesBalancedAllocationArgs
+	if err := arguments(raw, "NodeResourcesBalancedAllocationArgs", &args); err != nil {
+		return nil, err
+	}
+	resources, err := weights(args.Resources, "resources")
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range resources {
+		if r.Weight != 1 {
+			return nil, fmt.Errorf("resources: weight %d of %s: only 1 is possible here", r.Weight, r.Resource)
+		}
+	}
+	return noderesources.NewBalanced(resources), nil
+}
+
+func weights(specs []configv1.ResourceSpec, field string) ([]noderesources.Weight, error) {
+	var out []noderesources.Weight
+	for _, s := range specs {
+		w := s.Weight
+		if w == 0 {
+			w = 1
+		}
+		if s.Name == "" || w < 1 || w > 100 {
+			return nil, fmt.Errorf("%s: resource %q with weight %d: a name and a weight from 1 to 100 are needed", field, s.Name, s.Weight)
+		}
+		out = append(out, noderesources.Weight{Resource: corev1.ResourceName(s.Name), Weight: w})
+	}
+	return out, nil
+}
+
+func newBinder(args runtime.RawExtension, services Services) (framework.Plugin, error) {
+	if len(args.Raw) > 0 {
+		return nil, errNoArguments
+	}
+	return defaultbinder.New(services.Client, services.Clock), nil
+}
