@@ -167,13 +167,9 @@ func (s *parts) lead(ctx context.Context) error {
 
 // expire counts out pods whose binding was accepted and never seen.
 func (s *parts) expire(ctx context.Context) error {
-	ticker := s.clock.NewTicker(expireEvery)
-	defer ticker.Stop()
 	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-ticker.C():
+		if err := rest.Sleep(ctx, s.clock, expireEvery); err != nil {
+			return err
 		}
 		for _, pod := range s.cache.Expire() {
 			s.logger.Warn("bound pod was never seen on its node and no longer counts there",
