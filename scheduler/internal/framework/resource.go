@@ -78,11 +78,11 @@ func (r *Resource) Get(name corev1.ResourceName) int64 {
 }
 
 func (r *Resource) add(other *Resource) {
-	r.MilliCPU = addCapped(r.MilliCPU, other.MilliCPU)
-	r.Memory = addCapped(r.Memory, other.Memory)
-	r.EphemeralStorage = addCapped(r.EphemeralStorage, other.EphemeralStorage)
+	r.MilliCPU = AddCapped(r.MilliCPU, other.MilliCPU)
+	r.Memory = AddCapped(r.Memory, other.Memory)
+	r.EphemeralStorage = AddCapped(r.EphemeralStorage, other.EphemeralStorage)
 	for name, value := range other.Scalar {
-		r.setScalar(name, addCapped(r.Scalar[name], value))
+		r.setScalar(name, AddCapped(r.Scalar[name], value))
 	}
 }
 
@@ -113,9 +113,9 @@ func milliValue(q *apiresource.Quantity) int64 {
 	return q.MilliValue()
 }
 
-// addCapped adds without wrapping around: absurdly large requests must stay
+// AddCapped adds without wrapping around: absurdly large requests must stay
 // larger than any node.
-func addCapped(a, b int64) int64 {
+func AddCapped(a, b int64) int64 {
 	if b > 0 && a > maxInt64-b {
 		return maxInt64
 	}

@@ -184,7 +184,7 @@ func usage(pod *framework.PodInfo, node *framework.NodeInfo, name corev1.Resourc
 			return 0, 0, false
 		}
 	}
-	return used.Get(name) + want.Get(name), allocatable, true
+	return framework.AddCapped(used.Get(name), want.Get(name)), allocatable, true
 }
 
 // EventsToRegister implements framework.Enqueue.

@@ -1,0 +1,405 @@
+package cycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
+
+	"kctl/proto/core"
+	"kctl/proto/watch"
+	"kctl/scheduler/internal/cache"
+	"kctl/scheduler/internal/feed"
+	"kctl/scheduler/internal/fixture"
+	"kctl/scheduler/internal/framework"
+	"kctl/scheduler/internal/metrics"
+	"kctl/scheduler/internal/profile"
+	"kctl/scheduler/internal/queue"
+)
+
+// cluster is an API server's part in scheduling, for faults that a real one
+// does not make on demand. It is the Bind plugin, the watch and the store.
+type cluster struct {
+	mu    sync.Mutex
+	pods  map[string]*core.Pod
+	sink  watch.Sink[*core.Pod]
+	nodes watch.Sink[*core.Node]
+
+	// fault decides about the n-th binding of a pod; nil carries it out.
+	fault    func(pod string, n int) *fault
+	bindings map[string]int
+	bound    map[string]int // how often each was really bound
+	events   []string
+}
+
+// fault is what goes wrong with a binding.
+type fault struct {
+	err     error
+	carried bool // it was done, only the answer got lost
+	hang    bool // no answer comes at all
+}
+
+func (c *cluster) Name() string { return "Cluster" }
+
+func (c *cluster) Bind(ctx context.Context, _ *framework.CycleState, pod *framework.PodInfo, node string) *framework.Status {
+	name := pod.Pod.Name
+	c.mu.Lock()
+	c.bindings[name]++
+	n := c.bindings[name]
+	var f *fault
+	if c.fault != nil {
+		f = c.fault(name, n)
+	}
+	c.mu.Unlock()
+	if f == nil || f.carried {
+		if err := c.bind(name, node); err != nil {
+			return framework.AsError(err)
+		}
+	}
+	switch {
+	case f == nil:
+		return nil
+	case f.hang:
+		<-ctx.Done()
+		return framework.AsError(ctx.Err())
+	}
+	return framework.AsError(f.err)
+}
+
+// bind takes one binding of a pod, as the API does.
+func (c *cluster) bind(name, node string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	stored, known := c.pods[name]
+	if !known {
+		return apierrors.NewNotFound(core.Pods.GVR().GroupResource(), name)
+	}
+	if stored.Spec.NodeName != "" {
+		return apierrors.NewConflict(core.Pods.GVR().GroupResource(), name, errors.New("already assigned"))
+	}
+	bound := stored.DeepCopy()
+	bound.Spec.NodeName = node
+	c.pods[name] = bound
+	c.bound[name]++
+	c.sink.Apply(watch.Modified, bound.DeepCopy())
+	return nil
+}
+
+func (c *cluster) Pod(_ context.Context, _, name string) (*core.Pod, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if pod, known := c.pods[name]; known {
+		return pod.DeepCopy(), nil
+	}
+	return nil, apierrors.NewNotFound(core.Pods.GVR().GroupResource(), name)
+}
+
+func (c *cluster) create(pod *core.Pod) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pods[pod.Name] = pod
+	c.sink.Apply(watch.Added, pod.DeepCopy())
+}
+
+func (c *cluster) delete(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	pod := c.pods[name]
+	delete(c.pods, name)
+	c.sink.Apply(watch.Deleted, pod.DeepCopy())
+}
+
+func (c *cluster) Scheduled(pod *core.Pod, node string) { c.event(pod.Name + " → " + node) }
+func (c *cluster) Unscheduled(pod *core.Pod, err error) { c.event(pod.Name + ": " + err.Error()) }
+
+func (c *cluster) event(text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.events = append(c.events, text)
+}
+
+func (c *cluster) nodeOf(name string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pods[name].Spec.NodeName
+}
+
+func (c *cluster) said() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return strings.Join(c.events, "\n")
+}
+
+// scheduler runs the real queue, cache, feed and cycle on the cluster, in fake
+// time, and stops them when the test is over.
+func withScheduler(t *testing.T, nodes []*core.Node, test func(t *testing.T, c *cluster, s *running)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		c := &cluster{pods: map[string]*core.Pod{}, bindings: map[string]int{}, bound: map[string]int{}}
+		s := startScheduler(t, c)
+		for _, node := range nodes {
+			c.nodes.Apply(watch.Added, node)
+		}
+		test(t, c, s)
+		s.stop()
+	})
+}
+
+type running struct {
+	queue *queue.Queue
+	cache *cache.Cache
+	stop  func()
+}
+
+func startScheduler(t *testing.T, c *cluster) *running {
+	t.Helper()
+	configuration, err := profile.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	profiles, err := configuration.Build(profile.Services{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range profiles {
+		p.Bind = []framework.Bind{c}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	s := &running{cache: cache.New(clock.RealClock{}, cache.DefaultExpiry)}
+	s.queue = queue.New(queue.Options{
+		Profiles: profiles, Clock: clock.RealClock{}, Backoff: queue.DefaultBackoff, FlushAfter: queue.DefaultFlushAfter,
+	})
+	routes := feed.New(ctx, s.queue, s.cache)
+	c.sink, c.nodes = routes.Pods(), routes.Nodes()
+	scheduler := &Scheduler{
+		Profiles: profiles, Queue: s.queue, Cache: s.cache, Reporter: c, Pods: c,
+		Clock: clock.RealClock{}, Logger: zap.NewNop(), Metrics: metrics.New(),
+	}
+	var group sync.WaitGroup
+	group.Go(func() { _ = s.queue.Run(ctx) })
+	group.Go(func() { _ = scheduler.Run(ctx) })
+	s.stop = func() {
+		cancel()
+		group.Wait()
+	}
+	return s
+}
+
+func TestPodsSpreadOverNodesAndFillThem(t *testing.T) {
+	nodes := []*core.Node{fixture.Node("n1"), fixture.Node("n2"), fixture.Node("n3")}
+	withScheduler(t, nodes, func(t *testing.T, c *cluster, _ *running) {
+		for i := range 13 {
+			c.create(fixture.Pod(fmt.Sprint("p", i), fixture.Requests("cpu", "1")))
+		}
+		synctest.Wait()
+		on := map[string]int{}
+		for _, pod := range c.pods {
+			on[pod.Spec.NodeName]++
+		}
+		if on["n1"] != 4 || on["n2"] != 4 || on["n3"] != 4 || on[""] != 1 {
+			t.Errorf("pods by node: %v, want 4 on each and 1 left", on)
+		}
+		if want := "0/3 nodes are available: 3 Insufficient cpu."; !strings.Contains(c.said(), want) {
+			t.Errorf("nobody said %q:\n%s", want, c.said())
+		}
+		for name := range c.pods {
+			if c.nodeOf(name) == "n2" {
+				c.delete(name)
+				break
+			}
+		}
+		synctest.Wait()
+		for name := range c.pods {
+			if c.nodeOf(name) == "" {
+				t.Errorf("%s still waits though a pod went", name)
+			}
+		}
+	})
+}
+
+func TestWordsForNoNode(t *testing.T) {
+	tainted := fixture.Taint("key", "value", corev1.TaintEffectNoSchedule)
+	mixed := []*core.Node{
+		fixture.Node("n1", fixture.Allocatable("cpu", "1")), fixture.Node("n2", tainted), fixture.Node("n3", tainted),
+		fixture.Node("n4", func(n *core.Node) { n.Spec.Unschedulable = true }),
+	}
+	byName := func(p *core.Pod) {
+		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"n2"}}}}},
+		}}}
+	}
+	for name, test := range map[string]struct {
+		nodes []*core.Node
+		pod   *core.Pod
+		want  string
+	}{
+		"no nodes": {nil, fixture.Pod("p"), "p: no nodes available to schedule pods"},
+		"counted and sorted": {mixed, fixture.Pod("p", fixture.Requests("cpu", "2")),
+			"p: 0/4 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable, 2 node(s) had untolerated taint(s)."},
+		"left out by name": {mixed, fixture.Pod("p", byName),
+			"p: 0/4 nodes are available: 1 node(s) had untolerated taint(s), 3 node(s) didn't satisfy plugin(s) [NodeAffinity]."},
+		"for all nodes at once": {mixed, fixture.Pod("p", func(p *core.Pod) { p.Spec.ResourceClaims = []corev1.PodResourceClaim{{}} }),
+			"p: 0/4 nodes are available: spec.resourceClaims is not supported by this scheduler (it has no DynamicResources plugin)."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withScheduler(t, test.nodes, func(t *testing.T, c *cluster, _ *running) {
+				c.create(test.pod)
+				synctest.Wait()
+				if c.said() != test.want {
+					t.Errorf("said %q\nwant %q", c.said(), test.want)
+				}
+			})
+		})
+	}
+}
+
+func TestBindingFaults(t *testing.T) {
+	resource := core.Pods.GVR().GroupResource()
+	once := func(f fault) func(string, int) *fault {
+		return func(_ string, n int) *fault {
+			if n == 1 {
+				return &f
+			}
+			return nil
+		}
+	}
+	for name, f := range map[string]fault{
+		"500":                     {err: apierrors.NewInternalError(errors.New("etcd"))},
+		"503":                     {err: apierrors.NewServiceUnavailable("no")},
+		"409":                     {err: apierrors.NewConflict(resource, "p", errors.New("being deleted"))},
+		"403":                     {err: apierrors.NewForbidden(resource, "p", errors.New("no right"))},
+		"connection lost":         {err: errors.New("EOF")},
+		"lost, but carried out":   {err: errors.New("EOF"), carried: true},
+		"500, but carried out":    {err: apierrors.NewInternalError(errors.New("late")), carried: true},
+		"timeout":                 {hang: true},
+		"timeout, but carried on": {hang: true, carried: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withScheduler(t, []*core.Node{fixture.Node("n1")}, func(t *testing.T, c *cluster, s *running) {
+				c.fault = once(f)
+				// Both fit only if nothing stays counted that is not there.
+				c.create(fixture.Pod("p", fixture.Requests("cpu", "2")))
+				c.create(fixture.Pod("q", fixture.Requests("cpu", "2")))
+				time.Sleep(5 * time.Minute)
+				for _, pod := range []string{"p", "q"} {
+					if c.nodeOf(pod) == "" || c.bound[pod] != 1 {
+						t.Errorf("%s is on %q, bound %d times", pod, c.nodeOf(pod), c.bound[pod])
+					}
+				}
+				if _, pods, assumed := s.cache.Sizes(); pods != 2 || assumed != 0 {
+					t.Errorf("the cache counts %d pods, %d of them assumed; want 2, 0", pods, assumed)
+				}
+				for part, n := range s.queue.Pending() {
+					if n != 0 {
+						t.Errorf("%d pods left in %s", n, part)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestPodDeletedWhileItIsBound(t *testing.T) {
+	withScheduler(t, []*core.Node{fixture.Node("n1")}, func(t *testing.T, c *cluster, s *running) {
+		c.fault = func(pod string, _ int) *fault {
+			if pod == "p" {
+				return &fault{hang: true}
+			}
+			return nil
+		}
+		c.create(fixture.Pod("p", fixture.Requests("cpu", "4")))
+		synctest.Wait()
+		c.delete("p")
+		c.create(fixture.Pod("q", fixture.Requests("cpu", "4")))
+		synctest.Wait()
+		if c.nodeOf("q") != "n1" {
+			t.Error("the room of a deleted pod is not given to the next")
+		}
+		time.Sleep(time.Hour)
+		if _, pods, _ := s.cache.Sizes(); pods != 1 {
+			t.Errorf("the cache counts %d pods, want 1", pods)
+		}
+	})
+}
+
+func TestNodeGoneWhileAPodIsBoundToIt(t *testing.T) {
+	withScheduler(t, []*core.Node{fixture.Node("n1")}, func(t *testing.T, c *cluster, s *running) {
+		c.fault = func(_ string, n int) *fault {
+			if n == 1 {
+				return &fault{err: apierrors.NewInternalError(errors.New("slow"))}
+			}
+			return nil
+		}
+		c.create(fixture.Pod("p"))
+		c.nodes.Apply(watch.Deleted, fixture.Node("n1"))
+		time.Sleep(time.Minute)
+		if c.nodeOf("p") != "" && c.bindings["p"] == 1 {
+			t.Fatalf("bound by a binding that failed")
+		}
+		c.nodes.Apply(watch.Added, fixture.Node("n2"))
+		time.Sleep(time.Minute)
+		if got := c.nodeOf("p"); got == "" {
+			t.Errorf("p has no node; said:\n%s", c.said())
+		}
+	})
+}
+
+func TestRestartInTheMiddleBindsNothingTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cluster{pods: map[string]*core.Pod{}, bindings: map[string]int{}, bound: map[string]int{}}
+		// Every other first binding is carried out without the scheduler hearing of it.
+		c.fault = func(pod string, n int) *fault {
+			if n == 1 {
+				return &fault{hang: true, carried: len(pod)%2 == 0}
+			}
+			return nil
+		}
+		first := startScheduler(t, c)
+		node := fixture.Node("n1")
+		c.nodes.Apply(watch.Added, node)
+		for i := range 20 {
+			c.create(fixture.Pod(fmt.Sprint("p", i)))
+		}
+		synctest.Wait()
+		first.stop() // its bindings are given up
+		second := startScheduler(t, c)
+		c.nodes.Apply(watch.Added, node)
+		var all []*core.Pod
+		for _, pod := range c.pods {
+			all = append(all, pod.DeepCopy())
+		}
+		c.sink.Replace(all)
+		time.Sleep(time.Minute)
+		for name := range c.pods {
+			if c.nodeOf(name) == "" || c.bound[name] != 1 {
+				t.Errorf("%s is on %q, bound %d times", name, c.nodeOf(name), c.bound[name])
+			}
+		}
+		second.stop()
+	})
+}
+
+func TestAnUnschedulablePodMakesNoWork(t *testing.T) {
+	withScheduler(t, []*core.Node{fixture.Node("n1")}, func(t *testing.T, c *cluster, _ *running) {
+		for i := range 50 {
+			c.create(fixture.Pod(fmt.Sprint("p", i), fixture.Requests("cpu", "99")))
+		}
+		synctest.Wait()
+		if n := len(c.events); n != 50 {
+			t.Fatalf("%d attempts, want 50", n)
+		}
+		time.Sleep(queue.DefaultFlushAfter - time.Second)
+		if n := len(c.events); n != 50 {
+			t.Errorf("%d attempts though nothing happened, want 50", n)
+		}
+	})
+}

@@ -1,0 +1,60 @@
+// Package plugintest runs one plugin on one pod as a profile would. Only tests
+// import it.
+package plugintest
+
+import (
+	"context"
+
+	"kctl/proto/core"
+	"kctl/scheduler/internal/framework"
+)
+
+// Filter runs the plugin's PreFilter, where it has one, and its Filter on node.
+func Filter(ctx context.Context, plugin framework.Plugin, pod *core.Pod, node *framework.NodeInfo) *framework.Status {
+	state, info := framework.NewCycleState(nil), framework.NewPodInfo(pod)
+	if p, ok := plugin.(framework.PreFilter); ok {
+		result, status := p.PreFilter(ctx, state, info)
+		if status.IsSkip() {
+			return nil
+		}
+		if !status.IsSuccess() {
+			return status
+		}
+		if result != nil && result.NodeNames != nil {
+			if _, named := result.NodeNames[node.Name()]; !named {
+				return framework.NewStatus(framework.UnschedulableAndUnresolvable, "left out by PreFilter")
+			}
+		}
+	}
+	if f, ok := plugin.(framework.Filter); ok {
+		return f.Filter(ctx, state, info, node)
+	}
+	return nil
+}
+
+// Scores runs the plugin's PreScore, Score and Normalize, and returns nil where
+// it skipped the pod.
+func Scores(ctx context.Context, plugin framework.Score, pod *core.Pod, nodes ...*framework.NodeInfo) ([]int64, *framework.Status) {
+	state, info := framework.NewCycleState(nil), framework.NewPodInfo(pod)
+	if p, ok := plugin.(framework.PreScore); ok {
+		if status := p.PreScore(ctx, state, info, nodes); status.IsSkip() {
+			return nil, nil
+		} else if !status.IsSuccess() {
+			return nil, status
+		}
+	}
+	scores := make([]int64, len(nodes))
+	for i, node := range nodes {
+		score, status := plugin.Score(ctx, state, info, node)
+		if !status.IsSuccess() {
+			return nil, status
+		}
+		scores[i] = score
+	}
+	if n, ok := plugin.(framework.Normalize); ok {
+		if status := n.NormalizeScore(ctx, state, info, scores); !status.IsSuccess() {
+			return nil, status
+		}
+	}
+	return scores, nil
+}

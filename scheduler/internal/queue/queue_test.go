@@ -1,0 +1,358 @@
+package queue
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
+
+	"kctl/proto/core"
+	"kctl/scheduler/internal/fixture"
+	"kctl/scheduler/internal/framework"
+	"kctl/scheduler/internal/plugins/noderesources"
+	"kctl/scheduler/internal/plugins/prioritysort"
+	"kctl/scheduler/internal/plugins/schedulinggates"
+	"kctl/scheduler/internal/plugins/tainttoleration"
+)
+
+func newQueue() *Queue {
+	profile := &framework.Profile{
+		SchedulerName: core.DefaultSchedulerName,
+		PreEnqueue:    []framework.PreEnqueue{schedulinggates.New()},
+		QueueSort:     prioritysort.New(),
+		Filter:        []framework.Filter{tainttoleration.New(), noderesources.NewFit(noderesources.FitOptions{})},
+	}
+	return New(Options{
+		Profiles: map[string]*framework.Profile{profile.SchedulerName: profile},
+		Clock:    clock.RealClock{}, Backoff: DefaultBackoff, FlushAfter: DefaultFlushAfter,
+	})
+}
+
+// inBubble runs test with fake time, and the queue's timers running.
+func inBubble(t *testing.T, test func(t *testing.T, q *Queue)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue()
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_ = q.Run(ctx)
+		}()
+		test(t, q)
+		cancel()
+		<-done
+	})
+}
+
+// pop returns the name of the next pod, or "" if none is ready now.
+func pop(t *testing.T, q *Queue) *framework.QueuedPod {
+	t.Helper()
+	synctest.Wait()
+	return q.tryPop()
+}
+
+func wantNext(t *testing.T, q *Queue, name string) *framework.QueuedPod {
+	t.Helper()
+	pod := pop(t, q)
+	switch {
+	case pod == nil && name != "":
+		t.Fatalf("nothing is next, want %s (pending %v)", name, q.Pending())
+	case pod != nil && pod.Pod.Name != name:
+		t.Fatalf("%s is next, want %q", pod.Pod.Name, name)
+	}
+	return pod
+}
+
+var (
+	fitFailure   = Failure{Plugins: []string{noderesources.FitName}}
+	taintFailure = Failure{Plugins: []string{tainttoleration.Name}}
+)
+
+func podGone() framework.Event {
+	return framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: fixture.Pod("gone", fixture.On("n"))}
+}
+
+func nodeAdded(node *core.Node) framework.Event {
+	return framework.Event{Resource: framework.NodeEvent, Action: framework.Add, NewNode: node}
+}
+
+func TestHigherPriorityThenLongerWaitingGoesFirst(t *testing.T) {
+	inBubble(t, func(t *testing.T, q *Queue) {
+		for _, p := range []struct {
+			name     string
+			priority int32
+		}{{"low-1", 0}, {"high-1", 10}, {"low-2", 0}, {"high-2", 10}} {
+			q.Add(t.Context(), fixture.Pod(p.name, fixture.Priority(p.priority)))
+			time.Sleep(time.Millisecond)
+		}
+		for _, name := range []string{"high-1", "high-2", "low-1", "low-2"} {
+			q.Done(wantNext(t, q, name).Pod.UID)
+		}
+		wantNext(t, q, "")
+	})
+}
+
+func TestPodsOfOthersAreNotTaken(t *testing.T) {
+	inBubble(t, func(t *testing.T, q *Queue) {
+		q.Add(t.Context(), fixture.Pod("theirs", func(p *core.Pod) { p.Spec.SchedulerName = "another" }))
+		wantNext(t, q, "")
+	})
+}
+
+func TestPopWaitsForAPod(t *testing.T) {
+	inBubble(t, func(t *testing.T, q *Queue) {
+		got := make(chan string, 1)
+		go func() {
+			pod, err := q.Pop(t.Context())
+			if err == nil {
+				got <- pod.Pod.Name
+			}
+		}()
+		synctest.Wait()
+		q.Add(t.Context(), fixture.Pod("a"))
+		if name := <-got; name != "a" {
+			t.Errorf("got %s", name)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := q.Pop(ctx); err == nil {
+			t.Error("Pop outlasts its context")
+		}
+	})
+}
+
+func TestUnschedulablePodWaitsForWhatItsPluginWaitsFor(t *testing.T) {
+	big := fixture.Node("big", fixture.Allocatable("cpu", "64"))
+	tests := map[string]struct {
+		failure Failure
+		event   framework.Event
+		back    bool
+	}{
+		"fit, a pod went":                 {fitFailure, podGone(), true},
+		"fit, a big node came":            {fitFailure, nodeAdded(big), true},
+		"fit, a node came, too small":     {fitFailure, nodeAdded(fixture.Node("small")), false},
+		"fit, a taint went":               {fitFailure, framework.Event{Resource: framework.NodeEvent, Action: framework.UpdateNodeTaint, OldNode: big, NewNode: big}, false},
+		"taints, a pod went":              {taintFailure, podGone(), false},
+		"taints, a clean node came":       {taintFailure, nodeAdded(big), true},
+		"taints, a tainted node came":     {taintFailure, nodeAdded(fixture.Node("t", fixture.Taint("k", "v", corev1.TaintEffectNoSchedule))), false},
+		"no node at all, any node came":   {Failure{}, nodeAdded(fixture.Node("small")), true},
+		"unknown plugin, anything at all": {Failure{Plugins: []string{"ThirdParty"}}, podGone(), true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, q *Queue) {
+				q.Add(t.Context(), fixture.Pod("a", fixture.Requests("cpu", "8")))
+				q.Failed(wantNext(t, q, "a").Pod.UID, test.failure)
+				wantNext(t, q, "")
+				q.Move(test.event)
+				if test.back {
+					wantNext(t, q, "a")
+				} else {
+					wantNext(t, q, "")
+				}
+			})
+		})
+	}
+}
+
+func TestEventBetweenPopAndFailureIsNotMissed(t *testing.T) {
+	inBubble(t, func(t *testing.T, q *Queue) {
+		q.Add(t.Context(), fixture.Pod("early", fixture.Requests("cpu", "8")))
+		early := wantNext(t, q, "early")
+		q.Add(t.Context(), fixture.Pod("late", fixture.Requests("cpu", "8")))
+		q.Move(podGone())
+		late := wantNext(t, q, "late")
+		q.Failed(early.Pod.UID, fitFailure)
+		q.Failed(late.Pod.UID, fitFailure)
+		wantNext(t, q, "early") // did not see the event
+		wantNext(t, q, "")      // late was popped after it
+		if len(q.journal.events) != 0 {
+			t.Errorf("%d events kept for nobody", len(q.journal.events))
+		}
+	})
+}
+
+func TestForgottenEventsCountAsRelevant(t *testing.T) {
+	inBubble(t, func(t *testing.T, q *Queue) {
+		q.Add(t.Context(), fixture.Pod("a"))
+		a := wantNext(t, q, "a")
+		irrelevant := framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Add}
+		for range 3 * maxJournal {
+			q.Move(irrelevant)
+		}
+		if len(q.journal.events) > maxJournal {
+			t.Errorf("the journal holds %d events", len(q.journal.events))
+		}
+		q.Failed(a.Pod.UID, fitFailure)
+		wantNext(t, q, "a")
+	})
+}
+
+func TestErrorWaitsItsBackoffAndItGrows(t *testing.T) {
+	inBubble(t, func(t *testing.T, q *Queue) {
+		q.Add(t.Context(), fixture.Pod("a"))
+		a := wantNext(t, q, "a")
+		for _, backoff := range []time.Duration{1, 2, 4, 8, 10, 10} {
+			q.Failed(a.Pod.UID, Failure{Error: true})
+			time.Sleep(backoff*time.Second - time.Millisecond)
+			wantNext(t, q, "")
+			time.Sleep(2 * time.Millisecond)
+			a = wantNext(t, q, "a")
+		}
+		if a.Attempts != 7 {
+			t.Errorf("%d attempts counted, want 7", a.Attempts)
+		}
+	})
+}
+
+func TestBackingOffPodGoesWhenNobodyElseWaits(t *testing.T) {
+	inBubble(t, func(t *testing.T, q *Queue) {
+		q.Add(t.Context(), fixture.Pod("a"))
+		q.Failed(wantNext(t, q, "a").Pod.UID, fitFailure)
+		q.Add(t.Context(), fixture.Pod("b"))
+		q.Move(podGone()) // a may go again, but backs off
+		wantNext(t, q, "b")
+		wantNext(t, q, "a")
+	})
+}
+
+func TestLeftoversAreFlushed(t *testing.T) {
+	inBubble(t, func(t *testing.T, q *Queue) {
+		q.Add(t.Context(), fixture.Pod("a"))
+		q.Failed(wantNext(t, q, "a").Pod.UID, fitFailure)
+		time.Sleep(DefaultFlushAfter - time.Second)
+		wantNext(t, q, "")
+		time.Sleep(2 * time.Second)
+		wantNext(t, q, "a")
+	})
+}
+
+func TestGatedPodWaitsForItsGates(t *testing.T) {
+	inBubble(t, func(t *testing.T, q *Queue) {
+		pod := fixture.Pod("a", fixture.Gate("x"), fixture.Gate("y"))
+		q.Add(t.Context(), pod)
+		q.Move(podGone())
+		wantNext(t, q, "")
+		one := pod.DeepCopy()
+		one.Spec.SchedulingGates = one.Spec.SchedulingGates[:1]
+		q.Update(t.Context(), one)
+		wantNext(t, q, "")
+		if n := q.Pending()["gated"]; n != 1 {
+			t.Errorf("%d gated pods, want 1", n)
+		}
+		none := pod.DeepCopy()
+		none.Spec.SchedulingGates = nil
+		q.Update(t.Context(), none)
+		wantNext(t, q, "a")
+		if n := q.Pending()["gated"]; n != 0 {
+			t.Errorf("%d gated pods, want 0", n)
+		}
+	})
+}
+
+func TestUpdateOfThePodItself(t *testing.T) {
+	tolerate := func(p *core.Pod) *core.Pod {
+		p = p.DeepCopy()
+		p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+		return p
+	}
+	statusOnly := func(p *core.Pod) *core.Pod {
+		p = p.DeepCopy()
+		p.Status.Conditions = []core.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse}}
+		return p
+	}
+	for name, test := range map[string]struct {
+		update   func(*core.Pod) *core.Pod
+		inFlight bool
+		back     bool
+	}{
+		"toleration, waiting":   {tolerate, false, true},
+		"toleration, in flight": {tolerate, true, true},
+		"status, waiting":       {statusOnly, false, false},
+		"status, in flight":     {statusOnly, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, q *Queue) {
+				pod := fixture.Pod("a")
+				q.Add(t.Context(), pod)
+				wantNext(t, q, "a")
+				if test.inFlight {
+					q.Update(t.Context(), test.update(pod))
+					q.Failed(pod.UID, taintFailure)
+				} else {
+					q.Failed(pod.UID, taintFailure)
+					q.Update(t.Context(), test.update(pod))
+				}
+				if !test.back {
+					wantNext(t, q, "")
+					return
+				}
+				if again := wantNext(t, q, "a"); len(again.Pod.Spec.Tolerations) != 1 {
+					t.Error("popped in its old version")
+				}
+			})
+		})
+	}
+}
+
+func TestDeletedPodIsGoneFromEverywhere(t *testing.T) {
+	bring := map[string]func(t *testing.T, q *Queue, pod *core.Pod){
+		"active":        func(*testing.T, *Queue, *core.Pod) {},
+		"unschedulable": func(t *testing.T, q *Queue, pod *core.Pod) { wantNext(t, q, "a"); q.Failed(pod.UID, fitFailure) },
+		"backoff": func(t *testing.T, q *Queue, pod *core.Pod) {
+			wantNext(t, q, "a")
+			q.Failed(pod.UID, fitFailure)
+			q.Move(podGone())
+		},
+		"error backoff": func(t *testing.T, q *Queue, pod *core.Pod) {
+			wantNext(t, q, "a")
+			q.Failed(pod.UID, Failure{Error: true})
+		},
+	}
+	for name, to := range bring {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, q *Queue) {
+				pod := fixture.Pod("a")
+				q.Add(t.Context(), pod)
+				to(t, q, pod)
+				q.Delete(pod.UID)
+				q.Delete(pod.UID)
+				time.Sleep(time.Hour)
+				wantNext(t, q, "")
+				wantEmpty(t, q)
+			})
+		})
+	}
+	for name, end := range map[string]func(q *Queue, pod *core.Pod){
+		"in flight, then failed": func(q *Queue, pod *core.Pod) { q.Failed(pod.UID, Failure{Error: true}) },
+		"in flight, then done":   func(q *Queue, pod *core.Pod) { q.Done(pod.UID) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, q *Queue) {
+				pod := fixture.Pod("a")
+				q.Add(t.Context(), pod)
+				wantNext(t, q, "a")
+				q.Delete(pod.UID)
+				if _, waits := q.Current(pod.UID); waits {
+					t.Error("still said to wait")
+				}
+				end(q, pod)
+				time.Sleep(time.Hour)
+				wantNext(t, q, "")
+				wantEmpty(t, q)
+			})
+		})
+	}
+}
+
+func wantEmpty(t *testing.T, q *Queue) {
+	t.Helper()
+	if len(q.items) != 0 || q.flying.Len() != 0 || q.parked.Len() != 0 || len(q.parkedBy) != 0 || len(q.journal.events) != 0 {
+		t.Errorf("left behind: %d items, %d in flight, %d parked, %v, %d events",
+			len(q.items), q.flying.Len(), q.parked.Len(), q.parkedBy, len(q.journal.events))
+	}
+}
