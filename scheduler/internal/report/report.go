@@ -27,17 +27,18 @@ const maxPatches = 100_000
 // with gates is created.
 const messageGated = "Scheduling is blocked due to non-empty scheduling gates"
 
-// StatusPatcher patches the status of a pod.
-type StatusPatcher interface {
+// API is what the reporter asks of the API server.
+type API interface {
+	Pod(ctx context.Context, namespace, name string) (*core.Pod, error)
 	PatchPodStatus(ctx context.Context, namespace, name string, patch []byte) error
 }
 
 // Reporter is safe for concurrent use.
 type Reporter struct {
-	events  events.Sink
-	patcher StatusPatcher
-	clock   clock.PassiveClock
-	logger  *zap.Logger
+	events events.Sink
+	api    API
+	clock  clock.PassiveClock
+	logger *zap.Logger
 
 	mu      sync.Mutex
 	waiting map[types.UID]patch
@@ -48,13 +49,14 @@ type Reporter struct {
 type patch struct {
 	namespace, name string
 	uid             types.UID
+	revision        string // of the pod that the condition is about
 	condition       core.PodCondition
 }
 
 // New returns a reporter; Run sends its patches.
-func New(sink events.Sink, patcher StatusPatcher, clock clock.PassiveClock, logger *zap.Logger) *Reporter {
+func New(sink events.Sink, api API, clock clock.PassiveClock, logger *zap.Logger) *Reporter {
 	return &Reporter{
-		events: sink, patcher: patcher, clock: clock, logger: logger,
+		events: sink, api: api, clock: clock, logger: logger,
 		waiting: map[types.UID]patch{}, wake: make(chan struct{}, 1),
 	}
 }
@@ -101,7 +103,7 @@ func (r *Reporter) condition(pod *core.Pod, reason, message string) {
 			return
 		}
 	}
-	r.enqueue(patch{namespace: pod.Namespace, name: pod.Name, uid: pod.UID, condition: condition})
+	r.enqueue(patch{namespace: pod.Namespace, name: pod.Name, uid: pod.UID, revision: pod.ResourceVersion, condition: condition})
 }
 
 func (r *Reporter) forget(uid types.UID) {
@@ -160,23 +162,43 @@ func (r *Reporter) Run(ctx context.Context) error {
 	}
 }
 
+// maxConflicts bounds the tries to write a condition while others write.
+const maxConflicts = 5
+
+// send writes the condition to the version of the pod that it is about, or to a
+// newer one that still has no node: a condition that came late must not say of
+// a bound pod that it isn't.
 func (r *Reporter) send(ctx context.Context, p patch) {
-	body, err := p.encode()
-	if err == nil {
-		err = r.patcher.PatchPodStatus(ctx, p.namespace, p.name, body)
+	var err error
+	for range maxConflicts {
+		var body []byte
+		if body, err = p.encode(); err == nil {
+			err = r.api.PatchPodStatus(ctx, p.namespace, p.name, body)
+		}
+		if !apierrors.IsConflict(err) {
+			break
+		}
+		stored, readErr := r.api.Pod(ctx, p.namespace, p.name)
+		if readErr != nil {
+			err = readErr
+			break
+		}
+		if stored.UID != p.uid || stored.Spec.NodeName != "" {
+			return
+		}
+		p.revision = stored.ResourceVersion
 	}
-	if err == nil || ctx.Err() != nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return // gone, or another pod by now
+	if err == nil || ctx.Err() != nil || apierrors.IsNotFound(err) {
+		return
 	}
 	r.logger.Warn("condition of pod could not be written",
 		zap.String("pod", p.namespace+"/"+p.name), zap.String("reason", p.condition.Reason), zap.Error(err))
 }
 
-// encode writes a strategic merge patch. The UID makes it miss a pod that took
-// the name meanwhile.
+// encode writes a strategic merge patch that holds for one version of one pod.
 func (p patch) encode() ([]byte, error) {
 	body, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": p.uid},
+		"metadata": map[string]any{"uid": p.uid, "resourceVersion": p.revision},
 		"status":   map[string]any{"conditions": []core.PodCondition{p.condition}},
 	})
 	if err != nil {

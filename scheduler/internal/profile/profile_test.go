@@ -1,0 +1,152 @@
+package profile
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"kctl/scheduler/internal/framework"
+)
+
+func names[P framework.Plugin](plugins []P) []string {
+	out := []string{}
+	for _, p := range plugins {
+		out = append(out, p.Name())
+	}
+	return out
+}
+
+func TestDefaultProfile(t *testing.T) {
+	c, err := Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	profiles, err := c.Build(Services{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := profiles["default-scheduler"]
+	if p == nil || len(profiles) != 1 {
+		t.Fatalf("profiles: %v", profiles)
+	}
+	if got, want := names(p.Filter), []string{"NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit"}; !slices.Equal(got, want) {
+		t.Errorf("filters %v, want %v", got, want)
+	}
+	weights := map[string]int64{}
+	for _, s := range p.Score {
+		weights[s.Name()] = s.Weight
+	}
+	for name, want := range map[string]int64{"TaintToleration": 3, "NodeAffinity": 2, "NodeResourcesFit": 1, "NodeResourcesBalancedAllocation": 1} {
+		if weights[name] != want {
+			t.Errorf("weight of %s is %d, want %d", name, weights[name], want)
+		}
+	}
+	if p.QueueSort.Name() != "PrioritySort" || names(p.Bind)[0] != "DefaultBinder" || names(p.PreEnqueue)[0] != "SchedulingGates" {
+		t.Error("queueSort, bind or preEnqueue is not the default")
+	}
+}
+
+const header = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+
+func TestConfigured(t *testing.T) {
+	c, err := Parse([]byte(header + `
+parallelism: 16
+percentageOfNodesToScore: 30
+podInitialBackoffSeconds: 2
+leaderElection: {leaderElect: false}
+profiles:
+- schedulerName: one
+  plugins:
+    score:
+      disabled: [{name: NodeResourcesBalancedAllocation}, {name: ImageLocality}]
+      enabled: [{name: NodeAffinity, weight: 9}]
+  pluginConfig:
+  - name: NodeResourcesFit
+    args:
+      apiVersion: kubescheduler.config.k8s.io/v1
+      kind: NodeResourcesFitArgs
+      scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 2}]}
+- schedulerName: two
+  percentageOfNodesToScore: 70
+  plugins:
+    multiPoint: {disabled: [{name: NodePorts}]}
+    preScore: {disabled: [{name: "*"}]}
+    score: {disabled: [{name: "*"}]}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	profiles, err := c.Build(Services{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, two := profiles["one"], profiles["two"]
+	if got := len(one.Score); got != 3 {
+		t.Errorf("one has %d scores, want 3", got)
+	}
+	for _, s := range one.Score {
+		if s.Name() == "NodeAffinity" && s.Weight != 9 {
+			t.Errorf("NodeAffinity weighs %d, want 9", s.Weight)
+		}
+	}
+	if one.PercentageOfNodesToScore != 30 || two.PercentageOfNodesToScore != 70 {
+		t.Error("percentageOfNodesToScore is not the profile's, else the file's")
+	}
+	if len(two.Score) != 0 || slices.Contains(names(two.Filter), "NodePorts") {
+		t.Errorf("two has %d scores and filters %v", len(two.Score), names(two.Filter))
+	}
+	if !slices.Contains(names(two.PreFilter), "KctlUnsupported") {
+		t.Error("what refuses the unsupported is off")
+	}
+	if *c.LeaderElection.LeaderElect || c.InitialBackoff.Seconds() != 2 {
+		t.Error("leaderElect or podInitialBackoffSeconds is not read")
+	}
+}
+
+func TestBadConfigurationIsRefusedByName(t *testing.T) {
+	for want, file := range map[string]string{
+		"kind":                        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: Other\n",
+		"v1beta3":                     "apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\n",
+		`unknown field "bogus"`:       header + "bogus: 1\n",
+		"yaml":                        header + "profiles: [\n",
+		"extenders":                   header + "extenders: [{urlPrefix: http://x}]\n",
+		"parallelism":                 header + "parallelism: 0\n",
+		"percentageOfNodesToScore":    header + "percentageOfNodesToScore: 101\n",
+		"podMaxBackoffSeconds":        header + "podInitialBackoffSeconds: 5\npodMaxBackoffSeconds: 1\n",
+		"clientConnection.qps":        header + "clientConnection: {qps: 5}\n",
+		"endpoints":                   header + "leaderElection: {resourceLock: endpoints}\n",
+		"not unique":                  header + "profiles: [{schedulerName: a}, {schedulerName: a}]\n",
+		"several profiles":            header + "profiles: [{schedulerName: a}, {}]\n",
+		`unknown plugin "Nope"`:       header + "profiles: [{plugins: {filter: {enabled: [{name: Nope}]}}}]\n",
+		"InterPodAffinity":            header + "profiles: [{plugins: {multiPoint: {enabled: [{name: InterPodAffinity}]}}}]\n",
+		"plugins.permit":              header + "profiles: [{plugins: {permit: {enabled: [{name: NodeName}]}}}]\n",
+		"does not take part":          header + "profiles: [{plugins: {score: {enabled: [{name: NodeName}]}}}]\n",
+		"can't be switched off":       header + "profiles: [{plugins: {multiPoint: {disabled: [{name: KctlUnsupported}]}}}]\n",
+		"no bind plugin":              header + "profiles: [{plugins: {bind: {disabled: [{name: '*'}]}}}]\n",
+		"no queueSort plugin":         header + "profiles: [{plugins: {queueSort: {disabled: [{name: '*'}]}}}]\n",
+		"weight -1":                   header + "profiles: [{plugins: {score: {enabled: [{name: NodeAffinity, weight: -1}]}}}]\n",
+		"RequestedToCapacityRatio":    header + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: RequestedToCapacityRatio}}}]}]\n",
+		`unknown field "bogusArg"`:    header + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {bogusArg: 1}}]}]\n",
+		"NodeAffinityArgs":            header + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {kind: NodeAffinityArgs}}]}]\n",
+		"takes no arguments":          header + "profiles: [{pluginConfig: [{name: NodeName, args: {a: 1}}]}]\n",
+		"weight 101":                  header + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {resources: [{name: cpu, weight: 101}]}}}]}]\n",
+		"pluginConfig: unknown":       header + "profiles: [{pluginConfig: [{name: Nope}]}]\n",
+		"NodePorts is there twice":    header + "profiles: [{pluginConfig: [{name: NodePorts}, {name: NodePorts}]}]\n",
+		"enabled: NodeName is there":  header + "profiles: [{plugins: {filter: {enabled: [{name: NodeName}, {name: NodeName}]}}}]\n",
+		"NodePorts is not enabled at": header + "profiles: [{plugins: {multiPoint: {disabled: [{name: NodePorts}]}}, pluginConfig: [{name: NodePorts}]}]\n",
+	} {
+		c, err := Parse([]byte(file))
+		if err == nil {
+			_, err = c.Build(Services{})
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want an error with %q, got %v", want, err)
+		}
+	}
+}
+
+func TestMissingFile(t *testing.T) {
+	if _, err := Load(t.TempDir() + "/none.yaml"); err == nil || !strings.Contains(err.Error(), "none.yaml") {
+		t.Errorf("got %v", err)
+	}
+}
