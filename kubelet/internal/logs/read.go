@@ -1,0 +1,224 @@
+package logs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// Options say what of a log is wanted. The zero value wants all that is there.
+type Options struct {
+	Follow     bool
+	Timestamps bool
+	TailLines  *int64
+	LimitBytes *int64
+	Since      time.Time
+	Stream     string // "stdout" or "stderr"; both if empty
+	// Running tells a follower whether more may come. It is asked when nothing
+	// came for a while.
+	Running func(ctx context.Context) (bool, error)
+	// Flush sends on what was written so far; it is called whenever nothing
+	// more is there at once. May be nil.
+	Flush func()
+	Clock clock.Clock
+}
+
+// Log is an open log.
+type Log struct {
+	path string
+	file *os.File
+}
+
+// Open opens the log at path, which may be a symlink to it.
+func Open(path string) (*Log, error) {
+	resolved, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return nil, fmt.Errorf("failed to open log file: %w", err)
+	}
+	file, err := os.Open(resolved)
+	if err != nil {
+		return nil, fmt.Errorf("failed to open log file: %w", err)
+	}
+	return &Log{path: resolved, file: file}, nil
+}
+
+// Close closes the log.
+func (l *Log) Close() error { return l.file.Close() }
+
+// Read writes what is wanted of the log to out. It returns when that is done:
+// for a follower, when the container has ended and all that it said was
+// written, or with ctx's error.
+func (l *Log) Read(ctx context.Context, out io.Writer, o Options) error {
+	if err := l.seek(o); err != nil {
+		return err
+	}
+	w := newWriter(out, o)
+	if w.left == 0 {
+		return nil
+	}
+	err := l.copy(ctx, w, o)
+	if errors.Is(err, errLimit) {
+		err = nil
+	}
+	return errors.Join(err, l.flush(w, o))
+}
+
+func (l *Log) seek(o Options) error {
+	if o.TailLines == nil {
+		return nil
+	}
+	info, err := l.file.Stat()
+	if err != nil {
+		return fmt.Errorf("looking at the log: %w", err)
+	}
+	start, err := findTail(l.file, info.Size(), *o.TailLines)
+	if err != nil {
+		return err
+	}
+	if _, err := l.file.Seek(start, io.SeekStart); err != nil {
+		return fmt.Errorf("going to the log's last lines: %w", err)
+	}
+	return nil
+}
+
+func (l *Log) flush(w *writer, o Options) error {
+	if err := w.out.Flush(); err != nil {
+		return err
+	}
+	if o.Flush != nil {
+		o.Flush()
+	}
+	return nil
+}
+
+// copy writes the lines that are there, and for a follower those that come.
+func (l *Log) copy(ctx context.Context, w *writer, o Options) error {
+	lines := &lines{}
+	var follow *follower
+	if o.Follow {
+		follow = newFollower(l, o)
+		defer follow.close()
+	}
+	for {
+		if err := l.drain(ctx, lines, w); err != nil {
+			return err
+		}
+		if follow == nil {
+			return lines.rest(w.line)
+		}
+		if err := l.flush(w, o); err != nil {
+			return err
+		}
+		next, err := follow.wait(ctx)
+		if err != nil {
+			return err
+		}
+		if next == ended || next == moved {
+			// What was written between the last look and the end, or the move,
+			// is still in this file.
+			if err := l.drain(ctx, lines, w); err != nil {
+				return err
+			}
+			if err := lines.rest(w.line); err != nil {
+				return err
+			}
+		}
+		switch next {
+		case ended:
+			return nil
+		case moved:
+			if err := l.reopen(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// drain writes every whole line up to the present end of the file.
+func (l *Log) drain(ctx context.Context, lines *lines, w *writer) error {
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		n, err := lines.fill(l.file)
+		if n > 0 {
+			if err := lines.each(w.line); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("reading the log: %w", err)
+		}
+	}
+}
+
+// reopen goes on with the file that is at the log's path now.
+func (l *Log) reopen() error {
+	file, err := os.Open(l.path)
+	if err != nil {
+		return fmt.Errorf("opening the log's next file: %w", err)
+	}
+	_ = l.file.Close() // it was only read
+	l.file = file
+	return nil
+}
+
+// lines puts lines together from what is read.
+type lines struct {
+	buffer   []byte
+	overlong bool // the line that is being read is dropped up to its newline
+}
+
+func (s *lines) fill(r io.Reader) (int, error) {
+	if cap(s.buffer)-len(s.buffer) < blockSize/2 {
+		grown := make([]byte, len(s.buffer), 2*cap(s.buffer)+blockSize)
+		copy(grown, s.buffer)
+		s.buffer = grown
+	}
+	n, err := r.Read(s.buffer[len(s.buffer):cap(s.buffer)])
+	s.buffer = s.buffer[:len(s.buffer)+n]
+	return n, err
+}
+
+// each calls f with every whole line that was read.
+func (s *lines) each(f func(line []byte) error) error {
+	rest := s.buffer
+	for {
+		i := bytes.IndexByte(rest, '\n')
+		if i < 0 {
+			break
+		}
+		if !s.overlong {
+			if err := f(rest[:i+1]); err != nil {
+				return err
+			}
+		}
+		s.overlong = false
+		rest = rest[i+1:]
+	}
+	if len(rest) > maxLine {
+		rest, s.overlong = nil, true
+	}
+	s.buffer = append(s.buffer[:0], rest...)
+	return nil
+}
+
+// rest calls f with a last line that has no newline.
+func (s *lines) rest(f func(line []byte) error) error {
+	last := s.buffer
+	s.buffer = s.buffer[:0]
+	if len(last) == 0 || s.overlong {
+		return nil
+	}
+	return f(last)
+}

@@ -1,0 +1,75 @@
+package logs
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"time"
+)
+
+// timeFormat has all nine digits, so that lines stand under each other.
+const timeFormat = "2006-01-02T15:04:05.000000000Z07:00"
+
+// errLimit ends the reading when enough bytes were written.
+var errLimit = errors.New("the byte limit is reached")
+
+// writer writes what is wanted of the lines that it is given.
+type writer struct {
+	out     *bufio.Writer
+	options Options
+	left    int64           // bytes that may still be written; negative for any number
+	inside  map[string]bool // by stream: whether its last line was a part
+}
+
+func newWriter(out io.Writer, o Options) *writer {
+	w := &writer{out: bufio.NewWriterSize(out, 32<<10), options: o, left: -1, inside: map[string]bool{}}
+	if o.LimitBytes != nil {
+		w.left = *o.LimitBytes
+	}
+	return w
+}
+
+// line writes one raw line, if it is wanted. Lines that can't be read are left
+// out.
+func (w *writer) line(raw []byte) error {
+	l, err := parseLine(raw)
+	if err != nil {
+		return nil
+	}
+	if w.options.Stream != "" && w.options.Stream != string(l.stream) {
+		return nil
+	}
+	begins := !w.inside[string(l.stream)]
+	w.inside[string(l.stream)] = l.partial
+	var at time.Time
+	if w.options.Timestamps || !w.options.Since.IsZero() {
+		if at, err = l.at(); err != nil || at.Before(w.options.Since) {
+			return nil
+		}
+	}
+	if w.options.Timestamps && begins {
+		if err := w.write(append(at.AppendFormat(nil, timeFormat), ' ')); err != nil {
+			return err
+		}
+	}
+	if err := w.write(l.text); err != nil || l.partial {
+		return err
+	}
+	return w.write([]byte{'\n'})
+}
+
+func (w *writer) write(data []byte) error {
+	if w.left >= 0 {
+		if int64(len(data)) > w.left {
+			data = data[:w.left]
+		}
+		w.left -= int64(len(data))
+	}
+	if _, err := w.out.Write(data); err != nil {
+		return err
+	}
+	if w.left == 0 {
+		return errLimit
+	}
+	return nil
+}
