@@ -1,0 +1,124 @@
+package auth
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
+
+	"kctl/proto/core"
+	"kctl/proto/rest"
+)
+
+// How long answers of reviews hold, and how many are kept: upstream's
+// defaults.
+const (
+	tokenHolds    = 2 * time.Minute
+	noTokenHolds  = 10 * time.Second
+	allowHolds    = 5 * time.Minute
+	denyHolds     = 30 * time.Second
+	keptAnswers   = 1024
+	reviewTimeout = 10 * time.Second
+)
+
+// Authentication is which ways of showing who one is are taken. The zero value
+// takes none, so that nobody comes in.
+type Authentication struct {
+	// Certificates takes client certificates that the TLS listener verified.
+	Certificates bool
+	// Tokens takes bearer tokens for which the API server vouches.
+	Tokens bool
+	// Anonymous lets those in who show nothing, as system:anonymous.
+	Anonymous bool
+}
+
+// Authenticator tells who makes a request.
+type Authenticator struct {
+	accept Authentication
+	client *rest.Client
+	clock  clock.PassiveClock
+	known  *lru.Cache // of token hashes
+}
+
+// tokenAnswer is what the API server said of a token.
+type tokenAnswer struct {
+	user  authenticationv1.UserInfo
+	good  bool
+	until time.Time
+}
+
+// NewAuthenticator returns an Authenticator that lets the API server behind
+// client review tokens.
+func NewAuthenticator(accept Authentication, client *rest.Client, clock clock.PassiveClock) *Authenticator {
+	return &Authenticator{accept: accept, client: client, clock: clock, known: lru.New(keptAnswers)}
+}
+
+// ErrUnauthenticated says that a request does not show who makes it.
+var ErrUnauthenticated = errors.New("Unauthorized")
+
+// Authenticate returns who makes the request, ErrUnauthenticated, or why that
+// could not be found out.
+func (a *Authenticator) Authenticate(r *http.Request) (authenticationv1.UserInfo, error) {
+	if a.accept.Certificates && r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
+		subject := r.TLS.VerifiedChains[0][0].Subject
+		return authenticationv1.UserInfo{
+			Username: subject.CommonName,
+			Groups:   append(subject.Organization[:len(subject.Organization):len(subject.Organization)], core.GroupAuthenticated),
+		}, nil
+	}
+	scheme, token, _ := strings.Cut(strings.TrimSpace(r.Header.Get("Authorization")), " ")
+	token = strings.TrimSpace(token)
+	if a.accept.Tokens && strings.EqualFold(scheme, "bearer") && token != "" {
+		return a.reviewed(r.Context(), token)
+	}
+	if a.accept.Anonymous && scheme == "" {
+		return authenticationv1.UserInfo{Username: core.UserAnonymous, Groups: []string{core.GroupUnauthenticated}}, nil
+	}
+	return authenticationv1.UserInfo{}, ErrUnauthenticated
+}
+
+// reviewed asks the API server about the token, unless it did so lately. The
+// token itself is not kept.
+func (a *Authenticator) reviewed(ctx context.Context, token string) (authenticationv1.UserInfo, error) {
+	key := sha256.Sum256([]byte(token))
+	if kept, ok := a.known.Get(key); ok {
+		if answer := kept.(tokenAnswer); a.clock.Now().Before(answer.until) {
+			return answer.result()
+		}
+	}
+	answer, err := a.review(ctx, token)
+	if err != nil {
+		return authenticationv1.UserInfo{}, fmt.Errorf("reviewing the request's token: %w", err)
+	}
+	a.known.Add(key, answer)
+	return answer.result()
+}
+
+func (a *Authenticator) review(ctx context.Context, token string) (tokenAnswer, error) {
+	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
+	defer cancel()
+	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
+	review.APIVersion, review.Kind = "authentication.k8s.io/v1", "TokenReview"
+	if err := a.client.Resource(core.TokenReviews, "").Create(ctx, review, review); err != nil {
+		return tokenAnswer{}, err
+	}
+	answer := tokenAnswer{user: review.Status.User, good: review.Status.Authenticated, until: a.clock.Now().Add(noTokenHolds)}
+	if answer.good {
+		answer.until = a.clock.Now().Add(tokenHolds)
+	}
+	return answer, nil
+}
+
+func (t tokenAnswer) result() (authenticationv1.UserInfo, error) {
+	if !t.good {
+		return authenticationv1.UserInfo{}, ErrUnauthenticated
+	}
+	return t.user, nil
+}

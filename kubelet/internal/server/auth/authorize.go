@@ -1,0 +1,153 @@
+package auth
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
+
+	"kctl/proto/core"
+	"kctl/proto/rest"
+)
+
+// Authorizer tells whether somebody may make a request to the node.
+type Authorizer struct {
+	always bool
+	node   string
+	client *rest.Client
+	clock  clock.PassiveClock
+	known  *lru.Cache // of questions
+}
+
+// accessAnswer is what the API server said to a question.
+type accessAnswer struct {
+	allowed bool
+	until   time.Time
+}
+
+// NewAuthorizer returns an Authorizer for node that asks the API server behind
+// client.
+func NewAuthorizer(node string, client *rest.Client, clock clock.PassiveClock) *Authorizer {
+	return &Authorizer{node: node, client: client, clock: clock, known: lru.New(keptAnswers)}
+}
+
+// AlwaysAllow returns an Authorizer that allows everything to everybody who is
+// authenticated.
+func AlwaysAllow() *Authorizer { return &Authorizer{always: true} }
+
+// Denied is an answer of no.
+type Denied struct {
+	User         string
+	Verb         string
+	Subresources []string
+}
+
+func (d *Denied) Error() string {
+	return fmt.Sprintf("Forbidden (user=%s, verb=%s, resource=nodes, subresource(s)=%v)", d.User, d.Verb, d.Subresources)
+}
+
+// Authorize returns nil if user may make the request, a *Denied if not, or why
+// that could not be found out.
+func (a *Authorizer) Authorize(ctx context.Context, user authenticationv1.UserInfo, method, path string) error {
+	if a.always {
+		return nil
+	}
+	denied := &Denied{User: user.Username, Verb: verbOf(method), Subresources: subresourcesOf(path)}
+	for _, subresource := range denied.Subresources {
+		allowed, err := a.reviewed(ctx, user, denied.Verb, subresource)
+		if err != nil {
+			return fmt.Errorf("Authorization error (user=%s, verb=%s, resource=nodes, subresource=%s): %w", user.Username, denied.Verb, subresource, err)
+		}
+		if allowed {
+			return nil
+		}
+	}
+	return denied
+}
+
+func (a *Authorizer) reviewed(ctx context.Context, user authenticationv1.UserInfo, verb, subresource string) (bool, error) {
+	review := a.question(user, verb, subresource)
+	spec, err := json.Marshal(review.Spec)
+	if err != nil {
+		return false, err
+	}
+	key := string(spec)
+	if kept, ok := a.known.Get(key); ok {
+		if answer := kept.(accessAnswer); a.clock.Now().Before(answer.until) {
+			return answer.allowed, nil
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
+	defer cancel()
+	if err := a.client.Resource(core.AccessReviews, "").Create(ctx, review, review); err != nil {
+		return false, err
+	}
+	answer := accessAnswer{allowed: review.Status.Allowed, until: a.clock.Now().Add(denyHolds)}
+	if answer.allowed {
+		answer.until = a.clock.Now().Add(allowHolds)
+	}
+	a.known.Add(key, answer)
+	return answer.allowed, nil
+}
+
+func (a *Authorizer) question(user authenticationv1.UserInfo, verb, subresource string) *authorizationv1.SubjectAccessReview {
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: user.Username, Groups: slices.Clone(user.Groups), UID: user.UID,
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: verb, Version: "v1", Resource: "nodes", Subresource: subresource, Name: a.node,
+		},
+	}}
+	if len(user.Extra) > 0 {
+		review.Spec.Extra = make(map[string]authorizationv1.ExtraValue, len(user.Extra))
+		for key, value := range user.Extra {
+			review.Spec.Extra[key] = authorizationv1.ExtraValue(value)
+		}
+	}
+	review.APIVersion, review.Kind = "authorization.k8s.io/v1", "SubjectAccessReview"
+	return review
+}
+
+func verbOf(method string) string {
+	switch method {
+	case http.MethodPost:
+		return "create"
+	case http.MethodPut:
+		return "update"
+	case http.MethodPatch:
+		return "patch"
+	case http.MethodDelete:
+		return "delete"
+	}
+	return "get"
+}
+
+// subresourcesOf are those of the node by any of which a path may be asked for,
+// the narrowest first.
+func subresourcesOf(path string) []string {
+	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	switch first {
+	case "stats":
+		return []string{"stats"}
+	case "metrics":
+		return []string{"metrics"}
+	case "logs":
+		return []string{"log"}
+	case "checkpoint":
+		return []string{"checkpoint"}
+	case "pods", "runningpods":
+		return []string{"pods", "proxy"}
+	case "healthz", "livez", "readyz":
+		return []string{"healthz", "proxy"}
+	case "configz":
+		return []string{"configz", "proxy"}
+	}
+	return []string{"proxy"}
+}

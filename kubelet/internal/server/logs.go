@@ -1,0 +1,198 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"go.uber.org/zap"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"kctl/kubelet/internal/cri"
+	"kctl/kubelet/internal/logs"
+	"kctl/kubelet/internal/podruntime"
+	"kctl/proto/core"
+)
+
+// containerLogs answers with what a container said.
+func (s *Server) containerLogs(c *gin.Context) {
+	pod, container := s.containerOf(c)
+	if pod == nil {
+		return
+	}
+	options, previous, err := s.logOptions(c.Request.URL.Query())
+	if err != nil {
+		s.refuse(c, http.StatusUnprocessableEntity, err)
+		return
+	}
+	status := s.status(pod)
+	id, err := loggedContainer(pod.Name, container, &status, previous)
+	if err != nil {
+		s.refuse(c, http.StatusBadRequest, err)
+		return
+	}
+	log, err := s.openLog(c.Request.Context(), id)
+	if err != nil {
+		s.refuse(c, http.StatusBadRequest, err)
+		return
+	}
+	defer log.Close()
+	options.Running = func(ctx context.Context) (bool, error) { return s.isAlive(ctx, id) }
+	options.Flush = c.Writer.Flush
+	c.Header("Content-Type", "text/plain")
+	c.Writer.WriteHeaderNow()
+	c.Writer.Flush()
+	if err := log.Read(c.Request.Context(), c.Writer, options); err != nil && c.Request.Context().Err() == nil {
+		s.Logger.Warn("a container's log was sent in part only",
+			zap.String("pod", pod.Namespace+"/"+pod.Name), zap.String("container", container), zap.Error(err))
+	}
+}
+
+func (s *Server) openLog(ctx context.Context, id string) (*logs.Log, error) {
+	status, err := s.Runtime.ContainerStatus(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("unable to retrieve container logs for %s: %s", id, cri.Message(err))
+	}
+	if status.GetLogPath() == "" {
+		return nil, fmt.Errorf("unable to retrieve container logs for %s: the runtime keeps none", id)
+	}
+	return logs.Open(status.GetLogPath())
+}
+
+// isAlive tells whether the container may still say something.
+func (s *Server) isAlive(ctx context.Context, id string) (bool, error) {
+	status, err := s.Runtime.ContainerStatus(ctx, id)
+	if cri.IsNotFound(err) {
+		return false, nil
+	}
+	if cri.IsUnavailable(err) {
+		return true, nil // the runtime is being restarted; the container is not
+	}
+	if err != nil {
+		return false, err
+	}
+	return status.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING ||
+		status.GetState() == runtimeapi.ContainerState_CONTAINER_CREATED, nil
+}
+
+// logOptions reads the query, which is a PodLogOptions of the API.
+func (s *Server) logOptions(query url.Values) (o logs.Options, previous bool, err error) {
+	o = logs.Options{
+		Follow:     isTrue(query.Get("follow")),
+		Timestamps: isTrue(query.Get("timestamps")),
+		Clock:      s.Clock,
+	}
+	if o.TailLines, err = count(query, "tailLines", 0); err != nil {
+		return o, false, err
+	}
+	if o.LimitBytes, err = count(query, "limitBytes", 1); err != nil {
+		return o, false, err
+	}
+	seconds, err := count(query, "sinceSeconds", 1)
+	if err != nil {
+		return o, false, err
+	}
+	since := query.Get("sinceTime")
+	switch {
+	case seconds != nil && since != "":
+		return o, false, errors.New("at most one of sinceTime or sinceSeconds may be specified")
+	case seconds != nil:
+		o.Since = s.Clock.Now().Add(-time.Duration(*seconds) * time.Second)
+	case since != "":
+		if o.Since, err = time.Parse(time.RFC3339, since); err != nil {
+			return o, false, fmt.Errorf("sinceTime: %w", err)
+		}
+	}
+	switch stream := query.Get("stream"); stream {
+	case "", "All":
+	case "Stdout", "Stderr":
+		if o.TailLines != nil {
+			return o, false, errors.New("tailLines can't be had of one stream only")
+		}
+		o.Stream = map[string]string{"Stdout": "stdout", "Stderr": "stderr"}[stream]
+	default:
+		return o, false, fmt.Errorf("stream: %q is not one of All, Stdout, Stderr", stream)
+	}
+	return o, isTrue(query.Get("previous")), nil
+}
+
+// count reads a number of at least the given least; nil if there is none.
+func count(query url.Values, name string, least int64) (*int64, error) {
+	text := query.Get(name)
+	if text == "" {
+		return nil, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %q is not a number", name, text)
+	}
+	if n < least {
+		return nil, fmt.Errorf("%s: must be greater than or equal to %d", name, least)
+	}
+	return &n, nil
+}
+
+// loggedContainer is the id of the container, dead or alive, whose log is asked
+// for, or why there is none. Users read these errors.
+func loggedContainer(pod, container string, status *core.PodStatus, previous bool) (string, error) {
+	found := containerStatus(status, container)
+	if found == nil {
+		return "", fmt.Errorf("container %q in pod %q is not available", container, pod)
+	}
+	last := ""
+	if t := found.LastTerminationState.Terminated; t != nil {
+		last = t.ContainerID
+	}
+	id := ""
+	switch state := found.State; {
+	case previous:
+		if last == "" {
+			return "", fmt.Errorf("previous terminated container %q in pod %q not found", container, pod)
+		}
+		id = last
+	case state.Running != nil:
+		id = found.ContainerID
+	case state.Terminated != nil || last != "":
+		// A container that never came to run again has what its predecessor said.
+		if id = last; state.Terminated != nil && state.Terminated.ContainerID != "" {
+			id = state.Terminated.ContainerID
+		}
+		if id == "" {
+			return "", fmt.Errorf("container %q in pod %q is terminated", container, pod)
+		}
+	default:
+		return "", fmt.Errorf("container %q in pod %q is waiting to start: %s", container, pod, whyWaiting(found))
+	}
+	parsed, err := podruntime.ParseContainerID(id)
+	return parsed.ID, err
+}
+
+func whyWaiting(status *core.ContainerStatus) string {
+	if status.State.Waiting == nil {
+		return "no logs available yet"
+	}
+	switch reason := status.State.Waiting.Reason; reason {
+	case podruntime.ReasonErrImagePull:
+		return "image can't be pulled"
+	case podruntime.ReasonImagePullBackOff:
+		return "trying and failing to pull image"
+	default:
+		return reason
+	}
+}
+
+func containerStatus(status *core.PodStatus, name string) *core.ContainerStatus {
+	for _, statuses := range [][]core.ContainerStatus{status.ContainerStatuses, status.InitContainerStatuses, status.EphemeralContainerStatuses} {
+		for i := range statuses {
+			if statuses[i].Name == name {
+				return &statuses[i]
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"kctl/kubelet/internal/server/auth"
+	"kctl/proto/pki"
+)
+
+// Over real TLS, with a certificate of its own: the right client certificate
+// opens the door, one of another authority or none does not.
+func TestRunTakesClientCertificates(t *testing.T) {
+	dir := t.TempDir()
+	now := time.Now()
+	issue := func() (ca, client *pki.Pair) {
+		ca, err := pki.NewCA("test", now, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client, err = ca.Issue(pki.Subject{CommonName: "apiserver", Client: true}, now, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ca, client
+	}
+	ca, good := issue()
+	_, stranger := issue()
+	caFile := filepath.Join(dir, "ca.crt")
+	if err := ca.Save(caFile, filepath.Join(dir, "ca.key")); err != nil {
+		t.Fatal(err)
+	}
+	n, _ := newNode(t)
+	s := newServer(t, n, auth.Authentication{Certificates: true})
+	ctx, cancel := context.WithCancel(t.Context())
+	addresses, done := make(chan net.Addr, 1), make(chan error, 1)
+	go func() {
+		done <- s.Run(ctx, Listen{
+			Address: "127.0.0.1:0", CertDir: filepath.Join(dir, "pki"), ClientCAFile: caFile,
+			IPs: []net.IP{net.IPv4(127, 0, 0, 1)}, OnListen: func(a net.Addr) { addresses <- a },
+		})
+	}()
+	var address string
+	select {
+	case a := <-addresses:
+		address = a.String()
+	case err := <-done:
+		t.Fatal(err)
+	}
+	serving, err := pki.Load(filepath.Join(dir, "pki", "kubelet.crt"), filepath.Join(dir, "pki", "kubelet.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(serving.Cert)
+	ask := func(client *pki.Pair) (int, string, error) {
+		config := &tls.Config{RootCAs: roots}
+		if client != nil {
+			certificate, err := client.TLS()
+			if err != nil {
+				t.Fatal(err)
+			}
+			config.Certificates = []tls.Certificate{certificate}
+		}
+		transport := &http.Transport{TLSClientConfig: config}
+		defer transport.CloseIdleConnections()
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+address+"/containerLogs/ns/p/c", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := (&http.Client{Transport: transport}).Do(request)
+		if err != nil {
+			return 0, "", err
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		return resp.StatusCode, string(body), err
+	}
+	if code, body, err := ask(good); err != nil || code != http.StatusOK || !strings.HasPrefix(body, "one\n") {
+		t.Errorf("the right certificate: %d %q %v", code, body, err)
+	}
+	if code, _, err := ask(nil); err != nil || code != http.StatusUnauthorized {
+		t.Errorf("no certificate: %d %v", code, err)
+	}
+	if code, _, err := ask(stranger); err == nil {
+		t.Errorf("a stranger's certificate: %d", code)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("at the end: %v", err)
+	}
+}

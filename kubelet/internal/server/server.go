@@ -1,0 +1,210 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/utils/clock"
+
+	"kctl/kubelet/internal/cri"
+	"kctl/kubelet/internal/server/auth"
+	"kctl/proto/core"
+	"kctl/proto/daemon"
+	"kctl/proto/pki"
+)
+
+// Pods are those that the node should have.
+type Pods interface {
+	Pods() []*core.Pod
+	ByName(namespace, name string) (*core.Pod, bool)
+}
+
+// Runtime is what is asked of the container runtime.
+type Runtime interface {
+	ListContainers(ctx context.Context, filter *runtimeapi.ContainerFilter) ([]*runtimeapi.Container, error)
+	ListPodSandbox(ctx context.Context, filter *runtimeapi.PodSandboxFilter) ([]*runtimeapi.PodSandbox, error)
+	ListContainerStats(ctx context.Context, filter *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error)
+	ContainerStatus(ctx context.Context, id string) (*runtimeapi.ContainerStatus, error)
+	ExecSync(ctx context.Context, id string, command []string, timeout time.Duration) (cri.ExecResult, error)
+	Exec(ctx context.Context, request *runtimeapi.ExecRequest) (string, error)
+	Attach(ctx context.Context, request *runtimeapi.AttachRequest) (string, error)
+	PortForward(ctx context.Context, request *runtimeapi.PortForwardRequest) (string, error)
+}
+
+// Config is what a Server is made of.
+type Config struct {
+	NodeName      string
+	Authenticator *auth.Authenticator
+	Authorizer    *auth.Authorizer
+	Pods          Pods
+	// Status is the status of a pod that the kubelet made last.
+	Status  func(uid types.UID) (core.PodStatus, bool)
+	Runtime Runtime
+	Health  *daemon.Health
+	Metrics *prometheus.Registry
+	// Configz is the kubelet's configuration as /configz shows it; may be nil.
+	Configz func() any
+	Clock   clock.Clock
+	Logger  *zap.Logger
+}
+
+// Server answers the kubelet's HTTPS port.
+type Server struct {
+	Config
+	engine *gin.Engine
+	// streams reaches the runtime's streaming server.
+	streams *http.Transport
+}
+
+// New returns a Server that listens nowhere yet.
+func New(config Config) (*Server, error) {
+	if config.Authenticator == nil || config.Authorizer == nil {
+		return nil, errors.New("kubelet server: it is not said who may ask for what")
+	}
+	s := &Server{Config: config, engine: newEngine(), streams: &http.Transport{
+		DialContext:       (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
+		DisableKeepAlives: true,
+	}}
+	s.engine.Use(s.recover, s.admit)
+	s.routes(s.engine)
+	return s, nil
+}
+
+func newEngine() *gin.Engine {
+	gin.SetMode(gin.ReleaseMode)
+	e := gin.New()
+	e.HandleMethodNotAllowed = true
+	e.UseRawPath = false
+	return e
+}
+
+// routes is all that can be asked for.
+func (s *Server) routes(e *gin.Engine) {
+	e.GET("/pods", s.pods)
+	e.GET("/pods/", s.pods)
+	e.GET("/runningpods", s.runningPods)
+	e.GET("/runningpods/", s.runningPods)
+	e.GET("/containerLogs/:namespace/:pod/:container", s.containerLogs)
+	e.GET("/configz", s.configz)
+	e.GET("/stats/summary", s.summary)
+	e.GET("/metrics/resource", s.resourceMetrics)
+	if s.Metrics != nil {
+		e.GET("/metrics", gin.WrapH(promhttp.HandlerFor(s.Metrics, promhttp.HandlerOpts{})))
+	}
+	if s.Health != nil {
+		for _, endpoint := range []string{daemon.Healthz, daemon.Livez, daemon.Readyz} {
+			e.GET("/"+endpoint, gin.WrapH(s.Health))
+			e.GET("/"+endpoint+"/:check", gin.WrapH(s.Health))
+		}
+	}
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		// With or without the pod's UID before the container.
+		e.Handle(method, "/exec/:namespace/:pod/:container", s.exec)
+		e.Handle(method, "/exec/:namespace/:pod/:container/:last", s.exec)
+		e.Handle(method, "/attach/:namespace/:pod/:container", s.attach)
+		e.Handle(method, "/attach/:namespace/:pod/:container/:last", s.attach)
+		e.Handle(method, "/portForward/:namespace/:pod", s.portForward)
+		e.Handle(method, "/portForward/:namespace/:pod/:uid", s.portForward)
+	}
+	e.POST("/run/:namespace/:pod/:container", s.run)
+	e.POST("/run/:namespace/:pod/:container/:last", s.run)
+}
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.engine.ServeHTTP(w, r) }
+
+// Listen is where and as whom the server listens.
+type Listen struct {
+	Address      string // host:port
+	CertFile     string
+	KeyFile      string
+	CertDir      string // where a self-signed pair is made if none is given
+	ClientCAFile string
+	DNSNames     []string
+	IPs          []net.IP
+	// OnListen, if set, is told the real address.
+	OnListen func(net.Addr)
+}
+
+// Run listens until ctx ends.
+func (s *Server) Run(ctx context.Context, l Listen) error {
+	certFile, keyFile, err := pki.ServingFiles(l.CertFile, l.KeyFile, l.CertDir, "kubelet", l.IPs, l.DNSNames, s.Clock.Now())
+	if err != nil {
+		return fmt.Errorf("kubelet server: %w", err)
+	}
+	reloader, err := pki.NewReloader(certFile, keyFile, s.Clock)
+	if err != nil {
+		return fmt.Errorf("kubelet server: %w", err)
+	}
+	tlsConfig, err := pki.ServerTLS(reloader, l.ClientCAFile)
+	if err != nil {
+		return fmt.Errorf("kubelet server: %w", err)
+	}
+	return daemon.Serve(ctx, l.Address, s, tlsConfig, l.OnListen)
+}
+
+// admit lets only those requests through whose makers are known and may make
+// them, whatever they ask for.
+func (s *Server) admit(c *gin.Context) {
+	user, err := s.Authenticator.Authenticate(c.Request)
+	if errors.Is(err, auth.ErrUnauthenticated) {
+		c.Header("WWW-Authenticate", `Bearer realm="kubelet"`)
+		s.refuse(c, http.StatusUnauthorized, err)
+		return
+	}
+	if err != nil {
+		s.Logger.Error("can't tell who makes a request", zap.String("path", c.Request.URL.Path), zap.Error(err))
+		s.refuse(c, http.StatusUnauthorized, auth.ErrUnauthenticated)
+		return
+	}
+	err = s.Authorizer.Authorize(c.Request.Context(), user, c.Request.Method, c.Request.URL.Path)
+	var denied *auth.Denied
+	switch {
+	case errors.As(err, &denied):
+		s.refuse(c, http.StatusForbidden, err)
+	case err != nil:
+		s.Logger.Error("can't tell whether a request is allowed", zap.String("path", c.Request.URL.Path), zap.Error(err))
+		s.refuse(c, http.StatusInternalServerError, err)
+	}
+}
+
+// recover keeps the mishap of one request from ending the kubelet.
+func (s *Server) recover(c *gin.Context) {
+	defer func() {
+		cause := recover()
+		if cause == nil {
+			return
+		}
+		if err, ok := cause.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+			panic(cause) // the way in which a proxy ends a broken answer
+		}
+		s.Logger.Error("a request's handler panicked", zap.String("path", c.Request.URL.Path), zap.Any("cause", cause), zap.Stack("stack"))
+		s.refuse(c, http.StatusInternalServerError, errors.New("internal error"))
+	}()
+	c.Next()
+}
+
+// refuse ends the request with an error's text, as upstream's kubelet does:
+// the API server passes it on.
+func (s *Server) refuse(c *gin.Context, code int, err error) {
+	c.Abort()
+	if !c.Writer.Written() {
+		http.Error(c.Writer, err.Error(), code)
+	}
+}
+
+func writeJSON(c *gin.Context, value any) error {
+	c.Header("Content-Type", "application/json")
+	return json.NewEncoder(c.Writer).Encode(value)
+}

@@ -1,0 +1,398 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/net/websocket"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/utils/clock"
+
+	"kctl/kubelet/internal/cri"
+	"kctl/kubelet/internal/server/auth"
+	"kctl/proto/core"
+	"kctl/proto/daemon"
+)
+
+// node is one pod with one container, and a runtime that has them.
+type node struct {
+	mu      sync.Mutex
+	pod     *core.Pod
+	status  core.PodStatus
+	running bool
+	logPath string
+	stream  string // where exec, attach and port-forward go
+	execs   []*runtimeapi.ExecRequest
+	ports   []int32
+}
+
+func (n *node) Pods() []*core.Pod { return []*core.Pod{n.pod} }
+
+func (n *node) ByName(namespace, name string) (*core.Pod, bool) {
+	return n.pod, namespace == n.pod.Namespace && name == n.pod.Name
+}
+
+func (n *node) Status(types.UID) (core.PodStatus, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.status, true
+}
+
+func (n *node) labels() map[string]string {
+	return map[string]string{labelPodUID: "uid-1", labelPodName: "p", labelPodNamespace: "ns", labelContainerName: "c"}
+}
+
+func (n *node) ListContainers(_ context.Context, filter *runtimeapi.ContainerFilter) ([]*runtimeapi.Container, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for key, value := range filter.GetLabelSelector() {
+		if n.labels()[key] != value {
+			return nil, nil
+		}
+	}
+	if !n.running {
+		return nil, nil
+	}
+	return []*runtimeapi.Container{{Id: "id-1", Labels: n.labels(), Image: &runtimeapi.ImageSpec{Image: "img"}}}, nil
+}
+
+func (n *node) ListPodSandbox(context.Context, *runtimeapi.PodSandboxFilter) ([]*runtimeapi.PodSandbox, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.running {
+		return nil, nil
+	}
+	return []*runtimeapi.PodSandbox{{Id: "sandbox-1"}}, nil
+}
+
+func (n *node) ListContainerStats(context.Context, *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {
+	return []*runtimeapi.ContainerStats{{
+		Attributes: &runtimeapi.ContainerAttributes{Id: "id-1", Labels: n.labels()},
+		Cpu:        &runtimeapi.CpuUsage{Timestamp: 1e9, UsageCoreNanoSeconds: &runtimeapi.UInt64Value{Value: 25e8}},
+		Memory:     &runtimeapi.MemoryUsage{Timestamp: 1e9, WorkingSetBytes: &runtimeapi.UInt64Value{Value: 4096}},
+	}, {Attributes: &runtimeapi.ContainerAttributes{Id: "stranger"}}}, nil
+}
+
+func (n *node) ContainerStatus(_ context.Context, id string) (*runtimeapi.ContainerStatus, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	state := runtimeapi.ContainerState_CONTAINER_EXITED
+	if n.running {
+		state = runtimeapi.ContainerState_CONTAINER_RUNNING
+	}
+	return &runtimeapi.ContainerStatus{Id: id, State: state, LogPath: n.logPath}, nil
+}
+
+func (n *node) ExecSync(_ context.Context, _ string, command []string, _ time.Duration) (cri.ExecResult, error) {
+	if command[0] == "false" {
+		return cri.ExecResult{ExitCode: 1, Stderr: []byte("no")}, nil
+	}
+	return cri.ExecResult{Stdout: []byte(strings.Join(command, " "))}, nil
+}
+
+func (n *node) Exec(_ context.Context, request *runtimeapi.ExecRequest) (string, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.execs = append(n.execs, request)
+	if n.stream == "" {
+		return "", errors.New("the runtime refuses")
+	}
+	return n.stream, nil
+}
+
+func (n *node) Attach(context.Context, *runtimeapi.AttachRequest) (string, error) {
+	return n.stream, nil
+}
+
+func (n *node) PortForward(_ context.Context, request *runtimeapi.PortForwardRequest) (string, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.ports = request.GetPort()
+	return n.stream, nil
+}
+
+func newNode(t *testing.T) (*node, *httptest.Server) {
+	t.Helper()
+	n := &node{
+		pod: &core.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "uid-1"},
+			Spec:       core.PodSpec{Containers: []core.Container{{Name: "c"}}},
+		},
+		running: true,
+		logPath: filepath.Join(t.TempDir(), "0.log"),
+	}
+	n.status = core.PodStatus{ContainerStatuses: []core.ContainerStatus{{
+		Name: "c", ContainerID: "containerd://id-1", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+	}}}
+	if err := os.WriteFile(n.logPath, []byte("2026-11-21T09:00:00Z stdout F one\n2026-11-21T09:00:01Z stderr F two\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(newServer(t, n, auth.Authentication{Anonymous: true}))
+	t.Cleanup(server.Close)
+	return n, server
+}
+
+func newServer(t *testing.T, n *node, accept auth.Authentication) *Server {
+	t.Helper()
+	s, err := New(Config{
+		NodeName:      "node-1",
+		Authenticator: auth.NewAuthenticator(accept, nil, clock.RealClock{}), Authorizer: auth.AlwaysAllow(),
+		Pods: n, Status: n.Status, Runtime: n, Health: daemon.NewHealth(), Metrics: daemon.NewRegistry(),
+		Configz: func() any { return map[string]string{"kind": "KubeletConfiguration"} },
+		Clock:   clock.RealClock{}, Logger: zap.NewNop(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func get(t *testing.T, server *httptest.Server, path string) (int, string) {
+	t.Helper()
+	return do(t, server, http.MethodGet, path)
+}
+
+func do(t *testing.T, server *httptest.Server, method, path string) (int, string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := server.Client().Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+// Every route, and every path that is none, is closed to those who do not show
+// who they are.
+func TestNothingIsOpen(t *testing.T) {
+	n, _ := newNode(t)
+	s := newServer(t, n, auth.Authentication{Certificates: true})
+	routes := s.engine.Routes()
+	if len(routes) < 20 {
+		t.Fatalf("only %d routes", len(routes))
+	}
+	paths := map[string]string{"/none": "GET", "/": "GET", "/pods/../exec": "POST"}
+	for _, r := range routes {
+		paths[strings.NewReplacer(":namespace", "ns", ":pod", "p", ":container", "c", ":last", "c", ":uid", "uid-1", ":check", "ping").Replace(r.Path)] = r.Method
+	}
+	for path, method := range paths {
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, httptest.NewRequest(method, path, nil))
+		if w.Code != http.StatusUnauthorized || !strings.Contains(w.Body.String(), "Unauthorized") {
+			t.Errorf("%s %s: %d %q", method, path, w.Code, w.Body)
+		}
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	n, server := newNode(t)
+	for _, c := range []struct {
+		method, path string
+		code         int
+		want         string
+	}{
+		{"GET", "/containerLogs/ns/p/c", 200, "one\ntwo\n"},
+		{"GET", "/containerLogs/ns/p/c?tailLines=1&timestamps=true", 200, "2026-11-21T09:00:01.000000000Z two\n"},
+		{"GET", "/containerLogs/ns/p/c?limitBytes=2", 200, "on"},
+		{"GET", "/containerLogs/ns/p/c?sinceTime=2026-11-21T09:00:01Z", 200, "two\n"},
+		{"GET", "/containerLogs/ns/p/c?sinceSeconds=1", 200, ""},
+		{"GET", "/containerLogs/ns/p/c?stream=Stderr", 200, "two\n"},
+		{"GET", "/containerLogs/ns/p/c?tailLines=-1", 422, "tailLines: must be greater than or equal to 0"},
+		{"GET", "/containerLogs/ns/p/c?tailLines=x", 422, `tailLines: "x" is not a number`},
+		{"GET", "/containerLogs/ns/p/c?limitBytes=0", 422, "limitBytes"},
+		{"GET", "/containerLogs/ns/p/c?sinceSeconds=1&sinceTime=2026-11-21T09:00:01Z", 422, "at most one"},
+		{"GET", "/containerLogs/ns/p/c?sinceTime=yesterday", 422, "sinceTime"},
+		{"GET", "/containerLogs/ns/p/c?stream=Both", 422, "stream"},
+		{"GET", "/containerLogs/ns/p/c?previous=true", 400, `previous terminated container "c" in pod "p" not found`},
+		{"GET", "/containerLogs/ns/p/none", 404, `container "none" not found in pod "p"`},
+		{"GET", "/containerLogs/ns/none/c", 404, `pod "none" does not exist`},
+		{"POST", "/containerLogs/ns/p/c", 405, ""},
+		{"GET", "/pods", 200, `"name":"p"`},
+		{"GET", "/runningpods/", 200, `"image":"img"`},
+		{"GET", "/configz", 200, `{"kubeletconfig":{"kind":"KubeletConfiguration"}}`},
+		{"GET", "/healthz", 200, "ok"},
+		{"GET", "/metrics", 200, "go_goroutines"},
+		{"GET", "/metrics/resource", 200, `container_cpu_usage_seconds_total{container="c",namespace="ns",pod="p"} 2.5 1000`},
+		{"GET", "/stats/summary", 200, `"workingSetBytes":4096`},
+		{"POST", "/run/ns/p/c?cmd=echo&cmd=hi", 200, "echo hi"},
+		{"POST", "/run/ns/p/c?cmd=false", 500, "exited with code 1: no"},
+		{"POST", "/run/ns/p/c", 400, "cmd"},
+		{"POST", "/exec/ns/p/c?command=sh", 400, "at least 1 of stdin, stdout, stderr"},
+		{"POST", "/exec/ns/p/c?output=1", 400, "command"},
+		{"POST", "/exec/ns/p/c?output=1&command=sh", 500, "the runtime refuses"},
+		{"POST", "/exec/ns/p/other-uid/c?output=1&command=sh", 404, `pod "p" does not exist`},
+		{"POST", "/portForward/ns/p?port=0", 400, `invalid port "0"`},
+		{"GET", "/none", 404, ""},
+	} {
+		code, body := do(t, server, c.method, c.path)
+		if code != c.code || !strings.Contains(body, c.want) {
+			t.Errorf("%s %s: %d %q, want %d %q", c.method, c.path, code, body, c.code, c.want)
+		}
+	}
+	n.mu.Lock()
+	n.running = false
+	n.mu.Unlock()
+	if code, body := do(t, server, "POST", "/exec/ns/p/c?output=1&command=sh"); code != 500 || !strings.Contains(body, `container not found ("c")`) {
+		t.Errorf("exec into what does not run: %d %q", code, body)
+	}
+	var list corev1.PodList
+	if _, body := get(t, server, "/pods"); json.Unmarshal([]byte(body), &list) != nil || list.Kind != "PodList" || len(list.Items[0].Status.ContainerStatuses) != 1 {
+		t.Errorf("/pods: %+v", list)
+	}
+}
+
+func TestLoggedContainer(t *testing.T) {
+	waiting := func(reason string) corev1.ContainerState {
+		return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}
+	}
+	terminated := func(id string) corev1.ContainerState {
+		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ContainerID: id}}
+	}
+	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	for _, c := range []struct {
+		name        string
+		state, last corev1.ContainerState
+		previous    bool
+		id, err     string
+	}{
+		{"running", running, corev1.ContainerState{}, false, "now", ""},
+		{"running, before", running, terminated("r://last"), true, "last", ""},
+		{"running, nothing before", running, corev1.ContainerState{}, true, "", `previous terminated container "c" in pod "p" not found`},
+		{"terminated", terminated("r://gone"), terminated("r://last"), false, "gone", ""},
+		{"terminated without an id", terminated(""), terminated("r://last"), false, "last", ""},
+		{"terminated, never ran", terminated(""), corev1.ContainerState{}, false, "", `container "c" in pod "p" is terminated`},
+		{"crash loop", waiting("CrashLoopBackOff"), terminated("r://last"), false, "last", ""},
+		{"creating", waiting("ContainerCreating"), corev1.ContainerState{}, false, "", `container "c" in pod "p" is waiting to start: ContainerCreating`},
+		{"pulling fails", waiting("ErrImagePull"), corev1.ContainerState{}, false, "", `container "c" in pod "p" is waiting to start: image can't be pulled`},
+		{"pulling backs off", waiting("ImagePullBackOff"), corev1.ContainerState{}, false, "", `container "c" in pod "p" is waiting to start: trying and failing to pull image`},
+		{"nothing known", corev1.ContainerState{}, corev1.ContainerState{}, false, "", `container "c" in pod "p" is waiting to start: no logs available yet`},
+	} {
+		status := &core.PodStatus{InitContainerStatuses: []core.ContainerStatus{{Name: "c", ContainerID: "r://now", State: c.state, LastTerminationState: c.last}}}
+		id, err := loggedContainer("p", "c", status, c.previous)
+		text := ""
+		if err != nil {
+			text = err.Error()
+		}
+		if id != c.id || text != c.err {
+			t.Errorf("%s: %q, %q; want %q, %q", c.name, id, text, c.id, c.err)
+		}
+	}
+	if _, err := loggedContainer("p", "c", &core.PodStatus{}, false); err == nil || err.Error() != `container "c" in pod "p" is not available` {
+		t.Errorf("no status: %v", err)
+	}
+}
+
+// A followed log arrives line by line, and ends with the container.
+func TestLogsFollow(t *testing.T) {
+	n, server := newNode(t)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/containerLogs/ns/p/c?follow=true", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := server.Client().Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	expect := func(want string) {
+		t.Helper()
+		if !lines.Scan() || lines.Text() != want {
+			t.Fatalf("got %q, %v; want %q", lines.Text(), lines.Err(), want)
+		}
+	}
+	expect("one")
+	expect("two")
+	file, err := os.OpenFile(n.logPath, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for i := range 3 {
+		if _, err := fmt.Fprintf(file, "2026-11-21T09:00:02Z stdout F more %d\n", i); err != nil {
+			t.Fatal(err)
+		}
+		expect(fmt.Sprintf("more %d", i))
+	}
+	n.mu.Lock()
+	n.running = false
+	n.mu.Unlock()
+	if lines.Scan() {
+		t.Errorf("after the end: %q", lines.Text())
+	}
+}
+
+// What is spoken after the upgrade passes through in both directions, and the
+// caller's credentials stay here.
+func TestStreamsPassThrough(t *testing.T) {
+	n, server := newNode(t)
+	runtime := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/exec/token" || r.Header.Get("Authorization") != "" {
+			http.Error(w, "unexpected "+r.URL.String(), http.StatusTeapot)
+			return
+		}
+		websocket.Handler(func(c *websocket.Conn) { _, _ = io.Copy(c, c) }).ServeHTTP(w, r)
+	}))
+	defer runtime.Close()
+	n.stream = runtime.URL + "/exec/token"
+	for _, path := range []string{
+		"/exec/ns/p/c?command=sh&input=1&output=1&tty=1&error=1",
+		"/exec/ns/p/uid-1/c?command=sh&stdin=true&stdout=true",
+		"/attach/ns/p/c?output=1",
+		"/portForward/ns/p?port=80",
+	} {
+		address, err := url.Parse("ws" + strings.TrimPrefix(server.URL, "http") + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		config := &websocket.Config{Location: address, Origin: &url.URL{Scheme: "http", Host: "localhost"}, Version: websocket.ProtocolVersionHybi13, Header: http.Header{}}
+		conn, err := config.DialContext(t.Context())
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		for _, text := range []string{"hello", "again"} {
+			echo := make([]byte, len(text))
+			_, err1 := conn.Write([]byte(text))
+			_, err2 := io.ReadFull(conn, echo)
+			if err := errors.Join(err1, err2); err != nil || string(echo) != text {
+				t.Errorf("%s: %q came back as %q, %v", path, text, echo, err)
+			}
+		}
+		_ = conn.Close()
+	}
+	if r := n.execs[0]; r.ContainerId != "id-1" || !r.Stdin || !r.Stdout || r.Stderr || !r.Tty || r.Cmd[0] != "sh" {
+		t.Errorf("exec of %+v", r)
+	}
+	if len(n.ports) != 1 || n.ports[0] != 80 {
+		t.Errorf("ports %v", n.ports)
+	}
+	runtime.Close()
+	if code, body := do(t, server, "POST", "/exec/ns/p/c?command=sh&output=1"); code != http.StatusBadGateway || !strings.Contains(body, "streaming server") {
+		t.Errorf("with the streaming server gone: %d %q", code, body)
+	}
+}

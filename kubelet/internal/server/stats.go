@@ -1,0 +1,154 @@
+package server
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+)
+
+// summary answers with what the pods' containers use, as the runtime measures
+// it.
+func (s *Server) summary(c *gin.Context) {
+	all, err := s.Runtime.ListContainerStats(c.Request.Context(), nil)
+	if err != nil {
+		s.refuse(c, http.StatusInternalServerError, err)
+		return
+	}
+	s.answer(c, summaryOf(s.NodeName, all))
+}
+
+func summaryOf(node string, all []*runtimeapi.ContainerStats) *stats.Summary {
+	summary := &stats.Summary{Node: stats.NodeStats{NodeName: node}, Pods: []stats.PodStats{}}
+	index := map[string]int{}
+	for _, one := range all {
+		labels := one.GetAttributes().GetLabels()
+		uid := labels[labelPodUID]
+		if uid == "" {
+			continue // not of a pod of ours
+		}
+		i, known := index[uid]
+		if !known {
+			i = len(summary.Pods)
+			index[uid] = i
+			summary.Pods = append(summary.Pods, stats.PodStats{PodRef: stats.PodReference{
+				Name: labels[labelPodName], Namespace: labels[labelPodNamespace], UID: uid,
+			}})
+		}
+		pod := &summary.Pods[i]
+		container := containerStats(one)
+		pod.Containers = append(pod.Containers, container)
+		pod.CPU = addCPU(pod.CPU, container.CPU)
+		pod.Memory = addMemory(pod.Memory, container.Memory)
+	}
+	return summary
+}
+
+func containerStats(one *runtimeapi.ContainerStats) stats.ContainerStats {
+	result := stats.ContainerStats{Name: one.GetAttributes().GetLabels()[labelContainerName]}
+	if cpu := one.GetCpu(); cpu != nil {
+		result.CPU = &stats.CPUStats{
+			Time:                 at(cpu.GetTimestamp()),
+			UsageNanoCores:       value(cpu.GetUsageNanoCores()),
+			UsageCoreNanoSeconds: value(cpu.GetUsageCoreNanoSeconds()),
+		}
+	}
+	if memory := one.GetMemory(); memory != nil {
+		result.Memory = &stats.MemoryStats{
+			Time:            at(memory.GetTimestamp()),
+			AvailableBytes:  value(memory.GetAvailableBytes()),
+			UsageBytes:      value(memory.GetUsageBytes()),
+			WorkingSetBytes: value(memory.GetWorkingSetBytes()),
+			RSSBytes:        value(memory.GetRssBytes()),
+			PageFaults:      value(memory.GetPageFaults()),
+			MajorPageFaults: value(memory.GetMajorPageFaults()),
+		}
+	}
+	if layer := one.GetWritableLayer(); layer != nil {
+		result.Rootfs = &stats.FsStats{
+			Time:       at(layer.GetTimestamp()),
+			UsedBytes:  value(layer.GetUsedBytes()),
+			InodesUsed: value(layer.GetInodesUsed()),
+		}
+	}
+	return result
+}
+
+func at(nanoseconds int64) metav1.Time { return metav1.NewTime(time.Unix(0, nanoseconds)) }
+
+// value is nil for what the runtime did not measure.
+func value(v *runtimeapi.UInt64Value) *uint64 {
+	if v == nil {
+		return nil
+	}
+	number := v.GetValue()
+	return &number
+}
+
+// sum leaves out what was not measured.
+func sum(a, b *uint64) *uint64 {
+	if a == nil || b == nil {
+		return cmp.Or(a, b)
+	}
+	total := *a + *b
+	return &total
+}
+
+func addCPU(a, b *stats.CPUStats) *stats.CPUStats {
+	if a == nil || b == nil {
+		return cmp.Or(a, b)
+	}
+	return &stats.CPUStats{
+		Time: b.Time, UsageNanoCores: sum(a.UsageNanoCores, b.UsageNanoCores),
+		UsageCoreNanoSeconds: sum(a.UsageCoreNanoSeconds, b.UsageCoreNanoSeconds),
+	}
+}
+
+func addMemory(a, b *stats.MemoryStats) *stats.MemoryStats {
+	if a == nil || b == nil {
+		return cmp.Or(a, b)
+	}
+	return &stats.MemoryStats{
+		Time: b.Time, UsageBytes: sum(a.UsageBytes, b.UsageBytes), WorkingSetBytes: sum(a.WorkingSetBytes, b.WorkingSetBytes),
+		RSSBytes: sum(a.RSSBytes, b.RSSBytes), PageFaults: sum(a.PageFaults, b.PageFaults), MajorPageFaults: sum(a.MajorPageFaults, b.MajorPageFaults),
+	}
+}
+
+// resourceMetrics answers with the two figures of each container that metrics
+// pipelines ask for, in Prometheus' text format and by upstream's names.
+func (s *Server) resourceMetrics(c *gin.Context) {
+	all, err := s.Runtime.ListContainerStats(c.Request.Context(), nil)
+	if err != nil {
+		s.refuse(c, http.StatusInternalServerError, err)
+		return
+	}
+	var cpu, memory []string
+	for _, one := range all {
+		labels := one.GetAttributes().GetLabels()
+		if labels[labelPodUID] == "" {
+			continue
+		}
+		of := fmt.Sprintf("{container=%q,namespace=%q,pod=%q}", labels[labelContainerName], labels[labelPodNamespace], labels[labelPodName])
+		if u := one.GetCpu().GetUsageCoreNanoSeconds(); u != nil {
+			cpu = append(cpu, fmt.Sprintf("container_cpu_usage_seconds_total%s %g %d\n", of, float64(u.GetValue())/1e9, one.GetCpu().GetTimestamp()/1e6))
+		}
+		if w := one.GetMemory().GetWorkingSetBytes(); w != nil {
+			memory = append(memory, fmt.Sprintf("container_memory_working_set_bytes%s %d %d\n", of, w.GetValue(), one.GetMemory().GetTimestamp()/1e6))
+		}
+	}
+	slices.Sort(cpu)
+	slices.Sort(memory)
+	c.Header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	text := "# HELP container_cpu_usage_seconds_total Cumulative cpu time consumed by the container in core-seconds\n# TYPE container_cpu_usage_seconds_total counter\n" +
+		strings.Join(cpu, "") +
+		"# HELP container_memory_working_set_bytes Current working set of the container in bytes\n# TYPE container_memory_working_set_bytes gauge\n" +
+		strings.Join(memory, "")
+	_, _ = c.Writer.WriteString(text) // the caller may have gone
+}

@@ -1,0 +1,216 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strconv"
+
+	"github.com/gin-gonic/gin"
+	"go.uber.org/zap"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"kctl/kubelet/internal/cri"
+	"kctl/proto/core"
+)
+
+// streams are those that a caller of exec or attach wants.
+type streams struct{ stdin, stdout, stderr, tty bool }
+
+// streamsOf reads them from the query, by the names that API servers give them
+// on this port or by those of the API.
+func streamsOf(query url.Values) (streams, error) {
+	flag := func(names ...string) bool {
+		for _, name := range names {
+			if isTrue(query.Get(name)) {
+				return true
+			}
+		}
+		return false
+	}
+	w := streams{flag("input", "stdin"), flag("output", "stdout"), flag("error", "stderr"), flag("tty")}
+	if w.tty {
+		w.stderr = false // a terminal has one output
+	}
+	if !w.stdin && !w.stdout && !w.stderr {
+		return w, errors.New("you must specify at least 1 of stdin, stdout, stderr")
+	}
+	return w, nil
+}
+
+// exec runs a command in a container, with streams.
+func (s *Server) exec(c *gin.Context) {
+	pod, container := s.containerOf(c)
+	if pod == nil {
+		return
+	}
+	query := c.Request.URL.Query()
+	wanted, err := streamsOf(query)
+	if err != nil {
+		s.refuse(c, http.StatusBadRequest, err)
+		return
+	}
+	if len(query["command"]) == 0 {
+		s.refuse(c, http.StatusBadRequest, errors.New("you must specify a command"))
+		return
+	}
+	id, err := s.runningContainer(c.Request.Context(), pod, container)
+	if err != nil {
+		s.refuse(c, http.StatusInternalServerError, err)
+		return
+	}
+	s.stream(c)(s.Runtime.Exec(c.Request.Context(), &runtimeapi.ExecRequest{
+		ContainerId: id, Cmd: query["command"],
+		Stdin: wanted.stdin, Stdout: wanted.stdout, Stderr: wanted.stderr, Tty: wanted.tty,
+	}))
+}
+
+// attach connects to a container's main process.
+func (s *Server) attach(c *gin.Context) {
+	pod, container := s.containerOf(c)
+	if pod == nil {
+		return
+	}
+	wanted, err := streamsOf(c.Request.URL.Query())
+	if err != nil {
+		s.refuse(c, http.StatusBadRequest, err)
+		return
+	}
+	id, err := s.runningContainer(c.Request.Context(), pod, container)
+	if err != nil {
+		s.refuse(c, http.StatusInternalServerError, err)
+		return
+	}
+	s.stream(c)(s.Runtime.Attach(c.Request.Context(), &runtimeapi.AttachRequest{
+		ContainerId: id, Stdin: wanted.stdin, Stdout: wanted.stdout, Stderr: wanted.stderr, Tty: wanted.tty,
+	}))
+}
+
+// portForward connects to ports in a pod's network.
+func (s *Server) portForward(c *gin.Context) {
+	pod := s.podOf(c, c.Param("uid"))
+	if pod == nil {
+		return
+	}
+	ports, err := portsOf(c.Request.URL.Query())
+	if err != nil {
+		s.refuse(c, http.StatusBadRequest, err)
+		return
+	}
+	sandbox, err := s.readySandbox(c.Request.Context(), pod)
+	if err != nil {
+		s.refuse(c, http.StatusInternalServerError, err)
+		return
+	}
+	s.stream(c)(s.Runtime.PortForward(c.Request.Context(), &runtimeapi.PortForwardRequest{PodSandboxId: sandbox, Port: ports}))
+}
+
+// portsOf reads the ports that WebSocket callers name; others name them in the
+// stream.
+func portsOf(query url.Values) ([]int32, error) {
+	var ports []int32
+	for _, text := range append(query["port"], query["ports"]...) {
+		port, err := strconv.ParseUint(text, 10, 16)
+		if err != nil || port == 0 {
+			return nil, fmt.Errorf("invalid port %q", text)
+		}
+		ports = append(ports, int32(port))
+	}
+	return ports, nil
+}
+
+// run runs a command in a container and answers with what it said.
+func (s *Server) run(c *gin.Context) {
+	pod, container := s.containerOf(c)
+	if pod == nil {
+		return
+	}
+	command := c.QueryArray("cmd")
+	if len(command) == 0 {
+		s.refuse(c, http.StatusBadRequest, errors.New("you must specify a command: cmd"))
+		return
+	}
+	id, err := s.runningContainer(c.Request.Context(), pod, container)
+	if err != nil {
+		s.refuse(c, http.StatusInternalServerError, err)
+		return
+	}
+	result, err := s.Runtime.ExecSync(c.Request.Context(), id, command, 0)
+	if err == nil && result.ExitCode != 0 {
+		err = fmt.Errorf("command exited with code %d: %s%s", result.ExitCode, result.Stdout, result.Stderr)
+	}
+	if err != nil {
+		s.refuse(c, http.StatusInternalServerError, err)
+		return
+	}
+	c.Header("Content-Type", "text/plain; charset=utf-8")
+	_, _ = c.Writer.Write(append(result.Stdout, result.Stderr...)) // the caller may have gone
+}
+
+// runningContainer is the id of the pod's container by that name.
+func (s *Server) runningContainer(ctx context.Context, pod *core.Pod, container string) (string, error) {
+	containers, err := s.Runtime.ListContainers(ctx, &runtimeapi.ContainerFilter{
+		State:         &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING},
+		LabelSelector: map[string]string{labelPodUID: string(pod.UID), labelContainerName: container},
+	})
+	if err != nil {
+		return "", err
+	}
+	if len(containers) == 0 {
+		return "", fmt.Errorf("container not found (%q)", container)
+	}
+	newest := containers[0]
+	for _, c := range containers[1:] {
+		if c.GetCreatedAt() > newest.GetCreatedAt() {
+			newest = c
+		}
+	}
+	return newest.GetId(), nil
+}
+
+func (s *Server) readySandbox(ctx context.Context, pod *core.Pod) (string, error) {
+	sandboxes, err := s.Runtime.ListPodSandbox(ctx, &runtimeapi.PodSandboxFilter{
+		State:         &runtimeapi.PodSandboxStateValue{State: runtimeapi.PodSandboxState_SANDBOX_READY},
+		LabelSelector: map[string]string{labelPodUID: string(pod.UID)},
+	})
+	if err != nil {
+		return "", err
+	}
+	if len(sandboxes) == 0 {
+		return "", fmt.Errorf("sandbox not found for pod %q", pod.Name)
+	}
+	return sandboxes[0].GetId(), nil
+}
+
+// stream hands the request on to where the runtime says, once it has said so.
+// What the caller and the runtime speak there (SPDY, WebSocket) is not looked
+// at.
+func (s *Server) stream(c *gin.Context) func(address string, err error) {
+	return func(address string, err error) {
+		if err != nil {
+			s.refuse(c, http.StatusInternalServerError, errors.New(cri.Message(err)))
+			return
+		}
+		target, err := url.Parse(address)
+		if err != nil || target.Host == "" {
+			s.refuse(c, http.StatusInternalServerError, fmt.Errorf("the runtime's streaming address %q can't be used", address))
+			return
+		}
+		proxy := &httputil.ReverseProxy{
+			Transport: s.streams,
+			Rewrite: func(r *httputil.ProxyRequest) {
+				r.Out.URL, r.Out.Host = target, target.Host
+				// Who the caller is does not concern the runtime.
+				r.Out.Header.Del("Authorization")
+			},
+			ErrorLog: zap.NewStdLog(s.Logger),
+			ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) {
+				s.refuse(c, http.StatusBadGateway, fmt.Errorf("the runtime's streaming server: %w", err))
+			},
+		}
+		proxy.ServeHTTP(c.Writer, c.Request)
+	}
+}
