@@ -37,9 +37,11 @@ func New(cfg *Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport, err := cfg.transport()
-	if err != nil {
-		return nil, fmt.Errorf("client of %s: %w", cfg.Host, err)
+	transport := cfg.Transport
+	if transport == nil {
+		if transport, err = cfg.transport(); err != nil {
+			return nil, fmt.Errorf("client of %s: %w", cfg.Host, err)
+		}
 	}
 	agent := cfg.UserAgent
 	if agent == "" {

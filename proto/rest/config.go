@@ -27,6 +27,11 @@ type Config struct {
 	BearerToken       string
 	BearerTokenFile   string // read again as it changes
 
+	// Transport, if set, carries the requests instead of one built from the
+	// fields above, whose credentials it must add itself: for proxies and
+	// credential plugins, which this package does not know.
+	Transport http.RoundTripper
+
 	Namespace string // the context's; "" if it names none
 	UserAgent string
 	// Timeout bounds a whole request; zero for none. Watches and streams are

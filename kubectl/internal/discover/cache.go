@@ -1,0 +1,74 @@
+package discover
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// Cache is the file in which a server's resources are remembered. The zero
+// Cache remembers nothing.
+type Cache struct {
+	Dir   string
+	Clock clock.PassiveClock
+}
+
+// expiry is how long a file is believed, as kubectl does. What is missing from
+// it is asked for anyway; only what a server stopped serving shows late.
+const expiry = 6 * time.Hour
+
+const cacheFile = "kctl-resources.json"
+
+type cached struct {
+	WrittenAt time.Time  `json:"writtenAt"`
+	Resources []Resource `json:"resources"`
+}
+
+// read returns nothing where the file is missing, old or broken: all three are
+// mended by asking the server.
+func (c Cache) read() ([]Resource, bool) {
+	if c.Dir == "" {
+		return nil, false
+	}
+	data, err := os.ReadFile(filepath.Join(c.Dir, cacheFile))
+	if err != nil {
+		return nil, false
+	}
+	var content cached
+	if err := json.Unmarshal(data, &content); err != nil || len(content.Resources) == 0 {
+		return nil, false
+	}
+	age := c.Clock.Since(content.WrittenAt)
+	return content.Resources, age >= 0 && age < expiry
+}
+
+// write replaces the file at one stroke. A home that can't be written to makes
+// commands slower, not wrong, so failing is not reported.
+func (c Cache) write(resources []Resource) {
+	if c.Dir == "" {
+		return
+	}
+	data, err := json.Marshal(cached{WrittenAt: c.Clock.Now(), Resources: resources})
+	if err != nil || os.MkdirAll(c.Dir, 0o750) != nil {
+		return
+	}
+	file, err := os.CreateTemp(c.Dir, cacheFile+".*")
+	if err != nil {
+		return
+	}
+	_, err = file.Write(data)
+	if closeErr := file.Close(); err != nil || closeErr != nil ||
+		os.Rename(file.Name(), filepath.Join(c.Dir, cacheFile)) != nil {
+		_ = os.Remove(file.Name())
+	}
+}
+
+// Forget removes the file.
+func (c Cache) Forget() {
+	if c.Dir != "" {
+		_ = os.Remove(filepath.Join(c.Dir, cacheFile))
+	}
+}

@@ -1,0 +1,200 @@
+// Package discover knows which resources an API server serves, under which
+// names people speak of them, and in which version they are best asked for.
+// What it learnt is kept in a file for a while, so that most commands start
+// without asking.
+//
+// Package command calls it. It never reads or changes objects.
+package discover
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kctl/proto/core"
+	"kctl/proto/rest"
+)
+
+// Resource is a resource that a server serves.
+type Resource struct {
+	core.Resource
+	Singular     string   `json:"singular,omitempty"`
+	ShortNames   []string `json:"shortNames,omitempty"`
+	Verbs        []string `json:"verbs,omitempty"`
+	Categories   []string `json:"categories,omitempty"`
+	Subresources []string `json:"subresources,omitempty"`
+	// Preferred tells that the group would have the resource used in this version.
+	Preferred bool `json:"preferred,omitempty"`
+}
+
+// GroupVersion is "v1" or "group/v1".
+func (r Resource) GroupVersion() string {
+	return schema.GroupVersion{Group: r.Group, Version: r.Version}.String()
+}
+
+// FullName is "pods", or "leases.coordination.k8s.io".
+func (r Resource) FullName() string {
+	if r.Group == "" {
+		return r.Name
+	}
+	return r.Name + "." + r.Group
+}
+
+// Can tells whether the resource has a verb.
+func (r Resource) Can(verb string) bool { return contains(r.Verbs, verb) }
+
+// Has tells whether the resource has a subresource.
+func (r Resource) Has(subresource string) bool { return contains(r.Subresources, subresource) }
+
+func (r Resource) calledBy(name string) bool {
+	return r.Name == name || r.Singular == name || contains(r.ShortNames, name)
+}
+
+func contains(list []string, s string) bool {
+	for _, each := range list {
+		if each == s {
+			return true
+		}
+	}
+	return false
+}
+
+// Discovery answers from its file as long as that is young, and asks the
+// server when something is missing from it.
+type Discovery struct {
+	client *rest.Client
+	cache  Cache
+
+	resources []Resource
+	fresh     bool // asked from the server just now
+}
+
+// New makes a Discovery; it asks nothing yet.
+func New(client *rest.Client, cache Cache) *Discovery {
+	return &Discovery{client: client, cache: cache}
+}
+
+// Resources is all that the server serves, in the server's order: groups by
+// preference, versions by preference.
+func (d *Discovery) Resources(ctx context.Context) ([]Resource, error) {
+	if d.resources != nil {
+		return d.resources, nil
+	}
+	if resources, ok := d.cache.read(); ok {
+		d.resources = resources
+		return resources, nil
+	}
+	return d.Refresh(ctx)
+}
+
+// Refresh asks the server, whatever the file says.
+func (d *Discovery) Refresh(ctx context.Context) ([]Resource, error) {
+	resources, err := fetch(ctx, d.client)
+	if err != nil {
+		return nil, err
+	}
+	d.resources, d.fresh = resources, true
+	d.cache.write(resources)
+	return resources, nil
+}
+
+// find looks through the resources, and once more through what the server says
+// now, should it have grown since the file was written.
+func (d *Discovery) find(ctx context.Context, match func(Resource) bool) (Resource, bool, error) {
+	resources, err := d.Resources(ctx)
+	if err != nil {
+		return Resource{}, false, err
+	}
+	if found, ok := first(resources, match); ok || d.fresh {
+		return found, ok, nil
+	}
+	if resources, err = d.Refresh(ctx); err != nil {
+		return Resource{}, false, err
+	}
+	found, ok := first(resources, match)
+	return found, ok, nil
+}
+
+func first(resources []Resource, match func(Resource) bool) (Resource, bool) {
+	for _, r := range resources {
+		if match(r) {
+			return r, true
+		}
+	}
+	return Resource{}, false
+}
+
+// NoResourceError says that no resource goes by a name.
+type NoResourceError struct{ Name string }
+
+func (e *NoResourceError) Error() string {
+	return fmt.Sprintf("the server doesn't have a resource type %q", e.Name)
+}
+
+// NoKindError says that the server does not serve a kind.
+type NoKindError struct{ Kind schema.GroupVersionKind }
+
+func (e *NoKindError) Error() string {
+	return fmt.Sprintf("no matches for kind %q in version %q", e.Kind.Kind, e.Kind.GroupVersion())
+}
+
+// Named finds a resource by the name a user gave: plural, singular or short,
+// alone or as NAME.GROUP or NAME.VERSION.GROUP.
+func (d *Discovery) Named(ctx context.Context, name string) (Resource, error) {
+	name = strings.ToLower(name)
+	base, rest, dotted := strings.Cut(name, ".")
+	version, group, _ := strings.Cut(rest, ".")
+	matches := []func(Resource) bool{
+		func(r Resource) bool { return r.Preferred && r.calledBy(name) && !dotted },
+	}
+	if dotted {
+		matches = append(matches,
+			func(r Resource) bool { return r.calledBy(base) && r.Group == rest && r.Preferred },
+			func(r Resource) bool { return r.calledBy(base) && r.Version == version && r.Group == group })
+	}
+	match := func(r Resource) bool {
+		for _, m := range matches {
+			if m(r) {
+				return true
+			}
+		}
+		return false
+	}
+	found, ok, err := d.find(ctx, match)
+	if err != nil {
+		return found, err
+	}
+	if !ok {
+		return found, &NoResourceError{Name: name}
+	}
+	return found, nil
+}
+
+// OfKind finds the resource of objects of a kind.
+func (d *Discovery) OfKind(ctx context.Context, kind schema.GroupVersionKind) (Resource, error) {
+	found, ok, err := d.find(ctx, func(r Resource) bool { return r.GVK() == kind })
+	if err != nil {
+		return found, err
+	}
+	if !ok {
+		return found, &NoKindError{Kind: kind}
+	}
+	return found, nil
+}
+
+// InCategory finds the resources of a category, such as "all".
+func (d *Discovery) InCategory(ctx context.Context, category string) ([]Resource, error) {
+	resources, err := d.Resources(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var found []Resource
+	for _, r := range resources {
+		if r.Preferred && contains(r.Categories, category) {
+			found = append(found, r)
+		}
+	}
+	return found, nil
+}

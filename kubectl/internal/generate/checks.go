@@ -1,0 +1,41 @@
+package generate
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/distribution/reference"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// CheckImage refuses what no registry could serve, before a pod is made that
+// could only ever fail to pull.
+func CheckImage(image string) error {
+	if image == "" {
+		return errors.New("--image is required")
+	}
+	if _, err := reference.ParseNormalizedNamed(image); err != nil {
+		return fmt.Errorf("Invalid image name %q: %w", image, err) //nolint:staticcheck // kubectl's words
+	}
+	return nil
+}
+
+// PullPolicy checks an image pull policy; empty leaves it to the server.
+func PullPolicy(policy string) (corev1.PullPolicy, error) {
+	switch p := corev1.PullPolicy(policy); p {
+	case "", corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever:
+		return p, nil
+	}
+	return "", fmt.Errorf("invalid image pull policy: %s", policy)
+}
+
+// RestartPolicy checks a restart policy; empty is Always.
+func RestartPolicy(policy string) (corev1.RestartPolicy, error) {
+	switch p := corev1.RestartPolicy(policy); p {
+	case "":
+		return corev1.RestartPolicyAlways, nil
+	case corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever:
+		return p, nil
+	}
+	return "", fmt.Errorf("invalid restart policy: %s", policy)
+}

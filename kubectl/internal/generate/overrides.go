@@ -1,0 +1,91 @@
+package generate
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	"kctl/proto/core"
+)
+
+// OverrideType says how overrides are laid over a generated object.
+type OverrideType string
+
+// The ways of overriding.
+const (
+	OverrideMerge     OverrideType = "merge"     // JSON merge patch (RFC 7386)
+	OverrideJSON      OverrideType = "json"      // JSON patch (RFC 6902)
+	OverrideStrategic OverrideType = "strategic" // lists merged by their keys
+)
+
+// Override lays a user's overrides, JSON or YAML, over a generated pod. The
+// result is decoded strictly: an override of a field that no pod has is
+// refused rather than dropped.
+func Override(pod *core.Pod, overrides string, how OverrideType) (*core.Pod, error) {
+	if overrides == "" {
+		return pod, nil
+	}
+	patch, err := yaml.YAMLToJSON([]byte(overrides))
+	if err != nil {
+		return nil, fmt.Errorf("overrides: %w", err)
+	}
+	original, err := json.Marshal(pod)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the generated pod: %w", err)
+	}
+	patched, err := applyOverride(original, patch, how)
+	if err != nil {
+		return nil, err
+	}
+	out := &core.Pod{}
+	strict, err := kjson.UnmarshalStrict(patched, out)
+	if err != nil {
+		return nil, fmt.Errorf("overrides: the result is not a pod: %w", err)
+	}
+	if len(strict) > 0 {
+		return nil, fmt.Errorf("overrides: %w", strict[0])
+	}
+	if out.APIVersion != pod.APIVersion || out.Kind != pod.Kind {
+		return nil, fmt.Errorf("overrides must not change the kind: have %s %s, want %s %s",
+			out.APIVersion, out.Kind, pod.APIVersion, pod.Kind)
+	}
+	return out, nil
+}
+
+func applyOverride(original, patch []byte, how OverrideType) ([]byte, error) {
+	switch how {
+	case OverrideJSON:
+		operations, err := jsonpatch.DecodePatch(patch)
+		if err != nil {
+			return nil, fmt.Errorf("overrides: not a JSON patch, which is a list of operations: %w", err)
+		}
+		patched, err := operations.Apply(original)
+		if err != nil {
+			return nil, fmt.Errorf("overrides: %w", err)
+		}
+		return patched, nil
+	case OverrideMerge, OverrideStrategic, "":
+		if !bytes.HasPrefix(bytes.TrimSpace(patch), []byte("{")) {
+			return nil, fmt.Errorf("overrides: a %s patch is an object", how)
+		}
+	default:
+		return nil, fmt.Errorf("invalid override type %q: must be merge, json or strategic", how)
+	}
+	if how == OverrideStrategic {
+		patched, err := strategicpatch.StrategicMergePatch(original, patch, core.Pod{})
+		if err != nil {
+			return nil, fmt.Errorf("overrides: %w", err)
+		}
+		return patched, nil
+	}
+	patched, err := jsonpatch.MergePatch(original, patch)
+	if err != nil {
+		return nil, fmt.Errorf("overrides: %w", err)
+	}
+	return patched, nil
+}

@@ -1,0 +1,131 @@
+// Package kubeconfig finds out which API server a command is for and as whom:
+// from the flags, from the files of $KUBECONFIG or ~/.kube/config, and, inside
+// a pod, from the service account.
+//
+// Package command calls it. It reads and (for `kctl config`) writes
+// kubeconfig files and sends nothing.
+package kubeconfig
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/spf13/pflag"
+	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"kctl/proto/rest"
+)
+
+// ErrNone says that nothing names a cluster.
+var ErrNone = errors.New(`no cluster is configured: neither --server, --kubeconfig, $KUBECONFIG nor ~/.kube/config names one ("kctl up" starts one on this machine)`)
+
+// Flags are the flags that say which cluster, user and namespace are meant.
+type Flags struct {
+	File      string
+	Namespace string
+	Timeout   time.Duration
+
+	overrides clientcmd.ConfigOverrides
+	asGroups  []string
+	as        string
+	cacheDir  string
+}
+
+// Add adds the flags to a set.
+func (f *Flags) Add(fs *pflag.FlagSet) {
+	o := &f.overrides
+	fs.StringVar(&f.File, "kubeconfig", "", "Path to the kubeconfig file to use for CLI requests.")
+	fs.StringVarP(&f.Namespace, "namespace", "n", "", "If present, the namespace scope for this CLI request")
+	fs.StringVar(&o.CurrentContext, "context", "", "The name of the kubeconfig context to use")
+	fs.StringVar(&o.Context.Cluster, "cluster", "", "The name of the kubeconfig cluster to use")
+	fs.StringVar(&o.Context.AuthInfo, "user", "", "The name of the kubeconfig user to use")
+	fs.StringVarP(&o.ClusterInfo.Server, "server", "s", "", "The address and port of the Kubernetes API server")
+	fs.StringVar(&o.ClusterInfo.TLSServerName, "tls-server-name", "", "Server name to use for server certificate validation")
+	fs.StringVar(&o.ClusterInfo.CertificateAuthority, "certificate-authority", "", "Path to a cert file for the certificate authority")
+	fs.BoolVar(&o.ClusterInfo.InsecureSkipTLSVerify, "insecure-skip-tls-verify", false, "If true, the server's certificate will not be checked for validity")
+	fs.StringVar(&o.AuthInfo.Token, "token", "", "Bearer token for authentication to the API server")
+	fs.StringVar(&o.AuthInfo.ClientCertificate, "client-certificate", "", "Path to a client certificate file for TLS")
+	fs.StringVar(&o.AuthInfo.ClientKey, "client-key", "", "Path to a client key file for TLS")
+	fs.StringVar(&f.as, "as", "", "Username to impersonate for the operation")
+	fs.StringArrayVar(&f.asGroups, "as-group", nil, "Group to impersonate for the operation, may be repeated")
+	fs.DurationVar(&f.Timeout, "request-timeout", 0, "The length of time to wait before giving up on a single server request. Zero means no timeout.")
+	fs.StringVar(&f.cacheDir, "cache-dir", "", "Cache directory (default ~/.kube/cache)")
+}
+
+// Target is where requests go, and as whom.
+type Target struct {
+	Client    *clientrest.Config // for upgraded connections
+	Namespace string
+	// Chosen tells that the namespace was asked for by flag.
+	Chosen bool
+}
+
+// Load works out the target.
+func (f *Flags) Load() (*Target, error) {
+	loader := f.loader()
+	config, err := loader.ClientConfig()
+	if err != nil {
+		if clientcmd.IsEmptyConfig(err) {
+			return nil, ErrNone
+		}
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	namespace, _, err := loader.Namespace()
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	config.Impersonate = clientrest.ImpersonationConfig{UserName: f.as, Groups: f.asGroups}
+	target := &Target{Client: config, Namespace: namespace, Chosen: f.Namespace != ""}
+	if f.Namespace != "" {
+		target.Namespace = f.Namespace
+	}
+	return target, nil
+}
+
+func (f *Flags) loader() clientcmd.ClientConfig {
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(f.Rules(), &f.overrides)
+}
+
+// Raw is the merged content of the kubeconfig files.
+func (f *Flags) Raw() (clientcmdapi.Config, error) {
+	config, err := f.loader().RawConfig()
+	if err != nil {
+		return config, fmt.Errorf("kubeconfig: %w", err)
+	}
+	if f.overrides.CurrentContext != "" {
+		config.CurrentContext = f.overrides.CurrentContext
+	}
+	return config, nil
+}
+
+// Rules say where kubeconfigs are read from, and where changes go.
+func (f *Flags) Rules() *clientcmd.ClientConfigLoadingRules {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.File
+	rules.WarnIfAllMissing = false
+	return rules
+}
+
+// Rest makes the project's client for the target. wrap, if not nil, is put
+// around the transport.
+func (t *Target) Rest(agent string, wrap func(http.RoundTripper) http.RoundTripper) (*rest.Client, error) {
+	config := clientrest.CopyConfig(t.Client)
+	config.UserAgent = agent
+	config.DisableCompression = true // loopback and data centres: copying is cheaper
+	transport, err := clientrest.TransportFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	if wrap != nil {
+		transport = wrap(transport)
+	}
+	host, _, err := clientrest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig: server %q: %w", config.Host, err)
+	}
+	return rest.New(&rest.Config{Host: host.String(), UserAgent: agent, Timeout: config.Timeout, Transport: transport})
+}

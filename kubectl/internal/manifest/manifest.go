@@ -1,0 +1,138 @@
+// Package manifest reads API objects from files, directories, standard input
+// and web addresses, as YAML or JSON, one document or many, and remembers for
+// errors where each came from.
+//
+// Package command calls it. It checks no more than that a document is an object
+// with a kind: what is in it is for the server to judge.
+package manifest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// MaxBytes bounds one source. A cluster's objects are at most a few MiB each;
+// what is larger than this is a mistake that should not fill the memory.
+const MaxBytes = 256 << 20
+
+// Object is an object and where it was written.
+type Object struct {
+	*unstructured.Unstructured
+	Source string // a file name, an address, or "STDIN"
+	Line   int    // where its document begins
+}
+
+// Reader reads from what users name with -f.
+type Reader struct {
+	Stdin     io.Reader
+	HTTP      *http.Client
+	Recursive bool
+}
+
+// Read returns the objects of all sources, in order. Lists are taken apart.
+func (r *Reader) Read(ctx context.Context, sources []string) ([]Object, error) {
+	var all []Object
+	stdin := false
+	for _, source := range sources {
+		var objects []Object
+		var err error
+		switch {
+		case source == "-":
+			if stdin {
+				return nil, errors.New("standard input cannot be used for multiple arguments")
+			}
+			stdin = true
+			objects, err = read(r.Stdin, "STDIN")
+		case strings.HasPrefix(source, "http://"), strings.HasPrefix(source, "https://"):
+			objects, err = r.readURL(ctx, source)
+		default:
+			objects, err = r.readPath(source)
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, objects...)
+	}
+	return all, nil
+}
+
+func (r *Reader) readURL(ctx context.Context, address string) ([]Object, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, fmt.Errorf("the URL passed to filename %q is not valid: %w", address, err)
+	}
+	response, err := r.HTTP.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("unable to read URL %q: %w", address, err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("unable to read URL %q, server reported %s, status code=%d", address, response.Status, response.StatusCode)
+	}
+	return read(response.Body, address)
+}
+
+func (r *Reader) readPath(path string) ([]Object, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("the path %q does not exist", path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the path %q cannot be accessed: %w", path, err)
+	}
+	if !info.IsDir() {
+		return readFile(path)
+	}
+	var all []Object
+	err = filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			if file != path && !r.Recursive {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		switch filepath.Ext(file) {
+		case ".json", ".yaml", ".yml":
+			objects, err := readFile(file)
+			all = append(all, objects...)
+			return err
+		}
+		return nil
+	})
+	if err == nil && len(all) == 0 {
+		err = fmt.Errorf("error reading [%s]: recognized file extensions are [.json .yaml .yml]", path)
+	}
+	return all, err
+}
+
+func readFile(path string) ([]Object, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("the path %q cannot be accessed: %w", path, err)
+	}
+	defer file.Close()
+	return read(file, path)
+}
+
+func read(from io.Reader, source string) ([]Object, error) {
+	data, err := io.ReadAll(io.LimitReader(from, MaxBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", source, err)
+	}
+	if len(data) > MaxBytes {
+		return nil, fmt.Errorf("%s is larger than %d MiB", source, MaxBytes>>20)
+	}
+	return Parse(data, source)
+}

@@ -1,0 +1,184 @@
+package manifest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+)
+
+// Parse takes the documents of one source apart. Errors say the source and
+// the line.
+func Parse(data []byte, source string) ([]Object, error) {
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	if trimmed := bytes.TrimSpace(data); len(trimmed) > 0 && trimmed[0] == '{' {
+		objects, err := parseJSON(data, source)
+		// YAML's flow form also begins with a brace.
+		if err == nil || bytes.HasSuffix([]byte(source), []byte(".json")) {
+			return objects, err
+		}
+		if fromYAML, yamlErr := parseYAML(data, source); yamlErr == nil {
+			return fromYAML, nil
+		}
+		return nil, err
+	}
+	return parseYAML(data, source)
+}
+
+func parseJSON(data []byte, source string) ([]Object, error) {
+	var all []Object
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	for {
+		start := int(decoder.InputOffset())
+		var document json.RawMessage
+		err := decoder.Decode(&document)
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			at := len(data)
+			var syntax *json.SyntaxError
+			if errors.As(err, &syntax) {
+				at = int(syntax.Offset)
+			}
+			return nil, parseError(source, lineAt(data, at), err)
+		}
+		for start < len(data) && strings.IndexByte(" \t\r\n", data[start]) >= 0 {
+			start++
+		}
+		objects, err := parseObject(document, source, lineAt(data, start))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, objects...)
+	}
+}
+
+func lineAt(data []byte, offset int) int {
+	return 1 + bytes.Count(data[:min(offset, len(data))], []byte("\n"))
+}
+
+func parseError(source string, line int, err error) error {
+	return fmt.Errorf("error parsing %s: line %d: %w", source, line, err)
+}
+
+var yamlLine = regexp.MustCompile(`line (\d+): `)
+
+func parseYAML(data []byte, source string) ([]Object, error) {
+	var all []Object
+	line := 1
+	for len(data) > 0 {
+		document, rest := nextDocument(data)
+		content, err := yaml.YAMLToJSONStrict(document)
+		if err != nil {
+			return nil, yamlError(err, source, line)
+		}
+		if string(bytes.TrimSpace(content)) != "null" {
+			objects, err := parseObject(content, source, line+leadingLines(document))
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, objects...)
+		}
+		line += bytes.Count(data[:len(data)-len(rest)], []byte("\n"))
+		data = rest
+	}
+	return all, nil
+}
+
+// nextDocument cuts data behind the next line that is a document separator.
+func nextDocument(data []byte) (document, rest []byte) {
+	for start := 0; start < len(data); {
+		end := bytes.IndexByte(data[start:], '\n')
+		next := len(data)
+		if end >= 0 {
+			next = start + end + 1
+		}
+		text := bytes.TrimRight(data[start:next], " \t\r\n")
+		if bytes.HasPrefix(text, []byte("---")) && (len(text) == 3 || text[3] == ' ' || text[3] == '\t') {
+			if comment := bytes.TrimSpace(text[3:]); len(comment) == 0 || comment[0] == '#' {
+				return data[:start], data[next:]
+			}
+		}
+		start = next
+	}
+	return data, nil
+}
+
+// leadingLines are the empty and comment lines before a document's content.
+func leadingLines(document []byte) int {
+	lines := 0
+	for _, text := range bytes.SplitAfter(document, []byte("\n")) {
+		trimmed := bytes.TrimSpace(text)
+		if len(trimmed) > 0 && trimmed[0] != '#' {
+			break
+		}
+		lines++
+	}
+	return lines
+}
+
+// yamlError counts the line from the beginning of the source instead of the
+// document.
+func yamlError(err error, source string, first int) error {
+	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "), "yaml: ")
+	text = strings.TrimPrefix(strings.TrimSpace(strings.TrimPrefix(text, "unmarshal errors:")), "yaml: ")
+	match := yamlLine.FindStringSubmatchIndex(text)
+	if match == nil {
+		return parseError(source, first, errors.New(text))
+	}
+	line, atoiErr := strconv.Atoi(text[match[2]:match[3]])
+	if atoiErr != nil {
+		line = 1
+	}
+	return parseError(source, first+line-1, errors.New(text[:match[0]]+text[match[1]:]))
+}
+
+// parseObject decodes one document, and takes it apart if it is a List.
+func parseObject(document []byte, source string, line int) ([]Object, error) {
+	content := map[string]any{}
+	strict, err := kjson.UnmarshalStrict(document, &content)
+	if err != nil {
+		return nil, parseError(source, line, errors.New("the document is not an object"))
+	}
+	if len(strict) > 0 {
+		return nil, parseError(source, line, strict[0])
+	}
+	return split(content, source, line)
+}
+
+func split(content map[string]any, source string, line int) ([]Object, error) {
+	kind, _ := content["kind"].(string)
+	version, _ := content["apiVersion"].(string)
+	if kind == "" {
+		return nil, parseError(source, line, errors.New("the object has no kind"))
+	}
+	if version == "" {
+		return nil, parseError(source, line, errors.New("the object has no apiVersion"))
+	}
+	items, isList := content["items"].([]any)
+	if !strings.HasSuffix(kind, "List") || !isList && content["items"] != nil {
+		return []Object{{&unstructured.Unstructured{Object: content}, source, line}}, nil
+	}
+	var all []Object
+	for i, item := range items {
+		member, ok := item.(map[string]any)
+		if !ok {
+			return nil, parseError(source, line, fmt.Errorf("item %d of the list is not an object", i))
+		}
+		objects, err := split(member, source, line)
+		if err != nil {
+			return nil, fmt.Errorf("item %d of the list: %w", i, err)
+		}
+		all = append(all, objects...)
+	}
+	return all, nil
+}

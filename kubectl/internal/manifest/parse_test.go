@@ -1,0 +1,92 @@
+package manifest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestParse(t *testing.T) {
+	cases := []struct{ name, source, text, want string }{
+		{"one YAML document", "f.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n", "Pod/a@1"},
+		{"many, some empty", "f.yaml", "# head\n---\n\napiVersion: v1\nkind: Pod\nmetadata: {name: a}\n--- # next\n---\n# c\nkind: Node\napiVersion: v1\nmetadata: {name: b}\n",
+			"Pod/a@4 Node/b@10"},
+		{"separator inside a block is kept", "f.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  x: |\n    ---\n    y\n", "ConfigMap/a@1"},
+		{"JSON", "f.json", "\n{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\"}}\n{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"b\"}}",
+			"Pod/a@2 Pod/b@3"},
+		{"YAML in flow form", "f.yaml", "{apiVersion: v1, kind: Pod, metadata: {name: a}}", "Pod/a@1"},
+		{"list", "f.yaml", "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Pod, metadata: {name: a}}\n- {apiVersion: v1, kind: Pod, metadata: {name: b}}\n",
+			"Pod/a@1 Pod/b@1"},
+		{"empty list", "f.yaml", "apiVersion: v1\nkind: PodList\nitems: []\n", ""},
+		{"nothing", "f.yaml", "\n# nothing\n", ""},
+
+		{"broken YAML", "f.yaml", "apiVersion: v1\nkind: Pod\n---\napiVersion: v1\nkind: Pod\nmetadata:\n  name: a\n b: c\n", "error parsing f.yaml: line 8: "},
+		{"broken JSON", "f.json", "{\n \"kind\": \"Pod\",\n oops\n}", "error parsing f.json: line 3: invalid character 'o'"},
+		{"cut JSON", "f.json", "{\n \"kind\":", "error parsing f.json: line 2: unexpected EOF"},
+		{"twice the same key", "f.yaml", "apiVersion: v1\nkind: Pod\nkind: Node\n", `error parsing f.yaml: line 3: key "kind" already set in map`},
+		{"twice the same key, JSON", "f.json", `{"apiVersion":"v1","kind":"Pod","kind":"Node"}`, `error parsing f.json: line 1: duplicate field "kind"`},
+		{"no kind", "f.yaml", "---\n\nmetadata: {name: a}\n", "error parsing f.yaml: line 3: the object has no kind"},
+		{"no version", "f.yaml", "kind: Pod\n", "error parsing f.yaml: line 1: the object has no apiVersion"},
+		{"not an object", "f.yaml", "- a\n- b\n", "error parsing f.yaml: line 1: the document is not an object"},
+		{"list of texts", "f.yaml", "apiVersion: v1\nkind: List\nitems: [a]\n", "item 0 of the list is not an object"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			objects, err := Parse([]byte(c.text), c.source)
+			var got []string
+			for _, o := range objects {
+				got = append(got, fmt.Sprintf("%s/%s@%d", o.GetKind(), o.GetName(), o.Line))
+			}
+			if err != nil {
+				if !strings.HasPrefix(err.Error(), c.want) && !strings.Contains(err.Error(), c.want) || c.want == "" {
+					t.Fatalf("got %v, want %q", err, c.want)
+				}
+				return
+			}
+			if strings.Join(got, " ") != c.want {
+				t.Errorf("got %q, want %q", strings.Join(got, " "), c.want)
+			}
+		})
+	}
+}
+
+func TestReadDirectories(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, pod string) {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("apiVersion: v1\nkind: Pod\nmetadata: {name: "+pod+"}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("b.yml", "b")
+	write("a.yaml", "a")
+	write("notes.txt", "not read")
+	write("sub/c.yaml", "c")
+
+	for _, c := range []struct {
+		recursive bool
+		want      string
+	}{{false, "a b"}, {true, "a b c"}} {
+		reader := &Reader{Recursive: c.recursive}
+		objects, err := reader.Read(context.Background(), []string{dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, o := range objects {
+			names = append(names, o.GetName())
+		}
+		if got := strings.Join(names, " "); got != c.want {
+			t.Errorf("recursive %v: got %q, want %q", c.recursive, got, c.want)
+		}
+	}
+	if _, err := (&Reader{}).Read(context.Background(), []string{filepath.Join(dir, "none")}); err == nil || !strings.Contains(err.Error(), "does not exist") {
+		t.Errorf("a missing file: %v", err)
+	}
+}

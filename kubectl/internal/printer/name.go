@@ -1,0 +1,49 @@
+package printer
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Name prints type.group/name, and what was done to it unless Short.
+type Name struct {
+	Operation string // "created", "configured", …
+	Short     bool
+}
+
+// Print writes one line an object.
+func (n *Name) Print(w io.Writer, obj runtime.Object) error {
+	if list, ok := obj.(*unstructured.UnstructuredList); ok {
+		for i := range list.Items {
+			if err := n.Print(w, &list.Items[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	accessor, err := meta.Accessor(obj)
+	if err != nil {
+		return fmt.Errorf("reading the object's name: %w", err)
+	}
+	line := ObjectName(obj.GetObjectKind().GroupVersionKind(), accessor.GetName())
+	if n.Operation != "" && !n.Short {
+		line += " " + n.Operation
+	}
+	_, err = fmt.Fprintln(w, line)
+	return err
+}
+
+// ObjectName is type.group/name, as users type it.
+func ObjectName(kind schema.GroupVersionKind, name string) string {
+	singular := strings.ToLower(kind.Kind)
+	if kind.Group != "" {
+		singular += "." + kind.Group
+	}
+	return singular + "/" + name
+}

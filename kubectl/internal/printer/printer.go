@@ -1,0 +1,164 @@
+// Package printer writes API objects in every form that `-o` knows: one
+// printer a file. It reads objects and writes text; it never asks a server,
+// reads a clock of its own or decides what is printed.
+//
+// The verbs in package command call it.
+package printer
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+)
+
+// Printer writes one object, which may be a List.
+type Printer interface {
+	Print(w io.Writer, obj runtime.Object) error
+}
+
+// Options choose a printer and what it shows.
+type Options struct {
+	Output   string // the value of -o: "", "wide", "json", "jsonpath=…", …
+	Template string // --template, for the outputs that take one
+
+	AllowMissingKeys  bool
+	ShowManagedFields bool
+	NoHeaders         bool
+}
+
+// TableOutput tells whether the output is a table made by the server: none of
+// the printers here, but a Table.
+func (o Options) TableOutput() bool { return o.Output == "" || o.Output == "wide" }
+
+// Names are the outputs that there are, for help and errors.
+var Names = []string{
+	"json", "yaml", "name", "wide", "go-template", "go-template-file", "jsonpath", "jsonpath-as-json",
+	"jsonpath-file", "custom-columns", "custom-columns-file",
+}
+
+// New makes the printer that the options ask for. The output must not be a
+// table's.
+func New(o Options) (Printer, error) {
+	format, template, hasTemplate := strings.Cut(o.Output, "=")
+	if !hasTemplate {
+		template = o.Template
+	}
+	p, err := newPrinter(format, template, o)
+	if err != nil {
+		return nil, err
+	}
+	if o.ShowManagedFields {
+		return p, nil
+	}
+	return withoutManagedFields{p}, nil
+}
+
+func newPrinter(format, template string, o Options) (Printer, error) {
+	switch format {
+	case "json":
+		return JSON{}, nil
+	case "yaml":
+		return &YAML{}, nil
+	case "name":
+		return &Name{Short: true}, nil
+	}
+	file, ok := strings.CutSuffix(format, "-file")
+	if ok || format == "templatefile" {
+		text, err := os.ReadFile(template)
+		if err != nil {
+			return nil, fmt.Errorf("reading the template of -o %s: %w", format, err)
+		}
+		if file == "custom-columns" {
+			return columnsFromFile(string(text), o)
+		}
+		template, format = string(text), file
+	}
+	if template == "" && (strings.HasPrefix(format, "jsonpath") || strings.HasPrefix(format, "go-template") || format == "custom-columns" || format == "template") {
+		return nil, fmt.Errorf("template format specified but no template given")
+	}
+	switch format {
+	case "go-template", "template", "templatefile":
+		return newGoTemplate(template, o.AllowMissingKeys)
+	case "jsonpath", "jsonpath-as-json":
+		return newJSONPath(template, format == "jsonpath-as-json", o.AllowMissingKeys)
+	case "custom-columns":
+		return columnsFromSpec(template, o)
+	}
+	return nil, fmt.Errorf("unable to match a printer suitable for the output format %q, allowed formats are: %s",
+		o.Output, strings.Join(Names, ","))
+}
+
+// withoutManagedFields hides what nobody reads unless they asked for it.
+type withoutManagedFields struct{ Printer }
+
+func (p withoutManagedFields) Print(w io.Writer, obj runtime.Object) error {
+	if u, ok := obj.(runtime.Unstructured); ok {
+		obj = u.DeepCopyObject()
+		strip(obj)
+	} else if accessor, ok := obj.(metav1.Object); ok && accessor.GetManagedFields() != nil {
+		obj = obj.DeepCopyObject()
+		obj.(metav1.Object).SetManagedFields(nil)
+	}
+	return p.Printer.Print(w, obj)
+}
+
+func strip(obj runtime.Object) {
+	switch o := obj.(type) {
+	case *unstructured.Unstructured:
+		unstructured.RemoveNestedField(o.Object, "metadata", "managedFields")
+		if items, ok := o.Object["items"].([]any); ok {
+			for _, item := range items {
+				if m, ok := item.(map[string]any); ok {
+					unstructured.RemoveNestedField(m, "metadata", "managedFields")
+				}
+			}
+		}
+	case *unstructured.UnstructuredList:
+		for i := range o.Items {
+			strip(&o.Items[i])
+		}
+	}
+}
+
+// JSON prints objects as JSON, indented as kubectl does.
+type JSON struct{}
+
+// Print writes the object and a line's end.
+func (JSON) Print(w io.Writer, obj runtime.Object) error {
+	data, err := json.Marshal(obj)
+	if err != nil {
+		return fmt.Errorf("encoding JSON: %w", err)
+	}
+	var buf bytes.Buffer
+	if err := json.Indent(&buf, bytes.TrimSpace(data), "", "    "); err != nil {
+		return fmt.Errorf("encoding JSON: %w", err)
+	}
+	buf.WriteByte('\n')
+	_, err = buf.WriteTo(w)
+	return err
+}
+
+// YAML prints objects as YAML, and "---" between one and the next.
+type YAML struct{ printed bool }
+
+// Print writes the object.
+func (y *YAML) Print(w io.Writer, obj runtime.Object) error {
+	data, err := yaml.Marshal(obj)
+	if err != nil {
+		return fmt.Errorf("encoding YAML: %w", err)
+	}
+	if y.printed {
+		data = append([]byte("---\n"), data...)
+	}
+	y.printed = true
+	_, err = w.Write(data)
+	return err
+}

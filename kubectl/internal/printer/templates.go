@@ -1,0 +1,112 @@
+package printer
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"regexp"
+	"text/template"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/jsonpath"
+)
+
+// goTemplate prints what a Go text template makes of the object.
+type goTemplate struct {
+	text     string
+	template *template.Template
+}
+
+func newGoTemplate(text string, allowMissingKeys bool) (Printer, error) {
+	t, err := template.New("output").Funcs(template.FuncMap{"base64decode": decodeBase64}).Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("error parsing template %s, %w", text, err)
+	}
+	if allowMissingKeys {
+		t.Option("missingkey=default")
+	} else {
+		t.Option("missingkey=error")
+	}
+	return &goTemplate{text, t}, nil
+}
+
+func decodeBase64(text string) (string, error) {
+	data, err := base64.StdEncoding.DecodeString(text)
+	return string(data), err
+}
+
+func (p *goTemplate) Print(w io.Writer, obj runtime.Object) error {
+	content, err := Content(obj)
+	if err != nil {
+		return err
+	}
+	if err := p.template.Execute(w, content); err != nil {
+		return fmt.Errorf("error executing template %q: %w", p.text, err)
+	}
+	return nil
+}
+
+// jsonPath prints the values that a JSONPath finds in the object.
+type jsonPath struct {
+	text string
+	path *jsonpath.JSONPath
+}
+
+func newJSONPath(text string, asJSON, allowMissingKeys bool) (Printer, error) {
+	path := jsonpath.New("output").AllowMissingKeys(allowMissingKeys)
+	if err := path.Parse(text); err != nil {
+		return nil, fmt.Errorf("error parsing jsonpath %s, %w", text, err)
+	}
+	if asJSON {
+		path.EnableJSONOutput(true)
+	}
+	return &jsonPath{text, path}, nil
+}
+
+func (p *jsonPath) Print(w io.Writer, obj runtime.Object) error {
+	content, err := Content(obj)
+	if err != nil {
+		return err
+	}
+	if err := p.path.Execute(w, content); err != nil {
+		return fmt.Errorf("error executing jsonpath %q: %w", p.text, err)
+	}
+	return nil
+}
+
+// Content is the object as decoded JSON.
+func Content(obj runtime.Object) (map[string]any, error) {
+	switch o := obj.(type) {
+	case *unstructured.Unstructured:
+		return o.Object, nil
+	case *unstructured.UnstructuredList:
+		return o.UnstructuredContent(), nil
+	}
+	data, err := json.Marshal(obj)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the object: %w", err)
+	}
+	content := make(map[string]any)
+	if err := json.Unmarshal(data, &content); err != nil {
+		return nil, fmt.Errorf("decoding the object: %w", err)
+	}
+	return content, nil
+}
+
+var relaxed = regexp.MustCompile(`^\{?\.?([^{}]+)\}?$`)
+
+// RelaxedPath reads a JSONPath that may lack its braces and leading dot: x.y,
+// .x.y, {x.y} and {.x.y} are the same.
+func RelaxedPath(text string) (*jsonpath.JSONPath, error) {
+	match := relaxed.FindStringSubmatch(text)
+	if match == nil {
+		return nil, fmt.Errorf("unexpected path string, expected a 'name1.name2' or '.name1.name2' or '{name1.name2}' or '{.name1.name2}', got %q", text)
+	}
+	path := jsonpath.New(text).AllowMissingKeys(true)
+	if err := path.Parse("{." + match[1] + "}"); err != nil {
+		return nil, fmt.Errorf("parsing the path %q: %w", text, err)
+	}
+	return path, nil
+}

@@ -1,0 +1,156 @@
+package timeline
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/proto/core"
+	"kctl/proto/relay"
+)
+
+// FromTrace takes the stamps over.
+func FromTrace(trace relay.Trace) []Moment {
+	moments := make([]Moment, 0, len(trace.Stamps))
+	for _, stamp := range trace.Stamps {
+		moments = append(moments, Moment{Hop: stamp.Hop, At: stamp.At})
+	}
+	return moments
+}
+
+// FromAPI reads the moments that any cluster tells of a pod: from its
+// conditions, its containers' states and its events. Where they have no
+// fraction of a second they are approximate.
+func FromAPI(pod *core.Pod, events []core.Event) []Moment {
+	var moments []Moment
+	add := func(hop relay.Hop, at time.Time) {
+		if !at.IsZero() {
+			moments = append(moments, Moment{Hop: hop, At: at, Approximate: at.Nanosecond() == 0})
+		}
+	}
+	for i := range events {
+		if hop, ok := hopOfEvent(&events[i]); ok {
+			add(hop, eventTime(&events[i]))
+		}
+	}
+	add(relay.ServerStored, pod.CreationTimestamp.Time)
+	for _, condition := range pod.Status.Conditions {
+		if condition.Status != corev1.ConditionTrue {
+			continue
+		}
+		switch condition.Type {
+		case corev1.PodScheduled:
+			add(relay.ServerBound, condition.LastTransitionTime.Time)
+		case corev1.PodReadyToStartContainers:
+			add(relay.KubeletSandboxCreated, condition.LastTransitionTime.Time)
+		case corev1.PodReady:
+			add(relay.KubeletReady, condition.LastTransitionTime.Time)
+		}
+	}
+	if pod.Status.StartTime != nil {
+		add(relay.KubeletAdmitted, pod.Status.StartTime.Time)
+	}
+	for _, statuses := range [][]core.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for i := range statuses {
+			add(relay.KubeletStarted.Of(statuses[i].Name), startedAt(&statuses[i]))
+		}
+	}
+	return moments
+}
+
+func startedAt(status *core.ContainerStatus) time.Time {
+	switch {
+	case status.RestartCount > 0:
+		return time.Time{} // a later start is not on the pod's first way
+	case status.State.Running != nil:
+		return status.State.Running.StartedAt.Time
+	case status.State.Terminated != nil:
+		return status.State.Terminated.StartedAt.Time
+	}
+	return time.Time{}
+}
+
+func hopOfEvent(event *core.Event) (relay.Hop, bool) {
+	container := strings.TrimSuffix(event.InvolvedObject.FieldPath, "}")
+	_, container, _ = strings.Cut(container, "{")
+	switch event.Reason {
+	case "Scheduled":
+		return relay.ServerBound, true
+	case "Pulled":
+		return relay.KubeletImagePulled.Of(container), container != ""
+	case "Created":
+		return relay.KubeletCreated.Of(container), container != ""
+	case "Started":
+		return relay.KubeletStarted.Of(container), container != ""
+	}
+	return "", false
+}
+
+func eventTime(event *core.Event) time.Time {
+	if !event.EventTime.IsZero() {
+		return event.EventTime.Time
+	}
+	return event.FirstTimestamp.Time
+}
+
+// Merge joins what the stamps say with what the API says. An approximate
+// moment is dropped where a stamp knows the same hop, and moved up to the
+// moment before it where cutting the fraction put it before what it followed:
+// times of whole seconds must not turn the relay around.
+func Merge(stamps, api []Moment) Timeline {
+	exact := make(map[relay.Hop]bool, len(stamps))
+	for _, m := range stamps {
+		exact[m.Hop] = true
+	}
+	merged := append([]Moment(nil), stamps...)
+	for _, m := range api {
+		if !exact[m.Hop] && !(len(stamps) > 0 && m.Approximate && coarse(m.Hop, exact)) {
+			merged = append(merged, m)
+		}
+	}
+	return Layout(inOrder(merged))
+}
+
+// coarse tells that the program which passes the hop made stamps of its own,
+// so that a guess of a second's precision would only stand in their way.
+func coarse(hop relay.Hop, exact map[relay.Hop]bool) bool {
+	program, _, _ := strings.Cut(string(hop), ".")
+	for known := range exact {
+		if of, _, _ := strings.Cut(string(known), "."); of == program {
+			return true
+		}
+	}
+	return false
+}
+
+func inOrder(moments []Moment) []Moment {
+	at := make(map[relay.Hop]time.Time, len(moments))
+	for _, m := range moments {
+		if _, twice := at[m.Hop]; !twice {
+			at[m.Hop] = m.At
+		}
+	}
+	for i := range moments {
+		m := &moments[i]
+		if !m.Approximate {
+			continue
+		}
+		floor := latestBefore(m, at)
+		if floor.After(m.At) && floor.Sub(m.At) < time.Second {
+			m.At, at[m.Hop] = floor, floor
+		}
+	}
+	return moments
+}
+
+func latestBefore(m *Moment, at map[relay.Hop]time.Time) time.Time {
+	var floor time.Time
+	order := rankOf(newRow(*m))
+	for hop, t := range at {
+		if hop != m.Hop && rankOf(newRow(Moment{Hop: hop})) < order && t.After(floor) && t.Sub(m.At) < time.Second {
+			floor = t
+		}
+	}
+	return floor
+}

@@ -1,0 +1,100 @@
+package timeline
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Print writes the timeline as a waterfall: for each moment its leg, who passed
+// it, the milliseconds since the first moment, what it took, and a bar from
+// what it waited for to itself. width is the bars'.
+func (t Timeline) Print(w io.Writer, width int) error {
+	if err := printHead(w, t.whatWidth(), true); err != nil {
+		return err
+	}
+	for _, row := range t.Rows {
+		line := row.line(t.whatWidth())
+		if bar := t.bar(row, width); strings.TrimSpace(bar) != "" {
+			line += "  " + bar
+		}
+		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " ")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// followWidth is the width of the descriptions where rows are printed before
+// all are known.
+const followWidth = 32
+
+// PrintHead writes the header for PrintRow.
+func PrintHead(w io.Writer) error { return printHead(w, followWidth, false) }
+
+// PrintRow writes one row, without a bar: as long as rows come, nobody knows
+// how long the whole is.
+func PrintRow(w io.Writer, row Row) error {
+	_, err := fmt.Fprintln(w, row.line(followWidth))
+	return err
+}
+
+func printHead(w io.Writer, what int, bars bool) error {
+	head := fmt.Sprintf("%3s  %-9s  %-*s  %10s  %9s", "LEG", "WHO", what, "WHAT", "AT ms", "TOOK ms")
+	if bars {
+		head += "  |"
+	}
+	_, err := fmt.Fprintln(w, head)
+	return err
+}
+
+func (r Row) line(what int) string {
+	leg := "-"
+	if r.Leg > 0 {
+		leg = fmt.Sprint(r.Leg)
+	}
+	return fmt.Sprintf("%3s  %-9s  %-*s  %10s  %9s", leg, r.Who, what, r.text(), r.mark(r.Offset), milliseconds(r.Took))
+}
+
+func (r Row) text() string {
+	if r.Container != "" {
+		return r.What + ": " + r.Container
+	}
+	return r.What
+}
+
+func (r Row) mark(d time.Duration) string {
+	if r.Approximate {
+		return "~" + milliseconds(d)
+	}
+	return milliseconds(d)
+}
+
+func milliseconds(d time.Duration) string {
+	return fmt.Sprintf("%.1f", float64(d)/float64(time.Millisecond))
+}
+
+func (t Timeline) whatWidth() int {
+	width := len("WHAT")
+	for _, row := range t.Rows {
+		width = max(width, utf8.RuneCountInString(row.text()))
+	}
+	return width
+}
+
+// bar is at least one mark long, also where the moment took no time.
+func (t Timeline) bar(row Row, width int) string {
+	if t.Total <= 0 || width <= 0 {
+		return ""
+	}
+	scale := func(d time.Duration) int { return int(math.Round(float64(d) / float64(t.Total) * float64(width))) }
+	from, to := scale(row.Offset-row.Took), scale(row.Offset)
+	if to <= from {
+		mark := min(max(from, 0), width-1)
+		return strings.Repeat(" ", mark) + "▏"
+	}
+	return strings.Repeat(" ", from) + strings.Repeat("█", to-from)
+}

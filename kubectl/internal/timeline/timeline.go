@@ -1,0 +1,178 @@
+// Package timeline lays a pod's way through the relay out in time: which leg
+// was passed when, how long it took, and what it had to wait for. It is what
+// `kctl trace` prints.
+//
+// Stamps of the programs (package proto/relay) are merged with what the API
+// tells anyway, so that pods on a cluster whose programs make no stamps have a
+// timeline too, if a coarser one. The package is pure: no I/O and no clock.
+package timeline
+
+import (
+	"sort"
+	"strings"
+	"time"
+
+	"kctl/proto/relay"
+)
+
+// Moment is one known moment on the pod's way.
+type Moment struct {
+	Hop relay.Hop
+	At  time.Time
+	// Approximate moments come from API fields of whole seconds.
+	Approximate bool
+}
+
+// Row is a moment with its place in the relay.
+type Row struct {
+	Leg         int           `json:"leg"`
+	Who         string        `json:"who"`
+	What        string        `json:"what"`
+	Hop         relay.Hop     `json:"hop"`
+	Container   string        `json:"container,omitempty"`
+	At          time.Time     `json:"at"`
+	Offset      time.Duration `json:"-"` // since the first moment
+	Took        time.Duration `json:"-"` // since what it waited for
+	Approximate bool          `json:"approximate,omitempty"`
+}
+
+// Timeline is a pod's way, in the order of time.
+type Timeline struct {
+	Rows  []Row
+	Total time.Duration
+}
+
+// hop describes a hop: its leg in the relay, and the hops that lead to it. A
+// row's time is counted from the latest of those that are known, so that what
+// runs side by side (image pull and sandbox) is seen side by side.
+type hop struct {
+	leg   int
+	who   string
+	what  string
+	after []relay.Hop
+}
+
+var hops = map[relay.Hop]hop{
+	relay.ClientStarted:   {1, "kctl", "command entered", nil},
+	relay.ClientGenerated: {1, "kctl", "flags checked, pod generated", []relay.Hop{relay.ClientStarted}},
+	relay.ClientSent:      {1, "kctl", "POST sent", []relay.Hop{relay.ClientGenerated}},
+
+	relay.ServerReceived:      {2, "apiserver", "request received", []relay.Hop{relay.ClientSent}},
+	relay.ServerAuthenticated: {2, "apiserver", "authenticated", []relay.Hop{relay.ServerReceived}},
+	relay.ServerAuthorized:    {2, "apiserver", "authorized", []relay.Hop{relay.ServerAuthenticated}},
+	relay.ServerAdmitted:      {3, "apiserver", "decoded, defaulted, admitted", []relay.Hop{relay.ServerAuthorized}},
+	relay.ServerStored:        {4, "apiserver", "stored in etcd", []relay.Hop{relay.ServerAdmitted}},
+	relay.ServerWatched:       {5, "apiserver", "handed to the watchers", []relay.Hop{relay.ServerStored}},
+
+	relay.SchedulerQueued:   {6, "scheduler", "queued", []relay.Hop{relay.ServerWatched}},
+	relay.SchedulerPopped:   {6, "scheduler", "taken from the queue", []relay.Hop{relay.SchedulerQueued}},
+	relay.SchedulerFiltered: {6, "scheduler", "nodes filtered", []relay.Hop{relay.SchedulerPopped}},
+	relay.SchedulerScored:   {6, "scheduler", "nodes scored", []relay.Hop{relay.SchedulerFiltered}},
+	relay.SchedulerAssumed:  {6, "scheduler", "node assumed", []relay.Hop{relay.SchedulerScored}},
+	relay.SchedulerBinding:  {7, "scheduler", "Binding sent", []relay.Hop{relay.SchedulerAssumed}},
+	relay.ServerBound:       {8, "apiserver", "Binding stored", []relay.Hop{relay.SchedulerBinding}},
+
+	relay.KubeletSeen:     {9, "kubelet", "seen", []relay.Hop{relay.ServerBound}},
+	relay.KubeletAdmitted: {9, "kubelet", "admitted", []relay.Hop{relay.KubeletSeen}},
+	relay.KubeletWorker:   {9, "kubelet", "worker started", []relay.Hop{relay.KubeletAdmitted}},
+
+	relay.KubeletVolumesReady:   {10, "kubelet", "volumes ready", []relay.Hop{relay.KubeletWorker}},
+	relay.KubeletSandboxCreated: {10, "kubelet", "sandbox created", []relay.Hop{relay.KubeletVolumesReady, relay.KubeletWorker}},
+	relay.KubeletImagePulled:    {10, "kubelet", "image there", []relay.Hop{relay.KubeletWorker}},
+	relay.KubeletCreated:        {10, "kubelet", "container created", []relay.Hop{relay.KubeletSandboxCreated, relay.KubeletImagePulled, relay.KubeletVolumesReady}},
+	relay.KubeletStarted:        {10, "kubelet", "container started", []relay.Hop{relay.KubeletCreated}},
+
+	relay.KubeletRunning:      {11, "kubelet", "seen running", []relay.Hop{relay.KubeletStarted}},
+	relay.KubeletReady:        {11, "kubelet", "ready", []relay.Hop{relay.KubeletRunning, relay.KubeletStarted}},
+	relay.ServerStatusRunning: {11, "apiserver", "status Running stored", []relay.Hop{relay.KubeletRunning}},
+}
+
+// rank keeps moments of the same time in the relay's order.
+var rank = map[relay.Hop]int{}
+
+func init() {
+	order := []relay.Hop{
+		relay.ClientStarted, relay.ClientGenerated, relay.ClientSent,
+		relay.ServerReceived, relay.ServerAuthenticated, relay.ServerAuthorized, relay.ServerAdmitted,
+		relay.ServerStored, relay.ServerWatched,
+		relay.SchedulerQueued, relay.SchedulerPopped, relay.SchedulerFiltered, relay.SchedulerScored,
+		relay.SchedulerAssumed, relay.SchedulerBinding, relay.ServerBound,
+		relay.KubeletSeen, relay.KubeletAdmitted, relay.KubeletWorker, relay.KubeletVolumesReady,
+		relay.KubeletSandboxCreated, relay.KubeletImagePulled, relay.KubeletCreated, relay.KubeletStarted,
+		relay.KubeletRunning, relay.KubeletReady, relay.ServerStatusRunning,
+	}
+	for i, h := range order {
+		rank[h] = i
+	}
+}
+
+// Layout puts moments in order and finds what each took. When several moments
+// are given for one hop, the first in the list stands: give the exact ones
+// first.
+func Layout(moments []Moment) Timeline {
+	known := make(map[relay.Hop]Moment, len(moments))
+	var rows []Row
+	for _, m := range moments {
+		if _, twice := known[m.Hop]; twice || m.At.IsZero() {
+			continue
+		}
+		known[m.Hop] = m
+		rows = append(rows, newRow(m))
+	}
+	if len(rows) == 0 {
+		return Timeline{}
+	}
+	sort.SliceStable(rows, func(i, j int) bool {
+		if !rows[i].At.Equal(rows[j].At) {
+			return rows[i].At.Before(rows[j].At)
+		}
+		return rankOf(rows[i]) < rankOf(rows[j])
+	})
+	zero := rows[0].At
+	for i := range rows {
+		rows[i].Offset = rows[i].At.Sub(zero)
+		if i > 0 {
+			rows[i].Took = rows[i].At.Sub(began(rows, i))
+		}
+	}
+	return Timeline{Rows: rows, Total: rows[len(rows)-1].Offset}
+}
+
+func newRow(m Moment) Row {
+	base, container, _ := strings.Cut(string(m.Hop), "/")
+	row := Row{Hop: m.Hop, Container: container, At: m.At, Approximate: m.Approximate}
+	if h, ok := hops[relay.Hop(base)]; ok {
+		row.Leg, row.Who, row.What = h.leg, h.who, h.what
+		return row
+	}
+	// A program newer than this one: show its hop as it is called.
+	row.Who, row.What, _ = strings.Cut(base, ".")
+	return row
+}
+
+func rankOf(r Row) int {
+	base, _, _ := strings.Cut(string(r.Hop), "/")
+	if n, ok := rank[relay.Hop(base)]; ok {
+		return n
+	}
+	return len(rank)
+}
+
+// began is the latest moment that row i waited for: of the hops that lead to
+// its own, or, where none of them is known, simply the row before.
+func began(rows []Row, i int) time.Time {
+	base, _, _ := strings.Cut(string(rows[i].Hop), "/")
+	after := hops[relay.Hop(base)].after
+	for j := i - 1; j >= 0; j-- {
+		name, container, _ := strings.Cut(string(rows[j].Hop), "/")
+		if container != "" && rows[i].Container != "" && container != rows[i].Container {
+			continue
+		}
+		for _, h := range after {
+			if relay.Hop(name) == h {
+				return rows[j].At
+			}
+		}
+	}
+	return rows[i-1].At
+}
