@@ -139,7 +139,11 @@ func yamlError(err error, source string, first int) error {
 	if atoiErr != nil {
 		line = 1
 	}
-	return parseError(source, first+line-1, errors.New(text[:match[0]]+text[match[1]:]))
+	message := text[:match[0]] + text[match[1]:]
+	if strings.HasPrefix(message, "did not find expected") {
+		line++ // the parser's own errors, unlike the scanner's, count lines from 0
+	}
+	return parseError(source, first+line-1, errors.New(message))
 }
 
 // parseObject decodes one document, and takes it apart if it is a List.

@@ -28,9 +28,9 @@ type Table struct {
 	out     Columns
 }
 
-// Print adds the rows of a table and writes them. event is the kind of watch
-// event they come from, if any.
-func (t *Table) Print(w io.Writer, table *metav1.Table, event string) error {
+// Add adds the rows of a table. event is the kind of watch event they come
+// from, if any.
+func (t *Table) Add(table *metav1.Table, event string) error {
 	if len(table.ColumnDefinitions) > 0 && !sameColumns(t.headers, table.ColumnDefinitions) {
 		if t.headers != nil {
 			t.out = Columns{}
@@ -47,8 +47,11 @@ func (t *Table) Print(w io.Writer, table *metav1.Table, event string) error {
 		}
 		t.out.Add(row...)
 	}
-	return t.out.Flush(w)
+	return nil
 }
+
+// Flush writes the rows added since the last Flush.
+func (t *Table) Flush(w io.Writer) error { return t.out.Flush(w) }
 
 func sameColumns(a, b []metav1.TableColumnDefinition) bool {
 	if len(a) != len(b) {
@@ -60,6 +63,22 @@ func sameColumns(a, b []metav1.TableColumnDefinition) bool {
 		}
 	}
 	return true
+}
+
+// PlainTable is the table of objects that their server makes none of.
+func PlainTable(list *unstructured.UnstructuredList) (*metav1.Table, error) {
+	table := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{{Name: "Name"}, {Name: "Created At"}}}
+	table.ResourceVersion = list.GetResourceVersion()
+	for i := range list.Items {
+		raw, err := list.Items[i].MarshalJSON()
+		if err != nil {
+			return nil, fmt.Errorf("encoding an object for its row: %w", err)
+		}
+		row := metav1.TableRow{Cells: []any{list.Items[i].GetName(), list.Items[i].GetCreationTimestamp().UTC().Format("2006-01-02T15:04:05Z")}}
+		row.Object.Raw = raw
+		table.Rows = append(table.Rows, row)
+	}
+	return table, nil
 }
 
 func (t *Table) shown(i int) bool {

@@ -1,0 +1,13 @@
+// kctl is the command line of the project: pods and nodes on Kubernetes API
+// servers, its own and upstream's alike.
+package main
+
+import (
+	"os"
+
+	"kctl/kubectl/internal/command"
+)
+
+func main() {
+	os.Exit(command.Main(os.Args[1:], command.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+}

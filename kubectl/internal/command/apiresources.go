@@ -1,0 +1,150 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"kctl/kubectl/internal/discover"
+	"kctl/kubectl/internal/printer"
+)
+
+func newAPIResources(c *cli) *cobra.Command {
+	var output, group, namespaced string
+	var verbs, categories []string
+	var noHeaders, cached bool
+	cmd := &cobra.Command{
+		Use: "api-resources", Short: "Print the supported API resources on the server", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if output != "" && output != "wide" && output != "name" {
+				return fmt.Errorf("--output %v is not available", output)
+			}
+			discovery, err := c.discovery()
+			if err != nil {
+				return err
+			}
+			ask := discovery.Refresh
+			if cached {
+				ask = discovery.Resources
+			}
+			all, err := ask(cmd.Context())
+			if err != nil {
+				return err
+			}
+			var chosen []discover.Resource
+			for _, r := range all {
+				wanted := r.Preferred && len(r.Verbs) > 0 &&
+					(!cmd.Flags().Changed("api-group") || r.Group == group) &&
+					(namespaced == "" || strconv.FormatBool(r.Namespaced) == namespaced)
+				for _, verb := range verbs {
+					wanted = wanted && r.Can(verb)
+				}
+				for _, category := range categories {
+					wanted = wanted && strings.Contains(","+strings.Join(r.Categories, ",")+",", ","+category+",")
+				}
+				if wanted {
+					chosen = append(chosen, r)
+				}
+			}
+			return c.printResources(chosen, output, noHeaders)
+		},
+	}
+	fs := cmd.Flags()
+	fs.StringVarP(&output, "output", "o", "", "Output format. One of: (wide, name).")
+	fs.StringVar(&group, "api-group", "", "Limit to resources in the specified API group.")
+	fs.StringVar(&namespaced, "namespaced", "", "If false, non-namespaced resources will be returned, otherwise returning namespaced resources by default.")
+	fs.Lookup("namespaced").NoOptDefVal = "true"
+	fs.StringSliceVar(&verbs, "verbs", nil, "Limit to resources that support the specified verbs.")
+	fs.StringSliceVar(&categories, "categories", nil, "Limit to resources that belong to the specified categories.")
+	fs.BoolVar(&noHeaders, "no-headers", false, "When using the default output format, don't print headers.")
+	fs.BoolVar(&cached, "cached", false, "Use the cached list of resources if available.")
+	return cmd
+}
+
+func (c *cli) printResources(resources []discover.Resource, output string, noHeaders bool) error {
+	sort.SliceStable(resources, func(i, j int) bool {
+		if resources[i].Group != resources[j].Group {
+			return resources[i].Group < resources[j].Group
+		}
+		return resources[i].Name < resources[j].Name
+	})
+	out := &printer.Columns{}
+	if !noHeaders && output != "name" {
+		headers := []string{"NAME", "SHORTNAMES", "APIVERSION", "NAMESPACED", "KIND"}
+		if output == "wide" {
+			headers = append(headers, "VERBS", "CATEGORIES")
+		}
+		out.Add(headers...)
+	}
+	for _, r := range resources {
+		if output == "name" {
+			out.Add(r.FullName())
+			continue
+		}
+		row := []string{r.Name, strings.Join(r.ShortNames, ","), r.GroupVersion(), strconv.FormatBool(r.Namespaced), r.Kind}
+		if output == "wide" {
+			row = append(row, strings.Join(r.Verbs, ","), strings.Join(r.Categories, ","))
+		}
+		out.Add(row...)
+	}
+	return out.Flush(c.Out)
+}
+
+func newAPIVersions(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use: "api-versions", Short: `Print the supported API versions on the server, in the form of "group/version"`, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			discovery, err := c.discovery()
+			if err != nil {
+				return err
+			}
+			resources, err := discovery.Refresh(cmd.Context())
+			if err != nil {
+				return err
+			}
+			seen := map[string]bool{}
+			var versions []string
+			for _, r := range resources {
+				if version := r.GroupVersion(); !seen[version] {
+					seen[version] = true
+					versions = append(versions, version)
+				}
+			}
+			sort.Strings(versions)
+			_, err = fmt.Fprintln(c.Out, strings.Join(versions, "\n"))
+			return err
+		},
+	}
+}
+
+func newClusterInfo(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use: "cluster-info", Short: "Display cluster information", Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return errors.New(quote("cluster-info "+args[0]) + " is not supported yet by kctl")
+			}
+			client, err := c.server()
+			if err != nil {
+				return err
+			}
+			if _, err := c.serverVersion(cmd); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(c.Out, "Kubernetes control plane is running at %s\n", c.paint("33", client.URL("").String()))
+			return err
+		},
+	}
+}
+
+// paint colours a text where colours may be.
+func (c *cli) paint(color, text string) string {
+	if !colorful(c.Out) {
+		return text
+	}
+	return "\x1b[" + color + "m" + text + "\x1b[0m"
+}

@@ -1,0 +1,243 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kctl/kubectl/internal/printer"
+	"kctl/kubectl/internal/threeway"
+	"kctl/proto/core"
+	"kctl/proto/rest"
+)
+
+// applying is one `kctl apply`.
+type applying struct {
+	sending
+	selection
+	serverSide     bool
+	forceConflicts bool
+	prune          bool
+
+	done []*unstructured.Unstructured // for -o, which prints one document for all
+}
+
+func newApply(c *cli) *cobra.Command {
+	a := &applying{sending: sending{cli: c}}
+	cmd := &cobra.Command{
+		Use:     "apply -f FILENAME",
+		Short:   "Apply a configuration to a resource by file name or stdin",
+		Long:    "Apply a configuration to a resource by file name or stdin.\n\nWhat was applied is remembered in the object, in the annotation that kubectl uses too:\nfields left out of the file the next time are removed, fields that others set stay.",
+		Example: "  kctl apply -f pod.yaml\n  kctl apply -R -f manifests/\n  cat pod.json | kctl apply -f -",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			a.start()
+			if len(args) > 0 {
+				return usageError(cmd, "Unexpected args: %v", args)
+			}
+			if a.prune {
+				return errors.New("--prune is not supported yet: delete what is no longer wanted with \"kctl delete\"")
+			}
+			if len(a.files) == 0 {
+				return usageError(cmd, "must specify one of -f and -k")
+			}
+			return a.run(cmd.Context())
+		},
+	}
+	a.addFiles(cmd.Flags(), "that contains the configuration to apply")
+	a.addLabels(cmd.Flags())
+	a.add(cmd)
+	a.addValidation(cmd)
+	fs := cmd.Flags()
+	fs.BoolVar(&a.serverSide, "server-side", false, "If true, apply runs in the server instead of the client.")
+	fs.BoolVar(&a.forceConflicts, "force-conflicts", false, "If true, server-side apply will force the changes against conflicts.")
+	fs.BoolVar(&a.prune, "prune", false, "not supported yet")
+	_ = fs.MarkHidden("prune")
+	return cmd
+}
+
+func (a *applying) run(ctx context.Context) error {
+	targets, err := a.targets(ctx, &a.selection, nil, "")
+	if err != nil {
+		return err
+	}
+	if len(targets) == 0 {
+		return errors.New("no objects passed to apply")
+	}
+	var failed []error
+	for _, t := range targets {
+		if !matches(a.labels, t.object) {
+			continue
+		}
+		object, operation, err := a.apply(ctx, t)
+		if err != nil {
+			failed = append(failed, inSource(err, "applying patch to", t.source))
+			continue
+		}
+		if err := a.say(t, object, operation); err != nil {
+			return err
+		}
+	}
+	if len(a.done) > 0 {
+		failed = append(failed, a.printDone())
+	}
+	return errors.Join(failed...)
+}
+
+func (a *applying) say(t target, object *unstructured.Unstructured, operation string) error {
+	switch a.Output {
+	case "":
+		fmt.Fprintf(a.Out, "%s %s\n", printer.ObjectName(t.GVK(), t.name), a.dryRun.mark(operation))
+		return nil
+	case "name":
+		fmt.Fprintln(a.Out, printer.ObjectName(t.GVK(), t.name))
+		return nil
+	}
+	a.done = append(a.done, object)
+	return nil
+}
+
+func (a *applying) printDone() error {
+	p, err := printer.New(a.Options)
+	if err != nil {
+		return err
+	}
+	if len(a.done) == 1 {
+		return p.Print(a.Out, a.done[0])
+	}
+	all := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{}}}
+	for _, object := range a.done {
+		all.Items = append(all.Items, *object)
+	}
+	return p.Print(a.Out, all)
+}
+
+// maxConflicts is how often an apply starts over because the object changed
+// under it.
+const maxConflicts = 5
+
+func (a *applying) apply(ctx context.Context, t target) (*unstructured.Unstructured, string, error) {
+	if t.name == "" {
+		return nil, "", errors.New("resource name may not be empty")
+	}
+	if a.serverSide {
+		return a.applyServerSide(ctx, t)
+	}
+	if err := rememberApplied(t.object); err != nil {
+		return nil, "", err
+	}
+	for attempt := 0; ; attempt++ {
+		object, operation, err := a.applyOnce(ctx, t)
+		if apierrors.IsConflict(err) && attempt < maxConflicts {
+			continue
+		}
+		return object, operation, err
+	}
+}
+
+func (a *applying) applyOnce(ctx context.Context, t target) (*unstructured.Unstructured, string, error) {
+	client, err := a.server()
+	if err != nil {
+		return nil, "", err
+	}
+	var answer []byte
+	err = t.in(client).Get(ctx, t.name, &answer)
+	if apierrors.IsNotFound(err) {
+		return a.create(ctx, t)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	current, err := decode(answer)
+	if err != nil {
+		return nil, "", err
+	}
+	if _, managed := current.GetAnnotations()[threeway.LastApplied]; !managed {
+		a.warn("resource %s/%s is missing the %s annotation which is required by kctl apply. kctl apply should only be used on resources created declaratively by either kctl create --save-config or kctl apply. The missing annotation will be patched automatically.",
+			t.Name, t.name, threeway.LastApplied)
+	}
+	patch, kind, err := threeway.Patch(core.Scheme, current, t.object)
+	if err != nil {
+		return nil, "", err
+	}
+	if string(patch) == "{}" {
+		return current, "unchanged", nil
+	}
+	if a.dryRun == dryRunClient {
+		return t.object, "configured", nil
+	}
+	patched, err := a.send(ctx, t, kind, patch)
+	return patched, "configured", err
+}
+
+func (a *applying) create(ctx context.Context, t target) (*unstructured.Unstructured, string, error) {
+	if a.dryRun == dryRunClient {
+		return t.object, "created", nil
+	}
+	created, err := a.post(ctx, t.Resource.Resource, t.namespace, t.object)
+	return created, "created", inSource(err, "creating", t.source)
+}
+
+func (a *applying) send(ctx context.Context, t target, kind types.PatchType, patch []byte, more ...rest.Option) (*unstructured.Unstructured, error) {
+	client, err := a.server()
+	if err != nil {
+		return nil, err
+	}
+	validation, err := a.fieldValidation()
+	if err != nil {
+		return nil, err
+	}
+	options := append(more, rest.Query("fieldManager", a.manager), rest.Query("fieldValidation", validation), rest.Query("dryRun", a.dryRun.query()))
+	var answer []byte
+	if err := t.in(client).Patch(ctx, t.name, kind, patch, &answer, options...); err != nil {
+		return nil, err
+	}
+	return decode(answer)
+}
+
+func (a *applying) applyServerSide(ctx context.Context, t target) (*unstructured.Unstructured, string, error) {
+	if a.dryRun == dryRunClient {
+		return nil, "", errors.New("--dry-run=client doesn't work with --server-side (did you mean --dry-run=server instead?)")
+	}
+	body, err := t.object.MarshalJSON()
+	if err != nil {
+		return nil, "", fmt.Errorf("encoding the object: %w", err)
+	}
+	force := ""
+	if a.forceConflicts {
+		force = "true"
+	}
+	applied, err := a.send(ctx, t, types.ApplyPatchType, body, rest.Query("force", force))
+	return applied, "serverside-applied", err
+}
+
+func rememberApplied(object *unstructured.Unstructured) error { return threeway.Remember(object) }
+
+// matches tells whether an object from a file has the labels asked for.
+func matches(selector string, object *unstructured.Unstructured) bool {
+	if selector == "" {
+		return true
+	}
+	parsed, err := labels.Parse(selector)
+	return err == nil && parsed.Matches(labels.Set(object.GetLabels()))
+}
+
+// wrapCreate says what could not be created, in kubectl's words for kinds that
+// have a generator. It hides the status on purpose: kubectl prints no
+// "Error from server" here.
+func wrapCreate(err error, resource core.Resource) error {
+	switch resource.Name {
+	case core.ConfigMaps.Name:
+		return fmt.Errorf("failed to create configmap: %s", err.Error())
+	case core.Secrets.Name:
+		return fmt.Errorf("failed to create secret %s", err.Error())
+	case core.ServiceAccounts.Name:
+		return fmt.Errorf("failed to create serviceaccount: %s", err.Error())
+	}
+	return err
+}

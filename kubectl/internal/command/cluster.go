@@ -1,0 +1,8 @@
+package command
+
+import "github.com/spf13/cobra"
+
+// clusterVerbs are the verbs for the cluster on this machine.
+func clusterVerbs(*cli) []*cobra.Command {
+	return nil
+}

@@ -1,0 +1,154 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"kctl/kubectl/internal/describe"
+	"kctl/proto/core"
+	"kctl/proto/rest"
+)
+
+// describing is one `kctl describe`.
+type describing struct {
+	*cli
+	selection
+	showEvents bool
+	chunkSize  int64
+}
+
+func newDescribe(c *cli) *cobra.Command {
+	d := &describing{cli: c}
+	cmd := &cobra.Command{
+		Use:     "describe (TYPE [NAME... | -l SELECTOR] | TYPE/NAME | -f FILE)",
+		Short:   "Show details of a specific resource or group of resources",
+		Example: "  kctl describe pod web\n  kctl describe nodes",
+		RunE:    func(cmd *cobra.Command, args []string) error { return d.run(cmd, args) },
+	}
+	d.addFiles(cmd.Flags(), "containing the resource to describe")
+	d.addLabels(cmd.Flags())
+	d.addAllNamespaces(cmd.Flags())
+	cmd.Flags().BoolVar(&d.showEvents, "show-events", true, "If true, display events related to the described object.")
+	cmd.Flags().Int64Var(&d.chunkSize, "chunk-size", chunk, "Return large lists in chunks rather than all at once.")
+	return cmd
+}
+
+func (d *describing) run(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 && len(d.files) == 0 {
+		return usageError(cmd, "You must specify the type of resource to describe. Use \"kctl api-resources\" for a complete list of supported resources.")
+	}
+	targets, err := d.targets(cmd.Context(), &d.selection, args, "")
+	if err != nil {
+		return err
+	}
+	var failed []error
+	written := false
+	for _, t := range targets {
+		found, err := d.fetch(cmd.Context(), t, &d.selection)
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		for i := range found {
+			if written {
+				fmt.Fprint(d.Out, "\n\n")
+			}
+			written = true
+			failed = append(failed, d.describe(cmd.Context(), &found[i]))
+		}
+	}
+	if !written && errors.Join(failed...) == nil {
+		(&getting{cli: d.cli}).noneFound(targets)
+	}
+	return errors.Join(failed...)
+}
+
+func (d *describing) describe(ctx context.Context, object *unstructured.Unstructured) error {
+	now := d.clock.Now()
+	switch object.GetAPIVersion() + "/" + object.GetKind() {
+	case "v1/Pod":
+		pod := &core.Pod{}
+		if err := typed(object, pod); err != nil {
+			return err
+		}
+		return describe.Pod(d.Out, pod, d.events(ctx, object), now)
+	case "v1/Node":
+		return d.node(ctx, object)
+	case "v1/Namespace":
+		namespace := &core.Namespace{}
+		if err := typed(object, namespace); err != nil {
+			return err
+		}
+		return describe.Namespace(d.Out, namespace, now)
+	}
+	return describe.Generic(d.Out, object, d.events(ctx, object), now)
+}
+
+func typed(object *unstructured.Unstructured, into any) error {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, into); err != nil {
+		return fmt.Errorf("decode %s %s: %w", object.GetKind(), object.GetName(), err)
+	}
+	return nil
+}
+
+func (d *describing) node(ctx context.Context, object *unstructured.Unstructured) error {
+	node := &core.Node{}
+	if err := typed(object, node); err != nil {
+		return err
+	}
+	client, err := d.server()
+	if err != nil {
+		return err
+	}
+	lease := &core.Lease{}
+	if err := client.Resource(core.Leases, core.NamespaceNodeLease).Get(ctx, node.Name, lease); err != nil {
+		if !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+			return err
+		}
+		lease = nil // nodes need not have one, and users need not see it
+	}
+	var pods struct{ Items []core.Pod }
+	if err := client.Resource(core.Pods, "").List(ctx, &pods, rest.FieldSelector("spec.nodeName="+node.Name)); err != nil {
+		return err
+	}
+	// A node's events carry its name as uid.
+	return describe.Node(d.Out, node, lease, pods.Items, d.events(ctx, object), d.clock.Now())
+}
+
+// events are those about the object; a user who may not see them, or a server
+// that has none, is no reason to show nothing.
+func (d *describing) events(ctx context.Context, object *unstructured.Unstructured) []core.Event {
+	if !d.showEvents {
+		return nil
+	}
+	found, err := d.eventsOf(ctx, object)
+	if err != nil {
+		d.warn("events could not be listed: %v", err)
+	}
+	return found
+}
+
+// eventsOf lists the events about an object.
+func (c *cli) eventsOf(ctx context.Context, object *unstructured.Unstructured) ([]core.Event, error) {
+	client, err := c.server()
+	if err != nil {
+		return nil, err
+	}
+	namespace := object.GetNamespace()
+	if namespace == "" {
+		namespace = core.NamespaceDefault
+	}
+	selector := "involvedObject.name=" + object.GetName() + ",involvedObject.kind=" + object.GetKind()
+	if object.GetKind() != "Node" {
+		selector += ",involvedObject.uid=" + string(object.GetUID())
+	}
+	var found struct{ Items []core.Event }
+	err = client.Resource(core.Events, namespace).List(ctx, &found, rest.FieldSelector(selector))
+	return found.Items, err
+}

@@ -1,0 +1,154 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/kubectl/internal/discover"
+)
+
+// The exit codes: kubectl's, and the shell's for an interrupted program.
+const (
+	exitOK          = 0
+	exitError       = 1
+	exitInterrupted = 130
+)
+
+// exitCode ends kctl with a code and says nothing more: a container's own, for
+// one.
+type exitCode int
+
+func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+// flagError is a flag that could not be read.
+type flagError struct {
+	cmd *cobra.Command
+	err error
+}
+
+func (e *flagError) Error() string {
+	return fmt.Sprintf("%v\nSee '%s --help' for usage.", e.err, e.cmd.CommandPath())
+}
+
+func (e *flagError) Unwrap() error { return e.err }
+
+// usageError is a command line that makes no sense.
+func usageError(cmd *cobra.Command, format string, args ...any) error {
+	return fmt.Errorf("%s\nSee '%s -h' for help and examples", fmt.Sprintf(format, args...), cmd.CommandPath())
+}
+
+// sourceError says which file an error is about.
+type sourceError struct {
+	doing, source string
+	err           error
+}
+
+func (e *sourceError) Error() string {
+	return fmt.Sprintf("error when %s %q: %v", e.doing, e.source, e.err)
+}
+
+func (e *sourceError) Unwrap() error { return e.err }
+
+// report writes what went wrong and returns the exit code. It is the only
+// place where errors become text.
+func (c *cli) report(ctx context.Context, cmd *cobra.Command, err error) int {
+	if err == nil {
+		return exitOK
+	}
+	var code exitCode
+	if errors.As(err, &code) {
+		return int(code)
+	}
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return exitInterrupted
+	}
+	for _, each := range flatten(err) {
+		fmt.Fprintln(c.Err, strings.TrimRight(c.text(each), "\n"))
+	}
+	return exitError
+}
+
+// flatten takes joined errors apart; each is reported on its own.
+func flatten(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // only what is joined at the top
+		var all []error
+		for _, each := range joined.Unwrap() {
+			all = append(all, flatten(each)...)
+		}
+		return all
+	}
+	return []error{err}
+}
+
+// text says an error in kubectl's words.
+func (c *cli) text(err error) string {
+	var status *apierrors.StatusError
+	if errors.As(err, &status) {
+		return statusText(err, status)
+	}
+	var noKind *discover.NoKindError
+	if errors.As(err, &noKind) {
+		return "error: " + err.Error() + "\nensure CRDs are installed first"
+	}
+	var failed *url.Error
+	if errors.As(err, &failed) {
+		return connectionText(failed)
+	}
+	if strings.HasPrefix(err.Error(), "error: ") {
+		return err.Error()
+	}
+	return "error: " + err.Error()
+}
+
+func statusText(err error, status *apierrors.StatusError) string {
+	s := status.Status()
+	var from *sourceError
+	message := s.Message
+	if errors.As(err, &from) {
+		message = fmt.Sprintf("error when %s %q: %s", from.doing, from.source, s.Message)
+	}
+	switch {
+	case s.Reason == metav1.StatusReasonUnauthorized:
+		return fmt.Sprintf("error: You must be logged in to the server (%s)", message)
+	case s.Reason == metav1.StatusReasonInvalid && s.Details != nil && len(s.Details.Causes) > 0:
+		return invalidText(s)
+	case s.Reason == "" || s.Reason == metav1.StatusReasonUnknown:
+		return "Error from server: " + message
+	}
+	return fmt.Sprintf("Error from server (%s): %s", s.Reason, message)
+}
+
+// invalidText lists what is wrong with an object, a field a line.
+func invalidText(s metav1.Status) string {
+	head := fmt.Sprintf("The %s %q is invalid", s.Details.Kind, s.Details.Name)
+	var causes []string
+	for _, cause := range s.Details.Causes {
+		causes = append(causes, cause.Field+": "+cause.Message)
+	}
+	if len(causes) == 1 {
+		return head + ": " + causes[0]
+	}
+	return head + ": \n* " + strings.Join(causes, "\n* ")
+}
+
+func connectionText(failed *url.Error) string {
+	if errors.Is(failed.Err, syscall.ECONNREFUSED) {
+		host := failed.URL
+		if u, err := url.Parse(failed.URL); err == nil {
+			host = u.Host
+		}
+		return fmt.Sprintf("The connection to the server %s was refused - did you specify the right host or port?", host)
+	}
+	if failed.Timeout() {
+		return fmt.Sprintf("Unable to connect to the server: %v (no answer in time)", failed.Err)
+	}
+	return fmt.Sprintf("Unable to connect to the server: %v", failed.Err)
+}

@@ -1,0 +1,234 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"kctl/kubectl/internal/remote"
+	"kctl/proto/core"
+)
+
+// joining is what exec, attach and `run -it` share.
+type joining struct {
+	*cli
+	container string
+	stdin     bool
+	tty       bool
+	quiet     bool
+}
+
+func (j *joining) add(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.StringVarP(&j.container, "container", "c", "", "Container name.")
+	fs.BoolVarP(&j.stdin, "stdin", "i", false, "Pass stdin to the container")
+	fs.BoolVarP(&j.tty, "tty", "t", false, "Stdin is a TTY")
+	fs.BoolVarP(&j.quiet, "quiet", "q", false, "Only print output from the remote session")
+}
+
+func newExec(c *cli) *cobra.Command {
+	j := &joining{cli: c}
+	cmd := &cobra.Command{
+		Use:     "exec (POD | pod/NAME) [-c CONTAINER] [-it] -- COMMAND [ARGS...]",
+		Short:   "Execute a command in a container",
+		Example: "  kctl exec web -- ls /\n  kctl exec -it web -- sh",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dash := cmd.ArgsLenAtDash()
+			switch {
+			case len(args) == 0 || dash == 0:
+				return usageError(cmd, "pod, type/name or --filename must be specified")
+			case dash < 0 && len(args) > 1:
+				return errors.New("exec [POD] [COMMAND] is not supported anymore. Use exec [POD] -- [COMMAND] instead")
+			case dash > 1:
+				return usageError(cmd, "exactly one POD is required, got %d", dash)
+			case len(args) == 1:
+				return usageError(cmd, "you must specify at least one command for the container")
+			}
+			return j.exec(cmd.Context(), args[0], args[1:])
+		},
+	}
+	j.add(cmd)
+	return cmd
+}
+
+func newAttach(c *cli) *cobra.Command {
+	j := &joining{cli: c}
+	cmd := &cobra.Command{
+		Use:     "attach (POD | pod/NAME) [-c CONTAINER] [-it]",
+		Short:   "Attach to a running container",
+		Example: "  kctl attach web\n  kctl attach -it web",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := oneName(cmd, args)
+			if err != nil {
+				return err
+			}
+			pod, err := j.runningPod(cmd.Context(), name)
+			if err != nil {
+				return err
+			}
+			return j.attach(cmd.Context(), pod)
+		},
+	}
+	j.add(cmd)
+	return cmd
+}
+
+// runningPod reads the pod, which must not have ended.
+func (j *joining) runningPod(ctx context.Context, arg string) (*core.Pod, error) {
+	name, err := podName(arg)
+	if err != nil {
+		return nil, err
+	}
+	namespace, err := j.namespace()
+	if err != nil {
+		return nil, err
+	}
+	client, err := j.server()
+	if err != nil {
+		return nil, err
+	}
+	pod := &core.Pod{}
+	if err := client.Resource(core.Pods, namespace).Get(ctx, name, pod); err != nil {
+		return nil, err
+	}
+	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return nil, fmt.Errorf("cannot exec into or attach to a container in a completed pod; current phase is %s", pod.Status.Phase)
+	}
+	return pod, nil
+}
+
+func (j *joining) exec(ctx context.Context, arg string, command []string) error {
+	pod, err := j.runningPod(ctx, arg)
+	if err != nil {
+		return err
+	}
+	container, err := j.chooseContainer(pod, j.container)
+	if err != nil {
+		return err
+	}
+	return j.join(ctx, pod, "exec", container, command)
+}
+
+func (j *joining) attach(ctx context.Context, pod *core.Pod) error {
+	container, err := j.chooseContainer(pod, j.container)
+	if err != nil {
+		return err
+	}
+	j.checkTTY(pod, container)
+	if j.stdin && !j.quiet && j.tty {
+		fmt.Fprintln(j.Err, "If you don't see a command prompt, try pressing enter.")
+	}
+	return j.join(ctx, pod, "attach", container, nil)
+}
+
+// checkTTY goes without a terminal where the container was made without one.
+func (j *joining) checkTTY(pod *core.Pod, container string) {
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		if c.Name == container && j.tty && !c.TTY {
+			j.tty = false
+			if !j.quiet {
+				fmt.Fprintf(j.Err, "error: Unable to use a TTY - container %s did not allocate one\n", container)
+			}
+		}
+	}
+}
+
+func (j *joining) join(ctx context.Context, pod *core.Pod, subresource, container string, command []string) error {
+	if _, ok := terminal(j.In); j.tty && !ok {
+		j.tty = false
+		if !j.quiet {
+			fmt.Fprintln(j.Err, "Unable to use a TTY - input is not a terminal or the right kind of file")
+		}
+	}
+	loaded, err := j.target()
+	if err != nil {
+		return err
+	}
+	address, err := j.joinAddress(pod, subresource, container, command)
+	if err != nil {
+		return err
+	}
+	streams := remote.Streams{Out: j.Out, Err: j.Err, TTY: j.tty}
+	if j.stdin {
+		streams.In = j.In
+	}
+	err = remote.Join(ctx, loaded.Client, address, streams)
+	return j.joined(err, subresource, pod)
+}
+
+func (j *joining) joinAddress(pod *core.Pod, subresource, container string, command []string) (*url.URL, error) {
+	client, err := j.server()
+	if err != nil {
+		return nil, err
+	}
+	address := client.URL(core.Pods.Path(pod.Namespace, pod.Name) + "/" + subresource)
+	query := url.Values{"container": {container}, "stdout": {"true"}}
+	if command != nil {
+		query["command"] = command
+	}
+	if j.stdin {
+		query.Set("stdin", "true")
+	}
+	if j.tty {
+		query.Set("tty", "true")
+	} else {
+		query.Set("stderr", "true")
+	}
+	address.RawQuery = query.Encode()
+	return address, nil
+}
+
+// joined says how a connection ended: the container's exit code becomes ours.
+func (j *joining) joined(err error, subresource string, pod *core.Pod) error {
+	var exit *remote.ExitError
+	if errors.As(err, &exit) {
+		if !j.quiet {
+			fmt.Fprintln(j.Err, exit.Error())
+		}
+		return exitCode(exit.Code)
+	}
+	if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
+		return fmt.Errorf("the server has no %s for pod %s: %w", subresource, pod.Name, err)
+	}
+	return err
+}
+
+func newPortForward(c *cli) *cobra.Command {
+	var addresses []string
+	cmd := &cobra.Command{
+		Use:     "port-forward (POD | pod/NAME) [LOCAL_PORT:]REMOTE_PORT...",
+		Short:   "Forward one or more local ports to a pod",
+		Example: "  kctl port-forward pod/web 8080:80\n  kctl port-forward web :80",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return usageError(cmd, "TYPE/NAME and list of ports are required for port-forward")
+			}
+			j := &joining{cli: c}
+			pod, err := j.runningPod(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if pod.Status.Phase != corev1.PodRunning {
+				return fmt.Errorf("unable to forward port because pod is not running. Current status=%v", pod.Status.Phase)
+			}
+			loaded, err := c.target()
+			if err != nil {
+				return err
+			}
+			client, err := c.server()
+			if err != nil {
+				return err
+			}
+			address := client.URL(core.Pods.Path(pod.Namespace, pod.Name) + "/portforward")
+			return remote.Forward(cmd.Context(), loaded.Client, address, addresses, args[1:], c.Out, c.Err)
+		},
+	}
+	cmd.Flags().StringSliceVar(&addresses, "address", []string{"localhost"}, "Addresses to listen on (comma separated).")
+	return cmd
+}

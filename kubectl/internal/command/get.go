@@ -1,0 +1,281 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kctl/kubectl/internal/discover"
+	"kctl/kubectl/internal/printer"
+	"kctl/proto/rest"
+)
+
+// asTable asks for tables; servers that make none send the objects.
+const asTable = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+
+// getting is one `kctl get`.
+type getting struct {
+	*cli
+	selection
+	output
+	watch, watchOnly bool
+	watchEvents      bool
+	ignoreNotFound   bool
+	showLabels       bool
+	showKind         bool
+	labelColumns     []string
+	sortBy           string
+	chunkSize        int64
+	raw              string
+}
+
+func newGet(c *cli) *cobra.Command {
+	g := &getting{cli: c}
+	cmd := &cobra.Command{
+		Use:     "get (TYPE[,TYPE...] [NAME...] | TYPE/NAME... | -f FILE)",
+		Short:   "Display one or many resources",
+		Example: "  kctl get pods\n  kctl get pod web -o yaml\n  kctl get pods,nodes -A\n  kctl get pods -w",
+		RunE:    func(cmd *cobra.Command, args []string) error { return g.run(cmd, args) },
+	}
+	fs := cmd.Flags()
+	g.addFiles(fs, "identifying the resource to get from a server.")
+	g.addLabels(fs)
+	g.addFields(fs)
+	g.addAllNamespaces(fs)
+	g.output.add(fs)
+	fs.BoolVarP(&g.watch, "watch", "w", false, "After listing/getting the requested object, watch for changes.")
+	fs.BoolVar(&g.watchOnly, "watch-only", false, "Watch for changes to the requested object(s), without listing/getting first.")
+	fs.BoolVar(&g.watchEvents, "output-watch-events", false, "Output watch event objects when --watch or --watch-only is used.")
+	fs.BoolVar(&g.ignoreNotFound, "ignore-not-found", false, "If the requested object does not exist the command will return exit code 0.")
+	fs.BoolVar(&g.showLabels, "show-labels", false, "When printing, show all labels as the last column")
+	fs.BoolVar(&g.showKind, "show-kind", false, "If present, list the resource type for the requested object(s).")
+	fs.StringSliceVarP(&g.labelColumns, "label-columns", "L", nil, "Accepts a comma separated list of labels that are going to be presented as columns.")
+	fs.BoolVar(&g.NoHeaders, "no-headers", false, "When using the default or custom-column output format, don't print headers")
+	fs.StringVar(&g.sortBy, "sort-by", "", "If non-empty, sort list types using this field specification, a JSONPath expression (e.g. '{.metadata.name}').")
+	fs.Int64Var(&g.chunkSize, "chunk-size", chunk, "Return large lists in chunks rather than all at once. Pass 0 to disable.")
+	fs.StringVar(&g.raw, "raw", "", "Raw URI to request from the server.")
+	return cmd
+}
+
+func (g *getting) run(cmd *cobra.Command, args []string) error {
+	ctx := cmd.Context()
+	if g.raw != "" {
+		return g.getRaw(cmd, args)
+	}
+	if len(args) == 0 && len(g.files) == 0 {
+		return usageError(cmd, "You must specify the type of resource to get. Use \"kctl api-resources\" for a complete list of supported resources.\n\nRequired resource not specified.")
+	}
+	if (g.showLabels || len(g.labelColumns) > 0) && !g.TableOutput() {
+		return fmt.Errorf("--show-labels and --label-columns need a table: not with -o %s", g.Output)
+	}
+	targets, err := g.targets(ctx, &g.selection, args, "")
+	if err != nil {
+		return err
+	}
+	switch {
+	case g.watch || g.watchOnly:
+		return g.follow(ctx, targets)
+	case g.TableOutput():
+		return g.tables(ctx, targets)
+	}
+	return g.objects(ctx, targets)
+}
+
+func (g *getting) getRaw(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 || len(g.files) > 0 {
+		return usageError(cmd, "arguments may not be passed when --raw is specified")
+	}
+	client, err := g.server()
+	if err != nil {
+		return err
+	}
+	path, query, _ := strings.Cut(g.raw, "?")
+	var options []rest.Option
+	for _, pair := range strings.Split(query, "&") {
+		key, value, _ := strings.Cut(pair, "=")
+		options = append(options, rest.Query(key, value))
+	}
+	var answer []byte
+	if err := client.Do(cmd.Context(), "GET", path, nil, &answer, options...); err != nil {
+		return err
+	}
+	_, err = g.Out.Write(answer)
+	return err
+}
+
+// objects prints whole objects: a single one as it is, several as a List.
+func (g *getting) objects(ctx context.Context, targets []target) error {
+	p, err := printer.New(g.Options)
+	if err != nil {
+		return err
+	}
+	all := &unstructured.UnstructuredList{Object: map[string]any{
+		"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""},
+	}}
+	var failed []error
+	for _, t := range targets {
+		items, err := g.fetch(ctx, t, &g.selection)
+		if err != nil {
+			if !(g.ignoreNotFound && apierrors.IsNotFound(err)) {
+				failed = append(failed, err)
+			}
+			continue
+		}
+		all.Items = append(all.Items, items...)
+	}
+	if g.sortBy != "" {
+		if err := printer.SortItems(all, g.sortBy); err != nil {
+			return err
+		}
+	}
+	single := len(targets) == 1 && targets[0].name != ""
+	switch {
+	case single && len(all.Items) == 1:
+		err = p.Print(g.Out, &all.Items[0])
+	case len(failed) > 0 && len(all.Items) == 0, single:
+	default:
+		err = p.Print(g.Out, all)
+	}
+	return errors.Join(append(failed, err)...)
+}
+
+// tables prints tables: rows of the same resource under common headers, an
+// empty line between one resource and the next.
+func (g *getting) tables(ctx context.Context, targets []target) error {
+	var failed []error
+	var table *printer.Table
+	var last *discover.Resource
+	printed := false
+	for i := range targets {
+		t := &targets[i]
+		content, err := g.table(ctx, *t)
+		if err != nil {
+			if !(g.ignoreNotFound && apierrors.IsNotFound(err)) {
+				failed = append(failed, err)
+			}
+			continue
+		}
+		if len(content.Rows) == 0 {
+			continue
+		}
+		if last == nil || last.FullName() != t.FullName() {
+			if printed && !g.NoHeaders {
+				fmt.Fprintln(g.Out)
+			}
+			table, last = g.newTable(targets, t), &t.Resource
+		}
+		if g.sortBy != "" {
+			if err := printer.SortTable(content, g.sortBy); err != nil {
+				return err
+			}
+		}
+		if err := table.Add(content, ""); err != nil {
+			return err
+		}
+		printed = true
+		if i+1 == len(targets) || targets[i+1].FullName() != t.FullName() {
+			if err := table.Flush(g.Out); err != nil {
+				return err
+			}
+		}
+	}
+	if table != nil {
+		failed = append(failed, table.Flush(g.Out))
+	}
+	if !printed && errors.Join(failed...) == nil && !g.ignoreNotFound {
+		g.noneFound(targets)
+	}
+	return errors.Join(failed...)
+}
+
+func (g *getting) noneFound(targets []target) {
+	for _, t := range targets {
+		if t.namespace != "" {
+			fmt.Fprintf(g.Err, "No resources found in %s namespace.\n", t.namespace)
+			return
+		}
+	}
+	fmt.Fprintln(g.Err, "No resources found")
+}
+
+func (g *getting) newTable(targets []target, t *target) *printer.Table {
+	table := &printer.Table{
+		Wide: g.Output == "wide", NoHeaders: g.NoHeaders,
+		WithNamespace: g.allNamespaces && t.Namespaced,
+		WithEvent:     g.watchEvents,
+		ShowLabels:    g.showLabels, LabelColumns: g.labelColumns,
+	}
+	mixed := g.showKind
+	for _, other := range targets {
+		mixed = mixed || other.FullName() != t.FullName()
+	}
+	if mixed {
+		table.KindPrefix = printer.ObjectName(t.GVK(), "")
+	}
+	return table
+}
+
+// table asks the server for the table of a target.
+func (g *getting) table(ctx context.Context, t target) (*metav1.Table, error) {
+	client, err := g.server()
+	if err != nil {
+		return nil, err
+	}
+	options := append(g.options(), rest.Accept(asTable))
+	if g.sortBy != "" {
+		options = append(options, rest.Query("includeObject", "Object"))
+	}
+	if t.name != "" {
+		var answer []byte
+		if err := t.in(client).Get(ctx, t.name, &answer, options...); err != nil {
+			return nil, err
+		}
+		return decodeTable(answer)
+	}
+	var whole *metav1.Table
+	err = chunks(ctx, t.in(client), g.chunkSize, options, func(answer []byte) (string, error) {
+		part, err := decodeTable(answer)
+		if err != nil {
+			return "", err
+		}
+		if whole == nil {
+			whole = part
+		} else {
+			whole.Rows, whole.ResourceVersion = append(whole.Rows, part.Rows...), part.ResourceVersion
+		}
+		return part.Continue, nil
+	})
+	return whole, err
+}
+
+// decodeTable reads a table, or makes one of NAME and AGE from the objects of a
+// server that makes none.
+func decodeTable(answer []byte) (*metav1.Table, error) {
+	table := &metav1.Table{}
+	if err := json.Unmarshal(answer, table); err != nil {
+		return nil, fmt.Errorf("decode answer: %w", err)
+	}
+	if table.Kind == "Table" {
+		return table, nil
+	}
+	list := &unstructured.UnstructuredList{}
+	object, err := decode(answer)
+	if err != nil {
+		return nil, err
+	}
+	if _, isList := object.Object["items"]; isList {
+		if list, err = decodeList(answer); err != nil {
+			return nil, err
+		}
+	} else {
+		list.Items = append(list.Items, *object)
+	}
+	return printer.PlainTable(list)
+}

@@ -1,0 +1,189 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/kubectl/internal/printer"
+	"kctl/proto/rest"
+	"kctl/proto/watch"
+)
+
+// watchPause is waited before a watch that ended without an event is opened
+// again.
+const watchPause = time.Second
+
+// The types of watch events besides those of objects.
+const (
+	eventError    = "ERROR"
+	eventBookmark = "BOOKMARK"
+)
+
+// follow prints what a target is, and then every change to it.
+func (g *getting) follow(ctx context.Context, targets []target) error {
+	if len(targets) != 1 {
+		return errors.New("watch is only supported on individual resources and resource collections - more than 1 resource was found")
+	}
+	t := targets[0]
+	if t.name != "" {
+		// The object must exist now; from then on it is watched as the part of
+		// the collection that has its name.
+		if _, err := g.fetch(ctx, t, &g.selection); err != nil {
+			return err
+		}
+		g.fields, t.name = "metadata.name="+t.name, ""
+	}
+	options := g.options()
+	if g.TableOutput() {
+		return g.followTable(ctx, t, append(options, rest.Accept(asTable)))
+	}
+	return g.followObjects(ctx, t, options)
+}
+
+func (g *getting) followTable(ctx context.Context, t target, options []rest.Option) error {
+	out := g.newTable([]target{t}, &t)
+	content, err := g.table(ctx, t)
+	if err != nil {
+		return err
+	}
+	version := content.ResourceVersion
+	if !g.watchOnly {
+		if err := out.Add(content, string(watch.Added)); err != nil {
+			return err
+		}
+		if err := out.Flush(g.Out); err != nil {
+			return err
+		}
+	}
+	return g.changes(ctx, t, version, options, func(event rest.Event) error {
+		table, err := decodeTable(event.Object)
+		if err != nil {
+			return err
+		}
+		if err := out.Add(table, event.Type); err != nil {
+			return err
+		}
+		return out.Flush(g.Out)
+	})
+}
+
+func (g *getting) followObjects(ctx context.Context, t target, options []rest.Option) error {
+	p, err := printer.New(g.Options)
+	if err != nil {
+		return err
+	}
+	client, err := g.server()
+	if err != nil {
+		return err
+	}
+	found, err := list(ctx, t.in(client), g.chunkSize, options...)
+	if err != nil {
+		return err
+	}
+	for i := range found.Items {
+		if g.watchOnly {
+			break
+		}
+		if err := p.Print(g.Out, &found.Items[i]); err != nil {
+			return err
+		}
+	}
+	return g.changes(ctx, t, found.GetResourceVersion(), options, func(event rest.Event) error {
+		object, err := decode(event.Object)
+		if err != nil {
+			return err
+		}
+		return p.Print(g.Out, object)
+	})
+}
+
+// changes calls show with every change after version, until the context ends.
+// Watches that the server ends are taken up where they ended.
+func (c *cli) changes(ctx context.Context, t target, version string, options []rest.Option, show func(rest.Event) error) error {
+	client, err := c.server()
+	if err != nil {
+		return err
+	}
+	for {
+		from := append([]rest.Option{rest.Query("resourceVersion", version), rest.Query("allowWatchBookmarks", "true")}, options...)
+		stream, err := t.in(client).Watch(ctx, from...)
+		if err != nil {
+			return err
+		}
+		began := version
+		version, err = drain(stream, version, show)
+		_ = stream.Close()
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
+			return err
+		case version == began:
+			// The server ends watches without events at once: don't spin.
+			if err := rest.Sleep(ctx, c.clock, watchPause); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// drain reads a watch until it ends, and returns the last version it saw.
+func drain(stream *rest.Stream, version string, show func(rest.Event) error) (string, error) {
+	for {
+		event, err := stream.Next()
+		if err != nil {
+			return version, err
+		}
+		if event.Type == eventError {
+			return version, watchError(event.Object)
+		}
+		if v := versionOf(event.Object); v != "" {
+			version = v
+		}
+		if event.Type == eventBookmark {
+			continue
+		}
+		if err := show(event); err != nil {
+			return version, err
+		}
+	}
+}
+
+func watchError(object json.RawMessage) error {
+	status := metav1.Status{}
+	if err := json.Unmarshal(object, &status); err != nil {
+		return fmt.Errorf("decode the watch's error: %w", err)
+	}
+	return &apierrors.StatusError{ErrStatus: status}
+}
+
+// versionOf is the resourceVersion of an event's object, or of the object in
+// its table.
+func versionOf(object json.RawMessage) string {
+	var content struct {
+		Metadata struct {
+			ResourceVersion string `json:"resourceVersion"`
+		} `json:"metadata"`
+		Rows []struct {
+			Object struct {
+				Metadata struct {
+					ResourceVersion string `json:"resourceVersion"`
+				} `json:"metadata"`
+			} `json:"object"`
+		} `json:"rows"`
+	}
+	if err := json.Unmarshal(object, &content); err != nil {
+		return ""
+	}
+	if len(content.Rows) > 0 && content.Rows[0].Object.Metadata.ResourceVersion != "" {
+		return content.Rows[0].Object.Metadata.ResourceVersion
+	}
+	return content.Metadata.ResourceVersion
+}

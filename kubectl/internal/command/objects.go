@@ -1,0 +1,322 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kctl/kubectl/internal/discover"
+	"kctl/kubectl/internal/manifest"
+	"kctl/proto/rest"
+)
+
+// target is what one argument means: one object of a resource, or, without a
+// name, all that the selectors leave of it.
+type target struct {
+	discover.Resource
+	namespace string
+	name      string
+	source    string // the file it was named in, if any
+	object    *unstructured.Unstructured
+}
+
+func (t target) in(client *rest.Client) rest.Resource {
+	return client.Resource(t.Resource.Resource, t.namespace)
+}
+
+// selection is the flags by which verbs say which objects they mean.
+type selection struct {
+	files         []string
+	recursive     bool
+	labels        string
+	fields        string
+	allNamespaces bool
+	all           bool
+}
+
+func (s *selection) addFiles(fs *pflag.FlagSet, usage string) {
+	fs.StringSliceVarP(&s.files, "filename", "f", nil, "Filename, directory, or URL to files "+usage)
+	fs.BoolVarP(&s.recursive, "recursive", "R", false, "Process the directory used in -f, --filename recursively")
+	fs.String("kustomize", "", "not supported: kctl has no kustomize")
+	_ = fs.MarkHidden("kustomize")
+}
+
+func (s *selection) addLabels(fs *pflag.FlagSet) {
+	fs.StringVarP(&s.labels, "selector", "l", "", "Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'")
+}
+
+func (s *selection) addFields(fs *pflag.FlagSet) {
+	fs.StringVar(&s.fields, "field-selector", "", "Selector (field query) to filter on, supports '=', '==', and '!='")
+}
+
+func (s *selection) addAllNamespaces(fs *pflag.FlagSet) {
+	fs.BoolVarP(&s.allNamespaces, "all-namespaces", "A", false, "If present, the requested object(s) across all namespaces")
+}
+
+func (s *selection) options() []rest.Option {
+	return []rest.Option{rest.LabelSelector(s.labels), rest.FieldSelector(s.fields)}
+}
+
+// targets works out what the arguments and flags mean. defaultType is the type
+// of bare names, for verbs about pods only; "" for none.
+func (c *cli) targets(ctx context.Context, s *selection, args []string, defaultType string) ([]target, error) {
+	if len(s.files) > 0 {
+		if len(args) > 0 {
+			return nil, errors.New("when paths, URLs, or stdin is provided as resource input, you may not specify resource arguments as well")
+		}
+		return c.fileTargets(ctx, s)
+	}
+	parsed, err := c.parseArguments(ctx, args, defaultType)
+	if err != nil {
+		return nil, err
+	}
+	namespace, err := c.namespace()
+	if err != nil {
+		return nil, err
+	}
+	for i := range parsed {
+		t := &parsed[i]
+		if t.name != "" && s.labels+s.fields != "" {
+			return nil, errors.New("name cannot be provided when a selector is specified")
+		}
+		if t.name != "" && s.all {
+			return nil, errors.New("name cannot be provided when --all is specified")
+		}
+		if t.name != "" && s.allNamespaces && t.Namespaced {
+			return nil, errors.New("a resource cannot be retrieved by name across all namespaces")
+		}
+		if t.Namespaced && !s.allNamespaces {
+			t.namespace = namespace
+		}
+	}
+	return parsed, nil
+}
+
+func (c *cli) parseArguments(ctx context.Context, args []string, defaultType string) ([]target, error) {
+	if len(args) == 0 {
+		return nil, errors.New("you must specify the type of resource, or a file with -f")
+	}
+	if strings.Contains(args[0], "/") {
+		return c.slashArguments(ctx, args)
+	}
+	names := args[1:]
+	if defaultType != "" {
+		args, names = []string{defaultType}, args
+	}
+	resources, err := c.resourceTypes(ctx, args[0])
+	if err != nil {
+		return nil, err
+	}
+	var targets []target
+	for _, resource := range resources {
+		if len(names) == 0 {
+			targets = append(targets, target{Resource: resource})
+		}
+		for _, name := range names {
+			if strings.Contains(name, "/") {
+				return nil, errors.New("there is no need to specify a resource type as a separate argument when passing arguments in resource/name form " +
+					"(e.g. 'kctl get resource/<resource_name>' instead of 'kctl get resource resource/<resource_name>'")
+			}
+			targets = append(targets, target{Resource: resource, name: name})
+		}
+	}
+	return targets, nil
+}
+
+func (c *cli) slashArguments(ctx context.Context, args []string) ([]target, error) {
+	var targets []target
+	discovery, err := c.discovery()
+	if err != nil {
+		return nil, err
+	}
+	for _, arg := range args {
+		kind, name, ok := strings.Cut(arg, "/")
+		if !ok {
+			return nil, fmt.Errorf("there is no need to specify a resource type as a separate argument when passing arguments in resource/name form (e.g. 'kctl get resource/<resource_name>' instead of 'kctl get resource resource/<resource_name>'")
+		}
+		if kind == "" || name == "" || strings.Contains(name, "/") {
+			return nil, errors.New("arguments in resource/name form must have a single resource and name")
+		}
+		resource, err := discovery.Named(ctx, kind)
+		if err != nil {
+			return nil, err
+		}
+		targets = append(targets, target{Resource: resource, name: name})
+	}
+	return targets, nil
+}
+
+// resourceTypes reads "pods,nodes" or a category.
+func (c *cli) resourceTypes(ctx context.Context, list string) ([]discover.Resource, error) {
+	discovery, err := c.discovery()
+	if err != nil {
+		return nil, err
+	}
+	var resources []discover.Resource
+	for _, name := range strings.Split(list, ",") {
+		resource, err := discovery.Named(ctx, name)
+		var unknown *discover.NoResourceError
+		if errors.As(err, &unknown) {
+			category, categoryErr := discovery.InCategory(ctx, name)
+			if categoryErr == nil && len(category) > 0 {
+				resources = append(resources, category...)
+				continue
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		resources = append(resources, resource)
+	}
+	return resources, nil
+}
+
+// fileTargets reads the objects of -f.
+func (c *cli) fileTargets(ctx context.Context, s *selection) ([]target, error) {
+	reader := &manifest.Reader{Stdin: c.In, HTTP: http.DefaultClient, Recursive: s.recursive}
+	objects, err := reader.Read(ctx, s.files)
+	if err != nil {
+		return nil, err
+	}
+	loaded, err := c.target()
+	if err != nil {
+		return nil, err
+	}
+	discovery, err := c.discovery()
+	if err != nil {
+		return nil, err
+	}
+	var targets []target
+	for _, object := range objects {
+		resource, err := discovery.OfKind(ctx, object.GroupVersionKind())
+		if err != nil {
+			var missing *discover.NoKindError
+			if errors.As(err, &missing) {
+				err = fmt.Errorf("resource mapping not found for name: %q namespace: %q from %q: %w",
+					object.GetName(), object.GetNamespace(), object.Source, err)
+			}
+			return nil, err
+		}
+		t := target{Resource: resource, name: object.GetName(), source: object.Source, object: object.Unstructured}
+		if resource.Namespaced {
+			t.namespace = object.GetNamespace()
+			if t.namespace == "" {
+				t.namespace = loaded.Namespace
+				object.SetNamespace(loaded.Namespace)
+			} else if loaded.Chosen && t.namespace != loaded.Namespace {
+				return nil, fmt.Errorf("the namespace from the provided object %q does not match the namespace %q. You must pass '--namespace=%s' to perform this operation.", //nolint:staticcheck // kubectl's words
+					t.namespace, loaded.Namespace, t.namespace)
+			}
+		}
+		targets = append(targets, t)
+	}
+	return targets, nil
+}
+
+// chunk is how many objects are asked for at once, as kubectl does.
+const chunk = 500
+
+// list reads a collection, in chunks, into one list.
+func list(ctx context.Context, from rest.Resource, size int64, options ...rest.Option) (*unstructured.UnstructuredList, error) {
+	var whole *unstructured.UnstructuredList
+	err := chunks(ctx, from, size, options, func(answer []byte) (string, error) {
+		part, err := decodeList(answer)
+		if err != nil {
+			return "", err
+		}
+		if whole == nil {
+			whole = part
+		} else {
+			whole.Items = append(whole.Items, part.Items...)
+		}
+		return part.GetContinue(), nil
+	})
+	return whole, err
+}
+
+// chunks reads a collection piece by piece; take returns the token of the next.
+func chunks(ctx context.Context, from rest.Resource, size int64, options []rest.Option, take func(answer []byte) (string, error)) error {
+	token := ""
+	for {
+		var answer []byte
+		paged := append([]rest.Option{rest.Query("continue", token)}, options...)
+		if size > 0 {
+			paged = append(paged, rest.Query("limit", fmt.Sprint(size)))
+		}
+		if err := from.List(ctx, &answer, paged...); err != nil {
+			return err
+		}
+		next, err := take(answer)
+		if err != nil || next == "" {
+			return err
+		}
+		token = next
+	}
+}
+
+// decodeList decodes a list and gives its items the kind that lists leave out.
+func decodeList(data []byte) (*unstructured.UnstructuredList, error) {
+	content := map[string]any{}
+	if err := json.Unmarshal(data, &content); err != nil {
+		return nil, fmt.Errorf("decode answer: %w", err)
+	}
+	items, ok := content["items"].([]any)
+	if !ok && content["items"] != nil {
+		return nil, errors.New("decode answer: it is not a list")
+	}
+	delete(content, "items")
+	whole := &unstructured.UnstructuredList{Object: content}
+	kind := strings.TrimSuffix(whole.GetKind(), "List")
+	for _, item := range items {
+		object, ok := item.(map[string]any)
+		if !ok {
+			return nil, errors.New("decode answer: an item of the list is not an object")
+		}
+		u := unstructured.Unstructured{Object: object}
+		if u.GetKind() == "" {
+			u.SetKind(kind)
+			u.SetAPIVersion(whole.GetAPIVersion())
+		}
+		whole.Items = append(whole.Items, u)
+	}
+	return whole, nil
+}
+
+// decode decodes one object.
+func decode(data []byte) (*unstructured.Unstructured, error) {
+	object := &unstructured.Unstructured{}
+	if err := json.Unmarshal(data, &object.Object); err != nil {
+		return nil, fmt.Errorf("decode answer: %w", err)
+	}
+	return object, nil
+}
+
+// fetch reads the objects behind a target.
+func (c *cli) fetch(ctx context.Context, t target, s *selection) ([]unstructured.Unstructured, error) {
+	client, err := c.server()
+	if err != nil {
+		return nil, err
+	}
+	if t.name == "" {
+		found, err := list(ctx, t.in(client), chunk, s.options()...)
+		if err != nil {
+			return nil, err
+		}
+		return found.Items, nil
+	}
+	var answer []byte
+	if err := t.in(client).Get(ctx, t.name, &answer); err != nil {
+		return nil, err
+	}
+	object, err := decode(answer)
+	if err != nil {
+		return nil, err
+	}
+	return []unstructured.Unstructured{*object}, nil
+}

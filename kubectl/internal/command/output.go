@@ -1,0 +1,91 @@
+package command
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"kctl/kubectl/internal/printer"
+)
+
+// output is the flags of verbs that print the objects they change: one line
+// that says what was done, or the objects.
+type output struct{ printer.Options }
+
+func (o *output) add(fs *pflag.FlagSet) {
+	fs.StringVarP(&o.Output, "output", "o", "", "Output format. One of: ("+strings.Join(printer.Names, ", ")+")")
+	fs.StringVar(&o.Template, "template", "", "Template string or path to template file to use when -o=go-template, -o=go-template-file")
+	fs.BoolVar(&o.AllowMissingKeys, "allow-missing-template-keys", true, "If true, ignore any errors in templates when a field or map key is missing in the template")
+	fs.BoolVar(&o.ShowManagedFields, "show-managed-fields", false, "If true, keep the managedFields when printing objects in JSON or YAML format")
+}
+
+// printer prints objects as asked, or else says what was done to them.
+func (o *output) printer(operation string) (printer.Printer, error) {
+	if o.Output == "" {
+		return &printer.Name{Operation: operation}, nil
+	}
+	return printer.New(o.Options)
+}
+
+// print prints one object.
+func (c *cli) print(o *output, operation string, obj runtime.Object) error {
+	p, err := o.printer(operation)
+	if err != nil {
+		return err
+	}
+	return p.Print(c.Out, obj)
+}
+
+// dryRun is the value of --dry-run.
+type dryRun string
+
+const (
+	dryRunNone   dryRun = "none"
+	dryRunClient dryRun = "client"
+	dryRunServer dryRun = "server"
+)
+
+func (d *dryRun) String() string { return string(*d) }
+
+// Set accepts the three ways; the booleans of old are refused as kubectl does.
+func (d *dryRun) Set(value string) error {
+	switch v := dryRun(value); v {
+	case dryRunNone, dryRunClient, dryRunServer:
+		*d = v
+		return nil
+	case "unchanged":
+		*d = dryRunClient
+		return nil
+	}
+	return fmt.Errorf(`invalid dry-run value (%v). Must be "none", "server", or "client"`, value)
+}
+
+func (d *dryRun) Type() string { return "string" }
+
+func (d *dryRun) add(cmd *cobra.Command) {
+	*d = dryRunNone
+	cmd.Flags().Var(d, "dry-run", `Must be "none", "server", or "client". If client strategy, only print the object that would be sent, without sending it. If server strategy, submit server-side request without persisting the resource.`)
+	cmd.Flags().Lookup("dry-run").NoOptDefVal = "unchanged"
+}
+
+// mark appends what makes plain that nothing was changed.
+func (d dryRun) mark(operation string) string {
+	switch d {
+	case dryRunClient:
+		return operation + " (dry run)"
+	case dryRunServer:
+		return operation + " (server dry run)"
+	}
+	return operation
+}
+
+// query is the value of the API's dryRun parameter.
+func (d dryRun) query() string {
+	if d == dryRunServer {
+		return "All"
+	}
+	return ""
+}

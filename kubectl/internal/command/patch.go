@@ -1,0 +1,129 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"kctl/proto/rest"
+)
+
+// patching is `kctl patch`.
+type patching struct {
+	sending
+	selection
+	kind, text, file, subresource string
+}
+
+func newPatch(c *cli) *cobra.Command {
+	p := &patching{sending: sending{cli: c}}
+	cmd := &cobra.Command{
+		Use:     "patch (TYPE NAME | TYPE/NAME | -f FILE) [-p PATCH | --patch-file FILE]",
+		Short:   "Update fields of a resource",
+		Example: "  kctl patch node n1 -p '{\"spec\":{\"unschedulable\":true}}'\n  kctl patch pod web --type=json -p '[{\"op\":\"remove\",\"path\":\"/metadata/labels/run\"}]'",
+		RunE:    func(cmd *cobra.Command, args []string) error { return p.run(cmd, args) },
+	}
+	fs := cmd.Flags()
+	p.addFiles(fs, "identifying the resource to update")
+	p.add(cmd)
+	fs.StringVar(&p.kind, "type", "strategic", "The type of patch being provided; one of [json merge strategic]")
+	fs.StringVarP(&p.text, "patch", "p", "", "The patch to be applied to the resource JSON file.")
+	fs.StringVar(&p.file, "patch-file", "", "A file containing a patch to be applied to the resource.")
+	fs.StringVar(&p.subresource, "subresource", "", "If specified, patch will operate on the subresource of the requested object.")
+	return cmd
+}
+
+func (p *patching) run(cmd *cobra.Command, args []string) error {
+	kinds := map[string]types.PatchType{"json": types.JSONPatchType, "merge": types.MergePatchType, "strategic": types.StrategicMergePatchType}
+	kind, ok := kinds[p.kind]
+	if !ok {
+		return usageError(cmd, "--type must be one of [json merge strategic], not %q", p.kind)
+	}
+	body, err := p.body(cmd)
+	if err != nil {
+		return err
+	}
+	targets, err := p.targets(cmd.Context(), &p.selection, args, "")
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, t := range targets {
+		if t.name == "" {
+			return errors.New("resource(s) were provided, but no name was specified")
+		}
+		failed = append(failed, p.patch(cmd.Context(), t, kind, body))
+	}
+	return errors.Join(failed...)
+}
+
+func (p *patching) body(cmd *cobra.Command) ([]byte, error) {
+	text := []byte(p.text)
+	switch {
+	case p.text != "" && p.file != "":
+		return nil, usageError(cmd, "cannot specify --patch and --patch-file together")
+	case p.file == "-":
+		data, err := io.ReadAll(p.In)
+		if err != nil {
+			return nil, fmt.Errorf("reading the patch: %w", err)
+		}
+		text = data
+	case p.file != "":
+		data, err := os.ReadFile(p.file)
+		if err != nil {
+			return nil, fmt.Errorf("reading the patch: %w", err)
+		}
+		text = data
+	case p.text == "":
+		return nil, usageError(cmd, "must specify --patch or --patch-file containing the contents of the patch")
+	}
+	body, err := yaml.YAMLToJSON(text)
+	if err != nil {
+		return nil, fmt.Errorf("unable to parse %q: %w", text, err)
+	}
+	return body, nil
+}
+
+func (p *patching) patch(ctx context.Context, t target, kind types.PatchType, body []byte) error {
+	if p.dryRun == dryRunClient {
+		return errors.New("--dry-run=client is not supported yet for patch: use --dry-run=server")
+	}
+	before, err := p.fetch(ctx, t, &p.selection)
+	if err != nil {
+		return err
+	}
+	var more []rest.Option
+	if p.subresource != "" {
+		more = append(more, rest.Sub(p.subresource))
+	}
+	object, err := p.sendPatch(ctx, t, kind, body, more...)
+	if err != nil {
+		return err
+	}
+	operation := "patched"
+	if before[0].GetResourceVersion() == object.GetResourceVersion() {
+		operation = "patched (no change)"
+	}
+	return p.print(&p.output, p.dryRun.mark(operation), object)
+}
+
+// sendPatch patches an object.
+func (s *sending) sendPatch(ctx context.Context, t target, kind types.PatchType, body []byte, more ...rest.Option) (*unstructured.Unstructured, error) {
+	client, err := s.server()
+	if err != nil {
+		return nil, err
+	}
+	options := append(more, rest.Query("fieldManager", s.manager), rest.Query("dryRun", s.dryRun.query()))
+	var answer []byte
+	if err := t.in(client).Patch(ctx, t.name, kind, body, &answer, options...); err != nil {
+		return nil, err
+	}
+	return decode(answer)
+}

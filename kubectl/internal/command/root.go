@@ -1,0 +1,135 @@
+// Package command is kctl's command line: one file a verb, and beside them
+// what the verbs share (root.go: the tree and the flags of all; errors.go: what
+// users read when something fails, and exit codes; objects.go: which objects
+// the arguments mean).
+//
+// Only cmd/kctl calls it. Verbs put flags into the options of the packages
+// that do the work (generate, printer, manifest, …), and talk to the server
+// through package proto/rest.
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"k8s.io/utils/clock"
+)
+
+// Streams are where a command reads and writes.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// Main runs a command line and returns the exit code.
+func Main(args []string, streams Streams) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return run(ctx, args, streams, clock.RealClock{})
+}
+
+func run(ctx context.Context, args []string, streams Streams, clock clock.WithTicker) int {
+	c := newCLI(streams, clock)
+	root := newRoot(c)
+	root.SetArgs(args)
+	root.SetIn(streams.In)
+	root.SetOut(streams.Out)
+	root.SetErr(streams.Err)
+	called, err := root.ExecuteContextC(ctx)
+	return c.report(ctx, called, err)
+}
+
+// The groups of verbs in the help.
+const (
+	groupPods    = "pods"
+	groupObjects = "objects"
+	groupLook    = "look"
+	groupCluster = "cluster"
+	groupSelf    = "self"
+)
+
+func newRoot(c *cli) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "kctl",
+		Short:         "kctl runs pods and shows every hop of their way",
+		Long:          "kctl speaks to Kubernetes API servers: its own and upstream's alike.\n\nWhat kubectl has and kctl does not is refused by name.",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return unknownVerb(cmd, args[0])
+			}
+			return cmd.Help()
+		},
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	c.flags.Add(root.PersistentFlags())
+	root.PersistentFlags().IntVarP(&c.verbosity, "v", "v", 0, "Show the requests: 6 method, address and answer, 8 bodies too")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return &flagError{cmd, err} })
+	for _, g := range []cobra.Group{
+		{ID: groupPods, Title: "Pods:"},
+		{ID: groupLook, Title: "Looking:"},
+		{ID: groupObjects, Title: "Changing:"},
+		{ID: groupCluster, Title: "Clusters:"},
+		{ID: groupSelf, Title: "Other:"},
+	} {
+		root.AddGroup(&g)
+	}
+	add := func(group string, verbs ...*cobra.Command) {
+		for _, verb := range verbs {
+			verb.GroupID = group
+			root.AddCommand(verb)
+		}
+	}
+	add(groupPods, newRun(c), newLogs(c), newExec(c), newAttach(c), newPortForward(c), newTrace(c))
+	add(groupLook, newGet(c), newDescribe(c), newEvents(c), newWait(c))
+	add(groupObjects, newCreate(c), newApply(c), newDelete(c), newLabel(c), newAnnotate(c), newPatch(c), newCordon(c), newUncordon(c))
+	add(groupCluster, clusterVerbs(c)...)
+	add(groupCluster, newClusterInfo(c), newAPIResources(c), newAPIVersions(c), newAuth(c))
+	add(groupSelf, newConfig(c), newVersion(c), newOptions())
+	addUnsupported(root)
+	return root
+}
+
+// unsupported are kubectl's verbs that kctl does not have.
+var unsupported = []string{
+	"autoscale", "certificate", "cp", "debug", "diff", "drain", "edit", "explain", "expose",
+	"kustomize", "plugin", "proxy", "replace", "rollout", "scale", "set", "taint", "top",
+}
+
+func addUnsupported(root *cobra.Command) {
+	for _, name := range unsupported {
+		root.AddCommand(&cobra.Command{
+			Use: name, Hidden: true, DisableFlagParsing: true,
+			RunE: func(*cobra.Command, []string) error {
+				return fmt.Errorf("%q is not supported yet by kctl", name)
+			},
+		})
+	}
+}
+
+func unknownVerb(root *cobra.Command, name string) error {
+	message := fmt.Sprintf("unknown command %q for %q", name, root.CommandPath())
+	root.SuggestionsMinimumDistance = 2
+	if near := root.SuggestionsFor(name); len(near) > 0 {
+		message += "\n\nDid you mean this?\n\t" + strings.Join(near, "\n\t") + "\n"
+	}
+	return fmt.Errorf("%s", message)
+}
+
+// newOptions lists the flags of all verbs.
+func newOptions() *cobra.Command {
+	return &cobra.Command{
+		Use: "options", Short: "Print the list of flags inherited by all commands", Args: cobra.NoArgs,
+		Run: func(cmd *cobra.Command, _ []string) {
+			fmt.Fprintf(cmd.OutOrStdout(), "The following options can be passed to any command:\n\n%s", cmd.InheritedFlags().FlagUsages())
+		},
+	}
+}

@@ -1,0 +1,224 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
+
+	"kctl/kubectl/internal/discover"
+	"kctl/kubectl/internal/progress"
+	"kctl/proto/core"
+	"kctl/proto/rest"
+	"kctl/proto/watch"
+)
+
+// observation is what is new about the pod.
+type observation struct {
+	pod   *core.Pod
+	event *core.Event
+	err   error
+}
+
+// maxEvents bounds what is kept of a pod's events while waiting for it.
+const maxEvents = 100
+
+// await shows how far the pod is until it is ready, has ended, or time is up.
+func (r *running) await(ctx context.Context, pod *core.Pod) error {
+	var problem string
+	settled, err := r.observe(ctx, pod, r.timeout, func(view progress.View, _ *core.Pod) bool {
+		problem = view.Problem
+		return view.Ended
+	})
+	switch {
+	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+		return fmt.Errorf("timed out waiting for pod %q after %s: %s", pod.Name, r.timeout, orUnknown(problem))
+	case err != nil && ctx.Err() != nil:
+		fmt.Fprintf(r.Err, "Stopped waiting. Pod %q is still there: see \"kctl get pod %s\" and \"kctl trace pod/%s\".\n", pod.Name, pod.Name, pod.Name)
+		return ctx.Err()
+	case err != nil:
+		return err
+	}
+	if settled.Status.Phase == corev1.PodFailed {
+		return fmt.Errorf("pod %q failed: %s", pod.Name, orUnknown(problem))
+	}
+	return nil
+}
+
+func orUnknown(problem string) string {
+	if problem == "" {
+		return "no reason is known yet"
+	}
+	return problem
+}
+
+// untilStarted waits until the pod's containers run, or have already ended.
+func (r *running) untilStarted(ctx context.Context, pod *core.Pod) (*core.Pod, error) {
+	var problem string
+	started, err := r.observe(ctx, pod, r.podTimeout, func(view progress.View, p *core.Pod) bool {
+		problem = view.Problem
+		return p.Status.Phase == corev1.PodRunning || hasEnded(p)
+	})
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return nil, fmt.Errorf("timed out waiting for pod %q to run after %s: %s", pod.Name, r.podTimeout, orUnknown(problem))
+	}
+	return started, err
+}
+
+func hasEnded(pod *core.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// redrawEvery moves what moves with time on a terminal.
+const redrawEvery = 100 * time.Millisecond
+
+// observe follows the pod and its events, showing each change, until enough
+// says so.
+func (r *running) observe(ctx context.Context, pod *core.Pod, timeout time.Duration, enough func(progress.View, *core.Pod) bool) (*core.Pod, error) {
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	news := make(chan observation)
+	done := make(chan struct{}, 2)
+	go func() { r.watchPod(ctx, pod, news); done <- struct{}{} }()
+	go func() { r.watchPodEvents(ctx, pod, news); done <- struct{}{} }()
+	defer func() { cancel(); <-done; <-done }()
+
+	display := r.display()
+	defer display.Close()
+	tick := r.clock.NewTicker(redrawEvery)
+	defer tick.Stop()
+
+	latest, happened := pod, []core.Event{}
+	for {
+		view := progress.Look(latest, happened)
+		display.Show(view)
+		if enough(view, latest) {
+			return latest, nil
+		}
+		o, err := next(ctx, news, tick.C(), display)
+		if err != nil {
+			return nil, err
+		}
+		if o.pod != nil {
+			latest = o.pod
+		}
+		if o.event != nil && len(happened) < maxEvents {
+			happened = append(happened, *o.event)
+		}
+	}
+}
+
+// next waits for something new, moving the display meanwhile.
+func next(ctx context.Context, news <-chan observation, tick <-chan time.Time, display progress.Display) (observation, error) {
+	for {
+		select {
+		case <-ctx.Done():
+			return observation{}, ctx.Err()
+		case o := <-news:
+			return o, o.err
+		case <-tick:
+			display.Tick()
+		}
+	}
+}
+
+func (r *running) display() progress.Display {
+	width, isTerminal := terminal(r.Err)
+	switch {
+	case r.quiet:
+		return &progress.Plain{Out: discard{}}
+	case isTerminal:
+		return &progress.Live{Out: r.Err, Width: width, Color: colorful(r.Err), Clock: r.clock}
+	}
+	return &progress.Plain{Out: r.Err}
+}
+
+type discard struct{}
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
+
+// watchPod sends each state of the pod; that it is gone is an error.
+func (r *running) watchPod(ctx context.Context, pod *core.Pod, news chan<- observation) {
+	t := target{Resource: discover.Resource{Resource: core.Pods}, namespace: pod.Namespace}
+	options := []rest.Option{rest.FieldSelector(fields.OneTermEqualSelector("metadata.name", pod.Name).String())}
+	err := r.changes(ctx, t, pod.ResourceVersion, options, func(change rest.Event) error {
+		latest, err := podFrom(change.Object)
+		if err != nil {
+			return err
+		}
+		if change.Type == string(watch.Deleted) || latest.UID != pod.UID {
+			return fmt.Errorf("pod %q was deleted", pod.Name)
+		}
+		return tell(ctx, news, observation{pod: latest})
+	})
+	_ = tell(ctx, news, observation{err: err})
+}
+
+// watchPodEvents sends the pod's events. Going without them loses reasons, not
+// the pod: users who may not see events wait as well.
+func (r *running) watchPodEvents(ctx context.Context, pod *core.Pod, news chan<- observation) {
+	t := target{Resource: discover.Resource{Resource: core.Events}, namespace: pod.Namespace}
+	options := []rest.Option{rest.FieldSelector(fields.OneTermEqualSelector("involvedObject.uid", string(pod.UID)).String())}
+	err := r.changes(ctx, t, pod.ResourceVersion, options, func(change rest.Event) error {
+		event := &core.Event{}
+		if err := json.Unmarshal(change.Object, event); err != nil {
+			return fmt.Errorf("decode event: %w", err)
+		}
+		if change.Type == string(watch.Deleted) {
+			return nil
+		}
+		return tell(ctx, news, observation{event: event})
+	})
+	if ctx.Err() == nil && !apierrors.IsForbidden(err) {
+		r.warn("the pod's events can't be watched: %v", err)
+	}
+}
+
+func tell(ctx context.Context, news chan<- observation, o observation) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case news <- o:
+		return nil
+	}
+}
+
+// showLog writes the log of a pod that ended before anyone could attach.
+func (r *running) showLog(ctx context.Context, pod *core.Pod) error {
+	log := &reading{cli: r.cli, tail: noTail}
+	return log.copy(ctx, source{pod.Namespace, pod.Name, pod.Spec.Containers[0].Name})
+}
+
+// exitOf waits for the end of a pod that does not start again, and passes its
+// exit code on.
+func (r *running) exitOf(ctx context.Context, pod *core.Pod) error {
+	if pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || r.leaveStdinOpen {
+		if !r.remove && !r.quiet {
+			fmt.Fprintf(r.Err, "Session ended, resume using '%s %s -c %s -i -t' command when the pod is running\n", "kctl attach", pod.Name, pod.Spec.Containers[0].Name)
+		}
+		return nil
+	}
+	r.quiet = true // the container has spoken for itself
+	ended, err := r.observe(ctx, pod, r.timeout, func(_ progress.View, p *core.Pod) bool { return hasEnded(p) })
+	if err != nil {
+		return err
+	}
+	if ended.Status.Phase == corev1.PodSucceeded {
+		return nil
+	}
+	for i := range ended.Status.ContainerStatuses {
+		if t := ended.Status.ContainerStatuses[i].State.Terminated; t != nil && t.ExitCode != 0 {
+			return exitCode(t.ExitCode)
+		}
+	}
+	return fmt.Errorf("pod %q failed: %s", pod.Name, orUnknown(ended.Status.Reason))
+}

@@ -1,0 +1,80 @@
+package command
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
+
+	"kctl/kubectl/internal/printer"
+	"kctl/proto/daemon"
+)
+
+// userAgent is what kctl calls itself to servers.
+func userAgent() string { return "kctl/" + daemon.Version().GitVersion }
+
+// versions is what `kctl version -o` prints. It is no API object, but printed
+// as one.
+type versions struct {
+	ClientVersion *version.Info `json:"clientVersion,omitempty"`
+	ServerVersion *version.Info `json:"serverVersion,omitempty"`
+}
+
+func (v *versions) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+func (v *versions) DeepCopyObject() runtime.Object   { c := *v; return &c }
+
+func newVersion(c *cli) *cobra.Command {
+	var clientOnly bool
+	var format string
+	cmd := &cobra.Command{
+		Use: "version", Short: "Print the client and server version information", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if format != "" && format != "yaml" && format != "json" {
+				return usageError(cmd, "--output must be 'yaml' or 'json'")
+			}
+			own := daemon.Version()
+			both := &versions{ClientVersion: &own}
+			var failed error
+			if !clientOnly {
+				both.ServerVersion, failed = c.serverVersion(cmd)
+			}
+			if err := c.printVersions(both, format); err != nil {
+				return err
+			}
+			return failed
+		},
+	}
+	cmd.Flags().BoolVar(&clientOnly, "client", false, "If true, shows client version only (no server required).")
+	cmd.Flags().StringVarP(&format, "output", "o", "", "One of 'yaml' or 'json'.")
+	return cmd
+}
+
+func (c *cli) serverVersion(cmd *cobra.Command) (*version.Info, error) {
+	client, err := c.server()
+	if err != nil {
+		return nil, err
+	}
+	info := &version.Info{}
+	if err := client.Do(cmd.Context(), http.MethodGet, "/version", nil, info); err != nil {
+		return nil, err
+	}
+	return info, nil
+}
+
+func (c *cli) printVersions(v *versions, format string) error {
+	if format != "" {
+		p, err := printer.New(printer.Options{Output: format})
+		if err != nil {
+			return err
+		}
+		return p.Print(c.Out, v)
+	}
+	fmt.Fprintf(c.Out, "Client Version: %s\n", v.ClientVersion.GitVersion)
+	if v.ServerVersion != nil {
+		fmt.Fprintf(c.Out, "Server Version: %s\n", v.ServerVersion.GitVersion)
+	}
+	return nil
+}

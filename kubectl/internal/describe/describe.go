@@ -1,0 +1,156 @@
+// Package describe writes what there is to say about an object for people to
+// read: kubectl's layout for pods, nodes and namespaces, a generic one for
+// everything else, each with the object's events.
+//
+// It is handed objects and a time and writes text; it asks no server. Package
+// command calls it.
+package describe
+
+import (
+	"fmt"
+	"io"
+	"sort"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"kctl/proto/core"
+)
+
+// page is a description being written: indented lines whose values line up.
+type page struct {
+	tabs  *tabwriter.Writer
+	level int
+	now   time.Time
+}
+
+func newPage(w io.Writer, now time.Time) *page {
+	return &page{tabs: tabwriter.NewWriter(w, 0, 8, 2, ' ', 0), now: now}
+}
+
+// line writes label and value.
+func (p *page) line(label, format string, args ...any) {
+	value := fmt.Sprintf(format, args...)
+	text := strings.Repeat("  ", p.level) + label + ":"
+	if value != "" {
+		text += "\t" + value
+	}
+	fmt.Fprintln(p.tabs, text)
+}
+
+// text writes a line as it is.
+func (p *page) text(format string, args ...any) {
+	fmt.Fprintln(p.tabs, strings.Repeat("  ", p.level)+fmt.Sprintf(format, args...))
+}
+
+// under writes lines one level deeper.
+func (p *page) under(write func()) {
+	p.level++
+	write()
+	p.level--
+}
+
+// pairs writes a map, a pair a line, under one label.
+func (p *page) pairs(label string, pairs map[string]string) {
+	if len(pairs) == 0 {
+		p.line(label, "<none>")
+		return
+	}
+	indent := strings.Repeat("  ", p.level)
+	for i, key := range sortedKeys(pairs) {
+		head := indent + label + ":"
+		if i > 0 {
+			head = indent
+		}
+		fmt.Fprintf(p.tabs, "%s\t%s\n", head, key+"="+pairs[key])
+	}
+}
+
+// notes writes annotations, as pairs but with a colon between.
+func (p *page) notes(label string, notes map[string]string) {
+	if len(notes) == 0 {
+		p.line(label, "<none>")
+		return
+	}
+	indent := strings.Repeat("  ", p.level)
+	for i, key := range sortedKeys(notes) {
+		head := indent + label + ":"
+		if i > 0 {
+			head = indent
+		}
+		value := strings.TrimSuffix(notes[key], "\n")
+		if len(value) > 140 || strings.Contains(value, "\n") {
+			value = strings.ReplaceAll(value, "\n", " ")
+			value = value[:min(len(value), 140)] + "..."
+		}
+		fmt.Fprintf(p.tabs, "%s\t%s: %s\n", head, key, value)
+	}
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	sort.Strings(keys)
+	return keys
+}
+
+// events writes the events, the oldest first.
+func (p *page) events(events []core.Event) {
+	if len(events) == 0 {
+		p.line("Events", "<none>")
+		return
+	}
+	sort.SliceStable(events, func(i, j int) bool { return LastSeen(&events[i]).Before(LastSeen(&events[j])) })
+	p.text("Events:\n  Type\tReason\tAge\tFrom\tMessage")
+	p.text("  ----\t------\t----\t----\t-------")
+	for i := range events {
+		e := &events[i]
+		from := e.Source.Component
+		if from == "" {
+			from = e.ReportingController
+		}
+		p.text("  %s\t%s\t%s\t%s\t%s", e.Type, e.Reason, EventAge(e, p.now), from, strings.TrimSpace(e.Message))
+	}
+}
+
+func (p *page) done() error { return p.tabs.Flush() }
+
+// LastSeen is when an event happened last.
+func LastSeen(e *core.Event) time.Time {
+	switch {
+	case e.Series != nil && !e.Series.LastObservedTime.IsZero():
+		return e.Series.LastObservedTime.Time
+	case !e.LastTimestamp.IsZero():
+		return e.LastTimestamp.Time
+	case !e.EventTime.IsZero():
+		return e.EventTime.Time
+	}
+	return e.CreationTimestamp.Time
+}
+
+// EventAge is how long ago an event happened, and how often.
+func EventAge(e *core.Event, now time.Time) string {
+	first := e.FirstTimestamp.Time
+	if first.IsZero() {
+		first = e.EventTime.Time
+	}
+	count := e.Count
+	if e.Series != nil {
+		count = e.Series.Count
+	}
+	if count > 1 {
+		return fmt.Sprintf("%s (x%d over %s)", age(LastSeen(e), now), count, age(first, now))
+	}
+	return age(LastSeen(e), now)
+}
+
+func age(at, now time.Time) string {
+	if at.IsZero() {
+		return "<unknown>"
+	}
+	return duration.HumanDuration(now.Sub(at))
+}

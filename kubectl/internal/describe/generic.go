@@ -1,0 +1,134 @@
+package describe
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kctl/proto/core"
+)
+
+// Namespace describes a namespace.
+func Namespace(w io.Writer, namespace *core.Namespace, now time.Time) error {
+	p := newPage(w, now)
+	p.line("Name", "%s", namespace.Name)
+	p.pairs("Labels", namespace.Labels)
+	p.notes("Annotations", namespace.Annotations)
+	p.line("Status", "%s", namespace.Status.Phase)
+	if len(namespace.Status.Conditions) > 0 {
+		p.line("Conditions", "")
+		p.under(func() {
+			p.text("Type\tStatus\tLastTransitionTime\tReason\tMessage")
+			p.text("----\t------\t------------------\t------\t-------")
+			for _, c := range namespace.Status.Conditions {
+				p.text("%s\t%s\t%s\t%s\t%s", c.Type, c.Status, c.LastTransitionTime.Format(timeFormat), c.Reason, c.Message)
+			}
+		})
+	}
+	return p.done()
+}
+
+// Generic describes an object of any other kind: its metadata, and its fields
+// as they are. The values of secrets are shown by their size only.
+func Generic(w io.Writer, object *unstructured.Unstructured, events []core.Event, now time.Time) error {
+	p := newPage(w, now)
+	p.line("Name", "%s", object.GetName())
+	if object.GetNamespace() != "" {
+		p.line("Namespace", "%s", object.GetNamespace())
+	}
+	p.pairs("Labels", object.GetLabels())
+	p.notes("Annotations", object.GetAnnotations())
+	p.line("API Version", "%s", object.GetAPIVersion())
+	p.line("Kind", "%s", object.GetKind())
+	if created := object.GetCreationTimestamp(); !created.IsZero() {
+		p.line("Creation Timestamp", "%s", created.Format(timeFormat))
+	}
+	rest := map[string]any{}
+	for key, value := range object.Object {
+		switch key {
+		case "apiVersion", "kind", "metadata":
+		default:
+			rest[key] = value
+		}
+	}
+	if object.GetKind() == "Secret" {
+		hide(rest)
+	}
+	p.fields(rest)
+	p.events(events)
+	return p.done()
+}
+
+func hide(content map[string]any) {
+	data, _ := content["data"].(map[string]any)
+	for key, value := range data {
+		text, _ := value.(string)
+		size := len(text)/4*3 - strings.Count(text, "=")
+		data[key] = fmt.Sprintf("%d bytes", size)
+	}
+}
+
+func (p *page) fields(content map[string]any) {
+	for _, key := range sortedKeys(content) {
+		label := title(key)
+		switch value := content[key].(type) {
+		case map[string]any:
+			p.line(label, "")
+			p.under(func() { p.fields(value) })
+		case []any:
+			p.line(label, "")
+			p.under(func() { p.items(value) })
+		case string:
+			p.multiline(label, value)
+		default:
+			p.line(label, "%v", value)
+		}
+	}
+}
+
+func (p *page) items(items []any) {
+	for _, item := range items {
+		if object, ok := item.(map[string]any); ok {
+			p.fields(object)
+			continue
+		}
+		p.text("%v", item)
+	}
+}
+
+func (p *page) multiline(label, value string) {
+	if !strings.Contains(value, "\n") {
+		p.line(label, "%s", value)
+		return
+	}
+	p.line(label, "")
+	p.under(func() {
+		for _, line := range strings.Split(strings.TrimSuffix(value, "\n"), "\n") {
+			p.text("%s", line)
+		}
+	})
+}
+
+// title makes words of a field's name: "serviceAccountName" → "Service Account
+// Name". Keys that are not fields' names stay as they are.
+func title(key string) string {
+	if strings.ContainsAny(key, ".-_/ ") || key == "" {
+		return key
+	}
+	var b strings.Builder
+	for i, r := range key {
+		upper := r >= 'A' && r <= 'Z'
+		if upper && i > 0 {
+			b.WriteByte(' ')
+		}
+		if i == 0 && !upper {
+			b.WriteString(strings.ToUpper(string(r)))
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}

@@ -1,0 +1,183 @@
+package describe
+
+import (
+	"io"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"kctl/proto/core"
+)
+
+// roleLabel is the prefix of the labels that say what a node is for.
+const roleLabel = "node-role.kubernetes.io/"
+
+// Node describes a node, its lease and the pods on it; lease may be nil.
+func Node(w io.Writer, node *core.Node, lease *core.Lease, pods []core.Pod, events []core.Event, now time.Time) error {
+	p := newPage(w, now)
+	p.line("Name", "%s", node.Name)
+	p.line("Roles", "%s", roles(node))
+	p.pairs("Labels", node.Labels)
+	p.notes("Annotations", node.Annotations)
+	p.line("CreationTimestamp", "%s", node.CreationTimestamp.Format(timeFormat))
+	p.taints(node.Spec.Taints)
+	p.line("Unschedulable", "%t", node.Spec.Unschedulable)
+	p.lease(lease)
+	p.nodeConditions(node)
+	p.line("Addresses", "")
+	for _, address := range node.Status.Addresses {
+		p.under(func() { p.line(string(address.Type), "%s", address.Address) })
+	}
+	p.amounts("Capacity", node.Status.Capacity)
+	p.amounts("Allocatable", node.Status.Allocatable)
+	p.nodeInfo(&node.Status.NodeInfo)
+	if node.Spec.PodCIDR != "" {
+		p.line("PodCIDR", "%s", node.Spec.PodCIDR)
+		p.line("PodCIDRs", "%s", strings.Join(node.Spec.PodCIDRs, ","))
+	}
+	p.nodePods(node, pods)
+	p.events(events)
+	return p.done()
+}
+
+func roles(node *core.Node) string {
+	var found []string
+	for _, key := range sortedKeys(node.Labels) {
+		if role, ok := strings.CutPrefix(key, roleLabel); ok && role != "" {
+			found = append(found, role)
+		}
+	}
+	if len(found) == 0 {
+		return "<none>"
+	}
+	return strings.Join(found, ",")
+}
+
+func (p *page) taints(taints []corev1.Taint) {
+	if len(taints) == 0 {
+		p.line("Taints", "<none>")
+	}
+	for i, taint := range taints {
+		head := "Taints:"
+		if i > 0 {
+			head = ""
+		}
+		p.text("%s\t%s", head, taint.ToString())
+	}
+}
+
+func (p *page) lease(lease *core.Lease) {
+	if lease == nil {
+		return
+	}
+	p.line("Lease", "")
+	p.under(func() {
+		holder, acquired, renewed := "<unset>", "<unset>", "<unset>"
+		if lease.Spec.HolderIdentity != nil {
+			holder = *lease.Spec.HolderIdentity
+		}
+		if lease.Spec.AcquireTime != nil {
+			acquired = lease.Spec.AcquireTime.Format(timeFormat)
+		}
+		if lease.Spec.RenewTime != nil {
+			renewed = lease.Spec.RenewTime.Format(timeFormat)
+		}
+		p.line("HolderIdentity", "%s", holder)
+		p.line("AcquireTime", "%s", acquired)
+		p.line("RenewTime", "%s", renewed)
+	})
+}
+
+func (p *page) nodeConditions(node *core.Node) {
+	if len(node.Status.Conditions) == 0 {
+		return
+	}
+	p.line("Conditions", "")
+	p.under(func() {
+		p.text("Type\tStatus\tLastHeartbeatTime\tLastTransitionTime\tReason\tMessage")
+		p.text("----\t------\t-----------------\t------------------\t------\t-------")
+		for _, c := range node.Status.Conditions {
+			p.text("%s\t%s\t%s\t%s\t%s\t%s", c.Type, c.Status, c.LastHeartbeatTime.Format(timeFormat),
+				c.LastTransitionTime.Format(timeFormat), c.Reason, c.Message)
+		}
+	})
+}
+
+func (p *page) nodeInfo(info *corev1.NodeSystemInfo) {
+	p.line("System Info", "")
+	p.under(func() {
+		p.line("Machine ID", "%s", info.MachineID)
+		p.line("System UUID", "%s", info.SystemUUID)
+		p.line("Boot ID", "%s", info.BootID)
+		p.line("Kernel Version", "%s", info.KernelVersion)
+		p.line("OS Image", "%s", info.OSImage)
+		p.line("Operating System", "%s", info.OperatingSystem)
+		p.line("Architecture", "%s", info.Architecture)
+		p.line("Container Runtime Version", "%s", info.ContainerRuntimeVersion)
+		p.line("Kubelet Version", "%s", info.KubeletVersion)
+	})
+}
+
+// nodePods lists the pods that hold resources of the node, and what they ask
+// for.
+func (p *page) nodePods(node *core.Node, pods []core.Pod) {
+	var running []core.Pod
+	for i := range pods {
+		if phase := pods[i].Status.Phase; phase != corev1.PodSucceeded && phase != corev1.PodFailed {
+			running = append(running, pods[i])
+		}
+	}
+	p.line("Non-terminated Pods", "(%d in total)", len(running))
+	p.under(func() {
+		p.text("Namespace\tName\tCPU Requests\tCPU Limits\tMemory Requests\tMemory Limits\tAge")
+		p.text("---------\t----\t------------\t----------\t---------------\t-------------\t---")
+		for i := range running {
+			sums := sumOf(&running[i])
+			p.text("%s\t%s\t%s\t%s\t%s\t%s\t%s", running[i].Namespace, running[i].Name,
+				share(sums.cpuRequests, node, corev1.ResourceCPU), share(sums.cpuLimits, node, corev1.ResourceCPU),
+				share(sums.memoryRequests, node, corev1.ResourceMemory), share(sums.memoryLimits, node, corev1.ResourceMemory),
+				age(running[i].CreationTimestamp.Time, p.now))
+		}
+	})
+	total := sums{}
+	for i := range running {
+		total.add(sumOf(&running[i]))
+	}
+	p.text("Allocated resources:\n  (Total limits may be over 100 percent, i.e., overcommitted.)")
+	p.under(func() {
+		p.text("Resource\tRequests\tLimits")
+		p.text("--------\t--------\t------")
+		p.text("cpu\t%s\t%s", share(total.cpuRequests, node, corev1.ResourceCPU), share(total.cpuLimits, node, corev1.ResourceCPU))
+		p.text("memory\t%s\t%s", share(total.memoryRequests, node, corev1.ResourceMemory), share(total.memoryLimits, node, corev1.ResourceMemory))
+	})
+}
+
+// sums are what a pod's containers ask for together.
+type sums struct{ cpuRequests, cpuLimits, memoryRequests, memoryLimits resource.Quantity }
+
+func sumOf(pod *core.Pod) sums {
+	total := sums{}
+	for i := range pod.Spec.Containers {
+		r := &pod.Spec.Containers[i].Resources
+		total.add(sums{*r.Requests.Cpu(), *r.Limits.Cpu(), *r.Requests.Memory(), *r.Limits.Memory()})
+	}
+	return total
+}
+
+func (s *sums) add(other sums) {
+	s.cpuRequests.Add(other.cpuRequests)
+	s.cpuLimits.Add(other.cpuLimits)
+	s.memoryRequests.Add(other.memoryRequests)
+	s.memoryLimits.Add(other.memoryLimits)
+}
+
+func share(amount resource.Quantity, node *core.Node, name corev1.ResourceName) string {
+	whole := node.Status.Allocatable[name]
+	percent := int64(0)
+	if whole.MilliValue() > 0 {
+		percent = amount.MilliValue() * 100 / whole.MilliValue()
+	}
+	return amount.String() + " (" + resource.NewQuantity(percent, resource.DecimalSI).String() + "%)"
+}

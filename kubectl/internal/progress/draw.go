@@ -1,0 +1,131 @@
+package progress
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"k8s.io/utils/clock"
+)
+
+// Display draws views as they change.
+type Display interface {
+	Show(view View)
+	// Tick redraws what moves with time.
+	Tick()
+	// Close leaves the terminal as a program that comes after expects it.
+	Close()
+}
+
+// Plain writes a line for each step that is reached and for each new problem.
+type Plain struct {
+	Out io.Writer
+
+	written map[string]bool
+}
+
+// Show writes what is new.
+func (p *Plain) Show(view View) {
+	if p.written == nil {
+		p.written = map[string]bool{}
+	}
+	for _, s := range view.Steps {
+		if s.State != Waiting {
+			p.once(s.Text)
+		}
+	}
+	if view.Problem != "" {
+		p.once(view.Problem)
+	}
+}
+
+func (p *Plain) once(text string) {
+	if !p.written[text] {
+		p.written[text] = true
+		fmt.Fprintln(p.Out, text)
+	}
+}
+
+// Tick does nothing: lines stay.
+func (p *Plain) Tick() {}
+
+// Close does nothing.
+func (p *Plain) Close() {}
+
+// Live draws on a terminal: steps that are done stay as lines with the time
+// they took; below them, one line says what is under way and, once known, why
+// it does not get on.
+type Live struct {
+	Out   io.Writer
+	Width int
+	Color bool
+	Clock clock.PassiveClock
+
+	began, last time.Time
+	printed     int // steps that have their lasting line
+	view        View
+	pending     bool // the moving line is on the screen
+}
+
+const clearLine = "\r\x1b[K"
+
+// Show draws the view.
+func (l *Live) Show(view View) {
+	now := l.Clock.Now()
+	if l.began.IsZero() {
+		l.began, l.last = now, now
+	}
+	l.view = view
+	for l.printed < len(view.Steps) && view.Steps[l.printed].State == Done {
+		took := now.Sub(l.last)
+		l.last = now
+		l.clear()
+		fmt.Fprintf(l.Out, "%s %s  %s\n", l.paint("32", "✓"), view.Steps[l.printed].Text, l.paint("2", took.Round(time.Millisecond).String()))
+		l.printed++
+	}
+	l.Tick()
+}
+
+// Tick draws the moving line.
+func (l *Live) Tick() {
+	if l.view.Ended || l.printed >= len(l.view.Steps) {
+		l.clear()
+		return
+	}
+	elapsed := l.Clock.Since(l.last).Round(100 * time.Millisecond)
+	text := fmt.Sprintf("… %s  %s", l.view.Steps[l.printed].Text, elapsed)
+	color := "2"
+	if l.view.Problem != "" {
+		text, color = text+"  "+strings.ReplaceAll(l.view.Problem, "\n", " "), "33"
+	}
+	fmt.Fprint(l.Out, clearLine+l.paint(color, cut(text, l.Width-1)))
+	l.pending = true
+}
+
+// Close clears the moving line.
+func (l *Live) Close() { l.clear() }
+
+func (l *Live) clear() {
+	if l.pending {
+		fmt.Fprint(l.Out, clearLine)
+		l.pending = false
+	}
+}
+
+func (l *Live) paint(color, text string) string {
+	if !l.Color {
+		return text
+	}
+	return "\x1b[" + color + "m" + text + "\x1b[0m"
+}
+
+// cut keeps a text on one line of the terminal: a wrapped line could not be
+// cleared again.
+func cut(text string, width int) string {
+	if width <= 0 || utf8.RuneCountInString(text) <= width {
+		return text
+	}
+	return string([]rune(text)[:width-1]) + "…"
+}

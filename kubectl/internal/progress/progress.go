@@ -1,0 +1,193 @@
+// Package progress shows how far a pod is while `kctl run` waits for it:
+// queued, scheduled, image, created, started, ready, and, as soon as one is
+// known, the reason why it goes no further.
+//
+// Look decides from the pod and its events and is pure; Live and Plain draw
+// what it found, on a terminal or as lines. The package asks no server.
+package progress
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/proto/core"
+)
+
+// State is how far a step is.
+type State int
+
+// The states of a step; steps only move forward.
+const (
+	Waiting State = iota // its turn has not come
+	Active               // under way
+	Done
+)
+
+// Step is one step of the pod's way as its owner sees it.
+type Step struct {
+	State State
+	Text  string
+}
+
+// View is what is known of the pod.
+type View struct {
+	Steps []Step
+	// Problem is why the pod does not get on, "" while nothing is known to be
+	// wrong. It may pass.
+	Problem string
+	// Ended tells that nothing more is to come: the pod is ready, has
+	// completed, or has failed for good (then Failed is set).
+	Ended, Failed bool
+}
+
+// Look sees how far a pod is.
+func Look(pod *core.Pod, events []core.Event) View {
+	seen := reasons(events)
+	finished := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+	ready := conditionTrue(pod, corev1.PodReady)
+	started := finished || ready || allContainers(pod, hasStarted)
+	created := started || seen["Created"] || allContainers(pod, isCreated)
+	pulled := created || seen["Pulled"]
+	scheduled := pod.Spec.NodeName != ""
+
+	view := View{Steps: []Step{
+		{Done, "queued"},
+		step(scheduled, true, "scheduled to "+pod.Spec.NodeName, "scheduling"),
+		step(pulled, seen["Pulling"], "image there: "+images(pod), "pulling "+images(pod)),
+		step(created, pulled, "created", "creating"),
+		step(started, created, "started", "starting"),
+		step(ready || finished, started, ending(pod), "getting ready"),
+	}}
+	view.Failed = pod.Status.Phase == corev1.PodFailed
+	view.Ended = ready || finished
+	if !ready && pod.Status.Phase != corev1.PodSucceeded {
+		view.Problem = problem(pod, events)
+	}
+	return view
+}
+
+func step(done, active bool, doneText, activeText string) Step {
+	switch {
+	case done:
+		return Step{Done, doneText}
+	case active:
+		return Step{Active, activeText}
+	}
+	return Step{Waiting, activeText}
+}
+
+func ending(pod *core.Pod) string {
+	switch pod.Status.Phase {
+	case corev1.PodSucceeded:
+		return "completed"
+	case corev1.PodFailed:
+		return "failed"
+	}
+	return "ready"
+}
+
+func images(pod *core.Pod) string {
+	var names []string
+	for i := range pod.Spec.Containers {
+		names = append(names, pod.Spec.Containers[i].Image)
+	}
+	return strings.Join(names, ", ")
+}
+
+func reasons(events []core.Event) map[string]bool {
+	seen := map[string]bool{}
+	for i := range events {
+		seen[events[i].Reason] = true
+	}
+	return seen
+}
+
+func conditionTrue(pod *core.Pod, kind corev1.PodConditionType) bool {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == kind {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+func allContainers(pod *core.Pod, is func(*core.ContainerStatus) bool) bool {
+	statuses := pod.Status.ContainerStatuses
+	for i := range statuses {
+		if !is(&statuses[i]) {
+			return false
+		}
+	}
+	return len(statuses) > 0 && len(statuses) == len(pod.Spec.Containers)
+}
+
+func hasStarted(s *core.ContainerStatus) bool {
+	return s.State.Running != nil || s.State.Terminated != nil || s.LastTerminationState.Terminated != nil
+}
+
+func isCreated(s *core.ContainerStatus) bool { return s.ContainerID != "" }
+
+// problem looks where a pod's troubles are told, the most telling place first.
+func problem(pod *core.Pod, events []core.Event) string {
+	if pod.DeletionTimestamp != nil {
+		return "the pod is being deleted"
+	}
+	if pod.Status.Phase == corev1.PodFailed {
+		return failure(pod)
+	}
+	for _, statuses := range [][]core.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for i := range statuses {
+			if text := containerProblem(&statuses[i]); text != "" {
+				return text
+			}
+		}
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return join(c.Reason, c.Message)
+		}
+	}
+	// Sandboxes and volumes have no place in the status: only events tell.
+	for i := len(events) - 1; i >= 0; i-- {
+		if events[i].Type == corev1.EventTypeWarning {
+			return join(events[i].Reason, events[i].Message)
+		}
+	}
+	return ""
+}
+
+func containerProblem(s *core.ContainerStatus) string {
+	waiting := s.State.Waiting
+	if waiting == nil || waiting.Reason == "" || waiting.Reason == "ContainerCreating" || waiting.Reason == "PodInitializing" {
+		return ""
+	}
+	text := join(waiting.Reason, waiting.Message)
+	if last := s.LastTerminationState.Terminated; last != nil {
+		text += fmt.Sprintf(" (container %s last ended with exit code %d)", s.Name, last.ExitCode)
+	}
+	return text
+}
+
+func failure(pod *core.Pod) string {
+	if pod.Status.Reason != "" {
+		return join(pod.Status.Reason, pod.Status.Message)
+	}
+	for _, statuses := range [][]core.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for i := range statuses {
+			if t := statuses[i].State.Terminated; t != nil && t.ExitCode != 0 {
+				return fmt.Sprintf("container %s ended with exit code %d (%s)", statuses[i].Name, t.ExitCode, join(t.Reason, t.Message))
+			}
+		}
+	}
+	return "Failed"
+}
+
+func join(reason, message string) string {
+	message = strings.TrimSpace(message)
+	if reason == "" || message == "" {
+		return reason + message
+	}
+	return reason + ": " + message
+}

@@ -1,0 +1,131 @@
+// Package remote joins the user's terminal to a container: the upgraded
+// connections of exec and attach, and port-forward. It sets terminals to raw
+// mode and always sets them back.
+//
+// Package command calls it. The protocols are client-go's: WebSocket first,
+// SPDY for servers that have only that.
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/term"
+	"k8s.io/apimachinery/pkg/util/httpstream"
+	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/remotecommand"
+	"k8s.io/client-go/util/exec"
+)
+
+// Streams are the user's ends; nil ones are not joined.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+	// TTY asks for a terminal in the container, and makes the user's, if In is
+	// one, pass every key on.
+	TTY bool
+}
+
+// ExitError says that the command in the container ended with another code
+// than 0.
+type ExitError struct{ Code int }
+
+func (e *ExitError) Error() string {
+	return fmt.Sprintf("command terminated with exit code %d", e.Code)
+}
+
+// Join upgrades a request to address and copies until either side ends.
+func Join(ctx context.Context, config *clientrest.Config, address *url.URL, s Streams) error {
+	executor, err := newExecutor(config, address)
+	if err != nil {
+		return fmt.Errorf("preparing the connection: %w", err)
+	}
+	options := remotecommand.StreamOptions{Stdin: s.In, Stdout: s.Out, Stderr: s.Err, Tty: s.TTY}
+	if s.TTY {
+		options.Stderr = nil // a terminal has but one output
+		sizes, restore, err := raw(ctx, s.In)
+		if err != nil {
+			return err
+		}
+		defer restore()
+		options.TerminalSizeQueue = sizes
+	}
+	err = executor.StreamWithContext(ctx, options)
+	var coded exec.CodeExitError
+	if errors.As(err, &coded) {
+		return &ExitError{Code: coded.Code}
+	}
+	return err
+}
+
+func newExecutor(config *clientrest.Config, address *url.URL) (remotecommand.Executor, error) {
+	spdy, err := remotecommand.NewSPDYExecutor(config, http.MethodPost, address)
+	if err != nil {
+		return nil, err
+	}
+	websocket, err := remotecommand.NewWebSocketExecutor(config, http.MethodGet, address.String())
+	if err != nil {
+		return nil, err
+	}
+	return remotecommand.NewFallbackExecutor(websocket, spdy, func(err error) bool {
+		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
+	})
+}
+
+// raw sets the terminal behind in to raw mode and follows its size. Where in is
+// no terminal there is nothing to do.
+func raw(ctx context.Context, in io.Reader) (remotecommand.TerminalSizeQueue, func(), error) {
+	file, ok := in.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return nil, func() {}, nil
+	}
+	before, err := term.MakeRaw(int(file.Fd()))
+	if err != nil {
+		return nil, nil, fmt.Errorf("setting the terminal to raw mode: %w", err)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	sizes := newSizes(ctx, int(file.Fd()))
+	return sizes, func() {
+		stop()
+		_ = term.Restore(int(file.Fd()), before)
+	}, nil
+}
+
+// sizes tells the terminal's size whenever it changes.
+type sizes struct {
+	ctx     context.Context // of the connection; Next has no parameter for it
+	fd      int
+	changed chan os.Signal
+	first   bool
+}
+
+func newSizes(ctx context.Context, fd int) *sizes {
+	s := &sizes{ctx: ctx, fd: fd, changed: make(chan os.Signal, 1), first: true}
+	signal.Notify(s.changed, syscall.SIGWINCH)
+	context.AfterFunc(ctx, func() { signal.Stop(s.changed) })
+	return s
+}
+
+// Next returns the next size, or nil when the connection ends.
+func (s *sizes) Next() *remotecommand.TerminalSize {
+	if !s.first {
+		select {
+		case <-s.ctx.Done():
+			return nil
+		case <-s.changed:
+		}
+	}
+	s.first = false
+	width, height, err := term.GetSize(s.fd)
+	if err != nil {
+		return nil
+	}
+	return &remotecommand.TerminalSize{Width: uint16(width), Height: uint16(height)}
+}
