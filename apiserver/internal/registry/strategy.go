@@ -87,6 +87,8 @@ type Strategy[T core.Object] struct {
 
 // Change is one way to change an object.
 type Change[T core.Object] struct {
+	// Internal ways are for the server's own code: no URL leads to them.
+	Internal bool
 	// Prepare puts back what this way may not touch (old's spec on /status,
 	// old's status otherwise).
 	Prepare  func(ctx context.Context, obj, old T)

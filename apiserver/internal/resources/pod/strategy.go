@@ -38,7 +38,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Pod] {
 		},
 		Subresources: map[string]registry.Change[*core.Pod]{
 			// The Binding's own checks have been made when it comes to the change.
-			"binding":             {},
+			"binding":             {Internal: true},
 			"ephemeralcontainers": {Prepare: prepareEphemeral, Validate: validateEphemeralChange},
 		},
 		HasGeneration:       true,
@@ -136,23 +136,27 @@ func validateEphemeralChange(_ context.Context, pod, old *core.Pod) field.ErrorL
 }
 
 // beginDelete gives a kubelet time to end the pod: as much as the request
-// says, else the pod. A pod that runs nowhere needs none.
+// says, else the pod. A pod that runs nowhere needs none. Where the deletion
+// has begun, only a request that names a period changes it.
 func beginDelete(_ context.Context, pod *core.Pod, options *metav1.DeleteOptions) (int64, bool) {
+	asked := options.GracePeriodSeconds
+	if pod.DeletionTimestamp != nil && pod.DeletionGracePeriodSeconds != nil && asked == nil {
+		return *pod.DeletionGracePeriodSeconds, true
+	}
 	grace := int64(0)
 	switch {
-	case options.GracePeriodSeconds != nil:
-		grace = *options.GracePeriodSeconds
+	case asked != nil:
+		grace = *asked
 	case pod.Spec.TerminationGracePeriodSeconds != nil:
 		grace = *pod.Spec.TerminationGracePeriodSeconds
-	}
-	ended := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
-	if pod.Spec.NodeName == "" || ended {
-		grace = 0
 	}
 	if grace < 0 {
 		grace = 1
 	}
-	options.GracePeriodSeconds = &grace
+	ended := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+	if pod.DeletionTimestamp == nil && (pod.Spec.NodeName == "" || ended) {
+		grace = 0
+	}
 	return grace, grace > 0
 }
 

@@ -1,0 +1,164 @@
+package openapi
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+const product = "Kubernetes"
+
+// model is the whole API, described once for both versions.
+type model struct {
+	definitions definitions
+	groups      []*group
+}
+
+func newModel(entries []Entry) *model {
+	m := &model{definitions: definitions{}}
+	byVersion := map[runtimeschema.GroupVersion]*group{}
+	for _, e := range entries {
+		version := e.Resource.Info().GVR().GroupVersion()
+		g := byVersion[version]
+		if g == nil {
+			g = &group{version: version, paths: map[string][]operation{}, pathParameters: map[string][]parameter{}}
+			byVersion[version] = g
+			m.groups = append(m.groups, g)
+		}
+		g.describe(e, m.definitions)
+	}
+	return m
+}
+
+// document is the one v2 document of everything.
+func (m *model) document(release string) map[string]any {
+	paths := map[string]any{}
+	for _, g := range m.groups {
+		for path := range g.paths {
+			paths[path] = g.item(path, v2)
+		}
+	}
+	all := make(map[string]any, len(m.definitions))
+	for name, definition := range m.definitions {
+		all[name] = definition.render(v2)
+	}
+	return map[string]any{
+		"swagger": "2.0", "info": info(release), "paths": paths, "definitions": all,
+		"securityDefinitions": map[string]any{"BearerToken": map[string]any{
+			"type": "apiKey", "name": "authorization", "in": "header", "description": "Bearer Token authentication",
+		}},
+	}
+}
+
+// groupDocument is the v3 document of one group and version, with the
+// definitions that it needs.
+func (m *model) groupDocument(g *group, release string) map[string]any {
+	paths := make(map[string]any, len(g.paths))
+	needed := map[string]any{}
+	var need func(name string)
+	need = func(name string) {
+		if _, done := needed[name]; done {
+			return
+		}
+		needed[name] = m.definitions[name].render(v3)
+		m.definitions[name].references(need)
+	}
+	for path, operations := range g.paths {
+		paths[path] = g.item(path, v3)
+		for i := range operations {
+			operations[i].body.references(need)
+			operations[i].answer.references(need)
+		}
+	}
+	return map[string]any{
+		"openapi": "3.0.0", "info": info(release), "paths": paths,
+		"components": map[string]any{
+			"schemas": needed,
+			"securitySchemes": map[string]any{"BearerToken": map[string]any{
+				"type": "apiKey", "name": "authorization", "in": "header", "description": "Bearer Token authentication",
+			}},
+		},
+	}
+}
+
+func info(release string) map[string]any {
+	return map[string]any{"title": product, "version": release}
+}
+
+// item is one path.
+func (g *group) item(path string, v version) map[string]any {
+	out := map[string]any{"parameters": renderParameters(g.pathParameters[path], v)}
+	for i := range g.paths[path] {
+		op := &g.paths[path][i]
+		out[strings.ToLower(op.method)] = op.render(v, g.version)
+	}
+	return out
+}
+
+func renderParameters(parameters []parameter, v version) []any {
+	out := make([]any, 0, len(parameters))
+	for _, p := range parameters {
+		one := map[string]any{"name": p.name, "in": p.in, "description": p.description}
+		if p.required {
+			one["required"] = true
+		}
+		if v == v2 {
+			one["type"], one["uniqueItems"] = p.kind, true
+		} else {
+			one["schema"] = map[string]any{"type": p.kind, "uniqueItems": true}
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+func (o *operation) render(v version, in runtimeschema.GroupVersion) map[string]any {
+	group, _, _ := strings.Cut(in.Group, ".")
+	if group == "" {
+		group = "core"
+	}
+	out := map[string]any{
+		"operationId": o.id, "description": o.description, "tags": []any{group + "_" + in.Version},
+		extensionAction: o.action, extensionKinds: kindEntry(o.kind),
+	}
+	parameters := renderParameters(o.parameters, v)
+	responses := map[string]any{
+		strconv.Itoa(http.StatusUnauthorized): map[string]any{"description": "Unauthorized"},
+	}
+	for _, code := range o.codes {
+		responses[strconv.Itoa(code)] = o.response(http.StatusText(code), v)
+	}
+	out["responses"] = responses
+	if v == v2 {
+		out["consumes"], out["produces"], out["schemes"] = o.consumes, o.produces, []any{"https"}
+		if o.body != nil {
+			parameters = append(parameters, map[string]any{"name": "body", "in": "body", "required": o.action != "delete" && o.action != "deletecollection", "schema": o.body.render(v)})
+		}
+	} else if o.body != nil {
+		out["requestBody"] = map[string]any{"content": contents(o.consumes, o.body)}
+	}
+	if len(parameters) > 0 {
+		out["parameters"] = parameters
+	}
+	return out
+}
+
+func (o *operation) response(text string, v version) map[string]any {
+	out := map[string]any{"description": text}
+	if v == v2 {
+		out["schema"] = o.answer.render(v)
+	} else {
+		out["content"] = contents(o.produces, o.answer)
+	}
+	return out
+}
+
+func contents(types []string, s *schema) map[string]any {
+	out := make(map[string]any, len(types))
+	for _, t := range types {
+		out[t] = map[string]any{"schema": s.render(v3)}
+	}
+	return out
+}

@@ -1,0 +1,208 @@
+package openapi
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+const (
+	jsonType = "application/json"
+	// Clients ask for the first form, which is not a proper media type; answers
+	// carry the second.
+	protobufAsked  = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+	protobufProper = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+	// discoveryPath is where v3 documents are listed.
+	discoveryPath = "/openapi/v3"
+)
+
+// Handler answers under /openapi/. It is safe for concurrent use.
+type Handler struct {
+	entries []Entry
+	release string
+	started time.Time
+
+	mu    sync.Mutex
+	built *built
+	err   error
+}
+
+// built is every answer, compressed.
+type built struct {
+	json, protobuf answer            // v2
+	groups         map[string]answer // v3, by "api/v1"
+	index          answer            // the list of groups
+}
+
+type answer struct {
+	zipped      []byte
+	contentType string
+	etag        string
+}
+
+// New returns a Handler that describes entries. release is the version of the
+// API in the documents ("v1.37.2"), started what Last-Modified says.
+func New(entries []Entry, release string, started time.Time) *Handler {
+	return &Handler{entries: entries, release: release, started: started}
+}
+
+// Serve answers GET and HEAD of /openapi/v2, /openapi/v3 and what the latter
+// lists, or returns a status error for the caller to write.
+func (h *Handler) Serve(w http.ResponseWriter, r *http.Request) error {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return apierrors.NewMethodNotSupported(runtimeschema.GroupResource{Resource: "openapi"}, strings.ToLower(r.Method))
+	}
+	all, err := h.answers()
+	if err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	path := strings.TrimSuffix(r.URL.Path, "/")
+	switch {
+	case path == "/openapi/v2":
+		return h.serveV2(w, r, all)
+	case path == discoveryPath:
+		return h.write(w, r, all.index)
+	}
+	name, found := strings.CutPrefix(path, discoveryPath+"/")
+	group, known := all.groups[name]
+	if !found || !known {
+		return apierrors.NewGenericServerResponse(http.StatusNotFound, strings.ToLower(r.Method), runtimeschema.GroupResource{}, "", r.URL.Path, 0, false)
+	}
+	return h.serveGroup(w, r, name, group)
+}
+
+func (h *Handler) serveV2(w http.ResponseWriter, r *http.Request, all *built) error {
+	for _, accepted := range strings.Split(r.Header.Get("Accept"), ",") {
+		kind, _, _ := strings.Cut(strings.TrimSpace(accepted), ";")
+		switch kind {
+		case protobufAsked, protobufProper:
+			return h.write(w, r, all.protobuf)
+		case jsonType, "application/*", "*/*", "":
+			return h.write(w, r, all.json)
+		}
+	}
+	return apierrors.NewGenericServerResponse(http.StatusNotAcceptable, "get", runtimeschema.GroupResource{}, "", "only "+jsonType+" and "+protobufAsked+" are served", 0, true)
+}
+
+// serveGroup lets clients that name the document by its hash keep it for good,
+// and sends those with an old hash to the new one.
+func (h *Handler) serveGroup(w http.ResponseWriter, r *http.Request, name string, group answer) error {
+	if asked := r.URL.Query().Get("hash"); asked != "" {
+		if asked != group.etag {
+			http.Redirect(w, r, groupURL(name, group.etag), http.StatusMovedPermanently)
+			return nil
+		}
+		w.Header().Set("Cache-Control", "public, immutable")
+		w.Header().Set("Expires", h.started.AddDate(1, 0, 0).UTC().Format(http.TimeFormat))
+	}
+	return h.write(w, r, group)
+}
+
+func groupURL(name, hash string) string {
+	return discoveryPath + "/" + name + "?hash=" + url.QueryEscape(hash)
+}
+
+// write sends an answer as it is kept, or unpacked for who can't unpack it.
+func (h *Handler) write(w http.ResponseWriter, r *http.Request, a answer) error {
+	header := w.Header()
+	header.Set("Content-Type", a.contentType)
+	header.Set("ETag", `"`+a.etag+`"`)
+	header.Set("Vary", "Accept, Accept-Encoding")
+	header.Set("Last-Modified", h.started.UTC().Format(http.TimeFormat))
+	if r.Header.Get("If-None-Match") == `"`+a.etag+`"` {
+		w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		header.Set("Content-Encoding", "gzip")
+		w.WriteHeader(http.StatusOK)
+		if r.Method == http.MethodGet {
+			_, _ = w.Write(a.zipped) // a client that has gone needs no answer
+		}
+		return nil
+	}
+	unzipped, err := gzip.NewReader(bytes.NewReader(a.zipped))
+	if err != nil {
+		return apierrors.NewInternalError(fmt.Errorf("openapi: unpacking: %w", err))
+	}
+	w.WriteHeader(http.StatusOK)
+	if r.Method == http.MethodGet {
+		_, _ = io.Copy(w, unzipped)
+	}
+	return nil
+}
+
+// answers makes every answer at the first call. What they are made of is
+// several times their size, and is left to the garbage collector.
+func (h *Handler) answers() (*built, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.built == nil && h.err == nil {
+		h.built, h.err = build(h.entries, h.release)
+		h.entries = nil
+	}
+	return h.built, h.err
+}
+
+func build(entries []Entry, release string) (*built, error) {
+	m := newModel(entries)
+	out := &built{groups: make(map[string]answer, len(m.groups))}
+	document := m.document(release)
+	var err error
+	if out.json, err = newJSONAnswer(document); err != nil {
+		return nil, err
+	}
+	encoded, err := documentMessage(document)
+	if err != nil {
+		return nil, err
+	}
+	if out.protobuf, err = newAnswer(encoded, protobufProper); err != nil {
+		return nil, err
+	}
+	paths := map[string]any{}
+	for _, g := range m.groups {
+		name := "apis/" + g.version.String()
+		if g.version.Group == "" {
+			name = "api/" + g.version.Version
+		}
+		if out.groups[name], err = newJSONAnswer(m.groupDocument(g, release)); err != nil {
+			return nil, err
+		}
+		paths[name] = map[string]any{"serverRelativeURL": groupURL(name, out.groups[name].etag)}
+	}
+	out.index, err = newJSONAnswer(map[string]any{"paths": paths})
+	return out, err
+}
+
+func newJSONAnswer(document map[string]any) (answer, error) {
+	data, err := json.Marshal(document)
+	if err != nil {
+		return answer{}, fmt.Errorf("openapi: encoding: %w", err)
+	}
+	return newAnswer(data, jsonType)
+}
+
+func newAnswer(data []byte, contentType string) (answer, error) {
+	var zipped bytes.Buffer
+	w := gzip.NewWriter(&zipped)
+	if _, err := w.Write(data); err != nil {
+		return answer{}, fmt.Errorf("openapi: compressing: %w", err)
+	}
+	if err := w.Close(); err != nil {
+		return answer{}, fmt.Errorf("openapi: compressing: %w", err)
+	}
+	sum := sha256.Sum256(data)
+	return answer{zipped: bytes.Clone(zipped.Bytes()), contentType: contentType, etag: strings.ToUpper(hex.EncodeToString(sum[:]))}, nil
+}

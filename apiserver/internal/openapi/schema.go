@@ -1,0 +1,93 @@
+package openapi
+
+import "sort"
+
+// schema is a type in neither version's words.
+type schema struct {
+	ref         string // name of a definition; then only description may be set
+	kind        string // object, array, string, integer, number, boolean, or "" for anything
+	format      string
+	description string
+	properties  map[string]*schema
+	required    []string
+	items       *schema
+	values      *schema // of a map
+	extensions  map[string]any
+}
+
+// version tells the words of v2 from those of v3.
+type version int
+
+const (
+	v2 version = 2
+	v3 version = 3
+)
+
+func (v version) ref(name string) string {
+	if v == v2 {
+		return "#/definitions/" + name
+	}
+	return "#/components/schemas/" + name
+}
+
+// render is the schema in the words of one version.
+func (s *schema) render(v version) map[string]any {
+	out := map[string]any{}
+	if s.description != "" {
+		out["description"] = s.description
+	}
+	switch {
+	case s.ref != "" && v == v2:
+		out["$ref"] = v.ref(s.ref)
+	case s.ref != "" && s.description != "":
+		// In v3 nothing may stand beside a reference.
+		out["allOf"] = []any{map[string]any{"$ref": v.ref(s.ref)}}
+	case s.ref != "":
+		out["$ref"] = v.ref(s.ref)
+	case s.format == intOrString && v == v3:
+		out["oneOf"] = []any{map[string]any{"type": "integer"}, map[string]any{"type": "string"}}
+	case s.format == quantity && v == v3:
+		out["oneOf"] = []any{map[string]any{"type": "string"}, map[string]any{"type": "number"}}
+	case s.kind != "":
+		out["type"] = s.kind
+	}
+	if s.format != "" && s.format != quantity {
+		out["format"] = s.format
+	}
+	if len(s.properties) > 0 {
+		properties := make(map[string]any, len(s.properties))
+		for name, property := range s.properties {
+			properties[name] = property.render(v)
+		}
+		out["properties"] = properties
+	}
+	if len(s.required) > 0 {
+		sort.Strings(s.required)
+		out["required"] = s.required
+	}
+	if s.items != nil {
+		out["items"] = s.items.render(v)
+	}
+	if s.values != nil {
+		out["additionalProperties"] = s.values.render(v)
+	}
+	for name, value := range s.extensions {
+		out[name] = value
+	}
+	return out
+}
+
+// references calls found with the name of every definition that s refers to.
+func (s *schema) references(found func(name string)) {
+	if s == nil {
+		return
+	}
+	if s.ref != "" {
+		found(s.ref)
+	}
+	for _, property := range s.properties {
+		property.references(found)
+	}
+	s.items.references(found)
+	s.values.references(found)
+}
