@@ -2,6 +2,7 @@ package leader
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -10,7 +11,6 @@ import (
 	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/utils/clock"
 
 	"kctl/proto/backoff"
@@ -48,7 +48,7 @@ type Config struct {
 
 // NewIdentity returns an identity that no other process has; host, by habit the
 // host's name, tells people where it runs.
-func NewIdentity(host string) string { return host + "_" + string(uuid.NewUUID()) }
+func NewIdentity(host string) string { return host + "_" + rand.Text() }
 
 // leases reads and writes the one Lease.
 type leases interface {
