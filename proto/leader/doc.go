@@ -8,6 +8,8 @@
 // The leader leads only while it could renew within RenewDeadline, and the
 // others wait LeaseDuration, counted on their own clock from the last renewal
 // they saw: clocks that disagree do no harm, as long as they run equally fast.
+// A holder on the same machine whose process is gone is not waited for.
+//
 // An election does not fence: a process that was stopped for long may believe
 // for a moment that it still leads. What the leader does must be safe then,
 // too (a Binding is: the API server takes only one).

@@ -2,7 +2,6 @@ package leader
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -45,10 +44,6 @@ type Config struct {
 	Clock  clock.Clock // the real one
 	Logger *zap.Logger // none
 }
-
-// NewIdentity returns an identity that no other process has; host, by habit the
-// host's name, tells people where it runs.
-func NewIdentity(host string) string { return host + "_" + rand.Text() }
 
 // leases reads and writes the one Lease.
 type leases interface {
@@ -220,7 +215,8 @@ func (e *Elector) try(ctx context.Context) (ours bool, err error) {
 		return false, fmt.Errorf("read lease %s: %w", e.lease(), err)
 	}
 	e.observe(current)
-	if holder := e.Holder(); holder != "" && holder != e.config.Identity && !e.ranOut() {
+	holder := e.Holder()
+	if holder != "" && holder != e.config.Identity && !e.ranOut() && !ended(holder, e.config.Identity) {
 		return false, nil
 	}
 	updated, err := e.leases.update(ctx, e.record(current))
