@@ -3,11 +3,13 @@ package leader
 import (
 	"bytes"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // NewIdentity returns an identity that no other process has; host, by habit the
@@ -21,8 +23,8 @@ func NewIdentity(host string) string {
 	if err != nil {
 		return host + "_" + unique
 	}
-	start, alive := startOf("self")
-	if !alive {
+	start, _, err := startOf("self")
+	if err != nil {
 		return host + "_" + unique
 	}
 	return fmt.Sprintf("%s_%s.%d.%d.%s", host, place, os.Getpid(), start, unique)
@@ -43,48 +45,49 @@ func placeOf(process string) (string, error) {
 	return strings.ReplaceAll(strings.TrimSpace(string(boot)), "-", "") + "." + id, nil
 }
 
-// startOf is when process was started, in the kernel's ticks; alive is false if
-// there is no such process, or only its exit status is left.
-func startOf(process string) (ticks uint64, alive bool) {
+// startOf is when process was started, in the kernel's ticks; exited says that
+// only its exit status is left.
+func startOf(process string) (ticks uint64, exited bool, err error) {
 	stat, err := os.ReadFile(filepath.Join("/proc", process, "stat"))
 	if err != nil {
-		return 0, false
+		return 0, false, err
 	}
 	// The command's name is in parentheses and may hold anything.
-	_, rest, _ := bytes.Cut(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" "))
-	fields := strings.Fields(string(rest)) // from the third of proc(5) on
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // from the third of proc(5) on
 	const state, start = 0, 19
-	if len(fields) <= start || fields[state] == "Z" || fields[state] == "X" {
-		return 0, false
+	if len(fields) <= start {
+		return 0, false, fmt.Errorf("/proc/%s/stat has %d fields after the name", process, len(fields))
 	}
 	ticks, err = strconv.ParseUint(fields[start], 10, 64)
-	return ticks, err == nil
+	return ticks, fields[state] == "Z" || fields[state] == "X", err
 }
 
 // ended reports whether it is certain that the holder's process is no more:
 // it ran where we run, and its PID is free or taken by a later process.
 func ended(holder, ours string) bool {
-	place, process, start, ok := parse(holder)
+	place, pid, start, ok := parse(holder)
 	if !ok {
 		return false
 	}
 	if ourPlace, _, _, ok := parse(ours); !ok || ourPlace != place {
 		return false
 	}
-	now, alive := startOf(process)
-	return !alive || now != start
+	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		return true
+	}
+	// A /proc that hides other users' processes tells nothing.
+	now, exited, err := startOf(strconv.Itoa(pid))
+	return err == nil && (exited || now != start)
 }
 
 // parse takes an identity of NewIdentity apart; place has the host in it.
-func parse(identity string) (place, process string, start uint64, ok bool) {
+func parse(identity string) (place string, pid int, start uint64, ok bool) {
 	host := strings.LastIndexByte(identity, '_')
 	parts := strings.Split(identity[host+1:], ".")
 	if host < 0 || len(parts) != 5 {
-		return "", "", 0, false
+		return "", 0, 0, false
 	}
-	if _, err := strconv.Atoi(parts[2]); err != nil {
-		return "", "", 0, false
-	}
-	start, err := strconv.ParseUint(parts[3], 10, 64)
-	return identity[:host] + "_" + parts[0] + "." + parts[1], parts[2], start, err == nil
+	pid, pidErr := strconv.Atoi(parts[2])
+	start, startErr := strconv.ParseUint(parts[3], 10, 64)
+	return identity[:host] + "_" + parts[0] + "." + parts[1], pid, start, pidErr == nil && startErr == nil && pid > 0
 }

@@ -17,11 +17,20 @@ func identityOf(t *testing.T, pid int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	start, alive := startOf(process)
-	if !alive {
-		t.Fatalf("process %d is not alive", pid)
+	start, _, err := startOf(process)
+	if err != nil {
+		t.Fatal(err)
 	}
 	return fmt.Sprintf("host_%s.%d.%d.x", place, pid, start)
+}
+
+func startOfSelf(t *testing.T) uint64 {
+	t.Helper()
+	start, _, err := startOf("self")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return start
 }
 
 func TestHolderThatWasKilledIsNotWaitedFor(t *testing.T) {
@@ -45,6 +54,9 @@ func TestHolderThatWasKilledIsNotWaitedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = child.Wait()
+	if reused := strings.Replace(ours, fmt.Sprint(startOfSelf(t)), "1", 1); !ended(reused, ours) {
+		t.Error("an earlier process of a PID that is in use again is said to live")
+	}
 	if !ended(holder, ours) {
 		t.Error("a dead process is said to live")
 	}
