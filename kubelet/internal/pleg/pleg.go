@@ -75,7 +75,7 @@ type Generator struct {
 	poke   chan struct{}
 
 	// Only Run's goroutine touches these.
-	known    map[types.UID]*podruntime.RunningPod
+	known     map[types.UID]*podruntime.RunningPod
 	reinspect map[types.UID]bool // pods whose status could not be had
 
 	mu     sync.Mutex

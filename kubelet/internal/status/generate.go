@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"kctl/kubelet/internal/cgroup"
 	"kctl/kubelet/internal/podruntime"
 	"kctl/proto/core"
 )
@@ -39,7 +40,7 @@ func Generate(in Input) core.PodStatus {
 		status.StartTime = &now
 	}
 	if status.QOSClass == "" {
-		status.QOSClass = QOSClass(&in.Pod.Spec)
+		status.QOSClass = cgroup.QOSClass(in.Pod)
 	}
 	status.ObservedGeneration = in.Pod.Generation
 	setAddresses(&status, in)
@@ -90,29 +91,5 @@ func setAddresses(status *core.PodStatus, in Input) {
 	status.PodIPs = nil
 	for _, ip := range slices.Compact(slices.Clone(ips)) {
 		status.PodIPs = append(status.PodIPs, corev1.PodIP{IP: ip})
-	}
-}
-
-// QOSClass is the quality of service that a pod's requests and limits of cpu
-// and memory earn it (Kubernetes docs, "Pod Quality of Service Classes").
-func QOSClass(spec *core.PodSpec) corev1.PodQOSClass {
-	any, guaranteed := false, true
-	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
-		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-			request, limit := c.Resources.Requests[name], c.Resources.Limits[name]
-			any = any || !request.IsZero() || !limit.IsZero()
-			if _, requested := c.Resources.Requests[name]; !requested {
-				request = limit
-			}
-			guaranteed = guaranteed && !limit.IsZero() && request.Cmp(limit) == 0
-		}
-	}
-	switch {
-	case !any:
-		return corev1.PodQOSBestEffort
-	case guaranteed:
-		return corev1.PodQOSGuaranteed
-	default:
-		return corev1.PodQOSBurstable
 	}
 }

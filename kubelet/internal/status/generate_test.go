@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -181,23 +180,5 @@ func TestProbesDecideReadiness(t *testing.T) {
 	a, b := got.ContainerStatuses[0], got.ContainerStatuses[1]
 	if a.Ready || !*a.Started || b.Ready || *b.Started {
 		t.Errorf("a ready=%v started=%v, b ready=%v started=%v", a.Ready, *a.Started, b.Ready, *b.Started)
-	}
-}
-
-func TestQOSClass(t *testing.T) {
-	list := func(cpu, memory string) corev1.ResourceList {
-		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
-	}
-	spec := func(requests, limits corev1.ResourceList) *core.PodSpec {
-		return &core.PodSpec{Containers: []core.Container{{Resources: corev1.ResourceRequirements{Requests: requests, Limits: limits}}}}
-	}
-	for want, s := range map[corev1.PodQOSClass]*core.PodSpec{
-		corev1.PodQOSBestEffort: spec(nil, nil),
-		corev1.PodQOSGuaranteed: spec(list("1", "1Gi"), list("1000m", "1Gi")),
-		corev1.PodQOSBurstable:  spec(list("1", "1Gi"), nil),
-	} {
-		if got := QOSClass(s); got != want {
-			t.Errorf("%s, want %s", got, want)
-		}
 	}
 }

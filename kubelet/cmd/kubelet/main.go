@@ -1,0 +1,39 @@
+// Command kubelet runs the pods of one node: it takes them from an API server,
+// from files and from a URL, and keeps them running in a CRI runtime.
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"kctl/kubelet/internal/config"
+	"kctl/kubelet/internal/kubelet"
+	"kctl/proto/daemon"
+)
+
+func main() {
+	c := config.New()
+	cmd := &cobra.Command{
+		Use:   "kubelet",
+		Short: "Runs the pods of one node",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := c.Load(cmd.Flags()); err != nil {
+				return &daemon.UsageError{Err: err}
+			}
+			if err := c.Validate(); err != nil {
+				return &daemon.UsageError{Err: err}
+			}
+			logger, err := c.Log.Logger()
+			if err != nil {
+				return &daemon.UsageError{Err: err}
+			}
+			k, err := kubelet.New(cmd.Context(), c, logger, daemon.NewRegistry())
+			if err != nil {
+				return err
+			}
+			return k.Run(cmd.Context())
+		},
+	}
+	c.AddFlags(cmd.Flags())
+	daemon.Main(cmd)
+}

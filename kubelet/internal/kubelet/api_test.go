@@ -1,0 +1,350 @@
+package kubelet
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"kctl/proto/core"
+	"kctl/proto/relay"
+)
+
+// testAPI is as much of an API server as a kubelet needs, in memory: it lists,
+// watches, creates, updates, patches and deletes (pods gracefully). It can be
+// made to fail, which a real one can't at will.
+type testAPI struct {
+	t      *testing.T
+	server *httptest.Server
+
+	mu       sync.Mutex
+	revision int
+	objects  map[string]map[string]any // by path
+	history  []change
+	changed  chan struct{} // closed at the next change
+	away     bool
+	stamps   []relay.Stamp
+}
+
+type change struct {
+	kind     string // ADDED, MODIFIED, DELETED
+	path     string
+	revision int
+	object   map[string]any
+}
+
+func newTestAPI(t *testing.T) *testAPI {
+	a := &testAPI{t: t, objects: map[string]map[string]any{}, changed: make(chan struct{})}
+	a.server = httptest.NewTLSServer(a)
+	t.Cleanup(func() {
+		a.server.CloseClientConnections()
+		a.server.Close()
+	})
+	return a
+}
+
+// kubeconfig writes a file that leads to the API.
+func (a *testAPI) kubeconfig() string {
+	path := filepath.Join(a.t.TempDir(), "kubeconfig")
+	text := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"c",
+"clusters":[{"name":"c","cluster":{"server":%q,"insecure-skip-tls-verify":true}}],
+"users":[{"name":"u","user":{"token":"t"}}],"contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}]}`, a.server.URL)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		a.t.Fatal(err)
+	}
+	return path
+}
+
+func (a *testAPI) setAway(away bool) {
+	a.mu.Lock()
+	a.away = away
+	a.mu.Unlock()
+	if away {
+		a.server.CloseClientConnections()
+	}
+}
+
+func (a *testAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a.mu.Lock()
+	away := a.away
+	if stamps, err := relay.Decode(r.Header.Get(relay.Header)); err == nil {
+		a.stamps = append(a.stamps, stamps...)
+	}
+	a.mu.Unlock()
+	if away {
+		panic(http.ErrAbortHandler)
+	}
+	path := strings.TrimSuffix(r.URL.Path, "/status")
+	switch {
+	case r.Method == http.MethodGet && r.URL.Query().Get("watch") != "":
+		a.watch(w, r)
+	case r.Method == http.MethodGet:
+		a.get(w, r)
+	case r.Method == http.MethodPost:
+		a.create(w, r)
+	default:
+		a.write(w, r, path)
+	}
+}
+
+// collectionPath says whether path is a collection's: those of one object have
+// its name after the resource.
+func collectionPath(path string) bool {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	i := slices.Index(parts, "namespaces")
+	rest := parts[2:]
+	if parts[0] == "apis" {
+		rest = parts[3:]
+	}
+	if i >= 0 && len(parts) > i+2 {
+		rest = parts[i+2:]
+	}
+	return len(rest) == 1
+}
+
+// within says whether an object at path is in a collection, which may be that
+// of all namespaces.
+func within(path, collection string) bool {
+	dir, resource := filepath.Dir(path), filepath.Base(collection)
+	return dir == collection || filepath.Base(dir) == resource && !strings.Contains(collection, "/namespaces/")
+}
+
+func selected(object map[string]any, selector string) bool {
+	key, value, ok := strings.Cut(selector, "=")
+	if !ok {
+		return true
+	}
+	var at any = object
+	for _, part := range strings.Split(key, ".") {
+		m, _ := at.(map[string]any)
+		at = m[part]
+	}
+	return at == value
+}
+
+func (a *testAPI) get(w http.ResponseWriter, r *http.Request) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !collectionPath(r.URL.Path) {
+		object, ok := a.objects[r.URL.Path]
+		if !ok {
+			refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound)
+			return
+		}
+		answer(w, object)
+		return
+	}
+	items := []any{}
+	for path, object := range a.objects {
+		if within(path, r.URL.Path) && selected(object, r.URL.Query().Get("fieldSelector")) {
+			items = append(items, object)
+		}
+	}
+	answer(w, map[string]any{"kind": "List", "apiVersion": "v1", "metadata": map[string]any{"resourceVersion": strconv.Itoa(a.revision)}, "items": items})
+}
+
+func (a *testAPI) watch(w http.ResponseWriter, r *http.Request) {
+	from, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
+	flusher := w.(http.Flusher)
+	w.Header().Set("Content-Type", "application/json")
+	flusher.Flush()
+	for {
+		a.mu.Lock()
+		changed, history := a.changed, a.history
+		a.mu.Unlock()
+		for _, c := range history {
+			if c.revision > from && within(c.path, r.URL.Path) && selected(c.object, r.URL.Query().Get("fieldSelector")) {
+				_ = json.NewEncoder(w).Encode(map[string]any{"type": c.kind, "object": c.object})
+			}
+			from = max(from, c.revision)
+		}
+		flusher.Flush()
+		select {
+		case <-changed:
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+func (a *testAPI) create(w http.ResponseWriter, r *http.Request) {
+	var object map[string]any
+	if err := json.NewDecoder(r.Body).Decode(&object); err != nil {
+		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest)
+		return
+	}
+	meta := object["metadata"].(map[string]any)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	path := r.URL.Path + "/" + fmt.Sprint(meta["name"])
+	if _, exists := a.objects[path]; exists {
+		refuse(w, http.StatusConflict, metav1.StatusReasonAlreadyExists)
+		return
+	}
+	meta["uid"] = string(uuid.NewUUID())
+	meta["creationTimestamp"] = time.Now().UTC().Format(time.RFC3339)
+	a.store("ADDED", path, object)
+	w.WriteHeader(http.StatusCreated)
+	answer(w, object)
+}
+
+// store keeps the object under a new revision; a.mu is held.
+func (a *testAPI) store(kind, path string, object map[string]any) {
+	a.revision++
+	object["metadata"].(map[string]any)["resourceVersion"] = strconv.Itoa(a.revision)
+	if kind == "DELETED" {
+		delete(a.objects, path)
+	} else {
+		a.objects[path] = object
+	}
+	data, _ := json.Marshal(object)
+	var copied map[string]any
+	_ = json.Unmarshal(data, &copied)
+	a.history = append(a.history, change{kind: kind, path: path, revision: a.revision, object: copied})
+	close(a.changed)
+	a.changed = make(chan struct{})
+}
+
+func (a *testAPI) write(w http.ResponseWriter, r *http.Request, path string) {
+	body, _ := io.ReadAll(r.Body)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	old, ok := a.objects[path]
+	if !ok {
+		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound)
+		return
+	}
+	if r.Method == http.MethodDelete {
+		a.remove(w, path, old, body)
+		return
+	}
+	before, _ := json.Marshal(old)
+	after, err := body, error(nil)
+	if r.Method == http.MethodPatch {
+		after, err = patched(r.Header.Get("Content-Type"), path, before, body)
+	}
+	var object map[string]any
+	if err == nil {
+		err = json.Unmarshal(after, &object)
+	}
+	if err != nil {
+		a.t.Errorf("%s %s: %v", r.Method, path, err)
+		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest)
+		return
+	}
+	if object["metadata"].(map[string]any)["uid"] != old["metadata"].(map[string]any)["uid"] {
+		refuse(w, http.StatusConflict, metav1.StatusReasonConflict)
+		return
+	}
+	a.store("MODIFIED", path, object)
+	answer(w, object)
+}
+
+func patched(contentType, path string, before, patch []byte) ([]byte, error) {
+	if contentType == string(types.MergePatchType) {
+		return jsonpatch.MergePatch(before, patch)
+	}
+	if strings.Contains(path, "/nodes/") {
+		return strategicpatch.StrategicMergePatch(before, patch, corev1.Node{})
+	}
+	return strategicpatch.StrategicMergePatch(before, patch, corev1.Pod{})
+}
+
+// remove deletes at once, or asks a pod's kubelet to end it first.
+func (a *testAPI) remove(w http.ResponseWriter, path string, object map[string]any, body []byte) {
+	var options metav1.DeleteOptions
+	_ = json.Unmarshal(body, &options)
+	if p := options.Preconditions; p != nil && p.UID != nil && string(*p.UID) != object["metadata"].(map[string]any)["uid"] {
+		refuse(w, http.StatusConflict, metav1.StatusReasonConflict)
+		return
+	}
+	grace := int64(0)
+	if strings.Contains(path, "/pods/") {
+		grace = 30
+	}
+	if options.GracePeriodSeconds != nil {
+		grace = *options.GracePeriodSeconds
+	}
+	if grace == 0 {
+		a.store("DELETED", path, object)
+		answer(w, object)
+		return
+	}
+	meta := object["metadata"].(map[string]any)
+	meta["deletionTimestamp"] = time.Now().Add(time.Duration(grace) * time.Second).UTC().Format(time.RFC3339)
+	meta["deletionGracePeriodSeconds"] = grace
+	a.store("MODIFIED", path, object)
+	answer(w, object)
+}
+
+func answer(w http.ResponseWriter, object any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(object)
+}
+
+func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: int32(code), Reason: reason})
+}
+
+// object reads what is at path; ok is false if nothing is.
+func (a *testAPI) object(path string, into any) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	object, ok := a.objects[path]
+	if !ok {
+		return false
+	}
+	data, err := json.Marshal(object)
+	if err == nil {
+		err = json.Unmarshal(data, into)
+	}
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return true
+}
+
+func (a *testAPI) pod(name string) *core.Pod {
+	pod := &core.Pod{}
+	if !a.object(core.Pods.Path("default", name), pod) {
+		return nil
+	}
+	return pod
+}
+
+// wait returns once condition holds; it looks again at each change.
+func (a *testAPI) wait(what string, condition func() bool) {
+	a.t.Helper()
+	deadline := time.After(60 * time.Second)
+	for {
+		a.mu.Lock()
+		changed := a.changed
+		a.mu.Unlock()
+		if condition() {
+			return
+		}
+		select {
+		case <-changed:
+		case <-deadline:
+			a.t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package kubelet
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"kctl/proto/core"
+	"kctl/proto/relay"
+)
+
+// podEvents passes on what happened to pods. On the way it makes the relay's
+// stamps from what tells of a leg that was passed.
+type podEvents struct{ k *Kubelet }
+
+// legs are the events of a container that are legs of the relay.
+var legs = map[string]relay.Hop{
+	"Pulled":  relay.KubeletImagePulled,
+	"Created": relay.KubeletCreated,
+	"Started": relay.KubeletStarted,
+}
+
+func (e podEvents) Eventf(obj runtime.Object, eventType, reason, format string, args ...any) {
+	if e.k.recorder != nil {
+		e.k.recorder.Eventf(e.k.inAPI(obj), eventType, reason, format, args...)
+	}
+}
+
+func (e podEvents) ContainerEventf(pod *core.Pod, fieldPath, eventType, reason, format string, args ...any) {
+	if hop, ok := legs[reason]; ok {
+		if _, name, ok := strings.Cut(strings.TrimSuffix(fieldPath, "}"), "{"); ok {
+			e.k.statuses.Recorder(pod).Stamp(hop.Of(name), e.k.clock.Now())
+		}
+	}
+	if e.k.recorder == nil {
+		return
+	}
+	if object, ok := e.k.inAPI(pod).(*core.Pod); ok {
+		e.k.recorder.ContainerEventf(object, fieldPath, eventType, reason, format, args...)
+	}
+}
+
+// inAPI is the object that people find in the API: for a static pod its
+// mirror, once there is one.
+func (k *Kubelet) inAPI(obj runtime.Object) runtime.Object {
+	if pod, ok := obj.(*core.Pod); ok {
+		if object := k.pods.APIPod(pod); object != nil {
+			return object
+		}
+	}
+	return obj
+}
+
+func (k *Kubelet) sink() podEvents { return podEvents{k} }

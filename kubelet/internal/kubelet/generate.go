@@ -1,0 +1,74 @@
+package kubelet
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	"kctl/kubelet/internal/podmanager"
+	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/status"
+	"kctl/proto/core"
+	"kctl/proto/relay"
+)
+
+// generate makes the pod's status from what the runtime has of it.
+func (k *Kubelet) generate(pod *core.Pod, runtime *podruntime.PodStatus, terminal bool) core.PodStatus {
+	api := &pod.Status
+	if current, ok := k.pods.ByUID(pod.UID); ok {
+		if object := k.pods.APIPod(current); object != nil {
+			api = &object.Status
+		}
+	}
+	last, ok := k.statuses.Get(pod.UID)
+	if !ok {
+		last = *api
+		if podmanager.IsStatic(pod) {
+			last = pod.Status // a mirror may be of an earlier pod
+		}
+	}
+	return status.Generate(status.Input{
+		Pod: pod, Previous: status.Previous(&last, api), Runtime: runtime, Waiting: k.waiting(pod.UID), Terminal: terminal,
+		Ready: k.probeReady, Started: k.probeStarted, HostIPs: k.hostIPs, Now: k.clock.Now(),
+	})
+}
+
+// report takes a change that we made in the runtime ourselves into the cache,
+// and tells the API of it at once.
+func (k *Kubelet) report(pod *core.Pod, runtime *podruntime.PodStatus) {
+	if runtime.ReadySandbox() != nil {
+		k.statuses.Recorder(pod).Stamp(relay.KubeletSandboxCreated, k.clock.Now())
+	}
+	k.cache.Set(pod.UID, runtime, nil, runtime.At)
+	if !k.workers.TerminationRequested(pod.UID) {
+		k.statuses.Set(pod, k.generate(pod, runtime, false))
+	}
+}
+
+// waiting is why containers of the pod do not run, as its last sync found it.
+func (k *Kubelet) waiting(uid types.UID) map[string]podruntime.Waiting {
+	k.reasonsLock.Lock()
+	defer k.reasonsLock.Unlock()
+	return k.reasons[uid] // replaced, never changed
+}
+
+// noteWaiting adds what a sync found: a container that it started waits no more.
+func (k *Kubelet) noteWaiting(uid types.UID, found map[string]podruntime.Waiting) {
+	k.reasonsLock.Lock()
+	defer k.reasonsLock.Unlock()
+	next := map[string]podruntime.Waiting{}
+	for name, why := range k.reasons[uid] {
+		next[name] = why
+	}
+	for name, why := range found {
+		next[name] = why
+		if why.Reason == "" {
+			delete(next, name)
+		}
+	}
+	k.reasons[uid] = next
+}
+
+func (k *Kubelet) forgetWaiting(uid types.UID) {
+	k.reasonsLock.Lock()
+	defer k.reasonsLock.Unlock()
+	delete(k.reasons, uid)
+}

@@ -1,0 +1,170 @@
+package kubelet
+
+import (
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kctl/kubelet/internal/admit"
+	"kctl/kubelet/internal/podmanager"
+	"kctl/kubelet/internal/podworker"
+	"kctl/kubelet/internal/status"
+	"kctl/kubelet/internal/volume"
+	"kctl/proto/core"
+	"kctl/proto/relay"
+)
+
+// HandlePodAdditions takes pods that are new to us, the oldest first: those
+// that are admitted go to their workers, the others fail.
+func (k *Kubelet) HandlePodAdditions(pods []*core.Pod) {
+	start := k.clock.Now()
+	for _, pod := range byCreation(pods) {
+		k.pods.Set(pod)
+		if podmanager.IsMirror(pod) {
+			k.handleMirror(pod)
+			continue
+		}
+		recorder := k.statuses.Recorder(pod)
+		recorder.Stamp(relay.KubeletSeen, start)
+		if !ending(pod) && !k.workers.TerminationRequested(pod.UID) {
+			if decision := k.admit(pod); !decision.Admitted {
+				k.reject(pod, decision)
+				continue
+			}
+		}
+		recorder.Stamp(relay.KubeletAdmitted, k.clock.Now())
+		k.update(podworker.Create, pod, start)
+	}
+}
+
+func byCreation(pods []*core.Pod) []*core.Pod {
+	return slices.SortedStableFunc(slices.Values(pods), func(a, b *core.Pod) int {
+		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+	})
+}
+
+// ending says that the pod will not be started by us.
+func ending(pod *core.Pod) bool {
+	return pod.DeletionTimestamp != nil || status.Ended(pod.Status.Phase)
+}
+
+func (k *Kubelet) update(t podworker.UpdateType, pod *core.Pod, start time.Time) {
+	k.workers.Update(podworker.Update{Type: t, Pod: pod, MirrorPod: k.mirrorOf(pod), Start: start})
+}
+
+func (k *Kubelet) mirrorOf(pod *core.Pod) *core.Pod {
+	if podmanager.IsStatic(pod) {
+		return k.pods.Mirror(pod)
+	}
+	return nil
+}
+
+// admit decides beside all pods that are on the node and have not ended.
+func (k *Kubelet) admit(pod *core.Pod) admit.Decision {
+	var others []*core.Pod
+	for _, other := range k.pods.Pods() {
+		if other.UID != pod.UID && k.active(other) {
+			others = append(others, other)
+		}
+	}
+	return admit.Pod(pod, others, k.node.Node(), podmanager.IsStatic(pod), admit.Features, volume.Check, k.checkProbes)
+}
+
+// active says that the pod holds resources of the node.
+func (k *Kubelet) active(pod *core.Pod) bool {
+	if k.workers.Phase(pod.UID) >= podworker.Terminated {
+		return false
+	}
+	if k.workers.CouldHaveRunningContainers(pod.UID) {
+		return true
+	}
+	current, ok := k.statuses.Get(pod.UID)
+	return !status.Ended(pod.Status.Phase) && !(ok && status.Ended(current.Phase))
+}
+
+// reject ends a pod before it began.
+func (k *Kubelet) reject(pod *core.Pod, decision admit.Decision) {
+	k.logger.Info("pod rejected", zap.String("pod", name(pod)), zap.String("uid", string(pod.UID)),
+		zap.String("reason", decision.Reason), zap.String("message", decision.Message))
+	k.events.Eventf(pod, corev1.EventTypeWarning, decision.Reason, "%s", decision.Message)
+	failed := *pod.Status.DeepCopy()
+	failed.Phase, failed.Reason, failed.Message = corev1.PodFailed, decision.Reason, decision.Message
+	failed.ObservedGeneration = pod.Generation
+	k.statuses.Set(pod, failed)
+}
+
+// HandlePodUpdates takes pods of which something else is desired now, their
+// deletion for one.
+func (k *Kubelet) HandlePodUpdates(pods []*core.Pod) {
+	start := k.clock.Now()
+	for _, pod := range pods {
+		k.pods.Set(pod)
+		switch {
+		case podmanager.IsMirror(pod):
+			k.handleMirror(pod)
+		case k.workers.Finished(pod.UID):
+			k.statuses.Finish(pod)
+		case k.workers.Phase(pod.UID) == podworker.Unknown && !ending(pod):
+			// It was rejected, and stays so.
+		default:
+			k.update(podworker.Change, pod, start)
+		}
+	}
+}
+
+// HandlePodRemoves takes pods that are gone from their source.
+func (k *Kubelet) HandlePodRemoves(pods []*core.Pod) {
+	start := k.clock.Now()
+	for _, pod := range pods {
+		k.pods.Remove(pod)
+		if podmanager.IsMirror(pod) {
+			k.handleMirror(pod)
+			continue
+		}
+		if k.workers.Phase(pod.UID) == podworker.Unknown {
+			continue
+		}
+		k.workers.Update(podworker.Update{
+			Type: podworker.Kill, Pod: pod, MirrorPod: k.mirrorOf(pod), Start: start, Kill: &podworker.KillOptions{Removed: true},
+		})
+	}
+}
+
+// HandlePodReconcile takes pods whose status in the API is not as we know it:
+// either the API has what we sent, or somebody else wrote.
+func (k *Kubelet) HandlePodReconcile(pods []*core.Pod) {
+	for _, pod := range pods {
+		k.pods.Set(pod)
+		if podmanager.IsMirror(pod) {
+			if static := k.pods.PodOf(pod); static != nil {
+				k.statuses.Reconcile(static)
+			}
+			continue
+		}
+		k.statuses.Reconcile(pod)
+		if len(pod.Spec.ReadinessGates) > 0 {
+			k.workers.Resync(pod.UID) // whether it is ready hangs on what others write
+		}
+	}
+}
+
+// HandlePodSyncs makes the pods' workers look at them again.
+func (k *Kubelet) HandlePodSyncs(uids ...types.UID) { k.workers.Resync(uids...) }
+
+// HandleDue makes the workers of the pods whose time has come look at them.
+func (k *Kubelet) HandleDue() { k.workers.SyncDue() }
+
+// handleMirror looks at the static pod whose mirror pod changed, came or went.
+func (k *Kubelet) handleMirror(mirror *core.Pod) {
+	static := k.pods.PodOf(mirror)
+	if static == nil {
+		return // housekeeping deletes it
+	}
+	k.statuses.Reconcile(static)
+	if k.workers.Phase(static.UID) != podworker.Unknown {
+		k.update(podworker.Sync, static, time.Time{})
+	}
+}

@@ -1,0 +1,274 @@
+package kubelet
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"kctl/kubelet/internal/cgroup"
+	"kctl/kubelet/internal/config"
+	"kctl/kubelet/internal/cri"
+	"kctl/kubelet/internal/dns"
+	"kctl/kubelet/internal/node"
+	"kctl/kubelet/internal/objects"
+	"kctl/kubelet/internal/pleg"
+	"kctl/kubelet/internal/podcache"
+	"kctl/kubelet/internal/podmanager"
+	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/podworker"
+	"kctl/kubelet/internal/source"
+	"kctl/kubelet/internal/status"
+	"kctl/kubelet/internal/syncloop"
+	"kctl/kubelet/internal/volume"
+	"kctl/proto/core"
+	"kctl/proto/daemon"
+	"kctl/proto/events"
+	"kctl/proto/rest"
+)
+
+// Kubelet is all rooms of one kubelet.
+type Kubelet struct {
+	config   *config.Config
+	clock    clock.WithTicker
+	logger   *zap.Logger
+	registry *prometheus.Registry
+	metrics  *metrics
+	nodeName string
+	hostIPs  []string
+
+	client   *rest.Client // nil without an API server
+	recorder *events.Recorder
+	events   podEvents
+
+	cri     *cri.Client
+	health  *runtimeHealth
+	runtime *podruntime.Manager
+	cgroups *cgroup.Manager
+	objects *objects.Objects
+	volumes *volume.Manager
+
+	mux      *source.Mux
+	ready    *source.Ready
+	pods     *podmanager.Manager
+	cache    *podcache.Cache
+	pleg     *pleg.Generator
+	statuses *status.Manager
+	workers  *podworker.Workers
+	loop     *syncloop.Loop
+	node     *node.Manager
+	probed   chan types.UID
+
+	port        atomic.Int32 // that the server listens on
+	cleaning    atomic.Bool
+	background  sync.WaitGroup // mirror pods and clean-ups under way
+	reasonsLock sync.Mutex
+	reasons     map[types.UID]map[string]podruntime.Waiting
+}
+
+// New makes a kubelet. It looks at the machine and reads files, and waits for
+// the container runtime to answer.
+func New(ctx context.Context, c *config.Config, logger *zap.Logger, registry *prometheus.Registry) (*Kubelet, error) {
+	k := &Kubelet{
+		config: c, clock: clock.RealClock{}, logger: logger, registry: registry, metrics: newMetrics(registry),
+		pods: podmanager.New(), cache: podcache.New(),
+		probed: make(chan types.UID, 256), reasons: map[types.UID]map[string]podruntime.Waiting{},
+	}
+	if err := k.identify(); err != nil {
+		return nil, err
+	}
+	k.logger = logger.With(zap.String("node", k.nodeName))
+	if err := k.connect(); err != nil {
+		return nil, err
+	}
+	if err := k.makeNode(); err != nil {
+		return nil, err
+	}
+	if err := k.makeRuntime(ctx); err != nil {
+		return nil, err
+	}
+	return k, k.makeLoops()
+}
+
+// identify finds out who and where we are.
+func (k *Kubelet) identify() error {
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("host name: %w", err)
+	}
+	k.nodeName = strings.ToLower(host)
+	if k.config.NodeName != "" {
+		k.nodeName = strings.ToLower(k.config.NodeName)
+	}
+	k.hostIPs = []string{k.config.NodeIP}
+	if k.config.NodeIP == "" {
+		ip, err := node.Address()
+		if err != nil {
+			return err
+		}
+		k.hostIPs = []string{ip.String()}
+	}
+	for _, dir := range []string{filepath.Join(k.config.RootDir, "pods"), k.config.PodLogsDir} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return fmt.Errorf("make directory: %w", err)
+		}
+	}
+	return nil
+}
+
+// connect makes the clients: of the API server, if there is one, and of the
+// container runtime. Neither is asked anything yet.
+func (k *Kubelet) connect() error {
+	if k.config.Kubeconfig != "" {
+		cfg, err := rest.LoadKubeconfig(k.config.Kubeconfig)
+		if err != nil {
+			return fmt.Errorf("--kubeconfig: %w", err)
+		}
+		cfg.UserAgent = "kubelet/" + daemon.Version().GitVersion
+		if k.client, err = rest.New(cfg); err != nil {
+			return fmt.Errorf("--kubeconfig: %w", err)
+		}
+		k.recorder = events.NewRecorder(k.client, "kubelet", k.nodeName, k.clock, k.logger)
+	}
+	var err error
+	k.cri, err = cri.New(k.config.RuntimeEndpoint, cri.Options{Timeout: k.config.RuntimeTimeout, Observe: k.metrics.observeRuntime})
+	if err != nil {
+		return fmt.Errorf("--container-runtime-endpoint: %w", err)
+	}
+	k.health = newRuntimeHealth(k.cri, k.clock, k.logger)
+	return nil
+}
+
+func (k *Kubelet) makeNode() error {
+	machine, err := node.ReadMachine(k.config.RootDir)
+	if err != nil {
+		return err
+	}
+	if machine.Swap > 0 && k.config.FailSwapOn {
+		return fmt.Errorf("the machine has swap, and --fail-swap-on is set")
+	}
+	k.node = node.New(node.Config{
+		Client: k.client, Name: k.nodeName, Hostname: k.nodeName, Addresses: k.hostIPs,
+		Labels: k.config.NodeLabels, Taints: k.config.Taints, PodCIDR: k.config.PodCIDR, Register: k.config.Register,
+		Machine: machine, RootDir: k.config.RootDir, MaxPods: int64(k.config.MaxPods), Reserved: k.reserved(machine),
+		Port: k.port.Load, Version: daemon.Version().GitVersion, Runtime: nodeRuntime{k}, Events: k.sink(),
+		StatusEvery: k.config.StatusEvery, ReportEvery: k.config.ReportEvery, LeaseDuration: k.config.LeaseDuration,
+		Clock: k.clock, Logger: k.logger,
+	})
+	k.health.changed = k.node.Kick
+	return nil
+}
+
+// makeRuntime makes everything that acts on pods.
+func (k *Kubelet) makeRuntime(ctx context.Context) error {
+	if err := k.health.wait(ctx); err != nil {
+		return err
+	}
+	allocatable := func() corev1.ResourceList { return k.node.Node().Status.Allocatable }
+	var err error
+	k.cgroups, err = cgroup.New(cgroup.Options{Root: k.config.CgroupRoot, Driver: k.config.CgroupDriver, PerQOS: k.config.CgroupsPerQOS, Allocatable: allocatable()})
+	if err != nil {
+		return err
+	}
+	k.objects = objects.New(k.client, k.clock)
+	k.volumes, err = volume.NewManager(volume.Config{RootDir: k.config.RootDir, Objects: k.objects, Clock: k.clock, Logger: k.logger, Allocatable: allocatable})
+	if err != nil {
+		return err
+	}
+	resolver := &dns.Configurer{ResolvConf: k.config.ResolvConf, Servers: k.config.ClusterDNS, Domain: k.config.ClusterDomain}
+	k.events = podEvents{k}
+	k.runtime, err = podruntime.New(ctx, k.cri, podruntime.Config{
+		Events: k.events, Objects: k.objects, Clock: k.clock, Logger: k.logger,
+		RootDir: k.config.RootDir, PodLogsDir: k.config.PodLogsDir, NodeName: k.nodeName,
+		HostIPs: func() []string { return k.hostIPs }, Allocatable: allocatable,
+		CgroupParent: k.cgroups.Parent, DNS: resolver.Of,
+		ClusterDomain: k.config.ClusterDomain, SeccompRoot: filepath.Join(k.config.RootDir, "seccomp"),
+		MaxParallelPulls: k.config.ParallelPulls, MaxContainerBackOff: k.config.MaxBackOff,
+	})
+	return err
+}
+
+// makeLoops makes what decides when something happens.
+func (k *Kubelet) makeLoops() error {
+	k.mux = source.NewMux(k.clock, k.logger)
+	k.ready = source.NewReady(k.sources()...)
+	k.pleg = pleg.New(k.runtime, k.cache, k.clock, k.logger, k.metrics.observeRelist)
+	k.statuses = status.NewManager(status.RESTAPI{Client: k.client}, k.pods, k.clock, k.logger)
+	k.loop = syncloop.New(syncloop.Options{
+		Updates: k.mux.Updates(), Lifecycle: k.pleg.Events(), Probes: k.probed, Handler: k, Heard: k.ready.Add,
+		RuntimeError: k.runtimeError, Clock: k.clock, Logger: k.logger,
+	})
+	return nil
+}
+
+func (k *Kubelet) sources() []string {
+	var names []string
+	if k.config.ManifestPath != "" {
+		names = append(names, core.FileSource)
+	}
+	if k.config.ManifestURL != "" {
+		names = append(names, core.HTTPSource)
+	}
+	if k.client != nil {
+		names = append(names, core.ApiserverSource)
+	}
+	return names
+}
+
+// runtimeError says why pods can't be worked on now.
+func (k *Kubelet) runtimeError() error {
+	if err := k.health.runtimeError(); err != nil {
+		return err
+	}
+	return k.pleg.Healthy()
+}
+
+// runSources runs the sources that are configured.
+func (k *Kubelet) runSources(ctx context.Context, run func(func() error)) {
+	if k.config.ManifestPath != "" {
+		file := &source.File{Path: k.config.ManifestPath, NodeName: k.nodeName, Period: k.config.FileEvery, Clock: k.clock, Logger: k.logger}
+		run(func() error { return file.Run(ctx, k.mux) })
+	}
+	if k.config.ManifestURL != "" {
+		url := &source.HTTP{
+			URL: k.config.ManifestURL, Header: k.config.ManifestHeader, NodeName: k.nodeName, Period: k.config.HTTPEvery,
+			Clock: k.clock, Logger: k.logger, Client: &http.Client{Timeout: manifestTimeout},
+		}
+		run(func() error { return url.Run(ctx, k.mux) })
+	}
+	if k.client != nil {
+		run(func() error { return source.RunAPIServer(ctx, k.mux, k.client, k.nodeName, k.clock, k.logger) })
+	}
+}
+
+const manifestTimeout = 10 * time.Second
+
+// reserved is what of the machine is not for pods: what was asked to be kept,
+// and what must be free before the node counts as short of it.
+func (k *Kubelet) reserved(machine node.Machine) corev1.ResourceList {
+	sum := corev1.ResourceList{}
+	for _, list := range []corev1.ResourceList{k.config.SystemReserved, k.config.KubeReserved, node.PressureReserve(machine)} {
+		for name, quantity := range list {
+			total := sum[name]
+			total.Add(quantity)
+			sum[name] = total
+		}
+	}
+	return sum
+}
+
+func (k *Kubelet) address(port int32) string {
+	return net.JoinHostPort(k.config.Address, fmt.Sprint(port))
+}

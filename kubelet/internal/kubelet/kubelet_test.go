@@ -1,0 +1,334 @@
+package kubelet
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/kubelet/internal/config"
+	"kctl/kubelet/internal/cri/critest"
+	"kctl/proto/core"
+	"kctl/proto/daemon"
+	"kctl/proto/relay"
+	"kctl/proto/rest"
+)
+
+// bed is a kubelet on a containerd of its own, beside an API in memory.
+type bed struct {
+	t          *testing.T
+	containerd *critest.Containerd
+	api        *testAPI
+	client     *rest.Client
+	config     *config.Config
+	stop       func()
+}
+
+func newBed(t *testing.T) *bed {
+	b := &bed{t: t, containerd: critest.Start(t), api: newTestAPI(t)}
+	dir := t.TempDir()
+	b.config = config.New()
+	b.config.Kubeconfig = b.api.kubeconfig()
+	b.config.NodeName, b.config.NodeIP = "node-1", "127.0.0.1"
+	b.config.RootDir, b.config.PodLogsDir, b.config.CertDir = filepath.Join(dir, "kubelet"), filepath.Join(dir, "logs"), filepath.Join(dir, "pki")
+	b.config.RuntimeEndpoint = b.containerd.Endpoint
+	b.config.Port, b.config.HealthzPort = 0, 0
+	b.config.CgroupRoot = "/kctl-test-" + filepath.Base(b.containerd.Dir)
+	b.config.ManifestPath = filepath.Join(dir, "manifests")
+	if err := os.Mkdir(b.config.ManifestPath, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := rest.LoadKubeconfig(b.config.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.client, err = rest.New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.removeGroups)
+	b.start()
+	return b
+}
+
+// start runs a kubelet until the test's end, or until b.stop.
+func (b *bed) start() {
+	b.t.Helper()
+	logger := zaptest.NewLogger(b.t, zaptest.Level(zap.InfoLevel))
+	ctx, cancel := context.WithCancel(context.Background())
+	k, err := New(ctx, b.config, logger, daemon.NewRegistry())
+	if err != nil {
+		cancel()
+		b.t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- k.Run(ctx) }()
+	stopped := false
+	b.stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		if err := <-done; err != nil {
+			b.t.Errorf("kubelet ended with %v", err)
+		}
+	}
+	b.t.Cleanup(b.stop)
+}
+
+// removeGroups takes away the control groups that outlive a kubelet.
+func (b *bed) removeGroups() {
+	dirs, _ := filepath.Glob("/sys/fs/cgroup/*" + b.config.CgroupRoot)
+	for _, root := range append(dirs, "/sys/fs/cgroup"+b.config.CgroupRoot) {
+		var groups []string
+		_ = filepath.WalkDir(root, func(path string, entry os.DirEntry, err error) error {
+			if err == nil && entry.IsDir() {
+				groups = append(groups, path)
+			}
+			return nil
+		})
+		for i := len(groups) - 1; i >= 0; i-- {
+			_ = os.Remove(groups[i])
+		}
+	}
+}
+
+func (b *bed) create(pod *core.Pod) {
+	b.t.Helper()
+	if err := b.client.Resource(core.Pods, "default").Create(b.t.Context(), pod, nil); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bed) delete(name string) {
+	b.t.Helper()
+	if err := b.client.Resource(core.Pods, "default").Delete(b.t.Context(), name, nil, nil); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bed) phase(name string) corev1.PodPhase {
+	if pod := b.api.pod(name); pod != nil {
+		return pod.Status.Phase
+	}
+	return "gone"
+}
+
+func (b *bed) waitPhase(name string, phase corev1.PodPhase) *core.Pod {
+	b.t.Helper()
+	b.api.wait(name+" "+string(phase), func() bool { return b.phase(name) == phase })
+	return b.api.pod(name)
+}
+
+func shellPod(name, script string) *core.Pod {
+	grace := int64(2)
+	return &core.Pod{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"},
+		Spec: core.PodSpec{
+			NodeName: "node-1", RestartPolicy: corev1.RestartPolicyAlways, DNSPolicy: corev1.DNSDefault,
+			TerminationGracePeriodSeconds: &grace,
+			Containers: []core.Container{{
+				Name: "main", Image: critest.BusyboxImage, ImagePullPolicy: corev1.PullIfNotPresent,
+				Command:                []string{"/bin/sh", "-c", "trap 'exit 0' TERM; " + script},
+				TerminationMessagePath: "/dev/termination-log", TerminationMessagePolicy: corev1.TerminationMessageReadFile,
+			}},
+		},
+	}
+}
+
+const forever = "while :; do sleep 1000 & wait; done"
+
+func TestPodsLiveAndEnd(t *testing.T) {
+	b := newBed(t)
+	b.api.wait("the node", func() bool { return b.api.object("/api/v1/nodes/node-1", &core.Node{}) })
+
+	b.create(shellPod("web", "echo hello; "+forever))
+	pod := b.waitPhase("web", corev1.PodRunning)
+	if pod.Status.PodIP == "" || pod.Status.HostIP != "127.0.0.1" || !pod.Status.ContainerStatuses[0].Ready || pod.Status.QOSClass != corev1.PodQOSBestEffort {
+		t.Errorf("status %+v", pod.Status)
+	}
+	b.checkStamps()
+	logs, err := filepath.Glob(filepath.Join(b.config.PodLogsDir, "default_web_"+string(pod.UID), "main", "0.log"))
+	if err != nil || len(logs) != 1 {
+		t.Errorf("logs %v, %v", logs, err)
+	}
+
+	job := shellPod("job", "exit 3")
+	job.Spec.RestartPolicy = corev1.RestartPolicyNever
+	b.create(job)
+	failed := b.waitPhase("job", corev1.PodFailed)
+	if ended := failed.Status.ContainerStatuses[0].State.Terminated; ended == nil || ended.ExitCode != 3 || ended.Reason != "Error" {
+		t.Errorf("state %+v", failed.Status.ContainerStatuses[0].State)
+	}
+
+	big := shellPod("big", forever)
+	big.Spec.NodeSelector = map[string]string{"no": "such"}
+	b.create(big)
+	if rejected := b.waitPhase("big", corev1.PodFailed); rejected.Status.Reason != "NodeAffinity" {
+		t.Errorf("reason %q", rejected.Status.Reason)
+	}
+
+	b.delete("web")
+	b.api.wait("web to be gone", func() bool { return b.api.pod("web") == nil })
+	b.delete("job")
+	b.api.wait("job to be gone", func() bool { return b.api.pod("job") == nil })
+	b.waitEmpty()
+}
+
+func (b *bed) checkStamps() {
+	b.t.Helper()
+	seen := map[relay.Hop]bool{}
+	b.api.mu.Lock()
+	for _, s := range b.api.stamps {
+		seen[s.Hop] = true
+	}
+	b.api.mu.Unlock()
+	for _, hop := range []relay.Hop{
+		relay.KubeletSeen, relay.KubeletAdmitted, relay.KubeletWorker, relay.KubeletVolumesReady, relay.KubeletSandboxCreated,
+		relay.KubeletImagePulled.Of("main"), relay.KubeletCreated.Of("main"), relay.KubeletStarted.Of("main"), relay.KubeletRunning, relay.KubeletReady,
+	} {
+		if !seen[hop] {
+			b.t.Errorf("no stamp %s", hop)
+		}
+	}
+}
+
+// waitEmpty waits until nothing of any pod is on the node.
+func (b *bed) waitEmpty() {
+	b.t.Helper()
+	b.eventually("the runtime and the directories to be empty", func() bool {
+		sandboxes, err := b.containerd.Client().ListPodSandbox(b.t.Context(), nil)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		dirs, _ := filepath.Glob(filepath.Join(b.config.RootDir, "pods", "*"))
+		logs, _ := filepath.Glob(filepath.Join(b.config.PodLogsDir, "*"))
+		groups, _ := filepath.Glob("/sys/fs/cgroup/cpu" + b.config.CgroupRoot + "/kubepods/*/pod*")
+		return len(sandboxes)+len(dirs)+len(logs)+len(groups) == 0
+	})
+}
+
+// eventually is for what no watch tells of.
+func (b *bed) eventually(what string, condition func() bool) {
+	b.t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(60 * time.Second)
+	for !condition() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			b.t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+func TestCrashingContainerBacksOff(t *testing.T) {
+	b := newBed(t)
+	b.create(shellPod("crash", "exit 1"))
+	b.api.wait("CrashLoopBackOff", func() bool {
+		pod := b.api.pod("crash")
+		if pod == nil || len(pod.Status.ContainerStatuses) == 0 {
+			return false
+		}
+		s := pod.Status.ContainerStatuses[0]
+		return s.State.Waiting != nil && s.State.Waiting.Reason == "CrashLoopBackOff" && s.LastTerminationState.Terminated != nil && s.LastTerminationState.Terminated.ExitCode == 1
+	})
+	missing := shellPod("missing", forever)
+	missing.Spec.Containers[0].Image = "127.0.0.1:1/no/such:image"
+	b.create(missing)
+	b.api.wait("ErrImagePull", func() bool {
+		pod := b.api.pod("missing")
+		return pod != nil && len(pod.Status.ContainerStatuses) > 0 && pod.Status.ContainerStatuses[0].State.Waiting != nil &&
+			strings.Contains(pod.Status.ContainerStatuses[0].State.Waiting.Reason, "ImagePull")
+	})
+}
+
+func TestAKubeletThatComesBackTakesOver(t *testing.T) {
+	b := newBed(t)
+	b.create(shellPod("stays", forever))
+	b.create(shellPod("goes", forever))
+	before := b.waitPhase("stays", corev1.PodRunning)
+	b.waitPhase("goes", corev1.PodRunning)
+	b.stop()
+	b.delete("goes")
+	b.create(shellPod("comes", forever))
+	b.start()
+	b.waitPhase("comes", corev1.PodRunning)
+	b.api.wait("the pod deleted meanwhile to be gone", func() bool { return b.api.pod("goes") == nil })
+	after := b.api.pod("stays")
+	if a, c := before.Status.ContainerStatuses[0], after.Status.ContainerStatuses[0]; a.ContainerID != c.ContainerID || c.RestartCount != 0 || c.State.Running == nil {
+		t.Errorf("the container was touched: %+v, before %+v", c, a)
+	}
+}
+
+func TestTheRuntimeAndTheAPIMayGoAway(t *testing.T) {
+	b := newBed(t)
+	b.create(shellPod("web", forever))
+	before := b.waitPhase("web", corev1.PodRunning)
+	b.containerd.Down(t)
+	ready := func() corev1.ConditionStatus {
+		node := &core.Node{}
+		if b.api.object("/api/v1/nodes/node-1", node) {
+			for _, c := range node.Status.Conditions {
+				if c.Type == corev1.NodeReady {
+					return c.Status
+				}
+			}
+		}
+		return ""
+	}
+	b.api.wait("the node to be not ready", func() bool { return ready() == corev1.ConditionFalse })
+	b.create(shellPod("later", forever))
+	b.containerd.Up(t)
+	b.api.wait("the node to be ready", func() bool { return ready() == corev1.ConditionTrue })
+	b.waitPhase("later", corev1.PodRunning)
+
+	b.api.setAway(true)
+	b.api.setAway(false)
+	job := shellPod("job", "exit 0")
+	job.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
+	b.create(job)
+	b.waitPhase("job", corev1.PodSucceeded)
+	if after := b.api.pod("web"); after.Status.ContainerStatuses[0].ContainerID != before.Status.ContainerStatuses[0].ContainerID {
+		t.Error("the pod did not survive")
+	}
+}
+
+const staticManifest = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"static"},"spec":{"terminationGracePeriodSeconds":1,"dnsPolicy":"Default","containers":[
+{"name":"main","image":"` + critest.BusyboxImage + `","command":["/bin/sh","-c","trap 'exit 0' TERM; ` + forever + `"]}]}}`
+
+func TestStaticPodsHaveMirrors(t *testing.T) {
+	b := newBed(t)
+	path := filepath.Join(b.config.ManifestPath, "static.json")
+	if err := os.WriteFile(path, []byte(staticManifest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mirror := b.waitPhase("static-node-1", corev1.PodRunning)
+	if mirror.Annotations[core.ConfigMirrorAnnotation] == "" || len(mirror.OwnerReferences) != 1 {
+		t.Errorf("metadata %+v", mirror.ObjectMeta)
+	}
+	// Deleting the mirror does not end the pod: it comes back.
+	b.delete("static-node-1")
+	b.api.wait("a new mirror", func() bool {
+		pod := b.api.pod("static-node-1")
+		return pod != nil && pod.UID != mirror.UID && pod.Status.Phase == corev1.PodRunning
+	})
+	if again := b.api.pod("static-node-1"); again.Status.ContainerStatuses[0].ContainerID != mirror.Status.ContainerStatuses[0].ContainerID {
+		t.Error("the static pod was restarted")
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	b.api.wait("the mirror to go with its pod", func() bool { return b.api.pod("static-node-1") == nil })
+	b.waitEmpty()
+}
+

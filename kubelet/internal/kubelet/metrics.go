@@ -1,0 +1,74 @@
+package kubelet
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"kctl/kubelet/internal/podworker"
+)
+
+// metrics have upstream's names and labels, so that dashboards carry over.
+type metrics struct {
+	workerStart    prometheus.Histogram
+	work           *prometheus.HistogramVec
+	relist         prometheus.Histogram
+	relistInterval prometheus.Histogram
+	operations     *prometheus.CounterVec
+	operationTime  *prometheus.HistogramVec
+	operationFails *prometheus.CounterVec
+}
+
+func newMetrics(registry *prometheus.Registry) *metrics {
+	buckets := prometheus.ExponentialBuckets(0.001, 2.5, 12)
+	histogram := func(name, help string) prometheus.HistogramOpts {
+		return prometheus.HistogramOpts{Subsystem: "kubelet", Name: name, Help: help, Buckets: buckets}
+	}
+	m := &metrics{
+		workerStart:    prometheus.NewHistogram(histogram("pod_worker_start_duration_seconds", "Duration in seconds from kubelet seeing a pod to starting a worker.")),
+		work:           prometheus.NewHistogramVec(histogram("pod_worker_duration_seconds", "Duration in seconds to sync a single pod. Broken down by operation type: create, update, sync, kill, or terminated."), []string{"operation_type"}),
+		relist:         prometheus.NewHistogram(histogram("pleg_relist_duration_seconds", "Duration in seconds for relisting pods in PLEG.")),
+		relistInterval: prometheus.NewHistogram(histogram("pleg_relist_interval_seconds", "Interval in seconds between relisting in PLEG.")),
+		operations:     prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: "kubelet", Name: "runtime_operations_total", Help: "Cumulative number of runtime operations by operation type."}, []string{"operation_type"}),
+		operationTime:  prometheus.NewHistogramVec(histogram("runtime_operations_duration_seconds", "Duration in seconds of runtime operations. Broken down by operation type."), []string{"operation_type"}),
+		operationFails: prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: "kubelet", Name: "runtime_operations_errors_total", Help: "Cumulative number of runtime operation errors by operation type."}, []string{"operation_type"}),
+	}
+	registry.MustRegister(m.workerStart, m.work, m.relist, m.relistInterval, m.operations, m.operationTime, m.operationFails)
+	return m
+}
+
+func (m *metrics) observeWork(job podworker.Job, took time.Duration) {
+	operation := job.Type.String()
+	if job.Phase == podworker.Terminated {
+		operation = "terminated"
+	}
+	m.work.WithLabelValues(operation).Observe(took.Seconds())
+}
+
+func (m *metrics) observeRelist(took, interval time.Duration) {
+	m.relist.Observe(took.Seconds())
+	m.relistInterval.Observe(interval.Seconds())
+}
+
+// operationNames are upstream's for calls of the runtime.
+var operationNames = map[string]string{
+	"RunPodSandbox": "run_podsandbox", "StopPodSandbox": "stop_podsandbox", "RemovePodSandbox": "remove_podsandbox",
+	"PodSandboxStatus": "podsandbox_status", "ListPodSandbox": "list_podsandbox",
+	"CreateContainer": "create_container", "StartContainer": "start_container", "StopContainer": "stop_container",
+	"RemoveContainer": "remove_container", "ContainerStatus": "container_status", "ListContainers": "list_containers",
+	"PullImage": "pull_image", "ImageStatus": "image_status", "ListImages": "list_images", "RemoveImage": "remove_image",
+	"ExecSync": "exec_sync", "Exec": "exec", "Attach": "attach", "PortForward": "port_forward",
+	"Version": "version", "Status": "status", "ImageFsInfo": "image_fs_info", "ListContainerStats": "list_container_stats",
+}
+
+func (m *metrics) observeRuntime(method string, took time.Duration, err error) {
+	operation, ok := operationNames[method]
+	if !ok {
+		operation = method
+	}
+	m.operations.WithLabelValues(operation).Inc()
+	m.operationTime.WithLabelValues(operation).Observe(took.Seconds())
+	if err != nil {
+		m.operationFails.WithLabelValues(operation).Inc()
+	}
+}

@@ -1,0 +1,62 @@
+package kubelet
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"kctl/kubelet/internal/podmanager"
+	"kctl/proto/core"
+)
+
+const mirrorTimeout = 10 * time.Second
+
+// ensureMirror sees to it that the API shows a static pod as it is now. The
+// pod does not wait for that: it must run without an API server too.
+func (k *Kubelet) ensureMirror(pod *core.Pod) {
+	if k.client == nil || !podmanager.IsStatic(pod) || ending(pod) {
+		return
+	}
+	mirror := k.pods.Mirror(pod)
+	if mirror != nil && mirror.DeletionTimestamp == nil && podmanager.IsMirrorOf(mirror, pod) {
+		return
+	}
+	k.background.Go(func() {
+		if mirror != nil {
+			k.deleteMirror(mirror)
+		}
+		k.createMirror(pod)
+	})
+}
+
+func (k *Kubelet) createMirror(pod *core.Pod) {
+	ctx, cancel := context.WithTimeout(context.Background(), mirrorTimeout)
+	defer cancel()
+	mirror := pod.DeepCopy()
+	mirror.UID, mirror.ResourceVersion, mirror.Status = "", "", core.PodStatus{}
+	mirror.Annotations = maps.Clone(pod.Annotations)
+	mirror.Annotations[core.ConfigMirrorAnnotation] = pod.Annotations[core.ConfigHashAnnotation]
+	if node := k.node.Node(); node.UID != "" {
+		mirror.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID, Controller: ptr.To(true)}}
+	}
+	err := k.client.Resource(core.Pods, pod.Namespace).Create(ctx, mirror, nil)
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		k.logger.Warn("mirror pod not created", zap.String("pod", name(pod)), zap.Error(err))
+	}
+}
+
+func (k *Kubelet) deleteMirror(mirror *core.Pod) {
+	ctx, cancel := context.WithTimeout(context.Background(), mirrorTimeout)
+	defer cancel()
+	err := k.client.Resource(core.Pods, mirror.Namespace).Delete(ctx, mirror.Name, &metav1.DeleteOptions{
+		GracePeriodSeconds: ptr.To(int64(0)), Preconditions: &metav1.Preconditions{UID: &mirror.UID},
+	}, nil)
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		k.logger.Warn("mirror pod not deleted", zap.String("pod", name(mirror)), zap.Error(err))
+	}
+}

@@ -1,0 +1,74 @@
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+
+	"kctl/kubelet/internal/podworker"
+	"kctl/proto/daemon"
+)
+
+// Run runs the kubelet until ctx ends. Containers are left running.
+func (k *Kubelet) Run(ctx context.Context) error {
+	defer k.cri.Close()
+	group, ctx := errgroup.WithContext(ctx)
+	k.workers = podworker.New(ctx, k, podworker.Options{Clock: k.clock, Logger: k.logger, Resync: k.config.SyncEvery, Observe: k.metrics.observeWork})
+	run := func(name string, f func(context.Context) error) {
+		group.Go(func() error {
+			if err := f(ctx); err != nil && !errors.Is(err, context.Canceled) {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			return nil
+		})
+	}
+	listening := make(chan struct{})
+	run("server", func(ctx context.Context) error { return k.serve(ctx, func() { close(listening) }) })
+	run("health port", k.serveHealth)
+	select {
+	case <-listening: // the node tells others the port
+	case <-ctx.Done():
+		return group.Wait()
+	}
+	run("runtime health", k.health.Run)
+	run("lifecycle events", k.pleg.Run)
+	run("volumes", k.volumes.Run)
+	if k.client != nil {
+		run("events", k.recorder.Run)
+		run("statuses", k.statuses.Run)
+		run("node", k.node.Run)
+	}
+	k.runSources(ctx, func(f func() error) { run("source", func(context.Context) error { return f() }) })
+	run("sync loop", k.loop.Run)
+	k.logger.Info("kubelet started", zap.Strings("sources", k.sources()), zap.String("runtime", k.health.RuntimeVersion()), zap.Int32("port", k.port.Load()))
+	if err := daemon.Notify("READY=1"); err != nil {
+		k.logger.Warn("service manager not told", zap.Error(err))
+	}
+	<-ctx.Done()
+	k.workers.Stop()
+	k.background.Wait()
+	err := group.Wait()
+	k.logger.Info("kubelet stopped; containers are left as they are")
+	return err
+}
+
+// checks are what the health endpoints ask.
+func (k *Kubelet) checks() *daemon.Health {
+	health := daemon.NewHealth()
+	health.Add("syncloop", func(context.Context) error { return k.loop.Healthy() }, daemon.Healthz, daemon.Livez, daemon.Readyz)
+	health.Add("pleg", func(context.Context) error { return k.pleg.Healthy() })
+	health.Add("runtime", func(context.Context) error { return k.health.runtimeError() }, daemon.Readyz)
+	return health
+}
+
+func (k *Kubelet) serveHealth(ctx context.Context) error {
+	if k.config.HealthzPort == 0 {
+		return nil
+	}
+	address := net.JoinHostPort(k.config.HealthzAddress, fmt.Sprint(k.config.HealthzPort))
+	return daemon.Serve(ctx, address, daemon.Endpoints(k.checks(), k.registry), nil, nil)
+}

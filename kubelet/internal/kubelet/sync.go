@@ -1,0 +1,149 @@
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/kubelet/internal/podmanager"
+	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/podworker"
+	"kctl/kubelet/internal/status"
+	"kctl/proto/core"
+	"kctl/proto/relay"
+)
+
+// SyncPod is the script of a pod that is to run: it goes from what the runtime
+// has of the pod towards what is desired, and may be called at any time.
+//
+//	latency → status → deadline → network → control group → mirror pod →
+//	directories → pull secrets → probes → runtime (volumes beside the sandbox) →
+//	what came of it
+func (k *Kubelet) SyncPod(ctx context.Context, job podworker.Job) (podworker.Outcome, error) {
+	pod := job.Pod
+	if job.First {
+		k.begin(job)
+	}
+	runtime, err := k.cache.GetNewerThan(ctx, pod.UID, time.Time{})
+	if err != nil {
+		return podworker.Outcome{}, fmt.Errorf("what the runtime has of the pod is not known: %w", err)
+	}
+	current := k.generate(pod, runtime, false)
+	deadline, exceeded := k.deadline(pod, &current)
+	k.statuses.Set(pod, current)
+	if status.Ended(current.Phase) || exceeded {
+		return podworker.Outcome{Terminal: true}, nil
+	}
+	if err := k.health.networkError(); err != nil && !pod.Spec.HostNetwork {
+		k.events.Eventf(pod, corev1.EventTypeWarning, "NetworkNotReady", "network is not ready: %v", err)
+		return podworker.Outcome{}, fmt.Errorf("network is not ready: %w", err)
+	}
+	if job.First || job.Type == podworker.Change {
+		if err := k.cgroups.Create(pod); err != nil {
+			k.events.Eventf(pod, corev1.EventTypeWarning, "FailedToCreatePodContainer", "unable to ensure pod container exists: %v", err)
+			return podworker.Outcome{}, err
+		}
+	}
+	k.ensureMirror(pod)
+	if err := os.MkdirAll(podruntime.PodDir(k.config.RootDir, pod.UID), 0o750); err != nil {
+		k.events.Eventf(pod, corev1.EventTypeWarning, "Failed", "error making pod data directories: %v", err)
+		return podworker.Outcome{}, fmt.Errorf("directory of the pod: %w", err)
+	}
+	secrets := k.pullSecrets(ctx, pod)
+	k.startProbes(pod)
+	result := k.runtime.SyncPod(ctx, pod, runtime, podruntime.SyncOptions{
+		PullSecrets: secrets,
+		Prepare:     func(ctx context.Context) error { return k.mountVolumes(ctx, pod) },
+		Mounts: func(ctx context.Context, c *core.Container, env map[string]string) ([]podruntime.Mount, error) {
+			return k.volumes.Mounts(ctx, pod, c, env)
+		},
+		Probes:  k.probeResults,
+		Changed: func(changed *podruntime.PodStatus) { k.report(pod, changed) },
+	})
+	return k.conclude(ctx, pod, result, deadline)
+}
+
+// begin is what the first sync of a pod does once.
+func (k *Kubelet) begin(job podworker.Job) {
+	k.statuses.Begin(job.Pod)
+	k.statuses.Recorder(job.Pod).Stamp(relay.KubeletWorker, k.clock.Now())
+	if !job.Start.IsZero() {
+		k.metrics.workerStart.Observe(k.clock.Since(job.Start).Seconds())
+	}
+}
+
+// conclude takes what came of a sync in the runtime into the status, and says
+// when to look again.
+func (k *Kubelet) conclude(ctx context.Context, pod *core.Pod, result podruntime.SyncResult, deadline time.Duration) (podworker.Outcome, error) {
+	if ctx.Err() != nil {
+		return podworker.Outcome{}, ctx.Err() // the pod's end is next
+	}
+	k.noteWaiting(pod.UID, result.Waiting)
+	k.report(pod, result.Status)
+	k.pleg.Poke()
+	if result.Err != nil {
+		return podworker.Outcome{}, result.Err
+	}
+	current, _ := k.statuses.Get(pod.UID)
+	after := result.RetryAfter
+	if deadline > 0 && (after == 0 || deadline < after) {
+		after = deadline
+	}
+	return podworker.Outcome{Terminal: status.Ended(current.Phase), After: after}, nil
+}
+
+// deadline is how long the pod may still be active; if it was active for too
+// long, its status says so.
+func (k *Kubelet) deadline(pod *core.Pod, current *core.PodStatus) (left time.Duration, exceeded bool) {
+	if pod.Spec.ActiveDeadlineSeconds == nil || current.StartTime == nil || status.Ended(current.Phase) {
+		return 0, false
+	}
+	left = time.Duration(*pod.Spec.ActiveDeadlineSeconds)*time.Second - k.clock.Since(current.StartTime.Time)
+	if left > 0 {
+		return left, false
+	}
+	current.Phase = corev1.PodFailed
+	current.Reason = "DeadlineExceeded"
+	current.Message = "Pod was active on the node longer than the specified deadline"
+	k.events.Eventf(pod, corev1.EventTypeNormal, "DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
+	return 0, true
+}
+
+// mountVolumes runs beside the making of the sandbox.
+func (k *Kubelet) mountVolumes(ctx context.Context, pod *core.Pod) error {
+	if err := k.volumes.Mount(ctx, pod); err != nil {
+		if !errors.Is(err, context.Canceled) {
+			k.events.Eventf(pod, corev1.EventTypeWarning, "FailedMount", "%v", err)
+		}
+		return err
+	}
+	k.statuses.Recorder(pod).Stamp(relay.KubeletVolumesReady, k.clock.Now())
+	return nil
+}
+
+// pullSecrets are those of the pod's that exist. Images may be had without the
+// others.
+func (k *Kubelet) pullSecrets(ctx context.Context, pod *core.Pod) []*core.Secret {
+	var secrets []*core.Secret
+	var missing []string
+	for _, ref := range pod.Spec.ImagePullSecrets {
+		if ref.Name == "" || podmanager.IsStatic(pod) {
+			continue
+		}
+		secret, err := k.objects.Secret(ctx, pod.Namespace, ref.Name)
+		if err != nil {
+			missing = append(missing, ref.Name)
+			continue
+		}
+		secrets = append(secrets, secret)
+	}
+	if len(missing) > 0 {
+		k.events.Eventf(pod, corev1.EventTypeWarning, "FailedToRetrieveImagePullSecret",
+			"Unable to retrieve some image pull secrets (%v); attempting to pull the image may not succeed.", missing)
+	}
+	return secrets
+}

@@ -1,0 +1,132 @@
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"go.uber.org/zap"
+
+	"kctl/kubelet/internal/cgroup"
+	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/podworker"
+	"kctl/kubelet/internal/status"
+	"kctl/proto/core"
+)
+
+// errStillRunning says that a container came or stayed though all were ended.
+var errStillRunning = errors.New("containers of the pod still run")
+
+// SyncTerminatingPod ends all containers of the pod, and learns how they ended.
+func (k *Kubelet) SyncTerminatingPod(ctx context.Context, job podworker.Job) error {
+	pod := job.Pod
+	runtime, err := k.runtime.PodStatus(ctx, pod.UID, pod.Name, pod.Namespace)
+	if err != nil {
+		return fmt.Errorf("what the runtime has of the pod is not known: %w", err)
+	}
+	if k.endedBefore(pod, runtime) {
+		k.stopProbes(pod)
+		return nil
+	}
+	k.setStatus(job, runtime, false)
+	k.stopLiveness(pod)
+	grace := job.GracePeriod
+	k.logger.Info("pod is terminated", zap.String("pod", name(pod)), zap.String("uid", string(pod.UID)), zap.Int64("grace", grace))
+	if err := k.runtime.KillPod(ctx, pod, runtime.RunningPod(k.runtime.Name()), &grace); err != nil {
+		return fmt.Errorf("end containers: %w", err)
+	}
+	k.stopProbes(pod)
+	k.pleg.Poke()
+	if runtime, err = k.runtime.PodStatus(ctx, pod.UID, pod.Name, pod.Namespace); err != nil {
+		return fmt.Errorf("how the pod ended is not known: %w", err)
+	}
+	k.cache.Set(pod.UID, runtime, nil, runtime.At)
+	if len(runtime.Running()) > 0 {
+		return errStillRunning
+	}
+	k.setStatus(job, runtime, true)
+	return nil
+}
+
+// endedBefore says that the pod came to us at its end already: there is
+// nothing to end and nothing to add to its status.
+func (k *Kubelet) endedBefore(pod *core.Pod, runtime *podruntime.PodStatus) bool {
+	_, ours := k.statuses.Get(pod.UID)
+	return !ours && status.Ended(pod.Status.Phase) && len(runtime.Running()) == 0 && runtime.ReadySandbox() == nil
+}
+
+// setStatus reports the status that the pod ends with, as those who asked for
+// the end want it.
+func (k *Kubelet) setStatus(job podworker.Job, runtime *podruntime.PodStatus, terminal bool) {
+	current := k.generate(job.Pod, runtime, terminal)
+	for _, change := range job.Status {
+		change(&current)
+	}
+	k.statuses.Set(job.Pod, current)
+}
+
+// SyncTerminatingRuntimePod ends a pod that only the runtime knows, and takes
+// away what it left.
+func (k *Kubelet) SyncTerminatingRuntimePod(ctx context.Context, pod podworker.RunningPod) error {
+	runtime, err := k.runtime.PodStatus(ctx, pod.UID, pod.Name, pod.Namespace)
+	if err != nil {
+		return fmt.Errorf("what the runtime has of the pod is not known: %w", err)
+	}
+	running := runtime.RunningPod(k.runtime.Name())
+	if len(runtime.Running()) > 0 {
+		k.logger.Info("ending a pod that no source has", zap.String("pod", pod.Namespace+"/"+pod.Name), zap.String("uid", string(pod.UID)))
+	}
+	grace := int64(1)
+	if err := k.runtime.KillPod(ctx, nil, running, &grace); err != nil {
+		return fmt.Errorf("end containers: %w", err)
+	}
+	return k.removeFromRuntime(ctx, pod, running)
+}
+
+// removeFromRuntime takes away a pod's dead containers, sandboxes and logs.
+func (k *Kubelet) removeFromRuntime(ctx context.Context, pod podworker.RunningPod, running *podruntime.RunningPod) error {
+	if err := k.runtime.RemovePod(ctx, running); err != nil {
+		return fmt.Errorf("remove containers: %w", err)
+	}
+	k.pleg.Poke()
+	if err := os.RemoveAll(podruntime.LogDirectory(k.config.PodLogsDir, pod.Namespace, pod.Name, pod.UID)); err != nil {
+		return fmt.Errorf("remove logs: %w", err)
+	}
+	return nil
+}
+
+// SyncTerminatedPod gives back what the pod held on the node. Of a pod that is
+// being deleted nothing is left; of one that just ended, the dead containers
+// and their logs are, for people to look at.
+func (k *Kubelet) SyncTerminatedPod(ctx context.Context, job podworker.Job) error {
+	pod := job.Pod
+	if err := k.volumes.Unmount(ctx, pod.UID); err != nil {
+		return err
+	}
+	if err := k.cgroups.Destroy(pod.UID, cgroup.QOSClass(pod)); err != nil {
+		return err
+	}
+	if pod.DeletionTimestamp != nil {
+		if err := k.removePod(ctx, pod); err != nil {
+			return err
+		}
+	}
+	k.forgetWaiting(pod.UID)
+	k.statuses.Finish(pod)
+	return nil
+}
+
+func (k *Kubelet) removePod(ctx context.Context, pod *core.Pod) error {
+	runtime, err := k.cache.Get(pod.UID)
+	if err != nil {
+		return fmt.Errorf("what the runtime has of the pod is not known: %w", err)
+	}
+	running := runtime.RunningPod(k.runtime.Name())
+	if err := k.removeFromRuntime(ctx, podworker.RunningPod{UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name}, running); err != nil {
+		return err
+	}
+	return k.volumes.RemovePodDir(ctx, pod.UID)
+}
+
+func name(pod *core.Pod) string { return pod.Namespace + "/" + pod.Name }
