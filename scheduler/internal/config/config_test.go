@@ -1,0 +1,74 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+func parse(t *testing.T, args ...string) *Options {
+	t.Helper()
+	o := NewOptions()
+	fs := pflag.NewFlagSet("scheduler", pflag.ContinueOnError)
+	o.AddFlags(fs)
+	if err := fs.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func write(t *testing.T, body string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(path, []byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"+body), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestFlagsWinOverTheFile(t *testing.T) {
+	file := write(t, `
+clientConnection: {kubeconfig: /from/file}
+leaderElection: {leaderElect: false, leaseDuration: 60s, resourceName: from-file}
+`)
+	o := parse(t, "--config", file, "--leader-elect-lease-duration=30s")
+	if _, err := o.Complete(); err != nil {
+		t.Fatal(err)
+	}
+	if o.Kubeconfig != "/from/file" || o.Election.Enabled || o.Election.ResourceName != "from-file" {
+		t.Errorf("the file's values are not taken: %+v", o)
+	}
+	if o.Election.LeaseDuration != 30*time.Second {
+		t.Errorf("lease duration %s, want the flag's", o.Election.LeaseDuration)
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	o := parse(t, "--kubeconfig=k")
+	if _, err := o.Complete(); err != nil {
+		t.Fatal(err)
+	}
+	if o.Address() != "127.0.0.1:10259" || !o.Election.Enabled || o.Election.ResourceName != "kube-scheduler" || o.Election.LeaseDuration != 15*time.Second {
+		t.Errorf("defaults: %+v", o)
+	}
+}
+
+func TestBadFlags(t *testing.T) {
+	for want, args := range map[string][]string{
+		"--kubeconfig":                  nil,
+		"--secure-port=70000":           {"--kubeconfig=k", "--secure-port=70000"},
+		"--tls-private-key-file":        {"--kubeconfig=k", "--tls-cert-file=c"},
+		"--leader-elect-resource-lock":  {"--kubeconfig=k", "--leader-elect-resource-lock=endpoints"},
+		"no such file":                  {"--kubeconfig=k", "--config=/nowhere.yaml"},
+		`unknown field "nonsense"`:      {"--kubeconfig=k", "--config=" + write(t, "nonsense: 1\n")},
+		"not supported: this scheduler": {"--kubeconfig=k", "--config=" + write(t, "extenders: [{urlPrefix: http://x}]\n")},
+	} {
+		if _, err := parse(t, args...).Complete(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: want an error with %q, got %v", args, want, err)
+		}
+	}
+}

@@ -1,0 +1,171 @@
+package feed
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kctl/proto/core"
+	"kctl/proto/watch"
+	"kctl/scheduler/internal/fixture"
+	"kctl/scheduler/internal/framework"
+)
+
+// log notes what the feed says, and counts as the cache does.
+type log struct {
+	lines []string
+	names map[types.UID]string
+	known map[types.UID]bool
+}
+
+func (l *log) note(format string, args ...any) {
+	l.lines = append(l.lines, fmt.Sprintf(format, args...))
+}
+
+func (l *log) Add(_ context.Context, pod *core.Pod)    { l.note("queue add %s", pod.Name) }
+func (l *log) Update(_ context.Context, pod *core.Pod) { l.note("queue update %s", pod.Name) }
+func (l *log) Delete(uid types.UID)                    { l.note("queue delete %s", l.names[uid]) }
+func (l *log) Move(e framework.Event)                  { l.note("event %s", e.Label()) }
+func (l *log) SetNode(n *core.Node)                    { l.note("cache node %s", n.Name) }
+func (l *log) RemoveNode(name string)                  { l.note("cache without node %s", name) }
+
+func (l *log) SetPod(pod *core.Pod) {
+	l.known[pod.UID] = true
+	l.note("cache pod %s on %s", pod.Name, pod.Spec.NodeName)
+}
+
+func (l *log) RemovePod(uid types.UID) bool {
+	known := l.known[uid]
+	delete(l.known, uid)
+	l.note("cache without pod %s", l.names[uid])
+	return known
+}
+
+func changed(pod *core.Pod, changes ...func(*core.Pod)) *core.Pod {
+	pod = pod.DeepCopy()
+	for _, change := range changes {
+		change(pod)
+	}
+	return pod
+}
+
+func phase(p corev1.PodPhase) func(*core.Pod) { return func(pod *core.Pod) { pod.Status.Phase = p } }
+
+func deleting(pod *core.Pod) { now := metav1.Now(); pod.DeletionTimestamp = &now }
+
+func TestPods(t *testing.T) {
+	waiting := fixture.Pod("p", fixture.Requests("cpu", "2"))
+	assigned := changed(waiting, fixture.On("n1"))
+	for name, test := range map[string]struct {
+		before *core.Pod // nil if it is new
+		event  watch.Type
+		pod    *core.Pod
+		want   []string
+	}{
+		"new, waiting":        {nil, watch.Added, waiting, []string{"queue add p"}},
+		"new, assigned":       {nil, watch.Added, assigned, []string{"queue delete p", "cache pod p on n1", "event AssignedPodAdd"}},
+		"new, ended":          {nil, watch.Added, changed(assigned, phase(corev1.PodSucceeded)), nil},
+		"new, being deleted":  {nil, watch.Added, changed(waiting, deleting), nil},
+		"waiting, changed":    {waiting, watch.Modified, changed(waiting, phase(corev1.PodPending)), []string{"queue update p"}},
+		"waiting, deleting":   {waiting, watch.Modified, changed(waiting, deleting), []string{"queue delete p"}},
+		"bound":               {waiting, watch.Modified, assigned, []string{"queue delete p", "cache pod p on n1", "event AssignedPodAdd"}},
+		"kubelet's report":    {assigned, watch.Modified, changed(assigned, phase(corev1.PodRunning)), nil},
+		"shrunk":              {assigned, watch.Modified, changed(assigned, fixture.Requests("cpu", "1")), []string{"cache pod p on n1", "event AssignedPodUpdatePodScaleDown"}},
+		"grown":               {assigned, watch.Modified, changed(assigned, fixture.Requests("cpu", "3")), []string{"cache pod p on n1"}},
+		"ended":               {assigned, watch.Modified, changed(assigned, phase(corev1.PodFailed)), []string{"queue delete p", "cache without pod p", "event AssignedPodDelete"}},
+		"assigned, deleted":   {assigned, watch.Deleted, assigned, []string{"queue delete p", "cache without pod p", "event AssignedPodDelete"}},
+		"waiting, deleted":    {waiting, watch.Deleted, waiting, []string{"queue delete p", "cache without pod p"}},
+		"terminating on node": {assigned, watch.Modified, changed(assigned, deleting), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &log{names: map[types.UID]string{waiting.UID: "p"}, known: map[types.UID]bool{}}
+			sink := New(t.Context(), l, l).Pods()
+			if test.before != nil {
+				sink.Apply(watch.Added, test.before.DeepCopy())
+				l.lines = nil
+			}
+			sink.Apply(test.event, test.pod.DeepCopy())
+			if !slices.Equal(l.lines, test.want) {
+				t.Errorf("said %q, want %q", l.lines, test.want)
+			}
+		})
+	}
+}
+
+func TestAPodThatTookTheNameOfAnother(t *testing.T) {
+	old, replaced := fixture.Pod("p", fixture.On("n1")), fixture.Pod("p")
+	old.ResourceVersion, replaced.ResourceVersion = "1", "3"
+	l := &log{names: map[types.UID]string{old.UID: "old", replaced.UID: "new"}, known: map[types.UID]bool{}}
+	sink := New(t.Context(), l, l).Pods()
+	sink.Apply(watch.Added, old)
+	l.lines = nil
+	sink.Replace([]*core.Pod{replaced}) // seen after a gap in the watch
+	if want := []string{"queue delete old", "cache without pod old", "event AssignedPodDelete", "queue add p"}; !slices.Equal(l.lines, want) {
+		t.Errorf("said %q, want %q", l.lines, want)
+	}
+}
+
+func TestNodes(t *testing.T) {
+	node := fixture.Node("n1")
+	with := func(changes ...func(*core.Node)) *core.Node {
+		n := node.DeepCopy()
+		for _, change := range changes {
+			change(n)
+		}
+		return n
+	}
+	for name, test := range map[string]struct {
+		event watch.Type
+		node  *core.Node
+		want  []string
+	}{
+		"heartbeat": {watch.Modified, with(func(n *core.Node) {
+			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, LastHeartbeatTime: metav1.Now()}}
+		}), nil},
+		"label":       {watch.Modified, with(fixture.Label("a", "b")), []string{"cache node n1", "event NodeUpdateNodeLabel"}},
+		"taint":       {watch.Modified, with(fixture.Taint("a", "b", corev1.TaintEffectNoSchedule)), []string{"cache node n1", "event NodeUpdateNodeTaint"}},
+		"cordon":      {watch.Modified, with(func(n *core.Node) { n.Spec.Unschedulable = true }), []string{"cache node n1", "event NodeUpdateNodeTaint"}},
+		"allocatable": {watch.Modified, with(fixture.Allocatable("cpu", "8")), []string{"cache node n1", "event NodeUpdateNodeAllocatable"}},
+		"deleted":     {watch.Deleted, node, []string{"cache without node n1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &log{}
+			sink := New(t.Context(), l, l).Nodes()
+			sink.Apply(watch.Added, node.DeepCopy())
+			if want := []string{"cache node n1", "event NodeAdd"}; !slices.Equal(l.lines, want) {
+				t.Errorf("said of a new node %q, want %q", l.lines, want)
+			}
+			l.lines = nil
+			sink.Apply(test.event, test.node.DeepCopy())
+			if !slices.Equal(l.lines, test.want) {
+				t.Errorf("said %q, want %q", l.lines, test.want)
+			}
+		})
+	}
+}
+
+func TestSlimKeepsWhatIsCounted(t *testing.T) {
+	always := corev1.ContainerRestartPolicyAlways
+	pod := fixture.Pod("p", fixture.On("n1"), fixture.Requests("cpu", "1"), fixture.HostPort("", "TCP", 80), func(p *core.Pod) {
+		p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "x"}}
+		p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "b"}}
+		p.Spec.InitContainers = []core.Container{{Name: "side", RestartPolicy: &always, Resources: corev1.ResourceRequirements{Requests: fixture.List("cpu", "500m")}}}
+		p.Spec.Overhead = fixture.List("cpu", "10m")
+		p.Status.ContainerStatuses = []core.ContainerStatus{{Name: "main", AllocatedResources: fixture.List("cpu", "2"),
+			Resources: &corev1.ResourceRequirements{Requests: fixture.List("cpu", "2")}}}
+	})
+	full := framework.NewPodInfo(pod.DeepCopy())
+	slimPod(pod)
+	slim := framework.NewPodInfo(pod)
+	if slim.Requests.MilliCPU != full.Requests.MilliCPU || slim.ScoredRequests.Memory != full.ScoredRequests.Memory || len(slim.HostPorts) != 1 {
+		t.Errorf("slim counts %+v, full %+v", slim.Requests, full.Requests)
+	}
+	if pod.ManagedFields != nil || pod.Spec.Containers[0].Env != nil {
+		t.Error("not slim")
+	}
+}
