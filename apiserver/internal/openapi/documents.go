@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kctl/apiserver/internal/registry"
 )
 
 const product = "Kubernetes"
@@ -16,7 +18,7 @@ type model struct {
 	groups      []*group
 }
 
-func newModel(entries []Entry) *model {
+func newModel(entries []registry.Served) *model {
 	m := &model{definitions: definitions{}}
 	byVersion := map[runtimeschema.GroupVersion]*group{}
 	for _, e := range entries {

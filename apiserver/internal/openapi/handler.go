@@ -16,6 +16,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kctl/apiserver/internal/registry"
 )
 
 const (
@@ -30,7 +32,7 @@ const (
 
 // Handler answers under /openapi/. It is safe for concurrent use.
 type Handler struct {
-	entries []Entry
+	entries []registry.Served
 	release string
 	started time.Time
 
@@ -54,7 +56,7 @@ type answer struct {
 
 // New returns a Handler that describes entries. release is the version of the
 // API in the documents ("v1.37.2"), started what Last-Modified says.
-func New(entries []Entry, release string, started time.Time) *Handler {
+func New(entries []registry.Served, release string, started time.Time) *Handler {
 	return &Handler{entries: entries, release: release, started: started}
 }
 
@@ -156,7 +158,7 @@ func (h *Handler) answers() (*built, error) {
 	return h.built, h.err
 }
 
-func build(entries []Entry, release string) (*built, error) {
+func build(entries []registry.Served, release string) (*built, error) {
 	m := newModel(entries)
 	out := &built{groups: make(map[string]answer, len(m.groups))}
 	document := m.document(release)

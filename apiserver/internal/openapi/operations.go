@@ -12,12 +12,6 @@ import (
 	"kctl/proto/core"
 )
 
-// Entry is a resource with the subresources that have handlers of their own.
-type Entry struct {
-	Resource     registry.Resource
-	Subresources []registry.Subresource
-}
-
 // operation is one method on one path.
 type operation struct {
 	method, id, description, action string
@@ -77,7 +71,7 @@ var (
 )
 
 // describe adds an entry's paths to its group.
-func (g *group) describe(e Entry, d definitions) {
+func (g *group) describe(e registry.Served, d definitions) {
 	info := e.Resource.Info()
 	object := &schema{ref: d.add(reflect.TypeOf(e.Resource.New()).Elem())}
 	d.mark(object.ref, info.GVK())

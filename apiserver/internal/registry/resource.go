@@ -116,3 +116,10 @@ type Subresource struct {
 	New    func() any
 	Create func(ctx context.Context, namespace, name string, obj any, o *metav1.CreateOptions) (any, error)
 }
+
+// Served is a resource with those of its subresources that have handlers of
+// their own: what the server installs, discovery lists and OpenAPI describes.
+type Served struct {
+	Resource     Resource
+	Subresources []Subresource
+}
