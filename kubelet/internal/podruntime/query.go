@@ -54,7 +54,8 @@ func (m *Manager) Pods(ctx context.Context) ([]*RunningPod, error) {
 			p.Containers = append(p.Containers, &RunningContainer{
 				ID: m.containerID(c.GetId()), Name: c.GetLabels()[labelContainerName], SandboxID: c.GetPodSandboxId(),
 				State: containerState(c.GetState()), CreatedAt: unixNano(c.GetCreatedAt()),
-				Hash: parseHash(c.GetAnnotations()[annotationHash]),
+				Hash:         parseHash(c.GetAnnotations()[annotationHash]),
+				RestartCount: parseRestartCount(c.GetAnnotations()[annotationRestartCount], c.GetMetadata().GetAttempt()),
 			})
 		}
 	}

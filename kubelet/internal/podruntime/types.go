@@ -167,9 +167,11 @@ type RunningContainer struct {
 	State     ContainerState
 	CreatedAt time.Time
 	Hash      uint64
+	// RestartCount is how many containers of that name there were before.
+	RestartCount int32
 }
 
-// Running is the pod as KillPod takes it.
+// RunningPod is the pod as KillPod takes it.
 func (s *PodStatus) RunningPod(runtimeName string) *RunningPod {
 	p := &RunningPod{UID: s.UID, Name: s.Name, Namespace: s.Namespace}
 	for _, b := range s.Sandboxes {
@@ -184,6 +186,7 @@ func (s *PodStatus) RunningPod(runtimeName string) *RunningPod {
 	for _, c := range s.Containers {
 		p.Containers = append(p.Containers, &RunningContainer{
 			ID: c.ID, Name: c.Name, SandboxID: c.SandboxID, State: c.State, CreatedAt: c.CreatedAt, Hash: c.Hash,
+			RestartCount: c.RestartCount,
 		})
 	}
 	return p

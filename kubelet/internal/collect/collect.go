@@ -1,0 +1,240 @@
+package collect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"kctl/kubelet/internal/podruntime"
+)
+
+// interval is upstream's between two rounds.
+const interval = time.Minute
+
+// Runtime lists what pods have in the container runtime, and removes of a pod
+// just what is in its argument.
+type Runtime interface {
+	Pods(ctx context.Context) ([]*podruntime.RunningPod, error)
+	RemovePod(ctx context.Context, what *podruntime.RunningPod) error
+}
+
+// Directories are the pods' own, with their volumes.
+type Directories interface {
+	Pods() ([]types.UID, error)
+	RemovePodDir(ctx context.Context, uid types.UID) error
+}
+
+// Groups are the pods' control groups.
+type Groups interface {
+	Pods() (map[types.UID]corev1.PodQOSClass, error)
+	Destroy(uid types.UID, class corev1.PodQOSClass) error
+}
+
+// Options are what a Collector works on. All are needed.
+type Options struct {
+	Runtime     Runtime
+	Directories Directories
+	Groups      Groups
+	PodLogsDir  string
+	// Known tells whether a pod's traces are wanted: its source or a worker has
+	// it. Pods that ended but are still in the API are known, for their logs.
+	Known func(uid types.UID) bool
+	// Ready tells whether every source has been heard, so that Known can be
+	// trusted.
+	Ready  func() bool
+	Clock  clock.WithTicker
+	Logger *zap.Logger
+}
+
+// Collector is one node's. Run owns its goroutine.
+type Collector struct {
+	Options
+	now chan struct{}
+}
+
+// New returns a Collector that does nothing before Run.
+func New(o Options) *Collector {
+	return &Collector{Options: o, now: make(chan struct{}, 1)}
+}
+
+// Run goes round until ctx ends.
+func (c *Collector) Run(ctx context.Context) error {
+	ticker := c.Clock.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C():
+		case <-c.now:
+		}
+		if err := c.Collect(ctx); err != nil && ctx.Err() == nil {
+			c.Logger.Warn("not everything that pods left behind could be removed", zap.Error(err))
+		}
+	}
+}
+
+// Soon makes Run go round without waiting for its time.
+func (c *Collector) Soon() {
+	select {
+	case c.now <- struct{}{}:
+	default: // it is going to
+	}
+}
+
+// Collect goes round once. What fails is tried again the next time, and holds
+// up nothing else.
+func (c *Collector) Collect(ctx context.Context) error {
+	if !c.Ready() {
+		return nil
+	}
+	// Known is asked after the listing: a pod that comes in between is kept.
+	pods, err := c.Runtime.Pods(ctx)
+	if err != nil {
+		return fmt.Errorf("listing pods to collect: %w", err)
+	}
+	inRuntime := map[types.UID]bool{}
+	var failed []error
+	for _, pod := range pods {
+		left, err := c.pod(ctx, pod)
+		if err != nil {
+			failed = append(failed, err)
+		}
+		inRuntime[pod.UID] = left || err != nil
+	}
+	gone := func(uid types.UID) bool { return !inRuntime[uid] && !c.Known(uid) }
+	return errors.Join(append(failed, c.logs(gone), c.groups(gone), c.directories(ctx, gone))...)
+}
+
+// pod removes what can go of one pod, and tells whether anything stays.
+func (c *Collector) pod(ctx context.Context, pod *podruntime.RunningPod) (left bool, err error) {
+	known := c.Known(pod.UID)
+	what := choose(pod, known)
+	if len(what.Containers)+len(what.Sandboxes) > 0 {
+		if err := c.Runtime.RemovePod(ctx, what); err != nil {
+			return true, err
+		}
+		c.Logger.Debug("removed what ended of a pod", zap.String("pod", pod.Namespace+"/"+pod.Name), zap.String("uid", string(pod.UID)),
+			zap.Int("containers", len(what.Containers)), zap.Int("sandboxes", len(what.Sandboxes)))
+	}
+	if known {
+		for _, container := range what.Containers {
+			if err := c.containerLogs(pod, container); err != nil {
+				return true, err
+			}
+		}
+	}
+	return len(what.Containers) < len(pod.Containers) || len(what.Sandboxes) < len(pod.Sandboxes), nil
+}
+
+// choose is what of a pod can go. Lists are newest first.
+func choose(pod *podruntime.RunningPod, known bool) *podruntime.RunningPod {
+	what := &podruntime.RunningPod{UID: pod.UID, Name: pod.Name, Namespace: pod.Namespace}
+	newer, used := map[string]bool{}, map[string]bool{}
+	deadKept := map[string]bool{}
+	for _, container := range pod.Containers {
+		dead := container.State == podruntime.StateExited ||
+			// Created is on its way to run, unless its pod or a newer one says otherwise.
+			container.State == podruntime.StateCreated && (!known || newer[container.Name])
+		keep := !dead || known && !deadKept[container.Name]
+		newer[container.Name] = true
+		if dead && keep {
+			deadKept[container.Name] = true
+		}
+		if keep {
+			used[container.SandboxID] = true
+			continue
+		}
+		what.Containers = append(what.Containers, container)
+	}
+	for i, sandbox := range pod.Sandboxes {
+		if sandbox.State == podruntime.StateRunning || known && i == 0 || used[sandbox.ID.ID] {
+			continue
+		}
+		what.Sandboxes = append(what.Sandboxes, sandbox)
+	}
+	return what
+}
+
+// containerLogs removes the logs of one instance of a container, also those
+// that were rotated away.
+func (c *Collector) containerLogs(pod *podruntime.RunningPod, container *podruntime.RunningContainer) error {
+	log := filepath.Join(podruntime.LogDirectory(c.PodLogsDir, pod.Namespace, pod.Name, pod.UID),
+		podruntime.LogPath(container.Name, container.RestartCount))
+	dir, name := filepath.Split(log)
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("removing logs of container %s: %w", container.Name, err)
+	}
+	for _, e := range entries {
+		if e.Name() != name && !strings.HasPrefix(e.Name(), name+".") {
+			continue
+		}
+		if err := os.Remove(filepath.Join(dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("removing logs of container %s: %w", container.Name, err)
+		}
+	}
+	return nil
+}
+
+// logs removes the log directories of pods that are gone.
+func (c *Collector) logs(gone func(types.UID) bool) error {
+	entries, err := os.ReadDir(c.PodLogsDir)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return fmt.Errorf("looking for logs to collect: %w", err)
+	}
+	var failed []error
+	for _, e := range entries {
+		parts := strings.SplitN(e.Name(), "_", 3) // namespace, name, uid
+		if len(parts) != 3 || !e.IsDir() || !gone(types.UID(parts[2])) {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(c.PodLogsDir, e.Name())); err != nil {
+			failed = append(failed, fmt.Errorf("removing logs of a pod that is gone: %w", err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// groups destroys the control groups of pods that are gone.
+func (c *Collector) groups(gone func(types.UID) bool) error {
+	pods, err := c.Groups.Pods()
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for uid, class := range pods {
+		if gone(uid) {
+			failed = append(failed, c.Groups.Destroy(uid, class))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// directories removes the directories of pods that are gone.
+func (c *Collector) directories(ctx context.Context, gone func(types.UID) bool) error {
+	pods, err := c.Directories.Pods()
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, uid := range pods {
+		if gone(uid) {
+			failed = append(failed, c.Directories.RemovePodDir(ctx, uid))
+		}
+	}
+	return errors.Join(failed...)
+}

@@ -1,0 +1,205 @@
+package collect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"kctl/kubelet/internal/podruntime"
+)
+
+// pod makes one from words, newest first: "box1" or "box1!" (ended) is a
+// sandbox; "a3:running@box1" is restart 3 of container a in it.
+func pod(uid, words string) *podruntime.RunningPod {
+	p := &podruntime.RunningPod{UID: types.UID(uid), Name: uid, Namespace: "ns"}
+	for _, word := range strings.Fields(words) {
+		if strings.HasPrefix(word, "box") {
+			state := podruntime.StateRunning
+			if strings.HasSuffix(word, "!") {
+				state = podruntime.StateExited
+			}
+			p.Sandboxes = append(p.Sandboxes, &podruntime.RunningContainer{
+				ID: podruntime.ContainerID{Type: "t", ID: strings.TrimSuffix(word, "!")}, State: state,
+			})
+			continue
+		}
+		id, rest, _ := strings.Cut(word, ":")
+		state, box, _ := strings.Cut(rest, "@")
+		p.Containers = append(p.Containers, &podruntime.RunningContainer{
+			ID: podruntime.ContainerID{Type: "t", ID: id}, Name: id[:1], RestartCount: int32(id[1] - '0'),
+			State: podruntime.ContainerState(state), SandboxID: box,
+		})
+	}
+	return p
+}
+
+func TestChoose(t *testing.T) {
+	for _, c := range []struct {
+		name, pod string
+		known     bool
+		want      string
+	}{
+		{"all runs", "box1 a0:running@box1", true, ""},
+		{"one dead is kept", "box1 a1:running@box1 a0:exited@box1", true, ""},
+		{"older dead go", "box1 a2:running@box1 a1:exited@box1 a0:exited@box1", true, "a0"},
+		{"dead ones alone", "box1 a2:exited@box1 a1:exited@box1 a0:exited@box1 b0:exited@box1", true, "a1 a0"},
+		{"unknown stays", "box1 a1:unknown@box1 a0:unknown@box1", true, ""},
+		{"created stays", "box1 a1:created@box1 a0:exited@box1", true, ""},
+		{"created and passed over", "box1 a2:running@box1 a1:created@box1 a0:exited@box1", true, "a0"},
+		{"old sandbox goes", "box2 box1! a1:running@box2 a0:exited@box2", true, "box1"},
+		{"old sandbox is used", "box2 box1! a1:running@box2 a0:exited@box1", true, ""},
+		{"last sandbox stays", "box1! a0:exited@box1", true, ""},
+		{"two ended sandboxes", "box2! box1!", true, "box1"},
+		{"gone", "box2! box1! a1:exited@box2 a0:exited@box1", false, "a1 a0 box2 box1"},
+		{"gone, created", "box1! a0:created@box1", false, "a0 box1"},
+		{"gone, one runs", "box1 a1:running@box1 b0:exited@box1", false, "b0"},
+		{"gone, lost", "box1! a1:unknown@box1", false, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			what := choose(pod("u", c.pod), c.known)
+			var got []string
+			for _, c := range slices.Concat(what.Containers, what.Sandboxes) {
+				got = append(got, c.ID.ID)
+			}
+			if got := strings.Join(got, " "); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// world is all that a node has of its pods.
+type world struct {
+	pods    []*podruntime.RunningPod
+	removed []string
+	dirs    []types.UID
+	groups  map[types.UID]corev1.PodQOSClass
+	fail    error
+}
+
+func (w *world) Pods(context.Context) ([]*podruntime.RunningPod, error) { return w.pods, w.fail }
+
+func (w *world) RemovePod(_ context.Context, what *podruntime.RunningPod) error {
+	if what.UID == "stuck" {
+		return errors.New("stuck")
+	}
+	w.removed = append(w.removed, fmt.Sprintf("runtime %s: %d", what.UID, len(what.Containers)+len(what.Sandboxes)))
+	return nil
+}
+
+type directories struct{ *world }
+
+func (d directories) Pods() ([]types.UID, error) { return d.dirs, nil }
+func (d directories) RemovePodDir(_ context.Context, uid types.UID) error {
+	d.removed = append(d.removed, "directory "+string(uid))
+	return nil
+}
+
+type groups struct{ *world }
+
+func (g groups) Pods() (map[types.UID]corev1.PodQOSClass, error) { return g.world.groups, nil }
+func (g groups) Destroy(uid types.UID, class corev1.PodQOSClass) error {
+	g.removed = append(g.removed, fmt.Sprintf("group %s %s", uid, class))
+	return nil
+}
+
+func newCollector(w *world, logs string, ready bool) *Collector {
+	return New(Options{
+		Runtime: w, Directories: directories{w}, Groups: groups{w}, PodLogsDir: logs,
+		Known: func(uid types.UID) bool { return strings.HasPrefix(string(uid), "known") },
+		Ready: func() bool { return ready },
+		Clock: clock.RealClock{}, Logger: zap.NewNop(),
+	})
+}
+
+func TestCollect(t *testing.T) {
+	logs := t.TempDir()
+	for _, file := range []string{
+		"ns_known_known/a/0.log", "ns_known_known/a/0.log.20260101-000000.gz", "ns_known_known/a/1.log", "ns_known_known/a/10.log",
+		"ns_gone_gone/a/0.log", "ns_runs_runs/a/0.log", "ns_stuck_stuck/a/0.log", "other/file",
+	} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(logs, file)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(logs, file), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := &world{
+		pods: []*podruntime.RunningPod{
+			pod("known", "box1 a2:running@box1 a1:exited@box1 a0:exited@box1"),
+			pod("gone", "box1! a0:exited@box1"),
+			pod("runs", "box1 a0:running@box1"),
+			pod("stuck", "box1! a0:exited@box1"),
+		},
+		dirs:   []types.UID{"known", "gone", "runs", "stuck", "forgotten"},
+		groups: map[types.UID]corev1.PodQOSClass{"known2": corev1.PodQOSBurstable, "gone": corev1.PodQOSBestEffort, "runs": corev1.PodQOSBurstable, "stuck": corev1.PodQOSBurstable},
+	}
+	if err := newCollector(w, logs, false).Collect(t.Context()); err != nil || len(w.removed) > 0 {
+		t.Fatalf("before the sources are ready: %v, removed %v", err, w.removed)
+	}
+	err := newCollector(w, logs, true).Collect(t.Context())
+	if err == nil || err.Error() != "stuck" {
+		t.Errorf("err = %v, want what failed", err)
+	}
+	want := []string{"directory forgotten", "directory gone", "group gone BestEffort", "runtime gone: 2", "runtime known: 1"}
+	slices.Sort(w.removed)
+	if !slices.Equal(w.removed, want) {
+		t.Errorf("removed\n%v\nwant\n%v", w.removed, want)
+	}
+	var left []string
+	_ = filepath.WalkDir(logs, func(path string, e os.DirEntry, _ error) error {
+		if !e.IsDir() {
+			rel, _ := filepath.Rel(logs, path)
+			left = append(left, rel)
+		}
+		return nil
+	})
+	wantLeft := []string{"ns_known_known/a/1.log", "ns_known_known/a/10.log", "ns_runs_runs/a/0.log", "ns_stuck_stuck/a/0.log", "other/file"}
+	if !slices.Equal(left, wantLeft) {
+		t.Errorf("logs left\n%v\nwant\n%v", left, wantLeft)
+	}
+}
+
+func TestRunGoesRoundOnTimeAndSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		w := &world{fail: errors.New("the runtime is away")} // which ends no loop
+		var rounds atomic.Int32
+		c := newCollector(w, t.TempDir(), true)
+		c.Ready = func() bool { rounds.Add(1); return true }
+		done := make(chan error, 1)
+		go func() { done <- c.Run(ctx) }()
+		synctest.Wait()
+		if n := rounds.Load(); n != 0 {
+			t.Errorf("%d rounds before it was asked", n)
+		}
+		c.Soon()
+		synctest.Wait()
+		if rounds.Load() != 1 {
+			t.Errorf("%d rounds after Soon, want 1", rounds.Load())
+		}
+		<-time.After(2*interval + time.Second) // of the bubble's own time
+		synctest.Wait()
+		if rounds.Load() != 3 {
+			t.Errorf("%d rounds after two intervals, want 3", rounds.Load())
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
