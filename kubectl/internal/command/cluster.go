@@ -4,5 +4,5 @@ import "github.com/spf13/cobra"
 
 // clusterVerbs are the verbs for the cluster on this machine.
 func clusterVerbs(*cli) []*cobra.Command {
-	return nil
+	return []*cobra.Command{newUp(), newDown(), newStatus(), newRegistry(), newImages()}
 }

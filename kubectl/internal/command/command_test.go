@@ -1,0 +1,299 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"kctl/proto/relay"
+)
+
+// call is one kctl command line against a server that answers as the test
+// says. What works is tried against real servers, in module test; here it is
+// faults and misuse.
+type call struct {
+	out, err bytes.Buffer
+	code     int
+}
+
+func kctl(t *testing.T, host, stdin string, args ...string) *call {
+	t.Helper()
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	c := &call{}
+	args = append([]string{"--cache-dir", t.TempDir()}, args...)
+	if host != "" {
+		args = append([]string{"--server", host}, args...)
+	}
+	c.code = run(context.Background(), args, Streams{In: strings.NewReader(stdin), Out: &c.out, Err: &c.err}, clock.RealClock{})
+	return c
+}
+
+func (c *call) want(t *testing.T, code int, stderr ...string) {
+	t.Helper()
+	if c.code != code {
+		t.Errorf("exit code %d, want %d", c.code, code)
+	}
+	for _, text := range stderr {
+		if !strings.Contains(c.err.String(), text) {
+			t.Errorf("standard error is\n%s\nwant %q in it", c.err.String(), text)
+		}
+	}
+	if code != 0 && c.out.Len() > 0 {
+		t.Errorf("standard output is not empty: %s", c.out.String())
+	}
+}
+
+const discoveryAPI = `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[{"metadata":{},"versions":[{"version":"v1","resources":[
+  {"resource":"pods","responseKind":{"kind":"Pod"},"scope":"Namespaced","singularResource":"pod","shortNames":["po"],"verbs":["get","list"]},
+  {"resource":"nodes","responseKind":{"kind":"Node"},"scope":"Cluster","singularResource":"node","shortNames":["no"],"verbs":["get","list"]}]}]}]}`
+
+// serve starts a server that knows its resources and answers everything else
+// with answer.
+func serve(t *testing.T, answer http.HandlerFunc) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/api":
+			fmt.Fprint(w, discoveryAPI)
+		case "/apis":
+			fmt.Fprint(w, `{"kind":"APIGroupDiscoveryList","items":[]}`)
+		default:
+			answer(w, r)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func status(code int, reason metav1.StatusReason, message string, causes ...metav1.StatusCause) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		s := metav1.Status{Status: metav1.StatusFailure, Code: int32(code), Reason: reason, Message: message}
+		s.APIVersion, s.Kind = "v1", "Status"
+		if causes != nil {
+			s.Details = &metav1.StatusDetails{Kind: "Pod", Name: "x", Causes: causes}
+		}
+		w.WriteHeader(code)
+		_ = json.NewEncoder(w).Encode(s)
+	}
+}
+
+func TestNoServer(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"get", "pods"}, {"run", "x", "--image=x"}, {"delete", "pod", "x"}, {"logs", "x"}, {"describe", "pod", "x"}, {"trace", "pod/x"}, {"wait", "--for=delete", "pod/x"}} {
+		kctl(t, "http://"+address, "", args...).want(t, 1,
+			"The connection to the server "+address+" was refused - did you specify the right host or port?\n")
+	}
+	kctl(t, "", "", "get", "pods").want(t, 1, "error: no cluster is configured", "kctl up")
+	c := kctl(t, "http://"+address, "", "version")
+	if c.code != 1 || !strings.HasPrefix(c.out.String(), "Client Version: v1.") {
+		t.Errorf("version without a server: code %d, %q", c.code, c.out.String())
+	}
+}
+
+func TestServersThatSayNo(t *testing.T) {
+	cases := []struct {
+		name   string
+		answer http.HandlerFunc
+		args   []string
+		want   string
+	}{
+		{"not found", status(404, metav1.StatusReasonNotFound, `pods "x" not found`), []string{"get", "pod", "x"},
+			"Error from server (NotFound): pods \"x\" not found\n"},
+		{"forbidden", status(403, metav1.StatusReasonForbidden, `pods is forbidden: User "bob" cannot list resource "pods" in API group "" in the namespace "default"`), []string{"get", "pods"},
+			`Error from server (Forbidden): pods is forbidden: User "bob" cannot list resource "pods" in API group "" in the namespace "default"`},
+		{"unauthorized", status(401, metav1.StatusReasonUnauthorized, "Unauthorized"), []string{"get", "pods"},
+			"error: You must be logged in to the server (Unauthorized)\n"},
+		{"conflict", status(409, metav1.StatusReasonAlreadyExists, `pods "x" already exists`), []string{"run", "x", "--image=x"},
+			"Error from server (AlreadyExists): pods \"x\" already exists\n"},
+		{"one cause", status(422, metav1.StatusReasonInvalid, "no", metav1.StatusCause{Field: "spec.x", Message: "Required value"}), []string{"run", "x", "--image=x"},
+			"The Pod \"x\" is invalid: spec.x: Required value\n"},
+		{"two causes", status(422, metav1.StatusReasonInvalid, "no", metav1.StatusCause{Field: "a", Message: "b"}, metav1.StatusCause{Field: "c", Message: "d"}), []string{"run", "x", "--image=x"},
+			"The Pod \"x\" is invalid: \n* a: b\n* c: d\n"},
+		{"without a reason", status(500, "", "it broke"), []string{"get", "pods"}, "Error from server: it broke\n"},
+		{"HTML", func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusBadGateway)
+			fmt.Fprint(w, "<html>Bad Gateway</html>")
+		}, []string{"get", "pods"}, "Bad Gateway"},
+		{"garbage", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"kind":`) }, []string{"get", "pods"}, "error: decode answer"},
+		{"cut off", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "100")
+			fmt.Fprint(w, `{"kind":"PodList"`)
+		}, []string{"get", "pods"}, "unexpected EOF"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			kctl(t, serve(t, c.answer), "", c.args...).want(t, 1, c.want)
+		})
+	}
+}
+
+// Whatever makes no sense is refused before a server is asked.
+func TestMisuse(t *testing.T) {
+	cases := []struct {
+		args string
+		want []string
+	}{
+		{"gte pods", []string{`error: unknown command "gte" for "kctl"`, "Did you mean this?\n\tget"}},
+		{"drain n1", []string{`error: "drain" is not supported yet by kctl`}},
+		{"get pods --nonsense", []string{"error: unknown flag: --nonsense\nSee 'kctl get --help' for usage."}},
+		{"get", []string{"error: You must specify the type of resource to get."}},
+		{"run", []string{"error: NAME is required for run\nSee 'kctl run -h' for help and examples"}},
+		{"run x", []string{"error: --image is required"}},
+		{"run x --image=UPPER:::", []string{`error: Invalid image name "UPPER:::": invalid reference format`}},
+		{"run x --image=a --image-pull-policy=Maybe", []string{"error: invalid image pull policy: Maybe\nSee 'kctl run -h'"}},
+		{"run x --image=a --restart=Maybe", []string{"error: invalid restart policy: Maybe"}},
+		{"run x --image=a -t", []string{"-i/--stdin is required for containers with -t/--tty=true"}},
+		{"run x --image=a --rm", []string{"--rm should only be used for attached containers"}},
+		{"run x --image=a --expose --port=80", []string{"--expose is not supported yet"}},
+		{"run x --image=a --generator=deployment/apps.v1", []string{`generator "deployment/apps.v1" was removed: use run-pod/v1`}},
+		{"run x --image=a --dry-run=sometimes", []string{`invalid dry-run value (sometimes). Must be "none", "server", or "client"`}},
+		{"run x --image=a -i --dry-run=client", []string{"--dry-run=client can't be used with attached containers"}},
+		{"run x --image=a --overrides={ --dry-run=client", []string{"error: overrides:"}},
+		{"create -f /does/not/exist.yaml", []string{`error: the path "/does/not/exist.yaml" does not exist`}},
+		{"create deployment x", []string{`unknown command "deployment" for "kctl create"`}},
+		{"apply", []string{"error: must specify one of -f and -k"}},
+		{"apply --prune -f x", []string{"--prune is not supported yet"}},
+		{"delete pods", []string{"error: resource(s) were provided, but no name was specified"}},
+		{"delete pods --all --cascade=x", []string{"invalid cascade value (x)"}},
+		{"wait pod/x", []string{"error: --for is required"}},
+		{"wait pod/x --for=nonsense", []string{`error: unrecognized condition: "nonsense"`}},
+		{"logs", []string{"error: expected 'logs [-f] [-p] (POD | TYPE/NAME) [-c CONTAINER]'"}},
+		{"logs x --since=1s --since-time=2026-01-01T00:00:00Z", []string{"at most one of"}},
+		{"exec x", []string{"error: you must specify at least one command for the container"}},
+		{"exec x ls", []string{"error: exec [POD] [COMMAND] is not supported anymore. Use exec [POD] -- [COMMAND] instead"}},
+		{"trace pod/x -o yaml", []string{"--output must be json"}},
+		{"trace node/x", []string{`"node/x" is not a pod`}},
+		{"label pod x", []string{"error: at least one label update is required"}},
+		{"patch pod x -p {} --type=magic", []string{"--type must be one of [json merge strategic]"}},
+		{"config set-context x", []string{`"config set-context" is not supported yet`}},
+	}
+	for _, c := range cases {
+		t.Run(c.args, func(t *testing.T) {
+			asked := false
+			host := serve(t, func(w http.ResponseWriter, r *http.Request) { asked = true; http.NotFound(w, r) })
+			kctl(t, host, "", strings.Fields(c.args)...).want(t, 1, c.want...)
+			if asked {
+				t.Error("the server was asked")
+			}
+		})
+	}
+}
+
+func TestArgumentsThatNameNothing(t *testing.T) {
+	host := serve(t, http.NotFound)
+	for args, want := range map[string]string{
+		"get nonsense":      "error: the server doesn't have a resource type \"nonsense\"\n",
+		"get pod/x node":    "there is no need to specify a resource type as a separate argument",
+		"get pod x/y":       "there is no need to specify a resource type as a separate argument",
+		"get pod/":          "arguments in resource/name form must have a single resource and name",
+		"get pod x -l a=b":  "name cannot be provided when a selector is specified",
+		"get pod x -A":      "a resource cannot be retrieved by name across all namespaces",
+		"get pod/x -f y":    "you may not specify resource arguments as well",
+		"get pods -o bogus": "unable to match a printer suitable for the output format \"bogus\"",
+	} {
+		kctl(t, host, "", strings.Fields(args)...).want(t, 1, want)
+	}
+}
+
+func TestBrokenManifests(t *testing.T) {
+	host := serve(t, http.NotFound)
+	for text, want := range map[string]string{
+		"apiVersion: v1\nkind: Pod\nmetadata:\n  name: [\n":                                "error: error parsing STDIN: line ",
+		"{\"apiVersion\": \"v1\",\n \"kind\": }":                                           "error: error parsing STDIN: line 2: ",
+		"apiVersion: v1\nmetadata: {name: x}\n":                                            "error: error parsing STDIN: line 1: the object has no kind",
+		"apiVersion: v9\nkind: Wonder\nmetadata: {name: x}\n":                              `resource mapping not found for name: "x" namespace: "" from "STDIN": no matches for kind "Wonder" in version "v9"` + "\nensure CRDs are installed first",
+		"apiVersion: v1\nkind: Pod\nmetadata: {name: x, namespace: other}\nspec: {a: 1}\n": `the namespace from the provided object "other" does not match the namespace "here"`,
+		"# nothing\n": "error: no objects passed to",
+	} {
+		for _, verb := range []string{"create", "apply"} {
+			kctl(t, host, text, verb, "-n", "here", "-f", "-").want(t, 1, want)
+		}
+	}
+}
+
+func TestErrorsSayTheFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pod.yaml")
+	if err := os.WriteFile(path, []byte("apiVersion: v1\nkind: Pod\nmetadata: {name: x}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	host := serve(t, status(404, metav1.StatusReasonNotFound, `namespaces "default" not found`))
+	kctl(t, host, "", "create", "-f", path).want(t, 1,
+		fmt.Sprintf("Error from server (NotFound): error when creating %q: namespaces \"default\" not found\n", path))
+}
+
+func TestBrokenKubeconfig(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(path, []byte("clusters: [\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	kctl(t, "", "", "--kubeconfig", path, "get", "pods").want(t, 1, "error: kubeconfig: ", path)
+	kctl(t, "", "", "--kubeconfig", path+"-none", "get", "pods").want(t, 1, "error: ", path+"-none")
+}
+
+// The create of a pod carries the stamps of the way so far, and nothing else
+// does.
+func TestRunSendsItsStamps(t *testing.T) {
+	var mu sync.Mutex
+	var header string
+	host := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		header = r.Header.Get(relay.Header)
+		fmt.Fprint(w, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x","namespace":"default"}}`)
+	})
+	c := kctl(t, host, "", "run", "x", "--image=x", "--wait=false")
+	if c.code != 0 || c.out.String() != "pod/x created\n" {
+		t.Fatalf("code %d, %q, %s", c.code, c.out.String(), c.err.String())
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	stamps, err := relay.Decode(header)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var hops []string
+	for i, s := range stamps {
+		hops = append(hops, string(s.Hop))
+		if i > 0 && s.At.Before(stamps[i-1].At) {
+			t.Errorf("%s is before %s", s.Hop, stamps[i-1].Hop)
+		}
+	}
+	if got := strings.Join(hops, " "); got != "kctl.started kctl.generated kctl.sent" {
+		t.Errorf("stamps: %s", got)
+	}
+}
+
+func TestWarningsAreShownOnce(t *testing.T) {
+	host := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Add("Warning", `299 - "careful \"here\""`)
+		fmt.Fprint(w, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"}}`)
+	})
+	c := kctl(t, host, "", "get", "pod", "x", "pod", "-o", "name")
+	if got := strings.Count(c.err.String(), "Warning: careful \"here\"\n"); got != 1 {
+		t.Errorf("the warning stands %d times in\n%s", got, c.err.String())
+	}
+}
+
+func TestVerbosityShowsRequests(t *testing.T) {
+	host := serve(t, status(404, metav1.StatusReasonNotFound, "no"))
+	kctl(t, host, "", "get", "pod", "x", "-v", "6").want(t, 1, "GET "+host+"/api/v1/namespaces/default/pods/x 404 Not Found in ")
+}

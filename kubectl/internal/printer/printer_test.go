@@ -1,0 +1,211 @@
+package printer
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".golden")
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
+	}
+}
+
+func pod(name string, fields map[string]any) unstructured.Unstructured {
+	content := map[string]any{
+		"apiVersion": "v1", "kind": "Pod",
+		"metadata": map[string]any{
+			"name": name, "namespace": "default", "labels": map[string]any{"app": "web"},
+			"managedFields": []any{map[string]any{"manager": "somebody"}},
+		},
+	}
+	for key, value := range fields {
+		content[key] = value
+	}
+	return unstructured.Unstructured{Object: content}
+}
+
+func someList() *unstructured.UnstructuredList {
+	return &unstructured.UnstructuredList{
+		Object: map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""}},
+		Items: []unstructured.Unstructured{
+			pod("b", map[string]any{"status": map[string]any{"phase": "Running", "restarts": int64(10)}}),
+			pod("a", map[string]any{"status": map[string]any{"phase": "Pending", "restarts": int64(9)}}),
+		},
+	}
+}
+
+func TestPrinters(t *testing.T) {
+	one := pod("a", map[string]any{"status": map[string]any{"phase": "Running", "text": "<&>\ntwo"}})
+	cases := []struct {
+		name    string
+		options Options
+		obj     runtime.Object
+	}{
+		{"json", Options{Output: "json"}, &one},
+		{"json-list", Options{Output: "json"}, someList()},
+		{"json-managed", Options{Output: "json", ShowManagedFields: true}, &one},
+		{"yaml", Options{Output: "yaml"}, &one},
+		{"name", Options{Output: "name"}, someList()},
+		{"jsonpath", Options{Output: "jsonpath={.items[*].metadata.name}"}, someList()},
+		{"jsonpath-as-json", Options{Output: "jsonpath-as-json={.items[*].status.phase}"}, someList()},
+		{"jsonpath-missing", Options{Output: "jsonpath={.nothing.there}", AllowMissingKeys: true}, &one},
+		{"template", Options{Output: "go-template", Template: `{{range .items}}{{.metadata.name}}:{{.status.phase}} {{end}}`}, someList()},
+		{"columns", Options{Output: "custom-columns=NAME:.metadata.name,PHASE:{.status.phase},NONE:.x.y"}, someList()},
+		{"columns-bare", Options{Output: "custom-columns=NAME:metadata.name", NoHeaders: true}, someList()},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			p, err := New(c.options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var out bytes.Buffer
+			if err := p.Print(&out, c.obj); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, c.name, out.String())
+		})
+	}
+	if one.GetManagedFields() == nil {
+		t.Error("printing changed the object it was given")
+	}
+}
+
+func TestPrintersRefuse(t *testing.T) {
+	for output, want := range map[string]string{
+		"nonsense":            `unable to match a printer suitable for the output format "nonsense"`,
+		"jsonpath":            "template format specified but no template given",
+		"jsonpath={.a":        "error parsing jsonpath",
+		"go-template={{":      "error parsing template",
+		"custom-columns=NAME": "expected <header>:<json-path-expr>",
+		"jsonpath-file=/none": "no such file",
+	} {
+		if _, err := New(Options{Output: output}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("-o %s: %v, want %q", output, err, want)
+		}
+	}
+}
+
+func TestYAMLSeparatesDocuments(t *testing.T) {
+	p, err := New(Options{Output: "yaml"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	for _, name := range []string{"a", "b"} {
+		object := pod(name, nil)
+		if err := p.Print(&out, &object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	golden(t, "yaml-two", out.String())
+}
+
+func someTable(t *testing.T) *metav1.Table {
+	t.Helper()
+	table := &metav1.Table{
+		ColumnDefinitions: []metav1.TableColumnDefinition{{Name: "Name"}, {Name: "Ready"}, {Name: "Restarts"}, {Name: "Node", Priority: 1}},
+	}
+	for _, row := range []struct {
+		name  string
+		cells []any
+	}{
+		{"web", []any{"web", "1/1", float64(0), "node-1"}},
+		{"a-much-longer-name", []any{"a-much-longer-name", "0/1", "12 (3s ago)\nsecret \x1b[31m", nil}},
+	} {
+		object := pod(row.name, nil)
+		raw, err := json.Marshal(object.Object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		table.Rows = append(table.Rows, metav1.TableRow{Cells: row.cells, Object: runtime.RawExtension{Raw: raw}})
+	}
+	return table
+}
+
+func TestTables(t *testing.T) {
+	cases := map[string]*Table{
+		"table":            {},
+		"table-wide":       {Wide: true},
+		"table-bare":       {NoHeaders: true},
+		"table-everything": {WithEvent: true, WithNamespace: true, ShowLabels: true, LabelColumns: []string{"app", "example.org/tier"}, KindPrefix: "pod/"},
+	}
+	for name, table := range cases {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			if err := table.Add(someTable(t), "ADDED"); err != nil {
+				t.Fatal(err)
+			}
+			if err := table.Flush(&out); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, name, out.String())
+		})
+	}
+}
+
+// Rows of a watch come later, without headers, and stay under the first ones.
+func TestTableKeepsItsColumns(t *testing.T) {
+	var out bytes.Buffer
+	table := &Table{}
+	first := someTable(t)
+	later := &metav1.Table{Rows: first.Rows[:1]}
+	for _, each := range []*metav1.Table{first, later, {ColumnDefinitions: first.ColumnDefinitions, Rows: first.Rows[:1]}} {
+		if err := table.Add(each, ""); err != nil {
+			t.Fatal(err)
+		}
+		if err := table.Flush(&out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	golden(t, "table-watch", out.String())
+}
+
+func TestSort(t *testing.T) {
+	for path, want := range map[string]string{
+		".metadata.name":     "a b",
+		"{.status.restarts}": "a b",
+		"status.phase":       "a b",
+	} {
+		list := someList()
+		if err := SortItems(list, path); err != nil {
+			t.Fatal(err)
+		}
+		if got := list.Items[0].GetName() + " " + list.Items[1].GetName(); got != want {
+			t.Errorf("by %s: got %s, want %s", path, got, want)
+		}
+	}
+	if err := SortItems(someList(), ".spec.none"); err == nil || !strings.Contains(err.Error(), "couldn't find any field") {
+		t.Errorf("by a field that no object has: %v", err)
+	}
+	table := someTable(t)
+	if err := SortTable(table, ".metadata.name"); err != nil {
+		t.Fatal(err)
+	}
+	if table.Rows[0].Cells[0] != "a-much-longer-name" {
+		t.Errorf("the table is not sorted: %v", table.Rows[0].Cells)
+	}
+}

@@ -1,0 +1,143 @@
+package progress
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"kctl/proto/core"
+)
+
+// stage builds a pod as it looks at some point of its way.
+func stage(change func(*core.Pod)) *core.Pod {
+	pod := &core.Pod{}
+	pod.Name = "web"
+	pod.Spec.Containers = []core.Container{{Name: "c", Image: "nginx"}}
+	if change != nil {
+		change(pod)
+	}
+	return pod
+}
+
+func waiting(reason, message string) corev1.ContainerState {
+	return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
+}
+
+func TestLook(t *testing.T) {
+	on := func(pod *core.Pod) { pod.Spec.NodeName = "n1" }
+	status := func(pod *core.Pod, s core.ContainerStatus) {
+		s.Name = "c"
+		pod.Status.ContainerStatuses = []core.ContainerStatus{s}
+	}
+	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	ended := func(code int32) corev1.ContainerState {
+		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: "Error"}}
+	}
+	cases := []struct {
+		name    string
+		pod     *core.Pod
+		events  []core.Event
+		want    string // the steps that are done, then the one under way
+		problem string
+		ended   bool
+		failed  bool
+	}{
+		{name: "new", pod: stage(nil), want: "queued | scheduling"},
+		{name: "no room", pod: stage(func(p *core.Pod) {
+			p.Status.Conditions = []core.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/1 nodes are available: 1 Insufficient cpu."}}
+		}), want: "queued | scheduling", problem: "Unschedulable: 0/1 nodes are available: 1 Insufficient cpu."},
+		{name: "scheduled", pod: stage(on), want: "queued, scheduled to n1 |"},
+		{name: "pulling", pod: stage(on), events: []core.Event{{Reason: "Pulling"}}, want: "queued, scheduled to n1 | pulling nginx"},
+		{name: "pulled", pod: stage(on), events: []core.Event{{Reason: "Pulling"}, {Reason: "Pulled"}},
+			want: "queued, scheduled to n1, image there: nginx | creating"},
+		{name: "no such image", pod: stage(func(p *core.Pod) {
+			on(p)
+			status(p, core.ContainerStatus{State: waiting("ImagePullBackOff", `Back-off pulling image "nginx"`)})
+		}), events: []core.Event{{Reason: "Pulling"}}, want: "queued, scheduled to n1 | pulling nginx", problem: `ImagePullBackOff: Back-off pulling image "nginx"`},
+		{name: "creating is no problem", pod: stage(func(p *core.Pod) {
+			on(p)
+			status(p, core.ContainerStatus{State: waiting("ContainerCreating", "")})
+		}), want: "queued, scheduled to n1 |"},
+		{name: "no sandbox", pod: stage(on), events: []core.Event{{Type: "Warning", Reason: "FailedCreatePodSandBox", Message: "no CNI"}},
+			want: "queued, scheduled to n1 |", problem: "FailedCreatePodSandBox: no CNI"},
+		{name: "started, not ready", pod: stage(func(p *core.Pod) {
+			on(p)
+			status(p, core.ContainerStatus{State: running, ContainerID: "x"})
+		}), want: "queued, scheduled to n1, image there: nginx, created, started | getting ready"},
+		{name: "ready", pod: stage(func(p *core.Pod) {
+			on(p)
+			p.Status.Phase = corev1.PodRunning
+			p.Status.Conditions = []core.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+		}), want: "queued, scheduled to n1, image there: nginx, created, started, ready |", ended: true},
+		{name: "completed", pod: stage(func(p *core.Pod) { on(p); p.Status.Phase = corev1.PodSucceeded }),
+			want: "queued, scheduled to n1, image there: nginx, created, started, completed |", ended: true},
+		{name: "failed", pod: stage(func(p *core.Pod) {
+			on(p)
+			p.Status.Phase = corev1.PodFailed
+			status(p, core.ContainerStatus{State: ended(3)})
+		}), want: "queued, scheduled to n1, image there: nginx, created, started, failed |", ended: true, failed: true,
+			problem: "container c ended with exit code 3 (Error)"},
+		{name: "crashing", pod: stage(func(p *core.Pod) {
+			on(p)
+			status(p, core.ContainerStatus{ContainerID: "x", State: waiting("CrashLoopBackOff", "back-off 10s"), LastTerminationState: ended(2)})
+		}), want: "queued, scheduled to n1, image there: nginx, created, started | getting ready",
+			problem: "CrashLoopBackOff: back-off 10s (container c last ended with exit code 2)"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			view := Look(c.pod, c.events)
+			var done []string
+			active := ""
+			for _, s := range view.Steps {
+				switch s.State {
+				case Done:
+					done = append(done, s.Text)
+				case Active:
+					active = " " + s.Text
+				case Waiting:
+				}
+			}
+			if got := strings.Join(done, ", ") + " |" + active; got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+			if view.Problem != c.problem || view.Ended != c.ended || view.Failed != c.failed {
+				t.Errorf("problem %q, ended %v, failed %v; want %q, %v, %v", view.Problem, view.Ended, view.Failed, c.problem, c.ended, c.failed)
+			}
+		})
+	}
+}
+
+func TestPlainSaysEverythingOnce(t *testing.T) {
+	var out bytes.Buffer
+	display := &Plain{Out: &out}
+	first := Look(stage(nil), nil)
+	display.Show(first)
+	display.Show(first)
+	display.Show(Look(stage(func(p *core.Pod) { p.Spec.NodeName = "n1" }), []core.Event{{Reason: "Pulling"}}))
+	want := "queued\nscheduling\nscheduled to n1\npulling nginx\n"
+	if out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}
+
+func TestLiveKeepsDoneStepsAndClearsTheRest(t *testing.T) {
+	var out bytes.Buffer
+	clock := clocktesting.NewFakePassiveClock(time.Unix(100, 0))
+	display := &Live{Out: &out, Width: 30, Clock: clock}
+	display.Show(Look(stage(nil), nil))
+	clock.SetTime(clock.Now().Add(1500 * time.Millisecond))
+	display.Show(Look(stage(func(p *core.Pod) {
+		p.Spec.NodeName = "n1"
+		p.Status.ContainerStatuses = []core.ContainerStatus{{Name: "c", State: waiting("ErrImagePull", "no such image in the registry")}}
+	}), []core.Event{{Reason: "Pulling"}}))
+	display.Close()
+	want := "✓ queued  0s\n" + clearLine + "… scheduling  0s" +
+		clearLine + "✓ scheduled to n1  1.5s\n" + clearLine + "… pulling nginx  0s  ErrImag…" + clearLine
+	if out.String() != want {
+		t.Errorf("got  %q\nwant %q", out.String(), want)
+	}
+}

@@ -1,0 +1,132 @@
+package threeway
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"kctl/proto/core"
+)
+
+func object(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func remember(t *testing.T, u *unstructured.Unstructured) *unstructured.Unstructured {
+	t.Helper()
+	if err := Remember(u); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+const applied = `{apiVersion: v1, kind: Pod, metadata: {name: p, labels: {a: "1", b: "2"}}, spec: {containers: [{name: c, image: i}]}}`
+
+func TestRememberIsKubectls(t *testing.T) {
+	u := remember(t, object(t, applied))
+	want := `{"apiVersion":"v1","kind":"Pod","metadata":{"annotations":{},"labels":{"a":"1","b":"2"},"name":"p"},"spec":{"containers":[{"image":"i","name":"c"}]}}` + "\n"
+	if got := u.GetAnnotations()[LastApplied]; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	again := remember(t, u.DeepCopy())
+	if again.GetAnnotations()[LastApplied] != want {
+		t.Errorf("remembering again changed it: %s", again.GetAnnotations()[LastApplied])
+	}
+}
+
+func TestPatch(t *testing.T) {
+	cases := []struct {
+		name     string
+		modified string
+		others   func(current *unstructured.Unstructured) // what others did meanwhile
+		kind     types.PatchType
+		want     string
+	}{
+		{name: "nothing", modified: applied, kind: types.StrategicMergePatchType, want: `{}`},
+		{name: "others' fields stay", modified: applied, kind: types.StrategicMergePatchType, want: `{}`,
+			others: func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"x/y"}) }},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			current := remember(t, object(t, applied))
+			if c.others != nil {
+				c.others(current)
+			}
+			patch, kind, err := Patch(core.Scheme, current, remember(t, object(t, c.modified)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(patch) != c.want || kind != c.kind {
+				t.Errorf("got %s %s, want %s %s", kind, patch, c.kind, c.want)
+			}
+		})
+	}
+}
+
+// What the annotation adds to a patch is of no interest here.
+func fieldsOf(t *testing.T, patch []byte) map[string]any {
+	t.Helper()
+	content := map[string]any{}
+	if err := yaml.Unmarshal(patch, &content); err != nil {
+		t.Fatal(err)
+	}
+	unstructured.RemoveNestedField(content, "metadata", "annotations")
+	return content
+}
+
+func TestPatchRemovesWhatIsNoLongerWanted(t *testing.T) {
+	current := remember(t, object(t, applied))
+	labels := current.GetLabels()
+	labels["others"] = "stays"
+	current.SetLabels(labels)
+	modified := remember(t, object(t, `{apiVersion: v1, kind: Pod, metadata: {name: p, labels: {a: "9"}}, spec: {containers: [{name: c, image: j}]}}`))
+	patch, kind, err := Patch(core.Scheme, current, modified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kind != types.StrategicMergePatchType {
+		t.Errorf("kind is %s", kind)
+	}
+	got, err := yaml.Marshal(fieldsOf(t, patch))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `metadata:
+  labels:
+    a: "9"
+    b: null
+spec:
+  $setElementOrder/containers:
+  - name: c
+  containers:
+  - image: j
+    name: c
+`
+	if string(got) != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+func TestPatchOfUnknownKinds(t *testing.T) {
+	text := `{apiVersion: example.org/v1, kind: Thing, metadata: {name: t}, spec: {list: [1, 2]}}`
+	current := remember(t, object(t, text))
+	modified := remember(t, object(t, `{apiVersion: example.org/v1, kind: Thing, metadata: {name: t}, spec: {list: [3]}}`))
+	patch, kind, err := Patch(core.Scheme, current, modified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := yaml.Marshal(fieldsOf(t, patch)["spec"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kind != types.MergePatchType || string(got) != "list:\n- 3\n" {
+		t.Errorf("got %s %s", kind, got)
+	}
+}
