@@ -268,3 +268,10 @@ func Eventually(t testing.TB, within time.Duration, try func() error) {
 		}
 	}
 }
+
+// In returns the cluster for a subtest: what fails, fails t.
+func (c *Cluster) In(t testing.TB) *Cluster {
+	sub := *c
+	sub.t = t
+	return &sub
+}

@@ -1,0 +1,93 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// Etcd is a real etcd in a process of its own.
+type Etcd struct {
+	URL string
+
+	t    testing.TB
+	args []string
+	cmd  *exec.Cmd
+}
+
+// StartEtcd starts Debian's etcd and has it ended when the test ends.
+func StartEtcd(t testing.TB) *Etcd {
+	t.Helper()
+	if _, err := exec.LookPath("etcd"); err != nil {
+		t.Fatalf("the tests need Debian's etcd-server: %v", err)
+	}
+	e := &Etcd{t: t, URL: fmt.Sprintf("http://127.0.0.1:%d", FreePort(t))}
+	peer := fmt.Sprintf("http://127.0.0.1:%d", FreePort(t))
+	e.args = []string{
+		"--data-dir", t.TempDir(), "--listen-client-urls", e.URL, "--advertise-client-urls", e.URL,
+		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "default=" + peer,
+	}
+	e.Start()
+	t.Cleanup(e.Stop)
+	return e
+}
+
+// Start starts it, again with the data it had, and waits until it answers.
+func (e *Etcd) Start() {
+	e.t.Helper()
+	e.cmd = exec.Command("etcd", e.args...)
+	e.cmd.Env = append(os.Environ(), "ETCD_UNSUPPORTED_ARCH=")
+	if err := e.cmd.Start(); err != nil {
+		e.t.Fatal(err)
+	}
+	Eventually(e.t, 30*time.Second, func() error {
+		client, err := e.client()
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(e.t.Context()), time.Second)
+		defer cancel()
+		_, err = client.Get(ctx, "health")
+		return err
+	})
+}
+
+// Stop ends it and waits; it does nothing if it does not run.
+func (e *Etcd) Stop() {
+	if e.cmd == nil {
+		return
+	}
+	_ = e.cmd.Process.Signal(syscall.SIGTERM)
+	_ = e.cmd.Wait()
+	e.cmd = nil
+}
+
+func (e *Etcd) client() (*clientv3.Client, error) {
+	return clientv3.New(clientv3.Config{Endpoints: []string{e.URL}, DialTimeout: 5 * time.Second})
+}
+
+// Keys are the keys below prefix.
+func (e *Etcd) Keys(t testing.TB, prefix string) []string {
+	t.Helper()
+	client, err := e.client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	answer, err := client.Get(t.Context(), prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys []string
+	for _, kv := range answer.Kvs {
+		keys = append(keys, string(kv.Key))
+	}
+	return keys
+}

@@ -1,0 +1,106 @@
+package harness
+
+import (
+	"archive/tar"
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+)
+
+// Demo is the image that every cluster's registry has.
+const Demo = "kctl.local/demo"
+
+// Shell pushes an image with a shell and the usual tools (Debian's static
+// busybox) to the cluster's registry, and returns the image's name.
+func (c *Cluster) Shell() string {
+	c.t.Helper()
+	busybox, err := exec.LookPath("busybox")
+	if err != nil {
+		c.t.Fatalf("the tests need Debian's busybox-static: %v", err)
+	}
+	binary, err := os.ReadFile(busybox)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	out, err := exec.Command(busybox, "--list").Output()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	var layer bytes.Buffer
+	w := tar.NewWriter(&layer)
+	add := func(h *tar.Header, data []byte) {
+		h.Size = int64(len(data))
+		if err := w.WriteHeader(h); err != nil {
+			c.t.Fatal(err)
+		}
+		if _, err := w.Write(data); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	add(&tar.Header{Name: "bin/busybox", Mode: 0o755}, binary)
+	for _, applet := range bytes.Fields(out) {
+		add(&tar.Header{Name: "bin/" + string(applet), Typeflag: tar.TypeSymlink, Linkname: "busybox"}, nil)
+	}
+	add(&tar.Header{Name: "tmp/", Mode: 0o1777, Typeflag: tar.TypeDir}, nil)
+	add(&tar.Header{Name: "etc/passwd", Mode: 0o644}, []byte("root:x:0:0:root:/:/bin/sh\n"))
+	if err := w.Close(); err != nil {
+		c.t.Fatal(err)
+	}
+	return c.push("shell", layer.Bytes(), v1.Config{Cmd: []string{"sh"}, Env: []string{"PATH=/bin"}})
+}
+
+func (c *Cluster) push(image string, layer []byte, config v1.Config) string {
+	c.t.Helper()
+	l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(layer)), nil })
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	img, err := mutate.AppendLayers(empty.Image, l)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	file, err := img.ConfigFile()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	file = file.DeepCopy()
+	file.OS, file.Architecture, file.Config = "linux", "amd64", config
+	if img, err = mutate.ConfigFile(img, file); err != nil {
+		c.t.Fatal(err)
+	}
+	tag, err := name.NewTag(c.Registry()+"/"+image+":latest", name.Insecure)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if err := remote.Write(tag, img, remote.WithContext(c.t.Context())); err != nil {
+		c.t.Fatalf("push %s: %v", image, err)
+	}
+	return "kctl.local/" + image
+}
+
+// Registry is the address of the cluster's image registry.
+func (c *Cluster) Registry() string {
+	c.t.Helper()
+	data, err := os.ReadFile(filepath.Join(c.Dir, "cluster.json"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	var settings struct {
+		RegistryPort int `json:"registryPort"`
+	}
+	if err := json.Unmarshal(data, &settings); err != nil {
+		c.t.Fatal(err)
+	}
+	return "127.0.0.1:" + strconv.Itoa(settings.RegistryPort)
+}
