@@ -1,0 +1,237 @@
+package probe
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"kctl/kubelet/internal/podruntime"
+	"kctl/proto/core"
+)
+
+// Events takes what users should read in a pod's event list.
+type Events interface {
+	ContainerEventf(pod *core.Pod, fieldPath, eventType, reason, format string, args ...any)
+}
+
+// Asker asks one container once.
+type Asker interface {
+	Probe(ctx context.Context, target Target) (Answer, error)
+}
+
+// Config is what a Manager is made of.
+type Config struct {
+	Asker Asker
+	// Status is what the runtime has of a pod, as far as it is known; an error
+	// or nil if it is not.
+	Status func(uid types.UID) (*podruntime.PodStatus, error)
+	Events Events
+	Clock  clock.WithTicker
+	Logger *zap.Logger
+}
+
+// Manager has the workers of all pods' probes. Its methods may be called from
+// several goroutines.
+type Manager struct {
+	config  Config
+	started time.Time // when this kubelet began to probe
+	updates chan types.UID
+	changed chan struct{} // holds one token when there is something in dirty
+
+	// Workers live in ctx, until their pod is removed or Run ends.
+	ctx     context.Context
+	cancel  context.CancelFunc
+	workers sync.WaitGroup
+
+	mu      sync.Mutex
+	pods    map[types.UID]*probed
+	results map[resultKey]podruntime.ProbeResult
+	dirty   []types.UID // pods with results that nobody was told of; no UID twice
+}
+
+// probed is one pod's probes.
+type probed struct {
+	pod     *core.Pod // the newest
+	workers []*worker
+}
+
+// NewManager returns a Manager without pods.
+func NewManager(config Config) *Manager {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &Manager{
+		config: config, started: config.Clock.Now(),
+		updates: make(chan types.UID), changed: make(chan struct{}, 1),
+		ctx: ctx, cancel: cancel,
+		pods: map[types.UID]*probed{}, results: map[resultKey]podruntime.ProbeResult{},
+	}
+}
+
+// Run tells of updates until ctx ends, then ends all workers.
+func (m *Manager) Run(ctx context.Context) error {
+	defer m.workers.Wait()
+	defer m.cancel()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-m.changed:
+		}
+		for _, uid := range m.takeDirty() {
+			select {
+			case m.updates <- uid:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	}
+}
+
+// Updates has the UIDs of pods with new results. A pod whose results change
+// again before it was taken is there once.
+func (m *Manager) Updates() <-chan types.UID { return m.updates }
+
+func (m *Manager) takeDirty() []types.UID {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	dirty := m.dirty
+	m.dirty = nil
+	return dirty
+}
+
+// AddPod begins to probe the pod's containers. Adding it again brings the
+// newest pod, and makes the workers look at its containers.
+func (m *Manager) AddPod(pod *core.Pod) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ctx.Err() != nil {
+		return
+	}
+	if p := m.pods[pod.UID]; p != nil {
+		p.pod = pod
+		p.wake()
+		return
+	}
+	p := &probed{pod: pod}
+	for i := range pod.Spec.Containers {
+		m.addContainer(p, &pod.Spec.Containers[i], "spec.containers{"+pod.Spec.Containers[i].Name+"}")
+	}
+	for i := range pod.Spec.InitContainers {
+		c := &pod.Spec.InitContainers[i]
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			m.addContainer(p, c, "spec.initContainers{"+c.Name+"}")
+		}
+	}
+	if len(p.workers) > 0 {
+		m.pods[pod.UID] = p
+	}
+}
+
+func (m *Manager) addContainer(p *probed, container *core.Container, path string) {
+	for kind, probe := range probesOf(container) {
+		if probe == nil {
+			continue
+		}
+		ctx, cancel := context.WithCancel(m.ctx)
+		w := &worker{
+			manager: m, uid: p.pod.UID, container: container, path: path, kind: kind, probe: withDefaults(probe),
+			woken: make(chan struct{}, 1), cancel: cancel,
+		}
+		p.workers = append(p.workers, w)
+		m.workers.Go(func() { w.run(ctx) })
+	}
+}
+
+// RemovePod ends all of the pod's probes, and forgets what they found.
+func (m *Manager) RemovePod(uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.pods[uid]
+	if p == nil {
+		return
+	}
+	for _, w := range p.workers {
+		w.stop()
+		delete(m.results, resultKey{w.id, w.kind})
+	}
+	delete(m.pods, uid)
+}
+
+// StopLivenessAndStartup ends the probes that could restart a container: the
+// pod is ending. Readiness goes on, so that traffic ends when it should, and
+// what has started stays so.
+func (m *Manager) StopLivenessAndStartup(uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.pods[uid]
+	if p == nil {
+		return
+	}
+	for _, w := range p.workers {
+		if w.kind == Readiness {
+			continue
+		}
+		w.stop()
+		key := resultKey{w.id, w.kind}
+		if w.kind == Liveness || m.results[key] != podruntime.ProbeSuccess {
+			delete(m.results, key)
+		}
+	}
+}
+
+// Retain removes the pods that are not known.
+func (m *Manager) Retain(known func(uid types.UID) bool) {
+	m.mu.Lock()
+	uids := make([]types.UID, 0, len(m.pods))
+	for uid := range m.pods {
+		uids = append(uids, uid)
+	}
+	m.mu.Unlock()
+	for _, uid := range uids {
+		if !known(uid) {
+			m.RemovePod(uid)
+		}
+	}
+}
+
+// Changed makes the pod's workers look at its containers: there may be others.
+func (m *Manager) Changed(uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if p := m.pods[uid]; p != nil {
+		p.wake()
+	}
+}
+
+func (p *probed) wake() {
+	for _, w := range p.workers {
+		w.wake()
+	}
+}
+
+// newest is the pod as it was added last.
+func (m *Manager) newest(uid types.UID) *core.Pod {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if p := m.pods[uid]; p != nil {
+		return p.pod
+	}
+	return nil
+}
+
+// tell notes that the pod has new results. The caller holds m.mu.
+func (m *Manager) tell(uid types.UID) {
+	if slices.Contains(m.dirty, uid) {
+		return
+	}
+	m.dirty = append(m.dirty, uid)
+	select {
+	case m.changed <- struct{}{}:
+	default: // Run has been told already
+	}
+}

@@ -1,0 +1,168 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"kctl/kubelet/internal/cri"
+	"kctl/kubelet/internal/podruntime"
+	"kctl/proto/core"
+)
+
+// Target is whom to ask, and how.
+type Target struct {
+	Pod       *core.Pod
+	Container *core.Container
+	ID        podruntime.ContainerID
+	IP        string // the pod's; empty for pods in the host's network
+	Probe     *corev1.Probe
+}
+
+// Verdict is what an answer comes to.
+type Verdict int
+
+const (
+	Succeeded Verdict = iota
+	Failed
+	// Warned is a success about which users should hear.
+	Warned
+)
+
+// Answer is what came of asking.
+type Answer struct {
+	Verdict Verdict
+	Output  string
+}
+
+func failed(format string, args ...any) Answer { return Answer{Failed, fmt.Sprintf(format, args...)} }
+
+// maxOutput bounds what is kept of what a container says.
+const maxOutput = 10 << 10
+
+// Runtime runs commands in containers.
+type Runtime interface {
+	ExecSync(ctx context.Context, id string, command []string, timeout time.Duration) (cri.ExecResult, error)
+}
+
+// Prober asks containers over the network and by commands.
+type Prober struct {
+	runtime Runtime
+	// hostIP is the address of pods in the host's network.
+	hostIP func() string
+	http   *httpGetter
+	dialer *net.Dialer
+}
+
+// NewProber returns a Prober that runs commands by runtime.
+func NewProber(runtime Runtime, hostIP func() string) *Prober {
+	dialer := newDialer()
+	return &Prober{runtime: runtime, hostIP: hostIP, http: newHTTPGetter(dialer), dialer: dialer}
+}
+
+// Probe asks once. An error says that the container could not be asked; one
+// that is asked and does not answer, or not in time, has failed.
+func (p *Prober) Probe(ctx context.Context, target Target) (Answer, error) {
+	timeout := time.Duration(target.Probe.TimeoutSeconds) * time.Second
+	probe := target.Probe
+	switch {
+	case probe.Exec != nil:
+		return p.exec(ctx, target, timeout)
+	case probe.HTTPGet != nil:
+		address, err := p.address(target, probe.HTTPGet.Host, probe.HTTPGet.Port)
+		if err != nil {
+			return Answer{}, err
+		}
+		return p.http.get(ctx, probe.HTTPGet, address, timeout)
+	case probe.TCPSocket != nil:
+		address, err := p.address(target, probe.TCPSocket.Host, probe.TCPSocket.Port)
+		if err != nil {
+			return Answer{}, err
+		}
+		return p.tcp(ctx, address, timeout), nil
+	case probe.GRPC != nil:
+		address, err := p.address(target, "", intstr.FromInt32(probe.GRPC.Port))
+		if err != nil {
+			return Answer{}, err
+		}
+		service := ""
+		if probe.GRPC.Service != nil {
+			service = *probe.GRPC.Service
+		}
+		return p.grpc(ctx, address, service, timeout)
+	}
+	return Answer{}, fmt.Errorf("missing probe handler for container %q", target.Container.Name)
+}
+
+// address is host, or else the pod, and port.
+func (p *Prober) address(target Target, host string, port intstr.IntOrString) (string, error) {
+	if host == "" {
+		host = target.IP
+		if target.Pod.Spec.HostNetwork {
+			host = p.hostIP()
+		}
+	}
+	if host == "" {
+		return "", errors.New("the pod has no address yet")
+	}
+	number, err := portNumber(target.Container, port)
+	if err != nil {
+		return "", err
+	}
+	return net.JoinHostPort(host, strconv.Itoa(number)), nil
+}
+
+// portNumber is the port, which may be named by one of the container's.
+func portNumber(container *core.Container, port intstr.IntOrString) (int, error) {
+	number := port.IntValue()
+	if port.Type == intstr.String {
+		for i := range container.Ports {
+			if container.Ports[i].Name == port.StrVal {
+				number = int(container.Ports[i].ContainerPort)
+			}
+		}
+		if number == 0 {
+			return 0, fmt.Errorf("couldn't find port: %q in container %q", port.StrVal, container.Name)
+		}
+	}
+	if number <= 0 || number > 65535 {
+		return 0, fmt.Errorf("invalid port number: %v", number)
+	}
+	return number, nil
+}
+
+// exec runs the probe's command in the container.
+func (p *Prober) exec(ctx context.Context, target Target, timeout time.Duration) (Answer, error) {
+	command := target.Probe.Exec.Command
+	result, err := p.runtime.ExecSync(ctx, target.ID.ID, command, timeout)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return failed("command timed out: %q timed out after %v", command, timeout), nil
+	}
+	if err != nil {
+		return Answer{}, err
+	}
+	output := append(result.Stdout, result.Stderr...)
+	answer := Answer{Output: string(output[:min(len(output), maxOutput)])}
+	if result.ExitCode != 0 {
+		answer.Verdict = Failed
+	}
+	return answer, nil
+}
+
+// tcp opens a connection.
+func (p *Prober) tcp(ctx context.Context, address string, timeout time.Duration) Answer {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	connection, err := p.dialer.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return failed("%v", err)
+	}
+	_ = connection.Close() // it was opened, and that is the answer
+	return Answer{}
+}

@@ -1,0 +1,118 @@
+package probe
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/kubelet/internal/podruntime"
+	"kctl/proto/core"
+)
+
+// Kind is what a probe is for.
+type Kind int
+
+const (
+	Liveness Kind = iota
+	Readiness
+	Startup
+)
+
+// String is the kind as events write it.
+func (k Kind) String() string { return [...]string{"Liveness", "Readiness", "Startup"}[k] }
+
+// probesOf are the container's probes; nil for those it has not.
+func probesOf(c *core.Container) map[Kind]*corev1.Probe {
+	return map[Kind]*corev1.Probe{Liveness: c.LivenessProbe, Readiness: c.ReadinessProbe, Startup: c.StartupProbe}
+}
+
+// withDefaults fills in what the API server does; pods from files come without.
+func withDefaults(probe *corev1.Probe) *corev1.Probe {
+	p := *probe
+	for _, field := range []struct {
+		value *int32
+		or    int32
+	}{{&p.TimeoutSeconds, 1}, {&p.PeriodSeconds, 10}, {&p.SuccessThreshold, 1}, {&p.FailureThreshold, 3}} {
+		if *field.value <= 0 {
+			*field.value = field.or
+		}
+	}
+	return &p
+}
+
+// resultKey names what one probe found of one container.
+type resultKey struct {
+	id   podruntime.ContainerID
+	kind Kind
+}
+
+// Ready tells whether a running container takes traffic: it has started, and
+// its readiness probe, if it has one, succeeds. Before the probe of a container
+// that an earlier kubelet started has been asked, the pod's status in the API
+// counts.
+func (m *Manager) Ready(pod *core.Pod, container string, id podruntime.ContainerID) bool {
+	if !m.Started(pod, container, id) {
+		return false
+	}
+	spec := containerOf(pod, container)
+	if spec == nil || spec.ReadinessProbe == nil {
+		return true
+	}
+	if result, known := m.result(id, Readiness); known {
+		return result == podruntime.ProbeSuccess
+	}
+	before := statusOf(pod, container, id)
+	return before != nil && before.Ready
+}
+
+// Started tells whether a running container has started: its startup probe, if
+// it has one, succeeded.
+func (m *Manager) Started(pod *core.Pod, container string, id podruntime.ContainerID) bool {
+	spec := containerOf(pod, container)
+	if spec == nil || spec.StartupProbe == nil {
+		return true
+	}
+	if result, known := m.result(id, Startup); known {
+		return result == podruntime.ProbeSuccess
+	}
+	before := statusOf(pod, container, id)
+	return before != nil && before.Started != nil && *before.Started
+}
+
+// Results are those that decide about a container's life.
+func (m *Manager) Results(id podruntime.ContainerID) podruntime.ProbeResults {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return podruntime.ProbeResults{
+		Liveness: m.results[resultKey{id, Liveness}],
+		Startup:  m.results[resultKey{id, Startup}],
+	}
+}
+
+func (m *Manager) result(id podruntime.ContainerID, kind Kind) (podruntime.ProbeResult, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	result, known := m.results[resultKey{id, kind}]
+	return result, known
+}
+
+func containerOf(pod *core.Pod, name string) *core.Container {
+	for _, containers := range [][]core.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+		if i := slices.IndexFunc(containers, func(c core.Container) bool { return c.Name == name }); i >= 0 {
+			return &containers[i]
+		}
+	}
+	return nil
+}
+
+// statusOf is the API's status of the very same container.
+func statusOf(pod *core.Pod, name string, id podruntime.ContainerID) *core.ContainerStatus {
+	for _, statuses := range [][]core.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
+		for i := range statuses {
+			if statuses[i].Name == name && statuses[i].ContainerID == id.String() {
+				return &statuses[i]
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,260 @@
+package probe
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kctl/kubelet/internal/podruntime"
+	"kctl/proto/core"
+)
+
+// attempts is how often a probe that could not be asked at all (by a fault of
+// ours or the runtime's, not the container's) is asked again at once.
+const attempts = 3
+
+// worker asks one container, by one probe, for as long as its pod is probed.
+//
+// For each container that the runtime has by that name it goes through:
+//
+//	waiting   not running, or not started yet (Liveness, Readiness)
+//	asking    once a period, from initialDelay after the start on
+//	done      Startup that succeeded; Liveness and Startup that failed: what
+//	          comes next is another container
+type worker struct {
+	manager   *Manager
+	uid       types.UID
+	container *core.Container
+	path      string // of the container in the pod, for events
+	kind      Kind
+	probe     *corev1.Probe
+	woken     chan struct{} // holds one token when there is something to look at
+	cancel    context.CancelFunc
+
+	// Guarded by the Manager's lock, as others read or set them.
+	id      podruntime.ContainerID // that is probed
+	stopped bool                   // results are no longer taken
+
+	// The worker's own.
+	next time.Time // when to ask
+	last podruntime.ProbeResult
+	row  int32 // how often in a row last was the answer
+	done bool
+}
+
+// wake makes the worker look again; it never blocks.
+func (w *worker) wake() {
+	select {
+	case w.woken <- struct{}{}:
+	default:
+	}
+}
+
+// stop ends the worker. The caller holds the Manager's lock.
+func (w *worker) stop() {
+	w.stopped = true
+	w.cancel()
+}
+
+func (w *worker) period() time.Duration { return time.Duration(w.probe.PeriodSeconds) * time.Second }
+
+// run works until ctx ends.
+func (w *worker) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		wait := w.step(ctx)
+		timer := w.manager.config.Clock.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-w.woken:
+		case <-timer.C():
+		}
+		timer.Stop()
+	}
+}
+
+// step asks if it is time to, and returns how long to wait for the next look.
+func (w *worker) step(ctx context.Context) time.Duration {
+	status := w.status()
+	if status == nil || status.State != podruntime.StateRunning {
+		w.gone(status)
+		return w.period()
+	}
+	if status.ID != w.id {
+		w.begin(status)
+	}
+	if w.done || !w.isTurn(status.ID) {
+		return w.period()
+	}
+	if wait := w.next.Sub(w.manager.config.Clock.Now()); wait > 0 {
+		return wait
+	}
+	w.next = w.manager.config.Clock.Now().Add(w.period())
+	w.ask(ctx, status.ID)
+	return max(0, w.next.Sub(w.manager.config.Clock.Now()))
+}
+
+// status is the newest container by the worker's name.
+func (w *worker) status() *podruntime.ContainerStatus {
+	status, err := w.manager.config.Status(w.uid)
+	if err != nil || status == nil {
+		return nil
+	}
+	return status.Container(w.container.Name)
+}
+
+// gone notes that a container that was ready runs no more.
+func (w *worker) gone(status *podruntime.ContainerStatus) {
+	if w.kind == Readiness && status != nil && status.ID == w.id {
+		w.record(podruntime.ProbeFailure)
+	}
+}
+
+// begin turns to a container that was not probed yet.
+func (w *worker) begin(status *podruntime.ContainerStatus) {
+	m := w.manager
+	now := m.config.Clock.Now()
+	w.next = now.Add(max(0, status.StartedAt.Add(time.Duration(w.probe.InitialDelaySeconds)*time.Second).Sub(now)))
+	if !status.StartedAt.After(m.started) && !w.next.After(now) {
+		// An earlier kubelet started it. All such containers must not be asked
+		// in the one moment in which this one begins.
+		w.next = now.Add(rand.N(w.period()))
+	}
+	w.last, w.row, w.done = podruntime.ProbeUnknown, 0, false
+
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.results, resultKey{w.id, w.kind})
+	w.id = status.ID
+	if w.stopped {
+		return
+	}
+	initial := w.initial(m.pods[w.uid])
+	if initial != podruntime.ProbeUnknown {
+		m.results[resultKey{w.id, w.kind}] = initial
+	}
+}
+
+// initial is what holds before the first answer: a container lives until it
+// does not, and is not ready until it is. What an earlier kubelet found, as the
+// API has it, goes on to hold.
+func (w *worker) initial(p *probed) podruntime.ProbeResult {
+	var before *core.ContainerStatus
+	if p != nil {
+		before = statusOf(p.pod, w.container.Name, w.id)
+	}
+	switch w.kind {
+	case Liveness:
+		return podruntime.ProbeSuccess
+	case Readiness:
+		if before != nil && before.Ready {
+			return podruntime.ProbeSuccess
+		}
+		return podruntime.ProbeFailure
+	}
+	if before != nil && before.Started != nil && *before.Started {
+		return podruntime.ProbeSuccess
+	}
+	return podruntime.ProbeUnknown
+}
+
+// isTurn tells whether this kind of probe is asked now: Startup until it
+// succeeds, the others after it did.
+func (w *worker) isTurn(id podruntime.ContainerID) bool {
+	if w.container.StartupProbe == nil {
+		return true
+	}
+	result, _ := w.manager.result(id, Startup)
+	return (result == podruntime.ProbeSuccess) != (w.kind == Startup)
+}
+
+// ask asks once, and takes the answer if it changes anything.
+func (w *worker) ask(ctx context.Context, id podruntime.ContainerID) {
+	target, ok := w.target(id)
+	if !ok {
+		return
+	}
+	var answer Answer
+	var err error
+	for range attempts {
+		answer, err = w.manager.config.Asker.Probe(ctx, target)
+		if err == nil || ctx.Err() != nil {
+			break
+		}
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		// Nothing was learned of the container; what held goes on to hold.
+		w.event(target.Pod, "Unhealthy", "%s probe errored and resulted in unknown state: %v", w.kind, err)
+		w.manager.config.Logger.Warn("probe could not be asked", zap.Stringer("kind", w.kind),
+			zap.String("pod", target.Pod.Namespace+"/"+target.Pod.Name), zap.String("container", w.container.Name), zap.Error(err))
+		return
+	}
+	w.take(target.Pod, answer)
+}
+
+// take counts an answer, and records it once it came often enough in a row.
+func (w *worker) take(pod *core.Pod, answer Answer) {
+	result := podruntime.ProbeSuccess
+	switch answer.Verdict {
+	case Failed:
+		result = podruntime.ProbeFailure
+		w.event(pod, "Unhealthy", "%s probe failed: %s", w.kind, answer.Output)
+	case Warned:
+		w.event(pod, "ProbeWarning", "%s probe warning: %s", w.kind, answer.Output)
+	}
+	if w.last != result {
+		w.last, w.row = result, 0
+	}
+	w.row++
+	if result == podruntime.ProbeFailure && w.row < w.probe.FailureThreshold ||
+		result == podruntime.ProbeSuccess && w.row < w.probe.SuccessThreshold {
+		return
+	}
+	// A container that failed for good is ended; asking it again while that
+	// lasts would end its successor.
+	w.done = w.kind != Readiness && result == podruntime.ProbeFailure
+	w.record(result)
+}
+
+// record keeps a result and tells of it if it is another than before.
+func (w *worker) record(result podruntime.ProbeResult) {
+	m := w.manager
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if w.stopped || w.id.IsEmpty() {
+		return
+	}
+	key := resultKey{w.id, w.kind}
+	if m.results[key] == result {
+		return
+	}
+	m.results[key] = result
+	m.tell(w.uid)
+	if p := m.pods[w.uid]; p != nil && w.kind == Startup {
+		p.wake() // the other probes' turn
+	}
+}
+
+func (w *worker) event(pod *core.Pod, reason, format string, args ...any) {
+	w.manager.config.Events.ContainerEventf(pod, w.path, corev1.EventTypeWarning, reason, format, args...)
+}
+
+// target is whom to ask, as of now.
+func (w *worker) target(id podruntime.ContainerID) (Target, bool) {
+	pod := w.manager.newest(w.uid)
+	status, err := w.manager.config.Status(w.uid)
+	if pod == nil || err != nil || status == nil {
+		return Target{}, false
+	}
+	target := Target{Pod: pod, Container: w.container, ID: id, Probe: w.probe}
+	if len(status.IPs) > 0 {
+		target.IP = status.IPs[0]
+	}
+	return target, true
+}
