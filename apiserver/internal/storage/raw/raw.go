@@ -1,0 +1,128 @@
+// Package raw reads and changes single fields of an encoded object without
+// decoding the rest of it. It is what keeps the way from etcd to a watcher
+// free of decoding.
+//
+// storage/etcd and storage/cache call it. It takes well-formed JSON objects as
+// the API server itself encodes them and answers an error for anything else;
+// it never repairs, and never changes the bytes it is given.
+package raw
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+// ErrMalformed: the bytes are not a JSON object of the expected form.
+var ErrMalformed = errors.New("malformed JSON object")
+
+// SetResourceVersion returns a copy of object whose metadata.resourceVersion is
+// revision.
+func SetResourceVersion(object []byte, revision int64) ([]byte, error) {
+	return AppendWithResourceVersion(make([]byte, 0, len(object)+48), object, revision)
+}
+
+// AppendWithResourceVersion appends object, with metadata.resourceVersion set
+// to revision, to dst.
+func AppendWithResourceVersion(dst, object []byte, revision int64) ([]byte, error) {
+	top, meta, err := metadata(object)
+	if err != nil {
+		return nil, err
+	}
+	if !meta.found() {
+		dst = append(dst, object[:top+1]...)
+		dst = append(dst, `"metadata":{`...)
+		dst = appendVersion(dst, revision)
+		dst = append(dst, '}')
+		return appendMembers(dst, object, top+1)
+	}
+	version, err := member(object, meta.start, "resourceVersion")
+	if err != nil {
+		return nil, err
+	}
+	if !version.found() {
+		dst = append(dst, object[:meta.start+1]...)
+		dst = appendVersion(dst, revision)
+		return appendMembers(dst, object, meta.start+1)
+	}
+	dst = append(dst, object[:version.start]...)
+	dst = append(dst, '"')
+	dst = strconv.AppendInt(dst, revision, 10)
+	dst = append(dst, '"')
+	return append(dst, object[version.end:]...), nil
+}
+
+func appendVersion(dst []byte, revision int64) []byte {
+	dst = append(dst, `"resourceVersion":"`...)
+	dst = strconv.AppendInt(dst, revision, 10)
+	return append(dst, '"')
+}
+
+// appendMembers appends object from position i, which is behind a '{', with a
+// comma before it where members follow.
+func appendMembers(dst, object []byte, i int) ([]byte, error) {
+	next := skipSpace(object, i)
+	if next >= len(object) {
+		return nil, ErrMalformed
+	}
+	if object[next] != '}' {
+		dst = append(dst, ',')
+	}
+	return append(dst, object[next:]...), nil
+}
+
+// WithoutResourceVersion returns a copy of object without
+// metadata.resourceVersion: what SetResourceVersion was given, where that had
+// none.
+func WithoutResourceVersion(object []byte) ([]byte, error) {
+	_, meta, err := metadata(object)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]byte, 0, len(object))
+	if !meta.found() {
+		return append(out, object...), nil
+	}
+	version, err := member(object, meta.start, "resourceVersion")
+	if err != nil || !version.found() {
+		return append(out, object...), err
+	}
+	if next := skipSpace(object, version.end); object[next] == ',' {
+		out = append(out, object[:version.key]...)
+		return append(out, object[skipSpace(object, next+1):]...), nil
+	}
+	// The last member: the comma before it goes too.
+	before := bytes.TrimRight(object[:version.key], " \t\r\n")
+	out = append(out, bytes.TrimSuffix(before, []byte(","))...)
+	return append(out, object[version.end:]...), nil
+}
+
+// Labels returns metadata.labels, nil where there are none.
+func Labels(object []byte) (map[string]string, error) {
+	_, meta, err := metadata(object)
+	if err != nil || !meta.found() {
+		return nil, err
+	}
+	labels, err := member(object, meta.start, "labels")
+	if err != nil || !labels.found() {
+		return nil, err
+	}
+	var out map[string]string
+	if err := json.Unmarshal(object[labels.start:labels.end], &out); err != nil {
+		return nil, fmt.Errorf("metadata.labels: %w", err)
+	}
+	return out, nil
+}
+
+// metadata finds the object's opening brace and its metadata member, which
+// must be an object where it is there.
+func metadata(object []byte) (top int, meta span, err error) {
+	top = skipSpace(object, 0)
+	meta, err = member(object, top, "metadata")
+	if err == nil && meta.found() && object[meta.start] != '{' {
+		err = fmt.Errorf("%w: metadata is no object", ErrMalformed)
+	}
+	return top, meta, err
+}
