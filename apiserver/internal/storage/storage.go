@@ -31,13 +31,12 @@ const (
 	Progress
 )
 
-// Event is one change. For Deleted, Object holds the last value with the
-// revision of the deletion as its resourceVersion. Old is the value before the
-// change, or nil where there was none.
+// Event is one change. For Deleted, Object has a key and the revision of the
+// deletion and no value: who watches knows the last one, while the store may
+// have dropped it already.
 type Event struct {
 	Type   EventType
 	Object Object
-	Old    *Object
 }
 
 // Errors by kind; test with errors.Is.
@@ -61,15 +60,16 @@ type KeyError struct {
 func (e *KeyError) Error() string { return fmt.Sprintf("%s %s: %v", e.Op, e.Key, e.Err) }
 func (e *KeyError) Unwrap() error { return e.Err }
 
-// Writer changes the store. Every method is one transaction.
+// Writer changes the store. Every method is one transaction. Values are stored
+// without resourceVersion; the Object returned has it.
 type Writer interface {
 	// Create writes key if it does not exist. ttl of zero keeps it for good.
 	Create(ctx context.Context, key string, value []byte, ttl time.Duration) (Object, error)
 	// Update writes key if its revision is still the given one; else
-	// ErrConflict or ErrNotFound.
+	// ErrNotFound, or ErrConflict together with the object as it is now.
 	Update(ctx context.Context, key string, revision int64, value []byte, ttl time.Duration) (Object, error)
-	// Delete removes key if its revision is still the given one; the answer's
-	// Revision is that of the deletion.
+	// Delete removes key if its revision is still the given one, else as
+	// Update. The answer has no value; its Revision is that of the deletion.
 	Delete(ctx context.Context, key string, revision int64) (Object, error)
 }
 
@@ -77,13 +77,15 @@ type Writer interface {
 type Reader interface {
 	Get(ctx context.Context, key string) (Object, error)
 	// List returns the objects under prefix at one revision, in key order, at
-	// most limit (0 for all) after the key `after`; revision 0 means now. It
-	// also returns the revision read at and how many keys are left.
+	// most limit (0 for all) after the key `after` ("" for the first); revision
+	// 0 means now. It also returns the revision read at and how many keys are
+	// left.
 	List(ctx context.Context, prefix, after string, limit int64, revision int64) (objects []Object, at int64, remaining int64, err error)
 	// Watch delivers the changes under prefix after revision, in order, until
 	// ctx ends or an error; then the channel is closed and Err tells why.
 	Watch(ctx context.Context, prefix string, revision int64) (Watch, error)
-	// Revision is the store's current revision.
+	// Revision is the store's current revision: at least that of every write
+	// that was answered before the call.
 	Revision(ctx context.Context) (int64, error)
 }
 
@@ -91,6 +93,8 @@ type Reader interface {
 type Watch interface {
 	Events() <-chan []Event
 	Err() error // after Events is closed; ErrCompacted where that is why
+	// RequestProgress asks for a Progress event soon. It may be lost.
+	RequestProgress(ctx context.Context) error
 }
 
 // Interface is the whole store.

@@ -1,0 +1,10 @@
+// Package etcd keeps objects in etcd, in upstream's keys: it is the
+// storage.Interface that everything else stands on. It also runs the embedded
+// single-member etcd of a server that was given none, and compacts old
+// revisions.
+//
+// The API server's start-up code builds it; registry and storage/cache use it
+// through storage.Interface. It knows nothing of resources: to it a value is
+// bytes, apart from the resourceVersion it sets and the protobuf envelope it
+// can read.
+package etcd

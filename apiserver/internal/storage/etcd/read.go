@@ -1,0 +1,96 @@
+package etcd
+
+import (
+	"context"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"kctl/apiserver/internal/storage"
+)
+
+// pageSize bounds the keys of one answer, so that reading a large collection
+// holds neither etcd nor this process for long.
+const pageSize = 2000
+
+// Get implements storage.Reader.
+func (s *Store) Get(ctx context.Context, key string) (storage.Object, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	answer, err := s.client.Get(ctx, key)
+	if err != nil {
+		return storage.Object{}, failed("get", key, err)
+	}
+	if len(answer.Kvs) == 0 {
+		return storage.Object{}, failed("get", key, storage.ErrNotFound)
+	}
+	object, err := decode(answer.Kvs[0])
+	if err != nil {
+		return storage.Object{}, failed("get", key, err)
+	}
+	return object, nil
+}
+
+// List implements storage.Reader.
+func (s *Store) List(ctx context.Context, prefix, after string, limit, revision int64) (objects []storage.Object, at, remaining int64, err error) {
+	start := prefix
+	if after != "" {
+		start = after + "\x00"
+	}
+	end := clientv3.GetPrefixRangeEnd(prefix)
+	at = revision
+	for {
+		page := int64(pageSize)
+		if left := limit - int64(len(objects)); limit > 0 && left < page {
+			page = left
+		}
+		answer, err := s.page(ctx, start, end, page, at)
+		if err != nil {
+			return nil, 0, 0, failed("list", prefix, err)
+		}
+		if at == 0 {
+			at = answer.Header.Revision
+		}
+		for _, kv := range answer.Kvs {
+			object, err := decode(kv)
+			if err != nil {
+				// One broken value must not hide all the others.
+				s.logger.Error("stored object cannot be read", zap.ByteString("key", kv.Key), zap.Error(err))
+				continue
+			}
+			objects = append(objects, object)
+		}
+		remaining = answer.Count - int64(len(answer.Kvs))
+		if !answer.More || len(answer.Kvs) == 0 || limit > 0 && int64(len(objects)) >= limit {
+			return objects, at, remaining, nil
+		}
+		start = string(answer.Kvs[len(answer.Kvs)-1].Key) + "\x00"
+	}
+}
+
+func (s *Store) page(ctx context.Context, start, end string, limit, revision int64) (*clientv3.GetResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	return s.client.Get(ctx, start, clientv3.WithRange(end), clientv3.WithLimit(limit), clientv3.WithRev(revision))
+}
+
+// Revision implements storage.Reader. Calls that come while one is on its way
+// share the next one.
+func (s *Store) Revision(ctx context.Context) (int64, error) {
+	revision, err := s.revisions.current(ctx)
+	if err != nil {
+		return 0, failed("revision of", "the store", err)
+	}
+	return revision, nil
+}
+
+// askRevision is a linearizable read of a key that is never there.
+func (s *Store) askRevision(ctx context.Context) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	answer, err := s.client.Get(ctx, "\x00kctl", clientv3.WithKeysOnly())
+	if err != nil {
+		return 0, err
+	}
+	return answer.Header.Revision, nil
+}
