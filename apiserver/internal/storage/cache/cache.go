@@ -1,0 +1,113 @@
+package cache
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/third_party/forked/golang/btree"
+
+	"kctl/apiserver/internal/storage"
+)
+
+// ErrNotReady: the cache has not read its resource from etcd yet.
+var ErrNotReady = errors.New("storage is being read")
+
+// Options are what a Cache is built with.
+type Options struct {
+	Storage storage.Reader
+	// Prefix is that of the keys to hold, with the slash behind: "/registry/pods/".
+	Prefix string
+	// Namespaced: behind the prefix stands "namespace/name", else "name".
+	Namespaced bool
+	// Kind is that of the objects, for bookmarks.
+	Kind schema.GroupVersionKind
+	// Fields finds the selectable fields of an encoded object, beside
+	// metadata.name and metadata.namespace; nil where there are none.
+	Fields func(value []byte) (fields.Set, error)
+	Clock  clock.WithTicker
+	Logger *zap.Logger
+}
+
+// Cache holds one resource. Everything in it may be used by any number of
+// goroutines once Run runs.
+type Cache struct {
+	options Options
+
+	mu       sync.RWMutex
+	entries  *btree.BTree[*Entry]
+	recent   *ring
+	changed  int64 // revision of the last change of an entry, or of the list
+	watchers map[*Watcher]struct{}
+	waiters  []waiter
+	ready    chan struct{} // closed after the first list
+	isReady  bool
+
+	// revision is up to where everything has been applied. It is written under
+	// mu and read without.
+	revision atomic.Int64
+	// progress wakes the goroutine that asks etcd how far it is.
+	progress chan struct{}
+}
+
+// New returns a cache that is empty and not ready until Run runs.
+func New(o Options) *Cache {
+	return &Cache{
+		options:  o,
+		entries:  btree.New(64, func(a, b *Entry) bool { return a.Key < b.Key }),
+		recent:   newRing(),
+		watchers: map[*Watcher]struct{}{},
+		ready:    make(chan struct{}),
+		progress: make(chan struct{}, 1),
+	}
+}
+
+// Ready reports whether the cache has read its resource; ErrNotReady if not.
+func (c *Cache) Ready() error {
+	select {
+	case <-c.ready:
+		return nil
+	default:
+		return ErrNotReady
+	}
+}
+
+// Revision is up to where the cache has every change.
+func (c *Cache) Revision() int64 { return c.revision.Load() }
+
+// Entry is one object. It never changes; a change of the object makes a new
+// one. It gives its labels and fields to selectors.
+type Entry struct {
+	Key      string
+	Value    []byte // JSON with resourceVersion; not to be changed
+	Revision int64
+
+	namespace, name string // parts of Key
+	index           atomic.Pointer[index]
+}
+
+// index is what selectors look at, found when one does so first.
+type index struct {
+	labels map[string]string
+	fields fields.Set
+	err    error
+}
+
+func (c *Cache) newEntry(o storage.Object) *Entry {
+	e := &Entry{Key: o.Key, Value: o.Value, Revision: o.Revision}
+	e.namespace, e.name = splitKey(o.Key[len(c.options.Prefix):])
+	return e
+}
+
+// splitKey reads "namespace/name" or "name".
+func splitKey(key string) (namespace, name string) {
+	if i := strings.LastIndexByte(key, '/'); i >= 0 {
+		return key[:i], key[i+1:]
+	}
+	return "", key
+}

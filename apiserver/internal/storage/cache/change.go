@@ -1,0 +1,120 @@
+package cache
+
+import (
+	"sync/atomic"
+	"time"
+
+	"kctl/apiserver/internal/storage/raw"
+)
+
+// The types of watch events, as they go over the wire.
+const (
+	Added    = "ADDED"
+	Modified = "MODIFIED"
+	Deleted  = "DELETED"
+	Bookmark = "BOOKMARK"
+	Error    = "ERROR"
+)
+
+// Encoded is an object as it is stored and sent: JSON, resourceVersion and
+// kind in place. The bytes are shared and must not be changed.
+type Encoded struct {
+	JSON     []byte
+	Revision int64
+}
+
+// WatchEvent is one change as a watcher sees it: an object that comes to match
+// the selectors is ADDED, one that stops matching is DELETED.
+type WatchEvent struct {
+	Type   string
+	Object Encoded
+	// Frame is the event as it goes over the wire in JSON, framed once and
+	// shared by every watcher that sees the same event; nil where it has to be
+	// made.
+	Frame []byte
+}
+
+// change is one change of one object, as it happened: what a watcher with
+// selectors sees of it may differ.
+type change struct {
+	kind     string // Added, Modified or Deleted
+	revision int64
+	at       time.Time
+	frame    []byte
+	// entry is the object after the change; of a deleted one, the last state
+	// with the revision of the deletion.
+	entry *Entry
+	old   *Entry // before the change; nil for Added
+
+	// What is seen by those whom a modified object comes to or leaves.
+	asAdded, asDeleted atomic.Pointer[WatchEvent]
+}
+
+var (
+	frameStart = map[string]string{
+		Added:    `{"type":"ADDED","object":`,
+		Modified: `{"type":"MODIFIED","object":`,
+		Deleted:  `{"type":"DELETED","object":`,
+	}
+	frameEnd = "}\n"
+)
+
+// frame puts value into the JSON of an event, and returns that and where in it
+// the value is: one allocation serves both.
+func frame(kind string, value []byte) (framed, inside []byte) {
+	start := frameStart[kind]
+	framed = make([]byte, 0, len(start)+len(value)+len(frameEnd))
+	framed = append(framed, start...)
+	framed = append(framed, value...)
+	framed = append(framed, frameEnd...)
+	end := len(start) + len(value)
+	return framed, framed[len(start):end:end]
+}
+
+// seenBy is what a watcher with the given selection sees of the change; ok is
+// false where that is nothing.
+func (c *Cache) seenBy(s Selection, ch *change) (event *WatchEvent, ok bool) {
+	now := ch.kind != Deleted && c.matches(s, ch.entry)
+	before := ch.old != nil && c.matches(s, ch.old)
+	switch {
+	case now && before:
+		return ch.event(Modified), true
+	case now:
+		return ch.event(Added), true
+	case before:
+		return ch.event(Deleted), true
+	}
+	return nil, false
+}
+
+// event is the change as kind.
+func (ch *change) event(kind string) *WatchEvent {
+	if kind == ch.kind {
+		return &WatchEvent{Type: kind, Object: Encoded{ch.entry.Value, ch.revision}, Frame: ch.frame}
+	}
+	held, value := &ch.asAdded, ch.entry.Value
+	if kind == Deleted {
+		held = &ch.asDeleted
+	}
+	if made := held.Load(); made != nil {
+		return made
+	}
+	if kind == Deleted {
+		// Gone from the watcher's sight: as it was, with the revision of now.
+		value = withRevision(ch.old.Value, ch.revision)
+	}
+	framed, inside := frame(kind, value)
+	made := &WatchEvent{Type: kind, Object: Encoded{inside, ch.revision}, Frame: framed}
+	held.Store(made)
+	return made
+}
+
+// withRevision sets the resourceVersion of a value that the cache holds, which
+// therefore is well-formed.
+func withRevision(value []byte, revision int64) []byte {
+	out, err := raw.SetResourceVersion(value, revision)
+	if err != nil {
+		return value
+	}
+	return out
+}

@@ -1,0 +1,139 @@
+package cache
+
+import (
+	"context"
+	"strings"
+)
+
+// Page asks for a part of a collection.
+type Page struct {
+	Selection
+	After string // the last key of the page before, "" for the first
+	Limit int64  // 0 for all
+}
+
+// List is a part of a collection, at one revision.
+type List struct {
+	Entries  []*Entry
+	Revision int64
+	More     bool
+	// Remaining counts what is behind this page, where the page is not
+	// selected; else it is -1.
+	Remaining int64
+}
+
+// Get returns the entry of key as the cache has it now.
+func (c *Cache) Get(key string) (*Entry, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.entries.Get(&Entry{Key: key})
+}
+
+// List reads a page as the cache has it now.
+func (c *Cache) List(p Page) List {
+	c.mu.RLock()
+	candidates, revision := c.collect(p), c.revision.Load()
+	c.mu.RUnlock()
+	return c.page(p, candidates, revision)
+}
+
+// collect returns the entries that the page may hold. Selectors are left to
+// page, which needs no lock.
+func (c *Cache) collect(p Page) []*Entry {
+	if key, ok := c.onlyKey(p.Selection); ok {
+		if e, found := c.entries.Get(&Entry{Key: key}); found && e.Key > p.After {
+			return []*Entry{e}
+		}
+		return nil
+	}
+	start := p.Prefix
+	if p.After != "" {
+		start = p.After + "\x00"
+	}
+	var out []*Entry
+	if p.Prefix == c.options.Prefix && p.After == "" {
+		out = make([]*Entry, 0, c.entries.Len())
+	}
+	c.entries.AscendGreaterOrEqual(&Entry{Key: start}, func(e *Entry) bool {
+		if !strings.HasPrefix(e.Key, p.Prefix) {
+			return false
+		}
+		out = append(out, e)
+		return true
+	})
+	return out
+}
+
+// page selects from candidates up to the limit.
+func (c *Cache) page(p Page, candidates []*Entry, revision int64) List {
+	list := List{Entries: candidates, Revision: revision}
+	if p.everything() {
+		if left := int64(len(candidates)) - p.Limit; p.Limit > 0 && left > 0 {
+			list.Entries, list.More, list.Remaining = candidates[:p.Limit], true, left
+		}
+		return list
+	}
+	list.Entries = nil
+	for _, e := range candidates {
+		if !c.matches(p.Selection, e) {
+			continue
+		}
+		if p.Limit > 0 && int64(len(list.Entries)) == p.Limit {
+			list.More, list.Remaining = true, -1
+			return list
+		}
+		list.Entries = append(list.Entries, e)
+	}
+	return list
+}
+
+// ListAt reads a page as it was at revision: from the cache where nothing has
+// changed since, else from etcd. Its error is of kind storage.ErrCompacted
+// where etcd has dropped that revision.
+func (c *Cache) ListAt(ctx context.Context, p Page, revision int64) (List, error) {
+	c.mu.RLock()
+	if c.changed <= revision && revision <= c.revision.Load() {
+		candidates := c.collect(p)
+		c.mu.RUnlock()
+		return c.page(p, candidates, revision), nil
+	}
+	c.mu.RUnlock()
+	return c.listStored(ctx, p, revision)
+}
+
+// storedPage is how many objects a selective read asks of etcd at once.
+const storedPage = 500
+
+func (c *Cache) listStored(ctx context.Context, p Page, revision int64) (List, error) {
+	list := List{Revision: revision}
+	all := p.everything()
+	after := p.After
+	for {
+		ask := p.Limit
+		if !all {
+			ask = storedPage
+		}
+		objects, _, remaining, err := c.options.Storage.List(ctx, p.Prefix, after, ask, revision)
+		if err != nil {
+			return List{}, err
+		}
+		for i, object := range objects {
+			after = object.Key
+			e := c.newEntry(object)
+			if all || c.matches(p.Selection, e) {
+				list.Entries = append(list.Entries, e)
+			}
+			if full := p.Limit > 0 && int64(len(list.Entries)) == p.Limit; full {
+				left := remaining + int64(len(objects)-i-1)
+				list.More, list.Remaining = left > 0, left
+				if !all {
+					list.Remaining = -1
+				}
+				return list, nil
+			}
+		}
+		if remaining == 0 || len(objects) == 0 {
+			return list, nil
+		}
+	}
+}

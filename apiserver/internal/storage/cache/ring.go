@@ -1,0 +1,87 @@
+package cache
+
+import "time"
+
+// The ring holds at least ringMin changes; it grows while they are younger than
+// ringFresh, which is how long a watcher may be away or behind, up to the
+// other bounds. Changes older than ringStale go when new ones come, so that a
+// burst is not held for good.
+const (
+	ringMin      = 128
+	ringMax      = 64 * 1024
+	ringMaxBytes = 64 << 20
+	ringFresh    = 75 * time.Second
+	ringStale    = 5 * time.Minute
+)
+
+// ring remembers the last changes in order. Each has a number that counts up
+// by one; it is not safe for concurrent use.
+type ring struct {
+	changes []*change // by number modulo length
+	first   int64     // number of the oldest
+	next    int64     // number of the one to come
+	after   int64     // every change after this revision is held
+	bytes   int
+}
+
+func newRing() *ring { return &ring{changes: make([]*change, ringMin)} }
+
+// reset forgets everything: changes are held from after revision on. Numbers
+// go on, so that no watcher takes new changes for old ones.
+func (r *ring) reset(revision int64) {
+	*r = ring{changes: make([]*change, ringMin), first: r.next, next: r.next, after: revision}
+}
+
+func (r *ring) len() int { return int(r.next - r.first) }
+
+func (r *ring) at(number int64) *change { return r.changes[number%int64(len(r.changes))] }
+
+func (r *ring) push(c *change) {
+	for r.len() > ringMin && (r.bytes > ringMaxBytes || c.at.Sub(r.at(r.first).at) > ringStale) {
+		r.drop()
+	}
+	if r.len() == len(r.changes) {
+		if c.at.Sub(r.at(r.first).at) < ringFresh && len(r.changes) < ringMax {
+			r.grow()
+		} else {
+			r.drop()
+		}
+	}
+	r.changes[r.next%int64(len(r.changes))] = c
+	r.next++
+	r.bytes += len(c.frame)
+}
+
+func (r *ring) drop() {
+	oldest := r.at(r.first)
+	r.after = oldest.revision
+	r.bytes -= len(oldest.frame)
+	r.changes[r.first%int64(len(r.changes))] = nil
+	r.first++
+}
+
+func (r *ring) grow() {
+	larger := make([]*change, 2*len(r.changes))
+	for number := r.first; number < r.next; number++ {
+		larger[number%int64(len(larger))] = r.at(number)
+	}
+	r.changes = larger
+}
+
+// since returns the number of the first change after revision; ok is false
+// where some of them are no longer held.
+func (r *ring) since(revision int64) (number int64, ok bool) {
+	if revision < r.after {
+		return 0, false
+	}
+	low, high := r.first, r.next
+	for low < high {
+		middle := (low + high) / 2
+		if r.at(middle).revision > revision {
+			high = middle
+		} else {
+			low = middle + 1
+		}
+	}
+	return low, true
+}

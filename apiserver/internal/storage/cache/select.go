@@ -1,0 +1,90 @@
+package cache
+
+import (
+	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"kctl/apiserver/internal/storage/raw"
+)
+
+// Selection says which entries are meant. The zero Selection is all of them.
+type Selection struct {
+	// Prefix narrows the cache's prefix, to one namespace: "/registry/pods/default/".
+	Prefix string
+	Labels labels.Selector // nil for all
+	Fields fields.Selector // nil for all
+}
+
+// onlyKey returns the only key that can match, where the fields name one.
+func (c *Cache) onlyKey(s Selection) (key string, ok bool) {
+	if s.Fields == nil {
+		return "", false
+	}
+	name, ok := s.Fields.RequiresExactMatch("metadata.name")
+	if !ok {
+		return "", false
+	}
+	if c.options.Namespaced && s.Prefix == c.options.Prefix {
+		namespace, ok := s.Fields.RequiresExactMatch("metadata.namespace")
+		return s.Prefix + namespace + "/" + name, ok
+	}
+	return s.Prefix + name, true
+}
+
+func (s Selection) everything() bool {
+	return (s.Labels == nil || s.Labels.Empty()) && (s.Fields == nil || s.Fields.Empty())
+}
+
+// matches reports whether e is meant. Its key is known to have the prefix.
+func (c *Cache) matches(s Selection, e *Entry) bool {
+	if s.everything() {
+		return true
+	}
+	index := c.indexOf(e, s.Fields)
+	if index.err != nil {
+		return false
+	}
+	if s.Labels != nil && !s.Labels.Matches(labels.Set(index.labels)) {
+		return false
+	}
+	return s.Fields == nil || s.Fields.Matches(fieldsOf{e, index.fields})
+}
+
+// indexOf finds labels and fields of e, once.
+func (c *Cache) indexOf(e *Entry, wanted fields.Selector) *index {
+	if found := e.index.Load(); found != nil {
+		return found
+	}
+	made := &index{}
+	made.labels, made.err = raw.Labels(e.Value)
+	if c.options.Fields != nil && made.err == nil {
+		made.fields, made.err = c.options.Fields(e.Value)
+	}
+	if made.err != nil {
+		c.options.Logger.Error("object cannot be selected", zap.String("key", e.Key), zap.Error(made.err))
+	}
+	e.index.Store(made)
+	return made
+}
+
+// fieldsOf lets selectors look at an entry without a map that holds the names
+// every object has.
+type fieldsOf struct {
+	entry *Entry
+	set   fields.Set
+}
+
+func (f fieldsOf) Has(field string) bool {
+	return field == "metadata.name" || field == "metadata.namespace" || f.set.Has(field)
+}
+
+func (f fieldsOf) Get(field string) string {
+	switch field {
+	case "metadata.name":
+		return f.entry.name
+	case "metadata.namespace":
+		return f.entry.namespace
+	}
+	return f.set.Get(field)
+}

@@ -1,0 +1,109 @@
+package cache
+
+import (
+	"strings"
+
+	"kctl/apiserver/internal/storage"
+)
+
+// replace takes a complete list, read at revision. It ends every watcher: what
+// happened before is not known change by change.
+func (c *Cache) replace(objects []storage.Object, revision int64) {
+	entries := make([]*Entry, len(objects))
+	for i, object := range objects {
+		entries[i] = c.newEntry(object)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.entries.Clear(false)
+	for _, e := range entries {
+		c.entries.ReplaceOrInsert(e)
+	}
+	c.recent.reset(revision)
+	c.changed = revision
+	c.endWatchers()
+	// A store that was put back from a backup may be at an older revision.
+	c.revision.Store(revision)
+	c.wakeWaiters(revision)
+	if !c.isReady {
+		c.isReady = true
+		close(c.ready)
+	}
+}
+
+// apply takes events in the order in which etcd sent them.
+func (c *Cache) apply(events []storage.Event) {
+	changes := make([]*change, 0, len(events))
+	for _, e := range events {
+		if ch := c.prepare(e); ch != nil {
+			changes = append(changes, ch)
+		}
+	}
+	revision := events[len(events)-1].Object.Revision
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, ch := range changes {
+		if c.applyChange(ch) {
+			c.tellWatchers(c.recent.next, ch)
+			c.recent.push(ch)
+			c.changed = ch.revision
+		}
+	}
+	if revision > c.revision.Load() {
+		c.revision.Store(revision)
+	}
+	c.wakeWaiters(revision)
+}
+
+// prepare does what needs no lock. Events of keys that are the cache's by
+// prefix only by chance, and progress, make no change.
+func (c *Cache) prepare(e storage.Event) *change {
+	if e.Type == storage.Progress || !strings.HasPrefix(e.Object.Key, c.options.Prefix) {
+		return nil
+	}
+	ch := &change{revision: e.Object.Revision, at: c.options.Clock.Now()}
+	if e.Type == storage.Deleted {
+		ch.kind = Deleted
+		ch.entry = &Entry{Key: e.Object.Key}
+		return ch
+	}
+	ch.kind = Added
+	if e.Type == storage.Modified {
+		ch.kind = Modified
+	}
+	ch.frame, e.Object.Value = frame(ch.kind, e.Object.Value)
+	ch.entry = c.newEntry(e.Object)
+	return ch
+}
+
+// applyChange changes the entries and completes ch with what was there before.
+// It reports whether anything changed.
+func (c *Cache) applyChange(ch *change) bool {
+	if ch.kind == Deleted {
+		return c.applyDelete(ch)
+	}
+	kind := Added
+	if old, ok := c.entries.ReplaceOrInsert(ch.entry); ok {
+		ch.old, kind = old, Modified
+	}
+	// What etcd calls created may be known here already, and the reverse: the
+	// watchers' truth is what they were told before.
+	if kind != ch.kind {
+		ch.kind = kind
+		ch.frame, ch.entry.Value = frame(kind, ch.entry.Value)
+	}
+	return true
+}
+
+func (c *Cache) applyDelete(ch *change) bool {
+	old, ok := c.entries.Delete(ch.entry)
+	if !ok {
+		return false
+	}
+	framed, inside := frame(Deleted, withRevision(old.Value, ch.revision))
+	ch.old, ch.frame = old, framed
+	ch.entry = c.newEntry(storage.Object{Key: old.Key, Value: inside, Revision: ch.revision})
+	ch.entry.index.Store(old.index.Load())
+	return true
+}
