@@ -9,15 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"kctl/apiserver/internal/storage/cache"
 	"kctl/proto/core"
 )
 
 // Encoded is an object as it is stored and sent: JSON, resourceVersion and
 // kind in place. The bytes are shared with the cache and must not be changed.
-type Encoded struct {
-	JSON     []byte
-	Revision int64
-}
+type Encoded = cache.Encoded
 
 // ListOptions select objects. They are metav1.ListOptions after parsing.
 type ListOptions struct {
@@ -44,16 +42,11 @@ type List struct {
 
 // WatchEvent is one change as a watcher sees it: an object that comes to match
 // the selectors is ADDED, one that stops matching is DELETED.
-type WatchEvent struct {
-	Type   string // ADDED MODIFIED DELETED BOOKMARK ERROR
-	Object Encoded
-	// Frame is the event as it goes over the wire in JSON, framed once and shared by
-	// every watcher that sees the same event; nil where it has to be made.
-	Frame []byte
-}
+type WatchEvent = cache.WatchEvent
 
 // Watcher delivers events until its context ends. A watcher that is too slow
-// is ended with a 410 ERROR event rather than slowing the others.
+// is ended, rather than slowing the others; the client watches on from the last
+// resourceVersion it saw, and gets 410 only if that is too old by then.
 type Watcher interface {
 	Events() <-chan WatchEvent
 }

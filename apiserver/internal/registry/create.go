@@ -1,0 +1,110 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/apiserver/internal/request"
+	"kctl/apiserver/internal/storage"
+	"kctl/proto/core"
+	"kctl/proto/relay"
+)
+
+// generateAttempts is how many names are tried for one generateName.
+const generateAttempts = 8
+
+// Create implements Resource.
+func (s *Store[T]) Create(ctx context.Context, obj core.Object, admit Admit, o *metav1.CreateOptions) (Encoded, error) {
+	typed, ok := obj.(T)
+	if !ok {
+		return Encoded{}, apierrors.NewInternalError(fmt.Errorf("create of %s with a %T", s.strategy.Resource.Name, obj))
+	}
+	if obj.GetResourceVersion() != "" {
+		return Encoded{}, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
+	}
+	generated := obj.GetName() == "" && obj.GetGenerateName() != ""
+	if err := s.admitNew(ctx, typed, admit); err != nil {
+		return Encoded{}, err
+	}
+	for attempt := 1; ; attempt++ {
+		if generated {
+			obj.SetName(generateName(obj.GetGenerateName()))
+		}
+		made, err := s.createOnce(ctx, typed, admit, dryRun(o.DryRun))
+		if err == nil || !errors.Is(err, storage.ErrExists) {
+			return made, s.statusOf(err, "create", obj.GetName())
+		}
+		if !generated {
+			return Encoded{}, s.alreadyExists(obj)
+		}
+		if attempt == generateAttempts {
+			return Encoded{}, apierrors.NewGenerateNameConflict(s.groupResource(), obj.GetName(), 1)
+		}
+	}
+}
+
+// admitNew brings a new object into the form that is validated.
+func (s *Store[T]) admitNew(ctx context.Context, obj T, admit Admit) error {
+	s.Default(obj)
+	if admit.Mutate != nil {
+		if err := admit.Mutate(ctx, obj, nil); err != nil {
+			return s.statusOf(err, "create", obj.GetName())
+		}
+		s.Default(obj)
+	}
+	s.fillNew(obj)
+	if s.strategy.PrepareForCreate != nil {
+		s.strategy.PrepareForCreate(ctx, obj)
+	}
+	return nil
+}
+
+// createOnce validates obj under its present name and stores it.
+func (s *Store[T]) createOnce(ctx context.Context, obj T, admit Admit, dry bool) (Encoded, error) {
+	if errs := s.validateNew(ctx, obj); len(errs) > 0 {
+		return Encoded{}, apierrors.NewInvalid(s.groupKind(), obj.GetName(), errs)
+	}
+	if s.strategy.Warnings != nil {
+		warn(ctx, s.strategy.Warnings(ctx, obj))
+	}
+	if admit.Validate != nil {
+		if err := admit.Validate(ctx, obj, nil); err != nil {
+			return Encoded{}, err
+		}
+	}
+	value, err := s.encode(obj)
+	if err != nil {
+		return Encoded{}, err
+	}
+	key := s.key(obj.GetNamespace(), obj.GetName())
+	if dry {
+		if _, err := s.storage.Get(ctx, key); !errors.Is(err, storage.ErrNotFound) {
+			if err == nil {
+				err = storage.ErrExists
+			}
+			return Encoded{}, err
+		}
+		return Encoded{JSON: value}, nil
+	}
+	stored, err := s.storage.Create(ctx, key, value, s.ttl(obj))
+	if err != nil {
+		return Encoded{}, err
+	}
+	request.Stamps(ctx).Stamp(relay.ServerStored, s.clock.Now())
+	return encoded(stored), nil
+}
+
+// alreadyExists says so, and whether the one that exists is on its way out.
+func (s *Store[T]) alreadyExists(obj core.Object) error {
+	err := apierrors.NewAlreadyExists(s.groupResource(), obj.GetName())
+	if existing, ok := s.cached(obj.GetNamespace(), obj.GetName()); ok && existing.GetDeletionTimestamp() != nil {
+		err.ErrStatus.Message = "object is being deleted: " + err.ErrStatus.Message
+	}
+	return err
+}
+
+func dryRun(values []string) bool { return len(values) > 0 }

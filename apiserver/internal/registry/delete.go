@@ -1,0 +1,231 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/apiserver/internal/storage"
+	"kctl/proto/core"
+)
+
+// deletion is one call of Delete.
+type deletion[T core.Object] struct {
+	store   *Store[T]
+	key     string
+	name    string
+	admit   Admit
+	options *metav1.DeleteOptions
+	dry     bool
+
+	base  storage.Object
+	fresh bool
+}
+
+// Delete implements Resource.
+func (s *Store[T]) Delete(ctx context.Context, namespace, name string, admit Admit, o *metav1.DeleteOptions) (Encoded, bool, error) {
+	if o == nil {
+		o = &metav1.DeleteOptions{}
+	}
+	d := &deletion[T]{store: s, key: s.key(namespace, name), name: name, admit: admit, options: o, dry: dryRun(o.DryRun)}
+	if e, ok := s.cache.Get(d.key); ok {
+		d.base = storage.Object{Key: e.Key, Value: e.Value, Revision: e.Revision}
+	} else if err := d.reread(ctx); err != nil {
+		return Encoded{}, false, s.statusOf(err, "delete", name)
+	}
+	for range updateAttempts {
+		result, gone, err := d.try(ctx)
+		switch {
+		case err == nil:
+			return result, gone, nil
+		case errors.Is(err, storage.ErrConflict):
+			continue
+		case d.fresh:
+			return Encoded{}, false, s.statusOf(err, "delete", name)
+		}
+		// The cache may be behind: only etcd's word refuses.
+		if readErr := d.reread(ctx); readErr != nil {
+			return Encoded{}, false, s.statusOf(readErr, "delete", name)
+		}
+	}
+	return Encoded{}, false, s.conflict(name)
+}
+
+func (d *deletion[T]) reread(ctx context.Context) error {
+	object, err := d.store.storage.Get(ctx, d.key)
+	if err != nil {
+		return err
+	}
+	d.base, d.fresh = object, true
+	return nil
+}
+
+// try deletes the base, or marks it.
+func (d *deletion[T]) try(ctx context.Context) (e Encoded, gone bool, err error) {
+	obj, err := d.store.decode(d.base.Value)
+	if err != nil {
+		return Encoded{}, false, err
+	}
+	if err := d.checkPreconditions(obj); err != nil {
+		return Encoded{}, false, err
+	}
+	if err := d.runAdmission(ctx, obj); err != nil {
+		return Encoded{}, false, err
+	}
+	finalizersChanged := d.setFinalizers(obj)
+	switch d.decide(ctx, obj) {
+	case remove:
+		return d.remove(ctx)
+	case mark:
+		return d.write(ctx, obj)
+	}
+	if finalizersChanged {
+		return d.write(ctx, obj)
+	}
+	return encoded(d.base), false, nil
+}
+
+func (d *deletion[T]) checkPreconditions(obj T) error {
+	p := d.options.Preconditions
+	if p == nil {
+		return nil
+	}
+	if p.UID != nil && *p.UID != obj.GetUID() {
+		return apierrors.NewConflict(d.store.groupResource(), d.name,
+			fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", *p.UID, obj.GetUID()))
+	}
+	if p.ResourceVersion != nil && *p.ResourceVersion != obj.GetResourceVersion() {
+		return apierrors.NewConflict(d.store.groupResource(), d.name,
+			fmt.Errorf("Precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v", *p.ResourceVersion, obj.GetResourceVersion()))
+	}
+	return nil
+}
+
+func (d *deletion[T]) runAdmission(ctx context.Context, old T) error {
+	if d.admit.Mutate != nil {
+		if err := d.admit.Mutate(ctx, nil, old); err != nil {
+			return err
+		}
+	}
+	if d.admit.Validate != nil {
+		return d.admit.Validate(ctx, nil, old)
+	}
+	return nil
+}
+
+// decision is what becomes of an object whose deletion is asked for:
+//
+//	not marked → remove   nothing keeps it
+//	not marked → mark     a grace period, finalizers or a hold keep it
+//	marked     → mark     the grace period gets shorter
+//	marked     → remove   it is shortened to nothing, and nothing else keeps it
+//	marked     → keep     the grace period asked for is not shorter
+type decision int
+
+const (
+	keep decision = iota
+	mark
+	remove
+)
+
+// decide marks obj where it has to be.
+func (d *deletion[T]) decide(ctx context.Context, obj T) decision {
+	grace, graceful := int64(0), false
+	if d.store.strategy.BeginDelete != nil {
+		grace, graceful = d.store.strategy.BeginDelete(ctx, obj, d.options)
+	}
+	kept := graceful || len(obj.GetFinalizers()) > 0 || d.store.held(obj)
+	since := obj.GetDeletionTimestamp()
+	if since == nil {
+		if !kept {
+			return remove
+		}
+		d.mark(obj, d.store.clock.Now().Add(time.Duration(grace)*time.Second), grace)
+		if obj.GetGeneration() > 0 {
+			obj.SetGeneration(obj.GetGeneration() + 1)
+		}
+		return mark
+	}
+	if !kept {
+		return remove
+	}
+	had := obj.GetDeletionGracePeriodSeconds()
+	if had == nil || d.options.GracePeriodSeconds == nil || grace >= *had {
+		return keep
+	}
+	d.mark(obj, since.Add(time.Duration(grace-*had)*time.Second), grace)
+	return mark
+}
+
+func (d *deletion[T]) mark(obj T, at time.Time, grace int64) {
+	// The object may be marked while it already is, by BeginDelete, only for
+	// the same moment.
+	when := metav1.Time{Time: at}.Rfc3339Copy()
+	obj.SetDeletionTimestamp(&when)
+	obj.SetDeletionGracePeriodSeconds(&grace)
+}
+
+// setFinalizers adds the finalizer that the propagation policy asks for, and
+// takes away the other. Without a policy the object's own stay.
+func (d *deletion[T]) setFinalizers(obj T) (changed bool) {
+	want := ""
+	switch policy, orphan := d.options.PropagationPolicy, d.options.OrphanDependents; { //nolint:staticcheck // older clients send orphanDependents
+	case policy != nil && *policy == metav1.DeletePropagationOrphan, policy == nil && orphan != nil && *orphan:
+		want = metav1.FinalizerOrphanDependents
+	case policy != nil && *policy == metav1.DeletePropagationForeground:
+		want = metav1.FinalizerDeleteDependents
+	case policy == nil && orphan == nil:
+		return false
+	}
+	before := obj.GetFinalizers()
+	after := slices.DeleteFunc(slices.Clone(before), func(f string) bool {
+		return f != want && (f == metav1.FinalizerOrphanDependents || f == metav1.FinalizerDeleteDependents)
+	})
+	if want != "" && !slices.Contains(after, want) {
+		after = append(after, want)
+	}
+	obj.SetFinalizers(after)
+	return !slices.Equal(before, after)
+}
+
+func (d *deletion[T]) remove(ctx context.Context) (Encoded, bool, error) {
+	if d.dry {
+		return encoded(d.base), true, nil
+	}
+	gone, err := d.store.storage.Delete(ctx, d.key, d.base.Revision)
+	if err != nil {
+		d.conflicted(gone, err)
+		return Encoded{}, false, err
+	}
+	last, err := withRevision(d.base.Value, gone.Revision)
+	return last, true, err
+}
+
+func (d *deletion[T]) write(ctx context.Context, obj T) (Encoded, bool, error) {
+	value, err := d.store.encode(obj)
+	if err != nil {
+		return Encoded{}, false, err
+	}
+	if d.dry {
+		e, err := withRevision(value, d.base.Revision)
+		return e, false, err
+	}
+	stored, err := d.store.storage.Update(ctx, d.key, d.base.Revision, value, d.store.ttl(obj))
+	if err != nil {
+		d.conflicted(stored, err)
+		return Encoded{}, false, err
+	}
+	return encoded(stored), false, nil
+}
+
+// conflicted takes the object as it is now, which a conflict brings.
+func (d *deletion[T]) conflicted(object storage.Object, err error) {
+	if errors.Is(err, storage.ErrConflict) {
+		d.base, d.fresh = object, true
+	}
+}

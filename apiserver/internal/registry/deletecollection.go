@@ -1,0 +1,35 @@
+package registry
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// DeleteCollection implements Resource. Objects that somebody else deletes
+// meanwhile are passed over; the first other error ends it.
+func (s *Store[T]) DeleteCollection(ctx context.Context, namespace string, admit Admit, o *metav1.DeleteOptions, list ListOptions) (List, error) {
+	found, err := s.List(ctx, namespace, list)
+	if err != nil {
+		return List{}, err
+	}
+	deleted := List{ResourceVersion: found.ResourceVersion, Continue: found.Continue, Remaining: found.Remaining}
+	for _, item := range found.Items {
+		obj, err := s.decode(item.JSON)
+		if err != nil {
+			return List{}, apierrors.NewInternalError(err)
+		}
+		// BeginDelete may change the options of one object.
+		options := o.DeepCopy()
+		result, _, err := s.Delete(ctx, obj.GetNamespace(), obj.GetName(), admit, options)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return List{}, err
+		}
+		deleted.Items = append(deleted.Items, result)
+	}
+	return deleted, nil
+}

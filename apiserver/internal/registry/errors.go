@@ -1,0 +1,73 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/apiserver/internal/storage"
+	"kctl/apiserver/internal/storage/cache"
+)
+
+// errModified is upstream's text, which clients look for.
+var errModified = errors.New("the object has been modified; please apply your changes to the latest version and try again")
+
+// statusOf gives an error the form in which it goes over the wire. Status
+// errors stay what they are.
+func (s *Store[T]) statusOf(err error, verb, name string) error {
+	var status apierrors.APIStatus
+	var future *cache.FutureError
+	switch {
+	case err == nil, errors.As(err, &status):
+		return err
+	case errors.Is(err, storage.ErrNotFound):
+		return apierrors.NewNotFound(s.groupResource(), name)
+	case errors.Is(err, storage.ErrExists):
+		return apierrors.NewAlreadyExists(s.groupResource(), name)
+	case errors.Is(err, storage.ErrConflict):
+		return s.conflict(name)
+	case errors.As(err, &future):
+		return tooLarge(future.Wanted, future.Current)
+	case errors.Is(err, storage.ErrFuture):
+		return tooLarge(0, s.cache.Revision())
+	case errors.Is(err, storage.ErrCompacted):
+		return apierrors.NewResourceExpired(err.Error())
+	case errors.Is(err, cache.ErrNotReady):
+		return apierrors.NewTooManyRequests("storage is (re)initializing: "+s.strategy.Resource.Name+" are not read from etcd yet", 1)
+	case errors.Is(err, context.Canceled):
+		return apierrors.NewTimeoutError("the request was given up before it was complete", 0)
+	case errors.Is(err, context.DeadlineExceeded):
+		return s.unanswered(verb)
+	}
+	return apierrors.NewInternalError(err)
+}
+
+// unanswered says that etcd gave no answer. A read may simply be tried again,
+// and clients do so by themselves; of a write nobody knows whether it happened.
+func (s *Store[T]) unanswered(verb string) error {
+	switch verb {
+	case "get", "list", "watch":
+		err := apierrors.NewServiceUnavailable("etcd does not answer")
+		err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
+		return err
+	}
+	return apierrors.NewTimeoutError(fmt.Sprintf("etcd did not answer in time: the %s may or may not have happened", verb), 0)
+}
+
+func (s *Store[T]) conflict(name string) error {
+	return apierrors.NewConflict(s.groupResource(), name, errModified)
+}
+
+// tooLarge is upstream's answer to a resourceVersion that is not there yet;
+// clients know it by its cause.
+func tooLarge(wanted, current int64) error {
+	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", wanted, current), 1)
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{
+		Type:    metav1.CauseTypeResourceVersionTooLarge,
+		Message: "Too large resource version",
+	}}
+	return err
+}

@@ -1,0 +1,154 @@
+package registry
+
+import (
+	"context"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"kctl/apiserver/internal/storage/cache"
+)
+
+// freshness is how new what is read has to be.
+type freshness struct {
+	current  bool  // as new as etcd is
+	revision int64 // at least this; 0 for anything
+}
+
+// parseFreshness reads a resourceVersion: none for the current state, "0" for
+// any, a number for that or newer.
+func parseFreshness(resourceVersion string) (freshness, error) {
+	if resourceVersion == "" {
+		return freshness{current: true}, nil
+	}
+	revision, err := strconv.ParseInt(resourceVersion, 10, 64)
+	if err != nil || revision < 0 {
+		return freshness{}, apierrors.NewBadRequest("resourceVersion: Invalid value: " + strconv.Quote(resourceVersion) + ": must be a number as the server gave it")
+	}
+	return freshness{revision: revision}, nil
+}
+
+func (f freshness) wait(ctx context.Context, c *cache.Cache) error {
+	switch {
+	case f.current:
+		return c.WaitCurrent(ctx)
+	case f.revision == 0:
+		return c.WaitReady(ctx)
+	}
+	return c.WaitFor(ctx, f.revision)
+}
+
+// listPlan says how a list is read.
+type listPlan struct {
+	freshness freshness
+	exact     bool // at freshness.revision, not newer
+	after     string
+}
+
+func planList(prefix string, o ListOptions) (listPlan, error) {
+	if o.Continue != "" {
+		return planContinue(prefix, o)
+	}
+	fresh, err := parseFreshness(o.ResourceVersion)
+	if err != nil {
+		return listPlan{}, err
+	}
+	plan := listPlan{freshness: fresh}
+	match := field.NewPath("resourceVersionMatch")
+	var errs field.ErrorList
+	if o.SendInitialEvents != nil {
+		errs = append(errs, field.Forbidden(field.NewPath("sendInitialEvents"), "sendInitialEvents is forbidden for list"))
+	}
+	switch o.ResourceVersionMatch {
+	case "":
+	case metav1.ResourceVersionMatchNotOlderThan, metav1.ResourceVersionMatchExact:
+		plan.exact = o.ResourceVersionMatch == metav1.ResourceVersionMatchExact
+		if o.ResourceVersion == "" {
+			errs = append(errs, field.Forbidden(match, "resourceVersionMatch is forbidden unless resourceVersion is provided"))
+		} else if plan.exact && fresh.revision == 0 {
+			errs = append(errs, field.Forbidden(match, `resourceVersionMatch "Exact" is forbidden for resourceVersion "0"`))
+		}
+	default:
+		errs = append(errs, field.NotSupported(match, o.ResourceVersionMatch,
+			[]string{string(metav1.ResourceVersionMatchExact), string(metav1.ResourceVersionMatchNotOlderThan)}))
+	}
+	if len(errs) > 0 {
+		return listPlan{}, invalidOptions(errs)
+	}
+	return plan, nil
+}
+
+func planContinue(prefix string, o ListOptions) (listPlan, error) {
+	if o.ResourceVersion != "" && o.ResourceVersion != "0" {
+		return listPlan{}, apierrors.NewBadRequest("specifying resource version is not allowed when using continue")
+	}
+	if o.ResourceVersionMatch != "" {
+		return listPlan{}, invalidOptions(field.ErrorList{field.Forbidden(field.NewPath("resourceVersionMatch"), "resourceVersionMatch is forbidden when continue is provided")})
+	}
+	after, revision, err := decodeToken(prefix, o.Continue)
+	if err != nil {
+		return listPlan{}, err
+	}
+	if revision == latest {
+		return listPlan{freshness: freshness{current: true}, after: after}, nil
+	}
+	return listPlan{freshness: freshness{revision: revision}, exact: true, after: after}, nil
+}
+
+// watchPlan says where a watch begins.
+type watchPlan struct {
+	freshness  freshness
+	since      int64
+	sinceNow   bool
+	initial    bool
+	initialEnd bool
+}
+
+// planWatch: without a resourceVersion, or with "0", a watch begins with the
+// objects that are there; sendInitialEvents asks for them, or not, expressly
+// (API concepts, "Streaming lists").
+func planWatch(o ListOptions) (watchPlan, error) {
+	fresh, err := parseFreshness(o.ResourceVersion)
+	if err != nil {
+		return watchPlan{}, err
+	}
+	if err := checkWatchMatch(o); err != nil {
+		return watchPlan{}, err
+	}
+	noVersion := fresh.current || fresh.revision == 0
+	plan := watchPlan{freshness: fresh, since: fresh.revision}
+	switch {
+	case o.SendInitialEvents != nil && *o.SendInitialEvents:
+		plan.initial, plan.initialEnd = true, o.AllowBookmarks
+	case noVersion && o.SendInitialEvents != nil:
+		plan.sinceNow = true
+	case noVersion:
+		plan.initial = true
+	default:
+		// Changes after a known revision come as they come.
+		plan.freshness = freshness{}
+	}
+	return plan, nil
+}
+
+func checkWatchMatch(o ListOptions) error {
+	match := field.NewPath("resourceVersionMatch")
+	var errs field.ErrorList
+	switch {
+	case o.SendInitialEvents == nil && o.ResourceVersionMatch != "":
+		errs = append(errs, field.Forbidden(match, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"))
+	case o.SendInitialEvents != nil && o.ResourceVersionMatch != metav1.ResourceVersionMatchNotOlderThan:
+		errs = append(errs, field.Forbidden(match, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
+	}
+	if len(errs) > 0 {
+		return invalidOptions(errs)
+	}
+	return nil
+}
+
+func invalidOptions(errs field.ErrorList) error {
+	return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}, "", errs)
+}

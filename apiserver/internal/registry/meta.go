@@ -1,0 +1,135 @@
+package registry
+
+import (
+	"context"
+	"reflect"
+
+	"github.com/google/uuid"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"kctl/apiserver/internal/request"
+	"kctl/proto/core"
+)
+
+var metadataPath = field.NewPath("metadata")
+
+// The suffix that generateName asks for, and how much of a name it leaves.
+const (
+	suffixLength  = 5
+	maxNameLength = 63
+)
+
+func generateName(base string) string {
+	if max := maxNameLength - suffixLength; len(base) > max {
+		base = base[:max]
+	}
+	return base + rand.String(suffixLength)
+}
+
+// fillNew sets the metadata that is the server's to set on a new object, and
+// drops what is not the client's.
+func (s *Store[T]) fillNew(obj T) {
+	if !s.strategy.Resource.Namespaced {
+		obj.SetNamespace("")
+	}
+	obj.SetUID(types.UID(uuid.NewString()))
+	obj.SetCreationTimestamp(metav1.Time{Time: s.clock.Now()}.Rfc3339Copy())
+	obj.SetDeletionTimestamp(nil)
+	obj.SetDeletionGracePeriodSeconds(nil)
+	obj.SetSelfLink("")
+	obj.SetManagedFields(nil)
+	obj.SetGeneration(0)
+	if s.strategy.HasGeneration {
+		obj.SetGeneration(1)
+	}
+}
+
+func (s *Store[T]) validateNew(ctx context.Context, obj T) field.ErrorList {
+	errs := validation.ValidateObjectMetaAccessor(obj, s.strategy.Resource.Namespaced, s.validateName, metadataPath)
+	if s.strategy.Validate != nil {
+		errs = append(errs, s.strategy.Validate(ctx, obj)...)
+	}
+	return errs
+}
+
+func (s *Store[T]) validateName(name string, prefix bool) []string {
+	if s.strategy.ValidateName == nil {
+		return validation.NameIsDNSSubdomain(name, prefix)
+	}
+	return s.strategy.ValidateName(name, prefix)
+}
+
+// keepMeta puts into obj what the client left out or may not change without
+// being told so: metadata that only the server writes.
+func (s *Store[T]) keepMeta(obj, old T) {
+	if !s.strategy.Resource.Namespaced {
+		obj.SetNamespace("")
+	}
+	if obj.GetUID() == "" {
+		obj.SetUID(old.GetUID())
+	}
+	if created := obj.GetCreationTimestamp(); created.IsZero() {
+		obj.SetCreationTimestamp(old.GetCreationTimestamp())
+	}
+	if obj.GetDeletionTimestamp() == nil {
+		obj.SetDeletionTimestamp(old.GetDeletionTimestamp())
+	}
+	if obj.GetDeletionGracePeriodSeconds() == nil {
+		obj.SetDeletionGracePeriodSeconds(old.GetDeletionGracePeriodSeconds())
+	}
+	obj.SetSelfLink("")
+	obj.SetManagedFields(old.GetManagedFields())
+	obj.SetGeneration(old.GetGeneration())
+}
+
+// countGeneration raises the generation where the change is more than one of
+// metadata and status.
+func (s *Store[T]) countGeneration(obj, old T) {
+	if s.strategy.HasGeneration && !apiequality.Semantic.DeepEqual(desired(obj), desired(old)) {
+		obj.SetGeneration(old.GetGeneration() + 1)
+	}
+}
+
+// desired returns the fields of an object apart from its kind, metadata and
+// status.
+func desired(obj core.Object) []any {
+	value := reflect.ValueOf(obj).Elem()
+	var out []any
+	for i := range value.NumField() {
+		switch value.Type().Field(i).Name {
+		case "TypeMeta", "ObjectMeta", "Status":
+		default:
+			out = append(out, value.Field(i).Interface())
+		}
+	}
+	return out
+}
+
+func (s *Store[T]) validateChange(ctx context.Context, way Change[T], obj, old T) field.ErrorList {
+	errs := validation.ValidateObjectMetaAccessorUpdate(obj, old, metadataPath)
+	if way.Validate != nil {
+		errs = append(errs, way.Validate(ctx, obj, old)...)
+	}
+	return errs
+}
+
+// removable reports whether nothing keeps an object whose deletion was asked
+// for any more.
+func (s *Store[T]) removable(obj T) bool {
+	grace := obj.GetDeletionGracePeriodSeconds()
+	return obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 &&
+		(grace == nil || *grace == 0) && !s.held(obj)
+}
+
+func (s *Store[T]) held(obj T) bool { return s.strategy.Held != nil && s.strategy.Held(obj) }
+
+func warn(ctx context.Context, texts []string) {
+	for _, text := range texts {
+		request.Warn(ctx, text)
+	}
+}

@@ -1,0 +1,140 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"kctl/apiserver/internal/storage"
+	"kctl/apiserver/internal/storage/cache"
+)
+
+// Get implements Resource.
+func (s *Store[T]) Get(ctx context.Context, namespace, name, resourceVersion string) (Encoded, error) {
+	at, err := parseFreshness(resourceVersion)
+	if err != nil {
+		return Encoded{}, err
+	}
+	if err := at.wait(ctx, s.cache); err != nil {
+		return Encoded{}, s.statusOf(err, "get", name)
+	}
+	e, ok := s.cache.Get(s.key(namespace, name))
+	if !ok {
+		return Encoded{}, apierrors.NewNotFound(s.groupResource(), name)
+	}
+	return Encoded{JSON: e.Value, Revision: e.Revision}, nil
+}
+
+// List implements Resource.
+func (s *Store[T]) List(ctx context.Context, namespace string, o ListOptions) (List, error) {
+	page, err := s.selection(namespace, o)
+	if err != nil {
+		return List{}, err
+	}
+	plan, err := planList(page.Prefix, o)
+	if err != nil {
+		return List{}, err
+	}
+	found, err := s.readPage(ctx, cache.Page{Selection: page, After: plan.after, Limit: o.Limit}, plan)
+	if err != nil {
+		return List{}, s.listError(err, page.Prefix, o, plan)
+	}
+	return s.answer(page.Prefix, found)
+}
+
+func (s *Store[T]) readPage(ctx context.Context, page cache.Page, plan listPlan) (cache.List, error) {
+	if err := plan.freshness.wait(ctx, s.cache); err != nil {
+		return cache.List{}, err
+	}
+	if plan.exact {
+		return s.cache.ListAt(ctx, page, plan.freshness.revision)
+	}
+	return s.cache.List(page), nil
+}
+
+// listError offers those whose continue is too old to go on in the present
+// state, as upstream does.
+func (s *Store[T]) listError(err error, prefix string, o ListOptions, plan listPlan) error {
+	status := s.statusOf(err, "list", "")
+	if o.Continue == "" || !errors.Is(err, storage.ErrCompacted) {
+		return status
+	}
+	token, tokenErr := encodeToken(prefix, plan.after, latest)
+	if tokenErr != nil {
+		return apierrors.NewInternalError(tokenErr)
+	}
+	expired := apierrors.NewResourceExpired("the continue given is too old: the state it belongs to is no longer kept. " +
+		"Begin the list again without continue, or go on with the one in this answer, in the present state: " +
+		"objects that came or went since the list began may be missing or seen")
+	expired.ErrStatus.ListMeta.Continue = token
+	return expired
+}
+
+func (s *Store[T]) answer(prefix string, found cache.List) (List, error) {
+	list := List{
+		Items:           make([]Encoded, len(found.Entries)),
+		ResourceVersion: strconv.FormatInt(found.Revision, 10),
+	}
+	for i, e := range found.Entries {
+		list.Items[i] = Encoded{JSON: e.Value, Revision: e.Revision}
+	}
+	if !found.More {
+		return list, nil
+	}
+	var err error
+	if list.Continue, err = encodeToken(prefix, found.Entries[len(found.Entries)-1].Key, found.Revision); err != nil {
+		return List{}, apierrors.NewInternalError(err)
+	}
+	if found.Remaining >= 0 {
+		list.Remaining = &found.Remaining
+	}
+	return list, nil
+}
+
+// Watch implements Resource.
+func (s *Store[T]) Watch(ctx context.Context, namespace string, o ListOptions) (Watcher, error) {
+	selection, err := s.selection(namespace, o)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := planWatch(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := plan.freshness.wait(ctx, s.cache); err != nil {
+		return nil, s.statusOf(err, "watch", "")
+	}
+	since := plan.since
+	if plan.sinceNow {
+		since = s.cache.Revision()
+	}
+	watcher, err := s.cache.Watch(ctx, cache.WatchOptions{
+		Selection:  selection,
+		Since:      since,
+		Initial:    plan.initial,
+		Bookmarks:  o.AllowBookmarks,
+		InitialEnd: plan.initialEnd,
+	})
+	if err != nil {
+		return nil, s.statusOf(err, "watch", "")
+	}
+	return watcher, nil
+}
+
+// selection checks the field names, and narrows the keys to the namespace.
+func (s *Store[T]) selection(namespace string, o ListOptions) (cache.Selection, error) {
+	if o.Fields != nil {
+		for _, r := range o.Fields.Requirements() {
+			if !s.selectable[r.Field] {
+				return cache.Selection{}, apierrors.NewBadRequest("field label not supported: " + r.Field)
+			}
+		}
+	}
+	selection := cache.Selection{Prefix: s.key(namespace, ""), Labels: o.Labels, Fields: o.Fields}
+	if selection.Fields != nil && selection.Fields.Empty() {
+		selection.Fields = nil
+	}
+	return selection, nil
+}

@@ -1,0 +1,165 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/storage"
+	"kctl/apiserver/internal/storage/cache"
+	"kctl/proto/core"
+)
+
+// Options are what every Store is built with.
+type Options struct {
+	Storage storage.Interface
+	// Prefix of every key; "/registry" if empty.
+	Prefix string
+	Clock  clock.WithTicker
+	Logger *zap.Logger
+}
+
+// Store keeps the objects of one resource. It is a Resource.
+type Store[T core.Object] struct {
+	strategy Strategy[T]
+	storage  storage.Interface
+	cache    *cache.Cache
+	clock    clock.WithTicker
+	logger   *zap.Logger
+	prefix   string // of the keys, with a slash behind
+	// selectable are the field names that selectors may use.
+	selectable map[string]bool
+}
+
+var _ Resource = (*Store[*core.Pod])(nil)
+
+// NewStore returns the store of a resource. It answers once Run runs.
+func NewStore[T core.Object](strategy Strategy[T], o Options) *Store[T] {
+	if o.Prefix == "" {
+		o.Prefix = "/registry"
+	}
+	if strategy.StoragePrefix == "" {
+		strategy.StoragePrefix = strategy.Resource.Name
+	}
+	s := &Store[T]{
+		strategy:   strategy,
+		storage:    o.Storage,
+		clock:      o.Clock,
+		logger:     o.Logger.With(zap.String("resource", strategy.Resource.Name)),
+		prefix:     o.Prefix + "/" + strategy.StoragePrefix + "/",
+		selectable: map[string]bool{"metadata.name": true},
+	}
+	if strategy.Resource.Namespaced {
+		s.selectable["metadata.namespace"] = true
+	}
+	var fieldsOf func([]byte) (fields.Set, error)
+	if strategy.Fields != nil {
+		for name := range strategy.Fields(strategy.New()) {
+			s.selectable[name] = true
+		}
+		fieldsOf = s.fieldsOf
+	}
+	s.cache = cache.New(cache.Options{
+		Storage:    o.Storage,
+		Prefix:     s.prefix,
+		Namespaced: strategy.Resource.Namespaced,
+		Kind:       strategy.Resource.GVK(),
+		Fields:     fieldsOf,
+		Clock:      o.Clock,
+		Logger:     s.logger,
+	})
+	return s
+}
+
+// Run keeps the store's cache in step with storage until ctx ends.
+func (s *Store[T]) Run(ctx context.Context) error { return s.cache.Run(ctx) }
+
+// Ready tells why the store cannot answer yet; nil once it can.
+func (s *Store[T]) Ready() error {
+	if err := s.cache.Ready(); err != nil {
+		return fmt.Errorf("%s: %w", s.strategy.Resource.Name, err)
+	}
+	return nil
+}
+
+// WaitReady waits until the store can answer.
+func (s *Store[T]) WaitReady(ctx context.Context) error {
+	for {
+		err := s.cache.WaitReady(ctx)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// Info implements Resource.
+func (s *Store[T]) Info() Info {
+	columns := s.strategy.Columns
+	if s.strategy.Row == nil {
+		columns = defaultColumns
+	}
+	return Info{
+		Resource:   s.strategy.Resource,
+		Singular:   s.strategy.Singular,
+		ShortNames: s.strategy.ShortNames,
+		Categories: s.strategy.Categories,
+		HasStatus:  s.strategy.Status != nil,
+		Columns:    columns,
+	}
+}
+
+// New implements Resource.
+func (s *Store[T]) New() core.Object { return s.strategy.New() }
+
+// Default implements Resource.
+func (s *Store[T]) Default(obj core.Object) {
+	if s.strategy.Default != nil {
+		s.strategy.Default(obj.(T))
+	}
+}
+
+var defaultColumns = []metav1.TableColumnDefinition{
+	{Name: "Name", Type: "string", Format: "name", Description: "Name must be unique within a namespace."},
+	{Name: "Age", Type: "string", Description: "Time since the object was created."},
+}
+
+// Row implements Resource.
+func (s *Store[T]) Row(obj core.Object) []any {
+	if s.strategy.Row != nil {
+		return s.strategy.Row(obj.(T))
+	}
+	age := "<unknown>"
+	if created := obj.GetCreationTimestamp(); !created.IsZero() {
+		age = duration.HumanDuration(s.clock.Since(created.Time))
+	}
+	return []any{obj.GetName(), age}
+}
+
+// key is where the object is stored; without a name, what the keys of the
+// namespace begin with.
+func (s *Store[T]) key(namespace, name string) string {
+	if s.strategy.Resource.Namespaced && namespace != "" {
+		return s.prefix + namespace + "/" + name
+	}
+	return s.prefix + name
+}
+
+func (s *Store[T]) groupResource() schema.GroupResource {
+	return schema.GroupResource{Group: s.strategy.Resource.Group, Resource: s.strategy.Resource.Name}
+}
+
+func (s *Store[T]) groupKind() schema.GroupKind { return s.strategy.Resource.GVK().GroupKind() }
+
+func (s *Store[T]) ttl(obj T) time.Duration {
+	if s.strategy.TTL == nil {
+		return 0
+	}
+	return s.strategy.TTL(obj)
+}

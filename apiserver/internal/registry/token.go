@@ -1,0 +1,60 @@
+package registry
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// tokenVersion is what upstream puts into its tokens, which we share: a list
+// begun at one server may go on at another.
+const tokenVersion = "meta.k8s.io/v1"
+
+// latest as a token's revision goes on from its place in the present state.
+const latest = -1
+
+// token is the decoded form of a list's continue.
+type token struct {
+	Version  string `json:"v"`
+	Revision int64  `json:"rv"`
+	// Start is the first key to come, without the collection's prefix.
+	Start string `json:"start"`
+}
+
+// encodeToken makes the token that goes on after key.
+func encodeToken(prefix, key string, revision int64) (string, error) {
+	text, err := json.Marshal(token{Version: tokenVersion, Revision: revision, Start: strings.TrimPrefix(key, prefix) + "\x00"})
+	if err != nil {
+		return "", fmt.Errorf("encode continue: %w", err)
+	}
+	return base64.RawURLEncoding.EncodeToString(text), nil
+}
+
+// decodeToken returns after which key, and at which revision, a list goes on.
+func decodeToken(prefix, text string) (after string, revision int64, err error) {
+	data, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil {
+		return "", 0, badToken("it is no base64")
+	}
+	var t token
+	switch err := json.Unmarshal(data, &t); {
+	case err != nil:
+		return "", 0, badToken("it is no JSON object")
+	case t.Version != tokenVersion:
+		return "", 0, badToken(fmt.Sprintf("its version is %q, not %q", t.Version, tokenVersion))
+	case t.Revision == 0 || t.Revision < latest:
+		return "", 0, badToken("it has no resourceVersion")
+	}
+	start, ok := strings.CutSuffix(t.Start, "\x00")
+	if !ok || start == "" || strings.HasPrefix(start, "/") || strings.Contains("/"+start+"/", "/../") {
+		return "", 0, badToken("its start is no key")
+	}
+	return prefix + start, t.Revision, nil
+}
+
+func badToken(why string) error {
+	return apierrors.NewBadRequest("continue key is not valid: " + why)
+}

@@ -1,0 +1,90 @@
+package registry
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/proto/core"
+)
+
+// What follows is for callers inside the server, who know the type and need no
+// admission. What they are given is theirs to change.
+
+// GetTyped reads an object; resourceVersion as in Get: "" for the current
+// state, "0" for what the cache has.
+func (s *Store[T]) GetTyped(ctx context.Context, namespace, name, resourceVersion string) (T, error) {
+	var none T
+	e, err := s.Get(ctx, namespace, name, resourceVersion)
+	if err != nil {
+		return none, err
+	}
+	obj, err := s.decode(e.JSON)
+	if err != nil {
+		return none, apierrors.NewInternalError(err)
+	}
+	return obj, nil
+}
+
+// ListTyped reads a collection and the resourceVersion it has.
+func (s *Store[T]) ListTyped(ctx context.Context, namespace string, o ListOptions) ([]T, string, error) {
+	list, err := s.List(ctx, namespace, o)
+	if err != nil {
+		return nil, "", err
+	}
+	out := make([]T, len(list.Items))
+	for i, item := range list.Items {
+		if out[i], err = s.decode(item.JSON); err != nil {
+			return nil, "", apierrors.NewInternalError(err)
+		}
+	}
+	return out, list.ResourceVersion, nil
+}
+
+// CreateTyped stores a new object and returns it as stored.
+func (s *Store[T]) CreateTyped(ctx context.Context, obj T) (T, error) {
+	var none T
+	e, err := s.Create(ctx, obj, Admit{}, &metav1.CreateOptions{})
+	if err != nil {
+		return none, err
+	}
+	return s.decode(e.JSON)
+}
+
+// UpdateTyped changes an object through one of its ways: "", "status" or a
+// subresource of the strategy. change may be called several times, each time
+// with a copy of its own, which it changes in place.
+func (s *Store[T]) UpdateTyped(ctx context.Context, namespace, name, subresource string, change func(obj T) error) (T, error) {
+	var none T
+	e, _, err := s.Update(ctx, namespace, name, subresource, func(current core.Object) (core.Object, error) {
+		if current == nil {
+			return nil, apierrors.NewNotFound(s.groupResource(), name)
+		}
+		return current, change(current.(T))
+	}, Admit{}, &metav1.UpdateOptions{})
+	if err != nil {
+		return none, err
+	}
+	return s.decode(e.JSON)
+}
+
+// DeleteTyped deletes an object, or begins to; options may be nil.
+func (s *Store[T]) DeleteTyped(ctx context.Context, namespace, name string, options *metav1.DeleteOptions) error {
+	_, _, err := s.Delete(ctx, namespace, name, Admit{}, options)
+	return err
+}
+
+// cached returns an object as the cache has it.
+func (s *Store[T]) cached(namespace, name string) (T, bool) {
+	var none T
+	e, ok := s.cache.Get(s.key(namespace, name))
+	if !ok {
+		return none, false
+	}
+	obj, err := s.decode(e.Value)
+	if err != nil {
+		return none, false
+	}
+	return obj, true
+}

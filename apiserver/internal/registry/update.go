@@ -1,0 +1,259 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/apiserver/internal/storage"
+	"kctl/apiserver/internal/storage/raw"
+	"kctl/proto/core"
+)
+
+// updateAttempts bounds how often one update starts over because somebody else
+// was faster.
+const updateAttempts = 64
+
+// errStale: what the update was based on is not what is stored.
+var errStale = errors.New("based on an old state")
+
+// update is one call of Update.
+type update[T core.Object] struct {
+	store  *Store[T]
+	key    string
+	name   string
+	way    Change[T]
+	change func(core.Object) (core.Object, error)
+	admit  Admit
+	dry    bool
+
+	// base is the state that the change is made to. It comes from the cache
+	// first, and is fresh once it came from etcd.
+	base  storage.Object
+	fresh bool
+}
+
+// Update implements Resource.
+func (s *Store[T]) Update(ctx context.Context, namespace, name, subresource string, change func(core.Object) (core.Object, error), admit Admit, o *metav1.UpdateOptions) (Encoded, bool, error) {
+	way, ok := s.way(subresource)
+	if !ok {
+		return Encoded{}, false, apierrors.NewNotFound(s.groupResource(), name+"/"+subresource)
+	}
+	u := &update[T]{
+		store: s, key: s.key(namespace, name), name: name,
+		way: way, change: change, admit: admit, dry: dryRun(o.DryRun),
+	}
+	if e, ok := s.cache.Get(u.key); ok {
+		u.base = storage.Object{Key: e.Key, Value: e.Value, Revision: e.Revision}
+	} else if err := u.reread(ctx); err != nil {
+		if errors.Is(err, storage.ErrNotFound) && s.strategy.CreateOnUpdate && subresource == "" {
+			made, err := s.createByUpdate(ctx, change, admit, o)
+			return made, err == nil, err
+		}
+		return Encoded{}, false, s.statusOf(err, "update", name)
+	}
+	result, err := u.run(ctx)
+	return result, false, s.statusOf(err, "update", name)
+}
+
+// way is the Change that guards a subresource.
+func (s *Store[T]) way(subresource string) (Change[T], bool) {
+	switch subresource {
+	case "":
+		return s.strategy.Update, true
+	case "status":
+		if s.strategy.Status == nil {
+			return Change[T]{}, false
+		}
+		return *s.strategy.Status, true
+	}
+	way, ok := s.strategy.Subresources[subresource]
+	return way, ok
+}
+
+func (s *Store[T]) createByUpdate(ctx context.Context, change func(core.Object) (core.Object, error), admit Admit, o *metav1.UpdateOptions) (Encoded, error) {
+	obj, err := change(nil)
+	if err != nil {
+		return Encoded{}, s.statusOf(err, "update", "")
+	}
+	if version := obj.GetResourceVersion(); version != "" && version != "0" {
+		return Encoded{}, s.conflict(obj.GetName())
+	}
+	obj.SetResourceVersion("")
+	return s.Create(ctx, obj, admit, &metav1.CreateOptions{DryRun: o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation})
+}
+
+func (u *update[T]) reread(ctx context.Context) error {
+	object, err := u.store.storage.Get(ctx, u.key)
+	if err != nil {
+		return err
+	}
+	u.base, u.fresh = object, true
+	return nil
+}
+
+// run tries until the change is stored or refused. A refusal that was based on
+// the cache may be the cache's fault, so it counts only once the state has been
+// read from etcd.
+func (u *update[T]) run(ctx context.Context) (Encoded, error) {
+	for range updateAttempts {
+		result, err := u.try(ctx)
+		switch {
+		case err == nil:
+			return result, nil
+		case errors.Is(err, storage.ErrConflict):
+			// try has put the present state in place.
+			continue
+		case u.fresh && errors.Is(err, errStale):
+			return Encoded{}, u.store.conflict(u.name)
+		case u.fresh:
+			return Encoded{}, err
+		}
+		before := u.base.Revision
+		if readErr := u.reread(ctx); readErr != nil {
+			return Encoded{}, readErr
+		}
+		if u.base.Revision == before {
+			if errors.Is(err, errStale) {
+				return Encoded{}, u.store.conflict(u.name)
+			}
+			return Encoded{}, err
+		}
+	}
+	return Encoded{}, u.store.conflict(u.name)
+}
+
+// try makes the change to the base and stores it.
+func (u *update[T]) try(ctx context.Context) (Encoded, error) {
+	old, err := u.store.decode(u.base.Value)
+	if err != nil {
+		return Encoded{}, err
+	}
+	obj, err := u.prepare(ctx, old)
+	if err != nil {
+		return Encoded{}, err
+	}
+	value, err := u.store.encode(obj)
+	if err != nil {
+		return Encoded{}, err
+	}
+	if u.store.removable(obj) && old.GetDeletionTimestamp() != nil {
+		return u.remove(ctx, value)
+	}
+	if same, err := u.unchanged(ctx, value); same || err != nil {
+		return encoded(u.base), err
+	}
+	if u.dry {
+		return withRevision(value, u.base.Revision)
+	}
+	stored, err := u.store.storage.Update(ctx, u.key, u.base.Revision, value, u.store.ttl(obj))
+	return u.written(stored, err)
+}
+
+// prepare returns the changed object, admitted and valid.
+func (u *update[T]) prepare(ctx context.Context, old T) (T, error) {
+	var obj T
+	changed, err := u.change(old.DeepCopyObject().(core.Object))
+	if err != nil {
+		return obj, err
+	}
+	obj, ok := changed.(T)
+	if !ok {
+		return obj, fmt.Errorf("update of %s with a %T", u.store.strategy.Resource.Name, changed)
+	}
+	if err := u.checkPreconditions(obj, old); err != nil {
+		return obj, err
+	}
+	u.store.Default(obj)
+	if u.admit.Mutate != nil {
+		if err := u.admit.Mutate(ctx, obj, old); err != nil {
+			return obj, err
+		}
+		u.store.Default(obj)
+	}
+	u.store.keepMeta(obj, old)
+	if u.way.Prepare != nil {
+		u.way.Prepare(ctx, obj, old)
+	}
+	u.store.countGeneration(obj, old)
+	if errs := u.store.validateChange(ctx, u.way, obj, old); len(errs) > 0 {
+		return obj, apierrors.NewInvalid(u.store.groupKind(), u.name, errs)
+	}
+	if u.way.Warnings != nil {
+		warn(ctx, u.way.Warnings(ctx, obj, old))
+	}
+	if u.admit.Validate != nil {
+		return obj, u.admit.Validate(ctx, obj, old)
+	}
+	return obj, nil
+}
+
+// checkPreconditions compares the identity and the version that the client
+// wrote into the object.
+func (u *update[T]) checkPreconditions(obj, old T) error {
+	if uid := obj.GetUID(); uid != "" && uid != old.GetUID() {
+		return apierrors.NewConflict(u.store.groupResource(), u.name,
+			fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, old.GetUID()))
+	}
+	switch version := obj.GetResourceVersion(); {
+	case version == old.GetResourceVersion():
+	case version != "" && version != "0":
+		return errStale
+	case u.store.strategy.UnconditionalUpdate:
+		obj.SetResourceVersion(old.GetResourceVersion())
+	}
+	return nil
+}
+
+// unchanged reports whether value is what is stored, and makes sure of it
+// where that is the cache's word.
+func (u *update[T]) unchanged(ctx context.Context, value []byte) (bool, error) {
+	stored, err := raw.WithoutResourceVersion(u.base.Value)
+	if err != nil || !bytes.Equal(stored, value) {
+		return false, err
+	}
+	if u.fresh {
+		return true, nil
+	}
+	before := u.base.Revision
+	if err := u.reread(ctx); err != nil {
+		return false, err
+	}
+	if u.base.Revision != before {
+		return false, storage.ErrConflict
+	}
+	return true, nil
+}
+
+// remove ends an object that only waited for this change.
+func (u *update[T]) remove(ctx context.Context, value []byte) (Encoded, error) {
+	if u.dry {
+		return withRevision(value, u.base.Revision)
+	}
+	gone, err := u.store.storage.Delete(ctx, u.key, u.base.Revision)
+	if err != nil {
+		return u.written(gone, err)
+	}
+	return withRevision(value, gone.Revision)
+}
+
+// written takes the answer to a guarded write: on a conflict it brings the
+// object as it is now.
+func (u *update[T]) written(object storage.Object, err error) (Encoded, error) {
+	if errors.Is(err, storage.ErrConflict) {
+		u.base, u.fresh = object, true
+	}
+	if err != nil {
+		return Encoded{}, err
+	}
+	return encoded(object), nil
+}
+
+func withRevision(value []byte, revision int64) (Encoded, error) {
+	value, err := raw.SetResourceVersion(value, revision)
+	return Encoded{JSON: value, Revision: revision}, err
+}
