@@ -163,8 +163,6 @@ func (d *deletion[T]) decide(ctx context.Context, obj T) decision {
 }
 
 func (d *deletion[T]) mark(obj T, at time.Time, grace int64) {
-	// The object may be marked while it already is, by BeginDelete, only for
-	// the same moment.
 	when := metav1.Time{Time: at}.Rfc3339Copy()
 	obj.SetDeletionTimestamp(&when)
 	obj.SetDeletionGracePeriodSeconds(&grace)

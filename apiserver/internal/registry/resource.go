@@ -65,6 +65,9 @@ type Info struct {
 	ShortNames []string
 	Categories []string
 	HasStatus  bool
+	// Parts are the subresources, beside status, that are read and written as
+	// the object itself is ("ephemeralcontainers", "finalize").
+	Parts []string
 	// Subresources are the ways to change the object beside status, by the
 	// names that Update takes and URLs have where they are not also a
 	// Subresource of their own.

@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -111,8 +112,20 @@ func (s *Store[T]) Info() Info {
 		ShortNames: s.strategy.ShortNames,
 		Categories: s.strategy.Categories,
 		HasStatus:  s.strategy.Status != nil,
+		Parts:      s.parts(),
 		Columns:    columns,
 	}
+}
+
+func (s *Store[T]) parts() []string {
+	var out []string
+	for name, way := range s.strategy.Subresources {
+		if !way.Internal {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // New implements Resource.

@@ -94,4 +94,7 @@ type Change[T core.Object] struct {
 	Prepare  func(ctx context.Context, obj, old T)
 	Validate func(ctx context.Context, obj, old T) field.ErrorList
 	Warnings func(ctx context.Context, obj, old T) []string
+	// KeepsGeneration: what is changed in this way is not what users wish for,
+	// and does not count in metadata.generation (a pod's binding).
+	KeepsGeneration bool
 }

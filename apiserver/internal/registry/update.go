@@ -179,7 +179,9 @@ func (u *update[T]) prepare(ctx context.Context, old T) (T, error) {
 	if u.way.Prepare != nil {
 		u.way.Prepare(ctx, obj, old)
 	}
-	u.store.countGeneration(obj, old)
+	if !u.way.KeepsGeneration {
+		u.store.countGeneration(obj, old)
+	}
 	if errs := u.store.validateChange(ctx, u.way, obj, old); len(errs) > 0 {
 		return obj, apierrors.NewInvalid(u.store.groupKind(), u.name, errs)
 	}

@@ -38,7 +38,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Pod] {
 		},
 		Subresources: map[string]registry.Change[*core.Pod]{
 			// The Binding's own checks have been made when it comes to the change.
-			"binding":             {Internal: true},
+			"binding":             {Internal: true, KeepsGeneration: true},
 			"ephemeralcontainers": {Prepare: prepareEphemeral, Validate: validateEphemeralChange},
 		},
 		HasGeneration:       true,

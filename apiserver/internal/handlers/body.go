@@ -1,0 +1,196 @@
+package handlers
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	"kctl/apiserver/internal/request"
+	"kctl/proto/core"
+)
+
+// body reads the request's body, up to the limit.
+func (c *call) body() ([]byte, error) {
+	size := min(max(c.gin.Request.ContentLength, 0), c.MaxBody)
+	if c.gin.Request.ContentLength > c.MaxBody {
+		return nil, c.tooLarge()
+	}
+	buffer := make([]byte, 0, size+512)
+	limited := io.LimitReader(c.gin.Request.Body, c.MaxBody+1)
+	for {
+		n, err := limited.Read(buffer[len(buffer):cap(buffer)])
+		buffer = buffer[:len(buffer)+n]
+		switch {
+		case int64(len(buffer)) > c.MaxBody:
+			return nil, c.tooLarge()
+		case err == io.EOF:
+			return buffer, nil
+		case err != nil:
+			return nil, apierrors.NewBadRequest("read the request's body: " + err.Error())
+		case len(buffer) == cap(buffer):
+			buffer = append(buffer, 0)[:len(buffer)]
+		}
+	}
+}
+
+// tooLarge reads a little more and throws it away: a client that is still
+// writing when the connection is closed never sees the answer.
+func (c *call) tooLarge() error {
+	_, _ = io.CopyN(io.Discard, c.gin.Request.Body, c.MaxBody)
+	return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("limit is %d", c.MaxBody))
+}
+
+// unsupported refuses a content type and names those that are taken.
+func unsupported(media, why string, taken ...string) error {
+	message := fmt.Sprintf("the body of the request was in an unknown format - accepted media types include: %s", strings.Join(taken, ", "))
+	if why != "" {
+		message = media + ": " + why + "; " + message
+	}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status:  metav1.StatusFailure,
+		Code:    http.StatusUnsupportedMediaType,
+		Reason:  metav1.StatusReasonUnsupportedMediaType,
+		Message: message,
+	}}
+}
+
+// contentType is the request's, JSON where it names none.
+func (c *call) contentType() string {
+	header := c.header("Content-Type")
+	if header == "" {
+		return runtime.ContentTypeJSON
+	}
+	media, _, err := mime.ParseMediaType(header)
+	if err != nil {
+		return header
+	}
+	return media
+}
+
+// decodeBody reads the body into an object of the given kind.
+func (c *call) decodeBody(into runtime.Object, kind schema.GroupVersionKind, fieldValidation string) error {
+	body, err := c.body()
+	if err != nil {
+		return err
+	}
+	switch media := c.contentType(); media {
+	case runtime.ContentTypeJSON:
+		return c.decodeJSON(body, into, kind, fieldValidation)
+	case runtime.ContentTypeYAML:
+		return c.decodeYAML(body, into, kind, fieldValidation)
+	case runtime.ContentTypeProtobuf:
+		return decodeProtobuf(body, into, kind)
+	default:
+		return unsupported(media, "", runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf)
+	}
+}
+
+func (c *call) decodeJSON(body []byte, into runtime.Object, kind schema.GroupVersionKind, fieldValidation string) error {
+	var strict []error
+	var err error
+	if fieldValidation == metav1.FieldValidationIgnore {
+		err = kjson.UnmarshalCaseSensitivePreserveInts(body, into)
+	} else {
+		strict, err = kjson.UnmarshalStrict(body, into)
+	}
+	if err != nil {
+		return cannotHandle(kind, err)
+	}
+	if err := checkKind(into, kind); err != nil {
+		return err
+	}
+	return c.judge(strict, kind, fieldValidation)
+}
+
+func (c *call) decodeYAML(body []byte, into runtime.Object, kind schema.GroupVersionKind, fieldValidation string) error {
+	text, err := yaml.YAMLToJSONStrict(body)
+	if err != nil && fieldValidation != metav1.FieldValidationStrict {
+		// Doubled keys are only worth a warning then.
+		doubled := err
+		if text, err = yaml.YAMLToJSON(body); err == nil && fieldValidation != metav1.FieldValidationIgnore {
+			request.Warn(c.ctx, doubled.Error())
+		}
+	}
+	if err != nil {
+		return cannotHandle(kind, err)
+	}
+	return c.decodeJSON(text, into, kind, fieldValidation)
+}
+
+func decodeProtobuf(body []byte, into runtime.Object, kind schema.GroupVersionKind) error {
+	_, actual, err := protobufObjects.Decode(body, &kind, into)
+	if err != nil {
+		return cannotHandle(kind, err)
+	}
+	into.GetObjectKind().SetGroupVersionKind(*actual)
+	return checkKind(into, kind)
+}
+
+// checkKind refuses objects of other kinds than the URL's. An object may leave
+// its kind out.
+func checkKind(obj runtime.Object, want schema.GroupVersionKind) error {
+	got := obj.GetObjectKind().GroupVersionKind()
+	if got.Kind != "" && got.Kind != want.Kind {
+		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: the object provided is of another kind", got.Kind, got.GroupVersion(), want.Kind))
+	}
+	if (got.Group != "" || got.Version != "") && got.GroupVersion() != want.GroupVersion() {
+		return apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", got.GroupVersion(), want.GroupVersion()))
+	}
+	obj.GetObjectKind().SetGroupVersionKind(want)
+	return nil
+}
+
+// judge refuses, warns of or ignores unknown and doubled fields.
+func (c *call) judge(strict []error, kind schema.GroupVersionKind, fieldValidation string) error {
+	if len(strict) == 0 {
+		return nil
+	}
+	if fieldValidation == metav1.FieldValidationStrict {
+		return cannotHandle(kind, runtime.NewStrictDecodingError(strict))
+	}
+	for _, err := range strict {
+		request.Warn(c.ctx, err.Error())
+	}
+	return nil
+}
+
+// cannotHandle says that the body is not what the URL asks for, and why.
+func cannotHandle(kind schema.GroupVersionKind, err error) error {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		return err
+	}
+	return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", kind.Kind, kind.GroupVersion(), kind.Kind, err))
+}
+
+// checkPlace makes the object's name and namespace those of the URL, or refuses.
+func (c *call) checkPlace(obj core.Object) error {
+	if c.resource.Namespaced {
+		switch obj.GetNamespace() {
+		case "":
+			obj.SetNamespace(c.namespace)
+		case c.namespace:
+		default:
+			return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+		}
+	} else {
+		obj.SetNamespace("")
+	}
+	if c.name == "" || obj.GetName() == c.name {
+		return nil
+	}
+	if obj.GetName() == "" {
+		return apierrors.NewBadRequest("name must be provided: metadata.name is missing")
+	}
+	return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", obj.GetName(), c.name))
+}

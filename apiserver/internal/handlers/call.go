@@ -1,0 +1,127 @@
+package handlers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/request"
+	"kctl/proto/core"
+	"kctl/proto/relay"
+)
+
+// call is one request for a resource.
+type call struct {
+	*handlers
+	resource    core.Resource
+	store       registry.Resource
+	subresource string
+
+	gin             *gin.Context
+	ctx             context.Context
+	namespace, name string
+}
+
+func (c *call) header(name string) string { return c.gin.GetHeader(name) }
+
+func (c *call) groupResource() schema.GroupResource {
+	return schema.GroupResource{Group: c.resource.Group, Resource: c.resource.Name}
+}
+
+// admit is what the registry runs around a change. A change to an object that
+// was not there is a create, by whichever verb.
+func (c *call) admit(operation admission.Operation, options runtime.Object, dryRun []string) registry.Admit {
+	attributes := func(obj, old core.Object) *admission.Attributes {
+		a := &admission.Attributes{
+			Operation:   operation,
+			Resource:    c.resource,
+			Subresource: c.subresource,
+			Namespace:   c.namespace,
+			Name:        c.name,
+			Object:      obj,
+			OldObject:   old,
+			Options:     options,
+			DryRun:      admission.DryRun(dryRun),
+			User:        request.UserFrom(c.ctx),
+		}
+		if obj != nil && old == nil {
+			a.Operation = admission.Create
+		}
+		switch {
+		case a.Name != "":
+		case obj != nil:
+			a.Name = obj.GetName()
+		case old != nil:
+			a.Name = old.GetName()
+		}
+		return a
+	}
+	return registry.Admit{
+		Mutate: func(ctx context.Context, obj, old core.Object) error {
+			return c.Admission.Admit(ctx, attributes(obj, old))
+		},
+		Validate: func(ctx context.Context, obj, old core.Object) error {
+			err := c.Admission.Validate(ctx, attributes(obj, old))
+			if err == nil && old == nil && c.subresource == "" {
+				request.Stamps(ctx).Stamp(relay.ServerAdmitted, c.Clock.Now())
+			}
+			return err
+		},
+	}
+}
+
+func (c *call) notAllowed(allow []string) error {
+	c.gin.Header("Allow", strings.Join(allow, ", "))
+	resource := c.groupResource()
+	if c.subresource != "" {
+		resource.Resource += "/" + c.subresource
+	}
+	return apierrors.NewMethodNotSupported(resource, strings.ToLower(c.gin.Request.Method))
+}
+
+// fail answers with err as a Status. Where the answer has begun there is
+// nothing left to say.
+func (c *call) fail(err error) {
+	if c.gin.Writer.Written() {
+		c.Logger.Debug("answer broke off", zap.String("path", c.gin.Request.URL.Path), zap.Error(err))
+		return
+	}
+	status := statusOf(err)
+	if status.Code == http.StatusInternalServerError {
+		c.Logger.Error("request failed", zap.String("method", c.gin.Request.Method), zap.String("path", c.gin.Request.URL.Path), zap.Error(err))
+	}
+	if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
+		c.gin.Header("Retry-After", strconv.Itoa(int(status.Details.RetryAfterSeconds)))
+	}
+	body, err := json.Marshal(status)
+	if err != nil { // it is made of strings and numbers
+		c.gin.Status(http.StatusInternalServerError)
+		return
+	}
+	c.write(int(status.Code), runtime.ContentTypeJSON, append(body, '\n'))
+}
+
+// statusOf is the Status of an error; errors that have none are the server's.
+func statusOf(err error) *metav1.Status {
+	var known apierrors.APIStatus
+	var status metav1.Status
+	if errors.As(err, &known) {
+		status = known.Status()
+	} else {
+		status = apierrors.NewInternalError(err).Status()
+	}
+	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	return &status
+}

@@ -1,0 +1,48 @@
+package handlers
+
+import (
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+
+	"kctl/apiserver/internal/admission"
+)
+
+// create stores a new object.
+func (c *call) create() error {
+	options, err := c.createOptions()
+	if err != nil {
+		return err
+	}
+	if _, err := c.negotiate(false); err != nil {
+		return err
+	}
+	obj := c.store.New()
+	if err := c.decodeBody(obj, c.resource.GVK(), options.FieldValidation); err != nil {
+		return err
+	}
+	if err := c.checkPlace(obj); err != nil {
+		return err
+	}
+	if obj.GetName() == "" && obj.GetGenerateName() == "" {
+		return apierrors.NewInvalid(c.resource.GVK().GroupKind(), "", nameRequired)
+	}
+	e, err := c.store.Create(c.ctx, obj, c.admit(admission.Create, options, options.DryRun), options)
+	if err != nil {
+		return err
+	}
+	return c.respond(http.StatusCreated, e)
+}
+
+func (c *call) createOptions() (*metav1.CreateOptions, error) {
+	q := c.query()
+	options := &metav1.CreateOptions{
+		TypeMeta:        metav1.TypeMeta{Kind: "CreateOptions", APIVersion: metav1.GroupName + "/v1"},
+		DryRun:          q.Values["dryRun"],
+		FieldManager:    q.Get("fieldManager"),
+		FieldValidation: q.Get("fieldValidation"),
+	}
+	return options, invalidOptions("CreateOptions", validation.ValidateCreateOptions(options))
+}

@@ -1,0 +1,109 @@
+package handlers
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/registry"
+)
+
+// delete deletes an object, or begins to. Of an object that is gone it says so;
+// one that stays for now is answered as it is.
+func (c *call) delete() error {
+	options, err := c.deleteOptions()
+	if err != nil {
+		return err
+	}
+	if _, err := c.negotiate(false); err != nil {
+		return err
+	}
+	e, gone, err := c.store.Delete(c.ctx, c.namespace, c.name, c.admit(admission.Delete, options, options.DryRun), options)
+	if err != nil {
+		return err
+	}
+	if !gone {
+		return c.respond(http.StatusOK, e)
+	}
+	return c.respondGone(e)
+}
+
+func (c *call) respondGone(e registry.Encoded) error {
+	var partial metav1.PartialObjectMetadata
+	if err := json.Unmarshal(e.JSON, &partial); err != nil {
+		return fmt.Errorf("decode what was deleted: %w", err)
+	}
+	return c.respondObject(http.StatusOK, &metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status:   metav1.StatusSuccess,
+		Details: &metav1.StatusDetails{
+			Name:  partial.Name,
+			Group: c.resource.Group,
+			Kind:  c.resource.Name,
+			UID:   partial.UID,
+		},
+	})
+}
+
+// deleteOptions come in the body, or else in the query.
+func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
+	body, err := c.body()
+	if err != nil {
+		return nil, err
+	}
+	options := &metav1.DeleteOptions{}
+	if len(body) > 0 {
+		err = c.decodeOptions(body, options)
+	} else {
+		err = c.optionsFromQuery(options)
+	}
+	if err != nil {
+		return nil, err
+	}
+	options.TypeMeta = metav1.TypeMeta{Kind: "DeleteOptions", APIVersion: metav1.GroupName + "/v1"}
+	return options, invalidOptions("DeleteOptions", validation.ValidateDeleteOptions(options))
+}
+
+// decodeOptions reads options of the resource's own group, of the group without
+// a name or of meta: clients send all three.
+func (c *call) decodeOptions(body []byte, options *metav1.DeleteOptions) error {
+	kind := metav1.SchemeGroupVersion.WithKind("DeleteOptions")
+	switch media := c.contentType(); media {
+	case runtime.ContentTypeJSON, runtime.ContentTypeYAML:
+		// YAML reads JSON too.
+		if err := yaml.Unmarshal(body, options); err != nil {
+			return cannotHandle(kind, err)
+		}
+		if options.Kind != "" && options.Kind != kind.Kind {
+			return cannotHandle(kind, fmt.Errorf("the body is a %s", options.Kind))
+		}
+		return nil
+	case runtime.ContentTypeProtobuf:
+		if _, _, err := protobufObjects.Decode(body, &kind, options); err != nil {
+			return cannotHandle(kind, err)
+		}
+		return nil
+	default:
+		return unsupported(media, "", runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf)
+	}
+}
+
+func (c *call) optionsFromQuery(options *metav1.DeleteOptions) error {
+	q := c.query()
+	options.GracePeriodSeconds = q.int64("gracePeriodSeconds")
+	options.DryRun = q.Values["dryRun"]
+	if policy := metav1.DeletionPropagation(q.Get("propagationPolicy")); policy != "" {
+		options.PropagationPolicy = &policy
+	}
+	if q.Get("orphanDependents") != "" {
+		orphan := q.bool("orphanDependents")
+		options.OrphanDependents = &orphan //nolint:staticcheck // older clients send it
+	}
+	return q.err
+}

@@ -1,0 +1,159 @@
+package handlers
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/gin-gonic/gin"
+	"go.uber.org/zap"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/registry"
+	"kctl/proto/core"
+)
+
+// DefaultMaxBody is the largest request body that is read; upstream's.
+const DefaultMaxBody = 3 << 20
+
+// Creatable is a resource that is only ever created, and answered by a
+// subresource's Create ("bindings", for pods/binding).
+type Creatable struct {
+	core.Resource
+	Subresource registry.Subresource
+}
+
+// Options are what the handlers are built with.
+type Options struct {
+	Resources []registry.Served
+	Creatable []Creatable
+	Admission *admission.Chain
+	MaxBody   int64 // DefaultMaxBody if 0
+	Clock     clock.WithTicker
+	Logger    *zap.Logger
+}
+
+// Install serves the resources at upstream's paths.
+func Install(router gin.IRouter, o Options) {
+	if o.MaxBody == 0 {
+		o.MaxBody = DefaultMaxBody
+	}
+	if o.Admission == nil {
+		o.Admission = admission.NewChain()
+	}
+	h := &handlers{Options: o}
+	for _, served := range o.Resources {
+		h.install(router, served)
+	}
+	for _, c := range o.Creatable {
+		c := c
+		h.route(router, c.Path(pathNamespace(c.Resource), ""), methods{
+			http.MethodPost: func(call *call) error { return call.connectCreate(c.Subresource) },
+		}, call{resource: c.Resource})
+	}
+}
+
+type handlers struct{ Options }
+
+// methods are the handlers of one path.
+type methods map[string]func(*call) error
+
+// pathNamespace is the namespace's segment in a route.
+func pathNamespace(r core.Resource) string {
+	if r.Namespaced {
+		return ":namespace"
+	}
+	return ""
+}
+
+// nameParam is the name's parameter in a route: gin wants one name for all
+// routes that have a parameter in the same place, and /api/v1/namespaces/X is
+// both an object and the beginning of other paths.
+func nameParam(r core.Resource) string {
+	if r.Name == "namespaces" && r.Group == "" {
+		return "namespace"
+	}
+	return "name"
+}
+
+func (h *handlers) install(router gin.IRouter, served registry.Served) {
+	info := served.Resource.Info()
+	r := info.Resource
+	base := call{resource: r, store: served.Resource}
+	h.route(router, r.Path(pathNamespace(r), ""), methods{
+		http.MethodGet:    (*call).listOrWatch,
+		http.MethodPost:   (*call).create,
+		http.MethodDelete: (*call).deleteCollection,
+	}, base)
+	if r.Namespaced {
+		h.route(router, r.Path("", ""), methods{http.MethodGet: (*call).listOrWatch}, base)
+	}
+	object := r.Path(pathNamespace(r), ":"+nameParam(r))
+	h.route(router, object, methods{
+		http.MethodGet:    (*call).get,
+		http.MethodPut:    (*call).update,
+		http.MethodPatch:  (*call).patch,
+		http.MethodDelete: (*call).delete,
+	}, base)
+	parts := info.Parts
+	if info.HasStatus {
+		parts = append([]string{"status"}, parts...)
+	}
+	for _, part := range parts {
+		base := base
+		base.subresource = part
+		h.route(router, object+"/"+part, methods{
+			http.MethodGet:   (*call).get,
+			http.MethodPut:   (*call).update,
+			http.MethodPatch: (*call).patch,
+		}, base)
+	}
+	for _, sub := range served.Subresources {
+		h.installSubresource(router, object, base, sub)
+	}
+}
+
+func (h *handlers) installSubresource(router gin.IRouter, object string, base call, sub registry.Subresource) {
+	base.subresource = sub.Name
+	m := methods{}
+	for method, connect := range sub.Connect {
+		m[method] = func(c *call) error { return c.connect(connect) }
+	}
+	if sub.Create != nil {
+		m[http.MethodPost] = func(c *call) error { return c.connectCreate(sub) }
+	}
+	h.route(router, object+"/"+sub.Name, m, base)
+	if len(sub.Connect) > 0 {
+		// What is behind belongs to whom it is connected to (proxy paths).
+		h.route(router, object+"/"+sub.Name+"/*path", m, base)
+	}
+}
+
+// allMethods get an answer on every path of a resource: 405 where there is no
+// handler.
+var allMethods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions}
+
+func (h *handlers) route(router gin.IRouter, path string, m methods, base call) {
+	allow := slices.Sorted(maps.Keys(m))
+	for _, method := range allMethods {
+		handle := m[method]
+		router.Handle(method, path, func(c *gin.Context) {
+			call := base
+			call.handlers, call.gin, call.ctx = h, c, c.Request.Context()
+			call.namespace, call.name = c.Param("namespace"), c.Param(nameParam(base.resource))
+			if !base.resource.Namespaced {
+				call.namespace = ""
+			}
+			var err error
+			if handle == nil {
+				err = call.notAllowed(allow)
+			} else {
+				err = handle(&call)
+			}
+			if err != nil {
+				call.fail(err)
+			}
+		})
+	}
+}

@@ -1,0 +1,23 @@
+package handlers
+
+// listOrWatch answers with a collection, or follows it.
+func (c *call) listOrWatch() error {
+	o, q, err := c.listOptions()
+	if err != nil {
+		return err
+	}
+	if q.bool("watch") {
+		return c.watch(o, q)
+	}
+	if q.err != nil {
+		return q.err
+	}
+	if _, err := c.negotiate(false); err != nil {
+		return err
+	}
+	list, err := c.store.List(c.ctx, c.namespace, o)
+	if err != nil {
+		return err
+	}
+	return c.respondList(list)
+}

@@ -1,0 +1,123 @@
+package handlers
+
+import (
+	"fmt"
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// form is how a client wants an object.
+type form struct {
+	media  string // one of runtime.ContentType…
+	as     string // "", "Table" or "PartialObjectMetadata"
+	group  string // version of what it is sent as: "v1", "v1beta1"
+	pretty bool
+}
+
+// plain reports whether stored bytes are what is wanted.
+func (f form) plain() bool {
+	return f.media == runtime.ContentTypeJSON && f.as == "" && !f.pretty
+}
+
+const (
+	asTable    = "Table"
+	asMetadata = "PartialObjectMetadata"
+)
+
+// negotiate reads what the client accepts. What it likes best of all we have
+// is taken, in its order among equals.
+func (c *call) negotiate(stream bool) (form, error) {
+	header := strings.Join(c.gin.Request.Header.Values("Accept"), ",")
+	pretty, _ := strconv.ParseBool(c.gin.Query("pretty"))
+	if header == "" {
+		return form{media: runtime.ContentTypeJSON, pretty: pretty && !stream}, nil
+	}
+	for _, clause := range clauses(header) {
+		if f, ok := formOf(clause, stream); ok {
+			f.pretty = pretty && !stream
+			return f, nil
+		}
+	}
+	return form{}, notAcceptable(stream)
+}
+
+type clause struct {
+	media  string
+	params map[string]string
+	weight float64
+}
+
+func clauses(header string) []clause {
+	var out []clause
+	for text := range strings.SplitSeq(header, ",") {
+		media, params, err := mime.ParseMediaType(text)
+		if err != nil {
+			continue
+		}
+		weight := 1.0
+		if q, ok := params["q"]; ok {
+			if weight, err = strconv.ParseFloat(q, 64); err != nil || weight <= 0 {
+				continue
+			}
+		}
+		out = append(out, clause{media, params, weight})
+	}
+	slices.SortStableFunc(out, func(a, b clause) int {
+		switch {
+		case a.weight > b.weight:
+			return -1
+		case a.weight < b.weight:
+			return 1
+		}
+		return 0
+	})
+	return out
+}
+
+func formOf(c clause, stream bool) (form, bool) {
+	f := form{media: c.media, as: strings.TrimSuffix(c.params["as"], "List"), group: c.params["v"]}
+	switch c.media {
+	case "*/*", "application/*":
+		f.media = runtime.ContentTypeJSON
+	case runtime.ContentTypeJSON, runtime.ContentTypeProtobuf:
+	case runtime.ContentTypeYAML:
+		if stream {
+			return form{}, false
+		}
+	default:
+		return form{}, false
+	}
+	switch f.as {
+	case "":
+		return f, true
+	case asTable:
+		if f.media == runtime.ContentTypeProtobuf {
+			return form{}, false
+		}
+	case asMetadata:
+	default:
+		return form{}, false
+	}
+	known := f.group == "v1" || f.group == "v1beta1"
+	return f, known && (c.params["g"] == metav1.GroupName)
+}
+
+func notAcceptable(stream bool) error {
+	offered := []string{runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf}
+	if stream {
+		offered = []string{runtime.ContentTypeJSON, runtime.ContentTypeProtobuf}
+	}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status:  metav1.StatusFailure,
+		Code:    http.StatusNotAcceptable,
+		Reason:  metav1.StatusReasonNotAcceptable,
+		Message: fmt.Sprintf("only the following media types are accepted: %s", strings.Join(offered, ", ")),
+	}}
+}

@@ -1,0 +1,94 @@
+package handlers
+
+import (
+	"net/url"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"kctl/apiserver/internal/registry"
+)
+
+// query reads typed values out of a query and keeps the first error.
+type query struct {
+	url.Values
+	err error
+}
+
+func (q *query) bool(name string) bool {
+	text := q.Get(name)
+	if text == "" || q.err != nil {
+		return false
+	}
+	value, err := strconv.ParseBool(text)
+	q.bad(name, text, err)
+	return value
+}
+
+func (q *query) int64(name string) *int64 {
+	text := q.Get(name)
+	if text == "" || q.err != nil {
+		return nil
+	}
+	value, err := strconv.ParseInt(text, 10, 64)
+	q.bad(name, text, err)
+	return &value
+}
+
+func (q *query) bad(name, text string, err error) {
+	if err != nil {
+		q.err = apierrors.NewBadRequest(name + ": Invalid value: " + strconv.Quote(text))
+	}
+}
+
+func (c *call) query() *query { return &query{Values: c.gin.Request.URL.Query()} }
+
+// listOptions reads what of a collection is asked for.
+func (c *call) listOptions() (registry.ListOptions, *query, error) {
+	q := c.query()
+	o := registry.ListOptions{
+		ResourceVersion:      q.Get("resourceVersion"),
+		ResourceVersionMatch: metav1.ResourceVersionMatch(q.Get("resourceVersionMatch")),
+		Continue:             q.Get("continue"),
+		AllowBookmarks:       q.bool("allowWatchBookmarks"),
+	}
+	if limit := q.int64("limit"); limit != nil {
+		o.Limit = *limit
+	}
+	if q.Get("sendInitialEvents") != "" {
+		send := q.bool("sendInitialEvents")
+		o.SendInitialEvents = &send
+	}
+	if text := q.Get("labelSelector"); text != "" && q.err == nil {
+		o.Labels, q.err = labels.Parse(text)
+	}
+	if text := q.Get("fieldSelector"); text != "" && q.err == nil {
+		o.Fields, q.err = fields.ParseSelector(text)
+	}
+	if q.err == nil && o.Limit < 0 {
+		q.err = apierrors.NewBadRequest("limit: Invalid value: must not be negative")
+	}
+	if q.err != nil {
+		if apierrors.ReasonForError(q.err) == metav1.StatusReasonUnknown {
+			q.err = apierrors.NewBadRequest(q.err.Error())
+		}
+		return o, q, q.err
+	}
+	return o, q, nil
+}
+
+// invalidOptions refuses options of the given kind.
+func invalidOptions(kind string, errs field.ErrorList) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
+}
+
+// nameRequired refuses objects that have neither a name nor ask for one.
+var nameRequired = field.ErrorList{field.Required(field.NewPath("metadata", "name"), "name or generateName is required")}

@@ -1,0 +1,267 @@
+package handlers
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"sigs.k8s.io/yaml"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/proto/core"
+)
+
+// metaScheme knows the forms that objects of any kind can take.
+var metaScheme = newMetaScheme()
+
+func newMetaScheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	metav1.AddToGroupVersion(s, schema.GroupVersion{Version: "v1"})
+	if err := metav1.AddMetaToScheme(s); err != nil {
+		panic(err) // only where two types claim one kind
+	}
+	return s
+}
+
+var (
+	protobufObjects = protobuf.NewSerializer(core.Scheme, core.Scheme)
+	protobufMeta    = protobuf.NewSerializer(metaScheme, metaScheme)
+)
+
+// respond answers with one object in the form that the client accepts.
+func (c *call) respond(code int, e registry.Encoded) error {
+	f, err := c.negotiate(false)
+	if err != nil {
+		return err
+	}
+	if f.plain() {
+		c.write(code, runtime.ContentTypeJSON, e.JSON, []byte("\n"))
+		return nil
+	}
+	body, err := c.transform(f, e)
+	if err != nil {
+		return err
+	}
+	c.write(code, f.media, body)
+	return nil
+}
+
+// transform brings a stored object into another form.
+func (c *call) transform(f form, e registry.Encoded) ([]byte, error) {
+	switch f.as {
+	case asTable:
+		table, err := c.table(f, []registry.Encoded{e})
+		if err != nil {
+			return nil, err
+		}
+		table.ResourceVersion = fmt.Sprint(e.Revision)
+		return marshal(f, table)
+	case asMetadata:
+		partial, err := partialOf(f, e)
+		if err != nil {
+			return nil, err
+		}
+		return marshal(f, partial)
+	}
+	if f.media == runtime.ContentTypeProtobuf {
+		obj, err := c.store.Decode(e)
+		if err != nil {
+			return nil, err
+		}
+		return marshal(f, obj)
+	}
+	return reformat(f, e.JSON)
+}
+
+// reformat turns JSON into YAML, or indents it.
+func reformat(f form, text []byte) ([]byte, error) {
+	if f.media == runtime.ContentTypeYAML {
+		out, err := yaml.JSONToYAML(text)
+		if err != nil {
+			return nil, fmt.Errorf("encode as YAML: %w", err)
+		}
+		return out, nil
+	}
+	if !f.pretty {
+		return append(bytes.Clone(text), '\n'), nil
+	}
+	var out bytes.Buffer
+	if err := json.Indent(&out, text, "", "  "); err != nil {
+		return nil, fmt.Errorf("indent: %w", err)
+	}
+	out.WriteByte('\n')
+	return out.Bytes(), nil
+}
+
+// marshal encodes an object, whose kind is set, as f.media.
+func marshal(f form, obj runtime.Object) ([]byte, error) {
+	if f.media == runtime.ContentTypeProtobuf {
+		serializer := protobufObjects
+		if f.as != "" {
+			serializer = protobufMeta
+		}
+		out, err := runtime.Encode(serializer, obj)
+		if err != nil {
+			return nil, fmt.Errorf("encode as protobuf: %w", err)
+		}
+		return out, nil
+	}
+	text, err := json.Marshal(obj)
+	if err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
+	}
+	return reformat(f, text)
+}
+
+// partialOf reads nothing but the metadata of a stored object.
+func partialOf(f form, e registry.Encoded) (*metav1.PartialObjectMetadata, error) {
+	partial := &metav1.PartialObjectMetadata{}
+	if err := json.Unmarshal(e.JSON, partial); err != nil {
+		return nil, fmt.Errorf("decode metadata: %w", err)
+	}
+	partial.TypeMeta = metav1.TypeMeta{Kind: asMetadata, APIVersion: metav1.GroupName + "/" + f.group}
+	return partial, nil
+}
+
+// respondObject answers with an object that is not the resource's own kind.
+func (c *call) respondObject(code int, obj runtime.Object) error {
+	f, err := c.negotiate(false)
+	if err != nil {
+		return err
+	}
+	if obj.GetObjectKind().GroupVersionKind().Empty() {
+		kinds, _, err := core.Scheme.ObjectKinds(obj)
+		if err != nil {
+			return fmt.Errorf("kind of the answer: %w", err)
+		}
+		obj.GetObjectKind().SetGroupVersionKind(kinds[0])
+	}
+	f.as = ""
+	body, err := marshal(f, obj)
+	if err != nil {
+		return err
+	}
+	c.write(code, f.media, body)
+	return nil
+}
+
+// respondList answers with a page of a collection.
+func (c *call) respondList(list registry.List) error {
+	f, err := c.negotiate(false)
+	if err != nil {
+		return err
+	}
+	if f.plain() {
+		parts, err := c.listParts(list)
+		if err != nil {
+			return err
+		}
+		c.write(200, runtime.ContentTypeJSON, parts...)
+		return nil
+	}
+	obj, err := c.listObject(f, list)
+	if err != nil {
+		return err
+	}
+	body, err := marshal(f, obj)
+	if err != nil {
+		return err
+	}
+	c.write(200, f.media, body)
+	return nil
+}
+
+var (
+	listComma = []byte(",")
+	listEnd   = []byte("]}\n")
+)
+
+// listParts is a list in JSON: a head, and the stored objects between commas.
+func (c *call) listParts(list registry.List) ([][]byte, error) {
+	head := struct {
+		metav1.TypeMeta `json:",inline"`
+		metav1.ListMeta `json:"metadata"`
+	}{c.listType(), listMeta(list)}
+	text, err := json.Marshal(head)
+	if err != nil {
+		return nil, fmt.Errorf("encode list: %w", err)
+	}
+	parts := make([][]byte, 0, 2*len(list.Items)+2)
+	parts = append(parts, append(text[:len(text)-1], `,"items":[`...))
+	for i, item := range list.Items {
+		if i > 0 {
+			parts = append(parts, listComma)
+		}
+		parts = append(parts, item.JSON)
+	}
+	return append(parts, listEnd), nil
+}
+
+func (c *call) listType() metav1.TypeMeta {
+	apiVersion, kind := c.resource.GVK().ToAPIVersionAndKind()
+	return metav1.TypeMeta{Kind: kind + "List", APIVersion: apiVersion}
+}
+
+func listMeta(list registry.List) metav1.ListMeta {
+	return metav1.ListMeta{ResourceVersion: list.ResourceVersion, Continue: list.Continue, RemainingItemCount: list.Remaining}
+}
+
+// listObject is a list decoded, as the client wants it.
+func (c *call) listObject(f form, list registry.List) (runtime.Object, error) {
+	switch f.as {
+	case asTable:
+		table, err := c.table(f, list.Items)
+		if err != nil {
+			return nil, err
+		}
+		table.ListMeta = listMeta(list)
+		return table, nil
+	case asMetadata:
+		return partialList(f, list)
+	}
+	kind := c.resource.GVK()
+	kind.Kind += "List"
+	out, err := core.Scheme.New(kind)
+	if err != nil {
+		return nil, fmt.Errorf("make a list: %w", err)
+	}
+	items := make([]runtime.Object, len(list.Items))
+	for i, item := range list.Items {
+		if items[i], err = c.store.Decode(item); err != nil {
+			return nil, err
+		}
+	}
+	if err := meta.SetList(out, items); err != nil {
+		return nil, fmt.Errorf("fill the list: %w", err)
+	}
+	accessor, err := meta.ListAccessor(out)
+	if err != nil {
+		return nil, fmt.Errorf("metadata of the list: %w", err)
+	}
+	accessor.SetResourceVersion(list.ResourceVersion)
+	accessor.SetContinue(list.Continue)
+	accessor.SetRemainingItemCount(list.Remaining)
+	out.GetObjectKind().SetGroupVersionKind(kind)
+	return out, nil
+}
+
+func partialList(f form, list registry.List) (runtime.Object, error) {
+	out := &metav1.PartialObjectMetadataList{
+		TypeMeta: metav1.TypeMeta{Kind: asMetadata + "List", APIVersion: metav1.GroupName + "/" + f.group},
+		ListMeta: listMeta(list),
+		Items:    make([]metav1.PartialObjectMetadata, len(list.Items)),
+	}
+	for i, item := range list.Items {
+		partial, err := partialOf(f, item)
+		if err != nil {
+			return nil, err
+		}
+		out.Items[i] = *partial
+	}
+	return out, nil
+}

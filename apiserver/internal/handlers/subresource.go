@@ -1,0 +1,71 @@
+package handlers
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/registry"
+	"kctl/proto/core"
+)
+
+// connect hands the connection to a subresource that answers by itself.
+func (c *call) connect(serve func(ctx context.Context, w http.ResponseWriter, r *http.Request, namespace, name string) error) error {
+	admit := c.admit(admission.Connect, nil, nil)
+	if err := admit.Mutate(c.ctx, nil, nil); err != nil {
+		return err
+	}
+	if err := admit.Validate(c.ctx, nil, nil); err != nil {
+		return err
+	}
+	return serve(c.ctx, c.gin.Writer, c.gin.Request, c.namespace, c.name)
+}
+
+// connectCreate gives an object to a subresource and answers with its answer.
+func (c *call) connectCreate(sub registry.Subresource) error {
+	options, err := c.createOptions()
+	if err != nil {
+		return err
+	}
+	if _, err := c.negotiate(false); err != nil {
+		return err
+	}
+	obj := sub.New()
+	decoded, ok := obj.(runtime.Object)
+	if !ok {
+		return fmt.Errorf("%s/%s takes a %T, which is no API object", c.resource.Name, sub.Name, obj)
+	}
+	if err := c.decodeBody(decoded, sub.Kind, options.FieldValidation); err != nil {
+		return err
+	}
+	name := c.name
+	if typed, ok := obj.(core.Object); ok {
+		if name == "" {
+			name = typed.GetName()
+		}
+		if err := c.admitSubresource(typed, options); err != nil {
+			return err
+		}
+	}
+	answer, err := sub.Create(c.ctx, c.namespace, name, obj, options)
+	if err != nil {
+		return err
+	}
+	object, ok := answer.(runtime.Object)
+	if !ok {
+		return fmt.Errorf("%s/%s answered a %T, which is no API object", c.resource.Name, sub.Name, answer)
+	}
+	return c.respondObject(http.StatusCreated, object)
+}
+
+func (c *call) admitSubresource(obj core.Object, options *metav1.CreateOptions) error {
+	admit := c.admit(admission.Create, options, options.DryRun)
+	if err := admit.Mutate(c.ctx, obj, nil); err != nil {
+		return err
+	}
+	return admit.Validate(c.ctx, obj, nil)
+}

@@ -1,0 +1,48 @@
+package handlers
+
+import (
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"kctl/apiserver/internal/registry"
+)
+
+// table prints objects as rows. With each row goes the metadata of its object,
+// or all of it, or nothing, as includeObject asks.
+func (c *call) table(f form, items []registry.Encoded) (*metav1.Table, error) {
+	include := metav1.IncludeObjectPolicy(c.gin.Query("includeObject"))
+	switch include {
+	case "":
+		include = metav1.IncludeMetadata
+	case metav1.IncludeMetadata, metav1.IncludeObject, metav1.IncludeNone:
+	default:
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("includeObject: unsupported value %q: it is None, Metadata or Object", include))
+	}
+	apiVersion := metav1.GroupName + "/" + f.group
+	out := &metav1.Table{
+		TypeMeta:          metav1.TypeMeta{Kind: asTable, APIVersion: apiVersion},
+		ColumnDefinitions: c.store.Info().Columns,
+		Rows:              make([]metav1.TableRow, len(items)),
+	}
+	for i, item := range items {
+		obj, err := c.store.Decode(item)
+		if err != nil {
+			return nil, err
+		}
+		row := metav1.TableRow{Cells: c.store.Row(obj)}
+		switch include {
+		case metav1.IncludeObject:
+			row.Object = runtime.RawExtension{Raw: item.JSON}
+		case metav1.IncludeMetadata:
+			partial := meta.AsPartialObjectMetadata(obj)
+			partial.TypeMeta = metav1.TypeMeta{Kind: asMetadata, APIVersion: apiVersion}
+			row.Object = runtime.RawExtension{Object: partial}
+		}
+		out.Rows[i] = row
+	}
+	return out, nil
+}

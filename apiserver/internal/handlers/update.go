@@ -1,0 +1,52 @@
+package handlers
+
+import (
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+
+	"kctl/apiserver/internal/admission"
+	"kctl/proto/core"
+)
+
+// update puts an object in the place of the stored one.
+func (c *call) update() error {
+	options, err := c.updateOptions()
+	if err != nil {
+		return err
+	}
+	if _, err := c.negotiate(false); err != nil {
+		return err
+	}
+	obj := c.store.New()
+	if err := c.decodeBody(obj, c.resource.GVK(), options.FieldValidation); err != nil {
+		return err
+	}
+	if err := c.checkPlace(obj); err != nil {
+		return err
+	}
+	change := func(core.Object) (core.Object, error) {
+		// The registry may ask again, and changes what it is given.
+		return obj.DeepCopyObject().(core.Object), nil
+	}
+	e, created, err := c.store.Update(c.ctx, c.namespace, c.name, c.subresource, change, c.admit(admission.Update, options, options.DryRun), options)
+	if err != nil {
+		return err
+	}
+	if created {
+		return c.respond(http.StatusCreated, e)
+	}
+	return c.respond(http.StatusOK, e)
+}
+
+func (c *call) updateOptions() (*metav1.UpdateOptions, error) {
+	q := c.query()
+	options := &metav1.UpdateOptions{
+		TypeMeta:        metav1.TypeMeta{Kind: "UpdateOptions", APIVersion: metav1.GroupName + "/v1"},
+		DryRun:          q.Values["dryRun"],
+		FieldManager:    q.Get("fieldManager"),
+		FieldValidation: q.Get("fieldValidation"),
+	}
+	return options, invalidOptions("UpdateOptions", validation.ValidateUpdateOptions(options))
+}

@@ -1,0 +1,187 @@
+package handlers
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/storage/cache"
+)
+
+// watchTime is how long a watch lasts whose client names no time: between this
+// and twice this, so that clients do not all come back at once. Upstream's.
+const watchTime = 30 * time.Minute
+
+// watch follows a collection until the client goes or the time is up.
+func (c *call) watch(o registry.ListOptions, q *query) error {
+	timeout := watchTime + rand.N(watchTime)
+	if seconds := q.int64("timeoutSeconds"); seconds != nil && *seconds > 0 {
+		timeout = time.Duration(*seconds) * time.Second
+	}
+	if q.err != nil {
+		return q.err
+	}
+	f, err := c.negotiate(true)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, timeout)
+	defer cancel()
+	events := &stream{call: c, form: f}
+	watcher, err := c.store.Watch(ctx, c.namespace, o)
+	if apierrors.IsResourceExpired(err) {
+		// Upstream tells it as an event, and clients look for it there.
+		events.begin()
+		return events.send(registry.WatchEvent{Type: cache.Error, Object: registry.Encoded{JSON: statusJSON(err)}})
+	}
+	if err != nil {
+		return err
+	}
+	events.begin()
+	for event := range watcher.Events() {
+		if err := events.send(event); err != nil {
+			return err
+		}
+		if err := events.sendReady(watcher.Events()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stream writes watch events.
+type stream struct {
+	*call
+	form form
+	// columnsSent: a table's columns stand in its first event only.
+	columnsSent bool
+}
+
+func (s *stream) begin() {
+	contentType := s.form.media
+	if contentType == runtime.ContentTypeProtobuf {
+		contentType += ";stream=watch"
+	}
+	header := s.gin.Writer.Header()
+	header.Set("Content-Type", contentType)
+	header.Set("Cache-Control", "no-cache, private")
+	header.Set("X-Content-Type-Options", "nosniff")
+	s.gin.Writer.WriteHeader(http.StatusOK)
+	s.gin.Writer.Flush()
+}
+
+// sendReady sends what more is there by now, and then lets all of it go.
+func (s *stream) sendReady(events <-chan registry.WatchEvent) error {
+	for {
+		select {
+		case event, ok := <-events:
+			if !ok {
+				s.gin.Writer.Flush()
+				return nil
+			}
+			if err := s.send(event); err != nil {
+				return err
+			}
+		default:
+			s.gin.Writer.Flush()
+			return nil
+		}
+	}
+}
+
+func (s *stream) send(event registry.WatchEvent) error {
+	framed, err := s.frame(event)
+	if err != nil {
+		return err
+	}
+	if _, err := s.gin.Writer.Write(framed); err != nil {
+		return fmt.Errorf("write watch event: %w", err)
+	}
+	return nil
+}
+
+// frame is the event as it goes over the wire.
+func (s *stream) frame(event registry.WatchEvent) ([]byte, error) {
+	if s.form.plain() {
+		if event.Frame != nil {
+			return event.Frame, nil
+		}
+		return jsonFrame(event.Type, event.Object.JSON), nil
+	}
+	object, err := s.object(event)
+	if err != nil {
+		return nil, err
+	}
+	if s.form.media == runtime.ContentTypeProtobuf {
+		return protobufFrame(event.Type, object)
+	}
+	return jsonFrame(event.Type, object), nil
+}
+
+// object is the event's object in the stream's form.
+func (s *stream) object(event registry.WatchEvent) ([]byte, error) {
+	switch {
+	case event.Type == cache.Error:
+		var status metav1.Status
+		if err := json.Unmarshal(event.Object.JSON, &status); err != nil {
+			return nil, fmt.Errorf("decode status: %w", err)
+		}
+		return marshal(form{media: s.form.media}, &status)
+	case s.form.as == asTable:
+		return s.tableEvent(event)
+	}
+	return s.transform(s.form, event.Object)
+}
+
+func (s *stream) tableEvent(event registry.WatchEvent) ([]byte, error) {
+	items := []registry.Encoded{event.Object}
+	table, err := s.table(s.form, items)
+	if err != nil {
+		return nil, err
+	}
+	table.ResourceVersion = fmt.Sprint(event.Object.Revision)
+	if s.columnsSent {
+		table.ColumnDefinitions = nil
+	}
+	s.columnsSent = true
+	return marshal(s.form, table)
+}
+
+func jsonFrame(kind string, object []byte) []byte {
+	framed := make([]byte, 0, len(object)+len(kind)+24)
+	framed = append(framed, `{"type":"`...)
+	framed = append(framed, kind...)
+	framed = append(framed, `","object":`...)
+	framed = append(framed, object...)
+	if n := len(framed); framed[n-1] == '\n' {
+		framed = framed[:n-1]
+	}
+	return append(framed, "}\n"...)
+}
+
+// protobufFrame is a WatchEvent behind its length, four bytes, big end first.
+func protobufFrame(kind string, object []byte) ([]byte, error) {
+	event := metav1.WatchEvent{Type: kind, Object: runtime.RawExtension{Raw: object}}
+	body, err := event.Marshal()
+	if err != nil {
+		return nil, fmt.Errorf("encode watch event: %w", err)
+	}
+	n := uint32(len(body))
+	return append([]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}, body...), nil
+}
+
+func statusJSON(err error) []byte {
+	text, err := json.Marshal(statusOf(err))
+	if err != nil { // it is made of strings and numbers
+		return []byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","code":500}`)
+	}
+	return text
+}

@@ -1,0 +1,102 @@
+package handlers
+
+import (
+	"compress/gzip"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// gzipFrom is how long a body must be to be compressed; upstream's.
+const gzipFrom = 128 << 10
+
+var gzipWriters = sync.Pool{New: func() any {
+	w, err := gzip.NewWriterLevel(nil, gzip.BestSpeed)
+	if err != nil { // only for a level that does not exist
+		panic(err)
+	}
+	return w
+}}
+
+// write answers with the parts of a body, one behind the other.
+func (c *call) write(code int, contentType string, parts ...[]byte) {
+	w := c.gin.Writer
+	header := w.Header()
+	header.Set("Content-Type", contentType)
+	header.Set("Cache-Control", "no-cache, private")
+	header.Set("X-Content-Type-Options", "nosniff")
+	length := 0
+	for _, part := range parts {
+		length += len(part)
+	}
+	if length >= gzipFrom {
+		header.Add("Vary", "Accept-Encoding")
+		if acceptsGzip(c.header("Accept-Encoding")) {
+			c.writeGzip(code, parts)
+			return
+		}
+	}
+	header.Set("Content-Length", strconv.Itoa(length))
+	w.WriteHeader(code)
+	writeParts(w, parts)
+}
+
+// chunk is how much is handed to the connection at once: single objects of a
+// list are small, and each write costs the layers below some work.
+const chunk = 64 << 10
+
+var chunks = sync.Pool{New: func() any { b := make([]byte, 0, chunk); return &b }}
+
+// writeParts copies parts into chunks. Errors are not looked at: the client is
+// gone, and the connection ends with the request.
+func writeParts(w http.ResponseWriter, parts [][]byte) {
+	if len(parts) == 1 {
+		_, _ = w.Write(parts[0])
+		return
+	}
+	held := chunks.Get().(*[]byte)
+	defer chunks.Put(held)
+	buffer := (*held)[:0]
+	for _, part := range parts {
+		if len(buffer)+len(part) > chunk {
+			if _, err := w.Write(buffer); err != nil {
+				return
+			}
+			buffer = buffer[:0]
+		}
+		if len(part) > chunk {
+			if _, err := w.Write(part); err != nil {
+				return
+			}
+			continue
+		}
+		buffer = append(buffer, part...)
+	}
+	_, _ = w.Write(buffer)
+}
+
+func (c *call) writeGzip(code int, parts [][]byte) {
+	w := c.gin.Writer
+	w.Header().Set("Content-Encoding", "gzip")
+	w.WriteHeader(code)
+	z := gzipWriters.Get().(*gzip.Writer)
+	defer gzipWriters.Put(z)
+	z.Reset(w)
+	for _, part := range parts {
+		if _, err := z.Write(part); err != nil {
+			return
+		}
+	}
+	_ = z.Close() // as in writeParts
+}
+
+func acceptsGzip(header string) bool {
+	for part := range strings.SplitSeq(header, ",") {
+		coding, params, _ := strings.Cut(part, ";")
+		if strings.TrimSpace(coding) == "gzip" {
+			return strings.ReplaceAll(params, " ", "") != "q=0"
+		}
+	}
+	return false
+}
