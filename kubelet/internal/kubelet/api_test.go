@@ -204,6 +204,22 @@ func (a *testAPI) create(w http.ResponseWriter, r *http.Request) {
 	answer(w, object)
 }
 
+// add creates a pod without a request.
+func (a *testAPI) add(pod *core.Pod) {
+	pod.UID = uuid.NewUUID()
+	data, err := json.Marshal(pod)
+	var object map[string]any
+	if err == nil {
+		err = json.Unmarshal(data, &object)
+	}
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.store("ADDED", core.Pods.Path(pod.Namespace, pod.Name), object)
+}
+
 // store keeps the object under a new revision; a.mu is held.
 func (a *testAPI) store(kind, path string, object map[string]any) {
 	a.revision++

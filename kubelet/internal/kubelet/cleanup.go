@@ -44,6 +44,11 @@ func (k *Kubelet) cleanUp(ctx context.Context) {
 	for _, mirror := range k.pods.OrphanedMirrors() {
 		k.deleteMirror(mirror)
 	}
+	for _, pod := range k.pods.Pods() {
+		if k.workers.CouldHaveRunningContainers(pod.UID) && !k.workers.TerminationRequested(pod.UID) {
+			k.ensureMirror(pod)
+		}
+	}
 	running, err := k.runtime.Pods(ctx)
 	if err != nil {
 		return // the runtime is away; its health says so

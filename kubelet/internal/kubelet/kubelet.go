@@ -93,7 +93,7 @@ func New(ctx context.Context, c *config.Config, logger *zap.Logger, registry *pr
 	if err := k.connect(); err != nil {
 		return nil, err
 	}
-	if err := k.makeNode(); err != nil {
+	if err := k.makeNode(logger); err != nil {
 		return nil, err
 	}
 	if err := k.makeRuntime(ctx); err != nil {
@@ -151,7 +151,7 @@ func (k *Kubelet) connect() error {
 	return nil
 }
 
-func (k *Kubelet) makeNode() error {
+func (k *Kubelet) makeNode(logger *zap.Logger) error {
 	machine, err := node.ReadMachine(k.config.RootDir)
 	if err != nil {
 		return err
@@ -165,7 +165,7 @@ func (k *Kubelet) makeNode() error {
 		Machine: machine, RootDir: k.config.RootDir, MaxPods: int64(k.config.MaxPods), Reserved: k.reserved(machine),
 		Port: k.port.Load, Version: daemon.Version().GitVersion, Runtime: nodeRuntime{k}, Events: k.sink(),
 		StatusEvery: k.config.StatusEvery, ReportEvery: k.config.ReportEvery, LeaseDuration: k.config.LeaseDuration,
-		Clock: k.clock, Logger: k.logger,
+		Clock: k.clock, Logger: logger,
 	})
 	k.health.changed = k.node.Kick
 	return nil

@@ -19,8 +19,8 @@ const mirrorTimeout = 10 * time.Second
 // ensureMirror sees to it that the API shows a static pod as it is now. The
 // pod does not wait for that: it must run without an API server too.
 func (k *Kubelet) ensureMirror(pod *core.Pod) {
-	if k.client == nil || !podmanager.IsStatic(pod) || ending(pod) {
-		return
+	if k.client == nil || !podmanager.IsStatic(pod) || ending(pod) || k.node.Node().UID == "" {
+		return // its mirror belongs to the node: housekeeping makes it when there is one
 	}
 	mirror := k.pods.Mirror(pod)
 	if mirror != nil && mirror.DeletionTimestamp == nil && podmanager.IsMirrorOf(mirror, pod) {
@@ -41,9 +41,8 @@ func (k *Kubelet) createMirror(pod *core.Pod) {
 	mirror.UID, mirror.ResourceVersion, mirror.Status = "", "", core.PodStatus{}
 	mirror.Annotations = maps.Clone(pod.Annotations)
 	mirror.Annotations[core.ConfigMirrorAnnotation] = pod.Annotations[core.ConfigHashAnnotation]
-	if node := k.node.Node(); node.UID != "" {
-		mirror.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID, Controller: ptr.To(true)}}
-	}
+	node := k.node.Node()
+	mirror.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID, Controller: ptr.To(true)}}
 	err := k.client.Resource(core.Pods, pod.Namespace).Create(ctx, mirror, nil)
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		k.logger.Warn("mirror pod not created", zap.String("pod", name(pod)), zap.Error(err))

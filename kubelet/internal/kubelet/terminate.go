@@ -97,7 +97,7 @@ func (k *Kubelet) removeFromRuntime(ctx context.Context, pod podworker.RunningPo
 }
 
 // SyncTerminatedPod gives back what the pod held on the node. Of a pod that is
-// being deleted nothing is left; of one that just ended, the dead containers
+// being deleted, or is gone from its source, nothing is left; of one that just ended, the dead containers
 // and their logs are, for people to look at.
 func (k *Kubelet) SyncTerminatedPod(ctx context.Context, job podworker.Job) error {
 	pod := job.Pod
@@ -107,7 +107,7 @@ func (k *Kubelet) SyncTerminatedPod(ctx context.Context, job podworker.Job) erro
 	if err := k.cgroups.Destroy(pod.UID, cgroup.QOSClass(pod)); err != nil {
 		return err
 	}
-	if pod.DeletionTimestamp != nil {
+	if _, desired := k.pods.ByUID(pod.UID); !desired || pod.DeletionTimestamp != nil {
 		if err := k.removePod(ctx, pod); err != nil {
 			return err
 		}
