@@ -30,7 +30,7 @@ import (
 // watches, creates, updates, patches and deletes (pods gracefully). It can be
 // made to fail, which a real one can't at will.
 type testAPI struct {
-	t      *testing.T
+	t      testing.TB
 	server *httptest.Server
 
 	mu       sync.Mutex
@@ -49,7 +49,7 @@ type change struct {
 	object   map[string]any
 }
 
-func newTestAPI(t *testing.T) *testAPI {
+func newTestAPI(t testing.TB) *testAPI {
 	a := &testAPI{t: t, objects: map[string]map[string]any{}, changed: make(chan struct{})}
 	a.server = httptest.NewTLSServer(a)
 	t.Cleanup(func() {

@@ -3,19 +3,20 @@ package kubelet
 import (
 	"context"
 
-	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/types"
 
 	"kctl/kubelet/internal/podworker"
 )
 
-// HandlePodCleanups sees to what is left of pods that are gone: their workers
-// end at once, the rest is taken away in the background, one round at a time.
+// HandlePodCleanups sees to pods that are gone: their workers end at once, what
+// only the runtime knows of in the background, one round at a time. What they
+// leave behind is the collector's.
 // Before all sources were heard nobody can say which pods are gone.
 func (k *Kubelet) HandlePodCleanups(ctx context.Context) {
 	if !k.ready.All() {
 		return
 	}
+	k.firstRound.Do(k.collector.Soon) // for what an earlier kubelet left
 	desired := map[types.UID]bool{}
 	for _, pod := range k.pods.Pods() {
 		desired[pod.UID] = true
@@ -53,48 +54,9 @@ func (k *Kubelet) cleanUp(ctx context.Context) {
 	if err != nil {
 		return // the runtime is away; its health says so
 	}
-	inRuntime := map[types.UID]bool{}
 	for _, pod := range running {
-		inRuntime[pod.UID] = true
 		if k.forgotten(pod.UID) {
 			k.workers.Update(podworker.Update{Type: podworker.Kill, Running: &podworker.RunningPod{UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name}})
-		}
-	}
-	orphan := func(uid types.UID) bool { return !inRuntime[uid] && k.forgotten(uid) }
-	k.cleanDirectories(ctx, orphan)
-	k.cleanGroups(orphan)
-}
-
-// cleanDirectories takes away volumes and directories of pods that are gone.
-func (k *Kubelet) cleanDirectories(ctx context.Context, orphan func(types.UID) bool) {
-	uids, err := k.volumes.Pods()
-	if err != nil {
-		k.logger.Warn("directories of pods cannot be listed", zap.Error(err))
-		return
-	}
-	for _, uid := range uids {
-		if !orphan(uid) {
-			continue
-		}
-		if err := k.volumes.RemovePodDir(ctx, uid); err != nil {
-			k.logger.Warn("directory of a pod that is gone stays", zap.String("uid", string(uid)), zap.Error(err))
-		}
-	}
-}
-
-// cleanGroups takes away control groups of pods that are gone.
-func (k *Kubelet) cleanGroups(orphan func(types.UID) bool) {
-	groups, err := k.cgroups.Pods()
-	if err != nil {
-		k.logger.Warn("control groups of pods cannot be listed", zap.Error(err))
-		return
-	}
-	for uid, class := range groups {
-		if !orphan(uid) {
-			continue
-		}
-		if err := k.cgroups.Destroy(uid, class); err != nil {
-			k.logger.Warn("control group of a pod that is gone stays", zap.String("uid", string(uid)), zap.Error(err))
 		}
 	}
 }

@@ -118,6 +118,7 @@ func (k *Kubelet) HandlePodUpdates(pods []*core.Pod) {
 // HandlePodRemoves takes pods that are gone from their source.
 func (k *Kubelet) HandlePodRemoves(pods []*core.Pod) {
 	start := k.clock.Now()
+	defer k.collector.Soon()
 	for _, pod := range pods {
 		k.pods.Remove(pod)
 		if podmanager.IsMirror(pod) {

@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/kubelet/internal/cgroup"
+	"kctl/kubelet/internal/collect"
 	"kctl/kubelet/internal/config"
 	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/dns"
@@ -60,19 +61,21 @@ type Kubelet struct {
 	objects *objects.Objects
 	volumes *volume.Manager
 
-	mux      *source.Mux
-	ready    *source.Ready
-	pods     *podmanager.Manager
-	cache    *podcache.Cache
-	pleg     *pleg.Generator
-	statuses *status.Manager
-	workers  *podworker.Workers
-	loop     *syncloop.Loop
-	node     *node.Manager
-	probed   chan types.UID
+	mux       *source.Mux
+	ready     *source.Ready
+	pods      *podmanager.Manager
+	cache     *podcache.Cache
+	pleg      *pleg.Generator
+	statuses  *status.Manager
+	workers   *podworker.Workers
+	loop      *syncloop.Loop
+	collector *collect.Collector
+	node      *node.Manager
+	probed    chan types.UID
 
 	port        atomic.Int32 // that the server listens on
 	cleaning    atomic.Bool
+	firstRound  sync.Once      // of clean-ups, once all sources were heard
 	background  sync.WaitGroup // mirror pods and clean-ups under way
 	reasonsLock sync.Mutex
 	reasons     map[types.UID]map[string]podruntime.Waiting
@@ -209,6 +212,10 @@ func (k *Kubelet) makeLoops() error {
 	k.loop = syncloop.New(syncloop.Options{
 		Updates: k.mux.Updates(), Lifecycle: k.pleg.Events(), Probes: k.probed, Handler: k, Heard: k.ready.Add,
 		RuntimeError: k.runtimeError, Clock: k.clock, Logger: k.logger,
+	})
+	k.collector = collect.New(collect.Options{
+		Runtime: k.runtime, Directories: k.volumes, Groups: k.cgroups, PodLogsDir: k.config.PodLogsDir,
+		Known: func(uid types.UID) bool { return !k.forgotten(uid) }, Ready: k.ready.All, Clock: k.clock, Logger: k.logger,
 	})
 	return nil
 }

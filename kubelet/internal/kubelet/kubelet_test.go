@@ -23,7 +23,7 @@ import (
 
 // bed is a kubelet on a containerd of its own, beside an API in memory.
 type bed struct {
-	t          *testing.T
+	t          testing.TB
 	containerd *critest.Containerd
 	api        *testAPI
 	client     *rest.Client
@@ -31,7 +31,7 @@ type bed struct {
 	stop       func()
 }
 
-func newBed(t *testing.T) *bed {
+func newBed(t testing.TB) *bed {
 	b := &bed{t: t, containerd: critest.Start(t), api: newTestAPI(t)}
 	dir := t.TempDir()
 	b.config = config.New()
