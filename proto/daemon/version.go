@@ -1,48 +1,10 @@
 package daemon
 
 import (
-	"runtime"
-	"runtime/debug"
-
 	"k8s.io/apimachinery/pkg/version"
+
+	"kctl/proto/release"
 )
 
-// Release is the project's own version; the linker sets it on a release.
-var Release = "0.1.0-dev"
-
-// APIVersion is the Kubernetes minor whose API we speak: that of the
-// k8s.io/api module we build on.
-const (
-	apiMajor = "1"
-	apiMinor = "37"
-	apiPatch = "2"
-)
-
-// Version is what /version and --version say. GitVersion is upstream's API
-// level with our release as build metadata, so that clients compare it
-// correctly.
-func Version() version.Info {
-	info := version.Info{
-		Major:      apiMajor,
-		Minor:      apiMinor,
-		GitVersion: "v" + apiMajor + "." + apiMinor + "." + apiPatch + "+kctl-" + Release,
-		GoVersion:  runtime.Version(),
-		Compiler:   runtime.Compiler,
-		Platform:   runtime.GOOS + "/" + runtime.GOARCH,
-	}
-	build, ok := debug.ReadBuildInfo()
-	if !ok {
-		return info
-	}
-	for _, s := range build.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			info.GitCommit = s.Value
-		case "vcs.time":
-			info.BuildDate = s.Value
-		case "vcs.modified":
-			info.GitTreeState = map[string]string{"true": "dirty", "false": "clean"}[s.Value]
-		}
-	}
-	return info
-}
+// Version is what /version and --version say.
+func Version() version.Info { return release.Version() }

@@ -10,11 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 
 	"kctl/kubectl/internal/printer"
-	"kctl/proto/daemon"
+	"kctl/proto/release"
 )
 
 // userAgent is what kctl calls itself to servers.
-func userAgent() string { return "kctl/" + daemon.Version().GitVersion }
+func userAgent() string { return "kctl/" + release.Version().GitVersion }
 
 // versions is what `kctl version -o` prints. It is no API object, but printed
 // as one.
@@ -35,7 +35,7 @@ func newVersion(c *cli) *cobra.Command {
 			if format != "" && format != "yaml" && format != "json" {
 				return usageError(cmd, "--output must be 'yaml' or 'json'")
 			}
-			own := daemon.Version()
+			own := release.Version()
 			both := &versions{ClientVersion: &own}
 			var failed error
 			if !clientOnly {
