@@ -17,6 +17,7 @@ import (
 	"kctl/proto/daemon"
 	"kctl/proto/events"
 	"kctl/proto/leader"
+	"kctl/proto/release"
 	"kctl/proto/rest"
 	"kctl/proto/watch"
 	"kctl/scheduler/internal/cache"
@@ -101,7 +102,7 @@ func assemble(options *config.Options, configuration *profile.Configuration, log
 	if err != nil {
 		return nil, &daemon.UsageError{Err: err}
 	}
-	restConfig.UserAgent = "kctl-scheduler/" + daemon.Release
+	restConfig.UserAgent = "kctl-scheduler/" + release.Number
 	client, err := rest.New(restConfig)
 	if err != nil {
 		return nil, &daemon.UsageError{Err: err}
