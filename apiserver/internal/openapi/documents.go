@@ -136,7 +136,11 @@ func (o *operation) render(v version, in runtimeschema.GroupVersion) map[string]
 	if v == v2 {
 		out["consumes"], out["produces"], out["schemes"] = o.consumes, o.produces, []any{"https"}
 		if o.body != nil {
-			parameters = append(parameters, map[string]any{"name": "body", "in": "body", "required": o.action != "delete" && o.action != "deletecollection", "schema": o.body.render(v)})
+			body := map[string]any{"name": "body", "in": "body", "schema": o.body.render(v)}
+			if o.method != http.MethodDelete { // whose options may be left out
+				body["required"] = true
+			}
+			parameters = append(parameters, body)
 		}
 	} else if o.body != nil {
 		out["requestBody"] = map[string]any{"content": contents(o.consumes, o.body)}

@@ -1,0 +1,255 @@
+package pod
+
+import (
+	"encoding/json"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"kctl/proto/core"
+)
+
+// fromYAML is a pod as a user writes it.
+func fromYAML(t *testing.T, text string) *core.Pod {
+	t.Helper()
+	pod := new(core.Pod)
+	if err := yaml.UnmarshalStrict([]byte(text), pod); err != nil {
+		t.Fatalf("%v in:\n%s", err, text)
+	}
+	return pod
+}
+
+// minimal is the least that is a pod, defaulted.
+func minimal(change ...func(*core.Pod)) *core.Pod {
+	pod := &core.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default", Generation: 1},
+		Spec:       core.PodSpec{Containers: []core.Container{{Name: "main", Image: "nginx"}}},
+	}
+	for _, c := range change {
+		c(pod)
+	}
+	setAllDefaults(pod)
+	return pod
+}
+
+func asJSON(t *testing.T, v any) string {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+const bigPod = `
+metadata: {name: web, namespace: default}
+spec:
+  hostNetwork: true
+  serviceAccount: old
+  initContainers:
+  - {name: init, image: "busybox:1.36", resources: {limits: {cpu: 100m}}}
+  containers:
+  - name: main
+    image: registry:5000/a/b
+    ports: [{containerPort: 80}]
+    env: [{name: A, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]
+    resources: {limits: {cpu: 1, memory: 1Gi}, requests: {cpu: 500m}}
+    livenessProbe: {httpGet: {port: 80}}
+    readinessProbe: {grpc: {port: 90}, periodSeconds: 3}
+    lifecycle: {preStop: {httpGet: {port: 80}}}
+  - {name: digest, image: "a@sha256:0123456789012345678901234567890123456789012345678901234567890123"}
+  - {name: latest, image: "a:latest"}
+  volumes:
+  - {name: none}
+  - {name: cm, configMap: {name: c}}
+  - {name: host, hostPath: {path: /tmp}}
+  - {name: sec, secret: {secretName: s}}
+  - {name: down, downwardAPI: {items: [{path: l, fieldRef: {fieldPath: metadata.labels}}]}}
+  - {name: proj, projected: {sources: [{serviceAccountToken: {path: token}}]}}
+`
+
+const bigPodDefaulted = `
+metadata: {name: web, namespace: default}
+spec:
+  hostNetwork: true
+  serviceAccount: old
+  serviceAccountName: old
+  restartPolicy: Always
+  dnsPolicy: ClusterFirst
+  schedulerName: default-scheduler
+  terminationGracePeriodSeconds: 30
+  enableServiceLinks: true
+  securityContext: {}
+  initContainers:
+  - name: init
+    image: "busybox:1.36"
+    imagePullPolicy: IfNotPresent
+    terminationMessagePath: /dev/termination-log
+    terminationMessagePolicy: File
+    resources: {limits: {cpu: 100m}, requests: {cpu: 100m}}
+  containers:
+  - name: main
+    image: registry:5000/a/b
+    imagePullPolicy: Always
+    terminationMessagePath: /dev/termination-log
+    terminationMessagePolicy: File
+    ports: [{containerPort: 80, hostPort: 80, protocol: TCP}]
+    env: [{name: A, valueFrom: {fieldRef: {apiVersion: v1, fieldPath: metadata.name}}}]
+    resources: {limits: {cpu: 1, memory: 1Gi}, requests: {cpu: 500m, memory: 1Gi}}
+    livenessProbe:
+      {httpGet: {port: 80, path: /, scheme: HTTP}, timeoutSeconds: 1, periodSeconds: 10, successThreshold: 1, failureThreshold: 3}
+    readinessProbe:
+      {grpc: {port: 90, service: ""}, timeoutSeconds: 1, periodSeconds: 3, successThreshold: 1, failureThreshold: 3}
+    lifecycle: {preStop: {httpGet: {port: 80, path: /, scheme: HTTP}}}
+  - name: digest
+    image: "a@sha256:0123456789012345678901234567890123456789012345678901234567890123"
+    imagePullPolicy: IfNotPresent
+    terminationMessagePath: /dev/termination-log
+    terminationMessagePolicy: File
+  - name: latest
+    image: "a:latest"
+    imagePullPolicy: Always
+    terminationMessagePath: /dev/termination-log
+    terminationMessagePolicy: File
+  volumes:
+  - {name: none, emptyDir: {}}
+  - {name: cm, configMap: {name: c, defaultMode: 420}}
+  - {name: host, hostPath: {path: /tmp, type: ""}}
+  - {name: sec, secret: {secretName: s, defaultMode: 420}}
+  - {name: down, downwardAPI: {defaultMode: 420, items: [{path: l, fieldRef: {apiVersion: v1, fieldPath: metadata.labels}}]}}
+  - {name: proj, projected: {defaultMode: 420, sources: [{serviceAccountToken: {path: token, expirationSeconds: 3600}}]}}
+`
+
+func TestDefaults(t *testing.T) {
+	pod, want := fromYAML(t, bigPod), fromYAML(t, bigPodDefaulted)
+	setAllDefaults(pod)
+	if got, want := asJSON(t, pod), asJSON(t, want); got != want {
+		t.Errorf("defaulted pod:\n%s\nwant:\n%s", got, want)
+	}
+	again := pod.DeepCopy()
+	setAllDefaults(again)
+	if got, want := asJSON(t, again), asJSON(t, pod); got != want {
+		t.Errorf("defaults of defaults differ:\n%s\nwant:\n%s", got, want)
+	}
+	if errs := validateCreate(pod); len(errs) > 0 {
+		t.Errorf("defaulted pod is refused: %v", errs)
+	}
+}
+
+func TestPullPolicy(t *testing.T) {
+	for image, want := range map[string]corev1.PullPolicy{
+		"nginx":                corev1.PullAlways,
+		"nginx:latest":         corev1.PullAlways,
+		"localhost:5000/nginx": corev1.PullAlways,
+		"nginx:1.27":           corev1.PullIfNotPresent,
+		"UPPER:::":             corev1.PullIfNotPresent,
+		"":                     corev1.PullIfNotPresent,
+		"nginx@sha256:0123456789012345678901234567890123456789012345678901234567890123":        corev1.PullIfNotPresent,
+		"nginx:latest@sha256:0123456789012345678901234567890123456789012345678901234567890123": corev1.PullAlways,
+	} {
+		if got := pullPolicy(image); got != want {
+			t.Errorf("pullPolicy(%q) = %s, want %s", image, got, want)
+		}
+	}
+}
+
+func TestPodLevelDefaults(t *testing.T) {
+	pod := fromYAML(t, `
+spec:
+  resources: {limits: {cpu: 2, memory: 1Gi}}
+  containers:
+  - {name: a, image: i, resources: {requests: {cpu: 300m}}}
+  - {name: b, image: i, resources: {requests: {cpu: 200m}}}
+`)
+	setAllDefaults(pod)
+	want := `{"cpu":"500m","memory":"1Gi"}`
+	if got := asJSON(t, pod.Spec.Resources.Requests); got != want {
+		t.Errorf("requests of the pod = %s, want %s", got, want)
+	}
+}
+
+func TestQOS(t *testing.T) {
+	for _, c := range []struct {
+		resources string
+		want      corev1.PodQOSClass
+	}{
+		{`{}`, corev1.PodQOSBestEffort},
+		{`{requests: {cpu: 1}}`, corev1.PodQOSBurstable},
+		{`{limits: {cpu: 1, memory: 1Gi}}`, corev1.PodQOSGuaranteed},
+		{`{limits: {cpu: 1, memory: 1Gi}, requests: {cpu: 500m}}`, corev1.PodQOSBurstable},
+		{`{limits: {cpu: 1}}`, corev1.PodQOSBurstable},
+		{`{requests: {ephemeral-storage: 1Gi}}`, corev1.PodQOSBestEffort},
+		{`{requests: {cpu: 0}}`, corev1.PodQOSBestEffort},
+	} {
+		pod := fromYAML(t, "spec: {containers: [{name: a, image: i, resources: "+c.resources+"}]}")
+		setAllDefaults(pod)
+		if got := qosClass(&pod.Spec); got != c.want {
+			t.Errorf("%s is %s, want %s", c.resources, got, c.want)
+		}
+	}
+}
+
+func TestPrepareForCreate(t *testing.T) {
+	now := metav1.Now()
+	pod := minimal(func(p *core.Pod) {
+		p.Status = core.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1"}
+		p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/gate"}}
+		p.Labels = map[string]string{"app": "web"}
+		p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+				TopologyKey: "zone", LabelSelector: &metav1.LabelSelector{}, MatchLabelKeys: []string{"app", "missing"},
+			}},
+		}}
+	})
+	prepareForCreate(pod, now)
+	if pod.Status.Phase != corev1.PodPending || pod.Status.PodIP != "" || pod.Status.QOSClass != corev1.PodQOSBestEffort {
+		t.Errorf("status of a new pod is the user's: %+v", pod.Status)
+	}
+	if c := pod.Status.Conditions; len(c) != 1 || c[0].Reason != corev1.PodReasonSchedulingGated {
+		t.Errorf("a gated pod's conditions are %+v", c)
+	}
+	selector := pod.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].LabelSelector
+	if got, want := asJSON(t, selector), `{"matchExpressions":[{"key":"app","operator":"In","values":["web"]}]}`; got != want {
+		t.Errorf("selector with matchLabelKeys is %s, want %s", got, want)
+	}
+}
+
+func TestBeginDelete(t *testing.T) {
+	seconds := func(n int64) *int64 { return &n }
+	running := func(p *core.Pod) { p.Spec.NodeName = "n1"; p.Status.Phase = corev1.PodRunning }
+	for name, c := range map[string]struct {
+		pod      *core.Pod
+		asked    *int64
+		grace    int64
+		graceful bool
+	}{
+		"unscheduled":           {minimal(), nil, 0, false},
+		"unscheduled, 10 asked": {minimal(), seconds(10), 0, false},
+		"running":               {minimal(running), nil, 30, true},
+		"running, 5 asked":      {minimal(running), seconds(5), 5, true},
+		"running, 0 asked":      {minimal(running), seconds(0), 0, false},
+		"running, -1 asked":     {minimal(running), seconds(-1), 1, true},
+		"ended":                 {minimal(running, func(p *core.Pod) { p.Status.Phase = corev1.PodSucceeded }), nil, 0, false},
+		"negative in the spec":  {minimal(running, func(p *core.Pod) { p.Spec.TerminationGracePeriodSeconds = seconds(-7) }), nil, 1, true},
+		"already ending, asked again": {minimal(running, func(p *core.Pod) {
+			p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &metav1.Time{}, seconds(60)
+		}), nil, 60, true},
+		"already ending, hurried": {minimal(running, func(p *core.Pod) {
+			p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &metav1.Time{}, seconds(60)
+		}), seconds(2), 2, true},
+		"already ending, by the kubelet": {minimal(running, func(p *core.Pod) {
+			p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &metav1.Time{}, seconds(60)
+		}), seconds(0), 0, false},
+	} {
+		options := &metav1.DeleteOptions{GracePeriodSeconds: c.asked}
+		grace, graceful := beginDelete(t.Context(), c.pod, options)
+		if grace != c.grace || graceful != c.graceful {
+			t.Errorf("%s: %d, %t; want %d, %t", name, grace, graceful, c.grace, c.graceful)
+		}
+		if options.GracePeriodSeconds != c.asked {
+			t.Errorf("%s: what was asked for has changed; a second try would see that", name)
+		}
+	}
+}

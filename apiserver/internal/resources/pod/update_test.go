@@ -1,0 +1,106 @@
+package pod
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/proto/core"
+)
+
+func TestValidateUpdate(t *testing.T) {
+	seconds := func(n int64) *int64 { return &n }
+	gated := func(p *core.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "g"}} }
+	for name, c := range map[string]struct {
+		old, pod *core.Pod
+		want     string
+	}{
+		"nothing":    {minimal(), minimal(), ""},
+		"image":      {minimal(), minimal(func(p *core.Pod) { p.Spec.Containers[0].Image = "x:2"; p.Spec.Containers[0].ImagePullPolicy = "Always" }), ""},
+		"no image":   {minimal(), minimal(func(p *core.Pod) { p.Spec.Containers[0].Image = ""; p.Spec.Containers[0].ImagePullPolicy = "Always" }), "spec.containers[0].image: Required value"},
+		"deadline":   {minimal(), minimal(func(p *core.Pod) { p.Spec.ActiveDeadlineSeconds = seconds(5) }), ""},
+		"later":      {minimal(func(p *core.Pod) { p.Spec.ActiveDeadlineSeconds = seconds(5) }), minimal(func(p *core.Pod) { p.Spec.ActiveDeadlineSeconds = seconds(6) }), "spec.activeDeadlineSeconds: Invalid value: 6: must be less than or equal to previous value"},
+		"no more":    {minimal(func(p *core.Pod) { p.Spec.ActiveDeadlineSeconds = seconds(5) }), minimal(), "spec.activeDeadlineSeconds: Invalid value: null: must not update from a positive integer to nil value"},
+		"toleration": {minimal(), minimal(func(p *core.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Key: "k", Operator: "Exists"}} }), ""},
+		"tolerates less": {minimal(func(p *core.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Key: "k", Operator: "Exists"}} }), minimal(),
+			"spec.tolerations: Forbidden: existing toleration can not be modified except its tolerationSeconds"},
+		"one container more": {minimal(), minimal(func(p *core.Pod) {
+			p.Spec.Containers = append(p.Spec.Containers, core.Container{Name: "b", Image: "i"})
+		}),
+			"spec.containers: Forbidden: pod updates may not add or remove containers"},
+		"env": {minimal(), minimal(func(p *core.Pod) { p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A"}} }),
+			"spec: Forbidden: " + mayChange + "\nchanged: spec.containers[0].env"},
+		"node":              {minimal(), minimal(func(p *core.Pod) { p.Spec.NodeName = "n" }), "spec: Forbidden: " + mayChange + "\nchanged: spec.nodeName"},
+		"gate removed":      {minimal(gated), minimal(), ""},
+		"gate added":        {minimal(), minimal(gated), "spec.schedulingGates[0].name: Forbidden: only deletion is allowed, but found new scheduling gate 'g'"},
+		"gated, narrower":   {minimal(gated), minimal(gated, func(p *core.Pod) { p.Spec.NodeSelector = map[string]string{"a": "b"} }), ""},
+		"selector, no gate": {minimal(), minimal(func(p *core.Pod) { p.Spec.NodeSelector = map[string]string{"a": "b"} }), "spec: Forbidden: "},
+		"grace negative to 1": {minimal(func(p *core.Pod) { p.Spec.TerminationGracePeriodSeconds = seconds(-3) }),
+			minimal(func(p *core.Pod) { p.Spec.TerminationGracePeriodSeconds = seconds(1) }), ""},
+		"mirror annotation": {minimal(), minimal(func(p *core.Pod) {
+			p.Annotations = map[string]string{core.ConfigMirrorAnnotation: "x"}
+			p.Spec.NodeName = "n"
+		}), ""},
+	} {
+		if name == "mirror annotation" {
+			c.old.Spec.NodeName = "n"
+			c.want = "metadata.annotations[kubernetes.io/config.mirror]: Forbidden: may not add mirror pod annotation"
+		}
+		checkErrors(t, name, validateUpdate(c.pod, c.old), c.want)
+	}
+}
+
+func TestStatusUpdate(t *testing.T) {
+	now := metav1.Now()
+	old := minimal(func(p *core.Pod) {
+		p.Spec.NodeName = "n"
+		p.DeletionTimestamp = &now
+		p.Status.QOSClass = corev1.PodQOSBestEffort
+		p.OwnerReferences = []metav1.OwnerReference{{Name: "o"}}
+	})
+	pod := old.DeepCopy()
+	pod.Spec.NodeName, pod.DeletionTimestamp, pod.OwnerReferences, pod.Status.QOSClass = "other", nil, nil, ""
+	prepareStatus(t.Context(), pod, old)
+	if pod.Spec.NodeName != "n" || pod.DeletionTimestamp == nil || len(pod.OwnerReferences) != 1 || pod.Status.QOSClass != corev1.PodQOSBestEffort {
+		t.Errorf("a status update changed what is not status: %+v", pod)
+	}
+
+	ended := func(code int32) *core.Pod {
+		return minimal(func(p *core.Pod) {
+			p.Spec.RestartPolicy = corev1.RestartPolicyNever
+			p.Status.ContainerStatuses = []core.ContainerStatus{{Name: "main", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code}}}}
+		})
+	}
+	revived := minimal(func(p *core.Pod) {
+		p.Status.ContainerStatuses = []core.ContainerStatus{{Name: "main", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+	})
+	checkErrors(t, "a dead container lives again", validateStatus(revived, ended(0)), "status.containerStatuses[0].state: Forbidden: may not be transitioned to non-terminated state")
+	failing := ended(1)
+	failing.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
+	checkErrors(t, "a failed container is restarted", validateStatus(revived, failing), "")
+}
+
+func TestEphemeralUpdate(t *testing.T) {
+	debugger := func(image string) func(*core.Pod) {
+		return func(p *core.Pod) {
+			p.Spec.EphemeralContainers = append(p.Spec.EphemeralContainers, corev1.EphemeralContainer{
+				EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debug", Image: image},
+			})
+		}
+	}
+	checkErrors(t, "added", validateEphemeralUpdate(minimal(debugger("i")), minimal()), "")
+	checkErrors(t, "removed", validateEphemeralUpdate(minimal(), minimal(debugger("i"))), `spec.ephemeralContainers: Forbidden: existing ephemeral containers "debug" may not be removed`)
+	checkErrors(t, "changed", validateEphemeralUpdate(minimal(debugger("i")), minimal(debugger("j"))), `spec.ephemeralContainers: Forbidden: existing ephemeral containers "debug" may not be changed`)
+	withPort := minimal(debugger("i"), func(p *core.Pod) {
+		p.Spec.EphemeralContainers[0].Ports = []corev1.ContainerPort{{ContainerPort: 1}}
+	})
+	checkErrors(t, "with a port", validateEphemeralUpdate(withPort, minimal()), "spec.ephemeralContainers[0].ports: Forbidden: cannot be set for an Ephemeral Container")
+
+	pod, old := minimal(debugger("i")), minimal()
+	pod.Spec.NodeName = "sneaked"
+	prepareEphemeral(t.Context(), pod, old)
+	if pod.Spec.NodeName != "" || len(pod.Spec.EphemeralContainers) != 1 {
+		t.Errorf("ephemeralcontainers changed more than those: %+v", pod.Spec)
+	}
+}
