@@ -77,29 +77,16 @@ func (g *group) describe(e registry.Served, d definitions) {
 	d.mark(object.ref, info.GVK())
 	b := builder{group: g, info: info, definitions: d, object: object}
 	b.collection()
-	if len(info.Verbs) == 0 {
-		b.single("", true)
-		if info.HasStatus {
-			b.single("status", false)
-		}
-		for _, name := range info.Subresources {
-			if !declares(e.Subresources, name) {
-				b.single(name, false)
-			}
-		}
+	b.single("", true)
+	if info.HasStatus {
+		b.single("status", false)
+	}
+	for _, part := range info.Parts {
+		b.single(part, false)
 	}
 	for _, sub := range e.Subresources {
 		b.subresource(sub)
 	}
-}
-
-func declares(subresources []registry.Subresource, name string) bool {
-	for _, sub := range subresources {
-		if sub.Name == name {
-			return true
-		}
-	}
-	return false
 }
 
 type builder struct {
@@ -169,9 +156,6 @@ func (b *builder) collection() {
 		codes: []int{http.StatusOK, http.StatusCreated, http.StatusAccepted},
 	}
 	b.add(path, creates)
-	if len(b.info.Verbs) > 0 {
-		return
-	}
 	list := &schema{ref: b.list()}
 	lists := operation{
 		method: http.MethodGet, action: "list", id: b.id("list", true, ""), description: "list or watch objects of kind " + kind,

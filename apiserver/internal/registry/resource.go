@@ -67,13 +67,7 @@ type Info struct {
 	HasStatus  bool
 	// Parts are the subresources, beside status, that are read and written as
 	// the object itself is ("ephemeralcontainers", "finalize").
-	Parts []string
-	// Subresources are the ways to change the object beside status, by the
-	// names that Update takes and URLs have where they are not also a
-	// Subresource of their own.
-	Subresources []string
-	// Verbs are what discovery says of the resource where it is not everything.
-	Verbs   []string
+	Parts   []string
 	Columns []metav1.TableColumnDefinition
 }
 

@@ -17,6 +17,10 @@ import (
 	"kctl/proto/core"
 )
 
+// Bindings is where Bindings were posted before pods/binding was there, and
+// still may be. Nothing is stored under that name.
+var Bindings = core.Resource{Version: "v1", Name: "bindings", Kind: "Binding", Namespaced: true}
+
 var bindingResource = schema.GroupResource{Resource: "pods/binding"}
 
 // Binder assigns pods to nodes: the end of a scheduler's work.
