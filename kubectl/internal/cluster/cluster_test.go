@@ -1,0 +1,289 @@
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"kctl/proto/rest"
+)
+
+func layout(t *testing.T) Layout {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "kctl-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	l, err := NewLayout(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func TestSplitFlags(t *testing.T) {
+	for text, want := range map[string][]string{
+		"":                           nil,
+		"  ":                         nil,
+		"--a=1 --b=2":                {"--a=1", "--b=2"},
+		`--a='x y'  --b="it's" --c=`: {"--a=x y", "--b=it's", "--c="},
+		`--empty ''`:                 {"--empty", ""},
+	} {
+		got, err := splitFlags(text)
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%q: %q, %v, want %q", text, got, err, want)
+		}
+	}
+	if _, err := splitFlags(`--a="x`); err == nil {
+		t.Error("an open quote is taken")
+	}
+}
+
+func TestLayoutNamesFitTheKernel(t *testing.T) {
+	l := layout(t)
+	if n := len(l.Bridge()); n > 15 {
+		t.Errorf("the bridge's name has %d characters", n)
+	}
+	other, err := NewLayout(l.Dir + "2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if other.ID() == l.ID() {
+		t.Error("two directories have one id")
+	}
+	if _, err := NewLayout("/" + strings.Repeat("long/", 30)); err == nil {
+		t.Error("a directory too long for a socket is taken")
+	}
+}
+
+func TestSettingsStay(t *testing.T) {
+	l := layout(t)
+	o := UpOptions{Port: 7443, NodeName: "n"}
+	first, err := chooseSettings(l, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := chooseSettings(l, UpOptions{Port: 6443})
+	if err != nil || *again != *first {
+		t.Errorf("second time %+v, %v, want %+v", again, err, first)
+	}
+	if _, err := chooseSettings(l, UpOptions{Port: 6443, PortSet: true}); err == nil {
+		t.Error("another port is taken for a cluster that has one")
+	}
+	if _, err := chooseSettings(l, UpOptions{Port: 7443, NodeName: "m"}); err == nil {
+		t.Error("another node name is taken for a cluster that has one")
+	}
+	ports := []int{first.Port, first.RegistryPort, first.SchedulerPort, first.KubeletPort, first.HealthzPort}
+	slices.Sort(ports)
+	if len(slices.Compact(ports)) != 5 {
+		t.Errorf("a port is used twice: %+v", first)
+	}
+}
+
+func TestFreePortSkipsOneInUse(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	used := listener.Addr().(*net.TCPAddr).Port
+	if got, err := freePort(used, nil); err != nil || got == used {
+		t.Errorf("got %d, %v", got, err)
+	}
+}
+
+func TestFreeSubnet(t *testing.T) {
+	text, err := freeSubnet("deadbeef")
+	if err != nil {
+		t.Fatal(err)
+	}
+	subnet, err := netip.ParsePrefix(text)
+	if err != nil || subnet.Bits() != 24 || !netip.MustParsePrefix("10.64.0.0/10").Overlaps(subnet) {
+		t.Errorf("got %s, %v", text, err)
+	}
+	taken := []net.Addr{&net.IPNet{IP: net.IP(subnet.Addr().AsSlice()), Mask: net.CIDRMask(20, 32)}}
+	if !overlaps(subnet, taken) {
+		t.Error("a subnet inside of an interface's does not overlap it")
+	}
+}
+
+func TestPKIAndKubeconfigs(t *testing.T) {
+	l := layout(t)
+	s := &settings{NodeName: "node-1", Port: 6443}
+	now := time.Now()
+	if err := makePKI(l, s, now); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeKubeconfigs(l, s); err != nil {
+		t.Fatal(err)
+	}
+	for user, want := range map[string]struct{ name, group string }{
+		"admin": {"kubernetes-admin", "system:masters"}, "scheduler": {"system:kube-scheduler", ""},
+		"controller-manager": {"system:kube-controller-manager", ""}, "kubelet": {"system:node:node-1", "system:nodes"},
+	} {
+		config, err := rest.LoadKubeconfig(l.Kubeconfig(user))
+		if err != nil {
+			t.Fatal(err)
+		}
+		tlsConfig, err := config.TLS()
+		if err != nil {
+			t.Fatal(err)
+		}
+		leaf := tlsConfig.Certificates[0].Leaf
+		if leaf.Subject.CommonName != want.name || want.group != "" && !slices.Contains(leaf.Subject.Organization, want.group) {
+			t.Errorf("%s is %v", user, leaf.Subject)
+		}
+		if _, err := leaf.Verify(x509.VerifyOptions{Roots: tlsConfig.RootCAs, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
+			t.Errorf("%s: %v", user, err)
+		}
+		info, err := os.Stat(l.Kubeconfig(user))
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: mode %v, %v", user, info.Mode(), err)
+		}
+	}
+	before := fingerprint(t, l, "apiserver")
+	if err := makePKI(l, s, now.Add(time.Hour)); err != nil || fingerprint(t, l, "apiserver") != before {
+		t.Errorf("a good certificate was made anew: %v", err)
+	}
+	if err := makePKI(l, s, now.Add(certLasts-renewBefore+time.Hour)); err != nil || fingerprint(t, l, "apiserver") == before {
+		t.Errorf("a certificate that ends soon was kept: %v", err)
+	}
+}
+
+func fingerprint(t *testing.T, l Layout, name string) string {
+	t.Helper()
+	pair, err := tls.LoadX509KeyPair(l.PKI(name+".crt"), l.PKI(name+".key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pair.Leaf.SerialNumber.String()
+}
+
+func TestPrepareLeavesOthersDirectoriesAlone(t *testing.T) {
+	l := layout(t)
+	if err := os.WriteFile(filepath.Join(l.Dir, "precious"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.prepare(); err == nil {
+		t.Error("a directory with somebody's file in it is taken")
+	}
+	if err := Down(t.Context(), DownOptions{Dir: l.Dir}, &Lines{Out: os.Stderr}); err == nil {
+		t.Error("down on a directory that is no cluster's succeeds")
+	}
+	if _, err := os.Stat(filepath.Join(l.Dir, "precious")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLock(t *testing.T) {
+	l := layout(t)
+	unlock, err := l.prepare()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.lock(); err == nil {
+		t.Error("two hold the lock")
+	}
+	unlock()
+	again, err := l.lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again()
+}
+
+func TestPIDOfAnotherProcessIsNotOurs(t *testing.T) {
+	l := layout(t)
+	if err := os.MkdirAll(l.path("run"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write := func(text string) {
+		if err := os.WriteFile(l.PIDFile("kubelet"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(strconv.Itoa(os.Getpid()))
+	if pid := l.pid("kubelet"); pid != 0 {
+		t.Errorf("this test's process %d passes for a kubelet", pid)
+	}
+	write("rubbish")
+	if pid := l.pid("kubelet"); pid != 0 {
+		t.Errorf("rubbish is process %d", pid)
+	}
+	// One that names the directory on its command line and does not end by itself.
+	cmd := exec.Command("tail", "-f", "/dev/null", l.PIDFile("kubelet"))
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	go func() { _ = cmd.Wait() }() // reaps it, as init would
+	write(strconv.Itoa(cmd.Process.Pid))
+	if pid := l.pid("kubelet"); pid != cmd.Process.Pid {
+		t.Fatalf("our process is %d, want %d", pid, cmd.Process.Pid)
+	}
+	if stopped, err := l.stop(t.Context(), "kubelet", 5*time.Second); !stopped || err != nil {
+		t.Errorf("stop: %t, %v", stopped, err)
+	}
+	if _, err := os.Stat(l.PIDFile("kubelet")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the file is still there: %v", err)
+	}
+}
+
+func TestAwaitSaysWhyAProgramEnded(t *testing.T) {
+	l := layout(t)
+	if _, err := l.prepare(); err != nil {
+		t.Fatal(err)
+	}
+	p := program{name: "kubelet", path: "/bin/sh", args: []string{"-c", "echo no such device; exit 3", l.path("x") + "/"},
+		ready: func(context.Context) error { return errors.New("not yet") }}
+	if _, err := l.start(t.Context(), p); err == nil || !strings.Contains(err.Error(), "no such device") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestJumpTarget(t *testing.T) {
+	const rule = `-A POSTROUTING -s 10.1.0.2/32 -m comment --comment "name: \"kctl-ab\" id: \"x\"" -j CNI-123`
+	if got := jumpTarget(rule); got != "CNI-123" {
+		t.Errorf("got %q", got)
+	}
+	if got := jumpTarget("-A POSTROUTING"); got != "" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestRuntimeConfig(t *testing.T) {
+	l := layout(t)
+	s := &settings{RegistryPort: 5001, PodCIDR: "10.64.1.0/24"}
+	if err := writeRuntimeConfig(l, s, "/cni"); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(l.path("cni", "net.d", "10-kctl.conflist"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var network struct {
+		Name    string
+		Plugins []struct{ Bridge string }
+	}
+	if err := json.Unmarshal(data, &network); err != nil || network.Name != l.Network() || network.Plugins[0].Bridge != l.Bridge() {
+		t.Errorf("network %+v, %v", network, err)
+	}
+	config, err := os.ReadFile(l.path("containerd.toml"))
+	if err != nil || !strings.Contains(string(config), strconv.Quote(l.Socket())) {
+		t.Errorf("containerd's configuration: %v\n%s", err, config)
+	}
+}
