@@ -144,6 +144,9 @@ func (c *Config) Validate() error {
 	if c.Authorization != "Webhook" && c.Authorization != "AlwaysAllow" {
 		add("authorization.mode=%q: only Webhook and AlwaysAllow are supported", c.Authorization)
 	}
+	if c.Anonymous && (c.Kubeconfig == "" || c.Authorization == "AlwaysAllow") {
+		add("--anonymous-auth would let everybody do everything: without --kubeconfig, or with AlwaysAllow, nobody is asked")
+	}
 	if (c.TLSCertFile == "") != (c.TLSKeyFile == "") {
 		add("--tls-cert-file and --tls-private-key-file go together")
 	}

@@ -82,6 +82,7 @@ func TestWhatIsRefused(t *testing.T) {
 		{"", []string{kubeconfig, "--cgroup-driver=x"}, "--cgroup-driver"},
 		{"", []string{kubeconfig, "--node-labels=a"}, "key=value"},
 		{"", []string{kubeconfig, "--register-with-taints=a=b:Never"}, "effect"},
+		{"", []string{"--manifest-url=http://x", "--anonymous-auth"}, "everybody"},
 		{"", []string{kubeconfig, "--tls-cert-file=/c"}, "go together"},
 	} {
 		_, err := load(t, c.file, c.args...)

@@ -26,6 +26,7 @@ func (k *Kubelet) HandlePodCleanups(ctx context.Context) {
 		_, worked := states[uid]
 		return desired[uid] || worked
 	})
+	k.probes.Retain(func(uid types.UID) bool { return k.workers.CouldHaveRunningContainers(uid) })
 	if !k.cleaning.CompareAndSwap(false, true) {
 		return
 	}

@@ -27,7 +27,9 @@ func (k *Kubelet) generate(pod *core.Pod, runtime *podruntime.PodStatus, termina
 	}
 	return status.Generate(status.Input{
 		Pod: pod, Previous: status.Previous(&last, api), Runtime: runtime, Waiting: k.waiting(pod.UID), Terminal: terminal,
-		Ready: k.probeReady, Started: k.probeStarted, HostIPs: k.hostIPs, Now: k.clock.Now(),
+		Ready:   func(container string, id podruntime.ContainerID) bool { return k.probes.Ready(pod, container, id) },
+		Started: func(container string, id podruntime.ContainerID) bool { return k.probes.Started(pod, container, id) },
+		HostIPs: k.hostIPs, Now: k.clock.Now(),
 	})
 }
 
@@ -38,6 +40,7 @@ func (k *Kubelet) report(pod *core.Pod, runtime *podruntime.PodStatus) {
 		k.statuses.Recorder(pod).Stamp(relay.KubeletSandboxCreated, k.clock.Now())
 	}
 	k.cache.Set(pod.UID, runtime, nil, runtime.At)
+	k.probes.Changed(pod.UID)
 	if !k.workers.TerminationRequested(pod.UID) {
 		k.statuses.Set(pod, k.generate(pod, runtime, false))
 	}

@@ -70,7 +70,7 @@ func (k *Kubelet) admit(pod *core.Pod) admit.Decision {
 			others = append(others, other)
 		}
 	}
-	return admit.Pod(pod, others, k.node.Node(), podmanager.IsStatic(pod), admit.Features, volume.Check, k.checkProbes)
+	return admit.Pod(pod, others, k.node.Node(), podmanager.IsStatic(pod), admit.Features, volume.Check)
 }
 
 // active says that the pod holds resources of the node.

@@ -30,6 +30,7 @@ import (
 	"kctl/kubelet/internal/podmanager"
 	"kctl/kubelet/internal/podruntime"
 	"kctl/kubelet/internal/podworker"
+	"kctl/kubelet/internal/probe"
 	"kctl/kubelet/internal/source"
 	"kctl/kubelet/internal/status"
 	"kctl/kubelet/internal/syncloop"
@@ -71,7 +72,7 @@ type Kubelet struct {
 	loop      *syncloop.Loop
 	collector *collect.Collector
 	node      *node.Manager
-	probed    chan types.UID
+	probes    *probe.Manager
 
 	port        atomic.Int32 // that the server listens on
 	cleaning    atomic.Bool
@@ -87,7 +88,7 @@ func New(ctx context.Context, c *config.Config, logger *zap.Logger, registry *pr
 	k := &Kubelet{
 		config: c, clock: clock.RealClock{}, logger: logger, registry: registry, metrics: newMetrics(registry),
 		pods: podmanager.New(), cache: podcache.New(),
-		probed: make(chan types.UID, 256), reasons: map[types.UID]map[string]podruntime.Waiting{},
+		reasons: map[types.UID]map[string]podruntime.Waiting{},
 	}
 	if err := k.identify(); err != nil {
 		return nil, err
@@ -205,12 +206,13 @@ func (k *Kubelet) makeRuntime(ctx context.Context) error {
 
 // makeLoops makes what decides when something happens.
 func (k *Kubelet) makeLoops() error {
+	k.makeProbes()
 	k.mux = source.NewMux(k.clock, k.logger)
 	k.ready = source.NewReady(k.sources()...)
 	k.pleg = pleg.New(k.runtime, k.cache, k.clock, k.logger, k.metrics.observeRelist)
 	k.statuses = status.NewManager(status.RESTAPI{Client: k.client}, k.pods, k.clock, k.logger)
 	k.loop = syncloop.New(syncloop.Options{
-		Updates: k.mux.Updates(), Lifecycle: k.pleg.Events(), Probes: k.probed, Handler: k, Heard: k.ready.Add,
+		Updates: k.mux.Updates(), Lifecycle: k.pleg.Events(), Probes: k.probes.Updates(), Handler: k, Heard: k.ready.Add,
 		RuntimeError: k.runtimeError, Clock: k.clock, Logger: k.logger,
 	})
 	k.collector = collect.New(collect.Options{

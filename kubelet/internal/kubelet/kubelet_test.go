@@ -252,6 +252,35 @@ func TestCrashingContainerBacksOff(t *testing.T) {
 	})
 }
 
+func TestProbesDecide(t *testing.T) {
+	b := newBed(t)
+	exec := func(command string) *corev1.Probe {
+		return &corev1.Probe{
+			ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"/bin/sh", "-c", command}}},
+			PeriodSeconds: 1, TimeoutSeconds: 5, SuccessThreshold: 1, FailureThreshold: 1,
+		}
+	}
+	pod := shellPod("probed", "sleep 1 & wait; touch /ready; "+forever)
+	pod.Spec.Containers[0].ReadinessProbe = exec("test -f /ready")
+	pod.Spec.Containers[0].LivenessProbe = exec("! test -f /dead")
+	b.create(pod)
+	b.waitPhase("probed", corev1.PodRunning)
+	ready := func() bool {
+		s := b.api.pod("probed").Status.ContainerStatuses
+		return len(s) == 1 && s[0].Ready
+	}
+	b.api.wait("readiness", ready)
+	id := strings.TrimPrefix(b.api.pod("probed").Status.ContainerStatuses[0].ContainerID, "containerd://")
+	if _, err := b.containerd.Client().ExecSync(t.Context(), id, []string{"/bin/touch", "/dead"}, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	b.api.wait("a restart", func() bool {
+		s := b.api.pod("probed").Status.ContainerStatuses
+		return s[0].RestartCount == 1 && s[0].State.Running != nil && s[0].LastTerminationState.Terminated != nil
+	})
+	b.api.wait("readiness again", ready)
+}
+
 func TestAKubeletThatComesBackTakesOver(t *testing.T) {
 	b := newBed(t)
 	b.create(shellPod("stays", forever))

@@ -1,30 +1,17 @@
 package kubelet
 
 import (
-	"errors"
+	"k8s.io/apimachinery/pkg/types"
 
 	"kctl/kubelet/internal/podruntime"
-	"kctl/proto/core"
+	"kctl/kubelet/internal/probe"
 )
 
-// checkProbes refuses pods that ask for what nobody would do.
-func (k *Kubelet) checkProbes(pod *core.Pod) error {
-	for i := range pod.Spec.Containers {
-		c := &pod.Spec.Containers[i]
-		if c.LivenessProbe != nil || c.ReadinessProbe != nil || c.StartupProbe != nil {
-			return errors.New("probes are not supported by this kubelet")
-		}
-	}
-	return nil
-}
-
-func (k *Kubelet) startProbes(*core.Pod)  {}
-func (k *Kubelet) stopLiveness(*core.Pod) {}
-func (k *Kubelet) stopProbes(*core.Pod)   {}
-
-func (k *Kubelet) probeReady(string, podruntime.ContainerID) bool   { return true }
-func (k *Kubelet) probeStarted(string, podruntime.ContainerID) bool { return true }
-
-func (k *Kubelet) probeResults(podruntime.ContainerID) podruntime.ProbeResults {
-	return podruntime.ProbeResults{}
+// makeProbes makes what asks containers how they are.
+func (k *Kubelet) makeProbes() {
+	k.probes = probe.NewManager(probe.Config{
+		Asker:  probe.NewProber(k.cri, func() string { return k.hostIPs[0] }),
+		Status: func(uid types.UID) (*podruntime.PodStatus, error) { return k.cache.Get(uid) },
+		Events: k.events, Clock: k.clock, Logger: k.logger,
+	})
 }

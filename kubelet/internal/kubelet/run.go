@@ -37,6 +37,7 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	run("runtime health", k.health.Run)
 	run("lifecycle events", k.pleg.Run)
 	run("volumes", k.volumes.Run)
+	run("probes", k.probes.Run)
 	run("garbage collection", k.collector.Run)
 	if k.client != nil {
 		run("events", k.recorder.Run)

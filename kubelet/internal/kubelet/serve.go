@@ -4,33 +4,52 @@ import (
 	"context"
 	"net"
 
-	"kctl/proto/daemon"
-	"kctl/proto/pki"
+	"kctl/kubelet/internal/server"
+	"kctl/kubelet/internal/server/auth"
 )
 
 // serve answers on the kubelet's port until ctx ends; listening is called once
 // the port is known.
 func (k *Kubelet) serve(ctx context.Context, listening func()) error {
+	s, err := server.New(server.Config{
+		NodeName: k.nodeName, Authenticator: k.authenticator(), Authorizer: k.authorizer(),
+		Pods: k.pods, Status: k.statuses.Get, Runtime: k.cri, Health: k.checks(), Metrics: k.registry,
+		Clock: k.clock, Logger: k.logger,
+	})
+	if err != nil {
+		return err
+	}
 	var ips []net.IP
-	for _, ip := range k.hostIPs {
+	for _, ip := range append([]string{k.config.Address}, k.hostIPs...) {
 		ips = append(ips, net.ParseIP(ip))
 	}
-	cert, key, err := pki.ServingFiles(k.config.TLSCertFile, k.config.TLSKeyFile, k.config.CertDir, "kubelet", ips, []string{k.nodeName}, k.clock.Now())
-	if err != nil {
-		return err
-	}
-	reloader, err := pki.NewReloader(cert, key, k.clock)
-	if err != nil {
-		return err
-	}
-	tlsConfig, err := pki.ServerTLS(reloader, k.config.ClientCAFile)
-	if err != nil {
-		return err
-	}
-	return daemon.Serve(ctx, k.address(k.config.Port), k.checks(), tlsConfig, func(address net.Addr) {
-		if tcp, ok := address.(*net.TCPAddr); ok {
-			k.port.Store(int32(tcp.Port))
-		}
-		listening()
+	return s.Run(ctx, server.Listen{
+		Address: k.address(k.config.Port), CertFile: k.config.TLSCertFile, KeyFile: k.config.TLSKeyFile,
+		CertDir: k.config.CertDir, ClientCAFile: k.config.ClientCAFile, DNSNames: []string{k.nodeName}, IPs: ips,
+		OnListen: func(address net.Addr) {
+			if tcp, ok := address.(*net.TCPAddr); ok {
+				k.port.Store(int32(tcp.Port))
+			}
+			listening()
+		},
 	})
+}
+
+// authenticator knows clients by certificate, and by token if there is an API
+// server to vouch for it.
+func (k *Kubelet) authenticator() *auth.Authenticator {
+	return auth.NewAuthenticator(auth.Authentication{
+		Certificates: k.config.ClientCAFile != "",
+		Tokens:       k.config.WebhookTokens && k.client != nil,
+		Anonymous:    k.config.Anonymous,
+	}, k.client, k.clock)
+}
+
+// authorizer lets the API server decide. Without one, everybody may do
+// everything whom the authenticator knows: by a certificate of our own CA.
+func (k *Kubelet) authorizer() *auth.Authorizer {
+	if k.config.Authorization == "AlwaysAllow" || k.client == nil {
+		return auth.AlwaysAllow()
+	}
+	return auth.NewAuthorizer(k.nodeName, k.client, k.clock)
 }

@@ -54,14 +54,14 @@ func (k *Kubelet) SyncPod(ctx context.Context, job podworker.Job) (podworker.Out
 		return podworker.Outcome{}, fmt.Errorf("directory of the pod: %w", err)
 	}
 	secrets := k.pullSecrets(ctx, pod)
-	k.startProbes(pod)
+	k.probes.AddPod(pod)
 	result := k.runtime.SyncPod(ctx, pod, runtime, podruntime.SyncOptions{
 		PullSecrets: secrets,
 		Prepare:     func(ctx context.Context) error { return k.mountVolumes(ctx, pod) },
 		Mounts: func(ctx context.Context, c *core.Container, env map[string]string) ([]podruntime.Mount, error) {
 			return k.volumes.Mounts(ctx, pod, c, env)
 		},
-		Probes:  k.probeResults,
+		Probes:  k.probes.Results,
 		Changed: func(changed *podruntime.PodStatus) { k.report(pod, changed) },
 	})
 	return k.conclude(ctx, pod, result, deadline)

@@ -26,17 +26,17 @@ func (k *Kubelet) SyncTerminatingPod(ctx context.Context, job podworker.Job) err
 		return fmt.Errorf("what the runtime has of the pod is not known: %w", err)
 	}
 	if k.endedBefore(pod, runtime) {
-		k.stopProbes(pod)
+		k.probes.RemovePod(pod.UID)
 		return nil
 	}
 	k.setStatus(job, runtime, false)
-	k.stopLiveness(pod)
+	k.probes.StopLivenessAndStartup(pod.UID)
 	grace := job.GracePeriod
 	k.logger.Info("pod is terminated", zap.String("pod", name(pod)), zap.String("uid", string(pod.UID)), zap.Int64("grace", grace))
 	if err := k.runtime.KillPod(ctx, pod, runtime.RunningPod(k.runtime.Name()), &grace); err != nil {
 		return fmt.Errorf("end containers: %w", err)
 	}
-	k.stopProbes(pod)
+	k.probes.RemovePod(pod.UID)
 	k.pleg.Poke()
 	if runtime, err = k.runtime.PodStatus(ctx, pod.UID, pod.Name, pod.Namespace); err != nil {
 		return fmt.Errorf("how the pod ended is not known: %w", err)
