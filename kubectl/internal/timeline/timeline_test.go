@@ -110,7 +110,9 @@ func TestLayoutIgnoresOrderAndRepeats(t *testing.T) {
 
 // somePod is a pod as upstream's programs leave it: times of whole seconds.
 func somePod() (*core.Pod, []core.Event) {
-	second := func(n int) metav1.Time { return metav1.NewTime(zero.Truncate(time.Second).Add(time.Duration(n) * time.Second)) }
+	second := func(n int) metav1.Time {
+		return metav1.NewTime(zero.Truncate(time.Second).Add(time.Duration(n) * time.Second))
+	}
 	start := second(0)
 	pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: second(0)}}
 	pod.Status.StartTime = &start
