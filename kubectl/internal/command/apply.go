@@ -228,16 +228,15 @@ func matches(selector string, object *unstructured.Unstructured) bool {
 }
 
 // wrapCreate says what could not be created, in kubectl's words for kinds that
-// have a generator. It hides the status on purpose: kubectl prints no
-// "Error from server" here.
+// have a generator.
 func wrapCreate(err error, resource core.Resource) error {
 	switch resource.Name {
 	case core.ConfigMaps.Name:
-		return fmt.Errorf("failed to create configmap: %s", err.Error())
+		return fmt.Errorf("failed to create configmap: %w", err)
 	case core.Secrets.Name:
-		return fmt.Errorf("failed to create secret %s", err.Error())
+		return fmt.Errorf("failed to create secret %w", err)
 	case core.ServiceAccounts.Name:
-		return fmt.Errorf("failed to create serviceaccount: %s", err.Error())
+		return fmt.Errorf("failed to create serviceaccount: %w", err)
 	}
 	return err
 }

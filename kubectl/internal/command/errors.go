@@ -90,9 +90,8 @@ func flatten(err error) []error {
 
 // text says an error in kubectl's words.
 func (c *cli) text(err error) string {
-	var status *apierrors.StatusError
-	if errors.As(err, &status) {
-		return statusText(err, status)
+	if status, from := statusOf(err); status != nil {
+		return statusText(status, from)
 	}
 	var noKind *discover.NoKindError
 	if errors.As(err, &noKind) {
@@ -108,11 +107,22 @@ func (c *cli) text(err error) string {
 	return "error: " + err.Error()
 }
 
-func statusText(err error, status *apierrors.StatusError) string {
+// statusOf finds what a server said, and the file it is about. A status that a
+// verb wrapped in words of its own is that verb's error, not the server's, as
+// in kubectl.
+func statusOf(err error) (*apierrors.StatusError, *sourceError) {
+	from, _ := err.(*sourceError) //nolint:errorlint // see above
+	if from != nil {
+		err = from.err
+	}
+	status, _ := err.(*apierrors.StatusError) //nolint:errorlint // see above
+	return status, from
+}
+
+func statusText(status *apierrors.StatusError, from *sourceError) string {
 	s := status.Status()
-	var from *sourceError
 	message := s.Message
-	if errors.As(err, &from) {
+	if from != nil {
 		message = fmt.Sprintf("error when %s %q: %s", from.doing, from.source, s.Message)
 	}
 	switch {

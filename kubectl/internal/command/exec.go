@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/httpstream"
 
 	"kctl/kubectl/internal/remote"
 	"kctl/proto/core"
@@ -193,8 +194,8 @@ func (j *joining) joined(err error, subresource string, pod *core.Pod) error {
 		}
 		return exitCode(exit.Code)
 	}
-	if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
-		return fmt.Errorf("the server has no %s for pod %s: %w", subresource, pod.Name, err)
+	if httpstream.IsUpgradeFailure(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
+		return fmt.Errorf("the server does not %s to pod %s: %w", subresource, pod.Name, err)
 	}
 	return err
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -97,13 +99,18 @@ func (g *getting) getRaw(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	path, query, _ := strings.Cut(g.raw, "?")
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return fmt.Errorf("--raw: %w", err)
+	}
 	var options []rest.Option
-	for _, pair := range strings.Split(query, "&") {
-		key, value, _ := strings.Cut(pair, "=")
-		options = append(options, rest.Query(key, value))
+	for key, each := range values {
+		for _, value := range each {
+			options = append(options, rest.Query(key, value))
+		}
 	}
 	var answer []byte
-	if err := client.Do(cmd.Context(), "GET", path, nil, &answer, options...); err != nil {
+	if err := client.Do(cmd.Context(), http.MethodGet, path, nil, &answer, options...); err != nil {
 		return err
 	}
 	_, err = g.Out.Write(answer)

@@ -43,7 +43,9 @@ type selection struct {
 func (s *selection) addFiles(fs *pflag.FlagSet, usage string) {
 	fs.StringSliceVarP(&s.files, "filename", "f", nil, "Filename, directory, or URL to files "+usage)
 	fs.BoolVarP(&s.recursive, "recursive", "R", false, "Process the directory used in -f, --filename recursively")
-	fs.String("kustomize", "", "not supported: kctl has no kustomize")
+	fs.FuncP("kustomize", "k", "not supported", func(string) error {
+		return errors.New("kctl has no kustomize: pipe its output into -f -")
+	})
 	_ = fs.MarkHidden("kustomize")
 }
 

@@ -13,7 +13,11 @@ import (
 
 // output is the flags of verbs that print the objects they change: one line
 // that says what was done, or the objects.
-type output struct{ printer.Options }
+type output struct {
+	printer.Options
+
+	made printer.Printer // printers of several documents separate them
+}
 
 func (o *output) add(fs *pflag.FlagSet) {
 	fs.StringVarP(&o.Output, "output", "o", "", "Output format. One of: ("+strings.Join(printer.Names, ", ")+")")
@@ -27,7 +31,14 @@ func (o *output) printer(operation string) (printer.Printer, error) {
 	if o.Output == "" {
 		return &printer.Name{Operation: operation}, nil
 	}
-	return printer.New(o.Options)
+	if o.made == nil {
+		made, err := printer.New(o.Options)
+		if err != nil {
+			return nil, err
+		}
+		o.made = made
+	}
+	return o.made, nil
 }
 
 // print prints one object.

@@ -26,10 +26,9 @@ type running struct {
 
 	stdin, tty, attach, remove, leaveStdinOpen, quiet bool
 
-	wait           bool
-	timeout        time.Duration
-	podTimeout     time.Duration
-	pullPolicySent bool
+	wait       bool
+	timeout    time.Duration
+	podTimeout time.Duration
 }
 
 func newRun(c *cli) *cobra.Command {
@@ -50,7 +49,7 @@ func newRun(c *cli) *cobra.Command {
 	}
 	r.add(cmd)
 	r.addPodFlags(cmd)
-	r.addSessionFlags(cmd)
+	r.addAttachFlags(cmd)
 	return cmd
 }
 
@@ -75,7 +74,7 @@ func (r *running) addPodFlags(cmd *cobra.Command) {
 	_ = fs.MarkHidden("generator")
 }
 
-func (r *running) addSessionFlags(cmd *cobra.Command) {
+func (r *running) addAttachFlags(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.BoolVarP(&r.stdin, "stdin", "i", false, "Keep stdin open on the container in the pod, even if nothing is attached.")
 	fs.BoolVarP(&r.tty, "tty", "t", false, "Allocate a TTY for the container in the pod.")
@@ -233,16 +232,30 @@ func (r *running) attended(ctx context.Context, pod *core.Pod) error {
 	}
 	if hasEnded(waited) {
 		// Too late to attach: what it said is in its log.
-		if err := r.showLog(ctx, waited); err != nil {
+		if err := r.showLog(ctx, waited, false); err != nil {
 			return err
 		}
 	} else {
 		j := &joining{cli: r.cli, stdin: r.stdin, tty: r.tty, quiet: r.quiet}
-		if err := j.attach(ctx, waited); err != nil {
+		if err := r.attachOrLog(ctx, j, waited); err != nil {
 			return err
 		}
 	}
 	return r.exitOf(ctx, waited)
+}
+
+// attachOrLog attaches, or, where that fails because the container was faster,
+// shows its log instead.
+func (r *running) attachOrLog(ctx context.Context, j *joining, pod *core.Pod) error {
+	err := j.attach(ctx, pod)
+	var code exitCode
+	if err == nil || errors.As(err, &code) || ctx.Err() != nil {
+		return err
+	}
+	if !r.quiet {
+		r.warn("couldn't attach to pod/%s, falling back to streaming logs: %v", pod.Name, err)
+	}
+	return r.showLog(ctx, pod, true)
 }
 
 // removePod deletes the pod, also after Ctrl-C.

@@ -192,9 +192,9 @@ func tell(ctx context.Context, news chan<- observation, o observation) error {
 	}
 }
 
-// showLog writes the log of a pod that ended before anyone could attach.
-func (r *running) showLog(ctx context.Context, pod *core.Pod) error {
-	log := &reading{cli: r.cli, tail: noTail}
+// showLog writes the log of a pod that nobody could attach to.
+func (r *running) showLog(ctx context.Context, pod *core.Pod, follow bool) error {
+	log := &reading{cli: r.cli, tail: noTail, follow: follow}
 	return log.copy(ctx, source{pod.Namespace, pod.Name, pod.Spec.Containers[0].Name})
 }
 

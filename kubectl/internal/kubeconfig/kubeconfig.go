@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -52,8 +53,26 @@ func (f *Flags) Add(fs *pflag.FlagSet) {
 	fs.StringVar(&o.AuthInfo.ClientKey, "client-key", "", "Path to a client key file for TLS")
 	fs.StringVar(&f.as, "as", "", "Username to impersonate for the operation")
 	fs.StringArrayVar(&f.asGroups, "as-group", nil, "Group to impersonate for the operation, may be repeated")
-	fs.DurationVar(&f.Timeout, "request-timeout", 0, "The length of time to wait before giving up on a single server request. Zero means no timeout.")
+	fs.Var((*seconds)(&f.Timeout), "request-timeout", "The length of time to wait before giving up on a single server request, as 5s, 2m or a number of seconds. Zero means no timeout.")
 	fs.StringVar(&f.cacheDir, "cache-dir", "", "Cache directory (default ~/.kube/cache)")
+}
+
+// seconds is a duration that may be given as a bare number of seconds.
+type seconds time.Duration
+
+func (s *seconds) String() string { return time.Duration(*s).String() }
+func (s *seconds) Type() string   { return "duration" }
+
+func (s *seconds) Set(text string) error {
+	if number, err := strconv.Atoi(text); err == nil {
+		text = strconv.Itoa(number) + "s"
+	}
+	parsed, err := time.ParseDuration(text)
+	if err == nil && parsed < 0 {
+		err = fmt.Errorf("%s is negative", text)
+	}
+	*s = seconds(parsed)
+	return err
 }
 
 // Target is where requests go, and as whom.
