@@ -233,13 +233,9 @@ func (s *podSync) postStart(spec *core.Container, fieldPath string, id Container
 }
 
 // restartCount counts on from the last container. If the runtime has lost all
-// of them, the logs still tell how many there were. One that was never started
-// is replaced as if it had not been.
+// of them, the logs still tell how many were started.
 func (s *podSync) restartCount(name string, last *ContainerStatus) int32 {
 	if last != nil {
-		if last.State == StateCreated {
-			return last.RestartCount
-		}
 		return last.RestartCount + 1
 	}
 	entries, err := os.ReadDir(filepath.Join(s.config.LogDirectory, name))

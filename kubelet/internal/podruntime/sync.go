@@ -64,10 +64,9 @@ type podSync struct {
 // asking again.
 func (s *podSync) step() (again bool) {
 	actions := computePodActions(s.pod, s.status, s.facts())
-	actions.Start = slices.DeleteFunc(actions.Start, func(c containerStart) bool {
-		_, tried := s.waiting[c.Name]
-		return tried
-	})
+	// Nothing is done twice to one container in one SyncPod.
+	actions.Start = slices.DeleteFunc(actions.Start, func(c containerStart) bool { return s.tried(c.Name) })
+	actions.Kill = slices.DeleteFunc(actions.Kill, func(k containerKill) bool { return s.tried(k.Name) })
 	s.hold(actions.Start)
 	if actions.idle() {
 		return false
@@ -90,6 +89,11 @@ func (s *podSync) step() (again bool) {
 		return false
 	}
 	return s.startAll(actions.Start)
+}
+
+func (s *podSync) tried(container string) bool {
+	_, tried := s.waiting[container]
+	return tried
 }
 
 func (s *podSync) facts() facts {
@@ -199,6 +203,9 @@ func (s *podSync) removeUnstarted(id ContainerID) error {
 			return err
 		}
 	}
+	s.publish(func(status *PodStatus) {
+		status.Containers = slices.DeleteFunc(status.Containers, func(c *ContainerStatus) bool { return c.ID == id })
+	})
 	return nil
 }
 

@@ -109,6 +109,9 @@ func (c *Containerd) mounts() []string {
 
 func tail(s string, n int) string {
 	lines := strings.Split(strings.TrimRight(s, "\n"), "\n")
+	lines = slices.DeleteFunc(lines, func(line string) bool {
+		return strings.Contains(line, "plugin") || len(line) > 1000 // how it starts, and its configuration
+	})
 	if len(lines) > n {
 		lines = append([]string{fmt.Sprintf("… %d lines before", len(lines)-n)}, lines[len(lines)-n:]...)
 	}

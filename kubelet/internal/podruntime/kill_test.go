@@ -1,0 +1,291 @@
+package podruntime
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"kctl/proto/core"
+)
+
+func exec(script string) *corev1.LifecycleHandler {
+	return &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"/bin/sh", "-c", script}}}
+}
+
+// stubborn is a container that does not hear SIGTERM.
+func stubborn(name string) core.Container {
+	c := shell(name, "")
+	c.Command = []string{"/bin/sh", "-c", "trap '' TERM; " + forever}
+	return c
+}
+
+func (b *bed) start(t *testing.T, pod *core.Pod) *RunningPod {
+	t.Helper()
+	r := b.sync(t, pod, SyncOptions{})
+	if r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	return r.Status.RunningPod(b.Name())
+}
+
+func TestPreStopRunsInsideTheGracePeriod(t *testing.T) {
+	b := newBed(t)
+	c := shell("main", forever)
+	c.Lifecycle = &corev1.Lifecycle{PreStop: exec("echo stopped by hook > /dev/termination-log")}
+	slow := shell("slow", forever)
+	slow.Lifecycle = &corev1.Lifecycle{PreStop: exec("sleep 1000")}
+	pod := newPod("hooks", c, slow)
+	running := b.start(t, pod)
+	if err := b.KillPod(t.Context(), pod, running, nil); err != nil {
+		t.Fatal(err)
+	}
+	ended := b.status(t, pod)
+	if main := ended.Container("main"); !main.Succeeded() || main.Message != "stopped by hook\n" {
+		t.Errorf("main ended as %+v", main)
+	}
+	// After the hook took all the time, there is still enough to end well.
+	if slow := ended.Container("slow"); !slow.Succeeded() {
+		t.Errorf("slow ended as %+v", slow)
+	}
+	if !b.events.has("FailedPreStopHook spec.containers{slow}: PreStopHook failed: not done within the grace period of 1s") {
+		t.Error("no event tells of the hook that did not end")
+	}
+}
+
+func TestGraceCanBeCutShort(t *testing.T) {
+	b := newBed(t)
+	pod := newPod("stubborn", stubborn("main"))
+	long := int64(3600)
+	pod.Spec.TerminationGracePeriodSeconds = &long
+	running := b.start(t, pod)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- b.KillPod(ctx, pod, running, nil) }()
+	b.untilEvent(t, "Killing spec.containers{main}: Stopping container main")
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Fatalf("the first KillPod = %v", err)
+	}
+	if !b.status(t, pod).ReadySandbox().Ready {
+		t.Error("the sandbox was stopped under a running container")
+	}
+	now := int64(0)
+	if err := b.KillPod(t.Context(), pod, running, &now); err != nil {
+		t.Fatal(err)
+	}
+	if main := b.status(t, pod).Container("main"); main.State != StateExited || main.ExitCode != 137 {
+		t.Errorf("main is %+v", main)
+	}
+}
+
+func (b *bed) untilEvent(t *testing.T, part string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !b.events.has(part) {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("no event %q", part)
+		case <-tick.C:
+		}
+	}
+}
+
+// A pod that was removed from every source while the kubelet was away is ended
+// by what the runtime remembers of it.
+func TestForgottenPodEndsByItsOwnRules(t *testing.T) {
+	b := newBed(t)
+	c := shell("main", forever)
+	c.Lifecycle = &corev1.Lifecycle{PreStop: exec("echo remembered > /dev/termination-log")}
+	pod := newPod("forgotten", c)
+	b.start(t, pod)
+	pods, err := b.Pods(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.KillPod(t.Context(), nil, pods[0], nil); err != nil {
+		t.Fatal(err)
+	}
+	if main := b.status(t, pod).Container("main"); !main.Succeeded() || main.Message != "remembered\n" {
+		t.Errorf("main ended as %+v", main)
+	}
+	// What is ended or gone is ended.
+	if err := b.KillPod(t.Context(), nil, pods[0], nil); err != nil {
+		t.Errorf("again: %v", err)
+	}
+	if err := b.RemovePod(t.Context(), pods[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(b.KillPod(t.Context(), nil, pods[0], nil), b.RemovePod(t.Context(), pods[0])); err != nil {
+		t.Errorf("once it is gone: %v", err)
+	}
+}
+
+func TestFailedPostStartEndsTheContainer(t *testing.T) {
+	b := newBed(t)
+	c := shell("main", forever)
+	c.Lifecycle = &corev1.Lifecycle{PostStart: exec("echo no good; exit 7")}
+	good := shell("good", "mkdir -p /tmp/www; echo hi > /tmp/www/ok; cd /tmp/www; httpd -p 8080; "+forever)
+	good.Ports = []corev1.ContainerPort{{Name: "http", ContainerPort: 8080}}
+	good.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/missing", Port: intstr.FromString("http")}}}
+	pod := newPod("poststart", c, good)
+	r := b.sync(t, pod, SyncOptions{})
+	if w := r.Waiting["main"]; w.Reason != ReasonPostStartHook || !strings.Contains(w.Message, "exited with 7: no good") {
+		t.Errorf("waiting %+v", w)
+	}
+	if main := r.Status.Container("main"); main == nil || main.State != StateExited {
+		t.Errorf("main is %+v", main)
+	}
+	if r.Err == nil || len(r.Status.Running()) != 1 {
+		t.Errorf("Err = %v, running %v", r.Err, r.Status.Running())
+	}
+	if err := b.KillPod(t.Context(), pod, r.Status.RunningPod(b.Name()), nil); err != nil {
+		t.Fatal(err)
+	}
+	if !b.events.has("404") {
+		t.Error("no event tells what the httpGet hook was answered")
+	}
+}
+
+func TestMessageFromLogs(t *testing.T) {
+	b := newBed(t)
+	c := shell("main", "for i in $(seq 100); do echo line $i; done; exit 1")
+	c.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
+	pod := newPod("logs", c)
+	b.start(t, pod)
+	message := b.until(t, pod, "exited", exited("main", 0)).Container("main").Message
+	if lines := strings.Split(strings.TrimSpace(message), "\n"); len(lines) != maxMessageLogLines || lines[0] != "line 21" || lines[79] != "line 100" {
+		t.Errorf("message has %d lines: %q", len(lines), message)
+	}
+}
+
+func TestUnfitContainersAreReplaced(t *testing.T) {
+	b := newBed(t)
+	c := shell("main", forever)
+	c.LivenessProbe = &corev1.Probe{}
+	pod := newPod("unfit", c, shell("side", forever))
+	first := b.start(t, pod)
+	failing := func(id ContainerID) ProbeResults { return ProbeResults{Liveness: ProbeFailure} }
+	r := b.sync(t, pod, SyncOptions{Probes: failing})
+	if r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	main := r.Status.Container("main")
+	if main.State != StateRunning || main.RestartCount != 1 || len(r.Status.Running()) != 2 {
+		t.Fatalf("%s", show(r.Status))
+	}
+	// How the one before ended is known without asking again.
+	if before := r.Status.ContainerByID(first.Containers[1].ID); before.State != StateExited {
+		if other := r.Status.ContainerByID(first.Containers[0].ID); other.State != StateExited {
+			t.Errorf("neither %+v nor %+v ended", before, other)
+		}
+	}
+	if !b.events.has("Killing spec.containers{main}: Container main failed liveness probe, will be restarted") {
+		t.Error("no event tells why")
+	}
+}
+
+func TestEphemeralContainerSeesItsTarget(t *testing.T) {
+	b := newBed(t)
+	pod := newPod("debug", shell("main", "exec sleep 4242"))
+	b.start(t, pod)
+	e := corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon(shell("look", "ps | grep -v grep | grep -c 4242"))}
+	e.TargetContainerName = "main"
+	pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{e}
+	if r := b.sync(t, pod, SyncOptions{}); r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	b.until(t, pod, "looked into", exited("look", 0))
+	if log := b.log(t, pod, "look", 0); log == "0\n" {
+		t.Errorf("it sees %q processes", log)
+	}
+	if !b.events.has("Started spec.ephemeralContainers{look}") {
+		t.Error("no event for the ephemeral container")
+	}
+}
+
+// A kubelet that was killed between CreateContainer and StartContainer leaves a
+// container that never ran; the pod is to run once all the same.
+func TestContainerThatNeverStartedIsReplaced(t *testing.T) {
+	b := newBed(t)
+	pod := newPod("half", shell("main", forever))
+	s := &podSync{Manager: b.Manager, ctx: t.Context(), pod: pod, status: &PodStatus{UID: pod.UID}, ips: known([]string(nil))}
+	if err := s.configureSandbox(podActions{CreateSandbox: true}); err != nil {
+		t.Fatal(err)
+	}
+	id, err := s.createSandbox()
+	if err != nil {
+		t.Fatal(err)
+	}
+	present, err := s.ensureImage(containerStart{Kind: regularContainer})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := s.containerConfig(containerStart{}, &pod.Spec.Containers[0], present, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	created, err := b.containerd.Client().CreateContainer(t.Context(), id, config, s.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := b.sync(t, pod, SyncOptions{})
+	if r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	main := b.status(t, pod).Container("main")
+	if main.State != StateRunning || main.RestartCount != 0 || main.ID.ID == created || len(b.status(t, pod).Containers) != 1 {
+		t.Errorf("%s", show(b.status(t, pod)))
+	}
+	if r.Status.ContainerByID(b.containerID(created)) != nil {
+		t.Error("SyncPod still tells of the container that it removed")
+	}
+}
+
+func TestEndedPodStartsNothing(t *testing.T) {
+	b := newBed(t)
+	pod := newPod("ended", shell("main", forever))
+	ctx, cancel := context.WithCancel(t.Context())
+	r := b.SyncPod(ctx, pod, &PodStatus{UID: pod.UID}, SyncOptions{Prepare: func(context.Context) error { cancel(); return nil }})
+	if !errors.Is(r.Err, context.Canceled) || len(r.Status.Running()) > 0 || r.Status.ReadySandbox() == nil {
+		t.Errorf("Err = %v, %s", r.Err, show(r.Status))
+	}
+	failing := errors.New("no volume")
+	r = b.sync(t, pod, SyncOptions{Prepare: func(context.Context) error { return failing }})
+	if !errors.Is(r.Err, failing) || len(r.Status.Containers) > 0 {
+		t.Errorf("Err = %v, %s", r.Err, show(r.Status))
+	}
+}
+
+func TestGracePeriod(t *testing.T) {
+	seconds := func(n int64) *int64 { return &n }
+	c := &core.Container{LivenessProbe: &corev1.Probe{TerminationGracePeriodSeconds: seconds(5)}, StartupProbe: &corev1.Probe{}}
+	for _, g := range []struct {
+		name           string
+		deletion, spec *int64
+		reason         killReason
+		override       *int64
+		want           time.Duration
+	}{
+		{"nothing said", nil, nil, killForOther, nil, minimumGrace},
+		{"spec", nil, seconds(30), killForOther, nil, 30 * time.Second},
+		{"probe", nil, seconds(30), killForLiveness, nil, 5 * time.Second},
+		{"probe without its own", nil, seconds(30), killForStartup, nil, 30 * time.Second},
+		{"deletion", seconds(9), seconds(30), killForLiveness, nil, 9 * time.Second},
+		{"override", seconds(9), seconds(30), killForOther, seconds(0), 0},
+		{"negative", nil, seconds(-1), killForOther, nil, 0},
+	} {
+		pod := &core.Pod{}
+		pod.DeletionGracePeriodSeconds, pod.Spec.TerminationGracePeriodSeconds = g.deletion, g.spec
+		if got := gracePeriod(pod, c, g.reason, g.override); got != g.want {
+			t.Errorf("%s: %v, want %v", g.name, got, g.want)
+		}
+	}
+}
