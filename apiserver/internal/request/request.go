@@ -9,6 +9,7 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/fields"
 
 	"kctl/proto/relay"
 )
@@ -34,6 +35,9 @@ type Info struct {
 	Name                            string // empty for collections and creates
 	// Parts are the path's segments from the resource on.
 	Parts []string
+	// Fields is the field selector of a request for many objects; nil where
+	// there is none, or none that can be read.
+	Fields fields.Selector
 }
 
 type key int

@@ -37,3 +37,9 @@ func (w *Warnings) All() []string {
 	defer w.mu.Unlock()
 	return slices.Clone(w.text)
 }
+
+// WarningsFrom returns where warnings are collected, or nil.
+func WarningsFrom(ctx context.Context) *Warnings {
+	w, _ := ctx.Value(warningsKey).(*Warnings)
+	return w
+}

@@ -1,0 +1,142 @@
+package authn
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/request"
+)
+
+// TokenAuthenticator knows one kind of bearer token. It returns ok=false
+// without an error where the token is not of its kind. audiences are those of
+// wanted (or, where wanted is empty, of the API's own) that the token is for.
+type TokenAuthenticator interface {
+	AuthenticateToken(ctx context.Context, token string, wanted []string) (user *request.User, audiences []string, ok bool, err error)
+}
+
+// Tokens tries token authenticators in order. A failure of one does not end
+// the search, because kinds of token can look alike.
+type Tokens []TokenAuthenticator
+
+// AuthenticateToken implements TokenAuthenticator.
+func (t Tokens) AuthenticateToken(ctx context.Context, token string, wanted []string) (*request.User, []string, bool, error) {
+	var failures []error
+	for _, a := range t {
+		user, audiences, ok, err := a.AuthenticateToken(ctx, token, wanted)
+		if err != nil {
+			failures = append(failures, err)
+			continue
+		}
+		if ok {
+			return user, audiences, true, nil
+		}
+	}
+	return nil, nil, false, errors.Join(failures...)
+}
+
+var errInvalidToken = errors.New("invalid bearer token")
+
+// Bearer authenticates requests by the token in their Authorization header.
+type Bearer struct{ Tokens TokenAuthenticator }
+
+// Authenticate implements Authenticator. A token that nobody knows is an
+// error, so that it never falls through to anonymous.
+func (b Bearer) Authenticate(r *http.Request) (*request.User, bool, error) {
+	scheme, token, found := strings.Cut(strings.TrimSpace(r.Header.Get("Authorization")), " ")
+	token = strings.TrimSpace(token)
+	if !found || token == "" || !strings.EqualFold(scheme, "Bearer") {
+		return nil, false, nil
+	}
+	user, _, ok, err := b.Tokens.AuthenticateToken(r.Context(), token, nil)
+	if err != nil {
+		return nil, false, err
+	}
+	if !ok {
+		return nil, false, errInvalidToken
+	}
+	return user, true, nil
+}
+
+// How long, and of how many tokens, Cached remembers that they were good. A
+// service account deleted this moment may act for that much longer.
+const (
+	cacheTTL  = 10 * time.Second
+	cacheSize = 4096
+)
+
+// Cached remembers successes of a token authenticator for a short while:
+// checking a signature costs more than everything else about a small request.
+// Failures are not remembered, so that a new service account works at once.
+type Cached struct {
+	next  TokenAuthenticator
+	clock clock.PassiveClock
+
+	mu      sync.Mutex
+	entries map[[sha256.Size]byte]verified
+}
+
+type verified struct {
+	user      *request.User
+	audiences []string
+	until     time.Time
+}
+
+// NewCached returns a cache before next.
+func NewCached(next TokenAuthenticator, clock clock.PassiveClock) *Cached {
+	return &Cached{next: next, clock: clock, entries: map[[sha256.Size]byte]verified{}}
+}
+
+// AuthenticateToken implements TokenAuthenticator. The users it returns are
+// shared and must not be changed.
+func (c *Cached) AuthenticateToken(ctx context.Context, token string, wanted []string) (*request.User, []string, bool, error) {
+	key := sha256.Sum256([]byte(strings.Join(wanted, "\x00") + "\x00\x00" + token))
+	now := c.clock.Now()
+	if e, ok := c.lookup(key, now); ok {
+		return e.user, slices.Clone(e.audiences), true, nil
+	}
+	user, audiences, ok, err := c.next.AuthenticateToken(ctx, token, wanted)
+	if err == nil && ok {
+		c.remember(key, verified{user, audiences, now.Add(cacheTTL)}, now)
+	}
+	return user, audiences, ok, err
+}
+
+func (c *Cached) lookup(key [sha256.Size]byte, now time.Time) (verified, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.entries[key]
+	return e, ok && now.Before(e.until)
+}
+
+func (c *Cached) remember(key [sha256.Size]byte, e verified, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.entries) >= cacheSize {
+		c.evict(now)
+	}
+	c.entries[key] = e
+}
+
+// evict makes room: first what has run out, then, where that is not enough,
+// anything.
+func (c *Cached) evict(now time.Time) {
+	for key, e := range c.entries {
+		if !now.Before(e.until) {
+			delete(c.entries, key)
+		}
+	}
+	for key := range c.entries {
+		if len(c.entries) < cacheSize {
+			return
+		}
+		delete(c.entries, key)
+	}
+}

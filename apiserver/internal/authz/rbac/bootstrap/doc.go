@@ -1,0 +1,7 @@
+// Package bootstrap says which roles and bindings every cluster starts with,
+// and brings the stored ones up to that: what is missing is added, what users
+// added stays (Kubernetes docs, "Default roles and role bindings").
+//
+// The server runs Reconcile once, at start. An object whose annotation
+// rbac.authorization.kubernetes.io/autoupdate is false is left alone.
+package bootstrap

@@ -1,0 +1,8 @@
+// Package rbac decides by roles and bindings (Kubernetes docs, "Using RBAC
+// Authorization"). It keeps an index of all rules by subject in memory, current
+// from the stores' watches, so that a decision costs no look-up elsewhere.
+//
+// The authorization chain, rules reviews and the check against privilege
+// escalation call it. It writes nothing; Bootstrap says what every cluster
+// starts with, and housekeeping writes that.
+package rbac

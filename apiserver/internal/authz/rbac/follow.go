@@ -1,0 +1,90 @@
+package rbac
+
+import (
+	"context"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/facts"
+	"kctl/proto/core"
+)
+
+// Sources are the stores of the RBAC kinds.
+type Sources struct {
+	Roles, RoleBindings, ClusterRoles, ClusterRoleBindings facts.Source
+}
+
+// Follower keeps an Authorizer's policy what the stores say it is.
+type Follower struct {
+	authorizer          *Authorizer
+	changed             chan struct{}
+	synced              chan struct{}
+	roles               *facts.Mirror[*rbacv1.Role]
+	roleBindings        *facts.Mirror[*rbacv1.RoleBinding]
+	clusterRoles        *facts.Mirror[*rbacv1.ClusterRole]
+	clusterRoleBindings *facts.Mirror[*rbacv1.ClusterRoleBinding]
+}
+
+// NewFollower returns a Follower that does nothing until Run.
+func NewFollower(authorizer *Authorizer, s Sources, clock clock.Clock, logger *zap.Logger) *Follower {
+	f := &Follower{authorizer: authorizer, changed: make(chan struct{}, 1), synced: make(chan struct{})}
+	f.roles = mirror[*rbacv1.Role](f, s.Roles, clock, logger)
+	f.roleBindings = mirror[*rbacv1.RoleBinding](f, s.RoleBindings, clock, logger)
+	f.clusterRoles = mirror[*rbacv1.ClusterRole](f, s.ClusterRoles, clock, logger)
+	f.clusterRoleBindings = mirror[*rbacv1.ClusterRoleBinding](f, s.ClusterRoleBindings, clock, logger)
+	return f
+}
+
+func mirror[T core.Object](f *Follower, source facts.Source, clock clock.Clock, logger *zap.Logger) *facts.Mirror[T] {
+	project := func(obj core.Object) T { return obj.(T) }
+	return facts.NewMirror(source, project, facts.Options[T]{OnChange: func(facts.Key, *T, *T) { f.mark() }}, clock, logger)
+}
+
+// mark asks for a new index; many changes at once make one.
+func (f *Follower) mark() {
+	select {
+	case f.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Synced is closed when the authorizer first has everything that is stored.
+func (f *Follower) Synced() <-chan struct{} { return f.synced }
+
+// Run follows the stores until ctx ends.
+func (f *Follower) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return f.roles.Run(ctx) })
+	group.Go(func() error { return f.roleBindings.Run(ctx) })
+	group.Go(func() error { return f.clusterRoles.Run(ctx) })
+	group.Go(func() error { return f.clusterRoleBindings.Run(ctx) })
+	group.Go(func() error { return f.rebuild(ctx) })
+	return group.Wait()
+}
+
+func (f *Follower) rebuild(ctx context.Context) error {
+	for _, synced := range []<-chan struct{}{f.roles.Synced(), f.roleBindings.Synced(), f.clusterRoles.Synced(), f.clusterRoleBindings.Synced()} {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-synced:
+		}
+	}
+	for first := true; ; first = false {
+		f.authorizer.Set(Policy{
+			Roles: f.roles.List(), RoleBindings: f.roleBindings.List(),
+			ClusterRoles: f.clusterRoles.List(), ClusterRoleBindings: f.clusterRoleBindings.List(),
+		})
+		if first {
+			close(f.synced)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-f.changed:
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package rbac
+
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"kctl/apiserver/internal/request"
+	"kctl/proto/core"
+)
+
+// Policy is everything that is stored of roles and bindings at one moment.
+type Policy struct {
+	Roles               []*rbacv1.Role
+	RoleBindings        []*rbacv1.RoleBinding
+	ClusterRoles        []*rbacv1.ClusterRole
+	ClusterRoleBindings []*rbacv1.ClusterRoleBinding
+}
+
+// index finds the rules of a subject. It is immutable.
+type index struct {
+	roles        map[objectKey][]rbacv1.PolicyRule
+	clusterRoles map[string][]rbacv1.PolicyRule
+	// bindings by namespace ("" for cluster role bindings) and subject.
+	bindings map[string]map[subject][]binding
+}
+
+type objectKey struct{ namespace, name string }
+
+type subject struct {
+	group bool
+	name  string
+}
+
+type binding struct {
+	namespace, name string
+	role            rbacv1.RoleRef
+}
+
+func newIndex(p Policy) *index {
+	x := &index{
+		roles:        make(map[objectKey][]rbacv1.PolicyRule, len(p.Roles)),
+		clusterRoles: make(map[string][]rbacv1.PolicyRule, len(p.ClusterRoles)),
+		bindings:     map[string]map[subject][]binding{},
+	}
+	for _, r := range p.Roles {
+		x.roles[objectKey{r.Namespace, r.Name}] = r.Rules
+	}
+	for _, r := range p.ClusterRoles {
+		x.clusterRoles[r.Name] = r.Rules
+	}
+	for _, b := range p.RoleBindings {
+		x.bind(b.Subjects, binding{b.Namespace, b.Name, b.RoleRef})
+	}
+	for _, b := range p.ClusterRoleBindings {
+		x.bind(b.Subjects, binding{"", b.Name, b.RoleRef})
+	}
+	return x
+}
+
+func (x *index) bind(subjects []rbacv1.Subject, b binding) {
+	bySubject := x.bindings[b.namespace]
+	if bySubject == nil {
+		bySubject = map[subject][]binding{}
+		x.bindings[b.namespace] = bySubject
+	}
+	for _, s := range subjects {
+		var key subject
+		switch s.Kind {
+		case rbacv1.UserKind:
+			key = subject{name: s.Name}
+		case rbacv1.GroupKind:
+			key = subject{group: true, name: s.Name}
+		case rbacv1.ServiceAccountKind:
+			namespace := s.Namespace
+			if namespace == "" {
+				namespace = b.namespace
+			}
+			if namespace == "" {
+				continue // a cluster role binding has to say where the account is
+			}
+			key = subject{name: core.ServiceAccountPrefix + namespace + ":" + s.Name}
+		default:
+			continue
+		}
+		bySubject[key] = append(bySubject[key], b)
+	}
+}
+
+// rulesOf returns what a reference refers to; false where it dangles.
+func (x *index) rulesOf(b binding) ([]rbacv1.PolicyRule, bool) {
+	switch b.role.Kind {
+	case "ClusterRole":
+		rules, ok := x.clusterRoles[b.role.Name]
+		return rules, ok
+	case "Role":
+		rules, ok := x.roles[objectKey{b.namespace, b.role.Name}]
+		return rules, ok
+	}
+	return nil, false
+}
+
+// visit calls f with each rule that applies to user in namespace ("" for the
+// cluster scope), until f returns false.
+func (x *index) visit(user *request.User, namespace string, f func(b binding, s subject, rule *rbacv1.PolicyRule) bool) {
+	if !x.visitScope(user, "", f) || namespace == "" {
+		return
+	}
+	x.visitScope(user, namespace, f)
+}
+
+func (x *index) visitScope(user *request.User, namespace string, f func(binding, subject, *rbacv1.PolicyRule) bool) bool {
+	bySubject := x.bindings[namespace]
+	if len(bySubject) == 0 {
+		return true
+	}
+	visit := func(s subject) bool {
+		for _, b := range bySubject[s] {
+			rules, _ := x.rulesOf(b)
+			for i := range rules {
+				if !f(b, s, &rules[i]) {
+					return false
+				}
+			}
+		}
+		return true
+	}
+	if !visit(subject{name: user.Username}) {
+		return false
+	}
+	for _, group := range user.Groups {
+		if !visit(subject{group: true, name: group}) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,55 @@
+package rbac
+
+import (
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"kctl/apiserver/internal/authz"
+)
+
+// allows tells whether one rule allows what a asks for.
+func allows(rule *rbacv1.PolicyRule, a *authz.Attributes) bool {
+	if !hasOrAll(rule.Verbs, a.Verb) {
+		return false
+	}
+	if !a.Resource {
+		return slices.ContainsFunc(rule.NonResourceURLs, func(pattern string) bool { return pathMatches(pattern, a.Path) })
+	}
+	return hasOrAll(rule.APIGroups, a.APIGroup) &&
+		resourceMatches(rule.Resources, a.ResourceName, a.Subresource) &&
+		nameMatches(rule.ResourceNames, a.Name)
+}
+
+func hasOrAll(set []string, want string) bool {
+	return slices.Contains(set, rbacv1.VerbAll) || slices.Contains(set, want)
+}
+
+// resourceMatches knows "pods", "pods/log", "*/log" and "*". A rule for pods
+// says nothing of their subresources.
+func resourceMatches(resources []string, resource, subresource string) bool {
+	for _, r := range resources {
+		if r == rbacv1.ResourceAll {
+			return true
+		}
+		name, sub, _ := strings.Cut(r, "/")
+		if sub == subresource && (name == resource || name == "*" && sub != "") {
+			return true
+		}
+	}
+	return false
+}
+
+// nameMatches: a rule without names is about all of them, one with names is
+// not about requests that name nothing.
+func nameMatches(names []string, name string) bool {
+	return len(names) == 0 || slices.Contains(names, name)
+}
+
+func pathMatches(pattern, path string) bool {
+	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
+		return strings.HasPrefix(path, prefix)
+	}
+	return pattern == path
+}

@@ -1,0 +1,69 @@
+package authz
+
+import (
+	"context"
+	"fmt"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"kctl/apiserver/internal/request"
+)
+
+// RuleResolver lists what a user may do in a namespace, as far as an authorizer
+// can: what it can't list it tells by an error.
+type RuleResolver interface {
+	RulesFor(ctx context.Context, user *request.User, namespace string) ([]rbacv1.PolicyRule, error)
+}
+
+// Rules collects the rules of every authorizer that can list them, as the
+// answer to a SelfSubjectRulesReview.
+func (u Union) Rules(ctx context.Context, user *request.User, namespace string) authorizationv1.SubjectRulesReviewStatus {
+	status := authorizationv1.SubjectRulesReviewStatus{
+		ResourceRules: []authorizationv1.ResourceRule{}, NonResourceRules: []authorizationv1.NonResourceRule{},
+	}
+	for _, authorizer := range u {
+		resolver, ok := authorizer.(RuleResolver)
+		if !ok {
+			continue
+		}
+		rules, err := resolver.RulesFor(ctx, user, namespace)
+		if err != nil {
+			status.Incomplete = true
+			if status.EvaluationError != "" {
+				status.EvaluationError += ", "
+			}
+			status.EvaluationError += err.Error()
+		}
+		for _, rule := range rules {
+			if len(rule.Resources) > 0 {
+				status.ResourceRules = append(status.ResourceRules, authorizationv1.ResourceRule{
+					Verbs: rule.Verbs, APIGroups: rule.APIGroups, Resources: rule.Resources, ResourceNames: rule.ResourceNames,
+				})
+			}
+			if len(rule.NonResourceURLs) > 0 {
+				status.NonResourceRules = append(status.NonResourceRules, authorizationv1.NonResourceRule{
+					Verbs: rule.Verbs, NonResourceURLs: rule.NonResourceURLs,
+				})
+			}
+		}
+	}
+	return status
+}
+
+// RulesFor implements RuleResolver.
+func (a Always) RulesFor(context.Context, *request.User, string) ([]rbacv1.PolicyRule, error) {
+	if Decision(a) != Allow {
+		return nil, nil
+	}
+	everything := []string{"*"}
+	return []rbacv1.PolicyRule{
+		{Verbs: everything, APIGroups: everything, Resources: everything},
+		{Verbs: everything, NonResourceURLs: everything},
+	}, nil
+}
+
+// NoRules is the error of an authorizer that can't list its rules.
+func NoRules(name string) error {
+	return fmt.Errorf("%s authorizer does not support user rule resolution", name)
+}

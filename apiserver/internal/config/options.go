@@ -1,0 +1,130 @@
+// Package config turns the API server's flags into options and checks them
+// before anything is started.
+//
+// The program's main function calls it. It opens nothing: files are read by
+// whoever needs them.
+package config
+
+import (
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"kctl/proto/daemon"
+)
+
+// Options are the API server's flags. Names and meanings are upstream's,
+// except where a flag's help says otherwise.
+type Options struct {
+	BindAddress string
+	SecurePort  int
+	DataDir     string
+	CertDir     string
+
+	EtcdServers  []string
+	EtcdPrefix   string
+	EtcdCAFile   string
+	EtcdCertFile string
+	EtcdKeyFile  string
+
+	TLSCertFile  string
+	TLSKeyFile   string
+	ClientCAFile string
+	RootCAFile   string
+
+	TokenAuthFile                string
+	AnonymousAuth                bool
+	ServiceAccountKeyFiles       []string
+	ServiceAccountSigningKeyFile string
+	ServiceAccountIssuers        []string
+	APIAudiences                 []string
+	AuthorizationModes           []string
+
+	EnableAdmissionPlugins  []string
+	DisableAdmissionPlugins []string
+
+	MaxRequestsInFlight         int
+	MaxMutatingRequestsInFlight int
+	MaxRequestBodyBytes         int64
+	RequestTimeout              time.Duration
+	ShutdownDelay               time.Duration
+	EventTTL                    time.Duration
+
+	KubeletClientCertificate     string
+	KubeletClientKey             string
+	KubeletCertificateAuthority  string
+	KubeletPreferredAddressTypes []string
+
+	Controllers []string
+
+	Log daemon.LogOptions
+}
+
+// Defaults are the options without any flag.
+func Defaults() *Options {
+	return &Options{
+		BindAddress:                  "127.0.0.1",
+		SecurePort:                   6443,
+		DataDir:                      "/var/lib/kctl/apiserver",
+		EtcdPrefix:                   "/registry",
+		ServiceAccountIssuers:        []string{"https://kubernetes.default.svc.cluster.local"},
+		AuthorizationModes:           []string{ModeRBAC},
+		MaxRequestsInFlight:          400,
+		MaxMutatingRequestsInFlight:  200,
+		MaxRequestBodyBytes:          3 << 20,
+		RequestTimeout:               time.Minute,
+		EventTTL:                     time.Hour,
+		KubeletPreferredAddressTypes: []string{"Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"},
+		Controllers:                  []string{"*"},
+	}
+}
+
+// AddFlags binds the options to flags, with their present values as defaults.
+func (o *Options) AddFlags(fs *pflag.FlagSet) {
+	o.addServing(fs)
+	o.addStorage(fs)
+	o.addAuthentication(fs)
+	fs.StringSliceVar(&o.AuthorizationModes, "authorization-mode", o.AuthorizationModes, "who decides what users may do, asked in this order: AlwaysAllow, AlwaysDeny, Node, RBAC")
+	fs.StringSliceVar(&o.EnableAdmissionPlugins, "enable-admission-plugins", o.EnableAdmissionPlugins, "admission plugins to run in addition to the default ones")
+	fs.StringSliceVar(&o.DisableAdmissionPlugins, "disable-admission-plugins", o.DisableAdmissionPlugins, "default admission plugins not to run")
+	fs.StringVar(&o.KubeletClientCertificate, "kubelet-client-certificate", o.KubeletClientCertificate, "client certificate to show to kubelets")
+	fs.StringVar(&o.KubeletClientKey, "kubelet-client-key", o.KubeletClientKey, "key of --kubelet-client-certificate")
+	fs.StringVar(&o.KubeletCertificateAuthority, "kubelet-certificate-authority", o.KubeletCertificateAuthority, "authority that kubelets' serving certificates are checked against")
+	fs.StringSliceVar(&o.KubeletPreferredAddressTypes, "kubelet-preferred-address-types", o.KubeletPreferredAddressTypes, "node address types to reach kubelets by, best first")
+	fs.StringSliceVar(&o.Controllers, "controllers", o.Controllers, "housekeeping loops to run: * for all, NAME for one, -NAME to leave one out (where kube-controller-manager runs it)")
+	o.Log.AddFlags(fs)
+}
+
+func (o *Options) addServing(fs *pflag.FlagSet) {
+	fs.StringVar(&o.BindAddress, "bind-address", o.BindAddress, "IP address to serve on")
+	fs.IntVar(&o.SecurePort, "secure-port", o.SecurePort, "port to serve HTTPS on; 0 takes any free one and writes it to <data-dir>/apiserver.port")
+	fs.StringVar(&o.TLSCertFile, "tls-cert-file", o.TLSCertFile, "serving certificate; without it a self-signed one is made in --cert-dir")
+	fs.StringVar(&o.TLSKeyFile, "tls-private-key-file", o.TLSKeyFile, "key of --tls-cert-file")
+	fs.StringVar(&o.CertDir, "cert-dir", o.CertDir, "where the self-signed serving certificate is kept (default <data-dir>/pki)")
+	fs.StringVar(&o.RootCAFile, "root-ca-file", o.RootCAFile, "authority published to pods as the ConfigMap kube-root-ca.crt in every namespace (default --client-ca-file, else the self-signed certificate)")
+	fs.IntVar(&o.MaxRequestsInFlight, "max-requests-inflight", o.MaxRequestsInFlight, "how many reading requests are served at once, 0 for no limit")
+	fs.IntVar(&o.MaxMutatingRequestsInFlight, "max-mutating-requests-inflight", o.MaxMutatingRequestsInFlight, "how many writing requests are served at once, 0 for no limit")
+	fs.Int64Var(&o.MaxRequestBodyBytes, "max-request-body-bytes", o.MaxRequestBodyBytes, "size of the largest request body taken (upstream's fixed limit is the default)")
+	fs.DurationVar(&o.RequestTimeout, "request-timeout", o.RequestTimeout, "how long a request may take that is not a watch or a stream")
+	fs.DurationVar(&o.ShutdownDelay, "shutdown-delay-duration", o.ShutdownDelay, "how long to go on serving, not ready, after being told to stop, so that load balancers notice")
+}
+
+func (o *Options) addStorage(fs *pflag.FlagSet) {
+	fs.StringVar(&o.DataDir, "data-dir", o.DataDir, "directory of the embedded etcd and the server's own files")
+	fs.StringSliceVar(&o.EtcdServers, "etcd-servers", o.EtcdServers, "URLs of an etcd cluster; without it an embedded etcd runs in --data-dir")
+	fs.StringVar(&o.EtcdPrefix, "etcd-prefix", o.EtcdPrefix, "prefix of all keys in etcd")
+	fs.StringVar(&o.EtcdCAFile, "etcd-cafile", o.EtcdCAFile, "authority of etcd's certificates")
+	fs.StringVar(&o.EtcdCertFile, "etcd-certfile", o.EtcdCertFile, "client certificate to show to etcd")
+	fs.StringVar(&o.EtcdKeyFile, "etcd-keyfile", o.EtcdKeyFile, "key of --etcd-certfile")
+	fs.DurationVar(&o.EventTTL, "event-ttl", o.EventTTL, "how long events are kept")
+}
+
+func (o *Options) addAuthentication(fs *pflag.FlagSet) {
+	fs.StringVar(&o.ClientCAFile, "client-ca-file", o.ClientCAFile, "authority of client certificates; without it none is accepted")
+	fs.StringVar(&o.TokenAuthFile, "token-auth-file", o.TokenAuthFile, `file of static tokens, lines of token,user,uid,"group1,group2"`)
+	fs.BoolVar(&o.AnonymousAuth, "anonymous-auth", o.AnonymousAuth, "let requests without any credential in as system:anonymous")
+	fs.StringSliceVar(&o.ServiceAccountKeyFiles, "service-account-key-file", o.ServiceAccountKeyFiles, "public (or private) keys that service account tokens are checked with (default --service-account-signing-key-file)")
+	fs.StringVar(&o.ServiceAccountSigningKeyFile, "service-account-signing-key-file", o.ServiceAccountSigningKeyFile, "private key that service account tokens are signed with (default: one made in --cert-dir)")
+	fs.StringSliceVar(&o.ServiceAccountIssuers, "service-account-issuer", o.ServiceAccountIssuers, "issuer of service account tokens; the first signs, all are accepted")
+	fs.StringSliceVar(&o.APIAudiences, "api-audiences", o.APIAudiences, "audiences that the API accepts tokens for (default --service-account-issuer)")
+}

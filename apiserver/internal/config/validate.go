@@ -1,0 +1,162 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Authorization modes.
+const (
+	ModeAlwaysAllow = "AlwaysAllow"
+	ModeAlwaysDeny  = "AlwaysDeny"
+	ModeNode        = "Node"
+	ModeRBAC        = "RBAC"
+)
+
+var (
+	modes            = []string{ModeAlwaysAllow, ModeAlwaysDeny, ModeNode, ModeRBAC}
+	unsupportedModes = []string{"ABAC", "Webhook"}
+	addressTypes     = []string{"Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"}
+)
+
+// Complete fills in what follows from other options.
+func (o *Options) Complete() {
+	if o.CertDir == "" {
+		o.CertDir = filepath.Join(o.DataDir, "pki")
+	}
+	if o.RootCAFile == "" {
+		o.RootCAFile = o.ClientCAFile
+	}
+	if len(o.APIAudiences) == 0 {
+		o.APIAudiences = slices.Clone(o.ServiceAccountIssuers)
+	}
+}
+
+// Validate returns everything that is wrong with the options, each error
+// naming its flag. It changes nothing.
+func (o *Options) Validate(controllers []string) error {
+	return errors.Join(
+		o.validateServing(),
+		o.validateStorage(),
+		o.validateAuthorization(),
+		o.validateControllers(controllers),
+		together("--kubelet-client-certificate", o.KubeletClientCertificate, "--kubelet-client-key", o.KubeletClientKey),
+		o.validateServiceAccounts(),
+		known("--kubelet-preferred-address-types", o.KubeletPreferredAddressTypes, addressTypes),
+	)
+}
+
+func (o *Options) validateServing() error {
+	var errs []error
+	if net.ParseIP(o.BindAddress) == nil {
+		errs = append(errs, fmt.Errorf("--bind-address=%s: not an IP address", o.BindAddress))
+	}
+	if o.SecurePort < 0 || o.SecurePort > 65535 {
+		errs = append(errs, fmt.Errorf("--secure-port=%d: not a port (0 to 65535)", o.SecurePort))
+	}
+	errs = append(errs, together("--tls-cert-file", o.TLSCertFile, "--tls-private-key-file", o.TLSKeyFile))
+	for _, limit := range []struct {
+		flag  string
+		value int64
+		least int64
+	}{
+		{"--max-requests-inflight", int64(o.MaxRequestsInFlight), 0},
+		{"--max-mutating-requests-inflight", int64(o.MaxMutatingRequestsInFlight), 0},
+		{"--max-request-body-bytes", o.MaxRequestBodyBytes, 1},
+		{"--request-timeout", int64(o.RequestTimeout), 1},
+		{"--shutdown-delay-duration", int64(o.ShutdownDelay), 0},
+		{"--event-ttl", int64(o.EventTTL), 1},
+	} {
+		if limit.value < limit.least {
+			errs = append(errs, fmt.Errorf("%s: must be at least %d", limit.flag, limit.least))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (o *Options) validateStorage() error {
+	var errs []error
+	if o.DataDir == "" {
+		errs = append(errs, errors.New("--data-dir: must not be empty"))
+	}
+	if !strings.HasPrefix(o.EtcdPrefix, "/") || o.EtcdPrefix != "/" && strings.HasSuffix(o.EtcdPrefix, "/") {
+		errs = append(errs, fmt.Errorf("--etcd-prefix=%s: must begin with a slash and not end with one", o.EtcdPrefix))
+	}
+	errs = append(errs, together("--etcd-certfile", o.EtcdCertFile, "--etcd-keyfile", o.EtcdKeyFile))
+	for _, server := range o.EtcdServers {
+		u, err := url.Parse(server)
+		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			errs = append(errs, fmt.Errorf("--etcd-servers=%s: not a URL of the form https://host:port", server))
+		}
+	}
+	if len(o.EtcdServers) == 0 && (o.EtcdCAFile != "" || o.EtcdCertFile != "") {
+		errs = append(errs, errors.New("--etcd-cafile and --etcd-certfile are for --etcd-servers, which is not given"))
+	}
+	return errors.Join(errs...)
+}
+
+func (o *Options) validateServiceAccounts() error {
+	if len(o.ServiceAccountIssuers) == 0 || slices.Contains(o.ServiceAccountIssuers, "") {
+		return errors.New("--service-account-issuer: must not be empty")
+	}
+	return nil
+}
+
+func (o *Options) validateAuthorization() error {
+	if len(o.AuthorizationModes) == 0 {
+		return errors.New("--authorization-mode: at least one mode is needed")
+	}
+	var errs []error
+	for i, mode := range o.AuthorizationModes {
+		switch {
+		case slices.Contains(unsupportedModes, mode):
+			errs = append(errs, fmt.Errorf("--authorization-mode=%s: not supported yet; there are %s", mode, strings.Join(modes, ", ")))
+		case !slices.Contains(modes, mode):
+			errs = append(errs, fmt.Errorf("--authorization-mode=%s: unknown mode; there are %s", mode, strings.Join(modes, ", ")))
+		case slices.Contains(o.AuthorizationModes[:i], mode):
+			errs = append(errs, fmt.Errorf("--authorization-mode=%s: given twice", mode))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (o *Options) validateControllers(all []string) error {
+	var names []string
+	for _, c := range o.Controllers {
+		if c != "*" {
+			names = append(names, strings.TrimPrefix(c, "-"))
+		}
+	}
+	return known("--controllers", names, all)
+}
+
+// Controller tells whether the housekeeping loop of that name is to run. What
+// is named counts more than the star.
+func (o *Options) Controller(name string) bool {
+	if slices.Contains(o.Controllers, "-"+name) {
+		return false
+	}
+	return slices.Contains(o.Controllers, name) || slices.Contains(o.Controllers, "*")
+}
+
+func together(flagA, a, flagB, b string) error {
+	if (a == "") != (b == "") {
+		return fmt.Errorf("%s and %s must be given together", flagA, flagB)
+	}
+	return nil
+}
+
+func known(flag string, values, all []string) error {
+	var errs []error
+	for _, v := range values {
+		if !slices.Contains(all, v) {
+			errs = append(errs, fmt.Errorf("%s=%s: unknown; there are %s", flag, v, strings.Join(all, ", ")))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,250 @@
+package facts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/proto/backoff"
+	"kctl/proto/core"
+)
+
+// Source is what a Mirror follows: a registry.Resource.
+type Source interface {
+	Info() registry.Info
+	Decode(e registry.Encoded) (core.Object, error)
+	List(ctx context.Context, namespace string, o registry.ListOptions) (registry.List, error)
+	Watch(ctx context.Context, namespace string, o registry.ListOptions) (registry.Watcher, error)
+}
+
+// Key names an object.
+type Key struct{ Namespace, Name string }
+
+func (k Key) String() string {
+	if k.Namespace == "" {
+		return k.Name
+	}
+	return k.Namespace + "/" + k.Name
+}
+
+// Options are a Mirror's particulars; the zero value has none.
+type Options[P any] struct {
+	// Index files facts under a value ("" for none) for ByIndex.
+	Index func(P) string
+	// OnChange is told of every change, from one goroutine, in order, outside
+	// locks: old is nil for a new object, new is nil for one that is gone.
+	OnChange func(key Key, old, new *P)
+	// OnSync is told after the first list and after each later one.
+	OnSync func()
+}
+
+// Mirror keeps a P of each object of one resource. Ps are shared and must not
+// be changed.
+type Mirror[P any] struct {
+	source  Source
+	project func(obj core.Object) P
+	options Options[P]
+	clock   clock.Clock
+	logger  *zap.Logger
+	synced  chan struct{}
+
+	mu    sync.RWMutex
+	facts map[Key]*P
+	index map[string]map[Key]*P
+}
+
+// NewMirror returns a Mirror that is empty until Run.
+func NewMirror[P any](source Source, project func(obj core.Object) P, o Options[P], clock clock.Clock, logger *zap.Logger) *Mirror[P] {
+	return &Mirror[P]{
+		source: source, project: project, options: o, clock: clock, logger: logger,
+		synced: make(chan struct{}),
+		facts:  map[Key]*P{}, index: map[string]map[Key]*P{},
+	}
+}
+
+// relistPolicy spaces out lists while the store can't be read.
+var relistPolicy = backoff.Policy{Initial: 100 * time.Millisecond, Max: 10 * time.Second, Jitter: 0.5}
+
+// Run follows the resource until ctx ends.
+func (m *Mirror[P]) Run(ctx context.Context) error {
+	for failures := 0; ; {
+		listed, err := m.follow(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if listed {
+			failures = 0
+		}
+		failures++
+		if err != nil && !apierrors.IsResourceExpired(err) {
+			m.logger.Warn("following a resource failed, starting over", zap.String("resource", m.source.Info().Name), zap.Error(err))
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-m.clock.After(relistPolicy.Delay(failures)):
+		}
+	}
+}
+
+// Synced is closed after the first list.
+func (m *Mirror[P]) Synced() <-chan struct{} { return m.synced }
+
+// follow lists and then watches until the watch ends.
+func (m *Mirror[P]) follow(ctx context.Context) (listed bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	list, err := m.source.List(ctx, "", registry.ListOptions{})
+	if err != nil {
+		return false, fmt.Errorf("list: %w", err)
+	}
+	if err := m.replace(list.Items); err != nil {
+		return false, err
+	}
+	watcher, err := m.source.Watch(ctx, "", registry.ListOptions{ResourceVersion: list.ResourceVersion})
+	if err != nil {
+		return true, fmt.Errorf("watch: %w", err)
+	}
+	for event := range watcher.Events() {
+		if err := m.apply(event); err != nil {
+			return true, err
+		}
+	}
+	return true, nil
+}
+
+func (m *Mirror[P]) replace(items []registry.Encoded) error {
+	facts := make(map[Key]*P, len(items))
+	for _, item := range items {
+		obj, err := m.source.Decode(item)
+		if err != nil {
+			return fmt.Errorf("decode: %w", err)
+		}
+		p := m.project(obj)
+		facts[Key{obj.GetNamespace(), obj.GetName()}] = &p
+	}
+	m.mu.RLock()
+	old := m.facts
+	m.mu.RUnlock()
+	for key := range old {
+		if facts[key] == nil {
+			m.put(key, nil)
+		}
+	}
+	for key, p := range facts {
+		m.put(key, p)
+	}
+	select {
+	case <-m.synced:
+	default:
+		close(m.synced)
+	}
+	if m.options.OnSync != nil {
+		m.options.OnSync()
+	}
+	return nil
+}
+
+var errWatchFailed = errors.New("the watch reported an error")
+
+func (m *Mirror[P]) apply(event registry.WatchEvent) error {
+	switch event.Type {
+	case "ADDED", "MODIFIED", "DELETED":
+	case "ERROR":
+		return errWatchFailed
+	default:
+		return nil
+	}
+	obj, err := m.source.Decode(event.Object)
+	if err != nil {
+		return fmt.Errorf("decode: %w", err)
+	}
+	key := Key{obj.GetNamespace(), obj.GetName()}
+	if event.Type == "DELETED" {
+		m.put(key, nil)
+		return nil
+	}
+	p := m.project(obj)
+	m.put(key, &p)
+	return nil
+}
+
+// put stores p under key, or removes it where p is nil. Only the goroutine of
+// Run calls it.
+func (m *Mirror[P]) put(key Key, p *P) {
+	m.mu.Lock()
+	old := m.facts[key]
+	if p == nil {
+		delete(m.facts, key)
+	} else {
+		m.facts[key] = p
+	}
+	if m.options.Index != nil {
+		m.reindex(key, old, p)
+	}
+	m.mu.Unlock()
+	if m.options.OnChange != nil && (old != nil || p != nil) {
+		m.options.OnChange(key, old, p)
+	}
+}
+
+func (m *Mirror[P]) reindex(key Key, old, p *P) {
+	if old != nil {
+		value := m.options.Index(*old)
+		delete(m.index[value], key)
+		if len(m.index[value]) == 0 {
+			delete(m.index, value)
+		}
+	}
+	if p == nil {
+		return
+	}
+	value := m.options.Index(*p)
+	if value == "" {
+		return
+	}
+	if m.index[value] == nil {
+		m.index[value] = map[Key]*P{}
+	}
+	m.index[value][key] = p
+}
+
+// Get returns what is known of one object.
+func (m *Mirror[P]) Get(namespace, name string) (p P, ok bool) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	found, ok := m.facts[Key{namespace, name}]
+	if !ok {
+		return p, false
+	}
+	return *found, true
+}
+
+// List returns what is known of all objects, in no order.
+func (m *Mirror[P]) List() []P {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return values(m.facts)
+}
+
+// ByIndex returns what is filed under value.
+func (m *Mirror[P]) ByIndex(value string) []P {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return values(m.index[value])
+}
+
+func values[P any](m map[Key]*P) []P {
+	out := make([]P, 0, len(m))
+	for _, p := range m {
+		out = append(out, *p)
+	}
+	return out
+}

@@ -1,0 +1,120 @@
+package facts
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kctl/proto/core"
+)
+
+// Pod is what the server keeps of a pod: enough to know what its node may see,
+// when it has to leave, and whether anybody still cares for it.
+type Pod struct {
+	Namespace, Name string
+	UID             types.UID
+	Node            string
+	Phase           corev1.PodPhase
+	ServiceAccount  string
+	Secrets         []string
+	ConfigMaps      []string
+	Claims          []string
+	Mirror          bool
+	Created         time.Time
+	Deleted         bool // asked to go
+	Tolerations     []corev1.Toleration
+	Ready           bool
+}
+
+// Over tells whether the pod has run to its end.
+func (p Pod) Over() bool { return p.Phase == corev1.PodSucceeded || p.Phase == corev1.PodFailed }
+
+// PodOf takes from a pod what the server keeps.
+func PodOf(obj core.Object) Pod {
+	pod := obj.(*core.Pod)
+	p := Pod{
+		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
+		Node: pod.Spec.NodeName, Phase: pod.Status.Phase, ServiceAccount: pod.Spec.ServiceAccountName,
+		Created: pod.CreationTimestamp.Time, Deleted: pod.DeletionTimestamp != nil,
+		Tolerations: pod.Spec.Tolerations,
+	}
+	_, p.Mirror = pod.Annotations[core.ConfigMirrorAnnotation]
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodReady {
+			p.Ready = condition.Status == corev1.ConditionTrue
+		}
+	}
+	p.references(&pod.Spec)
+	return p
+}
+
+// PodNode files pods by their node.
+func PodNode(p Pod) string { return p.Node }
+
+func (p *Pod) references(spec *core.PodSpec) {
+	for _, s := range spec.ImagePullSecrets {
+		add(&p.Secrets, s.Name)
+	}
+	containers := slices.Concat(spec.InitContainers, spec.Containers)
+	for i := range spec.EphemeralContainers {
+		containers = append(containers, core.Container(spec.EphemeralContainers[i].EphemeralContainerCommon))
+	}
+	for i := range containers {
+		p.environment(&containers[i])
+	}
+	for i := range spec.Volumes {
+		p.volume(&spec.Volumes[i])
+	}
+}
+
+func (p *Pod) environment(c *core.Container) {
+	for _, from := range c.EnvFrom {
+		if from.SecretRef != nil {
+			add(&p.Secrets, from.SecretRef.Name)
+		}
+		if from.ConfigMapRef != nil {
+			add(&p.ConfigMaps, from.ConfigMapRef.Name)
+		}
+	}
+	for _, env := range c.Env {
+		if env.ValueFrom == nil {
+			continue
+		}
+		if ref := env.ValueFrom.SecretKeyRef; ref != nil {
+			add(&p.Secrets, ref.Name)
+		}
+		if ref := env.ValueFrom.ConfigMapKeyRef; ref != nil {
+			add(&p.ConfigMaps, ref.Name)
+		}
+	}
+}
+
+func (p *Pod) volume(v *corev1.Volume) {
+	switch {
+	case v.Secret != nil:
+		add(&p.Secrets, v.Secret.SecretName)
+	case v.ConfigMap != nil:
+		add(&p.ConfigMaps, v.ConfigMap.Name)
+	case v.PersistentVolumeClaim != nil:
+		add(&p.Claims, v.PersistentVolumeClaim.ClaimName)
+	case v.CSI != nil && v.CSI.NodePublishSecretRef != nil:
+		add(&p.Secrets, v.CSI.NodePublishSecretRef.Name)
+	case v.Projected != nil:
+		for _, source := range v.Projected.Sources {
+			if source.Secret != nil {
+				add(&p.Secrets, source.Secret.Name)
+			}
+			if source.ConfigMap != nil {
+				add(&p.ConfigMaps, source.ConfigMap.Name)
+			}
+		}
+	}
+}
+
+func add(names *[]string, name string) {
+	if name != "" && !slices.Contains(*names, name) {
+		*names = append(*names, name)
+	}
+}

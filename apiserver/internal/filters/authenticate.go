@@ -1,0 +1,54 @@
+package filters
+
+import (
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/authn"
+	"kctl/apiserver/internal/request"
+	"kctl/proto/relay"
+)
+
+// Authenticate finds out who asks, or answers 401. What proved it does not
+// travel further: handlers that pass requests on must not pass on a token.
+func Authenticate(authenticator authn.Authenticator, registry prometheus.Registerer, clock clock.PassiveClock, logger *zap.Logger) gin.HandlerFunc {
+	attempts := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "authentication_attempts", Help: "Counter of authenticated attempts.",
+	}, []string{"result"})
+	registry.MustRegister(attempts)
+	logger = sampled(logger)
+	return func(c *gin.Context) {
+		user, ok, err := authenticator.Authenticate(c.Request)
+		if err != nil || !ok {
+			result := "failure"
+			if err != nil {
+				result = "error"
+				logger.Info("authentication failed", zap.Error(err), zap.String("remote", c.Request.RemoteAddr),
+					zap.String("uri", c.Request.URL.Path))
+			}
+			attempts.WithLabelValues(result).Inc()
+			fail(c, apierrors.NewUnauthorized("Unauthorized"))
+			return
+		}
+		attempts.WithLabelValues("success").Inc()
+		c.Request.Header.Del("Authorization")
+		ctx := c.Request.Context()
+		request.Stamps(ctx).Stamp(relay.ServerAuthenticated, clock.Now())
+		c.Request = c.Request.WithContext(request.WithUser(ctx, user))
+		c.Next()
+	}
+}
+
+// sampled keeps strangers from filling the log: ten lines a second, then one
+// of a hundred.
+func sampled(logger *zap.Logger) *zap.Logger {
+	return logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
+		return zapcore.NewSamplerWithOptions(core, time.Second, 10, 100)
+	}))
+}

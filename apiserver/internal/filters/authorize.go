@@ -1,0 +1,63 @@
+package filters
+
+import (
+	"strings"
+
+	"github.com/gin-gonic/gin"
+	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/authz"
+	"kctl/apiserver/internal/request"
+	"kctl/proto/core"
+	"kctl/proto/relay"
+)
+
+// Authorize lets through what somebody allows, and answers 403 to the rest.
+func Authorize(authorizer authz.Authorizer, clock clock.PassiveClock, logger *zap.Logger) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		ctx := c.Request.Context()
+		attributes := attributesOf(request.UserFrom(ctx), request.InfoFrom(ctx))
+		decision, reason, err := authorizer.Authorize(ctx, attributes)
+		switch {
+		case decision == authz.Allow:
+			request.Stamps(ctx).Stamp(relay.ServerAuthorized, clock.Now())
+			c.Next()
+		case err != nil:
+			logger.Error("authorization failed", zap.Error(err), zap.String("user", attributes.User.Username), zap.String("uri", c.Request.URL.Path))
+			fail(c, apierrors.NewInternalError(err))
+		default:
+			logger.Debug("forbidden", zap.String("user", attributes.User.Username), zap.String("verb", attributes.Verb),
+				zap.String("uri", c.Request.URL.Path), zap.String("reason", reason))
+			fail(c, authz.Forbidden(attributes, reason))
+		}
+	}
+}
+
+// attributesOf asks for what the request asks for; but whoever may get a pod
+// may see its trace.
+func attributesOf(user *request.User, info *request.Info) *authz.Attributes {
+	namespace, name, ok := TracedPod(info.Path)
+	if !ok {
+		return &authz.Attributes{User: user, Info: *info}
+	}
+	return &authz.Attributes{User: user, Info: request.Info{
+		Resource: true, Path: info.Path, Verb: info.Verb,
+		APIPrefix: "api", APIVersion: core.Pods.Version, ResourceName: core.Pods.Name,
+		Namespace: namespace, Name: name,
+	}}
+}
+
+// TracedPod reads the pod's name off a path of a trace.
+func TracedPod(path string) (namespace, name string, ok bool) {
+	rest, ok := strings.CutPrefix(path, "/debug/relay/namespaces/")
+	if !ok {
+		return "", "", false
+	}
+	namespace, name, ok = strings.Cut(rest, "/pods/")
+	if !ok || namespace == "" || name == "" || relay.Path(namespace, name) != path || strings.Contains(namespace+name, "/") {
+		return "", "", false
+	}
+	return namespace, name, true
+}

@@ -1,0 +1,41 @@
+package filters
+
+import (
+	"context"
+
+	"github.com/gin-gonic/gin"
+	"github.com/google/uuid"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/request"
+	"kctl/proto/relay"
+)
+
+const (
+	auditIDHeader = "Audit-Id"
+	maxAuditID    = 64
+)
+
+// Begin reads what the request asks for and makes the places where later links
+// leave things. A client's own audit id is kept, so that a request can be
+// followed through a proxy.
+func Begin(clock clock.PassiveClock) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		id := c.GetHeader(auditIDHeader)
+		if id == "" || len(id) > maxAuditID {
+			id = uuid.NewString()
+		}
+		c.Header(auditIDHeader, id)
+		stamps := &relay.Recorder{}
+		ctx := context.Context(c.Request.Context())
+		now := clock.Now()
+		stamps.Stamp(relay.ServerReceived, now)
+		ctx = request.WithReceived(ctx, now)
+		ctx = request.WithID(ctx, id)
+		ctx = request.WithInfo(ctx, request.Parse(c.Request))
+		ctx = request.WithWarnings(ctx, &request.Warnings{})
+		ctx = request.WithStamps(ctx, stamps)
+		c.Request = c.Request.WithContext(ctx)
+		c.Next()
+	}
+}

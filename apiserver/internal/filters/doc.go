@@ -1,0 +1,19 @@
+// Package filters holds the links of the chain that every request passes
+// before a handler sees it, one file each. In order, outermost first:
+//
+//	Begin           what is asked for, audit id, where warnings and stamps go
+//	Observe         access log and metrics, after everything else is done
+//	Recover         a panic below becomes a 500
+//	Warnings        writes what was warned of into the answer's header
+//	Authenticate    who asks
+//	InFlight        not too many at once
+//	Deadline        not for too long; long-running requests until the drain
+//	Authorize       may they
+//	Relay           keeps the stamps of pods' relays
+//
+// The in-flight limit stands behind authentication, as upstream's does, so that
+// system:masters get through when everybody else has to wait.
+//
+// The server puts the chain together. Filters decide on the request as a whole
+// and never on the object in it: that is admission's business.
+package filters

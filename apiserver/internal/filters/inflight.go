@@ -1,0 +1,87 @@
+package filters
+
+import (
+	"github.com/gin-gonic/gin"
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"kctl/apiserver/internal/authz"
+	"kctl/apiserver/internal/request"
+)
+
+// retryAfterSeconds is what a client that has to wait is told.
+const retryAfterSeconds = 1
+
+// InFlight answers 429 when as many requests as allowed are being served
+// already; zero means no limit. Requests that may change something have a pool
+// of their own, so that readers can't keep writers out. Long-running requests
+// are not counted, and system:masters get through.
+func InFlight(readers, mutators int, registry prometheus.Registerer) gin.HandlerFunc {
+	current := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "apiserver_current_inflight_requests",
+		Help: "Number of currently used inflight request limit of this apiserver per request kind.",
+	}, []string{"request_kind"})
+	dropped := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "apiserver_dropped_requests_total",
+		Help: "Number of requests answered with 429 because too many were in flight, per request kind.",
+	}, []string{"request_kind"})
+	registry.MustRegister(current, dropped)
+	reading := newPool(readers, "readOnly", current, dropped)
+	mutating := newPool(mutators, "mutating", current, dropped)
+	return func(c *gin.Context) {
+		ctx := c.Request.Context()
+		info := request.InfoFrom(ctx)
+		if info.LongRunning() {
+			c.Next()
+			return
+		}
+		p := reading
+		if info.Mutating() {
+			p = mutating
+		}
+		counted := p.enter()
+		if !counted && !authz.IsMaster(request.UserFrom(ctx)) {
+			p.dropped.Inc()
+			fail(c, apierrors.NewTooManyRequests("too many requests are being served, please try again later", retryAfterSeconds))
+			return
+		}
+		if counted {
+			defer p.leave()
+		}
+		c.Next()
+	}
+}
+
+// pool counts with a channel of tokens; without one it counts nothing out.
+type pool struct {
+	tokens  chan struct{}
+	current prometheus.Gauge
+	dropped prometheus.Counter
+}
+
+func newPool(size int, kind string, current *prometheus.GaugeVec, dropped *prometheus.CounterVec) *pool {
+	p := &pool{current: current.WithLabelValues(kind), dropped: dropped.WithLabelValues(kind)}
+	if size > 0 {
+		p.tokens = make(chan struct{}, size)
+	}
+	return p
+}
+
+func (p *pool) enter() bool {
+	if p.tokens != nil {
+		select {
+		case p.tokens <- struct{}{}:
+		default:
+			return false
+		}
+	}
+	p.current.Inc()
+	return true
+}
+
+func (p *pool) leave() {
+	p.current.Dec()
+	if p.tokens != nil {
+		<-p.tokens
+	}
+}

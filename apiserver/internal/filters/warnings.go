@@ -1,0 +1,93 @@
+package filters
+
+import (
+	"bufio"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"kctl/apiserver/internal/request"
+)
+
+// How much of Warning headers one answer holds.
+const (
+	maxWarning     = 256
+	maxAllWarnings = 4 * 1024
+)
+
+// Warnings writes what was warned of into the answer's header, at the last
+// moment at which that is possible.
+func Warnings() gin.HandlerFunc {
+	return func(c *gin.Context) {
+		w := &warningWriter{ResponseWriter: c.Writer, warnings: request.WarningsFrom(c.Request.Context())}
+		c.Writer = w
+		c.Next()
+		w.WriteHeaderNow()
+	}
+}
+
+type warningWriter struct {
+	gin.ResponseWriter
+	warnings *request.Warnings
+	done     bool
+}
+
+func (w *warningWriter) finish() {
+	if w.done || w.ResponseWriter.Written() {
+		return
+	}
+	w.done = true
+	if w.warnings == nil {
+		return
+	}
+	room := maxAllWarnings
+	for _, text := range w.warnings.All() {
+		line := "299 - " + strconv.Quote(clean(text))
+		if room -= len(line); room < 0 {
+			return
+		}
+		w.Header().Add("Warning", line)
+	}
+}
+
+// clean keeps a warning to one line of bounded length, as the header's form
+// demands (RFC 7234, 5.5).
+func clean(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, text)
+	if len(text) <= maxWarning {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxWarning], "")
+}
+
+func (w *warningWriter) WriteHeaderNow() {
+	w.finish()
+	w.ResponseWriter.WriteHeaderNow()
+}
+
+func (w *warningWriter) Write(b []byte) (int, error) {
+	w.finish()
+	return w.ResponseWriter.Write(b)
+}
+
+func (w *warningWriter) WriteString(s string) (int, error) {
+	w.finish()
+	return w.ResponseWriter.WriteString(s)
+}
+
+func (w *warningWriter) Flush() {
+	w.finish()
+	w.ResponseWriter.Flush()
+}
+
+func (w *warningWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	w.finish()
+	return w.ResponseWriter.Hijack()
+}

@@ -1,0 +1,152 @@
+package request
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/fields"
+)
+
+// namespaceParts are what may follow a namespace's name and still be a part of
+// the namespace itself rather than a resource inside it.
+var namespaceParts = []string{"status", "finalize"}
+
+// Parse reads off a request's method and URL what it asks for. It never fails:
+// what does not look like a resource is a plain path.
+func Parse(r *http.Request) *Info {
+	info := &Info{Path: r.URL.Path, Verb: strings.ToLower(r.Method)}
+	parts := split(r.URL.Path)
+	if len(parts) < 3 {
+		return info
+	}
+	switch parts[0] {
+	case "api":
+		info.APIPrefix, info.APIVersion, parts = "api", parts[1], parts[2:]
+	case "apis":
+		if len(parts) < 4 {
+			return info
+		}
+		info.APIPrefix, info.APIGroup, info.APIVersion, parts = "apis", parts[1], parts[2], parts[3:]
+	default:
+		return info
+	}
+	info.Resource = true
+	info.Verb = verbOf(r.Method)
+	// The verb as a path prefix is old, but kubectl's raw paths still know it.
+	if parts[0] == "watch" || parts[0] == "proxy" {
+		if len(parts) < 2 {
+			info.Resource = false
+			return info
+		}
+		info.Verb, parts = parts[0], parts[1:]
+	}
+	info.place(parts)
+	info.collection(r)
+	return info
+}
+
+func split(path string) []string {
+	path = strings.Trim(path, "/")
+	if path == "" {
+		return nil
+	}
+	return strings.Split(path, "/")
+}
+
+func verbOf(method string) string {
+	switch method {
+	case http.MethodPost:
+		return "create"
+	case http.MethodGet, http.MethodHead:
+		return "get"
+	case http.MethodPut:
+		return "update"
+	case http.MethodPatch:
+		return "patch"
+	case http.MethodDelete:
+		return "delete"
+	}
+	return ""
+}
+
+// place reads namespace, resource, name and subresource.
+func (i *Info) place(parts []string) {
+	if parts[0] == "namespaces" && len(parts) > 1 {
+		i.Namespace = parts[1]
+		if len(parts) > 2 && !slices.Contains(namespaceParts, parts[2]) {
+			parts = parts[2:]
+		}
+	}
+	i.Parts = parts
+	i.ResourceName = parts[0]
+	if len(parts) > 1 {
+		i.Name = parts[1]
+	}
+	if len(parts) > 2 {
+		i.Subresource = parts[2]
+	}
+}
+
+// collection finds the verbs that are about many objects.
+func (i *Info) collection(r *http.Request) {
+	if i.Name != "" {
+		return
+	}
+	query := r.URL.Query()
+	switch i.Verb {
+	case "get":
+		i.Verb = "list"
+		if query.Has("watch") && isTrue(query.Get("watch")) {
+			i.Verb = "watch"
+		}
+	case "watch":
+	case "delete":
+		i.Verb = "deletecollection"
+	default:
+		return
+	}
+	i.selector(query.Get("fieldSelector"))
+}
+
+// selector keeps the field selector. One that is on a single name makes that
+// the name, so that a rule for one object allows to list and watch just it.
+func (i *Info) selector(text string) {
+	if text == "" {
+		return
+	}
+	selector, err := fields.ParseSelector(text)
+	if err != nil {
+		return // whoever lists by it reports it
+	}
+	i.Fields = selector
+	if name, ok := selector.RequiresExactMatch("metadata.name"); ok && !strings.Contains(name, "/") {
+		i.Name = name
+	}
+}
+
+// isTrue reads a boolean parameter as upstream does: whatever does not say no
+// says yes.
+func isTrue(value string) bool { return value != "0" && !strings.EqualFold(value, "false") }
+
+// LongRunning tells whether the request may stay open for as long as its
+// client likes: watches and streams.
+func (i *Info) LongRunning() bool {
+	if i.Verb == "watch" || i.Verb == "proxy" {
+		return true
+	}
+	switch i.Subresource {
+	case "log", "exec", "attach", "portforward", "proxy":
+		return i.Resource
+	}
+	return false
+}
+
+// Mutating tells whether the request may change something.
+func (i *Info) Mutating() bool {
+	switch i.Verb {
+	case "get", "list", "watch", "head", "options":
+		return false
+	}
+	return true
+}

@@ -1,0 +1,38 @@
+package reviews
+
+import (
+	"context"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"kctl/apiserver/internal/authn"
+	"kctl/apiserver/internal/request"
+	"kctl/proto/core"
+)
+
+// tokenReview tells whom a token belongs to. A bad token is an answer, not an
+// error.
+func tokenReview(tokens authn.TokenAuthenticator) func(context.Context, string, *authenticationv1.TokenReview) error {
+	return func(ctx context.Context, _ string, obj *authenticationv1.TokenReview) error {
+		if obj.Spec.Token == "" {
+			return apierrors.NewBadRequest("spec.token: must be given")
+		}
+		user, audiences, ok, err := tokens.AuthenticateToken(ctx, obj.Spec.Token, obj.Spec.Audiences)
+		obj.Status = authenticationv1.TokenReviewStatus{Authenticated: ok}
+		if err != nil {
+			obj.Status.Error = err.Error()
+		}
+		if ok {
+			obj.Status.User = *user
+			obj.Status.User.Groups = append(append([]string(nil), user.Groups...), core.GroupAuthenticated)
+			obj.Status.Audiences = audiences
+		}
+		return nil
+	}
+}
+
+func selfReview(ctx context.Context, _ string, obj *authenticationv1.SelfSubjectReview) error {
+	obj.Status.UserInfo = *request.UserFrom(ctx)
+	return nil
+}

@@ -1,0 +1,88 @@
+// Package trace keeps the stamps of pods' relays: what `kctl trace` asks for.
+//
+// The relay filter and the server's own watch of pods write, one endpoint
+// reads. Everything is in memory and bounded: it is there to be looked at, and
+// nothing depends on it.
+package trace
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+
+	"kctl/proto/relay"
+)
+
+// Capacity is of how many pods a server remembers the relay.
+const Capacity = 4096
+
+type key struct{ namespace, name string }
+
+// Ring keeps the traces of the last pods. When it is full, the pod that came
+// first is forgotten first. It is safe for concurrent use.
+type Ring struct {
+	mu     sync.Mutex
+	traces map[key]*relay.Trace
+	order  []key // a ring: next is where the oldest stands once it is full
+	next   int
+	size   int
+}
+
+// NewRing returns a Ring for size pods.
+func NewRing(size int) *Ring {
+	return &Ring{traces: map[key]*relay.Trace{}, size: size}
+}
+
+// Add adds stamps to a pod's trace. Of each hop the first stamp is kept. A uid
+// other than the one known is another pod of that name, which starts anew; an
+// empty uid is whatever pod has the name.
+func (r *Ring) Add(namespace, name, uid string, stamps ...relay.Stamp) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t := r.entry(namespace, name)
+	if uid != "" && t.UID != uid {
+		if t.UID != "" {
+			t.Stamps = nil
+		}
+		t.UID = uid
+	}
+	for _, s := range stamps {
+		if len(t.Stamps) >= relay.MaxStamps {
+			return
+		}
+		if !slices.ContainsFunc(t.Stamps, func(have relay.Stamp) bool { return have.Hop == s.Hop }) {
+			t.Stamps = append(t.Stamps, s)
+		}
+	}
+}
+
+func (r *Ring) entry(namespace, name string) *relay.Trace {
+	k := key{namespace, name}
+	if t := r.traces[k]; t != nil {
+		return t
+	}
+	t := &relay.Trace{Namespace: namespace, Name: name}
+	if len(r.order) < r.size {
+		r.order = append(r.order, k)
+	} else {
+		delete(r.traces, r.order[r.next])
+		r.order[r.next] = k
+		r.next = (r.next + 1) % r.size
+	}
+	r.traces[k] = t
+	return t
+}
+
+// Trace returns what is known of a pod's relay, in the order of time.
+func (r *Ring) Trace(namespace, name string) (relay.Trace, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t := r.traces[key{namespace, name}]
+	if t == nil {
+		return relay.Trace{}, false
+	}
+	out := *t
+	out.Stamps = slices.Clone(t.Stamps)
+	slices.SortStableFunc(out.Stamps, func(a, b relay.Stamp) int { return cmp.Compare(a.At.UnixNano(), b.At.UnixNano()) })
+	return out, true
+}
