@@ -5,7 +5,6 @@ import (
 
 	"github.com/gin-gonic/gin"
 	"go.uber.org/zap"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/authz"
@@ -26,7 +25,7 @@ func Authorize(authorizer authz.Authorizer, clock clock.PassiveClock, logger *za
 			c.Next()
 		case err != nil:
 			logger.Error("authorization failed", zap.Error(err), zap.String("user", attributes.User.Username), zap.String("uri", c.Request.URL.Path))
-			fail(c, apierrors.NewInternalError(err))
+			fail(c, err)
 		default:
 			logger.Debug("forbidden", zap.String("user", attributes.User.Username), zap.String("verb", attributes.Verb),
 				zap.String("uri", c.Request.URL.Path), zap.String("reason", reason))

@@ -1,0 +1,90 @@
+package server
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/authn"
+	"kctl/apiserver/internal/authn/serviceaccount"
+	"kctl/apiserver/internal/config"
+	"kctl/proto/pki"
+)
+
+// serviceAccountKeys returns the options' signing key and verification keys. A
+// server without any makes a key of its own, so that tokens work from the first
+// run.
+func serviceAccountKeys(o *config.Options) (signing string, verification []string, err error) {
+	signing, verification = o.ServiceAccountSigningKeyFile, o.ServiceAccountKeyFiles
+	if signing == "" && len(verification) == 0 {
+		signing = filepath.Join(o.CertDir, "sa.key")
+		if _, err := os.Stat(signing); os.IsNotExist(err) {
+			private, _, err := pki.NewSigningKey()
+			if err == nil {
+				err = os.MkdirAll(o.CertDir, 0o700)
+			}
+			if err == nil {
+				err = pki.WriteFile(signing, private)
+			}
+			if err != nil {
+				return "", nil, fmt.Errorf("service account key: %w", err)
+			}
+		}
+	}
+	if len(verification) == 0 {
+		verification = []string{signing}
+	}
+	return signing, verification, nil
+}
+
+// serviceAccounts returns what makes and what checks service account tokens.
+// Without a signing key there is no issuer: tokens come from elsewhere.
+func serviceAccounts(o *config.Options, objects serviceaccount.Objects, clock clock.PassiveClock) (*serviceaccount.Issuer, *serviceaccount.Authenticator, error) {
+	signing, verification, err := serviceAccountKeys(o)
+	if err != nil {
+		return nil, nil, err
+	}
+	keys, err := serviceaccount.LoadPublicKeys(verification)
+	if err != nil {
+		return nil, nil, err
+	}
+	authenticator := serviceaccount.NewAuthenticator(o.ServiceAccountIssuers, o.APIAudiences, keys, objects, clock)
+	if signing == "" {
+		return nil, authenticator, nil
+	}
+	key, err := serviceaccount.LoadSigningKey(signing)
+	if err != nil {
+		return nil, nil, err
+	}
+	issuer, err := serviceaccount.NewIssuer(o.ServiceAccountIssuers[0], o.APIAudiences, key, clock)
+	return issuer, authenticator, err
+}
+
+// authentication builds the chain in upstream's order: certificates, then
+// tokens, then, where allowed, nobody.
+func authentication(o *config.Options, accounts authn.TokenAuthenticator, clock clock.PassiveClock) (authn.Authenticator, authn.TokenAuthenticator, error) {
+	var union authn.Union
+	if o.ClientCAFile != "" {
+		certificates, err := authn.NewCertificates(o.ClientCAFile, clock)
+		if err != nil {
+			return nil, nil, err
+		}
+		union = append(union, certificates)
+	}
+	var kinds authn.Tokens
+	if o.TokenAuthFile != "" {
+		file, err := authn.LoadTokenFile(o.TokenAuthFile, o.APIAudiences)
+		if err != nil {
+			return nil, nil, err
+		}
+		kinds = append(kinds, file)
+	}
+	tokens := authn.NewCached(append(kinds, accounts), clock)
+	union = append(union, authn.Bearer{Tokens: tokens})
+	if o.AnonymousAuth {
+		return authn.Anonymous{Next: union}, tokens, nil
+	}
+	return union, tokens, nil
+}

@@ -1,0 +1,125 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/config"
+	"kctl/proto/daemon"
+	"kctl/proto/pki"
+)
+
+const (
+	// readHeaderTimeout bounds how long a connection may take to say anything.
+	readHeaderTimeout = 30 * time.Second
+	idleTimeout       = 3 * time.Minute
+	// streamsPerConnection is how many requests, watches among them, one HTTP/2
+	// connection may carry; clients open another one beyond it.
+	streamsPerConnection = 250
+	// portFile tells, in the data directory, which port was taken.
+	portFile = "apiserver.port"
+)
+
+// servingTLS returns the TLS configuration and the file of the certificate
+// that is shown, which is a self-signed one where the options name none.
+func servingTLS(o *config.Options, clock clock.PassiveClock) (*tls.Config, string, error) {
+	ips := []net.IP{net.ParseIP(o.BindAddress), net.IPv4(127, 0, 0, 1), net.IPv6loopback}
+	names := []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}
+	cert, key, err := pki.ServingFiles(o.TLSCertFile, o.TLSKeyFile, o.CertDir, "apiserver", ips, names, clock.Now())
+	if err != nil {
+		return nil, "", err
+	}
+	reloader, err := pki.NewReloader(cert, key, clock)
+	if err != nil {
+		return nil, "", err
+	}
+	c, err := pki.ServerTLS(reloader, "")
+	if err != nil {
+		return nil, "", err
+	}
+	if o.ClientCAFile != "" {
+		// Asked for, and judged by authentication, which can answer in words.
+		c.ClientAuth = tls.RequestClientCert
+	}
+	return c, cert, nil
+}
+
+// listen opens the port and writes down which one it is.
+func (s *Server) listen(ctx context.Context) (net.Listener, error) {
+	address := net.JoinHostPort(s.options.BindAddress, strconv.Itoa(s.options.SecurePort))
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", address, err)
+	}
+	port := listener.Addr().(*net.TCPAddr).Port
+	if err := pki.WriteFile(filepath.Join(s.options.DataDir, portFile), []byte(strconv.Itoa(port)+"\n")); err != nil {
+		_ = listener.Close()
+		return nil, err
+	}
+	return listener, nil
+}
+
+// serve answers requests until ctx ends, and then drains: not ready, but
+// serving, for the shutdown delay; then no new connections, watches and streams
+// ended, and requests under way finished.
+func (s *Server) serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
+	server := &http.Server{
+		Handler:           handler,
+		TLSConfig:         s.tls,
+		ReadHeaderTimeout: readHeaderTimeout,
+		IdleTimeout:       idleTimeout,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: streamsPerConnection},
+		ErrorLog:          log.New(&connectionLog{s.logger}, "", 0),
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		if err := server.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("serve on %s: %w", listener.Addr(), err)
+		}
+		return nil
+	})
+	group.Go(func() error {
+		<-ctx.Done()
+		return s.drain(context.WithoutCancel(ctx), server)
+	})
+	return group.Wait()
+}
+
+func (s *Server) drain(ctx context.Context, server *http.Server) error {
+	s.logger.Info("draining", zap.Duration("delay", s.options.ShutdownDelay))
+	close(s.stopping)
+	if err := daemon.Notify("STOPPING=1"); err != nil {
+		s.logger.Warn("the service manager was not told", zap.Error(err))
+	}
+	<-s.clock.After(s.options.ShutdownDelay)
+	s.endStreams()
+	ctx, cancel := context.WithTimeout(ctx, s.options.RequestTimeout)
+	defer cancel()
+	if err := server.Shutdown(ctx); err != nil {
+		s.logger.Warn("requests were cut off", zap.Error(err))
+		return server.Close()
+	}
+	return nil
+}
+
+// connectionLog turns what net/http says about single connections into debug
+// lines: most of it is clients that went away or speak no TLS.
+type connectionLog struct{ logger *zap.Logger }
+
+func (l *connectionLog) Write(line []byte) (int, error) {
+	l.logger.Debug("connection", zap.String("problem", strings.TrimSpace(string(line))))
+	return len(line), nil
+}
