@@ -7,6 +7,7 @@ package admission
 
 import (
 	"context"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -70,7 +71,12 @@ type Chain struct {
 
 // NewChain puts plugins into a chain in the given order.
 func NewChain(plugins ...Plugin) *Chain {
-	c := &Chain{}
+	return (&Chain{}).With(plugins...)
+}
+
+// With returns the chain with more plugins behind its own.
+func (c *Chain) With(plugins ...Plugin) *Chain {
+	c = &Chain{mutators: slices.Clone(c.mutators), validators: slices.Clone(c.validators)}
 	for _, p := range plugins {
 		if m, ok := p.(Mutator); ok {
 			c.mutators = append(c.mutators, m)

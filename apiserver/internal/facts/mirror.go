@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/registry"
@@ -38,11 +39,8 @@ func (k Key) String() string {
 type Options[P any] struct {
 	// Index files facts under a value ("" for none) for ByIndex.
 	Index func(P) string
-	// OnChange is told of every change, from one goroutine, in order, outside
-	// locks: old is nil for a new object, new is nil for one that is gone.
-	OnChange func(key Key, old, new *P)
-	// OnSync is told after the first list and after each later one.
-	OnSync func()
+	// Fields narrow the mirror to some objects; nil for all.
+	Fields fields.Selector
 }
 
 // Mirror keeps a P of each object of one resource. Ps are shared and must not
@@ -54,6 +52,7 @@ type Mirror[P any] struct {
 	clock   clock.Clock
 	logger  *zap.Logger
 	synced  chan struct{}
+	changed []func(key Key, old, new *P)
 
 	mu    sync.RWMutex
 	facts map[Key]*P
@@ -68,6 +67,11 @@ func NewMirror[P any](source Source, project func(obj core.Object) P, o Options[
 		facts:  map[Key]*P{}, index: map[string]map[Key]*P{},
 	}
 }
+
+// OnChange adds somebody to be told of every change, from one goroutine, in
+// order, outside locks: old is nil for a new object, new is nil for one that is
+// gone. It must be called before Run.
+func (m *Mirror[P]) OnChange(f func(key Key, old, new *P)) { m.changed = append(m.changed, f) }
 
 // relistPolicy spaces out lists while the store can't be read.
 var relistPolicy = backoff.Policy{Initial: 100 * time.Millisecond, Max: 10 * time.Second, Jitter: 0.5}
@@ -101,14 +105,14 @@ func (m *Mirror[P]) Synced() <-chan struct{} { return m.synced }
 func (m *Mirror[P]) follow(ctx context.Context) (listed bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	list, err := m.source.List(ctx, "", registry.ListOptions{})
+	list, err := m.source.List(ctx, "", registry.ListOptions{Fields: m.options.Fields})
 	if err != nil {
 		return false, fmt.Errorf("list: %w", err)
 	}
 	if err := m.replace(list.Items); err != nil {
 		return false, err
 	}
-	watcher, err := m.source.Watch(ctx, "", registry.ListOptions{ResourceVersion: list.ResourceVersion})
+	watcher, err := m.source.Watch(ctx, "", registry.ListOptions{Fields: m.options.Fields, ResourceVersion: list.ResourceVersion})
 	if err != nil {
 		return true, fmt.Errorf("watch: %w", err)
 	}
@@ -145,9 +149,6 @@ func (m *Mirror[P]) replace(items []registry.Encoded) error {
 	case <-m.synced:
 	default:
 		close(m.synced)
-	}
-	if m.options.OnSync != nil {
-		m.options.OnSync()
 	}
 	return nil
 }
@@ -190,8 +191,11 @@ func (m *Mirror[P]) put(key Key, p *P) {
 		m.reindex(key, old, p)
 	}
 	m.mu.Unlock()
-	if m.options.OnChange != nil && (old != nil || p != nil) {
-		m.options.OnChange(key, old, p)
+	if old == nil && p == nil {
+		return
+	}
+	for _, f := range m.changed {
+		f(key, old, p)
 	}
 }
 

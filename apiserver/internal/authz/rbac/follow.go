@@ -40,7 +40,9 @@ func NewFollower(authorizer *Authorizer, s Sources, clock clock.Clock, logger *z
 
 func mirror[T core.Object](f *Follower, source facts.Source, clock clock.Clock, logger *zap.Logger) *facts.Mirror[T] {
 	project := func(obj core.Object) T { return obj.(T) }
-	return facts.NewMirror(source, project, facts.Options[T]{OnChange: func(facts.Key, *T, *T) { f.mark() }}, clock, logger)
+	m := facts.NewMirror(source, project, facts.Options[T]{}, clock, logger)
+	m.OnChange(func(facts.Key, *T, *T) { f.mark() })
+	return m
 }
 
 // mark asks for a new index; many changes at once make one.

@@ -45,18 +45,10 @@ func Reconcile(ctx context.Context, s Stores) error {
 	return errors.Join(errs...)
 }
 
-// errRecreate says that the stored object can't be changed into what is wanted.
-var errRecreate = errors.New("has to be made anew")
-
-// errUnchanged ends an update that would change nothing.
-var errUnchanged = errors.New("is as wanted")
-
-// ensure creates want, or merges it into what is stored. merge changes have
-// and tells whether it did.
-func ensure[T interface {
-	core.Object
-	comparable
-}](ctx context.Context, store Store, want T, merge func(have, want T) (changed bool, err error)) error {
+// ensure creates want, or merges it into what is stored. merge changes have;
+// it returns false where have can't become what is wanted and has to be made
+// anew.
+func ensure[T core.Object](ctx context.Context, store Store, want T, merge func(have, want T) bool) error {
 	create := func() error {
 		_, err := store.Create(ctx, want.DeepCopyObject().(T), registry.Admit{}, &metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
@@ -64,30 +56,25 @@ func ensure[T interface {
 		}
 		return err
 	}
+	recreate := false
 	_, _, err := store.Update(ctx, want.GetNamespace(), want.GetName(), "", func(current core.Object) (core.Object, error) {
-		have, ok := current.(T)
-		var none T
-		if !ok || have == none {
-			return nil, apierrors.NewNotFound(rbacv1.Resource("roles"), want.GetName())
+		if current == nil {
+			return want.DeepCopyObject().(T), nil
 		}
+		have := current.(T)
 		if have.GetAnnotations()[rbacv1.AutoUpdateAnnotationKey] == "false" {
-			return nil, errUnchanged
-		}
-		changed, err := merge(have, want)
-		if err != nil {
-			return nil, err
-		}
-		if addMeta(have, want) || changed {
 			return have, nil
 		}
-		return nil, errUnchanged
+		if recreate = !merge(have, want); recreate {
+			return have, nil
+		}
+		addMeta(have, want)
+		return have, nil // a store does not write what is the same
 	}, registry.Admit{}, &metav1.UpdateOptions{})
 	switch {
-	case errors.Is(err, errUnchanged):
-		return nil
 	case apierrors.IsNotFound(err):
 		err = create()
-	case errors.Is(err, errRecreate):
+	case err == nil && recreate:
 		if _, _, err = store.Delete(ctx, want.GetNamespace(), want.GetName(), registry.Admit{}, &metav1.DeleteOptions{}); err == nil || apierrors.IsNotFound(err) {
 			err = create()
 		}
@@ -99,73 +86,61 @@ func ensure[T interface {
 }
 
 // addMeta adds labels and annotations that are missing.
-func addMeta(have, want metav1.Object) bool {
-	labels, labelled := addMap(have.GetLabels(), want.GetLabels())
-	annotations, annotated := addMap(have.GetAnnotations(), want.GetAnnotations())
-	have.SetLabels(labels)
-	have.SetAnnotations(annotations)
-	return labelled || annotated
+func addMeta(have, want metav1.Object) {
+	have.SetLabels(addMap(have.GetLabels(), want.GetLabels()))
+	have.SetAnnotations(addMap(have.GetAnnotations(), want.GetAnnotations()))
 }
 
-func addMap(have, want map[string]string) (map[string]string, bool) {
-	changed := false
-	for key, value := range want {
-		if have[key] == value {
-			continue
-		}
-		if have == nil {
-			have = map[string]string{}
-		}
-		have[key], changed = value, true
+func addMap(have, want map[string]string) map[string]string {
+	if have == nil && len(want) > 0 {
+		have = map[string]string{}
 	}
-	return have, changed
+	for key, value := range want {
+		have[key] = value
+	}
+	return have
 }
 
-func mergeClusterRole(have, want *rbacv1.ClusterRole) (bool, error) {
+func mergeClusterRole(have, want *rbacv1.ClusterRole) bool {
 	if want.AggregationRule == nil {
-		return mergeRules(&have.Rules, want.Rules), nil
+		return mergeRules(&have.Rules, want.Rules)
 	}
 	if have.AggregationRule == nil {
 		have.AggregationRule = &rbacv1.AggregationRule{}
 	}
-	changed := false
 	for _, selector := range want.AggregationRule.ClusterRoleSelectors {
 		same := func(s metav1.LabelSelector) bool { return equality.Semantic.DeepEqual(s, selector) }
 		if !slices.ContainsFunc(have.AggregationRule.ClusterRoleSelectors, same) {
 			have.AggregationRule.ClusterRoleSelectors = append(have.AggregationRule.ClusterRoleSelectors, selector)
-			changed = true
 		}
 	}
-	return changed, nil
+	return true
 }
 
-func mergeRole(have, want *rbacv1.Role) (bool, error) {
-	return mergeRules(&have.Rules, want.Rules), nil
-}
+func mergeRole(have, want *rbacv1.Role) bool { return mergeRules(&have.Rules, want.Rules) }
 
 func mergeRules(have *[]rbacv1.PolicyRule, want []rbacv1.PolicyRule) bool {
-	missing := rbac.Uncovered(*have, want)
-	*have = append(*have, missing...)
-	return len(missing) > 0
+	*have = append(*have, rbac.Uncovered(*have, want)...)
+	return true
 }
 
-func mergeClusterRoleBinding(have, want *rbacv1.ClusterRoleBinding) (bool, error) {
+func mergeClusterRoleBinding(have, want *rbacv1.ClusterRoleBinding) bool {
 	return mergeSubjects(have.RoleRef, want.RoleRef, &have.Subjects, want.Subjects)
 }
 
-func mergeRoleBinding(have, want *rbacv1.RoleBinding) (bool, error) {
+func mergeRoleBinding(have, want *rbacv1.RoleBinding) bool {
 	return mergeSubjects(have.RoleRef, want.RoleRef, &have.Subjects, want.Subjects)
 }
 
-func mergeSubjects(haveRef, wantRef rbacv1.RoleRef, have *[]rbacv1.Subject, want []rbacv1.Subject) (bool, error) {
+// mergeSubjects: what a binding refers to can't be changed.
+func mergeSubjects(haveRef, wantRef rbacv1.RoleRef, have *[]rbacv1.Subject, want []rbacv1.Subject) bool {
 	if haveRef != wantRef {
-		return false, errRecreate
+		return false
 	}
-	changed := false
 	for _, subject := range want {
 		if !slices.Contains(*have, subject) {
-			*have, changed = append(*have, subject), true
+			*have = append(*have, subject)
 		}
 	}
-	return changed, nil
+	return true
 }

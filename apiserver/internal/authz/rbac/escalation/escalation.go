@@ -1,0 +1,140 @@
+// Package escalation keeps users from giving rights that they don't have:
+// whoever writes a role must own every rule in it or be allowed to "escalate",
+// and whoever writes a binding must own every rule of the role or be allowed to
+// "bind" it (Kubernetes docs, "Privilege escalation prevention").
+//
+// It stands at the end of the admission chain and can't be switched off. The
+// server's own loops, which act for no user, are not held up.
+package escalation
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/authz"
+	"kctl/apiserver/internal/authz/rbac"
+	"kctl/apiserver/internal/request"
+	"kctl/proto/core"
+)
+
+// Plugin is the check. Authorizer answers whether a user may escalate or bind.
+type Plugin struct {
+	Rules      *rbac.Authorizer
+	Authorizer authz.Authorizer
+}
+
+// Name implements admission.Plugin.
+func (Plugin) Name() string { return "RBACEscalation" }
+
+// Handles implements admission.Plugin.
+func (Plugin) Handles(op admission.Operation) bool {
+	return op == admission.Create || op == admission.Update
+}
+
+// Validate implements admission.Validator.
+func (p Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
+	if a.Resource.Group != core.Roles.Group || a.User == nil || authz.IsMaster(a.User) {
+		return nil
+	}
+	switch obj := a.Object.(type) {
+	case *rbacv1.Role:
+		if old, ok := a.OldObject.(*rbacv1.Role); ok && equality.Semantic.DeepEqual(old.Rules, obj.Rules) {
+			return nil
+		}
+		return p.role(ctx, a, obj.Rules)
+	case *rbacv1.ClusterRole:
+		old, ok := a.OldObject.(*rbacv1.ClusterRole)
+		if ok && equality.Semantic.DeepEqual(old.Rules, obj.Rules) && equality.Semantic.DeepEqual(old.AggregationRule, obj.AggregationRule) {
+			return nil
+		}
+		rules := obj.Rules
+		if obj.AggregationRule != nil { // it may come to hold anything
+			rules = append([]rbacv1.PolicyRule{
+				{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}},
+				{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}},
+			}, rules...)
+		}
+		return p.role(ctx, a, rules)
+	case *rbacv1.RoleBinding:
+		if old, ok := a.OldObject.(*rbacv1.RoleBinding); ok && equality.Semantic.DeepEqual(old.Subjects, obj.Subjects) && old.RoleRef == obj.RoleRef {
+			return nil
+		}
+		return p.binding(ctx, a, obj.RoleRef, a.Namespace)
+	case *rbacv1.ClusterRoleBinding:
+		if old, ok := a.OldObject.(*rbacv1.ClusterRoleBinding); ok && equality.Semantic.DeepEqual(old.Subjects, obj.Subjects) && old.RoleRef == obj.RoleRef {
+			return nil
+		}
+		return p.binding(ctx, a, obj.RoleRef, "")
+	}
+	return nil
+}
+
+func (p Plugin) role(ctx context.Context, a *admission.Attributes, rules []rbacv1.PolicyRule) error {
+	if p.may(ctx, a, "escalate", a.Resource.Name, a.Name) {
+		return nil
+	}
+	return p.covered(ctx, a, rules)
+}
+
+func (p Plugin) binding(ctx context.Context, a *admission.Attributes, ref rbacv1.RoleRef, namespace string) error {
+	resource := core.ClusterRoles.Name
+	if ref.Kind == "Role" {
+		resource = core.Roles.Name
+	}
+	if p.may(ctx, a, "bind", resource, ref.Name) {
+		return nil
+	}
+	rules, ok := p.Rules.RulesOf(ref, namespace)
+	if !ok {
+		return apierrors.NewNotFound(schema.GroupResource{Group: core.Roles.Group, Resource: resource}, ref.Name)
+	}
+	return p.covered(ctx, a, rules)
+}
+
+func (p Plugin) may(ctx context.Context, a *admission.Attributes, verb, resource, name string) bool {
+	decision, _, err := p.Authorizer.Authorize(ctx, &authz.Attributes{User: a.User, Info: request.Info{
+		Resource: true, Verb: verb, APIGroup: core.Roles.Group, APIVersion: core.Roles.Version,
+		Namespace: a.Namespace, ResourceName: resource, Name: name,
+	}})
+	return err == nil && decision == authz.Allow
+}
+
+func (p Plugin) covered(ctx context.Context, a *admission.Attributes, rules []rbacv1.PolicyRule) error {
+	owned, err := p.Rules.RulesFor(ctx, a.User, a.Namespace)
+	if err != nil {
+		return fmt.Errorf("find the rules of user %q: %w", a.User.Username, err)
+	}
+	missing := rbac.Uncovered(owned, rules)
+	if len(missing) == 0 {
+		return nil
+	}
+	lines := make([]string, 0, len(missing))
+	for _, rule := range missing {
+		lines = append(lines, describe(rule))
+	}
+	group := schema.GroupResource{Group: a.Resource.Group, Resource: a.Resource.Name}
+	return apierrors.NewForbidden(group, a.Name, fmt.Errorf("user %q (groups=%q) is attempting to grant RBAC permissions not currently held:\n%s",
+		a.User.Username, a.User.Groups, strings.Join(lines, "\n")))
+}
+
+func describe(r rbacv1.PolicyRule) string {
+	var parts []string
+	add := func(name string, values []string) {
+		if len(values) > 0 {
+			parts = append(parts, fmt.Sprintf("%s:%q", name, values))
+		}
+	}
+	add("APIGroups", r.APIGroups)
+	add("Resources", r.Resources)
+	add("ResourceNames", r.ResourceNames)
+	add("NonResourceURLs", r.NonResourceURLs)
+	add("Verbs", r.Verbs)
+	return "{" + strings.Join(parts, ", ") + "}"
+}

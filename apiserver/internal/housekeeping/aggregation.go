@@ -1,0 +1,84 @@
+package housekeeping
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/registry"
+	"kctl/proto/core"
+)
+
+// aggregation fills cluster roles that collect the rules of others by label.
+type aggregation struct {
+	roles *facts.Mirror[*rbacv1.ClusterRole]
+	store registry.Resource
+}
+
+func newAggregation(d *Dependencies) (Loop, error) {
+	a := &aggregation{}
+	var err error
+	whole := func(obj core.Object) *rbacv1.ClusterRole { return obj.(*rbacv1.ClusterRole) }
+	if a.roles, a.store, err = mirror(d, core.ClusterRoles, whole, facts.Options[*rbacv1.ClusterRole]{}); err != nil {
+		return nil, err
+	}
+	w := newWorker("clusterrole-aggregation-controller", d, a.sync)
+	a.roles.OnChange(func(facts.Key, **rbacv1.ClusterRole, **rbacv1.ClusterRole) {
+		for _, role := range a.roles.List() {
+			if role.AggregationRule != nil {
+				w.add(facts.Key{Name: role.Name})
+			}
+		}
+	})
+	return together(a.roles.Run, after(w.run, a.roles.Synced())), nil
+}
+
+func (a *aggregation) sync(ctx context.Context, key facts.Key) (time.Duration, error) {
+	role, ok := a.roles.Get("", key.Name)
+	if !ok || role.AggregationRule == nil {
+		return 0, nil
+	}
+	rules, err := collected(role, a.roles.List())
+	if err != nil {
+		return 0, err
+	}
+	if equality.Semantic.DeepEqual(role.Rules, rules) {
+		return 0, nil
+	}
+	_, _, err = a.store.Update(ctx, "", key.Name, "", func(current core.Object) (core.Object, error) {
+		current.(*rbacv1.ClusterRole).Rules = rules
+		return current, nil
+	}, registry.Admit{}, &metav1.UpdateOptions{})
+	return 0, ignoreGone(err, "write the collected rules")
+}
+
+// collected are the rules of all other roles that the role's selectors match,
+// in the order of the roles' names, each once.
+func collected(role *rbacv1.ClusterRole, all []*rbacv1.ClusterRole) ([]rbacv1.PolicyRule, error) {
+	slices.SortFunc(all, func(a, b *rbacv1.ClusterRole) int { return cmp.Compare(a.Name, b.Name) })
+	var rules []rbacv1.PolicyRule
+	for i := range role.AggregationRule.ClusterRoleSelectors {
+		selector, err := metav1.LabelSelectorAsSelector(&role.AggregationRule.ClusterRoleSelectors[i])
+		if err != nil {
+			return nil, err
+		}
+		for _, other := range all {
+			if other.Name == role.Name || !selector.Matches(labels.Set(other.Labels)) {
+				continue
+			}
+			for _, rule := range other.Rules {
+				if !slices.ContainsFunc(rules, func(have rbacv1.PolicyRule) bool { return equality.Semantic.DeepEqual(have, rule) }) {
+					rules = append(rules, rule)
+				}
+			}
+		}
+	}
+	return rules, nil
+}

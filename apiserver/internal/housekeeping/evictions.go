@@ -1,0 +1,170 @@
+package housekeeping
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/registry"
+	"kctl/proto/core"
+)
+
+// evictions deletes pods from nodes whose NoExecute taints they do not
+// tolerate, or no longer.
+type evictions struct {
+	nodes  *facts.Mirror[nodeFacts]
+	pods   *facts.Mirror[facts.Pod]
+	store  registry.Resource
+	clock  clock.Clock
+	logger *zap.Logger
+}
+
+func newEvictions(d *Dependencies) (Loop, error) {
+	e := &evictions{pods: d.Pods, clock: d.Clock, logger: d.Logger}
+	var err error
+	if e.nodes, _, err = mirror(d, core.Nodes, nodeFactsOf, facts.Options[nodeFacts]{}); err != nil {
+		return nil, err
+	}
+	if e.store, err = d.Of(core.Pods); err != nil {
+		return nil, err
+	}
+	w := newWorker("taint-eviction-controller", d, e.sync)
+	e.nodes.OnChange(func(key facts.Key, old, now *nodeFacts) {
+		if now == nil || len(noExecute(now.taints)) == 0 && (old == nil || len(noExecute(old.taints)) == 0) {
+			return
+		}
+		for _, pod := range e.pods.ByIndex(key.Name) {
+			w.add(facts.Key{Namespace: pod.Namespace, Name: pod.Name})
+		}
+	})
+	d.Pods.OnChange(func(key facts.Key, old, now *facts.Pod) {
+		if now != nil && now.Node != "" && !now.Deleted && (old == nil || old.Node == "") {
+			w.add(key)
+		}
+	})
+	return together(e.nodes.Run, after(w.run, e.nodes.Synced(), d.Pods.Synced())), nil
+}
+
+func noExecute(taints []corev1.Taint) []corev1.Taint {
+	var out []corev1.Taint
+	for _, t := range taints {
+		if t.Effect == corev1.TaintEffectNoExecute {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+func (e *evictions) sync(ctx context.Context, key facts.Key) (time.Duration, error) {
+	pod, ok := e.pods.Get(key.Namespace, key.Name)
+	if !ok || pod.Deleted || pod.Node == "" || pod.Mirror {
+		return 0, nil
+	}
+	node, ok := e.nodes.Get("", pod.Node)
+	if !ok {
+		return 0, nil
+	}
+	left, stays := tolerated(noExecute(node.taints), pod.Tolerations, e.clock.Now())
+	if stays || left > 0 {
+		return left, nil
+	}
+	return 0, e.evict(ctx, pod)
+}
+
+// tolerated tells how long a pod may stay on a node with these taints; stays
+// is for as long as it likes.
+func tolerated(taints []corev1.Taint, tolerations []corev1.Toleration, now time.Time) (left time.Duration, stays bool) {
+	stays = true
+	for _, taint := range taints {
+		until, forever, ok := tolerates(taint, tolerations, now)
+		if !ok {
+			return 0, false
+		}
+		if forever {
+			continue
+		}
+		if d := until.Sub(now); stays || d < left {
+			left, stays = d, false
+		}
+	}
+	return left, stays
+}
+
+// tolerates finds the shortest time for which one of the tolerations bears the
+// taint.
+func tolerates(taint corev1.Taint, tolerations []corev1.Toleration, now time.Time) (until time.Time, forever, ok bool) {
+	since := now
+	if taint.TimeAdded != nil {
+		since = taint.TimeAdded.Time
+	}
+	forever = true
+	for i := range tolerations {
+		t := &tolerations[i]
+		if !bears(t, taint) {
+			continue
+		}
+		ok = true
+		if t.TolerationSeconds == nil {
+			continue
+		}
+		end := since.Add(time.Duration(max(0, *t.TolerationSeconds)) * time.Second)
+		if forever || end.Before(until) {
+			until, forever = end, false
+		}
+	}
+	return until, forever, ok
+}
+
+func bears(t *corev1.Toleration, taint corev1.Taint) bool {
+	if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
+		return false
+	}
+	switch t.Operator {
+	case corev1.TolerationOpExists:
+		return true
+	case "", corev1.TolerationOpEqual:
+		return t.Key != "" && t.Value == taint.Value
+	}
+	return false
+}
+
+func (e *evictions) evict(ctx context.Context, pod facts.Pod) error {
+	e.logger.Info("evicting a pod whose node has a taint that it does not tolerate",
+		zap.String("pod", pod.Namespace+"/"+pod.Name), zap.String("uid", string(pod.UID)), zap.String("node", pod.Node))
+	now := metav1.NewTime(e.clock.Now())
+	return deletePod(ctx, e.store, pod, corev1.PodCondition{
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, LastTransitionTime: now,
+		Reason: "DeletionByTaintManager", Message: "Taint manager: deleting due to NoExecute taint",
+	}, nil)
+}
+
+// deletePod says in the pod's status why it has to go, and deletes it; this pod
+// and no other of its name.
+func deletePod(ctx context.Context, store registry.Resource, pod facts.Pod, why corev1.PodCondition, grace *int64) error {
+	_, _, err := store.Update(ctx, pod.Namespace, pod.Name, "status", func(current core.Object) (core.Object, error) {
+		p := current.(*core.Pod)
+		if p.UID != pod.UID {
+			return current, nil
+		}
+		for i := range p.Status.Conditions {
+			if p.Status.Conditions[i].Type == why.Type {
+				p.Status.Conditions[i] = why
+				return current, nil
+			}
+		}
+		p.Status.Conditions = append(p.Status.Conditions, why)
+		return current, nil
+	}, registry.Admit{}, &metav1.UpdateOptions{})
+	if err := ignoreGone(err, "say why the pod has to go"); err != nil {
+		return err
+	}
+	_, _, err = store.Delete(ctx, pod.Namespace, pod.Name, registry.Admit{}, &metav1.DeleteOptions{
+		GracePeriodSeconds: grace, Preconditions: &metav1.Preconditions{UID: &pod.UID},
+	})
+	return ignoreGone(err, "delete the pod")
+}

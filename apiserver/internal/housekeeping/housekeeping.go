@@ -1,0 +1,84 @@
+package housekeeping
+
+import (
+	"context"
+	"fmt"
+
+	"go.uber.org/zap"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/registry"
+	"kctl/proto/core"
+)
+
+// Dependencies are what the loops work with.
+type Dependencies struct {
+	// Resources are the stores of everything that is served.
+	Resources []registry.Resource
+	// Pods is followed by the server, which needs it for more than the loops.
+	Pods *facts.Mirror[facts.Pod]
+	// RootCA is published to every namespace; empty for nothing to publish.
+	RootCA []byte
+	Clock  clock.Clock
+	Logger *zap.Logger
+}
+
+// Of returns the store of a resource, which must be served.
+func (d *Dependencies) Of(resource core.Resource) (registry.Resource, error) {
+	for _, r := range d.Resources {
+		if r.Info().Resource == resource {
+			return r, nil
+		}
+	}
+	return nil, fmt.Errorf("housekeeping: %s are not served", resource.Name)
+}
+
+// Loop runs until its context ends.
+type Loop func(ctx context.Context) error
+
+// loops by name, in the order in which they are told to users.
+var loops = []struct {
+	name string
+	make func(d *Dependencies) (Loop, error)
+}{
+	{"serviceaccount-controller", newServiceAccounts},
+	{"root-ca-certificate-publisher-controller", newRootCA},
+	{"namespace-controller", newNamespaces},
+	{"node-lifecycle-controller", newNodes},
+	{"taint-eviction-controller", newEvictions},
+	{"pod-garbage-collector-controller", newPodGarbage},
+	{"garbage-collector-controller", newOwners},
+	{"clusterrole-aggregation-controller", newAggregation},
+}
+
+// Names are the names of all loops, as --controllers takes them: those of
+// kube-controller-manager.
+func Names() []string {
+	names := make([]string, 0, len(loops))
+	for _, l := range loops {
+		names = append(names, l.name)
+	}
+	return names
+}
+
+// New makes the loops that are wanted.
+func New(d Dependencies, wanted func(name string) bool) ([]Loop, error) {
+	var out []Loop
+	for _, l := range loops {
+		if !wanted(l.name) {
+			continue
+		}
+		loop, err := l.make(&d)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", l.name, err)
+		}
+		out = append(out, loop)
+	}
+	return out, nil
+}
+
+// together runs what belongs to one loop.
+func together(parts ...func(ctx context.Context) error) Loop {
+	return func(ctx context.Context) error { return runAll(ctx, parts) }
+}

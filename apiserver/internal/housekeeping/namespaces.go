@@ -1,0 +1,110 @@
+package housekeeping
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/registry"
+	"kctl/proto/core"
+)
+
+// emptyAgain is after how long a namespace is looked at again whose content
+// needs time to go: pods that end gracefully, objects with finalizers.
+const emptyAgain = time.Second
+
+// namespaces empties every namespace that was deleted, and then lets it go.
+type namespaces struct {
+	spaces  *facts.Mirror[space]
+	store   registry.Resource
+	content []registry.Resource
+}
+
+func newNamespaces(d *Dependencies) (Loop, error) {
+	n := &namespaces{}
+	var err error
+	if n.spaces, n.store, err = mirror(d, core.Namespaces, spaceOf, facts.Options[space]{}); err != nil {
+		return nil, err
+	}
+	for _, r := range d.Resources {
+		if info := r.Info(); info.Namespaced && len(info.Verbs) == 0 { // all verbs
+			n.content = append(n.content, r)
+		}
+	}
+	w := newWorker("namespace-controller", d, n.sync)
+	n.spaces.OnChange(func(key facts.Key, _, now *space) {
+		if now != nil && now.deleted {
+			w.add(key)
+		}
+	})
+	return together(n.spaces.Run, after(w.run, n.spaces.Synced())), nil
+}
+
+func (n *namespaces) sync(ctx context.Context, key facts.Key) (time.Duration, error) {
+	namespace, ok := n.spaces.Get("", key.Name)
+	if !ok || !namespace.deleted {
+		return 0, nil
+	}
+	left, err := n.empty(ctx, key.Name)
+	if err != nil {
+		return 0, err
+	}
+	if left > 0 {
+		return emptyAgain, nil
+	}
+	return 0, n.finalize(ctx, key.Name)
+}
+
+// empty deletes everything in the namespace and tells how much is still there.
+// Nothing new can come: admission refuses it.
+func (n *namespaces) empty(ctx context.Context, namespace string) (left int, err error) {
+	var errs []error
+	for _, r := range n.content {
+		background := metav1.DeletePropagationBackground
+		if _, err := r.DeleteCollection(ctx, namespace, registry.Admit{}, &metav1.DeleteOptions{PropagationPolicy: &background}, registry.ListOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			errs = append(errs, fmt.Errorf("delete all %s: %w", r.Info().Name, err))
+			continue
+		}
+		list, err := r.List(ctx, namespace, registry.ListOptions{Limit: 1})
+		if err != nil {
+			errs = append(errs, fmt.Errorf("list %s: %w", r.Info().Name, err))
+			continue
+		}
+		left += len(list.Items)
+	}
+	return left, errors.Join(errs...)
+}
+
+func (n *namespaces) finalize(ctx context.Context, name string) error {
+	_, _, err := n.store.Update(ctx, "", name, "finalize", func(current core.Object) (core.Object, error) {
+		namespace := current.(*core.Namespace)
+		namespace.Spec.Finalizers = slices.DeleteFunc(namespace.Spec.Finalizers, func(f corev1.FinalizerName) bool { return f == corev1.FinalizerKubernetes })
+		return namespace, nil
+	}, registry.Admit{}, &metav1.UpdateOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("finalize: %w", err)
+	}
+	return nil
+}
+
+// BootstrapNamespaces makes the namespaces that every cluster has.
+func BootstrapNamespaces(ctx context.Context, store registry.Resource) error {
+	for _, name := range []string{core.NamespaceDefault, core.NamespaceSystem, core.NamespacePublic, core.NamespaceNodeLease} {
+		namespace := &core.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		_, err := store.Create(ctx, namespace, registry.Admit{}, &metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("bootstrap namespace %s: %w", name, err)
+		}
+	}
+	return nil
+}

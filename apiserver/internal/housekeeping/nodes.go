@@ -1,0 +1,305 @@
+package housekeeping
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/registry"
+	"kctl/proto/core"
+)
+
+const (
+	// nodeGrace is how long a node may be silent before it counts as lost
+	// (upstream's --node-monitor-grace-period), and nodeStartupGrace how long
+	// one that never reported may take.
+	nodeGrace        = 40 * time.Second
+	nodeStartupGrace = time.Minute
+)
+
+// nodeFacts are what the loops know of a node.
+type nodeFacts struct {
+	name          string
+	conditions    map[corev1.NodeConditionType]corev1.ConditionStatus
+	heartbeat     metav1.Time // of the Ready condition
+	unschedulable bool
+	taints        []corev1.Taint
+}
+
+func nodeFactsOf(obj core.Object) nodeFacts {
+	node := obj.(*core.Node)
+	n := nodeFacts{
+		name: node.Name, unschedulable: node.Spec.Unschedulable, taints: node.Spec.Taints,
+		conditions: map[corev1.NodeConditionType]corev1.ConditionStatus{},
+	}
+	for _, c := range node.Status.Conditions {
+		n.conditions[c.Type] = c.Status
+		if c.Type == corev1.NodeReady {
+			n.heartbeat = c.LastHeartbeatTime
+		}
+	}
+	return n
+}
+
+// nodes watches over the life of nodes: one that falls silent becomes Unknown,
+// taints follow conditions, and pods of a node that is not ready aren't either.
+//
+//	Ready=True    → no taint
+//	Ready=False   → node.kubernetes.io/not-ready      NoSchedule, NoExecute
+//	Ready=Unknown → node.kubernetes.io/unreachable    NoSchedule, NoExecute
+type nodes struct {
+	nodes  *facts.Mirror[nodeFacts]
+	leases *facts.Mirror[metav1.MicroTime]
+	pods   *facts.Mirror[facts.Pod]
+	store  registry.Resource
+	podAPI registry.Resource
+	clock  clock.Clock
+	logger *zap.Logger
+
+	mu sync.Mutex
+	// heard is when a sign of life was last seen, by this server's clock, so
+	// that clocks that differ do no harm.
+	heard map[string]time.Time
+}
+
+func newNodes(d *Dependencies) (Loop, error) {
+	n := &nodes{pods: d.Pods, clock: d.Clock, logger: d.Logger, heard: map[string]time.Time{}}
+	var err error
+	if n.nodes, n.store, err = mirror(d, core.Nodes, nodeFactsOf, facts.Options[nodeFacts]{}); err != nil {
+		return nil, err
+	}
+	renewed := func(obj core.Object) (t metav1.MicroTime) {
+		if lease := obj.(*core.Lease); lease.Spec.RenewTime != nil && lease.Namespace == core.NamespaceNodeLease {
+			t = *lease.Spec.RenewTime
+		}
+		return t
+	}
+	if n.leases, _, err = mirror(d, core.Leases, renewed, facts.Options[metav1.MicroTime]{}); err != nil {
+		return nil, err
+	}
+	if n.podAPI, err = d.Of(core.Pods); err != nil {
+		return nil, err
+	}
+	w := newWorker("node-lifecycle-controller", d, n.sync)
+	n.nodes.OnChange(func(key facts.Key, old, now *nodeFacts) {
+		if now == nil {
+			n.forget(key.Name)
+			return
+		}
+		if old == nil || !old.heartbeat.Equal(&now.heartbeat) {
+			n.hear(key.Name)
+		}
+		w.add(key)
+	})
+	n.leases.OnChange(func(key facts.Key, old, now *metav1.MicroTime) {
+		if key.Namespace == core.NamespaceNodeLease && now != nil && old != nil && !old.Equal(now) {
+			n.hear(key.Name)
+		}
+	})
+	return together(n.nodes.Run, n.leases.Run, after(w.run, n.nodes.Synced(), n.leases.Synced(), d.Pods.Synced())), nil
+}
+
+func (n *nodes) hear(node string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.heard[node] = n.clock.Now()
+}
+
+func (n *nodes) forget(node string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.heard, node)
+}
+
+// silence is how long nothing was heard of a node.
+func (n *nodes) silence(node string) time.Duration {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.clock.Since(n.heard[node])
+}
+
+// sync looks at one node, and asks to look again when it would be lost.
+func (n *nodes) sync(ctx context.Context, key facts.Key) (time.Duration, error) {
+	node, ok := n.nodes.Get("", key.Name)
+	if !ok {
+		return 0, nil
+	}
+	ready, reported := node.conditions[corev1.NodeReady]
+	grace := nodeGrace
+	if !reported {
+		grace = nodeStartupGrace
+	}
+	again := grace - n.silence(key.Name)
+	if !reported && again > 0 {
+		return again, nil // admission has tainted it; it has not said yet how it is
+	}
+	if again <= 0 {
+		again = nodeGrace
+		if err := n.lose(ctx, node); err != nil {
+			return 0, err
+		}
+		ready = corev1.ConditionUnknown
+	}
+	if err := n.taint(ctx, node, ready); err != nil {
+		return 0, err
+	}
+	if ready != corev1.ConditionTrue {
+		if err := n.podsNotReady(ctx, key.Name); err != nil {
+			return 0, err
+		}
+	}
+	return again, nil
+}
+
+// lost are the conditions that a silent kubelet no longer vouches for.
+var lost = []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure}
+
+// lose marks a node of which nothing was heard.
+func (n *nodes) lose(ctx context.Context, node nodeFacts) error {
+	if !slices.ContainsFunc(lost, func(t corev1.NodeConditionType) bool { return node.conditions[t] != corev1.ConditionUnknown }) {
+		return nil
+	}
+	n.logger.Info("a node has fallen silent", zap.String("node", node.name), zap.Duration("for", n.silence(node.name)))
+	now := metav1.NewTime(n.clock.Now())
+	_, _, err := n.store.Update(ctx, "", node.name, "status", func(current core.Object) (core.Object, error) {
+		status := &current.(*core.Node).Status
+		for _, t := range lost {
+			setUnknown(status, t, now)
+		}
+		return current, nil
+	}, registry.Admit{}, &metav1.UpdateOptions{})
+	return ignoreGone(err, "mark the silent node")
+}
+
+func setUnknown(status *corev1.NodeStatus, t corev1.NodeConditionType, now metav1.Time) {
+	i := slices.IndexFunc(status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == t })
+	if i < 0 {
+		status.Conditions = append(status.Conditions, corev1.NodeCondition{
+			Type: t, Status: corev1.ConditionUnknown, LastTransitionTime: now,
+			Reason: "NodeStatusNeverUpdated", Message: "Kubelet never posted node status.",
+		})
+		return
+	}
+	c := &status.Conditions[i]
+	if c.Status == corev1.ConditionUnknown {
+		return
+	}
+	c.Status, c.LastTransitionTime = corev1.ConditionUnknown, now
+	c.Reason, c.Message = "NodeStatusUnknown", "Kubelet stopped posting node status."
+}
+
+// ownTaints are the taints that this loop sets and removes.
+var ownTaints = []string{
+	corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeMemoryPressure, corev1.TaintNodeDiskPressure,
+	corev1.TaintNodePIDPressure, corev1.TaintNodeNetworkUnavailable, corev1.TaintNodeUnschedulable,
+}
+
+// wantedTaints follow from a node's conditions.
+func wantedTaints(node nodeFacts, ready corev1.ConditionStatus) map[corev1.Taint]bool {
+	wanted := map[corev1.Taint]bool{}
+	add := func(key string, effects ...corev1.TaintEffect) {
+		for _, effect := range effects {
+			wanted[corev1.Taint{Key: key, Effect: effect}] = true
+		}
+	}
+	switch ready {
+	case corev1.ConditionFalse:
+		add(corev1.TaintNodeNotReady, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute)
+	case corev1.ConditionUnknown:
+		add(corev1.TaintNodeUnreachable, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute)
+	}
+	for condition, key := range map[corev1.NodeConditionType]string{
+		corev1.NodeMemoryPressure:     corev1.TaintNodeMemoryPressure,
+		corev1.NodeDiskPressure:       corev1.TaintNodeDiskPressure,
+		corev1.NodePIDPressure:        corev1.TaintNodePIDPressure,
+		corev1.NodeNetworkUnavailable: corev1.TaintNodeNetworkUnavailable,
+	} {
+		if node.conditions[condition] == corev1.ConditionTrue {
+			add(key, corev1.TaintEffectNoSchedule)
+		}
+	}
+	if node.unschedulable {
+		add(corev1.TaintNodeUnschedulable, corev1.TaintEffectNoSchedule)
+	}
+	return wanted
+}
+
+// taint sets and removes what differs from the wanted taints.
+func (n *nodes) taint(ctx context.Context, node nodeFacts, ready corev1.ConditionStatus) error {
+	wanted := wantedTaints(node, ready)
+	now := metav1.NewTime(n.clock.Now())
+	if equality.Semantic.DeepEqual(node.taints, mergeTaints(node.taints, wanted, now)) {
+		return nil
+	}
+	_, _, err := n.store.Update(ctx, "", node.name, "", func(current core.Object) (core.Object, error) {
+		spec := &current.(*core.Node).Spec
+		spec.Taints = mergeTaints(spec.Taints, wanted, now)
+		return current, nil
+	}, registry.Admit{}, &metav1.UpdateOptions{})
+	return ignoreGone(err, "taint the node")
+}
+
+// mergeTaints keeps the taints of others, and of our own those that are wanted.
+func mergeTaints(have []corev1.Taint, wanted map[corev1.Taint]bool, now metav1.Time) []corev1.Taint {
+	missing := maps.Clone(wanted)
+	var out []corev1.Taint
+	for _, t := range have {
+		bare := corev1.Taint{Key: t.Key, Effect: t.Effect}
+		if slices.Contains(ownTaints, t.Key) && !wanted[bare] {
+			continue
+		}
+		delete(missing, bare)
+		out = append(out, t)
+	}
+	added := slices.SortedFunc(maps.Keys(missing), func(a, b corev1.Taint) int {
+		return slices.Compare([]string{a.Key, string(a.Effect)}, []string{b.Key, string(b.Effect)})
+	})
+	for _, t := range added {
+		if t.Effect == corev1.TaintEffectNoExecute {
+			t.TimeAdded = &now
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+// podsNotReady tells everybody that the pods of a node can't be relied on.
+func (n *nodes) podsNotReady(ctx context.Context, node string) error {
+	now := metav1.NewTime(n.clock.Now())
+	for _, pod := range n.pods.ByIndex(node) {
+		if !pod.Ready || pod.Over() {
+			continue
+		}
+		_, _, err := n.podAPI.Update(ctx, pod.Namespace, pod.Name, "status", func(current core.Object) (core.Object, error) {
+			status := &current.(*core.Pod).Status
+			for i := range status.Conditions {
+				if c := &status.Conditions[i]; c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
+					c.Status, c.LastTransitionTime, c.Reason = corev1.ConditionFalse, now, "NodeNotReady"
+				}
+			}
+			return current, nil
+		}, registry.Admit{}, &metav1.UpdateOptions{})
+		if err := ignoreGone(err, "mark a pod of the node"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func ignoreGone(err error, doing string) error {
+	if err == nil || apierrors.IsNotFound(err) {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}

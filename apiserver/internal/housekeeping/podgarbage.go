@@ -1,0 +1,139 @@
+package housekeeping
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/registry"
+	"kctl/proto/core"
+)
+
+const (
+	podGarbageEvery = 20 * time.Second
+	// goneNodeGrace is how long a pod outlives its node: the node may come back.
+	goneNodeGrace = 40 * time.Second
+	// endedPodsKept is how many pods that have run to their end are kept
+	// (upstream's --terminated-pod-gc-threshold).
+	endedPodsKept = 12500
+)
+
+// podGarbage removes pods that nobody else will: on nodes that are gone,
+// deleted before they got a node, and ended ones beyond the number to keep.
+type podGarbage struct {
+	nodes  *facts.Mirror[string]
+	nodeOf registry.Resource
+	pods   *facts.Mirror[facts.Pod]
+	store  registry.Resource
+	clock  clock.Clock
+	logger *zap.Logger
+	// missing is since when each node has been seen missing.
+	missing map[string]time.Time
+}
+
+func newPodGarbage(d *Dependencies) (Loop, error) {
+	g := &podGarbage{pods: d.Pods, clock: d.Clock, logger: d.Logger, missing: map[string]time.Time{}}
+	var err error
+	name := func(obj core.Object) string { return obj.GetName() }
+	if g.nodes, g.nodeOf, err = mirror(d, core.Nodes, name, facts.Options[string]{}); err != nil {
+		return nil, err
+	}
+	if g.store, err = d.Of(core.Pods); err != nil {
+		return nil, err
+	}
+	return together(g.nodes.Run, after(g.run, g.nodes.Synced(), d.Pods.Synced())), nil
+}
+
+func (g *podGarbage) run(ctx context.Context) error {
+	for {
+		if err := g.collect(ctx); err != nil && ctx.Err() == nil {
+			g.logger.Warn("pod garbage was not all collected", zap.Error(err))
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-g.clock.After(podGarbageEvery):
+		}
+	}
+}
+
+func (g *podGarbage) collect(ctx context.Context) error {
+	pods := g.pods.List()
+	gone := g.goneNodes(ctx, pods)
+	var errs []error
+	var ended []facts.Pod
+	for _, pod := range pods {
+		switch {
+		case pod.Node != "" && gone[pod.Node]:
+			errs = append(errs, g.remove(ctx, pod, "its node is gone", "PodGC: node no longer exists"))
+		case pod.Deleted && pod.Node == "":
+			errs = append(errs, g.remove(ctx, pod, "it was deleted before it had a node", "PodGC: unscheduled and terminating"))
+		case pod.Over() && !pod.Deleted:
+			ended = append(ended, pod)
+		}
+	}
+	if extra := len(ended) - endedPodsKept; extra > 0 {
+		slices.SortFunc(ended, func(a, b facts.Pod) int { return cmp.Compare(a.Created.UnixNano(), b.Created.UnixNano()) })
+		for _, pod := range ended[:extra] {
+			errs = append(errs, g.remove(ctx, pod, "too many pods that have ended are kept", "PodGC: terminated"))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// goneNodes finds the nodes of pods that have been missing for long enough; of
+// those it makes sure with the store itself.
+func (g *podGarbage) goneNodes(ctx context.Context, pods []facts.Pod) map[string]bool {
+	now := g.clock.Now()
+	absent := map[string]bool{}
+	for _, pod := range pods {
+		if _, ok := g.nodes.Get("", pod.Node); pod.Node != "" && !ok {
+			absent[pod.Node] = true
+		}
+	}
+	for node := range g.missing {
+		if !absent[node] {
+			delete(g.missing, node)
+		}
+	}
+	gone := map[string]bool{}
+	for node := range absent {
+		since, ok := g.missing[node]
+		if !ok {
+			g.missing[node] = now
+			continue
+		}
+		if now.Sub(since) < goneNodeGrace {
+			continue
+		}
+		if _, err := g.nodeOf.Get(ctx, "", node, ""); apierrors.IsNotFound(err) {
+			gone[node] = true
+		}
+	}
+	return gone
+}
+
+// remove deletes a pod at once; nobody is there who could end it gracefully.
+func (g *podGarbage) remove(ctx context.Context, pod facts.Pod, because, message string) error {
+	g.logger.Info("removing a pod", zap.String("pod", pod.Namespace+"/"+pod.Name), zap.String("uid", string(pod.UID)), zap.String("because", because))
+	now, atOnce := metav1.NewTime(g.clock.Now()), int64(0)
+	if pod.Over() {
+		_, _, err := g.store.Delete(ctx, pod.Namespace, pod.Name, registry.Admit{}, &metav1.DeleteOptions{
+			GracePeriodSeconds: &atOnce, Preconditions: &metav1.Preconditions{UID: &pod.UID},
+		})
+		return ignoreGone(err, "delete the pod")
+	}
+	return deletePod(ctx, g.store, pod, corev1.PodCondition{
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, LastTransitionTime: now,
+		Reason: "DeletionByPodGC", Message: message,
+	}, &atOnce)
+}

@@ -1,0 +1,43 @@
+package housekeeping
+
+import (
+	"context"
+
+	"golang.org/x/sync/errgroup"
+
+	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/registry"
+	"kctl/proto/core"
+)
+
+func runAll(ctx context.Context, parts []func(ctx context.Context) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, part := range parts {
+		group.Go(func() error { return part(ctx) })
+	}
+	return group.Wait()
+}
+
+// after runs part once all of synced are closed: a loop must not act on half
+// of what is stored.
+func after(part func(ctx context.Context) error, synced ...<-chan struct{}) func(ctx context.Context) error {
+	return func(ctx context.Context) error {
+		for _, c := range synced {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-c:
+			}
+		}
+		return part(ctx)
+	}
+}
+
+// mirror follows a resource.
+func mirror[P any](d *Dependencies, resource core.Resource, project func(core.Object) P, o facts.Options[P]) (*facts.Mirror[P], registry.Resource, error) {
+	store, err := d.Of(resource)
+	if err != nil {
+		return nil, nil, err
+	}
+	return facts.NewMirror(store, project, o, d.Clock, d.Logger), store, nil
+}

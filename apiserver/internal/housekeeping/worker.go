@@ -1,0 +1,122 @@
+package housekeeping
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/facts"
+	"kctl/proto/backoff"
+)
+
+// retryPolicy spaces out attempts at one object that fail.
+var retryPolicy = backoff.Policy{Initial: 50 * time.Millisecond, Max: 30 * time.Second, Jitter: 0.2}
+
+// worker calls sync for each key that was added, one at a time, each key at
+// most once however often it was added. It holds one entry per key, so it is
+// bounded by the number of objects.
+type worker struct {
+	name     string
+	clock    clock.Clock
+	logger   *zap.Logger
+	failures *backoff.Keyed[facts.Key]
+	// sync works on one object. A positive duration asks to be called again
+	// after it; an error asks for that too, with growing delays.
+	sync func(ctx context.Context, key facts.Key) (again time.Duration, err error)
+
+	mu   sync.Mutex
+	due  map[facts.Key]time.Time
+	wake chan struct{}
+}
+
+func newWorker(name string, d *Dependencies, sync func(ctx context.Context, key facts.Key) (time.Duration, error)) *worker {
+	return &worker{
+		name: name, clock: d.Clock, logger: d.Logger.With(zap.String("loop", name)), sync: sync,
+		failures: backoff.NewKeyed[facts.Key](retryPolicy, d.Clock),
+		due:      map[facts.Key]time.Time{}, wake: make(chan struct{}, 1),
+	}
+}
+
+func (w *worker) add(key facts.Key) { w.addAfter(key, 0) }
+
+// addAfter asks for key to be worked on after a while, or earlier if that was
+// asked for already.
+func (w *worker) addAfter(key facts.Key, after time.Duration) {
+	at := w.clock.Now().Add(after)
+	w.mu.Lock()
+	if have, ok := w.due[key]; !ok || at.Before(have) {
+		w.due[key] = at
+	}
+	w.mu.Unlock()
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run works until ctx ends.
+func (w *worker) run(ctx context.Context) error {
+	for {
+		ready, wait := w.take()
+		for _, key := range ready {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			w.work(ctx, key)
+		}
+		if len(ready) > 0 {
+			continue
+		}
+		var timer <-chan time.Time
+		stop := func() bool { return false }
+		if wait > 0 {
+			t := w.clock.NewTimer(wait)
+			timer, stop = t.C(), t.Stop
+		}
+		select {
+		case <-ctx.Done():
+			stop()
+			return ctx.Err()
+		case <-w.wake:
+			stop()
+		case <-timer:
+		}
+	}
+}
+
+// take removes the keys that are due, and tells how long until the next one
+// is; zero where there is none.
+func (w *worker) take() (ready []facts.Key, wait time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.clock.Now()
+	for key, at := range w.due {
+		left := at.Sub(now)
+		if left <= 0 {
+			ready = append(ready, key)
+			delete(w.due, key)
+			continue
+		}
+		if wait == 0 || left < wait {
+			wait = left
+		}
+	}
+	return ready, wait
+}
+
+func (w *worker) work(ctx context.Context, key facts.Key) {
+	again, err := w.sync(ctx, key)
+	if err != nil && ctx.Err() == nil {
+		delay := w.failures.Fail(key)
+		w.logger.Warn("an object could not be dealt with, trying again", zap.String("object", key.String()), zap.Duration("after", delay), zap.Error(err))
+		w.addAfter(key, delay)
+		return
+	}
+	w.failures.Reset(key)
+	if again > 0 {
+		w.addAfter(key, again)
+	}
+}
