@@ -1,0 +1,178 @@
+package server
+
+import (
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kctl/apiserver/internal/discovery"
+	"kctl/apiserver/internal/filters"
+	"kctl/apiserver/internal/handlers"
+	"kctl/apiserver/internal/openapi"
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/reviews"
+	"kctl/proto/daemon"
+)
+
+// handler is the chain of filters with everything that is served behind it.
+func (s *Server) handler() (http.Handler, error) {
+	gin.SetMode(gin.ReleaseMode)
+	router := gin.New()
+	router.RedirectTrailingSlash = false
+	router.HandleMethodNotAllowed = true
+	router.Use(
+		filters.Begin(s.clock),
+		filters.Observe(s.metrics, s.clock, s.logger),
+		filters.Recover(s.logger),
+		filters.Warnings(),
+		filters.Authenticate(s.authenticator, s.metrics, s.clock, s.logger),
+		filters.InFlight(s.options.MaxRequestsInFlight, s.options.MaxMutatingRequestsInFlight, s.metrics),
+		filters.Deadline(s.options.RequestTimeout, s.draining),
+		filters.Authorize(s.authorizer, s.clock, s.logger),
+		filters.Relay(s.ring, s.clock, s.logger),
+	)
+	router.NoRoute(notFound)
+	router.NoMethod(func(c *gin.Context) {
+		filters.WriteStatus(c.Writer, apierrors.NewMethodNotSupported(schema.GroupResource{}, strings.ToLower(c.Request.Method)))
+	})
+	s.installOperations(router)
+	served := s.installResources(router)
+	served = append(served, reviews.Install(router, reviews.Options{Tokens: s.tokens, Authorizer: s.authorizer, Rules: s.authorizer})...)
+	address := net.JoinHostPort(s.options.BindAddress, strconv.Itoa(s.options.SecurePort))
+	if err := discovery.Install(router, served, address); err != nil {
+		return nil, err
+	}
+	index(router)
+	return router, nil
+}
+
+func notFound(c *gin.Context) {
+	filters.WriteStatus(c.Writer, apierrors.NewGenericServerResponse(http.StatusNotFound, strings.ToLower(c.Request.Method), schema.GroupResource{}, "", "", 0, false))
+}
+
+// installOperations serves what is about the server itself.
+func (s *Server) installOperations(router gin.IRoutes) {
+	operations := daemon.Endpoints(s.health, s.metrics)
+	for _, path := range []string{"/healthz", "/healthz/*check", "/livez", "/livez/*check", "/readyz", "/readyz/*check", "/metrics", "/version"} {
+		router.GET(path, gin.WrapH(operations))
+	}
+	router.GET("/version/", func(c *gin.Context) {
+		c.Request.URL.Path = "/version"
+		operations.ServeHTTP(c.Writer, c.Request)
+	})
+	router.GET("/debug/relay/namespaces/:namespace/pods/:name", filters.ServeTrace(s.ring))
+	documents := openapi.New(s.served, openAPIRelease(), s.clock.Now())
+	serve := func(c *gin.Context) {
+		if err := documents.Serve(c.Writer, c.Request); err != nil {
+			filters.WriteStatus(c.Writer, err)
+		}
+	}
+	for _, path := range []string{"/openapi/v2", "/openapi/v3", "/openapi/v3/*group"} {
+		router.GET(path, serve)
+		router.HEAD(path, serve)
+	}
+}
+
+// openAPIRelease is the version that API documents carry: without our release,
+// which changes nothing in them.
+func openAPIRelease() string {
+	release, _, _ := strings.Cut(daemon.Version().GitVersion, "+")
+	return release
+}
+
+// installResources serves the resources and returns what discovery says.
+func (s *Server) installResources(router gin.IRouter) []discovery.Resource {
+	o := handlers.Options{Admission: s.admission, MaxBody: s.options.MaxRequestBodyBytes, Clock: s.clock, Logger: s.logger}
+	var described []discovery.Resource
+	for _, served := range s.served {
+		parts := partsOf(served)
+		o.Resources = append(o.Resources, handlers.Served{Resource: served.Resource, Subresources: served.Subresources, Parts: parts})
+		described = append(described, describe(served, parts))
+	}
+	handlers.Install(router, o)
+	return described
+}
+
+// partsOf are the parts of the resource, beside status, that are read and
+// written as the object is.
+func partsOf(served registry.Served) []string {
+	var parts []string
+	for _, name := range served.Resource.Info().Subresources {
+		if !slices.ContainsFunc(served.Subresources, func(sub registry.Subresource) bool { return sub.Name == name }) {
+			parts = append(parts, name)
+		}
+	}
+	return parts
+}
+
+func describe(served registry.Served, parts []string) discovery.Resource {
+	info := served.Resource.Info()
+	d := discovery.Resource{Info: info, Verbs: info.Verbs}
+	if len(d.Verbs) == 0 {
+		d.Verbs = discovery.StandardVerbs
+	}
+	if info.HasStatus {
+		d.Subresources = append(d.Subresources, discovery.Subresource{Name: "status", Verbs: discovery.StatusVerbs})
+	}
+	for _, part := range parts {
+		verbs := discovery.StatusVerbs
+		if part == "finalize" {
+			verbs = []string{"update"}
+		}
+		d.Subresources = append(d.Subresources, discovery.Subresource{Name: part, Verbs: verbs})
+	}
+	for _, sub := range served.Subresources {
+		d.Subresources = append(d.Subresources, discovery.Subresource{Name: sub.Name, Kind: sub.Kind, Verbs: verbsOf(sub)})
+	}
+	slices.SortFunc(d.Subresources, func(a, b discovery.Subresource) int { return strings.Compare(a.Name, b.Name) })
+	return d
+}
+
+func verbsOf(sub registry.Subresource) []string {
+	verbs := map[string]bool{}
+	for method := range sub.Connect {
+		verbs[map[string]string{
+			http.MethodGet: "get", http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete",
+		}[method]] = true
+	}
+	if sub.Create != nil {
+		verbs["create"] = true
+	}
+	var out []string
+	for _, verb := range discovery.StandardVerbs {
+		if verbs[verb] {
+			out = append(out, verb)
+		}
+	}
+	return out
+}
+
+// index answers "/" with every path that can be asked for as it stands.
+func index(router *gin.Engine) {
+	var paths []string
+	for _, route := range router.Routes() {
+		if route.Method == http.MethodGet && !strings.ContainsAny(route.Path, ":*") && !strings.HasSuffix(route.Path, "/") && strings.Count(route.Path, "/") <= pathDepth(route.Path) {
+			paths = append(paths, route.Path)
+		}
+	}
+	slices.Sort(paths)
+	paths = slices.Compact(paths)
+	router.GET("/", func(c *gin.Context) { c.IndentedJSON(http.StatusOK, gin.H{"paths": paths}) })
+}
+
+// pathDepth leaves out collections: down to /api/v1 and /apis/GROUP/VERSION.
+func pathDepth(path string) int {
+	switch {
+	case strings.HasPrefix(path, "/apis/"):
+		return 3
+	case strings.HasPrefix(path, "/api/"):
+		return 2
+	}
+	return 3
+}

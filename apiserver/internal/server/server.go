@@ -1,0 +1,258 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/admission/plugins"
+	"kctl/apiserver/internal/authn"
+	"kctl/apiserver/internal/authn/serviceaccount"
+	"kctl/apiserver/internal/authz"
+	"kctl/apiserver/internal/authz/rbac"
+	"kctl/apiserver/internal/authz/rbac/escalation"
+	"kctl/apiserver/internal/config"
+	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/filters"
+	"kctl/apiserver/internal/housekeeping"
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources"
+	"kctl/apiserver/internal/resources/kubelet"
+	"kctl/apiserver/internal/trace"
+	"kctl/proto/daemon"
+)
+
+// Controllers are the names of the housekeeping loops.
+func Controllers() []string { return housekeeping.Names() }
+
+// Server is one API server.
+type Server struct {
+	options *config.Options
+	clock   clock.WithTicker
+	logger  *zap.Logger
+	metrics *prometheus.Registry
+	health  *daemon.Health
+	tls     *tls.Config
+
+	backend       *backend
+	resources     *resources.Set
+	served        []registry.Served
+	admission     *admission.Chain
+	authenticator authn.Authenticator
+	tokens        authn.TokenAuthenticator
+	authorizer    authz.Union
+	rules         *rbac.Follower
+	pods          *facts.Mirror[facts.Pod]
+	ring          *trace.Ring
+	loops         []housekeeping.Loop
+
+	// ready is closed when all that decisions are based on has been read.
+	ready chan struct{}
+	// bootstrapped is closed when what every cluster has is stored.
+	bootstrapped chan struct{}
+	// stopping is closed when the server has been told to stop, and draining
+	// ends when its streams have to.
+	stopping   chan struct{}
+	draining   context.Context
+	endStreams context.CancelFunc
+}
+
+// Run serves the API by the options, which are complete and valid, until ctx
+// ends and everything is drained.
+func Run(ctx context.Context, o *config.Options, logger *zap.Logger) error {
+	s, err := New(ctx, o, clock.RealClock{}, logger)
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.Run(ctx), s.backend.close())
+}
+
+// New puts a server together and opens its storage; nothing runs yet. Unless
+// it fails, the caller calls Run and then closes the storage.
+func New(ctx context.Context, o *config.Options, clock clock.WithTicker, logger *zap.Logger) (*Server, error) {
+	if err := os.MkdirAll(o.DataDir, 0o700); err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	s := &Server{
+		options: o, clock: clock, logger: logger,
+		metrics: daemon.NewRegistry(), health: daemon.NewHealth(), ring: trace.NewRing(trace.Capacity),
+		ready: make(chan struct{}), bootstrapped: make(chan struct{}), stopping: make(chan struct{}),
+	}
+	s.draining, s.endStreams = context.WithCancel(context.Background())
+	certificate, err := s.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.assemble(certificate); err != nil {
+		return nil, errors.Join(err, s.backend.close())
+	}
+	return s, nil
+}
+
+// open prepares what the server stands on. It returns the file of the serving
+// certificate.
+func (s *Server) open(ctx context.Context) (certificate string, err error) {
+	if s.tls, certificate, err = servingTLS(s.options, s.clock); err != nil {
+		return "", err
+	}
+	s.backend, err = openBackend(ctx, s.options, newStorageMetrics(s.metrics), s.clock, s.logger)
+	return certificate, err
+}
+
+// assemble makes the rooms and introduces them to each other.
+func (s *Server) assemble(certificate string) error {
+	o := s.options
+	s.resources = resources.New(registry.Options{Storage: s.backend.storage, Prefix: o.EtcdPrefix, Clock: s.clock, Logger: s.logger}, o.EventTTL)
+	accounts := objects{serviceAccounts: s.resources.ServiceAccounts, pods: s.resources.Pods, secrets: s.resources.Secrets, nodes: s.resources.Nodes}
+	issuer, tokens, err := serviceAccounts(o, accounts, s.clock)
+	if err != nil {
+		return err
+	}
+	if err := s.serveResources(issuer); err != nil {
+		return err
+	}
+	if s.authenticator, s.tokens, err = authentication(o, tokens, s.clock); err != nil {
+		return err
+	}
+	s.pods = facts.NewMirror(s.resources.Pods, facts.PodOf, facts.Options[facts.Pod]{Index: facts.PodNode}, s.clock, s.logger)
+	s.pods.OnChange(s.traceChange)
+	rules := rbac.NewAuthorizer()
+	s.rules = rbac.NewFollower(rules, rbac.Sources{
+		Roles: s.resources.Roles, RoleBindings: s.resources.RoleBindings,
+		ClusterRoles: s.resources.ClusterRoles, ClusterRoleBindings: s.resources.ClusterRoleBindings,
+	}, s.clock, s.logger)
+	if s.authorizer, err = authorization(o.AuthorizationModes, rules, s.pods, s.ready); err != nil {
+		return err
+	}
+	chain, err := plugins.Chain(plugins.Objects{
+		Namespaces: s.resources.Namespaces, ServiceAccounts: s.resources.ServiceAccounts, Pods: s.resources.Pods,
+	}, s.clock, o.EnableAdmissionPlugins, o.DisableAdmissionPlugins)
+	if err != nil {
+		return err
+	}
+	s.admission = chain.With(escalation.Plugin{Rules: rules, Authorizer: s.authorizer}, filters.RelayAdmission{Clock: s.clock})
+	if err := s.keepHouse(certificate); err != nil {
+		return err
+	}
+	s.watchHealth()
+	return nil
+}
+
+// serveResources makes what is served of the stores.
+func (s *Server) serveResources(issuer *serviceaccount.Issuer) error {
+	o := s.options
+	types := make([]corev1.NodeAddressType, 0, len(o.KubeletPreferredAddressTypes))
+	for _, t := range o.KubeletPreferredAddressTypes {
+		types = append(types, corev1.NodeAddressType(t))
+	}
+	kubelets, err := kubelet.New(kubelet.Options{
+		CertFile: o.KubeletClientCertificate, KeyFile: o.KubeletClientKey, CAFile: o.KubeletCertificateAuthority, AddressTypes: types,
+	})
+	if err != nil {
+		return err
+	}
+	if issuer == nil { // not an interface that holds nil
+		s.served = s.resources.Served(kubelets, nil)
+		return nil
+	}
+	s.served = s.resources.Served(kubelets, issuer)
+	return nil
+}
+
+// keepHouse makes the housekeeping loops.
+func (s *Server) keepHouse(certificate string) error {
+	file := s.options.RootCAFile
+	if file == "" {
+		file = certificate
+	}
+	rootCA, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("root certificate authority: %w", err)
+	}
+	d := housekeeping.Dependencies{Pods: s.pods, RootCA: rootCA, Clock: s.clock, Logger: s.logger}
+	for _, served := range s.served {
+		d.Resources = append(d.Resources, served.Resource)
+	}
+	s.loops, err = housekeeping.New(d, s.options.Controller)
+	return err
+}
+
+// Run serves until ctx ends, and drains.
+func (s *Server) Run(ctx context.Context) error {
+	defer s.endStreams()
+	handler, err := s.handler()
+	if err != nil {
+		return err
+	}
+	listener, err := s.listen(ctx)
+	if err != nil {
+		return err
+	}
+	s.logger.Info("serving", zap.Stringer("address", listener.Addr()), zap.String("version", daemon.Version().GitVersion))
+	return s.run(ctx, func(ctx context.Context) error { return s.serve(ctx, listener, handler) })
+}
+
+// run runs the loops for as long as requests are served, and ends serving when
+// a loop fails.
+func (s *Server) run(ctx context.Context, serve func(context.Context) error) error {
+	group, failed := errgroup.WithContext(context.WithoutCancel(ctx))
+	loops, stopLoops := context.WithCancel(failed)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(failed, cancel)()
+
+	for _, loop := range s.allLoops() {
+		group.Go(func() error {
+			if err := loop(loops); loops.Err() == nil {
+				return err
+			}
+			return nil
+		})
+	}
+	group.Go(func() error {
+		defer stopLoops()
+		return serve(ctx)
+	})
+	return group.Wait()
+}
+
+func (s *Server) allLoops() []housekeeping.Loop {
+	loops := []housekeeping.Loop{s.resources.Run, s.rules.Run, s.pods.Run, s.backend.compactor.Run, s.start, s.watchBackend}
+	for _, loop := range s.loops {
+		loops = append(loops, func(ctx context.Context) error {
+			if !wait(ctx, s.bootstrapped) {
+				return ctx.Err()
+			}
+			return loop(ctx)
+		})
+	}
+	return loops
+}
+
+// watchBackend ends the server where its embedded etcd ended.
+func (s *Server) watchBackend(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case err := <-s.backend.failed:
+		return fmt.Errorf("embedded etcd: %w", err)
+	}
+}
+
+func wait(ctx context.Context, done <-chan struct{}) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-done:
+		return true
+	}
+}

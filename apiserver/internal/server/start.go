@@ -1,0 +1,112 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/apiserver/internal/authz/rbac/bootstrap"
+	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/housekeeping"
+	"kctl/proto/backoff"
+	"kctl/proto/daemon"
+	"kctl/proto/relay"
+)
+
+// startPolicy spaces out attempts to store what every cluster has.
+var startPolicy = backoff.Policy{Initial: 100 * time.Millisecond, Max: 5 * time.Second, Jitter: 0.2}
+
+// start stores what every cluster has, and opens the door when all that
+// decisions are based on has been read.
+func (s *Server) start(ctx context.Context) error {
+	if err := s.resources.WaitReady(ctx); err != nil {
+		return err
+	}
+	for failures := 1; ; failures++ {
+		err := s.bootstrap(ctx)
+		if err == nil {
+			break
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		s.logger.Warn("what every cluster has is not all stored yet, trying again", zap.Error(err))
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.clock.After(startPolicy.Delay(failures)):
+		}
+	}
+	close(s.bootstrapped)
+	if !wait(ctx, s.rules.Synced()) || !wait(ctx, s.pods.Synced()) {
+		return ctx.Err()
+	}
+	close(s.ready)
+	s.logger.Info("ready")
+	if err := daemon.Notify("READY=1"); err != nil {
+		s.logger.Warn("the service manager was not told", zap.Error(err))
+	}
+	return nil
+}
+
+func (s *Server) bootstrap(ctx context.Context) error {
+	if err := housekeeping.BootstrapNamespaces(ctx, s.resources.Namespaces); err != nil {
+		return err
+	}
+	return bootstrap.Reconcile(ctx, bootstrap.Stores{
+		Roles: s.resources.Roles, RoleBindings: s.resources.RoleBindings,
+		ClusterRoles: s.resources.ClusterRoles, ClusterRoleBindings: s.resources.ClusterRoleBindings,
+	})
+}
+
+// watchHealth adds the server's checks, under upstream's names where it has
+// the same.
+func (s *Server) watchHealth() {
+	closed := func(c <-chan struct{}, otherwise string) func(context.Context) error {
+		problem := errors.New(otherwise)
+		return func(context.Context) error {
+			select {
+			case <-c:
+				return nil
+			default:
+				return problem
+			}
+		}
+	}
+	shutdown := errors.New("the server is shutting down")
+	s.health.Add("etcd", s.backend.check)
+	s.health.Add("storage", func(context.Context) error { return s.resources.Ready() }, daemon.Readyz)
+	s.health.Add("poststarthook/rbac/bootstrap-roles", closed(s.bootstrapped, "not finished"), daemon.Healthz, daemon.Readyz)
+	s.health.Add("informer-sync", closed(s.ready, "roles and pods have not been read yet"), daemon.Readyz)
+	s.health.Add("shutdown", func(context.Context) error {
+		select {
+		case <-s.stopping:
+			return shutdown
+		default:
+			return nil
+		}
+	}, daemon.Readyz)
+}
+
+// traceChange notes when pods come by on the watch: new ones, and those that
+// have come to run.
+func (s *Server) traceChange(key facts.Key, old, now *facts.Pod) {
+	if now == nil {
+		return
+	}
+	select {
+	case <-s.pods.Synced():
+	default:
+		return // what was stored before this server started
+	}
+	at := s.clock.Now()
+	if old == nil || old.UID != now.UID {
+		s.ring.Add(key.Namespace, key.Name, string(now.UID), relay.Stamp{Hop: relay.ServerWatched, At: at})
+	}
+	if now.Phase == corev1.PodRunning && (old == nil || old.Phase != corev1.PodRunning) {
+		s.ring.Add(key.Namespace, key.Name, string(now.UID), relay.Stamp{Hop: relay.ServerStatusRunning, At: at})
+	}
+}

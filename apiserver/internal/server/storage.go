@@ -1,0 +1,121 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"google.golang.org/grpc"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/config"
+	"kctl/apiserver/internal/storage"
+	"kctl/apiserver/internal/storage/etcd"
+)
+
+const (
+	etcdDialTimeout = 20 * time.Second
+	etcdKeepAlive   = 30 * time.Second
+	// etcdCheckTimeout bounds the health check.
+	etcdCheckTimeout = 2 * time.Second
+	maxEtcdMessage   = 64 << 20
+)
+
+// backend is the store and whatever runs behind it.
+type backend struct {
+	storage   storage.Interface
+	compactor *etcd.Compactor
+	// failed delivers why an embedded etcd ended by itself; nil without one.
+	failed <-chan error
+	close  func() error
+}
+
+// openBackend connects to the etcd that the options name, or starts one.
+func openBackend(ctx context.Context, o *config.Options, metrics *storageMetrics, clock clock.WithTicker, logger *zap.Logger) (*backend, error) {
+	if len(o.EtcdServers) > 0 {
+		return connect(o, metrics, clock, logger)
+	}
+	embedded, err := etcd.StartEmbedded(ctx, filepath.Join(o.DataDir, "etcd"), logger)
+	if err != nil {
+		return nil, err
+	}
+	b := newBackend(embedded.Client(), embedded.Revision, metrics, clock, logger)
+	b.failed, b.close = embedded.Err(), embedded.Stop
+	return b, nil
+}
+
+func newBackend(client *clientv3.Client, revision func() (int64, error), metrics *storageMetrics, clock clock.WithTicker, logger *zap.Logger) *backend {
+	store := etcd.NewStore(etcd.Options{Client: client, CurrentRevision: revision, Clock: clock, Logger: logger})
+	return &backend{
+		storage:   measured{store, metrics, clock},
+		compactor: &etcd.Compactor{Client: client, Interval: etcd.CompactInterval, Clock: clock, Logger: logger},
+	}
+}
+
+func connect(o *config.Options, metrics *storageMetrics, clock clock.WithTicker, logger *zap.Logger) (*backend, error) {
+	security, err := etcdTLS(o)
+	if err != nil {
+		return nil, err
+	}
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: o.EtcdServers, TLS: security,
+		DialTimeout: etcdDialTimeout, DialKeepAliveTime: etcdKeepAlive, DialKeepAliveTimeout: etcdKeepAlive / 3,
+		MaxCallRecvMsgSize: maxEtcdMessage, MaxCallSendMsgSize: maxEtcdMessage,
+		DialOptions: []grpc.DialOption{grpc.WithUserAgent("kctl-apiserver")},
+		Logger:      logger.Named("etcd-client").WithOptions(zap.IncreaseLevel(zapcore.WarnLevel)),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("connect to etcd at %v: %w", o.EtcdServers, err)
+	}
+	b := newBackend(client, nil, metrics, clock, logger)
+	b.close = func() error {
+		if err := client.Close(); err != nil && !errors.Is(err, context.Canceled) {
+			return fmt.Errorf("close etcd client: %w", err)
+		}
+		return nil
+	}
+	return b, nil
+}
+
+func etcdTLS(o *config.Options) (*tls.Config, error) {
+	if o.EtcdCAFile == "" && o.EtcdCertFile == "" {
+		return nil, nil
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if o.EtcdCAFile != "" {
+		data, err := os.ReadFile(o.EtcdCAFile)
+		if err != nil {
+			return nil, fmt.Errorf("etcd certificate authority: %w", err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(data) {
+			return nil, fmt.Errorf("etcd certificate authority %s: no PEM certificate in it", o.EtcdCAFile)
+		}
+	}
+	if o.EtcdCertFile != "" {
+		pair, err := tls.LoadX509KeyPair(o.EtcdCertFile, o.EtcdKeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("etcd client certificate: %w", err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return c, nil
+}
+
+// check asks etcd for something, as the health checks do.
+func (b *backend) check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, etcdCheckTimeout)
+	defer cancel()
+	if _, err := b.storage.Get(ctx, "health"); err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return fmt.Errorf("etcd does not answer: %w", err)
+	}
+	return nil
+}
