@@ -1,0 +1,279 @@
+package authn
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	testingclock "k8s.io/utils/clock/testing"
+
+	"kctl/apiserver/internal/request"
+	"kctl/proto/pki"
+)
+
+var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// tokens knows the tokens it is a map of; others are errors where the value is nil.
+type tokens struct {
+	users map[string]*request.User
+	calls int
+}
+
+func (t *tokens) AuthenticateToken(_ context.Context, token string, _ []string) (*request.User, []string, bool, error) {
+	t.calls++
+	user, ok := t.users[token]
+	if ok && user == nil {
+		return nil, nil, false, errors.New("token has expired")
+	}
+	return user, []string{"api"}, ok, nil
+}
+
+func get(header string) *http.Request {
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	if header != "" {
+		r.Header.Set("Authorization", header)
+	}
+	return r
+}
+
+func TestBearer(t *testing.T) {
+	known := &tokens{users: map[string]*request.User{"good": {Username: "jane"}, "old": nil}}
+	tests := map[string]struct{ user, err string }{
+		"":             {},
+		"Basic Zm9v":   {},
+		"Bearer ":      {},
+		"Bearer good":  {user: "jane"},
+		"bearer good":  {user: "jane"},
+		"Bearer  good": {user: "jane"},
+		"Bearer old":   {err: "token has expired"},
+		"Bearer bad":   {err: "invalid bearer token"},
+	}
+	for header, want := range tests {
+		t.Run(header, func(t *testing.T) {
+			user, ok, err := Bearer{known}.Authenticate(get(header))
+			check(t, user, ok, err, want.user, want.err)
+		})
+	}
+}
+
+func check(t *testing.T, user *request.User, ok bool, err error, wantUser, wantErr string) {
+	t.Helper()
+	if ok != (wantUser != "") || ok && user.Username != wantUser {
+		t.Errorf("user %+v (%v), want %q", user, ok, wantUser)
+	}
+	if (err == nil) != (wantErr == "") || err != nil && !strings.Contains(err.Error(), wantErr) {
+		t.Errorf("error %v, want %q", err, wantErr)
+	}
+}
+
+func TestUnionAndAnonymous(t *testing.T) {
+	first := Bearer{&tokens{users: map[string]*request.User{"one": {Username: "one"}, "both": nil}}}
+	second := Bearer{&tokens{users: map[string]*request.User{"two": {Username: "two", Groups: []string{"g"}}, "both": {Username: "two"}}}}
+	union := Union{first, second}
+	tests := map[string]struct{ user, err, anonymous string }{
+		"Bearer one":  {user: "one", anonymous: "one"},
+		"Bearer two":  {user: "two", anonymous: "two"},
+		"Bearer both": {user: "two", anonymous: "two"},
+		"Bearer none": {err: "invalid bearer token"},
+		"":            {anonymous: "system:anonymous"},
+	}
+	for header, want := range tests {
+		t.Run(header, func(t *testing.T) {
+			user, ok, err := union.Authenticate(get(header))
+			check(t, user, ok, err, want.user, want.err)
+			if ok && !slices.Contains(user.Groups, "system:authenticated") {
+				t.Errorf("groups %v lack system:authenticated", user.Groups)
+			}
+			user, ok, err = Anonymous{union}.Authenticate(get(header))
+			check(t, user, ok, err, want.anonymous, want.err)
+			if ok && user.Username == "system:anonymous" && !slices.Equal(user.Groups, []string{"system:unauthenticated"}) {
+				t.Errorf("anonymous is in %v", user.Groups)
+			}
+		})
+	}
+}
+
+func TestUnionDoesNotChangeSharedUsers(t *testing.T) {
+	shared := &request.User{Username: "jane", Groups: make([]string, 0, 4)}
+	union := Union{Bearer{&tokens{users: map[string]*request.User{"t": shared}}}}
+	if _, _, err := union.Authenticate(get("Bearer t")); err != nil {
+		t.Fatal(err)
+	}
+	if len(shared.Groups) != 0 {
+		t.Errorf("groups of the shared user are %v", shared.Groups)
+	}
+}
+
+func TestCached(t *testing.T) {
+	clock := testingclock.NewFakePassiveClock(start)
+	next := &tokens{users: map[string]*request.User{"good": {Username: "jane"}}}
+	cached := NewCached(next, clock)
+	ask := func(token string, wanted ...string) bool {
+		_, _, ok, _ := cached.AuthenticateToken(t.Context(), token, wanted)
+		return ok
+	}
+	for range 3 {
+		if !ask("good") {
+			t.Fatal("not known")
+		}
+	}
+	if next.calls != 1 {
+		t.Errorf("asked %d times, want once", next.calls)
+	}
+	if ask("good", "vault"); next.calls != 2 {
+		t.Error("an answer for one audience was given for another")
+	}
+	if ask("bad"); ask("bad") || next.calls != 4 {
+		t.Errorf("a failure was remembered (%d calls)", next.calls)
+	}
+	delete(next.users, "good")
+	clock.SetTime(start.Add(cacheTTL))
+	if ask("good") {
+		t.Error("a token outlived the cache's time")
+	}
+}
+
+func TestCachedIsBounded(t *testing.T) {
+	next := &tokens{users: map[string]*request.User{}}
+	cached := NewCached(next, testingclock.NewFakePassiveClock(start))
+	for i := range cacheSize + 100 {
+		token := fmt.Sprint(i)
+		next.users[token] = &request.User{Username: token}
+		if _, _, _, err := cached.AuthenticateToken(t.Context(), token, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(cached.entries) > cacheSize {
+		t.Errorf("%d entries, at most %d are allowed", len(cached.entries), cacheSize)
+	}
+}
+
+func TestTokenFile(t *testing.T) {
+	file, err := readTokens(strings.NewReader("# people\none,jane,1\ntwo, bob ,2,\"dev, ops\"\n"), []string{"api"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	user, audiences, ok, err := file.AuthenticateToken(t.Context(), "two", nil)
+	if err != nil || !ok || user.Username != "bob" || user.UID != "2" || !slices.Equal(user.Groups, []string{"dev", "ops"}) || !slices.Equal(audiences, []string{"api"}) {
+		t.Errorf("%+v %v %v %v", user, audiences, ok, err)
+	}
+	if _, _, ok, err := file.AuthenticateToken(t.Context(), "three", nil); ok || err != nil {
+		t.Errorf("unknown token: %v %v", ok, err)
+	}
+	if _, _, ok, err := file.AuthenticateToken(t.Context(), "one", []string{"vault"}); ok || err == nil {
+		t.Errorf("token for another audience: %v %v", ok, err)
+	}
+	for text, want := range map[string]string{
+		"a,b\n":          "line 1: token, user name and user id are needed",
+		"x,y,z\n,u,1\n":  "line 2: the token and the user name must not be empty",
+		"t,a,1\nt,b,2\n": "line 2: the token is there already",
+		"a,\"b,c\n":      "quote",
+	} {
+		if _, err := readTokens(strings.NewReader(text), nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestCertificates(t *testing.T) {
+	dir, clock := t.TempDir(), testingclock.NewFakePassiveClock(start)
+	authority, stranger := newCA(t), newCA(t)
+	file := filepath.Join(dir, "ca.crt")
+	if err := os.WriteFile(file, authority.Cert, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	certificates, err := NewCertificates(file, clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := pki.Subject{CommonName: "jane", Organization: []string{"dev", "ops"}, Client: true}
+	tests := map[string]struct {
+		cert *x509.Certificate
+		at   time.Duration
+		user string
+		err  string
+	}{
+		"none":              {},
+		"good":              {cert: issue(t, authority, client), user: "jane"},
+		"other authority":   {cert: issue(t, stranger, client), err: "unknown authority"},
+		"expired":           {cert: issue(t, authority, client), at: 2 * time.Hour, err: "expired"},
+		"for a server":      {cert: issue(t, authority, pki.Subject{CommonName: "jane", Server: true}), err: "incompatible key usage"},
+		"without user name": {cert: issue(t, authority, pki.Subject{Client: true}), err: "no common name"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			clock.SetTime(start.Add(test.at))
+			r := get("")
+			r.TLS = &tls.ConnectionState{}
+			if test.cert != nil {
+				r.TLS.PeerCertificates = []*x509.Certificate{test.cert}
+			}
+			for range 2 { // the second time from memory
+				user, ok, err := certificates.Authenticate(r)
+				check(t, user, ok, err, test.user, test.err)
+				if ok && !slices.Equal(user.Groups, []string{"dev", "ops"}) {
+					t.Errorf("groups %v", user.Groups)
+				}
+			}
+		})
+	}
+}
+
+func TestCertificatesOfANewAuthority(t *testing.T) {
+	old, new := newCA(t), newCA(t)
+	clock := testingclock.NewFakePassiveClock(start)
+	file := filepath.Join(t.TempDir(), "ca.crt")
+	replace := func(authority *pki.Pair, at time.Time) {
+		t.Helper()
+		if err := errors.Join(os.WriteFile(file, authority.Cert, 0o600), os.Chtimes(file, at, at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	replace(old, start)
+	certificates, err := NewCertificates(file, clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := get("")
+	r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{issue(t, old, pki.Subject{CommonName: "jane", Client: true})}}
+	if _, ok, err := certificates.Authenticate(r); !ok {
+		t.Fatalf("not accepted: %v", err)
+	}
+	replace(new, start.Add(time.Minute))
+	clock.SetTime(start.Add(authorityReloadEvery))
+	if _, ok, err := certificates.Authenticate(r); ok || err == nil {
+		t.Error("a certificate of the old authority was accepted after the new one was there")
+	}
+}
+
+func newCA(t *testing.T) *pki.Pair {
+	t.Helper()
+	ca, err := pki.NewCA("test", start, 24*time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ca
+}
+
+func issue(t *testing.T, ca *pki.Pair, subject pki.Subject) *x509.Certificate {
+	t.Helper()
+	pair, err := ca.Issue(subject, start, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := pair.TLS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cert.Leaf
+}
