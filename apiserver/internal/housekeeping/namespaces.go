@@ -34,7 +34,7 @@ func newNamespaces(d *Dependencies) (Loop, error) {
 		return nil, err
 	}
 	for _, r := range d.Resources {
-		if info := r.Info(); info.Namespaced && len(info.Verbs) == 0 { // all verbs
+		if r.Info().Namespaced {
 			n.content = append(n.content, r)
 		}
 	}

@@ -70,7 +70,7 @@ func newOwners(d *Dependencies) (Loop, error) {
 	var synced []<-chan struct{}
 	for _, r := range d.Resources {
 		info := r.Info()
-		if len(info.Verbs) > 0 || info.Resource == core.Events { // nothing stored; nothing owned
+		if info.Resource == core.Events { // too many, and they go by themselves
 			continue
 		}
 		gk := info.GVK().GroupKind()

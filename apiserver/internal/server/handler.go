@@ -88,39 +88,27 @@ func openAPIRelease() string {
 
 // installResources serves the resources and returns what discovery says.
 func (s *Server) installResources(router gin.IRouter) []discovery.Resource {
-	o := handlers.Options{Admission: s.admission, MaxBody: s.options.MaxRequestBodyBytes, Clock: s.clock, Logger: s.logger}
-	var described []discovery.Resource
+	bindings, bind := s.resources.Bindings()
+	handlers.Install(router, handlers.Options{
+		Resources: s.served, Creatable: []handlers.Creatable{{Resource: bindings, Subresource: bind}},
+		Admission: s.admission, MaxBody: s.options.MaxRequestBodyBytes, Clock: s.clock, Logger: s.logger,
+	})
+	described := []discovery.Resource{{
+		Info: registry.Info{Resource: bindings, Singular: strings.ToLower(bindings.Kind)}, Verbs: []string{"create"},
+	}}
 	for _, served := range s.served {
-		parts := partsOf(served)
-		o.Resources = append(o.Resources, handlers.Served{Resource: served.Resource, Subresources: served.Subresources, Parts: parts})
-		described = append(described, describe(served, parts))
+		described = append(described, describe(served))
 	}
-	handlers.Install(router, o)
 	return described
 }
 
-// partsOf are the parts of the resource, beside status, that are read and
-// written as the object is.
-func partsOf(served registry.Served) []string {
-	var parts []string
-	for _, name := range served.Resource.Info().Subresources {
-		if !slices.ContainsFunc(served.Subresources, func(sub registry.Subresource) bool { return sub.Name == name }) {
-			parts = append(parts, name)
-		}
-	}
-	return parts
-}
-
-func describe(served registry.Served, parts []string) discovery.Resource {
+func describe(served registry.Served) discovery.Resource {
 	info := served.Resource.Info()
-	d := discovery.Resource{Info: info, Verbs: info.Verbs}
-	if len(d.Verbs) == 0 {
-		d.Verbs = discovery.StandardVerbs
-	}
+	d := discovery.Resource{Info: info, Verbs: discovery.StandardVerbs}
 	if info.HasStatus {
 		d.Subresources = append(d.Subresources, discovery.Subresource{Name: "status", Verbs: discovery.StatusVerbs})
 	}
-	for _, part := range parts {
+	for _, part := range info.Parts {
 		verbs := discovery.StatusVerbs
 		if part == "finalize" {
 			verbs = []string{"update"}
