@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 
@@ -43,16 +44,16 @@ func Run(ctx context.Context, options *config.Options, configuration *profile.Co
 	group, ctx := errgroup.WithContext(ctx)
 	routes := feed.New(ctx, s.queue, s.cache)
 	watchOptions := watch.Options{Clock: s.clock, Logger: logger}
+	namespaces := watch.NewReflector(s.client.Resource(core.Namespaces, ""), func() *core.Namespace { return &core.Namespace{} }, s.namespaces, watchOptions)
 	nodes := watch.NewReflector(s.client.Resource(core.Nodes, ""), func() *core.Node { return &core.Node{} }, routes.Nodes(), watchOptions)
 	watchOptions.FieldSelector = feed.PodSelector
 	pods := watch.NewReflector(s.client.Resource(core.Pods, ""), func() *core.Pod { return &core.Pod{} }, routes.Pods(), watchOptions)
-	for _, synced := range []struct {
-		name string
-		done <-chan struct{}
-	}{{"nodes", nodes.Synced()}, {"pods", pods.Synced()}} {
-		s.health.Add("informer-sync-"+synced.name, isClosed(synced.done), daemon.Readyz)
+	all := map[string]<-chan struct{}{"namespaces": namespaces.Synced(), "nodes": nodes.Synced(), "pods": pods.Synced()}
+	for name, synced := range all {
+		s.health.Add("informer-sync-"+name, isClosed(synced), daemon.Readyz)
 	}
 
+	group.Go(func() error { return namespaces.Run(ctx) })
 	group.Go(func() error { return nodes.Run(ctx) })
 	group.Go(func() error { return pods.Run(ctx) })
 	group.Go(func() error { return s.queue.Run(ctx) })
@@ -61,14 +62,14 @@ func Run(ctx context.Context, options *config.Options, configuration *profile.Co
 		group.Go(func() error { return s.serve(ctx, options) })
 	}
 	group.Go(func() error {
-		for _, synced := range []<-chan struct{}{nodes.Synced(), pods.Synced()} {
+		for _, synced := range all {
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
 			case <-synced:
 			}
 		}
-		logger.Info("pods and nodes are known")
+		logger.Info("the cluster is known")
 		if err := daemon.Notify("READY=1"); err != nil {
 			logger.Warn("service manager not told", zap.Error(err))
 		}
@@ -82,18 +83,19 @@ func Run(ctx context.Context, options *config.Options, configuration *profile.Co
 
 // parts are what a running scheduler is made of.
 type parts struct {
-	client    *rest.Client
-	clock     clock.Clock
-	logger    *zap.Logger
-	health    *daemon.Health
-	queue     *queue.Queue
-	cache     *cache.Cache
-	reporter  *report.Reporter
-	recorders recorders
-	cycle     *cycle.Scheduler
-	elector   *leader.Elector // nil without election
-	metrics   *metrics.Metrics
-	gauges    metrics.Gauges
+	client     *rest.Client
+	clock      clock.Clock
+	logger     *zap.Logger
+	health     *daemon.Health
+	queue      *queue.Queue
+	cache      *cache.Cache
+	namespaces *watch.Store[*core.Namespace]
+	reporter   *report.Reporter
+	recorders  recorders
+	cycle      *cycle.Scheduler
+	elector    *leader.Elector // nil without election
+	metrics    *metrics.Metrics
+	gauges     metrics.Gauges
 }
 
 func assemble(options *config.Options, configuration *profile.Configuration, logger *zap.Logger) (*parts, error) {
@@ -107,7 +109,13 @@ func assemble(options *config.Options, configuration *profile.Configuration, log
 	if err != nil {
 		return nil, &daemon.UsageError{Err: err}
 	}
-	profiles, err := configuration.Build(profile.Services{Client: client, Clock: clock})
+	namespaces := watch.NewStore[*core.Namespace](nil)
+	profiles, err := configuration.Build(profile.Services{Client: client, Clock: clock, Namespaces: func(name string) labels.Set {
+		if namespace, ok := namespaces.Get("", name); ok {
+			return namespace.Labels
+		}
+		return nil
+	}})
 	if err != nil {
 		return nil, &daemon.UsageError{Err: err}
 	}
@@ -115,7 +123,7 @@ func assemble(options *config.Options, configuration *profile.Configuration, log
 	if err != nil {
 		return nil, fmt.Errorf("name of this host: %w", err)
 	}
-	s := &parts{client: client, clock: clock, logger: logger, health: daemon.NewHealth(), recorders: recorders{}, metrics: metrics.New()}
+	s := &parts{namespaces: namespaces, client: client, clock: clock, logger: logger, health: daemon.NewHealth(), recorders: recorders{}, metrics: metrics.New()}
 	for name := range profiles {
 		s.recorders[name] = events.NewRecorder(client, name, host, clock, logger)
 	}

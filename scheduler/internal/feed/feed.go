@@ -110,7 +110,8 @@ func (f *Feed) assignedUpdated(old, pod *core.Pod) {
 	if counts && framework.PodScaledDown(old, pod) {
 		actions |= framework.UpdatePodScaleDown
 	}
-	if counts || actions != 0 {
+	leaving := (old.DeletionTimestamp == nil) != (pod.DeletionTimestamp == nil)
+	if counts || leaving || actions != 0 {
 		f.cache.SetPod(pod)
 	}
 	if actions != 0 {
@@ -142,4 +143,8 @@ func (f *Feed) nodeUpdated(old, node *core.Node) {
 	f.queue.Move(framework.Event{Resource: framework.NodeEvent, Action: actions, OldNode: old, NewNode: node})
 }
 
-func (f *Feed) nodeDeleted(node *core.Node) { f.cache.RemoveNode(node.Name) }
+// nodeDeleted makes room nowhere, but it changes how pods are spread.
+func (f *Feed) nodeDeleted(node *core.Node) {
+	f.cache.RemoveNode(node.Name)
+	f.queue.Move(framework.Event{Resource: framework.NodeEvent, Action: framework.Delete, OldNode: node})
+}

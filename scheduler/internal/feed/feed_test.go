@@ -80,7 +80,7 @@ func TestPods(t *testing.T) {
 		"ended":               {assigned, watch.Modified, changed(assigned, phase(corev1.PodFailed)), []string{"queue delete p", "cache without pod p", "event AssignedPodDelete"}},
 		"assigned, deleted":   {assigned, watch.Deleted, assigned, []string{"queue delete p", "cache without pod p", "event AssignedPodDelete"}},
 		"waiting, deleted":    {waiting, watch.Deleted, waiting, []string{"queue delete p", "cache without pod p"}},
-		"terminating on node": {assigned, watch.Modified, changed(assigned, deleting), nil},
+		"terminating on node": {assigned, watch.Modified, changed(assigned, deleting), []string{"cache pod p on n1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := &log{names: map[types.UID]string{waiting.UID: "p"}, known: map[types.UID]bool{}}
@@ -131,7 +131,7 @@ func TestNodes(t *testing.T) {
 		"taint":       {watch.Modified, with(fixture.Taint("a", "b", corev1.TaintEffectNoSchedule)), []string{"cache node n1", "event NodeUpdateNodeTaint"}},
 		"cordon":      {watch.Modified, with(func(n *core.Node) { n.Spec.Unschedulable = true }), []string{"cache node n1", "event NodeUpdateNodeTaint"}},
 		"allocatable": {watch.Modified, with(fixture.Allocatable("cpu", "8")), []string{"cache node n1", "event NodeUpdateNodeAllocatable"}},
-		"deleted":     {watch.Deleted, node, []string{"cache without node n1"}},
+		"deleted":     {watch.Deleted, node, []string{"cache without node n1", "event NodeDelete"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := &log{}

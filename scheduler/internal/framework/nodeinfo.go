@@ -12,6 +12,8 @@ type NodeInfo struct {
 	// Node is nil while only pods of a node are known.
 	Node *core.Node
 	Pods []*PodInfo
+	// WithAffinity are those of Pods that say something about other pods.
+	WithAffinity []*PodInfo
 
 	Allocatable Resource
 	// Requested and Scored are the sums over Pods (see PodInfo).
@@ -51,6 +53,9 @@ func (n *NodeInfo) AddPod(pod *PodInfo) {
 }
 
 func (n *NodeInfo) count(pod *PodInfo) {
+	if pod.Affinity != nil {
+		n.WithAffinity = append(n.WithAffinity, pod)
+	}
 	n.Requested.add(&pod.Requests)
 	n.Scored.add(&pod.ScoredRequests)
 	n.HostPorts = append(n.HostPorts, pod.HostPorts...)
@@ -67,7 +72,7 @@ func (n *NodeInfo) RemovePod(uid types.UID) {
 		n.Pods[i] = n.Pods[last]
 		n.Pods[last] = nil
 		n.Pods = n.Pods[:last]
-		n.Requested, n.Scored, n.HostPorts = Resource{}, Resource{}, n.HostPorts[:0]
+		n.Requested, n.Scored, n.HostPorts, n.WithAffinity = Resource{}, Resource{}, n.HostPorts[:0], nil
 		for _, other := range n.Pods {
 			n.count(other)
 		}
@@ -79,6 +84,7 @@ func (n *NodeInfo) RemovePod(uid types.UID) {
 func (n *NodeInfo) Snapshot() *NodeInfo {
 	c := *n
 	c.Pods = append([]*PodInfo(nil), n.Pods...)
+	c.WithAffinity = append([]*PodInfo(nil), n.WithAffinity...)
 	c.HostPorts = append([]HostPort(nil), n.HostPorts...)
 	c.Allocatable = n.Allocatable.clone()
 	c.Requested = n.Requested.clone()

@@ -21,6 +21,8 @@ type PodInfo struct {
 	ScoredRequests Resource
 	// HostPorts are the ports of the node that the pod wants.
 	HostPorts []HostPort
+	// Affinity is what the pod says about other pods; nil if nothing.
+	Affinity *PodAffinity
 }
 
 // HostPort is a port of a node's address.
@@ -45,6 +47,7 @@ func NewPodInfo(pod *core.Pod) *PodInfo {
 		Pod:       pod,
 		Requests:  NewResource(resource.PodRequests(pod, options)),
 		HostPorts: HostPorts(pod),
+		Affinity:  newPodAffinity(pod),
 	}
 	options.NonMissingContainerRequests = scoredDefaults(pod)
 	info.ScoredRequests = NewResource(resource.PodRequests(pod, options))

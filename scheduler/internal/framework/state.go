@@ -12,6 +12,8 @@ type CycleState struct {
 	entries []stateEntry
 	skip    map[string]skipped
 
+	// Nodes are all nodes of the attempt's snapshot.
+	Nodes []*NodeInfo
 	// Relay collects the moments of the attempt.
 	Relay *relay.Recorder
 }

@@ -29,14 +29,14 @@ func TestDefaultProfile(t *testing.T) {
 	if p == nil || len(profiles) != 1 {
 		t.Fatalf("profiles: %v", profiles)
 	}
-	if got, want := names(p.Filter), []string{"NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit"}; !slices.Equal(got, want) {
+	if got, want := names(p.Filter), []string{"NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit", "PodTopologySpread", "InterPodAffinity"}; !slices.Equal(got, want) {
 		t.Errorf("filters %v, want %v", got, want)
 	}
 	weights := map[string]int64{}
 	for _, s := range p.Score {
 		weights[s.Name()] = s.Weight
 	}
-	for name, want := range map[string]int64{"TaintToleration": 3, "NodeAffinity": 2, "NodeResourcesFit": 1, "NodeResourcesBalancedAllocation": 1} {
+	for name, want := range map[string]int64{"TaintToleration": 3, "NodeAffinity": 2, "NodeResourcesFit": 1, "PodTopologySpread": 2, "InterPodAffinity": 2, "NodeResourcesBalancedAllocation": 1} {
 		if weights[name] != want {
 			t.Errorf("weight of %s is %d, want %d", name, weights[name], want)
 		}
@@ -81,8 +81,8 @@ profiles:
 		t.Fatal(err)
 	}
 	one, two := profiles["one"], profiles["two"]
-	if got := len(one.Score); got != 3 {
-		t.Errorf("one has %d scores, want 3", got)
+	if got := len(one.Score); got != 5 {
+		t.Errorf("one has %d scores, want 5", got)
 	}
 	for _, s := range one.Score {
 		if s.Name() == "NodeAffinity" && s.Weight != 9 {
@@ -118,7 +118,9 @@ func TestBadConfigurationIsRefusedByName(t *testing.T) {
 		"not unique":                  header + "profiles: [{schedulerName: a}, {schedulerName: a}]\n",
 		"several profiles":            header + "profiles: [{schedulerName: a}, {}]\n",
 		`unknown plugin "Nope"`:       header + "profiles: [{plugins: {filter: {enabled: [{name: Nope}]}}}]\n",
-		"InterPodAffinity":            header + "profiles: [{plugins: {multiPoint: {enabled: [{name: InterPodAffinity}]}}}]\n",
+		"VolumeBinding":               header + "profiles: [{plugins: {multiPoint: {enabled: [{name: VolumeBinding}]}}}]\n",
+		"hardPodAffinityWeight":       header + "profiles: [{pluginConfig: [{name: InterPodAffinity, args: {hardPodAffinityWeight: 101}}]}]\n",
+		"defaultingType System":       header + "profiles: [{pluginConfig: [{name: PodTopologySpread, args: {defaultingType: System}}]}]\n",
 		"plugins.permit":              header + "profiles: [{plugins: {permit: {enabled: [{name: NodeName}]}}}]\n",
 		"does not take part":          header + "profiles: [{plugins: {score: {enabled: [{name: NodeName}]}}}]\n",
 		"can't be switched off":       header + "profiles: [{plugins: {multiPoint: {disabled: [{name: KctlUnsupported}]}}}]\n",

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	configv1 "k8s.io/kube-scheduler/config/v1"
 	"k8s.io/utils/clock"
@@ -13,11 +14,13 @@ import (
 	"kctl/proto/rest"
 	"kctl/scheduler/internal/framework"
 	"kctl/scheduler/internal/plugins/defaultbinder"
+	"kctl/scheduler/internal/plugins/interpodaffinity"
 	"kctl/scheduler/internal/plugins/nodeaffinity"
 	"kctl/scheduler/internal/plugins/nodename"
 	"kctl/scheduler/internal/plugins/nodeports"
 	"kctl/scheduler/internal/plugins/noderesources"
 	"kctl/scheduler/internal/plugins/nodeunschedulable"
+	"kctl/scheduler/internal/plugins/podtopologyspread"
 	"kctl/scheduler/internal/plugins/prioritysort"
 	"kctl/scheduler/internal/plugins/schedulinggates"
 	"kctl/scheduler/internal/plugins/tainttoleration"
@@ -28,6 +31,8 @@ import (
 type Services struct {
 	Client *rest.Client
 	Clock  clock.PassiveClock
+	// Namespaces gives the labels of a namespace.
+	Namespaces func(name string) labels.Set
 }
 
 // factory makes a plugin from its arguments, which may be empty.
@@ -43,6 +48,8 @@ var registry = map[string]factory{
 	nodeports.Name:             plain(nodeports.New),
 	unsupported.Name:           plain(unsupported.New),
 	nodeaffinity.Name:          newNodeAffinity,
+	podtopologyspread.Name:     newTopologySpread,
+	interpodaffinity.Name:      newInterPodAffinity,
 	noderesources.FitName:      newFit,
 	noderesources.BalancedName: newBalanced,
 	defaultbinder.Name:         newBinder,
@@ -60,6 +67,8 @@ var defaults = []configv1.Plugin{
 	{Name: nodeaffinity.Name, Weight: weight(2)},
 	{Name: nodeports.Name},
 	{Name: noderesources.FitName, Weight: weight(1)},
+	{Name: podtopologyspread.Name, Weight: weight(2)},
+	{Name: interpodaffinity.Name, Weight: weight(2)},
 	{Name: noderesources.BalancedName, Weight: weight(1)},
 	{Name: defaultbinder.Name},
 }
@@ -67,7 +76,7 @@ var defaults = []configv1.Plugin{
 // absent are upstream's default plugins that this scheduler does not have. To
 // switch one off changes nothing; to ask for one is refused.
 var absent = map[string]bool{
-	"InterPodAffinity": true, "PodTopologySpread": true, "ImageLocality": true, "DefaultPreemption": true,
+	"ImageLocality": true, "DefaultPreemption": true,
 	"VolumeRestrictions": true, "NodeVolumeLimits": true, "VolumeBinding": true, "VolumeZone": true,
 	"DynamicResources": true, "GangScheduling": true, "NodeDeclaredFeatures": true,
 }
@@ -167,6 +176,32 @@ func weights(specs []configv1.ResourceSpec, field string) ([]noderesources.Weigh
 		out = append(out, noderesources.Weight{Resource: corev1.ResourceName(s.Name), Weight: w})
 	}
 	return out, nil
+}
+
+func newTopologySpread(raw runtime.RawExtension, _ Services) (framework.Plugin, error) {
+	var args configv1.PodTopologySpreadArgs
+	if err := arguments(raw, "PodTopologySpreadArgs", &args); err != nil {
+		return nil, err
+	}
+	if len(args.DefaultConstraints) > 0 || args.DefaultingType == configv1.SystemDefaulting {
+		return nil, errors.New("defaultConstraints and defaultingType System are not supported: only a pod's own constraints count")
+	}
+	return podtopologyspread.New(), nil
+}
+
+func newInterPodAffinity(raw runtime.RawExtension, services Services) (framework.Plugin, error) {
+	var args configv1.InterPodAffinityArgs
+	if err := arguments(raw, "InterPodAffinityArgs", &args); err != nil {
+		return nil, err
+	}
+	options := interpodaffinity.Options{HardPodAffinityWeight: 1, IgnorePreferredTermsOfExistingPods: args.IgnorePreferredTermsOfExistingPods}
+	if w := args.HardPodAffinityWeight; w != nil {
+		if *w < 0 || *w > 100 {
+			return nil, fmt.Errorf("hardPodAffinityWeight: %d is not within 0 and 100", *w)
+		}
+		options.HardPodAffinityWeight = int64(*w)
+	}
+	return interpodaffinity.New(options, services.Namespaces), nil
 }
 
 func newBinder(args runtime.RawExtension, services Services) (framework.Plugin, error) {

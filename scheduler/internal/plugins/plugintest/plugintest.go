@@ -9,9 +9,11 @@ import (
 	"kctl/scheduler/internal/framework"
 )
 
-// Filter runs the plugin's PreFilter, where it has one, and its Filter on node.
-func Filter(ctx context.Context, plugin framework.Plugin, pod *core.Pod, node *framework.NodeInfo) *framework.Status {
+// Filter runs the plugin's PreFilter, where it has one, and its Filter on node,
+// in a cluster with the other nodes.
+func Filter(ctx context.Context, plugin framework.Plugin, pod *core.Pod, node *framework.NodeInfo, others ...*framework.NodeInfo) *framework.Status {
 	state, info := framework.NewCycleState(nil), framework.NewPodInfo(pod)
+	state.Nodes = append([]*framework.NodeInfo{node}, others...)
 	if p, ok := plugin.(framework.PreFilter); ok {
 		result, status := p.PreFilter(ctx, state, info)
 		if status.IsSkip() {
@@ -36,6 +38,7 @@ func Filter(ctx context.Context, plugin framework.Plugin, pod *core.Pod, node *f
 // it skipped the pod.
 func Scores(ctx context.Context, plugin framework.Score, pod *core.Pod, nodes ...*framework.NodeInfo) ([]int64, *framework.Status) {
 	state, info := framework.NewCycleState(nil), framework.NewPodInfo(pod)
+	state.Nodes = nodes
 	if p, ok := plugin.(framework.PreScore); ok {
 		if status := p.PreScore(ctx, state, info, nodes); status.IsSkip() {
 			return nil, nil

@@ -42,17 +42,6 @@ func Needs(pod *core.Pod) []string {
 	add := func(plugin, field string) {
 		needs = append(needs, fmt.Sprintf("%s is not supported by this scheduler (it has no %s plugin)", field, plugin))
 	}
-	if a := pod.Spec.Affinity; a != nil {
-		if a.PodAffinity != nil {
-			add("InterPodAffinity", "spec.affinity.podAffinity")
-		}
-		if a.PodAntiAffinity != nil {
-			add("InterPodAffinity", "spec.affinity.podAntiAffinity")
-		}
-	}
-	if len(pod.Spec.TopologySpreadConstraints) > 0 {
-		add("PodTopologySpread", "spec.topologySpreadConstraints")
-	}
 	if len(pod.Spec.ResourceClaims) > 0 {
 		add("DynamicResources", "spec.resourceClaims")
 	}

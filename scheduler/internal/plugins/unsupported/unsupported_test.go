@@ -19,13 +19,6 @@ func TestWhatIsNotSupportedIsRefusedByName(t *testing.T) {
 		}
 	}
 	for want, change := range map[string]func(*core.Pod){
-		"InterPodAffinity": func(p *core.Pod) {
-			p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}
-		},
-		"spec.affinity.podAffinity": func(p *core.Pod) { p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{}} },
-		"PodTopologySpread": func(p *core.Pod) {
-			p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{}}
-		},
 		"DynamicResources": func(p *core.Pod) { p.Spec.ResourceClaims = []corev1.PodResourceClaim{{}} },
 		"GangScheduling":   func(p *core.Pod) { p.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{} },
 		`volume "data" of type persistentVolumeClaim`: volume(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{}}),

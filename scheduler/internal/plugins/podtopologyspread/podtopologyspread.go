@@ -1,0 +1,231 @@
+// Package podtopologyspread is the plugin PodTopologySpread: pods of one kind
+// are spread over the values of a label of the nodes, so that no value has many
+// more of them than another (API docs, "Pod Topology Spread Constraints"). The
+// profile builds it; only constraints that the pod has itself count.
+package podtopologyspread
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
+
+	"kctl/proto/core"
+	"kctl/scheduler/internal/framework"
+)
+
+// Name of the plugin in configurations and metrics.
+const Name = "PodTopologySpread"
+
+const (
+	filterKey framework.StateKey = Name + "/filter"
+	scoreKey  framework.StateKey = Name + "/score"
+)
+
+var (
+	refusedSkew = framework.NewStatus(framework.Unschedulable,
+		"node(s) didn't match pod topology spread constraints").By(Name)
+	refusedLabel = framework.NewStatus(framework.UnschedulableAndUnresolvable,
+		"node(s) didn't match pod topology spread constraints (missing required label)").By(Name)
+	skip = framework.NewStatus(framework.Skip)
+)
+
+// Plugin implements PreFilter, Filter, PreScore, Score and Normalize.
+type Plugin struct{}
+
+// New returns the plugin.
+func New() *Plugin { return &Plugin{} }
+
+// Name implements framework.Plugin.
+func (*Plugin) Name() string { return Name }
+
+// constraint is one of the pod's constraints, parsed.
+type constraint struct {
+	key         string
+	maxSkew     int64
+	minDomains  int64
+	selector    labels.Selector
+	honorTaints bool
+	honorNodes  bool // the pod's own node affinity and selector
+}
+
+// constraints are the pod's constraints of one kind.
+func constraints(pod *core.Pod, action corev1.UnsatisfiableConstraintAction) ([]constraint, error) {
+	var parsed []constraint
+	for i := range pod.Spec.TopologySpreadConstraints {
+		c := &pod.Spec.TopologySpreadConstraints[i]
+		if c.WhenUnsatisfiable != action {
+			continue
+		}
+		selector, err := metav1.LabelSelectorAsSelector(c.LabelSelector)
+		if err != nil {
+			return nil, fmt.Errorf("topologySpreadConstraints[%d].labelSelector: %w", i, err)
+		}
+		if selector, err = framework.RestrictByLabelKeys(selector, pod.Labels, c.MatchLabelKeys, selection.In); err != nil {
+			return nil, fmt.Errorf("topologySpreadConstraints[%d].matchLabelKeys: %w", i, err)
+		}
+		p := constraint{key: c.TopologyKey, maxSkew: int64(c.MaxSkew), minDomains: 1, selector: selector, honorNodes: true}
+		if c.MinDomains != nil {
+			p.minDomains = int64(*c.MinDomains)
+		}
+		if c.NodeAffinityPolicy != nil {
+			p.honorNodes = *c.NodeAffinityPolicy == corev1.NodeInclusionPolicyHonor
+		}
+		if c.NodeTaintsPolicy != nil {
+			p.honorTaints = *c.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor
+		}
+		parsed = append(parsed, p)
+	}
+	return parsed, nil
+}
+
+// counts reports whether the constraint's policies let node take part.
+func (c *constraint) counts(pod *core.Pod, own nodeaffinity.RequiredNodeAffinity, node *core.Node) bool {
+	if c.honorNodes {
+		if match, _ := own.Match(node); !match {
+			return false
+		}
+	}
+	return !c.honorTaints || tolerates(pod, node)
+}
+
+func tolerates(pod *core.Pod, node *core.Node) bool {
+	for i := range node.Spec.Taints {
+		taint := &node.Spec.Taints[i]
+		if taint.Effect != corev1.TaintEffectNoSchedule && taint.Effect != corev1.TaintEffectNoExecute {
+			continue
+		}
+		tolerated := false
+		for j := range pod.Spec.Tolerations {
+			tolerated = tolerated || pod.Spec.Tolerations[j].ToleratesTaint(klog.Logger{}, taint, true)
+		}
+		if !tolerated {
+			return false
+		}
+	}
+	return true
+}
+
+// matching counts the pods on node that the constraint is about. Pods that are
+// being deleted no longer count.
+func (c *constraint) matching(namespace string, node *framework.NodeInfo) int64 {
+	var n int64
+	for _, p := range node.Pods {
+		if p.Pod.Namespace == namespace && p.Pod.DeletionTimestamp == nil && c.selector.Matches(labels.Set(p.Pod.Labels)) {
+			n++
+		}
+	}
+	return n
+}
+
+func hasAll(node *core.Node, constraints []constraint) bool {
+	for i := range constraints {
+		if _, has := node.Labels[constraints[i].key]; !has {
+			return false
+		}
+	}
+	return true
+}
+
+// filterState has, for each required constraint, the pods in each domain.
+type filterState struct {
+	constraints []constraint
+	domains     []map[string]int64
+	least       []int64 // pods in the domain that has the fewest
+	self        []int64 // 1 if the pod itself will count
+}
+
+// PreFilter counts pods by domain.
+func (*Plugin) PreFilter(_ context.Context, state *framework.CycleState, pod *framework.PodInfo) (*framework.PreFilterResult, *framework.Status) {
+	required, err := constraints(pod.Pod, corev1.DoNotSchedule)
+	if err != nil {
+		return nil, framework.NewStatus(framework.UnschedulableAndUnresolvable, err.Error()).By(Name)
+	}
+	if len(required) == 0 {
+		return nil, skip
+	}
+	s := &filterState{constraints: required}
+	for range required {
+		s.domains = append(s.domains, map[string]int64{})
+	}
+	own := nodeaffinity.GetRequiredNodeAffinity(pod.Pod)
+	for _, node := range state.Nodes {
+		if !hasAll(node.Node, required) {
+			continue
+		}
+		for i := range required {
+			if c := &required[i]; c.counts(pod.Pod, own, node.Node) {
+				s.domains[i][node.Node.Labels[c.key]] += c.matching(pod.Pod.Namespace, node)
+			}
+		}
+	}
+	for i := range required {
+		s.least = append(s.least, fewest(s.domains[i], required[i].minDomains))
+		self := int64(0)
+		if required[i].selector.Matches(labels.Set(pod.Pod.Labels)) {
+			self = 1
+		}
+		s.self = append(s.self, self)
+	}
+	state.Write(filterKey, s)
+	return nil, nil
+}
+
+// fewest is the smallest count of a domain; 0 where there are fewer domains
+// than there should be, as if the missing ones were there and empty.
+func fewest(domains map[string]int64, minDomains int64) int64 {
+	if int64(len(domains)) < minDomains {
+		return 0
+	}
+	first, least := true, int64(0)
+	for _, n := range domains {
+		if first || n < least {
+			first, least = false, n
+		}
+	}
+	return least
+}
+
+// Filter implements framework.Filter.
+func (*Plugin) Filter(_ context.Context, state *framework.CycleState, _ *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+	s, ok := state.Read(filterKey).(*filterState)
+	if !ok {
+		return nil
+	}
+	for i := range s.constraints {
+		c := &s.constraints[i]
+		domain, has := node.Node.Labels[c.key]
+		if !has {
+			return refusedLabel
+		}
+		if s.domains[i][domain]+s.self[i]-s.least[i] > c.maxSkew {
+			return refusedSkew
+		}
+	}
+	return nil
+}
+
+// EventsToRegister implements framework.Enqueue.
+func (*Plugin) EventsToRegister() []framework.EventInterest {
+	return []framework.EventInterest{
+		{
+			Resource: framework.AssignedPodEvent, Actions: framework.Add | framework.Delete | framework.UpdatePodLabel,
+			Hint: func(pod *framework.PodInfo, event framework.Event) bool {
+				for _, other := range []*core.Pod{event.OldPod, event.NewPod} {
+					if other != nil && other.Namespace == pod.Pod.Namespace {
+						return true
+					}
+				}
+				return false
+			},
+		},
+		// A node can bring a domain or take the emptiest one away.
+		{Resource: framework.NodeEvent, Actions: framework.Add | framework.Delete | framework.UpdateNodeLabel | framework.UpdateNodeTaint},
+		{Resource: framework.PodEvent, Actions: framework.UpdatePodLabel | framework.UpdatePodToleration},
+	}
+}
