@@ -139,7 +139,17 @@ func (m *Manager) Exists(pod *core.Pod) bool {
 		return true
 	}
 	g, err := m.group(podGroup(pod), nil)
-	return err == nil && g.Exists()
+	if err != nil {
+		return false
+	}
+	// Not g.Exists, which looks for the devices hierarchy only: that one is left
+	// to the container runtime.
+	for _, dir := range g.GetPaths() {
+		if cgroups.PathExists(dir) {
+			return true
+		}
+	}
+	return false
 }
 
 // Pods are the pods that have a group, by class.

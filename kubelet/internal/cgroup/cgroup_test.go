@@ -1,0 +1,254 @@
+package cgroup
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/opencontainers/cgroups"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kctl/proto/core"
+)
+
+func TestValues(t *testing.T) {
+	for milli, want := range map[int64]uint64{0: 2, 1: 2, 100: 102, 1000: 1024, 1_000_000: 262_144} {
+		if got := Shares(milli); got != want {
+			t.Errorf("Shares(%d) = %d, want %d", milli, got, want)
+		}
+	}
+	for milli, want := range map[int64]int64{0: 0, 5: 1000, 500: 50_000, 2000: 200_000} {
+		if got := Quota(milli); got != want {
+			t.Errorf("Quota(%d) = %d, want %d", milli, got, want)
+		}
+	}
+}
+
+// list is cpu and memory; "" leaves one out.
+func list(cpu, memory string) corev1.ResourceList {
+	l := corev1.ResourceList{}
+	if cpu != "" {
+		l[corev1.ResourceCPU] = resource.MustParse(cpu)
+	}
+	if memory != "" {
+		l[corev1.ResourceMemory] = resource.MustParse(memory)
+	}
+	return l
+}
+
+func podOf(uid string, containers ...corev1.ResourceRequirements) *core.Pod {
+	pod := &core.Pod{}
+	pod.UID = types.UID(uid)
+	for _, r := range containers {
+		pod.Spec.Containers = append(pod.Spec.Containers, core.Container{Resources: r})
+	}
+	return pod
+}
+
+func TestQOSClass(t *testing.T) {
+	full := corev1.ResourceRequirements{Requests: list("1", "1Gi"), Limits: list("1", "1Gi")}
+	for name, c := range map[string]struct {
+		pod  *core.Pod
+		want corev1.PodQOSClass
+	}{
+		"nothing":           {podOf("", corev1.ResourceRequirements{}), corev1.PodQOSBestEffort},
+		"zero":              {podOf("", corev1.ResourceRequirements{Requests: list("0", "")}), corev1.PodQOSBestEffort},
+		"all":               {podOf("", full, full), corev1.PodQOSGuaranteed},
+		"limits only":       {podOf("", corev1.ResourceRequirements{Limits: list("1", "1Gi")}), corev1.PodQOSGuaranteed},
+		"one without":       {podOf("", full, corev1.ResourceRequirements{}), corev1.PodQOSBurstable},
+		"no memory":         {podOf("", corev1.ResourceRequirements{Limits: list("1", "")}), corev1.PodQOSBurstable},
+		"requests less":     {podOf("", corev1.ResourceRequirements{Requests: list("500m", "1Gi"), Limits: list("1", "1Gi")}), corev1.PodQOSBurstable},
+		"requests only":     {podOf("", corev1.ResourceRequirements{Requests: list("1", "1Gi")}), corev1.PodQOSBurstable},
+		"recorded as other": {func() *core.Pod { p := podOf("", full); p.Status.QOSClass = corev1.PodQOSBurstable; return p }(), corev1.PodQOSBurstable},
+	} {
+		if got := QOSClass(c.pod); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+func TestUnsupportedDriver(t *testing.T) {
+	if _, err := New(Options{Driver: "systemd"}); err == nil || !strings.Contains(err.Error(), `"systemd" is not supported`) {
+		t.Errorf("err = %v", err)
+	}
+}
+
+func TestWithoutGroups(t *testing.T) {
+	m, err := New(Options{Root: "/some/where"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := podOf("u")
+	if m.Parent(pod) != "/some/where" || m.Create(pod) != nil || !m.Exists(pod) || m.Destroy(pod.UID, "") != nil {
+		t.Error("it does something")
+	}
+}
+
+// newManager works in a group of the test's own, which it removes.
+func newManager(t *testing.T, o Options) *Manager {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("control groups need root")
+	}
+	b := make([]byte, 4)
+	_, _ = rand.Read(b)
+	o.Root, o.PerQOS = "/cgrouptest-"+hex.EncodeToString(b), true
+	t.Cleanup(func() {
+		for _, dir := range dirs(o.Root) {
+			if err := cgroups.RemovePath(dir); err != nil {
+				t.Errorf("removing %s: %v", dir, err)
+			}
+		}
+	})
+	m, err := New(o)
+	if err != nil {
+		t.Skipf("control groups can not be made here: %v", err)
+	}
+	return m
+}
+
+// dirs are the places of a group, one for each hierarchy on cgroup v1.
+func dirs(group string) []string {
+	found, _ := filepath.Glob("/sys/fs/cgroup/*" + group)
+	if cgroups.IsCgroup2UnifiedMode() {
+		found, _ = filepath.Glob("/sys/fs/cgroup" + group)
+	}
+	return found
+}
+
+// value reads the file that both versions of control groups have for the same,
+// each by its name.
+func value(t *testing.T, group, v1, v2 string) string {
+	t.Helper()
+	path := filepath.Join("/sys/fs/cgroup", filepath.Dir(v1), group, filepath.Base(v1))
+	if cgroups.IsCgroup2UnifiedMode() {
+		path = filepath.Join("/sys/fs/cgroup", group, v2)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(content))
+}
+
+func TestPodGroups(t *testing.T) {
+	m := newManager(t, Options{PodPidsLimit: 99})
+	small := corev1.ResourceRequirements{Requests: list("250m", "32Mi"), Limits: list("500m", "64Mi")}
+	pods := map[string]*core.Pod{
+		"/kubepods/burstable/podb":  podOf("b", small, small),
+		"/kubepods/burstable/podh":  podOf("h", small, corev1.ResourceRequirements{}), // no limit as a whole
+		"/kubepods/besteffort/pode": podOf("e", corev1.ResourceRequirements{}),
+		"/kubepods/podg":            podOf("g", corev1.ResourceRequirements{Limits: list("1", "64Mi")}),
+	}
+	for group, pod := range pods {
+		if got := m.Parent(pod); got != m.Root+group {
+			t.Errorf("Parent = %s, want %s", got, m.Root+group)
+		}
+		if m.Exists(pod) {
+			t.Errorf("%s is there before it is made", group)
+		}
+		for range 2 { // the second time it is there
+			if err := m.Create(pod); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !m.Exists(pod) {
+			t.Errorf("%s is not there", group)
+		}
+	}
+	if !cgroups.IsCgroup2UnifiedMode() {
+		for _, c := range []struct{ group, file, want string }{
+			{"/kubepods/burstable/podb", "cpu/cpu.shares", "512"},
+			{"/kubepods/burstable/podb", "cpu/cpu.cfs_quota_us", "100000"},
+			{"/kubepods/burstable/podb", "memory/memory.limit_in_bytes", "134217728"},
+			{"/kubepods/burstable/podh", "cpu/cpu.shares", "256"},
+			{"/kubepods/burstable/podh", "cpu/cpu.cfs_quota_us", "-1"},
+			{"/kubepods/besteffort/pode", "cpu/cpu.shares", "2"},
+			{"/kubepods/besteffort", "cpu/cpu.shares", "2"},
+		} {
+			if got := value(t, m.Root+c.group, c.file, ""); got != c.want {
+				t.Errorf("%s of %s is %s, want %s", c.file, c.group, got, c.want)
+			}
+		}
+	}
+	if got := value(t, m.Root+"/kubepods/podg", "pids/pids.max", "pids.max"); got != "99" {
+		t.Errorf("pids.max is %s", got)
+	}
+	known, err := m.Pods()
+	if err != nil || len(known) != 4 || known["b"] != corev1.PodQOSBurstable || known["e"] != corev1.PodQOSBestEffort || known["g"] != corev1.PodQOSGuaranteed {
+		t.Errorf("Pods = %v, %v", known, err)
+	}
+	for uid, class := range known {
+		if err := m.Destroy(uid, class); err != nil {
+			t.Error(err)
+		}
+		if err := m.Destroy(uid, class); err != nil {
+			t.Errorf("once it is gone: %v", err)
+		}
+	}
+	if known, err := m.Pods(); err != nil || len(known) > 0 {
+		t.Errorf("after Destroy: %v, %v", known, err)
+	}
+}
+
+func TestDestroyEndsWhatIsLeft(t *testing.T) {
+	m := newManager(t, Options{})
+	pod := podOf("left")
+	if err := m.Create(pod); err != nil {
+		t.Fatal(err)
+	}
+	process := exec.Command("sleep", "1000")
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	child, err := m.group(podGroup(pod)+"/container", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Apply(process.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- process.Wait() }() // or it stays in its group as a zombie
+	if err := m.Destroy(pod.UID, QOSClass(pod)); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err == nil || err.Error() != "signal: killed" {
+		t.Errorf("the process ended with %v", err)
+	}
+	if m.Exists(pod) {
+		t.Error("the group is still there")
+	}
+}
+
+func BenchmarkCreate(b *testing.B) {
+	if os.Geteuid() != 0 {
+		b.Skip("control groups need root")
+	}
+	m, err := New(Options{Root: "/cgroupbench", PerQOS: true})
+	if err != nil {
+		b.Skip(err)
+	}
+	pod := podOf("bench", corev1.ResourceRequirements{Limits: list("1", "64Mi")})
+	for b.Loop() {
+		if err := m.Create(pod); err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		if err := m.Destroy(pod.UID, QOSClass(pod)); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+	}
+	for _, dir := range dirs(m.Root) {
+		if err := cgroups.RemovePath(dir); err != nil {
+			b.Error(err)
+		}
+	}
+}
