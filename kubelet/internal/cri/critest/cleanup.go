@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/opencontainers/cgroups"
 	"golang.org/x/sys/unix"
 )
 
@@ -46,6 +47,12 @@ func (c *Containerd) end(t testing.TB) {
 	if _, err := os.Stat(filepath.Join("/sys/class/net", c.Bridge)); err == nil {
 		if out, err := exec.Command("ip", "link", "delete", c.Bridge).CombinedOutput(); err != nil {
 			t.Errorf("deleting bridge %s: %v: %s", c.Bridge, err, out)
+		}
+	}
+	for _, dir := range c.cgroups() {
+		// Groups go by rmdir only, and only once nothing runs in them.
+		if err := cgroups.RemovePath(dir); err != nil {
+			t.Errorf("removing control group %s: %v", dir, err)
 		}
 	}
 	if err := os.RemoveAll(c.Dir); err != nil {
@@ -87,6 +94,15 @@ func (c *Containerd) processes() map[int]string {
 		}
 	}
 	return left
+}
+
+// cgroups are the places of the test's group: one in each hierarchy.
+func (c *Containerd) cgroups() []string {
+	if cgroups.IsCgroup2UnifiedMode() {
+		return []string{filepath.Join("/sys/fs/cgroup", c.CgroupRoot)}
+	}
+	found, _ := filepath.Glob("/sys/fs/cgroup/*" + c.CgroupRoot)
+	return found
 }
 
 // mounts are the mount points below the test's directory, deepest first.

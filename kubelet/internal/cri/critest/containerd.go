@@ -32,6 +32,9 @@ type Containerd struct {
 	Endpoint string // unix://…
 	Dir      string // holds everything of it
 	Bridge   string // the pods' network link
+	// CgroupRoot is a group of the test's own that a kubelet may keep its pods'
+	// groups in. It is not made, but removed.
+	CgroupRoot string
 
 	client  *cri.Client
 	process *exec.Cmd
@@ -51,9 +54,10 @@ func Start(t testing.TB) *Containerd {
 		t.Fatal(err)
 	}
 	c := &Containerd{
-		Dir:      dir,
-		Endpoint: "unix://" + filepath.Join(dir, "c.sock"),
-		Bridge:   "ct" + randomHex(4),
+		Dir:        dir,
+		Endpoint:   "unix://" + filepath.Join(dir, "c.sock"),
+		Bridge:     "ct" + randomHex(4),
+		CgroupRoot: "/kctl-test-" + filepath.Base(dir),
 	}
 	t.Cleanup(func() { c.end(t) })
 	if err := c.writeConfig(); err != nil {
