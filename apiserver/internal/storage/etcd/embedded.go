@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -23,6 +24,7 @@ type Embedded struct {
 	server *embed.Etcd
 	client *clientv3.Client
 	Socket string // "" where the path is too long for a socket
+	stop   sync.Once
 }
 
 // Sizes that keep a store for one machine small: the raft log held in memory
@@ -117,10 +119,14 @@ func (e *Embedded) Revision() (int64, error) {
 // Err delivers an error where the server ends by itself.
 func (e *Embedded) Err() <-chan error { return e.server.Err() }
 
-// Stop ends the server and returns when everything is on disk.
+// Stop ends the server and returns when everything is on disk. Calls after the
+// first do nothing.
 func (e *Embedded) Stop() error {
-	err := e.client.Close()
-	e.server.Close()
+	var err error
+	e.stop.Do(func() {
+		err = e.client.Close()
+		e.server.Close()
+	})
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return fmt.Errorf("close client of embedded etcd: %w", err)
 	}

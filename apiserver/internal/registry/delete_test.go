@@ -1,0 +1,163 @@
+package registry_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kctl/apiserver/internal/registry"
+)
+
+func grace(seconds int64) *metav1.DeleteOptions {
+	return &metav1.DeleteOptions{GracePeriodSeconds: &seconds}
+}
+
+func TestGracefulDeletion(t *testing.T) {
+	b := start(t)
+	b.create(service("a"))
+	marked, gone := b.delete("a", &metav1.DeleteOptions{})
+	if gone || marked.DeletionTimestamp == nil || !marked.DeletionTimestamp.Time.Equal(now.Add(30*time.Second)) || *marked.DeletionGracePeriodSeconds != 30 || marked.Generation != 2 {
+		t.Fatalf("marked: gone %v, %+v", gone, marked.ObjectMeta)
+	}
+	again, gone := b.delete("a", grace(60))
+	if gone || again.ResourceVersion != marked.ResourceVersion {
+		t.Errorf("a longer period: gone %v, %+v", gone, again.ObjectMeta)
+	}
+	shorter, gone := b.delete("a", grace(10))
+	if gone || !shorter.DeletionTimestamp.Time.Equal(now.Add(10*time.Second)) || *shorter.DeletionGracePeriodSeconds != 10 || shorter.Generation != 2 {
+		t.Errorf("a shorter period: gone %v, %+v", gone, shorter.ObjectMeta)
+	}
+	last, gone := b.delete("a", grace(0))
+	if !gone || b.exists("a") || last.ResourceVersion == shorter.ResourceVersion {
+		t.Errorf("no period: gone %v, %+v", gone, last.ObjectMeta)
+	}
+	if _, _, err := b.Delete(t.Context(), "ns", "a", registry.Admit{}, nil); !apierrors.IsNotFound(err) {
+		t.Errorf("what is gone: %v", err)
+	}
+}
+
+func TestFinalizersKeepTheObject(t *testing.T) {
+	b := start(t)
+	s := service("a")
+	s.Finalizers = []string{"example.com/one", "example.com/two"}
+	b.create(s)
+	marked, gone := b.delete("a", grace(0))
+	if gone || marked.DeletionTimestamp == nil || *marked.DeletionGracePeriodSeconds != 0 {
+		t.Fatalf("marked: gone %v, %+v", gone, marked.ObjectMeta)
+	}
+	if again, gone := b.delete("a", grace(0)); gone || again.ResourceVersion != marked.ResourceVersion {
+		t.Errorf("deleted again: gone %v, %+v", gone, again.ObjectMeta)
+	}
+	more := marked.DeepCopy()
+	more.Finalizers = append(more.Finalizers, "example.com/three")
+	if _, err := b.put(more); !apierrors.IsInvalid(err) {
+		t.Errorf("a new finalizer: %v", err)
+	}
+	marked.Finalizers = marked.Finalizers[:1]
+	marked, err := b.put(marked)
+	if err != nil || !b.exists("a") {
+		t.Fatalf("one finalizer less: %v", err)
+	}
+	marked.Finalizers = nil
+	last, err := b.put(marked)
+	if err != nil || b.exists("a") {
+		t.Errorf("the last finalizer: %v, there %v", err, b.exists("a"))
+	}
+	if last.ResourceVersion == marked.ResourceVersion {
+		t.Error("the deletion has no revision of its own")
+	}
+}
+
+func TestHeldObjectsStay(t *testing.T) {
+	b := start(t)
+	s := service("a")
+	s.Spec.ExternalName = "held"
+	b.create(s)
+	if marked, gone := b.delete("a", grace(0)); gone || marked.DeletionTimestamp == nil {
+		t.Fatalf("gone %v, %+v", gone, marked.ObjectMeta)
+	}
+	change := func(name string, to string) {
+		_, err := b.UpdateTyped(t.Context(), "ns", "a", name, func(s *corev1.Service) error {
+			s.Spec.ExternalName = to
+			s.Labels = map[string]string{"to": to}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if change("quiet", "held"); !b.exists("a") {
+		t.Fatal("a change that holds it removed it")
+	}
+	if change("quiet", "free"); b.exists("a") {
+		t.Error("it is not held any more, and stays")
+	}
+}
+
+func TestPropagationPolicies(t *testing.T) {
+	b := start(t)
+	for _, c := range []struct {
+		name    string
+		options metav1.DeleteOptions
+		had     []string
+		want    []string
+	}{
+		{"orphan", metav1.DeleteOptions{PropagationPolicy: pointer(metav1.DeletePropagationOrphan)}, nil, []string{"orphan"}},
+		{"foreground", metav1.DeleteOptions{PropagationPolicy: pointer(metav1.DeletePropagationForeground)}, []string{"orphan", "a.b/c"}, []string{"a.b/c", "foregroundDeletion"}},
+		{"background", metav1.DeleteOptions{PropagationPolicy: pointer(metav1.DeletePropagationBackground)}, []string{"orphan"}, nil},
+		{"old-style", metav1.DeleteOptions{OrphanDependents: pointer(true)}, nil, []string{"orphan"}},
+		{"none", metav1.DeleteOptions{}, []string{"orphan"}, []string{"orphan"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := service(c.name)
+			s.Finalizers = c.had
+			b.create(s)
+			c.options.GracePeriodSeconds = pointer(int64(0))
+			got, gone := b.delete(c.name, &c.options)
+			if gone != (c.want == nil) || !gone && !slices.Equal(got.Finalizers, c.want) {
+				t.Errorf("gone %v, finalizers %v", gone, got.Finalizers)
+			}
+		})
+	}
+}
+
+func TestDeletePreconditions(t *testing.T) {
+	b := start(t)
+	made := b.create(service("a"))
+	for name, p := range map[string]metav1.Preconditions{
+		"uid":     {UID: pointer(types.UID("other"))},
+		"version": {ResourceVersion: pointer("1")},
+	} {
+		if _, _, err := b.Delete(t.Context(), "ns", "a", registry.Admit{}, &metav1.DeleteOptions{Preconditions: &p}); !apierrors.IsConflict(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	o := grace(0)
+	o.Preconditions = &metav1.Preconditions{UID: &made.UID, ResourceVersion: &made.ResourceVersion}
+	if _, gone := b.delete("a", o); !gone {
+		t.Error("preconditions that hold did not let it go")
+	}
+}
+
+func TestDeleteCollection(t *testing.T) {
+	b := start(t)
+	for _, name := range []string{"a", "b", "c"} {
+		s := service(name)
+		s.Labels = map[string]string{"name": name}
+		b.create(s)
+	}
+	selector, err := labels.Parse("name in (a,c)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	deleted, err := b.DeleteCollection(t.Context(), "ns", registry.Admit{}, grace(0), registry.ListOptions{Labels: selector})
+	if err != nil || len(deleted.Items) != 2 || b.exists("a") || !b.exists("b") || b.exists("c") {
+		t.Errorf("deleted %d, %v", len(deleted.Items), err)
+	}
+}
