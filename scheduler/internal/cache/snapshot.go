@@ -14,6 +14,9 @@ type Snapshot struct {
 	nodeSet    int64
 	nodes      []*framework.NodeInfo // ordered by name
 	place      map[string]int        // in nodes
+	// withAffinity are the nodes with pods that say something about others:
+	// mostly few, and asked for in each attempt.
+	withAffinity []*framework.NodeInfo
 }
 
 // NewSnapshot returns an empty snapshot.
@@ -21,6 +24,18 @@ func NewSnapshot() *Snapshot { return &Snapshot{place: map[string]int{}} }
 
 // Nodes are all nodes; the slice is valid until the next Update.
 func (s *Snapshot) Nodes() []*framework.NodeInfo { return s.nodes }
+
+// WithAffinity are the nodes with pods that say something about other pods.
+func (s *Snapshot) WithAffinity() []*framework.NodeInfo { return s.withAffinity }
+
+func (s *Snapshot) collectWithAffinity() {
+	s.withAffinity = s.withAffinity[:0]
+	for _, n := range s.nodes {
+		if len(n.WithAffinity) > 0 {
+			s.withAffinity = append(s.withAffinity, n)
+		}
+	}
+}
 
 // Node is the node of that name.
 func (s *Snapshot) Node(name string) (*framework.NodeInfo, bool) {
@@ -40,12 +55,19 @@ func (c *Cache) Update(s *Snapshot) {
 		c.rebuild(s)
 		return
 	}
+	affinity := false
 	for entry := c.newest; entry != nil && entry.info.Generation > s.generation; entry = entry.next {
-		if entry.info.Node != nil {
-			s.nodes[s.place[entry.info.Node.Name]] = entry.info.Snapshot()
+		if entry.info.Node == nil {
+			continue
 		}
+		old := &s.nodes[s.place[entry.info.Node.Name]]
+		affinity = affinity || len((*old).WithAffinity) > 0 || len(entry.info.WithAffinity) > 0
+		*old = entry.info.Snapshot()
 	}
 	s.generation = c.generation
+	if affinity {
+		s.collectWithAffinity()
+	}
 }
 
 func (c *Cache) rebuild(s *Snapshot) {
@@ -66,4 +88,5 @@ func (c *Cache) rebuild(s *Snapshot) {
 		s.place[n.Node.Name] = i
 	}
 	s.nodes, s.nodeSet, s.generation = nodes, c.nodeSet, c.generation
+	s.collectWithAffinity()
 }

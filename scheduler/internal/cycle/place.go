@@ -52,7 +52,7 @@ func (p *placer) place(ctx context.Context, profile *framework.Profile, state *f
 	if len(nodes) == 0 {
 		return Placement{}, framework.ErrNoNodes
 	}
-	state.Nodes = nodes
+	state.Nodes, state.WithAffinity = nodes, p.snapshot.WithAffinity()
 	fit := framework.NewFitError(len(nodes))
 	outcome, status := profile.RunPreFilter(ctx, state, pod)
 	if status.IsRejected() {

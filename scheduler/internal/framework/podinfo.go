@@ -120,7 +120,7 @@ type QueuedPod struct {
 	Timestamp time.Time
 	// Attempts counts the attempts that were begun.
 	Attempts int
-	// Relay holds the moments of the pod's way through the scheduler.
+	// Relay holds the moments of the attempt.
 	Relay *relay.Recorder
 }
 

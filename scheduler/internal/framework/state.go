@@ -12,8 +12,9 @@ type CycleState struct {
 	entries []stateEntry
 	skip    map[string]skipped
 
-	// Nodes are all nodes of the attempt's snapshot.
-	Nodes []*NodeInfo
+	// Nodes are all nodes of the attempt's snapshot; WithAffinity those that
+	// have pods which say something about other pods.
+	Nodes, WithAffinity []*NodeInfo
 	// Relay collects the moments of the attempt.
 	Relay *relay.Recorder
 }

@@ -125,9 +125,8 @@ func (q *Queue) Add(ctx context.Context, pod *core.Pod) {
 	}
 	now := q.options.Clock.Now()
 	it := &item{profile: profile, QueuedPod: framework.QueuedPod{
-		PodInfo: framework.NewPodInfo(pod), Added: now, Timestamp: now, Relay: &relay.Recorder{},
+		PodInfo: framework.NewPodInfo(pod), Added: now, Timestamp: now,
 	}}
-	it.Relay.Stamp(relay.SchedulerQueued, now)
 	q.items[pod.UID] = it
 	q.admit(ctx, it, "UnscheduledPodAdd")
 }
@@ -237,6 +236,9 @@ func (q *Queue) tryPop() *framework.QueuedPod {
 	it.since = q.journal.next()
 	it.update, it.left = nil, false
 	it.element = q.flying.PushBack(it)
+	// Each attempt has its own stamps: the one that binds the pod sends its own.
+	it.Relay = &relay.Recorder{}
+	it.Relay.Stamp(relay.SchedulerQueued, it.Added)
 	it.Relay.Stamp(relay.SchedulerPopped, q.options.Clock.Now())
 	popped := it.QueuedPod
 	return &popped

@@ -85,7 +85,7 @@ func (p *Plugin) PreFilter(_ context.Context, state *framework.CycleState, pod *
 		return nil, framework.NewStatus(framework.UnschedulableAndUnresolvable, own.Err.Error()).By(Name)
 	}
 	s := &filterState{existingAnti: counts{}, affinity: counts{}, anti: counts{}}
-	for _, node := range state.Nodes {
+	for _, node := range state.WithAffinity {
 		for _, existing := range node.WithAffinity {
 			for i := range existing.Affinity.RequiredAnti {
 				if term := &existing.Affinity.RequiredAnti[i]; term.Matches(pod.Pod, p.namespaces) {
@@ -93,11 +93,12 @@ func (p *Plugin) PreFilter(_ context.Context, state *framework.CycleState, pod *
 				}
 			}
 		}
-		if len(own.Required) == 0 && len(own.RequiredAnti) == 0 {
-			continue
-		}
-		for _, existing := range node.Pods {
-			p.count(s, own, existing.Pod, node.Node)
+	}
+	if len(own.Required) > 0 || len(own.RequiredAnti) > 0 {
+		for _, node := range state.Nodes {
+			for _, existing := range node.Pods {
+				p.count(s, own, existing.Pod, node.Node)
+			}
 		}
 	}
 	if len(s.existingAnti) == 0 && len(own.Required) == 0 && len(own.RequiredAnti) == 0 {

@@ -13,13 +13,15 @@ func (p *Plugin) PreScore(_ context.Context, state *framework.CycleState, pod *f
 	own := pod.Affinity
 	prefers := own != nil && (len(own.Preferred) > 0 || len(own.PreferredAnti) > 0)
 	worth := counts{}
-	for _, node := range state.Nodes {
-		if prefers {
+	if prefers {
+		for _, node := range state.Nodes {
 			for _, existing := range node.Pods {
 				p.weigh(worth, own.Preferred, existing.Pod, node.Node, 1)
 				p.weigh(worth, own.PreferredAnti, existing.Pod, node.Node, -1)
 			}
 		}
+	}
+	for _, node := range state.WithAffinity {
 		for _, existing := range node.WithAffinity {
 			p.weighExisting(worth, existing.Affinity, pod.Pod, node.Node)
 		}

@@ -13,7 +13,7 @@ import (
 // in a cluster with the other nodes.
 func Filter(ctx context.Context, plugin framework.Plugin, pod *core.Pod, node *framework.NodeInfo, others ...*framework.NodeInfo) *framework.Status {
 	state, info := framework.NewCycleState(nil), framework.NewPodInfo(pod)
-	state.Nodes = append([]*framework.NodeInfo{node}, others...)
+	setNodes(state, append([]*framework.NodeInfo{node}, others...))
 	if p, ok := plugin.(framework.PreFilter); ok {
 		result, status := p.PreFilter(ctx, state, info)
 		if status.IsSkip() {
@@ -38,7 +38,7 @@ func Filter(ctx context.Context, plugin framework.Plugin, pod *core.Pod, node *f
 // it skipped the pod.
 func Scores(ctx context.Context, plugin framework.Score, pod *core.Pod, nodes ...*framework.NodeInfo) ([]int64, *framework.Status) {
 	state, info := framework.NewCycleState(nil), framework.NewPodInfo(pod)
-	state.Nodes = nodes
+	setNodes(state, nodes)
 	if p, ok := plugin.(framework.PreScore); ok {
 		if status := p.PreScore(ctx, state, info, nodes); status.IsSkip() {
 			return nil, nil
@@ -60,4 +60,13 @@ func Scores(ctx context.Context, plugin framework.Score, pod *core.Pod, nodes ..
 		}
 	}
 	return scores, nil
+}
+
+func setNodes(state *framework.CycleState, nodes []*framework.NodeInfo) {
+	state.Nodes = nodes
+	for _, node := range nodes {
+		if len(node.WithAffinity) > 0 {
+			state.WithAffinity = append(state.WithAffinity, node)
+		}
+	}
 }
