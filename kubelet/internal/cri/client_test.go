@@ -70,7 +70,7 @@ func TestContainerd(t *testing.T) {
 	sandbox := &runtimeapi.PodSandboxConfig{
 		Metadata:     &runtimeapi.PodSandboxMetadata{Name: "p", Namespace: "default", Uid: "u1"},
 		LogDirectory: t.TempDir(),
-		Linux:        &runtimeapi.LinuxPodSandboxConfig{},
+		Linux:        &runtimeapi.LinuxPodSandboxConfig{CgroupParent: d.CgroupRoot + "/pod"},
 	}
 	id, err := c.RunPodSandbox(ctx, sandbox, "")
 	if err != nil {

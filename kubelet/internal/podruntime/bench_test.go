@@ -83,7 +83,7 @@ func (b *bed) rawPod(t testing.TB, n int) string {
 		Metadata:     &runtimeapi.PodSandboxMetadata{Name: fmt.Sprintf("raw-%d", n), Namespace: "default", Uid: fmt.Sprintf("raw-%d", n)},
 		Hostname:     "raw",
 		LogDirectory: t.TempDir(),
-		Linux:        &runtimeapi.LinuxPodSandboxConfig{},
+		Linux:        &runtimeapi.LinuxPodSandboxConfig{CgroupParent: fmt.Sprintf("%s/raw-%d", b.containerd.CgroupRoot, n)},
 	}
 	id, err := client.RunPodSandbox(ctx, sandbox, "")
 	if err != nil {

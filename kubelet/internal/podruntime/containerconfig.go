@@ -14,6 +14,9 @@ import (
 
 // containerConfig says what a container is to be like.
 func (s *podSync) containerConfig(start containerStart, c *core.Container, present image.Present, restarts int32) (*runtimeapi.ContainerConfig, error) {
+	if err := refuse(c); err != nil {
+		return nil, err
+	}
 	security, err := s.linuxSecurity(s.pod, c, present)
 	if err != nil {
 		return nil, err
@@ -60,6 +63,22 @@ func (s *podSync) containerConfig(start containerStart, c *core.Container, prese
 		config.StopSignal = runtimeapi.Signal(signal)
 	}
 	return config, nil
+}
+
+// refuse names what a container asks for and can not have here.
+func refuse(c *core.Container) error {
+	if len(c.VolumeDevices) > 0 {
+		return fmt.Errorf("volumeDevices (%s) are not supported by this kubelet", c.VolumeDevices[0].Name)
+	}
+	if len(c.Resources.Claims) > 0 {
+		return fmt.Errorf("resources.claims (%s) are not supported by this kubelet", c.Resources.Claims[0].Name)
+	}
+	for _, rule := range c.RestartPolicyRules {
+		if rule.Action != corev1.ContainerRestartRuleActionRestart {
+			return fmt.Errorf("restartPolicyRules: action %s is not supported by this kubelet", rule.Action)
+		}
+	}
+	return nil
 }
 
 // target lets an ephemeral container see the processes of the container that

@@ -73,7 +73,8 @@ func newBed(t testing.TB, change ...func(*Config)) *bed {
 	config := Config{
 		Events: b.events, Objects: b.objects, Clock: clock.RealClock{}, Logger: zap.NewNop(),
 		RootDir: filepath.Join(dir, "kubelet"), PodLogsDir: filepath.Join(dir, "logs"),
-		NodeName: "node", HostIPs: func() []string { return []string{"192.0.2.1"} },
+		CgroupParent: func(pod *core.Pod) string { return d.CgroupRoot + "/pod" + string(pod.UID) },
+		NodeName:     "node", HostIPs: func() []string { return []string{"192.0.2.1"} },
 	}
 	for _, f := range change {
 		f(&config)

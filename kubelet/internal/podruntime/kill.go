@@ -54,7 +54,7 @@ func (m *Manager) killContainers(ctx context.Context, pod *core.Pod, running *Ru
 	sidecars := map[string][]*RunningContainer{}
 	for _, c := range running.Containers {
 		switch {
-		case c.State == StateExited, c.State == StateCreated && pod == nil && c.Name == "":
+		case c.State == StateExited:
 		case pod != nil && isSidecarName(pod, c.Name):
 			sidecars[c.Name] = append(sidecars[c.Name], c)
 		default:

@@ -217,6 +217,12 @@ func TestBadConfigurationsSaySo(t *testing.T) {
 			p.Spec.Containers[0].ImagePullPolicy = corev1.PullNever
 		}},
 		{"command", ReasonRunContainer, "no such file or directory", func(p *core.Pod) { p.Spec.Containers[0].Command = []string{"/none"} }},
+		{"device", ReasonCreateContainerConfig, "volumeDevices (disk) are not supported", func(p *core.Pod) {
+			p.Spec.Containers[0].VolumeDevices = []corev1.VolumeDevice{{Name: "disk"}}
+		}},
+		{"rule", ReasonCreateContainerConfig, "action RestartAllContainers is not supported", func(p *core.Pod) {
+			p.Spec.Containers[0].RestartPolicyRules = []corev1.ContainerRestartRule{{Action: corev1.ContainerRestartRuleActionRestartAllContainers}}
+		}},
 		{"userns", "", "spec.hostUsers: false", func(p *core.Pod) { p.Spec.HostUsers = &no }},
 		{"class", "", `runtimeClassName "gvisor"`, func(p *core.Pod) { class := "gvisor"; p.Spec.RuntimeClassName = &class }},
 	}

@@ -1,0 +1,104 @@
+package podruntime
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"kctl/kubelet/internal/cri"
+	"kctl/proto/core"
+)
+
+// A kubelet that dies in the middle of making pods leaves them half made. The
+// next one gets each of them running, with one sandbox and one container.
+func TestDyingAtAnyMoment(t *testing.T) {
+	b := newBed(t)
+	for i := range 12 {
+		client, err := cri.New(b.containerd.Endpoint, cri.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		dying, err := New(t.Context(), client, b.Config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pod := newPod(fmt.Sprintf("pod%d", i), shell("main", forever))
+		after := time.Duration(i) * 15 * time.Millisecond // the whole way takes some 120 ms
+		death := time.AfterFunc(after, func() { _ = client.Close() })
+		died := dying.SyncPod(t.Context(), pod, &PodStatus{UID: pod.UID}, SyncOptions{})
+		death.Stop()
+		_ = client.Close()
+		final := b.untilSynced(t, pod)
+		ready := 0
+		for _, s := range final.Sandboxes {
+			if s.Ready {
+				ready++
+			}
+		}
+		if ready != 1 || len(final.Running()) != 1 {
+			t.Errorf("death after %v (%v) ends with\n%s", after, died.Err, show(final))
+		}
+	}
+}
+
+// untilSynced calls SyncPod, as a worker would, until it has nothing to
+// complain of.
+func (b *bed) untilSynced(t *testing.T, pod *core.Pod) *PodStatus {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		r := b.sync(t, pod, SyncOptions{})
+		if r.Err == nil && r.RetryAfter == 0 {
+			return b.status(t, pod)
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("pod %s never came to run: %v\n%s", pod.Name, r.Err, show(r.Status))
+		case <-tick.C:
+		}
+	}
+}
+
+func TestRuntimeThatIsAway(t *testing.T) {
+	b := newBed(t)
+	pod := newPod("away", shell("main", forever))
+	first := b.sync(t, pod, SyncOptions{})
+	if first.Err != nil {
+		t.Fatal(first.Err)
+	}
+	b.containerd.Down(t)
+	other := newPod("other", shell("main", forever))
+	r := b.SyncPod(t.Context(), other, &PodStatus{UID: other.UID}, SyncOptions{})
+	if !cri.IsUnavailable(r.Err) || !strings.Contains(r.Err.Error(), "RunPodSandbox") {
+		t.Errorf("Err = %v, want one that names the call that the runtime did not take", r.Err)
+	}
+	if _, err := b.PodStatus(t.Context(), pod.UID, pod.Name, pod.Namespace); !cri.IsUnavailable(err) {
+		t.Errorf("PodStatus = %v", err)
+	}
+	b.containerd.Up(t)
+	if again := b.untilSynced(t, pod); again.Container("main").ID != first.Status.Container("main").ID {
+		t.Error("a container that went on without the runtime was replaced")
+	}
+	if len(b.untilSynced(t, other).Running()) != 1 {
+		t.Error("the other pod does not run")
+	}
+}
+
+func TestWrongRuntimeSaysSo(t *testing.T) {
+	client, err := cri.New(t.TempDir()+"/none.sock", cri.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	c := Config{Events: &eventLog{}, Clock: clock.RealClock{}, RootDir: "/x", PodLogsDir: "/y"}
+	if _, err := New(t.Context(), client, c); err == nil || !strings.Contains(err.Error(), "Logger") {
+		t.Errorf("without a logger: %v", err)
+	}
+}
