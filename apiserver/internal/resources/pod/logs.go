@@ -93,13 +93,25 @@ func copyFlushing(w http.ResponseWriter, from io.Reader) {
 	}
 }
 
-// refusal says with the kubelet's own words and code why there is no log.
+// refusal says with the kubelet's own words and code why there is no log. That
+// a kubelet does not know its API server is not the user's fault.
 func refusal(answer *http.Response, name string) error {
-	text, err := io.ReadAll(io.LimitReader(answer.Body, maxRefusal))
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxRefusal))
 	if err != nil {
-		text = []byte(err.Error())
+		return apierrors.NewInternalError(fmt.Errorf("reading the kubelet's answer: %w", err))
 	}
-	return apierrors.NewGenericServerResponse(answer.StatusCode, "get", core.Pods.GVR().GroupResource(), name, strings.TrimSpace(string(text)), 0, true)
+	text := strings.TrimSpace(string(body))
+	switch answer.StatusCode {
+	case http.StatusBadRequest:
+		return apierrors.NewBadRequest(text)
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusInternalServerError:
+		return apierrors.NewInternalError(fmt.Errorf("the kubelet answered %s: %s", answer.Status, text))
+	}
+	refused := apierrors.NewGenericServerResponse(answer.StatusCode, "get", core.Pods.GVR().GroupResource(), name, "", 0, false)
+	if text != "" {
+		refused.ErrStatus.Message = text
+	}
+	return refused
 }
 
 // logOptions reads PodLogOptions off a query.

@@ -1,0 +1,213 @@
+package pod
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/kubelet"
+	"kctl/proto/core"
+)
+
+// objects is a resource that can be read.
+type objects struct {
+	registry.Resource
+	of map[string]core.Object
+}
+
+func (o objects) Get(_ context.Context, _, name, _ string) (registry.Encoded, error) {
+	if _, ok := o.of[name]; !ok {
+		return registry.Encoded{}, apierrors.NewNotFound(core.Pods.GVR().GroupResource(), name)
+	}
+	return registry.Encoded{JSON: []byte(name)}, nil
+}
+
+func (o objects) Decode(e registry.Encoded) (core.Object, error) { return o.of[string(e.JSON)], nil }
+
+// serve runs the pods' streams before a kubelet that answers by handler.
+func serve(t *testing.T, handler http.HandlerFunc) string {
+	t.Helper()
+	backend := httptest.NewTLSServer(handler)
+	t.Cleanup(backend.Close)
+	address, port, err := net.SplitHostPort(backend.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	number, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := &core.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
+	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}
+	node.Status.DaemonEndpoints.KubeletEndpoint.Port = int32(number)
+	unreachable := node.DeepCopy()
+	unreachable.Status.DaemonEndpoints.KubeletEndpoint.Port = 1
+
+	on := func(node string, containers ...string) *core.Pod {
+		p := &core.Pod{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Spec: core.PodSpec{NodeName: node}}
+		for _, c := range containers {
+			p.Spec.Containers = append(p.Spec.Containers, core.Container{Name: c})
+		}
+		return p
+	}
+	client, err := kubelet.New(kubelet.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	streams := NewStreams(
+		objects{of: map[string]core.Object{"web": on("n1", "main"), "two": on("n1", "a", "b"), "new": on("", "main"), "lost": on("n2", "main"), "dark": on("n3", "main")}},
+		objects{of: map[string]core.Object{"n1": node, "n3": unreachable}}, client)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/") // pod/subresource
+		for _, sub := range []registry.Subresource{streams.Log(), streams.Exec(), streams.Attach(), streams.PortForward()} {
+			if sub.Name != parts[1] {
+				continue
+			}
+			if err := sub.Connect[r.Method](r.Context(), w, r, "default", parts[0]); err != nil {
+				status := apierrors.APIStatus(nil)
+				status, _ = err.(apierrors.APIStatus)
+				http.Error(w, err.Error(), int(status.Status().Code))
+			}
+		}
+	}))
+	t.Cleanup(front.Close)
+	return front.URL
+}
+
+func fetch(t *testing.T, url string) (int, string) {
+	t.Helper()
+	answer, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, strings.TrimSpace(string(text))
+}
+
+func TestLogs(t *testing.T) {
+	front := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/b") {
+			http.Error(w, "container b has not started", http.StatusBadRequest)
+			return
+		}
+		if strings.HasSuffix(r.URL.Path, "/a") {
+			http.Error(w, "container a is gone", http.StatusNotFound)
+			return
+		}
+		fmt.Fprintf(w, "%s?%s", r.URL.Path, r.URL.RawQuery)
+	})
+	for _, c := range []struct {
+		ask, want string
+		code      int
+	}{
+		{"/two/log?container=a", "container a is gone", 404},
+		{"/web/log", "/containerLogs/default/web/main?", 200},
+		{"/web/log?follow=true&tailLines=5&timestamps=1&sinceTime=2030-01-01T00:00:00Z", "/containerLogs/default/web/main?follow=true&sinceTime=2030-01-01T00%3A00%3A00Z&tailLines=5&timestamps=true", 200},
+		{"/web/log?limitBytes=10", "/container", 200},
+		{"/new/log", "", 200},
+		{"/two/log", "a container name must be specified for pod x, choose one of: [a b]", 400},
+		{"/two/log?container=b", "container b has not started", 400},
+		{"/web/log?container=c", "container c is not valid for pod x", 400},
+		{"/web/log?tailLines=-1", `PodLogOptions "" is invalid: tailLines: Invalid value: -1: must be greater than or equal to 0`, 422},
+		{"/web/log?sinceSeconds=1&sinceTime=2030-01-01T00:00:00Z", "at most one of `sinceTime` or `sinceSeconds` may be specified", 422},
+		{"/none/log", `pods "none" not found`, 404},
+		{"/lost/log", `pods "n2" not found`, 404},
+		{"/dark/log", "error dialing backend", 500},
+	} {
+		code, text := fetch(t, front+c.ask)
+		if code != c.code || !strings.Contains(text, c.want) {
+			t.Errorf("%s: %d %s\n want: %d %s", c.ask, code, text, c.code, c.want)
+		}
+	}
+	if _, text := fetch(t, front+"/web/log?limitBytes=10"); len(text) != 10 {
+		t.Errorf("ten bytes asked for, %q got", text)
+	}
+}
+
+// TestUpgrade sends bytes both ways through an upgraded connection.
+func TestUpgrade(t *testing.T) {
+	asked := make(chan *http.Request, 1)
+	front := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		asked <- r
+		connection, buffer, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer connection.Close()
+		fmt.Fprint(buffer, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n")
+		buffer.Flush()
+		line, err := buffer.ReadString('\n')
+		if err != nil {
+			t.Error(err)
+		}
+		fmt.Fprintf(buffer, "heard %s", line)
+		buffer.Flush()
+	})
+	at, err := url.Parse(front)
+	if err != nil {
+		t.Fatal(err)
+	}
+	connection, err := net.Dial("tcp", at.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close()
+	fmt.Fprint(connection, "POST /web/exec?command=sh&command=-c&stdin=true&stdout=true&tty=true HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer secret\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\nContent-Length: 0\r\n\r\n")
+	reader := bufio.NewReader(connection)
+	answer, err := http.ReadResponse(reader, nil)
+	if err != nil || answer.StatusCode != http.StatusSwitchingProtocols {
+		t.Fatalf("%v, %v", answer, err)
+	}
+	fmt.Fprint(connection, "hello\n")
+	if line, err := reader.ReadString('\n'); err != nil || line != "heard hello\n" {
+		t.Errorf("came back: %q, %v", line, err)
+	}
+	r := <-asked
+	if got, want := r.URL.RequestURI(), "/exec/default/web/main?command=sh&command=-c&input=1&output=1&tty=1"; got != want {
+		t.Errorf("the kubelet was asked for %s, want %s", got, want)
+	}
+	if r.Header.Get("Authorization") != "" {
+		t.Error("the user's token went on to the kubelet")
+	}
+}
+
+func TestStreamRefusals(t *testing.T) {
+	front := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "%s?%s", r.URL.Path, r.URL.RawQuery)
+	})
+	for _, c := range []struct {
+		ask, want string
+		code      int
+	}{
+		{"/web/exec?stdout=true", "you must specify at least one command for the container", 400},
+		{"/web/exec?command=sh", "you must specify at least one of stdin, stdout, stderr", 400},
+		{"/new/attach?stdout=true", "pod new does not have a host assigned", 400},
+		{"/web/attach?stdout=true", "/attach/default/web/main?output=1", 200},
+		{"/web/portforward?ports=80&ports=81", "/portForward/default/web?port=80%2C81", 200},
+		{"/dark/attach?stdout=true", "error dialing backend", 500},
+	} {
+		code, text := fetch(t, front+c.ask)
+		if code != c.code || !strings.Contains(text, c.want) {
+			t.Errorf("%s: %d %s\n want: %d %s", c.ask, code, text, c.code, c.want)
+		}
+	}
+}
