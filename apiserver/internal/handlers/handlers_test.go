@@ -647,3 +647,10 @@ func TestStatusIsSeparate(t *testing.T) {
 		}
 	}
 }
+
+func newConfigMap(name, value string) *core.ConfigMap {
+	return &core.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"},
+		Data:       map[string]string{"k": value},
+	}
+}

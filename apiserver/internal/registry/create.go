@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 
 	"kctl/apiserver/internal/request"
 	"kctl/apiserver/internal/storage"
@@ -90,12 +91,24 @@ func (s *Store[T]) createOnce(ctx context.Context, obj T, admit Admit, dry bool)
 		}
 		return Encoded{JSON: value}, nil
 	}
+	s.expect(key, value, obj)
 	stored, err := s.storage.Create(ctx, key, value, s.ttl(obj))
 	if err != nil {
+		s.cache.Unexpect(key)
 		return Encoded{}, err
 	}
 	request.Stamps(ctx).Stamp(relay.ServerStored, s.clock.Now())
 	return encoded(stored), nil
+}
+
+// expect tells the cache what it need not find out of what is about to be
+// written.
+func (s *Store[T]) expect(key string, value []byte, obj T) {
+	var set fields.Set
+	if s.strategy.Fields != nil {
+		set = s.strategy.Fields(obj)
+	}
+	s.cache.Expect(key, value, obj.GetLabels(), set)
 }
 
 // alreadyExists says so, and whether the one that exists is on its way out.

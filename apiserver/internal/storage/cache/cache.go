@@ -48,6 +48,8 @@ type Cache struct {
 	ready    chan struct{} // closed after the first list
 	isReady  bool
 
+	expected expectations
+
 	// revision is up to where everything has been applied. It is written under
 	// mu and read without.
 	revision atomic.Int64
@@ -64,6 +66,7 @@ func New(o Options) *Cache {
 		watchers: map[*Watcher]struct{}{},
 		ready:    make(chan struct{}),
 		progress: make(chan struct{}, 1),
+		expected: expectations{byKey: map[string]expectation{}},
 	}
 }
 

@@ -74,6 +74,7 @@ func (c *Cache) prepare(e storage.Event) *change {
 	}
 	ch.frame, e.Object.Value = frame(ch.kind, e.Object.Value)
 	ch.entry = c.newEntry(e.Object)
+	c.expected.recognise(ch.entry)
 	return ch
 }
 

@@ -1,0 +1,36 @@
+package cache
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/fields"
+)
+
+func TestOnlyTheExpectedValueIsRecognised(t *testing.T) {
+	c := New(Options{Prefix: "/r/"})
+	labels := map[string]string{"a": "b"}
+	entry := func(value string) *Entry { return &Entry{Key: "/r/x", Value: []byte(value)} }
+	const written, stored = `{"metadata":{"name":"x"}}`, `{"metadata":{"resourceVersion":"7","name":"x"}}`
+
+	c.Expect("/r/x", []byte(written), labels, fields.Set{"f": "1"})
+	labels["a"] = "changed by its owner"
+	e := entry(stored)
+	if c.expected.recognise(e); e.index.Load() == nil || e.index.Load().labels["a"] != "b" || e.index.Load().fields["f"] != "1" {
+		t.Errorf("expected value: %+v", e.index.Load())
+	}
+	e = entry(stored)
+	if c.expected.recognise(e); e.index.Load() != nil {
+		t.Error("one hint served twice")
+	}
+	c.Expect("/r/x", []byte(written), labels, nil)
+	e = entry(`{"metadata":{"resourceVersion":"7","name":"y"}}`)
+	if c.expected.recognise(e); e.index.Load() != nil {
+		t.Error("another value was recognised")
+	}
+	c.Expect("/r/x", []byte(written), labels, nil)
+	c.Unexpect("/r/x")
+	e = entry(stored)
+	if c.expected.recognise(e); e.index.Load() != nil {
+		t.Error("a hint that was taken back was used")
+	}
+}
