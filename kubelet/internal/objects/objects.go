@@ -2,6 +2,7 @@ package objects
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -29,22 +30,35 @@ type Objects struct {
 	pods map[types.UID]references
 }
 
-// New returns an Objects that asks the API server behind client.
+// errNoServer is what a kubelet without an API server answers.
+var errNoServer = errors.New("there is no API server to ask for what the pod refers to")
+
+// New returns an Objects that asks the API server behind client; without a
+// client it has nothing.
 func New(client *rest.Client, clock clock.PassiveClock) *Objects {
 	return &Objects{
 		secrets: newCache(clock, ttl,
 			func(s *core.Secret) bool { return s.Immutable != nil && *s.Immutable },
 			func(ctx context.Context, name types.NamespacedName) (*core.Secret, error) {
+				if client == nil {
+					return nil, errNoServer
+				}
 				secret := &core.Secret{}
 				return secret, client.Resource(core.Secrets, name.Namespace).Get(ctx, name.Name, secret)
 			}),
 		configMaps: newCache(clock, ttl,
 			func(m *core.ConfigMap) bool { return m.Immutable != nil && *m.Immutable },
 			func(ctx context.Context, name types.NamespacedName) (*core.ConfigMap, error) {
+				if client == nil {
+					return nil, errNoServer
+				}
 				configMap := &core.ConfigMap{}
 				return configMap, client.Resource(core.ConfigMaps, name.Namespace).Get(ctx, name.Name, configMap)
 			}),
 		tokens: newTokens(clock, func(ctx context.Context, namespace, name string, request *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
+			if client == nil {
+				return nil, errNoServer
+			}
 			answer := &authenticationv1.TokenRequest{}
 			path := core.ServiceAccounts.Path(namespace, name) + "/token"
 			return answer, client.Do(ctx, "POST", path, request, answer)

@@ -303,3 +303,16 @@ func TestPrefetchGetsEverythingAPodNames(t *testing.T) {
 		}
 	}
 }
+
+func TestWithoutAServerThereIsNothing(t *testing.T) {
+	o := New(nil, testclock.NewFakePassiveClock(time.Now()))
+	o.Register(pod("a"))
+	_, err1 := o.ConfigMap(t.Context(), "ns", "m")
+	_, err2 := o.Secret(t.Context(), "ns", "s")
+	_, err3 := o.Token(t.Context(), pod("a"), "", 600)
+	for _, err := range []error{err1, err2, err3} {
+		if !errors.Is(err, errNoServer) {
+			t.Errorf("error %v", err)
+		}
+	}
+}
