@@ -258,6 +258,33 @@ func waitFor(t *testing.T, condition func() bool) {
 	}
 }
 
+// What the container said last may come to the file after the follower looked,
+// and before it learns that the container has ended.
+func TestFollowHasTheLastWord(t *testing.T) {
+	path := logFile(t, sample)
+	log, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	var out bytes.Buffer
+	err = log.Read(t.Context(), &out, Options{
+		Follow: true, Clock: clock.RealClock{}, TailLines: number(0),
+		Running: func(context.Context) (bool, error) {
+			file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+			if err != nil {
+				return false, err
+			}
+			defer file.Close()
+			_, err = io.WriteString(file, "2026-11-21T09:01:00Z stdout F the last word\n")
+			return false, err
+		},
+	})
+	if err != nil || out.String() != "the last word\n" {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+}
+
 func TestFollowEndsWithItsContext(t *testing.T) {
 	log, err := Open(logFile(t, sample))
 	if err != nil {

@@ -225,8 +225,8 @@ func TestAnswerUnderWayIsTooOldForANewPod(t *testing.T) {
 	}
 	close(hold)
 	group.Wait()
-	if got := value(t, o); got != "new" {
-		t.Errorf("the older answer took the newer one's place: %q", got)
+	if got := value(t, o); got != "new" || a.count(mapPath) != 2 {
+		t.Errorf("the older answer took the newer one's place: %q after %d requests", got, a.count(mapPath))
 	}
 }
 
@@ -260,6 +260,9 @@ func TestTokenIsBoundAndReplacedInTime(t *testing.T) {
 	a.refuse = true
 	if got := token(); got != "token-1" {
 		t.Errorf("with the API away, while the token is good: %s", got)
+	}
+	if n := a.count("/api/v1/namespaces/ns/serviceaccounts/robot/token"); n != 2 {
+		t.Errorf("at 80 %% of the token's life there were %d requests, want a second", n)
 	}
 	a.clock.SetTime(start.Add(600 * time.Second))
 	if _, err := o.Token(t.Context(), p, "vault", 600); err == nil {

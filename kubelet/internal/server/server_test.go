@@ -29,6 +29,7 @@ import (
 	"kctl/kubelet/internal/server/auth"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
+	"kctl/proto/rest"
 )
 
 // node is one pod with one container, and a runtime that has them.
@@ -347,10 +348,28 @@ func TestLogsFollow(t *testing.T) {
 	}
 }
 
+// reviewer reaches an API server that vouches for every token.
+func reviewer(t *testing.T) *rest.Client {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"status":{"authenticated":true,"user":{"username":"alice"}}}`)
+	}))
+	t.Cleanup(server.Close)
+	client, err := rest.New(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
 // What is spoken after the upgrade passes through in both directions, and the
 // caller's credentials stay here.
 func TestStreamsPassThrough(t *testing.T) {
-	n, server := newNode(t)
+	n, _ := newNode(t)
+	s := newServer(t, n, auth.Authentication{})
+	s.Authenticator = auth.NewAuthenticator(auth.Authentication{Tokens: true}, reviewer(t), clock.RealClock{})
+	server := httptest.NewServer(s)
+	defer server.Close()
 	runtime := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/exec/token" || r.Header.Get("Authorization") != "" {
 			http.Error(w, "unexpected "+r.URL.String(), http.StatusTeapot)
@@ -370,7 +389,7 @@ func TestStreamsPassThrough(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		config := &websocket.Config{Location: address, Origin: &url.URL{Scheme: "http", Host: "localhost"}, Version: websocket.ProtocolVersionHybi13, Header: http.Header{}}
+		config := &websocket.Config{Location: address, Origin: &url.URL{Scheme: "http", Host: "localhost"}, Version: websocket.ProtocolVersionHybi13, Header: http.Header{"Authorization": {"Bearer good"}}}
 		conn, err := config.DialContext(t.Context())
 		if err != nil {
 			t.Fatalf("%s: %v", path, err)
@@ -392,6 +411,7 @@ func TestStreamsPassThrough(t *testing.T) {
 		t.Errorf("ports %v", n.ports)
 	}
 	runtime.Close()
+	s.Authenticator = auth.NewAuthenticator(auth.Authentication{Anonymous: true}, nil, clock.RealClock{})
 	if code, body := do(t, server, "POST", "/exec/ns/p/c?command=sh&output=1"); code != http.StatusBadGateway || !strings.Contains(body, "streaming server") {
 		t.Errorf("with the streaming server gone: %d %q", code, body)
 	}

@@ -116,12 +116,7 @@ func newManager(t *testing.T, s *store) *Manager {
 
 func managerIn(t *testing.T, root string, s *store) *Manager {
 	t.Helper()
-	m, err := NewManager(Config{
-		RootDir: root, Objects: s, Clock: clock.RealClock{}, Logger: zap.NewNop(),
-		Allocatable: func() corev1.ResourceList {
-			return corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("1Gi")}
-		},
-	})
+	m, err := NewManager(configFor(root, s))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,6 +126,15 @@ func managerIn(t *testing.T, root string, s *store) *Manager {
 		}
 	})
 	return m
+}
+
+func configFor(root string, s *store) Config {
+	return Config{
+		RootDir: root, Objects: s, Clock: clock.RealClock{}, Logger: zap.NewNop(),
+		Allocatable: func() corev1.ResourceList {
+			return corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("1Gi")}
+		},
+	}
 }
 
 func needsMounts(t *testing.T) {
