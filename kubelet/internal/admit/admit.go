@@ -38,6 +38,7 @@ const (
 	reasonOS           = "PodOSNotSupported"
 	reasonUnsupported  = "UnsupportedPodFeature"
 	reasonOutOf        = "OutOf"
+	reasonSysctl       = "SysctlForbidden"
 )
 
 // Check tells why a pod asks for something that can't be done.
@@ -50,6 +51,9 @@ func Pod(pod *core.Pod, others []*core.Pod, node *core.Node, static bool, checks
 		if err := check(pod); err != nil {
 			return refuse(reasonUnsupported, "%v", err)
 		}
+	}
+	if sysctl, forbidden := forbiddenSysctl(pod); forbidden {
+		return refuse(reasonSysctl, "forbidden sysctl: %q not allowlisted", sysctl)
 	}
 	if pod.Spec.OS != nil && pod.Spec.OS.Name != corev1.Linux {
 		return refuse(reasonOS, "pod OS %q is not this node's, linux", pod.Spec.OS.Name)

@@ -49,6 +49,12 @@ func TestPod(t *testing.T) {
 			s.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse(quantity)
 		}
 	}
+	sysctl := func(name string, hostNetwork bool) func(*core.PodSpec) {
+		return func(s *core.PodSpec) {
+			s.SecurityContext = &corev1.PodSecurityContext{Sysctls: []corev1.Sysctl{{Name: name, Value: "1"}}}
+			s.HostNetwork = hostNetwork
+		}
+	}
 	for _, c := range []struct {
 		name   string
 		pod    *core.Pod
@@ -69,6 +75,10 @@ func TestPod(t *testing.T) {
 		{"port taken", pod("p", port("")), []*core.Pod{pod("o", port("127.0.0.1"))}, false, "NodePorts"},
 		{"port on another address", pod("p", port("127.0.0.2")), []*core.Pod{pod("o", port("127.0.0.1"))}, false, ""},
 		{"another OS", pod("p", func(s *core.PodSpec) { s.OS = &corev1.PodOS{Name: corev1.Windows} }), nil, false, "PodOSNotSupported"},
+		{"a safe sysctl", pod("p", sysctl("kernel.shm_rmid_forced", false)), nil, false, ""},
+		{"a safe sysctl, with slashes", pod("p", sysctl("net/ipv4/tcp_syncookies", false)), nil, false, ""},
+		{"an unsafe sysctl", pod("p", sysctl("kernel.msgmax", false)), nil, false, "SysctlForbidden"},
+		{"the node's sysctl", pod("p", sysctl("net.ipv4.tcp_syncookies", true)), nil, false, "SysctlForbidden"},
 		{"a claim", pod("p", func(s *core.PodSpec) { s.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}} }), nil, false, "UnsupportedPodFeature"},
 		{"a device", pod("p", func(s *core.PodSpec) {
 			s.Containers[0].Resources.Limits = corev1.ResourceList{"example.com/gpu": resource.MustParse("1")}

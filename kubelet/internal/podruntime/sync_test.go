@@ -170,7 +170,9 @@ func TestContainerSeesWhatItsSpecSays(t *testing.T) {
 	b.objects.secrets = map[string]*core.Secret{"default/keys": {Data: map[string][]byte{"token": []byte("s3cret")}}}
 	key := func(name string) corev1.LocalObjectReference { return corev1.LocalObjectReference{Name: name} }
 	c := shell("main", `echo $A/$B/$COLOR/$TOKEN/$CFG_size/$NAME; test "$IP" = "$(hostname -i)" && echo ip; `+
-		`grep -q "^192.0.2.9.alias$" /etc/hosts && echo alias; id -u; id -g; pwd; touch /x 2>/dev/null || echo readonly; `+forever)
+		`grep -q "^192.0.2.9.alias$" /etc/hosts && echo alias; id -u; id -g; pwd; touch /x 2>/dev/null || echo readonly; `+
+		`cat /proc/sys/kernel/shm_rmid_forced; grep NoNewPrivs /proc/self/status | tr -d '\t'; echo $0 $1; id -G; `+forever)
+	c.Args = []string{"zero-$(A)", "$(NAME)"}
 	c.Env = []corev1.EnvVar{
 		{Name: "A", Value: "1"}, {Name: "B", Value: "$(A)2$$(A)$(NONE)"},
 		{Name: "COLOR", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: key("settings"), Key: "color"}}},
@@ -181,17 +183,23 @@ func TestContainerSeesWhatItsSpecSays(t *testing.T) {
 	c.EnvFrom = []corev1.EnvFromSource{{Prefix: "CFG_", ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: key("settings")}}}
 	c.WorkingDir = "/tmp"
 	user, group, yes := int64(1000), int64(2000), true
-	c.SecurityContext = &corev1.SecurityContext{RunAsUser: &user, RunAsGroup: &group, ReadOnlyRootFilesystem: &yes, RunAsNonRoot: &yes}
+	no, fsGroup := false, int64(3000)
+	c.SecurityContext = &corev1.SecurityContext{
+		RunAsUser: &user, RunAsGroup: &group, ReadOnlyRootFilesystem: &yes, RunAsNonRoot: &yes, AllowPrivilegeEscalation: &no,
+	}
 	pod := newPod("spec", c)
+	pod.Spec.SecurityContext = &corev1.PodSecurityContext{
+		FSGroup: &fsGroup, SupplementalGroups: []int64{4000}, Sysctls: []corev1.Sysctl{{Name: "kernel.shm_rmid_forced", Value: "1"}},
+	}
 	pod.Spec.HostAliases = []corev1.HostAlias{{IP: "192.0.2.9", Hostnames: []string{"alias"}}}
 	if r := b.sync(t, pod, SyncOptions{}); r.Err != nil {
 		t.Fatal(r.Err)
 	}
-	const want = "1/12$(A)$(NONE)/blue/s3cret/9/spec\nip\nalias\n1000\n2000\n/tmp\nreadonly\n"
+	const want = "1/12$(A)$(NONE)/blue/s3cret/9/spec\nip\nalias\n1000\n2000\n/tmp\nreadonly\n1\nNoNewPrivs:1\nzero-1 spec\n2000 3000 4000\n"
 	var got string
 	b.until(t, pod, "done with its script", func(*PodStatus) bool {
 		got = b.log(t, pod, "main", 0)
-		return strings.HasSuffix(got, "readonly\n") || strings.Count(got, "\n") == strings.Count(want, "\n")
+		return strings.Count(got, "\n") >= strings.Count(want, "\n")
 	})
 	if got != want {
 		t.Errorf("the container says\n%swant\n%s", got, want)
