@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,7 +21,9 @@ func BenchmarkCreateToRunning(b *testing.B) {
 	bed := newBed(b)
 	var pods, floor []time.Duration
 	for i := 0; b.Loop(); i++ {
-		floor = append(floor, bed.raw(b, i))
+		took, remove := bed.raw(b, i)
+		remove()
+		floor = append(floor, took)
 		name := fmt.Sprintf("bench-%d", i)
 		start := time.Now()
 		bed.api.add(shellPod(name, forever))
@@ -35,7 +38,8 @@ func BenchmarkCreateToRunning(b *testing.B) {
 	b.ReportMetric(median(pods)/median(floor), "ratio")
 }
 
-func (b *bed) raw(t testing.TB, i int) time.Duration {
+// raw makes the calls, and returns how long they took and what undoes them.
+func (b *bed) raw(t testing.TB, i int) (took time.Duration, remove func()) {
 	ctx, client := context.Background(), b.containerd.Client()
 	sandbox := &runtimeapi.PodSandboxConfig{
 		Metadata:     &runtimeapi.PodSandboxMetadata{Name: fmt.Sprint("raw-", i), Namespace: "raw", Uid: fmt.Sprint("raw-", i)},
@@ -59,8 +63,47 @@ func (b *bed) raw(t testing.TB, i int) time.Duration {
 	id, err := client.CreateContainer(ctx, sandboxID, container, sandbox)
 	must(err)
 	must(client.StartContainer(ctx, id))
-	took := time.Since(start)
-	must(client.StopPodSandbox(ctx, sandboxID))
-	must(client.RemovePodSandbox(ctx, sandboxID))
-	return took
+	return time.Since(start), func() {
+		must(client.StopPodSandbox(ctx, sandboxID))
+		must(client.RemovePodSandbox(ctx, sandboxID))
+	}
+}
+
+// BenchmarkThirtyAtOnce measures until the last of thirty pods runs, beside the
+// same calls of the runtime, as many at once.
+func BenchmarkThirtyAtOnce(b *testing.B) {
+	const many = 30
+	bed := newBed(b)
+	var pods, floor time.Duration
+	for i := 0; b.Loop(); i++ {
+		var group sync.WaitGroup
+		var removes [many]func()
+		start := time.Now()
+		for n := range many {
+			group.Go(func() { _, removes[n] = bed.raw(b, i*many+n) })
+		}
+		group.Wait()
+		floor += time.Since(start)
+		for _, remove := range removes {
+			group.Go(remove)
+		}
+		group.Wait()
+		name := func(n int) string { return fmt.Sprintf("many-%d-%d", i, n) }
+		start = time.Now()
+		for n := range many {
+			bed.api.add(shellPod(name(n), forever))
+		}
+		for n := range many {
+			bed.waitPhase(name(n), corev1.PodRunning)
+		}
+		pods += time.Since(start)
+		for n := range many {
+			bed.delete(name(n))
+		}
+		for n := range many {
+			bed.api.wait("the end of "+name(n), func() bool { return bed.api.pod(name(n)) == nil })
+		}
+	}
+	b.ReportMetric(float64(pods.Milliseconds())/float64(b.N), "ms/last-running")
+	b.ReportMetric(float64(floor.Milliseconds())/float64(b.N), "ms/raw-last")
 }

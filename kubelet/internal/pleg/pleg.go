@@ -57,6 +57,7 @@ type Cache interface {
 const (
 	fastest        = 40 * time.Millisecond
 	slowest        = time.Second
+	restFactor     = 4 // rest this many times longer than a relist took
 	unhealthyAfter = 3 * time.Minute
 	relistTimeout  = 2 * time.Minute
 	inspectors     = 8
@@ -140,13 +141,15 @@ func (g *Generator) Run(ctx context.Context) error {
 			continue
 		case <-timer.C():
 		}
+		start := g.clock.Now()
 		changed := g.relist(ctx, interval)
 		if changed {
 			interval = fastest
 		} else {
 			interval = min(slowest, interval+interval/4)
 		}
-		timer.Reset(interval)
+		// A runtime that takes its time is not asked all the time.
+		timer.Reset(max(interval, restFactor*g.clock.Since(start)))
 	}
 }
 

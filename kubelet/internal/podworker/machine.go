@@ -233,6 +233,10 @@ func (e *entry) begin() Job {
 // finish records how a step ended. It reports whether the pod moved on, so
 // that the next step is due at once.
 func (e *entry) finish(job Job, outcome Outcome, err error) bool {
+	if err != nil && e.phase == job.Phase && e.pending != nil && e.pending.Type == Sync {
+		// Nothing new is desired, and what happened may be the failure itself.
+		e.active, e.pending = e.pending, nil
+	}
 	if err != nil || e.phase != job.Phase {
 		return e.pending != nil
 	}

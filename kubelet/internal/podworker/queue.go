@@ -28,6 +28,16 @@ func (q *queue) set(uid types.UID, after time.Duration) {
 	q.due[uid] = q.clock.Now().Add(after)
 }
 
+// bring sets the pod's time if it has none that is sooner.
+func (q *queue) bring(uid types.UID, after time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	at := q.clock.Now().Add(after)
+	if due, ok := q.due[uid]; !ok || at.Before(due) {
+		q.due[uid] = at
+	}
+}
+
 func (q *queue) drop(uid types.UID) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -113,30 +113,47 @@ func (w *Workers) update(u *Update) {
 	}
 }
 
-// Resync makes the worker of each of the pods look at it again now. Pods that
-// no worker knows are left out.
+// afterFailure is how soon after a failed step a pod is looked at again because
+// something happened to it: the failed step itself may be what happened.
+const afterFailure = time.Second
+
+// Resync makes the worker of each of the pods look at it again, now or soon
+// after its last failure. Pods that no worker knows are left out.
 func (w *Workers) Resync(uids ...types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, uid := range uids {
-		e, ok := w.entries[uid]
-		if !ok || e.phase == Finished || e.latest() == nil {
+		if left := w.retry.Remaining(uid); left > 0 {
+			w.queue.bring(uid, min(left, afterFailure))
 			continue
 		}
-		if e.pending == nil {
-			again := *e.active
-			again.Type, again.Start = Sync, time.Time{}
-			e.pending = &again
-		}
-		w.wake(e)
+		w.again(uid)
 	}
+}
+
+// again repeats the pod's last step.
+func (w *Workers) again(uid types.UID) {
+	e, ok := w.entries[uid]
+	if !ok || e.phase == Finished || e.latest() == nil {
+		return
+	}
+	if e.pending == nil {
+		again := *e.active
+		again.Type, again.Start = Sync, time.Time{}
+		e.pending = &again
+	}
+	w.wake(e)
 }
 
 // SyncDue resyncs the pods whose time has come: failed steps to repeat,
 // back-offs that are over, and pods not looked at for long.
 func (w *Workers) SyncDue() int {
 	due := w.queue.take()
-	w.Resync(due...)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, uid := range due {
+		w.again(uid)
+	}
 	return len(due)
 }
 

@@ -171,11 +171,13 @@ func TestTheNewestStatusWins(t *testing.T) {
 		}
 		m.Set(pods.pod, phaseStatus(corev1.PodSucceeded))
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if len(api.patches) != 2 || api.pod.Status.Phase != corev1.PodSucceeded {
 			t.Errorf("%d patches, phase %s: %v", len(api.patches), api.pod.Status.Phase, api.patches)
 		}
 		m.Set(pods.pod, phaseStatus(corev1.PodRunning))
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if api.pod.Status.Phase != corev1.PodSucceeded {
 			t.Errorf("phase went back to %s", api.pod.Status.Phase)
 		}
@@ -188,10 +190,12 @@ func TestStatusSurvivesAnAbsentAPI(t *testing.T) {
 		m.Recorder(pods.pod).Stamp(relay.KubeletSeen, time.Now())
 		m.Set(pods.pod, phaseStatus(corev1.PodRunning))
 		time.Sleep(10 * time.Minute)
+		synctest.Wait()
 		api.mu.Lock()
 		api.away = false
 		api.mu.Unlock()
 		time.Sleep(15 * time.Second)
+		synctest.Wait()
 		if len(api.patches) != 1 || len(api.stamps) != 3 {
 			t.Errorf("patches %v, stamps %v", api.patches, api.stamps)
 		}
@@ -245,6 +249,7 @@ func TestAPodThatIsGoneIsNotPatchedForEver(t *testing.T) {
 		api.pod = nil
 		m.Set(pod, phaseStatus(corev1.PodRunning))
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		if e := m.entries["u"]; e.busy || e.sent != e.version {

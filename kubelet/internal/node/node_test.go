@@ -1,0 +1,221 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"kctl/proto/core"
+	"kctl/proto/rest"
+)
+
+type fakeRuntime struct {
+	notReady []string
+	images   error
+}
+
+func (r *fakeRuntime) RuntimeVersion() string { return "containerd://1" }
+func (r *fakeRuntime) NotReady() []string     { return r.notReady }
+func (r *fakeRuntime) Images(context.Context) ([]corev1.ContainerImage, error) {
+	return []corev1.ContainerImage{{Names: []string{"i"}, SizeBytes: 1}}, r.images
+}
+
+type noEvents struct{}
+
+func (noEvents) Eventf(runtime.Object, string, string, string, ...any) {}
+
+func testConfig(t *testing.T, client *rest.Client, clock clock.Clock) Config {
+	return Config{
+		Client: client, Name: "n", Hostname: "N", Addresses: []string{"192.0.2.1"}, Labels: map[string]string{"zone": "a"},
+		Register: true, RootDir: t.TempDir(), MaxPods: 7, Port: func() int32 { return 10250 }, Version: "v1",
+		Machine:  Machine{CPUs: 2, Memory: 1 << 30, EphemeralStorage: 1 << 30, HugePages: map[corev1.ResourceName]int64{"hugepages-2Mi": 1 << 28}, Kernel: "k"},
+		Reserved: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi"), corev1.ResourceCPU: resource.MustParse("3")},
+		Runtime:  &fakeRuntime{}, Events: noEvents{}, StatusEvery: 10 * time.Second, ReportEvery: 5 * time.Minute,
+		LeaseDuration: 40 * time.Second, Clock: clock, Logger: zap.NewNop(),
+	}
+}
+
+func TestStatus(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	client, err := rest.New(&rest.Config{Host: "https://127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := New(testConfig(t, client, clocktesting.NewFakeClock(start)))
+	other := corev1.NodeCondition{Type: "example.com/other", Status: corev1.ConditionTrue}
+	first := m.status(&corev1.NodeStatus{Conditions: []corev1.NodeCondition{other}}, state{now: start, runtime: "containerd://1"})
+	if got := first.Allocatable.Memory().String(); got != "512Mi" {
+		t.Errorf("allocatable memory %s, want what neither the system nor huge pages have", got)
+	}
+	if got := first.Allocatable.Cpu().String(); got != "0" || first.Capacity.Pods().Value() != 7 {
+		t.Errorf("allocatable cpu %s of pods %s", got, first.Capacity.Pods())
+	}
+	if readiness(&first) != corev1.ConditionTrue || first.Conditions[0] != other || len(first.Conditions) != 5 {
+		t.Errorf("conditions %+v", first.Conditions)
+	}
+	later := start.Add(time.Minute)
+	same := m.status(&first, state{now: later, runtime: "containerd://1"})
+	if !sameButHeartbeat(first, same) || !same.Conditions[4].LastTransitionTime.Time.Equal(start) || !same.Conditions[4].LastHeartbeatTime.Time.Equal(later) {
+		t.Errorf("a minute later %+v", same.Conditions[4])
+	}
+	down := m.status(&same, state{now: later, notReady: []string{"down", "out"}, pressure: pressure{memory: true}})
+	ready := down.Conditions[4]
+	if ready.Status != corev1.ConditionFalse || ready.Reason != "KubeletNotReady" || ready.Message != "[down, out]" || !ready.LastTransitionTime.Time.Equal(later) {
+		t.Errorf("%+v", ready)
+	}
+	if down.Conditions[1].Status != corev1.ConditionTrue || sameButHeartbeat(same, down) {
+		t.Errorf("%+v", down.Conditions[1])
+	}
+}
+
+func TestMachineIsRead(t *testing.T) {
+	m, err := ReadMachine(t.TempDir())
+	if err != nil || m.CPUs < 1 || m.Memory < 1<<20 || m.EphemeralStorage < 1<<20 || m.Kernel == "" || m.OSImage == "" || m.BootID == "" {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if _, err := ReadMachine("/does/not/exist"); err == nil {
+		t.Error("a root directory that does not exist has a size")
+	}
+	if ip, err := Address(); err != nil || ip == nil {
+		t.Errorf("address %v, %v", ip, err)
+	}
+	if _, err := readPressure(t.TempDir()); err != nil {
+		t.Error(err)
+	}
+}
+
+// nodeAPI keeps one node and one lease, without a network: round trips are
+// calls, so that a test's clock can stand still.
+type nodeAPI struct {
+	mu      sync.Mutex
+	node    *core.Node
+	lease   *core.Lease
+	creates int
+	patches int
+	renews  int
+	away    bool
+}
+
+func (a *nodeAPI) RoundTrip(r *http.Request) (*http.Response, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.away {
+		return nil, errors.New("away")
+	}
+	w := httptest.NewRecorder()
+	switch {
+	case strings.Contains(r.URL.Path, "/leases"):
+		a.serveLease(w, r)
+	default:
+		a.serveNode(w, r)
+	}
+	return w.Result(), nil
+}
+
+func (a *nodeAPI) serveLease(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.Method == http.MethodGet && a.lease == nil:
+		notFound(w)
+		return
+	case r.Method != http.MethodGet:
+		a.renews++
+		a.lease = &core.Lease{}
+		_ = json.NewDecoder(r.Body).Decode(a.lease)
+		a.lease.ResourceVersion = fmt.Sprint(a.renews)
+	}
+	_ = json.NewEncoder(w).Encode(a.lease)
+}
+
+func (a *nodeAPI) serveNode(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.Method == http.MethodPost:
+		a.creates++
+		a.node = &core.Node{}
+		_ = json.NewDecoder(r.Body).Decode(a.node)
+		a.node.UID, a.node.ResourceVersion = "uid", "1"
+		w.WriteHeader(http.StatusCreated)
+	case a.node == nil:
+		notFound(w)
+		return
+	case r.Method == http.MethodPatch:
+		a.patches++
+		var patch core.Node
+		_ = json.NewDecoder(r.Body).Decode(&patch)
+		a.node = a.node.DeepCopy()
+		for _, c := range patch.Status.Conditions {
+			for i := range a.node.Status.Conditions {
+				if a.node.Status.Conditions[i].Type == c.Type {
+					a.node.Status.Conditions[i].LastHeartbeatTime = c.LastHeartbeatTime
+				}
+			}
+		}
+	}
+	_ = json.NewEncoder(w).Encode(a.node)
+}
+
+func notFound(w http.ResponseWriter) {
+	w.WriteHeader(http.StatusNotFound)
+	_ = json.NewEncoder(w).Encode(metav1.Status{Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound})
+}
+
+func (a *nodeAPI) look(f func()) {
+	synctest.Wait()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	f()
+}
+
+func TestRegistersReportsAndRenews(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &nodeAPI{}
+		client, err := rest.New(&rest.Config{Host: "https://127.0.0.1:1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		client.HTTP().Transport = api
+		m := New(testConfig(t, client, clock.RealClock{}))
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { _ = m.runStatus(ctx) })
+		running.Go(func() { _ = m.runLease(ctx) })
+		defer func() { cancel(); running.Wait() }()
+
+		api.look(func() {
+			if api.creates != 1 || api.node.Labels["zone"] != "a" || api.node.Labels[corev1.LabelHostname] != "n" || api.lease == nil {
+				t.Errorf("registered %d times: %+v", api.creates, api.node)
+			}
+		})
+		time.Sleep(4 * time.Minute) // the bubble's clock
+		api.look(func() {
+			if api.patches > 1 || api.renews < 24 {
+				t.Errorf("%d patches, %d renewals in four quiet minutes", api.patches, api.renews)
+			}
+			api.away = true
+		})
+		time.Sleep(time.Minute)
+		api.look(func() { api.away, api.node = false, nil })
+		m.lost() // the watch says that the node was deleted
+		time.Sleep(10 * time.Second)
+		api.look(func() {
+			if api.creates != 2 {
+				t.Errorf("registered %d times, want again after the deletion", api.creates)
+			}
+		})
+	})
+}
