@@ -19,6 +19,10 @@ import (
 	"kctl/proto/core"
 )
 
+// mountTimeout bounds one attempt to make a pod's volumes: upstream's, after
+// which the pod's events say what is missing, and the next sync tries again.
+const mountTimeout = 123 * time.Second
+
 // attemptTimeout bounds how long the API is waited for when a pod can do
 // without its answer.
 const attemptTimeout = 5 * time.Second
@@ -73,6 +77,7 @@ type podVolumes struct {
 type volume struct {
 	path     string
 	readOnly bool
+	ours     bool // not the host's: may be relabelled for SELinux
 }
 
 // NewManager returns a Manager that has mounted nothing yet.
@@ -114,6 +119,8 @@ func (m *Manager) Mount(ctx context.Context, pod *core.Pod) error {
 	if err := Check(pod); err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, mountTimeout)
+	defer cancel()
 	p := m.enter(pod)
 	if err := p.take(ctx); err != nil {
 		return fmt.Errorf("waiting for the pod's volumes: %w", err)
@@ -213,7 +220,7 @@ func (m *Manager) mountOne(ctx context.Context, p *podVolumes, pod *core.Pod, sp
 		return nil
 	}
 	kind := kindOf(spec)
-	made := &volume{path: m.volumeDir(pod.UID, kind, spec.Name), readOnly: hasContent(kind)}
+	made := &volume{path: m.volumeDir(pod.UID, kind, spec.Name), readOnly: hasContent(kind), ours: kind != "hostPath"}
 	if err := m.make(ctx, pod, spec, kind, made.path); err != nil {
 		return fmt.Errorf("MountVolume.SetUp failed for volume %q : %w", spec.Name, err)
 	}

@@ -65,9 +65,10 @@ func (m *Manager) mountOf(pod *core.Pod, p *podVolumes, container *core.Containe
 		}
 	}
 	made := podruntime.Mount{
-		ContainerPath: spec.MountPath,
-		HostPath:      hostPath,
-		ReadOnly:      spec.ReadOnly || v.readOnly,
+		ContainerPath:  spec.MountPath,
+		HostPath:       hostPath,
+		ReadOnly:       spec.ReadOnly || v.readOnly,
+		SELinuxRelabel: v.ours,
 	}
 	// The runtime knows only absolute paths; Windows' are not ours.
 	if !filepath.IsAbs(made.ContainerPath) {

@@ -1,0 +1,183 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/utils/clock"
+
+	"kctl/kubelet/internal/cri"
+	"kctl/kubelet/internal/server/auth"
+	"kctl/proto/core"
+	"kctl/proto/daemon"
+)
+
+// node is one pod with one container, and a runtime that has them.
+type node struct {
+	mu      sync.Mutex
+	pod     *core.Pod
+	status  core.PodStatus
+	running bool
+	logPath string
+	stream  string // where exec, attach and port-forward go
+	execs   []*runtimeapi.ExecRequest
+	ports   []int32
+}
+
+func (n *node) Pods() []*core.Pod { return []*core.Pod{n.pod} }
+
+func (n *node) ByName(namespace, name string) (*core.Pod, bool) {
+	return n.pod, namespace == n.pod.Namespace && name == n.pod.Name
+}
+
+func (n *node) Status(types.UID) (core.PodStatus, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.status, true
+}
+
+func (n *node) labels() map[string]string {
+	return map[string]string{labelPodUID: "uid-1", labelPodName: "p", labelPodNamespace: "ns", labelContainerName: "c"}
+}
+
+func (n *node) ListContainers(_ context.Context, filter *runtimeapi.ContainerFilter) ([]*runtimeapi.Container, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for key, value := range filter.GetLabelSelector() {
+		if n.labels()[key] != value {
+			return nil, nil
+		}
+	}
+	if !n.running {
+		return nil, nil
+	}
+	return []*runtimeapi.Container{{Id: "id-1", Labels: n.labels(), Image: &runtimeapi.ImageSpec{Image: "img"}}}, nil
+}
+
+func (n *node) ListPodSandbox(context.Context, *runtimeapi.PodSandboxFilter) ([]*runtimeapi.PodSandbox, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.running {
+		return nil, nil
+	}
+	return []*runtimeapi.PodSandbox{{Id: "sandbox-1"}}, nil
+}
+
+func (n *node) ListContainerStats(context.Context, *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {
+	return []*runtimeapi.ContainerStats{{
+		Attributes: &runtimeapi.ContainerAttributes{Id: "id-1", Labels: n.labels()},
+		Cpu:        &runtimeapi.CpuUsage{Timestamp: 1e9, UsageCoreNanoSeconds: &runtimeapi.UInt64Value{Value: 25e8}},
+		Memory:     &runtimeapi.MemoryUsage{Timestamp: 1e9, WorkingSetBytes: &runtimeapi.UInt64Value{Value: 4096}},
+	}, {Attributes: &runtimeapi.ContainerAttributes{Id: "stranger"}}}, nil
+}
+
+func (n *node) ContainerStatus(_ context.Context, id string) (*runtimeapi.ContainerStatus, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	state := runtimeapi.ContainerState_CONTAINER_EXITED
+	if n.running {
+		state = runtimeapi.ContainerState_CONTAINER_RUNNING
+	}
+	return &runtimeapi.ContainerStatus{Id: id, State: state, LogPath: n.logPath}, nil
+}
+
+func (n *node) ExecSync(_ context.Context, _ string, command []string, _ time.Duration) (cri.ExecResult, error) {
+	if command[0] == "false" {
+		return cri.ExecResult{ExitCode: 1, Stderr: []byte("no")}, nil
+	}
+	return cri.ExecResult{Stdout: []byte(strings.Join(command, " "))}, nil
+}
+
+func (n *node) Exec(_ context.Context, request *runtimeapi.ExecRequest) (string, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.execs = append(n.execs, request)
+	if n.stream == "" {
+		return "", errors.New("the runtime refuses")
+	}
+	return n.stream, nil
+}
+
+func (n *node) Attach(context.Context, *runtimeapi.AttachRequest) (string, error) {
+	return n.stream, nil
+}
+
+func (n *node) PortForward(_ context.Context, request *runtimeapi.PortForwardRequest) (string, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.ports = request.GetPort()
+	return n.stream, nil
+}
+
+func newNode(t *testing.T) (*node, *httptest.Server) {
+	t.Helper()
+	n := &node{
+		pod: &core.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "uid-1"},
+			Spec:       core.PodSpec{Containers: []core.Container{{Name: "c"}}},
+		},
+		running: true,
+		logPath: filepath.Join(t.TempDir(), "0.log"),
+	}
+	n.status = core.PodStatus{ContainerStatuses: []core.ContainerStatus{{
+		Name: "c", ContainerID: "containerd://id-1", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+	}}}
+	if err := os.WriteFile(n.logPath, []byte("2026-11-21T09:00:00Z stdout F one\n2026-11-21T09:00:01Z stderr F two\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(newServer(t, n, auth.Authentication{Anonymous: true}))
+	t.Cleanup(server.Close)
+	return n, server
+}
+
+func newServer(t *testing.T, n *node, accept auth.Authentication) *Server {
+	t.Helper()
+	s, err := New(Config{
+		NodeName:      "node-1",
+		Authenticator: auth.NewAuthenticator(accept, nil, clock.RealClock{}), Authorizer: auth.AlwaysAllow(),
+		Pods: n, Status: n.Status, Runtime: n, Health: daemon.NewHealth(), Metrics: daemon.NewRegistry(),
+		Configz: func() any { return map[string]string{"kind": "KubeletConfiguration"} },
+		Clock:   clock.RealClock{}, Logger: zap.NewNop(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func get(t *testing.T, server *httptest.Server, path string) (int, string) {
+	t.Helper()
+	return do(t, server, http.MethodGet, path)
+}
+
+func do(t *testing.T, server *httptest.Server, method, path string) (int, string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := server.Client().Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}
