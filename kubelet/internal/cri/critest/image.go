@@ -31,11 +31,17 @@ func imageTar(name string, command ...string) ([]byte, error) {
 	return Image{Name: name, Entrypoint: command}.Archive()
 }
 
-// Archive is the image as an OCI archive, for Import.
-func (i Image) Archive() ([]byte, error) {
+// blobs are the parts of an image as registries have them.
+type blobs struct {
+	manifest, config, layer []byte
+}
+
+const manifestType = "application/vnd.oci.image.manifest.v1+json"
+
+func (i Image) blobs() (blobs, error) {
 	layer, err := i.layer()
 	if err != nil {
-		return nil, err
+		return blobs{}, err
 	}
 	config := mustJSON(object{
 		"architecture": runtime.GOARCH,
@@ -50,11 +56,20 @@ func (i Image) Archive() ([]byte, error) {
 	})
 	manifest := mustJSON(object{
 		"schemaVersion": 2,
-		"mediaType":     "application/vnd.oci.image.manifest.v1+json",
+		"mediaType":     manifestType,
 		"config":        descriptor("application/vnd.oci.image.config.v1+json", config),
 		"layers":        []object{descriptor("application/vnd.oci.image.layer.v1.tar", layer)},
 	})
-	entry := descriptor("application/vnd.oci.image.manifest.v1+json", manifest)
+	return blobs{manifest: manifest, config: config, layer: layer}, nil
+}
+
+// Archive is the image as an OCI archive, for Import.
+func (i Image) Archive() ([]byte, error) {
+	b, err := i.blobs()
+	if err != nil {
+		return nil, err
+	}
+	entry := descriptor(manifestType, b.manifest)
 	entry["annotations"] = object{"io.containerd.image.name": i.Name}
 	index := mustJSON(object{"schemaVersion": 2, "manifests": []object{entry}})
 
@@ -66,9 +81,9 @@ func (i Image) Archive() ([]byte, error) {
 	}{
 		{"oci-layout", []byte(`{"imageLayoutVersion":"1.0.0"}`)},
 		{"index.json", index},
-		{blobPath(manifest), manifest},
-		{blobPath(config), config},
-		{blobPath(layer), layer},
+		{blobPath(b.manifest), b.manifest},
+		{blobPath(b.config), b.config},
+		{blobPath(b.layer), b.layer},
 	} {
 		if err := writeFile(w, f.name, f.content, 0o644); err != nil {
 			return nil, err
