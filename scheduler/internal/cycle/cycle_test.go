@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -142,6 +143,30 @@ func (c *cluster) nodeOf(name string) string {
 	return c.pods[name].Spec.NodeName
 }
 
+func (c *cluster) has(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pods[name] != nil
+}
+
+func (c *cluster) stored() map[string]*core.Pod {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.pods)
+}
+
+func (c *cluster) times(counts map[string]int, name string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return counts[name]
+}
+
+func (c *cluster) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.events)
+}
+
 func (c *cluster) said() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -211,7 +236,7 @@ func TestPodsSpreadOverNodesAndFillThem(t *testing.T) {
 		}
 		synctest.Wait()
 		on := map[string]int{}
-		for _, pod := range c.pods {
+		for _, pod := range c.stored() {
 			on[pod.Spec.NodeName]++
 		}
 		if on["n1"] != 4 || on["n2"] != 4 || on["n3"] != 4 || on[""] != 1 {
@@ -220,14 +245,14 @@ func TestPodsSpreadOverNodesAndFillThem(t *testing.T) {
 		if want := "0/3 nodes are available: 3 Insufficient cpu."; !strings.Contains(c.said(), want) {
 			t.Errorf("nobody said %q:\n%s", want, c.said())
 		}
-		for name := range c.pods {
+		for name := range c.stored() {
 			if c.nodeOf(name) == "n2" {
 				c.delete(name)
 				break
 			}
 		}
 		synctest.Wait()
-		for name := range c.pods {
+		for name := range c.stored() {
 			if c.nodeOf(name) == "" {
 				t.Errorf("%s still waits though a pod went", name)
 			}
@@ -300,8 +325,8 @@ func TestBindingFaults(t *testing.T) {
 				c.create(fixture.Pod("q", fixture.Requests("cpu", "2")))
 				time.Sleep(5 * time.Minute)
 				for _, pod := range []string{"p", "q"} {
-					if c.nodeOf(pod) == "" || c.bound[pod] != 1 {
-						t.Errorf("%s is on %q, bound %d times", pod, c.nodeOf(pod), c.bound[pod])
+					if c.nodeOf(pod) == "" || c.times(c.bound, pod) != 1 {
+						t.Errorf("%s is on %q, bound %d times", pod, c.nodeOf(pod), c.times(c.bound, pod))
 					}
 				}
 				if _, pods, assumed := s.cache.Sizes(); pods != 2 || assumed != 0 {
@@ -328,8 +353,8 @@ func TestLostAnswerIsFoundOutBeforeTheWatchTells(t *testing.T) {
 			t.Errorf("the cache counts %d pods, %d assumed; want the one that was bound", pods, assumed)
 		}
 		time.Sleep(time.Minute)
-		if c.bindings["p"] != 1 || c.bindings["q"] != 0 {
-			t.Errorf("bindings sent: %v, want one for p and none for q", c.bindings)
+		if c.times(c.bindings, "p") != 1 || c.times(c.bindings, "q") != 0 {
+			t.Errorf("bindings sent: %v, want one for p and none for q", c.times(c.bindings, "p"))
 		}
 	})
 }
@@ -368,7 +393,7 @@ func TestNodeGoneWhileAPodIsBoundToIt(t *testing.T) {
 		c.create(fixture.Pod("p"))
 		c.nodes.Apply(watch.Deleted, fixture.Node("n1"))
 		time.Sleep(time.Minute)
-		if c.nodeOf("p") != "" && c.bindings["p"] == 1 {
+		if c.nodeOf("p") != "" && c.times(c.bindings, "p") == 1 {
 			t.Fatalf("bound by a binding that failed")
 		}
 		c.nodes.Apply(watch.Added, fixture.Node("n2"))
@@ -400,14 +425,14 @@ func TestRestartInTheMiddleBindsNothingTwice(t *testing.T) {
 		second := startScheduler(t, c)
 		c.nodes.Apply(watch.Added, node)
 		var all []*core.Pod
-		for _, pod := range c.pods {
+		for _, pod := range c.stored() {
 			all = append(all, pod.DeepCopy())
 		}
 		c.sink.Replace(all)
 		time.Sleep(time.Minute)
-		for name := range c.pods {
-			if c.nodeOf(name) == "" || c.bound[name] != 1 {
-				t.Errorf("%s is on %q, bound %d times", name, c.nodeOf(name), c.bound[name])
+		for name := range c.stored() {
+			if c.nodeOf(name) == "" || c.times(c.bound, name) != 1 {
+				t.Errorf("%s is on %q, bound %d times", name, c.nodeOf(name), c.times(c.bound, name))
 			}
 		}
 		second.stop()
@@ -420,11 +445,11 @@ func TestAnUnschedulablePodMakesNoWork(t *testing.T) {
 			c.create(fixture.Pod(fmt.Sprint("p", i), fixture.Requests("cpu", "99")))
 		}
 		synctest.Wait()
-		if n := len(c.events); n != 50 {
+		if n := c.count(); n != 50 {
 			t.Fatalf("%d attempts, want 50", n)
 		}
 		time.Sleep(queue.DefaultFlushAfter - time.Second)
-		if n := len(c.events); n != 50 {
+		if n := c.count(); n != 50 {
 			t.Errorf("%d attempts though nothing happened, want 50", n)
 		}
 	})

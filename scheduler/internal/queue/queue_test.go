@@ -176,6 +176,17 @@ func TestEventBetweenPopAndFailureIsNotMissed(t *testing.T) {
 	})
 }
 
+func TestRoomThatThePodItselfGaveBackIsNoNews(t *testing.T) {
+	inBubble(t, func(t *testing.T, q *Queue) {
+		pod := fixture.Pod("a")
+		q.Add(t.Context(), pod)
+		wantNext(t, q, "a")
+		q.Move(framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: pod})
+		q.Failed(pod.UID, fitFailure)
+		wantNext(t, q, "")
+	})
+}
+
 func TestForgottenEventsCountAsRelevant(t *testing.T) {
 	inBubble(t, func(t *testing.T, q *Queue) {
 		q.Add(t.Context(), fixture.Pod("a"))

@@ -51,6 +51,9 @@ func (q *Queue) relevant(it *item, event framework.Event) bool {
 	if event.Resource == framework.PodEvent && event.NewPod.UID != it.Pod.UID {
 		return false
 	}
+	if event.Action == framework.Delete && event.OldPod != nil && event.OldPod.UID == it.Pod.UID {
+		return false // the room that its own failed binding gave back is no news to it
+	}
 	if len(it.plugins) == 0 {
 		return true
 	}
