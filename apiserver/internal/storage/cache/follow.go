@@ -59,6 +59,7 @@ func (c *Cache) follow(ctx context.Context, listed *bool) error {
 	defer cancel()
 	watch, err := c.options.Storage.Watch(ctx, c.options.Prefix, c.Revision())
 	if err != nil {
+		*listed = !errors.Is(err, storage.ErrCompacted)
 		return fmt.Errorf("watch: %w", err)
 	}
 	asked := make(chan struct{})

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -25,6 +26,9 @@ type Embedded struct {
 	client *clientv3.Client
 	Socket string // "" where the path is too long for a socket
 	stop   sync.Once
+	// silent is set once etcd ends because it is told to: it calls each closed
+	// listener an error then.
+	silent atomic.Bool
 }
 
 // Sizes that keep a store for one machine small: the raft log held in memory
@@ -97,8 +101,38 @@ func (e *Embedded) config(dir string, logger *zap.Logger) (*embed.Config, error)
 	config.SnapshotCount = snapshotEntries
 	config.SnapshotCatchUpEntries = catchUpEntries
 	config.MaxRequestBytes = maxRequestBytes
-	config.ZapLoggerBuilder = embed.NewZapLoggerBuilder(logger.Named("etcd").WithOptions(zap.IncreaseLevel(zapcore.WarnLevel)))
+	config.ZapLoggerBuilder = embed.NewZapLoggerBuilder(e.quiet(logger.Named("etcd")))
 	return config, nil
+}
+
+// expectedWarnings are what etcd says of each member that is alone behind a
+// unix socket.
+var expectedWarnings = map[string]bool{
+	"Running http and grpc server on single port. This is not recommended for production.": true,
+	"simple token is not cryptographically signed":                                         true,
+}
+
+// quiet lets through what etcd warns of, apart from what is as it should be.
+func (e *Embedded) quiet(logger *zap.Logger) *zap.Logger {
+	return logger.WithOptions(zap.IncreaseLevel(zapcore.WarnLevel), zap.WrapCore(func(core zapcore.Core) zapcore.Core {
+		return &quietCore{Core: core, silent: &e.silent}
+	}))
+}
+
+type quietCore struct {
+	zapcore.Core
+	silent *atomic.Bool
+}
+
+func (c *quietCore) With(fields []zapcore.Field) zapcore.Core {
+	return &quietCore{Core: c.Core.With(fields), silent: c.silent}
+}
+
+func (c *quietCore) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if c.silent.Load() || expectedWarnings[entry.Message] {
+		return checked
+	}
+	return c.Core.Check(entry, checked)
 }
 
 // Client calls the server without a network between. It ends with Stop.
@@ -124,6 +158,7 @@ func (e *Embedded) Err() <-chan error { return e.server.Err() }
 func (e *Embedded) Stop() error {
 	var err error
 	e.stop.Do(func() {
+		e.silent.Store(true)
 		err = e.client.Close()
 		e.server.Close()
 	})

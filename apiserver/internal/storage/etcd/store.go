@@ -29,6 +29,7 @@ type Store struct {
 	client    *clientv3.Client
 	leases    *leases
 	revisions *revisions
+	progress  *progressSupport
 	logger    *zap.Logger
 }
 
@@ -39,6 +40,10 @@ func NewStore(o Options) *Store {
 	s := &Store{
 		client: o.Client,
 		leases: newLeases(o.Client, o.Clock),
+		progress: &progressSupport{
+			client: o.Client,
+			known:  o.CurrentRevision != nil,
+		},
 		logger: o.Logger,
 	}
 	current := s.askRevision

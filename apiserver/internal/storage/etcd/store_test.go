@@ -15,6 +15,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/storage"
@@ -333,5 +334,19 @@ func TestEmbeddedKeepsItsData(t *testing.T) {
 		if err := embedded.Stop(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+func TestEmbeddedIsQuietWhereAllIsWell(t *testing.T) {
+	core, logs := observer.New(zap.DebugLevel)
+	embedded, err := etcd.StartEmbedded(t.Context(), t.TempDir(), zap.New(core))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := embedded.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range logs.All() {
+		t.Errorf("%s: %s %v", line.Level, line.Message, line.ContextMap())
 	}
 }

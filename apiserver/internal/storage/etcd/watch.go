@@ -17,25 +17,40 @@ var errWatchEnded = errors.New("watch ended")
 // watch is one running watch on a prefix.
 type watch struct {
 	client *clientv3.Client
+	prefix string
 	ctx    context.Context // names the stream to etcd
 	events chan []storage.Event
 	err    error // set before events is closed
 	logger *zap.Logger
+
+	// Of an etcd whose word on progress cannot be taken; nil else.
+	own *ownProgress
 }
 
 // Watch implements storage.Reader.
 func (s *Store) Watch(ctx context.Context, prefix string, revision int64) (storage.Watch, error) {
+	trusted, err := s.progress.trusted(ctx)
+	if err != nil {
+		return nil, failed("watch", prefix, err)
+	}
 	// etcd's client runs watches of equal metadata over one stream, and answers
 	// RequestProgress only when every watch of the stream has caught up. A
 	// stream to each prefix keeps one busy resource from holding up the rest.
 	ctx = metadata.AppendToOutgoingContext(clientv3.WithRequireLeader(ctx), "kctl-watch", prefix)
 	w := &watch{
 		client: s.client,
+		prefix: prefix,
 		ctx:    ctx,
 		events: make(chan []storage.Event, 16),
 		logger: s.logger,
 	}
-	changes := s.client.Watch(ctx, prefix, clientv3.WithPrefix(), clientv3.WithRev(revision+1), clientv3.WithProgressNotify())
+	options := []clientv3.OpOption{clientv3.WithPrefix(), clientv3.WithRev(revision + 1)}
+	if trusted {
+		options = append(options, clientv3.WithProgressNotify())
+	} else if w.own, err = s.newOwnProgress(ctx, prefix, revision); err != nil {
+		return nil, failed("watch", prefix, err)
+	}
+	changes := s.client.Watch(ctx, prefix, options...)
 	go w.run(changes)
 	return w, nil
 }
@@ -45,30 +60,56 @@ func (w *watch) Events() <-chan []storage.Event { return w.events }
 func (w *watch) Err() error { return w.err }
 
 // RequestProgress implements storage.Watch.
-func (w *watch) RequestProgress(context.Context) error {
+func (w *watch) RequestProgress(ctx context.Context) error {
+	if w.own != nil {
+		return w.findProgress(ctx)
+	}
 	return w.client.RequestProgress(w.ctx)
 }
 
 // run turns etcd's answers into events until the watch's context ends or etcd
 // ends the watch.
 func (w *watch) run(changes clientv3.WatchChan) {
-	defer close(w.events)
 	w.err = errWatchEnded
+	defer w.close()
 	for answer := range changes {
 		if err := answer.Err(); err != nil {
 			w.err = failed("watch", "", err)
 			return
 		}
-		events := w.convert(answer)
-		if len(events) == 0 {
-			continue
-		}
-		select {
-		case w.events <- events:
-		case <-w.ctx.Done():
+		if !w.deliver(answer) {
 			return
 		}
 	}
+}
+
+// deliver hands an answer on; false where the watch is at its end.
+func (w *watch) deliver(answer clientv3.WatchResponse) bool {
+	events := w.convert(answer)
+	if w.own != nil {
+		w.own.mu.Lock()
+		defer w.own.mu.Unlock()
+		w.own.count(answer.Events)
+	}
+	return len(events) == 0 || w.send(events)
+}
+
+func (w *watch) send(events []storage.Event) bool {
+	select {
+	case w.events <- events:
+		return true
+	case <-w.ctx.Done():
+		return false
+	}
+}
+
+func (w *watch) close() {
+	if w.own != nil {
+		w.own.mu.Lock()
+		defer w.own.mu.Unlock()
+		w.own.ended = true
+	}
+	close(w.events)
 }
 
 func (w *watch) convert(answer clientv3.WatchResponse) []storage.Event {
