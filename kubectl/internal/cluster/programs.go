@@ -113,6 +113,8 @@ func apiserverArgs(l Layout, s *settings, o UpOptions) []string {
 		"--kubelet-client-certificate=" + l.PKI("apiserver-kubelet-client.crt"),
 		"--kubelet-client-key=" + l.PKI("apiserver-kubelet-client.key"),
 		"--kubelet-certificate-authority=" + l.PKI("ca.crt"),
+		// Names of nodes on this machine need not be known to any DNS.
+		"--kubelet-preferred-address-types=InternalIP,Hostname",
 		"--authorization-mode=Node,RBAC",
 	}
 	if o.EtcdServers != "" {
