@@ -50,6 +50,9 @@ func (c *Cluster) Shell() string {
 	}
 	add(&tar.Header{Name: "bin/busybox", Mode: 0o755}, binary)
 	for _, applet := range bytes.Fields(out) {
+		if string(applet) == "busybox" {
+			continue // the binary itself
+		}
 		add(&tar.Header{Name: "bin/" + string(applet), Typeflag: tar.TypeSymlink, Linkname: "busybox"}, nil)
 	}
 	add(&tar.Header{Name: "tmp/", Mode: 0o1777, Typeflag: tar.TypeDir}, nil)
