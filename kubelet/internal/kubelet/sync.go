@@ -55,15 +55,24 @@ func (k *Kubelet) SyncPod(ctx context.Context, job podworker.Job) (podworker.Out
 	}
 	secrets := k.pullSecrets(ctx, pod)
 	k.probes.AddPod(pod)
+	mounted := false
 	result := k.runtime.SyncPod(ctx, pod, runtime, podruntime.SyncOptions{
 		PullSecrets: secrets,
-		Prepare:     func(ctx context.Context) error { return k.mountVolumes(ctx, pod) },
+		Prepare: func(ctx context.Context) error {
+			mounted = true
+			return k.mountVolumes(ctx, pod)
+		},
 		Mounts: func(ctx context.Context, c *core.Container, env map[string]string) ([]podruntime.Mount, error) {
 			return k.volumes.Mounts(ctx, pod, c, env)
 		},
 		Probes:  k.probes.Results,
 		Changed: func(changed *podruntime.PodStatus) { k.report(pod, changed) },
 	})
+	if !mounted && result.Err == nil && ctx.Err() == nil {
+		// Nothing was to be started. The volumes still have to show the pod as it
+		// is now, and to be known again to a kubelet that has just come.
+		result.Err = k.mountVolumes(ctx, pod)
+	}
 	return k.conclude(ctx, pod, result, deadline)
 }
 

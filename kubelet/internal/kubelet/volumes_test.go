@@ -1,0 +1,78 @@
+package kubelet
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kctl/proto/core"
+)
+
+// says tells whether a line of the pod's log is text.
+func (b *bed) says(pod, text string) bool {
+	files, _ := filepath.Glob(filepath.Join(b.config.PodLogsDir, "default_"+pod+"_*", "main", "*.log"))
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err == nil && slices.ContainsFunc(strings.Split(string(content), "\n"), func(line string) bool {
+			return strings.HasSuffix(line, " F "+text)
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
+// A pod waits for the config map that it mounts, starts when it comes, and sees
+// its own labels change while it runs, by whichever kubelet.
+func TestVolumesFollowTheAPI(t *testing.T) {
+	b := newBed(t)
+	pod := shellPod("mounts", `echo "config is $(cat /config/k)"; until grep -q db /info/labels; do sleep 0.1; done; echo "label is new"; until grep -q cache /info/labels; do sleep 0.1; done; echo "label is newer"; `+forever)
+	pod.Labels = map[string]string{"app": "web"}
+	pod.Spec.Volumes = []corev1.Volume{
+		{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}},
+		{Name: "info", VolumeSource: corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{Items: []corev1.DownwardAPIVolumeFile{
+			{Path: "labels", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels"}},
+		}}}},
+		{Name: "ram", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}},
+	}
+	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{
+		{Name: "config", MountPath: "/config"}, {Name: "info", MountPath: "/info"}, {Name: "ram", MountPath: "/ram", SubPath: "a/b"},
+	}
+	b.create(pod)
+	b.api.wait("FailedMount", func() bool {
+		var events corev1.EventList
+		if err := b.client.Resource(core.Events, "default").List(t.Context(), &events); err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(events.Items, func(e core.Event) bool { return e.Reason == "FailedMount" })
+	})
+	settings := &core.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "settings"}, Data: map[string]string{"k": "one"}}
+	settings.APIVersion, settings.Kind = "v1", "ConfigMap"
+	if err := b.client.Resource(core.ConfigMaps, "default").Create(t.Context(), settings, nil); err != nil {
+		t.Fatal(err)
+	}
+	b.waitPhase("mounts", corev1.PodRunning)
+	b.eventually("the config map's content", func() bool { return b.says("mounts", "config is one") })
+	label := func(value string) {
+		patch := []byte(`{"metadata":{"labels":{"app":"` + value + `"}}}`)
+		if err := b.client.Resource(core.Pods, "default").Patch(t.Context(), "mounts", types.MergePatchType, patch, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	label("db")
+	b.eventually("the pod's new label in its volume", func() bool { return b.says("mounts", "label is new") })
+	// A kubelet that comes back must know the volumes of what runs.
+	b.stop()
+	b.start()
+	label("cache")
+	b.eventually("a newer label in its volume", func() bool { return b.says("mounts", "label is newer") })
+	b.delete("mounts")
+	b.api.wait("mounts to be gone", func() bool { return b.api.pod("mounts") == nil })
+	b.waitEmpty()
+}
