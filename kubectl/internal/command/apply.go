@@ -169,7 +169,8 @@ func (a *applying) applyOnce(ctx context.Context, t target) (*unstructured.Unstr
 		return current, "unchanged", nil
 	}
 	if a.dryRun == dryRunClient {
-		return t.object, "configured", nil
+		changed, err := threeway.Apply(core.Scheme, current, patch, kind)
+		return changed, "configured", err
 	}
 	patched, err := a.send(ctx, t, kind, patch)
 	return patched, "configured", err

@@ -155,7 +155,7 @@ func TestMisuse(t *testing.T) {
 		{"gte pods", []string{`error: unknown command "gte" for "kctl"`, "Did you mean this?\n\tget"}},
 		{"drain n1", []string{`error: "drain" is not supported yet by kctl`}},
 		{"get pods --nonsense", []string{"error: unknown flag: --nonsense\nSee 'kctl get --help' for usage."}},
-		{"get", []string{"error: You must specify the type of resource to get."}},
+		{"get", []string{"You must specify the type of resource to get."}},
 		{"run", []string{"error: NAME is required for run\nSee 'kctl run -h' for help and examples"}},
 		{"run x", []string{"error: --image is required"}},
 		{"run x --image=UPPER:::", []string{`error: Invalid image name "UPPER:::": invalid reference format`}},
@@ -245,7 +245,7 @@ func TestBrokenKubeconfig(t *testing.T) {
 	if err := os.WriteFile(path, []byte("clusters: [\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	kctl(t, "", "", "--kubeconfig", path, "get", "pods").want(t, 1, "error: kubeconfig: ", path)
+	kctl(t, "", "", "--kubeconfig", path, "get", "pods").want(t, 1, "error: error loading config file ", path)
 	kctl(t, "", "", "--kubeconfig", path+"-none", "get", "pods").want(t, 1, "error: ", path+"-none")
 }
 

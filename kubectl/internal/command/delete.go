@@ -107,12 +107,14 @@ func (d *deleting) run(cmd *cobra.Command, args []string) error {
 	}
 	var going []victim
 	var failed []error
+	found := 0
 	for _, t := range targets {
 		names, err := d.names(cmd.Context(), t)
 		if err != nil {
 			failed = append(failed, err)
 			continue
 		}
+		found += len(names)
 		for _, n := range names {
 			uid, err := d.remove(cmd.Context(), n)
 			if err != nil {
@@ -124,7 +126,7 @@ func (d *deleting) run(cmd *cobra.Command, args []string) error {
 			going = append(going, victim{n, uid})
 		}
 	}
-	if len(going) == 0 && len(failed) == 0 && !d.ignoreNotFound {
+	if found == 0 && len(failed) == 0 {
 		fmt.Fprintln(d.Out, "No resources found")
 	}
 	if err := d.await(cmd.Context(), going); err != nil {

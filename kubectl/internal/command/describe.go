@@ -41,7 +41,7 @@ func newDescribe(c *cli) *cobra.Command {
 
 func (d *describing) run(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 && len(d.files) == 0 {
-		return usageError(cmd, "You must specify the type of resource to describe. Use \"kctl api-resources\" for a complete list of supported resources.")
+		return d.nothingNamed(cmd)
 	}
 	targets, err := d.targets(cmd.Context(), &d.selection, args, "")
 	if err != nil {
@@ -86,6 +86,25 @@ func (d *describing) describe(ctx context.Context, object *unstructured.Unstruct
 			return err
 		}
 		return describe.Namespace(d.Out, namespace, now)
+	}
+	return d.other(ctx, object)
+}
+
+func (d *describing) other(ctx context.Context, object *unstructured.Unstructured) error {
+	now := d.clock.Now()
+	switch object.GetAPIVersion() + "/" + object.GetKind() {
+	case "v1/ConfigMap":
+		configMap := &core.ConfigMap{}
+		if err := typed(object, configMap); err != nil {
+			return err
+		}
+		return describe.ConfigMap(d.Out, configMap, d.events(ctx, object), now)
+	case "v1/Secret":
+		secret := &core.Secret{}
+		if err := typed(object, secret); err != nil {
+			return err
+		}
+		return describe.Secret(d.Out, secret, now)
 	}
 	return describe.Generic(d.Out, object, d.events(ctx, object), now)
 }

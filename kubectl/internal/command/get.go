@@ -72,7 +72,7 @@ func (g *getting) run(cmd *cobra.Command, args []string) error {
 		return g.getRaw(cmd, args)
 	}
 	if len(args) == 0 && len(g.files) == 0 {
-		return usageError(cmd, "You must specify the type of resource to get. Use \"kctl api-resources\" for a complete list of supported resources.\n\nRequired resource not specified.")
+		return g.nothingNamed(cmd)
 	}
 	if (g.showLabels || len(g.labelColumns) > 0) && !g.TableOutput() {
 		return fmt.Errorf("--show-labels and --label-columns need a table: not with -o %s", g.Output)
@@ -88,6 +88,12 @@ func (g *getting) run(cmd *cobra.Command, args []string) error {
 		return g.tables(ctx, targets)
 	}
 	return g.objects(ctx, targets)
+}
+
+// nothingNamed says what is missing, in kubectl's words.
+func (c *cli) nothingNamed(cmd *cobra.Command) error {
+	fmt.Fprintf(c.Err, "You must specify the type of resource to %s. Use \"kctl api-resources\" for a complete list of supported resources.\n\n", cmd.Name())
+	return errors.New("Required resource not specified.\nSee 'kctl " + cmd.Name() + " -h' for help and examples") //nolint:staticcheck // kubectl's words
 }
 
 func (g *getting) getRaw(cmd *cobra.Command, args []string) error {
@@ -204,12 +210,12 @@ func (g *getting) tables(ctx context.Context, targets []target) error {
 
 func (g *getting) noneFound(targets []target) {
 	for _, t := range targets {
-		if t.namespace != "" {
-			fmt.Fprintf(g.Err, "No resources found in %s namespace.\n", t.namespace)
+		if t.namespace == "" {
+			fmt.Fprintln(g.Err, "No resources found")
 			return
 		}
 	}
-	fmt.Fprintln(g.Err, "No resources found")
+	fmt.Fprintf(g.Err, "No resources found in %s namespace.\n", targets[0].namespace)
 }
 
 func (g *getting) newTable(targets []target, t *target) *printer.Table {

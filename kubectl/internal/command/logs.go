@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"kctl/proto/core"
 	"kctl/proto/rest"
@@ -173,10 +174,11 @@ func (r *reading) pods(ctx context.Context, args []string) ([]core.Pod, error) {
 		return nil, err
 	}
 	pod := core.Pod{}
-	if err := resource.Get(ctx, name, &pod); err != nil {
-		return nil, err
+	err = resource.Get(ctx, name, &pod)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("error from server (NotFound): %w in namespace %q", err, namespace)
 	}
-	return []core.Pod{pod}, nil
+	return []core.Pod{pod}, err
 }
 
 // podName reads NAME, pod/NAME, pods/NAME or po/NAME.

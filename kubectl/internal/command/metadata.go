@@ -168,6 +168,8 @@ func (m *marking) operation(have map[string]string, given marks, change map[stri
 	for _, key := range given.remove {
 		if _, exists := have[key]; exists {
 			change[key] = nil
+		} else {
+			fmt.Fprintf(m.Out, "%s %q not found.\n", strings.TrimSuffix(m.field, "s"), key)
 		}
 	}
 	switch {

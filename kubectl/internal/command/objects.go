@@ -102,7 +102,8 @@ func (c *cli) targets(ctx context.Context, s *selection, args []string, defaultT
 
 func (c *cli) parseArguments(ctx context.Context, args []string, defaultType string) ([]target, error) {
 	if len(args) == 0 {
-		return nil, errors.New("you must specify the type of resource, or a file with -f")
+		return nil, errors.New("You must provide one or more resources by argument or filename.\n" + //nolint:staticcheck // kubectl's words
+			"Example resource specifications include:\n   '-f rsrc.yaml'\n   '--filename=rsrc.json'\n   '<resource> <name>'\n   '<resource>'")
 	}
 	if strings.Contains(args[0], "/") {
 		return c.slashArguments(ctx, args)

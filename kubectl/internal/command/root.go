@@ -70,6 +70,7 @@ func newRoot(c *cli) *cobra.Command {
 		},
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetUsageTemplate(usageTemplate(root.UsageTemplate()))
 	c.flags.Add(root.PersistentFlags())
 	root.PersistentFlags().IntVarP(&c.verbosity, "v", "v", 0, "Show the requests: 6 method, address and answer, 8 bodies too")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return &flagError{cmd, err} })
@@ -96,6 +97,17 @@ func newRoot(c *cli) *cobra.Command {
 	add(groupSelf, newConfig(c), newVersion(c), newOptions())
 	addUnsupported(root)
 	return root
+}
+
+// usageTemplate leaves the flags of all verbs out of each verb's help: `kctl
+// options` lists them.
+func usageTemplate(whole string) string {
+	before, rest, ok := strings.Cut(whole, "{{if .HasAvailableInheritedFlags}}")
+	_, after, closed := strings.Cut(rest, "{{end}}")
+	if !ok || !closed {
+		return whole
+	}
+	return before + "{{if .HasAvailableInheritedFlags}}\n\nUse \"kctl options\" for the flags of all commands.{{end}}" + after
 }
 
 // unsupported are kubectl's verbs that kctl does not have.

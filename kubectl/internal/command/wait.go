@@ -120,12 +120,15 @@ func (w *waiting) one(outer, ctx context.Context, t target, met check, absent bo
 	if w.Output != "" && last != nil {
 		return w.print(&w.output, "", last)
 	}
+	if last == nil && absent {
+		return nil // it had gone before
+	}
 	_, err = fmt.Fprintf(w.Out, "%s condition met\n", printer.ObjectName(t.GVK(), t.name))
 	return err
 }
 
-// await returns the object with which the condition was met, nil if it is
-// gone. It looks once even if there is no time to wait.
+// await returns the last that was seen of the object, nil if it was not there
+// at all. It looks once even if there is no time to wait.
 func (w *waiting) await(outer, ctx context.Context, t target, met check, absent bool) (*unstructured.Unstructured, error) {
 	client, err := w.server()
 	if err != nil {
@@ -154,14 +157,15 @@ func (w *waiting) await(outer, ctx context.Context, t target, met check, absent 
 		if err != nil {
 			return err
 		}
+		last = object
 		if event.Type == string(watch.Deleted) {
 			object = nil
 		}
-		last = object
-		if ok, err := met(object); ok || err != nil {
-			return errors.Join(err, errMet)
+		ok, err := met(object)
+		if err == nil && ok {
+			err = errMet
 		}
-		return nil
+		return err
 	})
 	if errors.Is(err, errMet) {
 		err = nil

@@ -9,6 +9,7 @@ package describe
 import (
 	"fmt"
 	"io"
+	"maps"
 	"sort"
 	"strings"
 	"text/tabwriter"
@@ -30,15 +31,14 @@ func newPage(w io.Writer, now time.Time) *page {
 	return &page{tabs: tabwriter.NewWriter(w, 0, 8, 2, ' ', 0), now: now}
 }
 
-// line writes label and value.
+// line writes label and value. The tab stands there for empty values too: a
+// line without one would end the column.
 func (p *page) line(label, format string, args ...any) {
-	value := fmt.Sprintf(format, args...)
-	text := strings.Repeat("  ", p.level) + label + ":"
-	if value != "" {
-		text += "\t" + value
-	}
-	fmt.Fprintln(p.tabs, text)
+	fmt.Fprintf(p.tabs, "%s%s:\t%s\n", strings.Repeat("  ", p.level), label, fmt.Sprintf(format, args...))
 }
+
+// head writes the label of the lines under it.
+func (p *page) head(label string) { p.text("%s:", label) }
 
 // text writes a line as it is.
 func (p *page) text(format string, args ...any) {
@@ -68,8 +68,14 @@ func (p *page) pairs(label string, pairs map[string]string) {
 	}
 }
 
+// lastApplied is the annotation by which apply remembers: of no interest to
+// people.
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
 // notes writes annotations, as pairs but with a colon between.
-func (p *page) notes(label string, notes map[string]string) {
+func (p *page) notes(label string, all map[string]string) {
+	notes := maps.Clone(all)
+	delete(notes, lastApplied)
 	if len(notes) == 0 {
 		p.line(label, "<none>")
 		return

@@ -1,7 +1,6 @@
 package describe
 
 import (
-	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -19,7 +18,7 @@ func Namespace(w io.Writer, namespace *core.Namespace, now time.Time) error {
 	p.notes("Annotations", namespace.Annotations)
 	p.line("Status", "%s", namespace.Status.Phase)
 	if len(namespace.Status.Conditions) > 0 {
-		p.line("Conditions", "")
+		p.head("Conditions")
 		p.under(func() {
 			p.text("Type\tStatus\tLastTransitionTime\tReason\tMessage")
 			p.text("----\t------\t------------------\t------\t-------")
@@ -31,8 +30,42 @@ func Namespace(w io.Writer, namespace *core.Namespace, now time.Time) error {
 	return p.done()
 }
 
+// ConfigMap describes a config map, with its content.
+func ConfigMap(w io.Writer, m *core.ConfigMap, events []core.Event, now time.Time) error {
+	p := newPage(w, now)
+	p.line("Name", "%s", m.Name)
+	p.line("Namespace", "%s", m.Namespace)
+	p.pairs("Labels", m.Labels)
+	p.notes("Annotations", m.Annotations)
+	p.text("\nData\n====")
+	for _, key := range sortedKeys(m.Data) {
+		p.text("%s:\n----\n%s\n", key, m.Data[key])
+	}
+	p.text("\nBinaryData\n====")
+	for _, key := range sortedKeys(m.BinaryData) {
+		p.text("%s: %d bytes", key, len(m.BinaryData[key]))
+	}
+	p.text("")
+	p.events(events)
+	return p.done()
+}
+
+// Secret describes a secret, with the sizes of its content.
+func Secret(w io.Writer, s *core.Secret, now time.Time) error {
+	p := newPage(w, now)
+	p.line("Name", "%s", s.Name)
+	p.line("Namespace", "%s", s.Namespace)
+	p.pairs("Labels", s.Labels)
+	p.notes("Annotations", s.Annotations)
+	p.text("\nType:\t%s\n\nData\n====", s.Type)
+	for _, key := range sortedKeys(s.Data) {
+		p.line(key, "%d bytes", len(s.Data[key]))
+	}
+	return p.done()
+}
+
 // Generic describes an object of any other kind: its metadata, and its fields
-// as they are. The values of secrets are shown by their size only.
+// as they are.
 func Generic(w io.Writer, object *unstructured.Unstructured, events []core.Event, now time.Time) error {
 	p := newPage(w, now)
 	p.line("Name", "%s", object.GetName())
@@ -54,21 +87,9 @@ func Generic(w io.Writer, object *unstructured.Unstructured, events []core.Event
 			rest[key] = value
 		}
 	}
-	if object.GetKind() == "Secret" {
-		hide(rest)
-	}
 	p.fields(rest)
 	p.events(events)
 	return p.done()
-}
-
-func hide(content map[string]any) {
-	data, _ := content["data"].(map[string]any)
-	for key, value := range data {
-		text, _ := value.(string)
-		size := len(text)/4*3 - strings.Count(text, "=")
-		data[key] = fmt.Sprintf("%d bytes", size)
-	}
 }
 
 func (p *page) fields(content map[string]any) {
@@ -76,10 +97,10 @@ func (p *page) fields(content map[string]any) {
 		label := title(key)
 		switch value := content[key].(type) {
 		case map[string]any:
-			p.line(label, "")
+			p.head(label)
 			p.under(func() { p.fields(value) })
 		case []any:
-			p.line(label, "")
+			p.head(label)
 			p.under(func() { p.items(value) })
 		case string:
 			p.multiline(label, value)
@@ -104,7 +125,7 @@ func (p *page) multiline(label, value string) {
 		p.line(label, "%s", value)
 		return
 	}
-	p.line(label, "")
+	p.head(label)
 	p.under(func() {
 		for _, line := range strings.Split(strings.TrimSuffix(value, "\n"), "\n") {
 			p.text("%s", line)

@@ -26,7 +26,7 @@ func Node(w io.Writer, node *core.Node, lease *core.Lease, pods []core.Pod, even
 	p.line("Unschedulable", "%t", node.Spec.Unschedulable)
 	p.lease(lease)
 	p.nodeConditions(node)
-	p.line("Addresses", "")
+	p.head("Addresses")
 	for _, address := range node.Status.Addresses {
 		p.under(func() { p.line(string(address.Type), "%s", address.Address) })
 	}
@@ -70,9 +70,10 @@ func (p *page) taints(taints []corev1.Taint) {
 
 func (p *page) lease(lease *core.Lease) {
 	if lease == nil {
+		p.line("Lease", "Failed to get lease: there is none, or you may not see it")
 		return
 	}
-	p.line("Lease", "")
+	p.head("Lease")
 	p.under(func() {
 		holder, acquired, renewed := "<unset>", "<unset>", "<unset>"
 		if lease.Spec.HolderIdentity != nil {
@@ -94,7 +95,7 @@ func (p *page) nodeConditions(node *core.Node) {
 	if len(node.Status.Conditions) == 0 {
 		return
 	}
-	p.line("Conditions", "")
+	p.head("Conditions")
 	p.under(func() {
 		p.text("Type\tStatus\tLastHeartbeatTime\tLastTransitionTime\tReason\tMessage")
 		p.text("----\t------\t-----------------\t------------------\t------\t-------")
@@ -106,7 +107,7 @@ func (p *page) nodeConditions(node *core.Node) {
 }
 
 func (p *page) nodeInfo(info *corev1.NodeSystemInfo) {
-	p.line("System Info", "")
+	p.head("System Info")
 	p.under(func() {
 		p.line("Machine ID", "%s", info.MachineID)
 		p.line("System UUID", "%s", info.SystemUUID)
@@ -131,11 +132,11 @@ func (p *page) nodePods(node *core.Node, pods []core.Pod) {
 	}
 	p.line("Non-terminated Pods", "(%d in total)", len(running))
 	p.under(func() {
-		p.text("Namespace\tName\tCPU Requests\tCPU Limits\tMemory Requests\tMemory Limits\tAge")
-		p.text("---------\t----\t------------\t----------\t---------------\t-------------\t---")
+		p.text("Namespace\tName\t\tCPU Requests\tCPU Limits\tMemory Requests\tMemory Limits\tAge")
+		p.text("---------\t----\t\t------------\t----------\t---------------\t-------------\t---")
 		for i := range running {
 			sums := sumOf(&running[i])
-			p.text("%s\t%s\t%s\t%s\t%s\t%s\t%s", running[i].Namespace, running[i].Name,
+			p.text("%s\t%s\t\t%s\t%s\t%s\t%s\t%s", running[i].Namespace, running[i].Name,
 				share(sums.cpuRequests, node, corev1.ResourceCPU), share(sums.cpuLimits, node, corev1.ResourceCPU),
 				share(sums.memoryRequests, node, corev1.ResourceMemory), share(sums.memoryLimits, node, corev1.ResourceMemory),
 				age(running[i].CreationTimestamp.Time, p.now))
@@ -151,17 +152,20 @@ func (p *page) nodePods(node *core.Node, pods []core.Pod) {
 		p.text("--------\t--------\t------")
 		p.text("cpu\t%s\t%s", share(total.cpuRequests, node, corev1.ResourceCPU), share(total.cpuLimits, node, corev1.ResourceCPU))
 		p.text("memory\t%s\t%s", share(total.memoryRequests, node, corev1.ResourceMemory), share(total.memoryLimits, node, corev1.ResourceMemory))
+		p.text("ephemeral-storage\t%s\t%s", share(total.storageRequests, node, corev1.ResourceEphemeralStorage), share(total.storageLimits, node, corev1.ResourceEphemeralStorage))
 	})
 }
 
 // sums are what a pod's containers ask for together.
-type sums struct{ cpuRequests, cpuLimits, memoryRequests, memoryLimits resource.Quantity }
+type sums struct {
+	cpuRequests, cpuLimits, memoryRequests, memoryLimits, storageRequests, storageLimits resource.Quantity
+}
 
 func sumOf(pod *core.Pod) sums {
 	total := sums{}
 	for i := range pod.Spec.Containers {
 		r := &pod.Spec.Containers[i].Resources
-		total.add(sums{*r.Requests.Cpu(), *r.Limits.Cpu(), *r.Requests.Memory(), *r.Limits.Memory()})
+		total.add(sums{*r.Requests.Cpu(), *r.Limits.Cpu(), *r.Requests.Memory(), *r.Limits.Memory(), *r.Requests.StorageEphemeral(), *r.Limits.StorageEphemeral()})
 	}
 	return total
 }
@@ -171,6 +175,8 @@ func (s *sums) add(other sums) {
 	s.cpuLimits.Add(other.cpuLimits)
 	s.memoryRequests.Add(other.memoryRequests)
 	s.memoryLimits.Add(other.memoryLimits)
+	s.storageRequests.Add(other.storageRequests)
+	s.storageLimits.Add(other.storageLimits)
 }
 
 func share(amount resource.Quantity, node *core.Node, name corev1.ResourceName) string {

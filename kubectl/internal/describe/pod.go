@@ -78,7 +78,7 @@ func (p *page) podHead(pod *core.Pod) {
 	if len(pod.Status.PodIPs) == 0 {
 		p.line("IPs", "<none>")
 	} else {
-		p.line("IPs", "")
+		p.head("IPs")
 		for _, ip := range pod.Status.PodIPs {
 			p.under(func() { p.line("IP", "%s", ip.IP) })
 		}
@@ -91,7 +91,7 @@ func (p *page) podHead(pod *core.Pod) {
 }
 
 func (p *page) containers(label string, containers []core.Container, statuses []core.ContainerStatus) {
-	p.line(label, "")
+	p.head(label)
 	for i := range containers {
 		var status *core.ContainerStatus
 		for j := range statuses {
@@ -100,7 +100,7 @@ func (p *page) containers(label string, containers []core.Container, statuses []
 			}
 		}
 		p.under(func() {
-			p.line(containers[i].Name, "")
+			p.head(containers[i].Name)
 			p.under(func() { p.container(&containers[i], status) })
 		})
 	}
@@ -159,7 +159,7 @@ func (p *page) words(label string, words []string) {
 	if len(words) == 0 {
 		return
 	}
-	p.line(label, "")
+	p.head(label)
 	for _, word := range words {
 		for _, line := range strings.Split(word, "\n") {
 			p.under(func() { p.text("%s", line) })
@@ -203,7 +203,7 @@ func (p *page) amounts(label string, list corev1.ResourceList) {
 	if len(list) == 0 {
 		return
 	}
-	p.line(label, "")
+	p.head(label)
 	plain := map[string]string{}
 	for name, quantity := range list {
 		plain[string(name)] = quantity.String()
@@ -235,7 +235,7 @@ func (p *page) probe(label string, probe *corev1.Probe) {
 
 func (p *page) environment(c *core.Container) {
 	if len(c.EnvFrom) > 0 {
-		p.line("Environment Variables from", "")
+		p.head("Environment Variables from")
 		for _, from := range c.EnvFrom {
 			switch {
 			case from.ConfigMapRef != nil:
@@ -253,9 +253,9 @@ func (p *page) environment(c *core.Container) {
 		p.line("Environment", "<none>")
 		return
 	}
-	p.line("Environment", "")
+	p.head("Environment")
 	for _, e := range c.Env {
-		p.under(func() { p.line(e.Name, " %s", envValue(e)) })
+		p.under(func() { p.line(e.Name, "%s", envValue(e)) })
 	}
 }
 
@@ -290,7 +290,7 @@ func (p *page) mounts(mounts []corev1.VolumeMount) {
 		p.line("Mounts", "<none>")
 		return
 	}
-	p.line("Mounts", "")
+	p.head("Mounts")
 	for _, m := range mounts {
 		flags := "rw"
 		if m.ReadOnly {
@@ -307,7 +307,7 @@ func (p *page) podConditions(pod *core.Pod) {
 	if len(pod.Status.Conditions) == 0 {
 		return
 	}
-	p.line("Conditions", "")
+	p.head("Conditions")
 	p.under(func() {
 		p.text("Type\tStatus")
 		for _, c := range pod.Status.Conditions {

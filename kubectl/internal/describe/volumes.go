@@ -11,10 +11,10 @@ func (p *page) volumes(volumes []corev1.Volume) {
 		p.line("Volumes", "<none>")
 		return
 	}
-	p.line("Volumes", "")
+	p.head("Volumes")
 	p.under(func() {
 		for i := range volumes {
-			p.line(volumes[i].Name, "")
+			p.head(volumes[i].Name)
 			p.under(func() { p.volume(&volumes[i].VolumeSource) })
 		}
 	})
@@ -50,7 +50,7 @@ func (p *page) volume(v *corev1.VolumeSource) {
 		p.projected(v.Projected)
 	case v.DownwardAPI != nil:
 		p.line("Type", "DownwardAPI (a volume populated by information about the pod)")
-		p.line("Items", "")
+		p.head("Items")
 		for _, item := range v.DownwardAPI.Items {
 			if item.FieldRef != nil {
 				p.under(func() { p.text("%s -> %s", item.FieldRef.FieldPath, item.Path) })

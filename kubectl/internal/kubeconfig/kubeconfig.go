@@ -91,7 +91,7 @@ func (f *Flags) Load() (*Target, error) {
 		if clientcmd.IsEmptyConfig(err) {
 			return nil, ErrNone
 		}
-		return nil, fmt.Errorf("kubeconfig: %w", err)
+		return nil, err // says the file or the context
 	}
 	namespace, _, err := loader.Namespace()
 	if err != nil {
@@ -113,7 +113,7 @@ func (f *Flags) loader() clientcmd.ClientConfig {
 func (f *Flags) Raw() (clientcmdapi.Config, error) {
 	config, err := f.loader().RawConfig()
 	if err != nil {
-		return config, fmt.Errorf("kubeconfig: %w", err)
+		return config, err // says the file
 	}
 	if f.overrides.CurrentContext != "" {
 		config.CurrentContext = f.overrides.CurrentContext

@@ -79,7 +79,7 @@ func parseYAML(data []byte, source string) ([]Object, error) {
 		document, rest := nextDocument(data)
 		content, err := yaml.YAMLToJSONStrict(document)
 		if err != nil {
-			return nil, yamlError(err, source, line)
+			return nil, yamlError(err, source, line, bytes.Count(bytes.TrimRight(document, " \t\n"), []byte("\n"))+1)
 		}
 		if string(bytes.TrimSpace(content)) != "null" {
 			objects, err := parseObject(content, source, line+leadingLines(document))
@@ -127,8 +127,9 @@ func leadingLines(document []byte) int {
 }
 
 // yamlError counts the line from the beginning of the source instead of the
-// document.
-func yamlError(err error, source string, first int) error {
+// document, which has as many lines as given: what is missing is found missing
+// behind the last.
+func yamlError(err error, source string, first, lines int) error {
 	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "), "yaml: ")
 	text = strings.TrimPrefix(strings.TrimSpace(strings.TrimPrefix(text, "unmarshal errors:")), "yaml: ")
 	match := yamlLine.FindStringSubmatchIndex(text)
@@ -143,7 +144,7 @@ func yamlError(err error, source string, first int) error {
 	if strings.HasPrefix(message, "did not find expected") {
 		line++ // the parser's own errors, unlike the scanner's, count lines from 0
 	}
-	return parseError(source, first+line-1, errors.New(message))
+	return parseError(source, first+min(line, lines)-1, errors.New(message))
 }
 
 // parseObject decodes one document, and takes it apart if it is a List.

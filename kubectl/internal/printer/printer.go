@@ -40,8 +40,8 @@ func (o Options) TableOutput() bool { return o.Output == "" || o.Output == "wide
 
 // Names are the outputs that there are, for help and errors.
 var Names = []string{
-	"json", "yaml", "name", "wide", "go-template", "go-template-file", "jsonpath", "jsonpath-as-json",
-	"jsonpath-file", "custom-columns", "custom-columns-file",
+	"custom-columns", "custom-columns-file", "go-template", "go-template-file", "json", "jsonpath", "jsonpath-as-json",
+	"jsonpath-file", "name", "template", "templatefile", "wide", "yaml",
 }
 
 // New makes the printer that the options ask for. The output must not be a

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -52,6 +53,33 @@ func setAnnotations(object *unstructured.Unstructured, annotations map[string]st
 		return fmt.Errorf("setting annotations: %w", err)
 	}
 	return nil
+}
+
+// Apply makes a change that Patch worked out, on a copy of the object, as a
+// server would.
+func Apply(scheme *runtime.Scheme, current *unstructured.Unstructured, patch []byte, kind types.PatchType) (*unstructured.Unstructured, error) {
+	before, err := json.Marshal(current.Object)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the object as it is: %w", err)
+	}
+	var after []byte
+	if kind == types.StrategicMergePatchType {
+		typed, err := scheme.New(current.GroupVersionKind())
+		if err != nil {
+			return nil, fmt.Errorf("kind %s: %w", current.GetKind(), err)
+		}
+		after, err = strategicpatch.StrategicMergePatch(before, patch, typed)
+		if err != nil {
+			return nil, fmt.Errorf("changing the object: %w", err)
+		}
+	} else if after, err = jsonpatch.MergePatch(before, patch); err != nil {
+		return nil, fmt.Errorf("changing the object: %w", err)
+	}
+	changed := &unstructured.Unstructured{}
+	if err := json.Unmarshal(after, &changed.Object); err != nil {
+		return nil, fmt.Errorf("decoding the changed object: %w", err)
+	}
+	return changed, nil
 }
 
 // Patch works out the change from current to modified, which must carry its
