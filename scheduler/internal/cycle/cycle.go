@@ -141,9 +141,9 @@ func (r *run) attempt(ctx context.Context, queued *framework.QueuedPod) {
 	}
 	select {
 	case r.slots <- struct{}{}:
-	case <-r.bindCtx.Done():
+	case <-ctx.Done(): // the next leader binds it
 		a.undo(ctx)
-		a.failed(r.bindCtx.Err())
+		r.Queue.Failed(pod.UID, queue.Failure{Error: true})
 		return
 	}
 	r.bindings.Go(func() {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -27,153 +26,7 @@ import (
 	"kctl/scheduler/internal/queue"
 )
 
-// cluster is an API server's part in scheduling, for faults that a real one
-// does not make on demand. It is the Bind plugin, the watch and the store.
-type cluster struct {
-	mu    sync.Mutex
-	pods  map[string]*core.Pod
-	sink  watch.Sink[*core.Pod]
-	nodes watch.Sink[*core.Node]
-
-	// fault decides about the n-th binding of a pod; nil carries it out.
-	fault    func(pod string, n int) *fault
-	bindings map[string]int
-	bound    map[string]int // how often each was really bound
-	events   []string
-	lag      time.Duration // of the watch, for bindings
-}
-
-// fault is what goes wrong with a binding.
-type fault struct {
-	err     error
-	carried bool // it was done, only the answer got lost
-	hang    bool // no answer comes at all
-}
-
-func (c *cluster) Name() string { return "Cluster" }
-
-func (c *cluster) Bind(ctx context.Context, _ *framework.CycleState, pod *framework.PodInfo, node string) *framework.Status {
-	name := pod.Pod.Name
-	c.mu.Lock()
-	c.bindings[name]++
-	n := c.bindings[name]
-	var f *fault
-	if c.fault != nil {
-		f = c.fault(name, n)
-	}
-	c.mu.Unlock()
-	if f == nil || f.carried {
-		if err := c.bind(name, node); err != nil {
-			return framework.AsError(err)
-		}
-	}
-	switch {
-	case f == nil:
-		return nil
-	case f.hang:
-		<-ctx.Done()
-		return framework.AsError(ctx.Err())
-	}
-	return framework.AsError(f.err)
-}
-
-// bind takes one binding of a pod, as the API does.
-func (c *cluster) bind(name, node string) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	stored, known := c.pods[name]
-	if !known {
-		return apierrors.NewNotFound(core.Pods.GVR().GroupResource(), name)
-	}
-	if stored.Spec.NodeName != "" {
-		return apierrors.NewConflict(core.Pods.GVR().GroupResource(), name, errors.New("already assigned"))
-	}
-	bound := stored.DeepCopy()
-	bound.Spec.NodeName = node
-	c.pods[name] = bound
-	c.bound[name]++
-	if c.lag == 0 {
-		c.sink.Apply(watch.Modified, bound.DeepCopy())
-		return nil
-	}
-	time.AfterFunc(c.lag, func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.sink.Apply(watch.Modified, bound.DeepCopy())
-	})
-	return nil
-}
-
-func (c *cluster) Pod(_ context.Context, _, name string) (*core.Pod, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if pod, known := c.pods[name]; known {
-		return pod.DeepCopy(), nil
-	}
-	return nil, apierrors.NewNotFound(core.Pods.GVR().GroupResource(), name)
-}
-
-func (c *cluster) create(pod *core.Pod) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.pods[pod.Name] = pod
-	c.sink.Apply(watch.Added, pod.DeepCopy())
-}
-
-func (c *cluster) delete(name string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	pod := c.pods[name]
-	delete(c.pods, name)
-	c.sink.Apply(watch.Deleted, pod.DeepCopy())
-}
-
-func (c *cluster) Scheduled(pod *core.Pod, node string) { c.event(pod.Name + " → " + node) }
-func (c *cluster) Unscheduled(pod *core.Pod, err error) { c.event(pod.Name + ": " + err.Error()) }
-
-func (c *cluster) event(text string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.events = append(c.events, text)
-}
-
-func (c *cluster) nodeOf(name string) string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.pods[name].Spec.NodeName
-}
-
-func (c *cluster) has(name string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.pods[name] != nil
-}
-
-func (c *cluster) stored() map[string]*core.Pod {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return maps.Clone(c.pods)
-}
-
-func (c *cluster) times(counts map[string]int, name string) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return counts[name]
-}
-
-func (c *cluster) count() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.events)
-}
-
-func (c *cluster) said() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return strings.Join(c.events, "\n")
-}
-
-// scheduler runs the real queue, cache, feed and cycle on the cluster, in fake
+// withScheduler runs the real queue, cache, feed and cycle on the cluster, in fake
 // time, and stops them when the test is over.
 func withScheduler(t *testing.T, nodes []*core.Node, test func(t *testing.T, c *cluster, s *running)) {
 	t.Helper()
@@ -355,6 +208,21 @@ func TestLostAnswerIsFoundOutBeforeTheWatchTells(t *testing.T) {
 		time.Sleep(time.Minute)
 		if c.times(c.bindings, "p") != 1 || c.times(c.bindings, "q") != 0 {
 			t.Errorf("bindings sent: %v, want one for p and none for q", c.times(c.bindings, "p"))
+		}
+	})
+}
+
+func TestStopsInTimeThoughTheServerHangs(t *testing.T) {
+	withScheduler(t, []*core.Node{fixture.Node("n1")}, func(t *testing.T, c *cluster, s *running) {
+		c.fault = func(string, int) *fault { return &fault{hang: true} }
+		for i := range maxBindings + 5 { // one waits for its turn to be bound
+			c.create(fixture.Pod(fmt.Sprint("p", i)))
+		}
+		synctest.Wait()
+		began := time.Now()
+		s.stop()
+		if took := time.Since(began); took > bindGrace {
+			t.Errorf("took %s to stop, more than the grace of %s", took, bindGrace)
 		}
 	})
 }
