@@ -272,7 +272,7 @@ func TestRefusals(t *testing.T) {
 		{"no name", "POST", collection, `{"data":{}}`, nil, 422, metav1.StatusReasonInvalid, "name or generateName is required"},
 		{"bad name", "POST", collection, configMap("UPPER", "1"), nil, 422, metav1.StatusReasonInvalid, "metadata.name: Invalid value"},
 		{"resourceVersion on create", "POST", collection, `{"metadata":{"name":"x","resourceVersion":"5"}}`, nil, 400, metav1.StatusReasonBadRequest, "resourceVersion should not be set"},
-		{"too large", "POST", collection, configMap("x", strings.Repeat("x", handlers.DefaultMaxBody)), nil, 413, metav1.StatusReasonRequestEntityTooLarge, "limit is 3145728"},
+		{"too large", "POST", collection, `{"data":{"k":"`+strings.Repeat("x", handlers.DefaultMaxBody)+`"}}`, nil, 413, metav1.StatusReasonRequestEntityTooLarge, "limit is 3145728"},
 		{"not acceptable", "GET", collection + "/a", "", []string{"Accept", "image/png"}, 406, metav1.StatusReasonNotAcceptable, "application/json"},
 		{"watch in YAML", "GET", collection + "?watch=1", "", []string{"Accept", "application/yaml"}, 406, metav1.StatusReasonNotAcceptable, "application/json"},
 		{"verb that is not there", "PUT", collection, "{}", nil, 405, metav1.StatusReasonMethodNotAllowed, "put is not supported"},

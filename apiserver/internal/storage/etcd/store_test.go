@@ -3,6 +3,7 @@ package etcd_test
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -339,7 +340,7 @@ func TestEmbeddedKeepsItsData(t *testing.T) {
 
 func TestEmbeddedIsQuietWhereAllIsWell(t *testing.T) {
 	core, logs := observer.New(zap.DebugLevel)
-	embedded, err := etcd.StartEmbedded(t.Context(), t.TempDir(), zap.New(core))
+	embedded, err := etcd.StartEmbedded(t.Context(), filepath.Join(t.TempDir(), "etcd"), zap.New(core))
 	if err != nil {
 		t.Fatal(err)
 	}
