@@ -171,7 +171,12 @@ func (k *Kubelet) makeNode(logger *zap.Logger) error {
 		StatusEvery: k.config.StatusEvery, ReportEvery: k.config.ReportEvery, LeaseDuration: k.config.LeaseDuration,
 		Clock: k.clock, Logger: logger,
 	})
-	k.health.changed = k.node.Kick
+	k.health.changed = func() {
+		k.node.Kick()
+		if k.loop != nil { // not while the runtime is waited for at start
+			k.loop.Wake()
+		}
+	}
 	return nil
 }
 

@@ -115,7 +115,7 @@ func (w *Workers) update(u *Update) {
 
 // afterFailure is how soon after a failed step a pod is looked at again because
 // something happened to it: the failed step itself may be what happened.
-const afterFailure = time.Second
+const afterFailure = 5 * time.Second
 
 // Resync makes the worker of each of the pods look at it again, now or soon
 // after its last failure. Pods that no worker knows are left out.

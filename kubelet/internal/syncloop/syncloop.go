@@ -65,11 +65,12 @@ var pause = backoff.Policy{Initial: 100 * time.Millisecond, Max: 5 * time.Second
 type Loop struct {
 	Options
 	round atomic.Int64 // start of the present round, in Unix nanoseconds
+	wake  chan struct{}
 }
 
 // New returns a Loop that does nothing before Run.
 func New(o Options) *Loop {
-	l := &Loop{Options: o}
+	l := &Loop{Options: o, wake: make(chan struct{}, 1)}
 	l.alive()
 	return l
 }
@@ -111,12 +112,21 @@ func (l *Loop) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
+// Wake makes a loop that waits for the runtime look at it again now.
+func (l *Loop) Wake() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
 func (l *Loop) wait(ctx context.Context, d time.Duration) {
 	timer := l.Clock.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 	case <-timer.C():
+	case <-l.wake:
 	}
 }
 

@@ -128,7 +128,8 @@ func TestARuntimeThatIsDownHoldsTheLoop(t *testing.T) {
 			t.Errorf("waiting for the runtime is not being stuck: %v", err)
 		}
 		b.setDown(nil)
-		time.Sleep(8 * time.Second)
+		b.Wake()
+		time.Sleep(time.Second + time.Millisecond)
 		if got := b.recorder.taken(); !slices.Contains(got, "due") {
 			t.Errorf("calls after the runtime came back: %q", got)
 		}
