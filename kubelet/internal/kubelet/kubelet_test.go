@@ -15,6 +15,7 @@ import (
 
 	"kctl/kubelet/internal/config"
 	"kctl/kubelet/internal/cri/critest"
+	"kctl/kubelet/internal/volume/mount"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
 	"kctl/proto/relay"
@@ -53,6 +54,11 @@ func newBed(t testing.TB) *bed {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.removeGroups)
+	t.Cleanup(func() {
+		if err := mount.UnmountBelow(b.config.RootDir); err != nil {
+			t.Error(err)
+		}
+	})
 	b.start()
 	return b
 }
