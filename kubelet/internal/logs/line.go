@@ -9,11 +9,21 @@ import (
 // line is one line of a log file, in pieces that share its memory.
 type line struct {
 	time   []byte
-	stream []byte
+	stream stream
 	// partial says that the text goes on in the next line of the same stream.
 	partial bool
 	text    []byte // without the newline
 }
+
+// stream is where a container said something.
+type stream int
+
+const (
+	stdout stream = iota
+	stderr
+)
+
+var streamNames = [...]string{stdout: "stdout", stderr: "stderr"}
 
 // maxLine is more than a runtime writes in one piece; longer lines are not from
 // a runtime, and what is above is dropped.
@@ -23,7 +33,7 @@ const maxLine = 1 << 20
 func parseLine(raw []byte) (line, error) {
 	raw = bytes.TrimSuffix(raw, []byte{'\n'})
 	when, rest, ok := bytes.Cut(raw, []byte{' '})
-	stream, rest, ok2 := bytes.Cut(rest, []byte{' '})
+	name, rest, ok2 := bytes.Cut(rest, []byte{' '})
 	tags, text, ok3 := bytes.Cut(rest, []byte{' '})
 	if !ok3 {
 		// A line without text may lack the space before it.
@@ -32,16 +42,21 @@ func parseLine(raw []byte) (line, error) {
 	if !ok || !ok2 || !ok3 {
 		return line{}, fmt.Errorf("log line %.60q is not of the form TIME STREAM TAGS TEXT", raw)
 	}
-	if s := string(stream); s != "stdout" && s != "stderr" {
+	from := stdout
+	switch string(name) {
+	case streamNames[stdout]:
+	case streamNames[stderr]:
+		from = stderr
+	default:
 		return line{}, fmt.Errorf("log line %.60q is of neither stdout nor stderr", raw)
 	}
 	// The first of the tags, which colons divide, says whether the line is whole.
 	tag, _, _ := bytes.Cut(tags, []byte{':'})
 	switch string(tag) {
 	case "F":
-		return line{when, stream, false, text}, nil
+		return line{when, from, false, text}, nil
 	case "P":
-		return line{when, stream, true, text}, nil
+		return line{when, from, true, text}, nil
 	}
 	return line{}, fmt.Errorf("log line %.60q is neither whole (F) nor a part (P)", raw)
 }

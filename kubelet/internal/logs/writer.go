@@ -10,6 +10,8 @@ import (
 // timeFormat has all nine digits, so that lines stand under each other.
 const timeFormat = "2006-01-02T15:04:05.000000000Z07:00"
 
+var newline = []byte{'\n'}
+
 // errLimit ends the reading when enough bytes were written.
 var errLimit = errors.New("the byte limit is reached")
 
@@ -17,12 +19,12 @@ var errLimit = errors.New("the byte limit is reached")
 type writer struct {
 	out     *bufio.Writer
 	options Options
-	left    int64           // bytes that may still be written; negative for any number
-	inside  map[string]bool // by stream: whether its last line was a part
+	left    int64   // bytes that may still be written; negative for any number
+	inside  [2]bool // by stream: whether its last line was a part
 }
 
 func newWriter(out io.Writer, o Options) *writer {
-	w := &writer{out: bufio.NewWriterSize(out, 32<<10), options: o, left: -1, inside: map[string]bool{}}
+	w := &writer{out: bufio.NewWriterSize(out, 32<<10), options: o, left: -1}
 	if o.LimitBytes != nil {
 		w.left = *o.LimitBytes
 	}
@@ -36,11 +38,11 @@ func (w *writer) line(raw []byte) error {
 	if err != nil {
 		return nil
 	}
-	if w.options.Stream != "" && w.options.Stream != string(l.stream) {
+	if w.options.Stream != "" && w.options.Stream != streamNames[l.stream] {
 		return nil
 	}
-	begins := !w.inside[string(l.stream)]
-	w.inside[string(l.stream)] = l.partial
+	begins := !w.inside[l.stream]
+	w.inside[l.stream] = l.partial
 	var at time.Time
 	if w.options.Timestamps || !w.options.Since.IsZero() {
 		if at, err = l.at(); err != nil || at.Before(w.options.Since) {
@@ -55,7 +57,7 @@ func (w *writer) line(raw []byte) error {
 	if err := w.write(l.text); err != nil || l.partial {
 		return err
 	}
-	return w.write([]byte{'\n'})
+	return w.write(newline)
 }
 
 func (w *writer) write(data []byte) error {
