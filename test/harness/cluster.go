@@ -64,7 +64,7 @@ func Start(t testing.TB, o Options) *Cluster {
 	if len(o.Without) > 0 {
 		c.up = append(c.up, "--without="+strings.Join(o.Without, ","))
 	}
-	before := snapshot(t)
+	checkLeaks := watchForLeaks(t, dir)
 	t.Cleanup(func() {
 		c.showLogs()
 		if _, err := os.Stat(filepath.Join(dir, "cluster.json")); err == nil {
@@ -75,7 +75,7 @@ func Start(t testing.TB, o Options) *Cluster {
 		if err := os.RemoveAll(dir); err != nil {
 			t.Errorf("remove the cluster's directory: %v", err)
 		}
-		before.check(t, dir)
+		checkLeaks()
 	})
 	c.Up()
 	return c

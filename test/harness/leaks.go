@@ -9,21 +9,57 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
-// machine is what a cluster could leave behind on a machine.
-type machine struct {
-	namespaces, links, cgroups, rules map[string]bool
+// machine is what a cluster could leave behind on a machine outside of its
+// directory, by kind.
+type machine map[string]map[string]bool
+
+// baseline is what was there before the first of the clusters that are up now.
+var (
+	baselineMu sync.Mutex
+	baseline   machine
+	up         int
+)
+
+// watchForLeaks takes the baseline with the first cluster. The function it
+// returns is called when the cluster is down; with the last one it fails the
+// test for everything that is there and was not before.
+func watchForLeaks(t testing.TB, dir string) func() {
+	t.Helper()
+	baselineMu.Lock()
+	defer baselineMu.Unlock()
+	if up++; up == 1 {
+		baseline = look(t)
+	}
+	return func() {
+		baselineMu.Lock()
+		defer baselineMu.Unlock()
+		checkDirectory(t, dir)
+		if up--; up > 0 {
+			return // what is there may be another cluster's
+		}
+		for kind, names := range look(t) {
+			for name := range names {
+				if !baseline[kind][name] {
+					t.Errorf("left behind: %s %s", kind, name)
+				}
+			}
+		}
+	}
 }
 
-func snapshot(t testing.TB) machine {
+// look lists only what bears a name that a cluster of ours gives: other
+// programs of the machine come and go as they like.
+func look(t testing.TB) machine {
 	t.Helper()
-	m := machine{namespaces: map[string]bool{}, links: map[string]bool{}, cgroups: map[string]bool{}, rules: map[string]bool{}}
-	for _, dir := range []string{"/run/netns", "/var/run/netns"} {
-		entries, _ := os.ReadDir(dir)
-		for _, e := range entries {
-			m.namespaces[e.Name()] = true
+	m := machine{"network namespace": {}, "link": {}, "cgroup": {}, "iptables rule": {}}
+	for _, pattern := range []string{"/run/netns/cni-*"} {
+		found, _ := filepath.Glob(pattern)
+		for _, name := range found {
+			m["network namespace"][name] = true
 		}
 	}
 	links, err := net.Interfaces()
@@ -31,40 +67,29 @@ func snapshot(t testing.TB) machine {
 		t.Fatal(err)
 	}
 	for _, l := range links {
-		m.links[l.Name] = true
+		if strings.HasPrefix(l.Name, "kctl") || strings.HasPrefix(l.Name, "veth") {
+			m["link"][l.Name] = true
+		}
 	}
-	for _, pattern := range []string{"/sys/fs/cgroup/kctl*", "/sys/fs/cgroup/*/kctl*", "/sys/fs/cgroup/*/k8s.io", "/sys/fs/cgroup/*/kubepods*"} {
+	for _, pattern := range []string{"/sys/fs/cgroup/kctl-????????", "/sys/fs/cgroup/*/kctl-????????", "/sys/fs/cgroup/*/k8s.io", "/sys/fs/cgroup/*/kubepods*"} {
 		groups, _ := filepath.Glob(pattern)
 		for _, g := range groups {
-			m.cgroups[g] = true
+			m["cgroup"][g] = true
 		}
 	}
 	out, _ := exec.Command("iptables-save").Output()
 	for line := range strings.SplitSeq(string(out), "\n") {
-		if strings.Contains(line, "CNI-") {
-			m.rules[line] = true
+		if strings.Contains(line, `name: \"kctl-`) || strings.Contains(line, "CNI-HOSTPORT") {
+			m["iptables rule"][line] = true
 		}
 	}
 	return m
 }
 
-// check fails the test for everything that is there now and was not before,
-// and for every process and mount that has to do with dir.
-func (before machine) check(t testing.TB, dir string) {
+// checkDirectory fails the test for every process and mount that has to do
+// with dir, and for dir itself.
+func checkDirectory(t testing.TB, dir string) {
 	t.Helper()
-	after := snapshot(t)
-	for what, sets := range map[string][2]map[string]bool{
-		"network namespace": {before.namespaces, after.namespaces},
-		"link":              {before.links, after.links},
-		"cgroup":            {before.cgroups, after.cgroups},
-		"iptables rule":     {before.rules, after.rules},
-	} {
-		for name := range sets[1] {
-			if !sets[0][name] {
-				t.Errorf("left behind: %s %s", what, name)
-			}
-		}
-	}
 	for _, p := range processesOf(dir) {
 		t.Errorf("left behind: process %s", p)
 	}
@@ -77,13 +102,12 @@ func (before machine) check(t testing.TB, dir string) {
 			t.Errorf("left behind: mount %s", line)
 		}
 	}
-	if _, err := os.Stat(dir); !os.IsNotExist(err) {
-		_ = filepath.WalkDir(dir, func(path string, _ fs.DirEntry, _ error) error {
-			t.Logf("left behind: %s", path)
-			return nil
-		})
-		t.Errorf("left behind: %s", dir)
-	}
+	_ = filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if err == nil {
+			t.Errorf("left behind: %s", path)
+		}
+		return nil
+	})
 }
 
 // processesOf are the live processes with dir on their command line, but for

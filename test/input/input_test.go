@@ -78,7 +78,7 @@ func requests(t *testing.T, c *harness.Cluster) {
 		{"no such resource", "GET", "/api/v1/namespaces/default/spaceships", "", "", 404, "could not find"},
 		{"no such version", "GET", "/apis/none.example/v7/things", "", "", 404, ""},
 		{"no such verb", "PUT", maps, "", "{}", 405, ""},
-		{"bad selector", "GET", maps + "?labelSelector=a%3D%3D%3D", "", "", 400, "selector"},
+		{"bad selector", "GET", maps + "?labelSelector=a%3D%3D%3D", "", "", 400, "unable to parse requirement"},
 		{"bad field selector", "GET", pods + "?fieldSelector=spec.colour%3Dred", "", "", 400, "spec.colour"},
 		{"bad limit", "GET", maps + "?limit=many", "", "", 400, ""},
 		{"bad continue", "GET", maps + "?continue=rubbish", "", "", 400, "continue"},

@@ -75,12 +75,14 @@ func traceIsWhole(t *testing.T, c *harness.Cluster) {
 	if !regexp.MustCompile(`\d ?ms`).MatchString(text) {
 		t.Errorf("kctl trace shows no milliseconds:\n%s", text)
 	}
-	var trace relay.Trace
+	var trace struct {
+		Moments []relay.Stamp `json:"moments"`
+	}
 	if err := json.Unmarshal([]byte(c.Kctl("trace", "pod/hello", "-o", "json")), &trace); err != nil {
 		t.Fatal(err)
 	}
 	at := map[relay.Hop]time.Time{}
-	for _, s := range trace.Stamps {
+	for _, s := range trace.Moments {
 		at[s.Hop] = s.At
 	}
 	order := []relay.Hop{
@@ -147,7 +149,7 @@ func TestWithoutLeavesRoomForSomebodyElses(t *testing.T) {
 	}
 	// A binding by hand is what any scheduler does.
 	c.KctlInput(`{"apiVersion":"v1","kind":"Binding","metadata":{"name":"waits"},"target":{"apiVersion":"v1","kind":"Node","name":"`+c.Node+`"}}`,
-		"create", "-f", "-", "--raw", "/api/v1/namespaces/default/pods/waits/binding")
+		"create", "-f", "-")
 	c.AwaitRunning("waits")
 }
 

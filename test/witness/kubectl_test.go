@@ -67,7 +67,7 @@ func kubectl(t *testing.T, c *harness.Cluster, path string) {
 	contains(run("", "get", "pods", "-o", "wide"), "applied", "1/1", "Running", c.Node)
 	contains(run("", "get", "pod", "applied", "-o", "yaml"), "kind: Pod", "phase: Running", "app: changed")
 	contains(run("", "get", "pods", "-A", "-l", "app=changed", "-o", "jsonpath={.items[*].metadata.name}"), "applied")
-	contains(run("", "describe", "pod", "applied"), "Successfully assigned default/applied", "Started container c")
+	contains(run("", "describe", "pod", "applied"), "Successfully assigned default/applied", "Started")
 	contains(run("", "describe", "node", c.Node), "MemoryPressure", "Allocatable", "applied")
 	contains(run("", "logs", "applied"), "listening on :8080")
 	contains(run("", "explain", "pod.spec.containers.image"), "image")
