@@ -101,6 +101,9 @@ func (s *podSync) inspectSandbox(id string) ([]string, error) {
 		case err == nil:
 			err = fmt.Errorf("sandbox %s is gone", id)
 		}
+		if err == nil && len(box.IPs) == 0 {
+			err = fmt.Errorf("the network gave sandbox %s no address", id)
+		}
 		if err != nil {
 			// Known but not ready: the next sync makes another one.
 			box.Ready = false

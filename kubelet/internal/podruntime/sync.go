@@ -75,6 +75,10 @@ func (s *podSync) step() (again bool) {
 		s.fail(err)
 		return false
 	}
+	if actions.CreateSandbox && s.sandboxID != "" {
+		s.fail(fmt.Errorf("sandbox %s of pod %s/%s is not usable: another one is made later", s.sandboxID, s.pod.Namespace, s.pod.Name))
+		return false
+	}
 	if actions.KillPod {
 		if !s.endPod(actions.CreateSandbox) || !actions.CreateSandbox {
 			return false

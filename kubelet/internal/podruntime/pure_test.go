@@ -1,0 +1,264 @@
+package podruntime
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"kctl/kubelet/internal/image"
+	"kctl/proto/core"
+)
+
+func TestExpand(t *testing.T) {
+	values := map[string]string{"A": "1", "B": "$(A)", "": "empty"}
+	for in, want := range map[string]string{
+		"": "", "plain": "plain", "$(A)": "1", "x$(A)y$(A)": "x1y1", "$$(A)": "$(A)", "$$$(A)": "$1", "$(C)": "$(C)",
+		"$(B)": "$(A)", "$": "$", "$$": "$", "$(A": "$(A", "$A": "$A", "$(A)$(": "1$(", "a)b$(A))": "a)b1)",
+	} {
+		got := expand(in, func(name string) (string, bool) { v, ok := values[name]; return v, ok })
+		if got != want {
+			t.Errorf("expand(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestServiceVariables(t *testing.T) {
+	service := func(namespace, name, ip string, ports ...corev1.ServicePort) *corev1.Service {
+		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: corev1.ServiceSpec{ClusterIP: ip, Ports: ports}}
+	}
+	all := []*corev1.Service{
+		service("default", "kubernetes", "10.0.0.1", corev1.ServicePort{Name: "https", Port: 443}),
+		service("default", "other", "10.0.0.2", corev1.ServicePort{Port: 80}),
+		service("ns", "my-db", "fd00::1", corev1.ServicePort{Name: "sql", Port: 5432}, corev1.ServicePort{Port: 53, Protocol: corev1.ProtocolUDP}),
+		service("ns", "headless", "None", corev1.ServicePort{Port: 80}),
+	}
+	m := &Manager{Config: Config{Services: func(namespace string) []*corev1.Service {
+		return slices.DeleteFunc(slices.Clone(all), func(s *corev1.Service) bool { return s.Namespace != namespace })
+	}}}
+	pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns"}}
+	want := map[string]string{
+		"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443", "KUBERNETES_SERVICE_PORT_HTTPS": "443",
+		"KUBERNETES_PORT": "tcp://10.0.0.1:443", "KUBERNETES_PORT_443_TCP": "tcp://10.0.0.1:443", "KUBERNETES_PORT_443_TCP_PROTO": "tcp",
+		"KUBERNETES_PORT_443_TCP_PORT": "443", "KUBERNETES_PORT_443_TCP_ADDR": "10.0.0.1",
+	}
+	no := false
+	pod.Spec.EnableServiceLinks = &no
+	if got := m.serviceVariables(pod); !maps.Equal(got, want) {
+		t.Errorf("without links: %v", got)
+	}
+	pod.Spec.EnableServiceLinks = nil
+	maps.Copy(want, map[string]string{
+		"MY_DB_SERVICE_HOST": "fd00::1", "MY_DB_SERVICE_PORT": "5432", "MY_DB_SERVICE_PORT_SQL": "5432", "MY_DB_PORT": "tcp://[fd00::1]:5432",
+		"MY_DB_PORT_5432_TCP": "tcp://[fd00::1]:5432", "MY_DB_PORT_5432_TCP_PROTO": "tcp", "MY_DB_PORT_5432_TCP_PORT": "5432", "MY_DB_PORT_5432_TCP_ADDR": "fd00::1",
+		"MY_DB_PORT_53_UDP": "udp://[fd00::1]:53", "MY_DB_PORT_53_UDP_PROTO": "udp", "MY_DB_PORT_53_UDP_PORT": "53", "MY_DB_PORT_53_UDP_ADDR": "fd00::1",
+	})
+	if got := m.serviceVariables(pod); !maps.Equal(got, want) {
+		t.Errorf("with links: %v", got)
+	}
+}
+
+func TestHostname(t *testing.T) {
+	yes, override := true, "other"
+	long := strings.Repeat("a", 62) + "-bcd"
+	m := &Manager{Config: Config{ClusterDomain: "c.test"}}
+	for _, c := range []struct {
+		name      string
+		spec      core.PodSpec
+		want, err string
+	}{
+		{"p", core.PodSpec{}, "p", ""},
+		{long, core.PodSpec{}, strings.Repeat("a", 62), ""},
+		{"p", core.PodSpec{Hostname: "h"}, "h", ""},
+		{"p", core.PodSpec{Subdomain: "sub"}, "p", ""},
+		{"p", core.PodSpec{Subdomain: "sub", SetHostnameAsFQDN: &yes}, "p.sub.ns.svc.c.test", ""},
+		{"p", core.PodSpec{SetHostnameAsFQDN: &yes}, "p", ""},
+		{long, core.PodSpec{Subdomain: "sub", SetHostnameAsFQDN: &yes}, "", "64 characters"},
+		{"p", core.PodSpec{HostnameOverride: &override}, "other", ""},
+	} {
+		got, err := m.hostname(&core.Pod{ObjectMeta: metav1.ObjectMeta{Name: c.name, Namespace: "ns"}, Spec: c.spec})
+		if got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%s %+v: %q, %v", c.name, c.spec, got, err)
+		}
+	}
+}
+
+func TestHostsFile(t *testing.T) {
+	m := &Manager{}
+	pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns"}}
+	pod.Spec.Subdomain = "sub"
+	pod.Spec.HostAliases = []corev1.HostAlias{{IP: "1.2.3.4", Hostnames: []string{"a", "b"}}}
+	got, err := m.hosts(pod, []string{"10.0.0.2", "fd00::2"})
+	want := managedHosts + "10.0.0.2\tp.sub.ns.svc.cluster.local\tp\nfd00::2\tp.sub.ns.svc.cluster.local\tp\n" +
+		"\n# Entries added by HostAliases.\n1.2.3.4\ta\tb\n"
+	if err != nil || string(got) != want {
+		t.Errorf("hosts = %q, %v", got, err)
+	}
+	pod.Spec.HostNetwork = true
+	node, err := os.ReadFile(hostsPath)
+	if err != nil {
+		t.Skipf("this machine has no %s: %v", hostsPath, err)
+	}
+	if got, err = m.hosts(pod, nil); err != nil || !strings.Contains(string(got), string(node)) || !strings.HasSuffix(string(got), "1.2.3.4\ta\tb\n") {
+		t.Errorf("hosts of a pod in the host's network = %q, %v", got, err)
+	}
+}
+
+func TestNamespacesAndFilter(t *testing.T) {
+	yes := true
+	for _, c := range []struct {
+		spec core.PodSpec
+		want string // network, ipc, pid, filter
+	}{
+		{core.PodSpec{}, "POD POD CONTAINER Unconfined"},
+		{core.PodSpec{HostNetwork: true, HostIPC: true, HostPID: true}, "NODE NODE NODE Unconfined"},
+		{core.PodSpec{ShareProcessNamespace: &yes}, "POD POD POD RuntimeDefault"},
+		{core.PodSpec{SecurityContext: &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}}, "POD POD CONTAINER RuntimeDefault"},
+		{core.PodSpec{SecurityContext: &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeUnconfined}}}, "POD POD CONTAINER Unconfined"},
+	} {
+		pod := &core.Pod{Spec: c.spec}
+		n := namespaces(pod)
+		if got := fmt.Sprintf("%v %v %v %v", n.Network, n.Ipc, n.Pid, sandboxSeccomp(pod).ProfileType); got != c.want {
+			t.Errorf("%+v: %s, want %s", c.spec, got, c.want)
+		}
+	}
+}
+
+func TestPortMappings(t *testing.T) {
+	pod := podWith("-i ~s a", func(p *core.Pod) {
+		p.Spec.InitContainers[0].Ports = []corev1.ContainerPort{{ContainerPort: 1}} // gone before anybody asks
+		p.Spec.InitContainers[1].Ports = []corev1.ContainerPort{{ContainerPort: 2, HostPort: 20, Protocol: corev1.ProtocolUDP}}
+		p.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 3, HostPort: 30, HostIP: "127.0.0.1"}}
+	})
+	got := portMappings(pod)
+	if len(got) != 2 || got[0].ContainerPort != 2 || got[0].Protocol != runtimeapi.Protocol_UDP || got[1].HostIp != "127.0.0.1" || got[1].HostPort != 30 {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestSecurity(t *testing.T) {
+	m := &Manager{Config: Config{SeccompRoot: "/profiles"}}
+	yes, no := true, false
+	zero, user := int64(0), int64(1000)
+	profile, outside := "audit.json", "../../etc/passwd"
+	unmasked := corev1.UnmaskedProcMount
+	root, named := image.Present{UID: &zero}, image.Present{Username: "web"}
+	for _, c := range []struct {
+		name    string
+		sc      corev1.SecurityContext
+		present image.Present
+		err     string
+		check   func(*runtimeapi.LinuxContainerSecurityContext) bool
+	}{
+		{"image's number", corev1.SecurityContext{}, image.Present{UID: &user}, "", func(s *runtimeapi.LinuxContainerSecurityContext) bool {
+			return s.RunAsUser.GetValue() == 1000 && s.RunAsUsername == ""
+		}},
+		{"image's name", corev1.SecurityContext{}, named, "", func(s *runtimeapi.LinuxContainerSecurityContext) bool {
+			return s.RunAsUser == nil && s.RunAsUsername == "web"
+		}},
+		{"own user", corev1.SecurityContext{RunAsUser: &user}, named, "", func(s *runtimeapi.LinuxContainerSecurityContext) bool {
+			return s.RunAsUser.GetValue() == 1000 && s.RunAsUsername == ""
+		}},
+		{"non-root, image's number", corev1.SecurityContext{RunAsNonRoot: &yes}, image.Present{UID: &user}, "", nil},
+		{"non-root, root", corev1.SecurityContext{RunAsNonRoot: &yes}, root, "image will run as root", nil},
+		{"non-root, nobody said", corev1.SecurityContext{RunAsNonRoot: &yes}, image.Present{}, "image will run as root", nil},
+		{"non-root, name", corev1.SecurityContext{RunAsNonRoot: &yes}, named, "non-numeric user (web)", nil},
+		{"non-root, asks for root", corev1.SecurityContext{RunAsNonRoot: &yes, RunAsUser: &zero}, named, "breaks non-root policy", nil},
+		{"non-root, own user", corev1.SecurityContext{RunAsNonRoot: &yes, RunAsUser: &user}, root, "", nil},
+		{"masks", corev1.SecurityContext{}, root, "", func(s *runtimeapi.LinuxContainerSecurityContext) bool {
+			return slices.Contains(s.MaskedPaths, "/proc/kcore") && !s.NoNewPrivs
+		}},
+		{"no masks", corev1.SecurityContext{ProcMount: &unmasked}, root, "", func(s *runtimeapi.LinuxContainerSecurityContext) bool {
+			return len(s.MaskedPaths)+len(s.ReadonlyPaths) == 0
+		}},
+		{"no escalation", corev1.SecurityContext{AllowPrivilegeEscalation: &no}, root, "", func(s *runtimeapi.LinuxContainerSecurityContext) bool { return s.NoNewPrivs }},
+		{"capabilities", corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"NET_ADMIN"}, Drop: []corev1.Capability{"ALL"}}}, root, "", func(s *runtimeapi.LinuxContainerSecurityContext) bool {
+			return slices.Equal(s.Capabilities.AddCapabilities, []string{"NET_ADMIN"}) && slices.Equal(s.Capabilities.DropCapabilities, []string{"ALL"})
+		}},
+		{"own filter", corev1.SecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeLocalhost, LocalhostProfile: &profile}}, root, "", func(s *runtimeapi.LinuxContainerSecurityContext) bool {
+			return s.Seccomp.LocalhostRef == "/profiles/audit.json"
+		}},
+		{"filter from elsewhere", corev1.SecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeLocalhost, LocalhostProfile: &outside}}, root, "below /profiles", nil},
+	} {
+		got, err := m.linuxSecurity(&core.Pod{}, &core.Container{Name: "c", SecurityContext: &c.sc}, c.present)
+		switch {
+		case c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)):
+			t.Errorf("%s: err = %v, want %s", c.name, err, c.err)
+		case c.err == "" && (err != nil || c.check != nil && !c.check(got)):
+			t.Errorf("%s: %v, %v", c.name, got, err)
+		}
+	}
+}
+
+func TestOOMScore(t *testing.T) {
+	m := &Manager{memory: 8 << 30}
+	critical := int32(systemCriticalPriority)
+	list := func(memory string) corev1.ResourceList { return quantities("1", memory) }
+	for name, c := range map[string]struct {
+		requests, limits corev1.ResourceList
+		priority         *int32
+		want             int64
+	}{
+		"best effort":      {nil, nil, nil, 1000},
+		"guaranteed":       {list("1Gi"), list("1Gi"), nil, -997},
+		"burstable, none":  {quantities("1", "0"), nil, nil, 999},
+		"burstable, half":  {list("4Gi"), nil, nil, 500},
+		"burstable, all":   {list("8Gi"), nil, nil, 3},
+		"critical":         {nil, nil, &critical, -997},
+		"burstable, small": {list("1Mi"), nil, nil, 999},
+	} {
+		pod := podWith("a")
+		pod.Spec.Priority = c.priority
+		pod.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: c.requests, Limits: c.limits}
+		if got := m.oomScore(pod, &pod.Spec.Containers[0]); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+func TestTerminationMessage(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(write("secret", "the node's"), link); err != nil {
+		t.Fatal(err)
+	}
+	log := write("log", "t stdout F one\nt stdout P two and\nt stderr F  a half\nbroken\nt stdout F not yet wr")
+	for _, c := range []struct {
+		name, file, policy, message string
+		exit                        int32
+		want                        string
+	}{
+		{"file", write("a", "done"), "File", "", 0, "done"},
+		{"beside the runtime's", write("b", "done"), "File", "runc said", 1, "runc said: done"},
+		{"long file", write("c", strings.Repeat("x", 5000)+"end"), "File", "", 0, strings.Repeat("x", maxMessageBytes-3) + "end"},
+		{"empty file", write("d", ""), "File", "", 1, ""},
+		{"no file", filepath.Join(dir, "none"), "File", "", 1, ""},
+		{"fall back", write("e", ""), "FallbackToLogsOnError", "", 1, "one\ntwo and a half\n"},
+		{"no need to fall back", write("f", "said"), "FallbackToLogsOnError", "", 1, "said"},
+		{"success does not fall back", write("g", ""), "FallbackToLogsOnError", "", 0, ""},
+		{"link out of the container", link, "File", "", 0, "Error on reading termination log " + link + ": not a regular file"},
+	} {
+		got := withTerminationMessage(&runtimeapi.ContainerStatus{
+			ExitCode: c.exit, Message: c.message, LogPath: log,
+			Mounts:      []*runtimeapi.Mount{{ContainerPath: "/other", HostPath: log}, {ContainerPath: "/msg", HostPath: c.file}},
+			Annotations: map[string]string{annotationTerminationMessagePath: "/msg", annotationTerminationPolicy: c.policy},
+		})
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
