@@ -37,7 +37,7 @@ func (c *cli) target() (*kubeconfig.Target, error) {
 		if err != nil {
 			return nil, err
 		}
-		loaded.Client.Timeout = c.flags.Timeout
+		loaded.Client.Timeout, loaded.Client.UserAgent = c.flags.Timeout, userAgent()
 		c.loaded = loaded
 	}
 	return c.loaded, nil
@@ -61,7 +61,7 @@ func (c *cli) server() (*rest.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := target.Rest(userAgent(), c.wrapTransport)
+	client, err := target.Rest(c.wrapTransport)
 	if err != nil {
 		return nil, err
 	}

@@ -70,8 +70,13 @@ func (c *cli) report(ctx context.Context, cmd *cobra.Command, err error) int {
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return exitInterrupted
 	}
-	for _, each := range flatten(err) {
-		fmt.Fprintln(c.Err, strings.TrimRight(c.text(each), "\n"))
+	all := flatten(err)
+	for _, each := range all {
+		text := c.text(each)
+		if len(all) > 1 {
+			text = strings.TrimPrefix(text, "error: ") // one of a list, as kubectl has it
+		}
+		fmt.Fprintln(c.Err, strings.TrimRight(text, "\n"))
 	}
 	return exitError
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,7 +32,7 @@ const maxEvents = 100
 // await shows how far the pod is until it is ready, has ended, or time is up.
 func (r *running) await(ctx context.Context, pod *core.Pod) error {
 	var problem string
-	settled, err := r.observe(ctx, pod, r.timeout, func(view progress.View, _ *core.Pod) bool {
+	settled, err := r.observe(ctx, pod, r.timeout, r.display(), func(view progress.View, _ *core.Pod) bool {
 		problem = view.Problem
 		return view.Ended
 	})
@@ -60,7 +61,7 @@ func orUnknown(problem string) string {
 // untilStarted waits until the pod's containers run, or have already ended.
 func (r *running) untilStarted(ctx context.Context, pod *core.Pod) (*core.Pod, error) {
 	var problem string
-	started, err := r.observe(ctx, pod, r.podTimeout, func(view progress.View, p *core.Pod) bool {
+	started, err := r.observe(ctx, pod, r.podTimeout, r.display(), func(view progress.View, p *core.Pod) bool {
 		problem = view.Problem
 		return p.Status.Phase == corev1.PodRunning || hasEnded(p)
 	})
@@ -79,7 +80,7 @@ const redrawEvery = 100 * time.Millisecond
 
 // observe follows the pod and its events, showing each change, until enough
 // says so.
-func (r *running) observe(ctx context.Context, pod *core.Pod, timeout time.Duration, enough func(progress.View, *core.Pod) bool) (*core.Pod, error) {
+func (r *running) observe(ctx context.Context, pod *core.Pod, timeout time.Duration, display progress.Display, enough func(progress.View, *core.Pod) bool) (*core.Pod, error) {
 	if timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, timeout)
@@ -92,7 +93,6 @@ func (r *running) observe(ctx context.Context, pod *core.Pod, timeout time.Durat
 	go func() { r.watchPodEvents(ctx, pod, news); done <- struct{}{} }()
 	defer func() { cancel(); <-done; <-done }()
 
-	display := r.display()
 	defer display.Close()
 	tick := r.clock.NewTicker(redrawEvery)
 	defer tick.Stop()
@@ -135,16 +135,12 @@ func (r *running) display() progress.Display {
 	width, isTerminal := terminal(r.Err)
 	switch {
 	case r.quiet:
-		return &progress.Plain{Out: discard{}}
+		return &progress.Plain{Out: io.Discard}
 	case isTerminal:
 		return &progress.Live{Out: r.Err, Width: width, Color: colorful(r.Err), Clock: r.clock}
 	}
 	return &progress.Plain{Out: r.Err}
 }
-
-type discard struct{}
-
-func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
 // watchPod sends each state of the pod; that it is gone is an error.
 func (r *running) watchPod(ctx context.Context, pod *core.Pod, news chan<- observation) {
@@ -207,8 +203,8 @@ func (r *running) exitOf(ctx context.Context, pod *core.Pod) error {
 		}
 		return nil
 	}
-	r.quiet = true // the container has spoken for itself
-	ended, err := r.observe(ctx, pod, r.timeout, func(_ progress.View, p *core.Pod) bool { return hasEnded(p) })
+	silent := &progress.Plain{Out: io.Discard} // the container has spoken for itself
+	ended, err := r.observe(ctx, pod, r.timeout, silent, func(_ progress.View, p *core.Pod) bool { return hasEnded(p) })
 	if err != nil {
 		return err
 	}

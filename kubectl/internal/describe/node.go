@@ -1,12 +1,13 @@
 package describe
 
 import (
+	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"kctl/proto/core"
 )
@@ -100,7 +101,7 @@ func (p *page) nodeConditions(node *core.Node) {
 		p.text("Type\tStatus\tLastHeartbeatTime\tLastTransitionTime\tReason\tMessage")
 		p.text("----\t------\t-----------------\t------------------\t------\t-------")
 		for _, c := range node.Status.Conditions {
-			p.text("%s\t%s\t%s\t%s\t%s\t%s", c.Type, c.Status, c.LastHeartbeatTime.Format(timeFormat),
+			p.text("%s \t%s \t%s \t%s \t%s \t%s", c.Type, c.Status, c.LastHeartbeatTime.Format(timeFormat),
 				c.LastTransitionTime.Format(timeFormat), c.Reason, c.Message)
 		}
 	})
@@ -130,60 +131,71 @@ func (p *page) nodePods(node *core.Node, pods []core.Pod) {
 			running = append(running, pods[i])
 		}
 	}
+	requests, limits := corev1.ResourceList{}, corev1.ResourceList{}
 	p.line("Non-terminated Pods", "(%d in total)", len(running))
 	p.under(func() {
 		p.text("Namespace\tName\t\tCPU Requests\tCPU Limits\tMemory Requests\tMemory Limits\tAge")
 		p.text("---------\t----\t\t------------\t----------\t---------------\t-------------\t---")
 		for i := range running {
-			sums := sumOf(&running[i])
+			asked, most := sums(&running[i])
 			p.text("%s\t%s\t\t%s\t%s\t%s\t%s\t%s", running[i].Namespace, running[i].Name,
-				share(sums.cpuRequests, node, corev1.ResourceCPU), share(sums.cpuLimits, node, corev1.ResourceCPU),
-				share(sums.memoryRequests, node, corev1.ResourceMemory), share(sums.memoryLimits, node, corev1.ResourceMemory),
+				share(asked, node, corev1.ResourceCPU), share(most, node, corev1.ResourceCPU),
+				share(asked, node, corev1.ResourceMemory), share(most, node, corev1.ResourceMemory),
 				age(running[i].CreationTimestamp.Time, p.now))
+			add(requests, asked)
+			add(limits, most)
 		}
 	})
-	total := sums{}
-	for i := range running {
-		total.add(sumOf(&running[i]))
-	}
 	p.text("Allocated resources:\n  (Total limits may be over 100 percent, i.e., overcommitted.)")
 	p.under(func() {
 		p.text("Resource\tRequests\tLimits")
 		p.text("--------\t--------\t------")
-		p.text("cpu\t%s\t%s", share(total.cpuRequests, node, corev1.ResourceCPU), share(total.cpuLimits, node, corev1.ResourceCPU))
-		p.text("memory\t%s\t%s", share(total.memoryRequests, node, corev1.ResourceMemory), share(total.memoryLimits, node, corev1.ResourceMemory))
-		p.text("ephemeral-storage\t%s\t%s", share(total.storageRequests, node, corev1.ResourceEphemeralStorage), share(total.storageLimits, node, corev1.ResourceEphemeralStorage))
+		for _, name := range countable(node) {
+			p.text("%s\t%s\t%s", name, share(requests, node, name), share(limits, node, name))
+		}
 	})
 }
 
-// sums are what a pod's containers ask for together.
-type sums struct {
-	cpuRequests, cpuLimits, memoryRequests, memoryLimits, storageRequests, storageLimits resource.Quantity
-}
-
-func sumOf(pod *core.Pod) sums {
-	total := sums{}
-	for i := range pod.Spec.Containers {
-		r := &pod.Spec.Containers[i].Resources
-		total.add(sums{*r.Requests.Cpu(), *r.Limits.Cpu(), *r.Requests.Memory(), *r.Limits.Memory(), *r.Requests.StorageEphemeral(), *r.Limits.StorageEphemeral()})
+// countable are the node's resources that containers ask for, the common ones
+// first.
+func countable(node *core.Node) []corev1.ResourceName {
+	names := []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage}
+	var others []string
+	for name := range node.Status.Allocatable {
+		if name != corev1.ResourcePods && !slices.Contains(names, name) {
+			others = append(others, string(name))
+		}
 	}
-	return total
+	slices.Sort(others)
+	for _, name := range others {
+		names = append(names, corev1.ResourceName(name))
+	}
+	return names
 }
 
-func (s *sums) add(other sums) {
-	s.cpuRequests.Add(other.cpuRequests)
-	s.cpuLimits.Add(other.cpuLimits)
-	s.memoryRequests.Add(other.memoryRequests)
-	s.memoryLimits.Add(other.memoryLimits)
-	s.storageRequests.Add(other.storageRequests)
-	s.storageLimits.Add(other.storageLimits)
+// sums are what a pod's containers ask for together.
+func sums(pod *core.Pod) (requests, limits corev1.ResourceList) {
+	requests, limits = corev1.ResourceList{}, corev1.ResourceList{}
+	for i := range pod.Spec.Containers {
+		add(requests, pod.Spec.Containers[i].Resources.Requests)
+		add(limits, pod.Spec.Containers[i].Resources.Limits)
+	}
+	return requests, limits
 }
 
-func share(amount resource.Quantity, node *core.Node, name corev1.ResourceName) string {
-	whole := node.Status.Allocatable[name]
+func add(to, more corev1.ResourceList) {
+	for name, amount := range more {
+		sum := to[name]
+		sum.Add(amount)
+		to[name] = sum
+	}
+}
+
+func share(amounts corev1.ResourceList, node *core.Node, name corev1.ResourceName) string {
+	amount, whole := amounts[name], node.Status.Allocatable[name]
 	percent := int64(0)
 	if whole.MilliValue() > 0 {
 		percent = amount.MilliValue() * 100 / whole.MilliValue()
 	}
-	return amount.String() + " (" + resource.NewQuantity(percent, resource.DecimalSI).String() + "%)"
+	return fmt.Sprintf("%s (%d%%)", amount.String(), percent)
 }

@@ -311,7 +311,7 @@ func (p *page) podConditions(pod *core.Pod) {
 	p.under(func() {
 		p.text("Type\tStatus")
 		for _, c := range pod.Status.Conditions {
-			p.text("%s\t%s ", c.Type, c.Status)
+			p.text("%s \t%s ", c.Type, c.Status)
 		}
 	})
 }

@@ -131,9 +131,8 @@ func (f *Flags) Rules() *clientcmd.ClientConfigLoadingRules {
 
 // Rest makes the project's client for the target. wrap, if not nil, is put
 // around the transport.
-func (t *Target) Rest(agent string, wrap func(http.RoundTripper) http.RoundTripper) (*rest.Client, error) {
+func (t *Target) Rest(wrap func(http.RoundTripper) http.RoundTripper) (*rest.Client, error) {
 	config := clientrest.CopyConfig(t.Client)
-	config.UserAgent = agent
 	config.DisableCompression = true // loopback and data centres: copying is cheaper
 	transport, err := clientrest.TransportFor(config)
 	if err != nil {
@@ -146,5 +145,5 @@ func (t *Target) Rest(agent string, wrap func(http.RoundTripper) http.RoundTripp
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: server %q: %w", config.Host, err)
 	}
-	return rest.New(&rest.Config{Host: host.String(), UserAgent: agent, Timeout: config.Timeout, Transport: transport})
+	return rest.New(&rest.Config{Host: host.String(), UserAgent: config.UserAgent, Timeout: config.Timeout, Transport: transport})
 }

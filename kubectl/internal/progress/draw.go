@@ -19,7 +19,8 @@ type Display interface {
 	Close()
 }
 
-// Plain writes a line for each step that is reached and for each new problem.
+// Plain writes a line for each step that is done, or slow and begun, and for
+// each new problem.
 type Plain struct {
 	Out io.Writer
 
@@ -32,7 +33,7 @@ func (p *Plain) Show(view View) {
 		p.written = map[string]bool{}
 	}
 	for _, s := range view.Steps {
-		if s.State != Waiting {
+		if s.State == Done || s.State == Active && s.Slow {
 			p.once(s.Text)
 		}
 	}

@@ -29,6 +29,8 @@ const (
 type Step struct {
 	State State
 	Text  string
+	// Slow steps are worth a line when they begin, not only when they are done.
+	Slow bool
 }
 
 // View is what is known of the pod.
@@ -50,12 +52,12 @@ func Look(pod *core.Pod, events []core.Event) View {
 	started := finished || ready || allContainers(pod, hasStarted)
 	created := started || seen["Created"] || allContainers(pod, isCreated)
 	pulled := created || seen["Pulled"]
-	scheduled := pod.Spec.NodeName != ""
+	node := nodeOf(pod, events)
 
 	view := View{Steps: []Step{
-		{Done, "queued"},
-		step(scheduled, true, "scheduled to "+pod.Spec.NodeName, "scheduling"),
-		step(pulled, seen["Pulling"], "image there: "+images(pod), "pulling "+images(pod)),
+		{State: Done, Text: "queued"},
+		step(node != "", true, "scheduled to "+node, "scheduling"),
+		slow(step(pulled, seen["Pulling"], "image there: "+images(pod), "pulling "+images(pod))),
 		step(created, pulled, "created", "creating"),
 		step(started, created, "started", "starting"),
 		step(ready || finished, started, ending(pod), "getting ready"),
@@ -71,11 +73,30 @@ func Look(pod *core.Pod, events []core.Event) View {
 func step(done, active bool, doneText, activeText string) Step {
 	switch {
 	case done:
-		return Step{Done, doneText}
+		return Step{State: Done, Text: doneText}
 	case active:
-		return Step{Active, activeText}
+		return Step{State: Active, Text: activeText}
 	}
-	return Step{Waiting, activeText}
+	return Step{Text: activeText}
+}
+
+func slow(s Step) Step {
+	s.Slow = true
+	return s
+}
+
+// nodeOf is the pod's node. The events of the kubelet may be here before the
+// pod that has its node's name.
+func nodeOf(pod *core.Pod, events []core.Event) string {
+	if pod.Spec.NodeName != "" {
+		return pod.Spec.NodeName
+	}
+	for i := range events {
+		if events[i].Source.Component == "kubelet" && events[i].Source.Host != "" {
+			return events[i].Source.Host
+		}
+	}
+	return ""
 }
 
 func ending(pod *core.Pod) string {
@@ -151,12 +172,15 @@ func problem(pod *core.Pod, events []core.Event) string {
 	}
 	// Sandboxes and volumes have no place in the status: only events tell.
 	for i := len(events) - 1; i >= 0; i-- {
-		if events[i].Type == corev1.EventTypeWarning {
+		if events[i].Type == corev1.EventTypeWarning && !toldByStatus[events[i].Reason] {
 			return join(events[i].Reason, events[i].Message)
 		}
 	}
 	return ""
 }
+
+// toldByStatus are the reasons of events that the pod's status tells better.
+var toldByStatus = map[string]bool{"Failed": true, "BackOff": true, "FailedScheduling": true, "Unhealthy": true}
 
 func containerProblem(s *core.ContainerStatus) string {
 	waiting := s.State.Waiting

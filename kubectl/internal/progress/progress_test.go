@@ -46,6 +46,10 @@ func TestLook(t *testing.T) {
 		ended   bool
 		failed  bool
 	}{
+		{name: "events before the pod's node", pod: stage(nil), events: []core.Event{{Reason: "Pulling", Source: corev1.EventSource{Component: "kubelet", Host: "n2"}}},
+			want: "queued, scheduled to n2 | pulling nginx"},
+		{name: "what the status will tell", pod: stage(on), events: []core.Event{{Type: "Warning", Reason: "Failed", Message: "Error: ErrImagePull"}},
+			want: "queued, scheduled to n1 |"},
 		{name: "new", pod: stage(nil), want: "queued | scheduling"},
 		{name: "no room", pod: stage(func(p *core.Pod) {
 			p.Status.Conditions = []core.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/1 nodes are available: 1 Insufficient cpu."}}
@@ -118,7 +122,7 @@ func TestPlainSaysEverythingOnce(t *testing.T) {
 	display.Show(first)
 	display.Show(first)
 	display.Show(Look(stage(func(p *core.Pod) { p.Spec.NodeName = "n1" }), []core.Event{{Reason: "Pulling"}}))
-	want := "queued\nscheduling\nscheduled to n1\npulling nginx\n"
+	want := "queued\nscheduled to n1\npulling nginx\n"
 	if out.String() != want {
 		t.Errorf("got %q, want %q", out.String(), want)
 	}

@@ -7,10 +7,10 @@ import (
 	"net/http"
 	"net/url"
 
-	"k8s.io/apimachinery/pkg/util/httpstream"
 	clientrest "k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
+	"k8s.io/streaming/pkg/httpstream"
 )
 
 // Forward listens on local addresses and carries connections to a pod's ports,
@@ -20,15 +20,15 @@ func Forward(ctx context.Context, config *clientrest.Config, address *url.URL, l
 	if err != nil {
 		return fmt.Errorf("preparing the connection: %w", err)
 	}
-	direct := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, address)
-	tunnel, err := portforward.NewSPDYOverWebsocketDialer(address, config)
+	direct := spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, address)
+	tunnel, err := portforward.NewSPDYOverWebsocketDialerForStreaming(address, config)
 	if err != nil {
 		return fmt.Errorf("preparing the connection: %w", err)
 	}
-	dialer := portforward.NewFallbackDialer(tunnel, direct, func(err error) bool {
+	dialer := portforward.NewFallbackDialerForStreaming(tunnel, direct, func(err error) bool {
 		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
 	})
-	forwarder, err := portforward.NewOnAddressesWithContext(ctx, dialer, listen, ports, make(chan struct{}), out, errOut)
+	forwarder, err := portforward.NewOnAddressesForStreamingWithContext(ctx, dialer, listen, ports, make(chan struct{}), out, errOut)
 	if err != nil {
 		return err
 	}

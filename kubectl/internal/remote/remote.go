@@ -18,10 +18,10 @@ import (
 	"syscall"
 
 	"golang.org/x/term"
-	"k8s.io/apimachinery/pkg/util/httpstream"
 	clientrest "k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/remotecommand"
 	"k8s.io/client-go/util/exec"
+	"k8s.io/streaming/pkg/httpstream"
 )
 
 // Streams are the user's ends; nil ones are not joined.
