@@ -39,8 +39,10 @@ func (s *Store[T]) statusOf(err error, verb, name string) error {
 		return apierrors.NewTooManyRequests("storage is (re)initializing: "+s.strategy.Resource.Name+" are not read from etcd yet", 1)
 	case errors.Is(err, context.Canceled):
 		return apierrors.NewTimeoutError("the request was given up before it was complete", 0)
-	case errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, storage.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
 		return s.unanswered(verb)
+	case errors.Is(err, storage.ErrTooLarge):
+		return apierrors.NewRequestEntityTooLargeError("the object is larger than etcd takes")
 	}
 	return apierrors.NewInternalError(err)
 }

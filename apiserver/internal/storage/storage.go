@@ -49,6 +49,11 @@ var (
 	ErrCompacted = errors.New("revision compacted")
 	// ErrFuture: the revision asked for is not there yet (504 with "Too large resource version").
 	ErrFuture = errors.New("revision in the future")
+	// ErrUnavailable: the store gave no answer. Whether a write happened is not
+	// known.
+	ErrUnavailable = errors.New("store does not answer")
+	// ErrTooLarge: the value is larger than the store takes.
+	ErrTooLarge = errors.New("value too large")
 )
 
 // KeyError names the key an error is about.

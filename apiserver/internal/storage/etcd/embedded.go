@@ -16,6 +16,8 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+
+	"kctl/apiserver/internal/storage"
 )
 
 // Embedded is an etcd of one member in this process. It listens on nothing but
@@ -144,7 +146,7 @@ func (e *Embedded) Client() *clientv3.Client { return e.client }
 func (e *Embedded) Revision() (int64, error) {
 	select {
 	case <-e.server.Server.StoppingNotify():
-		return 0, errors.New("embedded etcd is stopping")
+		return 0, fmt.Errorf("%w: embedded etcd is stopping", storage.ErrUnavailable)
 	default:
 		return e.server.Server.KV().Rev(), nil
 	}

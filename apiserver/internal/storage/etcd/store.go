@@ -9,6 +9,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/storage"
@@ -146,6 +148,20 @@ func kind(err error) error {
 		return fmt.Errorf("%w: %w", storage.ErrCompacted, err)
 	case errors.Is(err, rpctypes.ErrFutureRev):
 		return fmt.Errorf("%w: %w", storage.ErrFuture, err)
+	case errors.Is(err, rpctypes.ErrRequestTooLarge):
+		return fmt.Errorf("%w: %w", storage.ErrTooLarge, err)
+	case isUnavailable(err):
+		return fmt.Errorf("%w: %w", storage.ErrUnavailable, err)
 	}
 	return err
+}
+
+// isUnavailable knows etcd without a leader or overloaded, a connection that
+// broke, and a request that took longer than it may.
+func isUnavailable(err error) bool {
+	var fromServer rpctypes.EtcdError
+	if errors.As(err, &fromServer) {
+		return fromServer.Code() == codes.Unavailable
+	}
+	return errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.Unavailable || status.Code(err) == codes.DeadlineExceeded
 }

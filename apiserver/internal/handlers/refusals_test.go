@@ -1,0 +1,108 @@
+package handlers_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/apiserver/internal/handlers"
+	"kctl/proto/core"
+)
+
+func TestRefusals(t *testing.T) {
+	s := start(t)
+	s.create("a", "1")
+	for _, c := range []struct {
+		name, method, path, body string
+		headers                  []string
+		code                     int
+		reason                   metav1.StatusReason
+		message                  string
+	}{
+		{"twice", "POST", collection, configMap("a", "1"), nil, 409, metav1.StatusReasonAlreadyExists, `configmaps "a" already exists`},
+		{"broken JSON", "POST", collection, `{"metadata":`, nil, 400, metav1.StatusReasonBadRequest, "cannot be handled as a ConfigMap"},
+		{"no JSON at all", "POST", collection, `hello`, nil, 400, metav1.StatusReasonBadRequest, "invalid character"},
+		{"empty body", "POST", collection, ``, nil, 400, metav1.StatusReasonBadRequest, "cannot be handled"},
+		{"wrong type", "POST", collection, `{"metadata":{"name":"x"},"data":5}`, nil, 400, metav1.StatusReasonBadRequest, "cannot unmarshal"},
+		{"unknown field, strict", "POST", collection + "?fieldValidation=Strict", `{"metadata":{"name":"x"},"nonsense":1}`, nil, 400, metav1.StatusReasonBadRequest, `unknown field "nonsense"`},
+		{"doubled field, strict", "POST", collection + "?fieldValidation=Strict", `{"metadata":{"name":"x"},"data":{"a":"1","a":"2"}}`, nil, 400, metav1.StatusReasonBadRequest, `duplicate field`},
+		{"bad fieldValidation", "POST", collection + "?fieldValidation=Maybe", configMap("x", "1"), nil, 422, metav1.StatusReasonInvalid, "fieldValidation"},
+		{"bad dryRun", "POST", collection + "?dryRun=Perhaps", configMap("x", "1"), nil, 422, metav1.StatusReasonInvalid, "dryRun"},
+		{"broken YAML", "POST", collection, "a: [", []string{"Content-Type", "application/yaml"}, 400, metav1.StatusReasonBadRequest, "cannot be handled"},
+		{"broken protobuf", "POST", collection, "k8s\x00junk", []string{"Content-Type", "application/vnd.kubernetes.protobuf"}, 400, metav1.StatusReasonBadRequest, "cannot be handled"},
+		{"unknown content type", "POST", collection, "x", []string{"Content-Type", "text/plain"}, 415, metav1.StatusReasonUnsupportedMediaType, "application/json"},
+		{"other kind", "POST", collection, `{"kind":"Secret","apiVersion":"v1","metadata":{"name":"x"}}`, nil, 400, metav1.StatusReasonBadRequest, "Secret"},
+		{"other version", "POST", collection, `{"kind":"ConfigMap","apiVersion":"v2","metadata":{"name":"x"}}`, nil, 400, metav1.StatusReasonBadRequest, "does not match the expected API version"},
+		{"other namespace", "POST", collection, `{"metadata":{"name":"x","namespace":"other"}}`, nil, 400, metav1.StatusReasonBadRequest, "namespace of the provided object does not match"},
+		{"other name", "PUT", collection + "/x", configMap("y", "1"), nil, 400, metav1.StatusReasonBadRequest, "does not match the name on the URL"},
+		{"no name", "POST", collection, `{"data":{}}`, nil, 422, metav1.StatusReasonInvalid, "name or generateName is required"},
+		{"bad name", "POST", collection, configMap("UPPER", "1"), nil, 422, metav1.StatusReasonInvalid, "metadata.name: Invalid value"},
+		{"resourceVersion on create", "POST", collection, `{"metadata":{"name":"x","resourceVersion":"5"}}`, nil, 400, metav1.StatusReasonBadRequest, "resourceVersion should not be set"},
+		{"too large", "POST", collection, `{"data":{"k":"` + strings.Repeat("x", handlers.DefaultMaxBody) + `"}}`, nil, 413, metav1.StatusReasonRequestEntityTooLarge, "limit is 3145728"},
+		{"not acceptable", "GET", collection + "/a", "", []string{"Accept", "image/png"}, 406, metav1.StatusReasonNotAcceptable, "application/json"},
+		{"watch in YAML", "GET", collection + "?watch=1", "", []string{"Accept", "application/yaml"}, 406, metav1.StatusReasonNotAcceptable, "application/json"},
+		{"verb that is not there", "PUT", collection, "{}", nil, 405, metav1.StatusReasonMethodNotAllowed, "put is not supported"},
+		{"create in all namespaces", "POST", "/api/v1/configmaps", configMap("x", "1"), nil, 405, metav1.StatusReasonMethodNotAllowed, ""},
+		{"bad label selector", "GET", collection + "?labelSelector=a%3D%3D%3Db", "", nil, 400, metav1.StatusReasonBadRequest, ""},
+		{"unknown field selector", "GET", collection + "?fieldSelector=data.k%3D1", "", nil, 400, metav1.StatusReasonBadRequest, "field label not supported: data.k"},
+		{"bad resourceVersion", "GET", collection + "?resourceVersion=abc", "", nil, 400, metav1.StatusReasonBadRequest, "resourceVersion"},
+		{"match without version", "GET", collection + "?resourceVersionMatch=Exact", "", nil, 422, metav1.StatusReasonInvalid, "resourceVersionMatch"},
+		{"bad continue", "GET", collection + "?continue=xx", "", nil, 400, metav1.StatusReasonBadRequest, "continue key is not valid"},
+		{"bad limit", "GET", collection + "?limit=few", "", nil, 400, metav1.StatusReasonBadRequest, "limit"},
+		{"server-side apply", "PATCH", collection + "/a?fieldManager=x", "{}", []string{"Content-Type", "application/apply-patch+yaml"}, 415, metav1.StatusReasonUnsupportedMediaType, "server-side apply is not supported"},
+		{"patch of nothing known", "PATCH", collection + "/a", "{}", []string{"Content-Type", jsonType}, 415, metav1.StatusReasonUnsupportedMediaType, "application/merge-patch+json"},
+		{"broken merge patch", "PATCH", collection + "/a", "[1]", []string{"Content-Type", "application/merge-patch+json"}, 400, metav1.StatusReasonBadRequest, "decode patch"},
+		{"broken JSON patch", "PATCH", collection + "/a", `{"op":"add"}`, []string{"Content-Type", "application/json-patch+json"}, 400, metav1.StatusReasonBadRequest, "decode JSON patch"},
+		{"JSON patch whose test fails", "PATCH", collection + "/a", `[{"op":"test","path":"/data/k","value":"no"}]`, []string{"Content-Type", "application/json-patch+json"}, 422, metav1.StatusReasonInvalid, "rejected"},
+		{"patch to a wrong type", "PATCH", collection + "/a", `{"data":5}`, []string{"Content-Type", "application/merge-patch+json"}, 422, metav1.StatusReasonInvalid, "cannot unmarshal"},
+		{"patch of the name", "PATCH", collection + "/a", `{"metadata":{"name":"b"}}`, []string{"Content-Type", "application/merge-patch+json"}, 400, metav1.StatusReasonBadRequest, "does not match"},
+		{"patch of what is not there", "PATCH", collection + "/none", `{}`, []string{"Content-Type", "application/merge-patch+json"}, 404, metav1.StatusReasonNotFound, ""},
+		{"bad grace", "DELETE", collection + "/a?gracePeriodSeconds=soon", "", nil, 400, metav1.StatusReasonBadRequest, "gracePeriodSeconds"},
+		{"bad delete options", "DELETE", collection + "/a", `{"gracePeriodSeconds":"soon"}`, nil, 400, metav1.StatusReasonBadRequest, ""},
+		{"bad propagation", "DELETE", collection + "/a", `{"propagationPolicy":"Sideways"}`, nil, 422, metav1.StatusReasonInvalid, "propagationPolicy"},
+		{"bad includeObject", "GET", collection + "?includeObject=Some", "", []string{"Accept", "application/json;as=Table;g=meta.k8s.io;v=v1"}, 400, metav1.StatusReasonBadRequest, "includeObject"},
+		{"status of what has none", "GET", collection + "/a/status", "", nil, 404, "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := s.do(c.method, c.path, c.body, c.headers...)
+			if c.reason == "" {
+				if a.code != c.code {
+					t.Errorf("got %d %s", a.code, a.body)
+				}
+				return
+			}
+			a.wantStatus(t, c.code, c.reason, c.message)
+		})
+	}
+	var left core.ConfigMap
+	if s.do("GET", collection+"/a", "").into(t, &left); left.Data["k"] != "1" {
+		t.Errorf("refused requests changed the object: %+v", left)
+	}
+}
+
+func TestStaleUpdateConflicts(t *testing.T) {
+	s := start(t)
+	old := s.create("a", "1")
+	s.do("PUT", collection+"/a", configMap("a", "2"))
+	old.Data["k"] = "3"
+	text, err := json.Marshal(old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.do("PUT", collection+"/a", string(text)).wantStatus(t, 409, metav1.StatusReasonConflict,
+		`Operation cannot be fulfilled on configmaps "a": the object has been modified; please apply your changes to the latest version and try again`)
+}
+
+func TestUnknownFieldsAreWarnedOf(t *testing.T) {
+	s := start(t)
+	body := `{"metadata":{"name":"x"},"nonsense":1}`
+	if a := s.do("POST", collection+"?dryRun=All", body); a.code != 201 || a.header.Get("Warning") != `unknown field "nonsense"` {
+		t.Errorf("default: %d, warning %q", a.code, a.header.Get("Warning"))
+	}
+	if a := s.do("POST", collection+"?dryRun=All&fieldValidation=Ignore", body); a.code != 201 || a.header.Get("Warning") != "" {
+		t.Errorf("Ignore: %d, warning %q", a.code, a.header.Get("Warning"))
+	}
+	s.do("GET", collection+"/x", "").wantStatus(t, 404, metav1.StatusReasonNotFound, "")
+}

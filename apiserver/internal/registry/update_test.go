@@ -1,0 +1,131 @@
+package registry_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestUpdateKeepsWhatIsTheServers(t *testing.T) {
+	b := start(t)
+	made := b.create(service("a"))
+	obj := service("a")
+	obj.ResourceVersion = made.ResourceVersion
+	obj.Spec.ExternalName = "x"
+	obj.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "1.2.3.4"}}
+	got, err := b.put(obj)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.UID != made.UID || !got.CreationTimestamp.Equal(&made.CreationTimestamp) || got.Generation != 2 || len(got.Status.LoadBalancer.Ingress) != 0 {
+		t.Errorf("got %+v", got)
+	}
+	got.Labels = map[string]string{"a": "b"}
+	if got, err = b.put(got); err != nil || got.Generation != 2 {
+		t.Errorf("labels changed the generation: %+v, %v", got, err)
+	}
+	status, err := b.UpdateTyped(t.Context(), "ns", "a", "status", func(s *corev1.Service) error {
+		s.Spec.ExternalName = "ignored"
+		s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "1.2.3.4"}}
+		return nil
+	})
+	if err != nil || status.Spec.ExternalName != "x" || len(status.Status.LoadBalancer.Ingress) != 1 || status.Generation != 2 {
+		t.Errorf("status: %+v, %v", status, err)
+	}
+	quiet, err := b.UpdateTyped(t.Context(), "ns", "a", "quiet", func(s *corev1.Service) error { s.Spec.ExternalName = "q"; return nil })
+	if err != nil || quiet.Generation != 2 || quiet.Spec.ExternalName != "q" {
+		t.Errorf("quiet: %+v, %v", quiet, err)
+	}
+	if _, err := b.UpdateTyped(t.Context(), "ns", "a", "nothing", func(*corev1.Service) error { return nil }); !apierrors.IsNotFound(err) {
+		t.Errorf("unknown subresource: %v", err)
+	}
+}
+
+func TestUpdateRefusals(t *testing.T) {
+	b := start(t)
+	made := b.create(service("a"))
+	for name, c := range map[string]struct {
+		change  func(*corev1.Service)
+		is      func(error) bool
+		message string
+	}{
+		"old version": {func(s *corev1.Service) { s.ResourceVersion = "1" }, apierrors.IsConflict, "the object has been modified; please apply your changes to the latest version and try again"},
+		"no version":  {func(s *corev1.Service) { s.ResourceVersion = "" }, apierrors.IsInvalid, "metadata.resourceVersion: Invalid value: \"\": must be specified for an update"},
+		"other uid":   {func(s *corev1.Service) { s.UID = "other" }, apierrors.IsConflict, "Precondition failed: UID"},
+		"immutable":   {func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort }, apierrors.IsInvalid, "field is immutable"},
+		"created":     {func(s *corev1.Service) { s.CreationTimestamp = metav1.NewTime(now.Add(time.Hour)) }, apierrors.IsInvalid, "metadata.creationTimestamp"},
+		"deleted":     {func(s *corev1.Service) { s.DeletionTimestamp = pointer(metav1.NewTime(now)) }, apierrors.IsInvalid, "metadata.deletionTimestamp"},
+		"not there":   {func(s *corev1.Service) { s.Name = "b" }, apierrors.IsNotFound, `services "b" not found`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			obj := made.DeepCopy()
+			c.change(obj)
+			if _, err := b.put(obj); !c.is(err) || !strings.Contains(err.Error(), c.message) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestNoChangeIsNoWrite(t *testing.T) {
+	b := start(t)
+	made := b.create(service("a"))
+	got, err := b.put(made)
+	if err != nil || got.ResourceVersion != made.ResourceVersion {
+		t.Errorf("same object: %v, %v", got, err)
+	}
+	if revision, err := b.storage.Revision(t.Context()); err != nil || strconv.FormatInt(revision, 10) != made.ResourceVersion {
+		t.Errorf("etcd is at %d, %v; the object at %s", revision, err, made.ResourceVersion)
+	}
+}
+
+// Everybody adds one; nobody's is lost, although all begin from a cache that
+// may be behind.
+func TestUpdatesWithoutAVersionAreTriedAgain(t *testing.T) {
+	b := start(t)
+	b.create(service("a"))
+	var wg sync.WaitGroup
+	const each, all = 20, 8
+	for range all {
+		wg.Go(func() {
+			for range each {
+				_, err := b.UpdateTyped(t.Context(), "ns", "a", "", func(s *corev1.Service) error {
+					n, _ := strconv.Atoi(s.Labels["n"])
+					s.Labels = map[string]string{"n": strconv.Itoa(n + 1)}
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	got, err := b.GetTyped(t.Context(), "ns", "a", "")
+	if err != nil || got.Labels["n"] != strconv.Itoa(each*all) {
+		t.Errorf("counted %v, %v", got.Labels, err)
+	}
+}
+
+// A client that knows its own write must not be refused because the cache does
+// not yet.
+func TestUpdateRightAfterAWrite(t *testing.T) {
+	b := start(t)
+	for i := range 50 {
+		made := b.create(service(fmt.Sprintf("s-%d", i)))
+		for j := range 5 {
+			made.Labels = map[string]string{"j": strconv.Itoa(j)}
+			var err error
+			if made, err = b.put(made); err != nil {
+				t.Fatalf("object %d, update %d: %v", i, j, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package cache_test
+
+import (
+	"errors"
+	"runtime"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"kctl/apiserver/internal/storage"
+	"kctl/apiserver/internal/storage/cache"
+	"kctl/apiserver/internal/storage/etcd/etcdtest"
+)
+
+func TestReadsWhatWasWrittenBefore(t *testing.T) {
+	b := start(t, etcdtest.Start(t), clock.RealClock{})
+	made := b.create("ns/a", "red")
+	b.current()
+	e, ok := b.Get(prefix + "ns/a")
+	if !ok || string(e.Value) != string(made.Value) || e.Revision != made.Revision {
+		t.Errorf("got %+v", e)
+	}
+	// Writes elsewhere move etcd's revision on, and nothing here: only asking
+	// etcd for its progress gets the cache there.
+	if _, err := b.store.Create(t.Context(), "/registry/other/x", thing("x", ""), 0); err != nil {
+		t.Fatal(err)
+	}
+	b.current()
+	b.delete(made)
+	b.current()
+	if _, ok := b.Get(prefix + "ns/a"); ok {
+		t.Error("deleted object is still there")
+	}
+}
+
+func TestPagesAndSelections(t *testing.T) {
+	b := start(t, etcdtest.Start(t), clock.RealClock{})
+	for i, name := range []string{"a/1", "a/2", "a/3", "b/1", "b/2"} {
+		b.create(name, []string{"red", "blue"}[i%2])
+	}
+	b.current()
+	all := cache.Selection{Prefix: prefix}
+	field := func(text string) cache.Selection {
+		return cache.Selection{Prefix: prefix, Fields: fields.ParseSelectorOrDie(text)}
+	}
+	for _, c := range []struct {
+		name      string
+		page      cache.Page
+		want      string
+		more      bool
+		remaining int64
+	}{
+		{"everything", cache.Page{Selection: all}, "a/1 a/2 a/3 b/1 b/2", false, 0},
+		{"namespace", cache.Page{Selection: cache.Selection{Prefix: prefix + "b/"}}, "b/1 b/2", false, 0},
+		{"first page", cache.Page{Selection: all, Limit: 2}, "a/1 a/2", true, 3},
+		{"next page", cache.Page{Selection: all, Limit: 2, After: prefix + "a/2"}, "a/3 b/1", true, 1},
+		{"last page", cache.Page{Selection: all, Limit: 2, After: prefix + "b/1"}, "b/2", false, 0},
+		{"page that just fits", cache.Page{Selection: all, Limit: 5}, "a/1 a/2 a/3 b/1 b/2", false, 0},
+		{"labels", cache.Page{Selection: selectColor("red")}, "a/1 a/3 b/2", false, 0},
+		{"labels, paged", cache.Page{Selection: selectColor("red"), Limit: 2}, "a/1 a/3", true, -1},
+		{"labels, last page", cache.Page{Selection: selectColor("red"), Limit: 3}, "a/1 a/3 b/2", false, 0},
+		{"field", cache.Page{Selection: field("color=blue")}, "a/2 b/1", false, 0},
+		{"name", cache.Page{Selection: field("metadata.name=2")}, "a/2 b/2", false, 0},
+		{"name and namespace", cache.Page{Selection: field("metadata.name=2,metadata.namespace=b")}, "b/2", false, 0},
+		{"name in namespace", cache.Page{Selection: cache.Selection{Prefix: prefix + "a/", Fields: fields.ParseSelectorOrDie("metadata.name=2")}}, "a/2", false, 0},
+		{"no such name", cache.Page{Selection: cache.Selection{Prefix: prefix + "a/", Fields: fields.ParseSelectorOrDie("metadata.name=9")}}, "", false, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := b.List(c.page)
+			if names(got) != c.want || got.More != c.more || got.Remaining != c.remaining {
+				t.Errorf("got %q, more %v, %d left", names(got), got.More, got.Remaining)
+			}
+		})
+	}
+}
+
+func TestListAtAnOldRevision(t *testing.T) {
+	b := start(t, etcdtest.Start(t), clock.RealClock{})
+	b.create("ns/a", "red")
+	second := b.create("ns/b", "blue")
+	third := b.create("ns/c", "red")
+	b.delete(second)
+	b.current()
+	for _, c := range []struct {
+		revision int64
+		page     cache.Page
+		want     string
+	}{
+		{third.Revision, cache.Page{Selection: cache.Selection{Prefix: prefix}}, "ns/a ns/b ns/c"},
+		{second.Revision, cache.Page{Selection: cache.Selection{Prefix: prefix}}, "ns/a ns/b"},
+		{third.Revision, cache.Page{Selection: selectColor("red"), Limit: 1}, "ns/a"},
+		{third.Revision, cache.Page{Selection: selectColor("red"), After: prefix + "ns/a"}, "ns/c"},
+		{b.Revision(), cache.Page{Selection: cache.Selection{Prefix: prefix}}, "ns/a ns/c"},
+	} {
+		got, err := b.ListAt(t.Context(), c.page, c.revision)
+		if err != nil || names(got) != c.want || got.Revision != c.revision {
+			t.Errorf("at %d: got %q at %d, %v; want %q", c.revision, names(got), got.Revision, err, c.want)
+		}
+	}
+}
+
+func TestRevisionThatNeverComes(t *testing.T) {
+	time0 := clocktesting.NewFakeClock(time.Unix(1700000000, 0))
+	b := start(t, etcdtest.Start(t), time0)
+	done := make(chan error, 1)
+	go func() { done <- b.WaitFor(t.Context(), 1<<40) }()
+	for {
+		select {
+		case err := <-done:
+			var future *cache.FutureError
+			if !errors.Is(err, storage.ErrFuture) || !errors.As(err, &future) || future.Current != b.Revision() {
+				t.Errorf("got %v", err)
+			}
+			return
+		default:
+			time0.Step(time.Second)
+			runtime.Gosched()
+		}
+	}
+}
