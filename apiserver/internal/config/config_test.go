@@ -1,0 +1,76 @@
+package config
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+)
+
+func parse(t *testing.T, flags ...string) *Options {
+	t.Helper()
+	o := Defaults()
+	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	o.AddFlags(fs)
+	if err := fs.Parse(flags); err != nil {
+		t.Fatal(err)
+	}
+	o.Complete()
+	return o
+}
+
+var loops = []string{"one", "two"}
+
+func TestDefaultsAreValid(t *testing.T) {
+	o := parse(t)
+	if err := o.Validate(loops); err != nil {
+		t.Fatal(err)
+	}
+	if o.AnonymousAuth || o.BindAddress != "127.0.0.1" || o.AuthorizationModes[0] != ModeRBAC {
+		t.Errorf("not safe by default: %+v", o)
+	}
+	if len(o.APIAudiences) != 1 || o.APIAudiences[0] != o.ServiceAccountIssuers[0] {
+		t.Errorf("audiences %v", o.APIAudiences)
+	}
+}
+
+func TestWhatIsRefused(t *testing.T) {
+	for flag, want := range map[string]string{
+		"--authorization-mode=Webhook":         "--authorization-mode=Webhook: not supported yet",
+		"--authorization-mode=ABAC":            "--authorization-mode=ABAC: not supported yet",
+		"--authorization-mode=RBAC,Root":       "--authorization-mode=Root: unknown mode",
+		"--authorization-mode=RBAC,RBAC":       "given twice",
+		"--authorization-mode=":                "at least one mode",
+		"--bind-address=localhost":             "--bind-address=localhost: not an IP address",
+		"--secure-port=70000":                  "--secure-port=70000",
+		"--tls-cert-file=x":                    "--tls-cert-file and --tls-private-key-file must be given together",
+		"--etcd-servers=127.0.0.1:2379":        "--etcd-servers=127.0.0.1:2379: not a URL",
+		"--etcd-prefix=registry":               "--etcd-prefix=registry",
+		"--etcd-cafile=x":                      "--etcd-servers, which is not given",
+		"--max-request-body-bytes=0":           "--max-request-body-bytes",
+		"--controllers=three":                  "--controllers=three: unknown; there are one, two",
+		"--service-account-issuer=":            "--service-account-issuer",
+		"--kubelet-preferred-address-types=IP": "--kubelet-preferred-address-types=IP",
+		"--kubelet-client-certificate=x":       "--kubelet-client-key must be given together",
+	} {
+		if err := parse(t, flag).Validate(loops); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", flag, err, want)
+		}
+	}
+}
+
+func TestControllers(t *testing.T) {
+	for flags, want := range map[string][2]bool{
+		"*":        {true, true},
+		"*,-one":   {false, true},
+		"two":      {false, true},
+		"-one":     {false, false},
+		"-one,*":   {false, true},
+		"one,-one": {false, false},
+	} {
+		o := parse(t, "--controllers="+flags)
+		if got := [2]bool{o.Controller("one"), o.Controller("two")}; got != want {
+			t.Errorf("%s: %v, want %v", flags, got, want)
+		}
+	}
+}

@@ -1,0 +1,285 @@
+package housekeeping
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/registry/registrytest"
+	"kctl/proto/core"
+)
+
+// house runs loops on stores in memory, inside a synctest bubble: its clock
+// stands still while anybody works, and jumps when all wait.
+type house struct {
+	nodes, leases, pods *registrytest.Store
+}
+
+func run(t *testing.T, make func(*Dependencies) (Loop, error), objects ...core.Object) *house {
+	t.Helper()
+	h := &house{nodes: registrytest.New(core.Nodes), leases: registrytest.New(core.Leases), pods: registrytest.New(core.Pods)}
+	for _, obj := range objects {
+		switch obj.(type) {
+		case *core.Node:
+			h.nodes.Put(obj)
+		case *core.Lease:
+			h.leases.Put(obj)
+		case *core.Pod:
+			h.pods.Put(obj)
+		}
+	}
+	d := &Dependencies{
+		Resources: []registry.Resource{h.nodes, h.leases, h.pods},
+		Pods:      facts.NewMirror(h.pods, facts.PodOf, facts.Options[facts.Pod]{Index: facts.PodNode}, clock.RealClock{}, zap.NewNop()),
+		Clock:     clock.RealClock{}, Logger: zap.NewNop(),
+	}
+	loop, err := make(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := runAllOf(ctx, loop, d.Pods.Run)
+	t.Cleanup(func() { cancel(); <-done })
+	synctest.Wait()
+	return h
+}
+
+func runAllOf(ctx context.Context, loops ...func(context.Context) error) <-chan struct{} {
+	done := make(chan struct{})
+	go func() { defer close(done); _ = runAll(ctx, loops) }()
+	return done
+}
+
+// pass lets time go by.
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+func node(name string, ready corev1.ConditionStatus) *core.Node {
+	return &core.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: "node-" + "1"},
+		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
+			{Type: corev1.NodeReady, Status: ready, LastHeartbeatTime: metav1.Now()},
+			{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse},
+		}},
+	}
+}
+
+func pod(name, node string) *core.Pod {
+	return &core.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: "pod-1"}, Spec: core.PodSpec{NodeName: node}}
+}
+
+func (h *house) ready(t *testing.T, name string) (ready corev1.NodeCondition, taints []string) {
+	t.Helper()
+	n := h.nodes.Peek("", name).(*core.Node)
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			ready = c
+		}
+	}
+	for _, taint := range n.Spec.Taints {
+		taints = append(taints, taint.Key+":"+string(taint.Effect))
+	}
+	return ready, taints
+}
+
+func lease(name string, renewed time.Time) *core.Lease {
+	at := metav1.NewMicroTime(renewed)
+	l := &core.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: core.NamespaceNodeLease, Name: name}}
+	l.Spec.RenewTime = &at
+	return l
+}
+
+func TestSilentNodeIsLostAndComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := pod("web", "n1")
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+		h := run(t, newNodes, node("n1", corev1.ConditionTrue), lease("n1", time.Now()), p)
+		for range 3 { // its lease alone keeps it alive
+			pass(nodeGrace - time.Second)
+			h.leases.Put(lease("n1", time.Now()))
+		}
+		synctest.Wait()
+		if ready, taints := h.ready(t, "n1"); ready.Status != corev1.ConditionTrue || len(taints) > 0 {
+			t.Fatalf("a living node: %+v %v", ready, taints)
+		}
+		pass(nodeGrace + time.Second)
+		ready, taints := h.ready(t, "n1")
+		if ready.Status != corev1.ConditionUnknown || ready.Reason != "NodeStatusUnknown" {
+			t.Errorf("a silent node: %+v", ready)
+		}
+		if !slices.Equal(taints, []string{"node.kubernetes.io/unreachable:NoExecute", "node.kubernetes.io/unreachable:NoSchedule"}) {
+			t.Errorf("taints %v", taints)
+		}
+		if c := h.pods.Peek("shop", "web").(*core.Pod).Status.Conditions[0]; c.Status != corev1.ConditionFalse {
+			t.Errorf("its pod is still ready: %+v", c)
+		}
+		back := h.nodes.Peek("", "n1").(*core.Node)
+		back.Status = node("n1", corev1.ConditionTrue).Status
+		h.nodes.Put(back)
+		synctest.Wait()
+		if ready, taints := h.ready(t, "n1"); ready.Status != corev1.ConditionTrue || len(taints) > 0 {
+			t.Errorf("a node that is back: %+v %v", ready, taints)
+		}
+	})
+}
+
+func TestNodeThatNeverReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := run(t, newNodes, &core.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+		pass(nodeStartupGrace - time.Second)
+		if _, taints := h.ready(t, "n1"); len(taints) > 0 {
+			t.Errorf("tainted before its time: %v", taints)
+		}
+		pass(2 * time.Second)
+		if ready, _ := h.ready(t, "n1"); ready.Status != corev1.ConditionUnknown || ready.Reason != "NodeStatusNeverUpdated" {
+			t.Errorf("%+v", ready)
+		}
+	})
+}
+
+func TestTaintsOfOthersStay(t *testing.T) {
+	now := metav1.Now()
+	have := []corev1.Taint{{Key: "mine", Effect: corev1.TaintEffectNoExecute}, {Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}}
+	facts := nodeFacts{unschedulable: true, conditions: map[corev1.NodeConditionType]corev1.ConditionStatus{corev1.NodeDiskPressure: corev1.ConditionTrue}}
+	var got []string
+	for _, taint := range mergeTaints(have, wantedTaints(facts, corev1.ConditionTrue), now) {
+		got = append(got, taint.Key)
+	}
+	if !slices.Equal(got, []string{"mine", corev1.TaintNodeDiskPressure, corev1.TaintNodeUnschedulable}) {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestTolerated(t *testing.T) {
+	now := time.Now()
+	since := metav1.NewTime(now.Add(-10 * time.Second))
+	taint := corev1.Taint{Key: "fire", Value: "big", Effect: corev1.TaintEffectNoExecute, TimeAdded: &since}
+	seconds := func(n int64) *int64 { return &n }
+	exists := func(for_ *int64) corev1.Toleration {
+		return corev1.Toleration{Key: "fire", Operator: corev1.TolerationOpExists, TolerationSeconds: for_}
+	}
+	tests := map[string]struct {
+		tolerations []corev1.Toleration
+		left        time.Duration
+		stays       bool
+	}{
+		"none":              {nil, 0, false},
+		"for ever":          {[]corev1.Toleration{exists(nil)}, 0, true},
+		"everything":        {[]corev1.Toleration{{Operator: corev1.TolerationOpExists}}, 0, true},
+		"the value":         {[]corev1.Toleration{{Key: "fire", Value: "big"}}, 0, true},
+		"another value":     {[]corev1.Toleration{{Key: "fire", Value: "small"}}, 0, false},
+		"another effect":    {[]corev1.Toleration{{Key: "fire", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}, 0, false},
+		"for a while":       {[]corev1.Toleration{exists(seconds(15))}, 5 * time.Second, false},
+		"the shortest":      {[]corev1.Toleration{exists(nil), exists(seconds(30)), exists(seconds(15))}, 5 * time.Second, false},
+		"no longer":         {[]corev1.Toleration{exists(seconds(5))}, -5 * time.Second, false},
+		"for no time, ever": {[]corev1.Toleration{exists(seconds(-1))}, -10 * time.Second, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if left, stays := tolerated([]corev1.Taint{taint}, test.tolerations, now); left != test.left || stays != test.stays {
+				t.Errorf("%v %v, want %v %v", left, stays, test.left, test.stays)
+			}
+		})
+	}
+}
+
+func TestPodLeavesWhenItsTimeIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		since, bears := metav1.Now(), int64(300)
+		n := node("n1", corev1.ConditionUnknown)
+		n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute, TimeAdded: &since}}
+		p := pod("web", "n1")
+		p.Spec.Tolerations = []corev1.Toleration{{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, TolerationSeconds: &bears}}
+		h := run(t, newEvictions, n, p)
+		pass(299 * time.Second)
+		if h.pods.Peek("shop", "web") == nil {
+			t.Fatal("gone before its time")
+		}
+		pass(2 * time.Second)
+		if h.pods.Peek("shop", "web") != nil {
+			t.Error("still there")
+		}
+	})
+}
+
+func TestPodGarbage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		deleted := metav1.Now()
+		unscheduled := pod("unscheduled", "")
+		unscheduled.DeletionTimestamp = &deleted
+		mine, lost := pod("mine", "n1"), pod("lost", "n2")
+		h := run(t, newPodGarbage, node("n1", corev1.ConditionTrue), mine, lost, unscheduled, pod("waiting", ""))
+		pass(time.Second)
+		if h.pods.Peek("shop", "unscheduled") != nil || h.pods.Peek("shop", "lost") == nil {
+			t.Error("first round: unscheduled has to go, lost may wait")
+		}
+		pass(goneNodeGrace + podGarbageEvery)
+		if h.pods.Peek("shop", "lost") != nil || h.pods.Peek("shop", "mine") == nil || h.pods.Peek("shop", "waiting") == nil {
+			t.Error("later: only lost has to go")
+		}
+	})
+}
+
+func TestCollectedRulesAreInOrderAndOnce(t *testing.T) {
+	role := func(name string, labels map[string]string, resources ...string) *rbacv1.ClusterRole {
+		r := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
+		for _, resource := range resources {
+			r.Rules = append(r.Rules, rbacv1.PolicyRule{Verbs: []string{"get"}, Resources: []string{resource}})
+		}
+		return r
+	}
+	in := map[string]string{"in": "true"}
+	all := role("all", in, "self")
+	all.AggregationRule = &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: in}}}
+	rules, err := collected(all, []*rbacv1.ClusterRole{role("b", in, "y", "x"), all, role("out", nil, "z"), role("a", in, "x")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range rules {
+		got = append(got, r.Resources...)
+	}
+	if !slices.Equal(got, []string{"x", "y"}) {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestWorkerTriesAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls []time.Duration
+		begun := time.Now()
+		w := newWorker("test", &Dependencies{Clock: clock.RealClock{}, Logger: zap.NewNop()}, func(context.Context, facts.Key) (time.Duration, error) {
+			calls = append(calls, time.Since(begun))
+			switch len(calls) {
+			case 1, 2:
+				return 0, context.DeadlineExceeded
+			case 3:
+				return time.Hour, nil
+			}
+			return 0, nil
+		})
+		key := facts.Key{Name: "x"}
+		w.add(key)
+		w.add(key)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := runAllOf(ctx, w.run)
+		pass(2 * time.Hour)
+		cancel()
+		<-done
+		if len(calls) != 4 || calls[0] != 0 || calls[1] < retryPolicy.Initial || calls[3]-calls[2] != time.Hour || len(w.due) != 0 {
+			t.Errorf("called at %v", calls)
+		}
+	})
+}

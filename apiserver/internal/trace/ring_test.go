@@ -1,0 +1,59 @@
+package trace
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"kctl/proto/relay"
+)
+
+var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func stamp(hop relay.Hop, after time.Duration) relay.Stamp {
+	return relay.Stamp{Hop: hop, At: start.Add(after)}
+}
+
+func TestTraceIsInOrderAndKeepsTheFirst(t *testing.T) {
+	r := NewRing(2)
+	r.Add("shop", "web", "1", stamp(relay.ServerStored, 3), stamp(relay.ServerReceived, 1))
+	r.Add("shop", "web", "", stamp(relay.ServerStored, 9), stamp(relay.SchedulerPopped, 5))
+	got, ok := r.Trace("shop", "web")
+	if !ok || got.UID != "1" || len(got.Stamps) != 3 || got.Stamps[0].Hop != relay.ServerReceived || got.Stamps[1] != stamp(relay.ServerStored, 3) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestAnotherPodOfTheNameStartsAnew(t *testing.T) {
+	r := NewRing(2)
+	r.Add("shop", "web", "", stamp(relay.ServerReceived, 1)) // not known yet which
+	r.Add("shop", "web", "1", stamp(relay.ServerStored, 2))
+	if got, _ := r.Trace("shop", "web"); len(got.Stamps) != 2 {
+		t.Errorf("%+v", got)
+	}
+	r.Add("shop", "web", "2", stamp(relay.ServerWatched, 3))
+	if got, _ := r.Trace("shop", "web"); got.UID != "2" || len(got.Stamps) != 1 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestRingIsBounded(t *testing.T) {
+	r := NewRing(3)
+	for i := range 10 {
+		r.Add("shop", fmt.Sprint(i), "u", stamp(relay.ServerReceived, 0))
+	}
+	if len(r.traces) != 3 || len(r.order) != 3 {
+		t.Errorf("%d traces, %d in order", len(r.traces), len(r.order))
+	}
+	for i := range 10 {
+		if _, ok := r.Trace("shop", fmt.Sprint(i)); ok != (i >= 7) {
+			t.Errorf("%d: %v", i, ok)
+		}
+	}
+	for i := range 2 * relay.MaxStamps {
+		r.Add("shop", "9", "u", stamp(relay.KubeletStarted.Of(fmt.Sprint(i)), 0))
+	}
+	if got, _ := r.Trace("shop", "9"); len(got.Stamps) != relay.MaxStamps {
+		t.Errorf("%d stamps", len(got.Stamps))
+	}
+}
