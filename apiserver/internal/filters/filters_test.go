@@ -266,7 +266,13 @@ func TestDeadline(t *testing.T) {
 		t.Error("a watch has a deadline")
 	}
 	drain()
-	serve(handler, "GET", "/api/v1/pods?watch=1&wait=1") // returns, because the drain ends it
+	done := make(chan struct{})
+	go func() { defer close(done); serve(handler, "GET", "/api/v1/pods?watch=1&wait=1") }()
+	select {
+	case <-done:
+	case <-time.After(time.Minute): // only a failure takes that long
+		t.Error("a watch outlived the drain")
+	}
 }
 
 func TestObserveLogsOneLine(t *testing.T) {
