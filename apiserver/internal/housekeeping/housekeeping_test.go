@@ -225,7 +225,11 @@ func TestPodGarbage(t *testing.T) {
 		if h.pods.Peek("shop", "unscheduled") != nil || h.pods.Peek("shop", "lost") == nil {
 			t.Error("first round: unscheduled has to go, lost may wait")
 		}
-		pass(goneNodeGrace + podGarbageEvery)
+		pass(goneNodeGrace - podGarbageEvery/2)
+		if h.pods.Peek("shop", "lost") == nil {
+			t.Error("lost is gone although its node may come back")
+		}
+		pass(2 * podGarbageEvery)
 		if h.pods.Peek("shop", "lost") != nil || h.pods.Peek("shop", "mine") == nil || h.pods.Peek("shop", "waiting") == nil {
 			t.Error("later: only lost has to go")
 		}
