@@ -52,7 +52,8 @@ type entry struct {
 	busy bool
 	kick chan struct{}
 
-	recorder relay.Recorder
+	// recorder is nil for a pod that an earlier kubelet started: the relay is over.
+	recorder *relay.Recorder
 	stamps   []relay.Stamp // taken from the recorder, and not yet with the API
 }
 
@@ -85,17 +86,21 @@ func (m *Manager) Get(uid types.UID) (core.PodStatus, bool) {
 	return e.status, true
 }
 
-// Recorder collects the stamps of the pod's way through this kubelet.
+// Recorder collects the stamps of the pod's way through this kubelet; it is nil
+// for a pod that was started before.
 func (m *Manager) Recorder(pod *core.Pod) *relay.Recorder {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return &m.entry(pod).recorder
+	return m.entry(pod).recorder
 }
 
 func (m *Manager) entry(pod *core.Pod) *entry {
 	e, ok := m.entries[pod.UID]
 	if !ok {
 		e = &entry{name: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, kick: make(chan struct{}, 1)}
+		if pod.Status.StartTime.IsZero() {
+			e.recorder = &relay.Recorder{}
+		}
 		m.entries[pod.UID] = e
 	}
 	return e
