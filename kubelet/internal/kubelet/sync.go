@@ -73,7 +73,7 @@ func (k *Kubelet) SyncPod(ctx context.Context, job podworker.Job) (podworker.Out
 		// is now, and to be known again to a kubelet that has just come.
 		result.Err = k.mountVolumes(ctx, pod)
 	}
-	return k.conclude(ctx, pod, result, deadline)
+	return k.conclude(ctx, pod, runtime, result, deadline)
 }
 
 // begin is what the first sync of a pod does once.
@@ -87,13 +87,15 @@ func (k *Kubelet) begin(job podworker.Job) {
 
 // conclude takes what came of a sync in the runtime into the status, and says
 // when to look again.
-func (k *Kubelet) conclude(ctx context.Context, pod *core.Pod, result podruntime.SyncResult, deadline time.Duration) (podworker.Outcome, error) {
+func (k *Kubelet) conclude(ctx context.Context, pod *core.Pod, before *podruntime.PodStatus, result podruntime.SyncResult, deadline time.Duration) (podworker.Outcome, error) {
 	if ctx.Err() != nil {
 		return podworker.Outcome{}, ctx.Err() // the pod's end is next
 	}
 	k.noteWaiting(pod.UID, result.Waiting)
 	k.report(pod, result.Status)
-	k.pleg.Poke()
+	if result.Status != before {
+		k.pleg.Inspect(pod.UID)
+	}
 	if result.Err != nil {
 		return podworker.Outcome{}, result.Err
 	}

@@ -82,6 +82,7 @@ type Generator struct {
 	mu     sync.Mutex
 	last   time.Time
 	failed error
+	asked  map[types.UID]bool // pods to inspect in the next relist
 }
 
 // New returns a Generator. observe is told of each relist; it may be nil.
@@ -93,7 +94,7 @@ func New(runtime Runtime, cache Cache, clock clock.Clock, logger *zap.Logger, ob
 		runtime: runtime, cache: cache, clock: clock, logger: logger, observe: observe,
 		events: make(chan Event, eventBuffer), poke: make(chan struct{}, 1),
 		known: map[types.UID]*podruntime.RunningPod{}, reinspect: map[types.UID]bool{},
-		last: clock.Now(),
+		last: clock.Now(), asked: map[types.UID]bool{},
 	}
 }
 
@@ -106,6 +107,24 @@ func (g *Generator) Poke() {
 	case g.poke <- struct{}{}:
 	default:
 	}
+}
+
+// Inspect makes the next relist, soon, ask for the pod's full status though it
+// may see no change: whoever wrote the pod's status into the cache by pieces may
+// have written something old over what a relist had found meanwhile.
+func (g *Generator) Inspect(uid types.UID) {
+	g.mu.Lock()
+	g.asked[uid] = true
+	g.mu.Unlock()
+	g.Poke()
+}
+
+func (g *Generator) takeAsked() map[types.UID]bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	asked := g.asked
+	g.asked = map[types.UID]bool{}
+	return asked
 }
 
 // Healthy returns an error if the runtime could not be listed for too long.
@@ -128,6 +147,7 @@ func (g *Generator) LastError() error {
 // Run relists until ctx ends.
 func (g *Generator) Run(ctx context.Context) error {
 	interval := fastest
+	due := g.clock.Now()
 	timer := g.clock.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -136,20 +156,24 @@ func (g *Generator) Run(ctx context.Context) error {
 			return nil
 		case <-g.poke:
 			interval = fastest
-			timer.Stop()
-			timer.Reset(interval)
+			if soon := g.clock.Now().Add(fastest); soon.Before(due) {
+				due = soon
+				timer.Stop()
+				timer.Reset(fastest)
+			}
 			continue
 		case <-timer.C():
 		}
 		start := g.clock.Now()
-		changed := g.relist(ctx, interval)
-		if changed {
+		if g.relist(ctx, interval) {
 			interval = fastest
 		} else {
 			interval = min(slowest, interval+interval/4)
 		}
 		// A runtime that takes its time is not asked all the time.
-		timer.Reset(max(interval, restFactor*g.clock.Since(start)))
+		rest := max(interval, restFactor*g.clock.Since(start))
+		due = g.clock.Now().Add(rest)
+		timer.Reset(rest)
 	}
 }
 
@@ -157,18 +181,22 @@ func (g *Generator) Run(ctx context.Context) error {
 func (g *Generator) relist(ctx context.Context, interval time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, relistTimeout)
 	defer cancel()
+	asked := g.takeAsked()
 	at := g.clock.Now()
 	pods, err := g.runtime.Pods(ctx)
 	g.observe(g.clock.Since(at), interval)
 	g.note(at, err)
 	if err != nil {
+		for uid := range asked {
+			g.reinspect[uid] = true
+		}
 		return false
 	}
 	current := make(map[types.UID]*podruntime.RunningPod, len(pods))
 	for _, pod := range pods {
 		current[pod.UID] = pod
 	}
-	changes := g.compare(current)
+	changes := g.compare(current, asked)
 	g.inspect(ctx, changes, current, at)
 	g.known = current
 	g.cache.Complete(at)
@@ -197,10 +225,14 @@ func (g *Generator) note(at time.Time, err error) {
 }
 
 // compare gives the pods that changed, or whose status is still owed.
-func (g *Generator) compare(current map[types.UID]*podruntime.RunningPod) map[types.UID]*change {
+func (g *Generator) compare(current map[types.UID]*podruntime.RunningPod, asked map[types.UID]bool) map[types.UID]*change {
 	changes := map[types.UID]*change{}
 	for uid, pod := range current {
-		if events := compare(uid, g.known[uid], pod); len(events) > 0 || g.reinspect[uid] {
+		events := compare(uid, g.known[uid], pod)
+		if len(events) == 0 && (asked[uid] || g.reinspect[uid]) {
+			events = []Event{{UID: uid, Type: ContainerChanged}}
+		}
+		if len(events) > 0 {
 			changes[uid] = &change{events: events}
 		}
 	}

@@ -138,6 +138,39 @@ func TestIdleRelistsGrowRareAndAPokeMakesThemFrequent(t *testing.T) {
 	})
 }
 
+func TestAPodIsInspectedWhenAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &fakeRuntime{pods: []*podruntime.RunningPod{running("p", podruntime.StateExited)}}
+		g, cache := start(t, r)
+		<-g.Events()
+		// Somebody's own, older view of the pod comes late.
+		cache.Set("p", &podruntime.PodStatus{Name: "stale"}, nil, time.Now())
+		g.Inspect("p")
+		if e := <-g.Events(); e.UID != "p" {
+			t.Errorf("event %v", e)
+		}
+		if s, _ := cache.Get("p"); s.Name != "found" {
+			t.Errorf("cache still has what was written late: %v", s)
+		}
+	})
+}
+
+func TestPokesDoNotPutARelistOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &fakeRuntime{}
+		g, _ := start(t, r)
+		for range 1000 {
+			time.Sleep(time.Millisecond) // the bubble's clock
+			g.Poke()
+		}
+		r.set(func() {
+			if r.lists < 10 {
+				t.Errorf("%d relists in a second of pokes", r.lists)
+			}
+		})
+	})
+}
+
 func TestFailuresAreKeptAndRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		down := errors.New("runtime is down")
