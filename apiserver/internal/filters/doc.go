@@ -6,6 +6,7 @@
 //	Recover         a panic below becomes a 500
 //	Warnings        writes what was warned of into the answer's header
 //	Authenticate    who asks
+//	Impersonate     as whom, if as somebody else
 //	InFlight        not too many at once
 //	Deadline        not for too long; long-running requests until the drain
 //	Authorize       may they

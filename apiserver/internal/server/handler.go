@@ -32,6 +32,7 @@ func (s *Server) handler() (http.Handler, error) {
 		filters.Recover(s.logger),
 		filters.Warnings(),
 		filters.Authenticate(s.authenticator, s.metrics, s.clock, s.logger),
+		filters.Impersonate(s.authorizer, s.logger),
 		filters.InFlight(s.options.MaxRequestsInFlight, s.options.MaxMutatingRequestsInFlight, s.metrics),
 		filters.Deadline(s.options.RequestTimeout, s.draining),
 		filters.Authorize(s.authorizer, s.clock, s.logger),
