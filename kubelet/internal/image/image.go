@@ -120,6 +120,9 @@ func (m *Manager) Ensure(ctx context.Context, r Request) (Present, error) {
 // inspect asks the runtime whether it has the image.
 func (m *Manager) inspect(ctx context.Context, r Request, spec *runtimeapi.ImageSpec) (Present, bool, error) {
 	image, err := m.runtime.ImageStatus(ctx, spec)
+	if err != nil && ctx.Err() != nil { // nobody waits for it any more
+		return Present{}, false, &Error{Reason: ReasonInspect, Message: ctx.Err().Error(), Err: ctx.Err()}
+	}
 	if err != nil {
 		message := fmt.Sprintf("Failed to inspect image %q: %v", r.Image, err)
 		m.events.ContainerEventf(r.Pod, r.FieldPath, corev1.EventTypeWarning, "InspectFailed", "%s", message)

@@ -224,6 +224,7 @@ func TestContainerThatNeverStartedIsReplaced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.beside = t.Context()
 	present, err := s.ensureImage(containerStart{Kind: regularContainer})
 	if err != nil {
 		t.Fatal(err)

@@ -57,7 +57,7 @@ func (s *podSync) prepare() (struct{}, error) {
 	if s.options.Prepare == nil {
 		return struct{}{}, nil
 	}
-	return struct{}{}, s.options.Prepare(s.ctx)
+	return struct{}{}, s.options.Prepare(s.beside)
 }
 
 // configureSandbox makes the sandbox's configuration, which every container is
@@ -124,7 +124,7 @@ func (s *podSync) podIPs(own []string) []string {
 
 func (s *podSync) ensureImage(c containerStart) (image.Present, error) {
 	spec, fieldPath := s.spec(c)
-	return s.Manager.images.Ensure(s.ctx, image.Request{
+	return s.Manager.images.Ensure(s.beside, image.Request{
 		Pod: s.pod, FieldPath: fieldPath, Image: spec.Image, Policy: spec.ImagePullPolicy,
 		Secrets: s.options.PullSecrets, Sandbox: s.config, Handler: s.handler,
 	})

@@ -28,8 +28,11 @@ func (m *Manager) SyncPod(ctx context.Context, pod *core.Pod, status *PodStatus,
 		Manager: m, ctx: ctx, pod: pod, options: o, status: status,
 		images: map[string]*future[image.Present]{}, waiting: map[string]Waiting{},
 	}
+	var cancel context.CancelFunc
+	s.beside, cancel = context.WithCancel(ctx)
 	for s.step() {
 	}
+	cancel() // what is still under way is for containers that do not start now
 	s.background.Wait()
 	return SyncResult{Status: s.status, Waiting: s.waiting, RetryAfter: s.retryAfter, Err: errors.Join(s.failures...)}
 }
@@ -41,7 +44,8 @@ type podSync struct {
 	pod     *core.Pod
 	options SyncOptions
 
-	background sync.WaitGroup // pulls, preparation, sandbox status
+	background sync.WaitGroup  // pulls, preparation, sandbox status
+	beside     context.Context // of pulls and preparation
 
 	// Set by one step before it starts anything that reads them.
 	sandboxID string

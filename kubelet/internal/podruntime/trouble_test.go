@@ -3,6 +3,7 @@ package podruntime
 import (
 	"context"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -88,6 +89,26 @@ func TestRuntimeThatIsAway(t *testing.T) {
 	}
 	if len(b.untilSynced(t, other).Running()) != 1 {
 		t.Error("the other pod does not run")
+	}
+}
+
+// A sandbox that can not be made is told at once, not after the pull beside it.
+func TestFailedSandboxWaitsForNoPull(t *testing.T) {
+	b := newBed(t, func(c *Config) { c.RuntimeHandler = func(class string) (string, error) { return class, nil } })
+	l, err := net.Listen("tcp", "127.0.0.1:0") // a registry that takes connections and never answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	pod := newPod("stuck", core.Container{Name: "main", Image: l.Addr().String() + "/app:1"})
+	none := "none"
+	pod.Spec.RuntimeClassName = &none
+	r := b.sync(t, pod, SyncOptions{})
+	if r.Err == nil || !strings.Contains(r.Err.Error(), "no runtime for \"none\"") {
+		t.Errorf("Err = %v", r.Err)
+	}
+	if !b.events.has("FailedCreatePodSandBox: Failed to create pod sandbox: ") || b.events.has("Failed to pull") || b.events.has("InspectFailed") {
+		t.Errorf("events %q", b.events.lines)
 	}
 }
 
