@@ -129,6 +129,11 @@ func TestBinding(t *testing.T) {
 
 	b.pod("gated", func(p *core.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "g"}} })
 	b.pod("other")
+	// A finalizer keeps a pod that was never bound.
+	b.pod("ending", func(p *core.Pod) { p.Finalizers = []string{"example.com/keep"} })
+	if err := b.Pods.DeleteTyped(t.Context(), "default", "ending", nil); err != nil {
+		t.Fatal(err)
+	}
 	wrongUID := bindTo("other", "n1")
 	wrongUID.UID = "nobody"
 	toPod := bindTo("other", "n1")
@@ -139,6 +144,7 @@ func TestBinding(t *testing.T) {
 	}{
 		"bound":       {bindTo("web", "n2"), apierrors.IsConflict},
 		"gated":       {bindTo("gated", "n1"), apierrors.IsConflict},
+		"ending":      {bindTo("ending", "n1"), apierrors.IsConflict},
 		"missing":     {bindTo("missing", "n1"), apierrors.IsNotFound},
 		"another pod": {wrongUID, apierrors.IsConflict},
 		"to a pod":    {toPod, apierrors.IsInvalid},

@@ -79,9 +79,6 @@ func kubeletMaySet(key string) bool {
 	if !qualified || !under(domain, "kubernetes.io") && !under(domain, "k8s.io") {
 		return true
 	}
-	if under(domain, "node-restriction.kubernetes.io") {
-		return false
-	}
 	return kubeletLabels[key] || under(domain, "kubelet.kubernetes.io") || under(domain, "node.kubernetes.io")
 }
 
