@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kctl/apiserver/internal/registry"
+	"kctl/proto/core"
 )
 
 const product = "Kubernetes"
@@ -18,20 +20,32 @@ type model struct {
 	groups      []*group
 }
 
-func newModel(entries []registry.Served) *model {
+// newModel describes what is served of the stores, and what can only be
+// created.
+func newModel(entries []registry.Served, created []core.Resource) (*model, error) {
 	m := &model{definitions: definitions{}}
-	byVersion := map[runtimeschema.GroupVersion]*group{}
 	for _, e := range entries {
-		version := e.Resource.Info().GVR().GroupVersion()
-		g := byVersion[version]
-		if g == nil {
-			g = &group{version: version, paths: map[string][]operation{}, pathParameters: map[string][]parameter{}}
-			byVersion[version] = g
-			m.groups = append(m.groups, g)
-		}
-		g.describe(e, m.definitions)
+		m.group(e.Resource.Info().GVR().GroupVersion()).describe(e, m.definitions)
 	}
-	return m
+	for _, resource := range created {
+		obj, err := core.Scheme.New(resource.GVK())
+		if err != nil {
+			return nil, fmt.Errorf("openapi: %w", err)
+		}
+		m.group(resource.GVR().GroupVersion()).describeCreated(resource, obj, m.definitions)
+	}
+	return m, nil
+}
+
+func (m *model) group(version runtimeschema.GroupVersion) *group {
+	for _, g := range m.groups {
+		if g.version == version {
+			return g
+		}
+	}
+	g := &group{version: version, paths: map[string][]operation{}, pathParameters: map[string][]parameter{}}
+	m.groups = append(m.groups, g)
+	return g
 }
 
 // document is the one v2 document of everything.

@@ -18,6 +18,7 @@ import (
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kctl/apiserver/internal/registry"
+	"kctl/proto/core"
 )
 
 const (
@@ -33,6 +34,7 @@ const (
 // Handler answers under /openapi/. It is safe for concurrent use.
 type Handler struct {
 	entries []registry.Served
+	created []core.Resource
 	release string
 	started time.Time
 
@@ -54,10 +56,11 @@ type answer struct {
 	etag        string
 }
 
-// New returns a Handler that describes entries. release is the version of the
-// API in the documents ("v1.37.2"), started what Last-Modified says.
-func New(entries []registry.Served, release string, started time.Time) *Handler {
-	return &Handler{entries: entries, release: release, started: started}
+// New returns a Handler that describes entries, and the resources that can
+// only be created. release is the version of the API in the documents
+// ("v1.37.2"), started what Last-Modified says.
+func New(entries []registry.Served, created []core.Resource, release string, started time.Time) *Handler {
+	return &Handler{entries: entries, created: created, release: release, started: started}
 }
 
 // Serve answers GET and HEAD of /openapi/v2, /openapi/v3 and what the latter
@@ -152,17 +155,19 @@ func (h *Handler) answers() (*built, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.built == nil && h.err == nil {
-		h.built, h.err = build(h.entries, h.release)
-		h.entries = nil
+		h.built, h.err = build(h.entries, h.created, h.release)
+		h.entries, h.created = nil, nil
 	}
 	return h.built, h.err
 }
 
-func build(entries []registry.Served, release string) (*built, error) {
-	m := newModel(entries)
+func build(entries []registry.Served, created []core.Resource, release string) (*built, error) {
+	m, err := newModel(entries, created)
+	if err != nil {
+		return nil, err
+	}
 	out := &built{groups: make(map[string]answer, len(m.groups))}
 	document := m.document(release)
-	var err error
 	if out.json, err = newJSONAnswer(document); err != nil {
 		return nil, err
 	}

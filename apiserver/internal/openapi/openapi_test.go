@@ -95,7 +95,7 @@ func at(t *testing.T, doc any, path ...string) any {
 }
 
 func TestV2(t *testing.T) {
-	h := New(entries(), "v1.37.2", time.Now())
+	h := New(entries(), []core.Resource{core.TokenReviews}, "v1.37.2", time.Now())
 	doc := decoded(t, get(t, h, "/openapi/v2"))
 	container := at(t, doc, "definitions", "io.k8s.api.core.v1.Container", "properties")
 	for path, want := range map[string]any{
@@ -129,6 +129,7 @@ func TestV2(t *testing.T) {
 	if string(kinds) != `[{"group":"","kind":"Pod","version":"v1"}]` {
 		t.Errorf("Pod is the type of %s", kinds)
 	}
+	at(t, doc, "paths", "/apis/authentication.k8s.io/v1/tokenreviews", "post")
 	for _, path := range []string{
 		"/api/v1/pods", "/api/v1/namespaces/{namespace}/pods", "/api/v1/namespaces/{namespace}/pods/{name}",
 		"/api/v1/namespaces/{namespace}/pods/{name}/status", "/api/v1/namespaces/{namespace}/pods/{name}/ephemeralcontainers",
@@ -140,7 +141,7 @@ func TestV2(t *testing.T) {
 
 // TestReferences: nothing that a document refers to is missing from it.
 func TestReferences(t *testing.T) {
-	h := New(entries(), "v1.37.2", time.Now())
+	h := New(entries(), []core.Resource{core.TokenReviews}, "v1.37.2", time.Now())
 	index := decoded(t, get(t, h, "/openapi/v3"))
 	for name, group := range at(t, index, "paths").(map[string]any) {
 		doc := decoded(t, get(t, h, group.(map[string]any)["serverRelativeURL"].(string)))
@@ -178,7 +179,7 @@ func visitReferences(v any, visit func(ref string)) {
 
 // TestProtobuf reads the message with the package that clients read it with.
 func TestProtobuf(t *testing.T) {
-	h := New(entries(), "v1.37.2", time.Now())
+	h := New(entries(), []core.Resource{core.TokenReviews}, "v1.37.2", time.Now())
 	answer := get(t, h, "/openapi/v2", "Accept", protobufAsked)
 	if got := answer.Header.Get("Content-Type"); got != protobufProper {
 		t.Errorf("Content-Type is %q", got)
@@ -214,7 +215,7 @@ func TestProtobuf(t *testing.T) {
 // TestPatchParameters: clients find out by a kind's patch operation what the
 // server can do.
 func TestPatchParameters(t *testing.T) {
-	h := New(entries(), "v1.37.2", time.Now())
+	h := New(entries(), []core.Resource{core.TokenReviews}, "v1.37.2", time.Now())
 	doc := decoded(t, get(t, h, "/openapi/v3/api/v1"))
 	patch := at(t, doc, "paths", "/api/v1/namespaces/{namespace}/pods/{name}", "patch")
 	if kind, _ := json.Marshal(at(t, patch, "x-kubernetes-group-version-kind")); string(kind) != `{"group":"","kind":"Pod","version":"v1"}` {
@@ -232,7 +233,7 @@ func TestPatchParameters(t *testing.T) {
 }
 
 func TestTransport(t *testing.T) {
-	h := New(entries(), "v1.37.2", time.Now())
+	h := New(entries(), []core.Resource{core.TokenReviews}, "v1.37.2", time.Now())
 	zipped := get(t, h, "/openapi/v3/api/v1", "Accept-Encoding", "gzip")
 	if zipped.Header.Get("Content-Encoding") != "gzip" {
 		t.Fatal("not compressed for a client that asks for it")

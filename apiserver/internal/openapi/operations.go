@@ -89,6 +89,15 @@ func (g *group) describe(e registry.Served, d definitions) {
 	}
 }
 
+// describeCreated adds the path of a resource that can only be created: its
+// objects are questions, or orders, and never stored.
+func (g *group) describeCreated(resource core.Resource, obj any, d definitions) {
+	object := &schema{ref: d.add(reflect.TypeOf(obj).Elem())}
+	d.mark(object.ref, resource.GVK())
+	b := builder{group: g, info: registry.Info{Resource: resource}, definitions: d, object: object}
+	b.creates(b.path(true))
+}
+
 type builder struct {
 	group       *group
 	info        registry.Info
@@ -150,12 +159,7 @@ func title(s string) string {
 // list on one without the namespace.
 func (b *builder) collection() {
 	path, kind := b.path(true), b.info.Kind
-	creates := operation{
-		method: http.MethodPost, action: "post", id: b.id("create", true, ""), description: "create a " + kind,
-		parameters: []parameter{dryRun, fieldManager, fieldValidation}, body: b.object, answer: b.object,
-		codes: []int{http.StatusOK, http.StatusCreated, http.StatusAccepted},
-	}
-	b.add(path, creates)
+	b.creates(path)
 	list := &schema{ref: b.list()}
 	lists := operation{
 		method: http.MethodGet, action: "list", id: b.id("list", true, ""), description: "list or watch objects of kind " + kind,
@@ -171,6 +175,14 @@ func (b *builder) collection() {
 		lists.id = b.id("list", false, "") + "ForAllNamespaces"
 		b.add(b.path(false), lists)
 	}
+}
+
+func (b *builder) creates(path string) {
+	b.add(path, operation{
+		method: http.MethodPost, action: "post", id: b.id("create", true, ""), description: "create a " + b.info.Kind,
+		parameters: []parameter{dryRun, fieldManager, fieldValidation}, body: b.object, answer: b.object,
+		codes: []int{http.StatusOK, http.StatusCreated, http.StatusAccepted},
+	})
 }
 
 func (b *builder) list() string {

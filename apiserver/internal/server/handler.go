@@ -9,6 +9,8 @@ import (
 
 	"github.com/gin-gonic/gin"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kctl/apiserver/internal/discovery"
@@ -17,6 +19,7 @@ import (
 	"kctl/apiserver/internal/openapi"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/reviews"
+	"kctl/proto/core"
 	"kctl/proto/daemon"
 )
 
@@ -43,8 +46,10 @@ func (s *Server) handler() (http.Handler, error) {
 		filters.WriteStatus(c.Writer, apierrors.NewMethodNotSupported(schema.GroupResource{}, strings.ToLower(c.Request.Method)))
 	})
 	s.installOperations(router)
+	noCustomResources(router)
 	served := s.installResources(router)
 	served = append(served, reviews.Install(router, reviews.Options{Tokens: s.tokens, Authorizer: s.authorizer, Rules: s.authorizer})...)
+	s.installDocuments(router, served)
 	address := net.JoinHostPort(s.options.BindAddress, strconv.Itoa(s.options.SecurePort))
 	if err := discovery.Install(router, served, address); err != nil {
 		return nil, err
@@ -68,7 +73,17 @@ func (s *Server) installOperations(router gin.IRoutes) {
 		operations.ServeHTTP(c.Writer, c.Request)
 	})
 	router.GET("/debug/relay/namespaces/:namespace/pods/:name", filters.ServeTrace(s.ring))
-	documents := openapi.New(s.served, openAPIRelease(), s.clock.Now())
+}
+
+// installDocuments serves the description of the API.
+func (s *Server) installDocuments(router gin.IRoutes, served []discovery.Resource) {
+	var created []core.Resource
+	for _, r := range served {
+		if slices.Equal(r.Verbs, []string{"create"}) {
+			created = append(created, r.Resource)
+		}
+	}
+	documents := openapi.New(s.served, created, openAPIRelease(), s.clock.Now())
 	serve := func(c *gin.Context) {
 		if err := documents.Serve(c.Writer, c.Request); err != nil {
 			filters.WriteStatus(c.Writer, err)
@@ -78,6 +93,19 @@ func (s *Server) installOperations(router gin.IRoutes) {
 		router.GET(path, serve)
 		router.HEAD(path, serve)
 	}
+}
+
+// noCustomResources answers which custom resources there are: none. kubectl
+// asks before it creates what can only be created, because it finds no patch of
+// that kind, and takes no answer for a fault.
+func noCustomResources(router gin.IRoutes) {
+	const version = "apiextensions.k8s.io/v1"
+	router.GET("/apis/"+version+"/customresourcedefinitions", func(c *gin.Context) {
+		c.JSON(http.StatusOK, metav1.List{
+			TypeMeta: metav1.TypeMeta{Kind: "CustomResourceDefinitionList", APIVersion: version},
+			ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: []runtime.RawExtension{},
+		})
+	})
 }
 
 // openAPIRelease is the version that API documents carry: without our release,
