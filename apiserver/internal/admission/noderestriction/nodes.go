@@ -32,11 +32,7 @@ func admitNode(node string, a *admission.Attributes) error {
 	}
 	switch a.Operation {
 	case admission.Create:
-		created := a.Object.(*core.Node)
-		if created.Spec.ConfigSource != nil {
-			return fmt.Errorf("node %q is not allowed to create pods with a non-nil configSource", node)
-		}
-		return forbiddenLabels(node, created.Labels, nil)
+		return forbiddenLabels(node, a.Object.GetLabels(), nil)
 	case admission.Update:
 		now, old := a.Object.(*core.Node), a.OldObject.(*core.Node)
 		if !equality.Semantic.DeepEqual(now.Spec.Taints, old.Spec.Taints) {

@@ -6,6 +6,7 @@ package check
 
 import (
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -20,8 +21,8 @@ const NotNegative = apivalidation.IsNegativeErrorMsg
 // Immutable is upstream's message for fields that never change.
 const Immutable = apivalidation.FieldImmutableErrorMsg
 
-// messages turns the messages of a validation function into errors on value.
-func messages(path *field.Path, value any, texts []string) field.ErrorList {
+// Messages turns the messages of a validation function into errors on value.
+func Messages(path *field.Path, value any, texts []string) field.ErrorList {
 	var errs field.ErrorList
 	for _, text := range texts {
 		errs = append(errs, field.Invalid(path, value, text))
@@ -29,24 +30,19 @@ func messages(path *field.Path, value any, texts []string) field.ErrorList {
 	return errs
 }
 
-// Messages turns the messages of a validation function into errors on value.
-func Messages(path *field.Path, value any, texts []string) field.ErrorList {
-	return messages(path, value, texts)
-}
-
 // Label checks that value is a DNS-1123 label.
 func Label(value string, path *field.Path) field.ErrorList {
-	return messages(path, value, validation.IsDNS1123Label(value))
+	return Messages(path, value, validation.IsDNS1123Label(value))
 }
 
 // Subdomain checks that value is a DNS-1123 subdomain.
 func Subdomain(value string, path *field.Path) field.ErrorList {
-	return messages(path, value, validation.IsDNS1123Subdomain(value))
+	return Messages(path, value, validation.IsDNS1123Subdomain(value))
 }
 
 // QualifiedName checks that value is a label key.
 func QualifiedName(value string, path *field.Path) field.ErrorList {
-	return messages(path, value, validation.IsQualifiedName(value))
+	return Messages(path, value, validation.IsQualifiedName(value))
 }
 
 // Nonnegative checks that value is not below zero.
@@ -71,3 +67,12 @@ var (
 	NameIsSubdomain = apivalidation.NameIsDNSSubdomain
 	NameIsLabel     = apivalidation.NameIsDNSLabel
 )
+
+// NameIsSegment checks only that a name can stand in a URL path: roles have
+// colons in theirs.
+func NameIsSegment(name string, prefix bool) []string {
+	if prefix {
+		return content.IsPathSegmentPrefix(name)
+	}
+	return content.IsPathSegmentName(name)
+}

@@ -24,7 +24,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Node] {
 		New:                 func() *core.Node { return new(core.Node) },
 		Default:             setDefaults,
 		ValidateName:        check.NameIsSubdomain,
-		PrepareForCreate:    func(_ context.Context, n *core.Node) { n.Spec.ConfigSource = nil },
+		PrepareForCreate:    func(_ context.Context, n *core.Node) { dropConfigSource(n) },
 		Validate:            func(_ context.Context, n *core.Node) field.ErrorList { return validate(n) },
 		Update:              registry.Change[*core.Node]{Prepare: prepareForUpdate, Validate: validateUpdate},
 		Status:              &registry.Change[*core.Node]{Prepare: prepareStatus, Validate: validateStatus},
@@ -65,7 +65,12 @@ func roundUp(list corev1.ResourceList) {
 
 func prepareForUpdate(_ context.Context, n, old *core.Node) {
 	n.Status = old.Status
-	n.Spec.ConfigSource = old.Spec.ConfigSource
+	dropConfigSource(n)
+}
+
+// dropConfigSource empties a field that has lost its meaning, as upstream does.
+func dropConfigSource(n *core.Node) {
+	n.Spec.ConfigSource = nil //lint:ignore SA1019 it is there to be emptied
 }
 
 func prepareStatus(_ context.Context, n, old *core.Node) {

@@ -6,11 +6,11 @@ import (
 	"context"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/check"
 	"kctl/proto/core"
 )
 
@@ -19,7 +19,7 @@ func Roles() registry.Strategy[*rbacv1.Role] {
 	return registry.Strategy[*rbacv1.Role]{
 		Resource: core.Roles, Singular: "role", StoragePrefix: "roles",
 		New:          func() *rbacv1.Role { return new(rbacv1.Role) },
-		ValidateName: path.ValidatePathSegmentName,
+		ValidateName: check.NameIsSegment,
 		Validate: func(_ context.Context, r *rbacv1.Role) field.ErrorList {
 			return validateRules(r.Rules, true, field.NewPath("rules"))
 		},
@@ -37,7 +37,7 @@ func ClusterRoles() registry.Strategy[*rbacv1.ClusterRole] {
 	return registry.Strategy[*rbacv1.ClusterRole]{
 		Resource: core.ClusterRoles, Singular: "clusterrole", StoragePrefix: "clusterroles",
 		New:          func() *rbacv1.ClusterRole { return new(rbacv1.ClusterRole) },
-		ValidateName: path.ValidatePathSegmentName,
+		ValidateName: check.NameIsSegment,
 		Validate:     func(_ context.Context, r *rbacv1.ClusterRole) field.ErrorList { return validateClusterRole(r) },
 		Update: registry.Change[*rbacv1.ClusterRole]{Validate: func(_ context.Context, r, _ *rbacv1.ClusterRole) field.ErrorList {
 			return validateClusterRole(r)
@@ -61,7 +61,7 @@ func RoleBindings(clock clock.PassiveClock) registry.Strategy[*rbacv1.RoleBindin
 			defaultRoleRef(&b.RoleRef)
 			defaultSubjects(b.Subjects)
 		},
-		ValidateName: path.ValidatePathSegmentName,
+		ValidateName: check.NameIsSegment,
 		Validate:     func(_ context.Context, b *rbacv1.RoleBinding) field.ErrorList { return validate(b) },
 		Update: registry.Change[*rbacv1.RoleBinding]{Validate: func(_ context.Context, b, old *rbacv1.RoleBinding) field.ErrorList {
 			return append(validate(b), sameRoleRef(b.RoleRef, old.RoleRef)...)
@@ -87,7 +87,7 @@ func ClusterRoleBindings(clock clock.PassiveClock) registry.Strategy[*rbacv1.Clu
 			defaultRoleRef(&b.RoleRef)
 			defaultSubjects(b.Subjects)
 		},
-		ValidateName: path.ValidatePathSegmentName,
+		ValidateName: check.NameIsSegment,
 		Validate:     func(_ context.Context, b *rbacv1.ClusterRoleBinding) field.ErrorList { return validate(b) },
 		Update: registry.Change[*rbacv1.ClusterRoleBinding]{Validate: func(_ context.Context, b, old *rbacv1.ClusterRoleBinding) field.ErrorList {
 			return append(validate(b), sameRoleRef(b.RoleRef, old.RoleRef)...)

@@ -2,7 +2,6 @@ package rbac
 
 import (
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -78,7 +77,7 @@ func validateRoleRef(ref rbacv1.RoleRef, kinds ...string) field.ErrorList {
 	if ref.Name == "" {
 		return append(errs, field.Required(at.Child("name"), ""))
 	}
-	return append(errs, check.Messages(at.Child("name"), ref.Name, path.ValidatePathSegmentName(ref.Name, false))...)
+	return append(errs, check.Messages(at.Child("name"), ref.Name, check.NameIsSegment(ref.Name, false))...)
 }
 
 func sameRoleRef(ref, old rbacv1.RoleRef) field.ErrorList {
