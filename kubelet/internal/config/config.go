@@ -71,17 +71,12 @@ type Config struct {
 	ClusterDomain string
 	ResolvConf    string
 
-	FailSwapOn                  bool
-	SystemReserved              corev1.ResourceList
-	KubeReserved                corev1.ResourceList
-	ParallelPulls               int
-	MaxBackOff                  time.Duration
-	ImageMinimumAge             time.Duration
-	ImageHighThreshold          int32
-	ImageLowThreshold           int32
-	ContainerLogMaxSize         int64
-	ContainerLogMaxFiles        int32
-	ContainerLogMonitorInterval time.Duration
+	FailSwapOn     bool
+	SystemReserved corev1.ResourceList
+	KubeReserved   corev1.ResourceList
+	ParallelPulls  int
+	MaxBackOff     time.Duration
+	PodPidsLimit   int64
 
 	Log daemon.LogOptions
 }
@@ -99,9 +94,7 @@ func New() *Config {
 		FileEvery: 20 * time.Second, HTTPEvery: 20 * time.Second, SyncEvery: time.Minute,
 		StatusEvery: 10 * time.Second, ReportEvery: 5 * time.Minute, LeaseDuration: 40 * time.Second,
 		ClusterDomain: "cluster.local", ResolvConf: "/etc/resolv.conf",
-		MaxBackOff:      5 * time.Minute,
-		ImageMinimumAge: 2 * time.Minute, ImageHighThreshold: 85, ImageLowThreshold: 80,
-		ContainerLogMaxSize: 10 << 20, ContainerLogMaxFiles: 5, ContainerLogMonitorInterval: 10 * time.Second,
+		MaxBackOff: 5 * time.Minute,
 	}
 }
 
@@ -138,8 +131,8 @@ func (c *Config) Validate() error {
 	if c.MaxPods <= 0 {
 		add("--max-pods=%d: at least one is needed", c.MaxPods)
 	}
-	if c.CgroupDriver != "cgroupfs" && c.CgroupDriver != "systemd" {
-		add("--cgroup-driver=%q: only cgroupfs and systemd are supported", c.CgroupDriver)
+	if c.CgroupDriver != "cgroupfs" {
+		add("--cgroup-driver=%q: only cgroupfs is supported", c.CgroupDriver)
 	}
 	if c.Authorization != "Webhook" && c.Authorization != "AlwaysAllow" {
 		add("authorization.mode=%q: only Webhook and AlwaysAllow are supported", c.Authorization)

@@ -44,6 +44,9 @@ authorization: {mode: AlwaysAllow}
 systemReserved: {cpu: 100m}
 cpuManagerPolicy: none
 serializeImagePulls: false
+podPidsLimit: 99
+logging: {format: json}
+enforceNodeAllocatable: [pods]
 `, "--pod-manifest-path=/from/flag", "--node-lease-duration-seconds=20", "--node-labels=a=b,c=d",
 		"--register-with-taints=k=v:NoSchedule", "--manifest-url-header=X-A:1")
 	if err != nil {
@@ -53,6 +56,9 @@ serializeImagePulls: false
 		t.Errorf("%+v", c)
 	}
 	if c.ClientCAFile != "/ca" || c.WebhookTokens || c.Authorization != "AlwaysAllow" || c.SystemReserved.Cpu().String() != "100m" {
+		t.Errorf("%+v", c)
+	}
+	if c.PodPidsLimit != 99 || c.Log.Format != "json" {
 		t.Errorf("%+v", c)
 	}
 	if c.NodeLabels["c"] != "d" || len(c.Taints) != 1 || c.ManifestHeader.Get("X-A") != "1" || c.RootDir != "/var/lib/kubelet" {
@@ -71,6 +77,8 @@ func TestWhatIsRefused(t *testing.T) {
 		{header + "maxPods: many", []string{kubeconfig}, "maxPods"},
 		{header + "cpuManagerPolicy: static", []string{kubeconfig}, "cpuManagerPolicy: not supported"},
 		{header + "evictionSoft: {memory.available: 1Gi}", []string{kubeconfig}, "evictionSoft: not supported"},
+		{header + "containerLogMaxSize: 1Mi", []string{kubeconfig}, "containerLogMaxSize: not supported"},
+		{header + "enforceNodeAllocatable: [pods, system-reserved]", []string{kubeconfig}, "enforceNodeAllocatable: not supported"},
 		{header + "featureGates: {X: true}", []string{kubeconfig}, "featureGates: not supported"},
 		{header + "kubeReserved: {pods: \"3\"}", []string{kubeconfig}, "only cpu, memory"},
 		{"apiVersion: v1\nkind: Pod", []string{kubeconfig}, "v1 Pod"},

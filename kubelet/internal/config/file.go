@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 	sigsjson "sigs.k8s.io/json"
@@ -64,6 +63,7 @@ var harmless = map[string][]any{
 	"cpuManagerPolicy":                          {"none"},
 	"topologyManagerPolicy":                     {"none"},
 	"memoryManagerPolicy":                       {"None"},
+	"enforceNodeAllocatable":                    {"[pods]"},
 	"hairpinMode":                               {"promiscuous-bridge", "none"},
 	"rotateCertificates":                        {false},
 	"serializeImagePulls":                       {false},
@@ -71,15 +71,9 @@ var harmless = map[string][]any{
 	"contentType":                               {"application/json"},
 	"configMapAndSecretChangeDetectionStrategy": {"Watch", "Cache"},
 	"enableControllerAttachDetach":              {true},
-	"enforceNodeAllocatable":                    nil,
-	"logging":                                   nil,
-	"memorySwap":                                nil,
 	"eventRecordQPS":                            nil, "eventBurst": nil, "kubeAPIQPS": nil, "kubeAPIBurst": nil,
 	"registryPullQPS": nil, "registryBurst": nil,
-	"streamingConnectionIdleTimeout": nil,
-	"makeIPTablesUtilChains":         nil,
-	"volumeStatsAggPeriod":           nil, "cpuManagerReconcilePeriod": nil, "evictionPressureTransitionPeriod": nil,
-	"imageMaximumGCAge": nil,
+	"makeIPTablesUtilChains": nil,
 }
 
 // field is one thing that the file can set: the flag that wins over it, and
@@ -150,16 +144,8 @@ func (c *Config) fields(f *kubeletv1beta1.KubeletConfiguration) []field {
 			}
 			return nil
 		}},
-		{"imageMinimumGCAge", "", setDuration(&c.ImageMinimumAge, f.ImageMinimumGCAge)},
-		{"imageGCHighThresholdPercent", "", setPointer(&c.ImageHighThreshold, f.ImageGCHighThresholdPercent)},
-		{"imageGCLowThresholdPercent", "", setPointer(&c.ImageLowThreshold, f.ImageGCLowThresholdPercent)},
-		{"containerLogMaxSize", "", func() error {
-			size, err := resource.ParseQuantity(f.ContainerLogMaxSize)
-			c.ContainerLogMaxSize = size.Value()
-			return err
-		}},
-		{"containerLogMaxFiles", "", setPointer(&c.ContainerLogMaxFiles, f.ContainerLogMaxFiles)},
-		{"containerLogMonitorInterval", "", func() error { c.ContainerLogMonitorInterval = f.ContainerLogMonitorInterval.Duration; return nil }},
+		{"podPidsLimit", "", setPointer(&c.PodPidsLimit, f.PodPidsLimit)},
+		{"logging", "", func() error { c.applyLogging(f); return nil }},
 		{"authentication", "", func() error { c.applyAuthentication(f); return nil }},
 		{"authorization", "authorization-mode", func() error {
 			if f.Authorization.Mode != "" {
@@ -180,6 +166,16 @@ func setResources(into *corev1.ResourceList, values map[string]string) func() er
 		}
 		*into = list
 		return nil
+	}
+}
+
+// applyLogging leaves alone what a flag has set.
+func (c *Config) applyLogging(f *kubeletv1beta1.KubeletConfiguration) {
+	if c.Log.Format == "" {
+		c.Log.Format = f.Logging.Format
+	}
+	if c.Log.Verbosity == 0 {
+		c.Log.Verbosity = int(f.Logging.Verbosity)
 	}
 }
 
