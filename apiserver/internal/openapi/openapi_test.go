@@ -225,7 +225,7 @@ func TestPatchParameters(t *testing.T) {
 	for _, p := range at(t, patch, "parameters").([]any) {
 		names = append(names, p.(map[string]any)["name"].(string))
 	}
-	for _, want := range []string{"dryRun", "fieldManager", "fieldValidation", "force"} {
+	for _, want := range []string{"dryRun", "fieldManager", "fieldValidation"} {
 		if !slices.Contains(names, want) {
 			t.Errorf("patch has no parameter %s: %v", want, names)
 		}

@@ -44,7 +44,6 @@ var (
 	dryRun          = query("dryRun", "string", "When present, indicates that modifications should not be persisted. Valid values are: All")
 	fieldManager    = query("fieldManager", "string", "The name of the actor that is making these changes.")
 	fieldValidation = query("fieldValidation", "string", "What to do with unknown or duplicate fields: Ignore, Warn or Strict.")
-	force           = query("force", "boolean", "Force is going to \"force\" Apply requests. It means user will re-acquire conflicting fields owned by other people.")
 	grace           = query("gracePeriodSeconds", "integer", "The duration in seconds before the object should be deleted.")
 	orphan          = query("orphanDependents", "boolean", "Deprecated: use propagationPolicy.")
 	propagation     = query("propagationPolicy", "string", "Whether and how garbage collection will be performed: Orphan, Background or Foreground.")
@@ -67,7 +66,7 @@ var (
 
 	objectTypes = []string{"application/json", "application/yaml", "application/vnd.kubernetes.protobuf"}
 	listTypes   = append(append([]string{}, objectTypes...), "application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch")
-	patchTypes  = []string{"application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json", "application/apply-patch+yaml"}
+	patchTypes  = []string{"application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json"}
 )
 
 // describe adds an entry's paths to its group.
@@ -229,7 +228,7 @@ func (b *builder) single(subresource string, deletes bool) {
 	patch := &schema{ref: b.definitions.add(reflect.TypeFor[metav1.Patch]())}
 	b.add(path, operation{
 		method: http.MethodPatch, action: "patch", id: b.id("patch", true, subresource), description: "partially update " + of,
-		parameters: []parameter{dryRun, fieldManager, fieldValidation, force}, consumes: patchTypes, body: patch, answer: b.object,
+		parameters: []parameter{dryRun, fieldManager, fieldValidation}, consumes: patchTypes, body: patch, answer: b.object,
 		codes: []int{http.StatusOK, http.StatusCreated},
 	})
 	if deletes {
