@@ -71,6 +71,13 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
+func TestPodCIDRs(t *testing.T) {
+	n := fromYAML(t, "{spec: {podCIDR: 10.0.1.0/24, podCIDRs: [10.0.0.0/24, 'fd00::/64']}}")
+	if got := fmt.Sprint(n.Spec.PodCIDRs); got != "[10.0.1.0/24]" {
+		t.Errorf("podCIDRs that differ from podCIDR became %s", got)
+	}
+}
+
 func TestColumns(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	n := fromYAML(t, `

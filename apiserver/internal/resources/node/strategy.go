@@ -38,7 +38,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Node] {
 }
 
 // setDefaults keeps the two ways to write a pod range, podCIDR and podCIDRs,
-// saying the same.
+// saying the same; the older has the word where they differ.
 func setDefaults(n *core.Node) {
 	if n.Status.Allocatable == nil && n.Status.Capacity != nil {
 		n.Status.Allocatable = n.Status.Capacity.DeepCopy()
@@ -46,7 +46,7 @@ func setDefaults(n *core.Node) {
 	roundUp(n.Status.Capacity)
 	roundUp(n.Status.Allocatable)
 	switch {
-	case n.Spec.PodCIDR != "" && len(n.Spec.PodCIDRs) == 0:
+	case n.Spec.PodCIDR != "" && (len(n.Spec.PodCIDRs) == 0 || n.Spec.PodCIDRs[0] != n.Spec.PodCIDR):
 		n.Spec.PodCIDRs = []string{n.Spec.PodCIDR}
 	case n.Spec.PodCIDR == "" && len(n.Spec.PodCIDRs) > 0:
 		n.Spec.PodCIDR = n.Spec.PodCIDRs[0]

@@ -138,6 +138,28 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
+func TestAddresses(t *testing.T) {
+	ip := func(ips ...string) (out []corev1.PodIP) {
+		for _, s := range ips {
+			out = append(out, corev1.PodIP{IP: s})
+		}
+		return out
+	}
+	for name, c := range map[string]struct{ status, want core.PodStatus }{
+		"none":        {core.PodStatus{}, core.PodStatus{}},
+		"one":         {core.PodStatus{PodIP: "1.1.1.1"}, core.PodStatus{PodIP: "1.1.1.1", PodIPs: ip("1.1.1.1")}},
+		"list":        {core.PodStatus{PodIPs: ip("1.1.1.1", "::1")}, core.PodStatus{PodIP: "1.1.1.1", PodIPs: ip("1.1.1.1", "::1")}},
+		"both":        {core.PodStatus{PodIP: "1.1.1.1", PodIPs: ip("1.1.1.1", "::1")}, core.PodStatus{PodIP: "1.1.1.1", PodIPs: ip("1.1.1.1", "::1")}},
+		"they differ": {core.PodStatus{PodIP: "2.2.2.2", PodIPs: ip("1.1.1.1", "::1")}, core.PodStatus{PodIP: "2.2.2.2", PodIPs: ip("2.2.2.2")}},
+	} {
+		got := c.status
+		sameAddresses(&got)
+		if asJSON(t, got) != asJSON(t, c.want) {
+			t.Errorf("%s: %s, want %s", name, asJSON(t, got), asJSON(t, c.want))
+		}
+	}
+}
+
 func TestPullPolicy(t *testing.T) {
 	for image, want := range map[string]corev1.PullPolicy{
 		"nginx":                corev1.PullAlways,

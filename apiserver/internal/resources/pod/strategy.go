@@ -56,10 +56,10 @@ func setAllDefaults(pod *core.Pod) {
 }
 
 // sameAddresses keeps podIP and the first of podIPs the same: two spellings of
-// one fact.
+// one fact, of which the older has the word where they differ.
 func sameAddresses(status *core.PodStatus) {
 	switch {
-	case status.PodIP != "" && len(status.PodIPs) == 0:
+	case status.PodIP != "" && (len(status.PodIPs) == 0 || status.PodIPs[0].IP != status.PodIP):
 		status.PodIPs = []corev1.PodIP{{IP: status.PodIP}}
 	case status.PodIP == "" && len(status.PodIPs) > 0:
 		status.PodIP = status.PodIPs[0].IP
