@@ -1,4 +1,4 @@
-// The apiserver serves the Kubernetes API from an etcd.
+// Command apiserver serves the Kubernetes API from an etcd.
 package main
 
 import (

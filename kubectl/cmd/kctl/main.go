@@ -1,4 +1,4 @@
-// kctl is the command line of the project: pods and nodes on Kubernetes API
+// Command kctl is the command line of the project: pods and nodes on Kubernetes API
 // servers, its own and upstream's alike.
 package main
 

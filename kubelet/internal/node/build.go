@@ -14,9 +14,6 @@ import (
 	"kctl/proto/core"
 )
 
-// maxImages bounds the images that a node lists, the largest first.
-const maxImages = 50
-
 // state is all that the node's status is made from besides its configuration.
 type state struct {
 	pressure pressure
