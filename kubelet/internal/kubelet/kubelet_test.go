@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"go.uber.org/zap/zaptest"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"kctl/kubelet/internal/config"
 	"kctl/kubelet/internal/cri/critest"
@@ -303,6 +305,41 @@ func TestAKubeletThatComesBackTakesOver(t *testing.T) {
 	if a, c := before.Status.ContainerStatuses[0], after.Status.ContainerStatuses[0]; a.ContainerID != c.ContainerID || c.RestartCount != 0 || c.State.Running == nil {
 		t.Errorf("the container was touched: %+v, before %+v", c, a)
 	}
+}
+
+// A kubelet that ends while pods are being made leaves them half made. The next
+// one finishes them, and makes none twice.
+func TestAKubeletEndsInTheMiddle(t *testing.T) {
+	b := newBed(t)
+	names := []string{"a", "b", "c", "d", "e", "f"}
+	for _, name := range names {
+		b.create(shellPod(name, forever))
+	}
+	b.api.wait("the first pod", func() bool {
+		return slices.ContainsFunc(names, func(name string) bool { return b.phase(name) == corev1.PodRunning })
+	})
+	b.stop()
+	b.start()
+	for _, name := range names {
+		b.waitPhase(name, corev1.PodRunning)
+	}
+	containers, err := b.containerd.Client().ListContainers(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	running := map[string]int{}
+	for _, c := range containers {
+		if c.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING {
+			running[c.GetLabels()["io.kubernetes.pod.name"]]++
+		}
+	}
+	for _, name := range names {
+		if running[name] != 1 || b.api.pod(name).Status.ContainerStatuses[0].RestartCount != 0 {
+			t.Errorf("pod %s: %d containers run, status %+v", name, running[name], b.api.pod(name).Status.ContainerStatuses[0])
+		}
+		b.delete(name)
+	}
+	b.waitEmpty()
 }
 
 func TestTheRuntimeAndTheAPIMayGoAway(t *testing.T) {
