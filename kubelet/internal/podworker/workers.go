@@ -225,6 +225,8 @@ func (w *Workers) finish(e *entry, job Job, outcome Outcome, err error) {
 		}
 	case next:
 		// The next step is due at once.
+	case w.ctx.Err() != nil:
+		// The kubelet ends; the next one goes on.
 	case err != nil:
 		after := w.retry.Fail(e.uid)
 		w.logger.Warn("pod sync failed, will retry", zap.String("pod", e.fullName), zap.String("uid", string(e.uid)),
