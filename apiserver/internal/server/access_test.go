@@ -3,11 +3,13 @@ package server
 import (
 	"context"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/gin-gonic/gin"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +19,7 @@ import (
 
 	"kctl/apiserver/internal/config"
 	"kctl/proto/core"
+	"kctl/proto/daemon"
 	"kctl/proto/pki"
 	"kctl/proto/rest"
 )
@@ -257,4 +260,28 @@ func TestModes(t *testing.T) {
 		}
 		c.must(c.root().Resource(core.Pods, "").List(t.Context(), &corev1.PodList{}))
 	})
+}
+
+// TestEveryPathAsksWhoYouAre walks the route table, so that no path is ever
+// installed beside the chain.
+func TestEveryPathAsksWhoYouAre(t *testing.T) {
+	c := start(t)
+	c.server.metrics = daemon.NewRegistry() // the running handler has its own
+	handler, err := c.server.handler(c.address)
+	c.must(err)
+	router, ok := handler.(interface{ Routes() gin.RoutesInfo })
+	if !ok {
+		t.Fatalf("%T has no route table", handler)
+	}
+	routes := append(router.Routes(), gin.RouteInfo{Method: http.MethodGet, Path: "/nowhere"})
+	if len(routes) < 100 {
+		t.Fatalf("only %d routes", len(routes))
+	}
+	for _, route := range routes {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequest(route.Method, strings.ReplaceAll(route.Path, "*", "x"), nil))
+		if w.Code != http.StatusUnauthorized {
+			t.Errorf("%s %s: %d without a credential", route.Method, route.Path, w.Code)
+		}
+	}
 }

@@ -39,32 +39,39 @@ func serviceAccountKeys(o *config.Options) (signing string, verification []strin
 	return signing, verification, nil
 }
 
-// serviceAccounts returns what makes and what checks service account tokens.
-// Without a signing key there is no issuer: tokens come from elsewhere.
-func serviceAccounts(o *config.Options, objects serviceaccount.Objects, clock clock.PassiveClock) (*serviceaccount.Issuer, *serviceaccount.Authenticator, error) {
+// accounts is all about service account tokens: what makes them, which is nil
+// without a signing key (tokens come from elsewhere then), what checks them, and
+// the keys that others may check them with.
+type accounts struct {
+	issuer        *serviceaccount.Issuer
+	authenticator *serviceaccount.Authenticator
+	keys          []serviceaccount.PublicKey
+}
+
+func serviceAccounts(o *config.Options, objects serviceaccount.Objects, clock clock.PassiveClock) (*accounts, error) {
 	signing, verification, err := serviceAccountKeys(o)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	keys, err := serviceaccount.LoadPublicKeys(verification)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	authenticator := serviceaccount.NewAuthenticator(o.ServiceAccountIssuers, o.APIAudiences, keys, objects, clock)
+	a := &accounts{keys: keys, authenticator: serviceaccount.NewAuthenticator(o.ServiceAccountIssuers, o.APIAudiences, keys, objects, clock)}
 	if signing == "" {
-		return nil, authenticator, nil
+		return a, nil
 	}
 	key, err := serviceaccount.LoadSigningKey(signing)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	issuer, err := serviceaccount.NewIssuer(o.ServiceAccountIssuers[0], o.APIAudiences, key, clock)
-	return issuer, authenticator, err
+	a.issuer, err = serviceaccount.NewIssuer(o.ServiceAccountIssuers[0], o.APIAudiences, key, clock)
+	return a, err
 }
 
 // authentication builds the chain in upstream's order: certificates, then
 // tokens, then, where allowed, nobody.
-func authentication(o *config.Options, accounts authn.TokenAuthenticator, clock clock.PassiveClock) (authn.Authenticator, authn.TokenAuthenticator, error) {
+func authentication(o *config.Options, accountTokens authn.TokenAuthenticator, clock clock.PassiveClock) (authn.Authenticator, authn.TokenAuthenticator, error) {
 	var union authn.Union
 	if o.ClientCAFile != "" {
 		certificates, err := authn.NewCertificates(o.ClientCAFile, clock)
@@ -81,7 +88,7 @@ func authentication(o *config.Options, accounts authn.TokenAuthenticator, clock 
 		}
 		kinds = append(kinds, file)
 	}
-	tokens := authn.NewCached(append(kinds, accounts), clock)
+	tokens := authn.NewCached(append(kinds, accountTokens), clock)
 	union = append(union, authn.Bearer{Tokens: tokens})
 	if o.AnonymousAuth {
 		return authn.Anonymous{Next: union}, tokens, nil

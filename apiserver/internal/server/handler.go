@@ -1,10 +1,8 @@
 package server
 
 import (
-	"net"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/gin-gonic/gin"
@@ -13,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"kctl/apiserver/internal/authn/serviceaccount"
 	"kctl/apiserver/internal/discovery"
 	"kctl/apiserver/internal/filters"
 	"kctl/apiserver/internal/handlers"
@@ -24,7 +23,8 @@ import (
 )
 
 // handler is the chain of filters with everything that is served behind it.
-func (s *Server) handler() (http.Handler, error) {
+// address is where clients reach it.
+func (s *Server) handler(address string) (http.Handler, error) {
 	gin.SetMode(gin.ReleaseMode)
 	router := gin.New()
 	router.RedirectTrailingSlash = false
@@ -47,10 +47,12 @@ func (s *Server) handler() (http.Handler, error) {
 	})
 	s.installOperations(router)
 	noCustomResources(router)
+	if err := s.installIssuer(router, address); err != nil {
+		return nil, err
+	}
 	served := s.installResources(router)
 	served = append(served, reviews.Install(router, reviews.Options{Tokens: s.tokens, Authorizer: s.authorizer, Rules: s.authorizer})...)
 	s.installDocuments(router, served)
-	address := net.JoinHostPort(s.options.BindAddress, strconv.Itoa(s.options.SecurePort))
 	if err := discovery.Install(router, served, address); err != nil {
 		return nil, err
 	}
@@ -106,6 +108,21 @@ func noCustomResources(router gin.IRoutes) {
 			ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: []runtime.RawExtension{},
 		})
 	})
+}
+
+// installIssuer serves what others need to check service account tokens.
+func (s *Server) installIssuer(router gin.IRoutes, address string) error {
+	documents, err := serviceaccount.NewDocuments(s.options.ServiceAccountIssuers[0], "https://"+address, s.accounts.keys)
+	if err != nil {
+		return err
+	}
+	router.GET(serviceaccount.ConfigurationPath, func(c *gin.Context) {
+		c.Data(http.StatusOK, "application/json", documents.Configuration)
+	})
+	router.GET(serviceaccount.KeySetPath, func(c *gin.Context) {
+		c.Data(http.StatusOK, "application/jwk-set+json", documents.KeySet)
+	})
+	return nil
 }
 
 // openAPIRelease is the version that API documents carry: without our release,

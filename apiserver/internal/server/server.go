@@ -47,6 +47,7 @@ type Server struct {
 	resources     *resources.Set
 	served        []registry.Served
 	admission     *admission.Chain
+	accounts      *accounts
 	authenticator authn.Authenticator
 	tokens        authn.TokenAuthenticator
 	authorizer    authz.Union
@@ -112,15 +113,15 @@ func (s *Server) open(ctx context.Context) (certificate string, err error) {
 func (s *Server) assemble(certificate string) error {
 	o := s.options
 	s.resources = resources.New(registry.Options{Storage: s.backend.storage, Prefix: o.EtcdPrefix, Clock: s.clock, Logger: s.logger}, o.EventTTL)
-	accounts := objects{serviceAccounts: s.resources.ServiceAccounts, pods: s.resources.Pods, secrets: s.resources.Secrets, nodes: s.resources.Nodes}
-	issuer, tokens, err := serviceAccounts(o, accounts, s.clock)
-	if err != nil {
+	found := objects{serviceAccounts: s.resources.ServiceAccounts, pods: s.resources.Pods, secrets: s.resources.Secrets, nodes: s.resources.Nodes}
+	var err error
+	if s.accounts, err = serviceAccounts(o, found, s.clock); err != nil {
 		return err
 	}
-	if err := s.serveResources(issuer); err != nil {
+	if err := s.serveResources(s.accounts.issuer); err != nil {
 		return err
 	}
-	if s.authenticator, s.tokens, err = authentication(o, tokens, s.clock); err != nil {
+	if s.authenticator, s.tokens, err = authentication(o, s.accounts.authenticator, s.clock); err != nil {
 		return err
 	}
 	s.pods = facts.NewMirror(s.resources.Pods, facts.PodOf, facts.Options[facts.Pod]{Index: facts.PodNode}, s.clock, s.logger)
@@ -189,13 +190,13 @@ func (s *Server) keepHouse(certificate string) error {
 // Run serves until ctx ends, and drains.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.endStreams()
-	handler, err := s.handler()
-	if err != nil {
-		return err
-	}
 	listener, err := s.listen(ctx)
 	if err != nil {
 		return err
+	}
+	handler, err := s.handler(listener.Addr().String())
+	if err != nil {
+		return errors.Join(err, listener.Close())
 	}
 	s.logger.Info("serving", zap.Stringer("address", listener.Addr()), zap.String("version", daemon.Version().GitVersion))
 	return s.run(ctx, func(ctx context.Context) error { return s.serve(ctx, listener, handler) })

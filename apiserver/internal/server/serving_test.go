@@ -46,17 +46,19 @@ func (c *cluster) ask(method, path string, header http.Header, body []byte) (*ht
 func TestOperationalPaths(t *testing.T) {
 	c := start(t)
 	for path, want := range map[string]string{
-		"/healthz":                      "ok",
-		"/livez":                        "ok",
-		"/readyz?verbose":               "[+]etcd ok",
-		"/readyz/etcd":                  "ok",
-		"/version":                      `"gitVersion": "v1.`,
-		"/version/":                     `"gitVersion": "v1.`,
-		"/metrics":                      "apiserver_current_inflight_requests",
-		"/":                             `"/apis/rbac.authorization.k8s.io/v1"`,
-		"/openapi/v2":                   "io.k8s.api.core.v1.Pod",
-		"/openapi/v3/api/v1":            "io.k8s.api.core.v1.Pod",
-		"/apis/coordination.k8s.io/v1/": "leases",
+		"/healthz":                          "ok",
+		"/livez":                            "ok",
+		"/readyz?verbose":                   "[+]etcd ok",
+		"/readyz/etcd":                      "ok",
+		"/version":                          `"gitVersion": "v1.`,
+		"/version/":                         `"gitVersion": "v1.`,
+		"/metrics":                          "apiserver_current_inflight_requests",
+		"/":                                 `"/apis/rbac.authorization.k8s.io/v1"`,
+		"/openid/v1/jwks":                   `"kid"`,
+		"/.well-known/openid-configuration": "https://kubernetes.default.svc.cluster.local",
+		"/openapi/v2":                       "io.k8s.api.core.v1.Pod",
+		"/openapi/v3/api/v1":                "io.k8s.api.core.v1.Pod",
+		"/apis/coordination.k8s.io/v1/":     "leases",
 	} {
 		answer, text := c.ask(http.MethodGet, path, nil, nil)
 		text = bytes.ReplaceAll(text, []byte(`":"v1.`), []byte(`": "v1.`))
