@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,10 +14,6 @@ import (
 	"kctl/proto/rest"
 	"kctl/proto/watch"
 )
-
-// watchPause is waited before a watch that ended without an event is opened
-// again.
-const watchPause = time.Second
 
 // The types of watch events besides those of objects.
 const (
@@ -104,45 +99,58 @@ func (g *getting) followObjects(ctx context.Context, t target, options []rest.Op
 	})
 }
 
+// watchPause is waited before a watch that ended is opened again.
+const watchPause = time.Second
+
+// maxWatchFailures is how often in a row a watch may fail to be opened again:
+// about the time that a server takes to start anew.
+const maxWatchFailures = 30
+
 // changes calls show with every change after version, until the context ends.
-// Watches that the server ends are taken up where they ended.
+// Watches that end, be it that the server ends them or that it goes away for a
+// while, are taken up where they ended; where the server no longer knows that
+// place, they start over with what there is.
 func (c *cli) changes(ctx context.Context, t target, version string, options []rest.Option, show func(rest.Event) error) error {
 	client, err := c.server()
 	if err != nil {
 		return err
 	}
-	for {
+	opened := false
+	for failures := 0; ; failures++ {
 		from := append([]rest.Option{rest.Query("resourceVersion", version), rest.Query("allowWatchBookmarks", "true")}, options...)
 		stream, err := t.in(client).Watch(ctx, from...)
-		if err != nil {
-			return err
+		interrupted := opened // a server that was there may come back
+		if err == nil {
+			opened, failures = true, 0
+			version, interrupted, err = drain(stream, version, show)
+			_ = stream.Close()
 		}
-		began := version
-		version, err = drain(stream, version, show)
-		_ = stream.Close()
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
+		case apierrors.IsResourceExpired(err) || apierrors.IsGone(err):
+			version = ""
+		case !interrupted || failures > maxWatchFailures:
 			return err
-		case version == began:
-			// The server ends watches without events at once: don't spin.
-			if err := rest.Sleep(ctx, c.clock, watchPause); err != nil {
-				return err
-			}
+		}
+		if err := rest.Sleep(ctx, c.clock, watchPause); err != nil {
+			return err
 		}
 	}
 }
 
 // drain reads a watch until it ends, and returns the last version it saw.
-func drain(stream *rest.Stream, version string, show func(rest.Event) error) (string, error) {
+// interrupted tells that the stream ended, and not that show had enough or the
+// server said what is wrong.
+func drain(stream *rest.Stream, version string, show func(rest.Event) error) (last string, interrupted bool, err error) {
 	for {
 		event, err := stream.Next()
 		if err != nil {
-			return version, err
+			var garbage *json.SyntaxError
+			return version, !errors.As(err, &garbage), err
 		}
 		if event.Type == eventError {
-			return version, watchError(event.Object)
+			return version, false, watchError(event.Object)
 		}
 		if v := versionOf(event.Object); v != "" {
 			version = v
@@ -151,7 +159,7 @@ func drain(stream *rest.Stream, version string, show func(rest.Event) error) (st
 			continue
 		}
 		if err := show(event); err != nil {
-			return version, err
+			return version, false, err
 		}
 	}
 }

@@ -67,7 +67,7 @@ type Live struct {
 	began, last time.Time
 	printed     int // steps that have their lasting line
 	view        View
-	pending     bool // the moving line is on the screen
+	pending     string // the moving line, as it is on the screen
 }
 
 const clearLine = "\r\x1b[K"
@@ -101,17 +101,21 @@ func (l *Live) Tick() {
 	if l.view.Problem != "" {
 		text, color = text+"  "+strings.ReplaceAll(l.view.Problem, "\n", " "), "33"
 	}
-	fmt.Fprint(l.Out, clearLine+l.paint(color, cut(text, l.Width-1)))
-	l.pending = true
+	line := l.paint(color, cut(text, l.Width-1))
+	if l.pending == line {
+		return
+	}
+	fmt.Fprint(l.Out, clearLine+line)
+	l.pending = line
 }
 
 // Close clears the moving line.
 func (l *Live) Close() { l.clear() }
 
 func (l *Live) clear() {
-	if l.pending {
+	if l.pending != "" {
 		fmt.Fprint(l.Out, clearLine)
-		l.pending = false
+		l.pending = ""
 	}
 }
 

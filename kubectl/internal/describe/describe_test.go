@@ -1,0 +1,83 @@
+package describe
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"kctl/proto/core"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+var now = time.Date(2026, 1, 2, 3, 10, 0, 0, time.UTC)
+
+func golden(t *testing.T, name string, describe func(w *bytes.Buffer) error) {
+	t.Helper()
+	var out bytes.Buffer
+	if err := describe(&out); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join("testdata", name+".golden")
+	if *update {
+		if err := os.WriteFile(path, out.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out.String() != string(want) {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
+func read(t *testing.T, name string, into any) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.UnmarshalStrict(data, into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func someEvents(t *testing.T) []core.Event {
+	t.Helper()
+	var events []core.Event
+	read(t, "events.yaml", &events)
+	return events
+}
+
+func TestPod(t *testing.T) {
+	pod := &core.Pod{}
+	read(t, "pod.yaml", pod)
+	golden(t, "pod", func(w *bytes.Buffer) error { return Pod(w, pod, someEvents(t), now) })
+	golden(t, "pod-bare", func(w *bytes.Buffer) error {
+		return Pod(w, &core.Pod{ObjectMeta: pod.ObjectMeta}, nil, now)
+	})
+}
+
+func TestNode(t *testing.T) {
+	node, pod := &core.Node{}, core.Pod{}
+	read(t, "node.yaml", node)
+	read(t, "pod.yaml", &pod)
+	golden(t, "node", func(w *bytes.Buffer) error { return Node(w, node, nil, []core.Pod{pod}, nil, now) })
+}
+
+func TestOthers(t *testing.T) {
+	object := &unstructured.Unstructured{}
+	read(t, "thing.yaml", &object.Object)
+	golden(t, "thing", func(w *bytes.Buffer) error { return Generic(w, object, nil, now) })
+	secret := &core.Secret{}
+	read(t, "secret.yaml", secret)
+	golden(t, "secret", func(w *bytes.Buffer) error { return Secret(w, secret, now) })
+}
