@@ -50,7 +50,10 @@ func (c *Cache) apply(events []storage.Event) {
 			c.changed = ch.revision
 		}
 	}
-	if revision > c.revision.Load() {
+	// Progress of an old etcd may pass over an object that came and went, whose
+	// events come after it (storage/etcd, findProgress). While they do, the
+	// state is that of the event, and says so.
+	if len(changes) > 0 || revision > c.revision.Load() {
 		c.revision.Store(revision)
 	}
 	c.wakeWaiters(revision)

@@ -97,13 +97,14 @@ func (o *ownProgress) count(events []*clientv3.Event) {
 		case e.Type == clientv3.EventTypeDelete:
 			o.keys--
 		}
-		o.revision = max(o.revision, e.Kv.ModRevision)
+		o.revision = e.Kv.ModRevision
 	}
 }
 
 // findProgress reads the prefix as it is now. Where no key is younger than what
-// was delivered, and none is missing, nothing has happened since, and the watch
-// is as far as the read. Else there are events on their way.
+// was delivered, and none is missing, the state is that of the read, and the
+// watch is as far. Else there are events on their way. An object that came and
+// went in between leaves no trace: its two events come after the progress.
 func (w *watch) findProgress(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
