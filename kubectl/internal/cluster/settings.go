@@ -25,8 +25,10 @@ type settings struct {
 	PodCIDR       string `json:"podCIDR"`
 }
 
-// Upstream's ports, taken where nobody else has them.
+// Upstream's ports. A cluster on upstream's API server port takes them where
+// nobody else has them; others, which stand beside one, do not try.
 const (
+	DefaultPort          = 6443
 	defaultRegistryPort  = 5000
 	defaultSchedulerPort = 10259
 	defaultKubeletPort   = 10250
@@ -68,6 +70,9 @@ func chooseSettings(l Layout, o UpOptions) (*settings, error) {
 		&s.RegistryPort: defaultRegistryPort, &s.SchedulerPort: defaultSchedulerPort,
 		&s.KubeletPort: defaultKubeletPort, &s.HealthzPort: defaultHealthzPort,
 	} {
+		if o.Port != DefaultPort {
+			preferred = 0
+		}
 		if *port, err = freePort(preferred, taken); err != nil {
 			return nil, err
 		}

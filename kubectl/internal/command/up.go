@@ -13,8 +13,6 @@ import (
 // defaultDir is where the cluster of this machine lives.
 const defaultDir = "/var/lib/kctl"
 
-const defaultServerPort = 6443
-
 func newUp() *cobra.Command {
 	o := cluster.UpOptions{}
 	flags := map[string]*string{}
@@ -51,7 +49,7 @@ Everything is kept below --dir. What runs already is left alone.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Dir, "dir", defaultDir, "where the cluster keeps everything it makes")
-	f.IntVar(&o.Port, "port", defaultServerPort, "port of the API server")
+	f.IntVar(&o.Port, "port", cluster.DefaultPort, "port of the API server")
 	f.StringVar(&o.NodeName, "node-name", "", "name of this machine's node (default: its host name)")
 	f.StringVar(&o.EtcdServers, "etcd-servers", "", "etcd servers to use, comma-separated (default: one inside the API server)")
 	f.StringVar(&o.BinDir, "bin-dir", "", "where the programs are (default: beside kctl)")
