@@ -34,5 +34,7 @@ done
 cd "$root"
 for folder in $(git ls-files '*.go' | grep -v _test.go | xargs -n1 dirname | sort -u); do
 	grep -lq '^// \(Package\|Command\) ' "$folder"/*.go || fail "$folder has no package comment"
+	case $folder in test/*) continue ;; esac
+	grep -q "| \`${folder#*/}\` |" docs/architecture.md || fail "docs/architecture.md does not name $folder"
 done
 exit $failed
