@@ -29,8 +29,9 @@ images: build
 # first; go test runs one package at a time, because several would each start a
 # container runtime.
 test: test-deps build
-	@set -e; for m in $(MODULES); do echo "== $$m"; \
-		(cd $$m && KCTL_BIN=$(CURDIR)/$(BIN) go test -race -p 1 -timeout 20m ./...); done
+	@failed=; for m in $(MODULES); do echo "== $$m"; \
+		(cd $$m && KCTL_BIN=$(CURDIR)/$(BIN) go test -race -p 1 -timeout 20m ./...) || failed="$$failed $$m"; done; \
+		[ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
 
 # What takes longer than a test run should.
 test-long: test-deps build

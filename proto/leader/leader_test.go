@@ -80,6 +80,12 @@ func (f *fakeLeases) set(change func(f *fakeLeases)) {
 	change(f)
 }
 
+func (f *fakeLeases) current() *core.Lease {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.lease.DeepCopy()
+}
+
 func elector(t *testing.T, identity string, leases leases) *Elector {
 	t.Helper()
 	e, err := New(Config{Namespace: "kube-system", Name: "kube-scheduler", Identity: identity})
@@ -131,7 +137,7 @@ func TestFirstLeadsSecondWaitsAndTakesOverOnRelease(t *testing.T) {
 		if !second.Leading() {
 			t.Error("the second does not lead a retry period after the release")
 		}
-		if got := *store.lease.Spec.LeaseTransitions; got < 1 {
+		if got := *store.current().Spec.LeaseTransitions; got < 1 {
 			t.Errorf("leaseTransitions is %d", got)
 		}
 		second.stop()
@@ -202,7 +208,7 @@ func TestLeaderStopsWhenTheLeaseWasTaken(t *testing.T) {
 		if err := <-c.result; !errors.Is(err, ErrLost) {
 			t.Errorf("ended with %v, want ErrLost", err)
 		}
-		if holderOf(store.lease) != "thief" {
+		if holderOf(store.current()) != "thief" {
 			t.Error("released a lease that was not its own")
 		}
 	})
@@ -222,8 +228,8 @@ func TestAShortOutageIsSurvived(t *testing.T) {
 		}
 		c.stop()
 		<-c.result
-		if holderOf(store.lease) != "" {
-			t.Errorf("not released: held by %q", holderOf(store.lease))
+		if holderOf(store.current()) != "" {
+			t.Errorf("not released: held by %q", holderOf(store.current()))
 		}
 	})
 }
@@ -234,8 +240,8 @@ func TestLeadersErrorReleasesAndReturns(t *testing.T) {
 		e := elector(t, "a", store)
 		broken := errors.New("broken")
 		err := e.Run(t.Context(), func(context.Context) error { return broken })
-		if !errors.Is(err, broken) || holderOf(store.lease) != "" {
-			t.Errorf("err %v, holder %q", err, holderOf(store.lease))
+		if !errors.Is(err, broken) || holderOf(store.current()) != "" {
+			t.Errorf("err %v, holder %q", err, holderOf(store.current()))
 		}
 	})
 }
