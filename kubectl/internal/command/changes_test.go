@@ -40,19 +40,28 @@ func TestChanges(t *testing.T) {
 		asked string   // the versions asked for
 		seen  string
 		err   string
+		one   string // the target's name, if it is about one object
+		list  string // what there is when a watch starts over
 	}{
-		{"taken up where it ended", []string{change("ADDED", "a", "11"), change("ADDED", "stop", "12")}, "10 11", "a stop", "enough"},
-		{"bookmarks move on", []string{change("BOOKMARK", "", "20"), change("ADDED", "stop", "21")}, "10 20", "stop", "enough"},
-		{"broken connection", []string{change("ADDED", "a", "11") + "!", "!", "!", change("ADDED", "stop", "12")}, "10 11 11 11", "a stop", "enough"},
-		{"expired starts over", []string{gone, change("ADDED", "stop", "30")}, "10 ", "stop", "enough"},
-		{"never there", []string{"!"}, "10", "", "EOF"},
-		{"garbage", []string{change("ADDED", "a", "11") + "<html>"}, "10", "a", "invalid character"},
+		{name: "taken up where it ended", steps: []string{change("ADDED", "a", "11"), change("ADDED", "stop", "12")}, asked: "10 11", seen: "a stop", err: "enough"},
+		{name: "bookmarks move on", steps: []string{change("BOOKMARK", "", "20"), change("ADDED", "stop", "21")}, asked: "10 20", seen: "stop", err: "enough"},
+		{name: "broken connection", steps: []string{change("ADDED", "a", "11") + "!", "!", "!", change("ADDED", "stop", "12")}, asked: "10 11 11 11", seen: "a stop", err: "enough"},
+		{name: "expired starts over", steps: []string{gone, change("ADDED", "stop", "30")}, asked: "10 ", seen: "stop", err: "enough"},
+		{name: "deleted meanwhile", steps: []string{gone}, asked: "10", seen: "DELETED", err: "enough", one: "a", list: `{"kind":"PodList","items":[]}`},
+		{name: "still there", steps: []string{gone, change("MODIFIED", "stop", "30")}, asked: "10 ", seen: "stop", err: "enough", one: "a",
+			list: `{"kind":"PodList","items":[{"metadata":{"name":"a"}}]}`},
+		{name: "never there", steps: []string{"!"}, asked: "10", err: "EOF"},
+		{name: "garbage", steps: []string{change("ADDED", "a", "11") + "<html>"}, asked: "10", seen: "a", err: "invalid character"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			var mu sync.Mutex // the handlers' ends are not ordered before the client's
 			var asked []string
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Query().Get("watch") == "" {
+					fmt.Fprint(w, c.list)
+					return
+				}
 				mu.Lock()
 				step := c.steps[min(len(asked), len(c.steps)-1)]
 				asked = append(asked, r.URL.Query().Get("resourceVersion"))
@@ -73,11 +82,15 @@ func TestChanges(t *testing.T) {
 			if err := newRoot(k).PersistentFlags().Set("server", server.URL); err != nil {
 				t.Fatal(err)
 			}
-			pods := target{Resource: discover.Resource{Resource: core.Pods}, namespace: "default"}
+			pods := target{Resource: discover.Resource{Resource: core.Pods}, namespace: "default", name: c.one}
 			err := k.changes(context.Background(), pods, "10", nil, func(event rest.Event) error {
 				object, err := decode(event.Object)
 				if err != nil {
 					return err
+				}
+				if event.Type == "DELETED" {
+					seen = append(seen, event.Type)
+					return errEnough
 				}
 				seen = append(seen, object.GetName())
 				if object.GetName() == "stop" {

@@ -109,7 +109,8 @@ const maxWatchFailures = 30
 // changes calls show with every change after version, until the context ends.
 // Watches that end, be it that the server ends them or that it goes away for a
 // while, are taken up where they ended; where the server no longer knows that
-// place, they start over with what there is.
+// place, they start over with what there is; that the one object of a target
+// with a name was deleted meanwhile is then told too.
 func (c *cli) changes(ctx context.Context, t target, version string, options []rest.Option, show func(rest.Event) error) error {
 	client, err := c.server()
 	if err != nil {
@@ -130,6 +131,9 @@ func (c *cli) changes(ctx context.Context, t target, version string, options []r
 			return ctx.Err()
 		case apierrors.IsResourceExpired(err) || apierrors.IsGone(err):
 			version = ""
+			if err := c.tellIfGone(ctx, t, options, show); err != nil {
+				return err
+			}
 		case !interrupted || failures > maxWatchFailures:
 			return err
 		}
@@ -137,6 +141,22 @@ func (c *cli) changes(ctx context.Context, t target, version string, options []r
 			return err
 		}
 	}
+}
+
+// tellIfGone shows the deletion that a watch which starts over has missed.
+func (c *cli) tellIfGone(ctx context.Context, t target, options []rest.Option, show func(rest.Event) error) error {
+	if t.name == "" {
+		return nil
+	}
+	client, err := c.server()
+	if err != nil {
+		return err
+	}
+	found, err := list(ctx, t.in(client), 0, options...)
+	if err != nil || len(found.Items) > 0 {
+		return err
+	}
+	return show(rest.Event{Type: string(watch.Deleted), Object: json.RawMessage(`{}`)})
 }
 
 // drain reads a watch until it ends, and returns the last version it saw.

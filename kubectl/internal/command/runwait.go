@@ -144,7 +144,7 @@ func (r *running) display() progress.Display {
 
 // watchPod sends each state of the pod; that it is gone is an error.
 func (r *running) watchPod(ctx context.Context, pod *core.Pod, news chan<- observation) {
-	t := target{Resource: discover.Resource{Resource: core.Pods}, namespace: pod.Namespace}
+	t := target{Resource: discover.Resource{Resource: core.Pods}, namespace: pod.Namespace, name: pod.Name}
 	options := []rest.Option{rest.FieldSelector(fields.OneTermEqualSelector("metadata.name", pod.Name).String())}
 	err := r.changes(ctx, t, pod.ResourceVersion, options, func(change rest.Event) error {
 		latest, err := podFrom(change.Object)
