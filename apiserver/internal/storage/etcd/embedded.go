@@ -112,6 +112,9 @@ func (e *Embedded) config(dir string, logger *zap.Logger) (*embed.Config, error)
 var expectedWarnings = map[string]bool{
 	"Running http and grpc server on single port. This is not recommended for production.": true,
 	"simple token is not cryptographically signed":                                         true,
+	// Of a new member that has not stored its first entry yet; it tries again.
+	"Failed to detect schema version":  true,
+	"failed to update storage version": true,
 }
 
 // quiet lets through what etcd warns of, apart from what is as it should be.
