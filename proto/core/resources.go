@@ -21,6 +21,7 @@ var (
 	Events          = Resource{Version: "v1", Name: "events", Kind: "Event", Namespaced: true}
 	ConfigMaps      = Resource{Version: "v1", Name: "configmaps", Kind: "ConfigMap", Namespaced: true}
 	Secrets         = Resource{Version: "v1", Name: "secrets", Kind: "Secret", Namespaced: true}
+	PodTemplates    = Resource{Version: "v1", Name: "podtemplates", Kind: "PodTemplate", Namespaced: true}
 	Services        = Resource{Version: "v1", Name: "services", Kind: "Service", Namespaced: true}
 	ServiceAccounts = Resource{Version: "v1", Name: "serviceaccounts", Kind: "ServiceAccount", Namespaced: true}
 	Leases          = Resource{Group: "coordination.k8s.io", Version: "v1", Name: "leases", Kind: "Lease", Namespaced: true}
@@ -29,6 +30,10 @@ var (
 	ClusterRoles    = Resource{Group: "rbac.authorization.k8s.io", Version: "v1", Name: "clusterroles", Kind: "ClusterRole"}
 	// ClusterRoleBindings grant in every namespace at once.
 	ClusterRoleBindings = Resource{Group: "rbac.authorization.k8s.io", Version: "v1", Name: "clusterrolebindings", Kind: "ClusterRoleBinding"}
+	// RuntimeClasses are the ways in which a node's runtime can run a pod.
+	RuntimeClasses = Resource{Group: "node.k8s.io", Version: "v1", Name: "runtimeclasses", Kind: "RuntimeClass"}
+	// PriorityClasses are names for how much a pod matters.
+	PriorityClasses     = Resource{Group: "scheduling.k8s.io", Version: "v1", Name: "priorityclasses", Kind: "PriorityClass"}
 	TokenReviews        = Resource{Group: "authentication.k8s.io", Version: "v1", Name: "tokenreviews", Kind: "TokenReview"}
 	AccessReviews       = Resource{Group: "authorization.k8s.io", Version: "v1", Name: "subjectaccessreviews", Kind: "SubjectAccessReview"}
 )

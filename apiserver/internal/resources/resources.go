@@ -6,7 +6,10 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/configmap"
@@ -16,7 +19,9 @@ import (
 	"kctl/apiserver/internal/resources/namespace"
 	"kctl/apiserver/internal/resources/node"
 	"kctl/apiserver/internal/resources/pod"
+	"kctl/apiserver/internal/resources/priorityclass"
 	"kctl/apiserver/internal/resources/rbac"
+	"kctl/apiserver/internal/resources/runtimeclass"
 	"kctl/apiserver/internal/resources/secret"
 	"kctl/apiserver/internal/resources/serviceaccount"
 	"kctl/proto/core"
@@ -32,6 +37,9 @@ type Set struct {
 	Secrets             *registry.Store[*core.Secret]
 	ServiceAccounts     *registry.Store[*core.ServiceAccount]
 	Leases              *registry.Store[*core.Lease]
+	PodTemplates        *registry.Store[*corev1.PodTemplate]
+	RuntimeClasses      *registry.Store[*nodev1.RuntimeClass]
+	PriorityClasses     *registry.Store[*schedulingv1.PriorityClass]
 	Roles               *registry.Store[*rbacv1.Role]
 	RoleBindings        *registry.Store[*rbacv1.RoleBinding]
 	ClusterRoles        *registry.Store[*rbacv1.ClusterRole]
@@ -53,6 +61,9 @@ func New(o registry.Options, eventTTL time.Duration) *Set {
 		Secrets:             registry.NewStore(secret.Strategy(o.Clock), o),
 		ServiceAccounts:     registry.NewStore(serviceaccount.Strategy(o.Clock), o),
 		Leases:              registry.NewStore(lease.Strategy(o.Clock), o),
+		PodTemplates:        registry.NewStore(pod.Templates(), o),
+		RuntimeClasses:      registry.NewStore(runtimeclass.Strategy(o.Clock), o),
+		PriorityClasses:     registry.NewStore(priorityclass.Strategy(o.Clock), o),
 		Roles:               registry.NewStore(rbac.Roles(), o),
 		RoleBindings:        registry.NewStore(rbac.RoleBindings(o.Clock), o),
 		ClusterRoles:        registry.NewStore(rbac.ClusterRoles(), o),
@@ -74,6 +85,7 @@ type store interface {
 func (s *Set) stores() []store {
 	return []store{
 		s.Namespaces, s.Nodes, s.Pods, s.Events, s.ConfigMaps, s.Secrets, s.ServiceAccounts, s.Leases,
+		s.PodTemplates, s.RuntimeClasses, s.PriorityClasses,
 		s.Roles, s.RoleBindings, s.ClusterRoles, s.ClusterRoleBindings,
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/admission/plugins"
+	"kctl/apiserver/internal/admission/priority"
 	"kctl/apiserver/internal/authn"
 	"kctl/apiserver/internal/authn/serviceaccount"
 	"kctl/apiserver/internal/authz"
@@ -53,6 +54,7 @@ type Server struct {
 	authorizer    authz.Union
 	rules         *rbac.Follower
 	pods          *facts.Mirror[facts.Pod]
+	priorities    *facts.Mirror[priority.Class]
 	ring          *trace.Ring
 	loops         []housekeeping.Loop
 
@@ -134,8 +136,10 @@ func (s *Server) assemble(certificate string) error {
 	if s.authorizer, err = authorization(o.AuthorizationModes, rules, s.pods, s.ready); err != nil {
 		return err
 	}
+	s.priorities = facts.NewMirror(s.resources.PriorityClasses, priority.ClassOf, facts.Options[priority.Class]{Index: priority.ByDefault}, s.clock, s.logger)
 	chain, err := plugins.Chain(plugins.Objects{
 		Namespaces: s.resources.Namespaces, ServiceAccounts: s.resources.ServiceAccounts, Pods: s.resources.Pods,
+		RuntimeClasses: s.resources.RuntimeClasses, PriorityClasses: s.resources.PriorityClasses, DefaultPriority: s.priorities,
 	}, s.clock, o.EnableAdmissionPlugins, o.DisableAdmissionPlugins)
 	if err != nil {
 		return err
@@ -227,7 +231,7 @@ func (s *Server) run(ctx context.Context, serve func(context.Context) error) err
 }
 
 func (s *Server) allLoops() []housekeeping.Loop {
-	loops := []housekeeping.Loop{s.resources.Run, s.rules.Run, s.pods.Run, s.backend.compactor.Run, s.start, s.watchBackend}
+	loops := []housekeeping.Loop{s.resources.Run, s.rules.Run, s.pods.Run, s.priorities.Run, s.backend.compactor.Run, s.start, s.watchBackend}
 	for _, loop := range s.loops {
 		loops = append(loops, func(ctx context.Context) error {
 			if !wait(ctx, s.bootstrapped) {

@@ -11,6 +11,7 @@ import (
 	"kctl/apiserver/internal/authz/rbac/bootstrap"
 	"kctl/apiserver/internal/facts"
 	"kctl/apiserver/internal/housekeeping"
+	"kctl/apiserver/internal/resources/priorityclass"
 	"kctl/proto/backoff"
 	"kctl/proto/daemon"
 	"kctl/proto/relay"
@@ -41,7 +42,7 @@ func (s *Server) start(ctx context.Context) error {
 		}
 	}
 	close(s.bootstrapped)
-	if !wait(ctx, s.rules.Synced()) || !wait(ctx, s.pods.Synced()) {
+	if !wait(ctx, s.rules.Synced()) || !wait(ctx, s.pods.Synced()) || !wait(ctx, s.priorities.Synced()) {
 		return ctx.Err()
 	}
 	close(s.ready)
@@ -54,6 +55,9 @@ func (s *Server) start(ctx context.Context) error {
 
 func (s *Server) bootstrap(ctx context.Context) error {
 	if err := housekeeping.BootstrapNamespaces(ctx, s.resources.Namespaces); err != nil {
+		return err
+	}
+	if err := priorityclass.Bootstrap(ctx, s.resources.PriorityClasses); err != nil {
 		return err
 	}
 	return bootstrap.Reconcile(ctx, bootstrap.Stores{

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	nodev1 "k8s.io/api/node/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/admission"
@@ -15,6 +17,7 @@ import (
 	"kctl/apiserver/internal/admission/namespacelifecycle"
 	"kctl/apiserver/internal/admission/noderestriction"
 	"kctl/apiserver/internal/admission/priority"
+	"kctl/apiserver/internal/admission/runtimeclass"
 	"kctl/apiserver/internal/admission/serviceaccount"
 	"kctl/apiserver/internal/admission/taintnodes"
 	"kctl/proto/core"
@@ -23,6 +26,9 @@ import (
 // Objects are where plugins look up what they decide by: registry.Resources.
 type Objects struct {
 	Namespaces, ServiceAccounts, Pods lookup.Source
+	RuntimeClasses, PriorityClasses   lookup.Source
+	// DefaultPriority knows the priority class of pods that name none.
+	DefaultPriority priority.Defaults
 }
 
 // all is every plugin, in upstream's order, with how to make it. All of them
@@ -41,8 +47,13 @@ var all = []struct {
 		return noderestriction.New(lookup.New[*core.Pod](o.Pods))
 	}},
 	{taintnodes.Name, func(Objects, clock.Clock) admission.Plugin { return taintnodes.New() }},
-	{priority.Name, func(Objects, clock.Clock) admission.Plugin { return priority.New() }},
+	{priority.Name, func(o Objects, _ clock.Clock) admission.Plugin {
+		return priority.New(lookup.New[*schedulingv1.PriorityClass](o.PriorityClasses), o.DefaultPriority)
+	}},
 	{defaulttoleration.Name, func(Objects, clock.Clock) admission.Plugin { return defaulttoleration.New() }},
+	{runtimeclass.Name, func(o Objects, _ clock.Clock) admission.Plugin {
+		return runtimeclass.New(lookup.New[*nodev1.RuntimeClass](o.RuntimeClasses))
+	}},
 }
 
 // Names lists every plugin in the order in which they run.

@@ -97,6 +97,7 @@ func chain(t *testing.T, disable ...string) *admission.Chain {
 			"default/mine":   pod(func(p *core.Pod) { p.Name = "mine"; p.Spec.NodeName = "n1"; withToken(p, "vault") }),
 			"default/theirs": pod(func(p *core.Pod) { p.Name = "theirs"; p.Spec.NodeName = "n2" }),
 		}},
+		RuntimeClasses: runtimeClasses(), PriorityClasses: priorityClasses(), DefaultPriority: defaults{},
 	}, testingclock.NewFakeClock(time.Unix(0, 0)), nil, disable)
 	if err != nil {
 		t.Fatal(err)
@@ -233,7 +234,7 @@ func TestDefaultAccountIsWaitedFor(t *testing.T) {
 	accounts := &source{resource: core.ServiceAccounts, cached: map[string]core.Object{}}
 	c, err := Chain(Objects{
 		Namespaces:      &source{cached: map[string]core.Object{"/default": namespace("default", corev1.NamespaceActive)}},
-		ServiceAccounts: accounts, Pods: &source{},
+		ServiceAccounts: accounts, Pods: &source{}, PriorityClasses: priorityClasses(), DefaultPriority: defaults{},
 	}, clock, nil, nil)
 	if err != nil {
 		t.Fatal(err)

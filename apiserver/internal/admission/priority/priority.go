@@ -1,12 +1,15 @@
-// Package priority turns a pod's priority class into its priority. The two
-// classes of the system are all there are.
+// Package priority turns a pod's priority class into its priority and its
+// preemption policy, and lets one class at most be the default.
 package priority
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/admission"
@@ -16,29 +19,64 @@ import (
 // Name is upstream's name.
 const Name = "Priority"
 
-var classes = map[string]int32{
-	"":                        0,
-	"system-cluster-critical": 2000000000,
-	"system-node-critical":    2000001000,
+// Classes finds priority classes.
+type Classes interface {
+	Get(ctx context.Context, namespace, name string) (*schedulingv1.PriorityClass, error)
+}
+
+// Defaults knows the classes that are the global default: one, or for a moment
+// after two servers wrote at once, several.
+type Defaults interface {
+	ByIndex(index string) []Class
+}
+
+// Class is what Defaults keeps of a class.
+type Class struct {
+	Name   string
+	Value  int32
+	Policy corev1.PreemptionPolicy
+	Global bool
+}
+
+// Default is where Defaults files the classes that are the global default.
+const Default = "default"
+
+// ClassOf takes from a class what Defaults keeps.
+func ClassOf(obj core.Object) Class {
+	c := obj.(*schedulingv1.PriorityClass)
+	return Class{Name: c.Name, Value: c.Value, Policy: ptr.Deref(c.PreemptionPolicy, corev1.PreemptLowerPriority), Global: c.GlobalDefault}
+}
+
+// ByDefault files classes under Default, or nowhere.
+func ByDefault(c Class) string {
+	if c.Global {
+		return Default
+	}
+	return ""
 }
 
 // Plugin is the plugin.
-type Plugin struct{}
+type Plugin struct {
+	classes  Classes
+	defaults Defaults
+}
 
 // New returns the plugin.
-func New() Plugin { return Plugin{} }
+func New(classes Classes, defaults Defaults) *Plugin {
+	return &Plugin{classes: classes, defaults: defaults}
+}
 
 // Name is upstream's name.
-func (Plugin) Name() string { return Name }
+func (*Plugin) Name() string { return Name }
 
 // Handles creates and updates.
-func (Plugin) Handles(op admission.Operation) bool {
+func (*Plugin) Handles(op admission.Operation) bool {
 	return op == admission.Create || op == admission.Update
 }
 
 // Admit sets the priority of new pods, and keeps it where an update leaves it
 // out.
-func (Plugin) Admit(_ context.Context, a *admission.Attributes) error {
+func (p *Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 	pod, ok := a.Object.(*core.Pod)
 	if !ok || a.Subresource != "" {
 		return nil
@@ -52,18 +90,64 @@ func (Plugin) Admit(_ context.Context, a *admission.Attributes) error {
 		}
 		return nil
 	}
-	value, ok := classes[pod.Spec.PriorityClassName]
+	class, err := p.class(ctx, pod.Spec.PriorityClassName)
+	if err != nil {
+		return err
+	}
+	if given := pod.Spec.Priority; given != nil && *given != class.Value {
+		return fmt.Errorf("the integer value of priority (%d) must not be provided in pod spec; priority admission controller computed %d from the given PriorityClass name", *given, class.Value)
+	}
+	if given := pod.Spec.PreemptionPolicy; given != nil && *given != class.Policy {
+		return fmt.Errorf("the string value of PreemptionPolicy (%s) must not be provided in pod spec; priority admission controller computed %s from the given PriorityClass name", *given, class.Policy)
+	}
+	pod.Spec.PriorityClassName = class.Name
+	pod.Spec.Priority = &class.Value
+	pod.Spec.PreemptionPolicy = &class.Policy
+	return nil
+}
+
+// class is the named class, or the default one, or none at all.
+func (p *Plugin) class(ctx context.Context, name string) (Class, error) {
+	if name == "" {
+		return p.byDefault(), nil
+	}
+	found, err := p.classes.Get(ctx, "", name)
+	if apierrors.IsNotFound(err) {
+		return Class{}, fmt.Errorf("no PriorityClass with name %v was found", name)
+	}
+	if err != nil {
+		return Class{}, fmt.Errorf("get PriorityClass %s: %w", name, err)
+	}
+	return ClassOf(found), nil
+}
+
+// byDefault is the default class; of several the one with the lowest value.
+func (p *Plugin) byDefault() Class {
+	class := Class{Policy: corev1.PreemptLowerPriority}
+	for i, c := range p.defaults.ByIndex(Default) {
+		if i == 0 || c.Value < class.Value {
+			class = c
+		}
+	}
+	return class
+}
+
+// Validate lets no second class be the default.
+func (p *Plugin) Validate(_ context.Context, a *admission.Attributes) error {
+	if a.Resource != core.PriorityClasses || a.Subresource != "" {
+		return nil
+	}
+	class, ok := a.Object.(*schedulingv1.PriorityClass)
 	if !ok {
-		return fmt.Errorf("no PriorityClass with name %v was found", pod.Spec.PriorityClassName)
+		return errors.New("a priority class of an unknown type")
 	}
-	if given := pod.Spec.Priority; given != nil && *given != value {
-		return fmt.Errorf("the integer value of priority (%d) must not be provided in pod spec; priority admission controller computed %d from the given PriorityClass name", *given, value)
+	if !class.GlobalDefault {
+		return nil
 	}
-	pod.Spec.Priority = &value
-	policy := corev1.PreemptLowerPriority
-	if given := pod.Spec.PreemptionPolicy; given != nil && *given != policy {
-		return fmt.Errorf("the string value of PreemptionPolicy (%s) must not be provided in pod spec; priority admission controller computed %s from the given PriorityClass name", *given, policy)
+	for _, c := range p.defaults.ByIndex(Default) {
+		if c.Name != class.Name {
+			return fmt.Errorf("PriorityClass %v is already marked as default. Only one default can exist", c.Name)
+		}
 	}
-	pod.Spec.PreemptionPolicy = ptr.To(policy)
 	return nil
 }

@@ -72,8 +72,8 @@ func validateTaints(taints []corev1.Taint, path *field.Path) field.ErrorList {
 		}
 		if t.Effect == "" {
 			errs = append(errs, field.Required(at.Child("effect"), ""))
-		} else if !taintEffects.Has(t.Effect) {
-			errs = append(errs, field.NotSupported(at.Child("effect"), t.Effect, sets.List(taintEffects)))
+		} else if !check.TaintEffects.Has(t.Effect) {
+			errs = append(errs, field.NotSupported(at.Child("effect"), t.Effect, sets.List(check.TaintEffects)))
 		}
 		id := identity{t.Effect, t.Key}
 		if seen.Has(id) {
@@ -85,8 +85,6 @@ func validateTaints(taints []corev1.Taint, path *field.Path) field.ErrorList {
 	}
 	return errs
 }
-
-var taintEffects = sets.New(corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute)
 
 // validateUpdate lets labels, taints and unschedulable change, and what was
 // empty be filled in once.

@@ -13,25 +13,19 @@ import (
 func setDefaults(pod *core.Pod) {
 	spec := &pod.Spec
 	defaultSpec(spec)
-	for i := range spec.Volumes {
-		defaultVolume(&spec.Volumes[i])
-	}
+	defaultPointer(&spec.EnableServiceLinks, corev1.DefaultEnableServiceLinks)
 	for i := range spec.InitContainers {
-		defaultContainer(&spec.InitContainers[i], spec.HostNetwork)
+		portsOnHost(&spec.InitContainers[i], spec.HostNetwork)
 		requestsFromLimits(&spec.InitContainers[i].Resources)
 	}
 	for i := range spec.Containers {
-		defaultContainer(&spec.Containers[i], spec.HostNetwork)
+		portsOnHost(&spec.Containers[i], spec.HostNetwork)
 		requestsFromLimits(&spec.Containers[i].Resources)
 	}
-	for i := range spec.EphemeralContainers {
-		// Debug containers have no ports of their own to put on the host.
-		defaultContainer((*core.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon), false)
-	}
 	defaultPodResources(spec)
-	roundUp(spec.Overhead)
 }
 
+// defaultSpec is what a pod and a template of pods have in common.
 func defaultSpec(spec *core.PodSpec) {
 	defaultTo(&spec.DNSPolicy, corev1.DNSClusterFirst)
 	defaultTo(&spec.RestartPolicy, corev1.RestartPolicyAlways)
@@ -40,25 +34,43 @@ func defaultSpec(spec *core.PodSpec) {
 		spec.SecurityContext = &corev1.PodSecurityContext{}
 	}
 	defaultPointer(&spec.TerminationGracePeriodSeconds, int64(corev1.DefaultTerminationGracePeriodSeconds))
-	defaultPointer(&spec.EnableServiceLinks, corev1.DefaultEnableServiceLinks)
 
 	// Two spellings of one field: the old one is kept for old clients.
 	defaultTo(&spec.ServiceAccountName, spec.DeprecatedServiceAccount)
 	spec.DeprecatedServiceAccount = spec.ServiceAccountName
+
+	for i := range spec.Volumes {
+		defaultVolume(&spec.Volumes[i])
+	}
+	for i := range spec.InitContainers {
+		defaultContainer(&spec.InitContainers[i])
+	}
+	for i := range spec.Containers {
+		defaultContainer(&spec.Containers[i])
+	}
+	for i := range spec.EphemeralContainers {
+		defaultContainer((*core.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon))
+	}
+	roundUp(spec.Overhead)
 }
 
-func defaultContainer(c *core.Container, hostNetwork bool) {
+// portsOnHost: a pod in its node's network has its ports there.
+func portsOnHost(c *core.Container, hostNetwork bool) {
+	for i := range c.Ports {
+		if port := &c.Ports[i]; hostNetwork && port.HostPort == 0 {
+			port.HostPort = port.ContainerPort
+		}
+	}
+}
+
+func defaultContainer(c *core.Container) {
 	if c.ImagePullPolicy == "" {
 		c.ImagePullPolicy = pullPolicy(c.Image)
 	}
 	defaultTo(&c.TerminationMessagePath, corev1.TerminationMessagePathDefault)
 	defaultTo(&c.TerminationMessagePolicy, corev1.TerminationMessageReadFile)
 	for i := range c.Ports {
-		port := &c.Ports[i]
-		defaultTo(&port.Protocol, corev1.ProtocolTCP)
-		if hostNetwork && port.HostPort == 0 {
-			port.HostPort = port.ContainerPort
-		}
+		defaultTo(&c.Ports[i].Protocol, corev1.ProtocolTCP)
 	}
 	for i := range c.Env {
 		if from := c.Env[i].ValueFrom; from != nil {

@@ -69,7 +69,7 @@ func validateSpec(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	errs = append(errs, validatePodSecurity(spec, at)...)
 	errs = append(errs, validateAffinity(spec.Affinity, at.Child("affinity"))...)
 	errs = append(errs, validateDNS(spec, at.Child("dnsConfig"))...)
-	errs = append(errs, validateTolerations(spec.Tolerations, at.Child("tolerations"))...)
+	errs = append(errs, check.Tolerations(spec.Tolerations, at.Child("tolerations"))...)
 	errs = append(errs, validateSpread(spec.TopologySpreadConstraints, at.Child("topologySpreadConstraints"))...)
 	errs = append(errs, validateHostAliases(spec.HostAliases, at.Child("hostAliases"))...)
 	errs = append(errs, validateGates(spec, at)...)
@@ -81,7 +81,7 @@ func validateSpec(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	if spec.PreemptionPolicy != nil {
 		errs = append(errs, oneOf(*spec.PreemptionPolicy, at.Child("preemptionPolicy"), preemptionPolicies)...)
 	}
-	errs = append(errs, validateAmounts(spec.Overhead, at.Child("overhead"))...)
+	errs = append(errs, check.Amounts(spec.Overhead, at.Child("overhead"))...)
 	if spec.OS != nil {
 		errs = append(errs, oneOf(spec.OS.Name, at.Child("os", "name"), operatingSystems)...)
 	}

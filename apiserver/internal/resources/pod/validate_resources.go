@@ -18,8 +18,8 @@ var (
 
 func validateRequirements(r *corev1.ResourceRequirements, claims []corev1.PodResourceClaim, at *field.Path) field.ErrorList {
 	limits, requests := at.Child("limits"), at.Child("requests")
-	errs := validateAmounts(r.Limits, limits)
-	errs = append(errs, validateAmounts(r.Requests, requests)...)
+	errs := check.Amounts(r.Limits, limits)
+	errs = append(errs, check.Amounts(r.Requests, requests)...)
 	errs = append(errs, withinLimits(r, limits, requests)...)
 	errs = append(errs, hugePagesNeedMore(r, at)...)
 
@@ -42,16 +42,6 @@ func validateRequirements(r *corev1.ResourceRequirements, claims []corev1.PodRes
 		if !known.Has(claim.Name) {
 			errs = append(errs, field.NotFound(path, claim.Name))
 		}
-	}
-	return errs
-}
-
-func validateAmounts(list corev1.ResourceList, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for name, amount := range list {
-		path := at.Key(string(name))
-		errs = append(errs, check.ContainerResource(name, path)...)
-		errs = append(errs, check.Quantity(name, amount, path)...)
 	}
 	return errs
 }

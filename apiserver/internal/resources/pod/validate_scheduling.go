@@ -2,7 +2,6 @@ package pod
 
 import (
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,43 +14,9 @@ import (
 )
 
 var (
-	taintEffects        = sets.New(corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute)
-	tolerationOperators = sets.New(corev1.TolerationOpEqual, corev1.TolerationOpExists)
-	unsatisfiable       = sets.New(corev1.DoNotSchedule, corev1.ScheduleAnyway)
-	inclusion           = sets.New(corev1.NodeInclusionPolicyHonor, corev1.NodeInclusionPolicyIgnore)
+	unsatisfiable = sets.New(corev1.DoNotSchedule, corev1.ScheduleAnyway)
+	inclusion     = sets.New(corev1.NodeInclusionPolicyHonor, corev1.NodeInclusionPolicyIgnore)
 )
-
-func validateTolerations(tolerations []corev1.Toleration, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for i, t := range tolerations {
-		path := at.Index(i)
-		if t.Key != "" {
-			errs = append(errs, metav1validation.ValidateLabelName(t.Key, path.Child("key"))...)
-		} else if t.Operator != corev1.TolerationOpExists {
-			errs = append(errs, field.Invalid(path.Child("operator"), t.Operator,
-				"operator must be Exists when `key` is empty, which means \"match all values and all keys\""))
-		}
-		if t.TolerationSeconds != nil && t.Effect != corev1.TaintEffectNoExecute {
-			errs = append(errs, field.Invalid(path.Child("effect"), t.Effect, "effect must be 'NoExecute' when `tolerationSeconds` is set"))
-		}
-		switch t.Operator {
-		case corev1.TolerationOpEqual, "": // empty means Equal
-			if texts := validation.IsValidLabelValue(t.Value); len(texts) > 0 {
-				errs = append(errs, field.Invalid(path.Child("operator"), t.Value, strings.Join(texts, ";")))
-			}
-		case corev1.TolerationOpExists:
-			if t.Value != "" {
-				errs = append(errs, field.Invalid(path.Child("operator"), t, "value must be empty when `operator` is 'Exists'"))
-			}
-		default:
-			errs = append(errs, field.NotSupported(path.Child("operator"), t.Operator, sets.List(tolerationOperators)))
-		}
-		if t.Effect != "" {
-			errs = append(errs, oneOf(t.Effect, path.Child("effect"), taintEffects)...)
-		}
-	}
-	return errs
-}
 
 func validateAffinity(a *corev1.Affinity, at *field.Path) field.ErrorList {
 	if a == nil {

@@ -122,7 +122,7 @@ func onlyAddedTolerations(now, was []corev1.Toleration, at *field.Path) field.Er
 			return field.ErrorList{field.Forbidden(at, "existing toleration can not be modified except its tolerationSeconds")}
 		}
 	}
-	return validateTolerations(now, at)
+	return check.Tolerations(now, at)
 }
 
 func onlyRemovedGates(pod, old *core.Pod, at *field.Path) field.ErrorList {

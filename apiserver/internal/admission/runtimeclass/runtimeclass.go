@@ -1,0 +1,119 @@
+// Package runtimeclass gives a pod what its runtime class costs and where that
+// class can be had, and refuses a pod whose class is not there.
+package runtimeclass
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"kctl/apiserver/internal/admission"
+	"kctl/proto/core"
+)
+
+// Name is upstream's name.
+const Name = "RuntimeClass"
+
+// Classes finds runtime classes.
+type Classes interface {
+	Get(ctx context.Context, namespace, name string) (*nodev1.RuntimeClass, error)
+}
+
+// Plugin is the plugin.
+type Plugin struct{ classes Classes }
+
+// New returns the plugin.
+func New(classes Classes) *Plugin { return &Plugin{classes: classes} }
+
+// Name is upstream's name.
+func (*Plugin) Name() string { return Name }
+
+// Handles creates.
+func (*Plugin) Handles(op admission.Operation) bool { return op == admission.Create }
+
+// Admit merges the class into the pod.
+func (p *Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
+	pod, class, err := p.look(ctx, a)
+	if err != nil || class == nil {
+		return err
+	}
+	if class.Overhead != nil {
+		if pod.Spec.Overhead != nil && !equality.Semantic.DeepEqual(pod.Spec.Overhead, class.Overhead.PodFixed) {
+			return errOtherOverhead
+		}
+		pod.Spec.Overhead = class.Overhead.DeepCopy().PodFixed
+	}
+	return schedule(pod, class.Scheduling)
+}
+
+// Validate checks what a plugin between may have changed.
+func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
+	pod, class, err := p.look(ctx, a)
+	switch {
+	case err != nil || pod == nil:
+		return err
+	case class == nil || class.Overhead == nil:
+		if len(pod.Spec.Overhead) > 0 {
+			return errors.New("pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead")
+		}
+	case !equality.Semantic.DeepEqual(pod.Spec.Overhead, class.Overhead.PodFixed):
+		return errOtherOverhead
+	}
+	return nil
+}
+
+var errOtherOverhead = errors.New("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
+
+// look returns the new pod and its class; nil where it is none or has none.
+func (p *Plugin) look(ctx context.Context, a *admission.Attributes) (*core.Pod, *nodev1.RuntimeClass, error) {
+	pod, ok := a.Object.(*core.Pod)
+	if !ok || a.Subresource != "" {
+		return nil, nil, nil
+	}
+	if pod.Spec.RuntimeClassName == nil {
+		return pod, nil, nil
+	}
+	class, err := p.classes.Get(ctx, "", *pod.Spec.RuntimeClassName)
+	if apierrors.IsNotFound(err) {
+		return nil, nil, fmt.Errorf("pod rejected: RuntimeClass %q not found", *pod.Spec.RuntimeClassName)
+	}
+	return pod, class, err
+}
+
+// schedule narrows the pod to the nodes that have the class.
+func schedule(pod *core.Pod, s *nodev1.Scheduling) error {
+	if s == nil {
+		return nil
+	}
+	for key, value := range s.NodeSelector {
+		if own, ok := pod.Spec.NodeSelector[key]; ok && own != value {
+			return fmt.Errorf("conflict: runtimeClass.scheduling.nodeSelector[%s] = %s; pod.spec.nodeSelector[%s] = %s", key, value, key, own)
+		}
+	}
+	if len(s.NodeSelector) > 0 && pod.Spec.NodeSelector == nil {
+		pod.Spec.NodeSelector = make(map[string]string, len(s.NodeSelector))
+	}
+	for key, value := range s.NodeSelector {
+		pod.Spec.NodeSelector[key] = value
+	}
+	for i := range s.Tolerations {
+		if !has(pod.Spec.Tolerations, &s.Tolerations[i]) {
+			pod.Spec.Tolerations = append(pod.Spec.Tolerations, *s.Tolerations[i].DeepCopy())
+		}
+	}
+	return nil
+}
+
+func has(tolerations []corev1.Toleration, t *corev1.Toleration) bool {
+	for i := range tolerations {
+		if equality.Semantic.DeepEqual(&tolerations[i], t) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,61 @@
+package check
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// TaintEffects are what a taint can do to a pod.
+var TaintEffects = sets.New(corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute)
+
+var tolerationOperators = sets.New(corev1.TolerationOpEqual, corev1.TolerationOpExists)
+
+// Tolerations checks what a pod tolerates, or is made to.
+func Tolerations(tolerations []corev1.Toleration, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, t := range tolerations {
+		path := at.Index(i)
+		if t.Key != "" {
+			errs = append(errs, metav1validation.ValidateLabelName(t.Key, path.Child("key"))...)
+		} else if t.Operator != corev1.TolerationOpExists {
+			errs = append(errs, field.Invalid(path.Child("operator"), t.Operator,
+				"operator must be Exists when `key` is empty, which means \"match all values and all keys\""))
+		}
+		if t.TolerationSeconds != nil && t.Effect != corev1.TaintEffectNoExecute {
+			errs = append(errs, field.Invalid(path.Child("effect"), t.Effect, "effect must be 'NoExecute' when `tolerationSeconds` is set"))
+		}
+		switch t.Operator {
+		case corev1.TolerationOpEqual, "": // empty means Equal
+			if texts := validation.IsValidLabelValue(t.Value); len(texts) > 0 {
+				errs = append(errs, field.Invalid(path.Child("operator"), t.Value, strings.Join(texts, ";")))
+			}
+		case corev1.TolerationOpExists:
+			if t.Value != "" {
+				errs = append(errs, field.Invalid(path.Child("operator"), t, "value must be empty when `operator` is 'Exists'"))
+			}
+		default:
+			errs = append(errs, field.NotSupported(path.Child("operator"), t.Operator, sets.List(tolerationOperators)))
+		}
+		if t.Effect != "" && !TaintEffects.Has(t.Effect) {
+			errs = append(errs, field.NotSupported(path.Child("effect"), t.Effect, sets.List(TaintEffects)))
+		}
+	}
+	return errs
+}
+
+// Amounts checks a list of resources that a container, or what surrounds it,
+// asks for.
+func Amounts(list corev1.ResourceList, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for name, amount := range list {
+		path := at.Key(string(name))
+		errs = append(errs, ContainerResource(name, path)...)
+		errs = append(errs, Quantity(name, amount, path)...)
+	}
+	return errs
+}

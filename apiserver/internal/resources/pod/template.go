@@ -1,0 +1,73 @@
+package pod
+
+import (
+	"context"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/cell"
+	"kctl/apiserver/internal/resources/check"
+	"kctl/proto/core"
+)
+
+// Templates is the strategy of pod templates: pods as they could be made, which
+// nobody here makes.
+func Templates() registry.Strategy[*corev1.PodTemplate] {
+	return registry.Strategy[*corev1.PodTemplate]{
+		Resource: core.PodTemplates, Singular: "podtemplate",
+		New:          func() *corev1.PodTemplate { return new(corev1.PodTemplate) },
+		Default:      func(t *corev1.PodTemplate) { defaultSpec(&t.Template.Spec) },
+		ValidateName: check.NameIsSubdomain,
+		Validate: func(_ context.Context, t *corev1.PodTemplate) field.ErrorList {
+			return validateTemplate(&t.Template, field.NewPath("template"))
+		},
+		Update: registry.Change[*corev1.PodTemplate]{
+			Validate: func(_ context.Context, t, _ *corev1.PodTemplate) field.ErrorList {
+				return validateTemplate(&t.Template, field.NewPath("template"))
+			},
+		},
+		HasGeneration:       true,
+		UnconditionalUpdate: true,
+		Columns: []metav1.TableColumnDefinition{
+			cell.Name(),
+			cell.Text("Containers", "Names of each container in the template."),
+			cell.Text("Images", "Images referenced by each container in the template."),
+			cell.Text("Pod Labels", "The labels for the pod template."),
+		},
+		Row: templateRow,
+	}
+}
+
+func validateTemplate(t *corev1.PodTemplateSpec, at *field.Path) field.ErrorList {
+	errs := metav1validation.ValidateLabels(t.Labels, at.Child("labels"))
+	errs = append(errs, apivalidation.ValidateAnnotations(t.Annotations, at.Child("annotations"))...)
+	// Ports on the host may be left to the pod's defaults.
+	spec := t.Spec.DeepCopy()
+	for i := range spec.InitContainers {
+		portsOnHost(&spec.InitContainers[i], spec.HostNetwork)
+	}
+	for i := range spec.Containers {
+		portsOnHost(&spec.Containers[i], spec.HostNetwork)
+	}
+	errs = append(errs, validateSpec(spec, at.Child("spec"))...)
+	if len(t.Spec.EphemeralContainers) > 0 {
+		errs = append(errs, field.Forbidden(at.Child("spec", "ephemeralContainers"), "ephemeral containers not allowed in pod template"))
+	}
+	return errs
+}
+
+func templateRow(t *corev1.PodTemplate) []any {
+	var names, images []string
+	for i := range t.Template.Spec.Containers {
+		names = append(names, t.Template.Spec.Containers[i].Name)
+		images = append(images, t.Template.Spec.Containers[i].Image)
+	}
+	return []any{t.Name, strings.Join(names, ","), strings.Join(images, ","), labels.FormatLabels(t.Template.Labels)}
+}

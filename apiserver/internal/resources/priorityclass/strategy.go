@@ -1,0 +1,125 @@
+// Package priorityclass says what is particular about priority classes: their
+// value never changes, and names that begin with "system-" are the system's.
+package priorityclass
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/cell"
+	"kctl/apiserver/internal/resources/check"
+	"kctl/proto/core"
+)
+
+const (
+	// highest is the most that a class of a user's may have: what is above is
+	// left to the system.
+	highest        = int32(1000000000)
+	reservedPrefix = "system-"
+)
+
+// system are the classes of every cluster.
+var system = []schedulingv1.PriorityClass{
+	{
+		ObjectMeta: metav1.ObjectMeta{Name: "system-node-critical"}, Value: 2*highest + 1000,
+		Description:      "Used for system critical pods that must not be moved from their current node.",
+		PreemptionPolicy: ptr.To(corev1.PreemptLowerPriority),
+	},
+	{
+		ObjectMeta: metav1.ObjectMeta{Name: "system-cluster-critical"}, Value: 2 * highest,
+		Description:      "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
+		PreemptionPolicy: ptr.To(corev1.PreemptLowerPriority),
+	},
+}
+
+// Strategy is the strategy of priority classes.
+func Strategy(clock clock.PassiveClock) registry.Strategy[*schedulingv1.PriorityClass] {
+	doc := schedulingv1.PriorityClass{}.SwaggerDoc()
+	value := cell.Text("Value", doc["value"])
+	value.Type = "integer"
+	global := cell.Text("Global-Default", doc["globalDefault"])
+	global.Type = "boolean"
+	return registry.Strategy[*schedulingv1.PriorityClass]{
+		Resource: core.PriorityClasses, Singular: "priorityclass", ShortNames: []string{"pc"},
+		New: func() *schedulingv1.PriorityClass { return new(schedulingv1.PriorityClass) },
+		Default: func(c *schedulingv1.PriorityClass) {
+			if c.PreemptionPolicy == nil {
+				c.PreemptionPolicy = ptr.To(corev1.PreemptLowerPriority)
+			}
+		},
+		ValidateName:        check.NameIsSubdomain,
+		Validate:            func(_ context.Context, c *schedulingv1.PriorityClass) field.ErrorList { return validate(c) },
+		Update:              registry.Change[*schedulingv1.PriorityClass]{Validate: validateUpdate},
+		HasGeneration:       true,
+		UnconditionalUpdate: true,
+		Columns:             []metav1.TableColumnDefinition{cell.Name(), value, global, cell.AgeColumn(), cell.Text("PreemptionPolicy", doc["preemptionPolicy"])},
+		Row: func(c *schedulingv1.PriorityClass) []any {
+			return []any{c.Name, int64(c.Value), c.GlobalDefault, cell.Age(clock.Now(), c.CreationTimestamp), string(ptr.Deref(c.PreemptionPolicy, ""))}
+		},
+	}
+}
+
+func validate(c *schedulingv1.PriorityClass) field.ErrorList {
+	var errs field.ErrorList
+	switch {
+	case strings.HasPrefix(c.Name, reservedPrefix):
+		if problem := notTheSystems(c); problem != "" {
+			errs = append(errs, field.Forbidden(field.NewPath("metadata", "name"),
+				"priority class names with '"+reservedPrefix+"' prefix are reserved for system use only. error: "+problem))
+		}
+	case c.Value > highest:
+		errs = append(errs, field.Forbidden(field.NewPath("value"), fmt.Sprintf("maximum allowed value of a user defined priority is %v", highest)))
+	}
+	policies := sets.New(corev1.PreemptLowerPriority, corev1.PreemptNever)
+	if policy := ptr.Deref(c.PreemptionPolicy, ""); !policies.Has(policy) {
+		errs = append(errs, field.NotSupported(field.NewPath("preemptionPolicy"), policy, sets.List(policies)))
+	}
+	return errs
+}
+
+// notTheSystems says in what a class differs from the system's of its name, or
+// "" where it does not.
+func notTheSystems(c *schedulingv1.PriorityClass) string {
+	for i := range system {
+		own := &system[i]
+		switch {
+		case own.Name != c.Name:
+		case own.Value != c.Value:
+			return fmt.Sprintf("value of %v PriorityClass must be %v", own.Name, own.Value)
+		case own.GlobalDefault != c.GlobalDefault:
+			return fmt.Sprintf("globalDefault of %v PriorityClass must be %v", own.Name, own.GlobalDefault)
+		default:
+			return ""
+		}
+	}
+	return c.Name + " is not a known system priority class"
+}
+
+func validateUpdate(_ context.Context, c, old *schedulingv1.PriorityClass) field.ErrorList {
+	var errs field.ErrorList
+	if c.Value != old.Value {
+		errs = append(errs, field.Forbidden(field.NewPath("value"), "may not be changed in an update."))
+	}
+	return append(errs, check.Same(c.PreemptionPolicy, old.PreemptionPolicy, field.NewPath("preemptionPolicy"))...)
+}
+
+// Bootstrap makes the classes of the system where they are missing.
+func Bootstrap(ctx context.Context, classes *registry.Store[*schedulingv1.PriorityClass]) error {
+	for i := range system {
+		if _, err := classes.CreateTyped(ctx, system[i].DeepCopy()); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("bootstrap priority class %s: %w", system[i].Name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,61 @@
+// Package runtimeclass says what is particular about runtime classes: the
+// handler that a node's runtime runs a pod with, what that costs, and where it
+// can be had.
+package runtimeclass
+
+import (
+	"context"
+
+	nodev1 "k8s.io/api/node/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/cell"
+	"kctl/apiserver/internal/resources/check"
+	"kctl/proto/core"
+)
+
+// Strategy is the strategy of runtime classes.
+func Strategy(clock clock.PassiveClock) registry.Strategy[*nodev1.RuntimeClass] {
+	return registry.Strategy[*nodev1.RuntimeClass]{
+		Resource: core.RuntimeClasses, Singular: "runtimeclass",
+		New:          func() *nodev1.RuntimeClass { return new(nodev1.RuntimeClass) },
+		ValidateName: check.NameIsSubdomain,
+		Validate:     func(_ context.Context, c *nodev1.RuntimeClass) field.ErrorList { return validate(c) },
+		Update: registry.Change[*nodev1.RuntimeClass]{
+			Validate: func(_ context.Context, c, old *nodev1.RuntimeClass) field.ErrorList {
+				return append(check.Same(c.Handler, old.Handler, field.NewPath("handler")), validate(c)...)
+			},
+		},
+		Columns: []metav1.TableColumnDefinition{
+			cell.Name(), cell.Text("Handler", nodev1.RuntimeClass{}.SwaggerDoc()["handler"]), cell.AgeColumn(),
+		},
+		Row: func(c *nodev1.RuntimeClass) []any {
+			return []any{c.Name, c.Handler, cell.Age(clock.Now(), c.CreationTimestamp)}
+		},
+	}
+}
+
+func validate(c *nodev1.RuntimeClass) field.ErrorList {
+	errs := check.Messages(field.NewPath("handler"), c.Handler, check.NameIsLabel(c.Handler, false))
+	if c.Overhead != nil {
+		errs = append(errs, check.Amounts(c.Overhead.PodFixed, field.NewPath("overhead", "podFixed"))...)
+	}
+	if s := c.Scheduling; s != nil {
+		at := field.NewPath("scheduling")
+		errs = append(errs, metav1validation.ValidateLabels(s.NodeSelector, at.Child("nodeSelector"))...)
+		errs = append(errs, check.Tolerations(s.Tolerations, at.Child("tolerations"))...)
+		for i := range s.Tolerations {
+			for _, before := range s.Tolerations[:i] {
+				if equality.Semantic.DeepEqual(before, s.Tolerations[i]) {
+					errs = append(errs, field.Duplicate(at.Child("tolerations").Index(i), s.Tolerations[i]))
+				}
+			}
+		}
+	}
+	return errs
+}
