@@ -60,9 +60,7 @@ func TestPodRunsAndEnds(t *testing.T) {
 	if err != nil || len(pods) != 1 || pods[0].UID != pod.UID || len(pods[0].Containers) != 2 || len(pods[0].Sandboxes) != 1 {
 		t.Fatalf("Pods = %+v, %v", pods, err)
 	}
-	if log := b.log(t, pod, "main", 0); log != "hello from web\n" {
-		t.Errorf("log = %q", log)
-	}
+	b.until(t, pod, "heard in its log", func(*PodStatus) bool { return b.log(t, pod, "main", 0) == "hello from web\n" })
 
 	if err := b.KillPod(t.Context(), pod, pods[0], nil); err != nil {
 		t.Fatal(err)

@@ -33,11 +33,13 @@ func (c *Containerd) end(t testing.TB) {
 		_ = c.client.Close()
 	}
 	c.Down(t)
-	if left := c.processes(); len(left) > 0 {
-		t.Errorf("processes of the test's containerd are left: %v", left)
-		for pid := range left {
-			_ = unix.Kill(pid, unix.SIGKILL)
+	for pid, line := range c.processesLeft() {
+		if c.ForgetsShims && strings.Contains(line, "containerd-shim") && !hasChildren(pid) {
+			t.Logf("containerd forgot an empty shim: %s", line)
+		} else {
+			t.Errorf("a process of the test's containerd is left: %d %s", pid, line)
 		}
+		_ = unix.Kill(pid, unix.SIGKILL)
 	}
 	for _, point := range c.mounts() {
 		if err := unix.Unmount(point, unix.MNT_DETACH); err != nil {
@@ -78,6 +80,25 @@ func (c *Containerd) removeSandboxes() error {
 	return nil
 }
 
+// processesLeft waits for shims that are on their way out, which end a moment
+// after their container is gone, and returns those that stay.
+func (c *Containerd) processesLeft() map[int]string {
+	patience := time.After(shimTimeout)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		left := c.processes()
+		if len(left) == 0 {
+			return nil
+		}
+		select {
+		case <-patience:
+			return left
+		case <-tick.C:
+		}
+	}
+}
+
 // processes are those, by pid, whose command line names the test's directory:
 // shims that outlived their containers.
 func (c *Containerd) processes() map[int]string {
@@ -94,6 +115,17 @@ func (c *Containerd) processes() map[int]string {
 		}
 	}
 	return left
+}
+
+func hasChildren(pid int) bool {
+	statuses, _ := filepath.Glob("/proc/[0-9]*/status")
+	for _, path := range statuses {
+		status, _ := os.ReadFile(path) // of a process that ended meanwhile, nothing
+		if strings.Contains(string(status), fmt.Sprintf("\nPPid:\t%d\n", pid)) {
+			return true
+		}
+	}
+	return false
 }
 
 // cgroups are the places of the test's group: one in each hierarchy.
