@@ -56,6 +56,7 @@ type Options struct {
 	KubeletPreferredAddressTypes []string
 
 	Controllers []string
+	Profiling   bool
 
 	Log daemon.LogOptions
 }
@@ -76,6 +77,7 @@ func Defaults() *Options {
 		EventTTL:                     time.Hour,
 		KubeletPreferredAddressTypes: []string{"Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"},
 		Controllers:                  []string{"*"},
+		Profiling:                    true,
 	}
 }
 
@@ -92,6 +94,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.KubeletCertificateAuthority, "kubelet-certificate-authority", o.KubeletCertificateAuthority, "authority that kubelets' serving certificates are checked against")
 	fs.StringSliceVar(&o.KubeletPreferredAddressTypes, "kubelet-preferred-address-types", o.KubeletPreferredAddressTypes, "node address types to reach kubelets by, best first")
 	fs.StringSliceVar(&o.Controllers, "controllers", o.Controllers, "housekeeping loops to run: * for all, NAME for one, -NAME to leave one out (where kube-controller-manager runs it)")
+	fs.BoolVar(&o.Profiling, "profiling", o.Profiling, "serve the Go runtime's profiles at /debug/pprof, to whoever may get that path")
 	o.Log.AddFlags(fs)
 }
 

@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"net/http/pprof"
 	"slices"
 	"strings"
 
@@ -74,7 +75,29 @@ func (s *Server) installOperations(router gin.IRoutes) {
 		c.Request.URL.Path = "/version"
 		operations.ServeHTTP(c.Writer, c.Request)
 	})
+	if s.options.Profiling {
+		installProfiling(router)
+	}
 	router.GET("/debug/relay/namespaces/:namespace/pods/:name", filters.ServeTrace(s.ring))
+}
+
+// installProfiling serves the Go runtime's profiles to whoever may get
+// /debug/pprof paths, as upstream's --profiling does.
+func installProfiling(router gin.IRoutes) {
+	router.GET("/debug/pprof/*profile", func(c *gin.Context) {
+		switch c.Param("profile") {
+		case "/cmdline":
+			pprof.Cmdline(c.Writer, c.Request)
+		case "/profile":
+			pprof.Profile(c.Writer, c.Request)
+		case "/symbol":
+			pprof.Symbol(c.Writer, c.Request)
+		case "/trace":
+			pprof.Trace(c.Writer, c.Request)
+		default:
+			pprof.Index(c.Writer, c.Request)
+		}
+	})
 }
 
 // installDocuments serves the description of the API.
