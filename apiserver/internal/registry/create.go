@@ -98,7 +98,7 @@ func (s *Store[T]) createOnce(ctx context.Context, obj T, admit Admit, dry bool)
 		return Encoded{}, err
 	}
 	request.Stamps(ctx).Stamp(relay.ServerStored, s.clock.Now())
-	return encoded(stored), nil
+	return justWritten(stored, obj), nil
 }
 
 // expect tells the cache what it need not find out of what is about to be

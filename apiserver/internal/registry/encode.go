@@ -3,6 +3,7 @@ package registry
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/fields"
 	kjson "sigs.k8s.io/json"
@@ -37,7 +38,18 @@ func (s *Store[T]) decode(value []byte) (T, error) {
 }
 
 // Decode implements Resource.
-func (s *Store[T]) Decode(e Encoded) (core.Object, error) { return s.decode(e.JSON) }
+func (s *Store[T]) Decode(e Encoded) (core.Object, error) {
+	if e.Object != nil {
+		return e.Object, nil
+	}
+	return s.decode(e.JSON)
+}
+
+// justWritten is the answer to a write of obj, which becomes the answer's.
+func justWritten(stored storage.Object, obj core.Object) Encoded {
+	obj.SetResourceVersion(strconv.FormatInt(stored.Revision, 10))
+	return Encoded{JSON: stored.Value, Revision: stored.Revision, Object: obj}
+}
 
 func (s *Store[T]) fieldsOf(value []byte) (fields.Set, error) {
 	obj, err := s.decode(value)

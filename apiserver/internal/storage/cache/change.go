@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"kctl/apiserver/internal/storage/raw"
+	"kctl/proto/core"
 )
 
 // The types of watch events, as they go over the wire.
@@ -21,6 +22,9 @@ const (
 type Encoded struct {
 	JSON     []byte
 	Revision int64
+	// Object is what JSON was made from, in the answer to a write; else nil.
+	// It saves reading the JSON back and belongs to whoever has the answer.
+	Object core.Object
 }
 
 // WatchEvent is one change as a watcher sees it: an object that comes to match
@@ -90,7 +94,7 @@ func (c *Cache) seenBy(s Selection, ch *change) (event *WatchEvent, ok bool) {
 // event is the change as kind.
 func (ch *change) event(kind string) *WatchEvent {
 	if kind == ch.kind {
-		return &WatchEvent{Type: kind, Object: Encoded{ch.entry.Value, ch.revision}, Frame: ch.frame}
+		return &WatchEvent{Type: kind, Object: Encoded{JSON: ch.entry.Value, Revision: ch.revision}, Frame: ch.frame}
 	}
 	held, value := &ch.asAdded, ch.entry.Value
 	if kind == Deleted {
@@ -104,7 +108,7 @@ func (ch *change) event(kind string) *WatchEvent {
 		value = withRevision(ch.old.Value, ch.revision)
 	}
 	framed, inside := frame(kind, value)
-	made := &WatchEvent{Type: kind, Object: Encoded{inside, ch.revision}, Frame: framed}
+	made := &WatchEvent{Type: kind, Object: Encoded{JSON: inside, Revision: ch.revision}, Frame: framed}
 	held.Store(made)
 	return made
 }

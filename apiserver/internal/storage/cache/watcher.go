@@ -160,7 +160,7 @@ func (w *Watcher) sendInitial(ctx context.Context, initial []*Entry, revision in
 		if !w.cache.matches(w.options.Selection, e) {
 			continue
 		}
-		if !w.send(ctx, WatchEvent{Type: Added, Object: Encoded{e.Value, e.Revision}}) {
+		if !w.send(ctx, WatchEvent{Type: Added, Object: Encoded{JSON: e.Value, Revision: e.Revision}}) {
 			return false
 		}
 	}
@@ -267,5 +267,5 @@ func (w *Watcher) bookmark(revision int64, initialEnd bool) WatchEvent {
 	if initialEnd {
 		value += `,"annotations":{"k8s.io/initial-events-end":"true"}`
 	}
-	return WatchEvent{Type: Bookmark, Object: Encoded{[]byte(value + "}}"), revision}}
+	return WatchEvent{Type: Bookmark, Object: Encoded{JSON: []byte(value + "}}"), Revision: revision}}
 }
