@@ -125,6 +125,8 @@ func ownName(kind string) rule {
 }
 
 // pods: a kubelet lists and watches those of its node, and reads them by name.
+// A list by name is not one of its own: in all namespaces, or of a name yet to
+// come, it would hold pods of other nodes.
 // It creates and deletes mirror pods, and deletes pods that have ended.
 func (a *Authorizer) pods(node string, at *authz.Attributes) string {
 	switch at.Verb {
@@ -137,9 +139,6 @@ func (a *Authorizer) pods(node string, at *authz.Attributes) string {
 			if value, ok := at.Fields.RequiresExactMatch("spec.nodeName"); ok && value == node {
 				return ""
 			}
-		}
-		if at.Name != "" {
-			return a.ownPod(node, at)
 		}
 		return fmt.Sprintf("node %q: kubelets may only list and watch pods with the field selector spec.nodeName=%s", node, node)
 	}

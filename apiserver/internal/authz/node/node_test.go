@@ -65,6 +65,8 @@ func TestAuthorize(t *testing.T) {
 		{"own pods", kubelet, selecting(ask("watch", "", "pods", "", ""), "spec.nodeName=n1"), true},
 		{"another's pods", kubelet, selecting(ask("watch", "", "pods", "", ""), "spec.nodeName=n2"), false},
 		{"all pods", kubelet, ask("list", "", "pods", "", ""), false},
+		{"pods of one name everywhere", kubelet, selecting(ask("list", "", "pods", "", "db"), "metadata.name=db"), false},
+		{"a name yet to come", kubelet, selecting(ask("watch", "shop", "pods", "", "new"), "metadata.name=new"), false},
 		{"own pod", kubelet, ask("get", "shop", "pods", "", "web"), true},
 		{"own pod's status", kubelet, ask("patch", "shop", "pods", "status", "web"), true},
 		{"another's pod", kubelet, ask("get", "shop", "pods", "", "db"), false},
