@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/facts"
 	"kctl/proto/core"
 )
 
@@ -71,48 +72,39 @@ func admitMirror(node string, pod *core.Pod) error {
 			return fmt.Errorf("node %q must not set blockOwnerDeletion on an owner reference", node)
 		}
 	}
-	if what := refersTo(&pod.Spec); what != "" {
+	if what := refersTo(pod); what != "" {
 		return fmt.Errorf("node %q can not create pods that reference %s", node, what)
 	}
 	return nil
 }
 
-func refersTo(spec *core.PodSpec) string {
-	if spec.ServiceAccountName != "" {
+// refersTo names what a pod refers to by which its node could read on. It goes
+// by what authorization goes by, so that no kind of volume falls between.
+func refersTo(pod *core.Pod) string {
+	refers := facts.PodOf(pod)
+	switch {
+	case refers.ServiceAccount != "":
 		return "a service account"
-	}
-	if len(spec.ImagePullSecrets) > 0 {
+	case len(refers.Secrets) > 0:
 		return "secrets"
-	}
-	if len(spec.ResourceClaims) > 0 {
+	case len(refers.ConfigMaps) > 0:
+		return "configmaps"
+	case len(refers.Claims) > 0:
+		return "persistentvolumeclaims"
+	case len(pod.Spec.ResourceClaims) > 0:
 		return "resourceclaims"
 	}
-	for i := range spec.Volumes {
-		v := &spec.Volumes[i]
-		switch {
-		case v.Secret != nil:
-			return "secrets"
-		case v.ConfigMap != nil:
-			return "configmaps"
-		case v.PersistentVolumeClaim != nil:
+	for i := range pod.Spec.Volumes {
+		v := &pod.Spec.Volumes[i]
+		if v.Ephemeral != nil {
 			return "persistentvolumeclaims"
-		case v.Projected != nil && len(v.Projected.Sources) > 0:
-			for _, source := range v.Projected.Sources {
-				if source.DownwardAPI == nil {
-					return "secrets, configmaps or service account tokens"
-				}
-			}
 		}
-	}
-	for _, group := range [][]core.Container{spec.InitContainers, spec.Containers} {
-		for i := range group {
-			for _, env := range group[i].Env {
-				if env.ValueFrom != nil && (env.ValueFrom.SecretKeyRef != nil || env.ValueFrom.ConfigMapKeyRef != nil) {
-					return "secrets or configmaps"
-				}
-			}
-			if len(group[i].EnvFrom) > 0 {
-				return "secrets or configmaps"
+		if v.Projected == nil {
+			continue
+		}
+		for _, source := range v.Projected.Sources {
+			if source.DownwardAPI == nil {
+				return "secrets, configmaps or service account tokens"
 			}
 		}
 	}

@@ -287,6 +287,11 @@ func TestNodeRestriction(t *testing.T) {
 			p.Spec.NodeName = node
 		})
 	}
+	mirrorWith := func(source corev1.VolumeSource) *core.Pod {
+		p := mirror("n1")
+		p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: source}}
+		return p
+	}
 	onNode := func(node string) *core.Pod { return pod(func(p *core.Pod) { p.Spec.NodeName = node }) }
 	lease := func(namespace, name string) *core.Lease {
 		return &core.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
@@ -313,8 +318,14 @@ func TestNodeRestriction(t *testing.T) {
 		"a role":              {on(admission.Update, core.Nodes, "", "n1", n("n1", label("node-role.kubernetes.io/control-plane")), n("n1")), `nodes "n1" is forbidden: node "n1" is not allowed to modify labels`},
 		"taints": {on(admission.Update, core.Nodes, "", "n1", n("n1"), n("n1", func(n *core.Node) { n.Spec.Taints = []corev1.Taint{{Key: "k"}} })),
 			`nodes "n1" is forbidden: node "n1" is not allowed to modify taints`},
-		"mirror pod":            {on(admission.Create, core.Pods, "", "web", mirror("n1"), nil), ""},
-		"mirror pod elsewhere":  {on(admission.Create, core.Pods, "", "web", mirror("n2"), nil), `pods "web" is forbidden: node "n1" can only create pods with spec.nodeName set to itself`},
+		"mirror pod":           {on(admission.Create, core.Pods, "", "web", mirror("n1"), nil), ""},
+		"mirror pod elsewhere": {on(admission.Create, core.Pods, "", "web", mirror("n2"), nil), `pods "web" is forbidden: node "n1" can only create pods with spec.nodeName set to itself`},
+		"mirror pod for a driver's secret": {on(admission.Create, core.Pods, "", "web", mirrorWith(corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{
+			Driver: "d", NodePublishSecretRef: &corev1.LocalObjectReference{Name: "key"}}}), nil), `pods "web" is forbidden: node "n1" can not create pods that reference secrets`},
+		"mirror pod for a secret": {on(admission.Create, core.Pods, "", "web", mirrorWith(corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
+			SecretName: "key"}}), nil), `pods "web" is forbidden: node "n1" can not create pods that reference secrets`},
+		"mirror pod with a claim of its own": {on(admission.Create, core.Pods, "", "web", mirrorWith(corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}), nil),
+			`pods "web" is forbidden: node "n1" can not create pods that reference persistentvolumeclaims`},
 		"a pod":                 {on(admission.Create, core.Pods, "", "web", onNode("n1"), nil), `pods "web" is forbidden: pod does not have "kubernetes.io/config.mirror" annotation`},
 		"status of its pod":     {on(admission.Update, core.Pods, "status", "web", onNode("n1"), onNode("n1")), ""},
 		"status of another's":   {on(admission.Update, core.Pods, "status", "web", onNode("n1"), onNode("n2")), `pods "web" is forbidden: node "n1" can only update pod status for pods with spec.nodeName set to itself`},
