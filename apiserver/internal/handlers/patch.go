@@ -20,6 +20,11 @@ import (
 // maxPatchOperations bounds the work of one JSON patch; upstream's.
 const maxPatchOperations = 10000
 
+// A patch that copies what it copied doubles with each operation; this is how
+// many bytes all copies of one patch may have, upstream's. The library keeps
+// its bound in a variable of its own.
+func init() { jsonpatch.AccumulatedCopySizeLimit = 3 << 20 }
+
 // patch changes a stored object by one of the three patch formats.
 func (c *call) patch() error {
 	options, err := c.updateOptions()

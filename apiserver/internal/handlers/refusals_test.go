@@ -2,6 +2,7 @@ package handlers_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -56,6 +57,7 @@ func TestRefusals(t *testing.T) {
 		{"broken merge patch", "PATCH", collection + "/a", "[1]", []string{"Content-Type", "application/merge-patch+json"}, 400, metav1.StatusReasonBadRequest, "decode patch"},
 		{"broken JSON patch", "PATCH", collection + "/a", `{"op":"add"}`, []string{"Content-Type", "application/json-patch+json"}, 400, metav1.StatusReasonBadRequest, "decode JSON patch"},
 		{"JSON patch whose test fails", "PATCH", collection + "/a", `[{"op":"test","path":"/data/k","value":"no"}]`, []string{"Content-Type", "application/json-patch+json"}, 422, metav1.StatusReasonInvalid, "rejected"},
+		{"JSON patch that doubles", "PATCH", collection + "/a", doublingPatch(), []string{"Content-Type", "application/json-patch+json"}, 422, metav1.StatusReasonInvalid, "limit"},
 		{"patch to a wrong type", "PATCH", collection + "/a", `{"data":5}`, []string{"Content-Type", "application/merge-patch+json"}, 422, metav1.StatusReasonInvalid, "cannot unmarshal"},
 		{"patch of the name", "PATCH", collection + "/a", `{"metadata":{"name":"b"}}`, []string{"Content-Type", "application/merge-patch+json"}, 400, metav1.StatusReasonBadRequest, "does not match"},
 		{"patch of what is not there", "PATCH", collection + "/none", `{}`, []string{"Content-Type", "application/merge-patch+json"}, 404, metav1.StatusReasonNotFound, ""},
@@ -105,4 +107,13 @@ func TestUnknownFieldsAreWarnedOf(t *testing.T) {
 		t.Errorf("Ignore: %d, warning %q", a.code, a.header.Get("Warning"))
 	}
 	s.do("GET", collection+"/x", "").wantStatus(t, 404, metav1.StatusReasonNotFound, "")
+}
+
+// doublingPatch copies an object into itself, under a new key each time.
+func doublingPatch() string {
+	patch := `[{"op":"copy","from":"/data","path":"/x"}`
+	for i := range 18 {
+		patch += fmt.Sprintf(`,{"op":"copy","from":"/x","path":"/x/%d"}`, i)
+	}
+	return patch + "]"
 }
