@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -96,6 +97,9 @@ func (c *call) decodeBody(into runtime.Object, kind schema.GroupVersionKind, fie
 }
 
 func (c *call) decodeJSON(body []byte, into runtime.Object, kind schema.GroupVersionKind, fieldValidation string) error {
+	if err := checkJSONAmounts(body); err != nil {
+		return err
+	}
 	var strict []error
 	var err error
 	if fieldValidation == metav1.FieldValidationIgnore {
@@ -127,7 +131,13 @@ func (c *call) decodeYAML(body []byte, into runtime.Object, kind schema.GroupVer
 	return c.decodeJSON(text, into, kind, fieldValidation)
 }
 
+// protobufPrefix stands before every object in protobuf.
+var protobufPrefix = []byte("k8s\x00")
+
 func decodeProtobuf(body []byte, into runtime.Object, kind schema.GroupVersionKind) error {
+	if err := checkProtobufAmounts(bytes.TrimPrefix(body, protobufPrefix)); err != nil {
+		return err
+	}
 	_, actual, err := protobufObjects.Decode(body, &kind, into)
 	if err != nil {
 		return cannotHandle(kind, err)
