@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/clock"
 	testclock "k8s.io/utils/clock/testing"
 
@@ -83,6 +84,15 @@ func TestEqualEventsAreCounted(t *testing.T) {
 	}
 	if got[2].method != "PATCH" || !strings.HasSuffix(got[2].path, "/"+got[1].event.Name) || got[2].event.Count != 2 {
 		t.Errorf("the repetition was sent as %s %s, count %d", got[2].method, got[2].path, got[2].event.Count)
+	}
+}
+
+func TestNamesOfObjectsWithLongNames(t *testing.T) {
+	got := record(t, 1, created, func(r *Recorder) {
+		r.Event(pod(strings.Repeat("a", 236)+"."+strings.Repeat("b", 16)), corev1.EventTypeNormal, "A", "first")
+	})
+	if errs := validation.IsDNS1123Subdomain(got[0].event.Name); len(errs) > 0 {
+		t.Errorf("name %q: %v", got[0].event.Name, errs)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/clock"
 
 	"kctl/proto/backoff"
@@ -96,7 +98,7 @@ func (r *Recorder) enqueue(ref *core.ObjectReference, eventType, reason, message
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},
 		ObjectMeta: metav1.ObjectMeta{
 			// The name must be new each time; upstream uses the clock, too.
-			Name:      fmt.Sprintf("%s.%x", ref.Name, now.UnixNano()),
+			Name:      eventName(ref.Name, now.UnixNano()),
 			Namespace: namespace,
 		},
 		InvolvedObject:      *ref,
@@ -171,4 +173,14 @@ func (r *Recorder) send(ctx context.Context, event *core.Event, known bool) erro
 		return fmt.Errorf("encode event: %w", err)
 	}
 	return resource.Patch(ctx, event.Name, types.StrategicMergePatchType, patch, nil)
+}
+
+// eventName leaves of the object's name what there is room for: an object may
+// have a name as long as the event's may be.
+func eventName(object string, at int64) string {
+	suffix := fmt.Sprintf(".%x", at)
+	if room := validation.DNS1123SubdomainMaxLength - len(suffix); len(object) > room {
+		object = strings.TrimRight(object[:room], "-.")
+	}
+	return object + suffix
 }
