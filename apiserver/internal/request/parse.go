@@ -3,6 +3,7 @@ package request
 import (
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/fields"
@@ -125,9 +126,12 @@ func (i *Info) selector(text string) {
 	}
 }
 
-// isTrue reads a boolean parameter as upstream does: whatever does not say no
-// says yes.
-func isTrue(value string) bool { return value != "0" && !strings.EqualFold(value, "false") }
+// isTrue reads a boolean parameter as who lists or watches by it does; one that
+// can't be read counts as true, and is refused there.
+func isTrue(value string) bool {
+	yes, err := strconv.ParseBool(value)
+	return yes || err != nil
+}
 
 // LongRunning tells whether the request may stay open for as long as its
 // client likes: watches and streams.
