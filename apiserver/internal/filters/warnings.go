@@ -3,6 +3,7 @@ package filters
 import (
 	"bufio"
 	"net"
+	"net/http"
 	"strconv"
 	"strings"
 
@@ -33,6 +34,9 @@ type warningWriter struct {
 	warnings *request.Warnings
 	done     bool
 }
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w *warningWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w *warningWriter) finish() {
 	if w.done || w.ResponseWriter.Written() {

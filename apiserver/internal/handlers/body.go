@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"os"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,6 +37,8 @@ func (c *call) body() ([]byte, error) {
 			return nil, c.tooLarge()
 		case err == io.EOF:
 			return buffer, nil
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return nil, apierrors.NewTimeoutError("the request's body did not arrive in time", 0)
 		case err != nil:
 			return nil, apierrors.NewBadRequest("read the request's body: " + err.Error())
 		case len(buffer) == cap(buffer):

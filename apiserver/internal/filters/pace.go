@@ -1,0 +1,52 @@
+package filters
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"go.uber.org/zap"
+
+	"kctl/apiserver/internal/request"
+)
+
+// Pace bounds how long a client may take to send its body and to read its
+// answer: one that does neither would keep its place among the requests in
+// flight for good. It stands before authentication, so that strangers are
+// bound too; streams are let off once it is known whose they are.
+func Pace(limit time.Duration, logger *zap.Logger) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		connection := http.NewResponseController(c.Writer)
+		end := time.Now().Add(limit)
+		if c.Request.ContentLength != 0 {
+			// Not taken back in the end: the server reads on what is left of a
+			// body that was refused, and lifts the bound for the next request.
+			try(connection.SetReadDeadline(end), logger)
+		}
+		try(connection.SetWriteDeadline(end), logger)
+		c.Next()
+		if c.Request.ProtoMajor == 1 {
+			try(connection.SetWriteDeadline(time.Time{}), logger)
+		}
+	}
+}
+
+// Stream lets long-running requests take their time.
+func Stream(logger *zap.Logger) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		if request.InfoFrom(c.Request.Context()).LongRunning() {
+			connection := http.NewResponseController(c.Writer)
+			try(connection.SetReadDeadline(time.Time{}), logger)
+			try(connection.SetWriteDeadline(time.Time{}), logger)
+		}
+		c.Next()
+	}
+}
+
+// try notes a deadline that could not be set: the connection is gone or has
+// been handed to a stream.
+func try(err error, logger *zap.Logger) {
+	if err != nil {
+		logger.Debug("no deadline for a connection", zap.Error(err))
+	}
+}
