@@ -255,6 +255,28 @@ func TestAwaitSaysWhyAProgramEnded(t *testing.T) {
 	}
 }
 
+// Just after it was started, a program's command line can be empty.
+func TestAwaitBelievesInAProgramWithoutCommandLine(t *testing.T) {
+	l := layout(t)
+	if _, err := l.prepare(); err != nil {
+		t.Fatal(err)
+	}
+	looked := 0
+	p := program{name: "kubelet", path: "/bin/sh", args: []string{"-c", "exec sleep 2"}, ready: func(context.Context) error {
+		if looked++; looked < 3 {
+			return errors.New("not yet")
+		}
+		return nil
+	}}
+	ended, err := l.spawn(p)
+	if err == nil {
+		err = l.await(t.Context(), p, ended)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 func TestJumpTarget(t *testing.T) {
 	const rule = `-A POSTROUTING -s 10.1.0.2/32 -m comment --comment "name: \"kctl-ab\" id: \"x\"" -j CNI-123`
 	if got := jumpTarget(rule); got != "CNI-123" {

@@ -60,19 +60,22 @@ func (l Layout) owns(pid int) bool {
 // start runs p in a session of its own, so that it outlives this command, and
 // waits until it is ready. It does nothing if p runs already.
 func (l Layout) start(ctx context.Context, p program) (started bool, err error) {
-	if l.pid(p.name) == 0 {
-		if err := l.spawn(ctx, p); err != nil {
-			return false, err
-		}
-		started = true
+	if l.pid(p.name) != 0 {
+		return false, l.await(ctx, p, func() bool { return l.pid(p.name) == 0 })
 	}
-	return started, l.await(ctx, p)
+	ended, err := l.spawn(p)
+	if err != nil {
+		return false, err
+	}
+	return true, l.await(ctx, p, ended)
 }
 
-func (l Layout) spawn(ctx context.Context, p program) error {
+// spawn starts p; ended tells whether it has ended since. A program of a moment
+// ago may have no command line yet to know it by.
+func (l Layout) spawn(p program) (ended func() bool, err error) {
 	log, err := os.OpenFile(l.Log(p.name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return fmt.Errorf("start %s: %w", p.name, err)
+		return nil, fmt.Errorf("start %s: %w", p.name, err)
 	}
 	defer log.Close()
 	// Not CommandContext: the program must outlive ctx.
@@ -81,18 +84,28 @@ func (l Layout) spawn(ctx context.Context, p program) error {
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start %s: %w", p.name, err)
+		return nil, fmt.Errorf("start %s: %w", p.name, err)
 	}
 	if err := pki.WriteFile(l.PIDFile(p.name), []byte(strconv.Itoa(cmd.Process.Pid)+"\n")); err != nil {
-		return errors.Join(err, cmd.Process.Kill())
+		return nil, errors.Join(err, cmd.Process.Kill())
 	}
-	// Reaps the program if it ends while this command still runs, so that await
-	// sees it gone.
-	go func() { _ = cmd.Wait() }()
-	return nil
+	// Reaps the program if it ends while this command still runs.
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		_ = cmd.Wait()
+	}()
+	return func() bool {
+		select {
+		case <-gone:
+			return true
+		default:
+			return false
+		}
+	}, nil
 }
 
-func (l Layout) await(ctx context.Context, p program) error {
+func (l Layout) await(ctx context.Context, p program, ended func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
 	ticker := time.NewTicker(readyEvery)
@@ -102,7 +115,7 @@ func (l Layout) await(ctx context.Context, p program) error {
 		if waitingFor == nil {
 			return nil
 		}
-		if l.pid(p.name) == 0 {
+		if ended() {
 			return fmt.Errorf("%s ended:\n%s", p.name, l.tail(p.name))
 		}
 		select {
