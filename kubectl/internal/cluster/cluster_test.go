@@ -229,8 +229,9 @@ func TestPIDOfAnotherProcessIsNotOurs(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
-	go func() { _ = cmd.Wait() }() // reaps it, as init would
+	reaped := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(reaped) }() // as init would
+	defer func() { _ = cmd.Process.Kill(); <-reaped }()
 	write(strconv.Itoa(cmd.Process.Pid))
 	if pid := l.pid("kubelet"); pid != cmd.Process.Pid {
 		t.Fatalf("our process is %d, want %d", pid, cmd.Process.Pid)
