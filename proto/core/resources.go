@@ -23,6 +23,7 @@ var (
 	Secrets         = Resource{Version: "v1", Name: "secrets", Kind: "Secret", Namespaced: true}
 	PodTemplates    = Resource{Version: "v1", Name: "podtemplates", Kind: "PodTemplate", Namespaced: true}
 	Services        = Resource{Version: "v1", Name: "services", Kind: "Service", Namespaced: true}
+	Endpoints       = Resource{Version: "v1", Name: "endpoints", Kind: "Endpoints", Namespaced: true}
 	ServiceAccounts = Resource{Version: "v1", Name: "serviceaccounts", Kind: "ServiceAccount", Namespaced: true}
 	Leases          = Resource{Group: "coordination.k8s.io", Version: "v1", Name: "leases", Kind: "Lease", Namespaced: true}
 	Roles           = Resource{Group: "rbac.authorization.k8s.io", Version: "v1", Name: "roles", Kind: "Role", Namespaced: true}
@@ -34,6 +35,10 @@ var (
 	RuntimeClasses = Resource{Group: "node.k8s.io", Version: "v1", Name: "runtimeclasses", Kind: "RuntimeClass"}
 	// PriorityClasses are names for how much a pod matters.
 	PriorityClasses     = Resource{Group: "scheduling.k8s.io", Version: "v1", Name: "priorityclasses", Kind: "PriorityClass"}
+	// EndpointSlices are where a service's traffic goes.
+	EndpointSlices = Resource{Group: "discovery.k8s.io", Version: "v1", Name: "endpointslices", Kind: "EndpointSlice", Namespaced: true}
+	// IPAddresses are the addresses that services have: one holder each.
+	IPAddresses         = Resource{Group: "networking.k8s.io", Version: "v1", Name: "ipaddresses", Kind: "IPAddress"}
 	TokenReviews        = Resource{Group: "authentication.k8s.io", Version: "v1", Name: "tokenreviews", Kind: "TokenReview"}
 	AccessReviews       = Resource{Group: "authorization.k8s.io", Version: "v1", Name: "subjectaccessreviews", Kind: "SubjectAccessReview"}
 )

@@ -5,7 +5,9 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -29,6 +31,8 @@ func newScheme() *runtime.Scheme {
 		rbacv1.AddToScheme,
 		policyv1.AddToScheme,
 		nodev1.AddToScheme,
+		discoveryv1.AddToScheme,
+		networkingv1.AddToScheme,
 		schedulingv1.AddToScheme,
 		authenticationv1.AddToScheme,
 		authorizationv1.AddToScheme,

@@ -40,6 +40,9 @@ type Options struct {
 	APIAudiences                 []string
 	AuthorizationModes           []string
 
+	ServiceClusterIPRange string
+	ServiceNodePortRange  string
+
 	EnableAdmissionPlugins  []string
 	DisableAdmissionPlugins []string
 
@@ -70,6 +73,8 @@ func Defaults() *Options {
 		EtcdPrefix:                   "/registry",
 		ServiceAccountIssuers:        []string{"https://kubernetes.default.svc.cluster.local"},
 		AuthorizationModes:           []string{ModeRBAC},
+		ServiceClusterIPRange:        "10.0.0.0/24",
+		ServiceNodePortRange:         "30000-32767",
 		MaxRequestsInFlight:          400,
 		MaxMutatingRequestsInFlight:  200,
 		MaxRequestBodyBytes:          3 << 20,
@@ -87,6 +92,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	o.addStorage(fs)
 	o.addAuthentication(fs)
 	fs.StringSliceVar(&o.AuthorizationModes, "authorization-mode", o.AuthorizationModes, "who decides what users may do, asked in this order: AlwaysAllow, AlwaysDeny, Node, RBAC")
+	fs.StringVar(&o.ServiceClusterIPRange, "service-cluster-ip-range", o.ServiceClusterIPRange, "IPv4 range that services get their addresses from; it must overlap neither nodes nor pods")
+	fs.StringVar(&o.ServiceNodePortRange, "service-node-port-range", o.ServiceNodePortRange, "ports of every node that services of type NodePort get theirs from, as FROM-TO")
 	fs.StringSliceVar(&o.EnableAdmissionPlugins, "enable-admission-plugins", o.EnableAdmissionPlugins, "admission plugins to run in addition to the default ones")
 	fs.StringSliceVar(&o.DisableAdmissionPlugins, "disable-admission-plugins", o.DisableAdmissionPlugins, "default admission plugins not to run")
 	fs.StringVar(&o.KubeletClientCertificate, "kubelet-client-certificate", o.KubeletClientCertificate, "client certificate to show to kubelets")

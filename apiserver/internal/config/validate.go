@@ -4,10 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
 // Authorization modes.
@@ -45,6 +48,7 @@ func (o *Options) Validate(controllers []string) error {
 		o.validateStorage(),
 		o.validateAuthorization(),
 		o.validateControllers(controllers),
+		o.validateServices(),
 		together("--kubelet-client-certificate", o.KubeletClientCertificate, "--kubelet-client-key", o.KubeletClientKey),
 		o.validateServiceAccounts(),
 		known("--kubelet-preferred-address-types", o.KubeletPreferredAddressTypes, addressTypes),
@@ -77,6 +81,30 @@ func (o *Options) validateServing() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// ServiceRanges are --service-cluster-ip-range and --service-node-port-range.
+func (o *Options) ServiceRanges() (netip.Prefix, utilnet.PortRange, error) {
+	addresses, err := netip.ParsePrefix(o.ServiceClusterIPRange)
+	if err == nil && (!addresses.Addr().Is4() || addresses.Bits() > 30 || addresses.Bits() < 8) {
+		err = errors.New("not an IPv4 range between /8 and /30")
+	}
+	if err != nil {
+		return addresses, utilnet.PortRange{}, fmt.Errorf("--service-cluster-ip-range=%s: %w", o.ServiceClusterIPRange, err)
+	}
+	ports, err := utilnet.ParsePortRange(o.ServiceNodePortRange)
+	if err == nil && (ports.Base < 1 || ports.Size < 1) {
+		err = errors.New("not a range of ports (1 to 65535)")
+	}
+	if err != nil {
+		return addresses, utilnet.PortRange{}, fmt.Errorf("--service-node-port-range=%s: %w", o.ServiceNodePortRange, err)
+	}
+	return addresses.Masked(), *ports, nil
+}
+
+func (o *Options) validateServices() error {
+	_, _, err := o.ServiceRanges()
+	return err
 }
 
 func (o *Options) validateStorage() error {

@@ -7,12 +7,15 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	nodev1 "k8s.io/api/node/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/configmap"
+	"kctl/apiserver/internal/resources/endpoints"
 	"kctl/apiserver/internal/resources/event"
 	"kctl/apiserver/internal/resources/kubelet"
 	"kctl/apiserver/internal/resources/lease"
@@ -23,6 +26,7 @@ import (
 	"kctl/apiserver/internal/resources/rbac"
 	"kctl/apiserver/internal/resources/runtimeclass"
 	"kctl/apiserver/internal/resources/secret"
+	"kctl/apiserver/internal/resources/service"
 	"kctl/apiserver/internal/resources/serviceaccount"
 	"kctl/proto/core"
 )
@@ -38,6 +42,10 @@ type Set struct {
 	ServiceAccounts     *registry.Store[*core.ServiceAccount]
 	Leases              *registry.Store[*core.Lease]
 	PodTemplates        *registry.Store[*corev1.PodTemplate]
+	Services            *service.Store
+	IPAddresses         *registry.Store[*networkingv1.IPAddress]
+	Endpoints           *registry.Store[*corev1.Endpoints] //nolint:staticcheck // old clients still use it
+	EndpointSlices      *registry.Store[*discoveryv1.EndpointSlice]
 	RuntimeClasses      *registry.Store[*nodev1.RuntimeClass]
 	PriorityClasses     *registry.Store[*schedulingv1.PriorityClass]
 	Roles               *registry.Store[*rbacv1.Role]
@@ -50,8 +58,8 @@ type Set struct {
 }
 
 // New returns the stores over o.Storage. They answer once Run runs. Events go
-// by themselves after eventTTL.
-func New(o registry.Options, eventTTL time.Duration) *Set {
+// by themselves after eventTTL; services get what they need from ranges.
+func New(o registry.Options, eventTTL time.Duration, ranges service.Ranges) *Set {
 	set := &Set{
 		Namespaces:          registry.NewStore(namespace.Strategy(o.Clock), o),
 		Nodes:               registry.NewStore(node.Strategy(o.Clock), o),
@@ -62,6 +70,9 @@ func New(o registry.Options, eventTTL time.Duration) *Set {
 		ServiceAccounts:     registry.NewStore(serviceaccount.Strategy(o.Clock), o),
 		Leases:              registry.NewStore(lease.Strategy(o.Clock), o),
 		PodTemplates:        registry.NewStore(pod.Templates(), o),
+		IPAddresses:         registry.NewStore(service.Addresses(), o),
+		Endpoints:           registry.NewStore(endpoints.Endpoints(o.Clock), o),
+		EndpointSlices:      registry.NewStore(endpoints.Slices(o.Clock), o),
 		RuntimeClasses:      registry.NewStore(runtimeclass.Strategy(o.Clock), o),
 		PriorityClasses:     registry.NewStore(priorityclass.Strategy(o.Clock), o),
 		Roles:               registry.NewStore(rbac.Roles(), o),
@@ -70,6 +81,7 @@ func New(o registry.Options, eventTTL time.Duration) *Set {
 		ClusterRoleBindings: registry.NewStore(rbac.ClusterRoleBindings(o.Clock), o),
 		options:             o,
 	}
+	set.Services = service.NewStore(set.IPAddresses, ranges, o)
 	set.binder = pod.NewBinder(set.Pods, o.Clock)
 	return set
 }
@@ -85,7 +97,7 @@ type store interface {
 func (s *Set) stores() []store {
 	return []store{
 		s.Namespaces, s.Nodes, s.Pods, s.Events, s.ConfigMaps, s.Secrets, s.ServiceAccounts, s.Leases,
-		s.PodTemplates, s.RuntimeClasses, s.PriorityClasses,
+		s.PodTemplates, s.RuntimeClasses, s.PriorityClasses, s.Services, s.IPAddresses, s.Endpoints, s.EndpointSlices,
 		s.Roles, s.RoleBindings, s.ClusterRoles, s.ClusterRoleBindings,
 	}
 }

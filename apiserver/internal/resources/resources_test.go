@@ -3,6 +3,7 @@ package resources_test
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
@@ -20,6 +22,7 @@ import (
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources"
 	"kctl/apiserver/internal/resources/kubelet"
+	"kctl/apiserver/internal/resources/service"
 	"kctl/apiserver/internal/storage"
 	"kctl/apiserver/internal/storage/etcd/etcdtest"
 	"kctl/proto/core"
@@ -46,7 +49,9 @@ func (i *issuer) Token(_ context.Context, sa *core.ServiceAccount, spec authenti
 func start(t *testing.T) *bed {
 	t.Helper()
 	raw := etcdtest.Start(t)
-	set := resources.New(registry.Options{Storage: raw, Clock: clock.RealClock{}, Logger: zaptest.NewLogger(t)}, time.Hour)
+	set := resources.New(registry.Options{Storage: raw, Clock: clock.RealClock{}, Logger: zaptest.NewLogger(t)}, time.Hour, service.Ranges{
+		Addresses: netip.MustParsePrefix("10.0.0.0/28"), NodePorts: utilnet.PortRange{Base: 30000, Size: 4},
+	})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- set.Run(ctx) }()

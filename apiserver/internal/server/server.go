@@ -28,6 +28,7 @@ import (
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources"
 	"kctl/apiserver/internal/resources/kubelet"
+	"kctl/apiserver/internal/resources/service"
 	"kctl/apiserver/internal/trace"
 	"kctl/proto/daemon"
 )
@@ -114,9 +115,13 @@ func (s *Server) open(ctx context.Context) (certificate string, err error) {
 // assemble makes the rooms and introduces them to each other.
 func (s *Server) assemble(certificate string) error {
 	o := s.options
-	s.resources = resources.New(registry.Options{Storage: s.backend.storage, Prefix: o.EtcdPrefix, Clock: s.clock, Logger: s.logger}, o.EventTTL)
+	addresses, ports, err := o.ServiceRanges()
+	if err != nil {
+		return err
+	}
+	s.resources = resources.New(registry.Options{Storage: s.backend.storage, Prefix: o.EtcdPrefix, Clock: s.clock, Logger: s.logger},
+		o.EventTTL, service.Ranges{Addresses: addresses, NodePorts: ports})
 	found := objects{serviceAccounts: s.resources.ServiceAccounts, pods: s.resources.Pods, secrets: s.resources.Secrets, nodes: s.resources.Nodes}
-	var err error
 	if s.accounts, err = serviceAccounts(o, found, s.clock); err != nil {
 		return err
 	}

@@ -1,0 +1,138 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/check"
+	"kctl/proto/core"
+)
+
+const managedBy = "ipaddress.kubernetes.io/managed-by"
+
+// Addresses is the strategy of IP addresses. Each is named as itself, which is
+// what keeps it from being given twice.
+func Addresses() registry.Strategy[*networkingv1.IPAddress] {
+	return registry.Strategy[*networkingv1.IPAddress]{
+		Resource: core.IPAddresses, Singular: "ipaddress", ShortNames: []string{"ip"},
+		New: func() *networkingv1.IPAddress { return new(networkingv1.IPAddress) },
+		ValidateName: func(name string, _ bool) []string {
+			if addr, err := netip.ParseAddr(name); err != nil || addr.String() != name {
+				return []string{"must be a valid IP address in canonical form"}
+			}
+			return check.NameIsSegment(name, false)
+		},
+	}
+}
+
+var (
+	errFull  = errors.New("range is full")
+	errTaken = errors.New("provided IP is already allocated")
+)
+
+// addresses gives addresses of one range to services.
+type addresses struct {
+	prefix   netip.Prefix
+	held     *registry.Store[*networkingv1.IPAddress]
+	services *registry.Store[*corev1.Service]
+	clock    clock.PassiveClock
+}
+
+// inFlight is how long a service may take from getting its address to being
+// stored.
+const inFlight = time.Minute
+
+// bounds are the first address that can be given and how many there are: not
+// the network's own and not the one for broadcasts.
+func (a *addresses) bounds() (first netip.Addr, count uint32) {
+	bits := min(a.prefix.Addr().BitLen()-a.prefix.Bits(), 16) // larger ranges are given from their beginning
+	return a.prefix.Masked().Addr().Next(), uint32(1)<<bits - 2
+}
+
+// take gives the wanted address, or any where it is "".
+func (a *addresses) take(ctx context.Context, s *corev1.Service, wanted string, dry bool) (string, error) {
+	if wanted != "" {
+		addr, err := netip.ParseAddr(wanted)
+		if err != nil || !a.prefix.Contains(addr) {
+			return "", fmt.Errorf("the provided IP (%s) is not in the valid range. The range of valid IPs is %s", wanted, a.prefix)
+		}
+		return wanted, a.hold(ctx, s, wanted, dry)
+	}
+	first, count := a.bounds()
+	at := rand.Uint32N(count)
+	for range count {
+		ip := after(first, at).String()
+		err := a.hold(ctx, s, ip, dry)
+		if !errors.Is(err, errTaken) {
+			return ip, err
+		}
+		at = (at + 1) % count
+	}
+	return "", errFull
+}
+
+func after(addr netip.Addr, n uint32) netip.Addr {
+	raw := addr.As4()
+	value := uint32(raw[0])<<24 | uint32(raw[1])<<16 | uint32(raw[2])<<8 | uint32(raw[3])
+	value += n
+	return netip.AddrFrom4([4]byte{byte(value >> 24), byte(value >> 16), byte(value >> 8), byte(value)})
+}
+
+// hold writes down that the service has the address. Only one writer can. An
+// address whose service is gone, because a server ended between two writes, is
+// taken over.
+func (a *addresses) hold(ctx context.Context, s *corev1.Service, ip string, dry bool) error {
+	held, err := a.held.GetTyped(ctx, "", ip, "0")
+	switch {
+	case err != nil && !apierrors.IsNotFound(err):
+		return err
+	case err == nil && !a.orphaned(ctx, held):
+		return errTaken
+	case dry:
+		return nil
+	case err == nil:
+		options := &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &held.UID}}
+		if err := a.held.DeleteTyped(ctx, "", ip, options); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	_, err = a.held.CreateTyped(ctx, &networkingv1.IPAddress{
+		ObjectMeta: metav1.ObjectMeta{Name: ip, Labels: map[string]string{
+			"ipaddress.kubernetes.io/ip-family": string(corev1.IPv4Protocol), managedBy: "ipallocator.k8s.io",
+		}},
+		Spec: networkingv1.IPAddressSpec{ParentRef: &networkingv1.ParentReference{Resource: core.Services.Name, Namespace: s.Namespace, Name: s.Name}},
+	})
+	if apierrors.IsAlreadyExists(err) {
+		return errTaken
+	}
+	return err
+}
+
+// orphaned: the address's service is not there, and was not about to be stored.
+func (a *addresses) orphaned(ctx context.Context, held *networkingv1.IPAddress) bool {
+	parent := held.Spec.ParentRef
+	if held.Labels[managedBy] == "" || parent == nil || a.clock.Since(held.CreationTimestamp.Time) < inFlight {
+		return false
+	}
+	service, err := a.services.GetTyped(ctx, parent.Namespace, parent.Name, "")
+	return apierrors.IsNotFound(err) || err == nil && service.Spec.ClusterIP != held.Name
+}
+
+// release gives an address back.
+func (a *addresses) release(ctx context.Context, ip string) error {
+	if err := a.held.DeleteTyped(ctx, "", ip, nil); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("release address %s: %w", ip, err)
+	}
+	return nil
+}

@@ -1,0 +1,123 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+
+	"kctl/apiserver/internal/storage"
+)
+
+var (
+	errPortTaken = errors.New("provided port is already allocated")
+	errNoPorts   = errors.New("range is full")
+)
+
+// portAttempts bounds how often one allocation starts over because another
+// server was faster.
+const portAttempts = 16
+
+// nodePorts gives ports of every node to services. What is given is one stored
+// set of bits, as upstream keeps it, and is written only over the revision that
+// was read.
+type nodePorts struct {
+	storage storage.Interface
+	key     string
+	span    utilnet.PortRange
+}
+
+// take gives the wanted port, or any where it is 0.
+func (n *nodePorts) take(ctx context.Context, wanted int32, dry bool) (int32, error) {
+	if wanted != 0 && !n.span.Contains(int(wanted)) {
+		return 0, fmt.Errorf("provided port is not in the valid range. The range of valid ports is %s", n.span.String())
+	}
+	given := wanted
+	err := n.change(ctx, dry, func(bits *big.Int) error {
+		if wanted == 0 {
+			offset, ok := free(bits, n.span.Size)
+			if !ok {
+				return errNoPorts
+			}
+			given = int32(n.span.Base + offset)
+		}
+		offset := int(given) - n.span.Base
+		if bits.Bit(offset) == 1 {
+			return errPortTaken
+		}
+		bits.SetBit(bits, offset, 1)
+		return nil
+	})
+	return given, err
+}
+
+func free(bits *big.Int, size int) (offset int, ok bool) {
+	offset = rand.IntN(size)
+	for range size {
+		if bits.Bit(offset) == 0 {
+			return offset, true
+		}
+		offset = (offset + 1) % size
+	}
+	return 0, false
+}
+
+// release gives a port back.
+func (n *nodePorts) release(ctx context.Context, port int32) error {
+	if !n.span.Contains(int(port)) {
+		return nil
+	}
+	err := n.change(ctx, false, func(bits *big.Int) error {
+		bits.SetBit(bits, int(port)-n.span.Base, 0)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("release node port %d: %w", port, err)
+	}
+	return nil
+}
+
+// change makes one change to the bits that are stored.
+func (n *nodePorts) change(ctx context.Context, dry bool, f func(bits *big.Int) error) error {
+	for range portAttempts {
+		stored, err := n.storage.Get(ctx, n.key)
+		missing := errors.Is(err, storage.ErrNotFound)
+		if err != nil && !missing {
+			return err
+		}
+		set := corev1.RangeAllocation{TypeMeta: metav1.TypeMeta{Kind: "RangeAllocation", APIVersion: "v1"}}
+		if !missing {
+			if err := json.Unmarshal(stored.Value, &set); err != nil {
+				return fmt.Errorf("decode %s: %w", n.key, err)
+			}
+		}
+		set.ResourceVersion = ""
+		bits := new(big.Int)
+		if set.Range == n.span.String() { // another range's bits mean other ports
+			bits.SetBytes(set.Data)
+		}
+		if err := f(bits); err != nil || dry {
+			return err
+		}
+		set.Range, set.Data = n.span.String(), bits.Bytes()
+		value, err := json.Marshal(&set)
+		if err != nil {
+			return err
+		}
+		if missing {
+			_, err = n.storage.Create(ctx, n.key, value, 0)
+		} else {
+			_, err = n.storage.Update(ctx, n.key, stored.Revision, value, 0)
+		}
+		if !errors.Is(err, storage.ErrConflict) && !errors.Is(err, storage.ErrExists) && !errors.Is(err, storage.ErrNotFound) {
+			return err
+		}
+	}
+	return errors.New("others were always faster")
+}

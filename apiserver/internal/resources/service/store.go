@@ -1,0 +1,254 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/netip"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/proto/core"
+)
+
+// Ranges are what services are given addresses and node ports from.
+type Ranges struct {
+	Addresses netip.Prefix
+	NodePorts utilnet.PortRange
+}
+
+// Store is the store of services: it gives each its address and its node ports
+// before it is stored, and takes them back when it is gone.
+type Store struct {
+	*registry.Store[*corev1.Service]
+	addresses *addresses
+	ports     *nodePorts
+	logger    *zap.Logger
+}
+
+// NewStore returns the store of services. held are the addresses in use.
+func NewStore(held *registry.Store[*networkingv1.IPAddress], ranges Ranges, o registry.Options) *Store {
+	prefix := o.Prefix
+	if prefix == "" {
+		prefix = "/registry"
+	}
+	services := registry.NewStore(Strategy(o.Clock), o)
+	return &Store{
+		Store:     services,
+		addresses: &addresses{prefix: ranges.Addresses, held: held, services: services, clock: o.Clock},
+		ports:     &nodePorts{storage: o.Storage, key: prefix + "/ranges/servicenodeports", span: ranges.NodePorts},
+		logger:    o.Logger,
+	}
+}
+
+// Create implements registry.Resource.
+func (s *Store) Create(ctx context.Context, obj core.Object, admit registry.Admit, o *metav1.CreateOptions) (registry.Encoded, error) {
+	a := &allocation{store: s, dry: len(o.DryRun) > 0}
+	e, err := s.Store.Create(ctx, obj, a.within(admit), o)
+	a.end(ctx, err)
+	return e, err
+}
+
+// Update implements registry.Resource.
+func (s *Store) Update(ctx context.Context, namespace, name, subresource string, change func(core.Object) (core.Object, error), admit registry.Admit, o *metav1.UpdateOptions) (registry.Encoded, bool, error) {
+	a := &allocation{store: s, dry: len(o.DryRun) > 0}
+	e, created, err := s.Store.Update(ctx, namespace, name, subresource, change, a.within(admit), o)
+	a.end(ctx, err)
+	return e, created, err
+}
+
+// Delete implements registry.Resource.
+func (s *Store) Delete(ctx context.Context, namespace, name string, admit registry.Admit, o *metav1.DeleteOptions) (registry.Encoded, bool, error) {
+	e, gone, err := s.Store.Delete(ctx, namespace, name, admit, o)
+	if err == nil && gone && (o == nil || len(o.DryRun) == 0) {
+		s.releaseAll(ctx, e)
+	}
+	return e, gone, err
+}
+
+// DeleteCollection implements registry.Resource.
+func (s *Store) DeleteCollection(ctx context.Context, namespace string, admit registry.Admit, o *metav1.DeleteOptions, list registry.ListOptions) (registry.List, error) {
+	deleted, err := s.Store.DeleteCollection(ctx, namespace, admit, o, list)
+	if o != nil && len(o.DryRun) > 0 {
+		return deleted, err
+	}
+	for _, e := range deleted.Items {
+		s.releaseAll(ctx, e)
+	}
+	return deleted, err
+}
+
+// releaseAll takes back what a service that is gone had. One that has
+// finalizers only waits to go.
+func (s *Store) releaseAll(ctx context.Context, e registry.Encoded) {
+	obj, err := s.Decode(e)
+	if err != nil {
+		s.logger.Warn("what a service had can't be taken back", zap.Error(err))
+		return
+	}
+	if service := obj.(*corev1.Service); len(service.Finalizers) == 0 {
+		s.release(ctx, service, nil)
+	}
+}
+
+// release takes back what old had and now, which may be nil, has not.
+func (s *Store) release(ctx context.Context, old, now *corev1.Service) {
+	var errs []error
+	if hasAddress(old) && old.Spec.ClusterIP != "" && (now == nil || now.Spec.ClusterIP != old.Spec.ClusterIP) {
+		errs = append(errs, s.addresses.release(ctx, old.Spec.ClusterIP))
+	}
+	done := map[int32]bool{0: true}
+	for _, port := range old.Spec.Ports {
+		if !done[port.NodePort] && (now == nil || !taken(now, port.NodePort)) {
+			errs = append(errs, s.ports.release(ctx, port.NodePort))
+		}
+		done[port.NodePort] = true
+	}
+	if err := errors.Join(errs...); err != nil {
+		s.logger.Warn("what a service had was not all taken back", zap.String("service", old.Namespace+"/"+old.Name), zap.Error(err))
+	}
+}
+
+// allocation is what one create or update takes.
+type allocation struct {
+	store *Store
+	dry   bool
+	undo  []func(ctx context.Context)
+	// now and old are the service as it is stored, and as it was.
+	now, old *corev1.Service
+}
+
+// within allocates when everybody else has agreed to the change.
+func (a *allocation) within(admit registry.Admit) registry.Admit {
+	agree := admit.Validate
+	admit.Validate = func(ctx context.Context, obj, old core.Object) error {
+		if agree != nil {
+			if err := agree(ctx, obj, old); err != nil {
+				return err
+			}
+		}
+		a.takeBack(ctx) // an attempt before this one was too late
+		a.now, a.old = obj.(*corev1.Service), nil
+		if before, ok := old.(*corev1.Service); ok {
+			a.old = before
+		}
+		if errs := a.take(ctx); len(errs) > 0 {
+			return apierrors.NewInvalid(core.Services.GVK().GroupKind(), obj.GetName(), errs)
+		}
+		return nil
+	}
+	return admit
+}
+
+// end takes back what a change that was not stored had taken, or what the
+// stored one no longer has. Where it is not known which, nothing is taken back.
+func (a *allocation) end(ctx context.Context, err error) {
+	var status apierrors.APIStatus
+	switch {
+	case a.now == nil || a.dry:
+	case err == nil && a.old != nil && a.old.DeletionTimestamp != nil && len(a.now.Finalizers) == 0:
+		a.store.release(ctx, a.old, nil)
+	case err == nil && a.old != nil:
+		a.store.release(ctx, a.old, a.now)
+	case errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError:
+		a.takeBack(ctx)
+	}
+}
+
+func (a *allocation) takeBack(ctx context.Context) {
+	for _, undo := range a.undo {
+		undo(ctx)
+	}
+	a.undo = nil
+}
+
+// take gives the service what it lacks.
+func (a *allocation) take(ctx context.Context) field.ErrorList {
+	s := a.now
+	if s.Spec.Type != corev1.ServiceTypeExternalName {
+		s.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol}
+		if s.Spec.IPFamilyPolicy == nil {
+			s.Spec.IPFamilyPolicy = ptr.To(corev1.IPFamilyPolicySingleStack)
+		}
+		if s.Spec.ClusterIP == corev1.ClusterIPNone {
+			s.Spec.ClusterIPs = []string{corev1.ClusterIPNone}
+		}
+	}
+	if errs := a.takeAddress(ctx, s); len(errs) > 0 {
+		return errs
+	}
+	return a.takePorts(ctx, s)
+}
+
+func (a *allocation) takeAddress(ctx context.Context, s *corev1.Service) field.ErrorList {
+	if !hasAddress(s) || a.old != nil && hasAddress(a.old) && s.Spec.ClusterIP != "" && s.Spec.ClusterIP == a.old.Spec.ClusterIP {
+		return nil
+	}
+	wanted := s.Spec.ClusterIP
+	ip, err := a.store.addresses.take(ctx, s, wanted, a.dry)
+	if err != nil {
+		text := "failed to allocate a serviceIP: "
+		if wanted != "" {
+			text = "failed to allocate IP " + wanted + ": "
+		}
+		return field.ErrorList{field.Invalid(field.NewPath("spec", "clusterIPs"), s.Spec.ClusterIPs, text+err.Error())}
+	}
+	s.Spec.ClusterIP, s.Spec.ClusterIPs = ip, []string{ip}
+	a.taken(func(ctx context.Context) error {
+		s.Spec.ClusterIP, s.Spec.ClusterIPs = wanted, nil
+		if wanted != "" {
+			s.Spec.ClusterIPs = []string{wanted}
+		}
+		return a.store.addresses.release(ctx, ip)
+	})
+	return nil
+}
+
+func (a *allocation) takePorts(ctx context.Context, s *corev1.Service) field.ErrorList {
+	if !outside(s) || s.Spec.Type == corev1.ServiceTypeLoadBalancer && !ptr.Deref(s.Spec.AllocateLoadBalancerNodePorts, true) {
+		return nil
+	}
+	held := map[int32]bool{}
+	if a.old != nil {
+		for _, port := range a.old.Spec.Ports {
+			held[port.NodePort] = port.NodePort != 0
+		}
+	}
+	for i := range s.Spec.Ports {
+		port := &s.Spec.Ports[i]
+		if held[port.NodePort] {
+			continue
+		}
+		wanted := port.NodePort
+		given, err := a.store.ports.take(ctx, wanted, a.dry)
+		if err != nil {
+			return field.ErrorList{field.Invalid(field.NewPath("spec", "ports").Index(i).Child("nodePort"), wanted, err.Error())}
+		}
+		port.NodePort, held[given] = given, true
+		a.taken(func(ctx context.Context) error {
+			port.NodePort = wanted
+			return a.store.ports.release(ctx, given)
+		})
+	}
+	return nil
+}
+
+// taken notes how to undo what was taken. A dry run took nothing.
+func (a *allocation) taken(undo func(ctx context.Context) error) {
+	if a.dry {
+		return
+	}
+	a.undo = append(a.undo, func(ctx context.Context) {
+		if err := undo(ctx); err != nil {
+			a.store.logger.Warn("what was taken for a service that is not stored was not taken back", zap.Error(err))
+		}
+	})
+}

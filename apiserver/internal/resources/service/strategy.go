@@ -1,0 +1,150 @@
+// Package service says what is particular about services: each has an address
+// of the cluster's range to itself, and may have a port on every node. What is
+// allocated lies beside the services, so that two servers never give one thing
+// twice. Nobody here sends traffic to them: that is kube-proxy's work.
+package service
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/proto/core"
+)
+
+// Strategy is the strategy of services. It allocates nothing: see Store.
+func Strategy(clock clock.PassiveClock) registry.Strategy[*corev1.Service] {
+	return registry.Strategy[*corev1.Service]{
+		Resource: core.Services, Singular: "service", ShortNames: []string{"svc"}, Categories: []string{"all"},
+		StoragePrefix:    "services/specs",
+		New:              func() *corev1.Service { return new(corev1.Service) },
+		Default:          setDefaults,
+		ValidateName:     apivalidation.NameIsDNS1035Label,
+		PrepareForCreate: func(_ context.Context, s *corev1.Service) { s.Status = corev1.ServiceStatus{}; sameAddresses(s) },
+		Validate:         func(_ context.Context, s *corev1.Service) field.ErrorList { return validate(s) },
+		Update:           registry.Change[*corev1.Service]{Prepare: prepareForUpdate, Validate: validateUpdate},
+		Status: &registry.Change[*corev1.Service]{
+			Prepare: func(_ context.Context, s, old *corev1.Service) { s.Spec = old.Spec },
+		},
+		UnconditionalUpdate: true,
+		Fields: func(s *corev1.Service) fields.Set {
+			return fields.Set{"spec.clusterIP": s.Spec.ClusterIP, "spec.type": string(s.Spec.Type)}
+		},
+		Columns: columns(),
+		Row:     func(s *corev1.Service) []any { return row(s, clock.Now()) },
+	}
+}
+
+func setDefaults(s *corev1.Service) {
+	spec := &s.Spec
+	if spec.Type == "" {
+		spec.Type = corev1.ServiceTypeClusterIP
+	}
+	if spec.SessionAffinity == "" {
+		spec.SessionAffinity = corev1.ServiceAffinityNone
+	}
+	switch {
+	case spec.SessionAffinity == corev1.ServiceAffinityNone:
+		spec.SessionAffinityConfig = nil
+	case spec.SessionAffinityConfig == nil || spec.SessionAffinityConfig.ClientIP == nil || spec.SessionAffinityConfig.ClientIP.TimeoutSeconds == nil:
+		spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To(corev1.DefaultClientIPServiceAffinitySeconds)}}
+	}
+	for i := range spec.Ports {
+		port := &spec.Ports[i]
+		if port.Protocol == "" {
+			port.Protocol = corev1.ProtocolTCP
+		}
+		if port.TargetPort == intstr.FromInt32(0) || port.TargetPort == intstr.FromString("") {
+			port.TargetPort = intstr.FromInt32(port.Port)
+		}
+	}
+	if outside(s) && spec.ExternalTrafficPolicy == "" {
+		spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster
+	}
+	if spec.InternalTrafficPolicy == nil && spec.Type != corev1.ServiceTypeExternalName {
+		spec.InternalTrafficPolicy = ptr.To(corev1.ServiceInternalTrafficPolicyCluster)
+	}
+	if spec.Type == corev1.ServiceTypeLoadBalancer && spec.AllocateLoadBalancerNodePorts == nil {
+		spec.AllocateLoadBalancerNodePorts = ptr.To(true)
+	}
+}
+
+// outside: the service is reached from outside the cluster, through nodes.
+func outside(s *corev1.Service) bool {
+	return s.Spec.Type == corev1.ServiceTypeNodePort || s.Spec.Type == corev1.ServiceTypeLoadBalancer
+}
+
+// hasAddress: the service has an address of the range, or is to get one.
+func hasAddress(s *corev1.Service) bool {
+	return s.Spec.Type != corev1.ServiceTypeExternalName && s.Spec.ClusterIP != corev1.ClusterIPNone
+}
+
+// sameAddresses keeps clusterIP and the first of clusterIPs the same; the older
+// has the word.
+func sameAddresses(s *corev1.Service) {
+	switch spec := &s.Spec; {
+	case spec.ClusterIP != "" && len(spec.ClusterIPs) == 0:
+		spec.ClusterIPs = []string{spec.ClusterIP}
+	case spec.ClusterIP == "" && len(spec.ClusterIPs) > 0:
+		spec.ClusterIP = spec.ClusterIPs[0]
+	}
+}
+
+// prepareForUpdate keeps what the client left out because the server had given
+// it, as long as the type still has it.
+func prepareForUpdate(_ context.Context, s, old *corev1.Service) {
+	s.Status = old.Status
+	if s.Spec.Type == corev1.ServiceTypeExternalName {
+		if s.Spec.ClusterIP == old.Spec.ClusterIP && old.Spec.Type != corev1.ServiceTypeExternalName {
+			s.Spec.ClusterIP, s.Spec.ClusterIPs = "", nil
+		}
+		s.Spec.IPFamilies, s.Spec.IPFamilyPolicy, s.Spec.InternalTrafficPolicy = nil, nil, nil
+		return
+	}
+	if s.Spec.ClusterIP == "" && len(s.Spec.ClusterIPs) == 0 && old.Spec.Type != corev1.ServiceTypeExternalName {
+		s.Spec.ClusterIP, s.Spec.ClusterIPs = old.Spec.ClusterIP, old.Spec.ClusterIPs
+	}
+	sameAddresses(s)
+	if s.Spec.IPFamilies == nil {
+		s.Spec.IPFamilies, s.Spec.IPFamilyPolicy = old.Spec.IPFamilies, old.Spec.IPFamilyPolicy
+	}
+	keepNodePorts(s, old)
+}
+
+// keepNodePorts: a port keeps its node port where the update does not say, and
+// loses it where the service is no longer reached from outside.
+func keepNodePorts(s, old *corev1.Service) {
+	if !outside(s) {
+		if outside(old) {
+			for i := range s.Spec.Ports {
+				s.Spec.Ports[i].NodePort = 0
+			}
+			s.Spec.ExternalTrafficPolicy = ""
+		}
+		return
+	}
+	for i := range s.Spec.Ports {
+		port := &s.Spec.Ports[i]
+		for _, before := range old.Spec.Ports {
+			if port.NodePort == 0 && before.Port == port.Port && before.Protocol == port.Protocol && !taken(s, before.NodePort) {
+				port.NodePort = before.NodePort
+			}
+		}
+	}
+}
+
+func taken(s *corev1.Service, nodePort int32) bool {
+	for _, port := range s.Spec.Ports {
+		if port.NodePort == nodePort {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,146 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"kctl/apiserver/internal/resources/check"
+)
+
+var (
+	types      = sets.New(corev1.ServiceTypeClusterIP, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeExternalName)
+	affinities = sets.New(corev1.ServiceAffinityClientIP, corev1.ServiceAffinityNone)
+	protocols  = sets.New(corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP)
+	policies   = sets.New(corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal)
+)
+
+func validate(s *corev1.Service) field.ErrorList {
+	at := field.NewPath("spec")
+	spec := &s.Spec
+	errs := validateType(s, at)
+	if len(spec.Ports) == 0 && hasAddress(s) {
+		errs = append(errs, field.Required(at.Child("ports"), ""))
+	}
+	errs = append(errs, validatePorts(s, at.Child("ports"))...)
+	errs = append(errs, metav1validation.ValidateLabels(spec.Selector, at.Child("selector"))...)
+	if !affinities.Has(spec.SessionAffinity) {
+		errs = append(errs, field.NotSupported(at.Child("sessionAffinity"), spec.SessionAffinity, sets.List(affinities)))
+	}
+	errs = append(errs, validateAddresses(s, at)...)
+	switch policy := spec.ExternalTrafficPolicy; {
+	case policy == "":
+	case !outside(s) && len(spec.ExternalIPs) == 0:
+		errs = append(errs, field.Invalid(at.Child("externalTrafficPolicy"), policy, "may only be set for externally-accessible services"))
+	case !policies.Has(policy):
+		errs = append(errs, field.NotSupported(at.Child("externalTrafficPolicy"), policy, sets.List(policies)))
+	}
+	return errs
+}
+
+func validateType(s *corev1.Service, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	spec := &s.Spec
+	switch {
+	case !types.Has(spec.Type):
+		errs = append(errs, field.NotSupported(at.Child("type"), spec.Type, sets.List(types)))
+	case spec.Type == corev1.ServiceTypeExternalName:
+		if len(spec.ClusterIPs) > 0 {
+			errs = append(errs, field.Forbidden(at.Child("clusterIPs"), "may not be set when `type` is 'ExternalName'"))
+		}
+		if spec.ExternalName == "" {
+			errs = append(errs, field.Required(at.Child("externalName"), ""))
+		} else {
+			errs = append(errs, check.Subdomain(spec.ExternalName, at.Child("externalName"))...)
+		}
+	case spec.ClusterIP == corev1.ClusterIPNone && outside(s):
+		errs = append(errs, field.Invalid(at.Child("clusterIPs").Index(0), spec.ClusterIP, fmt.Sprintf("may not be set to 'None' for %s services", spec.Type)))
+	}
+	return errs
+}
+
+func validateAddresses(s *corev1.Service, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	spec := &s.Spec
+	if len(spec.ClusterIPs) > 1 {
+		errs = append(errs, field.Invalid(at.Child("clusterIPs"), spec.ClusterIPs, "may only hold one address: the cluster has one range"))
+	}
+	if len(spec.ClusterIPs) > 0 && spec.ClusterIPs[0] != spec.ClusterIP {
+		errs = append(errs, field.Invalid(at.Child("clusterIPs"), spec.ClusterIPs, "first value must match `clusterIP`"))
+	}
+	if ip := spec.ClusterIP; ip != "" && ip != corev1.ClusterIPNone {
+		if _, err := netip.ParseAddr(ip); err != nil {
+			errs = append(errs, field.Invalid(at.Child("clusterIPs").Index(0), ip, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"))
+		}
+	}
+	for i, family := range spec.IPFamilies {
+		if family != corev1.IPv4Protocol {
+			errs = append(errs, field.Invalid(at.Child("ipFamilies").Index(i), family, "not configured on this cluster"))
+		}
+	}
+	if policy := spec.IPFamilyPolicy; policy != nil && *policy == corev1.IPFamilyPolicyRequireDualStack {
+		errs = append(errs, field.Invalid(at.Child("ipFamilyPolicy"), *policy, "this cluster is not configured for dual-stack services"))
+	}
+	for i, ip := range spec.ExternalIPs {
+		if addr, err := netip.ParseAddr(ip); err != nil || addr.IsUnspecified() || addr.IsLoopback() || addr.IsLinkLocalUnicast() {
+			errs = append(errs, field.Invalid(at.Child("externalIPs").Index(i), ip, "must be a valid IP address that others can reach"))
+		}
+	}
+	return errs
+}
+
+func validatePorts(s *corev1.Service, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	names, numbers, onNodes := sets.New[string](), sets.New[string](), sets.New[string]()
+	for i := range s.Spec.Ports {
+		port, path := &s.Spec.Ports[i], at.Index(i)
+		switch {
+		case port.Name == "" && len(s.Spec.Ports) > 1:
+			errs = append(errs, field.Required(path.Child("name"), ""))
+		case port.Name != "":
+			errs = append(errs, check.Label(port.Name, path.Child("name"))...)
+			if names.Has(port.Name) {
+				errs = append(errs, field.Duplicate(path.Child("name"), port.Name))
+			}
+			names.Insert(port.Name)
+		}
+		errs = append(errs, check.Messages(path.Child("port"), port.Port, validation.IsValidPortNum(int(port.Port)))...)
+		if !protocols.Has(port.Protocol) {
+			errs = append(errs, field.NotSupported(path.Child("protocol"), port.Protocol, sets.List(protocols)))
+		}
+		if port.TargetPort.Type == intstr.Int {
+			errs = append(errs, check.Messages(path.Child("targetPort"), port.TargetPort.IntVal, validation.IsValidPortNum(int(port.TargetPort.IntVal)))...)
+		} else {
+			errs = append(errs, check.Messages(path.Child("targetPort"), port.TargetPort.StrVal, validation.IsValidPortName(port.TargetPort.StrVal))...)
+		}
+		if port.NodePort != 0 && !outside(s) {
+			errs = append(errs, field.Forbidden(path.Child("nodePort"), fmt.Sprintf("may not be used when `type` is '%s'", s.Spec.Type)))
+		}
+		key := fmt.Sprintf("%s/%d", port.Protocol, port.Port)
+		if numbers.Has(key) {
+			errs = append(errs, field.Duplicate(path, key))
+		}
+		numbers.Insert(key)
+		key = fmt.Sprintf("%s/%d", port.Protocol, port.NodePort)
+		if port.NodePort != 0 && onNodes.Has(key) {
+			errs = append(errs, field.Duplicate(path.Child("nodePort"), port.NodePort))
+		}
+		onNodes.Insert(key)
+	}
+	return errs
+}
+
+func validateUpdate(_ context.Context, s, old *corev1.Service) field.ErrorList {
+	var errs field.ErrorList
+	if old.Spec.Type != corev1.ServiceTypeExternalName && s.Spec.Type != corev1.ServiceTypeExternalName && s.Spec.ClusterIP != old.Spec.ClusterIP {
+		errs = append(errs, field.Invalid(field.NewPath("spec", "clusterIPs").Index(0), s.Spec.ClusterIP, "may not change once set"))
+	}
+	return append(errs, validate(s)...)
+}
