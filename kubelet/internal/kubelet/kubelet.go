@@ -33,6 +33,7 @@ import (
 	"kctl/kubelet/internal/probe"
 	"kctl/kubelet/internal/source"
 	"kctl/kubelet/internal/status"
+	"kctl/kubelet/internal/surroundings"
 	"kctl/kubelet/internal/syncloop"
 	"kctl/kubelet/internal/volume"
 	"kctl/proto/core"
@@ -61,6 +62,8 @@ type Kubelet struct {
 	cgroups *cgroup.Manager
 	objects *objects.Objects
 	volumes *volume.Manager
+
+	surroundings *surroundings.Surroundings // nil without an API server
 
 	mux       *source.Mux
 	ready     *source.Ready
@@ -196,6 +199,11 @@ func (k *Kubelet) makeRuntime(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	around := podruntime.Config{}
+	if k.client != nil {
+		k.surroundings = surroundings.New(k.client, k.clock, k.logger)
+		around.Services, around.WaitServices, around.RuntimeHandler = k.surroundings.Services, k.surroundings.WaitServices, k.surroundings.Handler
+	}
 	resolver := &dns.Configurer{ResolvConf: k.config.ResolvConf, Servers: k.config.ClusterDNS, Domain: k.config.ClusterDomain}
 	k.events = podEvents{k}
 	k.runtime, err = podruntime.New(ctx, k.cri, podruntime.Config{
@@ -203,6 +211,7 @@ func (k *Kubelet) makeRuntime(ctx context.Context) error {
 		RootDir: k.config.RootDir, PodLogsDir: k.config.PodLogsDir, NodeName: k.nodeName,
 		HostIPs: func() []string { return k.hostIPs }, Allocatable: allocatable,
 		CgroupParent: k.cgroups.Parent, DNS: resolver.Of,
+		Services: around.Services, WaitServices: around.WaitServices, RuntimeHandler: around.RuntimeHandler,
 		ClusterDomain: k.config.ClusterDomain, SeccompRoot: filepath.Join(k.config.RootDir, "seccomp"),
 		MaxParallelPulls: k.config.ParallelPulls, MaxContainerBackOff: k.config.MaxBackOff,
 	})
@@ -263,6 +272,7 @@ func (k *Kubelet) runSources(ctx context.Context, run func(func() error)) {
 		run(func() error { return url.Run(ctx, k.mux) })
 	}
 	if k.client != nil {
+		run(func() error { return k.surroundings.Run(ctx) })
 		run(func() error { return source.RunAPIServer(ctx, k.mux, k.client, k.nodeName, k.clock, k.logger) })
 	}
 }

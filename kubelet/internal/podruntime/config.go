@@ -53,6 +53,10 @@ type Config struct {
 	// Services are those that a container in the namespace sees as
 	// environment variables; nil for none.
 	Services func(namespace string) []*corev1.Service
+	// WaitServices waits until Services knows them; nil where it does at once.
+	// Pods that come from the API server wait for it, others do not: they may
+	// be what the API server itself waits for.
+	WaitServices func(ctx context.Context) error
 	// RuntimeHandler resolves a RuntimeClass name; nil refuses pods with one.
 	RuntimeHandler func(class string) (string, error)
 	// ClusterDomain completes the FQDN of pods with a subdomain.

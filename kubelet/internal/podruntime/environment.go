@@ -13,6 +13,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"kctl/kubelet/internal/fieldpath"
+	"kctl/kubelet/internal/podmanager"
 	"kctl/proto/core"
 )
 
@@ -30,6 +31,11 @@ type environment struct {
 // upstream does: services, envFrom, env. The pod's addresses are waited for
 // only if a variable is one of them.
 func (s *podSync) environment(c *core.Container) (*environment, error) {
+	if s.WaitServices != nil && !podmanager.IsStatic(s.pod) {
+		if err := s.WaitServices(s.ctx); err != nil {
+			return nil, err
+		}
+	}
 	e := &environment{values: map[string]string{}, services: s.serviceVariables(s.pod)}
 	for _, from := range c.EnvFrom {
 		if err := s.addFrom(e, c, from); err != nil {
