@@ -1,0 +1,73 @@
+package endpoints
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/yaml"
+)
+
+func expect(t *testing.T, what string, errs field.ErrorList, want string) {
+	t.Helper()
+	got := ""
+	if err := errs.ToAggregate(); err != nil {
+		got = err.Error()
+	}
+	if want == "" && got != "" || !strings.HasPrefix(got, want) {
+		t.Errorf("%s\n  got: %s\n want: %s", what, got, want)
+	}
+}
+
+func TestEndpoints(t *testing.T) {
+	strategy := Endpoints(clock.RealClock{})
+	for text, want := range map[string]string{
+		"{metadata: {name: e}, subsets: [{addresses: [{ip: 10.0.0.1}], ports: [{port: 80}]}]}": "",
+		"{subsets: [{ports: [{port: 80}]}]}":                                                   "subsets[0]: Required value: must specify `addresses` or `notReadyAddresses`",
+		"{subsets: [{addresses: [{ip: 127.0.0.1}]}]}":                                          `subsets[0].addresses[0].ip: Invalid value: "127.0.0.1": may not be in the loopback range`,
+		"{subsets: [{notReadyAddresses: [{ip: web}]}]}":                                        `subsets[0].notReadyAddresses[0].ip: Invalid value: "web": must be a valid IP address`,
+		"{subsets: [{addresses: [{ip: 10.0.0.1}], ports: [{port: 80}, {port: 81, name: a}]}]}": "subsets[0].ports[0].name: Required value",
+		"{subsets: [{addresses: [{ip: 10.0.0.1}], ports: [{port: 0, protocol: X}]}]}":          "[subsets[0].ports[0].port: Invalid value: 0",
+	} {
+		e := strategy.New()
+		if err := yaml.UnmarshalStrict([]byte(text), e); err != nil {
+			t.Fatal(err)
+		}
+		strategy.Default(e)
+		expect(t, text, strategy.Validate(t.Context(), e), want)
+		if want == "" {
+			if got := fmt.Sprint(strategy.Row(e)); got != "[e 10.0.0.1:80 <unknown>]" {
+				t.Errorf("row is %s", got)
+			}
+		}
+	}
+}
+
+func TestSlices(t *testing.T) {
+	strategy := Slices(clock.RealClock{})
+	for text, want := range map[string]string{
+		"{metadata: {name: e}, addressType: IPv4, endpoints: [{addresses: [10.0.0.1]}], ports: [{port: 80}]}": "",
+		"{endpoints: []}":                      "addressType: Required value",
+		"{addressType: IPv5}":                  `addressType: Unsupported value: "IPv5"`,
+		"{addressType: IPv4, endpoints: [{}]}": "endpoints[0].addresses: Invalid value",
+		"{addressType: IPv4, endpoints: [{addresses: [169.254.0.1]}]}":         "endpoints[0].addresses[0]: Invalid value",
+		"{addressType: FQDN, endpoints: [{addresses: [a_b]}]}":                 "endpoints[0].addresses[0]: Invalid value",
+		"{addressType: IPv4, ports: [{port: 1, name: a}, {port: 2, name: a}]}": "ports[1].name: Duplicate value",
+		"{addressType: IPv4, ports: [{port: 1, name: a, protocol: HTTP}]}":     `ports[0].protocol: Unsupported value: "HTTP"`,
+	} {
+		if text == "{addressType: IPv4, endpoints: [{}]}" {
+			want = "endpoints[0].addresses: Required value: must contain at least 1 address"
+		}
+		e := strategy.New()
+		if err := yaml.Unmarshal([]byte(text), e); err != nil {
+			t.Fatal(err)
+		}
+		strategy.Default(e)
+		expect(t, text, strategy.Validate(t.Context(), e), want)
+	}
+	one, two := strategy.New(), strategy.New()
+	one.AddressType, two.AddressType = "IPv4", "FQDN"
+	expect(t, "another family", strategy.Update.Validate(t.Context(), one, two), "addressType: Invalid value")
+}
