@@ -118,6 +118,9 @@ func mergePatcher(body []byte) (func([]byte) ([]byte, error), error) {
 	if err := checkObject(body); err != nil {
 		return nil, err
 	}
+	if depth := depthOf(body); depth > maxMergeDepth {
+		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the merge patch is nested %d deep, at most %d is taken", depth, maxMergeDepth))
+	}
 	return func(before []byte) ([]byte, error) {
 		after, err := jsonpatch.MergePatch(before, body)
 		if err != nil {
@@ -143,6 +146,30 @@ func strategicPatcher(body []byte, kind core.Object) (func([]byte) ([]byte, erro
 		}
 		return after, nil
 	}, nil
+}
+
+// maxMergeDepth is deeper than any object is. Merging reads what is left of a
+// patch anew at each level, so that its work grows with size times depth.
+const maxMergeDepth = 128
+
+// depthOf is how deep objects and arrays stand in each other in valid JSON.
+func depthOf(text []byte) int {
+	depth, deepest, quoted := 0, 0, false
+	for i := 0; i < len(text); i++ {
+		switch b := text[i]; {
+		case quoted && b == '\\':
+			i++
+		case b == '"':
+			quoted = !quoted
+		case quoted:
+		case b == '{' || b == '[':
+			depth++
+			deepest = max(deepest, depth)
+		case b == '}' || b == ']':
+			depth--
+		}
+	}
+	return deepest
 }
 
 func checkObject(patch []byte) error {

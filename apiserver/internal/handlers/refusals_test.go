@@ -55,6 +55,7 @@ func TestRefusals(t *testing.T) {
 		{"server-side apply", "PATCH", collection + "/a?fieldManager=x", "{}", []string{"Content-Type", "application/apply-patch+yaml"}, 415, metav1.StatusReasonUnsupportedMediaType, "server-side apply is not supported"},
 		{"patch of nothing known", "PATCH", collection + "/a", "{}", []string{"Content-Type", jsonType}, 415, metav1.StatusReasonUnsupportedMediaType, "application/merge-patch+json"},
 		{"broken merge patch", "PATCH", collection + "/a", "[1]", []string{"Content-Type", "application/merge-patch+json"}, 400, metav1.StatusReasonBadRequest, "decode patch"},
+		{"deep merge patch", "PATCH", collection + "/a", strings.Repeat(`{"a\"{":`, 200) + "[]" + strings.Repeat("}", 200), []string{"Content-Type", "application/merge-patch+json"}, 413, metav1.StatusReasonRequestEntityTooLarge, "nested 201 deep"},
 		{"broken JSON patch", "PATCH", collection + "/a", `{"op":"add"}`, []string{"Content-Type", "application/json-patch+json"}, 400, metav1.StatusReasonBadRequest, "decode JSON patch"},
 		{"JSON patch whose test fails", "PATCH", collection + "/a", `[{"op":"test","path":"/data/k","value":"no"}]`, []string{"Content-Type", "application/json-patch+json"}, 422, metav1.StatusReasonInvalid, "rejected"},
 		{"JSON patch that doubles", "PATCH", collection + "/a", doublingPatch(), []string{"Content-Type", "application/json-patch+json"}, 422, metav1.StatusReasonInvalid, "limit"},
