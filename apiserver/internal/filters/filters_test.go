@@ -224,6 +224,8 @@ func TestInFlight(t *testing.T) {
 		"a watch":               serve(jane, "GET", "/api/v1/pods?watch=1"),
 		"a log":                 serve(jane, "GET", "/api/v1/namespaces/a/pods/p/log"),
 		"one of system:masters": serve(root, "GET", "/api/v1/pods"),
+		"a node's lease":        serve(chain(slow, as("system:node:n1", "system:nodes"), limited), "GET", "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n1"),
+		"a leader's lease":      serve(chain(slow, as("system:kube-scheduler"), limited), "GET", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"),
 	} {
 		if w.Code != http.StatusOK {
 			t.Errorf("%s has to wait for a reader: %d", name, w.Code)
