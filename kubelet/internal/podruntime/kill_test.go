@@ -20,26 +20,42 @@ func exec(script string) *corev1.LifecycleHandler {
 // stubborn is a container that does not hear SIGTERM.
 func stubborn(name string) core.Container {
 	c := shell(name, "")
-	c.Command = []string{"/bin/sh", "-c", "trap '' TERM; " + forever}
+	c.Command = []string{"/bin/sh", "-c", "trap '' TERM; " + ready + forever}
 	return c
 }
 
+// ready is a script's word that all before it is done; start waits for it.
+const ready = "echo ready; "
+
+// start brings a pod up, until all containers that have a word for it are ready.
 func (b *bed) start(t *testing.T, pod *core.Pod) *RunningPod {
 	t.Helper()
 	r := b.sync(t, pod, SyncOptions{})
 	if r.Err != nil {
 		t.Fatal(r.Err)
 	}
+	b.untilReady(t, pod)
 	return r.Status.RunningPod(b.Name())
+}
+
+func (b *bed) untilReady(t *testing.T, pod *core.Pod) {
+	t.Helper()
+	for _, c := range pod.Spec.Containers {
+		if strings.Contains(strings.Join(c.Command, " "), ready) {
+			b.until(t, pod, "ready", func(*PodStatus) bool { return strings.Contains(b.log(t, pod, c.Name, 0), "ready\n") })
+		}
+	}
 }
 
 func TestPreStopRunsInsideTheGracePeriod(t *testing.T) {
 	b := newBed(t)
-	c := shell("main", forever)
+	c := shell("main", ready+forever)
 	c.Lifecycle = &corev1.Lifecycle{PreStop: exec("echo stopped by hook > /dev/termination-log")}
-	slow := shell("slow", forever)
+	slow := shell("slow", ready+forever)
 	slow.Lifecycle = &corev1.Lifecycle{PreStop: exec("sleep 1000")}
 	pod := newPod("hooks", c, slow)
+	grace := int64(5) // enough for the good hook on a busy machine
+	pod.Spec.TerminationGracePeriodSeconds = &grace
 	running := b.start(t, pod)
 	if err := b.KillPod(t.Context(), pod, running, nil); err != nil {
 		t.Fatal(err)
@@ -52,7 +68,7 @@ func TestPreStopRunsInsideTheGracePeriod(t *testing.T) {
 	if slow := ended.Container("slow"); !slow.Succeeded() {
 		t.Errorf("slow ended as %+v", slow)
 	}
-	if !b.events.has("FailedPreStopHook spec.containers{slow}: PreStopHook failed: not done within the grace period of 1s") {
+	if !b.events.has("FailedPreStopHook spec.containers{slow}: PreStopHook failed: not done within the grace period of 5s") {
 		t.Error("no event tells of the hook that did not end")
 	}
 }
@@ -102,9 +118,11 @@ func (b *bed) untilEvent(t *testing.T, part string) {
 // by what the runtime remembers of it.
 func TestForgottenPodEndsByItsOwnRules(t *testing.T) {
 	b := newBed(t)
-	c := shell("main", forever)
+	c := shell("main", ready+forever)
 	c.Lifecycle = &corev1.Lifecycle{PreStop: exec("echo remembered > /dev/termination-log")}
 	pod := newPod("forgotten", c)
+	grace := int64(5)
+	pod.Spec.TerminationGracePeriodSeconds = &grace
 	b.start(t, pod)
 	pods, err := b.Pods(t.Context())
 	if err != nil {
@@ -132,7 +150,7 @@ func TestFailedPostStartEndsTheContainer(t *testing.T) {
 	b := newBed(t)
 	c := shell("main", forever)
 	c.Lifecycle = &corev1.Lifecycle{PostStart: exec("echo no good; exit 7")}
-	good := shell("good", "mkdir -p /tmp/www; echo hi > /tmp/www/ok; cd /tmp/www; httpd -p 8080; "+forever)
+	good := shell("good", "mkdir -p /tmp/www; echo hi > /tmp/www/ok; cd /tmp/www; httpd -p 8080; "+ready+forever)
 	good.Ports = []corev1.ContainerPort{{Name: "http", ContainerPort: 8080}}
 	good.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/missing", Port: intstr.FromString("http")}}}
 	pod := newPod("poststart", c, good)
@@ -146,7 +164,9 @@ func TestFailedPostStartEndsTheContainer(t *testing.T) {
 	if r.Err == nil || len(r.Status.Running()) != 1 {
 		t.Errorf("Err = %v, running %v", r.Err, r.Status.Running())
 	}
-	if err := b.KillPod(t.Context(), pod, r.Status.RunningPod(b.Name()), nil); err != nil {
+	b.untilReady(t, pod)
+	grace := int64(5)
+	if err := b.KillPod(t.Context(), pod, r.Status.RunningPod(b.Name()), &grace); err != nil {
 		t.Fatal(err)
 	}
 	if !b.events.has("404") {

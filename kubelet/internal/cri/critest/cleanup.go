@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -62,6 +63,8 @@ func (c *Containerd) end(t testing.TB) {
 	}
 }
 
+// removeSandboxes removes all there are, each again until it works or time is
+// up: a container whose start was cancelled may take a moment to end.
 func (c *Containerd) removeSandboxes() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -69,15 +72,31 @@ func (c *Containerd) removeSandboxes() error {
 	if err != nil {
 		return err
 	}
+	var failed []error
 	for _, s := range sandboxes {
-		if err := c.client.StopPodSandbox(ctx, s.GetId()); err != nil {
-			return err
+		failed = append(failed, c.removeSandbox(ctx, s.GetId()))
+	}
+	return errors.Join(failed...)
+}
+
+func (c *Containerd) removeSandbox(ctx context.Context, id string) error {
+	patience := time.After(shimTimeout)
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := c.client.StopPodSandbox(ctx, id)
+		if err == nil {
+			err = c.client.RemovePodSandbox(ctx, id)
 		}
-		if err := c.client.RemovePodSandbox(ctx, s.GetId()); err != nil {
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-patience:
 			return err
+		case <-tick.C:
 		}
 	}
-	return nil
 }
 
 // processesLeft waits for shims that are on their way out, which end a moment
