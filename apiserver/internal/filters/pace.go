@@ -10,6 +10,10 @@ import (
 	"kctl/apiserver/internal/request"
 )
 
+// answerTime is how long a client may read an answer after its request's time
+// is up.
+const answerTime = 10 * time.Second
+
 // Pace bounds how long a client may take to send its body and to read its
 // answer: one that does neither would keep its place among the requests in
 // flight for good. It stands before authentication, so that strangers are
@@ -23,7 +27,8 @@ func Pace(limit time.Duration, logger *zap.Logger) gin.HandlerFunc {
 			// body that was refused, and lifts the bound for the next request.
 			try(connection.SetReadDeadline(end), logger)
 		}
-		try(connection.SetWriteDeadline(end), logger)
+		// Later than the other: there has to be time to say that a body is late.
+		try(connection.SetWriteDeadline(end.Add(answerTime)), logger)
 		c.Next()
 		if c.Request.ProtoMajor == 1 {
 			try(connection.SetWriteDeadline(time.Time{}), logger)
