@@ -34,13 +34,13 @@ var (
 	// RuntimeClasses are the ways in which a node's runtime can run a pod.
 	RuntimeClasses = Resource{Group: "node.k8s.io", Version: "v1", Name: "runtimeclasses", Kind: "RuntimeClass"}
 	// PriorityClasses are names for how much a pod matters.
-	PriorityClasses     = Resource{Group: "scheduling.k8s.io", Version: "v1", Name: "priorityclasses", Kind: "PriorityClass"}
+	PriorityClasses = Resource{Group: "scheduling.k8s.io", Version: "v1", Name: "priorityclasses", Kind: "PriorityClass"}
 	// EndpointSlices are where a service's traffic goes.
 	EndpointSlices = Resource{Group: "discovery.k8s.io", Version: "v1", Name: "endpointslices", Kind: "EndpointSlice", Namespaced: true}
 	// IPAddresses are the addresses that services have: one holder each.
-	IPAddresses         = Resource{Group: "networking.k8s.io", Version: "v1", Name: "ipaddresses", Kind: "IPAddress"}
-	TokenReviews        = Resource{Group: "authentication.k8s.io", Version: "v1", Name: "tokenreviews", Kind: "TokenReview"}
-	AccessReviews       = Resource{Group: "authorization.k8s.io", Version: "v1", Name: "subjectaccessreviews", Kind: "SubjectAccessReview"}
+	IPAddresses   = Resource{Group: "networking.k8s.io", Version: "v1", Name: "ipaddresses", Kind: "IPAddress"}
+	TokenReviews  = Resource{Group: "authentication.k8s.io", Version: "v1", Name: "tokenreviews", Kind: "TokenReview"}
+	AccessReviews = Resource{Group: "authorization.k8s.io", Version: "v1", Name: "subjectaccessreviews", Kind: "SubjectAccessReview"}
 )
 
 // GVK is the group, version and kind of the resource's objects.
