@@ -75,12 +75,14 @@ func TestServe(t *testing.T) {
 
 func TestExitCode(t *testing.T) {
 	for _, tc := range []struct {
-		err  error
-		want int
+		err   error
+		asked bool
+		want  int
 	}{
-		{nil, ExitOK}, {context.Canceled, ExitOK}, {errors.New("x"), ExitError}, {&UsageError{errors.New("x")}, ExitUsage},
+		{nil, false, ExitOK}, {context.Canceled, true, ExitOK}, {context.Canceled, false, ExitError},
+		{errors.New("x"), true, ExitError}, {&UsageError{errors.New("x")}, false, ExitUsage},
 	} {
-		if got := exitCode("test", tc.err); got != tc.want {
+		if got := exitCode("test", tc.err, tc.asked); got != tc.want {
 			t.Errorf("%v: exit code %d, want %d", tc.err, got, tc.want)
 		}
 	}

@@ -32,14 +32,17 @@ func Main(cmd *cobra.Command) {
 	cmd.Version = Version().GitVersion
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &UsageError{err} })
 	err := cmd.ExecuteContext(ctx)
+	asked := ctx.Err() != nil
 	stop()
-	os.Exit(exitCode(cmd.Name(), err))
+	os.Exit(exitCode(cmd.Name(), err, asked))
 }
 
-func exitCode(name string, err error) int {
+// exitCode says why the program ends, and with what code. A context that was
+// cancelled is an ordinary end only where a signal asked for it.
+func exitCode(name string, err error, asked bool) int {
 	var usage *UsageError
 	switch {
-	case err == nil, errors.Is(err, context.Canceled):
+	case err == nil, asked && errors.Is(err, context.Canceled):
 		return ExitOK
 	case errors.As(err, &usage):
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
