@@ -25,6 +25,33 @@ const Demo = "kctl.local/demo"
 // busybox) to the cluster's registry, and returns the image's name.
 func (c *Cluster) Shell() string {
 	c.t.Helper()
+	return c.ShellAs("shell", v1.Config{Cmd: []string{"sh"}, Env: []string{"PATH=/bin"}})
+}
+
+// Program pushes an image of one static binary and returns the image's name.
+func (c *Cluster) Program(name, binary string) string {
+	c.t.Helper()
+	data, err := os.ReadFile(binary)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	var layer bytes.Buffer
+	w := tar.NewWriter(&layer)
+	if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(data))}); err != nil {
+		c.t.Fatal(err)
+	}
+	if _, err := w.Write(data); err != nil {
+		c.t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		c.t.Fatal(err)
+	}
+	return c.push(name, layer.Bytes(), v1.Config{Entrypoint: []string{"/" + name}})
+}
+
+// ShellAs pushes Shell's files as an image of that name and configuration.
+func (c *Cluster) ShellAs(image string, config v1.Config) string {
+	c.t.Helper()
 	busybox, err := exec.LookPath("busybox")
 	if err != nil {
 		c.t.Fatalf("the tests need Debian's busybox-static: %v", err)
@@ -60,7 +87,7 @@ func (c *Cluster) Shell() string {
 	if err := w.Close(); err != nil {
 		c.t.Fatal(err)
 	}
-	return c.push("shell", layer.Bytes(), v1.Config{Cmd: []string{"sh"}, Env: []string{"PATH=/bin"}})
+	return c.push(image, layer.Bytes(), config)
 }
 
 func (c *Cluster) push(image string, layer []byte, config v1.Config) string {
