@@ -2,14 +2,13 @@ package conformance_test
 
 import (
 	"bytes"
-	"crypto/tls"
 	"encoding/base64"
 	"io"
 	"net/http"
 	"net/url"
 	"strings"
 
-	"github.com/gorilla/websocket"
+	"golang.org/x/net/websocket"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -30,23 +29,31 @@ func (w *world) dial(path string, query url.Values, protocol string) *websocket.
 	config := w.Config("admin")
 	secure, err := rest.TLSConfigFor(config)
 	w.must(err)
+	secure.NextProtos = []string{"http/1.1"} // there are no WebSockets in HTTP/2
 	target, err := url.Parse(config.Host)
 	w.must(err)
 	target.Scheme, target.Path, target.RawQuery = "wss", path, query.Encode()
-	secure.NextProtos = nil
-	dialer := &websocket.Dialer{TLSClientConfig: withoutHTTP2(secure), Subprotocols: []string{protocol}}
-	connection, answer, err := dialer.DialContext(w.ctx, target.String(), http.Header{})
+	connection, err := (&websocket.Config{
+		Location: target, Origin: &url.URL{Scheme: "https", Host: target.Host}, Version: websocket.ProtocolVersionHybi13,
+		TlsConfig: secure, Protocol: []string{protocol}, Header: http.Header{},
+	}).DialContext(w.ctx)
 	if err != nil {
-		w.t.Fatalf("dial %s: %v (%+v)", target, err, answer)
+		w.t.Fatalf("dial %s: %v", target, err)
 	}
 	w.t.Cleanup(func() { _ = connection.Close() })
-	if got := connection.Subprotocol(); got != protocol {
-		w.t.Fatalf("the server speaks %q, want %q", got, protocol)
-	}
 	return connection
 }
 
-func withoutHTTP2(c *tls.Config) *tls.Config { c.NextProtos = []string{"http/1.1"}; return c }
+// messages reads to the end of a WebSocket.
+func messages(connection *websocket.Conn, take func(message []byte)) {
+	for {
+		var message []byte
+		if websocket.Message.Receive(connection, &message) != nil {
+			return
+		}
+		take(message)
+	}
+}
 
 // execOverWebSocket speaks the plain protocol itself: every message begins with
 // the number of its channel.
@@ -55,15 +62,11 @@ func execOverWebSocket(w *world) {
 	connection := w.dial("/api/v1/namespaces/"+w.ns+"/pods/served/exec", url.Values{
 		"stdout": {"1"}, "stderr": {"1"}, "container": {"c"}, "command": {"sh", "-c", "echo remote execution; echo problem >&2"}}, "v4.channel.k8s.io")
 	channels := map[byte]string{}
-	for {
-		_, message, err := connection.ReadMessage()
-		if err != nil {
-			break
-		}
+	messages(connection, func(message []byte) {
 		if len(message) > 0 {
 			channels[message[0]] += string(message[1:])
 		}
-	}
+	})
 	if channels[1] != "remote execution\n" || channels[2] != "problem\n" || !strings.Contains(channels[3], `"Success"`) {
 		w.t.Errorf("the channels had %q", channels)
 	}
@@ -74,18 +77,14 @@ func logsOverWebSocket(w *world) {
 	for _, protocol := range []string{"binary.k8s.io", "base64.binary.k8s.io"} {
 		connection := w.dial("/api/v1/namespaces/"+w.ns+"/pods/logging/log", url.Values{"container": {"c"}}, protocol)
 		var text bytes.Buffer
-		for {
-			_, message, err := connection.ReadMessage()
-			if err != nil {
-				break
-			}
+		messages(connection, func(message []byte) {
 			if strings.HasPrefix(protocol, "base64") {
 				decoded, err := base64.StdEncoding.DecodeString(string(message))
 				w.must(err)
 				message = decoded
 			}
 			text.Write(message)
-		}
+		})
 		if text.String() != "container is alive\n" {
 			w.t.Errorf("the log by %s is %q", protocol, text.String())
 		}
@@ -111,7 +110,7 @@ func attaches(w *world) {
 	w.start(pod)
 	request := w.client.CoreV1().RESTClient().Post().Namespace(w.ns).Resource("pods").Name("attached").SubResource("attach").
 		VersionedParams(&corev1.PodAttachOptions{Container: "c", Stdin: true, Stdout: true, Stderr: true}, scheme.ParameterCodec)
-	executor, err := remotecommand.NewWebSocketExecutor(w.Config("admin"), "GET", request.URL().String())
+	executor, err := remotecommand.NewSPDYExecutor(w.Config("admin"), "POST", request.URL())
 	w.must(err)
 	in, feed := io.Pipe()
 	defer feed.Close()

@@ -172,7 +172,7 @@ func (w *world) logged(pod, container, text string) {
 	})
 }
 
-// exec runs a command in a container, over a WebSocket, and returns its output.
+// exec runs a command in a container and returns its output.
 func (w *world) exec(pod, container string, command ...string) string {
 	w.t.Helper()
 	out, err := w.tryExec(pod, container, command...)
@@ -185,7 +185,7 @@ func (w *world) exec(pod, container string, command ...string) string {
 func (w *world) tryExec(pod, container string, command ...string) (string, error) {
 	request := w.client.CoreV1().RESTClient().Post().Namespace(w.ns).Resource("pods").Name(pod).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{Container: container, Command: command, Stdout: true, Stderr: true}, scheme.ParameterCodec)
-	executor, err := remotecommand.NewWebSocketExecutor(w.Config("admin"), "GET", request.URL().String())
+	executor, err := remotecommand.NewSPDYExecutor(w.Config("admin"), "POST", request.URL())
 	if err != nil {
 		return "", err
 	}

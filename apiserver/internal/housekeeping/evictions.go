@@ -2,6 +2,7 @@ package housekeeping
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -22,10 +23,18 @@ type evictions struct {
 	store  registry.Resource
 	clock  clock.Clock
 	logger *zap.Logger
+
+	mu sync.Mutex
+	// seen is since when a node bears each of its NoExecute taints: users'
+	// taints don't say.
+	seen map[string]map[taintKey]time.Time
 }
 
+// taintKey tells a node's taints apart: their effect is the same here.
+type taintKey struct{ key, value string }
+
 func newEvictions(d *Dependencies) (Loop, error) {
-	e := &evictions{pods: d.Pods, clock: d.Clock, logger: d.Logger}
+	e := &evictions{pods: d.Pods, clock: d.Clock, logger: d.Logger, seen: map[string]map[taintKey]time.Time{}}
 	var err error
 	if e.nodes, _, err = mirror(d, core.Nodes, nodeFactsOf, facts.Options[nodeFacts]{}); err != nil {
 		return nil, err
@@ -35,6 +44,7 @@ func newEvictions(d *Dependencies) (Loop, error) {
 	}
 	w := newWorker("taint-eviction-controller", d, e.sync)
 	e.nodes.OnChange(func(key facts.Key, old, now *nodeFacts) {
+		e.note(key.Name, now)
 		if now == nil || len(noExecute(now.taints)) == 0 && (old == nil || len(noExecute(old.taints)) == 0) {
 			return
 		}
@@ -48,6 +58,44 @@ func newEvictions(d *Dependencies) (Loop, error) {
 		}
 	})
 	return together(e.nodes.Run, after(w.run, e.nodes.Synced(), d.Pods.Synced())), nil
+}
+
+// note keeps since when a node bears its taints; now is nil when it is gone.
+func (e *evictions) note(node string, now *nodeFacts) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	before := e.seen[node]
+	delete(e.seen, node)
+	if now == nil {
+		return
+	}
+	bears := map[taintKey]time.Time{}
+	for _, taint := range noExecute(now.taints) {
+		key := taintKey{taint.Key, taint.Value}
+		since, known := before[key]
+		if !known {
+			since = e.clock.Now()
+		}
+		bears[key] = since
+	}
+	if len(bears) > 0 {
+		e.seen[node] = bears
+	}
+}
+
+// taints are the node's NoExecute taints, each with the time since when it is
+// there.
+func (e *evictions) taints(node nodeFacts) []corev1.Taint {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	taints := noExecute(node.taints)
+	for i := range taints {
+		since, known := e.seen[node.name][taintKey{taints[i].Key, taints[i].Value}]
+		if taints[i].TimeAdded == nil && known {
+			taints[i].TimeAdded = &metav1.Time{Time: since}
+		}
+	}
+	return taints
 }
 
 func noExecute(taints []corev1.Taint) []corev1.Taint {
@@ -69,7 +117,7 @@ func (e *evictions) sync(ctx context.Context, key facts.Key) (time.Duration, err
 	if !ok {
 		return 0, nil
 	}
-	left, stays := tolerated(noExecute(node.taints), pod.Tolerations, e.clock.Now())
+	left, stays := tolerated(e.taints(node), pod.Tolerations, e.clock.Now())
 	if stays || left > 0 {
 		return left, nil
 	}

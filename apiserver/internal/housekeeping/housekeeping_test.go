@@ -214,6 +214,39 @@ func TestPodLeavesWhenItsTimeIsOver(t *testing.T) {
 	})
 }
 
+// A user's taint does not say since when it is there; taken away and set
+// again, it counts anew.
+func TestTaintsOfUsers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bears := int64(60)
+		p := pod("web", "n1")
+		p.Spec.Tolerations = []corev1.Toleration{{Key: "evict", Operator: corev1.TolerationOpExists, TolerationSeconds: &bears}}
+		h := run(t, newEvictions, node("n1", corev1.ConditionTrue), p)
+		taint := func(taints ...corev1.Taint) {
+			n := node("n1", corev1.ConditionTrue)
+			n.Spec.Taints = taints
+			h.nodes.Put(n)
+			synctest.Wait()
+		}
+		evict := corev1.Taint{Key: "evict", Effect: corev1.TaintEffectNoExecute}
+		taint(evict)
+		pass(50 * time.Second)
+		taint()
+		pass(50 * time.Second)
+		taint(evict)
+		pass(50 * time.Second)
+		taint(evict, corev1.Taint{Key: "other", Effect: corev1.TaintEffectNoSchedule})
+		pass(5 * time.Second)
+		if h.pods.Peek("shop", "web") == nil {
+			t.Fatal("gone before its time")
+		}
+		pass(10 * time.Second)
+		if h.pods.Peek("shop", "web") != nil {
+			t.Error("still there")
+		}
+	})
+}
+
 func TestPodGarbage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		deleted := metav1.Now()

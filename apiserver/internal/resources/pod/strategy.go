@@ -40,6 +40,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Pod] {
 			// The Binding's own checks have been made when it comes to the change.
 			"binding":             {Internal: true, KeepsGeneration: true},
 			"ephemeralcontainers": {Prepare: prepareEphemeral, Validate: validateEphemeralChange},
+			"resize":              {Prepare: prepareResize, Validate: validateResize},
 		},
 		HasGeneration:       true,
 		UnconditionalUpdate: true,

@@ -3,6 +3,7 @@ package pod
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/net/websocket"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -139,6 +141,34 @@ func TestLogs(t *testing.T) {
 	}
 	if _, text := fetch(t, front+"/web/log?limitBytes=10"); len(text) != 10 {
 		t.Errorf("ten bytes asked for, %q got", text)
+	}
+}
+
+// TestLogsOverWebSocket asks by the protocols that browsers can speak.
+func TestLogsOverWebSocket(t *testing.T) {
+	front := serve(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "a line") })
+	for protocol, want := range map[string]string{"": "a line", "binary.k8s.io": "a line", "base64.binary.k8s.io": "YSBsaW5l"} {
+		config, err := websocket.NewConfig("ws"+strings.TrimPrefix(front, "http")+"/web/log", front)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if protocol != "" {
+			config.Protocol = []string{protocol}
+		}
+		connection, err := config.DialContext(t.Context())
+		if err != nil {
+			t.Fatalf("%q: %v", protocol, err)
+		}
+		text := ""
+		for err == nil {
+			message := ""
+			err = websocket.Message.Receive(connection, &message)
+			text += message
+		}
+		if !errors.Is(err, io.EOF) || text != want {
+			t.Errorf("%q: got %q, %v", protocol, text, err)
+		}
+		_ = connection.Close()
 	}
 }
 

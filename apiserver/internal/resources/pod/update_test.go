@@ -1,6 +1,7 @@
 package pod
 
 import (
+	"k8s.io/apimachinery/pkg/api/resource"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -102,5 +103,41 @@ func TestEphemeralUpdate(t *testing.T) {
 	prepareEphemeral(t.Context(), pod, old)
 	if pod.Spec.NodeName != "" || len(pod.Spec.EphemeralContainers) != 1 {
 		t.Errorf("ephemeralcontainers changed more than those: %+v", pod.Spec)
+	}
+}
+
+func TestResize(t *testing.T) {
+	sized := func(requests, limits corev1.ResourceList) func(*core.Pod) {
+		return func(p *core.Pod) {
+			p.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: requests, Limits: limits}
+			p.Status.QOSClass = qosClass(&p.Spec)
+		}
+	}
+	cpu := func(amount string) corev1.ResourceList {
+		return corev1.ResourceList{"cpu": resource.MustParse(amount)}
+	}
+	more := corev1.ResourceList{"cpu": resource.MustParse("1"), "memory": resource.MustParse("1Mi")}
+	disk := corev1.ResourceList{"cpu": resource.MustParse("1"), "ephemeral-storage": resource.MustParse("1Mi")}
+	burstable := minimal(sized(cpu("1"), nil))
+	for _, tc := range []struct {
+		name     string
+		now, was *core.Pod
+		want     string
+	}{
+		{"more", minimal(sized(cpu("2"), nil)), burstable, ""},
+		{"a limit comes", minimal(sized(more, cpu("3"))), burstable, ""},
+		{"a limit goes", burstable, minimal(sized(cpu("1"), cpu("2"))), "spec.containers[0].resources.limits[cpu]: Forbidden: resource limits cannot be removed"},
+		{"more than the limit", minimal(sized(cpu("3"), cpu("2"))), minimal(sized(cpu("1"), cpu("2"))), `spec.containers[0].resources.requests: Invalid value: "3": must be less than or equal to cpu limit of 2`},
+		{"another class", minimal(sized(more, more)), burstable, `spec: Invalid value: "Guaranteed": Pod QOS Class may not change as a result of resizing`},
+		{"another resource", minimal(sized(disk, nil)), burstable, "spec.containers[0].resources.requests[ephemeral-storage]: Forbidden: only cpu and memory resources are mutable"},
+		{"ended", minimal(sized(cpu("2"), nil)), minimal(sized(cpu("1"), nil), func(p *core.Pod) { p.Status.Phase = corev1.PodFailed }), "[]: Forbidden: a pod that is Failed cannot be resized"},
+	} {
+		checkErrors(t, tc.name, validateResize(t.Context(), tc.now, tc.was), tc.want)
+	}
+
+	pod := minimal(sized(cpu("2"), nil), func(p *core.Pod) { p.Spec.NodeName, p.Spec.Containers[0].Image = "sneaked", "sneaked" })
+	prepareResize(t.Context(), pod, burstable)
+	if got := pod.Spec.Containers[0].Resources.Requests.Cpu(); pod.Spec.NodeName != "" || pod.Spec.Containers[0].Image == "sneaked" || got.Value() != 2 {
+		t.Errorf("resize changed more than resources, or not them: %+v", pod.Spec)
 	}
 }
