@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/httpstream/wsstream"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"kctl/apiserver/internal/registry"
@@ -47,7 +46,7 @@ func (s *Streams) log(ctx context.Context, w http.ResponseWriter, r *http.Reques
 		return err
 	}
 	if pod.Spec.NodeName == "" { // nothing has run: an empty log
-		sendLog(w, r, http.NoBody)
+		sendLog(w, r, http.NoBody, func() {})
 		return nil
 	}
 	to, err := s.url(ctx, pod, []string{"containerLogs", namespace, name, container}, logQuery(options))
@@ -66,21 +65,8 @@ func (s *Streams) log(ctx context.Context, w http.ResponseWriter, r *http.Reques
 	if options.LimitBytes != nil {
 		body = io.LimitReader(body, *options.LimitBytes)
 	}
-	sendLog(w, r, body)
+	sendLog(w, r, body, func() { _ = answer.Body.Close() })
 	return nil
-}
-
-// sendLog answers with a log: in the messages of a WebSocket where the client
-// asked for one (binary, or base64 text by the protocol's name), else as text.
-func sendLog(w http.ResponseWriter, r *http.Request, body io.Reader) {
-	if wsstream.IsWebSocketRequest(r) {
-		// Errors are as in copyFlushing: the client has been answered.
-		_ = wsstream.NewReader(body, true, wsstream.NewDefaultReaderProtocols()).Copy(w, r)
-		return
-	}
-	w.Header().Set("Content-Type", "text/plain")
-	w.WriteHeader(http.StatusOK)
-	copyFlushing(w, body)
 }
 
 // copyFlushing passes lines on as they come. An error means that one side has
