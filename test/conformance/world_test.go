@@ -189,9 +189,9 @@ func (w *world) tryExec(pod, container string, command ...string) (string, error
 	if err != nil {
 		return "", err
 	}
-	var out bytes.Buffer
-	err = executor.StreamWithContext(w.ctx, remotecommand.StreamOptions{Stdout: &out, Stderr: &out})
-	return out.String(), err
+	var out, problems bytes.Buffer
+	err = executor.StreamWithContext(w.ctx, remotecommand.StreamOptions{Stdout: &out, Stderr: &problems})
+	return out.String() + problems.String(), err
 }
 
 func (w *world) delete(pod string) {

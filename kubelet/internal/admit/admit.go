@@ -25,8 +25,10 @@ type Decision struct {
 	Reason, Message string
 }
 
+const rejected = "Pod was rejected: "
+
 func refuse(reason, format string, args ...any) Decision {
-	return Decision{Reason: reason, Message: "Pod was rejected: " + fmt.Sprintf(format, args...)}
+	return Decision{Reason: reason, Message: rejected + fmt.Sprintf(format, args...)}
 }
 
 // Reasons of refusals, as upstream writes them where it has them.
@@ -71,6 +73,19 @@ func Pod(pod *core.Pod, others []*core.Pod, node *core.Node, static bool, checks
 		return refuse(reasonTaint, "Predicate TaintToleration failed: node(s) had untolerated taint {%s: %s}", taint.Key, taint.Value)
 	}
 	return fits(pod, others, node.Status.Allocatable)
+}
+
+// Resize decides whether a pod that runs may have other resources than it has:
+// it is refused as Infeasible where the node is too small for it, as Deferred
+// where it may fit later.
+func Resize(pod *core.Pod, others []*core.Pod, allocatable corev1.ResourceList) Decision {
+	if alone := fits(pod, nil, allocatable); !alone.Admitted {
+		return Decision{Reason: corev1.PodReasonInfeasible, Message: strings.TrimPrefix(alone.Message, rejected)}
+	}
+	if beside := fits(pod, others, allocatable); !beside.Admitted {
+		return Decision{Reason: corev1.PodReasonDeferred, Message: strings.TrimPrefix(beside.Message, rejected)}
+	}
+	return Decision{Admitted: true}
 }
 
 // untolerated finds a taint by which pods are driven from the node. The others

@@ -114,11 +114,31 @@ func podGroup(pod *core.Pod) string {
 // Create makes a pod's group, with its share and limits, or brings them up to
 // date.
 func (m *Manager) Create(pod *core.Pod) error {
+	milliCPU, memory := podLimits(pod)
+	return m.set(pod, milliCPU, memory)
+}
+
+// Widen makes the pod's group large enough for the pod both as it is and as it
+// was, so that its containers can be changed one by one; limits that come
+// anew are left for Create.
+func (m *Manager) Widen(pod, before *core.Pod) error {
+	milliCPU, memory := podLimits(pod)
+	cpuBefore, memoryBefore := podLimits(before)
+	widest := func(a, b int64) int64 {
+		if a == 0 || b == 0 {
+			return 0 // not limited now, or not any more
+		}
+		return max(a, b)
+	}
+	return m.set(pod, widest(milliCPU, cpuBefore), widest(memory, memoryBefore))
+}
+
+// set leaves limits that are zero as they are.
+func (m *Manager) set(pod *core.Pod, milliCPU, memory int64) error {
 	if !m.PerQOS {
 		return nil
 	}
 	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
-	milliCPU, memory := podLimits(pod)
 	r := &cgroups.Resources{Memory: memory}
 	setShares(r, Shares(requests.Cpu().MilliValue()))
 	if quota := Quota(milliCPU); quota > 0 {

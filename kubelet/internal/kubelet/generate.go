@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"kctl/kubelet/internal/podmanager"
@@ -29,6 +30,10 @@ func (k *Kubelet) generate(pod *core.Pod, runtime *podruntime.PodStatus, termina
 		Pod: pod, Previous: status.Previous(&last, api), Runtime: runtime, Waiting: k.waiting(pod.UID), Terminal: terminal,
 		Ready:   func(container string, id podruntime.ContainerID) bool { return k.probes.Ready(pod, container, id) },
 		Started: func(container string, id podruntime.ContainerID) bool { return k.probes.Started(pod, container, id) },
+		Resources: func(container string) (granted, actual corev1.ResourceRequirements, known bool) {
+			return k.allocations.Container(pod.UID, container)
+		},
+		Resize:  k.resizeConditions(pod.UID, runtime),
 		HostIPs: k.hostIPs, Now: k.clock.Now(),
 	})
 }

@@ -64,13 +64,7 @@ func (k *Kubelet) mirrorOf(pod *core.Pod) *core.Pod {
 
 // admit decides beside all pods that are on the node and have not ended.
 func (k *Kubelet) admit(pod *core.Pod) admit.Decision {
-	var others []*core.Pod
-	for _, other := range k.pods.Pods() {
-		if other.UID != pod.UID && k.active(other) {
-			others = append(others, other)
-		}
-	}
-	return admit.Pod(pod, others, k.node.Node(), podmanager.IsStatic(pod), admit.Features, volume.Check)
+	return admit.Pod(pod, k.others(pod, k.allocations.Granted), k.node.Node(), podmanager.IsStatic(pod), admit.Features, volume.Check)
 }
 
 // active says that the pod holds resources of the node.

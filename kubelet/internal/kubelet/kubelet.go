@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
+	"kctl/kubelet/internal/allocation"
 	"kctl/kubelet/internal/cgroup"
 	"kctl/kubelet/internal/collect"
 	"kctl/kubelet/internal/config"
@@ -65,17 +66,18 @@ type Kubelet struct {
 
 	surroundings *surroundings.Surroundings // nil without an API server
 
-	mux       *source.Mux
-	ready     *source.Ready
-	pods      *podmanager.Manager
-	cache     *podcache.Cache
-	pleg      *pleg.Generator
-	statuses  *status.Manager
-	workers   *podworker.Workers
-	loop      *syncloop.Loop
-	collector *collect.Collector
-	node      *node.Manager
-	probes    *probe.Manager
+	mux         *source.Mux
+	ready       *source.Ready
+	pods        *podmanager.Manager
+	cache       *podcache.Cache
+	pleg        *pleg.Generator
+	statuses    *status.Manager
+	workers     *podworker.Workers
+	allocations *allocation.Manager
+	loop        *syncloop.Loop
+	collector   *collect.Collector
+	node        *node.Manager
+	probes      *probe.Manager
 
 	port        atomic.Int32 // that the server listens on
 	cleaning    atomic.Bool
@@ -90,7 +92,7 @@ type Kubelet struct {
 func New(ctx context.Context, c *config.Config, logger *zap.Logger, registry *prometheus.Registry) (*Kubelet, error) {
 	k := &Kubelet{
 		config: c, clock: clock.RealClock{}, logger: logger, registry: registry, metrics: newMetrics(registry),
-		pods: podmanager.New(), cache: podcache.New(),
+		pods: podmanager.New(), cache: podcache.New(), allocations: allocation.New(),
 		reasons: map[types.UID]map[string]podruntime.Waiting{},
 	}
 	if err := k.identify(); err != nil {

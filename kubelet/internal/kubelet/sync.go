@@ -20,7 +20,7 @@ import (
 // SyncPod is the script of a pod that is to run: it goes from what the runtime
 // has of the pod towards what is desired, and may be called at any time.
 //
-//	latency → status → deadline → network → control group → mirror pod →
+//	latency → granted resources → status → deadline → network → control group → mirror pod →
 //	directories → pull secrets → probes → runtime (volumes beside the sandbox) →
 //	what came of it
 func (k *Kubelet) SyncPod(ctx context.Context, job podworker.Job) (podworker.Outcome, error) {
@@ -32,6 +32,7 @@ func (k *Kubelet) SyncPod(ctx context.Context, job podworker.Job) (podworker.Out
 	if err != nil {
 		return podworker.Outcome{}, fmt.Errorf("what the runtime has of the pod is not known: %w", err)
 	}
+	pod = k.grant(pod)
 	current := k.generate(pod, runtime, false)
 	deadline, exceeded := k.deadline(pod, &current)
 	k.statuses.Set(pod, current)
@@ -42,11 +43,10 @@ func (k *Kubelet) SyncPod(ctx context.Context, job podworker.Job) (podworker.Out
 		k.events.Eventf(pod, corev1.EventTypeWarning, "NetworkNotReady", "network is not ready: %v", err)
 		return podworker.Outcome{}, fmt.Errorf("network is not ready: %w", err)
 	}
-	if job.First || job.Type == podworker.Change {
-		if err := k.cgroups.Create(pod); err != nil {
-			k.events.Eventf(pod, corev1.EventTypeWarning, "FailedToCreatePodContainer", "unable to ensure pod container exists: %v", err)
-			return podworker.Outcome{}, err
-		}
+	settle, err := k.makeGroup(job, pod, runtime)
+	if err != nil {
+		k.events.Eventf(pod, corev1.EventTypeWarning, "FailedToCreatePodContainer", "unable to ensure pod container exists: %v", err)
+		return podworker.Outcome{}, err
 	}
 	k.ensureMirror(pod)
 	if err := os.MkdirAll(podruntime.PodDir(k.config.RootDir, pod.UID), 0o750); err != nil {
@@ -65,13 +65,17 @@ func (k *Kubelet) SyncPod(ctx context.Context, job podworker.Job) (podworker.Out
 		Mounts: func(ctx context.Context, c *core.Container, env map[string]string) ([]podruntime.Mount, error) {
 			return k.volumes.Mounts(ctx, pod, c, env)
 		},
-		Probes:  k.probes.Results,
-		Changed: func(changed *podruntime.PodStatus) { k.report(pod, changed) },
+		Probes:    k.probes.Results,
+		Resources: podResources{k, pod.UID},
+		Changed:   func(changed *podruntime.PodStatus) { k.report(pod, changed) },
 	})
 	if !mounted && result.Err == nil && ctx.Err() == nil {
 		// Nothing was to be started. The volumes still have to show the pod as it
 		// is now, and to be known again to a kubelet that has just come.
 		result.Err = k.mountVolumes(ctx, pod)
+	}
+	if result.Err == nil {
+		result.Err = settle()
 	}
 	return k.conclude(ctx, pod, runtime, result, deadline)
 }
@@ -101,6 +105,9 @@ func (k *Kubelet) conclude(ctx context.Context, pod *core.Pod, before *podruntim
 	}
 	current, _ := k.statuses.Get(pod.UID)
 	after := result.RetryAfter
+	if k.allocations.Pending(pod.UID) != nil && (after == 0 || resizeRetry < after) {
+		after = resizeRetry
+	}
 	if deadline > 0 && (after == 0 || deadline < after) {
 		after = deadline
 	}

@@ -113,6 +113,7 @@ func (k *Kubelet) SyncTerminatedPod(ctx context.Context, job podworker.Job) erro
 		}
 	}
 	k.forgetWaiting(pod.UID)
+	k.allocations.Forget(pod.UID)
 	k.statuses.Finish(pod)
 	return nil
 }

@@ -18,6 +18,8 @@ type facts struct {
 	// delays are the crash back-off of the pod's containers by name, counted
 	// from when they ended last.
 	delays map[string]time.Duration
+	// actual is what containers run with, by name, as far as it is known.
+	actual map[string]corev1.ResourceRequirements
 }
 
 // podActions says how to get from a pod's status one step nearer to its spec.
@@ -27,6 +29,8 @@ type podActions struct {
 	KillPod bool
 	// Kill ends containers that shall not run as they are.
 	Kill []containerKill
+	// Resize changes running containers' resources in place.
+	Resize []containerResize
 	// Remove takes containers away that were created and never started.
 	Remove []ContainerID
 	// CreateSandbox makes a sandbox with Attempt; otherwise SandboxID is used.
@@ -40,7 +44,7 @@ type podActions struct {
 
 // idle tells that there is nothing to do, or nothing before some back-off ends.
 func (a podActions) idle() bool {
-	if a.KillPod || a.CreateSandbox || len(a.Kill) > 0 || len(a.Remove) > 0 {
+	if a.KillPod || a.CreateSandbox || len(a.Kill) > 0 || len(a.Remove) > 0 || len(a.Resize) > 0 {
 		return false
 	}
 	for _, s := range a.Start {
@@ -64,6 +68,11 @@ type containerKill struct {
 	Name    string
 	Message string
 	Reason  killReason
+}
+
+type containerResize struct {
+	ID        ContainerID
+	Container *core.Container
 }
 
 type containerKind string
@@ -199,6 +208,7 @@ func (d *decision) containers() {
 		}
 		kill, again := d.unfit(c, last)
 		if kill == nil {
+			d.resize(c, last)
 			kept++
 			continue
 		}
@@ -223,6 +233,8 @@ func (d *decision) unfit(c *core.Container, s *ContainerStatus) (kill *container
 	switch {
 	case s.Hash != HashContainer(c):
 		return &containerKill{ID: s.ID, Name: c.Name, Message: fmt.Sprintf("Container %s definition changed", c.Name)}, true
+	case d.resizeRestarts(c):
+		return &containerKill{ID: s.ID, Name: c.Name, Message: fmt.Sprintf("Container %s resize requires restart", c.Name)}, true
 	case c.LivenessProbe != nil && probes.Liveness == ProbeFailure:
 		return &containerKill{
 			ID: s.ID, Name: c.Name, Reason: killForLiveness,

@@ -78,6 +78,7 @@ func (d *decision) sidecar(index int) (started bool) {
 		d.actions.Kill = append(d.actions.Kill, *kill)
 		return false
 	}
+	d.resize(c, last)
 	return c.StartupProbe == nil || d.facts.probes[last.ID].Startup == ProbeSuccess
 }
 

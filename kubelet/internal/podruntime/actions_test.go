@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kctl/proto/core"
@@ -55,6 +56,9 @@ func summary(a podActions) string {
 	}
 	for _, k := range a.Kill {
 		parts = append(parts, fmt.Sprintf("kill(%s: %s)", k.ID.ID, k.Message))
+	}
+	for _, r := range a.Resize {
+		parts = append(parts, fmt.Sprintf("resize(%s)", r.ID.ID))
 	}
 	for _, id := range a.Remove {
 		parts = append(parts, fmt.Sprintf("remove(%s)", id.ID))
@@ -181,7 +185,17 @@ func containerCases() []actionCase {
 		e.Name, e.Image = "debug", "image"
 		pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{e}
 	}
+	small := map[string]corev1.ResourceRequirements{"a": {Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}}
+	larger := func(policy corev1.ResourceResizeRestartPolicy) option {
+		return edit("a", func(c *core.Container) {
+			c.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
+			c.ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceCPU, RestartPolicy: policy}}
+		})
+	}
 	return []actionCase{
+		{name: "resized in place", pod: podWith("a b", larger(corev1.NotRequired)), status: has("box a=running b=running"), facts: facts{actual: small}, want: "resize(a1)"},
+		{name: "resized by a restart", pod: podWith("a", larger(corev1.RestartContainer)), status: has("box a=running"), facts: facts{actual: small}, want: "kill(a1: Container a resize requires restart, will be restarted) start(a)"},
+		{name: "resized before it starts", pod: podWith("a", larger(corev1.NotRequired)), status: has("box a=0"), facts: facts{actual: small}, want: "start(a)"},
 		{name: "one missing", pod: podWith("a b"), status: has("box a=running"), want: "start(b)"},
 		{name: "exit, always", pod: podWith("a b"), status: has("box a=0 b=running"), want: "start(a)"},
 		{name: "success, on failure", pod: podWith("a b", policy(corev1.RestartPolicyOnFailure)), status: has("box a=0 b=running"), want: ""},

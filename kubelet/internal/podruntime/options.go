@@ -23,6 +23,9 @@ type SyncOptions struct {
 	Mounts func(ctx context.Context, container *core.Container, env map[string]string) ([]Mount, error)
 	// Probes, if set, tells what the probes of a running container found last.
 	Probes func(id ContainerID) ProbeResults
+	// Resources, if set, keeps what containers run with, so that they can be
+	// resized.
+	Resources Resources
 	// Changed, if set, hears the pod's status as soon as a call of SyncPod's
 	// own changed it: a sandbox is up, its IPs are known, a container runs. The
 	// calls come in order, one at a time, from goroutines of SyncPod's, and

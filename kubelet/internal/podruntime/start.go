@@ -203,6 +203,7 @@ func (s *podSync) runContainer(c containerStart, spec *core.Container, fieldPath
 		s.refresh(id) // it is there, and its name is taken
 		return &startError{ReasonRunContainer, err}
 	}
+	s.applied(spec)
 	now := &ContainerStatus{
 		ID: s.containerID(id), SandboxID: s.sandboxID, Name: c.Name, State: StateRunning,
 		CreatedAt: created, StartedAt: s.Clock.Now(), Image: present.Name, ImageID: present.Digest,

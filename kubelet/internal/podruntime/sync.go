@@ -90,6 +90,9 @@ func (s *podSync) step() (again bool) {
 	} else if !s.endContainers(actions) {
 		return false
 	}
+	if !s.resizeContainers(actions.Resize) {
+		return false
+	}
 	if !actions.CreateSandbox && len(s.due(actions.Start)) == 0 {
 		return false
 	}
@@ -105,7 +108,7 @@ func (s *podSync) tried(container string) bool {
 }
 
 func (s *podSync) facts() facts {
-	f := facts{now: s.Clock.Now(), probes: map[ContainerID]ProbeResults{}, delays: map[string]time.Duration{}}
+	f := facts{now: s.Clock.Now(), probes: map[ContainerID]ProbeResults{}, delays: map[string]time.Duration{}, actual: map[string]corev1.ResourceRequirements{}}
 	for _, c := range s.status.Containers {
 		if s.options.Probes != nil && c.State == StateRunning {
 			f.probes[c.ID] = s.options.Probes(c.ID)
@@ -119,6 +122,11 @@ func (s *podSync) facts() facts {
 				s.crashes.Reset(key) // it ran well for long
 			}
 			f.delays[specs[i].Name] = s.crashes.Delay(key)
+			if s.options.Resources != nil {
+				if actual, known := s.options.Resources.Actual(specs[i].Name); known {
+					f.actual[specs[i].Name] = actual
+				}
+			}
 		}
 	}
 	return f

@@ -17,7 +17,12 @@ var owned = map[corev1.PodConditionType]bool{
 	corev1.ContainersReady:           true,
 	corev1.PodReady:                  true,
 	corev1.PodScheduled:              true,
+	corev1.PodResizePending:          true,
+	corev1.PodResizeInProgress:       true,
 }
+
+// passing are those of them that are there only while something is under way.
+var passing = map[corev1.PodConditionType]bool{corev1.PodResizePending: true, corev1.PodResizeInProgress: true}
 
 // Previous is what a new status builds on: the last one that was generated,
 // with the conditions that others have in the API now.
@@ -57,6 +62,9 @@ func setConditions(status *core.PodStatus, in Input) {
 		scheduled = verdict{ok: true, reason: old.Reason, message: old.Message}
 	}
 	add(corev1.PodScheduled, scheduled)
+	for _, c := range in.Resize {
+		add(c.Type, verdict{ok: true, reason: c.Reason, message: c.Message})
+	}
 	for _, c := range before {
 		if !owned[c.Type] {
 			conditions = append(conditions, c)

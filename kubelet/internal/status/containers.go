@@ -32,9 +32,23 @@ func containerStatuses(in Input, containers []core.Container, previous []core.Co
 		}
 		status.Started = ptr.To(started(in, c, &status))
 		status.Ready = ready(in, c, &status, init)
+		if !init || Restartable(c) {
+			setResources(in, &status)
+		}
 		statuses[i] = status
 	}
 	return statuses
+}
+
+// setResources says what a running container was granted and has.
+func setResources(in Input, status *core.ContainerStatus) {
+	if in.Resources == nil || status.State.Running == nil {
+		return
+	}
+	if granted, actual, known := in.Resources(status.Name); known {
+		status.AllocatedResources = granted.Requests.DeepCopy()
+		status.Resources = actual.DeepCopy()
+	}
 }
 
 func find(statuses []core.ContainerStatus, name string) *core.ContainerStatus {

@@ -25,6 +25,11 @@ type Input struct {
 	// a probe both are true.
 	Ready   func(container string, id podruntime.ContainerID) bool
 	Started func(container string, id podruntime.ContainerID) bool
+	// Resources are what a container was granted and what it runs with.
+	Resources func(container string) (granted, actual corev1.ResourceRequirements, known bool)
+	// Resize says what of a change of resources is not done, as the conditions
+	// PodResizePending and PodResizeInProgress; their times don't matter.
+	Resize []core.PodCondition
 	// Terminal says that no container of the pod runs, or will again.
 	Terminal bool
 	HostIPs  []string

@@ -209,7 +209,11 @@ func merged(status core.PodStatus, api *core.PodStatus) core.PodStatus {
 	// In the API's order, so that nothing is sent only to reorder it.
 	var conditions []core.PodCondition
 	for _, theirs := range api.Conditions {
-		if ours := findCondition(status.Conditions, theirs.Type); ours != nil && owned[theirs.Type] {
+		ours := findCondition(status.Conditions, theirs.Type)
+		if ours == nil && passing[theirs.Type] {
+			continue // it was ours, and is over
+		}
+		if ours != nil && owned[theirs.Type] {
 			theirs = *ours
 		}
 		conditions = append(conditions, theirs)

@@ -1,0 +1,196 @@
+// Package allocation remembers what of cpu and memory each container was
+// granted, and what it runs with by now. A user may ask for a running pod's
+// resources to be changed at any time; until the node has room for that, and
+// until it is done, what is granted and what is there differ from the spec.
+//
+// The kubelet asks it in every sync of a pod. It decides by what it is given
+// and touches nothing of the machine.
+package allocation
+
+import (
+	"maps"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kctl/proto/core"
+)
+
+// Manager is safe for concurrent use. It holds an entry for each pod until
+// Forget.
+type Manager struct {
+	mu   sync.Mutex
+	pods map[types.UID]*entry
+}
+
+type byContainer map[string]corev1.ResourceRequirements
+
+type entry struct {
+	granted byContainer // what the pod is to have
+	actual  byContainer // what its running containers have
+	pending *core.PodCondition
+}
+
+// New returns an empty Manager.
+func New() *Manager { return &Manager{pods: map[types.UID]*entry{}} }
+
+// Fits tells whether a pod, as it is given, may have its requests: nil, or the
+// condition that says why not. granted gives other pods as Granted does, and is
+// good for the call only.
+type Fits func(pod *core.Pod, granted func(other *core.Pod) *core.Pod) *core.PodCondition
+
+// Grant returns the pod with the resources that its containers are to have:
+// those of its spec where they are granted already or fits allows them, else
+// those granted before. A pod that is new to the Manager has what its status
+// in the API says it has or, never having run, what it asks for.
+func (m *Manager) Grant(pod *core.Pod, fits Fits) *core.Pod {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.entry(pod)
+	e.pending = nil
+	if asked := requirements(pod); !same(asked, e.granted) {
+		if e.pending = fits(pod, func(other *core.Pod) *core.Pod { return m.entry(other).apply(other) }); e.pending == nil {
+			e.granted = asked
+		}
+	}
+	return e.apply(pod)
+}
+
+// Before returns the pod with what its containers run with.
+func (m *Manager) Before(pod *core.Pod) *core.Pod {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return with(pod, m.entry(pod).actual)
+}
+
+// Granted returns the pod with what it was granted last.
+func (m *Manager) Granted(pod *core.Pod) *core.Pod {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.entry(pod).apply(pod)
+}
+
+// Pending is why the pod's wish has not been granted; nil if it has.
+func (m *Manager) Pending(uid types.UID) *core.PodCondition {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e := m.pods[uid]; e != nil {
+		return e.pending
+	}
+	return nil
+}
+
+// Actual is what a container runs with, as far as it is known.
+func (m *Manager) Actual(uid types.UID, container string) (corev1.ResourceRequirements, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e := m.pods[uid]; e != nil {
+		r, known := e.actual[container]
+		return r, known
+	}
+	return corev1.ResourceRequirements{}, false
+}
+
+// Container is what a container was granted and what it runs with.
+func (m *Manager) Container(uid types.UID, container string) (granted, actual corev1.ResourceRequirements, known bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.pods[uid]
+	if e == nil {
+		return granted, actual, false
+	}
+	granted, known = e.granted[container]
+	return granted, e.actual[container], known
+}
+
+// Applied notes that a container runs with these resources now.
+func (m *Manager) Applied(uid types.UID, container string, r corev1.ResourceRequirements) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e := m.pods[uid]; e != nil {
+		e.actual[container] = *r.DeepCopy()
+	}
+}
+
+// Forget ends what is known of a pod.
+func (m *Manager) Forget(uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.pods, uid)
+}
+
+func (m *Manager) entry(pod *core.Pod) *entry {
+	e := m.pods[pod.UID]
+	if e == nil {
+		e = &entry{granted: recorded(pod), actual: byContainer{}}
+		maps.Copy(e.actual, e.granted)
+		m.pods[pod.UID] = e
+	}
+	return e
+}
+
+// recorded is what the pod's status says that it has: a kubelet before this
+// one may have ended amid a change.
+func recorded(pod *core.Pod) byContainer {
+	all := requirements(pod)
+	for _, statuses := range [][]core.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for i := range statuses {
+			has := statuses[i].Resources
+			asked, known := all[statuses[i].Name]
+			if has == nil || !known {
+				continue
+			}
+			asked.Requests, asked.Limits = overlay(asked.Requests, has.Requests), overlay(asked.Limits, has.Limits)
+			all[statuses[i].Name] = asked
+		}
+	}
+	return all
+}
+
+// overlay is list with cpu and memory as in has.
+func overlay(list, has corev1.ResourceList) corev1.ResourceList {
+	out := corev1.ResourceList{}
+	maps.Copy(out, list)
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		delete(out, name)
+		if quantity, ok := has[name]; ok {
+			out[name] = quantity
+		}
+	}
+	return out
+}
+
+func requirements(pod *core.Pod) byContainer {
+	all := byContainer{}
+	for _, containers := range [][]core.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range containers {
+			all[containers[i].Name] = *containers[i].Resources.DeepCopy()
+		}
+	}
+	return all
+}
+
+func same(a, b byContainer) bool { return equality.Semantic.DeepEqual(a, b) }
+
+// apply returns the pod itself where nothing differs: it is the common case,
+// and pods are large.
+func (e *entry) apply(pod *core.Pod) *core.Pod {
+	if same(requirements(pod), e.granted) {
+		return pod
+	}
+	return with(pod, e.granted)
+}
+
+func with(pod *core.Pod, resources byContainer) *core.Pod {
+	changed := pod.DeepCopy()
+	for _, containers := range [][]core.Container{changed.Spec.InitContainers, changed.Spec.Containers} {
+		for i := range containers {
+			if r, known := resources[containers[i].Name]; known {
+				containers[i].Resources = *r.DeepCopy()
+			}
+		}
+	}
+	return changed
+}

@@ -1,0 +1,74 @@
+package allocation
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"kctl/proto/core"
+)
+
+func asking(uid, cpu string) *core.Pod {
+	pod := &core.Pod{}
+	pod.UID = "uid-1"
+	if uid != "" {
+		pod.UID = "uid-2"
+	}
+	pod.Spec.Containers = []core.Container{{Name: "c", Resources: requests(cpu)}}
+	return pod
+}
+
+func requests(cpu string) corev1.ResourceRequirements {
+	return corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}
+}
+
+func cpuOf(pod *core.Pod) string { return pod.Spec.Containers[0].Resources.Requests.Cpu().String() }
+
+func always(*core.Pod, func(*core.Pod) *core.Pod) *core.PodCondition { return nil }
+
+func TestGrant(t *testing.T) {
+	m := New()
+	pod := asking("", "1")
+	if got := m.Grant(pod, always); got != pod {
+		t.Error("a new pod has what it asks for, without a copy")
+	}
+	more := asking("", "2")
+	no := &core.PodCondition{Type: corev1.PodResizePending, Reason: corev1.PodReasonDeferred}
+	other := asking("other", "3")
+	refuse := func(p *core.Pod, granted func(*core.Pod) *core.Pod) *core.PodCondition {
+		if cpuOf(p) != "2" || cpuOf(granted(other)) != "3" {
+			t.Errorf("asked about %s beside %s", cpuOf(p), cpuOf(granted(other)))
+		}
+		return no
+	}
+	if got := m.Grant(more, refuse); cpuOf(got) != "1" || cpuOf(more) != "2" || m.Pending(more.UID) != no {
+		t.Errorf("refused, it has %s, pending %v", cpuOf(got), m.Pending(more.UID))
+	}
+	if got := m.Grant(more, always); cpuOf(got) != "2" || m.Pending(more.UID) != nil {
+		t.Errorf("granted, it has %s, pending %v", cpuOf(got), m.Pending(more.UID))
+	}
+	if cpuOf(m.Before(more)) != "1" {
+		t.Errorf("it runs with %s", cpuOf(m.Before(more)))
+	}
+	m.Applied(more.UID, "c", more.Spec.Containers[0].Resources)
+	if granted, actual, known := m.Container(more.UID, "c"); !known || granted.Requests.Cpu().String() != "2" || actual.Requests.Cpu().String() != "2" {
+		t.Errorf("applied, it has %v of %v", actual, granted)
+	}
+	m.Forget(more.UID)
+	if _, known := m.Actual(more.UID, "c"); known {
+		t.Error("forgotten, it is known")
+	}
+}
+
+// TestGrantAfterRestart: a kubelet that comes while a change is under way
+// learns from the pod's status what there is.
+func TestGrantAfterRestart(t *testing.T) {
+	m := New()
+	pod := asking("", "2")
+	has := requests("1")
+	pod.Status.ContainerStatuses = []core.ContainerStatus{{Name: "c", Resources: &has}}
+	if got := m.Grant(pod, always); cpuOf(got) != "2" || cpuOf(m.Before(pod)) != "1" {
+		t.Errorf("it was granted %s, and runs with %s", cpuOf(got), cpuOf(m.Before(pod)))
+	}
+}
