@@ -114,10 +114,13 @@ func (w *world) has(want []sizes, generation int64) {
 			w.reads(s.Name, "/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes", fmt.Sprint(limit.Value()))
 		}
 		if limit := want[i].Limits.Cpu(); !limit.IsZero() {
-			w.reads(s.Name, "/sys/fs/cgroup/cpu.max", "/sys/fs/cgroup/cpu/cpu.cfs_quota_us", fmt.Sprint(limit.MilliValue()*100))
+			w.reads(s.Name, "/sys/fs/cgroup/cpu.max", "/sys/fs/cgroup/cpu/cpu.cfs_quota_us", fmt.Sprint(max(limit.MilliValue()*100, leastQuota)))
 		}
 	}
 }
+
+// leastQuota is the least that the kernel takes, in microseconds.
+const leastQuota = 1000
 
 // reads compares the first word of a control group's file, of version 2 or 1.
 func (w *world) reads(container, file2, file1, want string) {
