@@ -32,7 +32,9 @@ var generations = []behaviour{
 	{"Pods Extended (pod generation) Pod Generation pod generation should start at 1 and increment per update", generationCounts},
 }
 
-var leases = []behaviour{{"Lease lease API should be available", leaseAPI}}
+var leases = []behaviour{
+	{"Lease lease API should be available", leaseAPI},
+}
 
 func qosClass(w *world) {
 	for name, tc := range map[string]struct {

@@ -19,9 +19,10 @@ import (
 // Name is upstream's name.
 const Name = "RuntimeClass"
 
-// Classes finds runtime classes.
+// Classes finds runtime classes as they are stored now: few pods have one, and a
+// class that was deleted must take no more.
 type Classes interface {
-	Get(ctx context.Context, namespace, name string) (*nodev1.RuntimeClass, error)
+	Live(ctx context.Context, namespace, name string) (*nodev1.RuntimeClass, error)
 }
 
 // Plugin is the plugin.
@@ -78,7 +79,7 @@ func (p *Plugin) look(ctx context.Context, a *admission.Attributes) (*core.Pod, 
 	if pod.Spec.RuntimeClassName == nil {
 		return pod, nil, nil
 	}
-	class, err := p.classes.Get(ctx, "", *pod.Spec.RuntimeClassName)
+	class, err := p.classes.Live(ctx, "", *pod.Spec.RuntimeClassName)
 	if apierrors.IsNotFound(err) {
 		return nil, nil, fmt.Errorf("pod rejected: RuntimeClass %q not found", *pod.Spec.RuntimeClassName)
 	}
