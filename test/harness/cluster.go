@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -237,15 +238,20 @@ func (c *Cluster) showLogs() {
 	}
 }
 
-// FreePort returns a port on loopback that nobody listens on.
+// FreePort returns a port on loopback that nobody listens on, from below those
+// that the kernel gives to connections: one of them could have it a moment later.
 func FreePort(t testing.TB) int {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 1000 {
+		port := 20000 + rand.IntN(12000)
+		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err == nil {
+			listener.Close()
+			return port
+		}
 	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port
+	t.Fatal("no free port on 127.0.0.1")
+	return 0
 }
 
 // Eventually tries until try returns nil; what it returned last fails the test

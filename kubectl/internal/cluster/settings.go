@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 
 	"kctl/proto/pki"
@@ -105,22 +107,25 @@ func (s *settings) registry() string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.RegistryPort))
 }
 
-// freePort returns preferred if nobody listens on it, else a port that the
-// kernel has free.
+// Ports are taken from below those that the kernel gives to connections
+// (ip_local_port_range), or one of these could have it by the time it is used.
+const firstPort, lastPort = 20000, 32000
+
+// freePort returns preferred if nobody listens on it, else another one that is
+// free.
 func freePort(preferred int, taken []int) (int, error) {
-	for _, port := range []int{preferred, 0, 0, 0, 0} {
-		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		if err != nil {
+	for range 1000 {
+		port := preferred
+		if preferred == 0 || slices.Contains(taken, preferred) {
+			port = firstPort + rand.IntN(lastPort-firstPort)
+		}
+		preferred = 0
+		if slices.Contains(taken, port) {
 			continue
 		}
-		got := listener.Addr().(*net.TCPAddr).Port
-		listener.Close()
-		used := false
-		for _, t := range taken {
-			used = used || t == got
-		}
-		if !used {
-			return got, nil
+		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err == nil {
+			return port, listener.Close()
 		}
 	}
 	return 0, errors.New("no free port on 127.0.0.1")
