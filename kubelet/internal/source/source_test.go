@@ -128,11 +128,14 @@ func run(t *testing.T, f func(ctx context.Context) error) {
 	t.Cleanup(func() { cancel(); <-done })
 }
 
+// write puts text at path at once, as careful editors do: by way of a hidden
+// file, because the directory may be read at any moment.
 func write(t *testing.T, path, text string) {
-	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
+	hidden := filepath.Join(filepath.Dir(path), "."+filepath.Base(path))
+	if err := os.WriteFile(hidden, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Rename(path+".new", path); err != nil {
+	if err := os.Rename(hidden, path); err != nil {
 		t.Fatal(err)
 	}
 }
