@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"sigs.k8s.io/yaml"
 
+	"kctl/apiserver/internal/scheme"
 	"kctl/proto/core"
 )
 
@@ -35,7 +36,7 @@ func TestPatchFormats(t *testing.T) {
 func TestFormsIn(t *testing.T) {
 	s := start(t)
 	obj := &core.ConfigMap{TypeMeta: metav1.TypeMeta{Kind: "ConfigMap", APIVersion: "v1"}, ObjectMeta: metav1.ObjectMeta{Name: "proto"}, Data: map[string]string{"k": "v"}}
-	body, err := runtime.Encode(protobuf.NewSerializer(core.Scheme, core.Scheme), obj)
+	body, err := runtime.Encode(protobuf.NewSerializer(scheme.Scheme, scheme.Scheme), obj)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +64,7 @@ func TestFormsOut(t *testing.T) {
 	})
 	t.Run("protobuf", func(t *testing.T) {
 		a := s.do("GET", collection, "", "Accept", "application/vnd.kubernetes.protobuf,application/json")
-		obj, _, err := protobuf.NewSerializer(core.Scheme, core.Scheme).Decode(a.body, nil, nil)
+		obj, _, err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Decode(a.body, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

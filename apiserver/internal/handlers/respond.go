@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kctl/apiserver/internal/registry"
-	"kctl/proto/core"
+	"kctl/apiserver/internal/scheme"
 )
 
 // metaScheme knows the forms that objects of any kind can take.
@@ -29,7 +29,7 @@ func newMetaScheme() *runtime.Scheme {
 }
 
 var (
-	protobufObjects = protobuf.NewSerializer(core.Scheme, core.Scheme)
+	protobufObjects = protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
 	protobufMeta    = protobuf.NewSerializer(metaScheme, metaScheme)
 )
 
@@ -135,7 +135,7 @@ func (c *call) respondObject(code int, obj runtime.Object) error {
 		return err
 	}
 	if obj.GetObjectKind().GroupVersionKind().Empty() {
-		kinds, _, err := core.Scheme.ObjectKinds(obj)
+		kinds, _, err := scheme.Scheme.ObjectKinds(obj)
 		if err != nil {
 			return fmt.Errorf("kind of the answer: %w", err)
 		}
@@ -226,7 +226,7 @@ func (c *call) listObject(f form, list registry.List) (runtime.Object, error) {
 	}
 	kind := c.resource.GVK()
 	kind.Kind += "List"
-	out, err := core.Scheme.New(kind)
+	out, err := scheme.Scheme.New(kind)
 	if err != nil {
 		return nil, fmt.Errorf("make a list: %w", err)
 	}

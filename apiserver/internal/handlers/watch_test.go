@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 
+	"kctl/apiserver/internal/scheme"
 	"kctl/proto/core"
 )
 
@@ -126,7 +127,7 @@ func TestWatchInProtobuf(t *testing.T) {
 	if err := event.Unmarshal(body); err != nil {
 		t.Fatal(err)
 	}
-	obj, _, err := protobuf.NewSerializer(core.Scheme, core.Scheme).Decode(event.Object.Raw, nil, nil)
+	obj, _, err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Decode(event.Object.Raw, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

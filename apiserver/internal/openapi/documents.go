@@ -9,6 +9,7 @@ import (
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/scheme"
 	"kctl/proto/core"
 )
 
@@ -28,7 +29,7 @@ func newModel(entries []registry.Served, created []core.Resource) (*model, error
 		m.group(e.Resource.Info().GVR().GroupVersion()).describe(e, m.definitions)
 	}
 	for _, resource := range created {
-		obj, err := core.Scheme.New(resource.GVK())
+		obj, err := scheme.Scheme.New(resource.GVK())
 		if err != nil {
 			return nil, fmt.Errorf("openapi: %w", err)
 		}

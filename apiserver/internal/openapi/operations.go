@@ -9,6 +9,7 @@ import (
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/scheme"
 	"kctl/proto/core"
 )
 
@@ -187,7 +188,7 @@ func (b *builder) creates(path string) {
 func (b *builder) list() string {
 	kind := b.info.GVK()
 	kind.Kind += "List"
-	list, err := core.Scheme.New(kind)
+	list, err := scheme.Scheme.New(kind)
 	if err != nil { // every kind that is served has a list
 		panic("openapi: " + err.Error())
 	}

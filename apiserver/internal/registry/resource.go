@@ -113,3 +113,12 @@ type Served struct {
 	Resource     Resource
 	Subresources []Subresource
 }
+
+// Serve lists resources that have no subresources with handlers of their own.
+func Serve(resources ...Resource) []Served {
+	out := make([]Served, len(resources))
+	for i, r := range resources {
+		out[i].Resource = r
+	}
+	return out
+}

@@ -3,6 +3,7 @@ package resources
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -31,7 +32,14 @@ import (
 	"kctl/proto/core"
 )
 
-// Set is the store of every resource.
+// rooms are the folders whose resources the server only serves: one line each.
+// What the server itself reads or writes has a field in Set instead.
+var rooms = []func(o registry.Options) []registry.Served{
+	pod.TemplateResources,
+}
+
+// Set is every resource, and typed access to the stores that the server itself
+// reads and writes.
 type Set struct {
 	Namespaces          *registry.Store[*core.Namespace]
 	Nodes               *registry.Store[*core.Node]
@@ -41,7 +49,6 @@ type Set struct {
 	Secrets             *registry.Store[*core.Secret]
 	ServiceAccounts     *registry.Store[*core.ServiceAccount]
 	Leases              *registry.Store[*core.Lease]
-	PodTemplates        *registry.Store[*corev1.PodTemplate]
 	Services            *service.Store
 	IPAddresses         *registry.Store[*networkingv1.IPAddress]
 	Endpoints           *registry.Store[*corev1.Endpoints] //nolint:staticcheck // old clients still use it
@@ -55,57 +62,68 @@ type Set struct {
 
 	binder  *pod.Binder
 	options registry.Options
+	served  []registry.Served
 }
 
-// New returns the stores over o.Storage. They answer once Run runs. Events go
-// by themselves after eventTTL; services get what they need from ranges.
+// New returns the resources over o.Storage. They answer once Run runs. Events
+// go by themselves after eventTTL; services get what they need from ranges.
 func New(o registry.Options, eventTTL time.Duration, ranges service.Ranges) *Set {
-	set := &Set{
-		Namespaces:          registry.NewStore(namespace.Strategy(o.Clock), o),
-		Nodes:               registry.NewStore(node.Strategy(o.Clock), o),
-		Pods:                registry.NewStore(pod.Strategy(o.Clock), o),
-		Events:              registry.NewStore(event.Strategy(o.Clock, eventTTL), o),
-		ConfigMaps:          registry.NewStore(configmap.Strategy(o.Clock), o),
-		Secrets:             registry.NewStore(secret.Strategy(o.Clock), o),
-		ServiceAccounts:     registry.NewStore(serviceaccount.Strategy(o.Clock), o),
-		Leases:              registry.NewStore(lease.Strategy(o.Clock), o),
-		PodTemplates:        registry.NewStore(pod.Templates(), o),
-		IPAddresses:         registry.NewStore(service.Addresses(), o),
-		Endpoints:           registry.NewStore(endpoints.Endpoints(o.Clock), o),
-		EndpointSlices:      registry.NewStore(endpoints.Slices(o.Clock), o),
-		RuntimeClasses:      registry.NewStore(runtimeclass.Strategy(o.Clock), o),
-		PriorityClasses:     registry.NewStore(priorityclass.Strategy(o.Clock), o),
-		Roles:               registry.NewStore(rbac.Roles(), o),
-		RoleBindings:        registry.NewStore(rbac.RoleBindings(o.Clock), o),
-		ClusterRoles:        registry.NewStore(rbac.ClusterRoles(), o),
-		ClusterRoleBindings: registry.NewStore(rbac.ClusterRoleBindings(o.Clock), o),
-		options:             o,
+	s := &Set{options: o}
+	s.Namespaces = keep(s, namespace.Strategy(o.Clock))
+	s.Nodes = keep(s, node.Strategy(o.Clock))
+	s.Pods = keep(s, pod.Strategy(o.Clock))
+	s.Events = keep(s, event.Strategy(o.Clock, eventTTL))
+	s.ConfigMaps = keep(s, configmap.Strategy(o.Clock))
+	s.Secrets = keep(s, secret.Strategy(o.Clock))
+	s.ServiceAccounts = keep(s, serviceaccount.Strategy(o.Clock))
+	s.Leases = keep(s, lease.Strategy(o.Clock))
+	s.IPAddresses = keep(s, service.Addresses())
+	s.Endpoints = keep(s, endpoints.Endpoints(o.Clock))
+	s.EndpointSlices = keep(s, endpoints.Slices(o.Clock))
+	s.RuntimeClasses = keep(s, runtimeclass.Strategy(o.Clock))
+	s.PriorityClasses = keep(s, priorityclass.Strategy(o.Clock))
+	s.Roles = keep(s, rbac.Roles())
+	s.RoleBindings = keep(s, rbac.RoleBindings(o.Clock))
+	s.ClusterRoles = keep(s, rbac.ClusterRoles())
+	s.ClusterRoleBindings = keep(s, rbac.ClusterRoleBindings(o.Clock))
+	s.Services = service.NewStore(s.IPAddresses, ranges, o)
+	s.binder = pod.NewBinder(s.Pods, o.Clock)
+	s.served = append(s.served, registry.Serve(s.Services)...)
+	for _, room := range rooms {
+		s.served = append(s.served, room(o)...)
 	}
-	set.Services = service.NewStore(set.IPAddresses, ranges, o)
-	set.binder = pod.NewBinder(set.Pods, o.Clock)
-	return set
+	return s
 }
 
-// store is what a Set does with each store, whatever it holds.
-type store interface {
-	registry.Resource
+// keep makes the store of a resource, one of the set.
+func keep[T core.Object](s *Set, strategy registry.Strategy[T]) *registry.Store[T] {
+	store := registry.NewStore(strategy, s.options)
+	s.served = append(s.served, registry.Serve(store)...)
+	return store
+}
+
+// runner is what a Set does with each store. A resource that is only another
+// form of a stored one has nothing to run.
+type runner interface {
 	Run(ctx context.Context) error
 	Ready() error
 	WaitReady(ctx context.Context) error
 }
 
-func (s *Set) stores() []store {
-	return []store{
-		s.Namespaces, s.Nodes, s.Pods, s.Events, s.ConfigMaps, s.Secrets, s.ServiceAccounts, s.Leases,
-		s.PodTemplates, s.RuntimeClasses, s.PriorityClasses, s.Services, s.IPAddresses, s.Endpoints, s.EndpointSlices,
-		s.Roles, s.RoleBindings, s.ClusterRoles, s.ClusterRoleBindings,
+func (s *Set) runners() []runner {
+	var out []runner
+	for _, served := range s.served {
+		if r, ok := served.Resource.(runner); ok {
+			out = append(out, r)
+		}
 	}
+	return out
 }
 
 // Run keeps every store in step with storage until ctx ends.
 func (s *Set) Run(ctx context.Context) error {
 	running, ctx := errgroup.WithContext(ctx)
-	for _, store := range s.stores() {
+	for _, store := range s.runners() {
 		running.Go(func() error { return store.Run(ctx) })
 	}
 	return running.Wait()
@@ -114,7 +132,7 @@ func (s *Set) Run(ctx context.Context) error {
 // Ready tells which stores cannot answer yet; nil once all can.
 func (s *Set) Ready() error {
 	var errs []error
-	for _, store := range s.stores() {
+	for _, store := range s.runners() {
 		errs = append(errs, store.Ready())
 	}
 	return errors.Join(errs...)
@@ -122,7 +140,7 @@ func (s *Set) Ready() error {
 
 // WaitReady waits until every store can answer.
 func (s *Set) WaitReady(ctx context.Context) error {
-	for _, store := range s.stores() {
+	for _, store := range s.runners() {
 		if err := store.WaitReady(ctx); err != nil {
 			return err
 		}
@@ -136,7 +154,7 @@ func (s *Set) Bindings() (core.Resource, registry.Subresource) {
 	return pod.Bindings, s.binder.Subresource()
 }
 
-// Served lists the stores with their subresources. kubelets is how logs and
+// Served lists the resources with their subresources. kubelets is how logs and
 // streams reach nodes; without an issuer there are no tokens to ask for.
 func (s *Set) Served(kubelets *kubelet.Client, issuer serviceaccount.Issuer) []registry.Served {
 	streams := pod.NewStreams(s.Pods, s.Nodes, kubelets)
@@ -153,9 +171,9 @@ func (s *Set) Served(kubelets *kubelet.Client, issuer serviceaccount.Issuer) []r
 			}),
 		}
 	}
-	var served []registry.Served
-	for _, store := range s.stores() {
-		served = append(served, registry.Served{Resource: store, Subresources: subresources[store]})
+	out := slices.Clone(s.served)
+	for i := range out {
+		out[i].Subresources = append(slices.Clip(out[i].Subresources), subresources[out[i].Resource]...)
 	}
-	return served
+	return out
 }

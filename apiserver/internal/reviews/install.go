@@ -21,6 +21,7 @@ import (
 	"kctl/apiserver/internal/discovery"
 	"kctl/apiserver/internal/filters"
 	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/scheme"
 	"kctl/proto/core"
 )
 
@@ -36,7 +37,7 @@ type Options struct {
 
 // Install serves the reviews and returns what discovery says of them.
 func Install(router gin.IRoutes, o Options) []discovery.Resource {
-	i := installer{router: router, codecs: serializer.NewCodecFactory(core.Scheme), protobuf: protobuf.NewSerializer(core.Scheme, core.Scheme)}
+	i := installer{router: router, codecs: serializer.NewCodecFactory(scheme.Scheme), protobuf: protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)}
 	a := access{o.Authorizer}
 	tokens := o.Tokens
 	if tokens == nil {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/scheme"
 	"kctl/proto/core"
 )
 
@@ -129,7 +130,7 @@ func (s *Store) Info() registry.Info { return registry.Info{Resource: s.resource
 
 // New implements registry.Resource.
 func (s *Store) New() core.Object {
-	obj, err := core.Scheme.New(s.resource.GVK())
+	obj, err := scheme.Scheme.New(s.resource.GVK())
 	if err != nil {
 		panic(err)
 	}

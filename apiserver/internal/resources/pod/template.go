@@ -17,9 +17,13 @@ import (
 	"kctl/proto/core"
 )
 
-// Templates is the strategy of pod templates: pods as they could be made, which
+// TemplateResources are the pod templates: pods as they could be made, which
 // nobody here makes.
-func Templates() registry.Strategy[*corev1.PodTemplate] {
+func TemplateResources(o registry.Options) []registry.Served {
+	return registry.Serve(registry.NewStore(templates(), o))
+}
+
+func templates() registry.Strategy[*corev1.PodTemplate] {
 	return registry.Strategy[*corev1.PodTemplate]{
 		Resource: core.PodTemplates, Singular: "podtemplate",
 		New:          func() *corev1.PodTemplate { return new(corev1.PodTemplate) },

@@ -8,15 +8,15 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 
+	"kctl/apiserver/internal/scheme"
 	"kctl/apiserver/internal/storage"
 	"kctl/apiserver/internal/storage/raw"
-	"kctl/proto/core"
 )
 
 // envelope begins every value that upstream stored as protobuf.
 var envelope = []byte("k8s\x00")
 
-var protobufSerializer = protobuf.NewSerializer(core.Scheme, core.Scheme)
+var protobufSerializer = protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
 
 // decode makes an object of a stored key: JSON with resourceVersion in place.
 func decode(kv *mvccpb.KeyValue) (storage.Object, error) {

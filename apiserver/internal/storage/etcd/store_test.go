@@ -19,10 +19,10 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 	"k8s.io/utils/clock"
 
+	"kctl/apiserver/internal/scheme"
 	"kctl/apiserver/internal/storage"
 	"kctl/apiserver/internal/storage/etcd"
 	"kctl/apiserver/internal/storage/etcd/etcdtest"
-	"kctl/proto/core"
 )
 
 func object(name string) []byte {
@@ -189,7 +189,7 @@ func TestReadsWhatUpstreamStored(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default"},
 		Spec:       corev1.PodSpec{NodeName: "n1"},
 	}
-	value, err := runtime.Encode(protobuf.NewSerializer(core.Scheme, core.Scheme), pod)
+	value, err := runtime.Encode(protobuf.NewSerializer(scheme.Scheme, scheme.Scheme), pod)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestReadsWhatUpstreamStored(t *testing.T) {
 		t.Fatal(err)
 	}
 	read := &corev1.Pod{}
-	if err := runtime.DecodeInto(json.NewSerializerWithOptions(json.DefaultMetaFactory, core.Scheme, core.Scheme, json.SerializerOptions{}), got.Value, read); err != nil {
+	if err := runtime.DecodeInto(json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme.Scheme, scheme.Scheme, json.SerializerOptions{}), got.Value, read); err != nil {
 		t.Fatal(err)
 	}
 	if read.Spec.NodeName != "n1" || read.Kind != "Pod" || read.APIVersion != "v1" || read.ResourceVersion != fmt.Sprint(put.Header.Revision) {
