@@ -1,0 +1,43 @@
+package expression
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/google/cel-go/cel"
+	apiservercel "k8s.io/apiserver/pkg/cel"
+	"k8s.io/apiserver/pkg/cel/environment"
+)
+
+// Origin says where an expression comes from, and by that which of the
+// libraries it may use.
+type Origin = environment.Type
+
+const (
+	// New is for what a user writes now: only what the release before this one
+	// understands too, so that a cluster can go back.
+	New = environment.NewExpressions
+	// Stored is for what is stored already: all that any release allowed.
+	Stored = environment.StoredExpressions
+)
+
+// base takes some milliseconds and megabytes, which servers without expressions
+// save.
+var base = sync.OnceValue(func() *environment.EnvSet {
+	return environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion())
+})
+
+// Environment is what expressions see: Kubernetes' libraries, types of the
+// caller's, and what else options add (variables, mostly). It is dear to make;
+// callers keep it.
+func Environment(types []*apiservercel.DeclType, options ...cel.EnvOption) (*environment.EnvSet, error) {
+	set, err := base().Extend(environment.VersionedOptions{
+		IntroducedVersion: environment.DefaultCompatibilityVersion(),
+		DeclTypes:         types,
+		EnvOptions:        options,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("extend the CEL environment: %w", err)
+	}
+	return set, nil
+}

@@ -1,0 +1,132 @@
+package expression
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/interpreter"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	apiservercel "k8s.io/apiserver/pkg/cel"
+)
+
+// maxLength bounds the text of one expression: parsing takes memory many times
+// its size, and no object is longer.
+const maxLength = int(celconfig.MaxRequestSizeBytes)
+
+// Program is a compiled expression.
+type Program struct {
+	program cel.Program
+	// Returns is the type of its value, as far as it is known before it runs.
+	Returns *cel.Type
+}
+
+// Compile reads an expression whose value is to be of one of the given types;
+// none means any.
+func Compile(env *cel.Env, text string, returns ...*cel.Type) (*Program, *apiservercel.Error) {
+	if len(text) > maxLength {
+		return nil, invalid(fmt.Sprintf("compilation failed: an expression has no more than %d bytes", maxLength), nil)
+	}
+	ast, issues := env.Compile(text)
+	if issues.Err() != nil {
+		return nil, invalid("compilation failed: "+issues.String(), apiservercel.NewCompilationError(issues))
+	}
+	if got := ast.OutputType(); !returnsOneOf(got, returns) {
+		return nil, invalid(wanted(returns)+" but got "+got.String(), nil)
+	}
+	program, err := env.Program(ast, cel.InterruptCheckFrequency(celconfig.CheckFrequency))
+	if err != nil {
+		return nil, &apiservercel.Error{Type: apiservercel.ErrorTypeInternal, Detail: "program instantiation failed: " + err.Error(), Cause: err}
+	}
+	return &Program{program: program, Returns: ast.OutputType()}, nil
+}
+
+func invalid(detail string, cause error) *apiservercel.Error {
+	return &apiservercel.Error{Type: apiservercel.ErrorTypeInvalid, Detail: detail, Cause: cause}
+}
+
+// returnsOneOf takes what is only known at run time for what is wanted: whoever
+// evaluates looks at the value.
+func returnsOneOf(got *cel.Type, wanted []*cel.Type) bool {
+	return len(wanted) == 0 || slices.ContainsFunc(wanted, func(want *cel.Type) bool {
+		return got.IsExactType(cel.DynType) || got.IsExactType(want) || want.IsExactType(cel.AnyType)
+	})
+}
+
+func wanted(types []*cel.Type) string {
+	if len(types) == 1 {
+		return "must evaluate to " + types[0].String()
+	}
+	names := make([]string, 0, len(types))
+	for _, t := range types {
+		names = append(names, t.String())
+	}
+	return "must evaluate to one of [" + strings.Join(names, " ") + "]"
+}
+
+// Errors of Evaluate beside those of the expression itself.
+var (
+	// ErrBudget: the expressions that share a Budget have used it up.
+	ErrBudget = errors.New("validation failed due to running out of cost budget, no further validation rules will be run")
+	// ErrCallLimit: this expression alone has cost too much.
+	ErrCallLimit = errors.New("operation cancelled: actual cost limit exceeded")
+)
+
+// Budget is what is left for expressions that share it. It belongs to one
+// goroutine.
+type Budget struct{ left int64 }
+
+// NewBudget returns a budget of cost, in the units of celconfig.PerCallLimit: one
+// that is a tenth of a second.
+func NewBudget(cost int64) *Budget { return &Budget{left: cost} }
+
+func (b *Budget) draw(details *cel.EvalDetails) error {
+	if details == nil || details.ActualCost() == nil {
+		return fmt.Errorf("%w: the cost of an expression is not known", ErrBudget)
+	}
+	cost := *details.ActualCost()
+	if cost > uint64(max(b.left, 0)) {
+		b.left = 0
+		return ErrBudget
+	}
+	b.left -= int64(cost)
+	return nil
+}
+
+// Left is what has not been used yet.
+func (b *Budget) Left() int64 { return b.left }
+
+// Take uses cost for something that is no expression of its own.
+func (b *Budget) Take(cost int64) { b.left -= cost }
+
+// Evaluate runs the program with the variables, which are an
+// interpreter.Activation or a map[string]any. It ends with ctx.
+func (p *Program) Evaluate(ctx context.Context, variables any, budget *Budget) (ref.Val, error) {
+	if budget.left <= 0 {
+		return nil, ErrBudget
+	}
+	value, details, err := p.program.ContextEval(ctx, variables)
+	if isLimit(err) {
+		// What a call may cost at most is gone with it.
+		budget.Take(celconfig.PerCallLimit)
+		return nil, ErrCallLimit
+	}
+	if drawn := budget.draw(details); drawn != nil && err == nil {
+		err = drawn
+	}
+	if err != nil {
+		return nil, err
+	}
+	return value, nil
+}
+
+// isLimit tells whether an evaluation was ended for its cost.
+func isLimit(err error) bool {
+	var cancelled interpreter.EvalCancelledError
+	return errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded ||
+		err != nil && err.Error() == ErrCallLimit.Error()
+}
