@@ -61,7 +61,8 @@ type Options struct {
 	Controllers []string
 	Profiling   bool
 
-	Log daemon.LogOptions
+	Audit Audit
+	Log   daemon.LogOptions
 }
 
 // Defaults are the options without any flag.
@@ -83,6 +84,7 @@ func Defaults() *Options {
 		KubeletPreferredAddressTypes: []string{"Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"},
 		Controllers:                  []string{"*"},
 		Profiling:                    true,
+		Audit:                        auditDefaults(),
 	}
 }
 
@@ -102,6 +104,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.KubeletPreferredAddressTypes, "kubelet-preferred-address-types", o.KubeletPreferredAddressTypes, "node address types to reach kubelets by, best first")
 	fs.StringSliceVar(&o.Controllers, "controllers", o.Controllers, "housekeeping loops to run: * for all, NAME for one, -NAME to leave one out (where kube-controller-manager runs it)")
 	fs.BoolVar(&o.Profiling, "profiling", o.Profiling, "serve the Go runtime's profiles at /debug/pprof, to whoever may get that path")
+	o.Audit.addFlags(fs)
 	o.Log.AddFlags(fs)
 }
 

@@ -51,6 +51,7 @@ func (o *Options) Validate(controllers []string) error {
 		o.validateServices(),
 		together("--kubelet-client-certificate", o.KubeletClientCertificate, "--kubelet-client-key", o.KubeletClientKey),
 		o.validateServiceAccounts(),
+		o.Audit.validate(),
 		known("--kubelet-preferred-address-types", o.KubeletPreferredAddressTypes, addressTypes),
 	)
 }

@@ -7,6 +7,7 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/utils/clock"
 
+	"kctl/apiserver/internal/audit"
 	"kctl/apiserver/internal/authz"
 	"kctl/apiserver/internal/request"
 	"kctl/proto/core"
@@ -19,6 +20,8 @@ func Authorize(authorizer authz.Authorizer, clock clock.PassiveClock, logger *za
 		ctx := c.Request.Context()
 		attributes := attributesOf(request.UserFrom(ctx), request.InfoFrom(ctx))
 		decision, reason, err := authorizer.Authorize(ctx, attributes)
+		audit.Annotate(ctx, "authorization.k8s.io/decision", word(decision))
+		audit.Annotate(ctx, "authorization.k8s.io/reason", reason)
 		switch {
 		case decision == authz.Allow:
 			request.Stamps(ctx).Stamp(relay.ServerAuthorized, clock.Now())
@@ -32,6 +35,14 @@ func Authorize(authorizer authz.Authorizer, clock clock.PassiveClock, logger *za
 			fail(c, authz.Forbidden(attributes, reason))
 		}
 	}
+}
+
+// word is a decision as audit events tell it.
+func word(d authz.Decision) string {
+	if d == authz.Allow {
+		return "allow"
+	}
+	return "forbid"
 }
 
 // attributesOf asks for what the request asks for; but whoever may get a pod

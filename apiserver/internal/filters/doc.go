@@ -5,7 +5,9 @@
 //	Observe         access log and metrics, after everything else is done
 //	Recover         a panic below becomes a 500
 //	Warnings        writes what was warned of into the answer's header
+//	AuditRefused    writes down who did not get in
 //	Authenticate    who asks
+//	Audit           writes down what is asked for and what comes of it
 //	Impersonate     as whom, if as somebody else
 //	InFlight        not too many at once
 //	Deadline        not for too long; long-running requests until the drain

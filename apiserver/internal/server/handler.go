@@ -36,7 +36,9 @@ func (s *Server) handler(address string) (http.Handler, error) {
 		filters.Recover(s.logger),
 		filters.Pace(s.options.RequestTimeout, s.logger),
 		filters.Warnings(),
-		filters.Authenticate(s.authenticator, s.metrics, s.clock, s.logger),
+	)
+	router.Use(s.audited(filters.Authenticate(s.authenticator, s.metrics, s.clock, s.logger))...)
+	router.Use(
 		filters.Impersonate(s.authorizer, s.logger),
 		filters.Stream(s.logger),
 		filters.InFlight(s.options.MaxRequestsInFlight, s.options.MaxMutatingRequestsInFlight, s.metrics),

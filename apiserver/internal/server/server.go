@@ -16,6 +16,7 @@ import (
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/admission/plugins"
 	"kctl/apiserver/internal/admission/priority"
+	"kctl/apiserver/internal/audit"
 	"kctl/apiserver/internal/authn"
 	"kctl/apiserver/internal/authn/serviceaccount"
 	"kctl/apiserver/internal/authz"
@@ -57,6 +58,7 @@ type Server struct {
 	pods          *facts.Mirror[facts.Pod]
 	priorities    *facts.Mirror[priority.Class]
 	ring          *trace.Ring
+	auditor       *audit.Auditor // nil for none
 	loops         []housekeeping.Loop
 
 	// ready is closed when all that decisions are based on has been read.
@@ -150,6 +152,12 @@ func (s *Server) assemble(certificate string) error {
 		return err
 	}
 	s.admission = chain.With(escalation.Plugin{Rules: rules, Authorizer: s.authorizer}, filters.RelayAdmission{Clock: s.clock})
+	if s.auditor, err = s.newAuditor(); err != nil {
+		return err
+	}
+	if s.auditor != nil {
+		s.admission = s.admission.With(filters.AuditAdmission{})
+	}
 	if err := s.keepHouse(certificate); err != nil {
 		return err
 	}
@@ -237,6 +245,9 @@ func (s *Server) run(ctx context.Context, serve func(context.Context) error) err
 
 func (s *Server) allLoops() []housekeeping.Loop {
 	loops := []housekeeping.Loop{s.resources.Run, s.rules.Run, s.pods.Run, s.priorities.Run, s.backend.compactor.Run, s.start, s.watchBackend}
+	if s.auditor != nil {
+		loops = append(loops, s.auditor.Run)
+	}
 	for _, loop := range s.loops {
 		loops = append(loops, func(ctx context.Context) error {
 			if !wait(ctx, s.bootstrapped) {

@@ -1,0 +1,196 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"golang.org/x/time/rate"
+	"k8s.io/utils/clock"
+)
+
+// A Backend delivers events somewhere, several at once.
+type Backend interface {
+	// Name is upstream's name of it: log or webhook.
+	Name() string
+	Deliver(ctx context.Context, events []*Event) error
+	io.Closer
+}
+
+// The modes in which a backend is used.
+const (
+	ModeBatch          = "batch"
+	ModeBlocking       = "blocking"
+	ModeBlockingStrict = "blocking-strict"
+)
+
+// BatchOptions say how events are gathered in ModeBatch.
+type BatchOptions struct {
+	BufferSize     int
+	MaxSize        int
+	MaxWait        time.Duration
+	ThrottleEnable bool
+	ThrottleQPS    float32
+	ThrottleBurst  int
+}
+
+// SinkOptions say how a backend is used.
+type SinkOptions struct {
+	Mode     string
+	Batch    BatchOptions
+	Truncate TruncateOptions
+}
+
+// deliverTimeout bounds what is written at the end, when nobody waits any more.
+const deliverTimeout = 10 * time.Second
+
+// NewSink returns a sink that uses backend as o says. The sink closes it.
+func NewSink(backend Backend, o SinkOptions, lost *prometheus.CounterVec, clock clock.WithTicker, logger *zap.Logger) Sink {
+	d := &delivery{backend: backend, truncate: o.Truncate, lost: lost.WithLabelValues(backend.Name()), logger: logger.Named("audit-" + backend.Name())}
+	if o.Mode == ModeBatch {
+		b := &batching{delivery: d, o: o.Batch, clock: clock, queue: make(chan *Event, o.Batch.BufferSize)}
+		if o.Batch.ThrottleEnable {
+			b.limiter = rate.NewLimiter(rate.Limit(o.Batch.ThrottleQPS), o.Batch.ThrottleBurst)
+		}
+		return b
+	}
+	return &blocking{delivery: d, strict: o.Mode == ModeBlockingStrict}
+}
+
+// delivery hands events to a backend and counts those that are lost.
+type delivery struct {
+	backend  Backend
+	truncate TruncateOptions
+	lost     prometheus.Counter
+	logger   *zap.Logger
+}
+
+func (d *delivery) deliver(ctx context.Context, events []*Event) bool {
+	whole := true
+	for _, part := range d.truncate.split(events, func(dropped *Event) {
+		whole = false
+		d.lose(1, errors.New("the event is larger than the largest batch"))
+	}) {
+		if err := d.backend.Deliver(ctx, part); err != nil {
+			d.lose(len(part), err)
+			whole = false
+		}
+	}
+	return whole
+}
+
+func (d *delivery) lose(events int, err error) {
+	d.lost.Add(float64(events))
+	d.logger.Error("audit events lost", zap.Int("events", events), zap.Error(err))
+}
+
+// blocking delivers each event while its request waits.
+type blocking struct {
+	*delivery
+	strict bool
+}
+
+func (b *blocking) Strict() bool { return b.strict }
+
+func (b *blocking) Write(e *Event) bool {
+	return b.deliver(context.Background(), []*Event{e}) // a request's end must not keep it from being written
+}
+
+func (b *blocking) Run(ctx context.Context) error {
+	<-ctx.Done()
+	return errors.Join(ctx.Err(), b.backend.Close())
+}
+
+// batching gathers events; the requests go on.
+type batching struct {
+	*delivery
+	o       BatchOptions
+	clock   clock.WithTicker
+	limiter *rate.Limiter
+
+	mu    sync.RWMutex
+	ended bool
+	queue chan *Event
+}
+
+func (b *batching) Strict() bool { return false }
+
+func (b *batching) Write(e *Event) bool {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	if b.ended {
+		b.lose(1, errors.New("the server is ending"))
+		return false
+	}
+	select {
+	case b.queue <- e:
+		return true
+	default:
+		b.lose(1, errors.New("the buffer is full"))
+		return false
+	}
+}
+
+func (b *batching) Run(ctx context.Context) error {
+	for {
+		events := b.gather(ctx)
+		if len(events) > 0 && b.pace(ctx) {
+			b.deliver(ctx, events)
+			continue
+		}
+		if ctx.Err() != nil {
+			b.finish(ctx, events)
+			return errors.Join(ctx.Err(), b.backend.Close())
+		}
+	}
+}
+
+// pace waits for the throttle; false where ctx ended meanwhile.
+func (b *batching) pace(ctx context.Context) bool {
+	return ctx.Err() == nil && (b.limiter == nil || b.limiter.Wait(ctx) == nil)
+}
+
+// gather waits for events until a batch is full or has waited long enough.
+func (b *batching) gather(ctx context.Context) []*Event {
+	var events []*Event
+	var late <-chan time.Time
+	if b.o.MaxWait > 0 {
+		timer := b.clock.NewTimer(b.o.MaxWait)
+		defer timer.Stop()
+		late = timer.C()
+	}
+	for len(events) < b.o.MaxSize {
+		select {
+		case e := <-b.queue:
+			events = append(events, e)
+		case <-late:
+			return events
+		case <-ctx.Done():
+			return events
+		}
+	}
+	return events
+}
+
+// finish writes what is left, without a throttle.
+func (b *batching) finish(ctx context.Context, events []*Event) {
+	b.mu.Lock()
+	b.ended = true
+	b.mu.Unlock()
+	close(b.queue)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deliverTimeout)
+	defer cancel()
+	for e := range b.queue {
+		if events = append(events, e); len(events) >= b.o.MaxSize {
+			b.deliver(ctx, events)
+			events = nil
+		}
+	}
+	if len(events) > 0 {
+		b.deliver(ctx, events)
+	}
+}

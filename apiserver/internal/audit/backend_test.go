@@ -1,0 +1,184 @@
+package audit
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"go.uber.org/zap"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+)
+
+// fakeBackend keeps what is delivered, in batches.
+type fakeBackend struct {
+	batches [][]*Event
+	fails   bool
+	closed  bool
+}
+
+func (f *fakeBackend) Name() string { return "fake" }
+func (f *fakeBackend) Close() error { f.closed = true; return nil }
+func (f *fakeBackend) Deliver(_ context.Context, events []*Event) error {
+	if f.fails {
+		return errors.New("broken")
+	}
+	f.batches = append(f.batches, events)
+	return nil
+}
+
+func event(text string) *Event {
+	return &Event{Level: RequestResponse, Stage: ResponseComplete, RequestURI: text, Verb: "get"}
+}
+
+func TestBatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		backend := &fakeBackend{}
+		lost := NewErrors(prometheus.NewRegistry())
+		sink := NewSink(backend, SinkOptions{Mode: ModeBatch, Batch: BatchOptions{
+			BufferSize: 5, MaxSize: 3, MaxWait: time.Minute, ThrottleEnable: true, ThrottleQPS: 0.1, ThrottleBurst: 1,
+		}}, lost, clock.RealClock{}, zap.NewNop())
+		for range 7 {
+			sink.Write(event("/"))
+		}
+		if n := testutil.ToFloat64(lost.WithLabelValues("fake")); n != 2 {
+			t.Errorf("%v events lost, want 2: the buffer holds 5", n)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- sink.Run(ctx) }()
+		synctest.Wait()
+		if len(backend.batches) != 1 || len(backend.batches[0]) != 3 {
+			t.Fatalf("a full batch was not written at once: %d", len(backend.batches))
+		}
+		time.Sleep(time.Minute) // the fake clock's
+		synctest.Wait()
+		if len(backend.batches) != 2 || len(backend.batches[1]) != 2 {
+			t.Fatalf("a batch that has waited long enough was not written: %d", len(backend.batches))
+		}
+		sink.Write(event("/last"))
+		cancel()
+		<-done
+		if len(backend.batches) != 3 || !backend.closed {
+			t.Errorf("what was left was not written: %d batches, closed %v", len(backend.batches), backend.closed)
+		}
+		if sink.Write(event("/late")) {
+			t.Error("an event after the end was taken")
+		}
+	})
+}
+
+func TestStrictSinksSayWhenAnEventIsLost(t *testing.T) {
+	lost := NewErrors(prometheus.NewRegistry())
+	for mode, strict := range map[string]bool{ModeBlocking: false, ModeBlockingStrict: true} {
+		sink := NewSink(&fakeBackend{fails: true}, SinkOptions{Mode: mode}, lost, clock.RealClock{}, zap.NewNop())
+		if sink.Write(event("/")) || sink.Strict() != strict {
+			t.Errorf("%s: strict %v", mode, sink.Strict())
+		}
+	}
+	if n := testutil.ToFloat64(lost.WithLabelValues("fake")); n != 2 {
+		t.Errorf("%v lost", n)
+	}
+}
+
+func TestTruncation(t *testing.T) {
+	o := TruncateOptions{Enabled: true, MaxEventSize: 400, MaxBatchSize: 600}
+	large := event("/large")
+	large.RequestObject = json.RawMessage(`"` + strings.Repeat("x", 1000) + `"`)
+	hopeless := event(strings.Repeat("/", 1000))
+	var dropped []*Event
+	batches := o.split([]*Event{event("/1"), large, hopeless, event("/2"), event("/3")}, func(e *Event) { dropped = append(dropped, e) })
+	if len(dropped) != 1 || dropped[0].RequestURI != hopeless.RequestURI {
+		t.Errorf("dropped %d", len(dropped))
+	}
+	total := 0
+	for _, batch := range batches {
+		total += len(batch)
+	}
+	if total != 4 || len(batches) < 2 {
+		t.Errorf("%d events in %d batches", total, len(batches))
+	}
+	if cut := batches[0][1]; cut.RequestObject != nil || cut.Annotations[truncatedKey] != "true" {
+		t.Errorf("%+v", cut)
+	}
+	if large.RequestObject == nil {
+		t.Error("an event that others share was changed")
+	}
+}
+
+func TestLogFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "logs", "audit.log")
+	log, err := NewLog(LogOptions{Path: path, Format: FormatLegacy})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := event("/api/v1/namespaces/a/pods")
+	e.User.Username, e.User.Groups = "jane", []string{"dev", "ops"}
+	e.ObjectRef = &ObjectReference{Namespace: "a"}
+	e.ResponseStatus = &metav1.Status{Code: 200}
+	if err := errors.Join(log.Deliver(t.Context(), []*Event{e}), log.Close()); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	want := `AUDIT: id="" stage="ResponseComplete" ip="<unknown>" method="get" user="jane" groups="\"dev\",\"ops\"" as="<self>" asgroups="<self>" user-agent="" namespace="a" uri="/api/v1/namespaces/a/pods" response="200"`
+	if err != nil || !strings.Contains(string(text), want) {
+		t.Errorf("%v %s", err, text)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v %v: others can read it", info.Mode(), err)
+	}
+	if _, err := NewLog(LogOptions{Path: "/proc/no/such"}); err == nil {
+		t.Error("a file that can't be written was taken")
+	}
+}
+
+func TestWebhook(t *testing.T) {
+	var calls atomic.Int32
+	var got eventList
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch calls.Add(1) {
+		case 1:
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		case 3:
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		body, _ := io.ReadAll(r.Body)
+		if err := json.Unmarshal(body, &got); err != nil {
+			t.Error(err)
+		}
+	}))
+	defer server.Close()
+	kubeconfig := filepath.Join(t.TempDir(), "webhook.yaml")
+	text := `{"apiVersion":"v1","kind":"Config","current-context":"c","clusters":[{"name":"c","cluster":{"server":"` + server.URL + `/audit"}}],"contexts":[{"name":"c","context":{"cluster":"c","user":""}}]}`
+	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	hook, err := NewWebhook(kubeconfig, time.Millisecond, clock.RealClock{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hook.Close()
+	if err := hook.Deliver(t.Context(), []*Event{event("/1"), event("/2")}); err != nil {
+		t.Fatal(err)
+	}
+	if calls.Load() != 2 || len(got.Items) != 2 || got.Kind != "EventList" || got.APIVersion != apiVersion {
+		t.Errorf("after %d calls: %+v", calls.Load(), got)
+	}
+	if err := hook.Deliver(t.Context(), []*Event{event("/3")}); err == nil || calls.Load() != 3 {
+		t.Errorf("refused events were sent %d times: %v", calls.Load()-2, err)
+	}
+}

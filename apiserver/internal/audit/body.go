@@ -1,0 +1,139 @@
+package audit
+
+import (
+	"bytes"
+	"encoding/json"
+	"mime"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"sigs.k8s.io/yaml"
+
+	"kctl/proto/core"
+)
+
+const (
+	// maxBody bounds what is kept of a body. Larger ones are left out: half an
+	// object is none.
+	maxBody = 16 << 20
+	// maxUserAgent is upstream's; longer ones are cut and marked.
+	maxUserAgent = 1024
+)
+
+// Body collects the bytes of a request or of an answer.
+type Body struct {
+	ContentType string
+	bytes       bytes.Buffer
+	tooLarge    bool
+}
+
+// Write implements io.Writer; it never fails.
+func (b *Body) Write(p []byte) (int, error) {
+	if b.tooLarge || b.bytes.Len()+len(p) > maxBody {
+		b.tooLarge, b.bytes = true, bytes.Buffer{}
+		return len(p), nil
+	}
+	return b.bytes.Write(p)
+}
+
+// Bytes are what was collected.
+func (b *Body) Bytes() []byte { return b.bytes.Bytes() }
+
+var protobufObjects = protobuf.NewSerializer(core.Scheme, core.Scheme)
+
+// json is the object in the body as JSON; nil where there is none that can be
+// read.
+func (b *Body) json(omitManagedFields bool) json.RawMessage {
+	if b == nil || b.tooLarge || b.bytes.Len() == 0 {
+		return nil
+	}
+	text := b.bytes.Bytes()
+	media, _, err := mime.ParseMediaType(b.ContentType)
+	switch {
+	case err == nil && media == runtime.ContentTypeProtobuf:
+		object, gvk, err := protobufObjects.Decode(text, nil, nil)
+		if err != nil {
+			return nil
+		}
+		object.GetObjectKind().SetGroupVersionKind(*gvk)
+		if text, err = json.Marshal(object); err != nil {
+			return nil
+		}
+	case err == nil && strings.HasSuffix(media, "yaml"):
+		if text, err = yaml.YAMLToJSON(text); err != nil {
+			return nil
+		}
+	}
+	if omitManagedFields {
+		text = withoutManagedFields(text)
+	}
+	var compact bytes.Buffer // an event is one line
+	if json.Compact(&compact, text) != nil {
+		return nil
+	}
+	return compact.Bytes()
+}
+
+// withoutManagedFields drops metadata.managedFields of an object, or of each
+// object of a list.
+func withoutManagedFields(text []byte) []byte {
+	if !bytes.Contains(text, []byte(`"managedFields"`)) {
+		return text
+	}
+	var object map[string]any
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	if decoder.Decode(&object) != nil {
+		return text
+	}
+	drop := func(object any) {
+		if fields, ok := object.(map[string]any); ok {
+			if meta, ok := fields["metadata"].(map[string]any); ok {
+				delete(meta, "managedFields")
+			}
+		}
+	}
+	drop(object)
+	if items, ok := object["items"].([]any); ok {
+		for _, item := range items {
+			drop(item)
+		}
+	}
+	out, err := json.Marshal(object)
+	if err != nil {
+		return text
+	}
+	return out
+}
+
+// sourceIPs are where a request came from: what proxies say, then the peer.
+func sourceIPs(r *http.Request) []string {
+	var ips []string
+	add := func(text string) {
+		if ip := net.ParseIP(strings.TrimSpace(text)); ip != nil {
+			ips = append(ips, ip.String())
+		}
+	}
+	for _, text := range strings.Split(r.Header.Get("X-Forwarded-For"), ",") {
+		add(text)
+	}
+	if real := r.Header.Get("X-Real-Ip"); real != "" && !slices.Contains(ips, real) {
+		add(real)
+	}
+	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil && (len(ips) == 0 || ips[len(ips)-1] != host) {
+		add(host)
+	}
+	return ips
+}
+
+func userAgent(r *http.Request) string {
+	agent := r.UserAgent()
+	if len(agent) > maxUserAgent {
+		return strings.ToValidUTF8(agent[:maxUserAgent], "") + "...TRUNCATED"
+	}
+	return agent
+}

@@ -1,0 +1,167 @@
+package audit
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/request"
+)
+
+// Sink takes events. It must not keep them waiting for long, nor change them.
+type Sink interface {
+	// Write takes one event; ok is false where it is known to be lost.
+	Write(e *Event) (ok bool)
+	// Run does the sink's work until ctx ends, and then writes what it still
+	// has.
+	Run(ctx context.Context) error
+	// Strict: a request whose first event is lost must not be served.
+	Strict() bool
+}
+
+// Auditor writes events down as its policy says.
+type Auditor struct {
+	policy  *Policy
+	sinks   []Sink
+	clock   clock.PassiveClock
+	metrics *metrics
+}
+
+// Record is what is kept of one request. It is safe for concurrent use.
+type Record struct {
+	auditor *Auditor
+	verdict verdict
+
+	mu    sync.Mutex
+	event Event
+	// closed: the last event is written, and annotations come too late.
+	closed bool
+}
+
+type recordKey struct{}
+
+// Annotate adds a fact to the events of the request in ctx, under a key of the
+// form NAME.DOMAIN/KEY. A key keeps its first value. Without auditing it does
+// nothing.
+func Annotate(ctx context.Context, key, value string) {
+	r, _ := ctx.Value(recordKey{}).(*Record)
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, set := r.event.Annotations[key]; set || r.closed {
+		return
+	}
+	if r.event.Annotations == nil {
+		r.event.Annotations = map[string]string{}
+	}
+	r.event.Annotations[key] = value
+}
+
+// Object tells more of the object that a request is about than its path says:
+// the name of one that is being created, the version of one that is changed.
+func Object(ctx context.Context, namespace, name string, uid types.UID, resourceVersion string) {
+	r, _ := ctx.Value(recordKey{}).(*Record)
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.event.ObjectRef == nil || r.closed {
+		return
+	}
+	ref := *r.event.ObjectRef // a copy: events that are written have the old one
+	if ref.Name == "" {
+		ref.Namespace, ref.Name = namespace, name
+	}
+	ref.UID, ref.ResourceVersion = uid, resourceVersion
+	r.event.ObjectRef = &ref
+}
+
+// With returns a context whose request is kept by r.
+func With(ctx context.Context, r *Record) context.Context {
+	return context.WithValue(ctx, recordKey{}, r)
+}
+
+// Begin judges a request by the policy; nil where nothing is kept of it.
+func (a *Auditor) Begin(r *http.Request, user *request.User) *Record {
+	ctx := r.Context()
+	info := request.InfoFrom(ctx)
+	v := a.policy.judge(user, info)
+	a.metrics.levels.WithLabelValues(string(v.level)).Inc()
+	if v.level == None {
+		return nil
+	}
+	record := &Record{auditor: a, verdict: v, event: Event{
+		TypeMeta: metav1.TypeMeta{Kind: "Event", APIVersion: apiVersion},
+		Level:    v.level, AuditID: types.UID(request.IDFrom(ctx)),
+		RequestURI: r.URL.RequestURI(), Verb: info.Verb, SourceIPs: sourceIPs(r), UserAgent: userAgent(r),
+		RequestReceivedTimestamp: metav1.NewMicroTime(request.ReceivedFrom(ctx)),
+	}}
+	if user != nil {
+		record.event.User = *user
+	}
+	if info.Resource {
+		record.event.ObjectRef = &ObjectReference{
+			Resource: info.ResourceName, Subresource: info.Subresource, Namespace: info.Namespace, Name: info.Name,
+			APIGroup: info.APIGroup, APIVersion: info.APIVersion,
+		}
+	}
+	return record
+}
+
+// Level is how much is kept of the request.
+func (r *Record) Level() Level { return r.verdict.level }
+
+// Stage writes the event of a stage, after change has filled in what is known
+// by then. It reports whether the request may go on: false only where a strict
+// sink lost the event.
+func (r *Record) Stage(stage Stage, change func(e *Event)) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if change != nil {
+		change(&r.event)
+	}
+	r.closed = r.closed || stage == ResponseComplete || stage == Panic
+	if slices.Contains(r.verdict.omit, stage) {
+		return true
+	}
+	e := r.event // what sinks get never changes again
+	e.Stage = stage
+	e.StageTimestamp = metav1.NewMicroTime(r.auditor.clock.Now())
+	e.Annotations = maps.Clone(r.event.Annotations)
+	r.auditor.metrics.events.Inc()
+	proceed := true
+	for _, sink := range r.auditor.sinks {
+		if !sink.Write(&e) && sink.Strict() && stage == RequestReceived {
+			proceed = false
+		}
+	}
+	if !proceed {
+		r.auditor.metrics.rejected.Inc()
+	}
+	return proceed
+}
+
+// Objects makes of the bodies of a request and its answer what an event shows
+// of them.
+func (r *Record) Objects(requestBody, responseBody *Body) func(e *Event) {
+	return func(e *Event) {
+		if e.ObjectRef == nil {
+			return
+		}
+		if r.verdict.level.AtLeast(Request) {
+			e.RequestObject = requestBody.json(r.verdict.omitManagedFields)
+		}
+		if r.verdict.level.AtLeast(RequestResponse) {
+			e.ResponseObject = responseBody.json(r.verdict.omitManagedFields)
+		}
+	}
+}

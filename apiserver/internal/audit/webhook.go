@@ -1,0 +1,80 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"kctl/proto/backoff"
+	"kctl/proto/rest"
+)
+
+const (
+	webhookTimeout  = 30 * time.Second
+	webhookAttempts = 5
+	webhookGrowth   = 1.5
+)
+
+// webhook posts events to a server.
+type webhook struct {
+	client *rest.Client
+	path   string
+	policy backoff.Policy
+	clock  clock.Clock
+}
+
+// NewWebhook reads the kubeconfig that says where events are sent. What fails
+// is tried again a few times, at first after initial.
+func NewWebhook(kubeconfig string, initial time.Duration, clock clock.Clock) (Backend, error) {
+	config, err := rest.LoadKubeconfig(kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("audit webhook: %w", err)
+	}
+	client, err := rest.New(config)
+	if err != nil {
+		return nil, fmt.Errorf("audit webhook: %w", err)
+	}
+	return &webhook{client: client, clock: clock, policy: backoff.Policy{Initial: initial, Max: 10 * initial, Jitter: 0.2}}, nil
+}
+
+func (w *webhook) Name() string { return "webhook" }
+
+func (w *webhook) Close() error {
+	w.client.HTTP().CloseIdleConnections()
+	return nil
+}
+
+func (w *webhook) Deliver(ctx context.Context, events []*Event) error {
+	list := &eventList{TypeMeta: metav1.TypeMeta{Kind: "EventList", APIVersion: apiVersion}, Items: events}
+	var err error
+	for failures := 1; failures <= webhookAttempts; failures++ {
+		if err = w.post(ctx, list); err == nil || !worthTrying(err) {
+			return err
+		}
+		if failures < webhookAttempts && rest.Sleep(ctx, w.clock, w.policy.Delay(failures)) != nil {
+			break
+		}
+	}
+	return err
+}
+
+func (w *webhook) post(ctx context.Context, list *eventList) error {
+	ctx, cancel := context.WithTimeout(ctx, webhookTimeout)
+	defer cancel()
+	return w.client.Do(ctx, http.MethodPost, w.path, list, nil)
+}
+
+// worthTrying: a server that does not take the events won't take them later.
+func worthTrying(err error) bool {
+	status, ok := err.(apierrors.APIStatus)
+	if !ok {
+		return true
+	}
+	code := status.Status().Code
+	return code >= http.StatusInternalServerError || code == http.StatusTooManyRequests
+}

@@ -1,0 +1,111 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"kctl/apiserver/internal/audit"
+)
+
+// Audit are the flags of auditing.
+type Audit struct {
+	PolicyFile string
+
+	Log     audit.LogOptions
+	LogSink audit.SinkOptions
+	// LogVersion and WebhookVersion are of the events; there is one only.
+	LogVersion, WebhookVersion string
+
+	WebhookConfigFile     string
+	WebhookInitialBackoff time.Duration
+	WebhookSink           audit.SinkOptions
+}
+
+const auditVersion = "audit.k8s.io/v1"
+
+func auditDefaults() Audit {
+	truncate := audit.TruncateOptions{MaxBatchSize: 10 << 20, MaxEventSize: 100 << 10}
+	return Audit{
+		Log:        audit.LogOptions{Format: audit.FormatJSON},
+		LogVersion: auditVersion, WebhookVersion: auditVersion,
+		LogSink: audit.SinkOptions{Mode: audit.ModeBlocking, Truncate: truncate, Batch: audit.BatchOptions{BufferSize: 10000, MaxSize: 1}},
+		WebhookSink: audit.SinkOptions{Mode: audit.ModeBatch, Truncate: truncate, Batch: audit.BatchOptions{
+			BufferSize: 10000, MaxSize: 400, MaxWait: 30 * time.Second, ThrottleEnable: true, ThrottleQPS: 10, ThrottleBurst: 15,
+		}},
+		WebhookInitialBackoff: 10 * time.Second,
+	}
+}
+
+func (a *Audit) addFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&a.PolicyFile, "audit-policy-file", a.PolicyFile, "policy that says how much of each request is audited; without it nothing is")
+	fs.StringVar(&a.Log.Path, "audit-log-path", a.Log.Path, "file that audit events are logged to; - is standard output")
+	fs.StringVar(&a.Log.Format, "audit-log-format", a.Log.Format, "json for an event a line, legacy for a line of text")
+	fs.StringVar(&a.LogVersion, "audit-log-version", a.LogVersion, "API version of the events in the log")
+	fs.IntVar(&a.Log.MaxAge, "audit-log-maxage", a.Log.MaxAge, "days that old log files are kept, 0 for ever")
+	fs.IntVar(&a.Log.MaxBackups, "audit-log-maxbackup", a.Log.MaxBackups, "old log files kept, 0 for all")
+	fs.IntVar(&a.Log.MaxSizeMB, "audit-log-maxsize", a.Log.MaxSizeMB, "megabytes at which a log file is rotated (0 for 100)")
+	fs.BoolVar(&a.Log.Compress, "audit-log-compress", a.Log.Compress, "compress rotated log files with gzip")
+	addSink(fs, "audit-log", &a.LogSink)
+	fs.StringVar(&a.WebhookConfigFile, "audit-webhook-config-file", a.WebhookConfigFile, "kubeconfig of a server that audit events are sent to")
+	fs.StringVar(&a.WebhookVersion, "audit-webhook-version", a.WebhookVersion, "API version of the events sent")
+	fs.DurationVar(&a.WebhookInitialBackoff, "audit-webhook-initial-backoff", a.WebhookInitialBackoff, "how long to wait before a failed sending is tried again")
+	addSink(fs, "audit-webhook", &a.WebhookSink)
+}
+
+func addSink(fs *pflag.FlagSet, name string, s *audit.SinkOptions) {
+	b, t := &s.Batch, &s.Truncate
+	fs.StringVar(&s.Mode, name+"-mode", s.Mode, "batch: requests don't wait for their events to be written; blocking: they do; blocking-strict: and fail where the first one is lost")
+	fs.IntVar(&b.BufferSize, name+"-batch-buffer-size", b.BufferSize, "events that wait to be written, at most (mode batch)")
+	fs.IntVar(&b.MaxSize, name+"-batch-max-size", b.MaxSize, "events written at once, at most (mode batch)")
+	fs.DurationVar(&b.MaxWait, name+"-batch-max-wait", b.MaxWait, "how long to wait for a batch to fill (mode batch)")
+	fs.BoolVar(&b.ThrottleEnable, name+"-batch-throttle-enable", b.ThrottleEnable, "bound how many batches are written a second (mode batch)")
+	fs.Float32Var(&b.ThrottleQPS, name+"-batch-throttle-qps", b.ThrottleQPS, "batches a second (mode batch)")
+	fs.IntVar(&b.ThrottleBurst, name+"-batch-throttle-burst", b.ThrottleBurst, "batches at once after a pause (mode batch)")
+	fs.BoolVar(&t.Enabled, name+"-truncate-enabled", t.Enabled, "cut events and batches to size")
+	fs.Int64Var(&t.MaxBatchSize, name+"-truncate-max-batch-size", t.MaxBatchSize, "bytes of a batch, at most")
+	fs.Int64Var(&t.MaxEventSize, name+"-truncate-max-event-size", t.MaxEventSize, "bytes of an event, at most: larger ones lose their objects")
+}
+
+func (a *Audit) validate() error {
+	var errs []error
+	if a.PolicyFile == "" && (a.Log.Path != "" || a.WebhookConfigFile != "") {
+		errs = append(errs, errors.New("--audit-policy-file: needed by --audit-log-path and --audit-webhook-config-file"))
+	}
+	errs = append(errs, known("--audit-log-format", []string{a.Log.Format}, []string{audit.FormatJSON, audit.FormatLegacy}))
+	if a.Log.MaxAge < 0 || a.Log.MaxBackups < 0 || a.Log.MaxSizeMB < 0 {
+		errs = append(errs, errors.New("--audit-log-maxage, --audit-log-maxbackup, --audit-log-maxsize: must not be negative"))
+	}
+	for name, sink := range map[string]struct {
+		version string
+		o       audit.SinkOptions
+	}{"--audit-log": {a.LogVersion, a.LogSink}, "--audit-webhook": {a.WebhookVersion, a.WebhookSink}} {
+		if sink.version != auditVersion {
+			errs = append(errs, fmt.Errorf("%s-version=%s: only %s is supported", name, sink.version, auditVersion))
+		}
+		errs = append(errs, validateSink(name, sink.o))
+	}
+	return errors.Join(errs...)
+}
+
+func validateSink(name string, s audit.SinkOptions) error {
+	var errs []error
+	if modes := []string{audit.ModeBatch, audit.ModeBlocking, audit.ModeBlockingStrict}; !slices.Contains(modes, s.Mode) {
+		errs = append(errs, fmt.Errorf("%s-mode=%s: unknown; there are %v", name, s.Mode, modes))
+	}
+	if b := s.Batch; s.Mode == audit.ModeBatch {
+		if b.BufferSize < 1 || b.MaxSize < 1 || b.MaxSize > b.BufferSize {
+			errs = append(errs, fmt.Errorf("%s-batch-max-size=%d: must be between 1 and %s-batch-buffer-size=%d", name, b.MaxSize, name, b.BufferSize))
+		}
+		if b.MaxWait < 0 || b.ThrottleEnable && (b.ThrottleQPS <= 0 || b.ThrottleBurst < 1) {
+			errs = append(errs, fmt.Errorf("%s-batch-max-wait, %s-batch-throttle-qps, %s-batch-throttle-burst: must be positive", name, name, name))
+		}
+	}
+	if t := s.Truncate; t.Enabled && (t.MaxEventSize < 1 || t.MaxBatchSize < t.MaxEventSize) {
+		errs = append(errs, fmt.Errorf("%s-truncate-max-event-size=%d: must be between 1 and %s-truncate-max-batch-size=%d", name, t.MaxEventSize, name, t.MaxBatchSize))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,236 @@
+package filters
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/audit"
+	"kctl/apiserver/internal/request"
+)
+
+// auditKey is where the chain's context keeps that a request was judged.
+const auditKey = "audited"
+
+// AuditRefused stands before authentication and writes down who did not get
+// through it: there is no user yet to judge such a request by.
+func AuditRefused(a *audit.Auditor) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		tried := credentialsShown(c.Request)
+		c.Next()
+		if c.GetBool(auditKey) || c.Writer.Status() != http.StatusUnauthorized {
+			return
+		}
+		if record := a.Begin(c.Request, nil); record != nil {
+			record.Stage(audit.ResponseStarted, func(e *audit.Event) {
+				e.ResponseStatus = &metav1.Status{Code: http.StatusUnauthorized, Message: "Authentication failed, attempted: " + tried}
+			})
+		}
+	}
+}
+
+// credentialsShown names the kinds of credentials in a request.
+func credentialsShown(r *http.Request) string {
+	var kinds []string
+	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
+		kinds = append(kinds, "x509")
+	}
+	if kind, _, ok := strings.Cut(strings.TrimSpace(r.Header.Get("Authorization")), " "); ok {
+		switch kind = strings.ToLower(kind); kind {
+		case "bearer", "basic":
+			kinds = append(kinds, kind)
+		default:
+			kinds = append(kinds, "unknown")
+		}
+	}
+	if len(kinds) == 0 {
+		return "no credentials"
+	}
+	return strings.Join(kinds, ", ")
+}
+
+// Audit stands behind authentication and writes down what is asked for and
+// what comes of it.
+func Audit(a *audit.Auditor) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		c.Set(auditKey, true)
+		ctx := c.Request.Context()
+		user := request.UserFrom(ctx)
+		record := a.Begin(c.Request, user)
+		if record == nil {
+			c.Next()
+			return
+		}
+		info := request.InfoFrom(ctx)
+		if !record.Stage(audit.RequestReceived, nil) {
+			fail(c, apierrors.NewInternalError(errors.New("the request could not be written to the audit log")))
+			return
+		}
+		w := &auditWriter{
+			ResponseWriter: c.Writer, gin: c, user: user, record: record, stream: info.LongRunning(),
+			keep: record.Level().AtLeast(audit.RequestResponse) && info.Resource && !info.LongRunning(),
+		}
+		asked := &audit.Body{ContentType: c.GetHeader("Content-Type")}
+		if record.Level().AtLeast(audit.Request) && info.Resource && !info.LongRunning() && c.Request.Body != nil {
+			c.Request.Body = readAlong{io.TeeReader(c.Request.Body, asked), c.Request.Body}
+		}
+		c.Writer = w
+		c.Request = c.Request.WithContext(audit.With(ctx, record))
+		defer func() {
+			if cause := recover(); cause != nil {
+				record.Stage(audit.Panic, func(e *audit.Event) {
+					w.identify(e)
+					e.ResponseStatus = &metav1.Status{
+						Code: http.StatusInternalServerError, Status: metav1.StatusFailure, Reason: metav1.StatusReasonInternalError,
+						Message: fmt.Sprintf("APIServer panic'd: %v", cause),
+					}
+				})
+				panic(cause)
+			}
+		}()
+		c.Next()
+		w.complete(asked)
+	}
+}
+
+type readAlong struct {
+	io.Reader
+	io.Closer
+}
+
+// auditWriter sees the answer on its way to the client.
+type auditWriter struct {
+	gin.ResponseWriter
+	gin    *gin.Context
+	user   *request.User
+	record *audit.Record
+	stream bool
+	keep   bool // the body of the answer
+	body   audit.Body
+
+	begun    bool
+	switched bool // to another protocol
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w *auditWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// identify says as whom the request was made, where that is somebody else.
+func (w *auditWriter) identify(e *audit.Event) {
+	if as := request.UserFrom(w.gin.Request.Context()); as != w.user {
+		e.ImpersonatedUser = as
+	}
+}
+
+func (w *auditWriter) begin() {
+	if w.begun {
+		return
+	}
+	w.begun = true
+	if w.stream {
+		w.record.Stage(audit.ResponseStarted, func(e *audit.Event) {
+			w.identify(e)
+			e.ResponseStatus = &metav1.Status{Code: int32(w.code())}
+		})
+	}
+}
+
+func (w *auditWriter) code() int {
+	if w.switched {
+		return http.StatusSwitchingProtocols
+	}
+	return w.Status()
+}
+
+// keeps reports whether the answer's body is looked at: refusals are short and
+// say why.
+func (w *auditWriter) keeps() bool { return w.keep || w.Status() >= http.StatusBadRequest }
+
+func (w *auditWriter) complete(asked *audit.Body) {
+	w.begin()
+	w.body.ContentType = w.Header().Get("Content-Type")
+	answered := &w.body
+	if !w.keep {
+		answered = nil
+	}
+	objects := w.record.Objects(asked, answered)
+	w.record.Stage(audit.ResponseComplete, func(e *audit.Event) {
+		w.identify(e)
+		e.ResponseStatus = &metav1.Status{Code: int32(w.code())}
+		if w.code() >= http.StatusBadRequest {
+			var refused metav1.Status
+			if json.Unmarshal(w.body.Bytes(), &refused) == nil && refused.Kind == "Status" {
+				refused.TypeMeta = metav1.TypeMeta{}
+				e.ResponseStatus = &refused
+			}
+		}
+		objects(e)
+	})
+}
+
+func (w *auditWriter) WriteHeaderNow() {
+	w.begin()
+	w.ResponseWriter.WriteHeaderNow()
+}
+
+func (w *auditWriter) Write(b []byte) (int, error) {
+	w.begin()
+	if w.keeps() {
+		_, _ = w.body.Write(b) // never fails
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+func (w *auditWriter) WriteString(s string) (int, error) {
+	w.begin()
+	if w.keeps() {
+		_, _ = w.body.Write([]byte(s)) // never fails
+	}
+	return w.ResponseWriter.WriteString(s)
+}
+
+func (w *auditWriter) Flush() {
+	w.begin()
+	w.ResponseWriter.Flush()
+}
+
+func (w *auditWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	w.switched = true
+	w.begin()
+	return w.ResponseWriter.Hijack()
+}
+
+// AuditAdmission stands last in the admission chain and tells the audit which
+// object it is: its name may have been made up by the server.
+type AuditAdmission struct{}
+
+// Name implements admission.Plugin.
+func (AuditAdmission) Name() string { return "KctlAudit" }
+
+// Handles implements admission.Plugin.
+func (AuditAdmission) Handles(op admission.Operation) bool {
+	return op == admission.Create || op == admission.Update
+}
+
+// Validate implements admission.Validator; it refuses nothing.
+func (AuditAdmission) Validate(ctx context.Context, a *admission.Attributes) error {
+	switch {
+	case a.Object == nil:
+	case a.Operation == admission.Create:
+		audit.Object(ctx, a.Namespace, a.Object.GetName(), "", "")
+	default:
+		audit.Object(ctx, a.Namespace, a.Object.GetName(), a.Object.GetUID(), a.Object.GetResourceVersion())
+	}
+	return nil
+}

@@ -1,0 +1,153 @@
+package server
+
+import (
+	"bufio"
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/apiserver/internal/audit"
+	"kctl/apiserver/internal/config"
+	"kctl/proto/core"
+	"kctl/proto/rest"
+)
+
+const auditPolicy = `
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+omitManagedFields: true
+rules:
+- {level: RequestResponse, resources: [{resources: [configmaps]}]}
+- {level: Metadata, resources: [{resources: [secrets, namespaces, users]}], omitStages: []}
+- {level: Metadata, resources: [{resources: [nodes]}], verbs: [watch]}
+- {level: Metadata, userGroups: [dev]}
+- {level: None, userGroups: ["system:authenticated"]}
+- {level: Metadata, nonResourceURLs: ["/secret-door"]}
+`
+
+// audited starts a server that audits into a file, and returns the file.
+func audited(t *testing.T) (*cluster, string) {
+	t.Helper()
+	dir := t.TempDir()
+	policy, path := filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "audit.log")
+	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return startIn(t, dir, func(o *config.Options) {
+		o.Audit.PolicyFile, o.Audit.Log.Path = policy, path
+		o.Audit.LogSink.Mode, o.Audit.LogSink.Batch.MaxSize = audit.ModeBatch, 1
+	}), path
+}
+
+// events are those with a user agent of the test's.
+func auditEvents(t *testing.T, path, agent string) []audit.Event {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var found []audit.Event
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var e audit.Event
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			t.Fatalf("%v: %s", err, lines.Text())
+		}
+		if e.UserAgent == agent {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+func TestAudit(t *testing.T) {
+	c, path := audited(t)
+	as := func(agent, token string) *rest.Client {
+		return c.client(&rest.Config{BearerToken: token, UserAgent: agent})
+	}
+	maps := as("maps", "master").Resource(core.ConfigMaps, "default")
+	c.must(maps.Create(t.Context(), &core.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "m-"}, Data: map[string]string{"a": "b"}}, nil))
+	secrets := as("secrets", "master").Resource(core.Secrets, "default")
+	c.must(secrets.Create(t.Context(), &core.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}, StringData: map[string]string{"hidden": "treasure"}}, nil))
+	if err := as("missing", "master").Resource(core.Secrets, "default").Get(t.Context(), "none", nil); err == nil {
+		t.Fatal("a missing secret was found")
+	}
+	if err := as("jane", "nobody").Resource(core.Pods, "default").List(t.Context(), nil); err == nil {
+		t.Fatal("jane may list pods")
+	}
+	if err := as("nobody", "forged").Do(t.Context(), http.MethodGet, "/secret-door", nil, nil); err == nil {
+		t.Fatal("a forged token was taken")
+	}
+	c.must(as("impersonator", "master").Do(t.Context(), http.MethodGet, "/api/v1/namespaces/default", nil, nil,
+		rest.Header("Impersonate-User", "alice"), rest.Header("Impersonate-Group", "system:masters"), rest.Header("Audit-Id", "my-own-id")))
+	stream, err := as("watcher", "master").Resource(core.Nodes, "").Watch(t.Context())
+	c.must(err)
+	c.must(stream.Close())
+	c.must(c.stop()) // writes what is left
+	one := func(agent string) audit.Event {
+		t.Helper()
+		found := auditEvents(t, path, agent)
+		if len(found) != 1 {
+			t.Fatalf("%s: %d events: %+v", agent, len(found), found)
+		}
+		return found[0]
+	}
+
+	t.Run("request and response", func(t *testing.T) {
+		e := one("maps")
+		var asked, answered core.ConfigMap
+		if err := json.Unmarshal(e.RequestObject, &asked); err != nil || asked.Data["a"] != "b" || asked.UID != "" {
+			t.Errorf("%v %s", err, e.RequestObject)
+		}
+		if err := json.Unmarshal(e.ResponseObject, &answered); err != nil || answered.UID == "" || e.ObjectRef.Name != answered.Name || len(answered.ManagedFields) > 0 {
+			t.Errorf("%v %s, about %+v", err, e.ResponseObject, e.ObjectRef)
+		}
+		if e.Stage != audit.ResponseComplete || e.ResponseStatus.Code != 201 || e.Verb != "create" || e.User.Username != "root" || e.SourceIPs[0] != "127.0.0.1" {
+			t.Errorf("%+v", e)
+		}
+		if e.Annotations["authorization.k8s.io/decision"] != "allow" {
+			t.Errorf("annotations %v", e.Annotations)
+		}
+	})
+	t.Run("metadata shows no secrets", func(t *testing.T) {
+		if e := one("secrets"); e.RequestObject != nil || e.ResponseObject != nil || e.ObjectRef.Name != "s" || e.Level != audit.Metadata {
+			t.Errorf("%+v", e)
+		}
+		if text, err := os.ReadFile(path); err != nil || strings.Contains(string(text), "treasure") || strings.Contains(string(text), "forged") {
+			t.Errorf("a secret is in the log: %v", err)
+		}
+	})
+	t.Run("refusals say why", func(t *testing.T) {
+		if e := one("missing"); e.ResponseStatus.Code != 404 || e.ResponseStatus.Reason != metav1.StatusReasonNotFound || e.ResponseStatus.Message == "" {
+			t.Errorf("%+v", e.ResponseStatus)
+		}
+		if e := one("jane"); e.ResponseStatus.Code != 403 || e.Annotations["authorization.k8s.io/decision"] != "forbid" || e.ObjectRef.Resource != "pods" {
+			t.Errorf("%+v", e)
+		}
+	})
+	t.Run("who did not get in", func(t *testing.T) {
+		e := one("nobody")
+		if e.Stage != audit.ResponseStarted || e.ResponseStatus.Code != 401 || e.ResponseStatus.Message != "Authentication failed, attempted: bearer" || e.User.Username != "" {
+			t.Errorf("%+v", e)
+		}
+	})
+	t.Run("impersonation", func(t *testing.T) {
+		if e := one("impersonator"); e.User.Username != "root" || e.ImpersonatedUser == nil || e.ImpersonatedUser.Username != "alice" || e.AuditID != "my-own-id" {
+			t.Errorf("%+v", e)
+		}
+	})
+	t.Run("watches start and end", func(t *testing.T) {
+		found := auditEvents(t, path, "watcher")
+		if len(found) != 2 || found[0].Stage != audit.ResponseStarted || found[1].Stage != audit.ResponseComplete || found[0].ResponseStatus.Code != 200 {
+			t.Errorf("%+v", found)
+		}
+	})
+}
