@@ -21,10 +21,29 @@ import (
 // Options are what every Store is built with.
 type Options struct {
 	Storage storage.Interface
+	// Feed keeps the stores in step with storage; a store without one keeps
+	// itself.
+	Feed *cache.Feed
 	// Prefix of every key; "/registry" if empty.
 	Prefix string
 	Clock  clock.WithTicker
 	Logger *zap.Logger
+}
+
+// Complete fills in what was left out.
+func (o Options) Complete() Options {
+	if o.Prefix == "" {
+		o.Prefix = "/registry"
+	}
+	return o
+}
+
+// WithFeed are the options with a feed for all stores that are built with
+// them. Whoever asks for it runs it.
+func (o Options) WithFeed() Options {
+	o = o.Complete()
+	o.Feed = cache.NewFeed(cache.FeedOptions{Storage: o.Storage, Prefix: o.Prefix + "/", Clock: o.Clock, Logger: o.Logger})
+	return o
 }
 
 // Store keeps the objects of one resource. It is a Resource.
@@ -43,9 +62,7 @@ var _ Resource = (*Store[*core.Pod])(nil)
 
 // NewStore returns the store of a resource. It answers once Run runs.
 func NewStore[T core.Object](strategy Strategy[T], o Options) *Store[T] {
-	if o.Prefix == "" {
-		o.Prefix = "/registry"
-	}
+	o = o.Complete()
 	if strategy.StoragePrefix == "" {
 		strategy.StoragePrefix = strategy.Resource.Name
 	}
@@ -69,6 +86,7 @@ func NewStore[T core.Object](strategy Strategy[T], o Options) *Store[T] {
 	}
 	s.cache = cache.New(cache.Options{
 		Storage:    o.Storage,
+		Feed:       o.Feed,
 		Prefix:     s.prefix,
 		Namespaced: strategy.Resource.Namespaced,
 		Kind:       strategy.Resource.GVK(),

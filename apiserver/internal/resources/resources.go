@@ -68,6 +68,7 @@ type Set struct {
 // New returns the resources over o.Storage. They answer once Run runs. Events
 // go by themselves after eventTTL; services get what they need from ranges.
 func New(o registry.Options, eventTTL time.Duration, ranges service.Ranges) *Set {
+	o = o.WithFeed()
 	s := &Set{options: o}
 	s.Namespaces = keep(s, namespace.Strategy(o.Clock))
 	s.Nodes = keep(s, node.Strategy(o.Clock))
@@ -123,6 +124,7 @@ func (s *Set) runners() []runner {
 // Run keeps every store in step with storage until ctx ends.
 func (s *Set) Run(ctx context.Context) error {
 	running, ctx := errgroup.WithContext(ctx)
+	running.Go(func() error { return s.options.Feed.Run(ctx) })
 	for _, store := range s.runners() {
 		running.Go(func() error { return store.Run(ctx) })
 	}

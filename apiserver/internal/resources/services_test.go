@@ -101,7 +101,11 @@ func TestServiceAddresses(t *testing.T) {
 	if n := b.held(); n != 1 {
 		t.Errorf("%d addresses are held for one service", n)
 	}
-	_, err = b.change("web", func(s *corev1.Service) { s.Spec.ClusterIP, s.Spec.ClusterIPs = "10.0.0.9", []string{"10.0.0.9"} })
+	other := "10.0.0.9"
+	if web.Spec.ClusterIP == other {
+		other = "10.0.0.10"
+	}
+	_, err = b.change("web", func(s *corev1.Service) { s.Spec.ClusterIP, s.Spec.ClusterIPs = other, []string{other} })
 	refused(t, "another address", err, "may not change once set")
 	if _, err := b.change("web", func(s *corev1.Service) {
 		s.Spec.Type, s.Spec.ExternalName = corev1.ServiceTypeExternalName, "example.org"

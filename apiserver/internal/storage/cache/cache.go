@@ -21,6 +21,8 @@ var ErrNotReady = errors.New("storage is being read")
 // Options are what a Cache is built with.
 type Options struct {
 	Storage storage.Reader
+	// Feed brings the changes; a cache without one makes its own.
+	Feed *Feed
 	// Prefix is that of the keys to hold, with the slash behind: "/registry/pods/".
 	Prefix string
 	// Namespaced: behind the prefix stands "namespace/name", else "name".
@@ -38,36 +40,44 @@ type Options struct {
 // goroutines once Run runs.
 type Cache struct {
 	options Options
+	feed    *Feed
 
 	mu       sync.RWMutex
 	entries  *btree.BTree[*Entry]
 	recent   *ring
 	changed  int64 // revision of the last change of an entry, or of the list
 	watchers map[*Watcher]struct{}
-	waiters  []waiter
 	ready    chan struct{} // closed after the first list
 	isReady  bool
 
 	expected expectations
 
-	// revision is up to where everything has been applied. It is written under
-	// mu and read without.
-	revision atomic.Int64
-	// progress wakes the goroutine that asks etcd how far it is.
-	progress chan struct{}
+	// applied is the revision of the last change that was applied, or of the
+	// list. It is written under mu and read without.
+	applied atomic.Int64
+
+	// A cache that comes to a feed under way is read by itself. What the feed
+	// brings meanwhile is kept in missed. Guarded by the feed's mu.
+	loading bool
+	missed  []storage.Event
 }
 
-// New returns a cache that is empty and not ready until Run runs.
+// New returns a cache that is empty and not ready until Run runs, and its feed
+// does. Whoever makes a cache runs it: its end takes it off the feed.
 func New(o Options) *Cache {
-	return &Cache{
+	c := &Cache{
 		options:  o,
+		feed:     o.Feed,
 		entries:  btree.New(64, func(a, b *Entry) bool { return a.Key < b.Key }),
-		recent:   newRing(),
+		recent:   &ring{},
 		watchers: map[*Watcher]struct{}{},
 		ready:    make(chan struct{}),
-		progress: make(chan struct{}, 1),
-		expected: expectations{byKey: map[string]expectation{}},
 	}
+	if c.feed == nil {
+		c.feed = NewFeed(FeedOptions{Storage: o.Storage, Prefix: o.Prefix, Clock: o.Clock, Logger: o.Logger})
+	}
+	c.feed.attach(c)
+	return c
 }
 
 // Ready reports whether the cache has read its resource; ErrNotReady if not.
@@ -80,8 +90,10 @@ func (c *Cache) Ready() error {
 	}
 }
 
-// Revision is up to where the cache has every change.
-func (c *Cache) Revision() int64 { return c.revision.Load() }
+// Revision is up to where the cache has every change. Read under mu it is what
+// the entries are at: the feed counts a revision only when its changes have
+// been applied.
+func (c *Cache) Revision() int64 { return max(c.applied.Load(), c.feed.revision.Load()) }
 
 // Entry is one object. It never changes; a change of the object makes a new
 // one. It gives its labels and fields to selectors.

@@ -1,12 +1,12 @@
 // Package cache keeps, for each resource, what etcd holds under its prefix: the
 // encoded objects themselves, ready to be written to a client, and the recent
-// changes for those who watch. One watch on etcd feeds it.
+// changes for those who watch. One watch on etcd feeds all of them.
 //
 // registry calls it; it calls a storage.Reader. It never writes, never decodes
 // an object unless a selector asks for a field, and never changes bytes that it
 // has handed out.
 //
-// How its parts share the work: follow.go keeps the state in step with etcd,
-// state.go applies changes to it, ring.go remembers the recent ones, fresh.go
+// How its parts share the work: feed.go keeps all caches in step with etcd,
+// follow.go brings a later one in, state.go applies changes to it, ring.go remembers the recent ones, fresh.go
 // lets readers wait for a revision, list.go reads, watcher.go serves one watch.
 package cache

@@ -33,6 +33,9 @@ type expectation struct {
 func (c *Cache) Expect(key string, value []byte, labels map[string]string, set fields.Set) {
 	c.expected.mu.Lock()
 	defer c.expected.mu.Unlock()
+	if c.expected.byKey == nil {
+		c.expected.byKey = map[string]expectation{}
+	}
 	if len(c.expected.byKey) < maxExpected {
 		c.expected.byKey[key] = expectation{value, &index{labels: maps.Clone(labels), fields: set}}
 	}

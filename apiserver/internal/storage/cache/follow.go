@@ -3,102 +3,95 @@ package cache
 import (
 	"context"
 	"errors"
-	"fmt"
-	"time"
 
 	"go.uber.org/zap"
 
 	"kctl/apiserver/internal/storage"
-	"kctl/proto/backoff"
 )
 
-var followBackoff = backoff.Policy{Initial: 50 * time.Millisecond, Max: 5 * time.Second, Jitter: 0.2}
+// maxMissed bounds the events that are kept for a cache while it is read by
+// itself; beyond it it is read again.
+const maxMissed = 10_000
 
 // Run keeps the cache in step with etcd until ctx ends, which ends every
-// watcher too. A watch that breaks goes on from where it was; only where etcd
-// has dropped the changes since is everything read again.
+// watcher too. Where the cache has a feed of its own, that runs here.
 func (c *Cache) Run(ctx context.Context) error {
 	defer func() {
+		c.feed.detach(c)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.endWatchers()
 	}()
-	failures := 0
-	listed := false
-	for {
-		before := c.Revision()
-		err := c.follow(ctx, &listed)
-		if ctx.Err() != nil {
-			return ctx.Err()
+	if c.options.Feed == nil {
+		return c.feed.Run(ctx)
+	}
+	if err := c.load(ctx); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// load reads a cache that came to a feed under way, until that has succeeded.
+func (c *Cache) load(ctx context.Context) error {
+	for failures := 1; c.feed.isLoading(c); failures++ {
+		objects, revision, _, err := c.options.Storage.List(ctx, c.options.Prefix, "", 0, 0)
+		if err == nil {
+			if err = c.feed.adopt(c, objects, revision); err == nil {
+				return nil
+			}
 		}
-		if c.Revision() != before {
-			failures = 0
-		}
-		failures++
-		delay := followBackoff.Delay(failures)
-		c.options.Logger.Warn("watch on etcd broke", zap.String("prefix", c.options.Prefix), zap.Duration("retry", delay), zap.Error(err))
+		delay := feedBackoff.Delay(failures)
+		c.options.Logger.Warn("resource not read, trying again", zap.String("prefix", c.options.Prefix), zap.Duration("retry", delay), zap.Error(err))
 		select {
 		case <-c.options.Clock.After(delay):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
+	return nil
 }
 
-// follow lists if it must, and watches until the watch ends.
-func (c *Cache) follow(ctx context.Context, listed *bool) error {
-	if !*listed {
-		objects, revision, _, err := c.options.Storage.List(ctx, c.options.Prefix, "", 0, 0)
-		if err != nil {
-			return fmt.Errorf("read everything: %w", err)
+func (f *Feed) isLoading(c *Cache) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return c.loading
+}
+
+var errTooMuchMissed = errors.New("more changed meanwhile than is kept")
+
+// adopt gives the cache what was read at revision, and what happened since.
+// The feed was not further than revision when the cache came to it, so nothing
+// is missing between them.
+func (f *Feed) adopt(c *Cache, objects []storage.Object, revision int64) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !c.loading {
+		return nil // the feed has read everything meanwhile
+	}
+	if len(c.missed) > maxMissed {
+		c.missed = nil
+		return errTooMuchMissed
+	}
+	c.replace(objects, revision)
+	for i, e := range c.missed {
+		if e.Object.Revision > revision {
+			c.apply(c.missed[i:])
+			break
 		}
-		c.replace(objects, revision)
-		*listed = true
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	watch, err := c.options.Storage.Watch(ctx, c.options.Prefix, c.Revision())
-	if err != nil {
-		*listed = !errors.Is(err, storage.ErrCompacted)
-		return fmt.Errorf("watch: %w", err)
-	}
-	asked := make(chan struct{})
-	go func() {
-		defer close(asked)
-		c.askProgress(ctx, watch)
-	}()
-	defer func() { cancel(); <-asked }()
-	for events := range watch.Events() {
+	c.loading, c.missed = false, nil
+	return nil
+}
+
+// take applies events, or keeps them for when the cache has been read. The
+// feed's mu is held.
+func (c *Cache) take(events []storage.Event) {
+	if !c.loading {
 		c.apply(events)
+		return
 	}
-	if errors.Is(watch.Err(), storage.ErrCompacted) {
-		*listed = false
-	}
-	return watch.Err()
-}
-
-// progressAgain is how long to wait for an answer to RequestProgress: etcd
-// drops requests that come while its watch is behind.
-const progressAgain = 20 * time.Millisecond
-
-// askProgress asks etcd how far it is for as long as somebody waits.
-func (c *Cache) askProgress(ctx context.Context, watch storage.Watch) {
-	for {
-		select {
-		case <-c.progress:
-		case <-ctx.Done():
-			return
-		}
-		for c.someoneWaits() {
-			if err := watch.RequestProgress(ctx); err != nil && ctx.Err() == nil {
-				c.options.Logger.Debug("progress not asked for", zap.String("prefix", c.options.Prefix), zap.Error(err))
-			}
-			select {
-			case <-c.options.Clock.After(progressAgain):
-			case <-c.progress:
-			case <-ctx.Done():
-				return
-			}
-		}
+	if len(c.missed) <= maxMissed {
+		c.missed = append(c.missed, events...)
 	}
 }

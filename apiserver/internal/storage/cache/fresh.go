@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"go.uber.org/zap"
+
 	"kctl/apiserver/internal/storage"
 )
 
@@ -23,7 +25,7 @@ func (e *FutureError) Error() string {
 // Is makes the error one of kind storage.ErrFuture.
 func (e *FutureError) Is(target error) bool { return target == storage.ErrFuture }
 
-// waiter waits for the cache to come to a revision.
+// waiter waits for the feed to come to a revision.
 type waiter struct {
 	revision int64
 	reached  chan struct{}
@@ -64,62 +66,97 @@ func (c *Cache) WaitFor(ctx context.Context, revision int64) error {
 	if err := c.WaitReady(ctx); err != nil {
 		return err
 	}
-	if c.revision.Load() >= revision {
+	if c.Revision() >= revision {
 		return nil
 	}
-	w, waits := c.addWaiter(revision)
+	return c.feed.wait(ctx, revision)
+}
+
+func (f *Feed) wait(ctx context.Context, revision int64) error {
+	w, waits := f.addWaiter(revision)
 	if !waits {
 		return nil
 	}
 	select {
-	case c.progress <- struct{}{}:
+	case f.progress <- struct{}{}:
 	default:
 	}
+	timeout := f.options.Clock.NewTimer(freshDeadline)
+	defer timeout.Stop()
 	select {
 	case <-w.reached:
 		return nil
-	case <-c.options.Clock.After(freshDeadline):
-		c.dropWaiter(w)
-		return &FutureError{Wanted: revision, Current: c.Revision()}
+	case <-timeout.C():
+		f.dropWaiter(w)
+		return &FutureError{Wanted: revision, Current: f.revision.Load()}
 	case <-ctx.Done():
-		c.dropWaiter(w)
+		f.dropWaiter(w)
 		return ctx.Err()
 	}
 }
 
-func (c *Cache) addWaiter(revision int64) (waiter, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.revision.Load() >= revision {
+func (f *Feed) addWaiter(revision int64) (waiter, bool) {
+	f.waiting.Lock()
+	defer f.waiting.Unlock()
+	if f.revision.Load() >= revision {
 		return waiter{}, false
 	}
 	w := waiter{revision: revision, reached: make(chan struct{})}
-	c.waiters = append(c.waiters, w)
+	f.waiters = append(f.waiters, w)
 	return w, true
 }
 
-func (c *Cache) dropWaiter(w waiter) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.waiters = slices.DeleteFunc(c.waiters, func(other waiter) bool { return other == w })
+func (f *Feed) dropWaiter(w waiter) {
+	f.waiting.Lock()
+	defer f.waiting.Unlock()
+	f.waiters = slices.DeleteFunc(f.waiters, func(other waiter) bool { return other == w })
 }
 
-func (c *Cache) someoneWaits() bool {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return len(c.waiters) > 0
+func (f *Feed) someoneWaits() bool {
+	f.waiting.Lock()
+	defer f.waiting.Unlock()
+	return len(f.waiters) > 0
 }
 
 // wakeWaiters lets go all who waited for revision or less.
-func (c *Cache) wakeWaiters(revision int64) {
-	if len(c.waiters) == 0 {
+func (f *Feed) wakeWaiters(revision int64) {
+	f.waiting.Lock()
+	defer f.waiting.Unlock()
+	if len(f.waiters) == 0 {
 		return
 	}
-	c.waiters = slices.DeleteFunc(c.waiters, func(w waiter) bool {
+	f.waiters = slices.DeleteFunc(f.waiters, func(w waiter) bool {
 		if w.revision > revision {
 			return false
 		}
 		close(w.reached)
 		return true
 	})
+}
+
+// progressAgain is how long to wait for an answer to RequestProgress: etcd
+// drops requests that come while its watch is behind.
+const progressAgain = 20 * time.Millisecond
+
+// askProgress asks etcd how far it is for as long as somebody waits: what was
+// written last may be none of the feed's keys.
+func (f *Feed) askProgress(ctx context.Context, watch storage.Watch) {
+	for {
+		select {
+		case <-f.progress:
+		case <-ctx.Done():
+			return
+		}
+		for f.someoneWaits() {
+			if err := watch.RequestProgress(ctx); err != nil && ctx.Err() == nil {
+				f.options.Logger.Debug("progress not asked for", zap.String("prefix", f.options.Prefix), zap.Error(err))
+			}
+			select {
+			case <-f.options.Clock.After(progressAgain):
+			case <-f.progress:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
 }

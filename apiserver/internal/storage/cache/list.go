@@ -32,7 +32,7 @@ func (c *Cache) Get(key string) (*Entry, bool) {
 // List reads a page as the cache has it now.
 func (c *Cache) List(p Page) List {
 	c.mu.RLock()
-	candidates, revision := c.collect(p), c.revision.Load()
+	candidates, revision := c.collect(p), c.Revision()
 	c.mu.RUnlock()
 	return c.page(p, candidates, revision)
 }
@@ -92,7 +92,7 @@ func (c *Cache) page(p Page, candidates []*Entry, revision int64) List {
 // where etcd has dropped that revision.
 func (c *Cache) ListAt(ctx context.Context, p Page, revision int64) (List, error) {
 	c.mu.RLock()
-	if c.changed <= revision && revision <= c.revision.Load() {
+	if c.changed <= revision && revision <= c.Revision() {
 		candidates := c.collect(p)
 		c.mu.RUnlock()
 		return c.page(p, candidates, revision), nil

@@ -5,8 +5,9 @@ import "time"
 // The ring holds at least ringMin changes; it grows while they are younger than
 // ringFresh, which is how long a watcher may be away or behind, up to the
 // other bounds. Changes older than ringStale go when new ones come, so that a
-// burst is not held for good.
+// burst is not held for good. Without changes it takes no memory.
 const (
+	ringFirst    = 8
 	ringMin      = 128
 	ringMax      = 64 * 1024
 	ringMaxBytes = 64 << 20
@@ -24,12 +25,10 @@ type ring struct {
 	bytes   int
 }
 
-func newRing() *ring { return &ring{changes: make([]*change, ringMin)} }
-
 // reset forgets everything: changes are held from after revision on. Numbers
 // go on, so that no watcher takes new changes for old ones.
 func (r *ring) reset(revision int64) {
-	*r = ring{changes: make([]*change, ringMin), first: r.next, next: r.next, after: revision}
+	*r = ring{first: r.next, next: r.next, after: revision}
 }
 
 func (r *ring) len() int { return int(r.next - r.first) }
@@ -41,7 +40,8 @@ func (r *ring) push(c *change) {
 		r.drop()
 	}
 	if r.len() == len(r.changes) {
-		if c.at.Sub(r.at(r.first).at) < ringFresh && len(r.changes) < ringMax {
+		young := len(r.changes) < ringMin || c.at.Sub(r.at(r.first).at) < ringFresh
+		if young && len(r.changes) < ringMax {
 			r.grow()
 		} else {
 			r.drop()
@@ -61,7 +61,7 @@ func (r *ring) drop() {
 }
 
 func (r *ring) grow() {
-	larger := make([]*change, 2*len(r.changes))
+	larger := make([]*change, max(ringFirst, 2*len(r.changes)))
 	for number := r.first; number < r.next; number++ {
 		larger[number%int64(len(larger))] = r.at(number)
 	}

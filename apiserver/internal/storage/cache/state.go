@@ -1,8 +1,6 @@
 package cache
 
 import (
-	"strings"
-
 	"kctl/apiserver/internal/storage"
 )
 
@@ -23,8 +21,7 @@ func (c *Cache) replace(objects []storage.Object, revision int64) {
 	c.changed = revision
 	c.endWatchers()
 	// A store that was put back from a backup may be at an older revision.
-	c.revision.Store(revision)
-	c.wakeWaiters(revision)
+	c.applied.Store(revision)
 	if !c.isReady {
 		c.isReady = true
 		close(c.ready)
@@ -39,8 +36,6 @@ func (c *Cache) apply(events []storage.Event) {
 			changes = append(changes, ch)
 		}
 	}
-	revision := events[len(events)-1].Object.Revision
-
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, ch := range changes {
@@ -50,19 +45,12 @@ func (c *Cache) apply(events []storage.Event) {
 			c.changed = ch.revision
 		}
 	}
-	// Progress of an old etcd may pass over an object that came and went, whose
-	// events come after it (storage/etcd, findProgress). While they do, the
-	// state is that of the event, and says so.
-	if len(changes) > 0 || revision > c.revision.Load() {
-		c.revision.Store(revision)
-	}
-	c.wakeWaiters(revision)
+	c.applied.Store(events[len(events)-1].Object.Revision)
 }
 
-// prepare does what needs no lock. Events of keys that are the cache's by
-// prefix only by chance, and progress, make no change.
+// prepare does what needs no lock. Progress makes no change.
 func (c *Cache) prepare(e storage.Event) *change {
-	if e.Type == storage.Progress || !strings.HasPrefix(e.Object.Key, c.options.Prefix) {
+	if e.Type == storage.Progress {
 		return nil
 	}
 	ch := &change{revision: e.Object.Revision, at: c.options.Clock.Now()}

@@ -61,7 +61,7 @@ func (c *Cache) Watch(ctx context.Context, o WatchOptions) (*Watcher, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var initial []*Entry
-	revision := c.revision.Load()
+	revision := c.Revision()
 	if o.Initial {
 		initial = c.collect(Page{Selection: o.Selection})
 	} else {
@@ -253,7 +253,7 @@ func (w *Watcher) sendBookmark(ctx context.Context) bool {
 		return false
 	}
 	c.mu.RLock()
-	revision, pending := c.revision.Load(), w.next != none
+	revision, pending := c.Revision(), w.next != none
 	c.mu.RUnlock()
 	if pending || revision < w.options.Since {
 		return true

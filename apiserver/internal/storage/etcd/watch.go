@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"bytes"
 	"context"
 	"errors"
 
@@ -23,8 +24,8 @@ type watch struct {
 	err    error // set before events is closed
 	logger *zap.Logger
 
-	// Of an etcd whose word on progress cannot be taken; nil else.
-	own *ownProgress
+	// everything is watched, of an etcd whose word on progress cannot be taken.
+	everything bool
 }
 
 // Watch implements storage.Reader.
@@ -43,16 +44,19 @@ func (s *Store) Watch(ctx context.Context, prefix string, revision int64) (stora
 		ctx:    ctx,
 		events: make(chan []storage.Event, 16),
 		logger: s.logger,
+
+		everything: !trusted,
 	}
-	options := []clientv3.OpOption{clientv3.WithPrefix(), clientv3.WithRev(revision + 1)}
-	if trusted {
-		options = append(options, clientv3.WithProgressNotify())
-	} else if w.own, err = s.newOwnProgress(ctx, prefix, revision); err != nil {
-		return nil, failed("watch", prefix, err)
-	}
-	changes := s.client.Watch(ctx, prefix, options...)
-	go w.run(changes)
+	go w.run(w.begin(revision))
 	return w, nil
+}
+
+func (w *watch) begin(revision int64) clientv3.WatchChan {
+	from := clientv3.WithRev(revision + 1)
+	if w.everything {
+		return w.client.Watch(w.ctx, "\x00", clientv3.WithFromKey(), from)
+	}
+	return w.client.Watch(w.ctx, w.prefix, clientv3.WithPrefix(), from, clientv3.WithProgressNotify())
 }
 
 func (w *watch) Events() <-chan []storage.Event { return w.events }
@@ -60,9 +64,9 @@ func (w *watch) Events() <-chan []storage.Event { return w.events }
 func (w *watch) Err() error { return w.err }
 
 // RequestProgress implements storage.Watch.
-func (w *watch) RequestProgress(ctx context.Context) error {
-	if w.own != nil {
-		return w.findProgress(ctx)
+func (w *watch) RequestProgress(context.Context) error {
+	if w.everything {
+		return nil // comes by itself
 	}
 	return w.client.RequestProgress(w.ctx)
 }
@@ -71,7 +75,7 @@ func (w *watch) RequestProgress(ctx context.Context) error {
 // ends the watch.
 func (w *watch) run(changes clientv3.WatchChan) {
 	w.err = errWatchEnded
-	defer w.close()
+	defer close(w.events)
 	for answer := range changes {
 		if err := answer.Err(); err != nil {
 			w.err = failed("watch", "", err)
@@ -86,11 +90,6 @@ func (w *watch) run(changes clientv3.WatchChan) {
 // deliver hands an answer on; false where the watch is at its end.
 func (w *watch) deliver(answer clientv3.WatchResponse) bool {
 	events := w.convert(answer)
-	if w.own != nil {
-		w.own.mu.Lock()
-		defer w.own.mu.Unlock()
-		w.own.count(answer.Events)
-	}
 	return len(events) == 0 || w.send(events)
 }
 
@@ -103,21 +102,18 @@ func (w *watch) send(events []storage.Event) bool {
 	}
 }
 
-func (w *watch) close() {
-	if w.own != nil {
-		w.own.mu.Lock()
-		defer w.own.mu.Unlock()
-		w.own.ended = true
-	}
-	close(w.events)
-}
-
 func (w *watch) convert(answer clientv3.WatchResponse) []storage.Event {
 	if answer.IsProgressNotify() {
-		return []storage.Event{{Type: storage.Progress, Object: storage.Object{Revision: answer.Header.Revision}}}
+		return []storage.Event{progressTo(answer.Header.Revision)}
 	}
 	events := make([]storage.Event, 0, len(answer.Events))
-	for _, e := range answer.Events {
+	for i, e := range answer.Events {
+		if w.everything && !bytes.HasPrefix(e.Kv.Key, []byte(w.prefix)) {
+			if i == len(answer.Events)-1 {
+				events = append(events, progressTo(e.Kv.ModRevision))
+			}
+			continue
+		}
 		if e.Type == clientv3.EventTypeDelete {
 			events = append(events, storage.Event{
 				Type:   storage.Deleted,
@@ -137,4 +133,9 @@ func (w *watch) convert(answer clientv3.WatchResponse) []storage.Event {
 		events = append(events, event)
 	}
 	return events
+}
+
+// progressTo says that everything up to revision has been delivered.
+func progressTo(revision int64) storage.Event {
+	return storage.Event{Type: storage.Progress, Object: storage.Object{Revision: revision}}
 }
