@@ -7,74 +7,84 @@ import (
 	"slices"
 	"strings"
 
-	nodev1 "k8s.io/api/node/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/admission"
-	"kctl/apiserver/internal/admission/defaulttoleration"
+	"kctl/apiserver/internal/admission/configuration"
 	"kctl/apiserver/internal/admission/lookup"
-	"kctl/apiserver/internal/admission/namespacelifecycle"
-	"kctl/apiserver/internal/admission/noderestriction"
 	"kctl/apiserver/internal/admission/priority"
-	"kctl/apiserver/internal/admission/runtimeclass"
-	"kctl/apiserver/internal/admission/serviceaccount"
-	"kctl/apiserver/internal/admission/taintnodes"
 	"kctl/proto/core"
 )
 
 // Objects are where plugins look up what they decide by: registry.Resources.
 type Objects struct {
-	Namespaces, ServiceAccounts, Pods lookup.Source
-	RuntimeClasses, PriorityClasses   lookup.Source
+	Namespaces                      NamespaceStore
+	ServiceAccounts, Pods           lookup.Source
+	RuntimeClasses, PriorityClasses lookup.Source
 	// DefaultPriority knows the priority class of pods that name none.
 	DefaultPriority priority.Defaults
 }
 
-// all is every plugin, in upstream's order, with how to make it. All of them
-// are on unless they are switched off.
-var all = []struct {
-	name string
-	make func(o Objects, clock clock.Clock) admission.Plugin
-}{
-	{namespacelifecycle.Name, func(o Objects, _ clock.Clock) admission.Plugin {
-		return namespacelifecycle.New(lookup.New[*core.Namespace](o.Namespaces))
-	}},
-	{serviceaccount.Name, func(o Objects, clock clock.Clock) admission.Plugin {
-		return serviceaccount.New(lookup.New[*core.ServiceAccount](o.ServiceAccounts), clock)
-	}},
-	{noderestriction.Name, func(o Objects, _ clock.Clock) admission.Plugin {
-		return noderestriction.New(lookup.New[*core.Pod](o.Pods))
-	}},
-	{taintnodes.Name, func(Objects, clock.Clock) admission.Plugin { return taintnodes.New() }},
-	{priority.Name, func(o Objects, _ clock.Clock) admission.Plugin {
-		return priority.New(lookup.New[*schedulingv1.PriorityClass](o.PriorityClasses), o.DefaultPriority)
-	}},
-	{defaulttoleration.Name, func(Objects, clock.Clock) admission.Plugin { return defaulttoleration.New() }},
-	{runtimeclass.Name, func(o Objects, _ clock.Clock) admission.Plugin {
-		return runtimeclass.New(lookup.New[*nodev1.RuntimeClass](o.RuntimeClasses))
-	}},
+// Settings are what the flags say.
+type Settings struct {
+	Enable, Disable []string
+	// Files is what --admission-control-config-file says.
+	Files configuration.Files
+	Clock clock.Clock
 }
 
-// Names lists every plugin in the order in which they run.
+// dependencies are what plugins are made of.
+type dependencies struct {
+	Objects
+	Settings
+	// namespaces is shared, so that each is decoded once for all plugins.
+	namespaces *lookup.Objects[*core.Namespace]
+}
+
+// entry is one of upstream's plugins.
+type entry struct {
+	name string
+	// on is whether it runs unless it is disabled; the others run if they are
+	// enabled.
+	on bool
+	// configurable ones have a part in the configuration file.
+	configurable bool
+	// make is nil for a plugin that this server does not have.
+	make func(d *dependencies) (admission.Plugin, error)
+}
+
+// Names lists the plugins that this server has, in the order in which they run.
 func Names() []string {
-	names := make([]string, 0, len(all))
+	var names []string
 	for _, p := range all {
-		names = append(names, p.name)
+		if p.make != nil {
+			names = append(names, p.name)
+		}
 	}
 	return names
 }
 
+func find(name string) (entry, bool) {
+	i := slices.IndexFunc(all, func(e entry) bool { return e.name == name })
+	if i < 0 {
+		return entry{}, false
+	}
+	return all[i], true
+}
+
 // Validate refuses names of --enable-admission-plugins and
-// --disable-admission-plugins that no plugin has, or that both have.
+// --disable-admission-plugins that no plugin has, or that both have. To disable
+// one of upstream's that this server doesn't have is to ask for what is so.
 func Validate(enable, disable []string) error {
-	names := Names()
 	for _, name := range slices.Concat(enable, disable) {
-		if !slices.Contains(names, name) {
-			return fmt.Errorf("admission plugin %q is not one that this server has: %s", name, strings.Join(names, ", "))
+		if _, ok := find(name); !ok {
+			return fmt.Errorf("admission plugin %q is not one that this server has: %s", name, strings.Join(Names(), ", "))
 		}
 	}
 	for _, name := range enable {
+		if e, _ := find(name); e.make == nil {
+			return fmt.Errorf("admission plugin %q is not supported: this server has %s", name, strings.Join(Names(), ", "))
+		}
 		if slices.Contains(disable, name) {
 			return fmt.Errorf("admission plugin %q is both enabled and disabled", name)
 		}
@@ -82,16 +92,40 @@ func Validate(enable, disable []string) error {
 	return nil
 }
 
-// Chain builds the chain of all plugins but the disabled ones.
-func Chain(o Objects, clock clock.Clock, enable, disable []string) (*admission.Chain, error) {
-	if err := Validate(enable, disable); err != nil {
+// validateFiles refuses parts of the configuration file that nobody reads.
+func validateFiles(files configuration.Files) error {
+	for name := range files {
+		e, ok := find(name)
+		switch {
+		case !ok:
+			return fmt.Errorf("admission configuration: there is no plugin %q; there are %s", name, strings.Join(Names(), ", "))
+		case e.make != nil && !e.configurable:
+			return fmt.Errorf("admission configuration: plugin %s takes none", name)
+		}
+	}
+	return nil
+}
+
+// Chain builds the chain of all plugins that are on.
+func Chain(o Objects, s Settings) (*admission.Chain, error) {
+	if err := Validate(s.Enable, s.Disable); err != nil {
 		return nil, err
 	}
+	if err := validateFiles(s.Files); err != nil {
+		return nil, err
+	}
+	d := &dependencies{Objects: o, Settings: s, namespaces: lookup.New[*core.Namespace](o.Namespaces)}
 	var on []admission.Plugin
 	for _, p := range all {
-		if !slices.Contains(disable, p.name) {
-			on = append(on, p.make(o, clock))
+		wanted := p.on && !slices.Contains(s.Disable, p.name) || slices.Contains(s.Enable, p.name)
+		if p.make == nil || !wanted {
+			continue
 		}
+		plugin, err := p.make(d)
+		if err != nil {
+			return nil, err
+		}
+		on = append(on, plugin)
 	}
 	return admission.NewChain(on...), nil
 }

@@ -55,3 +55,6 @@ func guaranteed(r *corev1.ResourceRequirements) bool {
 	}
 	return true
 }
+
+// BestEffort tells whether a pod of this spec has nothing reserved for it.
+func BestEffort(spec *core.PodSpec) bool { return qosClass(spec) == corev1.PodQOSBestEffort }

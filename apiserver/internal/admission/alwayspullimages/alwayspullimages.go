@@ -1,0 +1,109 @@
+// Package alwayspullimages makes every container pull its image each time it
+// starts, so that an image which lies on a node is only run by those who have
+// the credentials for it.
+package alwayspullimages
+
+import (
+	"context"
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"kctl/apiserver/internal/admission"
+	"kctl/proto/core"
+)
+
+// Name is upstream's name.
+const Name = "AlwaysPullImages"
+
+// Plugin is the plugin.
+type Plugin struct{}
+
+// Name is upstream's name.
+func (Plugin) Name() string { return Name }
+
+// Handles creates and updates.
+func (Plugin) Handles(op admission.Operation) bool {
+	return op == admission.Create || op == admission.Update
+}
+
+// Admit sets the policies.
+func (Plugin) Admit(_ context.Context, a *admission.Attributes) error {
+	pod := affected(a)
+	if pod == nil {
+		return nil
+	}
+	each(&pod.Spec, func(policy *corev1.PullPolicy, _ *field.Path) { *policy = corev1.PullAlways })
+	return nil
+}
+
+// Validate refuses what a plugin between has set otherwise.
+func (Plugin) Validate(_ context.Context, a *admission.Attributes) error {
+	pod := affected(a)
+	if pod == nil {
+		return nil
+	}
+	var errs []error
+	each(&pod.Spec, func(policy *corev1.PullPolicy, at *field.Path) {
+		if *policy != corev1.PullAlways {
+			errs = append(errs, field.NotSupported(at, *policy, []corev1.PullPolicy{corev1.PullAlways}))
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// affected is the pod that runs images which it did not run before.
+func affected(a *admission.Attributes) *core.Pod {
+	pod, ok := a.Object.(*core.Pod)
+	if !ok || a.Subresource != "" && a.Subresource != "ephemeralcontainers" {
+		return nil
+	}
+	old, ok := a.OldObject.(*core.Pod)
+	if !ok {
+		return pod
+	}
+	had := images(old)
+	for image := range images(pod) {
+		if !had[image] {
+			return pod
+		}
+	}
+	return nil
+}
+
+func images(pod *core.Pod) map[string]bool {
+	out := map[string]bool{}
+	for _, group := range [][]core.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range group {
+			out[group[i].Image] = true
+		}
+	}
+	for i := range pod.Spec.EphemeralContainers {
+		out[pod.Spec.EphemeralContainers[i].Image] = true
+	}
+	for i := range pod.Spec.Volumes {
+		if image := pod.Spec.Volumes[i].Image; image != nil {
+			out[image.Reference] = true
+		}
+	}
+	return out
+}
+
+func each(spec *core.PodSpec, do func(policy *corev1.PullPolicy, at *field.Path)) {
+	root := field.NewPath("spec")
+	for i := range spec.InitContainers {
+		do(&spec.InitContainers[i].ImagePullPolicy, root.Child("initContainers").Index(i).Child("imagePullPolicy"))
+	}
+	for i := range spec.Containers {
+		do(&spec.Containers[i].ImagePullPolicy, root.Child("containers").Index(i).Child("imagePullPolicy"))
+	}
+	for i := range spec.EphemeralContainers {
+		do(&spec.EphemeralContainers[i].ImagePullPolicy, root.Child("ephemeralContainers").Index(i).Child("imagePullPolicy"))
+	}
+	for i := range spec.Volumes {
+		if image := spec.Volumes[i].Image; image != nil {
+			do(&image.PullPolicy, root.Child("volumes").Index(i).Child("image", "pullPolicy"))
+		}
+	}
+}

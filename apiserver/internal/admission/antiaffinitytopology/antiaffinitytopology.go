@@ -1,0 +1,42 @@
+// Package antiaffinitytopology lets a pod keep others off its node and no
+// further: one that could keep them out of a whole zone would deny it to all.
+// It is off unless asked for.
+package antiaffinitytopology
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/apiserver/internal/admission"
+	"kctl/proto/core"
+)
+
+// Name is upstream's name.
+const Name = "LimitPodHardAntiAffinityTopology"
+
+// Plugin is the plugin.
+type Plugin struct{}
+
+// Name is upstream's name.
+func (Plugin) Name() string { return Name }
+
+// Handles creates and updates.
+func (Plugin) Handles(op admission.Operation) bool {
+	return op == admission.Create || op == admission.Update
+}
+
+// Validate refuses other topologies.
+func (Plugin) Validate(_ context.Context, a *admission.Attributes) error {
+	pod, ok := a.Object.(*core.Pod)
+	if !ok || a.Subresource != "" || pod.Spec.Affinity == nil || pod.Spec.Affinity.PodAntiAffinity == nil {
+		return nil
+	}
+	for _, term := range pod.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
+		if term.TopologyKey != corev1.LabelHostname {
+			return fmt.Errorf("affinity.PodAntiAffinity.RequiredDuringScheduling has TopologyKey %v but only key %v is allowed", term.TopologyKey, corev1.LabelHostname)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,47 @@
+// Package denyexternalips keeps services from taking addresses that are not
+// theirs: what a service had before, it may keep. It is off unless asked for.
+package denyexternalips
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/apiserver/internal/admission"
+)
+
+// Name is upstream's name.
+const Name = "DenyServiceExternalIPs"
+
+// Plugin is the plugin.
+type Plugin struct{}
+
+// Name is upstream's name.
+func (Plugin) Name() string { return Name }
+
+// Handles creates and updates.
+func (Plugin) Handles(op admission.Operation) bool {
+	return op == admission.Create || op == admission.Update
+}
+
+var errDenied = errors.New("Use of external IPs is denied by admission control") //nolint:staticcheck // upstream's words
+
+// Validate refuses new addresses.
+func (Plugin) Validate(_ context.Context, a *admission.Attributes) error {
+	service, ok := a.Object.(*corev1.Service)
+	if !ok || a.Subresource != "" {
+		return nil
+	}
+	var had []string
+	if old, ok := a.OldObject.(*corev1.Service); ok {
+		had = old.Spec.ExternalIPs
+	}
+	for _, address := range service.Spec.ExternalIPs {
+		if !slices.Contains(had, address) {
+			return errDenied
+		}
+	}
+	return nil
+}

@@ -1,0 +1,171 @@
+// Package eventratelimit bounds how many events are written per second: in all,
+// per namespace, per user, or per source and object, as its configuration says.
+// It is off unless asked for.
+package eventratelimit
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"golang.org/x/time/rate"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/admission/configuration"
+	"kctl/proto/core"
+)
+
+const (
+	// Name is upstream's name.
+	Name = "EventRateLimit"
+
+	defaultCacheSize = 4096
+	maxCacheSize     = 1 << 20
+)
+
+// settings are upstream's Configuration.
+type settings struct {
+	Limits []limit `json:"limits"`
+}
+
+type limit struct {
+	Type      string `json:"type"`
+	QPS       int32  `json:"qps"`
+	Burst     int32  `json:"burst"`
+	CacheSize int32  `json:"cacheSize"`
+}
+
+// keys tell by what each type of limit counts.
+var keys = map[string]func(a *admission.Attributes) string{
+	"Server":    func(*admission.Attributes) string { return "" },
+	"Namespace": func(a *admission.Attributes) string { return a.Namespace },
+	"User": func(a *admission.Attributes) string {
+		if a.User == nil {
+			return ""
+		}
+		return a.User.Username
+	},
+	"SourceAndObject": sourceAndObject,
+}
+
+func sourceAndObject(a *admission.Attributes) string {
+	e, ok := a.Object.(*core.Event)
+	if !ok {
+		return ""
+	}
+	o := e.InvolvedObject
+	return strings.Join([]string{e.Source.Component, e.Source.Host, o.Kind, o.Namespace, o.Name, string(o.UID), o.APIVersion}, "")
+}
+
+// Plugin is the plugin.
+type Plugin struct {
+	clock  clock.PassiveClock
+	limits []*buckets
+}
+
+// New returns the plugin as it is configured, which it must be.
+func New(files configuration.Files, clock clock.PassiveClock) (*Plugin, error) {
+	var s settings
+	found, err := files.Decode(Name, configuration.Kind{Kind: "Configuration", Versions: []string{"eventratelimit.admission.k8s.io/v1alpha1"}}, &s)
+	if err != nil {
+		return nil, err
+	}
+	if !found || len(s.Limits) == 0 {
+		return nil, errors.New("EventRateLimit needs limits in --admission-control-config-file")
+	}
+	p := &Plugin{clock: clock}
+	for i, l := range s.Limits {
+		if err := l.check(); err != nil {
+			return nil, fmt.Errorf("configuration of %s: limits[%d]: %w", Name, i, err)
+		}
+		size := int(l.CacheSize)
+		if l.Type == "Server" {
+			size = 1
+		} else if size == 0 {
+			size = defaultCacheSize
+		}
+		p.limits = append(p.limits, &buckets{limit: l, size: size, entries: map[string]*list.Element{}})
+	}
+	return p, nil
+}
+
+func (l limit) check() error {
+	switch {
+	case keys[l.Type] == nil:
+		return fmt.Errorf("type %q is none of Server, Namespace, User and SourceAndObject", l.Type)
+	case l.QPS <= 0:
+		return errors.New("qps must be positive")
+	case l.Burst <= 0:
+		return errors.New("burst must be positive")
+	case l.CacheSize < 0 || l.CacheSize > maxCacheSize:
+		return fmt.Errorf("cacheSize must not be negative or above %d", maxCacheSize)
+	}
+	return nil
+}
+
+// Name is upstream's name.
+func (*Plugin) Name() string { return Name }
+
+// Handles creates and updates.
+func (*Plugin) Handles(op admission.Operation) bool {
+	return op == admission.Create || op == admission.Update
+}
+
+// Validate takes a token of every limit and refuses where one has none left.
+func (p *Plugin) Validate(_ context.Context, a *admission.Attributes) error {
+	if a.DryRun || a.Resource.Name != core.Events.Name {
+		return nil
+	}
+	var refused []string
+	for _, l := range p.limits {
+		key := keys[l.limit.Type](a)
+		if !l.bucket(key).AllowN(p.clock.Now(), 1) {
+			refused = append(refused, fmt.Sprintf("limit reached on type %s for key %s", l.limit.Type, key))
+		}
+	}
+	switch len(refused) {
+	case 0:
+		return nil
+	case 1:
+		return apierrors.NewTooManyRequestsError(refused[0])
+	}
+	return apierrors.NewTooManyRequestsError("[" + strings.Join(refused, ", ") + "]")
+}
+
+// buckets are those of one limit: as many as it may keep, those that were used
+// last.
+type buckets struct {
+	limit limit
+	size  int
+
+	mu      sync.Mutex
+	order   list.List // of *bucket, the last used first
+	entries map[string]*list.Element
+}
+
+type bucket struct {
+	key     string
+	limiter *rate.Limiter
+}
+
+func (b *buckets) bucket(key string) *rate.Limiter {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if e, ok := b.entries[key]; ok {
+		b.order.MoveToFront(e)
+		return e.Value.(*bucket).limiter
+	}
+	if b.order.Len() >= b.size {
+		last := b.order.Back()
+		delete(b.entries, last.Value.(*bucket).key)
+		b.order.Remove(last)
+	}
+	made := &bucket{key, rate.NewLimiter(rate.Limit(b.limit.QPS), int(b.limit.Burst))}
+	b.entries[key] = b.order.PushFront(made)
+	return made.limiter
+}

@@ -1,0 +1,56 @@
+// Package extendedresourcetoleration lets pods that ask for an extended
+// resource onto the nodes that are tainted with its name, which keep all others
+// off. It is off unless asked for.
+package extendedresourcetoleration
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/resources/check"
+	"kctl/proto/core"
+)
+
+// Name is upstream's name.
+const Name = "ExtendedResourceToleration"
+
+// Plugin is the plugin.
+type Plugin struct{}
+
+// Name is upstream's name.
+func (Plugin) Name() string { return Name }
+
+// Handles creates and updates.
+func (Plugin) Handles(op admission.Operation) bool {
+	return op == admission.Create || op == admission.Update
+}
+
+// Admit adds a toleration for each extended resource that is asked for.
+func (Plugin) Admit(_ context.Context, a *admission.Attributes) error {
+	pod, ok := a.Object.(*core.Pod)
+	if !ok || a.Subresource != "" {
+		return nil
+	}
+	var asked []string
+	for _, group := range [][]core.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+		for i := range group {
+			for name := range group[i].Resources.Requests {
+				if check.IsExtended(name) && !slices.Contains(asked, string(name)) {
+					asked = append(asked, string(name))
+				}
+			}
+		}
+	}
+	slices.Sort(asked)
+	for _, name := range asked {
+		toleration := corev1.Toleration{Key: name, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}
+		if !slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool { return equality.Semantic.DeepEqual(t, toleration) }) {
+			pod.Spec.Tolerations = append(pod.Spec.Tolerations, toleration)
+		}
+	}
+	return nil
+}

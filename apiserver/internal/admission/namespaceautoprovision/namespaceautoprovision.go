@@ -1,0 +1,58 @@
+// Package namespaceautoprovision makes the namespace of whatever is made, where
+// it is not there yet. It is off unless asked for.
+package namespaceautoprovision
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/registry"
+	"kctl/proto/core"
+)
+
+// Name is upstream's name.
+const Name = "NamespaceAutoProvision"
+
+// Namespaces finds namespaces; lookup.Objects does.
+type Namespaces interface {
+	Get(ctx context.Context, namespace, name string) (*core.Namespace, error)
+}
+
+// Store makes namespaces: their registry.Resource.
+type Store interface {
+	Create(ctx context.Context, obj core.Object, admit registry.Admit, o *metav1.CreateOptions) (registry.Encoded, error)
+}
+
+// Plugin is the plugin.
+type Plugin struct {
+	namespaces Namespaces
+	store      Store
+}
+
+// New returns the plugin.
+func New(namespaces Namespaces, store Store) *Plugin { return &Plugin{namespaces, store} }
+
+// Name is upstream's name.
+func (*Plugin) Name() string { return Name }
+
+// Handles creates.
+func (*Plugin) Handles(op admission.Operation) bool { return op == admission.Create }
+
+// Admit makes the namespace; a dry run makes none.
+func (p *Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
+	if a.DryRun || a.Namespace == "" || a.Resource == core.Namespaces {
+		return nil
+	}
+	_, err := p.namespaces.Get(ctx, "", a.Namespace)
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	_, err = p.store.Create(ctx, &core.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.Namespace}}, registry.Admit{}, &metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,102 @@
+package plugins
+
+import (
+	nodev1 "k8s.io/api/node/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+
+	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/admission/always"
+	"kctl/apiserver/internal/admission/alwayspullimages"
+	"kctl/apiserver/internal/admission/antiaffinitytopology"
+	"kctl/apiserver/internal/admission/defaulttoleration"
+	"kctl/apiserver/internal/admission/denyexternalips"
+	"kctl/apiserver/internal/admission/eventratelimit"
+	"kctl/apiserver/internal/admission/extendedresourcetoleration"
+	"kctl/apiserver/internal/admission/lookup"
+	"kctl/apiserver/internal/admission/namespaceautoprovision"
+	"kctl/apiserver/internal/admission/namespaceexists"
+	"kctl/apiserver/internal/admission/namespacelifecycle"
+	"kctl/apiserver/internal/admission/noderestriction"
+	"kctl/apiserver/internal/admission/podnodeselector"
+	"kctl/apiserver/internal/admission/podtolerationrestriction"
+	"kctl/apiserver/internal/admission/priority"
+	"kctl/apiserver/internal/admission/runtimeclass"
+	"kctl/apiserver/internal/admission/serviceaccount"
+	"kctl/apiserver/internal/admission/taintnodes"
+	"kctl/apiserver/internal/resources/pod"
+	"kctl/proto/core"
+)
+
+// NamespaceStore is the namespaces' registry.Resource.
+type NamespaceStore interface {
+	lookup.Source
+	namespaceautoprovision.Store
+}
+
+// all is every plugin of upstream's, in upstream's order.
+var all = []entry{
+	{name: always.AdmitName, make: plain(always.Admit{})},
+	{name: namespaceautoprovision.Name, make: func(d *dependencies) (admission.Plugin, error) {
+		return namespaceautoprovision.New(d.namespaces, d.Namespaces), nil
+	}},
+	{name: namespacelifecycle.Name, on: true, make: func(d *dependencies) (admission.Plugin, error) {
+		return namespacelifecycle.New(d.namespaces), nil
+	}},
+	{name: namespaceexists.Name, make: func(d *dependencies) (admission.Plugin, error) {
+		return namespaceexists.New(d.namespaces), nil
+	}},
+	{name: antiaffinitytopology.Name, make: plain(antiaffinitytopology.Plugin{})},
+	{name: "LimitRanger", on: true},
+	{name: serviceaccount.Name, on: true, make: func(d *dependencies) (admission.Plugin, error) {
+		return serviceaccount.New(lookup.New[*core.ServiceAccount](d.ServiceAccounts), d.Clock), nil
+	}},
+	{name: noderestriction.Name, on: true, make: func(d *dependencies) (admission.Plugin, error) {
+		return noderestriction.New(lookup.New[*core.Pod](d.Pods)), nil
+	}},
+	{name: taintnodes.Name, on: true, make: plain(taintnodes.New())},
+	{name: alwayspullimages.Name, make: plain(alwayspullimages.Plugin{})},
+	{name: "ImagePolicyWebhook"},
+	{name: "PodSecurity", on: true},
+	{name: podnodeselector.Name, configurable: true, make: func(d *dependencies) (admission.Plugin, error) {
+		return podnodeselector.New(d.namespaces, d.Files)
+	}},
+	{name: priority.Name, on: true, make: func(d *dependencies) (admission.Plugin, error) {
+		return priority.New(lookup.New[*schedulingv1.PriorityClass](d.PriorityClasses), d.DefaultPriority), nil
+	}},
+	{name: defaulttoleration.Name, on: true, make: plain(defaulttoleration.New())},
+	{name: podtolerationrestriction.Name, configurable: true, make: func(d *dependencies) (admission.Plugin, error) {
+		return podtolerationrestriction.New(d.namespaces, pod.BestEffort, d.Files)
+	}},
+	{name: eventratelimit.Name, configurable: true, make: func(d *dependencies) (admission.Plugin, error) {
+		return eventratelimit.New(d.Files, d.Clock)
+	}},
+	{name: extendedresourcetoleration.Name, make: plain(extendedresourcetoleration.Plugin{})},
+	{name: "DefaultStorageClass", on: true},
+	{name: "StorageObjectInUseProtection", on: true},
+	{name: "PodGroupProtection", on: true},
+	{name: "OwnerReferencesPermissionEnforcement"},
+	{name: "PersistentVolumeClaimResize", on: true},
+	{name: runtimeclass.Name, on: true, make: func(d *dependencies) (admission.Plugin, error) {
+		return runtimeclass.New(lookup.New[*nodev1.RuntimeClass](d.RuntimeClasses)), nil
+	}},
+	{name: "CertificateApproval", on: true},
+	{name: "CertificateSigning", on: true},
+	{name: "ClusterTrustBundleAttest", on: true},
+	{name: "CertificateSubjectRestriction", on: true},
+	{name: "DefaultIngressClass", on: true},
+	{name: denyexternalips.Name, make: plain(denyexternalips.Plugin{})},
+	{name: "PodTopologyLabels", on: true},
+	{name: "NodeDeclaredFeatureValidator", on: true},
+	{name: "PodResizeValidator", on: true},
+	{name: "MutatingAdmissionPolicy", on: true},
+	{name: "MutatingAdmissionWebhook", on: true},
+	{name: "ValidatingAdmissionPolicy", on: true},
+	{name: "ValidatingAdmissionWebhook", on: true},
+	{name: "ResourceQuota", on: true, configurable: true},
+	{name: always.DenyName, make: plain(always.Deny{})},
+}
+
+// plain is for plugins that need nothing.
+func plain(p admission.Plugin) func(*dependencies) (admission.Plugin, error) {
+	return func(*dependencies) (admission.Plugin, error) { return p, nil }
+}

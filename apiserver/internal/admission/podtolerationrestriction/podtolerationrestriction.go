@@ -1,0 +1,160 @@
+// Package podtolerationrestriction gives pods the tolerations of their
+// namespace, and lets them have no others than those it lists. It is off unless
+// asked for.
+package podtolerationrestriction
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/admission/configuration"
+	"kctl/proto/core"
+)
+
+const (
+	// Name is upstream's name.
+	Name = "PodTolerationRestriction"
+
+	defaultsAnnotation = "scheduler.alpha.kubernetes.io/defaultTolerations"
+	allowedAnnotation  = "scheduler.alpha.kubernetes.io/tolerationsWhitelist"
+)
+
+// Namespaces finds namespaces; lookup.Objects does.
+type Namespaces interface {
+	Get(ctx context.Context, namespace, name string) (*core.Namespace, error)
+}
+
+// Plugin is the plugin.
+type Plugin struct {
+	namespaces Namespaces
+	// bestEffort tells whether a pod is of that class of service.
+	bestEffort func(*core.PodSpec) bool
+	cluster    settings
+}
+
+// settings are what a namespace, or else the cluster, says.
+type settings struct {
+	Default []corev1.Toleration `json:"default"`
+	Allowed []corev1.Toleration `json:"whitelist"`
+}
+
+// New returns the plugin as it is configured.
+func New(namespaces Namespaces, bestEffort func(*core.PodSpec) bool, files configuration.Files) (*Plugin, error) {
+	p := &Plugin{namespaces: namespaces, bestEffort: bestEffort}
+	_, err := files.Decode(Name, configuration.Kind{Kind: "Configuration", Versions: []string{"podtolerationrestriction.admission.k8s.io/v1alpha1"}}, &p.cluster)
+	return p, err
+}
+
+// Name is upstream's name.
+func (*Plugin) Name() string { return Name }
+
+// Handles creates and updates.
+func (*Plugin) Handles(op admission.Operation) bool {
+	return op == admission.Create || op == admission.Update
+}
+
+// Admit merges the namespace's tolerations into the pod's.
+func (p *Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
+	pod, s, err := p.look(ctx, a)
+	if err != nil || pod == nil {
+		return err
+	}
+	if a.Operation == admission.Create && len(s.Default) > 0 {
+		pod.Spec.Tolerations = merge(pod.Spec.Tolerations, s.Default)
+	}
+	if !p.bestEffort(&pod.Spec) {
+		pod.Spec.Tolerations = merge(pod.Spec.Tolerations, []corev1.Toleration{
+			{Key: corev1.TaintNodeMemoryPressure, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
+		})
+	}
+	return check(pod, s)
+}
+
+// Validate checks what the pod has come to tolerate.
+func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
+	pod, s, err := p.look(ctx, a)
+	if err != nil || pod == nil {
+		return err
+	}
+	return check(pod, s)
+}
+
+var errNotListed = errors.New("pod tolerations (possibly merged with namespace default tolerations) conflict with its namespace whitelist")
+
+func check(pod *core.Pod, s settings) error {
+	if len(s.Allowed) == 0 {
+		return nil
+	}
+	for i := range pod.Spec.Tolerations {
+		if !slices.ContainsFunc(s.Allowed, func(allowed corev1.Toleration) bool { return covers(&allowed, &pod.Spec.Tolerations[i]) }) {
+			return errNotListed
+		}
+	}
+	return nil
+}
+
+// look returns the pod, if it is one, and what holds in its namespace.
+func (p *Plugin) look(ctx context.Context, a *admission.Attributes) (*core.Pod, settings, error) {
+	pod, ok := a.Object.(*core.Pod)
+	if !ok || a.Subresource != "" {
+		return nil, settings{}, nil
+	}
+	namespace, err := p.namespaces.Get(ctx, "", a.Namespace)
+	if err != nil {
+		return nil, settings{}, err
+	}
+	s := p.cluster
+	for key, into := range map[string]*[]corev1.Toleration{defaultsAnnotation: &s.Default, allowedAnnotation: &s.Allowed} {
+		text, ok := namespace.Annotations[key]
+		if !ok {
+			continue
+		}
+		*into = nil
+		if text == "" {
+			continue
+		}
+		if err := json.Unmarshal([]byte(text), into); err != nil {
+			return nil, settings{}, fmt.Errorf("annotation %s of namespace %s: %w", key, a.Namespace, err)
+		}
+	}
+	return pod, s, nil
+}
+
+// merge appends to first what second has, and leaves out whatever another
+// toleration covers.
+func merge(first, second []corev1.Toleration) []corev1.Toleration {
+	all := slices.Concat(first, second)
+	var out []corev1.Toleration
+	for i := range all {
+		covered := false
+		for j := range all {
+			// Of two that cover each other the first stays.
+			if i != j && covers(&all[j], &all[i]) && (j < i || !covers(&all[i], &all[j])) {
+				covered = true
+			}
+		}
+		if !covered {
+			out = append(out, all[i])
+		}
+	}
+	return out
+}
+
+// covers tells whether wide bears everything that narrow does, as long.
+func covers(wide, narrow *corev1.Toleration) bool {
+	switch {
+	case wide.Key != narrow.Key && (wide.Key != "" || wide.Operator != corev1.TolerationOpExists),
+		wide.Effect != narrow.Effect && wide.Effect != "",
+		wide.TolerationSeconds != nil && (narrow.TolerationSeconds == nil || *narrow.TolerationSeconds > *wide.TolerationSeconds):
+		return false
+	case wide.Operator == corev1.TolerationOpExists:
+		return true
+	}
+	return narrow.Operator != corev1.TolerationOpExists && wide.Value == narrow.Value
+}
