@@ -14,7 +14,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/admission"
-	"kctl/apiserver/internal/admission/plugins"
 	"kctl/apiserver/internal/admission/priority"
 	"kctl/apiserver/internal/audit"
 	"kctl/apiserver/internal/authn"
@@ -144,10 +143,7 @@ func (s *Server) assemble(certificate string) error {
 		return err
 	}
 	s.priorities = facts.NewMirror(s.resources.PriorityClasses, priority.ClassOf, facts.Options[priority.Class]{Index: priority.ByDefault}, s.clock, s.logger)
-	chain, err := plugins.Chain(plugins.Objects{
-		Namespaces: s.resources.Namespaces, ServiceAccounts: s.resources.ServiceAccounts, Pods: s.resources.Pods,
-		RuntimeClasses: s.resources.RuntimeClasses, PriorityClasses: s.resources.PriorityClasses, DefaultPriority: s.priorities,
-	}, s.clock, o.EnableAdmissionPlugins, o.DisableAdmissionPlugins)
+	chain, err := s.plugins()
 	if err != nil {
 		return err
 	}

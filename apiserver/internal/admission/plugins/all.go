@@ -23,7 +23,7 @@ import (
 	"kctl/apiserver/internal/admission/runtimeclass"
 	"kctl/apiserver/internal/admission/serviceaccount"
 	"kctl/apiserver/internal/admission/taintnodes"
-	"kctl/apiserver/internal/resources/pod"
+	pods "kctl/apiserver/internal/resources/pod"
 	"kctl/proto/core"
 )
 
@@ -65,7 +65,7 @@ var all = []entry{
 	}},
 	{name: defaulttoleration.Name, on: true, make: plain(defaulttoleration.New())},
 	{name: podtolerationrestriction.Name, configurable: true, make: func(d *dependencies) (admission.Plugin, error) {
-		return podtolerationrestriction.New(d.namespaces, pod.BestEffort, d.Files)
+		return podtolerationrestriction.New(d.namespaces, pods.BestEffort, d.Files)
 	}},
 	{name: eventratelimit.Name, configurable: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return eventratelimit.New(d.Files, d.Clock)

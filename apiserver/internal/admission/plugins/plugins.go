@@ -114,7 +114,7 @@ func Chain(o Objects, s Settings) (*admission.Chain, error) {
 	if err := validateFiles(s.Files); err != nil {
 		return nil, err
 	}
-	d := &dependencies{Objects: o, Settings: s, namespaces: lookup.New[*core.Namespace](o.Namespaces)}
+	d := &dependencies{Objects: o, Settings: s, namespaces: newNamespaces(o.Namespaces)}
 	var on []admission.Plugin
 	for _, p := range all {
 		wanted := p.on && !slices.Contains(s.Disable, p.name) || slices.Contains(s.Enable, p.name)
@@ -128,4 +128,8 @@ func Chain(o Objects, s Settings) (*admission.Chain, error) {
 		on = append(on, plugin)
 	}
 	return admission.NewChain(on...), nil
+}
+
+func newNamespaces(s lookup.Source) *lookup.Objects[*core.Namespace] {
+	return lookup.New[*core.Namespace](s)
 }

@@ -42,6 +42,11 @@ func (s *source) Get(_ context.Context, namespace, name, version string) (regist
 	return registry.Encoded{}, apierrors.NewNotFound(s.resource.GVR().GroupResource(), name)
 }
 
+func (s *source) Create(_ context.Context, obj core.Object, _ registry.Admit, _ *metav1.CreateOptions) (registry.Encoded, error) {
+	s.cached["/"+obj.GetName()] = obj
+	return registry.Encoded{}, nil
+}
+
 func (s *source) Decode(e registry.Encoded) (core.Object, error) {
 	if e.JSON[0] == 'c' {
 		return s.cached[string(e.JSON[1:])], nil
@@ -98,7 +103,7 @@ func chain(t *testing.T, disable ...string) *admission.Chain {
 			"default/theirs": pod(func(p *core.Pod) { p.Name = "theirs"; p.Spec.NodeName = "n2" }),
 		}},
 		RuntimeClasses: runtimeClasses(), PriorityClasses: priorityClasses(), DefaultPriority: defaults{},
-	}, testingclock.NewFakeClock(time.Unix(0, 0)), nil, disable)
+	}, Settings{Clock: testingclock.NewFakeClock(time.Unix(0, 0)), Disable: disable})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +240,7 @@ func TestDefaultAccountIsWaitedFor(t *testing.T) {
 	c, err := Chain(Objects{
 		Namespaces:      &source{cached: map[string]core.Object{"/default": namespace("default", corev1.NamespaceActive)}},
 		ServiceAccounts: accounts, Pods: &source{}, PriorityClasses: priorityClasses(), DefaultPriority: defaults{},
-	}, clock, nil, nil)
+	}, Settings{Clock: clock})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -355,13 +360,13 @@ func TestNames(t *testing.T) {
 	}{
 		{nil, nil, ""},
 		{[]string{"Priority"}, []string{"ServiceAccount"}, ""},
-		{[]string{"ImagePolicyWebhook"}, nil, `admission plugin "ImagePolicyWebhook" is not one that this server has: NamespaceLifecycle, `},
+		{[]string{"ImagePolicyWebhook"}, nil, `admission plugin "ImagePolicyWebhook" is not supported: this server has AlwaysAdmit, `},
 		{nil, []string{"nonsense"}, `admission plugin "nonsense" is not one`},
 		{[]string{"Priority"}, []string{"Priority"}, `admission plugin "Priority" is both enabled and disabled`},
 	} {
 		check(t, strings.Join(append(c.enable, c.disable...), ","), Validate(c.enable, c.disable), c.want)
 	}
-	if _, err := Chain(Objects{}, nil, []string{"nonsense"}, nil); err == nil || errors.Is(err, context.Canceled) {
+	if _, err := Chain(Objects{}, Settings{Enable: []string{"nonsense"}}); err == nil || errors.Is(err, context.Canceled) {
 		t.Error("an unknown name makes a chain")
 	}
 }
