@@ -21,6 +21,8 @@ import (
 	"kctl/proto/pki"
 )
 
+const cacheTTL = 10 * time.Second
+
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // tokens knows the tokens it is a map of; others are errors where the value is nil.
@@ -117,7 +119,7 @@ func TestUnionDoesNotChangeSharedUsers(t *testing.T) {
 func TestCached(t *testing.T) {
 	clock := testingclock.NewFakePassiveClock(start)
 	next := &tokens{users: map[string]*request.User{"good": {Username: "jane"}}}
-	cached := NewCached(next, clock)
+	cached := NewCached(next, cacheTTL, clock)
 	ask := func(token string, wanted ...string) bool {
 		_, _, ok, _ := cached.AuthenticateToken(t.Context(), token, wanted)
 		return ok
@@ -145,7 +147,7 @@ func TestCached(t *testing.T) {
 
 func TestCachedIsBounded(t *testing.T) {
 	next := &tokens{users: map[string]*request.User{}}
-	cached := NewCached(next, testingclock.NewFakePassiveClock(start))
+	cached := NewCached(next, cacheTTL, testingclock.NewFakePassiveClock(start))
 	for i := range cacheSize + 100 {
 		token := fmt.Sprint(i)
 		next.users[token] = &request.User{Username: token}
@@ -192,10 +194,11 @@ func TestCertificates(t *testing.T) {
 	if err := os.WriteFile(file, authority.Cert, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	certificates, err := NewCertificates(file, clock)
+	authorities, err := NewAuthorities("authority", file, clock)
 	if err != nil {
 		t.Fatal(err)
 	}
+	certificates := NewCertificates(authorities, clock)
 	client := pki.Subject{CommonName: "jane", Organization: []string{"dev", "ops"}, Client: true}
 	tests := map[string]struct {
 		cert *x509.Certificate
@@ -240,10 +243,11 @@ func TestCertificatesOfANewAuthority(t *testing.T) {
 		}
 	}
 	replace(old, start)
-	certificates, err := NewCertificates(file, clock)
+	authorities, err := NewAuthorities("authority", file, clock)
 	if err != nil {
 		t.Fatal(err)
 	}
+	certificates := NewCertificates(authorities, clock)
 	r := get("")
 	r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{issue(t, old, pki.Subject{CommonName: "jane", Client: true})}}
 	if _, ok, err := certificates.Authenticate(r); !ok {

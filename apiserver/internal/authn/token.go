@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -42,6 +43,25 @@ func (t Tokens) AuthenticateToken(ctx context.Context, token string, wanted []st
 	return nil, nil, false, errors.Join(failures...)
 }
 
+// ForAPI are the audiences of a token that names none itself, and so is for the
+// API: those of wanted that are the API's, or all of these where nothing is
+// wanted.
+func ForAPI(api, wanted []string) ([]string, error) {
+	if len(wanted) == 0 {
+		return api, nil
+	}
+	var audiences []string
+	for _, audience := range wanted {
+		if slices.Contains(api, audience) {
+			audiences = append(audiences, audience)
+		}
+	}
+	if len(audiences) == 0 {
+		return nil, fmt.Errorf("token is for %q, not for %q", api, wanted)
+	}
+	return audiences, nil
+}
+
 var errInvalidToken = errors.New("invalid bearer token")
 
 // Bearer authenticates requests by the token in their Authorization header.
@@ -65,18 +85,15 @@ func (b Bearer) Authenticate(r *http.Request) (*request.User, bool, error) {
 	return user, true, nil
 }
 
-// How long, and of how many tokens, Cached remembers that they were good. A
-// service account deleted this moment may act for that much longer.
-const (
-	cacheTTL  = 10 * time.Second
-	cacheSize = 4096
-)
+// cacheSize is of how many tokens Cached remembers that they were good.
+const cacheSize = 4096
 
 // Cached remembers successes of a token authenticator for a short while:
 // checking a signature costs more than everything else about a small request.
 // Failures are not remembered, so that a new service account works at once.
 type Cached struct {
 	next  TokenAuthenticator
+	ttl   time.Duration
 	clock clock.PassiveClock
 
 	mu      sync.Mutex
@@ -89,9 +106,9 @@ type verified struct {
 	until     time.Time
 }
 
-// NewCached returns a cache before next.
-func NewCached(next TokenAuthenticator, clock clock.PassiveClock) *Cached {
-	return &Cached{next: next, clock: clock, entries: map[[sha256.Size]byte]verified{}}
+// NewCached returns a cache before next that remembers for ttl.
+func NewCached(next TokenAuthenticator, ttl time.Duration, clock clock.PassiveClock) *Cached {
+	return &Cached{next: next, ttl: ttl, clock: clock, entries: map[[sha256.Size]byte]verified{}}
 }
 
 // AuthenticateToken implements TokenAuthenticator. The users it returns are
@@ -103,8 +120,8 @@ func (c *Cached) AuthenticateToken(ctx context.Context, token string, wanted []s
 		return e.user, slices.Clone(e.audiences), true, nil
 	}
 	user, audiences, ok, err := c.next.AuthenticateToken(ctx, token, wanted)
-	if err == nil && ok {
-		c.remember(key, verified{user, audiences, now.Add(cacheTTL)}, now)
+	if err == nil && ok && c.ttl > 0 {
+		c.remember(key, verified{user, audiences, now.Add(c.ttl)}, now)
 	}
 	return user, audiences, ok, err
 }

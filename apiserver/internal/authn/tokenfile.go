@@ -90,17 +90,9 @@ func (t *TokenFile) AuthenticateToken(_ context.Context, token string, wanted []
 	if user == nil {
 		return nil, nil, false, nil
 	}
-	audiences := t.audiences
-	if len(wanted) > 0 {
-		audiences = nil
-		for _, audience := range wanted {
-			if slices.Contains(t.audiences, audience) {
-				audiences = append(audiences, audience)
-			}
-		}
-		if len(audiences) == 0 {
-			return nil, nil, false, fmt.Errorf("token is for %q, not for %q", t.audiences, wanted)
-		}
+	audiences, err := ForAPI(t.audiences, wanted)
+	if err != nil {
+		return nil, nil, false, err
 	}
 	return user, audiences, true, nil
 }

@@ -38,7 +38,14 @@ type Options struct {
 	ServiceAccountSigningKeyFile string
 	ServiceAccountIssuers        []string
 	APIAudiences                 []string
-	AuthorizationModes           []string
+	BootstrapTokenAuth           bool
+	TokenWebhook                 Webhook
+	RequestHeader                RequestHeader
+	OIDC                         OIDC
+
+	AuthorizationModes      []string
+	AuthorizationPolicyFile string
+	AuthorizationWebhook    Webhook
 
 	ServiceClusterIPRange string
 	ServiceNodePortRange  string
@@ -76,6 +83,9 @@ func Defaults() *Options {
 		EtcdPrefix:                   "/registry",
 		ServiceAccountIssuers:        []string{"https://kubernetes.default.svc.cluster.local"},
 		AuthorizationModes:           []string{ModeRBAC},
+		TokenWebhook:                 Webhook{Version: defaultReviewVersion, TTL: tokenReviewTTL},
+		AuthorizationWebhook:         Webhook{Version: defaultReviewVersion, TTL: allowedTTL, RefusedTTL: refusedTTL},
+		OIDC:                         OIDC{UsernameClaim: "sub", SigningAlgorithms: []string{"RS256"}},
 		ServiceClusterIPRange:        "10.0.0.0/24",
 		ServiceNodePortRange:         "30000-32767",
 		MaxRequestsInFlight:          400,
@@ -95,7 +105,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	o.addServing(fs)
 	o.addStorage(fs)
 	o.addAuthentication(fs)
-	fs.StringSliceVar(&o.AuthorizationModes, "authorization-mode", o.AuthorizationModes, "who decides what users may do, asked in this order: AlwaysAllow, AlwaysDeny, Node, RBAC")
+	o.addIdentities(fs)
+	o.addAuthorization(fs)
 	fs.StringVar(&o.ServiceClusterIPRange, "service-cluster-ip-range", o.ServiceClusterIPRange, "IPv4 range that services get their addresses from; it must overlap neither nodes nor pods")
 	fs.StringVar(&o.ServiceNodePortRange, "service-node-port-range", o.ServiceNodePortRange, "ports of every node that services of type NodePort get theirs from, as FROM-TO")
 	fs.StringSliceVar(&o.EnableAdmissionPlugins, "enable-admission-plugins", o.EnableAdmissionPlugins, "admission plugins to run in addition to the default ones")

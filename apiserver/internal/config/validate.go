@@ -13,19 +13,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-// Authorization modes.
-const (
-	ModeAlwaysAllow = "AlwaysAllow"
-	ModeAlwaysDeny  = "AlwaysDeny"
-	ModeNode        = "Node"
-	ModeRBAC        = "RBAC"
-)
-
-var (
-	modes            = []string{ModeAlwaysAllow, ModeAlwaysDeny, ModeNode, ModeRBAC}
-	unsupportedModes = []string{"ABAC", "Webhook"}
-	addressTypes     = []string{"Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"}
-)
+var addressTypes = []string{"Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"}
 
 // Complete fills in what follows from other options.
 func (o *Options) Complete() {
@@ -46,6 +34,7 @@ func (o *Options) Validate(controllers []string) error {
 	return errors.Join(
 		o.validateServing(),
 		o.validateStorage(),
+		o.validateIdentities(),
 		o.validateAuthorization(),
 		o.validateControllers(controllers),
 		o.validateServices(),
@@ -134,24 +123,6 @@ func (o *Options) validateServiceAccounts() error {
 		return errors.New("--service-account-issuer: must not be empty")
 	}
 	return nil
-}
-
-func (o *Options) validateAuthorization() error {
-	if len(o.AuthorizationModes) == 0 {
-		return errors.New("--authorization-mode: at least one mode is needed")
-	}
-	var errs []error
-	for i, mode := range o.AuthorizationModes {
-		switch {
-		case slices.Contains(unsupportedModes, mode):
-			errs = append(errs, fmt.Errorf("--authorization-mode=%s: not supported yet; there are %s", mode, strings.Join(modes, ", ")))
-		case !slices.Contains(modes, mode):
-			errs = append(errs, fmt.Errorf("--authorization-mode=%s: unknown mode; there are %s", mode, strings.Join(modes, ", ")))
-		case slices.Contains(o.AuthorizationModes[:i], mode):
-			errs = append(errs, fmt.Errorf("--authorization-mode=%s: given twice", mode))
-		}
-	}
-	return errors.Join(errs...)
 }
 
 func (o *Options) validateControllers(all []string) error {

@@ -16,8 +16,9 @@ import (
 )
 
 // Authenticate finds out who asks, or answers 401. What proved it does not
-// travel further: handlers that pass requests on must not pass on a token.
-func Authenticate(authenticator authn.Authenticator, registry prometheus.Registerer, clock clock.PassiveClock, logger *zap.Logger) gin.HandlerFunc {
+// travel further: handlers that pass requests on must not pass on a token, nor
+// what somebody wrote into the headers by which proxies name users.
+func Authenticate(authenticator authn.Authenticator, headers []authn.HeaderNames, registry prometheus.Registerer, clock clock.PassiveClock, logger *zap.Logger) gin.HandlerFunc {
 	attempts := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "authentication_attempts", Help: "Counter of authenticated attempts.",
 	}, []string{"result"})
@@ -38,6 +39,9 @@ func Authenticate(authenticator authn.Authenticator, registry prometheus.Registe
 		}
 		attempts.WithLabelValues("success").Inc()
 		c.Request.Header.Del("Authorization")
+		for _, names := range headers {
+			names.Remove(c.Request.Header)
+		}
 		ctx := c.Request.Context()
 		request.Stamps(ctx).Stamp(relay.ServerAuthenticated, clock.Now())
 		c.Request = c.Request.WithContext(request.WithUser(ctx, user))

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testingclock "k8s.io/utils/clock/testing"
 
+	"kctl/apiserver/internal/authn"
 	"kctl/apiserver/internal/authz"
 	"kctl/apiserver/internal/request"
 	"kctl/apiserver/internal/trace"
@@ -137,13 +138,13 @@ func (a authenticator) Authenticate(*http.Request) (*request.User, bool, error) 
 func TestAuthenticate(t *testing.T) {
 	seen := ""
 	handler := func(c *gin.Context) {
-		seen = request.UserFrom(c.Request.Context()).Username + c.GetHeader("Authorization")
+		seen = request.UserFrom(c.Request.Context()).Username + c.GetHeader("Authorization") + c.GetHeader("X-Remote-User") + c.GetHeader("X-Remote-Extra-Key") + c.GetHeader("X-Own")
 		ok(c)
 	}
 	with := func(a authenticator) http.Handler {
-		return chain(handler, Authenticate(a, prometheus.NewRegistry(), clk, zap.NewNop()))
+		return chain(handler, Authenticate(a, []authn.HeaderNames{authn.CommonHeaderNames, {Username: []string{"x-own"}}}, prometheus.NewRegistry(), clk, zap.NewNop()))
 	}
-	if w := serve(with(authenticator{user: &request.User{Username: "jane"}}), "GET", "/", "Authorization", "Bearer x"); w.Code != 200 || seen != "jane" {
+	if w := serve(with(authenticator{user: &request.User{Username: "jane"}}), "GET", "/", "Authorization", "Bearer x", "X-Remote-User", "root", "X-Remote-Extra-Key", "v", "X-Own", "root"); w.Code != 200 || seen != "jane" {
 		t.Errorf("%d, handler saw %q", w.Code, seen)
 	}
 	for name, a := range map[string]authenticator{"nobody": {}, "bad": {err: errors.New("token has expired")}} {

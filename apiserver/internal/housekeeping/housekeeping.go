@@ -20,8 +20,10 @@ type Dependencies struct {
 	Pods *facts.Mirror[facts.Pod]
 	// RootCA is published to every namespace; empty for nothing to publish.
 	RootCA []byte
-	Clock  clock.Clock
-	Logger *zap.Logger
+	// AccountTokens makes tokens for secrets; nil where the server signs none.
+	AccountTokens AccountTokens
+	Clock         clock.Clock
+	Logger        *zap.Logger
 }
 
 // Of returns the store of a resource, which must be served.
@@ -43,6 +45,8 @@ var loops = []struct {
 	make func(d *Dependencies) (Loop, error)
 }{
 	{"serviceaccount-controller", newServiceAccounts},
+	{"serviceaccount-token-controller", newSecretTokens},
+	{"token-cleaner-controller", newTokenCleaner},
 	{"root-ca-certificate-publisher-controller", newRootCA},
 	{"namespace-controller", newNamespaces},
 	{"node-lifecycle-controller", newNodes},

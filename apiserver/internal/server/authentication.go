@@ -1,14 +1,22 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
+	"go.uber.org/zap"
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/authn"
+	"kctl/apiserver/internal/authn/bootstraptoken"
+	"kctl/apiserver/internal/authn/oidc"
 	"kctl/apiserver/internal/authn/serviceaccount"
+	"kctl/apiserver/internal/authn/trust"
+	"kctl/apiserver/internal/authn/webhook"
+	"kctl/apiserver/internal/callout"
 	"kctl/apiserver/internal/config"
 	"kctl/proto/pki"
 )
@@ -45,6 +53,7 @@ func serviceAccountKeys(o *config.Options) (signing string, verification []strin
 type accounts struct {
 	issuer        *serviceaccount.Issuer
 	authenticator *serviceaccount.Authenticator
+	legacy        *serviceaccount.Legacy
 	keys          []serviceaccount.PublicKey
 }
 
@@ -58,6 +67,7 @@ func serviceAccounts(o *config.Options, objects serviceaccount.Objects, clock cl
 		return nil, err
 	}
 	a := &accounts{keys: keys, authenticator: serviceaccount.NewAuthenticator(o.ServiceAccountIssuers, o.APIAudiences, keys, objects, clock)}
+	a.legacy = serviceaccount.NewLegacy(o.APIAudiences, keys, objects, clock)
 	if signing == "" {
 		return a, nil
 	}
@@ -69,29 +79,104 @@ func serviceAccounts(o *config.Options, objects serviceaccount.Objects, clock cl
 	return a, err
 }
 
-// authentication builds the chain in upstream's order: certificates, then
-// tokens, then, where allowed, nobody.
-func authentication(o *config.Options, accountTokens authn.TokenAuthenticator, clock clock.PassiveClock) (authn.Authenticator, authn.TokenAuthenticator, error) {
+// identities is how the server finds out who asks.
+type identities struct {
+	authenticator authn.Authenticator
+	tokens        authn.TokenAuthenticator // kinds of token alone, for reviews
+	headers       []authn.HeaderNames      // that proxies may use; they end at authentication
+	// What certificates of clients and of proxies are checked against; nil
+	// where none are accepted.
+	clients, proxies *authn.Authorities
+}
+
+// authentication builds the chain in upstream's order: proxies, certificates,
+// then tokens, then, where allowed, nobody.
+func authentication(o *config.Options, accounts *accounts, found objects, clock clock.WithTicker) (*identities, error) {
+	who := &identities{headers: []authn.HeaderNames{authn.CommonHeaderNames}}
 	var union authn.Union
-	if o.ClientCAFile != "" {
-		certificates, err := authn.NewCertificates(o.ClientCAFile, clock)
-		if err != nil {
-			return nil, nil, err
+	if h := o.RequestHeader; h.ClientCAFile != "" {
+		var err error
+		if who.proxies, err = authn.NewAuthorities("authority of proxies", h.ClientCAFile, clock); err != nil {
+			return nil, err
 		}
-		union = append(union, certificates)
+		names := authn.HeaderNames{Username: h.UsernameHeaders, UID: h.UIDHeaders, Group: h.GroupHeaders, ExtraPrefix: h.ExtraPrefixes}
+		who.headers = append(who.headers, names)
+		union = append(union, authn.NewRequestHeader(who.proxies, h.AllowedNames, names, clock))
 	}
+	if o.ClientCAFile != "" {
+		var err error
+		if who.clients, err = authn.NewAuthorities("client certificate authority", o.ClientCAFile, clock); err != nil {
+			return nil, err
+		}
+		union = append(union, authn.NewCertificates(who.clients, clock))
+	}
+	if who.proxies != nil && who.clients != nil && len(o.RequestHeader.AllowedNames) == 0 && authn.Overlap(who.proxies.PEM(), who.clients.PEM()) {
+		return nil, errOverlap
+	}
+	kinds, err := tokenKinds(o, accounts, found, clock)
+	if err != nil {
+		return nil, err
+	}
+	who.tokens = authn.NewCached(kinds, tokenTTL, clock)
+	union = append(union, authn.Bearer{Tokens: who.tokens}, authn.WebSocket{Tokens: who.tokens})
+	who.authenticator = union
+	if o.AnonymousAuth {
+		who.authenticator = authn.Anonymous{Next: union}
+	}
+	return who, nil
+}
+
+// publisher tells other servers of the cluster whom this one believes.
+func (i *identities) publisher(o *config.Options, configMaps trust.ConfigMaps, clock clock.Clock, logger *zap.Logger) *trust.Publisher {
+	h := o.RequestHeader
+	return &trust.Publisher{
+		ConfigMaps: configMaps, Clients: i.clients, Proxies: i.proxies, AllowedNames: h.AllowedNames,
+		Headers: authn.HeaderNames{Username: h.UsernameHeaders, UID: h.UIDHeaders, Group: h.GroupHeaders, ExtraPrefix: h.ExtraPrefixes},
+		Clock:   clock, Logger: logger,
+	}
+}
+
+var errOverlap = errors.New("--requestheader-client-ca-file and --client-ca-file have an authority in common: " +
+	"--requestheader-allowed-names is needed too, or every client could name any user")
+
+// tokenTTL is how long a token that was good is good without a look at it. A
+// service account deleted this moment may act for that much longer.
+const tokenTTL = 10 * time.Second
+
+// tokenKinds are the kinds of token that the options accept; the one that costs
+// a request is last.
+func tokenKinds(o *config.Options, accounts *accounts, found objects, clock clock.WithTicker) (authn.Tokens, error) {
 	var kinds authn.Tokens
 	if o.TokenAuthFile != "" {
 		file, err := authn.LoadTokenFile(o.TokenAuthFile, o.APIAudiences)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		kinds = append(kinds, file)
 	}
-	tokens := authn.NewCached(append(kinds, accountTokens), clock)
-	union = append(union, authn.Bearer{Tokens: tokens})
-	if o.AnonymousAuth {
-		return authn.Anonymous{Next: union}, tokens, nil
+	kinds = append(kinds, accounts.authenticator, accounts.legacy)
+	if o.BootstrapTokenAuth {
+		kinds = append(kinds, &bootstraptoken.Authenticator{Secrets: found, Audiences: o.APIAudiences, Clock: clock})
 	}
-	return union, tokens, nil
+	if i := o.OIDC; i.IssuerURL != "" {
+		issuer, err := oidc.New(oidc.Options{
+			IssuerURL: i.IssuerURL, ClientID: i.ClientID, CAFile: i.CAFile,
+			UsernameClaim: i.UsernameClaim, UsernamePrefix: i.UsernamePrefix,
+			GroupsClaim: i.GroupsClaim, GroupsPrefix: i.GroupsPrefix, RequiredClaims: i.RequiredClaims,
+			SigningAlgorithms: i.SigningAlgorithms, Audiences: o.APIAudiences, Clock: clock,
+		})
+		if err != nil {
+			return nil, err
+		}
+		kinds = append(kinds, issuer)
+	}
+	if w := o.TokenWebhook; w.ConfigFile != "" {
+		service, err := callout.Load(w.ConfigFile, clock)
+		if err != nil {
+			return nil, fmt.Errorf("--authentication-token-webhook-config-file: %w", err)
+		}
+		asked := &webhook.Authenticator{Service: service, Version: w.Version, Audiences: o.APIAudiences}
+		kinds = append(kinds, authn.NewCached(asked, w.TTL, clock))
+	}
+	return kinds, nil
 }

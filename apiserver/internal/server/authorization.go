@@ -6,24 +6,41 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/authz"
+	"kctl/apiserver/internal/authz/abac"
 	"kctl/apiserver/internal/authz/node"
 	"kctl/apiserver/internal/authz/rbac"
+	"kctl/apiserver/internal/authz/webhook"
+	"kctl/apiserver/internal/callout"
 	"kctl/apiserver/internal/config"
 )
 
 // authorization builds the union of the modes, behind system:masters. Until
 // ready is closed the stored rules are not known, and whom they would allow is
 // told to come back.
-func authorization(modes []string, rules *rbac.Authorizer, pods node.Pods, ready <-chan struct{}) (authz.Union, error) {
+func authorization(o *config.Options, rules *rbac.Authorizer, pods node.Pods, ready <-chan struct{}, clock clock.WithTicker) (authz.Union, error) {
 	union := authz.Union{authz.Masters{}}
-	for _, mode := range modes {
+	for _, mode := range o.AuthorizationModes {
 		switch mode {
 		case config.ModeAlwaysAllow:
 			union = append(union, authz.Always(authz.Allow))
 		case config.ModeAlwaysDeny:
 			union = append(union, authz.Always(authz.Deny))
+		case config.ModeABAC:
+			policies, err := abac.Load(o.AuthorizationPolicyFile)
+			if err != nil {
+				return nil, err
+			}
+			union = append(union, policies)
+		case config.ModeWebhook:
+			w := o.AuthorizationWebhook
+			service, err := callout.Load(w.ConfigFile, clock)
+			if err != nil {
+				return nil, fmt.Errorf("--authorization-webhook-config-file: %w", err)
+			}
+			union = append(union, webhook.New(service, webhook.Options{Version: w.Version, AllowedTTL: w.TTL, RefusedTTL: w.RefusedTTL, Clock: clock}))
 		case config.ModeNode:
 			union = append(union, &node.Authorizer{Pods: pods})
 		case config.ModeRBAC:

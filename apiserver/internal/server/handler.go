@@ -37,7 +37,7 @@ func (s *Server) handler(address string) (http.Handler, error) {
 		filters.Pace(s.options.RequestTimeout, s.logger),
 		filters.Warnings(),
 	)
-	router.Use(s.audited(filters.Authenticate(s.authenticator, s.metrics, s.clock, s.logger))...)
+	router.Use(s.audited(filters.Authenticate(s.identities.authenticator, s.identities.headers, s.metrics, s.clock, s.logger))...)
 	router.Use(
 		filters.Impersonate(s.authorizer, s.logger),
 		filters.Stream(s.logger),
@@ -56,7 +56,7 @@ func (s *Server) handler(address string) (http.Handler, error) {
 		return nil, err
 	}
 	served := s.installResources(router)
-	served = append(served, reviews.Install(router, reviews.Options{Tokens: s.tokens, Authorizer: s.authorizer, Rules: s.authorizer})...)
+	served = append(served, reviews.Install(router, reviews.Options{Tokens: s.identities.tokens, Authorizer: s.authorizer, Rules: s.authorizer})...)
 	s.installDocuments(router, served)
 	if err := discovery.Install(router, served, address); err != nil {
 		return nil, err

@@ -50,7 +50,7 @@ func servingTLS(o *config.Options, clock clock.PassiveClock) (*tls.Config, strin
 	if err != nil {
 		return nil, "", err
 	}
-	if o.ClientCAFile != "" {
+	if o.ClientCAFile != "" || o.RequestHeader.ClientCAFile != "" {
 		// Asked for, and judged by authentication, which can answer in words.
 		c.ClientAuth = tls.RequestClientCert
 	}

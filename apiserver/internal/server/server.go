@@ -16,7 +16,6 @@ import (
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/admission/priority"
 	"kctl/apiserver/internal/audit"
-	"kctl/apiserver/internal/authn"
 	"kctl/apiserver/internal/authn/serviceaccount"
 	"kctl/apiserver/internal/authz"
 	"kctl/apiserver/internal/authz/rbac"
@@ -45,20 +44,19 @@ type Server struct {
 	health  *daemon.Health
 	tls     *tls.Config
 
-	backend       *backend
-	resources     *resources.Set
-	served        []registry.Served
-	admission     *admission.Chain
-	accounts      *accounts
-	authenticator authn.Authenticator
-	tokens        authn.TokenAuthenticator
-	authorizer    authz.Union
-	rules         *rbac.Follower
-	pods          *facts.Mirror[facts.Pod]
-	priorities    *facts.Mirror[priority.Class]
-	ring          *trace.Ring
-	auditor       *audit.Auditor // nil for none
-	loops         []housekeeping.Loop
+	backend    *backend
+	resources  *resources.Set
+	served     []registry.Served
+	admission  *admission.Chain
+	accounts   *accounts
+	identities *identities
+	authorizer authz.Union
+	rules      *rbac.Follower
+	pods       *facts.Mirror[facts.Pod]
+	priorities *facts.Mirror[priority.Class]
+	ring       *trace.Ring
+	auditor    *audit.Auditor // nil for none
+	loops      []housekeeping.Loop
 
 	// ready is closed when all that decisions are based on has been read.
 	ready chan struct{}
@@ -129,7 +127,7 @@ func (s *Server) assemble(certificate string) error {
 	if err := s.serveResources(s.accounts.issuer); err != nil {
 		return err
 	}
-	if s.authenticator, s.tokens, err = authentication(o, s.accounts.authenticator, s.clock); err != nil {
+	if s.identities, err = authentication(o, s.accounts, found, s.clock); err != nil {
 		return err
 	}
 	s.pods = facts.NewMirror(s.resources.Pods, facts.PodOf, facts.Options[facts.Pod]{Index: facts.PodNode}, s.clock, s.logger)
@@ -139,7 +137,7 @@ func (s *Server) assemble(certificate string) error {
 		Roles: s.resources.Roles, RoleBindings: s.resources.RoleBindings,
 		ClusterRoles: s.resources.ClusterRoles, ClusterRoleBindings: s.resources.ClusterRoleBindings,
 	}, s.clock, s.logger)
-	if s.authorizer, err = authorization(o.AuthorizationModes, rules, s.pods, s.ready); err != nil {
+	if s.authorizer, err = authorization(o, rules, s.pods, s.ready, s.clock); err != nil {
 		return err
 	}
 	s.priorities = facts.NewMirror(s.resources.PriorityClasses, priority.ClassOf, facts.Options[priority.Class]{Index: priority.ByDefault}, s.clock, s.logger)
@@ -157,6 +155,7 @@ func (s *Server) assemble(certificate string) error {
 	if err := s.keepHouse(certificate); err != nil {
 		return err
 	}
+	s.loops = append(s.loops, s.identities.publisher(o, s.resources.ConfigMaps, s.clock, s.logger).Run)
 	s.watchHealth()
 	return nil
 }
@@ -193,6 +192,9 @@ func (s *Server) keepHouse(certificate string) error {
 		return fmt.Errorf("root certificate authority: %w", err)
 	}
 	d := housekeeping.Dependencies{Pods: s.pods, RootCA: rootCA, Clock: s.clock, Logger: s.logger}
+	if s.accounts.issuer != nil {
+		d.AccountTokens = s.accounts.issuer
+	}
 	for _, served := range s.served {
 		d.Resources = append(d.Resources, served.Resource)
 	}

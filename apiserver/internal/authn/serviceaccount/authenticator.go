@@ -31,6 +31,9 @@ type Objects interface {
 	Node(ctx context.Context, name string) (*core.Node, error)
 }
 
+// methods leave out those that sign with a shared secret, and none.
+var methods = []string{"RS256", "ES256", "ES384", "ES512"}
+
 // Authenticator checks tokens.
 type Authenticator struct {
 	issuers   []string
@@ -48,12 +51,8 @@ type Authenticator struct {
 func NewAuthenticator(issuers, apiAudiences []string, keys []PublicKey, objects Objects, clock clock.PassiveClock) *Authenticator {
 	return &Authenticator{
 		issuers: issuers, audiences: apiAudiences, keys: keys, objects: objects, clock: clock,
-		parser: jwt.NewParser(
-			jwt.WithValidMethods([]string{"RS256", "ES256", "ES384", "ES512"}),
-			jwt.WithTimeFunc(clock.Now),
-			jwt.WithExpirationRequired(),
-		),
-		peek: jwt.NewParser(),
+		parser: jwt.NewParser(jwt.WithValidMethods(methods), jwt.WithTimeFunc(clock.Now), jwt.WithExpirationRequired()),
+		peek:   jwt.NewParser(),
 	}
 }
 
@@ -87,14 +86,19 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, wan
 
 // ours looks at a token's issuer without believing anything else of it.
 func (a *Authenticator) ours(token string) bool {
+	issuer := issuerOf(a.peek, token)
+	return issuer != "" && slices.Contains(a.issuers, issuer)
+}
+
+func issuerOf(peek *jwt.Parser, token string) string {
 	if strings.Count(token, ".") != 2 {
-		return false
+		return ""
 	}
 	var c jwt.RegisteredClaims
-	if _, _, err := a.peek.ParseUnverified(token, &c); err != nil {
-		return false
+	if _, _, err := peek.ParseUnverified(token, &c); err != nil {
+		return ""
 	}
-	return slices.Contains(a.issuers, c.Issuer)
+	return c.Issuer
 }
 
 // verify checks signature, times and form. A token names its key in the
@@ -116,10 +120,12 @@ func (a *Authenticator) verify(token string) (*claims, error) {
 	return c, nil
 }
 
-func (a *Authenticator) candidates(t *jwt.Token) (any, error) {
+func (a *Authenticator) candidates(t *jwt.Token) (any, error) { return candidates(a.keys, t) }
+
+func candidates(keys []PublicKey, t *jwt.Token) (any, error) {
 	id, _ := t.Header["kid"].(string)
 	var named, all []jwt.VerificationKey
-	for _, key := range a.keys {
+	for _, key := range keys {
 		if method, err := methodOf(key.Key); err != nil || method.Alg() != t.Method.Alg() {
 			continue
 		}
@@ -162,6 +168,10 @@ func (a *Authenticator) alive(ctx context.Context, c *claims) error {
 }
 
 func (a *Authenticator) same(kind string, want reference, obj metav1.Object, err error) error {
+	return same(a.clock, kind, want, obj, err)
+}
+
+func same(clock clock.PassiveClock, kind string, want reference, obj metav1.Object, err error) error {
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("service account token: its %s %s is gone", kind, want.Name)
 	}
@@ -171,7 +181,7 @@ func (a *Authenticator) same(kind string, want reference, obj metav1.Object, err
 	if string(obj.GetUID()) != want.UID {
 		return fmt.Errorf("service account token: its %s %s is gone and another one has its name", kind, want.Name)
 	}
-	if deleted := obj.GetDeletionTimestamp(); deleted != nil && a.clock.Now().After(deleted.Add(deletedLeeway)) {
+	if deleted := obj.GetDeletionTimestamp(); deleted != nil && clock.Now().After(deleted.Add(deletedLeeway)) {
 		return fmt.Errorf("service account token: its %s %s has been deleted", kind, want.Name)
 	}
 	return nil

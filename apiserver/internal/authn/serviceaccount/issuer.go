@@ -125,3 +125,17 @@ func (i *Issuer) foreign(audience string) bool { return !slices.Contains(i.audie
 func referenceTo(obj metav1.Object) *reference {
 	return &reference{Name: obj.GetName(), UID: string(obj.GetUID())}
 }
+
+// Legacy makes the token that a secret of sa's is to hold. It never expires.
+func (i *Issuer) Legacy(sa *core.ServiceAccount, secret string) (string, error) {
+	unsigned := jwt.NewWithClaims(i.method, legacyClaims{
+		RegisteredClaims: jwt.RegisteredClaims{Issuer: legacyIssuer, Subject: core.ServiceAccountPrefix + sa.Namespace + ":" + sa.Name},
+		Namespace:        sa.Namespace, Secret: secret, Account: sa.Name, AccountUID: string(sa.UID),
+	})
+	unsigned.Header["kid"] = i.keyID
+	token, err := unsigned.SignedString(i.key)
+	if err != nil {
+		return "", fmt.Errorf("sign a token for service account %s/%s: %w", sa.Namespace, sa.Name, err)
+	}
+	return token, nil
+}

@@ -1,0 +1,51 @@
+package bootstraptoken
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/authn"
+	"kctl/apiserver/internal/request"
+	"kctl/proto/core"
+)
+
+// Secrets finds secrets. One that is not there is an apierrors.IsNotFound error.
+type Secrets interface {
+	Secret(ctx context.Context, namespace, name string) (*core.Secret, error)
+}
+
+// Authenticator checks bootstrap tokens. It is an authn.TokenAuthenticator.
+type Authenticator struct {
+	Secrets   Secrets
+	Audiences []string // what its tokens are good for: the API
+	Clock     clock.PassiveClock
+}
+
+// AuthenticateToken implements authn.TokenAuthenticator. What does not look
+// like a bootstrap token is not its business.
+func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, wanted []string) (*request.User, []string, bool, error) {
+	parts := tokenForm.FindStringSubmatch(token)
+	if parts == nil {
+		return nil, nil, false, nil
+	}
+	id := parts[1]
+	s, err := a.Secrets.Secret(ctx, core.NamespaceSystem, secretPrefix+id)
+	if apierrors.IsNotFound(err) {
+		return nil, nil, false, nil
+	}
+	if err != nil {
+		return nil, nil, false, fmt.Errorf("bootstrap token %s: %w", id, err)
+	}
+	user, err := judge(s, id, parts[2], a.Clock.Now())
+	if err != nil {
+		return nil, nil, false, fmt.Errorf("bootstrap token %s: %w", id, err)
+	}
+	audiences, err := authn.ForAPI(a.Audiences, wanted)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	return user, audiences, true, nil
+}

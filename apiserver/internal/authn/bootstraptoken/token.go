@@ -1,0 +1,105 @@
+package bootstraptoken
+
+import (
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/apiserver/internal/request"
+	"kctl/proto/core"
+)
+
+// SecretType is the type of the secrets that hold tokens.
+const SecretType corev1.SecretType = "bootstrap.kubernetes.io/token"
+
+// What a token's secret is called, and the keys of its data.
+const (
+	secretPrefix  = "bootstrap-token-"
+	keyID         = "token-id"
+	keySecret     = "token-secret"
+	keyExpiration = "expiration"
+	keyUsage      = "usage-bootstrap-authentication"
+	keyGroups     = "auth-extra-groups"
+)
+
+// Who shows a token is called by its id, and is in the group of all who do.
+const (
+	userPrefix = "system:bootstrap:"
+	group      = "system:bootstrappers"
+)
+
+var (
+	tokenForm = regexp.MustCompile(`\A([a-z0-9]{6})\.([a-z0-9]{16})\z`)
+	groupForm = regexp.MustCompile(`\Asystem:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]\z`)
+)
+
+var (
+	errEnding  = errors.New("its secret is being deleted")
+	errID      = errors.New("its secret has another id")
+	errSecret  = errors.New("the secret part is wrong")
+	errExpired = errors.New("it has run out")
+	errUsage   = errors.New("it is not for authentication")
+)
+
+// judge tells who shows a token by the secret that holds it, or why nobody.
+func judge(s *core.Secret, id, secret string, now time.Time) (*request.User, error) {
+	switch {
+	case s.DeletionTimestamp != nil:
+		return nil, errEnding
+	case s.Type != SecretType || s.Name != secretPrefix+id || string(s.Data[keyID]) != id:
+		return nil, errID
+	case len(s.Data[keySecret]) == 0 || subtle.ConstantTimeCompare(s.Data[keySecret], []byte(secret)) != 1:
+		return nil, errSecret
+	}
+	until, limited, err := Expiry(s)
+	if err != nil {
+		return nil, err
+	}
+	if limited && !now.Before(until) {
+		return nil, errExpired
+	}
+	if string(s.Data[keyUsage]) != "true" {
+		return nil, errUsage
+	}
+	groups, err := groupsOf(s)
+	if err != nil {
+		return nil, err
+	}
+	return &request.User{Username: userPrefix + id, Groups: groups}, nil
+}
+
+// Expiry is when a token's secret says that it runs out; limited is false where
+// it never does. One that can't be read is an error, and such a token counts as
+// run out.
+func Expiry(s *core.Secret) (until time.Time, limited bool, err error) {
+	text := string(s.Data[keyExpiration])
+	if text == "" {
+		return time.Time{}, false, nil
+	}
+	until, err = time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}, true, errors.New("its expiration is not a time of RFC 3339")
+	}
+	return until, true, nil
+}
+
+func groupsOf(s *core.Secret) ([]string, error) {
+	groups := []string{group}
+	for extra := range strings.SplitSeq(string(s.Data[keyGroups]), ",") {
+		extra = strings.TrimSpace(extra)
+		switch {
+		case extra == "" || slices.Contains(groups, extra):
+		case !groupForm.MatchString(extra):
+			return nil, fmt.Errorf("group %q is not one of %s:NAME", extra, group)
+		default:
+			groups = append(groups, extra)
+		}
+	}
+	return groups, nil
+}

@@ -1,0 +1,109 @@
+package oidc
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+
+	"kctl/apiserver/internal/request"
+)
+
+const (
+	emailClaim    = "email"
+	verifiedClaim = "email_verified"
+	namesClaim    = "_claim_names" // of claims that are to be had elsewhere
+	idClaim       = "jti"
+	extraID       = "authentication.kubernetes.io/credential-id"
+)
+
+type claims map[string]json.RawMessage
+
+func (c claims) text(name string) (string, error) {
+	raw, ok := c[name]
+	if !ok {
+		return "", fmt.Errorf("claim %q is missing", name)
+	}
+	var value *string
+	if err := json.Unmarshal(raw, &value); err != nil || value == nil {
+		return "", fmt.Errorf("claim %q is not a string", name)
+	}
+	return *value, nil
+}
+
+// userOf reads the user in a token that has been verified.
+func (o *Options) userOf(c claims) (*request.User, error) {
+	for name, want := range o.RequiredClaims {
+		value, err := c.text(name)
+		if err != nil {
+			return nil, err
+		}
+		if value != want {
+			return nil, fmt.Errorf("required claim %q has another value", name)
+		}
+	}
+	name, err := c.text(o.UsernameClaim)
+	if err != nil {
+		return nil, err
+	}
+	if name == "" {
+		return nil, fmt.Errorf("claim %q, which would be the user's name, is empty", o.UsernameClaim)
+	}
+	if err := o.checkEmail(c); err != nil {
+		return nil, err
+	}
+	groups, err := o.groupsOf(c)
+	if err != nil {
+		return nil, err
+	}
+	user := &request.User{Username: o.UsernamePrefix + name, Groups: groups}
+	if id, err := c.text(idClaim); err == nil && id != "" {
+		user.Extra = map[string]authenticationv1.ExtraValue{extraID: {"JTI=" + id}}
+	}
+	return user, nil
+}
+
+// checkEmail refuses addresses of which the issuer says that nobody has shown
+// to own them.
+func (o *Options) checkEmail(c claims) error {
+	raw, ok := c[verifiedClaim]
+	if o.UsernameClaim != emailClaim || !ok {
+		return nil
+	}
+	var verified bool
+	if err := json.Unmarshal(raw, &verified); err != nil {
+		return fmt.Errorf("claim %q is not true or false", verifiedClaim)
+	}
+	if !verified {
+		return errors.New("the email address has not been verified")
+	}
+	return nil
+}
+
+// groupsOf reads one group or several.
+func (o *Options) groupsOf(c claims) ([]string, error) {
+	if o.GroupsClaim == "" {
+		return nil, nil
+	}
+	raw, ok := c[o.GroupsClaim]
+	if !ok {
+		var elsewhere map[string]json.RawMessage
+		if err := json.Unmarshal(c[namesClaim], &elsewhere); err == nil && elsewhere[o.GroupsClaim] != nil {
+			return nil, fmt.Errorf("claim %q is a distributed claim, which is not supported", o.GroupsClaim)
+		}
+		return nil, nil
+	}
+	var groups []string
+	if err := json.Unmarshal(raw, &groups); err != nil {
+		var one string
+		if json.Unmarshal(raw, &one) != nil {
+			return nil, fmt.Errorf("claim %q is neither a string nor a list of strings", o.GroupsClaim)
+		}
+		groups = []string{one}
+	}
+	for i := range groups {
+		groups[i] = o.GroupsPrefix + groups[i]
+	}
+	return groups, nil
+}

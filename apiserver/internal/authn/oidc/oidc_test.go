@@ -1,0 +1,260 @@
+package oidc
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+	testingclock "k8s.io/utils/clock/testing"
+)
+
+var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// issuer is an OpenID Connect issuer that serves over TLS.
+type issuer struct {
+	*httptest.Server
+	caFile string
+	key    *rsa.PrivateKey
+	keyID  string
+	down   atomic.Bool
+	asked  atomic.Int32 // for the discovery document
+}
+
+func newIssuer(t *testing.T) *issuer {
+	t.Helper()
+	i := &issuer{}
+	i.rotate(t, "first")
+	mux := http.NewServeMux()
+	mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
+		i.asked.Add(1)
+		if i.down.Load() {
+			http.Error(w, "down", http.StatusServiceUnavailable)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{
+			"issuer": i.URL, "jwks_uri": i.URL + "/keys", "id_token_signing_alg_values_supported": []string{"RS256"},
+		})
+	})
+	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
+		encode := base64.RawURLEncoding.EncodeToString
+		_ = json.NewEncoder(w).Encode(map[string]any{"keys": []any{map[string]string{
+			"kty": "RSA", "use": "sig", "alg": "RS256", "kid": i.keyID,
+			"n": encode(i.key.N.Bytes()), "e": encode(big.NewInt(int64(i.key.E)).Bytes()),
+		}}})
+	})
+	i.Server = httptest.NewTLSServer(mux)
+	t.Cleanup(i.Close)
+	i.caFile = filepath.Join(t.TempDir(), "ca.crt")
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: i.Certificate().Raw})
+	if err := os.WriteFile(i.caFile, ca, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+// rotate makes another key the issuer's.
+func (i *issuer) rotate(t *testing.T, id string) {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.key, i.keyID = key, id
+}
+
+// sign makes a token of the issuer's, with further claims or other ones.
+func (i *issuer) sign(t *testing.T, more jwt.MapClaims) string {
+	t.Helper()
+	claims := jwt.MapClaims{"iss": i.URL, "aud": "kctl", "sub": "jane", "exp": now.Add(time.Hour).Unix(), "iat": now.Unix()}
+	for name, value := range more {
+		if claims[name] = value; value == nil {
+			delete(claims, name)
+		}
+	}
+	token := jwt.NewWithClaims(jwt.SigningMethodRS256, claims)
+	token.Header["kid"] = i.keyID
+	return signed(t, token, i.key)
+}
+
+func signed(t *testing.T, token *jwt.Token, key any) string {
+	t.Helper()
+	text, err := token.SignedString(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func (i *issuer) authenticator(t *testing.T, change ...func(*Options)) (*Authenticator, *testingclock.FakePassiveClock) {
+	t.Helper()
+	clock := testingclock.NewFakePassiveClock(now)
+	o := Options{
+		IssuerURL: i.URL, ClientID: "kctl", CAFile: i.caFile, UsernameClaim: "sub",
+		SigningAlgorithms: []string{"RS256"}, Audiences: []string{"api"}, Clock: clock,
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	a, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(a.client.CloseIdleConnections)
+	return a, clock
+}
+
+type result struct {
+	user   string
+	groups []string
+	err    string // "" with no user: none of its business
+}
+
+func (i *issuer) check(t *testing.T, a *Authenticator, token string, want result) {
+	t.Helper()
+	user, audiences, ok, err := a.AuthenticateToken(t.Context(), token, nil)
+	if ok != (want.user != "") || (err != nil) != (want.err != "") || err != nil && !strings.Contains(err.Error(), want.err) {
+		t.Fatalf("%+v %v %v, want %+v", user, ok, err, want)
+	}
+	if !ok {
+		return
+	}
+	if name := strings.Replace(user.Username, i.URL, "ISSUER", 1); name != want.user || !slices.Equal(user.Groups, want.groups) || !slices.Equal(audiences, []string{"api"}) {
+		t.Errorf("%s in %v for %v, want %+v", name, user.Groups, audiences, want)
+	}
+}
+
+func TestClaims(t *testing.T) {
+	i := newIssuer(t)
+	email := func(o *Options) { o.UsernameClaim = "email" }
+	groups := func(o *Options) { o.GroupsClaim, o.GroupsPrefix, o.UsernamePrefix = "groups", "oidc:", "-" }
+	required := func(o *Options) { o.RequiredClaims = map[string]string{"tenant": "blue"} }
+	for name, test := range map[string]struct {
+		change func(*Options)
+		claims jwt.MapClaims
+		want   result
+	}{
+		"default prefix":            {nil, nil, result{user: "ISSUER#jane"}},
+		"own prefix":                {func(o *Options) { o.UsernamePrefix = "id:" }, nil, result{user: "id:jane"}},
+		"no prefix":                 {func(o *Options) { o.UsernamePrefix = "-" }, nil, result{user: "jane"}},
+		"groups":                    {groups, jwt.MapClaims{"groups": []string{"a", "b"}}, result{user: "jane", groups: []string{"oidc:a", "oidc:b"}}},
+		"one group":                 {groups, jwt.MapClaims{"groups": "a"}, result{user: "jane", groups: []string{"oidc:a"}}},
+		"no group":                  {groups, nil, result{user: "jane"}},
+		"groups that are numbers":   {groups, jwt.MapClaims{"groups": []int{1}}, result{err: "neither a string nor a list"}},
+		"distributed groups":        {groups, jwt.MapClaims{"_claim_names": map[string]string{"groups": "more"}, "_claim_sources": map[string]any{"more": map[string]string{"endpoint": "https://more.test"}}}, result{err: "distributed claim, which is not supported"}},
+		"email":                     {email, jwt.MapClaims{"email": "jane@test", "email_verified": true}, result{user: "jane@test"}},
+		"email of nobody":           {email, jwt.MapClaims{"email": "jane@test", "email_verified": false}, result{err: "has not been verified"}},
+		"email verified in words":   {email, jwt.MapClaims{"email": "jane@test", "email_verified": "true"}, result{err: "not true or false"}},
+		"email of no opinion":       {email, jwt.MapClaims{"email": "jane@test"}, result{user: "jane@test"}},
+		"no user name":              {email, nil, result{err: `claim "email" is missing`}},
+		"empty user name":           {email, jwt.MapClaims{"email": ""}, result{err: "is empty"}},
+		"user name that is null":    {email, jwt.MapClaims{"email": json.RawMessage("null")}, result{err: "not a string"}},
+		"required claim":            {required, jwt.MapClaims{"tenant": "blue"}, result{user: "ISSUER#jane"}},
+		"required claim missing":    {required, nil, result{err: `claim "tenant" is missing`}},
+		"required claim of another": {required, jwt.MapClaims{"tenant": "red"}, result{err: "another value"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if test.change == nil {
+				test.change = func(*Options) {}
+			}
+			a, _ := i.authenticator(t, test.change)
+			i.check(t, a, i.sign(t, test.claims), test.want)
+		})
+	}
+}
+
+func TestForgeries(t *testing.T) {
+	i, other := newIssuer(t), newIssuer(t)
+	a, _ := i.authenticator(t)
+	stranger := jwt.NewWithClaims(jwt.SigningMethodRS256, jwt.MapClaims{"iss": i.URL, "aud": "kctl", "sub": "root", "exp": now.Add(time.Hour).Unix()})
+	stranger.Header["kid"] = i.keyID
+	none := jwt.NewWithClaims(jwt.SigningMethodNone, stranger.Claims)
+	// The public key, which everybody knows, as the secret of an HMAC.
+	confused := jwt.NewWithClaims(jwt.SigningMethodHS256, stranger.Claims)
+	confused.Header["kid"] = i.keyID
+	good := i.sign(t, nil)
+	parts := strings.Split(good, ".")
+	payload := base64.RawURLEncoding.EncodeToString([]byte(`{"iss":"` + i.URL + `","aud":"kctl","sub":"root","exp":` + "9999999999}"))
+	for name, test := range map[string]struct {
+		token string
+		want  result
+	}{
+		"good":                {good, result{user: "ISSUER#jane"}},
+		"another issuer":      {other.sign(t, nil), result{}},
+		"not a JWT":           {"abc", result{}},
+		"three empty parts":   {"..", result{}},
+		"claimed issuer":      {other.sign(t, jwt.MapClaims{"iss": i.URL}), result{err: "oidc:"}},
+		"another key":         {signed(t, stranger, other.key), result{err: "signature"}},
+		"alg none":            {signed(t, none, jwt.UnsafeAllowNoneSignatureType), result{err: "oidc:"}},
+		"alg HS256":           {signed(t, confused, i.key.N.Bytes()), result{err: "oidc:"}},
+		"another payload":     {parts[0] + "." + payload + "." + parts[2], result{err: "signature"}},
+		"no signature":        {parts[0] + "." + parts[1] + ".", result{err: "oidc:"}},
+		"another audience":    {i.sign(t, jwt.MapClaims{"aud": "shop"}), result{err: "audience"}},
+		"among audiences":     {i.sign(t, jwt.MapClaims{"aud": []string{"shop", "kctl"}}), result{user: "ISSUER#jane"}},
+		"expired":             {i.sign(t, jwt.MapClaims{"exp": now.Add(-time.Second).Unix()}), result{err: "expired"}},
+		"never expires":       {i.sign(t, jwt.MapClaims{"exp": nil}), result{err: "expired"}},
+		"not valid yet":       {i.sign(t, jwt.MapClaims{"nbf": now.Add(time.Hour).Unix()}), result{err: "before"}},
+		"algorithm not asked": {signed(t, jwt.NewWithClaims(jwt.SigningMethodRS512, stranger.Claims), i.key), result{err: "oidc:"}},
+	} {
+		t.Run(name, func(t *testing.T) { i.check(t, a, test.token, test.want) })
+	}
+}
+
+func TestNewKeysOfTheIssuer(t *testing.T) {
+	i := newIssuer(t)
+	a, _ := i.authenticator(t)
+	old := i.sign(t, nil)
+	i.check(t, a, old, result{user: "ISSUER#jane"})
+	i.rotate(t, "second")
+	i.check(t, a, i.sign(t, nil), result{user: "ISSUER#jane"})
+	i.check(t, a, old, result{err: "signature"})
+	if i.asked.Load() != 1 {
+		t.Errorf("discovery was asked for %d times", i.asked.Load())
+	}
+}
+
+func TestIssuerThatIsDown(t *testing.T) {
+	i := newIssuer(t)
+	i.down.Store(true)
+	a, clock := i.authenticator(t)
+	token := i.sign(t, nil)
+	i.check(t, a, token, result{err: "503"})
+	i.check(t, a, token, result{err: "a moment ago"})
+	i.down.Store(false)
+	if i.check(t, a, token, result{err: "a moment ago"}); i.asked.Load() != 1 {
+		t.Errorf("an issuer that was down was asked %d times", i.asked.Load())
+	}
+	clock.SetTime(now.Add(askAgain))
+	i.check(t, a, token, result{user: "ISSUER#jane"})
+}
+
+func TestIssuerOfAnotherAuthority(t *testing.T) {
+	i, other := newIssuer(t), newIssuer(t)
+	wrong := filepath.Join(t.TempDir(), "ca.crt")
+	if err := os.WriteFile(wrong, []byte("-----BEGIN CERTIFICATE-----\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := New(Options{CAFile: wrong}); err == nil {
+		t.Error("a file without a certificate was taken for an authority")
+	}
+	// httptest servers share their certificate: the host's authorities don't
+	// know it.
+	a, _ := i.authenticator(t, func(o *Options) { o.CAFile = "" })
+	i.check(t, a, i.sign(t, nil), result{err: "certificate"})
+	a, _ = i.authenticator(t, func(o *Options) { o.IssuerURL = strings.Replace(other.URL, "https:", "http:", 1) })
+	if _, err := a.find(t.Context()); err == nil || !strings.Contains(err.Error(), "only https is supported") {
+		t.Errorf("asked without TLS: %v", err)
+	}
+}

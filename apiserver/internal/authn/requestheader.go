@@ -1,0 +1,121 @@
+package authn
+
+import (
+	"crypto/sha256"
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/request"
+)
+
+// HeaderNames are the headers in which a proxy names the user.
+type HeaderNames struct{ Username, UID, Group, ExtraPrefix []string }
+
+// CommonHeaderNames are those that most proxies use. They never travel beyond
+// authentication, whatever a server accepts: who stands behind it may accept
+// them.
+var CommonHeaderNames = HeaderNames{
+	Username: []string{"X-Remote-User"}, UID: []string{"X-Remote-Uid"}, Group: []string{"X-Remote-Group"}, ExtraPrefix: []string{"X-Remote-Extra-"},
+}
+
+// Remove takes the headers away.
+func (n HeaderNames) Remove(header http.Header) {
+	for _, names := range [][]string{n.Username, n.UID, n.Group} {
+		for _, name := range names {
+			header.Del(name)
+		}
+	}
+	if len(n.ExtraPrefix) == 0 {
+		return
+	}
+	for name := range header {
+		if slices.ContainsFunc(n.ExtraPrefix, func(prefix string) bool { return hasPrefix(name, prefix) }) {
+			delete(header, name)
+		}
+	}
+}
+
+// RequestHeader authenticates requests that a proxy passes on: the proxy shows
+// a client certificate of its own authority and names the user in headers
+// (Kubernetes docs, "Authenticating Proxy").
+type RequestHeader struct {
+	verifier verifier
+	names    HeaderNames
+}
+
+// NewRequestHeader trusts proxies whose certificate is of the authorities and
+// has one of the allowed common names; of any name where none is given.
+func NewRequestHeader(authorities *Authorities, allowed []string, names HeaderNames, clock clock.PassiveClock) *RequestHeader {
+	return &RequestHeader{names: names, verifier: verifier{
+		authorities: authorities, clock: clock,
+		userOf: func(leaf *x509.Certificate, _ [sha256.Size]byte) (*request.User, error) {
+			if len(allowed) > 0 && !slices.Contains(allowed, leaf.Subject.CommonName) {
+				return nil, fmt.Errorf("certificate of %q: not one of the proxies that may name users", leaf.Subject.CommonName)
+			}
+			return &request.User{Username: leaf.Subject.CommonName}, nil
+		},
+	}}
+}
+
+// Authenticate implements Authenticator. A proxy that names nobody speaks for
+// itself, which is for others to judge.
+func (h *RequestHeader) Authenticate(r *http.Request) (*request.User, bool, error) {
+	name := first(r.Header, h.names.Username)
+	if name == "" {
+		return nil, false, nil
+	}
+	proxy, err := h.verifier.verify(r)
+	if err != nil {
+		return nil, false, fmt.Errorf("user named in a header: %w", err)
+	}
+	if proxy == nil {
+		return nil, false, nil
+	}
+	user := &request.User{Username: name, UID: first(r.Header, h.names.UID)}
+	for _, header := range h.names.Group {
+		for _, group := range r.Header.Values(header) {
+			if group != "" {
+				user.Groups = append(user.Groups, group)
+			}
+		}
+	}
+	user.Extra = h.extra(r.Header)
+	return user, true, nil
+}
+
+func first(header http.Header, names []string) string {
+	for _, name := range names {
+		if value := strings.TrimSpace(header.Get(name)); value != "" {
+			return value
+		}
+	}
+	return ""
+}
+
+func (h *RequestHeader) extra(header http.Header) map[string]authenticationv1.ExtraValue {
+	extra := map[string]authenticationv1.ExtraValue{}
+	for _, prefix := range h.names.ExtraPrefix {
+		for name, values := range header {
+			if !hasPrefix(name, prefix) {
+				continue
+			}
+			key := strings.ToLower(name[len(prefix):])
+			if unescaped, err := url.PathUnescape(key); err == nil {
+				key = unescaped
+			}
+			extra[key] = append(extra[key], values...)
+		}
+	}
+	return extra
+}
+
+func hasPrefix(name, prefix string) bool {
+	return len(name) >= len(prefix) && strings.EqualFold(name[:len(prefix)], prefix)
+}

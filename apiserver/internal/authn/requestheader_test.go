@@ -1,0 +1,140 @@
+package authn
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	testingclock "k8s.io/utils/clock/testing"
+
+	"kctl/apiserver/internal/request"
+	"kctl/proto/pki"
+)
+
+func TestRequestHeader(t *testing.T) {
+	authority, stranger := newCA(t), newCA(t)
+	file := filepath.Join(t.TempDir(), "ca.crt")
+	if err := os.WriteFile(file, authority.Cert, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	clock := testingclock.NewFakePassiveClock(start)
+	authorities, err := NewAuthorities("proxies", file, clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := HeaderNames{Username: []string{"X-Remote-User", "X-User"}, UID: []string{"X-Remote-Uid"}, Group: []string{"X-Remote-Group"}, ExtraPrefix: []string{"X-Remote-Extra-"}}
+	proxy := func(name string, by *pki.Pair) *x509.Certificate {
+		return issue(t, by, pki.Subject{CommonName: name, Client: true})
+	}
+	some, anybody := NewRequestHeader(authorities, []string{"front"}, names, clock), NewRequestHeader(authorities, nil, names, clock)
+	for name, test := range map[string]struct {
+		by   *RequestHeader
+		cert *x509.Certificate
+		user string // in the headers
+		want string
+		err  string
+	}{
+		"a proxy":                    {some, proxy("front", authority), "jane", "jane", ""},
+		"any proxy":                  {anybody, proxy("back", authority), "jane", "jane", ""},
+		"another proxy":              {some, proxy("back", authority), "jane", "", "not one of the proxies"},
+		"a proxy of a stranger's":    {some, proxy("front", stranger), "jane", "", "unknown authority"},
+		"no certificate":             {some, nil, "root", "", ""},
+		"a proxy that names nobody":  {some, proxy("front", authority), "", "", ""},
+		"a proxy that names a space": {some, proxy("front", authority), " ", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := get("")
+			r.Header.Set("X-Remote-User", test.user)
+			r.TLS = &tls.ConnectionState{}
+			if test.cert != nil {
+				r.TLS.PeerCertificates = []*x509.Certificate{test.cert}
+			}
+			for range 2 {
+				user, ok, err := test.by.Authenticate(r)
+				check(t, user, ok, err, test.want, test.err)
+			}
+		})
+	}
+	r := get("")
+	r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{proxy("front", authority)}}
+	r.Header = http.Header{
+		"X-User": {"jane"}, "X-Remote-Uid": {"7"}, "X-Remote-Group": {"a", "", "b"},
+		"X-Remote-Extra-Acme.com%2fproject": {"x", "y"}, "X-Remote-Extra-Odd%zz": {"z"}, "X-Remote": {"no"},
+	}
+	user, ok, err := some.Authenticate(r)
+	if err != nil || !ok || user.Username != "jane" || user.UID != "7" || !slices.Equal(user.Groups, []string{"a", "b"}) ||
+		!slices.Equal(user.Extra["acme.com/project"], []string{"x", "y"}) || len(user.Extra) != 2 {
+		t.Errorf("%+v %v", user, err)
+	}
+	names.Remove(r.Header)
+	if len(r.Header) != 1 || r.Header.Get("X-Remote") == "" {
+		t.Errorf("left after authentication: %v", r.Header)
+	}
+}
+
+func TestOverlap(t *testing.T) {
+	one, two := newCA(t), newCA(t)
+	if Overlap(one.Cert, two.Cert) || !Overlap(slices.Concat(two.Cert, one.Cert), one.Cert) {
+		t.Error("what two files have in common")
+	}
+}
+
+func TestWebSocketTokens(t *testing.T) {
+	known := &tokens{users: map[string]*request.User{"good": {Username: "jane"}}}
+	encode := func(token string) string { return tokenProtocol + base64.RawURLEncoding.EncodeToString([]byte(token)) }
+	for name, test := range map[string]struct {
+		protocols []string
+		user, err string
+		left      string
+	}{
+		"token and protocol": {[]string{"v5.channel.k8s.io, " + encode("good")}, "jane", "", "v5.channel.k8s.io"},
+		"in two headers":     {[]string{encode("good"), "a,b"}, "jane", "", "a,b"},
+		"no token":           {[]string{"v5.channel.k8s.io"}, "", "", "v5.channel.k8s.io"},
+		"unknown token":      {[]string{"a", encode("bad")}, "", "invalid bearer token", "a"},
+		"token alone":        {[]string{encode("good")}, "", "a real one is needed", encode("good")},
+		"two tokens":         {[]string{encode("good") + ",a," + encode("bad")}, "", "more than one", ""},
+		"not base64":         {[]string{"a," + tokenProtocol + "!"}, "", "not a base64url token", ""},
+		"empty token":        {[]string{"a," + tokenProtocol}, "", "not a base64url token", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := get("")
+			r.Header["Upgrade"], r.Header["Sec-Websocket-Protocol"] = []string{"websocket"}, test.protocols
+			user, ok, err := WebSocket{known}.Authenticate(r)
+			check(t, user, ok, err, test.user, test.err)
+			if ok && r.Header.Get("Sec-WebSocket-Protocol") != test.left {
+				t.Errorf("left %q", r.Header.Values("Sec-WebSocket-Protocol"))
+			}
+		})
+	}
+	r := get("")
+	r.Header.Set("Sec-WebSocket-Protocol", "a,"+encode("good"))
+	if _, ok, err := (WebSocket{known}).Authenticate(r); ok || err != nil {
+		t.Errorf("a request that is no upgrade: %v %v", ok, err)
+	}
+}
+
+func TestUnreadableAuthorityStays(t *testing.T) {
+	clock := testingclock.NewFakePassiveClock(start)
+	file := filepath.Join(t.TempDir(), "ca.crt")
+	if err := os.WriteFile(file, newCA(t).Cert, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a, err := NewAuthorities("ca", file, clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := a.Pool()
+	if err := os.WriteFile(file, []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	clock.SetTime(start.Add(time.Minute))
+	if a.Pool() != before {
+		t.Error("an unreadable file took the authorities away")
+	}
+}

@@ -1,0 +1,73 @@
+package trust
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/authn"
+	"kctl/proto/core"
+)
+
+// Name is the ConfigMap's, in kube-system.
+const Name = "extension-apiserver-authentication"
+
+// every is how often the ConfigMap is put right, and new files are taken up.
+const every = time.Minute
+
+// ConfigMaps is where it is written: a registry.Store.
+type ConfigMaps interface {
+	GetTyped(ctx context.Context, namespace, name, resourceVersion string) (*core.ConfigMap, error)
+	CreateTyped(ctx context.Context, obj *core.ConfigMap) (*core.ConfigMap, error)
+	UpdateTyped(ctx context.Context, namespace, name, subresource string, change func(obj *core.ConfigMap) error) (*core.ConfigMap, error)
+}
+
+// Publisher keeps the ConfigMap.
+type Publisher struct {
+	ConfigMaps ConfigMaps
+	// Clients and Proxies are the authorities; nil where none are accepted.
+	Clients, Proxies *authn.Authorities
+	AllowedNames     []string
+	Headers          authn.HeaderNames
+	Clock            clock.Clock
+	Logger           *zap.Logger
+}
+
+// Run keeps the ConfigMap right until ctx ends.
+func (p *Publisher) Run(ctx context.Context) error {
+	for {
+		if err := p.publish(ctx); err != nil && ctx.Err() == nil {
+			p.Logger.Warn("the authorities of clients could not be published, trying again", zap.Error(err), zap.Duration("after", every))
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-p.Clock.After(every):
+		}
+	}
+}
+
+// publish writes only what is not there yet.
+func (p *Publisher) publish(ctx context.Context) error {
+	current, err := p.ConfigMaps.GetTyped(ctx, core.NamespaceSystem, Name, "0")
+	if apierrors.IsNotFound(err) {
+		_, err = p.ConfigMaps.CreateTyped(ctx, &core.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: core.NamespaceSystem, Name: Name}, Data: p.merged(nil),
+		})
+		if !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+	} else if err != nil || maps.Equal(current.Data, p.merged(current.Data)) {
+		return err
+	}
+	_, err = p.ConfigMaps.UpdateTyped(ctx, core.NamespaceSystem, Name, "", func(obj *core.ConfigMap) error {
+		obj.Data = p.merged(obj.Data)
+		return nil
+	})
+	return err
+}

@@ -1,0 +1,80 @@
+package abac
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"kctl/apiserver/internal/authz"
+	"kctl/apiserver/internal/request"
+)
+
+// Authorizer is the ABAC authorization mode.
+type Authorizer struct{ policies []spec }
+
+// Authorize implements authz.Authorizer. It never denies, because policies
+// only ever add rights.
+func (a *Authorizer) Authorize(_ context.Context, at *authz.Attributes) (authz.Decision, string, error) {
+	for i := range a.policies {
+		if p := &a.policies[i]; p.isFor(at.User) && p.allows(at) {
+			return authz.Allow, "", nil
+		}
+	}
+	return authz.NoOpinion, "No policy matched.", nil
+}
+
+// isFor: a policy that names both a user and a group is for that user as long
+// as they are in that group, one that names neither is for nobody.
+func (p *spec) isFor(user *request.User) bool {
+	if user == nil || p.User == "" && p.Group == "" {
+		return false
+	}
+	return (p.User == "" || p.User == all || p.User == user.Username) &&
+		(p.Group == "" || p.Group == all || slices.Contains(user.Groups, p.Group))
+}
+
+var reading = []string{"get", "list", "watch"}
+
+func (p *spec) allows(at *authz.Attributes) bool {
+	if !at.Resource {
+		return (!p.Readonly || at.Verb == "get") && p.allowsPath(at.Path)
+	}
+	return (!p.Readonly || slices.Contains(reading, at.Verb)) &&
+		matches(p.Namespace, at.Namespace) && matches(p.Resource, at.ResourceName) && matches(p.APIGroup, at.APIGroup)
+}
+
+func matches(pattern, value string) bool { return pattern == all || pattern == value }
+
+func (p *spec) allowsPath(path string) bool {
+	if prefix, ok := strings.CutSuffix(p.NonResourcePath, all); ok {
+		return strings.HasPrefix(path, prefix)
+	}
+	return p.NonResourcePath != "" && p.NonResourcePath == path
+}
+
+// RulesFor implements authz.RuleResolver.
+func (a *Authorizer) RulesFor(_ context.Context, user *request.User, namespace string) ([]rbacv1.PolicyRule, error) {
+	var rules []rbacv1.PolicyRule
+	for i := range a.policies {
+		p := &a.policies[i]
+		if !p.isFor(user) {
+			continue
+		}
+		if p.Resource != "" && matches(p.Namespace, namespace) {
+			rules = append(rules, rbacv1.PolicyRule{Verbs: p.verbs(reading), APIGroups: []string{p.APIGroup}, Resources: []string{p.Resource}})
+		}
+		if p.NonResourcePath != "" {
+			rules = append(rules, rbacv1.PolicyRule{Verbs: p.verbs([]string{"get"}), NonResourceURLs: []string{p.NonResourcePath}})
+		}
+	}
+	return rules, nil
+}
+
+func (p *spec) verbs(readonly []string) []string {
+	if p.Readonly {
+		return readonly
+	}
+	return []string{all}
+}

@@ -1,0 +1,83 @@
+package abac
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/json"
+)
+
+const (
+	apiVersion = "abac.authorization.kubernetes.io/v1beta1"
+	kind       = "Policy"
+	// maxLine bounds the length of a policy.
+	maxLine = 1 << 20
+	all     = "*"
+)
+
+// policy is one line of the file.
+type policy struct {
+	metav1.TypeMeta `json:",inline"`
+	Spec            spec `json:"spec"`
+}
+
+// spec is empty for nothing where it says nothing, and "*" for everything.
+type spec struct {
+	User            string `json:"user,omitempty"`
+	Group           string `json:"group,omitempty"`
+	Readonly        bool   `json:"readonly,omitempty"`
+	APIGroup        string `json:"apiGroup,omitempty"`
+	Resource        string `json:"resource,omitempty"`
+	Namespace       string `json:"namespace,omitempty"`
+	NonResourcePath string `json:"nonResourcePath,omitempty"`
+}
+
+// Load reads a policy file.
+func Load(path string) (*Authorizer, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("authorization policy file: %w", err)
+	}
+	defer f.Close()
+	policies, err := read(f)
+	if err != nil {
+		return nil, fmt.Errorf("authorization policy file %s: %w", path, err)
+	}
+	return &Authorizer{policies}, nil
+}
+
+// read skips empty lines and comments.
+func read(r io.Reader) ([]spec, error) {
+	var policies []spec
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, maxLine)
+	for number := 1; lines.Scan(); number++ {
+		line := bytes.TrimSpace(lines.Bytes())
+		if len(line) == 0 || line[0] == '#' {
+			continue
+		}
+		p, err := parse(line)
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", number, err)
+		}
+		policies = append(policies, p)
+	}
+	return policies, lines.Err()
+}
+
+func parse(line []byte) (spec, error) {
+	var p policy
+	problems, err := json.UnmarshalStrict(line, &p)
+	if err = errors.Join(append(problems, err)...); err != nil {
+		return spec{}, err
+	}
+	if p.APIVersion != apiVersion || p.Kind != kind {
+		return spec{}, fmt.Errorf("apiVersion %q, kind %q: only %s, %s is supported", p.APIVersion, p.Kind, apiVersion, kind)
+	}
+	return p.Spec, nil
+}

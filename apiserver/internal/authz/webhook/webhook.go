@@ -1,0 +1,122 @@
+// Package webhook asks a service outside the cluster whether a user may do
+// something, by a SubjectAccessReview, and remembers the answers for a while
+// (Kubernetes docs, "Webhook Mode").
+//
+// The authorization chain calls it. A service that can't be asked has no
+// opinion, so that others in the chain may still allow.
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/authz"
+	"kctl/apiserver/internal/request"
+)
+
+// Service answers reviews: a callout.Service.
+type Service interface {
+	Ask(ctx context.Context, question, answer any) error
+}
+
+// Options are a webhook's particulars.
+type Options struct {
+	Version                string // of the SubjectAccessReview: v1 or v1beta1
+	AllowedTTL, RefusedTTL time.Duration
+	Clock                  clock.PassiveClock
+}
+
+// maxRemembered is the size of the longest question whose answer is
+// remembered: names in a request can be made long to fill the memory.
+const maxRemembered = 10_000
+
+// Authorizer is the Webhook authorization mode.
+type Authorizer struct {
+	service Service
+	options Options
+	answers answers
+}
+
+// New returns an Authorizer that asks service.
+func New(service Service, o Options) *Authorizer {
+	return &Authorizer{service: service, options: o, answers: answers{clock: o.Clock}}
+}
+
+var errBoth = errors.New("authorization webhook: the answer both allows and denies")
+
+// Authorize implements authz.Authorizer.
+func (a *Authorizer) Authorize(ctx context.Context, at *authz.Attributes) (authz.Decision, string, error) {
+	spec := specOf(at)
+	question, err := json.Marshal(spec)
+	if err != nil {
+		return authz.NoOpinion, "", fmt.Errorf("authorization webhook: %w", err)
+	}
+	key := string(question)
+	status, ok := a.answers.get(key)
+	if !ok {
+		if status, err = a.ask(ctx, spec); err != nil {
+			return authz.NoOpinion, "", err
+		}
+		ttl := a.options.RefusedTTL
+		if status.Allowed {
+			ttl = a.options.AllowedTTL
+		}
+		if ttl > 0 && len(key) <= maxRemembered {
+			a.answers.put(key, status, ttl)
+		}
+	}
+	switch {
+	case status.Denied && status.Allowed:
+		return authz.Deny, status.Reason, errBoth
+	case status.Denied:
+		return authz.Deny, status.Reason, nil
+	case status.Allowed:
+		return authz.Allow, status.Reason, nil
+	}
+	return authz.NoOpinion, status.Reason, nil
+}
+
+// RulesFor implements authz.RuleResolver: the rules are elsewhere.
+func (a *Authorizer) RulesFor(context.Context, *request.User, string) ([]rbacv1.PolicyRule, error) {
+	return nil, authz.NoRules("webhook")
+}
+
+func (a *Authorizer) ask(ctx context.Context, spec authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, error) {
+	version := authorizationv1.GroupName + "/" + a.options.Version
+	meta := metav1.TypeMeta{APIVersion: version, Kind: "SubjectAccessReview"}
+	var question any = &authorizationv1.SubjectAccessReview{TypeMeta: meta, Spec: spec}
+	if a.options.Version == "v1beta1" {
+		question = &oldReview{TypeMeta: meta, Spec: oldSpec{SubjectAccessReviewSpec: spec, Groups: spec.Groups}}
+	}
+	var answer authorizationv1.SubjectAccessReview
+	if err := a.service.Ask(ctx, question, &answer); err != nil {
+		return answer.Status, fmt.Errorf("authorization webhook: %w", err)
+	}
+	if answer.APIVersion != version || answer.Kind != meta.Kind {
+		return answer.Status, fmt.Errorf("authorization webhook: the answer is a %s %s, a %s %s is wanted", answer.APIVersion, answer.Kind, version, meta.Kind)
+	}
+	return answer.Status, nil
+}
+
+// oldReview is the review as v1beta1 has it, where groups are called "group".
+type oldReview struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              oldSpec                                   `json:"spec"`
+	Status            authorizationv1.SubjectAccessReviewStatus `json:"status"`
+}
+
+type oldSpec struct {
+	authorizationv1.SubjectAccessReviewSpec `json:",inline"`
+
+	Hidden *struct{} `json:"groups,omitempty"` // stands before the embedded one
+	Groups []string  `json:"group,omitempty"`
+}

@@ -1,0 +1,63 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// Authorization modes.
+const (
+	ModeAlwaysAllow = "AlwaysAllow"
+	ModeAlwaysDeny  = "AlwaysDeny"
+	ModeABAC        = "ABAC"
+	ModeWebhook     = "Webhook"
+	ModeNode        = "Node"
+	ModeRBAC        = "RBAC"
+)
+
+var modes = []string{ModeAlwaysAllow, ModeAlwaysDeny, ModeABAC, ModeWebhook, ModeNode, ModeRBAC}
+
+func (o *Options) addAuthorization(fs *pflag.FlagSet) {
+	fs.StringSliceVar(&o.AuthorizationModes, "authorization-mode", o.AuthorizationModes, "who decides what users may do, asked in this order: "+strings.Join(modes, ", "))
+	fs.StringVar(&o.AuthorizationPolicyFile, "authorization-policy-file", o.AuthorizationPolicyFile, "policies of --authorization-mode=ABAC, one JSON object a line")
+	w := &o.AuthorizationWebhook
+	fs.StringVar(&w.ConfigFile, "authorization-webhook-config-file", w.ConfigFile, "kubeconfig of the service that --authorization-mode=Webhook asks")
+	fs.StringVar(&w.Version, "authorization-webhook-version", w.Version, "version of the SubjectAccessReview to send to it: v1 or v1beta1")
+	fs.DurationVar(&w.TTL, "authorization-webhook-cache-authorized-ttl", w.TTL, "how long it is remembered what it allowed")
+	fs.DurationVar(&w.RefusedTTL, "authorization-webhook-cache-unauthorized-ttl", w.RefusedTTL, "how long it is remembered what it did not allow")
+}
+
+func (o *Options) validateAuthorization() error {
+	if len(o.AuthorizationModes) == 0 {
+		return errors.New("--authorization-mode: at least one mode is needed")
+	}
+	var errs []error
+	for i, mode := range o.AuthorizationModes {
+		switch {
+		case !slices.Contains(modes, mode):
+			errs = append(errs, fmt.Errorf("--authorization-mode=%s: unknown mode; there are %s", mode, strings.Join(modes, ", ")))
+		case slices.Contains(o.AuthorizationModes[:i], mode):
+			errs = append(errs, fmt.Errorf("--authorization-mode=%s: given twice", mode))
+		}
+	}
+	errs = append(errs,
+		o.modeNeeds(ModeABAC, "--authorization-policy-file", o.AuthorizationPolicyFile),
+		o.modeNeeds(ModeWebhook, "--authorization-webhook-config-file", o.AuthorizationWebhook.ConfigFile),
+		o.AuthorizationWebhook.validate("--authorization-webhook"))
+	return errors.Join(errs...)
+}
+
+// modeNeeds: a mode and its file go together.
+func (o *Options) modeNeeds(mode, flag, file string) error {
+	switch on := slices.Contains(o.AuthorizationModes, mode); {
+	case on && file == "":
+		return fmt.Errorf("--authorization-mode=%s: %s is needed too", mode, flag)
+	case !on && file != "":
+		return fmt.Errorf("%s is for --authorization-mode=%s, which is not given", flag, mode)
+	}
+	return nil
+}

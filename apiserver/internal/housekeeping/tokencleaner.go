@@ -1,0 +1,71 @@
+package housekeeping
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/authn/bootstraptoken"
+	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/registry"
+	"kctl/proto/core"
+)
+
+// tokenCleaner removes bootstrap tokens that have run out. Authentication
+// refuses them anyhow: this is for tidiness.
+type tokenCleaner struct {
+	tokens *facts.Mirror[bootstrapToken]
+	store  registry.Resource
+	clock  clock.Clock
+}
+
+// bootstrapToken is what the loop knows of a token's secret.
+type bootstrapToken struct {
+	uid     types.UID
+	until   time.Time
+	limited bool
+}
+
+func bootstrapTokenOf(obj core.Object) bootstrapToken {
+	// One whose expiration can't be read counts as run out, as of always.
+	until, limited, _ := bootstraptoken.Expiry(obj.(*core.Secret))
+	return bootstrapToken{obj.GetUID(), until, limited}
+}
+
+// secretsOf narrows a mirror to the secrets of one type.
+func secretsOf(kind corev1.SecretType) fields.Selector {
+	return fields.OneTermEqualSelector("type", string(kind))
+}
+
+func newTokenCleaner(d *Dependencies) (Loop, error) {
+	c := &tokenCleaner{clock: d.Clock}
+	var err error
+	options := facts.Options[bootstrapToken]{Fields: secretsOf(bootstraptoken.SecretType)}
+	if c.tokens, c.store, err = mirror(d, core.Secrets, bootstrapTokenOf, options); err != nil {
+		return nil, err
+	}
+	w := newWorker("token-cleaner-controller", d, c.sync)
+	c.tokens.OnChange(func(key facts.Key, _, _ *bootstrapToken) {
+		if key.Namespace == core.NamespaceSystem {
+			w.add(key)
+		}
+	})
+	return together(c.tokens.Run, after(w.run, c.tokens.Synced())), nil
+}
+
+func (c *tokenCleaner) sync(ctx context.Context, key facts.Key) (time.Duration, error) {
+	token, ok := c.tokens.Get(key.Namespace, key.Name)
+	if !ok || !token.limited {
+		return 0, nil
+	}
+	if left := token.until.Sub(c.clock.Now()); left > 0 {
+		return left, nil
+	}
+	_, _, err := c.store.Delete(ctx, key.Namespace, key.Name, registry.Admit{}, &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &token.uid}})
+	return 0, ignoreGone(err, "remove a bootstrap token that has run out")
+}
