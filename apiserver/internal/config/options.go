@@ -70,8 +70,9 @@ type Options struct {
 	Controllers []string
 	Profiling   bool
 
-	Audit Audit
-	Log   daemon.LogOptions
+	Audit      Audit
+	Encryption Encryption
+	Log        daemon.LogOptions
 }
 
 // Defaults are the options without any flag.
@@ -119,6 +120,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.Controllers, "controllers", o.Controllers, "housekeeping loops to run: * for all, NAME for one, -NAME to leave one out (where kube-controller-manager runs it)")
 	fs.BoolVar(&o.Profiling, "profiling", o.Profiling, "serve the Go runtime's profiles at /debug/pprof, to whoever may get that path")
 	o.Audit.addFlags(fs)
+	o.Encryption.addFlags(fs)
 	o.Log.AddFlags(fs)
 }
 

@@ -41,6 +41,7 @@ func (o *Options) Validate(controllers []string) error {
 		together("--kubelet-client-certificate", o.KubeletClientCertificate, "--kubelet-client-key", o.KubeletClientKey),
 		o.validateServiceAccounts(),
 		o.Audit.validate(),
+		o.Encryption.validate(),
 		known("--kubelet-preferred-address-types", o.KubeletPreferredAddressTypes, addressTypes),
 	)
 }

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strings"
 
 	"github.com/gin-gonic/gin"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,37 +26,17 @@ const auditKey = "audited"
 // through it: there is no user yet to judge such a request by.
 func AuditRefused(a *audit.Auditor) gin.HandlerFunc {
 	return func(c *gin.Context) {
-		tried := credentialsShown(c.Request)
 		c.Next()
 		if c.GetBool(auditKey) || c.Writer.Status() != http.StatusUnauthorized {
 			return
 		}
 		if record := a.Begin(c.Request, nil); record != nil {
 			record.Stage(audit.ResponseStarted, func(e *audit.Event) {
-				e.ResponseStatus = &metav1.Status{Code: http.StatusUnauthorized, Message: "Authentication failed, attempted: " + tried}
+				status := apierrors.NewUnauthorized("Unauthorized").Status()
+				e.ResponseStatus = &status
 			})
 		}
 	}
-}
-
-// credentialsShown names the kinds of credentials in a request.
-func credentialsShown(r *http.Request) string {
-	var kinds []string
-	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
-		kinds = append(kinds, "x509")
-	}
-	if kind, _, ok := strings.Cut(strings.TrimSpace(r.Header.Get("Authorization")), " "); ok {
-		switch kind = strings.ToLower(kind); kind {
-		case "bearer", "basic":
-			kinds = append(kinds, kind)
-		default:
-			kinds = append(kinds, "unknown")
-		}
-	}
-	if len(kinds) == 0 {
-		return "no credentials"
-	}
-	return strings.Join(kinds, ", ")
 }
 
 // Audit stands behind authentication and writes down what is asked for and
@@ -153,9 +132,11 @@ func (w *auditWriter) code() int {
 	return w.Status()
 }
 
-// keeps reports whether the answer's body is looked at: refusals are short and
-// say why.
-func (w *auditWriter) keeps() bool { return w.keep || w.Status() >= http.StatusBadRequest }
+// keeps reports whether the answer's body is looked at: one that is a Status is
+// short and becomes the event's.
+func (w *auditWriter) keeps() bool {
+	return w.keep || w.gin.Request.Method == http.MethodDelete || w.Status() >= http.StatusBadRequest
+}
 
 func (w *auditWriter) complete(asked *audit.Body) {
 	w.begin()
@@ -168,12 +149,10 @@ func (w *auditWriter) complete(asked *audit.Body) {
 	w.record.Stage(audit.ResponseComplete, func(e *audit.Event) {
 		w.identify(e)
 		e.ResponseStatus = &metav1.Status{Code: int32(w.code())}
-		if w.code() >= http.StatusBadRequest {
-			var refused metav1.Status
-			if json.Unmarshal(w.body.Bytes(), &refused) == nil && refused.Kind == "Status" {
-				refused.TypeMeta = metav1.TypeMeta{}
-				e.ResponseStatus = &refused
-			}
+		var status metav1.Status
+		if json.Unmarshal(w.body.Bytes(), &status) == nil && status.Kind == "Status" {
+			status.TypeMeta, status.Code = metav1.TypeMeta{}, int32(w.code())
+			e.ResponseStatus = &status
 		}
 		objects(e)
 	})

@@ -26,6 +26,9 @@ type Options struct {
 	Feed *cache.Feed
 	// Prefix of every key; "/registry" if empty.
 	Prefix string
+	// Claim, if not nil, is told which resource the keys that begin with prefix
+	// belong to.
+	Claim  func(prefix, group, resource string)
 	Clock  clock.WithTicker
 	Logger *zap.Logger
 }
@@ -83,6 +86,9 @@ func NewStore[T core.Object](strategy Strategy[T], o Options) *Store[T] {
 			s.selectable[name] = true
 		}
 		fieldsOf = s.fieldsOf
+	}
+	if o.Claim != nil {
+		o.Claim(s.prefix, strategy.Resource.Group, strategy.Resource.Name)
 	}
 	s.cache = cache.New(cache.Options{
 		Storage:    o.Storage,

@@ -223,7 +223,7 @@ func (u *update[T]) unchanged(ctx context.Context, value []byte) (bool, error) {
 		return false, err
 	}
 	if u.fresh {
-		return true, nil
+		return !u.base.Stale, nil
 	}
 	before := u.base.Revision
 	if err := u.reread(ctx); err != nil {
@@ -232,7 +232,7 @@ func (u *update[T]) unchanged(ctx context.Context, value []byte) (bool, error) {
 	if u.base.Revision != before {
 		return false, storage.ErrConflict
 	}
-	return true, nil
+	return !u.base.Stale, nil
 }
 
 // remove ends an object that only waited for this change.

@@ -135,7 +135,7 @@ func TestAudit(t *testing.T) {
 	})
 	t.Run("who did not get in", func(t *testing.T) {
 		e := one("nobody")
-		if e.Stage != audit.ResponseStarted || e.ResponseStatus.Code != 401 || e.ResponseStatus.Message != "Authentication failed, attempted: bearer" || e.User.Username != "" {
+		if e.Stage != audit.ResponseStarted || e.ResponseStatus.Code != 401 || e.ResponseStatus.Reason != metav1.StatusReasonUnauthorized || e.User.Username != "" {
 			t.Errorf("%+v", e)
 		}
 	})

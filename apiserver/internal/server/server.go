@@ -28,6 +28,7 @@ import (
 	"kctl/apiserver/internal/resources"
 	"kctl/apiserver/internal/resources/kubelet"
 	"kctl/apiserver/internal/resources/service"
+	"kctl/apiserver/internal/storage/encrypt"
 	"kctl/apiserver/internal/trace"
 	"kctl/proto/daemon"
 )
@@ -44,19 +45,20 @@ type Server struct {
 	health  *daemon.Health
 	tls     *tls.Config
 
-	backend    *backend
-	resources  *resources.Set
-	served     []registry.Served
-	admission  *admission.Chain
-	accounts   *accounts
-	identities *identities
-	authorizer authz.Union
-	rules      *rbac.Follower
-	pods       *facts.Mirror[facts.Pod]
-	priorities *facts.Mirror[priority.Class]
-	ring       *trace.Ring
-	auditor    *audit.Auditor // nil for none
-	loops      []housekeeping.Loop
+	backend     *backend
+	resources   *resources.Set
+	served      []registry.Served
+	admission   *admission.Chain
+	accounts    *accounts
+	identities  *identities
+	authorizer  authz.Union
+	rules       *rbac.Follower
+	pods        *facts.Mirror[facts.Pod]
+	priorities  *facts.Mirror[priority.Class]
+	ring        *trace.Ring
+	auditor     *audit.Auditor       // nil for none
+	transformer *encrypt.Transformer // nil for none
+	loops       []housekeeping.Loop
 
 	// ready is closed when all that decisions are based on has been read.
 	ready chan struct{}
@@ -107,7 +109,11 @@ func (s *Server) open(ctx context.Context) (certificate string, err error) {
 	if s.tls, certificate, err = servingTLS(s.options, s.clock); err != nil {
 		return "", err
 	}
-	s.backend, err = openBackend(ctx, s.options, newStorageMetrics(s.metrics), s.clock, s.logger)
+	transformer, err := s.encryption(ctx)
+	if err != nil {
+		return "", err
+	}
+	s.backend, err = openBackend(ctx, s.options, transformer, newStorageMetrics(s.metrics), s.clock, s.logger)
 	return certificate, err
 }
 
@@ -118,7 +124,7 @@ func (s *Server) assemble(certificate string) error {
 	if err != nil {
 		return err
 	}
-	s.resources = resources.New(registry.Options{Storage: s.backend.storage, Prefix: o.EtcdPrefix, Clock: s.clock, Logger: s.logger},
+	s.resources = resources.New(s.registryOptions(),
 		o.EventTTL, service.Ranges{Addresses: addresses, NodePorts: ports})
 	found := objects{serviceAccounts: s.resources.ServiceAccounts, pods: s.resources.Pods, secrets: s.resources.Secrets, nodes: s.resources.Nodes}
 	if s.accounts, err = serviceAccounts(o, found, s.clock); err != nil {
@@ -243,6 +249,7 @@ func (s *Server) run(ctx context.Context, serve func(context.Context) error) err
 
 func (s *Server) allLoops() []housekeeping.Loop {
 	loops := []housekeeping.Loop{s.resources.Run, s.rules.Run, s.pods.Run, s.priorities.Run, s.backend.compactor.Run, s.start, s.watchBackend}
+	loops = append(loops, s.encryptionLoops()...)
 	if s.auditor != nil {
 		loops = append(loops, s.auditor.Run)
 	}

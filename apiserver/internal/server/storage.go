@@ -39,28 +39,28 @@ type backend struct {
 }
 
 // openBackend connects to the etcd that the options name, or starts one.
-func openBackend(ctx context.Context, o *config.Options, metrics *storageMetrics, clock clock.WithTicker, logger *zap.Logger) (*backend, error) {
+func openBackend(ctx context.Context, o *config.Options, transformer etcd.Transformer, metrics *storageMetrics, clock clock.WithTicker, logger *zap.Logger) (*backend, error) {
 	if len(o.EtcdServers) > 0 {
-		return connect(o, metrics, clock, logger)
+		return connect(o, transformer, metrics, clock, logger)
 	}
 	embedded, err := etcd.StartEmbedded(ctx, filepath.Join(o.DataDir, "etcd"), logger)
 	if err != nil {
 		return nil, err
 	}
-	b := newBackend(embedded.Client(), embedded.Revision, metrics, clock, logger)
+	b := newBackend(embedded.Client(), embedded.Revision, transformer, metrics, clock, logger)
 	b.failed, b.close = embedded.Err(), embedded.Stop
 	return b, nil
 }
 
-func newBackend(client *clientv3.Client, revision func() (int64, error), metrics *storageMetrics, clock clock.WithTicker, logger *zap.Logger) *backend {
-	store := etcd.NewStore(etcd.Options{Client: client, CurrentRevision: revision, Clock: clock, Logger: logger})
+func newBackend(client *clientv3.Client, revision func() (int64, error), transformer etcd.Transformer, metrics *storageMetrics, clock clock.WithTicker, logger *zap.Logger) *backend {
+	store := etcd.NewStore(etcd.Options{Client: client, CurrentRevision: revision, Transformer: transformer, Clock: clock, Logger: logger})
 	return &backend{
 		storage:   measured{store, metrics, clock},
 		compactor: &etcd.Compactor{Client: client, Interval: etcd.CompactInterval, Clock: clock, Logger: logger},
 	}
 }
 
-func connect(o *config.Options, metrics *storageMetrics, clock clock.WithTicker, logger *zap.Logger) (*backend, error) {
+func connect(o *config.Options, transformer etcd.Transformer, metrics *storageMetrics, clock clock.WithTicker, logger *zap.Logger) (*backend, error) {
 	security, err := etcdTLS(o)
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func connect(o *config.Options, metrics *storageMetrics, clock clock.WithTicker,
 	if err != nil {
 		return nil, fmt.Errorf("connect to etcd at %v: %w", o.EtcdServers, err)
 	}
-	b := newBackend(client, nil, metrics, clock, logger)
+	b := newBackend(client, nil, transformer, metrics, clock, logger)
 	b.close = func() error {
 		if err := client.Close(); err != nil && !errors.Is(err, context.Canceled) {
 			return fmt.Errorf("close etcd client: %w", err)

@@ -18,6 +18,10 @@ type Object struct {
 	Key      string // "/registry/pods/default/web", upstream's keys
 	Value    []byte // encoded JSON with metadata.resourceVersion set; never changed
 	Revision int64  // the revision that wrote it
+	// Stale: the value should be written again even where it does not change,
+	// because it would be stored in another form today. Readers of the store say
+	// so, watches don't.
+	Stale bool
 }
 
 // EventType says what happened to a key.

@@ -2,7 +2,9 @@ package etcd
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -18,20 +20,42 @@ var envelope = []byte("k8s\x00")
 
 var protobufSerializer = protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
 
+// Transformer changes values on their way into etcd and back.
+type Transformer interface {
+	Seal(ctx context.Context, key string, plain []byte) (stored []byte, err error)
+	// Open undoes Seal. stale: Seal would store the value otherwise today.
+	Open(ctx context.Context, key string, stored []byte) (plain []byte, stale bool, err error)
+}
+
+// asStored leaves values as they are.
+type asStored struct{}
+
+func (asStored) Seal(_ context.Context, _ string, plain []byte) ([]byte, error) { return plain, nil }
+
+func (asStored) Open(_ context.Context, _ string, stored []byte) ([]byte, bool, error) {
+	return stored, false, nil
+}
+
+// errSealed marks values that could not be opened. They are no broken values:
+// whoever reads many must not pass them over, because the key may come back.
+var errSealed = errors.New("value cannot be opened")
+
 // decode makes an object of a stored key: JSON with resourceVersion in place.
-func decode(kv *mvccpb.KeyValue) (storage.Object, error) {
-	value := kv.Value
+func decode(ctx context.Context, t Transformer, kv *mvccpb.KeyValue) (storage.Object, error) {
+	value, stale, err := t.Open(ctx, string(kv.Key), kv.Value)
+	if err != nil {
+		return storage.Object{}, fmt.Errorf("%w: %w", errSealed, err)
+	}
 	if bytes.HasPrefix(value, envelope) {
-		var err error
 		if value, err = fromProtobuf(value); err != nil {
 			return storage.Object{}, err
 		}
 	}
-	value, err := raw.SetResourceVersion(value, kv.ModRevision)
+	value, err = raw.SetResourceVersion(value, kv.ModRevision)
 	if err != nil {
 		return storage.Object{}, fmt.Errorf("set resourceVersion: %w", err)
 	}
-	return storage.Object{Key: string(kv.Key), Value: value, Revision: kv.ModRevision}, nil
+	return storage.Object{Key: string(kv.Key), Value: value, Revision: kv.ModRevision, Stale: stale}, nil
 }
 
 // fromProtobuf turns a value that upstream stored into the JSON of the same

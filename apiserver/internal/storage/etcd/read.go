@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"errors"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
@@ -24,7 +25,7 @@ func (s *Store) Get(ctx context.Context, key string) (storage.Object, error) {
 	if len(answer.Kvs) == 0 {
 		return storage.Object{}, failed("get", key, storage.ErrNotFound)
 	}
-	object, err := decode(answer.Kvs[0])
+	object, err := decode(ctx, s.transformer, answer.Kvs[0])
 	if err != nil {
 		return storage.Object{}, failed("get", key, err)
 	}
@@ -52,7 +53,10 @@ func (s *Store) List(ctx context.Context, prefix, after string, limit, revision 
 			at = answer.Header.Revision
 		}
 		for _, kv := range answer.Kvs {
-			object, err := decode(kv)
+			object, err := decode(ctx, s.transformer, kv)
+			if errors.Is(err, errSealed) {
+				return nil, 0, 0, failed("list", string(kv.Key), err)
+			}
 			if err != nil {
 				// One broken value must not hide all the others.
 				s.logger.Error("stored object cannot be read", zap.ByteString("key", kv.Key), zap.Error(err))

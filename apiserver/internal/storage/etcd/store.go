@@ -22,17 +22,20 @@ type Options struct {
 	// CurrentRevision answers storage.Reader.Revision without a request, where
 	// the server runs in this process; nil asks the cluster.
 	CurrentRevision func() (int64, error)
-	Clock           clock.PassiveClock
-	Logger          *zap.Logger
+	// Transformer changes what is stored; nil stores values as they are.
+	Transformer Transformer
+	Clock       clock.PassiveClock
+	Logger      *zap.Logger
 }
 
 // Store is a storage.Interface over an etcd cluster.
 type Store struct {
-	client    *clientv3.Client
-	leases    *leases
-	revisions *revisions
-	progress  *progressSupport
-	logger    *zap.Logger
+	client      *clientv3.Client
+	transformer Transformer
+	leases      *leases
+	revisions   *revisions
+	progress    *progressSupport
+	logger      *zap.Logger
 }
 
 var _ storage.Interface = (*Store)(nil)
@@ -40,13 +43,17 @@ var _ storage.Interface = (*Store)(nil)
 // NewStore returns a store over o.Client, which the caller closes.
 func NewStore(o Options) *Store {
 	s := &Store{
-		client: o.Client,
-		leases: newLeases(o.Client, o.Clock),
+		client:      o.Client,
+		transformer: o.Transformer,
+		leases:      newLeases(o.Client, o.Clock),
 		progress: &progressSupport{
 			client: o.Client,
 			known:  o.CurrentRevision != nil,
 		},
 		logger: o.Logger,
+	}
+	if s.transformer == nil {
+		s.transformer = asStored{}
 	}
 	current := s.askRevision
 	if o.CurrentRevision != nil {
@@ -68,9 +75,13 @@ func (s *Store) Create(ctx context.Context, key string, value []byte, ttl time.D
 	if err != nil {
 		return storage.Object{}, failed("create", key, err)
 	}
+	stored, err := s.transformer.Seal(ctx, key, value)
+	if err != nil {
+		return storage.Object{}, failed("create", key, err)
+	}
 	answer, err := s.client.Txn(ctx).
 		If(clientv3.Compare(clientv3.ModRevision(key), "=", 0)).
-		Then(clientv3.OpPut(key, string(value), options...)).
+		Then(clientv3.OpPut(key, string(stored), options...)).
 		Commit()
 	if err != nil {
 		return storage.Object{}, failed("create", key, err)
@@ -89,12 +100,16 @@ func (s *Store) Update(ctx context.Context, key string, revision int64, value []
 	if err != nil {
 		return storage.Object{}, failed("update", key, err)
 	}
-	answer, err := s.guarded(ctx, key, revision, clientv3.OpPut(key, string(value), options...))
+	stored, err := s.transformer.Seal(ctx, key, value)
+	if err != nil {
+		return storage.Object{}, failed("update", key, err)
+	}
+	answer, err := s.guarded(ctx, key, revision, clientv3.OpPut(key, string(stored), options...))
 	if err != nil {
 		return storage.Object{}, failed("update", key, err)
 	}
 	if !answer.Succeeded {
-		return refused("update", key, answer)
+		return s.refused(ctx, "update", key, answer)
 	}
 	return written("update", key, value, answer.Header.Revision)
 }
@@ -108,7 +123,7 @@ func (s *Store) Delete(ctx context.Context, key string, revision int64) (storage
 		return storage.Object{}, failed("delete", key, err)
 	}
 	if !answer.Succeeded {
-		return refused("delete", key, answer)
+		return s.refused(ctx, "delete", key, answer)
 	}
 	return storage.Object{Key: key, Revision: answer.Header.Revision}, nil
 }
@@ -123,12 +138,12 @@ func (s *Store) guarded(ctx context.Context, key string, revision int64, op clie
 }
 
 // refused reads what a guarded transaction found instead.
-func refused(op, key string, answer *clientv3.TxnResponse) (storage.Object, error) {
+func (s *Store) refused(ctx context.Context, op, key string, answer *clientv3.TxnResponse) (storage.Object, error) {
 	found := answer.Responses[0].GetResponseRange().Kvs
 	if len(found) == 0 {
 		return storage.Object{}, failed(op, key, storage.ErrNotFound)
 	}
-	object, err := decode(found[0])
+	object, err := decode(ctx, s.transformer, found[0])
 	if err != nil {
 		return storage.Object{}, failed(op, key, err)
 	}

@@ -17,12 +17,13 @@ var errWatchEnded = errors.New("watch ended")
 
 // watch is one running watch on a prefix.
 type watch struct {
-	client *clientv3.Client
-	prefix string
-	ctx    context.Context // names the stream to etcd
-	events chan []storage.Event
-	err    error // set before events is closed
-	logger *zap.Logger
+	client      *clientv3.Client
+	transformer Transformer
+	prefix      string
+	ctx         context.Context // names the stream to etcd
+	events      chan []storage.Event
+	err         error // set before events is closed
+	logger      *zap.Logger
 
 	// everything is watched, of an etcd whose word on progress cannot be taken.
 	everything bool
@@ -39,11 +40,12 @@ func (s *Store) Watch(ctx context.Context, prefix string, revision int64) (stora
 	// stream to each prefix keeps one busy resource from holding up the rest.
 	ctx = metadata.AppendToOutgoingContext(clientv3.WithRequireLeader(ctx), "kctl-watch", prefix)
 	w := &watch{
-		client: s.client,
-		prefix: prefix,
-		ctx:    ctx,
-		events: make(chan []storage.Event, 16),
-		logger: s.logger,
+		client:      s.client,
+		transformer: s.transformer,
+		prefix:      prefix,
+		ctx:         ctx,
+		events:      make(chan []storage.Event, 16),
+		logger:      s.logger,
 
 		everything: !trusted,
 	}
@@ -89,7 +91,11 @@ func (w *watch) run(changes clientv3.WatchChan) {
 
 // deliver hands an answer on; false where the watch is at its end.
 func (w *watch) deliver(answer clientv3.WatchResponse) bool {
-	events := w.convert(answer)
+	events, err := w.convert(answer)
+	if err != nil {
+		w.err = err
+		return false
+	}
 	return len(events) == 0 || w.send(events)
 }
 
@@ -102,9 +108,9 @@ func (w *watch) send(events []storage.Event) bool {
 	}
 }
 
-func (w *watch) convert(answer clientv3.WatchResponse) []storage.Event {
+func (w *watch) convert(answer clientv3.WatchResponse) ([]storage.Event, error) {
 	if answer.IsProgressNotify() {
-		return []storage.Event{progressTo(answer.Header.Revision)}
+		return []storage.Event{progressTo(answer.Header.Revision)}, nil
 	}
 	events := make([]storage.Event, 0, len(answer.Events))
 	for i, e := range answer.Events {
@@ -121,7 +127,10 @@ func (w *watch) convert(answer clientv3.WatchResponse) []storage.Event {
 			})
 			continue
 		}
-		object, err := decode(e.Kv)
+		object, err := decode(w.ctx, w.transformer, e.Kv)
+		if errors.Is(err, errSealed) {
+			return nil, failed("watch", string(e.Kv.Key), err)
+		}
 		if err != nil {
 			w.logger.Error("stored object cannot be read", zap.ByteString("key", e.Kv.Key), zap.Error(err))
 			continue
@@ -132,7 +141,7 @@ func (w *watch) convert(answer clientv3.WatchResponse) []storage.Event {
 		}
 		events = append(events, event)
 	}
-	return events
+	return events, nil
 }
 
 // progressTo says that everything up to revision has been delivered.

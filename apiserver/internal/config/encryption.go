@@ -1,0 +1,25 @@
+package config
+
+import (
+	"errors"
+
+	"github.com/spf13/pflag"
+)
+
+// Encryption are the flags of encryption at rest.
+type Encryption struct {
+	File   string
+	Reload bool
+}
+
+func (e *Encryption) addFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&e.File, "encryption-provider-config", e.File, "EncryptionConfiguration that says which resources are stored encrypted, and by which keys")
+	fs.BoolVar(&e.Reload, "encryption-provider-config-automatic-reload", e.Reload, "take over changes of --encryption-provider-config without a restart")
+}
+
+func (e *Encryption) validate() error {
+	if e.Reload && e.File == "" {
+		return errors.New("--encryption-provider-config-automatic-reload: needs --encryption-provider-config")
+	}
+	return nil
+}

@@ -1,0 +1,44 @@
+package server
+
+import (
+	"context"
+
+	"kctl/apiserver/internal/housekeeping"
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/storage/encrypt"
+	"kctl/apiserver/internal/storage/etcd"
+	"kctl/proto/daemon"
+)
+
+// encryption makes what --encryption-provider-config asks for. Without it the
+// Transformer is nil, and values are stored as they are.
+func (s *Server) encryption(ctx context.Context) (etcd.Transformer, error) {
+	o := s.options.Encryption
+	if o.File == "" {
+		return nil, nil
+	}
+	t, err := encrypt.New(ctx, o.File, s.clock, encrypt.NewMetrics(s.metrics), s.logger)
+	if err != nil {
+		return nil, err
+	}
+	s.transformer = t
+	s.health.Add("kms-providers", t.Check, daemon.Healthz, daemon.Readyz, daemon.Livez)
+	return t, nil
+}
+
+// encryptionLoops are what encryption does beside the requests.
+func (s *Server) encryptionLoops() []housekeeping.Loop {
+	if s.transformer == nil {
+		return nil
+	}
+	return []housekeeping.Loop{func(ctx context.Context) error { return s.transformer.Run(ctx, s.options.Encryption.Reload) }}
+}
+
+// registryOptions are what the resources' stores are made with.
+func (s *Server) registryOptions() registry.Options {
+	o := registry.Options{Storage: s.backend.storage, Prefix: s.options.EtcdPrefix, Clock: s.clock, Logger: s.logger}
+	if s.transformer != nil {
+		o.Claim = s.transformer.Claim
+	}
+	return o
+}

@@ -1,0 +1,305 @@
+package encrypt
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"k8s.io/utils/clock"
+)
+
+const (
+	key16 = "MDEyMzQ1Njc4OWFiY2RlZg=="
+	key32 = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
+	other = "ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4NzY1NDMyMTA="
+	place = "/registry/secrets/default/s"
+)
+
+func write(t testing.TB, file, resources string) {
+	t.Helper()
+	text := "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n" + resources
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func transformer(t testing.TB, resources string) (*Transformer, error) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	write(t, file, resources)
+	made, err := New(t.Context(), file, clock.RealClock{}, NewMetrics(prometheus.NewRegistry()), zap.NewNop())
+	if err == nil {
+		t.Cleanup(func() { made.present.Load().end() })
+		made.Claim("/registry/secrets/", "", "secrets")
+		made.Claim("/registry/deployments/", "apps", "deployments")
+		made.Claim("/registry/services/specs/", "", "services")
+	}
+	return made, err
+}
+
+func mustTransformer(t testing.TB, resources string) *Transformer {
+	t.Helper()
+	made, err := transformer(t, resources)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+func providers(lines ...string) string {
+	return "- resources: [secrets]\n  providers:\n  - " + strings.Join(lines, "\n  - ") + "\n"
+}
+
+func keysOf(kind string, pairs ...string) string {
+	var keys []string
+	for i := 0; i < len(pairs); i += 2 {
+		keys = append(keys, "{name: "+pairs[i]+", secret: "+pairs[i+1]+"}")
+	}
+	return kind + ": {keys: [" + strings.Join(keys, ", ") + "]}"
+}
+
+func kmsOf(s *service, name string) string {
+	return "kms: {apiVersion: v2, name: " + name + ", endpoint: '" + s.endpoint + "'}"
+}
+
+func TestThereAndBack(t *testing.T) {
+	s := startKMS(t)
+	for prefix, line := range map[string]string{
+		"k8s:enc:aesgcm:v1:key1:":    keysOf("aesgcm", "key1", key16),
+		"k8s:enc:aescbc:v1:key1:":    keysOf("aescbc", "key1", key32),
+		"k8s:enc:secretbox:v1:key1:": keysOf("secretbox", "key1", key32),
+		"k8s:enc:kms:v2:mine:":       kmsOf(s, "mine"),
+	} {
+		t.Run(prefix, func(t *testing.T) {
+			tr := mustTransformer(t, providers(line, "identity: {}"))
+			for size := range 70 {
+				plain := bytes.Repeat([]byte("x"), size)
+				sealed, err := tr.Seal(t.Context(), place, plain)
+				if err != nil || !bytes.HasPrefix(sealed, []byte(prefix)) || size > 8 && bytes.Contains(sealed, plain) {
+					t.Fatalf("%v %q", err, sealed)
+				}
+				opened, stale, err := tr.Open(t.Context(), place, sealed)
+				if err != nil || stale || !bytes.Equal(opened, plain) {
+					t.Fatalf("%d bytes: %v, stale %v", size, err, stale)
+				}
+				if again, _ := tr.Seal(t.Context(), place, plain); bytes.Equal(again, sealed) {
+					t.Fatal("sealed twice alike")
+				}
+				sealed[len(sealed)-1] ^= 1
+				if opened, _, err := tr.Open(t.Context(), place, sealed); err == nil && !strings.Contains(prefix, "aescbc") {
+					t.Fatalf("a changed value was opened: %q", opened)
+				}
+				sealed[len(sealed)-1] ^= 1
+				if _, _, err := tr.Open(t.Context(), place+"2", sealed); err == nil && (strings.Contains(prefix, "gcm") || strings.Contains(prefix, "kms")) {
+					t.Fatal("a value was opened under another key's name")
+				}
+			}
+			if plain, stale, err := tr.Open(t.Context(), place, []byte(`{"a":1}`)); err != nil || !stale || string(plain) != `{"a":1}` {
+				t.Errorf("a value from before: %q, stale %v, %v", plain, stale, err)
+			}
+		})
+	}
+}
+
+func TestRotation(t *testing.T) {
+	seal := func(lines ...string) []byte {
+		sealed, err := mustTransformer(t, providers(lines...)).Seal(t.Context(), place, []byte("text"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sealed
+	}
+	first := seal(keysOf("aesgcm", "a", key16))
+	rotated := mustTransformer(t, providers(keysOf("aesgcm", "b", key32, "a", key16), "identity: {}"))
+	if plain, stale, err := rotated.Open(t.Context(), place, first); err != nil || !stale || string(plain) != "text" {
+		t.Errorf("by the old key: %q, stale %v, %v", plain, stale, err)
+	}
+	switchedOff := mustTransformer(t, providers("identity: {}", keysOf("aesgcm", "a", key16)))
+	if plain, stale, err := switchedOff.Open(t.Context(), place, first); err != nil || !stale || string(plain) != "text" {
+		t.Errorf("on the way out: %q, stale %v, %v", plain, stale, err)
+	}
+	if sealed, err := switchedOff.Seal(t.Context(), place, []byte("text")); err != nil || string(sealed) != "text" {
+		t.Errorf("identity first: %q, %v", sealed, err)
+	}
+	for name, lines := range map[string][]string{
+		"no such key": {keysOf("aesgcm", "b", key16)}, "only identity": {"identity: {}"}, "same name, other key": {keysOf("aesgcm", "a", other)},
+	} {
+		if plain, _, err := mustTransformer(t, providers(lines...)).Open(t.Context(), place, first); err == nil {
+			t.Errorf("%s: opened %q", name, plain)
+		}
+	}
+	if _, _, err := mustTransformer(t, providers(keysOf("aesgcm", "a", key16))).Open(t.Context(), place, []byte("{}")); err == nil {
+		t.Error("a plain value was taken without the provider identity")
+	}
+}
+
+func TestWhichResources(t *testing.T) {
+	tr := mustTransformer(t, "- {resources: [services], providers: [identity: {}]}\n- {resources: ['*.apps'], providers: ["+keysOf("secretbox", "apps", key32)+"]}\n- {resources: ['*.'], providers: ["+
+		keysOf("secretbox", "core", key32)+"]}\n- {resources: ['*.*'], providers: ["+keysOf("secretbox", "all", key32)+"]}\n")
+	for at, want := range map[string]string{
+		place:                          "k8s:enc:secretbox:v1:core:",
+		"/registry/deployments/a/d":    "k8s:enc:secretbox:v1:apps:",
+		"/registry/services/specs/a/s": "text",
+	} {
+		if sealed, err := tr.Seal(t.Context(), at, []byte("text")); err != nil || !strings.HasPrefix(string(sealed), want) {
+			t.Errorf("%s: %q, %v", at, sealed, err)
+		}
+	}
+	if plain, _, err := mustTransformer(t, providers(keysOf("aescbc", "a", key16))).Open(t.Context(), "/registry/pods/a/p", []byte("{}")); err != nil || string(plain) != "{}" {
+		t.Errorf("a resource that is not encrypted: %q %v", plain, err)
+	}
+}
+
+func TestConfigurationsThatAreRefused(t *testing.T) {
+	for resources, want := range map[string]string{
+		"":                         "resources: none",
+		"- {resources: [secrets]}": "needs resources and providers",
+		providers("{identity: {}, aescbc: {keys: []}}"):                                  "exactly one",
+		providers("aescbc: {keys: []}"):                                                  "none is given",
+		providers(keysOf("aescbc", "a:b", key16)):                                        "without a colon",
+		providers(keysOf("aescbc", "a", key16, "a", key32)):                              "once only",
+		providers(keysOf("secretbox", "a", key16)):                                       "has 16 bytes",
+		providers(keysOf("aesgcm", "a", "c2hvcnQ=")):                                     "has 5 bytes",
+		providers(keysOf("aesgcm", "a", "'!'")):                                          "not base64",
+		providers("kms: {name: a, endpoint: 'unix:///a'}"):                               "kms v1 is not supported",
+		providers("kms: {apiVersion: v2, name: a, endpoint: 'tcp://a'}"):                 "unix:///PATH",
+		providers("kms: {apiVersion: v2, name: a, endpoint: 'unix:///a', cachesize: 3}"): "kms v1 only",
+		"- {resources: ['*'], providers: [identity: {}]}":                                "use *.*",
+		"- {resources: ['*.*', secrets], providers: [identity: {}]}":                     "leaves nothing",
+		"- {resources: ['*.', secrets], providers: [identity: {}]}":                      "leaves nothing",
+		"- {resources: [secrets, secrets], providers: [identity: {}]}":                   "leaves nothing",
+		"- {resources: ['pod*'], providers: [identity: {}]}":                             "wildcards",
+		"- {resources: [secrets], providers: [rot13: {}]}":                               "unknown",
+	} {
+		if _, err := transformer(t, resources); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", resources, err, want)
+		} else if strings.Contains(err.Error(), key16) {
+			t.Errorf("%s: a secret is in the error: %v", resources, err)
+		}
+	}
+}
+
+func TestReload(t *testing.T) {
+	tr := mustTransformer(t, providers(keysOf("aesgcm", "a", key16)))
+	if changed, err := tr.Reload(t.Context()); changed || err != nil {
+		t.Errorf("nothing changed: %v %v", changed, err)
+	}
+	write(t, tr.file, providers("nonsense: {}"))
+	if _, err := tr.Reload(t.Context()); err == nil {
+		t.Error("nonsense was taken over")
+	}
+	write(t, tr.file, providers(kmsOf(&service{endpoint: "unix:///no/such/socket"}, "a")))
+	if _, err := tr.Reload(t.Context()); err == nil {
+		t.Error("a KMS that does not answer was taken over")
+	}
+	if sealed, err := tr.Seal(t.Context(), place, nil); err != nil || !strings.HasPrefix(string(sealed), "k8s:enc:aesgcm:v1:a:") {
+		t.Errorf("the old configuration is gone: %q %v", sealed, err)
+	}
+	write(t, tr.file, providers(keysOf("aesgcm", "b", key16)))
+	if changed, err := tr.Reload(t.Context()); !changed || err != nil {
+		t.Errorf("not reloaded: %v", err)
+	}
+	if sealed, err := tr.Seal(t.Context(), place, nil); err != nil || !strings.HasPrefix(string(sealed), "k8s:enc:aesgcm:v1:b:") {
+		t.Errorf("the new configuration does not count: %q %v", sealed, err)
+	}
+}
+
+func TestKMS(t *testing.T) {
+	s := startKMS(t)
+	config := providers(kmsOf(s, "mine"))
+	tr := mustTransformer(t, config)
+	k := tr.present.Load().kms[0]
+	values := map[string][]byte{}
+	seal := func(at string) {
+		t.Helper()
+		sealed, err := tr.Seal(t.Context(), at, []byte("text"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		values[at] = sealed
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		seal("/registry/secrets/d/" + name)
+	}
+	if s.set(func() {}); s.encrypted != 1 {
+		t.Errorf("the service was asked for %d seeds", s.encrypted)
+	}
+	if err := tr.Check(t.Context()); err != nil {
+		t.Errorf("healthy: %v", err)
+	}
+	s.set(func() { s.keyID = "2" })
+	if err := k.refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for at, sealed := range values {
+		if plain, stale, err := tr.Open(t.Context(), at, sealed); err != nil || !stale || string(plain) != "text" {
+			t.Errorf("after the key changed: %q, stale %v, %v", plain, stale, err)
+		}
+	}
+	seal(place)
+	restarted := mustTransformer(t, config)
+	for at, sealed := range values {
+		if plain, _, err := restarted.Open(t.Context(), at, sealed); err != nil || string(plain) != "text" {
+			t.Errorf("after a restart: %q %v", plain, err)
+		}
+	}
+	s.set(func() {
+		if s.decrypted > 3 {
+			t.Errorf("two seeds were opened by %d calls", s.decrypted)
+		}
+		s.away = true
+	})
+	if err := k.refresh(t.Context()); err == nil || tr.Check(t.Context()) == nil {
+		t.Error("a service that is away is said to be well")
+	}
+	if _, _, err := restarted.Open(t.Context(), place, values[place]); err != nil {
+		t.Errorf("a remembered seed needs the service: %v", err)
+	}
+	fresh := mustTransformer(t, config)
+	if _, _, err := fresh.Open(t.Context(), place, values[place]); err == nil {
+		t.Error("opened without the service")
+	}
+	if _, err := fresh.Seal(t.Context(), place, nil); err == nil {
+		t.Error("sealed without the service")
+	}
+}
+
+func FuzzOpen(f *testing.F) {
+	f.Add([]byte("k8s:enc:kms:v2:mine:\x0a\x01x"))
+	f.Add([]byte("k8s:enc:aesgcm:v1:a:"))
+	f.Add([]byte("k8s:enc:"))
+	for _, line := range []string{keysOf("aesgcm", "a", key16), keysOf("aescbc", "b", key16), keysOf("secretbox", "c", key32)} {
+		sealed, err := mustTransformer(f, providers(line)).Seal(context.Background(), place, []byte("text"))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(sealed)
+	}
+	tr := mustTransformer(f, providers(keysOf("aesgcm", "a", key16), keysOf("aescbc", "b", key16), keysOf("secretbox", "c", key32),
+		kmsOf(&service{endpoint: "unix:///no/such/socket"}, "mine"), "identity: {}"))
+	f.Fuzz(func(t *testing.T, stored []byte) {
+		plain, _, err := tr.Open(context.Background(), place, stored)
+		if err == nil && bytes.HasPrefix(stored, []byte(sealedPrefix)) && bytes.Equal(plain, stored) {
+			t.Errorf("a sealed value was handed out as it is: %q", stored)
+		}
+	})
+}
+
+func FuzzEnvelope(f *testing.F) {
+	f.Add([]byte("data"), "1", []byte("sealed"), "note", []byte("n"))
+	f.Fuzz(func(t *testing.T, data []byte, id string, sealed []byte, name string, note []byte) {
+		in := &seed{keyID: id, sealed: sealed, source: sourceSeed, annotations: map[string][]byte{name: note}}
+		if in.check() != nil {
+			return
+		}
+		out, got, err := parseEnvelope(in.envelope(data))
+		if err != nil || !bytes.Equal(got, data) || out.keyID != id || !bytes.Equal(out.sealed, sealed) || !bytes.Equal(out.annotations[name], note) || out.digest() != in.digest() {
+			t.Errorf("%v: %+v, want %+v", err, out, in)
+		}
+	})
+}

@@ -1,0 +1,294 @@
+package encrypt
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	kmsv2 "k8s.io/kms/apis/v2"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
+)
+
+const (
+	// How often a KMS is asked which key it has, while it answers and while it
+	// doesn't; and for how long its last answer counts. All upstream's.
+	statusInterval = time.Minute
+	retryInterval  = 10 * time.Second
+	seedLifetime   = 3 * time.Minute
+	// askAgain keeps those who wait for a service that is away from asking it one
+	// after the other.
+	askAgain = time.Second
+	// cachedSeeds is how many opened seeds are remembered.
+	cachedSeeds = 1000
+
+	// Bounds on what a KMS may answer; upstream's.
+	maxKeyID       = 1 << 10
+	maxSealedSeed  = 1 << 10
+	maxAnnotations = 32 << 10
+	maxKMSMessage  = 1 << 20
+)
+
+// kms seals with keys derived from a seed that only an outside key management
+// service can open (KMS v2): the seed, sealed by the service, is stored beside
+// each value, and the service is called once for a seed and not for a value.
+type kms struct {
+	name    string
+	timeout time.Duration
+	client  kmsv2.KeyManagementServiceClient
+	clock   clock.WithTicker
+	logger  *zap.Logger
+
+	refreshing sync.Mutex // one at a time
+	mu         sync.RWMutex
+	current    *seed     // nil until the service has answered
+	until      time.Time // current may seal until then
+	failed     error     // why the last status was none
+	failedAt   time.Time
+
+	opened *lru.Cache // seeds, by what they are stored as
+}
+
+// seed is one seed, and how it is stored.
+type seed struct {
+	keyID       string
+	sealed      []byte
+	annotations map[string][]byte
+	source      int32
+	sealer      sealer
+}
+
+func newKMS(ctx context.Context, c *kmsConfig, clock clock.WithTicker, logger *zap.Logger) (*kms, error) {
+	connection, err := grpc.NewClient(c.Endpoint,
+		grpc.WithTransportCredentials(insecure.NewCredentials()), // a socket of this machine
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxKMSMessage)))
+	if err != nil {
+		return nil, fmt.Errorf("kms %s: %w", c.Name, err)
+	}
+	k := &kms{
+		name: c.Name, timeout: c.timeout(), client: kmsv2.NewKeyManagementServiceClient(connection),
+		clock: clock, logger: logger.With(zap.String("kms", c.Name)), opened: lru.New(cachedSeeds),
+		failed: errors.New("not asked yet"),
+	}
+	go func() {
+		defer connection.Close()
+		k.run(ctx)
+	}()
+	return k, nil
+}
+
+// run keeps asking which key the service has, until ctx ends.
+func (k *kms) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		wait := statusInterval
+		if err := k.refresh(ctx); err != nil && ctx.Err() == nil {
+			wait = retryInterval
+			k.logger.Warn("the key management service does not answer", zap.Error(err))
+		}
+		select {
+		case <-ctx.Done():
+		case <-k.clock.After(wait):
+		}
+	}
+}
+
+// refresh asks the service which key it has, and makes a new seed where that
+// has changed.
+func (k *kms) refresh(ctx context.Context) error {
+	k.refreshing.Lock()
+	defer k.refreshing.Unlock()
+	err := k.ask(ctx)
+	k.mu.Lock()
+	k.failed, k.failedAt = err, k.clock.Now()
+	k.mu.Unlock()
+	return err
+}
+
+func (k *kms) ask(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, k.timeout)
+	defer cancel()
+	status, err := k.client.Status(ctx, &kmsv2.StatusRequest{})
+	switch {
+	case err != nil:
+		return fmt.Errorf("status: %w", err)
+	case status.Healthz != "ok":
+		return fmt.Errorf("status: it says of itself %.100q", status.Healthz)
+	case status.Version != "v2" && status.Version != "v2beta1":
+		return fmt.Errorf("status: it speaks version %.20q, v2 is needed", status.Version)
+	case status.KeyId == "" || len(status.KeyId) > maxKeyID:
+		return errors.New("status: its key id is missing or too long")
+	}
+	k.mu.RLock()
+	next := k.current
+	k.mu.RUnlock()
+	if next == nil || next.keyID != status.KeyId {
+		if next, err = k.newSeed(ctx); err != nil {
+			return err
+		}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.current, k.until = next, k.clock.Now().Add(seedLifetime)
+	return nil
+}
+
+func (k *kms) newSeed(ctx context.Context) (*seed, error) {
+	secret := make([]byte, seedSize)
+	_, _ = rand.Read(secret) // never fails
+	answer, err := k.client.Encrypt(ctx, &kmsv2.EncryptRequest{Uid: uuid.NewString(), Plaintext: secret})
+	if err != nil {
+		return nil, fmt.Errorf("encrypt: %w", err)
+	}
+	s := &seed{
+		keyID: answer.KeyId, sealed: answer.Ciphertext, annotations: answer.Annotations,
+		source: sourceSeed, sealer: derived(secret),
+	}
+	if err := s.check(); err != nil {
+		return nil, fmt.Errorf("encrypt: %w", err)
+	}
+	return s, nil
+}
+
+// check bounds what the service answered: it is stored beside every value.
+func (s *seed) check() error {
+	size := 0
+	for name, value := range s.annotations {
+		size += len(name) + len(value)
+	}
+	switch {
+	case s.keyID == "" || len(s.keyID) > maxKeyID:
+		return errors.New("the key id is missing or too long")
+	case len(s.sealed) == 0 || len(s.sealed) > maxSealedSeed:
+		return errors.New("the sealed seed is missing or too long")
+	case size > maxAnnotations:
+		return errors.New("the annotations are too long")
+	}
+	return nil
+}
+
+func (k *kms) check(context.Context) error {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	if k.failed == nil && k.clock.Now().After(k.until) {
+		return errors.New("the service has not answered for too long")
+	}
+	return k.failed
+}
+
+// sealing is the seed to seal with. Whoever comes before the first answer asks
+// for it.
+func (k *kms) sealing(ctx context.Context) (*seed, error) {
+	if s, err := k.usable(); s != nil || err != nil {
+		return s, err
+	}
+	k.refreshing.Lock()
+	defer k.refreshing.Unlock()
+	if s, err := k.usable(); s != nil || err != nil {
+		return s, err // somebody else has asked meanwhile
+	}
+	err := k.ask(context.WithoutCancel(ctx)) // others wait for the answer, too
+	k.mu.Lock()
+	k.failed, k.failedAt = err, k.clock.Now()
+	k.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	return k.usable()
+}
+
+// usable is the seed to seal with, or why there is none; neither where it is
+// time to ask.
+func (k *kms) usable() (*seed, error) {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	now := k.clock.Now()
+	switch {
+	case k.current != nil && now.Before(k.until):
+		return k.current, nil
+	case k.failed != nil && now.Before(k.failedAt.Add(askAgain)):
+		return nil, k.failed
+	}
+	return nil, nil
+}
+
+func (k *kms) seal(ctx context.Context, place, plain []byte) ([]byte, error) {
+	s, err := k.sealing(ctx)
+	if err != nil {
+		return nil, err
+	}
+	sealed, err := s.sealer.seal(ctx, place, plain)
+	if err != nil {
+		return nil, err
+	}
+	return s.envelope(sealed), nil
+}
+
+func (k *kms) open(ctx context.Context, place, stored []byte) ([]byte, bool, error) {
+	s, sealed, err := parseEnvelope(stored)
+	if err != nil {
+		return nil, false, err
+	}
+	k.mu.RLock()
+	current := k.current
+	k.mu.RUnlock()
+	if err := k.unseal(ctx, s, current); err != nil {
+		return nil, false, err
+	}
+	plain, _, err := s.sealer.open(ctx, place, sealed)
+	stale := current != nil && (current.keyID != s.keyID || s.source != sourceSeed)
+	return plain, stale, err
+}
+
+// unseal finds the sealer of a stored seed: it is today's, it is remembered, or
+// the service opens it.
+func (k *kms) unseal(ctx context.Context, s, current *seed) error {
+	if current != nil && current.source == s.source && current.keyID == s.keyID && bytes.Equal(current.sealed, s.sealed) {
+		s.sealer = current.sealer
+		return nil
+	}
+	id := s.digest()
+	if found, ok := k.opened.Get(id); ok {
+		s.sealer = found.(sealer)
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, k.timeout)
+	defer cancel()
+	answer, err := k.client.Decrypt(ctx, &kmsv2.DecryptRequest{Uid: uuid.NewString(), Ciphertext: s.sealed, KeyId: s.keyID, Annotations: s.annotations})
+	if err != nil {
+		return fmt.Errorf("decrypt: %w", err)
+	}
+	if s.sealer, err = s.sealerOf(answer.Plaintext); err != nil {
+		return err
+	}
+	k.opened.Add(id, s.sealer)
+	return nil
+}
+
+// digest identifies a stored seed.
+func (s *seed) digest() [sha256.Size]byte {
+	h := sha256.New()
+	write := func(b []byte) { fmt.Fprintf(h, "%d:", len(b)); h.Write(b) }
+	write([]byte{byte(s.source)})
+	write([]byte(s.keyID))
+	write(s.sealed)
+	names := make([]string, 0, len(s.annotations))
+	for name := range s.annotations {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		write([]byte(name))
+		write(s.annotations[name])
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+}

@@ -1,0 +1,119 @@
+package encrypt
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+)
+
+const (
+	// reloadInterval is how often the file is looked at; upstream's.
+	reloadInterval = time.Minute
+	// overlap is how long a replaced configuration's KMS go on: somebody may be
+	// waiting for them.
+	overlap = 10 * time.Second
+)
+
+type metrics struct {
+	failures *prometheus.CounterVec
+	reloads  *prometheus.CounterVec
+	last     *prometheus.GaugeVec
+}
+
+// NewMetrics registers the metrics, which have upstream's names.
+func NewMetrics(registry prometheus.Registerer) *metrics {
+	m := &metrics{
+		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "apiserver_storage_transformation_failures_total", Help: "Number of values that could not be sealed or opened, by direction.",
+		}, []string{"transformation_type"}),
+		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "apiserver_encryption_config_controller_automatic_reloads_total", Help: "Total number of reload successes and failures of encryption configuration split by apiserver identity.",
+		}, []string{"status"}),
+		last: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "apiserver_encryption_config_controller_automatic_reload_last_timestamp_seconds", Help: "Timestamp of the last successful or failed automatic reload of encryption configuration split by apiserver identity.",
+		}, []string{"status"}),
+	}
+	registry.MustRegister(m.failures, m.reloads, m.last)
+	return m
+}
+
+// Run watches the configuration's file, where reload says so, until ctx ends.
+func (t *Transformer) Run(ctx context.Context, reload bool) error {
+	defer func() { t.present.Load().end() }()
+	if !reload {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	ticker := t.clock.NewTicker(reloadInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C():
+		}
+		changed, err := t.Reload(ctx)
+		status := "success"
+		switch {
+		case err != nil:
+			status = "failure"
+			t.logger.Error("the encryption configuration is not taken over; the old one stays", zap.Error(err))
+		case !changed:
+			continue
+		default:
+			t.logger.Info("encryption configuration reloaded", zap.String("file", t.file))
+		}
+		t.metrics.reloads.WithLabelValues(status).Inc()
+		t.metrics.last.WithLabelValues(status).Set(float64(t.clock.Now().Unix()))
+	}
+}
+
+// Reload takes over what the file says now, where that is another valid
+// configuration whose KMS answer.
+func (t *Transformer) Reload(ctx context.Context) (changed bool, err error) {
+	config, text, err := load(t.file)
+	if err != nil {
+		return false, err
+	}
+	old := t.present.Load()
+	if bytes.Equal(old.text, text) {
+		return false, nil
+	}
+	next, err := t.generation(ctx, config, text)
+	if err != nil {
+		return false, err
+	}
+	for _, k := range next.kms {
+		if err := k.refresh(ctx); err != nil {
+			next.end()
+			return false, fmt.Errorf("kms %s: %w", k.name, err)
+		}
+	}
+	t.present.Store(next)
+	timer := t.clock.NewTimer(overlap)
+	go func() {
+		defer timer.Stop()
+		select {
+		case <-timer.C():
+		case <-ctx.Done():
+		}
+		old.end()
+	}()
+	return true, nil
+}
+
+// Check reports the KMS that don't answer.
+func (t *Transformer) Check(ctx context.Context) error {
+	var errs []error
+	for _, k := range t.present.Load().kms {
+		if err := k.check(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("kms %s: %w", k.name, err))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,205 @@
+package encrypt
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"go.uber.org/zap"
+	"k8s.io/utils/clock"
+)
+
+// sealedPrefix begins every value that is not stored as it is.
+const sealedPrefix = "k8s:enc:"
+
+// Transformer seals and opens the values of a store by a configuration that
+// may be replaced while it works. It is safe for concurrent use.
+type Transformer struct {
+	file    string
+	clock   clock.WithTicker
+	logger  *zap.Logger
+	metrics *metrics
+
+	present atomic.Pointer[generation]
+
+	mu     sync.RWMutex
+	places map[string]groupResource // by prefix of keys
+}
+
+type groupResource struct{ group, resource string }
+
+// generation is one configuration at work.
+type generation struct {
+	rules []rule
+	kms   []*kms
+	end   context.CancelFunc // of what the kms do
+	text  []byte
+}
+
+type rule struct {
+	names     []string
+	providers []provider
+}
+
+// provider is a sealer with what its values begin with; "" where they are
+// stored as they are.
+type provider struct {
+	prefix string
+	sealer sealer
+}
+
+// New reads the configuration in file. Claim has to be told which keys belong
+// to which resource.
+func New(ctx context.Context, file string, clock clock.WithTicker, metrics *metrics, logger *zap.Logger) (*Transformer, error) {
+	t := &Transformer{file: file, clock: clock, logger: logger, metrics: metrics, places: map[string]groupResource{}}
+	config, text, err := load(file)
+	if err != nil {
+		return nil, err
+	}
+	first, err := t.generation(ctx, config, text)
+	if err != nil {
+		return nil, err
+	}
+	t.present.Store(first)
+	return t, nil
+}
+
+// Claim says that the keys that begin with prefix are those of a resource.
+func (t *Transformer) Claim(prefix, group, resource string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.places[prefix] = groupResource{group, resource}
+}
+
+func (t *Transformer) generation(ctx context.Context, config *configuration, text []byte) (*generation, error) {
+	ctx, end := context.WithCancel(context.WithoutCancel(ctx))
+	g := &generation{end: end, text: text}
+	for _, r := range config.Resources {
+		made := rule{names: r.Resources}
+		for _, p := range r.Providers {
+			providers, err := t.providers(ctx, g, p)
+			if err != nil {
+				end()
+				return nil, err
+			}
+			made.providers = append(made.providers, providers...)
+		}
+		g.rules = append(g.rules, made)
+	}
+	return g, nil
+}
+
+func (t *Transformer) providers(ctx context.Context, g *generation, p providerConfiguration) ([]provider, error) {
+	local := func(kind string, k *keys) ([]provider, error) {
+		var out []provider
+		for _, key := range k.Keys {
+			s, err := newLocal(kind, key.Secret)
+			if err != nil {
+				return nil, fmt.Errorf("%s key %s: %w", kind, key.Name, err)
+			}
+			out = append(out, provider{prefix: sealedPrefix + kind + ":v1:" + key.Name + ":", sealer: s})
+		}
+		return out, nil
+	}
+	switch {
+	case p.AESGCM != nil:
+		return local("aesgcm", p.AESGCM)
+	case p.AESCBC != nil:
+		return local("aescbc", p.AESCBC)
+	case p.Secretbox != nil:
+		return local("secretbox", p.Secretbox)
+	case p.KMS != nil:
+		k, err := newKMS(ctx, p.KMS, t.clock, t.logger)
+		if err != nil {
+			return nil, err
+		}
+		g.kms = append(g.kms, k)
+		return []provider{{prefix: sealedPrefix + "kms:v2:" + p.KMS.Name + ":", sealer: k}}, nil
+	}
+	return []provider{{}}, nil
+}
+
+// providersOf are those for the resource that a key belongs to.
+func (t *Transformer) providersOf(key string) []provider {
+	place := t.place(key)
+	for _, r := range t.present.Load().rules {
+		for _, name := range r.names {
+			if matches(name, place.group, place.resource) {
+				return r.providers
+			}
+		}
+	}
+	return nil
+}
+
+// place finds whose key it is by the longest claimed prefix.
+func (t *Transformer) place(key string) groupResource {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for end := len(key); end > 0; end = strings.LastIndexByte(key[:end-1], '/') + 1 {
+		if found, ok := t.places[key[:end]]; ok {
+			return found
+		}
+	}
+	return groupResource{}
+}
+
+// Seal makes of plain what is stored under key.
+func (t *Transformer) Seal(ctx context.Context, key string, plain []byte) ([]byte, error) {
+	providers := t.providersOf(key)
+	if len(providers) == 0 || providers[0].sealer == nil {
+		return plain, nil
+	}
+	first := providers[0]
+	sealed, err := first.sealer.seal(ctx, []byte(key), plain)
+	if err != nil {
+		t.metrics.failures.WithLabelValues("to_storage").Inc()
+		return nil, fmt.Errorf("encrypt: %w", err)
+	}
+	return append([]byte(first.prefix), sealed...), nil
+}
+
+// Open makes what was given to Seal of a stored value. stale: it would be
+// sealed otherwise today, so whoever writes the object should write it again
+// even where it has not changed.
+func (t *Transformer) Open(ctx context.Context, key string, stored []byte) (plain []byte, stale bool, err error) {
+	providers := t.providersOf(key)
+	sealed := bytes.HasPrefix(stored, []byte(sealedPrefix))
+	if len(providers) == 0 && !sealed {
+		return stored, false, nil
+	}
+	plain, stale, err = open(ctx, providers, key, stored, sealed)
+	if err != nil {
+		t.metrics.failures.WithLabelValues("from_storage").Inc()
+		return nil, false, fmt.Errorf("decrypt: %w", err)
+	}
+	return plain, stale, nil
+}
+
+func open(ctx context.Context, providers []provider, key string, stored []byte, sealed bool) ([]byte, bool, error) {
+	for i, p := range providers {
+		if p.sealer == nil {
+			if !sealed {
+				return stored, i > 0, nil
+			}
+			continue
+		}
+		text, ok := bytes.CutPrefix(stored, []byte(p.prefix))
+		if !ok {
+			continue
+		}
+		plain, stale, err := p.sealer.open(ctx, []byte(key), text)
+		if err != nil {
+			return nil, false, fmt.Errorf("by %s: %w", strings.TrimSuffix(p.prefix, ":"), err)
+		}
+		return plain, stale || i > 0, nil
+	}
+	if !sealed {
+		return nil, false, errors.New("the value is stored as it is, and the configuration has no provider identity for its resource")
+	}
+	return nil, false, errors.New("no provider of the configuration has the key that the value was sealed with")
+}
