@@ -11,20 +11,24 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	nodev1 "k8s.io/api/node/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/configmap"
+	"kctl/apiserver/internal/resources/disruptionbudget"
 	"kctl/apiserver/internal/resources/endpoints"
 	"kctl/apiserver/internal/resources/event"
 	"kctl/apiserver/internal/resources/kubelet"
 	"kctl/apiserver/internal/resources/lease"
+	"kctl/apiserver/internal/resources/limitrange"
 	"kctl/apiserver/internal/resources/namespace"
 	"kctl/apiserver/internal/resources/node"
 	"kctl/apiserver/internal/resources/pod"
 	"kctl/apiserver/internal/resources/priorityclass"
 	"kctl/apiserver/internal/resources/rbac"
+	"kctl/apiserver/internal/resources/resourcequota"
 	"kctl/apiserver/internal/resources/runtimeclass"
 	"kctl/apiserver/internal/resources/secret"
 	"kctl/apiserver/internal/resources/service"
@@ -55,6 +59,9 @@ type Set struct {
 	EndpointSlices      *registry.Store[*discoveryv1.EndpointSlice]
 	RuntimeClasses      *registry.Store[*nodev1.RuntimeClass]
 	PriorityClasses     *registry.Store[*schedulingv1.PriorityClass]
+	LimitRanges         *registry.Store[*corev1.LimitRange]
+	ResourceQuotas      *registry.Store[*corev1.ResourceQuota]
+	DisruptionBudgets   *registry.Store[*policyv1.PodDisruptionBudget]
 	Roles               *registry.Store[*rbacv1.Role]
 	RoleBindings        *registry.Store[*rbacv1.RoleBinding]
 	ClusterRoles        *registry.Store[*rbacv1.ClusterRole]
@@ -83,6 +90,9 @@ func New(o registry.Options, eventTTL time.Duration, ranges service.Ranges) *Set
 	s.EndpointSlices = keep(s, endpoints.Slices(o.Clock))
 	s.RuntimeClasses = keep(s, runtimeclass.Strategy(o.Clock))
 	s.PriorityClasses = keep(s, priorityclass.Strategy(o.Clock))
+	s.LimitRanges = keep(s, limitrange.Strategy())
+	s.ResourceQuotas = keep(s, resourcequota.Strategy(o.Clock))
+	s.DisruptionBudgets = keep(s, disruptionbudget.Strategy(o.Clock))
 	s.Roles = keep(s, rbac.Roles())
 	s.RoleBindings = keep(s, rbac.RoleBindings(o.Clock))
 	s.ClusterRoles = keep(s, rbac.ClusterRoles())

@@ -58,6 +58,7 @@ type Server struct {
 	ring        *trace.Ring
 	auditor     *audit.Auditor       // nil for none
 	transformer *encrypt.Transformer // nil for none
+	spaceRules  *rulesOfSpaces
 	loops       []housekeeping.Loop
 
 	// ready is closed when all that decisions are based on has been read.
@@ -253,6 +254,7 @@ func (s *Server) allLoops() []housekeeping.Loop {
 	if s.auditor != nil {
 		loops = append(loops, s.auditor.Run)
 	}
+	loops = append(loops, s.spaceRules.loops()...)
 	for _, loop := range s.loops {
 		loops = append(loops, func(ctx context.Context) error {
 			if !wait(ctx, s.bootstrapped) {

@@ -12,6 +12,7 @@ import (
 	"kctl/apiserver/internal/admission/denyexternalips"
 	"kctl/apiserver/internal/admission/eventratelimit"
 	"kctl/apiserver/internal/admission/extendedresourcetoleration"
+	"kctl/apiserver/internal/admission/limitranger"
 	"kctl/apiserver/internal/admission/lookup"
 	"kctl/apiserver/internal/admission/namespaceautoprovision"
 	"kctl/apiserver/internal/admission/namespaceexists"
@@ -46,7 +47,9 @@ var all = []entry{
 		return namespaceexists.New(d.namespaces), nil
 	}},
 	{name: antiaffinitytopology.Name, make: plain(antiaffinitytopology.Plugin{})},
-	{name: "LimitRanger", on: true},
+	{name: limitranger.Name, on: true, make: func(d *dependencies) (admission.Plugin, error) {
+		return limitranger.New(d.LimitRanges), nil
+	}},
 	{name: serviceaccount.Name, on: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return serviceaccount.New(lookup.New[*core.ServiceAccount](d.ServiceAccounts), d.Clock), nil
 	}},

@@ -11,6 +11,7 @@ import (
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/admission/configuration"
+	"kctl/apiserver/internal/admission/limitranger"
 	"kctl/apiserver/internal/admission/lookup"
 	"kctl/apiserver/internal/admission/priority"
 	"kctl/proto/core"
@@ -23,6 +24,7 @@ type Objects struct {
 	RuntimeClasses, PriorityClasses lookup.Source
 	// DefaultPriority knows the priority class of pods that name none.
 	DefaultPriority priority.Defaults
+	LimitRanges     limitranger.Ranges
 }
 
 // Settings are what the flags say.

@@ -78,6 +78,12 @@ func pod(change ...func(*core.Pod)) *core.Pod {
 }
 
 // chain is every plugin over a small cluster.
+// noRanges is a cluster without limit ranges.
+type noRanges struct{}
+
+func (noRanges) In(context.Context, string) ([]*corev1.LimitRange, error) { return nil, nil }
+func (noRanges) Forget(string)                                            {}
+
 func chain(t *testing.T, disable ...string) *admission.Chain {
 	t.Helper()
 	c, err := Chain(Objects{
@@ -102,7 +108,7 @@ func chain(t *testing.T, disable ...string) *admission.Chain {
 			"default/mine":   pod(func(p *core.Pod) { p.Name = "mine"; p.Spec.NodeName = "n1"; withToken(p, "vault") }),
 			"default/theirs": pod(func(p *core.Pod) { p.Name = "theirs"; p.Spec.NodeName = "n2" }),
 		}},
-		RuntimeClasses: runtimeClasses(), PriorityClasses: priorityClasses(), DefaultPriority: defaults{},
+		RuntimeClasses: runtimeClasses(), PriorityClasses: priorityClasses(), DefaultPriority: defaults{}, LimitRanges: noRanges{},
 	}, Settings{Clock: testingclock.NewFakeClock(time.Unix(0, 0)), Disable: disable})
 	if err != nil {
 		t.Fatal(err)
@@ -239,7 +245,7 @@ func TestDefaultAccountIsWaitedFor(t *testing.T) {
 	accounts := &source{resource: core.ServiceAccounts, cached: map[string]core.Object{}}
 	c, err := Chain(Objects{
 		Namespaces:      &source{cached: map[string]core.Object{"/default": namespace("default", corev1.NamespaceActive)}},
-		ServiceAccounts: accounts, Pods: &source{}, PriorityClasses: priorityClasses(), DefaultPriority: defaults{},
+		ServiceAccounts: accounts, Pods: &source{}, PriorityClasses: priorityClasses(), DefaultPriority: defaults{}, LimitRanges: noRanges{},
 	}, Settings{Clock: clock})
 	if err != nil {
 		t.Fatal(err)

@@ -31,6 +31,11 @@ func AgeColumn() metav1.TableColumnDefinition {
 	return Text("Age", metadata["creationTimestamp"])
 }
 
+// CreatedAtColumn is the column that tells when, and not how long ago.
+func CreatedAtColumn() metav1.TableColumnDefinition {
+	return metav1.TableColumnDefinition{Name: "Created At", Type: "date", Description: metadata["creationTimestamp"]}
+}
+
 // Text is a column that is always shown.
 func Text(name, description string) metav1.TableColumnDefinition {
 	return metav1.TableColumnDefinition{Name: name, Type: "string", Description: description}

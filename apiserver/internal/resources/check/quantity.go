@@ -41,7 +41,7 @@ func Quantity(name corev1.ResourceName, q resource.Quantity, path *field.Path) f
 	if q.Cmp(resource.Quantity{}) < 0 {
 		errs = append(errs, field.Invalid(path, q.String(), NotNegative))
 	}
-	if (IsExtended(name) || name == corev1.ResourcePods) && q.MilliValue()%1000 != 0 {
+	if (IsExtended(name) || counted.Has(name)) && q.MilliValue()%1000 != 0 {
 		errs = append(errs, field.Invalid(path, q, notInteger))
 	}
 	return errs

@@ -1,0 +1,101 @@
+package lookup
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/registry"
+	"kctl/proto/core"
+)
+
+const (
+	// noneFor is how long a namespace that was found to have no object is not
+	// asked about again, unless one shows up.
+	noneFor = 30 * time.Second
+	// maxNone bounds the namespaces of which that is known.
+	maxNone = 8192
+)
+
+// Scoped finds all objects of one resource in a namespace: the rules that hold
+// there. They are followed, so that a question costs next to nothing. A
+// namespace without any is looked up in the store itself now and then: its
+// first rule may be a moment old.
+type Scoped[T core.Object] struct {
+	source facts.Source
+	mirror *facts.Mirror[T]
+	clock  clock.PassiveClock
+
+	mu   sync.Mutex
+	none map[string]time.Time // until when
+}
+
+// NewScoped follows source once Run runs.
+func NewScoped[T core.Object](source facts.Source, clock clock.Clock, logger *zap.Logger) *Scoped[T] {
+	return &Scoped[T]{
+		source: source, clock: clock, none: map[string]time.Time{},
+		mirror: facts.NewMirror(source, func(obj core.Object) T { return obj.(T) },
+			facts.Options[T]{Index: func(obj T) string { return obj.GetNamespace() }}, clock, logger),
+	}
+}
+
+// Run follows the resource until ctx ends.
+func (s *Scoped[T]) Run(ctx context.Context) error { return s.mirror.Run(ctx) }
+
+// Synced is closed when all that is stored has been read.
+func (s *Scoped[T]) Synced() <-chan struct{} { return s.mirror.Synced() }
+
+// Mirror is what follows the resource.
+func (s *Scoped[T]) Mirror() *facts.Mirror[T] { return s.mirror }
+
+// In returns the objects of a namespace, in no order.
+func (s *Scoped[T]) In(ctx context.Context, namespace string) ([]T, error) {
+	if found := s.mirror.ByIndex(namespace); len(found) > 0 {
+		return found, nil
+	}
+	now := s.clock.Now()
+	s.mu.Lock()
+	until, known := s.none[namespace]
+	s.mu.Unlock()
+	if known && now.Before(until) {
+		return nil, nil
+	}
+	list, err := s.source.List(ctx, namespace, registry.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	if len(list.Items) == 0 {
+		s.remember(namespace, now.Add(noneFor))
+		return nil, nil
+	}
+	found := make([]T, 0, len(list.Items))
+	for _, item := range list.Items {
+		obj, err := s.source.Decode(item)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, obj.(T))
+	}
+	return found, nil
+}
+
+func (s *Scoped[T]) remember(namespace string, until time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.none) >= maxNone {
+		clear(s.none)
+	}
+	s.none[namespace] = until
+}
+
+// Forget makes the next question look into the store: a rule is about to be
+// made in the namespace.
+func (s *Scoped[T]) Forget(namespace string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.none, namespace)
+}

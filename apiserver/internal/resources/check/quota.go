@@ -1,0 +1,61 @@
+package check
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// quotaResources are the names without a domain that a quota can bound, beside
+// huge pages.
+var quotaResources = sets.New(
+	corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage,
+	corev1.ResourceRequestsCPU, corev1.ResourceRequestsMemory, corev1.ResourceRequestsStorage, corev1.ResourceRequestsEphemeralStorage,
+	corev1.ResourceLimitsCPU, corev1.ResourceLimitsMemory, corev1.ResourceLimitsEphemeralStorage,
+	corev1.ResourcePods, corev1.ResourceQuotas, corev1.ResourceServices, corev1.ResourceReplicationControllers,
+	corev1.ResourceSecrets, corev1.ResourceConfigMaps, corev1.ResourcePersistentVolumeClaims,
+	corev1.ResourceServicesNodePorts, corev1.ResourceServicesLoadBalancers,
+)
+
+// counted are the names of what can only be counted.
+var counted = sets.New(
+	corev1.ResourcePods, corev1.ResourceQuotas, corev1.ResourceServices, corev1.ResourceReplicationControllers,
+	corev1.ResourceSecrets, corev1.ResourceConfigMaps, corev1.ResourcePersistentVolumeClaims,
+	corev1.ResourceServicesNodePorts, corev1.ResourceServicesLoadBalancers,
+)
+
+// IsStandardForQuota reports whether name is one without a domain that a quota
+// can bound.
+func IsStandardForQuota(name corev1.ResourceName) bool {
+	return quotaResources.Has(name) || IsHugePage(name) || strings.HasPrefix(string(name), corev1.ResourceRequestsHugePagesPrefix)
+}
+
+// ResourceName checks the name of any resource.
+func ResourceName(name corev1.ResourceName, path *field.Path) field.ErrorList {
+	errs := QualifiedName(string(name), path)
+	if len(errs) == 0 && !strings.Contains(string(name), "/") && !IsStandardForQuota(name) && name != corev1.ResourceStorage {
+		errs = append(errs, field.Invalid(path, name, "must be a standard resource type or fully qualified"))
+	}
+	return errs
+}
+
+// QuotaResource checks the name of a resource that a quota bounds.
+func QuotaResource(name corev1.ResourceName, path *field.Path) field.ErrorList {
+	errs := ResourceName(name, path)
+	if !strings.Contains(string(name), "/") && !IsStandardForQuota(name) {
+		errs = append(errs, field.Invalid(path, name, "must be a standard resource for quota"))
+	}
+	return errs
+}
+
+// LimitedResource checks the name of a resource that a limit range bounds: for
+// containers and pods, what containers can ask for.
+func LimitedResource(name corev1.ResourceName, ofContainers bool, path *field.Path) field.ErrorList {
+	errs := ResourceName(name, path)
+	if ofContainers && !strings.Contains(string(name), "/") && len(ContainerResource(name, path)) > 0 && len(QualifiedName(string(name), path)) == 0 {
+		errs = append(errs, field.Invalid(path, name, "must be a standard resource for containers"))
+	}
+	return errs
+}

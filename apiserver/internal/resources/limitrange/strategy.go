@@ -1,0 +1,66 @@
+// Package limitrange says what is particular about limit ranges: what the pods,
+// containers and volume claims of a namespace may ask for, and what containers
+// that don't ask are given.
+package limitrange
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/cell"
+	"kctl/apiserver/internal/resources/check"
+	"kctl/proto/core"
+)
+
+// Resource is where limit ranges are in the API.
+var Resource = core.Resource{Version: "v1", Name: "limitranges", Kind: "LimitRange", Namespaced: true}
+
+// Strategy is the strategy of limit ranges.
+func Strategy() registry.Strategy[*corev1.LimitRange] {
+	return registry.Strategy[*corev1.LimitRange]{
+		Resource: Resource, Singular: "limitrange", ShortNames: []string{"limits"},
+		New:          func() *corev1.LimitRange { return new(corev1.LimitRange) },
+		Default:      setDefaults,
+		ValidateName: check.NameIsSubdomain,
+		Validate:     func(_ context.Context, l *corev1.LimitRange) field.ErrorList { return validate(l) },
+		Update: registry.Change[*corev1.LimitRange]{
+			Validate: func(_ context.Context, l, _ *corev1.LimitRange) field.ErrorList { return validate(l) },
+		},
+		CreateOnUpdate:      true,
+		UnconditionalUpdate: true,
+		Columns:             []metav1.TableColumnDefinition{cell.Name(), cell.CreatedAtColumn()},
+		Row: func(l *corev1.LimitRange) []any {
+			return []any{l.Name, l.CreationTimestamp.UTC().Format(time.RFC3339)}
+		},
+	}
+}
+
+// setDefaults: what a container may have at most is also what it gets, and asks
+// for; or else what it must have at least.
+func setDefaults(l *corev1.LimitRange) {
+	for i := range l.Spec.Limits {
+		item := &l.Spec.Limits[i]
+		if item.Type != corev1.LimitTypeContainer {
+			continue
+		}
+		fill(&item.Default, item.Max)
+		fill(&item.DefaultRequest, item.Default)
+		fill(&item.DefaultRequest, item.Min)
+	}
+}
+
+func fill(list *corev1.ResourceList, from corev1.ResourceList) {
+	if *list == nil {
+		*list = make(corev1.ResourceList, len(from))
+	}
+	for name, amount := range from {
+		if _, set := (*list)[name]; !set {
+			(*list)[name] = amount.DeepCopy()
+		}
+	}
+}

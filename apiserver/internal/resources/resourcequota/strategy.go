@@ -1,0 +1,70 @@
+// Package resourcequota says what is particular about resource quotas: how much
+// of what the objects of a namespace may have together. What they have is in
+// the status; admission adds to it, and a loop counts it again.
+package resourcequota
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/cell"
+	"kctl/apiserver/internal/resources/check"
+	"kctl/proto/core"
+)
+
+// Resource is where resource quotas are in the API.
+var Resource = core.Resource{Version: "v1", Name: "resourcequotas", Kind: "ResourceQuota", Namespaced: true}
+
+// Strategy is the strategy of resource quotas.
+func Strategy(clock clock.PassiveClock) registry.Strategy[*corev1.ResourceQuota] {
+	return registry.Strategy[*corev1.ResourceQuota]{
+		Resource: Resource, Singular: "resourcequota", ShortNames: []string{"quota"},
+		New:              func() *corev1.ResourceQuota { return new(corev1.ResourceQuota) },
+		ValidateName:     check.NameIsSubdomain,
+		PrepareForCreate: func(_ context.Context, q *corev1.ResourceQuota) { q.Status = corev1.ResourceQuotaStatus{} },
+		Validate:         validate,
+		Update: registry.Change[*corev1.ResourceQuota]{
+			Prepare:  func(_ context.Context, q, old *corev1.ResourceQuota) { q.Status = old.Status },
+			Validate: validateUpdate,
+		},
+		Status: &registry.Change[*corev1.ResourceQuota]{
+			Prepare:  func(_ context.Context, q, old *corev1.ResourceQuota) { q.Spec = old.Spec },
+			Validate: validateStatus,
+		},
+		CreateOnUpdate:      true,
+		UnconditionalUpdate: true,
+		Columns: []metav1.TableColumnDefinition{
+			cell.Name(),
+			cell.Text("Request", "Request represents a minimum amount of cpu/memory that a container may consume."),
+			cell.Text("Limit", "Limits control the maximum amount of cpu/memory that a container may use independent of contention on the node."),
+			cell.AgeColumn(),
+		},
+		Row: func(q *corev1.ResourceQuota) []any {
+			requests, limits := usage(q)
+			return []any{q.Name, requests, limits, cell.Age(clock.Now(), q.CreationTimestamp)}
+		},
+	}
+}
+
+// usage lists what is used of what, limits apart from all else.
+func usage(q *corev1.ResourceQuota) (requests, limits string) {
+	var others, ofLimits []string
+	for _, name := range slices.Sorted(maps.Keys(q.Status.Hard)) {
+		used, hard := q.Status.Used[name], q.Status.Hard[name]
+		text := fmt.Sprintf("%s: %s/%s", name, used.String(), hard.String())
+		if strings.HasPrefix(string(name), "limits") {
+			ofLimits = append(ofLimits, text)
+		} else {
+			others = append(others, text)
+		}
+	}
+	return strings.Join(others, ", "), strings.Join(ofLimits, ", ")
+}

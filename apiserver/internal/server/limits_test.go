@@ -1,0 +1,54 @@
+package server
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/apiserver/internal/resources/limitrange"
+	"kctl/proto/core"
+	"kctl/proto/rest"
+)
+
+func limits(name string, item corev1.LimitRangeItem) *corev1.LimitRange {
+	return &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{item}}}
+}
+
+func amounts(cpu string) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
+}
+
+// TestLimitRange: a range holds from the answer on that it was made, for the
+// very next pod.
+func TestLimitRange(t *testing.T) {
+	c := start(t)
+	c.serviceAccount("default")
+	pods := c.root().Resource(core.Pods, "default")
+	c.created("default", pod("free"))
+	ranges := c.root().Resource(limitrange.Resource, "default")
+	made := &corev1.LimitRange{}
+	c.must(ranges.Create(t.Context(), limits("r", corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Max: amounts("2"), Min: amounts("100m")}), made))
+	if got := made.Spec.Limits[0].Default[corev1.ResourceCPU]; got.String() != "2" {
+		t.Errorf("the default is %v", made.Spec.Limits[0].Default)
+	}
+	next := c.created("default", pod("next"))
+	if r := next.Spec.Containers[0].Resources; r.Limits.Cpu().String() != "2" || r.Requests.Cpu().String() != "2" || next.Status.QOSClass != corev1.PodQOSBurstable {
+		t.Errorf("resources are %+v, class %s", r, next.Status.QOSClass)
+	}
+	greedy := pod("greedy")
+	greedy.Spec.Containers[0].Resources.Limits = amounts("3")
+	err := pods.Create(t.Context(), greedy, nil)
+	if !apierrors.IsForbidden(err) || err.Error() != `pods "greedy" is forbidden: maximum cpu usage per Container is 2, but limit is 3` {
+		t.Errorf("a greedy pod: %v", err)
+	}
+	bigger := next.DeepCopy()
+	bigger.Spec.Containers[0].Resources.Limits, bigger.Spec.Containers[0].Resources.Requests = amounts("3"), amounts("3")
+	err = pods.Update(t.Context(), next.Name, bigger, nil, rest.Sub("resize"))
+	if !apierrors.IsForbidden(err) {
+		t.Errorf("a greedy resize: %v", err)
+	}
+	c.must(ranges.Delete(t.Context(), "r", nil, nil))
+}
