@@ -15,6 +15,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"kctl/proto/daemon"
 )
@@ -78,7 +79,24 @@ type Config struct {
 	MaxBackOff     time.Duration
 	PodPidsLimit   int64
 
+	Logs   LogRotation
+	Images ImageGC
+
 	Log daemon.LogOptions
+}
+
+// LogRotation is how large the logs of containers may get.
+type LogRotation struct {
+	MaxSize  resource.Quantity // of one file
+	MaxFiles int32             // of one container
+	Workers  int32
+	Interval time.Duration
+}
+
+// ImageGC is when images that nobody uses are removed.
+type ImageGC struct {
+	High, Low      int32 // percent of their disk that is in use
+	MinAge, MaxAge time.Duration
 }
 
 // New returns the defaults: upstream's, but that the kubelet listens on
@@ -95,6 +113,8 @@ func New() *Config {
 		StatusEvery: 10 * time.Second, ReportEvery: 5 * time.Minute, LeaseDuration: 40 * time.Second,
 		ClusterDomain: "cluster.local", ResolvConf: "/etc/resolv.conf",
 		MaxBackOff: 5 * time.Minute,
+		Logs:       LogRotation{MaxSize: resource.MustParse("10Mi"), MaxFiles: 5, Workers: 1, Interval: 10 * time.Second},
+		Images:     ImageGC{High: 85, Low: 80, MinAge: 2 * time.Minute},
 	}
 }
 
@@ -146,5 +166,27 @@ func (c *Config) Validate() error {
 	if c.LeaseDuration < 4*time.Second || c.StatusEvery <= 0 || c.SyncEvery <= 0 || c.FileEvery <= 0 || c.HTTPEvery <= 0 {
 		add("frequencies must be positive, and the lease at least four seconds long")
 	}
+	c.validateDisk(add)
 	return errors.Join(problems...)
+}
+
+// validateDisk says what can't be of the bounds on logs and images.
+func (c *Config) validateDisk(add func(format string, args ...any)) {
+	if c.Logs.MaxSize.Sign() <= 0 {
+		add("--container-log-max-size=%s: a positive size is needed", &c.Logs.MaxSize)
+	}
+	if c.Logs.MaxFiles < 2 {
+		add("--container-log-max-files=%d: two at least are needed, the present log and the one before", c.Logs.MaxFiles)
+	}
+	if c.Logs.Workers < 1 || c.Logs.Interval < 3*time.Second {
+		add("containerLogMaxWorkers must be at least 1, and containerLogMonitorInterval at least 3s")
+	}
+	if c.Images.High < 0 || c.Images.High > 100 || c.Images.Low < 0 || c.Images.Low > 100 {
+		add("--image-gc-high-threshold=%d, --image-gc-low-threshold=%d: percentages are needed", c.Images.High, c.Images.Low)
+	} else if c.Images.Low >= c.Images.High {
+		add("--image-gc-low-threshold=%d must be below --image-gc-high-threshold=%d", c.Images.Low, c.Images.High)
+	}
+	if c.Images.MinAge < 0 || c.Images.MaxAge < 0 || c.Images.MaxAge > 0 && c.Images.MaxAge <= c.Images.MinAge {
+		add("imageMaximumGCAge=%s must be zero or more than imageMinimumGCAge=%s", c.Images.MaxAge, c.Images.MinAge)
+	}
 }

@@ -45,10 +45,14 @@ systemReserved: {cpu: 100m}
 cpuManagerPolicy: none
 serializeImagePulls: false
 podPidsLimit: 99
+containerLogMaxSize: 1Mi
+containerLogMaxFiles: 3
+imageGCHighThresholdPercent: 70
+imageMaximumGCAge: 24h
 logging: {format: json}
 enforceNodeAllocatable: [pods]
 `, "--pod-manifest-path=/from/flag", "--node-lease-duration-seconds=20", "--node-labels=a=b,c=d",
-		"--register-with-taints=k=v:NoSchedule", "--manifest-url-header=X-A:1")
+		"--register-with-taints=k=v:NoSchedule", "--manifest-url-header=X-A:1", "--image-gc-low-threshold=60", "--container-log-max-files=4")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,6 +61,9 @@ enforceNodeAllocatable: [pods]
 	}
 	if c.ClientCAFile != "/ca" || c.WebhookTokens || c.Authorization != "AlwaysAllow" || c.SystemReserved.Cpu().String() != "100m" {
 		t.Errorf("%+v", c)
+	}
+	if c.Logs.MaxSize.String() != "1Mi" || c.Logs.MaxFiles != 4 || c.Images.High != 70 || c.Images.Low != 60 || c.Images.MaxAge != 24*time.Hour {
+		t.Errorf("%+v %+v", c.Logs, c.Images)
 	}
 	if c.PodPidsLimit != 99 || c.Log.Format != "json" {
 		t.Errorf("%+v", c)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 	sigsjson "sigs.k8s.io/json"
@@ -144,6 +145,17 @@ func (c *Config) fields(f *kubeletv1beta1.KubeletConfiguration) []field {
 			}
 			return nil
 		}},
+		{"containerLogMaxSize", "container-log-max-size", func() (err error) {
+			c.Logs.MaxSize, err = resource.ParseQuantity(f.ContainerLogMaxSize)
+			return err
+		}},
+		{"containerLogMaxFiles", "container-log-max-files", setPointer(&c.Logs.MaxFiles, f.ContainerLogMaxFiles)},
+		{"containerLogMaxWorkers", "", setPointer(&c.Logs.Workers, f.ContainerLogMaxWorkers)},
+		{"containerLogMonitorInterval", "", func() error { c.Logs.Interval = f.ContainerLogMonitorInterval.Duration; return nil }},
+		{"imageGCHighThresholdPercent", "image-gc-high-threshold", setPointer(&c.Images.High, f.ImageGCHighThresholdPercent)},
+		{"imageGCLowThresholdPercent", "image-gc-low-threshold", setPointer(&c.Images.Low, f.ImageGCLowThresholdPercent)},
+		{"imageMinimumGCAge", "minimum-image-ttl-duration", setDuration(&c.Images.MinAge, f.ImageMinimumGCAge)},
+		{"imageMaximumGCAge", "", setDuration(&c.Images.MaxAge, f.ImageMaximumGCAge)},
 		{"podPidsLimit", "", setPointer(&c.PodPidsLimit, f.PodPidsLimit)},
 		{"logging", "", func() error { c.applyLogging(f); return nil }},
 		{"authentication", "", func() error { c.applyAuthentication(f); return nil }},

@@ -55,6 +55,11 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&c.FailSwapOn, "fail-swap-on", c.FailSwapOn, "do not start on a machine with swap")
 	fs.Var((*resourcesFlag)(&c.SystemReserved), "system-reserved", "resources kept for the system: cpu=200m,memory=500Mi,…")
 	fs.Var((*resourcesFlag)(&c.KubeReserved), "kube-reserved", "resources kept for Kubernetes' own programs: cpu=200m,memory=150Mi,…")
+	fs.Var((*quantityFlag)(&c.Logs.MaxSize), "container-log-max-size", "size that a container's log may reach before it is moved aside")
+	fs.Int32Var(&c.Logs.MaxFiles, "container-log-max-files", c.Logs.MaxFiles, "log files that are kept of one container")
+	fs.Int32Var(&c.Images.High, "image-gc-high-threshold", c.Images.High, "percent of their disk in use above which unused images are removed; 100 for never")
+	fs.Int32Var(&c.Images.Low, "image-gc-low-threshold", c.Images.Low, "percent of their disk in use down to which unused images are removed")
+	fs.DurationVar(&c.Images.MinAge, "minimum-image-ttl-duration", c.Images.MinAge, "how long an unused image is kept at least")
 	c.Log.AddFlags(fs)
 }
 
@@ -149,6 +154,19 @@ func setResource(list corev1.ResourceList, key, value string) error {
 		return nil
 	}
 	return fmt.Errorf("%s: only cpu, memory and ephemeral-storage can be reserved", key)
+}
+
+type quantityFlag resource.Quantity
+
+func (f *quantityFlag) String() string { return (*resource.Quantity)(f).String() }
+func (f *quantityFlag) Type() string   { return "quantity" }
+func (f *quantityFlag) Set(text string) error {
+	quantity, err := resource.ParseQuantity(text)
+	if err != nil {
+		return fmt.Errorf("%q is not a quantity", text)
+	}
+	*f = quantityFlag(quantity)
+	return nil
 }
 
 type secondsFlag time.Duration

@@ -7,5 +7,6 @@
 // events, in upstream's words; what they see as the container's waiting reason
 // is in the Error.
 //
-// It removes no images and keeps no list of them: the runtime is asked.
+// Beside it a Collector removes the images that nobody has used for longest
+// when their disk gets full.
 package image

@@ -45,6 +45,7 @@ type Manager struct {
 	logger   *zap.Logger
 	pulls    chan struct{} // holds one for each pull under way
 	failures *backoff.Keyed[pullKey]
+	used     func(id string)
 }
 
 type pullKey struct {
@@ -53,9 +54,13 @@ type pullKey struct {
 }
 
 // New returns a Manager that runs at most parallel pulls at one time; zero
-// means 8.
-func New(runtime Runtime, events Events, clock clock.Clock, logger *zap.Logger, parallel int) *Manager {
+// means 8. It tells used, if not nil, of each image that it hands out.
+func New(runtime Runtime, events Events, clock clock.Clock, logger *zap.Logger, parallel int, used func(id string)) *Manager {
+	if used == nil {
+		used = func(string) {}
+	}
 	return &Manager{
+		used:     used,
 		runtime:  runtime,
 		events:   events,
 		clock:    clock,
@@ -87,6 +92,14 @@ type Present struct {
 
 // Ensure returns once the runtime has the image, or with an *Error.
 func (m *Manager) Ensure(ctx context.Context, r Request) (Present, error) {
+	present, err := m.ensure(ctx, r)
+	if err == nil {
+		m.used(present.Ref)
+	}
+	return present, err
+}
+
+func (m *Manager) ensure(ctx context.Context, r Request) (Present, error) {
 	name, err := withTag(r.Image)
 	if err != nil {
 		message := fmt.Sprintf("Failed to apply default image tag %q: %v", r.Image, err)

@@ -72,7 +72,7 @@ func (l *eventLog) take() []string {
 func setUp(parallel int) (*Manager, *registry, *eventLog, *clocktesting.FakeClock) {
 	r := &registry{images: map[string]*runtimeapi.Image{}}
 	events, clock := &eventLog{}, clocktesting.NewFakeClock(time.Unix(1e9, 0))
-	return New(r, events, clock, zap.NewNop(), parallel), r, events, clock
+	return New(r, events, clock, zap.NewNop(), parallel, nil), r, events, clock
 }
 
 func request(image string, policy corev1.PullPolicy, secrets ...*core.Secret) Request {

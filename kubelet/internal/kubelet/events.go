@@ -3,6 +3,7 @@ package kubelet
 import (
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"kctl/proto/core"
@@ -49,6 +50,11 @@ func (k *Kubelet) inAPI(obj runtime.Object) runtime.Object {
 		}
 	}
 	return obj
+}
+
+// nodeWarning tells people of trouble that is the node's and no pod's.
+func (k *Kubelet) nodeWarning(reason, message string) {
+	k.sink().Eventf(k.node.Node(), corev1.EventTypeWarning, reason, "%s", message)
 }
 
 func (k *Kubelet) sink() podEvents { return podEvents{k} }

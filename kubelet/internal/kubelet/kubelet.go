@@ -24,6 +24,7 @@ import (
 	"kctl/kubelet/internal/config"
 	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/dns"
+	"kctl/kubelet/internal/image"
 	"kctl/kubelet/internal/node"
 	"kctl/kubelet/internal/objects"
 	"kctl/kubelet/internal/pleg"
@@ -32,6 +33,7 @@ import (
 	"kctl/kubelet/internal/podruntime"
 	"kctl/kubelet/internal/podworker"
 	"kctl/kubelet/internal/probe"
+	"kctl/kubelet/internal/rotate"
 	"kctl/kubelet/internal/source"
 	"kctl/kubelet/internal/status"
 	"kctl/kubelet/internal/surroundings"
@@ -76,6 +78,8 @@ type Kubelet struct {
 	allocations *allocation.Manager
 	loop        *syncloop.Loop
 	collector   *collect.Collector
+	rotator     *rotate.Rotator
+	images      *image.Collector
 	node        *node.Manager
 	probes      *probe.Manager
 
@@ -208,6 +212,11 @@ func (k *Kubelet) makeRuntime(ctx context.Context) error {
 	}
 	resolver := &dns.Configurer{ResolvConf: k.config.ResolvConf, Servers: k.config.ClusterDNS, Domain: k.config.ClusterDomain}
 	k.events = podEvents{k}
+	k.images = image.NewCollector(image.CollectorOptions{
+		Store: k.cri, Failed: k.nodeWarning, Clock: k.clock, Logger: k.logger, Thresholds: image.Thresholds{
+			High: int(k.config.Images.High), Low: int(k.config.Images.Low), MinAge: k.config.Images.MinAge, MaxAge: k.config.Images.MaxAge,
+		},
+	})
 	k.runtime, err = podruntime.New(ctx, k.cri, podruntime.Config{
 		Events: k.events, Objects: k.objects, Clock: k.clock, Logger: k.logger,
 		RootDir: k.config.RootDir, PodLogsDir: k.config.PodLogsDir, NodeName: k.nodeName,
@@ -215,7 +224,7 @@ func (k *Kubelet) makeRuntime(ctx context.Context) error {
 		CgroupParent: k.cgroups.Parent, DNS: resolver.Of,
 		Services: around.Services, WaitServices: around.WaitServices, RuntimeHandler: around.RuntimeHandler,
 		ClusterDomain: k.config.ClusterDomain, SeccompRoot: filepath.Join(k.config.RootDir, "seccomp"),
-		MaxParallelPulls: k.config.ParallelPulls, MaxContainerBackOff: k.config.MaxBackOff,
+		MaxParallelPulls: k.config.ParallelPulls, ImageUsed: k.images.Use, MaxContainerBackOff: k.config.MaxBackOff,
 	})
 	return err
 }
@@ -234,6 +243,11 @@ func (k *Kubelet) makeLoops() error {
 	k.collector = collect.New(collect.Options{
 		Runtime: k.runtime, Directories: k.volumes, Groups: k.cgroups, PodLogsDir: k.config.PodLogsDir,
 		Known: func(uid types.UID) bool { return !k.forgotten(uid) }, Ready: k.ready.All, Clock: k.clock, Logger: k.logger,
+	})
+	k.rotator = rotate.New(rotate.Options{
+		Runtime: k.runtime, Reopener: k.cri, PodLogsDir: k.config.PodLogsDir, MaxSize: k.config.Logs.MaxSize.Value(),
+		MaxFiles: int(k.config.Logs.MaxFiles), Workers: int(k.config.Logs.Workers), Interval: k.config.Logs.Interval,
+		Clock: k.clock, Logger: k.logger,
 	})
 	return nil
 }

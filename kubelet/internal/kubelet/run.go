@@ -39,6 +39,8 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	run("volumes", k.volumes.Run)
 	run("probes", k.probes.Run)
 	run("garbage collection", k.collector.Run)
+	run("images", k.images.Run)
+	run("logs", k.rotator.Run)
 	if k.client != nil {
 		run("events", k.recorder.Run)
 		run("statuses", k.statuses.Run)

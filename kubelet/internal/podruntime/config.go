@@ -65,6 +65,9 @@ type Config struct {
 	SeccompRoot string
 	// MaxParallelPulls bounds the image pulls at one time; zero means 8.
 	MaxParallelPulls int
+	// ImageUsed, if not nil, is told the id of each image that a container is
+	// about to be made of.
+	ImageUsed func(id string)
 	// MaxContainerBackOff bounds the crash back-off; zero means 300 s.
 	MaxContainerBackOff time.Duration
 	// HTTPClient runs httpGet hooks; nil means one of the package's own.

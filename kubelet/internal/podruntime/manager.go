@@ -75,7 +75,7 @@ func New(ctx context.Context, runtime *cri.Client, c Config) (*Manager, error) {
 	return &Manager{
 		Config:  c,
 		runtime: runtime,
-		images:  image.New(runtime, c.Events, c.Clock, c.Logger, c.MaxParallelPulls),
+		images:  image.New(runtime, c.Events, c.Clock, c.Logger, c.MaxParallelPulls, c.ImageUsed),
 		name:    version.GetRuntimeName(),
 		memory:  memory,
 		swap:    swapAccounted(),

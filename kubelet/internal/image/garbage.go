@@ -1,0 +1,293 @@
+package image
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/utils/clock"
+
+	"kctl/kubelet/internal/cri"
+)
+
+// collectEvery is upstream's time between two looks at the images' disk.
+const collectEvery = 5 * time.Minute
+
+// Store is what a Collector asks of a CRI runtime.
+type Store interface {
+	ListImages(ctx context.Context) ([]*runtimeapi.Image, error)
+	RemoveImage(ctx context.Context, image *runtimeapi.ImageSpec) error
+	ImageFsInfo(ctx context.Context) (*runtimeapi.ImageFsInfoResponse, error)
+	ListContainers(ctx context.Context, filter *runtimeapi.ContainerFilter) ([]*runtimeapi.Container, error)
+	Status(ctx context.Context, verbose bool) (*runtimeapi.StatusResponse, error)
+}
+
+// Thresholds say when images go (KubeletConfiguration v1beta1,
+// imageGCHighThresholdPercent and its kin).
+type Thresholds struct {
+	High   int           // percent of the disk in use above which images go; 100 for never
+	Low    int           // percent in use down to which they go
+	MinAge time.Duration // that an image is kept at least after it was first seen
+	MaxAge time.Duration // without use, after which it goes however empty the disk; zero for never
+}
+
+// CollectorOptions are what a Collector works on. All but Disk are needed.
+type CollectorOptions struct {
+	Store      Store
+	Thresholds Thresholds
+	// Failed tells people that there is too little room and nothing to remove.
+	Failed func(reason, message string)
+	// Disk is the size of the file system at path, and what is free of it, in
+	// bytes; nil for the machine's.
+	Disk   func(path string) (size, free uint64, err error)
+	Clock  clock.WithTicker
+	Logger *zap.Logger
+}
+
+// Collector removes images that nobody has used for longest when their disk
+// gets full. It is safe for concurrent use.
+type Collector struct {
+	CollectorOptions
+
+	lock    sync.Mutex
+	records map[string]*record // by image id
+}
+
+// record is what is remembered of an image.
+type record struct {
+	seen, used time.Time
+}
+
+// NewCollector returns a Collector that does nothing before Run.
+func NewCollector(o CollectorOptions) *Collector {
+	if o.Disk == nil {
+		o.Disk = disk
+	}
+	return &Collector{CollectorOptions: o, records: map[string]*record{}}
+}
+
+func disk(path string) (size, free uint64, err error) {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(path, &fs); err != nil {
+		return 0, 0, fmt.Errorf("space of %s: %w", path, err)
+	}
+	return fs.Blocks * uint64(fs.Bsize), fs.Bavail * uint64(fs.Bsize), nil
+}
+
+// Run looks after the images until ctx ends.
+func (c *Collector) Run(ctx context.Context) error {
+	ticker := c.Clock.NewTicker(collectEvery)
+	defer ticker.Stop()
+	for {
+		if err := c.Collect(ctx); err != nil && ctx.Err() == nil {
+			c.Logger.Warn("images could not be collected", zap.Error(err))
+			c.Failed("ImageGCFailed", err.Error())
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C():
+		}
+	}
+}
+
+// Use notes that a container is about to be made of an image.
+func (c *Collector) Use(id string) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	now := c.Clock.Now()
+	if r := c.records[id]; r != nil {
+		r.used = now
+		return
+	}
+	c.records[id] = &record{seen: now, used: now}
+}
+
+// Collect removes what is too old, and then what it takes to get from above
+// the high threshold to the low one.
+func (c *Collector) Collect(ctx context.Context) error {
+	unused, err := c.unused(ctx)
+	if err != nil {
+		return err
+	}
+	unused, err = c.removeOld(ctx, unused)
+	if err != nil || c.Thresholds.High >= 100 {
+		return err
+	}
+	path, size, free, err := c.space(ctx)
+	if err != nil || size == 0 {
+		return err
+	}
+	inUse := 100 - int(free*100/size)
+	if inUse < c.Thresholds.High {
+		return nil
+	}
+	wanted := int64(size)*int64(100-c.Thresholds.Low)/100 - int64(free)
+	c.Logger.Info("images are removed: their disk is getting full", zap.String("path", path), zap.Int("percentInUse", inUse), zap.Int64("bytesToFree", wanted))
+	freed, err := c.free(ctx, unused, wanted)
+	if err == nil && freed < wanted {
+		c.Failed("FreeDiskSpaceFailed", fmt.Sprintf("Failed to garbage collect required amount of images. Attempted to free %d bytes, but only found %d bytes eligible to free.", wanted, freed))
+	}
+	return err
+}
+
+// FreeAll removes every image that nobody uses, however young: what a node
+// does that is short of disk.
+func (c *Collector) FreeAll(ctx context.Context) error {
+	unused, err := c.unused(ctx)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, image := range unused {
+		failed = append(failed, c.remove(ctx, image.Image))
+	}
+	return errors.Join(failed...)
+}
+
+// candidate is an image that no container is made of.
+type candidate struct {
+	*runtimeapi.Image
+	record
+}
+
+// unused are the images that can go, the one unused for longest first; and
+// what is remembered is brought up to date.
+func (c *Collector) unused(ctx context.Context) ([]candidate, error) {
+	images, err := c.Store.ListImages(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("listing images: %w", err)
+	}
+	containers, err := c.Store.ListContainers(ctx, nil)
+	if err != nil {
+		return nil, fmt.Errorf("listing what images are used for: %w", err)
+	}
+	sandbox, err := c.sandboxImage(ctx)
+	if err != nil {
+		return nil, err
+	}
+	used := map[string]bool{}
+	for _, container := range containers {
+		used[container.GetImageRef()] = true
+		used[container.GetImage().GetImage()] = true
+	}
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	now := c.Clock.Now()
+	records := map[string]*record{}
+	var unused []candidate
+	for _, image := range images {
+		r := c.records[image.GetId()]
+		if r == nil {
+			r = &record{seen: now}
+		}
+		records[image.GetId()] = r
+		names := append(slices.Concat(image.GetRepoTags(), image.GetRepoDigests()), image.GetId())
+		switch {
+		case slices.ContainsFunc(names, func(name string) bool { return used[name] }):
+			r.used = now
+		case image.GetPinned() || slices.Contains(names, sandbox):
+		default:
+			unused = append(unused, candidate{Image: image, record: *r})
+		}
+	}
+	c.records = records
+	slices.SortStableFunc(unused, func(a, b candidate) int {
+		if by := a.used.Compare(b.used); by != 0 {
+			return by
+		}
+		return a.seen.Compare(b.seen)
+	})
+	return unused, nil
+}
+
+// sandboxImage is the image that the runtime makes sandboxes of. Runtimes that
+// don't pin it tell it in their verbose status.
+func (c *Collector) sandboxImage(ctx context.Context) (string, error) {
+	status, err := c.Store.Status(ctx, true)
+	if err != nil {
+		return "", fmt.Errorf("asking for the image of sandboxes: %w", err)
+	}
+	var config struct {
+		SandboxImage string `json:"sandboxImage"`
+	}
+	if text, ok := status.GetInfo()["config"]; ok {
+		_ = json.Unmarshal([]byte(text), &config) // of another runtime: it pins the image itself
+	}
+	return config.SandboxImage, nil
+}
+
+// space is the file system that images are on. A runtime that keeps them on
+// none of this machine's file systems has no path.
+func (c *Collector) space(ctx context.Context) (path string, size, free uint64, err error) {
+	info, err := c.Store.ImageFsInfo(ctx)
+	if err != nil {
+		return "", 0, 0, fmt.Errorf("asking where images are: %w", err)
+	}
+	if len(info.GetImageFilesystems()) == 0 {
+		return "", 0, 0, errors.New("the runtime does not say where images are")
+	}
+	path = info.GetImageFilesystems()[0].GetFsId().GetMountpoint()
+	size, free, err = c.Disk(path)
+	return path, size, free, err
+}
+
+// removeOld removes what has not been used for too long, and returns the rest.
+func (c *Collector) removeOld(ctx context.Context, unused []candidate) ([]candidate, error) {
+	if c.Thresholds.MaxAge == 0 {
+		return unused, nil
+	}
+	now := c.Clock.Now()
+	var rest []candidate
+	var failed []error
+	for _, image := range unused {
+		last := image.used
+		if last.IsZero() {
+			last = image.seen
+		}
+		if now.Sub(last) <= c.Thresholds.MaxAge {
+			rest = append(rest, image)
+			continue
+		}
+		failed = append(failed, c.remove(ctx, image.Image))
+	}
+	return rest, errors.Join(failed...)
+}
+
+// free removes images until wanted bytes are free, and returns how many are.
+// Those too young are left: a pod may be about to use them.
+func (c *Collector) free(ctx context.Context, unused []candidate, wanted int64) (freed int64, err error) {
+	now := c.Clock.Now()
+	for _, image := range unused {
+		if freed >= wanted {
+			break
+		}
+		if now.Sub(image.seen) < c.Thresholds.MinAge || !image.used.IsZero() && now.Sub(image.used) < c.Thresholds.MinAge {
+			continue
+		}
+		if failed := c.remove(ctx, image.Image); failed != nil {
+			err = errors.Join(err, failed)
+			continue
+		}
+		freed += int64(image.GetSize())
+	}
+	return freed, err
+}
+
+func (c *Collector) remove(ctx context.Context, image *runtimeapi.Image) error {
+	if err := c.Store.RemoveImage(ctx, &runtimeapi.ImageSpec{Image: image.GetId()}); err != nil && !cri.IsNotFound(err) {
+		return err
+	}
+	c.lock.Lock()
+	delete(c.records, image.GetId())
+	c.lock.Unlock()
+	c.Logger.Info("image removed", zap.String("image", image.GetId()), zap.Strings("tags", image.GetRepoTags()), zap.Uint64("bytes", image.GetSize()))
+	return nil
+}

@@ -1,0 +1,133 @@
+package image
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	testingclock "k8s.io/utils/clock/testing"
+)
+
+// store is a runtime with images of ten bytes each, on a disk of a hundred.
+type store struct {
+	Store
+	images     []*runtimeapi.Image
+	containers []string // the images they are made of
+	other      uint64   // bytes of the disk that something else takes
+	complaints []string
+}
+
+func (s *store) ListImages(context.Context) ([]*runtimeapi.Image, error) { return s.images, nil }
+
+func (s *store) ListContainers(context.Context, *runtimeapi.ContainerFilter) ([]*runtimeapi.Container, error) {
+	var out []*runtimeapi.Container
+	for _, ref := range s.containers {
+		out = append(out, &runtimeapi.Container{ImageRef: ref})
+	}
+	return out, nil
+}
+
+func (s *store) RemoveImage(_ context.Context, image *runtimeapi.ImageSpec) error {
+	s.images = slices.DeleteFunc(s.images, func(i *runtimeapi.Image) bool { return i.Id == image.Image })
+	return nil
+}
+
+func (s *store) Status(context.Context, bool) (*runtimeapi.StatusResponse, error) {
+	return &runtimeapi.StatusResponse{Info: map[string]string{"config": `{"sandboxImage":"pause:1"}`}}, nil
+}
+
+func (s *store) ImageFsInfo(context.Context) (*runtimeapi.ImageFsInfoResponse, error) {
+	return &runtimeapi.ImageFsInfoResponse{ImageFilesystems: []*runtimeapi.FilesystemUsage{{FsId: &runtimeapi.FilesystemIdentifier{Mountpoint: "/images"}}}}, nil
+}
+
+func (s *store) disk(string) (size, free uint64, err error) {
+	return 100, 100 - s.other - 10*uint64(len(s.images)), nil
+}
+
+func (s *store) names() []string {
+	var out []string
+	for _, image := range s.images {
+		out = append(out, image.Id)
+	}
+	return out
+}
+
+func collector(thresholds Thresholds, images ...string) (*Collector, *store, *testingclock.FakeClock) {
+	s := &store{images: []*runtimeapi.Image{{Id: "pause", RepoTags: []string{"pause:1"}, Size: 10}}}
+	for _, id := range images {
+		s.images = append(s.images, &runtimeapi.Image{Id: id, Size: 10, Pinned: id == "pinned"})
+	}
+	clock := testingclock.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	return NewCollector(CollectorOptions{
+		Store: s, Thresholds: thresholds, Disk: s.disk, Clock: clock, Logger: zap.NewNop(),
+		Failed: func(reason, _ string) { s.complaints = append(s.complaints, reason) },
+	}), s, clock
+}
+
+func TestAFullDisk(t *testing.T) {
+	c, s, clock := collector(Thresholds{High: 80, Low: 60, MinAge: time.Minute}, "a", "b", "pinned", "running")
+	s.containers = []string{"running"}
+	collect := func(want ...string) {
+		t.Helper()
+		if err := c.Collect(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(s.names(), want) {
+			t.Errorf("images %v, want %v", s.names(), want)
+		}
+	}
+	collect("pause", "a", "b", "pinned", "running") // half full
+	s.other = 35
+	collect("pause", "a", "b", "pinned", "running") // full, but all are young
+	if !slices.Equal(s.complaints, []string{"FreeDiskSpaceFailed"}) {
+		t.Errorf("complaints %v", s.complaints)
+	}
+	clock.Step(2 * time.Minute)
+	c.Use("a") // a container is about to be made of it
+	collect("pause", "a", "pinned", "running")
+	clock.Step(2 * time.Minute)
+	s.other = 45
+	collect("pause", "pinned", "running")
+	s.other, s.complaints = 70, nil
+	collect("pause", "pinned", "running") // nothing that can go
+	if len(s.complaints) != 1 {
+		t.Errorf("complaints %v", s.complaints)
+	}
+}
+
+func TestOldImages(t *testing.T) {
+	c, s, clock := collector(Thresholds{High: 100, MaxAge: time.Hour}, "never", "once", "running")
+	s.containers = []string{"once", "running"}
+	for round := range 3 {
+		if err := c.Collect(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if round == 1 {
+			s.containers = []string{"running"}
+		}
+		clock.Step(31 * time.Minute)
+	}
+	if got := s.names(); !slices.Equal(got, []string{"pause", "once", "running"}) {
+		t.Errorf("images %v", got)
+	}
+	if err := c.Collect(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.names(); !slices.Equal(got, []string{"pause", "running"}) {
+		t.Errorf("images %v", got)
+	}
+}
+
+func TestANodeShortOfDisk(t *testing.T) {
+	c, s, _ := collector(Thresholds{High: 100}, "a", "pinned", "running")
+	s.containers = []string{"running"}
+	if err := c.FreeAll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.names(); !slices.Equal(got, []string{"pause", "pinned", "running"}) {
+		t.Errorf("images %v", got)
+	}
+}

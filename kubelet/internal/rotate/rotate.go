@@ -1,0 +1,219 @@
+package rotate
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/utils/clock"
+
+	"kctl/kubelet/internal/podruntime"
+)
+
+const (
+	// timeFormat names a log that was moved aside, so that names sort by time.
+	timeFormat = "20060102-150405"
+	packed     = ".gz"
+	unfinished = ".tmp"
+)
+
+// Runtime lists what runs, and begins a container's log anew.
+type Runtime interface {
+	Pods(ctx context.Context) ([]*podruntime.RunningPod, error)
+}
+
+// Reopener makes a container's log be opened again under its name.
+type Reopener interface {
+	ReopenContainerLog(ctx context.Context, id string) error
+}
+
+// Options are what a Rotator works on. All are needed.
+type Options struct {
+	Runtime    Runtime
+	Reopener   Reopener
+	PodLogsDir string
+	MaxSize    int64         // bytes that a log may have before it is moved aside
+	MaxFiles   int           // files of one container, its present log among them; at least two
+	Workers    int           // logs that are rotated at one time
+	Interval   time.Duration // between two looks at all logs
+	Clock      clock.WithTicker
+	Logger     *zap.Logger
+}
+
+// Rotator is one node's. Run owns its goroutines.
+type Rotator struct{ Options }
+
+// New returns a Rotator that does nothing before Run.
+func New(o Options) *Rotator { return &Rotator{Options: o} }
+
+// Run looks at all logs each Interval, until ctx ends.
+func (r *Rotator) Run(ctx context.Context) error {
+	ticker := r.Clock.NewTicker(r.Interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C():
+		}
+		if err := r.Rotate(ctx); err != nil && ctx.Err() == nil {
+			r.Logger.Warn("logs could not be rotated", zap.Error(err))
+		}
+	}
+}
+
+// Rotate looks at all logs once. One that can't be rotated holds up no other.
+func (r *Rotator) Rotate(ctx context.Context) error {
+	pods, err := r.Runtime.Pods(ctx)
+	if err != nil {
+		return fmt.Errorf("listing containers whose logs may have grown: %w", err)
+	}
+	work := errgroup.Group{}
+	work.SetLimit(r.Workers)
+	failed := make(chan error, r.Workers)
+	all := make(chan error, 1)
+	go func() {
+		var errs []error
+		for err := range failed {
+			errs = append(errs, err)
+		}
+		all <- errors.Join(errs...)
+	}()
+	for _, pod := range pods {
+		dir := podruntime.LogDirectory(r.PodLogsDir, pod.Namespace, pod.Name, pod.UID)
+		for _, container := range pod.Containers {
+			if container.State != podruntime.StateRunning {
+				continue
+			}
+			path := filepath.Join(dir, podruntime.LogPath(container.Name, container.RestartCount))
+			if info, err := os.Stat(path); err != nil || info.Size() < r.MaxSize {
+				continue // not there yet, or the runtime keeps none
+			}
+			work.Go(func() error {
+				if err := r.rotate(ctx, container.ID.ID, path); err != nil {
+					failed <- fmt.Errorf("pod %s/%s, container %s: %w", pod.Namespace, pod.Name, container.Name, err)
+				}
+				return nil
+			})
+		}
+	}
+	_ = work.Wait()
+	close(failed)
+	return <-all
+}
+
+// rotate moves one log aside. What is older is packed and thinned out before,
+// so that a full disk gets room first.
+func (r *Rotator) rotate(ctx context.Context, id, path string) error {
+	older, err := r.olderLogs(path)
+	if err != nil {
+		return err
+	}
+	// Two places are taken: by the present log and by the one it becomes.
+	for len(older) > max(r.MaxFiles-2, 0) {
+		if err := os.Remove(older[0]); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("removing the oldest log: %w", err)
+		}
+		older = older[1:]
+	}
+	for _, log := range older {
+		if strings.HasSuffix(log, packed) {
+			continue
+		}
+		if err := pack(log); err != nil {
+			return fmt.Errorf("packing an old log: %w", err)
+		}
+	}
+	return r.begin(ctx, id, path)
+}
+
+// olderLogs are the logs that were moved aside, oldest first. What a rotation
+// that was cut short left behind is removed.
+func (r *Rotator) olderLogs(path string) ([]string, error) {
+	dir, name := filepath.Split(path)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("looking for older logs: %w", err)
+	}
+	present := map[string]bool{}
+	var older []string
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), name+".") {
+			continue
+		}
+		log := filepath.Join(dir, e.Name())
+		if strings.HasSuffix(log, unfinished) {
+			if err := os.Remove(log); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return nil, fmt.Errorf("removing an unfinished packed log: %w", err)
+			}
+			continue
+		}
+		present[log] = true
+		older = append(older, log)
+	}
+	// Packed and plain at once: packing was cut short before the plain one went.
+	older = slices.DeleteFunc(older, func(log string) bool {
+		if !strings.HasSuffix(log, packed) && present[log+packed] {
+			err = errors.Join(err, os.Remove(log))
+			return true
+		}
+		return false
+	})
+	slices.Sort(older) // by time, as their names are
+	return older, err
+}
+
+// begin moves the log aside and has the runtime begin a new one. If it doesn't,
+// the log goes back to its name: the runtime still writes to it.
+func (r *Rotator) begin(ctx context.Context, id, path string) error {
+	aside := path + "." + r.Clock.Now().UTC().Format(timeFormat)
+	if _, err := os.Lstat(aside); err == nil {
+		return fmt.Errorf("%s was moved aside within this second", path)
+	}
+	if err := os.Rename(path, aside); err != nil {
+		return fmt.Errorf("moving a log aside: %w", err)
+	}
+	if err := r.Reopener.ReopenContainerLog(ctx, id); err != nil {
+		return errors.Join(fmt.Errorf("beginning a new log: %w", err), os.Rename(aside, path))
+	}
+	return nil
+}
+
+// pack writes path.gz and removes path. The packed log has its name only when
+// it is whole.
+func pack(path string) (err error) {
+	source, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	temporary := path + unfinished
+	target, err := os.OpenFile(temporary, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o640)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(temporary) // the disk may be full
+		}
+	}()
+	writer := gzip.NewWriter(target)
+	_, err = io.Copy(writer, source)
+	if err = errors.Join(err, writer.Close(), target.Close()); err != nil {
+		return err
+	}
+	if err = os.Rename(temporary, path+packed); err != nil {
+		return err
+	}
+	return os.Remove(path)
+}

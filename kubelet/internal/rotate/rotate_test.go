@@ -1,0 +1,137 @@
+package rotate
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	testingclock "k8s.io/utils/clock/testing"
+
+	"kctl/kubelet/internal/podruntime"
+)
+
+// runtime has one container, which writes its log anew when it is told to.
+type runtime struct {
+	path    string
+	refuses error
+	opened  int
+}
+
+func (r *runtime) Pods(context.Context) ([]*podruntime.RunningPod, error) {
+	return []*podruntime.RunningPod{{UID: "u", Name: "web", Namespace: "shop", Containers: []*podruntime.RunningContainer{
+		{ID: podruntime.ContainerID{ID: "c1"}, Name: "app", State: podruntime.StateRunning, RestartCount: 1},
+		{ID: podruntime.ContainerID{ID: "c0"}, Name: "app", State: podruntime.StateExited},
+	}}}, nil
+}
+
+func (r *runtime) ReopenContainerLog(_ context.Context, id string) error {
+	if r.refuses != nil || id != "c1" {
+		return r.refuses
+	}
+	r.opened++
+	return os.WriteFile(r.path, nil, 0o640)
+}
+
+func start(t *testing.T) (*Rotator, *runtime, *testingclock.FakeClock) {
+	root := t.TempDir()
+	path := filepath.Join(root, "shop_web_u", "app", "1.log")
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	clock := testingclock.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	r := &runtime{path: path}
+	return New(Options{
+		Runtime: r, Reopener: r, PodLogsDir: root, MaxSize: 10, MaxFiles: 3, Workers: 1, Interval: time.Second,
+		Clock: clock, Logger: zap.NewNop(),
+	}), r, clock
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o640); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func files(t *testing.T, path string) string {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return strings.Join(names, " ")
+}
+
+func TestALogThatGrew(t *testing.T) {
+	rotator, runtime, clock := start(t)
+	rotate := func() {
+		t.Helper()
+		if err := rotator.Rotate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		clock.Step(time.Second)
+	}
+	write(t, runtime.path, "short")
+	if rotate(); runtime.opened != 0 || files(t, runtime.path) != "1.log" {
+		t.Fatalf("a small log was rotated: %s", files(t, runtime.path))
+	}
+	for i, want := range []string{
+		"1.log 1.log.20260102-030406",
+		"1.log 1.log.20260102-030406.gz 1.log.20260102-030407",
+		"1.log 1.log.20260102-030407.gz 1.log.20260102-030408",
+	} {
+		write(t, runtime.path, strings.Repeat("x", 10+i))
+		if rotate(); files(t, runtime.path) != want {
+			t.Errorf("after %d rotations: %s, want %s", i+1, files(t, runtime.path), want)
+		}
+	}
+	old, err := os.Open(runtime.path + ".20260102-030407.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer old.Close()
+	text, err := gzip.NewReader(old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if data, err := io.ReadAll(text); err != nil || string(data) != strings.Repeat("x", 11) {
+		t.Errorf("packed log: %q, %v", data, err)
+	}
+}
+
+func TestARuntimeThatDoesNotReopen(t *testing.T) {
+	rotator, runtime, _ := start(t)
+	runtime.refuses = errors.New("no")
+	write(t, runtime.path, "a log that grew")
+	if err := rotator.Rotate(t.Context()); !errors.Is(err, runtime.refuses) {
+		t.Errorf("error %v", err)
+	}
+	if data, err := os.ReadFile(runtime.path); err != nil || string(data) != "a log that grew" || files(t, runtime.path) != "1.log" {
+		t.Errorf("the runtime writes to a log that nobody reads: %q %v, %s", data, err, files(t, runtime.path))
+	}
+}
+
+func TestWhatWasCutShort(t *testing.T) {
+	rotator, runtime, _ := start(t)
+	write(t, runtime.path, "a log that grew")
+	write(t, runtime.path+".20260101-000000.tmp", "half")
+	write(t, runtime.path+".20260101-000001", "whole")
+	write(t, runtime.path+".20260101-000001.gz", "packed")
+	if err := rotator.Rotate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := files(t, runtime.path); got != "1.log 1.log.20260101-000001.gz 1.log.20260102-030405" {
+		t.Error(got)
+	}
+}
