@@ -1,0 +1,124 @@
+package managed
+
+import (
+	"encoding/json"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+
+	"kctl/apiserver/internal/shape"
+	"kctl/proto/core"
+)
+
+// Apply merges what by applied into the object as it is, and returns the
+// object as it shall be, with its accounts. old is nil where there is no such
+// object yet. Errors are status errors; a conflict names the other managers.
+func (m *Manager) Apply(old core.Object, applied *unstructured.Unstructured, by By, force bool) (core.Object, error) {
+	library, err := m.library(by.Subresource)
+	if err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	live := old
+	if live == nil {
+		live = m.options.New()
+	}
+	live.GetObjectKind().SetGroupVersionKind(m.options.Kind)
+	merged, err := library.Apply(live, applied, by.Manager, force)
+	if err != nil {
+		return nil, err
+	}
+	out, ok := merged.(core.Object)
+	if !ok {
+		return nil, apierrors.NewInternalError(fmt.Errorf("apply made a %T", merged))
+	}
+	return out, nil
+}
+
+func (m *Manager) resetFilter(subresource string) map[fieldpath.APIVersion]fieldpath.Filter {
+	reset := m.options.Reset[subresource]
+	if len(reset) == 0 {
+		return nil
+	}
+	set := fieldpath.NewSet()
+	for _, name := range reset {
+		set.Insert(fieldpath.MakePathOrDie(name))
+	}
+	return map[fieldpath.APIVersion]fieldpath.Filter{
+		fieldpath.APIVersion(m.options.Kind.GroupVersion().String()): fieldpath.NewExcludeSetFilter(set),
+	}
+}
+
+// converter goes between objects and the values that the library works with.
+type converter struct {
+	options Options
+	kind    typed.ParseableType
+}
+
+var _ managedfields.TypeConverter = (*converter)(nil)
+
+func newConverter(o Options) *converter {
+	if o.Shape.Kind == shape.Deduced {
+		return &converter{options: o, kind: typed.DeducedParseableType}
+	}
+	types, name := shape.Schema(o.Shape)
+	return &converter{options: o, kind: (&typed.Parser{Schema: *types}).Type(name)}
+}
+
+// ObjectToTyped implements managedfields.TypeConverter.
+func (c *converter) ObjectToTyped(obj runtime.Object, options ...typed.ValidationOptions) (*typed.TypedValue, error) {
+	if free, ok := obj.(*unstructured.Unstructured); ok {
+		return c.kind.FromUnstructured(free.UnstructuredContent(), options...)
+	}
+	return c.kind.FromStructured(obj, options...)
+}
+
+// TypedToObject implements managedfields.TypeConverter.
+func (c *converter) TypedToObject(value *typed.TypedValue) (runtime.Object, error) {
+	content, ok := value.AsValue().Unstructured().(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("a %s is no object", c.options.Kind.Kind)
+	}
+	obj := c.options.New()
+	if free, ok := obj.(*unstructured.Unstructured); ok {
+		free.Object = content
+		return free, nil
+	}
+	text, err := json.Marshal(content)
+	if err != nil {
+		return nil, fmt.Errorf("encode what was merged: %w", err)
+	}
+	return obj, decode(text, obj)
+}
+
+// Default implements runtime.ObjectDefaulter.
+func (c *converter) Default(obj runtime.Object) {
+	if typed, ok := obj.(core.Object); ok && c.options.Default != nil {
+		c.options.Default(typed)
+	}
+}
+
+// New implements runtime.ObjectCreater.
+func (c *converter) New(schema.GroupVersionKind) (runtime.Object, error) {
+	obj := c.options.New()
+	obj.GetObjectKind().SetGroupVersionKind(c.options.Kind)
+	return obj, nil
+}
+
+// sameVersion converts nothing: a kind has one version here.
+type sameVersion struct{}
+
+func (sameVersion) Convert(in, _, _ any) error { return fmt.Errorf("no conversion of a %T", in) }
+
+func (sameVersion) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) {
+	return in, nil
+}
+
+func (sameVersion) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
+	return label, value, nil
+}

@@ -1,0 +1,112 @@
+package managed
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// maxUpdaters is how many managers that update are kept apart; upstream's. More
+// are a case for the library, which brings the oldest together.
+const maxUpdaters = 10
+
+const fieldsType = "FieldsV1"
+
+// book enters an update into an object's accounts.
+type book struct {
+	version string
+	by      By
+	now     func() time.Time
+}
+
+// enter returns new accounts: who writes owns what changed, and nobody owns any
+// longer what is gone. entries stay as they are.
+func (b *book) enter(entries []metav1.ManagedFieldsEntry, changed, removed *fields, scratch *document) ([]metav1.ManagedFieldsEntry, error) {
+	out := make([]metav1.ManagedFieldsEntry, 0, len(entries)+1)
+	var own *metav1.ManagedFieldsEntry
+	updaters := 0
+	for _, entry := range entries {
+		if entry.FieldsType != fieldsType || entry.FieldsV1 == nil || entry.APIVersion != b.version {
+			return nil, errUnusual
+		}
+		has, err := parseFields(scratch, entry.FieldsV1.Raw)
+		if err != nil {
+			return nil, err
+		}
+		if b.isOwn(entry) {
+			if own != nil {
+				return nil, errUnusual
+			}
+			has = has.without(removed).union(changed)
+			own = b.entry(has)
+			if changed.empty() {
+				own.Time = entry.Time
+			}
+			continue
+		}
+		if has.meets(changed) || has.meets(removed) {
+			if has = has.without(changed).without(removed); has.empty() {
+				continue
+			}
+			entry.FieldsV1 = &metav1.FieldsV1{Raw: has.appendJSON(nil)}
+		}
+		if entry.Operation == metav1.ManagedFieldsOperationUpdate {
+			updaters++
+		}
+		out = append(out, entry)
+	}
+	if own == nil && !changed.empty() {
+		own = b.entry(changed)
+	}
+	if own != nil && own.FieldsV1 != nil {
+		out = append(out, *own)
+		updaters++
+	}
+	if updaters > maxUpdaters {
+		return nil, errUnusual
+	}
+	slices.SortStableFunc(out, inOrder)
+	return out, nil
+}
+
+func (b *book) isOwn(entry metav1.ManagedFieldsEntry) bool {
+	return entry.Operation == metav1.ManagedFieldsOperationUpdate && entry.Manager == b.by.Manager && entry.Subresource == b.by.Subresource
+}
+
+// entry is the writer's own; without FieldsV1 where nothing is owned.
+func (b *book) entry(has *fields) *metav1.ManagedFieldsEntry {
+	entry := &metav1.ManagedFieldsEntry{
+		Manager: b.by.Manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: b.version,
+		Time: &metav1.Time{Time: b.now().UTC().Truncate(time.Second)}, FieldsType: fieldsType, Subresource: b.by.Subresource,
+	}
+	if !has.empty() {
+		entry.FieldsV1 = &metav1.FieldsV1{Raw: has.appendJSON(make([]byte, 0, 512))}
+	}
+	return entry
+}
+
+// inOrder is the order in which accounts are kept: what was applied first, then
+// by time.
+func inOrder(a, b metav1.ManagedFieldsEntry) int {
+	return cmp.Or(
+		cmp.Compare(a.Operation, b.Operation),
+		compareTimes(a.Time, b.Time),
+		cmp.Compare(a.Manager, b.Manager),
+		cmp.Compare(a.APIVersion, b.APIVersion),
+		cmp.Compare(a.Subresource, b.Subresource),
+	)
+}
+
+func compareTimes(a, b *metav1.Time) int {
+	switch {
+	case a == nil && b == nil:
+		return 0
+	case a == nil:
+		return -1
+	case b == nil:
+		return 1
+	}
+	return a.Time.Compare(b.Time)
+}

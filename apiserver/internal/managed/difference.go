@@ -1,0 +1,242 @@
+package managed
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+
+	"kctl/apiserver/internal/shape"
+)
+
+// ignored is the shape of what nobody owns. It is known by its address.
+var ignored = &shape.Shape{Name: "ignored"}
+
+// difference is what there is to tell between two states of an object.
+type difference struct {
+	old, new document
+	// changed are the paths that are new or have another value, removed those
+	// that are gone.
+	changed, removed fields
+}
+
+// compare fills in the paths.
+func (d *difference) compare(s *shape.Shape) error {
+	return d.both(s, 0, 0, &d.changed, &d.removed)
+}
+
+// both compares a value that is there before and after.
+func (d *difference) both(s *shape.Shape, o, n int32, changed, removed *fields) error {
+	before, after := d.old.nodes[o], d.new.nodes[n]
+	kind, err := d.kindOf(s, before.kind, after.kind)
+	if err != nil {
+		return err
+	}
+	switch kind {
+	case shape.Struct, shape.Map:
+		return d.objects(s, o, n, changed, removed)
+	case shape.Set, shape.Keyed:
+		return d.lists(s, o, n, changed, removed)
+	}
+	if !equal(d.old.bytes(before.raw), d.new.bytes(after.raw)) {
+		changed.here = true
+	}
+	return nil
+}
+
+// kindOf is how two values of a shape are compared, which for a Deduced one is
+// up to the values. What is not what its shape says is not for us.
+func (d *difference) kindOf(s *shape.Shape, before, after byte) (shape.Kind, error) {
+	if s == nil {
+		return 0, errUnusual
+	}
+	want := byte('{')
+	switch s.Kind {
+	case shape.Deduced:
+		switch {
+		case before == '{' && after == '{':
+			return shape.Map, nil
+		case before == '{' || after == '{':
+			return 0, errUnusual
+		}
+		return shape.Scalar, nil
+	case shape.Set, shape.Keyed:
+		want = '['
+	case shape.Struct, shape.Map:
+	default:
+		return s.Kind, nil
+	}
+	if before != want && before != 'n' || after != want && after != 'n' {
+		return 0, errUnusual
+	}
+	return s.Kind, nil
+}
+
+func (d *difference) objects(s *shape.Shape, o, n int32, changed, removed *fields) error {
+	hint := d.old.nodes[o].first
+	for i := d.new.nodes[n].first; i != none; i = d.new.after(i) {
+		name := d.new.bytes(d.new.nodes[i].name)
+		field := s.Field(name)
+		if field == ignored {
+			continue
+		}
+		if d.new.nodes[i].escapeName {
+			return errUnusual
+		}
+		before := d.old.member(o, hint, name)
+		if before == none {
+			if err := add(field, &d.new, i, changed.child("f:"+string(name))); err != nil {
+				return err
+			}
+			continue
+		}
+		hint = d.old.after(before)
+		if err := d.inner(field, before, i, name, changed, removed); err != nil {
+			return err
+		}
+	}
+	hint = d.new.nodes[n].first
+	for i := d.old.nodes[o].first; i != none; i = d.old.after(i) {
+		name := d.old.bytes(d.old.nodes[i].name)
+		field := s.Field(name)
+		if field == ignored {
+			continue
+		}
+		if d.old.nodes[i].escapeName {
+			return errUnusual
+		}
+		if after := d.new.member(n, hint, name); after != none {
+			hint = d.new.after(after)
+			continue
+		}
+		if err := add(field, &d.old, i, removed.child("f:"+string(name))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inner compares two members of one name. Most are equal, to the letter.
+func (d *difference) inner(s *shape.Shape, o, n int32, name []byte, changed, removed *fields) error {
+	if bytes.Equal(d.old.bytes(d.old.nodes[o].raw), d.new.bytes(d.new.nodes[n].raw)) {
+		return nil
+	}
+	var c, r fields
+	if err := d.both(s, o, n, &c, &r); err != nil {
+		return err
+	}
+	if !c.empty() || !r.empty() {
+		element := "f:" + string(name)
+		c.element, r.element = element, element
+		changed.add(&c)
+		removed.add(&r)
+	}
+	return nil
+}
+
+// lists compares lists whose elements stand for themselves.
+func (d *difference) lists(s *shape.Shape, o, n int32, changed, removed *fields) error {
+	before, err := elements(s, &d.old, o)
+	if err != nil {
+		return err
+	}
+	after, err := elements(s, &d.new, n)
+	if err != nil {
+		return err
+	}
+	for _, a := range after.list {
+		b, found := before.find(a.element)
+		if !found {
+			if err := add(s.Element, &d.new, a.node, changed.child(a.element)); err != nil {
+				return err
+			}
+			continue
+		}
+		if s.Kind == shape.Set {
+			continue
+		}
+		var c, r fields
+		c.element, r.element = a.element, a.element
+		if err := d.both(s.Element, b, a.node, &c, &r); err != nil {
+			return err
+		}
+		changed.add(&c)
+		removed.add(&r)
+	}
+	for _, b := range before.list {
+		if _, found := after.find(b.element); !found {
+			if err := add(s.Element, &d.old, b.node, removed.child(b.element)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// add puts a value that stands on one side only, with all that is in it, into
+// the set.
+func add(s *shape.Shape, d *document, at int32, to *fields) error {
+	if s == nil {
+		return errUnusual
+	}
+	to.here = true
+	value := d.nodes[at]
+	switch {
+	case (s.Kind == shape.Struct || s.Kind == shape.Map || s.Kind == shape.Deduced) && value.kind == '{':
+		for i := value.first; i != none; i = d.after(i) {
+			name := d.bytes(d.nodes[i].name)
+			field := s.Field(name)
+			if field == ignored {
+				continue
+			}
+			if d.nodes[i].escapeName {
+				return errUnusual
+			}
+			if err := add(field, d, i, to.child("f:"+string(name))); err != nil {
+				return err
+			}
+		}
+	case (s.Kind == shape.Set || s.Kind == shape.Keyed) && value.kind == '[':
+		inside, err := elements(s, d, at)
+		if err != nil {
+			return err
+		}
+		for _, e := range inside.list {
+			if err := add(s.Element, d, e.node, to.child(e.element)); err != nil {
+				return err
+			}
+		}
+	case s.Kind == shape.Struct || s.Kind == shape.Map || s.Kind == shape.Set || s.Kind == shape.Keyed:
+		if value.kind != 'n' {
+			return errUnusual
+		}
+	}
+	return nil
+}
+
+// equal compares two values that may be encoded in different ways.
+func equal(a, b []byte) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	if isPlain(kindOf(a), a) && isPlain(kindOf(b), b) {
+		return false
+	}
+	x, errX := decoded(a)
+	y, errY := decoded(b)
+	return errX == nil && errY == nil && reflect.DeepEqual(x, y)
+}
+
+func kindOf(raw []byte) byte {
+	switch raw[0] {
+	case '{', '[', '"', 'n':
+		return raw[0]
+	}
+	return '0'
+}
+
+func decoded(text []byte) (value any, err error) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	err = decoder.Decode(&value)
+	return value, err
+}

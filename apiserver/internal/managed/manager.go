@@ -1,0 +1,251 @@
+package managed
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/shape"
+	"kctl/proto/core"
+)
+
+// Options say of what kind the objects are that a Manager keeps account of.
+type Options struct {
+	Kind schema.GroupVersionKind
+	// Shape of the whole object; shape.Anything where nothing is known of it
+	// but that it has metadata.
+	Shape *shape.Shape
+	// New makes an empty object.
+	New func() core.Object
+	// Default fills in what was left out; it may be nil.
+	Default func(core.Object)
+	// Reset names, by subresource, the fields that writes in that way don't
+	// change, whatever they say: {"": {"status"}, "status": {"spec"}}.
+	Reset map[string][]string
+	// Custom kinds may have a shape that does not fit what is stored.
+	Custom bool
+	Clock  clock.PassiveClock
+}
+
+// Manager keeps account of the fields of one kind's objects. It is safe for
+// concurrent use.
+type Manager struct {
+	options Options
+	// shapes are the Shape without what nobody owns, by subresource.
+	shapes map[string]*shape.Shape
+	empty  func() []byte
+
+	mu sync.Mutex
+	// libraries are made when they are first needed, by subresource.
+	libraries map[string]*managedfields.FieldManager
+	converter *converter
+}
+
+// By says who writes, and through which subresource.
+type By struct {
+	Manager, Subresource string
+}
+
+// New returns the Manager of a kind.
+func New(o Options) *Manager {
+	m := &Manager{options: o, shapes: map[string]*shape.Shape{}, libraries: map[string]*managedfields.FieldManager{}}
+	for subresource, reset := range o.Reset {
+		m.shapes[subresource] = owned(o.Shape, reset)
+	}
+	if m.shapes[""] == nil {
+		m.shapes[""] = owned(o.Shape, nil)
+	}
+	m.empty = sync.OnceValue(func() []byte {
+		text, err := encode(o.New())
+		if err != nil {
+			return []byte("{}")
+		}
+		return text
+	})
+	return m
+}
+
+// server are the fields of metadata that belong to no manager.
+var server = []string{"name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation", "managedFields", "resourceVersion"}
+
+// owned is an object's shape without what nobody owns.
+func owned(s *shape.Shape, reset []string) *shape.Shape {
+	meta := hide(s.Field([]byte("metadata")), server)
+	out := hide(s, append([]string{"apiVersion", "kind"}, reset...))
+	out.Fields["metadata"] = meta
+	return out
+}
+
+func hide(s *shape.Shape, names []string) *shape.Shape {
+	out := &shape.Shape{Kind: shape.Map, Element: shape.Anything}
+	if s != nil && s.Kind != shape.Deduced {
+		*out = *s
+	}
+	out.Fields = maps.Clone(out.Fields)
+	if out.Fields == nil {
+		out.Fields = map[string]*shape.Shape{}
+	}
+	for _, name := range names {
+		out.Fields[name] = ignored
+	}
+	return out
+}
+
+// encode is obj in JSON, without accounts.
+func encode(obj core.Object) ([]byte, error) {
+	entries := obj.GetManagedFields()
+	if entries != nil {
+		obj.SetManagedFields(nil)
+		defer obj.SetManagedFields(entries)
+	}
+	return marshal(obj)
+}
+
+// Update accounts for what by changed in obj, which was old before; old is nil
+// for a new object. before is old in JSON. What goes wrong is left out of the
+// accounts: they are never a reason to refuse a write.
+func (m *Manager) Update(obj, old core.Object, before []byte, by By) {
+	err := m.account(obj, old, before, by)
+	if err == nil {
+		return
+	}
+	library, err := m.library(by.Subresource)
+	if err != nil {
+		obj.SetManagedFields(nil)
+		return
+	}
+	live := runtime.Object(old)
+	if old == nil {
+		empty := m.options.New()
+		empty.GetObjectKind().SetGroupVersionKind(m.options.Kind)
+		live = empty
+	}
+	obj.GetObjectKind().SetGroupVersionKind(m.options.Kind)
+	result := library.UpdateNoErrors(live, obj, by.Manager)
+	if accounted, ok := result.(core.Object); ok {
+		obj.SetManagedFields(accounted.GetManagedFields())
+	}
+}
+
+// account is Update for the ordinary case; errors say that this is none.
+func (m *Manager) account(obj, old core.Object, before []byte, by By) error {
+	s, ok := m.shapes[by.Subresource]
+	if !ok {
+		s = m.shapes[""]
+	}
+	var entries []metav1.ManagedFieldsEntry
+	if old != nil {
+		entries = old.GetManagedFields()
+	} else {
+		before = m.empty()
+	}
+	if given := obj.GetManagedFields(); len(given) > 0 && !sameEntries(given, entries) {
+		return errUnusual
+	}
+	if old != nil && len(entries) == 0 {
+		// Whose accounts were reset, or never begun, stays without until
+		// something is applied.
+		obj.SetManagedFields(nil)
+		return nil
+	}
+	after, err := encode(obj)
+	if err != nil {
+		return err
+	}
+	d := differences.Get().(*difference)
+	defer differences.Put(d)
+	d.changed, d.removed = fields{}, fields{}
+	if err := d.old.parse(before); err != nil {
+		return err
+	}
+	if err := d.new.parse(after); err != nil {
+		return err
+	}
+	if err := d.compare(s); err != nil {
+		return err
+	}
+	if d.changed.empty() && d.removed.empty() {
+		obj.SetManagedFields(entries)
+		return nil
+	}
+	book := book{version: m.options.Kind.GroupVersion().String(), by: by, now: m.options.Clock.Now}
+	entries, err = book.enter(entries, &d.changed, &d.removed, &d.old)
+	if err == nil {
+		obj.SetManagedFields(entries)
+	}
+	return err
+}
+
+var differences = sync.Pool{New: func() any { return new(difference) }}
+
+// sameEntries compares accounts to the letter.
+func sameEntries(a, b []metav1.ManagedFieldsEntry) bool {
+	return slices.EqualFunc(a, b, func(x, y metav1.ManagedFieldsEntry) bool {
+		return sameEntry(x, y) && sameTime(x.Time, y.Time)
+	})
+}
+
+// sameEntry compares all but the time.
+func sameEntry(a, b metav1.ManagedFieldsEntry) bool {
+	return a.Manager == b.Manager && a.Operation == b.Operation && a.APIVersion == b.APIVersion &&
+		a.FieldsType == b.FieldsType && a.Subresource == b.Subresource && sameFields(a.FieldsV1, b.FieldsV1)
+}
+
+func sameFields(a, b *metav1.FieldsV1) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return string(a.Raw) == string(b.Raw)
+}
+
+func sameTime(a, b *metav1.Time) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Time.Equal(b.Time)
+}
+
+// KeepTimes makes the accounts of obj those of old where they differ in nothing
+// but times: that alone is no change. It tells whether they do.
+func KeepTimes(obj, old core.Object) bool {
+	a, b := obj.GetManagedFields(), old.GetManagedFields()
+	if !slices.EqualFunc(a, b, sameEntry) {
+		return false
+	}
+	for i := range a {
+		if !sameTime(a[i].Time, b[i].Time) {
+			obj.SetManagedFields(b)
+			return true
+		}
+	}
+	return false
+}
+
+func (m *Manager) library(subresource string) (*managedfields.FieldManager, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if library := m.libraries[subresource]; library != nil {
+		return library, nil
+	}
+	if m.converter == nil {
+		m.converter = newConverter(m.options)
+	}
+	build := managedfields.NewDefaultFieldManager
+	if m.options.Custom {
+		build = managedfields.NewDefaultCRDFieldManager
+	}
+	library, err := build(m.converter, sameVersion{}, m.converter, m.converter,
+		m.options.Kind, m.options.Kind.GroupVersion(), subresource, m.resetFilter(subresource))
+	if err != nil {
+		return nil, fmt.Errorf("field manager of %s: %w", m.options.Kind.Kind, err)
+	}
+	m.libraries[subresource] = library
+	return library, nil
+}

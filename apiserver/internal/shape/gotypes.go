@@ -1,0 +1,154 @@
+package shape
+
+import (
+	"reflect"
+	"strings"
+	"sync"
+)
+
+var (
+	mu     sync.Mutex
+	shapes = map[reflect.Type]*Shape{}
+)
+
+// Of is the shape of a Go type that is an API object, or a part of one. It is
+// safe for concurrent use, and answers the same Shape every time.
+func Of(t reflect.Type) *Shape {
+	mu.Lock()
+	defer mu.Unlock()
+	return of(t)
+}
+
+// leaf types say by themselves what JSON they become.
+type leaf interface{ OpenAPISchemaType() []string }
+
+func of(t reflect.Type) *Shape {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if s, known := shapes[t]; known {
+		return s
+	}
+	if t.Kind() == reflect.Interface {
+		return Anything
+	}
+	s := &Shape{}
+	shapes[t] = s // before its parts: types may contain themselves
+	switch t.Kind() {
+	case reflect.Struct:
+		s.structure(t)
+	case reflect.Map:
+		s.Kind, s.Element = Map, of(t.Elem())
+	case reflect.Slice, reflect.Array:
+		if t.Elem().Kind() == reflect.Uint8 {
+			s.Type = "string"
+			break
+		}
+		s.Kind, s.Element = AtomicList, of(t.Elem())
+	case reflect.String:
+		s.Type = "string"
+	case reflect.Bool:
+		s.Type = "boolean"
+	default:
+		s.Type = "numeric"
+	}
+	return s
+}
+
+func (s *Shape) structure(t reflect.Type) {
+	s.Name = ModelName(t)
+	if l, ok := reflect.New(t).Interface().(leaf); ok && (len(l.OpenAPISchemaType()) == 0 || l.OpenAPISchemaType()[0] != "object") {
+		return
+	}
+	if free[s.Name] {
+		s.Kind, s.Element = Map, Anything
+		return
+	}
+	s.Kind, s.Fields = Struct, map[string]*Shape{}
+	if AtomicStruct(t) {
+		s.Kind = AtomicMap
+	}
+	Fields(t, func(in reflect.Type, field reflect.StructField, name string) {
+		s.Fields[name] = fieldShape(in, field, name)
+	})
+}
+
+// Fields visits the JSON fields of a struct, those of embedded structs
+// included; in is the struct that has the field.
+func Fields(t reflect.Type, visit func(in reflect.Type, field reflect.StructField, name string)) {
+	for i := range t.NumField() {
+		field := t.Field(i)
+		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+		switch {
+		case name == "-" || !field.IsExported():
+		case name == "" && field.Anonymous || strings.Contains(options, "inline"):
+			embedded := field.Type
+			if embedded.Kind() == reflect.Pointer {
+				embedded = embedded.Elem()
+			}
+			Fields(embedded, visit)
+		case name != "":
+			visit(t, field, name)
+		}
+	}
+}
+
+func fieldShape(in reflect.Type, field reflect.StructField, name string) *Shape {
+	inner := of(field.Type)
+	merge := MergeOf(in, field, name)
+	if merge.Kind == inner.Kind {
+		return inner
+	}
+	own := *inner
+	own.Kind = merge.Kind
+	for _, key := range merge.Keys {
+		own.Keys = append(own.Keys, Key{Name: key, Default: keyDefault(elementType(field.Type), key)})
+	}
+	if own.Kind == Struct || own.Kind == AtomicMap {
+		own.Name = "" // it differs from its type
+	}
+	return &own
+}
+
+func elementType(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	return t
+}
+
+// keyDefault is what a key that is left out stands for: the default that the
+// API documents, or the empty value of a field that is always there.
+func keyDefault(t reflect.Type, key string) any {
+	if value, ok := keyDefaults[shortName(t)+"."+key]; ok {
+		return value
+	}
+	var out any
+	Fields(t, func(_ reflect.Type, field reflect.StructField, name string) {
+		if name != key || field.Type.Kind() == reflect.Pointer || strings.Contains(field.Tag.Get("json"), "omit") {
+			return
+		}
+		switch field.Type.Kind() {
+		case reflect.String:
+			out = ""
+		case reflect.Int32, reflect.Int64, reflect.Int:
+			out = int64(0)
+		}
+	})
+	return out
+}
+
+type named interface{ OpenAPIModelName() string }
+
+// ModelName is the name that upstream's documents have for t.
+func ModelName(t reflect.Type) string {
+	if n, ok := reflect.New(t).Interface().(named); ok {
+		return n.OpenAPIModelName()
+	}
+	path := strings.Split(t.PkgPath(), "/")
+	host := strings.Split(path[0], ".")
+	for i, j := 0, len(host)-1; i < j; i, j = i+1, j-1 {
+		host[i], host[j] = host[j], host[i]
+	}
+	return strings.Join(append(append(host, path[1:]...), t.Name()), ".")
+}

@@ -1,0 +1,117 @@
+package shape
+
+import (
+	"strconv"
+
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/structured-merge-diff/v6/schema"
+)
+
+// Schema is s, and everything that s contains, in the words of the library
+// that merges; name is s's own type in it.
+func Schema(s *Shape) (types *schema.Schema, name string) {
+	w := &writer{names: map[*Shape]string{}, schema: &schema.Schema{}, taken: map[string]bool{}}
+	ref := w.ref(s)
+	w.finish()
+	return w.schema, *ref.NamedType
+}
+
+type writer struct {
+	names  map[*Shape]string
+	taken  map[string]bool
+	schema *schema.Schema
+}
+
+// The names of types that the schema always has.
+const (
+	untypedAtomic  = "__untyped_atomic_"
+	untypedDeduced = "__untyped_deduced_"
+)
+
+// ref names the type of s, and defines it where it is new.
+func (w *writer) ref(s *Shape) schema.TypeRef {
+	if s == nil {
+		return schema.TypeRef{NamedType: ptr.To(untypedAtomic)}
+	}
+	if s.Kind == Deduced {
+		return schema.TypeRef{NamedType: ptr.To(untypedDeduced)}
+	}
+	if name, known := w.names[s]; known {
+		return schema.TypeRef{NamedType: &name}
+	}
+	name := s.Name
+	if name == "" || w.taken[name] {
+		name = "__" + strconv.Itoa(len(w.schema.Types)) + "_" + s.Name
+	}
+	w.names[s], w.taken[name] = name, true
+	at := len(w.schema.Types)
+	w.schema.Types = append(w.schema.Types, schema.TypeDef{Name: name})
+	w.schema.Types[at].Atom = w.atom(s)
+	return schema.TypeRef{NamedType: &name}
+}
+
+func (w *writer) atom(s *Shape) schema.Atom {
+	switch s.Kind {
+	case Struct, Map, AtomicMap:
+		m := &schema.Map{ElementRelationship: schema.Separable}
+		if s.Kind == AtomicMap {
+			m.ElementRelationship = schema.Atomic
+		}
+		for name, field := range s.Fields {
+			m.Fields = append(m.Fields, schema.StructField{Name: name, Type: w.ref(field)})
+		}
+		if s.Element != nil || s.Kind != Struct && len(s.Fields) == 0 {
+			m.ElementType = w.ref(s.Element)
+		}
+		return schema.Atom{Map: m}
+	case Set, Keyed:
+		l := &schema.List{ElementRelationship: schema.Associative}
+		for _, key := range s.Keys {
+			l.Keys = append(l.Keys, key.Name)
+		}
+		l.ElementType = w.element(s)
+		return schema.Atom{List: l}
+	case AtomicList:
+		return schema.Atom{List: &schema.List{ElementRelationship: schema.Atomic, ElementType: w.ref(s.Element)}}
+	}
+	if s.Type == "" {
+		return schema.Atom{Scalar: ptr.To(schema.Scalar("untyped"))}
+	}
+	return schema.Atom{Scalar: ptr.To(schema.Scalar(s.Type))}
+}
+
+// element is the type of a list's elements: with the defaults that its keys
+// have, which the same type need not have elsewhere.
+func (w *writer) element(s *Shape) schema.TypeRef {
+	ref := w.ref(s.Element)
+	for i := range w.schema.Types {
+		if def := &w.schema.Types[i]; def.Name == *ref.NamedType && def.Map != nil {
+			withDefaults(def.Map, s.Keys)
+		}
+	}
+	return ref
+}
+
+func withDefaults(m *schema.Map, keys []Key) {
+	for i := range m.Fields {
+		for _, key := range keys {
+			if key.Name == m.Fields[i].Name && key.Default != nil {
+				m.Fields[i].Default = key.Default
+			}
+		}
+	}
+}
+
+// finish adds the types that every schema has.
+func (w *writer) finish() {
+	for _, free := range []struct {
+		name     string
+		relation schema.ElementRelationship
+	}{{untypedAtomic, schema.Atomic}, {untypedDeduced, schema.Separable}} {
+		w.schema.Types = append(w.schema.Types, schema.TypeDef{Name: free.name, Atom: schema.Atom{
+			Scalar: ptr.To(schema.Scalar("untyped")),
+			List:   &schema.List{ElementRelationship: schema.Atomic, ElementType: schema.TypeRef{NamedType: ptr.To(untypedAtomic)}},
+			Map:    &schema.Map{ElementRelationship: free.relation, ElementType: schema.TypeRef{NamedType: ptr.To(free.name)}},
+		}})
+	}
+}
