@@ -203,7 +203,7 @@ func (c *call) checkPlace(obj core.Object) error {
 		return nil
 	}
 	if obj.GetName() == "" {
-		return apierrors.NewBadRequest("name must be provided: metadata.name is missing")
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s based on URL) was undeterminable: name must be provided", c.name))
 	}
 	return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", obj.GetName(), c.name))
 }

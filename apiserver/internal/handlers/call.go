@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/managed"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/request"
 	"kctl/proto/core"
@@ -27,6 +28,7 @@ type call struct {
 	*handlers
 	resource    core.Resource
 	store       registry.Resource
+	accounts    *managed.Manager
 	subresource string
 
 	gin             *gin.Context
@@ -57,7 +59,7 @@ func (c *call) admit(operation admission.Operation, options runtime.Object, dryR
 			User:        request.UserFrom(c.ctx),
 		}
 		if obj != nil && old == nil {
-			a.Operation = admission.Create
+			a.Operation, a.Options = admission.Create, createOptionsOf(options)
 		}
 		switch {
 		case a.Name != "":
@@ -82,13 +84,28 @@ func (c *call) admit(operation admission.Operation, options runtime.Object, dryR
 	}
 }
 
+// createOptionsOf are the options of a create by another verb.
+func createOptionsOf(options runtime.Object) runtime.Object {
+	out := &metav1.CreateOptions{TypeMeta: metav1.TypeMeta{Kind: "CreateOptions", APIVersion: metav1.GroupName + "/v1"}}
+	switch o := options.(type) {
+	case *metav1.UpdateOptions:
+		out.DryRun, out.FieldManager, out.FieldValidation = o.DryRun, o.FieldManager, o.FieldValidation
+	case *metav1.PatchOptions:
+		out.DryRun, out.FieldManager, out.FieldValidation = o.DryRun, o.FieldManager, o.FieldValidation
+	default:
+		return options
+	}
+	return out
+}
+
 func (c *call) notAllowed(allow []string) error {
 	c.gin.Header("Allow", strings.Join(allow, ", "))
-	resource := c.groupResource()
-	if c.subresource != "" {
-		resource.Resource += "/" + c.subresource
-	}
-	return apierrors.NewMethodNotSupported(resource, strings.ToLower(c.gin.Request.Method))
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status:  metav1.StatusFailure,
+		Code:    http.StatusMethodNotAllowed,
+		Reason:  metav1.StatusReasonMethodNotAllowed,
+		Message: "the server does not allow this method on the requested resource",
+	}}
 }
 
 // fail answers with err as a Status. Where the answer has begun there is
@@ -99,7 +116,7 @@ func (c *call) fail(err error) {
 		return
 	}
 	status := statusOf(err)
-	if status.Code == http.StatusInternalServerError {
+	if status.Reason == metav1.StatusReasonInternalError {
 		c.Logger.Error("request failed", zap.String("method", c.gin.Request.Method), zap.String("path", c.gin.Request.URL.Path), zap.Error(err))
 	}
 	if status.Details != nil && status.Details.RetryAfterSeconds > 0 {

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 
 	"kctl/apiserver/internal/admission"
+	"kctl/proto/core"
 )
 
 // create stores a new object.
@@ -16,24 +17,30 @@ func (c *call) create() error {
 	if err != nil {
 		return err
 	}
-	if _, err := c.negotiate(false); err != nil {
-		return err
-	}
-	obj := c.store.New()
-	if err := c.decodeBody(obj, c.resource.GVK(), options.FieldValidation); err != nil {
-		return err
-	}
-	if err := c.checkPlace(obj); err != nil {
+	obj, err := c.received(options.FieldValidation)
+	if err != nil {
 		return err
 	}
 	if obj.GetName() == "" && obj.GetGenerateName() == "" {
 		return apierrors.NewInvalid(c.resource.GVK().GroupKind(), "", nameRequired)
 	}
-	e, err := c.store.Create(c.ctx, obj, c.admit(admission.Create, options, options.DryRun), options)
+	e, err := c.store.Create(c.ctx, obj, c.accounted(c.admit(admission.Create, options, options.DryRun), options.FieldManager), options)
 	if err != nil {
 		return err
 	}
 	return c.respond(http.StatusCreated, e)
+}
+
+// received is the object that the request brings.
+func (c *call) received(fieldValidation string) (core.Object, error) {
+	if _, err := c.negotiate(false); err != nil {
+		return nil, err
+	}
+	obj := c.store.New()
+	if err := c.decodeBody(obj, c.resource.GVK(), fieldValidation); err != nil {
+		return nil, err
+	}
+	return obj, c.checkPlace(obj)
 }
 
 func (c *call) createOptions() (*metav1.CreateOptions, error) {

@@ -80,7 +80,7 @@ func nameParam(r core.Resource) string {
 func (h *handlers) install(router gin.IRouter, served registry.Served) {
 	info := served.Resource.Info()
 	r := info.Resource
-	base := call{resource: r, store: served.Resource}
+	base := call{resource: r, store: served.Resource, accounts: info.Accounts}
 	h.route(router, r.Path(pathNamespace(r), ""), methods{
 		http.MethodGet:    (*call).listOrWatch,
 		http.MethodPost:   (*call).create,

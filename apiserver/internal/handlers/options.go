@@ -3,6 +3,7 @@ package handlers
 import (
 	"net/url"
 	"strconv"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,14 +21,13 @@ type query struct {
 	err error
 }
 
+// bool is true for everything but "false" and "0", as clients of old have it.
 func (q *query) bool(name string) bool {
-	text := q.Get(name)
-	if text == "" || q.err != nil {
+	switch strings.ToLower(q.Get(name)) {
+	case "", "false", "0":
 		return false
 	}
-	value, err := strconv.ParseBool(text)
-	q.bad(name, text, err)
-	return value
+	return true
 }
 
 func (q *query) int64(name string) *int64 {

@@ -1,40 +1,45 @@
 package handlers
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
 	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/request"
 	"kctl/proto/core"
 )
 
-// maxPatchOperations bounds the work of one JSON patch; upstream's.
-const maxPatchOperations = 10000
-
-// A patch that copies what it copied doubles with each operation; this is how
-// many bytes all copies of one patch may have, upstream's. The library keeps
-// its bound in a variable of its own.
-func init() { jsonpatch.AccumulatedCopySizeLimit = 3 << 20 }
-
-// patch changes a stored object by one of the three patch formats.
+// patch changes a stored object by one of the patch formats.
 func (c *call) patch() error {
-	options, err := c.updateOptions()
+	media := types.PatchType(c.contentType())
+	if !slices.Contains(patchTypes, string(media)) {
+		return unsupported(string(media), "", patchTypes...)
+	}
+	options, err := c.patchOptions(media)
 	if err != nil {
 		return err
 	}
 	if _, err := c.negotiate(false); err != nil {
 		return err
 	}
-	apply, err := c.patcher()
+	if media == types.ApplyYAMLPatchType {
+		return c.apply(options)
+	}
+	patcher, err := c.patcher(media)
 	if err != nil {
 		return err
 	}
@@ -42,158 +47,144 @@ func (c *call) patch() error {
 		if current == nil {
 			return nil, apierrors.NewNotFound(c.groupResource(), c.name)
 		}
-		return c.patched(current, apply, options.FieldValidation)
+		return c.patched(current, patcher, options.FieldValidation)
 	}
-	e, _, err := c.store.Update(c.ctx, c.namespace, c.name, c.subresource, change, c.admit(admission.Update, options, options.DryRun), options)
+	admit := c.accounted(c.admit(admission.Update, options, options.DryRun), options.FieldManager)
+	e, _, err := c.store.Update(c.ctx, c.namespace, c.name, c.subresource, change, admit, updateOptionsOf(options))
 	if err != nil {
 		return err
 	}
 	return c.respond(http.StatusOK, e)
 }
 
-// patched is what apply makes of current.
-func (c *call) patched(current core.Object, apply func([]byte) ([]byte, error), fieldValidation string) (core.Object, error) {
+func (c *call) patchOptions(media types.PatchType) (*metav1.PatchOptions, error) {
+	q := c.query()
+	options := &metav1.PatchOptions{
+		TypeMeta:        metav1.TypeMeta{Kind: "PatchOptions", APIVersion: metav1.GroupName + "/v1"},
+		DryRun:          q.Values["dryRun"],
+		FieldManager:    q.Get("fieldManager"),
+		FieldValidation: q.Get("fieldValidation"),
+	}
+	if q.Has("force") {
+		force := q.bool("force")
+		options.Force = &force
+	}
+	return options, invalidOptions("PatchOptions", validation.ValidatePatchOptions(options, media))
+}
+
+// patched is what the patch makes of current.
+func (c *call) patched(current core.Object, patch patcher, fieldValidation string) (core.Object, error) {
 	before, err := json.Marshal(current)
 	if err != nil {
 		return nil, fmt.Errorf("encode what is to be patched: %w", err)
 	}
-	after, err := apply(before)
+	after, err := patch.apply(before)
 	if err != nil {
 		return nil, err
 	}
 	obj := c.store.New()
-	if err := c.decodeJSON(after, obj, c.resource.GVK(), fieldValidation); err != nil {
-		if apierrors.IsBadRequest(err) {
-			// The patch could be read; what it makes is no such object.
-			return nil, unprocessable(err)
-		}
-		return nil, err
-	}
-	return obj, c.checkPlace(obj)
-}
-
-// patcher reads the request's patch.
-func (c *call) patcher() (func([]byte) ([]byte, error), error) {
-	media := types.PatchType(c.contentType())
-	switch media {
-	case types.JSONPatchType, types.MergePatchType, types.StrategicMergePatchType:
-	case types.ApplyYAMLPatchType, types.ApplyCBORPatchType:
-		return nil, unsupported(string(media), "server-side apply is not supported by this server", patchTypes...)
-	default:
-		return nil, unsupported(string(media), "", patchTypes...)
-	}
-	body, err := c.body()
-	if err != nil {
-		return nil, err
-	}
-	switch media {
-	case types.JSONPatchType:
-		return jsonPatcher(body)
-	case types.MergePatchType:
-		return mergePatcher(body)
-	}
-	return strategicPatcher(body, c.store.New())
-}
-
-var patchTypes = []string{string(types.JSONPatchType), string(types.MergePatchType), string(types.StrategicMergePatchType)}
-
-func jsonPatcher(body []byte) (func([]byte) ([]byte, error), error) {
-	patch, err := jsonpatch.DecodePatch(body)
-	if err != nil {
-		return nil, apierrors.NewBadRequest("decode JSON patch: " + err.Error())
-	}
-	if len(patch) > maxPatchOperations {
-		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the JSON patch has %d operations, at most %d are taken", len(patch), maxPatchOperations))
-	}
-	return func(before []byte) ([]byte, error) {
-		after, err := patch.Apply(before)
-		if err != nil {
-			return nil, unprocessable(err)
-		}
-		return after, nil
-	}, nil
-}
-
-func mergePatcher(body []byte) (func([]byte) ([]byte, error), error) {
-	if err := checkObject(body); err != nil {
-		return nil, err
-	}
-	if depth := depthOf(body); depth > maxMergeDepth {
-		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the merge patch is nested %d deep, at most %d is taken", depth, maxMergeDepth))
-	}
-	return func(before []byte) ([]byte, error) {
-		after, err := jsonpatch.MergePatch(before, body)
-		if err != nil {
-			return nil, apierrors.NewBadRequest("apply merge patch: " + err.Error())
-		}
-		return after, nil
-	}, nil
-}
-
-func strategicPatcher(body []byte, kind core.Object) (func([]byte) ([]byte, error), error) {
-	// kubectl sends YAML here where it was given YAML.
-	text, err := yaml.YAMLToJSON(body)
+	strict, err := decodePatched(after, obj, fieldValidation)
 	if err == nil {
-		err = checkObject(text)
+		strict = append(slices.Clone(patch.doubled), strict...)
+		err = c.judgePatch(strict, fieldValidation)
 	}
 	if err != nil {
-		return nil, apierrors.NewBadRequest("decode strategic merge patch: " + err.Error())
+		return nil, invalidPatch(err)
 	}
-	return func(before []byte) ([]byte, error) {
-		after, err := strategicpatch.StrategicMergePatch(before, text, kind)
-		if err != nil {
-			return nil, apierrors.NewBadRequest("apply strategic merge patch: " + err.Error())
-		}
-		return after, nil
-	}, nil
+	if got := obj.GetObjectKind().GroupVersionKind(); got != c.resource.GVK() && !got.Empty() && !patch.keepsKind {
+		return nil, invalidPatch(fmt.Errorf("the patch makes it a %s", got.Kind))
+	}
+	obj.GetObjectKind().SetGroupVersionKind(c.resource.GVK())
+	return obj, c.checkPatched(obj, current)
 }
 
-// maxMergeDepth is deeper than any object is. Merging reads what is left of a
-// patch anew at each level, so that its work grows with size times depth.
-const maxMergeDepth = 128
-
-// depthOf is how deep objects and arrays stand in each other in valid JSON.
-func depthOf(text []byte) int {
-	depth, deepest, quoted := 0, 0, false
-	for i := 0; i < len(text); i++ {
-		switch b := text[i]; {
-		case quoted && b == '\\':
-			i++
-		case b == '"':
-			quoted = !quoted
-		case quoted:
-		case b == '{' || b == '[':
-			depth++
-			deepest = max(deepest, depth)
-		case b == '}' || b == ']':
-			depth--
-		}
+// checkPatched refuses what makes an object another one.
+func (c *call) checkPatched(obj, current core.Object) error {
+	if err := c.checkPlace(obj); err != nil {
+		return err
 	}
-	return deepest
+	if current == nil || obj.GetUID() == current.GetUID() || obj.GetUID() == "" {
+		return nil
+	}
+	return apierrors.NewInvalid(c.resource.GVK().GroupKind(), c.name, field.ErrorList{
+		field.Invalid(field.NewPath("metadata", "uid"), obj.GetUID(), "field is immutable"),
+	})
 }
 
-func checkObject(patch []byte) error {
-	var object map[string]json.RawMessage
-	if err := json.Unmarshal(patch, &object); err != nil {
-		return apierrors.NewBadRequest("decode patch: " + err.Error())
+func decodePatched(text []byte, into core.Object, fieldValidation string) (strict []error, err error) {
+	if err := checkJSONAmounts(text); err != nil {
+		return nil, err
 	}
-	if object == nil {
-		return apierrors.NewBadRequest("decode patch: it is null, an object is wanted")
+	if fieldValidation == metav1.FieldValidationIgnore {
+		return nil, kjson.UnmarshalCaseSensitivePreserveInts(text, into)
+	}
+	return kjson.UnmarshalStrict(text, into)
+}
+
+func (c *call) judgePatch(strict []error, fieldValidation string) error {
+	if len(strict) == 0 || fieldValidation == metav1.FieldValidationIgnore {
+		return nil
+	}
+	if fieldValidation == metav1.FieldValidationStrict {
+		return runtime.NewStrictDecodingError(strict)
+	}
+	for _, err := range strict {
+		request.Warn(c.ctx, err.Error())
 	}
 	return nil
 }
 
-// unprocessable says that a patch was understood and cannot be applied.
-func unprocessable(err error) error {
-	var status apierrors.APIStatus
-	message := err.Error()
-	if errors.As(err, &status) {
-		message = status.Status().Message
+// patcher is a patch that was read.
+type patcher struct {
+	apply func([]byte) ([]byte, error)
+	// doubled are the fields that the patch itself has twice.
+	doubled []error
+	// keepsKind: what the patch says of the kind is passed over.
+	keepsKind bool
+}
+
+// patcher reads the request's patch.
+func (c *call) patcher(media types.PatchType) (patcher, error) {
+	body, err := c.body()
+	if err != nil {
+		return patcher{}, err
 	}
-	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status:  metav1.StatusFailure,
-		Code:    http.StatusUnprocessableEntity,
-		Reason:  metav1.StatusReasonInvalid,
-		Message: "the server rejected our request due to an error in our request: " + message,
-	}}
+	if media == types.StrategicMergePatchType && !json.Valid(body) && len(bytes.TrimSpace(body)) > 0 {
+		// kubectl sends YAML here where it was given YAML.
+		if body, err = yaml.YAMLToJSON(body); err != nil {
+			return patcher{}, errNoPatch
+		}
+	}
+	if !json.Valid(body) {
+		return patcher{}, errNoPatch
+	}
+	if depth := depthOf(body); depth > maxPatchDepth {
+		return patcher{}, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the patch is nested %d deep, at most %d is taken", depth, maxPatchDepth))
+	}
+	var out patcher
+	switch media {
+	case types.JSONPatchType:
+		out, err = jsonPatcher(body)
+	case types.MergePatchType:
+		out, err = mergePatcher(body)
+	default:
+		out, err = strategicPatcher(body, c.store.New())
+	}
+	return out, err
+}
+
+var errNoPatch = apierrors.NewBadRequest("invalid JSON patch")
+
+var patchTypes = []string{string(types.JSONPatchType), string(types.MergePatchType), string(types.StrategicMergePatchType), string(types.ApplyYAMLPatchType)}
+
+// invalidPatch says that what a patch makes is no such object. The object
+// itself is not shown: it may hold secrets.
+func invalidPatch(err error) error {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && !apierrors.IsBadRequest(err) {
+		return err
+	}
+	return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{
+		field.Invalid(field.NewPath("patch"), field.OmitValueType{}, err.Error()),
+	})
 }

@@ -16,21 +16,16 @@ func (c *call) update() error {
 	if err != nil {
 		return err
 	}
-	if _, err := c.negotiate(false); err != nil {
-		return err
-	}
-	obj := c.store.New()
-	if err := c.decodeBody(obj, c.resource.GVK(), options.FieldValidation); err != nil {
-		return err
-	}
-	if err := c.checkPlace(obj); err != nil {
+	obj, err := c.received(options.FieldValidation)
+	if err != nil {
 		return err
 	}
 	change := func(core.Object) (core.Object, error) {
 		// The registry may ask again, and changes what it is given.
 		return obj.DeepCopyObject().(core.Object), nil
 	}
-	e, created, err := c.store.Update(c.ctx, c.namespace, c.name, c.subresource, change, c.admit(admission.Update, options, options.DryRun), options)
+	admit := c.accounted(c.admit(admission.Update, options, options.DryRun), options.FieldManager)
+	e, created, err := c.store.Update(c.ctx, c.namespace, c.name, c.subresource, change, admit, options)
 	if err != nil {
 		return err
 	}

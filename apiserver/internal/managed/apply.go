@@ -2,14 +2,18 @@ package managed
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	smd "sigs.k8s.io/structured-merge-diff/v6/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"kctl/apiserver/internal/shape"
@@ -31,13 +35,26 @@ func (m *Manager) Apply(old core.Object, applied *unstructured.Unstructured, by 
 	live.GetObjectKind().SetGroupVersionKind(m.options.Kind)
 	merged, err := library.Apply(live, applied, by.Manager, force)
 	if err != nil {
-		return nil, err
+		return nil, statusOf(err)
 	}
 	out, ok := merged.(core.Object)
 	if !ok {
 		return nil, apierrors.NewInternalError(fmt.Errorf("apply made a %T", merged))
 	}
 	return out, nil
+}
+
+// statusOf is what upstream makes of the library's errors: those that know no
+// better are answered as the server's, though it is the client's YAML that does
+// not fit.
+func statusOf(err error) error {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		return err
+	}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error(),
+	}}
 }
 
 func (m *Manager) resetFilter(subresource string) map[fieldpath.APIVersion]fieldpath.Filter {
@@ -63,11 +80,12 @@ type converter struct {
 var _ managedfields.TypeConverter = (*converter)(nil)
 
 func newConverter(o Options) *converter {
-	if o.Shape.Kind == shape.Deduced {
+	whole := o.Shape()
+	if whole.Kind == shape.Deduced {
 		return &converter{options: o, kind: typed.DeducedParseableType}
 	}
-	types, name := shape.Schema(o.Shape)
-	return &converter{options: o, kind: (&typed.Parser{Schema: *types}).Type(name)}
+	types, name := shape.Schema(whole)
+	return &converter{options: o, kind: typed.ParseableType{Schema: types, TypeRef: smd.TypeRef{NamedType: &name}}}
 }
 
 // ObjectToTyped implements managedfields.TypeConverter.

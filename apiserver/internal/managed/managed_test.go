@@ -24,7 +24,7 @@ import (
 func podManager(t testing.TB) *Manager {
 	t.Helper()
 	return New(Options{
-		Kind: core.Pods.GVK(), Shape: shape.Of(reflect.TypeFor[core.Pod]()),
+		Kind: core.Pods.GVK(), Shape: func() *shape.Shape { return shape.Of(reflect.TypeFor[core.Pod]()) },
 		New:   func() core.Object { return &core.Pod{} },
 		Reset: map[string][]string{"": {"status"}, "status": {"spec"}},
 		Clock: clocktesting.NewFakePassiveClock(time.Now()),
@@ -114,7 +114,9 @@ var changes = []func(p *core.Pod, i int){
 	func(p *core.Pod, i int) {
 		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{TopologyKey: "a", WhenUnsatisfiable: "DoNotSchedule", MaxSkew: int32(i), LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"x": fmt.Sprint(i)}}}}
 	},
-	func(p *core.Pod, i int) { p.Annotations = map[string]string{"q": `"` + fmt.Sprint(i) + `"` + "\u2028<"} },
+	func(p *core.Pod, i int) {
+		p.Annotations = map[string]string{"q": `"` + fmt.Sprint(i) + `"` + "\u2028<"}
+	},
 	func(p *core.Pod, _ int) { p.Annotations = map[string]string{} },
 	func(p *core.Pod, _ int) { p.Spec.Containers[0].Command = nil },
 	func(p *core.Pod, i int) { p.Spec.Containers[0].Command = []string{"a", fmt.Sprint(i)} },

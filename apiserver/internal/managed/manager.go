@@ -19,9 +19,10 @@ import (
 // Options say of what kind the objects are that a Manager keeps account of.
 type Options struct {
 	Kind schema.GroupVersionKind
-	// Shape of the whole object; shape.Anything where nothing is known of it
-	// but that it has metadata.
-	Shape *shape.Shape
+	// Shape of the whole object, asked for when it is first needed. It answers
+	// shape.Anything where nothing is known of the kind but that it has
+	// metadata.
+	Shape func() *shape.Shape
 	// New makes an empty object.
 	New func() core.Object
 	// Default fills in what was left out; it may be nil.
@@ -39,7 +40,7 @@ type Options struct {
 type Manager struct {
 	options Options
 	// shapes are the Shape without what nobody owns, by subresource.
-	shapes map[string]*shape.Shape
+	shapes func() map[string]*shape.Shape
 	empty  func() []byte
 
 	mu sync.Mutex
@@ -53,15 +54,19 @@ type By struct {
 	Manager, Subresource string
 }
 
+// other stands for the subresources that Reset does not name.
+const other = "*"
+
 // New returns the Manager of a kind.
 func New(o Options) *Manager {
-	m := &Manager{options: o, shapes: map[string]*shape.Shape{}, libraries: map[string]*managedfields.FieldManager{}}
-	for subresource, reset := range o.Reset {
-		m.shapes[subresource] = owned(o.Shape, reset)
-	}
-	if m.shapes[""] == nil {
-		m.shapes[""] = owned(o.Shape, nil)
-	}
+	m := &Manager{options: o, libraries: map[string]*managedfields.FieldManager{}}
+	m.shapes = sync.OnceValue(func() map[string]*shape.Shape {
+		all := map[string]*shape.Shape{other: owned(o.Shape(), nil)}
+		for subresource, reset := range o.Reset {
+			all[subresource] = owned(o.Shape(), reset)
+		}
+		return all
+	})
 	m.empty = sync.OnceValue(func() []byte {
 		text, err := encode(o.New())
 		if err != nil {
@@ -136,9 +141,9 @@ func (m *Manager) Update(obj, old core.Object, before []byte, by By) {
 
 // account is Update for the ordinary case; errors say that this is none.
 func (m *Manager) account(obj, old core.Object, before []byte, by By) error {
-	s, ok := m.shapes[by.Subresource]
+	s, ok := m.shapes()[by.Subresource]
 	if !ok {
-		s = m.shapes[""]
+		s = m.shapes()[other]
 	}
 	var entries []metav1.ManagedFieldsEntry
 	if old != nil {
@@ -248,4 +253,16 @@ func (m *Manager) library(subresource string) (*managedfields.FieldManager, erro
 	}
 	m.libraries[subresource] = library
 	return library, nil
+}
+
+// Guard gives obj back the accounts that it had before somebody changed them,
+// unless they still can be read.
+func Guard(obj core.Object, before []metav1.ManagedFieldsEntry) {
+	now := obj.GetManagedFields()
+	if len(now) == len(before) && (len(now) == 0 || &now[0] == &before[0]) {
+		return
+	}
+	if !sameEntries(now, before) && managedfields.ValidateManagedFields(now) != nil {
+		obj.SetManagedFields(before)
+	}
 }

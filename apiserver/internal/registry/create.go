@@ -51,6 +51,11 @@ func (s *Store[T]) Create(ctx context.Context, obj core.Object, admit Admit, o *
 // admitNew brings a new object into the form that is validated.
 func (s *Store[T]) admitNew(ctx context.Context, obj T, admit Admit) error {
 	s.Default(obj)
+	if admit.Account != nil {
+		admit.Account(obj, nil, nil)
+	} else {
+		obj.SetManagedFields(nil)
+	}
 	if admit.Mutate != nil {
 		if err := admit.Mutate(ctx, obj, nil); err != nil {
 			return s.statusOf(err, "create", obj.GetName())

@@ -42,7 +42,6 @@ func (s *Store[T]) fillNew(obj T) {
 	obj.SetDeletionTimestamp(nil)
 	obj.SetDeletionGracePeriodSeconds(nil)
 	obj.SetSelfLink("")
-	obj.SetManagedFields(nil)
 	obj.SetGeneration(0)
 	if s.strategy.HasGeneration {
 		obj.SetGeneration(1)
@@ -83,7 +82,6 @@ func (s *Store[T]) keepMeta(obj, old T) {
 		obj.SetDeletionGracePeriodSeconds(old.GetDeletionGracePeriodSeconds())
 	}
 	obj.SetSelfLink("")
-	obj.SetManagedFields(old.GetManagedFields())
 	obj.SetGeneration(old.GetGeneration())
 }
 

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"kctl/apiserver/internal/managed"
 	"kctl/apiserver/internal/storage/cache"
 	"kctl/proto/core"
 )
@@ -51,11 +52,17 @@ type Watcher interface {
 	Events() <-chan WatchEvent
 }
 
-// Admit runs around one change: Mutate before validation, Validate after it.
-// obj is nil on deletes, old is nil on creates. A nil Admit admits everything.
+// Admit runs around one change: Account before admission, Mutate before
+// validation, Validate after it. obj is nil on deletes, old is nil on creates.
+// A nil Admit admits everything.
 type Admit struct {
+	// Account enters the change into obj's metadata.managedFields; before is
+	// old as it is stored. Where it is nil the accounts stay what they were.
+	Account  func(obj, old core.Object, before []byte)
 	Mutate   func(ctx context.Context, obj, old core.Object) error
 	Validate func(ctx context.Context, obj, old core.Object) error
+	// Creates: an update of what is not there creates it.
+	Creates bool
 }
 
 // Info is what discovery and the handlers have to know of a resource.
@@ -69,6 +76,8 @@ type Info struct {
 	// the object itself is ("ephemeralcontainers", "finalize").
 	Parts   []string
 	Columns []metav1.TableColumnDefinition
+	// Accounts tell who set which field; nil where nobody keeps any.
+	Accounts *managed.Manager
 }
 
 // Resource is a Store seen without its type parameter: what handlers call.

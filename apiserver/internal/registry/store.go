@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -13,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/utils/clock"
 
+	"kctl/apiserver/internal/managed"
+	"kctl/apiserver/internal/shape"
 	"kctl/apiserver/internal/storage"
 	"kctl/apiserver/internal/storage/cache"
 	"kctl/proto/core"
@@ -59,6 +62,7 @@ type Store[T core.Object] struct {
 	prefix   string // of the keys, with a slash behind
 	// selectable are the field names that selectors may use.
 	selectable map[string]bool
+	accounts   *managed.Manager
 }
 
 var _ Resource = (*Store[*core.Pod])(nil)
@@ -80,6 +84,14 @@ func NewStore[T core.Object](strategy Strategy[T], o Options) *Store[T] {
 	if strategy.Resource.Namespaced {
 		s.selectable["metadata.namespace"] = true
 	}
+	s.accounts = managed.New(managed.Options{
+		Kind:    strategy.Resource.GVK(),
+		Shape:   func() *shape.Shape { return shape.Of(reflect.TypeFor[T]()) },
+		New:     s.New,
+		Default: s.Default,
+		Reset:   s.resets(),
+		Clock:   o.Clock,
+	})
 	var fieldsOf func([]byte) (fields.Set, error)
 	if strategy.Fields != nil {
 		for name := range strategy.Fields(strategy.New()) {
@@ -138,7 +150,17 @@ func (s *Store[T]) Info() Info {
 		HasStatus:  s.strategy.Status != nil,
 		Parts:      s.parts(),
 		Columns:    columns,
+		Accounts:   s.accounts,
 	}
+}
+
+// resets says which fields nobody comes to own by a write that leaves them as
+// they are.
+func (s *Store[T]) resets() map[string][]string {
+	if s.strategy.Status == nil {
+		return nil
+	}
+	return map[string][]string{"": {"status"}, "status": {"spec"}}
 }
 
 func (s *Store[T]) parts() []string {

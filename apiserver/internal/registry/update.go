@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"kctl/apiserver/internal/managed"
 	"kctl/apiserver/internal/storage"
 	"kctl/apiserver/internal/storage/raw"
 	"kctl/proto/core"
@@ -50,7 +51,7 @@ func (s *Store[T]) Update(ctx context.Context, namespace, name, subresource stri
 	if e, ok := s.cache.Get(u.key); ok {
 		u.base = storage.Object{Key: e.Key, Value: e.Value, Revision: e.Revision}
 	} else if err := u.reread(ctx); err != nil {
-		if errors.Is(err, storage.ErrNotFound) && s.strategy.CreateOnUpdate && subresource == "" {
+		if errors.Is(err, storage.ErrNotFound) && (s.strategy.CreateOnUpdate || admit.Creates) && subresource == "" {
 			made, err := s.createByUpdate(ctx, change, admit, o)
 			return made, err == nil, err
 		}
@@ -137,7 +138,7 @@ func (u *update[T]) try(ctx context.Context) (Encoded, error) {
 	if err != nil {
 		return Encoded{}, err
 	}
-	value, err := u.store.encode(obj)
+	value, err := u.encode(obj, old)
 	if err != nil {
 		return Encoded{}, err
 	}
@@ -158,6 +159,23 @@ func (u *update[T]) try(ctx context.Context) (Encoded, error) {
 	return u.written(stored, err)
 }
 
+// encode returns obj as it shall be stored. That somebody does again what was
+// done before is no change, so times alone are none either.
+func (u *update[T]) encode(obj, old T) ([]byte, error) {
+	entries := obj.GetManagedFields()
+	if managed.KeepTimes(obj, old) {
+		value, err := u.store.encode(obj)
+		if err != nil {
+			return nil, err
+		}
+		if stored, err := raw.WithoutResourceVersion(u.base.Value); err != nil || bytes.Equal(stored, value) {
+			return value, err
+		}
+		obj.SetManagedFields(entries)
+	}
+	return u.store.encode(obj)
+}
+
 // prepare returns the changed object, admitted and valid.
 func (u *update[T]) prepare(ctx context.Context, old T) (T, error) {
 	var obj T
@@ -173,6 +191,11 @@ func (u *update[T]) prepare(ctx context.Context, old T) (T, error) {
 		return obj, err
 	}
 	u.store.Default(obj)
+	if u.admit.Account != nil {
+		u.admit.Account(obj, old, u.base.Value)
+	} else {
+		obj.SetManagedFields(old.GetManagedFields())
+	}
 	if u.admit.Mutate != nil {
 		if err := u.admit.Mutate(ctx, obj, old); err != nil {
 			return obj, err

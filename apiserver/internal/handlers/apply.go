@@ -1,0 +1,117 @@
+package handlers
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/request"
+	"kctl/proto/core"
+)
+
+// apply merges what a manager wants with what is there, and creates what is not
+// (Kubernetes docs, "Server-Side Apply").
+func (c *call) apply(options *metav1.PatchOptions) error {
+	if c.accounts == nil {
+		return unsupported(c.contentType(), c.resource.Name+" can't be applied on the server's side", patchTypes...)
+	}
+	applied, err := c.applied(options.FieldValidation)
+	if err != nil {
+		return err
+	}
+	by := c.by(options.FieldManager)
+	change := func(current core.Object) (core.Object, error) {
+		if current == nil {
+			if err := c.mayCreate(applied); err != nil {
+				return nil, err
+			}
+		}
+		merged, err := c.accounts.Apply(current, applied.DeepCopy(), by, options.Force != nil && *options.Force)
+		if err != nil {
+			return nil, err
+		}
+		if current == nil {
+			merged.SetResourceVersion("")
+		}
+		return merged, c.checkPatched(merged, current)
+	}
+	admit := c.admit(admission.Update, options, options.DryRun)
+	// What was applied is in the accounts already.
+	admit.Account = func(core.Object, core.Object, []byte) {}
+	admit.Creates = true
+	e, created, err := c.store.Update(c.ctx, c.namespace, c.name, c.subresource, change, guardAccounts(admit), updateOptionsOf(options))
+	if err != nil {
+		return err
+	}
+	if created {
+		return c.respond(http.StatusCreated, e)
+	}
+	return c.respond(http.StatusOK, e)
+}
+
+// applied reads the body, which is YAML or the part of it that is JSON.
+func (c *call) applied(fieldValidation string) (*unstructured.Unstructured, error) {
+	body, err := c.body()
+	if err != nil {
+		return nil, err
+	}
+	out := &unstructured.Unstructured{Object: map[string]any{}}
+	if fieldValidation == metav1.FieldValidationStrict {
+		if err := yaml.UnmarshalStrict(body, &out.Object); err != nil {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("error strict decoding patch: %v", err))
+		}
+	} else {
+		if err := yaml.Unmarshal(body, &out.Object); err != nil {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
+		}
+		if fieldValidation != metav1.FieldValidationIgnore {
+			c.warnOfDoubled(body)
+		}
+	}
+	if out.Object == nil {
+		out.Object = map[string]any{}
+	}
+	if err := checkValue(out.Object, false); err != nil {
+		return nil, err
+	}
+	if kind := out.GroupVersionKind(); kind != c.resource.GVK() {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("invalid object type: %v", kind))
+	}
+	return out, nil
+}
+
+// warnOfDoubled warns of keys that stand in an object twice, one by one.
+func (c *call) warnOfDoubled(body []byte) {
+	var discarded map[string]any
+	err := yaml.UnmarshalStrict(body, &discarded)
+	if err == nil {
+		return
+	}
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		if line = strings.TrimSpace(line); strings.Contains(line, "already set in map") {
+			request.Warn(c.ctx, line)
+		}
+	}
+}
+
+// mayCreate refuses to create what was meant for one that is gone.
+func (c *call) mayCreate(applied *unstructured.Unstructured) error {
+	if c.subresource != "" {
+		return apierrors.NewNotFound(c.groupResource(), c.name)
+	}
+	if uid := applied.GetUID(); uid != "" {
+		return apierrors.NewConflict(c.groupResource(), c.name,
+			fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
+	}
+	return nil
+}
+
+func updateOptionsOf(o *metav1.PatchOptions) *metav1.UpdateOptions {
+	return &metav1.UpdateOptions{DryRun: o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation}
+}

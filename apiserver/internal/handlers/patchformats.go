@@ -1,0 +1,130 @@
+package handlers
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"strings"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	kjson "sigs.k8s.io/json"
+
+	"kctl/proto/core"
+)
+
+// maxPatchOperations bounds the work of one JSON patch; upstream's.
+const maxPatchOperations = 10000
+
+// A patch that copies what it copied doubles with each operation; this is how
+// many bytes all copies of one patch may have, upstream's. The library keeps
+// its bound in a variable of its own.
+func init() { jsonpatch.AccumulatedCopySizeLimit = 3 << 20 }
+
+// jsonPatchOperation is one line of a JSON patch (RFC 6902).
+type jsonPatchOperation struct {
+	Op    string `json:"op"`
+	From  string `json:"from"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+func jsonPatcher(body []byte) (patcher, error) {
+	var operations []jsonPatchOperation
+	doubled, err := kjson.UnmarshalStrict(body, &operations)
+	if err != nil {
+		return patcher{}, apierrors.NewBadRequest("error decoding patch: " + err.Error())
+	}
+	if len(operations) > maxPatchOperations {
+		return patcher{}, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("The allowed maximum operations in a JSON patch is %d, got %d", maxPatchOperations, len(operations)))
+	}
+	patch, err := jsonpatch.DecodePatch(body)
+	if err != nil {
+		return patcher{}, apierrors.NewBadRequest("error decoding patch: " + err.Error())
+	}
+	return patcher{doubled: doubled, apply: func(before []byte) ([]byte, error) {
+		after, err := patch.Apply(before)
+		if err != nil {
+			return nil, unprocessable(err)
+		}
+		return after, nil
+	}}, nil
+}
+
+func mergePatcher(body []byte) (patcher, error) {
+	doubled, err := readObject(body)
+	if err != nil {
+		return patcher{}, apierrors.NewBadRequest("error decoding patch: " + err.Error())
+	}
+	if string(bytes.TrimSpace(body)) == "null" {
+		return patcher{}, apierrors.NewBadRequest("Invalid JSON Patch")
+	}
+	return patcher{doubled: doubled, apply: func(before []byte) ([]byte, error) {
+		after, err := jsonpatch.MergePatch(before, body)
+		if err != nil {
+			return nil, apierrors.NewBadRequest("error applying patch: " + err.Error())
+		}
+		return after, nil
+	}}, nil
+}
+
+func strategicPatcher(body []byte, kind core.Object) (patcher, error) {
+	doubled, err := readObject(body)
+	if err != nil {
+		return patcher{}, apierrors.NewBadRequest(err.Error())
+	}
+	return patcher{doubled: doubled, keepsKind: true, apply: func(before []byte) ([]byte, error) {
+		after, err := strategicpatch.StrategicMergePatch(before, body, kind)
+		if err != nil {
+			return nil, invalidPatch(err)
+		}
+		return after, nil
+	}}, nil
+}
+
+// readObject checks that a patch is an object, and returns the fields that it
+// has twice.
+func readObject(body []byte) (doubled []error, err error) {
+	var object map[string]any
+	doubled, err = kjson.UnmarshalStrict(body, &object)
+	return doubled, err
+}
+
+// maxPatchDepth is deeper than any object is. Merging reads what is left of a
+// patch anew at each level, so that its work grows with size times depth.
+const maxPatchDepth = 128
+
+// depthOf is how deep objects and arrays stand in each other in valid JSON.
+func depthOf(text []byte) int {
+	depth, deepest, quoted := 0, 0, false
+	for i := 0; i < len(text); i++ {
+		switch b := text[i]; {
+		case quoted && b == '\\':
+			i++
+		case b == '"':
+			quoted = !quoted
+		case quoted:
+		case b == '{' || b == '[':
+			depth++
+			deepest = max(deepest, depth)
+		case b == '}' || b == ']':
+			depth--
+		}
+	}
+	return deepest
+}
+
+// unprocessable says that a patch was understood and cannot be applied.
+func unprocessable(err error) error {
+	// The library wraps nothing where there is nothing more to say.
+	why := strings.TrimSuffix(err.Error(), ": %!w(<nil>)")
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status:  metav1.StatusFailure,
+		Code:    http.StatusUnprocessableEntity,
+		Reason:  metav1.StatusReasonInvalid,
+		Message: "the server rejected our request due to an error in our request",
+		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: metav1.CauseTypeUnexpectedServerResponse, Message: why}}},
+	}}
+}

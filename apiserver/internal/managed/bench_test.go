@@ -1,0 +1,74 @@
+package managed
+
+import (
+	"encoding/json"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/proto/core"
+)
+
+// BenchmarkCreate is what the accounts of a new pod cost, beside encoding it
+// once, which is the floor.
+func BenchmarkCreate(b *testing.B) {
+	m := podManager(b)
+	pod := newPod()
+	b.Run("accounts", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			pod.ManagedFields = nil
+			m.Update(pod, nil, nil, By{Manager: "kubectl"})
+		}
+	})
+	pod.ManagedFields = nil
+	b.Run("encode", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := json.Marshal(pod); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("library", func(b *testing.B) {
+		library, err := m.library("")
+		if err != nil {
+			b.Fatal(err)
+		}
+		for b.Loop() {
+			pod.ManagedFields = nil
+			library.UpdateNoErrors(&core.Pod{TypeMeta: pod.TypeMeta}, pod, "kubectl")
+		}
+	})
+}
+
+// BenchmarkStatus is what the accounts of a kubelet's patch of a status cost.
+func BenchmarkStatus(b *testing.B) {
+	m := podManager(b)
+	old := newPod()
+	m.Update(old, nil, nil, By{Manager: "kubectl"})
+	next := func(old *core.Pod, message string) *core.Pod {
+		obj := old.DeepCopy()
+		obj.Status.Conditions = []corev1.PodCondition{{Type: "Ready", Status: "True", Message: message}, {Type: "Initialized", Status: "True"}}
+		return obj
+	}
+	before, _ := json.Marshal(old)
+	first := next(old, "1")
+	m.Update(first, old, before, By{Manager: "kubelet", Subresource: "status"})
+	before, _ = json.Marshal(first)
+	second := next(first, "2")
+	b.Run("accounts", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			second.ManagedFields = nil
+			m.Update(second, first, before, By{Manager: "kubelet", Subresource: "status"})
+		}
+	})
+	b.Run("encode", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := json.Marshal(first); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
