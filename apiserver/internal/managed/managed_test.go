@@ -122,12 +122,15 @@ var changes = []func(p *core.Pod, i int){
 	func(p *core.Pod, i int) { p.Spec.Containers[0].Command = []string{"a", fmt.Sprint(i)} },
 }
 
+// seeds is how many pods are written to.
+const seeds = 150
+
 // TestAccountsAsTheLibraryDoes writes to pods in every way and compares the
 // accounts with those that the library keeps.
 func TestAccountsAsTheLibraryDoes(t *testing.T) {
 	m := podManager(t)
 	unusual := 0
-	for seed := range 400 {
+	for seed := range seeds {
 		old := (*core.Pod)(nil)
 		var done []int
 		for step := range 8 {
@@ -155,9 +158,9 @@ func TestAccountsAsTheLibraryDoes(t *testing.T) {
 			old = next
 		}
 	}
-	t.Logf("%d of %d writes were left to the library", unusual, 400*8)
-	if unusual > 400*8/4 {
-		t.Errorf("%d of %d writes were left to the library", unusual, 400*8)
+	t.Logf("%d of %d writes were left to the library", unusual, seeds*8)
+	if unusual > seeds*8/4 {
+		t.Errorf("%d of %d writes were left to the library", unusual, seeds*8)
 	}
 }
 
