@@ -30,7 +30,7 @@ func Endpoints(health *Health, registry *prometheus.Registry) *http.ServeMux {
 	mux := http.NewServeMux()
 	for _, e := range []string{Healthz, Livez, Readyz} {
 		mux.Handle("GET /"+e, health)
-		mux.Handle("GET /"+e+"/{check}", health)
+		mux.Handle("GET /"+e+"/{check...}", health)
 	}
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) {

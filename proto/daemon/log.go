@@ -14,6 +14,8 @@ import (
 type LogOptions struct {
 	Format    string // json, text, or "" for text on a terminal and json elsewhere
 	Verbosity int    // 0: info and worse; from 4: debug
+
+	level zap.AtomicLevel // of the loggers made
 }
 
 // AddFlags adds the logging flags.
@@ -28,10 +30,7 @@ const debugVerbosity = 4
 
 // Logger builds the program's logger; it writes to standard error.
 func (o *LogOptions) Logger() (*zap.Logger, error) {
-	level := zapcore.InfoLevel
-	if o.Verbosity >= debugVerbosity {
-		level = zapcore.DebugLevel
-	}
+	o.level = zap.NewAtomicLevelAt(levelOf(o.Verbosity))
 	format := o.Format
 	if format == "" {
 		format = "json"
@@ -53,7 +52,22 @@ func (o *LogOptions) Logger() (*zap.Logger, error) {
 	default:
 		return nil, fmt.Errorf("--logging-format=%s: only json and text are supported", format)
 	}
-	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(os.Stderr), level)), nil
+	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(os.Stderr), o.level)), nil
+}
+
+// SetVerbosity changes how much the last logger that was made writes; before
+// there is one it does nothing.
+func (o *LogOptions) SetVerbosity(verbosity int) {
+	if o.level != (zap.AtomicLevel{}) {
+		o.level.SetLevel(levelOf(verbosity))
+	}
+}
+
+func levelOf(verbosity int) zapcore.Level {
+	if verbosity >= debugVerbosity {
+		return zapcore.DebugLevel
+	}
+	return zapcore.InfoLevel
 }
 
 func isTerminal(f *os.File) bool {

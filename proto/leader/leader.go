@@ -32,7 +32,9 @@ var ErrLost = errors.New("leader election lost")
 
 // Config of an Elector. Zero times mean the defaults.
 type Config struct {
-	Client          *rest.Client
+	Client *rest.Client
+	// Leases, if not nil, keeps the Lease instead of the API that Client reaches.
+	Leases          Leases
 	Namespace, Name string // of the Lease
 	// Identity is this process's own; NewIdentity makes one.
 	Identity string
@@ -45,17 +47,18 @@ type Config struct {
 	Logger *zap.Logger // none
 }
 
-// leases reads and writes the one Lease.
-type leases interface {
-	get(ctx context.Context) (*core.Lease, error)
-	create(ctx context.Context, lease *core.Lease) (*core.Lease, error)
-	update(ctx context.Context, lease *core.Lease) (*core.Lease, error)
+// Leases reads and writes the one Lease. Update refuses a Lease that is not of
+// the version stored, by a conflict.
+type Leases interface {
+	Get(ctx context.Context) (*core.Lease, error)
+	Create(ctx context.Context, lease *core.Lease) (*core.Lease, error)
+	Update(ctx context.Context, lease *core.Lease) (*core.Lease, error)
 }
 
 // Elector takes part in one election.
 type Elector struct {
 	config  Config
-	leases  leases
+	leases  Leases
 	leading atomic.Bool
 	holder  atomic.Value // string
 
@@ -85,8 +88,8 @@ func New(config Config) (*Elector, error) {
 	case config.LeaseDuration < time.Second || config.RetryPeriod <= 0:
 		return nil, errors.New("leader election: lease duration must be a second at least, and the retry period positive")
 	}
-	e := &Elector{config: config}
-	if config.Client != nil {
+	e := &Elector{config: config, leases: config.Leases}
+	if e.leases == nil && config.Client != nil {
 		e.leases = apiLeases{config.Client.Resource(core.Leases, config.Namespace), config.Name}
 	}
 	e.holder.Store("")
@@ -202,9 +205,9 @@ func (e *Elector) tryFor(ctx context.Context, d time.Duration) (ours bool, err e
 // try takes or renews the lease once. ours is false without an error where
 // somebody else holds it.
 func (e *Elector) try(ctx context.Context) (ours bool, err error) {
-	current, err := e.leases.get(ctx)
+	current, err := e.leases.Get(ctx)
 	if apierrors.IsNotFound(err) {
-		created, err := e.leases.create(ctx, e.record(nil))
+		created, err := e.leases.Create(ctx, e.record(nil))
 		if err != nil {
 			return false, fmt.Errorf("create lease %s: %w", e.lease(), err)
 		}
@@ -219,7 +222,7 @@ func (e *Elector) try(ctx context.Context) (ours bool, err error) {
 	if holder != "" && holder != e.config.Identity && !e.ranOut() && !ended(holder, e.config.Identity) {
 		return false, nil
 	}
-	updated, err := e.leases.update(ctx, e.record(current))
+	updated, err := e.leases.Update(ctx, e.record(current))
 	if err != nil {
 		return false, fmt.Errorf("write lease %s: %w", e.lease(), err)
 	}
@@ -295,7 +298,7 @@ func (e *Elector) release(ctx context.Context) {
 	lease := e.record(e.observed)
 	nobody, second := "", int32(1)
 	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = &nobody, &second
-	if _, err := e.leases.update(ctx, lease); err != nil {
+	if _, err := e.leases.Update(ctx, lease); err != nil {
 		e.config.Logger.Info("lease not released, it will run out", zap.String("lease", e.lease()), zap.Error(err))
 		return
 	}

@@ -26,7 +26,7 @@ type fakeLeases struct {
 
 var errDown = errors.New("connection refused")
 
-func (f *fakeLeases) get(ctx context.Context) (*core.Lease, error) {
+func (f *fakeLeases) Get(ctx context.Context) (*core.Lease, error) {
 	f.mu.Lock()
 	down, hang, lease := f.down, f.hang, f.lease.DeepCopy()
 	f.mu.Unlock()
@@ -43,7 +43,7 @@ func (f *fakeLeases) get(ctx context.Context) (*core.Lease, error) {
 	return lease, nil
 }
 
-func (f *fakeLeases) create(_ context.Context, lease *core.Lease) (*core.Lease, error) {
+func (f *fakeLeases) Create(_ context.Context, lease *core.Lease) (*core.Lease, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.down {
@@ -55,7 +55,7 @@ func (f *fakeLeases) create(_ context.Context, lease *core.Lease) (*core.Lease, 
 	return f.store(lease), nil
 }
 
-func (f *fakeLeases) update(_ context.Context, lease *core.Lease) (*core.Lease, error) {
+func (f *fakeLeases) Update(_ context.Context, lease *core.Lease) (*core.Lease, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.down {
@@ -86,7 +86,7 @@ func (f *fakeLeases) current() *core.Lease {
 	return f.lease.DeepCopy()
 }
 
-func elector(t *testing.T, identity string, leases leases) *Elector {
+func elector(t *testing.T, identity string, leases Leases) *Elector {
 	t.Helper()
 	e, err := New(Config{Namespace: "kube-system", Name: "kube-scheduler", Identity: identity})
 	if err != nil {
@@ -103,7 +103,7 @@ type candidate struct {
 	result chan error
 }
 
-func start(t *testing.T, identity string, leases leases) *candidate {
+func start(t *testing.T, identity string, leases Leases) *candidate {
 	ctx, cancel := context.WithCancel(t.Context())
 	c := &candidate{Elector: elector(t, identity, leases), stop: cancel, result: make(chan error, 1)}
 	go func() {

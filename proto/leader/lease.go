@@ -14,17 +14,17 @@ type apiLeases struct {
 	name     string
 }
 
-func (l apiLeases) get(ctx context.Context) (*core.Lease, error) {
+func (l apiLeases) Get(ctx context.Context) (*core.Lease, error) {
 	lease := &core.Lease{}
 	return lease, l.resource.Get(ctx, l.name, lease)
 }
 
-func (l apiLeases) create(ctx context.Context, lease *core.Lease) (*core.Lease, error) {
+func (l apiLeases) Create(ctx context.Context, lease *core.Lease) (*core.Lease, error) {
 	created := &core.Lease{}
 	return created, l.resource.Create(ctx, lease, created)
 }
 
-func (l apiLeases) update(ctx context.Context, lease *core.Lease) (*core.Lease, error) {
+func (l apiLeases) Update(ctx context.Context, lease *core.Lease) (*core.Lease, error) {
 	updated := &core.Lease{}
 	return updated, l.resource.Update(ctx, l.name, lease, updated)
 }

@@ -82,3 +82,32 @@ func TestControllers(t *testing.T) {
 		}
 	}
 }
+
+func TestOperationFlagsThatAreRefused(t *testing.T) {
+	for flag, want := range map[string]string{
+		"--tls-min-version=VersionTLS11":                 "only VersionTLS12 and VersionTLS13",
+		"--tls-cipher-suites=TLS_RSA_WITH_RC4_128_SHA":   "unknown or insecure",
+		"--tls-sni-cert-key=only.crt":                    "CERT,KEY",
+		"--goaway-chance=0.5":                            "between 0 and 0.02",
+		"--cors-allowed-origins=example.com":             "must be anchored",
+		"--cors-allowed-origins=(":                       "not a regular expression",
+		"--strict-transport-security-directives=forever": "only max-age=SECONDS",
+		"--feature-gates=AllAlpha=true":                  "--feature-gates=AllAlpha=true: not supported",
+		"--feature-gates=NoSuchGate=true":                "unknown feature gate",
+		"--feature-gates=APIServerIdentity=false":        "can't be switched off",
+		"--feature-gates=APIServerIdentity=perhaps":      "must be true or false",
+		"--leader-elect-lease-duration=1s":               "must be longer than",
+		"--encryption-provider-config-automatic-reload":  "needs --encryption-provider-config",
+		"--audit-log-path=-":                             "--audit-policy-file: needed",
+		"--audit-log-mode=sometimes":                     "unknown; there are",
+		"--audit-webhook-batch-max-size=0":               "must be between 1 and",
+		"--audit-webhook-version=audit.k8s.io/v1beta1":   "only audit.k8s.io/v1",
+	} {
+		if err := parse(t, flag).Validate(loops); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", flag, err, want)
+		}
+	}
+	if err := parse(t, "--feature-gates=APIServerIdentity=true,AllAlpha=false,AllBeta=true").Validate(loops); err != nil {
+		t.Errorf("gates as they are: %v", err)
+	}
+}

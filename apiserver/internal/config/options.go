@@ -72,6 +72,7 @@ type Options struct {
 
 	Audit      Audit
 	Encryption Encryption
+	Operation  Operation
 	Log        daemon.LogOptions
 }
 
@@ -98,6 +99,7 @@ func Defaults() *Options {
 		Controllers:                  []string{"*"},
 		Profiling:                    true,
 		Audit:                        auditDefaults(),
+		Operation:                    operationDefaults(),
 	}
 }
 
@@ -121,6 +123,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.Profiling, "profiling", o.Profiling, "serve the Go runtime's profiles at /debug/pprof, to whoever may get that path")
 	o.Audit.addFlags(fs)
 	o.Encryption.addFlags(fs)
+	o.Operation.addFlags(fs)
 	o.Log.AddFlags(fs)
 }
 

@@ -42,6 +42,7 @@ func (o *Options) Validate(controllers []string) error {
 		o.validateServiceAccounts(),
 		o.Audit.validate(),
 		o.Encryption.validate(),
+		o.Operation.validate(),
 		known("--kubelet-preferred-address-types", o.KubeletPreferredAddressTypes, addressTypes),
 	)
 }

@@ -36,7 +36,7 @@ func Deadline(limit time.Duration, draining context.Context) gin.HandlerFunc {
 		c.Request = c.Request.WithContext(ctx)
 		c.Next()
 		if !c.Writer.Written() && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			fail(c, apierrors.NewTimeoutError("the request did not finish within "+timeout.String(), 0))
+			fail(c, apierrors.NewTimeoutError("request did not complete within requested timeout - "+ctx.Err().Error(), 0))
 		}
 	}
 }

@@ -5,6 +5,8 @@
 //	Observe         access log and metrics, after everything else is done
 //	Recover         a panic below becomes a 500
 //	Warnings        writes what was warned of into the answer's header
+//	Drain           turns away those who come while the server ends
+//	StrictTransport, CORS, Goaway   where the flags ask for them
 //	AuditRefused    writes down who did not get in
 //	Authenticate    who asks
 //	Audit           writes down what is asked for and what comes of it

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 
 	"github.com/gin-gonic/gin"
@@ -102,6 +103,9 @@ func (i *installer) decode(c *gin.Context, resource core.Resource, into runtime.
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
 		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("limit is %d", maxBody))
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return apierrors.NewTimeoutError("the request's body did not arrive in time", 0)
 	}
 	if err != nil {
 		return apierrors.NewBadRequest("read the request's body: " + err.Error())

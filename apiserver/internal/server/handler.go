@@ -30,13 +30,27 @@ func (s *Server) handler(address string) (http.Handler, error) {
 	router := gin.New()
 	router.RedirectTrailingSlash = false
 	router.HandleMethodNotAllowed = true
+	cors, err := s.options.Operation.CORS()
+	if err != nil {
+		return nil, err
+	}
 	router.Use(
 		filters.Begin(s.clock),
 		filters.Observe(s.metrics, s.clock, s.logger),
 		filters.Recover(s.logger),
 		filters.Pace(s.options.RequestTimeout, s.logger),
 		filters.Warnings(),
+		s.drain.Filter(),
 	)
+	if o := s.options.Operation; len(o.HSTSDirectives) > 0 {
+		router.Use(filters.StrictTransport(o.HSTSDirectives))
+	}
+	if len(cors) > 0 {
+		router.Use(filters.CORS(cors))
+	}
+	if chance := s.options.Operation.GoawayChance; chance > 0 {
+		router.Use(filters.Goaway(chance))
+	}
 	router.Use(s.audited(filters.Authenticate(s.identities.authenticator, s.identities.headers, s.metrics, s.clock, s.logger))...)
 	router.Use(
 		filters.Impersonate(s.authorizer, s.logger),
@@ -81,6 +95,7 @@ func (s *Server) installOperations(router gin.IRoutes) {
 	})
 	if s.options.Profiling {
 		installProfiling(router)
+		s.installVerbosity(router)
 	}
 	router.GET("/debug/relay/namespaces/:namespace/pods/:name", filters.ServeTrace(s.ring))
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -50,6 +51,9 @@ func servingTLS(o *config.Options, clock clock.PassiveClock) (*tls.Config, strin
 	if err != nil {
 		return nil, "", err
 	}
+	if err := operationTLS(c, &o.Operation, clock); err != nil {
+		return nil, "", err
+	}
 	if o.ClientCAFile != "" || o.RequestHeader.ClientCAFile != "" {
 		// Asked for, and judged by authentication, which can answer in words.
 		c.ClientAuth = tls.RequestClientCert
@@ -81,7 +85,7 @@ func (s *Server) serve(ctx context.Context, listener net.Listener, handler http.
 		TLSConfig:         s.tls,
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleTimeout,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: streamsPerConnection},
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: cmp.Or(s.options.Operation.HTTP2MaxStreams, streamsPerConnection)},
 		ErrorLog:          log.New(&connectionLog{s.logger}, "", 0),
 	}
 	group, ctx := errgroup.WithContext(ctx)
@@ -93,12 +97,12 @@ func (s *Server) serve(ctx context.Context, listener net.Listener, handler http.
 	})
 	group.Go(func() error {
 		<-ctx.Done()
-		return s.drain(context.WithoutCancel(ctx), server)
+		return s.end(context.WithoutCancel(ctx), server)
 	})
 	return group.Wait()
 }
 
-func (s *Server) drain(ctx context.Context, server *http.Server) error {
+func (s *Server) end(ctx context.Context, server *http.Server) error {
 	s.logger.Info("draining", zap.Duration("delay", s.options.ShutdownDelay))
 	close(s.stopping)
 	if err := daemon.Notify("STOPPING=1"); err != nil {
@@ -108,6 +112,9 @@ func (s *Server) drain(ctx context.Context, server *http.Server) error {
 	s.endStreams()
 	ctx, cancel := context.WithTimeout(ctx, s.options.RequestTimeout)
 	defer cancel()
+	if s.options.Operation.ShutdownSendRetryAfter {
+		s.drain.Wait(ctx)
+	}
 	if err := server.Shutdown(ctx); err != nil {
 		s.logger.Warn("requests were cut off", zap.Error(err))
 		return server.Close()

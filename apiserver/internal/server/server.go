@@ -59,7 +59,9 @@ type Server struct {
 	auditor     *audit.Auditor       // nil for none
 	transformer *encrypt.Transformer // nil for none
 	spaceRules  *rulesOfSpaces
-	loops       []housekeeping.Loop
+	loops       []housekeeping.Loop  // of the house, for the first time that this server leads
+	house       housekeeping.Dependencies
+	drain       *filters.Drain
 
 	// ready is closed when all that decisions are based on has been read.
 	ready chan struct{}
@@ -91,6 +93,7 @@ func New(ctx context.Context, o *config.Options, clock clock.WithTicker, logger 
 	s := &Server{
 		options: o, clock: clock, logger: logger,
 		metrics: daemon.NewRegistry(), health: daemon.NewHealth(), ring: trace.NewRing(trace.Capacity),
+		drain: filters.NewDrain(),
 		ready: make(chan struct{}), bootstrapped: make(chan struct{}), stopping: make(chan struct{}),
 	}
 	s.draining, s.endStreams = context.WithCancel(context.Background())
@@ -137,7 +140,7 @@ func (s *Server) assemble(certificate string) error {
 	if s.identities, err = authentication(o, s.accounts, found, s.clock); err != nil {
 		return err
 	}
-	s.pods = facts.NewMirror(s.resources.Pods, facts.PodOf, facts.Options[facts.Pod]{Index: facts.PodNode}, s.clock, s.logger)
+	s.pods = s.newPods()
 	s.pods.OnChange(s.traceChange)
 	rules := rbac.NewAuthorizer()
 	s.rules = rbac.NewFollower(rules, rbac.Sources{
@@ -205,8 +208,13 @@ func (s *Server) keepHouse(certificate string) error {
 	for _, served := range s.served {
 		d.Resources = append(d.Resources, served.Resource)
 	}
+	s.house = d
 	s.loops, err = housekeeping.New(d, s.options.Controller)
 	return err
+}
+
+func (s *Server) newPods() *facts.Mirror[facts.Pod] {
+	return facts.NewMirror(s.resources.Pods, facts.PodOf, facts.Options[facts.Pod]{Index: facts.PodNode}, s.clock, s.logger)
 }
 
 // Run serves until ctx ends, and drains.
@@ -249,20 +257,15 @@ func (s *Server) run(ctx context.Context, serve func(context.Context) error) err
 }
 
 func (s *Server) allLoops() []housekeeping.Loop {
-	loops := []housekeeping.Loop{s.resources.Run, s.rules.Run, s.pods.Run, s.priorities.Run, s.backend.compactor.Run, s.start, s.watchBackend}
+	loops := []housekeeping.Loop{s.resources.Run, s.rules.Run, s.pods.Run, s.priorities.Run, s.start, s.watchBackend, s.lead}
+	if s.options.Operation.CompactionInterval > 0 {
+		loops = append(loops, s.backend.compactor.Run)
+	}
 	loops = append(loops, s.encryptionLoops()...)
 	if s.auditor != nil {
 		loops = append(loops, s.auditor.Run)
 	}
 	loops = append(loops, s.spaceRules.loops()...)
-	for _, loop := range s.loops {
-		loops = append(loops, func(ctx context.Context) error {
-			if !wait(ctx, s.bootstrapped) {
-				return ctx.Err()
-			}
-			return loop(ctx)
-		})
-	}
 	return loops
 }
 

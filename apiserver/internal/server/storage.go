@@ -47,16 +47,16 @@ func openBackend(ctx context.Context, o *config.Options, transformer etcd.Transf
 	if err != nil {
 		return nil, err
 	}
-	b := newBackend(embedded.Client(), embedded.Revision, transformer, metrics, clock, logger)
+	b := newBackend(embedded.Client(), embedded.Revision, transformer, o.Operation.CompactionInterval, metrics, clock, logger)
 	b.failed, b.close = embedded.Err(), embedded.Stop
 	return b, nil
 }
 
-func newBackend(client *clientv3.Client, revision func() (int64, error), transformer etcd.Transformer, metrics *storageMetrics, clock clock.WithTicker, logger *zap.Logger) *backend {
+func newBackend(client *clientv3.Client, revision func() (int64, error), transformer etcd.Transformer, interval time.Duration, metrics *storageMetrics, clock clock.WithTicker, logger *zap.Logger) *backend {
 	store := etcd.NewStore(etcd.Options{Client: client, CurrentRevision: revision, Transformer: transformer, Clock: clock, Logger: logger})
 	return &backend{
 		storage:   measured{store, metrics, clock},
-		compactor: &etcd.Compactor{Client: client, Interval: etcd.CompactInterval, Clock: clock, Logger: logger},
+		compactor: &etcd.Compactor{Client: client, Interval: interval, Clock: clock, Logger: logger},
 	}
 }
 
@@ -75,7 +75,7 @@ func connect(o *config.Options, transformer etcd.Transformer, metrics *storageMe
 	if err != nil {
 		return nil, fmt.Errorf("connect to etcd at %v: %w", o.EtcdServers, err)
 	}
-	b := newBackend(client, nil, transformer, metrics, clock, logger)
+	b := newBackend(client, nil, transformer, o.Operation.CompactionInterval, metrics, clock, logger)
 	b.close = func() error {
 		if err := client.Close(); err != nil && !errors.Is(err, context.Canceled) {
 			return fmt.Errorf("close etcd client: %w", err)

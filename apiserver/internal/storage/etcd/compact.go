@@ -17,9 +17,6 @@ import (
 // ours and theirs do not compact twice.
 const compactKey = "compact_rev_key"
 
-// CompactInterval is how long a revision is kept, at least; upstream's.
-const CompactInterval = 5 * time.Minute
-
 // Compactor drops old revisions: at every interval those that were old at the
 // one before.
 type Compactor struct {

@@ -1,0 +1,175 @@
+package config
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"kctl/proto/leader"
+)
+
+// Operation are the flags of how the server is reached and kept going.
+type Operation struct {
+	TLSMinVersion   string
+	TLSCipherSuites []string
+	TLSSNICertKeys  []string
+
+	HTTP2MaxStreams int
+	GoawayChance    float64
+	CORSOrigins     []string
+	HSTSDirectives  []string
+
+	ShutdownSendRetryAfter bool
+	CompactionInterval     time.Duration
+	FeatureGates           map[string]string
+
+	LeaderElect LeaderElect
+}
+
+// LeaderElect are the flags of the election for the housekeeping.
+type LeaderElect struct {
+	Enabled         bool
+	LeaseDuration   time.Duration
+	RenewDeadline   time.Duration
+	RetryPeriod     time.Duration
+	Namespace, Name string
+}
+
+func operationDefaults() Operation {
+	return Operation{
+		TLSMinVersion: "VersionTLS12", CompactionInterval: 5 * time.Minute,
+		LeaderElect: LeaderElect{
+			Enabled: true, LeaseDuration: leader.DefaultLeaseDuration, RenewDeadline: leader.DefaultRenewDeadline,
+			RetryPeriod: leader.DefaultRetryPeriod, Namespace: "kube-system", Name: "kctl-housekeeping",
+		},
+	}
+}
+
+func (o *Operation) addFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.TLSMinVersion, "tls-min-version", o.TLSMinVersion, "least version of TLS that clients must speak: VersionTLS12 or VersionTLS13")
+	fs.StringSliceVar(&o.TLSCipherSuites, "tls-cipher-suites", o.TLSCipherSuites, "cipher suites for TLS 1.2 (default: Go's)")
+	fs.StringArrayVar(&o.TLSSNICertKeys, "tls-sni-cert-key", o.TLSSNICertKeys, "CERT,KEY or CERT,KEY:NAME,NAME: another serving certificate, for clients that ask for these names (default: the certificate's); may be given more than once")
+	fs.IntVar(&o.HTTP2MaxStreams, "http2-max-streams-per-connection", o.HTTP2MaxStreams, "requests, watches among them, that one HTTP/2 connection may carry at once (0 for 250)")
+	fs.Float64Var(&o.GoawayChance, "goaway-chance", o.GoawayChance, "fraction of requests after which an HTTP/2 client is asked to connect anew, 0 to .02, so that clients spread over several servers")
+	fs.StringSliceVar(&o.CORSOrigins, "cors-allowed-origins", o.CORSOrigins, "regular expressions of the origins whose web pages may use the API (CORS)")
+	fs.StringSliceVar(&o.HSTSDirectives, "strict-transport-security-directives", o.HSTSDirectives, "directives of the header Strict-Transport-Security: max-age=SECONDS, includeSubDomains, preload")
+	fs.BoolVar(&o.ShutdownSendRetryAfter, "shutdown-send-retry-after", o.ShutdownSendRetryAfter, "while draining, go on listening and answer 429 with Retry-After")
+	fs.DurationVar(&o.CompactionInterval, "etcd-compaction-interval", o.CompactionInterval, "how long etcd keeps old revisions; 0 leaves compaction to others")
+	fs.StringToStringVar(&o.FeatureGates, "feature-gates", o.FeatureGates, "NAME=true|false,…: taken as they are by default; a gate that would change something is refused")
+	l := &o.LeaderElect
+	fs.BoolVar(&l.Enabled, "leader-elect", l.Enabled, "elect one of several API servers to run the housekeeping loops")
+	fs.DurationVar(&l.LeaseDuration, "leader-elect-lease-duration", l.LeaseDuration, "how long others wait for a leader that does not renew its lease")
+	fs.DurationVar(&l.RenewDeadline, "leader-elect-renew-deadline", l.RenewDeadline, "how long the leader tries to renew before it stops leading")
+	fs.DurationVar(&l.RetryPeriod, "leader-elect-retry-period", l.RetryPeriod, "how often the lease is tried for or renewed")
+	fs.StringVar(&l.Namespace, "leader-elect-resource-namespace", l.Namespace, "namespace of the lease")
+	fs.StringVar(&l.Name, "leader-elect-resource-name", l.Name, "name of the lease")
+}
+
+var tlsVersions = map[string]uint16{"VersionTLS12": tls.VersionTLS12, "VersionTLS13": tls.VersionTLS13}
+
+// TLSVersion is --tls-min-version.
+func (o *Operation) TLSVersion() (uint16, error) {
+	version, ok := tlsVersions[o.TLSMinVersion]
+	if !ok {
+		return 0, fmt.Errorf("--tls-min-version=%s: only VersionTLS12 and VersionTLS13 are supported", o.TLSMinVersion)
+	}
+	return version, nil
+}
+
+// CipherSuites is --tls-cipher-suites; nil for Go's.
+func (o *Operation) CipherSuites() ([]uint16, error) {
+	var ids []uint16
+	for _, name := range o.TLSCipherSuites {
+		i := slices.IndexFunc(tls.CipherSuites(), func(s *tls.CipherSuite) bool { return s.Name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("--tls-cipher-suites=%s: not supported; it is unknown or insecure", name)
+		}
+		ids = append(ids, tls.CipherSuites()[i].ID)
+	}
+	return ids, nil
+}
+
+// SNICertificate is one --tls-sni-cert-key.
+type SNICertificate struct {
+	CertFile, KeyFile string
+	Names             []string // none for the certificate's
+}
+
+// SNICertificates are all --tls-sni-cert-key.
+func (o *Operation) SNICertificates() ([]SNICertificate, error) {
+	var out []SNICertificate
+	for _, text := range o.TLSSNICertKeys {
+		files, names, named := strings.Cut(text, ":")
+		cert, key, ok := strings.Cut(files, ",")
+		if !ok || cert == "" || key == "" || named && names == "" {
+			return nil, fmt.Errorf("--tls-sni-cert-key=%s: must be of the form CERT,KEY or CERT,KEY:NAME,NAME", text)
+		}
+		c := SNICertificate{CertFile: cert, KeyFile: key}
+		if named {
+			c.Names = strings.Split(names, ",")
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// CORS compiles --cors-allowed-origins.
+func (o *Operation) CORS() ([]*regexp.Regexp, error) {
+	var out []*regexp.Regexp
+	for _, text := range o.CORSOrigins {
+		pattern, err := regexp.Compile(text)
+		if err != nil || text == "" {
+			return nil, fmt.Errorf("--cors-allowed-origins=%s: not a regular expression: %w", text, err)
+		}
+		anchored := strings.HasPrefix(text, "^") || strings.Contains(text, "//")
+		if !anchored || !strings.HasSuffix(text, "$") && !strings.Contains(strings.TrimPrefix(text, "//"), ":") {
+			return nil, fmt.Errorf("--cors-allowed-origins=%s: must be anchored, at the start by ^ or //, at the end by $ or the : before the port", text)
+		}
+		out = append(out, pattern)
+	}
+	return out, nil
+}
+
+var maxAge = regexp.MustCompile(`^max-age=[0-9]+$`)
+
+func (o *Operation) validate() error {
+	_, versionErr := o.TLSVersion()
+	_, suitesErr := o.CipherSuites()
+	_, sniErr := o.SNICertificates()
+	_, corsErr := o.CORS()
+	errs := []error{versionErr, suitesErr, sniErr, corsErr, validateGates(o.FeatureGates), o.LeaderElect.validate()}
+	if o.HTTP2MaxStreams < 0 {
+		errs = append(errs, errors.New("--http2-max-streams-per-connection: must not be negative"))
+	}
+	if o.GoawayChance < 0 || o.GoawayChance > 0.02 {
+		errs = append(errs, fmt.Errorf("--goaway-chance=%v: must be between 0 and 0.02", o.GoawayChance))
+	}
+	if o.CompactionInterval < 0 {
+		errs = append(errs, errors.New("--etcd-compaction-interval: must not be negative"))
+	}
+	for _, directive := range o.HSTSDirectives {
+		if directive != "includeSubDomains" && directive != "preload" && !maxAge.MatchString(directive) {
+			errs = append(errs, fmt.Errorf("--strict-transport-security-directives=%s: only max-age=SECONDS, includeSubDomains and preload are known", directive))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (l *LeaderElect) validate() error {
+	if !l.Enabled {
+		return nil
+	}
+	switch {
+	case l.Namespace == "" || l.Name == "":
+		return errors.New("--leader-elect-resource-namespace, --leader-elect-resource-name: must not be empty")
+	case l.LeaseDuration < time.Second || l.RetryPeriod <= 0 || l.RenewDeadline <= l.RetryPeriod || l.LeaseDuration <= l.RenewDeadline:
+		return errors.New("--leader-elect-lease-duration must be longer than --leader-elect-renew-deadline, and that than --leader-elect-retry-period")
+	}
+	return nil
+}

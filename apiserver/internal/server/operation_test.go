@@ -1,0 +1,189 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"kctl/apiserver/internal/config"
+	"kctl/proto/core"
+	"kctl/proto/pki"
+)
+
+// request sends a request that net/http may not want to send.
+func (c *cluster) request(method, path string, header map[string]string, body string) (*http.Response, string) {
+	c.t.Helper()
+	r, err := http.NewRequestWithContext(c.t.Context(), method, c.address+path, strings.NewReader(body))
+	c.must(err)
+	for name, value := range header {
+		r.Header.Set(name, value)
+	}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}
+	defer transport.CloseIdleConnections()
+	answer, err := transport.RoundTrip(r)
+	c.must(err)
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	c.must(err)
+	return answer, string(text)
+}
+
+func asMaster() map[string]string { return map[string]string{"Authorization": "Bearer master"} }
+
+func TestOperation(t *testing.T) {
+	dir := t.TempDir()
+	other, err := pki.SelfSigned(pki.Subject{CommonName: "other", DNSNames: []string{"api.example.com", "*.wild.example.com"}, Server: true}, time.Now(), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, key := filepath.Join(dir, "sni.crt"), filepath.Join(dir, "sni.key")
+	if err := other.Save(cert, key); err != nil {
+		t.Fatal(err)
+	}
+	c := startIn(t, dir, func(o *config.Options) {
+		o.Operation.CORSOrigins = []string{`^https://example\.com$`}
+		o.Operation.HSTSDirectives = []string{"max-age=31536000", "includeSubDomains"}
+		o.Operation.TLSMinVersion = "VersionTLS13"
+		o.Operation.TLSSNICertKeys = []string{cert + "," + key, cert + "," + key + ":named.example.com"}
+		o.Operation.GoawayChance = 0.02
+		o.Operation.FeatureGates = map[string]string{"AllAlpha": "false"}
+	})
+	t.Run("cors", func(t *testing.T) {
+		answer, _ := c.request("OPTIONS", "/api", map[string]string{"Origin": "https://example.com"}, "")
+		if answer.StatusCode != 204 || answer.Header.Get("Access-Control-Allow-Origin") != "https://example.com" || answer.Header.Get("Access-Control-Allow-Credentials") != "true" {
+			t.Errorf("%s %v", answer.Status, answer.Header)
+		}
+		if answer, _ := c.request("OPTIONS", "/api", map[string]string{"Origin": "https://example.com.evil.org"}, ""); answer.StatusCode != 401 || answer.Header.Get("Access-Control-Allow-Origin") != "" {
+			t.Errorf("another origin: %s %v", answer.Status, answer.Header)
+		}
+	})
+	t.Run("strict transport", func(t *testing.T) {
+		if answer, _ := c.request("GET", "/api", asMaster(), ""); answer.Header.Get("Strict-Transport-Security") != "max-age=31536000; includeSubDomains" {
+			t.Errorf("%v", answer.Header)
+		}
+	})
+	t.Run("tls", func(t *testing.T) {
+		dial := func(name string, max uint16) (string, error) {
+			conn, err := tls.Dial("tcp", strings.TrimPrefix(c.address, "https://"), &tls.Config{ServerName: name, InsecureSkipVerify: true, MaxVersion: max})
+			if err != nil {
+				return "", err
+			}
+			defer conn.Close()
+			return conn.ConnectionState().PeerCertificates[0].Subject.CommonName, nil
+		}
+		for name, want := range map[string]string{
+			"api.example.com": "other", "x.wild.example.com": "other", "x.y.wild.example.com": "server",
+			"named.example.com": "other", "elsewhere.org": "server", "": "server",
+		} {
+			if got, err := dial(name, 0); err != nil || got != want {
+				t.Errorf("%q: %q %v, want %q", name, got, err, want)
+			}
+		}
+		if _, err := dial("", tls.VersionTLS12); err == nil {
+			t.Error("TLS 1.2 was spoken")
+		}
+	})
+	t.Run("goaway", func(t *testing.T) {
+		transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}
+		defer transport.CloseIdleConnections()
+		var dialed atomic.Int32
+		transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+			dialed.Add(1)
+			return (&net.Dialer{}).DialContext(ctx, network, address)
+		}
+		for range 2000 {
+			r, err := http.NewRequestWithContext(t.Context(), "GET", c.address+"/version", nil)
+			c.must(err)
+			r.Header.Set("Authorization", "Bearer master")
+			answer, err := transport.RoundTrip(r)
+			c.must(err)
+			_, _ = io.Copy(io.Discard, answer.Body)
+			answer.Body.Close()
+			if dialed.Load() > 1 {
+				return
+			}
+		}
+		t.Error("nobody was sent away in 2,000 requests")
+	})
+	t.Run("log verbosity", func(t *testing.T) {
+		if answer, text := c.request("PUT", "/debug/flags/v", asMaster(), "5"); answer.StatusCode != 200 || text != "successfully set klog.logging.verbosity to 5" {
+			t.Errorf("%s %s", answer.Status, text)
+		}
+		if answer, _ := c.request("PUT", "/debug/flags/v", asMaster(), "loud"); answer.StatusCode != 400 {
+			t.Errorf("nonsense: %s", answer.Status)
+		}
+		if answer, _ := c.request("PUT", "/debug/flags/v", map[string]string{"Authorization": "Bearer nobody"}, "5"); answer.StatusCode != 403 {
+			t.Errorf("without rights: %s", answer.Status)
+		}
+	})
+	t.Run("health of one check", func(t *testing.T) {
+		if answer, text := c.request("GET", "/readyz/poststarthook/rbac/bootstrap-roles", asMaster(), ""); answer.StatusCode != 200 || text != "ok" {
+			t.Errorf("%s %s", answer.Status, text)
+		}
+		if answer, text := c.request("GET", "/readyz?verbose&exclude=etcd", asMaster(), ""); answer.StatusCode != 200 || !strings.Contains(text, "[+]etcd excluded: ok\n") {
+			t.Errorf("%s %s", answer.Status, text)
+		}
+		if answer, _ := c.request("GET", "/logs/", asMaster(), ""); answer.StatusCode != 404 {
+			t.Errorf("/logs/: %s", answer.Status)
+		}
+	})
+	t.Run("a review that is late", func(t *testing.T) {
+		// The other side of TestSlowBodies: reviews read their bodies themselves.
+		if answer, _ := c.request("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews?timeout=1ns", asMaster(), `{}`); answer.StatusCode == 500 {
+			t.Errorf("%s", answer.Status)
+		}
+	})
+	t.Run("housekeeping is led", func(t *testing.T) {
+		lease := &core.Lease{}
+		c.until("the lease is held", func(ctx context.Context) bool {
+			return c.root().Resource(core.Leases, "kube-system").Get(ctx, "kctl-housekeeping", lease) == nil
+		})
+		if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
+			t.Errorf("%+v", lease.Spec)
+		}
+	})
+}
+
+// While a server drains with --shutdown-send-retry-after, it finishes what is
+// under way and tells the rest to come back.
+func TestDrainTurnsAway(t *testing.T) {
+	c := start(t, func(o *config.Options) { o.Operation.ShutdownSendRetryAfter = true })
+	conn, err := tls.Dial("tcp", strings.TrimPrefix(c.address, "https://"), &tls.Config{InsecureSkipVerify: true})
+	c.must(err)
+	defer conn.Close()
+	// A request whose body is not all there is under way.
+	body := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"late"}}`
+	head := "POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer master\r\nContent-Type: application/json\r\nContent-Length: 65\r\n\r\n"
+	_, err = conn.Write([]byte(head + body[:10]))
+	c.must(err)
+	c.until("the request is under way", func(context.Context) bool {
+		_, text := c.request("GET", "/metrics", asMaster(), "")
+		return strings.Contains(text, `apiserver_current_inflight_requests{request_kind="mutating"} 1`)
+	})
+	stopped := make(chan error, 1)
+	go func() { stopped <- c.stop() }()
+	c.until("others are turned away", func(context.Context) bool {
+		answer, _ := c.request("GET", "/api", asMaster(), "")
+		return answer.StatusCode == 429 && answer.Header.Get("Retry-After") == "5"
+	})
+	_, err = conn.Write([]byte(body[10:]))
+	c.must(err)
+	c.must(conn.SetReadDeadline(time.Now().Add(patience)))
+	status := make([]byte, 12)
+	if _, err := io.ReadFull(conn, status); err != nil || string(status) != "HTTP/1.1 201" {
+		t.Errorf("the request under way: %q %v", status, err)
+	}
+	c.must(<-stopped)
+	var opErr *net.OpError
+	if _, err := net.Dial("tcp", strings.TrimPrefix(c.address, "https://")); !errors.As(err, &opErr) {
+		t.Errorf("still listening: %v", err)
+	}
+}
