@@ -1,12 +1,18 @@
 package server
 
 import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/resources/limitrange"
 	"kctl/proto/core"
@@ -51,4 +57,37 @@ func TestLimitRange(t *testing.T) {
 		t.Errorf("a greedy resize: %v", err)
 	}
 	c.must(ranges.Delete(t.Context(), "r", nil, nil))
+}
+
+// TestPodSecurity: a namespace's labels hold, and whoever sets them is told of
+// the pods that are there.
+func TestPodSecurity(t *testing.T) {
+	c := start(t)
+	c.serviceAccount("default")
+	privileged := func(name string) *core.Pod {
+		p := pod(name)
+		p.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: ptr.To(true)}
+		return p
+	}
+	c.created("default", privileged("before"))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, c.address+"/api/v1/namespaces/default",
+		strings.NewReader(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"baseline"}}}`))
+	c.must(err)
+	request.Header.Set("Content-Type", "application/merge-patch+json")
+	answer, err := c.root().HTTP().Do(request)
+	c.must(err)
+	c.must(answer.Body.Close())
+	want := []string{
+		`299 - "existing pods in namespace \"default\" violate the new PodSecurity enforce level \"baseline:latest\""`,
+		`299 - "before: privileged"`,
+	}
+	if got := answer.Header.Values("Warning"); !slices.Equal(got, want) {
+		t.Errorf("warnings are %q", got)
+	}
+	c.until("a privileged pod is refused", func(ctx context.Context) bool {
+		// A dry run leaves nothing behind while the label is on its way.
+		err := c.root().Resource(core.Pods, "default").Create(ctx, privileged("after"), nil, rest.Query("dryRun", "All"))
+		const refusal = `pods "after" is forbidden: violates PodSecurity "baseline:latest": privileged (container "c" must not set securityContext.privileged=true)`
+		return apierrors.IsForbidden(err) && err.Error() == refusal
+	})
 }

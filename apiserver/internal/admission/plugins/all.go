@@ -19,6 +19,7 @@ import (
 	"kctl/apiserver/internal/admission/namespacelifecycle"
 	"kctl/apiserver/internal/admission/noderestriction"
 	"kctl/apiserver/internal/admission/podnodeselector"
+	"kctl/apiserver/internal/admission/podsecurity"
 	"kctl/apiserver/internal/admission/podtolerationrestriction"
 	"kctl/apiserver/internal/admission/priority"
 	"kctl/apiserver/internal/admission/runtimeclass"
@@ -32,6 +33,12 @@ import (
 type NamespaceStore interface {
 	lookup.Source
 	namespaceautoprovision.Store
+}
+
+// PodStore is the pods' registry.Resource.
+type PodStore interface {
+	lookup.Source
+	podsecurity.Pods
 }
 
 // all is every plugin of upstream's, in upstream's order.
@@ -59,7 +66,9 @@ var all = []entry{
 	{name: taintnodes.Name, on: true, make: plain(taintnodes.New())},
 	{name: alwayspullimages.Name, make: plain(alwayspullimages.Plugin{})},
 	{name: "ImagePolicyWebhook"},
-	{name: "PodSecurity", on: true},
+	{name: podsecurity.Name, on: true, configurable: true, make: func(d *dependencies) (admission.Plugin, error) {
+		return podsecurity.New(d.namespaces, d.Pods, d.Files, d.Clock)
+	}},
 	{name: podnodeselector.Name, configurable: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return podnodeselector.New(d.namespaces, d.Files)
 	}},

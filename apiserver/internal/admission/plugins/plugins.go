@@ -20,7 +20,8 @@ import (
 // Objects are where plugins look up what they decide by: registry.Resources.
 type Objects struct {
 	Namespaces                      NamespaceStore
-	ServiceAccounts, Pods           lookup.Source
+	ServiceAccounts                 lookup.Source
+	Pods                            PodStore
 	RuntimeClasses, PriorityClasses lookup.Source
 	// DefaultPriority knows the priority class of pods that name none.
 	DefaultPriority priority.Defaults

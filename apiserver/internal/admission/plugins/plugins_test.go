@@ -47,6 +47,14 @@ func (s *source) Create(_ context.Context, obj core.Object, _ registry.Admit, _ 
 	return registry.Encoded{}, nil
 }
 
+func (s *source) List(context.Context, string, registry.ListOptions) (registry.List, error) {
+	var list registry.List
+	for key := range s.cached {
+		list.Items = append(list.Items, registry.Encoded{JSON: []byte("c" + key)})
+	}
+	return list, nil
+}
+
 func (s *source) Decode(e registry.Encoded) (core.Object, error) {
 	if e.JSON[0] == 'c' {
 		return s.cached[string(e.JSON[1:])], nil

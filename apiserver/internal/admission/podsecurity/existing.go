@@ -1,0 +1,84 @@
+package podsecurity
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/request"
+	"kctl/proto/core"
+)
+
+// How many pods of a namespace are looked at, and for how long, before its
+// change is let through: upstream's.
+const (
+	maxPods = 3000
+	maxTime = time.Second
+)
+
+// warnOfPods warns of pods that a level would not let in.
+func (p *Plugin) warnOfPods(ctx context.Context, namespace string, level api.LevelVersion) {
+	until := p.clock.Now().Add(maxTime)
+	list, err := p.pods.List(ctx, namespace, registry.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		request.Warn(ctx, "failed to list pods while checking new PodSecurity enforce level")
+		return
+	}
+	// Of pods that violate the level in the same way the first is named.
+	first, count := map[string]string{}, map[string]int{}
+	var order []string
+	checked := 0
+	for _, item := range list.Items {
+		if checked == maxPods || p.clock.Now().After(until) {
+			break
+		}
+		checked++
+		obj, err := p.pods.Decode(item)
+		if err != nil {
+			continue
+		}
+		pod := obj.(*core.Pod)
+		if class := pod.Spec.RuntimeClassName; class != nil && p.exempt.runtimeClasses[*class] {
+			continue
+		}
+		result := policy.AggregateCheckResults(p.evaluator.EvaluatePod(level, &pod.ObjectMeta, &pod.Spec))
+		if result.Allowed {
+			continue
+		}
+		reason := result.ForbiddenReason()
+		if count[reason]++; count[reason] == 1 {
+			order = append(order, reason)
+		}
+		if first[reason] == "" || pod.Name < first[reason] {
+			first[reason] = pod.Name
+		}
+	}
+	if checked < len(list.Items) {
+		request.Warn(ctx, fmt.Sprintf("new PodSecurity enforce level only checked against the first %d of %d existing pods", checked, len(list.Items)))
+	}
+	if len(order) == 0 {
+		return
+	}
+	request.Warn(ctx, fmt.Sprintf("existing pods in namespace %q violate the new PodSecurity enforce level %q", namespace, level.String()))
+	var lines []string
+	for _, reason := range order {
+		others := ""
+		switch n := count[reason] - 1; n {
+		case 0:
+		case 1:
+			others = " (and 1 other pod)"
+		default:
+			others = fmt.Sprintf(" (and %d other pods)", n)
+		}
+		lines = append(lines, first[reason]+others+": "+reason)
+	}
+	slices.Sort(lines)
+	for _, line := range lines {
+		request.Warn(ctx, line)
+	}
+}

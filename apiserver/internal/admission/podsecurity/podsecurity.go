@@ -1,0 +1,200 @@
+// Package podsecurity holds pods to the Pod Security Standards that their
+// namespace asks for by its labels: it refuses (enforce), warns, and notes in
+// the audit log (Kubernetes docs, "Pod Security Admission"). What makes a pod
+// baseline or restricted is k8s.io/pod-security-admission's to say.
+package podsecurity
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/admission/configuration"
+	"kctl/apiserver/internal/audit"
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/request"
+	"kctl/proto/core"
+)
+
+// Name is upstream's name.
+const Name = "PodSecurity"
+
+// Namespaces finds namespaces; lookup.Objects does.
+type Namespaces interface {
+	Get(ctx context.Context, namespace, name string) (*core.Namespace, error)
+}
+
+// Pods lists what a namespace's new level would not have let in: their
+// registry.Resource.
+type Pods interface {
+	List(ctx context.Context, namespace string, o registry.ListOptions) (registry.List, error)
+	Decode(e registry.Encoded) (core.Object, error)
+}
+
+// Plugin is the plugin.
+type Plugin struct {
+	namespaces Namespaces
+	pods       Pods
+	clock      clock.PassiveClock
+	evaluator  policy.Evaluator
+	defaults   api.Policy
+	exempt     exemptions
+}
+
+// New returns the plugin as it is configured.
+func New(namespaces Namespaces, pods Pods, files configuration.Files, clock clock.PassiveClock) (*Plugin, error) {
+	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
+	if err != nil {
+		return nil, err
+	}
+	p := &Plugin{namespaces: namespaces, pods: pods, clock: clock, evaluator: evaluator}
+	p.defaults, p.exempt, err = configured(files)
+	return p, err
+}
+
+// Name is upstream's name.
+func (*Plugin) Name() string { return Name }
+
+// Handles creates and updates.
+func (*Plugin) Handles(op admission.Operation) bool {
+	return op == admission.Create || op == admission.Update
+}
+
+// Validate looks at pods, at what makes pods, and at the namespaces that say
+// how.
+func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
+	switch obj := a.Object.(type) {
+	case *core.Namespace:
+		if a.Subresource != "" {
+			return nil
+		}
+		return p.namespace(ctx, a, obj)
+	case *core.Pod:
+		if !matters(a, obj) {
+			return nil
+		}
+		return p.check(ctx, a, true, &obj.ObjectMeta, &obj.Spec)
+	}
+	if meta, spec := template(a.Object); spec != nil && a.Subresource == "" {
+		return p.check(ctx, a, false, meta, spec)
+	}
+	return nil
+}
+
+// matters tells whether what is done to a pod can make it less secure: what it
+// runs is new.
+func matters(a *admission.Attributes, pod *core.Pod) bool {
+	old, ok := a.OldObject.(*core.Pod)
+	switch {
+	case a.Subresource == "ephemeralcontainers":
+		return true
+	case a.Subresource != "":
+		return false
+	case !ok:
+		return true
+	}
+	same := func(a, b core.Container) bool { return a.Image == b.Image }
+	return !slices.EqualFunc(pod.Spec.Containers, old.Spec.Containers, same) || !slices.EqualFunc(pod.Spec.InitContainers, old.Spec.InitContainers, same)
+}
+
+// Keys of audit annotations.
+const (
+	enforcedKey   = api.AuditAnnotationPrefix + "enforce-policy"
+	violationsKey = api.AuditAnnotationPrefix + "audit-violations"
+	exemptKey     = api.AuditAnnotationPrefix + "exempt"
+)
+
+// check holds a pod, or the template of some, to the policy of its namespace.
+// Templates are not refused: the pods made of them will be.
+func (p *Plugin) check(ctx context.Context, a *admission.Attributes, enforce bool, meta *metav1.ObjectMeta, spec *core.PodSpec) error {
+	namespace, err := p.namespaces.Get(ctx, "", a.Namespace)
+	if err != nil {
+		return err
+	}
+	if !labelled(namespace.Labels) && p.defaults.FullyPrivileged() {
+		return nil
+	}
+	if why := p.exempt.of(a, spec); why != "" {
+		audit.Annotate(ctx, exemptKey, why)
+		return nil
+	}
+	// A label that can't be read counts as restricted: PolicyToEvaluate says so.
+	asked, _ := api.PolicyToEvaluate(namespace.Labels, p.defaults)
+	if asked.FullyPrivileged() {
+		return nil
+	}
+	results := map[api.LevelVersion]policy.AggregateCheckResult{}
+	evaluate := func(level api.LevelVersion) policy.AggregateCheckResult {
+		if _, known := results[level]; !known {
+			results[level] = policy.AggregateCheckResults(p.evaluator.EvaluatePod(level, meta, spec))
+		}
+		return results[level]
+	}
+	if enforce {
+		audit.Annotate(ctx, enforcedKey, asked.Enforce.String())
+	}
+	if result := evaluate(asked.Audit); !result.Allowed {
+		audit.Annotate(ctx, violationsKey, fmt.Sprintf("would violate PodSecurity %q: %s", asked.Audit.String(), result.ForbiddenDetail()))
+	}
+	if result := evaluate(asked.Enforce); enforce && !result.Allowed {
+		return fmt.Errorf("violates PodSecurity %q: %s", asked.Enforce.String(), result.ForbiddenDetail())
+	}
+	if result := evaluate(asked.Warn); !result.Allowed {
+		request.Warn(ctx, fmt.Sprintf("would violate PodSecurity %q: %s", asked.Warn.String(), result.ForbiddenDetail()))
+	}
+	return nil
+}
+
+// namespace checks the labels, and warns of pods that are there already and
+// would not be let in any more.
+func (p *Plugin) namespace(ctx context.Context, a *admission.Attributes, namespace *core.Namespace) error {
+	asked, errs := api.PolicyToEvaluate(namespace.Labels, p.defaults)
+	old, isUpdate := a.OldObject.(*core.Namespace)
+	if !isUpdate {
+		if len(errs) > 0 {
+			return apierrors.NewInvalid(core.Namespaces.GVK().GroupKind(), namespace.Name, errs)
+		}
+		return nil
+	}
+	before, oldErrs := api.PolicyToEvaluate(old.Labels, p.defaults)
+	if len(errs) > 0 {
+		// Labels that were there before the plugin was must not get in the way
+		// of other changes.
+		if len(oldErrs) > 0 && errs.ToAggregate().Error() == oldErrs.ToAggregate().Error() {
+			return nil
+		}
+		return apierrors.NewInvalid(core.Namespaces.GVK().GroupKind(), namespace.Name, errs)
+	}
+	stricter := asked.Enforce.Version != before.Enforce.Version || api.CompareLevels(asked.Enforce.Level, before.Enforce.Level) > 0
+	if !stricter || asked.Enforce.Level == api.LevelPrivileged {
+		return nil
+	}
+	if p.exempt.namespaces[namespace.Name] {
+		request.Warn(ctx, fmt.Sprintf("namespace %q is exempt from Pod Security, and the policy (%s) will be ignored", namespace.Name, said(namespace.Labels, asked)))
+		return nil
+	}
+	p.warnOfPods(ctx, namespace.Name, asked.Enforce)
+	return nil
+}
+
+// said is what the labels themselves ask for.
+func said(labels map[string]string, asked api.Policy) string {
+	var parts []string
+	for _, mode := range []struct {
+		label string
+		level api.LevelVersion
+	}{{"enforce", asked.Enforce}, {"audit", asked.Audit}, {"warn", asked.Warn}} {
+		if _, ok := labels[api.AuditAnnotationPrefix+mode.label]; ok {
+			parts = append(parts, mode.label+"="+mode.level.String())
+		}
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,239 @@
+package podsecurity
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testingclock "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/admission/configuration"
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/registry/registrytest"
+	"kctl/apiserver/internal/request"
+	"kctl/proto/core"
+)
+
+// labelled namespaces, one each.
+type spaces map[string]map[string]string
+
+func (s spaces) Get(_ context.Context, _, name string) (*core.Namespace, error) {
+	return &core.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: s[name]}}, nil
+}
+
+const label = "pod-security.kubernetes.io/"
+
+var known = spaces{
+	"free":   nil,
+	"strict": {label + "enforce": "baseline", label + "warn": "restricted"},
+	"wrong":  {label + "enforce": "bogus"},
+	"exempt": {label + "enforce": "restricted"},
+	"old":    {label + "enforce": "restricted", label + "enforce-version": "v1.18"},
+}
+
+const part = `{apiVersion: pod-security.admission.config.k8s.io/v1, kind: PodSecurityConfiguration,
+	exemptions: {usernames: [jane], runtimeClasses: [vm], namespaces: [exempt]}}`
+
+func plugin(t *testing.T, part string, pods ...core.Object) *Plugin {
+	t.Helper()
+	files := configuration.Files{}
+	if part != "" {
+		files[Name] = []byte(part)
+	}
+	p, err := New(known, registrytest.New(core.Pods, pods...), files, testingclock.NewFakePassiveClock(time.Unix(0, 0)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func podOf(t *testing.T, spec string) *core.Pod {
+	t.Helper()
+	p := &core.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
+	if err := yaml.UnmarshalStrict([]byte(spec), &p.Spec); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// asked answers what the plugin says and what it warns of.
+func asked(t *testing.T, p *Plugin, a *admission.Attributes) (error, []string) {
+	t.Helper()
+	var warnings request.Warnings
+	err := p.Validate(request.WithWarnings(t.Context(), &warnings), a)
+	return err, warnings.All()
+}
+
+const (
+	privileged = "{hostNetwork: true, containers: [{name: c, securityContext: {privileged: true}}]}"
+	ordinary   = "{containers: [{name: c}]}"
+	careful    = "{securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}, containers: [{name: c, securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}}]}"
+
+	refusal = `violates PodSecurity "baseline:latest": host namespaces (hostNetwork=true), privileged (container "c" must not set securityContext.privileged=true)`
+	warning = `would violate PodSecurity "restricted:latest": allowPrivilegeEscalation != false (container "c" must set securityContext.allowPrivilegeEscalation=false), unrestricted capabilities (container "c" must set securityContext.capabilities.drop=["ALL"]), runAsNonRoot != true (pod or container "c" must set securityContext.runAsNonRoot=true), seccompProfile (pod or container "c" must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost")`
+)
+
+// TestPods holds the plugin to what upstream 1.37 answered.
+func TestPods(t *testing.T) {
+	p := plugin(t, part)
+	for name, c := range map[string]struct {
+		namespace, spec, user string
+		err, warning          string // "" for none; beginnings
+	}{
+		"no labels":             {namespace: "free", spec: privileged},
+		"refused":               {namespace: "strict", spec: privileged, err: refusal},
+		"warned of":             {namespace: "strict", spec: ordinary, warning: warning},
+		"fine":                  {namespace: "strict", spec: careful},
+		"exempt user":           {namespace: "strict", spec: privileged, user: "jane"},
+		"exempt runtime class":  {namespace: "strict", spec: strings.Replace(privileged, "{", "{runtimeClassName: vm, ", 1)},
+		"exempt namespace":      {namespace: "exempt", spec: privileged},
+		"an unreadable label":   {namespace: "wrong", spec: ordinary, err: `violates PodSecurity "restricted:latest": allowPrivilegeEscalation`},
+		"a readable one for it": {namespace: "wrong", spec: careful},
+		"an older standard":     {namespace: "old", spec: ordinary, err: `violates PodSecurity "restricted:v1.18": allowPrivilegeEscalation`},
+	} {
+		a := &admission.Attributes{Operation: admission.Create, Namespace: c.namespace, Object: podOf(t, c.spec), User: &request.User{Username: c.user}}
+		err, warnings := asked(t, p, a)
+		switch {
+		case c.err == "" && err != nil, c.err != "" && (err == nil || !strings.HasPrefix(err.Error(), c.err)):
+			t.Errorf("%s: %v", name, err)
+		case c.warning == "" && len(warnings) > 0, c.warning != "" && !slices.Equal(warnings, []string{c.warning}):
+			t.Errorf("%s: warnings %q", name, warnings)
+		}
+	}
+}
+
+func TestPodChanges(t *testing.T) {
+	p := plugin(t, "")
+	old := podOf(t, privileged)
+	relabelled, reimaged := old.DeepCopy(), old.DeepCopy()
+	relabelled.Labels = map[string]string{"a": "b"}
+	reimaged.Spec.Containers[0].Image = "another"
+	for name, c := range map[string]struct {
+		pod         *core.Pod
+		subresource string
+		refused     bool
+	}{
+		"labels":           {relabelled, "", false},
+		"an image":         {reimaged, "", true},
+		"a status":         {reimaged, "status", false},
+		"debug containers": {relabelled, "ephemeralcontainers", true},
+	} {
+		err, _ := asked(t, p, &admission.Attributes{Operation: admission.Update, Subresource: c.subresource, Namespace: "strict", Object: c.pod, OldObject: old})
+		if (err != nil) != c.refused {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestTemplates: what makes pods is warned of and not refused.
+func TestTemplates(t *testing.T) {
+	p := plugin(t, "")
+	spec := podOf(t, privileged).Spec
+	for _, obj := range []core.Object{
+		&appsv1.Deployment{Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: spec}}},
+		&corev1.PodTemplate{Template: corev1.PodTemplateSpec{Spec: spec}},
+		&corev1.ReplicationController{Spec: corev1.ReplicationControllerSpec{Template: &corev1.PodTemplateSpec{Spec: spec}}},
+	} {
+		err, warnings := asked(t, p, &admission.Attributes{Operation: admission.Create, Namespace: "strict", Object: obj})
+		if err != nil || len(warnings) != 1 || !strings.HasPrefix(warnings[0], `would violate PodSecurity "restricted:latest": host namespaces (hostNetwork=true), privileged (container "c"`) {
+			t.Errorf("%T: %v, %q", obj, err, warnings)
+		}
+	}
+	if err, warnings := asked(t, p, &admission.Attributes{Operation: admission.Create, Namespace: "strict", Object: &corev1.ReplicationController{}}); err != nil || len(warnings) > 0 {
+		t.Errorf("no template: %v, %q", err, warnings)
+	}
+}
+
+func TestNamespaceLabels(t *testing.T) {
+	in := func(name, spec string) *core.Pod {
+		p := podOf(t, spec)
+		p.Namespace, p.Name = "shop", name
+		return p
+	}
+	vm := in("vm", privileged)
+	vm.Spec.RuntimeClassName = ptr.To("vm")
+	p := plugin(t, part, in("p3", privileged), in("p1", privileged), in("p2", privileged), in("q", "{hostPID: true, containers: [{name: c}]}"), in("fine", careful), vm)
+	named := func(name string, labels ...string) *core.Namespace {
+		n := &core.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}}
+		for i := 0; i < len(labels); i += 2 {
+			n.Labels[label+labels[i]] = labels[i+1]
+		}
+		return n
+	}
+	for name, c := range map[string]struct {
+		now, old *core.Namespace
+		err      string
+		warnings []string
+	}{
+		"new":             {now: named("shop", "enforce", "baseline", "enforce-version", "v1.999")},
+		"new and wrong":   {now: named("shop", "enforce", "bogus"), err: `Namespace "shop" is invalid: metadata.labels[pod-security.kubernetes.io/enforce]: Invalid value: "bogus": must be one of privileged, baseline, restricted`},
+		"made wrong":      {now: named("shop", "warn-version", "v1.2.3"), old: named("shop"), err: `Namespace "shop" is invalid: metadata.labels[pod-security.kubernetes.io/warn-version]: Invalid value: "v1.2.3": must be "latest" or "v1.x"`},
+		"wrong as before": {now: named("shop", "enforce", "bogus"), old: named("shop", "enforce", "bogus")},
+		"stricter": {now: named("shop", "enforce", "baseline"), old: named("shop"), warnings: []string{
+			`existing pods in namespace "shop" violate the new PodSecurity enforce level "baseline:latest"`,
+			"p1 (and 2 other pods): host namespaces, privileged", "q: host namespaces",
+		}},
+		"as strict":    {now: named("shop", "enforce", "baseline", "warn", "restricted"), old: named("shop", "enforce", "baseline")},
+		"less strict":  {now: named("shop", "enforce", "baseline"), old: named("shop", "enforce", "restricted")},
+		"as it was":    {now: named("shop", "enforce", "privileged"), old: named("shop")},
+		"of no effect": {now: named("exempt", "enforce", "restricted"), old: named("exempt"), warnings: []string{`namespace "exempt" is exempt from Pod Security, and the policy (enforce=restricted:latest) will be ignored`}},
+	} {
+		a := &admission.Attributes{Operation: admission.Create, Object: c.now, Name: c.now.Name}
+		if c.old != nil {
+			a.Operation, a.OldObject = admission.Update, c.old
+		}
+		err, warnings := asked(t, p, a)
+		switch {
+		case c.err == "" && err != nil, c.err != "" && (err == nil || err.Error() != c.err || !apierrors.IsInvalid(err)):
+			t.Errorf("%s: %v", name, err)
+		case !slices.Equal(warnings, c.warnings):
+			t.Errorf("%s: %q", name, warnings)
+		}
+	}
+}
+
+// TestManyPods: a namespace of any size is answered about in bounded time.
+func TestManyPods(t *testing.T) {
+	many := manyPods{}
+	p := plugin(t, "")
+	p.pods = many
+	_, warnings := asked(t, p, &admission.Attributes{Operation: admission.Update,
+		Object:    &core.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{label + "enforce": "baseline"}}},
+		OldObject: &core.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}})
+	if len(warnings) != 1 || warnings[0] != "new PodSecurity enforce level only checked against the first 3000 of 5000 existing pods" {
+		t.Errorf("%q", warnings)
+	}
+}
+
+type manyPods struct{}
+
+func (manyPods) List(context.Context, string, registry.ListOptions) (registry.List, error) {
+	return registry.List{Items: make([]registry.Encoded, 5000)}, nil
+}
+func (manyPods) Decode(registry.Encoded) (core.Object, error) { return &core.Pod{}, nil }
+
+func TestConfiguration(t *testing.T) {
+	p := plugin(t, "{apiVersion: pod-security.admission.config.k8s.io/v1, kind: PodSecurityConfiguration, defaults: {enforce: baseline}}")
+	if err, _ := asked(t, p, &admission.Attributes{Operation: admission.Create, Namespace: "free", Object: podOf(t, privileged)}); err == nil || err.Error() != refusal {
+		t.Errorf("by default: %v", err)
+	}
+	for wrong, want := range map[string]string{
+		"defaults: {enforce: bogus}":      "configuration of PodSecurity: defaults.enforce: must be one of",
+		"defaults: {warn-version: bogus}": "configuration of PodSecurity: defaults.warn: must be",
+		"exemption: {}":                   "configuration of PodSecurity: ",
+	} {
+		files := configuration.Files{Name: []byte("{apiVersion: pod-security.admission.config.k8s.io/v1, kind: PodSecurityConfiguration, " + wrong + "}")}
+		if _, err := New(known, manyPods{}, files, nil); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v", wrong, err)
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package podsecurity
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/pod-security-admission/api"
+
+	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/admission/configuration"
+	"kctl/proto/core"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// exemptions are whom the standards do not hold.
+type exemptions struct{ usernames, namespaces, runtimeClasses map[string]bool }
+
+// of tells why the standards don't hold a pod; "" where they do.
+func (e *exemptions) of(a *admission.Attributes, spec *core.PodSpec) string {
+	switch {
+	case e.namespaces[a.Namespace]:
+		return "namespace"
+	case a.User != nil && e.usernames[a.User.Username]:
+		return "user"
+	case spec.RuntimeClassName != nil && e.runtimeClasses[*spec.RuntimeClassName]:
+		return "runtimeClass"
+	}
+	return ""
+}
+
+// settings are upstream's PodSecurityConfiguration.
+type settings struct {
+	Defaults struct {
+		Enforce        string `json:"enforce"`
+		EnforceVersion string `json:"enforce-version"`
+		Audit          string `json:"audit"`
+		AuditVersion   string `json:"audit-version"`
+		Warn           string `json:"warn"`
+		WarnVersion    string `json:"warn-version"`
+	} `json:"defaults"`
+	Exemptions struct {
+		Usernames      []string `json:"usernames"`
+		Namespaces     []string `json:"namespaces"`
+		RuntimeClasses []string `json:"runtimeClasses"`
+	} `json:"exemptions"`
+}
+
+const group = "pod-security.admission.config.k8s.io/"
+
+// configured is what holds where a namespace has no labels, and for whom
+// nothing does.
+func configured(files configuration.Files) (api.Policy, exemptions, error) {
+	var s settings
+	kind := configuration.Kind{Kind: "PodSecurityConfiguration", Versions: []string{group + "v1", group + "v1beta1", group + "v1alpha1"}}
+	if _, err := files.Decode(Name, kind, &s); err != nil {
+		return api.Policy{}, exemptions{}, err
+	}
+	var defaults api.Policy
+	for _, d := range []struct {
+		name, level, version string
+		into                 *api.LevelVersion
+	}{
+		{"enforce", s.Defaults.Enforce, s.Defaults.EnforceVersion, &defaults.Enforce},
+		{"audit", s.Defaults.Audit, s.Defaults.AuditVersion, &defaults.Audit},
+		{"warn", s.Defaults.Warn, s.Defaults.WarnVersion, &defaults.Warn},
+	} {
+		var err error
+		if *d.into, err = levelVersion(d.level, d.version); err != nil {
+			return api.Policy{}, exemptions{}, fmt.Errorf("configuration of %s: defaults.%s: %w", Name, d.name, err)
+		}
+	}
+	return defaults, exemptions{
+		usernames: set(s.Exemptions.Usernames), namespaces: set(s.Exemptions.Namespaces), runtimeClasses: set(s.Exemptions.RuntimeClasses),
+	}, nil
+}
+
+func levelVersion(level, version string) (api.LevelVersion, error) {
+	out := api.LevelVersion{Level: api.LevelPrivileged, Version: api.LatestVersion()}
+	var err error
+	if level != "" {
+		if out.Level, err = api.ParseLevel(level); err != nil {
+			return out, err
+		}
+	}
+	if version != "" {
+		out.Version, err = api.ParseVersion(version)
+	}
+	return out, err
+}
+
+func set(names []string) map[string]bool {
+	out := make(map[string]bool, len(names))
+	for _, name := range names {
+		out[name] = true
+	}
+	return out
+}
+
+// labelled tells whether a namespace says anything of its own.
+func labelled(labels map[string]string) bool {
+	for key := range labels {
+		if strings.HasPrefix(key, api.AuditAnnotationPrefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// template is what pods are made of by obj, nil where it makes none.
+func template(obj core.Object) (*metav1.ObjectMeta, *core.PodSpec) {
+	var t *corev1.PodTemplateSpec
+	switch o := obj.(type) {
+	case *corev1.PodTemplate:
+		t = &o.Template
+	case *corev1.ReplicationController:
+		t = o.Spec.Template
+	case *appsv1.ReplicaSet:
+		t = &o.Spec.Template
+	case *appsv1.Deployment:
+		t = &o.Spec.Template
+	case *appsv1.DaemonSet:
+		t = &o.Spec.Template
+	case *appsv1.StatefulSet:
+		t = &o.Spec.Template
+	case *batchv1.Job:
+		t = &o.Spec.Template
+	case *batchv1.CronJob:
+		t = &o.Spec.JobTemplate.Spec.Template
+	}
+	if t == nil {
+		return nil, nil
+	}
+	return &t.ObjectMeta, &t.Spec
+}
