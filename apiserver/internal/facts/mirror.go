@@ -59,7 +59,8 @@ type Mirror[P any] struct {
 	index map[string]map[Key]*P
 }
 
-// NewMirror returns a Mirror that is empty until Run.
+// NewMirror returns a Mirror that is empty until Run. project may keep parts of
+// the object it is given and must not change it.
 func NewMirror[P any](source Source, project func(obj core.Object) P, o Options[P], clock clock.Clock, logger *zap.Logger) *Mirror[P] {
 	return &Mirror[P]{
 		source: source, project: project, options: o, clock: clock, logger: logger,
@@ -127,9 +128,9 @@ func (m *Mirror[P]) follow(ctx context.Context) (listed bool, err error) {
 func (m *Mirror[P]) replace(items []registry.Encoded) error {
 	facts := make(map[Key]*P, len(items))
 	for _, item := range items {
-		obj, err := m.source.Decode(item)
+		obj, err := m.object(item)
 		if err != nil {
-			return fmt.Errorf("decode: %w", err)
+			return err
 		}
 		p := m.project(obj)
 		facts[Key{obj.GetNamespace(), obj.GetName()}] = &p
@@ -153,6 +154,19 @@ func (m *Mirror[P]) replace(items []registry.Encoded) error {
 	return nil
 }
 
+// object is e decoded, for the projection only: it may be shared, and lack its
+// resourceVersion.
+func (m *Mirror[P]) object(e registry.Encoded) (core.Object, error) {
+	if e.Object != nil {
+		return e.Object, nil
+	}
+	obj, err := m.source.Decode(e)
+	if err != nil {
+		return nil, fmt.Errorf("decode: %w", err)
+	}
+	return obj, nil
+}
+
 var errWatchFailed = errors.New("the watch reported an error")
 
 func (m *Mirror[P]) apply(event registry.WatchEvent) error {
@@ -163,9 +177,9 @@ func (m *Mirror[P]) apply(event registry.WatchEvent) error {
 	default:
 		return nil
 	}
-	obj, err := m.source.Decode(event.Object)
+	obj, err := m.object(event.Object)
 	if err != nil {
-		return fmt.Errorf("decode: %w", err)
+		return err
 	}
 	key := Key{obj.GetNamespace(), obj.GetName()}
 	if event.Type == "DELETED" {

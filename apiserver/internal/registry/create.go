@@ -7,10 +7,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 
 	"kctl/apiserver/internal/request"
 	"kctl/apiserver/internal/storage"
+	"kctl/apiserver/internal/storage/cache"
 	"kctl/proto/core"
 	"kctl/proto/relay"
 )
@@ -96,24 +96,28 @@ func (s *Store[T]) createOnce(ctx context.Context, obj T, admit Admit, dry bool)
 		}
 		return Encoded{JSON: value}, nil
 	}
-	s.expect(key, value, obj)
+	s.expect(key, value, obj, admit)
 	stored, err := s.storage.Create(ctx, key, value, s.ttl(obj))
 	if err != nil {
 		s.cache.Unexpect(key)
 		return Encoded{}, err
 	}
 	request.Stamps(ctx).Stamp(relay.ServerStored, s.clock.Now())
-	return justWritten(stored, obj), nil
+	return Encoded{JSON: stored.Value, Revision: stored.Revision, Object: obj}, nil
 }
 
 // expect tells the cache what it need not find out of what is about to be
-// written.
-func (s *Store[T]) expect(key string, value []byte, obj T) {
-	var set fields.Set
+// written. Callers inside the server, who come without admission, may go on with
+// the object as they like, so that it cannot be shared.
+func (s *Store[T]) expect(key string, value []byte, obj T, admit Admit) {
+	hint := cache.Hint{Labels: obj.GetLabels()}
 	if s.strategy.Fields != nil {
-		set = s.strategy.Fields(obj)
+		hint.Fields = s.strategy.Fields(obj)
 	}
-	s.cache.Expect(key, value, obj.GetLabels(), set)
+	if admit.Validate != nil {
+		hint.Object = obj
+	}
+	s.cache.Expect(key, value, hint)
 }
 
 // alreadyExists says so, and whether the one that exists is on its way out.

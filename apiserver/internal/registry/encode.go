@@ -3,6 +3,7 @@ package registry
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/fields"
@@ -37,18 +38,17 @@ func (s *Store[T]) decode(value []byte) (T, error) {
 	return obj, nil
 }
 
-// Decode implements Resource.
+// Decode implements Resource. What it returns is the caller's, but for what
+// e.Object shares.
 func (s *Store[T]) Decode(e Encoded) (core.Object, error) {
-	if e.Object != nil {
-		return e.Object, nil
+	if e.Object == nil {
+		return s.decode(e.JSON)
 	}
-	return s.decode(e.JSON)
-}
-
-// justWritten is the answer to a write of obj, which becomes the answer's.
-func justWritten(stored storage.Object, obj core.Object) Encoded {
-	obj.SetResourceVersion(strconv.FormatInt(stored.Revision, 10))
-	return Encoded{JSON: stored.Value, Revision: stored.Revision, Object: obj}
+	own := reflect.New(reflect.TypeOf(e.Object).Elem())
+	own.Elem().Set(reflect.ValueOf(e.Object).Elem())
+	obj := own.Interface().(core.Object)
+	obj.SetResourceVersion(strconv.FormatInt(e.Revision, 10))
+	return obj, nil
 }
 
 func (s *Store[T]) fieldsOf(value []byte) (fields.Set, error) {

@@ -151,7 +151,7 @@ func (u *update[T]) try(ctx context.Context) (Encoded, error) {
 	if u.dry {
 		return withRevision(value, u.base.Revision)
 	}
-	u.store.expect(u.key, value, obj)
+	u.store.expect(u.key, value, obj, u.admit)
 	stored, err := u.store.storage.Update(ctx, u.key, u.base.Revision, value, u.store.ttl(obj))
 	if err != nil {
 		u.store.cache.Unexpect(u.key)

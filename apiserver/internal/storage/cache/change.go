@@ -22,8 +22,9 @@ const (
 type Encoded struct {
 	JSON     []byte
 	Revision int64
-	// Object is what JSON was made from, in the answer to a write; else nil.
-	// It saves reading the JSON back and belongs to whoever has the answer.
+	// Object is what JSON was made from, where that is at hand, but for its
+	// resourceVersion; else nil. It saves reading the JSON back, is shared, and
+	// must not be changed.
 	Object core.Object
 }
 
@@ -49,6 +50,9 @@ type change struct {
 	// with the revision of the deletion.
 	entry *Entry
 	old   *Entry // before the change; nil for Added
+	// object is what the entry's value was made from, as long as the change is
+	// among the youngest.
+	object atomic.Pointer[core.Object]
 
 	// What is seen by those whom a modified object comes to or leaves.
 	asAdded, asDeleted atomic.Pointer[WatchEvent]
@@ -94,7 +98,11 @@ func (c *Cache) seenBy(s Selection, ch *change) (event *WatchEvent, ok bool) {
 // event is the change as kind.
 func (ch *change) event(kind string) *WatchEvent {
 	if kind == ch.kind {
-		return &WatchEvent{Type: kind, Object: Encoded{JSON: ch.entry.Value, Revision: ch.revision}, Frame: ch.frame}
+		event := &WatchEvent{Type: kind, Object: Encoded{JSON: ch.entry.Value, Revision: ch.revision}, Frame: ch.frame}
+		if object := ch.object.Load(); object != nil {
+			event.Object.Object = *object
+		}
+		return event
 	}
 	held, value := &ch.asAdded, ch.entry.Value
 	if kind == Deleted {

@@ -1,21 +1,31 @@
 package cache
 
 import (
-	"bytes"
 	"maps"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/fields"
 
 	"kctl/apiserver/internal/storage/raw"
+	"kctl/proto/core"
 )
 
 // Whoever writes an object has it decoded, and may say what selectors will look
-// at in it; the change that comes back from etcd then needs no decoding. It is
-// a hint only: a change that is not the expected one is looked at by itself.
+// at in it, and what followers inside the server will; the change that comes
+// back from etcd then needs no decoding. It is a hint only: a change that is not
+// the expected one is looked at by itself.
 
 // maxExpected bounds the hints; beyond it new ones are not taken.
 const maxExpected = 1024
+
+// Hint is what is known of an object that is about to be written.
+type Hint struct {
+	Labels map[string]string
+	Fields fields.Set
+	// Object is what was encoded, or nil. It is shared from then on and must not
+	// be changed.
+	Object core.Object
+}
 
 // expectations are hints by key.
 type expectations struct {
@@ -24,20 +34,21 @@ type expectations struct {
 }
 
 type expectation struct {
-	value []byte // as written, without resourceVersion
-	index *index
+	value  []byte // as written, without resourceVersion
+	index  *index
+	object core.Object
 }
 
-// Expect tells what the labels and fields of value are, which is about to be
-// written to key. Unexpect takes it back where the write failed.
-func (c *Cache) Expect(key string, value []byte, labels map[string]string, set fields.Set) {
+// Expect tells what is known of value, which is about to be written to key.
+// Unexpect takes it back where the write failed.
+func (c *Cache) Expect(key string, value []byte, hint Hint) {
 	c.expected.mu.Lock()
 	defer c.expected.mu.Unlock()
 	if c.expected.byKey == nil {
 		c.expected.byKey = map[string]expectation{}
 	}
 	if len(c.expected.byKey) < maxExpected {
-		c.expected.byKey[key] = expectation{value, &index{labels: maps.Clone(labels), fields: set}}
+		c.expected.byKey[key] = expectation{value, &index{labels: maps.Clone(hint.Labels), fields: hint.Fields}, hint.Object}
 	}
 }
 
@@ -49,16 +60,15 @@ func (c *Cache) Unexpect(key string) {
 }
 
 // recognise gives e the index that was told in advance, if it is what was
-// expected.
-func (x *expectations) recognise(e *Entry) {
+// expected, and returns the object that was told with it.
+func (x *expectations) recognise(e *Entry) core.Object {
 	x.mu.Lock()
 	hint, ok := x.byKey[e.Key]
 	delete(x.byKey, e.Key)
 	x.mu.Unlock()
-	if !ok {
-		return
+	if !ok || !raw.IsVersionOf(e.Value, hint.value) {
+		return nil
 	}
-	if value, err := raw.WithoutResourceVersion(e.Value); err == nil && bytes.Equal(value, hint.value) {
-		e.index.Store(hint.index)
-	}
+	e.index.Store(hint.index)
+	return hint.object
 }

@@ -6,7 +6,11 @@ import "time"
 // ringFresh, which is how long a watcher may be away or behind, up to the
 // other bounds. Changes older than ringStale go when new ones come, so that a
 // burst is not held for good. Without changes it takes no memory.
+//
+// Decoded objects weigh more than their bytes: only the youngest ringDecoded
+// changes have theirs, which is for followers that keep up.
 const (
+	ringDecoded  = 64
 	ringFirst    = 8
 	ringMin      = 128
 	ringMax      = 64 * 1024
@@ -48,6 +52,9 @@ func (r *ring) push(c *change) {
 		}
 	}
 	r.changes[r.next%int64(len(r.changes))] = c
+	if old := r.next - ringDecoded; old >= r.first {
+		r.at(old).object.Store(nil)
+	}
 	r.next++
 	r.bytes += len(c.frame)
 }

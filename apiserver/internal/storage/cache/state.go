@@ -65,7 +65,9 @@ func (c *Cache) prepare(e storage.Event) *change {
 	}
 	ch.frame, e.Object.Value = frame(ch.kind, e.Object.Value)
 	ch.entry = c.newEntry(e.Object)
-	c.expected.recognise(ch.entry)
+	if object := c.expected.recognise(ch.entry); object != nil {
+		ch.object.Store(&object)
+	}
 	return ch
 }
 

@@ -99,6 +99,26 @@ func WithoutResourceVersion(object []byte) ([]byte, error) {
 	return append(out, object[version.end:]...), nil
 }
 
+// IsVersionOf reports whether stored is what SetResourceVersion makes of object,
+// which has no resourceVersion.
+func IsVersionOf(stored, object []byte) bool {
+	const key = `"resourceVersion":"`
+	_, meta, err := metadata(object)
+	if err != nil || !meta.found() {
+		return false
+	}
+	inserted := len(stored) - len(object)
+	at := meta.start + 1
+	if inserted <= len(key) || at+inserted > len(stored) {
+		return false
+	}
+	version, ok := bytes.CutPrefix(stored[at:at+inserted], []byte(key))
+	if end := string(bytes.TrimLeft(version, "0123456789")); !ok || end != `",` && end != `"` {
+		return false
+	}
+	return bytes.Equal(stored[:at], object[:at]) && bytes.Equal(stored[at+inserted:], object[at:])
+}
+
 // Labels returns metadata.labels, nil where there are none.
 func Labels(object []byte) (map[string]string, error) {
 	_, meta, err := metadata(object)

@@ -1,6 +1,7 @@
 package raw
 
 import (
+	"bytes"
 	"encoding/json"
 	"reflect"
 	"testing"
@@ -138,5 +139,34 @@ func BenchmarkSetResourceVersion(b *testing.B) {
 		if _, err := SetResourceVersion(object, 123456); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+func TestIsVersionOf(t *testing.T) {
+	for _, object := range []string{
+		`{"metadata":{}}`, `{"metadata":{"name":"a"}}`, `{"kind":"Pod","metadata":{"name":"resourceVersion"},"spec":{"a":[1]}}`,
+	} {
+		stored, err := SetResourceVersion([]byte(object), 1234)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !IsVersionOf(stored, []byte(object)) {
+			t.Errorf("%s is a version of %s", stored, object)
+		}
+		for i := range stored {
+			other := bytes.Clone(stored)
+			if other[i] >= '0' && other[i] <= '9' && bytes.HasPrefix(stored[:i], stored[:bytes.Index(stored, []byte("1234"))]) && i < bytes.Index(stored, []byte("1234"))+4 {
+				continue // another version
+			}
+			if other[i]++; IsVersionOf(other, []byte(object)) {
+				t.Errorf("%s is no version of %s", other, object)
+			}
+			if IsVersionOf(stored[:i], []byte(object)) {
+				t.Errorf("%s is no version of %s", stored[:i], object)
+			}
+		}
+	}
+	if IsVersionOf([]byte(`{"metadata":{}}`), []byte(`{}`)) || IsVersionOf([]byte(`{"a":{"resourceVersion":"1"}}`), []byte(`{"a":{}}`)) {
+		t.Error("objects without metadata")
 	}
 }
