@@ -108,7 +108,7 @@ func (c *call) decodeJSON(body []byte, into runtime.Object, kind schema.GroupVer
 	if fieldValidation == metav1.FieldValidationIgnore {
 		err = kjson.UnmarshalCaseSensitivePreserveInts(body, into)
 	} else {
-		strict, err = kjson.UnmarshalStrict(body, into)
+		strict, err = unmarshalStrict(body, into)
 	}
 	if err != nil {
 		return cannotHandle(kind, err)

@@ -1,6 +1,9 @@
 package pod
 
 import (
+	"sync"
+	"sync/atomic"
+
 	"github.com/distribution/reference"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
@@ -99,6 +102,35 @@ func defaultContainer(c *core.Container) {
 // pullPolicy is Always for images whose tag is latest or missing. A digest
 // without a tag never changes and so need not be asked for again.
 func pullPolicy(image string) corev1.PullPolicy {
+	if known, ok := knownPolicies.Load(image); ok {
+		return known.(corev1.PullPolicy)
+	}
+	policy := findPullPolicy(image)
+	if len(image) > maxKnownImage {
+		return policy
+	}
+	if countPolicies.Add(1) > maxPolicies {
+		knownPolicies.Clear()
+		countPolicies.Store(1)
+	}
+	knownPolicies.Store(image, policy)
+	return policy
+}
+
+// Reading a reference takes as long as everything else there is to fill in, and
+// a cluster has few images for its many pods.
+var (
+	knownPolicies sync.Map // by image
+	countPolicies atomic.Int64
+)
+
+// Bounds of what is remembered.
+const (
+	maxPolicies   = 1000
+	maxKnownImage = 256
+)
+
+func findPullPolicy(image string) corev1.PullPolicy {
 	named, err := reference.ParseNormalizedNamed(image)
 	if err != nil {
 		return corev1.PullIfNotPresent // validation has the word on bad images

@@ -38,8 +38,9 @@ func validateVolumes(volumes []corev1.Volume, at *field.Path) (map[string]*corev
 func validateSource(v *corev1.Volume, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	found := 0
-	for _, kind := range sourceChecks(v) {
-		if !kind.set {
+	for i := range sourceChecks {
+		kind := &sourceChecks[i]
+		if !kind.set(&v.VolumeSource) {
 			continue
 		}
 		if found++; found > 1 {
@@ -47,7 +48,7 @@ func validateSource(v *corev1.Volume, at *field.Path) field.ErrorList {
 			continue
 		}
 		if kind.check != nil {
-			errs = append(errs, kind.check(at.Child(kind.name))...)
+			errs = append(errs, kind.check(&v.VolumeSource, at.Child(kind.name))...)
 		}
 	}
 	if found == 0 {
@@ -58,74 +59,93 @@ func validateSource(v *corev1.Volume, at *field.Path) field.ErrorList {
 
 type sourceCheck struct {
 	name  string
-	set   bool
-	check func(at *field.Path) field.ErrorList
+	set   func(s *corev1.VolumeSource) bool
+	check func(s *corev1.VolumeSource, at *field.Path) field.ErrorList
 }
 
 // sourceChecks lists every kind of volume in the order of upstream's checks.
-func sourceChecks(v *corev1.Volume) []sourceCheck {
-	s := &v.VolumeSource
-	return []sourceCheck{
-		{"emptyDir", s.EmptyDir != nil, func(at *field.Path) field.ErrorList { return validateEmptyDir(s.EmptyDir, at) }},
-		{"hostPath", s.HostPath != nil, func(at *field.Path) field.ErrorList { return validateHostPath(s.HostPath, at) }},
-		{"gitRepo", s.GitRepo != nil, func(at *field.Path) field.ErrorList { return need(at, "repository", s.GitRepo.Repository) }},
-		{"gcePersistentDisk", s.GCEPersistentDisk != nil, func(at *field.Path) field.ErrorList { return need(at, "pdName", s.GCEPersistentDisk.PDName) }},
-		{"awsElasticBlockStore", s.AWSElasticBlockStore != nil, func(at *field.Path) field.ErrorList { return need(at, "volumeID", s.AWSElasticBlockStore.VolumeID) }},
-		{"secret", s.Secret != nil, func(at *field.Path) field.ErrorList {
-			errs := need(at, "secretName", s.Secret.SecretName)
-			return append(errs, validateFiles(s.Secret.DefaultMode, s.Secret.Items, at)...)
-		}},
-		{"nfs", s.NFS != nil, func(at *field.Path) field.ErrorList { return validateNFS(s.NFS, at) }},
-		{"iscsi", s.ISCSI != nil, func(at *field.Path) field.ErrorList {
-			return need(at, "targetPortal", s.ISCSI.TargetPortal, "iqn", s.ISCSI.IQN)
-		}},
-		{"glusterfs", s.Glusterfs != nil, func(at *field.Path) field.ErrorList {
-			return need(at, "endpoints", s.Glusterfs.EndpointsName, "path", s.Glusterfs.Path)
-		}},
-		{"flocker", s.Flocker != nil, nil},
-		{"persistentVolumeClaim", s.PersistentVolumeClaim != nil, func(at *field.Path) field.ErrorList { return need(at, "claimName", s.PersistentVolumeClaim.ClaimName) }},
-		{"rbd", s.RBD != nil, func(at *field.Path) field.ErrorList { return need(at, "image", s.RBD.RBDImage) }},
-		{"cinder", s.Cinder != nil, func(at *field.Path) field.ErrorList { return need(at, "volumeID", s.Cinder.VolumeID) }},
-		{"cephfs", s.CephFS != nil, nil},
-		{"quobyte", s.Quobyte != nil, func(at *field.Path) field.ErrorList {
-			return need(at, "registry", s.Quobyte.Registry, "volume", s.Quobyte.Volume)
-		}},
-		{"downwardAPI", s.DownwardAPI != nil, func(at *field.Path) field.ErrorList {
-			errs := fileMode(s.DownwardAPI.DefaultMode, at.Child("defaultMode"))
-			return append(errs, validateDownward(s.DownwardAPI.Items, at)...)
-		}},
-		{"fc", s.FC != nil, nil},
-		{"flexVolume", s.FlexVolume != nil, func(at *field.Path) field.ErrorList { return need(at, "driver", s.FlexVolume.Driver) }},
-		{"configMap", s.ConfigMap != nil, func(at *field.Path) field.ErrorList {
-			errs := need(at, "name", s.ConfigMap.Name)
-			return append(errs, validateFiles(s.ConfigMap.DefaultMode, s.ConfigMap.Items, at)...)
-		}},
-		{"azureFile", s.AzureFile != nil, func(at *field.Path) field.ErrorList {
-			return need(at, "secretName", s.AzureFile.SecretName, "shareName", s.AzureFile.ShareName)
-		}},
-		{"vsphereVolume", s.VsphereVolume != nil, func(at *field.Path) field.ErrorList { return need(at, "volumePath", s.VsphereVolume.VolumePath) }},
-		{"photonPersistentDisk", s.PhotonPersistentDisk != nil, func(at *field.Path) field.ErrorList { return need(at, "pdID", s.PhotonPersistentDisk.PdID) }},
-		{"portworxVolume", s.PortworxVolume != nil, func(at *field.Path) field.ErrorList { return need(at, "volumeID", s.PortworxVolume.VolumeID) }},
-		{"azureDisk", s.AzureDisk != nil, func(at *field.Path) field.ErrorList {
-			return need(at, "diskName", s.AzureDisk.DiskName, "diskURI", s.AzureDisk.DataDiskURI)
-		}},
-		{"storageos", s.StorageOS != nil, func(at *field.Path) field.ErrorList { return need(at, "volumeName", s.StorageOS.VolumeName) }},
-		{"projected", s.Projected != nil, func(at *field.Path) field.ErrorList { return validateProjected(s.Projected, at) }},
-		{"scaleIO", s.ScaleIO != nil, func(at *field.Path) field.ErrorList {
-			return need(at, "gateway", s.ScaleIO.Gateway, "system", s.ScaleIO.System, "volumeName", s.ScaleIO.VolumeName)
-		}},
-		{"csi", s.CSI != nil, func(at *field.Path) field.ErrorList { return need(at, "driver", s.CSI.Driver) }},
-		{"ephemeral", s.Ephemeral != nil, func(at *field.Path) field.ErrorList {
-			if s.Ephemeral.VolumeClaimTemplate == nil {
-				return field.ErrorList{field.Required(at.Child("volumeClaimTemplate"), "")}
-			}
-			return nil
-		}},
-		{"image", s.Image != nil, func(at *field.Path) field.ErrorList {
-			errs := need(at, "reference", s.Image.Reference)
-			return append(errs, oneOf(s.Image.PullPolicy, at.Child("pullPolicy"), pullPolicies)...)
-		}},
-	}
+var sourceChecks = []sourceCheck{
+	{"emptyDir", func(s *corev1.VolumeSource) bool { return s.EmptyDir != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList { return validateEmptyDir(s.EmptyDir, at) }},
+	{"hostPath", func(s *corev1.VolumeSource) bool { return s.HostPath != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList { return validateHostPath(s.HostPath, at) }},
+	{"gitRepo", func(s *corev1.VolumeSource) bool { return s.GitRepo != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
+		return need(at, "repository", s.GitRepo.Repository)
+	}},
+	{"gcePersistentDisk", func(s *corev1.VolumeSource) bool { return s.GCEPersistentDisk != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
+		return need(at, "pdName", s.GCEPersistentDisk.PDName)
+	}},
+	{"awsElasticBlockStore", func(s *corev1.VolumeSource) bool { return s.AWSElasticBlockStore != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
+		return need(at, "volumeID", s.AWSElasticBlockStore.VolumeID)
+	}},
+	{"secret", func(s *corev1.VolumeSource) bool { return s.Secret != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
+		errs := need(at, "secretName", s.Secret.SecretName)
+		return append(errs, validateFiles(s.Secret.DefaultMode, s.Secret.Items, at)...)
+	}},
+	{"nfs", func(s *corev1.VolumeSource) bool { return s.NFS != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList { return validateNFS(s.NFS, at) }},
+	{"iscsi", func(s *corev1.VolumeSource) bool { return s.ISCSI != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
+		return need(at, "targetPortal", s.ISCSI.TargetPortal, "iqn", s.ISCSI.IQN)
+	}},
+	{"glusterfs", func(s *corev1.VolumeSource) bool { return s.Glusterfs != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
+		return need(at, "endpoints", s.Glusterfs.EndpointsName, "path", s.Glusterfs.Path)
+	}},
+	{"flocker", func(s *corev1.VolumeSource) bool { return s.Flocker != nil }, nil},
+	{"persistentVolumeClaim", func(s *corev1.VolumeSource) bool { return s.PersistentVolumeClaim != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
+		return need(at, "claimName", s.PersistentVolumeClaim.ClaimName)
+	}},
+	{"rbd", func(s *corev1.VolumeSource) bool { return s.RBD != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList { return need(at, "image", s.RBD.RBDImage) }},
+	{"cinder", func(s *corev1.VolumeSource) bool { return s.Cinder != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
+		return need(at, "volumeID", s.Cinder.VolumeID)
+	}},
+	{"cephfs", func(s *corev1.VolumeSource) bool { return s.CephFS != nil }, nil},
+	{"quobyte", func(s *corev1.VolumeSource) bool { return s.Quobyte != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
+		return need(at, "registry", s.Quobyte.Registry, "volume", s.Quobyte.Volume)
+	}},
+	{"downwardAPI", func(s *corev1.VolumeSource) bool { return s.DownwardAPI != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
+		errs := fileMode(s.DownwardAPI.DefaultMode, at.Child("defaultMode"))
+		return append(errs, validateDownward(s.DownwardAPI.Items, at)...)
+	}},
+	{"fc", func(s *corev1.VolumeSource) bool { return s.FC != nil }, nil},
+	{"flexVolume", func(s *corev1.VolumeSource) bool { return s.FlexVolume != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
+		return need(at, "driver", s.FlexVolume.Driver)
+	}},
+	{"configMap", func(s *corev1.VolumeSource) bool { return s.ConfigMap != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
+		errs := need(at, "name", s.ConfigMap.Name)
+		return append(errs, validateFiles(s.ConfigMap.DefaultMode, s.ConfigMap.Items, at)...)
+	}},
+	{"azureFile", func(s *corev1.VolumeSource) bool { return s.AzureFile != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
+		return need(at, "secretName", s.AzureFile.SecretName, "shareName", s.AzureFile.ShareName)
+	}},
+	{"vsphereVolume", func(s *corev1.VolumeSource) bool { return s.VsphereVolume != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
+		return need(at, "volumePath", s.VsphereVolume.VolumePath)
+	}},
+	{"photonPersistentDisk", func(s *corev1.VolumeSource) bool { return s.PhotonPersistentDisk != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
+		return need(at, "pdID", s.PhotonPersistentDisk.PdID)
+	}},
+	{"portworxVolume", func(s *corev1.VolumeSource) bool { return s.PortworxVolume != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
+		return need(at, "volumeID", s.PortworxVolume.VolumeID)
+	}},
+	{"azureDisk", func(s *corev1.VolumeSource) bool { return s.AzureDisk != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
+		return need(at, "diskName", s.AzureDisk.DiskName, "diskURI", s.AzureDisk.DataDiskURI)
+	}},
+	{"storageos", func(s *corev1.VolumeSource) bool { return s.StorageOS != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
+		return need(at, "volumeName", s.StorageOS.VolumeName)
+	}},
+	{"projected", func(s *corev1.VolumeSource) bool { return s.Projected != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
+		return validateProjected(s.Projected, at)
+	}},
+	{"scaleIO", func(s *corev1.VolumeSource) bool { return s.ScaleIO != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
+		return need(at, "gateway", s.ScaleIO.Gateway, "system", s.ScaleIO.System, "volumeName", s.ScaleIO.VolumeName)
+	}},
+	{"csi", func(s *corev1.VolumeSource) bool { return s.CSI != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList { return need(at, "driver", s.CSI.Driver) }},
+	{"ephemeral", func(s *corev1.VolumeSource) bool { return s.Ephemeral != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
+		if s.Ephemeral.VolumeClaimTemplate == nil {
+			return field.ErrorList{field.Required(at.Child("volumeClaimTemplate"), "")}
+		}
+		return nil
+	}},
+	{"image", func(s *corev1.VolumeSource) bool { return s.Image != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
+		errs := need(at, "reference", s.Image.Reference)
+		return append(errs, oneOf(s.Image.PullPolicy, at.Child("pullPolicy"), pullPolicies)...)
+	}},
 }
 
 // need checks that fields, given as name and value, are set.
