@@ -38,9 +38,12 @@ var (
 	// EndpointSlices are where a service's traffic goes.
 	EndpointSlices = Resource{Group: "discovery.k8s.io", Version: "v1", Name: "endpointslices", Kind: "EndpointSlice", Namespaced: true}
 	// IPAddresses are the addresses that services have: one holder each.
-	IPAddresses   = Resource{Group: "networking.k8s.io", Version: "v1", Name: "ipaddresses", Kind: "IPAddress"}
-	TokenReviews  = Resource{Group: "authentication.k8s.io", Version: "v1", Name: "tokenreviews", Kind: "TokenReview"}
-	AccessReviews = Resource{Group: "authorization.k8s.io", Version: "v1", Name: "subjectaccessreviews", Kind: "SubjectAccessReview"}
+	IPAddresses = Resource{Group: "networking.k8s.io", Version: "v1", Name: "ipaddresses", Kind: "IPAddress"}
+	// CertificateSigningRequests are wishes for a certificate, and the certificates
+	// that came of them.
+	CertificateSigningRequests = Resource{Group: "certificates.k8s.io", Version: "v1", Name: "certificatesigningrequests", Kind: "CertificateSigningRequest"}
+	TokenReviews               = Resource{Group: "authentication.k8s.io", Version: "v1", Name: "tokenreviews", Kind: "TokenReview"}
+	AccessReviews              = Resource{Group: "authorization.k8s.io", Version: "v1", Name: "subjectaccessreviews", Kind: "SubjectAccessReview"}
 )
 
 // GVK is the group, version and kind of the resource's objects.

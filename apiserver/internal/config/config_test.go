@@ -43,6 +43,8 @@ func TestWhatIsRefused(t *testing.T) {
 		"--authentication-token-webhook-cache-ttl=-1s": "--authentication-token-webhook-cache-...ttl: must not be negative",
 		"--requestheader-allowed-names=x":              "--requestheader-client-ca-file, which is not given",
 		"--requestheader-client-ca-file=x":             "--requestheader-username-headers is needed too",
+		"--cluster-signing-cert-file=x":                "--cluster-signing-cert-file and --cluster-signing-key-file must be given together",
+		"--cluster-signing-duration=0s":                "--cluster-signing-duration",
 		"--oidc-client-id=x":                           "--oidc-issuer-url, which is not given",
 		"--oidc-issuer-url=https://id.test":            "--oidc-client-id is needed too",
 		"--oidc-issuer-url=http://id.test":             "--oidc-issuer-url=http://id.test: not a URL of the form https://host/path",
@@ -64,6 +66,13 @@ func TestWhatIsRefused(t *testing.T) {
 		if err := parse(t, flag).Validate(loops); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", flag, err, want)
 		}
+	}
+}
+
+func TestFormerNamesOfControllers(t *testing.T) {
+	o := parse(t, "--controllers=*,-csrsigning,tokencleaner")
+	if got := strings.Join(o.Controllers, " "); got != "* -certificatesigningrequest-signing-controller token-cleaner-controller" {
+		t.Errorf("got %s", got)
 	}
 }
 

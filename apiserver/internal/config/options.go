@@ -47,6 +47,8 @@ type Options struct {
 	AuthorizationPolicyFile string
 	AuthorizationWebhook    Webhook
 
+	ClusterSigning ClusterSigning
+
 	ServiceClusterIPRange string
 	ServiceNodePortRange  string
 
@@ -87,6 +89,7 @@ func Defaults() *Options {
 		AuthorizationModes:           []string{ModeRBAC},
 		TokenWebhook:                 Webhook{Version: defaultReviewVersion, TTL: tokenReviewTTL},
 		AuthorizationWebhook:         Webhook{Version: defaultReviewVersion, TTL: allowedTTL, RefusedTTL: refusedTTL},
+		ClusterSigning:               ClusterSigning{Duration: signingDuration},
 		OIDC:                         OIDC{UsernameClaim: "sub", SigningAlgorithms: []string{"RS256"}},
 		ServiceClusterIPRange:        "10.0.0.0/24",
 		ServiceNodePortRange:         "30000-32767",
@@ -110,6 +113,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	o.addAuthentication(fs)
 	o.addIdentities(fs)
 	o.addAuthorization(fs)
+	o.ClusterSigning.addFlags(fs)
 	fs.StringVar(&o.ServiceClusterIPRange, "service-cluster-ip-range", o.ServiceClusterIPRange, "IPv4 range that services get their addresses from; it must overlap neither nodes nor pods")
 	fs.StringVar(&o.ServiceNodePortRange, "service-node-port-range", o.ServiceNodePortRange, "ports of every node that services of type NodePort get theirs from, as FROM-TO")
 	fs.StringSliceVar(&o.EnableAdmissionPlugins, "enable-admission-plugins", o.EnableAdmissionPlugins, "admission plugins to run in addition to the default ones")

@@ -17,6 +17,7 @@ var addressTypes = []string{"Hostname", "InternalDNS", "InternalIP", "ExternalDN
 
 // Complete fills in what follows from other options.
 func (o *Options) Complete() {
+	o.Controllers = currentNames(o.Controllers)
 	if o.CertDir == "" {
 		o.CertDir = filepath.Join(o.DataDir, "pki")
 	}
@@ -36,6 +37,7 @@ func (o *Options) Validate(controllers []string) error {
 		o.validateStorage(),
 		o.validateIdentities(),
 		o.validateAuthorization(),
+		o.ClusterSigning.validate(),
 		o.validateControllers(controllers),
 		o.validateServices(),
 		together("--kubelet-client-certificate", o.KubeletClientCertificate, "--kubelet-client-key", o.KubeletClientKey),

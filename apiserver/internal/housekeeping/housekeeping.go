@@ -7,8 +7,10 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/utils/clock"
 
+	"kctl/apiserver/internal/authz"
 	"kctl/apiserver/internal/facts"
 	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/signing"
 	"kctl/proto/core"
 )
 
@@ -22,8 +24,12 @@ type Dependencies struct {
 	RootCA []byte
 	// AccountTokens makes tokens for secrets; nil where the server signs none.
 	AccountTokens AccountTokens
-	Clock         clock.Clock
-	Logger        *zap.Logger
+	// Authorizer says who may have a kubelet's certificate, and Signing signs
+	// it; nil where the server has no key for that.
+	Authorizer authz.Authorizer
+	Signing    *signing.Authority
+	Clock      clock.Clock
+	Logger     *zap.Logger
 }
 
 // Of returns the store of a resource, which must be served.
@@ -47,6 +53,9 @@ var loops = []struct {
 	{"serviceaccount-controller", newServiceAccounts},
 	{"serviceaccount-token-controller", newSecretTokens},
 	{"token-cleaner-controller", newTokenCleaner},
+	{"certificatesigningrequest-approving-controller", newApprover},
+	{"certificatesigningrequest-signing-controller", newSigner},
+	{"certificatesigningrequest-cleaner-controller", newCleaner},
 	{"root-ca-certificate-publisher-controller", newRootCA},
 	{"namespace-controller", newNamespaces},
 	{"node-lifecycle-controller", newNodes},

@@ -16,6 +16,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 
 	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/certificatesigningrequest"
 	"kctl/apiserver/internal/resources/configmap"
 	"kctl/apiserver/internal/resources/disruptionbudget"
 	"kctl/apiserver/internal/resources/endpoints"
@@ -40,6 +41,7 @@ import (
 // What the server itself reads or writes has a field in Set instead.
 var rooms = []func(o registry.Options) []registry.Served{
 	pod.TemplateResources,
+	certificatesigningrequest.Resources,
 }
 
 // Set is every resource, and typed access to the stores that the server itself

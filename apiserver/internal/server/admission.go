@@ -44,6 +44,7 @@ func (s *Server) plugins() (*admission.Chain, error) {
 		Namespaces: s.resources.Namespaces, ServiceAccounts: s.resources.ServiceAccounts, Pods: s.resources.Pods,
 		RuntimeClasses: s.resources.RuntimeClasses, PriorityClasses: s.resources.PriorityClasses, DefaultPriority: s.priorities,
 		LimitRanges: s.spaceRules.limits,
+		Authorizer:  s.authorizer,
 	}, plugins.Settings{
 		Enable: s.options.EnableAdmissionPlugins, Disable: s.options.DisableAdmissionPlugins,
 		Files: files, Clock: s.clock,

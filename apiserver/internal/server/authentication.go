@@ -18,6 +18,8 @@ import (
 	"kctl/apiserver/internal/authn/webhook"
 	"kctl/apiserver/internal/callout"
 	"kctl/apiserver/internal/config"
+	"kctl/apiserver/internal/housekeeping"
+	"kctl/apiserver/internal/signing"
 	"kctl/proto/pki"
 )
 
@@ -77,6 +79,19 @@ func serviceAccounts(o *config.Options, objects serviceaccount.Objects, clock cl
 	}
 	a.issuer, err = serviceaccount.NewIssuer(o.ServiceAccountIssuers[0], o.APIAudiences, key, clock)
 	return a, err
+}
+
+// signTokensAndCertificates gives the housekeeping loops what they sign with.
+func (s *Server) signTokensAndCertificates(d *housekeeping.Dependencies) error {
+	d.Authorizer = s.authorizer
+	if s.accounts.issuer != nil {
+		d.AccountTokens = s.accounts.issuer
+	}
+	if c := s.options.ClusterSigning; c.CertFile != "" {
+		d.Signing = &signing.Authority{CertFile: c.CertFile, KeyFile: c.KeyFile, Longest: c.Duration}
+		return d.Signing.Validate()
+	}
+	return nil
 }
 
 // identities is how the server finds out who asks.

@@ -59,7 +59,7 @@ type Server struct {
 	auditor     *audit.Auditor       // nil for none
 	transformer *encrypt.Transformer // nil for none
 	spaceRules  *rulesOfSpaces
-	loops       []housekeeping.Loop  // of the house, for the first time that this server leads
+	loops       []housekeeping.Loop // of the house, for the first time that this server leads
 	house       housekeeping.Dependencies
 	drain       *filters.Drain
 
@@ -203,8 +203,8 @@ func (s *Server) keepHouse(certificate string) error {
 		return fmt.Errorf("root certificate authority: %w", err)
 	}
 	d := housekeeping.Dependencies{Pods: s.pods, RootCA: rootCA, Clock: s.clock, Logger: s.logger}
-	if s.accounts.issuer != nil {
-		d.AccountTokens = s.accounts.issuer
+	if err := s.signTokensAndCertificates(&d); err != nil {
+		return err
 	}
 	for _, served := range s.served {
 		d.Resources = append(d.Resources, served.Resource)

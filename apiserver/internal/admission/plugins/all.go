@@ -8,6 +8,7 @@ import (
 	"kctl/apiserver/internal/admission/always"
 	"kctl/apiserver/internal/admission/alwayspullimages"
 	"kctl/apiserver/internal/admission/antiaffinitytopology"
+	"kctl/apiserver/internal/admission/certificates"
 	"kctl/apiserver/internal/admission/defaulttoleration"
 	"kctl/apiserver/internal/admission/denyexternalips"
 	"kctl/apiserver/internal/admission/eventratelimit"
@@ -91,10 +92,14 @@ var all = []entry{
 	{name: runtimeclass.Name, on: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return runtimeclass.New(lookup.New[*nodev1.RuntimeClass](d.RuntimeClasses)), nil
 	}},
-	{name: "CertificateApproval", on: true},
-	{name: "CertificateSigning", on: true},
+	{name: certificates.ApprovalName, on: true, make: func(d *dependencies) (admission.Plugin, error) {
+		return certificates.Approval{Authorizer: d.Authorizer}, nil
+	}},
+	{name: certificates.SigningName, on: true, make: func(d *dependencies) (admission.Plugin, error) {
+		return certificates.Signing{Authorizer: d.Authorizer}, nil
+	}},
 	{name: "ClusterTrustBundleAttest", on: true},
-	{name: "CertificateSubjectRestriction", on: true},
+	{name: certificates.SubjectName, on: true, make: plain(certificates.Subject{})},
 	{name: "DefaultIngressClass", on: true},
 	{name: denyexternalips.Name, make: plain(denyexternalips.Plugin{})},
 	{name: "PodTopologyLabels", on: true},

@@ -14,6 +14,7 @@ import (
 	"kctl/apiserver/internal/admission/limitranger"
 	"kctl/apiserver/internal/admission/lookup"
 	"kctl/apiserver/internal/admission/priority"
+	"kctl/apiserver/internal/authz"
 	"kctl/proto/core"
 )
 
@@ -26,6 +27,8 @@ type Objects struct {
 	// DefaultPriority knows the priority class of pods that name none.
 	DefaultPriority priority.Defaults
 	LimitRanges     limitranger.Ranges
+	// Authorizer says who may approve and sign certificates.
+	Authorizer authz.Authorizer
 }
 
 // Settings are what the flags say.

@@ -1,0 +1,84 @@
+package certificates
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/authz"
+	"kctl/apiserver/internal/request"
+	"kctl/apiserver/internal/resources/certificatesigningrequest"
+	"kctl/proto/core"
+)
+
+// Upstream's names of the plugins.
+const (
+	ApprovalName = "CertificateApproval"
+	SigningName  = "CertificateSigning"
+)
+
+// Approval lets through decisions of those who may "approve" for the signer.
+type Approval struct{ Authorizer authz.Authorizer }
+
+// Name is upstream's name.
+func (Approval) Name() string { return ApprovalName }
+
+// Handles updates: a decision is one of /approval.
+func (Approval) Handles(op admission.Operation) bool { return op == admission.Update }
+
+// Validate implements admission.Validator.
+func (p Approval) Validate(ctx context.Context, a *admission.Attributes) error {
+	if a.Resource != core.CertificateSigningRequests || a.Subresource != certificatesigningrequest.Approval {
+		return nil
+	}
+	return allowed(ctx, p.Authorizer, a, "approve")
+}
+
+// Signing lets through certificates and conditions of those who may "sign" for
+// the signer.
+type Signing struct{ Authorizer authz.Authorizer }
+
+// Name is upstream's name.
+func (Signing) Name() string { return SigningName }
+
+// Handles updates: a certificate comes through /status.
+func (Signing) Handles(op admission.Operation) bool { return op == admission.Update }
+
+// Validate implements admission.Validator.
+func (p Signing) Validate(ctx context.Context, a *admission.Attributes) error {
+	if a.Resource != core.CertificateSigningRequests || a.Subresource != "status" {
+		return nil
+	}
+	now, ok := a.Object.(*certificatesv1.CertificateSigningRequest)
+	old, okOld := a.OldObject.(*certificatesv1.CertificateSigningRequest)
+	if ok && okOld && bytes.Equal(now.Status.Certificate, old.Status.Certificate) &&
+		equality.Semantic.DeepEqual(now.Status.Conditions, old.Status.Conditions) {
+		return nil
+	}
+	return allowed(ctx, p.Authorizer, a, "sign")
+}
+
+// allowed asks about the signer, and then about all signers of its domain. The
+// stored request counts: what is sent may name another.
+func allowed(ctx context.Context, authorizer authz.Authorizer, a *admission.Attributes, verb string) error {
+	stored, ok := a.OldObject.(*certificatesv1.CertificateSigningRequest)
+	if !ok {
+		return fmt.Errorf("expected a certificate signing request, got %T", a.OldObject)
+	}
+	signer := stored.Spec.SignerName
+	domain, _, _ := strings.Cut(signer, "/")
+	for _, name := range []string{signer, domain + "/*"} {
+		decision, _, err := authorizer.Authorize(ctx, &authz.Attributes{User: a.User, Info: request.Info{
+			Resource: true, Verb: verb, APIGroup: certificatesv1.GroupName, APIVersion: "*", ResourceName: "signers", Name: name,
+		}})
+		if err == nil && decision == authz.Allow {
+			return nil
+		}
+	}
+	return fmt.Errorf("user not permitted to %s requests with signerName %q", verb, signer)
+}

@@ -1,0 +1,61 @@
+package housekeeping
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/apiserver/internal/registry"
+)
+
+// How long requests stay (Kubernetes docs, "Certificate signing requests").
+const (
+	decidedStay = time.Hour      // approved, denied or failed
+	pendingStay = 24 * time.Hour // nobody has decided
+)
+
+// cleaner removes requests that are of no more use.
+type cleaner struct{ *certificateRequests }
+
+func newCleaner(d *Dependencies) (Loop, error) {
+	return followRequests(d, "certificatesigningrequest-cleaner-controller", func(c *certificateRequests) func(context.Context, *certificatesv1.CertificateSigningRequest) (time.Duration, error) {
+		return (&cleaner{c}).sync
+	})
+}
+
+func (c *cleaner) sync(ctx context.Context, r *certificatesv1.CertificateSigningRequest) (time.Duration, error) {
+	if left := useless(r).Sub(c.clock.Now()); left > 0 {
+		return left, nil
+	}
+	_, _, err := c.store.Delete(ctx, "", r.Name, registry.Admit{}, &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &r.UID}})
+	return 0, ignoreGone(err, "remove a certificate signing request")
+}
+
+// useless is from when on nobody needs the request.
+func useless(r *certificatesv1.CertificateSigningRequest) time.Time {
+	until := r.CreationTimestamp.Add(pendingStay)
+	if c := has(r, certificatesv1.CertificateApproved, certificatesv1.CertificateDenied, certificatesv1.CertificateFailed); c != nil {
+		until = c.LastUpdateTime.Add(decidedStay)
+	}
+	if ends, ok := ends(r.Status.Certificate); ok && ends.Before(until) {
+		return ends
+	}
+	return until
+}
+
+// ends is when the certificate that came of a request runs out.
+func ends(certificate []byte) (time.Time, bool) {
+	block, _ := pem.Decode(certificate)
+	if block == nil {
+		return time.Time{}, false
+	}
+	parsed, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return time.Time{}, false
+	}
+	return parsed.NotAfter, true
+}

@@ -1,0 +1,178 @@
+package housekeeping
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/authz"
+	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/request"
+	"kctl/apiserver/internal/resources/certificatesigningrequest"
+	"kctl/apiserver/internal/signing"
+	"kctl/proto/core"
+)
+
+// certificateRequests is what the loops of certificates have in common: each
+// looks at a request when it changes.
+type certificateRequests struct {
+	requests *facts.Mirror[*certificatesv1.CertificateSigningRequest]
+	store    registry.Resource
+	clock    clock.Clock
+}
+
+func followRequests(d *Dependencies, name string, sync func(c *certificateRequests) func(context.Context, *certificatesv1.CertificateSigningRequest) (time.Duration, error)) (Loop, error) {
+	c := &certificateRequests{clock: d.Clock}
+	var err error
+	whole := func(obj core.Object) *certificatesv1.CertificateSigningRequest {
+		return obj.(*certificatesv1.CertificateSigningRequest)
+	}
+	if c.requests, c.store, err = mirror(d, core.CertificateSigningRequests, whole, facts.Options[*certificatesv1.CertificateSigningRequest]{}); err != nil {
+		return nil, err
+	}
+	each := sync(c)
+	w := newWorker(name, d, func(ctx context.Context, key facts.Key) (time.Duration, error) {
+		r, ok := c.requests.Get("", key.Name)
+		if !ok {
+			return 0, nil
+		}
+		return each(ctx, r)
+	})
+	c.requests.OnChange(func(key facts.Key, _, _ **certificatesv1.CertificateSigningRequest) { w.add(key) })
+	return together(c.requests.Run, after(w.run, c.requests.Synced())), nil
+}
+
+func has(r *certificatesv1.CertificateSigningRequest, types ...certificatesv1.RequestConditionType) *certificatesv1.CertificateSigningRequestCondition {
+	for i := range r.Status.Conditions {
+		for _, t := range types {
+			if r.Status.Conditions[i].Type == t {
+				return &r.Status.Conditions[i]
+			}
+		}
+	}
+	return nil
+}
+
+// write changes a request by /status or /approval, if it is still the one that
+// was looked at.
+func (c *certificateRequests) write(ctx context.Context, seen *certificatesv1.CertificateSigningRequest, subresource string, change func(r *certificatesv1.CertificateSigningRequest)) error {
+	_, _, err := c.store.Update(ctx, "", seen.Name, subresource, func(current core.Object) (core.Object, error) {
+		r, ok := current.(*certificatesv1.CertificateSigningRequest)
+		if !ok || r.UID != seen.UID {
+			return nil, apierrors.NewNotFound(core.CertificateSigningRequests.GVR().GroupResource(), seen.Name)
+		}
+		if r.ResourceVersion != seen.ResourceVersion {
+			return r, nil // the mirror will say so too
+		}
+		change(r)
+		return r, nil
+	}, registry.Admit{}, &metav1.UpdateOptions{})
+	return ignoreGone(err, "write the request's "+subresource)
+}
+
+func condition(t certificatesv1.RequestConditionType, reason, message string) certificatesv1.CertificateSigningRequestCondition {
+	return certificatesv1.CertificateSigningRequestCondition{Type: t, Status: corev1.ConditionTrue, Reason: reason, Message: message}
+}
+
+// approver approves kubelets' requests for client certificates, where whoever
+// asks may have one.
+type approver struct {
+	*certificateRequests
+	authorizer authz.Authorizer
+}
+
+// askAgainEvery is how often it is asked whether somebody may have one by now.
+const askAgainEvery = time.Minute
+
+func newApprover(d *Dependencies) (Loop, error) {
+	return followRequests(d, "certificatesigningrequest-approving-controller", func(c *certificateRequests) func(context.Context, *certificatesv1.CertificateSigningRequest) (time.Duration, error) {
+		return (&approver{c, d.Authorizer}).sync
+	})
+}
+
+func (a *approver) sync(ctx context.Context, r *certificatesv1.CertificateSigningRequest) (time.Duration, error) {
+	if r.Spec.SignerName != certificatesv1.KubeAPIServerClientKubeletSignerName || len(r.Status.Certificate) > 0 ||
+		has(r, certificatesv1.CertificateApproved, certificatesv1.CertificateDenied) != nil {
+		return 0, nil
+	}
+	parsed, err := certificatesigningrequest.Parse(r)
+	if err != nil || signing.KubeletClient(parsed, r.Spec.Usages) != nil {
+		return 0, nil // for people to decide
+	}
+	kinds := []struct{ subresource, message string }{
+		{"nodeclient", "Auto approving kubelet client certificate after SubjectAccessReview."},
+	}
+	if parsed.Subject.CommonName == r.Spec.Username {
+		kinds = append(kinds, struct{ subresource, message string }{"selfnodeclient", "Auto approving self kubelet client certificate after SubjectAccessReview."})
+	}
+	for i := len(kinds) - 1; i >= 0; i-- {
+		decision, _, err := a.authorizer.Authorize(ctx, mayHave(r, kinds[i].subresource))
+		if err != nil {
+			return 0, fmt.Errorf("ask whether %q may have a kubelet's certificate: %w", r.Spec.Username, err)
+		}
+		if decision == authz.Allow {
+			return 0, a.write(ctx, r, certificatesigningrequest.Approval, func(r *certificatesv1.CertificateSigningRequest) {
+				r.Status.Conditions = append(r.Status.Conditions, condition(certificatesv1.CertificateApproved, "AutoApproved", kinds[i].message))
+			})
+		}
+	}
+	return askAgainEvery, nil
+}
+
+// mayHave asks whether who asks for the certificate may create
+// certificatesigningrequests/SUBRESOURCE.
+func mayHave(r *certificatesv1.CertificateSigningRequest, subresource string) *authz.Attributes {
+	user := &request.User{Username: r.Spec.Username, UID: r.Spec.UID, Groups: r.Spec.Groups, Extra: map[string]authenticationv1.ExtraValue{}}
+	for key, values := range r.Spec.Extra {
+		user.Extra[key] = authenticationv1.ExtraValue(values)
+	}
+	return &authz.Attributes{User: user, Info: request.Info{
+		Resource: true, Verb: "create", APIGroup: certificatesv1.GroupName, APIVersion: "*",
+		ResourceName: core.CertificateSigningRequests.Name, Subresource: subresource,
+	}}
+}
+
+// signer signs what was approved and one of Kubernetes' own signers is asked
+// for.
+type signer struct {
+	*certificateRequests
+	authority *signing.Authority
+}
+
+func newSigner(d *Dependencies) (Loop, error) {
+	if d.Signing == nil {
+		return together(), nil
+	}
+	return followRequests(d, "certificatesigningrequest-signing-controller", func(c *certificateRequests) func(context.Context, *certificatesv1.CertificateSigningRequest) (time.Duration, error) {
+		return (&signer{c, d.Signing}).sync
+	})
+}
+
+func (s *signer) sync(ctx context.Context, r *certificatesv1.CertificateSigningRequest) (time.Duration, error) {
+	if len(r.Status.Certificate) > 0 || !signing.Knows(r.Spec.SignerName) ||
+		has(r, certificatesv1.CertificateApproved) == nil || has(r, certificatesv1.CertificateDenied, certificatesv1.CertificateFailed) != nil {
+		return 0, nil
+	}
+	parsed, err := certificatesigningrequest.Parse(r)
+	if err == nil {
+		err = signing.Check(r.Spec.SignerName, parsed, r.Spec.Usages)
+	}
+	if err != nil {
+		return 0, s.write(ctx, r, "status", func(r *certificatesv1.CertificateSigningRequest) {
+			r.Status.Conditions = append(r.Status.Conditions, condition(certificatesv1.CertificateFailed, "SignerValidationFailure", err.Error()))
+		})
+	}
+	certificate, err := s.authority.Sign(parsed, &r.Spec, s.clock.Now())
+	if err != nil {
+		return 0, err
+	}
+	return 0, s.write(ctx, r, "status", func(r *certificatesv1.CertificateSigningRequest) { r.Status.Certificate = certificate })
+}

@@ -1,0 +1,173 @@
+// Package certificatesigningrequest says what is particular about requests for
+// certificates: who asks is set by the server, what is asked for never changes,
+// and approval and the certificate itself have ways of their own, which
+// admission guards (Kubernetes docs, "Certificates and Certificate Signing
+// Requests").
+package certificatesigningrequest
+
+import (
+	"context"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/request"
+	"kctl/apiserver/internal/resources/cell"
+	"kctl/apiserver/internal/resources/check"
+	"kctl/proto/core"
+)
+
+// Approval is the subresource by which a request is approved or denied.
+const Approval = "approval"
+
+// Resources are the requests for certificates.
+func Resources(o registry.Options) []registry.Served {
+	return registry.Serve(registry.NewStore(Strategy(o.Clock), o))
+}
+
+// Strategy is the strategy of requests for certificates.
+func Strategy(clock clock.PassiveClock) registry.Strategy[*certificatesv1.CertificateSigningRequest] {
+	return registry.Strategy[*certificatesv1.CertificateSigningRequest]{
+		Resource: core.CertificateSigningRequests, Singular: "certificatesigningrequest", ShortNames: []string{"csr"},
+		New:              func() *certificatesv1.CertificateSigningRequest { return new(certificatesv1.CertificateSigningRequest) },
+		ValidateName:     check.NameIsSegment,
+		PrepareForCreate: setRequester,
+		Validate: func(_ context.Context, r *certificatesv1.CertificateSigningRequest) field.ErrorList {
+			return validate(r)
+		},
+		Update: registry.Change[*certificatesv1.CertificateSigningRequest]{
+			Prepare: func(_ context.Context, r, old *certificatesv1.CertificateSigningRequest) {
+				r.Spec, r.Status = old.Spec, old.Status
+			},
+		},
+		Status: &registry.Change[*certificatesv1.CertificateSigningRequest]{
+			Prepare: func(_ context.Context, r, old *certificatesv1.CertificateSigningRequest) {
+				r.Spec = old.Spec
+				keepDecisions(r, old)
+				setTimes(r, old, metav1.NewTime(clock.Now()))
+			},
+			Validate: validateStatus,
+		},
+		Subresources: map[string]registry.Change[*certificatesv1.CertificateSigningRequest]{
+			Approval: {
+				Prepare: func(_ context.Context, r, old *certificatesv1.CertificateSigningRequest) {
+					r.Spec, r.Status.Certificate = old.Spec, old.Status.Certificate
+					setTimes(r, old, metav1.NewTime(clock.Now()))
+				},
+				Validate: validateApproval,
+			},
+		},
+		UnconditionalUpdate: true,
+		Fields: func(r *certificatesv1.CertificateSigningRequest) fields.Set {
+			return fields.Set{"spec.signerName": r.Spec.SignerName}
+		},
+		Columns: columns(),
+		Row:     func(r *certificatesv1.CertificateSigningRequest) []any { return row(r, clock.Now()) },
+	}
+}
+
+// setRequester writes who asks, whatever they say about it themselves. The
+// server's own loops ask as nobody.
+func setRequester(ctx context.Context, r *certificatesv1.CertificateSigningRequest) {
+	r.Status = certificatesv1.CertificateSigningRequestStatus{}
+	r.Spec.Username, r.Spec.UID, r.Spec.Groups, r.Spec.Extra = "", "", nil, nil
+	user := request.UserFrom(ctx)
+	if user == nil {
+		return
+	}
+	r.Spec.Username, r.Spec.UID, r.Spec.Groups = user.Username, user.UID, user.Groups
+	for key, values := range user.Extra {
+		if r.Spec.Extra == nil {
+			r.Spec.Extra = map[string]certificatesv1.ExtraValue{}
+		}
+		r.Spec.Extra[key] = certificatesv1.ExtraValue(values)
+	}
+}
+
+// keepDecisions puts approvals and denials back as they were: /status is not
+// the way to word them anew.
+func keepDecisions(r, old *certificatesv1.CertificateSigningRequest) {
+	for i := range r.Status.Conditions {
+		c := &r.Status.Conditions[i]
+		if !isDecision(c.Type) {
+			continue
+		}
+		if before := find(old, c.Type); before != nil {
+			*c = *before
+		}
+	}
+}
+
+func isDecision(t certificatesv1.RequestConditionType) bool {
+	return t == certificatesv1.CertificateApproved || t == certificatesv1.CertificateDenied
+}
+
+// find returns the request's condition of a type, or nil.
+func find(r *certificatesv1.CertificateSigningRequest, t certificatesv1.RequestConditionType) *certificatesv1.CertificateSigningRequestCondition {
+	for i := range r.Status.Conditions {
+		if r.Status.Conditions[i].Type == t {
+			return &r.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// setTimes fills in the times that the client left out.
+func setTimes(r, old *certificatesv1.CertificateSigningRequest, now metav1.Time) {
+	for i := range r.Status.Conditions {
+		c := &r.Status.Conditions[i]
+		if c.LastUpdateTime.IsZero() {
+			c.LastUpdateTime = now
+		}
+		if !c.LastTransitionTime.IsZero() {
+			continue
+		}
+		c.LastTransitionTime = now
+		if before := find(old, c.Type); before != nil && before.Status == c.Status && !before.LastTransitionTime.IsZero() {
+			c.LastTransitionTime = before.LastTransitionTime
+		}
+	}
+}
+
+func columns() []metav1.TableColumnDefinition {
+	spec := certificatesv1.CertificateSigningRequestSpec{}.SwaggerDoc()
+	return []metav1.TableColumnDefinition{
+		cell.Name(), cell.AgeColumn(),
+		cell.Text("SignerName", spec["signerName"]),
+		cell.Text("Requestor", spec["username"]),
+		cell.Text("RequestedDuration", spec["expirationSeconds"]),
+		cell.Text("Condition", certificatesv1.CertificateSigningRequestStatus{}.SwaggerDoc()["conditions"]),
+	}
+}
+
+func row(r *certificatesv1.CertificateSigningRequest, now time.Time) []any {
+	asked := cell.None
+	if seconds := r.Spec.ExpirationSeconds; seconds != nil {
+		asked = duration.HumanDuration(time.Duration(*seconds) * time.Second)
+	}
+	return []any{r.Name, cell.Age(now, r.CreationTimestamp), r.Spec.SignerName, r.Spec.Username, asked, condition(r)}
+}
+
+// condition is how far the request is, in one word or two.
+func condition(r *certificatesv1.CertificateSigningRequest) string {
+	text := "Pending"
+	switch {
+	case find(r, certificatesv1.CertificateDenied) != nil:
+		text = "Denied"
+	case find(r, certificatesv1.CertificateApproved) != nil:
+		text = "Approved"
+	}
+	if find(r, certificatesv1.CertificateFailed) != nil {
+		text += ",Failed"
+	}
+	if len(r.Status.Certificate) > 0 {
+		text += ",Issued"
+	}
+	return text
+}

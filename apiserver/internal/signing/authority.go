@@ -1,0 +1,144 @@
+package signing
+
+import (
+	"crypto"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+)
+
+const (
+	// backdate lets machines whose clocks are behind accept a new certificate.
+	backdate = 5 * time.Minute
+	// short certificates are worth their whole time from now on; of longer
+	// ones backdate is a part.
+	short = 8 * time.Hour
+	// shortest is the least that clients may ask for.
+	shortest = 10 * time.Minute
+)
+
+// Authority signs certificates with the key in its files, as they are at that
+// moment.
+type Authority struct {
+	CertFile, KeyFile string
+	// Longest is how long a certificate lasts at most, and without a wish.
+	Longest time.Duration
+}
+
+var errNotCA = errors.New("the certificate is not one of an authority")
+
+func (a *Authority) load() (*x509.Certificate, crypto.Signer, error) {
+	pair, err := tls.LoadX509KeyPair(a.CertFile, a.KeyFile)
+	if err != nil {
+		return nil, nil, fmt.Errorf("signing authority: %w", err)
+	}
+	signer, ok := pair.PrivateKey.(crypto.Signer)
+	if !ok || !pair.Leaf.IsCA {
+		return nil, nil, fmt.Errorf("signing authority %s: %w", a.CertFile, errNotCA)
+	}
+	return pair.Leaf, signer, nil
+}
+
+// Validate tells whether the files can be used, so that bad ones show at start.
+func (a *Authority) Validate() error {
+	_, _, err := a.load()
+	return err
+}
+
+// Sign makes the certificate that a request asks for, as PEM.
+func (a *Authority) Sign(parsed *x509.CertificateRequest, spec *certificatesv1.CertificateSigningRequestSpec, now time.Time) ([]byte, error) {
+	authority, key, err := a.load()
+	if err != nil {
+		return nil, err
+	}
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return nil, fmt.Errorf("serial number: %w", err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: serial,
+		RawSubject:   parsed.RawSubject,
+		DNSNames:     parsed.DNSNames, IPAddresses: parsed.IPAddresses, EmailAddresses: parsed.EmailAddresses, URIs: parsed.URIs,
+		BasicConstraintsValid: true,
+	}
+	if template.KeyUsage, template.ExtKeyUsage, err = usagesOf(spec.Usages); err != nil {
+		return nil, err
+	}
+	template.NotBefore, template.NotAfter = a.period(spec.ExpirationSeconds, now)
+	if template.NotAfter.After(authority.NotAfter) {
+		template.NotAfter = authority.NotAfter
+	}
+	if !template.NotAfter.After(now) {
+		return nil, fmt.Errorf("signing authority %s: it ended at %s", a.CertFile, authority.NotAfter.Format(time.RFC3339))
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, authority, parsed.PublicKey, key)
+	if err != nil {
+		return nil, fmt.Errorf("sign a certificate: %w", err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
+}
+
+// period grants a wish that is neither too short nor too long.
+func (a *Authority) period(seconds *int32, now time.Time) (from, until time.Time) {
+	lasts := a.Longest
+	if seconds != nil {
+		lasts = min(a.Longest, max(shortest, time.Duration(*seconds)*time.Second))
+	}
+	from = now.Add(-backdate)
+	if lasts < short {
+		return from, now.Add(lasts)
+	}
+	return from, from.Add(lasts)
+}
+
+var keyUsages = map[certificatesv1.KeyUsage]x509.KeyUsage{
+	certificatesv1.UsageSigning:           x509.KeyUsageDigitalSignature,
+	certificatesv1.UsageDigitalSignature:  x509.KeyUsageDigitalSignature,
+	certificatesv1.UsageContentCommitment: x509.KeyUsageContentCommitment,
+	certificatesv1.UsageKeyEncipherment:   x509.KeyUsageKeyEncipherment,
+	certificatesv1.UsageKeyAgreement:      x509.KeyUsageKeyAgreement,
+	certificatesv1.UsageDataEncipherment:  x509.KeyUsageDataEncipherment,
+	certificatesv1.UsageCertSign:          x509.KeyUsageCertSign,
+	certificatesv1.UsageCRLSign:           x509.KeyUsageCRLSign,
+	certificatesv1.UsageEncipherOnly:      x509.KeyUsageEncipherOnly,
+	certificatesv1.UsageDecipherOnly:      x509.KeyUsageDecipherOnly,
+}
+
+var extendedUsages = map[certificatesv1.KeyUsage]x509.ExtKeyUsage{
+	certificatesv1.UsageAny:             x509.ExtKeyUsageAny,
+	certificatesv1.UsageServerAuth:      x509.ExtKeyUsageServerAuth,
+	certificatesv1.UsageClientAuth:      x509.ExtKeyUsageClientAuth,
+	certificatesv1.UsageCodeSigning:     x509.ExtKeyUsageCodeSigning,
+	certificatesv1.UsageEmailProtection: x509.ExtKeyUsageEmailProtection,
+	certificatesv1.UsageSMIME:           x509.ExtKeyUsageEmailProtection,
+	certificatesv1.UsageIPsecEndSystem:  x509.ExtKeyUsageIPSECEndSystem,
+	certificatesv1.UsageIPsecTunnel:     x509.ExtKeyUsageIPSECTunnel,
+	certificatesv1.UsageIPsecUser:       x509.ExtKeyUsageIPSECUser,
+	certificatesv1.UsageTimestamping:    x509.ExtKeyUsageTimeStamping,
+	certificatesv1.UsageOCSPSigning:     x509.ExtKeyUsageOCSPSigning,
+	certificatesv1.UsageMicrosoftSGC:    x509.ExtKeyUsageMicrosoftServerGatedCrypto,
+	certificatesv1.UsageNetscapeSGC:     x509.ExtKeyUsageNetscapeServerGatedCrypto,
+}
+
+func usagesOf(usages []certificatesv1.KeyUsage) (key x509.KeyUsage, extended []x509.ExtKeyUsage, err error) {
+	for _, usage := range usages {
+		k, isKey := keyUsages[usage]
+		e, isExtended := extendedUsages[usage]
+		switch {
+		case isKey:
+			key |= k
+		case isExtended:
+			extended = append(extended, e)
+		default:
+			return 0, nil, fmt.Errorf("usage %q is not known", usage)
+		}
+	}
+	return key, extended, nil
+}

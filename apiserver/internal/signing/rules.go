@@ -1,0 +1,109 @@
+package signing
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+
+	"kctl/proto/core"
+)
+
+// LegacyUnknown signs what older clients ask for without naming a signer. The
+// API no longer takes such requests; old ones may be stored.
+const LegacyUnknown = "kubernetes.io/legacy-unknown"
+
+// rules are what each signer permits.
+var rules = map[string]func(parsed *x509.CertificateRequest, usages []certificatesv1.KeyUsage) error{
+	certificatesv1.KubeAPIServerClientSignerName:        client,
+	certificatesv1.KubeAPIServerClientKubeletSignerName: KubeletClient,
+	certificatesv1.KubeletServingSignerName:             kubeletServing,
+	LegacyUnknown:                                       func(*x509.CertificateRequest, []certificatesv1.KeyUsage) error { return nil },
+}
+
+// Knows tells whether the signer is one of Kubernetes' own.
+func Knows(signer string) bool { return rules[signer] != nil }
+
+// Check says why a signer does not permit a request; nil where it does.
+func Check(signer string, parsed *x509.CertificateRequest, usages []certificatesv1.KeyUsage) error {
+	rule := rules[signer]
+	if rule == nil {
+		return fmt.Errorf("signer %q is not known", signer)
+	}
+	return rule(parsed, usages)
+}
+
+var (
+	errNodesOnly = fmt.Errorf("subject organization is not %q", core.GroupNodes)
+	errNodeName  = fmt.Errorf("subject common name does not begin with %s", core.UserNodePrefix)
+	errNames     = errors.New("DNS names and IP addresses are not permitted")
+	errNoName    = errors.New("a DNS name or an IP address is required")
+	errEmail     = errors.New("email addresses are not permitted")
+	errURI       = errors.New("URIs are not permitted")
+)
+
+func client(_ *x509.CertificateRequest, usages []certificatesv1.KeyUsage) error {
+	if !slices.Contains(usages, certificatesv1.UsageClientAuth) {
+		return fmt.Errorf("usages did not include %q", certificatesv1.UsageClientAuth)
+	}
+	return within(usages, certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth)
+}
+
+// KubeletClient says why a request is not one for a kubelet's client
+// certificate; nil where it is.
+func KubeletClient(parsed *x509.CertificateRequest, usages []certificatesv1.KeyUsage) error {
+	if err := ofNode(parsed); err != nil {
+		return err
+	}
+	if len(parsed.DNSNames) > 0 || len(parsed.IPAddresses) > 0 {
+		return errNames
+	}
+	return kubeletUsages(usages, certificatesv1.UsageClientAuth)
+}
+
+func kubeletServing(parsed *x509.CertificateRequest, usages []certificatesv1.KeyUsage) error {
+	if err := ofNode(parsed); err != nil {
+		return err
+	}
+	if len(parsed.DNSNames) == 0 && len(parsed.IPAddresses) == 0 {
+		return errNoName
+	}
+	return kubeletUsages(usages, certificatesv1.UsageServerAuth)
+}
+
+func ofNode(parsed *x509.CertificateRequest) error {
+	switch {
+	case !slices.Equal(parsed.Subject.Organization, []string{core.GroupNodes}):
+		return errNodesOnly
+	case !strings.HasPrefix(parsed.Subject.CommonName, core.UserNodePrefix):
+		return errNodeName
+	case len(parsed.EmailAddresses) > 0:
+		return errEmail
+	case len(parsed.URIs) > 0:
+		return errURI
+	}
+	return nil
+}
+
+// kubeletUsages: what it is for, a digital signature, and, as RSA needs, key
+// encipherment.
+func kubeletUsages(usages []certificatesv1.KeyUsage, purpose certificatesv1.KeyUsage) error {
+	for _, usage := range []certificatesv1.KeyUsage{purpose, certificatesv1.UsageDigitalSignature} {
+		if !slices.Contains(usages, usage) {
+			return fmt.Errorf("usages did not include %q", usage)
+		}
+	}
+	return within(usages, certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, purpose)
+}
+
+func within(usages []certificatesv1.KeyUsage, permitted ...certificatesv1.KeyUsage) error {
+	for _, usage := range usages {
+		if !slices.Contains(permitted, usage) {
+			return fmt.Errorf("usage %q is not permitted", usage)
+		}
+	}
+	return nil
+}
