@@ -36,7 +36,7 @@ func Deadline(limit time.Duration, draining context.Context) gin.HandlerFunc {
 		c.Request = c.Request.WithContext(ctx)
 		c.Next()
 		if !c.Writer.Written() && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			fail(c, apierrors.NewTimeoutError("request did not complete within requested timeout - "+ctx.Err().Error(), 0))
+			fail(c, apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0))
 		}
 	}
 }
@@ -48,7 +48,7 @@ func timeoutOf(c *gin.Context, limit time.Duration) (time.Duration, error) {
 	}
 	asked, err := time.ParseDuration(text)
 	if err != nil {
-		return 0, apierrors.NewBadRequest("invalid timeout specified in the request URL: " + err.Error())
+		return 0, apierrors.NewBadRequest("invalid timeout specified in the request URL - " + err.Error())
 	}
 	if asked <= 0 || asked > limit {
 		return limit, nil

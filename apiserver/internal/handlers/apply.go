@@ -3,7 +3,6 @@ package handlers
 import (
 	"fmt"
 	"net/http"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,7 +10,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kctl/apiserver/internal/admission"
-	"kctl/apiserver/internal/request"
 	"kctl/proto/core"
 )
 
@@ -71,7 +69,9 @@ func (c *call) applied(fieldValidation string) (*unstructured.Unstructured, erro
 			return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
 		}
 		if fieldValidation != metav1.FieldValidationIgnore {
-			c.warnOfDoubled(body)
+			if _, err := yaml.YAMLToJSONStrict(body); err != nil {
+				c.warnOf(err)
+			}
 		}
 	}
 	if out.Object == nil {
@@ -84,20 +84,6 @@ func (c *call) applied(fieldValidation string) (*unstructured.Unstructured, erro
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("invalid object type: %v", kind))
 	}
 	return out, nil
-}
-
-// warnOfDoubled warns of keys that stand in an object twice, one by one.
-func (c *call) warnOfDoubled(body []byte) {
-	var discarded map[string]any
-	err := yaml.UnmarshalStrict(body, &discarded)
-	if err == nil {
-		return
-	}
-	for line := range strings.SplitSeq(err.Error(), "\n") {
-		if line = strings.TrimSpace(line); strings.Contains(line, "already set in map") {
-			request.Warn(c.ctx, line)
-		}
-	}
 }
 
 // mayCreate refuses to create what was meant for one that is gone.

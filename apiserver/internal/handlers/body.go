@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -99,7 +100,8 @@ func (c *call) decodeBody(into runtime.Object, kind schema.GroupVersionKind, fie
 	}
 }
 
-func (c *call) decodeJSON(body []byte, into runtime.Object, kind schema.GroupVersionKind, fieldValidation string) error {
+// decodeJSON reads JSON; doubled are faults that were found before.
+func (c *call) decodeJSON(body []byte, into runtime.Object, kind schema.GroupVersionKind, fieldValidation string, doubled ...error) error {
 	if err := checkJSONAmounts(body); err != nil {
 		return err
 	}
@@ -111,27 +113,26 @@ func (c *call) decodeJSON(body []byte, into runtime.Object, kind schema.GroupVer
 		strict, err = unmarshalStrict(body, into)
 	}
 	if err != nil {
-		return cannotHandle(kind, err)
+		return unreadable(kind, body, err)
 	}
 	if err := checkKind(into, kind); err != nil {
 		return err
 	}
-	return c.judge(strict, kind, fieldValidation)
+	return c.judge(append(doubled, strict...), kind, fieldValidation)
 }
 
 func (c *call) decodeYAML(body []byte, into runtime.Object, kind schema.GroupVersionKind, fieldValidation string) error {
-	text, err := yaml.YAMLToJSONStrict(body)
-	if err != nil && fieldValidation != metav1.FieldValidationStrict {
-		// Doubled keys are only worth a warning then.
-		doubled := err
-		if text, err = yaml.YAMLToJSON(body); err == nil && fieldValidation != metav1.FieldValidationIgnore {
-			request.Warn(c.ctx, doubled.Error())
-		}
-	}
+	text, err := yaml.YAMLToJSON(body)
 	if err != nil {
 		return cannotHandle(kind, err)
 	}
-	return c.decodeJSON(text, into, kind, fieldValidation)
+	var doubled []error
+	if fieldValidation != metav1.FieldValidationIgnore {
+		if _, err := yaml.YAMLToJSONStrict(body); err != nil {
+			doubled = append(doubled, err)
+		}
+	}
+	return c.decodeJSON(text, into, kind, fieldValidation, doubled...)
 }
 
 // protobufPrefix stands before every object in protobuf.
@@ -172,9 +173,31 @@ func (c *call) judge(strict []error, kind schema.GroupVersionKind, fieldValidati
 		return cannotHandle(kind, runtime.NewStrictDecodingError(strict))
 	}
 	for _, err := range strict {
-		request.Warn(c.ctx, err.Error())
+		c.warnOf(err)
 	}
 	return nil
+}
+
+// warnOf warns of a fault. YAML's come several at once, below a headline.
+func (c *call) warnOf(err error) {
+	headline, rest, several := strings.Cut(err.Error(), "\n")
+	if !several {
+		request.Warn(c.ctx, headline)
+		return
+	}
+	for line := range strings.SplitSeq(rest, "\n") {
+		request.Warn(c.ctx, strings.TrimSpace(line))
+	}
+}
+
+// unreadable says what is wrong with a body: it is no object at all, or none of
+// the kind. The body is not shown: it may hold secrets.
+func unreadable(kind schema.GroupVersionKind, body []byte, err error) error {
+	var object map[string]json.RawMessage
+	if parseErr := json.Unmarshal(body, &object); parseErr != nil {
+		return apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): couldn't get version/kind; json parse error: %v", kind.Kind, parseErr))
+	}
+	return cannotHandle(kind, err)
 }
 
 // cannotHandle says that the body is not what the URL asks for, and why.

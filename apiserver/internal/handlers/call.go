@@ -116,6 +116,9 @@ func (c *call) fail(err error) {
 		return
 	}
 	status := statusOf(err)
+	if status.Code >= http.StatusInternalServerError && errors.Is(c.ctx.Err(), context.DeadlineExceeded) {
+		status = statusOf(errTimeout)
+	}
 	if status.Reason == metav1.StatusReasonInternalError {
 		c.Logger.Error("request failed", zap.String("method", c.gin.Request.Method), zap.String("path", c.gin.Request.URL.Path), zap.Error(err))
 	}
@@ -129,6 +132,9 @@ func (c *call) fail(err error) {
 	}
 	c.write(int(status.Code), runtime.ContentTypeJSON, append(body, '\n'))
 }
+
+// errTimeout: neither the client nor the server wants to wait any longer.
+var errTimeout = apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0)
 
 // statusOf is the Status of an error; errors that have none are the server's.
 func statusOf(err error) *metav1.Status {

@@ -101,6 +101,10 @@ func (c *call) optionsFromQuery(options *metav1.DeleteOptions) error {
 	if policy := metav1.DeletionPropagation(q.Get("propagationPolicy")); policy != "" {
 		options.PropagationPolicy = &policy
 	}
+	if q.Has("ignoreStoreReadErrorWithClusterBreakingPotential") {
+		ignore := q.bool("ignoreStoreReadErrorWithClusterBreakingPotential")
+		options.IgnoreStoreReadErrorWithClusterBreakingPotential = &ignore
+	}
 	if q.Get("orphanDependents") != "" {
 		orphan := q.bool("orphanDependents")
 		options.OrphanDependents = &orphan //nolint:staticcheck // older clients send it

@@ -1,6 +1,10 @@
 package handlers
 
-import "kctl/apiserver/internal/admission"
+import (
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"kctl/apiserver/internal/admission"
+)
 
 // deleteCollection deletes what the selectors choose, and answers with it.
 func (c *call) deleteCollection() error {
@@ -14,6 +18,11 @@ func (c *call) deleteCollection() error {
 	options, err := c.deleteOptions()
 	if err != nil {
 		return err
+	}
+	if ignore := options.IgnoreStoreReadErrorWithClusterBreakingPotential; ignore != nil && *ignore {
+		return invalidOptions("DeleteOptions", field.ErrorList{
+			field.Invalid(field.NewPath("ignoreStoreReadErrorWithClusterBreakingPotential"), true, "is not allowed with DELETECOLLECTION, try again after removing the option"),
+		})
 	}
 	if _, err := c.negotiate(false); err != nil {
 		return err

@@ -6,11 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 )
 
-// get answers with one object, or follows it.
+// get answers with one object.
 func (c *call) get() error {
-	if q := c.query(); q.bool("watch") && c.subresource == "" {
-		return c.watchOne()
-	}
 	if _, err := c.negotiate(false); err != nil {
 		return err
 	}
@@ -21,11 +18,15 @@ func (c *call) get() error {
 	return c.respond(http.StatusOK, e)
 }
 
-// watchOne is a watch of the collection that selects one name.
-func (c *call) watchOne() error {
+// watchPath answers on the paths of old that say "watch" themselves: it follows
+// a collection, or of it the one object that the path names.
+func (c *call) watchPath() error {
 	o, q, err := c.listOptions()
 	if err != nil {
 		return err
+	}
+	if c.name == "" {
+		return c.watch(o, q)
 	}
 	name := fields.OneTermEqualSelector("metadata.name", c.name)
 	if o.Fields != nil {

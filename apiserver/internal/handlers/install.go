@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/gin-gonic/gin"
 	"go.uber.org/zap"
@@ -96,6 +97,7 @@ func (h *handlers) install(router gin.IRouter, served registry.Served) {
 		http.MethodPatch:  (*call).patch,
 		http.MethodDelete: (*call).delete,
 	}, base)
+	h.installWatches(router, base)
 	parts := info.Parts
 	if info.HasStatus {
 		parts = append([]string{"status"}, parts...)
@@ -111,6 +113,23 @@ func (h *handlers) install(router gin.IRouter, served registry.Served) {
 	}
 	for _, sub := range served.Subresources {
 		h.installSubresource(router, object, base, sub)
+	}
+}
+
+// installWatches serves the paths that say "watch", which are deprecated and
+// still asked for.
+func (h *handlers) installWatches(router gin.IRouter, base call) {
+	r := base.resource
+	paths := []string{r.Path(pathNamespace(r), ""), r.Path(pathNamespace(r), ":"+nameParam(r))}
+	if r.Namespaced {
+		paths = append(paths, r.Path("", ""))
+	}
+	root := "/api/" + r.Version
+	if r.Group != "" {
+		root = "/apis/" + r.Group + "/" + r.Version
+	}
+	for _, path := range paths {
+		router.GET(root+"/watch"+strings.TrimPrefix(path, root), h.serve((*call).watchPath, base))
 	}
 }
 
@@ -138,22 +157,24 @@ func (h *handlers) route(router gin.IRouter, path string, m methods, base call) 
 	allow := slices.Sorted(maps.Keys(m))
 	for _, method := range allMethods {
 		handle := m[method]
-		router.Handle(method, path, func(c *gin.Context) {
-			call := base
-			call.handlers, call.gin, call.ctx = h, c, c.Request.Context()
-			call.namespace, call.name = c.Param("namespace"), c.Param(nameParam(base.resource))
-			if !base.resource.Namespaced {
-				call.namespace = ""
-			}
-			var err error
-			if handle == nil {
-				err = call.notAllowed(allow)
-			} else {
-				err = handle(&call)
-			}
-			if err != nil {
-				call.fail(err)
-			}
-		})
+		if handle == nil {
+			handle = func(c *call) error { return c.notAllowed(allow) }
+		}
+		router.Handle(method, path, h.serve(handle, base))
+	}
+}
+
+// serve makes a call like base of each request.
+func (h *handlers) serve(handle func(*call) error, base call) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		call := base
+		call.handlers, call.gin, call.ctx = h, c, c.Request.Context()
+		call.namespace, call.name = c.Param("namespace"), c.Param(nameParam(base.resource))
+		if !base.resource.Namespaced {
+			call.namespace = ""
+		}
+		if err := handle(&call); err != nil {
+			call.fail(err)
+		}
 	}
 }

@@ -3,7 +3,6 @@ package handlers
 import (
 	"net/url"
 	"strconv"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/request"
 )
 
 // query reads typed values out of a query and keeps the first error.
@@ -21,14 +21,7 @@ type query struct {
 	err error
 }
 
-// bool is true for everything but "false" and "0", as clients of old have it.
-func (q *query) bool(name string) bool {
-	switch strings.ToLower(q.Get(name)) {
-	case "", "false", "0":
-		return false
-	}
-	return true
-}
+func (q *query) bool(name string) bool { return request.Flag(q.Values, name) }
 
 func (q *query) int64(name string) *int64 {
 	text := q.Get(name)
@@ -36,14 +29,10 @@ func (q *query) int64(name string) *int64 {
 		return nil
 	}
 	value, err := strconv.ParseInt(text, 10, 64)
-	q.bad(name, text, err)
-	return &value
-}
-
-func (q *query) bad(name, text string, err error) {
 	if err != nil {
-		q.err = apierrors.NewBadRequest(name + ": Invalid value: " + strconv.Quote(text))
+		q.err = apierrors.NewBadRequest(name + ": " + err.Error())
 	}
+	return &value
 }
 
 func (c *call) query() *query { return &query{Values: c.gin.Request.URL.Query()} }
@@ -58,8 +47,9 @@ func (c *call) listOptions() (registry.ListOptions, *query, error) {
 		AllowBookmarks:       q.bool("allowWatchBookmarks"),
 	}
 	if limit := q.int64("limit"); limit != nil {
-		o.Limit = *limit
+		o.Limit = max(*limit, 0)
 	}
+	q.int64("timeoutSeconds") // who watches reads it
 	if q.Get("sendInitialEvents") != "" {
 		send := q.bool("sendInitialEvents")
 		o.SendInitialEvents = &send
@@ -69,9 +59,6 @@ func (c *call) listOptions() (registry.ListOptions, *query, error) {
 	}
 	if text := q.Get("fieldSelector"); text != "" && q.err == nil {
 		o.Fields, q.err = fields.ParseSelector(text)
-	}
-	if q.err == nil && o.Limit < 0 {
-		q.err = apierrors.NewBadRequest("limit: Invalid value: must not be negative")
 	}
 	if q.err != nil {
 		if apierrors.ReasonForError(q.err) == metav1.StatusReasonUnknown {

@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kctl/apiserver/internal/admission"
-	"kctl/apiserver/internal/request"
 	"kctl/proto/core"
 )
 
@@ -129,7 +128,7 @@ func (c *call) judgePatch(strict []error, fieldValidation string) error {
 		return runtime.NewStrictDecodingError(strict)
 	}
 	for _, err := range strict {
-		request.Warn(c.ctx, err.Error())
+		c.warnOf(err)
 	}
 	return nil
 }

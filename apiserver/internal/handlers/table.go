@@ -20,7 +20,7 @@ func (c *call) table(f form, items []registry.Encoded) (*metav1.Table, error) {
 		include = metav1.IncludeMetadata
 	case metav1.IncludeMetadata, metav1.IncludeObject, metav1.IncludeNone:
 	default:
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("includeObject: unsupported value %q: it is None, Metadata or Object", include))
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("Unable to convert to Table as requested: includeObject: Invalid value: %q: must be 'Metadata', 'Object', 'None', or empty", include))
 	}
 	apiVersion := metav1.GroupName + "/" + f.group
 	out := &metav1.Table{

@@ -91,17 +91,21 @@ func (d *deletion[T]) try(ctx context.Context) (e Encoded, gone bool, err error)
 }
 
 func (d *deletion[T]) checkPreconditions(obj T) error {
+	if broken := d.options.IgnoreStoreReadErrorWithClusterBreakingPotential; broken != nil && *broken {
+		return apierrors.NewConflict(d.store.groupResource(), d.name,
+			errors.New("ignoreStoreReadErrorWithClusterBreakingPotential: unsafe deletion is not allowed because the object is decodable from storage"))
+	}
 	p := d.options.Preconditions
 	if p == nil {
 		return nil
 	}
 	if p.UID != nil && *p.UID != obj.GetUID() {
-		return apierrors.NewConflict(d.store.groupResource(), d.name,
-			fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", *p.UID, obj.GetUID()))
+		return apierrors.NewConflict(d.store.kindAsResource(), d.name,
+			fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *p.UID, obj.GetUID()))
 	}
 	if p.ResourceVersion != nil && *p.ResourceVersion != obj.GetResourceVersion() {
-		return apierrors.NewConflict(d.store.groupResource(), d.name,
-			fmt.Errorf("Precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v", *p.ResourceVersion, obj.GetResourceVersion()))
+		return apierrors.NewConflict(d.store.kindAsResource(), d.name,
+			fmt.Errorf("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified", *p.ResourceVersion, obj.GetResourceVersion()))
 	}
 	return nil
 }

@@ -73,7 +73,7 @@ func planList(prefix string, o ListOptions) (listPlan, error) {
 		}
 	default:
 		errs = append(errs, field.NotSupported(match, o.ResourceVersionMatch,
-			[]string{string(metav1.ResourceVersionMatchExact), string(metav1.ResourceVersionMatchNotOlderThan)}))
+			[]string{string(metav1.ResourceVersionMatchExact), string(metav1.ResourceVersionMatchNotOlderThan), ""}))
 	}
 	if len(errs) > 0 {
 		return listPlan{}, invalidOptions(errs)
@@ -137,11 +137,17 @@ func planWatch(o ListOptions) (watchPlan, error) {
 func checkWatchMatch(o ListOptions) error {
 	match := field.NewPath("resourceVersionMatch")
 	var errs field.ErrorList
+	if o.Continue != "" {
+		errs = append(errs, field.Forbidden(match, "resourceVersionMatch is forbidden when continue is provided"))
+	}
 	switch {
 	case o.SendInitialEvents == nil && o.ResourceVersionMatch != "":
 		errs = append(errs, field.Forbidden(match, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"))
 	case o.SendInitialEvents != nil && o.ResourceVersionMatch != metav1.ResourceVersionMatchNotOlderThan:
 		errs = append(errs, field.Forbidden(match, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
+		if o.ResourceVersionMatch != "" {
+			errs = append(errs, field.NotSupported(match, o.ResourceVersionMatch, []string{string(metav1.ResourceVersionMatchNotOlderThan)}))
+		}
 	}
 	if len(errs) > 0 {
 		return invalidOptions(errs)

@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -123,12 +124,19 @@ func (s *Store[T]) Watch(ctx context.Context, namespace string, o ListOptions) (
 	return watcher, nil
 }
 
+func (s *Store[T]) notSelectable(name string) error {
+	if s.strategy.Fields != nil {
+		return apierrors.NewBadRequest("field label not supported: " + name)
+	}
+	return apierrors.NewBadRequest(fmt.Sprintf(`%q is not a known field selector: only "metadata.name", "metadata.namespace"`, name))
+}
+
 // selection checks the field names, and narrows the keys to the namespace.
 func (s *Store[T]) selection(namespace string, o ListOptions) (cache.Selection, error) {
 	if o.Fields != nil {
 		for _, r := range o.Fields.Requirements() {
 			if !s.selectable[r.Field] {
-				return cache.Selection{}, apierrors.NewBadRequest("field label not supported: " + r.Field)
+				return cache.Selection{}, s.notSelectable(r.Field)
 			}
 		}
 	}

@@ -214,6 +214,11 @@ func (s *Store[T]) groupResource() schema.GroupResource {
 	return schema.GroupResource{Group: s.strategy.Resource.Group, Resource: s.strategy.Resource.Name}
 }
 
+// kindAsResource is how messages about preconditions name the resource.
+func (s *Store[T]) kindAsResource() schema.GroupResource {
+	return schema.GroupResource{Group: s.strategy.Resource.Group, Resource: s.strategy.Resource.Kind}
+}
+
 func (s *Store[T]) groupKind() schema.GroupKind { return s.strategy.Resource.GVK().GroupKind() }
 
 func (s *Store[T]) ttl(obj T) time.Duration {

@@ -37,24 +37,27 @@ func encodeToken(prefix, key string, revision int64) (string, error) {
 func decodeToken(prefix, text string) (after string, revision int64, err error) {
 	data, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil {
-		return "", 0, badToken("it is no base64")
+		return "", 0, badToken(err.Error())
 	}
 	var t token
 	switch err := json.Unmarshal(data, &t); {
 	case err != nil:
-		return "", 0, badToken("it is no JSON object")
+		return "", 0, badToken(err.Error())
 	case t.Version != tokenVersion:
-		return "", 0, badToken(fmt.Sprintf("its version is %q, not %q", t.Version, tokenVersion))
+		return "", 0, badToken("server does not recognize this encoded version " + t.Version)
 	case t.Revision == 0 || t.Revision < latest:
-		return "", 0, badToken("it has no resourceVersion")
+		return "", 0, badToken("incorrect encoded start resourceVersion (version " + tokenVersion + ")")
+	}
+	if t.Start == "" {
+		return "", 0, badToken("encoded start key empty (version " + tokenVersion + ")")
 	}
 	start, ok := strings.CutSuffix(t.Start, "\x00")
 	if !ok || start == "" || strings.HasPrefix(start, "/") || strings.Contains("/"+start+"/", "/../") {
-		return "", 0, badToken("its start is no key")
+		return "", 0, badToken(fmt.Sprintf("%q", t.Start))
 	}
 	return prefix + start, t.Revision, nil
 }
 
 func badToken(why string) error {
-	return apierrors.NewBadRequest("continue key is not valid: " + why)
+	return apierrors.NewBadRequest("invalid continue token: continue key is not valid: " + why)
 }

@@ -2,8 +2,8 @@ package request
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/fields"
@@ -98,7 +98,7 @@ func (i *Info) collection(r *http.Request) {
 	switch i.Verb {
 	case "get":
 		i.Verb = "list"
-		if query.Has("watch") && isTrue(query.Get("watch")) {
+		if Flag(query, "watch") {
 			i.Verb = "watch"
 		}
 	case "watch":
@@ -126,11 +126,11 @@ func (i *Info) selector(text string) {
 	}
 }
 
-// isTrue reads a boolean parameter as who lists or watches by it does; one that
-// can't be read counts as true, and is refused there.
-func isTrue(value string) bool {
-	yes, err := strconv.ParseBool(value)
-	return yes || err != nil
+// Flag reads a boolean parameter as clients of old have it: it is true wherever
+// it is named, unless its value is "false" or "0".
+func Flag(query url.Values, name string) bool {
+	values := query[name]
+	return len(values) > 0 && values[0] != "0" && !strings.EqualFold(values[0], "false")
 }
 
 // LongRunning tells whether the request may stay open for as long as its
