@@ -134,11 +134,6 @@ func (s *server) get(client *http.Client, path string) int {
 	return answer.StatusCode
 }
 
-// resident is the memory that the process has in use, in MiB.
-func (s *server) resident() float64 {
-	return float64(resident(s.b, s.cmd.Process.Pid)) / (1 << 20)
-}
-
 // cpu is the time that a process has computed.
 func cpu(b testing.TB, pid int) time.Duration {
 	b.Helper()

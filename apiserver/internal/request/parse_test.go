@@ -20,7 +20,7 @@ func TestParse(t *testing.T) {
 		"GET /api/v1/pods":              {resource: true, verb: "list", version: "v1", kind: "pods"},
 		"GET /api/v1/pods?watch=true":   {resource: true, verb: "watch", version: "v1", kind: "pods"},
 		"GET /api/v1/pods?watch=1":      {resource: true, verb: "watch", version: "v1", kind: "pods"},
-		"GET /api/v1/pods?watch=False":      {resource: true, verb: "list", version: "v1", kind: "pods"},
+		"GET /api/v1/pods?watch=False":  {resource: true, verb: "list", version: "v1", kind: "pods"},
 		"GET /api/v1/pods?watch=0":      {resource: true, verb: "list", version: "v1", kind: "pods"},
 		"GET /api/v1/watch/pods":        {resource: true, verb: "watch", version: "v1", kind: "pods"},
 		"GET /api/v1/watch":             {verb: "get", version: "v1"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -75,8 +76,8 @@ func oidcIssuer(t *testing.T) (url, caFile string, sign func(account string) str
 	}
 	dir := t.TempDir()
 	privateFile, publicFile := filepath.Join(dir, "key"), filepath.Join(dir, "key.pub")
-	if err := pki.WriteFile(privateFile, private); err == nil {
-		err = pki.WriteFile(publicFile, public)
+	if err := errors.Join(pki.WriteFile(privateFile, private), pki.WriteFile(publicFile, public)); err != nil {
+		t.Fatal(err)
 	}
 	keys, err := serviceaccount.LoadPublicKeys([]string{publicFile})
 	if err != nil {

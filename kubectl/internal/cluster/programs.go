@@ -109,6 +109,7 @@ func apiserverArgs(l Layout, s *settings, o UpOptions) []string {
 		"--client-ca-file=" + l.PKI("ca.crt"), "--root-ca-file=" + l.PKI("ca.crt"),
 		"--tls-cert-file=" + l.PKI("apiserver.crt"), "--tls-private-key-file=" + l.PKI("apiserver.key"),
 		"--service-account-key-file=" + l.PKI("sa.pub"), "--service-account-signing-key-file=" + l.PKI("sa.key"),
+		"--cluster-signing-cert-file=" + l.PKI("ca.crt"), "--cluster-signing-key-file=" + l.PKI("ca.key"),
 		"--service-account-issuer=" + "https://kubernetes.default.svc.cluster.local",
 		"--kubelet-client-certificate=" + l.PKI("apiserver-kubelet-client.crt"),
 		"--kubelet-client-key=" + l.PKI("apiserver-kubelet-client.key"),

@@ -66,11 +66,11 @@ func podOf(t *testing.T, spec string) *core.Pod {
 }
 
 // asked answers what the plugin says and what it warns of.
-func asked(t *testing.T, p *Plugin, a *admission.Attributes) (error, []string) {
+func asked(t *testing.T, p *Plugin, a *admission.Attributes) ([]string, error) {
 	t.Helper()
 	var warnings request.Warnings
 	err := p.Validate(request.WithWarnings(t.Context(), &warnings), a)
-	return err, warnings.All()
+	return warnings.All(), err
 }
 
 const (
@@ -101,7 +101,7 @@ func TestPods(t *testing.T) {
 		"an older standard":     {namespace: "old", spec: ordinary, err: `violates PodSecurity "restricted:v1.18": allowPrivilegeEscalation`},
 	} {
 		a := &admission.Attributes{Operation: admission.Create, Namespace: c.namespace, Object: podOf(t, c.spec), User: &request.User{Username: c.user}}
-		err, warnings := asked(t, p, a)
+		warnings, err := asked(t, p, a)
 		switch {
 		case c.err == "" && err != nil, c.err != "" && (err == nil || !strings.HasPrefix(err.Error(), c.err)):
 			t.Errorf("%s: %v", name, err)
@@ -127,7 +127,7 @@ func TestPodChanges(t *testing.T) {
 		"a status":         {reimaged, "status", false},
 		"debug containers": {relabelled, "ephemeralcontainers", true},
 	} {
-		err, _ := asked(t, p, &admission.Attributes{Operation: admission.Update, Subresource: c.subresource, Namespace: "strict", Object: c.pod, OldObject: old})
+		_, err := asked(t, p, &admission.Attributes{Operation: admission.Update, Subresource: c.subresource, Namespace: "strict", Object: c.pod, OldObject: old})
 		if (err != nil) != c.refused {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -143,12 +143,12 @@ func TestTemplates(t *testing.T) {
 		&corev1.PodTemplate{Template: corev1.PodTemplateSpec{Spec: spec}},
 		&corev1.ReplicationController{Spec: corev1.ReplicationControllerSpec{Template: &corev1.PodTemplateSpec{Spec: spec}}},
 	} {
-		err, warnings := asked(t, p, &admission.Attributes{Operation: admission.Create, Namespace: "strict", Object: obj})
+		warnings, err := asked(t, p, &admission.Attributes{Operation: admission.Create, Namespace: "strict", Object: obj})
 		if err != nil || len(warnings) != 1 || !strings.HasPrefix(warnings[0], `would violate PodSecurity "restricted:latest": host namespaces (hostNetwork=true), privileged (container "c"`) {
 			t.Errorf("%T: %v, %q", obj, err, warnings)
 		}
 	}
-	if err, warnings := asked(t, p, &admission.Attributes{Operation: admission.Create, Namespace: "strict", Object: &corev1.ReplicationController{}}); err != nil || len(warnings) > 0 {
+	if warnings, err := asked(t, p, &admission.Attributes{Operation: admission.Create, Namespace: "strict", Object: &corev1.ReplicationController{}}); err != nil || len(warnings) > 0 {
 		t.Errorf("no template: %v, %q", err, warnings)
 	}
 }
@@ -191,7 +191,7 @@ func TestNamespaceLabels(t *testing.T) {
 		if c.old != nil {
 			a.Operation, a.OldObject = admission.Update, c.old
 		}
-		err, warnings := asked(t, p, a)
+		warnings, err := asked(t, p, a)
 		switch {
 		case c.err == "" && err != nil, c.err != "" && (err == nil || err.Error() != c.err || !apierrors.IsInvalid(err)):
 			t.Errorf("%s: %v", name, err)
@@ -206,7 +206,7 @@ func TestManyPods(t *testing.T) {
 	many := manyPods{}
 	p := plugin(t, "")
 	p.pods = many
-	_, warnings := asked(t, p, &admission.Attributes{Operation: admission.Update,
+	warnings, _ := asked(t, p, &admission.Attributes{Operation: admission.Update,
 		Object:    &core.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{label + "enforce": "baseline"}}},
 		OldObject: &core.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}})
 	if len(warnings) != 1 || warnings[0] != "new PodSecurity enforce level only checked against the first 3000 of 5000 existing pods" {
@@ -223,7 +223,7 @@ func (manyPods) Decode(registry.Encoded) (core.Object, error) { return &core.Pod
 
 func TestConfiguration(t *testing.T) {
 	p := plugin(t, "{apiVersion: pod-security.admission.config.k8s.io/v1, kind: PodSecurityConfiguration, defaults: {enforce: baseline}}")
-	if err, _ := asked(t, p, &admission.Attributes{Operation: admission.Create, Namespace: "free", Object: podOf(t, privileged)}); err == nil || err.Error() != refusal {
+	if _, err := asked(t, p, &admission.Attributes{Operation: admission.Create, Namespace: "free", Object: podOf(t, privileged)}); err == nil || err.Error() != refusal {
 		t.Errorf("by default: %v", err)
 	}
 	for wrong, want := range map[string]string{

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-	"unsafe"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -128,10 +127,6 @@ func (s *Store) Delete(ctx context.Context, key string, revision int64) (storage
 	}
 	return storage.Object{Key: key, Revision: answer.Header.Revision}, nil
 }
-
-// text is value without a copy: etcd's client makes one of its own, and values
-// are not changed.
-func text(value []byte) string { return unsafe.String(unsafe.SliceData(value), len(value)) }
 
 // guarded runs op if key was last written at revision, and else reads the key.
 func (s *Store) guarded(ctx context.Context, key string, revision int64, op clientv3.Op) (*clientv3.TxnResponse, error) {
