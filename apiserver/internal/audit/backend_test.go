@@ -9,7 +9,9 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -24,19 +26,40 @@ import (
 
 // fakeBackend keeps what is delivered, in batches.
 type fakeBackend struct {
+	fails bool
+
+	mu      sync.Mutex
 	batches [][]*Event
-	fails   bool
 	closed  bool
 }
 
 func (f *fakeBackend) Name() string { return "fake" }
-func (f *fakeBackend) Close() error { f.closed = true; return nil }
+
+func (f *fakeBackend) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = true
+	return nil
+}
+
 func (f *fakeBackend) Deliver(_ context.Context, events []*Event) error {
 	if f.fails {
 		return errors.New("broken")
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.batches = append(f.batches, events)
 	return nil
+}
+
+// sizes of the batches that were delivered.
+func (f *fakeBackend) sizes() (sizes []int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, batch := range f.batches {
+		sizes = append(sizes, len(batch))
+	}
+	return sizes
 }
 
 func event(text string) *Event {
@@ -60,19 +83,19 @@ func TestBatches(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- sink.Run(ctx) }()
 		synctest.Wait()
-		if len(backend.batches) != 1 || len(backend.batches[0]) != 3 {
-			t.Fatalf("a full batch was not written at once: %d", len(backend.batches))
+		if sizes := backend.sizes(); !slices.Equal(sizes, []int{3}) {
+			t.Fatalf("a full batch was not written at once: %v", sizes)
 		}
 		time.Sleep(time.Minute) // the fake clock's
 		synctest.Wait()
-		if len(backend.batches) != 2 || len(backend.batches[1]) != 2 {
-			t.Fatalf("a batch that has waited long enough was not written: %d", len(backend.batches))
+		if sizes := backend.sizes(); !slices.Equal(sizes, []int{3, 2}) {
+			t.Fatalf("a batch that has waited long enough was not written: %v", sizes)
 		}
 		sink.Write(event("/last"))
 		cancel()
 		<-done
-		if len(backend.batches) != 3 || !backend.closed {
-			t.Errorf("what was left was not written: %d batches, closed %v", len(backend.batches), backend.closed)
+		if sizes := backend.sizes(); !slices.Equal(sizes, []int{3, 2, 1}) || !backend.closed {
+			t.Errorf("what was left was not written: %v, closed %v", sizes, backend.closed)
 		}
 		if sink.Write(event("/late")) {
 			t.Error("an event after the end was taken")
