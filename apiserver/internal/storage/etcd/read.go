@@ -6,12 +6,15 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"kctl/apiserver/internal/storage"
 )
 
 // pageSize bounds the keys of one answer, so that reading a large collection
-// holds neither etcd nor this process for long.
+// holds neither etcd nor this process for long. Where the values are so large
+// that the answer exceeds what the connection carries, List asks for fewer.
 const pageSize = 2000
 
 // Get implements storage.Reader.
@@ -40,12 +43,17 @@ func (s *Store) List(ctx context.Context, prefix, after string, limit, revision 
 	}
 	end := clientv3.GetPrefixRangeEnd(prefix)
 	at = revision
+	most := int64(pageSize)
 	for {
-		page := int64(pageSize)
+		page := most
 		if left := limit - int64(len(objects)); limit > 0 && left < page {
 			page = left
 		}
 		answer, err := s.page(ctx, start, end, page, at)
+		if status.Code(err) == codes.ResourceExhausted && page > 1 {
+			most = max(page/4, 1)
+			continue
+		}
 		if err != nil {
 			return nil, 0, 0, failed("list", prefix, err)
 		}

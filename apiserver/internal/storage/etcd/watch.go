@@ -54,11 +54,13 @@ func (s *Store) Watch(ctx context.Context, prefix string, revision int64) (stora
 }
 
 func (w *watch) begin(revision int64) clientv3.WatchChan {
-	from := clientv3.WithRev(revision + 1)
+	// In fragments: what a watch has to catch up with may be more than a
+	// message holds.
+	options := []clientv3.OpOption{clientv3.WithRev(revision + 1), clientv3.WithFragment()}
 	if w.everything {
-		return w.client.Watch(w.ctx, "\x00", clientv3.WithFromKey(), from)
+		return w.client.Watch(w.ctx, "\x00", append(options, clientv3.WithFromKey())...)
 	}
-	return w.client.Watch(w.ctx, w.prefix, clientv3.WithPrefix(), from, clientv3.WithProgressNotify())
+	return w.client.Watch(w.ctx, w.prefix, append(options, clientv3.WithPrefix(), clientv3.WithProgressNotify())...)
 }
 
 func (w *watch) Events() <-chan []storage.Event { return w.events }

@@ -1,0 +1,64 @@
+package etcd_test
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/storage/etcd"
+	"kctl/apiserver/internal/storage/etcd/etcdtest"
+)
+
+// Values that two messages of the connection cannot hold are listed, and a
+// watch from before them catches up.
+func TestValuesLargerThanAMessageTogether(t *testing.T) {
+	const (
+		values  = 30
+		message = 10 << 20 // more than etcd makes a fragment, which is its largest request
+		size    = 800 << 10
+	)
+	_, embedded := etcdtest.StartIn(t, t.TempDir())
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{"unix://" + embedded.Socket}, MaxCallRecvMsgSize: message, MaxCallSendMsgSize: message,
+		Logger: zap.NewNop(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	s := etcd.NewStore(etcd.Options{Client: client, Clock: clock.RealClock{}, Logger: zaptest.NewLogger(t)})
+	ctx := t.Context()
+	value := fmt.Appendf(nil, `{"kind":"ConfigMap","data":{"a":%q}}`, bytes.Repeat([]byte("x"), size))
+	var before int64
+	for i := range values {
+		o, err := s.Create(ctx, fmt.Sprintf("/r/%02d", i), value, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			before = o.Revision - 1
+		}
+	}
+	if all, _, remaining, err := s.List(ctx, "/r/", "", 0, 0); err != nil || len(all) != values || remaining != 0 {
+		t.Errorf("listed %d, %d left, %v", len(all), remaining, err)
+	}
+	if some, _, remaining, err := s.List(ctx, "/r/", "/r/01", 7, 0); err != nil || len(some) != 7 || remaining != 21 {
+		t.Errorf("listed %d of 7, %d left, %v", len(some), remaining, err)
+	}
+	watch, err := s.Watch(ctx, "/r/", before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seen := 0; seen < values; {
+		events, ok := <-watch.Events()
+		if !ok {
+			t.Fatalf("the watch ended after %d events: %v", seen, watch.Err())
+		}
+		seen += len(events)
+	}
+}
