@@ -11,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kctl/apiserver/internal/request"
 	"kctl/proto/core"
@@ -37,10 +38,31 @@ type Attributes struct {
 	Object core.Object
 	// OldObject is the stored one: nil on Create.
 	OldObject core.Object
+	// Connecting is what a Connect asks for (PodExecOptions), if it is known.
+	Connecting runtime.Object
 	// Options are the CreateOptions, UpdateOptions or DeleteOptions.
 	Options runtime.Object
 	DryRun  bool
 	User    *request.User // nil in the server's own loops
+	// Default fills what a changed object leaves out; may be nil.
+	Default func(obj core.Object)
+	// Rounds is kept by the Chain, and used by plugins that change objects in
+	// the users' name.
+	Rounds Rounds
+}
+
+// Kind is the kind of the object that the request brings, or of the one that it
+// is about.
+func (a *Attributes) Kind() schema.GroupVersionKind {
+	for _, obj := range []runtime.Object{a.Object, a.OldObject, a.Connecting} {
+		if obj == nil {
+			continue
+		}
+		if kind := obj.GetObjectKind().GroupVersionKind(); kind.Kind != "" {
+			return kind
+		}
+	}
+	return a.Resource.GVK()
 }
 
 // Plugin is one admission plugin. It implements Mutator, Validator or both.
@@ -88,8 +110,18 @@ func (c *Chain) With(plugins ...Plugin) *Chain {
 	return c
 }
 
-// Admit runs the mutating plugins; the first refusal ends the chain.
+// Admit runs the mutating plugins; the first refusal ends the chain. Where a
+// plugin of the users' has changed the object, all run once more, so that the
+// built-in ones see the change (Kubernetes docs, "Reinvocation policy").
 func (c *Chain) Admit(ctx context.Context, a *Attributes) error {
+	if err := c.admit(ctx, a); err != nil || !a.Rounds.wanted {
+		return err
+	}
+	a.Rounds.Second = true
+	return c.admit(ctx, a)
+}
+
+func (c *Chain) admit(ctx context.Context, a *Attributes) error {
 	for _, m := range c.mutators {
 		if !m.Handles(a.Operation) {
 			continue

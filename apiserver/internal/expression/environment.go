@@ -31,7 +31,12 @@ var base = sync.OnceValue(func() *environment.EnvSet {
 // caller's, and what else options add (variables, mostly). It is dear to make;
 // callers keep it.
 func Environment(types []*apiservercel.DeclType, options ...cel.EnvOption) (*environment.EnvSet, error) {
-	set, err := base().Extend(environment.VersionedOptions{
+	return Extend(base(), types, options...)
+}
+
+// Extend adds to what expressions of another environment see.
+func Extend(set *environment.EnvSet, types []*apiservercel.DeclType, options ...cel.EnvOption) (*environment.EnvSet, error) {
+	set, err := set.Extend(environment.VersionedOptions{
 		IntroducedVersion: environment.DefaultCompatibilityVersion(),
 		DeclTypes:         types,
 		EnvOptions:        options,

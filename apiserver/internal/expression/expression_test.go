@@ -34,7 +34,7 @@ func TestCompileRefuses(t *testing.T) {
 		returns []*cel.Type
 		want    string
 	}{
-		"object.ok":         {[]*cel.Type{cel.BoolType}, ""},
+		"object.ok":         {[]*cel.Type{cel.BoolType}, "must evaluate to bool but got dyn"},
 		"object.ok == true": {[]*cel.Type{cel.BoolType}, ""},
 		"null":              {[]*cel.Type{cel.StringType, cel.NullType}, ""},
 		"1":                 {[]*cel.Type{cel.BoolType}, "must evaluate to bool but got int"},

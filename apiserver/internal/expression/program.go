@@ -49,12 +49,10 @@ func invalid(detail string, cause error) *apiservercel.Error {
 	return &apiservercel.Error{Type: apiservercel.ErrorTypeInvalid, Detail: detail, Cause: cause}
 }
 
-// returnsOneOf takes what is only known at run time for what is wanted: whoever
-// evaluates looks at the value.
+// returnsOneOf refuses also what is only known at run time: users are told
+// early, as upstream tells them.
 func returnsOneOf(got *cel.Type, wanted []*cel.Type) bool {
-	return len(wanted) == 0 || slices.ContainsFunc(wanted, func(want *cel.Type) bool {
-		return got.IsExactType(cel.DynType) || got.IsExactType(want) || want.IsExactType(cel.AnyType)
-	})
+	return len(wanted) == 0 || slices.ContainsFunc(wanted, got.IsExactType)
 }
 
 func wanted(types []*cel.Type) string {

@@ -31,6 +31,9 @@ type call struct {
 	accounts    *managed.Manager
 	subresource string
 
+	// connecting is what a connection is asked for, where admission is to know.
+	connecting runtime.Object
+
 	gin             *gin.Context
 	ctx             context.Context
 	namespace, name string
@@ -57,6 +60,10 @@ func (c *call) admit(operation admission.Operation, options runtime.Object, dryR
 			Options:     options,
 			DryRun:      admission.DryRun(dryRun),
 			User:        request.UserFrom(c.ctx),
+			Connecting:  c.connecting,
+		}
+		if c.store != nil {
+			a.Default = c.store.Default
 		}
 		if obj != nil && old == nil {
 			a.Operation, a.Options = admission.Create, createOptionsOf(options)

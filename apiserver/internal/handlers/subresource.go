@@ -15,6 +15,10 @@ import (
 
 // connect hands the connection to a subresource that answers by itself.
 func (c *call) connect(serve func(ctx context.Context, w http.ResponseWriter, r *http.Request, namespace, name string) error) error {
+	if c.subresource == "log" {
+		return serve(c.ctx, c.gin.Writer, c.gin.Request, c.namespace, c.name) // it is read, and no connection
+	}
+	c.connecting = connecting(c.resource, c.subresource, c.gin.Request.URL.Query(), c.gin.Param("path"))
 	admit := c.admit(admission.Connect, nil, nil)
 	if err := admit.Mutate(c.ctx, nil, nil); err != nil {
 		return err

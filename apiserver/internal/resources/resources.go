@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -16,6 +17,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 
 	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/admissionregistration"
 	"kctl/apiserver/internal/resources/certificatesigningrequest"
 	"kctl/apiserver/internal/resources/configmap"
 	"kctl/apiserver/internal/resources/disruptionbudget"
@@ -68,6 +70,8 @@ type Set struct {
 	RoleBindings        *registry.Store[*rbacv1.RoleBinding]
 	ClusterRoles        *registry.Store[*rbacv1.ClusterRole]
 	ClusterRoleBindings *registry.Store[*rbacv1.ClusterRoleBinding]
+	ValidatingWebhooks  *registry.Store[*admissionregistrationv1.ValidatingWebhookConfiguration]
+	MutatingWebhooks    *registry.Store[*admissionregistrationv1.MutatingWebhookConfiguration]
 
 	binder  *pod.Binder
 	options registry.Options
@@ -99,6 +103,8 @@ func New(o registry.Options, eventTTL time.Duration, ranges service.Ranges) *Set
 	s.RoleBindings = keep(s, rbac.RoleBindings(o.Clock))
 	s.ClusterRoles = keep(s, rbac.ClusterRoles())
 	s.ClusterRoleBindings = keep(s, rbac.ClusterRoleBindings(o.Clock))
+	s.ValidatingWebhooks = keep(s, admissionregistration.ValidatingWebhooks(o.Clock))
+	s.MutatingWebhooks = keep(s, admissionregistration.MutatingWebhooks(o.Clock))
 	s.Services = service.NewStore(s.IPAddresses, ranges, o)
 	s.binder = pod.NewBinder(s.Pods, o.Clock)
 	s.served = append(s.served, registry.Serve(s.Services)...)

@@ -40,11 +40,13 @@ func (s *Server) plugins() (*admission.Chain, error) {
 		return nil, err
 	}
 	s.spaceRules = s.followRules()
+	s.userRules = s.followUsers()
 	return plugins.Chain(plugins.Objects{
 		Namespaces: s.resources.Namespaces, ServiceAccounts: s.resources.ServiceAccounts, Pods: s.resources.Pods,
 		RuntimeClasses: s.resources.RuntimeClasses, PriorityClasses: s.resources.PriorityClasses, DefaultPriority: s.priorities,
-		LimitRanges: s.spaceRules.limits,
-		Authorizer:  s.authorizer,
+		LimitRanges:      s.spaceRules.limits,
+		Authorizer:       s.authorizer,
+		MutatingWebhooks: s.userRules.mutatingWebhooks, ValidatingWebhooks: s.userRules.validatingWebhooks,
 	}, plugins.Settings{
 		Enable: s.options.EnableAdmissionPlugins, Disable: s.options.DisableAdmissionPlugins,
 		Files: files, Clock: s.clock,

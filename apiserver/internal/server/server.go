@@ -59,6 +59,7 @@ type Server struct {
 	auditor     *audit.Auditor       // nil for none
 	transformer *encrypt.Transformer // nil for none
 	spaceRules  *rulesOfSpaces
+	userRules   *rulesOfUsers
 	loops       []housekeeping.Loop // of the house, for the first time that this server leads
 	house       housekeeping.Dependencies
 	drain       *filters.Drain
@@ -267,6 +268,7 @@ func (s *Server) allLoops() []housekeeping.Loop {
 		loops = append(loops, s.auditor.Run)
 	}
 	loops = append(loops, s.spaceRules.loops()...)
+	loops = append(loops, s.userRules.loops()...)
 	return loops
 }
 

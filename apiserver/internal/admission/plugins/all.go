@@ -26,6 +26,7 @@ import (
 	"kctl/apiserver/internal/admission/runtimeclass"
 	"kctl/apiserver/internal/admission/serviceaccount"
 	"kctl/apiserver/internal/admission/taintnodes"
+	"kctl/apiserver/internal/admission/webhook"
 	pods "kctl/apiserver/internal/resources/pod"
 	"kctl/proto/core"
 )
@@ -106,9 +107,9 @@ var all = []entry{
 	{name: "NodeDeclaredFeatureValidator", on: true},
 	{name: "PodResizeValidator", on: true},
 	{name: "MutatingAdmissionPolicy", on: true},
-	{name: "MutatingAdmissionWebhook", on: true},
+	{name: webhook.MutatingName, on: true, make: func(d *dependencies) (admission.Plugin, error) { return d.MutatingWebhooks, nil }},
 	{name: "ValidatingAdmissionPolicy", on: true},
-	{name: "ValidatingAdmissionWebhook", on: true},
+	{name: webhook.ValidatingName, on: true, make: func(d *dependencies) (admission.Plugin, error) { return d.ValidatingWebhooks, nil }},
 	{name: "ResourceQuota", on: true, configurable: true},
 	{name: always.DenyName, make: plain(always.Deny{})},
 }

@@ -24,6 +24,8 @@ type Objects struct {
 	ServiceAccounts                 lookup.Source
 	Pods                            PodStore
 	RuntimeClasses, PriorityClasses lookup.Source
+	// What users' configurations make of requests: plugins that follow them.
+	MutatingWebhooks, ValidatingWebhooks admission.Plugin
 	// DefaultPriority knows the priority class of pods that name none.
 	DefaultPriority priority.Defaults
 	LimitRanges     limitranger.Ranges

@@ -1,0 +1,109 @@
+package condition
+
+import (
+	"github.com/google/cel-go/cel"
+	apiservercel "k8s.io/apiserver/pkg/cel"
+	"k8s.io/apiserver/pkg/cel/common"
+	"k8s.io/apiserver/pkg/cel/library"
+	"k8s.io/apiserver/pkg/cel/mutation"
+
+	"kctl/apiserver/internal/expression"
+)
+
+// The names of the variables.
+const (
+	objectVar     = "object"
+	oldObjectVar  = "oldObject"
+	requestVar    = "request"
+	paramsVar     = "params"
+	namespaceVar  = "namespaceObject"
+	authorizerVar = "authorizer"
+	resourceVar   = "authorizer.requestResource"
+	variablesVar  = "variables"
+)
+
+// Options say what a set of expressions may use beside the request.
+type Options struct {
+	Origin expression.Origin
+	// Params: there is a variable of that name.
+	Params bool
+	// Variables: there is a variable of that name, with what Declare adds.
+	Variables bool
+	// Mutations: CompileMutation is called.
+	Mutations bool
+}
+
+// Compiler compiles expressions that stand in one object. It is for one
+// goroutine.
+type Compiler struct {
+	env       *cel.Env
+	mutations *cel.Env
+	variables *apiservercel.DeclType
+}
+
+// NewCompiler returns a compiler.
+func NewCompiler(o Options) (*Compiler, error) {
+	c := &Compiler{}
+	request, namespace := declareRequest(), declareNamespace()
+	types := []*apiservercel.DeclType{request, namespace}
+	options := []cel.EnvOption{
+		cel.Variable(objectVar, cel.DynType),
+		cel.Variable(oldObjectVar, cel.DynType),
+		cel.Variable(requestVar, request.CelType()),
+		cel.Variable(namespaceVar, namespace.CelType()),
+		cel.Variable(authorizerVar, library.AuthorizerType),
+		cel.Variable(resourceVar, library.ResourceCheckType),
+	}
+	if o.Params {
+		options = append(options, cel.Variable(paramsVar, cel.DynType))
+	}
+	if o.Variables {
+		c.variables = apiservercel.NewObjectType(variablesType, map[string]*apiservercel.DeclField{})
+		types = append(types, c.variables)
+		options = append(options, cel.Variable(variablesVar, c.variables.CelType()))
+	}
+	set, err := expression.Environment(types, options...)
+	if err != nil {
+		return nil, err
+	}
+	if c.env, err = set.Env(o.Origin); err != nil || !o.Mutations {
+		return c, err
+	}
+	// Behind the others: declared types would hide what is resolved here.
+	set, err = expression.Extend(set, nil, common.ResolverEnvOption(&mutation.DynamicTypeResolver{}), library.JSONPatch())
+	if err != nil {
+		return nil, err
+	}
+	c.mutations, err = set.Env(o.Origin)
+	return c, err
+}
+
+// Compile compiles an expression whose value is of one of the types.
+func (c *Compiler) Compile(text string, returns ...*cel.Type) (*expression.Program, *apiservercel.Error) {
+	return expression.Compile(c.env, text, returns...)
+}
+
+// CompileMutation compiles an expression that can make values of the types
+// Object and JSONPatch.
+func (c *Compiler) CompileMutation(text string, returns *cel.Type) (*expression.Program, *apiservercel.Error) {
+	return expression.Compile(c.mutations, text, returns)
+}
+
+// The types of what mutations evaluate to.
+var (
+	ObjectType  = cel.ObjectType(mutation.ObjectTypeName)
+	PatchesType = cel.ListType(cel.ObjectType(mutation.JSONPatchTypeName))
+)
+
+// Declare compiles a variable, which those that are compiled after it can use.
+// One that does not compile is declared all the same, as anything, so that
+// those who use it are not blamed too.
+func (c *Compiler) Declare(name, text string) (*expression.Program, *apiservercel.Error) {
+	program, err := c.Compile(text)
+	t := cel.DynType
+	if err == nil {
+		t = program.Returns
+	}
+	c.variables.Fields[name] = apiservercel.NewDeclField(name, variable(t), true, nil, nil)
+	return program, err
+}

@@ -1,0 +1,154 @@
+package condition
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/cel/lazy"
+
+	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/admission/match"
+	"kctl/apiserver/internal/authz"
+	"kctl/apiserver/internal/expression"
+	"kctl/proto/core"
+)
+
+// Subject is a request as expressions see it. It is for one goroutine.
+type Subject struct {
+	variables map[string]any
+}
+
+// NewSubject shows a request. object and old are what it brings and what is
+// stored, in the form of the target; namespace is nil for objects without one.
+func NewSubject(a *admission.Attributes, target match.Target, object, old runtime.Object, namespace *core.Namespace, authorizer authz.Authorizer) (*Subject, error) {
+	s := &Subject{variables: map[string]any{
+		requestVar:    describe(a, target),
+		authorizerVar: expression.Authorizer(a.User, authorizer),
+		resourceVar:   expression.ResourceAuthorizer(a.User, authorizer, resource{a}),
+		paramsVar:     types.NullValue,
+	}}
+	for name, obj := range map[string]runtime.Object{objectVar: object, oldObjectVar: old} {
+		content, err := unstructured(obj)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		s.variables[name] = content
+	}
+	var shown runtime.Object
+	if namespace != nil {
+		shown = namespace
+	}
+	content, err := unstructured(shown)
+	if err != nil {
+		return nil, err
+	}
+	s.variables[namespaceVar] = content
+	return s, nil
+}
+
+// WithParams is the same request beside a parameter object, which may be nil.
+func (s *Subject) WithParams(params runtime.Object) (*Subject, error) {
+	content, err := unstructured(params)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", paramsVar, err)
+	}
+	with := &Subject{variables: make(map[string]any, len(s.variables)+1)}
+	for name, value := range s.variables {
+		with.variables[name] = value
+	}
+	with.variables[paramsVar] = content
+	return with, nil
+}
+
+// unstructured is what expressions see of an object: its fields as in JSON.
+func unstructured(obj runtime.Object) (any, error) {
+	if obj == nil {
+		return types.NullValue, nil
+	}
+	if u, ok := obj.(runtime.Unstructured); ok {
+		return u.UnstructuredContent(), nil
+	}
+	return runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+}
+
+// describe is the value of "request": fields that are empty are not there.
+func describe(a *admission.Attributes, target match.Target) map[string]any {
+	own := a.Kind()
+	out := map[string]any{
+		"kind": kind(target.Kind(a)), "requestKind": kind(own),
+		"resource": place(target.GVR()), "requestResource": place(a.Resource.GVR()),
+		"operation": string(a.Operation), "dryRun": a.DryRun, "userInfo": map[string]any{},
+	}
+	for field, value := range map[string]string{
+		"subResource": target.Subresource, "requestSubResource": a.Subresource, "name": a.Name, "namespace": a.Namespace,
+	} {
+		if value != "" {
+			out[field] = value
+		}
+	}
+	if a.User != nil {
+		user, err := runtime.DefaultUnstructuredConverter.ToUnstructured(a.User)
+		if err == nil { // it is made of strings
+			out["userInfo"] = user
+		}
+	}
+	if a.Options != nil {
+		if options, err := runtime.DefaultUnstructuredConverter.ToUnstructured(a.Options); err == nil {
+			out["options"] = options
+		}
+	}
+	return out
+}
+
+func kind(k schema.GroupVersionKind) map[string]any {
+	return map[string]any{"group": k.Group, "version": k.Version, "kind": k.Kind}
+}
+
+func place(r schema.GroupVersionResource) map[string]any {
+	return map[string]any{"group": r.Group, "version": r.Version, "resource": r.Resource}
+}
+
+// resource is what authorizer.requestResource is about.
+type resource struct{ *admission.Attributes }
+
+func (r resource) GetName() string                          { return r.Name }
+func (r resource) GetNamespace() string                     { return r.Namespace }
+func (r resource) GetResource() schema.GroupVersionResource { return r.Resource.GVR() }
+func (r resource) GetSubresource() string                   { return r.Subresource }
+
+// Variable is a compiled variable of a policy.
+type Variable struct {
+	Name    string
+	Program *expression.Program
+}
+
+// WithVariables is the same request with a policy's variables, each of which is
+// evaluated by evaluate when it is first used.
+func (s *Subject) WithVariables(variables []Variable, evaluate func(p *expression.Program, in *Subject) (ref.Val, error)) *Subject {
+	with := &Subject{variables: make(map[string]any, len(s.variables)+1)}
+	for name, value := range s.variables {
+		with.variables[name] = value
+	}
+	values := lazy.NewMapValue(types.NewObjectType(variablesType))
+	for _, v := range variables {
+		values.Append(v.Name, func(*lazy.MapValue) ref.Val {
+			value, err := evaluate(v.Program, with)
+			if err != nil {
+				return types.NewErr("composited variable %q fails to evaluate: %v", v.Name, err)
+			}
+			return value
+		})
+	}
+	with.variables[variablesVar] = values
+	return with
+}
+
+// Values are the variables in the form that expression.Program takes.
+func (s *Subject) Values() map[string]any { return s.variables }
+
+// Trim is an expression as error messages show it.
+func Trim(text string) string { return strings.TrimSpace(text) }

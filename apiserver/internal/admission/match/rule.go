@@ -1,0 +1,75 @@
+package match
+
+import (
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"kctl/apiserver/internal/admission"
+)
+
+const wildcard = "*"
+
+func matches(rule *admissionregistrationv1.NamedRuleWithOperations, a *admission.Attributes, t Target) bool {
+	return matchesOperation(rule.Operations, a.Operation) &&
+		anyOf(rule.APIGroups, t.Group) && anyOf(rule.APIVersions, t.Version) &&
+		matchesScope(rule.Scope, a) && matchesResource(rule.Resources, t) &&
+		(len(rule.ResourceNames) == 0 || slices.Contains(rule.ResourceNames, a.Name))
+}
+
+func anyOf(values []string, value string) bool {
+	return slices.Contains(values, wildcard) || slices.Contains(values, value)
+}
+
+func matchesOperation(operations []admissionregistrationv1.OperationType, is admission.Operation) bool {
+	return slices.Contains(operations, admissionregistrationv1.OperationAll) ||
+		slices.Contains(operations, admissionregistrationv1.OperationType(is))
+}
+
+func matchesScope(scope *admissionregistrationv1.ScopeType, a *admission.Attributes) bool {
+	if scope == nil {
+		return true
+	}
+	switch *scope {
+	case admissionregistrationv1.NamespacedScope:
+		return a.Resource.Namespaced
+	case admissionregistrationv1.ClusterScope:
+		return !a.Resource.Namespaced
+	}
+	return true
+}
+
+// matchesResource reads "pods", "pods/log", "pods/*", "*/log", "*" and "*/*". A
+// star behind the slash is any subresource and none.
+func matchesResource(patterns []string, t Target) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		resource, subresource, _ := strings.Cut(pattern, "/")
+		return (resource == wildcard || resource == t.Name) && (subresource == wildcard || subresource == t.Subresource)
+	})
+}
+
+// Exempt are the resources of admission's own configuration: webhooks are never
+// asked about them, or a webhook could keep itself from being removed.
+func Exempt(a *admission.Attributes) bool {
+	if a.Resource.Group != admissionregistrationv1.GroupName {
+		return false
+	}
+	switch a.Resource.Name {
+	case "validatingwebhookconfigurations", "mutatingwebhookconfigurations":
+		return true
+	}
+	return ExemptOfPolicies(a)
+}
+
+// ExemptOfPolicies are the policies and bindings, for which no policy counts.
+func ExemptOfPolicies(a *admission.Attributes) bool {
+	if a.Resource.Group != admissionregistrationv1.GroupName {
+		return false
+	}
+	switch a.Resource.Name {
+	case "validatingadmissionpolicies", "validatingadmissionpolicybindings", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings":
+		return true
+	}
+	return false
+}

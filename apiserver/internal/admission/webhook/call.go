@@ -1,0 +1,49 @@
+package webhook
+
+import (
+	"context"
+	"strings"
+
+	"go.uber.org/zap"
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/request"
+)
+
+// call asks a webhook and passes on what it has to say to the client and to the
+// auditor. A refusal is a status error, anything else an errCall.
+func (p *plugin) call(ctx context.Context, i *invocation, a *admission.Attributes, of *form) (*admissionv1.AdmissionResponse, error) {
+	question, err := newRequest(a, i.target, of.objectText, of.oldText)
+	if err != nil {
+		return nil, err
+	}
+	start := p.Clock.Now()
+	response, err := i.ask(ctx, p.Services, question)
+	if err != nil {
+		p.metrics.called(p.kind, i.name, a.Operation, p.Clock.Since(start), nil)
+		return nil, err
+	}
+	p.metrics.called(p.kind, i.name, a.Operation, p.Clock.Since(start), response)
+	for _, warning := range response.Warnings {
+		request.Warn(ctx, warning)
+	}
+	for key, value := range response.AuditAnnotations {
+		p.annotate(ctx, i.name, key, value)
+	}
+	if !response.Allowed {
+		return nil, denial(i.name, response.Result)
+	}
+	return response, nil
+}
+
+// annotate takes a webhook's own audit annotation, under its name.
+func (p *plugin) annotate(ctx context.Context, hook, key, value string) {
+	name := hook + "/" + key
+	if errs := validation.IsQualifiedName(strings.ToLower(name)); len(errs) > 0 {
+		p.Logger.Warn("an audit annotation of a webhook has no valid key", zap.String("webhook", hook), zap.Strings("problems", errs))
+		return
+	}
+	p.Annotate(ctx, name, value)
+}

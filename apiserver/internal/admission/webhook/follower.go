@@ -1,0 +1,66 @@
+package webhook
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync/atomic"
+
+	"go.uber.org/zap"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/facts"
+)
+
+// Follower keeps the webhooks of one kind of configurations.
+type Follower struct {
+	mirror *facts.Mirror[[]*hook]
+	hooks  atomic.Pointer[[]*hook]
+}
+
+// FollowValidating follows ValidatingWebhookConfigurations.
+func FollowValidating(source facts.Source, clock clock.Clock, logger *zap.Logger) *Follower {
+	return newFollower(facts.NewMirror(source, ofValidating, facts.Options[[]*hook]{}, clock, logger))
+}
+
+// FollowMutating follows MutatingWebhookConfigurations.
+func FollowMutating(source facts.Source, clock clock.Clock, logger *zap.Logger) *Follower {
+	return newFollower(facts.NewMirror(source, ofMutating, facts.Options[[]*hook]{}, clock, logger))
+}
+
+func newFollower(m *facts.Mirror[[]*hook]) *Follower {
+	f := &Follower{mirror: m}
+	m.OnChange(f.change)
+	return f
+}
+
+// Run follows until ctx ends.
+func (f *Follower) Run(ctx context.Context) error { return f.mirror.Run(ctx) }
+
+// Synced is closed when all that was registered is known.
+func (f *Follower) Synced() <-chan struct{} { return f.mirror.Synced() }
+
+// change makes the list that requests look at: in the order of configurations'
+// names, and in the order that each configuration has.
+func (f *Follower) change(_ facts.Key, old, _ *[]*hook) {
+	configurations := f.mirror.List()
+	configurations = slices.DeleteFunc(configurations, func(hooks []*hook) bool { return len(hooks) == 0 })
+	slices.SortFunc(configurations, func(a, b []*hook) int { return cmp.Compare(a[0].configuration, b[0].configuration) })
+	all := slices.Concat(configurations...)
+	f.hooks.Store(&all)
+	if old == nil {
+		return
+	}
+	for _, h := range *old {
+		h.client.close()
+	}
+}
+
+// all are the webhooks as they are now.
+func (f *Follower) all() []*hook {
+	hooks := f.hooks.Load()
+	if hooks == nil {
+		return nil
+	}
+	return *hooks
+}

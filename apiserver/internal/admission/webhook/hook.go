@@ -1,0 +1,109 @@
+package webhook
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"kctl/apiserver/internal/admission/condition"
+	"kctl/apiserver/internal/admission/match"
+	"kctl/apiserver/internal/expression"
+	"kctl/proto/core"
+)
+
+// reviewVersions are the versions of AdmissionReview that this server speaks.
+var reviewVersions = []string{"v1", "v1beta1"}
+
+// defaultTimeout is for webhooks that were stored without one.
+const defaultTimeout = 10 * time.Second
+
+// hook is one registered webhook, ready to be asked.
+type hook struct {
+	configuration, name string
+	// key tells webhooks of one name apart.
+	key         string
+	criteria    *match.Criteria
+	conditions  func() (*condition.Conditions, error) // nil where there are none
+	timeout     time.Duration
+	failOpen    bool
+	sideEffects bool // also on dry runs
+	reinvoke    bool
+	version     string // of the review; "" where none is known to both
+	client      *client
+	// broken says why it can't be asked.
+	broken error
+}
+
+// common are the fields that both kinds of webhooks have.
+type common struct {
+	admissionregistrationv1.ValidatingWebhook
+	reinvoke bool
+}
+
+func ofValidating(obj core.Object) []*hook {
+	configuration := obj.(*admissionregistrationv1.ValidatingWebhookConfiguration)
+	hooks := make([]common, 0, len(configuration.Webhooks))
+	for _, w := range configuration.Webhooks {
+		hooks = append(hooks, common{ValidatingWebhook: w})
+	}
+	return newHooks(obj, hooks)
+}
+
+func ofMutating(obj core.Object) []*hook {
+	configuration := obj.(*admissionregistrationv1.MutatingWebhookConfiguration)
+	hooks := make([]common, 0, len(configuration.Webhooks))
+	for _, w := range configuration.Webhooks {
+		hooks = append(hooks, common{
+			ValidatingWebhook: admissionregistrationv1.ValidatingWebhook{
+				Name: w.Name, ClientConfig: w.ClientConfig, Rules: w.Rules, FailurePolicy: w.FailurePolicy, MatchPolicy: w.MatchPolicy,
+				NamespaceSelector: w.NamespaceSelector, ObjectSelector: w.ObjectSelector, SideEffects: w.SideEffects,
+				TimeoutSeconds: w.TimeoutSeconds, AdmissionReviewVersions: w.AdmissionReviewVersions, MatchConditions: w.MatchConditions,
+			},
+			reinvoke: w.ReinvocationPolicy != nil && *w.ReinvocationPolicy == admissionregistrationv1.IfNeededReinvocationPolicy,
+		})
+	}
+	return newHooks(obj, hooks)
+}
+
+func newHooks(obj core.Object, webhooks []common) []*hook {
+	out := make([]*hook, 0, len(webhooks))
+	for i := range webhooks {
+		out = append(out, newHook(obj.GetName(), i, &webhooks[i]))
+	}
+	return out
+}
+
+func newHook(configuration string, index int, w *common) *hook {
+	h := &hook{
+		configuration: configuration, name: w.Name, key: fmt.Sprintf("%s/%d/%s", configuration, index, w.Name),
+		timeout: defaultTimeout, reinvoke: w.reinvoke,
+		failOpen: w.FailurePolicy != nil && *w.FailurePolicy == admissionregistrationv1.Ignore,
+		sideEffects: w.SideEffects == nil || *w.SideEffects != admissionregistrationv1.SideEffectClassNone &&
+			*w.SideEffects != admissionregistrationv1.SideEffectClassNoneOnDryRun,
+	}
+	if w.TimeoutSeconds != nil {
+		h.timeout = time.Duration(*w.TimeoutSeconds) * time.Second
+	}
+	for _, version := range w.AdmissionReviewVersions {
+		if slices.Contains(reviewVersions, version) {
+			h.version = version
+			break
+		}
+	}
+	h.criteria, h.broken = match.OfHook(w.Rules, w.MatchPolicy, w.NamespaceSelector, w.ObjectSelector)
+	if len(w.MatchConditions) > 0 {
+		// Compiled at first use: most are never asked for by most servers.
+		h.conditions = sync.OnceValues(func() (*condition.Conditions, error) {
+			compiler, err := condition.NewCompiler(condition.Options{Origin: expression.Stored})
+			if err != nil {
+				return nil, err
+			}
+			return condition.Compile(w.MatchConditions, compiler), nil
+		})
+	}
+	h.client = newClient(&w.ClientConfig, h.timeout)
+	return h
+}

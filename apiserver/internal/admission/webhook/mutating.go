@@ -1,0 +1,156 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	kjson "sigs.k8s.io/json"
+
+	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/admission/match"
+	"kctl/proto/core"
+)
+
+// MutatingName is upstream's name of the plugin.
+const MutatingName = "MutatingAdmissionWebhook"
+
+// maxOperations bounds the work of one patch, as it does for clients.
+const maxOperations = 10000
+
+// Mutating is the plugin that asks webhooks what they change or refuse.
+type Mutating struct{ plugin }
+
+var _ admission.Mutator = (*Mutating)(nil)
+
+// NewMutating returns the plugin for the webhooks that follower knows.
+func NewMutating(follower *Follower, o Options) *Mutating {
+	return &Mutating{plugin{Options: o, name: MutatingName, kind: "mutating", follower: follower, metrics: newMetrics(o.Metrics)}}
+}
+
+// Admit asks the webhooks that the request is for, one after the other: each
+// sees what those before it made. In the second round only those are asked that
+// want to be, and whose work somebody has changed since.
+func (m *Mutating) Admit(ctx context.Context, a *admission.Attributes) error {
+	hooks, err := m.hooks(a)
+	if err != nil || len(hooks) == 0 {
+		return err
+	}
+	forms := m.forms(a)
+	for index, h := range hooks {
+		if a.Rounds.Second && !h.reinvoke {
+			continue
+		}
+		i, err := m.wanted(ctx, h, index, a, forms)
+		if err != nil {
+			return err
+		}
+		if i == nil {
+			continue
+		}
+		if err := m.failed(ctx, h, index, a, m.ask(ctx, i, a, forms)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *Mutating) ask(ctx context.Context, i *invocation, a *admission.Attributes, forms *forms) error {
+	of, err := forms.of(ctx, i.target)
+	if err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	if a.Rounds.Second && !a.Rounds.Again(i.key, of.objectText) {
+		return nil
+	}
+	response, err := m.call(ctx, i, a, of)
+	if err != nil {
+		return err
+	}
+	if err := m.apply(ctx, i, a, of, response); err != nil {
+		return err
+	}
+	forms.forget()
+	left, err := forms.of(ctx, i.target)
+	if err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	changed := !bytes.Equal(of.objectText, left.objectText)
+	if changed {
+		a.Rounds.Changed()
+	}
+	if i.reinvoke {
+		a.Rounds.Left(i.key, left.objectText)
+	}
+	m.record(ctx, i, a, changed)
+	return nil
+}
+
+// apply changes the object as the webhook's answer says.
+func (m *Mutating) apply(ctx context.Context, i *invocation, a *admission.Attributes, of *form, response *admissionv1.AdmissionResponse) error {
+	if len(response.Patch) == 0 {
+		return nil
+	}
+	if *response.PatchType != admissionv1.PatchTypeJSONPatch {
+		return &errCall{i.name, fmt.Errorf("unsupported patch type %q", *response.PatchType)}
+	}
+	patch, err := jsonpatch.DecodePatch(response.Patch)
+	if err != nil {
+		return &errCall{i.name, fmt.Errorf("received undecodable patch in webhook response: %w", err)}
+	}
+	if len(patch) == 0 {
+		return nil
+	}
+	if len(patch) > maxOperations {
+		return &errCall{i.name, fmt.Errorf("received a patch of %d operations in webhook response, the limit is %d", len(patch), maxOperations)}
+	}
+	if a.Object == nil {
+		return apierrors.NewInternalError(fmt.Errorf("admission webhook %q attempted to modify the object, which is not supported for this operation", i.name))
+	}
+	patched, err := patch.Apply(of.objectText)
+	if err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	obj, err := m.decode(ctx, patched, i.target, a, of)
+	if err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	return a.Replace(obj)
+}
+
+// decode reads a patched object, which is in the webhook's form, and brings it
+// into the request's.
+func (m *Mutating) decode(ctx context.Context, text []byte, target match.Target, a *admission.Attributes, of *form) (core.Object, error) {
+	obj, ok := reflect.New(reflect.TypeOf(of.object).Elem()).Interface().(core.Object)
+	if !ok {
+		return nil, errors.New("the object is of a kind that cannot be changed")
+	}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, obj); err != nil {
+		return nil, err
+	}
+	kind := target.Kind(a)
+	obj.GetObjectKind().SetGroupVersionKind(kind)
+	if kind != a.Kind() {
+		return m.Cluster.Versions.Convert(ctx, obj, a.Resource)
+	}
+	return obj, nil
+}
+
+// record tells the auditor whether a webhook has changed the object.
+func (m *Mutating) record(ctx context.Context, i *invocation, a *admission.Attributes, changed bool) {
+	value, err := json.Marshal(struct {
+		Configuration string `json:"configuration"`
+		Webhook       string `json:"webhook"`
+		Mutated       bool   `json:"mutated"`
+	}{i.configuration, i.name, changed})
+	if err != nil { // it is made of strings
+		return
+	}
+	m.Annotate(ctx, "mutation.webhook.admission.k8s.io/"+place(a, i.index), string(value))
+}

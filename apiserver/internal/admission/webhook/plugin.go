@@ -1,0 +1,228 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/admission/condition"
+	"kctl/apiserver/internal/admission/match"
+	"kctl/apiserver/internal/authz"
+	"kctl/proto/core"
+)
+
+// Options are what both plugins are built with.
+type Options struct {
+	Cluster    match.Cluster
+	Services   Services
+	Authorizer authz.Authorizer
+	// Annotate adds a fact to the audit event of the request in ctx.
+	Annotate func(ctx context.Context, key, value string)
+	Metrics  prometheus.Registerer
+	Clock    clock.PassiveClock
+	Logger   *zap.Logger
+}
+
+// plugin is what both have in common.
+type plugin struct {
+	Options
+	name     string
+	kind     string // as metrics and audit annotations call it
+	follower *Follower
+	metrics  *metrics
+}
+
+// Name implements admission.Plugin.
+func (p *plugin) Name() string { return p.name }
+
+// Handles implements admission.Plugin.
+func (p *plugin) Handles(admission.Operation) bool { return true }
+
+// hooks are those that there are for a request, none where it is about
+// webhooks.
+func (p *plugin) hooks(a *admission.Attributes) ([]*hook, error) {
+	select {
+	case <-p.follower.Synced():
+	default:
+		return nil, errors.New("not yet ready to handle request")
+	}
+	hooks := p.follower.all()
+	if len(hooks) == 0 || match.Exempt(a) {
+		return nil, nil
+	}
+	return hooks, nil
+}
+
+// invocation is a webhook that is to be asked.
+type invocation struct {
+	*hook
+	index  int
+	target match.Target
+}
+
+// wanted tells whether a webhook is to be asked about the request, and in which
+// form.
+func (p *plugin) wanted(ctx context.Context, h *hook, index int, a *admission.Attributes, forms *forms) (*invocation, error) {
+	if h.broken != nil {
+		return nil, p.failed(ctx, h, index, a, &errCall{h.name, h.broken})
+	}
+	target, ok, err := h.criteria.Match(ctx, a, p.Cluster)
+	if err != nil || !ok {
+		return nil, err
+	}
+	if h.conditions != nil {
+		if ok, err := p.meetsConditions(ctx, h, index, target, a, forms); err != nil || !ok {
+			return nil, err
+		}
+	}
+	if a.DryRun && h.sideEffects {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("admission webhook %q does not support dry run", h.name))
+	}
+	return &invocation{h, index, target}, nil
+}
+
+func (p *plugin) meetsConditions(ctx context.Context, h *hook, index int, target match.Target, a *admission.Attributes, forms *forms) (bool, error) {
+	conditions, err := h.conditions()
+	if err != nil {
+		return false, apierrors.NewInternalError(err)
+	}
+	subject, err := forms.subject(ctx, target)
+	if err != nil {
+		return false, err
+	}
+	ok, _, err := conditions.Match(ctx, subject)
+	if err == nil {
+		return ok, nil
+	}
+	if h.failOpen {
+		p.failedOpen(ctx, h, index, a, err)
+		return false, nil
+	}
+	resource := schema.GroupResource{Group: a.Resource.Group, Resource: a.Resource.Name}
+	return false, apierrors.NewForbidden(resource, a.Name, err)
+}
+
+// failed judges a webhook that made no sense by its failure policy: nil lets
+// the request pass.
+func (p *plugin) failed(ctx context.Context, h *hook, index int, a *admission.Attributes, err error) error {
+	var call *errCall
+	if !errors.As(err, &call) {
+		return err
+	}
+	if ctx.Err() != nil {
+		// The request has ended; nobody's policy speaks for that.
+		return apierrors.NewTimeoutError("request did not complete within requested timeout - "+ctx.Err().Error(), 0)
+	}
+	if h.failOpen {
+		p.failedOpen(ctx, h, index, a, err)
+		return nil
+	}
+	p.Logger.Warn("a webhook could not be asked, the request is refused", zap.String("webhook", h.name), zap.Error(call.cause))
+	return apierrors.NewInternalError(call)
+}
+
+func (p *plugin) failedOpen(ctx context.Context, h *hook, index int, a *admission.Attributes, err error) {
+	p.Logger.Warn("a webhook could not be asked, the request passes without it", zap.String("webhook", h.name), zap.Error(err))
+	p.metrics.failedOpen(p.kind, h.name)
+	p.Annotate(ctx, fmt.Sprintf("failed-open.%s.webhook.admission.k8s.io/%s", p.kind, place(a, index)), h.name)
+}
+
+// place is the end of an annotation's key: which call it was.
+func place(a *admission.Attributes, index int) string {
+	round := 0
+	if a.Rounds.Second {
+		round = 1
+	}
+	return fmt.Sprintf("round_%d_index_%d", round, index)
+}
+
+// forms are the objects of a request in the forms that webhooks ask for, each
+// made once. They are for one goroutine.
+type forms struct {
+	plugin   *plugin
+	a        *admission.Attributes
+	made     map[schema.GroupVersionKind]*form
+	subjects map[schema.GroupVersionKind]*condition.Subject
+}
+
+type form struct {
+	object, old         runtime.Object
+	objectText, oldText []byte
+}
+
+func (p *plugin) forms(a *admission.Attributes) *forms {
+	return &forms{plugin: p, a: a, made: map[schema.GroupVersionKind]*form{}, subjects: map[schema.GroupVersionKind]*condition.Subject{}}
+}
+
+// forget is called when the object has changed.
+func (f *forms) forget() {
+	clear(f.made)
+	clear(f.subjects)
+}
+
+func (f *forms) of(ctx context.Context, target match.Target) (*form, error) {
+	if made := f.made[target.GVK()]; made != nil {
+		return made, nil
+	}
+	made := &form{}
+	var err error
+	if made.object, made.objectText, err = f.convert(ctx, f.a.Object, target); err != nil {
+		return nil, err
+	}
+	if made.old, made.oldText, err = f.convert(ctx, f.a.OldObject, target); err != nil {
+		return nil, err
+	}
+	if f.a.Connecting != nil && f.a.Object == nil {
+		made.object = f.a.Connecting
+		if made.objectText, err = json.Marshal(f.a.Connecting); err != nil {
+			return nil, err
+		}
+	}
+	f.made[target.GVK()] = made
+	return made, nil
+}
+
+func (f *forms) convert(ctx context.Context, obj core.Object, target match.Target) (runtime.Object, []byte, error) {
+	if obj == nil {
+		return nil, nil, nil
+	}
+	if target.Converted && obj.GetObjectKind().GroupVersionKind() == f.a.Resource.GVK() {
+		var err error
+		if obj, err = f.plugin.Cluster.Versions.Convert(ctx, obj, target.Resource); err != nil {
+			return nil, nil, fmt.Errorf("convert to %s: %w", target.GVK(), err)
+		}
+	}
+	if obj.GetObjectKind().GroupVersionKind().Kind == "" {
+		obj.GetObjectKind().SetGroupVersionKind(target.Kind(f.a))
+	}
+	text, err := json.Marshal(obj)
+	return obj, text, err
+}
+
+func (f *forms) subject(ctx context.Context, target match.Target) (*condition.Subject, error) {
+	if made := f.subjects[target.GVK()]; made != nil {
+		return made, nil
+	}
+	of, err := f.of(ctx, target)
+	if err != nil {
+		return nil, err
+	}
+	var namespace *core.Namespace
+	if f.a.Namespace != "" && f.a.Resource.Namespaced {
+		if namespace, err = f.plugin.Cluster.Namespace(ctx, f.a.Namespace); err != nil {
+			return nil, err
+		}
+	}
+	made, err := condition.NewSubject(f.a, target, of.object, of.old, namespace, f.plugin.Authorizer)
+	f.subjects[target.GVK()] = made
+	return made, err
+}

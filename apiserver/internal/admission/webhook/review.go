@@ -1,0 +1,159 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/google/uuid"
+	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/admission/match"
+)
+
+// reviewGroup is the group of AdmissionReview. Its versions differ in name only.
+const reviewGroup = "admission.k8s.io/"
+
+// errCall: a webhook could not be asked, or made no sense. What becomes of the
+// request is for its failure policy to say.
+type errCall struct {
+	hook  string
+	cause error
+}
+
+func (e *errCall) Error() string {
+	return fmt.Sprintf("failed calling webhook %q: %v", e.hook, e.cause)
+}
+func (e *errCall) Unwrap() error { return e.cause }
+
+// ask sends a webhook the request and returns its answer, which is well-formed.
+// Errors are errCall.
+func (h *hook) ask(ctx context.Context, services Services, request *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
+	response, err := h.exchange(ctx, services, request)
+	if err != nil {
+		return nil, &errCall{h.name, err}
+	}
+	return response, nil
+}
+
+func (h *hook) exchange(ctx context.Context, services Services, request *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
+	if h.version == "" {
+		return nil, errors.New("webhook does not accept known AdmissionReview versions (v1, v1beta1)")
+	}
+	question := &admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{Kind: "AdmissionReview", APIVersion: reviewGroup + h.version}, Request: request,
+	}
+	body, err := json.Marshal(question)
+	if err != nil {
+		return nil, fmt.Errorf("encode the review: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, h.timeout)
+	defer cancel()
+	answer, err := h.client.post(ctx, services, body)
+	if err != nil {
+		return nil, fmt.Errorf("failed to call webhook: %w", err)
+	}
+	var review admissionv1.AdmissionReview
+	if err := json.Unmarshal(answer, &review); err != nil {
+		return nil, fmt.Errorf("failed to call webhook: couldn't get version/kind; json parse error: %w", err)
+	}
+	if err := h.verify(request.UID, &review); err != nil {
+		return nil, err
+	}
+	return review.Response, nil
+}
+
+// verify refuses answers that are not to this question. Reviews of v1beta1 need
+// not say what they are, nor to what they answer: early webhooks didn't.
+func (h *hook) verify(uid types.UID, review *admissionv1.AdmissionReview) error {
+	strict := h.version != "v1beta1"
+	if kind := review.GroupVersionKind(); strict || kind.Kind != "" || kind.Version != "" {
+		if review.Kind != "AdmissionReview" || review.APIVersion != reviewGroup+h.version {
+			return fmt.Errorf("received invalid webhook response: expected webhook response of %s%s, Kind=AdmissionReview, got %s, Kind=%s",
+				reviewGroup, h.version, review.APIVersion, review.Kind)
+		}
+	}
+	response := review.Response
+	if response == nil {
+		return errors.New("received invalid webhook response: webhook response was absent")
+	}
+	if strict && response.UID != uid {
+		return fmt.Errorf("received invalid webhook response: expected response.uid=%q, got %q", uid, response.UID)
+	}
+	if !strict {
+		if len(response.Patch) > 0 && response.PatchType == nil {
+			jsonPatch := admissionv1.PatchTypeJSONPatch
+			response.PatchType = &jsonPatch
+		}
+		return nil
+	}
+	switch hasType := response.PatchType != nil && *response.PatchType != ""; {
+	case len(response.Patch) > 0 && !hasType:
+		return errors.New("received invalid webhook response: webhook returned response.patch but not response.patchType")
+	case len(response.Patch) == 0 && hasType:
+		return errors.New("received invalid webhook response: webhook returned response.patchType but not response.patch")
+	}
+	return nil
+}
+
+// newRequest describes the request in the form of a target. object and old are
+// encoded objects, or nil.
+func newRequest(a *admission.Attributes, target match.Target, object, old []byte) (*admissionv1.AdmissionRequest, error) {
+	options, err := encodeOptions(a.Options)
+	if err != nil {
+		return nil, err
+	}
+	requestKind, requestResource := metav1.GroupVersionKind(a.Kind()), metav1.GroupVersionResource(a.Resource.GVR())
+	dryRun := a.DryRun
+	request := &admissionv1.AdmissionRequest{
+		UID:  types.UID(uuid.NewString()),
+		Kind: metav1.GroupVersionKind(target.Kind(a)), Resource: metav1.GroupVersionResource(target.GVR()), SubResource: target.Subresource,
+		RequestKind: &requestKind, RequestResource: &requestResource, RequestSubResource: a.Subresource,
+		Name: a.Name, Namespace: a.Namespace, Operation: admissionv1.Operation(a.Operation), DryRun: &dryRun,
+		Object: runtime.RawExtension{Raw: object}, OldObject: runtime.RawExtension{Raw: old}, Options: runtime.RawExtension{Raw: options},
+	}
+	if a.User != nil {
+		request.UserInfo = *a.User
+	}
+	return request, nil
+}
+
+func encodeOptions(options runtime.Object) ([]byte, error) {
+	if options == nil {
+		return nil, nil
+	}
+	out, err := json.Marshal(options)
+	if err != nil {
+		return nil, fmt.Errorf("encode the options: %w", err)
+	}
+	return out, nil
+}
+
+// denial is what the client is told of a webhook's refusal: the webhook's own
+// status, as far as it makes a refusal.
+func denial(name string, status *metav1.Status) error {
+	told := metav1.Status{Status: metav1.StatusFailure, Code: http.StatusBadRequest}
+	explanation := ""
+	if status != nil {
+		told.Reason, told.Details = status.Reason, status.Details
+		if status.Code >= http.StatusBadRequest && status.Code < 600 {
+			told.Code = status.Code
+		}
+		explanation = status.Message
+		if explanation == "" {
+			explanation = string(status.Reason)
+		}
+	}
+	told.Message = fmt.Sprintf("admission webhook %q denied the request without explanation", name)
+	if explanation != "" {
+		told.Message = fmt.Sprintf("admission webhook %q denied the request: %s", name, explanation)
+	}
+	return &apierrors.StatusError{ErrStatus: told}
+}

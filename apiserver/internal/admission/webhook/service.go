@@ -1,0 +1,107 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Services finds what is behind a service.
+type Services interface {
+	Service(ctx context.Context, namespace, name string) (*corev1.Service, error)
+	// Slices are all endpoint slices of a service.
+	Slices(ctx context.Context, namespace, name string) ([]*discoveryv1.EndpointSlice, error)
+}
+
+// dialService connects to one of a service's endpoints: there need be nothing
+// on the server's machine that makes cluster addresses work. Only a service
+// whose endpoints nobody keeps is reached by its cluster address.
+func dialService(ctx context.Context, services Services, ref *admissionregistrationv1.ServiceReference, dialer *net.Dialer, network string) (net.Conn, error) {
+	service, err := services.Service(ctx, ref.Namespace, ref.Name)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("service %q not found", ref.Name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("service %q: %w", ref.Name, err)
+	}
+	slices, err := services.Slices(ctx, ref.Namespace, ref.Name)
+	if err != nil {
+		return nil, fmt.Errorf("endpoints of service %q: %w", ref.Name, err)
+	}
+	addresses, err := addressesOf(service, slices, port(ref))
+	if err != nil {
+		return nil, err
+	}
+	rand.Shuffle(len(addresses), func(i, j int) { addresses[i], addresses[j] = addresses[j], addresses[i] })
+	var errs []error
+	for _, address := range addresses {
+		connection, err := dialer.DialContext(ctx, network, address)
+		if err == nil {
+			return connection, nil
+		}
+		errs = append(errs, err)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, errors.Join(errs...)
+}
+
+// addressesOf are where a port of a service can be reached.
+func addressesOf(service *corev1.Service, slices []*discoveryv1.EndpointSlice, wanted int32) ([]string, error) {
+	if service.Spec.Type == corev1.ServiceTypeExternalName {
+		return []string{net.JoinHostPort(service.Spec.ExternalName, strconv.Itoa(int(wanted)))}, nil
+	}
+	var found *corev1.ServicePort
+	for i := range service.Spec.Ports {
+		if service.Spec.Ports[i].Port == wanted {
+			found = &service.Spec.Ports[i]
+		}
+	}
+	if found == nil {
+		return nil, fmt.Errorf("no service port %d found for service %q", wanted, service.Name)
+	}
+	if len(slices) == 0 && service.Spec.ClusterIP != "" && service.Spec.ClusterIP != corev1.ClusterIPNone {
+		return []string{net.JoinHostPort(service.Spec.ClusterIP, strconv.Itoa(int(wanted)))}, nil
+	}
+	var out []string
+	for _, slice := range slices {
+		out = append(out, ready(slice, found.Name)...)
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("no endpoints available for service %q", service.Name)
+	}
+	return out, nil
+}
+
+// ready are the addresses of a slice that take connections at the named port.
+func ready(slice *discoveryv1.EndpointSlice, name string) []string {
+	if slice.AddressType == discoveryv1.AddressTypeFQDN {
+		return nil
+	}
+	var out []string
+	for _, p := range slice.Ports {
+		named := ""
+		if p.Name != nil {
+			named = *p.Name
+		}
+		if p.Port == nil || named != name {
+			continue
+		}
+		for _, endpoint := range slice.Endpoints {
+			if len(endpoint.Addresses) == 0 || endpoint.Conditions.Ready != nil && !*endpoint.Conditions.Ready {
+				continue
+			}
+			out = append(out, net.JoinHostPort(endpoint.Addresses[0], strconv.Itoa(int(*p.Port))))
+		}
+	}
+	return out
+}

@@ -1,0 +1,73 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"kctl/apiserver/internal/admission"
+)
+
+// ValidatingName is upstream's name of the plugin.
+const ValidatingName = "ValidatingAdmissionWebhook"
+
+// Validating is the plugin that asks webhooks whether they refuse a request.
+type Validating struct{ plugin }
+
+var _ admission.Validator = (*Validating)(nil)
+
+// NewValidating returns the plugin for the webhooks that follower knows.
+func NewValidating(follower *Follower, o Options) *Validating {
+	return &Validating{plugin{Options: o, name: ValidatingName, kind: "validating", follower: follower, metrics: newMetrics(o.Metrics)}}
+}
+
+// Validate asks all webhooks that the request is for, side by side. Where
+// several refuse it, the client hears of the first by order.
+func (v *Validating) Validate(ctx context.Context, a *admission.Attributes) error {
+	hooks, err := v.hooks(a)
+	if err != nil || len(hooks) == 0 {
+		return err
+	}
+	forms := v.forms(a)
+	var invocations []*invocation
+	for index, h := range hooks {
+		i, err := v.wanted(ctx, h, index, a, forms)
+		if err != nil {
+			return err
+		}
+		if i != nil {
+			invocations = append(invocations, i)
+		}
+	}
+	return v.askAll(ctx, invocations, a, forms)
+}
+
+func (v *Validating) askAll(ctx context.Context, invocations []*invocation, a *admission.Attributes, forms *forms) error {
+	errs := make([]error, len(invocations))
+	var running sync.WaitGroup
+	for n, i := range invocations {
+		of, err := forms.of(ctx, i.target)
+		if err != nil {
+			errs[n] = apierrors.NewInternalError(err)
+			continue
+		}
+		running.Go(func() { errs[n] = v.ask(ctx, i, a, of) })
+	}
+	running.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *Validating) ask(ctx context.Context, i *invocation, a *admission.Attributes, of *form) error {
+	response, err := v.call(ctx, i, a, of)
+	if err == nil && len(response.Patch) > 0 {
+		err = &errCall{i.name, errors.New("received invalid webhook response: validating webhook may not return response.patch")}
+	}
+	return v.failed(ctx, i.hook, i.index, a, err)
+}

@@ -1,0 +1,63 @@
+package handlers
+
+import (
+	"net/url"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"kctl/proto/core"
+)
+
+// connecting is what a request for a stream asks for, as the object by which
+// admission plugins know it; nil for subresources that have none.
+func connecting(r core.Resource, subresource string, query url.Values, path string) runtime.Object {
+	var options runtime.Object
+	switch {
+	case r == core.Pods && subresource == "exec":
+		options = &corev1.PodExecOptions{
+			Stdin: flag(query, "stdin"), Stdout: flag(query, "stdout"), Stderr: flag(query, "stderr"), TTY: flag(query, "tty"),
+			Container: query.Get("container"), Command: query["command"],
+		}
+	case r == core.Pods && subresource == "attach":
+		options = &corev1.PodAttachOptions{
+			Stdin: flag(query, "stdin"), Stdout: flag(query, "stdout"), Stderr: flag(query, "stderr"), TTY: flag(query, "tty"),
+			Container: query.Get("container"),
+		}
+	case r == core.Pods && subresource == "portforward":
+		options = &corev1.PodPortForwardOptions{Ports: ports(query["ports"])}
+	case r == core.Pods && subresource == "proxy":
+		options = &corev1.PodProxyOptions{Path: path}
+	case r == core.Nodes && subresource == "proxy":
+		options = &corev1.NodeProxyOptions{Path: path}
+	case r == core.Services && subresource == "proxy":
+		options = &corev1.ServiceProxyOptions{Path: path}
+	default:
+		return nil
+	}
+	kinds := map[string]string{"exec": "PodExecOptions", "attach": "PodAttachOptions", "portforward": "PodPortForwardOptions", "proxy": r.Kind + "ProxyOptions"}
+	options.GetObjectKind().SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kinds[subresource]))
+	return options
+}
+
+// flag reads a boolean: what is there without a value, or can't be read, is
+// true, as it is for whoever serves the stream.
+func flag(query url.Values, name string) bool {
+	if !query.Has(name) {
+		return false
+	}
+	value, err := strconv.ParseBool(query.Get(name))
+	return value || err != nil
+}
+
+// ports reads port numbers; whoever serves the stream refuses what is none.
+func ports(texts []string) []int32 {
+	var out []int32
+	for _, text := range texts {
+		if port, err := strconv.ParseInt(text, 10, 32); err == nil {
+			out = append(out, int32(port))
+		}
+	}
+	return out
+}

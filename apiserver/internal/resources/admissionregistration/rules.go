@@ -1,0 +1,136 @@
+package admissionregistration
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"kctl/apiserver/internal/resources/check"
+)
+
+const wildcard = "*"
+
+var (
+	operations = []admissionregistrationv1.OperationType{
+		admissionregistrationv1.OperationAll, admissionregistrationv1.Connect, admissionregistrationv1.Create,
+		admissionregistrationv1.Delete, admissionregistrationv1.Update,
+	}
+	scopes          = []admissionregistrationv1.ScopeType{admissionregistrationv1.AllScopes, admissionregistrationv1.ClusterScope, admissionregistrationv1.NamespacedScope}
+	failurePolicies = []admissionregistrationv1.FailurePolicyType{admissionregistrationv1.Fail, admissionregistrationv1.Ignore}
+	matchPolicies   = []admissionregistrationv1.MatchPolicyType{admissionregistrationv1.Equivalent, admissionregistrationv1.Exact}
+)
+
+// supported checks that a value is one of those there are; nil is not checked.
+func supported[T ~string](value *T, among []T, at *field.Path) field.ErrorList {
+	if value == nil || slices.Contains(among, *value) {
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(at, *value, among)}
+}
+
+func selector(s *metav1.LabelSelector, at *field.Path) field.ErrorList {
+	return metav1validation.ValidateLabelSelector(s, metav1validation.LabelSelectorValidationOptions{}, at)
+}
+
+func validateRule(rule *admissionregistrationv1.RuleWithOperations, at *field.Path) field.ErrorList {
+	errs := validateOperations(rule.Operations, at.Child("operations"))
+	errs = append(errs, alone(rule.APIGroups, "API groups", at.Child("apiGroups"))...)
+	errs = append(errs, alone(rule.APIVersions, "API versions", at.Child("apiVersions"))...)
+	for i, version := range rule.APIVersions {
+		if version == "" {
+			errs = append(errs, field.Required(at.Child("apiVersions").Index(i), ""))
+		}
+	}
+	errs = append(errs, validateResources(rule.Resources, at.Child("resources"))...)
+	return append(errs, supported(rule.Scope, scopes, at.Child("scope"))...)
+}
+
+func validateOperations(given []admissionregistrationv1.OperationType, at *field.Path) field.ErrorList {
+	errs := alone(given, "operations", at)
+	for i := range given {
+		errs = append(errs, supported(&given[i], operations, at.Index(i))...)
+	}
+	return errs
+}
+
+// alone checks that there are values, and none beside the wildcard.
+func alone[T ~string](values []T, what string, at *field.Path) field.ErrorList {
+	switch {
+	case len(values) == 0:
+		return field.ErrorList{field.Required(at, "")}
+	case len(values) > 1 && slices.Contains(values, wildcard):
+		return field.ErrorList{field.Invalid(at, values, "if '*' is present, must not specify other "+what)}
+	}
+	return nil
+}
+
+// validateResources checks that no pattern says again what one before it says.
+func validateResources(resources []string, at *field.Path) field.ErrorList {
+	if len(resources) == 0 {
+		return field.ErrorList{field.Required(at, "")}
+	}
+	var errs field.ErrorList
+	ofAll := map[string]bool{} // subresources of every resource
+	allOf := map[string]bool{} // resources with every subresource
+	single := false
+	for i, pattern := range resources {
+		if pattern == "" {
+			errs = append(errs, field.Required(at.Index(i), ""))
+			continue
+		}
+		resource, subresource, _ := strings.Cut(pattern, "/")
+		switch {
+		case ofAll[subresource]:
+			errs = append(errs, field.Invalid(at.Index(i), pattern, fmt.Sprintf("if '*/%s' is present, must not specify %s", subresource, pattern)))
+		case allOf[resource]:
+			errs = append(errs, field.Invalid(at.Index(i), pattern, fmt.Sprintf("if '%s/*' is present, must not specify %s", resource, pattern)))
+		}
+		if pattern != "*/*" && resource == wildcard && subresource != "" {
+			ofAll[subresource] = true
+		}
+		if pattern != "*/*" && subresource == wildcard {
+			allOf[resource] = true
+		}
+		single = single || subresource == "" && resource != wildcard
+	}
+	switch {
+	case len(resources) > 1 && slices.Contains(resources, "*/*"):
+		errs = append(errs, field.Invalid(at, resources, "if '*/*' is present, must not specify other resources"))
+	case single && slices.Contains(resources, wildcard):
+		errs = append(errs, field.Invalid(at, resources, "if '*' is present, must not specify other resources without subresources"))
+	}
+	return errs
+}
+
+func validateNamedRules(rules []admissionregistrationv1.NamedRuleWithOperations, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i := range rules {
+		at := at.Index(i)
+		names := map[string]bool{}
+		for j, name := range rules[i].ResourceNames {
+			at := at.Child("resourceNames").Index(j)
+			errs = append(errs, check.Messages(at, name, path.IsValidPathSegmentName(name))...)
+			if names[name] {
+				errs = append(errs, field.Duplicate(at, name))
+			}
+			names[name] = true
+		}
+		errs = append(errs, validateRule(&rules[i].RuleWithOperations, at)...)
+	}
+	return errs
+}
+
+// validateMatch checks what a policy or a binding is about.
+func validateMatch(m *admissionregistrationv1.MatchResources, at *field.Path) field.ErrorList {
+	errs := supported(m.MatchPolicy, matchPolicies, at.Child("matchPolicy"))
+	errs = append(errs, selector(m.NamespaceSelector, at.Child("namespaceSelector"))...)
+	errs = append(errs, selector(m.ObjectSelector, at.Child("objectSelector"))...)
+	errs = append(errs, validateNamedRules(m.ResourceRules, at.Child("resourceRules"))...)
+	return append(errs, validateNamedRules(m.ExcludeResourceRules, at.Child("excludeResourceRules"))...)
+}

@@ -1,0 +1,181 @@
+package admissionregistration
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"kctl/apiserver/internal/resources/check"
+)
+
+var (
+	reviewVersions   = []string{"v1", "v1beta1"}
+	sideEffects      = []admissionregistrationv1.SideEffectClass{admissionregistrationv1.SideEffectClassNone, admissionregistrationv1.SideEffectClassNoneOnDryRun}
+	reinvocations    = []admissionregistrationv1.ReinvocationPolicyType{admissionregistrationv1.IfNeededReinvocationPolicy, admissionregistrationv1.NeverReinvocationPolicy}
+	longestTimeout   = int32(30)
+	desiredURLFormat = "; desired format: https://host[/path]"
+)
+
+// webhook is what is checked of a webhook of either kind.
+type webhook struct {
+	admissionregistrationv1.ValidatingWebhook
+	reinvocation *admissionregistrationv1.ReinvocationPolicyType
+}
+
+func ofValidating(webhooks []admissionregistrationv1.ValidatingWebhook) []webhook {
+	out := make([]webhook, 0, len(webhooks))
+	for _, w := range webhooks {
+		out = append(out, webhook{ValidatingWebhook: w})
+	}
+	return out
+}
+
+func ofMutating(webhooks []admissionregistrationv1.MutatingWebhook) []webhook {
+	out := make([]webhook, 0, len(webhooks))
+	for _, w := range webhooks {
+		out = append(out, webhook{admissionregistrationv1.ValidatingWebhook{
+			Name: w.Name, ClientConfig: w.ClientConfig, Rules: w.Rules, FailurePolicy: w.FailurePolicy, MatchPolicy: w.MatchPolicy,
+			NamespaceSelector: w.NamespaceSelector, ObjectSelector: w.ObjectSelector, SideEffects: w.SideEffects,
+			TimeoutSeconds: w.TimeoutSeconds, AdmissionReviewVersions: w.AdmissionReviewVersions, MatchConditions: w.MatchConditions,
+		}, w.ReinvocationPolicy})
+	}
+	return out
+}
+
+func validateWebhooks(webhooks []webhook, known expressions) field.ErrorList {
+	var errs field.ErrorList
+	names := map[string]bool{}
+	for i := range webhooks {
+		w, at := &webhooks[i], field.NewPath("webhooks").Index(i)
+		errs = append(errs, validateWebhook(w, known, at)...)
+		errs = append(errs, validateVersions(w.AdmissionReviewVersions, at.Child("admissionReviewVersions"))...)
+		if w.Name == "" {
+			continue
+		}
+		if names[w.Name] {
+			errs = append(errs, field.Duplicate(at.Child("name"), w.Name))
+		}
+		names[w.Name] = true
+	}
+	return errs
+}
+
+func validateWebhook(w *webhook, known expressions, at *field.Path) field.ErrorList {
+	errs := validation.IsFullyQualifiedName(at.Child("name"), w.Name)
+	for i := range w.Rules {
+		errs = append(errs, validateRule(&w.Rules[i], at.Child("rules").Index(i))...)
+	}
+	errs = append(errs, supported(w.FailurePolicy, failurePolicies, at.Child("failurePolicy"))...)
+	errs = append(errs, supported(w.MatchPolicy, matchPolicies, at.Child("matchPolicy"))...)
+	if w.SideEffects == nil {
+		errs = append(errs, field.Required(at.Child("sideEffects"), "must specify one of None, NoneOnDryRun"))
+	}
+	errs = append(errs, supported(w.SideEffects, sideEffects, at.Child("sideEffects"))...)
+	if w.TimeoutSeconds != nil && (*w.TimeoutSeconds < 1 || *w.TimeoutSeconds > longestTimeout) {
+		errs = append(errs, field.Invalid(at.Child("timeoutSeconds"), *w.TimeoutSeconds, fmt.Sprintf("the timeout value must be between 1 and %d seconds", longestTimeout)))
+	}
+	errs = append(errs, selector(w.NamespaceSelector, at.Child("namespaceSelector"))...)
+	errs = append(errs, selector(w.ObjectSelector, at.Child("objectSelector"))...)
+	errs = append(errs, supported(w.reinvocation, reinvocations, at.Child("reinvocationPolicy"))...)
+	errs = append(errs, validateClient(&w.ClientConfig, at.Child("clientConfig"))...)
+	return append(errs, validateConditions(w.MatchConditions, &compilers{known: known}, at.Child("matchConditions"))...)
+}
+
+func validateVersions(versions []string, at *field.Path) field.ErrorList {
+	if len(versions) == 0 {
+		return field.ErrorList{field.Required(at, "must specify one of "+strings.Join(reviewVersions, ", "))}
+	}
+	var errs field.ErrorList
+	seen := map[string]bool{}
+	for i, version := range versions {
+		if seen[version] {
+			errs = append(errs, field.Invalid(at.Index(i), version, "duplicate version"))
+			continue
+		}
+		seen[version] = true
+		errs = append(errs, check.Messages(at.Index(i), version, validation.IsDNS1035Label(version))...)
+	}
+	if !slices.ContainsFunc(versions, func(v string) bool { return slices.Contains(reviewVersions, v) }) {
+		errs = append(errs, field.Invalid(at, versions, "must include at least one of "+strings.Join(reviewVersions, ", ")))
+	}
+	return errs
+}
+
+func validateClient(c *admissionregistrationv1.WebhookClientConfig, at *field.Path) field.ErrorList {
+	switch {
+	case (c.URL == nil) == (c.Service == nil):
+		return field.ErrorList{field.Required(at, "exactly one of url or service is required")}
+	case c.URL != nil:
+		return validateURL(*c.URL, at.Child("url"))
+	}
+	return validateService(c.Service, at.Child("service"))
+}
+
+func validateURL(text string, at *field.Path) field.ErrorList {
+	u, err := url.Parse(text)
+	if err != nil {
+		return field.ErrorList{field.Required(at, "url must be a valid URL: "+err.Error()+desiredURLFormat)}
+	}
+	var errs field.ErrorList
+	if u.Scheme != "https" {
+		errs = append(errs, field.Invalid(at, u.Scheme, "'https' is the only allowed URL scheme"+desiredURLFormat))
+	}
+	if u.Host == "" {
+		errs = append(errs, field.Invalid(at, u.Host, "host must be specified"+desiredURLFormat))
+	}
+	if u.User != nil {
+		errs = append(errs, field.Invalid(at, u.User.String(), "user information is not permitted in the URL"))
+	}
+	if u.Fragment != "" {
+		errs = append(errs, field.Invalid(at, u.Fragment, "fragments are not permitted in the URL"))
+	}
+	if u.RawQuery != "" {
+		errs = append(errs, field.Invalid(at, u.RawQuery, "query parameters are not permitted in the URL"))
+	}
+	return errs
+}
+
+func validateService(s *admissionregistrationv1.ServiceReference, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if s.Name == "" {
+		errs = append(errs, field.Required(at.Child("name"), ""))
+	}
+	if s.Namespace == "" {
+		errs = append(errs, field.Required(at.Child("namespace"), ""))
+	}
+	if s.Port != nil {
+		for _, message := range validation.IsValidPortNum(int(*s.Port)) {
+			errs = append(errs, field.Invalid(at.Child("port"), *s.Port, "port is not valid: "+message))
+		}
+	}
+	if s.Path == nil || *s.Path == "" || *s.Path == "/" {
+		return errs
+	}
+	return append(errs, validatePath(*s.Path, at.Child("path"))...)
+}
+
+func validatePath(path string, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if !strings.HasPrefix(path, "/") {
+		errs = append(errs, field.Invalid(at, path, "must start with a '/'"))
+	}
+	segments := strings.Split(path[1:], "/")
+	for i, segment := range segments {
+		if segment == "" && i < len(segments)-1 {
+			errs = append(errs, field.Invalid(at, path, fmt.Sprintf("segment[%d] may not be empty", i)))
+			continue
+		}
+		if segment == "" {
+			continue // a slash at the end
+		}
+		for _, message := range validation.IsDNS1123Subdomain(segment) {
+			errs = append(errs, field.Invalid(at, path, fmt.Sprintf("segment[%d]: %s", i, message)))
+		}
+	}
+	return errs
+}

@@ -1,0 +1,608 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"kctl/proto/core"
+	"kctl/proto/pki"
+	"kctl/proto/rest"
+)
+
+var (
+	validatingWebhooks = core.Resource{Group: "admissionregistration.k8s.io", Version: "v1", Name: "validatingwebhookconfigurations", Kind: "ValidatingWebhookConfiguration"}
+	mutatingWebhooks   = core.Resource{Group: "admissionregistration.k8s.io", Version: "v1", Name: "mutatingwebhookconfigurations", Kind: "MutatingWebhookConfiguration"}
+)
+
+// hooks is a server of webhooks: each answers at a path of its own.
+type hooks struct {
+	*httptest.Server
+	ca *pki.Pair
+
+	mu       sync.Mutex
+	answers  map[string]func(w http.ResponseWriter, r *http.Request, review *admissionv1.AdmissionReview)
+	requests map[string][]*admissionv1.AdmissionRequest
+}
+
+// serveHooks serves until the test ends. Its certificate is for 127.0.0.1 and
+// for the service "hook" in the namespace "hooks".
+func serveHooks(t *testing.T) *hooks {
+	t.Helper()
+	ca, err := pki.NewCA("hooks", time.Now(), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := ca.Issue(pki.Subject{CommonName: "hook", IPs: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"hook.hooks.svc"}, Server: true}, time.Now(), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, err := pair.TLS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &hooks{
+		ca:       ca,
+		answers:  map[string]func(http.ResponseWriter, *http.Request, *admissionv1.AdmissionReview){},
+		requests: map[string][]*admissionv1.AdmissionRequest{},
+	}
+	h.Server = httptest.NewUnstartedServer(h)
+	h.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}
+	h.StartTLS()
+	t.Cleanup(h.Close)
+	return h
+}
+
+func (h *hooks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var review admissionv1.AdmissionReview
+	body, err := io.ReadAll(r.Body)
+	if err == nil {
+		err = json.Unmarshal(body, &review)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	name := strings.Trim(r.URL.Path, "/")
+	h.mu.Lock()
+	h.requests[name] = append(h.requests[name], review.Request)
+	answer := h.answers[name]
+	h.mu.Unlock()
+	review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
+	if answer != nil {
+		answer(w, r, &review)
+		if review.Response == nil && review.Request == nil {
+			return // it has answered by itself
+		}
+	}
+	review.Request = nil
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(&review)
+}
+
+// on sets what a webhook answers; change is given an answer that allows.
+func (h *hooks) on(name string, change func(review *admissionv1.AdmissionReview)) {
+	h.raw(name, func(_ http.ResponseWriter, _ *http.Request, review *admissionv1.AdmissionReview) { change(review) })
+}
+
+func (h *hooks) raw(name string, answer func(w http.ResponseWriter, r *http.Request, review *admissionv1.AdmissionReview)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.answers[name] = answer
+}
+
+// asked returns what a webhook was asked, and forgets it.
+func (h *hooks) asked(name string) []*admissionv1.AdmissionRequest {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	asked := h.requests[name]
+	delete(h.requests, name)
+	return asked
+}
+
+// webhook is one that is asked about every object with the label hook=name.
+func (h *hooks) webhook(name string, change ...func(w *admissionregistrationv1.MutatingWebhook)) admissionregistrationv1.MutatingWebhook {
+	w := admissionregistrationv1.MutatingWebhook{
+		Name:         name + ".hooks.test",
+		ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: ptr.To(h.URL + "/" + name), CABundle: h.ca.Cert},
+		Rules: []admissionregistrationv1.RuleWithOperations{{
+			Operations: []admissionregistrationv1.OperationType{"*"},
+			Rule:       admissionregistrationv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"*/*"}},
+		}},
+		ObjectSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"hook": name}},
+		SideEffects:    ptr.To(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
+	}
+	for _, c := range change {
+		c(&w)
+	}
+	return w
+}
+
+func asValidating(w admissionregistrationv1.MutatingWebhook) admissionregistrationv1.ValidatingWebhook {
+	return admissionregistrationv1.ValidatingWebhook{
+		Name: w.Name, ClientConfig: w.ClientConfig, Rules: w.Rules, ObjectSelector: w.ObjectSelector, SideEffects: w.SideEffects,
+		AdmissionReviewVersions: w.AdmissionReviewVersions, FailurePolicy: w.FailurePolicy, TimeoutSeconds: w.TimeoutSeconds,
+		MatchConditions: w.MatchConditions, NamespaceSelector: w.NamespaceSelector,
+	}
+}
+
+// register stores webhooks and waits until they count.
+func (c *cluster) register(h *hooks, mutating bool, webhooks ...admissionregistrationv1.MutatingWebhook) {
+	c.t.Helper()
+	ready := "ready-" + fmt.Sprint(mutating) + fmt.Sprint(len(webhooks))
+	h.on(ready, func(r *admissionv1.AdmissionReview) { r.Response.Allowed = false })
+	webhooks = append(webhooks, h.webhook(ready))
+	meta := metav1.ObjectMeta{Name: strings.ToLower(strings.ReplaceAll(c.t.Name(), "/", "-")) + "-" + fmt.Sprint(len(webhooks))}
+	if mutating {
+		c.must(c.root().Resource(mutatingWebhooks, "").Create(c.t.Context(), &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: meta, Webhooks: webhooks}, nil))
+	} else {
+		validating := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: meta}
+		for _, w := range webhooks {
+			validating.Webhooks = append(validating.Webhooks, asValidating(w))
+		}
+		c.must(c.root().Resource(validatingWebhooks, "").Create(c.t.Context(), validating, nil))
+	}
+	c.until("webhooks count", func(ctx context.Context) bool {
+		err := c.root().Resource(core.ConfigMaps, "default").Create(ctx, labelled("ready", ready), nil)
+		return err != nil && strings.Contains(err.Error(), ".hooks.test")
+	})
+}
+
+func labelled(name, hook string) *core.ConfigMap {
+	return &core.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"hook": hook}}, Data: map[string]string{"a": "1"}}
+}
+
+func patches(text string) func(*admissionv1.AdmissionReview) {
+	return func(r *admissionv1.AdmissionReview) {
+		r.Response.Patch, r.Response.PatchType = []byte(text), ptr.To(admissionv1.PatchTypeJSONPatch)
+	}
+}
+
+func says(body string) func(http.ResponseWriter, *http.Request, *admissionv1.AdmissionReview) {
+	return func(w http.ResponseWriter, _ *http.Request, r *admissionv1.AdmissionReview) {
+		r.Request, r.Response = nil, nil
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+// refusal is what a create of a config map with the label is answered.
+func (c *cluster) refusal(hook string) (*metav1.Status, *core.ConfigMap) {
+	c.t.Helper()
+	stored := &core.ConfigMap{}
+	err := c.root().Resource(core.ConfigMaps, "default").Create(c.t.Context(), labelled("c-"+hook, hook), stored)
+	if err == nil {
+		return nil, stored
+	}
+	var status apierrors.APIStatus
+	if !asStatus(err, &status) {
+		c.t.Fatalf("%s: %v", hook, err)
+	}
+	s := status.Status()
+	return &s, nil
+}
+
+// bothKinds are answers that webhooks of either kind are told off for, or
+// obeyed, in upstream's words.
+func bothKinds(h *hooks) map[string]string {
+	status := func(s *metav1.Status) func(*admissionv1.AdmissionReview) {
+		return func(r *admissionv1.AdmissionReview) { r.Response.Allowed, r.Response.Result = false, s }
+	}
+	failed := func(name string) string {
+		return fmt.Sprintf(`500 InternalError Internal error occurred: failed calling webhook "%s.hooks.test": `, name)
+	}
+	h.on("deny", status(nil))
+	h.on("message", status(&metav1.Status{Message: "I say no"}))
+	h.on("code", status(&metav1.Status{Message: "teapot", Code: 418, Reason: "Teapot"}))
+	h.on("reason", status(&metav1.Status{Reason: "just because"}))
+	h.on("fine", status(&metav1.Status{Message: "m", Code: 200}))
+	h.on("uid", func(r *admissionv1.AdmissionReview) { r.Response.UID = "nope" })
+	h.on("nothing", func(r *admissionv1.AdmissionReview) { r.Response = nil })
+	h.on("version", func(r *admissionv1.AdmissionReview) { r.APIVersion = "admission.k8s.io/v1beta1" })
+	h.on("kind", func(r *admissionv1.AdmissionReview) { r.Kind = "Foo" })
+	h.on("untyped", func(r *admissionv1.AdmissionReview) { r.Response.Patch = []byte("[]") })
+	h.raw("garbage", says("{{{"))
+	h.raw("empty", says(""))
+	h.raw("long", says(strings.Repeat("x", 10<<20)))
+	h.raw("error", func(w http.ResponseWriter, _ *http.Request, r *admissionv1.AdmissionReview) {
+		r.Request, r.Response = nil, nil
+		w.WriteHeader(http.StatusInternalServerError)
+	})
+	h.raw("elsewhere", func(w http.ResponseWriter, _ *http.Request, r *admissionv1.AdmissionReview) {
+		r.Request, r.Response = nil, nil
+		w.Header().Set("Location", "/allowed")
+		w.WriteHeader(http.StatusTemporaryRedirect)
+	})
+	return map[string]string{
+		"deny":      `400  admission webhook "deny.hooks.test" denied the request without explanation`,
+		"message":   `400  admission webhook "message.hooks.test" denied the request: I say no`,
+		"code":      `418 Teapot admission webhook "code.hooks.test" denied the request: teapot`,
+		"reason":    `400 just because admission webhook "reason.hooks.test" denied the request: just because`,
+		"fine":      `400  admission webhook "fine.hooks.test" denied the request: m`,
+		"uid":       failed("uid") + "received invalid webhook response: expected response.uid=",
+		"nothing":   failed("nothing") + "received invalid webhook response: webhook response was absent",
+		"version":   failed("version") + "received invalid webhook response: expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got admission.k8s.io/v1beta1, Kind=AdmissionReview",
+		"kind":      failed("kind") + "received invalid webhook response: expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got ",
+		"untyped":   failed("untyped") + "received invalid webhook response: webhook returned response.patch but not response.patchType",
+		"garbage":   failed("garbage") + "failed to call webhook: couldn't get version/kind; json parse error: invalid character '{' looking for beginning of object key string",
+		"empty":     failed("empty") + "failed to call webhook: 0-length response with status code: 200 and content type: ",
+		"long":      failed("long") + "failed to call webhook: the response is longer than 8388608 bytes",
+		"error":     failed("error") + `failed to call webhook: an error on the server ("unknown") has prevented the request from succeeding`,
+		"elsewhere": failed("elsewhere") + "failed to call webhook: the server responded with the status code 307",
+		"allowed":   "",
+	}
+}
+
+// check registers a webhook for each name and compares what a create with its
+// label is answered.
+func (c *cluster) checkRefusals(h *hooks, mutating bool, want map[string]string) {
+	c.t.Helper()
+	var webhooks []admissionregistrationv1.MutatingWebhook
+	for name := range want {
+		webhooks = append(webhooks, h.webhook(name))
+	}
+	c.register(h, mutating, webhooks...)
+	for name, want := range want {
+		got := ""
+		if status, _ := c.refusal(name); status != nil {
+			got = fmt.Sprintf("%d %s %s", status.Code, status.Reason, status.Message)
+		}
+		if want == "" && got != "" || !strings.HasPrefix(got, want) {
+			c.t.Errorf("%s:\n got: %.300s\nwant: %s", name, got, want)
+		}
+	}
+}
+
+func TestValidatingWebhookAnswers(t *testing.T) {
+	c, h := start(t), serveHooks(t)
+	want := bothKinds(h)
+	h.on("patch", patches(`[{"op":"add","path":"/data/b","value":"2"}]`))
+	want["patch"] = `500 InternalError Internal error occurred: failed calling webhook "patch.hooks.test": received invalid webhook response: validating webhook may not return response.patch`
+	c.checkRefusals(h, false, want)
+}
+
+func TestMutatingWebhookAnswers(t *testing.T) {
+	c, h := start(t), serveHooks(t)
+	want := bothKinds(h)
+	for name, patch := range map[string][2]string{
+		"nopatch":   {`nope`, `500 InternalError Internal error occurred: failed calling webhook "nopatch.hooks.test": received undecodable patch in webhook response: invalid character 'o' in literal null (expecting 'u')`},
+		"missing":   {`[{"op":"remove","path":"/nothere"}]`, "500 InternalError Internal error occurred: error in remove for path: '/nothere': Unable to remove nonexistent key: nothere: missing value"},
+		"breaks":    {`[{"op":"add","path":"/data","value":"x"}]`, "500 InternalError Internal error occurred: json: cannot unmarshal string into Go struct field ConfigMap.data of type map[string]string"},
+		"invalid":   {`[{"op":"add","path":"/data","value":{"a b":"c"}}]`, `422 Invalid ConfigMap "c-invalid" is invalid: data[a b]: Invalid value: "a b": `},
+		"namespace": {`[{"op":"replace","path":"/metadata/namespace","value":"kube-system"}]`, "400 BadRequest the namespace of the provided object does not match the namespace sent on the request"},
+		"root":      {`[{"op":"replace","path":"","value":[]}]`, "500 InternalError "},
+		"null":      {`[{"op":"replace","path":"","value":null}]`, "500 InternalError "},
+		"copies":    {`[` + strings.Repeat(`{"op":"copy","from":"/data","path":"/data/x"},{"op":"copy","from":"/data","path":"/data/y"},`, 25) + `{"op":"remove","path":"/data"}]`, "500 InternalError "},
+		"many":      {`[` + strings.Repeat(`{"op":"test","path":"/data/a","value":"1"},`, 10001) + `{"op":"remove","path":"/data"}]`, `500 InternalError Internal error occurred: failed calling webhook "many.hooks.test": received a patch of 10002 operations in webhook response, the limit is 10000`},
+		"unknown":   {`[{"op":"add","path":"/unknown","value":1}]`, ""},
+		"good":      {`[{"op":"add","path":"/data/b","value":"2"}]`, ""},
+	} {
+		h.on(name, patches(patch[0]))
+		want[name] = patch[1]
+	}
+	h.on("type", func(r *admissionv1.AdmissionReview) {
+		r.Response.Patch, r.Response.PatchType = []byte("[]"), ptr.To(admissionv1.PatchType("Foo"))
+	})
+	want["type"] = `500 InternalError Internal error occurred: failed calling webhook "type.hooks.test": unsupported patch type "Foo"`
+	c.checkRefusals(h, true, want)
+	stored := &core.ConfigMap{}
+	c.must(c.root().Resource(core.ConfigMaps, "default").Get(t.Context(), "c-good", stored))
+	if stored.Data["a"] != "1" || stored.Data["b"] != "2" {
+		t.Errorf("the patch made %v", stored.Data)
+	}
+}
+
+// TestWebhooksThatFail: what a failure policy says of webhooks that can't be
+// asked, and that a hanging one holds a request up no longer than its timeout.
+func TestWebhooksThatFail(t *testing.T) {
+	c, h := start(t), serveHooks(t)
+	release := make(chan struct{})
+	t.Cleanup(func() { close(release) }) // before the server is closed, which waits
+	hang := func(_ http.ResponseWriter, r *http.Request, _ *admissionv1.AdmissionReview) {
+		select {
+		case <-r.Context().Done():
+		case <-release:
+		}
+	}
+	ignore := func(w *admissionregistrationv1.MutatingWebhook) {
+		w.FailurePolicy = ptr.To(admissionregistrationv1.Ignore)
+	}
+	second := func(w *admissionregistrationv1.MutatingWebhook) { w.TimeoutSeconds = ptr.To(int32(1)) }
+	dead := func(w *admissionregistrationv1.MutatingWebhook) { w.ClientConfig.URL = ptr.To("https://127.0.0.1:1/") }
+	untrusted := func(w *admissionregistrationv1.MutatingWebhook) { w.ClientConfig.CABundle = c.ca.Cert }
+	noAuthority := func(w *admissionregistrationv1.MutatingWebhook) { w.ClientConfig.CABundle = []byte("foo") }
+	nowhere := func(w *admissionregistrationv1.MutatingWebhook) {
+		w.ClientConfig = admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Namespace: "default", Name: "nosvc"}}
+	}
+	condition := func(text string) func(w *admissionregistrationv1.MutatingWebhook) {
+		return func(w *admissionregistrationv1.MutatingWebhook) {
+			w.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "c", Expression: text}}
+		}
+	}
+	h.raw("hang", hang)
+	h.raw("hang-ignored", hang)
+	h.on("skipped", func(r *admissionv1.AdmissionReview) { r.Response.Allowed = false })
+	h.on("met", func(r *admissionv1.AdmissionReview) { r.Response.Allowed = false })
+	want := map[string]string{
+		"hang":         `failed calling webhook "hang.hooks.test": failed to call webhook: Post "` + h.URL + `/hang?timeout=1s": context deadline exceeded`,
+		"hang-ignored": "",
+		"dead":         `failed calling webhook "dead.hooks.test": failed to call webhook: Post "https://127.0.0.1:1/?timeout=10s": dial tcp 127.0.0.1:1: connect: connection refused`,
+		"dead-ignored": "",
+		"untrusted":    "tls: failed to verify certificate: x509: certificate signed by unknown authority",
+		"no-authority": "unable to load root certificates",
+		"nowhere":      `failed to call webhook: Post "https://nosvc.default.svc:443/?timeout=10s": service "nosvc" not found`,
+		"bad":          `configmaps "c-bad" is forbidden: expression 'object.nope == 1' resulted in error: no such key: nope`,
+		"bad-ignored":  "",
+		"skipped":      "",
+		"met":          "denied the request",
+	}
+	c.register(h, true,
+		h.webhook("hang", second), h.webhook("hang-ignored", second, ignore), h.webhook("dead", dead), h.webhook("dead-ignored", dead, ignore),
+		h.webhook("untrusted", untrusted), h.webhook("no-authority", noAuthority), h.webhook("nowhere", nowhere),
+		h.webhook("bad", condition("object.nope == 1")), h.webhook("bad-ignored", condition("object.nope == 1"), ignore),
+		h.webhook("skipped", condition("request.userInfo.username != 'root'")),
+		h.webhook("met", condition("authorizer.requestResource.check('delete').allowed() && namespaceObject.metadata.name == 'default'")))
+	for name, want := range want {
+		status, _ := c.refusal(name)
+		got := ""
+		if status != nil {
+			got = status.Message
+		}
+		if want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%s:\n got: %s\nwant: %s", name, got, want)
+		}
+	}
+}
+
+func asStatus(err error, into *apierrors.APIStatus) bool {
+	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // the client wraps nothing
+	*into = status
+	return ok
+}
+
+// TestWebhooksCannotKeepThemselves: a webhook that refuses everything is
+// removed as any other object is.
+func TestWebhooksCannotKeepThemselves(t *testing.T) {
+	c, h := start(t), serveHooks(t)
+	h.on("all", func(r *admissionv1.AdmissionReview) { r.Response.Allowed = false })
+	c.namespace("shop")
+	all := h.webhook("all", func(w *admissionregistrationv1.MutatingWebhook) { w.ObjectSelector = nil })
+	c.register(h, false, all)
+	ctx := t.Context()
+	if err := c.root().Resource(core.ConfigMaps, "default").Create(ctx, labelled("x", "x"), nil); err == nil {
+		t.Error("it does not refuse everything")
+	}
+	if err := c.root().Resource(core.Namespaces, "").Delete(ctx, "shop", nil, nil); err == nil || !strings.Contains(err.Error(), "denied the request") {
+		t.Errorf("a deletion: %v", err)
+	}
+	h.asked("all")
+	name := "testwebhookscannotkeepthemselves-2"
+	for _, kind := range []core.Resource{validatingWebhooks, mutatingWebhooks} {
+		if kind == mutatingWebhooks {
+			c.must(c.root().Resource(kind, "").Create(ctx, &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}}, nil))
+		}
+		c.must(c.root().Resource(kind, "").Patch(ctx, name, types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), nil))
+		c.must(c.root().Resource(kind, "").Delete(ctx, name, nil, nil))
+	}
+	if asked := h.asked("all"); len(asked) > 0 {
+		t.Errorf("it was asked about webhooks: %+v", asked[0])
+	}
+	c.until("nobody refuses", func(ctx context.Context) bool {
+		return c.root().Resource(core.ConfigMaps, "default").Create(ctx, labelled("x", "x"), nil) == nil
+	})
+}
+
+// TestWhatWebhooksAreAsked looks at the reviews of each operation.
+func TestWhatWebhooksAreAsked(t *testing.T) {
+	c, h := start(t), serveHooks(t)
+	namespaced := func(w *admissionregistrationv1.MutatingWebhook) {
+		w.ObjectSelector = nil
+		w.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"asks": "yes"}}
+	}
+	c.register(h, false, h.webhook("all", namespaced))
+	ctx, root := t.Context(), c.root()
+	c.must(root.Resource(core.Namespaces, "").Create(ctx, &core.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"asks": "yes"}}}, nil))
+	c.until("service account", func(ctx context.Context) bool {
+		return root.Resource(core.ServiceAccounts, "shop").Get(ctx, "default", nil) == nil
+	})
+	next := func(what string) *admissionv1.AdmissionRequest {
+		t.Helper()
+		asked := h.asked("all")
+		if len(asked) != 1 {
+			t.Fatalf("%s: asked %d times", what, len(asked))
+		}
+		return asked[0]
+	}
+	h.asked("all")
+	c.must(root.Resource(core.ConfigMaps, "shop").Create(ctx, labelled("a", "x"), nil, rest.Query("dryRun", "All"), rest.Query("fieldManager", "me")))
+	r := next("dry create")
+	if r.Operation != "CREATE" || !*r.DryRun || r.Name != "a" || r.Namespace != "shop" || r.UserInfo.Username != "root" || r.Kind.Kind != "ConfigMap" ||
+		r.Resource.Resource != "configmaps" || *r.RequestKind != r.Kind || *r.RequestResource != r.Resource || string(r.OldObject.Raw) != "null" && r.OldObject.Raw != nil ||
+		string(r.Options.Raw) != `{"kind":"CreateOptions","apiVersion":"meta.k8s.io/v1","dryRun":["All"],"fieldManager":"me"}` {
+		t.Errorf("dry create: %+v %s", r, r.Options.Raw)
+	}
+	c.must(root.Resource(core.ConfigMaps, "shop").Create(ctx, labelled("a", "x"), nil))
+	next("create")
+	c.must(root.Resource(core.ConfigMaps, "shop").Patch(ctx, "a", types.MergePatchType, []byte(`{"data":{"b":"2"}}`), nil))
+	r = next("patch")
+	var now, before core.ConfigMap
+	if err := json.Unmarshal(r.Object.Raw, &now); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(r.OldObject.Raw, &before); err != nil {
+		t.Fatal(err)
+	}
+	if r.Operation != "UPDATE" || now.Kind != "ConfigMap" || now.Data["b"] != "2" || before.Kind != "ConfigMap" || len(before.Data) != 1 {
+		t.Errorf("patch: %+v", r)
+	}
+	c.must(root.Resource(core.ConfigMaps, "shop").Delete(ctx, "a", nil, nil))
+	if r = next("delete"); r.Operation != "DELETE" || string(r.Object.Raw) != "null" && r.Object.Raw != nil || len(r.OldObject.Raw) < 10 {
+		t.Errorf("delete: %+v", r)
+	}
+	p := pod("web")
+	c.must(root.Resource(core.Pods, "shop").Create(ctx, p, nil))
+	next("pod")
+	_ = root.Do(ctx, http.MethodPost, core.Pods.Path("shop", "web")+"/exec", nil, nil, // the pod is nowhere
+		rest.Query("container", "c"), rest.Query("command", "ls"), rest.Query("command", "-l"), rest.Query("stdin", "true"))
+	if r = next("exec"); r.Operation != "CONNECT" || r.SubResource != "exec" || r.RequestSubResource != "exec" || r.Kind.Kind != "PodExecOptions" || r.Resource.Resource != "pods" ||
+		string(r.Object.Raw) != `{"kind":"PodExecOptions","apiVersion":"v1","stdin":true,"container":"c","command":["ls","-l"]}` {
+		t.Errorf("exec: %+v %s", r, r.Object.Raw)
+	}
+	binding := &core.Binding{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Target: corev1.ObjectReference{Kind: "Node", Name: "n1"}}
+	c.must(root.Do(ctx, http.MethodPost, core.Pods.Path("shop", "web")+"/binding", binding, nil))
+	if r = next("binding"); r.Operation != "CREATE" || r.SubResource != "binding" || r.Kind.Kind != "Binding" || r.Name != "web" {
+		t.Errorf("binding: %+v", r)
+	}
+	c.must(root.Resource(core.Pods, "shop").Patch(ctx, "web", types.MergePatchType, []byte(`{"status":{"message":"x"}}`), nil, rest.Sub("status")))
+	if r = next("status"); r.Operation != "UPDATE" || r.SubResource != "status" || r.Kind.Kind != "Pod" {
+		t.Errorf("status: %+v", r)
+	}
+}
+
+// TestReinvocation: a change that a webhook makes is seen by those before it
+// that want to see it, once more and no oftener.
+func TestReinvocation(t *testing.T) {
+	c, h := start(t), serveHooks(t)
+	again := func(w *admissionregistrationv1.MutatingWebhook) {
+		w.ReinvocationPolicy = ptr.To(admissionregistrationv1.IfNeededReinvocationPolicy)
+		w.ObjectSelector.MatchLabels = map[string]string{"hook": "order"}
+	}
+	never := func(w *admissionregistrationv1.MutatingWebhook) {
+		w.ObjectSelector.MatchLabels = map[string]string{"hook": "order"}
+	}
+	grows := func(key string) func(*admissionv1.AdmissionReview) {
+		return func(r *admissionv1.AdmissionReview) {
+			var obj core.ConfigMap
+			_ = json.Unmarshal(r.Request.Object.Raw, &obj)
+			patches(fmt.Sprintf(`[{"op":"add","path":"/data/%s","value":%q}]`, key, obj.Data[key]+"x"))(r)
+		}
+	}
+	for _, name := range []string{"first", "second", "third"} {
+		h.on(name, grows(name))
+	}
+	c.register(h, true, h.webhook("first", again), h.webhook("second", never), h.webhook("third", again), h.webhook("last", again))
+	_, stored := c.refusal("order")
+	if stored == nil {
+		t.Fatal("refused")
+	}
+	// The third's second look comes of the first's second change; the last
+	// changes nothing and sees all of it again.
+	if stored.Data["first"] != "xx" || stored.Data["second"] != "x" || stored.Data["third"] != "xx" {
+		t.Errorf("%v", stored.Data)
+	}
+	if n := len(h.asked("last")); n != 2 {
+		t.Errorf("the last was asked %d times", n)
+	}
+}
+
+// TestChangesAreDefaultedAndAdmitted: what a webhook makes of a pod passes the
+// built-in plugins once more, and is defaulted.
+func TestChangesAreDefaultedAndAdmitted(t *testing.T) {
+	c, h := start(t), serveHooks(t)
+	h.on("pod", patches(`[{"op":"add","path":"/spec/initContainers","value":[{"name":"added","image":"i"}]}]`))
+	c.register(h, true, h.webhook("pod"))
+	p := pod("web")
+	p.Labels = map[string]string{"hook": "pod"}
+	stored := c.created("default", p)
+	if len(stored.Spec.InitContainers) != 1 {
+		t.Fatalf("%+v", stored.Spec)
+	}
+	added := stored.Spec.InitContainers[0]
+	if added.TerminationMessagePolicy == "" || added.ImagePullPolicy == "" {
+		t.Errorf("not defaulted: %+v", added)
+	}
+	if !slices.ContainsFunc(added.VolumeMounts, func(m corev1.VolumeMount) bool {
+		return m.MountPath == "/var/run/secrets/kubernetes.io/serviceaccount"
+	}) {
+		t.Errorf("the service account's plugin did not see it: %+v", added.VolumeMounts)
+	}
+}
+
+// TestWebhookBehindAService finds the webhook by the service's endpoints.
+func TestWebhookBehindAService(t *testing.T) {
+	c, h := start(t), serveHooks(t)
+	ctx, root := t.Context(), c.root()
+	c.namespace("hooks")
+	h.on("path", func(r *admissionv1.AdmissionReview) { r.Response.Allowed = false })
+	behind := func(w *admissionregistrationv1.MutatingWebhook) {
+		w.ClientConfig.URL = nil
+		w.ClientConfig.Service = &admissionregistrationv1.ServiceReference{Namespace: "hooks", Name: "hook", Path: ptr.To("/path"), Port: ptr.To(int32(8443))}
+	}
+	c.register(h, false, h.webhook("service", behind))
+	wants := func(what, want string) {
+		t.Helper()
+		status, _ := c.refusal("service")
+		if status == nil || !strings.Contains(status.Message, want) {
+			t.Errorf("%s: %+v", what, status)
+		}
+	}
+	wants("no service", `service "hook" not found`)
+	c.must(root.Resource(core.Services, "hooks").Create(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "hook"}, Spec: corev1.ServiceSpec{
+		Ports: []corev1.ServicePort{{Name: "other", Port: 80}, {Name: "https", Port: 8443}},
+	}}, nil))
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Name: "hook-1", Labels: map[string]string{discoveryv1.LabelServiceName: "hook"}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Ports:       []discoveryv1.EndpointPort{{Name: ptr.To("https"), Port: ptr.To(int32(8443))}},
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.1"}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(false)}}},
+	}
+	c.must(root.Resource(core.EndpointSlices, "hooks").Create(ctx, slice, nil))
+	c.until("not ready", func(context.Context) bool {
+		status, _ := c.refusal("service")
+		return status != nil && strings.Contains(status.Message, `no endpoints available for service "hook"`)
+	})
+	// Endpoints can't be on loopback, where this test is; other names can.
+	port := h.Listener.Addr().(*net.TCPAddr).Port
+	c.must(root.Resource(core.Services, "hooks").Patch(ctx, "hook", types.MergePatchType, []byte(`{"spec":{"type":"ExternalName","externalName":"127.0.0.1","clusterIP":null,"clusterIPs":null}}`), nil))
+	c.must(root.Resource(validatingWebhooks, "").Patch(ctx, "testwebhookbehindaservice-2", types.JSONPatchType,
+		[]byte(fmt.Sprintf(`[{"op":"replace","path":"/webhooks/0/clientConfig/service/port","value":%d}]`, port)), nil))
+	c.until("ready", func(context.Context) bool {
+		status, _ := c.refusal("service")
+		return status != nil && status.Message == `admission webhook "service.hooks.test" denied the request without explanation`
+	})
+}
+
+// TestWebhookThatCallsBack: a webhook that makes what it is asked about comes
+// to an end, by its timeouts, and the server with it stays in order.
+func TestWebhookThatCallsBack(t *testing.T) {
+	c, h := start(t), serveHooks(t)
+	root := c.root()
+	var depth sync.Map
+	h.raw("deep", func(_ http.ResponseWriter, r *http.Request, review *admissionv1.AdmissionReview) {
+		name := review.Request.Name + "-a"
+		depth.Store(name, true)
+		if err := root.Resource(core.ConfigMaps, "default").Create(r.Context(), labelled(name, "deep"), nil); err != nil {
+			review.Response.Allowed = false
+		}
+	})
+	c.register(h, true, h.webhook("deep", func(w *admissionregistrationv1.MutatingWebhook) { w.TimeoutSeconds = ptr.To(int32(1)) }))
+	if status, _ := c.refusal("deep"); status == nil {
+		t.Error("it has no end, and is allowed")
+	}
+	deep := 0
+	depth.Range(func(any, any) bool { deep++; return true })
+	if deep < 2 {
+		t.Errorf("%d calls", deep)
+	}
+	if status, _ := c.refusal("nobody"); status != nil {
+		t.Errorf("the server answers others with %+v", status)
+	}
+}
