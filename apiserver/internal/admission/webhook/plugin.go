@@ -202,6 +202,7 @@ func (f *forms) convert(ctx context.Context, obj core.Object, target match.Targe
 		}
 	}
 	if obj.GetObjectKind().GroupVersionKind().Kind == "" {
+		obj = obj.DeepCopyObject().(core.Object) // a stored one may be shared
 		obj.GetObjectKind().SetGroupVersionKind(target.Kind(f.a))
 	}
 	text, err := json.Marshal(obj)
