@@ -83,7 +83,13 @@ func (s *Streams) intoContainer(ctx context.Context, w http.ResponseWriter, r *h
 	if err != nil {
 		return err
 	}
-	return s.forward(ctx, w, r, pod, []string{what, namespace, name, container}, query)
+	to, err := s.url(ctx, pod, []string{what, namespace, name, container}, query)
+	if err != nil {
+		return err
+	}
+	return s.kubelets.Exec(w, r.WithContext(ctx), to, kubelet.Streams{
+		Stdin: query.Has("input"), Stdout: query.Has("output"), Stderr: query.Has("error"), TTY: query.Has("tty"),
+	})
 }
 
 func (s *Streams) portForward(ctx context.Context, w http.ResponseWriter, r *http.Request, namespace, name string) error {
@@ -95,15 +101,11 @@ func (s *Streams) portForward(ctx context.Context, w http.ResponseWriter, r *htt
 	if ports := r.URL.Query()["ports"]; len(ports) > 0 {
 		query.Set("port", strings.Join(ports, ","))
 	}
-	return s.forward(ctx, w, r, pod, []string{"portForward", namespace, name}, query)
-}
-
-func (s *Streams) forward(ctx context.Context, w http.ResponseWriter, r *http.Request, pod *core.Pod, parts []string, query url.Values) error {
-	to, err := s.url(ctx, pod, parts, query)
+	to, err := s.url(ctx, pod, []string{"portForward", namespace, name}, query)
 	if err != nil {
 		return err
 	}
-	return s.kubelets.Forward(w, r.WithContext(ctx), to)
+	return s.kubelets.PortForward(w, r.WithContext(ctx), to)
 }
 
 func (s *Streams) pod(ctx context.Context, namespace, name string) (*core.Pod, error) {

@@ -1,0 +1,250 @@
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/remotecommand"
+	"k8s.io/streaming/pkg/httpstream"
+	"k8s.io/streaming/pkg/httpstream/spdy"
+	"k8s.io/streaming/pkg/httpstream/wsstream"
+)
+
+// streamIdle ends streams into containers over which nothing goes either way;
+// upstream's default.
+const streamIdle = 4 * time.Hour
+
+// Streams are those of a container that a client wants.
+type Streams struct{ Stdin, Stdout, Stderr, TTY bool }
+
+// Exec passes an exec or attach on to the kubelet. Runtimes don't all speak
+// WebSocket, so that what comes over one goes on over SPDY (KEP-4006). What the
+// kubelet answers is the answer; an error means that nothing has been written.
+func (c *Client) Exec(w http.ResponseWriter, r *http.Request, to *url.URL, wanted Streams) error {
+	if !wsstream.IsWebSocketRequest(r) || !translatable(r) {
+		return c.Forward(w, r, to)
+	}
+	backend, refused, err := c.dialSPDY(r.Context(), to, remotecommand.StreamProtocolV4Name)
+	if err != nil {
+		return err
+	}
+	if refused != nil {
+		passOn(w, refused)
+		return nil
+	}
+	defer backend.Close()
+	streams, err := openStreams(backend, wanted)
+	if err != nil {
+		return dialError(err)
+	}
+	front := wsstream.NewConn(channelProtocols(wanted))
+	front.SetIdleTimeout(streamIdle)
+	_, channels, err := front.Open(w, r)
+	if err != nil {
+		return nil // the client has been told, or is gone
+	}
+	defer front.Close()
+	join(r.Context(), channels, streams, backend)
+	return nil
+}
+
+// translatable: the client speaks a version of the protocol that tells errors
+// apart from output. The older ones are the runtime's own matter.
+func translatable(r *http.Request) bool {
+	for _, protocol := range protocolsOf(r) {
+		if _, ok := channelProtocols(Streams{})[protocol]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// base64Prefix is of the protocol for those who can only take text.
+const base64Prefix = "base64."
+
+func channelProtocols(wanted Streams) map[string]wsstream.ChannelProtocolConfig {
+	channel := func(on bool, kind wsstream.ChannelType) wsstream.ChannelType {
+		if on {
+			return kind
+		}
+		return wsstream.IgnoreChannel
+	}
+	channels := []wsstream.ChannelType{
+		remotecommand.StreamStdIn:  channel(wanted.Stdin, wsstream.ReadChannel),
+		remotecommand.StreamStdOut: channel(wanted.Stdout, wsstream.WriteChannel),
+		remotecommand.StreamStdErr: channel(wanted.Stderr && !wanted.TTY, wsstream.WriteChannel),
+		remotecommand.StreamErr:    wsstream.WriteChannel,
+		// Always read: its end is how we learn that the client is gone.
+		remotecommand.StreamResize: wsstream.ReadChannel,
+	}
+	return map[string]wsstream.ChannelProtocolConfig{
+		remotecommand.StreamProtocolV5Name:                {Binary: true, Channels: channels},
+		remotecommand.StreamProtocolV4Name:                {Binary: true, Channels: channels},
+		base64Prefix + remotecommand.StreamProtocolV4Name: {Binary: false, Channels: channels},
+	}
+}
+
+// dialSPDY opens a SPDY connection to the kubelet. refused is its answer where
+// it does not want one.
+func (c *Client) dialSPDY(ctx context.Context, to *url.URL, protocol string) (connection httpstream.Connection, refused *http.Response, err error) {
+	dialer, err := spdy.NewRoundTripperWithConfig(spdy.RoundTripperConfig{UpgradeTransport: c.transport, PingPeriod: pingPeriod})
+	if err != nil {
+		return nil, nil, dialError(err)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, to.String(), nil)
+	if err != nil {
+		return nil, nil, dialError(err)
+	}
+	r.Header.Set(httpstream.HeaderProtocolVersion, protocol)
+	answer, err := dialer.RoundTrip(r)
+	if err != nil {
+		return nil, nil, dialError(err)
+	}
+	if answer.StatusCode != http.StatusSwitchingProtocols {
+		return nil, answer, nil
+	}
+	if connection, err = dialer.NewConnection(answer); err != nil {
+		_ = answer.Body.Close()
+		return nil, nil, dialError(err)
+	}
+	if got := answer.Header.Get(httpstream.HeaderProtocolVersion); got != protocol {
+		return nil, nil, errors.Join(dialError(fmt.Errorf("the kubelet chose the protocol %.40q, %s is needed", got, protocol)), connection.Close())
+	}
+	return connection, nil, nil
+}
+
+// pingPeriod keeps quiet connections from being forgotten on the way.
+const pingPeriod = 5 * time.Second
+
+// maxAnswer bounds what of a refusal is passed on.
+const maxAnswer = 64 << 10
+
+func passOn(w http.ResponseWriter, answer *http.Response) {
+	defer answer.Body.Close()
+	if kind := answer.Header.Get("Content-Type"); kind != "" {
+		w.Header().Set("Content-Type", kind)
+	}
+	w.WriteHeader(answer.StatusCode)
+	_, _ = io.Copy(w, io.LimitReader(answer.Body, maxAnswer)) // either side may be gone
+}
+
+// openStreams opens the streams of the protocol, in its order: by the number of
+// the channel that each belongs to.
+func openStreams(connection httpstream.Connection, wanted Streams) (map[int]httpstream.Stream, error) {
+	streams := map[int]httpstream.Stream{}
+	for _, s := range []struct {
+		channel int
+		kind    string
+		on      bool
+	}{
+		{remotecommand.StreamErr, corev1.StreamTypeError, true},
+		{remotecommand.StreamStdIn, corev1.StreamTypeStdin, wanted.Stdin},
+		{remotecommand.StreamStdOut, corev1.StreamTypeStdout, wanted.Stdout},
+		{remotecommand.StreamStdErr, corev1.StreamTypeStderr, wanted.Stderr && !wanted.TTY},
+		{remotecommand.StreamResize, corev1.StreamTypeResize, wanted.TTY},
+	} {
+		if !s.on {
+			continue
+		}
+		stream, err := connection.CreateStream(http.Header{corev1.StreamType: {s.kind}})
+		if err != nil {
+			return nil, fmt.Errorf("stream %s: %w", s.kind, err)
+		}
+		streams[s.channel] = stream
+	}
+	// What is only read is closed for writing.
+	for _, channel := range []int{remotecommand.StreamErr, remotecommand.StreamStdOut, remotecommand.StreamStdErr} {
+		if stream := streams[channel]; stream != nil {
+			if err := stream.Close(); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return streams, nil
+}
+
+// join copies between the two until the container has told everything, or one
+// side is gone, or ctx ends. Both connections are closed then by the caller,
+// which ends the copies that are left.
+func join(ctx context.Context, channels []io.ReadWriteCloser, streams map[int]httpstream.Stream, backend httpstream.Connection) {
+	told := make(chan struct{}, len(streams))
+	telling := 0
+	for _, channel := range []int{remotecommand.StreamErr, remotecommand.StreamStdOut, remotecommand.StreamStdErr} {
+		stream := streams[channel]
+		if stream == nil {
+			continue
+		}
+		telling++
+		go func() {
+			_, _ = io.Copy(channels[channel], stream) // a side that is gone is noticed below
+			told <- struct{}{}
+		}()
+	}
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		to := io.Discard
+		if stream := streams[remotecommand.StreamResize]; stream != nil {
+			to = stream
+		}
+		_, _ = io.Copy(to, channels[remotecommand.StreamResize])
+	}()
+	if stdin := streams[remotecommand.StreamStdIn]; stdin != nil {
+		go func() {
+			_, _ = io.Copy(stdin, channels[remotecommand.StreamStdIn])
+			_ = stdin.Close() // the end of the input
+		}()
+	}
+	for range telling {
+		select {
+		case <-told:
+		case <-gone:
+			return
+		case <-backend.CloseChan():
+			drainTold(told, telling)
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// drainTold gives what came before the end of a connection the time to pass.
+func drainTold(told <-chan struct{}, telling int) {
+	late := time.NewTimer(time.Second)
+	defer late.Stop()
+	for range telling {
+		select {
+		case <-told:
+		case <-late.C:
+			return
+		}
+	}
+}
+
+// PortForward passes a port-forward on to the kubelet. A client that tunnels
+// SPDY through a WebSocket (KEP-4006) has its bytes carried on over an upgraded
+// connection.
+func (c *Client) PortForward(w http.ResponseWriter, r *http.Request, to *url.URL) error {
+	if !wsstream.IsWebSocketRequestWithTunnelingProtocol(r) {
+		return c.Forward(w, r, to)
+	}
+	return c.tunnel(w, r, to)
+}
+
+func protocolsOf(r *http.Request) []string {
+	var out []string
+	for _, header := range r.Header.Values("Sec-Websocket-Protocol") {
+		for _, protocol := range strings.Split(header, ",") {
+			out = append(out, strings.TrimSpace(protocol))
+		}
+	}
+	return out
+}

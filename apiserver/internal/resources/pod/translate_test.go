@@ -1,0 +1,134 @@
+package pod
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/websocket"
+	"k8s.io/streaming/pkg/httpstream"
+	"k8s.io/streaming/pkg/httpstream/spdy"
+)
+
+// echo is a kubelet that knows SPDY only: a command that tells its input on its
+// output, and then that it has ended well.
+func echo(t *testing.T) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Upgrade") != "SPDY/3.1" {
+			http.Error(w, "no WebSocket here", http.StatusForbidden)
+			return
+		}
+		if _, err := httpstream.Handshake(r, w, []string{"v4.channel.k8s.io", "portforward.k8s.io"}); err != nil {
+			t.Error(err)
+			return
+		}
+		arrived := make(chan httpstream.Stream, 5)
+		connection := spdy.NewResponseUpgrader().UpgradeResponse(w, r, func(s httpstream.Stream, _ <-chan struct{}) error {
+			arrived <- s
+			return nil
+		})
+		if connection == nil {
+			t.Error("not upgraded")
+			return
+		}
+		defer connection.Close()
+		streams := map[string]httpstream.Stream{}
+		for len(streams) < 3 {
+			select {
+			case s := <-arrived:
+				streams[s.Headers().Get("streamType")] = s
+			case <-connection.CloseChan():
+				return
+			}
+		}
+		text, err := io.ReadAll(streams["stdin"])
+		if err != nil {
+			return
+		}
+		fmt.Fprintf(streams["stdout"], "heard %s", text)
+		_ = streams["stdout"].Close()
+		fmt.Fprint(streams["error"], `{"status":"Success"}`)
+		_ = streams["error"].Close()
+		<-connection.CloseChan()
+	}
+}
+
+func socket(t *testing.T, front, path, protocol string) (*websocket.Conn, error) {
+	t.Helper()
+	config, err := websocket.NewConfig("ws"+strings.TrimPrefix(front, "http")+path, front)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Protocol = []string{protocol}
+	return config.DialContext(t.Context())
+}
+
+func TestExecOverWebSocket(t *testing.T) {
+	front := serve(t, echo(t))
+	connection, err := socket(t, front, "/web/exec?command=cat&stdin=true&stdout=true", "v5.channel.k8s.io")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close()
+	connection.PayloadType = websocket.BinaryFrame
+	for _, message := range [][]byte{append([]byte{0}, "hello"...), {255, 0}} { // the input, and its end
+		if _, err := connection.Write(message); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := map[byte]string{}
+	for {
+		var message []byte
+		if err := websocket.Message.Receive(connection, &message); err != nil {
+			break
+		}
+		if len(message) > 0 {
+			got[message[0]] += string(message[1:])
+		}
+	}
+	if got[1] != "heard hello" || got[3] != `{"status":"Success"}` {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestExecOverWebSocketRefused(t *testing.T) {
+	front := serve(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no such container", http.StatusNotFound) })
+	if connection, err := socket(t, front, "/web/exec?command=cat&stdout=true", "v5.channel.k8s.io"); err == nil {
+		_ = connection.Close()
+		t.Error("a refusal of the kubelet's was upgraded")
+	}
+}
+
+func TestPortForwardTunnel(t *testing.T) {
+	front := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Stream-Protocol-Version") != "portforward.k8s.io" {
+			t.Errorf("%v", r.Header)
+		}
+		connection, buffer, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer connection.Close()
+		fmt.Fprint(buffer, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n")
+		_ = buffer.Flush()
+		line, _ := buffer.ReadString('\n')
+		fmt.Fprintf(buffer, "heard %s", line)
+		_ = buffer.Flush()
+	})
+	connection, err := socket(t, front, "/web/portforward", "SPDY/3.1+portforward.k8s.io")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close()
+	connection.PayloadType = websocket.BinaryFrame
+	if _, err := connection.Write([]byte("hello\n")); err != nil {
+		t.Fatal(err)
+	}
+	text, _ := io.ReadAll(connection)
+	if string(text) != "heard hello\n" {
+		t.Errorf("%q", text)
+	}
+}
