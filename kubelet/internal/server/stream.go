@@ -15,6 +15,7 @@ import (
 
 	"kctl/kubelet/internal/cri"
 	"kctl/proto/core"
+	"kctl/proto/upgrade"
 )
 
 // streams are those that a caller of exec or attach wants.
@@ -211,6 +212,6 @@ func (s *Server) stream(c *gin.Context) func(address string, err error) {
 				s.refuse(c, http.StatusBadGateway, fmt.Errorf("the runtime's streaming server: %w", err))
 			},
 		}
-		proxy.ServeHTTP(c.Writer, c.Request)
+		proxy.ServeHTTP(upgrade.Whole(c.Writer), c.Request)
 	}
 }

@@ -23,6 +23,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"kctl/proto/core"
+	"kctl/proto/upgrade"
 )
 
 // DefaultPort is where kubelets listen that don't say otherwise.
@@ -150,7 +151,7 @@ func (c *Client) Forward(w http.ResponseWriter, r *http.Request, to *url.URL) er
 		},
 		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err },
 	}
-	proxy.ServeHTTP(w, r)
+	proxy.ServeHTTP(upgrade.Whole(w), r)
 	if failed != nil && !errors.Is(failed, context.Canceled) {
 		return dialError(failed)
 	}

@@ -202,7 +202,7 @@ func join(ctx context.Context, channels []io.ReadWriteCloser, streams map[int]ht
 			_ = stdin.Close() // the end of the input
 		}()
 	}
-	for range telling {
+	for ; telling > 0; telling-- {
 		select {
 		case <-told:
 		case <-gone:
