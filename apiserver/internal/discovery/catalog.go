@@ -2,6 +2,8 @@ package discovery
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/base64"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -71,7 +73,7 @@ func resourceList(gv groupVersion) *metav1.APIResourceList {
 	for _, r := range gv.resources {
 		list.APIResources = append(list.APIResources, metav1.APIResource{
 			Name: r.Name, SingularName: r.Singular, Namespaced: r.Namespaced, Kind: r.Kind,
-			Verbs: r.Verbs, ShortNames: r.ShortNames, Categories: r.Categories,
+			Verbs: r.Verbs, ShortNames: r.ShortNames, Categories: r.Categories, StorageVersionHash: storageHash(r.StoredAs),
 		})
 		for _, s := range r.Subresources {
 			sub := metav1.APIResource{Name: r.Name + "/" + s.Name, Namespaced: r.Namespaced, Kind: r.Kind, Verbs: s.Verbs}
@@ -85,6 +87,16 @@ func resourceList(gv groupVersion) *metav1.APIResourceList {
 		}
 	}
 	return list
+}
+
+// storageHash tells clients no more than whether objects are stored in the
+// same form as before.
+func storageHash(kind schema.GroupVersionKind) string {
+	if kind.Empty() {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(kind.Group + "/" + kind.Version + "/" + kind.Kind))
+	return base64.StdEncoding.EncodeToString(sum[:8])
 }
 
 // groupList is the document of all groups with a name.

@@ -80,7 +80,7 @@ func (c *call) applied(fieldValidation string) (*unstructured.Unstructured, erro
 	if err := checkValue(out.Object, false); err != nil {
 		return nil, err
 	}
-	if kind := out.GroupVersionKind(); kind != c.resource.GVK() {
+	if kind := out.GroupVersionKind(); kind != c.kind {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("invalid object type: %v", kind))
 	}
 	return out, nil

@@ -27,6 +27,7 @@ import (
 type call struct {
 	*handlers
 	resource    core.Resource
+	kind        schema.GroupVersionKind // of what is sent and answered
 	store       registry.Resource
 	accounts    *managed.Manager
 	subresource string

@@ -22,7 +22,7 @@ func (c *call) create() error {
 		return err
 	}
 	if obj.GetName() == "" && obj.GetGenerateName() == "" {
-		return apierrors.NewInvalid(c.resource.GVK().GroupKind(), "", nameRequired)
+		return apierrors.NewInvalid(c.kind.GroupKind(), "", nameRequired)
 	}
 	e, err := c.store.Create(c.ctx, obj, c.accounted(c.admit(admission.Create, options, options.DryRun), options.FieldManager), options)
 	if err != nil {
@@ -37,7 +37,7 @@ func (c *call) received(fieldValidation string) (core.Object, error) {
 		return nil, err
 	}
 	obj := c.store.New()
-	if err := c.decodeBody(obj, c.resource.GVK(), fieldValidation); err != nil {
+	if err := c.decodeBody(obj, c.kind, fieldValidation); err != nil {
 		return nil, err
 	}
 	return obj, c.checkPlace(obj)

@@ -81,23 +81,25 @@ func nameParam(r core.Resource) string {
 func (h *handlers) install(router gin.IRouter, served registry.Served) {
 	info := served.Resource.Info()
 	r := info.Resource
-	base := call{resource: r, store: served.Resource, accounts: info.Accounts}
-	h.route(router, r.Path(pathNamespace(r), ""), methods{
+	base := call{resource: r, kind: r.GVK(), store: served.Resource, accounts: info.Accounts}
+	h.route(router, r.Path(pathNamespace(r), ""), only(info, methods{
 		http.MethodGet:    (*call).listOrWatch,
 		http.MethodPost:   (*call).create,
 		http.MethodDelete: (*call).deleteCollection,
-	}, base)
+	}, "list", "deletecollection"), base)
 	if r.Namespaced {
 		h.route(router, r.Path("", ""), methods{http.MethodGet: (*call).listOrWatch}, base)
 	}
 	object := r.Path(pathNamespace(r), ":"+nameParam(r))
-	h.route(router, object, methods{
+	h.route(router, object, only(info, methods{
 		http.MethodGet:    (*call).get,
 		http.MethodPut:    (*call).update,
 		http.MethodPatch:  (*call).patch,
 		http.MethodDelete: (*call).delete,
-	}, base)
-	h.installWatches(router, base)
+	}, "get", "delete"), base)
+	if info.Serves("watch") {
+		h.installWatches(router, base)
+	}
 	parts := info.Parts
 	if info.HasStatus {
 		parts = append([]string{"status"}, parts...)
@@ -133,9 +135,24 @@ func (h *handlers) installWatches(router gin.IRouter, base call) {
 	}
 }
 
+// only leaves the methods whose verbs the resource has: GET and DELETE mean
+// something else for a collection than for an object.
+func only(info registry.Info, all methods, get, remove string) methods {
+	verbs := map[string]string{
+		http.MethodGet: get, http.MethodDelete: remove,
+		http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch",
+	}
+	maps.DeleteFunc(all, func(method string, _ func(*call) error) bool { return !info.Serves(verbs[method]) })
+	return all
+}
+
 func (h *handlers) installSubresource(router gin.IRouter, object string, base call, sub registry.Subresource) {
 	base.subresource = sub.Name
 	m := methods{}
+	if sub.Object != nil {
+		base.store, base.kind, base.accounts = sub.Object, sub.Kind, nil
+		m = methods{http.MethodGet: (*call).get, http.MethodPut: (*call).update, http.MethodPatch: (*call).patch}
+	}
 	for method, connect := range sub.Connect {
 		m[method] = func(c *call) error { return c.connect(connect) }
 	}

@@ -90,10 +90,10 @@ func (c *call) patched(current core.Object, patch patcher, fieldValidation strin
 	if err != nil {
 		return nil, invalidPatch(err)
 	}
-	if got := obj.GetObjectKind().GroupVersionKind(); got != c.resource.GVK() && !got.Empty() && !patch.keepsKind {
+	if got := obj.GetObjectKind().GroupVersionKind(); got != c.kind && !got.Empty() && !patch.keepsKind {
 		return nil, invalidPatch(fmt.Errorf("the patch makes it a %s", got.Kind))
 	}
-	obj.GetObjectKind().SetGroupVersionKind(c.resource.GVK())
+	obj.GetObjectKind().SetGroupVersionKind(c.kind)
 	return obj, c.checkPatched(obj, current)
 }
 
@@ -105,7 +105,7 @@ func (c *call) checkPatched(obj, current core.Object) error {
 	if current == nil || obj.GetUID() == current.GetUID() || obj.GetUID() == "" {
 		return nil
 	}
-	return apierrors.NewInvalid(c.resource.GVK().GroupKind(), c.name, field.ErrorList{
+	return apierrors.NewInvalid(c.kind.GroupKind(), c.name, field.ErrorList{
 		field.Invalid(field.NewPath("metadata", "uid"), obj.GetUID(), "field is immutable"),
 	})
 }

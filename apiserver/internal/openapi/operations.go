@@ -103,6 +103,7 @@ type builder struct {
 	info        registry.Info
 	definitions definitions
 	object      *schema
+	kind        runtimeschema.GroupVersionKind // of object, where that is not the resource's
 }
 
 func (b *builder) path(namespaced bool, parts ...string) string {
@@ -122,7 +123,20 @@ func (b *builder) path(namespaced bool, parts ...string) string {
 	return path
 }
 
+// verbs are those by which resources say what they serve, by action.
+var verbs = map[string]string{"post": "create", "put": "update"}
+
 func (b *builder) add(path string, op operation) {
+	verb := op.action
+	if other, ok := verbs[verb]; ok {
+		verb = other
+	}
+	if verb != "connect" && !b.info.Serves(verb) {
+		return
+	}
+	if op.kind.Empty() {
+		op.kind = b.kind
+	}
 	if op.kind.Empty() {
 		op.kind = b.info.GVK()
 	}
@@ -253,6 +267,13 @@ func (b *builder) subresource(sub registry.Subresource) {
 			parameters:  []parameter{dryRun, fieldManager, fieldValidation}, body: object, answer: object,
 			codes: []int{http.StatusOK, http.StatusCreated, http.StatusAccepted},
 		})
+	}
+	if sub.Object != nil {
+		part := *b
+		part.object = &schema{ref: b.definitions.add(reflect.TypeOf(sub.Object.New()).Elem())}
+		b.definitions.mark(part.object.ref, sub.Kind)
+		part.kind = sub.Kind
+		part.single(sub.Name, false)
 	}
 	for method := range sub.Connect {
 		b.add(path, operation{

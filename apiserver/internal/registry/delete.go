@@ -181,6 +181,8 @@ func (d *deletion[T]) setFinalizers(obj T) (changed bool) {
 		want = metav1.FinalizerOrphanDependents
 	case policy != nil && *policy == metav1.DeletePropagationForeground:
 		want = metav1.FinalizerDeleteDependents
+	case policy == nil && orphan == nil && d.store.strategy.OrphansByDefault && !slices.Contains(obj.GetFinalizers(), metav1.FinalizerDeleteDependents):
+		want = metav1.FinalizerOrphanDependents
 	case policy == nil && orphan == nil:
 		return false
 	}

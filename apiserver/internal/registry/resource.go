@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -71,7 +72,11 @@ type Info struct {
 	Singular   string
 	ShortNames []string
 	Categories []string
-	HasStatus  bool
+	// StoredAs is the kind in which objects are stored; empty where nothing is.
+	StoredAs schema.GroupVersionKind
+	// Verbs are what is served, where that is not everything.
+	Verbs     []string
+	HasStatus bool
 	// Parts are the subresources, beside status, that are read and written as
 	// the object itself is ("ephemeralcontainers", "finalize").
 	Parts   []string
@@ -79,6 +84,9 @@ type Info struct {
 	// Accounts tell who set which field; nil where nobody keeps any.
 	Accounts *managed.Manager
 }
+
+// Serves reports whether the resource has a verb.
+func (i Info) Serves(verb string) bool { return i.Verbs == nil || slices.Contains(i.Verbs, verb) }
 
 // Resource is a Store seen without its type parameter: what handlers call.
 // Errors are metav1 status errors, ready for the wire.
@@ -108,6 +116,8 @@ type Resource interface {
 type Subresource struct {
 	Name string
 	Kind schema.GroupVersionKind // of what is sent and answered
+	// Object is read, updated and patched as an object of Kind.
+	Object Resource
 	// Connect answers methods by itself (streams, proxies); the error, if any,
 	// is written as a status by the caller.
 	Connect map[string]func(ctx context.Context, w http.ResponseWriter, r *http.Request, namespace, name string) error

@@ -73,6 +73,10 @@ func NewStore[T core.Object](strategy Strategy[T], o Options) *Store[T] {
 	if strategy.StoragePrefix == "" {
 		strategy.StoragePrefix = strategy.Resource.Name
 	}
+	if strategy.New == nil {
+		object := reflect.TypeFor[T]().Elem()
+		strategy.New = func() T { return reflect.New(object).Interface().(T) }
+	}
 	s := &Store[T]{
 		strategy:   strategy,
 		storage:    o.Storage,
@@ -147,6 +151,8 @@ func (s *Store[T]) Info() Info {
 		Singular:   s.strategy.Singular,
 		ShortNames: s.strategy.ShortNames,
 		Categories: s.strategy.Categories,
+		StoredAs:   s.strategy.Resource.GVK(),
+		Verbs:      s.strategy.Verbs,
 		HasStatus:  s.strategy.Status != nil,
 		Parts:      s.parts(),
 		Columns:    columns,

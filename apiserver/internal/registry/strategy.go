@@ -27,10 +27,13 @@ type Strategy[T core.Object] struct {
 	Singular   string
 	ShortNames []string
 	Categories []string
+	// Verbs are what is served, where that is not everything.
+	Verbs []string
 	// StoragePrefix is the key's part after /registry, where it is not the
 	// plural name: nodes are kept under "minions", as upstream keeps them.
 	StoragePrefix string
 
+	// New makes an empty object; nil does where T is a plain struct's pointer.
 	New func() T
 	// Default fills what the user left out. It runs on every decoded object,
 	// and on every object read whose stored form may be older.
@@ -68,6 +71,10 @@ type Strategy[T core.Object] struct {
 	// kubelet) deletes it with grace zero. It may change options (defaulting
 	// their grace period) and obj (its status).
 	BeginDelete func(ctx context.Context, obj T, options *metav1.DeleteOptions) (graceSeconds int64, graceful bool)
+
+	// OrphansByDefault: where a deletion does not say what becomes of the
+	// object's dependents, they stay.
+	OrphansByDefault bool
 
 	// Held says that an object whose deletion was asked for stays although its
 	// grace period and metadata.finalizers are at an end: a namespace with

@@ -10,6 +10,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -18,24 +19,35 @@ import (
 
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/admissionregistration"
+	"kctl/apiserver/internal/resources/apps"
+	"kctl/apiserver/internal/resources/autoscaling"
+	"kctl/apiserver/internal/resources/batch"
 	"kctl/apiserver/internal/resources/certificatesigningrequest"
+	"kctl/apiserver/internal/resources/componentstatus"
 	"kctl/apiserver/internal/resources/configmap"
+	"kctl/apiserver/internal/resources/device"
 	"kctl/apiserver/internal/resources/disruptionbudget"
 	"kctl/apiserver/internal/resources/endpoints"
 	"kctl/apiserver/internal/resources/event"
+	"kctl/apiserver/internal/resources/flowcontrol"
 	"kctl/apiserver/internal/resources/kubelet"
 	"kctl/apiserver/internal/resources/lease"
 	"kctl/apiserver/internal/resources/limitrange"
 	"kctl/apiserver/internal/resources/namespace"
+	"kctl/apiserver/internal/resources/networking"
 	"kctl/apiserver/internal/resources/node"
 	"kctl/apiserver/internal/resources/pod"
 	"kctl/apiserver/internal/resources/priorityclass"
 	"kctl/apiserver/internal/resources/rbac"
+	"kctl/apiserver/internal/resources/replicationcontroller"
 	"kctl/apiserver/internal/resources/resourcequota"
 	"kctl/apiserver/internal/resources/runtimeclass"
 	"kctl/apiserver/internal/resources/secret"
 	"kctl/apiserver/internal/resources/service"
 	"kctl/apiserver/internal/resources/serviceaccount"
+	"kctl/apiserver/internal/resources/storage"
+	"kctl/apiserver/internal/resources/storagemigration"
+	"kctl/apiserver/internal/resources/volume"
 	"kctl/proto/core"
 )
 
@@ -44,6 +56,16 @@ import (
 var rooms = []func(o registry.Options) []registry.Served{
 	pod.TemplateResources,
 	certificatesigningrequest.Resources,
+	componentstatus.Served,
+	replicationcontroller.Served,
+	volume.Served,
+	apps.Served,
+	batch.Served,
+	autoscaling.Served,
+	networking.Served,
+	storage.Served,
+	storagemigration.Served,
+	device.Served,
 }
 
 // Set is every resource, and typed access to the stores that the server itself
@@ -61,6 +83,9 @@ type Set struct {
 	IPAddresses         *registry.Store[*networkingv1.IPAddress]
 	Endpoints           *registry.Store[*corev1.Endpoints] //nolint:staticcheck // old clients still use it
 	EndpointSlices      *registry.Store[*discoveryv1.EndpointSlice]
+	ServiceCIDRs        *registry.Store[*networkingv1.ServiceCIDR]
+	FlowSchemas         *registry.Store[*flowcontrolv1.FlowSchema]
+	PriorityLevels      *registry.Store[*flowcontrolv1.PriorityLevelConfiguration]
 	RuntimeClasses      *registry.Store[*nodev1.RuntimeClass]
 	PriorityClasses     *registry.Store[*schedulingv1.PriorityClass]
 	LimitRanges         *registry.Store[*corev1.LimitRange]
@@ -87,6 +112,7 @@ func New(o registry.Options, eventTTL time.Duration, ranges service.Ranges) *Set
 	s.Nodes = keep(s, node.Strategy(o.Clock))
 	s.Pods = keep(s, pod.Strategy(o.Clock))
 	s.Events = keep(s, event.Strategy(o.Clock, eventTTL))
+	s.served = append(s.served, registry.Serve(event.View(s.Events))...)
 	s.ConfigMaps = keep(s, configmap.Strategy(o.Clock))
 	s.Secrets = keep(s, secret.Strategy(o.Clock))
 	s.ServiceAccounts = keep(s, serviceaccount.Strategy(o.Clock))
@@ -94,6 +120,9 @@ func New(o registry.Options, eventTTL time.Duration, ranges service.Ranges) *Set
 	s.IPAddresses = keep(s, service.Addresses())
 	s.Endpoints = keep(s, endpoints.Endpoints(o.Clock))
 	s.EndpointSlices = keep(s, endpoints.Slices(o.Clock))
+	s.ServiceCIDRs = keep(s, networking.ServiceCIDRs(o.Clock))
+	s.FlowSchemas = keep(s, flowcontrol.Schemas(o.Clock))
+	s.PriorityLevels = keep(s, flowcontrol.Levels(o.Clock))
 	s.RuntimeClasses = keep(s, runtimeclass.Strategy(o.Clock))
 	s.PriorityClasses = keep(s, priorityclass.Strategy(o.Clock))
 	s.LimitRanges = keep(s, limitrange.Strategy())

@@ -193,6 +193,9 @@ func (s *Server) installResources(router gin.IRouter) []discovery.Resource {
 func describe(served registry.Served) discovery.Resource {
 	info := served.Resource.Info()
 	d := discovery.Resource{Info: info, Verbs: discovery.StandardVerbs}
+	if info.Verbs != nil {
+		d.Verbs = info.Verbs
+	}
 	if info.HasStatus {
 		d.Subresources = append(d.Subresources, discovery.Subresource{Name: "status", Verbs: discovery.StatusVerbs})
 	}
@@ -219,6 +222,9 @@ func verbsOf(sub registry.Subresource) []string {
 	}
 	if sub.Create != nil {
 		verbs["create"] = true
+	}
+	if sub.Object != nil {
+		return discovery.StatusVerbs
 	}
 	var out []string
 	for _, verb := range discovery.StandardVerbs {

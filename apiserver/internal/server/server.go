@@ -208,7 +208,10 @@ func (s *Server) keepHouse(certificate string) error {
 		return err
 	}
 	for _, served := range s.served {
-		d.Resources = append(d.Resources, served.Resource)
+		// What is only another form of stored objects needs no loops of its own.
+		if info := served.Resource.Info(); info.StoredAs == info.GVK() {
+			d.Resources = append(d.Resources, served.Resource)
+		}
 	}
 	s.house = d
 	s.loops, err = housekeeping.New(d, s.options.Controller)

@@ -74,6 +74,9 @@ func (s *Server) bootstrap(ctx context.Context) error {
 	if err := priorityclass.Bootstrap(ctx, s.resources.PriorityClasses); err != nil {
 		return err
 	}
+	if err := s.bootstrapKinds(ctx); err != nil {
+		return err
+	}
 	if err := s.resources.Services.Bootstrap(ctx, s.resources.EndpointSlices, s.address()); err != nil {
 		return err
 	}

@@ -9,7 +9,9 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
@@ -46,6 +48,45 @@ func Wide(name, description string) metav1.TableColumnDefinition {
 	return metav1.TableColumnDefinition{Name: name, Type: "string", Priority: 1, Description: description}
 }
 
+// Columns makes columns of their names, in the order of the cells. A type
+// stands behind a colon where it is not string, a star marks what only `-o
+// wide` shows, and the field that a column shows, whose description in doc it
+// gets, stands behind an equals sign: "Desired:integer=replicas",
+// "Containers*". Name and Age are what they are everywhere.
+func Columns(doc map[string]string, names ...string) []metav1.TableColumnDefinition {
+	columns := make([]metav1.TableColumnDefinition, len(names))
+	for i, name := range names {
+		name, field, _ := strings.Cut(name, "=")
+		column := metav1.TableColumnDefinition{Type: "string", Description: doc[field]}
+		if wide := strings.TrimSuffix(name, "*"); wide != name {
+			name, column.Priority = wide, 1
+		}
+		if before, kind, ok := strings.Cut(name, ":"); ok {
+			name, column.Type = before, kind
+		}
+		column.Name = name
+		switch {
+		case name == "Name":
+			column = Name()
+		case name == "Age":
+			column = AgeColumn()
+		case column.Description == "":
+			column.Description = name
+		}
+		columns[i] = column
+	}
+	return columns
+}
+
+// Containers are the names and the images of containers, each in one cell.
+func Containers(containers []corev1.Container) (names, images string) {
+	n, i := make([]string, len(containers)), make([]string, len(containers))
+	for at := range containers {
+		n[at], i[at] = containers[at].Name, containers[at].Image
+	}
+	return strings.Join(n, ","), strings.Join(i, ",")
+}
+
 // Age says how long ago t was.
 func Age(now time.Time, t metav1.Time) string {
 	if t.IsZero() {
@@ -68,4 +109,47 @@ func Joined(items []string, max int) string {
 		return strings.Join(items, ",")
 	}
 	return fmt.Sprintf("%s + %d more...", strings.Join(items[:max], ","), len(items)-max)
+}
+
+// Reference names an object of some kind: "deployment.apps/web".
+func Reference(kind schema.GroupKind, name string) string {
+	if kind.Kind == "" {
+		return name
+	}
+	text := strings.ToLower(kind.Kind)
+	if kind.Group != "" {
+		text += "." + kind.Group
+	}
+	return text + "/" + name
+}
+
+// Selector is a label selector, or <none> where there is none.
+func Selector(s *metav1.LabelSelector) string {
+	if s == nil {
+		return None
+	}
+	return metav1.FormatLabelSelector(s)
+}
+
+// Bool is true or false as tables write them, <unset> where it is neither.
+func Bool(b *bool) string {
+	switch {
+	case b == nil:
+		return "<unset>"
+	case *b:
+		return "True"
+	}
+	return "False"
+}
+
+// NameAndTime are the columns of kinds that have no table of their own.
+func NameAndTime() []metav1.TableColumnDefinition {
+	return []metav1.TableColumnDefinition{
+		Name(), {Name: "Created At", Type: "date", Description: metadata["creationTimestamp"]},
+	}
+}
+
+// NameAndTimeRow is the row for NameAndTime.
+func NameAndTimeRow(m *metav1.ObjectMeta) []any {
+	return []any{m.Name, m.CreationTimestamp.UTC().Format(time.RFC3339)}
 }

@@ -5,6 +5,9 @@
 package check
 
 import (
+	"fmt"
+	"slices"
+
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
@@ -61,6 +64,23 @@ func Same(now, old any, path *field.Path) field.ErrorList {
 	return field.ErrorList{field.Invalid(path, now, Immutable)}
 }
 
+// OneOf checks that a field has one of the values it may have.
+func OneOf[T ~string](value T, at *field.Path, values ...T) field.ErrorList {
+	if value == "" {
+		return field.ErrorList{field.Required(at, "")}
+	}
+	return Supported(value, at, values...)
+}
+
+// Supported is OneOf where being empty is no better than being wrong.
+func Supported[T ~string](value T, at *field.Path, values ...T) field.ErrorList {
+	if slices.Contains(values, value) {
+		return nil
+	}
+	slices.Sort(values)
+	return field.ErrorList{field.NotSupported(at, value, values)}
+}
+
 // The two forms that names of objects take. A prefix (generateName) may end in
 // a dash.
 var (
@@ -75,4 +95,9 @@ func NameIsSegment(name string, prefix bool) []string {
 		return content.IsPathSegmentPrefix(name)
 	}
 	return content.IsPathSegmentName(name)
+}
+
+// LessThanOrEqual is upstream's message for values above a bound.
+func LessThanOrEqual(most int) string {
+	return fmt.Sprintf("must be less than or equal to %d", most)
 }

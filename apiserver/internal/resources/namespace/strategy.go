@@ -23,6 +23,7 @@ import (
 func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Namespace] {
 	return registry.Strategy[*core.Namespace]{
 		Resource: core.Namespaces, Singular: "namespace", ShortNames: []string{"ns"},
+		Verbs:               []string{"create", "delete", "get", "list", "patch", "update", "watch"},
 		StoragePrefix:       "namespaces",
 		New:                 func() *core.Namespace { return new(core.Namespace) },
 		Default:             setDefaults,

@@ -2,7 +2,6 @@ package pod
 
 import (
 	"context"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
@@ -27,14 +26,14 @@ func templates() registry.Strategy[*corev1.PodTemplate] {
 	return registry.Strategy[*corev1.PodTemplate]{
 		Resource: core.PodTemplates, Singular: "podtemplate",
 		New:          func() *corev1.PodTemplate { return new(corev1.PodTemplate) },
-		Default:      func(t *corev1.PodTemplate) { defaultSpec(&t.Template.Spec) },
+		Default:      func(t *corev1.PodTemplate) { DefaultTemplate(&t.Template) },
 		ValidateName: check.NameIsSubdomain,
 		Validate: func(_ context.Context, t *corev1.PodTemplate) field.ErrorList {
-			return validateTemplate(&t.Template, field.NewPath("template"))
+			return ValidateTemplate(&t.Template, field.NewPath("template"))
 		},
 		Update: registry.Change[*corev1.PodTemplate]{
 			Validate: func(_ context.Context, t, _ *corev1.PodTemplate) field.ErrorList {
-				return validateTemplate(&t.Template, field.NewPath("template"))
+				return ValidateTemplate(&t.Template, field.NewPath("template"))
 			},
 		},
 		HasGeneration:       true,
@@ -49,7 +48,11 @@ func templates() registry.Strategy[*corev1.PodTemplate] {
 	}
 }
 
-func validateTemplate(t *corev1.PodTemplateSpec, at *field.Path) field.ErrorList {
+// DefaultTemplate fills in what a template of pods leaves out.
+func DefaultTemplate(t *corev1.PodTemplateSpec) { defaultSpec(&t.Spec) }
+
+// ValidateTemplate checks what pods are made from, wherever a template stands.
+func ValidateTemplate(t *corev1.PodTemplateSpec, at *field.Path) field.ErrorList {
 	errs := metav1validation.ValidateLabels(t.Labels, at.Child("labels"))
 	errs = append(errs, apivalidation.ValidateAnnotations(t.Annotations, at.Child("annotations"))...)
 	// Ports on the host may be left to the pod's defaults.
@@ -68,10 +71,6 @@ func validateTemplate(t *corev1.PodTemplateSpec, at *field.Path) field.ErrorList
 }
 
 func templateRow(t *corev1.PodTemplate) []any {
-	var names, images []string
-	for i := range t.Template.Spec.Containers {
-		names = append(names, t.Template.Spec.Containers[i].Name)
-		images = append(images, t.Template.Spec.Containers[i].Image)
-	}
-	return []any{t.Name, strings.Join(names, ","), strings.Join(images, ","), labels.FormatLabels(t.Template.Labels)}
+	names, images := cell.Containers(t.Template.Spec.Containers)
+	return []any{t.Name, names, images, labels.FormatLabels(t.Template.Labels)}
 }

@@ -10,16 +10,6 @@ import (
 	"kctl/apiserver/internal/resources/cell"
 )
 
-func roleColumns() []metav1.TableColumnDefinition {
-	created := cell.AgeColumn()
-	created.Name, created.Format = "Created At", "date-time"
-	return []metav1.TableColumnDefinition{cell.Name(), created}
-}
-
-func roleRow(meta *metav1.ObjectMeta) []any {
-	return []any{meta.Name, meta.CreationTimestamp.UTC().Format(time.RFC3339)}
-}
-
 func bindingColumns(doc map[string]string) []metav1.TableColumnDefinition {
 	return []metav1.TableColumnDefinition{
 		cell.Name(),

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/cell"
 	"kctl/apiserver/internal/resources/check"
 	"kctl/proto/core"
 )
@@ -27,8 +28,8 @@ func Roles() registry.Strategy[*rbacv1.Role] {
 			return validateRules(r.Rules, true, field.NewPath("rules"))
 		}},
 		UnconditionalUpdate: true,
-		Columns:             roleColumns(),
-		Row:                 func(r *rbacv1.Role) []any { return roleRow(&r.ObjectMeta) },
+		Columns:             cell.NameAndTime(),
+		Row:                 func(r *rbacv1.Role) []any { return cell.NameAndTimeRow(&r.ObjectMeta) },
 	}
 }
 
@@ -43,8 +44,8 @@ func ClusterRoles() registry.Strategy[*rbacv1.ClusterRole] {
 			return validateClusterRole(r)
 		}},
 		UnconditionalUpdate: true,
-		Columns:             roleColumns(),
-		Row:                 func(r *rbacv1.ClusterRole) []any { return roleRow(&r.ObjectMeta) },
+		Columns:             cell.NameAndTime(),
+		Row:                 func(r *rbacv1.ClusterRole) []any { return cell.NameAndTimeRow(&r.ObjectMeta) },
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/cell"
 	"kctl/apiserver/internal/resources/check"
 	"kctl/proto/core"
 )
@@ -26,7 +27,14 @@ const managedBy = "ipaddress.kubernetes.io/managed-by"
 func Addresses() registry.Strategy[*networkingv1.IPAddress] {
 	return registry.Strategy[*networkingv1.IPAddress]{
 		Resource: core.IPAddresses, Singular: "ipaddress", ShortNames: []string{"ip"},
-		New: func() *networkingv1.IPAddress { return new(networkingv1.IPAddress) },
+		Columns: cell.Columns(networkingv1.IPAddressSpec{}.SwaggerDoc(), "Name", "ParentRef=parentRef"),
+		Row: func(ip *networkingv1.IPAddress) []any {
+			p := ip.Spec.ParentRef
+			if p == nil {
+				return []any{ip.Name, cell.None}
+			}
+			return []any{ip.Name, parent(p)}
+		},
 		ValidateName: func(name string, _ bool) []string {
 			if addr, err := netip.ParseAddr(name); err != nil || addr.String() != name {
 				return []string{"must be a valid IP address in canonical form"}
@@ -34,6 +42,18 @@ func Addresses() registry.Strategy[*networkingv1.IPAddress] {
 			return check.NameIsSegment(name, false)
 		},
 	}
+}
+
+// parent names the object that has an address.
+func parent(p *networkingv1.ParentReference) string {
+	name := p.Resource
+	if p.Group != "" {
+		name += "." + p.Group
+	}
+	if p.Namespace != "" {
+		name += "/" + p.Namespace
+	}
+	return name + "/" + p.Name
 }
 
 var (

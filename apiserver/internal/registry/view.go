@@ -1,0 +1,290 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"kctl/apiserver/internal/storage/cache"
+	"kctl/proto/core"
+)
+
+// View is a Resource that stores nothing: it shows the objects of another one
+// as another kind. That may be all of them (events in two groups, autoscalers
+// in two versions) or a subresource (a deployment's Scale).
+type View struct {
+	// Of is where the objects are.
+	Of Resource
+	// As is the subresource that the view is, or "" where it is a resource.
+	As      string
+	Shown   Info
+	NewKind func() core.Object
+	// Defaults fills what the user left out; may be nil.
+	Defaults func(shown core.Object)
+	// Show makes a stored object one of the view's kind.
+	Show func(stored core.Object) (core.Object, error)
+	// Take writes what has become of a shown object into the stored one.
+	Take func(shown, stored core.Object) error
+	// Validate checks what only the view asks for; may be nil.
+	Validate func(shown core.Object) field.ErrorList
+	// Field is the stored kind's name of a selectable field; nil where they are
+	// the same.
+	Field func(name string) string
+	// Cells is the table row; where it is nil, that of the stored object.
+	Cells func(shown core.Object) []any
+}
+
+var _ Resource = (*View)(nil)
+
+// Info implements Resource.
+func (v *View) Info() Info {
+	info := v.Shown
+	info.StoredAs = v.Of.Info().StoredAs
+	info.Accounts = nil // those of the stored kind name its fields
+	if info.Columns == nil {
+		info.Columns = v.Of.Info().Columns
+	}
+	return info
+}
+
+// New implements Resource.
+func (v *View) New() core.Object { return v.NewKind() }
+
+// Default implements Resource.
+func (v *View) Default(obj core.Object) {
+	if v.Defaults != nil {
+		v.Defaults(obj)
+	}
+}
+
+// Decode implements Resource.
+func (v *View) Decode(e Encoded) (core.Object, error) {
+	if e.Object != nil {
+		return e.Object, nil
+	}
+	obj := v.NewKind()
+	if err := json.Unmarshal(e.JSON, obj); err != nil {
+		return nil, fmt.Errorf("decode %s: %w", v.Shown.Kind, err)
+	}
+	return obj, nil
+}
+
+// Row implements Resource.
+func (v *View) Row(obj core.Object) []any {
+	if v.Cells != nil {
+		return v.Cells(obj)
+	}
+	stored := v.Of.New()
+	if err := v.Take(obj, stored); err != nil {
+		return []any{obj.GetName()}
+	}
+	return v.Of.Row(stored)
+}
+
+// Get implements Resource.
+func (v *View) Get(ctx context.Context, namespace, name, resourceVersion string) (Encoded, error) {
+	e, err := v.Of.Get(ctx, namespace, name, resourceVersion)
+	if err != nil {
+		return Encoded{}, err
+	}
+	return v.encoded(e)
+}
+
+// List implements Resource.
+func (v *View) List(ctx context.Context, namespace string, o ListOptions) (List, error) {
+	list, err := v.Of.List(ctx, namespace, v.selected(o))
+	if err != nil {
+		return List{}, err
+	}
+	return v.list(list)
+}
+
+// Watch implements Resource.
+func (v *View) Watch(ctx context.Context, namespace string, o ListOptions) (Watcher, error) {
+	inner, err := v.Of.Watch(ctx, namespace, v.selected(o))
+	if err != nil {
+		return nil, err
+	}
+	w := viewWatcher{events: make(chan WatchEvent)}
+	go func() {
+		defer close(w.events)
+		for event := range inner.Events() {
+			if event.Type != cache.Error {
+				shown, err := v.encoded(event.Object)
+				if err != nil {
+					return // the client lists again, and is told why there
+				}
+				event = WatchEvent{Type: event.Type, Object: shown}
+			}
+			select {
+			case w.events <- event:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return w, nil
+}
+
+type viewWatcher struct{ events chan WatchEvent }
+
+func (w viewWatcher) Events() <-chan WatchEvent { return w.events }
+
+// Create implements Resource.
+func (v *View) Create(ctx context.Context, obj core.Object, admit Admit, o *metav1.CreateOptions) (Encoded, error) {
+	stored, err := v.taken(obj, v.Of.New())
+	if err != nil {
+		return Encoded{}, err
+	}
+	e, err := v.Of.Create(ctx, stored, v.within(admit), o)
+	if err != nil {
+		return Encoded{}, err
+	}
+	return v.encoded(e)
+}
+
+// Update implements Resource.
+func (v *View) Update(ctx context.Context, namespace, name, subresource string, change func(core.Object) (core.Object, error), admit Admit, o *metav1.UpdateOptions) (Encoded, bool, error) {
+	if subresource == v.As {
+		subresource = ""
+	}
+	inner := func(current core.Object) (core.Object, error) {
+		if current == nil {
+			obj, err := change(nil)
+			if err != nil {
+				return nil, err
+			}
+			return v.taken(obj, v.Of.New())
+		}
+		shown, err := v.show(current)
+		if err != nil {
+			return nil, err
+		}
+		obj, err := change(shown)
+		if err != nil {
+			return nil, err
+		}
+		return v.taken(obj, current)
+	}
+	e, created, err := v.Of.Update(ctx, namespace, name, subresource, inner, v.within(admit), o)
+	if err != nil {
+		return Encoded{}, false, err
+	}
+	e, err = v.encoded(e)
+	return e, created, err
+}
+
+// Delete implements Resource.
+func (v *View) Delete(ctx context.Context, namespace, name string, admit Admit, o *metav1.DeleteOptions) (Encoded, bool, error) {
+	e, gone, err := v.Of.Delete(ctx, namespace, name, v.within(admit), o)
+	if err != nil {
+		return Encoded{}, gone, err
+	}
+	e, err = v.encoded(e)
+	return e, gone, err
+}
+
+// DeleteCollection implements Resource.
+func (v *View) DeleteCollection(ctx context.Context, namespace string, admit Admit, o *metav1.DeleteOptions, list ListOptions) (List, error) {
+	deleted, err := v.Of.DeleteCollection(ctx, namespace, v.within(admit), o, v.selected(list))
+	if err != nil {
+		return List{}, err
+	}
+	return v.list(deleted)
+}
+
+// taken is the stored object with what the client made of the shown one.
+func (v *View) taken(shown, stored core.Object) (core.Object, error) {
+	v.Default(shown)
+	if v.Validate != nil {
+		if errs := v.Validate(shown); len(errs) > 0 {
+			return nil, apierrors.NewInvalid(v.Shown.GVK().GroupKind(), shown.GetName(), errs)
+		}
+	}
+	return stored, v.Take(shown, stored)
+}
+
+// within shows what is admitted.
+func (v *View) within(admit Admit) Admit {
+	wrap := func(inner func(ctx context.Context, obj, old core.Object) error) func(ctx context.Context, obj, old core.Object) error {
+		if inner == nil {
+			return nil
+		}
+		return func(ctx context.Context, obj, old core.Object) error {
+			shown, err := v.show(obj)
+			if err != nil {
+				return err
+			}
+			before, err := v.show(old)
+			if err != nil {
+				return err
+			}
+			if err := inner(ctx, shown, before); err != nil || obj == nil {
+				return err
+			}
+			return v.Take(shown, obj)
+		}
+	}
+	return Admit{Mutate: wrap(admit.Mutate), Validate: wrap(admit.Validate), Creates: admit.Creates}
+}
+
+func (v *View) show(stored core.Object) (core.Object, error) {
+	if stored == nil {
+		return nil, nil
+	}
+	shown, err := v.Show(stored)
+	if err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	shown.GetObjectKind().SetGroupVersionKind(v.Shown.GVK())
+	return shown, nil
+}
+
+// encoded shows a stored object.
+func (v *View) encoded(e Encoded) (Encoded, error) {
+	if e.JSON == nil && e.Object == nil {
+		return e, nil
+	}
+	stored, err := v.Of.Decode(e)
+	if err != nil {
+		return Encoded{}, apierrors.NewInternalError(err)
+	}
+	shown, err := v.show(stored)
+	if err != nil {
+		return Encoded{}, err
+	}
+	text, err := json.Marshal(shown)
+	if err != nil {
+		return Encoded{}, apierrors.NewInternalError(fmt.Errorf("encode %s: %w", v.Shown.Kind, err))
+	}
+	return Encoded{JSON: text, Revision: e.Revision, Object: shown}, nil
+}
+
+func (v *View) list(list List) (List, error) {
+	for i, item := range list.Items {
+		shown, err := v.encoded(item)
+		if err != nil {
+			return List{}, err
+		}
+		shown.Object = nil // a list is sent as bytes
+		list.Items[i] = shown
+	}
+	return list, nil
+}
+
+func (v *View) selected(o ListOptions) ListOptions {
+	if v.Field == nil || o.Fields == nil {
+		return o
+	}
+	selector, err := o.Fields.Transform(func(name, value string) (string, string, error) {
+		return v.Field(name), value, nil
+	})
+	if err == nil {
+		o.Fields = selector
+	}
+	return o
+}

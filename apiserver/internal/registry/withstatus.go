@@ -1,0 +1,54 @@
+package registry
+
+import (
+	"context"
+	"reflect"
+
+	"kctl/proto/core"
+)
+
+// WithStatus completes the strategy of a kind that has a field Status: whoever
+// creates or updates an object can't set it, and /status changes nothing else
+// but metadata. Prepare functions of the strategy's own run after that;
+// Status.Validate may be set.
+func WithStatus[T core.Object](s Strategy[T]) Strategy[T] {
+	created, updated := s.PrepareForCreate, s.Update.Prepare
+	s.PrepareForCreate = func(ctx context.Context, obj T) {
+		reflect.ValueOf(obj).Elem().FieldByName("Status").SetZero()
+		if created != nil {
+			created(ctx, obj)
+		}
+	}
+	s.Update.Prepare = func(ctx context.Context, obj, old T) {
+		takeOver(obj, old, func(field string) bool { return field == "Status" })
+		if updated != nil {
+			updated(ctx, obj, old)
+		}
+	}
+	if s.Status == nil {
+		s.Status = &Change[T]{}
+	}
+	status := s.Status.Prepare
+	s.Status.Prepare = func(ctx context.Context, obj, old T) {
+		takeOver(obj, old, func(field string) bool { return field != "Status" })
+		if status != nil {
+			status(ctx, obj, old)
+		}
+	}
+	return s
+}
+
+// takeOver puts those fields of old into obj that are neither kind nor
+// metadata, as far as which says.
+func takeOver(obj, old core.Object, which func(field string) bool) {
+	to, from := reflect.ValueOf(obj).Elem(), reflect.ValueOf(old).Elem()
+	for i := range to.NumField() {
+		switch name := to.Type().Field(i).Name; name {
+		case "TypeMeta", "ObjectMeta":
+		default:
+			if which(name) {
+				to.Field(i).Set(from.Field(i))
+			}
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package apps
+
+import (
+	"context"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/cell"
+	"kctl/apiserver/internal/resources/check"
+)
+
+func number(n int32) string { return strconv.Itoa(int(n)) }
+
+func controllerRevision(clock clock.PassiveClock) registry.Strategy[*appsv1.ControllerRevision] {
+	validate := func(r *appsv1.ControllerRevision) field.ErrorList {
+		var errs field.ErrorList
+		if len(r.Data.Raw) == 0 && r.Data.Object == nil {
+			errs = append(errs, field.Required(field.NewPath("data"), "data is mandatory"))
+		}
+		return append(errs, check.Nonnegative(r.Revision, field.NewPath("revision"))...)
+	}
+	return registry.Strategy[*appsv1.ControllerRevision]{
+		Resource: resource("controllerrevisions", "ControllerRevision"), Singular: "controllerrevision",
+		ValidateName: check.NameIsSubdomain,
+		Validate:     func(_ context.Context, r *appsv1.ControllerRevision) field.ErrorList { return validate(r) },
+		Update: registry.Change[*appsv1.ControllerRevision]{Validate: func(_ context.Context, r, old *appsv1.ControllerRevision) field.ErrorList {
+			return append(validate(r), check.Same(r.Data, old.Data, field.NewPath("data"))...)
+		}},
+		UnconditionalUpdate: true,
+		Columns:             cell.Columns(appsv1.ControllerRevision{}.SwaggerDoc(), "Name", "Controller", "Revision=revision", "Age"),
+		Row: func(r *appsv1.ControllerRevision) []any {
+			return []any{r.Name, controllerOf(r), r.Revision, cell.Age(clock.Now(), r.CreationTimestamp)}
+		},
+	}
+}
+
+func controllerOf(r *appsv1.ControllerRevision) string {
+	owner := metav1.GetControllerOf(r)
+	if owner == nil {
+		return cell.None
+	}
+	return cell.Reference(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind(), owner.Name)
+}

@@ -1,0 +1,131 @@
+package apps
+
+import (
+	"context"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/cell"
+	"kctl/apiserver/internal/resources/check"
+	"kctl/apiserver/internal/resources/pod"
+	"kctl/apiserver/internal/resources/workload"
+)
+
+func daemonSet(clock clock.PassiveClock) registry.Strategy[*appsv1.DaemonSet] {
+	return registry.WithStatus(registry.Strategy[*appsv1.DaemonSet]{
+		Resource: resource("daemonsets", "DaemonSet"), Singular: "daemonset", ShortNames: []string{"ds"}, Categories: []string{"all"},
+		Default: func(d *appsv1.DaemonSet) {
+			s := &d.Spec
+			pod.DefaultTemplate(&s.Template)
+			workload.DefaultTo(&s.RevisionHistoryLimit, 10)
+			if s.UpdateStrategy.Type == "" {
+				s.UpdateStrategy.Type = appsv1.RollingUpdateDaemonSetStrategyType
+			}
+			if s.UpdateStrategy.Type == appsv1.RollingUpdateDaemonSetStrategyType {
+				workload.DefaultTo(&s.UpdateStrategy.RollingUpdate, appsv1.RollingUpdateDaemonSet{})
+				workload.DefaultTo(&s.UpdateStrategy.RollingUpdate.MaxUnavailable, intstr.FromInt32(1))
+				workload.DefaultTo(&s.UpdateStrategy.RollingUpdate.MaxSurge, intstr.FromInt32(0))
+			}
+		},
+		ValidateName:     check.NameIsSubdomain,
+		PrepareForCreate: func(_ context.Context, d *appsv1.DaemonSet) { setTemplateGeneration(d, 1) },
+		Validate:         func(_ context.Context, d *appsv1.DaemonSet) field.ErrorList { return validateDaemonSet(&d.Spec) },
+		Update: registry.Change[*appsv1.DaemonSet]{
+			Prepare: func(_ context.Context, d, old *appsv1.DaemonSet) {
+				generation := templateGeneration(old)
+				if !equality.Semantic.DeepEqual(d.Spec.Template, old.Spec.Template) {
+					generation++
+				}
+				setTemplateGeneration(d, generation)
+			},
+			Validate: func(_ context.Context, d, old *appsv1.DaemonSet) field.ErrorList {
+				return append(validateDaemonSet(&d.Spec), check.Same(d.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))...)
+			},
+		},
+		Status: &registry.Change[*appsv1.DaemonSet]{
+			Validate: func(_ context.Context, d, old *appsv1.DaemonSet) field.ErrorList {
+				return validateDaemonSetStatus(&d.Status, &old.Status)
+			},
+		},
+		HasGeneration: true, UnconditionalUpdate: true,
+		Columns: cell.Columns(appsv1.DaemonSetStatus{}.SwaggerDoc(), "Name", "Desired:integer=desiredNumberScheduled",
+			"Current:integer=currentNumberScheduled", "Ready:integer=numberReady", "Up-to-date:integer=updatedNumberScheduled",
+			"Available:integer=numberAvailable", "Node Selector", "Age", "Containers*", "Images*", "Selector*"),
+		Row: func(d *appsv1.DaemonSet) []any {
+			names, images := cell.Containers(d.Spec.Template.Spec.Containers)
+			s := &d.Status
+			return []any{
+				d.Name, int64(s.DesiredNumberScheduled), int64(s.CurrentNumberScheduled), int64(s.NumberReady), int64(s.UpdatedNumberScheduled),
+				int64(s.NumberAvailable), labels.FormatLabels(d.Spec.Template.Spec.NodeSelector), cell.Age(clock.Now(), d.CreationTimestamp),
+				names, images, metav1.FormatLabelSelector(d.Spec.Selector),
+			}
+		},
+	})
+}
+
+// templateGeneration counts the changes of the template. Since apps/v1 it is
+// kept in an annotation, which users can't set.
+func templateGeneration(d *appsv1.DaemonSet) int64 {
+	n, err := strconv.ParseInt(d.Annotations[appsv1.DeprecatedTemplateGeneration], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+func setTemplateGeneration(d *appsv1.DaemonSet, n int64) {
+	if d.Annotations == nil {
+		d.Annotations = map[string]string{}
+	}
+	d.Annotations[appsv1.DeprecatedTemplateGeneration] = strconv.FormatInt(n, 10)
+}
+
+func validateDaemonSet(s *appsv1.DaemonSetSpec) field.ErrorList {
+	errs := workload.Selector(s.Selector, "daemonset", specPath.Child("selector"))
+	errs = append(errs, workload.Template(&s.Template, s.Selector, "DaemonSet", specPath.Child("template"))...)
+	errs = append(errs, workload.Counts(specPath, []workload.Count{{Field: "minReadySeconds", Value: s.MinReadySeconds}})...)
+	errs = append(errs, validateDaemonSetStrategy(&s.UpdateStrategy, specPath.Child("updateStrategy"))...)
+	return append(errs, check.Nonnegative(int64(*s.RevisionHistoryLimit), specPath.Child("revisionHistoryLimit"))...)
+}
+
+func validateDaemonSetStrategy(s *appsv1.DaemonSetUpdateStrategy, at *field.Path) field.ErrorList {
+	switch s.Type {
+	case appsv1.OnDeleteDaemonSetStrategyType:
+	case appsv1.RollingUpdateDaemonSetStrategyType:
+		r, rolling := s.RollingUpdate, at.Child("rollingUpdate")
+		errs := workload.Share(*r.MaxUnavailable, rolling.Child("maxUnavailable"))
+		errs = append(errs, workload.Share(*r.MaxSurge, rolling.Child("maxSurge"))...)
+		errs = append(errs, workload.NotMoreThanAll(*r.MaxUnavailable, rolling.Child("maxUnavailable"))...)
+		errs = append(errs, workload.NotMoreThanAll(*r.MaxSurge, rolling.Child("maxSurge"))...)
+		switch surge, unavailable := !workload.IsZero(r.MaxSurge), !workload.IsZero(r.MaxUnavailable); {
+		case surge && unavailable:
+			errs = append(errs, field.Invalid(rolling.Child("maxSurge"), r.MaxSurge, "may not be set when maxUnavailable is non-zero"))
+		case !surge && !unavailable:
+			errs = append(errs, field.Required(rolling.Child("maxUnavailable"), "cannot be 0 when maxSurge is 0"))
+		}
+		return errs
+	default:
+		return field.ErrorList{field.NotSupported(at.Child("type"), s.Type,
+			[]appsv1.DaemonSetUpdateStrategyType{appsv1.OnDeleteDaemonSetStrategyType, appsv1.RollingUpdateDaemonSetStrategyType})}
+	}
+	return nil
+}
+
+func validateDaemonSetStatus(s, old *appsv1.DaemonSetStatus) field.ErrorList {
+	errs := workload.Counts(statusPath, []workload.Count{
+		{Field: "currentNumberScheduled", Value: s.CurrentNumberScheduled}, {Field: "numberMisscheduled", Value: s.NumberMisscheduled},
+		{Field: "desiredNumberScheduled", Value: s.DesiredNumberScheduled}, {Field: "numberReady", Value: s.NumberReady},
+		{Field: "updatedNumberScheduled", Value: s.UpdatedNumberScheduled}, {Field: "numberAvailable", Value: s.NumberAvailable},
+		{Field: "numberUnavailable", Value: s.NumberUnavailable},
+	})
+	errs = append(errs, check.Nonnegative(s.ObservedGeneration, statusPath.Child("observedGeneration"))...)
+	return append(errs, collisions(s.CollisionCount, old.CollisionCount)...)
+}

@@ -1,0 +1,167 @@
+// Package apps says what is particular about the kinds that keep pods running:
+// deployments, replica sets, stateful sets and daemon sets, and the revisions
+// by which the latter two remember what they were.
+package apps
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/cell"
+	"kctl/apiserver/internal/resources/check"
+	"kctl/apiserver/internal/resources/pod"
+	"kctl/apiserver/internal/resources/workload"
+	"kctl/proto/core"
+)
+
+// Served are the resources of the group apps.
+func Served(o registry.Options) []registry.Served {
+	deployments := registry.NewStore(deployment(o.Clock), o)
+	replicaSets := registry.NewStore(replicaSet(o.Clock), o)
+	statefulSets := registry.NewStore(statefulSet(o.Clock), o)
+	return []registry.Served{
+		{Resource: deployments, Subresources: []registry.Subresource{workload.Scale(deployments, o.Clock, func(d *appsv1.Deployment) workload.Replicas {
+			return workload.Replicas{Desired: d.Spec.Replicas, Current: d.Status.Replicas, Selector: metav1.FormatLabelSelector(d.Spec.Selector)}
+		})}},
+		{Resource: replicaSets, Subresources: []registry.Subresource{workload.Scale(replicaSets, o.Clock, func(s *appsv1.ReplicaSet) workload.Replicas {
+			return workload.Replicas{Desired: s.Spec.Replicas, Current: s.Status.Replicas, Selector: metav1.FormatLabelSelector(s.Spec.Selector)}
+		})}},
+		{Resource: statefulSets, Subresources: []registry.Subresource{workload.Scale(statefulSets, o.Clock, func(s *appsv1.StatefulSet) workload.Replicas {
+			return workload.Replicas{Desired: s.Spec.Replicas, Current: s.Status.Replicas, Selector: metav1.FormatLabelSelector(s.Spec.Selector)}
+		})}},
+		{Resource: registry.NewStore(daemonSet(o.Clock), o)},
+		{Resource: registry.NewStore(controllerRevision(o.Clock), o)},
+	}
+}
+
+func resource(name, kind string) core.Resource {
+	return core.Resource{Group: appsv1.GroupName, Version: "v1", Name: name, Kind: kind, Namespaced: true}
+}
+
+var (
+	specPath   = field.NewPath("spec")
+	statusPath = field.NewPath("status")
+)
+
+func deployment(clock clock.PassiveClock) registry.Strategy[*appsv1.Deployment] {
+	return registry.WithStatus(registry.Strategy[*appsv1.Deployment]{
+		Resource: resource("deployments", "Deployment"), Singular: "deployment", ShortNames: []string{"deploy"}, Categories: []string{"all"},
+		Default: func(d *appsv1.Deployment) {
+			s := &d.Spec
+			pod.DefaultTemplate(&s.Template)
+			workload.DefaultTo(&s.Replicas, 1)
+			workload.DefaultTo(&s.RevisionHistoryLimit, 10)
+			workload.DefaultTo(&s.ProgressDeadlineSeconds, 600)
+			if s.Strategy.Type == "" {
+				s.Strategy.Type = appsv1.RollingUpdateDeploymentStrategyType
+			}
+			if s.Strategy.Type == appsv1.RollingUpdateDeploymentStrategyType {
+				workload.DefaultTo(&s.Strategy.RollingUpdate, appsv1.RollingUpdateDeployment{})
+				workload.DefaultTo(&s.Strategy.RollingUpdate.MaxUnavailable, intstr.FromString("25%"))
+				workload.DefaultTo(&s.Strategy.RollingUpdate.MaxSurge, intstr.FromString("25%"))
+			}
+		},
+		ValidateName: check.NameIsSubdomain,
+		Validate:     func(_ context.Context, d *appsv1.Deployment) field.ErrorList { return validateDeployment(&d.Spec) },
+		Update: registry.Change[*appsv1.Deployment]{Validate: func(_ context.Context, d, old *appsv1.Deployment) field.ErrorList {
+			return append(validateDeployment(&d.Spec), check.Same(d.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))...)
+		}},
+		Status: &registry.Change[*appsv1.Deployment]{
+			Prepare: func(_ context.Context, d, old *appsv1.Deployment) { d.Labels = old.Labels },
+			Validate: func(_ context.Context, d, old *appsv1.Deployment) field.ErrorList {
+				return validateDeploymentStatus(&d.Status, &old.Status)
+			},
+		},
+		HasGeneration: true, UnconditionalUpdate: true,
+		Columns: cell.Columns(appsv1.DeploymentStatus{}.SwaggerDoc(), "Name", "Ready=readyReplicas", "Up-to-date=updatedReplicas",
+			"Available=availableReplicas", "Age", "Containers*", "Images*", "Selector*"),
+		Row: func(d *appsv1.Deployment) []any {
+			names, images := cell.Containers(d.Spec.Template.Spec.Containers)
+			return []any{
+				d.Name, fmt.Sprintf("%d/%d", d.Status.ReadyReplicas, *d.Spec.Replicas), int64(d.Status.UpdatedReplicas), int64(d.Status.AvailableReplicas),
+				cell.Age(clock.Now(), d.CreationTimestamp), names, images, metav1.FormatLabelSelector(d.Spec.Selector),
+			}
+		},
+	})
+}
+
+func validateDeployment(s *appsv1.DeploymentSpec) field.ErrorList {
+	errs := check.Nonnegative(int64(*s.Replicas), specPath.Child("replicas"))
+	errs = append(errs, workload.Selector(s.Selector, "deployment", specPath.Child("selector"))...)
+	errs = append(errs, workload.Template(&s.Template, s.Selector, "ReplicaSet", specPath.Child("template"))...)
+	errs = append(errs, validateDeploymentStrategy(&s.Strategy, specPath.Child("strategy"))...)
+	errs = append(errs, workload.Counts(specPath, []workload.Count{
+		{Field: "minReadySeconds", Value: s.MinReadySeconds}, {Field: "revisionHistoryLimit", Value: *s.RevisionHistoryLimit},
+		{Field: "progressDeadlineSeconds", Value: *s.ProgressDeadlineSeconds},
+	})...)
+	if *s.ProgressDeadlineSeconds <= s.MinReadySeconds {
+		errs = append(errs, field.Invalid(specPath.Child("progressDeadlineSeconds"), s.ProgressDeadlineSeconds, "must be greater than minReadySeconds"))
+	}
+	return errs
+}
+
+func validateDeploymentStrategy(s *appsv1.DeploymentStrategy, at *field.Path) field.ErrorList {
+	rolling := at.Child("rollingUpdate")
+	switch s.Type {
+	case appsv1.RecreateDeploymentStrategyType:
+		if s.RollingUpdate != nil {
+			return field.ErrorList{field.Forbidden(rolling, "may not be specified when strategy `type` is 'Recreate'")}
+		}
+	case appsv1.RollingUpdateDeploymentStrategyType:
+		errs := workload.Share(*s.RollingUpdate.MaxUnavailable, rolling.Child("maxUnavailable"))
+		errs = append(errs, workload.Share(*s.RollingUpdate.MaxSurge, rolling.Child("maxSurge"))...)
+		if workload.IsZero(s.RollingUpdate.MaxUnavailable) && workload.IsZero(s.RollingUpdate.MaxSurge) {
+			errs = append(errs, field.Invalid(rolling.Child("maxUnavailable"), s.RollingUpdate.MaxUnavailable, "may not be 0 when `maxSurge` is 0"))
+		}
+		return append(errs, workload.NotMoreThanAll(*s.RollingUpdate.MaxUnavailable, rolling.Child("maxUnavailable"))...)
+	default:
+		return field.ErrorList{field.NotSupported(at.Child("type"), s.Type,
+			[]appsv1.DeploymentStrategyType{appsv1.RecreateDeploymentStrategyType, appsv1.RollingUpdateDeploymentStrategyType})}
+	}
+	return nil
+}
+
+func validateDeploymentStatus(s, old *appsv1.DeploymentStatus) field.ErrorList {
+	errs := check.Nonnegative(s.ObservedGeneration, statusPath.Child("observedGeneration"))
+	errs = append(errs, workload.Counts(statusPath, []workload.Count{
+		{Field: "replicas", Value: s.Replicas}, {Field: "updatedReplicas", Value: s.UpdatedReplicas}, {Field: "readyReplicas", Value: s.ReadyReplicas},
+		{Field: "availableReplicas", Value: s.AvailableReplicas}, {Field: "unavailableReplicas", Value: s.UnavailableReplicas},
+	})...)
+	errs = append(errs, notMore(s.UpdatedReplicas, s.Replicas, "updatedReplicas", "status.replicas")...)
+	errs = append(errs, notMore(s.ReadyReplicas, s.Replicas, "readyReplicas", "status.replicas")...)
+	errs = append(errs, notMore(s.AvailableReplicas, s.Replicas, "availableReplicas", "status.replicas")...)
+	errs = append(errs, notMore(s.AvailableReplicas, s.ReadyReplicas, "availableReplicas", "readyReplicas")...)
+	return append(errs, collisions(s.CollisionCount, old.CollisionCount)...)
+}
+
+// notMore checks that one number of a status is not larger than another.
+func notMore(n, bound int32, name, of string) field.ErrorList {
+	if n > bound {
+		return field.ErrorList{field.Invalid(statusPath.Child(name), n, "cannot be greater than "+of)}
+	}
+	return nil
+}
+
+// collisions checks that the count of name collisions only grows.
+func collisions(now, old *int32) field.ErrorList {
+	at := statusPath.Child("collisionCount")
+	var errs field.ErrorList
+	if now != nil {
+		errs = append(errs, check.Nonnegative(int64(*now), at)...)
+	}
+	if old != nil && (now == nil || *now < *old) {
+		value := int32(0)
+		if now != nil {
+			value = *now
+		}
+		errs = append(errs, field.Invalid(at, value, "cannot be decremented"))
+	}
+	return errs
+}

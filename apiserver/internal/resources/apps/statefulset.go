@@ -1,0 +1,161 @@
+package apps
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/cell"
+	"kctl/apiserver/internal/resources/check"
+	"kctl/apiserver/internal/resources/pod"
+	"kctl/apiserver/internal/resources/volume"
+	"kctl/apiserver/internal/resources/workload"
+)
+
+func statefulSet(clock clock.PassiveClock) registry.Strategy[*appsv1.StatefulSet] {
+	return registry.WithStatus(registry.Strategy[*appsv1.StatefulSet]{
+		Resource: resource("statefulsets", "StatefulSet"), Singular: "statefulset", ShortNames: []string{"sts"}, Categories: []string{"all"},
+		Default:      defaultStatefulSet,
+		ValidateName: check.NameIsSubdomain,
+		Validate:     func(_ context.Context, s *appsv1.StatefulSet) field.ErrorList { return validateStatefulSet(&s.Spec) },
+		Update: registry.Change[*appsv1.StatefulSet]{Validate: func(_ context.Context, s, old *appsv1.StatefulSet) field.ErrorList {
+			return append(validateStatefulSet(&s.Spec), sameStatefulSet(&s.Spec, &old.Spec)...)
+		}},
+		Status: &registry.Change[*appsv1.StatefulSet]{
+			Validate: func(_ context.Context, s, old *appsv1.StatefulSet) field.ErrorList {
+				return validateStatefulSetStatus(&s.Status, &old.Status)
+			},
+		},
+		HasGeneration: true, UnconditionalUpdate: true,
+		Columns: cell.Columns(appsv1.StatefulSetStatus{}.SwaggerDoc(), "Name", "Ready=readyReplicas", "Age", "Containers*", "Images*"),
+		Row: func(s *appsv1.StatefulSet) []any {
+			names, images := cell.Containers(s.Spec.Template.Spec.Containers)
+			return []any{
+				s.Name, fmt.Sprintf("%d/%d", s.Status.ReadyReplicas, *s.Spec.Replicas), cell.Age(clock.Now(), s.CreationTimestamp), names, images,
+			}
+		},
+	})
+}
+
+func defaultStatefulSet(set *appsv1.StatefulSet) {
+	s := &set.Spec
+	pod.DefaultTemplate(&s.Template)
+	workload.DefaultTo(&s.Replicas, 1)
+	workload.DefaultTo(&s.RevisionHistoryLimit, 10)
+	if s.PodManagementPolicy == "" {
+		s.PodManagementPolicy = appsv1.OrderedReadyPodManagement
+	}
+	if s.UpdateStrategy.Type == "" {
+		s.UpdateStrategy.Type = appsv1.RollingUpdateStatefulSetStrategyType
+		if s.UpdateStrategy.RollingUpdate == nil {
+			s.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{}
+		}
+	}
+	if s.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType && s.UpdateStrategy.RollingUpdate != nil {
+		workload.DefaultTo(&s.UpdateStrategy.RollingUpdate.Partition, 0)
+		workload.DefaultTo(&s.UpdateStrategy.RollingUpdate.MaxUnavailable, intstr.FromInt32(1))
+	}
+	workload.DefaultTo(&s.PersistentVolumeClaimRetentionPolicy, appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{})
+	policy := s.PersistentVolumeClaimRetentionPolicy
+	for _, p := range []*appsv1.PersistentVolumeClaimRetentionPolicyType{&policy.WhenDeleted, &policy.WhenScaled} {
+		if *p == "" {
+			*p = appsv1.RetainPersistentVolumeClaimRetentionPolicyType
+		}
+	}
+	for i := range s.VolumeClaimTemplates {
+		volume.DefaultClaim(&s.VolumeClaimTemplates[i])
+		s.VolumeClaimTemplates[i].Kind, s.VolumeClaimTemplates[i].APIVersion = "PersistentVolumeClaim", "v1"
+	}
+}
+
+func validateStatefulSet(s *appsv1.StatefulSetSpec) field.ErrorList {
+	var errs field.ErrorList
+	if s.PodManagementPolicy != appsv1.OrderedReadyPodManagement && s.PodManagementPolicy != appsv1.ParallelPodManagement {
+		errs = append(errs, field.Invalid(specPath.Child("podManagementPolicy"), s.PodManagementPolicy,
+			fmt.Sprintf("must be '%s' or '%s'", appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement)))
+	}
+	errs = append(errs, validateStatefulSetStrategy(&s.UpdateStrategy, specPath.Child("updateStrategy"))...)
+	errs = append(errs, validateRetention(s.PersistentVolumeClaimRetentionPolicy, specPath.Child("persistentVolumeClaimRetentionPolicy"))...)
+	errs = append(errs, workload.Counts(specPath, []workload.Count{{Field: "replicas", Value: *s.Replicas}, {Field: "minReadySeconds", Value: s.MinReadySeconds}})...)
+	if s.Ordinals != nil {
+		errs = append(errs, check.Nonnegative(int64(s.Ordinals.Start), specPath.Child("ordinals", "start"))...)
+	}
+	errs = append(errs, workload.Selector(s.Selector, "statefulset", specPath.Child("selector"))...)
+	return append(errs, workload.Template(&s.Template, s.Selector, "StatefulSet", specPath.Child("template"))...)
+}
+
+func validateStatefulSetStrategy(s *appsv1.StatefulSetUpdateStrategy, at *field.Path) field.ErrorList {
+	switch s.Type {
+	case "":
+		return field.ErrorList{field.Required(at, "")}
+	case appsv1.OnDeleteStatefulSetStrategyType:
+		if s.RollingUpdate != nil {
+			return field.ErrorList{field.Invalid(at.Child("rollingUpdate"), s.RollingUpdate, "only allowed for updateStrategy 'RollingUpdate'")}
+		}
+	case appsv1.RollingUpdateStatefulSetStrategyType:
+		if s.RollingUpdate == nil {
+			return nil
+		}
+		rolling := at.Child("rollingUpdate")
+		errs := check.Nonnegative(int64(*s.RollingUpdate.Partition), rolling.Child("partition"))
+		if most := s.RollingUpdate.MaxUnavailable; most != nil {
+			errs = append(errs, workload.Share(*most, rolling.Child("maxUnavailable"))...)
+			if workload.IsZero(most) {
+				errs = append(errs, field.Invalid(rolling.Child("maxUnavailable"), *most, "cannot be 0"))
+			}
+			errs = append(errs, workload.NotMoreThanAll(*most, rolling.Child("maxUnavailable"))...)
+		}
+		return errs
+	default:
+		return field.ErrorList{field.Invalid(at, s, "must be 'RollingUpdate' or 'OnDelete'")}
+	}
+	return nil
+}
+
+func validateRetention(p *appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, f := range []struct {
+		name  string
+		value appsv1.PersistentVolumeClaimRetentionPolicyType
+	}{{"whenDeleted", p.WhenDeleted}, {"whenScaled", p.WhenScaled}} {
+		if f.value != appsv1.RetainPersistentVolumeClaimRetentionPolicyType && f.value != appsv1.DeletePersistentVolumeClaimRetentionPolicyType {
+			errs = append(errs, field.NotSupported(at.Child(f.name), f.value,
+				[]appsv1.PersistentVolumeClaimRetentionPolicyType{appsv1.DeletePersistentVolumeClaimRetentionPolicyType, appsv1.RetainPersistentVolumeClaimRetentionPolicyType}))
+		}
+	}
+	return errs
+}
+
+// sameStatefulSet checks that an update keeps what pods and claims that exist
+// already were made by.
+func sameStatefulSet(now, old *appsv1.StatefulSetSpec) field.ErrorList {
+	kept := old.DeepCopy()
+	kept.Replicas, kept.Template, kept.UpdateStrategy, kept.RevisionHistoryLimit = now.Replicas, now.Template, now.UpdateStrategy, now.RevisionHistoryLimit
+	kept.MinReadySeconds, kept.Ordinals = now.MinReadySeconds, now.Ordinals
+	kept.PersistentVolumeClaimRetentionPolicy = now.PersistentVolumeClaimRetentionPolicy
+	if equality.Semantic.DeepEqual(kept, now) {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(specPath, "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', "+
+		"'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden")}
+}
+
+func validateStatefulSetStatus(s, old *appsv1.StatefulSetStatus) field.ErrorList {
+	errs := workload.Counts(statusPath, []workload.Count{
+		{Field: "replicas", Value: s.Replicas}, {Field: "readyReplicas", Value: s.ReadyReplicas}, {Field: "currentReplicas", Value: s.CurrentReplicas},
+		{Field: "updatedReplicas", Value: s.UpdatedReplicas}, {Field: "availableReplicas", Value: s.AvailableReplicas},
+	})
+	errs = append(errs, check.Nonnegative(s.ObservedGeneration, statusPath.Child("observedGeneration"))...)
+	errs = append(errs, notMore(s.ReadyReplicas, s.Replicas, "readyReplicas", "status.replicas")...)
+	errs = append(errs, notMore(s.CurrentReplicas, s.Replicas, "currentReplicas", "status.replicas")...)
+	errs = append(errs, notMore(s.UpdatedReplicas, s.Replicas, "updatedReplicas", "status.replicas")...)
+	errs = append(errs, notMore(s.AvailableReplicas, s.Replicas, "availableReplicas", "status.replicas")...)
+	errs = append(errs, notMore(s.AvailableReplicas, s.ReadyReplicas, "availableReplicas", "status.readyReplicas")...)
+	return append(errs, collisions(s.CollisionCount, old.CollisionCount)...)
+}

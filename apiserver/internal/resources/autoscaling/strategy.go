@@ -1,0 +1,104 @@
+// Package autoscaling says what is particular about horizontal pod
+// autoscalers. They are stored as version 2 and shown as version 1 too, where
+// what that has no fields for stands in annotations.
+package autoscaling
+
+import (
+	"context"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/cell"
+	"kctl/apiserver/internal/resources/check"
+	"kctl/apiserver/internal/resources/workload"
+	"kctl/proto/core"
+)
+
+// defaultUtilization is what autoscalers aim at that name no metrics.
+const defaultUtilization = 80
+
+// Served are both versions, the preferred one first.
+func Served(o registry.Options) []registry.Served {
+	store := registry.NewStore(strategy(o.Clock), o)
+	info := store.Info()
+	info.Version = "v1"
+	info.Columns = nil
+	return registry.Serve(store, &registry.View{
+		Of: store, Shown: info,
+		NewKind: func() core.Object { return new(autoscalingv1.HorizontalPodAutoscaler) },
+		Defaults: func(obj core.Object) {
+			workload.DefaultTo(&obj.(*autoscalingv1.HorizontalPodAutoscaler).Spec.MinReplicas, 1)
+		},
+		Show: show,
+		Take: take,
+	})
+}
+
+func strategy(clock clock.PassiveClock) registry.Strategy[*autoscalingv2.HorizontalPodAutoscaler] {
+	return registry.WithStatus(registry.Strategy[*autoscalingv2.HorizontalPodAutoscaler]{
+		Resource: core.Resource{
+			Group: autoscalingv2.GroupName, Version: "v2", Name: "horizontalpodautoscalers", Kind: "HorizontalPodAutoscaler", Namespaced: true,
+		},
+		Singular: "horizontalpodautoscaler", ShortNames: []string{"hpa"}, Categories: []string{"all"},
+		Default:      setDefaults,
+		ValidateName: check.NameIsSubdomain,
+		Validate: func(_ context.Context, a *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
+			return validate(&a.Spec)
+		},
+		Update: registry.Change[*autoscalingv2.HorizontalPodAutoscaler]{
+			Validate: func(_ context.Context, a, _ *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
+				return validate(&a.Spec)
+			},
+		},
+		Status: &registry.Change[*autoscalingv2.HorizontalPodAutoscaler]{
+			Validate: func(_ context.Context, a, _ *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
+				return workload.Counts(field.NewPath("status"), []workload.Count{
+					{Field: "currentReplicas", Value: a.Status.CurrentReplicas}, {Field: "desiredReplicas", Value: a.Status.DesiredReplicas},
+				})
+			},
+		},
+		HasGeneration: true, UnconditionalUpdate: true,
+		Columns: cell.Columns(autoscalingv2.HorizontalPodAutoscalerSpec{}.SwaggerDoc(), "Name", "Reference=scaleTargetRef", "Targets=metrics",
+			"MinPods=minReplicas", "MaxPods=maxReplicas", "Replicas", "Age"),
+		Row: func(a *autoscalingv2.HorizontalPodAutoscaler) []any { return row(a, clock) },
+	})
+}
+
+func setDefaults(a *autoscalingv2.HorizontalPodAutoscaler) {
+	s := &a.Spec
+	workload.DefaultTo(&s.MinReplicas, 1)
+	if len(s.Metrics) == 0 {
+		s.Metrics = []autoscalingv2.MetricSpec{{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{
+			Name:   corev1.ResourceCPU,
+			Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: ptr.To[int32](defaultUtilization)},
+		}}}
+	}
+	if s.Behavior == nil {
+		return
+	}
+	percent := autoscalingv2.HPAScalingPolicy{Type: autoscalingv2.PercentScalingPolicy, Value: 100, PeriodSeconds: 15}
+	four := autoscalingv2.HPAScalingPolicy{Type: autoscalingv2.PodsScalingPolicy, Value: 4, PeriodSeconds: 15}
+	s.Behavior.ScaleUp = rules(s.Behavior.ScaleUp, ptr.To[int32](0), four, percent)
+	s.Behavior.ScaleDown = rules(s.Behavior.ScaleDown, nil, percent)
+}
+
+// rules fills in one direction of a behaviour.
+func rules(r *autoscalingv2.HPAScalingRules, window *int32, policies ...autoscalingv2.HPAScalingPolicy) *autoscalingv2.HPAScalingRules {
+	if r == nil {
+		r = &autoscalingv2.HPAScalingRules{}
+	}
+	if r.StabilizationWindowSeconds == nil {
+		r.StabilizationWindowSeconds = window
+	}
+	workload.DefaultTo(&r.SelectPolicy, autoscalingv2.MaxChangePolicySelect)
+	if r.Policies == nil {
+		r.Policies = policies
+	}
+	return r
+}

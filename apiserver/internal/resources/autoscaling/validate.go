@@ -1,0 +1,192 @@
+package autoscaling
+
+import (
+	"fmt"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"kctl/apiserver/internal/resources/check"
+)
+
+const (
+	maxPeriod = 1800
+	maxWindow = 3600
+)
+
+func validate(s *autoscalingv2.HorizontalPodAutoscalerSpec) field.ErrorList {
+	at := field.NewPath("spec")
+	var errs field.ErrorList
+	if s.MinReplicas != nil && *s.MinReplicas < 1 {
+		errs = append(errs, field.Invalid(at.Child("minReplicas"), *s.MinReplicas, "must be greater than or equal to 1"))
+	}
+	if s.MaxReplicas < 1 {
+		errs = append(errs, field.Invalid(at.Child("maxReplicas"), s.MaxReplicas, "must be greater than 0"))
+	}
+	if s.MinReplicas != nil && s.MaxReplicas < *s.MinReplicas {
+		errs = append(errs, field.Invalid(at.Child("maxReplicas"), s.MaxReplicas, "must be greater than or equal to `minReplicas`"))
+	}
+	errs = append(errs, validateReference(s.ScaleTargetRef, at.Child("scaleTargetRef"))...)
+	for i := range s.Metrics {
+		errs = append(errs, validateMetric(&s.Metrics[i], at.Child("metrics").Index(i))...)
+	}
+	if b := s.Behavior; b != nil {
+		errs = append(errs, validateRules(b.ScaleUp, at.Child("behavior", "scaleUp"))...)
+		errs = append(errs, validateRules(b.ScaleDown, at.Child("behavior", "scaleDown"))...)
+	}
+	return errs
+}
+
+func validateReference(ref autoscalingv2.CrossVersionObjectReference, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, f := range []struct{ name, value string }{{"kind", ref.Kind}, {"name", ref.Name}} {
+		if f.value == "" {
+			errs = append(errs, field.Required(at.Child(f.name), ""))
+			continue
+		}
+		errs = append(errs, check.Messages(at.Child(f.name), f.value, content.IsPathSegmentName(f.value))...)
+	}
+	if _, err := schema.ParseGroupVersion(ref.APIVersion); err != nil {
+		errs = append(errs, field.Invalid(at.Child("apiVersion"), ref.APIVersion, err.Error()))
+	}
+	return errs
+}
+
+// validateMetric checks that a metric has the source that its type says.
+func validateMetric(m *autoscalingv2.MetricSpec, at *field.Path) field.ErrorList {
+	if m.Type == "" {
+		return field.ErrorList{field.Required(at.Child("type"), "must specify a metric source type")}
+	}
+	sources := []struct {
+		kind autoscalingv2.MetricSourceType
+		name string
+		set  bool
+	}{
+		{autoscalingv2.ObjectMetricSourceType, "object", m.Object != nil}, {autoscalingv2.PodsMetricSourceType, "pods", m.Pods != nil},
+		{autoscalingv2.ResourceMetricSourceType, "resource", m.Resource != nil}, {autoscalingv2.ExternalMetricSourceType, "external", m.External != nil},
+		{autoscalingv2.ContainerResourceMetricSourceType, "containerResource", m.ContainerResource != nil},
+	}
+	var errs field.ErrorList
+	var kinds []autoscalingv2.MetricSourceType
+	known := false
+	for _, s := range sources {
+		kinds = append(kinds, s.kind)
+		known = known || s.kind == m.Type
+		switch {
+		case s.kind == m.Type && !s.set:
+			errs = append(errs, field.Required(at.Child(s.name), "must populate information for the given metric source"))
+		case s.kind != m.Type && s.set:
+			errs = append(errs, field.Forbidden(at.Child(s.name), "must populate the given metric source only"))
+		}
+	}
+	if !known {
+		return check.Supported(m.Type, at.Child("type"), kinds...)
+	}
+	return append(errs, validateSource(m, at)...)
+}
+
+func validateSource(m *autoscalingv2.MetricSpec, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	switch {
+	case m.Object != nil:
+		errs = append(errs, validateReference(m.Object.DescribedObject, at.Child("object", "describedObject"))...)
+		errs = append(errs, validateIdentifier(m.Object.Metric, at.Child("object", "metric"))...)
+		errs = append(errs, validateTarget(m.Object.Target, at.Child("object", "target"))...)
+	case m.Pods != nil:
+		errs = append(errs, validateIdentifier(m.Pods.Metric, at.Child("pods", "metric"))...)
+		errs = append(errs, validateTarget(m.Pods.Target, at.Child("pods", "target"))...)
+		if v := m.Pods.Target.AverageValue; v == nil || v.Sign() <= 0 {
+			errs = append(errs, field.Required(at.Child("pods", "target", "averageValue"), "must specify a positive target averageValue"))
+		}
+	case m.External != nil:
+		errs = append(errs, validateIdentifier(m.External.Metric, at.Child("external", "metric"))...)
+		errs = append(errs, validateTarget(m.External.Target, at.Child("external", "target"))...)
+	case m.Resource != nil:
+		if m.Resource.Name == "" {
+			errs = append(errs, field.Required(at.Child("resource", "name"), "must specify a resource name"))
+		}
+		errs = append(errs, validateTarget(m.Resource.Target, at.Child("resource", "target"))...)
+	case m.ContainerResource != nil:
+		if m.ContainerResource.Name == "" {
+			errs = append(errs, field.Required(at.Child("containerResource", "name"), "must specify a resource name"))
+		}
+		if m.ContainerResource.Container == "" {
+			errs = append(errs, field.Required(at.Child("containerResource", "container"), "must specify a container"))
+		}
+		errs = append(errs, validateTarget(m.ContainerResource.Target, at.Child("containerResource", "target"))...)
+	}
+	return errs
+}
+
+func validateIdentifier(m autoscalingv2.MetricIdentifier, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if m.Name == "" {
+		errs = append(errs, field.Required(at.Child("name"), "must specify a metric name"))
+	} else {
+		errs = append(errs, check.Messages(at.Child("name"), m.Name, content.IsPathSegmentName(m.Name))...)
+	}
+	if m.Selector != nil {
+		errs = append(errs, metav1validation.ValidateLabelSelector((*metav1.LabelSelector)(m.Selector), metav1validation.LabelSelectorValidationOptions{}, at.Child("selector"))...)
+	}
+	return errs
+}
+
+func validateTarget(t autoscalingv2.MetricTarget, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if t.Type == "" {
+		errs = append(errs, field.Required(at.Child("type"), "must specify a metric target type"))
+	} else if t.Type != autoscalingv2.UtilizationMetricType && t.Type != autoscalingv2.ValueMetricType && t.Type != autoscalingv2.AverageValueMetricType {
+		errs = append(errs, field.Invalid(at.Child("type"), t.Type, "must be either Utilization, Value, or AverageValue"))
+	}
+	if t.Value != nil && t.Value.Sign() <= 0 {
+		errs = append(errs, field.Invalid(at.Child("value"), t.Value.String(), "must be positive"))
+	}
+	if t.AverageValue != nil && t.AverageValue.Sign() <= 0 {
+		errs = append(errs, field.Invalid(at.Child("averageValue"), t.AverageValue.String(), "must be positive"))
+	}
+	if t.AverageUtilization != nil && *t.AverageUtilization < 1 {
+		errs = append(errs, field.Invalid(at.Child("averageUtilization"), *t.AverageUtilization, "must be greater than 0"))
+	}
+	if t.Value == nil && t.AverageValue == nil && t.AverageUtilization == nil {
+		errs = append(errs, field.Required(at.Child("averageUtilization"), "must set either a target raw value or a target utilization"))
+	}
+	return errs
+}
+
+func validateRules(r *autoscalingv2.HPAScalingRules, at *field.Path) field.ErrorList {
+	if r == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	if window := r.StabilizationWindowSeconds; window != nil {
+		errs = append(errs, check.Nonnegative(int64(*window), at.Child("stabilizationWindowSeconds"))...)
+		if *window > maxWindow {
+			errs = append(errs, field.Invalid(at.Child("stabilizationWindowSeconds"), *window, fmt.Sprintf("must be less than or equal to %v", maxWindow)))
+		}
+	}
+	if r.SelectPolicy != nil {
+		errs = append(errs, check.Supported(*r.SelectPolicy, at.Child("selectPolicy"),
+			autoscalingv2.MaxChangePolicySelect, autoscalingv2.MinChangePolicySelect, autoscalingv2.DisabledPolicySelect)...)
+	}
+	if len(r.Policies) == 0 {
+		errs = append(errs, field.Required(at.Child("policies"), "must specify at least one Policy"))
+	}
+	for i, p := range r.Policies {
+		path := at.Child("policies").Index(i)
+		errs = append(errs, check.Supported(p.Type, path.Child("type"), autoscalingv2.PodsScalingPolicy, autoscalingv2.PercentScalingPolicy)...)
+		if p.Value <= 0 {
+			errs = append(errs, field.Invalid(path.Child("value"), p.Value, "must be greater than zero"))
+		}
+		if p.PeriodSeconds <= 0 {
+			errs = append(errs, field.Invalid(path.Child("periodSeconds"), p.PeriodSeconds, "must be greater than zero"))
+		}
+		if p.PeriodSeconds > maxPeriod {
+			errs = append(errs, field.Invalid(path.Child("periodSeconds"), p.PeriodSeconds, fmt.Sprintf("must be less than or equal to %v", maxPeriod)))
+		}
+	}
+	return errs
+}

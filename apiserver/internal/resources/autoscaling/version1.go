@@ -1,0 +1,136 @@
+package autoscaling
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/proto/core"
+)
+
+// The annotations of version 1 that hold what it has no fields for.
+const (
+	metricsAnnotation    = "autoscaling.alpha.kubernetes.io/metrics"
+	currentAnnotation    = "autoscaling.alpha.kubernetes.io/current-metrics"
+	conditionsAnnotation = "autoscaling.alpha.kubernetes.io/conditions"
+	behaviorAnnotation   = "autoscaling.alpha.kubernetes.io/behavior"
+)
+
+var annotations = []string{metricsAnnotation, currentAnnotation, conditionsAnnotation, behaviorAnnotation}
+
+// show makes a version 1 of an autoscaler: the first metric that is a share of
+// CPU time becomes the one that it has a field for.
+func show(stored core.Object) (core.Object, error) {
+	a := stored.(*autoscalingv2.HorizontalPodAutoscaler)
+	out := &autoscalingv1.HorizontalPodAutoscaler{
+		ObjectMeta: *a.ObjectMeta.DeepCopy(),
+		Spec: autoscalingv1.HorizontalPodAutoscalerSpec{
+			ScaleTargetRef: autoscalingv1.CrossVersionObjectReference(a.Spec.ScaleTargetRef),
+			MinReplicas:    a.Spec.MinReplicas, MaxReplicas: a.Spec.MaxReplicas,
+		},
+		Status: autoscalingv1.HorizontalPodAutoscalerStatus{
+			ObservedGeneration: a.Status.ObservedGeneration, LastScaleTime: a.Status.LastScaleTime,
+			CurrentReplicas: a.Status.CurrentReplicas, DesiredReplicas: a.Status.DesiredReplicas,
+		},
+	}
+	var metrics []autoscalingv2.MetricSpec
+	for i := range a.Spec.Metrics {
+		m := &a.Spec.Metrics[i]
+		if out.Spec.TargetCPUUtilizationPercentage == nil && isCPU(m) {
+			out.Spec.TargetCPUUtilizationPercentage = m.Resource.Target.AverageUtilization
+			continue
+		}
+		metrics = append(metrics, *m)
+	}
+	var current []autoscalingv2.MetricStatus
+	for _, m := range a.Status.CurrentMetrics {
+		if out.Status.CurrentCPUUtilizationPercentage == nil && m.Resource != nil && m.Resource.Name == corev1.ResourceCPU {
+			out.Status.CurrentCPUUtilizationPercentage = m.Resource.Current.AverageUtilization
+		}
+		current = append(current, m)
+	}
+	return out, annotate(out, map[string]any{
+		metricsAnnotation: orNil(metrics), currentAnnotation: orNil(current), conditionsAnnotation: orNil(a.Status.Conditions),
+		behaviorAnnotation: behaviorOrNil(a.Spec.Behavior),
+	})
+}
+
+func isCPU(m *autoscalingv2.MetricSpec) bool {
+	return m.Type == autoscalingv2.ResourceMetricSourceType && m.Resource != nil && m.Resource.Name == corev1.ResourceCPU &&
+		m.Resource.Target.AverageUtilization != nil
+}
+
+// take reads a version 1 into an autoscaler.
+func take(shown, stored core.Object) error {
+	from, to := shown.(*autoscalingv1.HorizontalPodAutoscaler), stored.(*autoscalingv2.HorizontalPodAutoscaler)
+	*to = autoscalingv2.HorizontalPodAutoscaler{
+		ObjectMeta: *from.ObjectMeta.DeepCopy(),
+		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference(from.Spec.ScaleTargetRef),
+			MinReplicas:    from.Spec.MinReplicas, MaxReplicas: from.Spec.MaxReplicas,
+		},
+		Status: autoscalingv2.HorizontalPodAutoscalerStatus{
+			ObservedGeneration: from.Status.ObservedGeneration, LastScaleTime: from.Status.LastScaleTime,
+			CurrentReplicas: from.Status.CurrentReplicas, DesiredReplicas: from.Status.DesiredReplicas,
+		},
+	}
+	for annotation, into := range map[string]any{
+		metricsAnnotation: &to.Spec.Metrics, currentAnnotation: &to.Status.CurrentMetrics,
+		conditionsAnnotation: &to.Status.Conditions, behaviorAnnotation: &to.Spec.Behavior,
+	} {
+		if text, ok := from.Annotations[annotation]; ok {
+			// What users write into these annotations is theirs; what can't be
+			// read is left out, as upstream leaves it out.
+			_ = json.Unmarshal([]byte(text), into)
+		}
+	}
+	maps.DeleteFunc(to.Annotations, func(key, _ string) bool {
+		for _, own := range annotations {
+			if key == own {
+				return true
+			}
+		}
+		return false
+	})
+	if cpu := from.Spec.TargetCPUUtilizationPercentage; cpu != nil {
+		to.Spec.Metrics = append([]autoscalingv2.MetricSpec{{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{
+			Name: corev1.ResourceCPU, Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: cpu},
+		}}}, to.Spec.Metrics...)
+	}
+	return nil
+}
+
+func orNil[T any](list []T) any {
+	if len(list) == 0 {
+		return nil
+	}
+	return list
+}
+
+func behaviorOrNil(b *autoscalingv2.HorizontalPodAutoscalerBehavior) any {
+	if b == nil {
+		return nil
+	}
+	return b
+}
+
+func annotate(out *autoscalingv1.HorizontalPodAutoscaler, values map[string]any) error {
+	for key, value := range values {
+		if value == nil {
+			continue
+		}
+		text, err := json.Marshal(value)
+		if err != nil {
+			return fmt.Errorf("encode %s: %w", key, err)
+		}
+		if out.Annotations == nil {
+			out.Annotations = map[string]string{}
+		}
+		out.Annotations[key] = string(text)
+	}
+	return nil
+}

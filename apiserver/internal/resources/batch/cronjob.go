@@ -1,0 +1,102 @@
+package batch
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/cell"
+	"kctl/apiserver/internal/resources/check"
+	"kctl/apiserver/internal/resources/pod"
+	"kctl/apiserver/internal/resources/workload"
+	"kctl/proto/core"
+)
+
+func cronJobs(clock clock.PassiveClock) registry.Strategy[*batchv1.CronJob] {
+	return registry.WithStatus(registry.Strategy[*batchv1.CronJob]{
+		Resource: core.Resource{Group: batchv1.GroupName, Version: "v1", Name: "cronjobs", Kind: "CronJob", Namespaced: true},
+		Singular: "cronjob", ShortNames: []string{"cj"}, Categories: []string{"all"},
+		Default: func(c *batchv1.CronJob) {
+			s := &c.Spec
+			pod.DefaultTemplate(&s.JobTemplate.Spec.Template)
+			if s.ConcurrencyPolicy == "" {
+				s.ConcurrencyPolicy = batchv1.AllowConcurrent
+			}
+			workload.DefaultTo(&s.Suspend, false)
+			workload.DefaultTo(&s.SuccessfulJobsHistoryLimit, 3)
+			workload.DefaultTo(&s.FailedJobsHistoryLimit, 1)
+			defaultFailurePolicy(s.JobTemplate.Spec.PodFailurePolicy)
+		},
+		ValidateName: validateCronName,
+		Validate:     func(_ context.Context, c *batchv1.CronJob) field.ErrorList { return validateCronJob(&c.Spec) },
+		Update: registry.Change[*batchv1.CronJob]{
+			Validate: func(_ context.Context, c, _ *batchv1.CronJob) field.ErrorList { return validateCronJob(&c.Spec) },
+		},
+		HasGeneration: true, UnconditionalUpdate: true,
+		Columns: cell.Columns(batchv1.CronJobSpec{}.SwaggerDoc(), "Name", "Schedule=schedule", "Timezone=timeZone", "Suspend:boolean=suspend",
+			"Active:integer", "Last Schedule", "Age", "Containers*", "Images*", "Selector*"),
+		Row: func(c *batchv1.CronJob) []any {
+			last := cell.None
+			if c.Status.LastScheduleTime != nil {
+				last = cell.Age(clock.Now(), *c.Status.LastScheduleTime)
+			}
+			names, images := cell.Containers(c.Spec.JobTemplate.Spec.Template.Spec.Containers)
+			selector := cell.Selector(c.Spec.JobTemplate.Spec.Selector)
+			return []any{
+				c.Name, c.Spec.Schedule, cell.OrNone(ptr.Deref(c.Spec.TimeZone, "")), cell.Bool(c.Spec.Suspend), int64(len(c.Status.Active)), last,
+				cell.Age(clock.Now(), c.CreationTimestamp), names, images, selector,
+			}
+		},
+	})
+}
+
+func validateCronJob(s *batchv1.CronJobSpec) field.ErrorList {
+	var errs field.ErrorList
+	schedule := specPath.Child("schedule")
+	if s.Schedule == "" {
+		errs = append(errs, field.Required(schedule, ""))
+	} else {
+		if problem := checkSchedule(s.Schedule); problem != "" {
+			errs = append(errs, field.Invalid(schedule, s.Schedule, problem))
+		}
+		if strings.Contains(s.Schedule, "TZ") {
+			errs = append(errs, field.Invalid(schedule, s.Schedule, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"))
+		}
+	}
+	if s.StartingDeadlineSeconds != nil {
+		errs = append(errs, check.Nonnegative(*s.StartingDeadlineSeconds, specPath.Child("startingDeadlineSeconds"))...)
+	}
+	if s.TimeZone != nil {
+		errs = append(errs, validateZone(*s.TimeZone, specPath.Child("timeZone"))...)
+	}
+	errs = append(errs, check.OneOf(s.ConcurrencyPolicy, specPath.Child("concurrencyPolicy"),
+		batchv1.AllowConcurrent, batchv1.ForbidConcurrent, batchv1.ReplaceConcurrent)...)
+	at := specPath.Child("jobTemplate", "spec")
+	errs = append(errs, validateNumbers(&s.JobTemplate.Spec, at)...)
+	errs = append(errs, validateWork(&s.JobTemplate.Spec, at)...)
+	if ptr.Deref(s.JobTemplate.Spec.ManualSelector, false) {
+		errs = append(errs, field.NotSupported(at.Child("manualSelector"), true, []string{"nil", "false"}))
+	}
+	return append(errs, workload.Counts(specPath, []workload.Count{
+		{Field: "successfulJobsHistoryLimit", Value: *s.SuccessfulJobsHistoryLimit}, {Field: "failedJobsHistoryLimit", Value: *s.FailedJobsHistoryLimit},
+	})...)
+}
+
+func validateZone(name string, at *field.Path) field.ErrorList {
+	switch {
+	case name == "":
+		return field.ErrorList{field.Invalid(at, name, "timeZone must be nil or non-empty string")}
+	case strings.EqualFold(name, "Local"):
+		return field.ErrorList{field.Invalid(at, name, "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones")}
+	}
+	if _, err := time.LoadLocation(name); err != nil {
+		return field.ErrorList{field.Invalid(at, name, err.Error())}
+	}
+	return nil
+}

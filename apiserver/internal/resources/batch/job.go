@@ -1,0 +1,227 @@
+// Package batch says what is particular about jobs, whose pods end, and about
+// cron jobs, which make jobs by a timetable.
+package batch
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/cell"
+	"kctl/apiserver/internal/resources/check"
+	"kctl/apiserver/internal/resources/pod"
+	"kctl/apiserver/internal/resources/workload"
+	"kctl/proto/core"
+)
+
+// Served are the resources of the group batch.
+func Served(o registry.Options) []registry.Served {
+	return registry.Serve(registry.NewStore(jobs(o.Clock), o), registry.NewStore(cronJobs(o.Clock), o))
+}
+
+// The labels by which jobs know their pods had no domain once.
+const (
+	oldUIDLabel  = "controller-uid"
+	oldNameLabel = "job-name"
+)
+
+var specPath = field.NewPath("spec")
+
+func jobs(clock clock.PassiveClock) registry.Strategy[*batchv1.Job] {
+	return registry.WithStatus(registry.Strategy[*batchv1.Job]{
+		Resource: core.Resource{Group: batchv1.GroupName, Version: "v1", Name: "jobs", Kind: "Job", Namespaced: true},
+		Singular: "job", Categories: []string{"all"},
+		Default:          defaultJob,
+		ValidateName:     check.NameIsSubdomain,
+		PrepareForCreate: func(_ context.Context, j *batchv1.Job) { chooseOwnPods(j) },
+		Validate: func(_ context.Context, j *batchv1.Job) field.ErrorList {
+			return append(validateChoice(j), validateJob(&j.Spec, specPath)...)
+		},
+		Update: registry.Change[*batchv1.Job]{Validate: func(_ context.Context, j, old *batchv1.Job) field.ErrorList {
+			return append(validateJob(&j.Spec, specPath), sameJob(j, old)...)
+		}},
+		Status: &registry.Change[*batchv1.Job]{Validate: func(_ context.Context, j, _ *batchv1.Job) field.ErrorList {
+			return workload.Counts(field.NewPath("status"), []workload.Count{
+				{Field: "active", Value: j.Status.Active}, {Field: "succeeded", Value: j.Status.Succeeded}, {Field: "failed", Value: j.Status.Failed},
+				{Field: "ready", Value: ptr.Deref(j.Status.Ready, 0)}, {Field: "terminating", Value: ptr.Deref(j.Status.Terminating, 0)},
+			})
+		}},
+		HasGeneration: true, UnconditionalUpdate: true, OrphansByDefault: true,
+		Fields: func(j *batchv1.Job) fields.Set {
+			return fields.Set{"status.successful": fmt.Sprint(j.Status.Succeeded)}
+		},
+		Columns: cell.Columns(batchv1.JobSpec{}.SwaggerDoc(), "Name", "Status", "Completions=completions", "Duration", "Age",
+			"Containers*", "Images*", "Selector*"),
+		Row: func(j *batchv1.Job) []any {
+			names, images := cell.Containers(j.Spec.Template.Spec.Containers)
+			return []any{
+				j.Name, statusOf(j), completions(j), took(j, clock.Now()), cell.Age(clock.Now(), j.CreationTimestamp),
+				names, images, metav1.FormatLabelSelector(j.Spec.Selector),
+			}
+		},
+	})
+}
+
+func defaultJob(j *batchv1.Job) {
+	s := &j.Spec
+	defaultSpec(s)
+	if len(j.Labels) == 0 {
+		j.Labels = maps.Clone(s.Template.Labels)
+	}
+}
+
+func defaultSpec(s *batchv1.JobSpec) {
+	pod.DefaultTemplate(&s.Template)
+	if s.Completions == nil && s.Parallelism == nil {
+		s.Completions = ptr.To[int32](1)
+	}
+	workload.DefaultTo(&s.Parallelism, 1)
+	retries := int32(6)
+	if s.BackoffLimitPerIndex != nil {
+		retries = 1<<31 - 1
+	}
+	workload.DefaultTo(&s.BackoffLimit, retries)
+	workload.DefaultTo(&s.CompletionMode, batchv1.NonIndexedCompletion)
+	workload.DefaultTo(&s.Suspend, false)
+	workload.DefaultTo(&s.ManualSelector, false)
+	replacement := batchv1.TerminatingOrFailed
+	if s.PodFailurePolicy != nil {
+		replacement = batchv1.Failed
+	}
+	workload.DefaultTo(&s.PodReplacementPolicy, replacement)
+	defaultFailurePolicy(s.PodFailurePolicy)
+}
+
+func defaultFailurePolicy(p *batchv1.PodFailurePolicy) {
+	if p == nil {
+		return
+	}
+	for i := range p.Rules {
+		for k := range p.Rules[i].OnPodConditions {
+			if c := &p.Rules[i].OnPodConditions[k]; c.Status == "" {
+				c.Status = corev1.ConditionTrue
+			}
+		}
+	}
+}
+
+// chooseOwnPods gives a job a selector that chooses its own pods and no
+// others, unless the user says how they are chosen.
+func chooseOwnPods(j *batchv1.Job) {
+	s := &j.Spec
+	if ptr.Deref(s.ManualSelector, false) {
+		return
+	}
+	if s.Template.Labels == nil {
+		s.Template.Labels = map[string]string{}
+	}
+	for _, label := range []struct{ key, value string }{
+		{oldUIDLabel, string(j.UID)}, {oldNameLabel, j.Name},
+		{batchv1.ControllerUidLabel, string(j.UID)}, {batchv1.JobNameLabel, j.Name},
+	} {
+		if _, named := s.Template.Labels[label.key]; !named {
+			s.Template.Labels[label.key] = label.value
+		}
+	}
+	if s.Selector == nil {
+		s.Selector = &metav1.LabelSelector{}
+	}
+	if s.Selector.MatchLabels == nil {
+		s.Selector.MatchLabels = map[string]string{}
+	}
+	if _, named := s.Selector.MatchLabels[batchv1.ControllerUidLabel]; !named {
+		s.Selector.MatchLabels[batchv1.ControllerUidLabel] = string(j.UID)
+	}
+	if len(j.Labels) == 0 {
+		j.Labels = maps.Clone(s.Template.Labels)
+	}
+}
+
+// sameJob checks that what running pods were made by stays. Where pods go may
+// be said as long as the job is suspended and none has run.
+func sameJob(j, old *batchv1.Job) field.ErrorList {
+	now, was := &j.Spec, &old.Spec
+	var errs field.ErrorList
+	resized := ptr.Deref(now.CompletionMode, "") == batchv1.IndexedCompletion &&
+		equality.Semantic.DeepEqual(now.Completions, now.Parallelism) && equality.Semantic.DeepEqual(was.Completions, was.Parallelism)
+	if !resized {
+		errs = append(errs, check.Same(now.Completions, was.Completions, specPath.Child("completions"))...)
+	}
+	errs = append(errs, check.Same(now.Selector, was.Selector, specPath.Child("selector"))...)
+	template := was.Template.DeepCopy()
+	if ptr.Deref(was.Suspend, false) && old.Status.StartTime == nil {
+		template.Labels, template.Annotations = now.Template.Labels, now.Template.Annotations
+		template.Spec.Affinity, template.Spec.NodeSelector = now.Template.Spec.Affinity, now.Template.Spec.NodeSelector
+		template.Spec.Tolerations, template.Spec.SchedulingGates = now.Template.Spec.Tolerations, now.Template.Spec.SchedulingGates
+	}
+	if !equality.Semantic.DeepEqual(*template, now.Template) {
+		errs = append(errs, field.Invalid(specPath.Child("template"), now.Template, check.Immutable))
+	}
+	for _, f := range []struct {
+		name     string
+		now, old any
+	}{
+		{"completionMode", now.CompletionMode, was.CompletionMode}, {"podFailurePolicy", now.PodFailurePolicy, was.PodFailurePolicy},
+		{"backoffLimitPerIndex", now.BackoffLimitPerIndex, was.BackoffLimitPerIndex}, {"managedBy", now.ManagedBy, was.ManagedBy},
+		{"successPolicy", now.SuccessPolicy, was.SuccessPolicy},
+	} {
+		errs = append(errs, check.Same(f.now, f.old, specPath.Child(f.name))...)
+	}
+	return errs
+}
+
+// statusOf is the one word that a table has for a job.
+func statusOf(j *batchv1.Job) string {
+	has := map[batchv1.JobConditionType]bool{}
+	for _, c := range j.Status.Conditions {
+		has[c.Type] = c.Status == corev1.ConditionTrue
+	}
+	switch {
+	case has[batchv1.JobComplete]:
+		return string(batchv1.JobComplete)
+	case has[batchv1.JobFailed]:
+		return string(batchv1.JobFailed)
+	case j.DeletionTimestamp != nil:
+		return "Terminating"
+	case has[batchv1.JobSuspended]:
+		return string(batchv1.JobSuspended)
+	case has[batchv1.JobFailureTarget]:
+		return string(batchv1.JobFailureTarget)
+	case has[batchv1.JobSuccessCriteriaMet]:
+		return string(batchv1.JobSuccessCriteriaMet)
+	}
+	return "Running"
+}
+
+func completions(j *batchv1.Job) string {
+	if j.Spec.Completions != nil {
+		return fmt.Sprintf("%d/%d", j.Status.Succeeded, *j.Spec.Completions)
+	}
+	if n := ptr.Deref(j.Spec.Parallelism, 0); n > 1 {
+		return fmt.Sprintf("%d/1 of %d", j.Status.Succeeded, n)
+	}
+	return fmt.Sprintf("%d/1", j.Status.Succeeded)
+}
+
+// took is how long the job ran, or has run.
+func took(j *batchv1.Job, now time.Time) string {
+	if j.Status.StartTime == nil {
+		return ""
+	}
+	if j.Status.CompletionTime != nil {
+		now = j.Status.CompletionTime.Time
+	}
+	return duration.HumanDuration(now.Sub(j.Status.StartTime.Time))
+}

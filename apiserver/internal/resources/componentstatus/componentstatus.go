@@ -1,0 +1,123 @@
+// Package componentstatus answers how the parts of the cluster are, in the way
+// that was given up with v1.19 and that old clients still ask. Nothing is
+// stored: the answer is made when it is asked for.
+package componentstatus
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/request"
+	"kctl/apiserver/internal/resources/cell"
+	"kctl/apiserver/internal/storage"
+	"kctl/proto/core"
+)
+
+// etcd is the one part that the server can look at.
+const etcd = "etcd-0"
+
+var resource = core.Resource{Version: "v1", Name: "componentstatuses", Kind: "ComponentStatus"}
+
+// Served is the resource over what o stores in.
+func Served(o registry.Options) []registry.Served {
+	return registry.Serve(&statuses{storage: o.Storage})
+}
+
+// statuses is a resource that can only be read.
+type statuses struct{ storage storage.Interface }
+
+func (s *statuses) Info() registry.Info {
+	return registry.Info{
+		Resource: resource, Singular: "componentstatus", ShortNames: []string{"cs"}, Verbs: []string{"get", "list"},
+		Columns: cell.Columns(nil, "Name", "Status", "Message", "Error"),
+	}
+}
+
+func (s *statuses) New() core.Object    { return new(corev1.ComponentStatus) }
+func (s *statuses) Default(core.Object) {}
+
+func (s *statuses) Decode(e registry.Encoded) (core.Object, error) {
+	obj := new(corev1.ComponentStatus)
+	if err := json.Unmarshal(e.JSON, obj); err != nil {
+		return nil, fmt.Errorf("decode component status: %w", err)
+	}
+	return obj, nil
+}
+
+func (s *statuses) Row(obj core.Object) []any {
+	c := obj.(*corev1.ComponentStatus)
+	status, message, problem := "Unknown", "", ""
+	for _, condition := range c.Conditions {
+		if condition.Type != corev1.ComponentHealthy {
+			continue
+		}
+		status = "Healthy"
+		if condition.Status != corev1.ConditionTrue {
+			status = "Unhealthy"
+		}
+		message, problem = condition.Message, condition.Error
+	}
+	return []any{c.Name, status, message, problem}
+}
+
+func (s *statuses) Get(ctx context.Context, _, name, _ string) (registry.Encoded, error) {
+	request.Warn(ctx, "v1 ComponentStatus is deprecated in v1.19+")
+	if name != etcd {
+		return registry.Encoded{}, apierrors.NewNotFound(schema.GroupResource{Resource: resource.Name}, name)
+	}
+	return s.look(ctx)
+}
+
+func (s *statuses) List(ctx context.Context, _ string, o registry.ListOptions) (registry.List, error) {
+	request.Warn(ctx, "v1 ComponentStatus is deprecated in v1.19+")
+	e, err := s.look(ctx)
+	return registry.List{Items: []registry.Encoded{e}}, err
+}
+
+// look asks etcd how it is by reading.
+func (s *statuses) look(ctx context.Context) (registry.Encoded, error) {
+	condition := corev1.ComponentCondition{Type: corev1.ComponentHealthy, Status: corev1.ConditionTrue, Message: "ok"}
+	if _, err := s.storage.Revision(ctx); err != nil {
+		condition.Status, condition.Message = corev1.ConditionFalse, err.Error()
+	}
+	text, err := json.Marshal(&corev1.ComponentStatus{
+		TypeMeta:   metav1.TypeMeta{Kind: resource.Kind, APIVersion: "v1"},
+		ObjectMeta: metav1.ObjectMeta{Name: etcd}, Conditions: []corev1.ComponentCondition{condition},
+	})
+	if err != nil {
+		return registry.Encoded{}, fmt.Errorf("encode component status: %w", err)
+	}
+	return registry.Encoded{JSON: text}, nil
+}
+
+// readOnly refuses what no path leads to.
+func readOnly(verb string) error {
+	return apierrors.NewMethodNotSupported(schema.GroupResource{Resource: resource.Name}, verb)
+}
+
+func (s *statuses) Watch(context.Context, string, registry.ListOptions) (registry.Watcher, error) {
+	return nil, readOnly("watch")
+}
+
+func (s *statuses) Create(context.Context, core.Object, registry.Admit, *metav1.CreateOptions) (registry.Encoded, error) {
+	return registry.Encoded{}, readOnly("create")
+}
+
+func (s *statuses) Update(context.Context, string, string, string, func(core.Object) (core.Object, error), registry.Admit, *metav1.UpdateOptions) (registry.Encoded, bool, error) {
+	return registry.Encoded{}, false, readOnly("update")
+}
+
+func (s *statuses) Delete(context.Context, string, string, registry.Admit, *metav1.DeleteOptions) (registry.Encoded, bool, error) {
+	return registry.Encoded{}, false, readOnly("delete")
+}
+
+func (s *statuses) DeleteCollection(context.Context, string, registry.Admit, *metav1.DeleteOptions, registry.ListOptions) (registry.List, error) {
+	return registry.List{}, readOnly("deletecollection")
+}

@@ -1,0 +1,212 @@
+// Package device says what is particular about the kinds by which pods get
+// devices of nodes: classes, claims and their templates, the slices in which
+// drivers tell what there is, and taints on it (Kubernetes docs, "Dynamic
+// Resource Allocation").
+package device
+
+import (
+	"context"
+	"strings"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/cell"
+	"kctl/apiserver/internal/resources/check"
+	"kctl/proto/core"
+)
+
+// Served are the resources of the group resource.k8s.io.
+func Served(o registry.Options) []registry.Served {
+	return registry.Serve(
+		registry.NewStore(classes(), o),
+		registry.NewStore(claims(o.Clock), o),
+		registry.NewStore(templates(), o),
+		registry.NewStore(slicesOf(o.Clock), o),
+		registry.NewStore(taintRules(o.Clock), o),
+	)
+}
+
+func resource(name, kind string, namespaced bool) core.Resource {
+	return core.Resource{Group: resourcev1.GroupName, Version: "v1", Name: name, Kind: kind, Namespaced: namespaced}
+}
+
+var specPath = field.NewPath("spec")
+
+func classes() registry.Strategy[*resourcev1.DeviceClass] {
+	validate := func(c *resourcev1.DeviceClass) field.ErrorList {
+		errs := validateSelectors(c.Spec.Selectors, specPath.Child("selectors"))
+		if len(c.Spec.Config) > resourcev1.DeviceConfigMaxSize {
+			errs = append(errs, field.TooMany(specPath.Child("config"), len(c.Spec.Config), resourcev1.DeviceConfigMaxSize))
+		}
+		return errs
+	}
+	return registry.Strategy[*resourcev1.DeviceClass]{
+		Resource: resource("deviceclasses", "DeviceClass", false), Singular: "deviceclass",
+		ValidateName: check.NameIsSubdomain,
+		Validate:     func(_ context.Context, c *resourcev1.DeviceClass) field.ErrorList { return validate(c) },
+		Update: registry.Change[*resourcev1.DeviceClass]{
+			Validate: func(_ context.Context, c, _ *resourcev1.DeviceClass) field.ErrorList { return validate(c) },
+		},
+		HasGeneration: true, UnconditionalUpdate: true,
+	}
+}
+
+func claims(clock clock.PassiveClock) registry.Strategy[*resourcev1.ResourceClaim] {
+	return registry.WithStatus(registry.Strategy[*resourcev1.ResourceClaim]{
+		Resource: resource("resourceclaims", "ResourceClaim", true), Singular: "resourceclaim",
+		Default:      func(c *resourcev1.ResourceClaim) { defaultClaim(&c.Spec) },
+		ValidateName: check.NameIsSubdomain,
+		Validate: func(_ context.Context, c *resourcev1.ResourceClaim) field.ErrorList {
+			return validateClaim(&c.Spec, specPath)
+		},
+		Update: registry.Change[*resourcev1.ResourceClaim]{Validate: func(_ context.Context, c, old *resourcev1.ResourceClaim) field.ErrorList {
+			return append(check.Same(c.Spec, old.Spec, specPath), validateClaim(&c.Spec, specPath)...)
+		}},
+		Status: &registry.Change[*resourcev1.ResourceClaim]{
+			Validate: func(_ context.Context, c, old *resourcev1.ResourceClaim) field.ErrorList {
+				return validateClaimStatus(c, old)
+			},
+		},
+		UnconditionalUpdate: true,
+		Columns:             cell.Columns(nil, "Name", "State", "Age"),
+		Row: func(c *resourcev1.ResourceClaim) []any {
+			var states []string
+			if c.DeletionTimestamp != nil {
+				states = append(states, "deleted")
+			}
+			if c.Status.Allocation == nil {
+				if c.DeletionTimestamp == nil {
+					states = append(states, "pending")
+				}
+			} else {
+				states = append(states, "allocated")
+				if len(c.Status.ReservedFor) > 0 {
+					states = append(states, "reserved")
+				}
+			}
+			return []any{c.Name, strings.Join(states, ","), cell.Age(clock.Now(), c.CreationTimestamp)}
+		},
+	})
+}
+
+func defaultClaim(s *resourcev1.ResourceClaimSpec) {
+	exact := func(mode *resourcev1.DeviceAllocationMode, count *int64) {
+		if *mode == "" {
+			*mode = resourcev1.DeviceAllocationModeExactCount
+		}
+		if *mode == resourcev1.DeviceAllocationModeExactCount && *count == 0 {
+			*count = 1
+		}
+	}
+	tolerate := func(all []resourcev1.DeviceToleration) {
+		for i := range all {
+			if all[i].Operator == "" {
+				all[i].Operator = resourcev1.DeviceTolerationOpEqual
+			}
+		}
+	}
+	for i := range s.Devices.Requests {
+		r := &s.Devices.Requests[i]
+		if r.Exactly != nil {
+			exact(&r.Exactly.AllocationMode, &r.Exactly.Count)
+			tolerate(r.Exactly.Tolerations)
+		}
+		for k := range r.FirstAvailable {
+			exact(&r.FirstAvailable[k].AllocationMode, &r.FirstAvailable[k].Count)
+			tolerate(r.FirstAvailable[k].Tolerations)
+		}
+	}
+}
+
+func templates() registry.Strategy[*resourcev1.ResourceClaimTemplate] {
+	at := specPath.Child("spec")
+	return registry.Strategy[*resourcev1.ResourceClaimTemplate]{
+		Resource: resource("resourceclaimtemplates", "ResourceClaimTemplate", true), Singular: "resourceclaimtemplate",
+		Default:      func(t *resourcev1.ResourceClaimTemplate) { defaultClaim(&t.Spec.Spec) },
+		ValidateName: check.NameIsSubdomain,
+		Validate: func(_ context.Context, t *resourcev1.ResourceClaimTemplate) field.ErrorList {
+			return validateClaim(&t.Spec.Spec, at)
+		},
+		Update: registry.Change[*resourcev1.ResourceClaimTemplate]{Validate: func(_ context.Context, t, old *resourcev1.ResourceClaimTemplate) field.ErrorList {
+			return check.Same(t.Spec, old.Spec, specPath)
+		}},
+		UnconditionalUpdate: true,
+	}
+}
+
+func slicesOf(clock clock.PassiveClock) registry.Strategy[*resourcev1.ResourceSlice] {
+	return registry.Strategy[*resourcev1.ResourceSlice]{
+		Resource: resource("resourceslices", "ResourceSlice", false), Singular: "resourceslice",
+		ValidateName: check.NameIsSubdomain,
+		Validate:     func(_ context.Context, s *resourcev1.ResourceSlice) field.ErrorList { return validateSlice(&s.Spec) },
+		Update: registry.Change[*resourcev1.ResourceSlice]{Validate: func(_ context.Context, s, old *resourcev1.ResourceSlice) field.ErrorList {
+			errs := validateSlice(&s.Spec)
+			errs = append(errs, check.Same(s.Spec.Driver, old.Spec.Driver, specPath.Child("driver"))...)
+			errs = append(errs, check.Same(s.Spec.Pool.Name, old.Spec.Pool.Name, specPath.Child("pool", "name"))...)
+			return append(errs, check.Same(s.Spec.NodeName, old.Spec.NodeName, specPath.Child("nodeName"))...)
+		}},
+		HasGeneration: true, UnconditionalUpdate: true,
+		Default: func(s *resourcev1.ResourceSlice) {
+			for i := range s.Spec.Devices {
+				for k := range s.Spec.Devices[i].Taints {
+					since(&s.Spec.Devices[i].Taints[k], clock)
+				}
+			}
+		},
+		Fields: func(s *resourcev1.ResourceSlice) fields.Set {
+			return fields.Set{"spec.nodeName": ptr.Deref(s.Spec.NodeName, ""), "spec.driver": s.Spec.Driver}
+		},
+		Columns: cell.Columns(resourcev1.ResourceSliceSpec{}.SwaggerDoc(), "Name", "Node=nodeName", "Driver=driver", "Pool=pool", "Age"),
+		Row: func(s *resourcev1.ResourceSlice) []any {
+			node := "<unset>"
+			switch {
+			case s.Spec.NodeName != nil:
+				node = *s.Spec.NodeName
+			case ptr.Deref(s.Spec.AllNodes, false):
+				node = "<all>"
+			case s.Spec.NodeSelector != nil:
+				node = "<some>"
+			}
+			return []any{s.Name, node, s.Spec.Driver, s.Spec.Pool.Name, cell.Age(clock.Now(), s.CreationTimestamp)}
+		},
+	}
+}
+
+// since notes when a taint came.
+func since(t *resourcev1.DeviceTaint, clock clock.PassiveClock) {
+	if t.TimeAdded == nil {
+		t.TimeAdded = ptr.To(metav1.NewTime(clock.Now()).Rfc3339Copy())
+	}
+}
+
+func taintRules(clock clock.PassiveClock) registry.Strategy[*resourcev1.DeviceTaintRule] {
+	return registry.WithStatus(registry.Strategy[*resourcev1.DeviceTaintRule]{
+		Resource: resource("devicetaintrules", "DeviceTaintRule", false), Singular: "devicetaintrule",
+		Default:      func(r *resourcev1.DeviceTaintRule) { since(&r.Spec.Taint, clock) },
+		ValidateName: check.NameIsSubdomain,
+		Validate: func(_ context.Context, r *resourcev1.DeviceTaintRule) field.ErrorList {
+			return validateTaintRule(&r.Spec)
+		},
+		Update: registry.Change[*resourcev1.DeviceTaintRule]{
+			Validate: func(_ context.Context, r, _ *resourcev1.DeviceTaintRule) field.ErrorList {
+				return validateTaintRule(&r.Spec)
+			},
+		},
+		HasGeneration: true, UnconditionalUpdate: true,
+		Columns: cell.Columns(resourcev1.DeviceTaint{}.SwaggerDoc(), "Name", "Key=key", "Value=value", "Effect=effect", "TimeAdded=timeAdded", "Age"),
+		Row: func(r *resourcev1.DeviceTaintRule) []any {
+			t := r.Spec.Taint
+			added := ""
+			if t.TimeAdded != nil {
+				added = cell.Age(clock.Now(), *t.TimeAdded)
+			}
+			return []any{r.Name, t.Key, t.Value, string(t.Effect), added, cell.Age(clock.Now(), r.CreationTimestamp)}
+		},
+	})
+}

@@ -1,0 +1,91 @@
+package event
+
+import (
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/proto/core"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// View shows the events of the core group as events of events.k8s.io, which
+// are the same objects under newer names.
+func View(events *registry.Store[*core.Event]) registry.Resource {
+	info := events.Info()
+	info.Resource = core.Resource{Group: eventsv1.GroupName, Version: "v1", Name: "events", Kind: "Event", Namespaced: true}
+	info.Columns = nil
+	return &registry.View{
+		Of: events, Shown: info,
+		NewKind:  func() core.Object { return new(eventsv1.Event) },
+		Show:     func(stored core.Object) (core.Object, error) { return show(stored.(*core.Event)), nil },
+		Take:     func(shown, stored core.Object) error { take(shown.(*eventsv1.Event), stored.(*core.Event)); return nil },
+		Validate: func(shown core.Object) field.ErrorList { return validateNew(shown.(*eventsv1.Event)) },
+		Field:    coreField,
+	}
+}
+
+// coreField is the core group's name of a field that selectors may use.
+func coreField(name string) string {
+	const regarding = "regarding"
+	if len(name) > len(regarding) && name[:len(regarding)+1] == regarding+"." {
+		return "involvedObject" + name[len(regarding):]
+	}
+	if name == "reportingController" {
+		return "reportingComponent"
+	}
+	return name
+}
+
+func show(e *core.Event) *eventsv1.Event {
+	out := &eventsv1.Event{
+		ObjectMeta: *e.ObjectMeta.DeepCopy(), EventTime: e.EventTime, ReportingController: e.ReportingController,
+		ReportingInstance: e.ReportingInstance, Action: e.Action, Reason: e.Reason, Regarding: e.InvolvedObject, Related: e.Related,
+		Note: e.Message, Type: e.Type, DeprecatedSource: e.Source, DeprecatedFirstTimestamp: e.FirstTimestamp,
+		DeprecatedLastTimestamp: e.LastTimestamp, DeprecatedCount: e.Count,
+	}
+	if s := e.Series; s != nil {
+		out.Series = &eventsv1.EventSeries{Count: s.Count, LastObservedTime: s.LastObservedTime}
+	}
+	return out
+}
+
+func take(e *eventsv1.Event, into *core.Event) {
+	*into = core.Event{
+		ObjectMeta: *e.ObjectMeta.DeepCopy(), EventTime: e.EventTime, ReportingController: e.ReportingController,
+		ReportingInstance: e.ReportingInstance, Action: e.Action, Reason: e.Reason, InvolvedObject: e.Regarding, Related: e.Related,
+		Message: e.Note, Type: e.Type, Source: e.DeprecatedSource, FirstTimestamp: e.DeprecatedFirstTimestamp,
+		LastTimestamp: e.DeprecatedLastTimestamp, Count: e.DeprecatedCount,
+	}
+	if s := e.Series; s != nil {
+		into.Series = &corev1.EventSeries{Count: s.Count, LastObservedTime: s.LastObservedTime}
+	}
+}
+
+// validateNew checks what the core group leaves open: an event of this group
+// says when it happened, and leaves the older fields alone.
+func validateNew(e *eventsv1.Event) field.ErrorList {
+	if e.UID != "" || e.ResourceVersion != "" {
+		return nil // it is there already, and may have been made in the core group
+	}
+	var errs field.ErrorList
+	if e.EventTime.IsZero() {
+		errs = append(errs, field.Required(field.NewPath("eventTime"), ""))
+	}
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{
+		{"firstTimestamp", !e.DeprecatedFirstTimestamp.Equal(&metav1.Time{}) && !e.DeprecatedFirstTimestamp.IsZero()},
+		{"lastTimestamp", !e.DeprecatedLastTimestamp.IsZero()},
+		{"count", e.DeprecatedCount != 0},
+		{"source", e.DeprecatedSource != corev1.EventSource{}},
+	} {
+		if f.set {
+			errs = append(errs, field.Invalid(field.NewPath(f.name), "", "needs to be unset"))
+		}
+	}
+	return errs
+}

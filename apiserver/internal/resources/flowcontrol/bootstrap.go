@@ -1,0 +1,189 @@
+package flowcontrol
+
+import (
+	"context"
+	"fmt"
+
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/proto/core"
+)
+
+// The two that every cluster has and nobody can change: for those who are
+// never held back, and for all that no schema matches.
+const (
+	exemptName   = "exempt"
+	catchAllName = "catch-all"
+)
+
+// updates says that the server keeps an object's spec what it is here. Users
+// who want to change one say false.
+const updates = "apf.kubernetes.io/autoupdate-spec"
+
+func limited(shares, lendable int32, queues, hand int32) flowcontrolv1.PriorityLevelConfigurationSpec {
+	response := flowcontrolv1.LimitResponse{Type: flowcontrolv1.LimitResponseTypeReject}
+	if queues > 0 {
+		response = flowcontrolv1.LimitResponse{Type: flowcontrolv1.LimitResponseTypeQueue, Queuing: &flowcontrolv1.QueuingConfiguration{
+			Queues: queues, HandSize: hand, QueueLengthLimit: 50,
+		}}
+	}
+	return flowcontrolv1.PriorityLevelConfigurationSpec{
+		Type: flowcontrolv1.PriorityLevelEnablementLimited, Limited: &flowcontrolv1.LimitedPriorityLevelConfiguration{
+			NominalConcurrencyShares: ptr.To(shares), LendablePercent: ptr.To(lendable), LimitResponse: response,
+		},
+	}
+}
+
+// levels are those of every cluster (Kubernetes docs, "API Priority and
+// Fairness", "Defaults").
+var levels = map[string]flowcontrolv1.PriorityLevelConfigurationSpec{
+	exemptName: {Type: flowcontrolv1.PriorityLevelEnablementExempt, Exempt: &flowcontrolv1.ExemptPriorityLevelConfiguration{
+		NominalConcurrencyShares: ptr.To[int32](0), LendablePercent: ptr.To[int32](0),
+	}},
+	catchAllName:      limited(5, 0, 0, 0),
+	"system":          limited(30, 33, 64, 6),
+	"node-high":       limited(40, 25, 64, 6),
+	"leader-election": limited(10, 0, 16, 4),
+	"workload-high":   limited(40, 50, 128, 6),
+	"workload-low":    limited(100, 90, 128, 6),
+	"global-default":  limited(20, 50, 128, 6),
+}
+
+// schema is one flow schema of every cluster.
+type schema struct {
+	name, level string
+	precedence  int32
+	method      flowcontrolv1.FlowDistinguisherMethodType
+	subjects    []flowcontrolv1.Subject
+	resources   []flowcontrolv1.ResourcePolicyRule
+	paths       []flowcontrolv1.NonResourcePolicyRule
+}
+
+var (
+	all        = []string{"*"}
+	everything = []flowcontrolv1.ResourcePolicyRule{{Verbs: all, APIGroups: all, Resources: all, ClusterScope: true, Namespaces: all}}
+	everyPath  = []flowcontrolv1.NonResourcePolicyRule{{Verbs: all, NonResourceURLs: all}}
+	everybody  = groups("system:unauthenticated", "system:authenticated")
+	byUser     = flowcontrolv1.FlowDistinguisherMethodByUserType
+	byPlace    = flowcontrolv1.FlowDistinguisherMethodByNamespaceType
+	systems    = flowcontrolv1.Subject{Kind: flowcontrolv1.SubjectKindServiceAccount, ServiceAccount: &flowcontrolv1.ServiceAccountSubject{
+		Namespace: metav1.NamespaceSystem, Name: "*",
+	}}
+)
+
+var schemas = []schema{
+	{exemptName, exemptName, 1, "", groups("system:masters"), everything, everyPath},
+	{"probes", exemptName, 2, "", everybody, nil, []flowcontrolv1.NonResourcePolicyRule{
+		{Verbs: []string{"get"}, NonResourceURLs: []string{"/healthz", "/readyz", "/livez"}},
+	}},
+	{"system-leader-election", "leader-election", 100, byUser,
+		append(users("system:kube-controller-manager", "system:kube-scheduler"), systems),
+		[]flowcontrolv1.ResourcePolicyRule{rule([]string{"get", "create", "update"}, core.Leases.Group, false, core.Leases.Name)}, nil},
+	{"system-node-high", "node-high", 400, byUser, groups("system:nodes"), []flowcontrolv1.ResourcePolicyRule{
+		rule(all, "", true, "nodes", "nodes/status"), rule(all, core.Leases.Group, false, core.Leases.Name),
+	}, nil},
+	{"system-nodes", "system", 500, byUser, groups("system:nodes"), everything, everyPath},
+	{"kube-controller-manager", "workload-high", 800, byPlace, users("system:kube-controller-manager"), everything, everyPath},
+	{"kube-scheduler", "workload-high", 800, byPlace, users("system:kube-scheduler"), everything, everyPath},
+	{"kube-system-service-accounts", "workload-high", 900, byPlace, []flowcontrolv1.Subject{systems}, everything, everyPath},
+	{"service-accounts", "workload-low", 9000, byUser, groups("system:serviceaccounts"), everything, everyPath},
+	{"global-default", "global-default", 9900, byUser, everybody, everything, everyPath},
+	{catchAllName, catchAllName, maxPrecedence, byUser, everybody, everything, everyPath},
+}
+
+func rule(verbs []string, group string, cluster bool, resources ...string) flowcontrolv1.ResourcePolicyRule {
+	return flowcontrolv1.ResourcePolicyRule{Verbs: verbs, APIGroups: []string{group}, Resources: resources, ClusterScope: cluster, Namespaces: all}
+}
+
+func groups(names ...string) []flowcontrolv1.Subject {
+	var out []flowcontrolv1.Subject
+	for _, name := range names {
+		out = append(out, flowcontrolv1.Subject{Kind: flowcontrolv1.SubjectKindGroup, Group: &flowcontrolv1.GroupSubject{Name: name}})
+	}
+	return out
+}
+
+func users(names ...string) []flowcontrolv1.Subject {
+	var out []flowcontrolv1.Subject
+	for _, name := range names {
+		out = append(out, flowcontrolv1.Subject{Kind: flowcontrolv1.SubjectKindUser, User: &flowcontrolv1.UserSubject{Name: name}})
+	}
+	return out
+}
+
+func (s *schema) spec() flowcontrolv1.FlowSchemaSpec {
+	spec := flowcontrolv1.FlowSchemaSpec{
+		PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: s.level}, MatchingPrecedence: s.precedence,
+		Rules: []flowcontrolv1.PolicyRulesWithSubjects{{Subjects: s.subjects, ResourceRules: s.resources, NonResourceRules: s.paths}},
+	}
+	if s.method != "" {
+		spec.DistinguisherMethod = &flowcontrolv1.FlowDistinguisherMethod{Type: s.method}
+	}
+	return *spec.DeepCopy()
+}
+
+const fixed = "spec of '%s' must equal the fixed value"
+
+// validateMandatorySchema checks that the two stay what they are.
+func validateMandatorySchema(s *flowcontrolv1.FlowSchema) field.ErrorList {
+	for i := range schemas {
+		if own := &schemas[i]; own.name == s.Name && (s.Name == exemptName || s.Name == catchAllName) && !equality.Semantic.DeepEqual(own.spec(), s.Spec) {
+			return field.ErrorList{field.Invalid(specPath, s.Spec, fmt.Sprintf(fixed, s.Name))}
+		}
+	}
+	return nil
+}
+
+// validateMandatoryLevel is that for levels; how much exempt lends may change.
+func validateMandatoryLevel(l *flowcontrolv1.PriorityLevelConfiguration) field.ErrorList {
+	if l.Name == exemptName && l.Spec.Type != flowcontrolv1.PriorityLevelEnablementExempt {
+		return field.ErrorList{field.Invalid(specPath.Child("type"), l.Spec.Type, "must be 'Exempt' for the configuration named exempt")}
+	}
+	if l.Name != exemptName && l.Spec.Type == flowcontrolv1.PriorityLevelEnablementExempt {
+		return field.ErrorList{field.Invalid(specPath.Child("type"), l.Spec.Type, "must be 'Exempt' if and only if `name` is 'exempt'")}
+	}
+	if l.Name == catchAllName && !equality.Semantic.DeepEqual(l.Spec, levels[catchAllName]) {
+		return field.ErrorList{field.Invalid(specPath, l.Spec, fmt.Sprintf(fixed, l.Name))}
+	}
+	return nil
+}
+
+// Bootstrap makes the levels and schemas of every cluster where they are
+// missing, and says of the schemas that their levels are there.
+func Bootstrap(ctx context.Context, schemaStore *registry.Store[*flowcontrolv1.FlowSchema], levelStore *registry.Store[*flowcontrolv1.PriorityLevelConfiguration], now metav1.Time) error {
+	annotations := map[string]string{updates: "true"}
+	for name, spec := range levels {
+		_, err := levelStore.CreateTyped(ctx, &flowcontrolv1.PriorityLevelConfiguration{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations}, Spec: *spec.DeepCopy(),
+		})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("bootstrap priority level %s: %w", name, err)
+		}
+	}
+	for i := range schemas {
+		s := &schemas[i]
+		_, err := schemaStore.CreateTyped(ctx, &flowcontrolv1.FlowSchema{ObjectMeta: metav1.ObjectMeta{Name: s.name, Annotations: annotations}, Spec: s.spec()})
+		if apierrors.IsAlreadyExists(err) {
+			continue
+		}
+		if err == nil {
+			_, err = schemaStore.UpdateTyped(ctx, "", s.name, "status", func(stored *flowcontrolv1.FlowSchema) error {
+				stored.Status.Conditions = []flowcontrolv1.FlowSchemaCondition{{
+					Type: flowcontrolv1.FlowSchemaConditionDangling, Status: flowcontrolv1.ConditionFalse, LastTransitionTime: now, Reason: "Found",
+					Message: fmt.Sprintf("This FlowSchema references the PriorityLevelConfiguration object named %q and it exists", s.level),
+				}}
+				return nil
+			})
+		}
+		if err != nil {
+			return fmt.Errorf("bootstrap flow schema %s: %w", s.name, err)
+		}
+	}
+	return nil
+}

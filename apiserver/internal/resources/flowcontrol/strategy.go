@@ -1,0 +1,188 @@
+// Package flowcontrol says what is particular about the kinds by which requests
+// are shared out among users: flow schemas and the priority levels they name
+// (Kubernetes docs, "API Priority and Fairness").
+package flowcontrol
+
+import (
+	"context"
+	"fmt"
+
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/cell"
+	"kctl/apiserver/internal/resources/check"
+	"kctl/apiserver/internal/resources/workload"
+	"kctl/proto/core"
+)
+
+var specPath = field.NewPath("spec")
+
+func resource(name, kind string) core.Resource {
+	return core.Resource{Group: flowcontrolv1.GroupName, Version: "v1", Name: name, Kind: kind}
+}
+
+// Schemas is the strategy of flow schemas.
+func Schemas(clock clock.PassiveClock) registry.Strategy[*flowcontrolv1.FlowSchema] {
+	return registry.WithStatus(registry.Strategy[*flowcontrolv1.FlowSchema]{
+		Resource: resource("flowschemas", "FlowSchema"), Singular: "flowschema",
+		Default: func(s *flowcontrolv1.FlowSchema) {
+			if s.Spec.MatchingPrecedence == 0 {
+				s.Spec.MatchingPrecedence = 1000
+			}
+		},
+		ValidateName: check.NameIsSubdomain,
+		Validate:     func(_ context.Context, s *flowcontrolv1.FlowSchema) field.ErrorList { return validateSchema(s) },
+		Update: registry.Change[*flowcontrolv1.FlowSchema]{
+			Validate: func(_ context.Context, s, _ *flowcontrolv1.FlowSchema) field.ErrorList { return validateSchema(s) },
+		},
+		HasGeneration: true,
+		Columns: cell.Columns(flowcontrolv1.FlowSchemaSpec{}.SwaggerDoc(), "Name", "PriorityLevel=priorityLevelConfiguration",
+			"MatchingPrecedence=matchingPrecedence", "DistinguisherMethod=distinguisherMethod", "Age", "MissingPL"),
+		Row: func(s *flowcontrolv1.FlowSchema) []any {
+			method, missing := cell.None, "?"
+			if s.Spec.DistinguisherMethod != nil {
+				method = string(s.Spec.DistinguisherMethod.Type)
+			}
+			for _, c := range s.Status.Conditions {
+				if c.Type == flowcontrolv1.FlowSchemaConditionDangling {
+					missing = string(c.Status)
+				}
+			}
+			return []any{
+				s.Name, s.Spec.PriorityLevelConfiguration.Name, int64(s.Spec.MatchingPrecedence), method, cell.Age(clock.Now(), s.CreationTimestamp), missing,
+			}
+		},
+	})
+}
+
+// Levels is the strategy of priority levels.
+func Levels(clock clock.PassiveClock) registry.Strategy[*flowcontrolv1.PriorityLevelConfiguration] {
+	return registry.WithStatus(registry.Strategy[*flowcontrolv1.PriorityLevelConfiguration]{
+		Resource: resource("prioritylevelconfigurations", "PriorityLevelConfiguration"), Singular: "prioritylevelconfiguration",
+		Default:      defaultLevel,
+		ValidateName: check.NameIsSubdomain,
+		Validate: func(_ context.Context, l *flowcontrolv1.PriorityLevelConfiguration) field.ErrorList {
+			return validateLevel(l)
+		},
+		Update: registry.Change[*flowcontrolv1.PriorityLevelConfiguration]{
+			Validate: func(_ context.Context, l, _ *flowcontrolv1.PriorityLevelConfiguration) field.ErrorList {
+				return validateLevel(l)
+			},
+		},
+		HasGeneration: true,
+		Columns: cell.Columns(flowcontrolv1.LimitedPriorityLevelConfiguration{}.SwaggerDoc(), "Name", "Type",
+			"NominalConcurrencyShares=nominalConcurrencyShares", "Queues", "HandSize", "QueueLengthLimit", "Age"),
+		Row: func(l *flowcontrolv1.PriorityLevelConfiguration) []any {
+			var shares, queues, hand, length any = cell.None, cell.None, cell.None, cell.None
+			if limited := l.Spec.Limited; limited != nil {
+				shares = int64(ptr.Deref(limited.NominalConcurrencyShares, 0))
+				if q := limited.LimitResponse.Queuing; q != nil {
+					queues, hand, length = int64(q.Queues), int64(q.HandSize), int64(q.QueueLengthLimit)
+				}
+			}
+			return []any{l.Name, string(l.Spec.Type), shares, queues, hand, length, cell.Age(clock.Now(), l.CreationTimestamp)}
+		},
+	})
+}
+
+func defaultLevel(l *flowcontrolv1.PriorityLevelConfiguration) {
+	if e := l.Spec.Exempt; e != nil || l.Spec.Type == flowcontrolv1.PriorityLevelEnablementExempt {
+		workload.DefaultTo(&l.Spec.Exempt, flowcontrolv1.ExemptPriorityLevelConfiguration{})
+		workload.DefaultTo(&l.Spec.Exempt.NominalConcurrencyShares, 0)
+		workload.DefaultTo(&l.Spec.Exempt.LendablePercent, 0)
+	}
+	limited := l.Spec.Limited
+	if limited == nil {
+		return
+	}
+	workload.DefaultTo(&limited.NominalConcurrencyShares, 30)
+	workload.DefaultTo(&limited.LendablePercent, 0)
+	if limited.LimitResponse.Type == "" {
+		return
+	}
+	if q := limited.LimitResponse.Queuing; q != nil {
+		for field, value := range map[*int32]int32{&q.HandSize: 8, &q.Queues: 64, &q.QueueLengthLimit: 50} {
+			if *field == 0 {
+				*field = value
+			}
+		}
+	}
+}
+
+const maxQueues = 10_000_000
+
+func validateLevel(l *flowcontrolv1.PriorityLevelConfiguration) field.ErrorList {
+	exempt := l.Spec.Type == flowcontrolv1.PriorityLevelEnablementExempt
+	errs := validateMandatoryLevel(l)
+	switch {
+	case exempt && l.Spec.Limited != nil:
+		errs = append(errs, field.Forbidden(specPath.Child("limited"), "must be nil if the type is not Limited"))
+	case exempt:
+	case l.Spec.Type == flowcontrolv1.PriorityLevelEnablementLimited:
+		if l.Spec.Exempt != nil {
+			errs = append(errs, field.Forbidden(specPath.Child("exempt"), "must be nil if the type is Limited"))
+		}
+		if l.Spec.Limited == nil {
+			return append(errs, field.Required(specPath.Child("limited"), "must not be empty when type is Limited"))
+		}
+		errs = append(errs, validateLimited(l.Spec.Limited, specPath.Child("limited"))...)
+	default:
+		errs = append(errs, check.Supported(l.Spec.Type, specPath.Child("type"),
+			flowcontrolv1.PriorityLevelEnablementExempt, flowcontrolv1.PriorityLevelEnablementLimited)...)
+	}
+	return errs
+}
+
+func validateLimited(l *flowcontrolv1.LimitedPriorityLevelConfiguration, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if n := ptr.Deref(l.NominalConcurrencyShares, 0); n < 0 {
+		errs = append(errs, field.Invalid(at.Child("nominalConcurrencyShares"), n, "must be a non-negative integer"))
+	}
+	response := at.Child("limitResponse")
+	switch l.LimitResponse.Type {
+	case flowcontrolv1.LimitResponseTypeReject:
+		if l.LimitResponse.Queuing != nil {
+			errs = append(errs, field.Forbidden(response.Child("queuing"), "must be nil if limited.limitResponse.type is not Limited"))
+		}
+	case flowcontrolv1.LimitResponseTypeQueue:
+		if l.LimitResponse.Queuing == nil {
+			errs = append(errs, field.Required(response.Child("queuing"), ""))
+		} else {
+			errs = append(errs, validateQueuing(l.LimitResponse.Queuing, response.Child("queuing"))...)
+		}
+	default:
+		errs = append(errs, check.Supported(l.LimitResponse.Type, response.Child("type"),
+			flowcontrolv1.LimitResponseTypeQueue, flowcontrolv1.LimitResponseTypeReject)...)
+	}
+	if n := ptr.Deref(l.LendablePercent, 0); n < 0 || n > 100 {
+		errs = append(errs, field.Invalid(at.Child("lendablePercent"), n, "must be between 0 and 100, inclusive"))
+	}
+	if n := l.BorrowingLimitPercent; n != nil && *n < 0 {
+		errs = append(errs, field.Invalid(at.Child("borrowingLimitPercent"), *n, "if specified, must be a non-negative integer"))
+	}
+	return errs
+}
+
+func validateQueuing(q *flowcontrolv1.QueuingConfiguration, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if q.QueueLengthLimit <= 0 {
+		errs = append(errs, field.Invalid(at.Child("queueLengthLimit"), q.QueueLengthLimit, "must be positive"))
+	}
+	switch {
+	case q.Queues <= 0:
+		errs = append(errs, field.Invalid(at.Child("queues"), q.Queues, "must be positive"))
+	case q.Queues > maxQueues:
+		errs = append(errs, field.Invalid(at.Child("queues"), q.Queues, fmt.Sprintf("must not be greater than %d", maxQueues)))
+	}
+	switch {
+	case q.HandSize <= 0:
+		errs = append(errs, field.Invalid(at.Child("handSize"), q.HandSize, "must be positive"))
+	case q.HandSize > q.Queues:
+		errs = append(errs, field.Invalid(at.Child("handSize"), q.HandSize, fmt.Sprintf("should not be greater than queues (%d)", q.Queues)))
+	}
+	return errs
+}

@@ -1,0 +1,124 @@
+// Package networking says what is particular about the kinds that describe the
+// network around pods: ingresses and their classes, network policies, and the
+// ranges that services have their addresses from.
+package networking
+
+import (
+	"context"
+	"strings"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/cell"
+	"kctl/apiserver/internal/resources/check"
+	"kctl/proto/core"
+)
+
+// Served are ingresses, their classes and network policies.
+func Served(o registry.Options) []registry.Served {
+	return registry.Serve(
+		registry.NewStore(ingresses(o.Clock), o),
+		registry.NewStore(ingressClasses(o.Clock), o),
+		registry.NewStore(networkPolicies(o.Clock), o),
+	)
+}
+
+func resource(name, kind string, namespaced bool) core.Resource {
+	return core.Resource{Group: networkingv1.GroupName, Version: "v1", Name: name, Kind: kind, Namespaced: namespaced}
+}
+
+const (
+	// classAnnotation named an ingress's class before there was a field.
+	classAnnotation = "kubernetes.io/ingress.class"
+	shownHosts      = 3
+)
+
+var specPath = field.NewPath("spec")
+
+func ingresses(clock clock.PassiveClock) registry.Strategy[*networkingv1.Ingress] {
+	return registry.WithStatus(registry.Strategy[*networkingv1.Ingress]{
+		Resource: resource("ingresses", "Ingress", true), Singular: "ingress", ShortNames: []string{"ing"}, StoragePrefix: "ingress",
+		ValidateName: check.NameIsSubdomain,
+		Validate: func(_ context.Context, i *networkingv1.Ingress) field.ErrorList {
+			errs := validateIngress(&i.Spec)
+			if class, ok := i.Annotations[classAnnotation]; ok && i.Spec.IngressClassName != nil && class != *i.Spec.IngressClassName {
+				errs = append(errs, field.Invalid(field.NewPath("metadata", "annotations").Child(classAnnotation), class,
+					"must match `ingressClassName` when both are specified"))
+			}
+			return errs
+		},
+		Update: registry.Change[*networkingv1.Ingress]{
+			Validate: func(_ context.Context, i, _ *networkingv1.Ingress) field.ErrorList { return validateIngress(&i.Spec) },
+		},
+		Status:        &registry.Change[*networkingv1.Ingress]{},
+		HasGeneration: true, UnconditionalUpdate: true,
+		Columns: cell.Columns(networkingv1.IngressSpec{}.SwaggerDoc(), "Name", "Class=ingressClassName", "Hosts", "Address", "Ports", "Age"),
+		Row: func(i *networkingv1.Ingress) []any {
+			class := ptr.Deref(i.Spec.IngressClassName, i.Annotations[classAnnotation])
+			ports := "80"
+			if len(i.Spec.TLS) > 0 {
+				ports = "80, 443"
+			}
+			return []any{i.Name, cell.OrNone(class), hosts(i.Spec.Rules), addresses(i), ports, cell.Age(clock.Now(), i.CreationTimestamp)}
+		},
+	})
+}
+
+func hosts(rules []networkingv1.IngressRule) string {
+	var list []string
+	for _, rule := range rules {
+		if rule.Host != "" {
+			list = append(list, rule.Host)
+		}
+	}
+	if len(list) == 0 {
+		return "*"
+	}
+	return cell.Joined(list, shownHosts)
+}
+
+func addresses(i *networkingv1.Ingress) string {
+	var list []string
+	for _, at := range i.Status.LoadBalancer.Ingress {
+		if at.IP != "" {
+			list = append(list, at.IP)
+		} else if at.Hostname != "" {
+			list = append(list, at.Hostname)
+		}
+	}
+	return strings.Join(list, ",")
+}
+
+func ingressClasses(clock clock.PassiveClock) registry.Strategy[*networkingv1.IngressClass] {
+	return registry.Strategy[*networkingv1.IngressClass]{
+		Resource: resource("ingressclasses", "IngressClass", false), Singular: "ingressclass",
+		Default: func(c *networkingv1.IngressClass) {
+			if p := c.Spec.Parameters; p != nil && p.Scope == nil {
+				p.Scope = ptr.To(networkingv1.IngressClassParametersReferenceScopeCluster)
+			}
+		},
+		ValidateName: check.NameIsSubdomain,
+		Validate:     func(_ context.Context, c *networkingv1.IngressClass) field.ErrorList { return validateClass(&c.Spec) },
+		Update: registry.Change[*networkingv1.IngressClass]{Validate: func(_ context.Context, c, old *networkingv1.IngressClass) field.ErrorList {
+			return append(check.Same(c.Spec.Controller, old.Spec.Controller, specPath.Child("controller")), validateClass(&c.Spec)...)
+		}},
+		HasGeneration: true, UnconditionalUpdate: true,
+		Columns: cell.Columns(networkingv1.IngressClassSpec{}.SwaggerDoc(), "Name", "Controller=controller", "Parameters=parameters", "Age"),
+		Row: func(c *networkingv1.IngressClass) []any {
+			parameters := cell.None
+			if p := c.Spec.Parameters; p != nil {
+				parameters = p.Kind
+				if group := ptr.Deref(p.APIGroup, ""); group != "" {
+					parameters = schema.GroupKind{Group: group, Kind: p.Kind}.String()
+				}
+				parameters += "/" + p.Name
+			}
+			return []any{c.Name, c.Spec.Controller, parameters, cell.Age(clock.Now(), c.CreationTimestamp)}
+		},
+	}
+}

@@ -1,0 +1,157 @@
+package networking
+
+import (
+	"context"
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/cell"
+	"kctl/apiserver/internal/resources/check"
+)
+
+func networkPolicies(clock clock.PassiveClock) registry.Strategy[*networkingv1.NetworkPolicy] {
+	return registry.Strategy[*networkingv1.NetworkPolicy]{
+		Resource: resource("networkpolicies", "NetworkPolicy", true), Singular: "networkpolicy", ShortNames: []string{"netpol"},
+		Default:      defaultPolicy,
+		ValidateName: check.NameIsSubdomain,
+		Validate:     func(_ context.Context, p *networkingv1.NetworkPolicy) field.ErrorList { return validatePolicy(&p.Spec) },
+		Update: registry.Change[*networkingv1.NetworkPolicy]{
+			Validate: func(_ context.Context, p, _ *networkingv1.NetworkPolicy) field.ErrorList {
+				return validatePolicy(&p.Spec)
+			},
+		},
+		HasGeneration: true, UnconditionalUpdate: true,
+		Columns: cell.Columns(networkingv1.NetworkPolicySpec{}.SwaggerDoc(), "Name", "Pod-Selector=podSelector", "Age"),
+		Row: func(p *networkingv1.NetworkPolicy) []any {
+			return []any{p.Name, metav1.FormatLabelSelector(&p.Spec.PodSelector), cell.Age(clock.Now(), p.CreationTimestamp)}
+		},
+	}
+}
+
+func defaultPolicy(p *networkingv1.NetworkPolicy) {
+	s := &p.Spec
+	tcp := func(ports []networkingv1.NetworkPolicyPort) {
+		for i := range ports {
+			if ports[i].Protocol == nil {
+				ports[i].Protocol = ptr.To(corev1.ProtocolTCP)
+			}
+		}
+	}
+	for i := range s.Ingress {
+		tcp(s.Ingress[i].Ports)
+	}
+	for i := range s.Egress {
+		tcp(s.Egress[i].Ports)
+	}
+	if len(s.PolicyTypes) == 0 {
+		s.PolicyTypes = []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}
+		if len(s.Egress) > 0 {
+			s.PolicyTypes = append(s.PolicyTypes, networkingv1.PolicyTypeEgress)
+		}
+	}
+}
+
+func validatePolicy(s *networkingv1.NetworkPolicySpec) field.ErrorList {
+	errs := validateSelector(&s.PodSelector, specPath.Child("podSelector"))
+	for i := range s.Ingress {
+		at := specPath.Child("ingress").Index(i)
+		errs = append(errs, validatePorts(s.Ingress[i].Ports, at.Child("ports"))...)
+		errs = append(errs, validatePeers(s.Ingress[i].From, at.Child("from"))...)
+	}
+	for i := range s.Egress {
+		at := specPath.Child("egress").Index(i)
+		errs = append(errs, validatePorts(s.Egress[i].Ports, at.Child("ports"))...)
+		errs = append(errs, validatePeers(s.Egress[i].To, at.Child("to"))...)
+	}
+	if len(s.PolicyTypes) > 2 {
+		return append(errs, field.Invalid(specPath.Child("policyTypes"), s.PolicyTypes, "may not specify more than two policyTypes"))
+	}
+	for i, kind := range s.PolicyTypes {
+		errs = append(errs, check.Supported(kind, specPath.Child("policyTypes").Index(i), networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress)...)
+	}
+	return errs
+}
+
+func validateSelector(s *metav1.LabelSelector, at *field.Path) field.ErrorList {
+	return metav1validation.ValidateLabelSelector(s, metav1validation.LabelSelectorValidationOptions{}, at)
+}
+
+func validatePorts(ports []networkingv1.NetworkPolicyPort, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, port := range ports {
+		path := at.Index(i)
+		if port.Protocol != nil {
+			errs = append(errs, check.Supported(*port.Protocol, path.Child("protocol"), corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP)...)
+		}
+		switch {
+		case port.Port == nil:
+			if port.EndPort != nil {
+				errs = append(errs, field.Required(path.Child("port"), "must be specified when `endPort` is specified"))
+			}
+		case port.Port.Type == intstr.Int:
+			errs = append(errs, check.Messages(path.Child("port"), port.Port.IntVal, validation.IsValidPortNum(int(port.Port.IntVal)))...)
+			if end := port.EndPort; end != nil {
+				if *end < port.Port.IntVal {
+					errs = append(errs, field.Invalid(path.Child("endPort"), port.Port.IntVal, "must be greater than or equal to `port`"))
+				}
+				errs = append(errs, check.Messages(path.Child("endPort"), *end, validation.IsValidPortNum(int(*end)))...)
+			}
+		default:
+			if port.EndPort != nil {
+				errs = append(errs, field.Invalid(path.Child("endPort"), *port.EndPort, "may not be specified when `port` is non-numeric"))
+			}
+			errs = append(errs, check.Messages(path.Child("port"), port.Port.StrVal, validation.IsValidPortName(port.Port.StrVal))...)
+		}
+	}
+	return errs
+}
+
+func validatePeers(peers []networkingv1.NetworkPolicyPeer, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, peer := range peers {
+		path := at.Index(i)
+		if peer.PodSelector != nil {
+			errs = append(errs, validateSelector(peer.PodSelector, path.Child("podSelector"))...)
+		}
+		if peer.NamespaceSelector != nil {
+			errs = append(errs, validateSelector(peer.NamespaceSelector, path.Child("namespaceSelector"))...)
+		}
+		selects := peer.PodSelector != nil || peer.NamespaceSelector != nil
+		switch {
+		case peer.IPBlock == nil && !selects:
+			errs = append(errs, field.Required(path, "must specify a peer"))
+		case peer.IPBlock != nil && selects:
+			errs = append(errs, field.Forbidden(path, "may not specify both ipBlock and another peer"))
+		case peer.IPBlock != nil:
+			errs = append(errs, validateBlock(peer.IPBlock, path.Child("ipBlock"))...)
+		}
+	}
+	return errs
+}
+
+func validateBlock(b *networkingv1.IPBlock, at *field.Path) field.ErrorList {
+	if b.CIDR == "" {
+		return field.ErrorList{field.Required(at.Child("cidr"), "")}
+	}
+	errs := validation.IsValidCIDR(at.Child("cidr"), b.CIDR)
+	whole, err := netip.ParsePrefix(b.CIDR)
+	for i, text := range b.Except {
+		path := at.Child("except").Index(i)
+		errs = append(errs, validation.IsValidCIDR(path, text)...)
+		part, partErr := netip.ParsePrefix(text)
+		if err == nil && partErr == nil && (!whole.Masked().Contains(part.Addr()) || part.Bits() <= whole.Bits()) {
+			errs = append(errs, field.Invalid(path, text, "must be a strict subset of `cidr`"))
+		}
+	}
+	return errs
+}

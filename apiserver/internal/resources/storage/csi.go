@@ -1,0 +1,198 @@
+package storage
+
+import (
+	"context"
+	"strings"
+
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/cell"
+	"kctl/apiserver/internal/resources/check"
+	"kctl/apiserver/internal/resources/workload"
+)
+
+func drivers(clock clock.PassiveClock) registry.Strategy[*storagev1.CSIDriver] {
+	return registry.Strategy[*storagev1.CSIDriver]{
+		Resource: resource("csidrivers", "CSIDriver"), Singular: "csidriver",
+		Default: func(d *storagev1.CSIDriver) {
+			s := &d.Spec
+			workload.DefaultTo(&s.AttachRequired, true)
+			for _, off := range []**bool{&s.PodInfoOnMount, &s.StorageCapacity, &s.RequiresRepublish, &s.SELinuxMount, &s.PreventPodSchedulingIfMissing} {
+				workload.DefaultTo(off, false)
+			}
+			workload.DefaultTo(&s.FSGroupPolicy, storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy)
+			if len(s.VolumeLifecycleModes) == 0 {
+				s.VolumeLifecycleModes = []storagev1.VolumeLifecycleMode{storagev1.VolumeLifecyclePersistent}
+			}
+		},
+		ValidateName: check.NameIsSubdomain,
+		Validate: func(_ context.Context, d *storagev1.CSIDriver) field.ErrorList {
+			return append(validateDriverName(d.Name, field.NewPath("name")), validateDriver(&d.Spec)...)
+		},
+		Update: registry.Change[*storagev1.CSIDriver]{Validate: func(_ context.Context, d, old *storagev1.CSIDriver) field.ErrorList {
+			errs := validateDriver(&d.Spec)
+			errs = append(errs, check.Same(d.Spec.AttachRequired, old.Spec.AttachRequired, specPath.Child("attachedRequired"))...)
+			return append(errs, check.Same(d.Spec.VolumeLifecycleModes, old.Spec.VolumeLifecycleModes, specPath.Child("volumeLifecycleModes"))...)
+		}},
+		Columns: cell.Columns(storagev1.CSIDriverSpec{}.SwaggerDoc(), "Name", "AttachRequired:boolean=attachRequired",
+			"PodInfoOnMount:boolean=podInfoOnMount", "StorageCapacity:boolean=storageCapacity", "TokenRequests=tokenRequests",
+			"RequiresRepublish:boolean=requiresRepublish", "Modes=volumeLifecycleModes", "Age"),
+		Row: func(d *storagev1.CSIDriver) []any {
+			s := &d.Spec
+			audiences := "<unset>"
+			if s.TokenRequests != nil {
+				var list []string
+				for _, t := range s.TokenRequests {
+					list = append(list, t.Audience)
+				}
+				audiences = strings.Join(list, ",")
+			}
+			var modes []string
+			for _, m := range s.VolumeLifecycleModes {
+				modes = append(modes, string(m))
+			}
+			return []any{
+				d.Name, ptr.Deref(s.AttachRequired, true), ptr.Deref(s.PodInfoOnMount, false), ptr.Deref(s.StorageCapacity, false), audiences,
+				ptr.Deref(s.RequiresRepublish, false), cell.OrNone(strings.Join(modes, ",")), cell.Age(clock.Now(), d.CreationTimestamp),
+			}
+		},
+	}
+}
+
+func validateDriver(s *storagev1.CSIDriverSpec) field.ErrorList {
+	var errs field.ErrorList
+	errs = append(errs, check.Supported(ptr.Deref(s.FSGroupPolicy, ""), specPath.Child("fsGroupPolicy"),
+		storagev1.FileFSGroupPolicy, storagev1.NoneFSGroupPolicy, storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy)...)
+	seen := sets.New[string]()
+	for i, t := range s.TokenRequests {
+		at := specPath.Child("tokenRequests").Index(i)
+		if seen.Has(t.Audience) {
+			errs = append(errs, field.Duplicate(at.Child("audience"), t.Audience))
+		}
+		seen.Insert(t.Audience)
+		if seconds := t.ExpirationSeconds; seconds != nil && *seconds < 600 {
+			errs = append(errs, field.Invalid(at.Child("expirationSeconds"), *seconds, "may not specify a duration less than 10 minutes"))
+		}
+	}
+	for i, mode := range s.VolumeLifecycleModes {
+		errs = append(errs, check.Supported(mode, specPath.Child("volumeLifecycleModes").Index(i),
+			storagev1.VolumeLifecyclePersistent, storagev1.VolumeLifecycleEphemeral)...)
+	}
+	return errs
+}
+
+func nodes(clock clock.PassiveClock) registry.Strategy[*storagev1.CSINode] {
+	return registry.WithStatus(registry.Strategy[*storagev1.CSINode]{
+		Resource: resource("csinodes", "CSINode"), Singular: "csinode",
+		ValidateName: check.NameIsSubdomain,
+		Validate:     func(_ context.Context, n *storagev1.CSINode) field.ErrorList { return validateNode(&n.Spec) },
+		Update: registry.Change[*storagev1.CSINode]{Validate: func(_ context.Context, n, old *storagev1.CSINode) field.ErrorList {
+			return append(validateNode(&n.Spec), sameDrivers(n.Spec.Drivers, old.Spec.Drivers)...)
+		}},
+		UnconditionalUpdate: true,
+		Columns:             cell.Columns(storagev1.CSINodeSpec{}.SwaggerDoc(), "Name", "Drivers:integer=drivers", "Age"),
+		Row: func(n *storagev1.CSINode) []any {
+			return []any{n.Name, int64(len(n.Spec.Drivers)), cell.Age(clock.Now(), n.CreationTimestamp)}
+		},
+	})
+}
+
+// sameDrivers checks that what a driver has told of a node stays, but for how
+// many volumes it takes.
+func sameDrivers(now, old []storagev1.CSINodeDriver) field.ErrorList {
+	var errs field.ErrorList
+	for _, was := range old {
+		for i, is := range now {
+			if is.Name != was.Name {
+				continue
+			}
+			is.Allocatable = was.Allocatable
+			if !equality.Semantic.DeepEqual(is, was) {
+				errs = append(errs, field.Invalid(field.NewPath("CSINodeDriver").Index(i), now[i], check.Immutable))
+			}
+		}
+	}
+	return errs
+}
+
+const maxNodeID = 256
+
+func validateNode(s *storagev1.CSINodeSpec) field.ErrorList {
+	var errs field.ErrorList
+	seen := sets.New[string]()
+	for i, d := range s.Drivers {
+		at := specPath.Child("drivers").Index(i)
+		errs = append(errs, validateDriverName(d.Name, at.Child("name"))...)
+		switch {
+		case d.NodeID == "":
+			errs = append(errs, field.Required(at.Child("nodeID"), ""))
+		case len(d.NodeID) > maxNodeID:
+			errs = append(errs, field.Invalid(at.Child("nodeID"), d.NodeID, "must be no more than 256 characters"))
+		}
+		if d.Allocatable != nil && d.Allocatable.Count != nil {
+			errs = append(errs, check.Nonnegative(int64(*d.Allocatable.Count), at.Child("allocatable", "count"))...)
+		}
+		if seen.Has(d.Name) {
+			errs = append(errs, field.Duplicate(at.Child("name"), d.Name))
+		}
+		seen.Insert(d.Name)
+		keys := sets.New[string]()
+		for _, key := range d.TopologyKeys {
+			if key == "" {
+				errs = append(errs, field.Required(at.Child("topologyKeys"), ""))
+			}
+			if keys.Has(key) {
+				errs = append(errs, field.Duplicate(at.Child("topologyKeys"), key))
+			}
+			keys.Insert(key)
+			errs = append(errs, check.QualifiedName(key, at.Child("topologyKeys"))...)
+		}
+	}
+	return errs
+}
+
+func attachments(clock clock.PassiveClock) registry.Strategy[*storagev1.VolumeAttachment] {
+	return registry.WithStatus(registry.Strategy[*storagev1.VolumeAttachment]{
+		Resource: resource("volumeattachments", "VolumeAttachment"), Singular: "volumeattachment",
+		ValidateName: check.NameIsSubdomain,
+		Validate: func(_ context.Context, a *storagev1.VolumeAttachment) field.ErrorList {
+			return validateAttachment(&a.Spec)
+		},
+		Update: registry.Change[*storagev1.VolumeAttachment]{Validate: func(_ context.Context, a, old *storagev1.VolumeAttachment) field.ErrorList {
+			return append(validateAttachment(&a.Spec), check.Same(a.Spec, old.Spec, specPath)...)
+		}},
+		Fields: func(a *storagev1.VolumeAttachment) fields.Set {
+			return fields.Set{"spec.attacher": a.Spec.Attacher, "spec.nodeName": a.Spec.NodeName}
+		},
+		Columns: cell.Columns(storagev1.VolumeAttachmentSpec{}.SwaggerDoc(), "Name", "Attacher=attacher", "PV", "Node=nodeName", "Attached:boolean", "Age"),
+		Row: func(a *storagev1.VolumeAttachment) []any {
+			return []any{
+				a.Name, a.Spec.Attacher, ptr.Deref(a.Spec.Source.PersistentVolumeName, ""), a.Spec.NodeName, a.Status.Attached,
+				cell.Age(clock.Now(), a.CreationTimestamp),
+			}
+		},
+	})
+}
+
+func validateAttachment(s *storagev1.VolumeAttachmentSpec) field.ErrorList {
+	errs := validateDriverName(s.Attacher, specPath.Child("attacher"))
+	source := specPath.Child("source")
+	switch name := s.Source.PersistentVolumeName; {
+	case name != nil && s.Source.InlineVolumeSpec != nil:
+		errs = append(errs, field.Forbidden(source, "must specify exactly one of inlineVolumeSpec and persistentVolumeName"))
+	case name == nil && s.Source.InlineVolumeSpec == nil:
+		errs = append(errs, field.Required(source, "must specify exactly one of inlineVolumeSpec and persistentVolumeName"))
+	case name != nil && *name == "":
+		errs = append(errs, field.Required(source.Child("persistentVolumeName"), "must specify non empty persistentVolumeName"))
+	case name != nil:
+		errs = append(errs, check.Messages(source.Child("persistentVolumeName"), *name, check.NameIsSubdomain(*name, false))...)
+	}
+	return append(errs, check.Messages(specPath.Child("nodeName"), s.NodeName, check.NameIsSubdomain(s.NodeName, false))...)
+}

@@ -1,0 +1,203 @@
+// Package storage says what is particular about the kinds by which volumes are
+// made and attached: classes, the drivers of the Container Storage Interface
+// and what nodes and drivers have of them, and attachments.
+package storage
+
+import (
+	"context"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/cell"
+	"kctl/apiserver/internal/resources/check"
+	"kctl/proto/core"
+)
+
+// Served are the resources of the group storage.k8s.io.
+func Served(o registry.Options) []registry.Served {
+	return registry.Serve(
+		registry.NewStore(storageClasses(o.Clock), o),
+		registry.NewStore(attributesClasses(o.Clock), o),
+		registry.NewStore(drivers(o.Clock), o),
+		registry.NewStore(nodes(o.Clock), o),
+		registry.NewStore(capacities(), o),
+		registry.NewStore(attachments(o.Clock), o),
+	)
+}
+
+func resource(name, kind string) core.Resource {
+	return core.Resource{Group: storagev1.GroupName, Version: "v1", Name: name, Kind: kind}
+}
+
+// The annotations by which a class says that it is the default.
+const (
+	defaultAnnotation     = "storageclass.kubernetes.io/is-default-class"
+	betaDefaultAnnotation = "storageclass.beta.kubernetes.io/is-default-class"
+)
+
+var specPath = field.NewPath("spec")
+
+func storageClasses(clock clock.PassiveClock) registry.Strategy[*storagev1.StorageClass] {
+	return registry.Strategy[*storagev1.StorageClass]{
+		Resource: resource("storageclasses", "StorageClass"), Singular: "storageclass", ShortNames: []string{"sc"},
+		Default: func(c *storagev1.StorageClass) {
+			if c.ReclaimPolicy == nil {
+				c.ReclaimPolicy = ptr.To(corev1.PersistentVolumeReclaimDelete)
+			}
+			if c.VolumeBindingMode == nil {
+				c.VolumeBindingMode = ptr.To(storagev1.VolumeBindingImmediate)
+			}
+		},
+		ValidateName: check.NameIsSubdomain,
+		Validate:     func(_ context.Context, c *storagev1.StorageClass) field.ErrorList { return validateClass(c) },
+		Update: registry.Change[*storagev1.StorageClass]{Validate: func(_ context.Context, c, old *storagev1.StorageClass) field.ErrorList {
+			var errs field.ErrorList
+			if !equality.Semantic.DeepEqual(c.Parameters, old.Parameters) {
+				errs = append(errs, field.Forbidden(field.NewPath("parameters"), "updates to parameters are forbidden."))
+			}
+			if c.Provisioner != old.Provisioner {
+				errs = append(errs, field.Forbidden(field.NewPath("provisioner"), "updates to provisioner are forbidden."))
+			}
+			errs = append(errs, check.Same(c.ReclaimPolicy, old.ReclaimPolicy, field.NewPath("reclaimPolicy"))...)
+			return append(errs, check.Same(c.VolumeBindingMode, old.VolumeBindingMode, field.NewPath("volumeBindingMode"))...)
+		}},
+		UnconditionalUpdate: true,
+		Columns: cell.Columns(storagev1.StorageClass{}.SwaggerDoc(), "Name", "Provisioner=provisioner", "ReclaimPolicy=reclaimPolicy",
+			"VolumeBindingMode=volumeBindingMode", "AllowVolumeExpansion=allowVolumeExpansion", "Age"),
+		Row: func(c *storagev1.StorageClass) []any {
+			name := c.Name
+			if c.Annotations[defaultAnnotation] == "true" || c.Annotations[betaDefaultAnnotation] == "true" {
+				name += " (default)"
+			}
+			return []any{
+				name, c.Provisioner, string(ptr.Deref(c.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete)),
+				string(ptr.Deref(c.VolumeBindingMode, storagev1.VolumeBindingImmediate)), ptr.Deref(c.AllowVolumeExpansion, false),
+				cell.Age(clock.Now(), c.CreationTimestamp),
+			}
+		},
+	}
+}
+
+func validateClass(c *storagev1.StorageClass) field.ErrorList {
+	at := field.NewPath("provisioner")
+	var errs field.ErrorList
+	if c.Provisioner == "" {
+		errs = append(errs, field.Required(at, ""))
+	} else {
+		errs = append(errs, check.QualifiedName(strings.ToLower(c.Provisioner), at)...)
+	}
+	errs = append(errs, validateParameters(c.Parameters, true, field.NewPath("parameters"))...)
+	errs = append(errs, check.Supported(ptr.Deref(c.ReclaimPolicy, ""), field.NewPath("reclaimPolicy"),
+		corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRetain)...)
+	return append(errs, check.Supported(ptr.Deref(c.VolumeBindingMode, ""), field.NewPath("volumeBindingMode"),
+		storagev1.VolumeBindingImmediate, storagev1.VolumeBindingWaitForFirstConsumer)...)
+}
+
+const (
+	maxParameters     = 512
+	maxParameterBytes = 256 << 10
+)
+
+func validateParameters(parameters map[string]string, mayBeEmpty bool, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if !mayBeEmpty && len(parameters) == 0 {
+		return field.ErrorList{field.Required(at, "must contain at least one key/value pair")}
+	}
+	if len(parameters) > maxParameters {
+		return field.ErrorList{field.TooLong(at, "", maxParameters)}
+	}
+	size := 0
+	for key, value := range parameters {
+		if key == "" {
+			errs = append(errs, field.Invalid(at, key, "field can not be empty."))
+		}
+		size += len(key) + len(value)
+	}
+	if size > maxParameterBytes {
+		errs = append(errs, field.TooLong(at, "", maxParameterBytes))
+	}
+	return errs
+}
+
+func attributesClasses(clock clock.PassiveClock) registry.Strategy[*storagev1.VolumeAttributesClass] {
+	return registry.Strategy[*storagev1.VolumeAttributesClass]{
+		Resource: resource("volumeattributesclasses", "VolumeAttributesClass"), Singular: "volumeattributesclass", ShortNames: []string{"vac"},
+		ValidateName: check.NameIsSubdomain,
+		Validate: func(_ context.Context, c *storagev1.VolumeAttributesClass) field.ErrorList {
+			errs := validateDriverName(c.DriverName, field.NewPath("driverName"))
+			return append(errs, validateParameters(c.Parameters, false, field.NewPath("parameters"))...)
+		},
+		Update: registry.Change[*storagev1.VolumeAttributesClass]{Validate: func(_ context.Context, c, old *storagev1.VolumeAttributesClass) field.ErrorList {
+			var errs field.ErrorList
+			if c.DriverName != old.DriverName {
+				errs = append(errs, field.Forbidden(field.NewPath("driverName"), "updates to driverName are forbidden."))
+			}
+			if !equality.Semantic.DeepEqual(c.Parameters, old.Parameters) {
+				errs = append(errs, field.Forbidden(field.NewPath("parameters"), "updates to parameters are forbidden."))
+			}
+			return errs
+		}},
+		UnconditionalUpdate: true,
+		Columns:             cell.Columns(storagev1.VolumeAttributesClass{}.SwaggerDoc(), "Name", "DriverName=driverName", "Age"),
+		Row: func(c *storagev1.VolumeAttributesClass) []any {
+			name := c.Name
+			if c.Annotations[defaultAnnotation] == "true" {
+				name += " (default)"
+			}
+			return []any{name, c.DriverName, cell.Age(clock.Now(), c.CreationTimestamp)}
+		},
+	}
+}
+
+const maxDriverName = 63
+
+func validateDriverName(name string, at *field.Path) field.ErrorList {
+	if name == "" {
+		return field.ErrorList{field.Required(at, "")}
+	}
+	var errs field.ErrorList
+	if len(name) > maxDriverName {
+		errs = append(errs, field.TooLong(at, name, maxDriverName))
+	}
+	return append(errs, check.Messages(at, name, validation.IsDNS1123Subdomain(strings.ToLower(name)))...)
+}
+
+func capacities() registry.Strategy[*storagev1.CSIStorageCapacity] {
+	r := resource("csistoragecapacities", "CSIStorageCapacity")
+	r.Namespaced = true
+	validate := func(c *storagev1.CSIStorageCapacity) field.ErrorList {
+		class := field.NewPath("storageClassName")
+		errs := check.Messages(class, c.StorageClassName, check.NameIsSubdomain(c.StorageClassName, false))
+		if c.NodeTopology != nil {
+			errs = append(errs, metav1validation.ValidateLabelSelector(c.NodeTopology, metav1validation.LabelSelectorValidationOptions{}, field.NewPath("nodeTopology"))...)
+		}
+		if c.Capacity != nil && c.Capacity.Sign() < 0 {
+			errs = append(errs, field.Invalid(field.NewPath("capacity"), c.Capacity.String(), check.NotNegative))
+		}
+		if c.MaximumVolumeSize != nil && c.MaximumVolumeSize.Sign() < 0 {
+			errs = append(errs, field.Invalid(field.NewPath("maximumVolumeSize"), c.MaximumVolumeSize.String(), check.NotNegative))
+		}
+		return errs
+	}
+	return registry.Strategy[*storagev1.CSIStorageCapacity]{
+		Resource: r, Singular: "csistoragecapacity",
+		ValidateName: check.NameIsSubdomain,
+		Validate:     func(_ context.Context, c *storagev1.CSIStorageCapacity) field.ErrorList { return validate(c) },
+		Update: registry.Change[*storagev1.CSIStorageCapacity]{Validate: func(_ context.Context, c, old *storagev1.CSIStorageCapacity) field.ErrorList {
+			errs := append(validate(c), check.Same(c.NodeTopology, old.NodeTopology, field.NewPath("nodeTopology"))...)
+			return append(errs, check.Same(c.StorageClassName, old.StorageClassName, field.NewPath("storageClassName"))...)
+		}},
+		UnconditionalUpdate: true,
+		Columns:             cell.NameAndTime(),
+		Row:                 func(c *storagev1.CSIStorageCapacity) []any { return cell.NameAndTimeRow(&c.ObjectMeta) },
+	}
+}

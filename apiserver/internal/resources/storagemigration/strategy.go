@@ -1,0 +1,62 @@
+// Package storagemigration says what is particular about migrations of what is
+// stored: orders to write all objects of a resource anew, in the version of
+// today. kube-controller-manager carries them out.
+package storagemigration
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	migrationv1 "k8s.io/api/storagemigration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/cell"
+	"kctl/apiserver/internal/resources/check"
+	"kctl/proto/core"
+)
+
+// Served is the resource.
+func Served(o registry.Options) []registry.Served {
+	return registry.Serve(registry.NewStore(strategy(), o))
+}
+
+func strategy() registry.Strategy[*migrationv1.StorageVersionMigration] {
+	spec := field.NewPath("spec")
+	columns := cell.Columns(migrationv1.StorageVersionMigrationSpec{}.SwaggerDoc(), "Name", "Resource=resource", "Status")
+	columns[0].Format = ""
+	return registry.WithStatus(registry.Strategy[*migrationv1.StorageVersionMigration]{
+		Resource:     core.Resource{Group: "storagemigration.k8s.io", Version: "v1", Name: "storageversionmigrations", Kind: "StorageVersionMigration"},
+		Singular:     "storageversionmigration",
+		ValidateName: check.NameIsSubdomain,
+		Validate: func(_ context.Context, m *migrationv1.StorageVersionMigration) field.ErrorList {
+			if m.Spec.Resource.Resource == "" {
+				return field.ErrorList{field.Required(spec.Child("resource", "resource"), "resource is required")}
+			}
+			return nil
+		},
+		Update: registry.Change[*migrationv1.StorageVersionMigration]{Validate: func(_ context.Context, m, old *migrationv1.StorageVersionMigration) field.ErrorList {
+			return check.Same(m.Spec, old.Spec, spec)
+		}},
+		UnconditionalUpdate: true,
+		Columns:             columns,
+		Row: func(m *migrationv1.StorageVersionMigration) []any {
+			what := schema.GroupResource{Group: m.Spec.Resource.Group, Resource: m.Spec.Resource.Resource}
+			return []any{m.Name, what.String(), state(m.Status.Conditions)}
+		},
+	})
+}
+
+// state is the condition that holds.
+func state(conditions []metav1.Condition) string {
+	for _, kind := range []migrationv1.MigrationConditionType{migrationv1.MigrationSucceeded, migrationv1.MigrationFailed, migrationv1.MigrationRunning} {
+		for _, c := range conditions {
+			if c.Type == string(kind) && c.Status == metav1.ConditionStatus(corev1.ConditionTrue) {
+				return c.Type
+			}
+		}
+	}
+	return ""
+}

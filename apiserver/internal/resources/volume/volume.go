@@ -1,0 +1,157 @@
+// Package volume says what is particular about persistent volumes and about
+// the claims by which pods get them.
+package volume
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/cell"
+	"kctl/apiserver/internal/resources/check"
+	"kctl/proto/core"
+)
+
+// Served are the two resources.
+func Served(o registry.Options) []registry.Served {
+	return registry.Serve(registry.NewStore(volumes(o.Clock), o), registry.NewStore(claims(o.Clock), o))
+}
+
+const (
+	unset       = "<unset>"
+	terminating = "Terminating"
+)
+
+var (
+	specPath    = field.NewPath("spec")
+	accessModes = []corev1.PersistentVolumeAccessMode{
+		corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOnce, corev1.ReadWriteOncePod,
+	}
+)
+
+func volumes(clock clock.PassiveClock) registry.Strategy[*corev1.PersistentVolume] {
+	status := corev1.PersistentVolumeStatus{}.SwaggerDoc()
+	return registry.WithStatus(registry.Strategy[*corev1.PersistentVolume]{
+		Resource: core.Resource{Version: "v1", Name: "persistentvolumes", Kind: "PersistentVolume"},
+		Singular: "persistentvolume", ShortNames: []string{"pv"},
+		Default:      defaultVolume,
+		ValidateName: check.NameIsSubdomain,
+		PrepareForCreate: func(_ context.Context, v *corev1.PersistentVolume) {
+			v.Status = corev1.PersistentVolumeStatus{Phase: corev1.VolumePending, LastPhaseTransitionTime: ptr.To(metav1.NewTime(clock.Now()))}
+		},
+		Validate: func(_ context.Context, v *corev1.PersistentVolume) field.ErrorList { return validateVolume(&v.Spec) },
+		Update: registry.Change[*corev1.PersistentVolume]{Validate: func(_ context.Context, v, old *corev1.PersistentVolume) field.ErrorList {
+			return append(validateVolume(&v.Spec), sameVolume(&v.Spec, &old.Spec)...)
+		}},
+		Status: &registry.Change[*corev1.PersistentVolume]{Prepare: func(_ context.Context, v, old *corev1.PersistentVolume) {
+			if v.Status.Phase != old.Status.Phase && (v.Status.LastPhaseTransitionTime == nil || v.Status.LastPhaseTransitionTime.Equal(old.Status.LastPhaseTransitionTime)) {
+				v.Status.LastPhaseTransitionTime = ptr.To(metav1.NewTime(clock.Now()))
+			}
+		}},
+		UnconditionalUpdate: true,
+		Columns: cell.Columns(status, "Name", "Capacity", "Access Modes", "Reclaim Policy", "Status=phase", "Claim", "StorageClass",
+			"VolumeAttributesClass", "Reason=reason", "Age", "VolumeMode*"),
+		Row: func(v *corev1.PersistentVolume) []any {
+			phase, claim := string(v.Status.Phase), ""
+			if v.DeletionTimestamp != nil {
+				phase = terminating
+			}
+			if ref := v.Spec.ClaimRef; ref != nil {
+				claim = ref.Namespace + "/" + ref.Name
+			}
+			capacity := v.Spec.Capacity[corev1.ResourceStorage]
+			return []any{
+				v.Name, capacity.String(), modes(v.Spec.AccessModes), string(v.Spec.PersistentVolumeReclaimPolicy), phase, claim,
+				class(v.Annotations, v.Spec.StorageClassName), orUnset(v.Spec.VolumeAttributesClassName), v.Status.Reason,
+				cell.Age(clock.Now(), v.CreationTimestamp), orUnset(v.Spec.VolumeMode),
+			}
+		},
+	})
+}
+
+func defaultVolume(v *corev1.PersistentVolume) {
+	if v.Status.Phase == "" {
+		v.Status.Phase = corev1.VolumePending
+	}
+	if v.Spec.PersistentVolumeReclaimPolicy == "" {
+		v.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+	}
+	if v.Spec.VolumeMode == nil {
+		v.Spec.VolumeMode = ptr.To(corev1.PersistentVolumeFilesystem)
+	}
+	s := &v.Spec.PersistentVolumeSource
+	if s.HostPath != nil && s.HostPath.Type == nil {
+		s.HostPath.Type = ptr.To(corev1.HostPathUnset)
+	}
+	if s.ISCSI != nil && s.ISCSI.ISCSIInterface == "" {
+		s.ISCSI.ISCSIInterface = "default"
+	}
+	if s.AzureDisk != nil {
+		defaultAzureDisk(s.AzureDisk)
+	}
+	if s.RBD != nil {
+		for to, value := range map[*string]string{&s.RBD.RBDPool: "rbd", &s.RBD.RadosUser: "admin", &s.RBD.Keyring: "/etc/ceph/keyring"} {
+			if *to == "" {
+				*to = value
+			}
+		}
+	}
+	if s.ScaleIO != nil {
+		for to, value := range map[*string]string{&s.ScaleIO.StorageMode: "ThinProvisioned", &s.ScaleIO.FSType: "xfs"} {
+			if *to == "" {
+				*to = value
+			}
+		}
+	}
+}
+
+func defaultAzureDisk(s *corev1.AzureDiskVolumeSource) {
+	if s.CachingMode == nil {
+		s.CachingMode = ptr.To(corev1.AzureDataDiskCachingReadWrite)
+	}
+	if s.Kind == nil {
+		s.Kind = ptr.To(corev1.AzureSharedBlobDisk)
+	}
+	if s.FSType == nil {
+		s.FSType = ptr.To("ext4")
+	}
+	if s.ReadOnly == nil {
+		s.ReadOnly = ptr.To(false)
+	}
+}
+
+// modes are access modes as tables show them, each once.
+func modes(all []corev1.PersistentVolumeAccessMode) string {
+	var out []string
+	for _, m := range []struct {
+		mode  corev1.PersistentVolumeAccessMode
+		short string
+	}{{corev1.ReadWriteOnce, "RWO"}, {corev1.ReadOnlyMany, "ROX"}, {corev1.ReadWriteMany, "RWX"}, {corev1.ReadWriteOncePod, "RWOP"}} {
+		if slices.Contains(all, m.mode) {
+			out = append(out, m.short)
+		}
+	}
+	return strings.Join(out, ",")
+}
+
+// class is the storage class: an annotation named it before there was a field.
+func class(annotations map[string]string, name string) string {
+	if old, ok := annotations[corev1.BetaStorageClassAnnotation]; ok {
+		return old
+	}
+	return name
+}
+
+func orUnset[T ~string](s *T) string {
+	if s == nil {
+		return unset
+	}
+	return string(*s)
+}

@@ -1,0 +1,65 @@
+package workload
+
+import (
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/cell"
+	"kctl/apiserver/internal/resources/check"
+	"kctl/proto/core"
+)
+
+// Replicas is what Scale shows of an object, and where it writes.
+type Replicas struct {
+	// Desired points into the object's spec.
+	Desired  *int32
+	Current  int32
+	Selector string
+}
+
+var scaleKind = autoscalingv1.SchemeGroupVersion.WithKind("Scale")
+
+// Scale is the subresource by which the replicas of every kind are read and
+// changed alike (Kubernetes API, "Scale v1 autoscaling").
+func Scale[T core.Object](of registry.Resource, clock clock.PassiveClock, replicas func(obj T) Replicas) registry.Subresource {
+	resource := core.Resource{
+		Group: scaleKind.Group, Version: scaleKind.Version, Kind: scaleKind.Kind, Name: of.Info().Name, Namespaced: true,
+	}
+	return registry.Subresource{Name: "scale", Kind: scaleKind, Object: &registry.View{
+		Of: of, As: "scale",
+		Shown: registry.Info{
+			Resource: resource, Columns: cell.Columns(nil, "Name", "Desired:integer", "Available:integer", "Age"),
+		},
+		NewKind: func() core.Object { return new(autoscalingv1.Scale) },
+		Show: func(stored core.Object) (core.Object, error) {
+			r := replicas(stored.(T))
+			return &autoscalingv1.Scale{
+				ObjectMeta: metav1.ObjectMeta{
+					Name: stored.GetName(), Namespace: stored.GetNamespace(), UID: stored.GetUID(),
+					ResourceVersion: stored.GetResourceVersion(), CreationTimestamp: stored.GetCreationTimestamp(),
+				},
+				Spec:   autoscalingv1.ScaleSpec{Replicas: *r.Desired},
+				Status: autoscalingv1.ScaleStatus{Replicas: r.Current, Selector: r.Selector},
+			}, nil
+		},
+		Cells: func(shown core.Object) []any {
+			scale := shown.(*autoscalingv1.Scale)
+			return []any{scale.Name, int64(scale.Spec.Replicas), int64(scale.Status.Replicas), cell.Age(clock.Now(), scale.CreationTimestamp)}
+		},
+		Validate: func(shown core.Object) field.ErrorList {
+			return check.Nonnegative(int64(shown.(*autoscalingv1.Scale).Spec.Replicas), field.NewPath("spec", "replicas"))
+		},
+		Take: func(shown, stored core.Object) error {
+			scale := shown.(*autoscalingv1.Scale)
+			*replicas(stored.(T)).Desired = scale.Spec.Replicas
+			stored.SetResourceVersion(scale.ResourceVersion)
+			if scale.UID != "" {
+				stored.SetUID(scale.UID)
+			}
+			return nil
+		},
+	}}
+}

@@ -1,0 +1,119 @@
+// Package workload holds what the kinds that make pods from a template have in
+// common: how they choose their pods, what a template must be to be kept
+// running, and how they are scaled.
+//
+// The resources of such kinds call it. It knows none of them.
+package workload
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"kctl/apiserver/internal/resources/check"
+	"kctl/apiserver/internal/resources/pod"
+)
+
+// Selector checks that a selector is there, can be read and selects something.
+// owner is what the message about an empty one calls the object.
+func Selector(selector *metav1.LabelSelector, owner string, at *field.Path) field.ErrorList {
+	if selector == nil {
+		return field.ErrorList{field.Required(at, "")}
+	}
+	errs := metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, at)
+	if len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
+		errs = append(errs, field.Invalid(at, selector, "empty selector is invalid for "+owner))
+	}
+	return errs
+}
+
+// Template checks a template whose pods are kept running, and that they are
+// chosen by the selector.
+func Template(t *corev1.PodTemplateSpec, selector *metav1.LabelSelector, owner string, at *field.Path) field.ErrorList {
+	chosen, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return field.ErrorList{field.Invalid(at.Root().Child("spec", "selector"), selector, "")}
+	}
+	return TemplateOf(t, chosen, owner, at)
+}
+
+// TemplateOf is Template for kinds whose selector is no LabelSelector.
+func TemplateOf(t *corev1.PodTemplateSpec, chosen labels.Selector, owner string, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if !chosen.Empty() && !chosen.Matches(labels.Set(t.Labels)) {
+		errs = append(errs, field.Invalid(at.Child("metadata", "labels"), t.Labels, "`selector` does not match template `labels`"))
+	}
+	errs = append(errs, pod.ValidateTemplate(t, at)...)
+	if t.Spec.RestartPolicy != corev1.RestartPolicyAlways {
+		errs = append(errs, field.NotSupported(at.Child("spec", "restartPolicy"), t.Spec.RestartPolicy, []corev1.RestartPolicy{corev1.RestartPolicyAlways}))
+	}
+	if t.Spec.ActiveDeadlineSeconds != nil {
+		errs = append(errs, field.Forbidden(at.Child("spec", "activeDeadlineSeconds"), "activeDeadlineSeconds in "+owner+" is not Supported"))
+	}
+	return errs
+}
+
+// Share checks a number of pods, or a part of all of them in percent.
+func Share(value intstr.IntOrString, at *field.Path) field.ErrorList {
+	switch value.Type {
+	case intstr.String:
+		return check.Messages(at, value, validation.IsValidPercent(value.StrVal))
+	case intstr.Int:
+		return check.Nonnegative(int64(value.IntVal), at)
+	}
+	return field.ErrorList{field.Invalid(at, value, "must be an integer or percentage (e.g '5%%')")}
+}
+
+// NotMoreThanAll checks that a part is not larger than the whole.
+func NotMoreThanAll(value intstr.IntOrString, at *field.Path) field.ErrorList {
+	if percent(value) > 100 {
+		return field.ErrorList{field.Invalid(at, value, "must not be greater than 100%")}
+	}
+	return nil
+}
+
+// IsZero reports whether a number or a part is nothing.
+func IsZero(value *intstr.IntOrString) bool {
+	return value == nil || value.Type == intstr.Int && value.IntVal == 0 || value.Type == intstr.String && percent(*value) == 0
+}
+
+// percent is the number before the sign, or 0 where there is none.
+func percent(value intstr.IntOrString) int {
+	if value.Type != intstr.String || len(validation.IsValidPercent(value.StrVal)) > 0 {
+		return 0
+	}
+	var n int
+	if _, err := fmt.Sscanf(value.StrVal, "%d%%", &n); err != nil {
+		return 0
+	}
+	return n
+}
+
+// Counts checks that none of the numbers, by the names of their fields, is
+// negative. It goes by name.
+func Counts(at *field.Path, counts []Count) field.ErrorList {
+	var errs field.ErrorList
+	for _, c := range counts {
+		errs = append(errs, check.Nonnegative(int64(c.Value), at.Child(c.Field))...)
+	}
+	return errs
+}
+
+// Count is a number and the name of its field.
+type Count struct {
+	Field string
+	Value int32
+}
+
+// DefaultTo sets a pointer that is nil.
+func DefaultTo[T any](to **T, value T) {
+	if *to == nil {
+		*to = &value
+	}
+}
