@@ -96,7 +96,7 @@ func TestWhatIsNotServed(t *testing.T) {
 		reason       metav1.StatusReason
 	}{
 		{http.MethodGet, "/nope", 404, metav1.StatusReasonNotFound},
-		{http.MethodGet, "/apis/apps/v1/deployments", 404, metav1.StatusReasonNotFound},
+		{http.MethodGet, "/apis/apps/v1/nothings", 404, metav1.StatusReasonNotFound},
 		{http.MethodGet, "/api/v1/namespaces/default/pods/web/nope", 404, metav1.StatusReasonNotFound},
 		{http.MethodGet, "/api/v1/namespaces/default/pods/web", 404, metav1.StatusReasonNotFound},
 		{http.MethodGet, "/debug/relay/namespaces/default/pods/web", 404, metav1.StatusReasonNotFound},
