@@ -18,6 +18,12 @@ func aggregated(all []groupVersion, core bool) *apidiscoveryv2.APIGroupDiscovery
 			continue
 		}
 		version := apidiscoveryv2.APIVersionDiscovery{Version: gv.Version, Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent}
+		if gv.remote != nil {
+			version.Freshness = apidiscoveryv2.DiscoveryFreshnessStale
+			if d := gv.remote.Discovery; d != nil {
+				version = *d
+			}
+		}
 		for _, r := range gv.resources {
 			version.Resources = append(version.Resources, resourceDiscovery(gv.GroupVersion, r))
 		}

@@ -6,8 +6,10 @@ import (
 	"encoding/base64"
 	"slices"
 
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
 
 	"kctl/apiserver/internal/registry"
 )
@@ -34,30 +36,86 @@ var StandardVerbs = []string{"create", "delete", "deletecollection", "get", "lis
 // object is.
 var StatusVerbs = []string{"get", "patch", "update"}
 
+// Remote is a group and version that another server serves.
+type Remote struct {
+	schema.GroupVersion
+	// Discovery is what that server says of it; nil where it says nothing.
+	Discovery *apidiscoveryv2.APIVersionDiscovery
+}
+
 // groupVersion is what is served under one group and version, in order of name.
 type groupVersion struct {
 	schema.GroupVersion
 	resources []Resource
+	remote    *Remote
+	priority  Priority
 }
 
-// byGroupVersion sorts resources into their groups: the group without a name
-// first, the others by name, versions as given.
-func byGroupVersion(resources []Resource) []groupVersion {
+// collect sorts everything into groups and versions, in the order in which
+// clients are to see them. Nobody else's resources come into a group and
+// version of the server's own.
+func collect(own []Resource, more More) []groupVersion {
 	var out []groupVersion
-	for _, r := range resources {
-		gv := r.GVR().GroupVersion()
+	find := func(gv schema.GroupVersion) (*groupVersion, bool) {
 		i := slices.IndexFunc(out, func(have groupVersion) bool { return have.GroupVersion == gv })
-		if i < 0 {
-			i = len(out)
-			out = append(out, groupVersion{GroupVersion: gv})
+		if i >= 0 {
+			return &out[i], true
+		}
+		priority, ok := more.Priorities[gv.String()]
+		if !ok {
+			priority = DefaultPriority(gv)
+		}
+		out = append(out, groupVersion{GroupVersion: gv, priority: priority})
+		return &out[len(out)-1], false
+	}
+	for _, r := range own {
+		gv, _ := find(r.GVR().GroupVersion())
+		gv.resources = append(gv.resources, r)
+	}
+	builtin := len(out)
+	for i := range more.Remote {
+		if gv, known := find(more.Remote[i].GroupVersion); !known {
+			gv.remote = &more.Remote[i]
+		}
+	}
+	taken := map[schema.GroupVersion]bool{}
+	for i := range out {
+		taken[out[i].GroupVersion] = i < builtin || out[i].remote != nil
+	}
+	byVersion := map[schema.GroupVersion]int{}
+	for _, r := range more.Resources {
+		gv := r.GVR().GroupVersion()
+		if taken[gv] {
+			continue
+		}
+		i, ok := byVersion[gv]
+		if !ok {
+			find(gv)
+			i = slices.IndexFunc(out, func(have groupVersion) bool { return have.GroupVersion == gv })
+			byVersion[gv] = i
 		}
 		out[i].resources = append(out[i].resources, r)
 	}
-	slices.SortStableFunc(out, func(a, b groupVersion) int { return cmp.Compare(a.Group, b.Group) })
+	sortGroups(out)
 	for _, gv := range out {
 		slices.SortFunc(gv.resources, func(a, b Resource) int { return cmp.Compare(a.Name, b.Name) })
 	}
 	return out
+}
+
+// sortGroups: a group stands where the highest priority of its versions puts
+// it, and equal ones by name.
+func sortGroups(all []groupVersion) {
+	groups := map[string]int32{}
+	for _, gv := range all {
+		groups[gv.Group] = max(groups[gv.Group], gv.priority.Group)
+	}
+	slices.SortStableFunc(all, func(a, b groupVersion) int {
+		if a.Group != b.Group {
+			return cmp.Or(cmp.Compare(groups[b.Group], groups[a.Group]), cmp.Compare(a.Group, b.Group))
+		}
+		return cmp.Or(cmp.Compare(b.priority.Version, a.priority.Version), version.CompareKubeAwareVersionStrings(b.Version, a.Version))
+	})
 }
 
 // resourceList is the document of one group and version.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/gin-gonic/gin"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,55 +36,172 @@ func encode(v any, contentType string) (*document, error) {
 	return &document{body: append(body, '\n'), etag: `"` + strings.ToUpper(hex.EncodeToString(sum[:])) + `"`, contentType: contentType}, nil
 }
 
-// Install serves the discovery documents of resources. serverAddress is what
-// clients are told to reach this server by.
-func Install(router gin.IRoutes, resources []Resource, serverAddress string) error {
-	all := byGroupVersion(resources)
-	groups := groupList(all)
-	roots := []struct {
-		path  string
-		plain any
-		core  bool
-	}{
-		{"/api", &metav1.APIVersions{
-			TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: coreVersions(all),
-			ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{{ClientCIDR: "0.0.0.0/0", ServerAddress: serverAddress}},
-		}, true},
-		{"/apis", groups, false},
+// More is what is served beside what the server itself always serves.
+type More struct {
+	// Resources are custom resources.
+	Resources []Resource
+	// Remote are the groups and versions of other servers.
+	Remote []Remote
+	// Priorities of groups and versions, where they are not the usual.
+	Priorities map[string]Priority // by "group/version"
+}
+
+// Source tells what more there is. Changed is compared; while it is the same,
+// so is what More answers.
+type Source interface {
+	Changed() any
+	More() More
+}
+
+// Catalog answers with discovery documents.
+type Catalog struct {
+	own     []Resource
+	source  Source
+	address string
+
+	mu      sync.Mutex
+	changed any
+	made    *documents
+}
+
+// documents are all answers of one time.
+type documents struct {
+	plain, together map[string]*document // by path; together for /api and /apis only
+}
+
+// New returns a catalog of the server's own resources and of what source, which
+// may be nil, tells of. address is what clients are told to reach the server by.
+func New(own []Resource, source Source, address string) *Catalog {
+	return &Catalog{own: own, source: source, address: address}
+}
+
+// Install serves the documents of the server's own resources.
+func (c *Catalog) Install(router gin.IRoutes) error {
+	made, err := c.documents()
+	if err != nil {
+		return err
 	}
-	for _, root := range roots {
-		plain, err := encode(root.plain, plainType)
-		if err != nil {
-			return err
-		}
-		together, err := encode(aggregated(all, root.core), aggregatedType)
-		if err != nil {
-			return err
-		}
-		serve(router, root.path, func(r *http.Request) *document {
-			if wantsAggregated(r.Header.Values("Accept")) {
-				return together
-			}
-			return plain
-		})
+	for _, path := range made.paths() {
+		answer := func(g *gin.Context) { c.Serve(g, path) }
+		router.GET(path, answer)
+		router.GET(path+"/", answer)
+	}
+	return nil
+}
+
+func (d *documents) paths() []string {
+	var out []string
+	for path := range d.plain {
+		out = append(out, path)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Paths are where there are documents now, sorted.
+func (c *Catalog) Paths() []string {
+	made, err := c.documents()
+	if err != nil {
+		return nil
+	}
+	return made.paths()
+}
+
+// Serve answers with the document at path. It reports false, and answers
+// nothing, where there is none.
+func (c *Catalog) Serve(g *gin.Context, path string) bool {
+	made, err := c.documents()
+	if err != nil {
+		return false
+	}
+	d := made.plain[strings.TrimSuffix(path, "/")]
+	if d == nil {
+		return false
+	}
+	if together := made.together[strings.TrimSuffix(path, "/")]; together != nil && wantsAggregated(g.Request.Header.Values("Accept")) {
+		d = together
+	}
+	d.write(g)
+	return true
+}
+
+func (d *document) write(g *gin.Context) {
+	header := g.Writer.Header()
+	header.Set("Vary", "Accept")
+	header.Set("ETag", d.etag)
+	header.Set("Cache-Control", "public")
+	if slices.Contains(g.Request.Header.Values("If-None-Match"), d.etag) {
+		g.Status(http.StatusNotModified)
+		return
+	}
+	header.Set("Content-Type", d.contentType)
+	g.Writer.WriteHeader(http.StatusOK)
+	_, _ = g.Writer.Write(d.body) // a client that is gone needs no answer
+}
+
+// documents are the present ones, made anew where something changed.
+func (c *Catalog) documents() (*documents, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var changed any
+	if c.source != nil {
+		changed = c.source.Changed()
+	}
+	if c.made != nil && c.changed == changed {
+		return c.made, nil
+	}
+	var more More
+	if c.source != nil {
+		more = c.source.More()
+	}
+	made, err := c.make(more)
+	if err != nil {
+		return nil, err
+	}
+	c.made, c.changed = made, changed
+	return made, nil
+}
+
+func (c *Catalog) make(more More) (*documents, error) {
+	all := collect(c.own, more)
+	out := &documents{plain: map[string]*document{}, together: map[string]*document{}}
+	var failed error
+	add := func(path string, v any) {
+		d, err := encode(v, plainType)
+		out.plain[path], failed = d, firstOf(failed, err)
+	}
+	groups := groupList(all)
+	add("/api", &metav1.APIVersions{
+		TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: coreVersions(all),
+		ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{{ClientCIDR: "0.0.0.0/0", ServerAddress: c.address}},
+	})
+	add("/apis", groups)
+	for path, core := range map[string]bool{"/api": true, "/apis": false} {
+		d, err := encode(aggregated(all, core), aggregatedType)
+		out.together[path], failed = d, firstOf(failed, err)
 	}
 	for i := range groups.Groups {
 		group := groups.Groups[i]
 		group.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
-		if err := serveOne(router, "/apis/"+group.Name, &group); err != nil {
-			return err
-		}
+		add("/apis/"+group.Name, &group)
 	}
 	for _, gv := range all {
-		path := "/apis/" + gv.String()
-		if gv.Group == "" {
-			path = "/api/" + gv.Version
-		}
-		if err := serveOne(router, path, resourceList(gv)); err != nil {
-			return err
+		switch {
+		case gv.remote != nil: // its own server tells
+		case gv.Group == "":
+			add("/api/"+gv.Version, resourceList(gv))
+		default:
+			add("/apis/"+gv.String(), resourceList(gv))
 		}
 	}
-	return nil
+	return out, failed
+}
+
+func firstOf(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
 }
 
 func coreVersions(all []groupVersion) []string {
@@ -94,33 +212,6 @@ func coreVersions(all []groupVersion) []string {
 		}
 	}
 	return versions
-}
-
-func serveOne(router gin.IRoutes, path string, v any) error {
-	d, err := encode(v, plainType)
-	if err != nil {
-		return err
-	}
-	serve(router, path, func(*http.Request) *document { return d })
-	return nil
-}
-
-func serve(router gin.IRoutes, path string, choose func(r *http.Request) *document) {
-	answer := func(c *gin.Context) {
-		d := choose(c.Request)
-		header := c.Writer.Header()
-		header.Set("Vary", "Accept")
-		header.Set("ETag", d.etag)
-		header.Set("Cache-Control", "public")
-		if slices.Contains(c.Request.Header.Values("If-None-Match"), d.etag) {
-			c.Status(http.StatusNotModified)
-			return
-		}
-		header.Set("Content-Type", d.contentType)
-		_, _ = c.Writer.Write(d.body) // a client that is gone needs no answer
-	}
-	router.GET(path, answer)
-	router.GET(path+"/", answer)
 }
 
 // wantsAggregated: the first media type that we can answer with decides.

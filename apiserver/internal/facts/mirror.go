@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -250,6 +251,17 @@ func (m *Mirror[P]) List() []P {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return values(m.facts)
+}
+
+// Each calls f with what is known of every object, in no order. f must not wait
+// for the mirror.
+func (m *Mirror[P]) Each(f func(key Key, fact P)) {
+	m.mu.RLock()
+	known := maps.Clone(m.facts)
+	m.mu.RUnlock()
+	for key, p := range known {
+		f(key, *p)
+	}
 }
 
 // ByIndex returns what is filed under value.

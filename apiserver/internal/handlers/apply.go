@@ -17,7 +17,7 @@ import (
 // (Kubernetes docs, "Server-Side Apply").
 func (c *call) apply(options *metav1.PatchOptions) error {
 	if c.accounts == nil {
-		return unsupported(c.contentType(), c.resource.Name+" can't be applied on the server's side", patchTypes...)
+		return unsupported(c.contentType(), c.resource.Name+" can't be applied on the server's side", c.patchTypes()...)
 	}
 	applied, err := c.applied(options.FieldValidation)
 	if err != nil {

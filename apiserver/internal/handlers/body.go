@@ -13,6 +13,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
@@ -94,6 +95,9 @@ func (c *call) decodeBody(into runtime.Object, kind schema.GroupVersionKind, fie
 	case runtime.ContentTypeYAML:
 		return c.decodeYAML(body, into, kind, fieldValidation)
 	case runtime.ContentTypeProtobuf:
+		if c.jsonOnly {
+			return unsupported(media, "", runtime.ContentTypeJSON, runtime.ContentTypeYAML)
+		}
 		return decodeProtobuf(body, into, kind)
 	default:
 		return unsupported(media, "", runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf)
@@ -104,6 +108,17 @@ func (c *call) decodeBody(into runtime.Object, kind schema.GroupVersionKind, fie
 func (c *call) decodeJSON(body []byte, into runtime.Object, kind schema.GroupVersionKind, fieldValidation string, doubled ...error) error {
 	if err := checkJSONAmounts(body); err != nil {
 		return err
+	}
+	if c.jsonOnly {
+		obj, strict, err := c.decodeOwn(body, kind)
+		if err != nil {
+			return err
+		}
+		*into.(*unstructured.Unstructured) = *obj
+		if fieldValidation == metav1.FieldValidationIgnore {
+			return nil
+		}
+		return c.judge(append(doubled, strict...), kind, fieldValidation)
 	}
 	var strict []error
 	var err error
@@ -119,6 +134,32 @@ func (c *call) decodeJSON(body []byte, into runtime.Object, kind schema.GroupVer
 		return err
 	}
 	return c.judge(append(doubled, strict...), kind, fieldValidation)
+}
+
+// ownDecoder is a resource that reads its objects in a way of its own.
+type ownDecoder interface {
+	DecodeBody(body []byte) (obj core.Object, strict []error, err error)
+}
+
+// decodeOwn reads an object as its resource wants it read. strict are the
+// fields that it does not know or that are there twice.
+func (c *call) decodeOwn(body []byte, kind schema.GroupVersionKind) (obj *unstructured.Unstructured, strict []error, err error) {
+	decoder, ok := c.store.(ownDecoder)
+	if !ok {
+		return nil, nil, fmt.Errorf("%s has no way to read its objects", c.resource.Name)
+	}
+	read, strict, err := decoder.DecodeBody(body)
+	if err != nil {
+		return nil, nil, cannotHandle(kind, err)
+	}
+	if got := read.GetObjectKind().GroupVersionKind(); got.GroupVersion() != kind.GroupVersion() {
+		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", got.GroupVersion(), kind.GroupVersion()))
+	}
+	obj, ok = read.(*unstructured.Unstructured)
+	if !ok {
+		return nil, nil, fmt.Errorf("%s reads its objects as %T", c.resource.Name, read)
+	}
+	return obj, strict, nil
 }
 
 func (c *call) decodeYAML(body []byte, into runtime.Object, kind schema.GroupVersionKind, fieldValidation string) error {
@@ -206,7 +247,7 @@ func cannotHandle(kind schema.GroupVersionKind, err error) error {
 	if errors.As(err, &status) {
 		return err
 	}
-	return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", kind.Kind, kind.GroupVersion(), kind.Kind, err))
+	return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", kind.Kind, kind.Version, kind.Kind, err))
 }
 
 // checkPlace makes the object's name and namespace those of the URL, or refuses.

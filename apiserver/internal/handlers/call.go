@@ -31,6 +31,8 @@ type call struct {
 	store       registry.Resource
 	accounts    *managed.Manager
 	subresource string
+	// jsonOnly: there is no protobuf of the resource's objects.
+	jsonOnly bool
 
 	// connecting is what a connection is asked for, where admission is to know.
 	connecting runtime.Object

@@ -40,7 +40,7 @@ func (c *call) negotiate(stream bool) (form, error) {
 		return form{media: runtime.ContentTypeJSON, pretty: pretty && !stream}, nil
 	}
 	for _, clause := range clauses(header) {
-		if f, ok := formOf(clause, stream); ok {
+		if f, ok := formOf(clause, stream); ok && !(c.jsonOnly && f.as == "" && f.media == runtime.ContentTypeProtobuf) {
 			f.pretty = pretty && !stream
 			return f, nil
 		}

@@ -25,8 +25,8 @@ import (
 // patch changes a stored object by one of the patch formats.
 func (c *call) patch() error {
 	media := types.PatchType(c.contentType())
-	if !slices.Contains(patchTypes, string(media)) {
-		return unsupported(string(media), "", patchTypes...)
+	if taken := c.patchTypes(); !slices.Contains(taken, string(media)) {
+		return unsupported(string(media), "", taken...)
 	}
 	options, err := c.patchOptions(media)
 	if err != nil {
@@ -81,8 +81,7 @@ func (c *call) patched(current core.Object, patch patcher, fieldValidation strin
 	if err != nil {
 		return nil, err
 	}
-	obj := c.store.New()
-	strict, err := decodePatched(after, obj, fieldValidation)
+	obj, strict, err := c.decodePatched(after, fieldValidation)
 	if err == nil {
 		strict = append(slices.Clone(patch.doubled), strict...)
 		err = c.judgePatch(strict, fieldValidation)
@@ -110,14 +109,19 @@ func (c *call) checkPatched(obj, current core.Object) error {
 	})
 }
 
-func decodePatched(text []byte, into core.Object, fieldValidation string) (strict []error, err error) {
+func (c *call) decodePatched(text []byte, fieldValidation string) (obj core.Object, strict []error, err error) {
 	if err := checkJSONAmounts(text); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	if c.jsonOnly {
+		return c.decodeOwn(text, c.kind)
+	}
+	obj = c.store.New()
 	if fieldValidation == metav1.FieldValidationIgnore {
-		return nil, kjson.UnmarshalCaseSensitivePreserveInts(text, into)
+		return obj, nil, kjson.UnmarshalCaseSensitivePreserveInts(text, obj)
 	}
-	return kjson.UnmarshalStrict(text, into)
+	strict, err = kjson.UnmarshalStrict(text, obj)
+	return obj, strict, err
 }
 
 func (c *call) judgePatch(strict []error, fieldValidation string) error {
@@ -174,7 +178,18 @@ func (c *call) patcher(media types.PatchType) (patcher, error) {
 
 var errNoPatch = apierrors.NewBadRequest("invalid JSON patch")
 
-var patchTypes = []string{string(types.JSONPatchType), string(types.MergePatchType), string(types.StrategicMergePatchType), string(types.ApplyYAMLPatchType)}
+// patchTypes are the formats that the resource takes.
+func (c *call) patchTypes() []string {
+	if c.jsonOnly {
+		return jsonOnlyPatchTypes
+	}
+	return patchTypes
+}
+
+var (
+	patchTypes         = []string{string(types.JSONPatchType), string(types.MergePatchType), string(types.StrategicMergePatchType), string(types.ApplyYAMLPatchType)}
+	jsonOnlyPatchTypes = []string{string(types.JSONPatchType), string(types.MergePatchType), string(types.ApplyYAMLPatchType)}
+)
 
 // invalidPatch says that what a patch makes is no such object. The object
 // itself is not shown: it may hold secrets.

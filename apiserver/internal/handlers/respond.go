@@ -164,6 +164,18 @@ func (c *call) respondList(list registry.List) error {
 		c.write(200, runtime.ContentTypeJSON, parts...)
 		return nil
 	}
+	if c.jsonOnly && f.as == "" {
+		parts, err := c.listParts(list)
+		if err != nil {
+			return err
+		}
+		body, err := reformat(f, bytes.Join(parts, nil))
+		if err != nil {
+			return err
+		}
+		c.write(200, f.media, body)
+		return nil
+	}
 	obj, err := c.listObject(f, list)
 	if err != nil {
 		return err

@@ -18,6 +18,9 @@ import (
 type Dependencies struct {
 	// Resources are the stores of everything that is served.
 	Resources []registry.Resource
+	// More are the stores of what comes and goes while the server runs; nil for
+	// none.
+	More Growing
 	// Pods is followed by the server, which needs it for more than the loops.
 	Pods *facts.Mirror[facts.Pod]
 	// RootCA is published to every namespace; empty for nothing to publish.
@@ -30,6 +33,15 @@ type Dependencies struct {
 	Signing    *signing.Authority
 	Clock      clock.Clock
 	Logger     *zap.Logger
+}
+
+// Growing are resources that come and go.
+type Growing interface {
+	// Resources are those that are there now.
+	Resources() []registry.Resource
+	// OnChange adds somebody to be told when that may have changed, until forget
+	// is called.
+	OnChange(told func()) (forget func())
 }
 
 // Of returns the store of a resource, which must be served.

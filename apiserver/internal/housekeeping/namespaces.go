@@ -25,10 +25,11 @@ type namespaces struct {
 	spaces  *facts.Mirror[space]
 	store   registry.Resource
 	content []registry.Resource
+	more    Growing
 }
 
 func newNamespaces(d *Dependencies) (Loop, error) {
-	n := &namespaces{}
+	n := &namespaces{more: d.More}
 	var err error
 	if n.spaces, n.store, err = mirror(d, core.Namespaces, spaceOf, facts.Options[space]{}); err != nil {
 		return nil, err
@@ -62,11 +63,25 @@ func (n *namespaces) sync(ctx context.Context, key facts.Key) (time.Duration, er
 	return 0, n.finalize(ctx, key.Name)
 }
 
+// all are the resources that have objects in namespaces.
+func (n *namespaces) all() []registry.Resource {
+	if n.more == nil {
+		return n.content
+	}
+	all := slices.Clone(n.content)
+	for _, r := range n.more.Resources() {
+		if r.Info().Namespaced {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
 // empty deletes everything in the namespace and tells how much is still there.
 // Nothing new can come: admission refuses it.
 func (n *namespaces) empty(ctx context.Context, namespace string) (left int, err error) {
 	var errs []error
-	for _, r := range n.content {
+	for _, r := range n.all() {
 		background := metav1.DeletePropagationBackground
 		if _, err := r.DeleteCollection(ctx, namespace, registry.Admit{}, &metav1.DeleteOptions{PropagationPolicy: &background}, registry.ListOptions{}); err != nil && !apierrors.IsNotFound(err) {
 			errs = append(errs, fmt.Errorf("delete all %s: %w", r.Info().Name, err))

@@ -44,12 +44,16 @@ func ownedOf(obj core.Object) owned {
 // dependents, or to see them gone first, is held by a finalizer until that is
 // done.
 type owners struct {
+	all    sync.RWMutex
 	kinds  map[schema.GroupKind]*kind
 	logger *zap.Logger
 
 	mu sync.Mutex
 	// dependents by the uid of an owner.
 	dependents map[types.UID]map[dependent]bool
+	// ended are owners that are known to be gone, of kinds that may be gone too,
+	// for as long as they have dependents.
+	ended map[types.UID]bool
 }
 
 type dependent struct {
@@ -65,7 +69,7 @@ type kind struct {
 }
 
 func newOwners(d *Dependencies) (Loop, error) {
-	o := &owners{kinds: map[schema.GroupKind]*kind{}, logger: d.Logger, dependents: map[types.UID]map[dependent]bool{}}
+	o := &owners{kinds: map[schema.GroupKind]*kind{}, logger: d.Logger, dependents: map[types.UID]map[dependent]bool{}, ended: map[types.UID]bool{}}
 	var parts []func(context.Context) error
 	var synced []<-chan struct{}
 	for _, r := range d.Resources {
@@ -73,20 +77,45 @@ func newOwners(d *Dependencies) (Loop, error) {
 		if info.Resource == core.Events { // too many, and they go by themselves
 			continue
 		}
-		gk := info.GVK().GroupKind()
-		k := &kind{store: r, mirror: facts.NewMirror(r, ownedOf, facts.Options[owned]{}, d.Clock, d.Logger)}
-		k.worker = newWorker("garbage-collector-controller", d, func(ctx context.Context, key facts.Key) (time.Duration, error) {
-			return o.sync(ctx, gk, key)
-		})
-		k.mirror.OnChange(func(key facts.Key, old, now *owned) { o.changed(gk, key, old, now) })
-		o.kinds[gk] = k
+		k := o.add(d, r)
 		parts = append(parts, k.mirror.Run)
 		synced = append(synced, k.mirror.Synced())
 	}
 	for _, k := range o.kinds {
 		parts = append(parts, after(k.worker.run, synced...))
 	}
+	if d.More != nil {
+		parts = append(parts, o.grow(d, synced))
+	}
 	return together(parts...), nil
+}
+
+// add has the loop know of a resource. Whoever calls it runs the kind's parts.
+func (o *owners) add(d *Dependencies, r registry.Resource) *kind {
+	gk := r.Info().GVK().GroupKind()
+	k := &kind{store: r, mirror: facts.NewMirror(r, ownedOf, facts.Options[owned]{}, d.Clock, d.Logger)}
+	k.worker = newWorker("garbage-collector-controller", d, func(ctx context.Context, key facts.Key) (time.Duration, error) {
+		return o.sync(ctx, gk, key)
+	})
+	k.mirror.OnChange(func(key facts.Key, old, now *owned) { o.changed(gk, key, old, now) })
+	o.all.Lock()
+	defer o.all.Unlock()
+	o.kinds[gk] = k
+	return k
+}
+
+// kind is what is known of a kind, nil where nothing is.
+func (o *owners) kind(gk schema.GroupKind) *kind {
+	o.all.RLock()
+	defer o.all.RUnlock()
+	return o.kinds[gk]
+}
+
+// look has an object of a kind looked at, if the kind is still there.
+func (o *owners) look(d dependent) {
+	if k := o.kind(d.kind); k != nil {
+		k.worker.add(d.key)
+	}
 }
 
 // changed keeps the index of dependents and asks to look at whom it concerns.
@@ -99,6 +128,7 @@ func (o *owners) changed(gk schema.GroupKind, key facts.Key, old, now *owned) {
 			delete(o.dependents[owner.UID], self)
 			if len(o.dependents[owner.UID]) == 0 {
 				delete(o.dependents, owner.UID)
+				delete(o.ended, owner.UID)
 			}
 			if now == nil { // it may be the last that its owner waits for
 				o.addOwner(key.Namespace, owner)
@@ -106,8 +136,11 @@ func (o *owners) changed(gk schema.GroupKind, key facts.Key, old, now *owned) {
 		}
 	}
 	if now == nil || old != nil && old.uid != now.uid {
+		if len(o.dependents[old.uid]) > 0 {
+			o.ended[old.uid] = true
+		}
 		for d := range o.dependents[old.uid] {
-			o.kinds[d.kind].worker.add(d.key)
+			o.look(d)
 		}
 	}
 	if now == nil {
@@ -120,12 +153,12 @@ func (o *owners) changed(gk schema.GroupKind, key facts.Key, old, now *owned) {
 		o.dependents[owner.UID][self] = true
 	}
 	if len(now.owners) > 0 || now.waits != "" {
-		o.kinds[gk].worker.add(key)
+		o.look(self)
 	}
 }
 
 func (o *owners) addOwner(namespace string, owner metav1.OwnerReference) {
-	if k, ok := o.kinds[groupKindOf(owner)]; ok {
+	if k := o.kind(groupKindOf(owner)); k != nil {
 		k.worker.add(k.keyOf(namespace, owner.Name))
 	}
 }
@@ -146,7 +179,10 @@ func (k *kind) keyOf(namespace, name string) facts.Key {
 }
 
 func (o *owners) sync(ctx context.Context, gk schema.GroupKind, key facts.Key) (time.Duration, error) {
-	k := o.kinds[gk]
+	k := o.kind(gk)
+	if k == nil {
+		return 0, nil
+	}
 	object, ok := k.mirror.Get(key.Namespace, key.Name)
 	if !ok {
 		return 0, nil
@@ -180,8 +216,14 @@ func (o *owners) collect(ctx context.Context, k *kind, key facts.Key, object own
 
 // gone asks the mirror first and, before anything is deleted for it, the store.
 func (o *owners) gone(ctx context.Context, namespace string, owner metav1.OwnerReference) (bool, error) {
-	k, ok := o.kinds[groupKindOf(owner)]
-	if !ok {
+	o.mu.Lock()
+	ended := o.ended[owner.UID]
+	o.mu.Unlock()
+	if ended {
+		return true, nil
+	}
+	k := o.kind(groupKindOf(owner))
+	if k == nil {
 		return false, nil
 	}
 	key := k.keyOf(namespace, owner.Name)
@@ -209,7 +251,7 @@ func (o *owners) release(ctx context.Context, k *kind, key facts.Key, object own
 	left := o.dependentsOf(object.uid)
 	for _, d := range left {
 		if object.waits == metav1.FinalizerDeleteDependents {
-			o.kinds[d.kind].worker.add(d.key)
+			o.look(d)
 			continue
 		}
 		if err := o.orphan(ctx, d, object.uid); err != nil {
@@ -240,7 +282,11 @@ func (o *owners) dependentsOf(uid types.UID) []dependent {
 
 // orphan takes the reference to an owner out of a dependent.
 func (o *owners) orphan(ctx context.Context, d dependent, owner types.UID) error {
-	_, _, err := o.kinds[d.kind].store.Update(ctx, d.key.Namespace, d.key.Name, "", func(current core.Object) (core.Object, error) {
+	k := o.kind(d.kind)
+	if k == nil {
+		return nil
+	}
+	_, _, err := k.store.Update(ctx, d.key.Namespace, d.key.Name, "", func(current core.Object) (core.Object, error) {
 		current.SetOwnerReferences(slices.DeleteFunc(current.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == owner }))
 		return current, nil
 	}, registry.Admit{}, &metav1.UpdateOptions{})

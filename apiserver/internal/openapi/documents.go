@@ -23,7 +23,7 @@ type model struct {
 
 // newModel describes what is served of the stores, and what can only be
 // created.
-func newModel(entries []registry.Served, created []core.Resource) (*model, error) {
+func newModel(entries []registry.Served, created []core.Resource, customs []Custom) (*model, error) {
 	m := &model{definitions: definitions{}}
 	for _, e := range entries {
 		m.group(e.Resource.Info().GVR().GroupVersion()).describe(e, m.definitions)
@@ -34,6 +34,9 @@ func newModel(entries []registry.Served, created []core.Resource) (*model, error
 			return nil, fmt.Errorf("openapi: %w", err)
 		}
 		m.group(resource.GVR().GroupVersion()).describeCreated(resource, obj, m.definitions)
+	}
+	for _, c := range customs {
+		m.group(c.GVR().GroupVersion()).describeCustom(c, m.definitions)
 	}
 	return m, nil
 }

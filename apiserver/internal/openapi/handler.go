@@ -35,19 +35,34 @@ const (
 type Handler struct {
 	entries []registry.Served
 	created []core.Resource
+	source  Source
 	release string
 	started time.Time
 
-	mu    sync.Mutex
-	built *built
-	err   error
+	mu sync.Mutex
+	// own are the documents of what the server itself serves, made once.
+	own map[string]answer
+	// grown are the documents of custom resources.
+	grown map[string]grown
+	index made[answer]
+	whole made[whole]
 }
 
-// built is every answer, compressed.
-type built struct {
-	json, protobuf answer            // v2
-	groups         map[string]answer // v3, by "api/v1"
-	index          answer            // the list of groups
+// grown is the document of a group with custom resources, and what it was made
+// of.
+type grown struct {
+	of string
+	answer
+}
+
+// whole is the one document of v2, in both forms.
+type whole struct{ json, protobuf answer }
+
+// made is something that was made, and of what state of the source.
+type made[T any] struct {
+	value   T
+	changed any
+	done    bool
 }
 
 type answer struct {
@@ -63,32 +78,43 @@ func New(entries []registry.Served, created []core.Resource, release string, sta
 	return &Handler{entries: entries, created: created, release: release, started: started}
 }
 
+// Follow has the handler describe the custom resources of source too. It must
+// be called before the first question.
+func (h *Handler) Follow(source Source) *Handler {
+	h.source = source
+	return h
+}
+
 // Serve answers GET and HEAD of /openapi/v2, /openapi/v3 and what the latter
 // lists, or returns a status error for the caller to write.
 func (h *Handler) Serve(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return apierrors.NewMethodNotSupported(runtimeschema.GroupResource{Resource: "openapi"}, strings.ToLower(r.Method))
 	}
-	all, err := h.answers()
+	path := strings.TrimSuffix(r.URL.Path, "/")
+	if path == "/openapi/v2" {
+		return h.serveV2(w, r)
+	}
+	index, groups, err := h.third()
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
-	path := strings.TrimSuffix(r.URL.Path, "/")
-	switch {
-	case path == "/openapi/v2":
-		return h.serveV2(w, r, all)
-	case path == discoveryPath:
-		return h.write(w, r, all.index)
+	if path == discoveryPath {
+		return h.write(w, r, index)
 	}
 	name, found := strings.CutPrefix(path, discoveryPath+"/")
-	group, known := all.groups[name]
+	group, known := groups(name)
 	if !found || !known {
 		return apierrors.NewGenericServerResponse(http.StatusNotFound, strings.ToLower(r.Method), runtimeschema.GroupResource{}, "", r.URL.Path, 0, false)
 	}
 	return h.serveGroup(w, r, name, group)
 }
 
-func (h *Handler) serveV2(w http.ResponseWriter, r *http.Request, all *built) error {
+func (h *Handler) serveV2(w http.ResponseWriter, r *http.Request) error {
+	all, err := h.second()
+	if err != nil {
+		return apierrors.NewInternalError(err)
+	}
 	for _, accepted := range strings.Split(r.Header.Get("Accept"), ",") {
 		kind, _, _ := strings.Cut(strings.TrimSpace(accepted), ";")
 		switch kind {
@@ -147,50 +173,6 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, a answer) error 
 		_, _ = io.Copy(w, unzipped)
 	}
 	return nil
-}
-
-// answers makes every answer at the first call. What they are made of is
-// several times their size, and is left to the garbage collector.
-func (h *Handler) answers() (*built, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.built == nil && h.err == nil {
-		h.built, h.err = build(h.entries, h.created, h.release)
-		h.entries, h.created = nil, nil
-	}
-	return h.built, h.err
-}
-
-func build(entries []registry.Served, created []core.Resource, release string) (*built, error) {
-	m, err := newModel(entries, created)
-	if err != nil {
-		return nil, err
-	}
-	out := &built{groups: make(map[string]answer, len(m.groups))}
-	document := m.document(release)
-	if out.json, err = newJSONAnswer(document); err != nil {
-		return nil, err
-	}
-	encoded, err := documentMessage(document)
-	if err != nil {
-		return nil, err
-	}
-	if out.protobuf, err = newAnswer(encoded, protobufProper); err != nil {
-		return nil, err
-	}
-	paths := map[string]any{}
-	for _, g := range m.groups {
-		name := "apis/" + g.version.String()
-		if g.version.Group == "" {
-			name = "api/" + g.version.Version
-		}
-		if out.groups[name], err = newJSONAnswer(m.groupDocument(g, release)); err != nil {
-			return nil, err
-		}
-		paths[name] = map[string]any{"serverRelativeURL": groupURL(name, out.groups[name].etag)}
-	}
-	out.index, err = newJSONAnswer(map[string]any{"paths": paths})
-	return out, err
 }
 
 func newJSONAnswer(document map[string]any) (answer, error) {

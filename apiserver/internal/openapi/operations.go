@@ -3,6 +3,7 @@ package openapi
 import (
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -104,6 +105,10 @@ type builder struct {
 	definitions definitions
 	object      *schema
 	kind        runtimeschema.GroupVersionKind // of object, where that is not the resource's
+	// listed is the name of the list's definition; jsonOnly that there is no
+	// protobuf of the objects. Both are for custom resources.
+	listed   string
+	jsonOnly bool
 }
 
 func (b *builder) path(namespaced bool, parts ...string) string {
@@ -146,7 +151,18 @@ func (b *builder) add(path string, op operation) {
 	if op.produces == nil {
 		op.produces = objectTypes
 	}
+	if b.jsonOnly {
+		op.produces, op.consumes = withoutProtobuf(op.produces), withoutStrategic(op.consumes)
+	}
 	b.group.paths[path] = append(b.group.paths[path], op)
+}
+
+func withoutProtobuf(types []string) []string {
+	return slices.DeleteFunc(slices.Clone(types), func(t string) bool { return strings.Contains(t, "protobuf") })
+}
+
+func withoutStrategic(types []string) []string {
+	return slices.DeleteFunc(slices.Clone(types), func(t string) bool { return strings.Contains(t, "strategic") })
 }
 
 // id is upstream's way to name operations: readCoreV1NamespacedPodStatus.
@@ -200,6 +216,9 @@ func (b *builder) creates(path string) {
 }
 
 func (b *builder) list() string {
+	if b.listed != "" {
+		return b.listed
+	}
 	kind := b.info.GVK()
 	kind.Kind += "List"
 	list, err := scheme.Scheme.New(kind)

@@ -13,6 +13,9 @@ type schema struct {
 	items       *schema
 	values      *schema // of a map
 	extensions  map[string]any
+	// custom renders a custom resource's schema, which refers to customRefs.
+	custom     func(v version) map[string]any
+	customRefs []string
 }
 
 // version tells the words of v2 from those of v3.
@@ -33,6 +36,9 @@ func (v version) ref(name string) string {
 // render is the schema in the words of one version.
 func (s *schema) render(v version) map[string]any {
 	out := map[string]any{}
+	if s.custom != nil {
+		out = s.custom(v)
+	}
 	if s.description != "" {
 		out["description"] = s.description
 	}
@@ -84,6 +90,9 @@ func (s *schema) references(found func(name string)) {
 	}
 	if s.ref != "" {
 		found(s.ref)
+	}
+	for _, name := range s.customRefs {
+		found(name)
 	}
 	for _, property := range s.properties {
 		property.references(found)

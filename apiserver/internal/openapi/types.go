@@ -52,7 +52,10 @@ func (d definitions) add(t reflect.Type) string {
 	}
 	s.description = doc[""]
 	if l, ok := value.(leaf); ok {
-		s.kind, s.format = l.OpenAPISchemaType()[0], l.OpenAPISchemaFormat()
+		s.format = l.OpenAPISchemaFormat()
+		if kinds := l.OpenAPISchemaType(); len(kinds) > 0 { // else anything
+			s.kind = kinds[0]
+		}
 		if name == "io.k8s.apimachinery.pkg.api.resource.Quantity" {
 			s.format = quantity
 		}

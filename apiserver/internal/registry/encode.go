@@ -18,6 +18,9 @@ import (
 func (s *Store[T]) encode(obj T) ([]byte, error) {
 	obj.GetObjectKind().SetGroupVersionKind(s.strategy.Resource.GVK())
 	obj.SetResourceVersion("")
+	if s.strategy.Encoding != nil {
+		return s.strategy.Encoding.Encode(obj)
+	}
 	value, err := json.Marshal(obj)
 	if err != nil {
 		return nil, fmt.Errorf("encode %s %s/%s: %w", s.strategy.Resource.Kind, obj.GetNamespace(), obj.GetName(), err)
@@ -28,6 +31,9 @@ func (s *Store[T]) encode(obj T) ([]byte, error) {
 // decode returns a stored object, defaulted: what stored it may not have known
 // of every field.
 func (s *Store[T]) decode(value []byte) (T, error) {
+	if s.strategy.Encoding != nil {
+		return s.strategy.Encoding.Decode(value)
+	}
 	obj := s.strategy.New()
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(value, obj); err != nil {
 		return obj, fmt.Errorf("decode %s: %w", s.strategy.Resource.Kind, err)
@@ -38,10 +44,15 @@ func (s *Store[T]) decode(value []byte) (T, error) {
 	return obj, nil
 }
 
+// DecodeBody reads what a client sent, where the strategy has an Encoding.
+func (s *Store[T]) DecodeBody(body []byte) (obj core.Object, strict []error, err error) {
+	return s.strategy.Encoding.DecodeBody(body)
+}
+
 // Decode implements Resource. What it returns is the caller's, but for what
 // e.Object shares.
 func (s *Store[T]) Decode(e Encoded) (core.Object, error) {
-	if e.Object == nil {
+	if e.Object == nil || s.strategy.Encoding != nil { // a copy of maps shares too much
 		return s.decode(e.JSON)
 	}
 	own := reflect.New(reflect.TypeOf(e.Object).Elem())

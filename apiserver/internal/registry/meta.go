@@ -88,7 +88,16 @@ func (s *Store[T]) keepMeta(obj, old T) {
 // countGeneration raises the generation where the change is more than one of
 // metadata and status.
 func (s *Store[T]) countGeneration(obj, old T) {
-	if s.strategy.HasGeneration && !apiequality.Semantic.DeepEqual(desired(obj), desired(old)) {
+	if !s.strategy.HasGeneration {
+		return
+	}
+	if s.strategy.Desired != nil {
+		if !apiequality.Semantic.DeepEqual(s.strategy.Desired(obj), s.strategy.Desired(old)) {
+			obj.SetGeneration(old.GetGeneration() + 1)
+		}
+		return
+	}
+	if !apiequality.Semantic.DeepEqual(desired(obj), desired(old)) {
 		obj.SetGeneration(old.GetGeneration() + 1)
 	}
 }

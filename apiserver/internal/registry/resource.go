@@ -83,6 +83,9 @@ type Info struct {
 	Columns []metav1.TableColumnDefinition
 	// Accounts tell who set which field; nil where nobody keeps any.
 	Accounts *managed.Manager
+	// JSONOnly: no Go type knows the objects, so there is no protobuf of them,
+	// and no strategic merge.
+	JSONOnly bool
 }
 
 // Serves reports whether the resource has a verb.

@@ -106,7 +106,12 @@ func NewStore[T core.Object](strategy Strategy[T], o Options) *Store[T] {
 	if o.Claim != nil {
 		o.Claim(s.prefix, strategy.Resource.Group, strategy.Resource.Name)
 	}
+	var normal func([]byte) []byte
+	if strategy.Encoding != nil {
+		normal = strategy.Encoding.Normal
+	}
 	s.cache = cache.New(cache.Options{
+		Normal:     normal,
 		Storage:    o.Storage,
 		Feed:       o.Feed,
 		Prefix:     s.prefix,
@@ -118,6 +123,27 @@ func NewStore[T core.Object](strategy Strategy[T], o Options) *Store[T] {
 	})
 	return s
 }
+
+// Sharing returns the same objects by other rules: another version of a custom
+// resource. Only the store that it was made from is run.
+func (s *Store[T]) Sharing(strategy Strategy[T]) *Store[T] {
+	view := *s
+	view.strategy = strategy
+	view.selectable = map[string]bool{"metadata.name": true}
+	if strategy.Resource.Namespaced {
+		view.selectable["metadata.namespace"] = true
+	}
+	if strategy.Fields != nil {
+		for name := range strategy.Fields(strategy.New()) {
+			view.selectable[name] = true
+		}
+	}
+	return &view
+}
+
+// Changed is the revision of the last change of any object of the store, as
+// far as it has been seen.
+func (s *Store[T]) Changed() int64 { return s.cache.Changed() }
 
 // Run keeps the store's cache in step with storage until ctx ends.
 func (s *Store[T]) Run(ctx context.Context) error { return s.cache.Run(ctx) }
@@ -157,6 +183,7 @@ func (s *Store[T]) Info() Info {
 		Parts:      s.parts(),
 		Columns:    columns,
 		Accounts:   s.accounts,
+		JSONOnly:   s.strategy.Encoding != nil,
 	}
 }
 

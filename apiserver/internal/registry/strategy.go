@@ -86,6 +86,13 @@ type Strategy[T core.Object] struct {
 	// TTL is after how long the object goes by itself; zero for never.
 	TTL func(obj T) time.Duration
 
+	// Desired is what metadata.generation counts the changes of, where the
+	// object is no Go struct whose fields tell.
+	Desired func(obj T) any
+	// Encoding is how objects are stored whose form is not that of their Go
+	// type alone: custom resources.
+	Encoding *Encoding[T]
+
 	// Columns and Row print the object as a table row; where they are nil the
 	// columns are Name and Age.
 	Columns []metav1.TableColumnDefinition
@@ -104,4 +111,17 @@ type Change[T core.Object] struct {
 	// KeepsGeneration: what is changed in this way is not what users wish for,
 	// and does not count in metadata.generation (a pod's binding).
 	KeepsGeneration bool
+}
+
+// Encoding is a way of its own to store objects.
+type Encoding[T core.Object] struct {
+	// Encode returns the object as it is stored, without a resourceVersion.
+	Encode func(obj T) ([]byte, error)
+	Decode func(value []byte) (T, error)
+	// DecodeBody reads what a client sent. strict are the fields that are
+	// unknown or doubled.
+	DecodeBody func(body []byte) (obj T, strict []error, err error)
+	// Normal returns a stored value as it has to be seen: what stored it may
+	// have known other fields.
+	Normal func(value []byte) []byte
 }

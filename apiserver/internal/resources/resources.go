@@ -25,6 +25,7 @@ import (
 	"kctl/apiserver/internal/resources/certificatesigningrequest"
 	"kctl/apiserver/internal/resources/componentstatus"
 	"kctl/apiserver/internal/resources/configmap"
+	"kctl/apiserver/internal/resources/customresourcedefinition"
 	"kctl/apiserver/internal/resources/device"
 	"kctl/apiserver/internal/resources/disruptionbudget"
 	"kctl/apiserver/internal/resources/endpoints"
@@ -91,6 +92,7 @@ type Set struct {
 	LimitRanges         *registry.Store[*corev1.LimitRange]
 	ResourceQuotas      *registry.Store[*corev1.ResourceQuota]
 	DisruptionBudgets   *registry.Store[*policyv1.PodDisruptionBudget]
+	Definitions         *registry.Store[*customresourcedefinition.Definition]
 	Roles               *registry.Store[*rbacv1.Role]
 	RoleBindings        *registry.Store[*rbacv1.RoleBinding]
 	ClusterRoles        *registry.Store[*rbacv1.ClusterRole]
@@ -128,6 +130,7 @@ func New(o registry.Options, eventTTL time.Duration, ranges service.Ranges) *Set
 	s.LimitRanges = keep(s, limitrange.Strategy())
 	s.ResourceQuotas = keep(s, resourcequota.Strategy(o.Clock))
 	s.DisruptionBudgets = keep(s, disruptionbudget.Strategy(o.Clock))
+	s.Definitions = keep(s, customresourcedefinition.Strategy(o.Clock))
 	s.Roles = keep(s, rbac.Roles())
 	s.RoleBindings = keep(s, rbac.RoleBindings(o.Clock))
 	s.ClusterRoles = keep(s, rbac.ClusterRoles())
@@ -142,6 +145,10 @@ func New(o registry.Options, eventTTL time.Duration, ranges service.Ranges) *Set
 	}
 	return s
 }
+
+// Options are what the set's stores are built with: others that are built with
+// them are kept in step with storage by the set too.
+func (s *Set) Options() registry.Options { return s.options }
 
 // keep makes the store of a resource, one of the set.
 func keep[T core.Object](s *Set, strategy registry.Strategy[T]) *registry.Store[T] {

@@ -8,8 +8,6 @@ import (
 
 	"github.com/gin-gonic/gin"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kctl/apiserver/internal/authn/serviceaccount"
@@ -60,22 +58,22 @@ func (s *Server) handler(address string) (http.Handler, error) {
 		filters.Authorize(s.authorizer, s.clock, s.logger),
 		filters.Relay(s.ring, s.clock, s.logger),
 	)
-	router.NoRoute(notFound)
 	router.NoMethod(func(c *gin.Context) {
 		filters.WriteStatus(c.Writer, apierrors.NewMethodNotSupported(schema.GroupResource{}, strings.ToLower(c.Request.Method)))
 	})
 	s.installOperations(router)
-	noCustomResources(router)
 	if err := s.installIssuer(router, address); err != nil {
 		return nil, err
 	}
 	served := s.installResources(router)
 	served = append(served, reviews.Install(router, reviews.Options{Tokens: s.identities.tokens, Authorizer: s.authorizer, Rules: s.authorizer})...)
 	s.installDocuments(router, served)
-	if err := discovery.Install(router, served, address); err != nil {
+	catalog := discovery.New(served, s.more(), address)
+	if err := catalog.Install(router); err != nil {
 		return nil, err
 	}
-	index(router)
+	router.NoRoute(s.extensions(catalog))
+	index(router, catalog)
 	return router, nil
 }
 
@@ -127,7 +125,7 @@ func (s *Server) installDocuments(router gin.IRoutes, served []discovery.Resourc
 			created = append(created, r.Resource)
 		}
 	}
-	documents := openapi.New(s.served, created, openAPIRelease(), s.clock.Now())
+	documents := openapi.New(s.served, created, openAPIRelease(), s.clock.Now()).Follow(s.more())
 	serve := func(c *gin.Context) {
 		if err := documents.Serve(c.Writer, c.Request); err != nil {
 			filters.WriteStatus(c.Writer, err)
@@ -137,19 +135,6 @@ func (s *Server) installDocuments(router gin.IRoutes, served []discovery.Resourc
 		router.GET(path, serve)
 		router.HEAD(path, serve)
 	}
-}
-
-// noCustomResources answers which custom resources there are: none. kubectl
-// asks before it creates what can only be created, because it finds no patch of
-// that kind, and takes no answer for a fault.
-func noCustomResources(router gin.IRoutes) {
-	const version = "apiextensions.k8s.io/v1"
-	router.GET("/apis/"+version+"/customresourcedefinitions", func(c *gin.Context) {
-		c.JSON(http.StatusOK, metav1.List{
-			TypeMeta: metav1.TypeMeta{Kind: "CustomResourceDefinitionList", APIVersion: version},
-			ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: []runtime.RawExtension{},
-		})
-	})
 }
 
 // installIssuer serves what others need to check service account tokens.
@@ -236,16 +221,18 @@ func verbsOf(sub registry.Subresource) []string {
 }
 
 // index answers "/" with every path that can be asked for as it stands.
-func index(router *gin.Engine) {
-	var paths []string
+func index(router *gin.Engine, catalog *discovery.Catalog) {
+	var fixed []string
 	for _, route := range router.Routes() {
 		if route.Method == http.MethodGet && !strings.ContainsAny(route.Path, ":*") && !strings.HasSuffix(route.Path, "/") && strings.Count(route.Path, "/") <= pathDepth(route.Path) {
-			paths = append(paths, route.Path)
+			fixed = append(fixed, route.Path)
 		}
 	}
-	slices.Sort(paths)
-	paths = slices.Compact(paths)
-	router.GET("/", func(c *gin.Context) { c.IndentedJSON(http.StatusOK, gin.H{"paths": paths}) })
+	router.GET("/", func(c *gin.Context) {
+		paths := append(slices.Clone(fixed), catalog.Paths()...)
+		slices.Sort(paths)
+		c.IndentedJSON(http.StatusOK, gin.H{"paths": slices.Compact(paths)})
+	})
 }
 
 // pathDepth leaves out collections: down to /api/v1 and /apis/GROUP/VERSION.

@@ -21,6 +21,7 @@ import (
 	"kctl/apiserver/internal/authz/rbac"
 	"kctl/apiserver/internal/authz/rbac/escalation"
 	"kctl/apiserver/internal/config"
+	"kctl/apiserver/internal/customresources"
 	"kctl/apiserver/internal/facts"
 	"kctl/apiserver/internal/filters"
 	"kctl/apiserver/internal/housekeeping"
@@ -63,6 +64,7 @@ type Server struct {
 	loops       []housekeeping.Loop // of the house, for the first time that this server leads
 	house       housekeeping.Dependencies
 	drain       *filters.Drain
+	definitions *customresources.Definitions
 
 	// ready is closed when all that decisions are based on has been read.
 	ready chan struct{}
@@ -132,6 +134,7 @@ func (s *Server) assemble(certificate string) error {
 	}
 	s.resources = resources.New(s.registryOptions(),
 		o.EventTTL, service.Ranges{Addresses: addresses, NodePorts: ports})
+	s.definitions = s.customResources()
 	found := objects{serviceAccounts: s.resources.ServiceAccounts, pods: s.resources.Pods, secrets: s.resources.Secrets, nodes: s.resources.Nodes}
 	if s.accounts, err = serviceAccounts(o, found, s.clock); err != nil {
 		return err
@@ -213,6 +216,7 @@ func (s *Server) keepHouse(certificate string) error {
 			d.Resources = append(d.Resources, served.Resource)
 		}
 	}
+	d.More = s.definitions
 	s.house = d
 	s.loops, err = housekeeping.New(d, s.options.Controller)
 	return err
@@ -262,7 +266,7 @@ func (s *Server) run(ctx context.Context, serve func(context.Context) error) err
 }
 
 func (s *Server) allLoops() []housekeeping.Loop {
-	loops := []housekeeping.Loop{s.resources.Run, s.rules.Run, s.pods.Run, s.priorities.Run, s.start, s.watchBackend, s.lead}
+	loops := []housekeeping.Loop{s.resources.Run, s.definitions.Run, s.rules.Run, s.pods.Run, s.priorities.Run, s.start, s.watchBackend, s.lead}
 	if s.options.Operation.CompactionInterval > 0 {
 		loops = append(loops, s.backend.compactor.Run)
 	}

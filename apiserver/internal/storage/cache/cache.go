@@ -32,6 +32,9 @@ type Options struct {
 	// Fields finds the selectable fields of an encoded object, beside
 	// metadata.name and metadata.namespace; nil where there are none.
 	Fields func(value []byte) (fields.Set, error)
+	// Normal brings a stored value into the form in which it is to be seen;
+	// nil where every value is. It must not fail: what it can't read stays.
+	Normal func(value []byte) []byte
 	Clock  clock.WithTicker
 	Logger *zap.Logger
 }
@@ -94,6 +97,13 @@ func (c *Cache) Ready() error {
 // the entries are at: the feed counts a revision only when its changes have
 // been applied.
 func (c *Cache) Revision() int64 { return max(c.applied.Load(), c.feed.revision.Load()) }
+
+// Changed is the revision of the last change of an entry, or of the list.
+func (c *Cache) Changed() int64 {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.changed
+}
 
 // Entry is one object. It never changes; a change of the object makes a new
 // one. It gives its labels and fields to selectors.

@@ -72,3 +72,12 @@ func (x *expectations) recognise(e *Entry) core.Object {
 	e.index.Store(hint.index)
 	return hint.object
 }
+
+// has reports whether a hint is there for key: what this server is writing
+// itself is in the form in which it is to be seen.
+func (x *expectations) has(key string) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	_, ok := x.byKey[key]
+	return ok
+}

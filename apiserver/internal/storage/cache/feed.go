@@ -138,6 +138,7 @@ func (f *Feed) replace(objects []storage.Object, revision int64) {
 		own := part(objects, prefix)
 		for _, c := range caches {
 			c.loading, c.missed = false, nil
+			c.normalize(own)
 			c.replace(own, revision)
 		}
 	}

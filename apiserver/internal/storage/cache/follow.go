@@ -37,6 +37,7 @@ func (c *Cache) load(ctx context.Context) error {
 	for failures := 1; c.feed.isLoading(c); failures++ {
 		objects, revision, _, err := c.options.Storage.List(ctx, c.options.Prefix, "", 0, 0)
 		if err == nil {
+			c.normalize(objects) // takes its time, and is not for the feed to wait for
 			if err = c.feed.adopt(c, objects, revision); err == nil {
 				return nil
 			}

@@ -4,6 +4,16 @@ import (
 	"kctl/apiserver/internal/storage"
 )
 
+// normalize brings what was read into the form in which it is to be seen.
+func (c *Cache) normalize(objects []storage.Object) {
+	if c.options.Normal == nil {
+		return
+	}
+	for i := range objects {
+		objects[i].Value = c.options.Normal(objects[i].Value)
+	}
+}
+
 // replace takes a complete list, read at revision. It ends every watcher: what
 // happened before is not known change by change.
 func (c *Cache) replace(objects []storage.Object, revision int64) {
@@ -62,6 +72,9 @@ func (c *Cache) prepare(e storage.Event) *change {
 	ch.kind = Added
 	if e.Type == storage.Modified {
 		ch.kind = Modified
+	}
+	if c.options.Normal != nil && !c.expected.has(e.Object.Key) {
+		e.Object.Value = c.options.Normal(e.Object.Value)
 	}
 	ch.frame, e.Object.Value = frame(ch.kind, e.Object.Value)
 	ch.entry = c.newEntry(e.Object)

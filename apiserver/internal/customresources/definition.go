@@ -1,0 +1,129 @@
+package customresources
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/customresourcedefinition"
+	"kctl/proto/core"
+)
+
+type definition = customresourcedefinition.Definition
+
+// entry is what is kept of a definition: enough to tell what is served, and the
+// encoded definition for when more is needed.
+type entry struct {
+	name     string
+	revision int64
+	uid      types.UID
+	group    string
+	names    apiextensionsv1.CustomResourceDefinitionNames // as accepted
+	scoped   bool
+	versions []version
+
+	established, terminating bool
+	// settled: the names are all accepted, and nothing is left to be said of it.
+	settled bool
+
+	// encoded is shared with the cache of definitions.
+	encoded []byte
+	// stored is what its objects are kept with. Definitions that differ in their
+	// status only share it.
+	stored *stored
+	hash   [sha256.Size]byte
+}
+
+// version is what is told of one version without reading its schema.
+type version struct {
+	name                string
+	served, storage     bool
+	deprecated          bool
+	warning             string
+	hasStatus, hasScale bool
+}
+
+// newEntry reads a definition. before is what was known of one of that name.
+func newEntry(item registry.Encoded, d *definition, before *entry) (*entry, error) {
+	e := &entry{
+		name: d.Name, revision: item.Revision, uid: d.UID, encoded: item.JSON,
+		group: d.Spec.Group, names: d.Status.AcceptedNames, scoped: d.Spec.Scope == apiextensionsv1.NamespaceScoped,
+		established: customresourcedefinition.Is(d, apiextensionsv1.Established),
+		terminating: d.DeletionTimestamp != nil,
+	}
+	e.settled = e.established && !e.terminating && sameNames(&d.Spec.Names, &d.Status.AcceptedNames) &&
+		customresourcedefinition.Is(d, apiextensionsv1.NamesAccepted) && approvalSettled(d)
+	for i := range d.Spec.Versions {
+		v := &d.Spec.Versions[i]
+		one := version{name: v.Name, served: v.Served, storage: v.Storage, deprecated: v.Deprecated}
+		if v.Deprecated {
+			one.warning = fmt.Sprintf("%s/%s %s is deprecated", e.group, v.Name, d.Spec.Names.Kind)
+			if v.DeprecationWarning != nil {
+				one.warning = *v.DeprecationWarning
+			}
+		}
+		if v.Subresources != nil {
+			one.hasStatus, one.hasScale = v.Subresources.Status != nil, v.Subresources.Scale != nil
+		}
+		e.versions = append(e.versions, one)
+	}
+	spec, err := json.Marshal(&d.Spec)
+	if err != nil {
+		return nil, fmt.Errorf("encode the spec of %s: %w", d.Name, err)
+	}
+	e.hash = sha256.Sum256(spec)
+	if before != nil && before.uid == e.uid && before.hash == e.hash {
+		e.stored = before.stored
+	}
+	if e.stored != nil {
+		e.stored.terminating.Store(e.terminating)
+	}
+	return e, nil
+}
+
+// read decodes the definition for good.
+func (e *entry) read() (*definition, error) {
+	d := &definition{}
+	if err := json.Unmarshal(e.encoded, d); err != nil {
+		return nil, fmt.Errorf("decode definition %s: %w", e.name, err)
+	}
+	customresourcedefinition.Default(d)
+	return d, nil
+}
+
+// resource is where the objects of a version are.
+func (e *entry) resource(version string) core.Resource {
+	return core.Resource{Group: e.group, Version: version, Name: e.names.Plural, Kind: e.names.Kind, Namespaced: e.scoped}
+}
+
+func (e *entry) version(name string) (version, bool) {
+	i := slices.IndexFunc(e.versions, func(v version) bool { return v.name == name })
+	if i < 0 {
+		return version{}, false
+	}
+	return e.versions[i], true
+}
+
+func (e *entry) storageVersion() string {
+	for _, v := range e.versions {
+		if v.storage {
+			return v.name
+		}
+	}
+	return ""
+}
+
+func (e *entry) gvr(version string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: e.group, Version: version, Resource: e.names.Plural}
+}
+
+func sameNames(a, b *apiextensionsv1.CustomResourceDefinitionNames) bool {
+	return a.Plural == b.Plural && a.Singular == b.Singular && a.Kind == b.Kind && a.ListKind == b.ListKind &&
+		slices.Equal(a.ShortNames, b.ShortNames) && slices.Equal(a.Categories, b.Categories)
+}

@@ -1,0 +1,247 @@
+package customresources
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"go.uber.org/zap"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kctl/apiserver/internal/registry"
+)
+
+// Options are what Definitions are built with.
+type Options struct {
+	// Store keeps the definitions.
+	Store *registry.Store[*definition]
+	// Registry is what the stores of objects are built with.
+	Registry registry.Options
+	// Services finds the address of a conversion webhook that is named by its
+	// service; nil where such can't be reached.
+	Services ServiceResolver
+}
+
+// Definitions are all there are, and what they define.
+type Definitions struct {
+	options Options
+	logger  *zap.Logger
+	ctx     context.Context
+	stop    context.CancelFunc
+	// running are the stores of objects.
+	running sync.WaitGroup
+
+	telling sync.Mutex
+	told    map[*func()]bool
+
+	mu      sync.Mutex
+	current atomic.Pointer[snapshot]
+}
+
+// snapshot is what there is at one time.
+type snapshot struct {
+	changed int64 // of the store of definitions
+	entries map[string]*entry
+	served  map[schema.GroupVersionResource]*entry
+}
+
+// New returns Definitions. They are served at once, and dealt with while Run
+// runs.
+func New(o Options) *Definitions {
+	d := &Definitions{options: o, told: map[*func()]bool{}, logger: o.Registry.Logger.Named("customresources")}
+	d.ctx, d.stop = context.WithCancel(context.Background())
+	d.current.Store(&snapshot{changed: -1})
+	return d
+}
+
+// OnChange adds somebody to be told when there may be something else to serve,
+// until forget is called. It must not wait for anything.
+func (d *Definitions) OnChange(f func()) (forget func()) {
+	d.telling.Lock()
+	defer d.telling.Unlock()
+	d.told[&f] = true
+	return func() {
+		d.telling.Lock()
+		defer d.telling.Unlock()
+		delete(d.told, &f)
+	}
+}
+
+func (d *Definitions) tell() {
+	d.telling.Lock()
+	defer d.telling.Unlock()
+	for f := range d.told {
+		(*f)()
+	}
+}
+
+// snapshot is what there is now, as far as the cache of definitions has it: a
+// client that was told of a definition finds it served.
+func (d *Definitions) snapshot() *snapshot {
+	if s := d.current.Load(); s.changed == d.options.Store.Changed() {
+		return s
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	before := d.current.Load()
+	// Read before the list: what comes in between is seen by the next call.
+	changed := d.options.Store.Changed()
+	if before.changed == changed {
+		return before
+	}
+	list, err := d.options.Store.List(d.ctx, "", registry.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return before // not read yet
+	}
+	s := &snapshot{changed: changed, entries: make(map[string]*entry, len(list.Items)), served: map[schema.GroupVersionResource]*entry{}}
+	for _, item := range list.Items {
+		e := d.refresh(item, before)
+		if e == nil {
+			continue
+		}
+		s.entries[e.name] = e
+		for _, v := range e.versions {
+			if v.served && e.established {
+				s.served[e.gvr(v.name)] = e
+			}
+		}
+	}
+	for name, e := range before.entries {
+		if now := s.entries[name]; now == nil || now.stored != e.stored {
+			e.stored.end()
+		}
+	}
+	d.current.Store(s)
+	return s
+}
+
+// refresh is the entry of one encoded definition.
+func (d *Definitions) refresh(item registry.Encoded, before *snapshot) *entry {
+	name := nameOf(item)
+	known := before.entries[name]
+	if known != nil && known.revision == item.Revision {
+		return known
+	}
+	obj, err := d.options.Store.Decode(item)
+	if err != nil {
+		d.logger.Error("a definition can't be read", zap.String("definition", name), zap.Error(err))
+		return known
+	}
+	e, err := newEntry(item, obj.(*definition), known)
+	if err != nil {
+		d.logger.Error("a definition can't be read", zap.String("definition", name), zap.Error(err))
+		return known
+	}
+	if e.stored == nil {
+		e.stored = newStored(d, e)
+		e.stored.terminating.Store(e.terminating)
+	}
+	return e
+}
+
+// Lookup is what is served under a group, version and plural name; ok is false
+// where that is nothing.
+func (d *Definitions) Lookup(gvr schema.GroupVersionResource) (served registry.Served, warning string, ok bool, err error) {
+	e := d.snapshot().served[gvr]
+	if e == nil {
+		return registry.Served{}, "", false, nil
+	}
+	served, err = e.stored.served(e, gvr.Version)
+	v, _ := e.version(gvr.Version)
+	return served, v.warning, true, err
+}
+
+// HasVersion tells whether anything is served in a group and version.
+func (d *Definitions) HasVersion(gv schema.GroupVersion) bool {
+	for gvr := range d.snapshot().served {
+		if gvr.GroupVersion() == gv {
+			return true
+		}
+	}
+	return false
+}
+
+// Changed is a number that changes with what is served.
+func (d *Definitions) Changed() int64 { return d.snapshot().changed }
+
+// Info describes a version of what is defined.
+type Info struct {
+	registry.Info
+	HasScale bool
+}
+
+// Infos describe what is served, in order of group, version and name, without
+// making anything of it.
+func (d *Definitions) Infos() []Info {
+	s := d.snapshot()
+	var out []Info
+	for gvr, e := range s.served {
+		v, _ := e.version(gvr.Version)
+		out = append(out, Info{e.info(gvr.Version), v.hasScale})
+	}
+	slices.SortFunc(out, func(a, b Info) int {
+		return cmp.Or(strings.Compare(a.Group, b.Group), compareVersions(b.Version, a.Version), strings.Compare(a.Name, b.Name))
+	})
+	return out
+}
+
+func (e *entry) info(version string) registry.Info {
+	v, _ := e.version(version)
+	return registry.Info{
+		Resource: e.resource(version), Singular: e.names.Singular, ShortNames: e.names.ShortNames, Categories: e.names.Categories,
+		HasStatus: v.hasStatus, JSONOnly: true, StoredAs: e.resource(e.storageVersion()).GVK(),
+	}
+}
+
+// Resources are the stores of everything that is served, each once.
+func (d *Definitions) Resources() []registry.Resource {
+	s := d.snapshot()
+	var out []registry.Resource
+	for _, name := range slices.Sorted(maps.Keys(s.entries)) {
+		e := s.entries[name]
+		if !e.established {
+			continue
+		}
+		served, err := e.stored.served(e, e.storageVersion())
+		if err != nil {
+			d.logger.Error("a custom resource can't be served", zap.String("definition", name), zap.Error(err))
+			continue
+		}
+		out = append(out, served.Resource)
+	}
+	return out
+}
+
+// Mark changes with what a definition says of a resource.
+func (d *Definitions) Mark(gvr schema.GroupVersionResource) (mark, listKind string) {
+	e := d.snapshot().served[gvr]
+	if e == nil {
+		return "", ""
+	}
+	return hex.EncodeToString(e.hash[:]), e.names.ListKind
+}
+
+// Schema reads what a definition says of the objects of a resource, nil where
+// that is nothing.
+func (d *Definitions) Schema(gvr schema.GroupVersionResource) *apiextensionsv1.JSONSchemaProps {
+	e := d.snapshot().served[gvr]
+	if e == nil {
+		return nil
+	}
+	def, err := e.read()
+	if err != nil {
+		return nil
+	}
+	for i := range def.Spec.Versions {
+		if v := &def.Spec.Versions[i]; v.Name == gvr.Version && v.Schema != nil {
+			return v.Schema.OpenAPIV3Schema
+		}
+	}
+	return nil
+}

@@ -1,0 +1,118 @@
+package customresources
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	kjson "sigs.k8s.io/json"
+)
+
+// decodeBody reads what a client sent.
+func (f *form) decodeBody(body []byte) (*object, []error, error) {
+	var content map[string]any
+	strict, err := kjson.UnmarshalStrict(body, &content)
+	if err != nil || content == nil {
+		if err == nil {
+			err = fmt.Errorf("json: it is null")
+		}
+		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): couldn't get version/kind; json parse error: %v", f.kind, err))
+	}
+	for _, name := range []string{"kind", "apiVersion"} {
+		if text, _ := content[name].(string); text == "" {
+			return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): Object '%s' is missing in '%s'", f.kind, missing[name], shortened(body)))
+		}
+	}
+	o := &object{Object: content}
+	unknown, err := f.schema.Coerce(content)
+	if err != nil {
+		return nil, nil, err
+	}
+	if f.schema != nil {
+		unknown = append(unknown, f.schema.Prune(content, true)...)
+		f.schema.Default(content)
+	}
+	for _, path := range unknown {
+		strict = append(strict, fmt.Errorf("unknown field %q", path))
+	}
+	return o, strict, nil
+}
+
+var missing = map[string]string{"kind": "Kind", "apiVersion": "apiVersion"}
+
+// shortened is the beginning of a body, for a message.
+func shortened(body []byte) []byte {
+	const enough = 256
+	if len(body) > enough {
+		return append(bytes.Clone(body[:enough]), " ..."...)
+	}
+	return body
+}
+
+// encode returns an object of one version as it is stored.
+func (c *converter) encode(f, storage *form, o *object) ([]byte, error) {
+	if f != storage {
+		converted, err := c.convert(c.ctx, storage, o)
+		if err != nil {
+			return nil, err
+		}
+		converted.SetResourceVersion("")
+		o = converted
+	}
+	return marshal(o)
+}
+
+func marshal(o *object) ([]byte, error) {
+	value, err := json.Marshal(o.Object)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", o.GetKind(), err)
+	}
+	return value, nil
+}
+
+func unmarshal(value []byte) (*object, error) {
+	var content map[string]any
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(value, &content); err != nil {
+		return nil, fmt.Errorf("decode: %w", err)
+	}
+	return &object{Object: content}, nil
+}
+
+// decode reads a stored object of whichever version into one of f's.
+func (c *converter) decode(f *form, value []byte) (*object, error) {
+	o, err := unmarshal(value)
+	if err != nil {
+		return nil, err
+	}
+	if from := c.formOf(o); from != nil {
+		from.normalize(o)
+	}
+	if o.GetAPIVersion() == f.apiVersion() {
+		return o, nil
+	}
+	return c.convert(c.ctx, f, o)
+}
+
+// normal is a stored value with what the schema of its version gives and takes:
+// the schema may have changed since.
+func (c *converter) normal(value []byte) []byte {
+	o, err := unmarshal(value)
+	if err != nil {
+		return value
+	}
+	f := c.formOf(o)
+	if f == nil {
+		return value
+	}
+	before := o.DeepCopy()
+	f.normalize(o)
+	if reflect.DeepEqual(before.Object, o.Object) {
+		return value
+	}
+	if made, err := marshal(o); err == nil {
+		return made
+	}
+	return value
+}

@@ -1,0 +1,119 @@
+package customresources
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"kctl/apiserver/internal/resources/customresourcedefinition"
+)
+
+type condition = apiextensionsv1.CustomResourceDefinitionCondition
+
+// settle brings the status of a definition to what its names, and those of the
+// others in its group, make of it. It reports whether anything changed.
+func settle(d *definition, others []apiextensionsv1.CustomResourceDefinitionNames, now time.Time) bool {
+	accepted, names := acceptNames(d, others)
+	changed := !sameNames(&d.Status.AcceptedNames, &accepted)
+	d.Status.AcceptedNames = accepted
+	changed = settleApproval(d, now) || changed
+	changed = customresourcedefinition.SetCondition(d, names, now) || changed
+	if customresourcedefinition.Is(d, apiextensionsv1.Established) {
+		return changed // for good
+	}
+	established := condition{
+		Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionFalse, Reason: "NotAccepted", Message: "not all names are accepted",
+	}
+	if names.Status == apiextensionsv1.ConditionTrue {
+		established.Status, established.Reason, established.Message = apiextensionsv1.ConditionTrue, "InitialNamesAccepted", "the initial names have been accepted"
+	}
+	return customresourcedefinition.SetCondition(d, established, now) || changed
+}
+
+// acceptNames are the names of those asked for that nobody else in the group
+// has; where somebody has one, the name of before stays.
+func acceptNames(d *definition, others []apiextensionsv1.CustomResourceDefinitionNames) (apiextensionsv1.CustomResourceDefinitionNames, condition) {
+	taken, kinds := map[string]bool{}, map[string]bool{}
+	for i := range others {
+		o := &others[i]
+		taken[o.Plural], taken[o.Singular] = true, true
+		for _, short := range o.ShortNames {
+			taken[short] = true
+		}
+		kinds[o.Kind], kinds[o.ListKind] = true, true
+	}
+	delete(taken, "")
+	delete(kinds, "")
+	wanted := &d.Spec.Names
+	accepted := d.Status.AcceptedNames
+	result := condition{Type: apiextensionsv1.NamesAccepted, Status: apiextensionsv1.ConditionTrue, Reason: "NoConflicts", Message: "no conflicts found"}
+	try := func(name string, among map[string]bool, into *string, reason string) {
+		if among[name] {
+			result.Status, result.Reason, result.Message = apiextensionsv1.ConditionFalse, reason, fmt.Sprintf("%q is already in use", name)
+			return
+		}
+		*into = name
+	}
+	try(wanted.Plural, taken, &accepted.Plural, "PluralConflict")
+	try(wanted.Singular, taken, &accepted.Singular, "SingularConflict")
+	var short []string
+	for _, name := range wanted.ShortNames {
+		if taken[name] {
+			short = append(short, fmt.Sprintf("%q is already in use", name))
+		}
+	}
+	if len(short) == 0 {
+		accepted.ShortNames = slices.Clone(wanted.ShortNames)
+	} else {
+		result.Status, result.Reason, result.Message = apiextensionsv1.ConditionFalse, "ShortNamesConflict", strings.Join(short, ", ")
+		if len(short) > 1 {
+			result.Message = "[" + result.Message + "]"
+		}
+	}
+	try(wanted.Kind, kinds, &accepted.Kind, "KindConflict")
+	try(wanted.ListKind, kinds, &accepted.ListKind, "ListKindConflict")
+	accepted.Categories = slices.Clone(wanted.Categories)
+	return accepted, result
+}
+
+// settleApproval says of a definition in a protected group whether it was
+// approved of.
+func settleApproval(d *definition, now time.Time) bool {
+	if !customresourcedefinition.Protected(d.Spec.Group) {
+		return false
+	}
+	return customresourcedefinition.SetCondition(d, approval(d), now)
+}
+
+func approvalSettled(d *definition) bool {
+	if !customresourcedefinition.Protected(d.Spec.Group) {
+		return true
+	}
+	want := approval(d)
+	return slices.ContainsFunc(d.Status.Conditions, func(c condition) bool {
+		return c.Type == want.Type && c.Status == want.Status && c.Message == want.Message
+	})
+}
+
+func approval(d *definition) condition {
+	c := condition{Type: apiextensionsv1.KubernetesAPIApprovalPolicyConformant, Status: apiextensionsv1.ConditionFalse}
+	value := d.Annotations[apiextensionsv1.KubeAPIApprovedAnnotation]
+	u, err := url.ParseRequestURI(value)
+	switch {
+	case value == "":
+		c.Reason = "MissingAnnotation"
+		c.Message = `protected groups must have approval annotation "` + apiextensionsv1.KubeAPIApprovedAnnotation + `", see https://github.com/kubernetes/enhancements/pull/1111`
+	case strings.HasPrefix(value, "unapproved"):
+		c.Reason, c.Message = "UnapprovedAnnotation", fmt.Sprintf("not approved: %q", value)
+	case err == nil && u.Host != "":
+		c.Status, c.Reason, c.Message = apiextensionsv1.ConditionTrue, "ApprovedAnnotation", "approved in "+value
+	default:
+		c.Reason = "InvalidAnnotation"
+		c.Message = `protected groups must have approval annotation "` + apiextensionsv1.KubeAPIApprovedAnnotation + `" with either a URL or a reason starting with "unapproved", see https://github.com/kubernetes/enhancements/pull/1111`
+	}
+	return c
+}

@@ -1,0 +1,9 @@
+package customresources
+
+import apimachineryversion "k8s.io/apimachinery/pkg/version"
+
+// compareVersions orders versions as clients prefer them: v2 before v1, those
+// with alpha or beta last. It is negative where a comes behind b.
+func compareVersions(a, b string) int {
+	return apimachineryversion.CompareKubeAwareVersionStrings(a, b)
+}

@@ -1,0 +1,56 @@
+package customresources
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/proto/core"
+)
+
+// keeper is a resource that has its own way to read what clients send.
+type keeper interface {
+	registry.Resource
+	DecodeBody(body []byte) (obj core.Object, strict []error, err error)
+}
+
+// resource is one version as it is served: nothing new comes to a definition
+// that is on its way out.
+type resource struct {
+	keeper
+	stored *stored
+	info   registry.Info
+}
+
+// Info implements registry.Resource.
+func (r *resource) Info() registry.Info {
+	info := r.keeper.Info()
+	info.JSONOnly = true
+	return info
+}
+
+var errTerminating = errors.New("create not allowed while custom resource definition is terminating")
+
+// Create implements registry.Resource.
+func (r *resource) Create(ctx context.Context, obj core.Object, admit registry.Admit, o *metav1.CreateOptions) (registry.Encoded, error) {
+	if r.stored.terminating.Load() {
+		return registry.Encoded{}, apierrors.NewForbidden(schema.GroupResource{Group: r.info.Group, Resource: r.info.Name}, obj.GetName(), errTerminating)
+	}
+	return r.keeper.Create(ctx, obj, admit, o)
+}
+
+// nameOf reads the name of an encoded object.
+func nameOf(e registry.Encoded) string {
+	var partial struct {
+		Metadata struct{ Name string }
+	}
+	if err := json.Unmarshal(e.JSON, &partial); err != nil {
+		return ""
+	}
+	return partial.Metadata.Name
+}

@@ -1,0 +1,143 @@
+package customresources
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/structural"
+)
+
+type object = unstructured.Unstructured
+
+// stored is what the objects of one definition are kept with, made when they
+// are first asked for.
+type stored struct {
+	definitions *Definitions
+	ctx         context.Context
+	cancel      context.CancelFunc
+	terminating atomic.Bool
+
+	once sync.Once
+	err  error
+	// base keeps the objects, by the rules of the storage version.
+	base      *registry.Store[*object]
+	versions  map[string]*form
+	resources map[string]registry.Served
+}
+
+// form is one version, ready for use.
+type form struct {
+	name     string
+	group    string
+	kind     string
+	props    *apiextensionsv1.CustomResourceDefinitionVersion
+	schema   *structural.Schema
+	columns  *columns
+	scale    *scalePaths
+	selected []selectable
+	// prefix is what the JSON of its objects begins with.
+	prefix string
+}
+
+func newStored(d *Definitions, e *entry) *stored {
+	s := &stored{definitions: d}
+	s.ctx, s.cancel = context.WithCancel(d.ctx)
+	return s
+}
+
+// end ends the watches and lets the cache go.
+func (s *stored) end() { s.cancel() }
+
+// served is the resource of a version, and its parts.
+func (s *stored) served(e *entry, version string) (registry.Served, error) {
+	s.once.Do(func() { s.err = s.make(e) })
+	if s.err != nil {
+		return registry.Served{}, s.err
+	}
+	return s.resources[version], nil
+}
+
+func (s *stored) make(e *entry) error {
+	d, err := e.read()
+	if err != nil {
+		return err
+	}
+	s.versions, s.resources = map[string]*form{}, map[string]registry.Served{}
+	for i := range d.Spec.Versions {
+		f, err := newForm(d, &d.Spec.Versions[i])
+		if err != nil {
+			return fmt.Errorf("%s, version %s: %w", d.Name, d.Spec.Versions[i].Name, err)
+		}
+		s.versions[f.name] = f
+	}
+	c := newConverter(d, s.versions, s.definitions.options.Services)
+	storage := s.versions[e.storageVersion()]
+	s.base = registry.NewStore(c.strategy(e, storage, storage, s.definitions.options.Registry.Clock), s.definitions.options.Registry)
+	for name, f := range s.versions {
+		var keeps keeper = s.base
+		if name != storage.name || len(d.Spec.Versions) > 1 {
+			store := s.base
+			if name != storage.name {
+				store = s.base.Sharing(c.strategy(e, f, storage, s.definitions.options.Registry.Clock))
+			}
+			keeps = &view{Store: store, converter: c, form: f}
+		}
+		s.resources[name] = registry.Served{Resource: &resource{keeper: keeps, stored: s, info: e.info(name)}}
+	}
+	s.run()
+	return nil
+}
+
+// run keeps the cache in step until the definition ends.
+func (s *stored) run() {
+	s.definitions.running.Add(1)
+	go func() {
+		defer s.definitions.running.Done()
+		_ = s.base.Run(s.ctx) // ends with its context, and with nothing else
+	}()
+}
+
+func newForm(d *definition, v *apiextensionsv1.CustomResourceDefinitionVersion) (*form, error) {
+	f := &form{
+		name: v.Name, group: d.Spec.Group, kind: d.Spec.Names.Kind, props: v,
+		prefix: fmt.Sprintf(`{"apiVersion":%q,`, d.Spec.Group+"/"+v.Name),
+	}
+	var err error
+	if v.Schema != nil {
+		if f.schema, err = structural.Compile(v.Schema.OpenAPIV3Schema); err != nil {
+			return nil, err
+		}
+	}
+	if f.columns, err = newColumns(v.AdditionalPrinterColumns); err != nil {
+		return nil, err
+	}
+	if v.Subresources != nil && v.Subresources.Scale != nil {
+		f.scale = newScalePaths(v.Subresources.Scale)
+	}
+	for _, s := range v.SelectableFields {
+		f.selected = append(f.selected, newSelectable(s.JSONPath))
+	}
+	return f, nil
+}
+
+func (f *form) apiVersion() string { return f.group + "/" + f.name }
+
+func (f *form) hasStatus() bool {
+	return f.props.Subresources != nil && f.props.Subresources.Status != nil
+}
+
+// normalize brings an object into the form that the schema gives it.
+func (f *form) normalize(o *object) {
+	if f.schema == nil {
+		return
+	}
+	f.schema.Prune(o.Object, false)
+	f.schema.Default(o.Object)
+}

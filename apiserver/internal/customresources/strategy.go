@@ -1,0 +1,178 @@
+package customresources
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/registry"
+)
+
+// strategy is how the objects of a version are kept, which are stored in the
+// storage version.
+func (c *converter) strategy(e *entry, f, storage *form, clock clock.PassiveClock) registry.Strategy[*object] {
+	s := registry.Strategy[*object]{
+		Resource: e.resource(f.name), Singular: e.names.Singular, ShortNames: e.names.ShortNames, Categories: e.names.Categories,
+		StoragePrefix: e.group + "/" + e.names.Plural,
+		New: func() *object {
+			return &object{Object: map[string]any{"apiVersion": f.apiVersion(), "kind": f.kind}}
+		},
+		HasGeneration: true,
+		Desired:       f.desired,
+		PrepareForCreate: func(_ context.Context, o *object) {
+			if f.hasStatus() {
+				delete(o.Object, "status")
+			}
+		},
+		Validate: func(ctx context.Context, o *object) field.ErrorList { return f.validate(ctx, o, nil) },
+		Update: registry.Change[*object]{
+			Prepare: func(_ context.Context, o, old *object) {
+				if f.hasStatus() {
+					keep(o, old, "status")
+				}
+			},
+			Validate: func(ctx context.Context, o, old *object) field.ErrorList { return f.validate(ctx, o, old) },
+		},
+		Encoding: &registry.Encoding[*object]{
+			Encode:     func(o *object) ([]byte, error) { return c.encode(f, storage, o) },
+			Decode:     func(value []byte) (*object, error) { return c.decode(f, value) },
+			DecodeBody: f.decodeBody,
+			Normal:     c.normal,
+		},
+		Columns: f.columns.definitions,
+		Row:     func(o *object) []any { return f.columns.row(o, clock.Now()) },
+	}
+	if f.hasStatus() {
+		s.Status = &registry.Change[*object]{
+			Prepare:  func(_ context.Context, o, old *object) { onlyStatus(o, old) },
+			Validate: func(ctx context.Context, o, old *object) field.ErrorList { return f.validate(ctx, o, old) },
+		}
+	}
+	if f.scale != nil {
+		s.Subresources = map[string]registry.Change[*object]{"scale": {
+			Internal: true, // scale.go speaks Scale on the outside
+			Validate: func(ctx context.Context, o, old *object) field.ErrorList { return f.validate(ctx, o, old) },
+		}}
+	}
+	if all := c.selectable(); len(all) > 0 {
+		s.Fields = func(o *object) fields.Set { return setOf(all, o) }
+	}
+	return s
+}
+
+// desired is everything that users wish for: the status is not, where it has a
+// way of its own.
+func (f *form) desired(o *object) any {
+	out := make(map[string]any, len(o.Object))
+	for name, value := range o.Object {
+		switch name {
+		case "apiVersion", "kind", "metadata":
+			continue
+		case "status":
+			if f.hasStatus() {
+				continue
+			}
+		}
+		out[name] = value
+	}
+	return out
+}
+
+// keep puts a field of old back.
+func keep(o, old *object, name string) {
+	if value, ok := old.Object[name]; ok {
+		o.Object[name] = value
+		return
+	}
+	delete(o.Object, name)
+}
+
+// onlyStatus leaves nothing of a change but the status.
+func onlyStatus(o, old *object) {
+	status, has := o.Object["status"]
+	fields := o.GetManagedFields()
+	version := o.GetResourceVersion()
+	o.Object = old.DeepCopy().Object
+	delete(o.Object, "status")
+	if has {
+		o.Object["status"] = status
+	}
+	o.SetManagedFields(fields)
+	o.SetResourceVersion(version)
+}
+
+func (f *form) validate(_ context.Context, o, old *object) (errs field.ErrorList) {
+	if o.GetKind() != f.kind {
+		errs = append(errs, field.Invalid(field.NewPath("kind"), o.GetKind(), "must be "+f.kind))
+	}
+	if f.schema != nil {
+		var before any
+		if old != nil {
+			before = old.Object
+		}
+		errs = append(errs, f.schema.Validate(nil, o.Object, before, old != nil)...)
+		if old == nil || !reflect.DeepEqual(o.Object, old.Object) {
+			errs = append(errs, f.schema.ValidateEmbedded(nil, o.Object, true)...)
+		}
+	}
+	if f.scale != nil {
+		errs = append(errs, f.scale.validate(o)...)
+	}
+	return errs
+}
+
+// selectable is a field by which objects can be selected.
+type selectable struct {
+	name  string
+	steps []string
+}
+
+func newSelectable(path string) selectable {
+	name := strings.TrimPrefix(path, ".")
+	return selectable{name: name, steps: strings.Split(name, ".")}
+}
+
+// selectable are the fields of all versions.
+func (c *converter) selectable() []selectable {
+	var out []selectable
+	seen := map[string]bool{}
+	for _, f := range c.forms {
+		for _, s := range f.selected {
+			if !seen[s.name] {
+				seen[s.name] = true
+				out = append(out, s)
+			}
+		}
+	}
+	return out
+}
+
+func setOf(all []selectable, o *object) fields.Set {
+	set := make(fields.Set, len(all))
+	for _, s := range all {
+		set[s.name] = ""
+		if value, ok := lookUp(o.Object, s.steps); ok && value != nil {
+			set[s.name] = fmt.Sprint(value)
+		}
+	}
+	return set
+}
+
+// lookUp follows names.
+func lookUp(value any, steps []string) (any, bool) {
+	for _, step := range steps {
+		object, ok := value.(map[string]any)
+		if !ok {
+			return nil, false
+		}
+		if value, ok = object[step]; !ok {
+			return nil, false
+		}
+	}
+	return value, true
+}

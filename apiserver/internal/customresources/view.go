@@ -1,0 +1,193 @@
+package customresources
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/storage/cache"
+	"kctl/proto/core"
+)
+
+// view is a version whose objects may be stored in another: what the store
+// gives out is converted on its way to the client.
+type view struct {
+	*registry.Store[*object]
+	converter *converter
+	form      *form
+}
+
+var _ keeper = (*view)(nil)
+
+// Get implements registry.Resource.
+func (v *view) Get(ctx context.Context, namespace, name, resourceVersion string) (registry.Encoded, error) {
+	e, err := v.Store.Get(ctx, namespace, name, resourceVersion)
+	if err != nil {
+		return e, err
+	}
+	return v.one(ctx, e)
+}
+
+// List implements registry.Resource.
+func (v *view) List(ctx context.Context, namespace string, o registry.ListOptions) (registry.List, error) {
+	list, err := v.Store.List(ctx, namespace, o)
+	if err != nil {
+		return list, err
+	}
+	list.Items, err = v.all(ctx, list.Items)
+	return list, err
+}
+
+// Create implements registry.Resource.
+func (v *view) Create(ctx context.Context, obj core.Object, admit registry.Admit, o *metav1.CreateOptions) (registry.Encoded, error) {
+	e, err := v.Store.Create(ctx, obj, admit, o)
+	if err != nil {
+		return e, err
+	}
+	return v.one(ctx, e)
+}
+
+// Update implements registry.Resource.
+func (v *view) Update(ctx context.Context, namespace, name, subresource string, change func(core.Object) (core.Object, error), admit registry.Admit, o *metav1.UpdateOptions) (registry.Encoded, bool, error) {
+	e, created, err := v.Store.Update(ctx, namespace, name, subresource, change, admit, o)
+	if err != nil {
+		return e, created, err
+	}
+	e, err = v.one(ctx, e)
+	return e, created, err
+}
+
+// Delete implements registry.Resource.
+func (v *view) Delete(ctx context.Context, namespace, name string, admit registry.Admit, o *metav1.DeleteOptions) (registry.Encoded, bool, error) {
+	e, gone, err := v.Store.Delete(ctx, namespace, name, admit, o)
+	if err != nil {
+		return e, gone, err
+	}
+	e, err = v.one(ctx, e)
+	return e, gone, err
+}
+
+// DeleteCollection implements registry.Resource.
+func (v *view) DeleteCollection(ctx context.Context, namespace string, admit registry.Admit, o *metav1.DeleteOptions, list registry.ListOptions) (registry.List, error) {
+	deleted, err := v.Store.DeleteCollection(ctx, namespace, admit, o, list)
+	if err != nil {
+		return deleted, err
+	}
+	deleted.Items, err = v.all(ctx, deleted.Items)
+	return deleted, err
+}
+
+func (v *view) one(ctx context.Context, e registry.Encoded) (registry.Encoded, error) {
+	all, err := v.all(ctx, []registry.Encoded{e})
+	if err != nil {
+		return registry.Encoded{}, err
+	}
+	return all[0], nil
+}
+
+// all gives objects the view's version. Those that have it stay the bytes they
+// are; the others are converted together.
+func (v *view) all(ctx context.Context, items []registry.Encoded) ([]registry.Encoded, error) {
+	var objects []*object
+	var places []int
+	out := items
+	for i, item := range items {
+		if bytes.HasPrefix(item.JSON, []byte(v.form.prefix)) {
+			continue
+		}
+		o, err := unmarshal(item.JSON)
+		if err != nil {
+			return nil, apierrors.NewInternalError(err)
+		}
+		if from := v.converter.formOf(o); from != nil {
+			from.normalize(o)
+		}
+		objects, places = append(objects, o), append(places, i)
+	}
+	if len(objects) == 0 {
+		return items, nil
+	}
+	converted, err := v.converter.convertAll(ctx, v.form, objects)
+	if err != nil {
+		return nil, err
+	}
+	out = append([]registry.Encoded(nil), items...)
+	for j, i := range places {
+		value, err := marshal(converted[j])
+		if err != nil {
+			return nil, apierrors.NewInternalError(err)
+		}
+		out[i] = registry.Encoded{JSON: value, Revision: items[i].Revision}
+	}
+	return out, nil
+}
+
+// Watch implements registry.Resource.
+func (v *view) Watch(ctx context.Context, namespace string, o registry.ListOptions) (registry.Watcher, error) {
+	inner, err := v.Store.Watch(ctx, namespace, o)
+	if err != nil {
+		return nil, err
+	}
+	w := &watcher{events: make(chan registry.WatchEvent)}
+	go func() {
+		defer close(w.events)
+		for event := range inner.Events() {
+			shown := v.event(ctx, event)
+			select {
+			case w.events <- shown:
+			case <-ctx.Done():
+				return
+			}
+			if shown.Type == cache.Error {
+				return
+			}
+		}
+	}()
+	return w, nil
+}
+
+type watcher struct{ events chan registry.WatchEvent }
+
+func (w *watcher) Events() <-chan registry.WatchEvent { return w.events }
+
+// event is an event in the view's version; an error where it can't be.
+func (v *view) event(ctx context.Context, event registry.WatchEvent) registry.WatchEvent {
+	switch event.Type {
+	case cache.Error:
+		return event
+	case cache.Bookmark:
+		if o, err := unmarshal(event.Object.JSON); err == nil {
+			o.SetAPIVersion(v.form.apiVersion())
+			if value, err := marshal(o); err == nil {
+				event.Object.JSON = value
+			}
+		}
+		return event
+	}
+	if bytes.HasPrefix(event.Object.JSON, []byte(v.form.prefix)) {
+		return event
+	}
+	e, err := v.one(ctx, event.Object)
+	if err != nil {
+		return registry.WatchEvent{Type: cache.Error, Object: registry.Encoded{JSON: statusJSON(err)}}
+	}
+	return registry.WatchEvent{Type: event.Type, Object: e}
+}
+
+func statusJSON(err error) []byte {
+	var known apierrors.APIStatus
+	status := apierrors.NewInternalError(err).Status()
+	if asStatus(err, &known) {
+		status = known.Status()
+	}
+	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	text, err := json.Marshal(&status)
+	if err != nil { // it is made of strings and numbers
+		return []byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","code":500}`)
+	}
+	return text
+}

@@ -1,0 +1,85 @@
+package handlers
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/gin-gonic/gin"
+
+	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/request"
+)
+
+// Dispatcher answers requests for resources that come and go, for which no
+// routes can be laid.
+type Dispatcher struct{ handlers }
+
+// NewDispatcher returns one; Resources and Creatable of o are not looked at.
+func NewDispatcher(o Options) *Dispatcher {
+	if o.MaxBody == 0 {
+		o.MaxBody = DefaultMaxBody
+	}
+	if o.Admission == nil {
+		o.Admission = admission.NewChain()
+	}
+	return &Dispatcher{handlers{Options: o}}
+}
+
+// Serve answers a request for what is served. It reports false, and answers
+// nothing, where the path leads nowhere.
+func (d *Dispatcher) Serve(c *gin.Context, served registry.Served, info *request.Info) bool {
+	resource := served.Resource.Info()
+	call := &call{
+		handlers: &d.handlers, resource: resource.Resource, kind: resource.GVK(), store: served.Resource, jsonOnly: resource.JSONOnly,
+		gin: c, ctx: c.Request.Context(), namespace: info.Namespace,
+	}
+	if info.Verb == "watch" && info.Parts == nil || !resource.Namespaced && info.Namespace != "" {
+		return false
+	}
+	all, ok := call.methodsAt(served, resource, info)
+	if !ok {
+		return false
+	}
+	handle := all[c.Request.Method]
+	var err error
+	if handle == nil {
+		err = call.notAllowed(slices.Sorted(maps.Keys(all)))
+	} else {
+		err = handle(call)
+	}
+	if err != nil {
+		call.fail(err)
+	}
+	return true
+}
+
+// methodsAt are the methods of the path that info is about, which is that of a
+// collection, an object or a part of one.
+func (c *call) methodsAt(served registry.Served, resource registry.Info, info *request.Info) (methods, bool) {
+	switch len(info.Parts) {
+	case 1:
+		if resource.Namespaced && info.Namespace == "" {
+			return methods{http.MethodGet: (*call).listOrWatch}, true
+		}
+		return methods{http.MethodGet: (*call).listOrWatch, http.MethodPost: (*call).create, http.MethodDelete: (*call).deleteCollection}, true
+	case 2, 3:
+	default:
+		return nil, false
+	}
+	if resource.Namespaced && info.Namespace == "" {
+		return nil, false
+	}
+	c.name = info.Parts[1]
+	if len(info.Parts) == 2 {
+		return methods{
+			http.MethodGet: (*call).get, http.MethodPut: (*call).update, http.MethodPatch: (*call).patch, http.MethodDelete: (*call).delete,
+		}, true
+	}
+	c.subresource = info.Parts[2]
+	if c.subresource == "status" && resource.HasStatus || slices.Contains(resource.Parts, c.subresource) {
+		return methods{http.MethodGet: (*call).get, http.MethodPut: (*call).update, http.MethodPatch: (*call).patch}, true
+	}
+	return nil, false
+}

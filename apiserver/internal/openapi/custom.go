@@ -1,0 +1,142 @@
+package openapi
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/apiserver/internal/registry"
+)
+
+// Custom is a custom resource: its types are known by its definition only.
+type Custom struct {
+	registry.Info
+	ListKind string
+	// Schema reads what is said of the objects; nil is nothing. Mark changes
+	// with it.
+	Schema func() *apiextensionsv1.JSONSchemaProps
+	Mark   string
+}
+
+// Source tells which custom resources there are. Changed is compared; while it
+// is the same, so is what Customs answers.
+type Source interface {
+	Changed() any
+	Customs() []Custom
+}
+
+// describeCustom adds a custom resource's paths and types to its group.
+func (g *group) describeCustom(c Custom, d definitions) {
+	meta := d.add(reflect.TypeFor[metav1.ObjectMeta]())
+	listMeta := d.add(reflect.TypeFor[metav1.ListMeta]())
+	labels := strings.Split(c.Group, ".")
+	slices.Reverse(labels)
+	name := strings.Join(append(labels, c.Version, c.Kind), ".")
+	d[name] = &schema{
+		custom:     func(v version) map[string]any { return renderCustom(c.Schema(), v, v.ref(meta)) },
+		customRefs: []string{meta},
+	}
+	d.mark(name, c.GVK())
+	list := name + "List"
+	kind := c.GVK()
+	kind.Kind = c.ListKind
+	d[list] = &schema{
+		kind: "object", description: c.ListKind + " is a list of " + c.Kind, required: []string{"items"},
+		properties: map[string]*schema{
+			"apiVersion": {kind: "string", description: metav1.TypeMeta{}.SwaggerDoc()["apiVersion"]},
+			"kind":       {kind: "string", description: metav1.TypeMeta{}.SwaggerDoc()["kind"]},
+			"metadata":   {ref: listMeta, description: "Standard list metadata."},
+			"items":      {kind: "array", description: "List of " + c.Name + ".", items: &schema{ref: name}},
+		},
+	}
+	d.mark(list, kind)
+	b := builder{group: g, info: c.Info, definitions: d, object: &schema{ref: name}, listed: list, jsonOnly: true}
+	b.collection()
+	b.single("", true)
+	if c.HasStatus {
+		b.single("status", false)
+	}
+}
+
+// renderCustom is the schema of a custom resource in the words of one version.
+// That of before knows less: what it has no words for is left out.
+func renderCustom(props *apiextensionsv1.JSONSchemaProps, v version, meta string) map[string]any {
+	out := map[string]any{"type": "object"}
+	if props != nil {
+		out = renderProps(props, v)
+	}
+	properties, _ := out["properties"].(map[string]any)
+	if properties == nil {
+		properties = map[string]any{}
+	}
+	doc := metav1.TypeMeta{}.SwaggerDoc()
+	properties["apiVersion"] = map[string]any{"type": "string", "description": doc["apiVersion"]}
+	properties["kind"] = map[string]any{"type": "string", "description": doc["kind"]}
+	reference := map[string]any{"$ref": meta}
+	if v == v3 {
+		reference = map[string]any{"allOf": []any{reference}}
+	}
+	reference["description"] = "Standard object's metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"
+	properties["metadata"] = reference
+	if props == nil || props.XPreserveUnknownFields == nil || !*props.XPreserveUnknownFields || v == v3 {
+		out["properties"] = properties
+	}
+	return out
+}
+
+// renderProps turns a schema into the tree that documents are made of.
+func renderProps(props *apiextensionsv1.JSONSchemaProps, v version) map[string]any {
+	text, err := json.Marshal(props)
+	if err != nil { // it came from JSON
+		return map[string]any{}
+	}
+	var out map[string]any
+	if err := json.Unmarshal(text, &out); err != nil {
+		return map[string]any{}
+	}
+	if v == v2 {
+		simplify(out)
+	}
+	return out
+}
+
+// onlyV3 are the words that v2 does not have.
+var onlyV3 = []string{"oneOf", "anyOf", "allOf", "not", "nullable", "x-kubernetes-validations", "default"}
+
+// simplify leaves of a schema what v2 can say, and says nothing where that
+// would be wrong.
+func simplify(s map[string]any) {
+	preserve, _ := s["x-kubernetes-preserve-unknown-fields"].(bool)
+	nullable, _ := s["nullable"].(bool)
+	mixed, _ := s["x-kubernetes-int-or-string"].(bool)
+	for _, word := range onlyV3 {
+		delete(s, word)
+	}
+	if preserve || nullable || mixed {
+		for _, word := range []string{"type", "properties", "items", "additionalProperties", "required"} {
+			delete(s, word)
+		}
+		if preserve && !nullable {
+			s["type"] = "object"
+		}
+	}
+	if properties, ok := s["properties"].(map[string]any); ok {
+		for _, property := range properties {
+			if below, ok := property.(map[string]any); ok {
+				simplify(below)
+			}
+		}
+	}
+	for _, word := range []string{"items", "additionalProperties"} {
+		switch below := s[word].(type) {
+		case map[string]any:
+			simplify(below)
+		case bool:
+			delete(s, word)
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package customresourcedefinition
+
+import (
+	"net/url"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// reviewVersions are those of ConversionReview that upstream has ever spoken;
+// only v1 is spoken here, as there.
+var reviewVersions = []string{"v1", "v1beta1"}
+
+func validateConversion(c *apiextensionsv1.CustomResourceConversion, path *field.Path) (errs field.ErrorList) {
+	if c == nil {
+		return nil
+	}
+	config, versions := path.Child("webhookClientConfig"), path.Child("conversionReviewVersions")
+	switch c.Strategy {
+	case apiextensionsv1.NoneConverter:
+		if c.Webhook != nil && c.Webhook.ClientConfig != nil {
+			errs = append(errs, field.Forbidden(config, "should not be set when strategy is not set to Webhook"))
+		}
+		if c.Webhook != nil && len(c.Webhook.ConversionReviewVersions) > 0 {
+			errs = append(errs, field.Forbidden(versions, "should not be set when strategy is not set to Webhook"))
+		}
+		return errs
+	case apiextensionsv1.WebhookConverter:
+	case "":
+		return field.ErrorList{field.Required(path.Child("strategy"), "")}
+	default:
+		return field.ErrorList{field.NotSupported(path.Child("strategy"), c.Strategy, []string{"None", "Webhook"})}
+	}
+	if c.Webhook == nil || c.Webhook.ClientConfig == nil {
+		errs = append(errs, field.Required(config, "required when strategy is set to Webhook"))
+	} else {
+		errs = append(errs, validateClient(c.Webhook.ClientConfig, config)...)
+	}
+	if c.Webhook == nil || len(c.Webhook.ConversionReviewVersions) == 0 {
+		return append(errs, field.Required(versions, ""))
+	}
+	if !slices.ContainsFunc(c.Webhook.ConversionReviewVersions, func(v string) bool { return slices.Contains(reviewVersions, v) }) {
+		errs = append(errs, field.Invalid(versions, c.Webhook.ConversionReviewVersions, "must include at least one of v1, v1beta1"))
+	}
+	return errs
+}
+
+func validateClient(c *apiextensionsv1.WebhookClientConfig, path *field.Path) (errs field.ErrorList) {
+	if (c.URL == nil) == (c.Service == nil) {
+		return field.ErrorList{field.Required(path, "exactly one of url or service is required")}
+	}
+	if c.URL != nil {
+		return validateURL(*c.URL, path.Child("url"))
+	}
+	s, path := c.Service, path.Child("service")
+	if s.Name == "" {
+		errs = append(errs, field.Required(path.Child("name"), "service name is required"))
+	}
+	if s.Namespace == "" {
+		errs = append(errs, field.Required(path.Child("namespace"), "service namespace is required"))
+	}
+	if s.Port != nil {
+		for _, problem := range validation.IsValidPortNum(int(*s.Port)) {
+			errs = append(errs, field.Invalid(path.Child("port"), *s.Port, "port is not valid: "+problem))
+		}
+	}
+	return errs
+}
+
+func validateURL(text string, path *field.Path) (errs field.ErrorList) {
+	const form = "; desired format: https://host[/path]"
+	u, err := url.Parse(text)
+	if err != nil {
+		return field.ErrorList{field.Required(path, "url must be a valid URL: "+err.Error()+form)}
+	}
+	if u.Scheme != "https" {
+		errs = append(errs, field.Invalid(path, u.Scheme, "'https' is the only allowed URL scheme"+form))
+	}
+	if u.Host == "" {
+		errs = append(errs, field.Invalid(path, u.Host, "host must be specified"+form))
+	}
+	if u.User != nil {
+		errs = append(errs, field.Invalid(path, u.User.Username(), "user information is not permitted in the URL"))
+	}
+	if u.Fragment != "" {
+		errs = append(errs, field.Invalid(path, u.Fragment, "fragments are not permitted in the URL"))
+	}
+	if u.RawQuery != "" {
+		errs = append(errs, field.Invalid(path, u.RawQuery, "query parameters are not permitted in the URL"))
+	}
+	return errs
+}

@@ -1,0 +1,159 @@
+// Package customresourcedefinition holds the definitions of custom resources:
+// what may stand in one, what of it may change, and how it is printed.
+//
+// Serving what is defined is customresources' business.
+package customresourcedefinition
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/proto/core"
+)
+
+// Definition is a CustomResourceDefinition.
+type Definition = apiextensionsv1.CustomResourceDefinition
+
+// Resource is where definitions are.
+var Resource = core.Resource{
+	Group: apiextensionsv1.GroupName, Version: "v1", Name: "customresourcedefinitions", Kind: "CustomResourceDefinition",
+}
+
+// Finalizer keeps a definition until its instances are gone.
+const Finalizer = apiextensionsv1.CustomResourceCleanupFinalizer
+
+// Strategy is how definitions are kept.
+func Strategy(clock clock.PassiveClock) registry.Strategy[*Definition] {
+	return registry.Strategy[*Definition]{
+		Resource: Resource, Singular: "customresourcedefinition", ShortNames: []string{"crd", "crds"}, Categories: []string{"api-extensions"},
+		StoragePrefix: "apiextensions.k8s.io/customresourcedefinitions",
+		New:           func() *Definition { return &Definition{} },
+		HasGeneration: true,
+		Default:       Default,
+		PrepareForCreate: func(_ context.Context, d *Definition) {
+			d.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
+			store(d)
+		},
+		Validate: func(_ context.Context, d *Definition) field.ErrorList { return validate(d, nil) },
+		Update: registry.Change[*Definition]{
+			Prepare: func(_ context.Context, d, old *Definition) {
+				d.Status = old.Status
+				d.Status.StoredVersions = slices.Clone(old.Status.StoredVersions)
+				store(d)
+			},
+			Validate: func(_ context.Context, d, old *Definition) field.ErrorList { return validate(d, old) },
+		},
+		Status: &registry.Change[*Definition]{
+			Prepare: func(_ context.Context, d, old *Definition) { d.Spec = old.Spec },
+		},
+		UnconditionalUpdate: false,
+		BeginDelete: func(_ context.Context, d *Definition, _ *metav1.DeleteOptions) (int64, bool) {
+			if d.DeletionTimestamp == nil {
+				begin(d, clock.Now())
+			}
+			return 0, false
+		},
+		Columns: columns,
+		Row:     row,
+	}
+}
+
+// store notes that objects of the storage version may be stored from now on.
+func store(d *Definition) {
+	for _, v := range d.Spec.Versions {
+		if v.Storage && !slices.Contains(d.Status.StoredVersions, v.Name) {
+			d.Status.StoredVersions = append(d.Status.StoredVersions, v.Name)
+		}
+	}
+}
+
+// begin prepares a definition to end: its instances go first.
+func begin(d *Definition, now time.Time) {
+	if !slices.Contains(d.Finalizers, Finalizer) {
+		d.Finalizers = append(d.Finalizers, Finalizer)
+	}
+	SetCondition(d, apiextensionsv1.CustomResourceDefinitionCondition{
+		Type: apiextensionsv1.Terminating, Status: apiextensionsv1.ConditionTrue, Reason: "InstanceDeletionPending",
+		Message: "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+	}, now)
+}
+
+// SetCondition puts a condition in place, and reports whether that changed
+// anything. The time of the last transition is now where the status changes.
+func SetCondition(d *Definition, c apiextensionsv1.CustomResourceDefinitionCondition, now time.Time) bool {
+	c.LastTransitionTime = metav1.NewTime(now).Rfc3339Copy()
+	for i := range d.Status.Conditions {
+		have := &d.Status.Conditions[i]
+		if have.Type != c.Type {
+			continue
+		}
+		if have.Status == c.Status {
+			c.LastTransitionTime = have.LastTransitionTime
+		}
+		changed := have.Status != c.Status || have.Reason != c.Reason || have.Message != c.Message
+		*have = c
+		return changed
+	}
+	d.Status.Conditions = append(d.Status.Conditions, c)
+	return true
+}
+
+// Is reports whether a condition is true.
+func Is(d *Definition, kind apiextensionsv1.CustomResourceDefinitionConditionType) bool {
+	return slices.ContainsFunc(d.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+		return c.Type == kind && c.Status == apiextensionsv1.ConditionTrue
+	})
+}
+
+// Default fills in what the user left out.
+func Default(d *Definition) {
+	names := &d.Spec.Names
+	if names.Singular == "" {
+		names.Singular = strings.ToLower(names.Kind)
+	}
+	if names.ListKind == "" && names.Kind != "" {
+		names.ListKind = names.Kind + "List"
+	}
+	if d.Spec.Conversion == nil {
+		d.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
+	}
+	if hook := d.Spec.Conversion.Webhook; hook != nil && hook.ClientConfig != nil && hook.ClientConfig.Service != nil && hook.ClientConfig.Service.Port == nil {
+		port := int32(443)
+		hook.ClientConfig.Service.Port = &port
+	}
+}
+
+var columns = []metav1.TableColumnDefinition{
+	{Name: "Name", Type: "string", Format: "name", Description: "Name must be unique within a namespace."},
+	{Name: "Scope", Type: "string", Description: "Cluster/Namespaced"},
+	{Name: "Versions", Type: "string", Description: "Served versions"},
+	{Name: "Created At", Type: "date", Description: "When the definition was created."},
+	{Name: "Group", Type: "string", Description: "API group", Priority: 1},
+	{Name: "Kind", Type: "string", Description: "CustomResource kind", Priority: 1},
+	{Name: "ShortNames", Type: "string", Description: "Short names", Priority: 1},
+	{Name: "Established", Type: "boolean", Description: "Established status", Priority: 1},
+}
+
+func row(d *Definition) []any {
+	var versions []string
+	for _, v := range d.Spec.Versions {
+		switch {
+		case v.Storage:
+			versions = append(versions, v.Name+"(storage)")
+		case v.Served:
+			versions = append(versions, v.Name)
+		}
+	}
+	return []any{
+		d.Name, string(d.Spec.Scope), strings.Join(versions, ","), d.CreationTimestamp.UTC().Format(time.RFC3339),
+		d.Spec.Group, d.Spec.Names.Kind, strings.Join(d.Spec.Names.ShortNames, ","), Is(d, apiextensionsv1.Established),
+	}
+}

@@ -1,0 +1,102 @@
+package server
+
+import (
+	"github.com/gin-gonic/gin"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kctl/apiserver/internal/customresources"
+	"kctl/apiserver/internal/discovery"
+	"kctl/apiserver/internal/filters"
+	"kctl/apiserver/internal/handlers"
+	"kctl/apiserver/internal/openapi"
+	"kctl/apiserver/internal/request"
+)
+
+// What is here ties in what comes and goes while the server runs: requests that
+// no route answers are for custom resources, or for nobody.
+
+func (s *Server) customResources() *customresources.Definitions {
+	return customresources.New(customresources.Options{
+		Store: s.resources.Definitions, Registry: s.resources.Options(), Services: s.serviceAddress,
+	})
+}
+
+// extensions answers the requests that no route answers.
+func (s *Server) extensions(catalog *discovery.Catalog) gin.HandlerFunc {
+	dispatcher := handlers.NewDispatcher(handlers.Options{
+		Admission: s.admission, MaxBody: s.options.MaxRequestBodyBytes, Clock: s.clock, Logger: s.logger,
+	})
+	return func(c *gin.Context) {
+		info := request.InfoFrom(c.Request.Context())
+		if info.Resource && info.APIPrefix == "apis" && s.serveCustom(c, dispatcher, info) {
+			return
+		}
+		if c.Request.Method == "GET" && catalog.Serve(c, c.Request.URL.Path) {
+			return
+		}
+		notFound(c)
+	}
+}
+
+// serveCustom answers a request for a custom resource. It reports false where
+// there is none of that name.
+func (s *Server) serveCustom(c *gin.Context, dispatcher *handlers.Dispatcher, info *request.Info) bool {
+	served, warning, ok, err := s.definitions.Lookup(schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.ResourceName})
+	if !ok {
+		return false
+	}
+	if err != nil {
+		filters.WriteStatus(c.Writer, apierrors.NewInternalError(err))
+		return true
+	}
+	if warning != "" {
+		request.Warn(c.Request.Context(), warning)
+	}
+	return dispatcher.Serve(c, served, info)
+}
+
+// more tells discovery and OpenAPI what there is beside the built-in resources.
+func (s *Server) more() *more { return &more{s} }
+
+type more struct{ *Server }
+
+func (m *more) Changed() any { return m.definitions.Changed() }
+
+// More implements discovery.Source.
+func (m *more) More() discovery.More {
+	var out discovery.More
+	for _, info := range m.definitions.Infos() {
+		out.Resources = append(out.Resources, describeCustom(info))
+	}
+	return out
+}
+
+// Customs implements openapi.Source.
+func (m *more) Customs() []openapi.Custom {
+	var out []openapi.Custom
+	for _, info := range m.definitions.Infos() {
+		mark, listKind := m.definitions.Mark(info.GVR())
+		out = append(out, openapi.Custom{Info: info.Info, ListKind: listKind, Mark: mark, Schema: func() *apiextensionsv1.JSONSchemaProps {
+			return m.definitions.Schema(info.GVR())
+		}})
+	}
+	return out
+}
+
+// describeCustom is what discovery says of a custom resource.
+func describeCustom(info customresources.Info) discovery.Resource {
+	d := discovery.Resource{Info: info.Info, Verbs: customVerbs}
+	if info.HasStatus {
+		d.Subresources = append(d.Subresources, discovery.Subresource{Name: "status", Verbs: discovery.StatusVerbs})
+	}
+	if info.HasScale {
+		d.Subresources = append(d.Subresources, discovery.Subresource{Name: "scale", Kind: autoscalingv1.SchemeGroupVersion.WithKind("Scale"), Verbs: discovery.StatusVerbs})
+	}
+	return d
+}
+
+// customVerbs are in upstream's order, by which clients compare.
+var customVerbs = []string{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"}

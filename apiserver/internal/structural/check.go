@@ -1,0 +1,350 @@
+package structural
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Check refuses what may not be the schema of a custom resource: it has to be
+// structural, which means that it says of every field what type it has, once.
+func Check(path *field.Path, root *apiextensionsv1.JSONSchemaProps) field.ErrorList {
+	c := &checker{}
+	c.unsupported(path, root)
+	if len(c.errs) == 0 {
+		c.structure(path, root, level{root: true})
+	}
+	if len(c.errs) > 0 {
+		return c.errs
+	}
+	compiled, err := Compile(root)
+	if err != nil {
+		return field.ErrorList{field.Invalid(path, "", err.Error())}
+	}
+	compiled.checkDefaults(path, true, &c.errs)
+	return c.errs
+}
+
+type checker struct{ errs field.ErrorList }
+
+func (c *checker) add(err *field.Error) { c.errs = append(c.errs, err) }
+
+// level says where in a schema a schema stands.
+type level struct {
+	root bool
+	// what it is the schema of: "" for the root and for values of a map
+	item, property bool
+}
+
+var types = []string{"array", "boolean", "integer", "number", "object", "string"}
+
+// unsupported refuses the words of JSON schema that custom resources don't know.
+func (c *checker) unsupported(path *field.Path, p *apiextensionsv1.JSONSchemaProps) {
+	forbid := func(is bool, name, text string) {
+		if is {
+			c.add(field.Forbidden(path.Child(name), text))
+		}
+	}
+	if p.Schema != "" {
+		c.add(field.Invalid(path, "", "OpenAPIV3Schema 'schema' is not supported"))
+	}
+	forbid(p.Ref != nil, "$ref", "$ref is not supported")
+	forbid(p.UniqueItems, "uniqueItems", "uniqueItems cannot be set to true since the runtime complexity becomes quadratic")
+	forbid(len(p.PatternProperties) > 0, "patternProperties", "patternProperties is not supported")
+	forbid(len(p.Dependencies) > 0, "dependencies", "dependencies is not supported")
+	forbid(p.ID != "", "id", "id is not supported")
+	forbid(len(p.Definitions) > 0, "definitions", "definitions is not supported")
+	forbid(p.AdditionalItems != nil, "additionalItems", "additionalItems is not supported")
+	forbid(p.AdditionalProperties != nil && len(p.Properties) > 0 && (p.AdditionalProperties.Schema != nil || !p.AdditionalProperties.Allows),
+		"additionalProperties", "additionalProperties and properties are mutual exclusive")
+	forbid(p.Items != nil && len(p.Items.JSONSchemas) > 0, "items", "items must be a schema object and not an array")
+	forbid(len(p.XValidations) > 0, "x-kubernetes-validations", "rules are not supported by this server yet")
+	if p.Type != "" && !slices.Contains(types, p.Type) {
+		c.add(field.NotSupported(path.Child("type"), p.Type, types))
+	}
+	if p.XPreserveUnknownFields != nil && !*p.XPreserveUnknownFields {
+		c.add(field.Invalid(path.Child("x-kubernetes-preserve-unknown-fields"), false, "must be true or undefined"))
+	}
+	if _, err := regexp.Compile(p.Pattern); err != nil {
+		c.add(field.Invalid(path.Child("pattern"), p.Pattern, fmt.Sprintf("must be a valid regular expression, but isn't: %v", err)))
+	}
+	c.listAndMap(path, p)
+	each(path, p, func(path *field.Path, below *apiextensionsv1.JSONSchemaProps, _ level) { c.unsupported(path, below) })
+	for _, some := range combinations(path, p) {
+		c.unsupported(some.path, some.props)
+	}
+}
+
+// each calls f for the schemas of what is in a value.
+func each(path *field.Path, p *apiextensionsv1.JSONSchemaProps, f func(path *field.Path, below *apiextensionsv1.JSONSchemaProps, l level)) {
+	names := make([]string, 0, len(p.Properties))
+	for name := range p.Properties {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		below := p.Properties[name]
+		f(path.Child("properties").Key(name), &below, level{property: true})
+	}
+	if p.Items != nil && p.Items.Schema != nil {
+		f(path.Child("items"), p.Items.Schema, level{item: true})
+	}
+	if p.AdditionalProperties != nil && p.AdditionalProperties.Schema != nil {
+		f(path.Child("additionalProperties"), p.AdditionalProperties.Schema, level{})
+	}
+}
+
+type combination struct {
+	path  *field.Path
+	props *apiextensionsv1.JSONSchemaProps
+}
+
+// combinations are the schemas that say more of the same value.
+func combinations(path *field.Path, p *apiextensionsv1.JSONSchemaProps) (out []combination) {
+	for _, some := range []struct {
+		name  string
+		props []apiextensionsv1.JSONSchemaProps
+	}{{"allOf", p.AllOf}, {"anyOf", p.AnyOf}, {"oneOf", p.OneOf}} {
+		for i := range some.props {
+			out = append(out, combination{path.Child(some.name).Index(i), &some.props[i]})
+		}
+	}
+	if p.Not != nil {
+		out = append(out, combination{path.Child("not"), p.Not})
+	}
+	return out
+}
+
+// structure checks a schema outside of combinations.
+func (c *checker) structure(path *field.Path, p *apiextensionsv1.JSONSchemaProps, l level) {
+	preserve := p.XPreserveUnknownFields != nil && *p.XPreserveUnknownFields
+	switch {
+	case l.root && p.Type == "":
+		c.add(field.Required(path.Child("type"), "must not be empty at the root"))
+	case l.root && p.Type != "object":
+		c.add(field.Invalid(path.Child("type"), p.Type, "must be object at the root"))
+	case p.Type != "" || p.XIntOrString || preserve:
+	case l.item:
+		c.add(field.Required(path.Child("type"), "must not be empty for specified array items"))
+	case l.property:
+		c.add(field.Required(path.Child("type"), "must not be empty for specified object fields"))
+	default:
+		c.add(field.Required(path.Child("type"), "must not be empty for specified object fields"))
+	}
+	if p.Type == "array" && (p.Items == nil || p.Items.Schema == nil && len(p.Items.JSONSchemas) == 0) && !preserve {
+		c.add(field.Required(path.Child("items"), "must be specified"))
+	}
+	if p.XEmbeddedResource || l.root {
+		c.object(path, p, l.root)
+	}
+	each(path, p, c.structure)
+	for _, some := range combinations(path, p) {
+		c.valuesOnly(some.path, some.props, p)
+	}
+}
+
+// object checks the schema of a whole object: it has metadata, whatever it says.
+func (c *checker) object(path *field.Path, p *apiextensionsv1.JSONSchemaProps, root bool) {
+	preserve := p.XPreserveUnknownFields != nil && *p.XPreserveUnknownFields
+	if !root {
+		if !preserve && len(p.Properties) == 0 {
+			c.add(field.Required(path.Child("properties"), "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields"))
+		}
+		if p.Type != "object" {
+			c.add(field.Invalid(path.Child("type"), p.Type, "must be object if x-kubernetes-embedded-resource is true"))
+		}
+	}
+	for _, name := range []string{"apiVersion", "kind"} {
+		if property, ok := p.Properties[name]; ok && property.Type != "string" {
+			c.add(field.Invalid(path.Child("properties").Key(name).Child("type"), property.Type, "must be string"))
+		}
+	}
+	meta, ok := p.Properties["metadata"]
+	if !ok {
+		return
+	}
+	at := path.Child("properties").Key("metadata")
+	if meta.Type != "object" {
+		c.add(field.Invalid(at.Child("type"), meta.Type, "must be object"))
+	}
+	for name := range meta.Properties {
+		if root && name != "name" && name != "generateName" {
+			c.add(field.Forbidden(at, "must not specify anything other than name and generateName, but metadata is implicitly specified"))
+			break
+		}
+	}
+}
+
+// valuesOnly checks a schema inside a combination: it must say nothing of the
+// structure, and nothing of fields that the structure does not have.
+func (c *checker) valuesOnly(path *field.Path, p, structure *apiextensionsv1.JSONSchemaProps) {
+	empty := func(is bool, name, text string) {
+		if !is {
+			c.add(field.Forbidden(path.Child(name), text))
+		}
+	}
+	const must = "must be empty to be structural"
+	empty(p.Description == "", "description", must)
+	// int-or-string is written as anyOf integer and string by tools.
+	empty(p.Type == "" || structure.XIntOrString, "type", must)
+	empty(p.Title == "", "title", must)
+	empty(p.Default == nil, "default", "must be undefined to be structural")
+	empty(p.AdditionalProperties == nil, "additionalProperties", "must be undefined to be structural")
+	empty(!p.Nullable, "nullable", "must be false to be structural")
+	empty(p.XPreserveUnknownFields == nil, "x-kubernetes-preserve-unknown-fields", "must be undefined to be structural")
+	empty(!p.XEmbeddedResource, "x-kubernetes-embedded-resource", "must be false to be structural")
+	empty(!p.XIntOrString, "x-kubernetes-int-or-string", "must be false to be structural")
+	empty(p.XListType == nil, "x-kubernetes-list-type", "must be undefined to be structural")
+	empty(len(p.XListMapKeys) == 0, "x-kubernetes-list-map-keys", must)
+	empty(p.XMapType == nil, "x-kubernetes-map-type", "must be undefined to be structural")
+	empty(len(p.XValidations) == 0, "x-kubernetes-validations", must)
+	each(path, p, func(at *field.Path, below *apiextensionsv1.JSONSchemaProps, _ level) {
+		c.valuesOnly(at, below, &apiextensionsv1.JSONSchemaProps{})
+	})
+	for _, some := range combinations(path, p) {
+		c.valuesOnly(some.path, some.props, structure)
+	}
+}
+
+// listAndMap checks what is said of how lists and maps are merged.
+func (c *checker) listAndMap(path *field.Path, p *apiextensionsv1.JSONSchemaProps) {
+	if p.XMapType != nil {
+		if p.Type != "object" {
+			c.add(field.Invalid(path.Child("type"), p.Type, "must be object if x-kubernetes-map-type is specified"))
+		}
+		if *p.XMapType != "atomic" && *p.XMapType != "granular" {
+			c.add(field.NotSupported(path.Child("x-kubernetes-map-type"), *p.XMapType, []string{"atomic", "granular"}))
+		}
+	}
+	keys := path.Child("x-kubernetes-list-map-keys")
+	if p.XListType == nil {
+		if len(p.XListMapKeys) > 0 {
+			c.add(field.Required(path.Child("x-kubernetes-list-type"), "must be map if x-kubernetes-list-map-keys is non-empty"))
+		}
+		return
+	}
+	if p.Type != "array" {
+		c.add(field.Invalid(path.Child("type"), p.Type, "must be array if x-kubernetes-list-type is specified"))
+		return
+	}
+	var items *apiextensionsv1.JSONSchemaProps
+	if p.Items != nil {
+		items = p.Items.Schema
+	}
+	switch kind := *p.XListType; kind {
+	case "atomic":
+	case "set":
+		c.setItems(path.Child("items"), items)
+	case "map":
+		if len(p.XListMapKeys) == 0 {
+			c.add(field.Required(keys, "must not be empty if x-kubernetes-list-type is map"))
+			return
+		}
+		c.mapItems(path.Child("items"), keys, p.XListMapKeys, items)
+	default:
+		c.add(field.NotSupported(path.Child("x-kubernetes-list-type"), kind, []string{"atomic", "set", "map"}))
+	}
+}
+
+func (c *checker) setItems(path *field.Path, items *apiextensionsv1.JSONSchemaProps) {
+	if items == nil {
+		return
+	}
+	if items.Nullable {
+		c.add(field.Forbidden(path.Child("nullable"), "cannot be nullable when x-kubernetes-list-type is set"))
+	}
+	if items.Type == "object" && (items.XMapType == nil || *items.XMapType != "atomic") {
+		c.add(field.Invalid(path.Child("x-kubernetes-map-type"), items.XMapType, "must be atomic as item of a list with x-kubernetes-list-type=set"))
+	}
+	if items.Type == "array" && items.XListType != nil && *items.XListType != "atomic" {
+		c.add(field.Invalid(path.Child("x-kubernetes-list-type"), items.XListType, "must be atomic as item of a list with x-kubernetes-list-type=set"))
+	}
+}
+
+func (c *checker) mapItems(path, keys *field.Path, names []string, items *apiextensionsv1.JSONSchemaProps) {
+	if items == nil {
+		return
+	}
+	if items.Type != "object" {
+		c.add(field.Invalid(path.Child("type"), items.Type, "must be object if parent array's x-kubernetes-list-type is map"))
+		return
+	}
+	seen := map[string]bool{}
+	for _, name := range names {
+		if seen[name] {
+			c.add(field.Invalid(keys, names, "must not contain duplicate entries"))
+			return
+		}
+		seen[name] = true
+		property, ok := items.Properties[name]
+		if !ok {
+			c.add(field.Invalid(keys, names, "entries must all be names of item properties"))
+			continue
+		}
+		at := path.Child("properties").Key(name)
+		if property.Type == "object" || property.Type == "array" {
+			c.add(field.Invalid(at.Child("type"), property.Type, "must be a scalar type if parent array's x-kubernetes-list-type is map"))
+		}
+		if property.Default == nil && !slices.Contains(items.Required, name) {
+			c.add(field.Required(at.Child("default"), "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property"))
+		}
+		if property.Nullable {
+			c.add(field.Forbidden(at.Child("nullable"), "cannot be nullable when it is in x-kubernetes-list-map-keys"))
+		}
+	}
+}
+
+// checkDefaults makes sure that every default is what its own schema allows.
+func (s *Schema) checkDefaults(path *field.Path, root bool, errs *field.ErrorList) {
+	if s == nil {
+		return
+	}
+	if s.hasFallback {
+		s.checkDefault(path.Child("default"), root, errs)
+	}
+	for _, name := range propertyNames(s.properties) {
+		s.properties[name].checkDefaults(path.Child("properties").Key(name), false, errs)
+	}
+	s.items.checkDefaults(path.Child("items"), false, errs)
+	s.values.checkDefaults(path.Child("additionalProperties"), false, errs)
+}
+
+func (s *Schema) checkDefault(path *field.Path, root bool, errs *field.ErrorList) {
+	value := copyValue(s.fallback)
+	s.Default(value)
+	if object, ok := value.(map[string]any); ok {
+		p := &pruner{tell: true}
+		p.object(object, s, s.embedded || root)
+		if len(p.dropped) > 0 {
+			*errs = append(*errs, field.Invalid(path, s.fallback, "must not have unknown fields"))
+			return
+		}
+		if root {
+			*errs = append(*errs, validateObject(path, object)...)
+		}
+	}
+	for _, err := range s.Validate(nil, value, nil, false) {
+		err.Field = path.String() + trimRoot(err.Field)
+		*errs = append(*errs, err)
+	}
+}
+
+// trimRoot is what follows the default's own path in the path of an error.
+func trimRoot(at string) string {
+	if at == "<nil>" || at == "" {
+		return ""
+	}
+	return "." + at
+}
+
+func propertyNames(properties map[string]*Schema) []string {
+	out := make([]string, 0, len(properties))
+	for name := range properties {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,79 @@
+package structural
+
+import (
+	"encoding/json"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// listType is how the entries of a list are told apart: "atomic" where they
+// are not.
+func (s *Schema) listType() string {
+	if s.props.XListType == nil {
+		return "atomic"
+	}
+	return *s.props.XListType
+}
+
+// identity is what tells an entry of a list of type set or map from the others,
+// and how it is shown.
+func (s *Schema) identity(item any) (key string, shown any) {
+	shown = item
+	if s.listType() == "map" {
+		object, _ := item.(map[string]any)
+		keys := make(map[string]any, len(s.props.XListMapKeys))
+		for _, name := range s.props.XListMapKeys {
+			value, ok := object[name]
+			if !ok && s.items != nil && s.items.properties[name] != nil {
+				value = s.items.properties[name].fallback
+			}
+			if value != nil {
+				keys[name] = value
+			}
+		}
+		shown = keys
+	}
+	text, err := json.Marshal(shown)
+	if err != nil { // it came from JSON
+		return "", shown
+	}
+	return string(text), shown
+}
+
+// duplicates refuses entries that are there twice.
+func (s *Schema) duplicates(path *field.Path, value []any) (errs field.ErrorList) {
+	if s.listType() == "atomic" {
+		return nil
+	}
+	seen := make(map[string]int, len(value))
+	for i, item := range value {
+		key, shown := s.identity(item)
+		seen[key]++
+		if seen[key] == 2 {
+			errs = append(errs, field.Duplicate(path.Index(i), shown))
+		}
+	}
+	return errs
+}
+
+// counterparts finds what an entry was before: in maps by its keys; in other
+// lists an entry has no history.
+func (s *Schema) counterparts(old any) func(i int, item any) (any, bool) {
+	before, _ := old.([]any)
+	if s.listType() != "map" || len(before) == 0 {
+		return func(int, any) (any, bool) { return nil, false }
+	}
+	byKey := make(map[string]any, len(before))
+	for _, item := range before {
+		key, _ := s.identity(item)
+		byKey[key] = item
+	}
+	return func(_ int, item any) (any, bool) {
+		key, _ := s.identity(item)
+		was, ok := byKey[key]
+		return was, ok
+	}
+}
+
+// Counterpart finds what an entry of a list was in the list before.
+func (s *Schema) Counterpart(old any) func(i int, item any) (any, bool) { return s.counterparts(old) }

@@ -1,0 +1,189 @@
+package structural
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	kjson "sigs.k8s.io/json"
+)
+
+// Coerce gives the metadata of an object, and of the objects embedded in it,
+// the form that metadata has. It returns the paths of fields that it dropped
+// because no metadata has them.
+func (s *Schema) Coerce(object map[string]any) (unknown []string, err error) {
+	if unknown, err = coerceMetadata(object, ""); err != nil {
+		return unknown, err
+	}
+	more, err := s.coerceEmbedded(object, "", true)
+	return append(unknown, more...), err
+}
+
+func (s *Schema) coerceEmbedded(value any, path string, root bool) (unknown []string, err error) {
+	if s == nil || !s.holdsEmbedded() {
+		return nil, nil
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		if s.embedded && !root {
+			if unknown, err = coerceMetadata(v, path); err != nil {
+				return nil, err
+			}
+		}
+		for name, item := range v {
+			below := s.properties[name]
+			if below == nil {
+				below = s.values
+			}
+			more, err := below.coerceEmbedded(item, join(path, name), false)
+			if err != nil {
+				return nil, err
+			}
+			unknown = append(unknown, more...)
+		}
+	case []any:
+		for i, item := range v {
+			more, err := s.items.coerceEmbedded(item, path+"["+strconv.Itoa(i)+"]", false)
+			if err != nil {
+				return nil, err
+			}
+			unknown = append(unknown, more...)
+		}
+	}
+	return unknown, nil
+}
+
+// holdsEmbedded tells whether an embedded object may be in a value at all.
+func (s *Schema) holdsEmbedded() bool {
+	return s != nil && s.holds
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+func coerceMetadata(object map[string]any, path string) ([]string, error) {
+	found, ok := object["metadata"]
+	if !ok {
+		return nil, nil
+	}
+	if simple(found) {
+		return nil, nil
+	}
+	text, err := json.Marshal(found)
+	if err != nil {
+		return nil, fmt.Errorf("metadata: %w", err)
+	}
+	var meta metav1.ObjectMeta
+	strict, err := kjson.UnmarshalStrict(text, &meta, kjson.DisallowUnknownFields)
+	if err != nil {
+		if path == "" {
+			return nil, err
+		}
+		return nil, fmt.Errorf("%s: Invalid value: %s: %w", join(path, "metadata"), text, err)
+	}
+	if object["metadata"], err = runtime.DefaultUnstructuredConverter.ToUnstructured(&meta); err != nil {
+		return nil, fmt.Errorf("metadata: %w", err)
+	}
+	var unknown []string
+	for _, one := range strict {
+		var at kjson.FieldError
+		if errors.As(one, &at) {
+			unknown = append(unknown, join(path, "metadata."+at.FieldPath()))
+		}
+	}
+	return unknown, nil
+}
+
+// simple tells whether metadata has nothing but what most objects have, in its
+// proper form, so that no closer look is needed.
+func simple(value any) bool {
+	meta, ok := value.(map[string]any)
+	if !ok {
+		return false
+	}
+	for name, item := range meta {
+		switch name {
+		case "name", "namespace", "generateName", "uid", "resourceVersion":
+			_, ok = item.(string)
+		case "generation":
+			_, ok = item.(int64)
+		case "labels", "annotations":
+			var texts map[string]any
+			texts, ok = item.(map[string]any)
+			for _, text := range texts {
+				if _, isText := text.(string); !isText {
+					return false
+				}
+			}
+		default:
+			return false
+		}
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// ValidateEmbedded checks the objects that are embedded in an object as far as
+// every object is checked.
+func (s *Schema) ValidateEmbedded(path *field.Path, value any, root bool) (errs field.ErrorList) {
+	if s == nil || !s.holdsEmbedded() {
+		return nil
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		if s.embedded && !root {
+			errs = validateObject(path, v)
+		}
+		for name, item := range v {
+			below := s.properties[name]
+			if below == nil {
+				below = s.values
+			}
+			errs = append(errs, below.ValidateEmbedded(path.Child(name), item, false)...)
+		}
+	case []any:
+		for i, item := range v {
+			errs = append(errs, s.items.ValidateEmbedded(path.Index(i), item, false)...)
+		}
+	}
+	return errs
+}
+
+func validateObject(path *field.Path, object map[string]any) (errs field.ErrorList) {
+	version, kind := object["apiVersion"], object["kind"]
+	if text, _ := version.(string); text == "" {
+		errs = append(errs, field.Required(path.Child("apiVersion"), ""))
+	}
+	if text, _ := kind.(string); text == "" {
+		errs = append(errs, field.Required(path.Child("kind"), ""))
+	} else {
+		for _, problem := range utilvalidation.IsDNS1035Label(lower(text)) {
+			errs = append(errs, field.Invalid(path.Child("kind"), kind, "may have mixed case, but should otherwise match: "+problem))
+		}
+	}
+	found, ok := object["metadata"].(map[string]any)
+	if !ok {
+		return errs
+	}
+	var meta metav1.ObjectMeta
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(found, &meta); err != nil {
+		return append(errs, field.Invalid(path.Child("metadata"), "", err.Error()))
+	}
+	if meta.Name == "" { // it need not have one yet
+		meta.Name = "placeholder"
+	}
+	anyName := func(string, bool) []string { return nil }
+	return append(errs, validation.ValidateObjectMeta(&meta, meta.Namespace != "", anyName, path.Child("metadata"))...)
+}

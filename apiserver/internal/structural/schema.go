@@ -1,0 +1,154 @@
+package structural
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	kjson "sigs.k8s.io/json"
+)
+
+// Schema is a schema made ready for use. It does not change and may be used by
+// any number of goroutines.
+type Schema struct {
+	props *apiextensionsv1.JSONSchemaProps
+
+	properties map[string]*Schema
+	items      *Schema
+	values     *Schema // of additionalProperties
+	anyValues  bool    // additionalProperties: true
+	// fallback is the default; hasFallback tells it from null.
+	fallback    any
+	hasFallback bool
+	enum        []any
+	pattern     *regexp.Regexp
+
+	allOf, anyOf, oneOf []*Schema
+	not                 *Schema
+
+	preserve, embedded bool
+	// holds: an embedded object may be somewhere in the value.
+	holds bool
+}
+
+// Compile makes a schema ready for use.
+func Compile(props *apiextensionsv1.JSONSchemaProps) (*Schema, error) {
+	if props == nil {
+		return nil, nil
+	}
+	s := &Schema{
+		props:    props,
+		preserve: props.XPreserveUnknownFields != nil && *props.XPreserveUnknownFields,
+		embedded: props.XEmbeddedResource,
+	}
+	if err := s.compileValues(); err != nil {
+		return nil, err
+	}
+	var err error
+	if len(props.Properties) > 0 {
+		s.properties = make(map[string]*Schema, len(props.Properties))
+		for name := range props.Properties {
+			property := props.Properties[name]
+			if s.properties[name], err = Compile(&property); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+		}
+	}
+	if props.Items != nil {
+		if s.items, err = Compile(props.Items.Schema); err != nil {
+			return nil, fmt.Errorf("items: %w", err)
+		}
+	}
+	if a := props.AdditionalProperties; a != nil {
+		s.anyValues = a.Allows && a.Schema == nil
+		if s.values, err = Compile(a.Schema); err != nil {
+			return nil, fmt.Errorf("additionalProperties: %w", err)
+		}
+	}
+	if s.not, err = Compile(props.Not); err != nil {
+		return nil, fmt.Errorf("not: %w", err)
+	}
+	for _, some := range []struct {
+		from []apiextensionsv1.JSONSchemaProps
+		to   *[]*Schema
+	}{{props.AllOf, &s.allOf}, {props.AnyOf, &s.anyOf}, {props.OneOf, &s.oneOf}} {
+		for i := range some.from {
+			one, err := Compile(&some.from[i])
+			if err != nil {
+				return nil, err
+			}
+			*some.to = append(*some.to, one)
+		}
+	}
+	s.holds = s.embedded || s.items.holdsEmbedded() || s.values.holdsEmbedded()
+	for _, property := range s.properties {
+		s.holds = s.holds || property.holds
+	}
+	return s, nil
+}
+
+// compileValues reads the parts of a schema that are written as text.
+func (s *Schema) compileValues() error {
+	if s.props.Default != nil {
+		value, err := decodeValue(s.props.Default.Raw)
+		if err != nil {
+			return fmt.Errorf("default: %w", err)
+		}
+		s.fallback, s.hasFallback = value, true
+	}
+	for _, text := range s.props.Enum {
+		value, err := decodeValue(text.Raw)
+		if err != nil {
+			return fmt.Errorf("enum: %w", err)
+		}
+		s.enum = append(s.enum, value)
+	}
+	if s.props.Pattern == "" {
+		return nil
+	}
+	var err error
+	if s.pattern, err = regexp.Compile(s.props.Pattern); err != nil {
+		return fmt.Errorf("pattern: %w", err)
+	}
+	return nil
+}
+
+// decodeValue reads JSON with whole numbers as int64.
+func decodeValue(text []byte) (any, error) {
+	var value any
+	if len(text) == 0 {
+		return nil, nil
+	}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &value); err != nil {
+		return nil, err
+	}
+	return value, nil
+}
+
+// Props is what the schema was made from.
+func (s *Schema) Props() *apiextensionsv1.JSONSchemaProps { return s.props }
+
+// Property is the schema of a property, nil where it has none.
+func (s *Schema) Property(name string) *Schema { return s.properties[name] }
+
+// copyValue copies JSON.
+func copyValue(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, item := range v {
+			out[key] = copyValue(item)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, item := range v {
+			out[i] = copyValue(item)
+		}
+		return out
+	case json.Number:
+		return v.String()
+	}
+	return value
+}

@@ -1,0 +1,294 @@
+package structural
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/kube-openapi/pkg/validation/strfmt"
+)
+
+// Validate checks value, which is at path, by the schema. What is as it was in
+// old (hasOld) is not held against a change of something else.
+func (s *Schema) Validate(path *field.Path, value, old any, hasOld bool) field.ErrorList {
+	if s == nil || hasOld && reflect.DeepEqual(value, old) {
+		return nil
+	}
+	errs, ok := s.kind(path, value)
+	if !ok {
+		return errs
+	}
+	errs = append(errs, s.combined(path, value)...)
+	switch v := value.(type) {
+	case string:
+		errs = append(errs, s.text(path, v)...)
+	case int64:
+		errs = append(errs, s.number(path, v, float64(v))...)
+	case float64:
+		errs = append(errs, s.number(path, v, v)...)
+	case []any:
+		errs = append(errs, s.list(path, v, old, hasOld)...)
+	case map[string]any:
+		errs = append(errs, s.fields(path, v, old, hasOld)...)
+	}
+	if len(s.enum) > 0 && !(value == nil && s.props.Nullable) && !containsValue(s.enum, value) {
+		errs = append(errs, field.NotSupported(path, value, enumTexts(s.enum)))
+	}
+	return errs
+}
+
+// name is how messages call a place.
+func name(path *field.Path) string {
+	if path == nil {
+		return ""
+	}
+	return path.String()
+}
+
+func kindOf(value any) string {
+	switch v := value.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "boolean"
+	case string:
+		return "string"
+	case int64:
+		return "integer"
+	case float64:
+		return "number"
+	case []any:
+		return "array"
+	case map[string]any:
+		return "object"
+	default:
+		return fmt.Sprintf("%T", v)
+	}
+}
+
+// kind checks the value's type; ok is false where nothing else need be looked at.
+func (s *Schema) kind(path *field.Path, value any) (errs field.ErrorList, ok bool) {
+	want := s.props.Type
+	got := kindOf(value)
+	switch {
+	case value == nil && (s.props.Nullable || want == "" && !s.props.XIntOrString):
+		return nil, false
+	case s.props.XIntOrString:
+		if got == "integer" || got == "string" || isWhole(value) {
+			return nil, true
+		}
+		want = "integer,string"
+	case want == "" || want == got:
+		return nil, true
+	case want == "number" && got == "integer", want == "integer" && isWhole(value):
+		return nil, true
+	}
+	return field.ErrorList{field.TypeInvalid(path, got, fmt.Sprintf("%s in body must be of type %s: %q", name(path), want, got))}, false
+}
+
+func isWhole(value any) bool {
+	v, ok := value.(float64)
+	return ok && v == math.Trunc(v) && math.Abs(v) < 1<<53
+}
+
+func (s *Schema) text(path *field.Path, value string) (errs field.ErrorList) {
+	p, at := s.props, name(path)
+	length := int64(utf8.RuneCountInString(value))
+	if p.MaxLength != nil && length > *p.MaxLength {
+		errs = append(errs, field.TooLong(path, value, int(*p.MaxLength)))
+	}
+	if p.MinLength != nil && length < *p.MinLength {
+		errs = append(errs, field.Invalid(path, value, fmt.Sprintf("%s in body should be at least %d chars long", at, *p.MinLength)))
+	}
+	if s.pattern != nil && !s.pattern.MatchString(value) {
+		errs = append(errs, field.Invalid(path, value, fmt.Sprintf("%s in body should match '%s'", at, p.Pattern)))
+	}
+	if p.Format != "" && p.Type == "string" && strfmt.Default.ContainsName(p.Format) && !strfmt.Default.Validates(p.Format, value) {
+		errs = append(errs, field.TypeInvalid(path, value, fmt.Sprintf("%s in body must be of type %s: %q", at, p.Format, value)))
+	}
+	return errs
+}
+
+func (s *Schema) number(path *field.Path, value any, v float64) (errs field.ErrorList) {
+	p, at := s.props, name(path)
+	if whole, ok := value.(int64); ok && p.Type == "integer" && p.Format == "int32" && whole != int64(int32(whole)) {
+		errs = append(errs, field.Invalid(nil, "", fmt.Sprintf("Checked value must be of type integer with format int32 in %s", at)))
+	}
+	invalid := func(text string, bound float64) {
+		errs = append(errs, field.Invalid(path, value, fmt.Sprintf("%s in body should be %s %v", at, text, bound)))
+	}
+	if p.MultipleOf != nil && *p.MultipleOf > 0 {
+		if times := v / *p.MultipleOf; times != math.Trunc(times) {
+			invalid("a multiple of", *p.MultipleOf)
+		}
+	}
+	if p.Maximum != nil {
+		switch {
+		case p.ExclusiveMaximum && v >= *p.Maximum:
+			invalid("less than", *p.Maximum)
+		case v > *p.Maximum:
+			invalid("less than or equal to", *p.Maximum)
+		}
+	}
+	if p.Minimum != nil {
+		switch {
+		case p.ExclusiveMinimum && v <= *p.Minimum:
+			invalid("greater than", *p.Minimum)
+		case v < *p.Minimum:
+			invalid("greater than or equal to", *p.Minimum)
+		}
+	}
+	return errs
+}
+
+func (s *Schema) list(path *field.Path, value []any, old any, hasOld bool) (errs field.ErrorList) {
+	p := s.props
+	count := int64(len(value))
+	if p.MinItems != nil && count < *p.MinItems {
+		errs = append(errs, field.Invalid(path, count, fmt.Sprintf("%s in body should have at least %d items", name(path), *p.MinItems)))
+	}
+	if p.MaxItems != nil && count > *p.MaxItems {
+		errs = append(errs, field.TooMany(path, int(count), int(*p.MaxItems)))
+	}
+	errs = append(errs, s.duplicates(path, value)...)
+	if s.items == nil {
+		return errs
+	}
+	before := s.counterparts(old)
+	for i, item := range value {
+		var was any
+		found := false
+		if hasOld {
+			was, found = before(i, item)
+		}
+		errs = append(errs, s.items.Validate(path.Index(i), item, was, found)...)
+	}
+	return errs
+}
+
+func (s *Schema) fields(path *field.Path, value map[string]any, old any, hasOld bool) (errs field.ErrorList) {
+	p := s.props
+	count := int64(len(value))
+	if p.MinProperties != nil && count < *p.MinProperties {
+		errs = append(errs, field.Invalid(path, count, fmt.Sprintf("%s in body should have at least %d properties", name(path), *p.MinProperties)))
+	}
+	if p.MaxProperties != nil && count > *p.MaxProperties {
+		errs = append(errs, field.TooMany(path, int(count), int(*p.MaxProperties)))
+	}
+	for _, required := range p.Required {
+		if _, ok := value[required]; !ok {
+			errs = append(errs, field.Required(path.Child(required), ""))
+		}
+	}
+	before, _ := old.(map[string]any)
+	for _, key := range sortedKeys(value) {
+		below := s.properties[key]
+		if below == nil {
+			below = s.values
+		}
+		if below == nil {
+			continue
+		}
+		was, found := before[key]
+		errs = append(errs, below.Validate(path.Child(key), value[key], was, hasOld && found)...)
+	}
+	return errs
+}
+
+// combined checks allOf, anyOf, oneOf and not.
+func (s *Schema) combined(path *field.Path, value any) (errs field.ErrorList) {
+	fail := func(format string, args ...any) {
+		errs = append(errs, field.Invalid(nil, "", fmt.Sprintf("%q ", name(path))+fmt.Sprintf(format, args...)))
+	}
+	if len(s.anyOf) > 0 {
+		if valid, first := try(s.anyOf, path, value); valid == 0 {
+			fail("must validate at least one schema (anyOf)")
+			errs = append(errs, first...)
+		}
+	}
+	if len(s.oneOf) > 0 {
+		switch valid, first := try(s.oneOf, path, value); {
+		case valid == 0:
+			fail("must validate one and only one schema (oneOf). Found none valid")
+			errs = append(errs, first...)
+		case valid > 1:
+			fail("must validate one and only one schema (oneOf). Found %d valid alternatives", valid)
+		}
+	}
+	valid := 0
+	for _, one := range s.allOf {
+		failed := one.Validate(path, value, nil, false)
+		errs = append(errs, failed...)
+		if len(failed) == 0 {
+			valid++
+		}
+	}
+	switch {
+	case valid == len(s.allOf):
+	case valid == 0:
+		fail("must validate all the schemas (allOf). None validated")
+	default:
+		fail("must validate all the schemas (allOf)")
+	}
+	if s.not != nil && len(s.not.Validate(path, value, nil, false)) == 0 {
+		fail("must not validate the schema (not)")
+	}
+	return errs
+}
+
+// try counts the schemas by which value is valid, and returns what the one that
+// came closest has against it.
+func try(schemas []*Schema, path *field.Path, value any) (valid int, closest field.ErrorList) {
+	for _, one := range schemas {
+		errs := one.Validate(path, value, nil, false)
+		switch {
+		case len(errs) == 0:
+			valid++
+		case closest == nil || len(errs) < len(closest):
+			closest = errs
+		}
+	}
+	return valid, closest
+}
+
+func containsValue(values []any, value any) bool {
+	return slices.ContainsFunc(values, func(one any) bool { return sameValue(one, value) })
+}
+
+// sameValue compares JSON; 1 and 1.0 are the same number.
+func sameValue(a, b any) bool {
+	if whole, ok := a.(int64); ok {
+		if broken, ok := b.(float64); ok {
+			return float64(whole) == broken
+		}
+	}
+	if broken, ok := a.(float64); ok {
+		if whole, ok := b.(int64); ok {
+			return float64(whole) == broken
+		}
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+func enumTexts(values []any) []string {
+	out := make([]string, len(values))
+	for i, value := range values {
+		out[i] = fmt.Sprint(value)
+	}
+	return out
+}
+
+func sortedKeys(m map[string]any) []string {
+	out := make([]string, 0, len(m))
+	for key := range m {
+		out = append(out, key)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func lower(text string) string { return strings.ToLower(text) }
