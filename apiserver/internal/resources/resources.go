@@ -39,6 +39,7 @@ import (
 	"kctl/apiserver/internal/resources/node"
 	"kctl/apiserver/internal/resources/pod"
 	"kctl/apiserver/internal/resources/priorityclass"
+	"kctl/apiserver/internal/resources/proxy"
 	"kctl/apiserver/internal/resources/rbac"
 	"kctl/apiserver/internal/resources/replicationcontroller"
 	"kctl/apiserver/internal/resources/resourcequota"
@@ -214,8 +215,14 @@ func (s *Set) Bindings() (core.Resource, registry.Subresource) {
 // streams reach nodes; without an issuer there are no tokens to ask for.
 func (s *Set) Served(kubelets *kubelet.Client, issuer serviceaccount.Issuer) []registry.Served {
 	streams := pod.NewStreams(s.Pods, s.Nodes, kubelets)
+	proxies := proxy.New(proxy.Sources{
+		Pods: s.Pods, Services: s.Services, EndpointSlices: s.EndpointSlices, Nodes: s.Nodes, Kubelets: kubelets,
+	})
 	subresources := map[registry.Resource][]registry.Subresource{
+		s.Services: {proxies.Service()},
+		s.Nodes:    {proxies.Node()},
 		s.Pods: {
+			proxies.Pod(),
 			s.binder.Subresource(), pod.Eviction(s.Pods, s.options.Clock),
 			streams.Log(), streams.Exec(), streams.Attach(), streams.PortForward(),
 		},

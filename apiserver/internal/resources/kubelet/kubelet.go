@@ -94,6 +94,9 @@ func New(o Options) (*Client, error) {
 	}}, nil
 }
 
+// Transport is how kubelets are reached.
+func (c *Client) Transport() http.RoundTripper { return c.transport }
+
 // Close drops idle connections.
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
 

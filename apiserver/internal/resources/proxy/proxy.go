@@ -1,0 +1,187 @@
+// Package proxy passes requests on to what pods, services and nodes serve:
+// pods/proxy, services/proxy and nodes/proxy (Kubernetes docs, "Access
+// Services Running on Clusters").
+//
+// The set of resources installs its subresources; whether the user may is
+// decided before. It never follows a redirect, never passes on who the user is,
+// and reaches no address of the server's own host or link unless a node is
+// there.
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/kubelet"
+	"kctl/proto/upgrade"
+)
+
+const dialTimeout = 10 * time.Second
+
+// Sources are where the proxies look targets up.
+type Sources struct {
+	Pods, Services, EndpointSlices, Nodes registry.Resource
+	Kubelets                              *kubelet.Client
+}
+
+// Proxies serve the three subresources.
+type Proxies struct {
+	Sources
+	transport  *http.Transport
+	permission func(net.IP) error
+}
+
+// New returns the proxies to what is found in sources.
+func New(sources Sources) *Proxies {
+	p := &Proxies{Sources: sources, permission: proxyable}
+	dialer := &net.Dialer{Timeout: dialTimeout, Control: func(_, address string, _ syscall.RawConn) error {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			return err
+		}
+		return p.permission(net.ParseIP(host)) // a name may have come to mean something else
+	}}
+	p.transport = &http.Transport{
+		DialContext:         dialer.DialContext,
+		TLSHandshakeTimeout: dialTimeout,
+		// Pods' certificates are theirs to make, as upstream has it.
+		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true},
+		MaxIdleConnsPerHost: 2,
+		MaxIdleConns:        64,
+		IdleConnTimeout:     30 * time.Second,
+	}
+	return p
+}
+
+type connect = func(ctx context.Context, w http.ResponseWriter, r *http.Request, namespace, name string) error
+
+// Pod is pods/proxy.
+func (p *Proxies) Pod() registry.Subresource { return p.subresource("PodProxyOptions", p.pod) }
+
+// Service is services/proxy.
+func (p *Proxies) Service() registry.Subresource {
+	return p.subresource("ServiceProxyOptions", p.service)
+}
+
+// Node is nodes/proxy.
+func (p *Proxies) Node() registry.Subresource { return p.subresource("NodeProxyOptions", p.node) }
+
+func (p *Proxies) subresource(kind string, find finder) registry.Subresource {
+	serve := p.serve(find)
+	methods := map[string]connect{}
+	for _, method := range []string{
+		http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions,
+	} {
+		methods[method] = serve
+	}
+	return registry.Subresource{Name: "proxy", Kind: corev1.SchemeGroupVersion.WithKind(kind), Connect: methods}
+}
+
+func (p *Proxies) serve(find finder) connect {
+	return func(ctx context.Context, w http.ResponseWriter, r *http.Request, namespace, name string) error {
+		prefix, rest, err := split(r.URL, namespace != "")
+		if err != nil {
+			return err
+		}
+		to, err := find(ctx, namespace, name)
+		if err != nil {
+			return err
+		}
+		if rest == "" && r.Header.Get("Upgrade") == "" && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+			// Relative links on the page have to stay behind the proxy.
+			location := prefix + "/"
+			if r.URL.RawQuery != "" {
+				location += "?" + r.URL.RawQuery
+			}
+			w.Header().Set("Location", location)
+			w.WriteHeader(http.StatusMovedPermanently)
+			return nil
+		}
+		if rest == "" {
+			rest = "/"
+		}
+		return pass(w, r.WithContext(ctx), to, prefix, rest)
+	}
+}
+
+// split divides a request's path, as it was sent, behind ".../proxy". The first
+// part has to mean the same escaped and not, because it is by the unescaped one
+// that the user's right was decided.
+func split(u *url.URL, namespaced bool) (prefix, rest string, err error) {
+	parts := 6 // /api/v1/nodes/NAME/proxy
+	if namespaced {
+		parts = 8 // /api/v1/namespaces/NAMESPACE/pods/NAME/proxy
+	}
+	cut := func(path string) (string, string) {
+		pieces := strings.SplitN(path, "/", parts+1)
+		prefix := strings.Join(pieces[:min(parts, len(pieces))], "/")
+		return prefix, strings.TrimPrefix(path, prefix)
+	}
+	prefix, rest = cut(u.EscapedPath())
+	asked, _ := cut(u.Path)
+	if unescaped, err := url.PathUnescape(prefix); err != nil || unescaped != asked {
+		return "", "", apierrors.NewBadRequest("the path has an escaped slash before the proxy's own part")
+	}
+	return prefix, rest, nil
+}
+
+// pass hands the request on, upgrade and all, and the answer back. An error
+// means that nothing has been written.
+func pass(w http.ResponseWriter, r *http.Request, to *target, prefix, rest string) error {
+	path, err := url.PathUnescape(rest)
+	if err != nil {
+		return apierrors.NewBadRequest("the path can't be unescaped")
+	}
+	links := rewriter{prefix: prefix, requested: r.Host, target: to.host}
+	var failed error
+	proxy := &httputil.ReverseProxy{
+		Transport:     to.transport,
+		FlushInterval: -1,
+		Rewrite: func(p *httputil.ProxyRequest) {
+			p.Out.URL = &url.URL{Scheme: to.scheme, Host: to.host, Path: path, RawPath: rest, RawQuery: p.In.URL.RawQuery}
+			p.Out.Host = p.In.Host
+			headers(p, prefix+rest)
+			if to.kubelet { // it knows the server by its certificate
+				p.Out.Host = to.host
+				p.Out.Header.Del("Cookie")
+			}
+		},
+		ModifyResponse: links.response,
+		ErrorHandler:   func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err },
+	}
+	proxy.ServeHTTP(upgrade.Whole(w), r)
+	if failed != nil {
+		return apierrors.NewServiceUnavailable(fmt.Sprintf("error trying to reach service: %v", failed))
+	}
+	return nil
+}
+
+// headers tells the target where it is seen from, and nothing about who looks.
+func headers(p *httputil.ProxyRequest, seen string) {
+	p.Out.Header.Del("Authorization")
+	for name := range p.Out.Header {
+		if strings.HasPrefix(name, "Impersonate-") || strings.HasPrefix(name, "X-Remote-") {
+			p.Out.Header.Del(name)
+		}
+	}
+	p.Out.Header.Set("X-Forwarded-Uri", seen)
+	from := p.In.Header.Values("X-Forwarded-For")
+	if client, _, err := net.SplitHostPort(p.In.RemoteAddr); err == nil {
+		from = append(from[:len(from):len(from)], client)
+	}
+	if len(from) > 0 {
+		p.Out.Header.Set("X-Forwarded-For", strings.Join(from, ", "))
+	}
+}

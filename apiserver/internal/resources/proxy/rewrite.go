@@ -1,0 +1,146 @@
+package proxy
+
+import (
+	"compress/gzip"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"golang.org/x/net/html"
+)
+
+// rewriter makes links to the target's own root into links through the proxy:
+// in Location headers, and in the attributes of HTML pages. Links in scripts
+// and styles stay what they are.
+type rewriter struct {
+	prefix            string // the path, escaped, below which the target is seen
+	requested, target string // the hosts that mean the target
+}
+
+// linking are the attributes of HTML that hold a URL.
+var linking = map[string]bool{
+	"action": true, "background": true, "cite": true, "classid": true, "codebase": true, "data": true, "formaction": true, "href": true,
+	"icon": true, "longdesc": true, "manifest": true, "poster": true, "profile": true, "src": true, "usemap": true,
+}
+
+func (rw rewriter) response(answer *http.Response) error {
+	// Whom a browser lets read the answer is this server's to say.
+	for name := range answer.Header {
+		if strings.HasPrefix(name, "Access-Control-") {
+			answer.Header.Del(name)
+		}
+	}
+	if location := answer.Header.Get("Location"); location != "" {
+		answer.Header.Set("Location", rw.link(location))
+		return nil
+	}
+	kind, _, err := mime.ParseMediaType(answer.Header.Get("Content-Type"))
+	if err != nil || kind != "text/html" || answer.StatusCode == http.StatusSwitchingProtocols {
+		return nil
+	}
+	var page io.Reader = answer.Body
+	switch answer.Header.Get("Content-Encoding") {
+	case "":
+	case "gzip":
+		if answer.Request.Method == http.MethodHead {
+			break
+		}
+		if page, err = gzip.NewReader(page); err != nil {
+			return err
+		}
+		answer.Header.Del("Content-Encoding")
+	default:
+		return nil
+	}
+	answer.Header.Del("Content-Length")
+	answer.ContentLength = -1
+	answer.Body = &rewritten{rewriter: rw, from: page, page: html.NewTokenizer(page), body: answer.Body}
+	answer.Body.(*rewritten).page.SetMaxBuf(maxToken)
+	return nil
+}
+
+// link is where a link of the target's leads through the proxy.
+func (rw rewriter) link(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || !strings.HasPrefix(u.Path, "/") || u.Host != "" && u.Host != rw.target && u.Host != rw.requested {
+		return text
+	}
+	path := u.EscapedPath()
+	if path == rw.prefix || strings.HasPrefix(path, rw.prefix+"/") {
+		return text
+	}
+	if u.Host == rw.target {
+		u.Scheme, u.Host = "", ""
+	}
+	u.RawPath = rw.prefix + path
+	if u.Path, err = url.PathUnescape(u.RawPath); err != nil {
+		return text
+	}
+	return u.String()
+}
+
+// maxToken bounds what is held of a page: a longer tag, script or text, and
+// what comes after it, passes as it is.
+const maxToken = 1 << 20
+
+// rewritten reads a page with its links rewritten.
+type rewritten struct {
+	rewriter
+	from io.Reader // behind page
+	page *html.Tokenizer
+	body io.Closer
+	out  []byte    // rewritten and not read yet
+	rest io.Reader // what passes as it is
+}
+
+func (r *rewritten) Close() error { return r.body.Close() }
+
+func (r *rewritten) Read(p []byte) (int, error) {
+	for len(r.out) == 0 && r.rest == nil {
+		if err := r.next(); err != nil {
+			return 0, err
+		}
+	}
+	if len(r.out) == 0 {
+		return r.rest.Read(p)
+	}
+	n := copy(p, r.out)
+	r.out = r.out[n:]
+	return n, nil
+}
+
+func (r *rewritten) next() error {
+	kind := r.page.Next()
+	r.out = append(r.out[:0], r.page.Raw()...)
+	switch kind {
+	case html.ErrorToken:
+		err := r.page.Err()
+		if !errors.Is(err, html.ErrBufferExceeded) {
+			if len(r.out) > 0 && errors.Is(err, io.EOF) {
+				r.rest = strings.NewReader("")
+				return nil
+			}
+			return err
+		}
+		r.out = append(r.out, r.page.Buffered()...)
+		r.rest = r.from
+	case html.StartTagToken, html.SelfClosingTagToken:
+		token := r.page.Token()
+		changed := false
+		for i, attribute := range token.Attr {
+			if !linking[attribute.Key] {
+				continue
+			}
+			if link := r.link(attribute.Val); link != attribute.Val {
+				token.Attr[i].Val, changed = link, true
+			}
+		}
+		if changed {
+			r.out = append(r.out[:0], token.String()...)
+		}
+	}
+	return nil
+}
