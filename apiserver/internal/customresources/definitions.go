@@ -90,6 +90,9 @@ func (d *Definitions) snapshot() *snapshot {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	before := d.current.Load()
+	if d.options.Store.Ready() != nil {
+		return before // a list would wait
+	}
 	// Read before the list: what comes in between is seen by the next call.
 	changed := d.options.Store.Changed()
 	if before.changed == changed {
@@ -146,8 +149,11 @@ func (d *Definitions) refresh(item registry.Encoded, before *snapshot) *entry {
 }
 
 // Lookup is what is served under a group, version and plural name; ok is false
-// where that is nothing.
-func (d *Definitions) Lookup(gvr schema.GroupVersionResource) (served registry.Served, warning string, ok bool, err error) {
+// where that is nothing. It waits until the definitions have been read.
+func (d *Definitions) Lookup(ctx context.Context, gvr schema.GroupVersionResource) (served registry.Served, warning string, ok bool, err error) {
+	if err := d.options.Store.WaitReady(ctx); err != nil {
+		return registry.Served{}, "", true, err
+	}
 	e := d.snapshot().served[gvr]
 	if e == nil {
 		return registry.Served{}, "", false, nil

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"errors"
+
 	"github.com/gin-gonic/gin"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -13,6 +15,7 @@ import (
 	"kctl/apiserver/internal/handlers"
 	"kctl/apiserver/internal/openapi"
 	"kctl/apiserver/internal/request"
+	"kctl/apiserver/internal/storage/cache"
 )
 
 // What is here ties in what comes and goes while the server runs: requests that
@@ -44,18 +47,26 @@ func (s *Server) extensions(catalog *discovery.Catalog) gin.HandlerFunc {
 // serveCustom answers a request for a custom resource. It reports false where
 // there is none of that name.
 func (s *Server) serveCustom(c *gin.Context, dispatcher *handlers.Dispatcher, info *request.Info) bool {
-	served, warning, ok, err := s.definitions.Lookup(schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.ResourceName})
+	served, warning, ok, err := s.definitions.Lookup(c.Request.Context(), schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.ResourceName})
 	if !ok {
 		return false
 	}
 	if err != nil {
-		filters.WriteStatus(c.Writer, apierrors.NewInternalError(err))
+		filters.WriteStatus(c.Writer, unavailable(err))
 		return true
 	}
 	if warning != "" {
 		request.Warn(c.Request.Context(), warning)
 	}
 	return dispatcher.Serve(c, served, info)
+}
+
+// unavailable is the answer where a custom resource should be served and can't.
+func unavailable(err error) *apierrors.StatusError {
+	if errors.Is(err, cache.ErrNotReady) {
+		return apierrors.NewServiceUnavailable("definitions of custom resources are not read yet")
+	}
+	return apierrors.NewInternalError(err)
 }
 
 // more tells discovery and OpenAPI what there is beside the built-in resources.
