@@ -1,0 +1,155 @@
+package bench_test
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"kctl/test/harness"
+)
+
+const (
+	manyPods  = 10_000
+	largePod  = 2500 // bytes that the server stores of each
+	listTurns = 15
+	podsPath  = "/api/v1/pods"
+)
+
+// BenchmarkLists lists 10,000 pods, 25 MB in all, beside an HTTPS server that
+// writes the same bytes from memory, and reports what the server weighs
+// meanwhile, and how long it takes to start with them.
+func BenchmarkLists(b *testing.B) {
+	etcd := harness.StartEtcd(b)
+	s := startServer(b, "--etcd-servers="+etcd.URL)
+	empty := s.started
+	fill(b, s)
+	s.stop()
+	s.start()
+	filled := s.started
+	client := httpClient()
+	ready := readyBytes(b, read(b, s, client, podsPath+"?resourceVersion=0"))
+	for b.Loop() {
+		cached, consistent, floor := make([]time.Duration, 0, listTurns), make([]time.Duration, 0, listTurns), make([]time.Duration, 0, listTurns)
+		before := memory(b, s.cmd.Process.Pid, "VmRSS")
+		forgetPeak(b, s.cmd.Process.Pid)
+		for range listTurns {
+			floor = append(floor, timed(func() { ready.read(b) }))
+			cached = append(cached, timed(func() { drain(b, s, client, podsPath+"?resourceVersion=0") }))
+			consistent = append(consistent, timed(func() { drain(b, s, client, podsPath) }))
+		}
+		list, plain := median(cached), median(floor)
+		b.ReportMetric(ms(list), "ms-list")
+		b.ReportMetric(ms(plain), "ms-ready-bytes")
+		b.ReportMetric(float64(list)/float64(plain), "x-floor")
+		b.ReportMetric(ms(median(consistent)-list), "ms-more-consistent")
+		b.ReportMetric(float64(ready.size)/1e6, "MB-list")
+		b.ReportMetric(float64(before)/(1<<20), "MiB-before")
+		b.ReportMetric(float64(memory(b, s.cmd.Process.Pid, "VmHWM"))/(1<<20), "MiB-peak")
+		b.ReportMetric(ms(empty), "ms-start-empty")
+		b.ReportMetric(ms(filled), "ms-start-filled")
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// fill creates the pods.
+func fill(b *testing.B, s *server) {
+	b.Helper()
+	raw, err := dialRaw(s.address)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer raw.close()
+	const path = "/api/v1/namespaces/default/pods"
+	eventually(b, func() error { return raw.post(path, []byte(pod("first"))) })
+	padding := strings.Repeat("x", max(0, largePod-len(read(b, s, httpClient(), path+"/first"))))
+	names := make(chan string)
+	var wg sync.WaitGroup
+	for range writers {
+		wg.Go(func() {
+			for name := range names {
+				body := strings.Replace(pod(name), `"example.org/note":"`, `"example.org/note":"`+padding, 1)
+				if err := raw.post(path, []byte(body)); err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	}
+	for i := range manyPods - 1 {
+		names <- fmt.Sprintf("pod-%05d", i)
+	}
+	close(names)
+	wg.Wait()
+}
+
+func read(b *testing.B, s *server, client *http.Client, path string) []byte {
+	b.Helper()
+	answer, err := s.request(b.Context(), client, http.MethodGet, path, "")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		b.Fatalf("%s: %s, %v", path, answer.Status, err)
+	}
+	return body
+}
+
+func drain(b *testing.B, s *server, client *http.Client, path string) {
+	if code := s.get(client, path); code != http.StatusOK {
+		b.Errorf("%s: %d", path, code)
+	}
+}
+
+// plain is an HTTPS server that does nothing but write.
+type plain struct {
+	*httptest.Server
+	client *http.Client
+	size   int
+}
+
+func readyBytes(b *testing.B, body []byte) *plain {
+	b.Helper()
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(body)
+	}))
+	server.EnableHTTP2 = true
+	server.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	server.StartTLS()
+	b.Cleanup(server.Close)
+	return &plain{Server: server, client: httpClient(), size: len(body)}
+}
+
+func (p *plain) read(b *testing.B) {
+	answer, err := p.client.Get(p.URL)
+	if err != nil {
+		b.Error(err)
+		return
+	}
+	defer answer.Body.Close()
+	if n, err := io.Copy(io.Discard, answer.Body); err != nil || int(n) != p.size {
+		b.Errorf("%d of %d bytes, %v", n, p.size, err)
+	}
+}
+
+func timed(do func()) time.Duration {
+	begin := time.Now()
+	do()
+	return time.Since(begin)
+}
+
+// forgetPeak has the kernel begin anew with the most memory that a process had.
+func forgetPeak(b *testing.B, pid int) {
+	b.Helper()
+	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0o600); err != nil {
+		b.Fatal(err)
+	}
+}

@@ -1,0 +1,121 @@
+package bench_test
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"kctl/test/harness"
+)
+
+const (
+	watched    = 300
+	manyEyes   = 200
+	watchPace  = 20 * time.Millisecond // between two creates
+	watchPath  = "/api/v1/namespaces/default/pods?watch=1&resourceVersion=0"
+	createPath = "/api/v1/namespaces/default/pods"
+)
+
+// BenchmarkWatchers reports how long after a create was sent its event has been
+// read, by one watcher and by each of 200, which have a connection each.
+func BenchmarkWatchers(b *testing.B) {
+	etcd := harness.StartEtcd(b)
+	s := startServer(b, "--etcd-servers="+etcd.URL)
+	raw, err := dialRaw(s.address)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer raw.close()
+	eventually(b, func() error { return raw.post(createPath, []byte(pod("first"))) })
+	for b.Loop() {
+		one := latencies(b, s, raw, fmt.Sprintf("one-%d", b.N), 1)
+		before := cpu(b, s.cmd.Process.Pid)
+		many := latencies(b, s, raw, fmt.Sprintf("many-%d", b.N), manyEyes)
+		b.ReportMetric(float64(cpu(b, s.cmd.Process.Pid)-before)/float64(len(many))/1000, "µs-cpu/event")
+		b.ReportMetric(ms(median(one)), "ms-p50-one")
+		b.ReportMetric(ms(median(many)), "ms-p50-many")
+		b.ReportMetric(float64(median(many))/float64(median(one)), "x-p50")
+		b.ReportMetric(ms(quantile(one, 0.99)), "ms-p99-one")
+		b.ReportMetric(ms(quantile(many, 0.99)), "ms-p99-many")
+		b.ReportMetric(float64(quantile(many, 0.99))/float64(quantile(one, 0.99)), "x-p99")
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// latencies creates pods while watchers look on, and returns how long after the
+// create each event was read by each watcher.
+func latencies(b *testing.B, s *server, raw *rawClient, prefix string, watchers int) []time.Duration {
+	b.Helper()
+	seen := make([][watched]time.Time, watchers)
+	var ready, done sync.WaitGroup
+	ready.Add(watchers)
+	for i := range watchers {
+		done.Go(func() { look(b, s, prefix, &ready, &seen[i]) })
+	}
+	ready.Wait()
+	var sent [watched]time.Time
+	pace := time.NewTicker(watchPace)
+	defer pace.Stop()
+	for i := range watched {
+		body := []byte(pod(fmt.Sprintf("%s-%04d", prefix, i)))
+		<-pace.C
+		sent[i] = time.Now()
+		if err := raw.post(createPath, body); err != nil {
+			b.Fatal(err)
+		}
+	}
+	done.Wait()
+	var took []time.Duration
+	for _, times := range seen {
+		for i, at := range times {
+			took = append(took, at.Sub(sent[i]))
+		}
+	}
+	return took
+}
+
+// look reads events until it has seen every pod of prefix being added.
+func look(b *testing.B, s *server, prefix string, ready *sync.WaitGroup, seen *[watched]time.Time) {
+	client := httpClient()
+	defer client.CloseIdleConnections()
+	answer, err := s.request(b.Context(), client, http.MethodGet, watchPath, "")
+	if err != nil || answer.StatusCode != http.StatusOK {
+		b.Error(answer, err)
+		ready.Done()
+		return
+	}
+	defer answer.Body.Close()
+	lines := bufio.NewReaderSize(answer.Body, 64<<10)
+	began := false
+	mark := []byte(`"name":"` + prefix + "-")
+	for count := 0; count < watched; {
+		line, err := lines.ReadSlice('\n')
+		now := time.Now()
+		if err != nil {
+			b.Error("the watch ended: ", err)
+			if !began {
+				ready.Done()
+			}
+			return
+		}
+		if !began {
+			began = true // by the pod that was there before
+			ready.Done()
+		}
+		at := bytes.Index(line, mark)
+		if at < 0 || !bytes.HasPrefix(line, []byte(`{"type":"ADDED"`)) {
+			continue
+		}
+		var i int
+		if _, err := fmt.Sscanf(string(line[at+len(mark):at+len(mark)+4]), "%d", &i); err != nil || i >= watched || !seen[i].IsZero() {
+			b.Errorf("pod %d, %v", i, err)
+			continue
+		}
+		seen[i] = now
+		count++
+	}
+}
