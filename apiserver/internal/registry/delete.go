@@ -45,10 +45,11 @@ func (s *Store[T]) Delete(ctx context.Context, namespace, name string, admit Adm
 			return result, gone, nil
 		case errors.Is(err, storage.ErrConflict):
 			continue
-		case d.fresh:
+		case d.fresh, errors.Is(err, storage.ErrUnavailable):
 			return Encoded{}, false, s.statusOf(err, "delete", name)
 		}
-		// The cache may be behind: only etcd's word refuses.
+		// The cache may be behind: only etcd's word refuses. But where etcd did
+		// not answer, what is read now may already be this delete's own work.
 		if readErr := d.reread(ctx); readErr != nil {
 			return Encoded{}, false, s.statusOf(readErr, "delete", name)
 		}

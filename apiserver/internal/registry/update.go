@@ -111,7 +111,7 @@ func (u *update[T]) run(ctx context.Context) (Encoded, error) {
 			continue
 		case u.fresh && errors.Is(err, errStale):
 			return Encoded{}, u.store.conflict(u.name)
-		case u.fresh:
+		case u.fresh, errors.Is(err, storage.ErrUnavailable): // of a write without an answer, nobody knows whether it happened
 			return Encoded{}, err
 		}
 		before := u.base.Revision
