@@ -105,7 +105,12 @@ func (r *Reloader) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error
 // certificate and, with a clientCAFile, verifies the certificates that clients
 // choose to show.
 func ServerTLS(r *Reloader, clientCAFile string) (*tls.Config, error) {
-	c := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: r.GetCertificate, NextProtos: []string{"h2", "http/1.1"}}
+	c := &tls.Config{
+		MinVersion: tls.VersionTLS12, GetCertificate: r.GetCertificate, NextProtos: []string{"h2", "http/1.1"},
+		// Small records first are for browsers far away; they cut each event of
+		// a watch into several writes and reads.
+		DynamicRecordSizingDisabled: true,
+	}
 	if clientCAFile == "" {
 		return c, nil
 	}

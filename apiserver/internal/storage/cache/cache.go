@@ -49,7 +49,7 @@ type Cache struct {
 	entries  *btree.BTree[*Entry]
 	recent   *ring
 	changed  int64 // revision of the last change of an entry, or of the list
-	watchers map[*Watcher]struct{}
+	watchers audience
 	ready    chan struct{} // closed after the first list
 	isReady  bool
 
@@ -73,7 +73,7 @@ func New(o Options) *Cache {
 		feed:     o.Feed,
 		entries:  btree.New(64, func(a, b *Entry) bool { return a.Key < b.Key }),
 		recent:   &ring{},
-		watchers: map[*Watcher]struct{}{},
+		watchers: newAudience(),
 		ready:    make(chan struct{}),
 	}
 	if c.feed == nil {

@@ -41,18 +41,18 @@ func (c *Cache) matches(s Selection, e *Entry) bool {
 	if s.everything() {
 		return true
 	}
-	index := c.indexOf(e, s.Fields)
+	index := c.indexOf(e)
 	if index.err != nil {
 		return false
 	}
 	if s.Labels != nil && !s.Labels.Matches(labels.Set(index.labels)) {
 		return false
 	}
-	return s.Fields == nil || s.Fields.Matches(fieldsOf{e, index.fields})
+	return s.Fields == nil || s.Fields.Matches(selectable{c, e})
 }
 
 // indexOf finds labels and fields of e, once.
-func (c *Cache) indexOf(e *Entry, wanted fields.Selector) *index {
+func (c *Cache) indexOf(e *Entry) *index {
 	if found := e.index.Load(); found != nil {
 		return found
 	}
@@ -68,23 +68,23 @@ func (c *Cache) indexOf(e *Entry, wanted fields.Selector) *index {
 	return made
 }
 
-// fieldsOf lets selectors look at an entry without a map that holds the names
+// selectable lets selectors look at an entry without a map that holds the names
 // every object has.
-type fieldsOf struct {
+type selectable struct {
+	cache *Cache
 	entry *Entry
-	set   fields.Set
 }
 
-func (f fieldsOf) Has(field string) bool {
-	return field == "metadata.name" || field == "metadata.namespace" || f.set.Has(field)
+func (s selectable) Has(field string) bool {
+	return field == "metadata.name" || field == "metadata.namespace" || s.cache.indexOf(s.entry).fields.Has(field)
 }
 
-func (f fieldsOf) Get(field string) string {
+func (s selectable) Get(field string) string {
 	switch field {
 	case "metadata.name":
-		return f.entry.name
+		return s.entry.name
 	case "metadata.namespace":
-		return f.entry.namespace
+		return s.entry.namespace
 	}
-	return f.set.Get(field)
+	return s.cache.indexOf(s.entry).fields.Get(field)
 }

@@ -74,7 +74,7 @@ func (c *Cache) Watch(ctx context.Context, o WatchOptions) (*Watcher, error) {
 			w.wake <- struct{}{}
 		}
 	}
-	c.watchers[w] = struct{}{}
+	c.watchers.add(w)
 	go w.run(ctx, initial, revision)
 	return w, nil
 }
@@ -82,7 +82,7 @@ func (c *Cache) Watch(ctx context.Context, o WatchOptions) (*Watcher, error) {
 // tellWatchers wakes those who see something of the change, whose number is
 // given.
 func (c *Cache) tellWatchers(number int64, ch *change) {
-	for w := range c.watchers {
+	for w := range c.concerned(ch) {
 		if w.next != none || !w.wants(ch) {
 			continue
 		}
@@ -104,8 +104,8 @@ func (w *Watcher) wants(ch *change) bool {
 
 // endWatchers ends all of them.
 func (c *Cache) endWatchers() {
-	for w := range c.watchers {
-		delete(c.watchers, w)
+	for w := range c.watchers.all() {
+		c.watchers.remove(w)
 		w.ended = true
 		close(w.done)
 	}
@@ -142,7 +142,7 @@ func (w *Watcher) run(ctx context.Context, initial []*Entry, revision int64) {
 func (w *Watcher) leave() {
 	w.cache.mu.Lock()
 	defer w.cache.mu.Unlock()
-	delete(w.cache.watchers, w)
+	w.cache.watchers.remove(w)
 }
 
 func (w *Watcher) send(ctx context.Context, e WatchEvent) bool {

@@ -1,0 +1,117 @@
+package cache
+
+import (
+	"iter"
+
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/selection"
+)
+
+// audience is the watchers of a cache. Those that ask for one value of a field,
+// as a kubelet does for its node's pods, are found by it, so that a change
+// costs nothing for the thousands that it does not concern. It is not safe for
+// concurrent use.
+type audience struct {
+	others  map[*Watcher]struct{}
+	byField map[string]map[string]map[*Watcher]struct{} // field, value
+}
+
+func newAudience() audience {
+	return audience{others: map[*Watcher]struct{}{}, byField: map[string]map[string]map[*Watcher]struct{}{}}
+}
+
+// narrowest is the field of s, with the value it must have, that fewest
+// objects are likely to share; ok is false where s names none.
+func narrowest(s fields.Selector) (field, value string, ok bool) {
+	if s == nil {
+		return "", "", false
+	}
+	for _, r := range s.Requirements() {
+		if r.Operator != selection.Equals && r.Operator != selection.DoubleEquals || r.Field == "metadata.namespace" {
+			continue
+		}
+		if !ok || r.Field == "metadata.name" {
+			field, value, ok = r.Field, r.Value, true
+		}
+	}
+	return field, value, ok
+}
+
+// home is the set that w is in, or belongs into.
+func (a *audience) home(w *Watcher) map[*Watcher]struct{} {
+	field, value, ok := narrowest(w.options.Fields)
+	if !ok {
+		return a.others
+	}
+	values := a.byField[field]
+	if values == nil {
+		values = map[string]map[*Watcher]struct{}{}
+		a.byField[field] = values
+	}
+	if values[value] == nil {
+		values[value] = map[*Watcher]struct{}{}
+	}
+	return values[value]
+}
+
+func (a *audience) add(w *Watcher) { a.home(w)[w] = struct{}{} }
+
+func (a *audience) remove(w *Watcher) {
+	home := a.home(w)
+	delete(home, w)
+	if field, value, ok := narrowest(w.options.Fields); ok && len(home) == 0 {
+		delete(a.byField[field], value)
+		if len(a.byField[field]) == 0 {
+			delete(a.byField, field)
+		}
+	}
+}
+
+// all are the watchers, each once. They may be removed meanwhile.
+func (a *audience) all() iter.Seq[*Watcher] {
+	return func(yield func(*Watcher) bool) {
+		for w := range a.others {
+			if !yield(w) {
+				return
+			}
+		}
+		for _, values := range a.byField {
+			for _, watchers := range values {
+				for w := range watchers {
+					if !yield(w) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// concerned are the watchers that may see something of a change, each once.
+func (c *Cache) concerned(ch *change) iter.Seq[*Watcher] {
+	return func(yield func(*Watcher) bool) {
+		each := func(watchers map[*Watcher]struct{}) bool {
+			for w := range watchers {
+				if !yield(w) {
+					return false
+				}
+			}
+			return true
+		}
+		if !each(c.watchers.others) {
+			return
+		}
+		for field, values := range c.watchers.byField {
+			now := (selectable{c, ch.entry}).Get(field)
+			if !each(values[now]) {
+				return
+			}
+			if ch.old == nil {
+				continue
+			}
+			if before := (selectable{c, ch.old}).Get(field); before != now && !each(values[before]) {
+				return
+			}
+		}
+	}
+}
