@@ -11,6 +11,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/rules"
 	"kctl/apiserver/internal/structural"
 )
 
@@ -39,6 +40,7 @@ type form struct {
 	kind     string
 	props    *apiextensionsv1.CustomResourceDefinitionVersion
 	schema   *structural.Schema
+	rules    *rules.Rules
 	columns  *columns
 	scale    *scalePaths
 	selected []selectable
@@ -112,6 +114,9 @@ func newForm(d *definition, v *apiextensionsv1.CustomResourceDefinitionVersion) 
 	var err error
 	if v.Schema != nil {
 		if f.schema, err = structural.Compile(v.Schema.OpenAPIV3Schema); err != nil {
+			return nil, err
+		}
+		if f.rules, err = rules.Compile(f.schema); err != nil {
 			return nil, err
 		}
 	}

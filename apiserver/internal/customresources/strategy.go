@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/fields"
@@ -106,24 +107,47 @@ func onlyStatus(o, old *object) {
 	o.SetResourceVersion(version)
 }
 
-func (f *form) validate(_ context.Context, o, old *object) (errs field.ErrorList) {
+func (f *form) validate(ctx context.Context, o, old *object) (errs field.ErrorList) {
 	if o.GetKind() != f.kind {
 		errs = append(errs, field.Invalid(field.NewPath("kind"), o.GetKind(), "must be "+f.kind))
 	}
 	if f.schema != nil {
-		var before any
-		if old != nil {
-			before = old.Object
-		}
-		errs = append(errs, f.schema.Validate(nil, o.Object, before, old != nil)...)
-		if old == nil || !reflect.DeepEqual(o.Object, old.Object) {
-			errs = append(errs, f.schema.ValidateEmbedded(nil, o.Object, true)...)
-		}
+		errs = append(errs, f.validateContent(ctx, o, old)...)
 	}
 	if f.scale != nil {
 		errs = append(errs, f.scale.validate(o)...)
 	}
 	return errs
+}
+
+// validateContent checks the object by its schema and, where nothing is in
+// their way, by the schema's rules.
+func (f *form) validateContent(ctx context.Context, o, old *object) field.ErrorList {
+	var before any
+	if old != nil {
+		before = old.Object
+	}
+	errs := f.schema.Validate(nil, o.Object, before, old != nil)
+	if old == nil || !reflect.DeepEqual(o.Object, old.Object) {
+		errs = append(errs, f.schema.ValidateEmbedded(nil, o.Object, true)...)
+	}
+	if f.rules == nil {
+		return errs
+	}
+	if slices.ContainsFunc(errs, blocks) {
+		return append(errs, field.Invalid(nil, nil, "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"))
+	}
+	return append(errs, f.rules.Validate(ctx, o.Object, before, old != nil)...)
+}
+
+// blocks tells of errors by which an object is too far from its schema for
+// rules to make sense of it, or to end in time.
+func blocks(err *field.Error) bool {
+	switch err.Type {
+	case field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
+		return true
+	}
+	return false
 }
 
 // selectable is a field by which objects can be selected.

@@ -8,10 +8,12 @@ import (
 	"strings"
 
 	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/checker"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	apiservercel "k8s.io/apiserver/pkg/cel"
+	"k8s.io/apiserver/pkg/cel/library"
 )
 
 // maxLength bounds the text of one expression: parsing takes memory many times
@@ -28,6 +30,23 @@ type Program struct {
 // Compile reads an expression whose value is to be of one of the given types;
 // none means any.
 func Compile(env *cel.Env, text string, returns ...*cel.Type) (*Program, *apiservercel.Error) {
+	checked, err := Check(env, text, returns...)
+	if err != nil {
+		return nil, err
+	}
+	return checked.Program, nil
+}
+
+// Checked is a Program with what is known of its text: more memory than is
+// worth keeping.
+type Checked struct {
+	*Program
+	env *cel.Env
+	ast *cel.Ast
+}
+
+// Check is Compile for those who want to know more of the expression.
+func Check(env *cel.Env, text string, returns ...*cel.Type) (*Checked, *apiservercel.Error) {
 	if len(text) > maxLength {
 		return nil, invalid(fmt.Sprintf("compilation failed: an expression has no more than %d bytes", maxLength), nil)
 	}
@@ -42,7 +61,27 @@ func Compile(env *cel.Env, text string, returns ...*cel.Type) (*Program, *apiser
 	if err != nil {
 		return nil, &apiservercel.Error{Type: apiservercel.ErrorTypeInternal, Detail: "program instantiation failed: " + err.Error(), Cause: err}
 	}
-	return &Program{program: program, Returns: ast.OutputType()}, nil
+	return &Checked{&Program{program: program, Returns: ast.OutputType()}, env, ast}, nil
+}
+
+// Mentions tells whether the expression uses a variable.
+func (c *Checked) Mentions(variable string) bool {
+	for _, reference := range c.ast.NativeRep().ReferenceMap() {
+		if reference.Name == variable {
+			return true
+		}
+	}
+	return false
+}
+
+// Cost is what an evaluation costs at most, as far as sizes knows how large
+// values may be.
+func (c *Checked) Cost(sizes checker.CostEstimator) (uint64, error) {
+	estimate, err := c.env.EstimateCost(c.ast, &library.CostEstimator{SizeEstimator: sizes}, checker.PresenceTestHasCost(false))
+	if err != nil {
+		return 0, fmt.Errorf("estimate the cost of an expression: %w", err)
+	}
+	return estimate.Max, nil
 }
 
 func invalid(detail string, cause error) *apiservercel.Error {

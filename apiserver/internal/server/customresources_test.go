@@ -126,6 +126,7 @@ func TestCustomResources(t *testing.T) {
 	for name, test := range map[string]func(c *custom){
 		"objects": (*custom).objects, "versions": (*custom).versions, "names": (*custom).names, "documents": (*custom).documents,
 		"house": (*custom).house, "end": (*custom).end, "change": (*custom).change, "conversion": (*custom).conversion,
+		"rules":   (*custom).rules,
 		"hostile": (*custom).hostile, "many": (*custom).many,
 	} {
 		t.Run(name, func(t *testing.T) { test(&custom{cluster, t}) })
@@ -429,6 +430,38 @@ func (c *custom) conversion() {
 	if answer := c.want(500, "GET", path("v2beta1")+"/a", nil); !strings.Contains(fmt.Sprint(answer["message"]), "must have the same name") {
 		c.t.Errorf("a webhook that answers with another object: %v", answer["message"])
 	}
+}
+
+// rules: what a schema's rules in CEL refuse, and what they let pass.
+func (c *custom) rules() {
+	const group, path = "rules.test", "/apis/rules.test/v1/namespaces/default/widgets"
+	ruled := func(rule string) *apiextensionsv1.CustomResourceDefinition {
+		return widgets(group, func(d *apiextensionsv1.CustomResourceDefinition) {
+			d.Spec.Versions = d.Spec.Versions[:1]
+			spec := d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+			spec.XValidations = apiextensionsv1.ValidationRules{{Rule: rule, Message: "it may not shrink"}, {Rule: "self.size < 100"}}
+			d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"] = spec
+		})
+	}
+	if answer := c.want(422, "POST", definitionsPath, ruled("self.nothing")); !strings.Contains(fmt.Sprint(answer["message"]), "undefined field 'nothing'") {
+		c.t.Errorf("refused with %v", answer["message"])
+	}
+	c.define(ruled("self.size >= oldSelf.size"))
+	c.want(201, "POST", path, widget(group+"/v1", "a", `{"size":5}`))
+	answer := c.want(422, "PATCH", path+"/a", `{"spec":{"size":4}}`, merge...)
+	if want := `Widget.rules.test "a" is invalid: spec: Invalid value: "object": it may not shrink`; answer["message"] != want {
+		c.t.Errorf("refused with %v", answer["message"])
+	}
+	c.want(422, "POST", path, widget(group+"/v1", "b", `{"size":100}`))
+	c.want(200, "PATCH", path+"/a", `{"spec":{"size":6}}`, merge...)
+	// A rule that comes later is not held against what breaks it already.
+	stricter := ruled("self.size >= oldSelf.size")
+	stricter.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].XValidations[1].Rule = "self.size < 6"
+	text, err := json.Marshal(stricter.Spec.Versions)
+	c.must(err)
+	c.want(200, "PATCH", definitionsPath+"/widgets."+group, `{"spec":{"versions":`+string(text)+`}}`, merge...)
+	c.want(200, "PATCH", path+"/a", `{"metadata":{"labels":{"a":"b"}}}`, merge...)
+	c.want(422, "PATCH", path+"/a", `{"spec":{"size":7}}`, merge...)
 }
 
 // hostile: what is not fit to be a definition is refused, in bounded time.

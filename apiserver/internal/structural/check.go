@@ -2,6 +2,7 @@ package structural
 
 import (
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 
@@ -61,7 +62,6 @@ func (c *checker) unsupported(path *field.Path, p *apiextensionsv1.JSONSchemaPro
 	forbid(p.AdditionalProperties != nil && len(p.Properties) > 0 && (p.AdditionalProperties.Schema != nil || !p.AdditionalProperties.Allows),
 		"additionalProperties", "additionalProperties and properties are mutual exclusive")
 	forbid(p.Items != nil && len(p.Items.JSONSchemas) > 0, "items", "items must be a schema object and not an array")
-	forbid(len(p.XValidations) > 0, "x-kubernetes-validations", "rules are not supported by this server yet")
 	if p.Type != "" && !slices.Contains(types, p.Type) {
 		c.add(field.NotSupported(path.Child("type"), p.Type, types))
 	}
@@ -162,20 +162,38 @@ func (c *checker) object(path *field.Path, p *apiextensionsv1.JSONSchemaProps, r
 			c.add(field.Invalid(path.Child("properties").Key(name).Child("type"), property.Type, "must be string"))
 		}
 	}
-	meta, ok := p.Properties["metadata"]
-	if !ok {
+	if meta, ok := p.Properties["metadata"]; ok {
+		c.metadata(path.Child("properties").Key("metadata"), meta, root)
+	}
+}
+
+// metadata checks what is said of metadata. Of the whole object's only names
+// may be narrowed: the rest is as it is for every object.
+func (c *checker) metadata(path *field.Path, meta apiextensionsv1.JSONSchemaProps, root bool) {
+	if meta.Type != "object" {
+		c.add(field.Invalid(path.Child("type"), meta.Type, "must be object"))
+	}
+	if !root {
 		return
 	}
-	at := path.Child("properties").Key("metadata")
-	if meta.Type != "object" {
-		c.add(field.Invalid(at.Child("type"), meta.Type, "must be object"))
-	}
-	for name := range meta.Properties {
-		if root && name != "name" && name != "generateName" {
-			c.add(field.Forbidden(at, "must not specify anything other than name and generateName, but metadata is implicitly specified"))
-			break
+	forbidDefaults(path, &meta, &c.errs)
+	rest := map[string]apiextensionsv1.JSONSchemaProps{}
+	for name, property := range meta.Properties {
+		if name != "name" && name != "generateName" {
+			rest[name] = property
 		}
 	}
+	meta.Type, meta.Properties, meta.Default = "", nil, nil
+	if len(rest) > 0 || !reflect.DeepEqual(meta, apiextensionsv1.JSONSchemaProps{}) {
+		c.add(field.Forbidden(path, "must not specify anything other than name and generateName, but metadata is implicitly specified"))
+	}
+}
+
+func forbidDefaults(path *field.Path, p *apiextensionsv1.JSONSchemaProps, errs *field.ErrorList) {
+	if p.Default != nil {
+		*errs = append(*errs, field.Forbidden(path.Child("default"), "must not be set in top-level metadata"))
+	}
+	each(path, p, func(at *field.Path, below *apiextensionsv1.JSONSchemaProps, _ level) { forbidDefaults(at, below, errs) })
 }
 
 // valuesOnly checks a schema inside a combination: it must say nothing of the

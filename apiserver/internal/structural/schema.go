@@ -28,8 +28,9 @@ type Schema struct {
 	not                 *Schema
 
 	preserve, embedded bool
-	// holds: an embedded object may be somewhere in the value.
-	holds bool
+	// holds: an embedded object may be somewhere in the value; ruled: there are
+	// rules in CEL here or below.
+	holds, ruled bool
 }
 
 // Compile makes a schema ready for use.
@@ -82,8 +83,9 @@ func Compile(props *apiextensionsv1.JSONSchemaProps) (*Schema, error) {
 		}
 	}
 	s.holds = s.embedded || s.items.holdsEmbedded() || s.values.holdsEmbedded()
+	s.ruled = len(props.XValidations) > 0 || s.items.HasRules() || s.values.HasRules()
 	for _, property := range s.properties {
-		s.holds = s.holds || property.holds
+		s.holds, s.ruled = s.holds || property.holds, s.ruled || property.ruled
 	}
 	return s, nil
 }
@@ -131,6 +133,33 @@ func (s *Schema) Props() *apiextensionsv1.JSONSchemaProps { return s.props }
 
 // Property is the schema of a property, nil where it has none.
 func (s *Schema) Property(name string) *Schema { return s.properties[name] }
+
+// Properties are the schemas of all properties; they must not be changed.
+func (s *Schema) Properties() map[string]*Schema { return s.properties }
+
+// Items is the schema of a list's entries; nil where none is said.
+func (s *Schema) Items() *Schema { return s.items }
+
+// Values is the schema of a map's entries; nil where none is said, and any then
+// tells whether there may be entries of any kind.
+func (s *Schema) Values() (values *Schema, any bool) { return s.values, s.anyValues }
+
+// Enum are the values that are allowed, if not all.
+func (s *Schema) Enum() []any { return s.enum }
+
+// Fallback is the default with the defaults below filled in; ok is false where
+// there is none.
+func (s *Schema) Fallback() (value any, ok bool) {
+	if !s.hasFallback {
+		return nil, false
+	}
+	value = copyValue(s.fallback)
+	s.Default(value)
+	return value, true
+}
+
+// HasRules tells whether there are rules in CEL here or below.
+func (s *Schema) HasRules() bool { return s != nil && s.ruled }
 
 // copyValue copies JSON.
 func copyValue(value any) any {

@@ -42,14 +42,14 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*Definition] {
 			d.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
 			store(d)
 		},
-		Validate: func(_ context.Context, d *Definition) field.ErrorList { return validate(d, nil) },
+		Validate: func(ctx context.Context, d *Definition) field.ErrorList { return validate(ctx, d, nil) },
 		Update: registry.Change[*Definition]{
 			Prepare: func(_ context.Context, d, old *Definition) {
 				d.Status = old.Status
 				d.Status.StoredVersions = slices.Clone(old.Status.StoredVersions)
 				store(d)
 			},
-			Validate: func(_ context.Context, d, old *Definition) field.ErrorList { return validate(d, old) },
+			Validate: func(ctx context.Context, d, old *Definition) field.ErrorList { return validate(ctx, d, old) },
 		},
 		Status: &registry.Change[*Definition]{
 			Prepare: func(_ context.Context, d, old *Definition) { d.Spec = old.Spec },

@@ -1,6 +1,7 @@
 package customresourcedefinition
 
 import (
+	"context"
 	"net/url"
 	"reflect"
 	"slices"
@@ -12,7 +13,7 @@ import (
 )
 
 // validate checks a definition; old is nil for a new one.
-func validate(d, old *Definition) field.ErrorList {
+func validate(ctx context.Context, d, old *Definition) field.ErrorList {
 	var errs field.ErrorList
 	spec := field.NewPath("spec")
 	if d.Name != d.Spec.Names.Plural+"."+d.Spec.Group {
@@ -22,7 +23,7 @@ func validate(d, old *Definition) field.ErrorList {
 	errs = append(errs, approval(d, old)...)
 	errs = append(errs, validateScope(d.Spec.Scope, spec.Child("scope"))...)
 	errs = append(errs, validateNames(&d.Spec.Names, spec.Child("names"))...)
-	errs = append(errs, validateVersions(d, old, spec)...)
+	errs = append(errs, validateVersions(ctx, d, old, spec)...)
 	errs = append(errs, validateConversion(d.Spec.Conversion, spec.Child("conversion"))...)
 	if d.Spec.PreserveUnknownFields && (old == nil || !old.Spec.PreserveUnknownFields) {
 		errs = append(errs, field.Invalid(spec.Child("preserveUnknownFields"), true,

@@ -1,6 +1,7 @@
 package customresourcedefinition
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,13 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"kctl/apiserver/internal/rules"
 	"kctl/apiserver/internal/structural"
 )
 
 // version is one version of a definition.
 type version = apiextensionsv1.CustomResourceDefinitionVersion
 
-func validateVersions(d, old *Definition, spec *field.Path) (errs field.ErrorList) {
+func validateVersions(ctx context.Context, d, old *Definition, spec *field.Path) (errs field.ErrorList) {
 	path := spec.Child("versions")
 	names, storage := map[string]bool{}, 0
 	for i := range d.Spec.Versions {
@@ -54,7 +56,7 @@ func validateVersions(d, old *Definition, spec *field.Path) (errs field.ErrorLis
 		if together.selectable {
 			at.selectable = spec.Child("selectableFields")
 		}
-		errs = append(errs, validateVersion(v, path.Index(i), at, i == 0)...)
+		errs = append(errs, validateVersion(ctx, v, path.Index(i), at, i == 0)...)
 	}
 	return errs
 }
@@ -108,13 +110,13 @@ func validateHead(v *version, path *field.Path) (errs field.ErrorList) {
 	return errs
 }
 
-func validateVersion(v *version, path *field.Path, at places, first bool) (errs field.ErrorList) {
+func validateVersion(ctx context.Context, v *version, path *field.Path, at places, first bool) (errs field.ErrorList) {
 	if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
 		return field.ErrorList{field.Required(path.Child("schema", "openAPIV3Schema"), "")}
 	}
 	// What all versions have alike is looked at once.
 	if first || at.schema.String() == path.Child("schema", "openAPIV3Schema").String() {
-		errs = append(errs, structural.Check(at.schema, v.Schema.OpenAPIV3Schema)...)
+		errs = append(errs, validateSchema(ctx, v.Schema.OpenAPIV3Schema, at.schema)...)
 	}
 	if first || at.subresources.String() == path.Child("subresources").String() {
 		errs = append(errs, validateSubresources(v.Subresources, at.subresources)...)
@@ -128,6 +130,17 @@ func validateVersion(v *version, path *field.Path, at places, first bool) (errs 
 		errs = append(errs, validateSelectable(v, at.selectable)...)
 	}
 	return errs
+}
+
+func validateSchema(ctx context.Context, props *apiextensionsv1.JSONSchemaProps, path *field.Path) field.ErrorList {
+	if errs := structural.Check(path, props); len(errs) > 0 {
+		return errs
+	}
+	schema, err := structural.Compile(props)
+	if err != nil {
+		return field.ErrorList{field.Invalid(path, "", err.Error())}
+	}
+	return rules.Check(ctx, path, schema)
 }
 
 func validateSubresources(s *apiextensionsv1.CustomResourceSubresources, path *field.Path) (errs field.ErrorList) {
