@@ -9,6 +9,7 @@ import (
 
 	"kctl/apiserver/internal/authz"
 	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/quota"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/signing"
 	"kctl/proto/core"
@@ -27,6 +28,8 @@ type Dependencies struct {
 	RootCA []byte
 	// AccountTokens makes tokens for secrets; nil where the server signs none.
 	AccountTokens AccountTokens
+	// Books say what is used of resource quotas; with admission's.
+	Books *quota.Books
 	// Authorizer says who may have a kubelet's certificate, and Signing signs
 	// it; nil where the server has no key for that.
 	Authorizer authz.Authorizer
@@ -75,6 +78,7 @@ var loops = []struct {
 	{"pod-garbage-collector-controller", newPodGarbage},
 	{"garbage-collector-controller", newOwners},
 	{"clusterrole-aggregation-controller", newAggregation},
+	{"resourcequota-controller", newQuotas},
 }
 
 // Names are the names of all loops, as --controllers takes them: those of

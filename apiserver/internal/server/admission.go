@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -10,27 +11,36 @@ import (
 	"kctl/apiserver/internal/admission/lookup"
 	"kctl/apiserver/internal/admission/plugins"
 	"kctl/apiserver/internal/housekeeping"
+	"kctl/apiserver/internal/quota"
+	"kctl/apiserver/internal/registry"
 )
 
 // rulesOfSpaces are the rules that hold in namespaces, which admission plugins
 // ask for at every turn.
 type rulesOfSpaces struct {
 	limits *lookup.Scoped[*corev1.LimitRange]
+	quotas *lookup.Scoped[*corev1.ResourceQuota]
+	books  *quota.Books
 }
 
 func (s *Server) followRules() *rulesOfSpaces {
-	return &rulesOfSpaces{
+	r := &rulesOfSpaces{
 		limits: lookup.NewScoped[*corev1.LimitRange](s.resources.LimitRanges, s.clock, s.logger),
+		quotas: lookup.NewScoped[*corev1.ResourceQuota](s.resources.ResourceQuotas, s.clock, s.logger),
 	}
+	r.books = quota.NewBooks(quota.Options{
+		Quotas: r.quotas, Store: s.resources.ResourceQuotas, Stores: s.stores, Clock: s.clock,
+	})
+	return r
 }
 
 func (r *rulesOfSpaces) loops() []housekeeping.Loop {
-	return []housekeeping.Loop{r.limits.Run}
+	return []housekeeping.Loop{r.limits.Run, r.quotas.Run}
 }
 
 // wait waits until all that is stored has been read.
 func (r *rulesOfSpaces) wait(ctx context.Context) bool {
-	return wait(ctx, r.limits.Synced())
+	return wait(ctx, r.limits.Synced()) && wait(ctx, r.quotas.Synced())
 }
 
 // plugins makes the chain of the plugins that the flags ask for.
@@ -45,10 +55,21 @@ func (s *Server) plugins() (*admission.Chain, error) {
 		Namespaces: s.resources.Namespaces, ServiceAccounts: s.resources.ServiceAccounts, Pods: s.resources.Pods,
 		RuntimeClasses: s.resources.RuntimeClasses, PriorityClasses: s.resources.PriorityClasses, DefaultPriority: s.priorities,
 		LimitRanges:      s.spaceRules.limits,
+		Quotas:           s.spaceRules.books,
+		QuotaRules:       s.spaceRules.quotas,
 		Authorizer:       s.authorizer,
 		MutatingWebhooks: s.userRules.mutatingWebhooks, ValidatingWebhooks: s.userRules.validatingWebhooks,
 	}, plugins.Settings{
 		Enable: s.options.EnableAdmissionPlugins, Disable: s.options.DisableAdmissionPlugins,
 		Files: files, Clock: s.clock,
 	})
+}
+
+// stores are those of everything that is served now.
+func (s *Server) stores() []registry.Resource {
+	stores := slices.Clone(s.house.Resources)
+	if s.house.More != nil {
+		stores = append(stores, s.house.More.Resources()...)
+	}
+	return stores
 }

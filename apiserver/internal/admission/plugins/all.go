@@ -23,6 +23,7 @@ import (
 	"kctl/apiserver/internal/admission/podsecurity"
 	"kctl/apiserver/internal/admission/podtolerationrestriction"
 	"kctl/apiserver/internal/admission/priority"
+	"kctl/apiserver/internal/admission/resourcequota"
 	"kctl/apiserver/internal/admission/runtimeclass"
 	"kctl/apiserver/internal/admission/serviceaccount"
 	"kctl/apiserver/internal/admission/taintnodes"
@@ -110,7 +111,9 @@ var all = []entry{
 	{name: webhook.MutatingName, on: true, make: func(d *dependencies) (admission.Plugin, error) { return d.MutatingWebhooks, nil }},
 	{name: "ValidatingAdmissionPolicy", on: true},
 	{name: webhook.ValidatingName, on: true, make: func(d *dependencies) (admission.Plugin, error) { return d.ValidatingWebhooks, nil }},
-	{name: "ResourceQuota", on: true, configurable: true},
+	{name: resourcequota.Name, on: true, make: func(d *dependencies) (admission.Plugin, error) {
+		return resourcequota.New(d.Quotas, d.QuotaRules), nil
+	}},
 	{name: always.DenyName, make: plain(always.Deny{})},
 }
 

@@ -14,7 +14,9 @@ import (
 	"kctl/apiserver/internal/admission/limitranger"
 	"kctl/apiserver/internal/admission/lookup"
 	"kctl/apiserver/internal/admission/priority"
+	"kctl/apiserver/internal/admission/resourcequota"
 	"kctl/apiserver/internal/authz"
+	"kctl/apiserver/internal/quota"
 	"kctl/proto/core"
 )
 
@@ -29,6 +31,9 @@ type Objects struct {
 	// DefaultPriority knows the priority class of pods that name none.
 	DefaultPriority priority.Defaults
 	LimitRanges     limitranger.Ranges
+	// Quotas are the books of the quotas that QuotaRules finds.
+	Quotas     resourcequota.Books
+	QuotaRules quota.Quotas
 	// Authorizer says who may approve and sign certificates.
 	Authorizer authz.Authorizer
 }

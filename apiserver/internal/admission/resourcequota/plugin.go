@@ -1,0 +1,62 @@
+// Package resourcequota refuses what would use more than the resource quotas of
+// its namespace allow, and writes down in their status what is about to be used
+// (Kubernetes docs, "Resource Quotas").
+//
+// It stands behind every other plugin: what they refuse costs nothing. The books
+// are package quota's.
+package resourcequota
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/quota"
+)
+
+// Name is upstream's name.
+const Name = "ResourceQuota"
+
+// Books are where the plugin writes; quota.Books are.
+type Books interface {
+	Reserve(ctx context.Context, c quota.Change) error
+}
+
+// Plugin is the plugin.
+type Plugin struct {
+	books  Books
+	quotas quota.Quotas
+}
+
+// New returns the plugin.
+func New(books Books, quotas quota.Quotas) *Plugin { return &Plugin{books, quotas} }
+
+// Name is upstream's name.
+func (*Plugin) Name() string { return Name }
+
+// Handles creates and updates.
+func (*Plugin) Handles(op admission.Operation) bool {
+	return op == admission.Create || op == admission.Update
+}
+
+// Validate charges the object to the quotas that it counts for.
+func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
+	if a.Namespace == "" || a.Object == nil {
+		return nil
+	}
+	if _, ok := a.Object.(*corev1.ResourceQuota); ok && a.Operation == admission.Create && a.Subresource == "" {
+		p.quotas.Forget(a.Namespace)
+	}
+	resource := schema.GroupResource{Group: a.Resource.Group, Resource: a.Resource.Name}
+	// Of what changes, only some can come to use more.
+	changes := a.Operation == admission.Update && quota.Changing(resource) &&
+		(a.Subresource == "" && resource.Resource != "pods" || a.Subresource == "resize")
+	if isNew := a.Operation == admission.Create && a.Subresource == ""; !isNew && !changes {
+		return nil
+	}
+	return p.books.Reserve(ctx, quota.Change{
+		Resource: resource, Namespace: a.Namespace, New: a.Object, Old: a.OldObject, Dry: a.DryRun,
+	})
+}

@@ -1,0 +1,197 @@
+package housekeeping
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/quota"
+	"kctl/apiserver/internal/registry"
+	"kctl/proto/core"
+)
+
+const (
+	// goneSoon and changedSoon are how long is waited after objects went or
+	// changed, because more of them are likely to.
+	goneSoon    = 100 * time.Millisecond
+	changedSoon = time.Second
+	// recountPeriod is how often every quota is counted again, whatever happened;
+	// upstream's.
+	recountPeriod = 5 * time.Minute
+)
+
+// quotas counts again what is used of resource quotas when objects go or
+// change. What quotas are not about is not followed, and nothing is kept of
+// what is: where there are no quotas this costs nothing.
+type quotas struct {
+	*Dependencies
+	all    *facts.Mirror[*corev1.ResourceQuota]
+	books  *quota.Books
+	worker *worker
+	again  chan struct{} // the set of what has to be followed may have changed
+}
+
+func newQuotas(d *Dependencies) (Loop, error) {
+	q := &quotas{Dependencies: d, again: make(chan struct{}, 1)}
+	resource := core.Resource{Version: "v1", Name: "resourcequotas", Kind: "ResourceQuota", Namespaced: true}
+	options := facts.Options[*corev1.ResourceQuota]{Index: func(r *corev1.ResourceQuota) string { return r.Namespace }}
+	var err error
+	whole := func(obj core.Object) *corev1.ResourceQuota { return obj.(*corev1.ResourceQuota) }
+	if q.all, _, err = mirror(d, resource, whole, options); err != nil {
+		return nil, err
+	}
+	q.books = d.Books
+	q.worker = newWorker("resourcequota-controller", d, q.sync)
+	q.all.OnChange(func(key facts.Key, old, new **corev1.ResourceQuota) {
+		if new != nil && (old == nil || !quota.SameSpec(*old, *new)) {
+			q.worker.add(key)
+			q.look()
+		}
+		if new == nil {
+			q.look()
+		}
+	})
+	return together(q.all.Run, after(q.worker.run, q.all.Synced()), after(q.follow, q.all.Synced())), nil
+}
+
+func (q *quotas) look() {
+	select {
+	case q.again <- struct{}{}:
+	default:
+	}
+}
+
+func (q *quotas) sync(ctx context.Context, key facts.Key) (time.Duration, error) {
+	if _, ok := q.all.Get(key.Namespace, key.Name); !ok {
+		return 0, nil
+	}
+	reserved, err := q.books.Settle(ctx, key)
+	if reserved {
+		return changedSoon, err
+	}
+	return recountPeriod, err
+}
+
+// follow watches every resource that some quota is about, for as long as one
+// is.
+func (q *quotas) follow(ctx context.Context) error {
+	defer q.books.OnClosed(func(key facts.Key) { q.worker.addAfter(key, changedSoon) })()
+	var running sync.WaitGroup
+	defer running.Wait()
+	followed := map[schema.GroupResource]context.CancelFunc{}
+	defer func() {
+		for _, stop := range followed {
+			stop()
+		}
+	}()
+	if q.More != nil {
+		defer q.More.OnChange(q.look)()
+	}
+	for {
+		wanted := q.wanted()
+		for of, store := range wanted {
+			if followed[of] == nil {
+				one, stop := context.WithCancel(ctx)
+				followed[of] = stop
+				running.Go(func() { q.followOne(one, of, store) })
+			}
+		}
+		for of, stop := range followed {
+			if wanted[of] == nil {
+				stop()
+				delete(followed, of)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-q.again:
+		}
+	}
+}
+
+// wanted are the resources that quotas are about.
+func (q *quotas) wanted() map[schema.GroupResource]registry.Resource {
+	wanted := map[schema.GroupResource]registry.Resource{}
+	all := q.all.List()
+	if len(all) == 0 {
+		return wanted
+	}
+	stores := q.Resources
+	if q.More != nil {
+		stores = append(stores[:len(stores):len(stores)], q.More.Resources()...)
+	}
+	for _, store := range stores {
+		r := store.Info().Resource
+		of := schema.GroupResource{Group: r.Group, Resource: r.Name}
+		for _, one := range all {
+			if r.Namespaced && quota.Matters(one, of) {
+				wanted[of] = store
+				break
+			}
+		}
+	}
+	return wanted
+}
+
+// followOne watches one resource until ctx ends.
+func (q *quotas) followOne(ctx context.Context, of schema.GroupResource, store registry.Resource) {
+	for failures := 1; ctx.Err() == nil; failures++ {
+		err := q.watch(ctx, of, store)
+		if ctx.Err() != nil {
+			return
+		}
+		q.Logger.Debug("following what a quota is about, again", zap.Stringer("resource", of), zap.Error(err))
+		select {
+		case <-ctx.Done():
+		case <-q.Clock.After(retryPolicy.Delay(failures)):
+		}
+		// What happened in between was not seen.
+		q.all.Each(func(key facts.Key, one *corev1.ResourceQuota) {
+			if quota.Matters(one, of) {
+				q.worker.add(key)
+			}
+		})
+	}
+}
+
+func (q *quotas) watch(ctx context.Context, of schema.GroupResource, store registry.Resource) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	now, err := store.List(ctx, "", registry.ListOptions{Limit: 1})
+	if err != nil {
+		return err
+	}
+	watcher, err := store.Watch(ctx, "", registry.ListOptions{ResourceVersion: now.ResourceVersion})
+	if err != nil {
+		return err
+	}
+	changing := quota.Changing(of)
+	for event := range watcher.Events() {
+		soon := goneSoon
+		switch {
+		case event.Type == "DELETED":
+		case event.Type == "MODIFIED" && changing:
+			soon = changedSoon
+		default:
+			continue
+		}
+		obj := event.Object.Object
+		if obj == nil {
+			if obj, err = store.Decode(event.Object); err != nil {
+				return err
+			}
+		}
+		for _, one := range q.all.ByIndex(obj.GetNamespace()) {
+			if quota.Matters(one, of) {
+				q.worker.addAfter(facts.Key{Namespace: one.Namespace, Name: one.Name}, soon)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+package quota
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"kctl/proto/core"
+)
+
+// only is what of list is among names.
+func only(list, names corev1.ResourceList) corev1.ResourceList {
+	out := corev1.ResourceList{}
+	for name, amount := range list {
+		if _, ok := names[name]; ok {
+			out[name] = amount
+		}
+	}
+	return out
+}
+
+// add adds amounts to list.
+func add(list, amounts corev1.ResourceList) {
+	for name, amount := range amounts {
+		sum := list[name].DeepCopy()
+		sum.Add(amount)
+		list[name] = sum
+	}
+}
+
+// more is by how much list is larger than was; what is not is left out.
+func more(list, was corev1.ResourceList) corev1.ResourceList {
+	out := corev1.ResourceList{}
+	for name, amount := range list {
+		left := amount.DeepCopy()
+		left.Sub(was[name])
+		if left.Sign() > 0 {
+			out[name] = left
+		}
+	}
+	return out
+}
+
+// less takes amounts from list, down to nothing.
+func less(list, amounts corev1.ResourceList) {
+	for name, amount := range amounts {
+		left, ok := list[name]
+		if !ok {
+			continue
+		}
+		left = left.DeepCopy()
+		left.Sub(amount)
+		if left.Sign() < 0 {
+			left = resource.Quantity{Format: left.Format}
+		}
+		list[name] = left
+	}
+}
+
+// exceeds lists, of the names in amounts, those of which used is more than hard.
+func exceeds(used, hard, amounts corev1.ResourceList) []corev1.ResourceName {
+	var out []corev1.ResourceName
+	for _, name := range slices.Sorted(maps.Keys(amounts)) {
+		limit, limited := hard[name]
+		have := used[name]
+		if limited && have.Cmp(limit) > 0 {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+func text(list corev1.ResourceList, names []corev1.ResourceName) string {
+	parts := make([]string, 0, len(names))
+	for _, name := range names {
+		amount := list[name]
+		parts = append(parts, string(name)+"="+amount.String())
+	}
+	return strings.Join(parts, ",")
+}
+
+func same(a, b corev1.ResourceList) bool {
+	return maps.EqualFunc(a, b, func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 })
+}
+
+// told are what containers have to say of themselves where a quota is on it:
+// otherwise nobody knows what they use.
+var told = map[corev1.ResourceName]func(*core.Container) bool{
+	corev1.ResourceCPU:            asks(corev1.ResourceCPU),
+	corev1.ResourceMemory:         asks(corev1.ResourceMemory),
+	corev1.ResourceRequestsCPU:    asks(corev1.ResourceCPU),
+	corev1.ResourceRequestsMemory: asks(corev1.ResourceMemory),
+	corev1.ResourceLimitsCPU:      bounds(corev1.ResourceCPU),
+	corev1.ResourceLimitsMemory:   bounds(corev1.ResourceMemory),
+}
+
+func asks(name corev1.ResourceName) func(*core.Container) bool {
+	return func(c *core.Container) bool { _, ok := c.Resources.Requests[name]; return ok }
+}
+
+func bounds(name corev1.ResourceName) func(*core.Container) bool {
+	return func(c *core.Container) bool { _, ok := c.Resources.Limits[name]; return ok }
+}
+
+// unsaid says what of the quota's resources which containers don't say; empty
+// for nothing.
+func unsaid(q *corev1.ResourceQuota, pod *core.Pod) string {
+	silent := map[corev1.ResourceName][]string{}
+	for name := range q.Spec.Hard {
+		says := told[name]
+		if says == nil || podSays(pod, name) {
+			continue
+		}
+		for _, group := range [][]core.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+			for i := range group {
+				if !says(&group[i]) {
+					silent[name] = append(silent[name], group[i].Name)
+				}
+			}
+		}
+	}
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(silent)) {
+		slices.Sort(silent[name])
+		parts = append(parts, fmt.Sprintf("%s for: %s", name, strings.Join(silent[name], ",")))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// podSays tells whether the pod as a whole says it for its containers.
+func podSays(pod *core.Pod, name corev1.ResourceName) bool {
+	r := pod.Spec.Resources
+	if r == nil {
+		return false
+	}
+	return told[name](&core.Container{Resources: *r})
+}

@@ -1,0 +1,121 @@
+package quota
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	pod "kctl/apiserver/internal/resources/pod"
+	"kctl/proto/core"
+)
+
+// applies tells whether obj counts for q, by the scopes that q is narrowed to.
+func applies(q *corev1.ResourceQuota, obj core.Object) bool {
+	for _, term := range terms(q) {
+		if !within(term, obj) {
+			return false
+		}
+	}
+	return true
+}
+
+// terms are q's scopes and the terms of its selector, which all have to hold.
+func terms(q *corev1.ResourceQuota) []corev1.ScopedResourceSelectorRequirement {
+	var all []corev1.ScopedResourceSelectorRequirement
+	for _, scope := range q.Spec.Scopes {
+		all = append(all, corev1.ScopedResourceSelectorRequirement{ScopeName: scope, Operator: corev1.ScopeSelectorOpExists})
+	}
+	if q.Spec.ScopeSelector != nil {
+		all = append(all, q.Spec.ScopeSelector.MatchExpressions...)
+	}
+	return all
+}
+
+func within(term corev1.ScopedResourceSelectorRequirement, obj core.Object) bool {
+	switch o := obj.(type) {
+	case *core.Pod:
+		return podWithin(term, o)
+	case *corev1.PersistentVolumeClaim:
+		if term.ScopeName != corev1.ResourceQuotaScopeVolumeAttributesClass {
+			return false
+		}
+		return chosen(term, attributesClasses(o))
+	}
+	return false // no scope has anything else in it
+}
+
+func podWithin(term corev1.ScopedResourceSelectorRequirement, p *core.Pod) bool {
+	limited := p.Spec.ActiveDeadlineSeconds != nil && *p.Spec.ActiveDeadlineSeconds >= 0
+	switch term.ScopeName {
+	case corev1.ResourceQuotaScopeTerminating:
+		return limited
+	case corev1.ResourceQuotaScopeNotTerminating:
+		return !limited
+	case corev1.ResourceQuotaScopeBestEffort:
+		return pod.BestEffort(&p.Spec)
+	case corev1.ResourceQuotaScopeNotBestEffort:
+		return !pod.BestEffort(&p.Spec)
+	case corev1.ResourceQuotaScopePriorityClass:
+		var names []string
+		if p.Spec.PriorityClassName != "" {
+			names = append(names, p.Spec.PriorityClassName)
+		}
+		return chosen(term, names)
+	case corev1.ResourceQuotaScopeCrossNamespacePodAffinity:
+		return looksElsewhere(p.Spec.Affinity)
+	}
+	return false
+}
+
+// chosen tells whether one of names, if any, is what the term asks for.
+func chosen(term corev1.ScopedResourceSelectorRequirement, names []string) bool {
+	listed := slices.ContainsFunc(names, func(name string) bool { return slices.Contains(term.Values, name) })
+	switch term.Operator {
+	case corev1.ScopeSelectorOpIn:
+		return listed
+	case corev1.ScopeSelectorOpNotIn:
+		return !listed
+	case corev1.ScopeSelectorOpExists:
+		return len(names) > 0
+	case corev1.ScopeSelectorOpDoesNotExist:
+		return len(names) == 0
+	}
+	return false
+}
+
+// attributesClasses are the classes that a claim has, wants, or is given.
+func attributesClasses(claim *corev1.PersistentVolumeClaim) []string {
+	var names []string
+	add := func(name *string) {
+		if name != nil && *name != "" {
+			names = append(names, *name)
+		}
+	}
+	add(claim.Spec.VolumeAttributesClassName)
+	add(claim.Status.CurrentVolumeAttributesClassName)
+	if change := claim.Status.ModifyVolumeStatus; change != nil {
+		add(&change.TargetVolumeAttributesClassName)
+	}
+	return names
+}
+
+// looksElsewhere tells whether the affinity is about pods of other namespaces.
+func looksElsewhere(affinity *corev1.Affinity) bool {
+	if affinity == nil {
+		return false
+	}
+	var terms []corev1.PodAffinityTerm
+	add := func(required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm) {
+		terms = append(terms, required...)
+		for i := range preferred {
+			terms = append(terms, preferred[i].PodAffinityTerm)
+		}
+	}
+	if a := affinity.PodAffinity; a != nil {
+		add(a.RequiredDuringSchedulingIgnoredDuringExecution, a.PreferredDuringSchedulingIgnoredDuringExecution)
+	}
+	if a := affinity.PodAntiAffinity; a != nil {
+		add(a.RequiredDuringSchedulingIgnoredDuringExecution, a.PreferredDuringSchedulingIgnoredDuringExecution)
+	}
+	return slices.ContainsFunc(terms, func(t corev1.PodAffinityTerm) bool { return len(t.Namespaces) > 0 || t.NamespaceSelector != nil })
+}

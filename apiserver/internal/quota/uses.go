@@ -1,0 +1,152 @@
+package quota
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	resourcehelper "k8s.io/component-helpers/resource"
+
+	"kctl/proto/core"
+)
+
+const (
+	countPrefix     = "count/"
+	requestsPrefix  = "requests."
+	limitsPrefix    = "limits."
+	hugePagesPrefix = "hugepages-"
+	classInfix      = ".storageclass.storage.k8s.io/"
+	deviceSuffix    = ".deviceclass.resource.k8s.io/devices"
+)
+
+var (
+	pods     = schema.GroupResource{Resource: "pods"}
+	services = schema.GroupResource{Resource: "services"}
+	claims   = schema.GroupResource{Resource: "persistentvolumeclaims"}
+
+	// plain are the resources of old that are counted by their bare names.
+	plain = []string{"configmaps", "persistentvolumeclaims", "replicationcontrollers", "resourcequotas", "secrets", "services"}
+
+	one = resource.MustParse("1")
+)
+
+// Counted is the resource whose objects use what a quota names; ok is false
+// for what nobody here counts.
+func Counted(name corev1.ResourceName) (of schema.GroupResource, ok bool) {
+	text := string(name)
+	switch {
+	case strings.HasPrefix(text, countPrefix):
+		return schema.ParseGroupResource(strings.TrimPrefix(text, countPrefix)), true
+	case slices.Contains(plain, text):
+		return schema.GroupResource{Resource: text}, true
+	case name == corev1.ResourceServicesNodePorts, name == corev1.ResourceServicesLoadBalancers:
+		return services, true
+	case name == corev1.ResourceRequestsStorage, strings.Contains(text, classInfix):
+		return claims, true
+	case strings.HasSuffix(text, deviceSuffix):
+		return schema.GroupResource{}, false
+	}
+	switch name {
+	case corev1.ResourcePods, corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
+		return pods, true
+	}
+	return pods, strings.HasPrefix(text, requestsPrefix) || strings.HasPrefix(text, limitsPrefix) || strings.HasPrefix(text, hugePagesPrefix)
+}
+
+// uses is what obj uses of everything that a quota may name.
+func uses(of schema.GroupResource, obj core.Object, now time.Time) corev1.ResourceList {
+	list := corev1.ResourceList{corev1.ResourceName(countPrefix + of.String()): one}
+	if of.Group == "" && slices.Contains(plain, of.Resource) {
+		list[corev1.ResourceName(of.Resource)] = one
+	}
+	switch o := obj.(type) {
+	case *core.Pod:
+		podUses(list, o, now)
+	case *corev1.Service:
+		serviceUses(list, &o.Spec)
+	case *corev1.PersistentVolumeClaim:
+		claimUses(list, o)
+	}
+	return list
+}
+
+func podUses(list corev1.ResourceList, pod *core.Pod, now time.Time) {
+	if over(pod, now) {
+		return
+	}
+	list[corev1.ResourcePods] = one
+	for name, amount := range resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}) {
+		list[requestsPrefix+name] = amount
+		switch {
+		case name == corev1.ResourceCPU, name == corev1.ResourceMemory, name == corev1.ResourceEphemeralStorage,
+			strings.HasPrefix(string(name), hugePagesPrefix):
+			list[name] = amount
+		}
+	}
+	for name, amount := range resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{}) {
+		switch name {
+		case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
+			list[limitsPrefix+name] = amount
+		}
+	}
+}
+
+// over: the pod has ended, or should have by now: a node that is lost does not
+// keep its pods' share for good.
+func over(pod *core.Pod, now time.Time) bool {
+	switch pod.Status.Phase {
+	case corev1.PodFailed, corev1.PodSucceeded:
+		return true
+	}
+	// The time of a deletion is when the pod was to be gone: it gets as long again.
+	return pod.DeletionTimestamp != nil && pod.DeletionGracePeriodSeconds != nil &&
+		now.After(pod.DeletionTimestamp.Add(time.Duration(*pod.DeletionGracePeriodSeconds)*time.Second))
+}
+
+func serviceUses(list corev1.ResourceList, spec *corev1.ServiceSpec) {
+	ports := int64(len(spec.Ports))
+	switch spec.Type {
+	case corev1.ServiceTypeNodePort:
+	case corev1.ServiceTypeLoadBalancer:
+		list[corev1.ResourceServicesLoadBalancers] = one
+		if spec.AllocateLoadBalancerNodePorts == nil || *spec.AllocateLoadBalancerNodePorts {
+			break
+		}
+		ports = 0
+		for _, port := range spec.Ports {
+			if port.NodePort != 0 {
+				ports++
+			}
+		}
+	default:
+		return
+	}
+	list[corev1.ResourceServicesNodePorts] = *resource.NewQuantity(ports, resource.DecimalSI)
+}
+
+func claimUses(list corev1.ResourceList, claim *corev1.PersistentVolumeClaim) {
+	class := ""
+	if claim.Spec.StorageClassName != nil {
+		class = *claim.Spec.StorageClassName
+	} else if old, ok := claim.Annotations[corev1.BetaStorageClassAnnotation]; ok {
+		class = old
+	}
+	if class != "" {
+		list[corev1.ResourceName(class+classInfix)+corev1.ResourcePersistentVolumeClaims] = one
+	}
+	asked, ok := claim.Spec.Resources.Requests[corev1.ResourceStorage]
+	if !ok {
+		return
+	}
+	// A volume that is being made smaller is still as large.
+	if has, ok := claim.Status.AllocatedResources[corev1.ResourceStorage]; ok && has.Cmp(asked) > 0 {
+		asked = has
+	}
+	list[corev1.ResourceRequestsStorage] = asked
+	if class != "" {
+		list[corev1.ResourceName(class+classInfix)+corev1.ResourceRequestsStorage] = asked
+	}
+}
