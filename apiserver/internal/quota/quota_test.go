@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
@@ -55,6 +56,9 @@ func TestUses(t *testing.T) {
 			"count/persistentvolumeclaims=1,gold.storageclass.storage.k8s.io/persistentvolumeclaims=1,gold.storageclass.storage.k8s.io/requests.storage=2Gi,persistentvolumeclaims=1,requests.storage=2Gi"},
 		"claim that shrinks": {claims, read[corev1.PersistentVolumeClaim](t, "spec: {resources: {requests: {storage: 2Gi}}}\nstatus: {allocatedResources: {storage: 3Gi}}"),
 			"count/persistentvolumeclaims=1,persistentvolumeclaims=1,requests.storage=3Gi"},
+		"devices": {deviceClaims, read[resourcev1.ResourceClaim](t, `spec: {devices: {requests: [{name: a, exactly: {deviceClassName: gold, allocationMode: ExactCount, count: 2}}, `+
+			`{name: b, exactly: {deviceClassName: tin, allocationMode: All}}, {name: c, firstAvailable: [{name: x, deviceClassName: gold, count: 3}, {name: y, deviceClassName: gold, count: 1}, {name: z, deviceClassName: lead, count: 1}]}]}}`),
+			"count/resourceclaims.resource.k8s.io=1,gold.deviceclass.resource.k8s.io/devices=5,lead.deviceclass.resource.k8s.io/devices=1,tin.deviceclass.resource.k8s.io/devices=32"},
 		"secret": {schema.GroupResource{Resource: "secrets"}, &core.Secret{}, "count/secrets=1,secrets=1"},
 		"custom": {schema.GroupResource{Group: "example.com", Resource: "widgets"}, &core.ConfigMap{}, "count/widgets.example.com=1"},
 		"podlike": {schema.GroupResource{Group: "apps", Resource: "secrets"}, &core.ConfigMap{},
@@ -71,7 +75,7 @@ func TestCounted(t *testing.T) {
 		"pods": "pods", "count/pods": "pods", "cpu": "pods", "requests.example.com/gpu": "pods", "hugepages-2Mi": "pods", "limits.memory": "pods",
 		"count/jobs.batch": "jobs.batch", "services.nodeports": "services", "services": "services", "requests.storage": "persistentvolumeclaims",
 		"gold.storageclass.storage.k8s.io/requests.storage": "persistentvolumeclaims", "configmaps": "configmaps",
-		"gpu.deviceclass.resource.k8s.io/devices": "", "example.com/gpu": "",
+		"gpu.deviceclass.resource.k8s.io/devices": "resourceclaims.resource.k8s.io", "example.com/gpu": "",
 	} {
 		of, ok := Counted(name)
 		if !ok {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	resourcehelper "k8s.io/component-helpers/resource"
@@ -27,6 +28,8 @@ var (
 	services = schema.GroupResource{Resource: "services"}
 	claims   = schema.GroupResource{Resource: "persistentvolumeclaims"}
 
+	deviceClaims = schema.GroupResource{Group: resourcev1.GroupName, Resource: "resourceclaims"}
+
 	// plain are the resources of old that are counted by their bare names.
 	plain = []string{"configmaps", "persistentvolumeclaims", "replicationcontrollers", "resourcequotas", "secrets", "services"}
 
@@ -47,7 +50,7 @@ func Counted(name corev1.ResourceName) (of schema.GroupResource, ok bool) {
 	case name == corev1.ResourceRequestsStorage, strings.Contains(text, classInfix):
 		return claims, true
 	case strings.HasSuffix(text, deviceSuffix):
-		return schema.GroupResource{}, false
+		return deviceClaims, true
 	}
 	switch name {
 	case corev1.ResourcePods, corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
@@ -69,6 +72,8 @@ func uses(of schema.GroupResource, obj core.Object, now time.Time) corev1.Resour
 		serviceUses(list, &o.Spec)
 	case *corev1.PersistentVolumeClaim:
 		claimUses(list, o)
+	case *resourcev1.ResourceClaim:
+		deviceUses(list, &o.Spec.Devices)
 	}
 	return list
 }
@@ -149,4 +154,30 @@ func claimUses(list corev1.ResourceList, claim *corev1.PersistentVolumeClaim) {
 	if class != "" {
 		list[corev1.ResourceName(class+classInfix)+corev1.ResourceRequestsStorage] = asked
 	}
+}
+
+// deviceUses is how many devices of each class a claim may be given at most.
+func deviceUses(list corev1.ResourceList, claim *resourcev1.DeviceClaim) {
+	for _, request := range claim.Requests {
+		if e := request.Exactly; e != nil {
+			add(list, devices(e.DeviceClassName, e.AllocationMode, e.Count))
+			continue
+		}
+		most := corev1.ResourceList{} // one of the alternatives comes true
+		for _, alternative := range request.FirstAvailable {
+			for name, amount := range devices(alternative.DeviceClassName, alternative.AllocationMode, alternative.Count) {
+				if have, ok := most[name]; !ok || have.Cmp(amount) < 0 {
+					most[name] = amount
+				}
+			}
+		}
+		add(list, most)
+	}
+}
+
+func devices(class string, mode resourcev1.DeviceAllocationMode, count int64) corev1.ResourceList {
+	if mode == resourcev1.DeviceAllocationModeAll {
+		count = resourcev1.AllocationResultsMaxSize
+	}
+	return corev1.ResourceList{corev1.ResourceName(class + deviceSuffix): *resource.NewQuantity(count, resource.DecimalSI)}
 }

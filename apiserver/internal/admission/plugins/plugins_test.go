@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/quota"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/request"
 	"kctl/proto/core"
@@ -116,7 +117,7 @@ func chain(t *testing.T, disable ...string) *admission.Chain {
 			"default/mine":   pod(func(p *core.Pod) { p.Name = "mine"; p.Spec.NodeName = "n1"; withToken(p, "vault") }),
 			"default/theirs": pod(func(p *core.Pod) { p.Name = "theirs"; p.Spec.NodeName = "n2" }),
 		}},
-		RuntimeClasses: runtimeClasses(), PriorityClasses: priorityClasses(), DefaultPriority: defaults{}, LimitRanges: noRanges{},
+		RuntimeClasses: runtimeClasses(), PriorityClasses: priorityClasses(), DefaultPriority: defaults{}, LimitRanges: noRanges{}, Quotas: noQuotas{}, QuotaRules: noQuotas{},
 	}, Settings{Clock: testingclock.NewFakeClock(time.Unix(0, 0)), Disable: disable})
 	if err != nil {
 		t.Fatal(err)
@@ -253,7 +254,7 @@ func TestDefaultAccountIsWaitedFor(t *testing.T) {
 	accounts := &source{resource: core.ServiceAccounts, cached: map[string]core.Object{}}
 	c, err := Chain(Objects{
 		Namespaces:      &source{cached: map[string]core.Object{"/default": namespace("default", corev1.NamespaceActive)}},
-		ServiceAccounts: accounts, Pods: &source{}, PriorityClasses: priorityClasses(), DefaultPriority: defaults{}, LimitRanges: noRanges{},
+		ServiceAccounts: accounts, Pods: &source{}, PriorityClasses: priorityClasses(), DefaultPriority: defaults{}, LimitRanges: noRanges{}, Quotas: noQuotas{}, QuotaRules: noQuotas{},
 	}, Settings{Clock: clock})
 	if err != nil {
 		t.Fatal(err)
@@ -384,3 +385,9 @@ func TestNames(t *testing.T) {
 		t.Error("an unknown name makes a chain")
 	}
 }
+
+type noQuotas struct{}
+
+func (noQuotas) Reserve(context.Context, quota.Change) error                 { return nil }
+func (noQuotas) In(context.Context, string) ([]*corev1.ResourceQuota, error) { return nil, nil }
+func (noQuotas) Forget(string)                                               {}
