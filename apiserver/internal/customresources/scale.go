@@ -4,8 +4,14 @@ import (
 	"fmt"
 	"strings"
 
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/proto/core"
 )
 
 // scalePaths are where an object has what Scale is about.
@@ -44,4 +50,60 @@ func (p *scalePaths) validate(o *object) (errs field.ErrorList) {
 		errs = append(errs, field.Invalid(path, replicas, fmt.Sprintf("should be less than or equal to %v", maxReplicas)))
 	}
 	return errs
+}
+
+var scaleKind = autoscalingv1.SchemeGroupVersion.WithKind("Scale")
+
+// subresource is the Scale of the objects of a version.
+func (p *scalePaths) subresource(of registry.Resource) registry.Subresource {
+	r := of.Info().Resource
+	r.Group, r.Version, r.Kind = scaleKind.Group, scaleKind.Version, scaleKind.Kind
+	return registry.Subresource{Name: "scale", Kind: scaleKind, Object: &registry.View{
+		Of: of, As: "scale",
+		Shown:   registry.Info{Resource: r},
+		NewKind: func() core.Object { return new(autoscalingv1.Scale) },
+		Show:    func(stored core.Object) (core.Object, error) { return p.show(stored.(*object)) },
+		Take:    func(shown, stored core.Object) error { return p.take(shown.(*autoscalingv1.Scale), stored.(*object)) },
+		Validate: func(shown core.Object) field.ErrorList {
+			if n := shown.(*autoscalingv1.Scale).Spec.Replicas; n < 0 {
+				return field.ErrorList{field.Invalid(field.NewPath("spec", "replicas"), n, "should be a non-negative integer")}
+			}
+			return nil
+		},
+	}}
+}
+
+func (p *scalePaths) show(o *object) (core.Object, error) {
+	scale := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{
+		Name: o.GetName(), Namespace: o.GetNamespace(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(), CreationTimestamp: o.GetCreationTimestamp(),
+	}}
+	desired, ok := lookUp(o.Object, p.spec)
+	if !ok {
+		return nil, fmt.Errorf("the spec replicas field %q does not exist", p.specPath)
+	}
+	scale.Spec.Replicas = replicasOf(desired)
+	if current, ok := lookUp(o.Object, p.status); ok {
+		scale.Status.Replicas = replicasOf(current)
+	}
+	if p.selector != nil {
+		selector, _ := lookUp(o.Object, p.selector)
+		scale.Status.Selector, _ = selector.(string)
+	}
+	return scale, nil
+}
+
+func replicasOf(value any) int32 {
+	n, _ := value.(int64)
+	return int32(min(max(n, 0), maxReplicas))
+}
+
+func (p *scalePaths) take(scale *autoscalingv1.Scale, o *object) error {
+	if err := unstructured.SetNestedField(o.Object, int64(scale.Spec.Replicas), p.spec...); err != nil {
+		return err
+	}
+	o.SetResourceVersion(scale.ResourceVersion)
+	if scale.UID != "" {
+		o.SetUID(scale.UID)
+	}
+	return nil
 }

@@ -91,7 +91,11 @@ func (s *stored) make(e *entry) error {
 			}
 			keeps = &view{Store: store, converter: c, form: f}
 		}
-		s.resources[name] = registry.Served{Resource: &resource{keeper: keeps, stored: s, info: e.info(name)}}
+		served := registry.Served{Resource: &resource{keeper: keeps, stored: s, info: e.info(name)}}
+		if f.scale != nil {
+			served.Subresources = append(served.Subresources, f.scale.subresource(served.Resource))
+		}
+		s.resources[name] = served
 	}
 	s.run()
 	return nil

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/shape"
 )
 
 // strategy is how the objects of a version are kept, which are stored in the
@@ -21,10 +22,11 @@ func (c *converter) strategy(e *entry, f, storage *form, clock clock.PassiveCloc
 		Resource: e.resource(f.name), Singular: e.names.Singular, ShortNames: e.names.ShortNames, Categories: e.names.Categories,
 		StoragePrefix: e.group + "/" + e.names.Plural,
 		New: func() *object {
-			return &object{Object: map[string]any{"apiVersion": f.apiVersion(), "kind": f.kind}}
+			return &object{Object: map[string]any{"apiVersion": f.apiVersion(), "kind": f.kind, "metadata": map[string]any{}}}
 		},
 		HasGeneration: true,
 		Desired:       f.desired,
+		Default:       func(o *object) { f.schema.Default(o.Object) },
 		PrepareForCreate: func(_ context.Context, o *object) {
 			if f.hasStatus() {
 				delete(o.Object, "status")
@@ -44,6 +46,7 @@ func (c *converter) strategy(e *entry, f, storage *form, clock clock.PassiveCloc
 			Decode:     func(value []byte) (*object, error) { return c.decode(f, value) },
 			DecodeBody: f.decodeBody,
 			Normal:     c.normal,
+			Shape:      func() *shape.Shape { return shapeOf(f.schema) },
 		},
 		Columns: f.columns.definitions,
 		Row:     func(o *object) []any { return f.columns.row(o, clock.Now()) },
@@ -53,12 +56,6 @@ func (c *converter) strategy(e *entry, f, storage *form, clock clock.PassiveCloc
 			Prepare:  func(_ context.Context, o, old *object) { onlyStatus(o, old) },
 			Validate: func(ctx context.Context, o, old *object) field.ErrorList { return f.validate(ctx, o, old) },
 		}
-	}
-	if f.scale != nil {
-		s.Subresources = map[string]registry.Change[*object]{"scale": {
-			Internal: true, // scale.go speaks Scale on the outside
-			Validate: func(ctx context.Context, o, old *object) field.ErrorList { return f.validate(ctx, o, old) },
-		}}
 	}
 	if all := c.selectable(); len(all) > 0 {
 		s.Fields = func(o *object) fields.Set { return setOf(all, o) }

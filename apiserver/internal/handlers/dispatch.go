@@ -32,7 +32,7 @@ func NewDispatcher(o Options) *Dispatcher {
 func (d *Dispatcher) Serve(c *gin.Context, served registry.Served, info *request.Info) bool {
 	resource := served.Resource.Info()
 	call := &call{
-		handlers: &d.handlers, resource: resource.Resource, kind: resource.GVK(), store: served.Resource, jsonOnly: resource.JSONOnly,
+		handlers: &d.handlers, resource: resource.Resource, kind: resource.GVK(), store: served.Resource, accounts: resource.Accounts, jsonOnly: resource.JSONOnly,
 		gin: c, ctx: c.Request.Context(), namespace: info.Namespace,
 	}
 	if info.Verb == "watch" && info.Parts == nil || !resource.Namespaced && info.Namespace != "" {
@@ -78,8 +78,15 @@ func (c *call) methodsAt(served registry.Served, resource registry.Info, info *r
 		}, true
 	}
 	c.subresource = info.Parts[2]
+	parts := methods{http.MethodGet: (*call).get, http.MethodPut: (*call).update, http.MethodPatch: (*call).patch}
+	for _, sub := range served.Subresources {
+		if sub.Name == c.subresource {
+			c.store, c.kind, c.accounts, c.jsonOnly = sub.Object, sub.Kind, nil, false
+			return parts, true
+		}
+	}
 	if c.subresource == "status" && resource.HasStatus || slices.Contains(resource.Parts, c.subresource) {
-		return methods{http.MethodGet: (*call).get, http.MethodPut: (*call).update, http.MethodPatch: (*call).patch}, true
+		return parts, true
 	}
 	return nil, false
 }

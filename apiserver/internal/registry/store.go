@@ -88,14 +88,7 @@ func NewStore[T core.Object](strategy Strategy[T], o Options) *Store[T] {
 	if strategy.Resource.Namespaced {
 		s.selectable["metadata.namespace"] = true
 	}
-	s.accounts = managed.New(managed.Options{
-		Kind:    strategy.Resource.GVK(),
-		Shape:   func() *shape.Shape { return shape.Of(reflect.TypeFor[T]()) },
-		New:     s.New,
-		Default: s.Default,
-		Reset:   s.resets(),
-		Clock:   o.Clock,
-	})
+	s.accounts = s.newAccounts()
 	var fieldsOf func([]byte) (fields.Set, error)
 	if strategy.Fields != nil {
 		for name := range strategy.Fields(strategy.New()) {
@@ -138,7 +131,23 @@ func (s *Store[T]) Sharing(strategy Strategy[T]) *Store[T] {
 			view.selectable[name] = true
 		}
 	}
+	view.accounts = view.newAccounts()
 	return &view
+}
+
+func (s *Store[T]) newAccounts() *managed.Manager {
+	o := managed.Options{
+		Kind:    s.strategy.Resource.GVK(),
+		Shape:   func() *shape.Shape { return shape.Of(reflect.TypeFor[T]()) },
+		New:     s.New,
+		Default: s.Default,
+		Reset:   s.resets(),
+		Clock:   s.clock,
+	}
+	if s.strategy.Encoding != nil {
+		o.Shape, o.Custom = s.strategy.Encoding.Shape, true
+	}
+	return managed.New(o)
 }
 
 // Changed is the revision of the last change of any object of the store, as

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"kctl/apiserver/internal/shape"
 	"kctl/proto/core"
 )
 
@@ -124,4 +125,6 @@ type Encoding[T core.Object] struct {
 	// Normal returns a stored value as it has to be seen: what stored it may
 	// have known other fields.
 	Normal func(value []byte) []byte
+	// Shape says how objects are put together, as far as merging goes.
+	Shape func() *shape.Shape
 }

@@ -3,6 +3,7 @@ package registry
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -192,7 +193,7 @@ func (u *update[T]) prepare(ctx context.Context, old T) (T, error) {
 	}
 	u.store.Default(obj)
 	if u.admit.Account != nil {
-		u.admit.Account(obj, old, u.base.Value)
+		u.admit.Account(obj, old, u.before(old))
 	} else {
 		obj.SetManagedFields(old.GetManagedFields())
 	}
@@ -219,6 +220,18 @@ func (u *update[T]) prepare(ctx context.Context, old T) (T, error) {
 		return obj, u.admit.Validate(ctx, obj, old)
 	}
 	return obj, nil
+}
+
+// before is old in JSON, which is what is stored where that is the object's form.
+func (u *update[T]) before(old T) []byte {
+	if u.store.strategy.Encoding == nil {
+		return u.base.Value
+	}
+	text, err := json.Marshal(old)
+	if err != nil { // it came from JSON
+		return nil
+	}
+	return text
 }
 
 // checkPreconditions compares the identity and the version that the client

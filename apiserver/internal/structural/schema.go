@@ -150,7 +150,7 @@ func (s *Schema) Enum() []any { return s.enum }
 // Fallback is the default with the defaults below filled in; ok is false where
 // there is none.
 func (s *Schema) Fallback() (value any, ok bool) {
-	if !s.hasFallback {
+	if s == nil || !s.hasFallback {
 		return nil, false
 	}
 	value = copyValue(s.fallback)

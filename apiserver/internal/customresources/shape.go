@@ -1,0 +1,107 @@
+package customresources
+
+import (
+	"reflect"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/apiserver/internal/shape"
+	"kctl/apiserver/internal/structural"
+)
+
+// shapeOf is how the objects of a schema are merged (Kubernetes docs,
+// "Server-Side Apply", "Custom resources"): lists as a whole and maps entry by
+// entry, where the schema does not say otherwise.
+func shapeOf(s *structural.Schema) *shape.Shape {
+	out := &shape.Shape{Kind: shape.Struct, Element: shape.Anything}
+	if s != nil {
+		out = objectShape(s)
+		out.Kind = shape.Struct
+	}
+	return withMeta(out)
+}
+
+// withMeta adds what every object has.
+func withMeta(s *shape.Shape) *shape.Shape {
+	if s.Fields == nil {
+		s.Fields = map[string]*shape.Shape{}
+	}
+	s.Fields["apiVersion"], s.Fields["kind"] = text, text
+	s.Fields["metadata"] = shape.Of(reflect.TypeFor[*metav1.PartialObjectMetadata]()).Fields["metadata"]
+	return s
+}
+
+var text = &shape.Shape{Type: "string"}
+
+func valueShape(s *structural.Schema) *shape.Shape {
+	props := s.Props()
+	switch {
+	case props.XIntOrString:
+		return &shape.Shape{}
+	case props.Type == "object":
+		out := objectShape(s)
+		if props.XEmbeddedResource {
+			out = withMeta(out)
+		}
+		return out
+	case props.Type == "array":
+		return listShape(s)
+	case props.Type == "string":
+		return text
+	case props.Type == "boolean":
+		return &shape.Shape{Type: "boolean"}
+	case props.Type == "integer", props.Type == "number":
+		return &shape.Shape{Type: "numeric"}
+	}
+	return shape.Anything
+}
+
+func objectShape(s *structural.Schema) *shape.Shape {
+	out := &shape.Shape{Kind: shape.Map}
+	props := s.Props()
+	if all := s.Properties(); len(all) > 0 {
+		out.Kind, out.Fields = shape.Struct, make(map[string]*shape.Shape, len(all))
+		for name, property := range all {
+			out.Fields[name] = valueShape(property)
+		}
+	}
+	values, any := s.Values()
+	switch {
+	case values != nil:
+		out.Element = valueShape(values)
+	case any, props.XPreserveUnknownFields != nil && *props.XPreserveUnknownFields:
+		out.Element = shape.Anything
+	case out.Kind == shape.Map:
+		out.Kind = shape.Struct // of nothing
+	}
+	if props.XMapType != nil && *props.XMapType == "atomic" {
+		out.Kind = shape.AtomicMap
+	}
+	return out
+}
+
+func listShape(s *structural.Schema) *shape.Shape {
+	out := &shape.Shape{Kind: shape.AtomicList, Element: shape.Anything}
+	items := s.Items()
+	if items != nil {
+		out.Element = valueShape(items)
+	}
+	props := s.Props()
+	if props.XListType == nil {
+		return out
+	}
+	switch *props.XListType {
+	case "set":
+		out.Kind = shape.Set
+	case "map":
+		out.Kind = shape.Keyed
+		for _, name := range props.XListMapKeys {
+			key := shape.Key{Name: name}
+			if items != nil {
+				key.Default, _ = items.Property(name).Fallback()
+			}
+			out.Keys = append(out.Keys, key)
+		}
+	}
+	return out
+}
