@@ -1,0 +1,116 @@
+package structural
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+func propsOf(t *testing.T, text string) *apiextensionsv1.JSONSchemaProps {
+	t.Helper()
+	props := &apiextensionsv1.JSONSchemaProps{}
+	if err := json.Unmarshal([]byte(text), props); err != nil {
+		t.Fatal(err)
+	}
+	return props
+}
+
+func object(t *testing.T, text string) map[string]any {
+	t.Helper()
+	value, err := decodeValue([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return value.(map[string]any)
+}
+
+const whole = `{"type":"object","properties":{"spec":{"type":"object","required":["a"],"properties":{
+	"a":{"type":"string","maxLength":3,"default":"x"},
+	"n":{"type":"integer","minimum":1,"nullable":true},
+	"free":{"type":"object","x-kubernetes-preserve-unknown-fields":true},
+	"port":{"x-kubernetes-int-or-string":true},
+	"map":{"type":"object","additionalProperties":{"type":"object","properties":{"v":{"type":"boolean","default":true}}}},
+	"list":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["k"],
+		"items":{"type":"object","required":["k"],"properties":{"k":{"type":"string"},"e":{"type":"string","enum":["p","q"]}}}}}}}}`
+
+func TestFilledAndPruned(t *testing.T) {
+	s, err := Compile(propsOf(t, whole))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := object(t, `{"kind":"K","metadata":{"name":"m"},"odd":1,"spec":{"odd":1,"n":null,"a":null,"free":{"any":{"x":1}},"map":{"m":{"odd":2}},"list":[{"k":"1","odd":3}]}}`)
+	dropped := s.Prune(got, true)
+	s.Default(got)
+	want := object(t, `{"kind":"K","metadata":{"name":"m"},"spec":{"n":null,"a":"x","free":{"any":{"x":1}},"map":{"m":{"v":true}},"list":[{"k":"1"}]}}`)
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%v\ninstead of\n%v", got, want)
+	}
+	if want := []string{"odd", "spec.list[0].odd", "spec.map.m.odd", "spec.odd"}; !slices.Equal(dropped, want) {
+		t.Errorf("dropped %q", dropped)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	s, err := Compile(propsOf(t, whole))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for value, want := range map[string]string{
+		`{"a":"x","n":1,"port":80}`:                  "",
+		`{"a":"x","port":"http","n":null}`:           "",
+		`{"n":1}`:                                    "spec.a: Required value",
+		`{"a":"long"}`:                               "spec.a: Too long: may not be more than 3 bytes",
+		`{"a":"x","n":0}`:                            "spec.n: Invalid value: 0: spec.n in body should be greater than or equal to 1",
+		`{"a":"x","n":"1"}`:                          `spec.n: Invalid value: "string": spec.n in body must be of type integer: "string"`,
+		`{"a":"x","port":true}`:                      `spec.port: Invalid value: "boolean": spec.port in body must be of type integer,string: "boolean"`,
+		`{"a":"x","list":[{"k":"1"},{"k":"1"}]}`:     `spec.list[1]: Duplicate value: {"k":"1"}`,
+		`{"a":"x","list":[{"k":"1","e":"z"}]}`:       `spec.list[0].e: Unsupported value: "z": supported values: "p", "q"`,
+		`{"a":"x","map":{"m":{"v":1}}}`:              `spec.map.m.v: Invalid value: "integer": spec.map.m.v in body must be of type boolean: "integer"`,
+		`{"a":"x","list":{"k":"1"}}`:                 `spec.list: Invalid value: "object": spec.list in body must be of type array: "object"`,
+		`{"a":"x","free":{"n":0,"list":"anything"}}`: "",
+		`{"a":"x","n":1.5}`:                          `spec.n: Invalid value: "number": spec.n in body must be of type integer: "number"`,
+		`{"a":"x","n":1.0}`:                          "",
+	} {
+		whole := map[string]any{"spec": object(t, value)}
+		got := ""
+		if err := s.Validate(nil, whole, nil, false).ToAggregate(); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%s\n  got: %s\n want: %s", value, got, want)
+		}
+		if errs := s.Validate(nil, whole, whole, true); len(errs) > 0 {
+			t.Errorf("%s is held against what did not change: %v", value, errs)
+		}
+	}
+}
+
+func TestCheck(t *testing.T) {
+	for schema, want := range map[string]string{
+		whole:               "",
+		`{"type":"string"}`: "s.type: Invalid value: \"string\": must be object at the root",
+		`{}`:                "s.type: Required value: must not be empty at the root",
+		`{"type":"object","properties":{"a":{}}}`:                                                                             "s.properties[a].type: Required value: must not be empty for specified object fields",
+		`{"type":"object","properties":{"a":{"type":"string","default":1}}}`:                                                  `s.properties[a].default: Invalid value: "integer"`,
+		`{"type":"object","properties":{"a":{"type":"array"}}}`:                                                               "s.properties[a].items: Required value: must be specified",
+		`{"type":"object","properties":{"a":{"type":"string","pattern":"("}}}`:                                                "must be a valid regular expression, but isn't",
+		`{"type":"object","properties":{"a":{"type":"string","anyOf":[{"type":"string"}]}}}`:                                  "s.properties[a].anyOf[0].type: Forbidden: must be empty to be structural",
+		`{"type":"object","properties":{"metadata":{"type":"object","description":"x"}}}`:                                     "s.properties[metadata]: Forbidden: must not specify anything other than name and generateName, but metadata is implicitly specified",
+		`{"type":"object","properties":{"metadata":{"type":"object","default":{}}}}`:                                          "s.properties[metadata].default: Forbidden: must not be set in top-level metadata",
+		`{"type":"object","properties":{"metadata":{"type":"object","properties":{"name":{"type":"string","maxLength":3}}}}}`: "",
+	} {
+		errs := Check(field.NewPath("s"), propsOf(t, schema))
+		got := ""
+		if len(errs) > 0 {
+			got = errs[0].Error()
+		}
+		if want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%s\n  got: %s\n want: %s", schema, got, want)
+		}
+	}
+}
