@@ -66,6 +66,9 @@ func (g *group) describeCustom(c Custom, d definitions) {
 // That of before knows less: what it has no words for is left out.
 func renderCustom(props *apiextensionsv1.JSONSchemaProps, v version, meta string) map[string]any {
 	out := map[string]any{"type": "object"}
+	if v == v2 && props != nil && props.XPreserveUnknownFields != nil && *props.XPreserveUnknownFields {
+		return out // clients of v2 take what is not said for what is not allowed
+	}
 	if props != nil {
 		out = renderProps(props, v)
 	}
@@ -82,9 +85,7 @@ func renderCustom(props *apiextensionsv1.JSONSchemaProps, v version, meta string
 	}
 	reference["description"] = "Standard object's metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"
 	properties["metadata"] = reference
-	if props == nil || props.XPreserveUnknownFields == nil || !*props.XPreserveUnknownFields || v == v3 {
-		out["properties"] = properties
-	}
+	out["properties"] = properties
 	return out
 }
 
@@ -100,6 +101,8 @@ func renderProps(props *apiextensionsv1.JSONSchemaProps, v version) map[string]a
 	}
 	if v == v2 {
 		simplify(out)
+	} else {
+		spellOut(out)
 	}
 	return out
 }
@@ -120,23 +123,34 @@ func simplify(s map[string]any) {
 		for _, word := range []string{"type", "properties", "items", "additionalProperties", "required"} {
 			delete(s, word)
 		}
-		if preserve && !nullable {
-			s["type"] = "object"
+	}
+	for _, word := range []string{"items", "additionalProperties"} {
+		if _, ok := s[word].(bool); ok {
+			delete(s, word)
 		}
 	}
-	if properties, ok := s["properties"].(map[string]any); ok {
-		for _, property := range properties {
-			if below, ok := property.(map[string]any); ok {
-				simplify(below)
-			}
+	below(s, simplify)
+}
+
+// spellOut says in plain words what int-or-string means.
+func spellOut(s map[string]any) {
+	if mixed, _ := s["x-kubernetes-int-or-string"].(bool); mixed && s["anyOf"] == nil && s["allOf"] == nil {
+		s["anyOf"] = []any{map[string]any{"type": "integer"}, map[string]any{"type": "string"}}
+	}
+	below(s, spellOut)
+}
+
+// below calls f for the schemas of what is in a value.
+func below(s map[string]any, f func(map[string]any)) {
+	properties, _ := s["properties"].(map[string]any)
+	for _, property := range properties {
+		if one, ok := property.(map[string]any); ok {
+			f(one)
 		}
 	}
 	for _, word := range []string{"items", "additionalProperties"} {
-		switch below := s[word].(type) {
-		case map[string]any:
-			simplify(below)
-		case bool:
-			delete(s, word)
+		if one, ok := s[word].(map[string]any); ok {
+			f(one)
 		}
 	}
 }

@@ -314,8 +314,14 @@ func (c *custom) documents() {
 		c.t.Errorf("minimum is %v", described)
 	}
 	second := c.want(200, "GET", "/openapi/v2", nil)
-	if _, ok := second["definitions"].(map[string]any)["test.documents.v1.WidgetList"]; !ok {
+	definitions := second["definitions"].(map[string]any)
+	if _, ok := definitions["test.documents.v1.WidgetList"]; !ok {
 		c.t.Error("the list is not in v2")
+	}
+	// What takes anything says nothing there, or clients would refuse it.
+	free := definitions["test.documents.v2beta1.Widget"].(map[string]any)
+	if free["type"] != "object" || free["properties"] != nil || free["x-kubernetes-preserve-unknown-fields"] != nil {
+		c.t.Errorf("v2 says of what takes anything: %v", free)
 	}
 }
 
