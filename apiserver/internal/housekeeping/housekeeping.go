@@ -79,6 +79,7 @@ var loops = []struct {
 	{"garbage-collector-controller", newOwners},
 	{"clusterrole-aggregation-controller", newAggregation},
 	{"resourcequota-controller", newQuotas},
+	{"disruption-controller", newDisruptions},
 }
 
 // Names are the names of all loops, as --controllers takes them: those of

@@ -223,7 +223,7 @@ func (s *Set) Served(kubelets *kubelet.Client, issuer serviceaccount.Issuer) []r
 		s.Nodes:    {proxies.Node()},
 		s.Pods: {
 			proxies.Pod(),
-			s.binder.Subresource(), pod.Eviction(s.Pods, s.options.Clock),
+			s.binder.Subresource(), pod.Eviction(s.Pods, s.DisruptionBudgets, s.options.Clock),
 			streams.Log(), streams.Exec(), streams.Attach(), streams.PortForward(),
 		},
 	}

@@ -15,8 +15,10 @@ import (
 )
 
 // Eviction is pods/eviction: a deletion that says in the pod's status that it
-// was not the owner's wish. There are no disruption budgets to ask.
-func Eviction(pods registry.Resource, clock clock.PassiveClock) registry.Subresource {
+// was not the owner's wish, and that waits until the disruption budget which the
+// pod counts for has room for it.
+func Eviction(pods, budgets registry.Resource, clock clock.PassiveClock) registry.Subresource {
+	e := &evictions{pods: pods, budgets: budgets, clock: clock}
 	return registry.Subresource{
 		Name: "eviction",
 		Kind: policyv1.SchemeGroupVersion.WithKind("Eviction"),
@@ -26,23 +28,31 @@ func Eviction(pods registry.Resource, clock clock.PassiveClock) registry.Subreso
 			if eviction.Name != "" && eviction.Name != name {
 				return nil, apierrors.NewBadRequest("name in URL does not match name in Eviction object")
 			}
-			return evict(ctx, pods, namespace, name, eviction.DeleteOptions, o, metav1.NewTime(clock.Now()))
+			return e.evict(ctx, namespace, name, eviction.DeleteOptions, o)
 		},
 	}
 }
 
-func evict(ctx context.Context, pods registry.Resource, namespace, name string, options *metav1.DeleteOptions, o *metav1.CreateOptions, now metav1.Time) (*metav1.Status, error) {
+type evictions struct {
+	pods, budgets registry.Resource
+	clock         clock.PassiveClock
+}
+
+func (e *evictions) evict(ctx context.Context, namespace, name string, options *metav1.DeleteOptions, o *metav1.CreateOptions) (*metav1.Status, error) {
+	pods, now := e.pods, metav1.NewTime(e.clock.Now())
 	if options == nil {
 		options = &metav1.DeleteOptions{}
 	}
 	if len(options.DryRun) == 0 {
 		options.DryRun = o.DryRun
 	}
+	if err := e.askBudget(ctx, namespace, name, options); err != nil {
+		return nil, err
+	}
 	mark := func(current core.Object) (core.Object, error) {
 		pod := current.(*core.Pod)
-		if p := options.Preconditions; p != nil && p.UID != nil && *p.UID != pod.UID {
-			return nil, apierrors.NewConflict(core.Pods.GVR().GroupResource(), name,
-				&preconditionError{want: string(*p.UID), have: string(pod.UID)})
+		if err := sameUID(pod, options); err != nil {
+			return nil, err
 		}
 		setCondition(&pod.Status, corev1.PodCondition{
 			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, ObservedGeneration: pod.Generation,
@@ -60,6 +70,32 @@ func evict(ctx context.Context, pods registry.Resource, namespace, name string, 
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
 		Status:   metav1.StatusSuccess, Code: http.StatusCreated,
 	}, nil
+}
+
+// askBudget asks the pod's disruption budget, if the pod is the one that is
+// meant.
+func (e *evictions) askBudget(ctx context.Context, namespace, name string, options *metav1.DeleteOptions) error {
+	encoded, err := e.pods.Get(ctx, namespace, name, "")
+	if err != nil {
+		return err
+	}
+	obj, err := e.pods.Decode(encoded)
+	if err != nil {
+		return err
+	}
+	pod := obj.(*core.Pod)
+	if err := sameUID(pod, options); err != nil {
+		return err
+	}
+	return e.takeFromBudget(ctx, pod, options.DryRun)
+}
+
+func sameUID(pod *core.Pod, options *metav1.DeleteOptions) error {
+	if p := options.Preconditions; p != nil && p.UID != nil && *p.UID != pod.UID {
+		return apierrors.NewConflict(core.Pods.GVR().GroupResource(), pod.Name,
+			&preconditionError{want: string(*p.UID), have: string(pod.UID)})
+	}
+	return nil
 }
 
 type preconditionError struct{ want, have string }

@@ -1,0 +1,355 @@
+package housekeeping
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/clock"
+
+	"go.uber.org/zap"
+
+	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/registry"
+	"kctl/proto/core"
+)
+
+const (
+	// podsSoon is how long is waited after a pod has changed, because more of
+	// them are likely to.
+	podsSoon = 50 * time.Millisecond
+	// evictedUntil is how long an evicted pod counts as gone that has not begun to
+	// go; upstream's.
+	evictedUntil = 2 * time.Minute
+	// rebudgetPeriod is how often budgets are worked out again, whatever
+	// happened: how many pods their owners want may have changed.
+	rebudgetPeriod = 5 * time.Minute
+)
+
+// disruptions works out how many pods of each disruption budget may go
+// (Kubernetes docs, "Specifying a Disruption Budget for your Application").
+// Pods are looked at when something happens to them, and only while there is a
+// budget; nothing is kept of them.
+type disruptions struct {
+	*Dependencies
+	budgets *facts.Mirror[*policyv1.PodDisruptionBudget]
+	store   registry.Resource
+	pods    registry.Resource
+	worker  *worker
+	again   chan struct{} // there may be the first budget, or none any longer
+	clock   clock.Clock
+}
+
+func newDisruptions(d *Dependencies) (Loop, error) {
+	l := &disruptions{Dependencies: d, again: make(chan struct{}, 1), clock: d.Clock}
+	resource := core.Resource{Group: policyv1.GroupName, Version: "v1", Name: "poddisruptionbudgets", Kind: "PodDisruptionBudget", Namespaced: true}
+	options := facts.Options[*policyv1.PodDisruptionBudget]{Index: func(b *policyv1.PodDisruptionBudget) string { return b.Namespace }}
+	whole := func(obj core.Object) *policyv1.PodDisruptionBudget { return obj.(*policyv1.PodDisruptionBudget) }
+	var err error
+	if l.budgets, l.store, err = mirror(d, resource, whole, options); err != nil {
+		return nil, err
+	}
+	if l.pods, err = d.Of(core.Pods); err != nil {
+		return nil, err
+	}
+	l.worker = newWorker("disruption-controller", d, l.sync)
+	l.budgets.OnChange(func(key facts.Key, _, now **policyv1.PodDisruptionBudget) {
+		if now != nil {
+			l.worker.add(key)
+		}
+		select {
+		case l.again <- struct{}{}:
+		default:
+		}
+	})
+	return together(l.budgets.Run, after(l.worker.run, l.budgets.Synced()), after(l.follow, l.budgets.Synced())), nil
+}
+
+// follow watches pods while there are budgets.
+func (l *disruptions) follow(ctx context.Context) error {
+	for failures := 0; ; {
+		if len(l.budgets.List()) == 0 {
+			failures = 0
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-l.again:
+			}
+			continue
+		}
+		failures++
+		err := l.watch(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			l.Logger.Debug("following the pods of disruption budgets, again", zap.Error(err))
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-l.clock.After(retryPolicy.Delay(failures)):
+			}
+		}
+		// What happened in between was not seen.
+		l.budgets.Each(func(key facts.Key, _ *policyv1.PodDisruptionBudget) { l.worker.add(key) })
+	}
+}
+
+// watch follows pods until the watch breaks off or there are no budgets.
+func (l *disruptions) watch(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	now, err := l.pods.List(ctx, "", registry.ListOptions{Limit: 1})
+	if err != nil {
+		return err
+	}
+	watcher, err := l.pods.Watch(ctx, "", registry.ListOptions{ResourceVersion: now.ResourceVersion})
+	if err != nil {
+		return err
+	}
+	for {
+		select {
+		case <-l.again:
+			if len(l.budgets.List()) == 0 {
+				return nil
+			}
+		case event, ok := <-watcher.Events():
+			if !ok {
+				return nil
+			}
+			if event.Type == "ERROR" {
+				return fmt.Errorf("the watch of pods failed")
+			}
+			if event.Type == "BOOKMARK" {
+				continue
+			}
+			obj := event.Object.Object
+			if obj == nil {
+				if obj, err = l.pods.Decode(event.Object); err != nil {
+					return err
+				}
+			}
+			// Of all budgets of the namespace: the pod may have been another's before.
+			for _, b := range l.budgets.ByIndex(obj.GetNamespace()) {
+				l.worker.addAfter(facts.Key{Namespace: b.Namespace, Name: b.Name}, podsSoon)
+			}
+		}
+	}
+}
+
+func (l *disruptions) sync(ctx context.Context, key facts.Key) (time.Duration, error) {
+	if _, ok := l.budgets.Get(key.Namespace, key.Name); !ok {
+		return 0, nil
+	}
+	again := rebudgetPeriod
+	_, _, err := l.store.Update(ctx, key.Namespace, key.Name, "status", func(current core.Object) (core.Object, error) {
+		b := current.(*policyv1.PodDisruptionBudget)
+		pods, err := l.podsOf(ctx, b)
+		if err != nil {
+			return nil, err
+		}
+		again = l.workOut(ctx, b, pods)
+		return b, nil
+	}, registry.Admit{}, &metav1.UpdateOptions{})
+	if apierrors.IsNotFound(err) {
+		return 0, nil
+	}
+	return again, err
+}
+
+func (l *disruptions) podsOf(ctx context.Context, b *policyv1.PodDisruptionBudget) ([]*core.Pod, error) {
+	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+	if err != nil {
+		return nil, nil // one that can't be read selects nothing
+	}
+	list, err := l.pods.List(ctx, b.Namespace, registry.ListOptions{Labels: selector})
+	if err != nil {
+		return nil, err
+	}
+	pods := make([]*core.Pod, 0, len(list.Items))
+	for _, item := range list.Items {
+		obj, err := l.pods.Decode(item)
+		if err != nil {
+			return nil, err
+		}
+		pods = append(pods, obj.(*core.Pod))
+	}
+	return pods, nil
+}
+
+// workOut writes b's status anew, and tells when to look again.
+func (l *disruptions) workOut(ctx context.Context, b *policyv1.PodDisruptionBudget, pods []*core.Pod) time.Duration {
+	now, again := l.clock.Now(), rebudgetPeriod
+	evicted := map[string]metav1.Time{}
+	healthy := int32(0)
+	for _, pod := range pods {
+		if pod.DeletionTimestamp != nil {
+			continue
+		}
+		if at, ok := b.Status.DisruptedPods[pod.Name]; ok {
+			if left := at.Add(evictedUntil).Sub(now); left > 0 {
+				evicted[pod.Name], again = at, min(again, left)
+				continue
+			}
+		}
+		if ready(pod) {
+			healthy++
+		}
+	}
+	expected, desired, err := l.wanted(ctx, b, pods)
+	s := &b.Status
+	s.DisruptedPods = evicted
+	if len(evicted) == 0 {
+		s.DisruptedPods = nil
+	}
+	condition := metav1.Condition{
+		Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: policyv1.InsufficientPodsReason,
+		ObservedGeneration: b.Generation, LastTransitionTime: metav1.NewTime(now),
+	}
+	s.DisruptionsAllowed = 0
+	switch {
+	case err != nil:
+		condition.Reason, condition.Message = policyv1.SyncFailedReason, err.Error()
+	default:
+		s.CurrentHealthy, s.DesiredHealthy, s.ExpectedPods = healthy, desired, expected
+		if healthy > desired && expected > 0 {
+			s.DisruptionsAllowed = healthy - desired
+			condition.Status, condition.Reason = metav1.ConditionTrue, policyv1.SufficientPodsReason
+		}
+	}
+	s.ObservedGeneration = b.Generation
+	meta.SetStatusCondition(&s.Conditions, condition)
+	return again
+}
+
+func ready(pod *core.Pod) bool {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// wanted is how many pods there should be, and how many of them ready.
+func (l *disruptions) wanted(ctx context.Context, b *policyv1.PodDisruptionBudget, pods []*core.Pod) (expected, desired int32, err error) {
+	least, most := b.Spec.MinAvailable, b.Spec.MaxUnavailable
+	if most == nil && (least == nil || least.Type == intstr.Int) {
+		if least != nil {
+			desired = least.IntVal
+		}
+		return int32(len(pods)), desired, nil
+	}
+	if expected, err = l.scale(ctx, b.Namespace, pods); err != nil {
+		return 0, 0, err
+	}
+	amount := most
+	if amount == nil {
+		amount = least
+	}
+	scaled, err := intstr.GetScaledValueFromIntOrPercent(amount, int(expected), true)
+	if err != nil {
+		return 0, 0, err
+	}
+	if most != nil {
+		return expected, max(0, expected-int32(scaled)), nil
+	}
+	return expected, int32(scaled), nil
+}
+
+// scale is how many pods the owners of pods want. Of pods whose owner has no
+// number of replicas, there are as many as should be.
+func (l *disruptions) scale(ctx context.Context, namespace string, pods []*core.Pod) (int32, error) {
+	sum := int32(0)
+	seen := map[types.UID]bool{}
+	for _, pod := range pods {
+		owner := metav1.GetControllerOf(pod)
+		if owner == nil {
+			sum++
+			continue
+		}
+		if seen[owner.UID] {
+			continue
+		}
+		replicas, top, ok, err := l.replicas(ctx, namespace, owner)
+		switch {
+		case err != nil:
+			return 0, err
+		case !ok:
+			sum++
+		default:
+			if !seen[top] {
+				sum += replicas
+			}
+			seen[owner.UID], seen[top] = true, true
+		}
+	}
+	return sum, nil
+}
+
+// replicas is how many pods an owner wants, or who owns it; top is whose number
+// it is. ok is false where nobody has one.
+func (l *disruptions) replicas(ctx context.Context, namespace string, owner *metav1.OwnerReference) (replicas int32, top types.UID, ok bool, err error) {
+	obj, err := l.owner(ctx, namespace, owner)
+	if err != nil || obj == nil {
+		return 0, "", false, err
+	}
+	var wanted *int32
+	switch o := obj.(type) {
+	case *corev1.ReplicationController:
+		wanted = o.Spec.Replicas
+	case *appsv1.StatefulSet:
+		wanted = o.Spec.Replicas
+	case *appsv1.Deployment:
+		wanted = o.Spec.Replicas
+	case *appsv1.ReplicaSet:
+		// Not whatever it says: a circle of owners would have no end.
+		if above := metav1.GetControllerOf(o); above != nil && above.Kind == "Deployment" {
+			if replicas, top, ok, err = l.replicas(ctx, namespace, above); ok || err != nil {
+				return replicas, top, ok, err
+			}
+		}
+		wanted = o.Spec.Replicas
+	}
+	if wanted == nil {
+		return 0, "", false, nil
+	}
+	return *wanted, obj.GetUID(), true, nil
+}
+
+// owner is the object that is referred to, nil where there is none any longer
+// or its kind is not served.
+func (l *disruptions) owner(ctx context.Context, namespace string, owner *metav1.OwnerReference) (core.Object, error) {
+	group, err := schema.ParseGroupVersion(owner.APIVersion)
+	if err != nil {
+		return nil, nil // nobody is called so
+	}
+	for _, store := range l.Resources {
+		r := store.Info().Resource
+		if r.Group != group.Group || r.Kind != owner.Kind || !r.Namespaced {
+			continue
+		}
+		encoded, err := store.Get(ctx, namespace, owner.Name, "0")
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		obj, err := store.Decode(encoded)
+		if err != nil || obj.GetUID() != owner.UID {
+			return nil, err
+		}
+		return obj, nil
+	}
+	return nil, nil
+}

@@ -1,0 +1,146 @@
+package pod
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/proto/core"
+)
+
+const (
+	// maxDisrupted bounds the evicted pods of a budget that its loop has not seen
+	// go; upstream's.
+	maxDisrupted = 2000
+	// budgetRetrySeconds is how long to wait for a budget that is new.
+	budgetRetrySeconds = 10
+)
+
+// takeFromBudget takes the eviction of a pod from the budget that the pod
+// counts for, if there is one (Kubernetes docs, "API-initiated Eviction").
+func (e *evictions) takeFromBudget(ctx context.Context, pod *core.Pod, dryRun []string) error {
+	if harmless(pod) {
+		return nil
+	}
+	budget, err := e.budgetOf(ctx, pod)
+	if err != nil || budget == nil {
+		return err
+	}
+	if !isReady(pod) && allowsUnhealthy(budget) {
+		return nil
+	}
+	var refused error
+	_, _, err = e.budgets.Update(ctx, budget.Namespace, budget.Name, "status", func(current core.Object) (core.Object, error) {
+		b := current.(*policyv1.PodDisruptionBudget)
+		refused = e.take(b, pod.Name)
+		return b, refused
+	}, registry.Admit{}, &metav1.UpdateOptions{DryRun: dryRun})
+	if refused != nil {
+		return refused
+	}
+	if apierrors.IsNotFound(err) {
+		return nil // nobody holds to it any longer
+	}
+	return err
+}
+
+// harmless: nobody is served by the pod, or it goes anyhow.
+func harmless(pod *core.Pod) bool {
+	switch pod.Status.Phase {
+	case corev1.PodSucceeded, corev1.PodFailed, corev1.PodPending:
+		return true
+	}
+	return pod.DeletionTimestamp != nil
+}
+
+func isReady(pod *core.Pod) bool {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// allowsUnhealthy: a pod that is not ready is not among those that the budget
+// counts on. Unless the budget says otherwise, it goes only where enough others
+// are ready.
+func allowsUnhealthy(b *policyv1.PodDisruptionBudget) bool {
+	if p := b.Spec.UnhealthyPodEvictionPolicy; p != nil && *p == policyv1.AlwaysAllow {
+		return true
+	}
+	return b.Status.CurrentHealthy >= b.Status.DesiredHealthy && b.Status.DesiredHealthy > 0
+}
+
+func (e *evictions) budgetOf(ctx context.Context, pod *core.Pod) (*policyv1.PodDisruptionBudget, error) {
+	list, err := e.budgets.List(ctx, pod.Namespace, registry.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	var found *policyv1.PodDisruptionBudget
+	for _, item := range list.Items {
+		decoded, err := e.budgets.Decode(item)
+		if err != nil {
+			return nil, err
+		}
+		budget := decoded.(*policyv1.PodDisruptionBudget)
+		selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
+		if err != nil || !selector.Matches(labels.Set(pod.Labels)) {
+			continue // one that can't be read selects nothing
+		}
+		if found != nil {
+			return nil, &apierrors.StatusError{ErrStatus: metav1.Status{
+				Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
+				Message: "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
+			}}
+		}
+		found = budget
+	}
+	return found, nil
+}
+
+// take notes in the budget's status that the pod is about to go, or says why it
+// has to stay.
+func (e *evictions) take(b *policyv1.PodDisruptionBudget, pod string) error {
+	s := &b.Status
+	forbidden := func(text string) error {
+		return apierrors.NewForbidden(policyv1.Resource("poddisruptionbudget"), b.Name, errors.New(text))
+	}
+	switch {
+	case s.ObservedGeneration < b.Generation:
+		return violation(budgetRetrySeconds, fmt.Sprintf("The disruption budget %s is still being processed by the server.", b.Name))
+	case s.DisruptionsAllowed < 0:
+		return forbidden("pdb disruptions allowed is negative")
+	case len(s.DisruptedPods) > maxDisrupted:
+		return forbidden("DisruptedPods map too big - too many evictions not confirmed by PDB controller")
+	case s.DisruptionsAllowed == 0:
+		return violation(0, fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently", b.Name, s.DesiredHealthy, s.CurrentHealthy))
+	}
+	s.DisruptionsAllowed--
+	if s.DisruptionsAllowed == 0 {
+		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
+			Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: policyv1.InsufficientPodsReason,
+			ObservedGeneration: s.ObservedGeneration, LastTransitionTime: metav1.NewTime(e.clock.Now()),
+		})
+	}
+	if s.DisruptedPods == nil {
+		s.DisruptedPods = map[string]metav1.Time{}
+	}
+	s.DisruptedPods[pod] = metav1.NewTime(e.clock.Now())
+	return nil
+}
+
+func violation(retrySeconds int, cause string) error {
+	err := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", retrySeconds)
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause, Message: cause}}
+	return err
+}
