@@ -35,6 +35,8 @@ var (
 	RuntimeClasses = Resource{Group: "node.k8s.io", Version: "v1", Name: "runtimeclasses", Kind: "RuntimeClass"}
 	// PriorityClasses are names for how much a pod matters.
 	PriorityClasses = Resource{Group: "scheduling.k8s.io", Version: "v1", Name: "priorityclasses", Kind: "PriorityClass"}
+	// PodDisruptionBudgets say how many pods of a kind may be missing at once.
+	PodDisruptionBudgets = Resource{Group: "policy", Version: "v1", Name: "poddisruptionbudgets", Kind: "PodDisruptionBudget", Namespaced: true}
 	// EndpointSlices are where a service's traffic goes.
 	EndpointSlices = Resource{Group: "discovery.k8s.io", Version: "v1", Name: "endpointslices", Kind: "EndpointSlice", Namespaced: true}
 	// IPAddresses are the addresses that services have: one holder each.

@@ -31,6 +31,7 @@ func TestLifecycle(t *testing.T) {
 		"resources":                     resources,
 		"image that is not there":       imageThatIsNotThere,
 		"unschedulable":                 unschedulable,
+		"preemption":                    preemption,
 		"kubelet restart":               kubeletRestart,
 		"service account token":         serviceAccountToken,
 		"apply, change and wait":        applyChangeAndWait,

@@ -3,13 +3,15 @@ package app
 import (
 	"context"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"kctl/proto/core"
 	"kctl/proto/rest"
 )
 
-// apiPods is what the cycle and the reporter ask of the API about pods.
+// apiPods is what the cycle, the reporter and the evictor ask of the API about
+// pods.
 type apiPods struct{ client *rest.Client }
 
 // Pod implements cycle.PodReader and report.API.
@@ -22,4 +24,10 @@ func (a apiPods) Pod(ctx context.Context, namespace, name string) (*core.Pod, er
 func (a apiPods) PatchPodStatus(ctx context.Context, namespace, name string, patch []byte) error {
 	return a.client.Resource(core.Pods, namespace).
 		Patch(ctx, name, types.StrategicMergePatchType, patch, nil, rest.Sub("status"))
+}
+
+// DeletePod implements evict.API.
+func (a apiPods) DeletePod(ctx context.Context, pod *core.Pod) error {
+	return a.client.Resource(core.Pods, pod.Namespace).
+		Delete(ctx, pod.Name, &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))}, nil)
 }

@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
@@ -24,9 +25,12 @@ import (
 	"kctl/scheduler/internal/cache"
 	"kctl/scheduler/internal/config"
 	"kctl/scheduler/internal/cycle"
+	"kctl/scheduler/internal/evict"
 	"kctl/scheduler/internal/feed"
 	"kctl/scheduler/internal/framework"
 	"kctl/scheduler/internal/metrics"
+	"kctl/scheduler/internal/nominate"
+	"kctl/scheduler/internal/plugins/defaultpreemption"
 	"kctl/scheduler/internal/profile"
 	"kctl/scheduler/internal/queue"
 	"kctl/scheduler/internal/report"
@@ -42,10 +46,11 @@ func Run(ctx context.Context, options *config.Options, configuration *profile.Co
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	routes := feed.New(ctx, s.queue, s.cache)
+	routes := feed.New(ctx, s.queue, s.cache, s.nominations)
 	watchOptions := watch.Options{Clock: s.clock, Logger: logger}
 	namespaces := watch.NewReflector(s.client.Resource(core.Namespaces, ""), func() *core.Namespace { return &core.Namespace{} }, s.namespaces, watchOptions)
 	nodes := watch.NewReflector(s.client.Resource(core.Nodes, ""), func() *core.Node { return &core.Node{} }, routes.Nodes(), watchOptions)
+	budgets := watch.NewReflector(s.client.Resource(core.PodDisruptionBudgets, ""), func() *policyv1.PodDisruptionBudget { return &policyv1.PodDisruptionBudget{} }, s.budgets, watchOptions)
 	watchOptions.FieldSelector = feed.PodSelector
 	pods := watch.NewReflector(s.client.Resource(core.Pods, ""), func() *core.Pod { return &core.Pod{} }, routes.Pods(), watchOptions)
 	all := map[string]<-chan struct{}{"namespaces": namespaces.Synced(), "nodes": nodes.Synced(), "pods": pods.Synced()}
@@ -56,6 +61,8 @@ func Run(ctx context.Context, options *config.Options, configuration *profile.Co
 	group.Go(func() error { return namespaces.Run(ctx) })
 	group.Go(func() error { return nodes.Run(ctx) })
 	group.Go(func() error { return pods.Run(ctx) })
+	// Nobody waits for the budgets: without them pods are placed all the same.
+	group.Go(func() error { return budgets.Run(ctx) })
 	group.Go(func() error { return s.queue.Run(ctx) })
 	group.Go(func() error { return s.expire(ctx) })
 	if options.SecurePort != 0 {
@@ -90,12 +97,16 @@ type parts struct {
 	queue      *queue.Queue
 	cache      *cache.Cache
 	namespaces *watch.Store[*core.Namespace]
+	budgets    *watch.Store[*policyv1.PodDisruptionBudget]
 	reporter   *report.Reporter
+	evictor    *evict.Evictor
 	recorders  recorders
-	cycle      *cycle.Scheduler
-	elector    *leader.Elector // nil without election
-	metrics    *metrics.Metrics
-	gauges     metrics.Gauges
+
+	nominations *nominate.Nominations
+	cycle       *cycle.Scheduler
+	elector     *leader.Elector // nil without election
+	metrics     *metrics.Metrics
+	gauges      metrics.Gauges
 }
 
 func assemble(options *config.Options, configuration *profile.Configuration, logger *zap.Logger) (*parts, error) {
@@ -109,26 +120,24 @@ func assemble(options *config.Options, configuration *profile.Configuration, log
 	if err != nil {
 		return nil, &daemon.UsageError{Err: err}
 	}
-	namespaces := watch.NewStore[*core.Namespace](nil)
-	profiles, err := configuration.Build(profile.Services{Client: client, Clock: clock, Namespaces: func(name string) labels.Set {
-		if namespace, ok := namespaces.Get("", name); ok {
-			return namespace.Labels
-		}
-		return nil
-	}})
-	if err != nil {
-		return nil, &daemon.UsageError{Err: err}
-	}
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, fmt.Errorf("name of this host: %w", err)
 	}
-	s := &parts{namespaces: namespaces, client: client, clock: clock, logger: logger, health: daemon.NewHealth(), recorders: recorders{}, metrics: metrics.New()}
-	for name := range profiles {
-		s.recorders[name] = events.NewRecorder(client, name, host, clock, logger)
+	s := &parts{
+		client: client, clock: clock, logger: logger, health: daemon.NewHealth(), recorders: recorders{}, metrics: metrics.New(),
+		namespaces: watch.NewStore[*core.Namespace](nil), budgets: newBudgets(), nominations: nominate.New(),
 	}
 	api := apiPods{client}
 	s.reporter = report.New(s.recorders, api, clock, logger)
+	s.evictor = evict.New(api, s.nominations, s.recorders, clock, logger)
+	profiles, err := configuration.Build(s.services())
+	if err != nil {
+		return nil, &daemon.UsageError{Err: err}
+	}
+	for name := range profiles {
+		s.recorders[name] = events.NewRecorder(client, name, host, clock, logger)
+	}
 	s.cache = cache.New(clock, cache.DefaultExpiry)
 	s.queue = queue.New(queue.Options{
 		Profiles: profiles, Clock: clock, FlushAfter: queue.DefaultFlushAfter,
@@ -136,10 +145,38 @@ func assemble(options *config.Options, configuration *profile.Configuration, log
 		Gated:   s.reporter.Gated, Incoming: s.metrics.Incoming,
 	})
 	s.cycle = &cycle.Scheduler{
-		Profiles: profiles, Queue: s.queue, Cache: s.cache, Reporter: s.reporter, Pods: api,
+		Profiles: profiles, Queue: s.queue, Cache: s.cache, Reporter: s.reporter, Pods: api, Nominations: s.nominations,
 		Clock: clock, Logger: logger, Metrics: s.metrics,
 	}
 	return s, s.elect(options, host)
+}
+
+// newBudgets holds disruption budgets by namespace.
+func newBudgets() *watch.Store[*policyv1.PodDisruptionBudget] {
+	return watch.NewStore(map[string]watch.IndexFunc[*policyv1.PodDisruptionBudget]{
+		byNamespace: func(b *policyv1.PodDisruptionBudget) []string { return []string{b.Namespace} },
+	})
+}
+
+const byNamespace = "namespace"
+
+// services are what plugins work with.
+func (s *parts) services() profile.Services {
+	return profile.Services{
+		Client: s.client, Clock: s.clock,
+		Namespaces: func(name string) labels.Set {
+			if namespace, ok := s.namespaces.Get("", name); ok {
+				return namespace.Labels
+			}
+			return nil
+		},
+		Preemption: defaultpreemption.Services{
+			Nominations: s.nominations, Evictor: s.evictor, Observe: s.metrics.Preempted,
+			Budgets: func(namespace string) []*policyv1.PodDisruptionBudget {
+				return s.budgets.ByIndex(byNamespace, namespace)
+			},
+		},
+	}
 }
 
 func (s *parts) elect(options *config.Options, host string) error {
@@ -170,6 +207,7 @@ func (s *parts) lead(ctx context.Context) error {
 		group.Go(func() error { return recorder.Run(ctx) })
 	}
 	group.Go(func() error { return s.reporter.Run(ctx) })
+	group.Go(func() error { return s.evictor.Run(ctx) })
 	group.Go(func() error { return s.cycle.Run(ctx) })
 	return group.Wait()
 }

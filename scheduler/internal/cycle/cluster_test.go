@@ -8,7 +8,10 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kctl/proto/core"
 	"kctl/proto/watch"
@@ -29,6 +32,7 @@ type cluster struct {
 	bound    map[string]int // how often each was really bound
 	events   []string
 	lag      time.Duration // of the watch, for bindings
+	budgets  []*policyv1.PodDisruptionBudget
 }
 
 // fault is what goes wrong with a binding.
@@ -111,13 +115,54 @@ func (c *cluster) create(pod *core.Pod) {
 func (c *cluster) delete(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	pod := c.pods[name]
+	pod, known := c.pods[name]
+	if !known {
+		return // somebody was faster
+	}
 	delete(c.pods, name)
 	c.sink.Apply(watch.Deleted, pod.DeepCopy())
 }
 
 func (c *cluster) Scheduled(pod *core.Pod, node string) { c.event(pod.Name + " → " + node) }
-func (c *cluster) Unscheduled(pod *core.Pod, err error) { c.event(pod.Name + ": " + err.Error()) }
+
+// Unscheduled notes it, and has the pod say where it will get room.
+func (c *cluster) Unscheduled(pod *core.Pod, err error, nominated string) {
+	c.event(pod.Name + ": " + err.Error())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	stored := c.pods[pod.Name]
+	if stored == nil || stored.Status.NominatedNodeName == nominated {
+		return
+	}
+	stored = stored.DeepCopy()
+	stored.Status.NominatedNodeName = nominated
+	c.pods[pod.Name] = stored
+	c.sink.Apply(watch.Modified, stored.DeepCopy())
+}
+
+// Evict implements defaultpreemption.Evictor: the victims end within their
+// grace period.
+func (c *cluster) Evict(preemptor *core.Pod, victims []*core.Pod, node string) {
+	for _, victim := range victims {
+		c.event(victim.Name + " leaves " + node + " for " + preemptor.Name)
+		time.AfterFunc(time.Second, func() { c.leave(victim.Name) })
+	}
+}
+
+func (c *cluster) leave(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pods[name] == nil {
+		return
+	}
+	leaving := c.pods[name].DeepCopy()
+	now := metav1.Now()
+	leaving.DeletionTimestamp = &now
+	leaving.Status.Conditions = []core.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler}}
+	c.pods[name] = leaving
+	c.sink.Apply(watch.Modified, leaving.DeepCopy())
+	time.AfterFunc(10*time.Second, func() { c.delete(name) })
+}
 
 func (c *cluster) event(text string) {
 	c.mu.Lock()
@@ -128,6 +173,9 @@ func (c *cluster) event(text string) {
 func (c *cluster) nodeOf(name string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.pods[name] == nil {
+		return "" // it was evicted
+	}
 	return c.pods[name].Spec.NodeName
 }
 

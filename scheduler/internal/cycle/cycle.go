@@ -16,6 +16,7 @@ import (
 	"kctl/scheduler/internal/cache"
 	"kctl/scheduler/internal/framework"
 	"kctl/scheduler/internal/metrics"
+	"kctl/scheduler/internal/nominate"
 	"kctl/scheduler/internal/queue"
 )
 
@@ -39,8 +40,9 @@ type Cache interface {
 // Reporter tells people what became of a pod.
 type Reporter interface {
 	Scheduled(pod *core.Pod, node string)
-	// Unscheduled is for an attempt that found no node (err tells why) or failed.
-	Unscheduled(pod *core.Pod, err error)
+	// Unscheduled is for an attempt that found no node (err tells why) or
+	// failed. nominated is the node on which others make room; empty if none.
+	Unscheduled(pod *core.Pod, err error, nominated string)
 }
 
 // PodReader reads a pod from the API, for when the answer to a binding got lost.
@@ -64,9 +66,11 @@ type Scheduler struct {
 	Cache    Cache
 	Reporter Reporter
 	Pods     PodReader
-	Clock    clock.Clock
-	Logger   *zap.Logger
-	Metrics  *metrics.Metrics
+	// Nominations are the promises of room that attempts keep.
+	Nominations *nominate.Nominations
+	Clock       clock.Clock
+	Logger      *zap.Logger
+	Metrics     *metrics.Metrics
 }
 
 // Run places pods until ctx ends, then waits for the bindings under way and
@@ -74,7 +78,7 @@ type Scheduler struct {
 func (s *Scheduler) Run(ctx context.Context) error {
 	bindCtx, abandon := context.WithCancel(context.WithoutCancel(ctx))
 	defer abandon()
-	r := &run{Scheduler: s, placer: newPlacer(), bindCtx: bindCtx, slots: make(chan struct{}, maxBindings)}
+	r := &run{Scheduler: s, placer: newPlacer(s.Nominations), bindCtx: bindCtx, slots: make(chan struct{}, maxBindings)}
 	for {
 		pod, err := s.Queue.Pop(ctx)
 		if err != nil {
@@ -132,6 +136,7 @@ func (r *run) attempt(ctx context.Context, queued *framework.QueuedPod) {
 		r.Queue.Done(pod.UID)
 		return
 	}
+	r.Nominations.Delete(pod.UID) // it counts on the node by now
 	a.node = placement.Node
 	a.stamp(relay.SchedulerAssumed)
 	if status := profile.RunReserve(ctx, a.state, queued.PodInfo, a.node); !status.IsSuccess() {
@@ -169,12 +174,31 @@ func (a *attempt) stamp(hop relay.Hop) { a.queued.Relay.Stamp(hop, a.Clock.Now()
 func (a *attempt) place(ctx context.Context) (Placement, error) {
 	a.Cache.Update(a.placer.snapshot)
 	placement, err := a.placer.place(ctx, a.profile, a.state, a.queued.PodInfo, a.stamp)
+	var fit *framework.FitError
+	if errors.As(err, &fit) {
+		err = a.makeRoom(ctx, fit)
+	}
 	a.Metrics.AlgorithmDuration.Observe(a.Clock.Since(a.begun).Seconds())
 	if err == nil {
 		a.Logger.Debug("node chosen", zap.String("pod", a.queued.Key()), zap.String("node", placement.Node),
 			zap.Int("evaluated", placement.Evaluated), zap.Int("feasible", placement.Feasible))
 	}
 	return placement, err
+}
+
+// makeRoom has the PostFilter plugins look for pods that could go. The pod fails
+// either way, and is tried again when they have gone.
+func (a *attempt) makeRoom(ctx context.Context, fit *framework.FitError) error {
+	node, status := a.profile.RunPostFilter(ctx, a.state, a.queued.PodInfo, framework.Refused{Nodes: fit.Resolvable})
+	switch {
+	case node != "":
+		a.Logger.Info("pods have to leave for another", zap.String("pod", a.queued.Key()), zap.String("node", node))
+	case status.IsRejected():
+		fit.PostFilterMessage = status.Message()
+	case !status.IsSuccess():
+		return status.Err()
+	}
+	return fit
 }
 
 // rejection makes an error of a plugin's refusal after a node was chosen.
@@ -221,7 +245,7 @@ func (a *attempt) failed(err error) {
 	} else {
 		a.Logger.Info("no node for pod", zap.String("pod", a.queued.Key()), zap.String("reason", err.Error()))
 	}
-	a.Reporter.Unscheduled(current, err)
+	a.Reporter.Unscheduled(current, err, a.Nominations.Of(pod.UID))
 }
 
 // bind ties the assumed pod to its node, or takes everything back.

@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 
@@ -22,6 +23,8 @@ import (
 	"kctl/scheduler/internal/fixture"
 	"kctl/scheduler/internal/framework"
 	"kctl/scheduler/internal/metrics"
+	"kctl/scheduler/internal/nominate"
+	"kctl/scheduler/internal/plugins/defaultpreemption"
 	"kctl/scheduler/internal/profile"
 	"kctl/scheduler/internal/queue"
 )
@@ -53,7 +56,10 @@ func startScheduler(t *testing.T, c *cluster) *running {
 	if err != nil {
 		t.Fatal(err)
 	}
-	profiles, err := configuration.Build(profile.Services{})
+	nominations := nominate.New()
+	profiles, err := configuration.Build(profile.Services{Preemption: defaultpreemption.Services{
+		Nominations: nominations, Evictor: c, Budgets: func(string) []*policyv1.PodDisruptionBudget { return c.budgets },
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,10 +71,10 @@ func startScheduler(t *testing.T, c *cluster) *running {
 	s.queue = queue.New(queue.Options{
 		Profiles: profiles, Clock: clock.RealClock{}, Backoff: queue.DefaultBackoff, FlushAfter: queue.DefaultFlushAfter,
 	})
-	routes := feed.New(ctx, s.queue, s.cache)
+	routes := feed.New(ctx, s.queue, s.cache, nominations)
 	c.sink, c.nodes = routes.Pods(), routes.Nodes()
 	scheduler := &Scheduler{
-		Profiles: profiles, Queue: s.queue, Cache: s.cache, Reporter: c, Pods: c,
+		Profiles: profiles, Queue: s.queue, Cache: s.cache, Reporter: c, Pods: c, Nominations: nominations,
 		Clock: clock.RealClock{}, Logger: zap.NewNop(), Metrics: metrics.New(),
 	}
 	var group sync.WaitGroup
@@ -131,11 +137,11 @@ func TestWordsForNoNode(t *testing.T) {
 	}{
 		"no nodes": {nil, fixture.Pod("p"), "p: no nodes available to schedule pods"},
 		"counted and sorted": {mixed, fixture.Pod("p", fixture.Requests("cpu", "2")),
-			"p: 0/4 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable, 2 node(s) had untolerated taint(s)."},
+			"p: 0/4 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable, 2 node(s) had untolerated taint(s). preemption: 0/4 nodes are available: 4 Preemption is not helpful for scheduling."},
 		"left out by name": {mixed, fixture.Pod("p", byName),
-			"p: 0/4 nodes are available: 1 node(s) had untolerated taint(s), 3 node(s) didn't satisfy plugin(s) [NodeAffinity]."},
+			"p: 0/4 nodes are available: 1 node(s) had untolerated taint(s), 3 node(s) didn't satisfy plugin(s) [NodeAffinity]. preemption: 0/4 nodes are available: 4 Preemption is not helpful for scheduling."},
 		"for all nodes at once": {mixed, fixture.Pod("p", func(p *core.Pod) { p.Spec.ResourceClaims = []corev1.PodResourceClaim{{}} }),
-			"p: 0/4 nodes are available: spec.resourceClaims is not supported by this scheduler (it has no DynamicResources plugin)."},
+			"p: 0/4 nodes are available: spec.resourceClaims is not supported by this scheduler (it has no DynamicResources plugin). preemption: 0/4 nodes are available: 4 Preemption is not helpful for scheduling."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withScheduler(t, test.nodes, func(t *testing.T, c *cluster, _ *running) {

@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"kctl/proto/relay"
 	"kctl/scheduler/internal/cache"
 	"kctl/scheduler/internal/framework"
+	"kctl/scheduler/internal/nominate"
 )
 
 const (
@@ -29,13 +31,14 @@ type placer struct {
 	start    int
 	feasible []*framework.NodeInfo
 	random   func(n int) int
+	promised *nominate.Nominations
 }
 
 // stampFunc notes a moment of the pod's way.
 type stampFunc func(hop relay.Hop)
 
-func newPlacer() *placer {
-	return &placer{snapshot: cache.NewSnapshot(), random: rand.IntN}
+func newPlacer(promised *nominate.Nominations) *placer {
+	return &placer{snapshot: cache.NewSnapshot(), random: rand.IntN, promised: promised}
 }
 
 // Placement is where a pod goes, and how many nodes were looked at for it.
@@ -62,7 +65,13 @@ func (p *placer) place(ctx context.Context, profile *framework.Profile, state *f
 	if !status.IsSuccess() {
 		return Placement{}, status.Err()
 	}
-	evaluated, err := p.filter(ctx, profile, state, pod, p.candidates(outcome, nodes, fit), fit)
+	candidates := p.candidates(outcome, nodes, fit)
+	if p.keepsPromise(ctx, profile, state, pod, candidates) {
+		stamp(relay.SchedulerFiltered)
+		stamp(relay.SchedulerScored)
+		return Placement{Node: p.promised.Of(pod.Pod.UID), Evaluated: 1, Feasible: 1}, nil
+	}
+	evaluated, err := p.filter(ctx, profile, state, pod, candidates, fit)
 	if err != nil {
 		return Placement{}, err
 	}
@@ -102,6 +111,26 @@ func (p *placer) candidates(outcome framework.PreFilterOutcome, nodes []*framewo
 	return named
 }
 
+// keepsPromise reports whether the pod can have the room that it was promised:
+// other pods left for it, so no other node is looked at.
+func (p *placer) keepsPromise(ctx context.Context, profile *framework.Profile, state *framework.CycleState, pod *framework.PodInfo, candidates []*framework.NodeInfo) bool {
+	promised := p.promised.Of(pod.Pod.UID)
+	if promised == "" {
+		return false
+	}
+	at := slices.IndexFunc(candidates, func(node *framework.NodeInfo) bool { return node.Name() == promised })
+	if at < 0 {
+		return false
+	}
+	return p.ask(ctx, profile, profile.ActiveFilters(state), state, pod, candidates[at]).IsSuccess()
+}
+
+// ask asks the filters about a node on which the pods that were promised room
+// before this one count, too.
+func (p *placer) ask(ctx context.Context, profile *framework.Profile, filters []framework.Filter, state *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+	return profile.RunFiltersWith(ctx, p.promised.Before(pod, node.Name()), filters, state, pod, node)
+}
+
 // filter collects feasible nodes until there are enough of them to score.
 func (p *placer) filter(ctx context.Context, profile *framework.Profile, state *framework.CycleState, pod *framework.PodInfo, nodes []*framework.NodeInfo, fit *framework.FitError) (evaluated int, err error) {
 	p.feasible = p.feasible[:0]
@@ -113,12 +142,15 @@ func (p *placer) filter(ctx context.Context, profile *framework.Profile, state *
 	for i := range nodes {
 		node := nodes[(p.start+i)%len(nodes)]
 		evaluated++
-		status := framework.RunFilters(ctx, filters, state, pod, node)
+		status := p.ask(ctx, profile, filters, state, pod, node)
 		switch {
 		case status.IsSuccess():
 			p.feasible = append(p.feasible, node)
 		case status.IsRejected():
 			fit.Refuse(status, 1)
+			if status.Code() == framework.Unschedulable {
+				fit.Resolvable = append(fit.Resolvable, node)
+			}
 		default:
 			return evaluated, status.Err()
 		}

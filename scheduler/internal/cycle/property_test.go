@@ -21,7 +21,8 @@ import (
 // bindings that fail at random, pods that go and nodes that come, and then
 // holds the outcome against the rules, each written down here in the plainest
 // way: no node has more than it can hold, no hard rule is broken, no pod was
-// bound twice, and none waits for a node that would take it.
+// bound twice, and none waits for a node that would take it, or that would if
+// pods of lower priority left.
 func TestRandomClustersKeepTheRules(t *testing.T) {
 	for seed := range uint64(25) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -136,6 +137,15 @@ func checkRules(t *testing.T, c *cluster, byName map[string]*core.Node) {
 		for name, node := range byName {
 			if refusal(pod, node, on[name]) == "" {
 				t.Errorf("%s waits though %s would take it; said:\n%s", pod.Name, name, c.said())
+			}
+			var as []*core.Pod // important
+			for _, other := range on[name] {
+				if *other.Spec.Priority >= *pod.Spec.Priority {
+					as = append(as, other)
+				}
+			}
+			if refusal(pod, node, as) == "" {
+				t.Errorf("%s waits though pods could leave %s for it; said:\n%s", pod.Name, name, c.said())
 			}
 		}
 	}

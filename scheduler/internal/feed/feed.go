@@ -31,16 +31,27 @@ type Cache interface {
 	RemovePod(uid types.UID) bool
 }
 
+// Promises is what the feed tells of pods that others make room for, and of
+// those that do.
+type Promises interface {
+	Set(pod *core.Pod, node string)
+	Delete(uid types.UID)
+	Of(uid types.UID) string
+	Left(uid types.UID)
+}
+
 // Feed routes what the reflectors bring.
 type Feed struct {
 	ctx   context.Context // of the run: PreEnqueue plugins are called with it
 	queue Queue
 	cache Cache
+
+	promises Promises
 }
 
 // New returns a feed whose calls into plugins end with ctx.
-func New(ctx context.Context, queue Queue, cache Cache) *Feed {
-	return &Feed{ctx: ctx, queue: queue, cache: cache}
+func New(ctx context.Context, queue Queue, cache Cache, promises Promises) *Feed {
+	return &Feed{ctx: ctx, queue: queue, cache: cache, promises: promises}
 }
 
 // Pods returns the sink for the pods' reflector.
@@ -67,12 +78,30 @@ func (f *Feed) podAdded(pod *core.Pod) {
 	case pod.Spec.NodeName != "":
 		f.assigned(pod)
 	case pod.DeletionTimestamp == nil:
+		f.promised("", pod)
 		f.queue.Add(f.ctx, pod)
+	}
+}
+
+// promised takes over what the API says of the node on which others make room
+// for a pod. Where it does not say anything new, what preemption promised since
+// holds.
+func (f *Feed) promised(before string, pod *core.Pod) {
+	switch now := pod.Status.NominatedNodeName; {
+	case now == before:
+		if node := f.promises.Of(pod.UID); node != "" {
+			f.promises.Set(pod, node) // the pod may be another now
+		}
+	case now == "":
+		f.promises.Delete(pod.UID)
+	default:
+		f.promises.Set(pod, now)
 	}
 }
 
 // assigned takes a pod that got a node, from us or from somebody else.
 func (f *Feed) assigned(pod *core.Pod) {
+	f.promises.Delete(pod.UID)
 	f.queue.Delete(pod.UID)
 	f.cache.SetPod(pod)
 	f.queue.Move(framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Add, NewPod: pod})
@@ -84,9 +113,12 @@ func (f *Feed) podUpdated(old, pod *core.Pod) {
 		f.podDeleted(pod)
 	case pod.Spec.NodeName == "":
 		if pod.DeletionTimestamp != nil {
+			f.promises.Delete(pod.UID)
+			f.promises.Left(pod.UID)
 			f.queue.Delete(pod.UID)
 			return
 		}
+		f.promised(old.Status.NominatedNodeName, pod)
 		f.queue.Update(f.ctx, pod)
 	case old.Spec.NodeName == "":
 		f.assigned(pod)
@@ -114,6 +146,9 @@ func (f *Feed) assignedUpdated(old, pod *core.Pod) {
 	if counts || leaving || actions != 0 {
 		f.cache.SetPod(pod)
 	}
+	if leaving {
+		f.promises.Left(pod.UID) // after the cache knows
+	}
 	if actions != 0 {
 		f.queue.Move(framework.Event{
 			Resource: framework.AssignedPodEvent, Action: actions, OldPod: old, NewPod: pod,
@@ -122,9 +157,12 @@ func (f *Feed) assignedUpdated(old, pod *core.Pod) {
 }
 
 func (f *Feed) podDeleted(pod *core.Pod) {
+	f.promises.Delete(pod.UID)
 	f.queue.Delete(pod.UID)
 	// It may have counted as assumed without the watch ever having shown a node.
-	if f.cache.RemovePod(pod.UID) {
+	removed := f.cache.RemovePod(pod.UID)
+	f.promises.Left(pod.UID)
+	if removed {
 		f.queue.Move(framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: pod})
 	}
 }

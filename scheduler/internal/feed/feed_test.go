@@ -14,6 +14,7 @@ import (
 	"kctl/proto/watch"
 	"kctl/scheduler/internal/fixture"
 	"kctl/scheduler/internal/framework"
+	"kctl/scheduler/internal/nominate"
 )
 
 // log notes what the feed says, and counts as the cache does.
@@ -84,7 +85,7 @@ func TestPods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := &log{names: map[types.UID]string{waiting.UID: "p"}, known: map[types.UID]bool{}}
-			sink := New(t.Context(), l, l).Pods()
+			sink := New(t.Context(), l, l, nominate.New()).Pods()
 			if test.before != nil {
 				sink.Apply(watch.Added, test.before.DeepCopy())
 				l.lines = nil
@@ -101,7 +102,7 @@ func TestAPodThatTookTheNameOfAnother(t *testing.T) {
 	old, replaced := fixture.Pod("p", fixture.On("n1")), fixture.Pod("p")
 	old.ResourceVersion, replaced.ResourceVersion = "1", "3"
 	l := &log{names: map[types.UID]string{old.UID: "old", replaced.UID: "new"}, known: map[types.UID]bool{}}
-	sink := New(t.Context(), l, l).Pods()
+	sink := New(t.Context(), l, l, nominate.New()).Pods()
 	sink.Apply(watch.Added, old)
 	l.lines = nil
 	sink.Replace([]*core.Pod{replaced}) // seen after a gap in the watch
@@ -135,7 +136,7 @@ func TestNodes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := &log{}
-			sink := New(t.Context(), l, l).Nodes()
+			sink := New(t.Context(), l, l, nominate.New()).Nodes()
 			sink.Apply(watch.Added, node.DeepCopy())
 			if want := []string{"cache node n1", "event NodeAdd"}; !slices.Equal(l.lines, want) {
 				t.Errorf("said of a new node %q, want %q", l.lines, want)

@@ -30,6 +30,8 @@ func slimPod(pod *core.Pod) {
 	pod.Spec.EphemeralContainers = nil
 	pod.Status = core.PodStatus{
 		Phase:                 pod.Status.Phase,
+		NominatedNodeName:     pod.Status.NominatedNodeName,
+		StartTime:             pod.Status.StartTime,
 		Conditions:            pod.Status.Conditions,
 		Resources:             pod.Status.Resources,
 		AllocatedResources:    pod.Status.AllocatedResources,

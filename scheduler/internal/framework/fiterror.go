@@ -20,6 +20,10 @@ type FitError struct {
 	Reasons map[string]int
 	// Plugins are those that refused; what they wait for wakes the pod.
 	Plugins map[string]struct{}
+	// Resolvable are the nodes where other pods may be what stood in the way.
+	Resolvable []*NodeInfo
+	// PostFilterMessage is what came of the search for pods that could go.
+	PostFilterMessage string
 }
 
 // NewFitError returns a FitError without a refusal.
@@ -54,7 +58,7 @@ func (e *FitError) PluginNames() []string {
 func (e *FitError) Error() string {
 	message := fmt.Sprintf("0/%d nodes are available:", e.NumAllNodes)
 	if e.PreFilterMessage != "" {
-		return message + " " + e.PreFilterMessage + "."
+		return message + " " + e.PreFilterMessage + "." + e.after()
 	}
 	counted := make([]string, 0, len(e.Reasons))
 	for reason, count := range e.Reasons {
@@ -64,5 +68,12 @@ func (e *FitError) Error() string {
 	if len(counted) > 0 {
 		message += " " + strings.Join(counted, ", ") + "."
 	}
-	return message
+	return message + e.after()
+}
+
+func (e *FitError) after() string {
+	if e.PostFilterMessage == "" {
+		return ""
+	}
+	return " " + e.PostFilterMessage
 }

@@ -40,11 +40,36 @@ type PreFilter interface {
 	PreFilter(ctx context.Context, state *CycleState, pod *PodInfo) (*PreFilterResult, *Status)
 }
 
+// PreFilterExtensions is for a PreFilter plugin whose state depends on the pods
+// that are on nodes: it is told of pods that come to a node, or go from it, in
+// a what-if, and brings the state up to that. node has changed already. What it
+// keeps in the state must be a Cloner.
+type PreFilterExtensions interface {
+	PreFilter
+	AddPod(ctx context.Context, state *CycleState, pod, added *PodInfo, node *NodeInfo) *Status
+	RemovePod(ctx context.Context, state *CycleState, pod, removed *PodInfo, node *NodeInfo) *Status
+}
+
 // Filter decides whether a pod can run on a node. It is called for many nodes
 // in one attempt, possibly from several goroutines, and changes nothing.
 type Filter interface {
 	Plugin
 	Filter(ctx context.Context, state *CycleState, pod *PodInfo, node *NodeInfo) *Status
+}
+
+// PostFilter is called when no node passed the filters. It may make room, and
+// names the node where there will be some; an empty name and Unschedulable if
+// it can't. The reasons of its status are for people either way.
+type PostFilter interface {
+	Plugin
+	PostFilter(ctx context.Context, state *CycleState, pod *PodInfo, refused Refused) (node string, status *Status)
+}
+
+// Refused is what an attempt knows that found no node.
+type Refused struct {
+	Profile *Profile
+	// Nodes were refused for a reason that pods on them may be the cause of.
+	Nodes []*NodeInfo
 }
 
 // PreScore is called once an attempt with the nodes that passed all filters,

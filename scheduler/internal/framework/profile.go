@@ -18,6 +18,7 @@ type Profile struct {
 	QueueSort  QueueSort
 	PreFilter  []PreFilter
 	Filter     []Filter
+	PostFilter []PostFilter
 	PreScore   []PreScore
 	Score      []WeightedScore
 	Reserve    []Reserve
@@ -107,6 +108,72 @@ func RunFilters(ctx context.Context, filters []Filter, state *CycleState, pod *P
 		}
 	}
 	return nil
+}
+
+// RunFiltersWith asks filters about a node on which others count, too: pods
+// that have been promised room there. The pod must fit beside them, and also
+// without them, because they may never come.
+func (p *Profile) RunFiltersWith(ctx context.Context, others []*PodInfo, filters []Filter, state *CycleState, pod *PodInfo, node *NodeInfo) *Status {
+	if len(others) > 0 {
+		full, with := state.Clone(), node.Snapshot()
+		for _, other := range others {
+			if status := p.RunAddPod(ctx, full, pod, other, with); !status.IsSuccess() {
+				return status
+			}
+		}
+		if status := RunFilters(ctx, filters, full, pod, with); !status.IsSuccess() {
+			return status
+		}
+	}
+	return RunFilters(ctx, filters, state, pod, node)
+}
+
+// RunAddPod puts a pod on a node of a what-if. state and node are the caller's
+// own copies.
+func (p *Profile) RunAddPod(ctx context.Context, state *CycleState, pod, added *PodInfo, node *NodeInfo) *Status {
+	node.AddPod(added)
+	return p.extend(state, func(e PreFilterExtensions) *Status { return e.AddPod(ctx, state, pod, added, node) })
+}
+
+// RunRemovePod takes a pod from a node of a what-if.
+func (p *Profile) RunRemovePod(ctx context.Context, state *CycleState, pod, removed *PodInfo, node *NodeInfo) *Status {
+	node.RemovePod(removed.Pod.UID)
+	return p.extend(state, func(e PreFilterExtensions) *Status { return e.RemovePod(ctx, state, pod, removed, node) })
+}
+
+func (p *Profile) extend(state *CycleState, call func(PreFilterExtensions) *Status) *Status {
+	for _, plugin := range p.PreFilter {
+		extended, ok := plugin.(PreFilterExtensions)
+		if !ok || state.skip[plugin.Name()].filter {
+			continue
+		}
+		if status := call(extended); !status.IsSuccess() {
+			return AsError(fmt.Errorf("prefilter plugin %s, in a what-if: %w", plugin.Name(), status.Err()))
+		}
+	}
+	return nil
+}
+
+// RunPostFilter calls PostFilter plugins until one makes room. Without one the
+// status is nil.
+func (p *Profile) RunPostFilter(ctx context.Context, state *CycleState, pod *PodInfo, refused Refused) (node string, status *Status) {
+	var reasons []string
+	refused.Profile = p
+	for _, plugin := range p.PostFilter {
+		node, status := plugin.PostFilter(ctx, state, pod, refused)
+		switch {
+		case status.IsSuccess():
+			return node, status
+		case status.IsRejected():
+			reasons = append(reasons, status.Reasons()...)
+		default:
+			return "", AsError(fmt.Errorf("postfilter plugin %s: %w", plugin.Name(), status.Err()))
+		}
+	}
+	if len(p.PostFilter) == 0 {
+		return "", nil
+	}
+	return "", NewStatus(Unschedulable, reasons...)
 }
 
 // RunPreScore calls every PreScore plugin.

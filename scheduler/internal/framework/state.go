@@ -1,6 +1,11 @@
 package framework
 
-import "kctl/proto/relay"
+import (
+	"maps"
+	"slices"
+
+	"kctl/proto/relay"
+)
 
 // StateKey names what one plugin keeps in a CycleState.
 type StateKey string
@@ -51,6 +56,25 @@ func (s *CycleState) Read(key StateKey) any {
 		}
 	}
 	return nil
+}
+
+// Cloner is for what is kept in a CycleState and changed after PreFilter, by
+// PreFilterExtensions.
+type Cloner interface {
+	Clone() any
+}
+
+// Clone returns a state for a what-if: its changes are not seen in s.
+func (s *CycleState) Clone() *CycleState {
+	c := *s
+	c.entries = slices.Clone(s.entries)
+	for i := range c.entries {
+		if value, changes := c.entries[i].value.(Cloner); changes {
+			c.entries[i].value = value.Clone()
+		}
+	}
+	c.skip = maps.Clone(s.skip)
+	return &c
 }
 
 func (s *CycleState) skipFilter(plugin string) {

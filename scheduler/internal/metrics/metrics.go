@@ -28,6 +28,8 @@ type Metrics struct {
 	sliDuration     *prometheus.HistogramVec
 	podAttempts     prometheus.Histogram
 	incoming        *prometheus.CounterVec
+	preemptions     prometheus.Counter
+	victims         prometheus.Histogram
 }
 
 // New returns metrics to be registered.
@@ -61,12 +63,20 @@ func New() *Metrics {
 			Subsystem: subsystem, Name: "queue_incoming_pods_total",
 			Help: "Number of pods added to scheduling queues by event and queue type.",
 		}, []string{"queue", "event"}),
+		preemptions: prometheus.NewCounter(prometheus.CounterOpts{
+			Subsystem: subsystem, Name: "preemption_attempts_total",
+			Help: "Total preemption attempts in the cluster till now",
+		}),
+		victims: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Subsystem: subsystem, Name: "preemption_victims",
+			Help: "Number of selected preemption victims", Buckets: prometheus.ExponentialBuckets(1, 2, 7),
+		}),
 	}
 	return m
 }
 
 func (m *Metrics) all() []prometheus.Collector {
-	return []prometheus.Collector{m.AlgorithmDuration, m.attempts, m.attemptDuration, m.sliDuration, m.podAttempts, m.incoming}
+	return []prometheus.Collector{m.AlgorithmDuration, m.attempts, m.attemptDuration, m.sliDuration, m.podAttempts, m.incoming, m.preemptions, m.victims}
 }
 
 // Describe implements prometheus.Collector.
@@ -105,3 +115,11 @@ func (m *Metrics) Scheduled(profile string, took, waited time.Duration, attempts
 
 // Incoming counts a pod that enters a part of the queue.
 func (m *Metrics) Incoming(part, event string) { m.incoming.WithLabelValues(part, event).Inc() }
+
+// Preempted counts an attempt to make room, and the pods that have to leave.
+func (m *Metrics) Preempted(victims int) {
+	m.preemptions.Inc()
+	if victims > 0 {
+		m.victims.Observe(float64(victims))
+	}
+}

@@ -83,7 +83,7 @@ func build(config *configv1.KubeSchedulerProfile, services Services) (*framework
 // refuseSets refuses points that this scheduler does not have.
 func refuseSets(p *configv1.Plugins) error {
 	for point, set := range map[string]configv1.PluginSet{
-		"postFilter": p.PostFilter, "permit": p.Permit, "placementGenerate": p.PlacementGenerate,
+		"permit": p.Permit, "placementGenerate": p.PlacementGenerate,
 		"placementScore": p.PlacementScore, "podGroupPostFilter": p.PodGroupPostFilter,
 	} {
 		if len(set.Enabled) > 0 {
@@ -161,6 +161,7 @@ func (b *builder) fill(p *framework.Profile, sets *configv1.Plugins, multi []con
 		func() error { return list(b, "preEnqueue", multi, sets.PreEnqueue, &p.PreEnqueue) },
 		func() error { return list(b, "preFilter", multi, sets.PreFilter, &p.PreFilter) },
 		func() error { return list(b, "filter", multi, sets.Filter, &p.Filter) },
+		func() error { return list(b, "postFilter", multi, sets.PostFilter, &p.PostFilter) },
 		func() error { return list(b, "preScore", multi, sets.PreScore, &p.PreScore) },
 		func() error { return b.scores(p, multi, sets.Score) },
 		func() error { return list(b, "reserve", multi, sets.Reserve, &p.Reserve) },

@@ -14,6 +14,7 @@ import (
 	"kctl/proto/rest"
 	"kctl/scheduler/internal/framework"
 	"kctl/scheduler/internal/plugins/defaultbinder"
+	"kctl/scheduler/internal/plugins/defaultpreemption"
 	"kctl/scheduler/internal/plugins/interpodaffinity"
 	"kctl/scheduler/internal/plugins/nodeaffinity"
 	"kctl/scheduler/internal/plugins/nodename"
@@ -33,6 +34,7 @@ type Services struct {
 	Clock  clock.PassiveClock
 	// Namespaces gives the labels of a namespace.
 	Namespaces func(name string) labels.Set
+	Preemption defaultpreemption.Services
 }
 
 // factory makes a plugin from its arguments, which may be empty.
@@ -53,6 +55,7 @@ var registry = map[string]factory{
 	noderesources.FitName:      newFit,
 	noderesources.BalancedName: newBalanced,
 	defaultbinder.Name:         newBinder,
+	defaultpreemption.Name:     newPreemption,
 }
 
 // defaults are the plugins of a profile that names none, in upstream's order
@@ -69,6 +72,7 @@ var defaults = []configv1.Plugin{
 	{Name: noderesources.FitName, Weight: weight(1)},
 	{Name: podtopologyspread.Name, Weight: weight(2)},
 	{Name: interpodaffinity.Name, Weight: weight(2)},
+	{Name: defaultpreemption.Name},
 	{Name: noderesources.BalancedName, Weight: weight(1)},
 	{Name: defaultbinder.Name},
 }
@@ -76,7 +80,7 @@ var defaults = []configv1.Plugin{
 // absent are upstream's default plugins that this scheduler does not have. To
 // switch one off changes nothing; to ask for one is refused.
 var absent = map[string]bool{
-	"ImageLocality": true, "DefaultPreemption": true,
+	"ImageLocality":      true,
 	"VolumeRestrictions": true, "NodeVolumeLimits": true, "VolumeBinding": true, "VolumeZone": true,
 	"DynamicResources": true, "GangScheduling": true, "NodeDeclaredFeatures": true,
 }
@@ -209,4 +213,28 @@ func newBinder(args runtime.RawExtension, services Services) (framework.Plugin, 
 		return nil, errNoArguments
 	}
 	return defaultbinder.New(services.Client, services.Clock), nil
+}
+
+func newPreemption(raw runtime.RawExtension, services Services) (framework.Plugin, error) {
+	var args configv1.DefaultPreemptionArgs
+	if err := arguments(raw, "DefaultPreemptionArgs", &args); err != nil {
+		return nil, err
+	}
+	options := defaultpreemption.DefaultOptions
+	if p := args.MinCandidateNodesPercentage; p != nil {
+		if *p < 0 || *p > 100 {
+			return nil, fmt.Errorf("minCandidateNodesPercentage: %d is not within 0 and 100", *p)
+		}
+		options.MinCandidateNodesPercentage = int(*p)
+	}
+	if n := args.MinCandidateNodesAbsolute; n != nil {
+		if *n < 0 {
+			return nil, fmt.Errorf("minCandidateNodesAbsolute: %d is less than 0", *n)
+		}
+		options.MinCandidateNodesAbsolute = int(*n)
+	}
+	if options.MinCandidateNodesPercentage == 0 && options.MinCandidateNodesAbsolute == 0 {
+		return nil, errors.New("minCandidateNodesPercentage and minCandidateNodesAbsolute can't both be 0")
+	}
+	return defaultpreemption.New(options, services.Preemption), nil
 }

@@ -51,6 +51,7 @@ type patch struct {
 	uid             types.UID
 	revision        string // of the pod that the condition is about
 	condition       core.PodCondition
+	nominated       *string // nil where that does not change
 }
 
 // New returns a reporter; Run sends its patches.
@@ -68,25 +69,30 @@ func (r *Reporter) Scheduled(pod *core.Pod, node string) {
 		"Successfully assigned %s/%s to %s", pod.Namespace, pod.Name, node)
 }
 
-// Unscheduled reports that an attempt found no node, or failed.
-func (r *Reporter) Unscheduled(pod *core.Pod, err error) {
+// Unscheduled reports that an attempt found no node, or failed, and on which
+// node others make room for the pod, if any.
+func (r *Reporter) Unscheduled(pod *core.Pod, err error, nominated string) {
 	r.events.Eventf(pod, corev1.EventTypeWarning, "FailedScheduling", "%s", err.Error())
 	reason := corev1.PodReasonSchedulerError
 	var fit *framework.FitError
 	if errors.As(err, &fit) || errors.Is(err, framework.ErrNoNodes) {
 		reason = corev1.PodReasonUnschedulable
 	}
-	r.condition(pod, reason, err.Error())
+	r.condition(pod, reason, err.Error(), nominated)
 }
 
 // Gated reports that the pod is kept out of the queue. The API server has
 // usually said so already.
 func (r *Reporter) Gated(pod *core.Pod, _ *framework.Status) {
-	r.condition(pod, corev1.PodReasonSchedulingGated, messageGated)
+	r.condition(pod, corev1.PodReasonSchedulingGated, messageGated, pod.Status.NominatedNodeName)
 }
 
 // condition has PodScheduled=False sent, unless the pod says the same already.
-func (r *Reporter) condition(pod *core.Pod, reason, message string) {
+func (r *Reporter) condition(pod *core.Pod, reason, message, nominated string) {
+	p := patch{namespace: pod.Namespace, name: pod.Name, uid: pod.UID, revision: pod.ResourceVersion}
+	if nominated != pod.Status.NominatedNodeName {
+		p.nominated = &nominated
+	}
 	condition := core.PodCondition{
 		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: message,
 		LastTransitionTime: metav1.NewTime(r.clock.Now()), ObservedGeneration: pod.Generation,
@@ -98,12 +104,13 @@ func (r *Reporter) condition(pod *core.Pod, reason, message string) {
 		if old.Status == condition.Status {
 			condition.LastTransitionTime = old.LastTransitionTime
 		}
-		if old.Status == condition.Status && old.Reason == reason && old.Message == message {
+		if old.Status == condition.Status && old.Reason == reason && old.Message == message && p.nominated == nil {
 			r.forget(pod.UID)
 			return
 		}
 	}
-	r.enqueue(patch{namespace: pod.Namespace, name: pod.Name, uid: pod.UID, revision: pod.ResourceVersion, condition: condition})
+	p.condition = condition
+	r.enqueue(p)
 }
 
 func (r *Reporter) forget(uid types.UID) {
@@ -197,9 +204,17 @@ func (r *Reporter) send(ctx context.Context, p patch) {
 
 // encode writes a strategic merge patch that holds for one version of one pod.
 func (p patch) encode() ([]byte, error) {
+	status := map[string]any{"conditions": []core.PodCondition{p.condition}}
+	switch {
+	case p.nominated == nil:
+	case *p.nominated == "":
+		status["nominatedNodeName"] = nil // taken away
+	default:
+		status["nominatedNodeName"] = *p.nominated
+	}
 	body, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": p.uid, "resourceVersion": p.revision},
-		"status":   map[string]any{"conditions": []core.PodCondition{p.condition}},
+		"status":   status,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encode condition: %w", err)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -91,11 +92,11 @@ func TestWhatIsSaid(t *testing.T) {
 		condition string // its reason
 	}{
 		"scheduled":     {func(r *Reporter) { r.Scheduled(pod, "n1") }, "Scheduled: Successfully assigned default/p to n1", ""},
-		"unschedulable": {func(r *Reporter) { r.Unscheduled(pod, fitError()) }, "FailedScheduling: 0/1 nodes are available: 1 Insufficient cpu.", corev1.PodReasonUnschedulable},
-		"no nodes":      {func(r *Reporter) { r.Unscheduled(pod, framework.ErrNoNodes) }, "FailedScheduling: no nodes available to schedule pods", corev1.PodReasonUnschedulable},
-		"error":         {func(r *Reporter) { r.Unscheduled(pod, errors.New("50% broken")) }, "FailedScheduling: 50% broken", corev1.PodReasonSchedulerError},
+		"unschedulable": {func(r *Reporter) { r.Unscheduled(pod, fitError(), "") }, "FailedScheduling: 0/1 nodes are available: 1 Insufficient cpu.", corev1.PodReasonUnschedulable},
+		"no nodes":      {func(r *Reporter) { r.Unscheduled(pod, framework.ErrNoNodes, "") }, "FailedScheduling: no nodes available to schedule pods", corev1.PodReasonUnschedulable},
+		"error":         {func(r *Reporter) { r.Unscheduled(pod, errors.New("50% broken"), "") }, "FailedScheduling: 50% broken", corev1.PodReasonSchedulerError},
 		"gated":         {func(r *Reporter) { r.Gated(pod, nil) }, "", corev1.PodReasonSchedulingGated},
-		"failed, then scheduled": {func(r *Reporter) { r.Unscheduled(pod, fitError()); r.Scheduled(pod, "n1") },
+		"failed, then scheduled": {func(r *Reporter) { r.Unscheduled(pod, fitError(), ""); r.Scheduled(pod, "n1") },
 			"FailedScheduling: 0/1 nodes are available: 1 Insufficient cpu.", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -126,7 +127,7 @@ func TestConditionThatIsThereIsNotWrittenAgain(t *testing.T) {
 		}}
 	})
 	s := &server{pod: pod}
-	run(t, s, func(r *Reporter) { r.Unscheduled(pod, fitError()) })
+	run(t, s, func(r *Reporter) { r.Unscheduled(pod, fitError(), "") })
 	if len(s.patches) != 0 {
 		t.Errorf("written again: %+v", s.patches)
 	}
@@ -147,7 +148,7 @@ func TestLateConditionMissesABoundPodAndReachesAChangedOne(t *testing.T) {
 			stored := seen.DeepCopy()
 			test.change(stored)
 			s := &server{pod: stored}
-			run(t, s, func(r *Reporter) { r.Unscheduled(seen, fitError()) })
+			run(t, s, func(r *Reporter) { r.Unscheduled(seen, fitError(), "") })
 			if len(s.patches) != test.written {
 				t.Errorf("%d conditions written, want %d", len(s.patches), test.written)
 			}
@@ -159,11 +160,39 @@ func TestOnlyTheLatestConditionIsSent(t *testing.T) {
 	s := &server{pod: fixture.Pod("p")}
 	run(t, s, func(r *Reporter) {
 		for range 10 {
-			r.Unscheduled(s.pod, fitError())
+			r.Unscheduled(s.pod, fitError(), "")
 		}
-		r.Unscheduled(s.pod, errors.New("last"))
+		r.Unscheduled(s.pod, errors.New("last"), "")
 	})
 	if len(s.patches) != 1 || s.patches[0].Message != "last" {
 		t.Errorf("sent %+v", s.patches)
+	}
+}
+
+func TestNominatedNode(t *testing.T) {
+	for name, test := range map[string]struct{ before, now, want string }{
+		"promised":   {"", "n1", `"nominatedNodeName":"n1"`},
+		"elsewhere":  {"n1", "n2", `"nominatedNodeName":"n2"`},
+		"taken away": {"n1", "", `"nominatedNodeName":null`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := fixture.Pod("p", func(p *core.Pod) {
+				p.Status.NominatedNodeName = test.before
+				p.Status.Conditions = []core.PodCondition{{ // the same as before
+					Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: fitError().Error(),
+				}}
+			})
+			r := New(&server{}, nil, clock.RealClock{}, zap.NewNop())
+			r.Unscheduled(pod, fitError(), test.now)
+			p, any := r.next()
+			body, err := p.encode()
+			if !any || err != nil || !strings.Contains(string(body), test.want) {
+				t.Errorf("%v %s %v, want %s", any, body, err, test.want)
+			}
+			r.Unscheduled(pod, fitError(), test.before)
+			if p, any := r.next(); any {
+				t.Errorf("nothing is new, but %+v is sent", p)
+			}
+		})
 	}
 }

@@ -7,6 +7,7 @@ package interpodaffinity
 
 import (
 	"context"
+	"maps"
 
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -41,7 +42,7 @@ type Options struct {
 	IgnorePreferredTermsOfExistingPods bool
 }
 
-// Plugin implements PreFilter, Filter, PreScore, Score and Normalize.
+// Plugin implements PreFilter with its extensions, Filter, PreScore, Score and Normalize.
 type Plugin struct {
 	options    Options
 	namespaces func(name string) labels.Set
@@ -63,7 +64,10 @@ type counts map[place]int64
 
 func (c counts) add(node *core.Node, key string, by int64) {
 	if value, has := node.Labels[key]; has {
-		c[place{key, value}] += by
+		at := place{key, value}
+		if c[at] += by; c[at] == 0 {
+			delete(c, at) // none is as good as never any
+		}
 	}
 }
 
@@ -73,6 +77,42 @@ type filterState struct {
 	affinity     counts // where pods are that this one must be with, by all of its terms
 	anti         counts // where pods are that this one must not be with
 	selfMatch    bool   // the pod is of the kind that it must be with
+}
+
+// Clone implements framework.Cloner.
+func (s *filterState) Clone() any {
+	return &filterState{
+		existingAnti: maps.Clone(s.existingAnti), affinity: maps.Clone(s.affinity), anti: maps.Clone(s.anti), selfMatch: s.selfMatch,
+	}
+}
+
+// AddPod implements framework.PreFilterExtensions.
+func (p *Plugin) AddPod(_ context.Context, state *framework.CycleState, pod, added *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+	p.change(state, pod, added, node.Node, 1)
+	return nil
+}
+
+// RemovePod implements framework.PreFilterExtensions.
+func (p *Plugin) RemovePod(_ context.Context, state *framework.CycleState, pod, removed *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+	p.change(state, pod, removed, node.Node, -1)
+	return nil
+}
+
+func (p *Plugin) change(state *framework.CycleState, pod, other *framework.PodInfo, node *core.Node, by int64) {
+	s, ok := state.Read(filterKey).(*filterState)
+	if !ok {
+		return
+	}
+	if other.Affinity != nil {
+		for i := range other.Affinity.RequiredAnti {
+			if term := &other.Affinity.RequiredAnti[i]; term.Matches(pod.Pod, p.namespaces) {
+				s.existingAnti.add(node, term.TopologyKey, by)
+			}
+		}
+	}
+	if pod.Affinity != nil {
+		p.count(s, pod.Affinity, other.Pod, node, by)
+	}
 }
 
 // PreFilter counts, over all nodes, the pods that the rules are about.
@@ -97,7 +137,7 @@ func (p *Plugin) PreFilter(_ context.Context, state *framework.CycleState, pod *
 	if len(own.Required) > 0 || len(own.RequiredAnti) > 0 {
 		for _, node := range state.Nodes {
 			for _, existing := range node.Pods {
-				p.count(s, own, existing.Pod, node.Node)
+				p.count(s, own, existing.Pod, node.Node, 1)
 			}
 		}
 	}
@@ -109,15 +149,15 @@ func (p *Plugin) PreFilter(_ context.Context, state *framework.CycleState, pod *
 	return nil, nil
 }
 
-func (p *Plugin) count(s *filterState, own *framework.PodAffinity, existing *core.Pod, node *core.Node) {
+func (p *Plugin) count(s *filterState, own *framework.PodAffinity, existing *core.Pod, node *core.Node, by int64) {
 	if len(own.Required) > 0 && p.matchesAll(own.Required, existing) {
 		for i := range own.Required {
-			s.affinity.add(node, own.Required[i].TopologyKey, 1)
+			s.affinity.add(node, own.Required[i].TopologyKey, by)
 		}
 	}
 	for i := range own.RequiredAnti {
 		if term := &own.RequiredAnti[i]; term.Matches(existing, p.namespaces) {
-			s.anti.add(node, term.TopologyKey, 1)
+			s.anti.add(node, term.TopologyKey, by)
 		}
 	}
 }

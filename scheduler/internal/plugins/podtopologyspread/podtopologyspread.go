@@ -7,6 +7,8 @@ package podtopologyspread
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,7 +37,7 @@ var (
 	skip = framework.NewStatus(framework.Skip)
 )
 
-// Plugin implements PreFilter, Filter, PreScore, Score and Normalize.
+// Plugin implements PreFilter with its extensions, Filter, PreScore, Score and Normalize.
 type Plugin struct{}
 
 // New returns the plugin.
@@ -138,6 +140,45 @@ type filterState struct {
 	domains     []map[string]int64
 	least       []int64 // pods in the domain that has the fewest
 	self        []int64 // 1 if the pod itself will count
+	own         nodeaffinity.RequiredNodeAffinity
+}
+
+// Clone implements framework.Cloner.
+func (s *filterState) Clone() any {
+	c := *s
+	c.least = slices.Clone(s.least)
+	c.domains = make([]map[string]int64, len(s.domains))
+	for i := range s.domains {
+		c.domains[i] = maps.Clone(s.domains[i])
+	}
+	return &c
+}
+
+// AddPod implements framework.PreFilterExtensions.
+func (*Plugin) AddPod(_ context.Context, state *framework.CycleState, pod, added *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+	count(state, pod, added, node, 1)
+	return nil
+}
+
+// RemovePod implements framework.PreFilterExtensions.
+func (*Plugin) RemovePod(_ context.Context, state *framework.CycleState, pod, removed *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+	count(state, pod, removed, node, -1)
+	return nil
+}
+
+// count counts other in or out where it is one of those that PreFilter counted.
+func count(state *framework.CycleState, pod, other *framework.PodInfo, node *framework.NodeInfo, by int64) {
+	s, ok := state.Read(filterKey).(*filterState)
+	if !ok || other.Pod.Namespace != pod.Pod.Namespace || other.Pod.DeletionTimestamp != nil || !hasAll(node.Node, s.constraints) {
+		return
+	}
+	for i := range s.constraints {
+		c := &s.constraints[i]
+		if c.counts(pod.Pod, s.own, node.Node) && c.selector.Matches(labels.Set(other.Pod.Labels)) {
+			s.domains[i][node.Node.Labels[c.key]] += by
+			s.least[i] = fewest(s.domains[i], c.minDomains)
+		}
+	}
 }
 
 // PreFilter counts pods by domain.
@@ -149,11 +190,11 @@ func (*Plugin) PreFilter(_ context.Context, state *framework.CycleState, pod *fr
 	if len(required) == 0 {
 		return nil, skip
 	}
-	s := &filterState{constraints: required}
+	own := nodeaffinity.GetRequiredNodeAffinity(pod.Pod)
+	s := &filterState{constraints: required, own: own}
 	for range required {
 		s.domains = append(s.domains, map[string]int64{})
 	}
-	own := nodeaffinity.GetRequiredNodeAffinity(pod.Pod)
 	for _, node := range state.Nodes {
 		if !hasAll(node.Node, required) {
 			continue

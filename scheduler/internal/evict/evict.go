@@ -1,0 +1,144 @@
+package evict
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"kctl/proto/backoff"
+	"kctl/proto/core"
+	"kctl/proto/events"
+	"kctl/proto/rest"
+)
+
+const (
+	// maxWaiting bounds the pods that wait to be asked.
+	maxWaiting = 1000
+	// workers ask at the same time.
+	workers = 8
+	// attempts bound how often a pod is asked; the next attempt at the
+	// preemptor may find others.
+	attempts = 5
+)
+
+var retry = backoff.Policy{Initial: 100 * time.Millisecond, Max: 5 * time.Second}
+
+// API is what the evictor asks of the API server.
+type API interface {
+	PatchPodStatus(ctx context.Context, namespace, name string, patch []byte) error
+	// DeletePod deletes the pod of this UID; another of its name stays.
+	DeletePod(ctx context.Context, pod *core.Pod) error
+}
+
+// Promises is told of pods that could not be asked.
+type Promises interface{ Left(uid types.UID) }
+
+// Evictor is safe for concurrent use.
+type Evictor struct {
+	api      API
+	promises Promises
+	events   events.Sink
+	clock    clock.Clock
+	logger   *zap.Logger
+	waiting  chan eviction
+}
+
+// eviction is one pod that has to leave for another.
+type eviction struct{ preemptor, victim *core.Pod }
+
+// New returns an evictor; Run asks.
+func New(api API, promises Promises, sink events.Sink, clock clock.Clock, logger *zap.Logger) *Evictor {
+	return &Evictor{api: api, promises: promises, events: sink, clock: clock, logger: logger, waiting: make(chan eviction, maxWaiting)}
+}
+
+// Evict has victims leave node for preemptor. It does not wait for anything.
+func (e *Evictor) Evict(preemptor *core.Pod, victims []*core.Pod, node string) {
+	for _, victim := range victims {
+		select {
+		case e.waiting <- eviction{preemptor, victim}:
+			e.events.Eventf(victim, corev1.EventTypeNormal, "Preempted", "Preempted by pod %s on node %s", preemptor.UID, node)
+		default:
+			e.promises.Left(victim.UID)
+			e.logger.Warn("too many pods wait to be evicted, one is left alone",
+				zap.String("pod", victim.Namespace+"/"+victim.Name), zap.String("uid", string(victim.UID)))
+		}
+	}
+}
+
+// Run asks pods to leave until ctx ends, whose error it returns.
+func (e *Evictor) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for range workers {
+		group.Go(func() error {
+			for {
+				select {
+				case <-ctx.Done():
+					return ctx.Err()
+				case ev := <-e.waiting:
+					e.ask(ctx, ev)
+				}
+			}
+		})
+	}
+	return group.Wait()
+}
+
+// ask tries until the API server has taken the pod's end.
+func (e *Evictor) ask(ctx context.Context, ev eviction) {
+	var err error
+	for i := range attempts {
+		if err = e.try(ctx, ev); err == nil {
+			return // the feed sees it go
+		}
+		if rest.Sleep(ctx, e.clock, retry.Delay(i+1)) != nil {
+			break
+		}
+	}
+	e.promises.Left(ev.victim.UID)
+	if ctx.Err() == nil {
+		e.logger.Warn("pod could not be evicted",
+			zap.String("pod", ev.victim.Namespace+"/"+ev.victim.Name), zap.String("uid", string(ev.victim.UID)), zap.Error(err))
+	}
+}
+
+// try writes why the pod has to leave, and deletes it. A pod that is gone, or
+// another by now, has left.
+func (e *Evictor) try(ctx context.Context, ev eviction) error {
+	body, err := e.reason(ev)
+	if err == nil {
+		err = e.api.PatchPodStatus(ctx, ev.victim.Namespace, ev.victim.Name, body)
+	}
+	if err == nil {
+		err = e.api.DeletePod(ctx, ev.victim)
+	}
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		e.promises.Left(ev.victim.UID)
+		return nil
+	}
+	return err
+}
+
+// reason is a strategic merge patch that holds for the victim only.
+func (e *Evictor) reason(ev eviction) ([]byte, error) {
+	body, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": ev.victim.UID},
+		"status": map[string]any{"conditions": []core.PodCondition{{
+			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler,
+			Message:            ev.preemptor.Spec.SchedulerName + ": preempting to accommodate a higher priority pod",
+			LastTransitionTime: metav1.NewTime(e.clock.Now()), ObservedGeneration: ev.victim.Generation,
+		}}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode condition: %w", err)
+	}
+	return body, nil
+}

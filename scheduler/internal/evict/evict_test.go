@@ -1,0 +1,119 @@
+package evict
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"kctl/proto/core"
+	"kctl/scheduler/internal/fixture"
+)
+
+// server notes what it is asked, and fails as it is told to.
+type server struct {
+	mu    sync.Mutex
+	lines []string
+	fails []error // of the next requests
+	left  []types.UID
+}
+
+func (s *server) note(format string, args ...any) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lines = append(s.lines, fmt.Sprintf(format, args...))
+	if len(s.fails) == 0 {
+		return nil
+	}
+	err := s.fails[0]
+	s.fails = s.fails[1:]
+	return err
+}
+
+func (s *server) PatchPodStatus(_ context.Context, namespace, name string, patch []byte) error {
+	var p struct {
+		Metadata struct{ UID types.UID }
+		Status   struct{ Conditions []core.PodCondition }
+	}
+	if err := json.Unmarshal(patch, &p); err != nil || len(p.Status.Conditions) != 1 {
+		return fmt.Errorf("%s: %w", patch, err)
+	}
+	c := p.Status.Conditions[0]
+	return s.note("patch %s/%s %s %s=%s %s: %s", namespace, name, p.Metadata.UID, c.Type, c.Status, c.Reason, c.Message)
+}
+
+func (s *server) DeletePod(_ context.Context, pod *core.Pod) error {
+	return s.note("delete %s %s", pod.Name, pod.UID)
+}
+
+func (s *server) Eventf(obj runtime.Object, _, reason, format string, args ...any) {
+	_ = s.note("event %s %s: %s", obj.(*core.Pod).Name, reason, fmt.Sprintf(format, args...))
+}
+
+func (s *server) Left(uid types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.left = append(s.left, uid)
+}
+
+func TestEvict(t *testing.T) {
+	resource := core.Pods.GVR().GroupResource()
+	const (
+		told    = "event low Preempted: Preempted by pod high-uid on node n1"
+		patched = "patch default/low low-uid DisruptionTarget=True PreemptionByScheduler: default-scheduler: preempting to accommodate a higher priority pod"
+		deleted = "delete low low-uid"
+	)
+	for name, test := range map[string]struct {
+		fails []error // from the event on
+		want  []string
+		left  int
+	}{
+		"as it should be":    {want: []string{told, patched, deleted}},
+		"server away":        {fails: []error{nil, errors.New("EOF")}, want: []string{told, patched, patched, deleted}},
+		"answer got lost":    {fails: []error{nil, nil, errors.New("EOF"), apierrors.NewNotFound(resource, "low")}, want: []string{told, patched, deleted, patched}, left: 1},
+		"another by now":     {fails: []error{nil, apierrors.NewConflict(resource, "low", errors.New("uid"))}, want: []string{told, patched}, left: 1},
+		"forbidden for good": {fails: slices.Repeat([]error{apierrors.NewForbidden(resource, "low", nil)}, 6), want: append([]string{told}, slices.Repeat([]string{patched}, 5)...), left: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &server{fails: test.fails}
+				e := New(s, s, s, clock.RealClock{}, zap.NewNop())
+				low, high := fixture.Pod("low"), fixture.Pod("high")
+				low.UID, high.UID = "low-uid", "high-uid"
+				e.Evict(high, []*core.Pod{low}, "n1")
+				ctx, cancel := context.WithTimeout(t.Context(), 10*retry.Max)
+				defer cancel()
+				if err := e.Run(ctx); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("ended with %v", err)
+				}
+				if !slices.Equal(s.lines, test.want) || len(s.left) != test.left {
+					t.Errorf("asked %q, left alone %v\nwant  %q, %d", s.lines, s.left, test.want, test.left)
+				}
+			})
+		})
+	}
+}
+
+// More pods than are remembered are left alone, and can be chosen again.
+func TestEvictIsBounded(t *testing.T) {
+	s := &server{}
+	e := New(s, s, s, clock.RealClock{}, zap.NewNop())
+	victims := make([]*core.Pod, maxWaiting+3)
+	for i := range victims {
+		victims[i] = fixture.Pod(fmt.Sprint("low-", i), func(p *core.Pod) { p.Spec.NodeName = "n" })
+	}
+	e.Evict(fixture.Pod("high"), victims, "n")
+	if len(s.left) != 3 || s.left[0] != victims[maxWaiting].UID {
+		t.Errorf("left alone: %v", s.left)
+	}
+}

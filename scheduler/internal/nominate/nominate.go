@@ -1,0 +1,130 @@
+// Package nominate remembers which waiting pods have been promised room on
+// which node, and which pods have been asked to leave for them (Kubernetes
+// docs, "Pod Priority and Preemption", nominatedNodeName). Until they come,
+// pods of lower priority must not take the room.
+//
+// The feed tells it what the API says of pods; preemption tells it of promises
+// before the API knows; the cycle asks. It decides nothing.
+package nominate
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"kctl/proto/core"
+	"kctl/scheduler/internal/framework"
+)
+
+// Nominations is safe for concurrent use.
+type Nominations struct {
+	count atomic.Int64 // asked for each node of each attempt; mostly zero
+
+	mu     sync.Mutex
+	nodes  map[types.UID]string
+	byNode map[string][]*framework.PodInfo
+	// leaving are pods that were asked to go, until the watch shows that they do.
+	leaving map[types.UID]struct{}
+}
+
+// New returns one without a promise.
+func New() *Nominations {
+	return &Nominations{nodes: map[types.UID]string{}, byNode: map[string][]*framework.PodInfo{}, leaving: map[types.UID]struct{}{}}
+}
+
+// Set promises a pod room on a node, and none on any other.
+func (n *Nominations) Set(pod *core.Pod, node string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.remove(pod.UID)
+	n.nodes[pod.UID] = node
+	n.byNode[node] = append(n.byNode[node], framework.NewPodInfo(pod))
+	n.count.Store(int64(len(n.nodes)))
+}
+
+// Delete takes a promise back: the pod has a node, is gone, or has to look
+// elsewhere.
+func (n *Nominations) Delete(uid types.UID) {
+	if n.count.Load() == 0 {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.remove(uid)
+	n.count.Store(int64(len(n.nodes)))
+}
+
+func (n *Nominations) remove(uid types.UID) {
+	node, known := n.nodes[uid]
+	if !known {
+		return
+	}
+	delete(n.nodes, uid)
+	var others []*framework.PodInfo // readers may hold the old slice
+	for _, other := range n.byNode[node] {
+		if other.Pod.UID != uid {
+			others = append(others, other)
+		}
+	}
+	if len(others) == 0 {
+		delete(n.byNode, node)
+		return
+	}
+	n.byNode[node] = others
+}
+
+// Of is the node that a pod has been promised room on; empty if none.
+func (n *Nominations) Of(uid types.UID) string {
+	if n.count.Load() == 0 {
+		return ""
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.nodes[uid]
+}
+
+// On are the pods that have been promised room on a node. The slice is not
+// changed afterwards.
+func (n *Nominations) On(node string) []*framework.PodInfo {
+	if n.count.Load() == 0 {
+		return nil
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.byNode[node]
+}
+
+// Before are the pods promised room on a node that come before pod: those of
+// its priority or a higher one.
+func (n *Nominations) Before(pod *framework.PodInfo, node string) []*framework.PodInfo {
+	var before []*framework.PodInfo
+	for _, other := range n.On(node) {
+		if other.Pod.UID != pod.Pod.UID && framework.Priority(other.Pod) >= framework.Priority(pod.Pod) {
+			before = append(before, other)
+		}
+	}
+	return before
+}
+
+// AskToLeave notes that a pod is being asked to go.
+func (n *Nominations) AskToLeave(uid types.UID) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.leaving[uid] = struct{}{}
+}
+
+// Left notes that a pod goes, is gone, or could not be asked.
+func (n *Nominations) Left(uid types.UID) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.leaving, uid)
+}
+
+// Leaving reports whether a pod was asked to go and has not been seen to.
+func (n *Nominations) Leaving(uid types.UID) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	_, leaving := n.leaving[uid]
+	return leaving
+}

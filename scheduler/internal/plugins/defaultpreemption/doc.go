@@ -1,0 +1,13 @@
+// Package defaultpreemption is the plugin DefaultPreemption: where no node has
+// room for a pod, it looks for one where pods of lower priority could make
+// some, chooses the node where that costs least, asks those pods to leave and
+// promises the room to the pod (Kubernetes docs, "Pod Priority and
+// Preemption").
+//
+// The way through the room: PostFilter (is it worth looking) → candidates
+// (which nodes could be made to fit, in a what-if) → victims (who would have to
+// go there, as few as possible) → better (which node costs least) → evict.
+//
+// It never binds: the pod is tried again when its victims are gone, and may
+// find room elsewhere before.
+package defaultpreemption

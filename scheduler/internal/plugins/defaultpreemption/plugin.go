@@ -1,0 +1,172 @@
+package defaultpreemption
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sort"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+
+	"kctl/proto/core"
+	"kctl/scheduler/internal/framework"
+	"kctl/scheduler/internal/nominate"
+)
+
+// Name of the plugin in configurations and metrics.
+const Name = "DefaultPreemption"
+
+// Options are the plugin's arguments: how many candidate nodes are looked for,
+// as a percentage of the nodes and at least. Upstream's defaults are 10 and 100.
+type Options struct {
+	MinCandidateNodesPercentage int
+	MinCandidateNodesAbsolute   int
+}
+
+// DefaultOptions are upstream's.
+var DefaultOptions = Options{MinCandidateNodesPercentage: 10, MinCandidateNodesAbsolute: 100}
+
+// Evictor has pods leave, and returns at once. A pod that can't be asked is
+// noted as left, so that the next attempt at the preemptor looks again.
+type Evictor interface {
+	Evict(preemptor *core.Pod, victims []*core.Pod, node string)
+}
+
+// Services are what the plugin works with.
+type Services struct {
+	Nominations *nominate.Nominations
+	Evictor     Evictor
+	// Budgets are the disruption budgets of a namespace.
+	Budgets func(namespace string) []*policyv1.PodDisruptionBudget
+	// Observe is told of each attempt how many pods have to go; may be nil.
+	Observe func(victims int)
+}
+
+// Plugin implements PostFilter.
+type Plugin struct {
+	options  Options
+	services Services
+	random   func(n int) int
+}
+
+// New returns the plugin.
+func New(options Options, services Services) *Plugin {
+	return &Plugin{options: options, services: services, random: rand.IntN}
+}
+
+// Name implements framework.Plugin.
+func (*Plugin) Name() string { return Name }
+
+// PostFilter implements framework.PostFilter.
+func (p *Plugin) PostFilter(ctx context.Context, state *framework.CycleState, pod *framework.PodInfo, refused framework.Refused) (string, *framework.Status) {
+	best, status := p.best(ctx, state, pod, refused)
+	victims := 0
+	if best != nil {
+		victims = len(best.victims)
+		p.make(pod, best)
+	}
+	if p.services.Observe != nil {
+		p.services.Observe(victims)
+	}
+	if best == nil {
+		return "", status
+	}
+	return best.node.Name(), nil
+}
+
+// best is the node where making room costs least. Without one the status says
+// why.
+func (p *Plugin) best(ctx context.Context, state *framework.CycleState, pod *framework.PodInfo, refused framework.Refused) (*candidate, *framework.Status) {
+	if why := p.ineligible(pod, state.Nodes); why != "" {
+		return nil, framework.NewStatus(framework.Unschedulable, "preemption: "+why)
+	}
+	search := &search{Plugin: p, refused: refused, state: state, pod: pod, budgets: newBudgets(p.services.Budgets)}
+	candidates, err := search.candidates(ctx)
+	if err != nil {
+		return nil, framework.AsError(err)
+	}
+	if len(candidates) == 0 {
+		p.services.Nominations.Delete(pod.Pod.UID) // what was promised can't be held
+		return nil, framework.NewStatus(framework.Unschedulable, "preemption: "+search.message())
+	}
+	best := candidates[0]
+	for _, c := range candidates[1:] {
+		if c.better(best) {
+			best = c
+		}
+	}
+	return best, nil
+}
+
+// ineligible says why a pod may not, or need not, have others leave.
+func (p *Plugin) ineligible(pod *framework.PodInfo, nodes []*framework.NodeInfo) string {
+	if policy := pod.Pod.Spec.PreemptionPolicy; policy != nil && *policy == corev1.PreemptNever {
+		return "not eligible due to preemptionPolicy=Never."
+	}
+	nominated := p.services.Nominations.Of(pod.Pod.UID)
+	if nominated == "" {
+		return ""
+	}
+	at := sort.Search(len(nodes), func(i int) bool { return nodes[i].Name() >= nominated })
+	if at == len(nodes) || nodes[at].Name() != nominated {
+		return ""
+	}
+	for _, other := range nodes[at].Pods {
+		if framework.Priority(other.Pod) >= framework.Priority(pod.Pod) {
+			continue
+		}
+		if other.Pod.DeletionTimestamp != nil && disrupted(other.Pod) || p.services.Nominations.Leaving(other.Pod.UID) {
+			return "not eligible due to a terminating pod on the nominated node."
+		}
+	}
+	return ""
+}
+
+// disrupted reports whether a pod ends because a scheduler asked it to.
+func disrupted(pod *core.Pod) bool {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.DisruptionTarget {
+			return c.Status == corev1.ConditionTrue && c.Reason == corev1.PodReasonPreemptionByScheduler
+		}
+	}
+	return false
+}
+
+// make has the victims leave and promises the room to the pod. Pods of lower
+// priority that had been promised room there have to look elsewhere.
+func (p *Plugin) make(pod *framework.PodInfo, best *candidate) {
+	for _, other := range p.services.Nominations.On(best.node.Name()) {
+		if framework.Priority(other.Pod) < framework.Priority(pod.Pod) {
+			p.services.Nominations.Delete(other.Pod.UID)
+		}
+	}
+	p.services.Nominations.Set(pod.Pod, best.node.Name())
+	victims := make([]*core.Pod, 0, len(best.victims))
+	for _, v := range best.victims {
+		victims = append(victims, v.Pod)
+		p.services.Nominations.AskToLeave(v.Pod.UID)
+	}
+	p.services.Evictor.Evict(pod.Pod, victims, best.node.Name())
+}
+
+// message says why no node could be made to fit, in upstream's words.
+func (s *search) message() string {
+	all := len(s.state.Nodes)
+	reasons := map[string]int{"No preemption victims found for incoming pod": s.noVictims}
+	if others := all - len(s.refused.Nodes); others > 0 {
+		reasons["Preemption is not helpful for scheduling"] = others
+	}
+	for reason, count := range s.reasons {
+		reasons[reason] += count
+	}
+	var counted []string
+	for reason, count := range reasons {
+		if count > 0 {
+			counted = append(counted, fmt.Sprintf("%d %s", count, reason))
+		}
+	}
+	sort.Strings(counted)
+	return fmt.Sprintf("0/%d nodes are available: %s.", all, strings.Join(counted, ", "))
+}
