@@ -2,10 +2,12 @@ package apps
 
 import (
 	"context"
+	"encoding/json"
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
@@ -22,6 +24,8 @@ func controllerRevision(clock clock.PassiveClock) registry.Strategy[*appsv1.Cont
 		var errs field.ErrorList
 		if len(r.Data.Raw) == 0 && r.Data.Object == nil {
 			errs = append(errs, field.Required(field.NewPath("data"), "data is mandatory"))
+		} else if object(r.Data) == nil {
+			errs = append(errs, field.Required(field.NewPath("data"), "data must be a valid JSON object"))
 		}
 		return append(errs, check.Nonnegative(r.Revision, field.NewPath("revision"))...)
 	}
@@ -30,7 +34,7 @@ func controllerRevision(clock clock.PassiveClock) registry.Strategy[*appsv1.Cont
 		ValidateName: check.NameIsSubdomain,
 		Validate:     func(_ context.Context, r *appsv1.ControllerRevision) field.ErrorList { return validate(r) },
 		Update: registry.Change[*appsv1.ControllerRevision]{Validate: func(_ context.Context, r, old *appsv1.ControllerRevision) field.ErrorList {
-			return append(validate(r), check.Same(r.Data, old.Data, field.NewPath("data"))...)
+			return append(validate(r), check.Same(object(r.Data), object(old.Data), field.NewPath("data"))...)
 		}},
 		UnconditionalUpdate: true,
 		Columns:             cell.Columns(appsv1.ControllerRevision{}.SwaggerDoc(), "Name", "Controller", "Revision=revision", "Age"),
@@ -38,6 +42,15 @@ func controllerRevision(clock clock.PassiveClock) registry.Strategy[*appsv1.Cont
 			return []any{r.Name, controllerOf(r), r.Revision, cell.Age(clock.Now(), r.CreationTimestamp)}
 		},
 	}
+}
+
+// object is what is in data, or nil where that is no object.
+func object(data runtime.RawExtension) map[string]any {
+	var out map[string]any
+	if err := json.Unmarshal(data.Raw, &out); err != nil {
+		return nil
+	}
+	return out
 }
 
 func controllerOf(r *appsv1.ControllerRevision) string {

@@ -33,6 +33,9 @@ func daemonSet(clock clock.PassiveClock) registry.Strategy[*appsv1.DaemonSet] {
 				workload.DefaultTo(&s.UpdateStrategy.RollingUpdate, appsv1.RollingUpdateDaemonSet{})
 				workload.DefaultTo(&s.UpdateStrategy.RollingUpdate.MaxUnavailable, intstr.FromInt32(1))
 				workload.DefaultTo(&s.UpdateStrategy.RollingUpdate.MaxSurge, intstr.FromInt32(0))
+			} else if r := s.UpdateStrategy.RollingUpdate; r != nil {
+				workload.DefaultTo(&r.MaxUnavailable, intstr.FromInt32(0))
+				workload.DefaultTo(&r.MaxSurge, intstr.FromInt32(0))
 			}
 		},
 		ValidateName:     check.NameIsSubdomain,
@@ -89,8 +92,16 @@ func setTemplateGeneration(d *appsv1.DaemonSet, n int64) {
 }
 
 func validateDaemonSet(s *appsv1.DaemonSetSpec) field.ErrorList {
-	errs := workload.Selector(s.Selector, "daemonset", specPath.Child("selector"))
-	errs = append(errs, workload.Template(&s.Template, s.Selector, "DaemonSet", specPath.Child("template"))...)
+	at := specPath.Child("selector")
+	var errs field.ErrorList
+	chosen, err := metav1.LabelSelectorAsSelector(s.Selector)
+	if err != nil {
+		chosen = labels.Everything() // what is wrong with it is said below
+	}
+	if s.Selector != nil {
+		errs = workload.Selector(s.Selector, "daemonset", at)
+	}
+	errs = append(errs, workload.TemplateOf(&s.Template, chosen, "DaemonSet", specPath.Child("template"))...)
 	errs = append(errs, workload.Counts(specPath, []workload.Count{{Field: "minReadySeconds", Value: s.MinReadySeconds}})...)
 	errs = append(errs, validateDaemonSetStrategy(&s.UpdateStrategy, specPath.Child("updateStrategy"))...)
 	return append(errs, check.Nonnegative(int64(*s.RevisionHistoryLimit), specPath.Child("revisionHistoryLimit"))...)
@@ -113,8 +124,8 @@ func validateDaemonSetStrategy(s *appsv1.DaemonSetUpdateStrategy, at *field.Path
 		}
 		return errs
 	default:
-		return field.ErrorList{field.NotSupported(at.Child("type"), s.Type,
-			[]appsv1.DaemonSetUpdateStrategyType{appsv1.OnDeleteDaemonSetStrategyType, appsv1.RollingUpdateDaemonSetStrategyType})}
+		return field.ErrorList{field.NotSupported(at, check.Spelled{Value: *s},
+			[]appsv1.DaemonSetUpdateStrategyType{appsv1.RollingUpdateDaemonSetStrategyType, appsv1.OnDeleteDaemonSetStrategyType})}
 	}
 	return nil
 }
@@ -123,9 +134,11 @@ func validateDaemonSetStatus(s, old *appsv1.DaemonSetStatus) field.ErrorList {
 	errs := workload.Counts(statusPath, []workload.Count{
 		{Field: "currentNumberScheduled", Value: s.CurrentNumberScheduled}, {Field: "numberMisscheduled", Value: s.NumberMisscheduled},
 		{Field: "desiredNumberScheduled", Value: s.DesiredNumberScheduled}, {Field: "numberReady", Value: s.NumberReady},
-		{Field: "updatedNumberScheduled", Value: s.UpdatedNumberScheduled}, {Field: "numberAvailable", Value: s.NumberAvailable},
-		{Field: "numberUnavailable", Value: s.NumberUnavailable},
 	})
 	errs = append(errs, check.Nonnegative(s.ObservedGeneration, statusPath.Child("observedGeneration"))...)
+	errs = append(errs, workload.Counts(statusPath, []workload.Count{
+		{Field: "updatedNumberScheduled", Value: s.UpdatedNumberScheduled}, {Field: "numberAvailable", Value: s.NumberAvailable},
+		{Field: "numberUnavailable", Value: s.NumberUnavailable},
+	})...)
 	return append(errs, collisions(s.CollisionCount, old.CollisionCount)...)
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/cell"
@@ -69,6 +70,7 @@ func deployment(clock clock.PassiveClock) registry.Strategy[*appsv1.Deployment] 
 			}
 		},
 		ValidateName: check.NameIsSubdomain,
+		Warnings:     func(_ context.Context, d *appsv1.Deployment) []string { return workload.NameWarnings(d.Name) },
 		Validate:     func(_ context.Context, d *appsv1.Deployment) field.ErrorList { return validateDeployment(&d.Spec) },
 		Update: registry.Change[*appsv1.Deployment]{Validate: func(_ context.Context, d, old *appsv1.Deployment) field.ErrorList {
 			return append(validateDeployment(&d.Spec), check.Same(d.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))...)
@@ -95,7 +97,7 @@ func deployment(clock clock.PassiveClock) registry.Strategy[*appsv1.Deployment] 
 func validateDeployment(s *appsv1.DeploymentSpec) field.ErrorList {
 	errs := check.Nonnegative(int64(*s.Replicas), specPath.Child("replicas"))
 	errs = append(errs, workload.Selector(s.Selector, "deployment", specPath.Child("selector"))...)
-	errs = append(errs, workload.Template(&s.Template, s.Selector, "ReplicaSet", specPath.Child("template"))...)
+	errs = append(errs, workload.Template(&s.Template, s.Selector, "ReplicaSet", "invalid label selector", specPath.Child("template"))...)
 	errs = append(errs, validateDeploymentStrategy(&s.Strategy, specPath.Child("strategy"))...)
 	errs = append(errs, workload.Counts(specPath, []workload.Count{
 		{Field: "minReadySeconds", Value: s.MinReadySeconds}, {Field: "revisionHistoryLimit", Value: *s.RevisionHistoryLimit},
@@ -122,7 +124,7 @@ func validateDeploymentStrategy(s *appsv1.DeploymentStrategy, at *field.Path) fi
 		}
 		return append(errs, workload.NotMoreThanAll(*s.RollingUpdate.MaxUnavailable, rolling.Child("maxUnavailable"))...)
 	default:
-		return field.ErrorList{field.NotSupported(at.Child("type"), s.Type,
+		return field.ErrorList{field.NotSupported(at, check.Spelled{Value: *s},
 			[]appsv1.DeploymentStrategyType{appsv1.RecreateDeploymentStrategyType, appsv1.RollingUpdateDeploymentStrategyType})}
 	}
 	return nil
@@ -133,6 +135,7 @@ func validateDeploymentStatus(s, old *appsv1.DeploymentStatus) field.ErrorList {
 	errs = append(errs, workload.Counts(statusPath, []workload.Count{
 		{Field: "replicas", Value: s.Replicas}, {Field: "updatedReplicas", Value: s.UpdatedReplicas}, {Field: "readyReplicas", Value: s.ReadyReplicas},
 		{Field: "availableReplicas", Value: s.AvailableReplicas}, {Field: "unavailableReplicas", Value: s.UnavailableReplicas},
+		{Field: "terminatingReplicas", Value: ptr.Deref(s.TerminatingReplicas, 0)},
 	})...)
 	errs = append(errs, notMore(s.UpdatedReplicas, s.Replicas, "updatedReplicas", "status.replicas")...)
 	errs = append(errs, notMore(s.ReadyReplicas, s.Replicas, "readyReplicas", "status.replicas")...)

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/cell"
@@ -24,6 +25,7 @@ func replicaSet(clock clock.PassiveClock) registry.Strategy[*appsv1.ReplicaSet] 
 			workload.DefaultTo(&s.Spec.Replicas, 1)
 		},
 		ValidateName: check.NameIsSubdomain,
+		Warnings:     func(_ context.Context, s *appsv1.ReplicaSet) []string { return workload.NameWarnings(s.Name) },
 		Validate:     func(_ context.Context, s *appsv1.ReplicaSet) field.ErrorList { return validateReplicaSet(&s.Spec) },
 		Update: registry.Change[*appsv1.ReplicaSet]{Validate: func(_ context.Context, s, old *appsv1.ReplicaSet) field.ErrorList {
 			return append(validateReplicaSet(&s.Spec), check.Same(s.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))...)
@@ -50,7 +52,7 @@ func replicaSet(clock clock.PassiveClock) registry.Strategy[*appsv1.ReplicaSet] 
 func validateReplicaSet(s *appsv1.ReplicaSetSpec) field.ErrorList {
 	errs := workload.Counts(specPath, []workload.Count{{Field: "replicas", Value: *s.Replicas}, {Field: "minReadySeconds", Value: s.MinReadySeconds}})
 	errs = append(errs, workload.Selector(s.Selector, "deployment", specPath.Child("selector"))...)
-	return append(errs, workload.Template(&s.Template, s.Selector, "ReplicaSet", specPath.Child("template"))...)
+	return append(errs, workload.Template(&s.Template, s.Selector, "ReplicaSet", "invalid label selector", specPath.Child("template"))...)
 }
 
 // ReplicasStatus checks the status of replica sets, and of replication
@@ -59,6 +61,7 @@ func ReplicasStatus(s appsv1.ReplicaSetStatus) field.ErrorList {
 	errs := workload.Counts(statusPath, []workload.Count{
 		{Field: "replicas", Value: s.Replicas}, {Field: "fullyLabeledReplicas", Value: s.FullyLabeledReplicas},
 		{Field: "readyReplicas", Value: s.ReadyReplicas}, {Field: "availableReplicas", Value: s.AvailableReplicas},
+		{Field: "terminatingReplicas", Value: ptr.Deref(s.TerminatingReplicas, 0)},
 	})
 	errs = append(errs, check.Nonnegative(s.ObservedGeneration, statusPath.Child("observedGeneration"))...)
 	errs = append(errs, notMore(s.FullyLabeledReplicas, s.Replicas, "fullyLabeledReplicas", "status.replicas")...)

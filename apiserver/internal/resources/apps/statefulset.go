@@ -5,10 +5,12 @@ import (
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/cell"
@@ -22,8 +24,15 @@ func statefulSet(clock clock.PassiveClock) registry.Strategy[*appsv1.StatefulSet
 	return registry.WithStatus(registry.Strategy[*appsv1.StatefulSet]{
 		Resource: resource("statefulsets", "StatefulSet"), Singular: "statefulset", ShortNames: []string{"sts"}, Categories: []string{"all"},
 		Default:      defaultStatefulSet,
-		ValidateName: check.NameIsSubdomain,
-		Validate:     func(_ context.Context, s *appsv1.StatefulSet) field.ErrorList { return validateStatefulSet(&s.Spec) },
+		ValidateName: check.NameIsLabel,
+		Warnings:     func(_ context.Context, s *appsv1.StatefulSet) []string { return statefulSetWarnings(s) },
+		Validate: func(_ context.Context, s *appsv1.StatefulSet) field.ErrorList {
+			errs := validateStatefulSet(&s.Spec)
+			if s.Spec.ServiceName != "" {
+				errs = append(errs, check.Label(s.Spec.ServiceName, specPath.Child("serviceName"))...)
+			}
+			return errs
+		},
 		Update: registry.Change[*appsv1.StatefulSet]{Validate: func(_ context.Context, s, old *appsv1.StatefulSet) field.ErrorList {
 			return append(validateStatefulSet(&s.Spec), sameStatefulSet(&s.Spec, &old.Spec)...)
 		}},
@@ -87,7 +96,42 @@ func validateStatefulSet(s *appsv1.StatefulSetSpec) field.ErrorList {
 		errs = append(errs, check.Nonnegative(int64(s.Ordinals.Start), specPath.Child("ordinals", "start"))...)
 	}
 	errs = append(errs, workload.Selector(s.Selector, "statefulset", specPath.Child("selector"))...)
-	return append(errs, workload.Template(&s.Template, s.Selector, "StatefulSet", specPath.Child("template"))...)
+	for i := range s.VolumeClaimTemplates {
+		errs = append(errs, volume.ValidateClaimSpec(&s.VolumeClaimTemplates[i].Spec, specPath.Child("volumeClaimTemplates").Index(i).Child("spec"))...)
+	}
+	return append(errs, workload.Template(withClaims(s), s.Selector, "StatefulSet", "", specPath.Child("template"))...)
+}
+
+// withClaims is the template with the volumes that the pods will have: those
+// of the claims first, and the template's own as far as no claim has the name.
+func withClaims(s *appsv1.StatefulSetSpec) *corev1.PodTemplateSpec {
+	t := s.Template.DeepCopy()
+	var volumes []corev1.Volume
+	named := map[string]bool{}
+	for i := range s.VolumeClaimTemplates {
+		name := s.VolumeClaimTemplates[i].Name
+		if named[name] {
+			continue
+		}
+		named[name] = true
+		volumes = append(volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
+		}})
+	}
+	for _, own := range t.Spec.Volumes {
+		if !named[own.Name] {
+			volumes = append(volumes, own)
+		}
+	}
+	t.Spec.Volumes = volumes
+	return t
+}
+
+func statefulSetWarnings(s *appsv1.StatefulSet) []string {
+	if ptr.Deref(s.Spec.RevisionHistoryLimit, 0) < 0 {
+		return []string{"spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended"}
+	}
+	return nil
 }
 
 func validateStatefulSetStrategy(s *appsv1.StatefulSetUpdateStrategy, at *field.Path) field.ErrorList {
@@ -96,7 +140,7 @@ func validateStatefulSetStrategy(s *appsv1.StatefulSetUpdateStrategy, at *field.
 		return field.ErrorList{field.Required(at, "")}
 	case appsv1.OnDeleteStatefulSetStrategyType:
 		if s.RollingUpdate != nil {
-			return field.ErrorList{field.Invalid(at.Child("rollingUpdate"), s.RollingUpdate, "only allowed for updateStrategy 'RollingUpdate'")}
+			return field.ErrorList{field.Invalid(at.Child("rollingUpdate"), check.Spelled{Value: s.RollingUpdate}, "only allowed for updateStrategy 'RollingUpdate'")}
 		}
 	case appsv1.RollingUpdateStatefulSetStrategyType:
 		if s.RollingUpdate == nil {
@@ -113,7 +157,7 @@ func validateStatefulSetStrategy(s *appsv1.StatefulSetUpdateStrategy, at *field.
 		}
 		return errs
 	default:
-		return field.ErrorList{field.Invalid(at, s, "must be 'RollingUpdate' or 'OnDelete'")}
+		return field.ErrorList{field.Invalid(at, check.Spelled{Value: *s}, "must be 'RollingUpdate' or 'OnDelete'")}
 	}
 	return nil
 }
@@ -126,7 +170,7 @@ func validateRetention(p *appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy
 	}{{"whenDeleted", p.WhenDeleted}, {"whenScaled", p.WhenScaled}} {
 		if f.value != appsv1.RetainPersistentVolumeClaimRetentionPolicyType && f.value != appsv1.DeletePersistentVolumeClaimRetentionPolicyType {
 			errs = append(errs, field.NotSupported(at.Child(f.name), f.value,
-				[]appsv1.PersistentVolumeClaimRetentionPolicyType{appsv1.DeletePersistentVolumeClaimRetentionPolicyType, appsv1.RetainPersistentVolumeClaimRetentionPolicyType}))
+				[]appsv1.PersistentVolumeClaimRetentionPolicyType{appsv1.RetainPersistentVolumeClaimRetentionPolicyType, appsv1.DeletePersistentVolumeClaimRetentionPolicyType}))
 		}
 	}
 	return errs
@@ -135,15 +179,12 @@ func validateRetention(p *appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy
 // sameStatefulSet checks that an update keeps what pods and claims that exist
 // already were made by.
 func sameStatefulSet(now, old *appsv1.StatefulSetSpec) field.ErrorList {
-	kept := old.DeepCopy()
-	kept.Replicas, kept.Template, kept.UpdateStrategy, kept.RevisionHistoryLimit = now.Replicas, now.Template, now.UpdateStrategy, now.RevisionHistoryLimit
-	kept.MinReadySeconds, kept.Ordinals = now.MinReadySeconds, now.Ordinals
-	kept.PersistentVolumeClaimRetentionPolicy = now.PersistentVolumeClaimRetentionPolicy
-	if equality.Semantic.DeepEqual(kept, now) {
-		return nil
+	errs := check.Same(now.Selector, old.Selector, specPath.Child("selector"))
+	if !equality.Semantic.DeepEqual(now.VolumeClaimTemplates, old.VolumeClaimTemplates) {
+		errs = append(errs, field.Invalid(specPath.Child("volumeClaimTemplates"), check.Spelled{Value: now.VolumeClaimTemplates}, check.Immutable))
 	}
-	return field.ErrorList{field.Forbidden(specPath, "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', "+
-		"'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden")}
+	errs = append(errs, check.Same(now.ServiceName, old.ServiceName, specPath.Child("serviceName"))...)
+	return append(errs, check.Same(now.PodManagementPolicy, old.PodManagementPolicy, specPath.Child("podManagementPolicy"))...)
 }
 
 func validateStatefulSetStatus(s, old *appsv1.StatefulSetStatus) field.ErrorList {

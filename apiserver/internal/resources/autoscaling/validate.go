@@ -2,11 +2,10 @@ package autoscaling
 
 import (
 	"fmt"
+	"slices"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"k8s.io/apimachinery/pkg/api/validate/content"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -21,16 +20,24 @@ const (
 func validate(s *autoscalingv2.HorizontalPodAutoscalerSpec) field.ErrorList {
 	at := field.NewPath("spec")
 	var errs field.ErrorList
-	if s.MinReplicas != nil && *s.MinReplicas < 1 {
-		errs = append(errs, field.Invalid(at.Child("minReplicas"), *s.MinReplicas, "must be greater than or equal to 1"))
-	}
-	if s.MaxReplicas < 1 {
-		errs = append(errs, field.Invalid(at.Child("maxReplicas"), s.MaxReplicas, "must be greater than 0"))
+	if s.MinReplicas != nil {
+		errs = append(errs, check.Nonnegative(int64(*s.MinReplicas), at.Child("minReplicas"))...)
+		if *s.MinReplicas == 0 && !wakes(s.Metrics) {
+			errs = append(errs, field.Forbidden(at.Child("metrics"), "must specify at least one Object or External metric to support scaling to zero replicas"))
+		}
 	}
 	if s.MinReplicas != nil && s.MaxReplicas < *s.MinReplicas {
 		errs = append(errs, field.Invalid(at.Child("maxReplicas"), s.MaxReplicas, "must be greater than or equal to `minReplicas`"))
 	}
+	if s.MaxReplicas == 0 {
+		errs = append(errs, field.Required(at.Child("maxReplicas"), ""))
+	} else if s.MaxReplicas < 0 {
+		errs = append(errs, field.Invalid(at.Child("maxReplicas"), s.MaxReplicas, "must be greater than 0"))
+	}
 	errs = append(errs, validateReference(s.ScaleTargetRef, at.Child("scaleTargetRef"))...)
+	if ref := s.ScaleTargetRef; (ref.APIVersion == "" || ref.APIVersion == "v1") && ref.Kind != "ReplicationController" {
+		errs = append(errs, field.Invalid(at.Child("scaleTargetRef", "apiVersion"), ref.APIVersion, "apiVersion must specify API group"))
+	}
 	for i := range s.Metrics {
 		errs = append(errs, validateMetric(&s.Metrics[i], at.Child("metrics").Index(i))...)
 	}
@@ -39,6 +46,14 @@ func validate(s *autoscalingv2.HorizontalPodAutoscalerSpec) field.ErrorList {
 		errs = append(errs, validateRules(b.ScaleDown, at.Child("behavior", "scaleDown"))...)
 	}
 	return errs
+}
+
+// wakes reports whether a metric can tell that pods are wanted while there are
+// none.
+func wakes(metrics []autoscalingv2.MetricSpec) bool {
+	return slices.ContainsFunc(metrics, func(m autoscalingv2.MetricSpec) bool {
+		return m.Type == autoscalingv2.ObjectMetricSourceType || m.Type == autoscalingv2.ExternalMetricSourceType
+	})
 }
 
 func validateReference(ref autoscalingv2.CrossVersionObjectReference, at *field.Path) field.ErrorList {
@@ -58,9 +73,6 @@ func validateReference(ref autoscalingv2.CrossVersionObjectReference, at *field.
 
 // validateMetric checks that a metric has the source that its type says.
 func validateMetric(m *autoscalingv2.MetricSpec, at *field.Path) field.ErrorList {
-	if m.Type == "" {
-		return field.ErrorList{field.Required(at.Child("type"), "must specify a metric source type")}
-	}
 	sources := []struct {
 		kind autoscalingv2.MetricSourceType
 		name string
@@ -84,7 +96,11 @@ func validateMetric(m *autoscalingv2.MetricSpec, at *field.Path) field.ErrorList
 		}
 	}
 	if !known {
-		return check.Supported(m.Type, at.Child("type"), kinds...)
+		errs = check.Supported(m.Type, at.Child("type"), kinds...)
+		if m.Type == "" {
+			errs = append(field.ErrorList{field.Required(at.Child("type"), "must specify a metric source type")}, errs...)
+		}
+		return errs
 	}
 	return append(errs, validateSource(m, at)...)
 }
@@ -96,6 +112,9 @@ func validateSource(m *autoscalingv2.MetricSpec, at *field.Path) field.ErrorList
 		errs = append(errs, validateReference(m.Object.DescribedObject, at.Child("object", "describedObject"))...)
 		errs = append(errs, validateIdentifier(m.Object.Metric, at.Child("object", "metric"))...)
 		errs = append(errs, validateTarget(m.Object.Target, at.Child("object", "target"))...)
+		if m.Object.Target.Value == nil && m.Object.Target.AverageValue == nil {
+			errs = append(errs, field.Required(at.Child("object", "target", "averageValue"), "must set either a target value or averageValue"))
+		}
 	case m.Pods != nil:
 		errs = append(errs, validateIdentifier(m.Pods.Metric, at.Child("pods", "metric"))...)
 		errs = append(errs, validateTarget(m.Pods.Target, at.Child("pods", "target"))...)
@@ -104,12 +123,12 @@ func validateSource(m *autoscalingv2.MetricSpec, at *field.Path) field.ErrorList
 		}
 	case m.External != nil:
 		errs = append(errs, validateIdentifier(m.External.Metric, at.Child("external", "metric"))...)
-		errs = append(errs, validateTarget(m.External.Target, at.Child("external", "target"))...)
+		errs = append(errs, validateExternalTarget(m.External.Target, at.Child("external", "target"))...)
 	case m.Resource != nil:
 		if m.Resource.Name == "" {
 			errs = append(errs, field.Required(at.Child("resource", "name"), "must specify a resource name"))
 		}
-		errs = append(errs, validateTarget(m.Resource.Target, at.Child("resource", "target"))...)
+		errs = append(errs, validateResourceTarget(m.Resource.Target, at.Child("resource", "target"))...)
 	case m.ContainerResource != nil:
 		if m.ContainerResource.Name == "" {
 			errs = append(errs, field.Required(at.Child("containerResource", "name"), "must specify a resource name"))
@@ -117,7 +136,7 @@ func validateSource(m *autoscalingv2.MetricSpec, at *field.Path) field.ErrorList
 		if m.ContainerResource.Container == "" {
 			errs = append(errs, field.Required(at.Child("containerResource", "container"), "must specify a container"))
 		}
-		errs = append(errs, validateTarget(m.ContainerResource.Target, at.Child("containerResource", "target"))...)
+		errs = append(errs, validateResourceTarget(m.ContainerResource.Target, at.Child("containerResource", "target"))...)
 	}
 	return errs
 }
@@ -129,9 +148,6 @@ func validateIdentifier(m autoscalingv2.MetricIdentifier, at *field.Path) field.
 	} else {
 		errs = append(errs, check.Messages(at.Child("name"), m.Name, content.IsPathSegmentName(m.Name))...)
 	}
-	if m.Selector != nil {
-		errs = append(errs, metav1validation.ValidateLabelSelector((*metav1.LabelSelector)(m.Selector), metav1validation.LabelSelectorValidationOptions{}, at.Child("selector"))...)
-	}
 	return errs
 }
 
@@ -139,7 +155,8 @@ func validateTarget(t autoscalingv2.MetricTarget, at *field.Path) field.ErrorLis
 	var errs field.ErrorList
 	if t.Type == "" {
 		errs = append(errs, field.Required(at.Child("type"), "must specify a metric target type"))
-	} else if t.Type != autoscalingv2.UtilizationMetricType && t.Type != autoscalingv2.ValueMetricType && t.Type != autoscalingv2.AverageValueMetricType {
+	}
+	if t.Type != autoscalingv2.UtilizationMetricType && t.Type != autoscalingv2.ValueMetricType && t.Type != autoscalingv2.AverageValueMetricType {
 		errs = append(errs, field.Invalid(at.Child("type"), t.Type, "must be either Utilization, Value, or AverageValue"))
 	}
 	if t.Value != nil && t.Value.Sign() <= 0 {
@@ -151,8 +168,28 @@ func validateTarget(t autoscalingv2.MetricTarget, at *field.Path) field.ErrorLis
 	if t.AverageUtilization != nil && *t.AverageUtilization < 1 {
 		errs = append(errs, field.Invalid(at.Child("averageUtilization"), *t.AverageUtilization, "must be greater than 0"))
 	}
-	if t.Value == nil && t.AverageValue == nil && t.AverageUtilization == nil {
+	return errs
+}
+
+// validateResourceTarget: of a resource, pods have a share or an amount.
+func validateResourceTarget(t autoscalingv2.MetricTarget, at *field.Path) field.ErrorList {
+	errs := validateTarget(t, at)
+	switch {
+	case t.AverageUtilization == nil && t.AverageValue == nil:
 		errs = append(errs, field.Required(at.Child("averageUtilization"), "must set either a target raw value or a target utilization"))
+	case t.AverageUtilization != nil && t.AverageValue != nil:
+		errs = append(errs, field.Forbidden(at.Child("averageValue"), "may not set both a target raw value and a target utilization"))
+	}
+	return errs
+}
+
+func validateExternalTarget(t autoscalingv2.MetricTarget, at *field.Path) field.ErrorList {
+	errs := validateTarget(t, at)
+	switch {
+	case t.Value == nil && t.AverageValue == nil:
+		errs = append(errs, field.Required(at.Child("averageValue"), "must set either a target value for metric or a per-pod target"))
+	case t.Value != nil && t.AverageValue != nil:
+		errs = append(errs, field.Forbidden(at.Child("value"), "may not set both a target value for metric and a per-pod target"))
 	}
 	return errs
 }
@@ -163,10 +200,15 @@ func validateRules(r *autoscalingv2.HPAScalingRules, at *field.Path) field.Error
 	}
 	var errs field.ErrorList
 	if window := r.StabilizationWindowSeconds; window != nil {
-		errs = append(errs, check.Nonnegative(int64(*window), at.Child("stabilizationWindowSeconds"))...)
+		if *window < 0 {
+			errs = append(errs, field.Invalid(at.Child("stabilizationWindowSeconds"), *window, "must be greater than or equal to zero"))
+		}
 		if *window > maxWindow {
 			errs = append(errs, field.Invalid(at.Child("stabilizationWindowSeconds"), *window, fmt.Sprintf("must be less than or equal to %v", maxWindow)))
 		}
+	}
+	if r.Tolerance != nil && r.Tolerance.Sign() < 0 {
+		errs = append(errs, field.Invalid(at.Child("tolerance"), r.Tolerance.String(), check.NotNegative))
 	}
 	if r.SelectPolicy != nil {
 		errs = append(errs, check.Supported(*r.SelectPolicy, at.Child("selectPolicy"),

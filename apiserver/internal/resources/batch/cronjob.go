@@ -34,6 +34,7 @@ func cronJobs(clock clock.PassiveClock) registry.Strategy[*batchv1.CronJob] {
 			defaultFailurePolicy(s.JobTemplate.Spec.PodFailurePolicy)
 		},
 		ValidateName: validateCronName,
+		Warnings:     func(_ context.Context, c *batchv1.CronJob) []string { return workload.NameWarnings(c.Name) },
 		Validate:     func(_ context.Context, c *batchv1.CronJob) field.ErrorList { return validateCronJob(&c.Spec) },
 		Update: registry.Change[*batchv1.CronJob]{
 			Validate: func(_ context.Context, c, _ *batchv1.CronJob) field.ErrorList { return validateCronJob(&c.Spec) },
@@ -80,6 +81,9 @@ func validateCronJob(s *batchv1.CronJobSpec) field.ErrorList {
 	at := specPath.Child("jobTemplate", "spec")
 	errs = append(errs, validateNumbers(&s.JobTemplate.Spec, at)...)
 	errs = append(errs, validateWork(&s.JobTemplate.Spec, at)...)
+	if selector := s.JobTemplate.Spec.Selector; selector != nil {
+		errs = append(errs, field.Invalid(at.Child("selector"), selector, "`selector` will be auto-generated"))
+	}
 	if ptr.Deref(s.JobTemplate.Spec.ManualSelector, false) {
 		errs = append(errs, field.NotSupported(at.Child("manualSelector"), true, []string{"nil", "false"}))
 	}
@@ -96,7 +100,7 @@ func validateZone(name string, at *field.Path) field.ErrorList {
 		return field.ErrorList{field.Invalid(at, name, "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones")}
 	}
 	if _, err := time.LoadLocation(name); err != nil {
-		return field.ErrorList{field.Invalid(at, name, err.Error())}
+		return field.ErrorList{field.Invalid(at, name, "unknown time zone "+name)}
 	}
 	return nil
 }

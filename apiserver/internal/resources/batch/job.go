@@ -45,9 +45,11 @@ func jobs(clock clock.PassiveClock) registry.Strategy[*batchv1.Job] {
 		Singular: "job", Categories: []string{"all"},
 		Default:          defaultJob,
 		ValidateName:     check.NameIsSubdomain,
+		Warnings:         func(_ context.Context, j *batchv1.Job) []string { return workload.NameWarnings(j.Name) },
 		PrepareForCreate: func(_ context.Context, j *batchv1.Job) { chooseOwnPods(j) },
 		Validate: func(_ context.Context, j *batchv1.Job) field.ErrorList {
-			return append(validateChoice(j), validateJob(&j.Spec, specPath)...)
+			errs := append(validatePodNames(j), validateChoice(j)...)
+			return append(errs, validateJob(&j.Spec, specPath)...)
 		},
 		Update: registry.Change[*batchv1.Job]{Validate: func(_ context.Context, j, old *batchv1.Job) field.ErrorList {
 			return append(validateJob(&j.Spec, specPath), sameJob(j, old)...)
@@ -124,6 +126,7 @@ func chooseOwnPods(j *batchv1.Job) {
 	if ptr.Deref(s.ManualSelector, false) {
 		return
 	}
+	alike := maps.Equal(j.Labels, s.Template.Labels) // defaulted: the job has all labels of its pods
 	if s.Template.Labels == nil {
 		s.Template.Labels = map[string]string{}
 	}
@@ -144,7 +147,7 @@ func chooseOwnPods(j *batchv1.Job) {
 	if _, named := s.Selector.MatchLabels[batchv1.ControllerUidLabel]; !named {
 		s.Selector.MatchLabels[batchv1.ControllerUidLabel] = string(j.UID)
 	}
-	if len(j.Labels) == 0 {
+	if alike {
 		j.Labels = maps.Clone(s.Template.Labels)
 	}
 }
@@ -154,21 +157,13 @@ func chooseOwnPods(j *batchv1.Job) {
 func sameJob(j, old *batchv1.Job) field.ErrorList {
 	now, was := &j.Spec, &old.Spec
 	var errs field.ErrorList
-	resized := ptr.Deref(now.CompletionMode, "") == batchv1.IndexedCompletion &&
-		equality.Semantic.DeepEqual(now.Completions, now.Parallelism) && equality.Semantic.DeepEqual(was.Completions, was.Parallelism)
-	if !resized {
+	if ptr.Deref(now.CompletionMode, "") != batchv1.IndexedCompletion {
 		errs = append(errs, check.Same(now.Completions, was.Completions, specPath.Child("completions"))...)
+	} else if !equality.Semantic.DeepEqual(now.Completions, was.Completions) && !equality.Semantic.DeepEqual(now.Completions, now.Parallelism) {
+		errs = append(errs, field.Invalid(specPath.Child("completions"), now.Completions, "can only be modified in tandem with spec.parallelism"))
 	}
 	errs = append(errs, check.Same(now.Selector, was.Selector, specPath.Child("selector"))...)
-	template := was.Template.DeepCopy()
-	if ptr.Deref(was.Suspend, false) && old.Status.StartTime == nil {
-		template.Labels, template.Annotations = now.Template.Labels, now.Template.Annotations
-		template.Spec.Affinity, template.Spec.NodeSelector = now.Template.Spec.Affinity, now.Template.Spec.NodeSelector
-		template.Spec.Tolerations, template.Spec.SchedulingGates = now.Template.Spec.Tolerations, now.Template.Spec.SchedulingGates
-	}
-	if !equality.Semantic.DeepEqual(*template, now.Template) {
-		errs = append(errs, field.Invalid(specPath.Child("template"), now.Template, check.Immutable))
-	}
+	errs = append(errs, sameTemplate(&now.Template, was.Template.DeepCopy(), ptr.Deref(was.Suspend, false) && old.Status.StartTime == nil)...)
 	for _, f := range []struct {
 		name     string
 		now, old any
@@ -177,9 +172,36 @@ func sameJob(j, old *batchv1.Job) field.ErrorList {
 		{"backoffLimitPerIndex", now.BackoffLimitPerIndex, was.BackoffLimitPerIndex}, {"managedBy", now.ManagedBy, was.ManagedBy},
 		{"successPolicy", now.SuccessPolicy, was.SuccessPolicy},
 	} {
-		errs = append(errs, check.Same(f.now, f.old, specPath.Child(f.name))...)
+		if !equality.Semantic.DeepEqual(f.now, f.old) {
+			errs = append(errs, field.Invalid(specPath.Child(f.name), check.Spelled{Value: f.now}, check.Immutable))
+		}
 	}
 	return errs
+}
+
+// sameTemplate checks that a template stays; while nothing runs yet, it may
+// still be said where pods go and what they get.
+func sameTemplate(now, was *corev1.PodTemplateSpec, idle bool) field.ErrorList {
+	at := specPath.Child("template")
+	if !idle {
+		if equality.Semantic.DeepEqual(now, was) {
+			return nil
+		}
+		return field.ErrorList{field.Invalid(at, check.Spelled{Value: now}, check.Immutable)}
+	}
+	was.Spec.Affinity, was.Spec.NodeSelector = now.Spec.Affinity, now.Spec.NodeSelector
+	was.Spec.Tolerations, was.Spec.SchedulingGates = now.Spec.Tolerations, now.Spec.SchedulingGates
+	for _, list := range []struct{ now, was []corev1.Container }{
+		{now.Spec.Containers, was.Spec.Containers}, {now.Spec.InitContainers, was.Spec.InitContainers},
+	} {
+		for i := range min(len(list.now), len(list.was)) {
+			list.was[i].Resources = list.now[i].Resources
+		}
+	}
+	if equality.Semantic.DeepEqual(now.Spec, was.Spec) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(at.Child("spec"), check.Spelled{Value: now.Spec}, check.Immutable)}
 }
 
 // statusOf is the one word that a table has for a job.

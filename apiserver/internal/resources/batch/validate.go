@@ -20,6 +20,14 @@ const (
 	// maxCompletions bounds indexed jobs, maxParallelism their pods.
 	maxCompletions = 1_000_000
 	maxParallelism = 100_000
+	maxFailed      = 100_000
+	// Jobs with more completions than manyCompletions that count failures by
+	// index are held to maxOfMany pods at once, and failures.
+	manyCompletions = 100_000
+	maxOfMany       = 10_000
+	// maxRules bounds the rules of a policy, and the conditions of a rule.
+	maxRules     = 20
+	maxExitCodes = 255
 )
 
 // validateChoice checks that a job whose selector is made for it did not bring
@@ -38,7 +46,7 @@ func validateChoice(j *batchv1.Job) field.ErrorList {
 		case !ok:
 			errs = append(errs, field.Required(labelled.Key(want.key), "must be '"+want.value+"'"))
 		case got != want.value:
-			errs = append(errs, field.Invalid(labelled, s.Template.Labels, "must be '"+want.value+"'"))
+			errs = append(errs, field.Invalid(labelled.Key(want.key), s.Template.Labels, "must be '"+want.value+"'"))
 		}
 	}
 	if own := (metav1.LabelSelector{MatchLabels: map[string]string{batchv1.ControllerUidLabel: string(j.UID)}}); s.Selector.String() != own.String() {
@@ -95,8 +103,10 @@ func validateManager(name string, at *field.Path) field.ErrorList {
 func validateMode(s *batchv1.JobSpec, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	indexed := ptr.Deref(s.CompletionMode, "") == batchv1.IndexedCompletion
-	errs = append(errs, check.Supported(ptr.Deref(s.CompletionMode, batchv1.NonIndexedCompletion), at.Child("completionMode"),
-		batchv1.NonIndexedCompletion, batchv1.IndexedCompletion)...)
+	if mode := ptr.Deref(s.CompletionMode, batchv1.NonIndexedCompletion); mode != batchv1.NonIndexedCompletion && !indexed {
+		errs = append(errs, field.NotSupported(at.Child("completionMode"), mode,
+			[]batchv1.CompletionMode{batchv1.NonIndexedCompletion, batchv1.IndexedCompletion}))
+	}
 	if indexed {
 		if s.Completions == nil {
 			errs = append(errs, field.Required(at.Child("completions"), "when completion mode is Indexed"))
@@ -104,21 +114,54 @@ func validateMode(s *batchv1.JobSpec, at *field.Path) field.ErrorList {
 			errs = append(errs, field.Invalid(at.Child("completions"), *s.Completions, check.LessThanOrEqual(maxCompletions)))
 		}
 		if n := ptr.Deref(s.Parallelism, 0); n > maxParallelism {
-			errs = append(errs, field.Invalid(at.Child("parallelism"), n, check.LessThanOrEqual(maxParallelism)))
+			errs = append(errs, field.Invalid(at.Child("parallelism"), n, check.LessThanOrEqual(maxParallelism)+" when completion mode is Indexed"))
 		}
 	}
-	if s.BackoffLimitPerIndex != nil && !indexed {
-		errs = append(errs, field.Invalid(at.Child("backoffLimitPerIndex"), *s.BackoffLimitPerIndex, "requires indexed completion mode"))
-	}
-	if s.MaxFailedIndexes != nil && s.BackoffLimitPerIndex == nil {
-		errs = append(errs, field.Required(at.Child("backoffLimitPerIndex"), "when maxFailedIndexes is specified"))
-	}
+	errs = append(errs, validateFailedIndexes(s, indexed, at)...)
+	errs = append(errs, validateSuccess(s, indexed, at)...)
 	replacement := ptr.Deref(s.PodReplacementPolicy, batchv1.TerminatingOrFailed)
 	if s.PodFailurePolicy != nil {
 		errs = append(errs, validateFailurePolicy(s, at)...)
 		return append(errs, check.Supported(replacement, at.Child("podReplacementPolicy"), batchv1.Failed)...)
 	}
 	return append(errs, check.Supported(replacement, at.Child("podReplacementPolicy"), batchv1.Failed, batchv1.TerminatingOrFailed)...)
+}
+
+// validateFailedIndexes checks the bounds of jobs that count failures by index.
+func validateFailedIndexes(s *batchv1.JobSpec, indexed bool, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	failed := at.Child("maxFailedIndexes")
+	if s.BackoffLimitPerIndex != nil && !indexed {
+		errs = append(errs, field.Invalid(at.Child("backoffLimitPerIndex"), *s.BackoffLimitPerIndex, "requires indexed completion mode"))
+	}
+	if most := s.MaxFailedIndexes; most != nil {
+		if s.BackoffLimitPerIndex == nil {
+			errs = append(errs, field.Required(at.Child("backoffLimitPerIndex"), "when maxFailedIndexes is specified"))
+		}
+		if !indexed {
+			errs = append(errs, field.Invalid(failed, *most, "requires indexed completion mode"))
+		}
+		if s.Completions != nil && *most > *s.Completions {
+			errs = append(errs, field.Invalid(failed, *most, "must be less than or equal to completions"))
+		}
+		if *most > maxFailed {
+			errs = append(errs, field.Invalid(failed, *most, check.LessThanOrEqual(maxFailed)))
+		}
+	}
+	if !indexed || s.BackoffLimitPerIndex == nil || ptr.Deref(s.Completions, 0) <= manyCompletions {
+		return errs
+	}
+	bound := check.LessThanOrEqual(maxOfMany) + " when completions are above 100000 and used with backoff limit per index"
+	if n := ptr.Deref(s.Parallelism, 0); n > maxOfMany {
+		errs = append(errs, field.Invalid(at.Child("parallelism"), n, bound))
+	}
+	if s.MaxFailedIndexes == nil {
+		return append(errs, field.Required(failed, "must be specified when completions is above 100000"))
+	}
+	if *s.MaxFailedIndexes > maxOfMany {
+		errs = append(errs, field.Invalid(failed, *s.MaxFailedIndexes, bound))
+	}
+	return errs
 }
 
 // validateFailurePolicy checks what a job makes of failed pods.
@@ -130,8 +173,12 @@ func validateFailurePolicy(s *batchv1.JobSpec, at *field.Path) field.ErrorList {
 			names[list[i].Name] = true
 		}
 	}
+	rules := at.Child("podFailurePolicy", "rules")
+	if n := len(s.PodFailurePolicy.Rules); n > maxRules {
+		errs = append(errs, field.TooMany(rules, n, maxRules))
+	}
 	for i := range s.PodFailurePolicy.Rules {
-		rule, path := &s.PodFailurePolicy.Rules[i], at.Child("podFailurePolicy", "rules").Index(i)
+		rule, path := &s.PodFailurePolicy.Rules[i], rules.Index(i)
 		errs = append(errs, check.OneOf(rule.Action, path.Child("action"), batchv1.PodFailurePolicyActionFailJob, batchv1.PodFailurePolicyActionFailIndex,
 			batchv1.PodFailurePolicyActionIgnore, batchv1.PodFailurePolicyActionCount)...)
 		if rule.Action == batchv1.PodFailurePolicyActionFailIndex && s.BackoffLimitPerIndex == nil {
@@ -146,8 +193,13 @@ func validateFailurePolicy(s *batchv1.JobSpec, at *field.Path) field.ErrorList {
 		case codes != nil:
 			errs = append(errs, validateExitCodes(codes, names, path.Child("onExitCodes"))...)
 		}
+		conditions := path.Child("onPodConditions")
+		if n := len(rule.OnPodConditions); n > maxRules {
+			errs = append(errs, field.TooMany(conditions, n, maxRules))
+		}
 		for k, c := range rule.OnPodConditions {
-			errs = append(errs, check.QualifiedName(string(c.Type), path.Child("onPodConditions").Index(k).Child("type"))...)
+			errs = append(errs, check.QualifiedName(string(c.Type), conditions.Index(k).Child("type"))...)
+			errs = append(errs, check.OneOf(c.Status, conditions.Index(k).Child("status"), corev1.ConditionFalse, corev1.ConditionTrue, corev1.ConditionUnknown)...)
 		}
 	}
 	return errs
@@ -161,10 +213,18 @@ func validateExitCodes(codes *batchv1.PodFailurePolicyOnExitCodesRequirement, na
 	if len(codes.Values) == 0 {
 		errs = append(errs, field.Invalid(at.Child("values"), codes.Values, "at least one value is required"))
 	}
+	if n := len(codes.Values); n > maxExitCodes {
+		errs = append(errs, field.TooMany(at.Child("values"), n, maxExitCodes))
+	}
+	seen := map[int32]bool{}
 	for i, value := range codes.Values {
 		if value == 0 && codes.Operator == batchv1.PodFailurePolicyOnExitCodesOpIn {
 			errs = append(errs, field.Invalid(at.Child("values").Index(i), value, "must not be 0 for the In operator"))
 		}
+		if seen[value] {
+			errs = append(errs, field.Duplicate(at.Child("values").Index(i), value))
+		}
+		seen[value] = true
 		if i > 0 && codes.Values[i-1] > value {
 			errs = append(errs, field.Invalid(at.Child("values"), codes.Values, "must be ordered"))
 		}
@@ -180,7 +240,7 @@ func validateWork(s *batchv1.JobSpec, at *field.Path) field.ErrorList {
 	case restart == corev1.RestartPolicyAlways:
 		errs = append(errs, field.Required(path, `valid values: "OnFailure", "Never"`))
 	case restart != corev1.RestartPolicyOnFailure && restart != corev1.RestartPolicyNever:
-		errs = append(errs, check.Supported(restart, path, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever)...)
+		errs = append(errs, field.NotSupported(path, restart, []corev1.RestartPolicy{corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever}))
 	case s.PodFailurePolicy != nil && restart != corev1.RestartPolicyNever:
 		errs = append(errs, field.Invalid(path, restart, `only "Never" is supported when podFailurePolicy is specified`))
 	}

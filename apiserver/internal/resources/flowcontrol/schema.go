@@ -26,8 +26,10 @@ func validateSchema(s *flowcontrolv1.FlowSchema) field.ErrorList {
 		errs = append(errs, field.Invalid(precedence, n, "only the schema named 'exempt' may have matchingPrecedence 1"))
 	}
 	if m := s.Spec.DistinguisherMethod; m != nil {
-		errs = append(errs, check.Supported(m.Type, specPath.Child("distinguisherMethod", "type"),
-			flowcontrolv1.FlowDistinguisherMethodByNamespaceType, flowcontrolv1.FlowDistinguisherMethodByUserType)...)
+		types := []flowcontrolv1.FlowDistinguisherMethodType{flowcontrolv1.FlowDistinguisherMethodByNamespaceType, flowcontrolv1.FlowDistinguisherMethodByUserType}
+		if !slices.Contains(types, m.Type) {
+			errs = append(errs, field.NotSupported(specPath.Child("distinguisherMethod", "type"), check.Spelled{Value: *m}, types))
+		}
 	}
 	level := specPath.Child("priorityLevelConfiguration", "name")
 	if name := s.Spec.PriorityLevelConfiguration.Name; name == "" {

@@ -127,12 +127,15 @@ func validateLevel(l *flowcontrolv1.PriorityLevelConfiguration) field.ErrorList 
 			errs = append(errs, field.Forbidden(specPath.Child("exempt"), "must be nil if the type is Limited"))
 		}
 		if l.Spec.Limited == nil {
-			return append(errs, field.Required(specPath.Child("limited"), "must not be empty when type is Limited"))
+			return append(errs, field.Required(specPath.Child("limited"), ""))
 		}
 		errs = append(errs, validateLimited(l.Spec.Limited, specPath.Child("limited"))...)
 	default:
 		errs = append(errs, check.Supported(l.Spec.Type, specPath.Child("type"),
 			flowcontrolv1.PriorityLevelEnablementExempt, flowcontrolv1.PriorityLevelEnablementLimited)...)
+		if l.Spec.Limited != nil {
+			errs = append(errs, field.Forbidden(specPath.Child("limited"), ""))
+		}
 	}
 	return errs
 }

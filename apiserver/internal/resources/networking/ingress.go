@@ -44,10 +44,16 @@ func ingresses(clock clock.PassiveClock) registry.Strategy[*networkingv1.Ingress
 	return registry.WithStatus(registry.Strategy[*networkingv1.Ingress]{
 		Resource: resource("ingresses", "Ingress", true), Singular: "ingress", ShortNames: []string{"ing"}, StoragePrefix: "ingress",
 		ValidateName: check.NameIsSubdomain,
+		Warnings: func(_ context.Context, i *networkingv1.Ingress) []string {
+			if _, ok := i.Annotations[classAnnotation]; ok {
+				return []string{`annotation "` + classAnnotation + `" is deprecated, please use 'spec.ingressClassName' instead`}
+			}
+			return nil
+		},
 		Validate: func(_ context.Context, i *networkingv1.Ingress) field.ErrorList {
 			errs := validateIngress(&i.Spec)
 			if class, ok := i.Annotations[classAnnotation]; ok && i.Spec.IngressClassName != nil && class != *i.Spec.IngressClassName {
-				errs = append(errs, field.Invalid(field.NewPath("metadata", "annotations").Child(classAnnotation), class,
+				errs = append(errs, field.Invalid(field.NewPath("annotations").Child(classAnnotation), class,
 					"must match `ingressClassName` when both are specified"))
 			}
 			return errs
@@ -55,7 +61,9 @@ func ingresses(clock clock.PassiveClock) registry.Strategy[*networkingv1.Ingress
 		Update: registry.Change[*networkingv1.Ingress]{
 			Validate: func(_ context.Context, i, _ *networkingv1.Ingress) field.ErrorList { return validateIngress(&i.Spec) },
 		},
-		Status:        &registry.Change[*networkingv1.Ingress]{},
+		Status: &registry.Change[*networkingv1.Ingress]{Validate: func(_ context.Context, i, _ *networkingv1.Ingress) field.ErrorList {
+			return validateAddresses(i.Status.LoadBalancer.Ingress, field.NewPath("status", "loadBalancer", "ingress"))
+		}},
 		HasGeneration: true, UnconditionalUpdate: true,
 		Columns: cell.Columns(networkingv1.IngressSpec{}.SwaggerDoc(), "Name", "Class=ingressClassName", "Hosts", "Address", "Ports", "Age"),
 		Row: func(i *networkingv1.Ingress) []any {

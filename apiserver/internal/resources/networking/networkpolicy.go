@@ -3,6 +3,7 @@ package networking
 import (
 	"context"
 	"net/netip"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -77,7 +78,10 @@ func validatePolicy(s *networkingv1.NetworkPolicySpec) field.ErrorList {
 		return append(errs, field.Invalid(specPath.Child("policyTypes"), s.PolicyTypes, "may not specify more than two policyTypes"))
 	}
 	for i, kind := range s.PolicyTypes {
-		errs = append(errs, check.Supported(kind, specPath.Child("policyTypes").Index(i), networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress)...)
+		if kind != networkingv1.PolicyTypeIngress && kind != networkingv1.PolicyTypeEgress {
+			errs = append(errs, field.NotSupported(specPath.Child("policyTypes").Index(i), kind,
+				[]networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress}))
+		}
 	}
 	return errs
 }
@@ -90,19 +94,20 @@ func validatePorts(ports []networkingv1.NetworkPolicyPort, at *field.Path) field
 	var errs field.ErrorList
 	for i, port := range ports {
 		path := at.Index(i)
-		if port.Protocol != nil {
-			errs = append(errs, check.Supported(*port.Protocol, path.Child("protocol"), corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP)...)
+		protocols := []corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP}
+		if p := port.Protocol; p != nil && !slices.Contains(protocols, *p) {
+			errs = append(errs, field.NotSupported(path.Child("protocol"), *p, protocols))
 		}
 		switch {
 		case port.Port == nil:
 			if port.EndPort != nil {
-				errs = append(errs, field.Required(path.Child("port"), "must be specified when `endPort` is specified"))
+				errs = append(errs, field.Invalid(path.Child("endPort"), *port.EndPort, "may not be specified when `port` is not specified"))
 			}
 		case port.Port.Type == intstr.Int:
 			errs = append(errs, check.Messages(path.Child("port"), port.Port.IntVal, validation.IsValidPortNum(int(port.Port.IntVal)))...)
 			if end := port.EndPort; end != nil {
 				if *end < port.Port.IntVal {
-					errs = append(errs, field.Invalid(path.Child("endPort"), port.Port.IntVal, "must be greater than or equal to `port`"))
+					errs = append(errs, field.Invalid(path.Child("endPort"), *end, "must be greater than or equal to `port`"))
 				}
 				errs = append(errs, check.Messages(path.Child("endPort"), *end, validation.IsValidPortNum(int(*end)))...)
 			}

@@ -106,14 +106,14 @@ func validateBackend(b *networkingv1.IngressBackend, at *field.Path) field.Error
 	case b.Resource != nil:
 		return validateTypedReference(ptr.Deref(b.Resource.APIGroup, ""), b.Resource.Kind, b.Resource.Name, at.Child("resource"))
 	case b.Service == nil:
-		return field.ErrorList{field.Required(at, "resource or service backend is required")}
+		return field.ErrorList{field.Invalid(at, "", "resource or service backend is required")}
 	}
 	var errs field.ErrorList
 	service := at.Child("service")
 	if b.Service.Name == "" {
 		errs = append(errs, field.Required(service.Child("name"), ""))
 	} else {
-		errs = append(errs, check.Messages(service.Child("name"), b.Service.Name, validation.IsDNS1035Label(b.Service.Name))...)
+		errs = append(errs, check.Messages(service.Child("name"), b.Service.Name, validation.IsDNS1123Label(b.Service.Name))...)
 	}
 	name, number := b.Service.Port.Name, b.Service.Port.Number
 	switch {
@@ -136,7 +136,7 @@ func validateTypedReference(group, kind, name string, at *field.Path) field.Erro
 	}
 	for _, f := range []struct{ name, value string }{{"kind", kind}, {"name", name}} {
 		if f.value == "" {
-			errs = append(errs, field.Required(at.Child(f.name), f.name+" is required"))
+			errs = append(errs, field.Required(at.Child(f.name), ""))
 			continue
 		}
 		errs = append(errs, check.Messages(at.Child(f.name), f.value, content.IsPathSegmentName(f.value))...)
@@ -175,6 +175,25 @@ func validateClass(s *networkingv1.IngressClassSpec) field.ErrorList {
 	default:
 		errs = append(errs, check.Supported(scope, path.Child("scope"),
 			networkingv1.IngressClassParametersReferenceScopeNamespace, networkingv1.IngressClassParametersReferenceScopeCluster)...)
+	}
+	return errs
+}
+
+// validateAddresses checks where an ingress can be reached.
+func validateAddresses(list []networkingv1.IngressLoadBalancerIngress, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, address := range list {
+		if address.IP != "" {
+			errs = append(errs, validation.IsValidIP(at.Index(i).Child("ip"), address.IP)...)
+		}
+		if address.Hostname == "" {
+			continue
+		}
+		path := at.Index(i).Child("hostname")
+		errs = append(errs, check.Subdomain(address.Hostname, path)...)
+		if net.ParseIP(address.Hostname) != nil {
+			errs = append(errs, field.Invalid(path, address.Hostname, "must be a DNS name, not an IP address"))
+		}
 	}
 	return errs
 }

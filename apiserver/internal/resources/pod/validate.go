@@ -63,8 +63,8 @@ func validateSpec(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	errs = append(errs, validateInitContainers(scope, at)...)
 	errs = append(errs, validateEphemeralContainers(scope, at)...)
 	errs = append(errs, validatePodResources(spec, at.Child("resources"))...)
-	errs = append(errs, oneOf(spec.RestartPolicy, at.Child("restartPolicy"), restartPolicies)...)
-	errs = append(errs, oneOf(spec.DNSPolicy, at.Child("dnsPolicy"), dnsPolicies)...)
+	errs = append(errs, oneOfList(spec.RestartPolicy, at.Child("restartPolicy"), restartPolicies)...)
+	errs = append(errs, oneOfList(spec.DNSPolicy, at.Child("dnsPolicy"), dnsPolicies)...)
 	errs = append(errs, metav1validation.ValidateLabels(spec.NodeSelector, at.Child("nodeSelector"))...)
 	errs = append(errs, validatePodSecurity(spec, at)...)
 	errs = append(errs, validateAffinity(spec.Affinity, at.Child("affinity"))...)
@@ -89,8 +89,8 @@ func validateSpec(spec *core.PodSpec, at *field.Path) field.ErrorList {
 }
 
 var (
-	restartPolicies    = sets.New(corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever)
-	dnsPolicies        = sets.New(corev1.DNSClusterFirstWithHostNet, corev1.DNSClusterFirst, corev1.DNSDefault, corev1.DNSNone)
+	restartPolicies    = []corev1.RestartPolicy{corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever}
+	dnsPolicies        = []corev1.DNSPolicy{corev1.DNSClusterFirstWithHostNet, corev1.DNSClusterFirst, corev1.DNSDefault, corev1.DNSNone}
 	preemptionPolicies = sets.New(corev1.PreemptLowerPriority, corev1.PreemptNever)
 	operatingSystems   = sets.New(corev1.Linux, corev1.Windows)
 	pullPolicies       = sets.New(corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)
@@ -149,6 +149,15 @@ func refuseAlpha(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	}
 	if spec.SchedulingGroup != nil {
 		errs = append(errs, field.Forbidden(at.Child("schedulingGroup"), text))
+	}
+	return errs
+}
+
+// oneOfList is oneOf where messages name the values in an order of their own.
+func oneOfList[T ~string](value T, at *field.Path, values []T) field.ErrorList {
+	errs := oneOf(value, at, sets.New(values...))
+	if len(errs) > 0 && value != "" {
+		return field.ErrorList{field.NotSupported(at, value, values)}
 	}
 	return errs
 }

@@ -60,7 +60,7 @@ func TestValidateSpec(t *testing.T) {
 		{"{containers: [{name: A_b, image: i}]}", `spec.containers[0].name: Invalid value: "A_b": a lowercase RFC 1123 label must consist of`},
 		{"{containers: [{name: a}]}", "spec.containers[0].image: Required value"},
 		{`{containers: [{name: a, image: " i"}]}`, `spec.containers[0].image: Invalid value: " i": must not have leading or trailing whitespace`},
-		{"{" + c + ", restartPolicy: Sometimes}", `spec.restartPolicy: Unsupported value: "Sometimes": supported values: "Always", "Never", "OnFailure"`},
+		{"{" + c + ", restartPolicy: Sometimes}", `spec.restartPolicy: Unsupported value: "Sometimes": supported values: "Always", "OnFailure", "Never"`},
 		{"{" + c + ", dnsPolicy: Mine}", `spec.dnsPolicy: Unsupported value: "Mine"`},
 		{"{" + c + ", dnsPolicy: None}", "spec.dnsConfig: Required value: must provide `dnsConfig` when `dnsPolicy` is None"},
 		{"{" + c + ", dnsPolicy: None, dnsConfig: {}}", "spec.dnsConfig.nameservers: Required value"},

@@ -42,7 +42,10 @@ func strategy(clock clock.PassiveClock) registry.Strategy[*corev1.ReplicationCon
 		StoragePrefix: "controllers",
 		Default:       setDefaults,
 		ValidateName:  check.NameIsSubdomain,
-		Validate:      func(_ context.Context, c *corev1.ReplicationController) field.ErrorList { return validate(&c.Spec) },
+		Warnings: func(_ context.Context, c *corev1.ReplicationController) []string {
+			return workload.NameWarnings(c.Name)
+		},
+		Validate: func(_ context.Context, c *corev1.ReplicationController) field.ErrorList { return validate(&c.Spec) },
 		Update: registry.Change[*corev1.ReplicationController]{
 			Validate: func(_ context.Context, c, _ *corev1.ReplicationController) field.ErrorList { return validate(&c.Spec) },
 		},

@@ -22,10 +22,10 @@ func claims(clock clock.PassiveClock) registry.Strategy[*corev1.PersistentVolume
 		ValidateName:     check.NameIsSubdomain,
 		PrepareForCreate: func(_ context.Context, c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimPending },
 		Validate: func(_ context.Context, c *corev1.PersistentVolumeClaim) field.ErrorList {
-			return validateClaim(&c.Spec)
+			return ValidateClaimSpec(&c.Spec, specPath)
 		},
 		Update: registry.Change[*corev1.PersistentVolumeClaim]{Validate: func(_ context.Context, c, old *corev1.PersistentVolumeClaim) field.ErrorList {
-			return append(validateClaim(&c.Spec), sameClaim(c, old)...)
+			return append(ValidateClaimSpec(&c.Spec, specPath), sameClaim(c, old)...)
 		}},
 		Status: &registry.Change[*corev1.PersistentVolumeClaim]{Validate: func(_ context.Context, c, _ *corev1.PersistentVolumeClaim) field.ErrorList {
 			var errs field.ErrorList

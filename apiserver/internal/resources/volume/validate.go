@@ -29,7 +29,7 @@ func validateVolume(s *corev1.PersistentVolumeSpec) field.ErrorList {
 	if len(s.AccessModes) == 0 {
 		errs = append(errs, field.Required(specPath.Child("accessModes"), ""))
 	}
-	errs = append(errs, validateModes(s.AccessModes)...)
+	errs = append(errs, validateModes(s.AccessModes, specPath.Child("accessModes"))...)
 	capacity := specPath.Child("capacity")
 	if len(s.Capacity) == 0 {
 		errs = append(errs, field.Required(capacity, ""))
@@ -47,16 +47,15 @@ func validateVolume(s *corev1.PersistentVolumeSpec) field.ErrorList {
 	if s.StorageClassName != "" {
 		errs = append(errs, subdomain(s.StorageClassName, specPath.Child("storageClassName"))...)
 	}
-	return append(errs, validateMode(s.VolumeMode)...)
+	return append(errs, validateMode(s.VolumeMode, specPath.Child("volumeMode"))...)
 }
 
 func subdomain(name string, at *field.Path) field.ErrorList {
 	return check.Messages(at, name, check.NameIsSubdomain(name, false))
 }
 
-func validateModes(modes []corev1.PersistentVolumeAccessMode) field.ErrorList {
+func validateModes(modes []corev1.PersistentVolumeAccessMode, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	at := specPath.Child("accessModes")
 	for _, mode := range modes {
 		errs = append(errs, check.Supported(mode, at, accessModes...)...)
 	}
@@ -66,11 +65,11 @@ func validateModes(modes []corev1.PersistentVolumeAccessMode) field.ErrorList {
 	return errs
 }
 
-func validateMode(mode *corev1.PersistentVolumeMode) field.ErrorList {
+func validateMode(mode *corev1.PersistentVolumeMode, at *field.Path) field.ErrorList {
 	if mode == nil {
 		return nil
 	}
-	return check.Supported(*mode, specPath.Child("volumeMode"), corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem)
+	return check.Supported(*mode, at, corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem)
 }
 
 // validateSource checks that a volume has one source, and what the sources
@@ -163,33 +162,34 @@ func withoutSecrets(s *corev1.PersistentVolumeSpec) corev1.PersistentVolumeSourc
 	return source
 }
 
-func validateClaim(s *corev1.PersistentVolumeClaimSpec) field.ErrorList {
+// ValidateClaimSpec checks what a claim, or the template of one, asks for.
+func ValidateClaimSpec(s *corev1.PersistentVolumeClaimSpec, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(s.AccessModes) == 0 {
-		errs = append(errs, field.Required(specPath.Child("accessModes"), "at least 1 access mode is required"))
+		errs = append(errs, field.Required(at.Child("accessModes"), "at least 1 access mode is required"))
 	}
 	if s.Selector != nil {
-		errs = append(errs, metav1validation.ValidateLabelSelector(s.Selector, metav1validation.LabelSelectorValidationOptions{}, specPath.Child("selector"))...)
+		errs = append(errs, metav1validation.ValidateLabelSelector(s.Selector, metav1validation.LabelSelectorValidationOptions{}, at.Child("selector"))...)
 	}
-	errs = append(errs, validateModes(s.AccessModes)...)
-	storage := specPath.Child("resources").Key(string(corev1.ResourceStorage))
+	errs = append(errs, validateModes(s.AccessModes, at.Child("accessModes"))...)
+	storage := at.Child("resources").Key(string(corev1.ResourceStorage))
 	if asked, ok := s.Resources.Requests[corev1.ResourceStorage]; ok {
 		errs = append(errs, positive(asked, storage)...)
 	} else {
 		errs = append(errs, field.Required(storage, ""))
 	}
 	if name := ptr.Deref(s.StorageClassName, ""); name != "" {
-		errs = append(errs, subdomain(name, specPath.Child("storageClassName"))...)
+		errs = append(errs, subdomain(name, at.Child("storageClassName"))...)
 	}
-	errs = append(errs, validateMode(s.VolumeMode)...)
+	errs = append(errs, validateMode(s.VolumeMode, at.Child("volumeMode"))...)
 	if source := s.DataSource; source != nil {
-		errs = append(errs, validateDataSource(source.APIGroup, source.Kind, source.Name, specPath.Child("dataSource"))...)
+		errs = append(errs, validateDataSource(source.APIGroup, source.Kind, source.Name, at.Child("dataSource"))...)
 	}
 	if source := s.DataSourceRef; source != nil {
-		errs = append(errs, validateDataSource(source.APIGroup, source.Kind, source.Name, specPath.Child("dataSourceRef"))...)
+		errs = append(errs, validateDataSource(source.APIGroup, source.Kind, source.Name, at.Child("dataSourceRef"))...)
 	}
 	if name := ptr.Deref(s.VolumeAttributesClassName, ""); name != "" {
-		errs = append(errs, subdomain(name, specPath.Child("volumeAttributesClassName"))...)
+		errs = append(errs, subdomain(name, at.Child("volumeAttributesClassName"))...)
 	}
 	return errs
 }

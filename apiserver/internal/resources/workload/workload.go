@@ -34,13 +34,25 @@ func Selector(selector *metav1.LabelSelector, owner string, at *field.Path) fiel
 }
 
 // Template checks a template whose pods are kept running, and that they are
-// chosen by the selector.
-func Template(t *corev1.PodTemplateSpec, selector *metav1.LabelSelector, owner string, at *field.Path) field.ErrorList {
+// chosen by the selector beside it. unreadable is what is said of a selector
+// that can't be read.
+func Template(t *corev1.PodTemplateSpec, selector *metav1.LabelSelector, owner, unreadable string, at *field.Path) field.ErrorList {
 	chosen, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
-		return field.ErrorList{field.Invalid(at.Root().Child("spec", "selector"), selector, "")}
+		return field.ErrorList{field.Invalid(field.NewPath("spec", "selector"), selector, unreadable)}
 	}
 	return TemplateOf(t, chosen, owner, at)
+}
+
+// NameWarnings tells whoever gives an object a name that pods can have and
+// their hosts can't.
+func NameWarnings(name string) []string {
+	texts := validation.IsDNS1123Label(name)
+	if len(texts) == 0 || name == "" {
+		return nil
+	}
+	return []string{fmt.Sprintf("metadata.name: this is used in Pod names and hostnames, "+
+		"which can result in surprising behavior; a DNS label is recommended: %v", texts)}
 }
 
 // TemplateOf is Template for kinds whose selector is no LabelSelector.

@@ -1,0 +1,116 @@
+package batch
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	"kctl/apiserver/internal/resources/check"
+)
+
+// validateSuccess checks by which of its indexes a job may be done early.
+func validateSuccess(s *batchv1.JobSpec, indexed bool, at *field.Path) field.ErrorList {
+	policy := s.SuccessPolicy
+	if policy == nil {
+		return nil
+	}
+	if !indexed {
+		return field.ErrorList{field.Invalid(at.Child("successPolicy"), check.Spelled{Value: policy}, "requires indexed completion mode")}
+	}
+	rules := at.Child("successPolicy", "rules")
+	if len(policy.Rules) == 0 {
+		return field.ErrorList{field.Required(rules, "at least one rules must be specified when the successPolicy is specified")}
+	}
+	var errs field.ErrorList
+	if n := len(policy.Rules); n > maxRules {
+		errs = append(errs, field.TooMany(rules, n, maxRules))
+	}
+	for i := range policy.Rules {
+		errs = append(errs, validateSuccessRule(&policy.Rules[i], ptr.Deref(s.Completions, 0), rules.Index(i))...)
+	}
+	return errs
+}
+
+func validateSuccessRule(rule *batchv1.SuccessPolicyRule, completions int32, at *field.Path) field.ErrorList {
+	if rule.SucceededIndexes == nil && rule.SucceededCount == nil {
+		return field.ErrorList{field.Required(at, "at least one of succeededCount or succeededIndexes must be specified")}
+	}
+	var errs field.ErrorList
+	named := int32(0)
+	if rule.SucceededIndexes != nil {
+		n, err := countIndexes(*rule.SucceededIndexes, completions)
+		if err != nil {
+			errs = append(errs, field.Invalid(at.Child("succeededIndexes"), *rule.SucceededIndexes, "error parsing succeededIndexes: "+err.Error()))
+		}
+		named = n
+	}
+	if rule.SucceededCount == nil {
+		return errs
+	}
+	count, path := *rule.SucceededCount, at.Child("succeededCount")
+	errs = append(errs, check.Nonnegative(int64(count), path)...)
+	if count > completions {
+		errs = append(errs, field.Invalid(path, count, fmt.Sprintf("%s (the number of specified completions)", check.LessThanOrEqual(int(completions)))))
+	}
+	if rule.SucceededIndexes != nil && count > named {
+		errs = append(errs, field.Invalid(path, count, fmt.Sprintf("%s (the number of indexes in the specified succeededIndexes field)", check.LessThanOrEqual(int(named)))))
+	}
+	return errs
+}
+
+// countIndexes counts the indexes of a list as "1,3-5,7", which must grow and
+// be below completions.
+func countIndexes(list string, completions int32) (int32, error) {
+	if list == "" {
+		return 0, nil
+	}
+	last, count := -1, int32(0)
+	next := func(text string) (int, error) {
+		n, err := strconv.Atoi(text)
+		switch {
+		case err != nil:
+			return 0, fmt.Errorf("cannot convert string to integer for index: %q", text)
+		case n >= int(completions):
+			return 0, fmt.Errorf("too large index: %q", text)
+		case last >= n:
+			return 0, fmt.Errorf("non-increasing order, previous: %d, current: %d", last, n)
+		}
+		last = n
+		return n, nil
+	}
+	for part := range strings.SplitSeq(list, ",") {
+		from, to, isRange := strings.Cut(part, "-")
+		first, err := next(from)
+		if err != nil {
+			return 0, err
+		}
+		count++
+		if !isRange {
+			continue
+		}
+		end, err := next(to)
+		if err != nil {
+			return 0, err
+		}
+		count += int32(end - first)
+	}
+	return count, nil
+}
+
+// validatePodNames checks that the pods of an indexed job, which are named
+// after it and their index, can be hosts.
+func validatePodNames(j *batchv1.Job) field.ErrorList {
+	if ptr.Deref(j.Spec.CompletionMode, "") != batchv1.IndexedCompletion || ptr.Deref(j.Spec.Completions, 0) <= 0 {
+		return nil
+	}
+	host := fmt.Sprintf("%s-%d", j.Name, *j.Spec.Completions-1)
+	if len(validation.IsDNS1123Label(host)) == 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), j.Name, "will not able to create pod with invalid DNS label: "+host)}
+}

@@ -1,0 +1,113 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/yaml"
+
+	"kctl/proto/rest"
+)
+
+// kindCase is one entry of testdata/kinds.yaml: what upstream's server makes
+// of a manifest, and how it refuses variations of it.
+type kindCase struct {
+	Path      string         `json:"path"`
+	Manifest  map[string]any `json:"manifest"`
+	Completed map[string]any `json:"completed"`
+	Parts     []string       `json:"parts"`
+	Refused   []struct {
+		With map[string]any `json:"with"` // a merge patch
+		Says string         `json:"says"`
+	} `json:"refused"`
+}
+
+// TestKinds: objects of every kind are completed and refused as upstream's
+// server does it, word for word.
+func TestKinds(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("testdata", "kinds.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []kindCase
+	if err := yaml.UnmarshalStrict(text, &cases); err != nil {
+		t.Fatal(err)
+	}
+	c := start(t)
+	root := c.root()
+	for _, k := range cases {
+		t.Run(k.Manifest["kind"].(string), func(t *testing.T) {
+			for _, refused := range k.Refused {
+				err := root.Do(t.Context(), http.MethodPost, k.Path, merged(t, k.Manifest, refused.With), nil)
+				var status apierrors.APIStatus
+				if !errors.As(err, &status) || status.Status().Message != refused.Says {
+					t.Errorf("%v:\n     %v\nwant %v", refused.With, err, refused.Says)
+				}
+			}
+			made, read := map[string]any{}, map[string]any{}
+			c.must(root.Do(t.Context(), http.MethodPost, k.Path, k.Manifest, &made))
+			object := k.Path + "/first"
+			c.must(root.Do(t.Context(), http.MethodGet, object, nil, &read))
+			if !equality.Semantic.DeepEqual(made, read) {
+				t.Errorf("made  %v\nread %v", made, read)
+			}
+			if missing := lacking(read, k.Completed, ""); len(missing) > 0 {
+				t.Errorf("not as upstream completes it:\n%s", strings.Join(missing, "\n"))
+			}
+			for _, part := range k.Parts {
+				shown := map[string]any{}
+				c.must(root.Do(t.Context(), http.MethodGet, object+"/"+part, nil, &shown))
+				c.must(root.Do(t.Context(), http.MethodPut, object+"/"+part, shown, nil))
+			}
+			c.must(root.Do(t.Context(), http.MethodDelete, object, nil, nil, rest.Query("propagationPolicy", "Background")))
+		})
+	}
+}
+
+func merged(t *testing.T, manifest, patch map[string]any) map[string]any {
+	t.Helper()
+	before, err := json.Marshal(manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change, err := json.Marshal(patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := jsonpatch.MergePatch(before, change)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]any{}
+	if err := json.Unmarshal(after, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// lacking lists the fields of want that got has otherwise. Lists are compared
+// as they are.
+func lacking(got, want map[string]any, at string) []string {
+	var out []string
+	for key, value := range want {
+		if inner, ok := value.(map[string]any); ok {
+			of, _ := got[key].(map[string]any)
+			out = append(out, lacking(of, inner, at+"."+key)...)
+			continue
+		}
+		if !equality.Semantic.DeepEqual(got[key], value) {
+			have, _ := json.Marshal(got[key])
+			wanted, _ := json.Marshal(value)
+			out = append(out, at+"."+key+": "+string(have)+", want "+string(wanted))
+		}
+	}
+	return out
+}
