@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/facts"
 	"kctl/apiserver/internal/registry"
@@ -26,10 +27,11 @@ type namespaces struct {
 	store   registry.Resource
 	content []registry.Resource
 	more    Growing
+	clock   clock.PassiveClock
 }
 
 func newNamespaces(d *Dependencies) (Loop, error) {
-	n := &namespaces{more: d.More}
+	n := &namespaces{more: d.More, clock: d.Clock}
 	var err error
 	if n.spaces, n.store, err = mirror(d, core.Namespaces, spaceOf, facts.Options[space]{}); err != nil {
 		return nil, err
@@ -53,11 +55,14 @@ func (n *namespaces) sync(ctx context.Context, key facts.Key) (time.Duration, er
 	if !ok || !namespace.deleted {
 		return 0, nil
 	}
-	left, err := n.empty(ctx, key.Name)
-	if err != nil {
+	left := n.empty(ctx, key.Name)
+	if err := n.report(ctx, key.Name, left); err != nil {
 		return 0, err
 	}
-	if left > 0 {
+	if err := errors.Join(left.failures...); err != nil {
+		return 0, err
+	}
+	if len(left.objects) > 0 {
 		return emptyAgain, nil
 	}
 	return 0, n.finalize(ctx, key.Name)
@@ -77,24 +82,49 @@ func (n *namespaces) all() []registry.Resource {
 	return all
 }
 
-// empty deletes everything in the namespace and tells how much is still there.
-// Nothing new can come: admission refuses it.
-func (n *namespaces) empty(ctx context.Context, namespace string) (left int, err error) {
-	var errs []error
-	for _, r := range n.all() {
-		background := metav1.DeletePropagationBackground
-		if _, err := r.DeleteCollection(ctx, namespace, registry.Admit{}, &metav1.DeleteOptions{PropagationPolicy: &background}, registry.ListOptions{}); err != nil && !apierrors.IsNotFound(err) {
-			errs = append(errs, fmt.Errorf("delete all %s: %w", r.Info().Name, err))
-			continue
+// empty deletes everything in the namespace and tells what is still there.
+// Nothing new can come: admission refuses it. Pods go first, and nothing else
+// as long as there is one: they end in the world that they were made for, with
+// the policies that hold them and the secrets that they read (KEP-5080).
+func (n *namespaces) empty(ctx context.Context, namespace string) remains {
+	left := remains{objects: map[string]int{}, finalizers: map[string]int{}}
+	all := n.all()
+	for _, r := range all {
+		if r.Info().Resource == core.Pods {
+			left.of(r)(n.clear(ctx, r, namespace))
 		}
-		list, err := r.List(ctx, namespace, registry.ListOptions{Limit: 1})
-		if err != nil {
-			errs = append(errs, fmt.Errorf("list %s: %w", r.Info().Name, err))
-			continue
-		}
-		left += len(list.Items)
 	}
-	return left, errors.Join(errs...)
+	if len(left.objects)+len(left.failures) > 0 {
+		return left
+	}
+	for _, r := range all {
+		if r.Info().Resource != core.Pods {
+			left.of(r)(n.clear(ctx, r, namespace))
+		}
+	}
+	return left
+}
+
+// clear deletes all objects of a resource, and returns those that stay.
+func (n *namespaces) clear(ctx context.Context, r registry.Resource, namespace string) ([]core.Object, error) {
+	background := metav1.DeletePropagationBackground
+	_, err := r.DeleteCollection(ctx, namespace, registry.Admit{}, &metav1.DeleteOptions{PropagationPolicy: &background}, registry.ListOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("delete all %s: %w", r.Info().Name, err)
+	}
+	list, err := r.List(ctx, namespace, registry.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", r.Info().Name, err)
+	}
+	var left []core.Object
+	for _, item := range list.Items {
+		obj, err := r.Decode(item)
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", r.Info().Name, err)
+		}
+		left = append(left, obj)
+	}
+	return left, nil
 }
 
 func (n *namespaces) finalize(ctx context.Context, name string) error {

@@ -63,6 +63,14 @@ func TestNamespaceEnds(t *testing.T) {
 		var db core.Pod
 		return pods.Get(ctx, running.Name, &db) == nil && db.DeletionTimestamp != nil
 	})
+	c.until("the namespace tells what it waits for", func(ctx context.Context) bool {
+		var waiting core.Namespace
+		return namespaces.Get(ctx, "shop", &waiting) == nil && slices.ContainsFunc(waiting.Status.Conditions, func(c corev1.NamespaceCondition) bool {
+			return c.Type == corev1.NamespaceContentRemaining && c.Status == corev1.ConditionTrue &&
+				c.Message == "Some resources are remaining: pods. has 1 resource instances"
+		})
+	})
+	c.must(c.root().Resource(core.Leases, "shop").Get(t.Context(), "l", &core.Lease{})) // pods go first
 	now := int64(0)
 	c.must(pods.Delete(t.Context(), running.Name, &metav1.DeleteOptions{GracePeriodSeconds: &now}, nil))
 	c.until("the namespace is gone", func(ctx context.Context) bool {

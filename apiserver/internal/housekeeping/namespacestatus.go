@@ -1,0 +1,132 @@
+package housekeeping
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/proto/core"
+)
+
+// remains is what is still in a namespace that ends.
+type remains struct {
+	objects    map[string]int // by resource and group
+	finalizers map[string]int // objects by the finalizers that hold them
+	failures   []error
+}
+
+// of counts the objects of a resource.
+func (l *remains) of(r registry.Resource) func([]core.Object, error) {
+	return func(objects []core.Object, err error) {
+		if err != nil {
+			l.failures = append(l.failures, err)
+		}
+		if len(objects) == 0 {
+			return
+		}
+		info := r.Info()
+		l.objects[info.Name+"."+info.Group] += len(objects)
+		for _, obj := range objects {
+			for _, finalizer := range obj.GetFinalizers() {
+				l.finalizers[finalizer]++
+			}
+		}
+	}
+}
+
+// conditions tell users what a namespace waits for, in the words of upstream's
+// controller (Kubernetes API, "NamespaceCondition").
+func (l *remains) conditions() []corev1.NamespaceCondition {
+	is := func(kind corev1.NamespaceConditionType, status corev1.ConditionStatus, reason, message string) corev1.NamespaceCondition {
+		return corev1.NamespaceCondition{Type: kind, Status: status, Reason: reason, Message: message}
+	}
+	out := []corev1.NamespaceCondition{
+		is(corev1.NamespaceDeletionDiscoveryFailure, corev1.ConditionFalse, "ResourcesDiscovered", "All resources successfully discovered"),
+		is(corev1.NamespaceDeletionGVParsingFailure, corev1.ConditionFalse, "ParsedGroupVersions", "All legacy kube types successfully parsed"),
+		is(corev1.NamespaceDeletionContentFailure, corev1.ConditionFalse, "ContentDeleted", "All content successfully deleted, may be waiting on finalization"),
+		is(corev1.NamespaceContentRemaining, corev1.ConditionFalse, "ContentRemoved", "All content successfully removed"),
+		is(corev1.NamespaceFinalizersRemaining, corev1.ConditionFalse, "ContentHasNoFinalizers", "All content-preserving finalizers finished"),
+	}
+	if len(l.failures) > 0 {
+		out[2] = is(corev1.NamespaceDeletionContentFailure, corev1.ConditionTrue, "ContentDeletionFailed",
+			"Failed to delete all resource types: "+errors.Join(l.failures...).Error())
+	}
+	if len(l.objects) > 0 {
+		out[3] = is(corev1.NamespaceContentRemaining, corev1.ConditionTrue, "SomeResourcesRemain",
+			"Some resources are remaining: "+counted(l.objects, "%s has %d resource instances"))
+	}
+	if len(l.finalizers) > 0 {
+		out[4] = is(corev1.NamespaceFinalizersRemaining, corev1.ConditionTrue, "SomeFinalizersRemain",
+			"Some content in the namespace has finalizers remaining: "+counted(l.finalizers, "%s in %d resource instances"))
+	}
+	return out
+}
+
+func counted(numbers map[string]int, format string) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(numbers)) {
+		parts = append(parts, fmt.Sprintf(format, name, numbers[name]))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// report writes the conditions, where they are not what the namespace says
+// already.
+func (n *namespaces) report(ctx context.Context, name string, left remains) error {
+	if len(left.objects)+len(left.failures) == 0 {
+		return nil // nobody reads the status of what is gone in a moment
+	}
+	stored, err := n.store.Get(ctx, "", name, "")
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read namespace: %w", err)
+	}
+	obj, err := n.store.Decode(stored)
+	if err != nil {
+		return fmt.Errorf("read namespace: %w", err)
+	}
+	want := left.conditions()
+	if !setConditions(obj.(*core.Namespace), want, n.clock.Now()) {
+		return nil
+	}
+	_, _, err = n.store.Update(ctx, "", name, "status", func(current core.Object) (core.Object, error) {
+		setConditions(current.(*core.Namespace), want, n.clock.Now())
+		return current, nil
+	}, registry.Admit{}, &metav1.UpdateOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("write conditions: %w", err)
+	}
+	return nil
+}
+
+// setConditions reports whether it changed anything.
+func setConditions(namespace *core.Namespace, want []corev1.NamespaceCondition, now time.Time) bool {
+	changed := false
+	for _, c := range want {
+		c.LastTransitionTime = metav1.NewTime(now)
+		i := slices.IndexFunc(namespace.Status.Conditions, func(have corev1.NamespaceCondition) bool { return have.Type == c.Type })
+		if i < 0 {
+			namespace.Status.Conditions = append(namespace.Status.Conditions, c)
+			changed = true
+			continue
+		}
+		have := &namespace.Status.Conditions[i]
+		if have.Status == c.Status {
+			c.LastTransitionTime = have.LastTransitionTime
+		}
+		changed = changed || *have != c
+		*have = c
+	}
+	return changed
+}
