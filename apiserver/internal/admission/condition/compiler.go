@@ -37,6 +37,7 @@ type Options struct {
 // goroutine.
 type Compiler struct {
 	env       *cel.Env
+	messages  *cel.Env
 	mutations *cel.Env
 	variables *apiservercel.DeclType
 }
@@ -51,8 +52,6 @@ func NewCompiler(o Options) (*Compiler, error) {
 		cel.Variable(oldObjectVar, cel.DynType),
 		cel.Variable(requestVar, request.CelType()),
 		cel.Variable(namespaceVar, namespace.CelType()),
-		cel.Variable(authorizerVar, library.AuthorizerType),
-		cel.Variable(resourceVar, library.ResourceCheckType),
 	}
 	if o.Params {
 		options = append(options, cel.Variable(paramsVar, cel.DynType))
@@ -63,6 +62,13 @@ func NewCompiler(o Options) (*Compiler, error) {
 		options = append(options, cel.Variable(variablesVar, c.variables.CelType()))
 	}
 	set, err := expression.Environment(types, options...)
+	if err != nil {
+		return nil, err
+	}
+	if c.messages, err = set.Env(o.Origin); err != nil {
+		return nil, err
+	}
+	set, err = expression.Extend(set, nil, cel.Variable(authorizerVar, library.AuthorizerType), cel.Variable(resourceVar, library.ResourceCheckType))
 	if err != nil {
 		return nil, err
 	}
@@ -81,6 +87,12 @@ func NewCompiler(o Options) (*Compiler, error) {
 // Compile compiles an expression whose value is of one of the types.
 func (c *Compiler) Compile(text string, returns ...*cel.Type) (*expression.Program, *apiservercel.Error) {
 	return expression.Compile(c.env, text, returns...)
+}
+
+// CompileMessage compiles what tells users why they are refused. It may not ask
+// the authorizer.
+func (c *Compiler) CompileMessage(text string) (*expression.Program, *apiservercel.Error) {
+	return expression.Compile(c.messages, text, cel.StringType)
 }
 
 // CompileMutation compiles an expression that can make values of the types

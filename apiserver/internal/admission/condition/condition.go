@@ -2,34 +2,29 @@ package condition
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
-	apiservercel "k8s.io/apiserver/pkg/cel"
 
 	"kctl/apiserver/internal/expression"
 )
 
 // Conditions are compiled match conditions. They are safe for concurrent use.
-type Conditions struct{ conditions []compiled }
+type Conditions struct{ conditions []named }
 
-type compiled struct {
-	name, text string
-	program    *expression.Program
-	err        *apiservercel.Error
+type named struct {
+	name string
+	Expression
 }
 
-// Compile compiles match conditions with a compiler without variables. One that
-// does not compile fails each time it is asked.
+// Compile compiles match conditions with a compiler without variables.
 func Compile(conditions []admissionregistrationv1.MatchCondition, c *Compiler) *Conditions {
-	out := &Conditions{conditions: make([]compiled, len(conditions))}
+	out := &Conditions{conditions: make([]named, len(conditions))}
 	for i, condition := range conditions {
-		program, err := c.Compile(condition.Expression, cel.BoolType)
-		out.conditions[i] = compiled{condition.Name, condition.Expression, program, err}
+		out.conditions[i] = named{condition.Name, c.Expression(condition.Expression, cel.BoolType)}
 	}
 	return out
 }
@@ -40,31 +35,17 @@ func Compile(conditions []admissionregistrationv1.MatchCondition, c *Compiler) *
 func (c *Conditions) Match(ctx context.Context, s *Subject) (matches bool, failed string, err error) {
 	budget := expression.NewBudget(celconfig.RuntimeCELCostBudgetMatchConditions)
 	var errs []error
-	for _, condition := range c.conditions {
-		value, err := condition.evaluate(ctx, s, budget)
+	for i := range c.conditions {
+		value, err := c.conditions[i].Evaluate(ctx, s, budget)
 		switch {
 		case err != nil:
 			errs = append(errs, err)
 		case value != types.True:
-			return false, condition.name, nil
+			return false, c.conditions[i].name, nil
 		}
 	}
 	if len(errs) > 0 {
-		return false, "", errors.Join(errs...)
+		return false, "", utilerrors.NewAggregate(errs)
 	}
 	return true, "", nil
-}
-
-func (c *compiled) evaluate(ctx context.Context, s *Subject, budget *expression.Budget) (any, error) {
-	if c.err != nil {
-		return nil, fmt.Errorf("expression '%s' resulted in error: %w", Trim(c.text), c.err)
-	}
-	value, err := c.program.Evaluate(ctx, s.Values(), budget)
-	if errors.Is(err, expression.ErrBudget) {
-		return nil, err
-	}
-	if err != nil {
-		return nil, fmt.Errorf("expression '%s' resulted in error: %w", Trim(c.text), err)
-	}
-	return value, nil
 }

@@ -1,7 +1,9 @@
 package condition
 
 import (
+	"context"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/google/cel-go/common/types"
@@ -50,18 +52,19 @@ func NewSubject(a *admission.Attributes, target match.Target, object, old runtim
 	return s, nil
 }
 
-// WithParams is the same request beside a parameter object, which may be nil.
-func (s *Subject) WithParams(params runtime.Object) (*Subject, error) {
-	content, err := unstructured(params)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", paramsVar, err)
+// WithParams is the same request beside a parameter object, which is shared and
+// may be nil.
+func (s *Subject) WithParams(params map[string]any) *Subject {
+	if params == nil {
+		return s
 	}
-	with := &Subject{variables: make(map[string]any, len(s.variables)+1)}
-	for name, value := range s.variables {
-		with.variables[name] = value
-	}
-	with.variables[paramsVar] = content
-	return with, nil
+	return s.with(paramsVar, params)
+}
+
+func (s *Subject) with(name string, value any) *Subject {
+	with := &Subject{variables: maps.Clone(s.variables)}
+	with.variables[name] = value
+	return with
 }
 
 // unstructured is what expressions see of an object: its fields as in JSON.
@@ -84,7 +87,7 @@ func describe(a *admission.Attributes, target match.Target) map[string]any {
 		"operation": string(a.Operation), "dryRun": a.DryRun, "userInfo": map[string]any{},
 	}
 	for field, value := range map[string]string{
-		"subResource": target.Subresource, "requestSubResource": a.Subresource, "name": a.Name, "namespace": a.Namespace,
+		"subResource": target.Subresource, "requestSubResource": a.Subresource, "name": a.Name, "namespace": match.NamespaceOf(a),
 	} {
 		if value != "" {
 			out[field] = value
@@ -122,33 +125,25 @@ func (r resource) GetSubresource() string                   { return r.Subresour
 
 // Variable is a compiled variable of a policy.
 type Variable struct {
-	Name    string
-	Program *expression.Program
+	Name string
+	Expression
 }
 
 // WithVariables is the same request with a policy's variables, each of which is
-// evaluated by evaluate when it is first used.
-func (s *Subject) WithVariables(variables []Variable, evaluate func(p *expression.Program, in *Subject) (ref.Val, error)) *Subject {
-	with := &Subject{variables: make(map[string]any, len(s.variables)+1)}
-	for name, value := range s.variables {
-		with.variables[name] = value
-	}
+// evaluated when it is first used.
+func (s *Subject) WithVariables(ctx context.Context, variables []Variable, budget *expression.Budget) *Subject {
 	values := lazy.NewMapValue(types.NewObjectType(variablesType))
+	with := s.with(variablesVar, values)
 	for _, v := range variables {
 		values.Append(v.Name, func(*lazy.MapValue) ref.Val {
-			value, err := evaluate(v.Program, with)
+			value, err := v.value(ctx, with, budget)
 			if err != nil {
 				return types.NewErr("composited variable %q fails to evaluate: %v", v.Name, err)
 			}
 			return value
 		})
 	}
-	with.variables[variablesVar] = values
 	return with
 }
 
-// Values are the variables in the form that expression.Program takes.
-func (s *Subject) Values() map[string]any { return s.variables }
-
-// Trim is an expression as error messages show it.
-func Trim(text string) string { return strings.TrimSpace(text) }
+func trim(text string) string { return strings.TrimSpace(text) }

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 
 	"kctl/apiserver/internal/admission"
 )
@@ -62,14 +64,26 @@ func Exempt(a *admission.Attributes) bool {
 	return ExemptOfPolicies(a)
 }
 
-// ExemptOfPolicies are the policies and bindings, for which no policy counts.
+// ExemptOfPolicies are the policies and bindings, and the questions that are
+// answered and not kept: no policy counts for them.
 func ExemptOfPolicies(a *admission.Attributes) bool {
-	if a.Resource.Group != admissionregistrationv1.GroupName {
-		return false
-	}
-	switch a.Resource.Name {
-	case "validatingadmissionpolicies", "validatingadmissionpolicybindings", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings":
+	switch a.Resource.Group {
+	case admissionregistrationv1.GroupName:
+		switch a.Resource.Name {
+		case "validatingadmissionpolicies", "validatingadmissionpolicybindings", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings":
+			return true
+		}
+	case authenticationv1.GroupName, authorizationv1.GroupName:
 		return true
 	}
 	return false
+}
+
+// NamespaceOf is the namespace that webhooks and policies are told of: a
+// namespace is in itself.
+func NamespaceOf(a *admission.Attributes) string {
+	if a.Namespace == "" && IsNamespace(a.Resource) {
+		return a.Name
+	}
+	return a.Namespace
 }

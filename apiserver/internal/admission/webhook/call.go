@@ -9,13 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/admission/condition"
 	"kctl/apiserver/internal/request"
 )
 
 // call asks a webhook and passes on what it has to say to the client and to the
 // auditor. A refusal is a status error, anything else an errCall.
-func (p *plugin) call(ctx context.Context, i *invocation, a *admission.Attributes, of *form) (*admissionv1.AdmissionResponse, error) {
-	question, err := newRequest(a, i.target, of.objectText, of.oldText)
+func (p *plugin) call(ctx context.Context, i *invocation, a *admission.Attributes, of *condition.Form) (*admissionv1.AdmissionResponse, error) {
+	question, err := newRequest(a, i.target, of.Text, of.OldText)
 	if err != nil {
 		return nil, err
 	}

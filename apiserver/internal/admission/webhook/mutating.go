@@ -4,18 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"reflect"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	kjson "sigs.k8s.io/json"
 
 	"kctl/apiserver/internal/admission"
-	"kctl/apiserver/internal/admission/match"
-	"kctl/proto/core"
+	"kctl/apiserver/internal/admission/condition"
 )
 
 // MutatingName is upstream's name of the plugin.
@@ -42,7 +38,7 @@ func (m *Mutating) Admit(ctx context.Context, a *admission.Attributes) error {
 	if err != nil || len(hooks) == 0 {
 		return err
 	}
-	forms := m.forms(a)
+	forms := condition.NewForms(a, m.Cluster, m.Authorizer)
 	for index, h := range hooks {
 		if a.Rounds.Second && !h.reinvoke {
 			continue
@@ -61,39 +57,39 @@ func (m *Mutating) Admit(ctx context.Context, a *admission.Attributes) error {
 	return nil
 }
 
-func (m *Mutating) ask(ctx context.Context, i *invocation, a *admission.Attributes, forms *forms) error {
-	of, err := forms.of(ctx, i.target)
+func (m *Mutating) ask(ctx context.Context, i *invocation, a *admission.Attributes, forms *condition.Forms) error {
+	of, err := forms.Encoded(ctx, i.target)
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
-	if a.Rounds.Second && !a.Rounds.Again(i.key, of.objectText) {
+	if a.Rounds.Second && !a.Rounds.Again(i.key, of.Text) {
 		return nil
 	}
 	response, err := m.call(ctx, i, a, of)
 	if err != nil {
 		return err
 	}
-	if err := m.apply(ctx, i, a, of, response); err != nil {
+	if err := m.apply(ctx, i, a, forms, of, response); err != nil {
 		return err
 	}
-	forms.forget()
-	left, err := forms.of(ctx, i.target)
+	forms.Forget()
+	left, err := forms.Encoded(ctx, i.target)
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
-	changed := !bytes.Equal(of.objectText, left.objectText)
+	changed := !bytes.Equal(of.Text, left.Text)
 	if changed {
 		a.Rounds.Changed()
 	}
 	if i.reinvoke {
-		a.Rounds.Left(i.key, left.objectText)
+		a.Rounds.Left(i.key, left.Text)
 	}
 	m.record(ctx, i, a, changed)
 	return nil
 }
 
 // apply changes the object as the webhook's answer says.
-func (m *Mutating) apply(ctx context.Context, i *invocation, a *admission.Attributes, of *form, response *admissionv1.AdmissionResponse) error {
+func (m *Mutating) apply(ctx context.Context, i *invocation, a *admission.Attributes, forms *condition.Forms, of *condition.Form, response *admissionv1.AdmissionResponse) error {
 	if len(response.Patch) == 0 {
 		return nil
 	}
@@ -113,33 +109,15 @@ func (m *Mutating) apply(ctx context.Context, i *invocation, a *admission.Attrib
 	if a.Object == nil {
 		return apierrors.NewInternalError(fmt.Errorf("admission webhook %q attempted to modify the object, which is not supported for this operation", i.name))
 	}
-	patched, err := patch.Apply(of.objectText)
+	patched, err := patch.Apply(of.Text)
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
-	obj, err := m.decode(ctx, patched, i.target, a, of)
+	obj, err := forms.Decode(ctx, patched, i.target, false)
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
 	return a.Replace(obj)
-}
-
-// decode reads a patched object, which is in the webhook's form, and brings it
-// into the request's.
-func (m *Mutating) decode(ctx context.Context, text []byte, target match.Target, a *admission.Attributes, of *form) (core.Object, error) {
-	obj, ok := reflect.New(reflect.TypeOf(of.object).Elem()).Interface().(core.Object)
-	if !ok {
-		return nil, errors.New("the object is of a kind that cannot be changed")
-	}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, obj); err != nil {
-		return nil, err
-	}
-	kind := target.Kind(a)
-	obj.GetObjectKind().SetGroupVersionKind(kind)
-	if kind != a.Kind() {
-		return m.Cluster.Versions.Convert(ctx, obj, a.Resource)
-	}
-	return obj, nil
 }
 
 // record tells the auditor whether a webhook has changed the object.

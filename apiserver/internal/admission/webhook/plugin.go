@@ -2,14 +2,12 @@ package webhook
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 
@@ -17,7 +15,6 @@ import (
 	"kctl/apiserver/internal/admission/condition"
 	"kctl/apiserver/internal/admission/match"
 	"kctl/apiserver/internal/authz"
-	"kctl/proto/core"
 )
 
 // Options are what both plugins are built with.
@@ -71,7 +68,7 @@ type invocation struct {
 
 // wanted tells whether a webhook is to be asked about the request, and in which
 // form.
-func (p *plugin) wanted(ctx context.Context, h *hook, index int, a *admission.Attributes, forms *forms) (*invocation, error) {
+func (p *plugin) wanted(ctx context.Context, h *hook, index int, a *admission.Attributes, forms *condition.Forms) (*invocation, error) {
 	if h.broken != nil {
 		return nil, p.failed(ctx, h, index, a, &errCall{h.name, h.broken})
 	}
@@ -90,12 +87,12 @@ func (p *plugin) wanted(ctx context.Context, h *hook, index int, a *admission.At
 	return &invocation{h, index, target}, nil
 }
 
-func (p *plugin) meetsConditions(ctx context.Context, h *hook, index int, target match.Target, a *admission.Attributes, forms *forms) (bool, error) {
+func (p *plugin) meetsConditions(ctx context.Context, h *hook, index int, target match.Target, a *admission.Attributes, forms *condition.Forms) (bool, error) {
 	conditions, err := h.conditions()
 	if err != nil {
 		return false, apierrors.NewInternalError(err)
 	}
-	subject, err := forms.subject(ctx, target)
+	subject, err := forms.Subject(ctx, target)
 	if err != nil {
 		return false, err
 	}
@@ -143,87 +140,4 @@ func place(a *admission.Attributes, index int) string {
 		round = 1
 	}
 	return fmt.Sprintf("round_%d_index_%d", round, index)
-}
-
-// forms are the objects of a request in the forms that webhooks ask for, each
-// made once. They are for one goroutine.
-type forms struct {
-	plugin   *plugin
-	a        *admission.Attributes
-	made     map[schema.GroupVersionKind]*form
-	subjects map[schema.GroupVersionKind]*condition.Subject
-}
-
-type form struct {
-	object, old         runtime.Object
-	objectText, oldText []byte
-}
-
-func (p *plugin) forms(a *admission.Attributes) *forms {
-	return &forms{plugin: p, a: a, made: map[schema.GroupVersionKind]*form{}, subjects: map[schema.GroupVersionKind]*condition.Subject{}}
-}
-
-// forget is called when the object has changed.
-func (f *forms) forget() {
-	clear(f.made)
-	clear(f.subjects)
-}
-
-func (f *forms) of(ctx context.Context, target match.Target) (*form, error) {
-	if made := f.made[target.GVK()]; made != nil {
-		return made, nil
-	}
-	made := &form{}
-	var err error
-	if made.object, made.objectText, err = f.convert(ctx, f.a.Object, target); err != nil {
-		return nil, err
-	}
-	if made.old, made.oldText, err = f.convert(ctx, f.a.OldObject, target); err != nil {
-		return nil, err
-	}
-	if f.a.Connecting != nil && f.a.Object == nil {
-		made.object = f.a.Connecting
-		if made.objectText, err = json.Marshal(f.a.Connecting); err != nil {
-			return nil, err
-		}
-	}
-	f.made[target.GVK()] = made
-	return made, nil
-}
-
-func (f *forms) convert(ctx context.Context, obj core.Object, target match.Target) (runtime.Object, []byte, error) {
-	if obj == nil {
-		return nil, nil, nil
-	}
-	if target.Converted && obj.GetObjectKind().GroupVersionKind() == f.a.Resource.GVK() {
-		var err error
-		if obj, err = f.plugin.Cluster.Versions.Convert(ctx, obj, target.Resource); err != nil {
-			return nil, nil, fmt.Errorf("convert to %s: %w", target.GVK(), err)
-		}
-	}
-	if obj.GetObjectKind().GroupVersionKind().Kind == "" {
-		obj = obj.DeepCopyObject().(core.Object) // a stored one may be shared
-		obj.GetObjectKind().SetGroupVersionKind(target.Kind(f.a))
-	}
-	text, err := json.Marshal(obj)
-	return obj, text, err
-}
-
-func (f *forms) subject(ctx context.Context, target match.Target) (*condition.Subject, error) {
-	if made := f.subjects[target.GVK()]; made != nil {
-		return made, nil
-	}
-	of, err := f.of(ctx, target)
-	if err != nil {
-		return nil, err
-	}
-	var namespace *core.Namespace
-	if f.a.Namespace != "" && f.a.Resource.Namespaced {
-		if namespace, err = f.plugin.Cluster.Namespace(ctx, f.a.Namespace); err != nil {
-			return nil, err
-		}
-	}
-	made, err := condition.NewSubject(f.a, target, of.object, of.old, namespace, f.plugin.Authorizer)
-	f.subjects[target.GVK()] = made
-	return made, err
 }

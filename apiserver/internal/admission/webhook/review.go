@@ -116,7 +116,7 @@ func newRequest(a *admission.Attributes, target match.Target, object, old []byte
 		UID:  types.UID(uuid.NewString()),
 		Kind: metav1.GroupVersionKind(target.Kind(a)), Resource: metav1.GroupVersionResource(target.GVR()), SubResource: target.Subresource,
 		RequestKind: &requestKind, RequestResource: &requestResource, RequestSubResource: a.Subresource,
-		Name: a.Name, Namespace: a.Namespace, Operation: admissionv1.Operation(a.Operation), DryRun: &dryRun,
+		Name: a.Name, Namespace: match.NamespaceOf(a), Operation: admissionv1.Operation(a.Operation), DryRun: &dryRun,
 		Object: runtime.RawExtension{Raw: object}, OldObject: runtime.RawExtension{Raw: old}, Options: runtime.RawExtension{Raw: options},
 	}
 	if a.User != nil {

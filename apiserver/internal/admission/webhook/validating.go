@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/admission/condition"
 )
 
 // ValidatingName is upstream's name of the plugin.
@@ -30,7 +31,7 @@ func (v *Validating) Validate(ctx context.Context, a *admission.Attributes) erro
 	if err != nil || len(hooks) == 0 {
 		return err
 	}
-	forms := v.forms(a)
+	forms := condition.NewForms(a, v.Cluster, v.Authorizer)
 	var invocations []*invocation
 	for index, h := range hooks {
 		i, err := v.wanted(ctx, h, index, a, forms)
@@ -44,11 +45,11 @@ func (v *Validating) Validate(ctx context.Context, a *admission.Attributes) erro
 	return v.askAll(ctx, invocations, a, forms)
 }
 
-func (v *Validating) askAll(ctx context.Context, invocations []*invocation, a *admission.Attributes, forms *forms) error {
+func (v *Validating) askAll(ctx context.Context, invocations []*invocation, a *admission.Attributes, forms *condition.Forms) error {
 	errs := make([]error, len(invocations))
 	var running sync.WaitGroup
 	for n, i := range invocations {
-		of, err := forms.of(ctx, i.target)
+		of, err := forms.Encoded(ctx, i.target)
 		if err != nil {
 			errs[n] = apierrors.NewInternalError(err)
 			continue
@@ -64,7 +65,7 @@ func (v *Validating) askAll(ctx context.Context, invocations []*invocation, a *a
 	return nil
 }
 
-func (v *Validating) ask(ctx context.Context, i *invocation, a *admission.Attributes, of *form) error {
+func (v *Validating) ask(ctx context.Context, i *invocation, a *admission.Attributes, of *condition.Form) error {
 	response, err := v.call(ctx, i, a, of)
 	if err == nil && len(response.Patch) > 0 {
 		err = &errCall{i.name, errors.New("received invalid webhook response: validating webhook may not return response.patch")}

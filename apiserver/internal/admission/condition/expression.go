@@ -1,0 +1,66 @@
+package condition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types/ref"
+	apiservercel "k8s.io/apiserver/pkg/cel"
+
+	"kctl/apiserver/internal/expression"
+)
+
+// Expression is one that is to be evaluated. One that does not compile fails
+// each time it is asked: it was stored when it did, and a later release may see
+// it in another light.
+type Expression struct {
+	text    string
+	program *expression.Program
+	err     *apiservercel.Error
+}
+
+// Expression compiles a text whose value is of one of the types.
+func (c *Compiler) Expression(text string, returns ...*cel.Type) Expression {
+	program, err := c.Compile(text, returns...)
+	return Expression{text, program, err}
+}
+
+// Message compiles what tells users why they are refused.
+func (c *Compiler) Message(text string) Expression {
+	program, err := c.CompileMessage(text)
+	return Expression{text, program, err}
+}
+
+// Mutation compiles what makes a change.
+func (c *Compiler) Mutation(text string, returns *cel.Type) Expression {
+	program, err := c.CompileMutation(text, returns)
+	return Expression{text, program, err}
+}
+
+// Variable declares and compiles a variable.
+func (c *Compiler) Variable(name, text string) Variable {
+	program, err := c.Declare(name, text)
+	return Variable{name, Expression{text, program, err}}
+}
+
+// Evaluate returns the value for a request. Errors name the expression, unless
+// it is the budget that has run out.
+func (e *Expression) Evaluate(ctx context.Context, s *Subject, budget *expression.Budget) (ref.Val, error) {
+	value, err := e.value(ctx, s, budget)
+	if err != nil && !errors.Is(err, expression.ErrBudget) {
+		return nil, fmt.Errorf("expression '%s' resulted in error: %w", e.Text(), err)
+	}
+	return value, err
+}
+
+func (e *Expression) value(ctx context.Context, s *Subject, budget *expression.Budget) (ref.Val, error) {
+	if e.err != nil {
+		return nil, e.err
+	}
+	return e.program.Evaluate(ctx, s.variables, budget)
+}
+
+// Text is the expression as messages show it.
+func (e *Expression) Text() string { return trim(e.text) }

@@ -1,0 +1,159 @@
+package condition
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kjson "sigs.k8s.io/json"
+
+	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/admission/match"
+	"kctl/apiserver/internal/authz"
+	"kctl/proto/core"
+)
+
+// Forms are the objects of a request in the forms that users' webhooks and
+// policies ask for, each made once. They are for one goroutine.
+type Forms struct {
+	a          *admission.Attributes
+	cluster    match.Cluster
+	authorizer authz.Authorizer
+	made       map[schema.GroupVersionKind]*Form
+	subjects   map[schema.GroupVersionKind]*Subject
+}
+
+// Form is the object that a request brings and the stored one, in one form; nil
+// where there is none.
+type Form struct {
+	Object, Old runtime.Object
+	// Both in JSON, where it was asked for.
+	Text, OldText []byte
+}
+
+// NewForms returns the forms of a request.
+func NewForms(a *admission.Attributes, cluster match.Cluster, authorizer authz.Authorizer) *Forms {
+	return &Forms{
+		a: a, cluster: cluster, authorizer: authorizer,
+		made: map[schema.GroupVersionKind]*Form{}, subjects: map[schema.GroupVersionKind]*Subject{},
+	}
+}
+
+// Forget is called when the object has changed.
+func (f *Forms) Forget() {
+	clear(f.made)
+	clear(f.subjects)
+}
+
+// Of returns the form that a target asks for.
+func (f *Forms) Of(ctx context.Context, target match.Target) (*Form, error) {
+	if made := f.made[target.GVK()]; made != nil {
+		return made, nil
+	}
+	made := &Form{}
+	var err error
+	if made.Object, err = f.convert(ctx, f.a.Object, target); err != nil {
+		return nil, err
+	}
+	if made.Old, err = f.convert(ctx, f.a.OldObject, target); err != nil {
+		return nil, err
+	}
+	if f.a.Connecting != nil && f.a.Object == nil {
+		made.Object = f.a.Connecting
+	}
+	f.made[target.GVK()] = made
+	return made, nil
+}
+
+// Encoded returns the form that a target asks for, in JSON too.
+func (f *Forms) Encoded(ctx context.Context, target match.Target) (*Form, error) {
+	of, err := f.Of(ctx, target)
+	if err != nil {
+		return nil, err
+	}
+	if of.Object != nil && of.Text == nil {
+		if of.Text, err = json.Marshal(of.Object); err != nil {
+			return nil, fmt.Errorf("encode the object: %w", err)
+		}
+	}
+	if of.Old != nil && of.OldText == nil {
+		if of.OldText, err = json.Marshal(of.Old); err != nil {
+			return nil, fmt.Errorf("encode the old object: %w", err)
+		}
+	}
+	return of, nil
+}
+
+// convert returns nothing, and no interface that holds nothing, for nothing.
+func (f *Forms) convert(ctx context.Context, obj core.Object, target match.Target) (runtime.Object, error) {
+	if obj == nil {
+		return nil, nil
+	}
+	if target.Converted && obj.GetObjectKind().GroupVersionKind() == f.a.Resource.GVK() {
+		var err error
+		if obj, err = f.cluster.Versions.Convert(ctx, obj, target.Resource); err != nil {
+			return nil, fmt.Errorf("convert to %s: %w", target.GVK(), err)
+		}
+	}
+	if obj.GetObjectKind().GroupVersionKind().Kind == "" {
+		obj = obj.DeepCopyObject().(core.Object) // a stored one may be shared
+		obj.GetObjectKind().SetGroupVersionKind(target.Kind(f.a))
+	}
+	return obj, nil
+}
+
+// Subject is the request as expressions see it that are about a target.
+func (f *Forms) Subject(ctx context.Context, target match.Target) (*Subject, error) {
+	if made := f.subjects[target.GVK()]; made != nil {
+		return made, nil
+	}
+	of, err := f.Of(ctx, target)
+	if err != nil {
+		return nil, err
+	}
+	var namespace *core.Namespace
+	if f.a.Namespace != "" && f.a.Resource.Namespaced {
+		if namespace, err = f.cluster.Namespace(ctx, f.a.Namespace); err != nil {
+			return nil, err
+		}
+	}
+	made, err := NewSubject(f.a, target, of.Object, of.Old, namespace, f.authorizer)
+	f.subjects[target.GVK()] = made
+	return made, err
+}
+
+// Decode reads a changed object, which is in a target's form, and brings it
+// into the request's. strict refuses fields that nobody knows.
+func (f *Forms) Decode(ctx context.Context, text []byte, target match.Target, strict bool) (core.Object, error) {
+	of, err := f.Of(ctx, target)
+	if err != nil {
+		return nil, err
+	}
+	obj, ok := reflect.New(reflect.TypeOf(of.Object).Elem()).Interface().(core.Object)
+	if !ok {
+		return nil, fmt.Errorf("a %T cannot be changed", of.Object)
+	}
+	if err := decode(text, obj, strict); err != nil {
+		return nil, err
+	}
+	kind := target.Kind(f.a)
+	obj.GetObjectKind().SetGroupVersionKind(kind)
+	if kind != f.a.Kind() {
+		return f.cluster.Versions.Convert(ctx, obj, f.a.Resource)
+	}
+	return obj, nil
+}
+
+func decode(text []byte, obj core.Object, strict bool) error {
+	if !strict {
+		return kjson.UnmarshalCaseSensitivePreserveInts(text, obj)
+	}
+	problems, err := kjson.UnmarshalStrict(text, obj)
+	if err == nil && len(problems) > 0 {
+		err = runtime.NewStrictDecodingError(problems)
+	}
+	return err
+}
