@@ -99,5 +99,8 @@ func (c *call) mayCreate(applied *unstructured.Unstructured) error {
 }
 
 func updateOptionsOf(o *metav1.PatchOptions) *metav1.UpdateOptions {
-	return &metav1.UpdateOptions{DryRun: o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation}
+	return &metav1.UpdateOptions{
+		TypeMeta: metav1.TypeMeta{Kind: "UpdateOptions", APIVersion: metav1.GroupName + "/v1"},
+		DryRun:   o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation,
+	}
 }

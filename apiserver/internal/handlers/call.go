@@ -64,12 +64,16 @@ func (c *call) admit(operation admission.Operation, options runtime.Object, dryR
 			DryRun:      admission.DryRun(dryRun),
 			User:        request.UserFrom(c.ctx),
 			Connecting:  c.connecting,
+			Accounts:    c.accounts,
 		}
 		if c.store != nil {
 			a.Default = c.store.Default
 		}
-		if obj != nil && old == nil {
+		switch patch, isPatch := options.(*metav1.PatchOptions); {
+		case obj != nil && old == nil:
 			a.Operation, a.Options = admission.Create, createOptionsOf(options)
+		case isPatch:
+			a.Options = updateOptionsOf(patch)
 		}
 		switch {
 		case a.Name != "":

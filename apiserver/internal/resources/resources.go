@@ -100,6 +100,10 @@ type Set struct {
 	ClusterRoleBindings *registry.Store[*rbacv1.ClusterRoleBinding]
 	ValidatingWebhooks  *registry.Store[*admissionregistrationv1.ValidatingWebhookConfiguration]
 	MutatingWebhooks    *registry.Store[*admissionregistrationv1.MutatingWebhookConfiguration]
+	ValidatingPolicies  *registry.Store[*admissionregistrationv1.ValidatingAdmissionPolicy]
+	ValidatingBindings  *registry.Store[*admissionregistrationv1.ValidatingAdmissionPolicyBinding]
+	MutatingPolicies    *registry.Store[*admissionregistrationv1.MutatingAdmissionPolicy]
+	MutatingBindings    *registry.Store[*admissionregistrationv1.MutatingAdmissionPolicyBinding]
 
 	binder  *pod.Binder
 	options registry.Options
@@ -138,6 +142,10 @@ func New(o registry.Options, eventTTL time.Duration, ranges service.Ranges) *Set
 	s.ClusterRoleBindings = keep(s, rbac.ClusterRoleBindings(o.Clock))
 	s.ValidatingWebhooks = keep(s, admissionregistration.ValidatingWebhooks(o.Clock))
 	s.MutatingWebhooks = keep(s, admissionregistration.MutatingWebhooks(o.Clock))
+	s.ValidatingPolicies = keep(s, admissionregistration.ValidatingPolicies(o.Clock))
+	s.ValidatingBindings = keep(s, admissionregistration.ValidatingBindings(o.Clock))
+	s.MutatingPolicies = keep(s, admissionregistration.MutatingPolicies(o.Clock))
+	s.MutatingBindings = keep(s, admissionregistration.MutatingBindings(o.Clock))
 	s.Services = service.NewStore(s.IPAddresses, ranges, o)
 	s.binder = pod.NewBinder(s.Pods, o.Clock)
 	s.served = append(s.served, registry.Serve(s.Services)...)

@@ -59,6 +59,7 @@ func (s *Server) plugins() (*admission.Chain, error) {
 		QuotaRules:       s.spaceRules.quotas,
 		Authorizer:       s.authorizer,
 		MutatingWebhooks: s.userRules.mutatingWebhooks, ValidatingWebhooks: s.userRules.validatingWebhooks,
+		MutatingPolicies: s.userRules.mutatingPolicies, ValidatingPolicies: s.userRules.validatingPolicies,
 	}, plugins.Settings{
 		Enable: s.options.EnableAdmissionPlugins, Disable: s.options.DisableAdmissionPlugins,
 		Files: files, Clock: s.clock,

@@ -9,6 +9,7 @@ import (
 
 	"kctl/apiserver/internal/admission/lookup"
 	"kctl/apiserver/internal/admission/match"
+	"kctl/apiserver/internal/admission/policy"
 	"kctl/apiserver/internal/admission/webhook"
 	"kctl/apiserver/internal/audit"
 	"kctl/apiserver/internal/housekeeping"
@@ -20,6 +21,8 @@ import (
 type rulesOfUsers struct {
 	mutatingWebhooks   *webhook.Mutating
 	validatingWebhooks *webhook.Validating
+	mutatingPolicies   *policy.Mutating
+	validatingPolicies *policy.Validating
 
 	followers []follower
 }
@@ -31,7 +34,8 @@ type follower interface {
 
 func (s *Server) followUsers() *rulesOfUsers {
 	namespaces := lookup.New[*core.Namespace](s.resources.Namespaces)
-	cluster := match.Cluster{Namespace: func(ctx context.Context, name string) (*core.Namespace, error) {
+	forms := newForms(func() []registry.Served { return s.served })
+	cluster := match.Cluster{Versions: forms, Namespace: func(ctx context.Context, name string) (*core.Namespace, error) {
 		return namespaces.Get(ctx, "", name)
 	}}
 	o := webhook.Options{
@@ -39,12 +43,20 @@ func (s *Server) followUsers() *rulesOfUsers {
 		Services: services{services: lookup.New[*corev1.Service](s.resources.Services), slices: s.resources.EndpointSlices},
 		Metrics:  s.metrics, Clock: s.clock, Logger: s.logger,
 	}
+	p := policy.Options{
+		Cluster: cluster, Resources: forms.Resource, Authorizer: s.authorizer, Annotate: audit.Annotate,
+		Metrics: s.metrics, Clock: s.clock, Logger: s.logger,
+	}
+	mutates := policy.FollowMutating(s.resources.MutatingPolicies, s.resources.MutatingBindings, s.clock, s.logger)
+	validates := policy.FollowValidating(s.resources.ValidatingPolicies, s.resources.ValidatingBindings, s.clock, s.logger)
 	mutating := webhook.FollowMutating(s.resources.MutatingWebhooks, s.clock, s.logger)
 	validating := webhook.FollowValidating(s.resources.ValidatingWebhooks, s.clock, s.logger)
 	return &rulesOfUsers{
 		mutatingWebhooks:   webhook.NewMutating(mutating, o),
 		validatingWebhooks: webhook.NewValidating(validating, o),
-		followers:          []follower{mutating, validating},
+		mutatingPolicies:   policy.NewMutating(mutates, p),
+		validatingPolicies: policy.NewValidating(validates, p),
+		followers:          []follower{mutating, validating, mutates, validates},
 	}
 }
 

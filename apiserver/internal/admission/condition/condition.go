@@ -2,6 +2,7 @@ package condition
 
 import (
 	"context"
+	"errors"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
@@ -38,6 +39,8 @@ func (c *Conditions) Match(ctx context.Context, s *Subject) (matches bool, faile
 	for i := range c.conditions {
 		value, err := c.conditions[i].Evaluate(ctx, s, budget)
 		switch {
+		case errors.Is(err, expression.ErrBudget):
+			return false, "", err // that is all there is to say
 		case err != nil:
 			errs = append(errs, err)
 		case value != types.True:

@@ -139,6 +139,11 @@ func (f *Forms) Decode(ctx context.Context, text []byte, target match.Target, st
 	if err := decode(text, obj, strict); err != nil {
 		return nil, err
 	}
+	return f.Back(ctx, obj, target)
+}
+
+// Back brings an object of a target's form into the request's.
+func (f *Forms) Back(ctx context.Context, obj core.Object, target match.Target) (core.Object, error) {
 	kind := target.Kind(f.a)
 	obj.GetObjectKind().SetGroupVersionKind(kind)
 	if kind != f.a.Kind() {

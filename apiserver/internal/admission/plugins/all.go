@@ -22,6 +22,7 @@ import (
 	"kctl/apiserver/internal/admission/podnodeselector"
 	"kctl/apiserver/internal/admission/podsecurity"
 	"kctl/apiserver/internal/admission/podtolerationrestriction"
+	"kctl/apiserver/internal/admission/policy"
 	"kctl/apiserver/internal/admission/priority"
 	"kctl/apiserver/internal/admission/resourcequota"
 	"kctl/apiserver/internal/admission/runtimeclass"
@@ -107,9 +108,9 @@ var all = []entry{
 	{name: "PodTopologyLabels", on: true},
 	{name: "NodeDeclaredFeatureValidator", on: true},
 	{name: "PodResizeValidator", on: true},
-	{name: "MutatingAdmissionPolicy", on: true},
+	{name: policy.MutatingName, on: true, make: func(d *dependencies) (admission.Plugin, error) { return d.MutatingPolicies, nil }},
 	{name: webhook.MutatingName, on: true, make: func(d *dependencies) (admission.Plugin, error) { return d.MutatingWebhooks, nil }},
-	{name: "ValidatingAdmissionPolicy", on: true},
+	{name: policy.ValidatingName, on: true, make: func(d *dependencies) (admission.Plugin, error) { return d.ValidatingPolicies, nil }},
 	{name: webhook.ValidatingName, on: true, make: func(d *dependencies) (admission.Plugin, error) { return d.ValidatingWebhooks, nil }},
 	{name: resourcequota.Name, on: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return resourcequota.New(d.Quotas, d.QuotaRules), nil

@@ -28,6 +28,7 @@ type Objects struct {
 	RuntimeClasses, PriorityClasses lookup.Source
 	// What users' configurations make of requests: plugins that follow them.
 	MutatingWebhooks, ValidatingWebhooks admission.Plugin
+	MutatingPolicies, ValidatingPolicies admission.Plugin
 	// DefaultPriority knows the priority class of pods that name none.
 	DefaultPriority priority.Defaults
 	LimitRanges     limitranger.Ranges

@@ -103,6 +103,15 @@ func (c *compilers) check(text string, at *field.Path, returns ...*cel.Type) fie
 	return problem(err, text, at)
 }
 
+func (c *compilers) message(text string, at *field.Path) field.ErrorList {
+	compiler := c.of(text)
+	if c.failed != nil {
+		return field.ErrorList{field.InternalError(at, c.failed)}
+	}
+	_, err := compiler.CompileMessage(text)
+	return problem(err, text, at)
+}
+
 func (c *compilers) mutation(text string, at *field.Path, returns *cel.Type) field.ErrorList {
 	compiler := c.of(text)
 	if c.failed != nil {

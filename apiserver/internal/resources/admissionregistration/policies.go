@@ -117,7 +117,7 @@ func validateValidation(v *admissionregistrationv1.Validation, c *compilers, at 
 	case strings.TrimSpace(v.MessageExpression) == "":
 		errs = append(errs, field.Invalid(at.Child("messageExpression"), v.MessageExpression, "must be non-empty if specified"))
 	default:
-		errs = append(errs, c.check(v.MessageExpression, at.Child("messageExpression"), cel.StringType)...)
+		errs = append(errs, c.message(v.MessageExpression, at.Child("messageExpression"))...)
 	}
 	switch {
 	case v.Message == "":

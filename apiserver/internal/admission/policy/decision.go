@@ -1,0 +1,52 @@
+package policy
+
+import (
+	"fmt"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/apiserver/internal/admission"
+)
+
+// decision is what becomes of one of a policy's expressions that did not hold.
+type decision struct {
+	// index is the expression's, among the policy's validations.
+	index   int
+	message string
+	reason  metav1.StatusReason
+	// failure is the kind of error, for the metrics.
+	failure failure
+}
+
+// codes are those of the reasons that policies can give.
+var codes = map[metav1.StatusReason]int32{
+	metav1.StatusReasonForbidden:             http.StatusForbidden,
+	metav1.StatusReasonInvalid:               http.StatusUnprocessableEntity,
+	metav1.StatusReasonRequestEntityTooLarge: http.StatusRequestEntityTooLarge,
+}
+
+// refused is what the client is told. whole is the message with what it is
+// about; told is the part of it that the policy says.
+func refused(a *admission.Attributes, code int32, reason metav1.StatusReason, whole, told string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: code, Reason: reason, Message: whole,
+		Details: &metav1.StatusDetails{
+			Name: nameOf(a), Group: a.Resource.Group, Kind: a.Resource.Name,
+			Causes: []metav1.StatusCause{{Message: told}},
+		},
+	}}
+}
+
+func nameOf(a *admission.Attributes) string {
+	if a.Name == "" {
+		return "Unknown"
+	}
+	return a.Name
+}
+
+// forbidden words the whole message as every refusal of admission is worded.
+func forbidden(a *admission.Attributes, told string) string {
+	return fmt.Sprintf("%s %q is forbidden: %s", a.Resource.GVR().GroupResource(), nameOf(a), told)
+}

@@ -1,0 +1,103 @@
+package policy
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/facts"
+)
+
+// Follower keeps the policies of one kind with their bindings.
+type Follower struct {
+	policies *facts.Mirror[*policy]
+	bindings *facts.Mirror[*binding]
+	synced   chan struct{}
+
+	mu    sync.Mutex // of those who make the list
+	bound atomic.Pointer[[]bound]
+}
+
+// bound is a policy with the bindings that make it count, of which there is one
+// at least.
+type bound struct {
+	*policy
+	bindings []*binding
+}
+
+// FollowValidating follows ValidatingAdmissionPolicies and their bindings.
+func FollowValidating(policies, bindings facts.Source, clock clock.Clock, logger *zap.Logger) *Follower {
+	return newFollower(
+		facts.NewMirror(policies, ofValidating, facts.Options[*policy]{}, clock, logger),
+		facts.NewMirror(bindings, ofValidatingBinding, facts.Options[*binding]{Index: policyOf}, clock, logger))
+}
+
+// FollowMutating follows MutatingAdmissionPolicies and their bindings.
+func FollowMutating(policies, bindings facts.Source, clock clock.Clock, logger *zap.Logger) *Follower {
+	return newFollower(
+		facts.NewMirror(policies, ofMutating, facts.Options[*policy]{}, clock, logger),
+		facts.NewMirror(bindings, ofMutatingBinding, facts.Options[*binding]{Index: policyOf}, clock, logger))
+}
+
+func policyOf(b *binding) string { return b.policy }
+
+func newFollower(policies *facts.Mirror[*policy], bindings *facts.Mirror[*binding]) *Follower {
+	f := &Follower{policies: policies, bindings: bindings, synced: make(chan struct{})}
+	policies.OnChange(func(facts.Key, **policy, **policy) { f.change() })
+	bindings.OnChange(func(facts.Key, **binding, **binding) { f.change() })
+	return f
+}
+
+// Run follows until ctx ends.
+func (f *Follower) Run(ctx context.Context) error {
+	running, ctx := errgroup.WithContext(ctx)
+	running.Go(func() error { return f.policies.Run(ctx) })
+	running.Go(func() error { return f.bindings.Run(ctx) })
+	running.Go(func() error {
+		for _, synced := range []<-chan struct{}{f.policies.Synced(), f.bindings.Synced()} {
+			select {
+			case <-synced:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		close(f.synced)
+		return nil
+	})
+	return running.Wait()
+}
+
+// Synced is closed when all that was stored is known.
+func (f *Follower) Synced() <-chan struct{} { return f.synced }
+
+// change makes the list that requests look at, in the order of names. Both
+// mirrors call it, and whoever comes last has seen the most.
+func (f *Follower) change() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var all []bound
+	for _, p := range f.policies.List() {
+		bindings := f.bindings.ByIndex(p.name)
+		if len(bindings) == 0 {
+			continue
+		}
+		slices.SortFunc(bindings, func(a, b *binding) int { return cmp.Compare(a.name, b.name) })
+		all = append(all, bound{p, bindings})
+	}
+	slices.SortFunc(all, func(a, b bound) int { return cmp.Compare(a.name, b.name) })
+	f.bound.Store(&all)
+}
+
+// all are the policies as they are now.
+func (f *Follower) all() []bound {
+	if all := f.bound.Load(); all != nil {
+		return *all
+	}
+	return nil
+}

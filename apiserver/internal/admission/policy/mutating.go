@@ -1,0 +1,156 @@
+package policy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+
+	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/admission/condition"
+	"kctl/apiserver/internal/expression"
+)
+
+// MutatingName is upstream's name of the plugin.
+const MutatingName = "MutatingAdmissionPolicy"
+
+// Mutating is the plugin that changes objects as users' policies say.
+type Mutating struct {
+	plugin
+	metrics *metrics
+	mergers mergers
+}
+
+var _ admission.Mutator = (*Mutating)(nil)
+
+// NewMutating returns the plugin for the policies that follower knows.
+func NewMutating(follower *Follower, o Options) *Mutating {
+	return &Mutating{plugin: newPlugin(MutatingName, follower, o), metrics: newMutatingMetrics(o.Metrics)}
+}
+
+// Admit asks the policies one after the other, in the order of their names: each
+// sees what those before it made. In the second round only those are asked that
+// want to be, and whose work somebody has changed since.
+func (m *Mutating) Admit(ctx context.Context, a *admission.Attributes) error {
+	if a.Object == nil {
+		return nil // there is nothing to change
+	}
+	policies, err := m.policies(a)
+	if err != nil || len(policies) == 0 {
+		return err
+	}
+	forms := condition.NewForms(a, m.Cluster, m.Authorizer)
+	for i := range policies {
+		if a.Rounds.Second && !policies[i].reinvoke {
+			continue
+		}
+		questions, failures := m.questions(ctx, &policies[i], a)
+		for _, failure := range failures {
+			if err := m.misconfigured(a, failure); err != nil {
+				return err
+			}
+		}
+		for n := range questions {
+			if err := m.ask(ctx, &questions[n], a, forms); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (m *Mutating) misconfigured(a *admission.Attributes, failure *misconfigured) error {
+	if failure.policy.failOpen {
+		return nil
+	}
+	told := fmt.Sprintf("policy %q denied request: %v", failure.policy.name, failure)
+	binding := ""
+	if failure.binding != nil {
+		binding = failure.binding.name
+		told = mutationDenied(failure.policy.name, binding, failure)
+	}
+	m.metrics.checked(failure.policy.name, binding, "", failedInvalid, 0)
+	return refused(a, http.StatusForbidden, metav1.StatusReasonForbidden, told, told)
+}
+
+func mutationDenied(policy, binding string, err error) string {
+	return fmt.Sprintf("policy '%s' with binding '%s' denied request: %v", policy, binding, err)
+}
+
+// ask makes the changes of one question.
+func (m *Mutating) ask(ctx context.Context, q *question, a *admission.Attributes, forms *condition.Forms) error {
+	key := fmt.Sprintf("policy/%s/%s/%d", q.name, q.binding.name, q.number)
+	before, err := forms.Encoded(ctx, q.target)
+	if err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	if a.Rounds.Second && !a.Rounds.Again(key, before.Text) {
+		return nil
+	}
+	start := m.Clock.Now()
+	subject, ok, err := q.meets(ctx, forms)
+	switch {
+	case subject == nil && err != nil:
+		return err
+	case err != nil:
+		return m.failed(ctx, q, a, m.Clock.Since(start), &unfit{err})
+	case !ok:
+		return nil
+	}
+	budget := expression.NewBudget(celconfig.RuntimeCELCostBudget)
+	for i := range q.mutations {
+		start := m.Clock.Now()
+		err := m.mutate(ctx, q, &q.mutations[i], a, forms, budget)
+		if err := m.failed(ctx, q, a, m.Clock.Since(start), err); err != nil {
+			return err
+		}
+	}
+	left, err := forms.Encoded(ctx, q.target)
+	if err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	if !bytes.Equal(before.Text, left.Text) {
+		a.Rounds.Changed()
+	}
+	if q.reinvoke {
+		a.Rounds.Left(key, left.Text)
+	}
+	return nil
+}
+
+// unfit: an expression has failed, or what it made does not fit the object. What
+// becomes of the request is for the policy to say.
+type unfit struct{ cause error }
+
+func (e *unfit) Error() string { return e.cause.Error() }
+func (e *unfit) Unwrap() error { return e.cause }
+
+// failed judges what came of a mutation: nil lets the request pass.
+func (m *Mutating) failed(ctx context.Context, q *question, a *admission.Attributes, took time.Duration, err error) error {
+	if err == nil {
+		m.metrics.checked(q.name, q.binding.name, "", failedNot, took)
+		return nil
+	}
+	kind := failedInvalid
+	if errors.Is(err, expression.ErrBudget) {
+		kind = failedBudget
+	}
+	m.metrics.checked(q.name, q.binding.name, "", kind, took)
+	var fault *unfit
+	switch {
+	case ctx.Err() != nil: // nobody's policy speaks for that
+		return apierrors.NewTimeoutError("request did not complete within requested timeout - "+ctx.Err().Error(), 0)
+	case !errors.As(err, &fault):
+		return err
+	case q.failOpen:
+		return nil
+	}
+	told := mutationDenied(q.name, q.binding.name, fault)
+	return refused(a, http.StatusForbidden, metav1.StatusReasonInvalid, told, told)
+}

@@ -1,0 +1,160 @@
+package policy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+	"google.golang.org/protobuf/types/known/structpb"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	celmutation "k8s.io/apiserver/pkg/cel/mutation"
+	"k8s.io/apiserver/pkg/cel/mutation/dynamic"
+
+	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/admission/condition"
+	"kctl/apiserver/internal/expression"
+	"kctl/proto/core"
+)
+
+// maxOperations bounds the work of one patch, as it does for clients.
+const maxOperations = 10000
+
+// mutate makes one change. Variables are evaluated anew for each: they may be
+// about what those before it changed.
+func (m *Mutating) mutate(ctx context.Context, q *question, by *mutation, a *admission.Attributes, forms *condition.Forms, budget *expression.Budget) error {
+	subject, err := forms.Subject(ctx, q.target)
+	if err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	subject = subject.WithParams(q.params).WithVariables(ctx, q.variables, budget)
+	value, err := by.Evaluate(ctx, subject, budget)
+	if err != nil {
+		return &unfit{err}
+	}
+	var changed core.Object
+	if by.kind == admissionregistrationv1.PatchTypeJSONPatch {
+		changed, err = m.patched(ctx, value, q, forms)
+	} else {
+		changed, err = m.merged(ctx, value, q, a, forms)
+	}
+	if err != nil || changed == nil {
+		return err
+	}
+	if err := a.Replace(changed); err != nil {
+		return err
+	}
+	forms.Forget()
+	return nil
+}
+
+// merged is the object with what an ApplyConfiguration says.
+func (m *Mutating) merged(ctx context.Context, value ref.Val, q *question, a *admission.Attributes, forms *condition.Forms) (core.Object, error) {
+	configuration, ok := value.(*dynamic.ObjectVal)
+	if !ok {
+		return nil, &unfit{fmt.Errorf("the expression made a %s and no Object", value.Type().TypeName())}
+	}
+	if err := configuration.CheckTypeNamesMatchFieldPathNames(); err != nil {
+		return nil, &unfit{fmt.Errorf("type mismatch: %w", err)}
+	}
+	content, ok := configuration.Value().(map[string]any)
+	if !ok {
+		return nil, &unfit{errors.New("the expression made an Object that is none in JSON")}
+	}
+	of, err := forms.Of(ctx, q.target)
+	if err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	object, ok := of.Object.(core.Object)
+	if !ok {
+		return nil, apierrors.NewInternalError(fmt.Errorf("a %T cannot be changed", of.Object))
+	}
+	kind := q.target.Kind(a)
+	content["apiVersion"], content["kind"] = kind.GroupVersion().String(), kind.Kind
+	merged, err := m.mergers.of(a, object, kind).Merge(object, content)
+	if err != nil {
+		return nil, &unfit{fmt.Errorf("error applying patch: %w", err)}
+	}
+	return forms.Back(ctx, merged, q.target)
+}
+
+// patched is the object after the operations of a JSON patch, nil where they
+// test for something and it is not so.
+func (m *Mutating) patched(ctx context.Context, value ref.Val, q *question, forms *condition.Forms) (core.Object, error) {
+	patch, err := operations(value)
+	if err != nil {
+		return nil, &unfit{fmt.Errorf("JSON Patch: %w", err)}
+	}
+	of, err := forms.Encoded(ctx, q.target)
+	if err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	text, err := patch.Apply(of.Text)
+	switch {
+	case errors.Is(err, jsonpatch.ErrTestFailed):
+		return nil, nil
+	case err != nil:
+		return nil, &unfit{fmt.Errorf("JSON Patch: %w", err)}
+	}
+	changed, err := forms.Decode(ctx, text, q.target, true)
+	if err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	return changed, nil
+}
+
+// operation is one of a patch, in JSON.
+type operation struct {
+	Op    string          `json:"op"`
+	Path  string          `json:"path"`
+	From  string          `json:"from,omitempty"`
+	Value json.RawMessage `json:"value,omitempty"`
+}
+
+// operations reads what a JSONPatch expression made.
+func operations(value ref.Val) (jsonpatch.Patch, error) {
+	list, ok := value.(traits.Lister)
+	if !ok {
+		return nil, fmt.Errorf("the expression made a %s and no list", value.Type().TypeName())
+	}
+	var all []operation
+	for i := list.Iterator(); i.HasNext() == types.True; {
+		made, ok := i.Next().(*celmutation.JSONPatchVal)
+		if !ok {
+			return nil, errors.New("the expression made a list of other things than JSONPatches")
+		}
+		if len(all) == maxOperations {
+			return nil, fmt.Errorf("the patch has more than %d operations", maxOperations)
+		}
+		text, err := jsonOf(made.Val)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, operation{made.Op, made.Path, made.From, text})
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		return nil, err
+	}
+	if all == nil {
+		return nil, nil
+	}
+	return jsonpatch.DecodePatch(text)
+}
+
+func jsonOf(value ref.Val) (json.RawMessage, error) {
+	if value == nil {
+		return nil, nil
+	}
+	native, err := value.ConvertToNative(reflect.TypeFor[*structpb.Value]())
+	if err != nil {
+		return nil, err
+	}
+	return native.(*structpb.Value).MarshalJSON()
+}

@@ -1,0 +1,75 @@
+package policy
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/apiserver/internal/admission"
+)
+
+// maxAnnotation bounds the value of an audit annotation (ValidatingAdmissionPolicy,
+// auditAnnotations.valueExpression).
+const maxAnnotation = 10 << 10
+
+// failuresKey is upstream's.
+const failuresKey = "validation.policy.admission.k8s.io/validation_failure"
+
+// outcome is what all validating policies together make of a request.
+type outcome struct {
+	a *admission.Attributes
+	// refusal is the first; nil for none.
+	refusal     error
+	failures    []noted
+	annotations map[string][]string
+}
+
+// noted is a validation that does not hold, as the audit event has it.
+type noted struct {
+	Message string                                     `json:"message"`
+	Policy  string                                     `json:"policy"`
+	Binding string                                     `json:"binding"`
+	Index   int                                        `json:"expressionIndex"`
+	Actions []admissionregistrationv1.ValidationAction `json:"validationActions"`
+}
+
+func (o *outcome) deny(policy, binding, message string, reason metav1.StatusReason) {
+	if o.refusal == nil {
+		told := denied(policy, binding, message)
+		o.refusal = refused(o.a, codes[reason], reason, forbidden(o.a, told), told)
+	}
+}
+
+// annotate takes a value, beside those that other bindings have for the key.
+func (o *outcome) annotate(key, value string) {
+	value = strings.TrimSpace(value)
+	if value == "" {
+		return
+	}
+	if len(value) > maxAnnotation {
+		value = strings.ToValidUTF8(value[:maxAnnotation], "")
+	}
+	if o.annotations == nil {
+		o.annotations = map[string][]string{}
+	}
+	if !slices.Contains(o.annotations[key], value) {
+		o.annotations[key] = append(o.annotations[key], value)
+	}
+}
+
+// publish tells the auditor.
+func (o *outcome) publish(ctx context.Context, annotate func(ctx context.Context, key, value string)) {
+	for key, values := range o.annotations {
+		annotate(ctx, key, strings.Join(values, ", "))
+	}
+	if len(o.failures) == 0 {
+		return
+	}
+	if text, err := json.Marshal(o.failures); err == nil { // it is made of strings and numbers
+		annotate(ctx, failuresKey, string(text))
+	}
+}

@@ -1,0 +1,152 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/admission/condition"
+	"kctl/apiserver/internal/admission/match"
+	"kctl/apiserver/internal/authz"
+)
+
+// Options are what both plugins are built with.
+type Options struct {
+	Cluster    match.Cluster
+	Resources  Resources
+	Authorizer authz.Authorizer
+	// Annotate adds a fact to the audit event of the request in ctx.
+	Annotate func(ctx context.Context, key, value string)
+	Metrics  prometheus.Registerer
+	Clock    clock.PassiveClock
+	Logger   *zap.Logger
+}
+
+// plugin is what both have in common.
+type plugin struct {
+	Options
+	name       string
+	follower   *Follower
+	parameters *parameters
+}
+
+func newPlugin(name string, f *Follower, o Options) plugin {
+	return plugin{Options: o, name: name, follower: f, parameters: newParameters(o.Resources)}
+}
+
+// Name implements admission.Plugin.
+func (p *plugin) Name() string { return p.name }
+
+// Handles implements admission.Plugin.
+func (p *plugin) Handles(admission.Operation) bool { return true }
+
+// policies are those that there are for a request, none where it is about
+// policies.
+func (p *plugin) policies(a *admission.Attributes) ([]bound, error) {
+	select {
+	case <-p.follower.Synced():
+	default:
+		return nil, errors.New("not yet ready to handle request")
+	}
+	policies := p.follower.all()
+	if len(policies) == 0 || match.ExemptOfPolicies(a) {
+		return nil, nil
+	}
+	return policies, nil
+}
+
+// question is a policy that is to be asked about a request, with one binding and
+// one parameter.
+type question struct {
+	*policy
+	*programs
+	binding *binding
+	target  match.Target
+	params  map[string]any
+	// number tells the parameters of a binding apart.
+	number int
+}
+
+// misconfigured: a policy can't be asked, whatever the request says.
+type misconfigured struct {
+	policy  *policy
+	binding *binding // nil where it is about all of them
+	cause   error
+}
+
+func (e *misconfigured) Error() string {
+	if e.binding == nil {
+		return fmt.Sprintf("failed to configure policy: %v", e.cause)
+	}
+	return fmt.Sprintf("failed to configure binding: %v", e.cause)
+}
+
+func (e *misconfigured) Unwrap() error { return e.cause }
+
+// questions are those that a policy asks of a request, and what keeps it from
+// asking more.
+func (p *plugin) questions(ctx context.Context, b *bound, a *admission.Attributes) (questions []question, failures []*misconfigured) {
+	fail := func(binding *binding, cause error) {
+		failures = append(failures, &misconfigured{b.policy, binding, cause})
+	}
+	if b.broken != nil {
+		fail(nil, b.broken)
+		return nil, failures
+	}
+	target, ok, err := b.criteria.Match(ctx, a, p.Cluster)
+	if err != nil {
+		fail(nil, err)
+		return nil, failures
+	}
+	if !ok {
+		return nil, nil
+	}
+	resource, err := p.parameters.resource(b.policy)
+	if err != nil {
+		fail(nil, err)
+		return nil, failures
+	}
+	for _, binding := range b.bindings {
+		if binding.broken != nil {
+			fail(binding, binding.broken)
+			continue
+		}
+		if _, ok, err := binding.criteria.Match(ctx, a, p.Cluster); err != nil || !ok {
+			if err != nil {
+				fail(binding, err)
+			}
+			continue
+		}
+		found, err := p.parameters.of(ctx, binding, resource, a)
+		if err != nil {
+			fail(binding, err)
+			continue
+		}
+		programs, err := b.programs()
+		if err != nil {
+			fail(binding, err)
+			continue
+		}
+		for number, params := range found {
+			questions = append(questions, question{b.policy, programs, binding, target, params, number})
+		}
+	}
+	return questions, failures
+}
+
+// meets tells whether a request meets the conditions under which a policy asks,
+// and shows the request as its expressions see it.
+func (q *question) meets(ctx context.Context, forms *condition.Forms) (*condition.Subject, bool, error) {
+	subject, err := forms.Subject(ctx, q.target)
+	if err != nil {
+		return nil, false, err
+	}
+	subject = subject.WithParams(q.params)
+	ok, _, err := q.conditions.Match(ctx, subject)
+	return subject, ok, err
+}

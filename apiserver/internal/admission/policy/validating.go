@@ -1,0 +1,202 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/cel-go/common/types"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+
+	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/admission/condition"
+	"kctl/apiserver/internal/expression"
+	"kctl/apiserver/internal/request"
+)
+
+// ValidatingName is upstream's name of the plugin.
+const ValidatingName = "ValidatingAdmissionPolicy"
+
+// Validating is the plugin that refuses what users' policies forbid.
+type Validating struct {
+	plugin
+	metrics *metrics
+}
+
+var _ admission.Validator = (*Validating)(nil)
+
+// NewValidating returns the plugin for the policies that follower knows.
+func NewValidating(follower *Follower, o Options) *Validating {
+	return &Validating{newPlugin(ValidatingName, follower, o), newValidatingMetrics(o.Metrics)}
+}
+
+// Validate asks every policy that the request is for. All are asked, also when
+// one refuses it: the others may have something to warn of or to note.
+func (v *Validating) Validate(ctx context.Context, a *admission.Attributes) error {
+	policies, err := v.policies(a)
+	if err != nil || len(policies) == 0 {
+		return err
+	}
+	outcome := &outcome{a: a}
+	forms := condition.NewForms(a, v.Cluster, v.Authorizer)
+	for i := range policies {
+		questions, failures := v.questions(ctx, &policies[i], a)
+		for _, failure := range failures {
+			v.misconfigured(failure, outcome)
+		}
+		for n := range questions {
+			if err := v.ask(ctx, &questions[n], forms, outcome); err != nil {
+				return err
+			}
+		}
+	}
+	outcome.publish(ctx, v.Annotate)
+	return outcome.refusal
+}
+
+// misconfigured is refused whatever the binding's actions are.
+func (v *Validating) misconfigured(m *misconfigured, o *outcome) {
+	if m.policy.failOpen {
+		return
+	}
+	binding := ""
+	if m.binding != nil {
+		binding = m.binding.name
+	}
+	v.metrics.checked(m.policy.name, binding, "deny", failedInvalid, 0)
+	o.deny(m.policy.name, binding, m.Error(), metav1.StatusReasonInvalid)
+}
+
+// ask puts one question, and enters into the outcome what comes of it. An error
+// is the server's own.
+func (v *Validating) ask(ctx context.Context, q *question, forms *condition.Forms, o *outcome) error {
+	start := v.Clock.Now()
+	subject, ok, err := q.meets(ctx, forms)
+	switch {
+	case subject == nil && err != nil:
+		return err
+	case err == nil && !ok:
+		return nil
+	}
+	var decisions []decision
+	var problems []error // of audit annotations
+	if err != nil {
+		decisions = []decision{failedWith(err)}
+	} else {
+		budget := expression.NewBudget(celconfig.RuntimeCELCostBudget)
+		subject = subject.WithVariables(ctx, q.variables, budget)
+		decisions = q.validate(ctx, subject, budget)
+		problems = q.annotate(ctx, subject, budget, o)
+	}
+	if ctx.Err() != nil { // nobody's policy speaks for that
+		return apierrors.NewTimeoutError("request did not complete within requested timeout - "+ctx.Err().Error(), 0)
+	}
+	took := v.Clock.Since(start)
+	if len(decisions) == 0 {
+		v.metrics.checked(q.name, q.binding.name, "allow", failedNot, took)
+	}
+	for _, d := range decisions {
+		if d.failure != failedNot && q.failOpen {
+			v.metrics.checked(q.name, q.binding.name, "allow", d.failure, took)
+			continue
+		}
+		for _, action := range q.binding.actions {
+			v.metrics.checked(q.name, q.binding.name, strings.ToLower(string(action)), d.failure, took)
+		}
+		o.enter(ctx, q, d)
+	}
+	for _, problem := range problems {
+		if !q.failOpen {
+			o.deny(q.name, q.binding.name, problem.Error(), metav1.StatusReasonInvalid)
+		}
+	}
+	return nil
+}
+
+func failedWith(err error) decision {
+	d := decision{message: err.Error(), reason: metav1.StatusReasonInvalid, failure: failedInvalid}
+	if errors.Is(err, expression.ErrBudget) {
+		d.failure = failedBudget
+	}
+	return d
+}
+
+// validate evaluates the validations and returns those that do not hold. When
+// the budget is gone, that is all there is to say.
+func (q *question) validate(ctx context.Context, s *condition.Subject, budget *expression.Budget) []decision {
+	var decisions []decision
+	for i := range q.validations {
+		validation := &q.validations[i]
+		value, err := validation.Evaluate(ctx, s, budget)
+		switch {
+		case errors.Is(err, expression.ErrBudget):
+			return []decision{failedWith(err)}
+		case err != nil:
+			d := failedWith(err)
+			d.index = i
+			decisions = append(decisions, d)
+		case value != types.True:
+			decisions = append(decisions, decision{index: i, message: validation.told(ctx, s, budget), reason: validation.reason})
+		}
+	}
+	return decisions
+}
+
+// told is what the user hears of a validation that does not hold: an expression
+// that makes no good message gives way to the fixed one.
+func (v *validation) told(ctx context.Context, s *condition.Subject, budget *expression.Budget) string {
+	if v.expression != nil {
+		value, err := v.expression.Evaluate(ctx, s, budget)
+		text, ok := value.(types.String)
+		message := strings.TrimSpace(string(text))
+		if err == nil && ok && message != "" && len(text) <= celconfig.MaxEvaluatedMessageExpressionSizeBytes && !strings.ContainsAny(message, "\r\n") {
+			return message
+		}
+	}
+	if v.message != "" {
+		return strings.TrimSpace(v.message)
+	}
+	return "failed expression: " + v.Text()
+}
+
+// annotate evaluates the audit annotations.
+func (q *question) annotate(ctx context.Context, s *condition.Subject, budget *expression.Budget, o *outcome) []error {
+	var problems []error
+	for i := range q.annotations {
+		annotation := &q.annotations[i]
+		value, err := annotation.Evaluate(ctx, s, budget)
+		if err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		if text, ok := value.(types.String); ok {
+			o.annotate(q.name+"/"+annotation.key, string(text))
+		}
+	}
+	return problems
+}
+
+// denied words a refusal.
+func denied(policy, binding, message string) string {
+	if binding == "" {
+		return fmt.Sprintf("ValidatingAdmissionPolicy '%s' denied request: %s", policy, message)
+	}
+	return fmt.Sprintf("ValidatingAdmissionPolicy '%s' with binding '%s' denied request: %s", policy, binding, message)
+}
+
+// enter does what the binding says of a decision.
+func (o *outcome) enter(ctx context.Context, q *question, d decision) {
+	if q.binding.does(admissionregistrationv1.Deny) {
+		o.deny(q.name, q.binding.name, d.message, d.reason)
+	}
+	if q.binding.does(admissionregistrationv1.Audit) {
+		o.failures = append(o.failures, noted{d.message, q.name, q.binding.name, d.index, q.binding.actions})
+	}
+	if q.binding.does(admissionregistrationv1.Warn) {
+		request.Warn(ctx, fmt.Sprintf("Validation failed for ValidatingAdmissionPolicy '%s' with binding '%s': %s", q.name, q.binding.name, d.message))
+	}
+}

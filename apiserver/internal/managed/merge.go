@@ -1,0 +1,75 @@
+package managed
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+
+	"kctl/apiserver/internal/shape"
+	"kctl/proto/core"
+)
+
+// Merge lays what a policy wants over the object and returns the result, without
+// accounts: what changes in admission is its request's. What is replaced as a
+// whole can't be merged, and is refused (Kubernetes docs, "Mutating Admission
+// Policy", "ApplyConfiguration").
+func (m *Manager) Merge(obj core.Object, wanted map[string]any) (core.Object, error) {
+	m.mu.Lock()
+	if m.converter == nil {
+		m.converter = newConverter(m.options)
+	}
+	converter := m.converter
+	m.mu.Unlock()
+	patch, err := converter.kind.FromUnstructured(wanted)
+	if err != nil {
+		return nil, fmt.Errorf("failed to convert patch object to typed object: %w", err)
+	}
+	if places := atomic(m.options.Shape(), wanted, "", nil); len(places) > 0 {
+		slices.Sort(places)
+		return nil, fmt.Errorf("invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: %s", strings.Join(places, ", "))
+	}
+	live, err := converter.ObjectToTyped(obj, typed.AllowDuplicates)
+	if err != nil {
+		return nil, fmt.Errorf("failed to convert original object to typed object: %w", err)
+	}
+	merged, err := live.Merge(patch)
+	if err != nil {
+		return nil, fmt.Errorf("failed to merge patch: %w", err)
+	}
+	out, err := converter.TypedToObject(merged)
+	if err != nil {
+		return nil, err
+	}
+	object, ok := out.(core.Object)
+	if !ok {
+		return nil, fmt.Errorf("merging made a %T", out)
+	}
+	return object, nil
+}
+
+// atomic adds the places of value where something stands that is replaced as a
+// whole.
+func atomic(s *shape.Shape, value any, at string, places []string) []string {
+	if s == nil || s.Kind == shape.Deduced {
+		return places
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		if s.Kind == shape.AtomicMap {
+			return append(places, at)
+		}
+		for name, inner := range v {
+			places = atomic(s.Field([]byte(name)), inner, at+"."+name, places)
+		}
+	case []any:
+		if s.Kind == shape.AtomicList {
+			return append(places, at)
+		}
+		for i, inner := range v {
+			places = atomic(s.Element, inner, fmt.Sprintf("%s[%d]", at, i), places)
+		}
+	}
+	return places
+}

@@ -1,0 +1,88 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/proto/core"
+)
+
+// forms knows in which other forms the objects of a resource can be had: those
+// of the views on it.
+type forms struct {
+	served func() map[schema.GroupVersionKind]registry.Resource
+	others func() map[core.Resource][]core.Resource
+}
+
+// newForms looks at what is served when it is first asked.
+func newForms(served func() []registry.Served) *forms {
+	f := &forms{}
+	f.served = sync.OnceValue(func() map[schema.GroupVersionKind]registry.Resource {
+		out := map[schema.GroupVersionKind]registry.Resource{}
+		for _, s := range served() {
+			out[s.Resource.Info().GVK()] = s.Resource
+		}
+		return out
+	})
+	f.others = sync.OnceValue(func() map[core.Resource][]core.Resource {
+		in := map[registry.Resource][]core.Resource{}
+		for _, s := range served() {
+			in[storedIn(s.Resource)] = append(in[storedIn(s.Resource)], s.Resource.Info().Resource)
+		}
+		out := map[core.Resource][]core.Resource{}
+		for _, same := range in {
+			for i, r := range same {
+				out[r] = append(out[r], same[:i]...)
+				out[r] = append(out[r], same[i+1:]...)
+			}
+		}
+		return out
+	})
+	return f
+}
+
+// storedIn is where the objects of a resource are, which may be itself.
+func storedIn(r registry.Resource) registry.Resource {
+	if view, ok := r.(*registry.View); ok {
+		return view.Of
+	}
+	return r
+}
+
+// Resource finds what is served under a kind.
+func (f *forms) Resource(kind schema.GroupVersionKind) (registry.Resource, bool) {
+	r, ok := f.served()[kind]
+	return r, ok
+}
+
+// Equivalent implements match.Versions.
+func (f *forms) Equivalent(r core.Resource) []core.Resource { return f.others()[r] }
+
+// Convert implements match.Versions.
+func (f *forms) Convert(_ context.Context, obj core.Object, to core.Resource) (core.Object, error) {
+	kind := obj.GetObjectKind().GroupVersionKind()
+	from, target := f.served()[kind], f.served()[to.GVK()]
+	if from == nil || target == nil || storedIn(from) != storedIn(target) {
+		return nil, fmt.Errorf("a %s has no form of %s", kind, to.GVK())
+	}
+	if view, ok := from.(*registry.View); ok {
+		stored := view.Of.New()
+		if err := view.Take(obj, stored); err != nil {
+			return nil, err
+		}
+		obj = stored
+	}
+	if view, ok := target.(*registry.View); ok {
+		shown, err := view.Show(obj)
+		if err != nil {
+			return nil, err
+		}
+		obj = shown
+	}
+	obj.GetObjectKind().SetGroupVersionKind(to.GVK())
+	return obj, nil
+}
