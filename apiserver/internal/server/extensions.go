@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 
 	"github.com/gin-gonic/gin"
@@ -14,6 +15,7 @@ import (
 	"kctl/apiserver/internal/filters"
 	"kctl/apiserver/internal/handlers"
 	"kctl/apiserver/internal/openapi"
+	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/request"
 	"kctl/apiserver/internal/storage/cache"
 )
@@ -59,6 +61,17 @@ func (s *Server) serveCustom(c *gin.Context, dispatcher *handlers.Dispatcher, in
 		request.Warn(c.Request.Context(), warning)
 	}
 	return dispatcher.Serve(c, served, info)
+}
+
+// customOf finds the custom resource whose objects are of a kind.
+func (s *Server) customOf(kind schema.GroupVersionKind) (registry.Resource, bool) {
+	for _, info := range s.definitions.Infos() {
+		if info.GVK() == kind {
+			served, _, ok, err := s.definitions.Lookup(context.Background(), info.GVR())
+			return served.Resource, ok && err == nil
+		}
+	}
+	return nil, false
 }
 
 // unavailable is the answer where a custom resource should be served and can't.

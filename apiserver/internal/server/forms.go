@@ -16,11 +16,12 @@ import (
 type forms struct {
 	served func() map[schema.GroupVersionKind]registry.Resource
 	others func() map[core.Resource][]core.Resource
+	custom func(kind schema.GroupVersionKind) (registry.Resource, bool)
 }
 
 // newForms looks at what is served when it is first asked.
-func newForms(served func() []registry.Served) *forms {
-	f := &forms{}
+func newForms(served func() []registry.Served, custom func(kind schema.GroupVersionKind) (registry.Resource, bool)) *forms {
+	f := &forms{custom: custom}
 	f.served = sync.OnceValue(func() map[schema.GroupVersionKind]registry.Resource {
 		out := map[schema.GroupVersionKind]registry.Resource{}
 		for _, s := range served() {
@@ -55,11 +56,14 @@ func storedIn(r registry.Resource) registry.Resource {
 
 // Resource finds what is served under a kind.
 func (f *forms) Resource(kind schema.GroupVersionKind) (registry.Resource, bool) {
-	r, ok := f.served()[kind]
-	return r, ok
+	if r, ok := f.served()[kind]; ok {
+		return r, true
+	}
+	return f.custom(kind)
 }
 
-// Equivalent implements match.Versions.
+// Equivalent implements match.Versions. Custom resources have no other forms
+// here: they are matched by the version in which they are written.
 func (f *forms) Equivalent(r core.Resource) []core.Resource { return f.others()[r] }
 
 // Convert implements match.Versions.

@@ -119,7 +119,7 @@ var validated = map[string]struct{ spec, binding, want, warning string }{
 	"unmet":        {"{matchConditions: [{name: c, expression: 'false'}], validations: [{expression: 'false'}]}", "", "", ""},
 	"unknown":      {"{matchConditions: [{name: c, expression: \"object.data.z == '1'\"}, {name: d, expression: \"object.data.y == '1'\"}], validations: [{expression: 'true'}]}", "", " [expression 'object.data.z == '1'' resulted in error: no such key: z, expression 'object.data.y == '1'' resulted in error: no such key: y]", ""},
 	"unknown-pass": {"{failurePolicy: Ignore, matchConditions: [{name: c, expression: \"object.data.z == '1'\"}], validations: [{expression: 'false'}]}", "", "", ""},
-	"variables":    {"{variables: [{name: x, expression: \"object.data.a + 'x'\"}, {name: y, expression: \"variables.x + 'y'\"}], validations: [{expression: \"variables.y == ''\", messageExpression: variables.y}]}", "", " 1xy", ""},
+	"variables":    {"{variables: [{name: v, expression: \"object.data.a + 'x'\"}, {name: w, expression: \"variables.v + 'y'\"}], validations: [{expression: \"variables.w == ''\", messageExpression: variables.w}]}", "", " 1xy", ""},
 	"dear":         {"validations: [{expression: \"" + dear + "\"}]", "", " expression '" + dear + "' resulted in error: operation cancelled: actual cost limit exceeded", ""},
 	"budget":       {"validations: [" + strings.Repeat("{expression: \""+dear+"\"},", 11) + "{expression: 'true'}]", "", " validation failed due to running out of cost budget, no further validation rules will be run", ""},
 	"authorizer":   {"validations: [{expression: \"authorizer.requestResource.check('create').allowed() && !authorizer.serviceAccount('default', 'x').group('').resource('pods').check('get').allowed()\"}]", "", "", ""},
@@ -280,5 +280,31 @@ func TestPolicyAudit(t *testing.T) {
 		if got := events[0].Annotations[key]; got != want {
 			t.Errorf("%s: %s", key, got)
 		}
+	}
+}
+
+// TestPoliciesOnCustomResources: as objects, and as parameters.
+func TestPoliciesOnCustomResources(t *testing.T) {
+	c, h := start(t), serveHooks(t)
+	k := &custom{c, t}
+	k.define(widgets("policies.test"))
+	const path, rules = "/apis/policies.test/v1/namespaces/default/widgets", "{resourceRules: [{apiGroups: [policies.test], apiVersions: [v1], operations: [CREATE], resources: [widgets]}]}"
+	k.want(201, "POST", path, widget("policies.test/v1", "limit", `{"size":5}`))
+	c.validatingPolicy("size", "matchConstraints: "+rules+"\nparamKind: {apiVersion: policies.test/v1, kind: Widget}\n"+
+		"validations: [{expression: object.spec.size <= params.spec.size, messageExpression: \"'no more than ' + string(params.spec.size)\"}]",
+		"paramRef: {name: limit, parameterNotFoundAction: Deny}")
+	c.mutatingPolicy("color", applies("Object{spec: Object.spec{color: 'blue'}}")+"\nmatchConstraints: "+rules, "")
+	h.on("note", patches(`[{"op":"add","path":"/spec/note","value":"by a webhook"}]`))
+	c.policiesCount(false)
+	c.policiesCount(true)
+	c.register(h, true, h.webhook("note", func(w *admissionregistrationv1.MutatingWebhook) {
+		w.ObjectSelector, w.Rules[0].APIGroups = nil, []string{"policies.test"}
+	}))
+	if refused := k.want(422, "POST", path, widget("policies.test/v1", "large", `{"size":6}`)); !strings.HasSuffix(fmt.Sprint(refused["message"]), "denied request: no more than 5") {
+		t.Errorf("%v", refused)
+	}
+	made := k.want(201, "POST", path, widget("policies.test/v1", "small", `{"size":4}`))
+	if got := fmt.Sprint(made["spec"]); got != "map[color:blue note:by a webhook size:4]" {
+		t.Error(got)
 	}
 }
