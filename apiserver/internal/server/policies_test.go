@@ -247,7 +247,7 @@ func TestPoliciesCannotKeepThemselves(t *testing.T) {
 	c.validatingPolicy("all", "matchConstraints: {resourceRules: [{apiGroups: ['*'], apiVersions: ['*'], operations: ['*'], resources: ['*/*']}]}\nvalidations: [{expression: 'false'}]", "")
 	ctx, root := t.Context(), c.root()
 	c.until("it refuses", func(ctx context.Context) bool {
-		return root.Resource(core.ConfigMaps, "default").Create(ctx, labelled("x", "x"), nil) != nil
+		return root.Resource(core.ConfigMaps, "default").Create(ctx, labelled("x", "x"), nil, rest.Query("dryRun", "All")) != nil
 	})
 	c.must(root.Do(ctx, "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}, nil))
 	if err := root.Resource(validatingWebhooks, "").Create(ctx, &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "w"}}, nil); err == nil {
