@@ -14,8 +14,7 @@ type Merge struct {
 // MergeOf is how the field of a struct is merged. Most of it shows in the
 // tags by which strategic merge patches work: lists with a merge key are Keyed,
 // others that are merged are Sets, and what has no tags is atomic. Where
-// server-side apply differs from that, the table below says so. That it is
-// complete is proved by test/witness, which compares it with client-go's.
+// server-side apply differs from that, the table below says so.
 func MergeOf(in reflect.Type, field reflect.StructField, name string) Merge {
 	if m, ok := exceptions[shortName(in)+"."+name]; ok {
 		return m
