@@ -91,7 +91,9 @@ func (c *cluster) bind(name, node string) error {
 	time.AfterFunc(c.lag, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.sink.Apply(watch.Modified, bound.DeepCopy())
+		if now, there := c.pods[name]; there { // late, but never after its end
+			c.sink.Apply(watch.Modified, now.DeepCopy())
+		}
 	})
 	return nil
 }

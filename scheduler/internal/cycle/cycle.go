@@ -136,7 +136,11 @@ func (r *run) attempt(ctx context.Context, queued *framework.QueuedPod) {
 		r.Queue.Done(pod.UID)
 		return
 	}
+	promised := r.Nominations.Of(pod.UID)
 	r.Nominations.Delete(pod.UID) // it counts on the node by now
+	if promised != placement.Node {
+		r.released(pod, promised)
+	}
 	a.node = placement.Node
 	a.stamp(relay.SchedulerAssumed)
 	if status := profile.RunReserve(ctx, a.state, queued.PodInfo, a.node); !status.IsSuccess() {
@@ -189,7 +193,11 @@ func (a *attempt) place(ctx context.Context) (Placement, error) {
 // makeRoom has the PostFilter plugins look for pods that could go. The pod fails
 // either way, and is tried again when they have gone.
 func (a *attempt) makeRoom(ctx context.Context, fit *framework.FitError) error {
+	before := a.Nominations.Of(a.queued.Pod.UID)
 	node, status := a.profile.RunPostFilter(ctx, a.state, a.queued.PodInfo, framework.Refused{Nodes: fit.Resolvable})
+	if a.Nominations.Of(a.queued.Pod.UID) != before {
+		a.released(a.queued.Pod, before)
+	}
 	switch {
 	case node != "":
 		a.Logger.Info("pods have to leave for another", zap.String("pod", a.queued.Key()), zap.String("node", node))
@@ -199,6 +207,15 @@ func (a *attempt) makeRoom(ctx context.Context, fit *framework.FitError) error {
 		return status.Err()
 	}
 	return fit
+}
+
+// released tells the pods that wait that one does not need the room any more
+// that was kept for it on a node, which is as if it had left. Without a node
+// there was none.
+func (r *run) released(pod *core.Pod, node string) {
+	if node != "" {
+		r.Queue.Move(framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: pod})
+	}
 }
 
 // rejection makes an error of a plugin's refusal after a node was chosen.

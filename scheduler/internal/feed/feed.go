@@ -93,17 +93,31 @@ func (f *Feed) promised(before string, pod *core.Pod) {
 			f.promises.Set(pod, node) // the pod may be another now
 		}
 	case now == "":
-		f.promises.Delete(pod.UID)
+		f.release(pod)
 	default:
+		f.release(pod)
 		f.promises.Set(pod, now)
+	}
+}
+
+// release takes a promise back, if there is one. Whoever waits may have the
+// room: that is as if the pod had left it.
+func (f *Feed) release(pod *core.Pod) {
+	node := f.promises.Of(pod.UID)
+	if node == "" {
+		return
+	}
+	f.promises.Delete(pod.UID)
+	if node != pod.Spec.NodeName {
+		f.queue.Move(framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: pod})
 	}
 }
 
 // assigned takes a pod that got a node, from us or from somebody else.
 func (f *Feed) assigned(pod *core.Pod) {
-	f.promises.Delete(pod.UID)
 	f.queue.Delete(pod.UID)
 	f.cache.SetPod(pod)
+	f.release(pod)
 	f.queue.Move(framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Add, NewPod: pod})
 }
 
@@ -113,9 +127,9 @@ func (f *Feed) podUpdated(old, pod *core.Pod) {
 		f.podDeleted(pod)
 	case pod.Spec.NodeName == "":
 		if pod.DeletionTimestamp != nil {
-			f.promises.Delete(pod.UID)
 			f.promises.Left(pod.UID)
 			f.queue.Delete(pod.UID)
+			f.release(pod)
 			return
 		}
 		f.promised(old.Status.NominatedNodeName, pod)
@@ -157,8 +171,8 @@ func (f *Feed) assignedUpdated(old, pod *core.Pod) {
 }
 
 func (f *Feed) podDeleted(pod *core.Pod) {
-	f.promises.Delete(pod.UID)
 	f.queue.Delete(pod.UID)
+	f.release(pod)
 	// It may have counted as assumed without the watch ever having shown a node.
 	removed := f.cache.RemovePod(pod.UID)
 	f.promises.Left(pod.UID)

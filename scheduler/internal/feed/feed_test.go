@@ -170,3 +170,43 @@ func TestSlimKeepsWhatIsCounted(t *testing.T) {
 		t.Error("not slim")
 	}
 }
+
+// A promise that is taken back, in whatever way, makes room for those who wait.
+func TestPromises(t *testing.T) {
+	nominated := func(node string) func(*core.Pod) {
+		return func(pod *core.Pod) { pod.Status.NominatedNodeName = node }
+	}
+	for name, test := range map[string]struct {
+		then     func(sink watch.Sink[*core.Pod], pod *core.Pod)
+		promised string
+		released bool
+	}{
+		"as it was":         {func(s watch.Sink[*core.Pod], p *core.Pod) { s.Apply(watch.Modified, changed(p, fixture.Priority(7))) }, "n1", false},
+		"another node":      {func(s watch.Sink[*core.Pod], p *core.Pod) { s.Apply(watch.Modified, changed(p, nominated("n2"))) }, "n2", true},
+		"none any more":     {func(s watch.Sink[*core.Pod], p *core.Pod) { s.Apply(watch.Modified, changed(p, nominated(""))) }, "", true},
+		"it came":           {func(s watch.Sink[*core.Pod], p *core.Pod) { s.Apply(watch.Modified, changed(p, fixture.On("n1"))) }, "", false},
+		"it went elsewhere": {func(s watch.Sink[*core.Pod], p *core.Pod) { s.Apply(watch.Modified, changed(p, fixture.On("n2"))) }, "", true},
+		"it is being ended": {func(s watch.Sink[*core.Pod], p *core.Pod) { s.Apply(watch.Modified, changed(p, deleting)) }, "", true},
+		"it ended by itself": {func(s watch.Sink[*core.Pod], p *core.Pod) {
+			s.Apply(watch.Modified, changed(p, phase(corev1.PodFailed)))
+		}, "", true},
+		"it is gone": {func(s watch.Sink[*core.Pod], p *core.Pod) { s.Apply(watch.Deleted, p) }, "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &log{names: map[types.UID]string{}, known: map[types.UID]bool{}}
+			promises := nominate.New()
+			sink := New(t.Context(), l, l, promises).Pods()
+			pod := fixture.Pod("p", nominated("n1"))
+			sink.Apply(watch.Added, pod)
+			if promises.Of(pod.UID) != "n1" {
+				t.Fatalf("promised %q at first", promises.Of(pod.UID))
+			}
+			l.lines = nil
+			test.then(sink, pod)
+			event := framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete}
+			if released := slices.Contains(l.lines, "event "+event.Label()); promises.Of(pod.UID) != test.promised || released != test.released {
+				t.Errorf("promised %q, released %v: %q", promises.Of(pod.UID), released, l.lines)
+			}
+		})
+	}
+}
