@@ -51,11 +51,10 @@ type disruptions struct {
 
 func newDisruptions(d *Dependencies) (Loop, error) {
 	l := &disruptions{Dependencies: d, again: make(chan struct{}, 1), clock: d.Clock}
-	resource := core.Resource{Group: policyv1.GroupName, Version: "v1", Name: "poddisruptionbudgets", Kind: "PodDisruptionBudget", Namespaced: true}
 	options := facts.Options[*policyv1.PodDisruptionBudget]{Index: func(b *policyv1.PodDisruptionBudget) string { return b.Namespace }}
 	whole := func(obj core.Object) *policyv1.PodDisruptionBudget { return obj.(*policyv1.PodDisruptionBudget) }
 	var err error
-	if l.budgets, l.store, err = mirror(d, resource, whole, options); err != nil {
+	if l.budgets, l.store, err = mirror(d, core.PodDisruptionBudgets, whole, options); err != nil {
 		return nil, err
 	}
 	if l.pods, err = d.Of(core.Pods); err != nil {

@@ -22,13 +22,10 @@ import (
 	"kctl/proto/core"
 )
 
-// Resource is where pod disruption budgets are in the API.
-var Resource = core.Resource{Group: "policy", Version: "v1", Name: "poddisruptionbudgets", Kind: "PodDisruptionBudget", Namespaced: true}
-
 // Strategy is the strategy of pod disruption budgets.
 func Strategy(clock clock.PassiveClock) registry.Strategy[*policyv1.PodDisruptionBudget] {
 	return registry.Strategy[*policyv1.PodDisruptionBudget]{
-		Resource: Resource, Singular: "poddisruptionbudget", ShortNames: []string{"pdb"},
+		Resource: core.PodDisruptionBudgets, Singular: "poddisruptionbudget", ShortNames: []string{"pdb"},
 		New:          func() *policyv1.PodDisruptionBudget { return new(policyv1.PodDisruptionBudget) },
 		ValidateName: check.NameIsSubdomain,
 		PrepareForCreate: func(_ context.Context, b *policyv1.PodDisruptionBudget) {
