@@ -22,14 +22,15 @@ import (
 	"kctl/proto/release"
 	"kctl/proto/rest"
 	"kctl/proto/watch"
+	"kctl/scheduler/framework"
 	"kctl/scheduler/internal/cache"
 	"kctl/scheduler/internal/config"
 	"kctl/scheduler/internal/cycle"
 	"kctl/scheduler/internal/evict"
 	"kctl/scheduler/internal/feed"
-	"kctl/scheduler/internal/framework"
 	"kctl/scheduler/internal/metrics"
 	"kctl/scheduler/internal/nominate"
+	"kctl/scheduler/internal/permit"
 	"kctl/scheduler/internal/plugins/defaultpreemption"
 	"kctl/scheduler/internal/profile"
 	"kctl/scheduler/internal/queue"
@@ -40,13 +41,15 @@ import (
 const expireEvery = 30 * time.Second
 
 // Run schedules until ctx ends, or the lease is lost.
-func Run(ctx context.Context, options *config.Options, configuration *profile.Configuration, logger *zap.Logger) error {
-	s, err := assemble(options, configuration, logger)
+// plugins are those that a configuration may name besides the ones that are
+// here anyway.
+func Run(ctx context.Context, options *config.Options, configuration *profile.Configuration, plugins map[string]framework.Factory, logger *zap.Logger) error {
+	s, err := assemble(options, configuration, plugins, logger)
 	if err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	routes := feed.New(ctx, s.queue, s.cache, s.nominations)
+	routes := feed.New(ctx, s.queue, s.cache, s.nominations, s.waiting)
 	watchOptions := watch.Options{Clock: s.clock, Logger: logger}
 	namespaces := watch.NewReflector(s.client.Resource(core.Namespaces, ""), func() *core.Namespace { return &core.Namespace{} }, s.namespaces, watchOptions)
 	nodes := watch.NewReflector(s.client.Resource(core.Nodes, ""), func() *core.Node { return &core.Node{} }, routes.Nodes(), watchOptions)
@@ -103,13 +106,14 @@ type parts struct {
 	recorders  recorders
 
 	nominations *nominate.Nominations
+	waiting     *permit.Waiting
 	cycle       *cycle.Scheduler
 	elector     *leader.Elector // nil without election
 	metrics     *metrics.Metrics
 	gauges      metrics.Gauges
 }
 
-func assemble(options *config.Options, configuration *profile.Configuration, logger *zap.Logger) (*parts, error) {
+func assemble(options *config.Options, configuration *profile.Configuration, plugins map[string]framework.Factory, logger *zap.Logger) (*parts, error) {
 	clock := clock.RealClock{}
 	restConfig, err := rest.LoadKubeconfig(options.Kubeconfig)
 	if err != nil {
@@ -126,12 +130,12 @@ func assemble(options *config.Options, configuration *profile.Configuration, log
 	}
 	s := &parts{
 		client: client, clock: clock, logger: logger, health: daemon.NewHealth(), recorders: recorders{}, metrics: metrics.New(),
-		namespaces: watch.NewStore[*core.Namespace](nil), budgets: newBudgets(), nominations: nominate.New(),
+		namespaces: watch.NewStore[*core.Namespace](nil), budgets: newBudgets(), nominations: nominate.New(), waiting: permit.New(clock),
 	}
 	api := apiPods{client}
 	s.reporter = report.New(s.recorders, api, clock, logger)
-	s.evictor = evict.New(api, s.nominations, s.recorders, clock, logger)
-	profiles, err := configuration.Build(s.services())
+	s.evictor = evict.New(api, s.nominations, s.waiting, s.recorders, clock, logger)
+	profiles, err := configuration.Build(s.services(plugins))
 	if err != nil {
 		return nil, &daemon.UsageError{Err: err}
 	}
@@ -144,8 +148,11 @@ func assemble(options *config.Options, configuration *profile.Configuration, log
 		Backoff: backoff.Policy{Initial: configuration.InitialBackoff, Max: configuration.MaxBackoff},
 		Gated:   s.reporter.Gated, Incoming: s.metrics.Incoming,
 	})
+	s.nominations.OnRelease(func(pod *core.Pod) {
+		s.queue.Move(framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: pod})
+	})
 	s.cycle = &cycle.Scheduler{
-		Profiles: profiles, Queue: s.queue, Cache: s.cache, Reporter: s.reporter, Pods: api, Nominations: s.nominations,
+		Profiles: profiles, Queue: s.queue, Cache: s.cache, Reporter: s.reporter, Pods: api, Nominations: s.nominations, Waiting: s.waiting,
 		Clock: clock, Logger: logger, Metrics: s.metrics,
 	}
 	return s, s.elect(options, host)
@@ -161,15 +168,18 @@ func newBudgets() *watch.Store[*policyv1.PodDisruptionBudget] {
 const byNamespace = "namespace"
 
 // services are what plugins work with.
-func (s *parts) services() profile.Services {
+func (s *parts) services(plugins map[string]framework.Factory) profile.Services {
 	return profile.Services{
-		Client: s.client, Clock: s.clock,
-		Namespaces: func(name string) labels.Set {
-			if namespace, ok := s.namespaces.Get("", name); ok {
-				return namespace.Labels
-			}
-			return nil
+		Handle: framework.Handle{
+			Client: s.client, Clock: s.clock, Logger: s.logger, Waiting: s.waiting,
+			Namespaces: func(name string) labels.Set {
+				if namespace, ok := s.namespaces.Get("", name); ok {
+					return namespace.Labels
+				}
+				return nil
+			},
 		},
+		Plugins: plugins,
 		Preemption: defaultpreemption.Services{
 			Nominations: s.nominations, Evictor: s.evictor, Observe: s.metrics.Preempted,
 			Budgets: func(namespace string) []*policyv1.PodDisruptionBudget {

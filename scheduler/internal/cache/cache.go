@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/proto/core"
-	"kctl/scheduler/internal/framework"
+	"kctl/scheduler/framework"
 )
 
 // DefaultExpiry is how long an accepted binding may stay unseen on the watch

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"kctl/scheduler/internal/framework"
+	"kctl/scheduler/framework"
 )
 
 // Snapshot is the cluster as it was at one moment. One goroutine owns it and

@@ -8,9 +8,9 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/proto/relay"
+	"kctl/scheduler/framework"
 	"kctl/scheduler/internal/cache"
 	"kctl/scheduler/internal/fixture"
-	"kctl/scheduler/internal/framework"
 	"kctl/scheduler/internal/nominate"
 	"kctl/scheduler/internal/profile"
 )

@@ -15,7 +15,7 @@ import (
 
 	"kctl/proto/core"
 	"kctl/proto/watch"
-	"kctl/scheduler/internal/framework"
+	"kctl/scheduler/framework"
 )
 
 // cluster is an API server's part in scheduling, for faults that a real one

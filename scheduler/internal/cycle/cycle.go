@@ -13,10 +13,11 @@ import (
 
 	"kctl/proto/core"
 	"kctl/proto/relay"
+	"kctl/scheduler/framework"
 	"kctl/scheduler/internal/cache"
-	"kctl/scheduler/internal/framework"
 	"kctl/scheduler/internal/metrics"
 	"kctl/scheduler/internal/nominate"
+	"kctl/scheduler/internal/permit"
 	"kctl/scheduler/internal/queue"
 )
 
@@ -68,9 +69,11 @@ type Scheduler struct {
 	Pods     PodReader
 	// Nominations are the promises of room that attempts keep.
 	Nominations *nominate.Nominations
-	Clock       clock.Clock
-	Logger      *zap.Logger
-	Metrics     *metrics.Metrics
+	// Waiting are the pods that Permit plugins hold back.
+	Waiting *permit.Waiting
+	Clock   clock.Clock
+	Logger  *zap.Logger
+	Metrics *metrics.Metrics
 }
 
 // Run places pods until ctx ends, then waits for the bindings under way and
@@ -94,8 +97,8 @@ type run struct {
 	*Scheduler
 	placer   *placer
 	bindCtx  context.Context
-	slots    chan struct{} // one for each binding under way
-	bindings sync.WaitGroup
+	slots    chan struct{}  // one for each binding under way
+	bindings sync.WaitGroup // and pods that wait to be permitted
 }
 
 // drain waits for the bindings under way; after the grace it has them given up.
@@ -136,31 +139,20 @@ func (r *run) attempt(ctx context.Context, queued *framework.QueuedPod) {
 		r.Queue.Done(pod.UID)
 		return
 	}
-	promised := r.Nominations.Of(pod.UID)
-	r.Nominations.Delete(pod.UID) // it counts on the node by now
-	if promised != placement.Node {
-		r.released(pod, promised)
-	}
+	r.Nominations.Taken(pod.UID, placement.Node) // it counts on the node by now
 	a.node = placement.Node
 	a.stamp(relay.SchedulerAssumed)
-	if status := profile.RunReserve(ctx, a.state, queued.PodInfo, a.node); !status.IsSuccess() {
+	waits, err := a.reserve(ctx)
+	switch {
+	case err != nil:
 		a.undo(ctx)
-		a.failed(a.rejection(status))
-		return
+		a.failed(err)
+	case len(waits) > 0:
+		waiting := r.Waiting.Add(pod, a.node, waits)
+		r.bindings.Go(func() { a.await(ctx, waiting) })
+	default:
+		a.launch(ctx)
 	}
-	select {
-	case r.slots <- struct{}{}:
-	case <-ctx.Done(): // the next leader binds it
-		a.undo(ctx)
-		r.Queue.Failed(pod.UID, queue.Failure{Error: true})
-		return
-	}
-	r.bindings.Go(func() {
-		defer func() { <-r.slots }()
-		ctx, cancel := context.WithTimeout(r.bindCtx, bindTimeout)
-		defer cancel()
-		a.bind(ctx)
-	})
 }
 
 // attempt is what one try at a pod knows.
@@ -171,6 +163,59 @@ type attempt struct {
 	state   *framework.CycleState
 	begun   time.Time
 	node    string
+}
+
+// reserve asks the plugins that come between the choice of a node and the
+// binding, and returns those that have the pod wait.
+func (a *attempt) reserve(ctx context.Context) (map[string]time.Duration, error) {
+	status := a.profile.RunReserve(ctx, a.state, a.queued.PodInfo, a.node)
+	var waits map[string]time.Duration
+	if status.IsSuccess() {
+		waits, status = a.profile.RunPermit(ctx, a.state, a.queued.PodInfo, a.node)
+	}
+	if !status.IsSuccess() {
+		return nil, a.rejection(status)
+	}
+	return waits, nil
+}
+
+// await has the pod wait for the plugins' word; it takes part in the bound on
+// bindings only when it has it.
+func (a *attempt) await(ctx context.Context, waiting *permit.Pod) {
+	begun := a.Clock.Now()
+	status := waiting.Wait(ctx)
+	a.Metrics.Permitted(status.Code().String(), a.Clock.Since(begun))
+	switch {
+	case ctx.Err() != nil:
+		a.leave(ctx)
+	case status.IsSuccess():
+		a.launch(ctx)
+	default:
+		a.undo(ctx)
+		a.failed(a.rejection(status))
+	}
+}
+
+// launch has the pod bound beside the next attempts, when there is a slot.
+func (a *attempt) launch(ctx context.Context) {
+	select {
+	case a.slots <- struct{}{}:
+	case <-ctx.Done():
+		a.leave(ctx)
+		return
+	}
+	a.bindings.Go(func() {
+		defer func() { <-a.slots }()
+		ctx, cancel := context.WithTimeout(a.bindCtx, bindTimeout)
+		defer cancel()
+		a.bind(ctx)
+	})
+}
+
+// leave gives the pod to the next leader.
+func (a *attempt) leave(ctx context.Context) {
+	a.undo(ctx)
+	a.Queue.Failed(a.queued.Pod.UID, queue.Failure{Error: true})
 }
 
 func (a *attempt) stamp(hop relay.Hop) { a.queued.Relay.Stamp(hop, a.Clock.Now()) }
@@ -193,11 +238,7 @@ func (a *attempt) place(ctx context.Context) (Placement, error) {
 // makeRoom has the PostFilter plugins look for pods that could go. The pod fails
 // either way, and is tried again when they have gone.
 func (a *attempt) makeRoom(ctx context.Context, fit *framework.FitError) error {
-	before := a.Nominations.Of(a.queued.Pod.UID)
 	node, status := a.profile.RunPostFilter(ctx, a.state, a.queued.PodInfo, framework.Refused{Nodes: fit.Resolvable})
-	if a.Nominations.Of(a.queued.Pod.UID) != before {
-		a.released(a.queued.Pod, before)
-	}
 	switch {
 	case node != "":
 		a.Logger.Info("pods have to leave for another", zap.String("pod", a.queued.Key()), zap.String("node", node))
@@ -207,15 +248,6 @@ func (a *attempt) makeRoom(ctx context.Context, fit *framework.FitError) error {
 		return status.Err()
 	}
 	return fit
-}
-
-// released tells the pods that wait that one does not need the room any more
-// that was kept for it on a node, which is as if it had left. Without a node
-// there was none.
-func (r *run) released(pod *core.Pod, node string) {
-	if node != "" {
-		r.Queue.Move(framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: pod})
-	}
 }
 
 // rejection makes an error of a plugin's refusal after a node was chosen.
@@ -246,7 +278,7 @@ func (a *attempt) failed(err error) {
 	failure := queue.Failure{Error: true}
 	switch {
 	case errors.As(err, &fit):
-		result, failure = metrics.ResultUnschedulable, queue.Failure{Plugins: fit.PluginNames()}
+		result, failure = metrics.ResultUnschedulable, queue.Failure{Plugins: fit.PluginNames(), Pending: fit.PendingNames()}
 	case errors.Is(err, framework.ErrNoNodes):
 		result, failure = metrics.ResultUnschedulable, queue.Failure{}
 	}

@@ -18,12 +18,13 @@ import (
 
 	"kctl/proto/core"
 	"kctl/proto/watch"
+	"kctl/scheduler/framework"
 	"kctl/scheduler/internal/cache"
 	"kctl/scheduler/internal/feed"
 	"kctl/scheduler/internal/fixture"
-	"kctl/scheduler/internal/framework"
 	"kctl/scheduler/internal/metrics"
 	"kctl/scheduler/internal/nominate"
+	"kctl/scheduler/internal/permit"
 	"kctl/scheduler/internal/plugins/defaultpreemption"
 	"kctl/scheduler/internal/profile"
 	"kctl/scheduler/internal/queue"
@@ -31,11 +32,11 @@ import (
 
 // withScheduler runs the real queue, cache, feed and cycle on the cluster, in fake
 // time, and stops them when the test is over.
-func withScheduler(t *testing.T, nodes []*core.Node, test func(t *testing.T, c *cluster, s *running)) {
+func withScheduler(t *testing.T, nodes []*core.Node, test func(t *testing.T, c *cluster, s *running), plugins ...plugged) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := &cluster{pods: map[string]*core.Pod{}, bindings: map[string]int{}, bound: map[string]int{}}
-		s := startScheduler(t, c)
+		s := startScheduler(t, c, plugins...)
 		for _, node := range nodes {
 			c.nodes.Apply(watch.Added, node)
 		}
@@ -50,13 +51,17 @@ type running struct {
 	stop  func()
 }
 
-func startScheduler(t *testing.T, c *cluster) *running {
+// plugged puts a plugin of a test into a profile.
+type plugged func(p *framework.Profile, waiting *permit.Waiting)
+
+func startScheduler(t *testing.T, c *cluster, plugins ...plugged) *running {
 	t.Helper()
 	configuration, err := profile.Default()
 	if err != nil {
 		t.Fatal(err)
 	}
 	nominations := nominate.New()
+	waiting := permit.New(clock.RealClock{})
 	profiles, err := configuration.Build(profile.Services{Preemption: defaultpreemption.Services{
 		Nominations: nominations, Evictor: c, Budgets: func(string) []*policyv1.PodDisruptionBudget { return c.budgets },
 	}})
@@ -65,16 +70,22 @@ func startScheduler(t *testing.T, c *cluster) *running {
 	}
 	for _, p := range profiles {
 		p.Bind = []framework.Bind{c}
+		for _, plugin := range plugins {
+			plugin(p, waiting)
+		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	s := &running{cache: cache.New(clock.RealClock{}, cache.DefaultExpiry)}
 	s.queue = queue.New(queue.Options{
 		Profiles: profiles, Clock: clock.RealClock{}, Backoff: queue.DefaultBackoff, FlushAfter: queue.DefaultFlushAfter,
 	})
-	routes := feed.New(ctx, s.queue, s.cache, nominations)
+	nominations.OnRelease(func(pod *core.Pod) {
+		s.queue.Move(framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: pod})
+	})
+	routes := feed.New(ctx, s.queue, s.cache, nominations, waiting)
 	c.sink, c.nodes = routes.Pods(), routes.Nodes()
 	scheduler := &Scheduler{
-		Profiles: profiles, Queue: s.queue, Cache: s.cache, Reporter: c, Pods: c, Nominations: nominations,
+		Profiles: profiles, Queue: s.queue, Cache: s.cache, Reporter: c, Pods: c, Nominations: nominations, Waiting: waiting,
 		Clock: clock.RealClock{}, Logger: zap.NewNop(), Metrics: metrics.New(),
 	}
 	var group sync.WaitGroup

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"kctl/proto/relay"
+	"kctl/scheduler/framework"
 	"kctl/scheduler/internal/cache"
-	"kctl/scheduler/internal/framework"
 	"kctl/scheduler/internal/nominate"
 )
 

@@ -42,10 +42,16 @@ type API interface {
 // Promises is told of pods that could not be asked.
 type Promises interface{ Left(uid types.UID) }
 
+// Permits ends the waiting of pods that are not bound yet.
+type Permits interface {
+	Reject(uid types.UID, plugin, reason string) bool
+}
+
 // Evictor is safe for concurrent use.
 type Evictor struct {
 	api      API
 	promises Promises
+	permits  Permits
 	events   events.Sink
 	clock    clock.Clock
 	logger   *zap.Logger
@@ -56,13 +62,19 @@ type Evictor struct {
 type eviction struct{ preemptor, victim *core.Pod }
 
 // New returns an evictor; Run asks.
-func New(api API, promises Promises, sink events.Sink, clock clock.Clock, logger *zap.Logger) *Evictor {
-	return &Evictor{api: api, promises: promises, events: sink, clock: clock, logger: logger, waiting: make(chan eviction, maxWaiting)}
+func New(api API, promises Promises, permits Permits, sink events.Sink, clock clock.Clock, logger *zap.Logger) *Evictor {
+	return &Evictor{api: api, promises: promises, permits: permits, events: sink, clock: clock, logger: logger, waiting: make(chan eviction, maxWaiting)}
 }
 
-// Evict has victims leave node for preemptor. It does not wait for anything.
+// Evict has victims leave node for preemptor. It does not wait for anything. A
+// victim that waits to be permitted need not end: it is not bound, and gives
+// its room up to be tried again.
 func (e *Evictor) Evict(preemptor *core.Pod, victims []*core.Pod, node string) {
 	for _, victim := range victims {
+		if e.permits.Reject(victim.UID, "", "preempted") {
+			e.promises.Left(victim.UID)
+			continue
+		}
 		select {
 		case e.waiting <- eviction{preemptor, victim}:
 			e.events.Eventf(victim, corev1.EventTypeNormal, "Preempted", "Preempted by pod %s on node %s", preemptor.UID, node)

@@ -18,6 +18,7 @@ import (
 
 	"kctl/proto/core"
 	"kctl/scheduler/internal/fixture"
+	"kctl/scheduler/internal/permit"
 )
 
 // server notes what it is asked, and fails as it is told to.
@@ -87,7 +88,7 @@ func TestEvict(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &server{fails: test.fails}
-				e := New(s, s, s, clock.RealClock{}, zap.NewNop())
+				e := New(s, s, permit.New(clock.RealClock{}), s, clock.RealClock{}, zap.NewNop())
 				low, high := fixture.Pod("low"), fixture.Pod("high")
 				low.UID, high.UID = "low-uid", "high-uid"
 				e.Evict(high, []*core.Pod{low}, "n1")
@@ -107,7 +108,7 @@ func TestEvict(t *testing.T) {
 // More pods than are remembered are left alone, and can be chosen again.
 func TestEvictIsBounded(t *testing.T) {
 	s := &server{}
-	e := New(s, s, s, clock.RealClock{}, zap.NewNop())
+	e := New(s, s, permit.New(clock.RealClock{}), s, clock.RealClock{}, zap.NewNop())
 	victims := make([]*core.Pod, maxWaiting+3)
 	for i := range victims {
 		victims[i] = fixture.Pod(fmt.Sprint("low-", i), func(p *core.Pod) { p.Spec.NodeName = "n" })

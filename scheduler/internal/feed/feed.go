@@ -9,7 +9,7 @@ import (
 
 	"kctl/proto/core"
 	"kctl/proto/watch"
-	"kctl/scheduler/internal/framework"
+	"kctl/scheduler/framework"
 )
 
 // PodSelector leaves out the pods that ended, as upstream's scheduler does.
@@ -36,8 +36,15 @@ type Cache interface {
 type Promises interface {
 	Set(pod *core.Pod, node string)
 	Delete(uid types.UID)
+	Taken(uid types.UID, node string)
 	Of(uid types.UID) string
 	Left(uid types.UID)
+}
+
+// Permits is what the feed tells of pods that need not wait for a Permit plugin
+// any more.
+type Permits interface {
+	Reject(uid types.UID, plugin, reason string) bool
 }
 
 // Feed routes what the reflectors bring.
@@ -47,11 +54,12 @@ type Feed struct {
 	cache Cache
 
 	promises Promises
+	permits  Permits
 }
 
 // New returns a feed whose calls into plugins end with ctx.
-func New(ctx context.Context, queue Queue, cache Cache, promises Promises) *Feed {
-	return &Feed{ctx: ctx, queue: queue, cache: cache, promises: promises}
+func New(ctx context.Context, queue Queue, cache Cache, promises Promises, permits Permits) *Feed {
+	return &Feed{ctx: ctx, queue: queue, cache: cache, promises: promises, permits: permits}
 }
 
 // Pods returns the sink for the pods' reflector.
@@ -93,23 +101,9 @@ func (f *Feed) promised(before string, pod *core.Pod) {
 			f.promises.Set(pod, node) // the pod may be another now
 		}
 	case now == "":
-		f.release(pod)
+		f.promises.Delete(pod.UID)
 	default:
-		f.release(pod)
 		f.promises.Set(pod, now)
-	}
-}
-
-// release takes a promise back, if there is one. Whoever waits may have the
-// room: that is as if the pod had left it.
-func (f *Feed) release(pod *core.Pod) {
-	node := f.promises.Of(pod.UID)
-	if node == "" {
-		return
-	}
-	f.promises.Delete(pod.UID)
-	if node != pod.Spec.NodeName {
-		f.queue.Move(framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: pod})
 	}
 }
 
@@ -117,7 +111,8 @@ func (f *Feed) release(pod *core.Pod) {
 func (f *Feed) assigned(pod *core.Pod) {
 	f.queue.Delete(pod.UID)
 	f.cache.SetPod(pod)
-	f.release(pod)
+	f.promises.Taken(pod.UID, pod.Spec.NodeName)
+	f.permits.Reject(pod.UID, "", "the pod was bound by another")
 	f.queue.Move(framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Add, NewPod: pod})
 }
 
@@ -128,8 +123,7 @@ func (f *Feed) podUpdated(old, pod *core.Pod) {
 	case pod.Spec.NodeName == "":
 		if pod.DeletionTimestamp != nil {
 			f.promises.Left(pod.UID)
-			f.queue.Delete(pod.UID)
-			f.release(pod)
+			f.gone(pod)
 			return
 		}
 		f.promised(old.Status.NominatedNodeName, pod)
@@ -170,9 +164,15 @@ func (f *Feed) assignedUpdated(old, pod *core.Pod) {
 	}
 }
 
-func (f *Feed) podDeleted(pod *core.Pod) {
+// gone ends all waiting of a pod that needs no node any more.
+func (f *Feed) gone(pod *core.Pod) {
 	f.queue.Delete(pod.UID)
-	f.release(pod)
+	f.promises.Delete(pod.UID)
+	f.permits.Reject(pod.UID, "", "the pod was deleted")
+}
+
+func (f *Feed) podDeleted(pod *core.Pod) {
+	f.gone(pod)
 	// It may have counted as assumed without the watch ever having shown a node.
 	removed := f.cache.RemovePod(pod.UID)
 	f.promises.Left(pod.UID)

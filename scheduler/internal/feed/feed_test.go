@@ -9,12 +9,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 
 	"kctl/proto/core"
 	"kctl/proto/watch"
+	"kctl/scheduler/framework"
 	"kctl/scheduler/internal/fixture"
-	"kctl/scheduler/internal/framework"
 	"kctl/scheduler/internal/nominate"
+	"kctl/scheduler/internal/permit"
 )
 
 // log notes what the feed says, and counts as the cache does.
@@ -85,7 +87,7 @@ func TestPods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := &log{names: map[types.UID]string{waiting.UID: "p"}, known: map[types.UID]bool{}}
-			sink := New(t.Context(), l, l, nominate.New()).Pods()
+			sink := New(t.Context(), l, l, nominate.New(), permit.New(clock.RealClock{})).Pods()
 			if test.before != nil {
 				sink.Apply(watch.Added, test.before.DeepCopy())
 				l.lines = nil
@@ -102,7 +104,7 @@ func TestAPodThatTookTheNameOfAnother(t *testing.T) {
 	old, replaced := fixture.Pod("p", fixture.On("n1")), fixture.Pod("p")
 	old.ResourceVersion, replaced.ResourceVersion = "1", "3"
 	l := &log{names: map[types.UID]string{old.UID: "old", replaced.UID: "new"}, known: map[types.UID]bool{}}
-	sink := New(t.Context(), l, l, nominate.New()).Pods()
+	sink := New(t.Context(), l, l, nominate.New(), permit.New(clock.RealClock{})).Pods()
 	sink.Apply(watch.Added, old)
 	l.lines = nil
 	sink.Replace([]*core.Pod{replaced}) // seen after a gap in the watch
@@ -136,7 +138,7 @@ func TestNodes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := &log{}
-			sink := New(t.Context(), l, l, nominate.New()).Nodes()
+			sink := New(t.Context(), l, l, nominate.New(), permit.New(clock.RealClock{})).Nodes()
 			sink.Apply(watch.Added, node.DeepCopy())
 			if want := []string{"cache node n1", "event NodeAdd"}; !slices.Equal(l.lines, want) {
 				t.Errorf("said of a new node %q, want %q", l.lines, want)
@@ -195,7 +197,10 @@ func TestPromises(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := &log{names: map[types.UID]string{}, known: map[types.UID]bool{}}
 			promises := nominate.New()
-			sink := New(t.Context(), l, l, promises).Pods()
+			promises.OnRelease(func(pod *core.Pod) {
+				l.Move(framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: pod})
+			})
+			sink := New(t.Context(), l, l, promises, permit.New(clock.RealClock{})).Pods()
 			pod := fixture.Pod("p", nominated("n1"))
 			sink.Apply(watch.Added, pod)
 			if promises.Of(pod.UID) != "n1" {

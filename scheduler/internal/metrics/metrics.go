@@ -30,6 +30,7 @@ type Metrics struct {
 	incoming        *prometheus.CounterVec
 	preemptions     prometheus.Counter
 	victims         prometheus.Histogram
+	permitWait      *prometheus.HistogramVec
 }
 
 // New returns metrics to be registered.
@@ -72,11 +73,18 @@ func New() *Metrics {
 			Help: "Number of selected preemption victims", Buckets: prometheus.ExponentialBuckets(1, 2, 7),
 		}),
 	}
+	m.permitWait = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Subsystem: subsystem, Name: "permit_wait_duration_seconds",
+		Help: "Duration of waiting on permit.", Buckets: prometheus.ExponentialBuckets(0.001, 2, 15),
+	}, []string{"result"})
 	return m
 }
 
 func (m *Metrics) all() []prometheus.Collector {
-	return []prometheus.Collector{m.AlgorithmDuration, m.attempts, m.attemptDuration, m.sliDuration, m.podAttempts, m.incoming, m.preemptions, m.victims}
+	return []prometheus.Collector{
+		m.AlgorithmDuration, m.attempts, m.attemptDuration, m.sliDuration, m.podAttempts, m.incoming, m.preemptions, m.victims,
+		m.permitWait,
+	}
 }
 
 // Describe implements prometheus.Collector.
@@ -115,6 +123,11 @@ func (m *Metrics) Scheduled(profile string, took, waited time.Duration, attempts
 
 // Incoming counts a pod that enters a part of the queue.
 func (m *Metrics) Incoming(part, event string) { m.incoming.WithLabelValues(part, event).Inc() }
+
+// Permitted counts a pod that waited for a Permit plugin, and how that ended.
+func (m *Metrics) Permitted(result string, waited time.Duration) {
+	m.permitWait.WithLabelValues(result).Observe(waited.Seconds())
+}
 
 // Preempted counts an attempt to make room, and the pods that have to leave.
 func (m *Metrics) Preempted(victims int) {

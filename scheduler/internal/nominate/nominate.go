@@ -4,7 +4,8 @@
 // pods of lower priority must not take the room.
 //
 // The feed tells it what the API says of pods; preemption tells it of promises
-// before the API knows; the cycle asks. It decides nothing.
+// before the API knows; the cycle asks. Whoever waits for room is told when a
+// promise is taken back. It decides nothing.
 package nominate
 
 import (
@@ -14,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"kctl/proto/core"
-	"kctl/scheduler/internal/framework"
+	"kctl/scheduler/framework"
 )
 
 // Nominations is safe for concurrent use.
@@ -26,52 +27,75 @@ type Nominations struct {
 	byNode map[string][]*framework.PodInfo
 	// leaving are pods that were asked to go, until the watch shows that they do.
 	leaving map[types.UID]struct{}
+	// released is told of each pod that does not need the room any more that
+	// was kept for it, which is as if it had left it.
+	released func(pod *core.Pod)
 }
 
 // New returns one without a promise.
 func New() *Nominations {
-	return &Nominations{nodes: map[types.UID]string{}, byNode: map[string][]*framework.PodInfo{}, leaving: map[types.UID]struct{}{}}
+	return &Nominations{
+		nodes: map[types.UID]string{}, byNode: map[string][]*framework.PodInfo{}, leaving: map[types.UID]struct{}{},
+		released: func(*core.Pod) {},
+	}
 }
+
+// OnRelease sets who is told of room that is kept no longer. It is called
+// before anything is promised.
+func (n *Nominations) OnRelease(told func(pod *core.Pod)) { n.released = told }
 
 // Set promises a pod room on a node, and none on any other.
 func (n *Nominations) Set(pod *core.Pod, node string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.remove(pod.UID)
-	n.nodes[pod.UID] = node
-	n.byNode[node] = append(n.byNode[node], framework.NewPodInfo(pod))
-	n.count.Store(int64(len(n.nodes)))
+	n.replace(pod.UID, node, framework.NewPodInfo(pod))
 }
 
-// Delete takes a promise back: the pod has a node, is gone, or has to look
-// elsewhere.
-func (n *Nominations) Delete(uid types.UID) {
-	if n.count.Load() == 0 {
-		return
+// Delete takes a promise back: the pod is gone, or has to look elsewhere.
+func (n *Nominations) Delete(uid types.UID) { n.Taken(uid, "") }
+
+// Taken ends a promise, because the pod has room on node by now.
+func (n *Nominations) Taken(uid types.UID, node string) {
+	if n.count.Load() > 0 {
+		n.replace(uid, node, nil)
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.remove(uid)
-	n.count.Store(int64(len(n.nodes)))
 }
 
-func (n *Nominations) remove(uid types.UID) {
+// replace ends a pod's promise, and makes another one to a pod that is given.
+// Who waits is told if the old room is not on the pod's node.
+func (n *Nominations) replace(uid types.UID, node string, pod *framework.PodInfo) {
+	n.mu.Lock()
+	before, old := n.remove(uid)
+	if pod != nil {
+		n.nodes[uid] = node
+		n.byNode[node] = append(n.byNode[node], pod)
+	}
+	n.count.Store(int64(len(n.nodes)))
+	n.mu.Unlock()
+	if old != nil && before != node {
+		n.released(old.Pod)
+	}
+}
+
+// remove returns what was promised.
+func (n *Nominations) remove(uid types.UID) (node string, pod *framework.PodInfo) {
 	node, known := n.nodes[uid]
 	if !known {
-		return
+		return "", nil
 	}
 	delete(n.nodes, uid)
 	var others []*framework.PodInfo // readers may hold the old slice
 	for _, other := range n.byNode[node] {
-		if other.Pod.UID != uid {
+		if other.Pod.UID == uid {
+			pod = other
+		} else {
 			others = append(others, other)
 		}
 	}
 	if len(others) == 0 {
 		delete(n.byNode, node)
-		return
+	} else {
+		n.byNode[node] = others
 	}
-	n.byNode[node] = others
+	return node, pod
 }
 
 // Of is the node that a pod has been promised room on; empty if none.

@@ -7,17 +7,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	configv1 "k8s.io/kube-scheduler/config/v1"
 
-	"kctl/scheduler/internal/framework"
+	"kctl/scheduler/framework"
 	"kctl/scheduler/internal/plugins/unsupported"
 )
 
 // Build makes the configuration's profiles, by scheduler name.
 func (c *Configuration) Build(services Services) (map[string]*framework.Profile, error) {
 	profiles := map[string]*framework.Profile{}
+	plugins, err := registry(services.Plugins)
+	if err != nil {
+		return nil, err
+	}
 	sort := ""
 	for i := range c.Profiles {
 		name := *c.Profiles[i].SchedulerName
-		p, err := build(&c.Profiles[i], services)
+		p, err := build(&c.Profiles[i], plugins, services)
 		if err != nil {
 			return nil, fmt.Errorf("profile %s: %w", name, err)
 		}
@@ -33,14 +37,15 @@ func (c *Configuration) Build(services Services) (map[string]*framework.Profile,
 // builder makes each plugin of a profile once, however many points name it.
 type builder struct {
 	services Services
+	registry map[string]factory
 	args     map[string]runtime.RawExtension
 	made     map[string]framework.Plugin
 }
 
-func build(config *configv1.KubeSchedulerProfile, services Services) (*framework.Profile, error) {
-	b := &builder{services: services, args: map[string]runtime.RawExtension{}, made: map[string]framework.Plugin{}}
+func build(config *configv1.KubeSchedulerProfile, registry map[string]factory, services Services) (*framework.Profile, error) {
+	b := &builder{services: services, registry: registry, args: map[string]runtime.RawExtension{}, made: map[string]framework.Plugin{}}
 	for _, pc := range config.PluginConfig {
-		if err := known(pc.Name); err != nil {
+		if err := b.known(pc.Name); err != nil {
 			return nil, fmt.Errorf("pluginConfig: %w", err)
 		}
 		if _, twice := b.args[pc.Name]; twice {
@@ -55,7 +60,7 @@ func build(config *configv1.KubeSchedulerProfile, services Services) (*framework
 	if err := refuseSets(plugins); err != nil {
 		return nil, err
 	}
-	multi, err := merge("multiPoint", defaults, plugins.MultiPoint)
+	multi, err := b.merge("multiPoint", defaults, plugins.MultiPoint)
 	if err != nil {
 		return nil, err
 	}
@@ -83,8 +88,8 @@ func build(config *configv1.KubeSchedulerProfile, services Services) (*framework
 // refuseSets refuses points that this scheduler does not have.
 func refuseSets(p *configv1.Plugins) error {
 	for point, set := range map[string]configv1.PluginSet{
-		"permit": p.Permit, "placementGenerate": p.PlacementGenerate,
-		"placementScore": p.PlacementScore, "podGroupPostFilter": p.PodGroupPostFilter,
+		"placementGenerate": p.PlacementGenerate,
+		"placementScore":    p.PlacementScore, "podGroupPostFilter": p.PodGroupPostFilter,
 	} {
 		if len(set.Enabled) > 0 {
 			return fmt.Errorf("plugins.%s: plugin %s: this extension point is not supported", point, set.Enabled[0].Name)
@@ -93,9 +98,9 @@ func refuseSets(p *configv1.Plugins) error {
 	return nil
 }
 
-func known(name string) error {
+func (b *builder) known(name string) error {
 	switch {
-	case registry[name] != nil:
+	case b.registry[name] != nil:
 		return nil
 	case absent[name]:
 		return fmt.Errorf("plugin %s is not supported by this scheduler", name)
@@ -104,20 +109,20 @@ func known(name string) error {
 }
 
 // merge applies a set to the plugins that are on without it.
-func merge(point string, on []configv1.Plugin, set configv1.PluginSet) ([]configv1.Plugin, error) {
+func (b *builder) merge(point string, on []configv1.Plugin, set configv1.PluginSet) ([]configv1.Plugin, error) {
 	off := map[string]bool{}
 	for _, d := range set.Disabled {
 		if d.Name == unsupported.Name {
 			return nil, fmt.Errorf("plugins.%s: %s can't be switched off: it refuses what would otherwise be ignored", point, d.Name)
 		}
-		if d.Name != "*" && !absent[d.Name] && registry[d.Name] == nil {
+		if d.Name != "*" && !absent[d.Name] && b.registry[d.Name] == nil {
 			return nil, fmt.Errorf("plugins.%s.disabled: unknown plugin %q", point, d.Name)
 		}
 		off[d.Name] = true
 	}
 	replaced := map[string]*configv1.Plugin{}
 	for i, e := range set.Enabled {
-		if err := known(e.Name); err != nil {
+		if err := b.known(e.Name); err != nil {
 			return nil, fmt.Errorf("plugins.%s.enabled: %w", point, err)
 		}
 		if replaced[e.Name] != nil {
@@ -147,7 +152,7 @@ func (b *builder) plugin(name string) (framework.Plugin, error) {
 	if p := b.made[name]; p != nil {
 		return p, nil
 	}
-	p, err := registry[name](b.args[name], b.services)
+	p, err := b.registry[name](b.args[name], b.services)
 	if err != nil {
 		return nil, fmt.Errorf("plugin %s: arguments: %w", name, err)
 	}
@@ -165,6 +170,7 @@ func (b *builder) fill(p *framework.Profile, sets *configv1.Plugins, multi []con
 		func() error { return list(b, "preScore", multi, sets.PreScore, &p.PreScore) },
 		func() error { return b.scores(p, multi, sets.Score) },
 		func() error { return list(b, "reserve", multi, sets.Reserve, &p.Reserve) },
+		func() error { return list(b, "permit", multi, sets.Permit, &p.Permit) },
 		func() error { return list(b, "preBind", multi, sets.PreBind, &p.PreBind) },
 		func() error { return list(b, "bind", multi, sets.Bind, &p.Bind) },
 		func() error { return list(b, "postBind", multi, sets.PostBind, &p.PostBind) },
@@ -181,7 +187,7 @@ func (b *builder) fill(p *framework.Profile, sets *configv1.Plugins, multi []con
 // at are the plugins of one point: those of multiPoint that take part in it,
 // changed by the point's own set.
 func at[P framework.Plugin](b *builder, point string, multi []configv1.Plugin, set configv1.PluginSet) ([]configv1.Plugin, error) {
-	merged, err := merge(point, multi, set)
+	merged, err := b.merge(point, multi, set)
 	if err != nil {
 		return nil, err
 	}

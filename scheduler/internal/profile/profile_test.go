@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"kctl/scheduler/internal/framework"
+	"kctl/scheduler/framework"
 )
 
 func names[P framework.Plugin](plugins []P) []string {
@@ -122,6 +122,7 @@ func TestBadConfigurationIsRefusedByName(t *testing.T) {
 		"hardPodAffinityWeight":       header + "profiles: [{pluginConfig: [{name: InterPodAffinity, args: {hardPodAffinityWeight: 101}}]}]\n",
 		"defaultingType System":       header + "profiles: [{pluginConfig: [{name: PodTopologySpread, args: {defaultingType: System}}]}]\n",
 		"plugins.permit":              header + "profiles: [{plugins: {permit: {enabled: [{name: NodeName}]}}}]\n",
+		"plugins.placementScore":      header + "profiles: [{plugins: {placementScore: {enabled: [{name: NodeName}]}}}]\n",
 		"does not take part":          header + "profiles: [{plugins: {score: {enabled: [{name: NodeName}]}}}]\n",
 		"can't be switched off":       header + "profiles: [{plugins: {multiPoint: {disabled: [{name: KctlUnsupported}]}}}]\n",
 		"no bind plugin":              header + "profiles: [{plugins: {bind: {disabled: [{name: '*'}]}}}]\n",

@@ -3,16 +3,14 @@ package profile
 import (
 	"errors"
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	configv1 "k8s.io/kube-scheduler/config/v1"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/yaml"
 
-	"kctl/proto/rest"
-	"kctl/scheduler/internal/framework"
+	"kctl/scheduler/framework"
 	"kctl/scheduler/internal/plugins/defaultbinder"
 	"kctl/scheduler/internal/plugins/defaultpreemption"
 	"kctl/scheduler/internal/plugins/interpodaffinity"
@@ -30,18 +28,17 @@ import (
 
 // Services are what plugins are given.
 type Services struct {
-	Client *rest.Client
-	Clock  clock.PassiveClock
-	// Namespaces gives the labels of a namespace.
-	Namespaces func(name string) labels.Set
+	framework.Handle
 	Preemption defaultpreemption.Services
+	// Plugins are those that did not come with this scheduler, by name.
+	Plugins map[string]framework.Factory
 }
 
 // factory makes a plugin from its arguments, which may be empty.
 type factory func(args runtime.RawExtension, services Services) (framework.Plugin, error)
 
-// registry has every plugin that a configuration may name.
-var registry = map[string]factory{
+// builtin has every plugin that comes with this scheduler.
+var builtin = map[string]factory{
 	schedulinggates.Name:       plain(schedulinggates.New),
 	prioritysort.Name:          plain(prioritysort.New),
 	nodename.Name:              plain(nodename.New),
@@ -83,6 +80,24 @@ var absent = map[string]bool{
 	"ImageLocality":      true,
 	"VolumeRestrictions": true, "NodeVolumeLimits": true, "VolumeBinding": true, "VolumeZone": true,
 	"DynamicResources": true, "GangScheduling": true, "NodeDeclaredFeatures": true,
+}
+
+// registry has every plugin that a configuration may name.
+func registry(others map[string]framework.Factory) (map[string]factory, error) {
+	all := maps.Clone(builtin)
+	for name, create := range others {
+		if builtin[name] != nil {
+			return nil, fmt.Errorf("plugin %s: there is one of this name already", name)
+		}
+		all[name] = func(args runtime.RawExtension, services Services) (framework.Plugin, error) {
+			plugin, err := create(args.Raw, services.Handle)
+			if err == nil && plugin.Name() != name {
+				err = fmt.Errorf("it calls itself %s", plugin.Name())
+			}
+			return plugin, err
+		}
+	}
+	return all, nil
 }
 
 func weight(w int32) *int32 { return &w }

@@ -1,6 +1,6 @@
 package queue
 
-import "kctl/scheduler/internal/framework"
+import "kctl/scheduler/framework"
 
 // maxJournal bounds the events kept for pods in flight. A pod that was popped
 // before the oldest event kept is taken to have missed a relevant one.

@@ -12,7 +12,7 @@ import (
 	"kctl/proto/backoff"
 	"kctl/proto/core"
 	"kctl/proto/relay"
-	"kctl/scheduler/internal/framework"
+	"kctl/scheduler/framework"
 )
 
 // Options of a Queue.
@@ -59,6 +59,7 @@ type item struct {
 	index    int           // in a heap
 	element  *list.Element // in a list
 	plugins  []string      // that rejected it last
+	pending  []string      // those of them that only wait for something
 	failures int           // in a row
 	errored  bool          // the last failure was an error
 	ready    time.Time     // end of the back-off
@@ -180,9 +181,8 @@ func (q *Queue) update(ctx context.Context, it *item, pod *core.Pod) {
 			q.admit(ctx, it, event.Label())
 		}
 	case unschedulable:
-		if event.Action != 0 && q.relevant(it, event) {
-			q.take(it)
-			q.requeue(it, event.Label())
+		if event.Action != 0 {
+			q.wakeBy(it, event)
 		}
 	}
 }
@@ -275,8 +275,10 @@ func (q *Queue) Done(uid types.UID) {
 
 // Failure says why an attempt came to nothing.
 type Failure struct {
-	// Plugins rejected the pod; what they wait for brings it back.
+	// Plugins rejected the pod; what they wait for brings it back. Those that
+	// are Pending have no fault in it: what they wait for brings it back at once.
 	Plugins []string
+	Pending []string
 	// Error is set if it was no rejection: then the pod is tried again after
 	// its back-off, whatever happens.
 	Error bool
@@ -294,10 +296,13 @@ func (q *Queue) Failed(uid types.UID, failure Failure) {
 		it.PodInfo, it.update = framework.NewPodInfo(it.update), nil
 	}
 	missed, complete := q.journal.since(it.since)
-	it.plugins, it.errored = failure.Plugins, failure.Error
-	helped := !complete || failure.Error
-	for i := 0; i < len(missed) && !helped; i++ {
-		helped = q.relevant(it, missed[i])
+	it.plugins, it.pending, it.errored = failure.Plugins, failure.Pending, failure.Error
+	help := none
+	if !complete || failure.Error {
+		help = afterBackoff
+	}
+	for i := 0; i < len(missed) && help != atOnce; i++ {
+		help = max(help, q.helps(it, missed[i]))
 	}
 	q.endFlight(it)
 	if it.left {
@@ -307,11 +312,7 @@ func (q *Queue) Failed(uid types.UID, failure Failure) {
 	it.failures++
 	it.Timestamp = now
 	it.ready = now.Add(q.options.Backoff.Delay(it.failures))
-	if helped {
-		q.requeue(it, "ScheduleAttemptFailure")
-		return
-	}
-	q.park(it, now)
+	q.requeue(it, help, "ScheduleAttemptFailure")
 }
 
 // landing finds a pod in flight by its UID; the flights are few (bounded by

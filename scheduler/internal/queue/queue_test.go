@@ -10,8 +10,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/proto/core"
+	"kctl/scheduler/framework"
 	"kctl/scheduler/internal/fixture"
-	"kctl/scheduler/internal/framework"
 	"kctl/scheduler/internal/plugins/noderesources"
 	"kctl/scheduler/internal/plugins/prioritysort"
 	"kctl/scheduler/internal/plugins/schedulinggates"

@@ -2,9 +2,10 @@ package queue
 
 import (
 	"context"
+	"slices"
 	"time"
 
-	"kctl/scheduler/internal/framework"
+	"kctl/scheduler/framework"
 )
 
 // Move tells the queue of an event in the cluster: pods that it may help are
@@ -20,10 +21,7 @@ func (q *Queue) Move(event framework.Event) {
 	}
 	for e := q.parked.Front(); e != nil; {
 		next := e.Next()
-		if it := e.Value.(*item); q.relevant(it, event) {
-			q.take(it)
-			q.requeue(it, event.Label())
-		}
+		q.wakeBy(e.Value.(*item), event)
 		e = next
 	}
 }
@@ -45,36 +43,68 @@ func (q *Queue) anyInterest(event framework.Event) bool {
 	return false
 }
 
-// relevant reports whether event may make one of the plugins that rejected the
-// pod change its mind.
-func (q *Queue) relevant(it *item, event framework.Event) bool {
-	if event.Resource == framework.PodEvent && event.NewPod.UID != it.Pod.UID {
-		return false
+// help is what an event does for a pod that was rejected.
+type help int
+
+const (
+	none help = iota
+	afterBackoff
+	atOnce
+)
+
+// wakeBy brings an unschedulable pod back if event helps it.
+func (q *Queue) wakeBy(it *item, event framework.Event) {
+	if help := q.helps(it, event); help != none {
+		q.take(it)
+		q.requeue(it, help, event.Label())
 	}
-	if event.Action == framework.Delete && event.OldPod != nil && event.OldPod.UID == it.Pod.UID {
-		return false // the room that its own failed binding gave back is no news to it
-	}
-	if len(it.plugins) == 0 {
-		return true
-	}
-	for _, plugin := range it.plugins {
-		interests, known := q.interests[it.profile.SchedulerName][plugin]
-		if !known || interests == nil {
-			return true
-		}
-		for _, interest := range interests {
-			if interest.Covers(it.PodInfo, event) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
-// requeue puts a pod that is nowhere back in line, behind its back-off if that
-// is not over.
-func (q *Queue) requeue(it *item, event string) {
-	if !it.ready.After(q.options.Clock.Now()) {
+// helps reports whether event may make one of the plugins that rejected the
+// pod change its mind.
+func (q *Queue) helps(it *item, event framework.Event) help {
+	if event.Resource == framework.PodEvent && event.NewPod.UID != it.Pod.UID {
+		return none
+	}
+	if event.Action == framework.Delete && event.OldPod != nil && event.OldPod.UID == it.Pod.UID {
+		return none // the room that its own failed binding gave back is no news to it
+	}
+	if len(it.plugins) == 0 {
+		return afterBackoff
+	}
+	helped := none
+	for _, plugin := range it.plugins {
+		if !q.interested(it, plugin, event) {
+			continue
+		}
+		if slices.Contains(it.pending, plugin) {
+			return atOnce
+		}
+		helped = afterBackoff
+		if len(it.pending) == 0 {
+			break
+		}
+	}
+	return helped
+}
+
+// interested reports whether a plugin that rejected the pod waits for event.
+func (q *Queue) interested(it *item, plugin string, event framework.Event) bool {
+	interests, known := q.interests[it.profile.SchedulerName][plugin]
+	return !known || interests == nil || slices.ContainsFunc(interests, func(i framework.EventInterest) bool {
+		return i.Covers(it.PodInfo, event)
+	})
+}
+
+// requeue puts a pod that is nowhere where it belongs by what helped it: in
+// line, behind its back-off if that is not over, or among the unschedulable.
+func (q *Queue) requeue(it *item, help help, event string) {
+	now := q.options.Clock.Now()
+	switch {
+	case help == none:
+		q.park(it, now)
+		return
+	case help == atOnce || !it.ready.After(now):
 		q.activate(it, event)
 		return
 	}
@@ -179,7 +209,7 @@ func (q *Queue) release() (next time.Time, any bool) {
 			break
 		}
 		q.take(it)
-		q.requeue(it, "UnschedulableTimeout")
+		q.requeue(it, afterBackoff, "UnschedulableTimeout")
 	}
 	return next, any
 }

@@ -16,7 +16,7 @@ import (
 
 	"kctl/proto/core"
 	"kctl/proto/events"
-	"kctl/scheduler/internal/framework"
+	"kctl/scheduler/framework"
 )
 
 // maxPatches bounds the conditions that wait to be sent; a pod's next attempt

@@ -17,8 +17,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/proto/core"
+	"kctl/scheduler/framework"
 	"kctl/scheduler/internal/fixture"
-	"kctl/scheduler/internal/framework"
 )
 
 // server takes patches to one pod as the API does, conflicts included.

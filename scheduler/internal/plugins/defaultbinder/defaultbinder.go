@@ -15,7 +15,7 @@ import (
 	"kctl/proto/core"
 	"kctl/proto/relay"
 	"kctl/proto/rest"
-	"kctl/scheduler/internal/framework"
+	"kctl/scheduler/framework"
 )
 
 // Name of the plugin in configurations and metrics.

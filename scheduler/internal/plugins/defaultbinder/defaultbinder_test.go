@@ -12,8 +12,8 @@ import (
 	"kctl/proto/core"
 	"kctl/proto/relay"
 	"kctl/proto/rest"
+	"kctl/scheduler/framework"
 	"kctl/scheduler/internal/fixture"
-	"kctl/scheduler/internal/framework"
 )
 
 func TestBind(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 
 	"kctl/proto/core"
-	"kctl/scheduler/internal/framework"
+	"kctl/scheduler/framework"
 	"kctl/scheduler/internal/nominate"
 )
 

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"kctl/proto/core"
-	"kctl/scheduler/internal/framework"
+	"kctl/scheduler/framework"
 )
 
 // search looks for nodes that could be made to fit one pod.

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"kctl/proto/core"
+	"kctl/scheduler/framework"
 	"kctl/scheduler/internal/fixture"
-	"kctl/scheduler/internal/framework"
 	"kctl/scheduler/internal/plugins/plugintest"
 )
 

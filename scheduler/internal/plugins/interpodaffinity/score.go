@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"kctl/proto/core"
-	"kctl/scheduler/internal/framework"
+	"kctl/scheduler/framework"
 )
 
 // PreScore adds up what each place is worth: to the pod, for the pods that are

@@ -5,7 +5,7 @@ package nodename
 import (
 	"context"
 
-	"kctl/scheduler/internal/framework"
+	"kctl/scheduler/framework"
 )
 
 // Name of the plugin in configurations and metrics.

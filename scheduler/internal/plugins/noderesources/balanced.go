@@ -4,7 +4,7 @@ import (
 	"context"
 	"math"
 
-	"kctl/scheduler/internal/framework"
+	"kctl/scheduler/framework"
 )
 
 // BalancedName is the plugin's name in configurations and metrics.

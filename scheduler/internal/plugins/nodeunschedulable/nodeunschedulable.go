@@ -10,7 +10,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"kctl/proto/core"
-	"kctl/scheduler/internal/framework"
+	"kctl/scheduler/framework"
 )
 
 // Name of the plugin in configurations and metrics.

@@ -6,7 +6,7 @@ import (
 	"context"
 
 	"kctl/proto/core"
-	"kctl/scheduler/internal/framework"
+	"kctl/scheduler/framework"
 )
 
 // Filter runs the plugin's PreFilter, where it has one, and its Filter on node,

@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kctl/proto/core"
+	"kctl/scheduler/framework"
 	"kctl/scheduler/internal/fixture"
-	"kctl/scheduler/internal/framework"
 	"kctl/scheduler/internal/plugins/plugintest"
 )
 

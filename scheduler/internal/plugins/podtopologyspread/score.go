@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
-	"kctl/scheduler/internal/framework"
+	"kctl/scheduler/framework"
 )
 
 // scoreState has, for each preferred constraint, the pods in each domain of the

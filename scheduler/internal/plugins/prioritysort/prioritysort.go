@@ -3,7 +3,7 @@
 // profile builds it; the queue calls it under its lock.
 package prioritysort
 
-import "kctl/scheduler/internal/framework"
+import "kctl/scheduler/framework"
 
 // Name of the plugin in configurations and metrics.
 const Name = "PrioritySort"

@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"kctl/proto/core"
-	"kctl/scheduler/internal/framework"
+	"kctl/scheduler/framework"
 )
 
 // Name of the plugin in configurations and metrics.

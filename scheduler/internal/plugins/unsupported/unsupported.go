@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kctl/proto/core"
-	"kctl/scheduler/internal/framework"
+	"kctl/scheduler/framework"
 )
 
 // Name of the plugin in configurations and metrics.

@@ -3,6 +3,8 @@ package framework
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -20,6 +22,8 @@ type FitError struct {
 	Reasons map[string]int
 	// Plugins are those that refused; what they wait for wakes the pod.
 	Plugins map[string]struct{}
+	// Pending are those among them that answered so.
+	Pending map[string]struct{}
 	// Resolvable are the nodes where other pods may be what stood in the way.
 	Resolvable []*NodeInfo
 	// PostFilterMessage is what came of the search for pods that could go.
@@ -36,24 +40,31 @@ func (e *FitError) Refuse(status *Status, count int) {
 	for _, reason := range status.Reasons() {
 		e.Reasons[reason] += count
 	}
+	e.note(status)
+}
+
+// note keeps who refused.
+func (e *FitError) note(status *Status) {
 	e.Plugins[status.Plugin()] = struct{}{}
+	if status.Code() == Pending {
+		if e.Pending == nil {
+			e.Pending = map[string]struct{}{}
+		}
+		e.Pending[status.Plugin()] = struct{}{}
+	}
 }
 
 // RefuseAll notes that status refused every node before any was looked at.
 func (e *FitError) RefuseAll(status *Status) {
 	e.PreFilterMessage = status.Message()
-	e.Plugins[status.Plugin()] = struct{}{}
+	e.note(status)
 }
 
 // PluginNames are the plugins that refused, sorted.
-func (e *FitError) PluginNames() []string {
-	names := make([]string, 0, len(e.Plugins))
-	for name := range e.Plugins {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	return names
-}
+func (e *FitError) PluginNames() []string { return slices.Sorted(maps.Keys(e.Plugins)) }
+
+// PendingNames are the plugins that answered Pending, sorted.
+func (e *FitError) PendingNames() []string { return slices.Sorted(maps.Keys(e.Pending)) }
 
 func (e *FitError) Error() string {
 	message := fmt.Sprintf("0/%d nodes are available:", e.NumAllNodes)

@@ -2,6 +2,7 @@ package framework
 
 import (
 	"context"
+	"time"
 
 	"kctl/proto/core"
 )
@@ -99,6 +100,15 @@ type Reserve interface {
 	Plugin
 	Reserve(ctx context.Context, state *CycleState, pod *PodInfo, node string) *Status
 	Unreserve(ctx context.Context, state *CycleState, pod *PodInfo, node string)
+}
+
+// Permit is asked last before a pod's binding begins: Success lets it go on,
+// Wait holds it back for at most the time returned (15 minutes at the longest),
+// and everything else rejects it. A pod that waits keeps its room on the node;
+// the plugin ends the waiting through Handle.Waiting.
+type Permit interface {
+	Plugin
+	Permit(ctx context.Context, state *CycleState, pod *PodInfo, node string) (*Status, time.Duration)
 }
 
 // PreBind does what must be done before the pod is bound. It runs beside the

@@ -22,9 +22,15 @@ const (
 	// the same kind (Filter after PreFilter, Score after PreScore) is not
 	// called in this attempt.
 	Skip
+	// Wait: a Permit plugin has the pod wait before it is bound.
+	Wait
+	// Pending: a node was found, but something else has to happen first that
+	// the plugin has asked for. The attempt fails, and is made again without a
+	// back-off when one of the plugin's events comes.
+	Pending
 )
 
-var codeNames = [...]string{"Success", "Error", "Unschedulable", "UnschedulableAndUnresolvable", "Skip"}
+var codeNames = [...]string{"Success", "Error", "Unschedulable", "UnschedulableAndUnresolvable", "Skip", "Wait", "Pending"}
 
 func (c Code) String() string { return codeNames[c] }
 
@@ -92,7 +98,7 @@ func (s *Status) IsSkip() bool { return s.Code() == Skip }
 
 // IsRejected reports whether the plugin decided against it.
 func (s *Status) IsRejected() bool {
-	return s.Code() == Unschedulable || s.Code() == UnschedulableAndUnresolvable
+	return s.Code() == Unschedulable || s.Code() == UnschedulableAndUnresolvable || s.Code() == Pending
 }
 
 // Err is nil for Success and Skip, and otherwise says what went wrong.

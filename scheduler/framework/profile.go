@@ -3,6 +3,7 @@ package framework
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
 // Profile is the set of plugins, in the order of their calls, that schedules
@@ -22,6 +23,7 @@ type Profile struct {
 	PreScore   []PreScore
 	Score      []WeightedScore
 	Reserve    []Reserve
+	Permit     []Permit
 	PreBind    []PreBind
 	Bind       []Bind
 	PostBind   []PostBind
@@ -238,6 +240,26 @@ func (p *Profile) RunUnreserve(ctx context.Context, state *CycleState, pod *PodI
 	}
 }
 
+// RunPermit asks every Permit plugin. Where none rejects the pod, it returns
+// those that have it wait, and how long.
+func (p *Profile) RunPermit(ctx context.Context, state *CycleState, pod *PodInfo, node string) (map[string]time.Duration, *Status) {
+	var waits map[string]time.Duration
+	for _, plugin := range p.Permit {
+		status, wait := plugin.Permit(ctx, state, pod, node)
+		switch status.Code() {
+		case Success:
+		case Wait:
+			if waits == nil {
+				waits = map[string]time.Duration{}
+			}
+			waits[plugin.Name()] = wait
+		default:
+			return nil, status.By(plugin.Name())
+		}
+	}
+	return waits, nil
+}
+
 // RunPreBind calls every PreBind plugin.
 func (p *Profile) RunPreBind(ctx context.Context, state *CycleState, pod *PodInfo, node string) *Status {
 	for _, plugin := range p.PreBind {
@@ -289,6 +311,9 @@ func (p *Profile) Interests() map[string][]EventInterest {
 		note(plugin)
 	}
 	for _, plugin := range p.Reserve {
+		note(plugin)
+	}
+	for _, plugin := range p.Permit {
 		note(plugin)
 	}
 	for _, plugin := range p.PreBind {

@@ -1,0 +1,191 @@
+// Package permit holds the pods that have room on a node and wait for a Permit
+// plugin's word before they are bound (Kubernetes docs, "Scheduling
+// Framework", Permit).
+//
+// The cycle adds a pod and waits for its end; plugins allow and reject; the
+// feed and preemption reject pods that will not be bound. It decides nothing,
+// and starts no goroutine: who waits brings its own.
+package permit
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"kctl/proto/core"
+	"kctl/scheduler/framework"
+)
+
+// maxWait bounds what a plugin may ask for, as upstream does: the room of a
+// waiting pod is nobody else's.
+const maxWait = 15 * time.Minute
+
+// Waiting is safe for concurrent use.
+type Waiting struct {
+	clock clock.Clock
+
+	mu   sync.Mutex
+	pods map[types.UID]*Pod
+}
+
+// New returns one in which no pod waits.
+func New(clock clock.Clock) *Waiting {
+	return &Waiting{clock: clock, pods: map[types.UID]*Pod{}}
+}
+
+// Pod is a waiting pod.
+type Pod struct {
+	all  *Waiting
+	pod  *core.Pod
+	node string
+
+	// Under all.mu:
+	pending map[string]deadline // by plugin
+	refusal *framework.Status
+
+	changed chan struct{}
+}
+
+// deadline is when a plugin's time is over, and how long that was.
+type deadline struct {
+	at   time.Time
+	wait time.Duration
+}
+
+// Add has a pod wait for the plugins named, for each as long as it said.
+func (w *Waiting) Add(pod *core.Pod, node string, waits map[string]time.Duration) *Pod {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p := &Pod{all: w, pod: pod, node: node, pending: map[string]deadline{}, changed: make(chan struct{}, 1)}
+	now := w.clock.Now()
+	for plugin, wait := range waits {
+		wait = min(wait, maxWait)
+		p.pending[plugin] = deadline{now.Add(wait), wait}
+	}
+	w.pods[pod.UID] = p
+	return p
+}
+
+// Get implements framework.WaitingPods.
+func (w *Waiting) Get(uid types.UID) (framework.WaitingPod, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p, waits := w.pods[uid]
+	return p, waits
+}
+
+// All implements framework.WaitingPods.
+func (w *Waiting) All() []framework.WaitingPod {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := make([]framework.WaitingPod, 0, len(w.pods))
+	for _, p := range w.pods {
+		all = append(all, p)
+	}
+	return all
+}
+
+// Reject ends a pod's waiting on behalf of a plugin, or of nobody, and reports
+// whether it waited.
+func (w *Waiting) Reject(uid types.UID, plugin, reason string) bool {
+	p, waits := w.Get(uid)
+	if waits {
+		p.Reject(plugin, reason)
+	}
+	return waits
+}
+
+// Pod implements framework.WaitingPod.
+func (p *Pod) Pod() *core.Pod { return p.pod }
+
+// Node implements framework.WaitingPod.
+func (p *Pod) Node() string { return p.node }
+
+// Pending implements framework.WaitingPod.
+func (p *Pod) Pending() []string {
+	p.all.mu.Lock()
+	defer p.all.mu.Unlock()
+	var plugins []string
+	for plugin := range p.pending {
+		plugins = append(plugins, plugin)
+	}
+	return plugins
+}
+
+// Allow implements framework.WaitingPod.
+func (p *Pod) Allow(plugin string) {
+	p.all.mu.Lock()
+	defer p.all.mu.Unlock()
+	delete(p.pending, plugin)
+	p.tell()
+}
+
+// Reject implements framework.WaitingPod.
+func (p *Pod) Reject(plugin, reason string) {
+	p.all.mu.Lock()
+	defer p.all.mu.Unlock()
+	p.refuse(plugin, reason)
+	p.tell()
+}
+
+// refuse keeps the first refusal.
+func (p *Pod) refuse(plugin, reason string) {
+	if p.refusal == nil {
+		p.refusal = framework.NewStatus(framework.Unschedulable, reason).By(plugin)
+	}
+}
+
+func (p *Pod) tell() {
+	select {
+	case p.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Wait returns when every plugin has allowed the pod, one has rejected it, a
+// plugin's time is over, or ctx has ended.
+func (p *Pod) Wait(ctx context.Context) *framework.Status {
+	for {
+		status, wait := p.look(ctx.Err())
+		if wait == 0 {
+			return status
+		}
+		timer := p.all.clock.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-p.changed:
+		case <-timer.C():
+		}
+		timer.Stop()
+	}
+}
+
+// look returns how it stands, and how long the pod may still wait; zero if the
+// waiting is over, of which nobody can change the outcome then.
+func (p *Pod) look(stopped error) (status *framework.Status, wait time.Duration) {
+	p.all.mu.Lock()
+	defer p.all.mu.Unlock()
+	now := p.all.clock.Now()
+	for plugin, d := range p.pending {
+		left := d.at.Sub(now)
+		if left <= 0 {
+			p.refuse(plugin, fmt.Sprintf("rejected due to timeout after waiting %v at plugin %v", d.wait, plugin))
+		} else if wait == 0 || left < wait {
+			wait = left
+		}
+	}
+	switch {
+	case stopped != nil:
+		status, wait = framework.AsError(stopped), 0
+	case p.refusal != nil:
+		status, wait = p.refusal, 0
+	}
+	if wait == 0 && p.all.pods[p.pod.UID] == p {
+		delete(p.all.pods, p.pod.UID)
+	}
+	return status, wait
+}
