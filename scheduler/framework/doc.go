@@ -13,7 +13,7 @@
 // A plugin is a type with a Name and the methods of one or more of the
 // interfaces in plugin.go. It is made by a Factory, which a main function of
 // your own hands to command.Main; a KubeSchedulerConfiguration then enables it
-// by its name. The folder examples/oddnodes is a whole one.
+// by its name. The folder examples/teamnodes is a whole one.
 //
 // Methods of one attempt come one after the other, from PreEnqueue to Permit;
 // PreBind, Bind, PostBind and Unreserve come from other goroutines, beside

@@ -3,7 +3,6 @@ package framework
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/labels"
@@ -59,11 +58,8 @@ func Arguments(arguments json.RawMessage, into any) error {
 		return nil
 	}
 	strict, err := kjson.UnmarshalStrict(arguments, into)
-	if err == nil {
-		err = errors.Join(strict...)
-	}
 	if err != nil {
-		return fmt.Errorf("arguments: %w", err)
+		return err
 	}
-	return nil
+	return errors.Join(strict...)
 }

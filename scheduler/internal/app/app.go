@@ -50,6 +50,7 @@ func Run(ctx context.Context, options *config.Options, configuration *profile.Co
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	routes := feed.New(ctx, s.queue, s.cache, s.nominations, s.waiting)
+	routes.Whole = len(plugins) > 0
 	watchOptions := watch.Options{Clock: s.clock, Logger: logger}
 	namespaces := watch.NewReflector(s.client.Resource(core.Namespaces, ""), func() *core.Namespace { return &core.Namespace{} }, s.namespaces, watchOptions)
 	nodes := watch.NewReflector(s.client.Resource(core.Nodes, ""), func() *core.Node { return &core.Node{} }, routes.Nodes(), watchOptions)

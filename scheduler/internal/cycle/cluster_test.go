@@ -16,6 +16,8 @@ import (
 	"kctl/proto/core"
 	"kctl/proto/watch"
 	"kctl/scheduler/framework"
+	"kctl/scheduler/internal/nominate"
+	"kctl/scheduler/internal/permit"
 )
 
 // cluster is an API server's part in scheduling, for faults that a real one
@@ -27,12 +29,14 @@ type cluster struct {
 	nodes watch.Sink[*core.Node]
 
 	// fault decides about the n-th binding of a pod; nil carries it out.
-	fault    func(pod string, n int) *fault
-	bindings map[string]int
-	bound    map[string]int // how often each was really bound
-	events   []string
-	lag      time.Duration // of the watch, for bindings
-	budgets  []*policyv1.PodDisruptionBudget
+	fault       func(pod string, n int) *fault
+	bindings    map[string]int
+	bound       map[string]int // how often each was really bound
+	events      []string
+	lag         time.Duration // of the watch, for bindings
+	budgets     []*policyv1.PodDisruptionBudget
+	nominations *nominate.Nominations
+	permits     *permit.Waiting // of pods that are preempted before they are bound
 }
 
 // fault is what goes wrong with a binding.
@@ -146,6 +150,10 @@ func (c *cluster) Unscheduled(pod *core.Pod, err error, nominated string) {
 // grace period.
 func (c *cluster) Evict(preemptor *core.Pod, victims []*core.Pod, node string) {
 	for _, victim := range victims {
+		if c.permits != nil && c.permits.Reject(victim.UID, "", "preempted") {
+			c.nominations.Left(victim.UID)
+			continue
+		}
 		c.event(victim.Name + " leaves " + node + " for " + preemptor.Name)
 		time.AfterFunc(time.Second, func() { c.leave(victim.Name) })
 	}

@@ -61,6 +61,7 @@ func startScheduler(t *testing.T, c *cluster, plugins ...plugged) *running {
 		t.Fatal(err)
 	}
 	nominations := nominate.New()
+	c.nominations = nominations
 	waiting := permit.New(clock.RealClock{})
 	profiles, err := configuration.Build(profile.Services{Preemption: defaultpreemption.Services{
 		Nominations: nominations, Evictor: c, Budgets: func(string) []*policyv1.PodDisruptionBudget { return c.budgets },

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -102,6 +103,17 @@ func TestEvict(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A pod that is not bound yet gives up its room without ending.
+func TestEvictOfAPodThatWaitsToBePermitted(t *testing.T) {
+	s, waiting := &server{}, permit.New(clock.RealClock{})
+	low := fixture.Pod("low")
+	pod := waiting.Add(low, "n1", map[string]time.Duration{"A": time.Minute})
+	New(s, s, waiting, s, clock.RealClock{}, zap.NewNop()).Evict(fixture.Pod("high"), []*core.Pod{low}, "n1")
+	if status := pod.Wait(t.Context()); status.Message() != "preempted" || len(s.lines) != 0 || len(s.left) != 1 {
+		t.Errorf("ended with %v; asked %q; left %v", status, s.lines, s.left)
 	}
 }
 

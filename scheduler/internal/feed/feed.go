@@ -55,6 +55,10 @@ type Feed struct {
 
 	promises Promises
 	permits  Permits
+
+	// Whole keeps all of pods and nodes, for plugins and extenders that may look
+	// at anything; otherwise only what the plugins that are here look at.
+	Whole bool
 }
 
 // New returns a feed whose calls into plugins end with ctx.
@@ -64,14 +68,14 @@ func New(ctx context.Context, queue Queue, cache Cache, promises Promises, permi
 
 // Pods returns the sink for the pods' reflector.
 func (f *Feed) Pods() watch.Sink[*core.Pod] {
-	return slimPods{watch.NewStore(nil, watch.Handler[*core.Pod]{
+	return slimPods{whole: f.Whole, next: watch.NewStore(nil, watch.Handler[*core.Pod]{
 		OnAdd: f.podAdded, OnUpdate: f.podUpdated, OnDelete: f.podDeleted,
 	})}
 }
 
 // Nodes returns the sink for the nodes' reflector.
 func (f *Feed) Nodes() watch.Sink[*core.Node] {
-	return slimNodes{watch.NewStore(nil, watch.Handler[*core.Node]{
+	return slimNodes{whole: f.Whole, next: watch.NewStore(nil, watch.Handler[*core.Node]{
 		OnAdd: f.nodeAdded, OnUpdate: f.nodeUpdated, OnDelete: f.nodeDeleted,
 	})}
 }

@@ -162,8 +162,13 @@ func TestSlimKeepsWhatIsCounted(t *testing.T) {
 		p.Status.ContainerStatuses = []core.ContainerStatus{{Name: "main", AllocatedResources: fixture.List("cpu", "2"),
 			Resources: &corev1.ResourceRequirements{Requests: fixture.List("cpu", "2")}}}
 	})
+	kept := pod.DeepCopy()
+	slimPods{whole: true}.slim(kept)
+	if kept.ManagedFields != nil || kept.Spec.Containers[0].Env == nil {
+		t.Error("whole pods are kept but for their managed fields")
+	}
 	full := framework.NewPodInfo(pod.DeepCopy())
-	slimPod(pod)
+	slimPods{}.slim(pod)
 	slim := framework.NewPodInfo(pod)
 	if slim.Requests.MilliCPU != full.Requests.MilliCPU || slim.ScoredRequests.Memory != full.ScoredRequests.Memory || len(slim.HostPorts) != 1 {
 		t.Errorf("slim counts %+v, full %+v", slim.Requests, full.Requests)

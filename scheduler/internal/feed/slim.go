@@ -8,23 +8,33 @@ import (
 )
 
 // slimPods passes pods on to next without what the scheduler never looks at:
-// with thousands of pods that is most of their bytes.
-type slimPods struct{ next watch.Sink[*core.Pod] }
+// with thousands of pods that is most of their bytes. Whole ones are for those
+// who look at what the scheduler does not.
+type slimPods struct {
+	next  watch.Sink[*core.Pod]
+	whole bool
+}
 
 func (s slimPods) Replace(pods []*core.Pod) {
 	for _, pod := range pods {
-		slimPod(pod)
+		s.slim(pod)
 	}
 	s.next.Replace(pods)
 }
 
 func (s slimPods) Apply(t watch.Type, pod *core.Pod) {
-	slimPod(pod)
+	s.slim(pod)
 	s.next.Apply(t, pod)
 }
 
+func (s slimPods) slim(pod *core.Pod) {
+	if pod.ManagedFields = nil; !s.whole {
+		slimPod(pod)
+	}
+}
+
 func slimPod(pod *core.Pod) {
-	pod.ManagedFields, pod.Annotations = nil, nil
+	pod.Annotations = nil
 	slimContainers(pod.Spec.Containers)
 	slimContainers(pod.Spec.InitContainers)
 	pod.Spec.EphemeralContainers = nil
@@ -64,21 +74,30 @@ func slimStatuses(statuses []core.ContainerStatus) []core.ContainerStatus {
 }
 
 // slimNodes does the same for nodes.
-type slimNodes struct{ next watch.Sink[*core.Node] }
+type slimNodes struct {
+	next  watch.Sink[*core.Node]
+	whole bool
+}
 
 func (s slimNodes) Replace(nodes []*core.Node) {
 	for _, node := range nodes {
-		slimNode(node)
+		s.slim(node)
 	}
 	s.next.Replace(nodes)
 }
 
 func (s slimNodes) Apply(t watch.Type, node *core.Node) {
-	slimNode(node)
+	s.slim(node)
 	s.next.Apply(t, node)
 }
 
+func (s slimNodes) slim(node *core.Node) {
+	if node.ManagedFields = nil; !s.whole {
+		slimNode(node)
+	}
+}
+
 func slimNode(node *core.Node) {
-	node.ManagedFields, node.Annotations = nil, nil
+	node.Annotations = nil
 	node.Status = corev1.NodeStatus{Capacity: node.Status.Capacity, Allocatable: node.Status.Allocatable}
 }
