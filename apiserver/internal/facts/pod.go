@@ -99,6 +99,8 @@ func (p *Pod) volume(v *corev1.Volume) {
 		add(&p.ConfigMaps, v.ConfigMap.Name)
 	case v.PersistentVolumeClaim != nil:
 		add(&p.Claims, v.PersistentVolumeClaim.ClaimName)
+	case v.Ephemeral != nil:
+		add(&p.Claims, p.Name+"-"+v.Name)
 	case v.CSI != nil && v.CSI.NodePublishSecretRef != nil:
 		add(&p.Secrets, v.CSI.NodePublishSecretRef.Name)
 	case v.Projected != nil:

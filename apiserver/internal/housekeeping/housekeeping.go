@@ -80,6 +80,9 @@ var loops = []struct {
 	{"clusterrole-aggregation-controller", newAggregation},
 	{"resourcequota-controller", newQuotas},
 	{"disruption-controller", newDisruptions},
+	{"persistentvolumeclaim-protection-controller", newClaimProtection},
+	{"persistentvolume-protection-controller", newVolumeProtection},
+	{"volumeattributesclass-protection-controller", newClassProtection},
 }
 
 // Names are the names of all loops, as --controllers takes them: those of

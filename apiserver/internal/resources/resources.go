@@ -16,6 +16,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
 
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/admissionregistration"
@@ -86,6 +87,8 @@ type Set struct {
 	Endpoints           *registry.Store[*corev1.Endpoints] //nolint:staticcheck // old clients still use it
 	EndpointSlices      *registry.Store[*discoveryv1.EndpointSlice]
 	ServiceCIDRs        *registry.Store[*networkingv1.ServiceCIDR]
+	IngressClasses      *registry.Store[*networkingv1.IngressClass]
+	StorageClasses      *registry.Store[*storagev1.StorageClass]
 	FlowSchemas         *registry.Store[*flowcontrolv1.FlowSchema]
 	PriorityLevels      *registry.Store[*flowcontrolv1.PriorityLevelConfiguration]
 	RuntimeClasses      *registry.Store[*nodev1.RuntimeClass]
@@ -128,6 +131,8 @@ func New(o registry.Options, eventTTL time.Duration, ranges service.Ranges) *Set
 	s.Endpoints = keep(s, endpoints.Endpoints(o.Clock))
 	s.EndpointSlices = keep(s, endpoints.Slices(o.Clock))
 	s.ServiceCIDRs = keep(s, networking.ServiceCIDRs(o.Clock))
+	s.IngressClasses = keep(s, networking.IngressClasses(o.Clock))
+	s.StorageClasses = keep(s, storage.Classes(o.Clock))
 	s.FlowSchemas = keep(s, flowcontrol.Schemas(o.Clock))
 	s.PriorityLevels = keep(s, flowcontrol.Levels(o.Clock))
 	s.RuntimeClasses = keep(s, runtimeclass.Strategy(o.Clock))

@@ -54,6 +54,7 @@ func (s *Server) plugins() (*admission.Chain, error) {
 	return plugins.Chain(plugins.Objects{
 		Namespaces: s.resources.Namespaces, ServiceAccounts: s.resources.ServiceAccounts, Pods: s.resources.Pods,
 		RuntimeClasses: s.resources.RuntimeClasses, PriorityClasses: s.resources.PriorityClasses, DefaultPriority: s.priorities,
+		StorageClasses: s.resources.StorageClasses, IngressClasses: s.resources.IngressClasses,
 		LimitRanges:      s.spaceRules.limits,
 		Quotas:           s.spaceRules.books,
 		QuotaRules:       s.spaceRules.quotas,

@@ -3,12 +3,15 @@ package plugins
 import (
 	nodev1 "k8s.io/api/node/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/admission/always"
 	"kctl/apiserver/internal/admission/alwayspullimages"
 	"kctl/apiserver/internal/admission/antiaffinitytopology"
 	"kctl/apiserver/internal/admission/certificates"
+	"kctl/apiserver/internal/admission/claimresize"
+	"kctl/apiserver/internal/admission/defaultclass"
 	"kctl/apiserver/internal/admission/defaulttoleration"
 	"kctl/apiserver/internal/admission/denyexternalips"
 	"kctl/apiserver/internal/admission/eventratelimit"
@@ -27,6 +30,7 @@ import (
 	"kctl/apiserver/internal/admission/resourcequota"
 	"kctl/apiserver/internal/admission/runtimeclass"
 	"kctl/apiserver/internal/admission/serviceaccount"
+	"kctl/apiserver/internal/admission/storageprotection"
 	"kctl/apiserver/internal/admission/taintnodes"
 	"kctl/apiserver/internal/admission/webhook"
 	pods "kctl/apiserver/internal/resources/pod"
@@ -43,6 +47,12 @@ type NamespaceStore interface {
 type PodStore interface {
 	lookup.Source
 	podsecurity.Pods
+}
+
+// Classes are those of one kind: a registry.Resource.
+type Classes interface {
+	lookup.Source
+	defaultclass.Classes
 }
 
 // all is every plugin of upstream's, in upstream's order.
@@ -87,11 +97,15 @@ var all = []entry{
 		return eventratelimit.New(d.Files, d.Clock)
 	}},
 	{name: extendedresourcetoleration.Name, make: plain(extendedresourcetoleration.Plugin{})},
-	{name: "DefaultStorageClass", on: true},
-	{name: "StorageObjectInUseProtection", on: true},
+	{name: defaultclass.StorageName, on: true, make: func(d *dependencies) (admission.Plugin, error) {
+		return defaultclass.ForClaims{Classes: d.StorageClasses}, nil
+	}},
+	{name: storageprotection.Name, on: true, make: plain(storageprotection.Plugin{})},
 	{name: "PodGroupProtection", on: true},
 	{name: "OwnerReferencesPermissionEnforcement"},
-	{name: "PersistentVolumeClaimResize", on: true},
+	{name: claimresize.Name, on: true, make: func(d *dependencies) (admission.Plugin, error) {
+		return claimresize.Plugin{Classes: lookup.New[*storagev1.StorageClass](d.StorageClasses)}, nil
+	}},
 	{name: runtimeclass.Name, on: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return runtimeclass.New(lookup.New[*nodev1.RuntimeClass](d.RuntimeClasses)), nil
 	}},
@@ -103,7 +117,9 @@ var all = []entry{
 	}},
 	{name: "ClusterTrustBundleAttest", on: true},
 	{name: certificates.SubjectName, on: true, make: plain(certificates.Subject{})},
-	{name: "DefaultIngressClass", on: true},
+	{name: defaultclass.IngressName, on: true, make: func(d *dependencies) (admission.Plugin, error) {
+		return defaultclass.ForIngresses{Classes: d.IngressClasses}, nil
+	}},
 	{name: denyexternalips.Name, make: plain(denyexternalips.Plugin{})},
 	{name: "PodTopologyLabels", on: true},
 	{name: "NodeDeclaredFeatureValidator", on: true},

@@ -26,6 +26,7 @@ type Objects struct {
 	ServiceAccounts                 lookup.Source
 	Pods                            PodStore
 	RuntimeClasses, PriorityClasses lookup.Source
+	StorageClasses, IngressClasses  Classes
 	// What users' configurations make of requests: plugins that follow them.
 	MutatingWebhooks, ValidatingWebhooks admission.Plugin
 	MutatingPolicies, ValidatingPolicies admission.Plugin

@@ -19,11 +19,10 @@ import (
 	"kctl/proto/core"
 )
 
-// Served are ingresses, their classes and network policies.
+// Served are ingresses and network policies.
 func Served(o registry.Options) []registry.Served {
 	return registry.Serve(
 		registry.NewStore(ingresses(o.Clock), o),
-		registry.NewStore(ingressClasses(o.Clock), o),
 		registry.NewStore(networkPolicies(o.Clock), o),
 	)
 }
@@ -32,11 +31,10 @@ func resource(name, kind string, namespaced bool) core.Resource {
 	return core.Resource{Group: networkingv1.GroupName, Version: "v1", Name: name, Kind: kind, Namespaced: namespaced}
 }
 
-const (
-	// classAnnotation named an ingress's class before there was a field.
-	classAnnotation = "kubernetes.io/ingress.class"
-	shownHosts      = 3
-)
+// ClassAnnotation named an ingress's class before there was a field.
+const ClassAnnotation = "kubernetes.io/ingress.class"
+
+const shownHosts = 3
 
 var specPath = field.NewPath("spec")
 
@@ -45,15 +43,15 @@ func ingresses(clock clock.PassiveClock) registry.Strategy[*networkingv1.Ingress
 		Resource: resource("ingresses", "Ingress", true), Singular: "ingress", ShortNames: []string{"ing"}, StoragePrefix: "ingress",
 		ValidateName: check.NameIsSubdomain,
 		Warnings: func(_ context.Context, i *networkingv1.Ingress) []string {
-			if _, ok := i.Annotations[classAnnotation]; ok {
-				return []string{`annotation "` + classAnnotation + `" is deprecated, please use 'spec.ingressClassName' instead`}
+			if _, ok := i.Annotations[ClassAnnotation]; ok {
+				return []string{`annotation "` + ClassAnnotation + `" is deprecated, please use 'spec.ingressClassName' instead`}
 			}
 			return nil
 		},
 		Validate: func(_ context.Context, i *networkingv1.Ingress) field.ErrorList {
 			errs := validateIngress(&i.Spec)
-			if class, ok := i.Annotations[classAnnotation]; ok && i.Spec.IngressClassName != nil && class != *i.Spec.IngressClassName {
-				errs = append(errs, field.Invalid(field.NewPath("annotations").Child(classAnnotation), class,
+			if class, ok := i.Annotations[ClassAnnotation]; ok && i.Spec.IngressClassName != nil && class != *i.Spec.IngressClassName {
+				errs = append(errs, field.Invalid(field.NewPath("annotations").Child(ClassAnnotation), class,
 					"must match `ingressClassName` when both are specified"))
 			}
 			return errs
@@ -67,7 +65,7 @@ func ingresses(clock clock.PassiveClock) registry.Strategy[*networkingv1.Ingress
 		HasGeneration: true, UnconditionalUpdate: true,
 		Columns: cell.Columns(networkingv1.IngressSpec{}.SwaggerDoc(), "Name", "Class=ingressClassName", "Hosts", "Address", "Ports", "Age"),
 		Row: func(i *networkingv1.Ingress) []any {
-			class := ptr.Deref(i.Spec.IngressClassName, i.Annotations[classAnnotation])
+			class := ptr.Deref(i.Spec.IngressClassName, i.Annotations[ClassAnnotation])
 			ports := "80"
 			if len(i.Spec.TLS) > 0 {
 				ports = "80, 443"
@@ -102,7 +100,8 @@ func addresses(i *networkingv1.Ingress) string {
 	return strings.Join(list, ",")
 }
 
-func ingressClasses(clock clock.PassiveClock) registry.Strategy[*networkingv1.IngressClass] {
+// IngressClasses is the strategy of the classes of ingresses.
+func IngressClasses(clock clock.PassiveClock) registry.Strategy[*networkingv1.IngressClass] {
 	return registry.Strategy[*networkingv1.IngressClass]{
 		Resource: resource("ingressclasses", "IngressClass", false), Singular: "ingressclass",
 		Default: func(c *networkingv1.IngressClass) {

@@ -22,10 +22,10 @@ import (
 	"kctl/proto/core"
 )
 
-// Served are the resources of the group storage.k8s.io.
+// Served are the resources of the group storage.k8s.io but for its classes of
+// storage.
 func Served(o registry.Options) []registry.Served {
 	return registry.Serve(
-		registry.NewStore(storageClasses(o.Clock), o),
 		registry.NewStore(attributesClasses(o.Clock), o),
 		registry.NewStore(drivers(o.Clock), o),
 		registry.NewStore(nodes(o.Clock), o),
@@ -38,6 +38,9 @@ func resource(name, kind string) core.Resource {
 	return core.Resource{Group: storagev1.GroupName, Version: "v1", Name: name, Kind: kind}
 }
 
+// AttributesClassResource are the classes of volumes' attributes.
+var AttributesClassResource = resource("volumeattributesclasses", "VolumeAttributesClass")
+
 // The annotations by which a class says that it is the default.
 const (
 	defaultAnnotation     = "storageclass.kubernetes.io/is-default-class"
@@ -46,7 +49,8 @@ const (
 
 var specPath = field.NewPath("spec")
 
-func storageClasses(clock clock.PassiveClock) registry.Strategy[*storagev1.StorageClass] {
+// Classes is the strategy of storage classes.
+func Classes(clock clock.PassiveClock) registry.Strategy[*storagev1.StorageClass] {
 	return registry.Strategy[*storagev1.StorageClass]{
 		Resource: resource("storageclasses", "StorageClass"), Singular: "storageclass", ShortNames: []string{"sc"},
 		Default: func(c *storagev1.StorageClass) {
@@ -75,7 +79,7 @@ func storageClasses(clock clock.PassiveClock) registry.Strategy[*storagev1.Stora
 			"VolumeBindingMode=volumeBindingMode", "AllowVolumeExpansion=allowVolumeExpansion", "Age"),
 		Row: func(c *storagev1.StorageClass) []any {
 			name := c.Name
-			if c.Annotations[defaultAnnotation] == "true" || c.Annotations[betaDefaultAnnotation] == "true" {
+			if IsDefaultClass(c) {
 				name += " (default)"
 			}
 			return []any{
@@ -85,6 +89,11 @@ func storageClasses(clock clock.PassiveClock) registry.Strategy[*storagev1.Stora
 			}
 		},
 	}
+}
+
+// IsDefaultClass tells whether claims that name no class are of this one.
+func IsDefaultClass(c *storagev1.StorageClass) bool {
+	return c.Annotations[defaultAnnotation] == "true" || c.Annotations[betaDefaultAnnotation] == "true"
 }
 
 func validateClass(c *storagev1.StorageClass) field.ErrorList {
@@ -130,7 +139,7 @@ func validateParameters(parameters map[string]string, mayBeEmpty bool, at *field
 
 func attributesClasses(clock clock.PassiveClock) registry.Strategy[*storagev1.VolumeAttributesClass] {
 	return registry.Strategy[*storagev1.VolumeAttributesClass]{
-		Resource: resource("volumeattributesclasses", "VolumeAttributesClass"), Singular: "volumeattributesclass", ShortNames: []string{"vac"},
+		Resource: AttributesClassResource, Singular: "volumeattributesclass", ShortNames: []string{"vac"},
 		ValidateName: check.NameIsSubdomain,
 		Validate: func(_ context.Context, c *storagev1.VolumeAttributesClass) field.ErrorList {
 			errs := validateDriverName(c.DriverName, field.NewPath("driverName"))

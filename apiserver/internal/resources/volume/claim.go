@@ -11,12 +11,11 @@ import (
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/cell"
 	"kctl/apiserver/internal/resources/check"
-	"kctl/proto/core"
 )
 
 func claims(clock clock.PassiveClock) registry.Strategy[*corev1.PersistentVolumeClaim] {
 	return registry.WithStatus(registry.Strategy[*corev1.PersistentVolumeClaim]{
-		Resource: core.Resource{Version: "v1", Name: "persistentvolumeclaims", Kind: "PersistentVolumeClaim", Namespaced: true},
+		Resource: Claims,
 		Singular: "persistentvolumeclaim", ShortNames: []string{"pvc"},
 		Default:          DefaultClaim,
 		ValidateName:     check.NameIsSubdomain,
@@ -48,7 +47,7 @@ func claims(clock clock.PassiveClock) registry.Strategy[*corev1.PersistentVolume
 				capacity, access = amount.String(), modes(c.Status.AccessModes)
 			}
 			return []any{
-				c.Name, phase, c.Spec.VolumeName, capacity, access, class(c.Annotations, ptr.Deref(c.Spec.StorageClassName, "")),
+				c.Name, phase, c.Spec.VolumeName, capacity, access, ClassOf(c),
 				orUnset(c.Spec.VolumeAttributesClassName), cell.Age(clock.Now(), c.CreationTimestamp), orUnset(c.Spec.VolumeMode),
 			}
 		},
@@ -63,4 +62,9 @@ func DefaultClaim(c *corev1.PersistentVolumeClaim) {
 	if c.Spec.VolumeMode == nil {
 		c.Spec.VolumeMode = ptr.To(corev1.PersistentVolumeFilesystem)
 	}
+}
+
+// ClassOf is the storage class of a claim, or "".
+func ClassOf(c *corev1.PersistentVolumeClaim) string {
+	return class(c.Annotations, ptr.Deref(c.Spec.StorageClassName, ""))
 }

@@ -24,6 +24,12 @@ func Served(o registry.Options) []registry.Served {
 	return registry.Serve(registry.NewStore(volumes(o.Clock), o), registry.NewStore(claims(o.Clock), o))
 }
 
+// The two resources.
+var (
+	Volumes = core.Resource{Version: "v1", Name: "persistentvolumes", Kind: "PersistentVolume"}
+	Claims  = core.Resource{Version: "v1", Name: "persistentvolumeclaims", Kind: "PersistentVolumeClaim", Namespaced: true}
+)
+
 const (
 	unset       = "<unset>"
 	terminating = "Terminating"
@@ -39,7 +45,7 @@ var (
 func volumes(clock clock.PassiveClock) registry.Strategy[*corev1.PersistentVolume] {
 	status := corev1.PersistentVolumeStatus{}.SwaggerDoc()
 	return registry.WithStatus(registry.Strategy[*corev1.PersistentVolume]{
-		Resource: core.Resource{Version: "v1", Name: "persistentvolumes", Kind: "PersistentVolume"},
+		Resource: Volumes,
 		Singular: "persistentvolume", ShortNames: []string{"pv"},
 		Default:      defaultVolume,
 		ValidateName: check.NameIsSubdomain,

@@ -1,0 +1,173 @@
+package housekeeping
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"kctl/apiserver/internal/admission/storageprotection"
+	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/storage"
+	"kctl/apiserver/internal/resources/volume"
+	"kctl/proto/core"
+)
+
+// protection lets objects of one kind go that were deleted and are kept by a
+// finalizer, once nobody uses them (Kubernetes docs, "Storage Object in Use
+// Protection").
+type protection struct {
+	finalizer string
+	store     registry.Resource
+	// waiting is which objects only the finalizer keeps.
+	waiting *facts.Mirror[bool]
+	// used is asked about objects that wait, in the write that lets them go.
+	used func(ctx context.Context, obj core.Object) (bool, error)
+	// again is after what time those that are used are looked at again, where
+	// nothing tells that they are not any more.
+	again  time.Duration
+	worker *worker
+}
+
+func newProtection(d *Dependencies, name string, resource core.Resource, finalizer string) (*protection, error) {
+	p := &protection{finalizer: finalizer}
+	var err error
+	if p.waiting, p.store, err = mirror(d, resource, p.waits, facts.Options[bool]{}); err != nil {
+		return nil, err
+	}
+	p.worker = newWorker(name, d, p.sync)
+	p.waiting.OnChange(func(key facts.Key, _, now *bool) {
+		if now != nil && *now {
+			p.worker.add(key)
+		}
+	})
+	return p, nil
+}
+
+func (p *protection) waits(obj core.Object) bool {
+	return obj.GetDeletionTimestamp() != nil && slices.Contains(obj.GetFinalizers(), p.finalizer)
+}
+
+func (p *protection) sync(ctx context.Context, key facts.Key) (time.Duration, error) {
+	if waits, ok := p.waiting.Get(key.Namespace, key.Name); !ok || !waits {
+		return 0, nil
+	}
+	var again time.Duration
+	release := func(current core.Object) (core.Object, error) {
+		again = 0
+		if !p.waits(current) {
+			return current, nil
+		}
+		used, err := p.used(ctx, current)
+		if used {
+			again = p.again
+			return current, nil
+		}
+		current.SetFinalizers(slices.DeleteFunc(current.GetFinalizers(), func(f string) bool { return f == p.finalizer }))
+		return current, err
+	}
+	_, _, err := p.store.Update(ctx, key.Namespace, key.Name, "", release, registry.Admit{}, &metav1.UpdateOptions{})
+	return again, ignoreGone(err, "let go of what nobody uses")
+}
+
+func (p *protection) loop() Loop {
+	return together(p.waiting.Run, after(p.worker.run, p.waiting.Synced()))
+}
+
+// anyOf decodes the objects of a store, or of one of its namespaces, as they are
+// stored now, until one of them is what is looked for.
+func anyOf[T core.Object](ctx context.Context, store registry.Resource, namespace string, is func(obj T) bool) (bool, error) {
+	list, err := store.List(ctx, namespace, registry.ListOptions{})
+	if err != nil {
+		return false, err
+	}
+	for _, item := range list.Items {
+		obj, err := store.Decode(item)
+		if err != nil {
+			return false, err
+		}
+		if is(obj.(T)) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// newClaimProtection: claims are used by pods that have a node. One that has
+// none is not given any once its claim is on its way out.
+func newClaimProtection(d *Dependencies) (Loop, error) {
+	p, err := newProtection(d, "persistentvolumeclaim-protection-controller", volume.Claims, storageprotection.ClaimFinalizer)
+	if err != nil {
+		return nil, err
+	}
+	pods, err := d.Of(core.Pods)
+	if err != nil {
+		return nil, err
+	}
+	p.used = func(ctx context.Context, claim core.Object) (bool, error) {
+		return anyOf(ctx, pods, claim.GetNamespace(), func(pod *core.Pod) bool {
+			return pod.Spec.NodeName != "" && slices.Contains(facts.PodOf(pod).Claims, claim.GetName())
+		})
+	}
+	d.Pods.OnChange(func(_ facts.Key, old, now *facts.Pod) {
+		if old == nil || now != nil {
+			return
+		}
+		for _, claim := range old.Claims {
+			p.worker.add(facts.Key{Namespace: old.Namespace, Name: claim})
+		}
+	})
+	return p.loop(), nil
+}
+
+// newVolumeProtection: volumes are used by the claim that they are bound to.
+func newVolumeProtection(d *Dependencies) (Loop, error) {
+	p, err := newProtection(d, "persistentvolume-protection-controller", volume.Volumes, storageprotection.VolumeFinalizer)
+	if err != nil {
+		return nil, err
+	}
+	p.used = func(_ context.Context, obj core.Object) (bool, error) {
+		return obj.(*corev1.PersistentVolume).Status.Phase == corev1.VolumeBound, nil
+	}
+	return p.loop(), nil
+}
+
+// classUsedFor is how long a class that is deleted and in use is left alone.
+const classUsedFor = 30 * time.Second
+
+// newClassProtection: classes of attributes are used by the claims and volumes
+// that have them, or are to have them.
+func newClassProtection(d *Dependencies) (Loop, error) {
+	p, err := newProtection(d, "volumeattributesclass-protection-controller", storage.AttributesClassResource, storageprotection.AttributesClassFinalizer)
+	if err != nil {
+		return nil, err
+	}
+	claims, err := d.Of(volume.Claims)
+	if err != nil {
+		return nil, err
+	}
+	volumes, err := d.Of(volume.Volumes)
+	if err != nil {
+		return nil, err
+	}
+	p.again = classUsedFor
+	p.used = func(ctx context.Context, class core.Object) (bool, error) {
+		name := class.GetName()
+		used, err := anyOf(ctx, claims, "", func(c *corev1.PersistentVolumeClaim) bool {
+			modify := c.Status.ModifyVolumeStatus
+			return ptr.Deref(c.Spec.VolumeAttributesClassName, "") == name || ptr.Deref(c.Status.CurrentVolumeAttributesClassName, "") == name ||
+				modify != nil && modify.TargetVolumeAttributesClassName == name
+		})
+		if used || err != nil {
+			return used, err
+		}
+		return anyOf(ctx, volumes, "", func(v *corev1.PersistentVolume) bool {
+			return ptr.Deref(v.Spec.VolumeAttributesClassName, "") == name
+		})
+	}
+	return p.loop(), nil
+}

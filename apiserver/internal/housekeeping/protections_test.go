@@ -1,0 +1,146 @@
+package housekeeping
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	"kctl/apiserver/internal/admission/storageprotection"
+	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/registry/registrytest"
+	"kctl/apiserver/internal/resources/storage"
+	"kctl/apiserver/internal/resources/volume"
+	"kctl/proto/core"
+)
+
+// stores are those that the loops of this file follow.
+type stores struct {
+	pods, claims, volumes, classes *registrytest.Store
+}
+
+func protect(t *testing.T, make func(*Dependencies) (Loop, error), fill func(s *stores)) *stores {
+	t.Helper()
+	s := &stores{
+		pods: registrytest.New(core.Pods), claims: registrytest.New(volume.Claims),
+		volumes: registrytest.New(volume.Volumes), classes: registrytest.New(storage.AttributesClassResource),
+	}
+	fill(s)
+	d := &Dependencies{
+		Resources: []registry.Resource{s.pods, s.claims, s.volumes, s.classes},
+		Pods:      facts.NewMirror(s.pods, facts.PodOf, facts.Options[facts.Pod]{Index: facts.PodNode}, clock.RealClock{}, zap.NewNop()),
+		Clock:     clock.RealClock{}, Logger: zap.NewNop(),
+	}
+	loop, err := make(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := runAllOf(ctx, loop, d.Pods.Run)
+	t.Cleanup(func() { cancel(); <-done })
+	synctest.Wait()
+	return s
+}
+
+func kept(name, finalizer string, deleted bool) metav1.ObjectMeta {
+	m := metav1.ObjectMeta{Namespace: "shop", Name: name, Finalizers: []string{"another/one", finalizer}}
+	if deleted {
+		m.DeletionTimestamp = ptr.To(metav1.Now())
+	}
+	return m
+}
+
+// wants checks which finalizers an object has left.
+func wants(t *testing.T, what string, s *registrytest.Store, namespace, name string, protected bool) {
+	t.Helper()
+	synctest.Wait()
+	left := s.Peek(namespace, name).GetFinalizers()
+	if want := map[bool]int{true: 2, false: 1}[protected]; len(left) != want || left[0] != "another/one" {
+		t.Errorf("%s: finalizers are %v", what, left)
+	}
+}
+
+func TestClaimsInUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		claim := func(name string, deleted bool) *corev1.PersistentVolumeClaim {
+			return &corev1.PersistentVolumeClaim{ObjectMeta: kept(name, storageprotection.ClaimFinalizer, deleted)}
+		}
+		uses := func(name, node, claim string) *core.Pod {
+			p := pod(name, node)
+			p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
+			}}}
+			return p
+		}
+		own := pod("own", "n1")
+		own.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}}}
+		s := protect(t, newClaimProtection, func(s *stores) {
+			for _, p := range []*core.Pod{uses("one", "n1", "used"), uses("two", "n1", "used"), uses("unplaced", "", "planned"), own} {
+				s.pods.Put(p)
+			}
+			for _, c := range []*corev1.PersistentVolumeClaim{claim("used", true), claim("planned", true), claim("free", true), claim("kept", false), claim("own-v", true)} {
+				s.claims.Put(c)
+			}
+		})
+		for name, protected := range map[string]bool{"used": true, "planned": false, "free": false, "kept": true, "own-v": true} {
+			wants(t, name, s.claims, "shop", name, protected)
+		}
+		s.claims.Put(claim("kept", true))
+		wants(t, "deleted later", s.claims, "shop", "kept", false)
+		for _, name := range []string{"one", "two"} {
+			wants(t, "one pod is left", s.claims, "shop", "used", true)
+			if _, _, err := s.pods.Delete(t.Context(), "shop", name, registry.Admit{}, &metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wants(t, "no pod is left", s.claims, "shop", "used", false)
+	})
+}
+
+func TestVolumesInUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		of := func(phase corev1.PersistentVolumePhase) *corev1.PersistentVolume {
+			v := &corev1.PersistentVolume{ObjectMeta: kept("disk", storageprotection.VolumeFinalizer, true)}
+			v.Namespace, v.Status.Phase = "", phase
+			return v
+		}
+		s := protect(t, newVolumeProtection, func(s *stores) { s.volumes.Put(of(corev1.VolumeBound)) })
+		wants(t, "bound", s.volumes, "", "disk", true)
+		s.volumes.Put(of(corev1.VolumeReleased))
+		wants(t, "released", s.volumes, "", "disk", false)
+	})
+}
+
+func TestAttributesClassesInUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "c"}}
+		claim.Status.CurrentVolumeAttributesClassName = ptr.To("fast")
+		disk := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "d"}}
+		disk.Spec.VolumeAttributesClassName = ptr.To("fast")
+		s := protect(t, newClassProtection, func(s *stores) {
+			s.claims.Put(claim)
+			s.volumes.Put(disk)
+			for _, name := range []string{"fast", "slow"} {
+				class := &storagev1.VolumeAttributesClass{ObjectMeta: kept(name, storageprotection.AttributesClassFinalizer, true)}
+				class.Namespace = ""
+				s.classes.Put(class)
+			}
+		})
+		wants(t, "of nothing", s.classes, "", "slow", false)
+		claim.Status.CurrentVolumeAttributesClassName = nil
+		s.claims.Put(claim)
+		pass(classUsedFor)
+		wants(t, "of a volume", s.classes, "", "fast", true)
+		disk.Spec.VolumeAttributesClassName = nil
+		s.volumes.Put(disk)
+		pass(classUsedFor)
+		wants(t, "of nothing any more", s.classes, "", "fast", false)
+	})
+}
