@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -42,20 +43,61 @@ func (l Layout) removePods(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("list sandboxes: %w", err)
 	}
-	group, ctx := errgroup.WithContext(ctx)
+	stopped := forEachSandbox(list.Items, func(s *runtimeapi.PodSandbox) error {
+		_, err := client.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: s.Id})
+		return err
+	})
+	// What runs now is what the runtime forgot: containerd 1.6 takes a container
+	// for ended when the kubelet goes away while it starts.
+	killed := l.killPodProcesses()
+	removed := forEachSandbox(list.Items, func(s *runtimeapi.PodSandbox) error {
+		return untilDone(ctx, stopGrace, func() error {
+			_, err := client.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: s.Id})
+			return err
+		})
+	})
+	if removed != nil {
+		return "", errors.Join(stopped, killed, removed)
+	}
+	return fmt.Sprintf("%d removed", len(list.Items)), nil
+}
+
+// forEachSandbox does the same with all of them, several at a time, whatever
+// becomes of the others.
+func forEachSandbox(sandboxes []*runtimeapi.PodSandbox, do func(*runtimeapi.PodSandbox) error) error {
+	var group errgroup.Group
 	group.SetLimit(16)
-	for _, sandbox := range list.Items {
+	errs := make([]error, len(sandboxes))
+	for i, s := range sandboxes {
 		group.Go(func() error {
-			if _, err := client.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: sandbox.Id}); err != nil {
-				return fmt.Errorf("stop sandbox of %s/%s: %w", sandbox.Metadata.Namespace, sandbox.Metadata.Name, err)
-			}
-			if _, err := client.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: sandbox.Id}); err != nil {
-				return fmt.Errorf("remove sandbox of %s/%s: %w", sandbox.Metadata.Namespace, sandbox.Metadata.Name, err)
+			if err := do(s); err != nil {
+				errs[i] = fmt.Errorf("sandbox of %s/%s: %w", s.Metadata.Namespace, s.Metadata.Name, err)
 			}
 			return nil
 		})
 	}
-	return fmt.Sprintf("%d removed", len(list.Items)), group.Wait()
+	_ = group.Wait() // each error is in errs
+	return errors.Join(errs...)
+}
+
+// untilDone tries again until it works, patience is over or ctx ends, and
+// returns the last error.
+func untilDone(ctx context.Context, patience time.Duration, do func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := do()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-tick.C:
+		}
+	}
 }
 
 func (l Layout) runtimeAnswers(ctx context.Context) error {
@@ -150,40 +192,73 @@ func (l Layout) removeBridge(ctx context.Context) error {
 	return command(ctx, "ip", "link", "delete", l.Bridge())
 }
 
-// removeCgroups removes the cluster's cgroups in every hierarchy of either
-// version. They are empty by now; one that is not names its process.
-func (l Layout) removeCgroups() error {
+// killPodProcesses ends every process in the cluster's cgroups.
+func (l Layout) killPodProcesses() error {
+	roots, err := l.cgroups()
+	if err != nil {
+		return err
+	}
 	var errs []error
-	for _, pattern := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/*"} {
-		roots, err := filepath.Glob(pattern + l.CgroupRoot())
-		if err != nil {
-			return err
-		}
-		for _, root := range roots {
-			errs = append(errs, removeCgroupTree(root))
+	for _, root := range roots {
+		for _, dir := range cgroupTree(root) {
+			pids, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs")) // of a group that is gone, none
+			for field := range strings.FieldsSeq(string(pids)) {
+				pid, err := strconv.Atoi(field)
+				if err != nil || pid <= 0 { // 0: a process of another PID namespace
+					continue
+				}
+				if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+					errs = append(errs, fmt.Errorf("end process %d of a pod: %w", pid, err))
+				}
+			}
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func removeCgroupTree(root string) error {
-	var dirs []string
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() {
-			dirs = append(dirs, path)
-		}
-		return nil // a group that goes while we walk is what we want
-	})
+// removeCgroups removes the cluster's cgroups. They are empty by now; one that
+// is not names its process.
+func (l Layout) removeCgroups() error {
+	roots, err := l.cgroups()
 	if err != nil {
 		return err
 	}
 	var errs []error
-	for i := len(dirs) - 1; i >= 0; i-- {
-		if err := os.Remove(dirs[i]); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, fmt.Errorf("remove cgroup: %w", err))
+	for _, root := range roots {
+		for _, dir := range slices.Backward(cgroupTree(root)) {
+			if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				errs = append(errs, fmt.Errorf("remove cgroup: %w", err))
+			}
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// cgroups are the roots of the cluster's cgroups, in every hierarchy of either
+// version.
+func (l Layout) cgroups() ([]string, error) {
+	var roots []string
+	for _, pattern := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/*"} {
+		found, err := filepath.Glob(pattern + l.CgroupRoot())
+		if err != nil {
+			return nil, err
+		}
+		roots = append(roots, found...)
+	}
+	return roots, nil
+}
+
+// cgroupTree lists a group and those below it, parents first. One that goes
+// while we walk is what we want.
+func cgroupTree(root string) []string {
+	var dirs []string
+	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			dirs = append(dirs, path)
+		}
+		return nil
+	})
+	return dirs
 }
 
 func command(ctx context.Context, name string, args ...string) error {

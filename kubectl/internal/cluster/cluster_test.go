@@ -310,3 +310,41 @@ func TestRuntimeConfig(t *testing.T) {
 		t.Errorf("containerd's configuration: %v\n%s", err, config)
 	}
 }
+
+// A process that the runtime forgot ends with the cluster, and its cgroups go.
+func TestForgottenProcessesEnd(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("skipped: needs root, to make control groups")
+	}
+	l := layout(t)
+	hierarchy := "/sys/fs/cgroup"
+	if _, err := os.Stat(hierarchy + "/cgroup.controllers"); err != nil {
+		hierarchy += "/pids" // version 1
+	}
+	group := filepath.Join(hierarchy, l.CgroupRoot(), "pod1", "container1")
+	if err := os.MkdirAll(group, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.removeCgroups() })
+	forgotten := exec.Command("sleep", "infinity")
+	if err := forgotten.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = forgotten.Process.Kill() })
+	pid := []byte(strconv.Itoa(forgotten.Process.Pid))
+	if err := os.WriteFile(filepath.Join(group, "cgroup.procs"), pid, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.killPodProcesses(); err != nil {
+		t.Fatal(err)
+	}
+	if err := forgotten.Wait(); err == nil || err.Error() != "signal: killed" {
+		t.Errorf("the forgotten process ended with %v, want a kill", err)
+	}
+	if err := l.removeCgroups(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(hierarchy, l.CgroupRoot())); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the cgroup is there: %v", err)
+	}
+}

@@ -18,7 +18,6 @@ import (
 // next one gets each of them running, with one sandbox and one container.
 func TestDyingAtAnyMoment(t *testing.T) {
 	b := newBed(t)
-	b.containerd.ForgetsShims = true
 	for i := range 12 {
 		client, err := cri.New(b.containerd.Endpoint, cri.Options{})
 		if err != nil {

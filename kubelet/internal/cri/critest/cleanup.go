@@ -26,7 +26,7 @@ func (c *Containerd) end(t testing.TB) {
 		t.Logf("containerd's log:\n%s", tail(c.log(), 40))
 	}
 	if c.process != nil {
-		if err := c.removeSandboxes(); err != nil {
+		if err := c.removeSandboxes(t); err != nil {
 			t.Errorf("removing sandboxes: %v", err)
 		}
 	}
@@ -35,7 +35,8 @@ func (c *Containerd) end(t testing.TB) {
 	}
 	c.Down(t)
 	for pid, line := range c.processesLeft() {
-		if c.ForgetsShims && strings.Contains(line, "containerd-shim") && !hasChildren(pid) {
+		if strings.Contains(line, "containerd-shim") && !hasChildren(pid) {
+			// So does containerd 1.6 when a client goes away while a shim starts.
 			t.Logf("containerd forgot an empty shim: %s", line)
 		} else {
 			t.Errorf("a process of the test's containerd is left: %d %s", pid, line)
@@ -63,31 +64,51 @@ func (c *Containerd) end(t testing.TB) {
 	}
 }
 
-// removeSandboxes removes all there are, each again until it works or time is
-// up: a container whose start was cancelled may take a moment to end.
-func (c *Containerd) removeSandboxes() error {
+// removeSandboxes stops all there are and removes them, each again until it
+// works or time is up: a container whose start was cancelled may take a moment
+// to end.
+func (c *Containerd) removeSandboxes(t testing.TB) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	sandboxes, err := c.client.ListPodSandbox(ctx, nil)
 	if err != nil {
 		return err
 	}
+	for _, s := range sandboxes {
+		if err := again(func() error { return c.client.StopPodSandbox(ctx, s.GetId()) }); err != nil {
+			t.Logf("stopping sandbox: %v", err)
+		}
+	}
+	c.killForgotten(t)
 	var failed []error
 	for _, s := range sandboxes {
-		failed = append(failed, c.removeSandbox(ctx, s.GetId()))
+		failed = append(failed, again(func() error { return c.client.RemovePodSandbox(ctx, s.GetId()) }))
 	}
 	return errors.Join(failed...)
 }
 
-func (c *Containerd) removeSandbox(ctx context.Context, id string) error {
+// killForgotten ends the processes of containers that containerd takes for
+// ended: its version 1.6 does so when a client goes away while one starts.
+// Nothing that a client can ask for over CRI ends them.
+func (c *Containerd) killForgotten(t testing.TB) {
+	for _, dir := range c.cgroups() {
+		pids, _ := cgroups.GetAllPids(dir) // of a group that is gone, none
+		for _, pid := range pids {
+			if pid <= 0 {
+				continue // of another PID namespace
+			}
+			t.Logf("containerd forgot process %d of a container", pid)
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+	}
+}
+
+func again(do func() error) error {
 	patience := time.After(shimTimeout)
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		err := c.client.StopPodSandbox(ctx, id)
-		if err == nil {
-			err = c.client.RemovePodSandbox(ctx, id)
-		}
+		err := do()
 		if err == nil {
 			return nil
 		}

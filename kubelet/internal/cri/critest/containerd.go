@@ -36,10 +36,6 @@ type Containerd struct {
 	// CgroupRoot is a group of the test's own that a kubelet may keep its pods'
 	// groups in. It is not made, but removed.
 	CgroupRoot string
-	// ForgetsShims is for tests whose clients die in the middle of a call:
-	// containerd 1.6 forgets a shim whose start is cancelled. Such shims, with no
-	// process in them, are ended and told of; anything else still fails the test.
-	ForgetsShims bool
 
 	client  *cri.Client
 	process *exec.Cmd
