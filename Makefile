@@ -26,15 +26,8 @@ build:
 images: build
 	$(BIN)/kctl images --dir build/images
 
-# The whole-system tests use the programs as users get them, so they are built
-# first, and go's memory of results, which knows nothing of them, is not asked.
-# Where tests start container runtimes, one package runs at a time. What go vet
-# says is for make check.
 test: test-deps build
-	@failed=; for m in $(MODULES); do echo "== $$m"; \
-		case $$m in kubelet) how="-p 1";; test) how="-p 1 -count=1";; *) how=;; esac; \
-		(cd $$m && KCTL_BIN=$(CURDIR)/$(BIN) go test -race -vet=off -timeout 20m $$how ./...) || failed="$$failed $$m"; done; \
-		[ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
+	@KCTL_BIN=$(CURDIR)/$(BIN) deploy/local/test.sh $(MODULES)
 
 # What takes longer than a test run should.
 test-long: test-deps build

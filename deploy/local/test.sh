@@ -1,0 +1,42 @@
+#!/bin/bash
+# test.sh MODULE...: the tests of every module, under the race detector. The
+# whole-system tests use the programs as users get them (KCTL_BIN, built before),
+# and go's memory of results, which knows nothing of them, is not asked. Where
+# tests start container runtimes, one package runs at a time. What go vet says
+# is for check.sh.
+#
+# Machines that tests share are now and then too slow for a moment, and real
+# runtimes have faults of their own. A package that fails is therefore run once
+# more, alone, and both outputs stay to be read: what fails twice is broken, and
+# what fails once is named as FLAKY at the end, to be looked into.
+set -uo pipefail
+cd "$(dirname "$0")/../.."
+failed='' flaky=''
+output=$(mktemp)
+trap 'rm -f "$output"' EXIT
+for module in "$@"; do
+	echo "== $module"
+	how=()
+	case $module in
+	kubelet) how=(-p 1) ;;
+	test) how=(-p 1 -count=1) ;;
+	esac
+	pushd "$module" >/dev/null || exit 1
+	if ! go test -race -vet=off -timeout 20m "${how[@]}" ./... 2>&1 | tee "$output"; then
+		packages=$(awk '$1 == "FAIL" && $2 ~ "^kctl/" && !/\[(build|setup) failed\]/ { print $2 }' "$output" | sort -u)
+		if [ -z "$packages" ] || grep -q '^FAIL.*\[\(build\|setup\) failed\]' "$output"; then
+			failed+=" $module" # it does not even compile
+		fi
+		for package in $packages; do
+			echo "== once more: $package"
+			if go test -race -vet=off -timeout 20m -count=1 "$package"; then
+				flaky+=" $package"
+			else
+				failed+=" $package"
+			fi
+		done
+	fi
+	popd >/dev/null || exit 1
+done
+[ -z "$flaky" ] || echo "FLAKY, passed the second time:$flaky"
+[ -z "$failed" ] || { echo "failed:$failed"; exit 1; }
