@@ -21,6 +21,8 @@ type NodeInfo struct {
 	Scored    Resource
 	// HostPorts are the ports in use on the node.
 	HostPorts []HostPort
+	// Images are those that the node has; the slice is never changed.
+	Images []*Image
 
 	// Generation grows with every change of any node.
 	Generation int64

@@ -20,6 +20,9 @@ type CycleState struct {
 	// Nodes are all nodes of the attempt's snapshot; WithAffinity those that
 	// have pods which say something about other pods.
 	Nodes, WithAffinity []*NodeInfo
+	// Image is what is known of an image by its name (ImageName), nil if no node
+	// has it.
+	Image func(name string) *Image
 	// Relay collects the moments of the attempt.
 	Relay *relay.Recorder
 }

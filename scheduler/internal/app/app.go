@@ -35,14 +35,14 @@ import (
 	"kctl/scheduler/internal/profile"
 	"kctl/scheduler/internal/queue"
 	"kctl/scheduler/internal/report"
+	"kctl/scheduler/internal/selectors"
 )
 
 // expireEvery is how often the cache is asked for assumptions that ran out.
 const expireEvery = 30 * time.Second
 
-// Run schedules until ctx ends, or the lease is lost.
-// plugins are those that a configuration may name besides the ones that are
-// here anyway.
+// Run schedules until ctx ends, or the lease is lost. plugins are those that the
+// configuration may name besides the ones that are here anyway.
 func Run(ctx context.Context, options *config.Options, configuration *profile.Configuration, plugins map[string]framework.Factory, logger *zap.Logger) error {
 	s, err := assemble(options, configuration, plugins, logger)
 	if err != nil {
@@ -51,21 +51,13 @@ func Run(ctx context.Context, options *config.Options, configuration *profile.Co
 	group, ctx := errgroup.WithContext(ctx)
 	routes := feed.New(ctx, s.queue, s.cache, s.nominations, s.waiting)
 	routes.Whole = len(plugins) > 0
-	watchOptions := watch.Options{Clock: s.clock, Logger: logger}
-	namespaces := watch.NewReflector(s.client.Resource(core.Namespaces, ""), func() *core.Namespace { return &core.Namespace{} }, s.namespaces, watchOptions)
-	nodes := watch.NewReflector(s.client.Resource(core.Nodes, ""), func() *core.Node { return &core.Node{} }, routes.Nodes(), watchOptions)
-	budgets := watch.NewReflector(s.client.Resource(core.PodDisruptionBudgets, ""), func() *policyv1.PodDisruptionBudget { return &policyv1.PodDisruptionBudget{} }, s.budgets, watchOptions)
-	watchOptions.FieldSelector = feed.PodSelector
-	pods := watch.NewReflector(s.client.Resource(core.Pods, ""), func() *core.Pod { return &core.Pod{} }, routes.Pods(), watchOptions)
-	all := map[string]<-chan struct{}{"namespaces": namespaces.Synced(), "nodes": nodes.Synced(), "pods": pods.Synced()}
-	for name, synced := range all {
-		s.health.Add("informer-sync-"+name, isClosed(synced), daemon.Readyz)
+	watches := s.watches(routes)
+	for name, w := range watches {
+		group.Go(func() error { return w.Run(ctx) })
+		s.health.Add("informer-sync-"+name, isClosed(w.Synced()), daemon.Readyz)
 	}
-
-	group.Go(func() error { return namespaces.Run(ctx) })
-	group.Go(func() error { return nodes.Run(ctx) })
-	group.Go(func() error { return pods.Run(ctx) })
 	// Nobody waits for the budgets: without them pods are placed all the same.
+	budgets := reflector(s, core.PodDisruptionBudgets, s.budgets, "")
 	group.Go(func() error { return budgets.Run(ctx) })
 	group.Go(func() error { return s.queue.Run(ctx) })
 	group.Go(func() error { return s.expire(ctx) })
@@ -73,11 +65,11 @@ func Run(ctx context.Context, options *config.Options, configuration *profile.Co
 		group.Go(func() error { return s.serve(ctx, options) })
 	}
 	group.Go(func() error {
-		for _, synced := range all {
+		for _, w := range watches {
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
-			case <-synced:
+			case <-w.Synced():
 			}
 		}
 		logger.Info("the cluster is known")
@@ -92,6 +84,27 @@ func Run(ctx context.Context, options *config.Options, configuration *profile.Co
 	return group.Wait()
 }
 
+// watches are what pods are placed by, by resource.
+func (s *parts) watches(routes *feed.Feed) map[string]selectors.Reflector {
+	all := map[string]selectors.Reflector{}
+	if s.selectors.Wanted() {
+		all = s.selectors.Watches(s.client, watch.Options{Clock: s.clock, Logger: s.logger})
+	}
+	all["namespaces"] = reflector(s, core.Namespaces, s.namespaces, "")
+	all["nodes"] = reflector(s, core.Nodes, routes.Nodes(), "")
+	all["pods"] = reflector(s, core.Pods, routes.Pods(), feed.PodSelector)
+	return all
+}
+
+// reflector watches all objects of a resource that match a field selector.
+func reflector[T any, P interface {
+	*T
+	core.Object
+}](s *parts, resource core.Resource, sink watch.Sink[P], fields string) *watch.Reflector[P] {
+	return watch.NewReflector(s.client.Resource(resource, ""), func() P { return new(T) }, sink,
+		watch.Options{FieldSelector: fields, Clock: s.clock, Logger: s.logger})
+}
+
 // parts are what a running scheduler is made of.
 type parts struct {
 	client     *rest.Client
@@ -103,6 +116,7 @@ type parts struct {
 	namespaces *watch.Store[*core.Namespace]
 	budgets    *watch.Store[*policyv1.PodDisruptionBudget]
 	reporter   *report.Reporter
+	selectors  *selectors.Selectors
 	evictor    *evict.Evictor
 	recorders  recorders
 
@@ -132,6 +146,7 @@ func assemble(options *config.Options, configuration *profile.Configuration, plu
 	s := &parts{
 		client: client, clock: clock, logger: logger, health: daemon.NewHealth(), recorders: recorders{}, metrics: metrics.New(),
 		namespaces: watch.NewStore[*core.Namespace](nil), budgets: newBudgets(), nominations: nominate.New(), waiting: permit.New(clock),
+		selectors: selectors.New(),
 	}
 	api := apiPods{client}
 	s.reporter = report.New(s.recorders, api, clock, logger)
@@ -180,7 +195,7 @@ func (s *parts) services(plugins map[string]framework.Factory) profile.Services 
 				return nil
 			},
 		},
-		Plugins: plugins,
+		Plugins: plugins, Selectors: s.selectors,
 		Preemption: defaultpreemption.Services{
 			Nominations: s.nominations, Evictor: s.evictor, Observe: s.metrics.Preempted,
 			Budgets: func(namespace string) []*policyv1.PodDisruptionBudget {

@@ -29,6 +29,7 @@ type Cache struct {
 	pods       map[types.UID]*pod
 	assumed    int
 	expiring   *list.List // of *pod, the soonest first
+	images     images
 	generation int64
 	nodeSet    int64 // grows when a node comes or goes
 }
@@ -52,6 +53,7 @@ func New(clock clock.PassiveClock, expiry time.Duration) *Cache {
 	return &Cache{
 		clock: clock, expiry: expiry,
 		nodes: map[string]*node{}, pods: map[types.UID]*pod{}, expiring: list.New(),
+		images: images{byName: map[string]*framework.Image{}},
 	}
 }
 
@@ -78,6 +80,7 @@ func (c *Cache) RemoveNode(name string) {
 	}
 	c.nodeSet++
 	entry.info.RemoveNode()
+	entry.info.Images = c.images.exchange(entry.info.Images, nil)
 	c.changed(entry)
 	c.dropIfEmpty(name, entry)
 }
@@ -233,7 +236,7 @@ func (c *Cache) unlink(entry *node) {
 }
 
 func (c *Cache) dropIfEmpty(name string, entry *node) {
-	if entry.info.Node == nil && len(entry.info.Pods) == 0 {
+	if entry.info.Node == nil && len(entry.info.Pods) == 0 && len(entry.info.Images) == 0 {
 		c.unlink(entry)
 		delete(c.nodes, name)
 	}

@@ -17,6 +17,7 @@ type Snapshot struct {
 	// withAffinity are the nodes with pods that say something about others:
 	// mostly few, and asked for in each attempt.
 	withAffinity []*framework.NodeInfo
+	images       *images
 }
 
 // NewSnapshot returns an empty snapshot.
@@ -24,6 +25,14 @@ func NewSnapshot() *Snapshot { return &Snapshot{place: map[string]int{}} }
 
 // Nodes are all nodes; the slice is valid until the next Update.
 func (s *Snapshot) Nodes() []*framework.NodeInfo { return s.nodes }
+
+// Image is what is known of an image of that name, nil if no node has it.
+func (s *Snapshot) Image(name string) *framework.Image {
+	if s.images == nil {
+		return nil
+	}
+	return s.images.get(name)
+}
 
 // WithAffinity are the nodes with pods that say something about other pods.
 func (s *Snapshot) WithAffinity() []*framework.NodeInfo { return s.withAffinity }
@@ -51,6 +60,7 @@ func (s *Snapshot) Node(name string) (*framework.NodeInfo, bool) {
 func (c *Cache) Update(s *Snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	s.images = &c.images
 	if s.nodeSet != c.nodeSet {
 		c.rebuild(s)
 		return

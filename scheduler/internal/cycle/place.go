@@ -55,7 +55,7 @@ func (p *placer) place(ctx context.Context, profile *framework.Profile, state *f
 	if len(nodes) == 0 {
 		return Placement{}, framework.ErrNoNodes
 	}
-	state.Nodes, state.WithAffinity = nodes, p.snapshot.WithAffinity()
+	state.Nodes, state.WithAffinity, state.Image = nodes, p.snapshot.WithAffinity(), p.snapshot.Image
 	fit := framework.NewFitError(len(nodes))
 	outcome, status := profile.RunPreFilter(ctx, state, pod)
 	if status.IsRejected() {

@@ -25,6 +25,8 @@ type Queue interface {
 
 // Cache is what the feed tells of nodes and the pods on them.
 type Cache interface {
+	// SetImages comes before SetNode.
+	SetImages(nodeName string, images []corev1.ContainerImage)
 	SetNode(node *core.Node)
 	RemoveNode(name string)
 	SetPod(pod *core.Pod)
@@ -75,7 +77,7 @@ func (f *Feed) Pods() watch.Sink[*core.Pod] {
 
 // Nodes returns the sink for the nodes' reflector.
 func (f *Feed) Nodes() watch.Sink[*core.Node] {
-	return slimNodes{whole: f.Whole, next: watch.NewStore(nil, watch.Handler[*core.Node]{
+	return slimNodes{whole: f.Whole, images: f.cache.SetImages, next: watch.NewStore(nil, watch.Handler[*core.Node]{
 		OnAdd: f.nodeAdded, OnUpdate: f.nodeUpdated, OnDelete: f.nodeDeleted,
 	})}
 }

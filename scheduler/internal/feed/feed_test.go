@@ -30,12 +30,13 @@ func (l *log) note(format string, args ...any) {
 	l.lines = append(l.lines, fmt.Sprintf(format, args...))
 }
 
-func (l *log) Add(_ context.Context, pod *core.Pod)    { l.note("queue add %s", pod.Name) }
-func (l *log) Update(_ context.Context, pod *core.Pod) { l.note("queue update %s", pod.Name) }
-func (l *log) Delete(uid types.UID)                    { l.note("queue delete %s", l.names[uid]) }
-func (l *log) Move(e framework.Event)                  { l.note("event %s", e.Label()) }
-func (l *log) SetNode(n *core.Node)                    { l.note("cache node %s", n.Name) }
-func (l *log) RemoveNode(name string)                  { l.note("cache without node %s", name) }
+func (l *log) Add(_ context.Context, pod *core.Pod)      { l.note("queue add %s", pod.Name) }
+func (l *log) Update(_ context.Context, pod *core.Pod)   { l.note("queue update %s", pod.Name) }
+func (l *log) Delete(uid types.UID)                      { l.note("queue delete %s", l.names[uid]) }
+func (l *log) Move(e framework.Event)                    { l.note("event %s", e.Label()) }
+func (l *log) SetImages(string, []corev1.ContainerImage) {}
+func (l *log) SetNode(n *core.Node)                      { l.note("cache node %s", n.Name) }
+func (l *log) RemoveNode(name string)                    { l.note("cache without node %s", name) }
 
 func (l *log) SetPod(pod *core.Pod) {
 	l.known[pod.UID] = true

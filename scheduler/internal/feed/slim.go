@@ -77,16 +77,22 @@ func slimStatuses(statuses []core.ContainerStatus) []core.ContainerStatus {
 type slimNodes struct {
 	next  watch.Sink[*core.Node]
 	whole bool
+	// images takes a node's images; who takes them has each name once.
+	images func(nodeName string, images []corev1.ContainerImage)
 }
 
 func (s slimNodes) Replace(nodes []*core.Node) {
 	for _, node := range nodes {
+		s.images(node.Name, node.Status.Images)
 		s.slim(node)
 	}
 	s.next.Replace(nodes)
 }
 
 func (s slimNodes) Apply(t watch.Type, node *core.Node) {
+	if t != watch.Deleted {
+		s.images(node.Name, node.Status.Images)
+	}
 	s.slim(node)
 	s.next.Apply(t, node)
 }

@@ -36,7 +36,7 @@ func TestDefaultProfile(t *testing.T) {
 	for _, s := range p.Score {
 		weights[s.Name()] = s.Weight
 	}
-	for name, want := range map[string]int64{"TaintToleration": 3, "NodeAffinity": 2, "NodeResourcesFit": 1, "PodTopologySpread": 2, "InterPodAffinity": 2, "NodeResourcesBalancedAllocation": 1} {
+	for name, want := range map[string]int64{"TaintToleration": 3, "NodeAffinity": 2, "NodeResourcesFit": 1, "PodTopologySpread": 2, "InterPodAffinity": 2, "NodeResourcesBalancedAllocation": 1, "ImageLocality": 1} {
 		if weights[name] != want {
 			t.Errorf("weight of %s is %d, want %d", name, weights[name], want)
 		}
@@ -103,6 +103,15 @@ profiles:
 	}
 }
 
+// spread is a profile with default constraints, ratio one with a shape.
+func spread(constraints string) string {
+	return "profiles: [{pluginConfig: [{name: PodTopologySpread, args: {defaultingType: List, defaultConstraints: [" + constraints + "]}}]}]\n"
+}
+
+func ratio(points string) string {
+	return "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: RequestedToCapacityRatio, requestedToCapacityRatio: {shape: [" + points + "]}}}}]}]\n"
+}
+
 func TestBadConfigurationIsRefusedByName(t *testing.T) {
 	for want, file := range map[string]string{
 		"kind":                        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: Other\n",
@@ -120,7 +129,13 @@ func TestBadConfigurationIsRefusedByName(t *testing.T) {
 		`unknown plugin "Nope"`:       header + "profiles: [{plugins: {filter: {enabled: [{name: Nope}]}}}]\n",
 		"VolumeBinding":               header + "profiles: [{plugins: {multiPoint: {enabled: [{name: VolumeBinding}]}}}]\n",
 		"hardPodAffinityWeight":       header + "profiles: [{pluginConfig: [{name: InterPodAffinity, args: {hardPodAffinityWeight: 101}}]}]\n",
-		"defaultingType System":       header + "profiles: [{pluginConfig: [{name: PodTopologySpread, args: {defaultingType: System}}]}]\n",
+		"must be List":                header + "profiles: [{pluginConfig: [{name: PodTopologySpread, args: {defaultConstraints: [{topologyKey: zone}]}}]}]\n",
+		`defaultingType "Other"`:      header + "profiles: [{pluginConfig: [{name: PodTopologySpread, args: {defaultingType: Other}}]}]\n",
+		"maxSkew: 0":                  header + spread("{topologyKey: a, whenUnsatisfiable: ScheduleAnyway}"),
+		"topologyKey: needed":         header + spread("{maxSkew: 1, whenUnsatisfiable: ScheduleAnyway}"),
+		`whenUnsatisfiable: ""`:       header + spread("{maxSkew: 1, topologyKey: a}"),
+		"labelSelector: must be":      header + spread("{maxSkew: 1, topologyKey: a, whenUnsatisfiable: ScheduleAnyway, labelSelector: {}}"),
+		"a with DoNotSchedule":        header + spread("{maxSkew: 1, topologyKey: a, whenUnsatisfiable: DoNotSchedule}, {maxSkew: 2, topologyKey: a, whenUnsatisfiable: DoNotSchedule}"),
 		"plugins.permit":              header + "profiles: [{plugins: {permit: {enabled: [{name: NodeName}]}}}]\n",
 		"plugins.placementScore":      header + "profiles: [{plugins: {placementScore: {enabled: [{name: NodeName}]}}}]\n",
 		"does not take part":          header + "profiles: [{plugins: {score: {enabled: [{name: NodeName}]}}}]\n",
@@ -128,7 +143,11 @@ func TestBadConfigurationIsRefusedByName(t *testing.T) {
 		"no bind plugin":              header + "profiles: [{plugins: {bind: {disabled: [{name: '*'}]}}}]\n",
 		"no queueSort plugin":         header + "profiles: [{plugins: {queueSort: {disabled: [{name: '*'}]}}}]\n",
 		"weight -1":                   header + "profiles: [{plugins: {score: {enabled: [{name: NodeAffinity, weight: -1}]}}}]\n",
-		"RequestedToCapacityRatio":    header + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: RequestedToCapacityRatio}}}]}]\n",
+		"at least one point":          header + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: RequestedToCapacityRatio}}}]}]\n",
+		"utilization: 101":            header + ratio("{utilization: 101, score: 1}"),
+		"score: 11":                   header + ratio("{utilization: 1, score: 11}"),
+		"not more than the 50":        header + ratio("{utilization: 50, score: 1}, {utilization: 50, score: 2}"),
+		`scoringStrategy.type "Any"`:  header + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: Any}}}]}]\n",
 		`unknown field "bogusArg"`:    header + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {bogusArg: 1}}]}]\n",
 		"NodeAffinityArgs":            header + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {kind: NodeAffinityArgs}}]}]\n",
 		"minCandidateNodesPercentage": header + "profiles: [{pluginConfig: [{name: DefaultPreemption, args: {minCandidateNodesPercentage: 101}}]}]\n",

@@ -6,13 +6,16 @@ import (
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	configv1 "k8s.io/kube-scheduler/config/v1"
 	"sigs.k8s.io/yaml"
 
+	"kctl/proto/core"
 	"kctl/scheduler/framework"
 	"kctl/scheduler/internal/plugins/defaultbinder"
 	"kctl/scheduler/internal/plugins/defaultpreemption"
+	"kctl/scheduler/internal/plugins/imagelocality"
 	"kctl/scheduler/internal/plugins/interpodaffinity"
 	"kctl/scheduler/internal/plugins/nodeaffinity"
 	"kctl/scheduler/internal/plugins/nodename"
@@ -24,12 +27,15 @@ import (
 	"kctl/scheduler/internal/plugins/schedulinggates"
 	"kctl/scheduler/internal/plugins/tainttoleration"
 	"kctl/scheduler/internal/plugins/unsupported"
+	"kctl/scheduler/internal/selectors"
 )
 
 // Services are what plugins are given.
 type Services struct {
 	framework.Handle
 	Preemption defaultpreemption.Services
+	// Selectors are asked for pods that are spread without saying so.
+	Selectors *selectors.Selectors
 	// Plugins are those that did not come with this scheduler, by name.
 	Plugins map[string]framework.Factory
 }
@@ -46,6 +52,7 @@ var builtin = map[string]factory{
 	tainttoleration.Name:       plain(tainttoleration.New),
 	nodeports.Name:             plain(nodeports.New),
 	unsupported.Name:           plain(unsupported.New),
+	imagelocality.Name:         plain(imagelocality.New),
 	nodeaffinity.Name:          newNodeAffinity,
 	podtopologyspread.Name:     newTopologySpread,
 	interpodaffinity.Name:      newInterPodAffinity,
@@ -71,13 +78,13 @@ var defaults = []configv1.Plugin{
 	{Name: interpodaffinity.Name, Weight: weight(2)},
 	{Name: defaultpreemption.Name},
 	{Name: noderesources.BalancedName, Weight: weight(1)},
+	{Name: imagelocality.Name, Weight: weight(1)},
 	{Name: defaultbinder.Name},
 }
 
 // absent are upstream's default plugins that this scheduler does not have. To
 // switch one off changes nothing; to ask for one is refused.
 var absent = map[string]bool{
-	"ImageLocality":      true,
 	"VolumeRestrictions": true, "NodeVolumeLimits": true, "VolumeBinding": true, "VolumeZone": true,
 	"DynamicResources": true, "GangScheduling": true, "NodeDeclaredFeatures": true,
 }
@@ -147,22 +154,44 @@ func newFit(raw runtime.RawExtension, _ Services) (framework.Plugin, error) {
 	}
 	options := noderesources.FitOptions{IgnoredResources: args.IgnoredResources, IgnoredGroups: args.IgnoredResourceGroups}
 	if s := args.ScoringStrategy; s != nil {
+		var err error
 		switch s.Type {
 		case configv1.LeastAllocated, "":
 		case configv1.MostAllocated:
 			options.MostAllocated = true
+		case configv1.RequestedToCapacityRatio:
+			if options.Shape, err = shape(s.RequestedToCapacityRatio); err != nil {
+				return nil, err
+			}
 		default:
-			return nil, fmt.Errorf("scoringStrategy.type %q is not supported: only LeastAllocated and MostAllocated", s.Type)
+			return nil, fmt.Errorf("scoringStrategy.type %q: want LeastAllocated, MostAllocated or RequestedToCapacityRatio", s.Type)
 		}
-		if s.RequestedToCapacityRatio != nil {
-			return nil, errors.New("scoringStrategy.requestedToCapacityRatio is not supported")
-		}
-		var err error
 		if options.Weights, err = weights(s.Resources, "scoringStrategy.resources"); err != nil {
 			return nil, err
 		}
 	}
 	return noderesources.NewFit(options), nil
+}
+
+// shape reads the points of RequestedToCapacityRatio, whose scores go to 10.
+func shape(ratio *configv1.RequestedToCapacityRatioParam) ([]noderesources.Point, error) {
+	const field, most = "scoringStrategy.requestedToCapacityRatio.shape", 10
+	if ratio == nil || len(ratio.Shape) == 0 {
+		return nil, errors.New(field + ": at least one point is needed")
+	}
+	var points []noderesources.Point
+	for i, p := range ratio.Shape {
+		switch {
+		case p.Utilization < 0 || p.Utilization > 100:
+			return nil, fmt.Errorf("%s[%d].utilization: %d is not within 0 and 100", field, i, p.Utilization)
+		case p.Score < 0 || p.Score > most:
+			return nil, fmt.Errorf("%s[%d].score: %d is not within 0 and %d", field, i, p.Score, most)
+		case i > 0 && p.Utilization <= ratio.Shape[i-1].Utilization:
+			return nil, fmt.Errorf("%s[%d].utilization: %d is not more than the %d before it", field, i, p.Utilization, ratio.Shape[i-1].Utilization)
+		}
+		points = append(points, noderesources.Point{Utilization: int64(p.Utilization), Score: int64(p.Score) * framework.MaxNodeScore / most})
+	}
+	return points, nil
 }
 
 func newBalanced(raw runtime.RawExtension, _ Services) (framework.Plugin, error) {
@@ -197,15 +226,56 @@ func weights(specs []configv1.ResourceSpec, field string) ([]noderesources.Weigh
 	return out, nil
 }
 
-func newTopologySpread(raw runtime.RawExtension, _ Services) (framework.Plugin, error) {
+func newTopologySpread(raw runtime.RawExtension, services Services) (framework.Plugin, error) {
 	var args configv1.PodTopologySpreadArgs
 	if err := arguments(raw, "PodTopologySpreadArgs", &args); err != nil {
 		return nil, err
 	}
-	if len(args.DefaultConstraints) > 0 || args.DefaultingType == configv1.SystemDefaulting {
-		return nil, errors.New("defaultConstraints and defaultingType System are not supported: only a pod's own constraints count")
+	options := podtopologyspread.Options{Defaults: args.DefaultConstraints}
+	switch args.DefaultingType {
+	case configv1.SystemDefaulting, "":
+		if len(args.DefaultConstraints) > 0 {
+			return nil, errors.New("defaultConstraints are there, so defaultingType must be List")
+		}
+		options.System = true
+	case configv1.ListDefaulting:
+	default:
+		return nil, fmt.Errorf("defaultingType %q: want System or List", args.DefaultingType)
 	}
-	return podtopologyspread.New(), nil
+	if err := checkConstraints(args.DefaultConstraints); err != nil {
+		return nil, err
+	}
+	options.Selector = func(*core.Pod) labels.Selector { return nil }
+	if services.Selectors != nil && (options.System || len(options.Defaults) > 0) {
+		services.Selectors.Want()
+		options.Selector = services.Selectors.Of
+	}
+	return podtopologyspread.New(options), nil
+}
+
+func checkConstraints(constraints []corev1.TopologySpreadConstraint) error {
+	type kind struct {
+		key    string
+		action corev1.UnsatisfiableConstraintAction
+	}
+	seen := map[kind]bool{}
+	for i, c := range constraints {
+		k := kind{c.TopologyKey, c.WhenUnsatisfiable}
+		switch {
+		case c.MaxSkew <= 0:
+			return fmt.Errorf("defaultConstraints[%d].maxSkew: %d is not positive", i, c.MaxSkew)
+		case c.TopologyKey == "":
+			return fmt.Errorf("defaultConstraints[%d].topologyKey: needed", i)
+		case c.WhenUnsatisfiable != corev1.DoNotSchedule && c.WhenUnsatisfiable != corev1.ScheduleAnyway:
+			return fmt.Errorf("defaultConstraints[%d].whenUnsatisfiable: %q: want DoNotSchedule or ScheduleAnyway", i, c.WhenUnsatisfiable)
+		case c.LabelSelector != nil:
+			return fmt.Errorf("defaultConstraints[%d].labelSelector: must be left out: it is that of the pods' services and controllers", i)
+		case seen[k]:
+			return fmt.Errorf("defaultConstraints[%d]: there is one for %s with %s already", i, k.key, k.action)
+		}
+		seen[k] = true
+	}
+	return nil
 }
 
 func newInterPodAffinity(raw runtime.RawExtension, services Services) (framework.Plugin, error) {

@@ -85,6 +85,34 @@ func TestFitScore(t *testing.T) {
 	}
 }
 
+// The points are upstream's documented examples: bin packing, and a shape that
+// rises and falls.
+func TestRequestedToCapacityRatio(t *testing.T) {
+	packing := []Point{{0, 0}, {100, 100}}
+	hill := []Point{{0, 0}, {50, 100}, {100, 20}}
+	asks := func(cpu string) *core.Pod { return fixture.Pod("p", fixture.Requests("cpu", cpu, "memory", "0")) }
+	cpu := []Weight{{"cpu", 1}}
+	for name, test := range map[string]struct {
+		options FitOptions
+		cpu     string
+		want    int64 // on a node with 4 CPUs
+	}{
+		"packing":            {FitOptions{Shape: packing, Weights: cpu}, "1", 25},
+		"packing, full":      {FitOptions{Shape: packing, Weights: cpu}, "4", 100},
+		"more than there is": {FitOptions{Shape: packing, Weights: cpu}, "9", 100},
+		"on a point":         {FitOptions{Shape: hill, Weights: cpu}, "2", 100},
+		"falling":            {FitOptions{Shape: hill, Weights: cpu}, "3", 60},
+		"before the first":   {FitOptions{Shape: []Point{{50, 30}, {100, 100}}, Weights: cpu}, "1", 30},
+		"after the last":     {FitOptions{Shape: []Point{{0, 10}, {50, 70}}, Weights: cpu}, "4", 70},
+		"weighted":           {FitOptions{Shape: packing, Weights: []Weight{{"cpu", 3}, {"memory", 1}}}, "2", 3 * 50 / 4},
+	} {
+		scores, status := plugintest.Scores(t.Context(), NewFit(test.options), asks(test.cpu), fixture.NodeInfo(fixture.Node("n")))
+		if !status.IsSuccess() || scores[0] != test.want {
+			t.Errorf("%s: %v %v, want %d", name, scores, status.Reasons(), test.want)
+		}
+	}
+}
+
 func TestBalanced(t *testing.T) {
 	lopsided := fixture.Pod("cpu", fixture.Requests("cpu", "2"))
 	nodes := []*framework.NodeInfo{

@@ -64,6 +64,16 @@ func Scores(ctx context.Context, plugin framework.Score, pod *core.Pod, nodes ..
 
 func setNodes(state *framework.CycleState, nodes []*framework.NodeInfo) {
 	state.Nodes = nodes
+	state.Image = func(name string) *framework.Image {
+		for _, node := range nodes {
+			for _, image := range node.Images {
+				if image.Name == name {
+					return image
+				}
+			}
+		}
+		return nil
+	}
 	for _, node := range nodes {
 		if len(node.WithAffinity) > 0 {
 			state.WithAffinity = append(state.WithAffinity, node)

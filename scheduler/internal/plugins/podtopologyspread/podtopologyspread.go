@@ -37,11 +37,32 @@ var (
 	skip = framework.NewStatus(framework.Skip)
 )
 
+// Options say how pods are spread that have no constraints themselves.
+type Options struct {
+	// Defaults are their constraints, without selectors. System has them be
+	// upstream's, which also count where a node lacks one of the labels.
+	Defaults []corev1.TopologySpreadConstraint
+	System   bool
+	// Selector selects the pods that belong together with one, nil if none do.
+	Selector func(pod *core.Pod) labels.Selector
+}
+
+// systemDefaults are upstream's: they only rank nodes.
+var systemDefaults = []corev1.TopologySpreadConstraint{
+	{TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway, MaxSkew: 3},
+	{TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.ScheduleAnyway, MaxSkew: 5},
+}
+
 // Plugin implements PreFilter with its extensions, Filter, PreScore, Score and Normalize.
-type Plugin struct{}
+type Plugin struct{ options Options }
 
 // New returns the plugin.
-func New() *Plugin { return &Plugin{} }
+func New(options Options) *Plugin {
+	if options.System {
+		options.Defaults = systemDefaults
+	}
+	return &Plugin{options: options}
+}
 
 // Name implements framework.Plugin.
 func (*Plugin) Name() string { return Name }
@@ -56,8 +77,12 @@ type constraint struct {
 	honorNodes  bool // the pod's own node affinity and selector
 }
 
-// constraints are the pod's constraints of one kind.
-func constraints(pod *core.Pod, action corev1.UnsatisfiableConstraintAction) ([]constraint, error) {
+// constraints are those of one kind that count for the pod: its own, or else
+// the defaults.
+func (p *Plugin) constraints(pod *core.Pod, action corev1.UnsatisfiableConstraintAction) ([]constraint, error) {
+	if len(pod.Spec.TopologySpreadConstraints) == 0 {
+		return p.defaults(pod, action), nil
+	}
 	var parsed []constraint
 	for i := range pod.Spec.TopologySpreadConstraints {
 		c := &pod.Spec.TopologySpreadConstraints[i]
@@ -71,19 +96,43 @@ func constraints(pod *core.Pod, action corev1.UnsatisfiableConstraintAction) ([]
 		if selector, err = framework.RestrictByLabelKeys(selector, pod.Labels, c.MatchLabelKeys, selection.In); err != nil {
 			return nil, fmt.Errorf("topologySpreadConstraints[%d].matchLabelKeys: %w", i, err)
 		}
-		p := constraint{key: c.TopologyKey, maxSkew: int64(c.MaxSkew), minDomains: 1, selector: selector, honorNodes: true}
-		if c.MinDomains != nil {
-			p.minDomains = int64(*c.MinDomains)
-		}
-		if c.NodeAffinityPolicy != nil {
-			p.honorNodes = *c.NodeAffinityPolicy == corev1.NodeInclusionPolicyHonor
-		}
-		if c.NodeTaintsPolicy != nil {
-			p.honorTaints = *c.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor
-		}
-		parsed = append(parsed, p)
+		parsed = append(parsed, newConstraint(c, selector))
 	}
 	return parsed, nil
+}
+
+// defaults are the profile's constraints of one kind, for a pod that belongs
+// together with others.
+func (p *Plugin) defaults(pod *core.Pod, action corev1.UnsatisfiableConstraintAction) []constraint {
+	var parsed []constraint
+	var selector labels.Selector
+	for i := range p.options.Defaults {
+		c := &p.options.Defaults[i]
+		if c.WhenUnsatisfiable != action {
+			continue
+		}
+		if selector == nil {
+			if selector = p.options.Selector(pod); selector == nil {
+				return nil
+			}
+		}
+		parsed = append(parsed, newConstraint(c, selector))
+	}
+	return parsed
+}
+
+func newConstraint(c *corev1.TopologySpreadConstraint, selector labels.Selector) constraint {
+	parsed := constraint{key: c.TopologyKey, maxSkew: int64(c.MaxSkew), minDomains: 1, selector: selector, honorNodes: true}
+	if c.MinDomains != nil {
+		parsed.minDomains = int64(*c.MinDomains)
+	}
+	if c.NodeAffinityPolicy != nil {
+		parsed.honorNodes = *c.NodeAffinityPolicy == corev1.NodeInclusionPolicyHonor
+	}
+	if c.NodeTaintsPolicy != nil {
+		parsed.honorTaints = *c.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor
+	}
+	return parsed
 }
 
 // counts reports whether the constraint's policies let node take part.
@@ -182,8 +231,8 @@ func count(state *framework.CycleState, pod, other *framework.PodInfo, node *fra
 }
 
 // PreFilter counts pods by domain.
-func (*Plugin) PreFilter(_ context.Context, state *framework.CycleState, pod *framework.PodInfo) (*framework.PreFilterResult, *framework.Status) {
-	required, err := constraints(pod.Pod, corev1.DoNotSchedule)
+func (p *Plugin) PreFilter(_ context.Context, state *framework.CycleState, pod *framework.PodInfo) (*framework.PreFilterResult, *framework.Status) {
+	required, err := p.constraints(pod.Pod, corev1.DoNotSchedule)
 	if err != nil {
 		return nil, framework.NewStatus(framework.UnschedulableAndUnresolvable, err.Error()).By(Name)
 	}

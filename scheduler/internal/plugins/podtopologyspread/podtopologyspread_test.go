@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"kctl/proto/core"
 	"kctl/scheduler/framework"
@@ -98,7 +99,7 @@ func TestFilter(t *testing.T) {
 			c.LabelSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Bogus"}}}
 		})), node("a", "a", 0), nil, false},
 	} {
-		if status := plugintest.Filter(t.Context(), New(), test.pod, test.node, test.others...); status.IsSuccess() != test.fits {
+		if status := plugintest.Filter(t.Context(), New(Options{}), test.pod, test.node, test.others...); status.IsSuccess() != test.fits {
 			t.Errorf("%s: %v", name, status.Reasons())
 		}
 	}
@@ -107,12 +108,70 @@ func TestFilter(t *testing.T) {
 func TestScore(t *testing.T) {
 	pod := fixture.Pod("p", app("web"), spread("zone", corev1.ScheduleAnyway))
 	nodes := []*framework.NodeInfo{node("a", "a", 4), node("b", "b", 2), node("c", "c", 0), fixture.NodeInfo(fixture.Node("bare"))}
-	scores, status := plugintest.Scores(t.Context(), New(), pod, nodes...)
+	scores, status := plugintest.Scores(t.Context(), New(Options{}), pod, nodes...)
 	// 4, 2 and 0 pods times log(3+2) are 6, 3 and 0.
 	if want := []int64{0, 50, 100, 0}; !status.IsSuccess() || !slices.Equal(scores, want) {
 		t.Errorf("%v %v, want %v", scores, status.Reasons(), want)
 	}
-	if scores, _ := plugintest.Scores(t.Context(), New(), fixture.Pod("p"), nodes...); scores != nil {
+	if scores, _ := plugintest.Scores(t.Context(), New(Options{}), fixture.Pod("p"), nodes...); scores != nil {
 		t.Errorf("a pod without constraints is scored %v", scores)
+	}
+}
+
+// Pods without constraints are spread as the profile says, if they belong
+// together with others.
+func TestDefaultConstraints(t *testing.T) {
+	webs := labels.SelectorFromSet(labels.Set{"app": "web"})
+	of := func(pod *core.Pod) labels.Selector {
+		if pod.Labels["app"] == "web" {
+			return webs
+		}
+		return nil
+	}
+	list := func(action corev1.UnsatisfiableConstraintAction) Options {
+		return Options{Selector: of, Defaults: []corev1.TopologySpreadConstraint{{TopologyKey: "zone", MaxSkew: 1, WhenUnsatisfiable: action}}}
+	}
+	t.Run("required", func(t *testing.T) {
+		full, free := node("a", "a", 1), []*framework.NodeInfo{node("b", "b", 0)}
+		for name, test := range map[string]struct {
+			pod  *core.Pod
+			fits bool
+		}{
+			"counts":                       {fixture.Pod("p", app("web")), false},
+			"its own come first":           {fixture.Pod("p", app("web"), spread("other", corev1.ScheduleAnyway)), true},
+			"belongs together with nobody": {fixture.Pod("p", app("alone")), true},
+		} {
+			if status := plugintest.Filter(t.Context(), New(list(corev1.DoNotSchedule)), test.pod, full, free...); status.IsSuccess() != test.fits {
+				t.Errorf("%s: %v", name, status.Reasons())
+			}
+		}
+	})
+	zoned := func(name, zone string, web int) *framework.NodeInfo {
+		return node(name, zone, web, func(n *core.Node) {
+			n.Labels[corev1.LabelHostname] = name
+			if zone != "" {
+				n.Labels[corev1.LabelTopologyZone] = zone
+			}
+		})
+	}
+	for name, test := range map[string]struct {
+		options Options
+		nodes   []*framework.NodeInfo
+		want    []int64
+	}{
+		"listed": {list(corev1.ScheduleAnyway), []*framework.NodeInfo{node("a", "a", 4), node("b", "b", 0)}, []int64{0, 100}},
+		// By host: 3 domains, log(5); by zone: 2 domains, log(4). And 2 and 4 for
+		// the skews: 4 pods are 6.4+5.5+6=18, 0 and 4 are 12, 0 and 0 are 6.
+		"system": {Options{System: true, Selector: of}, []*framework.NodeInfo{zoned("a1", "a", 4), zoned("a2", "a", 0), zoned("b", "b", 0)}, []int64{33, 66, 100}},
+		// The zones are not known: only hosts count, and nodes are not left out.
+		"system, no zones": {Options{System: true, Selector: of}, []*framework.NodeInfo{zoned("a", "", 4), zoned("b", "", 0)}, []int64{25, 100}},
+	} {
+		scores, status := plugintest.Scores(t.Context(), New(test.options), fixture.Pod("p", app("web")), test.nodes...)
+		if !status.IsSuccess() || !slices.Equal(scores, test.want) {
+			t.Errorf("%s: %v %v, want %v", name, scores, status.Reasons(), test.want)
+		}
+		if scores, _ := plugintest.Scores(t.Context(), New(test.options), fixture.Pod("p", app("alone")), test.nodes...); scores != nil {
+			t.Errorf("%s: a pod that belongs to nobody is scored %v", name, scores)
+		}
 	}
 }

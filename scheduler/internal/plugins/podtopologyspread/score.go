@@ -3,10 +3,12 @@ package podtopologyspread
 import (
 	"context"
 	"math"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
+	"kctl/proto/core"
 	"kctl/scheduler/framework"
 )
 
@@ -14,7 +16,7 @@ import (
 // nodes to be scored, and what the constraint counts for.
 type scoreState struct {
 	constraints []constraint
-	domains     []map[string]int64
+	domains     []map[string]int64 // nil where each node is a domain: those are counted when they are scored
 	weights     []float64
 	// Nodes that lack a label take part in no domain, and come last.
 	ignored map[string]bool
@@ -22,52 +24,79 @@ type scoreState struct {
 }
 
 // PreScore counts pods by domain.
-func (*Plugin) PreScore(_ context.Context, state *framework.CycleState, pod *framework.PodInfo, nodes []*framework.NodeInfo) *framework.Status {
-	preferred, err := constraints(pod.Pod, corev1.ScheduleAnyway)
+func (p *Plugin) PreScore(_ context.Context, state *framework.CycleState, pod *framework.PodInfo, nodes []*framework.NodeInfo) *framework.Status {
+	preferred, err := p.constraints(pod.Pod, corev1.ScheduleAnyway)
 	if err != nil {
 		return framework.AsError(err)
 	}
 	if len(preferred) == 0 {
 		return skip
 	}
-	s := &scoreState{constraints: preferred, ignored: map[string]bool{}}
-	for range preferred {
-		s.domains = append(s.domains, map[string]int64{})
-	}
-	for _, node := range nodes {
-		s.ranked = append(s.ranked, node.Node.Name)
-		if !hasAll(node.Node, preferred) {
-			s.ignored[node.Node.Name] = true
-			continue
-		}
-		for i := range preferred {
-			s.domains[i][node.Node.Labels[preferred[i].key]] += 0
-		}
-	}
-	for i := range preferred {
-		// The more domains there are, the less one pod more or less shows.
-		s.weights = append(s.weights, math.Log(float64(len(s.domains[i])+2)))
-	}
-	own := nodeaffinity.GetRequiredNodeAffinity(pod.Pod)
-	for _, node := range state.Nodes {
-		if !hasAll(node.Node, preferred) {
-			continue
-		}
-		for i := range preferred {
-			c := &preferred[i]
-			domain := node.Node.Labels[c.key]
-			if _, wanted := s.domains[i][domain]; wanted && c.counts(pod.Pod, own, node.Node) {
-				s.domains[i][domain] += c.matching(pod.Pod.Namespace, node)
-			}
-		}
-	}
+	s := &scoreState{constraints: preferred, ignored: map[string]bool{}, domains: make([]map[string]int64, len(preferred))}
+	needsAll := len(pod.Pod.Spec.TopologySpreadConstraints) > 0 || !p.options.System
+	s.findDomains(nodes, needsAll)
+	s.countPods(pod.Pod, state.Nodes, needsAll)
 	state.Write(scoreKey, s)
 	return nil
 }
 
+// findDomains finds the domains of the nodes to be scored.
+func (s *scoreState) findDomains(nodes []*framework.NodeInfo, needsAll bool) {
+	hosts := make([]int, len(s.constraints))
+	for i := range s.constraints {
+		if s.constraints[i].key != corev1.LabelHostname {
+			s.domains[i] = map[string]int64{}
+		}
+	}
+	for _, node := range nodes {
+		s.ranked = append(s.ranked, node.Node.Name)
+		if needsAll && !hasAll(node.Node, s.constraints) {
+			s.ignored[node.Node.Name] = true
+			continue
+		}
+		for i := range s.constraints {
+			domain, has := node.Node.Labels[s.constraints[i].key]
+			switch {
+			case !has:
+			case s.domains[i] == nil:
+				hosts[i]++
+			default:
+				s.domains[i][domain] = 0
+			}
+		}
+	}
+	for i := range s.constraints {
+		// The more domains there are, the less one pod more or less shows.
+		s.weights = append(s.weights, math.Log(float64(hosts[i]+len(s.domains[i])+2)))
+	}
+}
+
+// countPods counts the pods of all nodes into the domains.
+func (s *scoreState) countPods(pod *core.Pod, nodes []*framework.NodeInfo, needsAll bool) {
+	if !slices.ContainsFunc(s.domains, func(d map[string]int64) bool { return len(d) > 0 }) {
+		return
+	}
+	own := nodeaffinity.GetRequiredNodeAffinity(pod)
+	for _, node := range nodes {
+		if needsAll && !hasAll(node.Node, s.constraints) {
+			continue
+		}
+		for i := range s.constraints {
+			c := &s.constraints[i]
+			domain, has := node.Node.Labels[c.key]
+			if !has {
+				continue
+			}
+			if _, wanted := s.domains[i][domain]; wanted && c.counts(pod, own, node.Node) {
+				s.domains[i][domain] += c.matching(pod.Namespace, node)
+			}
+		}
+	}
+}
+
 // Score is the weighted number of pods in the node's domains; Normalize turns
 // it round.
-func (*Plugin) Score(_ context.Context, state *framework.CycleState, _ *framework.PodInfo, node *framework.NodeInfo) (int64, *framework.Status) {
+func (*Plugin) Score(_ context.Context, state *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) (int64, *framework.Status) {
 	s, ok := state.Read(scoreKey).(*scoreState)
 	if !ok || s.ignored[node.Node.Name] {
 		return 0, nil
@@ -75,7 +104,14 @@ func (*Plugin) Score(_ context.Context, state *framework.CycleState, _ *framewor
 	var score float64
 	for i := range s.constraints {
 		c := &s.constraints[i]
-		count := s.domains[i][node.Node.Labels[c.key]]
+		domain, has := node.Node.Labels[c.key]
+		if !has {
+			continue
+		}
+		count := s.domains[i][domain]
+		if s.domains[i] == nil {
+			count = c.matching(pod.Pod.Namespace, node)
+		}
 		score += float64(count)*s.weights[i] + float64(c.maxSkew-1)
 	}
 	return int64(math.Round(score)), nil
