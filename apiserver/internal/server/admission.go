@@ -52,7 +52,7 @@ func (s *Server) plugins() (*admission.Chain, error) {
 	s.spaceRules = s.followRules()
 	s.userRules = s.followUsers()
 	return plugins.Chain(plugins.Objects{
-		Namespaces: s.resources.Namespaces, ServiceAccounts: s.resources.ServiceAccounts, Pods: s.resources.Pods,
+		Namespaces: s.resources.Namespaces, ServiceAccounts: s.resources.ServiceAccounts, Pods: s.resources.Pods, Nodes: s.resources.Nodes,
 		RuntimeClasses: s.resources.RuntimeClasses, PriorityClasses: s.resources.PriorityClasses, DefaultPriority: s.priorities,
 		StorageClasses: s.resources.StorageClasses, IngressClasses: s.resources.IngressClasses,
 		LimitRanges:      s.spaceRules.limits,

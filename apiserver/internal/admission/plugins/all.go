@@ -11,6 +11,7 @@ import (
 	"kctl/apiserver/internal/admission/antiaffinitytopology"
 	"kctl/apiserver/internal/admission/certificates"
 	"kctl/apiserver/internal/admission/claimresize"
+	"kctl/apiserver/internal/admission/declaredfeatures"
 	"kctl/apiserver/internal/admission/defaultclass"
 	"kctl/apiserver/internal/admission/defaulttoleration"
 	"kctl/apiserver/internal/admission/denyexternalips"
@@ -23,8 +24,10 @@ import (
 	"kctl/apiserver/internal/admission/namespacelifecycle"
 	"kctl/apiserver/internal/admission/noderestriction"
 	"kctl/apiserver/internal/admission/podnodeselector"
+	"kctl/apiserver/internal/admission/podresize"
 	"kctl/apiserver/internal/admission/podsecurity"
 	"kctl/apiserver/internal/admission/podtolerationrestriction"
+	"kctl/apiserver/internal/admission/podtopology"
 	"kctl/apiserver/internal/admission/policy"
 	"kctl/apiserver/internal/admission/priority"
 	"kctl/apiserver/internal/admission/resourcequota"
@@ -101,7 +104,7 @@ var all = []entry{
 		return defaultclass.ForClaims{Classes: d.StorageClasses}, nil
 	}},
 	{name: storageprotection.Name, on: true, make: plain(storageprotection.Plugin{})},
-	{name: "PodGroupProtection", on: true},
+	{name: "PodGroupProtection", on: true, make: plain(idle("PodGroupProtection"))},
 	{name: "OwnerReferencesPermissionEnforcement"},
 	{name: claimresize.Name, on: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return claimresize.Plugin{Classes: lookup.New[*storagev1.StorageClass](d.StorageClasses)}, nil
@@ -121,9 +124,15 @@ var all = []entry{
 		return defaultclass.ForIngresses{Classes: d.IngressClasses}, nil
 	}},
 	{name: denyexternalips.Name, make: plain(denyexternalips.Plugin{})},
-	{name: "PodTopologyLabels", on: true},
-	{name: "NodeDeclaredFeatureValidator", on: true},
-	{name: "PodResizeValidator", on: true},
+	{name: podtopology.Name, on: true, make: func(d *dependencies) (admission.Plugin, error) {
+		return podtopology.Plugin{Nodes: d.Nodes}, nil
+	}},
+	{name: declaredfeatures.Name, on: true, make: func(d *dependencies) (admission.Plugin, error) {
+		return declaredfeatures.New(d.nodes)
+	}},
+	{name: podresize.Name, on: true, make: func(d *dependencies) (admission.Plugin, error) {
+		return podresize.Plugin{Nodes: d.nodes}, nil
+	}},
 	{name: policy.MutatingName, on: true, make: func(d *dependencies) (admission.Plugin, error) { return d.MutatingPolicies, nil }},
 	{name: webhook.MutatingName, on: true, make: func(d *dependencies) (admission.Plugin, error) { return d.MutatingWebhooks, nil }},
 	{name: policy.ValidatingName, on: true, make: func(d *dependencies) (admission.Plugin, error) { return d.ValidatingPolicies, nil }},
@@ -138,3 +147,13 @@ var all = []entry{
 func plain(p admission.Plugin) func(*dependencies) (admission.Plugin, error) {
 	return func(*dependencies) (admission.Plugin, error) { return p, nil }
 }
+
+// idle stands for a plugin of upstream's that guards a kind which is not served:
+// it has nothing to do.
+type idle string
+
+// Name is upstream's name.
+func (i idle) Name() string { return string(i) }
+
+// Handles nothing.
+func (idle) Handles(admission.Operation) bool { return false }

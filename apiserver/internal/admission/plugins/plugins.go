@@ -25,6 +25,7 @@ type Objects struct {
 	Namespaces                      NamespaceStore
 	ServiceAccounts                 lookup.Source
 	Pods                            PodStore
+	Nodes                           lookup.Source
 	RuntimeClasses, PriorityClasses lookup.Source
 	StorageClasses, IngressClasses  Classes
 	// What users' configurations make of requests: plugins that follow them.
@@ -52,8 +53,9 @@ type Settings struct {
 type dependencies struct {
 	Objects
 	Settings
-	// namespaces is shared, so that each is decoded once for all plugins.
+	// Shared, so that each is decoded once for all plugins.
 	namespaces *lookup.Objects[*core.Namespace]
+	nodes      *lookup.Objects[*core.Node]
 }
 
 // entry is one of upstream's plugins.
@@ -129,7 +131,7 @@ func Chain(o Objects, s Settings) (*admission.Chain, error) {
 	if err := validateFiles(s.Files); err != nil {
 		return nil, err
 	}
-	d := &dependencies{Objects: o, Settings: s, namespaces: newNamespaces(o.Namespaces)}
+	d := &dependencies{Objects: o, Settings: s, namespaces: newNamespaces(o.Namespaces), nodes: lookup.New[*core.Node](o.Nodes)}
 	var on []admission.Plugin
 	for _, p := range all {
 		wanted := p.on && !slices.Contains(s.Disable, p.name) || slices.Contains(s.Enable, p.name)

@@ -117,6 +117,7 @@ func chain(t *testing.T, disable ...string) *admission.Chain {
 			"default/mine":   pod(func(p *core.Pod) { p.Name = "mine"; p.Spec.NodeName = "n1"; withToken(p, "vault") }),
 			"default/theirs": pod(func(p *core.Pod) { p.Name = "theirs"; p.Spec.NodeName = "n2" }),
 		}},
+		Nodes:          &source{resource: core.Nodes},
 		RuntimeClasses: runtimeClasses(), PriorityClasses: priorityClasses(), DefaultPriority: defaults{}, LimitRanges: noRanges{}, Quotas: noQuotas{}, QuotaRules: noQuotas{},
 	}, Settings{Clock: testingclock.NewFakeClock(time.Unix(0, 0)), Disable: disable})
 	if err != nil {

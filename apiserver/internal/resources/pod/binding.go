@@ -99,16 +99,21 @@ func (b *Binder) assign(pod *core.Pod, binding *core.Binding) error {
 	}
 	pod.Spec.NodeName = binding.Target.Name
 	pod.Status.NominatedNodeName = ""
-	if len(binding.Annotations) > 0 {
-		if pod.Annotations == nil {
-			pod.Annotations = map[string]string{}
-		}
-		maps.Copy(pod.Annotations, binding.Annotations)
-	}
+	pod.Annotations = with(pod.Annotations, binding.Annotations)
+	pod.Labels = with(pod.Labels, binding.Labels)
 	setCondition(&pod.Status, corev1.PodCondition{
 		Type: corev1.PodScheduled, Status: corev1.ConditionTrue, ObservedGeneration: pod.Generation,
 	}, metav1.NewTime(b.clock.Now()))
 	return nil
+}
+
+// with adds entries to a map that may not be there yet.
+func with(to, more map[string]string) map[string]string {
+	if to == nil {
+		return maps.Clone(more)
+	}
+	maps.Copy(to, more)
+	return to
 }
 
 // setCondition puts a condition in the place of the one of its type; the time

@@ -31,7 +31,7 @@ func defaultPodResources(spec *core.PodSpec) {
 	}
 	roundUp(r.Limits)
 	roundUp(r.Requests)
-	if len(r.Limits) == 0 {
+	if len(r.Limits) == 0 && len(r.Requests) == 0 {
 		return
 	}
 	requests := r.Requests

@@ -2,7 +2,7 @@ package pod
 
 import (
 	"context"
-	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -11,76 +11,145 @@ import (
 	"kctl/proto/core"
 )
 
-// prepareResize keeps all of a pod but what its containers have of cpu and
-// memory, and how they take to a change of it.
+// prepareResize keeps all of a pod but what it and its containers have of cpu
+// and memory. Where other containers are sent, validateResize is to see them.
 func prepareResize(_ context.Context, pod, old *core.Pod) {
 	spec := *old.Spec.DeepCopy()
-	resizeContainers(spec.Containers, pod.Spec.Containers)
-	resizeContainers(spec.InitContainers, pod.Spec.InitContainers)
+	spec.Containers = resized(spec.Containers, pod.Spec.Containers)
+	spec.InitContainers = resized(spec.InitContainers, pod.Spec.InitContainers)
+	if pod.Spec.Resources != nil {
+		spec.Resources = pod.Spec.Resources
+	}
 	pod.Spec, pod.Status = spec, old.Status
 	pod.Labels, pod.Annotations = old.Labels, old.Annotations
 }
 
-func resizeContainers(kept, asked []core.Container) {
-	for i := range kept {
-		for j := range asked {
-			if asked[j].Name == kept[i].Name {
-				kept[i].Resources, kept[i].ResizePolicy = asked[j].Resources, asked[j].ResizePolicy
-			}
-		}
+func resized(kept, asked []core.Container) []core.Container {
+	if !slices.EqualFunc(kept, asked, sameName) {
+		return asked
 	}
+	for i := range kept {
+		kept[i].Resources, kept[i].ResizePolicy = asked[i].Resources, asked[i].ResizePolicy
+	}
+	return kept
 }
 
-// validateResize: a pod stays of its class of service, what is bounded stays
-// bounded, and what never runs again is not resized.
+func sameName(a, b core.Container) bool { return a.Name == b.Name }
+
+// validateResize: a pod stays of its class of service and has the same
+// containers, what is bounded stays bounded, and of cpu and memory alone there
+// may be more or less.
 func validateResize(_ context.Context, pod, old *core.Pod) field.ErrorList {
 	at := field.NewPath("spec")
 	if _, mirror := old.Annotations[core.ConfigMirrorAnnotation]; mirror {
 		return field.ErrorList{field.Forbidden(field.NewPath(""), "static pods cannot be resized")}
 	}
-	if phase := old.Status.Phase; phase == corev1.PodSucceeded || phase == corev1.PodFailed {
-		return field.ErrorList{field.Forbidden(field.NewPath(""), fmt.Sprintf("a pod that is %s cannot be resized", phase))}
+	if system := old.Spec.OS; system != nil && system.Name == corev1.Windows {
+		return field.ErrorList{field.Forbidden(field.NewPath(""), "windows pods cannot be resized")}
 	}
 	errs := validateSpec(&pod.Spec, at)
-	if now, was := qosClass(&pod.Spec), old.Status.QOSClass; was != "" && now != was {
-		errs = append(errs, field.Invalid(at, now, "Pod QOS Class may not change as a result of resizing"))
+	if was := qosClass(&old.Spec); was != qosClass(&pod.Spec) {
+		errs = append(errs, field.Invalid(at, was, "Pod QOS Class may not change as a result of resizing"))
 	}
-	for i := range pod.Spec.Containers {
-		errs = append(errs, validateContainerResize(&pod.Spec.Containers[i], &old.Spec.Containers[i], at.Child("containers").Index(i))...)
+	others := otherContainers(pod.Spec.Containers, old.Spec.Containers, at, "containers")
+	others = append(others, otherContainers(pod.Spec.InitContainers, old.Spec.InitContainers, at, "initContainers")...)
+	if len(others) > 0 {
+		return append(errs, others...)
 	}
-	for i := range pod.Spec.InitContainers {
-		now, was, path := &pod.Spec.InitContainers[i], &old.Spec.InitContainers[i], at.Child("initContainers").Index(i)
-		sidecar := was.RestartPolicy != nil && *was.RestartPolicy == corev1.ContainerRestartPolicyAlways
-		if !sidecar && !equality.Semantic.DeepEqual(now.Resources, was.Resources) {
-			errs = append(errs, field.Forbidden(path.Child("resources"), "only init containers that are restarted always can be resized"))
-			continue
+	errs = append(errs, removedFromPod(&pod.Spec, &old.Spec, at.Child("resources"))...)
+	errs = append(errs, removed(pod.Spec.Containers, old.Spec.Containers, at.Child("containers"))...)
+	errs = append(errs, removed(pod.Spec.InitContainers, old.Spec.InitContainers, at.Child("initContainers"))...)
+	return append(errs, onlyCPUAndMemory(&pod.Spec, &old.Spec, at)...)
+}
+
+// otherContainers refuses containers that were not there, or not in that place.
+func otherContainers(now, was []core.Container, at *field.Path, name string) field.ErrorList {
+	if len(now) != len(was) {
+		return field.ErrorList{field.Forbidden(at.Child(name), name+" may not be added or removed on resize")}
+	}
+	var errs field.ErrorList
+	for i := range now {
+		if now[i].Name != was[i].Name {
+			errs = append(errs, field.Forbidden(at.Child(name).Index(i).Child("name"), name+" may not be renamed or reordered on resize"))
 		}
-		errs = append(errs, validateContainerResize(now, was, path)...)
 	}
 	return errs
 }
 
-func validateContainerResize(now, was *core.Container, at *field.Path) field.ErrorList {
+func removed(now, was []core.Container, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	resources := at.Child("resources")
-	for _, list := range []struct {
-		name     string
-		now, was corev1.ResourceList
-	}{{"limits", now.Resources.Limits, was.Resources.Limits}, {"requests", now.Resources.Requests, was.Resources.Requests}} {
-		for name := range list.was {
-			if _, kept := list.now[name]; !kept {
-				errs = append(errs, field.Forbidden(resources.Child(list.name).Key(string(name)), "resource "+list.name+" cannot be removed"))
-			}
-		}
-		for name, amount := range list.now {
-			before, had := list.was[name]
-			if !resizable.Has(name) && !(had && amount.Cmp(before) == 0) {
-				errs = append(errs, field.Forbidden(resources.Child(list.name).Key(string(name)), "only cpu and memory resources are mutable"))
-			}
-		}
-	}
-	if !equality.Semantic.DeepEqual(now.Resources.Claims, was.Resources.Claims) {
-		errs = append(errs, field.Forbidden(resources.Child("claims"), "only cpu and memory resources are mutable"))
+	for i := range now {
+		errs = append(errs, removedFrom(&now[i].Resources, &was[i].Resources, at.Index(i).Child("resources"), "resource")...)
 	}
 	return errs
+}
+
+func removedFromPod(now, was *core.PodSpec, at *field.Path) field.ErrorList {
+	if now.Resources == nil || was.Resources == nil {
+		return nil
+	}
+	return removedFrom(now.Resources, was.Resources, at, "pod-level resource")
+}
+
+func removedFrom(now, was *corev1.ResourceRequirements, at *field.Path, what string) field.ErrorList {
+	var errs field.ErrorList
+	if lacksOf(now.Requests, was.Requests) {
+		errs = append(errs, field.Forbidden(at.Child("requests"), what+" requests cannot be removed"))
+	}
+	if lacksOf(now.Limits, was.Limits) {
+		errs = append(errs, field.Forbidden(at.Child("limits"), what+" limits cannot be removed"))
+	}
+	return errs
+}
+
+func lacksOf(now, was corev1.ResourceList) bool {
+	for name := range was {
+		if _, kept := now[name]; !kept {
+			return true
+		}
+	}
+	return false
+}
+
+func onlyCPUAndMemory(now, was *core.PodSpec, at *field.Path) field.ErrorList {
+	const words = "only cpu and memory resources"
+	var errs field.ErrorList
+	if r, old := now.Resources, was.Resources; r != nil && !sameButSize(*r, old) {
+		errs = append(errs, field.Forbidden(at, words+" are mutable at pod-level"))
+	}
+	if !slices.EqualFunc(now.Containers, was.Containers, sameContainerButSize) {
+		errs = append(errs, field.Forbidden(at, words+" are mutable"))
+	}
+	for i := range now.InitContainers {
+		if !sameContainerButSize(now.InitContainers[i], was.InitContainers[i]) {
+			errs = append(errs, field.Forbidden(at.Child("initContainers").Index(i), words+" for init or sidecar containers are mutable"))
+		}
+	}
+	return errs
+}
+
+func sameContainerButSize(now, was core.Container) bool {
+	return sameButSize(now.Resources, &was.Resources) && equality.Semantic.DeepEqual(now.ResizePolicy, was.ResizePolicy)
+}
+
+// sameButSize tells whether nothing but cpu and memory is other than before.
+func sameButSize(now corev1.ResourceRequirements, was *corev1.ResourceRequirements) bool {
+	if was == nil {
+		was = &corev1.ResourceRequirements{}
+	}
+	return equality.Semantic.DeepEqual(withoutSize(now), withoutSize(*was))
+}
+
+func withoutSize(r corev1.ResourceRequirements) corev1.ResourceRequirements {
+	return corev1.ResourceRequirements{Requests: unsizable(r.Requests), Limits: unsizable(r.Limits), Claims: r.Claims}
+}
+
+func unsizable(list corev1.ResourceList) corev1.ResourceList {
+	out := corev1.ResourceList{}
+	for name, amount := range list {
+		if !resizable.Has(name) {
+			out[name] = amount
+		}
+	}
+	return out
 }

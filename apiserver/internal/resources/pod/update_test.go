@@ -118,6 +118,19 @@ func TestResize(t *testing.T) {
 	}
 	more := corev1.ResourceList{"cpu": resource.MustParse("1"), "memory": resource.MustParse("1Mi")}
 	disk := corev1.ResourceList{"cpu": resource.MustParse("1"), "ephemeral-storage": resource.MustParse("1Mi")}
+	restarting := func(p *core.Pod) {
+		p.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: "cpu", RestartPolicy: corev1.RestartContainer}}
+	}
+	initial := func(amount string) func(*core.Pod) {
+		return func(p *core.Pod) {
+			c := *p.Spec.Containers[0].DeepCopy()
+			c.Name, c.Resources.Requests = "init", cpu(amount)
+			p.Spec.InitContainers = []core.Container{c}
+		}
+	}
+	whole := func(requests corev1.ResourceList) func(*core.Pod) {
+		return func(p *core.Pod) { p.Spec.Resources = &corev1.ResourceRequirements{Requests: requests} }
+	}
 	burstable := minimal(sized(cpu("1"), nil))
 	for _, tc := range []struct {
 		name     string
@@ -126,11 +139,18 @@ func TestResize(t *testing.T) {
 	}{
 		{"more", minimal(sized(cpu("2"), nil)), burstable, ""},
 		{"a limit comes", minimal(sized(more, cpu("3"))), burstable, ""},
-		{"a limit goes", burstable, minimal(sized(cpu("1"), cpu("2"))), "spec.containers[0].resources.limits[cpu]: Forbidden: resource limits cannot be removed"},
+		{"a limit goes", burstable, minimal(sized(cpu("1"), cpu("2"))), "spec.containers[0].resources.limits: Forbidden: resource limits cannot be removed"},
 		{"more than the limit", minimal(sized(cpu("3"), cpu("2"))), minimal(sized(cpu("1"), cpu("2"))), `spec.containers[0].resources.requests: Invalid value: "3": must be less than or equal to cpu limit of 2`},
-		{"another class", minimal(sized(more, more)), burstable, `spec: Invalid value: "Guaranteed": Pod QOS Class may not change as a result of resizing`},
-		{"another resource", minimal(sized(disk, nil)), burstable, "spec.containers[0].resources.requests[ephemeral-storage]: Forbidden: only cpu and memory resources are mutable"},
-		{"ended", minimal(sized(cpu("2"), nil)), minimal(sized(cpu("1"), nil), func(p *core.Pod) { p.Status.Phase = corev1.PodFailed }), "[]: Forbidden: a pod that is Failed cannot be resized"},
+		{"another class", minimal(sized(more, more)), burstable, `spec: Invalid value: "Burstable": Pod QOS Class may not change as a result of resizing`},
+		{"another resource", minimal(sized(disk, nil)), burstable, "spec: Forbidden: only cpu and memory resources are mutable"},
+		{"another policy", minimal(sized(cpu("1"), nil), restarting), burstable, "spec: Forbidden: only cpu and memory resources are mutable"},
+		{"another container", minimal(sized(cpu("1"), nil), func(p *core.Pod) { p.Spec.Containers[0].Name = "z" }), burstable, "spec.containers[0].name: Forbidden: containers may not be renamed or reordered on resize"},
+		{"an init container more", minimal(sized(cpu("1"), nil), initial("1")), burstable, "spec.initContainers: Forbidden: initContainers may not be added or removed on resize"},
+		{"an init container grows", minimal(sized(cpu("1"), nil), initial("2")), minimal(sized(cpu("1"), nil), initial("1")), ""},
+		{"the pod grows", minimal(sized(cpu("1"), nil), whole(cpu("3"))), minimal(sized(cpu("1"), nil), whole(cpu("2"))), ""},
+		{"of the pod something goes", minimal(sized(cpu("1"), nil), whole(cpu("3"))), minimal(sized(cpu("1"), nil), whole(more)), "spec.resources.requests: Forbidden: pod-level resource requests cannot be removed"},
+		{"ended", minimal(sized(cpu("2"), nil)), minimal(sized(cpu("1"), nil), func(p *core.Pod) { p.Status.Phase = corev1.PodFailed }), ""},
+		{"of Windows", minimal(sized(cpu("2"), nil)), minimal(sized(cpu("1"), nil), func(p *core.Pod) { p.Spec.OS = &corev1.PodOS{Name: corev1.Windows} }), "[]: Forbidden: windows pods cannot be resized"},
 	} {
 		checkErrors(t, tc.name, validateResize(t.Context(), tc.now, tc.was), tc.want)
 	}

@@ -2,9 +2,11 @@ package pod
 
 import (
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"kctl/apiserver/internal/resources/check"
@@ -23,24 +25,46 @@ func validateRequirements(r *corev1.ResourceRequirements, claims []corev1.PodRes
 	errs = append(errs, withinLimits(r, limits, requests)...)
 	errs = append(errs, hugePagesNeedMore(r, at)...)
 
+	return append(errs, validateClaimsOf(r.Claims, claims, at.Child("claims"))...)
+}
+
+// validateClaimsOf checks which of the pod's claims somebody uses: each of them
+// as a whole, or several requests of it.
+func validateClaimsOf(used []corev1.ResourceClaim, claims []corev1.PodResourceClaim, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
 	known := sets.New[string]()
 	for _, claim := range claims {
 		known.Insert(claim.Name)
 	}
-	used := sets.New[string]()
-	for i, claim := range r.Claims {
-		path := at.Child("claims").Index(i)
+	parts, whole := map[string]sets.Set[string]{}, sets.New[string]()
+	for i, claim := range used {
+		path := at.Index(i)
 		if claim.Name == "" {
 			errs = append(errs, field.Required(path, ""))
 			continue
 		}
-		id := claim.Name + "/" + claim.Request
-		if used.Has(id) {
-			errs = append(errs, field.Duplicate(path, claim.Name))
+		if claim.Request != "" {
+			errs = append(errs, check.Messages(path.Child("request"), claim.Request, validation.IsDNS1123Label(claim.Request))...)
 		}
-		used.Insert(id)
+		switch before := parts[claim.Name]; {
+		case whole.Has(claim.Name), claim.Request == "" && before.Len() > 0:
+			errs = append(errs, field.Duplicate(path, claim.Name))
+		case before.Has(claim.Request):
+			errs = append(errs, field.Duplicate(path, claim.Name+"/"+claim.Request))
+		case claim.Request == "":
+			whole.Insert(claim.Name)
+		case before == nil:
+			parts[claim.Name] = sets.New(claim.Request)
+		default:
+			before.Insert(claim.Request)
+		}
 		if !known.Has(claim.Name) {
-			errs = append(errs, field.NotFound(path, claim.Name))
+			err := field.NotFound(path, claim.Name)
+			err.Detail = "must be one of the names in pod.spec.resourceClaims which is empty"
+			if len(known) > 0 {
+				err.Detail = "must be one of the names in pod.spec.resourceClaims: " + strings.Join(sets.List(known), ", ")
+			}
+			errs = append(errs, err)
 		}
 	}
 	return errs
@@ -103,7 +127,7 @@ func validatePodResources(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	for i := range spec.Containers {
 		for name, limit := range spec.Containers[i].Resources.Limits {
 			if whole, ok := r.Limits[name]; ok && limit.Cmp(whole) > 0 {
-				path := field.NewPath("spec", "containers").Index(i).Child("resources", "limits").Key(string(name))
+				path := at.Child("containers").Index(i).Key(string(name)).Child("limits")
 				errs = append(errs, field.Invalid(path, limit.String(), fmt.Sprintf("must be less than or equal to pod limits of %s", whole.String())))
 			}
 		}
