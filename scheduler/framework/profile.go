@@ -3,6 +3,7 @@ package framework
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -51,6 +52,12 @@ type PreFilterOutcome struct {
 	// names the plugins that left the others out.
 	NodeNames map[string]struct{}
 	Narrowed  []string
+}
+
+// LeftOut is what the plugins say of a node that they left out.
+func (o PreFilterOutcome) LeftOut() *Status {
+	reason := fmt.Sprintf("node(s) didn't satisfy plugin(s) [%s]", strings.Join(o.Narrowed, " "))
+	return NewStatus(UnschedulableAndUnresolvable, reason).By(o.Narrowed[0])
 }
 
 // RunPreFilter calls every PreFilter plugin. A status that is not a success
@@ -194,6 +201,17 @@ func (p *Profile) RunPreScore(ctx context.Context, state *CycleState, pod *PodIn
 // RunScore returns the weighted sum of all scores, one for each node.
 func (p *Profile) RunScore(ctx context.Context, state *CycleState, pod *PodInfo, nodes []*NodeInfo) ([]int64, *Status) {
 	totals := make([]int64, len(nodes))
+	status := p.RunScoreEach(ctx, state, pod, nodes, func(plugin WeightedScore, scores []int64) {
+		for i, score := range scores {
+			totals[i] += score * plugin.Weight
+		}
+	})
+	return totals, status
+}
+
+// RunScoreEach gives the scores of each plugin that does not skip the pod, one
+// for each node and before the plugin's weight, to take, which must not keep them.
+func (p *Profile) RunScoreEach(ctx context.Context, state *CycleState, pod *PodInfo, nodes []*NodeInfo, take func(plugin WeightedScore, scores []int64)) *Status {
 	scores := make([]int64, len(nodes))
 	for _, plugin := range p.Score {
 		if state.skip[plugin.Name()].score {
@@ -202,24 +220,24 @@ func (p *Profile) RunScore(ctx context.Context, state *CycleState, pod *PodInfo,
 		for i, node := range nodes {
 			score, status := plugin.Score.Score(ctx, state, pod, node)
 			if !status.IsSuccess() {
-				return nil, AsError(fmt.Errorf("score plugin %s on node %s: %w", plugin.Name(), node.Name(), status.Err()))
+				return AsError(fmt.Errorf("score plugin %s on node %s: %w", plugin.Name(), node.Name(), status.Err()))
 			}
 			scores[i] = score
 		}
 		if normalizer, ok := plugin.Score.(Normalize); ok {
 			if status := normalizer.NormalizeScore(ctx, state, pod, scores); !status.IsSuccess() {
-				return nil, AsError(fmt.Errorf("normalize plugin %s: %w", plugin.Name(), status.Err()))
+				return AsError(fmt.Errorf("normalize plugin %s: %w", plugin.Name(), status.Err()))
 			}
 		}
 		for i, score := range scores {
 			if score < MinNodeScore || score > MaxNodeScore {
-				return nil, AsError(fmt.Errorf("score plugin %s gave node %s %d, which is not within [%d, %d]",
+				return AsError(fmt.Errorf("score plugin %s gave node %s %d, which is not within [%d, %d]",
 					plugin.Name(), nodes[i].Name(), score, MinNodeScore, MaxNodeScore))
 			}
-			totals[i] += score * plugin.Weight
 		}
+		take(plugin, scores)
 	}
-	return totals, nil
+	return nil
 }
 
 // RunReserve tells every Reserve plugin; on a failure the caller must call

@@ -27,6 +27,7 @@ import (
 	"kctl/scheduler/internal/config"
 	"kctl/scheduler/internal/cycle"
 	"kctl/scheduler/internal/evict"
+	"kctl/scheduler/internal/explain"
 	"kctl/scheduler/internal/feed"
 	"kctl/scheduler/internal/metrics"
 	"kctl/scheduler/internal/nominate"
@@ -123,6 +124,7 @@ type parts struct {
 	nominations *nominate.Nominations
 	waiting     *permit.Waiting
 	cycle       *cycle.Scheduler
+	explainer   *explain.Explainer
 	elector     *leader.Elector // nil without election
 	metrics     *metrics.Metrics
 	gauges      metrics.Gauges
@@ -171,6 +173,7 @@ func assemble(options *config.Options, configuration *profile.Configuration, plu
 		Profiles: profiles, Queue: s.queue, Cache: s.cache, Reporter: s.reporter, Pods: api, Nominations: s.nominations, Waiting: s.waiting,
 		Clock: clock, Logger: logger, Metrics: s.metrics,
 	}
+	s.explainer = &explain.Explainer{Profiles: profiles, Cache: s.cache, Queue: s.queue, Nominations: s.nominations, Pods: api}
 	return s, s.elect(options, host)
 }
 

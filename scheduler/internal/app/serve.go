@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"time"
 
@@ -19,7 +18,8 @@ import (
 
 const selfSignedLasts = 365 * 24 * time.Hour
 
-// serve answers health checks to anybody, and metrics to who may read them.
+// serve answers health checks to anybody, and metrics and explanations to who
+// may read them.
 func (s *parts) serve(ctx context.Context, options *config.Options) error {
 	tlsConfig, err := s.servingTLS(options)
 	if err != nil {
@@ -27,7 +27,9 @@ func (s *parts) serve(ctx context.Context, options *config.Options) error {
 	}
 	registry := daemon.NewRegistry()
 	registry.MustRegister(s.metrics, s.gauges)
-	handler := guardMetrics(daemon.Endpoints(s.health, registry), options.ClientCA != "")
+	mux := daemon.Endpoints(s.health, registry)
+	mux.Handle("GET /debug/explain", explainHandler(s.explainer))
+	handler := &guard{next: mux, reviews: reviews{s.client}, byCertificate: options.ClientCA != ""}
 	return daemon.Serve(ctx, options.Address(), handler, tlsConfig, func(address net.Addr) {
 		s.logger.Info("serving health checks and metrics", zap.Stringer("address", address))
 	})
@@ -65,28 +67,4 @@ func (s *parts) servingTLS(options *config.Options) (*tls.Config, error) {
 	}
 	c.ClientAuth = tls.VerifyClientCertIfGiven
 	return c, nil
-}
-
-// guardMetrics keeps /metrics from strangers: with a client CA they must show a
-// certificate of it, without one they must be on this machine.
-func guardMetrics(next http.Handler, byCertificate bool) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/metrics" {
-			if byCertificate && len(r.TLS.VerifiedChains) == 0 {
-				http.Error(w, "a client certificate of the cluster's CA is needed", http.StatusUnauthorized)
-				return
-			}
-			if !byCertificate && !fromThisMachine(r) {
-				http.Error(w, "metrics are for callers on this machine, unless --client-ca-file is given", http.StatusForbidden)
-				return
-			}
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-func fromThisMachine(r *http.Request) bool {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	ip := net.ParseIP(host)
-	return err == nil && ip != nil && ip.IsLoopback()
 }

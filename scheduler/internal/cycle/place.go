@@ -2,10 +2,8 @@ package cycle
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 
 	"kctl/proto/relay"
 	"kctl/scheduler/framework"
@@ -101,12 +99,10 @@ func (p *placer) candidates(outcome framework.PreFilterOutcome, nodes []*framewo
 		}
 	}
 	if others := len(nodes) - len(named); others > 0 {
-		reason := fmt.Sprintf("node(s) didn't satisfy plugin(s) [%s]", strings.Join(outcome.Narrowed, " "))
-		status := framework.NewStatus(framework.UnschedulableAndUnresolvable, reason)
 		for _, plugin := range outcome.Narrowed {
 			fit.Plugins[plugin] = struct{}{}
 		}
-		fit.Refuse(status.By(outcome.Narrowed[0]), others)
+		fit.Refuse(outcome.LeftOut(), others)
 	}
 	return named
 }

@@ -259,6 +259,22 @@ func (q *Queue) Current(uid types.UID) (*core.Pod, bool) {
 	return it.Pod, true
 }
 
+// Where tells in which part of the queue a pod is, and which plugins rejected
+// it last; empty if it is not in the queue, "in flight" while it is attempted or
+// bound.
+func (q *Queue) Where(uid types.UID) (part string, rejectedBy []string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	it, known := q.items[uid]
+	switch {
+	case !known:
+		return "", nil
+	case it.place == inFlight:
+		return "in flight", it.plugins
+	}
+	return placeNames[it.place], it.plugins
+}
+
 // Done ends a flight: the pod is bound or needs no node any more.
 func (q *Queue) Done(uid types.UID) {
 	q.mu.Lock()

@@ -1,0 +1,45 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"kctl/proto/core"
+	"kctl/scheduler/internal/explain"
+)
+
+type explained map[string]error
+
+func (e explained) Explain(_ context.Context, namespace, name string) (*explain.Explanation, error) {
+	return &explain.Explanation{Pod: namespace + "/" + name, Nodes: []explain.Node{{Name: "n1"}}}, e[name]
+}
+
+func TestExplainHandler(t *testing.T) {
+	handler := explainHandler(explained{
+		"gone": apierrors.NewNotFound(core.Pods.GVR().GroupResource(), "gone"), "foreign": &explain.ForeignError{}, "broken": errors.New("no answer"),
+	})
+	for query, want := range map[string]struct {
+		code int
+		body string
+	}{
+		"?pod=a/p":       {http.StatusOK, `"name": "n1"`},
+		"":               {http.StatusBadRequest, "NAMESPACE/NAME"},
+		"?pod=p":         {http.StatusBadRequest, "NAMESPACE/NAME"},
+		"?pod=a/b/c":     {http.StatusBadRequest, "NAMESPACE/NAME"},
+		"?pod=a/gone":    {http.StatusNotFound, `pods "gone" not found`},
+		"?pod=a/foreign": {http.StatusNotFound, "not a profile"},
+		"?pod=a/broken":  {http.StatusInternalServerError, "no answer"},
+	} {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/debug/explain"+query, nil))
+		if w.Code != want.code || !strings.Contains(w.Body.String(), want.body) {
+			t.Errorf("%q: %d %q, want %d %q", query, w.Code, w.Body, want.code, want.body)
+		}
+	}
+}

@@ -1,0 +1,130 @@
+package app
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+
+	"kctl/proto/core"
+	"kctl/proto/daemon"
+	"kctl/proto/rest"
+)
+
+// guard keeps all but health checks and the version from strangers. Without a
+// client CA, callers on this machine may ask; with one, callers must show a
+// certificate of it. What is neither health nor metrics tells of all pods and
+// nodes: a caller with a certificate needs the API server's word for it, and one
+// with a token for everything.
+type guard struct {
+	next          http.Handler
+	reviews       reviewer
+	byCertificate bool
+}
+
+// reviewer asks the API server who a token's owner is and what users may.
+type reviewer interface {
+	User(ctx context.Context, token string) (user authenticationv1.UserInfo, known bool, err error)
+	MayGet(ctx context.Context, user authenticationv1.UserInfo, path string) (bool, error)
+}
+
+func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if public(r.URL.Path) {
+		g.next.ServeHTTP(w, r)
+		return
+	}
+	debug := r.URL.Path != "/metrics"
+	token, hasToken := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	switch {
+	case len(r.TLS.VerifiedChains) > 0:
+		if debug && !g.may(w, r, certificateUser(r.TLS.PeerCertificates[0])) {
+			return
+		}
+	case hasToken:
+		user, known, err := g.reviews.User(r.Context(), token)
+		if err != nil {
+			http.Error(w, "the API server could not be asked who that is", http.StatusServiceUnavailable)
+			return
+		}
+		if !known {
+			http.Error(w, "the API server does not know that token", http.StatusUnauthorized)
+			return
+		}
+		if !g.may(w, r, user) {
+			return
+		}
+	case g.byCertificate:
+		http.Error(w, "a client certificate of the cluster's CA, or a token, is needed", http.StatusUnauthorized)
+		return
+	case !fromThisMachine(r):
+		http.Error(w, "this is for callers on this machine, unless --client-ca-file is given", http.StatusForbidden)
+		return
+	}
+	g.next.ServeHTTP(w, r)
+}
+
+// public reports whether anybody may ask for a path.
+func public(path string) bool {
+	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	return slices.Contains([]string{daemon.Healthz, daemon.Livez, daemon.Readyz, "version"}, first)
+}
+
+// may answers the request if the user may not get its path.
+func (g *guard) may(w http.ResponseWriter, r *http.Request, user authenticationv1.UserInfo) bool {
+	allowed, err := g.reviews.MayGet(r.Context(), user, r.URL.Path)
+	switch {
+	case err != nil:
+		http.Error(w, "the API server could not be asked whether you may", http.StatusServiceUnavailable)
+	case !allowed:
+		http.Error(w, fmt.Sprintf("user %q may not get %s", user.Username, r.URL.Path), http.StatusForbidden)
+	}
+	return allowed && err == nil
+}
+
+// certificateUser is whom a client certificate names, as the API server has it.
+func certificateUser(certificate *x509.Certificate) authenticationv1.UserInfo {
+	return authenticationv1.UserInfo{
+		Username: certificate.Subject.CommonName,
+		Groups:   append([]string{"system:authenticated"}, certificate.Subject.Organization...),
+	}
+}
+
+func fromThisMachine(r *http.Request) bool {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	ip := net.ParseIP(host)
+	return err == nil && ip != nil && ip.IsLoopback()
+}
+
+// reviews asks by TokenReviews and SubjectAccessReviews.
+type reviews struct{ client *rest.Client }
+
+// User implements reviewer.
+func (v reviews) User(ctx context.Context, token string) (authenticationv1.UserInfo, bool, error) {
+	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
+	review.SetGroupVersionKind(core.TokenReviews.GVK())
+	answer := &authenticationv1.TokenReview{}
+	err := v.client.Resource(core.TokenReviews, "").Create(ctx, review, answer)
+	return answer.Status.User, answer.Status.Authenticated, err
+}
+
+// MayGet implements reviewer.
+func (v reviews) MayGet(ctx context.Context, user authenticationv1.UserInfo, path string) (bool, error) {
+	extra := map[string]authorizationv1.ExtraValue{}
+	for key, values := range user.Extra {
+		extra[key] = authorizationv1.ExtraValue(values)
+	}
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra,
+		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: path, Verb: "get"},
+	}}
+	review.SetGroupVersionKind(core.AccessReviews.GVK())
+	answer := &authorizationv1.SubjectAccessReview{}
+	err := v.client.Resource(core.AccessReviews, "").Create(ctx, review, answer)
+	return answer.Status.Allowed, err
+}

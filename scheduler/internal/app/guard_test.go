@@ -1,0 +1,84 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+)
+
+// reviewed is an API server that knows one token, and lets admins.
+type reviewed struct{}
+
+func (reviewed) User(_ context.Context, token string) (authenticationv1.UserInfo, bool, error) {
+	switch token {
+	case "admin":
+		return authenticationv1.UserInfo{Username: "a", Groups: []string{"admins"}}, true, nil
+	case "alice":
+		return authenticationv1.UserInfo{Username: "alice"}, true, nil
+	case "broken":
+		return authenticationv1.UserInfo{}, false, errors.New("no answer")
+	}
+	return authenticationv1.UserInfo{}, false, nil
+}
+
+func (reviewed) MayGet(_ context.Context, user authenticationv1.UserInfo, _ string) (bool, error) {
+	return slices.Contains(user.Groups, "admins"), nil
+}
+
+func TestStrangersGetHealthOnly(t *testing.T) {
+	const here, away, explained = "127.0.0.1:4", "10.1.2.3:4", "/debug/explain"
+	for name, test := range map[string]struct {
+		path, from    string
+		byCertificate bool
+		group         string // of the certificate, none without
+		token         string
+		want          int
+	}{
+		"health, from anywhere":               {path: "/healthz", from: away, byCertificate: true, want: http.StatusOK},
+		"one check, from anywhere":            {path: "/readyz/ping", from: away, byCertificate: true, want: http.StatusOK},
+		"version, from anywhere":              {path: "/version", from: away, want: http.StatusOK},
+		"metrics, from here":                  {path: "/metrics", from: here, want: http.StatusOK},
+		"metrics, from here by IPv6":          {path: "/metrics", from: "[::1]:4", want: http.StatusOK},
+		"metrics, from elsewhere":             {path: "/metrics", from: away, want: http.StatusForbidden},
+		"metrics, from nowhere":               {path: "/metrics", want: http.StatusForbidden},
+		"metrics, no certificate, from here":  {path: "/metrics", from: here, byCertificate: true, want: http.StatusUnauthorized},
+		"metrics, certificate from elsewhere": {path: "/metrics", from: away, byCertificate: true, group: "any", want: http.StatusOK},
+		"metrics, token":                      {path: "/metrics", from: away, byCertificate: true, token: "admin", want: http.StatusOK},
+		"metrics, token of somebody":          {path: "/metrics", from: away, token: "alice", want: http.StatusForbidden},
+		"explain, from here":                  {path: explained, from: here, want: http.StatusOK},
+		"explain, from elsewhere":             {path: explained, from: away, want: http.StatusForbidden},
+		"explain, no certificate, from here":  {path: explained, from: here, byCertificate: true, want: http.StatusUnauthorized},
+		"explain, certificate of an admin":    {path: explained, from: away, byCertificate: true, group: "admins", want: http.StatusOK},
+		"explain, certificate of a node":      {path: explained, from: here, byCertificate: true, group: "system:nodes", want: http.StatusForbidden},
+		"explain, token of an admin":          {path: explained, from: away, token: "admin", want: http.StatusOK},
+		"explain, token of somebody":          {path: explained, from: here, token: "alice", want: http.StatusForbidden},
+		"explain, unknown token":              {path: explained, from: here, token: "x", want: http.StatusUnauthorized},
+		"explain, nobody to ask":              {path: explained, from: here, token: "broken", want: http.StatusServiceUnavailable},
+		"what is not there, from elsewhere":   {path: "/other", from: away, want: http.StatusForbidden},
+	} {
+		r := httptest.NewRequest(http.MethodGet, "https://scheduler"+test.path, nil)
+		r.RemoteAddr = test.from
+		r.TLS = &tls.ConnectionState{}
+		if test.group != "" {
+			certificate := &x509.Certificate{Subject: pkix.Name{CommonName: "someone", Organization: []string{test.group}}}
+			r.TLS.PeerCertificates, r.TLS.VerifiedChains = []*x509.Certificate{certificate}, [][]*x509.Certificate{{certificate}}
+		}
+		if test.token != "" {
+			r.Header.Set("Authorization", "Bearer "+test.token)
+		}
+		w := httptest.NewRecorder()
+		next := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+		(&guard{next: next, reviews: reviewed{}, byCertificate: test.byCertificate}).ServeHTTP(w, r)
+		if w.Code != test.want {
+			t.Errorf("%s: %d, want %d", name, w.Code, test.want)
+		}
+	}
+}

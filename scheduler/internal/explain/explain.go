@@ -1,0 +1,224 @@
+// Package explain says of one pod, for people, what each node answers to it:
+// every plugin that refuses the node, or the scores that rank it.
+//
+// The port that serves metrics calls it, at any time and beside the cycle: it
+// asks the same plugins about a snapshot of its own, and changes nothing.
+package explain
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"kctl/proto/core"
+	"kctl/scheduler/framework"
+	"kctl/scheduler/internal/cache"
+	"kctl/scheduler/internal/nominate"
+	"kctl/scheduler/internal/queue"
+)
+
+// Explanation is what is known of a pod's way to a node.
+type Explanation struct {
+	Pod       string `json:"pod"`
+	Scheduler string `json:"schedulerName"`
+	// Node is where the pod is. The nodes answer as if it were not there.
+	Node string `json:"node,omitempty"`
+	// Nominated is the node on which others make room for it.
+	Nominated string `json:"nominatedNode,omitempty"`
+	// Queue is where it waits, and RejectedBy who refused it last.
+	Queue      string   `json:"queue,omitempty"`
+	RejectedBy []string `json:"rejectedBy,omitempty"`
+	// Message sums up why no node takes the pod, in the words of its event.
+	Message string `json:"message,omitempty"`
+	// Nodes are those that take the pod, the best first, and then the others.
+	Nodes []Node `json:"nodes"`
+}
+
+// Node is one node's answer.
+type Node struct {
+	Name     string    `json:"name"`
+	Total    int64     `json:"total"`
+	Scores   []Score   `json:"scores,omitempty"`
+	Refusals []Refusal `json:"refusals,omitempty"`
+}
+
+// Score is what a plugin gives the node, before its weight.
+type Score struct {
+	Plugin string `json:"plugin"`
+	Score  int64  `json:"score"`
+	Weight int64  `json:"weight"`
+}
+
+// Refusal is why a plugin refuses the node.
+type Refusal struct {
+	Plugin  string   `json:"plugin"`
+	Code    string   `json:"code"`
+	Reasons []string `json:"reasons"`
+}
+
+// PodReader reads a pod from the API.
+type PodReader interface {
+	Pod(ctx context.Context, namespace, name string) (*core.Pod, error)
+}
+
+// Explainer is safe for concurrent use.
+type Explainer struct {
+	Profiles    map[string]*framework.Profile
+	Cache       *cache.Cache
+	Queue       *queue.Queue
+	Nominations *nominate.Nominations
+	Pods        PodReader
+
+	one sync.Mutex // a snapshot is large: there is one at a time
+}
+
+// ForeignError says that a pod is not this scheduler's.
+type ForeignError struct{ Pod, Scheduler string }
+
+func (e *ForeignError) Error() string {
+	return fmt.Sprintf("pod %s is for the scheduler %q, which is not a profile of this one", e.Pod, e.Scheduler)
+}
+
+// Explain asks all nodes.
+func (e *Explainer) Explain(ctx context.Context, namespace, name string) (*Explanation, error) {
+	pod, err := e.Pods.Pod(ctx, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	info := framework.NewPodInfo(pod)
+	profile, ours := e.Profiles[pod.Spec.SchedulerName]
+	if !ours {
+		return nil, &ForeignError{info.Key(), pod.Spec.SchedulerName}
+	}
+	e.one.Lock()
+	defer e.one.Unlock()
+	result := &Explanation{
+		Pod: info.Key(), Scheduler: pod.Spec.SchedulerName, Node: pod.Spec.NodeName, Nominated: e.Nominations.Of(pod.UID),
+	}
+	result.Queue, result.RejectedBy = e.Queue.Where(pod.UID)
+	if result.Node != "" {
+		anywhere := *pod
+		anywhere.Spec.NodeName = ""
+		info = framework.NewPodInfo(&anywhere)
+	}
+	q := &question{profile: profile, pod: info, promised: e.Nominations, result: result}
+	q.look(e.Cache)
+	return result, q.ask(ctx)
+}
+
+// question is one Explain under way.
+type question struct {
+	profile  *framework.Profile
+	pod      *framework.PodInfo
+	promised *nominate.Nominations
+	state    *framework.CycleState
+	fit      *framework.FitError
+	result   *Explanation
+}
+
+// look takes a snapshot in which the pod is nowhere.
+func (q *question) look(from *cache.Cache) {
+	snapshot := cache.NewSnapshot()
+	from.Update(snapshot)
+	q.state = framework.NewCycleState(nil)
+	q.state.Nodes, q.state.WithAffinity, q.state.Image = snapshot.Nodes(), snapshot.WithAffinity(), snapshot.Image
+	is := func(p *framework.PodInfo) bool { return p.Pod.UID == q.pod.Pod.UID }
+	for _, node := range q.state.Nodes {
+		if slices.ContainsFunc(node.Pods, is) {
+			node.RemovePod(q.pod.Pod.UID) // the snapshot is nobody else's
+		}
+	}
+}
+
+func (q *question) ask(ctx context.Context) error {
+	q.fit = framework.NewFitError(len(q.state.Nodes))
+	outcome, status := q.profile.RunPreFilter(ctx, q.state, q.pod)
+	if !status.IsSuccess() && !status.IsRejected() {
+		return status.Err()
+	}
+	var feasible []*framework.NodeInfo
+	for _, node := range q.state.Nodes {
+		refusals := []*framework.Status{status}
+		if status.IsSuccess() {
+			var err error
+			if refusals, err = q.refusals(ctx, outcome, node); err != nil {
+				return err
+			}
+		}
+		if len(refusals) == 0 {
+			feasible = append(feasible, node)
+			continue
+		}
+		q.refused(node, refusals)
+	}
+	if err := q.rank(ctx, feasible); err != nil {
+		return err
+	}
+	switch {
+	case len(q.state.Nodes) == 0:
+		q.result.Message = framework.ErrNoNodes.Error()
+	case len(feasible) > 0:
+	default:
+		if !status.IsSuccess() {
+			q.fit.RefuseAll(status)
+		}
+		q.result.Message = q.fit.Error()
+	}
+	return nil
+}
+
+// refusals are those of all plugins, where an attempt only hears the first.
+func (q *question) refusals(ctx context.Context, outcome framework.PreFilterOutcome, node *framework.NodeInfo) ([]*framework.Status, error) {
+	var refusals []*framework.Status
+	if _, named := outcome.NodeNames[node.Name()]; outcome.NodeNames != nil && !named {
+		refusals = append(refusals, outcome.LeftOut())
+	}
+	others := q.promised.Before(q.pod, node.Name())
+	for _, filter := range q.profile.ActiveFilters(q.state) {
+		status := q.profile.RunFiltersWith(ctx, others, []framework.Filter{filter}, q.state, q.pod, node)
+		switch {
+		case status.IsRejected():
+			refusals = append(refusals, status)
+		case !status.IsSuccess():
+			return nil, status.Err()
+		}
+	}
+	return refusals, nil
+}
+
+func (q *question) refused(node *framework.NodeInfo, refusals []*framework.Status) {
+	q.fit.Refuse(refusals[0], 1)
+	answer := Node{Name: node.Name()}
+	for _, r := range refusals {
+		answer.Refusals = append(answer.Refusals, Refusal{Plugin: r.Plugin(), Code: r.Code().String(), Reasons: r.Reasons()})
+	}
+	q.result.Nodes = append(q.result.Nodes, answer)
+}
+
+// rank puts the nodes that take the pod before the others, the best first.
+func (q *question) rank(ctx context.Context, feasible []*framework.NodeInfo) error {
+	if len(feasible) == 0 {
+		return nil
+	}
+	ranked := make([]Node, len(feasible))
+	for i, node := range feasible {
+		ranked[i].Name = node.Name()
+	}
+	status := q.profile.RunPreScore(ctx, q.state, q.pod, feasible)
+	if status.IsSuccess() {
+		status = q.profile.RunScoreEach(ctx, q.state, q.pod, feasible, func(plugin framework.WeightedScore, scores []int64) {
+			for i, score := range scores {
+				ranked[i].Scores = append(ranked[i].Scores, Score{Plugin: plugin.Name(), Score: score, Weight: plugin.Weight})
+				ranked[i].Total += score * plugin.Weight
+			}
+		})
+	}
+	if !status.IsSuccess() {
+		return status.Err()
+	}
+	slices.SortStableFunc(ranked, func(a, b Node) int { return cmp.Compare(b.Total, a.Total) })
+	q.result.Nodes = append(ranked, q.result.Nodes...)
+	return nil
+}
