@@ -161,7 +161,11 @@ func (a *applying) applyOnce(ctx context.Context, t target) (*unstructured.Unstr
 		a.warn("resource %s/%s is missing the %s annotation which is required by kctl apply. kctl apply should only be used on resources created declaratively by either kctl create --save-config or kctl apply. The missing annotation will be patched automatically.",
 			t.Name, t.name, threeway.LastApplied)
 	}
-	patch, kind, err := threeway.Patch(core.Scheme, current, t.object)
+	schema, err := a.patchSchema(ctx, t.GVK())
+	if err != nil {
+		return nil, "", err
+	}
+	patch, kind, err := threeway.Patch(schema, current, t.object)
 	if err != nil {
 		return nil, "", err
 	}
@@ -169,7 +173,7 @@ func (a *applying) applyOnce(ctx context.Context, t target) (*unstructured.Unstr
 		return current, "unchanged", nil
 	}
 	if a.dryRun == dryRunClient {
-		changed, err := threeway.Apply(core.Scheme, current, patch, kind)
+		changed, err := threeway.Apply(schema, current, patch, kind)
 		return changed, "configured", err
 	}
 	patched, err := a.send(ctx, t, kind, patch)

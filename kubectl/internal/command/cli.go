@@ -6,10 +6,12 @@ import (
 	"os"
 
 	"golang.org/x/term"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 
 	"kctl/kubectl/internal/discover"
 	"kctl/kubectl/internal/kubeconfig"
+	"kctl/kubectl/internal/schema"
 	"kctl/proto/rest"
 )
 
@@ -24,6 +26,7 @@ type cli struct {
 	loaded     *kubeconfig.Target
 	client     *rest.Client
 	discovered *discover.Discovery
+	documents  map[apischema.GroupVersion]*schema.Document
 }
 
 func newCLI(streams Streams, clock clock.WithTicker) *cli {

@@ -17,7 +17,7 @@ import (
 
 func newConfig(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "config SUBCOMMAND", Short: "Look at kubeconfig files, and choose the context", Args: cobra.ArbitraryArgs,
+		Use: "config SUBCOMMAND", Short: "Look at kubeconfig files, and change them", Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return fmt.Errorf("%q is not supported yet by kctl", "config "+args[0])
@@ -26,6 +26,7 @@ func newConfig(c *cli) *cobra.Command {
 		},
 	}
 	cmd.AddCommand(newConfigView(c), newCurrentContext(c), newUseContext(c), newGetContexts(c))
+	cmd.AddCommand(configVerbs(c)...)
 	return cmd
 }
 

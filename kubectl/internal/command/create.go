@@ -116,7 +116,10 @@ func newCreate(c *cli) *cobra.Command {
 	k.add(cmd)
 	k.addValidation(cmd)
 	cmd.Flags().BoolVar(&k.saveConfig, "save-config", false, "If true, the configuration of current object will be saved in its annotation.")
-	cmd.AddCommand(newCreateNamespace(c), newCreateConfigMap(c), newCreateSecret(c), newCreateServiceAccount(c), newCreateToken(c))
+	cmd.AddCommand(newCreateNamespace(c), newCreateConfigMap(c), newCreateSecret(c), newCreateServiceAccount(c), newCreateToken(c),
+		newCreateDeployment(c), newCreateJob(c), newCreateCronJob(c), newCreateService(c), newCreateIngress(c),
+		newCreateRole(c), newCreateClusterRole(c), newCreateRoleBinding(c), newCreateClusterRoleBinding(c),
+		newCreateQuota(c), newCreatePriorityClass(c), newCreateDisruptionBudget(c))
 	return cmd
 }
 
@@ -217,7 +220,7 @@ func newCreateConfigMap(c *cli) *cobra.Command {
 
 func newCreateSecret(c *cli) *cobra.Command {
 	parent := &cobra.Command{
-		Use: "secret generic", Short: "Create a secret using a specified subcommand", Args: cobra.ArbitraryArgs,
+		Use: "secret (generic | tls | docker-registry)", Short: "Create a secret using a specified subcommand", Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return unknownSub(cmd, args[0])
@@ -245,7 +248,7 @@ func newCreateSecret(c *cli) *cobra.Command {
 	s.add(cmd)
 	addData(cmd, &data)
 	cmd.Flags().StringVar(&kind, "type", "", "The type of secret to create")
-	parent.AddCommand(cmd)
+	parent.AddCommand(cmd, newCreateTLSSecret(c), newCreateRegistrySecret(c))
 	return parent
 }
 

@@ -323,3 +323,40 @@ func (c *cli) fetch(ctx context.Context, t target, s *selection) ([]unstructured
 	}
 	return []unstructured.Unstructured{*object}, nil
 }
+
+// each calls do with every object that the targets mean, and returns all that
+// went wrong.
+func (c *cli) each(ctx context.Context, targets []target, s *selection, do func(target, *unstructured.Unstructured) error) error {
+	var failed []error
+	for _, t := range targets {
+		found, err := c.fetch(ctx, t, s)
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		for i := range found {
+			one := t
+			one.name, one.namespace = found[i].GetName(), found[i].GetNamespace()
+			failed = append(failed, do(one, &found[i]))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// errNoName refuses a type alone where objects are changed one by one.
+var errNoName = errors.New("resource(s) were provided, but no name was specified")
+
+// named is targets for verbs that change objects: all of a type only where a
+// selector or --all says so.
+func (c *cli) named(ctx context.Context, s *selection, args []string, defaultType string) ([]target, error) {
+	targets, err := c.targets(ctx, s, args, defaultType)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range targets {
+		if t.name == "" && !s.all && s.labels == "" && s.fields == "" {
+			return nil, errNoName
+		}
+	}
+	return targets, nil
+}

@@ -37,6 +37,9 @@ func Main(args []string, streams Streams) int {
 func run(ctx context.Context, args []string, streams Streams, clock clock.WithTicker) int {
 	c := newCLI(streams, clock)
 	root := newRoot(c)
+	if err := runPlugin(root, args); err != nil {
+		return c.report(ctx, root, err)
+	}
 	root.SetArgs(args)
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
@@ -89,13 +92,16 @@ func newRoot(c *cli) *cobra.Command {
 			root.AddCommand(verb)
 		}
 	}
-	add(groupPods, newRun(c), newLogs(c), newExec(c), newAttach(c), newPortForward(c), newTrace(c))
-	add(groupLook, newGet(c), newDescribe(c), newEvents(c), newWait(c))
-	add(groupObjects, newCreate(c), newApply(c), newDelete(c), newLabel(c), newAnnotate(c), newPatch(c), newCordon(c), newUncordon(c))
+	add(groupPods, newRun(c), newLogs(c), newExec(c), newAttach(c), newCopy(c), newDebug(c), newPortForward(c), newTrace(c))
+	add(groupLook, newGet(c), newDescribe(c), newEvents(c), newWait(c), newExplain(c))
+	add(groupObjects, newCreate(c), newApply(c), newDelete(c), newLabel(c), newAnnotate(c), newPatch(c),
+		newReplace(c), newEdit(c), newDiff(c), newSet(c), newScale(c), newAutoscale(c), newRollout(c), newExpose(c),
+		newCordon(c), newUncordon(c), newDrain(c), newTaint(c))
 	add(groupCluster, clusterVerbs(c)...)
-	add(groupCluster, newClusterInfo(c), newAPIResources(c), newAPIVersions(c), newAuth(c))
-	add(groupSelf, newConfig(c), newVersion(c), newOptions())
+	add(groupCluster, newClusterInfo(c), newAPIResources(c), newAPIVersions(c), newAuth(c), newTop(c), newCertificate(c), newProxy(c))
+	add(groupSelf, newConfig(c), newVersion(c), newOptions(), newCompletion(c), newPlugin(c))
 	addUnsupported(root)
+	c.addCompletion(root)
 	return root
 }
 
@@ -111,10 +117,7 @@ func usageTemplate(whole string) string {
 }
 
 // unsupported are kubectl's verbs that kctl does not have.
-var unsupported = []string{
-	"autoscale", "certificate", "cp", "debug", "diff", "drain", "edit", "explain", "expose",
-	"kustomize", "plugin", "proxy", "replace", "rollout", "scale", "set", "taint", "top",
-}
+var unsupported = []string{"kustomize"}
 
 func addUnsupported(root *cobra.Command) {
 	for _, name := range unsupported {

@@ -196,3 +196,14 @@ func amounts(what, settings string) (corev1.ResourceList, error) {
 	}
 	return list, nil
 }
+
+// Resources reads what --requests and --limits say.
+func Resources(requests, limits string) (corev1.ResourceRequirements, error) {
+	var out corev1.ResourceRequirements
+	var err error
+	if out.Requests, err = amounts("requests", requests); err != nil {
+		return out, err
+	}
+	out.Limits, err = amounts("limits", limits)
+	return out, err
+}

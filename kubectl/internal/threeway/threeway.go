@@ -1,7 +1,7 @@
 // Package threeway works out what `apply` has to change: from what was applied
 // last (which the object remembers in an annotation), what shall be now, and
 // what is. Fields that were applied and are no longer wanted are removed;
-// fields that others set stay.
+// fields that others set stay. `edit` needs but two of the three.
 //
 // It does no I/O; package command calls it.
 package threeway
@@ -12,7 +12,6 @@ import (
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 	"k8s.io/apimachinery/pkg/util/mergepatch"
@@ -22,6 +21,10 @@ import (
 // LastApplied is the annotation that remembers what was applied. It is
 // kubectl's own, so that both can take turns on one object.
 const LastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+// Schema tells by which keys the lists of a kind are merged. Kinds without one
+// (nil) are merged as plain JSON.
+type Schema = strategicpatch.LookupPatchMeta
 
 // Remember writes the object's configuration into its annotation.
 func Remember(object *unstructured.Unstructured) error {
@@ -55,24 +58,29 @@ func setAnnotations(object *unstructured.Unstructured, annotations map[string]st
 	return nil
 }
 
-// Apply makes a change that Patch worked out, on a copy of the object, as a
-// server would.
-func Apply(scheme *runtime.Scheme, current *unstructured.Unstructured, patch []byte, kind types.PatchType) (*unstructured.Unstructured, error) {
+// Apply makes a change that Patch or the user worked out, on a copy of the
+// object, as a server would.
+func Apply(schema Schema, current *unstructured.Unstructured, patch []byte, kind types.PatchType) (*unstructured.Unstructured, error) {
 	before, err := json.Marshal(current.Object)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the object as it is: %w", err)
 	}
 	var after []byte
-	if kind == types.StrategicMergePatchType {
-		typed, err := scheme.New(current.GroupVersionKind())
-		if err != nil {
-			return nil, fmt.Errorf("kind %s: %w", current.GetKind(), err)
+	switch kind {
+	case types.StrategicMergePatchType:
+		if schema == nil {
+			return nil, fmt.Errorf("kind %s knows no strategic merge patch", current.GetKind())
 		}
-		after, err = strategicpatch.StrategicMergePatch(before, patch, typed)
-		if err != nil {
-			return nil, fmt.Errorf("changing the object: %w", err)
+		after, err = strategicpatch.StrategicMergePatchUsingLookupPatchMeta(before, patch, schema)
+	case types.JSONPatchType:
+		var operations jsonpatch.Patch
+		if operations, err = jsonpatch.DecodePatch(patch); err == nil {
+			after, err = operations.Apply(before)
 		}
-	} else if after, err = jsonpatch.MergePatch(before, patch); err != nil {
+	default:
+		after, err = jsonpatch.MergePatch(before, patch)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("changing the object: %w", err)
 	}
 	changed := &unstructured.Unstructured{}
@@ -82,43 +90,63 @@ func Apply(scheme *runtime.Scheme, current *unstructured.Unstructured, patch []b
 	return changed, nil
 }
 
+// unchangeable are the fields that no patch may touch.
+var unchangeable = []mergepatch.PreconditionFunc{
+	mergepatch.RequireKeyUnchanged("apiVersion"), mergepatch.RequireKeyUnchanged("kind"), mergepatch.RequireMetadataKeyUnchanged("name"),
+}
+
 // Patch works out the change from current to modified, which must carry its
-// LastApplied. Kinds that the scheme knows are patched strategically, lists
-// merged by their keys; others by JSON merge. A patch of "{}" changes nothing.
-func Patch(scheme *runtime.Scheme, current, modified *unstructured.Unstructured) ([]byte, types.PatchType, error) {
+// LastApplied. With a schema, lists are merged by their keys. A patch of "{}"
+// changes nothing.
+func Patch(schema Schema, current, modified *unstructured.Unstructured) ([]byte, types.PatchType, error) {
 	original := []byte(current.GetAnnotations()[LastApplied])
 	if len(original) == 0 {
 		original = nil
 	}
-	currentJSON, err := json.Marshal(current.Object)
+	currentJSON, modifiedJSON, err := encode(current, modified)
 	if err != nil {
-		return nil, "", fmt.Errorf("encoding the object as it is: %w", err)
+		return nil, "", err
 	}
-	modifiedJSON, err := json.Marshal(modified.Object)
-	if err != nil {
-		return nil, "", fmt.Errorf("encoding the object as it shall be: %w", err)
+	kind := types.StrategicMergePatchType
+	var patch []byte
+	if schema == nil {
+		kind = types.MergePatchType
+		patch, err = jsonmergepatch.CreateThreeWayJSONMergePatch(original, modifiedJSON, currentJSON, unchangeable...)
+	} else {
+		patch, err = strategicpatch.CreateThreeWayMergePatch(original, modifiedJSON, currentJSON, schema, true, unchangeable...)
 	}
-	unchangeable := []mergepatch.PreconditionFunc{
-		mergepatch.RequireKeyUnchanged("apiVersion"), mergepatch.RequireKeyUnchanged("kind"), mergepatch.RequireMetadataKeyUnchanged("name"),
-	}
-	typed, err := scheme.New(modified.GroupVersionKind())
-	if runtime.IsNotRegisteredError(err) {
-		patch, err := jsonmergepatch.CreateThreeWayJSONMergePatch(original, modifiedJSON, currentJSON, unchangeable...)
-		if err != nil {
-			return nil, "", fmt.Errorf("comparing with what was applied before: %w", err)
-		}
-		return patch, types.MergePatchType, nil
-	}
-	if err != nil {
-		return nil, "", fmt.Errorf("kind %s: %w", modified.GetKind(), err)
-	}
-	meta, err := strategicpatch.NewPatchMetaFromStruct(typed)
-	if err != nil {
-		return nil, "", fmt.Errorf("kind %s: %w", modified.GetKind(), err)
-	}
-	patch, err := strategicpatch.CreateThreeWayMergePatch(original, modifiedJSON, currentJSON, meta, true, unchangeable...)
 	if err != nil {
 		return nil, "", fmt.Errorf("comparing with what was applied before: %w", err)
 	}
-	return patch, types.StrategicMergePatchType, nil
+	return patch, kind, nil
+}
+
+// TwoWay works out the change from before to after.
+func TwoWay(schema Schema, before, after *unstructured.Unstructured) ([]byte, types.PatchType, error) {
+	old, new, err := encode(before, after)
+	if err != nil {
+		return nil, "", err
+	}
+	kind := types.StrategicMergePatchType
+	var patch []byte
+	if schema == nil {
+		kind = types.MergePatchType
+		patch, err = jsonpatch.CreateMergePatch(old, new)
+	} else {
+		patch, err = strategicpatch.CreateTwoWayMergePatchUsingLookupPatchMeta(old, new, schema, unchangeable...)
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("comparing with what was there before: %w", err)
+	}
+	return patch, kind, nil
+}
+
+func encode(before, after *unstructured.Unstructured) (old, new []byte, err error) {
+	if old, err = json.Marshal(before.Object); err != nil {
+		return nil, nil, fmt.Errorf("encoding the object as it is: %w", err)
+	}
+	if new, err = json.Marshal(after.Object); err != nil {
+		return nil, nil, fmt.Errorf("encoding the object as it shall be: %w", err)
+	}
+	return old, new, nil
 }

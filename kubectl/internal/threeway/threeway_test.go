@@ -7,6 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
 	"kctl/proto/core"
 )
 
@@ -59,7 +61,7 @@ func TestPatch(t *testing.T) {
 			if c.others != nil {
 				c.others(current)
 			}
-			patch, kind, err := Patch(core.Scheme, current, remember(t, object(t, c.modified)))
+			patch, kind, err := Patch(schemaOf(t, current), current, remember(t, object(t, c.modified)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -87,7 +89,7 @@ func TestPatchRemovesWhatIsNoLongerWanted(t *testing.T) {
 	labels["others"] = "stays"
 	current.SetLabels(labels)
 	modified := remember(t, object(t, `{apiVersion: v1, kind: Pod, metadata: {name: p, labels: {a: "9"}}, spec: {containers: [{name: c, image: j}]}}`))
-	patch, kind, err := Patch(core.Scheme, current, modified)
+	patch, kind, err := Patch(schemaOf(t, current), current, modified)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +120,7 @@ func TestPatchOfUnknownKinds(t *testing.T) {
 	text := `{apiVersion: example.org/v1, kind: Thing, metadata: {name: t}, spec: {list: [1, 2]}}`
 	current := remember(t, object(t, text))
 	modified := remember(t, object(t, `{apiVersion: example.org/v1, kind: Thing, metadata: {name: t}, spec: {list: [3]}}`))
-	patch, kind, err := Patch(core.Scheme, current, modified)
+	patch, kind, err := Patch(schemaOf(t, current), current, modified)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,4 +131,19 @@ func TestPatchOfUnknownKinds(t *testing.T) {
 	if kind != types.MergePatchType || string(got) != "list:\n- 3\n" {
 		t.Errorf("got %s %s", kind, got)
 	}
+}
+
+// schemaOf is how the lists of an object's kind are merged; nil where no Go type
+// is known.
+func schemaOf(t *testing.T, of *unstructured.Unstructured) Schema {
+	t.Helper()
+	typed, err := core.Scheme.New(of.GroupVersionKind())
+	if err != nil {
+		return nil
+	}
+	meta, err := strategicpatch.NewPatchMetaFromStruct(typed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return meta
 }

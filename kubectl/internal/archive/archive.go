@@ -1,0 +1,142 @@
+// Package archive packs files for `kctl cp` and unpacks what a container sends:
+// tar streams, of which nothing may land outside the place that the user named.
+//
+// Package command calls it. It reads and writes local files only.
+package archive
+
+import (
+	"archive/tar"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// Pack writes a file, or a directory with all that is in it, under a name.
+func Pack(w io.Writer, source, name string) error {
+	out := tar.NewWriter(w)
+	err := filepath.WalkDir(source, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		below, err := filepath.Rel(source, file)
+		if err != nil {
+			return err
+		}
+		return add(out, file, path.Join(name, filepath.ToSlash(below)), entry)
+	})
+	return errors.Join(err, out.Close())
+}
+
+func add(out *tar.Writer, file, name string, entry fs.DirEntry) error {
+	info, err := entry.Info()
+	if err != nil {
+		return err
+	}
+	link := ""
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		if link, err = os.Readlink(file); err != nil {
+			return err
+		}
+	case !info.IsDir() && !info.Mode().IsRegular():
+		return nil // devices and sockets mean nothing elsewhere
+	}
+	header, err := tar.FileInfoHeader(info, link)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	header.Name = name
+	if info.IsDir() {
+		header.Name += "/"
+	}
+	if err := out.WriteHeader(header); err != nil || !info.Mode().IsRegular() {
+		return err
+	}
+	content, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	if _, err := io.Copy(out, content); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return nil
+}
+
+// Unpack puts what lies under prefix in the stream at destination, and returns
+// how many files it was. Everything is opened below destination's root, so that
+// neither names nor links in the stream can lead out of it. Links are left out,
+// each with a warning: a container says where they lead.
+func Unpack(r io.Reader, prefix, destination string, warn func(string)) (int, error) {
+	if info, err := os.Stat(destination); err == nil && info.IsDir() {
+		destination = filepath.Join(destination, path.Base(prefix))
+	}
+	base, name := filepath.Split(filepath.Clean(destination))
+	if base == "" {
+		base = "."
+	}
+	root, err := os.OpenRoot(base)
+	if err != nil {
+		return 0, err
+	}
+	defer root.Close()
+	files := 0
+	prefix = strings.Trim(path.Clean(prefix), "/")
+	for in := tar.NewReader(r); ; {
+		header, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return files, nil
+		}
+		if err != nil {
+			return files, fmt.Errorf("reading what the container sent: %w", err)
+		}
+		inside := strings.Trim(path.Clean("/"+header.Name), "/")
+		below, ok := strings.CutPrefix(inside+"/", prefix+"/")
+		if prefix != "" && !ok {
+			return files, fmt.Errorf("the container sent %q, which was not asked for", header.Name)
+		}
+		target := filepath.Join(name, filepath.FromSlash(strings.TrimSuffix(below, "/")))
+		switch header.Typeflag {
+		case tar.TypeDir:
+			err = makeAll(root, target)
+		case tar.TypeReg:
+			files++
+			err = write(root, target, in, header.FileInfo().Mode().Perm())
+		default:
+			warn(fmt.Sprintf("skipping %q: it is no regular file", header.Name))
+		}
+		if err != nil {
+			return files, err
+		}
+	}
+}
+
+func makeAll(root *os.Root, dir string) error {
+	if dir == "." || dir == "" {
+		return nil
+	}
+	if err := makeAll(root, filepath.Dir(dir)); err != nil {
+		return err
+	}
+	if err := root.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}
+
+func write(root *os.Root, name string, content io.Reader, mode fs.FileMode) error {
+	if err := makeAll(root, filepath.Dir(name)); err != nil {
+		return err
+	}
+	file, err := root.OpenFile(name, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, mode)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(file, content)
+	return errors.Join(err, file.Close())
+}

@@ -1,0 +1,106 @@
+package archive
+
+import (
+	"archive/tar"
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestPackAndUnpack(t *testing.T) {
+	from := t.TempDir()
+	for name, content := range map[string]string{"a": "one", "deep/er/b": "two", "empty": ""} {
+		path := filepath.Join(from, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o640); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var stream bytes.Buffer
+	if err := Pack(&stream, from, "there"); err != nil {
+		t.Fatal(err)
+	}
+	packed := stream.Bytes()
+	for name, want := range map[string]string{
+		"new":      "new/a new/deep/er/b new/empty",                                  // a name that is not there is given to what comes
+		"existing": "existing/there/a existing/there/deep/er/b existing/there/empty", // into a directory that is
+	} {
+		to := t.TempDir()
+		if err := os.Mkdir(filepath.Join(to, "existing"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		files, err := Unpack(bytes.NewReader(packed), "there", filepath.Join(to, name), func(warning string) { t.Error(warning) })
+		if err != nil || files != 3 {
+			t.Errorf("%s: %d files, %v", name, files, err)
+		}
+		if got := tree(t, to); got != want {
+			t.Errorf("%s: there is %s, want %s", name, got, want)
+		}
+		if content, err := os.ReadFile(filepath.Join(to, strings.Fields(want)[1])); err != nil || string(content) != "two" {
+			t.Errorf("%s: content %q, %v", name, content, err)
+		}
+	}
+}
+
+func tree(t *testing.T, dir string) string {
+	t.Helper()
+	var files []string
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			below, _ := filepath.Rel(dir, path)
+			files = append(files, below)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(files, " ")
+}
+
+// A container is not to be trusted with the user's files.
+func TestNothingLandsOutside(t *testing.T) {
+	cases := map[string][]tar.Header{
+		"parent":        {{Name: "data/../../evil", Typeflag: tar.TypeReg}},
+		"absolute":      {{Name: "/evil", Typeflag: tar.TypeReg}},
+		"not asked for": {{Name: "other", Typeflag: tar.TypeReg}},
+		"link":          {{Name: "data/link", Typeflag: tar.TypeSymlink, Linkname: ".."}, {Name: "data/link/evil", Typeflag: tar.TypeReg}},
+		"hard link":     {{Name: "data/hard", Typeflag: tar.TypeLink, Linkname: "../evil"}},
+	}
+	for name, headers := range cases {
+		t.Run(name, func(t *testing.T) {
+			var stream bytes.Buffer
+			out := tar.NewWriter(&stream)
+			for i := range headers {
+				if err := out.WriteHeader(&headers[i]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := out.Close(); err != nil {
+				t.Fatal(err)
+			}
+			dir := t.TempDir()
+			inner := filepath.Join(dir, "inner")
+			if err := os.Mkdir(inner, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			_, err := Unpack(&stream, "data", filepath.Join(inner, "to"), func(string) {})
+			for _, file := range strings.Fields(tree(t, dir)) {
+				if !strings.HasPrefix(file, "inner/to") {
+					t.Errorf("%s was written (%v)", file, err)
+				}
+			}
+		})
+	}
+}
+
+func TestBrokenStream(t *testing.T) {
+	if _, err := Unpack(strings.NewReader(strings.Repeat("x", 1000)), "a", t.TempDir(), func(string) {}); err == nil {
+		t.Error("garbage was taken for a tar stream")
+	}
+}

@@ -1,0 +1,99 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kctl/proto/core"
+)
+
+func newCertificate(c *cli) *cobra.Command {
+	cmd := group("certificate", "Modify certificate resources")
+	cmd.AddCommand(newDecide(c, "approve", "approved", "Approved", "Denied"), newDecide(c, "deny", "denied", "Denied", "Approved"))
+	return cmd
+}
+
+// newDecide approves or denies requests for certificates.
+func newDecide(c *cli, verb, past, condition, opposite string) *cobra.Command {
+	s := &sending{cli: c}
+	var selected selection
+	var force bool
+	cmd := &cobra.Command{
+		Use: verb + " (-f FILENAME | NAME)", Short: map[string]string{"approve": "Approve a certificate signing request", "deny": "Deny a certificate signing request"}[verb],
+		Example: "  kctl certificate " + verb + " csr-sqgzp",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 && len(selected.files) == 0 {
+				return errors.New("one or more CSRs must be specified as <name> or -f <filename>")
+			}
+			targets, err := c.targets(cmd.Context(), &selected, args, core.CertificateSigningRequests.Name)
+			if err != nil {
+				return err
+			}
+			return c.each(cmd.Context(), targets, &selected, func(t target, object *unstructured.Unstructured) error {
+				changed, err := s.decide(cmd.Context(), t, object, decision{condition, opposite, verb, force})
+				if err != nil {
+					return err
+				}
+				return s.print(&s.output, past, changed)
+			})
+		},
+	}
+	selected.addFiles(cmd.Flags(), "identifying the resource to update")
+	s.output.add(cmd.Flags())
+	cmd.Flags().BoolVar(&force, "force", false, "Update the CSR even if it is already "+past+".")
+	return cmd
+}
+
+type decision struct {
+	condition, opposite, verb string
+	force                     bool
+}
+
+// decide adds the condition that says so; a decision that was taken before
+// stays as it is.
+func (s *sending) decide(ctx context.Context, t target, object *unstructured.Unstructured, d decision) (*unstructured.Unstructured, error) {
+	conditions, _, err := unstructured.NestedSlice(object.Object, "status", "conditions")
+	if err != nil {
+		return nil, fmt.Errorf("decode %s: %w", t.name, err)
+	}
+	for i, each := range conditions {
+		condition, _ := each.(map[string]any)
+		switch condition["type"] {
+		case d.opposite:
+			return nil, fmt.Errorf("certificate signing request %q is already %s", t.name, d.opposite)
+		case d.condition:
+			if !d.force {
+				return object, nil
+			}
+			conditions = append(conditions[:i], conditions[i+1:]...)
+		}
+	}
+	now := s.clock.Now().UTC().Format(time.RFC3339)
+	conditions = append(conditions, map[string]any{
+		"type": d.condition, "status": "True", "reason": "Kubectl" + d.condition[:len(d.condition)-1],
+		"message": "This CSR was " + map[string]string{"approve": "approved", "deny": "denied"}[d.verb] + " by kctl certificate " + d.verb + ".", "lastUpdateTime": now,
+	})
+	if err := unstructured.SetNestedSlice(object.Object, conditions, "status", "conditions"); err != nil {
+		return nil, fmt.Errorf("changing %s: %w", t.name, err)
+	}
+	client, err := s.server()
+	if err != nil {
+		return nil, err
+	}
+	body, err := json.Marshal(object.Object)
+	if err != nil {
+		return nil, fmt.Errorf("encoding %s: %w", t.name, err)
+	}
+	var answer []byte
+	if err := client.Do(ctx, http.MethodPut, t.Path("", t.name)+"/approval", body, &answer); err != nil {
+		return nil, err
+	}
+	return decode(answer)
+}

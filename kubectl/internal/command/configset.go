@@ -1,0 +1,429 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"kctl/kubectl/internal/printer"
+)
+
+// configVerbs are the verbs below `kctl config` that change kubeconfig files, or
+// list one part of them.
+func configVerbs(c *cli) []*cobra.Command {
+	return []*cobra.Command{
+		newSetContext(c), newSetCluster(c), newSetCredentials(c), newRenameContext(c), newConfigSet(c), newConfigUnset(c),
+		newConfigDelete(c, "context"), newConfigDelete(c, "cluster"), newConfigDelete(c, "user"),
+		newConfigList(c, "get-clusters", "clusters", "NAME"), newConfigList(c, "get-users", "users", "NAME"),
+	}
+}
+
+// modify lets edit change the merged kubeconfig, and writes each part back to
+// the file that it came from.
+func (c *cli) modify(edit func(*clientcmdapi.Config) error) error {
+	rules := c.flags.Rules()
+	config, err := rules.GetStartingConfig()
+	if err != nil {
+		return err // says the file
+	}
+	if err := edit(config); err != nil {
+		return err
+	}
+	if err := clientcmd.ModifyConfig(rules, *config, true); err != nil {
+		return fmt.Errorf("kubeconfig: %w", err)
+	}
+	return nil
+}
+
+// changed is the value of a flag that was given; flags of all verbs among them.
+func changed(cmd *cobra.Command, name string, into *string) {
+	if flag := cmd.Flags().Lookup(name); flag != nil && flag.Changed {
+		*into = flag.Value.String()
+	}
+}
+
+func newSetContext(c *cli) *cobra.Command {
+	var current bool
+	cmd := &cobra.Command{
+		Use: "set-context [NAME | --current] [--cluster=cluster_nickname] [--user=user_nickname] [--namespace=namespace]", Short: "Set a context entry in kubeconfig",
+		Example: "  kctl config set-context --current --namespace=blue",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if current == (len(args) == 1) || len(args) > 1 {
+				return usageError(cmd, "you must specify either a context name or --current")
+			}
+			var name, verb string
+			err := c.modify(func(config *clientcmdapi.Config) error {
+				if name = config.CurrentContext; !current {
+					name = args[0]
+				} else if name == "" {
+					return errors.New("no current context is set")
+				}
+				context, exists := config.Contexts[name]
+				if verb = "modified"; !exists {
+					context, verb = clientcmdapi.NewContext(), "created"
+				}
+				changed(cmd, "cluster", &context.Cluster)
+				changed(cmd, "user", &context.AuthInfo)
+				changed(cmd, "namespace", &context.Namespace)
+				config.Contexts[name] = context
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(c.Out, "Context %q %s.\n", name, verb)
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&current, "current", false, "Modify the current context")
+	return cmd
+}
+
+// embed replaces a file's name by its content where that is asked for; names
+// are kept absolute, for kubeconfig takes others as relative to itself.
+func embed(file *string, data *[]byte, whole bool) error {
+	if *file == "" {
+		return nil
+	}
+	path, err := filepath.Abs(*file)
+	if err != nil {
+		return fmt.Errorf("%s: %w", *file, err)
+	}
+	if !whole {
+		*file, *data = path, nil
+		return nil
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("could not read %s: %w", path, err)
+	}
+	*file, *data = "", content
+	return nil
+}
+
+func newSetCluster(c *cli) *cobra.Command {
+	var whole bool
+	var proxy string
+	cmd := &cobra.Command{
+		Use: "set-cluster NAME [--server=server] [--certificate-authority=path/to/certificate/authority] [--insecure-skip-tls-verify=true] [--tls-server-name=example.com]", Short: "Set a cluster entry in kubeconfig",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := oneName(cmd, args)
+			if err != nil {
+				return err
+			}
+			err = c.modify(func(config *clientcmdapi.Config) error {
+				cluster, exists := config.Clusters[name]
+				if !exists {
+					cluster = clientcmdapi.NewCluster()
+				}
+				changed(cmd, "server", &cluster.Server)
+				cluster.Server = strings.TrimRight(cluster.Server, "/")
+				changed(cmd, "tls-server-name", &cluster.TLSServerName)
+				changed(cmd, "proxy-url", &cluster.ProxyURL)
+				if insecure := cmd.Flags().Lookup("insecure-skip-tls-verify"); insecure.Changed {
+					cluster.InsecureSkipTLSVerify = insecure.Value.String() == "true"
+				}
+				config.Clusters[name] = cluster
+				if !cmd.Flags().Changed("certificate-authority") {
+					return nil
+				}
+				changed(cmd, "certificate-authority", &cluster.CertificateAuthority)
+				return embed(&cluster.CertificateAuthority, &cluster.CertificateAuthorityData, whole)
+			})
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(c.Out, "Cluster %q set.\n", name)
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&whole, "embed-certs", false, "embed-certs for the cluster entry in kubeconfig")
+	cmd.Flags().StringVar(&proxy, "proxy-url", "", "proxy-url for the cluster entry in kubeconfig")
+	return cmd
+}
+
+func newSetCredentials(c *cli) *cobra.Command {
+	var whole bool
+	var username, password, execCommand, execVersion string
+	var execArgs, execEnv []string
+	cmd := &cobra.Command{
+		Use: "set-credentials NAME [--client-certificate=path] [--client-key=path] [--token=bearer_token] [--username=basic_user] [--password=basic_password] [--exec-command=exec_command]", Short: "Set a user entry in kubeconfig",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := oneName(cmd, args)
+			if err != nil {
+				return err
+			}
+			err = c.modify(func(config *clientcmdapi.Config) error {
+				user, exists := config.AuthInfos[name]
+				if !exists {
+					user = clientcmdapi.NewAuthInfo()
+				}
+				config.AuthInfos[name] = user
+				changed(cmd, "token", &user.Token)
+				changed(cmd, "username", &user.Username)
+				changed(cmd, "password", &user.Password)
+				if execCommand != "" {
+					user.Exec = &clientcmdapi.ExecConfig{Command: execCommand, APIVersion: execVersion, Args: execArgs, InteractiveMode: clientcmdapi.IfAvailableExecInteractiveMode}
+					for _, setting := range execEnv {
+						key, value, _ := strings.Cut(setting, "=")
+						user.Exec.Env = append(user.Exec.Env, clientcmdapi.ExecEnvVar{Name: key, Value: value})
+					}
+				}
+				for _, f := range []struct {
+					flag string
+					file *string
+					data *[]byte
+				}{
+					{"client-certificate", &user.ClientCertificate, &user.ClientCertificateData},
+					{"client-key", &user.ClientKey, &user.ClientKeyData},
+				} {
+					if !cmd.Flags().Changed(f.flag) {
+						continue
+					}
+					changed(cmd, f.flag, f.file)
+					if err := embed(f.file, f.data, whole); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(c.Out, "User %q set.\n", name)
+			return err
+		},
+	}
+	fs := cmd.Flags()
+	fs.BoolVar(&whole, "embed-certs", false, "Embed client cert/key for the user entry in kubeconfig")
+	fs.StringVar(&username, "username", "", "username for the user entry in kubeconfig")
+	fs.StringVar(&password, "password", "", "password for the user entry in kubeconfig")
+	fs.StringVar(&execCommand, "exec-command", "", "Command for the exec credential plugin for the user entry in kubeconfig")
+	fs.StringVar(&execVersion, "exec-api-version", "client.authentication.k8s.io/v1", "API version of the exec credential plugin for the user entry in kubeconfig")
+	fs.StringSliceVar(&execArgs, "exec-arg", nil, "New arguments for the exec credential plugin command for the user entry in kubeconfig")
+	fs.StringArrayVar(&execEnv, "exec-env", nil, "'key=value' environment values for the exec credential plugin")
+	return cmd
+}
+
+func newRenameContext(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use: "rename-context CONTEXT_NAME NEW_NAME", Short: "Rename a context from the kubeconfig file",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return usageError(cmd, "two names are required, got %d", len(args))
+			}
+			err := c.modify(func(config *clientcmdapi.Config) error {
+				context, ok := config.Contexts[args[0]]
+				if !ok {
+					return fmt.Errorf("cannot rename the context %q, it's not in %s", args[0], c.flags.Rules().GetDefaultFilename())
+				}
+				if _, taken := config.Contexts[args[1]]; taken {
+					return fmt.Errorf("cannot rename the context %q, the context %q already exists in %s", args[0], args[1], c.flags.Rules().GetDefaultFilename())
+				}
+				delete(config.Contexts, args[0])
+				config.Contexts[args[1]] = context
+				if config.CurrentContext == args[0] {
+					config.CurrentContext = args[1]
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(c.Out, "Context %q renamed to %q.\n", args[0], args[1])
+			return err
+		},
+	}
+}
+
+func newConfigDelete(c *cli, what string) *cobra.Command {
+	return &cobra.Command{
+		Use: "delete-" + what + " NAME", Short: "Delete the specified " + what + " from the kubeconfig",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := oneName(cmd, args)
+			if err != nil {
+				return err
+			}
+			where := c.flags.Rules().GetDefaultFilename()
+			err = c.modify(func(config *clientcmdapi.Config) error {
+				exists := false
+				switch what {
+				case "context":
+					if _, exists = config.Contexts[name]; config.CurrentContext == name {
+						fmt.Fprint(c.Err, "warning: this removed your active context, use \"kctl config use-context\" to select a different one\n")
+					}
+					delete(config.Contexts, name)
+				case "cluster":
+					_, exists = config.Clusters[name]
+					delete(config.Clusters, name)
+				case "user":
+					_, exists = config.AuthInfos[name]
+					delete(config.AuthInfos, name)
+				}
+				if !exists {
+					return fmt.Errorf("cannot delete %s %s, not in %s", what, name, where)
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			if what == "user" {
+				_, err = fmt.Fprintf(c.Out, "deleted user %s from %s\n", name, where)
+				return err
+			}
+			_, err = fmt.Fprintf(c.Out, "deleted %s %s from %s\n", what, name, where)
+			return err
+		},
+	}
+}
+
+func newConfigList(c *cli, verb, what, header string) *cobra.Command {
+	return &cobra.Command{
+		Use: verb, Short: "Display " + what + " defined in the kubeconfig", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			config, err := c.flags.Raw()
+			if err != nil {
+				return err
+			}
+			var names []string
+			if what == "users" {
+				for name := range config.AuthInfos {
+					names = append(names, name)
+				}
+			} else {
+				for name := range config.Clusters {
+					names = append(names, name)
+				}
+			}
+			sort.Strings(names)
+			out := &printer.Columns{}
+			out.Add(header)
+			for _, name := range names {
+				out.Add(name)
+			}
+			return out.Flush(c.Out)
+		},
+	}
+}
+
+// property finds what sets the value of a kubeconfig that a path such as
+// "contexts.NAME.namespace" means. Names may have dots in them.
+func property(config *clientcmdapi.Config, path string) (set func(string) error, err error) {
+	part, rest, _ := strings.Cut(path, ".")
+	name, field := rest, ""
+	if at := strings.LastIndexByte(rest, '.'); at >= 0 {
+		name, field = rest[:at], rest[at+1:]
+	}
+	texts := map[string]*string{}
+	switch part {
+	case "current-context":
+		texts[""] = &config.CurrentContext
+	case "contexts":
+		context := entry(config.Contexts, name, clientcmdapi.NewContext)
+		texts = map[string]*string{"cluster": &context.Cluster, "user": &context.AuthInfo, "namespace": &context.Namespace}
+	case "clusters":
+		cluster := entry(config.Clusters, name, clientcmdapi.NewCluster)
+		texts = map[string]*string{
+			"server": &cluster.Server, "certificate-authority": &cluster.CertificateAuthority,
+			"tls-server-name": &cluster.TLSServerName, "proxy-url": &cluster.ProxyURL,
+		}
+		if field == "insecure-skip-tls-verify" {
+			return func(value string) (err error) {
+				cluster.InsecureSkipTLSVerify, err = strconv.ParseBool(value)
+				return err
+			}, nil
+		}
+	case "users":
+		user := entry(config.AuthInfos, name, clientcmdapi.NewAuthInfo)
+		texts = map[string]*string{
+			"token": &user.Token, "tokenFile": &user.TokenFile, "client-certificate": &user.ClientCertificate,
+			"client-key": &user.ClientKey, "username": &user.Username, "password": &user.Password,
+		}
+	}
+	text, ok := texts[field]
+	if !ok {
+		return nil, fmt.Errorf("unable to locate path %q", path)
+	}
+	return func(value string) error { *text = value; return nil }, nil
+}
+
+// entry is the one of a name, made where there is none.
+func entry[T any](all map[string]*T, name string, make func() *T) *T {
+	if all[name] == nil {
+		all[name] = make()
+	}
+	return all[name]
+}
+
+func newConfigSet(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use: "set PROPERTY_NAME PROPERTY_VALUE", Short: "Set an individual value in a kubeconfig file",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return usageError(cmd, "a property and a value are required")
+			}
+			err := c.modify(func(config *clientcmdapi.Config) error {
+				set, err := property(config, args[0])
+				if err != nil {
+					return err
+				}
+				return set(args[1])
+			})
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(c.Out, "Property %q set.\n", args[0])
+			return err
+		},
+	}
+}
+
+func newConfigUnset(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use: "unset PROPERTY_NAME", Short: "Unset an individual value in a kubeconfig file",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := oneName(cmd, args)
+			if err != nil {
+				return err
+			}
+			err = c.modify(func(config *clientcmdapi.Config) error {
+				part, entry, _ := strings.Cut(name, ".")
+				_, context := config.Contexts[entry]
+				_, cluster := config.Clusters[entry]
+				_, user := config.AuthInfos[entry]
+				switch {
+				case part == "contexts" && context:
+					delete(config.Contexts, entry)
+				case part == "clusters" && cluster:
+					delete(config.Clusters, entry)
+				case part == "users" && user:
+					delete(config.AuthInfos, entry)
+				default:
+					set, err := property(config, name)
+					if err != nil {
+						return err
+					}
+					if strings.HasSuffix(name, ".insecure-skip-tls-verify") {
+						return set("false")
+					}
+					return set("")
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(c.Out, "Property %q unset.\n", name)
+			return err
+		},
+	}
+}

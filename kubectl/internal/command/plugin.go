@@ -1,0 +1,110 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// pluginPrefix is what the names of programs begin with that add verbs to kctl:
+// kctl-NAME on the PATH is `kctl NAME`.
+const pluginPrefix = "kctl-"
+
+// plugin finds the program of a verb that kctl itself does not have. Of
+// `kctl a b c`, kctl-a-b-c is asked for first, then kctl-a-b, then kctl-a; what
+// is left over are its arguments.
+func plugin(args []string) (path string, rest []string, found bool) {
+	words := args
+	for i, arg := range args {
+		if strings.HasPrefix(arg, "-") {
+			words = args[:i]
+			break
+		}
+	}
+	for n := len(words); n > 0; n-- {
+		name := pluginPrefix + strings.ReplaceAll(strings.Join(words[:n], "-"), "_", "-")
+		if strings.ContainsRune(name, os.PathSeparator) {
+			continue
+		}
+		if path, err := exec.LookPath(name); err == nil {
+			return path, args[n:], true
+		}
+	}
+	return "", nil, false
+}
+
+// runPlugin puts a plugin in kctl's place, so that terminal, signals and exit
+// code are its own. It returns only where there is none.
+func runPlugin(root *cobra.Command, args []string) error {
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") || strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		return nil
+	}
+	if known, _, err := root.Find(args[:1]); err == nil && known != root {
+		return nil
+	}
+	path, rest, found := plugin(args)
+	if !found {
+		return nil
+	}
+	//nolint:gosec // the user's own program
+	return fmt.Errorf("running %s: %w", path, syscall.Exec(path, append([]string{path}, rest...), os.Environ()))
+}
+
+func newPlugin(c *cli) *cobra.Command {
+	cmd := group("plugin", "Provides utilities for interacting with plugins")
+	var nameOnly bool
+	list := &cobra.Command{
+		Use: "list", Short: "List all visible plugin executables on a user's PATH", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			found := plugins()
+			if len(found) == 0 {
+				return errors.New("unable to find any kctl plugins in your PATH")
+			}
+			fmt.Fprint(c.Out, "The following compatible plugins are available:\n\n")
+			seen := map[string]bool{}
+			for _, path := range found {
+				name := filepath.Base(path)
+				if nameOnly {
+					path = name
+				}
+				fmt.Fprintln(c.Out, path)
+				verb := strings.Split(strings.TrimPrefix(name, pluginPrefix), "-")[0]
+				if known, _, err := cmd.Root().Find([]string{verb}); err == nil && known != cmd.Root() {
+					c.warn("%s overshadows nothing: kctl has the verb %q itself", name, verb)
+				}
+				if seen[name] {
+					c.warn("%s is overshadowed by a plugin of the same name earlier in the PATH", path)
+				}
+				seen[name] = true
+			}
+			return nil
+		},
+	}
+	list.Flags().BoolVar(&nameOnly, "name-only", false, "If true, display only the binary name of each plugin, rather than its full path")
+	cmd.AddCommand(list)
+	return cmd
+}
+
+// plugins are the programs on the PATH that are plugins.
+func plugins() []string {
+	var found []string
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			continue // directories that are not there are common on PATHs
+		}
+		for _, entry := range entries {
+			path := filepath.Join(dir, entry.Name())
+			if info, err := os.Stat(path); err == nil && strings.HasPrefix(entry.Name(), pluginPrefix) && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+				found = append(found, path)
+			}
+		}
+	}
+	return found
+}

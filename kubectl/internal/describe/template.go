@@ -1,0 +1,50 @@
+package describe
+
+import (
+	"io"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/proto/core"
+)
+
+// PodTemplate describes a pod template.
+func PodTemplate(w io.Writer, template *corev1.PodTemplateSpec) error {
+	p := newPage(w, time.Time{})
+	p.template(template)
+	return p.done()
+}
+
+// template writes what there is to say about a pod template, under a head of
+// its own. The names of its containers stand one space in, as kubectl has them.
+func (p *page) template(template *corev1.PodTemplateSpec) {
+	p.head("Pod Template")
+	p.under(func() {
+		p.pairs("Labels", template.Labels)
+		if len(template.Annotations) > 0 {
+			p.notes("Annotations", template.Annotations)
+		}
+		if template.Spec.ServiceAccountName != "" {
+			p.line("Service Account", "%s", template.Spec.ServiceAccountName)
+		}
+		if len(template.Spec.InitContainers) > 0 {
+			p.templateContainers("Init Containers", template.Spec.InitContainers)
+		}
+		p.templateContainers("Containers", template.Spec.Containers)
+		p.volumes(template.Spec.Volumes)
+		if template.Spec.PriorityClassName != "" {
+			p.line("Priority Class Name", "%s", template.Spec.PriorityClassName)
+		}
+		p.pairs("Node-Selectors", template.Spec.NodeSelector)
+		p.tolerations(template.Spec.Tolerations)
+	})
+}
+
+func (p *page) templateContainers(label string, containers []core.Container) {
+	p.head(label)
+	for i := range containers {
+		p.text(" %s:", containers[i].Name)
+		p.under(func() { p.container(&containers[i], nil) })
+	}
+}

@@ -1,0 +1,173 @@
+package generate
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// ServicePort is a port of a service.
+type ServicePort struct {
+	Name, Protocol string
+	Port           int32
+	Target         string // a number or a name; "" is the same as Port
+	NodePort       int32
+}
+
+func (p ServicePort) content() fields {
+	target := intOrString(p.Target)
+	if p.Target == "" {
+		target = int64(p.Port)
+	}
+	out := fields{"port": int64(p.Port), "protocol": p.Protocol, "targetPort": target}
+	if p.Name != "" {
+		out["name"] = p.Name
+	}
+	if p.NodePort > 0 {
+		out["nodePort"] = int64(p.NodePort)
+	}
+	return out
+}
+
+// TCPPorts reads PORT[:TARGET] settings.
+func TCPPorts(settings []string) ([]ServicePort, error) {
+	var all []ServicePort
+	for _, setting := range settings {
+		text, target, _ := strings.Cut(setting, ":")
+		port, err := strconv.ParseInt(text, 10, 32)
+		if err != nil || port < 1 || port > 65535 {
+			return nil, fmt.Errorf("invalid port %q: must be a number from 1 to 65535", text)
+		}
+		if target == "" {
+			target = text
+		}
+		all = append(all, ServicePort{Name: strings.ReplaceAll(setting, ":", "-"), Protocol: "TCP", Port: int32(port), Target: target})
+	}
+	return all, nil
+}
+
+// Service makes a service.
+func Service(name, kind, clusterIP, externalName string, selector, labels map[string]string, ports []ServicePort) (*unstructured.Unstructured, error) {
+	spec := fields{}
+	if kind != "" {
+		spec["type"] = kind
+	}
+	if clusterIP != "" {
+		spec["clusterIP"] = clusterIP
+	}
+	if externalName != "" {
+		spec["externalName"] = externalName
+	} else if kind == "ExternalName" {
+		return nil, errors.New("an external name must be specified")
+	}
+	if len(selector) > 0 {
+		plain := fields{}
+		for key, value := range selector {
+			plain[key] = value
+		}
+		spec["selector"] = plain
+	}
+	var all []any
+	for _, port := range ports {
+		all = append(all, port.content())
+	}
+	if len(all) > 0 {
+		spec["ports"] = all
+	}
+	out := object("v1", "Service", name, fields{"spec": spec, "status": fields{"loadBalancer": fields{}}})
+	if len(labels) > 0 {
+		out.SetLabels(labels)
+	}
+	return out, nil
+}
+
+// Ingress makes an ingress of rules HOST/PATH=SERVICE:PORT[,tls[=SECRET]].
+func Ingress(name, class, defaultBackend string, rules, annotations []string) (*unstructured.Unstructured, error) {
+	if len(rules) == 0 && defaultBackend == "" {
+		return nil, errors.New("not enough information provided: every ingress has to either specify a default-backend (which catches all traffic) or a list of rules (which catch specific paths)")
+	}
+	spec := fields{}
+	if class != "" {
+		spec["ingressClassName"] = class
+	}
+	if defaultBackend != "" {
+		service, port, ok := strings.Cut(defaultBackend, ":")
+		if !ok || service == "" || port == "" {
+			return nil, fmt.Errorf("default-backend should be in format servicename:serviceport")
+		}
+		spec["defaultBackend"] = backend(service, port)
+	}
+	parsed, tls, err := ingressRules(rules)
+	if err != nil {
+		return nil, err
+	}
+	if len(parsed) > 0 {
+		spec["rules"] = parsed
+	}
+	if len(tls) > 0 {
+		spec["tls"] = tls
+	}
+	out := object("networking.k8s.io/v1", "Ingress", name, fields{"spec": spec, "status": fields{"loadBalancer": fields{}}})
+	notes, err := Pairs("annotation", annotations)
+	if len(notes) > 0 {
+		out.SetAnnotations(notes)
+	}
+	return out, err
+}
+
+func backend(service, port string) fields {
+	where := fields{"name": port}
+	if number, err := strconv.ParseInt(port, 10, 32); err == nil {
+		where = fields{"number": number}
+	}
+	return fields{"service": fields{"name": service, "port": where}}
+}
+
+// ingressRules puts the paths of one host under one rule.
+func ingressRules(rules []string) (parsed, tls []any, err error) {
+	byHost := map[string]fields{}
+	for _, rule := range rules {
+		bad := fmt.Errorf("rule %s is invalid and should be in format host/path=svcname:svcport[,tls[=secret]]", rule)
+		where, to, ok := strings.Cut(rule, "=")
+		host, path, hasPath := strings.Cut(where, "/")
+		to, options, hasOptions := strings.Cut(to, ",")
+		service, port, hasPort := strings.Cut(to, ":")
+		if !ok || !hasPath || !hasPort || service == "" || port == "" {
+			return nil, nil, bad
+		}
+		kind := "Exact"
+		if trimmed, prefix := strings.CutSuffix(path, "*"); prefix {
+			kind, path = "Prefix", trimmed
+		}
+		one := byHost[host]
+		if one == nil {
+			one = fields{"http": fields{"paths": []any{}}}
+			if host != "" {
+				one["host"] = host
+			}
+			byHost[host] = one
+			parsed = append(parsed, one)
+		}
+		paths := one["http"].(fields)
+		paths["paths"] = append(paths["paths"].([]any), fields{"path": "/" + path, "pathType": kind, "backend": backend(service, port)})
+		if !hasOptions {
+			continue
+		}
+		key, secret, _ := strings.Cut(options, "=")
+		if key != "tls" {
+			return nil, nil, bad
+		}
+		entry := fields{}
+		if host != "" {
+			entry["hosts"] = []any{host}
+		}
+		if secret != "" {
+			entry["secretName"] = secret
+		}
+		tls = append(tls, entry)
+	}
+	return parsed, tls, nil
+}

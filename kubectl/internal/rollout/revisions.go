@@ -1,0 +1,151 @@
+package rollout
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"reflect"
+	"sort"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"kctl/kubectl/internal/describe"
+)
+
+// causeAnnotation is where people say why they changed something.
+const causeAnnotation = "kubernetes.io/change-cause"
+
+// hashLabel is what the deployment controller adds to the pods of a replica set.
+const hashLabel = "pod-template-hash"
+
+// Revision is a template that an object had, or has.
+type Revision struct {
+	Number  int64
+	Cause   string
+	Current bool // the object has this template now
+	// Patch brings the template back: a strategic merge patch, or, with Replace,
+	// a JSON patch.
+	Patch   []byte
+	Replace bool
+
+	template map[string]any
+}
+
+// Keeper is the resource that keeps the revisions of a kind.
+func Keeper(kind string) (resource string, ok bool) {
+	switch kind {
+	case "Deployment":
+		return "replicasets.apps", true
+	case "DaemonSet", "StatefulSet":
+		return "controllerrevisions.apps", true
+	}
+	return "", false
+}
+
+// Revisions are those of the kept objects that are the owner's, oldest first.
+func Revisions(owner *unstructured.Unstructured, kept []unstructured.Unstructured) ([]Revision, error) {
+	var all []Revision
+	for i := range kept {
+		if by := metav1.GetControllerOf(&kept[i]); by == nil || by.UID != owner.GetUID() {
+			continue
+		}
+		read := fromControllerRevision
+		if owner.GetKind() == "Deployment" {
+			read = fromReplicaSet
+		}
+		revision, err := read(owner, &kept[i])
+		if err != nil {
+			return nil, err
+		}
+		revision.Cause = kept[i].GetAnnotations()[causeAnnotation]
+		all = append(all, revision)
+	}
+	sort.SliceStable(all, func(i, j int) bool { return all[i].Number < all[j].Number })
+	return all, nil
+}
+
+func fromReplicaSet(owner, set *unstructured.Unstructured) (Revision, error) {
+	number, err := strconv.ParseInt(set.GetAnnotations()[RevisionAnnotation], 10, 64)
+	if err != nil {
+		number = 0 // not counted yet
+	}
+	template, _, err := unstructured.NestedMap(set.Object, "spec", "template")
+	if err != nil {
+		return Revision{}, fmt.Errorf("decode replica set %s: %w", set.GetName(), err)
+	}
+	now, _, err := unstructured.NestedMap(owner.Object, "spec", "template")
+	if err != nil {
+		return Revision{}, fmt.Errorf("decode %s: %w", owner.GetName(), err)
+	}
+	back := (&unstructured.Unstructured{Object: template}).DeepCopy().Object
+	unstructured.RemoveNestedField(back, "metadata", "labels", hashLabel)
+	patch, err := json.Marshal([]map[string]any{{"op": "replace", "path": "/spec/template", "value": back}})
+	if err != nil {
+		return Revision{}, fmt.Errorf("encoding the template: %w", err)
+	}
+	return Revision{Number: number, Patch: patch, Replace: true, Current: reflect.DeepEqual(back, now), template: template}, nil
+}
+
+func fromControllerRevision(owner, kept *unstructured.Unstructured) (Revision, error) {
+	number, _, err := unstructured.NestedInt64(kept.Object, "revision")
+	if err != nil {
+		return Revision{}, fmt.Errorf("decode controller revision %s: %w", kept.GetName(), err)
+	}
+	data, _, err := unstructured.NestedMap(kept.Object, "data")
+	if err != nil {
+		return Revision{}, fmt.Errorf("decode controller revision %s: %w", kept.GetName(), err)
+	}
+	patch, err := json.Marshal(data)
+	if err != nil {
+		return Revision{}, fmt.Errorf("encoding the template: %w", err)
+	}
+	template, _, err := unstructured.NestedMap(data, "spec", "template")
+	if err != nil {
+		return Revision{}, fmt.Errorf("decode controller revision %s: %w", kept.GetName(), err)
+	}
+	now, _, err := unstructured.NestedMap(owner.Object, "spec", "template")
+	if err != nil {
+		return Revision{}, fmt.Errorf("decode %s: %w", owner.GetName(), err)
+	}
+	delete(template, "$patch") // what makes of the template a patch that replaces
+	return Revision{Number: number, Patch: patch, Current: reflect.DeepEqual(template, now), template: template}, nil
+}
+
+// Choose finds the revision to go back to: the one named, or else the one
+// before the newest.
+func Choose(kind, name string, revisions []Revision, to int64) (Revision, error) {
+	if to != 0 {
+		for _, revision := range revisions {
+			if revision.Number == to {
+				return revision, nil
+			}
+		}
+		return Revision{}, fmt.Errorf("unable to find specified revision %v in history", to)
+	}
+	if len(revisions) < 2 {
+		if kind == "Deployment" {
+			return Revision{}, fmt.Errorf("no rollout history found for deployment %q", name)
+		}
+		return Revision{}, fmt.Errorf("no last revision to roll back to")
+	}
+	return revisions[len(revisions)-2], nil
+}
+
+// PrintTemplate writes a revision's pod template.
+func PrintTemplate(w io.Writer, revision Revision) error {
+	template := corev1.PodTemplateSpec{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(revision.template, &template); err != nil {
+		return fmt.Errorf("decode the template: %w", err)
+	}
+	if template.Annotations == nil && revision.Cause != "" {
+		template.Annotations = map[string]string{}
+	}
+	if revision.Cause != "" {
+		template.Annotations[causeAnnotation] = revision.Cause
+	}
+	return describe.PodTemplate(w, &template)
+}
