@@ -1,12 +1,14 @@
 package handlers
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
 	"kctl/apiserver/internal/admission"
@@ -61,11 +63,11 @@ func (c *call) applied(fieldValidation string) (*unstructured.Unstructured, erro
 	}
 	out := &unstructured.Unstructured{Object: map[string]any{}}
 	if fieldValidation == metav1.FieldValidationStrict {
-		if err := yaml.UnmarshalStrict(body, &out.Object); err != nil {
+		if err := yaml.UnmarshalStrict(body, &out.Object, asWritten); err != nil {
 			return nil, apierrors.NewBadRequest(fmt.Sprintf("error strict decoding patch: %v", err))
 		}
 	} else {
-		if err := yaml.Unmarshal(body, &out.Object); err != nil {
+		if err := yaml.Unmarshal(body, &out.Object, asWritten); err != nil {
 			return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
 		}
 		if fieldValidation != metav1.FieldValidationIgnore {
@@ -77,6 +79,9 @@ func (c *call) applied(fieldValidation string) (*unstructured.Unstructured, erro
 	if out.Object == nil {
 		out.Object = map[string]any{}
 	}
+	if err := utiljson.ConvertMapNumbers(out.Object, 0); err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
+	}
 	if err := checkValue(out.Object, false); err != nil {
 		return nil, err
 	}
@@ -84,6 +89,13 @@ func (c *call) applied(fieldValidation string) (*unstructured.Unstructured, erro
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("invalid object type: %v", kind))
 	}
 	return out, nil
+}
+
+// asWritten leaves it to later whether a number is an integer: a float64 would
+// lose the last digits of large ones, and is no integer to whoever reads it.
+func asWritten(d *json.Decoder) *json.Decoder {
+	d.UseNumber()
+	return d
 }
 
 // mayCreate refuses to create what was meant for one that is gone.

@@ -547,6 +547,7 @@ func (c *custom) scale() {
 	if got := c.want(200, "GET", path+"/a", nil); fmt.Sprint(got["spec"], got["metadata"].(map[string]any)["generation"]) != "map[size:7] 2" {
 		c.t.Errorf("scaled to %v", got)
 	}
+	c.want(200, "PATCH", path+"/a?fieldManager=one&force=true", widget(group+"/v1", "a", `{"size":5}`), "Content-Type", "application/apply-patch+yaml")
 	c.want(422, "PATCH", path+"/a/scale", `{"spec":{"replicas":-1}}`, merge...)
 	scale["spec"] = map[string]any{"replicas": 1}
 	c.want(409, "PUT", path+"/a/scale", scale)
