@@ -4,6 +4,8 @@
 set -eu
 
 packages=
+unpacked=$(dirname "$0")/../../build/kubernetes-client
+unpack=
 want() { # want PACKAGE COMMAND...: the package, if one of the commands is missing
 	package=$1
 	shift
@@ -26,7 +28,8 @@ for set in "$@"; do
 		want gcc gcc # the race detector is linked by it
 		[ -e /usr/include/stdlib.h ] || packages="$packages libc6-dev"
 		want busybox-static busybox
-		want kubernetes-client kubectl
+		# The oldest kubectl that is asked, beside whichever the machine has.
+		[ -x "$unpacked/usr/bin/kubectl" ] || unpack=kubernetes-client
 		want etcd-server etcd
 		;;
 	*)
@@ -36,6 +39,15 @@ for set in "$@"; do
 	esac
 done
 
+if [ -n "$unpack" ] && command -v apt-get >/dev/null 2>&1; then
+	mkdir -p "$unpacked"
+	(
+		cd "$unpacked"
+		apt-get download -qq "$unpack" 2>/dev/null || { apt-get update -qq && apt-get download -qq "$unpack"; }
+		dpkg-deb -x "$unpack"_*.deb .
+		rm "$unpack"_*.deb
+	)
+fi
 [ -n "$packages" ] || exit 0
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then
 	echo "missing on this machine:$packages (Debian's names); install them, or run this as root on Debian" >&2

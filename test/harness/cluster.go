@@ -281,3 +281,10 @@ func (c *Cluster) In(t testing.TB) *Cluster {
 	sub.t = t
 	return &sub
 }
+
+// Restart ends a program as an operator does, and brings it up again.
+func (c *Cluster) Restart(program string) {
+	c.t.Helper()
+	c.Signal(program, syscall.SIGTERM)
+	c.Up()
+}

@@ -91,3 +91,20 @@ func (e *Etcd) Keys(t testing.TB, prefix string) []string {
 	}
 	return keys
 }
+
+// Compact makes etcd forget everything but its present state.
+func (e *Etcd) Compact(t testing.TB) {
+	t.Helper()
+	client, err := e.client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	answer, err := client.Get(t.Context(), "any", clientv3.WithCountOnly())
+	if err == nil {
+		_, err = client.Compact(t.Context(), answer.Header.Revision, clientv3.WithCompactPhysical())
+	}
+	if err != nil {
+		t.Fatalf("compact etcd: %v", err)
+	}
+}

@@ -1,90 +1,182 @@
 package witness_test
 
 import (
+	"encoding/json"
+	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kctl/test/harness"
 )
 
-const manifest = `apiVersion: v1
-kind: Pod
-metadata:
-  name: applied
-  labels: {app: applied}
-spec:
-  terminationGracePeriodSeconds: 1
-  containers:
-  - name: c
-    image: kctl.local/demo
-    imagePullPolicy: IfNotPresent
-    ports: [{containerPort: 8080}]
-`
-
-// kubectls are the binaries to ask: the one on the PATH, and Debian's where it
-// is another.
-func kubectls(t *testing.T) []string {
-	t.Helper()
-	path, err := exec.LookPath("kubectl")
-	if err != nil {
-		t.Fatalf("the tests need kubectl (Debian's kubernetes-client): %v", err)
-	}
-	return []string{path}
+// user is somebody at a keyboard: one kubectl, and a namespace to work in.
+type user struct {
+	*testing.T
+	c               *harness.Cluster
+	path, namespace string
+	minor           int // 20 is kubectl 1.20
 }
 
+// users are one for each kubectl at hand: the one that `make test-deps`
+// unpacks, which is 1.20, and the machine's, if it has another.
+func users(t *testing.T, c *harness.Cluster) []user {
+	t.Helper()
+	oldest := filepath.Join(harness.Root(), "build/kubernetes-client/usr/bin/kubectl")
+	if _, err := os.Stat(oldest); err != nil {
+		t.Fatalf("the tests need kubectl 1.20 (make test-deps): %v", err)
+	}
+	found := []user{{T: t, c: c, path: oldest}}
+	if path, err := exec.LookPath("kubectl"); err == nil {
+		found = append(found, user{T: t, c: c, path: path})
+	}
+	byMinor := map[int]user{}
+	for _, u := range found {
+		var version struct {
+			ClientVersion struct{ Minor string }
+		}
+		if err := json.Unmarshal([]byte(u.run("version", "--client", "-o", "json")), &version); err != nil {
+			t.Fatal(err)
+		}
+		minor, err := strconv.Atoi(strings.TrimRight(version.ClientVersion.Minor, "+"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.minor, u.namespace = minor, "kubectl-1-"+strconv.Itoa(minor)
+		byMinor[minor] = u
+	}
+	if len(byMinor) == 1 {
+		t.Logf("only one kubectl is asked: there is none on the PATH but 1.%d", found[0].minor)
+	}
+	var out []user
+	for _, u := range byMinor {
+		out = append(out, u)
+	}
+	return out
+}
+
+// TestKubectl goes through kubectl's verbs, by the oldest kubectl that is at
+// hand and by a new one, side by side.
 func TestKubectl(t *testing.T) {
 	c := harness.Start(t, harness.Options{})
-	for _, path := range kubectls(t) {
-		t.Run(path, func(t *testing.T) { kubectl(t, c.In(t), path) })
+	shell := c.Shell()
+	for _, u := range users(t, c) {
+		t.Run("1."+strconv.Itoa(u.minor), func(t *testing.T) {
+			t.Parallel()
+			u := u.in(t)
+			u.run("create", "namespace", u.namespace)
+			for _, part := range []struct {
+				name string
+				do   func(u user, shell string)
+			}{
+				{"server", aboutTheServer}, {"objects", objects}, {"printing", printing}, {"patching", patching},
+				{"applying", applying}, {"editing", editing}, {"watching", watching}, {"rights", rights},
+				{"workloads", workloads}, {"definitions", definitions}, {"mistakes", mistakes},
+				{"pods", pods}, {"streams", streams}, {"forwarding", forwarding}, {"debugging", debugging},
+			} {
+				t.Run(part.name, func(t *testing.T) { part.do(u.in(t), shell) })
+			}
+		})
 	}
 }
 
-func kubectl(t *testing.T, c *harness.Cluster, path string) {
-	run := func(input string, args ...string) string {
-		t.Helper()
-		r := c.Run(input, path, args...)
-		if r.Code != 0 {
-			t.Fatalf("kubectl %s: exit code %d\n%s%s", strings.Join(args, " "), r.Code, r.Stdout, r.Stderr)
+func (u user) in(t *testing.T) user {
+	u.T, u.c = t, u.c.In(t)
+	return u
+}
+
+// command is a kubectl in the user's namespace, with words before it: "env",
+// "A=b".
+func (u user) command(before []string, args []string) (string, []string) {
+	line := append(append([]string{}, before...), u.path)
+	if u.namespace != "" {
+		line = append(line, "--namespace="+u.namespace)
+	}
+	line = append(line, args...)
+	return line[0], line[1:]
+}
+
+func (u user) try(input string, before []string, args ...string) harness.Result {
+	u.Helper()
+	name, args := u.command(before, args)
+	return u.c.Run(input, name, args...)
+}
+
+// run runs kubectl, which must succeed, and returns its standard output.
+func (u user) run(args ...string) string {
+	u.Helper()
+	return u.given("", args...)
+}
+
+// given is run with something on the standard input.
+func (u user) given(input string, args ...string) string {
+	u.Helper()
+	r := u.try(input, nil, args...)
+	if r.Code != 0 {
+		u.Fatalf("kubectl %s: exit code %d\n%s%s", strings.Join(args, " "), r.Code, r.Stdout, r.Stderr)
+	}
+	return r.Stdout
+}
+
+// fails runs kubectl, which must not succeed, and returns what it complains of.
+func (u user) fails(input string, args ...string) string {
+	u.Helper()
+	r := u.try(input, nil, args...)
+	if r.Code == 0 {
+		u.Fatalf("kubectl %s succeeded, but must not:\n%s%s", strings.Join(args, " "), r.Stdout, r.Stderr)
+	}
+	return r.Stderr
+}
+
+// says checks that a text has all of the words in it.
+func (u user) says(text string, wants ...string) {
+	u.Helper()
+	for _, want := range wants {
+		if !strings.Contains(text, want) {
+			u.Errorf("lacks %q:\n%s", want, text)
 		}
-		return r.Stdout
 	}
-	contains := func(text string, wants ...string) {
-		t.Helper()
-		for _, want := range wants {
-			if !strings.Contains(text, want) {
-				t.Errorf("lacks %q:\n%s", want, text)
-			}
+}
+
+// is checks that a text is just that.
+func (u user) is(text, want string) {
+	u.Helper()
+	if strings.TrimSpace(text) != want {
+		u.Errorf("got %q, want %q", text, want)
+	}
+}
+
+// serviceAccount waits until pods can be made in the namespace.
+func (u user) serviceAccount() {
+	u.Helper()
+	harness.Eventually(u, patience, func() error {
+		_, err := u.c.Client().CoreV1().ServiceAccounts(u.namespace).Get(u.Context(), "default", metav1.GetOptions{})
+		return err
+	})
+}
+
+// eventually runs a kubectl again until it succeeds.
+func (u user) eventually(what string, args ...string) {
+	u.Helper()
+	harness.Eventually(u, patience, func() error {
+		if r := u.try("", nil, args...); r.Code != 0 {
+			return fmt.Errorf("%s: %s%s", what, r.Stdout, r.Stderr)
 		}
+		return nil
+	})
+}
+
+// logged tells whether a container's log has a text in it.
+func (u user) logged(text string, args ...string) error {
+	u.Helper()
+	r := u.try("", nil, append([]string{"logs"}, args...)...)
+	if !strings.Contains(r.Stdout, text) {
+		return fmt.Errorf("logs %s: %s%s", strings.Join(args, " "), r.Stdout, r.Stderr)
 	}
-	contains(run("", "version", "-o", "json"), `"serverVersion"`, `"minor": "37"`)
-	contains(run("", "get", "nodes", "-o", "wide"), c.Node, "Ready", "containerd://")
-	contains(run("", "api-resources"), "pods", "po", "configmaps", "leases", "coordination.k8s.io/v1")
-	contains(run(manifest, "apply", "-f", "-"), "pod/applied created")
-	contains(run(manifest, "apply", "-f", "-"), "pod/applied unchanged")
-	contains(run(strings.Replace(manifest, "{app: applied}", "{app: changed}", 1), "apply", "-f", "-"), "pod/applied configured")
-	run("", "wait", "pod/applied", "--for=condition=Ready", "--timeout=60s")
-	contains(run("", "get", "pods", "-o", "wide"), "applied", "1/1", "Running", c.Node)
-	contains(run("", "get", "pod", "applied", "-o", "yaml"), "kind: Pod", "phase: Running", "app: changed")
-	contains(run("", "get", "pods", "-A", "-l", "app=changed", "-o", "jsonpath={.items[*].metadata.name}"), "applied")
-	contains(run("", "describe", "pod", "applied"), "Successfully assigned default/applied", "Started")
-	contains(run("", "describe", "node", c.Node), "MemoryPressure", "Allocatable", "applied")
-	contains(run("", "logs", "applied"), "listening on :8080")
-	contains(run("", "explain", "pod.spec.containers.image"), "image")
-	contains(run("", "run", "started", "--image=kctl.local/demo", "--restart=Never"), "pod/started created")
-	run("", "wait", "pod/started", "--for=condition=Ready", "--timeout=60s")
-	run("", "label", "pod", "started", "colour=blue")
-	contains(run("", "get", "pods", "-l", "colour=blue", "-o", "name"), "pod/started")
-	contains(run("", "auth", "can-i", "create", "pods"), "yes")
-	contains(run("", "get", "events"), "Started")
-	contains(run("", "create", "configmap", "made", "--from-literal=a=b"), "configmap/made created")
-	contains(run("", "delete", "configmap", "made"), "deleted")
-	contains(run("", "delete", "pod", "applied", "started", "--grace-period=1"), `pod "applied" deleted`)
-	if left := run("", "get", "pods", "-o", "name"); left != "" {
-		t.Errorf("left: %s", left)
-	}
-	r := c.Run(strings.Replace(manifest, "image:", "imaeg:", 1), path, "apply", "-f", "-")
-	if r.Code == 0 || !strings.Contains(r.Stderr, "imaeg") {
-		t.Errorf("a misspelt field: exit code %d, %s", r.Code, r.Stderr)
-	}
+	return nil
 }
