@@ -43,6 +43,14 @@ func (e *FitError) Refuse(status *Status, count int) {
 	e.note(status)
 }
 
+// RefuseNode counts one node that status refused.
+func (e *FitError) RefuseNode(node *NodeInfo, status *Status) {
+	e.Refuse(status, 1)
+	if status.Code() == Unschedulable {
+		e.Resolvable = append(e.Resolvable, node)
+	}
+}
+
 // note keeps who refused.
 func (e *FitError) note(status *Status) {
 	e.Plugins[status.Plugin()] = struct{}{}

@@ -28,6 +28,7 @@ import (
 	"kctl/scheduler/internal/cycle"
 	"kctl/scheduler/internal/evict"
 	"kctl/scheduler/internal/explain"
+	"kctl/scheduler/internal/extender"
 	"kctl/scheduler/internal/feed"
 	"kctl/scheduler/internal/metrics"
 	"kctl/scheduler/internal/nominate"
@@ -51,7 +52,7 @@ func Run(ctx context.Context, options *config.Options, configuration *profile.Co
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	routes := feed.New(ctx, s.queue, s.cache, s.nominations, s.waiting)
-	routes.Whole = len(plugins) > 0
+	routes.Whole = len(plugins) > 0 || s.extenders != nil
 	watches := s.watches(routes)
 	for name, w := range watches {
 		group.Go(func() error { return w.Run(ctx) })
@@ -119,6 +120,7 @@ type parts struct {
 	reporter   *report.Reporter
 	selectors  *selectors.Selectors
 	evictor    *evict.Evictor
+	extenders  *extender.Chain // may be nil
 	recorders  recorders
 
 	nominations *nominate.Nominations
@@ -153,6 +155,9 @@ func assemble(options *config.Options, configuration *profile.Configuration, plu
 	api := apiPods{client}
 	s.reporter = report.New(s.recorders, api, clock, logger)
 	s.evictor = evict.New(api, s.nominations, s.waiting, s.recorders, clock, logger)
+	if s.extenders, err = extender.NewChain(configuration.Extenders, logger); err != nil {
+		return nil, &daemon.UsageError{Err: err}
+	}
 	profiles, err := configuration.Build(s.services(plugins))
 	if err != nil {
 		return nil, &daemon.UsageError{Err: err}
@@ -170,10 +175,10 @@ func assemble(options *config.Options, configuration *profile.Configuration, plu
 		s.queue.Move(framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: pod})
 	})
 	s.cycle = &cycle.Scheduler{
-		Profiles: profiles, Queue: s.queue, Cache: s.cache, Reporter: s.reporter, Pods: api, Nominations: s.nominations, Waiting: s.waiting,
+		Profiles: profiles, Queue: s.queue, Cache: s.cache, Reporter: s.reporter, Pods: api, Nominations: s.nominations, Waiting: s.waiting, Extenders: s.extenders,
 		Clock: clock, Logger: logger, Metrics: s.metrics,
 	}
-	s.explainer = &explain.Explainer{Profiles: profiles, Cache: s.cache, Queue: s.queue, Nominations: s.nominations, Pods: api}
+	s.explainer = &explain.Explainer{Profiles: profiles, Cache: s.cache, Queue: s.queue, Nominations: s.nominations, Pods: api, Extenders: s.extenders}
 	return s, s.elect(options, host)
 }
 
@@ -200,7 +205,7 @@ func (s *parts) services(plugins map[string]framework.Factory) profile.Services 
 		},
 		Plugins: plugins, Selectors: s.selectors,
 		Preemption: defaultpreemption.Services{
-			Nominations: s.nominations, Evictor: s.evictor, Observe: s.metrics.Preempted,
+			Nominations: s.nominations, Extenders: s.extenders, Evictor: s.evictor, Observe: s.metrics.Preempted,
 			Budgets: func(namespace string) []*policyv1.PodDisruptionBudget {
 				return s.budgets.ByIndex(byNamespace, namespace)
 			},

@@ -38,7 +38,7 @@ func benchmarkPlace(b *testing.B, nodes int) {
 		c.SetNode(fixture.Node(fmt.Sprintf("node-%05d", i), fixture.Allocatable("cpu", "1000000", "memory", "1000Ti", "pods", "1000000")))
 	}
 	pods := make([]*framework.PodInfo, 1000)
-	placer := newPlacer(nominate.New())
+	placer := newPlacer(nominate.New(), nil)
 	b.ResetTimer()
 	for i := range b.N {
 		if i%len(pods) == 0 {

@@ -16,6 +16,7 @@ import (
 	"kctl/proto/core"
 	"kctl/proto/watch"
 	"kctl/scheduler/framework"
+	"kctl/scheduler/internal/extender"
 	"kctl/scheduler/internal/nominate"
 	"kctl/scheduler/internal/permit"
 )
@@ -34,6 +35,7 @@ type cluster struct {
 	bound       map[string]int // how often each was really bound
 	events      []string
 	lag         time.Duration // of the watch, for bindings
+	extenders   *extender.Chain
 	budgets     []*policyv1.PodDisruptionBudget
 	nominations *nominate.Nominations
 	permits     *permit.Waiting // of pods that are preempted before they are bound

@@ -15,6 +15,7 @@ import (
 	"kctl/proto/relay"
 	"kctl/scheduler/framework"
 	"kctl/scheduler/internal/cache"
+	"kctl/scheduler/internal/extender"
 	"kctl/scheduler/internal/metrics"
 	"kctl/scheduler/internal/nominate"
 	"kctl/scheduler/internal/permit"
@@ -71,9 +72,11 @@ type Scheduler struct {
 	Nominations *nominate.Nominations
 	// Waiting are the pods that Permit plugins hold back.
 	Waiting *permit.Waiting
-	Clock   clock.Clock
-	Logger  *zap.Logger
-	Metrics *metrics.Metrics
+	// Extenders may be nil.
+	Extenders *extender.Chain
+	Clock     clock.Clock
+	Logger    *zap.Logger
+	Metrics   *metrics.Metrics
 }
 
 // Run places pods until ctx ends, then waits for the bindings under way and
@@ -81,7 +84,7 @@ type Scheduler struct {
 func (s *Scheduler) Run(ctx context.Context) error {
 	bindCtx, abandon := context.WithCancel(context.WithoutCancel(ctx))
 	defer abandon()
-	r := &run{Scheduler: s, placer: newPlacer(s.Nominations), bindCtx: bindCtx, slots: make(chan struct{}, maxBindings)}
+	r := &run{Scheduler: s, placer: newPlacer(s.Nominations, s.Extenders), bindCtx: bindCtx, slots: make(chan struct{}, maxBindings)}
 	for {
 		pod, err := s.Queue.Pop(ctx)
 		if err != nil {
@@ -306,7 +309,7 @@ func (a *attempt) bind(ctx context.Context) {
 		a.failed(a.rejection(status))
 		return
 	}
-	status = a.profile.RunBind(ctx, a.state, pod, a.node)
+	status = a.send(ctx)
 	if !status.IsSuccess() {
 		if bound, err := a.lostAnswer(ctx, status.Err()); !bound {
 			a.undo(ctx)
@@ -320,6 +323,17 @@ func (a *attempt) bind(ctx context.Context) {
 	a.Metrics.Scheduled(a.profile.SchedulerName, a.Clock.Since(a.begun), a.Clock.Since(a.queued.Added), a.queued.Attempts)
 	a.Logger.Info("pod bound", zap.String("pod", a.queued.Key()), zap.String("node", a.node), zap.String("uid", string(pod.Pod.UID)))
 	a.Reporter.Scheduled(pod.Pod, a.node)
+}
+
+// send has the pod bound by the extender that binds it, or else by the plugins.
+func (a *attempt) send(ctx context.Context) *framework.Status {
+	pod := a.queued.PodInfo
+	if bound, err := a.Extenders.Bind(ctx, pod.Pod, a.node); err != nil {
+		return framework.AsError(err)
+	} else if bound {
+		return nil
+	}
+	return a.profile.RunBind(ctx, a.state, pod, a.node)
 }
 
 // bindFailed is failed, without words to people where the pod's owner or

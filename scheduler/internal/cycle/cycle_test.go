@@ -64,7 +64,7 @@ func startScheduler(t *testing.T, c *cluster, plugins ...plugged) *running {
 	c.nominations = nominations
 	waiting := permit.New(clock.RealClock{})
 	profiles, err := configuration.Build(profile.Services{Preemption: defaultpreemption.Services{
-		Nominations: nominations, Evictor: c, Budgets: func(string) []*policyv1.PodDisruptionBudget { return c.budgets },
+		Nominations: nominations, Evictor: c, Extenders: c.extenders, Budgets: func(string) []*policyv1.PodDisruptionBudget { return c.budgets },
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +86,7 @@ func startScheduler(t *testing.T, c *cluster, plugins ...plugged) *running {
 	routes := feed.New(ctx, s.queue, s.cache, nominations, waiting)
 	c.sink, c.nodes = routes.Pods(), routes.Nodes()
 	scheduler := &Scheduler{
-		Profiles: profiles, Queue: s.queue, Cache: s.cache, Reporter: c, Pods: c, Nominations: nominations, Waiting: waiting,
+		Profiles: profiles, Queue: s.queue, Cache: s.cache, Reporter: c, Pods: c, Nominations: nominations, Waiting: waiting, Extenders: c.extenders,
 		Clock: clock.RealClock{}, Logger: zap.NewNop(), Metrics: metrics.New(),
 	}
 	var group sync.WaitGroup

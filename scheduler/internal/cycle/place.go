@@ -8,6 +8,7 @@ import (
 	"kctl/proto/relay"
 	"kctl/scheduler/framework"
 	"kctl/scheduler/internal/cache"
+	"kctl/scheduler/internal/extender"
 	"kctl/scheduler/internal/nominate"
 )
 
@@ -30,13 +31,15 @@ type placer struct {
 	feasible []*framework.NodeInfo
 	random   func(n int) int
 	promised *nominate.Nominations
+	// extenders are asked after the plugins.
+	extenders *extender.Chain
 }
 
 // stampFunc notes a moment of the pod's way.
 type stampFunc func(hop relay.Hop)
 
-func newPlacer(promised *nominate.Nominations) *placer {
-	return &placer{snapshot: cache.NewSnapshot(), random: rand.IntN, promised: promised}
+func newPlacer(promised *nominate.Nominations, extenders *extender.Chain) *placer {
+	return &placer{snapshot: cache.NewSnapshot(), random: rand.IntN, promised: promised, extenders: extenders}
 }
 
 // Placement is where a pod goes, and how many nodes were looked at for it.
@@ -64,7 +67,9 @@ func (p *placer) place(ctx context.Context, profile *framework.Profile, state *f
 		return Placement{}, status.Err()
 	}
 	candidates := p.candidates(outcome, nodes, fit)
-	if p.keepsPromise(ctx, profile, state, pod, candidates) {
+	if kept, err := p.keepsPromise(ctx, profile, state, pod, candidates); err != nil {
+		return Placement{}, err
+	} else if kept {
 		stamp(relay.SchedulerFiltered)
 		stamp(relay.SchedulerScored)
 		return Placement{Node: p.promised.Of(pod.Pod.UID), Evaluated: 1, Feasible: 1}, nil
@@ -109,16 +114,17 @@ func (p *placer) candidates(outcome framework.PreFilterOutcome, nodes []*framewo
 
 // keepsPromise reports whether the pod can have the room that it was promised:
 // other pods left for it, so no other node is looked at.
-func (p *placer) keepsPromise(ctx context.Context, profile *framework.Profile, state *framework.CycleState, pod *framework.PodInfo, candidates []*framework.NodeInfo) bool {
+func (p *placer) keepsPromise(ctx context.Context, profile *framework.Profile, state *framework.CycleState, pod *framework.PodInfo, candidates []*framework.NodeInfo) (bool, error) {
 	promised := p.promised.Of(pod.Pod.UID)
 	if promised == "" {
-		return false
+		return false, nil
 	}
 	at := slices.IndexFunc(candidates, func(node *framework.NodeInfo) bool { return node.Name() == promised })
-	if at < 0 {
-		return false
+	if at < 0 || !p.ask(ctx, profile, profile.ActiveFilters(state), state, pod, candidates[at]).IsSuccess() {
+		return false, nil
 	}
-	return p.ask(ctx, profile, profile.ActiveFilters(state), state, pod, candidates[at]).IsSuccess()
+	left, err := p.extenders.Filter(ctx, pod.Pod, candidates[at:at+1], func(*framework.NodeInfo, *framework.Status) {})
+	return len(left) > 0, err
 }
 
 // ask asks the filters about a node on which the pods that were promised room
@@ -143,10 +149,7 @@ func (p *placer) filter(ctx context.Context, profile *framework.Profile, state *
 		case status.IsSuccess():
 			p.feasible = append(p.feasible, node)
 		case status.IsRejected():
-			fit.Refuse(status, 1)
-			if status.Code() == framework.Unschedulable {
-				fit.Resolvable = append(fit.Resolvable, node)
-			}
+			fit.RefuseNode(node, status)
 		default:
 			return evaluated, status.Err()
 		}
@@ -155,7 +158,8 @@ func (p *placer) filter(ctx context.Context, profile *framework.Profile, state *
 		}
 	}
 	p.start = (p.start + evaluated) % len(nodes)
-	return evaluated, nil
+	p.feasible, err = p.extenders.Filter(ctx, pod.Pod, p.feasible, fit.RefuseNode)
+	return evaluated, err
 }
 
 // enoughNodes is how many feasible nodes end the search. percentage 0 means
@@ -180,6 +184,11 @@ func (p *placer) score(ctx context.Context, profile *framework.Profile, state *f
 	if !status.IsSuccess() {
 		return nil, status.Err()
 	}
+	p.extenders.Prioritize(ctx, pod.Pod, p.feasible, func(extended map[string]int64, weight int64) {
+		for i, node := range p.feasible {
+			scores[i] += extended[node.Name()] * weight
+		}
+	})
 	best, equals := 0, 1
 	for i := 1; i < len(scores); i++ {
 		switch {

@@ -15,6 +15,7 @@ import (
 	"kctl/proto/core"
 	"kctl/scheduler/framework"
 	"kctl/scheduler/internal/cache"
+	"kctl/scheduler/internal/extender"
 	"kctl/scheduler/internal/nominate"
 	"kctl/scheduler/internal/queue"
 )
@@ -70,6 +71,7 @@ type Explainer struct {
 	Queue       *queue.Queue
 	Nominations *nominate.Nominations
 	Pods        PodReader
+	Extenders   *extender.Chain // may be nil
 
 	one sync.Mutex // a snapshot is large: there is one at a time
 }
@@ -103,19 +105,20 @@ func (e *Explainer) Explain(ctx context.Context, namespace, name string) (*Expla
 		anywhere.Spec.NodeName = ""
 		info = framework.NewPodInfo(&anywhere)
 	}
-	q := &question{profile: profile, pod: info, promised: e.Nominations, result: result}
+	q := &question{profile: profile, pod: info, promised: e.Nominations, extenders: e.Extenders, result: result}
 	q.look(e.Cache)
 	return result, q.ask(ctx)
 }
 
 // question is one Explain under way.
 type question struct {
-	profile  *framework.Profile
-	pod      *framework.PodInfo
-	promised *nominate.Nominations
-	state    *framework.CycleState
-	fit      *framework.FitError
-	result   *Explanation
+	profile   *framework.Profile
+	pod       *framework.PodInfo
+	promised  *nominate.Nominations
+	extenders *extender.Chain
+	state     *framework.CycleState
+	fit       *framework.FitError
+	result    *Explanation
 }
 
 // look takes a snapshot in which the pod is nowhere.
@@ -152,6 +155,12 @@ func (q *question) ask(ctx context.Context) error {
 			continue
 		}
 		q.refused(node, refusals)
+	}
+	feasible, err := q.extenders.Filter(ctx, q.pod.Pod, feasible, func(node *framework.NodeInfo, refusal *framework.Status) {
+		q.refused(node, []*framework.Status{refusal})
+	})
+	if err != nil {
+		return err
 	}
 	if err := q.rank(ctx, feasible); err != nil {
 		return err
@@ -218,6 +227,13 @@ func (q *question) rank(ctx context.Context, feasible []*framework.NodeInfo) err
 	if !status.IsSuccess() {
 		return status.Err()
 	}
+	q.extenders.Prioritize(ctx, q.pod.Pod, feasible, func(scores map[string]int64, weight int64) {
+		for i, node := range feasible {
+			score := scores[node.Name()]
+			ranked[i].Scores = append(ranked[i].Scores, Score{Plugin: extender.Name, Score: score, Weight: weight})
+			ranked[i].Total += score * weight
+		}
+	})
 	slices.SortStableFunc(ranked, func(a, b Node) int { return cmp.Compare(b.Total, a.Total) })
 	q.result.Nodes = append(ranked, q.result.Nodes...)
 	return nil

@@ -18,6 +18,13 @@ func (c *Configuration) Build(services Services) (map[string]*framework.Profile,
 	if err != nil {
 		return nil, err
 	}
+	for _, e := range c.Extenders {
+		for _, r := range e.ManagedResources {
+			if r.IgnoredByScheduler {
+				services.IgnoredResources = append(services.IgnoredResources, r.Name)
+			}
+		}
+	}
 	sort := ""
 	for i := range c.Profiles {
 		name := *c.Profiles[i].SchedulerName

@@ -20,6 +20,7 @@ type Configuration struct {
 	MaxBackoff     time.Duration
 	LeaderElection componentbaseconfig.LeaderElectionConfiguration
 	Profiles       []configv1.KubeSchedulerProfile
+	Extenders      []configv1.Extender
 }
 
 const (
@@ -65,7 +66,7 @@ func complete(file *configv1.KubeSchedulerConfiguration) (*Configuration, error)
 	c := &Configuration{
 		Kubeconfig:     file.ClientConnection.Kubeconfig,
 		InitialBackoff: time.Second, MaxBackoff: 10 * time.Second,
-		LeaderElection: file.LeaderElection, Profiles: file.Profiles,
+		LeaderElection: file.LeaderElection, Profiles: file.Profiles, Extenders: file.Extenders,
 	}
 	if s := file.PodInitialBackoffSeconds; s != nil {
 		c.InitialBackoff = time.Duration(*s) * time.Second
@@ -112,7 +113,6 @@ func unsupportedFields(file *configv1.KubeSchedulerConfiguration) []error {
 			errs = append(errs, fmt.Errorf("%s: not supported: %s", field, why))
 		}
 	}
-	refuse(len(file.Extenders) > 0, "extenders", "this scheduler has no HTTP extenders yet")
 	refuse(file.DelayCacheUntilActive, "delayCacheUntilActive", "a standby always watches, so that it can take over at once")
 	refuse(file.EnableProfiling != nil && *file.EnableProfiling, "enableProfiling", "there is no /debug/pprof")
 	refuse(file.EnableContentionProfiling != nil && *file.EnableContentionProfiling, "enableContentionProfiling", "there is no /debug/pprof")

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"kctl/scheduler/framework"
+	"kctl/scheduler/internal/fixture"
+	"kctl/scheduler/internal/plugins/plugintest"
 )
 
 func names[P framework.Plugin](plugins []P) []string {
@@ -54,6 +56,7 @@ parallelism: 16
 percentageOfNodesToScore: 30
 podInitialBackoffSeconds: 2
 leaderElection: {leaderElect: false}
+extenders: [{urlPrefix: "http://x", filterVerb: filter, managedResources: [{name: example.com/gpu, ignoredByScheduler: true}]}]
 profiles:
 - schedulerName: one
   plugins:
@@ -98,6 +101,11 @@ profiles:
 	if !slices.Contains(names(two.PreFilter), "KctlUnsupported") {
 		t.Error("what refuses the unsupported is off")
 	}
+	gpu := fixture.Pod("p", fixture.Requests("example.com/gpu", "1"))
+	fit := one.Filter[slices.IndexFunc(one.Filter, func(f framework.Filter) bool { return f.Name() == "NodeResourcesFit" })]
+	if status := plugintest.Filter(t.Context(), fit, gpu, fixture.NodeInfo(fixture.Node("n"))); !status.IsSuccess() || len(c.Extenders) != 1 {
+		t.Errorf("what an extender counts is counted twice: %v", status.Reasons())
+	}
 	if *c.LeaderElection.LeaderElect || c.InitialBackoff.Seconds() != 2 {
 		t.Error("leaderElect or podInitialBackoffSeconds is not read")
 	}
@@ -118,7 +126,6 @@ func TestBadConfigurationIsRefusedByName(t *testing.T) {
 		"v1beta3":                     "apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\n",
 		`unknown field "bogus"`:       header + "bogus: 1\n",
 		"yaml":                        header + "profiles: [\n",
-		"extenders":                   header + "extenders: [{urlPrefix: http://x}]\n",
 		"parallelism":                 header + "parallelism: 0\n",
 		"percentageOfNodesToScore":    header + "percentageOfNodesToScore: 101\n",
 		"podMaxBackoffSeconds":        header + "podInitialBackoffSeconds: 5\npodMaxBackoffSeconds: 1\n",

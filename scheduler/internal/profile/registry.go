@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -36,6 +37,8 @@ type Services struct {
 	Preemption defaultpreemption.Services
 	// Selectors are asked for pods that are spread without saying so.
 	Selectors *selectors.Selectors
+	// IgnoredResources are counted by extenders and not by plugins.
+	IgnoredResources []string
 	// Plugins are those that did not come with this scheduler, by name.
 	Plugins map[string]framework.Factory
 }
@@ -147,12 +150,12 @@ func newNodeAffinity(raw runtime.RawExtension, _ Services) (framework.Plugin, er
 	return nodeaffinity.New(args.AddedAffinity)
 }
 
-func newFit(raw runtime.RawExtension, _ Services) (framework.Plugin, error) {
+func newFit(raw runtime.RawExtension, services Services) (framework.Plugin, error) {
 	var args configv1.NodeResourcesFitArgs
 	if err := arguments(raw, "NodeResourcesFitArgs", &args); err != nil {
 		return nil, err
 	}
-	options := noderesources.FitOptions{IgnoredResources: args.IgnoredResources, IgnoredGroups: args.IgnoredResourceGroups}
+	options := noderesources.FitOptions{IgnoredResources: slices.Concat(args.IgnoredResources, services.IgnoredResources), IgnoredGroups: args.IgnoredResourceGroups}
 	if s := args.ScoringStrategy; s != nil {
 		var err error
 		switch s.Type {

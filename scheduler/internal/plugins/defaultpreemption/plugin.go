@@ -12,6 +12,7 @@ import (
 
 	"kctl/proto/core"
 	"kctl/scheduler/framework"
+	"kctl/scheduler/internal/extender"
 	"kctl/scheduler/internal/nominate"
 )
 
@@ -40,6 +41,8 @@ type Services struct {
 	Evictor     Evictor
 	// Budgets are the disruption budgets of a namespace.
 	Budgets func(namespace string) []*policyv1.PodDisruptionBudget
+	// Extenders may take candidates and victims away; may be nil.
+	Extenders *extender.Chain
 	// Observe is told of each attempt how many pods have to go; may be nil.
 	Observe func(victims int)
 }
@@ -84,6 +87,9 @@ func (p *Plugin) best(ctx context.Context, state *framework.CycleState, pod *fra
 	}
 	search := &search{Plugin: p, refused: refused, state: state, pod: pod, budgets: newBudgets(p.services.Budgets)}
 	candidates, err := search.candidates(ctx)
+	if err == nil {
+		candidates, err = search.extended(ctx, candidates)
+	}
 	if err != nil {
 		return nil, framework.AsError(err)
 	}

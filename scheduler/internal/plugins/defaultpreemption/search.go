@@ -12,6 +12,7 @@ import (
 
 	"kctl/proto/core"
 	"kctl/scheduler/framework"
+	"kctl/scheduler/internal/extender"
 )
 
 // search looks for nodes that could be made to fit one pod.
@@ -60,6 +61,25 @@ func (s *search) candidates(ctx context.Context) ([]*candidate, error) {
 		}
 	}
 	return found, ctx.Err()
+}
+
+// extended is what the extenders leave of the candidates.
+func (s *search) extended(ctx context.Context, candidates []*candidate) ([]*candidate, error) {
+	if s.services.Extenders == nil || len(candidates) == 0 {
+		return candidates, nil
+	}
+	asked := map[string]extender.Victims{}
+	for _, c := range candidates {
+		asked[c.node.Name()] = extender.Victims{Pods: c.victims, Violations: c.violations}
+	}
+	left, err := s.services.Extenders.Preempt(ctx, s.pod.Pod, asked)
+	var remaining []*candidate
+	for _, c := range candidates {
+		if victims, stays := left[c.node.Name()]; stays {
+			remaining = append(remaining, &candidate{node: c.node, victims: victims.Pods, violations: victims.Violations})
+		}
+	}
+	return remaining, err
 }
 
 // victims finds out who would have to leave a node. It takes away all that the

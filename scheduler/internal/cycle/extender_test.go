@@ -1,0 +1,95 @@
+package cycle
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	configv1 "k8s.io/kube-scheduler/config/v1"
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
+
+	"kctl/proto/core"
+	"kctl/proto/watch"
+	"kctl/scheduler/internal/extender"
+	"kctl/scheduler/internal/fixture"
+)
+
+// device is an extender: it lets no pod onto n1, likes n3 best, lets nobody
+// leave but from n3, and binds pods called its-….
+func device(c *cluster) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var answer any
+		switch r.URL.Path {
+		case "/filter":
+			var args extenderv1.ExtenderArgs
+			_ = json.NewDecoder(r.Body).Decode(&args)
+			kept := []string{}
+			for _, name := range *args.NodeNames {
+				if name != "n1" {
+					kept = append(kept, name)
+				}
+			}
+			answer = extenderv1.ExtenderFilterResult{NodeNames: &kept, FailedNodes: extenderv1.FailedNodesMap{"n1": "no free device"}}
+		case "/rank":
+			answer = extenderv1.HostPriorityList{{Host: "n3", Score: 10}}
+		case "/preempt":
+			var args extenderv1.ExtenderPreemptionArgs
+			_ = json.NewDecoder(r.Body).Decode(&args)
+			answer = extenderv1.ExtenderPreemptionResult{NodeNameToMetaVictims: map[string]*extenderv1.MetaVictims{"n3": args.NodeNameToMetaVictims["n3"]}}
+		case "/bind":
+			var args extenderv1.ExtenderBindingArgs
+			_ = json.NewDecoder(r.Body).Decode(&args)
+			result := extenderv1.ExtenderBindingResult{}
+			c.event("the extender binds " + args.PodName)
+			if err := c.bind(args.PodName, args.Node); err != nil {
+				result.Error = err.Error()
+			}
+			answer = result
+		}
+		_ = json.NewEncoder(w).Encode(answer)
+	})
+}
+
+// TestExtender runs in real time, because it really asks over HTTP.
+func TestExtender(t *testing.T) {
+	c := &cluster{pods: map[string]*core.Pod{}, bindings: map[string]int{}, bound: map[string]int{}}
+	server := httptest.NewServer(device(c))
+	defer server.Close()
+	var err error
+	c.extenders, err = extender.NewChain([]configv1.Extender{{
+		URLPrefix: server.URL, FilterVerb: "filter", PrioritizeVerb: "rank", Weight: 100, PreemptVerb: "preempt", BindVerb: "bind", NodeCacheCapable: true,
+	}}, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := startScheduler(t, c)
+	defer s.stop()
+	for _, name := range []string{"n1", "n2", "n3"} {
+		c.nodes.Apply(watch.Added, fixture.Node(name))
+	}
+	await := func(what string, is func() bool) {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%s; said:\n%s", what, c.said())
+			}
+		}
+	}
+	c.create(whole("a"))
+	await("a is not on the node that the extender likes", func() bool { return c.nodeOf("a") == "n3" })
+	await("the extender did not bind a", func() bool { return strings.Contains(c.said(), "the extender binds a") })
+	c.create(whole("b"))
+	await("b is not on the node that is left", func() bool { return c.nodeOf("b") == "n2" })
+	c.create(whole("c"))
+	const words = "c: 0/3 nodes are available: 1 no free device, 2 Insufficient cpu."
+	await("nobody said "+words, func() bool { return strings.Contains(c.said(), words) })
+	c.create(fixture.Pod("important", fixture.Requests("cpu", "4"), fixture.Priority(10)))
+	await("nobody leaves where the extender lets them", func() bool { return strings.Contains(c.said(), "a leaves n3 for important") })
+	if strings.Contains(c.said(), "b leaves") {
+		t.Errorf("the extender let nobody leave n2:\n%s", c.said())
+	}
+}

@@ -1,0 +1,134 @@
+// Package extender asks services outside the scheduler, over HTTP, what they
+// think of nodes and pods (Kubernetes API, "kube-scheduler Configuration (v1)",
+// Extender): which nodes cannot take a pod, which are better, which victims
+// would do, and to bind.
+//
+// The cycle, preemption and explanations ask a Chain of all of them. Each
+// question waits for its answer, at most the time configured; answers are
+// bounded. It keeps nothing between two questions.
+package extender
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	configv1 "k8s.io/kube-scheduler/config/v1"
+
+	"kctl/proto/core"
+	"kctl/proto/rest"
+)
+
+// Name stands for all extenders where the name of a plugin would: in refusals
+// and in what wakes a pod (everything does).
+const Name = "Extender"
+
+const (
+	defaultTimeout = 5 * time.Second
+	// maxAnswer bounds an answer: all nodes of a large cluster, whole.
+	maxAnswer = 256 << 20
+)
+
+// Extender is one service.
+type Extender struct {
+	configv1.Extender
+	client *http.Client
+}
+
+// New checks a configuration and returns its extender. It does not connect.
+func New(config configv1.Extender) (*Extender, error) {
+	prefix, err := url.Parse(config.URLPrefix)
+	if err != nil || prefix.Host == "" || prefix.Scheme != "http" && prefix.Scheme != "https" {
+		return nil, fmt.Errorf("urlPrefix: %q is no URL of http or https", config.URLPrefix)
+	}
+	if config.PrioritizeVerb != "" && config.Weight <= 0 {
+		return nil, fmt.Errorf("weight: %d is not positive", config.Weight)
+	}
+	if config.EnableHTTPS && prefix.Scheme != "https" {
+		return nil, fmt.Errorf("enableHTTPS: urlPrefix %q is not of https", config.URLPrefix)
+	}
+	seen := map[string]bool{}
+	for i, r := range config.ManagedResources {
+		if !strings.Contains(r.Name, "/") || seen[r.Name] {
+			return nil, fmt.Errorf("managedResources[%d].name: %q is no extended resource, or there twice", i, r.Name)
+		}
+		seen[r.Name] = true
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	if t := config.TLSConfig; t != nil {
+		security := rest.Config{
+			Host: config.URLPrefix, Insecure: t.Insecure, ServerName: t.ServerName, CertFile: t.CertFile, KeyFile: t.KeyFile, CAFile: t.CAFile,
+			CertData: t.CertData, KeyData: t.KeyData, CAData: t.CAData,
+		}
+		if transport.TLSClientConfig, err = security.TLS(); err != nil {
+			return nil, fmt.Errorf("tlsConfig: %w", err)
+		}
+	}
+	timeout := config.HTTPTimeout.Duration
+	if timeout == 0 {
+		timeout = defaultTimeout
+	}
+	return &Extender{Extender: config, client: &http.Client{Transport: transport, Timeout: timeout}}, nil
+}
+
+// interested reports whether the pod is one that the extender is asked about.
+func (e *Extender) interested(pod *core.Pod) bool {
+	if len(e.ManagedResources) == 0 {
+		return true
+	}
+	for _, containers := range [][]core.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range containers {
+			if e.manages(containers[i].Resources.Requests) || e.manages(containers[i].Resources.Limits) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (e *Extender) manages(list corev1.ResourceList) bool {
+	for _, r := range e.ManagedResources {
+		if _, asked := list[corev1.ResourceName(r.Name)]; asked {
+			return true
+		}
+	}
+	return false
+}
+
+// ask posts a question in JSON and decodes the answer.
+func (e *Extender) ask(ctx context.Context, verb string, question, answer any) error {
+	body, err := json.Marshal(question)
+	if err != nil {
+		return fmt.Errorf("extender %s: %w", e.URLPrefix, err)
+	}
+	address := strings.TrimRight(e.URLPrefix, "/") + "/" + verb
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("extender %s: %w", e.URLPrefix, err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := e.client.Do(request)
+	if err != nil {
+		return fmt.Errorf("extender: %w", err) // it names the address
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("extender at %s answered %s", address, response.Status)
+	}
+	limited := &io.LimitedReader{R: response.Body, N: maxAnswer}
+	if err := json.NewDecoder(limited).Decode(answer); err != nil {
+		if limited.N <= 0 {
+			err = errors.New("the answer is too long")
+		}
+		return fmt.Errorf("extender at %s: %w", address, err)
+	}
+	return nil
+}
