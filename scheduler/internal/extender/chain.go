@@ -168,17 +168,18 @@ func (c *Chain) Prioritize(ctx context.Context, pod *core.Pod, nodes []*framewor
 // Bind has the extender that binds bind the pod; bound is false if there is
 // none for it.
 func (c *Chain) Bind(ctx context.Context, pod *core.Pod, node string) (bound bool, err error) {
-	for _, e := range c.asked(pod, func(e *Extender) string { return e.BindVerb }) {
-		answer := &extenderv1.ExtenderBindingResult{}
-		err := e.ask(ctx, e.BindVerb, &extenderv1.ExtenderBindingArgs{
-			PodName: pod.Name, PodNamespace: pod.Namespace, PodUID: pod.UID, Node: node,
-		}, answer)
-		if err == nil && answer.Error != "" {
-			err = fmt.Errorf("extender at %s: %s", e.URLPrefix, answer.Error)
-		}
-		return true, err
+	binders := c.asked(pod, func(e *Extender) string { return e.BindVerb })
+	if len(binders) == 0 {
+		return false, nil
 	}
-	return false, nil
+	e, answer := binders[0], &extenderv1.ExtenderBindingResult{}
+	err = e.ask(ctx, e.BindVerb, &extenderv1.ExtenderBindingArgs{
+		PodName: pod.Name, PodNamespace: pod.Namespace, PodUID: pod.UID, Node: node,
+	}, answer)
+	if err == nil && answer.Error != "" {
+		err = fmt.Errorf("extender at %s: %s", e.URLPrefix, answer.Error)
+	}
+	return true, err
 }
 
 // Victims are the pods that would have to leave a node, the most important
