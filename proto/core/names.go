@@ -36,6 +36,10 @@ const (
 // DefaultSchedulerName is the scheduler of pods that name none.
 const DefaultSchedulerName = "default-scheduler"
 
+// SystemCriticalPriority is the least priority of pods that a cluster can not do
+// without (Kubernetes docs, "Pod Priority and Preemption").
+const SystemCriticalPriority = 2_000_000_000
+
 // RootCAConfigMap is the ConfigMap in every namespace by which pods come to
 // trust the API server (key ca.crt).
 const RootCAConfigMap = "kube-root-ca.crt"

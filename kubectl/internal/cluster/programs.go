@@ -87,6 +87,8 @@ func programs(l Layout, s *settings, o UpOptions) (map[string]program, error) {
 				"--healthz-bind-address=" + host, "--healthz-port=" + strconv.Itoa(s.HealthzPort),
 				"--tls-cert-file=" + l.PKI("kubelet-server.crt"), "--tls-private-key-file=" + l.PKI("kubelet-server.key"),
 				"--client-ca-file=" + l.PKI("ca.crt"),
+				// The disk is the user's, and how full it is their business.
+				"--eviction-hard=memory.available<100Mi", "--image-gc-high-threshold=100",
 			},
 			ready: func(ctx context.Context) error { return l.nodeReady(ctx, s.NodeName) },
 		},

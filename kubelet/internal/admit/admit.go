@@ -27,7 +27,8 @@ type Decision struct {
 
 const rejected = "Pod was rejected: "
 
-func refuse(reason, format string, args ...any) Decision {
+// Refuse is the decision against a pod.
+func Refuse(reason, format string, args ...any) Decision {
 	return Decision{Reason: reason, Message: rejected + fmt.Sprintf(format, args...)}
 }
 
@@ -51,26 +52,26 @@ type Check func(pod *core.Pod) error
 func Pod(pod *core.Pod, others []*core.Pod, node *core.Node, static bool, checks ...Check) Decision {
 	for _, check := range checks {
 		if err := check(pod); err != nil {
-			return refuse(reasonUnsupported, "%v", err)
+			return Refuse(reasonUnsupported, "%v", err)
 		}
 	}
 	if sysctl, forbidden := forbiddenSysctl(pod); forbidden {
-		return refuse(reasonSysctl, "forbidden sysctl: %q not allowlisted", sysctl)
+		return Refuse(reasonSysctl, "forbidden sysctl: %q not allowlisted", sysctl)
 	}
 	if pod.Spec.OS != nil && pod.Spec.OS.Name != corev1.Linux {
-		return refuse(reasonOS, "pod OS %q is not this node's, linux", pod.Spec.OS.Name)
+		return Refuse(reasonOS, "pod OS %q is not this node's, linux", pod.Spec.OS.Name)
 	}
 	if pod.Spec.NodeName != "" && pod.Spec.NodeName != node.Name {
-		return refuse(reasonNodeName, "Predicate NodeName failed: pod is bound to node %s", pod.Spec.NodeName)
+		return Refuse(reasonNodeName, "Predicate NodeName failed: pod is bound to node %s", pod.Spec.NodeName)
 	}
 	if match, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); err != nil || !match {
-		return refuse(reasonNodeAffinity, "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector")
+		return Refuse(reasonNodeAffinity, "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector")
 	}
 	if port, taken := conflictingPort(pod, others); taken {
-		return refuse(reasonNodePorts, "Predicate NodePorts failed: host port %s is taken", port)
+		return Refuse(reasonNodePorts, "Predicate NodePorts failed: host port %s is taken", port)
 	}
 	if taint, bad := untolerated(pod, node.Spec.Taints); bad && !static {
-		return refuse(reasonTaint, "Predicate TaintToleration failed: node(s) had untolerated taint {%s: %s}", taint.Key, taint.Value)
+		return Refuse(reasonTaint, "Predicate TaintToleration failed: node(s) had untolerated taint {%s: %s}", taint.Key, taint.Value)
 	}
 	return fits(pod, others, node.Status.Allocatable)
 }
@@ -106,7 +107,7 @@ func untolerated(pod *core.Pod, taints []corev1.Taint) (corev1.Taint, bool) {
 // fits compares what all pods request with what the node has for them.
 func fits(pod *core.Pod, others []*core.Pod, allocatable corev1.ResourceList) Decision {
 	if pods := allocatable.Pods().Value(); int64(len(others))+1 > pods {
-		return refuse(reasonOutOf+"pods", "Node didn't have enough resource: pods, requested: 1, used: %d, capacity: %d", len(others), pods)
+		return Refuse(reasonOutOf+"pods", "Node didn't have enough resource: pods, requested: 1, used: %d, capacity: %d", len(others), pods)
 	}
 	requests := resource.PodRequests(pod, resource.PodResourcesOptions{})
 	used := corev1.ResourceList{}
@@ -125,7 +126,7 @@ func fits(pod *core.Pod, others []*core.Pod, allocatable corev1.ResourceList) De
 		taken.Add(request)
 		if taken.Cmp(has) > 0 {
 			before := used[name]
-			return refuse(reasonOutOf+string(name), "Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d",
+			return Refuse(reasonOutOf+string(name), "Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d",
 				name, scaled(name, request), scaled(name, before), scaled(name, has))
 		}
 	}

@@ -172,6 +172,24 @@ func (m *Manager) Exists(pod *core.Pod) bool {
 	return false
 }
 
+// Processes counts what runs in a pod's group; nothing is known of pods that
+// have none.
+func (m *Manager) Processes(pod *core.Pod) int {
+	if !m.PerQOS {
+		return 0
+	}
+	g, err := m.group(podGroup(pod), nil)
+	if err != nil {
+		return 0
+	}
+	most := 0
+	for _, dir := range g.GetPaths() { // not all hierarchies need have them
+		pids, _ := cgroups.GetAllPids(dir)
+		most = max(most, len(pids))
+	}
+	return most
+}
+
 // Pods are the pods that have a group, by class.
 func (m *Manager) Pods() (map[types.UID]corev1.PodQOSClass, error) {
 	pods := map[types.UID]corev1.PodQOSClass{}

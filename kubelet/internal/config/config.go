@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"kctl/kubelet/internal/eviction"
 	"kctl/proto/daemon"
 )
 
@@ -79,8 +80,9 @@ type Config struct {
 	MaxBackOff     time.Duration
 	PodPidsLimit   int64
 
-	Logs   LogRotation
-	Images ImageGC
+	Logs     LogRotation
+	Images   ImageGC
+	Eviction Eviction
 
 	Log daemon.LogOptions
 }
@@ -99,6 +101,14 @@ type ImageGC struct {
 	MinAge, MaxAge time.Duration
 }
 
+// Eviction is when the node ends pods because it is short of something.
+type Eviction struct {
+	eviction.Settings
+	MaxPodGracePeriod int32 // seconds, for soft thresholds
+	// TransitionPeriod is how long the node's conditions stay after it was short.
+	TransitionPeriod time.Duration
+}
+
 // New returns the defaults: upstream's, but that the kubelet listens on
 // loopback and does not mind swap.
 func New() *Config {
@@ -115,6 +125,7 @@ func New() *Config {
 		MaxBackOff: 5 * time.Minute,
 		Logs:       LogRotation{MaxSize: resource.MustParse("10Mi"), MaxFiles: 5, Workers: 1, Interval: 10 * time.Second},
 		Images:     ImageGC{High: 85, Low: 80, MinAge: 2 * time.Minute},
+		Eviction:   Eviction{Settings: eviction.Settings{Hard: eviction.DefaultHard()}, TransitionPeriod: 5 * time.Minute},
 	}
 }
 
@@ -167,6 +178,12 @@ func (c *Config) Validate() error {
 		add("frequencies must be positive, and the lease at least four seconds long")
 	}
 	c.validateDisk(add)
+	if _, err := c.Eviction.Thresholds(); err != nil {
+		add("%w", err)
+	}
+	if c.Eviction.MaxPodGracePeriod < 0 || c.Eviction.TransitionPeriod < 0 {
+		add("evictionMaxPodGracePeriod and evictionPressureTransitionPeriod can't be negative")
+	}
 	return errors.Join(problems...)
 }
 

@@ -49,10 +49,16 @@ containerLogMaxSize: 1Mi
 containerLogMaxFiles: 3
 imageGCHighThresholdPercent: 70
 imageMaximumGCAge: 24h
+evictionHard: {memory.available: 1Gi}
+evictionSoft: {memory.available: 2Gi}
+evictionSoftGracePeriod: {memory.available: 1m}
+evictionPressureTransitionPeriod: 30s
+mergeDefaultEvictionSettings: true
 logging: {format: json}
 enforceNodeAllocatable: [pods]
 `, "--pod-manifest-path=/from/flag", "--node-lease-duration-seconds=20", "--node-labels=a=b,c=d",
-		"--register-with-taints=k=v:NoSchedule", "--manifest-url-header=X-A:1", "--image-gc-low-threshold=60", "--container-log-max-files=4")
+		"--register-with-taints=k=v:NoSchedule", "--manifest-url-header=X-A:1", "--image-gc-low-threshold=60", "--container-log-max-files=4",
+		"--eviction-soft=memory.available<3Gi", "--eviction-minimum-reclaim=nodefs.available=1Gi")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,6 +70,10 @@ enforceNodeAllocatable: [pods]
 	}
 	if c.Logs.MaxSize.String() != "1Mi" || c.Logs.MaxFiles != 4 || c.Images.High != 70 || c.Images.Low != 60 || c.Images.MaxAge != 24*time.Hour {
 		t.Errorf("%+v %+v", c.Logs, c.Images)
+	}
+	if e := c.Eviction; e.Hard["memory.available"] != "1Gi" || e.Hard["nodefs.available"] != "10%" || e.Soft["memory.available"] != "3Gi" ||
+		e.SoftGrace["memory.available"] != "1m" || e.MinimumReclaim["nodefs.available"] != "1Gi" || e.TransitionPeriod != 30*time.Second {
+		t.Errorf("%+v", e)
 	}
 	if c.PodPidsLimit != 99 || c.Log.Format != "json" {
 		t.Errorf("%+v", c)
@@ -83,7 +93,7 @@ func TestWhatIsRefused(t *testing.T) {
 		{header + "maxPodz: 3", []string{kubeconfig}, "maxPodz"},
 		{header + "maxPods: many", []string{kubeconfig}, "maxPods"},
 		{header + "cpuManagerPolicy: static", []string{kubeconfig}, "cpuManagerPolicy: not supported"},
-		{header + "evictionSoft: {memory.available: 1Gi}", []string{kubeconfig}, "evictionSoft: not supported"},
+		{header + "evictionSoft: {memory.available: 1Gi}", []string{kubeconfig}, "needs its grace period"},
 		{header + "containerLogMaxSize: large", []string{kubeconfig}, "containerLogMaxSize"},
 		{header + "memorySwap: {swapBehavior: LimitedSwap}", []string{kubeconfig}, "memorySwap: not supported"},
 		{header + "enforceNodeAllocatable: [pods, system-reserved]", []string{kubeconfig}, "enforceNodeAllocatable: not supported"},
@@ -99,6 +109,8 @@ func TestWhatIsRefused(t *testing.T) {
 		{"", []string{kubeconfig, "--node-labels=a"}, "key=value"},
 		{"", []string{kubeconfig, "--register-with-taints=a=b:Never"}, "effect"},
 		{"", []string{"--manifest-url=http://x", "--anonymous-auth"}, "everybody"},
+		{"", []string{kubeconfig, "--eviction-hard=memory.available=1Gi"}, "key<value"},
+		{"", []string{kubeconfig, "--eviction-hard=disk<1Gi"}, "evictionHard: disk: the signal is not known"},
 		{"", []string{kubeconfig, "--tls-cert-file=/c"}, "go together"},
 	} {
 		_, err := load(t, c.file, c.args...)

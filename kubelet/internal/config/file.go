@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"reflect"
 	"slices"
@@ -17,6 +18,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"kctl/kubelet/internal/eviction"
 )
 
 // Load reads the file that --config names, if any, into what no flag set.
@@ -156,6 +159,13 @@ func (c *Config) fields(f *kubeletv1beta1.KubeletConfiguration) []field {
 		{"imageGCLowThresholdPercent", "image-gc-low-threshold", setPointer(&c.Images.Low, f.ImageGCLowThresholdPercent)},
 		{"imageMinimumGCAge", "minimum-image-ttl-duration", setDuration(&c.Images.MinAge, f.ImageMinimumGCAge)},
 		{"imageMaximumGCAge", "", setDuration(&c.Images.MaxAge, f.ImageMaximumGCAge)},
+		{"evictionHard", "eviction-hard", set(&c.Eviction.Hard, hardThresholds(f))},
+		{"evictionSoft", "eviction-soft", set(&c.Eviction.Soft, f.EvictionSoft)},
+		{"evictionSoftGracePeriod", "eviction-soft-grace-period", set(&c.Eviction.SoftGrace, f.EvictionSoftGracePeriod)},
+		{"evictionMinimumReclaim", "eviction-minimum-reclaim", set(&c.Eviction.MinimumReclaim, f.EvictionMinimumReclaim)},
+		{"evictionMaxPodGracePeriod", "eviction-max-pod-grace-period", set(&c.Eviction.MaxPodGracePeriod, f.EvictionMaxPodGracePeriod)},
+		{"evictionPressureTransitionPeriod", "eviction-pressure-transition-period", setDuration(&c.Eviction.TransitionPeriod, f.EvictionPressureTransitionPeriod)},
+		{"mergeDefaultEvictionSettings", "", func() error { return nil }}, // see hardThresholds
 		{"podPidsLimit", "", setPointer(&c.PodPidsLimit, f.PodPidsLimit)},
 		{"logging", "", func() error { c.applyLogging(f); return nil }},
 		{"authentication", "", func() error { c.applyAuthentication(f); return nil }},
@@ -166,6 +176,17 @@ func (c *Config) fields(f *kubeletv1beta1.KubeletConfiguration) []field {
 			return nil
 		}},
 	}
+}
+
+// hardThresholds are the file's; what it leaves out is no threshold, unless it
+// says that upstream's defaults stay.
+func hardThresholds(f *kubeletv1beta1.KubeletConfiguration) map[string]string {
+	if f.MergeDefaultEvictionSettings == nil || !*f.MergeDefaultEvictionSettings {
+		return f.EvictionHard
+	}
+	merged := eviction.DefaultHard()
+	maps.Copy(merged, f.EvictionHard)
+	return merged
 }
 
 func setResources(into *corev1.ResourceList, values map[string]string) func() error {

@@ -60,6 +60,12 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	fs.Int32Var(&c.Images.High, "image-gc-high-threshold", c.Images.High, "percent of their disk in use above which unused images are removed; 100 for never")
 	fs.Int32Var(&c.Images.Low, "image-gc-low-threshold", c.Images.Low, "percent of their disk in use down to which unused images are removed")
 	fs.DurationVar(&c.Images.MinAge, "minimum-image-ttl-duration", c.Images.MinAge, "how long an unused image is kept at least")
+	fs.Var((*thresholdsFlag)(&c.Eviction.Hard), "eviction-hard", "how little may be left before pods are evicted at once: memory.available<100Mi,nodefs.available<10%,…; empty for never")
+	fs.Var((*thresholdsFlag)(&c.Eviction.Soft), "eviction-soft", "how little may be left before pods are evicted after a while: memory.available<300Mi,…")
+	fs.Var((*settingsFlag)(&c.Eviction.SoftGrace), "eviction-soft-grace-period", "after how long: memory.available=1m30s,…")
+	fs.Var((*settingsFlag)(&c.Eviction.MinimumReclaim), "eviction-minimum-reclaim", "how much more must be free before evicting ends: nodefs.available=1Gi,…")
+	fs.Int32Var(&c.Eviction.MaxPodGracePeriod, "eviction-max-pod-grace-period", c.Eviction.MaxPodGracePeriod, "most seconds that a pod gets that is evicted after a while")
+	fs.DurationVar(&c.Eviction.TransitionPeriod, "eviction-pressure-transition-period", c.Eviction.TransitionPeriod, "how long the node says that it is short after it was")
 	c.Log.AddFlags(fs)
 }
 
@@ -154,6 +160,28 @@ func setResource(list corev1.ResourceList, key, value string) error {
 		return nil
 	}
 	return fmt.Errorf("%s: only cpu, memory and ephemeral-storage can be reserved", key)
+}
+
+// thresholdsFlag is a list of signal<value; an empty one is no threshold.
+type thresholdsFlag map[string]string
+
+func (f *thresholdsFlag) String() string        { return "" }
+func (f *thresholdsFlag) Type() string          { return "thresholds" }
+func (f *thresholdsFlag) Set(text string) error { return setPairs((*map[string]string)(f), text, "<") }
+
+// settingsFlag is a list of signal=value.
+type settingsFlag map[string]string
+
+func (f *settingsFlag) String() string        { return "" }
+func (f *settingsFlag) Type() string          { return "settings" }
+func (f *settingsFlag) Set(text string) error { return setPairs((*map[string]string)(f), text, "=") }
+
+func setPairs(into *map[string]string, text, separator string) error {
+	*into = map[string]string{}
+	return pairs(text, separator, func(key, value string) error {
+		(*into)[key] = value
+		return nil
+	})
 }
 
 type quantityFlag resource.Quantity

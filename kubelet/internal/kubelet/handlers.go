@@ -64,6 +64,9 @@ func (k *Kubelet) mirrorOf(pod *core.Pod) *core.Pod {
 
 // admit decides beside all pods that are on the node and have not ended.
 func (k *Kubelet) admit(pod *core.Pod) admit.Decision {
+	if short := k.eviction.Admit(pod); short != "" {
+		return admit.Refuse(evicted, "%s", short)
+	}
 	return admit.Pod(pod, k.others(pod, k.allocations.Granted), k.node.Node(), podmanager.IsStatic(pod), admit.Features, volume.Check)
 }
 

@@ -24,6 +24,7 @@ import (
 	"kctl/kubelet/internal/config"
 	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/dns"
+	"kctl/kubelet/internal/eviction"
 	"kctl/kubelet/internal/image"
 	"kctl/kubelet/internal/node"
 	"kctl/kubelet/internal/objects"
@@ -80,6 +81,7 @@ type Kubelet struct {
 	collector   *collect.Collector
 	rotator     *rotate.Rotator
 	images      *image.Collector
+	eviction    *eviction.Manager
 	node        *node.Manager
 	probes      *probe.Manager
 
@@ -172,10 +174,15 @@ func (k *Kubelet) makeNode(logger *zap.Logger) error {
 	if machine.Swap > 0 && k.config.FailSwapOn {
 		return fmt.Errorf("the machine has swap, and --fail-swap-on is set")
 	}
+	thresholds, err := k.config.Eviction.Thresholds()
+	if err != nil {
+		return err
+	}
+	k.makeEviction(thresholds)
 	k.node = node.New(node.Config{
 		Client: k.client, Name: k.nodeName, Hostname: k.nodeName, Addresses: k.hostIPs,
 		Labels: k.config.NodeLabels, Taints: k.config.Taints, PodCIDR: k.config.PodCIDR, Register: k.config.Register,
-		Machine: machine, RootDir: k.config.RootDir, MaxPods: int64(k.config.MaxPods), Reserved: k.reserved(machine),
+		Machine: machine, MaxPods: int64(k.config.MaxPods), Reserved: k.reserved(machine, thresholds), Under: k.eviction.Under,
 		Port: k.port.Load, Version: daemon.Version().GitVersion, Runtime: nodeRuntime{k}, Events: k.sink(),
 		StatusEvery: k.config.StatusEvery, ReportEvery: k.config.ReportEvery, LeaseDuration: k.config.LeaseDuration,
 		Clock: k.clock, Logger: logger,
@@ -297,9 +304,9 @@ const manifestTimeout = 10 * time.Second
 
 // reserved is what of the machine is not for pods: what was asked to be kept,
 // and what must be free before the node counts as short of it.
-func (k *Kubelet) reserved(machine node.Machine) corev1.ResourceList {
+func (k *Kubelet) reserved(machine node.Machine, thresholds []eviction.Threshold) corev1.ResourceList {
 	sum := corev1.ResourceList{}
-	for _, list := range []corev1.ResourceList{k.config.SystemReserved, k.config.KubeReserved, node.PressureReserve(machine)} {
+	for _, list := range []corev1.ResourceList{k.config.SystemReserved, k.config.KubeReserved, eviction.Reserve(thresholds, machine.Memory, machine.EphemeralStorage)} {
 		for name, quantity := range list {
 			total := sum[name]
 			total.Add(quantity)

@@ -31,6 +31,7 @@ type bed struct {
 	api        *testAPI
 	client     *rest.Client
 	config     *config.Config
+	kubelet    *Kubelet // that runs, or ran last
 	stop       func()
 }
 
@@ -44,6 +45,7 @@ func newBed(t testing.TB) *bed {
 	b.config.RuntimeEndpoint = b.containerd.Endpoint
 	b.config.Port, b.config.HealthzPort = 0, 0
 	b.config.CgroupRoot = "/kctl-test-" + filepath.Base(b.containerd.Dir)
+	b.config.Eviction.Hard, b.config.Images.High = nil, 100 // the machine's disk may be full for all we care
 	b.config.ManifestPath = filepath.Join(dir, "manifests")
 	if err := os.Mkdir(b.config.ManifestPath, 0o700); err != nil {
 		t.Fatal(err)
@@ -75,6 +77,7 @@ func (b *bed) start() {
 		cancel()
 		b.t.Fatal(err)
 	}
+	b.kubelet = k
 	done := make(chan error, 1)
 	go func() { done <- k.Run(ctx) }()
 	stopped := false

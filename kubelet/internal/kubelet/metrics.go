@@ -17,6 +17,7 @@ type metrics struct {
 	operations     *prometheus.CounterVec
 	operationTime  *prometheus.HistogramVec
 	operationFails *prometheus.CounterVec
+	evictions      *prometheus.CounterVec
 }
 
 func newMetrics(registry *prometheus.Registry) *metrics {
@@ -33,7 +34,8 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 		operationTime:  prometheus.NewHistogramVec(histogram("runtime_operations_duration_seconds", "Duration in seconds of runtime operations. Broken down by operation type."), []string{"operation_type"}),
 		operationFails: prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: "kubelet", Name: "runtime_operations_errors_total", Help: "Cumulative number of runtime operation errors by operation type."}, []string{"operation_type"}),
 	}
-	registry.MustRegister(m.workerStart, m.work, m.relist, m.relistInterval, m.operations, m.operationTime, m.operationFails)
+	m.evictions = prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: "kubelet", Name: "evictions", Help: "Cumulative number of pod evictions by eviction signal"}, []string{"eviction_signal"})
+	registry.MustRegister(m.evictions, m.workerStart, m.work, m.relist, m.relistInterval, m.operations, m.operationTime, m.operationFails)
 	return m
 }
 

@@ -40,6 +40,7 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	run("probes", k.probes.Run)
 	run("garbage collection", k.collector.Run)
 	run("images", k.images.Run)
+	run("eviction", k.eviction.Run)
 	run("logs", k.rotator.Run)
 	if k.client != nil {
 		run("events", k.recorder.Run)

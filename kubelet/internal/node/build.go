@@ -16,7 +16,6 @@ import (
 
 // state is all that the node's status is made from besides its configuration.
 type state struct {
-	pressure pressure
 	images   []corev1.ContainerImage
 	runtime  string // name://version
 	notReady []string
@@ -120,9 +119,9 @@ func (m *Manager) conditions(before []corev1.NodeCondition, s state) []corev1.No
 		}
 	}
 	ours := []corev1.NodeCondition{
-		shortage(corev1.NodeMemoryPressure, s.pressure.memory, "KubeletHasInsufficientMemory", "kubelet has insufficient memory available", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
-		shortage(corev1.NodeDiskPressure, s.pressure.disk, "KubeletHasDiskPressure", "kubelet has disk pressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-		shortage(corev1.NodePIDPressure, s.pressure.pid, "KubeletHasInsufficientPID", "kubelet has insufficient PID available", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+		shortage(corev1.NodeMemoryPressure, m.config.Under, "KubeletHasInsufficientMemory", "kubelet has insufficient memory available", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+		shortage(corev1.NodeDiskPressure, m.config.Under, "KubeletHasDiskPressure", "kubelet has disk pressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+		shortage(corev1.NodePIDPressure, m.config.Under, "KubeletHasInsufficientPID", "kubelet has insufficient PID available", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
 		ready,
 	}
 	now := metav1.NewTime(s.now).Rfc3339Copy()
@@ -142,8 +141,8 @@ func (m *Manager) conditions(before []corev1.NodeCondition, s state) []corev1.No
 	return conditions
 }
 
-func shortage(t corev1.NodeConditionType, short bool, reason, message, fineReason, fineMessage string) corev1.NodeCondition {
-	if short {
+func shortage(t corev1.NodeConditionType, under func(corev1.NodeConditionType) bool, reason, message, fineReason, fineMessage string) corev1.NodeCondition {
+	if under(t) {
 		return corev1.NodeCondition{Type: t, Status: corev1.ConditionTrue, Reason: reason, Message: message}
 	}
 	return corev1.NodeCondition{Type: t, Status: corev1.ConditionFalse, Reason: fineReason, Message: fineMessage}

@@ -33,7 +33,7 @@ type Machine struct {
 // ReadMachine looks at the machine that we run on.
 func ReadMachine(rootDir string) (Machine, error) {
 	m := Machine{CPUs: int64(runtime.NumCPU()), HugePages: hugePages()}
-	memory, err := readMemory()
+	memory, err := Memory()
 	if err != nil {
 		return m, err
 	}
@@ -64,8 +64,8 @@ func firstLine(paths ...string) string {
 	return ""
 }
 
-// readMemory gives the values of /proc/meminfo in bytes.
-func readMemory() (map[string]int64, error) {
+// Memory gives the values of /proc/meminfo in bytes.
+func Memory() (map[string]int64, error) {
 	data, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
 		return nil, fmt.Errorf("memory of the machine: %w", err)
@@ -112,44 +112,6 @@ func osImage() string {
 		}
 	}
 	return runtime.GOOS
-}
-
-// pressure is what the machine is short of now.
-type pressure struct {
-	memory, disk, pid bool
-}
-
-// Below these the node is short, as upstream's default eviction thresholds.
-const (
-	memoryLow   = 100 << 20
-	diskLow     = 0.10
-	inodesLow   = 0.05
-	pidsLowPart = 0.05
-)
-
-func readPressure(rootDir string) (pressure, error) {
-	memory, err := readMemory()
-	if err != nil {
-		return pressure{}, err
-	}
-	var fs syscall.Statfs_t
-	if err := syscall.Statfs(rootDir, &fs); err != nil {
-		return pressure{}, fmt.Errorf("free space of %s: %w", rootDir, err)
-	}
-	p := pressure{
-		memory: memory["MemAvailable"] < memoryLow,
-		disk:   float64(fs.Bavail) < diskLow*float64(fs.Blocks) || fs.Files > 0 && float64(fs.Ffree) < inodesLow*float64(fs.Files),
-	}
-	most, err := strconv.ParseFloat(firstLine("/proc/sys/kernel/pid_max"), 64)
-	if err != nil {
-		return p, fmt.Errorf("process limit of the machine: %w", err)
-	}
-	var info syscall.Sysinfo_t
-	if err := syscall.Sysinfo(&info); err != nil {
-		return p, fmt.Errorf("processes of the machine: %w", err)
-	}
-	p.pid = most-float64(info.Procs) < pidsLowPart*most
-	return p, nil
 }
 
 // Address is the machine's own address, by which others reach it: that of the

@@ -52,13 +52,14 @@ type Config struct {
 	// Register says that we make the Node; otherwise somebody else has to.
 	Register bool
 	Machine  Machine
-	RootDir  string
 	MaxPods  int64
 	Reserved corev1.ResourceList
 	Port     func() int32
 	Version  string
 	Runtime  Runtime
 	Events   Events
+	// Under says whether the node is short of memory, disk or process ids.
+	Under func(corev1.NodeConditionType) bool
 	// StatusEvery is how often the status is looked at, ReportEvery how often it
 	// is sent though it is as it was.
 	StatusEvery   time.Duration
@@ -197,11 +198,9 @@ func (m *Manager) update(ctx context.Context) error {
 	m.mu.RLock()
 	node, unknown := m.node, m.node.UID == "" || m.deleted
 	m.mu.RUnlock()
-	s, err := m.look(ctx)
-	if err != nil {
-		return err
-	}
+	s := m.look(ctx)
 	if unknown {
+		var err error
 		if node, err = m.register(ctx, s); err != nil {
 			return err
 		}
@@ -213,16 +212,12 @@ func (m *Manager) update(ctx context.Context) error {
 	return m.send(ctx, node, status)
 }
 
-func (m *Manager) look(ctx context.Context) (state, error) {
-	p, err := readPressure(m.config.RootDir)
+func (m *Manager) look(ctx context.Context) state {
+	images, err := m.config.Runtime.Images(ctx)
 	if err != nil {
-		return state{}, err
+		images = m.Node().Status.Images // the runtime is away; it will have them again
 	}
-	s := state{pressure: p, runtime: m.config.Runtime.RuntimeVersion(), notReady: m.config.Runtime.NotReady(), now: m.config.Clock.Now()}
-	if s.images, err = m.config.Runtime.Images(ctx); err != nil {
-		s.images = m.Node().Status.Images // the runtime is away; it will have them again
-	}
-	return s, nil
+	return state{images: images, runtime: m.config.Runtime.RuntimeVersion(), notReady: m.config.Runtime.NotReady(), now: m.config.Clock.Now()}
 }
 
 // register makes the Node, or takes over the one that is there.

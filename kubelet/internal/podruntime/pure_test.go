@@ -199,7 +199,7 @@ func TestSecurity(t *testing.T) {
 
 func TestOOMScore(t *testing.T) {
 	m := &Manager{memory: 8 << 30}
-	critical := int32(systemCriticalPriority)
+	critical := int32(core.SystemCriticalPriority)
 	list := func(memory string) corev1.ResourceList { return quantities("1", memory) }
 	for name, c := range map[string]struct {
 		requests, limits corev1.ResourceList

@@ -85,7 +85,7 @@ func pageSize(bytes int64) string {
 // ones first, and in between the less the more of the machine's memory a
 // container requested.
 func (m *Manager) oomScore(pod *core.Pod, c *core.Container) int64 {
-	if pod.Spec.Priority != nil && *pod.Spec.Priority >= systemCriticalPriority {
+	if pod.Spec.Priority != nil && *pod.Spec.Priority >= core.SystemCriticalPriority {
 		return oomGuaranteed
 	}
 	switch cgroup.QOSClass(pod) {
@@ -97,10 +97,6 @@ func (m *Manager) oomScore(pod *core.Pod, c *core.Container) int64 {
 	score := 1000 - 1000*c.Resources.Requests.Memory().Value()/m.memory
 	return min(max(score, 1000+oomGuaranteed), oomBestEffort-1)
 }
-
-// systemCriticalPriority is the least priority of pods that the cluster can
-// not do without.
-const systemCriticalPriority = 2_000_000_000
 
 func podTotals(pod *core.Pod) (requests, limits corev1.ResourceList) {
 	o := resourcehelper.PodResourcesOptions{ExcludeOverhead: true}

@@ -108,6 +108,11 @@ func (m *Manager) volumeDir(uid types.UID, kind, name string) string {
 	return filepath.Join(m.podDir(uid), "volumes", directory, name)
 }
 
+// EmptyDir is where a pod's volume of that kind and name is.
+func (m *Manager) EmptyDir(uid types.UID, name string) string {
+	return m.volumeDir(uid, "emptyDir", name)
+}
+
 // Mount makes all of the pod's volumes, and returns when they are ready. It is
 // meant to be called whenever the pod is synced: when nothing is left to do it
 // costs nothing. Content that a volume has already is never a reason to fail

@@ -1,0 +1,42 @@
+package eviction
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/kubelet/internal/cgroup"
+	"kctl/proto/core"
+)
+
+// Admit says why a pod may not come to the node while it is short; "" if it
+// may. A pod that was taken before, by a kubelet that ran before this one,
+// stays: if it has to go, it goes by rank.
+func (m *Manager) Admit(pod *core.Pod) string {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	var under []corev1.NodeConditionType
+	for condition, is := range m.under {
+		if is {
+			under = append(under, condition)
+		}
+	}
+	if len(under) == 0 || critical(pod) || pod.Status.StartTime != nil {
+		return ""
+	}
+	if len(under) == 1 && under[0] == corev1.NodeMemoryPressure && mayComeShortOfMemory(pod) {
+		return ""
+	}
+	slices.Sort(under)
+	return fmt.Sprintf("The node had condition: %v. ", under)
+}
+
+// mayComeShortOfMemory says that a node that is short of memory only takes the
+// pod: it requests what it needs, or says that it bears with it.
+func mayComeShortOfMemory(pod *core.Pod) bool {
+	taint := &corev1.Taint{Key: corev1.TaintNodeMemoryPressure, Effect: corev1.TaintEffectNoSchedule}
+	return cgroup.QOSClass(pod) != corev1.PodQOSBestEffort ||
+		slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool { return t.ToleratesTaint(logr.Discard(), taint, false) })
+}

@@ -1,0 +1,73 @@
+package eviction
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
+
+	"kctl/proto/core"
+)
+
+// enforceLimits ends the pods that use more of the node's disk than they may.
+func (m *Manager) enforceLimits(ctx context.Context, pods []*core.Pod) (ended bool, err error) {
+	pods = slices.DeleteFunc(slices.Clone(pods), func(pod *core.Pod) bool { return critical(pod) || !limited(pod) })
+	if len(pods) == 0 {
+		return false, nil
+	}
+	usages, err := m.Measure(ctx, pods, true)
+	if err != nil {
+		return false, fmt.Errorf("what pods use of the disk: %w", err)
+	}
+	for _, pod := range pods {
+		if signal, message := overLimit(pod, usages[pod.UID]); signal != "" {
+			m.Evict(ctx, pod, Verdict{hardGrace, signal, message})
+			ended = true
+		}
+	}
+	return ended, nil
+}
+
+// Signals of pods that use more than they may, by upstream's names.
+const (
+	emptyDirLimit  = "emptydirfs.limit"
+	podLimit       = "ephemeralpodfs.limit"
+	containerLimit = "ephemeralcontainerfs.limit"
+)
+
+// overLimit says by what the pod uses more of the node's disk than it may; ""
+// if it does not.
+func overLimit(pod *core.Pod, usage *Usage) (signal, message string) {
+	for i := range pod.Spec.Volumes {
+		v := &pod.Spec.Volumes[i]
+		if hasSizeLimit(v) && usage.Volumes[v.Name] > v.EmptyDir.SizeLimit.Value() {
+			return emptyDirLimit, fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", v.Name, v.EmptyDir.SizeLimit.String())
+		}
+	}
+	limit, ok := resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{})[corev1.ResourceEphemeralStorage]
+	if ok && usage.Disk > limit.Value() {
+		return podLimit, fmt.Sprintf("Pod ephemeral local storage usage exceeds the total limit of containers %s. ", limit.String())
+	}
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		if limit, ok := c.Resources.Limits[corev1.ResourceEphemeralStorage]; ok && usage.Containers[c.Name].Disk > limit.Value() {
+			return containerLimit, fmt.Sprintf("Container %s exceeded its local ephemeral storage limit %q. ", c.Name, limit.String())
+		}
+	}
+	return "", ""
+}
+
+func hasSizeLimit(v *corev1.Volume) bool {
+	return onDisk(v) && v.EmptyDir.SizeLimit != nil && v.EmptyDir.SizeLimit.Sign() > 0
+}
+
+// limited says that the pod may only use so much of the node's disk.
+func limited(pod *core.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return hasSizeLimit(&v) }) ||
+		slices.ContainsFunc(pod.Spec.Containers, func(c core.Container) bool {
+			_, ok := c.Resources.Limits[corev1.ResourceEphemeralStorage]
+			return ok
+		})
+}

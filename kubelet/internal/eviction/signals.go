@@ -1,0 +1,73 @@
+package eviction
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// Observation is how much there is of something, and how much of it is left.
+type Observation struct {
+	Available, Capacity int64
+}
+
+// Machine looks at the machine that the kubelet runs on.
+type Machine struct {
+	RootDir string // on the node's file system
+	// Memory gives the values of /proc/meminfo, in bytes.
+	Memory func() (map[string]int64, error)
+	// ImageFS says where the runtime keeps images.
+	ImageFS func(ctx context.Context) (*runtimeapi.ImageFsInfoResponse, error)
+}
+
+// Observe reads all signals. What a file system does not count (inodes, on
+// some) is left out. While the runtime is away, so is its file system.
+func (m Machine) Observe(ctx context.Context) (map[Signal]Observation, error) {
+	memory, err := m.Memory()
+	if err != nil {
+		return nil, err
+	}
+	// MemAvailable is the kernel's own estimate of what can be had without
+	// swapping: as upstream's, it leaves out what is cached and can go.
+	seen := map[Signal]Observation{MemoryAvailable: {memory["MemAvailable"], memory["MemTotal"]}}
+	if err := observeDisk(seen, m.RootDir, NodeFSAvailable, NodeFSInodesFree); err != nil {
+		return nil, err
+	}
+	if info, err := m.ImageFS(ctx); err == nil && len(info.GetImageFilesystems()) > 0 {
+		path := info.GetImageFilesystems()[0].GetFsId().GetMountpoint()
+		if err := observeDisk(seen, path, ImageFSAvailable, ImageFSInodesFree); err != nil {
+			return nil, err
+		}
+	}
+	text, err := os.ReadFile("/proc/sys/kernel/pid_max")
+	if err != nil {
+		return nil, fmt.Errorf("process limit of the machine: %w", err)
+	}
+	most, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("process limit of the machine: %w", err)
+	}
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return nil, fmt.Errorf("processes of the machine: %w", err)
+	}
+	seen[PIDAvailable] = Observation{most - int64(info.Procs), most}
+	return seen, nil
+}
+
+func observeDisk(seen map[Signal]Observation, path string, bytes, inodes Signal) error {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(path, &fs); err != nil {
+		return fmt.Errorf("free space of %s: %w", path, err)
+	}
+	seen[bytes] = Observation{int64(fs.Bavail) * fs.Bsize, int64(fs.Blocks) * fs.Bsize}
+	if fs.Files > 0 {
+		seen[inodes] = Observation{int64(fs.Ffree), int64(fs.Files)}
+	}
+	return nil
+}

@@ -1,0 +1,182 @@
+package eviction
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Signal is something of which the node may have too little left.
+type Signal string
+
+// The signals, by the names that configurations give them.
+const (
+	MemoryAvailable   Signal = "memory.available"
+	NodeFSAvailable   Signal = "nodefs.available" // where the kubelet keeps volumes and logs
+	NodeFSInodesFree  Signal = "nodefs.inodesFree"
+	ImageFSAvailable  Signal = "imagefs.available" // where the runtime keeps images and what containers write
+	ImageFSInodesFree Signal = "imagefs.inodesFree"
+	PIDAvailable      Signal = "pid.available"
+)
+
+// signals are all there are, in the order in which they are seen to: what kills
+// a node first.
+var signals = []Signal{MemoryAvailable, NodeFSAvailable, ImageFSAvailable, NodeFSInodesFree, ImageFSInodesFree, PIDAvailable}
+
+// conditions are what the node says while it is short.
+var conditions = map[Signal]corev1.NodeConditionType{
+	MemoryAvailable: corev1.NodeMemoryPressure, PIDAvailable: corev1.NodePIDPressure,
+	NodeFSAvailable: corev1.NodeDiskPressure, NodeFSInodesFree: corev1.NodeDiskPressure,
+	ImageFSAvailable: corev1.NodeDiskPressure, ImageFSInodesFree: corev1.NodeDiskPressure,
+}
+
+// resources are what evicted pods are told that the node was low on.
+var resources = map[Signal]string{
+	MemoryAvailable: "memory", PIDAvailable: "pids",
+	NodeFSAvailable: "ephemeral-storage", ImageFSAvailable: "ephemeral-storage",
+	NodeFSInodesFree: "inodes", ImageFSInodesFree: "inodes",
+}
+
+// Threshold is how little may be left of something.
+type Threshold struct {
+	Signal Signal
+	Least  Amount
+	// Grace is how long it may be less before a pod is ended; zero for a hard
+	// threshold.
+	Grace time.Duration
+	// Reclaim is how much more than Least must be free again before the node
+	// stops taking things away.
+	Reclaim Amount
+}
+
+// Amount is a quantity, or a part of what there is.
+type Amount struct {
+	Quantity int64
+	Part     float64 // of one
+}
+
+func (a Amount) of(capacity int64) int64 {
+	if a.Part > 0 {
+		return int64(a.Part * float64(capacity))
+	}
+	return a.Quantity
+}
+
+func parseAmount(text string) (Amount, error) {
+	if percent, ok := strings.CutSuffix(text, "%"); ok {
+		number, err := strconv.ParseFloat(percent, 64)
+		if err != nil || !(number >= 0 && number <= 100) {
+			return Amount{}, fmt.Errorf("%q is not a percentage from 0%% to 100%%", text)
+		}
+		return Amount{Part: number / 100}, nil
+	}
+	quantity, err := resource.ParseQuantity(text)
+	if err != nil || quantity.Sign() < 0 {
+		return Amount{}, fmt.Errorf("%q is neither a quantity nor a percentage", text)
+	}
+	return Amount{Quantity: quantity.Value()}, nil
+}
+
+// Settings are thresholds as configurations hold them: by signal
+// (KubeletConfiguration v1beta1, evictionHard and its kin).
+type Settings struct {
+	Hard, Soft, SoftGrace, MinimumReclaim map[string]string
+}
+
+// DefaultHard are upstream's hard thresholds on Linux.
+func DefaultHard() map[string]string {
+	return map[string]string{
+		string(MemoryAvailable): "100Mi",
+		string(NodeFSAvailable): "10%", string(NodeFSInodesFree): "5%",
+		string(ImageFSAvailable): "15%", string(ImageFSInodesFree): "5%",
+	}
+}
+
+// Thresholds reads the settings, and says everything that is wrong with them.
+// As upstream has it, thresholds of 0% and 100% are none.
+func (s Settings) Thresholds() ([]Threshold, error) {
+	var thresholds []Threshold
+	var problems []error
+	read := func(what string, values map[string]string, grace func(signal string) (time.Duration, error)) {
+		for _, signal := range slices.Sorted(maps.Keys(values)) {
+			t, err := s.threshold(signal, values[signal])
+			if err == nil {
+				t.Grace, err = grace(signal)
+			}
+			if err != nil {
+				problems = append(problems, fmt.Errorf("%s: %s: %w", what, signal, err))
+				continue
+			}
+			if t.Least.Part != 1 && t.Least != (Amount{}) {
+				thresholds = append(thresholds, t)
+			}
+		}
+	}
+	read("evictionHard", s.Hard, func(string) (time.Duration, error) { return 0, nil })
+	read("evictionSoft", s.Soft, s.softGrace)
+	for signal := range s.SoftGrace {
+		if _, ok := s.Soft[signal]; !ok {
+			problems = append(problems, fmt.Errorf("evictionSoftGracePeriod: %s: there is no such soft threshold", signal))
+		}
+	}
+	for signal, value := range s.MinimumReclaim {
+		if _, err := s.threshold(signal, value); err != nil {
+			problems = append(problems, fmt.Errorf("evictionMinimumReclaim: %s: %w", signal, err))
+		}
+	}
+	slices.SortStableFunc(thresholds, func(a, b Threshold) int {
+		return cmp.Compare(slices.Index(signals, a.Signal), slices.Index(signals, b.Signal))
+	})
+	return thresholds, errors.Join(problems...)
+}
+
+func (s Settings) threshold(signal, value string) (Threshold, error) {
+	if _, ok := conditions[Signal(signal)]; !ok {
+		return Threshold{}, fmt.Errorf("the signal is not known; there are %v", signals)
+	}
+	least, err := parseAmount(value)
+	if err != nil {
+		return Threshold{}, err
+	}
+	t := Threshold{Signal: Signal(signal), Least: least}
+	if reclaim, ok := s.MinimumReclaim[signal]; ok {
+		t.Reclaim, err = parseAmount(reclaim)
+	}
+	return t, err
+}
+
+func (s Settings) softGrace(signal string) (time.Duration, error) {
+	text, ok := s.SoftGrace[signal]
+	if !ok {
+		return 0, errors.New("a soft threshold needs its grace period in evictionSoftGracePeriod")
+	}
+	grace, err := time.ParseDuration(text)
+	if err != nil || grace <= 0 {
+		return 0, fmt.Errorf("the grace period %q is not a positive duration", text)
+	}
+	return grace, nil
+}
+
+// Reserve is what of the node's memory and disk must be left, and so is not for
+// pods to have: its hard thresholds.
+func Reserve(thresholds []Threshold, memory, disk int64) corev1.ResourceList {
+	reserve := corev1.ResourceList{}
+	for _, t := range thresholds {
+		switch {
+		case t.Grace > 0:
+		case t.Signal == MemoryAvailable:
+			reserve[corev1.ResourceMemory] = *resource.NewQuantity(t.Least.of(memory), resource.BinarySI)
+		case t.Signal == NodeFSAvailable:
+			reserve[corev1.ResourceEphemeralStorage] = *resource.NewQuantity(t.Least.of(disk), resource.BinarySI)
+		}
+	}
+	return reserve
+}

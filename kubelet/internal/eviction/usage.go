@@ -1,0 +1,152 @@
+package eviction
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"syscall"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	kubelettypes "k8s.io/kubelet/pkg/types"
+
+	"kctl/proto/core"
+)
+
+// Usage is what a pod uses of the node.
+type Usage struct {
+	Memory     int64 // bytes that can't be had back without ending it
+	Disk       int64 // bytes of volumes, logs and what containers wrote
+	Inodes     int64 // of the same
+	Processes  int64
+	Containers map[string]Share // by name
+	Volumes    map[string]int64 // bytes of each emptyDir on disk, by name
+}
+
+// Share is what one container uses.
+type Share struct {
+	Memory, Disk int64
+}
+
+// Meter measures what pods use.
+type Meter struct {
+	// Stats are the runtime's of all containers.
+	Stats func(ctx context.Context) ([]*runtimeapi.ContainerStats, error)
+	// VolumeDir is where an emptyDir is, LogDir where a pod's logs are.
+	VolumeDir func(pod *core.Pod, volume string) string
+	LogDir    func(pod *core.Pod) string
+	Processes func(pod *core.Pod) int
+}
+
+// Measure measures pods. Walking through what they have on disk costs, and is
+// done only if asked for.
+func (m Meter) Measure(ctx context.Context, pods []*core.Pod, disk bool) (map[types.UID]*Usage, error) {
+	stats, err := m.Stats(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("what containers use: %w", err)
+	}
+	usages := map[types.UID]*Usage{}
+	for _, pod := range pods {
+		usages[pod.UID] = &Usage{Processes: int64(m.Processes(pod)), Containers: map[string]Share{}, Volumes: map[string]int64{}}
+	}
+	for _, one := range stats {
+		labels := one.GetAttributes().GetLabels()
+		if usage := usages[types.UID(labels[kubelettypes.KubernetesPodUIDLabel])]; usage != nil {
+			usage.addContainer(labels[kubelettypes.KubernetesContainerNameLabel], one)
+		}
+	}
+	if disk {
+		for _, pod := range pods {
+			if err := m.measureDisk(pod, usages[pod.UID]); err != nil {
+				return nil, fmt.Errorf("disk of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+			}
+		}
+	}
+	return usages, nil
+}
+
+// addContainer adds what the runtime measured of a container; one that was
+// started again may be there twice.
+func (u *Usage) addContainer(name string, stats *runtimeapi.ContainerStats) {
+	memory := int64(stats.GetMemory().GetWorkingSetBytes().GetValue())
+	layer := stats.GetWritableLayer()
+	written := int64(layer.GetUsedBytes().GetValue())
+	u.Memory += memory
+	u.Disk += written
+	u.Inodes += int64(layer.GetInodesUsed().GetValue())
+	before := u.Containers[name]
+	u.Containers[name] = Share{Memory: before.Memory + memory, Disk: before.Disk + written}
+}
+
+func (m Meter) measureDisk(pod *core.Pod, usage *Usage) error {
+	for i := range pod.Spec.Volumes {
+		v := &pod.Spec.Volumes[i]
+		if !onDisk(v) {
+			continue
+		}
+		bytes, inodes, err := walk(m.VolumeDir(pod, v.Name))
+		if err != nil {
+			return err
+		}
+		usage.Volumes[v.Name] = bytes
+		usage.Disk += bytes
+		usage.Inodes += inodes
+	}
+	logs := m.LogDir(pod)
+	bytes, inodes, err := walk(logs)
+	if err != nil {
+		return err
+	}
+	usage.Disk += bytes
+	usage.Inodes += inodes
+	for name, share := range usage.Containers {
+		bytes, _, err := walk(filepath.Join(logs, name))
+		if err != nil {
+			return err
+		}
+		share.Disk += bytes
+		usage.Containers[name] = share
+	}
+	return nil
+}
+
+// onDisk says that the volume's content is the pod's own, and on the node's
+// disk.
+func onDisk(v *corev1.Volume) bool {
+	return v.EmptyDir != nil && v.EmptyDir.Medium == corev1.StorageMediumDefault
+}
+
+// walk adds up what is below dir, as du does: blocks, not lengths, and every
+// file once, however many names it has. What goes meanwhile does not count.
+func walk(dir string) (bytes, inodes int64, err error) {
+	seen := map[uint64]bool{}
+	err = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		info, err := entry.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		stat, ok := info.Sys().(*syscall.Stat_t)
+		if !ok || seen[stat.Ino] {
+			return nil
+		}
+		if stat.Nlink > 1 && !info.IsDir() {
+			seen[stat.Ino] = true
+		}
+		bytes += stat.Blocks * 512
+		inodes++
+		return nil
+	})
+	return bytes, inodes, err
+}

@@ -1,0 +1,98 @@
+package kubelet
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"kctl/kubelet/internal/eviction"
+	"kctl/kubelet/internal/node"
+	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/podworker"
+	"kctl/proto/core"
+)
+
+// evicted is the reason of pods that the node ends or refuses because it is
+// short of something.
+const evicted = "Evicted"
+
+// evictionWait is how long the node waits for an evicted pod to end before it
+// looks for the next one.
+const evictionWait = 30 * time.Second
+
+func (k *Kubelet) makeEviction(thresholds []eviction.Threshold) {
+	machine := eviction.Machine{RootDir: k.config.RootDir, Memory: node.Memory, ImageFS: k.cri.ImageFsInfo}
+	meter := eviction.Meter{
+		Stats: func(ctx context.Context) ([]*runtimeapi.ContainerStats, error) {
+			return k.cri.ListContainerStats(ctx, nil)
+		},
+		VolumeDir: func(pod *core.Pod, volume string) string { return k.volumes.EmptyDir(pod.UID, volume) },
+		LogDir: func(pod *core.Pod) string {
+			return podruntime.LogDirectory(k.config.PodLogsDir, pod.Namespace, pod.Name, pod.UID)
+		},
+		Processes: func(pod *core.Pod) int { return k.cgroups.Processes(pod) },
+	}
+	k.eviction = eviction.New(eviction.Options{
+		Thresholds: thresholds, MaxPodGrace: int64(k.config.Eviction.MaxPodGracePeriod), Transition: k.config.Eviction.TransitionPeriod,
+		Observe: machine.Observe, Measure: meter.Measure, Pods: k.running, Reclaim: k.reclaimDisk, Evict: k.evict,
+		Changed: func() { k.node.Kick() }, Clock: k.clock, Logger: k.logger,
+	})
+}
+
+// running are the pods that use something of the node and are not ending.
+func (k *Kubelet) running() []*core.Pod {
+	var pods []*core.Pod
+	for _, pod := range k.pods.Pods() {
+		if k.workers.CouldHaveRunningContainers(pod.UID) && !k.workers.TerminationRequested(pod.UID) {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+// reclaimDisk removes what ended containers left, and the images that nobody
+// uses then.
+func (k *Kubelet) reclaimDisk(ctx context.Context) error {
+	if err := k.collector.Collect(ctx); err != nil {
+		return err
+	}
+	return k.images.FreeAll(ctx)
+}
+
+// evict ends a pod as Failed, for good: whoever made it makes another one, and
+// the scheduler finds a better place for that.
+func (k *Kubelet) evict(ctx context.Context, pod *core.Pod, v eviction.Verdict) {
+	k.logger.Warn("pod evicted", zap.String("pod", name(pod)), zap.String("uid", string(pod.UID)), zap.String("message", v.Message))
+	k.events.Eventf(pod, corev1.EventTypeWarning, evicted, "%s", v.Message)
+	k.metrics.evictions.WithLabelValues(v.Signal).Inc()
+	done := make(chan struct{})
+	k.workers.Update(podworker.Update{Type: podworker.Kill, Pod: pod, MirrorPod: k.mirrorOf(pod), Start: k.clock.Now(), Kill: &podworker.KillOptions{
+		GracePeriod: &v.Grace, Evict: true, Done: done,
+		Status: func(status *core.PodStatus) { k.markEvicted(status, v.Message) },
+	}})
+	timer := k.clock.NewTimer(evictionWait)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C():
+	case <-ctx.Done():
+	}
+}
+
+// markEvicted is called for each status that the pod has on its way to its end.
+func (k *Kubelet) markEvicted(status *core.PodStatus, message string) {
+	status.Phase, status.Reason, status.Message = corev1.PodFailed, evicted, message
+	for i := range status.Conditions {
+		if status.Conditions[i].Type == corev1.DisruptionTarget {
+			return
+		}
+	}
+	status.Conditions = append(status.Conditions, core.PodCondition{
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonTerminationByKubelet, Message: message,
+		LastTransitionTime: metav1.NewTime(k.clock.Now()),
+	})
+}

@@ -1,0 +1,83 @@
+package kubelet
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"kctl/proto/core"
+)
+
+// waitEvicted has the node looked at until the pod has failed.
+func (b *bed) waitEvicted(name string) *core.Pod {
+	b.t.Helper()
+	deadline := time.After(time.Minute)
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for b.phase(name) != corev1.PodFailed {
+		if err := b.kubelet.eviction.Synchronize(b.t.Context()); err != nil {
+			b.t.Fatal(err)
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			b.t.Fatalf("pod %s was not evicted; it is %s", name, b.phase(name))
+		}
+	}
+	return b.api.pod(name)
+}
+
+func checkEvicted(t *testing.T, pod *core.Pod, message string) {
+	t.Helper()
+	var target *corev1.PodCondition
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == corev1.DisruptionTarget {
+			target = &pod.Status.Conditions[i]
+		}
+	}
+	if pod.Status.Reason != "Evicted" || !strings.HasPrefix(pod.Status.Message, message) {
+		t.Errorf("pod %s: %s, %q; want %q", pod.Name, pod.Status.Reason, pod.Status.Message, message)
+	}
+	if target == nil || target.Status != corev1.ConditionTrue || target.Reason != "TerminationByKubelet" || target.Message != pod.Status.Message {
+		t.Errorf("pod %s: condition %+v", pod.Name, target)
+	}
+}
+
+func TestPodsAreEvicted(t *testing.T) {
+	b := newBed(t)
+	limit := resource.MustParse("1Mi")
+	full := shellPod("full", "dd if=/dev/zero of=/scratch/file bs=1M count=3; "+forever)
+	full.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: &limit}}}}
+	full.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "scratch", MountPath: "/scratch"}}
+	b.create(full)
+	b.create(shellPod("quiet", forever))
+	b.waitPhase("quiet", corev1.PodRunning)
+	b.waitPhase("full", corev1.PodRunning)
+	checkEvicted(t, b.waitEvicted("full"), `Usage of EmptyDir volume "scratch" exceeds the limit "1Mi".`)
+	if phase := b.phase("quiet"); phase != corev1.PodRunning {
+		t.Errorf("the pod within its limits is %s", phase)
+	}
+
+	b.stop()
+	b.config.Eviction.Soft = map[string]string{"memory.available": "1Pi"} // whatever machine this is, it is short
+	b.config.Eviction.SoftGrace = map[string]string{"memory.available": "1ms"}
+	b.start()
+	checkEvicted(t, b.waitEvicted("quiet"), "The node was low on resource: memory. Threshold quantity: 1Pi, available: ")
+	b.api.wait("the node to say that it is short", func() bool {
+		node := &core.Node{}
+		b.api.object("/api/v1/nodes/node-1", node)
+		for _, c := range node.Status.Conditions {
+			if c.Type == corev1.NodeMemoryPressure {
+				return c.Status == corev1.ConditionTrue
+			}
+		}
+		return false
+	})
+	b.create(shellPod("late", forever))
+	if late := b.waitPhase("late", corev1.PodFailed); late.Status.Reason != "Evicted" || late.Status.Message != "Pod was rejected: The node had condition: [MemoryPressure]. " {
+		t.Errorf("a pod that comes late: %+v", late.Status)
+	}
+}
