@@ -50,6 +50,9 @@ func Run(ctx context.Context, options *config.Options, configuration *profile.Co
 	if err != nil {
 		return err
 	}
+	for _, note := range configuration.Notes {
+		logger.Info("scheduling policy converted", zap.String("note", note))
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	routes := feed.New(ctx, s.queue, s.cache, s.nominations, s.waiting)
 	routes.Whole = len(plugins) > 0 || s.extenders != nil

@@ -17,6 +17,7 @@ import (
 type Options struct {
 	Kubeconfig  string
 	ConfigFile  string
+	PolicyFile  string
 	BindAddress net.IP
 	SecurePort  int
 	CertFile    string
@@ -56,6 +57,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	o.flags = fs
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig of the API server and of this scheduler's identity there")
 	fs.StringVar(&o.ConfigFile, "config", o.ConfigFile, "file with a KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1)")
+	fs.StringVar(&o.PolicyFile, "policy-config-file", o.PolicyFile, "file with a scheduling Policy (v1) as Kubernetes had until 1.22, converted with notes in the log; not beside --config")
 	fs.IPVar(&o.BindAddress, "bind-address", o.BindAddress, "address for health checks and metrics")
 	fs.IntVar(&o.SecurePort, "secure-port", o.SecurePort, "HTTPS port for health checks and metrics; 0 for none")
 	fs.StringVar(&o.CertFile, "tls-cert-file", o.CertFile, "serving certificate (default: self-signed, in memory)")
@@ -76,8 +78,13 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 // over it, and checks the whole. Errors are about how the program was called.
 func (o *Options) Complete() (*profile.Configuration, error) {
 	configuration, err := profile.Default()
-	if o.ConfigFile != "" {
+	switch {
+	case o.ConfigFile != "" && o.PolicyFile != "":
+		err = errors.New("--config and --policy-config-file: give one of them")
+	case o.ConfigFile != "":
 		configuration, err = profile.Load(o.ConfigFile)
+	case o.PolicyFile != "":
+		configuration, err = profile.LoadPolicy(o.PolicyFile)
 	}
 	if err != nil {
 		return nil, err

@@ -65,7 +65,9 @@ func TestBadFlags(t *testing.T) {
 		"--leader-elect-resource-lock":  {"--kubeconfig=k", "--leader-elect-resource-lock=endpoints"},
 		"no such file":                  {"--kubeconfig=k", "--config=/nowhere.yaml"},
 		`unknown field "nonsense"`:      {"--kubeconfig=k", "--config=" + write(t, "nonsense: 1\n")},
-		"not supported: this scheduler": {"--kubeconfig=k", "--config=" + write(t, "extenders: [{urlPrefix: http://x}]\n")},
+		"not supported: a standby":      {"--kubeconfig=k", "--config=" + write(t, "delayCacheUntilActive: true\n")},
+		"read scheduler policy":         {"--kubeconfig=k", "--policy-config-file=/nowhere.yaml"},
+		"give one of them":              {"--kubeconfig=k", "--policy-config-file=a", "--config=b"},
 	} {
 		if _, err := parse(t, args...).Complete(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: want an error with %q, got %v", args, want, err)

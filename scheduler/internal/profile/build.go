@@ -30,7 +30,7 @@ func (c *Configuration) Build(services Services) (map[string]*framework.Profile,
 		name := *c.Profiles[i].SchedulerName
 		p, err := build(&c.Profiles[i], plugins, services)
 		if err != nil {
-			return nil, fmt.Errorf("profile %s: %w", name, err)
+			return nil, c.source.locate(fmt.Sprintf("profiles[%d]", i), fmt.Errorf("profile %s: %w", name, err))
 		}
 		if sort != "" && p.QueueSort.Name() != sort {
 			return nil, fmt.Errorf("profile %s: all profiles share one queue and must have the same queueSort plugin", name)
@@ -53,10 +53,10 @@ func build(config *configv1.KubeSchedulerProfile, registry map[string]factory, s
 	b := &builder{services: services, registry: registry, args: map[string]runtime.RawExtension{}, made: map[string]framework.Plugin{}}
 	for _, pc := range config.PluginConfig {
 		if err := b.known(pc.Name); err != nil {
-			return nil, fmt.Errorf("pluginConfig: %w", err)
+			return nil, at("pluginConfig["+pc.Name+"]", fmt.Errorf("pluginConfig: %w", err))
 		}
 		if _, twice := b.args[pc.Name]; twice {
-			return nil, fmt.Errorf("pluginConfig: %s is there twice", pc.Name)
+			return nil, at("pluginConfig["+pc.Name+"]", fmt.Errorf("pluginConfig: %s is there twice", pc.Name))
 		}
 		b.args[pc.Name] = pc.Args
 	}
@@ -80,7 +80,7 @@ func build(config *configv1.KubeSchedulerProfile, registry map[string]factory, s
 	}
 	for name := range b.args {
 		if b.made[name] == nil {
-			return nil, fmt.Errorf("pluginConfig: %s is not enabled at any point", name)
+			return nil, at("pluginConfig["+name+"]", fmt.Errorf("pluginConfig: %s is not enabled at any point", name))
 		}
 	}
 	if p.QueueSort == nil {
@@ -99,7 +99,7 @@ func refuseSets(p *configv1.Plugins) error {
 		"placementScore":    p.PlacementScore, "podGroupPostFilter": p.PodGroupPostFilter,
 	} {
 		if len(set.Enabled) > 0 {
-			return fmt.Errorf("plugins.%s: plugin %s: this extension point is not supported", point, set.Enabled[0].Name)
+			return at("plugins."+point, fmt.Errorf("plugins.%s: plugin %s: this extension point is not supported", point, set.Enabled[0].Name))
 		}
 	}
 	return nil
@@ -115,25 +115,30 @@ func (b *builder) known(name string) error {
 	return fmt.Errorf("unknown plugin %q", name)
 }
 
+// listed is the path of a plugin in a set.
+func listed(point, list, name string) string {
+	return "plugins." + point + "." + list + "[" + name + "]"
+}
+
 // merge applies a set to the plugins that are on without it.
 func (b *builder) merge(point string, on []configv1.Plugin, set configv1.PluginSet) ([]configv1.Plugin, error) {
 	off := map[string]bool{}
 	for _, d := range set.Disabled {
 		if d.Name == unsupported.Name {
-			return nil, fmt.Errorf("plugins.%s: %s can't be switched off: it refuses what would otherwise be ignored", point, d.Name)
+			return nil, at(listed(point, "disabled", d.Name), fmt.Errorf("plugins.%s: %s can't be switched off: it refuses what would otherwise be ignored", point, d.Name))
 		}
 		if d.Name != "*" && !absent[d.Name] && b.registry[d.Name] == nil {
-			return nil, fmt.Errorf("plugins.%s.disabled: unknown plugin %q", point, d.Name)
+			return nil, at(listed(point, "disabled", d.Name), fmt.Errorf("plugins.%s.disabled: unknown plugin %q", point, d.Name))
 		}
 		off[d.Name] = true
 	}
 	replaced := map[string]*configv1.Plugin{}
 	for i, e := range set.Enabled {
 		if err := b.known(e.Name); err != nil {
-			return nil, fmt.Errorf("plugins.%s.enabled: %w", point, err)
+			return nil, at(listed(point, "enabled", e.Name), fmt.Errorf("plugins.%s.enabled: %w", point, err))
 		}
 		if replaced[e.Name] != nil {
-			return nil, fmt.Errorf("plugins.%s.enabled: %s is there twice", point, e.Name)
+			return nil, at(listed(point, "enabled", e.Name), fmt.Errorf("plugins.%s.enabled: %s is there twice", point, e.Name))
 		}
 		replaced[e.Name] = &set.Enabled[i]
 	}
@@ -161,7 +166,7 @@ func (b *builder) plugin(name string) (framework.Plugin, error) {
 	}
 	p, err := b.registry[name](b.args[name], b.services)
 	if err != nil {
-		return nil, fmt.Errorf("plugin %s: arguments: %w", name, err)
+		return nil, fmt.Errorf("plugin %s: arguments: %w", name, at("pluginConfig["+name+"].args", err))
 	}
 	b.made[name] = p
 	return p, nil
@@ -191,51 +196,51 @@ func (b *builder) fill(p *framework.Profile, sets *configv1.Plugins, multi []con
 	return nil
 }
 
-// at are the plugins of one point: those of multiPoint that take part in it,
+// taking are the plugins of one point: those of multiPoint that take part in it,
 // changed by the point's own set.
-func at[P framework.Plugin](b *builder, point string, multi []configv1.Plugin, set configv1.PluginSet) ([]configv1.Plugin, error) {
+func taking[P framework.Plugin](b *builder, point string, multi []configv1.Plugin, set configv1.PluginSet) ([]configv1.Plugin, error) {
 	merged, err := b.merge(point, multi, set)
 	if err != nil {
 		return nil, err
 	}
-	var taking []configv1.Plugin
+	var takes []configv1.Plugin
 	for _, m := range merged {
 		plugin, err := b.plugin(m.Name)
 		if err != nil {
 			return nil, err
 		}
-		if _, takes := plugin.(P); takes {
-			taking = append(taking, m)
+		if _, ok := plugin.(P); ok {
+			takes = append(takes, m)
 		} else if slices.ContainsFunc(set.Enabled, func(e configv1.Plugin) bool { return e.Name == m.Name }) {
-			return nil, fmt.Errorf("plugins.%s.enabled: %s does not take part in this extension point", point, m.Name)
+			return nil, at(listed(point, "enabled", m.Name), fmt.Errorf("plugins.%s.enabled: %s does not take part in this extension point", point, m.Name))
 		}
 	}
-	return taking, nil
+	return takes, nil
 }
 
 func list[P framework.Plugin](b *builder, point string, multi []configv1.Plugin, set configv1.PluginSet, into *[]P) error {
-	taking, err := at[P](b, point, multi, set)
+	plugins, err := taking[P](b, point, multi, set)
 	if err != nil {
 		return err
 	}
-	for _, t := range taking {
+	for _, t := range plugins {
 		*into = append(*into, b.made[t.Name].(P))
 	}
 	return nil
 }
 
 func (b *builder) scores(p *framework.Profile, multi []configv1.Plugin, set configv1.PluginSet) error {
-	taking, err := at[framework.Score](b, "score", multi, set)
+	plugins, err := taking[framework.Score](b, "score", multi, set)
 	if err != nil {
 		return err
 	}
-	for _, t := range taking {
+	for _, t := range plugins {
 		w := int64(1)
 		if t.Weight != nil && *t.Weight != 0 {
 			w = int64(*t.Weight)
 		}
 		if w < 0 || w > 1_000_000 {
-			return fmt.Errorf("plugins.score: weight %d of %s is not within 1 and 1000000", w, t.Name)
+			return at(listed("score", "enabled", t.Name), fmt.Errorf("plugins.score: weight %d of %s is not within 1 and 1000000", w, t.Name))
 		}
 		p.Score = append(p.Score, framework.WeightedScore{Score: b.made[t.Name].(framework.Score), Weight: w})
 	}
@@ -243,15 +248,15 @@ func (b *builder) scores(p *framework.Profile, multi []configv1.Plugin, set conf
 }
 
 func (b *builder) queueSort(p *framework.Profile, multi []configv1.Plugin, set configv1.PluginSet) error {
-	taking, err := at[framework.QueueSort](b, "queueSort", multi, set)
+	plugins, err := taking[framework.QueueSort](b, "queueSort", multi, set)
 	if err != nil {
 		return err
 	}
-	if len(taking) > 1 {
+	if len(plugins) > 1 {
 		return fmt.Errorf("plugins.queueSort: only one plugin can order the queue")
 	}
-	if len(taking) == 1 {
-		p.QueueSort = b.made[taking[0].Name].(framework.QueueSort)
+	if len(plugins) == 1 {
+		p.QueueSort = b.made[plugins[0].Name].(framework.QueueSort)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -8,6 +9,7 @@ import (
 
 	componentbaseconfig "k8s.io/component-base/config/v1alpha1"
 	configv1 "k8s.io/kube-scheduler/config/v1"
+	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
 	"kctl/proto/core"
@@ -21,6 +23,10 @@ type Configuration struct {
 	LeaderElection componentbaseconfig.LeaderElectionConfiguration
 	Profiles       []configv1.KubeSchedulerProfile
 	Extenders      []configv1.Extender
+	// Notes say what became of the parts of a policy file.
+	Notes []string
+
+	source source
 }
 
 const (
@@ -46,16 +52,39 @@ func Load(path string) (*Configuration, error) {
 	return c, nil
 }
 
-// Parse reads YAML or JSON.
+// Parse reads YAML or JSON. Errors say in which line.
 func Parse(data []byte) (*Configuration, error) {
 	file := &configv1.KubeSchedulerConfiguration{}
-	if err := yaml.UnmarshalStrict(data, file); err != nil {
-		return nil, err
+	from := newSource(data)
+	if err := decode(data, file); err != nil {
+		return nil, from.locate("", err)
 	}
 	if file.APIVersion != apiVersion || file.Kind != kind {
-		return nil, fmt.Errorf("apiVersion %q, kind %q: only %s, %s is supported", file.APIVersion, file.Kind, apiVersion, kind)
+		return nil, from.locate("apiVersion", fmt.Errorf("apiVersion %q, kind %q: only %s, %s is supported", file.APIVersion, file.Kind, apiVersion, kind))
 	}
-	return complete(file)
+	c, err := complete(file)
+	if err != nil {
+		return nil, from.locate("", err)
+	}
+	c.source = from
+	return c, nil
+}
+
+// decode is strict: fields that are not known, or there twice, are errors.
+func decode(data []byte, into any) error {
+	asJSON, err := yaml.YAMLToJSONStrict(data)
+	if err != nil {
+		return err
+	}
+	strict, err := kjson.UnmarshalStrict(asJSON, into)
+	if err == nil {
+		return errors.Join(strict...)
+	}
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		return fmt.Errorf("%s: a %s can't be a %s", wrong.Field, wrong.Value, wrong.Type)
+	}
+	return err
 }
 
 // complete refuses what isn't supported and fills in upstream's defaults.
@@ -75,7 +104,7 @@ func complete(file *configv1.KubeSchedulerConfiguration) (*Configuration, error)
 		c.MaxBackoff = time.Duration(*s) * time.Second
 	}
 	if c.InitialBackoff <= 0 || c.MaxBackoff < c.InitialBackoff {
-		return nil, fmt.Errorf("podInitialBackoffSeconds must be positive and podMaxBackoffSeconds no smaller, not %v and %v",
+		return nil, fmt.Errorf("podInitialBackoffSeconds: it must be positive and podMaxBackoffSeconds no smaller, not %v and %v",
 			c.InitialBackoff.Seconds(), c.MaxBackoff.Seconds())
 	}
 	defaultElection(&c.LeaderElection)
@@ -120,7 +149,7 @@ func unsupportedFields(file *configv1.KubeSchedulerConfiguration) []error {
 		errs = append(errs, fmt.Errorf("parallelism: %d is not positive", *file.Parallelism))
 	}
 	client := file.ClientConnection
-	refuse(client.QPS > 0 || client.Burst > 0, "clientConnection.qps and burst", "the client does not hold requests back; the API server's limits do")
+	refuse(client.QPS > 0 || client.Burst > 0, "clientConnection.qps", "like burst: the client does not hold requests back; the API server's limits do")
 	refuse(client.AcceptContentTypes != "" && client.AcceptContentTypes != "application/json" ||
 		client.ContentType != "" && client.ContentType != "application/json", "clientConnection.contentType", "only application/json is spoken")
 	lock := file.LeaderElection.ResourceLock

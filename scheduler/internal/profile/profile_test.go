@@ -182,3 +182,57 @@ func TestMissingFile(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Errors say in which line of the file the field stands that they are about.
+func TestErrorsNameTheLine(t *testing.T) {
+	for want, file := range map[string]string{
+		`line 3: unknown field "bogus"`: header + "bogus: 1\n",
+		"line 3: parallelism: a string": header + "parallelism: many\n",
+		`line 6: unknown field "profiles[1].plugin"`: header + `profiles:
+- schedulerName: a
+- schedulerName: b
+  plugin: {}
+`,
+		"line 5: profiles[1].schedulerName": header + "profiles:\n- schedulerName: a\n- schedulerName: a\n",
+		"line 1: apiVersion":                "apiVersion: v1\nkind: KubeSchedulerConfiguration\n",
+		"line 4: leaderElection.resourceLock": header + `leaderElection:
+  resourceLock: endpoints
+`,
+		"line 3: podInitialBackoffSeconds": header + "podInitialBackoffSeconds: -1\n",
+		"line 8: profile a: plugins.filter.enabled: unknown plugin": header + `profiles:
+- schedulerName: a
+  plugins:
+    filter:
+      enabled:
+      - name: Nope
+`,
+		"line 11: profile b: plugin NodeResourcesFit: arguments: scoringStrategy.resources": header + `profiles:
+- schedulerName: a
+- schedulerName: b
+  pluginConfig:
+  - name: NodeResourcesFit
+    args:
+      ignoredResources: []
+      scoringStrategy:
+        resources:
+        - name: cpu
+          weight: 101
+`,
+		"line 8: profile a: plugin InterPodAffinity: arguments: unknown field": header + `profiles:
+- schedulerName: a
+  pluginConfig:
+  - name: InterPodAffinity
+    args:
+      bogus: 1
+`,
+		"line 4: key \"parallelism\" already set": header + "parallelism: 1\nparallelism: 2\n",
+	} {
+		c, err := Parse([]byte(file))
+		if err == nil {
+			_, err = c.Build(Services{})
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want an error with %q, got %v", want, err)
+		}
+	}
+}

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	configv1 "k8s.io/kube-scheduler/config/v1"
-	"sigs.k8s.io/yaml"
 
 	"kctl/proto/core"
 	"kctl/scheduler/framework"
@@ -129,7 +128,7 @@ func arguments(args runtime.RawExtension, kind string, into runtime.Object) erro
 	if len(args.Raw) == 0 {
 		return nil
 	}
-	if err := yaml.UnmarshalStrict(args.Raw, into); err != nil {
+	if err := decode(args.Raw, into); err != nil {
 		return err
 	}
 	gvk := into.GetObjectKind().GroupVersionKind()

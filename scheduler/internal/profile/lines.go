@@ -1,0 +1,137 @@
+package profile
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// source is a configuration file as it was written, for errors to say where
+// they are. The zero source is of no file.
+type source struct{ root *yaml.Node }
+
+func newSource(data []byte) source {
+	var document yaml.Node
+	if err := yaml.Unmarshal(data, &document); err != nil || len(document.Content) == 0 {
+		return source{}
+	}
+	return source{document.Content[0]}
+}
+
+// fieldError says which field an error is about, below a profile.
+type fieldError struct {
+	path string
+	err  error
+}
+
+func (e *fieldError) Error() string { return e.err.Error() }
+func (e *fieldError) Unwrap() error { return e.err }
+
+// at ties an error to a field; what the error's text begins with may be a field
+// below it.
+func at(path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &fieldError{path, err}
+}
+
+var (
+	unknownField = regexp.MustCompile(`^(?:unknown|duplicate) field "([^"]+)"`)
+	leadingField = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9]*(?:\[\d+\])?(?:\.[A-Za-z][A-Za-z0-9]*(?:\[\d+\])?)*): `)
+)
+
+// locate writes before an error, and before each of several joined ones, in
+// which line the field stands that it is about, as far as that can be told.
+func (s source) locate(below string, err error) error {
+	if joined, several := err.(interface{ Unwrap() []error }); several {
+		var located []error
+		for _, one := range joined.Unwrap() {
+			located = append(located, s.locate(below, one))
+		}
+		return errors.Join(located...)
+	}
+	if err == nil || s.root == nil {
+		return err
+	}
+	text := err.Error()
+	var field *fieldError
+	if errors.As(err, &field) {
+		below, text = join(below, field.path), field.err.Error()
+	}
+	for _, pattern := range []*regexp.Regexp{unknownField, leadingField} {
+		if found := pattern.FindStringSubmatch(text); found != nil {
+			below = join(below, found[1])
+			break
+		}
+	}
+	if below == "" {
+		return err
+	}
+	return fmt.Errorf("line %d: %w", s.line(below), err)
+}
+
+func join(path, field string) string {
+	if path == "" || field == "" {
+		return path + field
+	}
+	return path + "." + field
+}
+
+// line is where the field of a path stands, or the nearest one above it that is
+// there. An element of a list is named by its number or its name: profiles[0],
+// pluginConfig[NodeAffinity].
+func (s source) line(path string) int {
+	node, line := s.root, s.root.Line
+	for _, step := range strings.Split(path, ".") {
+		field, element, _ := strings.Cut(strings.TrimSuffix(step, "]"), "[")
+		key, value := member(node, field)
+		if key == nil {
+			return line
+		}
+		node, line = value, key.Line
+		if element == "" {
+			continue
+		}
+		if value = item(value, element); value == nil {
+			return line
+		}
+		node, line = value, value.Line
+	}
+	return line
+}
+
+func member(node *yaml.Node, field string) (key, value *yaml.Node) {
+	if node.Kind != yaml.MappingNode {
+		return nil, nil
+	}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		if node.Content[i].Value == field {
+			return node.Content[i], node.Content[i+1]
+		}
+	}
+	return nil, nil
+}
+
+// item is the last element of that name in a list, or the one of that number.
+func item(list *yaml.Node, element string) *yaml.Node {
+	if list.Kind != yaml.SequenceNode {
+		return nil
+	}
+	if i, err := strconv.Atoi(element); err == nil {
+		if i < len(list.Content) {
+			return list.Content[i]
+		}
+		return nil
+	}
+	for i := len(list.Content) - 1; i >= 0; i-- {
+		if _, name := member(list.Content[i], "name"); name != nil && name.Value == element {
+			return list.Content[i]
+		}
+	}
+	return nil
+}
