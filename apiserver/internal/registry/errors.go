@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,6 +62,11 @@ func (s *Store[T]) unanswered(verb string) error {
 
 func (s *Store[T]) conflict(name string) error {
 	return apierrors.NewConflict(s.groupResource(), name, errModified)
+}
+
+// unreadable is upstream's answer to objects whose resourceVersion is none.
+func unreadable(err error) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error()}}
 }
 
 // tooLarge is upstream's answer to a resourceVersion that is not there yet;

@@ -6,9 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"kctl/apiserver/internal/managed"
 	"kctl/apiserver/internal/storage"
@@ -243,12 +246,20 @@ func (u *update[T]) checkPreconditions(obj, old T) error {
 	}
 	switch version := obj.GetResourceVersion(); {
 	case version == old.GetResourceVersion():
+		return nil
 	case version != "" && version != "0":
+		if _, err := strconv.ParseUint(version, 10, 64); err != nil {
+			return unreadable(err)
+		}
 		return errStale
 	case u.store.strategy.UnconditionalUpdate:
 		obj.SetResourceVersion(old.GetResourceVersion())
+		return nil
 	}
-	return nil
+	resource := u.store.groupResource()
+	return apierrors.NewInvalid(schema.GroupKind{Group: resource.Group, Kind: resource.Resource}, u.name, field.ErrorList{
+		field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update"),
+	})
 }
 
 // unchanged reports whether value is what is stored, and makes sure of it

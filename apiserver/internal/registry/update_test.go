@@ -57,7 +57,9 @@ func TestUpdateRefusals(t *testing.T) {
 		message string
 	}{
 		"old version": {func(s *corev1.Service) { s.ResourceVersion = "1" }, apierrors.IsConflict, "the object has been modified; please apply your changes to the latest version and try again"},
-		"no version":  {func(s *corev1.Service) { s.ResourceVersion = "" }, apierrors.IsInvalid, "metadata.resourceVersion: Invalid value: \"\": must be specified for an update"},
+		"no version":  {func(s *corev1.Service) { s.ResourceVersion = "" }, apierrors.IsInvalid, `services "a" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update`},
+		"version 0":   {func(s *corev1.Service) { s.ResourceVersion = "0" }, apierrors.IsInvalid, "metadata.resourceVersion: Invalid value: 0: must be specified for an update"},
+		"no number":   {func(s *corev1.Service) { s.ResourceVersion = "-1" }, func(err error) bool { return apierrors.ReasonForError(err) == "" }, `strconv.ParseUint: parsing "-1": invalid syntax`},
 		"other uid":   {func(s *corev1.Service) { s.UID = "other" }, apierrors.IsConflict, "Precondition failed: UID"},
 		"immutable":   {func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort }, apierrors.IsInvalid, "field is immutable"},
 		"created":     {func(s *corev1.Service) { s.CreationTimestamp = metav1.NewTime(now.Add(time.Hour)) }, apierrors.IsInvalid, "metadata.creationTimestamp"},

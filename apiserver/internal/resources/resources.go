@@ -24,6 +24,7 @@ import (
 	"kctl/apiserver/internal/resources/autoscaling"
 	"kctl/apiserver/internal/resources/batch"
 	"kctl/apiserver/internal/resources/certificatesigningrequest"
+	"kctl/apiserver/internal/resources/clustertrustbundle"
 	"kctl/apiserver/internal/resources/componentstatus"
 	"kctl/apiserver/internal/resources/configmap"
 	"kctl/apiserver/internal/resources/customresourcedefinition"
@@ -39,6 +40,7 @@ import (
 	"kctl/apiserver/internal/resources/networking"
 	"kctl/apiserver/internal/resources/node"
 	"kctl/apiserver/internal/resources/pod"
+	"kctl/apiserver/internal/resources/podcertificaterequest"
 	"kctl/apiserver/internal/resources/priorityclass"
 	"kctl/apiserver/internal/resources/proxy"
 	"kctl/apiserver/internal/resources/rbac"
@@ -59,6 +61,8 @@ import (
 var rooms = []func(o registry.Options) []registry.Served{
 	pod.TemplateResources,
 	certificatesigningrequest.Resources,
+	clustertrustbundle.Served,
+	podcertificaterequest.Served,
 	componentstatus.Served,
 	replicationcontroller.Served,
 	volume.Served,

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/admission/certificates"
 	"kctl/apiserver/internal/admission/priority"
 	"kctl/apiserver/internal/audit"
 	"kctl/apiserver/internal/authn/serviceaccount"
@@ -160,7 +161,10 @@ func (s *Server) assemble(certificate string) error {
 	if err != nil {
 		return err
 	}
-	s.admission = chain.With(escalation.Plugin{Rules: rules, Authorizer: s.authorizer}, filters.RelayAdmission{Clock: s.clock})
+	s.admission = chain.With(
+		escalation.Plugin{Rules: rules, Authorizer: s.authorizer}, certificates.PodSigning{Authorizer: s.authorizer},
+		filters.RelayAdmission{Clock: s.clock},
+	)
 	if s.auditor, err = s.newAuditor(); err != nil {
 		return err
 	}

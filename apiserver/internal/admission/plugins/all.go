@@ -118,7 +118,9 @@ var all = []entry{
 	{name: certificates.SigningName, on: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return certificates.Signing{Authorizer: d.Authorizer}, nil
 	}},
-	{name: "ClusterTrustBundleAttest", on: true},
+	{name: certificates.AttestName, on: true, make: func(d *dependencies) (admission.Plugin, error) {
+		return certificates.Attest{Authorizer: d.Authorizer}, nil
+	}},
 	{name: certificates.SubjectName, on: true, make: plain(certificates.Subject{})},
 	{name: defaultclass.IngressName, on: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return defaultclass.ForIngresses{Classes: d.IngressClasses}, nil

@@ -51,7 +51,10 @@ func validate(r *certificatesv1.CertificateSigningRequest) field.ErrorList {
 			errs = append(errs, field.Duplicate(path.Child("usages").Index(i), usage))
 		}
 	}
-	errs = append(errs, validateSigner(r.Spec.SignerName, path.Child("signerName"))...)
+	errs = append(errs, ValidateSigner(r.Spec.SignerName, path.Child("signerName"))...)
+	if r.Spec.SignerName == legacySigner {
+		errs = append(errs, field.Invalid(path.Child("signerName"), r.Spec.SignerName, "the legacy signerName is not allowed via this API version"))
+	}
 	if seconds := r.Spec.ExpirationSeconds; seconds != nil && *seconds < shortestSeconds {
 		errs = append(errs, field.Invalid(path.Child("expirationSeconds"), *seconds, "may not specify a duration less than 600 seconds (10 minutes)"))
 	}
@@ -72,8 +75,8 @@ func Parse(r *certificatesv1.CertificateSigningRequest) (*x509.CertificateReques
 	return parsed, parsed.CheckSignature()
 }
 
-// validateSigner: a domain of two labels or more, a slash, and a name.
-func validateSigner(name string, path *field.Path) field.ErrorList {
+// ValidateSigner checks the name of a signer: a domain of two labels or more, a slash, and a name.
+func ValidateSigner(name string, path *field.Path) field.ErrorList {
 	domain, rest, found := strings.Cut(name, "/")
 	switch {
 	case name == "":
@@ -98,9 +101,6 @@ func validateSigner(name string, path *field.Path) field.ErrorList {
 	}
 	if len(domain) > maxDomain {
 		errs = append(errs, field.TooLong(path, domain, maxDomain))
-	}
-	if name == legacySigner {
-		errs = append(errs, field.Invalid(path, name, "the legacy signerName is not allowed via this API version"))
 	}
 	return errs
 }

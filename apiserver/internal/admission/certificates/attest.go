@@ -1,0 +1,64 @@
+package certificates
+
+import (
+	"context"
+	"fmt"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/authz"
+)
+
+// AttestName is upstream's name of the plugin.
+const AttestName = "ClusterTrustBundleAttest"
+
+// Attest lets through trust bundles of a signer by those who may "attest" for
+// it.
+type Attest struct{ Authorizer authz.Authorizer }
+
+// Name is upstream's name.
+func (Attest) Name() string { return AttestName }
+
+// Handles creates and updates.
+func (Attest) Handles(op admission.Operation) bool {
+	return op == admission.Create || op == admission.Update
+}
+
+// Validate implements admission.Validator.
+func (p Attest) Validate(ctx context.Context, a *admission.Attributes) error {
+	bundle, ok := a.Object.(*certificatesv1.ClusterTrustBundle)
+	if !ok || bundle.Spec.SignerName == "" || permitted(ctx, p.Authorizer, a.User, "attest", bundle.Spec.SignerName) {
+		return nil
+	}
+	return fmt.Errorf("user not permitted to attest for signerName %q", bundle.Spec.SignerName)
+}
+
+// PodSigning lets those who may "sign" for a signer answer pods' requests to
+// it. It is no plugin of upstream's, where it is part of what is valid, and so
+// it is always on.
+type PodSigning struct{ Authorizer authz.Authorizer }
+
+// Name implements admission.Plugin.
+func (PodSigning) Name() string { return "KctlPodCertificateSigning" }
+
+// Handles updates: an answer comes through /status.
+func (PodSigning) Handles(op admission.Operation) bool { return op == admission.Update }
+
+// Validate implements admission.Validator.
+func (p PodSigning) Validate(ctx context.Context, a *admission.Attributes) error {
+	now, ok := a.Object.(*certificatesv1.PodCertificateRequest)
+	old, okOld := a.OldObject.(*certificatesv1.PodCertificateRequest)
+	if !ok || !okOld || a.Subresource != "status" || a.User == nil || equality.Semantic.DeepEqual(now.Status, old.Status) {
+		return nil
+	}
+	signer := old.Spec.SignerName
+	if permitted(ctx, p.Authorizer, a.User, "sign", signer) {
+		return nil
+	}
+	return apierrors.NewInvalid(a.Resource.GVK().GroupKind(), a.Name, field.ErrorList{field.Forbidden(
+		field.NewPath("spec", "signerName"), fmt.Sprintf("User %q is not permitted to \"sign\" for signer %q", a.User.Username, signer))})
+}

@@ -1,0 +1,185 @@
+package podcertificaterequest
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"slices"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	"kctl/apiserver/internal/resources/check"
+)
+
+const (
+	// refreshMargin is how long after its beginning, and before its end, a
+	// certificate may be refreshed.
+	refreshMargin = 10 * time.Minute
+	// clockSkew is how much signers' clocks may be wrong.
+	clockSkew = 5 * time.Minute
+)
+
+var (
+	statusPath = field.NewPath("status")
+	chainPath  = statusPath.Child("certificateChain")
+	// outcomes are the conditions of which a request gets one.
+	outcomes = []string{
+		certificatesv1.PodCertificateRequestConditionTypeIssued, certificatesv1.PodCertificateRequestConditionTypeDenied,
+		certificatesv1.PodCertificateRequestConditionTypeFailed,
+	}
+)
+
+// outcome is the condition that says what came of a request, or nil.
+func outcome(s *certificatesv1.PodCertificateRequestStatus) *metav1.Condition {
+	i := slices.IndexFunc(s.Conditions, func(c metav1.Condition) bool { return slices.Contains(outcomes, c.Type) })
+	if i < 0 {
+		return nil
+	}
+	return &s.Conditions[i]
+}
+
+// validateStatus: a request is answered in one write, and stays so.
+func validateStatus(r, old *certificatesv1.PodCertificateRequest, now time.Time) field.ErrorList {
+	if errs := validateConditions(r.Status.Conditions); len(errs) > 0 {
+		return errs
+	}
+	same := equality.Semantic.DeepEqual(r.Status, old.Status)
+	immutable := func(words string) field.ErrorList {
+		return field.ErrorList{field.Invalid(statusPath, field.OmitValueType{}, words)}
+	}
+	if outcome(&old.Status) != nil {
+		if !same {
+			return immutable("immutable after PodCertificateRequest is issued, denied, or failed")
+		}
+		return nil
+	}
+	answer := outcome(&r.Status)
+	switch {
+	case answer == nil && same:
+		return nil
+	case answer == nil:
+		return immutable(`status is immutable unless transitioning to "Issued", "Denied", or "Failed"`)
+	case answer.Type == certificatesv1.PodCertificateRequestConditionTypeIssued:
+		return validateIssued(r, now)
+	}
+	if s := &r.Status; s.CertificateChain != "" || s.NotBefore != nil || s.NotAfter != nil || s.BeginRefreshAt != nil {
+		return immutable("non-condition status fields must be empty when denying or failing the PodCertificateRequest")
+	}
+	return nil
+}
+
+func validateConditions(conditions []metav1.Condition) field.ErrorList {
+	var errs field.ErrorList
+	found := false
+	for i, c := range conditions {
+		at := statusPath.Child("conditions", fmt.Sprintf("[%d]", i)) // with a dot too many, as upstream
+		if !slices.Contains(outcomes, c.Type) {
+			errs = append(errs, field.NotSupported(at.Child("type"), c.Type, outcomes))
+			continue
+		}
+		if found {
+			errs = append(errs, field.Invalid(at.Child("type"), c.Type, `There may be at most one condition with type "Issued", "Denied", or "Failed"`))
+		}
+		found = true
+		errs = append(errs, check.Supported(c.Status, at.Child("status"), metav1.ConditionTrue)...)
+	}
+	return append(errs, metav1validation.ValidateConditions(conditions, statusPath.Child("conditions"))...)
+}
+
+// validateIssued checks that the certificate is what was asked for. The first
+// thing that is wrong is told.
+func validateIssued(r *certificatesv1.PodCertificateRequest, now time.Time) field.ErrorList {
+	wrong := func(value any, words string) field.ErrorList {
+		return field.ErrorList{field.Invalid(chainPath, value, words)}
+	}
+	chain := r.Status.CertificateChain
+	leaf, rest, words := next([]byte(chain), "leaf")
+	switch {
+	case words != "":
+		return wrong(chain, words)
+	case leaf == nil:
+		return wrong(chain, "issued certificate chain must contain at least one certificate")
+	}
+	if request, err := x509.ParseCertificateRequest(r.Spec.StubPKCS10Request); err != nil || !bytes.Equal(request.RawSubjectPublicKeyInfo, leaf.RawSubjectPublicKeyInfo) {
+		return wrong(chain, "leaf certificate was not issued to the requested public key")
+	}
+	if errs := validateTimes(&r.Status, leaf, now); len(errs) > 0 {
+		return errs
+	}
+	longest := ptr.Deref(r.Spec.MaxExpirationSeconds, usualSeconds)
+	switch lifetime := leaf.NotAfter.Sub(leaf.NotBefore); {
+	case lifetime < shortestSeconds*time.Second:
+		return wrong(lifetime, "leaf certificate lifetime must be >= 1 hour")
+	case lifetime > time.Duration(longest)*time.Second:
+		return wrong(lifetime, fmt.Sprintf("leaf certificate lifetime must be <= spec.maxExpirationSeconds (%d)", longest))
+	}
+	for another := leaf; another != nil; {
+		if another, rest, words = next(rest, "intermediate"); words != "" {
+			return wrong(chain, words)
+		}
+	}
+	return nil
+}
+
+// next takes a certificate from a chain, nil behind the last, or says what is
+// wrong with it.
+func next(chain []byte, which string) (certificate *x509.Certificate, rest []byte, wrong string) {
+	block, rest := pem.Decode(chain)
+	switch {
+	case block == nil:
+		return nil, nil, ""
+	case block.Type != "CERTIFICATE":
+		return nil, nil, "issued certificate chain must consist entirely of CERTFICATE PEM blocks"
+	}
+	certificate, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil, nil, which + " certificate does not parse as valid X.509"
+	}
+	return certificate, rest, ""
+}
+
+// validateTimes checks that what the status says of the certificate is so, and
+// that there is time to refresh it.
+func validateTimes(s *certificatesv1.PodCertificateRequestStatus, leaf *x509.Certificate, now time.Time) field.ErrorList {
+	begin, end, refresh := statusPath.Child("notBefore"), statusPath.Child("notAfter"), statusPath.Child("beginRefreshAt")
+	var errs field.ErrorList
+	for _, required := range []struct {
+		at    *field.Path
+		time  *metav1.Time
+		words string
+	}{
+		{begin, s.NotBefore, "must be present and consistent with the issued certificate"},
+		{end, s.NotAfter, "must be present and consistent with the issued certificate"},
+		{refresh, s.BeginRefreshAt, "must be present and in the range [notbefore+10min, notafter-10min]"},
+	} {
+		if required.time == nil {
+			errs = append(errs, field.Required(required.at, required.words))
+		}
+	}
+	if len(errs) > 0 {
+		return errs
+	}
+	wrong := func(at *field.Path, value *metav1.Time, words string) field.ErrorList {
+		return field.ErrorList{field.Invalid(at, value, words)}
+	}
+	switch {
+	case !s.NotBefore.Time.Equal(leaf.NotBefore):
+		return wrong(begin, s.NotBefore, "must be set to the NotBefore time encoded in the leaf certificate")
+	case now.Sub(s.NotBefore.Time).Abs() > clockSkew:
+		return wrong(begin, s.NotBefore, "must be set to within 5 minutes of kube-apiserver's current time")
+	case !s.NotAfter.Time.Equal(leaf.NotAfter):
+		return wrong(end, s.NotAfter, "must be set to the NotAfter time encoded in the leaf certificate")
+	case s.BeginRefreshAt.Sub(leaf.NotBefore) < refreshMargin:
+		return wrong(refresh, s.BeginRefreshAt, "must be at least 10 minutes after status.notBefore")
+	case leaf.NotAfter.Sub(s.BeginRefreshAt.Time) < refreshMargin:
+		return wrong(refresh, s.BeginRefreshAt, "must be at least 10 minutes before status.notAfter")
+	}
+	return nil
+}
