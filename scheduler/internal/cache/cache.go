@@ -31,7 +31,7 @@ type Cache struct {
 	expiring   *list.List // of *pod, the soonest first
 	images     images
 	generation int64
-	nodeSet    int64 // grows when a node comes or goes
+	nodeSet    int64 // grows when a node comes, goes, or moves to another zone
 }
 
 // node is an entry of the list that is ordered by change, the newest first.
@@ -62,7 +62,7 @@ func (c *Cache) SetNode(n *core.Node) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	entry := c.entry(n.Name)
-	if entry.info.Node == nil {
+	if old := entry.info.Node; old == nil || zoneOf(old) != zoneOf(n) {
 		c.nodeSet++
 	}
 	entry.info.SetNode(n)

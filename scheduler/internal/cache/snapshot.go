@@ -4,6 +4,9 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/proto/core"
 	"kctl/scheduler/framework"
 )
 
@@ -14,6 +17,11 @@ type Snapshot struct {
 	nodeSet    int64
 	nodes      []*framework.NodeInfo // ordered by name
 	place      map[string]int        // in nodes
+	// turns are the nodes once more, with a node of each zone in turn: a search
+	// that does not come to its end has seen all zones. turn is the place in it
+	// of each of nodes.
+	turns []*framework.NodeInfo
+	turn  []int
 	// withAffinity are the nodes with pods that say something about others:
 	// mostly few, and asked for in each attempt.
 	withAffinity []*framework.NodeInfo
@@ -23,8 +31,11 @@ type Snapshot struct {
 // NewSnapshot returns an empty snapshot.
 func NewSnapshot() *Snapshot { return &Snapshot{place: map[string]int{}} }
 
-// Nodes are all nodes; the slice is valid until the next Update.
+// Nodes are all nodes by name; the slice is valid until the next Update.
 func (s *Snapshot) Nodes() []*framework.NodeInfo { return s.nodes }
+
+// Turns are all nodes, those of each zone in turn; valid until the next Update.
+func (s *Snapshot) Turns() []*framework.NodeInfo { return s.turns }
 
 // Image is what is known of an image of that name, nil if no node has it.
 func (s *Snapshot) Image(name string) *framework.Image {
@@ -70,9 +81,11 @@ func (c *Cache) Update(s *Snapshot) {
 		if entry.info.Node == nil {
 			continue
 		}
-		old := &s.nodes[s.place[entry.info.Node.Name]]
-		affinity = affinity || len((*old).WithAffinity) > 0 || len(entry.info.WithAffinity) > 0
-		*old = entry.info.Snapshot()
+		at := s.place[entry.info.Node.Name]
+		old := s.nodes[at]
+		affinity = affinity || len(old.WithAffinity) > 0 || len(entry.info.WithAffinity) > 0
+		s.nodes[at] = entry.info.Snapshot()
+		s.turns[s.turn[at]] = s.nodes[at]
 	}
 	s.generation = c.generation
 	if affinity {
@@ -98,5 +111,35 @@ func (c *Cache) rebuild(s *Snapshot) {
 		s.place[n.Node.Name] = i
 	}
 	s.nodes, s.nodeSet, s.generation = nodes, c.nodeSet, c.generation
+	s.takeTurns()
 	s.collectWithAffinity()
+}
+
+// takeTurns goes through the zones, in the order of their first nodes, and takes
+// one node of each as long as it has any.
+func (s *Snapshot) takeTurns() {
+	byZone := map[string][]int{}
+	var zones []string
+	for i, n := range s.nodes {
+		zone := zoneOf(n.Node)
+		if byZone[zone] == nil {
+			zones = append(zones, zone)
+		}
+		byZone[zone] = append(byZone[zone], i)
+	}
+	s.turns, s.turn = make([]*framework.NodeInfo, 0, len(s.nodes)), make([]int, len(s.nodes))
+	for round := 0; len(s.turns) < len(s.nodes); round++ {
+		for _, zone := range zones {
+			if round < len(byZone[zone]) {
+				i := byZone[zone][round]
+				s.turn[i] = len(s.turns)
+				s.turns = append(s.turns, s.nodes[i])
+			}
+		}
+	}
+}
+
+// zoneOf is a node's region and zone.
+func zoneOf(node *core.Node) string {
+	return node.Labels[corev1.LabelTopologyRegion] + "/" + node.Labels[corev1.LabelTopologyZone]
 }

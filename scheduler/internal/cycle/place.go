@@ -95,7 +95,7 @@ func (p *placer) place(ctx context.Context, profile *framework.Profile, state *f
 // candidates are the nodes that PreFilter left; the others count as refused.
 func (p *placer) candidates(outcome framework.PreFilterOutcome, nodes []*framework.NodeInfo, fit *framework.FitError) []*framework.NodeInfo {
 	if outcome.NodeNames == nil {
-		return nodes
+		return p.snapshot.Turns()
 	}
 	named := make([]*framework.NodeInfo, 0, len(outcome.NodeNames))
 	for name := range outcome.NodeNames {

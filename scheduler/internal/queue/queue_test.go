@@ -2,6 +2,8 @@ package queue
 
 import (
 	"context"
+	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -366,4 +368,31 @@ func wantEmpty(t *testing.T, q *Queue) {
 		t.Errorf("left behind: %d items, %d in flight, %d parked, %v, %d events",
 			len(q.items), q.flying.Len(), q.parked.Len(), q.parkedBy, len(q.journal.events))
 	}
+}
+
+// Thousands of pods that fit nowhere make no work while nothing happens that
+// they wait for.
+func TestManyUnschedulablePodsMakeNoWork(t *testing.T) {
+	const many = 20_000
+	inBubble(t, func(t *testing.T, q *Queue) {
+		var incoming atomic.Int64
+		q.options.Incoming = func(string, string) { incoming.Add(1) }
+		for i := range many {
+			q.Add(t.Context(), fixture.Pod(strconv.Itoa(i)))
+			q.Failed(q.tryPop().Pod.UID, fitFailure)
+		}
+		for range 1000 {
+			q.Move(framework.Event{Resource: framework.NodeEvent, Action: framework.UpdateNodeTaint})
+		}
+		time.Sleep(DefaultFlushAfter - time.Minute)
+		synctest.Wait()
+		if q.Pending()["unschedulable"] != many || incoming.Load() != 2*many || len(q.journal.events) != 0 {
+			t.Errorf("%v; %d moves between the parts of the queue, want %d; %d events kept", q.Pending(), incoming.Load(), 2*many, len(q.journal.events))
+		}
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if q.Pending()["active"] != many {
+			t.Errorf("after the flush of leftovers: %v", q.Pending())
+		}
+	})
 }

@@ -1,0 +1,52 @@
+package cache
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
+
+	"kctl/scheduler/framework"
+	"kctl/scheduler/internal/fixture"
+)
+
+func TestZonesTakeTurns(t *testing.T) {
+	c, s := New(clock.RealClock{}, DefaultExpiry), NewSnapshot()
+	zoned := func(name, zone string) {
+		c.SetNode(fixture.Node(name, fixture.Label(corev1.LabelTopologyZone, zone)))
+	}
+	check := func(when string, want ...string) {
+		t.Helper()
+		c.Update(s)
+		var got []string
+		for _, n := range s.Turns() {
+			got = append(got, n.Name())
+			if same, _ := s.Node(n.Name()); same != n {
+				t.Errorf("%s: %s is another than in the list by name", when, n.Name())
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", when, got, want)
+		}
+	}
+	check("at first")
+	for _, name := range []string{"a1", "a2", "a3"} {
+		zoned(name, "a")
+	}
+	zoned("b1", "b")
+	zoned("c1", "c")
+	zoned("c2", "c")
+	check("three zones", "a1", "b1", "c1", "a2", "c2", "a3")
+	if err := c.Assume(framework.NewPodInfo(fixture.Pod("p")), "c2"); err != nil {
+		t.Fatal(err)
+	}
+	check("a pod came", "a1", "b1", "c1", "a2", "c2", "a3")
+	if s.Turns()[4].Pods == nil {
+		t.Error("the pod is not seen")
+	}
+	zoned("a1", "b")
+	check("a node moved", "a1", "a2", "c1", "b1", "a3", "c2")
+	c.RemoveNode("c1")
+	check("a node went", "a1", "a2", "c2", "b1", "a3")
+}
