@@ -69,6 +69,8 @@ type Options struct {
 	KubeletCertificateAuthority  string
 	KubeletPreferredAddressTypes []string
 
+	Aggregation Aggregation
+
 	Controllers []string
 	Profiling   bool
 
@@ -125,6 +127,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.KubeletPreferredAddressTypes, "kubelet-preferred-address-types", o.KubeletPreferredAddressTypes, "node address types to reach kubelets by, best first")
 	fs.StringSliceVar(&o.Controllers, "controllers", o.Controllers, "housekeeping loops to run: * for all, NAME for one, -NAME to leave one out (where kube-controller-manager runs it)")
 	fs.BoolVar(&o.Profiling, "profiling", o.Profiling, "serve the Go runtime's profiles at /debug/pprof, to whoever may get that path")
+	o.Aggregation.addFlags(fs)
 	o.Audit.addFlags(fs)
 	o.Encryption.addFlags(fs)
 	o.Operation.addFlags(fs)

@@ -42,6 +42,7 @@ func (o *Options) Validate(controllers []string) error {
 		o.validateServices(),
 		together("--kubelet-client-certificate", o.KubeletClientCertificate, "--kubelet-client-key", o.KubeletClientKey),
 		o.validateServiceAccounts(),
+		o.Aggregation.validate(),
 		o.Audit.validate(),
 		o.Encryption.validate(),
 		o.Operation.validate(),

@@ -163,14 +163,13 @@ func (d *Definitions) Lookup(ctx context.Context, gvr schema.GroupVersionResourc
 	return served, v.warning, true, err
 }
 
-// HasVersion tells whether anything is served in a group and version.
-func (d *Definitions) HasVersion(gv schema.GroupVersion) bool {
+// GroupVersions are those in which anything is served, in no order.
+func (d *Definitions) GroupVersions() []schema.GroupVersion {
+	seen := map[schema.GroupVersion]bool{}
 	for gvr := range d.snapshot().served {
-		if gvr.GroupVersion() == gv {
-			return true
-		}
+		seen[gvr.GroupVersion()] = true
 	}
-	return false
+	return slices.Collect(maps.Keys(seen))
 }
 
 // Changed is a number that changes with what is served.

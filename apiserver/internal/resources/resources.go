@@ -20,6 +20,7 @@ import (
 
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/admissionregistration"
+	"kctl/apiserver/internal/resources/apiservice"
 	"kctl/apiserver/internal/resources/apps"
 	"kctl/apiserver/internal/resources/autoscaling"
 	"kctl/apiserver/internal/resources/batch"
@@ -100,6 +101,7 @@ type Set struct {
 	LimitRanges         *registry.Store[*corev1.LimitRange]
 	ResourceQuotas      *registry.Store[*corev1.ResourceQuota]
 	DisruptionBudgets   *registry.Store[*policyv1.PodDisruptionBudget]
+	APIServices         *registry.Store[*apiservice.APIService]
 	Definitions         *registry.Store[*customresourcedefinition.Definition]
 	Roles               *registry.Store[*rbacv1.Role]
 	RoleBindings        *registry.Store[*rbacv1.RoleBinding]
@@ -144,6 +146,7 @@ func New(o registry.Options, eventTTL time.Duration, ranges service.Ranges) *Set
 	s.LimitRanges = keep(s, limitrange.Strategy())
 	s.ResourceQuotas = keep(s, resourcequota.Strategy(o.Clock))
 	s.DisruptionBudgets = keep(s, disruptionbudget.Strategy(o.Clock))
+	s.APIServices = keep(s, apiservice.Strategy(o.Clock))
 	s.Definitions = keep(s, customresourcedefinition.Strategy(o.Clock))
 	s.Roles = keep(s, rbac.Roles())
 	s.RoleBindings = keep(s, rbac.RoleBindings(o.Clock))

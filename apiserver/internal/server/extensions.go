@@ -21,7 +21,7 @@ import (
 )
 
 // What is here ties in what comes and goes while the server runs: requests that
-// no route answers are for custom resources, or for nobody.
+// no route answers are for other servers, for custom resources, or for nobody.
 
 func (s *Server) customResources() *customresources.Definitions {
 	return customresources.New(customresources.Options{
@@ -35,6 +35,9 @@ func (s *Server) extensions(catalog *discovery.Catalog) gin.HandlerFunc {
 		Admission: s.admission, MaxBody: s.options.MaxRequestBodyBytes, Clock: s.clock, Logger: s.logger,
 	})
 	return func(c *gin.Context) {
+		if s.aggregator.Serve(c.Writer, c.Request) {
+			return
+		}
 		info := request.InfoFrom(c.Request.Context())
 		if info.Resource && info.APIPrefix == "apis" && s.serveCustom(c, dispatcher, info) {
 			return
@@ -87,11 +90,13 @@ func (s *Server) more() *more { return &more{s} }
 
 type more struct{ *Server }
 
-func (m *more) Changed() any { return m.definitions.Changed() }
+func (m *more) Changed() any {
+	return [2]int64{m.definitions.Changed(), m.aggregator.DiscoveryChanged()}
+}
 
 // More implements discovery.Source.
 func (m *more) More() discovery.More {
-	var out discovery.More
+	out := discovery.More{Remote: m.aggregator.Remotes(), Priorities: m.aggregator.Priorities()}
 	for _, info := range m.definitions.Infos() {
 		out.Resources = append(out.Resources, describeCustom(info))
 	}

@@ -67,6 +67,7 @@ func (s *Server) handler(address string) (http.Handler, error) {
 	}
 	served := s.installResources(router)
 	served = append(served, reviews.Install(router, reviews.Options{Tokens: s.identities.tokens, Authorizer: s.authorizer, Rules: s.authorizer})...)
+	s.builtin = groupVersions(served)
 	s.installDocuments(router, served)
 	catalog := discovery.New(served, s.more(), address)
 	if err := catalog.Install(router); err != nil {

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"os"
+	"slices"
 
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
@@ -22,7 +23,7 @@ func (s *Server) lead(ctx context.Context) error {
 	}
 	o := s.options.Operation.LeaderElect
 	if !o.Enabled {
-		return together(ctx, s.loops)
+		return together(ctx, slices.Concat(s.loops, s.besides))
 	}
 	host, err := os.Hostname()
 	if err != nil {
@@ -68,7 +69,7 @@ func (s *Server) untilStopping(ctx context.Context) (context.Context, context.Ca
 // anew.
 func (s *Server) keepHouseFor(ctx context.Context, term int) error {
 	if term == 1 {
-		return together(ctx, s.loops)
+		return together(ctx, slices.Concat(s.loops, s.besides))
 	}
 	house := s.house
 	house.Pods = s.newPods()
@@ -76,7 +77,7 @@ func (s *Server) keepHouseFor(ctx context.Context, term int) error {
 	if err != nil {
 		return err
 	}
-	return together(ctx, append(loops, house.Pods.Run))
+	return together(ctx, slices.Concat(loops, s.besides, []housekeeping.Loop{house.Pods.Run}))
 }
 
 // together runs loops until ctx ends or one of them fails.

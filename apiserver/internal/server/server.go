@@ -11,11 +11,13 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/admission/certificates"
 	"kctl/apiserver/internal/admission/priority"
+	"kctl/apiserver/internal/aggregation"
 	"kctl/apiserver/internal/audit"
 	"kctl/apiserver/internal/authn/serviceaccount"
 	"kctl/apiserver/internal/authz"
@@ -63,9 +65,12 @@ type Server struct {
 	spaceRules  *rulesOfSpaces
 	userRules   *rulesOfUsers
 	loops       []housekeeping.Loop // of the house, for the first time that this server leads
+	besides     []housekeeping.Loop // and those that remember nothing, for every time
 	house       housekeeping.Dependencies
 	drain       *filters.Drain
 	definitions *customresources.Definitions
+	aggregator  *aggregation.Aggregator
+	builtin     []schema.GroupVersion // what handler serves
 
 	// ready is closed when all that decisions are based on has been read.
 	ready chan struct{}
@@ -136,6 +141,9 @@ func (s *Server) assemble(certificate string) error {
 	s.resources = resources.New(s.registryOptions(),
 		o.EventTTL, service.Ranges{Addresses: addresses, NodePorts: ports})
 	s.definitions = s.customResources()
+	if s.aggregator, err = s.newAggregator(); err != nil {
+		return err
+	}
 	found := objects{serviceAccounts: s.resources.ServiceAccounts, pods: s.resources.Pods, secrets: s.resources.Secrets, nodes: s.resources.Nodes}
 	if s.accounts, err = serviceAccounts(o, found, s.clock); err != nil {
 		return err
@@ -174,7 +182,7 @@ func (s *Server) assemble(certificate string) error {
 	if err := s.keepHouse(certificate); err != nil {
 		return err
 	}
-	s.loops = append(s.loops, s.identities.publisher(o, s.resources.ConfigMaps, s.clock, s.logger).Run)
+	s.besides = []housekeeping.Loop{s.identities.publisher(o, s.resources.ConfigMaps, s.clock, s.logger).Run, s.aggregator.Check, s.followDefinitions}
 	s.watchHealth()
 	return nil
 }
@@ -270,7 +278,7 @@ func (s *Server) run(ctx context.Context, serve func(context.Context) error) err
 }
 
 func (s *Server) allLoops() []housekeeping.Loop {
-	loops := []housekeeping.Loop{s.resources.Run, s.definitions.Run, s.rules.Run, s.pods.Run, s.priorities.Run, s.start, s.watchBackend, s.lead}
+	loops := []housekeeping.Loop{s.resources.Run, s.definitions.Run, s.aggregator.Run, s.rules.Run, s.pods.Run, s.priorities.Run, s.start, s.watchBackend, s.lead}
 	if s.options.Operation.CompactionInterval > 0 {
 		loops = append(loops, s.backend.compactor.Run)
 	}

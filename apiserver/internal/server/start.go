@@ -43,7 +43,7 @@ func (s *Server) start(ctx context.Context) error {
 		}
 	}
 	close(s.bootstrapped)
-	if !wait(ctx, s.rules.Synced()) || !wait(ctx, s.pods.Synced()) || !wait(ctx, s.priorities.Synced()) || !s.spaceRules.wait(ctx) || !s.userRules.wait(ctx) {
+	if !wait(ctx, s.rules.Synced()) || !wait(ctx, s.pods.Synced()) || !wait(ctx, s.priorities.Synced()) || !wait(ctx, s.aggregator.Synced()) || !s.spaceRules.wait(ctx) || !s.userRules.wait(ctx) {
 		return ctx.Err()
 	}
 	close(s.ready)
@@ -75,6 +75,9 @@ func (s *Server) bootstrap(ctx context.Context) error {
 		return err
 	}
 	if err := s.bootstrapKinds(ctx); err != nil {
+		return err
+	}
+	if err := s.aggregator.Bootstrap(ctx, s.builtin); err != nil {
 		return err
 	}
 	if err := s.resources.Services.Bootstrap(ctx, s.resources.EndpointSlices, s.address()); err != nil {

@@ -1,0 +1,179 @@
+package aggregation
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"sync"
+	"sync/atomic"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/discovery"
+	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/apiservice"
+	"kctl/apiserver/internal/scheme"
+	"kctl/proto/core"
+	"kctl/proto/pki"
+)
+
+// Options are what an Aggregator is built with.
+type Options struct {
+	Store                    *registry.Store[*apiservice.APIService]
+	Services, EndpointSlices registry.Resource
+	// CertFile and KeyFile are what the server shows to other servers, which
+	// believe whoever shows it who the user is; empty for nothing to show.
+	CertFile, KeyFile string
+	// ToEndpoints: services are reached by their endpoints, and not by the
+	// cluster address, which may lead nowhere from where the server runs.
+	ToEndpoints bool
+	// Draining ends upgraded connections.
+	Draining context.Context
+	Clock    clock.WithTicker
+	Logger   *zap.Logger
+}
+
+// Aggregator knows which groups and versions other servers answer for.
+type Aggregator struct {
+	options Options
+	logger  *zap.Logger
+	shown   *pki.Reloader // nil for nothing to show
+	mirror  *facts.Mirror[*apiservice.APIService]
+
+	// remotes and priorities are replaced, never changed.
+	remotes    atomic.Pointer[map[schema.GroupVersion]*remote]
+	priorities atomic.Pointer[map[string]discovery.Priority]
+	discovered atomic.Int64 // counts changes of what discovery says
+	described  atomic.Int64 // and of what OpenAPI does
+
+	telling sync.Mutex
+	told    map[chan struct{}]bool
+}
+
+// New returns an Aggregator that knows nothing until Run.
+func New(o Options) (*Aggregator, error) {
+	a := &Aggregator{options: o, logger: o.Logger.Named("aggregation"), told: map[chan struct{}]bool{}}
+	if o.CertFile != "" {
+		shown, err := pki.NewReloader(o.CertFile, o.KeyFile, o.Clock)
+		if err != nil {
+			return nil, errors.Join(errors.New("--proxy-client-cert-file, --proxy-client-key-file"), err)
+		}
+		a.shown = shown
+	}
+	a.remotes.Store(&map[schema.GroupVersion]*remote{})
+	a.priorities.Store(&map[string]discovery.Priority{})
+	a.mirror = facts.NewMirror(o.Store, func(obj core.Object) *apiservice.APIService { return obj.(*apiservice.APIService) },
+		facts.Options[*apiservice.APIService]{}, o.Clock, a.logger)
+	a.mirror.OnChange(a.take)
+	return a, nil
+}
+
+// Run follows the APIServices, and what their servers say of themselves, until
+// ctx ends. Every server does.
+func (a *Aggregator) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return a.mirror.Run(ctx) })
+	group.Go(func() error { return a.forEach(ctx, a.keepReading) })
+	return group.Wait()
+}
+
+// Synced is closed when all APIServices have been read.
+func (a *Aggregator) Synced() <-chan struct{} { return a.mirror.Synced() }
+
+// take takes over one change. Only the mirror's goroutine calls it.
+func (a *Aggregator) take(_ facts.Key, old, now **apiservice.APIService) {
+	remotes, priorities := maps.Clone(*a.remotes.Load()), maps.Clone(*a.priorities.Load())
+	if old != nil {
+		gv := apiservice.GroupVersion(*old)
+		delete(priorities, gv.String())
+		if r := remotes[gv]; r != nil && (now == nil || !r.is(*now)) {
+			delete(remotes, gv)
+			r.end()
+		}
+	}
+	if now != nil {
+		s := *now
+		gv := apiservice.GroupVersion(s)
+		priorities[gv.String()] = discovery.Priority{Group: s.Spec.GroupPriorityMinimum, Version: s.Spec.VersionPriority}
+		if s.Spec.Service != nil && !scheme.Scheme.IsVersionRegistered(gv) {
+			if remotes[gv] == nil {
+				remotes[gv] = a.newRemote(s)
+			}
+			if available := apiservice.Available(s); remotes[gv].available.Swap(available) != available && available {
+				remotes[gv].turns.Add(1)
+			}
+		}
+	}
+	a.remotes.Store(&remotes)
+	a.priorities.Store(&priorities)
+	a.discovered.Add(1)
+	a.tell()
+}
+
+// subscribe returns a channel that says when APIServices changed.
+func (a *Aggregator) subscribe() (changed <-chan struct{}, forget func()) {
+	c := make(chan struct{}, 1)
+	a.telling.Lock()
+	defer a.telling.Unlock()
+	a.told[c] = true
+	return c, func() {
+		a.telling.Lock()
+		defer a.telling.Unlock()
+		delete(a.told, c)
+	}
+}
+
+func (a *Aggregator) tell() {
+	a.telling.Lock()
+	defer a.telling.Unlock()
+	for c := range a.told {
+		signal(c)
+	}
+}
+
+// signal is not lost, and not doubled, where nobody is listening yet.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// forEach runs work for every remote group and version, each in a goroutine of
+// its own, from when it comes until it goes, until ctx ends.
+func (a *Aggregator) forEach(ctx context.Context, work func(ctx context.Context, r *remote)) error {
+	changed, forget := a.subscribe()
+	defer forget()
+	var running sync.WaitGroup
+	defer running.Wait()
+	started := map[*remote]context.CancelFunc{}
+	for {
+		now := map[*remote]bool{}
+		for _, r := range *a.remotes.Load() {
+			now[r] = true
+			if started[r] == nil {
+				working, cancel := context.WithCancel(ctx)
+				started[r] = cancel
+				running.Go(func() { work(working, r) })
+			}
+		}
+		for r, cancel := range started {
+			if !now[r] {
+				cancel()
+				delete(started, r)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			for _, cancel := range started {
+				cancel()
+			}
+			return ctx.Err()
+		case <-changed:
+		}
+	}
+}

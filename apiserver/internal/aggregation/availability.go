@@ -1,0 +1,224 @@
+package aggregation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
+	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/apiservice"
+	"kctl/proto/backoff"
+)
+
+const (
+	// checkEvery is how often a server that answers is asked whether it does.
+	checkEvery = 30 * time.Second
+	// attempts is how often one is asked before it is said not to answer.
+	attempts = 3
+)
+
+// retryPolicy spaces out the checks of a server that doesn't answer.
+var retryPolicy = backoff.Policy{Initial: time.Second, Max: checkEvery, Jitter: 0.2}
+
+// Check keeps the conditions of all APIServices true until ctx ends. One of
+// several servers does it, the one that keeps house: they all go by what it
+// wrote, so that they give one answer, and none of them writes against another.
+func (a *Aggregator) Check(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return a.keepLocal(ctx) })
+	group.Go(func() error { return a.forEach(ctx, a.watchOver) })
+	return group.Wait()
+}
+
+// watchOver checks one server, also whenever its service changes.
+func (a *Aggregator) watchOver(ctx context.Context, r *remote) {
+	changed := make(chan struct{}, 1)
+	var watching sync.WaitGroup
+	defer watching.Wait() // they end with ctx
+	watching.Go(func() {
+		named := fields.OneTermEqualSelector(metav1.ObjectNameField, r.service.name)
+		a.watch(ctx, changed, a.options.Services, r.service.namespace, registry.ListOptions{Fields: named})
+	})
+	watching.Go(func() {
+		a.watch(ctx, changed, a.options.EndpointSlices, r.service.namespace, registry.ListOptions{Labels: slicesOf(r.service)})
+	})
+	for failures := 0; ; {
+		condition := a.examine(ctx, r)
+		if ctx.Err() != nil {
+			return
+		}
+		err := a.report(ctx, r.name, condition, r.is)
+		if err != nil {
+			a.logger.Warn("the condition of an APIService could not be written", zap.String("apiservice", r.name), zap.Error(err))
+		}
+		pause := checkEvery
+		if failures++; err != nil || condition.Status != apiregistrationv1.ConditionTrue {
+			pause = retryPolicy.Delay(failures)
+		} else {
+			failures = 0
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+			failures = 0
+		case <-a.options.Clock.After(pause):
+		}
+	}
+}
+
+// watch signals every change of some objects until ctx ends.
+func (a *Aggregator) watch(ctx context.Context, changed chan struct{}, objects registry.Resource, namespace string, of registry.ListOptions) {
+	for ctx.Err() == nil {
+		start := of
+		start.ResourceVersion = "0"
+		list, err := objects.List(ctx, namespace, start)
+		if err == nil {
+			start.ResourceVersion = list.ResourceVersion
+			var watcher registry.Watcher
+			if watcher, err = objects.Watch(ctx, namespace, start); err == nil {
+				signal(changed)
+				for range watcher.Events() {
+					signal(changed)
+				}
+			}
+		}
+		if err != nil && ctx.Err() == nil {
+			a.logger.Warn("following a service failed, starting over", zap.String("resource", objects.Info().Name), zap.Error(err))
+		}
+		select {
+		case <-ctx.Done():
+		case <-a.options.Clock.After(retryPolicy.Initial):
+		}
+	}
+}
+
+func unavailable(reason, format string, arguments ...any) apiservice.Condition {
+	return apiservice.Condition{
+		Type: apiregistrationv1.Available, Status: apiregistrationv1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, arguments...),
+	}
+}
+
+// examine finds out whether a server answers, and if not, why.
+func (a *Aggregator) examine(ctx context.Context, r *remote) apiservice.Condition {
+	to := r.service
+	service, err := a.service(ctx, to)
+	switch {
+	case apierrors.IsNotFound(err):
+		return unavailable("ServiceNotFound", "service/%s in %q is not present", to.name, to.namespace)
+	case err != nil:
+		return unavailable("ServiceAccessError", "service/%s in %q cannot be checked due to: %v", to.name, to.namespace, err)
+	}
+	if service.Spec.Type != corev1.ServiceTypeExternalName {
+		if c := a.examineService(ctx, to, service); c != nil {
+			return *c
+		}
+	}
+	if err := a.ask(ctx, r); err != nil {
+		return unavailable("FailedDiscoveryCheck", "%v", err)
+	}
+	return apiservice.Condition{
+		Type: apiregistrationv1.Available, Status: apiregistrationv1.ConditionTrue, Reason: "Passed", Message: "all checks passed",
+	}
+}
+
+// examineService tells what a service lacks; nil for nothing.
+func (a *Aggregator) examineService(ctx context.Context, to serviceName, service *corev1.Service) *apiservice.Condition {
+	var c apiservice.Condition
+	port := portOf(service, to.port)
+	if port == nil {
+		c = unavailable("ServicePortError", "service/%s in %q is not listening on port %d", to.name, to.namespace, to.port)
+		return &c
+	}
+	found, err := a.endpoints(ctx, to, port.Name)
+	switch {
+	case err != nil:
+		c = unavailable("EndpointsAccessError", "service/%s in %q cannot be checked due to: %v", to.name, to.namespace, err)
+	case found.slices == 0:
+		c = unavailable("EndpointsNotFound", "cannot find endpointslices for service/%s in %q", to.name, to.namespace)
+	case len(found.addresses) == 0:
+		c = unavailable("MissingEndpoints", "endpointslices for service/%s in %q have no addresses with port name %q", to.name, to.namespace, port.Name)
+	default:
+		return nil
+	}
+	return &c
+}
+
+// ask asks a server for the document of its group and version.
+func (a *Aggregator) ask(ctx context.Context, r *remote) error {
+	path := "/apis/" + r.String()
+	var err error
+	for range attempts {
+		response, _, failed := a.read(ctx, r, path, "", "", checker)
+		if failed == nil {
+			return nil
+		}
+		err = failed
+		if response != nil || ctx.Err() != nil {
+			break // it is there, and means it
+		}
+	}
+	host, unresolved := a.resolve(ctx, r.service)
+	if unresolved != nil {
+		return unresolved
+	}
+	return fmt.Errorf("failing or missing response from https://%s%s: %w", host, path, err)
+}
+
+var errOther = errors.New("the APIService is another one now")
+
+// report writes a condition down, where it says something new.
+func (a *Aggregator) report(ctx context.Context, name string, c apiservice.Condition, still func(*apiservice.APIService) bool) error {
+	if known, ok := a.mirror.Get("", name); ok && apiservice.Is(known, c) {
+		return nil
+	}
+	_, err := a.options.Store.UpdateTyped(ctx, "", name, "status", func(s *apiservice.APIService) error {
+		if !still(s) {
+			return errOther
+		}
+		if !apiservice.Is(s, c) {
+			apiservice.SetCondition(s, c, a.options.Clock.Now())
+		}
+		return nil
+	})
+	if apierrors.IsNotFound(err) || errors.Is(err, errOther) || ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// keepLocal says of what the server itself serves that it is there.
+func (a *Aggregator) keepLocal(ctx context.Context) error {
+	changed, forget := a.subscribe()
+	defer forget()
+	for {
+		var retry <-chan time.Time
+		a.mirror.Each(func(_ facts.Key, s *apiservice.APIService) {
+			if s.Spec.Service != nil || apiservice.Is(s, apiservice.Local()) {
+				return
+			}
+			local := func(s *apiservice.APIService) bool { return s.Spec.Service == nil }
+			if err := a.report(ctx, s.Name, apiservice.Local(), local); err != nil {
+				a.logger.Warn("the condition of an APIService could not be written", zap.String("apiservice", s.Name), zap.Error(err))
+				retry = a.options.Clock.After(retryPolicy.Initial)
+			}
+		})
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-changed:
+		case <-retry:
+		}
+	}
+}

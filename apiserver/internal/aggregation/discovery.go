@@ -1,0 +1,199 @@
+package aggregation
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"mime"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/apiserver/internal/discovery"
+)
+
+// readEvery is how often another server is asked what it serves.
+const readEvery = time.Minute
+
+// aggregatedType is the form in which everything is asked for at once. The
+// older version of it reads the same.
+const aggregatedType = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
+
+// DiscoveryChanged is a number that changes with what Remotes and Priorities
+// answer.
+func (a *Aggregator) DiscoveryChanged() int64 { return a.discovered.Load() }
+
+// Priorities are how far in front APIServices put their groups and versions.
+func (a *Aggregator) Priorities() map[string]discovery.Priority { return *a.priorities.Load() }
+
+// Remotes are the groups and versions of other servers, with what these said
+// last. That is stale where they no longer say it.
+func (a *Aggregator) Remotes() []discovery.Remote {
+	var out []discovery.Remote
+	for gv, r := range *a.remotes.Load() {
+		out = append(out, discovery.Remote{GroupVersion: gv, Discovery: r.discovery()})
+	}
+	slices.SortFunc(out, func(a, b discovery.Remote) int {
+		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Version, b.Version))
+	})
+	return out
+}
+
+func (r *remote) discovery() *apidiscoveryv2.APIVersionDiscovery {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.known.discovery == nil {
+		return nil
+	}
+	out := *r.known.discovery
+	out.Freshness = apidiscoveryv2.DiscoveryFreshnessStale
+	if r.known.fresh && r.available.Load() {
+		out.Freshness = apidiscoveryv2.DiscoveryFreshnessCurrent
+	}
+	return &out
+}
+
+// keepReading reads the documents of one server again and again until ctx ends,
+// and at once when it comes to be available.
+func (a *Aggregator) keepReading(ctx context.Context, r *remote) {
+	changed, forget := a.subscribe()
+	defer forget()
+	for failures := 0; ; {
+		turn := r.turns.Load()
+		pause := readEvery
+		if r.available.Load() {
+			a.readDiscovery(ctx, r)
+			a.readDescription(ctx, r)
+			if failures++; r.isFresh() {
+				failures = 0
+			} else {
+				pause = retryPolicy.Delay(failures)
+			}
+		}
+		next := a.options.Clock.After(pause)
+		for waiting := true; waiting; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-next:
+				waiting = false
+			case <-changed:
+				waiting = r.turns.Load() == turn
+			}
+		}
+	}
+}
+
+func (r *remote) isFresh() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.known.fresh
+}
+
+// readDiscovery finds out what a server serves now.
+func (a *Aggregator) readDiscovery(ctx context.Context, r *remote) {
+	r.mu.Lock()
+	before := r.known
+	r.mu.Unlock()
+	found, etag, err := a.fetchDiscovery(ctx, r, before.discoveryETag)
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		a.logger.Warn("another server does not say what it serves", zap.String("apiservice", r.name), zap.Error(err))
+	} else if found == nil {
+		found = before.discovery // not changed
+	}
+	r.mu.Lock()
+	r.known.fresh = err == nil
+	if err == nil {
+		r.known.discovery, r.known.discoveryETag = found, etag
+	}
+	same := r.known.fresh == before.fresh && reflect.DeepEqual(r.known.discovery, before.discovery)
+	r.mu.Unlock()
+	if !same {
+		a.discovered.Add(1)
+	}
+}
+
+// fetchDiscovery asks for everything at once, and for the document of old where
+// the server does not know that. Nothing is nothing new.
+func (a *Aggregator) fetchDiscovery(ctx context.Context, r *remote, etag string) (*apidiscoveryv2.APIVersionDiscovery, string, error) {
+	response, body, err := a.read(ctx, r, "/apis", aggregatedType, etag, checker)
+	if err == nil && body == nil {
+		return nil, etag, nil
+	}
+	if err == nil && isAggregated(response.Header.Get("Content-Type")) {
+		found, err := fromAggregated(r, body)
+		return found, response.Header.Get("ETag"), err
+	}
+	if response == nil {
+		return nil, "", err
+	}
+	if _, body, err = a.read(ctx, r, "/apis/"+r.String(), "application/json", "", checker); err != nil {
+		return nil, "", err
+	}
+	found, err := fromPlain(r, body)
+	return found, "", err
+}
+
+func isAggregated(contentType string) bool {
+	kind, parameters, err := mime.ParseMediaType(contentType)
+	return err == nil && kind == "application/json" && parameters["as"] == "APIGroupDiscoveryList"
+}
+
+func fromAggregated(r *remote, body []byte) (*apidiscoveryv2.APIVersionDiscovery, error) {
+	var list apidiscoveryv2.APIGroupDiscoveryList
+	if err := json.Unmarshal(body, &list); err != nil {
+		return nil, fmt.Errorf("decode its discovery document: %w", err)
+	}
+	for i := range list.Items {
+		for j := range list.Items[i].Versions {
+			if v := &list.Items[i].Versions[j]; list.Items[i].Name == r.Group && v.Version == r.Version {
+				return v, nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("its discovery document does not name %s", r.GroupVersion)
+}
+
+// fromPlain turns a list of resources into the newer form.
+func fromPlain(r *remote, body []byte) (*apidiscoveryv2.APIVersionDiscovery, error) {
+	var list metav1.APIResourceList
+	if err := json.Unmarshal(body, &list); err != nil {
+		return nil, fmt.Errorf("decode its list of resources: %w", err)
+	}
+	if list.GroupVersion != r.String() {
+		return nil, fmt.Errorf("its list of resources is of %q, and not of %s", list.GroupVersion, r.GroupVersion)
+	}
+	out := &apidiscoveryv2.APIVersionDiscovery{Version: r.Version}
+	index := map[string]int{}
+	for _, resource := range list.APIResources {
+		kind := &metav1.GroupVersionKind{Group: resource.Group, Version: resource.Version, Kind: resource.Kind}
+		name, part, isPart := strings.Cut(resource.Name, "/")
+		if !isPart {
+			scope := apidiscoveryv2.ScopeCluster
+			if resource.Namespaced {
+				scope = apidiscoveryv2.ScopeNamespace
+			}
+			index[name] = len(out.Resources)
+			out.Resources = append(out.Resources, apidiscoveryv2.APIResourceDiscovery{
+				Resource: name, ResponseKind: kind, Scope: scope, SingularResource: resource.SingularName,
+				Verbs: resource.Verbs, ShortNames: resource.ShortNames, Categories: resource.Categories,
+			})
+			continue
+		}
+		if at, ok := index[name]; ok {
+			out.Resources[at].Subresources = append(out.Resources[at].Subresources, apidiscoveryv2.APISubresourceDiscovery{
+				Subresource: part, ResponseKind: kind, Verbs: resource.Verbs,
+			})
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,167 @@
+package aggregation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
+	"kctl/apiserver/internal/discovery"
+	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/apiservice"
+)
+
+// managedLabel marks the APIServices that servers make of what they serve
+// themselves: onStart for what is built in, which is put right at every start,
+// always for custom resources. Who takes the label away keeps the object.
+const (
+	managedLabel = "kube-aggregator.kubernetes.io/automanaged"
+	onStart      = "onstart"
+	always       = "true"
+)
+
+func local(gv schema.GroupVersion, mark string) *apiservice.APIService {
+	priority := discovery.DefaultPriority(gv)
+	return &apiservice.APIService{
+		ObjectMeta: metav1.ObjectMeta{Name: apiservice.Name(gv), Labels: map[string]string{managedLabel: mark}},
+		Spec: apiregistrationv1.APIServiceSpec{
+			Group: gv.Group, Version: gv.Version, GroupPriorityMinimum: priority.Group, VersionPriority: priority.Version,
+		},
+	}
+}
+
+// Bootstrap stores the APIServices of what is built in, and takes away those of
+// what was and is no more.
+func (a *Aggregator) Bootstrap(ctx context.Context, builtin []schema.GroupVersion) error {
+	wanted := map[string]bool{}
+	for _, gv := range builtin {
+		if gv.Group == apiregistrationv1.GroupName {
+			continue // as upstream has it: it is not an API that could be elsewhere
+		}
+		wanted[apiservice.Name(gv)] = true
+		if err := a.put(ctx, local(gv, onStart)); err != nil {
+			return fmt.Errorf("bootstrap APIService %s: %w", apiservice.Name(gv), err)
+		}
+	}
+	made, _, err := a.options.Store.ListTyped(ctx, "", registry.ListOptions{Labels: labels.SelectorFromSet(labels.Set{managedLabel: onStart})})
+	if err != nil {
+		return err
+	}
+	for _, s := range made {
+		if wanted[s.Name] {
+			continue
+		}
+		if err := a.options.Store.DeleteTyped(ctx, "", s.Name, nil); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+var errKept = errors.New("it is somebody's own")
+
+// put stores an APIService, unless there is one that is not the servers' to
+// change.
+func (a *Aggregator) put(ctx context.Context, want *apiservice.APIService) error {
+	have, err := a.options.Store.GetTyped(ctx, "", want.Name, "")
+	if apierrors.IsNotFound(err) {
+		_, err = a.options.Store.CreateTyped(ctx, want)
+		if apierrors.IsAlreadyExists(err) {
+			return nil // another server was quicker
+		}
+		return err
+	}
+	if err != nil || right(have, want) {
+		return err
+	}
+	_, err = a.options.Store.UpdateTyped(ctx, "", want.Name, "", func(s *apiservice.APIService) error {
+		if right(s, want) {
+			return errKept
+		}
+		s.Spec = want.Spec
+		s.Labels[managedLabel] = want.Labels[managedLabel]
+		return nil
+	})
+	if errors.Is(err, errKept) || apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// right reports whether an APIService may stay as it is: because it is as it
+// should be, or not the servers'.
+func right(have, want *apiservice.APIService) bool {
+	mark := have.Labels[managedLabel]
+	if mark == "" {
+		return true
+	}
+	h, w := &have.Spec, &want.Spec
+	return mark == want.Labels[managedLabel] && h.Service == nil && h.GroupPriorityMinimum == w.GroupPriorityMinimum && h.VersionPriority == w.VersionPriority
+}
+
+// Definitions tell which groups and versions custom resources are served in.
+type Definitions interface {
+	GroupVersions() []schema.GroupVersion
+	// OnChange adds somebody to be told when that may have changed, until forget
+	// is called.
+	OnChange(told func()) (forget func())
+}
+
+// Follow keeps an APIService for every group and version of custom resources
+// until ctx ends. One of several servers does it, the one that keeps house.
+func (a *Aggregator) Follow(ctx context.Context, definitions Definitions) error {
+	changed, forget := a.subscribe()
+	defer forget()
+	defined := make(chan struct{}, 1)
+	defer definitions.OnChange(func() { signal(defined) })()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-a.Synced():
+	}
+	for {
+		var retry <-chan time.Time
+		if err := a.settle(ctx, definitions.GroupVersions()); err != nil && ctx.Err() == nil {
+			a.logger.Warn("the APIServices of custom resources are not all right yet, trying again", zap.Error(err))
+			retry = a.options.Clock.After(retryPolicy.Initial)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-changed:
+		case <-defined:
+		case <-retry:
+		}
+	}
+}
+
+// settle makes what is missing, puts right what is wrong, and takes away what
+// is no longer defined.
+func (a *Aggregator) settle(ctx context.Context, defined []schema.GroupVersion) error {
+	var errs []error
+	for _, gv := range defined {
+		want := local(gv, always)
+		if have, ok := a.mirror.Get("", want.Name); !ok || !right(have, want) {
+			errs = append(errs, a.put(ctx, want))
+		}
+	}
+	a.mirror.Each(func(_ facts.Key, s *apiservice.APIService) {
+		if s.Labels[managedLabel] != always || slices.Contains(defined, apiservice.GroupVersion(s)) {
+			return
+		}
+		preconditions := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &s.UID, ResourceVersion: &s.ResourceVersion}}
+		if err := a.options.Store.DeleteTyped(ctx, "", s.Name, &preconditions); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			errs = append(errs, err)
+		}
+	})
+	return errors.Join(errs...)
+}

@@ -1,0 +1,7 @@
+package aggregation
+
+import "context"
+
+type description struct{}
+
+func (a *Aggregator) readDescription(context.Context, *remote) {}

@@ -1,0 +1,107 @@
+package aggregation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
+
+	"kctl/apiserver/internal/registry"
+)
+
+var errNoEndpoints = errors.New("no endpoints available")
+
+// resolve finds where a service answers: "host:port".
+func (a *Aggregator) resolve(ctx context.Context, to serviceName) (string, error) {
+	service, err := a.service(ctx, to)
+	if err != nil {
+		return "", err
+	}
+	if service.Spec.Type == corev1.ServiceTypeExternalName {
+		return net.JoinHostPort(service.Spec.ExternalName, strconv.Itoa(int(to.port))), nil
+	}
+	port := portOf(service, to.port)
+	if port == nil {
+		return "", fmt.Errorf("no service port %d found for service %q", to.port, to.name)
+	}
+	address := service.Spec.ClusterIP
+	if !a.options.ToEndpoints && address != "" && address != corev1.ClusterIPNone {
+		return net.JoinHostPort(address, strconv.Itoa(int(to.port))), nil
+	}
+	found, err := a.endpoints(ctx, to, port.Name)
+	if err != nil {
+		return "", err
+	}
+	if len(found.addresses) == 0 {
+		return "", fmt.Errorf("service %q: %w", to.name, errNoEndpoints)
+	}
+	return found.addresses[rand.IntN(len(found.addresses))], nil
+}
+
+func (a *Aggregator) service(ctx context.Context, to serviceName) (*corev1.Service, error) {
+	encoded, err := a.options.Services.Get(ctx, to.namespace, to.name, "0")
+	if apierrors.IsNotFound(err) { // it may be younger than the cache
+		encoded, err = a.options.Services.Get(ctx, to.namespace, to.name, "")
+	}
+	if err != nil {
+		return nil, err
+	}
+	obj, err := a.options.Services.Decode(encoded)
+	if err != nil {
+		return nil, err
+	}
+	return obj.(*corev1.Service), nil
+}
+
+func portOf(service *corev1.Service, number int32) *corev1.ServicePort {
+	for i := range service.Spec.Ports {
+		if service.Spec.Ports[i].Port == number {
+			return &service.Spec.Ports[i]
+		}
+	}
+	return nil
+}
+
+// endpoints are the addresses at which pods of a service are ready.
+type endpoints struct {
+	slices    int
+	addresses []string
+}
+
+func (a *Aggregator) endpoints(ctx context.Context, to serviceName, port string) (endpoints, error) {
+	list, err := a.options.EndpointSlices.List(ctx, to.namespace, registry.ListOptions{ResourceVersion: "0", Labels: slicesOf(to)})
+	if err != nil {
+		return endpoints{}, err
+	}
+	found := endpoints{slices: len(list.Items)}
+	for _, item := range list.Items {
+		obj, err := a.options.EndpointSlices.Decode(item)
+		if err != nil {
+			return endpoints{}, err
+		}
+		slice := obj.(*discoveryv1.EndpointSlice)
+		for _, p := range slice.Ports {
+			if ptr.Deref(p.Name, "") != port || p.Port == nil {
+				continue
+			}
+			for _, e := range slice.Endpoints {
+				if ptr.Deref(e.Conditions.Ready, true) && len(e.Addresses) > 0 {
+					found.addresses = append(found.addresses, net.JoinHostPort(e.Addresses[0], strconv.Itoa(int(*p.Port))))
+				}
+			}
+		}
+	}
+	return found, nil
+}
+
+func slicesOf(to serviceName) labels.Selector {
+	return labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: to.name})
+}

@@ -1,0 +1,143 @@
+// Package apiservice holds the objects that say which server answers for a
+// group and version of the API: what may stand in one, what of it may change,
+// and how it is printed (Kubernetes API, "APIService v1").
+//
+// Asking those servers is aggregation's business.
+package apiservice
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/cell"
+	"kctl/apiserver/internal/resources/check"
+	"kctl/proto/core"
+)
+
+// APIService says who answers for a group and version.
+type APIService = apiregistrationv1.APIService
+
+// Condition is one of an APIService's.
+type Condition = apiregistrationv1.APIServiceCondition
+
+// Resource is where they are.
+var Resource = core.Resource{
+	Group: apiregistrationv1.GroupName, Version: "v1", Name: "apiservices", Kind: "APIService",
+}
+
+// DefaultPort is where services answer that don't say otherwise.
+const DefaultPort = 443
+
+// Strategy is how they are kept.
+func Strategy(clock clock.PassiveClock) registry.Strategy[*APIService] {
+	return registry.Strategy[*APIService]{
+		Resource: Resource, Singular: "apiservice", Categories: []string{"api-extensions"},
+		StoragePrefix: "apiregistration.k8s.io/apiservices",
+		New:           func() *APIService { return new(APIService) },
+		ValidateName:  check.NameIsSegment,
+		Default: func(s *APIService) {
+			if s.Spec.Service != nil && s.Spec.Service.Port == nil {
+				s.Spec.Service.Port = ptr.To(int32(DefaultPort))
+			}
+		},
+		PrepareForCreate: func(_ context.Context, s *APIService) {
+			s.Status = apiregistrationv1.APIServiceStatus{}
+			if s.Spec.Service == nil {
+				SetCondition(s, Local(), clock.Now())
+			}
+		},
+		Validate: func(_ context.Context, s *APIService) field.ErrorList { return validate(s) },
+		Update: registry.Change[*APIService]{
+			Prepare:  func(_ context.Context, s, old *APIService) { s.Status = old.Status },
+			Validate: func(_ context.Context, s, _ *APIService) field.ErrorList { return validate(s) },
+		},
+		Status: &registry.Change[*APIService]{
+			Prepare:  func(_ context.Context, s, old *APIService) { s.Spec = old.Spec },
+			Validate: func(_ context.Context, s, _ *APIService) field.ErrorList { return validateStatus(s) },
+		},
+		Columns: []metav1.TableColumnDefinition{
+			cell.Name(), cell.Text("Service", "The reference to the service that hosts this API endpoint."),
+			cell.Text("Available", "Whether this service is available."), cell.AgeColumn(),
+		},
+		Row: func(s *APIService) []any {
+			return []any{s.Name, host(s), availability(s), cell.Age(clock.Now(), s.CreationTimestamp)}
+		},
+	}
+}
+
+// Name is what the APIService of a group and version is called.
+func Name(gv schema.GroupVersion) string { return gv.Version + "." + gv.Group }
+
+// GroupVersion is what an APIService is about.
+func GroupVersion(s *APIService) schema.GroupVersion {
+	return schema.GroupVersion{Group: s.Spec.Group, Version: s.Spec.Version}
+}
+
+// Local is the condition of what the server itself serves.
+func Local() Condition {
+	return Condition{
+		Type: apiregistrationv1.Available, Status: apiregistrationv1.ConditionTrue,
+		Reason: "Local", Message: "Local APIServices are always available",
+	}
+}
+
+// Is reports whether an APIService has such a condition already.
+func Is(s *APIService, c Condition) bool {
+	return slices.ContainsFunc(s.Status.Conditions, func(have Condition) bool {
+		return have.Type == c.Type && have.Status == c.Status && have.Reason == c.Reason && have.Message == c.Message
+	})
+}
+
+// Available reports whether the server behind it is known to answer.
+func Available(s *APIService) bool {
+	return slices.ContainsFunc(s.Status.Conditions, func(c Condition) bool {
+		return c.Type == apiregistrationv1.Available && c.Status == apiregistrationv1.ConditionTrue
+	})
+}
+
+// SetCondition puts a condition in place. The time of the last transition is
+// now where the status changes.
+func SetCondition(s *APIService, c Condition, now time.Time) {
+	c.LastTransitionTime = metav1.NewTime(now).Rfc3339Copy()
+	for i := range s.Status.Conditions {
+		have := &s.Status.Conditions[i]
+		if have.Type != c.Type {
+			continue
+		}
+		if have.Status == c.Status {
+			c.LastTransitionTime = have.LastTransitionTime
+		}
+		*have = c
+		return
+	}
+	s.Status.Conditions = append(s.Status.Conditions, c)
+}
+
+func host(s *APIService) string {
+	if s.Spec.Service == nil {
+		return "Local"
+	}
+	return s.Spec.Service.Namespace + "/" + s.Spec.Service.Name
+}
+
+func availability(s *APIService) string {
+	for _, c := range s.Status.Conditions {
+		if c.Type != apiregistrationv1.Available {
+			continue
+		}
+		if c.Status != apiregistrationv1.ConditionTrue {
+			return string(c.Status) + " (" + c.Reason + ")"
+		}
+		return string(c.Status)
+	}
+	return string(apiregistrationv1.ConditionUnknown)
+}

@@ -1,0 +1,430 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/net/websocket"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/apiserver/internal/config"
+	"kctl/proto/pki"
+)
+
+const apiServicesPath = "/apis/apiregistration.k8s.io/v1/apiservices"
+
+// extension is another server of the API, which serves things in far.example.com.
+type extension struct {
+	*httptest.Server
+	proxies *x509.CertPool // whom it believes who the user is
+
+	mu     sync.Mutex
+	mode   string // how it misbehaves; "" for not at all
+	things map[string]map[string]any
+	seen   http.Header // of the last request for things
+	events chan string
+}
+
+// startExtension starts one that shows a certificate of ca for the service far in
+// default, and believes what proxies' authority has signed.
+func startExtension(t *testing.T, ca, proxies *pki.Pair) *extension {
+	t.Helper()
+	pair, err := ca.Issue(pki.Subject{CommonName: "far", DNSNames: []string{"far.default.svc"}, Server: true}, time.Now(), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, err := pair.TLS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &extension{proxies: x509.NewCertPool(), things: map[string]map[string]any{}, events: make(chan string, 16)}
+	e.proxies.AppendCertsFromPEM(proxies.Cert)
+	e.Server = httptest.NewUnstartedServer(e)
+	e.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, ClientAuth: tls.RequestClientCert}
+	e.EnableHTTP2 = true
+	e.StartTLS()
+	t.Cleanup(e.Close)
+	return e
+}
+
+func (e *extension) misbehave(mode string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.mode = mode
+}
+
+func (e *extension) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if len(r.TLS.PeerCertificates) == 0 {
+		http.Error(w, "who are you?", http.StatusUnauthorized)
+		return
+	}
+	if _, err := r.TLS.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: e.proxies, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
+		http.Error(w, err.Error(), http.StatusUnauthorized)
+		return
+	}
+	e.mu.Lock()
+	mode := e.mode
+	e.mu.Unlock()
+	const collection = "/apis/far.example.com/v1/namespaces/default/things"
+	switch path := strings.TrimSuffix(r.URL.Path, "/"); {
+	case mode == "broken":
+		http.Error(w, "broken", http.StatusInternalServerError)
+	case mode == "lying" && path == "/apis":
+		_, _ = io.WriteString(w, "<html>"+strings.Repeat("x", 1<<20))
+	case mode == "slow" && path == "/apis":
+		<-r.Context().Done()
+	case path == "/apis" && mode != "plain":
+		e.discover(w, r)
+	case path == "/apis/far.example.com/v1":
+		writeJSON(w, map[string]any{"kind": "APIResourceList", "groupVersion": "far.example.com/v1", "resources": []any{
+			map[string]any{"name": "things", "singularName": "thing", "namespaced": true, "kind": "Thing", "verbs": []string{"create", "get", "list", "watch"}},
+			map[string]any{"name": "things/echo", "namespaced": true, "kind": "Thing", "verbs": []string{"get"}},
+		}})
+	case path == collection+"/w/echo":
+		websocket.Handler(func(c *websocket.Conn) { _, _ = io.Copy(c, c) }).ServeHTTP(w, r)
+	case path == collection+"/w/elsewhere":
+		http.Redirect(w, r, "https://elsewhere.example.com/", http.StatusFound)
+	case strings.HasPrefix(path, collection):
+		e.serveThings(w, r, strings.TrimPrefix(strings.TrimPrefix(path, collection), "/"))
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+func (e *extension) discover(w http.ResponseWriter, r *http.Request) {
+	if !strings.Contains(r.Header.Get("Accept"), "as=APIGroupDiscoveryList") || r.Header.Get("X-Remote-User") != "system:kube-aggregator" {
+		http.Error(w, "not asked for", http.StatusNotAcceptable)
+		return
+	}
+	w.Header().Set("ETag", `"1"`)
+	if r.Header.Get("If-None-Match") == `"1"` {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+	thing := map[string]any{"group": "far.example.com", "version": "v1", "kind": "Thing"}
+	_ = json.NewEncoder(w).Encode(map[string]any{"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": []any{map[string]any{
+		"metadata": map[string]any{"name": "far.example.com"},
+		"versions": []any{map[string]any{"version": "v1", "freshness": "Current", "resources": []any{map[string]any{
+			"resource": "things", "singularResource": "thing", "scope": "Namespaced", "responseKind": thing, "verbs": []string{"create", "get", "list", "watch"},
+		}}}},
+	}}})
+}
+
+func (e *extension) serveThings(w http.ResponseWriter, r *http.Request, name string) {
+	e.mu.Lock()
+	e.seen = r.Header.Clone()
+	e.mu.Unlock()
+	switch {
+	case r.Method == http.MethodPost:
+		var thing map[string]any
+		if err := json.NewDecoder(r.Body).Decode(&thing); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		e.mu.Lock()
+		e.things[thing["metadata"].(map[string]any)["name"].(string)] = thing
+		e.mu.Unlock()
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusCreated)
+		_ = json.NewEncoder(w).Encode(thing)
+	case r.URL.Query().Get("watch") != "":
+		w.Header().Set("Content-Type", "application/json")
+		for {
+			w.(http.Flusher).Flush()
+			select {
+			case <-r.Context().Done():
+				return
+			case event := <-e.events:
+				_, _ = io.WriteString(w, event+"\n")
+			}
+		}
+	case name != "":
+		e.mu.Lock()
+		thing := e.things[name]
+		e.mu.Unlock()
+		writeJSON(w, thing)
+	default:
+		writeJSON(w, map[string]any{"kind": "ThingList", "apiVersion": "far.example.com/v1", "items": []any{}})
+	}
+}
+
+func writeJSON(w http.ResponseWriter, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(value)
+}
+
+// federation is a cluster with another server beside it.
+type federation struct {
+	*custom
+	extension *extension
+}
+
+func startFederation(t *testing.T) *federation {
+	t.Helper()
+	proxies, err := pki.NewCA("proxies", time.Now(), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := proxies.Issue(pki.Subject{CommonName: "aggregator", Client: true}, time.Now(), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certFile, keyFile := filepath.Join(t.TempDir(), "proxy.crt"), filepath.Join(t.TempDir(), "proxy.key")
+	if err := pair.Save(certFile, keyFile); err != nil {
+		t.Fatal(err)
+	}
+	c := start(t, func(o *config.Options) { o.Aggregation.ProxyCertFile, o.Aggregation.ProxyKeyFile = certFile, keyFile })
+	return &federation{&custom{c, t}, startExtension(t, c.ca, proxies)}
+}
+
+func (f *federation) port() int {
+	return f.extension.Listener.Addr().(*net.TCPAddr).Port
+}
+
+// register makes the service and the APIService by which the other server is
+// found.
+func (f *federation) register() {
+	f.t.Helper()
+	f.want(http.StatusCreated, "POST", "/api/v1/namespaces/default/services", map[string]any{
+		"metadata": map[string]any{"name": "far"}, "spec": map[string]any{"type": "ExternalName", "externalName": "localhost"},
+	})
+	f.want(http.StatusCreated, "POST", apiServicesPath, f.apiService())
+}
+
+func (f *federation) apiService() map[string]any {
+	return map[string]any{
+		"kind": "APIService", "apiVersion": "apiregistration.k8s.io/v1", "metadata": map[string]any{"name": "v1.far.example.com"},
+		"spec": map[string]any{
+			"group": "far.example.com", "version": "v1", "groupPriorityMinimum": 19000, "versionPriority": 15, "caBundle": f.ca.Cert,
+			"service": map[string]any{"namespace": "default", "name": "far", "port": f.port()},
+		},
+	}
+}
+
+// condition is "reason: message" of the APIService's condition.
+func (f *federation) condition(ctx context.Context, name string) string {
+	var s struct {
+		Status struct{ Conditions []metav1.Condition }
+	}
+	if err := f.root().Do(ctx, "GET", apiServicesPath+"/"+name, nil, &s); err != nil {
+		return err.Error()
+	}
+	for _, c := range s.Status.Conditions {
+		return fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message)
+	}
+	return ""
+}
+
+func (f *federation) untilCondition(want string) {
+	f.t.Helper()
+	f.until(want, func(ctx context.Context) bool { return strings.HasPrefix(f.condition(ctx, "v1.far.example.com"), want) })
+}
+
+// freshness is what aggregated discovery says of the other server's group, and
+// which resources it names.
+func (f *federation) freshness() (freshness string, resources []string) {
+	_, content, _ := f.call("GET", "/apis", nil, "Accept", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+	items, _ := content["items"].([]any)
+	for _, item := range items {
+		group := item.(map[string]any)
+		if group["metadata"].(map[string]any)["name"] != "far.example.com" {
+			continue
+		}
+		version := group["versions"].([]any)[0].(map[string]any)
+		freshness, _ = version["freshness"].(string)
+		list, _ := version["resources"].([]any)
+		for _, r := range list {
+			resources = append(resources, r.(map[string]any)["resource"].(string))
+		}
+	}
+	return freshness, resources
+}
+
+const thingsPath = "/apis/far.example.com/v1/namespaces/default/things"
+
+func TestAggregation(t *testing.T) {
+	f := startFederation(t)
+	f.want(http.StatusNotFound, "GET", thingsPath, nil)
+	f.register()
+	f.untilCondition("True Passed: all checks passed")
+	f.until("the group in discovery", func(context.Context) bool {
+		freshness, resources := f.freshness()
+		return freshness == "Current" && slices.Equal(resources, []string{"things"})
+	})
+
+	t.Run("requests are passed on", f.passesOn)
+	t.Run("streams", f.streams)
+	t.Run("discovery", f.discovers)
+	t.Run("a custom resource of the same group", f.conflicts)
+	t.Run("a server that fails", f.fails)
+	t.Run("an end", f.ends)
+}
+
+func (f *federation) passesOn(t *testing.T) {
+	f.bind("mary", "cluster-admin", rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: "mary"})
+	f.until("mary to be an admin", func(context.Context) bool {
+		code, _, _ := f.call("GET", thingsPath, nil, "Impersonate-User", "mary")
+		return code == http.StatusOK
+	})
+	f.want(http.StatusCreated, "POST", thingsPath, map[string]any{"metadata": map[string]any{"name": "one"}},
+		"X-Remote-User", "intruder", "X-Remote-Group", "system:masters", "Impersonate-User", "mary", "Impersonate-Group", "dev", "Impersonate-Extra-Scopes%2fA", "read")
+	f.extension.mu.Lock()
+	seen := f.extension.seen
+	f.extension.mu.Unlock()
+	for name, want := range map[string][]string{
+		"X-Remote-User": {"mary"}, "X-Remote-Group": {"dev", "system:authenticated"}, "X-Remote-Extra-Scopes%2fa": {"read"},
+		"Authorization": nil, "Impersonate-User": nil, "Impersonate-Group": nil, "X-Forwarded-Uri": {thingsPath}, "X-Forwarded-Proto": {"https"},
+	} {
+		if got := seen.Values(name); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	if one := f.want(http.StatusOK, "GET", thingsPath+"/one", nil); one["metadata"].(map[string]any)["name"] != "one" {
+		t.Errorf("got %v", one)
+	}
+	// Who may not is not passed on.
+	if err := f.token("nobody").Do(t.Context(), "GET", thingsPath, nil, nil); err == nil || !strings.Contains(err.Error(), "forbidden") {
+		t.Errorf("nobody got %v", err)
+	}
+	answer, text := f.ask("GET", thingsPath+"/w/elsewhere", nil, nil)
+	if answer.StatusCode != http.StatusBadGateway || !strings.HasPrefix(string(text), "the backend attempted to redirect") {
+		t.Errorf("a redirect: %s %s", answer.Status, text)
+	}
+}
+
+func (f *federation) streams(t *testing.T) {
+	request, err := http.NewRequestWithContext(t.Context(), "GET", f.address+thingsPath+"?watch=true", nil)
+	f.must(err)
+	request.Header.Set("Authorization", "Bearer master")
+	answer, err := f.root().HTTP().Do(request)
+	f.must(err)
+	defer answer.Body.Close()
+	lines := bufio.NewReader(answer.Body)
+	for _, event := range []string{`{"type":"ADDED"}`, `{"type":"DELETED"}`} {
+		f.extension.events <- event // the next only comes when the last was read
+		if line, err := lines.ReadString('\n'); err != nil || strings.TrimSpace(line) != event {
+			t.Errorf("%q, %v", line, err)
+		}
+	}
+
+	connection, err := f.socket(thingsPath+"/w/echo", "")
+	f.must(err)
+	defer connection.Close()
+	text := ""
+	if err := errors.Join(websocket.Message.Send(connection, "hello"), websocket.Message.Receive(connection, &text)); err != nil || text != "hello" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+func (f *federation) discovers(t *testing.T) {
+	groups := f.want(http.StatusOK, "GET", "/apis", nil)["groups"].([]any)
+	var names []string
+	for _, group := range groups {
+		names = append(names, group.(map[string]any)["name"].(string))
+	}
+	if !slices.Equal(names[:3], []string{"apiregistration.k8s.io", "far.example.com", "apps"}) {
+		t.Errorf("groups in the order %v", names)
+	}
+	if group := f.want(http.StatusOK, "GET", "/apis/far.example.com", nil); group["kind"] != "APIGroup" {
+		t.Errorf("the group: %v", group)
+	}
+	if list := f.want(http.StatusOK, "GET", "/apis/far.example.com/v1", nil); list["groupVersion"] != "far.example.com/v1" {
+		t.Errorf("the version: %v", list)
+	}
+	_, _, header := f.call("GET", "/apis", nil)
+	if code, _, _ := f.call("GET", "/apis", nil, "If-None-Match", header.Get("ETag")); code != http.StatusNotModified {
+		t.Errorf("the same again: %d", code)
+	}
+}
+
+// conflicts: who was told to be elsewhere is asked there.
+func (f *federation) conflicts(t *testing.T) {
+	version := func(name string, storage bool) map[string]any {
+		return map[string]any{"name": name, "served": true, "storage": storage, "schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}}}
+	}
+	f.want(http.StatusCreated, "POST", definitionsPath, map[string]any{
+		"kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1", "metadata": map[string]any{"name": "things.far.example.com"},
+		"spec": map[string]any{
+			"group": "far.example.com", "scope": "Namespaced", "names": map[string]any{"plural": "things", "kind": "Thing"},
+			"versions": []any{version("v1", true), version("v1beta1", false)},
+		},
+	})
+	f.until("the definition to be established", func(ctx context.Context) bool {
+		return f.root().Do(ctx, "GET", "/apis/far.example.com/v1beta1/things", nil, nil) == nil
+	})
+	if list := f.want(http.StatusOK, "GET", thingsPath, nil); list["kind"] != "ThingList" || list["metadata"] != nil {
+		t.Errorf("answered here: %v", list)
+	}
+	f.until("an APIService for the other version", func(ctx context.Context) bool {
+		return strings.HasPrefix(f.condition(ctx, "v1beta1.far.example.com"), "True Local")
+	})
+	if got := f.want(http.StatusOK, "GET", apiServicesPath+"/v1.far.example.com", nil); got["spec"].(map[string]any)["service"] == nil {
+		t.Errorf("the APIService was taken over: %v", got)
+	}
+	f.want(http.StatusOK, "DELETE", definitionsPath+"/things.far.example.com", nil)
+	f.until("the APIService to go", func(ctx context.Context) bool {
+		return strings.Contains(f.condition(ctx, "v1beta1.far.example.com"), "not found")
+	})
+}
+
+// fails: what another server does is its own business, and nobody else's.
+func (f *federation) fails(t *testing.T) {
+	recheck := func(mode, want string) {
+		t.Helper()
+		f.extension.misbehave(mode)
+		// A change of the service is a reason to look again at once.
+		f.want(http.StatusOK, "PATCH", "/api/v1/namespaces/default/services/far", map[string]any{"metadata": map[string]any{"annotations": map[string]any{"mode": mode}}},
+			"Content-Type", "application/merge-patch+json")
+		f.untilCondition(want)
+	}
+	recheck("broken", fmt.Sprintf("False FailedDiscoveryCheck: failing or missing response from https://localhost:%d/apis/far.example.com/v1: bad status from https://localhost:%d/apis/far.example.com/v1: 500", f.port(), f.port()))
+	f.until("the answer that it is unavailable", func(context.Context) bool {
+		answer, text := f.ask("GET", thingsPath, nil, nil)
+		return answer.StatusCode == http.StatusServiceUnavailable && string(text) == "service unavailable\n"
+	})
+	if freshness, resources := f.freshness(); freshness != "Stale" || !slices.Equal(resources, []string{"things"}) {
+		t.Errorf("discovery says %s %v", freshness, resources)
+	}
+	for _, mode := range []string{"lying", "slow"} {
+		recheck("broken", "False FailedDiscoveryCheck")
+		recheck(mode, "True Passed")
+		if freshness, resources := f.freshness(); freshness == "" || !slices.Equal(resources, []string{"things"}) {
+			t.Errorf("of a %s server, discovery says %s %v", mode, freshness, resources)
+		}
+		f.want(http.StatusOK, "GET", thingsPath, nil)
+	}
+	recheck("broken", "False FailedDiscoveryCheck")
+	recheck("plain", "True Passed")
+	f.until("the plain list to be taken", func(context.Context) bool {
+		freshness, _ := f.freshness()
+		return freshness == "Current"
+	})
+}
+
+func (f *federation) ends(t *testing.T) {
+	f.want(http.StatusOK, "DELETE", "/api/v1/namespaces/default/services/far", nil)
+	f.untilCondition(`False ServiceNotFound: service/far in "default" is not present`)
+	f.want(http.StatusOK, "DELETE", apiServicesPath+"/v1.far.example.com", nil)
+	f.until("the group to go", func(context.Context) bool {
+		code, _, _ := f.call("GET", thingsPath, nil)
+		freshness, _ := f.freshness()
+		return code == http.StatusNotFound && freshness == ""
+	})
+}
