@@ -48,7 +48,6 @@ type Aggregator struct {
 	remotes    atomic.Pointer[map[schema.GroupVersion]*remote]
 	priorities atomic.Pointer[map[string]discovery.Priority]
 	discovered atomic.Int64 // counts changes of what discovery says
-	described  atomic.Int64 // and of what OpenAPI does
 
 	telling sync.Mutex
 	told    map[chan struct{}]bool

@@ -104,29 +104,19 @@ func (a *Aggregator) watch(ctx context.Context, changed chan struct{}, objects r
 	}
 }
 
-func unavailable(reason, format string, arguments ...any) apiservice.Condition {
-	return apiservice.Condition{
+func unavailable(reason, format string, arguments ...any) *apiservice.Condition {
+	return &apiservice.Condition{
 		Type: apiregistrationv1.Available, Status: apiregistrationv1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, arguments...),
 	}
 }
 
 // examine finds out whether a server answers, and if not, why.
 func (a *Aggregator) examine(ctx context.Context, r *remote) apiservice.Condition {
-	to := r.service
-	service, err := a.service(ctx, to)
-	switch {
-	case apierrors.IsNotFound(err):
-		return unavailable("ServiceNotFound", "service/%s in %q is not present", to.name, to.namespace)
-	case err != nil:
-		return unavailable("ServiceAccessError", "service/%s in %q cannot be checked due to: %v", to.name, to.namespace, err)
-	}
-	if service.Spec.Type != corev1.ServiceTypeExternalName {
-		if c := a.examineService(ctx, to, service); c != nil {
-			return *c
-		}
+	if c := a.examineService(ctx, r.service); c != nil {
+		return *c
 	}
 	if err := a.ask(ctx, r); err != nil {
-		return unavailable("FailedDiscoveryCheck", "%v", err)
+		return *unavailable("FailedDiscoveryCheck", "%v", err)
 	}
 	return apiservice.Condition{
 		Type: apiregistrationv1.Available, Status: apiregistrationv1.ConditionTrue, Reason: "Passed", Message: "all checks passed",
@@ -134,25 +124,30 @@ func (a *Aggregator) examine(ctx context.Context, r *remote) apiservice.Conditio
 }
 
 // examineService tells what a service lacks; nil for nothing.
-func (a *Aggregator) examineService(ctx context.Context, to serviceName, service *corev1.Service) *apiservice.Condition {
-	var c apiservice.Condition
+func (a *Aggregator) examineService(ctx context.Context, to serviceName) *apiservice.Condition {
+	service, err := a.service(ctx, to)
+	switch {
+	case apierrors.IsNotFound(err):
+		return unavailable("ServiceNotFound", "service/%s in %q is not present", to.name, to.namespace)
+	case err != nil:
+		return unavailable("ServiceAccessError", "service/%s in %q cannot be checked due to: %v", to.name, to.namespace, err)
+	case service.Spec.Type == corev1.ServiceTypeExternalName:
+		return nil
+	}
 	port := portOf(service, to.port)
 	if port == nil {
-		c = unavailable("ServicePortError", "service/%s in %q is not listening on port %d", to.name, to.namespace, to.port)
-		return &c
+		return unavailable("ServicePortError", "service/%s in %q is not listening on port %d", to.name, to.namespace, to.port)
 	}
 	found, err := a.endpoints(ctx, to, port.Name)
 	switch {
 	case err != nil:
-		c = unavailable("EndpointsAccessError", "service/%s in %q cannot be checked due to: %v", to.name, to.namespace, err)
+		return unavailable("EndpointsAccessError", "service/%s in %q cannot be checked due to: %v", to.name, to.namespace, err)
 	case found.slices == 0:
-		c = unavailable("EndpointsNotFound", "cannot find endpointslices for service/%s in %q", to.name, to.namespace)
+		return unavailable("EndpointsNotFound", "cannot find endpointslices for service/%s in %q", to.name, to.namespace)
 	case len(found.addresses) == 0:
-		c = unavailable("MissingEndpoints", "endpointslices for service/%s in %q have no addresses with port name %q", to.name, to.namespace, port.Name)
-	default:
-		return nil
+		return unavailable("MissingEndpoints", "endpointslices for service/%s in %q have no addresses with port name %q", to.name, to.namespace, port.Name)
 	}
-	return &c
+	return nil
 }
 
 // ask asks a server for the document of its group and version.

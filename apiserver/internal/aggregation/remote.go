@@ -61,7 +61,6 @@ type knowledge struct {
 	discovery     *apidiscoveryv2.APIVersionDiscovery // nil for nothing yet
 	discoveryETag string
 	fresh         bool // at the last attempt
-	description   description
 }
 
 func serviceOf(s *apiservice.APIService) serviceName {
@@ -113,11 +112,8 @@ func (r *remote) end() {
 	r.upgrades.CloseIdleConnections()
 }
 
-// asItself are the names under which the server asks for itself.
-var (
-	checker = http.Header{"X-Remote-User": {"system:kube-aggregator"}, "X-Remote-Group": {"system:masters"}}
-	reader  = http.Header{"X-Remote-User": {"system:aggregator"}}
-)
+// checker is the name under which the server asks for itself.
+var checker = http.Header{"X-Remote-User": {"system:kube-aggregator"}, "X-Remote-Group": {"system:masters"}}
 
 // read asks for a document. The answer's body is nil where it is not changed.
 func (a *Aggregator) read(ctx context.Context, r *remote, path, accept, etag string, as http.Header) (*http.Response, []byte, error) {

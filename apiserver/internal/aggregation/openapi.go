@@ -1,7 +1,0 @@
-package aggregation
-
-import "context"
-
-type description struct{}
-
-func (a *Aggregator) readDescription(context.Context, *remote) {}

@@ -1,0 +1,141 @@
+package aggregation
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/request"
+	"kctl/proto/core"
+)
+
+// objects is a resource that can be read.
+type objects struct {
+	registry.Resource
+	of map[string]core.Object
+}
+
+func (o objects) Get(_ context.Context, _, name, _ string) (registry.Encoded, error) {
+	if _, ok := o.of[name]; !ok {
+		return registry.Encoded{}, apierrors.NewNotFound(core.Services.GVR().GroupResource(), name)
+	}
+	return registry.Encoded{JSON: []byte(name)}, nil
+}
+
+func (o objects) List(_ context.Context, _ string, options registry.ListOptions) (registry.List, error) {
+	var list registry.List
+	for name, obj := range o.of {
+		if options.Labels.Matches(labels.Set(obj.GetLabels())) {
+			list.Items = append(list.Items, registry.Encoded{JSON: []byte(name)})
+		}
+	}
+	return list, nil
+}
+
+func (o objects) Decode(e registry.Encoded) (core.Object, error) { return o.of[string(e.JSON)], nil }
+
+// TestServices: where a service is reached, and, where it can't be, by which
+// condition its APIService says so.
+func TestServices(t *testing.T) {
+	service := func(address string) *corev1.Service {
+		return &corev1.Service{Spec: corev1.ServiceSpec{ClusterIP: address, Type: corev1.ServiceTypeClusterIP, Ports: []corev1.ServicePort{{Name: "x", Port: 443}}}}
+	}
+	slice := func(of, port string, ready *bool, addresses ...string) *discoveryv1.EndpointSlice {
+		s := &discoveryv1.EndpointSlice{
+			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{discoveryv1.LabelServiceName: of}},
+			Ports:      []discoveryv1.EndpointPort{{Name: ptr.To(port), Port: ptr.To(int32(8443))}},
+		}
+		for _, address := range addresses {
+			s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: ready}})
+		}
+		return s
+	}
+	a := &Aggregator{options: Options{
+		Services: objects{of: map[string]core.Object{
+			"normal": service("10.0.0.1"), "headless": service("None"), "bare": service("10.0.0.2"), "empty": service("10.0.0.3"),
+			"unready": service("10.0.0.4"), "misnamed": service("10.0.0.5"),
+			"outside": &corev1.Service{Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "outside.example.com"}},
+		}},
+		EndpointSlices: objects{of: map[string]core.Object{
+			"a": slice("normal", "x", nil, "10.1.0.1"), "b": slice("headless", "x", ptr.To(true), "fd00::1"), "c": slice("empty", "x", nil),
+			"d": slice("unready", "x", ptr.To(false), "10.1.0.2"), "e": slice("misnamed", "y", nil, "10.1.0.3"),
+		}},
+	}}
+	for _, c := range []struct {
+		name            string
+		port            int32
+		cluster, direct string // addresses, or what the error says
+		condition       string
+	}{
+		{"normal", 443, "10.0.0.1:443", "10.1.0.1:8443", ""},
+		{"normal", 80, `no service port 80 found for service "normal"`, `no service port 80 found for service "normal"`, `ServicePortError: service/normal in "b" is not listening on port 80`},
+		{"headless", 443, "[fd00::1]:8443", "[fd00::1]:8443", ""},
+		{"bare", 443, "10.0.0.2:443", `service "bare": no endpoints available`, `EndpointsNotFound: cannot find endpointslices for service/bare in "b"`},
+		{"empty", 443, "10.0.0.3:443", `service "empty": no endpoints available`, `MissingEndpoints: endpointslices for service/empty in "b" have no addresses with port name "x"`},
+		{"unready", 443, "10.0.0.4:443", `service "unready": no endpoints available`, `MissingEndpoints: endpointslices for service/unready in "b" have no addresses with port name "x"`},
+		{"misnamed", 443, "10.0.0.5:443", `service "misnamed": no endpoints available`, `MissingEndpoints: endpointslices for service/misnamed in "b" have no addresses with port name "x"`},
+		{"outside", 8443, "outside.example.com:8443", "outside.example.com:8443", ""},
+		{"none", 443, `services "none" not found`, `services "none" not found`, `ServiceNotFound: service/none in "b" is not present`},
+	} {
+		to := serviceName{"b", c.name, c.port}
+		for direct, want := range map[bool]string{false: c.cluster, true: c.direct} {
+			a.options.ToEndpoints = direct
+			got, err := a.resolve(t.Context(), to)
+			if err != nil {
+				got = err.Error()
+			}
+			if got != want {
+				t.Errorf("%s:%d, by endpoints %t: %s, want %s", c.name, c.port, direct, got, want)
+			}
+		}
+		got := ""
+		condition := a.examineService(t.Context(), to)
+		if condition != nil {
+			got = condition.Reason + ": " + condition.Message
+		}
+		if got != c.condition {
+			t.Errorf("%s:%d: %s, want %s", c.name, c.port, got, c.condition)
+		}
+	}
+}
+
+func TestGroupVersion(t *testing.T) {
+	for path, want := range map[string]string{
+		"/apis/a.b/v1": "a.b/v1", "/apis/a.b/v1/": "a.b/v1", "/apis/a.b/v1/things/x": "a.b/v1",
+		"/apis/a.b": "", "/apis/a.b/": "", "/apis//v1": "", "/api/v1/pods": "", "/openapi/v3/apis/a.b/v1": "", "": "",
+	} {
+		got := ""
+		if gv, ok := GroupVersion(path); ok {
+			got = gv.String()
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
+}
+
+func TestIdentify(t *testing.T) {
+	header := http.Header{}
+	identify(header, &request.User{
+		Username: "jane", UID: "7", Groups: []string{"a", "b"},
+		Extra: map[string]authenticationv1.ExtraValue{"example.com/k: %": {"1", "2"}},
+	})
+	var got strings.Builder
+	if err := header.Write(&got); err != nil {
+		t.Fatal(err)
+	}
+	const want = "X-Remote-Extra-Example.com%2fk%3a%20%25: 1\r\nX-Remote-Extra-Example.com%2fk%3a%20%25: 2\r\nX-Remote-Group: a\r\nX-Remote-Group: b\r\nX-Remote-Uid: 7\r\nX-Remote-User: jane\r\n"
+	if got.String() != want {
+		t.Errorf("%q", got.String())
+	}
+}
