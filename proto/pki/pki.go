@@ -128,6 +128,26 @@ func sign(template, parent *x509.Certificate, key *ecdsa.PrivateKey, signer cryp
 	return &Pair{Cert: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), Key: keyPEM}, nil
 }
 
+// NewRequest makes a key and a request for a certificate of subject, for others
+// to sign (PEM, as in a CertificateSigningRequest).
+func NewRequest(subject Subject) (request, key []byte, err error) {
+	private, err := newKey()
+	if err != nil {
+		return nil, nil, err
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
+		Subject:  pkix.Name{CommonName: subject.CommonName, Organization: subject.Organization},
+		DNSNames: subject.DNSNames, IPAddresses: subject.IPs,
+	}, private)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make certificate request: %w", err)
+	}
+	if key, err = encodeKey(private); err != nil {
+		return nil, nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), key, nil
+}
+
 func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {

@@ -53,8 +53,8 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// Reloader serves a certificate from files and takes up new ones: it looks at
-// most every reloadEvery, on a handshake, so that it needs no loop.
+// Reloader shows a certificate from files and takes up new ones as handshakes
+// ask for it, so that it needs no loop.
 type Reloader struct {
 	certFile, keyFile string
 	clock             clock.PassiveClock
@@ -65,24 +65,37 @@ type Reloader struct {
 	modified time.Time
 }
 
+// reloadEvery bounds how often a server, which anybody may connect to, looks at
+// its files.
 const reloadEvery = 10 * time.Second
 
-// NewReloader reads the pair once, so that bad files show at start.
+// NewReloader reads the pair once, so that bad files show at start. The key may
+// be in the certificate's file.
 func NewReloader(certFile, keyFile string, clock clock.PassiveClock) (*Reloader, error) {
 	r := &Reloader{certFile: certFile, keyFile: keyFile, clock: clock}
-	if _, err := r.GetCertificate(nil); err != nil {
+	if _, err := r.get(0); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
-// GetCertificate is for tls.Config. New files that can't be read leave the old
-// certificate in use.
+// GetCertificate is for a server's tls.Config. New files that can't be read
+// leave the old certificate in use.
 func (r *Reloader) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	return r.get(reloadEvery)
+}
+
+// GetClientCertificate is for a client's tls.Config. A connection that is made
+// after the files have changed shows what they hold now.
+func (r *Reloader) GetClientCertificate(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	return r.get(0)
+}
+
+func (r *Reloader) get(every time.Duration) (*tls.Certificate, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.clock.Now()
-	if r.cert != nil && now.Sub(r.checked) < reloadEvery {
+	if r.cert != nil && now.Sub(r.checked) < every {
 		return r.cert, nil
 	}
 	r.checked = now
@@ -95,7 +108,7 @@ func (r *Reloader) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error
 		if r.cert != nil {
 			return r.cert, nil
 		}
-		return nil, fmt.Errorf("serving certificate: %w", err)
+		return nil, fmt.Errorf("certificate: %w", err)
 	}
 	r.cert, r.modified = &cert, info.ModTime()
 	return r.cert, nil

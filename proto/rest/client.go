@@ -29,6 +29,8 @@ type Client struct {
 	userAgent string
 	token     *tokenSource
 	clock     clock.Clock
+
+	connections *connections
 }
 
 // New returns a client for cfg. It reads the certificates but does not connect.
@@ -37,9 +39,9 @@ func New(cfg *Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport := cfg.Transport
+	transport, open := cfg.Transport, &connections{}
 	if transport == nil {
-		if transport, err = cfg.transport(); err != nil {
+		if transport, err = cfg.transport(open.dial); err != nil {
 			return nil, fmt.Errorf("client of %s: %w", cfg.Host, err)
 		}
 	}
@@ -50,7 +52,7 @@ func New(cfg *Config) (*Client, error) {
 	c := &Client{
 		base: base, timeout: cfg.Timeout, userAgent: agent,
 		token: &tokenSource{static: cfg.BearerToken, file: cfg.BearerTokenFile, clock: clock.RealClock{}},
-		clock: clock.RealClock{},
+		clock: clock.RealClock{}, connections: open,
 	}
 	c.http = &http.Client{Transport: credentials{next: transport, client: c}}
 	return c, nil

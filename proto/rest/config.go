@@ -11,6 +11,10 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"k8s.io/utils/clock"
+
+	"kctl/proto/pki"
 )
 
 // Config says where an API server is and how to prove to it who we are.
@@ -22,7 +26,7 @@ type Config struct {
 	ServerName string // expected in the server's certificate, if not Host's
 	Insecure   bool   // accept any server certificate
 
-	CertFile, KeyFile string
+	CertFile, KeyFile string // read again as they change
 	CertData, KeyData []byte
 	BearerToken       string
 	BearerTokenFile   string // read again as it changes
@@ -43,14 +47,14 @@ const dialTimeout = 10 * time.Second
 
 // transport builds the connection pool for cfg. HTTP/2 is used where the
 // server speaks it, so that watches and writes share one connection.
-func (cfg *Config) transport() (*http.Transport, error) {
+func (cfg *Config) transport(dial dialer) (*http.Transport, error) {
 	tlsConfig, err := cfg.TLS()
 	if err != nil {
 		return nil, err
 	}
 	return &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext,
+		DialContext:           dial,
 		TLSClientConfig:       tlsConfig,
 		TLSHandshakeTimeout:   dialTimeout,
 		ForceAttemptHTTP2:     true,
@@ -86,22 +90,36 @@ func (cfg *Config) TLS() (*tls.Config, error) {
 			return nil, errors.New("certificate authority: no PEM certificate in it")
 		}
 	}
+	return c, cfg.showCertificate(c)
+}
+
+// showCertificate has connections show the client's certificate, if it has one:
+// that of the files as they are when a connection is made.
+func (cfg *Config) showCertificate(c *tls.Config) error {
+	if len(cfg.CertData) == 0 && len(cfg.KeyData) == 0 && cfg.CertFile != "" && cfg.KeyFile != "" {
+		reloader, err := pki.NewReloader(cfg.CertFile, cfg.KeyFile, clock.RealClock{})
+		if err != nil {
+			return fmt.Errorf("client %w", err)
+		}
+		c.GetClientCertificate = reloader.GetClientCertificate
+		return nil
+	}
 	certPEM, err := dataOrFile(cfg.CertData, cfg.CertFile)
 	if err != nil {
-		return nil, fmt.Errorf("read client certificate: %w", err)
+		return fmt.Errorf("read client certificate: %w", err)
 	}
 	keyPEM, err := dataOrFile(cfg.KeyData, cfg.KeyFile)
 	if err != nil {
-		return nil, fmt.Errorf("read client key: %w", err)
+		return fmt.Errorf("read client key: %w", err)
 	}
 	if len(certPEM) > 0 {
 		cert, err := tls.X509KeyPair(certPEM, keyPEM)
 		if err != nil {
-			return nil, fmt.Errorf("client certificate: %w", err)
+			return fmt.Errorf("client certificate: %w", err)
 		}
 		c.Certificates = []tls.Certificate{cert}
 	}
-	return c, nil
+	return nil
 }
 
 func dataOrFile(data []byte, file string) ([]byte, error) {

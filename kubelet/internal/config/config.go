@@ -24,7 +24,10 @@ import (
 // Config is everything that can be set. New gives the defaults.
 type Config struct {
 	Kubeconfig string
-	File       string // of the KubeletConfiguration
+	// BootstrapKubeconfig has the credentials for getting those of Kubeconfig.
+	BootstrapKubeconfig string
+	RotateCertificates  bool
+	File                string // of the KubeletConfiguration
 
 	NodeName   string
 	NodeIP     string
@@ -176,6 +179,12 @@ func (c *Config) Validate() error {
 	}
 	if c.LeaseDuration < 4*time.Second || c.StatusEvery <= 0 || c.SyncEvery <= 0 || c.FileEvery <= 0 || c.HTTPEvery <= 0 {
 		add("frequencies must be positive, and the lease at least four seconds long")
+	}
+	if c.BootstrapKubeconfig != "" && c.Kubeconfig == "" {
+		add("--bootstrap-kubeconfig: --kubeconfig has to say where the kubelet's own goes")
+	}
+	if c.RotateCertificates && c.Kubeconfig == "" {
+		add("--rotate-certificates: --kubeconfig is needed")
 	}
 	c.validateDisk(add)
 	if _, err := c.Eviction.Thresholds(); err != nil {

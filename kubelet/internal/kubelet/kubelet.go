@@ -94,7 +94,7 @@ type Kubelet struct {
 }
 
 // New makes a kubelet. It looks at the machine and reads files, and waits for
-// the container runtime to answer.
+// its certificate, if it is to get one, and for the container runtime to answer.
 func New(ctx context.Context, c *config.Config, logger *zap.Logger, registry *prometheus.Registry) (*Kubelet, error) {
 	k := &Kubelet{
 		config: c, clock: clock.RealClock{}, logger: logger, registry: registry, metrics: newMetrics(registry),
@@ -105,7 +105,7 @@ func New(ctx context.Context, c *config.Config, logger *zap.Logger, registry *pr
 		return nil, err
 	}
 	k.logger = logger.With(zap.String("node", k.nodeName))
-	if err := k.connect(); err != nil {
+	if err := k.connect(ctx); err != nil {
 		return nil, err
 	}
 	if err := k.makeNode(logger); err != nil {
@@ -144,12 +144,13 @@ func (k *Kubelet) identify() error {
 }
 
 // connect makes the clients: of the API server, if there is one, and of the
-// container runtime. Neither is asked anything yet.
-func (k *Kubelet) connect() error {
+// container runtime. Neither is asked anything yet, unless the kubelet has to
+// get its certificate first.
+func (k *Kubelet) connect(ctx context.Context) error {
 	if k.config.Kubeconfig != "" {
-		cfg, err := rest.LoadKubeconfig(k.config.Kubeconfig)
+		cfg, err := k.credentials(ctx)
 		if err != nil {
-			return fmt.Errorf("--kubeconfig: %w", err)
+			return err
 		}
 		cfg.UserAgent = "kubelet/" + daemon.Version().GitVersion
 		if k.client, err = rest.New(cfg); err != nil {

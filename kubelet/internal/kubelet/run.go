@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
+	"kctl/kubelet/internal/certificate"
 	"kctl/kubelet/internal/podworker"
 	"kctl/proto/daemon"
 )
@@ -46,6 +47,10 @@ func (k *Kubelet) Run(ctx context.Context) error {
 		run("events", k.recorder.Run)
 		run("statuses", k.statuses.Run)
 		run("node", k.node.Run)
+	}
+	if k.config.RotateCertificates {
+		rotator := certificate.Rotator{Options: k.certificates(), Client: k.client}
+		run("client certificate", rotator.Run)
 	}
 	k.runSources(ctx, func(f func() error) { run("source", func(context.Context) error { return f() }) })
 	run("sync loop", k.loop.Run)

@@ -1,0 +1,167 @@
+package certificate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.uber.org/zap"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/yaml"
+
+	"kctl/proto/backoff"
+	"kctl/proto/pki"
+	"kctl/proto/rest"
+)
+
+// patience is how long one request is waited for before another is made:
+// upstream's.
+const patience = 15 * time.Minute
+
+// retry is how long to wait after a request that came to nothing.
+var retry = backoff.Policy{Initial: 2 * time.Second, Max: 2 * time.Minute, Jitter: 0.2}
+
+// Options of Bootstrap and of a Rotator. All are needed.
+type Options struct {
+	NodeName string
+	// Dir is where the certificate is kept, with its key, by the name that
+	// upstream gives it.
+	Dir    string
+	Clock  clock.Clock
+	Logger *zap.Logger
+}
+
+// File is where the certificate and its key are.
+func (o Options) File() string { return filepath.Join(o.Dir, "kubelet-client-current.pem") }
+
+// Bootstrap writes the kubeconfig at path for a certificate that it gets with
+// the credentials of another kubeconfig. If there is one already, with a
+// certificate that is still valid, it does nothing. It waits until the
+// certificate is there or ctx ends; only what can't become better by waiting is
+// an error.
+func Bootstrap(ctx context.Context, path, bootstrapPath string, o Options) error {
+	valid, err := usable(path, o.Clock.Now())
+	if err != nil || valid {
+		return err
+	}
+	cfg, err := rest.LoadKubeconfig(bootstrapPath)
+	if err != nil {
+		return fmt.Errorf("--bootstrap-kubeconfig: %w", err)
+	}
+	client, err := rest.New(cfg)
+	if err != nil {
+		return fmt.Errorf("--bootstrap-kubeconfig: %w", err)
+	}
+	if err := o.obtain(ctx, client); err != nil {
+		return err
+	}
+	return o.writeKubeconfig(path, cfg)
+}
+
+// usable says that a kubeconfig is there, and that the certificate in it, if
+// there is one, has not expired.
+func usable(path string, now time.Time) (bool, error) {
+	cfg, err := rest.LoadKubeconfig(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("--kubeconfig: %w", err)
+	}
+	pair, err := pairOf(cfg)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil || pair == nil {
+		return err == nil, err
+	}
+	cert, err := pair.TLS()
+	if err != nil {
+		return false, fmt.Errorf("--kubeconfig: %w", err)
+	}
+	return now.Before(cert.Leaf.NotAfter), nil
+}
+
+// pairOf is the client certificate of a configuration; nil if it has none.
+func pairOf(cfg *rest.Config) (*pki.Pair, error) {
+	if len(cfg.CertData) > 0 {
+		return &pki.Pair{Cert: cfg.CertData, Key: cfg.KeyData}, nil
+	}
+	if cfg.CertFile == "" {
+		return nil, nil
+	}
+	pair, err := pki.Load(cfg.CertFile, cfg.KeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("--kubeconfig: %w", err)
+	}
+	return pair, nil
+}
+
+// obtain gets a certificate and writes it, again and again until that has
+// worked; its only error is that of ctx.
+func (o Options) obtain(ctx context.Context, client *rest.Client) error {
+	for failures := 1; ; failures++ {
+		err := o.obtainOnce(ctx, client)
+		if err == nil || ctx.Err() != nil {
+			return ctx.Err()
+		}
+		o.Logger.Warn("no client certificate yet", zap.Error(err))
+		if err := rest.Sleep(ctx, o.Clock, retry.Delay(failures)); err != nil {
+			return err
+		}
+	}
+}
+
+func (o Options) obtainOnce(ctx context.Context, client *rest.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	pair, err := request(ctx, client, o.NodeName, o.Clock, o.Logger)
+	if err != nil {
+		return err
+	}
+	return o.write(pair)
+}
+
+// write puts certificate and key into one file, so that they always belong
+// together.
+func (o Options) write(pair *pki.Pair) error {
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return fmt.Errorf("client certificate: %w", err)
+	}
+	return pki.WriteFile(o.File(), append(append([]byte{}, pair.Cert...), pair.Key...))
+}
+
+// writeKubeconfig writes one that points to the certificate's file, for the API
+// server of cfg.
+func (o Options) writeKubeconfig(path string, cfg *rest.Config) error {
+	cluster := map[string]any{"server": cfg.Host}
+	for key, value := range map[string]string{"certificate-authority": cfg.CAFile, "tls-server-name": cfg.ServerName} {
+		if value != "" {
+			cluster[key] = value
+		}
+	}
+	if len(cfg.CAData) > 0 {
+		cluster["certificate-authority-data"] = cfg.CAData
+	}
+	if cfg.Insecure {
+		cluster["insecure-skip-tls-verify"] = true
+	}
+	const name = "default"
+	data, err := yaml.Marshal(map[string]any{
+		"apiVersion": "v1", "kind": "Config", "current-context": name,
+		"clusters": []any{map[string]any{"name": name, "cluster": cluster}},
+		"users":    []any{map[string]any{"name": name, "user": map[string]any{"client-certificate": o.File(), "client-key": o.File()}}},
+		"contexts": []any{map[string]any{"name": name, "context": map[string]any{"cluster": name, "user": name}}},
+	})
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("kubeconfig: %w", err)
+	}
+	return pki.WriteFile(path, data)
+}

@@ -1,0 +1,118 @@
+package certificate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"go.uber.org/zap"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"kctl/proto/core"
+	"kctl/proto/pki"
+	"kctl/proto/rest"
+	"kctl/proto/watch"
+)
+
+// request asks for a client certificate for the node and waits for it until ctx
+// ends. A request that is refused is an error.
+func request(ctx context.Context, client *rest.Client, nodeName string, clock clock.Clock, logger *zap.Logger) (*pki.Pair, error) {
+	csr, key, err := pki.NewRequest(pki.Subject{CommonName: core.UserNodePrefix + nodeName, Organization: []string{core.GroupNodes}})
+	if err != nil {
+		return nil, err
+	}
+	wish := &certificatesv1.CertificateSigningRequest{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "certificates.k8s.io/v1", Kind: "CertificateSigningRequest"},
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "node-csr-"},
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			Request: csr, SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName,
+			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
+		},
+	}
+	requests := client.Resource(core.CertificateSigningRequests, "")
+	if err := requests.Create(ctx, wish, wish); err != nil {
+		return nil, fmt.Errorf("ask for a certificate: %w", err)
+	}
+	logger.Info("asked for a client certificate", zap.String("request", wish.Name))
+	cert, err := await(ctx, requests, wish, clock, logger)
+	if err != nil {
+		return nil, fmt.Errorf("certificate signing request %s: %w", wish.Name, err)
+	}
+	pair := &pki.Pair{Cert: cert, Key: key}
+	if _, err := pair.TLS(); err != nil {
+		return nil, fmt.Errorf("certificate signing request %s: what was signed is of no use: %w", wish.Name, err)
+	}
+	return pair, nil
+}
+
+// decision is what became of a request.
+type decision struct {
+	cert []byte
+	err  error
+}
+
+// await watches one request until it is decided.
+func await(ctx context.Context, requests rest.Resource, wish *certificatesv1.CertificateSigningRequest, clock clock.Clock, logger *zap.Logger) ([]byte, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	w := waiter{wish: wish, decided: make(chan decision, 1)}
+	reflector := watch.NewReflector(requests, func() *certificatesv1.CertificateSigningRequest { return &certificatesv1.CertificateSigningRequest{} }, w,
+		watch.Options{FieldSelector: "metadata.name=" + wish.Name, Clock: clock, Logger: logger})
+	var running sync.WaitGroup
+	running.Go(func() { _ = reflector.Run(ctx) }) // ends with ctx only
+	defer running.Wait()
+	defer cancel()
+	select {
+	case d := <-w.decided:
+		return d.cert, d.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("nobody has decided about it: %w", ctx.Err())
+	}
+}
+
+// waiter takes what is heard of one request until it is decided.
+type waiter struct {
+	wish    *certificatesv1.CertificateSigningRequest
+	decided chan decision // has room for one
+}
+
+func (w waiter) Replace(found []*certificatesv1.CertificateSigningRequest) {
+	if len(found) == 0 {
+		w.hear(nil)
+	}
+	for _, r := range found {
+		w.hear(r)
+	}
+}
+
+func (w waiter) Apply(t watch.Type, r *certificatesv1.CertificateSigningRequest) {
+	if t == watch.Deleted {
+		r = nil
+	}
+	w.hear(r)
+}
+
+func (w waiter) hear(r *certificatesv1.CertificateSigningRequest) {
+	if d, ok := decide(r, w.wish); ok {
+		select {
+		case w.decided <- d:
+		default: // it was decided before
+		}
+	}
+}
+
+// decide says whether the request, nil if it is gone, is decided, and how.
+func decide(r, wish *certificatesv1.CertificateSigningRequest) (decision, bool) {
+	if r == nil || r.UID != wish.UID {
+		return decision{err: errors.New("it was deleted")}, true
+	}
+	for _, c := range r.Status.Conditions {
+		if c.Status == corev1.ConditionTrue && (c.Type == certificatesv1.CertificateDenied || c.Type == certificatesv1.CertificateFailed) {
+			return decision{err: fmt.Errorf("%s: %s: %s", c.Type, c.Reason, c.Message)}, true
+		}
+	}
+	return decision{cert: r.Status.Certificate}, len(r.Status.Certificate) > 0
+}

@@ -1,0 +1,61 @@
+package rest
+
+import (
+	"context"
+	"net"
+	"sync"
+	"time"
+)
+
+// dialer makes a connection, as http.Transport asks for it.
+type dialer func(ctx context.Context, network, address string) (net.Conn, error)
+
+// connections are those that a client has open.
+type connections struct {
+	mu   sync.Mutex
+	open map[*connection]bool
+}
+
+// connection leaves the list when it is closed.
+type connection struct {
+	net.Conn
+	list *connections
+}
+
+func (c *connections) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	d := net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
+	raw, err := d.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	conn := &connection{Conn: raw, list: c}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open == nil {
+		c.open = map[*connection]bool{}
+	}
+	c.open[conn] = true
+	return conn, nil
+}
+
+func (c *connection) Close() error {
+	c.list.mu.Lock()
+	delete(c.list.open, c)
+	c.list.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// Reconnect closes every connection: those that are made from then on show the
+// certificate that the client's files hold by then. What is under way fails, as
+// when the server goes away; watches resume where they were.
+func (c *Client) Reconnect() {
+	c.connections.mu.Lock()
+	open := make([]*connection, 0, len(c.connections.open))
+	for conn := range c.connections.open {
+		open = append(open, conn)
+	}
+	c.connections.mu.Unlock()
+	for _, conn := range open {
+		_ = conn.Close() // it may have just been closed
+	}
+}

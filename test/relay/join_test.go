@@ -1,0 +1,60 @@
+package relay_test
+
+import (
+	"crypto/tls"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"kctl/test/harness"
+)
+
+// bootstrapRights are what upstream's documentation gives nodes that join with
+// a token ("TLS bootstrapping"), with a token.
+const bootstrapRights = `
+apiVersion: v1
+kind: Secret
+metadata: {name: bootstrap-token-abcdef, namespace: kube-system}
+type: bootstrap.kubernetes.io/token
+stringData: {token-id: abcdef, token-secret: 0123456789abcdef, usage-bootstrap-authentication: "true"}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: create-csrs-for-bootstrapping}
+subjects: [{kind: Group, name: system:bootstrappers, apiGroup: rbac.authorization.k8s.io}]
+roleRef: {kind: ClusterRole, name: system:node-bootstrapper, apiGroup: rbac.authorization.k8s.io}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: auto-approve-csrs-for-group}
+subjects: [{kind: Group, name: system:bootstrappers, apiGroup: rbac.authorization.k8s.io}]
+roleRef: {kind: ClusterRole, name: system:certificates.k8s.io:certificatesigningrequests:nodeclient, apiGroup: rbac.authorization.k8s.io}
+`
+
+// A kubelet that has nothing but a token gets a certificate, and with it a node.
+func TestANodeJoinsWithAToken(t *testing.T) {
+	c := harness.Start(t, harness.Options{Without: []string{"kubelet"}, Flags: []string{"--apiserver-flags=--enable-bootstrap-token-auth"}})
+	c.KctlInput(bootstrapRights, "apply", "-f", "-")
+	ca := filepath.Join(c.Dir, "pki", "ca.crt")
+	bootstrap, own, certs := filepath.Join(c.Dir, "bootstrap.kubeconfig"), filepath.Join(c.Dir, "own.kubeconfig"), filepath.Join(c.Dir, "own-pki")
+	text := "apiVersion: v1\nkind: Config\ncurrent-context: x\nclusters: [{name: x, cluster: {server: 'https://127.0.0.1:" + strconv.Itoa(c.Port) + "', certificate-authority: " + ca + "}}]\n" +
+		"users: [{name: x, user: {token: abcdef.0123456789abcdef}}]\ncontexts: [{name: x, context: {cluster: x, user: x}}]\n"
+	if err := os.WriteFile(bootstrap, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.Kctl("up", "--dir", c.Dir, "--port", strconv.Itoa(c.Port), "--node-name", c.Node,
+		"--kubelet-flags=--bootstrap-kubeconfig="+bootstrap+" --kubeconfig="+own+" --cert-dir="+certs+" --rotate-certificates")
+	pair, err := tls.LoadX509KeyPair(filepath.Join(certs, "kubelet-client-current.pem"), filepath.Join(certs, "kubelet-client-current.pem"))
+	if err != nil || pair.Leaf.Subject.CommonName != "system:node:"+c.Node {
+		t.Fatalf("the certificate is %v's: %v", pair.Leaf, err)
+	}
+	if requests := c.Kctl("get", "csr"); !strings.Contains(requests, "system:bootstrap:abcdef") || !strings.Contains(requests, "Approved,Issued") {
+		t.Errorf("certificate signing requests:\n%s", requests)
+	}
+	c.Kctl("run", "joined", "--image="+harness.Demo)
+	if phase := c.Kctl("get", "pod", "joined", "-o", "jsonpath={.status.phase}"); phase != "Running" {
+		t.Errorf("the pod on the joined node is %s", phase)
+	}
+}
