@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"kctl/apiserver/internal/resources/check"
@@ -54,72 +55,130 @@ func validateRule(r *flowcontrolv1.PolicyRulesWithSubjects, at *field.Path) fiel
 	if len(r.ResourceRules) == 0 && len(r.NonResourceRules) == 0 {
 		errs = append(errs, field.Required(at, "at least one of resourceRules and nonResourceRules has to be non-empty"))
 	}
-	for i, rule := range r.ResourceRules {
-		path := at.Child("resourceRules").Index(i)
-		errs = append(errs, list(rule.Verbs, "verbs", path)...)
-		errs = append(errs, list(rule.APIGroups, "apiGroups", path)...)
-		errs = append(errs, list(rule.Resources, "resources", path)...)
-		if len(rule.Namespaces) == 0 && !rule.ClusterScope {
-			errs = append(errs, field.Required(path.Child("namespaces"), "resource rules that are not cluster scoped must supply at least one namespace"))
-		}
+	for i := range r.ResourceRules {
+		errs = append(errs, validateResources(&r.ResourceRules[i], at.Child("resourceRules").Index(i))...)
 	}
 	for i, rule := range r.NonResourceRules {
 		path := at.Child("nonResourceRules").Index(i)
-		errs = append(errs, list(rule.Verbs, "verbs", path)...)
-		errs = append(errs, list(rule.NonResourceURLs, "nonResourceURLs", path)...)
+		errs = append(errs, verbs(rule.Verbs, path)...)
+		errs = append(errs, list(rule.NonResourceURLs, path.Child("nonResourceURLs"), "nonResourceURLs must contain at least one value", "non-resource URLs")...)
 		for k, url := range rule.NonResourceURLs {
-			if url != "*" && !strings.HasPrefix(url, "/") {
-				errs = append(errs, field.Invalid(path.Child("nonResourceURLs").Index(k), url, "must start with slash"))
+			if problem := urlProblem(url); problem != "" {
+				errs = append(errs, field.Invalid(path.Child("nonResourceURLs").Index(k), url, problem))
 			}
 		}
 	}
 	return errs
 }
 
-// list checks that a list of a rule says something, and that "*" stands alone.
-func list(values []string, name string, at *field.Path) field.ErrorList {
+func validateResources(r *flowcontrolv1.ResourcePolicyRule, at *field.Path) field.ErrorList {
+	errs := verbs(r.Verbs, at)
+	errs = append(errs, list(r.APIGroups, at.Child("apiGroups"), "resource rules must supply at least one api group", "api groups")...)
+	errs = append(errs, list(r.Resources, at.Child("resources"), "resource rules must supply at least one resource", "resources")...)
+	if len(r.Namespaces) > 0 || !r.ClusterScope {
+		errs = append(errs, list(r.Namespaces, at.Child("namespaces"), "resource rules that are not cluster scoped must supply at least one namespace", "namespaces")...)
+	}
+	if slices.Contains(r.Namespaces, "*") {
+		return errs
+	}
+	for i, namespace := range r.Namespaces {
+		for _, problem := range validation.IsDNS1123Label(namespace) {
+			errs = append(errs, field.Invalid(at.Child("namespaces").Index(i), namespace, "each member of this list must be '*' or a DNS-1123 label; "+problem))
+		}
+	}
+	return errs
+}
+
+var knownVerbs = []string{"create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"}
+
+// verbs checks those of a rule: "*", or verbs of the API.
+func verbs(values []string, at *field.Path) field.ErrorList {
+	errs := list(values, at.Child("verbs"), "verbs must contain at least one value", "verbs")
+	known := slices.Contains(values, "*") ||
+		!slices.ContainsFunc(values, func(v string) bool { return !slices.Contains(knownVerbs, v) })
+	if !known {
+		errs = append(errs, field.NotSupported(at.Child("verbs"), values, knownVerbs))
+	}
+	return errs
+}
+
+// urlProblem says what is wrong with a path of a rule; "" for nothing.
+func urlProblem(url string) string {
+	star := strings.IndexByte(url, '*')
+	switch {
+	case url == "*":
+		return ""
+	case url == "":
+		return "must not be empty"
+	case strings.ContainsAny(url, " \t\r\n"):
+		return "must not contain white-space"
+	case strings.Contains(url, "//"):
+		return "must not contain double slash"
+	case !strings.HasPrefix(url, "/"):
+		return "must start with slash"
+	case star >= 0 && (star != len(url)-1 || !strings.HasSuffix(url, "/*")):
+		return "wildcard can only do suffix matching"
+	}
+	return ""
+}
+
+// list checks that a list of a rule says something (required, where it does
+// not), and that "*" stands without others (which are called so).
+func list(values []string, at *field.Path, required, others string) field.ErrorList {
 	switch {
 	case len(values) == 0:
-		return field.ErrorList{field.Required(at.Child(name), name+" must contain at least one value")}
+		return field.ErrorList{field.Required(at, required)}
 	case len(values) > 1 && slices.Contains(values, "*"):
-		return field.ErrorList{field.Invalid(at.Child(name), values, "if '*' is present, must not specify other "+name)}
+		return field.ErrorList{field.Invalid(at, values, "if '*' is present, must not specify other "+others)}
 	}
 	return nil
 }
 
 func validateSubject(s *flowcontrolv1.Subject, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
 	parts := []struct {
-		kind flowcontrolv1.SubjectKind
-		name string
-		set  bool
+		kind     flowcontrolv1.SubjectKind
+		name     string
+		set      bool
+		validate func(at *field.Path) field.ErrorList
 	}{
-		{flowcontrolv1.SubjectKindServiceAccount, "serviceAccount", s.ServiceAccount != nil},
-		{flowcontrolv1.SubjectKindUser, "user", s.User != nil},
-		{flowcontrolv1.SubjectKindGroup, "group", s.Group != nil},
+		{flowcontrolv1.SubjectKindServiceAccount, "serviceAccount", s.ServiceAccount != nil, func(at *field.Path) field.ErrorList { return validateAccount(s.ServiceAccount, at) }},
+		{flowcontrolv1.SubjectKindUser, "user", s.User != nil, func(at *field.Path) field.ErrorList { return named(s.User.Name, at) }},
+		{flowcontrolv1.SubjectKindGroup, "group", s.Group != nil, func(at *field.Path) field.ErrorList { return named(s.Group.Name, at) }},
 	}
+	var own, others field.ErrorList
 	var kinds []flowcontrolv1.SubjectKind
 	for _, p := range parts {
 		kinds = append(kinds, p.kind)
+		path := at.Child(p.name)
 		switch {
 		case p.kind == s.Kind && !p.set:
-			errs = append(errs, field.Required(at.Child(p.name), p.name+" is required when subject kind is '"+string(s.Kind)+"'"))
-		case p.kind != s.Kind && p.set:
-			errs = append(errs, field.Forbidden(at.Child(p.name), p.name+" is forbidden when subject kind is not '"+string(p.kind)+"'"))
+			own = field.ErrorList{field.Required(path, p.name+" is required when subject kind is '"+string(s.Kind)+"'")}
+		case p.kind == s.Kind:
+			own = p.validate(path)
+		case p.set:
+			others = append(others, field.Forbidden(path, p.name+" is forbidden when subject kind is not '"+string(p.kind)+"'"))
 		}
 	}
 	if !slices.Contains(kinds, s.Kind) {
 		return check.Supported(s.Kind, at.Child("kind"), kinds...)
 	}
-	switch {
-	case s.User != nil && s.User.Name == "":
-		errs = append(errs, field.Required(at.Child("user", "name"), ""))
-	case s.Group != nil && s.Group.Name == "":
-		errs = append(errs, field.Required(at.Child("group", "name"), ""))
-	case s.ServiceAccount != nil && s.ServiceAccount.Name == "":
-		errs = append(errs, field.Required(at.Child("serviceAccount", "name"), ""))
-	case s.ServiceAccount != nil && s.ServiceAccount.Namespace == "":
-		errs = append(errs, field.Required(at.Child("serviceAccount", "namespace"), "must specify namespace for service account"))
+	return append(own, others...)
+}
+
+func named(name string, at *field.Path) field.ErrorList {
+	if name == "" {
+		return field.ErrorList{field.Required(at.Child("name"), "")}
 	}
-	return errs
+	return nil
+}
+
+func validateAccount(a *flowcontrolv1.ServiceAccountSubject, at *field.Path) field.ErrorList {
+	errs := named(a.Name, at)
+	if a.Name != "" && a.Name != "*" {
+		errs = append(errs, check.Subdomain(a.Name, at.Child("name"))...)
+	}
+	if a.Namespace == "" {
+		return append(errs, field.Required(at.Child("namespace"), "must specify namespace for service account"))
+	}
+	return append(errs, check.Label(a.Namespace, at.Child("namespace"))...)
 }

@@ -6,6 +6,7 @@ package flowcontrol
 import (
 	"context"
 	"fmt"
+	"math"
 
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -116,40 +117,66 @@ func defaultLevel(l *flowcontrolv1.PriorityLevelConfiguration) {
 const maxQueues = 10_000_000
 
 func validateLevel(l *flowcontrolv1.PriorityLevelConfiguration) field.ErrorList {
-	exempt := l.Spec.Type == flowcontrolv1.PriorityLevelEnablementExempt
 	errs := validateMandatoryLevel(l)
-	switch {
-	case exempt && l.Spec.Limited != nil:
-		errs = append(errs, field.Forbidden(specPath.Child("limited"), "must be nil if the type is not Limited"))
-	case exempt:
-	case l.Spec.Type == flowcontrolv1.PriorityLevelEnablementLimited:
+	limited, exempt := specPath.Child("limited"), specPath.Child("exempt")
+	switch l.Spec.Type {
+	case flowcontrolv1.PriorityLevelEnablementExempt:
+		if l.Spec.Limited != nil {
+			errs = append(errs, field.Forbidden(limited, ""))
+		}
+		if e := l.Spec.Exempt; e != nil {
+			errs = append(errs, validateShares(e.NominalConcurrencyShares, e.LendablePercent, exempt)...)
+		}
+	case flowcontrolv1.PriorityLevelEnablementLimited:
 		if l.Spec.Exempt != nil {
-			errs = append(errs, field.Forbidden(specPath.Child("exempt"), "must be nil if the type is Limited"))
+			errs = append(errs, field.Forbidden(exempt, ""))
 		}
 		if l.Spec.Limited == nil {
-			return append(errs, field.Required(specPath.Child("limited"), ""))
+			return append(errs, field.Required(limited, ""))
 		}
-		errs = append(errs, validateLimited(l.Spec.Limited, specPath.Child("limited"))...)
+		errs = append(errs, validateLimited(l.Spec.Limited, limited)...)
 	default:
-		errs = append(errs, check.Supported(l.Spec.Type, specPath.Child("type"),
-			flowcontrolv1.PriorityLevelEnablementExempt, flowcontrolv1.PriorityLevelEnablementLimited)...)
-		if l.Spec.Limited != nil {
-			errs = append(errs, field.Forbidden(specPath.Child("limited"), ""))
-		}
+		errs = append(errs, validateUnknown(l)...)
+	}
+	return errs
+}
+
+// validateUnknown is about a level of no type that there is.
+func validateUnknown(l *flowcontrolv1.PriorityLevelConfiguration) field.ErrorList {
+	var errs field.ErrorList
+	if l.Spec.Limited != nil {
+		errs = append(errs, field.Forbidden(specPath.Child("limited"), ""))
+	}
+	at := specPath.Child("type")
+	if l.Spec.Type == "" {
+		return append(errs, field.Required(at, ""))
+	}
+	return append(check.Supported(l.Spec.Type, at, flowcontrolv1.PriorityLevelEnablementExempt, flowcontrolv1.PriorityLevelEnablementLimited), errs...)
+}
+
+func validateShares(shares, lendable *int32, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if n := ptr.Deref(shares, 0); n < 0 {
+		errs = append(errs, field.Invalid(at.Child("nominalConcurrencyShares"), n, "must be a non-negative integer"))
+	}
+	if n := ptr.Deref(lendable, 0); n < 0 || n > 100 {
+		errs = append(errs, field.Invalid(at.Child("lendablePercent"), n, "must be between 0 and 100, inclusive"))
 	}
 	return errs
 }
 
 func validateLimited(l *flowcontrolv1.LimitedPriorityLevelConfiguration, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if n := ptr.Deref(l.NominalConcurrencyShares, 0); n < 0 {
-		errs = append(errs, field.Invalid(at.Child("nominalConcurrencyShares"), n, "must be a non-negative integer"))
+	errs := validateShares(l.NominalConcurrencyShares, l.LendablePercent, at)
+	if n := l.BorrowingLimitPercent; n != nil && *n < 0 {
+		errs = append(errs, field.Invalid(at.Child("borrowingLimitPercent"), *n, "if specified, must be a non-negative integer"))
 	}
 	response := at.Child("limitResponse")
 	switch l.LimitResponse.Type {
+	case "":
+		errs = append(errs, field.Required(response.Child("type"), ""))
 	case flowcontrolv1.LimitResponseTypeReject:
 		if l.LimitResponse.Queuing != nil {
-			errs = append(errs, field.Forbidden(response.Child("queuing"), "must be nil if limited.limitResponse.type is not Limited"))
+			errs = append(errs, field.Forbidden(response.Child("queuing"), ""))
 		}
 	case flowcontrolv1.LimitResponseTypeQueue:
 		if l.LimitResponse.Queuing == nil {
@@ -160,12 +187,6 @@ func validateLimited(l *flowcontrolv1.LimitedPriorityLevelConfiguration, at *fie
 	default:
 		errs = append(errs, check.Supported(l.LimitResponse.Type, response.Child("type"),
 			flowcontrolv1.LimitResponseTypeQueue, flowcontrolv1.LimitResponseTypeReject)...)
-	}
-	if n := ptr.Deref(l.LendablePercent, 0); n < 0 || n > 100 {
-		errs = append(errs, field.Invalid(at.Child("lendablePercent"), n, "must be between 0 and 100, inclusive"))
-	}
-	if n := l.BorrowingLimitPercent; n != nil && *n < 0 {
-		errs = append(errs, field.Invalid(at.Child("borrowingLimitPercent"), *n, "if specified, must be a non-negative integer"))
 	}
 	return errs
 }
@@ -181,11 +202,28 @@ func validateQueuing(q *flowcontrolv1.QueuingConfiguration, at *field.Path) fiel
 	case q.Queues > maxQueues:
 		errs = append(errs, field.Invalid(at.Child("queues"), q.Queues, fmt.Sprintf("must not be greater than %d", maxQueues)))
 	}
+	hand := at.Child("handSize")
 	switch {
 	case q.HandSize <= 0:
-		errs = append(errs, field.Invalid(at.Child("handSize"), q.HandSize, "must be positive"))
+		errs = append(errs, field.Invalid(hand, q.HandSize, "must be positive"))
 	case q.HandSize > q.Queues:
-		errs = append(errs, field.Invalid(at.Child("handSize"), q.HandSize, fmt.Sprintf("should not be greater than queues (%d)", q.Queues)))
+		errs = append(errs, field.Invalid(hand, q.HandSize, fmt.Sprintf("should not be greater than queues (%d)", q.Queues)))
+	case handBits(q.Queues, q.HandSize) > maxHandBits:
+		errs = append(errs, field.Invalid(hand, q.HandSize,
+			fmt.Sprintf("required entropy bits of deckSize %d and handSize %d should not be greater than %d", q.Queues, q.HandSize, maxHandBits)))
 	}
 	return errs
+}
+
+// maxHandBits is how much of a flow's hash dealing its hand may use up.
+const maxHandBits = 60
+
+// handBits is how many bits it takes to tell all hands of so many queues apart;
+// it stops counting where they are too many.
+func handBits(queues, hand int32) int {
+	bits := 0.0
+	for i := int32(0); i < hand && bits <= maxHandBits; i++ {
+		bits += math.Log2(float64(queues - i))
+	}
+	return int(math.Ceil(bits))
 }
