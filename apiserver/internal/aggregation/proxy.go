@@ -86,6 +86,9 @@ func (a *Aggregator) pass(w http.ResponseWriter, r *http.Request, to *remote) {
 		defer cancel()
 		r, proxy.Transport = r.WithContext(ctx), to.upgrades
 	}
+	if begun := request.Begun(r.Context()); begun != nil {
+		begun() // what was there at first, the other server sends
+	}
 	proxy.ServeHTTP(upgrade.Whole(w), r)
 }
 

@@ -58,6 +58,7 @@ type Options struct {
 	AdmissionControlConfigFile string
 
 	MaxRequestsInFlight         int
+	EnablePriorityAndFairness   bool
 	MaxMutatingRequestsInFlight int
 	MaxRequestBodyBytes         int64
 	RequestTimeout              time.Duration
@@ -96,6 +97,7 @@ func Defaults() *Options {
 		ServiceClusterIPRange:        "10.0.0.0/24",
 		ServiceNodePortRange:         "30000-32767",
 		MaxRequestsInFlight:          400,
+		EnablePriorityAndFairness:    true,
 		MaxMutatingRequestsInFlight:  200,
 		MaxRequestBodyBytes:          3 << 20,
 		RequestTimeout:               time.Minute,
@@ -142,6 +144,7 @@ func (o *Options) addServing(fs *pflag.FlagSet) {
 	fs.StringVar(&o.CertDir, "cert-dir", o.CertDir, "where the self-signed serving certificate is kept (default <data-dir>/pki)")
 	fs.StringVar(&o.RootCAFile, "root-ca-file", o.RootCAFile, "authority published to pods as the ConfigMap kube-root-ca.crt in every namespace (default --client-ca-file, else the self-signed certificate)")
 	fs.IntVar(&o.MaxRequestsInFlight, "max-requests-inflight", o.MaxRequestsInFlight, "how many reading requests are served at once, 0 for no limit")
+	fs.BoolVar(&o.EnablePriorityAndFairness, "enable-priority-and-fairness", o.EnablePriorityAndFairness, "share requests out by flow schemas and priority levels; both --max-...-inflight together are how many are served at once. Without it, each of them bounds its own")
 	fs.IntVar(&o.MaxMutatingRequestsInFlight, "max-mutating-requests-inflight", o.MaxMutatingRequestsInFlight, "how many writing requests are served at once, 0 for no limit")
 	fs.Int64Var(&o.MaxRequestBodyBytes, "max-request-body-bytes", o.MaxRequestBodyBytes, "size of the largest request body taken (upstream's fixed limit is the default)")
 	fs.DurationVar(&o.RequestTimeout, "request-timeout", o.RequestTimeout, "how long a request may take that is not a watch or a stream")

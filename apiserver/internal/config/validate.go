@@ -75,8 +75,14 @@ func (o *Options) validateServing() error {
 			errs = append(errs, fmt.Errorf("%s: must be at least %d", limit.flag, limit.least))
 		}
 	}
+	if o.EnablePriorityAndFairness && o.Seats() == 0 {
+		errs = append(errs, errors.New("--max-requests-inflight, --max-mutating-requests-inflight: must not both be 0 with --enable-priority-and-fairness"))
+	}
 	return errors.Join(errs...)
 }
+
+// Seats are how many requests --enable-priority-and-fairness serves at once.
+func (o *Options) Seats() int { return o.MaxRequestsInFlight + o.MaxMutatingRequestsInFlight }
 
 // ServiceRanges are --service-cluster-ip-range and --service-node-port-range.
 func (o *Options) ServiceRanges() (netip.Prefix, utilnet.PortRange, error) {

@@ -11,12 +11,12 @@
 //	Authenticate    who asks
 //	Audit           writes down what is asked for and what comes of it
 //	Impersonate     as whom, if as somebody else
-//	InFlight        not too many at once
 //	Deadline        not for too long; long-running requests until the drain
+//	Fairness        not too many at once, by turns; or InFlight, where the flags ask for it
 //	Authorize       may they
 //	Relay           keeps the stamps of pods' relays
 //
-// The in-flight limit stands behind authentication, as upstream's does, so that
+// Both limits stand behind authentication, as upstream's do, so that
 // system:masters get through when everybody else has to wait.
 //
 // The server puts the chain together. Filters decide on the request as a whole

@@ -16,22 +16,40 @@ import (
 // retryAfterSeconds is what a client that has to wait is told.
 const retryAfterSeconds = 1
 
+// Kinds of requests, as metrics tell them apart.
+const (
+	readOnlyKind = "readOnly"
+	mutatingKind = "mutating"
+)
+
+func newInFlight(registry prometheus.Registerer) *prometheus.GaugeVec {
+	current := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "apiserver_current_inflight_requests",
+		Help: "Number of currently used inflight request limit of this apiserver per request kind.",
+	}, []string{"request_kind"})
+	registry.MustRegister(current)
+	return current
+}
+
+// tooMany is the answer to a request that there is no room for, in upstream's
+// words.
+func tooMany() error {
+	return apierrors.NewTooManyRequests("Too many requests, please try again later.", retryAfterSeconds)
+}
+
 // InFlight answers 429 when as many requests as allowed are being served
 // already; zero means no limit. Requests that may change something have a pool
 // of their own, so that readers can't keep writers out. Long-running requests
 // are not counted, and who is exempt gets through.
 func InFlight(readers, mutators int, registry prometheus.Registerer) gin.HandlerFunc {
-	current := prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "apiserver_current_inflight_requests",
-		Help: "Number of currently used inflight request limit of this apiserver per request kind.",
-	}, []string{"request_kind"})
+	current := newInFlight(registry)
 	dropped := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "apiserver_dropped_requests_total",
 		Help: "Number of requests answered with 429 because too many were in flight, per request kind.",
 	}, []string{"request_kind"})
-	registry.MustRegister(current, dropped)
-	reading := newPool(readers, "readOnly", current, dropped)
-	mutating := newPool(mutators, "mutating", current, dropped)
+	registry.MustRegister(dropped)
+	reading := newPool(readers, readOnlyKind, current, dropped)
+	mutating := newPool(mutators, mutatingKind, current, dropped)
 	return func(c *gin.Context) {
 		ctx := c.Request.Context()
 		info := request.InfoFrom(ctx)
@@ -46,7 +64,7 @@ func InFlight(readers, mutators int, registry prometheus.Registerer) gin.Handler
 		counted := p.enter()
 		if !counted && !exempt(request.UserFrom(ctx), info) {
 			p.dropped.Inc()
-			fail(c, apierrors.NewTooManyRequests("too many requests are being served, please try again later", retryAfterSeconds))
+			fail(c, tooMany())
 			return
 		}
 		if counted {

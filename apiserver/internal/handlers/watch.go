@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/request"
 	"kctl/apiserver/internal/storage/cache"
 )
 
@@ -36,6 +37,7 @@ func (c *call) watch(o registry.ListOptions, q *query) error {
 	ctx, cancel := context.WithTimeout(c.ctx, timeout)
 	defer cancel()
 	events := &stream{call: c, form: f}
+	o.Begun = request.Begun(ctx)
 	watcher, err := c.store.Watch(ctx, c.namespace, o)
 	if apierrors.IsResourceExpired(err) {
 		// Upstream tells it as an event, and clients look for it there.

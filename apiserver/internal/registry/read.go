@@ -117,6 +117,7 @@ func (s *Store[T]) Watch(ctx context.Context, namespace string, o ListOptions) (
 		Initial:    plan.initial,
 		Bookmarks:  o.AllowBookmarks,
 		InitialEnd: plan.initialEnd,
+		Begun:      o.Begun,
 	})
 	if err != nil {
 		return nil, s.statusOf(err, "watch", "")

@@ -32,6 +32,9 @@ type ListOptions struct {
 	// For watches.
 	AllowBookmarks    bool
 	SendInitialEvents *bool
+	// Begun is called once all has been sent that was there at first; nil for
+	// nobody.
+	Begun func()
 }
 
 // List is one page of a collection.

@@ -252,6 +252,12 @@ func (s *Store[T]) key(namespace, name string) string {
 	return s.prefix + name
 }
 
+// Count returns how many objects there are, in a namespace or ("") in all, but
+// no more than most.
+func (s *Store[T]) Count(namespace string, most int) int {
+	return s.cache.Count(s.key(namespace, ""), most)
+}
+
 func (s *Store[T]) groupResource() schema.GroupResource {
 	return schema.GroupResource{Group: s.strategy.Resource.Group, Resource: s.strategy.Resource.Name}
 }

@@ -49,6 +49,7 @@ const (
 	receivedKey
 	stampsKey
 	warningsKey
+	begunKey
 )
 
 // WithInfo returns a context that carries info.
@@ -104,4 +105,16 @@ func WithStamps(ctx context.Context, r *relay.Recorder) context.Context {
 func Stamps(ctx context.Context) *relay.Recorder {
 	r, _ := ctx.Value(stampsKey).(*relay.Recorder)
 	return r
+}
+
+// WithBegun returns a context whose watch calls begun when all has been sent
+// that was there at first.
+func WithBegun(ctx context.Context, begun func()) context.Context {
+	return context.WithValue(ctx, begunKey, begun)
+}
+
+// Begun returns what a watch calls when it has begun, or nil.
+func Begun(ctx context.Context) func() {
+	begun, _ := ctx.Value(begunKey).(func())
+	return begun
 }

@@ -53,8 +53,8 @@ func (s *Server) handler(address string) (http.Handler, error) {
 	router.Use(
 		filters.Impersonate(s.authorizer, s.logger),
 		filters.Stream(s.logger),
-		filters.InFlight(s.options.MaxRequestsInFlight, s.options.MaxMutatingRequestsInFlight, s.metrics),
 		filters.Deadline(s.options.RequestTimeout, s.draining),
+		s.limit(),
 		filters.Authorize(s.authorizer, s.clock, s.logger),
 		filters.Relay(s.ring, s.clock, s.logger),
 	)

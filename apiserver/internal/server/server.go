@@ -64,6 +64,7 @@ type Server struct {
 	transformer *encrypt.Transformer // nil for none
 	spaceRules  *rulesOfSpaces
 	userRules   *rulesOfUsers
+	fairness    *fairShare          // nil for none
 	loops       []housekeeping.Loop // of the house, for the first time that this server leads
 	besides     []housekeeping.Loop // and those that remember nothing, for every time
 	house       housekeeping.Dependencies
@@ -183,6 +184,7 @@ func (s *Server) assemble(certificate string) error {
 		return err
 	}
 	s.besides = []housekeeping.Loop{s.identities.publisher(o, s.resources.ConfigMaps, s.clock, s.logger).Run, s.aggregator.Check, s.followDefinitions}
+	s.shareFairly()
 	s.watchHealth()
 	return nil
 }
@@ -288,6 +290,7 @@ func (s *Server) allLoops() []housekeeping.Loop {
 	}
 	loops = append(loops, s.spaceRules.loops()...)
 	loops = append(loops, s.userRules.loops()...)
+	loops = append(loops, s.fairness.loops()...)
 	return loops
 }
 

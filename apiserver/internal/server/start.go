@@ -43,7 +43,7 @@ func (s *Server) start(ctx context.Context) error {
 		}
 	}
 	close(s.bootstrapped)
-	if !wait(ctx, s.rules.Synced()) || !wait(ctx, s.pods.Synced()) || !wait(ctx, s.priorities.Synced()) || !wait(ctx, s.aggregator.Synced()) || !s.spaceRules.wait(ctx) || !s.userRules.wait(ctx) {
+	if !wait(ctx, s.rules.Synced()) || !wait(ctx, s.pods.Synced()) || !wait(ctx, s.priorities.Synced()) || !wait(ctx, s.aggregator.Synced()) || !s.spaceRules.wait(ctx) || !s.userRules.wait(ctx) || !s.fairness.wait(ctx) {
 		return ctx.Err()
 	}
 	close(s.ready)

@@ -1,17 +1,16 @@
 package flowcontrol
 
 import (
-	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
-	"kctl/apiserver/internal/registry"
 	"kctl/proto/core"
 )
 
@@ -154,36 +153,25 @@ func validateMandatoryLevel(l *flowcontrolv1.PriorityLevelConfiguration) field.E
 	return nil
 }
 
-// Bootstrap makes the levels and schemas of every cluster where they are
-// missing, and says of the schemas that their levels are there.
-func Bootstrap(ctx context.Context, schemaStore *registry.Store[*flowcontrolv1.FlowSchema], levelStore *registry.Store[*flowcontrolv1.PriorityLevelConfiguration], now metav1.Time) error {
-	annotations := map[string]string{updates: "true"}
-	for name, spec := range levels {
-		_, err := levelStore.CreateTyped(ctx, &flowcontrolv1.PriorityLevelConfiguration{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations}, Spec: *spec.DeepCopy(),
-		})
-		if err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("bootstrap priority level %s: %w", name, err)
-		}
-	}
+// BuiltinSchemas are the schemas of every cluster, as they are made.
+func BuiltinSchemas() []*flowcontrolv1.FlowSchema {
+	var out []*flowcontrolv1.FlowSchema
 	for i := range schemas {
-		s := &schemas[i]
-		_, err := schemaStore.CreateTyped(ctx, &flowcontrolv1.FlowSchema{ObjectMeta: metav1.ObjectMeta{Name: s.name, Annotations: annotations}, Spec: s.spec()})
-		if apierrors.IsAlreadyExists(err) {
-			continue
-		}
-		if err == nil {
-			_, err = schemaStore.UpdateTyped(ctx, "", s.name, "status", func(stored *flowcontrolv1.FlowSchema) error {
-				stored.Status.Conditions = []flowcontrolv1.FlowSchemaCondition{{
-					Type: flowcontrolv1.FlowSchemaConditionDangling, Status: flowcontrolv1.ConditionFalse, LastTransitionTime: now, Reason: "Found",
-					Message: fmt.Sprintf("This FlowSchema references the PriorityLevelConfiguration object named %q and it exists", s.level),
-				}}
-				return nil
-			})
-		}
-		if err != nil {
-			return fmt.Errorf("bootstrap flow schema %s: %w", s.name, err)
-		}
+		out = append(out, &flowcontrolv1.FlowSchema{ObjectMeta: ofEveryCluster(schemas[i].name), Spec: schemas[i].spec()})
 	}
-	return nil
+	return out
+}
+
+// BuiltinLevels are the levels of every cluster, as they are made.
+func BuiltinLevels() []*flowcontrolv1.PriorityLevelConfiguration {
+	var out []*flowcontrolv1.PriorityLevelConfiguration
+	for _, name := range slices.Sorted(maps.Keys(levels)) {
+		spec := levels[name]
+		out = append(out, &flowcontrolv1.PriorityLevelConfiguration{ObjectMeta: ofEveryCluster(name), Spec: *spec.DeepCopy()})
+	}
+	return out
+}
+
+func ofEveryCluster(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Annotations: map[string]string{updates: "true"}}
 }

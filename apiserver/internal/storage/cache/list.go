@@ -29,6 +29,24 @@ func (c *Cache) Get(key string) (*Entry, bool) {
 	return c.entries.Get(&Entry{Key: key})
 }
 
+// Count returns how many keys begin with prefix, but no more than most.
+func (c *Cache) Count(prefix string, most int) int {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if prefix == c.options.Prefix {
+		return min(most, c.entries.Len())
+	}
+	count := 0
+	c.entries.AscendGreaterOrEqual(&Entry{Key: prefix}, func(e *Entry) bool {
+		if count == most || !strings.HasPrefix(e.Key, prefix) {
+			return false
+		}
+		count++
+		return true
+	})
+	return count
+}
+
 // List reads a page as the cache has it now.
 func (c *Cache) List(p Page) List {
 	c.mu.RLock()

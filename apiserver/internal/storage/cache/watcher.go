@@ -22,6 +22,8 @@ type WatchOptions struct {
 	// that says where the initial state ends.
 	Bookmarks  bool
 	InitialEnd bool
+	// Begun is called when the initial state has been sent; nil for nobody.
+	Begun func()
 }
 
 // Watcher delivers the changes that one watch selects. It holds none of them
@@ -117,6 +119,9 @@ func (w *Watcher) run(ctx context.Context, initial []*Entry, revision int64) {
 	defer w.leave()
 	if !w.sendInitial(ctx, initial, revision) {
 		return
+	}
+	if w.options.Begun != nil {
+		w.options.Begun()
 	}
 	bookmark := w.cache.options.Clock.NewTimer(w.untilBookmark(ctx))
 	defer bookmark.Stop()

@@ -1,0 +1,72 @@
+package fairness
+
+import (
+	"context"
+	"time"
+
+	"kctl/apiserver/internal/request"
+)
+
+// Ticket is one request's way through its level, from being found to leaving.
+type Ticket struct {
+	schema *schema
+	flow   uint64
+	place  place
+	watch  bool
+}
+
+// Find says where a request belongs. Nothing is taken yet.
+func (c *Controller) Find(user *request.User, info *request.Info) Ticket {
+	found := c.table.Load().find(user, info)
+	return Ticket{schema: found, flow: found.flow(user, info), watch: info.Verb == "watch"}
+}
+
+// SchemaID and LevelID are the uids of the objects by which the request was
+// placed, as values of headers that must not be changed.
+func (t *Ticket) SchemaID() []string { return t.schema.schemaID }
+func (t *Ticket) LevelID() []string  { return t.schema.levelID }
+
+// Enter takes seats, waiting for them as long as patience at most where the
+// level lets requests wait. It reports false where there are none. A request
+// that got in must Leave.
+func (t *Ticket) Enter(ctx context.Context, seats int, patience time.Duration) bool {
+	s, m := t.schema, t.schema.meters()
+	seats = min(seats, s.most)
+	m.asked.Observe(float64(seats))
+	taken, waiter, why := s.level.try(t.flow, seats)
+	waited := 0.0
+	if waiter != nil {
+		began := taken.started
+		m.waiting.Inc()
+		m.waitingSeats.Add(float64(seats))
+		m.queueSize.Observe(float64(taken.behind + 1))
+		taken, why = s.level.wait(ctx, waiter, patience)
+		m.waiting.Dec()
+		m.waitingSeats.Sub(float64(seats))
+		waited = s.level.clock.Since(began).Seconds()
+	}
+	if why != admitted {
+		m.gaveUp.Observe(waited)
+		m.rejected.WithLabelValues(string(why)).Inc()
+		return false
+	}
+	m.waited.Observe(waited)
+	m.dispatched.Inc()
+	m.running.Inc()
+	m.runningSeats.Add(float64(seats))
+	t.place = taken
+	return true
+}
+
+// Leave gives the seats back.
+func (t *Ticket) Leave() {
+	took := t.schema.level.leave(t.place).Seconds()
+	m := t.schema.meters()
+	m.running.Dec()
+	m.runningSeats.Sub(float64(t.place.seats))
+	if t.watch {
+		m.tookWatch.Observe(took)
+		return
+	}
+	m.took.Observe(took)
+}

@@ -1,0 +1,239 @@
+package fairness
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"go.uber.org/zap"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+)
+
+// world is what is stored, and a Controller that follows it. It runs in a
+// bubble of synctest, whose time stands still until everybody waits.
+type world struct {
+	*Controller
+	t        *testing.T
+	stored   Configuration
+	changed  chan struct{}
+	mu       sync.Mutex
+	dangling map[string]bool
+	registry *prometheus.Registry
+}
+
+func start(t *testing.T, seats int, stored Configuration) *world {
+	t.Helper()
+	w := &world{t: t, stored: stored, changed: make(chan struct{}, 1), dangling: map[string]bool{}, registry: prometheus.NewRegistry()}
+	w.Controller = New(Options{
+		Seats: seats, Builtin: builtin(), Changed: w.changed, Read: func() Configuration { return w.stored },
+		Dangling: func(_ context.Context, s *flowcontrolv1.FlowSchema, missing bool) error {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.dangling[s.Name] = missing
+			return nil
+		},
+		Metrics: w.registry, Clock: clock.RealClock{}, Logger: zap.NewNop(),
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = w.Run(ctx) // it ends with ctx
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	w.apply(stored)
+	return w
+}
+
+// apply has a configuration put in force.
+func (w *world) apply(stored Configuration) {
+	w.stored = stored
+	w.changed <- struct{}{}
+	synctest.Wait()
+}
+
+func (w *world) ticket(name string) *Ticket {
+	ticket := w.Find(user(name), resource("get", "", "pods", "default"))
+	return &ticket
+}
+
+func levelOf(name string, shares int32, queuing *flowcontrolv1.QueuingConfiguration) *flowcontrolv1.PriorityLevelConfiguration {
+	response := flowcontrolv1.LimitResponse{Type: flowcontrolv1.LimitResponseTypeReject}
+	if queuing != nil {
+		response = flowcontrolv1.LimitResponse{Type: flowcontrolv1.LimitResponseTypeQueue, Queuing: queuing}
+	}
+	return &flowcontrolv1.PriorityLevelConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: flowcontrolv1.PriorityLevelConfigurationSpec{
+		Type:    flowcontrolv1.PriorityLevelEnablementLimited,
+		Limited: &flowcontrolv1.LimitedPriorityLevelConfiguration{NominalConcurrencyShares: ptr.To(shares), BorrowingLimitPercent: ptr.To[int32](0), LimitResponse: response},
+	}}
+}
+
+// only is a configuration of one level, which everybody's requests go to.
+func only(level *flowcontrolv1.PriorityLevelConfiguration) Configuration {
+	s := schemaOf(50, level.Name, flowcontrolv1.PolicyRulesWithSubjects{
+		Subjects:      []flowcontrolv1.Subject{{Kind: flowcontrolv1.SubjectKindUser, User: &flowcontrolv1.UserSubject{Name: "*"}}},
+		ResourceRules: []flowcontrolv1.ResourcePolicyRule{{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}, ClusterScope: true, Namespaces: []string{"*"}}},
+	})
+	s.Spec.DistinguisherMethod = &flowcontrolv1.FlowDistinguisherMethod{Type: flowcontrolv1.FlowDistinguisherMethodByUserType}
+	return Configuration{Schemas: []*flowcontrolv1.FlowSchema{s}, Levels: []*flowcontrolv1.PriorityLevelConfiguration{level}}
+}
+
+var oneQueue = &flowcontrolv1.QueuingConfiguration{Queues: 1, HandSize: 1, QueueLengthLimit: 2}
+
+// enter enters in the background and tells later whether that worked.
+func (w *world) enter(ctx context.Context, patience time.Duration) (*Ticket, <-chan bool) {
+	ticket, entered := w.ticket("jane"), make(chan bool, 1)
+	go func() { entered <- ticket.Enter(ctx, 1, patience) }()
+	synctest.Wait()
+	return ticket, entered
+}
+
+// TestWaiting: who waits gets a seat when there is one, gives up when its time
+// is over or its client gone, and leaves nothing behind. (A goroutine that were
+// left would fail the bubble.)
+func TestWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t, 1, only(levelOf("l", 100, oneQueue)))
+		first := w.ticket("jane")
+		if !first.Enter(t.Context(), 1, time.Minute) {
+			t.Fatal("the first was refused")
+		}
+		second, entered := w.enter(t.Context(), time.Minute)
+		ctx, cancel := context.WithCancel(t.Context())
+		_, gone := w.enter(ctx, time.Minute)
+		if _, full := w.enter(t.Context(), time.Minute); <-full {
+			t.Error("a full queue took one more")
+		}
+		cancel()
+		if <-gone {
+			t.Error("who is gone was let in")
+		}
+		began := time.Now()
+		if _, late := w.enter(t.Context(), 3*time.Second); <-late || time.Since(began) != 3*time.Second {
+			t.Errorf("who waits 3s gave up after %v", time.Since(began))
+		}
+		first.Leave()
+		if !<-entered {
+			t.Error("who waited was not let in")
+		}
+		second.Leave()
+		if q := w.queues("l"); q.inUse+q.waiting+q.running != 0 {
+			t.Errorf("left behind: %+v", q)
+		}
+		w.metrics(`
+			# HELP apiserver_flowcontrol_dispatched_requests_total Number of requests executed by API Priority and Fairness subsystem
+			# TYPE apiserver_flowcontrol_dispatched_requests_total counter
+			apiserver_flowcontrol_dispatched_requests_total{flow_schema="own",priority_level="l"} 2
+			# HELP apiserver_flowcontrol_rejected_requests_total Number of requests rejected by API Priority and Fairness subsystem
+			# TYPE apiserver_flowcontrol_rejected_requests_total counter
+			apiserver_flowcontrol_rejected_requests_total{flow_schema="own",priority_level="l",reason="cancelled"} 1
+			apiserver_flowcontrol_rejected_requests_total{flow_schema="own",priority_level="l",reason="queue-full"} 1
+			apiserver_flowcontrol_rejected_requests_total{flow_schema="own",priority_level="l",reason="time-out"} 1
+			`, "apiserver_flowcontrol_dispatched_requests_total", "apiserver_flowcontrol_rejected_requests_total")
+	})
+}
+
+func (w *world) metrics(want string, names ...string) {
+	w.t.Helper()
+	if err := testutil.GatherAndCompare(w.registry, strings.NewReader(want), names...); err != nil {
+		w.t.Error(err)
+	}
+}
+
+// TestChanges: a changed configuration holds at once, for those who wait too.
+func TestChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t, 10, only(levelOf("l", 0, oneQueue)))
+		ticket, entered := w.enter(t.Context(), time.Minute)
+		w.apply(only(levelOf("l", 5, oneQueue)))
+		if !<-entered {
+			t.Fatal("the seats that came did not help")
+		}
+		// It holds a seat of a level that is no more, and can still leave.
+		w.apply(Configuration{Schemas: w.stored.Schemas})
+		if !w.dangling["own"] {
+			t.Error("nobody was told that the schema dangles")
+		}
+		if got := w.ticket("jane").schema.name; got != "catch-all" {
+			t.Errorf("what dangles does not count, and %s does", got)
+		}
+		ticket.Leave()
+		if n := testutil.CollectAndCount(w.Controller.metrics.dispatched); n != 0 {
+			t.Errorf("%d counters of what is gone", n)
+		}
+		w.apply(only(levelOf("l", 5, nil)))
+		if w.dangling["own"] || w.ticket("jane").schema.name != "own" {
+			t.Error("the schema still dangles")
+		}
+	})
+}
+
+// TestBorrowing: a level that needs more than its own has it from those that
+// need less, after an adjustment, and gives it back when they do.
+func TestBorrowing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		busy := levelOf("busy", 50, &flowcontrolv1.QueuingConfiguration{Queues: 8, HandSize: 2, QueueLengthLimit: 100})
+		busy.Spec.Limited.BorrowingLimitPercent = nil
+		idle := levelOf("idle", 50, nil)
+		idle.Spec.Limited.LendablePercent = ptr.To[int32](50)
+		stored := only(busy)
+		stored.Levels = append(stored.Levels, idle)
+		// Of 21 seats 10 are nominally each one's and one is catch-all's. The five
+		// that are lendable are shared out as long as nobody asks for more.
+		w := start(t, 21, stored)
+		ctx, cancel := context.WithCancel(t.Context())
+		var waiting sync.WaitGroup
+		for range 30 {
+			waiting.Go(func() {
+				if ticket := w.ticket("jane"); ticket.Enter(ctx, 1, time.Hour) {
+					<-ctx.Done()
+					ticket.Leave()
+				}
+			})
+		}
+		synctest.Wait()
+		before := w.queues("busy").running
+		time.Sleep(2 * adjustEvery)
+		synctest.Wait()
+		if after := w.queues("busy").running; before != 13 || after != 15 {
+			t.Errorf("%d requests ran, and %d with what the other lends", before, after)
+		}
+		cancel()
+		waiting.Wait()
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		if got := w.queues("idle").limit; got != 7 {
+			t.Errorf("the other has %d seats, and had 7 of what nobody needs", got)
+		}
+	})
+}
+
+func (w *world) queues(name string) queues {
+	l := w.levels[name]
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.queues
+}
+
+// BenchmarkUncontended is what a request pays that finds a seat free: being
+// placed among the schemas of every cluster, entering and leaving.
+func BenchmarkUncontended(b *testing.B) {
+	c := newController()
+	jane, info := user("jane", "dev"), resource("get", "", "pods", "default")
+	b.ReportAllocs()
+	for b.Loop() {
+		ticket := c.Find(jane, info)
+		if !ticket.Enter(b.Context(), 1, time.Second) {
+			b.Fatal("refused")
+		}
+		ticket.Leave()
+	}
+}

@@ -1,0 +1,128 @@
+package fairness
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	"k8s.io/utils/clock"
+)
+
+// level is one priority level. Its lock is held for moments only; who waits,
+// waits without it.
+type level struct {
+	name  string
+	clock clock.WithTicker
+
+	mu     sync.Mutex
+	exempt bool
+	queues queues
+	demand demand
+
+	// What follows is the Controller's alone.
+	share    share
+	smoothed float64
+}
+
+// configure makes the level what the stored object says. Who waits or runs goes
+// on doing so.
+func (l *level) configure(from *flowcontrolv1.PriorityLevelConfiguration, s share) {
+	l.share = s
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.exempt = from.Spec.Type == flowcontrolv1.PriorityLevelEnablementExempt
+	if limited := from.Spec.Limited; limited != nil && limited.LimitResponse.Queuing != nil {
+		q := limited.LimitResponse.Queuing
+		l.queues.shape(int(q.Queues), int(q.HandSize), int(q.QueueLengthLimit))
+		return
+	}
+	l.queues.shape(0, 0, 0)
+}
+
+// note tells the demand what is used and waited for now. The lock is held.
+func (l *level) note(now time.Time) {
+	l.demand.set(l.queues.inUse+l.queues.waitingSeats, now)
+}
+
+// place is where a request that was let in sits.
+type place struct {
+	queue   *queue
+	seats   int
+	behind  int // how many stood in the queue before
+	started time.Time
+}
+
+// try lets a request in without waiting, or refuses it, or makes it a waiter.
+func (l *level) try(hash uint64, seats int) (place, *waiter, refusal) {
+	now := l.clock.Now()
+	p := place{seats: seats, started: now}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.exempt {
+		l.queues.inUse += seats
+		l.queues.running++
+		l.note(now)
+		return p, nil, admitted
+	}
+	queue, w, why := l.queues.enter(hash, seats)
+	p.queue = queue
+	if w != nil {
+		p.behind = queue.length - 1
+	}
+	if why == admitted {
+		l.note(now)
+	}
+	return p, w, why
+}
+
+// wait waits for w's turn, for so long at most and until ctx ends.
+func (l *level) wait(ctx context.Context, w *waiter, patience time.Duration) (place, refusal) {
+	timer := l.clock.NewTimer(patience)
+	defer timer.Stop()
+	why := admitted
+	select {
+	case <-w.ready:
+	case <-timer.C():
+		why = timedOut
+	case <-ctx.Done():
+		why = cancelled
+	}
+	now := l.clock.Now()
+	if why != admitted {
+		l.mu.Lock()
+		gaveUp := l.queues.giveUp(w)
+		l.note(now)
+		l.mu.Unlock()
+		if gaveUp {
+			return place{}, why
+		}
+	}
+	return place{queue: w.queue, seats: w.seats, started: now}, admitted
+}
+
+// leave gives the seats back.
+func (l *level) leave(p place) (took time.Duration) {
+	now := l.clock.Now()
+	took = now.Sub(p.started)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.queues.leave(p.queue, p.seats, took.Seconds())
+	l.note(now)
+	return took
+}
+
+// limit changes how many seats there are; those who can go, go.
+func (l *level) limit(seats int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.queues.limit = seats
+	l.queues.dispatch()
+}
+
+// summarize ends a period of the demand.
+func (l *level) summarize() summary {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.demand.end(l.clock.Now())
+}

@@ -1,0 +1,105 @@
+package fairness
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"kctl/apiserver/internal/resources/flowcontrol"
+)
+
+// TestShares: what kube-apiserver v1.37.0 tells of its levels with the default
+// of 600 requests (metrics nominal_, lower_ and upper_limit_seats).
+func TestShares(t *testing.T) {
+	got := shareOut(600, flowcontrol.BuiltinLevels())
+	want := map[string]share{
+		"catch-all": {13, 13, 613}, "global-default": {49, 24, 649}, "leader-election": {25, 25, 625}, "node-high": {98, 73, 698},
+		"system": {74, 50, 674}, "workload-high": {98, 49, 698}, "workload-low": {245, 24, 845}, "exempt": {0, 0, 600},
+	}
+	for name, w := range want {
+		if got[name] != w {
+			t.Errorf("%s: %+v, want %+v", name, got[name], w)
+		}
+	}
+}
+
+// TestLend: an idle server's levels have what kube-apiserver's have, to a seat
+// or two: its figures add up to one more than there are.
+func TestLend(t *testing.T) {
+	lower := []int{13, 24, 25, 73, 50, 49, 24}
+	upper := []int{613, 649, 625, 698, 674, 698, 845}
+	seen := []int{30, 56, 58, 170, 117, 114, 56}
+	var claims []claim
+	for i := range lower {
+		claims = append(claims, claim{lower[i], upper[i], float64(lower[i])})
+	}
+	sum := 0
+	for i, n := range lend(600, claims) {
+		sum += n
+		if n < seen[i]-1 || n > seen[i]+1 {
+			t.Errorf("level %d has %d seats, and upstream's %d", i, n, seen[i])
+		}
+	}
+	if sum < 598 || sum > 602 {
+		t.Errorf("%d seats of 600", sum)
+	}
+}
+
+// TestLendKeepsBounds: nobody gets less than the lower bound, more than the
+// upper one, or less than somebody who needs less.
+func TestLendKeepsBounds(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for range 500 {
+		claims := make([]claim, 1+random.IntN(8))
+		total, lower, upper := 1+random.IntN(700), 0, 0
+		for i := range claims {
+			c := claim{lower: random.IntN(60)}
+			c.upper = c.lower + random.IntN(200)
+			c.target = float64(c.lower) + random.Float64()*100
+			claims[i] = c
+			lower, upper = lower+c.lower, upper+c.upper
+		}
+		sum := 0
+		for i, n := range lend(total, claims) {
+			sum += n
+			if n < claims[i].lower || n > claims[i].upper {
+				t.Fatalf("%d of %d for %+v", n, total, claims[i])
+			}
+		}
+		if sum > max(total, lower)+len(claims) {
+			t.Fatalf("%d seats of %d for %+v", sum, total, claims)
+		}
+	}
+}
+
+func TestSeats(t *testing.T) {
+	for objects, want := range map[int]int{0: 1, 1: 1, 100: 1, 101: 2, 999: 10, 1000: 10, 1 << 30: 10} {
+		if got := Seats(objects); got != want {
+			t.Errorf("a list of %d objects costs %d seats, want %d", objects, got, want)
+		}
+	}
+	if mostSeats(share{nominal: 8}) != 2 || mostSeats(share{}) != 1 {
+		t.Error("one request may have more than a quarter of its level")
+	}
+}
+
+// TestDemand: averages are over time, and what is smoothed rises at once and
+// sinks slowly.
+func TestDemand(t *testing.T) {
+	now := time.Unix(1000, 0)
+	var d demand
+	d.set(0, now)
+	d.set(10, now.Add(5*time.Second))
+	s := d.end(now.Add(10 * time.Second))
+	if s.high != 10 || s.average != 5 || s.deviation != 5 {
+		t.Errorf("%+v", s)
+	}
+	if got := s.smooth(0); got != 10 {
+		t.Errorf("rises to %v", got)
+	}
+	d.set(0, now.Add(10*time.Second))
+	next := d.end(now.Add(20 * time.Second))
+	if next.average != 0 || next.smooth(10) != 9.77 {
+		t.Errorf("%+v, sinks to %v", next, next.smooth(10))
+	}
+}

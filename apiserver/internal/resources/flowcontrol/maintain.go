@@ -1,0 +1,150 @@
+package flowcontrol
+
+import (
+	"context"
+	"fmt"
+
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/proto/core"
+)
+
+// Bootstrap brings the levels and schemas of every cluster up to what they are
+// to be, and may be run again at any time (Kubernetes docs, "API Priority and
+// Fairness", "Maintenance of the Mandatory and Suggested Configuration
+// Objects"): what is missing is made, what the server keeps is set right, what
+// users keep is left alone, and what an earlier release kept goes.
+func Bootstrap(ctx context.Context, schemaStore *registry.Store[*flowcontrolv1.FlowSchema], levelStore *registry.Store[*flowcontrolv1.PriorityLevelConfiguration]) error {
+	// Levels first, so that no schema dangles.
+	err := maintain(ctx, levelStore, BuiltinLevels(),
+		func(stored, want *flowcontrolv1.PriorityLevelConfiguration) bool {
+			if want.Name == exemptName && !ours(stored) {
+				return true // its shares are for users to say, and validation keeps the rest
+			}
+			return equality.Semantic.DeepEqual(stored.Spec, want.Spec)
+		},
+		func(stored, want *flowcontrolv1.PriorityLevelConfiguration) { stored.Spec = want.Spec })
+	if err != nil {
+		return fmt.Errorf("priority levels: %w", err)
+	}
+	err = maintain(ctx, schemaStore, BuiltinSchemas(),
+		func(stored, want *flowcontrolv1.FlowSchema) bool {
+			return equality.Semantic.DeepEqual(stored.Spec, want.Spec)
+		},
+		func(stored, want *flowcontrolv1.FlowSchema) { stored.Spec = want.Spec })
+	if err != nil {
+		return fmt.Errorf("flow schemas: %w", err)
+	}
+	return nil
+}
+
+// ours tells whether the server keeps the object's spec: the annotation says
+// so, or, where it says nothing, nobody has changed the spec yet.
+func ours(obj core.Object) bool {
+	switch obj.GetAnnotations()[updates] {
+	case "true":
+		return true
+	case "false":
+		return false
+	}
+	return obj.GetGeneration() == 1
+}
+
+// maintain does it for one kind. same tells whether an object is what it is to
+// be, and set makes it so.
+func maintain[T core.Object](ctx context.Context, store *registry.Store[T], builtin []T, same func(stored, want T) bool, set func(stored, want T)) error {
+	list, _, err := store.ListTyped(ctx, "", registry.ListOptions{})
+	if err != nil {
+		return err
+	}
+	stored := make(map[string]T, len(list))
+	for _, obj := range list {
+		stored[obj.GetName()] = obj
+	}
+	for _, want := range builtin {
+		name := want.GetName()
+		is, there := stored[name]
+		delete(stored, name)
+		switch {
+		case !there:
+			_, err = store.CreateTyped(ctx, want)
+		case !ours(is) && !mandatory(name), marked(is) == ours(is) && same(is, want):
+			continue
+		default:
+			_, err = store.UpdateTyped(ctx, "", name, "", func(obj T) error { return correct(obj, want, set) })
+		}
+		if err != nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return sweep(ctx, store, stored)
+}
+
+func mandatory(name string) bool { return name == exemptName || name == catchAllName }
+
+// marked tells whether the annotation says that the server keeps the object.
+func marked(obj core.Object) bool { return obj.GetAnnotations()[updates] == "true" }
+
+// correct makes obj what it is to be, and says in its annotation who keeps it.
+func correct[T core.Object](obj, want T, set func(stored, want T)) error {
+	if ours(obj) {
+		annotations := obj.GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[updates] = "true"
+		obj.SetAnnotations(annotations)
+	}
+	set(obj, want)
+	return nil
+}
+
+// sweep deletes what says that the server keeps it and is not one of those that
+// it knows: an earlier release made it.
+func sweep[T core.Object](ctx context.Context, store *registry.Store[T], rest map[string]T) error {
+	for name, obj := range rest {
+		if !marked(obj) {
+			continue
+		}
+		uid, version := obj.GetUID(), obj.GetResourceVersion()
+		err := store.DeleteTyped(ctx, "", name, &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}})
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// SetDangling writes into a schema's status whether its level is missing. It
+// reports false where that stands there already.
+func SetDangling(s *flowcontrolv1.FlowSchema, missing bool, now metav1.Time) bool {
+	level := s.Spec.PriorityLevelConfiguration.Name
+	want := flowcontrolv1.FlowSchemaCondition{
+		Type: flowcontrolv1.FlowSchemaConditionDangling, Status: flowcontrolv1.ConditionFalse, LastTransitionTime: now, Reason: "Found",
+		Message: fmt.Sprintf("This FlowSchema references the PriorityLevelConfiguration object named %q and it exists", level),
+	}
+	if missing {
+		want.Status, want.Reason = flowcontrolv1.ConditionTrue, "NotFound"
+		want.Message = fmt.Sprintf("This FlowSchema references the PriorityLevelConfiguration object named %q but there is no such object", level)
+	}
+	for i := range s.Status.Conditions {
+		is := &s.Status.Conditions[i]
+		if is.Type != want.Type {
+			continue
+		}
+		if is.Status == want.Status {
+			want.LastTransitionTime = is.LastTransitionTime
+		}
+		if *is == want {
+			return false
+		}
+		*is = want
+		return true
+	}
+	s.Status.Conditions = append(s.Status.Conditions, want)
+	return true
+}
