@@ -120,6 +120,9 @@ type QueuedPod struct {
 	Timestamp time.Time
 	// Attempts counts the attempts that were begun.
 	Attempts int
+	// Flushed says that this attempt is made because the pod waited for long, and
+	// not because anything happened.
+	Flushed bool
 	// Relay holds the moments of the attempt.
 	Relay *relay.Recorder
 }

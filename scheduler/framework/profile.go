@@ -66,7 +66,11 @@ func (p *Profile) RunPreFilter(ctx context.Context, state *CycleState, pod *PodI
 	var merged *PreFilterResult
 	var narrowed []string
 	for _, plugin := range p.PreFilter {
-		result, status := plugin.PreFilter(ctx, state, pod)
+		var result *PreFilterResult
+		status := state.observe(plugin, "PreFilter", func() (s *Status) {
+			result, s = plugin.PreFilter(ctx, state, pod)
+			return s
+		})
 		switch {
 		case status.IsSkip():
 			state.skipFilter(plugin.Name())
@@ -107,7 +111,12 @@ func (p *Profile) ActiveFilters(state *CycleState) []Filter {
 // RunFilters asks filters about one node and returns the first refusal.
 func RunFilters(ctx context.Context, filters []Filter, state *CycleState, pod *PodInfo, node *NodeInfo) *Status {
 	for _, plugin := range filters {
-		status := plugin.Filter(ctx, state, pod, node)
+		var status *Status
+		if state.Observer == nil { // called for many nodes: not even a closure
+			status = plugin.Filter(ctx, state, pod, node)
+		} else {
+			status = state.observe(plugin, "Filter", func() *Status { return plugin.Filter(ctx, state, pod, node) })
+		}
 		switch {
 		case status.IsSuccess():
 		case status.IsRejected():
@@ -169,7 +178,11 @@ func (p *Profile) RunPostFilter(ctx context.Context, state *CycleState, pod *Pod
 	var reasons []string
 	refused.Profile = p
 	for _, plugin := range p.PostFilter {
-		node, status := plugin.PostFilter(ctx, state, pod, refused)
+		var node string
+		status := state.observe(plugin, "PostFilter", func() (s *Status) {
+			node, s = plugin.PostFilter(ctx, state, pod, refused)
+			return s
+		})
 		switch {
 		case status.IsSuccess():
 			return node, status
@@ -188,7 +201,7 @@ func (p *Profile) RunPostFilter(ctx context.Context, state *CycleState, pod *Pod
 // RunPreScore calls every PreScore plugin.
 func (p *Profile) RunPreScore(ctx context.Context, state *CycleState, pod *PodInfo, nodes []*NodeInfo) *Status {
 	for _, plugin := range p.PreScore {
-		status := plugin.PreScore(ctx, state, pod, nodes)
+		status := state.observe(plugin, "PreScore", func() *Status { return plugin.PreScore(ctx, state, pod, nodes) })
 		if status.IsSkip() {
 			state.skipScore(plugin.Name())
 		} else if !status.IsSuccess() {
@@ -217,12 +230,8 @@ func (p *Profile) RunScoreEach(ctx context.Context, state *CycleState, pod *PodI
 		if state.skip[plugin.Name()].score {
 			continue
 		}
-		for i, node := range nodes {
-			score, status := plugin.Score.Score(ctx, state, pod, node)
-			if !status.IsSuccess() {
-				return AsError(fmt.Errorf("score plugin %s on node %s: %w", plugin.Name(), node.Name(), status.Err()))
-			}
-			scores[i] = score
+		if status := p.scoreNodes(ctx, plugin, state, pod, nodes, scores); !status.IsSuccess() {
+			return status
 		}
 		if normalizer, ok := plugin.Score.(Normalize); ok {
 			if status := normalizer.NormalizeScore(ctx, state, pod, scores); !status.IsSuccess() {
@@ -240,11 +249,31 @@ func (p *Profile) RunScoreEach(ctx context.Context, state *CycleState, pod *PodI
 	return nil
 }
 
+// scoreNodes has one plugin score all nodes.
+func (p *Profile) scoreNodes(ctx context.Context, plugin WeightedScore, state *CycleState, pod *PodInfo, nodes []*NodeInfo, scores []int64) *Status {
+	for i, node := range nodes {
+		var began time.Time
+		if state.Observer != nil {
+			began = state.Observer.Now()
+		}
+		score, status := plugin.Score.Score(ctx, state, pod, node)
+		if state.Observer != nil {
+			state.Observer.Plugin(plugin.Name(), "Score", status.Code(), began)
+		}
+		if !status.IsSuccess() {
+			return AsError(fmt.Errorf("score plugin %s on node %s: %w", plugin.Name(), node.Name(), status.Err()))
+		}
+		scores[i] = score
+	}
+	return nil
+}
+
 // RunReserve tells every Reserve plugin; on a failure the caller must call
 // RunUnreserve.
 func (p *Profile) RunReserve(ctx context.Context, state *CycleState, pod *PodInfo, node string) *Status {
 	for _, plugin := range p.Reserve {
-		if status := plugin.Reserve(ctx, state, pod, node); !status.IsSuccess() {
+		status := state.observe(plugin, "Reserve", func() *Status { return plugin.Reserve(ctx, state, pod, node) })
+		if !status.IsSuccess() {
 			return status.By(plugin.Name())
 		}
 	}
@@ -263,7 +292,11 @@ func (p *Profile) RunUnreserve(ctx context.Context, state *CycleState, pod *PodI
 func (p *Profile) RunPermit(ctx context.Context, state *CycleState, pod *PodInfo, node string) (map[string]time.Duration, *Status) {
 	var waits map[string]time.Duration
 	for _, plugin := range p.Permit {
-		status, wait := plugin.Permit(ctx, state, pod, node)
+		var wait time.Duration
+		status := state.observe(plugin, "Permit", func() (s *Status) {
+			s, wait = plugin.Permit(ctx, state, pod, node)
+			return s
+		})
 		switch status.Code() {
 		case Success:
 		case Wait:
@@ -281,7 +314,8 @@ func (p *Profile) RunPermit(ctx context.Context, state *CycleState, pod *PodInfo
 // RunPreBind calls every PreBind plugin.
 func (p *Profile) RunPreBind(ctx context.Context, state *CycleState, pod *PodInfo, node string) *Status {
 	for _, plugin := range p.PreBind {
-		if status := plugin.PreBind(ctx, state, pod, node); !status.IsSuccess() {
+		status := state.observe(plugin, "PreBind", func() *Status { return plugin.PreBind(ctx, state, pod, node) })
+		if !status.IsSuccess() {
 			return status.By(plugin.Name())
 		}
 	}
@@ -291,7 +325,8 @@ func (p *Profile) RunPreBind(ctx context.Context, state *CycleState, pod *PodInf
 // RunBind calls Bind plugins until one does not skip.
 func (p *Profile) RunBind(ctx context.Context, state *CycleState, pod *PodInfo, node string) *Status {
 	for _, plugin := range p.Bind {
-		if status := plugin.Bind(ctx, state, pod, node); !status.IsSkip() {
+		status := state.observe(plugin, "Bind", func() *Status { return plugin.Bind(ctx, state, pod, node) })
+		if !status.IsSkip() {
 			return status.By(plugin.Name())
 		}
 	}

@@ -3,6 +3,7 @@ package framework
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"kctl/proto/relay"
 )
@@ -23,6 +24,8 @@ type CycleState struct {
 	// Image is what is known of an image by its name (ImageName), nil if no node
 	// has it.
 	Image func(name string) *Image
+	// Observer is told how long the plugins of this attempt take; mostly nobody.
+	Observer Observer
 	// Relay collects the moments of the attempt.
 	Relay *relay.Recorder
 }
@@ -33,6 +36,24 @@ type stateEntry struct {
 }
 
 type skipped struct{ filter, score bool }
+
+// Observer measures plugins. It is asked for the time, because this package
+// reads no clock.
+type Observer interface {
+	Now() time.Time
+	Plugin(plugin, point string, code Code, began time.Time)
+}
+
+// observe calls a plugin, and has it measured where somebody does.
+func (s *CycleState) observe(plugin Plugin, point string, call func() *Status) *Status {
+	if s.Observer == nil {
+		return call()
+	}
+	began := s.Observer.Now()
+	status := call()
+	s.Observer.Plugin(plugin.Name(), point, status.Code(), began)
+	return status
+}
 
 // NewCycleState returns an empty state that stamps to recorder.
 func NewCycleState(recorder *relay.Recorder) *CycleState {

@@ -218,7 +218,7 @@ func (s *parts) services(plugins map[string]framework.Factory) profile.Services 
 
 func (s *parts) elect(options *config.Options, host string) error {
 	s.gauges = metrics.Gauges{
-		Pending: s.queue.Pending, CacheSizes: s.cache.Sizes,
+		Pending: s.queue.Pending, Unschedulable: s.queue.Unschedulable, Inflight: s.queue.Inflight, CacheSizes: s.cache.Sizes,
 		Leading: func() bool { return true }, Lease: options.Election.ResourceName,
 	}
 	if !options.Election.Enabled {

@@ -11,6 +11,7 @@ import (
 	"kctl/scheduler/framework"
 	"kctl/scheduler/internal/cache"
 	"kctl/scheduler/internal/fixture"
+	"kctl/scheduler/internal/metrics"
 	"kctl/scheduler/internal/nominate"
 	"kctl/scheduler/internal/profile"
 )
@@ -38,7 +39,7 @@ func benchmarkPlace(b *testing.B, nodes int) {
 		c.SetNode(fixture.Node(fmt.Sprintf("node-%05d", i), fixture.Allocatable("cpu", "1000000", "memory", "1000Ti", "pods", "1000000")))
 	}
 	pods := make([]*framework.PodInfo, 1000)
-	placer := newPlacer(nominate.New(), nil)
+	placer := newPlacer(nominate.New(), nil, &points{metrics: metrics.New(), clock: clock.RealClock{}})
 	b.ResetTimer()
 	for i := range b.N {
 		if i%len(pods) == 0 {

@@ -57,6 +57,8 @@ const (
 	maxBindings = 64
 	// bindTimeout bounds one binding, retries included.
 	bindTimeout = 30 * time.Second
+	// measuredAttempts is of how many attempts one has each plugin measured.
+	measuredAttempts = 10
 	// bindGrace is what bindings under way are given when the scheduler stops.
 	bindGrace = 5 * time.Second
 )
@@ -84,7 +86,8 @@ type Scheduler struct {
 func (s *Scheduler) Run(ctx context.Context) error {
 	bindCtx, abandon := context.WithCancel(context.WithoutCancel(ctx))
 	defer abandon()
-	r := &run{Scheduler: s, placer: newPlacer(s.Nominations, s.Extenders), bindCtx: bindCtx, slots: make(chan struct{}, maxBindings)}
+	measured := &points{metrics: s.Metrics, clock: s.Clock}
+	r := &run{Scheduler: s, points: measured, placer: newPlacer(s.Nominations, s.Extenders, measured), bindCtx: bindCtx, slots: make(chan struct{}, maxBindings)}
 	for {
 		pod, err := s.Queue.Pop(ctx)
 		if err != nil {
@@ -99,6 +102,8 @@ func (s *Scheduler) Run(ctx context.Context) error {
 type run struct {
 	*Scheduler
 	placer   *placer
+	points   *points
+	begun    uint64 // attempts
 	bindCtx  context.Context
 	slots    chan struct{}  // one for each binding under way
 	bindings sync.WaitGroup // and pods that wait to be permitted
@@ -131,6 +136,9 @@ func (r *run) attempt(ctx context.Context, queued *framework.QueuedPod) {
 	}
 	profile := r.Profiles[pod.Spec.SchedulerName]
 	a := &attempt{run: r, queued: queued, profile: profile, state: framework.NewCycleState(queued.Relay), begun: r.Clock.Now()}
+	if r.begun++; r.begun%measuredAttempts == 0 {
+		a.state.Observer = metrics.Plugins{Metrics: r.Metrics, Clock: r.Clock}
+	}
 	placement, err := a.place(ctx)
 	if err != nil {
 		a.failed(err)
@@ -171,10 +179,14 @@ type attempt struct {
 // reserve asks the plugins that come between the choice of a node and the
 // binding, and returns those that have the pod wait.
 func (a *attempt) reserve(ctx context.Context) (map[string]time.Duration, error) {
+	begun := a.Clock.Now()
 	status := a.profile.RunReserve(ctx, a.state, a.queued.PodInfo, a.node)
+	a.points.observe(a.profile, "Reserve", status, begun)
 	var waits map[string]time.Duration
 	if status.IsSuccess() {
+		begun = a.Clock.Now()
 		waits, status = a.profile.RunPermit(ctx, a.state, a.queued.PodInfo, a.node)
+		a.points.observe(a.profile, "Permit", status, begun)
 	}
 	if !status.IsSuccess() {
 		return nil, a.rejection(status)
@@ -241,7 +253,9 @@ func (a *attempt) place(ctx context.Context) (Placement, error) {
 // makeRoom has the PostFilter plugins look for pods that could go. The pod fails
 // either way, and is tried again when they have gone.
 func (a *attempt) makeRoom(ctx context.Context, fit *framework.FitError) error {
+	begun := a.Clock.Now()
 	node, status := a.profile.RunPostFilter(ctx, a.state, a.queued.PodInfo, framework.Refused{Nodes: fit.Resolvable})
+	a.points.observe(a.profile, "PostFilter", status, begun)
 	switch {
 	case node != "":
 		a.Logger.Info("pods have to leave for another", zap.String("pod", a.queued.Key()), zap.String("node", node))
@@ -303,13 +317,17 @@ func (a *attempt) failed(err error) {
 // bind ties the assumed pod to its node, or takes everything back.
 func (a *attempt) bind(ctx context.Context) {
 	pod := a.queued.PodInfo
+	begun := a.Clock.Now()
 	status := a.profile.RunPreBind(ctx, a.state, pod, a.node)
+	a.points.observe(a.profile, "PreBind", status, begun)
 	if !status.IsSuccess() {
 		a.undo(ctx)
 		a.failed(a.rejection(status))
 		return
 	}
+	begun = a.Clock.Now()
 	status = a.send(ctx)
+	a.points.observe(a.profile, "Bind", status, begun)
 	if !status.IsSuccess() {
 		if bound, err := a.lostAnswer(ctx, status.Err()); !bound {
 			a.undo(ctx)
@@ -321,6 +339,9 @@ func (a *attempt) bind(ctx context.Context) {
 	a.Queue.Done(pod.Pod.UID)
 	a.profile.RunPostBind(ctx, a.state, pod, a.node)
 	a.Metrics.Scheduled(a.profile.SchedulerName, a.Clock.Since(a.begun), a.Clock.Since(a.queued.Added), a.queued.Attempts)
+	if a.queued.Flushed {
+		a.Metrics.AfterFlush()
+	}
 	a.Logger.Info("pod bound", zap.String("pod", a.queued.Key()), zap.String("node", a.node), zap.String("uid", string(pod.Pod.UID)))
 	a.Reporter.Scheduled(pod.Pod, a.node)
 }

@@ -46,9 +46,10 @@ func withScheduler(t *testing.T, nodes []*core.Node, test func(t *testing.T, c *
 }
 
 type running struct {
-	queue *queue.Queue
-	cache *cache.Cache
-	stop  func()
+	queue   *queue.Queue
+	cache   *cache.Cache
+	metrics *metrics.Metrics
+	stop    func()
 }
 
 // plugged puts a plugin of a test into a profile.
@@ -76,9 +77,10 @@ func startScheduler(t *testing.T, c *cluster, plugins ...plugged) *running {
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	s := &running{cache: cache.New(clock.RealClock{}, cache.DefaultExpiry)}
+	s := &running{cache: cache.New(clock.RealClock{}, cache.DefaultExpiry), metrics: metrics.New()}
 	s.queue = queue.New(queue.Options{
 		Profiles: profiles, Clock: clock.RealClock{}, Backoff: queue.DefaultBackoff, FlushAfter: queue.DefaultFlushAfter,
+		Incoming: s.metrics.Incoming,
 	})
 	nominations.OnRelease(func(pod *core.Pod) {
 		s.queue.Move(framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: pod})
@@ -87,7 +89,7 @@ func startScheduler(t *testing.T, c *cluster, plugins ...plugged) *running {
 	c.sink, c.nodes = routes.Pods(), routes.Nodes()
 	scheduler := &Scheduler{
 		Profiles: profiles, Queue: s.queue, Cache: s.cache, Reporter: c, Pods: c, Nominations: nominations, Waiting: waiting, Extenders: c.extenders,
-		Clock: clock.RealClock{}, Logger: zap.NewNop(), Metrics: metrics.New(),
+		Clock: clock.RealClock{}, Logger: zap.NewNop(), Metrics: s.metrics,
 	}
 	var group sync.WaitGroup
 	group.Go(func() { _ = s.queue.Run(ctx) })

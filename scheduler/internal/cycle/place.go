@@ -4,11 +4,15 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
+	"time"
+
+	"k8s.io/utils/clock"
 
 	"kctl/proto/relay"
 	"kctl/scheduler/framework"
 	"kctl/scheduler/internal/cache"
 	"kctl/scheduler/internal/extender"
+	"kctl/scheduler/internal/metrics"
 	"kctl/scheduler/internal/nominate"
 )
 
@@ -33,13 +37,25 @@ type placer struct {
 	promised *nominate.Nominations
 	// extenders are asked after the plugins.
 	extenders *extender.Chain
+	// points measures extension points.
+	points *points
+}
+
+// points measures the extension points of attempts.
+type points struct {
+	metrics *metrics.Metrics
+	clock   clock.PassiveClock
+}
+
+func (p *points) observe(profile *framework.Profile, point string, status *framework.Status, began time.Time) {
+	p.metrics.Point(point, profile.SchedulerName, status.Code().String(), p.clock.Since(began))
 }
 
 // stampFunc notes a moment of the pod's way.
 type stampFunc func(hop relay.Hop)
 
-func newPlacer(promised *nominate.Nominations, extenders *extender.Chain) *placer {
-	return &placer{snapshot: cache.NewSnapshot(), random: rand.IntN, promised: promised, extenders: extenders}
+func newPlacer(promised *nominate.Nominations, extenders *extender.Chain, points *points) *placer {
+	return &placer{snapshot: cache.NewSnapshot(), random: rand.IntN, promised: promised, extenders: extenders, points: points}
 }
 
 // Placement is where a pod goes, and how many nodes were looked at for it.
@@ -58,7 +74,9 @@ func (p *placer) place(ctx context.Context, profile *framework.Profile, state *f
 	}
 	state.Nodes, state.WithAffinity, state.Image = nodes, p.snapshot.WithAffinity(), p.snapshot.Image
 	fit := framework.NewFitError(len(nodes))
+	began := p.points.clock.Now()
 	outcome, status := profile.RunPreFilter(ctx, state, pod)
+	p.points.observe(profile, "PreFilter", status, began)
 	if status.IsRejected() {
 		fit.RefuseAll(status)
 		return Placement{}, fit
@@ -74,10 +92,13 @@ func (p *placer) place(ctx context.Context, profile *framework.Profile, state *f
 		stamp(relay.SchedulerScored)
 		return Placement{Node: p.promised.Of(pod.Pod.UID), Evaluated: 1, Feasible: 1}, nil
 	}
+	began = p.points.clock.Now()
 	evaluated, err := p.filter(ctx, profile, state, pod, candidates, fit)
 	if err != nil {
+		p.points.observe(profile, "Filter", framework.AsError(err), began)
 		return Placement{}, err
 	}
+	p.points.observe(profile, "Filter", nil, began)
 	stamp(relay.SchedulerFiltered)
 	if len(p.feasible) == 0 {
 		return Placement{}, fit
@@ -177,10 +198,15 @@ func enoughNodes(nodes int, percentage int32) int {
 
 // score returns the best of the feasible nodes; among equals, any.
 func (p *placer) score(ctx context.Context, profile *framework.Profile, state *framework.CycleState, pod *framework.PodInfo) (*framework.NodeInfo, error) {
-	if status := profile.RunPreScore(ctx, state, pod, p.feasible); !status.IsSuccess() {
+	began := p.points.clock.Now()
+	status := profile.RunPreScore(ctx, state, pod, p.feasible)
+	p.points.observe(profile, "PreScore", status, began)
+	if !status.IsSuccess() {
 		return nil, status.Err()
 	}
+	began = p.points.clock.Now()
 	scores, status := profile.RunScore(ctx, state, pod, p.feasible)
+	p.points.observe(profile, "Score", status, began)
 	if !status.IsSuccess() {
 		return nil, status.Err()
 	}

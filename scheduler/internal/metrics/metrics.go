@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
+
+	"kctl/scheduler/framework"
 )
 
 const subsystem = "scheduler"
@@ -31,6 +34,9 @@ type Metrics struct {
 	preemptions     prometheus.Counter
 	victims         prometheus.Histogram
 	permitWait      *prometheus.HistogramVec
+	points          *prometheus.HistogramVec
+	plugins         *prometheus.HistogramVec
+	afterFlush      prometheus.Counter
 }
 
 // New returns metrics to be registered.
@@ -77,13 +83,25 @@ func New() *Metrics {
 		Subsystem: subsystem, Name: "permit_wait_duration_seconds",
 		Help: "Duration of waiting on permit.", Buckets: prometheus.ExponentialBuckets(0.001, 2, 15),
 	}, []string{"result"})
+	m.points = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Subsystem: subsystem, Name: "framework_extension_point_duration_seconds",
+		Help: "Latency for running all plugins of a specific extension point.", Buckets: prometheus.ExponentialBuckets(0.0001, 2, 12),
+	}, []string{"extension_point", "status", "profile"})
+	m.plugins = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Subsystem: subsystem, Name: "plugin_execution_duration_seconds",
+		Help: "Duration for running a plugin at a specific extension point.", Buckets: prometheus.ExponentialBuckets(0.00001, 1.5, 20),
+	}, []string{"plugin", "extension_point", "status"})
+	m.afterFlush = prometheus.NewCounter(prometheus.CounterOpts{
+		Subsystem: subsystem, Name: "pod_scheduled_after_flush_total",
+		Help: "Number of pods that were successfully scheduled after being flushed from the unschedulable pods due to timeout.",
+	})
 	return m
 }
 
 func (m *Metrics) all() []prometheus.Collector {
 	return []prometheus.Collector{
 		m.AlgorithmDuration, m.attempts, m.attemptDuration, m.sliDuration, m.podAttempts, m.incoming, m.preemptions, m.victims,
-		m.permitWait,
+		m.permitWait, m.points, m.plugins, m.afterFlush,
 	}
 }
 
@@ -119,6 +137,28 @@ func (m *Metrics) Scheduled(profile string, took, waited time.Duration, attempts
 	}
 	m.sliDuration.WithLabelValues(label).Observe(waited.Seconds())
 	m.podAttempts.Observe(float64(attempts))
+}
+
+// Point measures all plugins of an extension point, together and in one attempt.
+func (m *Metrics) Point(point, profile, status string, took time.Duration) {
+	m.points.WithLabelValues(point, status, profile).Observe(took.Seconds())
+}
+
+// AfterFlush counts a pod that was scheduled though no event had brought it back.
+func (m *Metrics) AfterFlush() { m.afterFlush.Inc() }
+
+// Plugins measures single plugins; it implements framework.Observer.
+type Plugins struct {
+	*Metrics
+	Clock clock.PassiveClock
+}
+
+// Now implements framework.Observer.
+func (p Plugins) Now() time.Time { return p.Clock.Now() }
+
+// Plugin implements framework.Observer.
+func (p Plugins) Plugin(plugin, point string, code framework.Code, began time.Time) {
+	p.plugins.WithLabelValues(plugin, point, code.String()).Observe(p.Clock.Since(began).Seconds())
 }
 
 // Incoming counts a pod that enters a part of the queue.

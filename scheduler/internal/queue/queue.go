@@ -325,6 +325,7 @@ func (q *Queue) Failed(uid types.UID, failure Failure) {
 		return
 	}
 	now := q.options.Clock.Now()
+	it.Flushed = false
 	it.failures++
 	it.Timestamp = now
 	it.ready = now.Add(q.options.Backoff.Delay(it.failures))

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -209,6 +210,7 @@ func (q *Queue) release() (next time.Time, any bool) {
 			break
 		}
 		q.take(it)
+		it.Flushed = true
 		q.requeue(it, afterBackoff, "UnschedulableTimeout")
 	}
 	return next, any
@@ -224,6 +226,27 @@ func (q *Queue) Pending() map[string]int {
 		placeNames[unschedulable]: q.parked.Len(),
 		placeNames[gated]:         q.gated,
 	}
+}
+
+// Unschedulable counts the unschedulable pods for each plugin that refused them.
+func (q *Queue) Unschedulable(each func(profile, plugin string, pods int)) {
+	q.mu.Lock()
+	counts := maps.Clone(q.parkedBy)
+	q.mu.Unlock()
+	for key, pods := range counts {
+		each(key.profile, key.plugin, pods)
+	}
+}
+
+// Inflight counts the events that are kept for pods in flight.
+func (q *Queue) Inflight() map[string]int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	counts := map[string]int{}
+	for _, event := range q.journal.events {
+		counts[event.Label()]++
+	}
+	return counts
 }
 
 func (q *Queue) count(to place, event string) {

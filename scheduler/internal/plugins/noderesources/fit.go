@@ -108,8 +108,12 @@ func (f *Fit) Filter(_ context.Context, _ *framework.CycleState, pod *framework.
 	check(lackMemory, want.Memory, have.Memory, used.Memory)
 	check(lackStorage, want.EphemeralStorage, have.EphemeralStorage, used.EphemeralStorage)
 	if len(want.Scalar) > 0 {
-		if scalars := f.lackingScalars(want, have, used); len(scalars) > 0 {
-			return framework.NewStatus(framework.Unschedulable, append(reasonsOf(lacks), scalars...)...).By(FitName)
+		if scalars, tooMany := f.lackingScalars(want, have, used); len(scalars) > 0 {
+			code := framework.Unschedulable
+			if tooMany || never == 1 {
+				code = framework.UnschedulableAndUnresolvable
+			}
+			return framework.NewStatus(code, append(reasonsOf(lacks), scalars...)...).By(FitName)
 		}
 	}
 	if lacks == 0 {
@@ -118,15 +122,16 @@ func (f *Fit) Filter(_ context.Context, _ *framework.CycleState, pod *framework.
 	return refusals[never][lacks]
 }
 
-func (f *Fit) lackingScalars(want, have, used *framework.Resource) []string {
-	var reasons []string
+// lackingScalars also tells whether even an empty node has too little.
+func (f *Fit) lackingScalars(want, have, used *framework.Resource) (reasons []string, never bool) {
 	for name, quantity := range want.Scalar {
 		if quantity > 0 && quantity > have.Scalar[name]-used.Scalar[name] && !f.ignored(name) {
 			reasons = append(reasons, fmt.Sprintf("Insufficient %s", name))
+			never = never || quantity > have.Scalar[name]
 		}
 	}
 	slices.Sort(reasons)
-	return reasons
+	return reasons, never
 }
 
 func (f *Fit) ignored(name corev1.ResourceName) bool {

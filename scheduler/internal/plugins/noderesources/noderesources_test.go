@@ -34,10 +34,10 @@ func TestFit(t *testing.T) {
 			code: framework.Unschedulable, reasons: []string{"Too many pods"}},
 		"extended, fits":     {node: fixture.Node("n", gpus), pod: asks("example.com/gpu", "2")},
 		"extended, not":      {node: fixture.Node("n", gpus), on: []*core.Pod{asks("example.com/gpu", "1")}, pod: asks("example.com/gpu", "2"), code: framework.Unschedulable, reasons: []string{"Insufficient example.com/gpu"}},
-		"extended, no such":  {pod: asks("example.com/gpu", "1", "cpu", "5"), code: framework.Unschedulable, reasons: []string{"Insufficient cpu", "Insufficient example.com/gpu"}},
+		"extended, no such":  {pod: asks("example.com/gpu", "1", "cpu", "5"), code: framework.UnschedulableAndUnresolvable, reasons: []string{"Insufficient cpu", "Insufficient example.com/gpu"}},
 		"extended, of zero":  {pod: asks("example.com/gpu", "0")},
 		"extended, ignored":  {options: FitOptions{IgnoredGroups: []string{"example.com"}}, pod: asks("example.com/gpu", "1")},
-		"huge pages":         {pod: asks("hugepages-2Mi", "2Mi"), code: framework.Unschedulable, reasons: []string{"Insufficient hugepages-2Mi"}},
+		"huge pages":         {pod: asks("hugepages-2Mi", "2Mi"), code: framework.UnschedulableAndUnresolvable, reasons: []string{"Insufficient hugepages-2Mi"}},
 		"larger than int64":  {pod: asks("cpu", "1e30"), code: framework.UnschedulableAndUnresolvable, reasons: []string{"Insufficient cpu"}},
 		"the largest memory": {pod: asks("memory", "9223372036854775807"), code: framework.UnschedulableAndUnresolvable, reasons: []string{"Insufficient memory"}},
 		"init containers count by the largest": {pod: fixture.Pod("p", func(p *core.Pod) {
