@@ -2,11 +2,13 @@ package relay_test
 
 import (
 	"crypto/tls"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"kctl/test/harness"
 )
@@ -45,7 +47,7 @@ func TestANodeJoinsWithAToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Kctl("up", "--dir", c.Dir, "--port", strconv.Itoa(c.Port), "--node-name", c.Node,
-		"--kubelet-flags=--bootstrap-kubeconfig="+bootstrap+" --kubeconfig="+own+" --cert-dir="+certs+" --rotate-certificates")
+		"--kubelet-flags=--bootstrap-kubeconfig="+bootstrap+" --kubeconfig="+own+" --cert-dir="+certs+" --rotate-certificates --rotate-server-certificates")
 	pair, err := tls.LoadX509KeyPair(filepath.Join(certs, "kubelet-client-current.pem"), filepath.Join(certs, "kubelet-client-current.pem"))
 	if err != nil || pair.Leaf.Subject.CommonName != "system:node:"+c.Node {
 		t.Fatalf("the certificate is %v's: %v", pair.Leaf, err)
@@ -57,4 +59,26 @@ func TestANodeJoinsWithAToken(t *testing.T) {
 	if phase := c.Kctl("get", "pod", "joined", "-o", "jsonpath={.status.phase}"); phase != "Running" {
 		t.Errorf("the pod on the joined node is %s", phase)
 	}
+	// What it serves with somebody has to approve. Until then the API server does
+	// not believe that it is the kubelet.
+	if told := c.KctlFails("logs", "joined"); !strings.Contains(told, "x509") {
+		t.Errorf("logs over a connection that nobody vouches for: %s", told)
+	}
+	var request string
+	harness.Eventually(t, time.Minute, func() error {
+		for line := range strings.Lines(c.Kctl("get", "csr")) {
+			if strings.Contains(line, "kubernetes.io/kubelet-serving") && strings.Contains(line, "Pending") {
+				request = strings.Fields(line)[0]
+				return nil
+			}
+		}
+		return errors.New("the kubelet did not ask for a serving certificate")
+	})
+	c.Kctl("certificate", "approve", request)
+	harness.Eventually(t, time.Minute, func() error {
+		if r := c.Run("", c.Bin("kctl"), "logs", "joined"); r.Code != 0 {
+			return errors.New(r.Stderr)
+		}
+		return nil
+	})
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/yaml"
 
@@ -27,7 +28,9 @@ var retry = backoff.Policy{Initial: 2 * time.Second, Max: 2 * time.Minute, Jitte
 
 // Options of Bootstrap and of a Rotator. All are needed.
 type Options struct {
-	NodeName string
+	Purpose Purpose
+	// Subject is what the certificate is to say.
+	Subject pki.Subject
 	// Dir is where the certificate is kept, with its key, by the name that
 	// upstream gives it.
 	Dir    string
@@ -35,8 +38,21 @@ type Options struct {
 	Logger *zap.Logger
 }
 
+// Purpose is what a certificate is for.
+type Purpose struct {
+	file   string
+	signer string
+	usage  certificatesv1.KeyUsage
+}
+
+// The kubelet is a client of the API server, and serves.
+var (
+	Client  = Purpose{"kubelet-client-current.pem", certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.UsageClientAuth}
+	Serving = Purpose{"kubelet-server-current.pem", certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth}
+)
+
 // File is where the certificate and its key are.
-func (o Options) File() string { return filepath.Join(o.Dir, "kubelet-client-current.pem") }
+func (o Options) File() string { return filepath.Join(o.Dir, o.Purpose.file) }
 
 // Bootstrap writes the kubeconfig at path for a certificate that it gets with
 // the credentials of another kubeconfig. If there is one already, with a
@@ -109,7 +125,7 @@ func (o Options) obtain(ctx context.Context, client *rest.Client) error {
 		if err == nil || ctx.Err() != nil {
 			return ctx.Err()
 		}
-		o.Logger.Warn("no client certificate yet", zap.Error(err))
+		o.Logger.Warn("no certificate yet", zap.String("file", o.File()), zap.Error(err))
 		if err := rest.Sleep(ctx, o.Clock, retry.Delay(failures)); err != nil {
 			return err
 		}
@@ -119,7 +135,7 @@ func (o Options) obtain(ctx context.Context, client *rest.Client) error {
 func (o Options) obtainOnce(ctx context.Context, client *rest.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	pair, err := request(ctx, client, o.NodeName, o.Clock, o.Logger)
+	pair, err := o.request(ctx, client)
 	if err != nil {
 		return err
 	}
@@ -130,7 +146,7 @@ func (o Options) obtainOnce(ctx context.Context, client *rest.Client) error {
 // together.
 func (o Options) write(pair *pki.Pair) error {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
-		return fmt.Errorf("client certificate: %w", err)
+		return fmt.Errorf("certificate: %w", err)
 	}
 	return pki.WriteFile(o.File(), append(append([]byte{}, pair.Cert...), pair.Key...))
 }

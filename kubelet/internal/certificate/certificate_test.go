@@ -9,6 +9,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"math/big"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -148,7 +149,7 @@ func (s *signer) kubeconfig(path string) {
 }
 
 func options(t *testing.T) Options {
-	return Options{NodeName: "n1", Dir: filepath.Join(t.TempDir(), "pki"), Clock: clocktesting.NewFakeClock(time.Now()), Logger: zap.NewNop()}
+	return Options{Purpose: Client, Subject: pki.Subject{CommonName: "system:node:n1", Organization: []string{"system:nodes"}}, Dir: filepath.Join(t.TempDir(), "pki"), Clock: clocktesting.NewFakeClock(time.Now()), Logger: zap.NewNop()}
 }
 
 func TestBootstrap(t *testing.T) {
@@ -240,7 +241,7 @@ func TestRotation(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- (&Rotator{Options: o, Client: client}).Run(ctx) }()
+	go func() { done <- (&Rotator{Options: o, Client: client, Rotated: client.Reconnect}).Run(ctx) }()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	deadline := time.After(time.Minute)
@@ -286,5 +287,53 @@ func TestAdoptTakesTheKubeconfigsOwnCertificateFirst(t *testing.T) {
 	}
 	if err := Adopt(&rest.Config{BearerToken: "t"}, options(t)); err == nil || !strings.Contains(err.Error(), "no client certificate") {
 		t.Errorf("without a certificate: %v", err)
+	}
+}
+
+func TestServing(t *testing.T) {
+	s, o := newSigner(t), options(t)
+	o.Purpose = Serving
+	o.Subject.DNSNames, o.Subject.IPs, o.Subject.Server = []string{"n1"}, []net.IP{net.IPv4(127, 0, 0, 1)}, true
+	leaf := func() *x509.Certificate {
+		t.Helper()
+		pair, err := tls.LoadX509KeyPair(o.File(), o.File())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pair.Leaf
+	}
+	if err := Provide(o); err != nil {
+		t.Fatal(err)
+	}
+	if own := leaf(); own.Issuer.String() != own.Subject.String() || own.VerifyHostname("n1") != nil {
+		t.Errorf("before anybody signed: %v by %v", own.Subject, own.Issuer)
+	}
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	s.kubeconfig(path)
+	cfg, err := rest.LoadKubeconfig(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := rest.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	rotated, done := make(chan struct{}, 1), make(chan error, 1)
+	rotator := Rotator{Options: o, Client: client, Rotated: func() { rotated <- struct{}{} }}
+	go func() { done <- rotator.Run(ctx) }()
+	<-rotated
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if signed := leaf(); signed.Issuer.String() != "CN=ca" {
+		t.Errorf("signed by %v", signed.Issuer)
+	}
+	if wish := s.requests[0].Spec; wish.SignerName != "kubernetes.io/kubelet-serving" || wish.Usages[1] != certificatesv1.UsageServerAuth {
+		t.Errorf("%+v", wish)
+	}
+	if err := Provide(o); err != nil || leaf().Issuer.String() != "CN=ca" {
+		t.Errorf("started again it serves with %v, %v", leaf().Issuer, err)
 	}
 }

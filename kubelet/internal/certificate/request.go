@@ -18,10 +18,10 @@ import (
 	"kctl/proto/watch"
 )
 
-// request asks for a client certificate for the node and waits for it until ctx
-// ends. A request that is refused is an error.
-func request(ctx context.Context, client *rest.Client, nodeName string, clock clock.Clock, logger *zap.Logger) (*pki.Pair, error) {
-	csr, key, err := pki.NewRequest(pki.Subject{CommonName: core.UserNodePrefix + nodeName, Organization: []string{core.GroupNodes}})
+// request asks for a certificate and waits for it until ctx ends. A request
+// that is refused is an error.
+func (o Options) request(ctx context.Context, client *rest.Client) (*pki.Pair, error) {
+	csr, key, err := pki.NewRequest(o.Subject)
 	if err != nil {
 		return nil, err
 	}
@@ -29,16 +29,16 @@ func request(ctx context.Context, client *rest.Client, nodeName string, clock cl
 		TypeMeta:   metav1.TypeMeta{APIVersion: "certificates.k8s.io/v1", Kind: "CertificateSigningRequest"},
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "node-csr-"},
 		Spec: certificatesv1.CertificateSigningRequestSpec{
-			Request: csr, SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName,
-			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
+			Request: csr, SignerName: o.Purpose.signer,
+			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, o.Purpose.usage},
 		},
 	}
 	requests := client.Resource(core.CertificateSigningRequests, "")
 	if err := requests.Create(ctx, wish, wish); err != nil {
 		return nil, fmt.Errorf("ask for a certificate: %w", err)
 	}
-	logger.Info("asked for a client certificate", zap.String("request", wish.Name))
-	cert, err := await(ctx, requests, wish, clock, logger)
+	o.Logger.Info("asked for a certificate", zap.String("request", wish.Name), zap.String("signer", o.Purpose.signer))
+	cert, err := await(ctx, requests, wish, o.Clock, o.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("certificate signing request %s: %w", wish.Name, err)
 	}

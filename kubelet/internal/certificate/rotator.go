@@ -1,6 +1,7 @@
 package certificate
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -18,7 +19,7 @@ func Adopt(cfg *rest.Config, o Options) error {
 	file := o.File()
 	fresh, err := pki.Fresh(file, file, o.Clock.Now())
 	if err != nil {
-		return fmt.Errorf("client certificate: %w", err)
+		return fmt.Errorf("certificate: %w", err)
 	}
 	if !fresh {
 		pair, err := pairOf(cfg)
@@ -37,10 +38,31 @@ func Adopt(cfg *rest.Config, o Options) error {
 	return nil
 }
 
-// Rotator has a client's certificate replaced long before it expires.
+// Provide sees to it that there is a certificate to serve with: until a signed
+// one is there, which a Rotator gets, that is one that we sign ourselves, and
+// that nobody who verifies it believes in.
+func Provide(o Options) error {
+	file := o.File()
+	fresh, err := pki.Fresh(file, file, o.Clock.Now())
+	if err != nil || fresh {
+		return err
+	}
+	pair, err := pki.SelfSigned(o.Subject, o.Clock.Now(), provisionally)
+	if err != nil {
+		return fmt.Errorf("certificate: %w", err)
+	}
+	return o.write(pair)
+}
+
+// provisionally is how long our own signature lasts.
+const provisionally = 365 * 24 * time.Hour
+
+// Rotator has a certificate replaced long before it expires.
 type Rotator struct {
 	Options
 	Client *rest.Client
+	// Rotated is called when there is a new certificate; it may be nil.
+	Rotated func()
 }
 
 // Run waits and rotates until ctx ends.
@@ -56,27 +78,33 @@ func (r *Rotator) Run(ctx context.Context) error {
 		if err := r.obtain(ctx, r.Client); err != nil {
 			return nil // ctx has ended
 		}
-		r.Client.Reconnect()
-		r.Logger.Info("client certificate rotated")
+		if r.Rotated != nil {
+			r.Rotated()
+		}
+		r.Logger.Info("certificate rotated", zap.String("file", r.File()))
 	}
 }
 
 // wait is how long it is until the certificate has lived for seven to nine
 // tenths of its life, at random, so that not all nodes ask at once; and at
-// least a tenth of what is left of it, because signers date back.
+// least a tenth of what is left of it, because signers date back. One that we
+// signed ourselves is no good for long.
 func (r *Rotator) wait() (time.Duration, error) {
 	pair, err := pki.Load(r.File(), r.File())
 	if err != nil {
-		return 0, fmt.Errorf("client certificate: %w", err)
+		return 0, fmt.Errorf("certificate: %w", err)
 	}
 	cert, err := pair.TLS()
 	if err != nil {
-		return 0, fmt.Errorf("client certificate: %w", err)
+		return 0, fmt.Errorf("certificate: %w", err)
+	}
+	if bytes.Equal(cert.Leaf.RawIssuer, cert.Leaf.RawSubject) {
+		return 0, nil
 	}
 	now := r.Clock.Now()
 	life, left := cert.Leaf.NotAfter.Sub(cert.Leaf.NotBefore), cert.Leaf.NotAfter.Sub(now)
 	lived := time.Duration(float64(life) * (0.7 + 0.2*rand.Float64()))
 	wait := max(lived-(life-left), left/10)
-	r.Logger.Info("client certificate", zap.Time("expires", cert.Leaf.NotAfter), zap.Time("rotation", now.Add(wait)))
+	r.Logger.Info("certificate", zap.String("file", r.File()), zap.Time("expires", cert.Leaf.NotAfter), zap.Time("rotation", now.Add(wait)))
 	return wait, nil
 }

@@ -27,6 +27,7 @@ type Config struct {
 	// BootstrapKubeconfig has the credentials for getting those of Kubeconfig.
 	BootstrapKubeconfig string
 	RotateCertificates  bool
+	ServerTLSBootstrap  bool
 	File                string // of the KubeletConfiguration
 
 	NodeName   string
@@ -183,8 +184,8 @@ func (c *Config) Validate() error {
 	if c.BootstrapKubeconfig != "" && c.Kubeconfig == "" {
 		add("--bootstrap-kubeconfig: --kubeconfig has to say where the kubelet's own goes")
 	}
-	if c.RotateCertificates && c.Kubeconfig == "" {
-		add("--rotate-certificates: --kubeconfig is needed")
+	if (c.RotateCertificates || c.ServerTLSBootstrap) && c.Kubeconfig == "" {
+		add("--rotate-certificates and --rotate-server-certificates: --kubeconfig is needed")
 	}
 	c.validateDisk(add)
 	if _, err := c.Eviction.Thresholds(); err != nil {

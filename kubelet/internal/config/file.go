@@ -137,6 +137,7 @@ func (c *Config) fields(f *kubeletv1beta1.KubeletConfiguration) []field {
 		{"registerWithTaints", "register-with-taints", set(&c.Taints, f.RegisterWithTaints)},
 		{"containerRuntimeEndpoint", "container-runtime-endpoint", set(&c.RuntimeEndpoint, f.ContainerRuntimeEndpoint)},
 		{"runtimeRequestTimeout", "runtime-request-timeout", setDuration(&c.RuntimeTimeout, f.RuntimeRequestTimeout)},
+		{"serverTLSBootstrap", "rotate-server-certificates", set(&c.ServerTLSBootstrap, f.ServerTLSBootstrap)},
 		{"rotateCertificates", "rotate-certificates", set(&c.RotateCertificates, f.RotateCertificates)},
 		{"failSwapOn", "fail-swap-on", setPointer(&c.FailSwapOn, f.FailSwapOn)},
 		{"systemReserved", "system-reserved", setResources(&c.SystemReserved, f.SystemReserved)},

@@ -17,6 +17,7 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.Kubeconfig, "kubeconfig", c.Kubeconfig, "kubeconfig for the API server; without it only static pods run")
 	fs.StringVar(&c.BootstrapKubeconfig, "bootstrap-kubeconfig", c.BootstrapKubeconfig, "kubeconfig for getting a client certificate, and with it --kubeconfig, while there is none that is valid")
 	fs.BoolVar(&c.RotateCertificates, "rotate-certificates", c.RotateCertificates, "get a new client certificate before the old one expires")
+	fs.BoolVar(&c.ServerTLSBootstrap, "rotate-server-certificates", c.ServerTLSBootstrap, "ask for the serving certificate, too, and for a new one before it expires; somebody has to approve it")
 	fs.StringVar(&c.File, "config", c.File, "file with a KubeletConfiguration (kubelet.config.k8s.io/v1beta1)")
 	fs.StringVar(&c.NodeName, "hostname-override", c.NodeName, "name of the node (default: the host name)")
 	fs.StringVar(&c.NodeIP, "node-ip", c.NodeIP, "address of the node (default: that of the default route)")

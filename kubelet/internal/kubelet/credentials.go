@@ -3,8 +3,12 @@ package kubelet
 import (
 	"context"
 	"fmt"
+	"net"
+	"slices"
 
 	"kctl/kubelet/internal/certificate"
+	"kctl/proto/core"
+	"kctl/proto/pki"
 	"kctl/proto/rest"
 )
 
@@ -28,6 +32,42 @@ func (k *Kubelet) credentials(ctx context.Context) (*rest.Config, error) {
 	return cfg, nil
 }
 
+// certificates is how we get the certificate that we are a client by.
 func (k *Kubelet) certificates() certificate.Options {
-	return certificate.Options{NodeName: k.nodeName, Dir: k.config.CertDir, Clock: k.clock, Logger: k.logger}
+	return certificate.Options{
+		Purpose: certificate.Client, Subject: pki.Subject{CommonName: core.UserNodePrefix + k.nodeName, Organization: []string{core.GroupNodes}},
+		Dir: k.config.CertDir, Clock: k.clock, Logger: k.logger,
+	}
+}
+
+// servingCertificates is how we get the certificate that we serve with.
+func (k *Kubelet) servingCertificates() certificate.Options {
+	o := k.certificates()
+	o.Purpose = certificate.Serving
+	o.Subject.Server, o.Subject.DNSNames, o.Subject.IPs = true, []string{k.nodeName}, k.servingIPs()
+	return o
+}
+
+// servingIPs are the addresses that others reach us by.
+func (k *Kubelet) servingIPs() []net.IP {
+	var ips []net.IP
+	for _, address := range append([]string{k.config.Address}, k.hostIPs...) {
+		ip := net.ParseIP(address)
+		if !ip.IsUnspecified() && !slices.ContainsFunc(ips, ip.Equal) {
+			ips = append(ips, ip)
+		}
+	}
+	return ips
+}
+
+// runRotators keeps our certificates valid.
+func (k *Kubelet) runRotators(run func(name string, f func(context.Context) error)) {
+	if k.config.RotateCertificates {
+		rotator := certificate.Rotator{Options: k.certificates(), Client: k.client, Rotated: k.client.Reconnect}
+		run("client certificate", rotator.Run)
+	}
+	if k.config.ServerTLSBootstrap {
+		rotator := certificate.Rotator{Options: k.servingCertificates(), Client: k.client}
+		run("serving certificate", rotator.Run)
+	}
 }

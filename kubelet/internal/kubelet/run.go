@@ -9,7 +9,6 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
-	"kctl/kubelet/internal/certificate"
 	"kctl/kubelet/internal/podworker"
 	"kctl/proto/daemon"
 )
@@ -48,10 +47,7 @@ func (k *Kubelet) Run(ctx context.Context) error {
 		run("statuses", k.statuses.Run)
 		run("node", k.node.Run)
 	}
-	if k.config.RotateCertificates {
-		rotator := certificate.Rotator{Options: k.certificates(), Client: k.client}
-		run("client certificate", rotator.Run)
-	}
+	k.runRotators(run)
 	k.runSources(ctx, func(f func() error) { run("source", func(context.Context) error { return f() }) })
 	run("sync loop", k.loop.Run)
 	k.logger.Info("kubelet started", zap.Strings("sources", k.sources()), zap.String("runtime", k.health.RuntimeVersion()), zap.Int32("port", k.port.Load()))

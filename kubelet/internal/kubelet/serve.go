@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 
+	"kctl/kubelet/internal/certificate"
 	"kctl/kubelet/internal/server"
 	"kctl/kubelet/internal/server/auth"
 )
@@ -19,13 +20,17 @@ func (k *Kubelet) serve(ctx context.Context, listening func()) error {
 	if err != nil {
 		return err
 	}
-	var ips []net.IP
-	for _, ip := range append([]string{k.config.Address}, k.hostIPs...) {
-		ips = append(ips, net.ParseIP(ip))
+	certFile, keyFile := k.config.TLSCertFile, k.config.TLSKeyFile
+	if k.config.ServerTLSBootstrap {
+		o := k.servingCertificates()
+		if err := certificate.Provide(o); err != nil {
+			return err
+		}
+		certFile, keyFile = o.File(), o.File()
 	}
 	return s.Run(ctx, server.Listen{
-		Address: k.address(k.config.Port), CertFile: k.config.TLSCertFile, KeyFile: k.config.TLSKeyFile,
-		CertDir: k.config.CertDir, ClientCAFile: k.config.ClientCAFile, DNSNames: []string{k.nodeName}, IPs: ips,
+		Address: k.address(k.config.Port), CertFile: certFile, KeyFile: keyFile,
+		CertDir: k.config.CertDir, ClientCAFile: k.config.ClientCAFile, DNSNames: []string{k.nodeName}, IPs: k.servingIPs(),
 		OnListen: func(address net.Addr) {
 			if tcp, ok := address.(*net.TCPAddr); ok {
 				k.port.Store(int32(tcp.Port))
