@@ -93,7 +93,7 @@ func newRoot(c *cli) *cobra.Command {
 		}
 	}
 	add(groupPods, newRun(c), newLogs(c), newExec(c), newAttach(c), newCopy(c), newDebug(c), newPortForward(c), newTrace(c))
-	add(groupLook, newGet(c), newDescribe(c), newEvents(c), newWait(c), newExplain(c))
+	add(groupLook, newGet(c), newDescribe(c), newEvents(c), newWait(c), newExplain(c), newExplainSchedule(c))
 	add(groupObjects, newCreate(c), newApply(c), newDelete(c), newLabel(c), newAnnotate(c), newPatch(c),
 		newReplace(c), newEdit(c), newDiff(c), newSet(c), newScale(c), newAutoscale(c), newRollout(c), newExpose(c),
 		newCordon(c), newUncordon(c), newDrain(c), newTaint(c))

@@ -83,6 +83,18 @@ type Target struct {
 	Chosen bool
 }
 
+// At is the same user at another server of the cluster. Where the API server is
+// taken without a check of who it is, the other is not told the user's secrets.
+func (t *Target) At(host string) *Target {
+	other := *t
+	other.Client = clientrest.CopyConfig(t.Client)
+	other.Client.Host, other.Client.ServerName = host, ""
+	if t.Client.Insecure {
+		other.Client.BearerToken, other.Client.BearerTokenFile, other.Client.Username, other.Client.Password = "", "", "", ""
+	}
+	return &other
+}
+
 // Load works out the target.
 func (f *Flags) Load() (*Target, error) {
 	loader := f.loader()

@@ -1,0 +1,45 @@
+package command
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+)
+
+func TestExplainSchedule(t *testing.T) {
+	scheduler := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path + " " + r.URL.Query().Get("pod") {
+		case "/debug/explain default/web":
+			fmt.Fprint(w, `{"pod":"default/web","queue":"unschedulable","rejectedBy":["NodeResourcesFit"],"message":"0/1 nodes are available: 1 Insufficient cpu.",
+				"nodes":[{"name":"n1","total":0,"refusals":[{"plugin":"TaintToleration","reasons":["tainted"]},{"plugin":"NodeResourcesFit","reasons":["Insufficient cpu","Insufficient memory"]}]}]}`)
+		case "/debug/explain default/bound":
+			fmt.Fprint(w, `{"pod":"default/bound","node":"n2","nodes":[{"name":"n2","total":275,"scores":[{"plugin":"A","score":75,"weight":1},{"plugin":"B","score":0,"weight":2},{"plugin":"C","score":100,"weight":2}]}]}`)
+		default:
+			http.Error(w, `user "x" may not get /debug/explain`, http.StatusForbidden)
+		}
+	}))
+	defer scheduler.Close()
+	for pod, want := range map[string]string{
+		"pod/web": `pod default/web waits (unschedulable)
+refused last by NodeResourcesFit
+0/1 nodes are available: 1 Insufficient cpu.
+
+NODE   SCORE   WHY
+n1     -       TaintToleration: tainted; NodeResourcesFit: Insufficient cpu, Insufficient memory
+`,
+		"bound": `pod default/bound is on node n2; to a pod like it, the nodes would answer:
+
+NODE   SCORE   WHY
+n2     275     A 75×1; C 100×2
+`,
+	} {
+		c := kctl(t, "http://127.0.0.1:1", "", "explain-schedule", pod, "--scheduler", scheduler.URL)
+		c.want(t, 0)
+		if c.out.String() != want {
+			t.Errorf("%s:\n%s\nwant\n%s", pod, c.out.String(), want)
+		}
+	}
+	kctl(t, "http://127.0.0.1:1", "", "explain-schedule", "other", "--scheduler", scheduler.URL).want(t, 1, "asking the scheduler at "+scheduler.URL, "may not get /debug/explain")
+	kctl(t, "http://127.0.0.1:1", "", "explain-schedule", "node/x").want(t, 1, `"node/x" is not a pod`)
+}
