@@ -9,7 +9,8 @@
 //	in flight → (left)                          Done, or deleted
 //	in flight → backoff                         Failed by an error, or an event that may help came meanwhile
 //	in flight → unschedulable                   Failed, and nothing that may help has happened
-//	unschedulable → active | backoff            an event, a change of the pod, or the flush of leftovers
+//	unschedulable → active | backoff            an event, a change of the pod, or the flush of leftovers; at once
+//	                                            for a plugin that was only Pending
 //	backoff   → active                          its time is over
 //	backoff   → in flight                       nothing is active, and it was no error that put it there
 //
