@@ -12,6 +12,7 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"kctl/apiserver/internal/config"
@@ -25,10 +26,22 @@ type kindCase struct {
 	Manifest  map[string]any `json:"manifest"`
 	Completed map[string]any `json:"completed"`
 	Parts     []string       `json:"parts"`
-	Refused   []struct {
-		With map[string]any `json:"with"` // a merge patch
-		Says string         `json:"says"`
-	} `json:"refused"`
+	// Refused are manifests that are not taken, Kept what is not changed later.
+	Refused []refusal `json:"refused"`
+	Kept    []refusal `json:"kept"`
+}
+
+type refusal struct {
+	With map[string]any `json:"with"` // a merge patch
+	Says string         `json:"says"`
+}
+
+func (r refusal) check(t *testing.T, err error) {
+	t.Helper()
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Message != r.Says {
+		t.Errorf("%v:\n     %v\nwant %v", r.With, err, r.Says)
+	}
 }
 
 // TestKinds: objects of every kind are completed and refused as upstream's
@@ -48,11 +61,7 @@ func TestKinds(t *testing.T) {
 	for _, k := range cases {
 		t.Run(k.Manifest["kind"].(string), func(t *testing.T) {
 			for _, refused := range k.Refused {
-				err := root.Do(t.Context(), http.MethodPost, k.Path, merged(t, k.Manifest, refused.With), nil)
-				var status apierrors.APIStatus
-				if !errors.As(err, &status) || status.Status().Message != refused.Says {
-					t.Errorf("%v:\n     %v\nwant %v", refused.With, err, refused.Says)
-				}
+				refused.check(t, root.Do(t.Context(), http.MethodPost, k.Path, merged(t, k.Manifest, refused.With), nil))
 			}
 			made, read := map[string]any{}, map[string]any{}
 			c.must(root.Do(t.Context(), http.MethodPost, k.Path, k.Manifest, &made))
@@ -63,6 +72,9 @@ func TestKinds(t *testing.T) {
 			}
 			if missing := lacking(read, k.Completed, ""); len(missing) > 0 {
 				t.Errorf("not as upstream completes it:\n%s", strings.Join(missing, "\n"))
+			}
+			for _, kept := range k.Kept {
+				kept.check(t, root.Do(t.Context(), http.MethodPatch, object, kept.With, nil, rest.ContentType(string(types.MergePatchType))))
 			}
 			for _, part := range k.Parts {
 				shown := map[string]any{}

@@ -7,6 +7,7 @@ package check
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validate/content"
@@ -77,8 +78,7 @@ func Supported[T ~string](value T, at *field.Path, values ...T) field.ErrorList 
 	if slices.Contains(values, value) {
 		return nil
 	}
-	slices.Sort(values)
-	return field.ErrorList{field.NotSupported(at, value, values)}
+	return field.ErrorList{field.NotSupported(at, value, slices.Sorted(slices.Values(values)))}
 }
 
 // The two forms that names of objects take. A prefix (generateName) may end in
@@ -100,4 +100,18 @@ func NameIsSegment(name string, prefix bool) []string {
 // LessThanOrEqual is upstream's message for values above a bound.
 func LessThanOrEqual(most int) string {
 	return fmt.Sprintf("must be less than or equal to %d", most)
+}
+
+const maxDriverName = 63
+
+// DriverName checks the name of a CSI driver.
+func DriverName(name string, at *field.Path) field.ErrorList {
+	if name == "" {
+		return field.ErrorList{field.Required(at, "")}
+	}
+	var errs field.ErrorList
+	if len(name) > maxDriverName {
+		errs = append(errs, field.TooLong(at, name, maxDriverName))
+	}
+	return append(errs, Messages(at, name, validation.IsDNS1123Subdomain(strings.ToLower(name)))...)
 }

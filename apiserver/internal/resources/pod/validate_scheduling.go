@@ -26,7 +26,7 @@ func validateAffinity(a *corev1.Affinity, at *field.Path) field.ErrorList {
 	if n := a.NodeAffinity; n != nil {
 		path := at.Child("nodeAffinity")
 		if n.RequiredDuringSchedulingIgnoredDuringExecution != nil {
-			errs = append(errs, validateNodeSelector(n.RequiredDuringSchedulingIgnoredDuringExecution, path.Child("requiredDuringSchedulingIgnoredDuringExecution"))...)
+			errs = append(errs, ValidateNodeSelector(n.RequiredDuringSchedulingIgnoredDuringExecution, path.Child("requiredDuringSchedulingIgnoredDuringExecution"))...)
 		}
 		for i, term := range n.PreferredDuringSchedulingIgnoredDuringExecution {
 			preferred := path.Child("preferredDuringSchedulingIgnoredDuringExecution").Index(i)
@@ -52,7 +52,8 @@ func weight(w int32, at *field.Path) field.ErrorList {
 	return nil
 }
 
-func validateNodeSelector(s *corev1.NodeSelector, at *field.Path) field.ErrorList {
+// ValidateNodeSelector checks how nodes are chosen by their labels.
+func ValidateNodeSelector(s *corev1.NodeSelector, at *field.Path) field.ErrorList {
 	terms := at.Child("nodeSelectorTerms")
 	if len(s.NodeSelectorTerms) == 0 {
 		return field.ErrorList{field.Required(terms, "must have at least one node selector term")}

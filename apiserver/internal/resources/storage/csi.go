@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	storagev1 "k8s.io/api/storage/v1"
@@ -15,12 +16,13 @@ import (
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/cell"
 	"kctl/apiserver/internal/resources/check"
+	"kctl/apiserver/internal/resources/volume"
 	"kctl/apiserver/internal/resources/workload"
 )
 
 func drivers(clock clock.PassiveClock) registry.Strategy[*storagev1.CSIDriver] {
 	return registry.Strategy[*storagev1.CSIDriver]{
-		Resource: resource("csidrivers", "CSIDriver"), Singular: "csidriver",
+		Resource: resource("csidrivers", "CSIDriver"), Singular: "csidriver", Warnings: warnOfTokens,
 		Default: func(d *storagev1.CSIDriver) {
 			s := &d.Spec
 			workload.DefaultTo(&s.AttachRequired, true)
@@ -34,12 +36,21 @@ func drivers(clock clock.PassiveClock) registry.Strategy[*storagev1.CSIDriver] {
 		},
 		ValidateName: check.NameIsSubdomain,
 		Validate: func(_ context.Context, d *storagev1.CSIDriver) field.ErrorList {
-			return append(validateDriverName(d.Name, field.NewPath("name")), validateDriver(&d.Spec)...)
+			return validateDriver(&d.Spec)
 		},
 		Update: registry.Change[*storagev1.CSIDriver]{Validate: func(_ context.Context, d, old *storagev1.CSIDriver) field.ErrorList {
 			errs := validateDriver(&d.Spec)
 			errs = append(errs, check.Same(d.Spec.AttachRequired, old.Spec.AttachRequired, specPath.Child("attachedRequired"))...)
 			return append(errs, check.Same(d.Spec.VolumeLifecycleModes, old.Spec.VolumeLifecycleModes, specPath.Child("volumeLifecycleModes"))...)
+		}, Prepare: func(_ context.Context, d, old *storagev1.CSIDriver) {
+			if !equality.Semantic.DeepEqual(d.Spec, old.Spec) { // new ones have none, as upstream
+				d.Generation = old.Generation + 1
+			}
+		}, Warnings: func(ctx context.Context, d, old *storagev1.CSIDriver) []string {
+			if equality.Semantic.DeepEqual(d.Spec.TokenRequests, old.Spec.TokenRequests) {
+				return nil
+			}
+			return warnOfTokens(ctx, d)
 		}},
 		Columns: cell.Columns(storagev1.CSIDriverSpec{}.SwaggerDoc(), "Name", "AttachRequired:boolean=attachRequired",
 			"PodInfoOnMount:boolean=podInfoOnMount", "StorageCapacity:boolean=storageCapacity", "TokenRequests=tokenRequests",
@@ -77,15 +88,40 @@ func validateDriver(s *storagev1.CSIDriverSpec) field.ErrorList {
 			errs = append(errs, field.Duplicate(at.Child("audience"), t.Audience))
 		}
 		seen.Insert(t.Audience)
-		if seconds := t.ExpirationSeconds; seconds != nil && *seconds < 600 {
-			errs = append(errs, field.Invalid(at.Child("expirationSeconds"), *seconds, "may not specify a duration less than 10 minutes"))
+		switch seconds := ptr.Deref(t.ExpirationSeconds, minTokenSeconds); {
+		case seconds < minTokenSeconds:
+			errs = append(errs, field.Invalid(at.Child("expirationSeconds"), seconds, "may not specify a duration less than 10 minutes"))
+		case seconds > maxTokenSeconds:
+			errs = append(errs, field.Invalid(at.Child("expirationSeconds"), seconds, "may not specify a duration larger than 2^32 seconds"))
 		}
 	}
-	for i, mode := range s.VolumeLifecycleModes {
-		errs = append(errs, check.Supported(mode, specPath.Child("volumeLifecycleModes").Index(i),
-			storagev1.VolumeLifecyclePersistent, storagev1.VolumeLifecycleEphemeral)...)
+	for _, mode := range s.VolumeLifecycleModes {
+		if !slices.Contains(lifecycleModes, mode) {
+			errs = append(errs, field.NotSupported(specPath.Child("volumeLifecycleModes"), mode, lifecycleModes))
+		}
+	}
+	if seconds := s.NodeAllocatableUpdatePeriodSeconds; seconds != nil && *seconds < minUpdateSeconds {
+		errs = append(errs, field.Invalid(specPath.Child("nodeAllocatableUpdatePeriodSeconds"), *seconds, "must be greater than or equal to 10 seconds"))
+	}
+	if secret := s.ServiceAccountTokenInSecrets; secret != nil && len(s.TokenRequests) == 0 {
+		errs = append(errs, field.Invalid(specPath.Child("serviceAccountTokenInSecrets"), *secret, "serviceAccountTokenInSecrets is set but no tokenRequests are specified"))
 	}
 	return errs
+}
+
+const (
+	minTokenSeconds  = 600
+	maxTokenSeconds  = 1 << 32
+	minUpdateSeconds = 10
+)
+
+var lifecycleModes = []storagev1.VolumeLifecycleMode{storagev1.VolumeLifecyclePersistent, storagev1.VolumeLifecycleEphemeral}
+
+func warnOfTokens(_ context.Context, d *storagev1.CSIDriver) []string {
+	if len(d.Spec.TokenRequests) == 0 || d.Spec.ServiceAccountTokenInSecrets != nil {
+		return nil
+	}
+	return []string{"spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes"}
 }
 
 func nodes(clock clock.PassiveClock) registry.Strategy[*storagev1.CSINode] {
@@ -115,7 +151,7 @@ func sameDrivers(now, old []storagev1.CSINodeDriver) field.ErrorList {
 			}
 			is.Allocatable = was.Allocatable
 			if !equality.Semantic.DeepEqual(is, was) {
-				errs = append(errs, field.Invalid(field.NewPath("CSINodeDriver").Index(i), now[i], check.Immutable))
+				errs = append(errs, field.Invalid(specPath.Child("drivers"), now[i], check.Immutable))
 			}
 		}
 	}
@@ -129,12 +165,12 @@ func validateNode(s *storagev1.CSINodeSpec) field.ErrorList {
 	seen := sets.New[string]()
 	for i, d := range s.Drivers {
 		at := specPath.Child("drivers").Index(i)
-		errs = append(errs, validateDriverName(d.Name, at.Child("name"))...)
+		errs = append(errs, check.DriverName(d.Name, at.Child("name"))...)
 		switch {
 		case d.NodeID == "":
 			errs = append(errs, field.Required(at.Child("nodeID"), ""))
 		case len(d.NodeID) > maxNodeID:
-			errs = append(errs, field.Invalid(at.Child("nodeID"), d.NodeID, "must be no more than 256 characters"))
+			errs = append(errs, field.Invalid(at.Child("nodeID"), d.NodeID, "must be 256 characters or less"))
 		}
 		if d.Allocatable != nil && d.Allocatable.Count != nil {
 			errs = append(errs, check.Nonnegative(int64(*d.Allocatable.Count), at.Child("allocatable", "count"))...)
@@ -146,13 +182,13 @@ func validateNode(s *storagev1.CSINodeSpec) field.ErrorList {
 		keys := sets.New[string]()
 		for _, key := range d.TopologyKeys {
 			if key == "" {
-				errs = append(errs, field.Required(at.Child("topologyKeys"), ""))
+				errs = append(errs, field.Required(at, ""))
 			}
 			if keys.Has(key) {
-				errs = append(errs, field.Duplicate(at.Child("topologyKeys"), key))
+				errs = append(errs, field.Duplicate(at, key))
 			}
 			keys.Insert(key)
-			errs = append(errs, check.QualifiedName(key, at.Child("topologyKeys"))...)
+			errs = append(errs, check.QualifiedName(key, at)...)
 		}
 	}
 	return errs
@@ -166,7 +202,14 @@ func attachments(clock clock.PassiveClock) registry.Strategy[*storagev1.VolumeAt
 			return validateAttachment(&a.Spec)
 		},
 		Update: registry.Change[*storagev1.VolumeAttachment]{Validate: func(_ context.Context, a, old *storagev1.VolumeAttachment) field.ErrorList {
-			return append(validateAttachment(&a.Spec), check.Same(a.Spec, old.Spec, specPath)...)
+			errs := validateAttachment(&a.Spec)
+			if !equality.Semantic.DeepEqual(a.Spec, old.Spec) {
+				errs = append(errs, field.Invalid(specPath, nil, check.Immutable))
+			}
+			return errs
+		}},
+		Status: &registry.Change[*storagev1.VolumeAttachment]{Validate: func(_ context.Context, a, _ *storagev1.VolumeAttachment) field.ErrorList {
+			return validateAttached(&a.Status)
 		}},
 		Fields: func(a *storagev1.VolumeAttachment) fields.Set {
 			return fields.Set{"spec.attacher": a.Spec.Attacher, "spec.nodeName": a.Spec.NodeName}
@@ -182,17 +225,43 @@ func attachments(clock clock.PassiveClock) registry.Strategy[*storagev1.VolumeAt
 }
 
 func validateAttachment(s *storagev1.VolumeAttachmentSpec) field.ErrorList {
-	errs := validateDriverName(s.Attacher, specPath.Child("attacher"))
+	errs := check.DriverName(s.Attacher, specPath.Child("attacher"))
 	source := specPath.Child("source")
 	switch name := s.Source.PersistentVolumeName; {
 	case name != nil && s.Source.InlineVolumeSpec != nil:
 		errs = append(errs, field.Forbidden(source, "must specify exactly one of inlineVolumeSpec and persistentVolumeName"))
 	case name == nil && s.Source.InlineVolumeSpec == nil:
 		errs = append(errs, field.Required(source, "must specify exactly one of inlineVolumeSpec and persistentVolumeName"))
-	case name != nil && *name == "":
-		errs = append(errs, field.Required(source.Child("persistentVolumeName"), "must specify non empty persistentVolumeName"))
-	case name != nil:
+	case name == nil:
+		errs = append(errs, volume.ValidateInline(s.Source.InlineVolumeSpec, source.Child("inlineVolumeSpec"))...)
+	default:
+		if *name == "" {
+			errs = append(errs, field.Required(source.Child("persistentVolumeName"), "must specify non empty persistentVolumeName"))
+		}
 		errs = append(errs, check.Messages(source.Child("persistentVolumeName"), *name, check.NameIsSubdomain(*name, false))...)
 	}
 	return append(errs, check.Messages(specPath.Child("nodeName"), s.NodeName, check.NameIsSubdomain(s.NodeName, false))...)
+}
+
+const maxMessage = 1024
+
+func validateAttached(s *storagev1.VolumeAttachmentStatus) field.ErrorList {
+	status := field.NewPath("status")
+	var errs field.ErrorList
+	size := 0
+	for key, value := range s.AttachmentMetadata {
+		size += len(key) + len(value)
+	}
+	if size > maxParameterBytes {
+		errs = append(errs, field.TooLong(status.Child("attachmentMetadata"), "", maxParameterBytes))
+	}
+	for _, failed := range []struct {
+		name  string
+		error *storagev1.VolumeError
+	}{{"attachError", s.AttachError}, {"detachError", s.DetachError}} {
+		if failed.error != nil && len(failed.error.Message) > maxMessage {
+			errs = append(errs, field.TooLong(status.Child(failed.name, "message"), "", maxMessage))
+		}
+	}
+	return errs
 }

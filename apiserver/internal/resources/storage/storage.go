@@ -5,13 +5,14 @@ package storage
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -64,15 +65,19 @@ func Classes(clock clock.PassiveClock) registry.Strategy[*storagev1.StorageClass
 		ValidateName: check.NameIsSubdomain,
 		Validate:     func(_ context.Context, c *storagev1.StorageClass) field.ErrorList { return validateClass(c) },
 		Update: registry.Change[*storagev1.StorageClass]{Validate: func(_ context.Context, c, old *storagev1.StorageClass) field.ErrorList {
-			var errs field.ErrorList
-			if !equality.Semantic.DeepEqual(c.Parameters, old.Parameters) {
-				errs = append(errs, field.Forbidden(field.NewPath("parameters"), "updates to parameters are forbidden."))
+			errs := validateClass(c)
+			for _, fixed := range []struct {
+				name     string
+				now, was any
+			}{
+				{"parameters", c.Parameters, old.Parameters}, {"provisioner", c.Provisioner, old.Provisioner},
+				{"reclaimPolicy", c.ReclaimPolicy, old.ReclaimPolicy}, {"volumeBindingMode", c.VolumeBindingMode, old.VolumeBindingMode},
+			} {
+				if !equality.Semantic.DeepEqual(fixed.now, fixed.was) {
+					errs = append(errs, field.Invalid(field.NewPath(fixed.name), nil, check.Immutable))
+				}
 			}
-			if c.Provisioner != old.Provisioner {
-				errs = append(errs, field.Forbidden(field.NewPath("provisioner"), "updates to provisioner are forbidden."))
-			}
-			errs = append(errs, check.Same(c.ReclaimPolicy, old.ReclaimPolicy, field.NewPath("reclaimPolicy"))...)
-			return append(errs, check.Same(c.VolumeBindingMode, old.VolumeBindingMode, field.NewPath("volumeBindingMode"))...)
+			return errs
 		}},
 		UnconditionalUpdate: true,
 		Columns: cell.Columns(storagev1.StorageClass{}.SwaggerDoc(), "Name", "Provisioner=provisioner", "ReclaimPolicy=reclaimPolicy",
@@ -97,18 +102,64 @@ func IsDefaultClass(c *storagev1.StorageClass) bool {
 }
 
 func validateClass(c *storagev1.StorageClass) field.ErrorList {
-	at := field.NewPath("provisioner")
-	var errs field.ErrorList
-	if c.Provisioner == "" {
-		errs = append(errs, field.Required(at, ""))
-	} else {
-		errs = append(errs, check.QualifiedName(strings.ToLower(c.Provisioner), at)...)
-	}
+	errs := validateProvisioner(c.Provisioner, field.NewPath("provisioner"))
 	errs = append(errs, validateParameters(c.Parameters, true, field.NewPath("parameters"))...)
 	errs = append(errs, check.Supported(ptr.Deref(c.ReclaimPolicy, ""), field.NewPath("reclaimPolicy"),
 		corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRetain)...)
-	return append(errs, check.Supported(ptr.Deref(c.VolumeBindingMode, ""), field.NewPath("volumeBindingMode"),
+	errs = append(errs, check.Supported(ptr.Deref(c.VolumeBindingMode, ""), field.NewPath("volumeBindingMode"),
 		storagev1.VolumeBindingImmediate, storagev1.VolumeBindingWaitForFirstConsumer)...)
+	return append(errs, validateTopologies(c.AllowedTopologies)...)
+}
+
+// validateProvisioner checks the name of who makes volumes, or changes them.
+func validateProvisioner(name string, at *field.Path) field.ErrorList {
+	if name == "" {
+		return field.ErrorList{field.Required(at, "")}
+	}
+	return check.QualifiedName(strings.ToLower(name), at)
+}
+
+// validateTopologies checks where volumes of a class may be: each term says
+// something, and something else than the others.
+func validateTopologies(terms []corev1.TopologySelectorTerm) field.ErrorList {
+	var errs field.ErrorList
+	var seen []map[string]sets.Set[string]
+	for i, term := range terms {
+		at := field.NewPath("allowedTopologies").Index(i).Child("matchLabelExpressions")
+		means, found := validateTopology(term, at)
+		errs = append(errs, found...)
+		same := func(other map[string]sets.Set[string]) bool { return equality.Semantic.DeepEqual(other, means) }
+		if len(means) == 0 || slices.ContainsFunc(seen, same) {
+			errs = append(errs, field.Duplicate(at, ""))
+		}
+		seen = append(seen, means)
+	}
+	return errs
+}
+
+// validateTopology returns which values of which labels a term means.
+func validateTopology(term corev1.TopologySelectorTerm, at *field.Path) (map[string]sets.Set[string], field.ErrorList) {
+	var errs field.ErrorList
+	means := map[string]sets.Set[string]{}
+	for i, e := range term.MatchLabelExpressions {
+		at := at.Index(i)
+		values := sets.New[string]()
+		if len(e.Values) == 0 {
+			errs = append(errs, field.Required(at.Child("values"), ""))
+		}
+		for j, value := range e.Values {
+			if values.Has(value) {
+				errs = append(errs, field.Duplicate(at.Child("values").Index(j), value))
+			}
+			values.Insert(value)
+		}
+		errs = append(errs, check.QualifiedName(e.Key, at.Child("key"))...)
+		if _, twice := means[e.Key]; twice {
+			errs = append(errs, field.Duplicate(at.Child("key"), e.Key))
+		}
+		means[e.Key] = values
+	}
+	return means, errs
 }
 
 const (
@@ -142,7 +193,7 @@ func attributesClasses(clock clock.PassiveClock) registry.Strategy[*storagev1.Vo
 		Resource: AttributesClassResource, Singular: "volumeattributesclass", ShortNames: []string{"vac"},
 		ValidateName: check.NameIsSubdomain,
 		Validate: func(_ context.Context, c *storagev1.VolumeAttributesClass) field.ErrorList {
-			errs := validateDriverName(c.DriverName, field.NewPath("driverName"))
+			errs := validateProvisioner(c.DriverName, field.NewPath("driverName"))
 			return append(errs, validateParameters(c.Parameters, false, field.NewPath("parameters"))...)
 		},
 		Update: registry.Change[*storagev1.VolumeAttributesClass]{Validate: func(_ context.Context, c, old *storagev1.VolumeAttributesClass) field.ErrorList {
@@ -153,7 +204,7 @@ func attributesClasses(clock clock.PassiveClock) registry.Strategy[*storagev1.Vo
 			if !equality.Semantic.DeepEqual(c.Parameters, old.Parameters) {
 				errs = append(errs, field.Forbidden(field.NewPath("parameters"), "updates to parameters are forbidden."))
 			}
-			return errs
+			return append(errs, validateParameters(c.Parameters, false, field.NewPath("parameters"))...)
 		}},
 		UnconditionalUpdate: true,
 		Columns:             cell.Columns(storagev1.VolumeAttributesClass{}.SwaggerDoc(), "Name", "DriverName=driverName", "Age"),
@@ -167,19 +218,6 @@ func attributesClasses(clock clock.PassiveClock) registry.Strategy[*storagev1.Vo
 	}
 }
 
-const maxDriverName = 63
-
-func validateDriverName(name string, at *field.Path) field.ErrorList {
-	if name == "" {
-		return field.ErrorList{field.Required(at, "")}
-	}
-	var errs field.ErrorList
-	if len(name) > maxDriverName {
-		errs = append(errs, field.TooLong(at, name, maxDriverName))
-	}
-	return append(errs, check.Messages(at, name, validation.IsDNS1123Subdomain(strings.ToLower(name)))...)
-}
-
 func capacities() registry.Strategy[*storagev1.CSIStorageCapacity] {
 	r := resource("csistoragecapacities", "CSIStorageCapacity")
 	r.Namespaced = true
@@ -191,9 +229,6 @@ func capacities() registry.Strategy[*storagev1.CSIStorageCapacity] {
 		}
 		if c.Capacity != nil && c.Capacity.Sign() < 0 {
 			errs = append(errs, field.Invalid(field.NewPath("capacity"), c.Capacity.String(), check.NotNegative))
-		}
-		if c.MaximumVolumeSize != nil && c.MaximumVolumeSize.Sign() < 0 {
-			errs = append(errs, field.Invalid(field.NewPath("maximumVolumeSize"), c.MaximumVolumeSize.String(), check.NotNegative))
 		}
 		return errs
 	}

@@ -2,6 +2,8 @@ package volume
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -17,21 +19,24 @@ func claims(clock clock.PassiveClock) registry.Strategy[*corev1.PersistentVolume
 	return registry.WithStatus(registry.Strategy[*corev1.PersistentVolumeClaim]{
 		Resource: Claims,
 		Singular: "persistentvolumeclaim", ShortNames: []string{"pvc"},
-		Default:          DefaultClaim,
-		ValidateName:     check.NameIsSubdomain,
-		PrepareForCreate: func(_ context.Context, c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimPending },
+		Default:      DefaultClaim,
+		ValidateName: check.NameIsSubdomain,
+		PrepareForCreate: func(_ context.Context, c *corev1.PersistentVolumeClaim) {
+			c.Status.Phase = corev1.ClaimPending
+			alignSources(&c.Spec)
+		},
+		Warnings: warnings,
 		Validate: func(_ context.Context, c *corev1.PersistentVolumeClaim) field.ErrorList {
 			return ValidateClaimSpec(&c.Spec, specPath)
 		},
-		Update: registry.Change[*corev1.PersistentVolumeClaim]{Validate: func(_ context.Context, c, old *corev1.PersistentVolumeClaim) field.ErrorList {
-			return append(ValidateClaimSpec(&c.Spec, specPath), sameClaim(c, old)...)
-		}},
+		Update: registry.Change[*corev1.PersistentVolumeClaim]{
+			Validate: func(_ context.Context, c, old *corev1.PersistentVolumeClaim) field.ErrorList {
+				return append(ValidateClaimSpec(&c.Spec, specPath), sameClaim(c, old)...)
+			},
+			Warnings: func(ctx context.Context, c, _ *corev1.PersistentVolumeClaim) []string { return warnings(ctx, c) },
+		},
 		Status: &registry.Change[*corev1.PersistentVolumeClaim]{Validate: func(_ context.Context, c, _ *corev1.PersistentVolumeClaim) field.ErrorList {
-			var errs field.ErrorList
-			for name, amount := range c.Status.Capacity {
-				errs = append(errs, check.Quantity(name, amount, field.NewPath("status", "capacity").Key(string(name)))...)
-			}
-			return errs
+			return validateClaimStatus(&c.Status)
 		}},
 		UnconditionalUpdate: true,
 		Columns: cell.Columns(corev1.PersistentVolumeClaimSpec{}.SwaggerDoc(), "Name", "Status", "Volume=volumeName", "Capacity",
@@ -67,4 +72,73 @@ func DefaultClaim(c *corev1.PersistentVolumeClaim) {
 // ClassOf is the storage class of a claim, or "".
 func ClassOf(c *corev1.PersistentVolumeClaim) string {
 	return class(c.Annotations, ptr.Deref(c.Spec.StorageClassName, ""))
+}
+
+func warnings(_ context.Context, c *corev1.PersistentVolumeClaim) []string {
+	if _, ok := c.Annotations[corev1.BetaStorageClassAnnotation]; !ok {
+		return nil
+	}
+	return []string{"metadata.annotations[" + corev1.BetaStorageClassAnnotation + `]: deprecated since v1.8; use "storageClassName" attribute instead`}
+}
+
+const snapshotGroup = "snapshot.storage.k8s.io"
+
+// alignSources writes what a claim is to be filled from into both of its fields
+// for that, and drops what was never promised to work: other sources than
+// claims and snapshots in the older field, and those of other namespaces (an
+// alpha feature).
+func alignSources(s *corev1.PersistentVolumeClaimSpec) {
+	if d := s.DataSource; d != nil {
+		group := ptr.Deref(d.APIGroup, "")
+		if (group != "" || d.Kind != "PersistentVolumeClaim") && (group != snapshotGroup || d.Kind != "VolumeSnapshot") {
+			s.DataSource = nil
+		}
+	}
+	if ref := s.DataSourceRef; ref != nil && ptr.Deref(ref.Namespace, "") != "" {
+		s.DataSourceRef = nil
+	}
+	switch {
+	case s.DataSource == nil && s.DataSourceRef != nil:
+		ref := s.DataSourceRef
+		s.DataSource = &corev1.TypedLocalObjectReference{APIGroup: ref.APIGroup, Kind: ref.Kind, Name: ref.Name}
+	case s.DataSource != nil && s.DataSourceRef == nil:
+		s.DataSourceRef = reference(s.DataSource)
+	}
+}
+
+func reference(source *corev1.TypedLocalObjectReference) *corev1.TypedObjectReference {
+	return &corev1.TypedObjectReference{APIGroup: source.APIGroup, Kind: source.Kind, Name: source.Name}
+}
+
+var resizeStatuses = []corev1.ClaimResourceStatus{
+	corev1.PersistentVolumeClaimControllerResizeInProgress, corev1.PersistentVolumeClaimControllerResizeInfeasible,
+	corev1.PersistentVolumeClaimNodeResizeInProgress, corev1.PersistentVolumeClaimNodeResizeInfeasible, corev1.PersistentVolumeClaimNodeResizePending,
+}
+
+func validateClaimStatus(s *corev1.PersistentVolumeClaimStatus) field.ErrorList {
+	var errs field.ErrorList
+	status := field.NewPath("status")
+	for name, amount := range s.Capacity {
+		errs = append(errs, quantity(amount, status.Child("capacity").Key(string(name)))...)
+	}
+	storageOnly := func(name corev1.ResourceName, at *field.Path) bool {
+		known := name == corev1.ResourceStorage || strings.Contains(string(name), "/")
+		if !known {
+			errs = append(errs, field.NotSupported(at, name, []corev1.ResourceName{corev1.ResourceStorage}))
+		}
+		return known
+	}
+	at := status.Child("allocatedResourceStatuses")
+	for name, is := range s.AllocatedResourceStatuses {
+		if storageOnly(name, at) && !slices.Contains(resizeStatuses, is) {
+			errs = append(errs, field.NotSupported(at, name, resizeStatuses)) // the name, as upstream
+		}
+	}
+	at = status.Child("allocatedResources")
+	for name, amount := range s.AllocatedResources {
+		if storageOnly(name, at) {
+			errs = append(errs, quantity(amount, at.Key(string(name)))...)
+		}
+	}
+	return errs
 }

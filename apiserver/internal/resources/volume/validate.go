@@ -1,8 +1,6 @@
 package volume
 
 import (
-	"path"
-	"reflect"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/resources/check"
+	"kctl/apiserver/internal/resources/pod"
 )
 
 const notPositive = "must be greater than zero"
@@ -20,6 +19,14 @@ const notPositive = "must be greater than zero"
 func positive(q resource.Quantity, at *field.Path) field.ErrorList {
 	if q.Sign() <= 0 {
 		return field.ErrorList{field.Invalid(at, q.String(), notPositive)}
+	}
+	return nil
+}
+
+// quantity refuses less than nothing.
+func quantity(q resource.Quantity, at *field.Path) field.ErrorList {
+	if q.Sign() < 0 {
+		return field.ErrorList{field.Invalid(at, q.Value(), "must be a valid resource quantity")}
 	}
 	return nil
 }
@@ -39,15 +46,73 @@ func validateVolume(s *corev1.PersistentVolumeSpec) field.ErrorList {
 		errs = append(errs, field.NotSupported(capacity, s.Capacity, []corev1.ResourceName{corev1.ResourceStorage}))
 	}
 	if ok {
-		errs = append(errs, positive(storage, capacity.Key(string(corev1.ResourceStorage)))...)
+		at := capacity.Key(string(corev1.ResourceStorage))
+		errs = append(errs, quantity(storage, at)...)
+		errs = append(errs, positive(storage, at)...)
 	}
 	errs = append(errs, check.Supported(s.PersistentVolumeReclaimPolicy, specPath.Child("persistentVolumeReclaimPolicy"),
 		corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRecycle, corev1.PersistentVolumeReclaimRetain)...)
-	errs = append(errs, validateSource(s)...)
+	errs = append(errs, validateSource(s, specPath)...)
 	if s.StorageClassName != "" {
 		errs = append(errs, subdomain(s.StorageClassName, specPath.Child("storageClassName"))...)
 	}
-	return append(errs, validateMode(s.VolumeMode, specPath.Child("volumeMode"))...)
+	errs = append(errs, validateMode(s.VolumeMode, specPath.Child("volumeMode"))...)
+	errs = append(errs, validateAffinity(s.NodeAffinity, specPath.Child("nodeAffinity", "required"))...)
+	return append(errs, validateAttributesClass(s)...)
+}
+
+// ValidateInline checks a volume that stands in an attachment: one of a CSI
+// driver, of which nothing is said that is for claims.
+func ValidateInline(s *corev1.PersistentVolumeSpec, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, said := range []struct {
+		name string
+		is   bool
+	}{
+		{"capacity", s.Capacity != nil}, {"claimRef", s.ClaimRef != nil}, {"persistentVolumeReclaimPolicy", s.PersistentVolumeReclaimPolicy != ""},
+		{"storageClassName", s.StorageClassName != ""}, {"volumeMode", s.VolumeMode != nil},
+	} {
+		if said.is {
+			errs = append(errs, field.Forbidden(at.Child(said.name), "may not be specified in the context of inline volumes"))
+		}
+	}
+	if s.CSI == nil {
+		errs = append(errs, field.Required(at.Child("csi"), "has to be specified in the context of inline volumes"))
+	}
+	if len(s.AccessModes) == 0 {
+		errs = append(errs, field.Required(at.Child("accessModes"), ""))
+	}
+	errs = append(errs, validateModes(s.AccessModes, at.Child("accessModes"))...)
+	errs = append(errs, validateSource(s, at)...)
+	return append(errs, validateAffinity(s.NodeAffinity, at.Child("nodeAffinity", "required"))...)
+}
+
+func validateAffinity(a *corev1.VolumeNodeAffinity, at *field.Path) field.ErrorList {
+	if a == nil {
+		return nil
+	}
+	if a.Required == nil {
+		return field.ErrorList{field.Required(at, "must specify required node constraints")}
+	}
+	return pod.ValidateNodeSelector(a.Required, at)
+}
+
+// validateAttributesClass: only volumes of CSI drivers have attributes.
+func validateAttributesClass(s *corev1.PersistentVolumeSpec) field.ErrorList {
+	if s.VolumeAttributesClassName == nil {
+		return nil
+	}
+	at := specPath.Child("volumeAttributesClassName")
+	var errs field.ErrorList
+	if name := *s.VolumeAttributesClassName; name == "" {
+		errs = append(errs, field.Required(at, "an empty string is disallowed"))
+	} else {
+		errs = append(errs, subdomain(name, at)...)
+	}
+	if s.CSI == nil {
+		errs = append(errs, field.Required(specPath.Child("csi"), "has to be specified when using volumeAttributesClassName"))
+	}
+	return errs
 }
 
 func subdomain(name string, at *field.Path) field.ErrorList {
@@ -72,92 +137,33 @@ func validateMode(mode *corev1.PersistentVolumeMode, at *field.Path) field.Error
 	return check.Supported(*mode, at, corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem)
 }
 
-// validateSource checks that a volume has one source, and what the sources
-// that stand for a single node must say.
-func validateSource(s *corev1.PersistentVolumeSpec) field.ErrorList {
-	var errs field.ErrorList
-	sources := reflect.ValueOf(s.PersistentVolumeSource)
-	found := 0
-	for i := range sources.NumField() {
-		if sources.Field(i).IsNil() {
-			continue
-		}
-		if found++; found > 1 {
-			name := sources.Type().Field(i).Name
-			errs = append(errs, field.Forbidden(specPath.Child(jsonName(name)), "may not specify more than 1 volume type"))
-		}
-	}
-	if found == 0 {
-		errs = append(errs, field.Required(specPath, "must specify a volume type"))
-	}
-	if h := s.HostPath; h != nil {
-		if h.Path == "" {
-			errs = append(errs, field.Required(specPath.Child("hostPath", "path"), ""))
-		}
-		if path.Clean(h.Path) == "/" && s.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle {
-			errs = append(errs, field.Forbidden(specPath.Child("persistentVolumeReclaimPolicy"), "may not be 'recycle' for a hostPath mount of '/'"))
-		}
-	}
-	if l := s.Local; l != nil {
-		if l.Path == "" {
-			errs = append(errs, field.Required(specPath.Child("local", "path"), ""))
-		}
-		if s.NodeAffinity == nil {
-			errs = append(errs, field.Required(specPath.Child("nodeAffinity"), "Local volume requires node affinity"))
-		}
-	}
-	if c := s.CSI; c != nil {
-		if c.Driver == "" {
-			errs = append(errs, field.Required(specPath.Child("csi", "driver"), ""))
-		}
-		if c.VolumeHandle == "" {
-			errs = append(errs, field.Required(specPath.Child("csi", "volumeHandle"), ""))
-		}
-	}
-	if n := s.NFS; n != nil {
-		if n.Server == "" {
-			errs = append(errs, field.Required(specPath.Child("nfs", "server"), ""))
-		}
-		if n.Path == "" {
-			errs = append(errs, field.Required(specPath.Child("nfs", "path"), ""))
-		}
-	}
-	return errs
-}
-
-// jsonName is the name of a source's field in JSON.
-func jsonName(name string) string {
-	f, ok := reflect.TypeFor[corev1.PersistentVolumeSource]().FieldByName(name)
-	if !ok {
-		return name
-	}
-	tag := f.Tag.Get("json")
-	for i := range tag {
-		if tag[i] == ',' {
-			return tag[:i]
-		}
-	}
-	return tag
-}
-
 func sameVolume(now, old *corev1.PersistentVolumeSpec) field.ErrorList {
 	var errs field.ErrorList
-	if !equality.Semantic.DeepEqual(withoutSecrets(now), withoutSecrets(old)) {
+	if !equality.Semantic.DeepEqual(now.PersistentVolumeSource, withSecretsOf(now, old)) {
 		errs = append(errs, field.Forbidden(specPath.Child("persistentvolumesource"), "spec.persistentvolumesource is immutable after creation"))
 	}
-	errs = append(errs, check.Same(now.VolumeMode, old.VolumeMode, specPath.Child("volumeMode"))...)
-	if old.NodeAffinity != nil {
-		errs = append(errs, check.Same(now.NodeAffinity, old.NodeAffinity, specPath.Child("nodeAffinity"))...)
+	errs = append(errs, check.Same(now.VolumeMode, old.VolumeMode, field.NewPath("volumeMode"))...)
+	if old.NodeAffinity != nil && !equality.Semantic.DeepEqual(now.NodeAffinity, old.NodeAffinity) {
+		errs = append(errs, field.Invalid(field.NewPath("nodeAffinity"), now.NodeAffinity, "field is immutable, except for updating from beta label to GA"))
+	}
+	if now.VolumeAttributesClassName == nil && old.VolumeAttributesClassName != nil {
+		errs = append(errs, field.Forbidden(specPath.Child("volumeAttributesClassName"), "update from non-nil value to nil is forbidden"))
 	}
 	return errs
 }
 
-// withoutSecrets is a source without the secrets by which a CSI driver expands
+// withSecretsOf is the old source with the secrets by which a CSI driver expands
 // it, which may be added later.
-func withoutSecrets(s *corev1.PersistentVolumeSpec) corev1.PersistentVolumeSource {
-	source := *s.PersistentVolumeSource.DeepCopy()
-	if source.CSI != nil {
-		source.CSI.ControllerExpandSecretRef, source.CSI.NodeExpandSecretRef = nil, nil
+func withSecretsOf(now, old *corev1.PersistentVolumeSpec) corev1.PersistentVolumeSource {
+	source := *old.PersistentVolumeSource.DeepCopy()
+	if source.CSI == nil || now.CSI == nil {
+		return source
+	}
+	if source.CSI.ControllerExpandSecretRef == nil {
+		source.CSI.ControllerExpandSecretRef = now.CSI.ControllerExpandSecretRef
+	}
+	if source.CSI.NodeExpandSecretRef == nil {
+		source.CSI.NodeExpandSecretRef = now.CSI.NodeExpandSecretRef
 	}
 	return source
 }
@@ -187,6 +193,9 @@ func ValidateClaimSpec(s *corev1.PersistentVolumeClaimSpec, at *field.Path) fiel
 	}
 	if source := s.DataSourceRef; source != nil {
 		errs = append(errs, validateDataSource(source.APIGroup, source.Kind, source.Name, at.Child("dataSourceRef"))...)
+	}
+	if source, ref := s.DataSource, s.DataSourceRef; source != nil && ref != nil && !equality.Semantic.DeepEqual(reference(source), ref) {
+		errs = append(errs, field.Invalid(at, struct{}{}, "must match dataSourceRef"))
 	}
 	if name := ptr.Deref(s.VolumeAttributesClassName, ""); name != "" {
 		errs = append(errs, subdomain(name, at.Child("volumeAttributesClassName"))...)
@@ -220,11 +229,12 @@ func sameClaim(now, old *corev1.PersistentVolumeClaim) field.ErrorList {
 	}
 	if old.Status.Phase == corev1.ClaimBound {
 		was.Resources.Requests = now.Spec.Resources.Requests
+		was.VolumeAttributesClassName = now.Spec.VolumeAttributesClassName
 	}
-	was.VolumeAttributesClassName = now.Spec.VolumeAttributesClassName
 	if !equality.Semantic.DeepEqual(*was, now.Spec) {
-		return field.ErrorList{field.Forbidden(specPath,
-			"spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims")}
+		return append(field.ErrorList{field.Forbidden(specPath,
+			"spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims")},
+			check.Same(now.Spec.VolumeMode, old.Spec.VolumeMode, field.NewPath("volumeMode"))...)
 	}
 	before, asked := old.Spec.Resources.Requests[corev1.ResourceStorage], now.Spec.Resources.Requests[corev1.ResourceStorage]
 	has := old.Status.Capacity[corev1.ResourceStorage]

@@ -1,0 +1,218 @@
+package volume
+
+import (
+	"path"
+	"reflect"
+	"regexp"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"kctl/apiserver/internal/resources/check"
+)
+
+// need checks that fields, given as name and value, are set.
+func need(at *field.Path, namesAndValues ...string) field.ErrorList {
+	var errs field.ErrorList
+	for i := 0; i+1 < len(namesAndValues); i += 2 {
+		if namesAndValues[i+1] == "" {
+			errs = append(errs, field.Required(at.Child(namesAndValues[i]), ""))
+		}
+	}
+	return errs
+}
+
+func needAny(at *field.Path, name string, values []string) field.ErrorList {
+	if len(values) == 0 {
+		return field.ErrorList{field.Required(at.Child(name), "")}
+	}
+	return nil
+}
+
+func between(least, value, most int32, at *field.Path) field.ErrorList {
+	if value < least || value > most {
+		return field.ErrorList{field.Invalid(at, value, validation.InclusiveRangeError(int(least), int(most)))}
+	}
+	return nil
+}
+
+// maxLUN and maxPartition are upstream's.
+const (
+	maxLUN       = 255
+	maxPartition = 255
+)
+
+func partition(number int32, at *field.Path) field.ErrorList {
+	if number == 0 { // the whole disk
+		return nil
+	}
+	return between(1, number, maxPartition, at.Child("partition"))
+}
+
+func noBacksteps(name string, at *field.Path) field.ErrorList {
+	for part := range strings.SplitSeq(name, "/") {
+		if part == ".." {
+			return field.ErrorList{field.Invalid(at, name, "must not contain '..'")}
+		}
+	}
+	return nil
+}
+
+// source is what a volume is made of, and where it is said.
+type source struct {
+	*corev1.PersistentVolumeSpec
+	at *field.Path
+}
+
+// sourceChecks say what each kind of source must have, by the name of its
+// field. Those of vendors whose volumes nodes don't mount any more are checked
+// for what they are found by.
+var sourceChecks = map[string]func(s source) field.ErrorList{
+	"GCEPersistentDisk": func(s source) field.ErrorList {
+		at := specPath.Child("persistentDisk") // upstream's name of it
+		return append(need(at, "pdName", s.GCEPersistentDisk.PDName), partition(s.GCEPersistentDisk.Partition, at)...)
+	},
+	"AWSElasticBlockStore": func(s source) field.ErrorList {
+		return append(need(s.at, "volumeID", s.AWSElasticBlockStore.VolumeID), partition(s.AWSElasticBlockStore.Partition, s.at)...)
+	},
+	"HostPath": checkHostPath,
+	"Local":    checkLocal,
+	"NFS": func(s source) field.ErrorList {
+		errs := need(s.at, "server", s.NFS.Server, "path", s.NFS.Path)
+		if s.NFS.Path != "" && !path.IsAbs(s.NFS.Path) {
+			errs = append(errs, field.Invalid(s.at.Child("path"), s.NFS.Path, "must be an absolute path"))
+		}
+		return errs
+	},
+	"ISCSI": checkISCSI,
+	"CSI":   checkCSI,
+	"Glusterfs": func(s source) field.ErrorList {
+		return need(s.at, "endpoints", s.Glusterfs.EndpointsName, "path", s.Glusterfs.Path)
+	},
+	"RBD": func(s source) field.ErrorList {
+		return append(needAny(s.at, "monitors", s.RBD.CephMonitors), need(s.at, "image", s.RBD.RBDImage)...)
+	},
+	"CephFS":     func(s source) field.ErrorList { return needAny(s.at, "monitors", s.CephFS.Monitors) },
+	"Cinder":     func(s source) field.ErrorList { return need(s.at, "volumeID", s.Cinder.VolumeID) },
+	"FlexVolume": func(s source) field.ErrorList { return need(s.at, "driver", s.FlexVolume.Driver) },
+	"FC": func(s source) field.ErrorList {
+		if (len(s.FC.TargetWWNs) == 0) == (len(s.FC.WWIDs) == 0) {
+			return field.ErrorList{field.Required(s.at.Child("targetWWNs"), "must specify either targetWWNs or wwids, but not both")}
+		}
+		return nil
+	},
+	"Flocker": func(s source) field.ErrorList {
+		if s.Flocker.DatasetName == "" && s.Flocker.DatasetUUID == "" {
+			return field.ErrorList{field.Required(s.at, "one of datasetName and datasetUUID is required")}
+		}
+		return nil
+	},
+	"AzureFile": func(s source) field.ErrorList {
+		return need(s.at, "secretName", s.AzureFile.SecretName, "shareName", s.AzureFile.ShareName)
+	},
+	"AzureDisk": func(s source) field.ErrorList {
+		return need(s.at, "diskName", s.AzureDisk.DiskName, "diskURI", s.AzureDisk.DataDiskURI)
+	},
+	"Quobyte": func(s source) field.ErrorList {
+		var errs field.ErrorList
+		if s.Quobyte.Registry == "" {
+			errs = append(errs, field.Required(s.at.Child("registry"), "must be a host:port pair or multiple pairs separated by commas"))
+		}
+		return append(errs, need(s.at, "volume", s.Quobyte.Volume)...)
+	},
+	"VsphereVolume":        func(s source) field.ErrorList { return need(s.at, "volumePath", s.VsphereVolume.VolumePath) },
+	"PhotonPersistentDisk": func(s source) field.ErrorList { return need(s.at, "pdID", s.PhotonPersistentDisk.PdID) },
+	"PortworxVolume":       func(s source) field.ErrorList { return need(s.at, "volumeID", s.PortworxVolume.VolumeID) },
+	"StorageOS":            func(s source) field.ErrorList { return need(s.at, "volumeName", s.StorageOS.VolumeName) },
+	"ScaleIO": func(s source) field.ErrorList {
+		return need(s.at, "gateway", s.ScaleIO.Gateway, "system", s.ScaleIO.System, "volumeName", s.ScaleIO.VolumeName)
+	},
+}
+
+// validateSource checks that a volume has one source, and that it is whole.
+func validateSource(s *corev1.PersistentVolumeSpec, spec *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	sources := reflect.ValueOf(s.PersistentVolumeSource)
+	found := 0
+	for i := range sources.NumField() {
+		if sources.Field(i).IsNil() {
+			continue
+		}
+		kind := sources.Type().Field(i)
+		name, _, _ := strings.Cut(kind.Tag.Get("json"), ",")
+		if found++; found > 1 {
+			errs = append(errs, field.Forbidden(spec.Child(name), "may not specify more than 1 volume type"))
+			continue
+		}
+		if whole, ok := sourceChecks[kind.Name]; ok {
+			errs = append(errs, whole(source{s, spec.Child(name)})...)
+		}
+	}
+	if found == 0 {
+		errs = append(errs, field.Required(spec, "must specify a volume type"))
+	}
+	return errs
+}
+
+var hostPathTypes = []corev1.HostPathType{
+	corev1.HostPathUnset, corev1.HostPathBlockDev, corev1.HostPathCharDev, corev1.HostPathDirectory,
+	corev1.HostPathDirectoryOrCreate, corev1.HostPathFile, corev1.HostPathFileOrCreate, corev1.HostPathSocket,
+}
+
+func checkHostPath(s source) field.ErrorList {
+	h := s.HostPath
+	errs := need(s.at, "path", h.Path)
+	errs = append(errs, noBacksteps(h.Path, s.at.Child("path"))...)
+	if h.Type != nil {
+		errs = append(errs, check.Supported(*h.Type, s.at.Child("type"), hostPathTypes...)...)
+	}
+	if path.Clean(h.Path) == "/" && s.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle {
+		errs = append(errs, field.Forbidden(specPath.Child("persistentVolumeReclaimPolicy"), "may not be 'recycle' for a hostPath mount of '/'"))
+	}
+	return errs
+}
+
+func checkLocal(s source) field.ErrorList {
+	errs := need(s.at, "path", s.Local.Path)
+	errs = append(errs, noBacksteps(s.Local.Path, s.at.Child("path"))...)
+	if s.NodeAffinity == nil {
+		errs = append(errs, field.Required(specPath.Child("nodeAffinity"), "Local volume requires node affinity"))
+	}
+	return errs
+}
+
+// qualifiedISCSI is what names of iSCSI targets begin with (RFC 3720, 3980).
+var qualifiedISCSI = regexp.MustCompile(`^(iqn\.\d{4}-\d{2}\.([[:alnum:]-.]+)(:[^,;*&$|\s]+)$|eui\.[[:alnum:]]{16}$|naa\.[[:alnum:]]{32}$)`)
+
+func checkISCSI(s source) field.ErrorList {
+	errs := need(s.at, "targetPortal", s.ISCSI.TargetPortal, "iqn", s.ISCSI.IQN)
+	if s.ISCSI.IQN != "" && !qualifiedISCSI.MatchString(s.ISCSI.IQN) {
+		errs = append(errs, field.Invalid(s.at.Child("iqn"), s.ISCSI.IQN, "must be valid format"))
+	}
+	return append(errs, between(0, s.ISCSI.Lun, maxLUN, s.at.Child("lun"))...)
+}
+
+func checkCSI(s source) field.ErrorList {
+	c := s.CSI
+	errs := check.DriverName(c.Driver, s.at.Child("driver"))
+	errs = append(errs, need(s.at, "volumeHandle", c.VolumeHandle)...)
+	for _, of := range []struct {
+		name string
+		ref  *corev1.SecretReference
+	}{
+		{"controllerPublishSecretRef", c.ControllerPublishSecretRef}, {"controllerExpandSecretRef", c.ControllerExpandSecretRef},
+		{"nodePublishSecretRef", c.NodePublishSecretRef}, {"nodeStageSecretRef", c.NodeStageSecretRef}, {"nodeExpandSecretRef", c.NodeExpandSecretRef},
+	} {
+		if of.ref == nil {
+			continue
+		}
+		at := s.at.Child(of.name)
+		errs = append(errs, need(at, "name", of.ref.Name, "namespace", of.ref.Namespace)...)
+		if of.ref.Namespace != "" {
+			errs = append(errs, check.Messages(at.Child("namespace"), of.ref.Namespace, check.NameIsLabel(of.ref.Namespace, false))...)
+		}
+	}
+	return errs
+}
