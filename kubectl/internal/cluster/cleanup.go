@@ -18,7 +18,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
 // removePods has containerd stop and remove every sandbox, which takes the
@@ -33,45 +32,35 @@ func (l Layout) removePods(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	conn, err := l.dialRuntime()
-	if err != nil {
-		return "", err
-	}
-	defer conn.Close()
-	client := runtimeapi.NewRuntimeServiceClient(conn)
-	list, err := client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
+	runtime := l.runtime()
+	defer runtime.close()
+	list, err := runtime.sandboxes(ctx)
 	if err != nil {
 		return "", fmt.Errorf("list sandboxes: %w", err)
 	}
-	stopped := forEachSandbox(list.Items, func(s *runtimeapi.PodSandbox) error {
-		_, err := client.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: s.Id})
-		return err
-	})
+	stopped := forEachSandbox(list, func(s sandbox) error { return runtime.end(ctx, "StopPodSandbox", s.id) })
 	// What runs now is what the runtime forgot: containerd 1.6 takes a container
 	// for ended when the kubelet goes away while it starts.
 	killed := l.killPodProcesses()
-	removed := forEachSandbox(list.Items, func(s *runtimeapi.PodSandbox) error {
-		return untilDone(ctx, stopGrace, func() error {
-			_, err := client.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: s.Id})
-			return err
-		})
+	removed := forEachSandbox(list, func(s sandbox) error {
+		return untilDone(ctx, stopGrace, func() error { return runtime.end(ctx, "RemovePodSandbox", s.id) })
 	})
 	if removed != nil {
 		return "", errors.Join(stopped, killed, removed)
 	}
-	return fmt.Sprintf("%d removed", len(list.Items)), nil
+	return fmt.Sprintf("%d removed", len(list)), nil
 }
 
 // forEachSandbox does the same with all of them, several at a time, whatever
 // becomes of the others.
-func forEachSandbox(sandboxes []*runtimeapi.PodSandbox, do func(*runtimeapi.PodSandbox) error) error {
+func forEachSandbox(sandboxes []sandbox, do func(sandbox) error) error {
 	var group errgroup.Group
 	group.SetLimit(16)
 	errs := make([]error, len(sandboxes))
 	for i, s := range sandboxes {
 		group.Go(func() error {
 			if err := do(s); err != nil {
-				errs[i] = fmt.Errorf("sandbox of %s/%s: %w", s.Metadata.Namespace, s.Metadata.Name, err)
+				errs[i] = fmt.Errorf("sandbox of %s/%s: %w", s.namespace, s.name, err)
 			}
 			return nil
 		})
@@ -101,13 +90,9 @@ func untilDone(ctx context.Context, patience time.Duration, do func() error) err
 }
 
 func (l Layout) runtimeAnswers(ctx context.Context) error {
-	conn, err := l.dialRuntime()
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	_, err = runtimeapi.NewRuntimeServiceClient(conn).Version(ctx, &runtimeapi.VersionRequest{})
-	return err
+	runtime := l.runtime()
+	defer runtime.close()
+	return runtime.version(ctx)
 }
 
 // cleanMachine takes away what the programs made outside of the directory and

@@ -15,10 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	corev1 "k8s.io/api/core/v1"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"kctl/kubectl/internal/images"
 	"kctl/proto/core"
@@ -159,27 +156,10 @@ func splitFlags(s string) ([]string, error) {
 	return out, nil
 }
 
-// dialRuntime connects to the cluster's containerd.
-func (l Layout) dialRuntime() (*grpc.ClientConn, error) {
-	return grpc.NewClient("unix://"+l.Socket(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-}
-
 func (l Layout) runtimeReady(ctx context.Context) error {
-	conn, err := l.dialRuntime()
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	status, err := runtimeapi.NewRuntimeServiceClient(conn).Status(ctx, &runtimeapi.StatusRequest{})
-	if err != nil {
-		return fmt.Errorf("containerd's CRI service: %w", err)
-	}
-	for _, c := range status.GetStatus().GetConditions() {
-		if !c.Status {
-			return fmt.Errorf("containerd: %s is false: %s %s", c.Type, c.Reason, c.Message)
-		}
-	}
-	return nil
+	runtime := l.runtime()
+	defer runtime.close()
+	return runtime.notReady(ctx)
 }
 
 // healthy asks a program's health endpoint, as the given user.

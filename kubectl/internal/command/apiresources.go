@@ -14,7 +14,7 @@ import (
 )
 
 func newAPIResources(c *cli) *cobra.Command {
-	var output, group, namespaced string
+	var output, group, namespaced, sortBy string
 	var verbs, categories []string
 	var noHeaders, cached bool
 	cmd := &cobra.Command{
@@ -50,7 +50,10 @@ func newAPIResources(c *cli) *cobra.Command {
 					chosen = append(chosen, r)
 				}
 			}
-			return c.printResources(chosen, output, noHeaders)
+			if sortBy != "" && sortBy != "name" && sortBy != "kind" {
+				return errors.New("--sort-by accepts only name or kind")
+			}
+			return c.printResources(chosen, output, sortBy, noHeaders)
 		},
 	}
 	fs := cmd.Flags()
@@ -60,14 +63,20 @@ func newAPIResources(c *cli) *cobra.Command {
 	fs.Lookup("namespaced").NoOptDefVal = "true"
 	fs.StringSliceVar(&verbs, "verbs", nil, "Limit to resources that support the specified verbs.")
 	fs.StringSliceVar(&categories, "categories", nil, "Limit to resources that belong to the specified categories.")
+	fs.StringVar(&sortBy, "sort-by", "", "If non-empty, sort list of resources using specified field. The field can be either 'name' or 'kind'.")
 	fs.BoolVar(&noHeaders, "no-headers", false, "When using the default output format, don't print headers.")
 	fs.BoolVar(&cached, "cached", false, "Use the cached list of resources if available.")
 	return cmd
 }
 
-func (c *cli) printResources(resources []discover.Resource, output string, noHeaders bool) error {
+func (c *cli) printResources(resources []discover.Resource, output, sortBy string, noHeaders bool) error {
 	sort.SliceStable(resources, func(i, j int) bool {
-		if resources[i].Group != resources[j].Group {
+		switch {
+		case sortBy == "name":
+			return resources[i].Name < resources[j].Name
+		case sortBy == "kind":
+			return resources[i].Kind < resources[j].Kind
+		case resources[i].Group != resources[j].Group:
 			return resources[i].Group < resources[j].Group
 		}
 		return resources[i].Name < resources[j].Name

@@ -56,6 +56,7 @@ func newApply(c *cli) *cobra.Command {
 	fs := cmd.Flags()
 	fs.BoolVar(&a.serverSide, "server-side", false, "If true, apply runs in the server instead of the client.")
 	fs.BoolVar(&a.forceConflicts, "force-conflicts", false, "If true, server-side apply will force the changes against conflicts.")
+	cmd.AddCommand(newViewLastApplied(c), newSetLastApplied(c))
 	fs.BoolVar(&a.prune, "prune", false, "not supported yet")
 	_ = fs.MarkHidden("prune")
 	return cmd
@@ -67,13 +68,15 @@ func (a *applying) run(ctx context.Context) error {
 		return err
 	}
 	if len(targets) == 0 {
-		return errors.New("no objects passed to apply")
+		return errNothingToApply
 	}
 	var failed []error
+	applied := 0
 	for _, t := range targets {
 		if !matches(a.labels, t.object) {
 			continue
 		}
+		applied++
 		object, operation, err := a.apply(ctx, t)
 		if err != nil {
 			failed = append(failed, inSource(err, "applying patch to", t.source))
@@ -83,11 +86,16 @@ func (a *applying) run(ctx context.Context) error {
 			return err
 		}
 	}
+	if applied == 0 {
+		return errNothingToApply
+	}
 	if len(a.done) > 0 {
 		failed = append(failed, a.printDone())
 	}
 	return errors.Join(failed...)
 }
+
+var errNothingToApply = errors.New("no objects passed to apply")
 
 func (a *applying) say(t target, object *unstructured.Unstructured, operation string) error {
 	switch a.Output {
@@ -212,6 +220,11 @@ func (a *applying) applyServerSide(ctx context.Context, t target) (*unstructured
 	body, err := t.object.MarshalJSON()
 	if err != nil {
 		return nil, "", fmt.Errorf("encoding the object: %w", err)
+	}
+	if a.manager == fieldManager {
+		// kubectl's own, so that the fields that one of the two applied are not
+		// in the way of the other.
+		a.manager = "kubectl"
 	}
 	force := ""
 	if a.forceConflicts {

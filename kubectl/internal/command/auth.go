@@ -17,15 +17,7 @@ import (
 )
 
 func newAuth(c *cli) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "auth SUBCOMMAND", Short: "Inspect authorization", Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("%q is not supported yet by kctl", "auth "+args[0])
-			}
-			return cmd.Help()
-		},
-	}
+	cmd := group("auth", "Inspect authorization")
 	cmd.AddCommand(newCanI(c), newWhoami(c))
 	return cmd
 }
@@ -33,8 +25,8 @@ func newAuth(c *cli) *cobra.Command {
 // asking is `kctl auth can-i`.
 type asking struct {
 	*cli
-	quiet, allNamespaces, list bool
-	subresource                string
+	quiet, allNamespaces, list, noHeaders bool
+	subresource                           string
 }
 
 func newCanI(c *cli) *cobra.Command {
@@ -48,14 +40,14 @@ func newCanI(c *cli) *cobra.Command {
 	cmd.Flags().BoolVarP(&a.quiet, "quiet", "q", false, "If true, suppress output and just return the exit code.")
 	cmd.Flags().BoolVarP(&a.allNamespaces, "all-namespaces", "A", false, "If true, check the specified action in all namespaces.")
 	cmd.Flags().StringVar(&a.subresource, "subresource", "", "SubResource such as pod/log or deployment/scale")
-	cmd.Flags().BoolVar(&a.list, "list", false, "not supported yet")
-	_ = cmd.Flags().MarkHidden("list")
+	cmd.Flags().BoolVar(&a.list, "list", false, "If true, prints all allowed actions.")
+	cmd.Flags().BoolVar(&a.noHeaders, "no-headers", false, "If true, prints allowed actions without headers")
 	return cmd
 }
 
 func (a *asking) run(cmd *cobra.Command, args []string) error {
 	if a.list {
-		return errors.New(`"auth can-i --list" is not supported yet by kctl`)
+		return a.listRules(cmd.Context(), a.noHeaders)
 	}
 	if len(args) != 2 {
 		return errors.New("you must specify two arguments: verb resource or verb resource/resourceName.\nSee 'kctl auth can-i -h' for help and examples.")

@@ -16,6 +16,7 @@ import (
 
 func newCertificate(c *cli) *cobra.Command {
 	cmd := group("certificate", "Modify certificate resources")
+	cmd.Args, cmd.RunE = nil, nil // alone it is a question, as in kubectl
 	cmd.AddCommand(newDecide(c, "approve", "approved", "Approved", "Denied"), newDecide(c, "deny", "denied", "Denied", "Approved"))
 	return cmd
 }

@@ -191,7 +191,7 @@ func TestMisuse(t *testing.T) {
 		{"run x --image=a --restart=Maybe", []string{"error: invalid restart policy: Maybe"}},
 		{"run x --image=a -t", []string{"-i/--stdin is required for containers with -t/--tty=true"}},
 		{"run x --image=a --rm", []string{"--rm should only be used for attached containers"}},
-		{"run x --image=a --expose --port=80", []string{"--expose is not supported yet"}},
+		{"run x --image=a --expose", []string{"error: --port must be set when exposing a service"}},
 		{"run x --image=a --generator=deployment/apps.v1", []string{`generator "deployment/apps.v1" was removed: use run-pod/v1`}},
 		{"run x --image=a --dry-run=sometimes", []string{`invalid dry-run value (sometimes). Must be "none", "server", or "client"`}},
 		{"run x --image=a -i --dry-run=client", []string{"--dry-run=client can't be used with attached containers"}},
@@ -325,4 +325,10 @@ func TestWarningsAreShownOnce(t *testing.T) {
 func TestVerbosityShowsRequests(t *testing.T) {
 	host := serve(t, status(404, metav1.StatusReasonNotFound, "no"))
 	kctl(t, host, "", "get", "pod", "x", "-v", "6").want(t, 1, "GET "+host+"/api/v1/namespaces/default/pods/x 404 Not Found in ")
+	kctl(t, host, "", "get", "pod", "x", "-v", "8").want(t, 1, "    Accept: ", `Response Body: {"kind":"Status"`, "Error from server (NotFound): no")
+	c := kctl(t, host, "", "create", "namespace", "o'x", "-v", "9", "--token", "very-secret")
+	c.want(t, 1, "curl -v -XPOST -H 'Accept: ", `--data-binary '{"kind":"Namespace"`, `o'\''x`, "'"+host+"/api/v1/namespaces?")
+	if strings.Contains(c.err.String(), "very-secret") {
+		t.Errorf("the token is shown: %s", c.err.String())
+	}
 }

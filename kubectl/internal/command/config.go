@@ -16,15 +16,7 @@ import (
 )
 
 func newConfig(c *cli) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "config SUBCOMMAND", Short: "Look at kubeconfig files, and change them", Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("%q is not supported yet by kctl", "config "+args[0])
-			}
-			return cmd.Help()
-		},
-	}
+	cmd := group("config", "Look at kubeconfig files, and change them")
 	cmd.AddCommand(newConfigView(c), newCurrentContext(c), newUseContext(c), newGetContexts(c))
 	cmd.AddCommand(configVerbs(c)...)
 	return cmd

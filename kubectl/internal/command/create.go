@@ -27,6 +27,7 @@ type sending struct {
 	manager    string
 	validation string
 	saveConfig bool
+	operation  string // what createGenerated says it did; "created" if empty
 
 	stamps relay.Recorder
 }
@@ -219,15 +220,7 @@ func newCreateConfigMap(c *cli) *cobra.Command {
 }
 
 func newCreateSecret(c *cli) *cobra.Command {
-	parent := &cobra.Command{
-		Use: "secret (generic | tls | docker-registry)", Short: "Create a secret using a specified subcommand", Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return unknownSub(cmd, args[0])
-			}
-			return cmd.Help()
-		},
-	}
+	parent := group("secret", "Create a secret using a specified subcommand")
 	s := &sending{cli: c}
 	var data generate.Data
 	var kind string
@@ -280,14 +273,18 @@ func (s *sending) createGenerated(ctx context.Context, resource core.Resource, o
 			}
 		}
 	}
+	operation := s.operation
+	if operation == "" {
+		operation = "created"
+	}
 	if s.dryRun == dryRunClient {
-		return s.print(&s.output, s.dryRun.mark("created"), object)
+		return s.print(&s.output, s.dryRun.mark(operation), object)
 	}
 	created, err := s.post(ctx, resource, namespace, object)
 	if err != nil {
 		return wrapCreate(err, resource)
 	}
-	return s.print(&s.output, s.dryRun.mark("created"), created)
+	return s.print(&s.output, s.dryRun.mark(operation), created)
 }
 
 // newCreateToken asks for a token of a service account.

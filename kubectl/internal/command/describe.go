@@ -106,7 +106,11 @@ func (d *describing) other(ctx context.Context, object *unstructured.Unstructure
 		}
 		return describe.Secret(d.Out, secret, now)
 	}
-	return describe.Generic(d.Out, object, d.events(ctx, object), now)
+	events := d.events(ctx, object)
+	if known, err := describe.Known(d.Out, object, events, now); known {
+		return err
+	}
+	return describe.Generic(d.Out, object, events, now)
 }
 
 func typed(object *unstructured.Unstructured, into any) error {

@@ -102,7 +102,7 @@ func (d *diffing) write(ctx context.Context, t target, managed bool) error {
 	if len(found) > 0 {
 		live = &found[0]
 	}
-	merged, _, err := d.apply(ctx, t)
+	merged, err := d.would(ctx, t, live == nil)
 	if err != nil {
 		return err
 	}
@@ -112,21 +112,31 @@ func (d *diffing) write(ctx context.Context, t target, managed bool) error {
 	name := fmt.Sprintf("%s.%s.%s.%s.%s", t.Group, t.Version, t.Kind, t.namespace, t.name)
 	name = strings.TrimPrefix(strings.ReplaceAll(name, "..", "."), ".")
 	for dir, object := range map[string]*unstructured.Unstructured{d.live: live, d.merged: merged} {
-		if object == nil {
-			continue
-		}
-		if !managed {
-			unstructured.RemoveNestedField(object.Object, "metadata", "managedFields")
-		}
 		var text bytes.Buffer
-		if err := (&printer.YAML{}).Print(&text, object); err != nil {
-			return err
+		if object != nil {
+			if !managed {
+				unstructured.RemoveNestedField(object.Object, "metadata", "managedFields")
+			}
+			if err := (&printer.YAML{}).Print(&text, object); err != nil {
+				return err
+			}
 		}
 		if err := os.WriteFile(filepath.Join(dir, name), text.Bytes(), 0o600); err != nil {
 			return fmt.Errorf("writing what to compare: %w", err)
 		}
 	}
 	return nil
+}
+
+// would is the object as it would be after an apply. What would be created is
+// shown without the annotation by which apply remembers.
+func (d *diffing) would(ctx context.Context, t target, create bool) (*unstructured.Unstructured, error) {
+	if create && !d.serverSide {
+		merged, _, err := d.create(ctx, t)
+		return merged, err
+	}
+	merged, _, err := d.apply(ctx, t)
+	return merged, err
 }
 
 // maskSecrets hides the values of secrets, and keeps to be seen which differ.

@@ -3,7 +3,6 @@ package command
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"kctl/kubectl/internal/manifest"
 	"kctl/kubectl/internal/printer"
@@ -180,15 +178,11 @@ func (e *editing) save(ctx context.Context, t target, object *unstructured.Unstr
 			return err
 		}
 	}
-	before, err := reread(object)
-	if err != nil {
-		return err
-	}
 	schema, err := e.patchSchema(ctx, object.GroupVersionKind())
 	if err != nil {
 		return err
 	}
-	patch, kind, err := threeway.TwoWay(schema, before, wanted)
+	patch, kind, err := threeway.TwoWay(schema, object, wanted)
 	if err != nil {
 		return err
 	}
@@ -208,17 +202,4 @@ func (e *editing) save(ctx context.Context, t target, object *unstructured.Unstr
 		return err
 	}
 	return e.print(&e.output, "edited", changed)
-}
-
-// reread gives an object numbers of the kinds that parsed files have.
-func reread(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	text, err := json.Marshal(object.Object)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the object: %w", err)
-	}
-	again := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal(text, &again.Object); err != nil {
-		return nil, fmt.Errorf("decoding the object: %w", err)
-	}
-	return again, nil
 }

@@ -81,20 +81,8 @@ func newAttach(c *cli) *cobra.Command {
 
 // runningPod reads the pod, which must not have ended.
 func (j *joining) runningPod(ctx context.Context, arg string) (*core.Pod, error) {
-	name, err := podName(arg)
+	pod, _, err := j.podOf(ctx, arg)
 	if err != nil {
-		return nil, err
-	}
-	namespace, err := j.namespace()
-	if err != nil {
-		return nil, err
-	}
-	client, err := j.server()
-	if err != nil {
-		return nil, err
-	}
-	pod := &core.Pod{}
-	if err := client.Resource(core.Pods, namespace).Get(ctx, name, pod); err != nil {
 		return nil, err
 	}
 	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
@@ -198,38 +186,4 @@ func (j *joining) joined(err error, subresource string, pod *core.Pod) error {
 		return fmt.Errorf("the server does not %s to pod %s: %w", subresource, pod.Name, err)
 	}
 	return err
-}
-
-func newPortForward(c *cli) *cobra.Command {
-	var addresses []string
-	cmd := &cobra.Command{
-		Use:     "port-forward (POD | pod/NAME) [LOCAL_PORT:]REMOTE_PORT...",
-		Short:   "Forward one or more local ports to a pod",
-		Example: "  kctl port-forward pod/web 8080:80\n  kctl port-forward web :80",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) < 2 {
-				return usageError(cmd, "TYPE/NAME and list of ports are required for port-forward")
-			}
-			j := &joining{cli: c}
-			pod, err := j.runningPod(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			if pod.Status.Phase != corev1.PodRunning {
-				return fmt.Errorf("unable to forward port because pod is not running. Current status=%v", pod.Status.Phase)
-			}
-			loaded, err := c.target()
-			if err != nil {
-				return err
-			}
-			client, err := c.server()
-			if err != nil {
-				return err
-			}
-			address := client.URL(core.Pods.Path(pod.Namespace, pod.Name) + "/portforward")
-			return remote.Forward(cmd.Context(), loaded.Client, address, addresses, args[1:], c.Out, c.Err)
-		},
-	}
-	cmd.Flags().StringSliceVar(&addresses, "address", []string{"localhost"}, "Addresses to listen on (comma separated).")
-	return cmd
 }

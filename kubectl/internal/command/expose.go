@@ -25,7 +25,7 @@ type exposing struct {
 }
 
 func newExpose(c *cli) *cobra.Command {
-	e := &exposing{sending: sending{cli: c}}
+	e := &exposing{sending: sending{cli: c, operation: "exposed"}}
 	cmd := &cobra.Command{
 		Use:     "expose (-f FILENAME | TYPE NAME) [--port=port] [--protocol=TCP|UDP|SCTP] [--target-port=number-or-name] [--name=name] [--type=type]",
 		Short:   "Take a pod, deployment, service or the like and expose it as a new service",
@@ -185,7 +185,7 @@ func containerPorts(object *unstructured.Unstructured) (map[string]string, []str
 
 // newAutoscale makes autoscalers.
 func newAutoscale(c *cli) *cobra.Command {
-	s := &sending{cli: c}
+	s := &sending{cli: c, operation: "autoscaled"}
 	var selected selection
 	var low, high, cpu int32
 	var name string
@@ -226,14 +226,5 @@ func (s *sending) autoscale(ctx context.Context, t target, object *unstructured.
 	if name == "" {
 		name = t.name
 	}
-	scaler := generate.Autoscaler(name, object, low, high, cpu)
-	scaler.SetNamespace(t.namespace)
-	if s.dryRun == dryRunClient {
-		return s.print(&s.output, s.dryRun.mark("autoscaled"), scaler)
-	}
-	made, err := s.post(ctx, autoscalers, t.namespace, scaler)
-	if err != nil {
-		return err
-	}
-	return s.print(&s.output, s.dryRun.mark("autoscaled"), made)
+	return s.createGenerated(ctx, autoscalers, generate.Autoscaler(name, object, low, high, cpu))
 }

@@ -36,6 +36,7 @@ type getting struct {
 	sortBy           string
 	chunkSize        int64
 	raw              string
+	subresource      string
 }
 
 func newGet(c *cli) *cobra.Command {
@@ -62,6 +63,7 @@ func newGet(c *cli) *cobra.Command {
 	fs.BoolVar(&g.NoHeaders, "no-headers", false, "When using the default or custom-column output format, don't print headers")
 	fs.StringVar(&g.sortBy, "sort-by", "", "If non-empty, sort list types using this field specification, a JSONPath expression (e.g. '{.metadata.name}').")
 	fs.Int64Var(&g.chunkSize, "chunk-size", chunk, "Return large lists in chunks rather than all at once. Pass 0 to disable.")
+	fs.StringVar(&g.subresource, "subresource", "", "If specified, gets the subresource of the requested object.")
 	fs.StringVar(&g.raw, "raw", "", "Raw URI to request from the server.")
 	return cmd
 }
@@ -77,10 +79,14 @@ func (g *getting) run(cmd *cobra.Command, args []string) error {
 	if (g.showLabels || len(g.labelColumns) > 0) && !g.TableOutput() {
 		return fmt.Errorf("--show-labels and --label-columns need a table: not with -o %s", g.Output)
 	}
+	if g.watchEvents && !g.watch && !g.watchOnly {
+		return usageError(cmd, "--output-watch-events option can only be used with --watch or --watch-only")
+	}
 	targets, err := g.targets(ctx, &g.selection, args, "")
 	if err != nil {
 		return err
 	}
+	g.sub = g.subresource
 	switch {
 	case g.watch || g.watchOnly:
 		return g.follow(ctx, targets)
@@ -247,7 +253,7 @@ func (g *getting) table(ctx context.Context, t target) (*metav1.Table, error) {
 	}
 	if t.name != "" {
 		var answer []byte
-		if err := t.in(client).Get(ctx, t.name, &answer, options...); err != nil {
+		if err := t.in(client).Get(ctx, t.name, &answer, append(options, rest.Sub(g.sub))...); err != nil {
 			return nil, err
 		}
 		return decodeTable(answer)

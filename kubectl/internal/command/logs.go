@@ -59,8 +59,7 @@ func newLogs(c *cli) *cobra.Command {
 	fs.StringVarP(&r.labels, "selector", "l", "", "Selector (label query) to filter on")
 	fs.StringVarP(&r.container, "container", "c", "", "Print the logs of this container")
 	fs.BoolVar(&r.allContainers, "all-containers", false, "Get all containers' logs in the pod(s).")
-	fs.BoolVar(&r.allPods, "all-pods", false, "not supported: kctl reads logs of pods only")
-	_ = fs.MarkHidden("all-pods")
+	fs.BoolVar(&r.allPods, "all-pods", false, "Get logs from all pod(s). Sets prefix to true.")
 	fs.BoolVarP(&r.follow, "follow", "f", false, "Specify if the logs should be streamed.")
 	fs.BoolVarP(&r.previous, "previous", "p", false, "If true, print the logs for the previous instance of the container in a pod if it exists.")
 	fs.BoolVar(&r.timestamps, "timestamps", false, "Include timestamps on each line in the log output")
@@ -119,8 +118,6 @@ func (r *reading) check(cmd *cobra.Command, args []string) error {
 		return usageError(cmd, "expected 'logs [-f] [-p] (POD | TYPE/NAME) [-c CONTAINER]'.\nPOD or TYPE/NAME is a required argument for the logs command")
 	case len(args) > 0 && r.labels != "":
 		return errors.New("only a selector (-l) or a POD name is allowed")
-	case r.allPods:
-		return errors.New("--all-pods is not supported: give the pods' labels with -l")
 	case len(args) == 2 && r.container == "":
 		r.container = args[1]
 	case len(args) > 1:
@@ -171,7 +168,7 @@ func (r *reading) pods(ctx context.Context, args []string) ([]core.Pod, error) {
 	}
 	name, err := podName(args[0])
 	if err != nil {
-		return nil, err
+		return r.podsBehind(ctx, args[0])
 	}
 	pod := core.Pod{}
 	err = resource.Get(ctx, name, &pod)
@@ -179,6 +176,23 @@ func (r *reading) pods(ctx context.Context, args []string) ([]core.Pod, error) {
 		return nil, fmt.Errorf("error from server (NotFound): %w in namespace %q", err, namespace)
 	}
 	return []core.Pod{pod}, err
+}
+
+// podsBehind are the pods of what runs pods: the first, or with --all-pods all.
+func (r *reading) podsBehind(ctx context.Context, arg string) ([]core.Pod, error) {
+	if !r.allPods {
+		pod, _, err := r.podOf(ctx, arg)
+		if err != nil {
+			return nil, err
+		}
+		return []core.Pod{*pod}, nil
+	}
+	object, err := r.one(ctx, arg)
+	if err != nil {
+		return nil, err
+	}
+	r.prefix = true
+	return r.podsOf(ctx, object)
 }
 
 // podName reads NAME, pod/NAME, pods/NAME or po/NAME.

@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kjson "sigs.k8s.io/json"
 
 	"kctl/kubectl/internal/discover"
 	"kctl/kubectl/internal/manifest"
@@ -38,6 +38,7 @@ type selection struct {
 	fields        string
 	allNamespaces bool
 	all           bool
+	sub           string // the subresource that is read of named objects
 }
 
 func (s *selection) addFiles(fs *pflag.FlagSet, usage string) {
@@ -266,7 +267,7 @@ func chunks(ctx context.Context, from rest.Resource, size int64, options []rest.
 // decodeList decodes a list and gives its items the kind that lists leave out.
 func decodeList(data []byte) (*unstructured.UnstructuredList, error) {
 	content := map[string]any{}
-	if err := json.Unmarshal(data, &content); err != nil {
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &content); err != nil {
 		return nil, fmt.Errorf("decode answer: %w", err)
 	}
 	items, ok := content["items"].([]any)
@@ -294,7 +295,7 @@ func decodeList(data []byte) (*unstructured.UnstructuredList, error) {
 // decode decodes one object.
 func decode(data []byte) (*unstructured.Unstructured, error) {
 	object := &unstructured.Unstructured{}
-	if err := json.Unmarshal(data, &object.Object); err != nil {
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &object.Object); err != nil {
 		return nil, fmt.Errorf("decode answer: %w", err)
 	}
 	return object, nil
@@ -314,7 +315,7 @@ func (c *cli) fetch(ctx context.Context, t target, s *selection) ([]unstructured
 		return found.Items, nil
 	}
 	var answer []byte
-	if err := t.in(client).Get(ctx, t.name, &answer); err != nil {
+	if err := t.in(client).Get(ctx, t.name, &answer, rest.Sub(s.sub)); err != nil {
 		return nil, err
 	}
 	object, err := decode(answer)

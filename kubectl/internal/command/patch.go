@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"reflect"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
+	"kctl/kubectl/internal/threeway"
 	"kctl/proto/rest"
 )
 
@@ -92,9 +94,6 @@ func (p *patching) body(cmd *cobra.Command) ([]byte, error) {
 }
 
 func (p *patching) patch(ctx context.Context, t target, kind types.PatchType, body []byte) error {
-	if p.dryRun == dryRunClient {
-		return errors.New("--dry-run=client is not supported yet for patch: use --dry-run=server")
-	}
 	before, err := p.fetch(ctx, t, &p.selection)
 	if err != nil {
 		return err
@@ -103,15 +102,24 @@ func (p *patching) patch(ctx context.Context, t target, kind types.PatchType, bo
 	if p.subresource != "" {
 		more = append(more, rest.Sub(p.subresource))
 	}
-	object, err := p.sendPatch(ctx, t, kind, body, more...)
-	if err != nil {
+	var object *unstructured.Unstructured
+	if p.dryRun == dryRunClient {
+		schema, err := p.patchSchema(ctx, t.GVK())
+		if err != nil {
+			return err
+		}
+		if object, err = threeway.Apply(schema, &before[0], body, kind); err != nil {
+			return err
+		}
+	} else if object, err = p.sendPatch(ctx, t, kind, body, more...); err != nil {
 		return err
 	}
+	// A dry run on the server is not marked, as in kubectl.
 	operation := "patched"
-	if before[0].GetResourceVersion() == object.GetResourceVersion() {
+	if reflect.DeepEqual(before[0].Object, object.Object) {
 		operation = "patched (no change)"
 	}
-	return p.print(&p.output, p.dryRun.mark(operation), object)
+	return p.print(&p.output, operation, object)
 }
 
 // sendPatch patches an object.

@@ -28,7 +28,9 @@ func group(name, short string) *cobra.Command {
 			if len(args) > 0 {
 				return unknownVerb(cmd, args[0])
 			}
-			return cmd.Help()
+			// What was asked for was not done: the help is no answer, but help.
+			cmd.SetOut(cmd.ErrOrStderr())
+			return errors.Join(cmd.Help(), exitCode(exitError))
 		},
 	}
 }

@@ -75,7 +75,7 @@ func newRoot(c *cli) *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetUsageTemplate(usageTemplate(root.UsageTemplate()))
 	c.flags.Add(root.PersistentFlags())
-	root.PersistentFlags().IntVarP(&c.verbosity, "v", "v", 0, "Show the requests: 6 method, address and answer, 8 bodies too")
+	root.PersistentFlags().IntVarP(&c.verbosity, "v", "v", 0, "Show the requests: 6 method, address and answer, 7 headers too, 8 bodies too, 9 as curl")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return &flagError{cmd, err} })
 	for _, g := range []cobra.Group{
 		{ID: groupPods, Title: "Pods:"},

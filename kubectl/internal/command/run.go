@@ -93,8 +93,8 @@ func (r *running) check(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 || dash == 0 {
 		return usageError(cmd, "NAME is required for run")
 	}
-	if r.expose {
-		return errors.New("--expose is not supported yet: kctl creates no services")
+	if r.expose && r.port == "" {
+		return usageError(cmd, "--port must be set when exposing a service")
 	}
 	if err := generate.CheckImage(r.image); err != nil {
 		return err
@@ -131,6 +131,11 @@ func (r *running) run(cmd *cobra.Command, args []string) error {
 	namespace, err := r.place(pod)
 	if err != nil {
 		return err
+	}
+	if r.expose {
+		if err := r.exposePod(cmd.Context(), pod); err != nil {
+			return err
+		}
 	}
 	if r.dryRun == dryRunClient {
 		return r.print(&r.output, r.dryRun.mark("created"), pod)

@@ -1,9 +1,11 @@
 package command
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"path"
 	"strings"
 
@@ -15,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"kctl/kubectl/internal/generate"
+	"kctl/kubectl/internal/manifest"
 )
 
 func newSet(c *cli) *cobra.Command {
@@ -75,10 +78,6 @@ func (s *setting) change(cmd *cobra.Command, args []string, operation string, ed
 	if s.local && len(s.files) == 0 {
 		return errors.New("one or more files must be specified as -f when --local is set")
 	}
-	targets, err := s.named(cmd.Context(), &s.selection, args, "")
-	if err != nil {
-		return err
-	}
 	one := func(t target, object *unstructured.Unstructured) error {
 		patch, err := podSpecPatch(object, edit)
 		if err != nil || patch == nil {
@@ -93,12 +92,27 @@ func (s *setting) change(cmd *cobra.Command, args []string, operation string, ed
 		}
 		return s.print(&s.output, s.dryRun.mark(operation), changed)
 	}
-	if !s.local {
-		return s.each(cmd.Context(), targets, &s.selection, one)
+	if s.local {
+		return s.locally(cmd.Context(), one)
+	}
+	targets, err := s.named(cmd.Context(), &s.selection, args, "")
+	if err != nil {
+		return err
+	}
+	return s.each(cmd.Context(), targets, &s.selection, one)
+}
+
+// locally changes the objects of the files as they are there: no server is asked
+// for anything.
+func (s *setting) locally(ctx context.Context, one func(target, *unstructured.Unstructured) error) error {
+	reader := &manifest.Reader{Stdin: s.In, HTTP: http.DefaultClient, Recursive: s.recursive}
+	objects, err := reader.Read(ctx, s.files)
+	if err != nil {
+		return err
 	}
 	var failed []error
-	for _, t := range targets {
-		failed = append(failed, one(t, t.object))
+	for _, object := range objects {
+		failed = append(failed, one(target{}, object.Unstructured))
 	}
 	return errors.Join(failed...)
 }

@@ -130,7 +130,7 @@ func (t *tainting) taint(cmd *cobra.Command, node target, object *unstructured.U
 	if t.dryRun == dryRunClient {
 		decoded.Spec.Taints = after
 		decoded.APIVersion, decoded.Kind = object.GetAPIVersion(), object.GetKind()
-		return t.print(&t.output, t.dryRun.mark(operation), decoded)
+		return t.print(&t.output, operation, decoded) // not marked, as in kubectl
 	}
 	// The whole list is sent, guarded by the revision it was made from: a merge
 	// by key would take taints of one key and two effects for one.
@@ -152,7 +152,9 @@ func sameTaint(a, b corev1.Taint) bool { return a.Key == b.Key && a.Effect == b.
 // work says which taints a node has afterwards, and what that is called.
 func (t *tainting) work(node string, have []corev1.Taint) ([]corev1.Taint, string, error) {
 	after := append([]corev1.Taint(nil), have...)
+	var added []corev1.Taint
 	var taken []string
+	overwritten := false
 	for _, wanted := range t.set {
 		at := -1
 		for i := range after {
@@ -162,9 +164,9 @@ func (t *tainting) work(node string, have []corev1.Taint) ([]corev1.Taint, strin
 		}
 		switch {
 		case at < 0:
-			after = append([]corev1.Taint{wanted}, after...)
+			added = append(added, wanted)
 		case t.overwrite:
-			after[at].Value = wanted.Value
+			after[at].Value, overwritten = wanted.Value, true
 		default:
 			taken = append(taken, wanted.Key)
 		}
@@ -173,6 +175,7 @@ func (t *tainting) work(node string, have []corev1.Taint) ([]corev1.Taint, strin
 		sort.Strings(taken)
 		return nil, "", fmt.Errorf("node %s already has %s taint(s) with same effect(s) and --overwrite is false", node, strings.Join(taken, ", "))
 	}
+	after = append(added, after...)
 	var missing []error
 	for _, unwanted := range t.remove {
 		kept := after[:0:0]
@@ -189,7 +192,7 @@ func (t *tainting) work(node string, have []corev1.Taint) ([]corev1.Taint, strin
 	switch {
 	case len(missing) > 0:
 		return nil, "", errors.Join(missing...)
-	case len(t.remove) > 0 && len(t.set) > 0:
+	case len(t.remove) > 0 && len(t.set) > 0, overwritten:
 		return after, "modified", nil
 	case len(t.remove) > 0:
 		return after, "untainted", nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sort"
 	"strconv"
 	"strings"
 )
@@ -18,8 +19,13 @@ func (c *cli) wrapTransport(next http.RoundTripper) http.RoundTripper {
 // The levels of -v, as kubectl's.
 const (
 	showRequests = 6
+	showHeaders  = 7
 	showBodies   = 8
+	showCurl     = 9
 )
+
+// maxShown is how much of a body is shown below the level of curl.
+const maxShown = 1024
 
 type visible struct {
 	*cli
@@ -29,13 +35,10 @@ type visible struct {
 
 func (v *visible) RoundTrip(request *http.Request) (*http.Response, error) {
 	began := v.clock.Now()
-	if v.verbosity >= showBodies && request.Body != nil {
-		body, err := io.ReadAll(request.Body)
-		if err != nil {
-			return nil, fmt.Errorf("reading the request's body: %w", err)
+	if v.verbosity >= showHeaders {
+		if err := v.showRequest(request); err != nil {
+			return nil, err
 		}
-		request.Body = io.NopCloser(bytes.NewReader(body))
-		fmt.Fprintf(v.Err, "Request Body: %s\n", body)
 	}
 	response, err := v.next.RoundTrip(request)
 	took := v.clock.Since(began).Milliseconds()
@@ -48,8 +51,82 @@ func (v *visible) RoundTrip(request *http.Request) (*http.Response, error) {
 	if v.verbosity >= showRequests {
 		fmt.Fprintf(v.Err, "%s %s %s in %d milliseconds\n", request.Method, request.URL, response.Status, took)
 	}
+	if v.verbosity >= showBodies && !lasting(request) {
+		v.showAnswer(response)
+	}
 	v.showWarnings(response)
 	return response, nil
+}
+
+// lasting tells whether an answer goes on for as long as its reader likes.
+func lasting(request *http.Request) bool {
+	query := request.URL.Query()
+	return query.Has("watch") || query.Has("follow")
+}
+
+// showRequest shows what is about to be sent: its headers and its body, or, one
+// level up, the command line that would do the same. Credentials are added
+// further down, and are not shown.
+func (v *visible) showRequest(request *http.Request) error {
+	var body []byte
+	if request.Body != nil && v.verbosity >= showBodies {
+		var err error
+		if body, err = io.ReadAll(request.Body); err != nil {
+			return fmt.Errorf("reading the request's body: %w", err)
+		}
+		request.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	names := make([]string, 0, len(request.Header))
+	for name := range request.Header {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	if v.verbosity >= showCurl {
+		line := "curl -v -X" + request.Method
+		for _, name := range names {
+			line += " -H " + shellQuoted(name+": "+strings.Join(request.Header[name], ","))
+		}
+		if len(body) > 0 {
+			line += " --data-binary " + shellQuoted(string(body))
+		}
+		fmt.Fprintf(v.Err, "%s %s\n", line, shellQuoted(request.URL.String()))
+		return nil
+	}
+	for _, name := range names {
+		fmt.Fprintf(v.Err, "    %s: %s\n", name, strings.Join(request.Header[name], ","))
+	}
+	if len(body) > 0 {
+		fmt.Fprintf(v.Err, "Request Body: %s\n", v.shown(body))
+	}
+	return nil
+}
+
+func (v *visible) showAnswer(response *http.Response) {
+	body, err := io.ReadAll(response.Body)
+	response.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), &failing{err}))
+	fmt.Fprintf(v.Err, "Response Body: %s\n", v.shown(body))
+}
+
+// failing passes on how reading ended.
+type failing struct{ err error }
+
+func (f *failing) Read([]byte) (int, error) {
+	if f.err == nil {
+		return 0, io.EOF
+	}
+	return 0, f.err
+}
+
+func (v *visible) shown(body []byte) string {
+	if v.verbosity >= showCurl || len(body) <= maxShown {
+		return string(body)
+	}
+	return fmt.Sprintf("%s [truncated %d chars]", body[:maxShown], len(body)-maxShown)
+}
+
+// shellQuoted is a text as a shell takes it for one word.
+func shellQuoted(text string) string {
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
 // showWarnings reads Warning headers (`299 agent "text"`), each text once.

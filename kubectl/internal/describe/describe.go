@@ -72,6 +72,9 @@ func (p *page) pairs(label string, pairs map[string]string) {
 // people.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
+// noteWidth is how much of an annotation stands in a line.
+const noteWidth = 140
+
 // notes writes annotations, as pairs but with a colon between.
 func (p *page) notes(label string, all map[string]string) {
 	notes := maps.Clone(all)
@@ -87,11 +90,17 @@ func (p *page) notes(label string, all map[string]string) {
 			head = indent
 		}
 		value := strings.TrimSuffix(notes[key], "\n")
-		if len(value) > 140 || strings.Contains(value, "\n") {
-			value = strings.ReplaceAll(value, "\n", " ")
-			value = value[:min(len(value), 140)] + "..."
+		if len(key)+len(value)+2 <= noteWidth && !strings.Contains(value, "\n") {
+			fmt.Fprintf(p.tabs, "%s\t%s: %s\n", head, key, value)
+			continue
 		}
-		fmt.Fprintf(p.tabs, "%s\t%s: %s\n", head, key, value)
+		fmt.Fprintf(p.tabs, "%s\t%s:\n", head, key)
+		for _, line := range strings.Split(value, "\n") {
+			if len(line) > noteWidth {
+				line = line[:noteWidth] + "..."
+			}
+			fmt.Fprintf(p.tabs, "%s\t  %s\n", indent, line)
+		}
 	}
 }
 

@@ -76,13 +76,12 @@ func Generic(w io.Writer, object *unstructured.Unstructured, events []core.Event
 	p.notes("Annotations", object.GetAnnotations())
 	p.line("API Version", "%s", object.GetAPIVersion())
 	p.line("Kind", "%s", object.GetKind())
-	if created := object.GetCreationTimestamp(); !created.IsZero() {
-		p.line("Creation Timestamp", "%s", created.Format(timeFormat))
-	}
 	rest := map[string]any{}
 	for key, value := range object.Object {
 		switch key {
-		case "apiVersion", "kind", "metadata":
+		case "apiVersion", "kind":
+		case "metadata":
+			rest[key] = otherMetadata(value)
 		default:
 			rest[key] = value
 		}
@@ -90,6 +89,21 @@ func Generic(w io.Writer, object *unstructured.Unstructured, events []core.Event
 	p.fields(rest)
 	p.events(events)
 	return p.done()
+}
+
+// otherMetadata is an object's metadata without what stands above it already,
+// and without what nobody reads.
+func otherMetadata(metadata any) map[string]any {
+	rest := map[string]any{}
+	all, _ := metadata.(map[string]any)
+	for key, value := range all {
+		switch key {
+		case "name", "namespace", "labels", "annotations", "managedFields":
+		default:
+			rest[key] = value
+		}
+	}
+	return rest
 }
 
 func (p *page) fields(content map[string]any) {

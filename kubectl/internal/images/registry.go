@@ -12,9 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -62,11 +60,7 @@ func pushAll(ctx context.Context, address, binDir string) error {
 		if err != nil {
 			return err
 		}
-		ref, err := name.NewTag(address+"/"+spec.Name+":latest", name.Insecure)
-		if err != nil {
-			return fmt.Errorf("image %s: %w", spec.Name, err)
-		}
-		if err := remote.Write(ref, image, remote.WithContext(ctx)); err != nil {
+		if err := push(ctx, "http://"+address+"/v2/"+spec.Name, image); err != nil {
 			return fmt.Errorf("image %s: push: %w", spec.Name, err)
 		}
 	}

@@ -30,10 +30,11 @@ type Flags struct {
 	Namespace string
 	Timeout   time.Duration
 
-	overrides clientcmd.ConfigOverrides
-	asGroups  []string
-	as        string
-	cacheDir  string
+	overrides    clientcmd.ConfigOverrides
+	asGroups     []string
+	as, asUID    string
+	cacheDir     string
+	uncompressed bool
 }
 
 // Add adds the flags to a set.
@@ -53,6 +54,10 @@ func (f *Flags) Add(fs *pflag.FlagSet) {
 	fs.StringVar(&o.AuthInfo.ClientKey, "client-key", "", "Path to a client key file for TLS")
 	fs.StringVar(&f.as, "as", "", "Username to impersonate for the operation")
 	fs.StringArrayVar(&f.asGroups, "as-group", nil, "Group to impersonate for the operation, may be repeated")
+	fs.StringVar(&f.asUID, "as-uid", "", "UID to impersonate for the operation")
+	fs.StringVar(&o.AuthInfo.Username, "username", "", "Username for basic authentication to the API server")
+	fs.StringVar(&o.AuthInfo.Password, "password", "", "Password for basic authentication to the API server")
+	fs.BoolVar(&f.uncompressed, "disable-compression", true, "If false, ask the server for compressed answers")
 	fs.Var((*seconds)(&f.Timeout), "request-timeout", "The length of time to wait before giving up on a single server request, as 5s, 2m or a number of seconds. Zero means no timeout.")
 	fs.StringVar(&f.cacheDir, "cache-dir", "", "Cache directory (default ~/.kube/cache)")
 }
@@ -109,7 +114,8 @@ func (f *Flags) Load() (*Target, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
-	config.Impersonate = clientrest.ImpersonationConfig{UserName: f.as, Groups: f.asGroups}
+	config.Impersonate = clientrest.ImpersonationConfig{UserName: f.as, UID: f.asUID, Groups: f.asGroups}
+	config.DisableCompression = f.uncompressed // on loopback and in data centres copying is cheaper
 	target := &Target{Client: config, Namespace: namespace, Chosen: f.Namespace != ""}
 	if f.Namespace != "" {
 		target.Namespace = f.Namespace
@@ -145,7 +151,6 @@ func (f *Flags) Rules() *clientcmd.ClientConfigLoadingRules {
 // around the transport.
 func (t *Target) Rest(wrap func(http.RoundTripper) http.RoundTripper) (*rest.Client, error) {
 	config := clientrest.CopyConfig(t.Client)
-	config.DisableCompression = true // loopback and data centres: copying is cheaper
 	transport, err := clientrest.TransportFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)

@@ -29,7 +29,7 @@ func sortedOrder(items []unstructured.Unstructured, path string) ([]int, error) 
 	if err != nil {
 		return nil, fmt.Errorf("--sort-by: %w", err)
 	}
-	keys, order, found := make([]any, len(items)), make([]int, len(items)), false
+	keys, order := make([]any, len(items)), make([]int, len(items))
 	for i := range items {
 		order[i] = i
 		results, err := parsed.FindResults(items[i].Object)
@@ -37,11 +37,8 @@ func sortedOrder(items []unstructured.Unstructured, path string) ([]int, error) 
 			return nil, fmt.Errorf("--sort-by: %w", err)
 		}
 		if len(results) > 0 && len(results[0]) > 0 {
-			keys[i], found = results[0][0].Interface(), true
+			keys[i] = results[0][0].Interface()
 		}
-	}
-	if !found && len(items) > 0 {
-		return nil, fmt.Errorf("couldn't find any field with path %q in the list of objects", path)
 	}
 	sort.SliceStable(order, func(a, b int) bool { return less(keys[order[a]], keys[order[b]]) })
 	return order, nil

@@ -45,7 +45,7 @@ func (e *explanation) walk(t *Type, path []string) error {
 		}
 		field = next
 		if i == len(path)-1 {
-			e.field(name, next, slices.Contains(inner.Required, name))
+			e.field(name, next)
 		}
 	}
 	e.describe(field)
@@ -68,7 +68,7 @@ func (e *explanation) inner(t *Type) *Type {
 func (e *explanation) typeName(t *Type) string {
 	whole, name := e.document.Resolve(t)
 	switch {
-	case name != "":
+	case name != "" && (whole.Type == "object" || whole.Type == ""):
 		return name
 	case whole.IntOrString:
 		return "IntOrString"
@@ -84,12 +84,8 @@ func (e *explanation) typeName(t *Type) string {
 	return whole.Type
 }
 
-func (e *explanation) field(name string, t *Type, required bool) {
-	mark := ""
-	if required {
-		mark = " -required-"
-	}
-	fmt.Fprintf(e.out, "FIELD: %s <%s>%s\n", name, e.typeName(t), mark)
+func (e *explanation) field(name string, t *Type) {
+	fmt.Fprintf(e.out, "FIELD: %s <%s>\n", name, e.typeName(t))
 	if enum := e.enum(t); len(enum) > 0 {
 		fmt.Fprintln(e.out, "ENUM:")
 		for _, value := range enum {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 	"k8s.io/apimachinery/pkg/util/mergepatch"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	kjson "sigs.k8s.io/json"
 )
 
 // LastApplied is the annotation that remembers what was applied. It is
@@ -84,7 +85,7 @@ func Apply(schema Schema, current *unstructured.Unstructured, patch []byte, kind
 		return nil, fmt.Errorf("changing the object: %w", err)
 	}
 	changed := &unstructured.Unstructured{}
-	if err := json.Unmarshal(after, &changed.Object); err != nil {
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(after, &changed.Object); err != nil {
 		return nil, fmt.Errorf("decoding the changed object: %w", err)
 	}
 	return changed, nil

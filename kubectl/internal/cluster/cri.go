@@ -1,0 +1,180 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// runtimeService is what `kctl up` and `kctl down` say to the cluster's
+// containerd: four calls of the Container Runtime Interface, v1, as gRPC puts
+// them on HTTP/2 (gRPC over HTTP2, "Requests", "Responses"). The libraries for
+// all of it would be 2 MB of every kctl.
+type runtimeService struct{ client *http.Client }
+
+// sandbox is what is read of a PodSandbox.
+type sandbox struct{ id, namespace, name string }
+
+// runtime is the client of the cluster's containerd. Connections are made with
+// each call's first use; close ends them.
+func (l Layout) runtime() *runtimeService {
+	protocols := &http.Protocols{}
+	protocols.SetUnencryptedHTTP2(true)
+	return &runtimeService{&http.Client{Transport: &http.Transport{
+		Protocols: protocols,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", l.Socket())
+		},
+	}}}
+}
+
+func (r *runtimeService) close() { r.client.CloseIdleConnections() }
+
+// maxAnswer bounds what is read of an answer: a sandbox takes some hundred bytes.
+const maxAnswer = 64 << 20
+
+// frameHead is a byte that says whether a message is compressed, and its length.
+const frameHead = 5
+
+// call makes a call with an encoded message, and returns that of the answer.
+func (r *runtimeService) call(ctx context.Context, method string, message []byte) ([]byte, error) {
+	frame := binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message)))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://containerd/runtime.v1.RuntimeService/"+method, bytes.NewReader(append(frame, message...)))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "application/grpc")
+	request.Header.Set("Te", "trailers")
+	response, err := r.client.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", method, err)
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", method, err)
+	}
+	code, reason := response.Trailer.Get("Grpc-Status"), response.Trailer.Get("Grpc-Message")
+	if code == "" { // an answer of headers alone
+		code, reason = response.Header.Get("Grpc-Status"), response.Header.Get("Grpc-Message")
+	}
+	if code != "0" {
+		return nil, fmt.Errorf("%s: %s (%s, code %s)", method, reason, response.Status, code)
+	}
+	if len(answer) < frameHead || answer[0] != 0 {
+		return nil, fmt.Errorf("%s: the answer is no message", method)
+	}
+	return answer[frameHead:], nil
+}
+
+func (r *runtimeService) version(ctx context.Context) error {
+	_, err := r.call(ctx, "Version", nil)
+	return err
+}
+
+// notReady says which of the runtime's conditions are false.
+func (r *runtimeService) notReady(ctx context.Context) error {
+	answer, err := r.call(ctx, "Status", nil)
+	if err != nil {
+		return err
+	}
+	return fields(answer, 1, func(status []byte) error { // StatusResponse.status
+		return fields(status, 1, func(condition []byte) error { // RuntimeStatus.conditions
+			met := false
+			words := map[protowire.Number]string{} // type 1, reason 3, message 4
+			err := scan(condition, func(number protowire.Number, varint uint64, text []byte) error {
+				met = met || number == 2 && varint != 0
+				words[number] = string(text)
+				return nil
+			})
+			if err == nil && !met {
+				err = fmt.Errorf("containerd: %s is false: %s %s", words[1], words[3], words[4])
+			}
+			return err
+		})
+	})
+}
+
+func (r *runtimeService) sandboxes(ctx context.Context) ([]sandbox, error) {
+	answer, err := r.call(ctx, "ListPodSandbox", nil)
+	if err != nil {
+		return nil, err
+	}
+	var all []sandbox
+	err = fields(answer, 1, func(item []byte) error { // ListPodSandboxResponse.items
+		all = append(all, sandbox{})
+		last := &all[len(all)-1]
+		return scan(item, func(number protowire.Number, _ uint64, content []byte) error {
+			switch number {
+			case 1:
+				last.id = string(content)
+			case 2: // metadata
+				return scan(content, func(number protowire.Number, _ uint64, text []byte) error {
+					switch number {
+					case 1:
+						last.name = string(text)
+					case 3:
+						last.namespace = string(text)
+					}
+					return nil
+				})
+			}
+			return nil
+		})
+	})
+	return all, err
+}
+
+// end is StopPodSandbox or RemovePodSandbox, whose requests are alike.
+func (r *runtimeService) end(ctx context.Context, method, id string) error {
+	_, err := r.call(ctx, method, protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), id))
+	return err
+}
+
+var errGarbled = errors.New("the runtime's answer is garbled")
+
+// scan goes through the fields of an encoded message.
+func scan(message []byte, each func(number protowire.Number, varint uint64, content []byte) error) error {
+	for len(message) > 0 {
+		number, kind, n := protowire.ConsumeTag(message)
+		if n < 0 {
+			return errGarbled
+		}
+		message = message[n:]
+		var varint uint64
+		var content []byte
+		switch kind {
+		case protowire.VarintType:
+			varint, n = protowire.ConsumeVarint(message)
+		case protowire.BytesType:
+			content, n = protowire.ConsumeBytes(message)
+		default:
+			n = protowire.ConsumeFieldValue(number, kind, message)
+		}
+		if n < 0 {
+			return errGarbled
+		}
+		message = message[n:]
+		if err := each(number, varint, content); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fields goes through the messages in one field.
+func fields(message []byte, wanted protowire.Number, each func([]byte) error) error {
+	return scan(message, func(number protowire.Number, _ uint64, content []byte) error {
+		if number != wanted {
+			return nil
+		}
+		return each(content)
+	})
+}

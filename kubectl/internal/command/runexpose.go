@@ -1,0 +1,25 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"kctl/kubectl/internal/generate"
+	"kctl/proto/core"
+)
+
+// exposePod creates the service of `run --expose`: of the pod's name, for its
+// labels and its port.
+func (r *running) exposePod(ctx context.Context, pod *core.Pod) error {
+	number, err := strconv.ParseInt(r.port, 10, 32)
+	if err != nil {
+		return fmt.Errorf("invalid port %q: must be a number", r.port)
+	}
+	ports := []generate.ServicePort{{Port: int32(number), Protocol: "TCP"}}
+	service, err := generate.Service(pod.Name, "", "", "", pod.Labels, nil, ports)
+	if err != nil {
+		return err
+	}
+	return r.createGenerated(ctx, core.Services, service)
+}

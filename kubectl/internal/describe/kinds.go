@@ -1,0 +1,258 @@
+package describe
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"kctl/proto/core"
+)
+
+// kinds are those with a layout of their own besides the ones that have a
+// function each.
+var kinds = map[string]func(*page, *unstructured.Unstructured, []core.Event) error{
+	"v1/ServiceAccount":                               describing((*page).serviceAccount),
+	"v1/Service":                                      describing((*page).service),
+	"v1/ResourceQuota":                                describing((*page).quota),
+	"policy/v1/PodDisruptionBudget":                   describing((*page).budget),
+	"scheduling.k8s.io/v1/PriorityClass":              describing((*page).priorityClass),
+	"rbac.authorization.k8s.io/v1/Role":               describing((*page).role),
+	"rbac.authorization.k8s.io/v1/ClusterRole":        describing((*page).role),
+	"rbac.authorization.k8s.io/v1/RoleBinding":        describing((*page).binding),
+	"rbac.authorization.k8s.io/v1/ClusterRoleBinding": describing((*page).binding),
+	"apps/v1/Deployment":                              (*page).deployment,
+	"batch/v1/Job":                                    (*page).job,
+}
+
+// Known describes an object of a kind that has a layout of its own, and tells
+// whether it has.
+func Known(w io.Writer, object *unstructured.Unstructured, events []core.Event, now time.Time) (bool, error) {
+	write, ok := kinds[object.GetAPIVersion()+"/"+object.GetKind()]
+	if !ok {
+		return false, nil
+	}
+	p := newPage(w, now)
+	if err := write(p, object, events); err != nil {
+		return true, err
+	}
+	return true, p.done()
+}
+
+// describing decodes the object for a layout that has a type to go by.
+func describing[T any](write func(*page, *T, []core.Event)) func(*page, *unstructured.Unstructured, []core.Event) error {
+	return func(p *page, object *unstructured.Unstructured, events []core.Event) error {
+		decoded := new(T)
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, decoded); err != nil {
+			return fmt.Errorf("decode %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+		write(p, decoded, events)
+		return nil
+	}
+}
+
+func (p *page) names(meta *metav1.ObjectMeta) {
+	p.line("Name", "%s", meta.Name)
+	if meta.Namespace != "" {
+		p.line("Namespace", "%s", meta.Namespace)
+	}
+}
+
+func (p *page) marks(meta *metav1.ObjectMeta) {
+	p.pairs("Labels", meta.Labels)
+	p.notes("Annotations", meta.Annotations)
+}
+
+// some is a text, or a word for there being none.
+func some(text, none string) string {
+	if text == "" {
+		return none
+	}
+	return text
+}
+
+func (p *page) serviceAccount(s *core.ServiceAccount, events []core.Event) {
+	p.names(&s.ObjectMeta)
+	p.marks(&s.ObjectMeta)
+	var pull, mount []string
+	for _, each := range s.ImagePullSecrets {
+		pull = append(pull, each.Name)
+	}
+	for _, each := range s.Secrets {
+		mount = append(mount, each.Name)
+	}
+	for _, list := range []struct {
+		label string
+		names []string
+	}{{"Image pull secrets", pull}, {"Mountable secrets", mount}, {"Tokens", nil}} {
+		p.line(list.label, "%s", some(strings.Join(list.names, "\n\t"), "<none>"))
+	}
+	p.events(events)
+}
+
+func (p *page) service(s *corev1.Service, events []core.Event) {
+	p.names(&s.ObjectMeta)
+	p.marks(&s.ObjectMeta)
+	p.line("Selector", "%s", some(joined(s.Spec.Selector), "<none>"))
+	p.line("Type", "%s", s.Spec.Type)
+	if s.Spec.IPFamilyPolicy != nil {
+		p.line("IP Family Policy", "%s", *s.Spec.IPFamilyPolicy)
+	}
+	if len(s.Spec.IPFamilies) > 0 {
+		var families []string
+		for _, family := range s.Spec.IPFamilies {
+			families = append(families, string(family))
+		}
+		p.line("IP Families", "%s", strings.Join(families, ","))
+	}
+	p.line("IP", "%s", some(s.Spec.ClusterIP, "<none>"))
+	if len(s.Spec.ClusterIPs) > 0 {
+		p.line("IPs", "%s", strings.Join(s.Spec.ClusterIPs, ","))
+	}
+	if len(s.Spec.ExternalIPs) > 0 {
+		p.line("External IPs", "%s", strings.Join(s.Spec.ExternalIPs, ","))
+	}
+	if s.Spec.ExternalName != "" {
+		p.line("External Name", "%s", s.Spec.ExternalName)
+	}
+	for _, port := range s.Spec.Ports {
+		p.line("Port", "%s\t%d/%s", some(port.Name, "<unset>"), port.Port, port.Protocol)
+		p.line("TargetPort", "%s/%s", port.TargetPort.String(), port.Protocol)
+		if port.NodePort != 0 {
+			p.line("NodePort", "%s\t%d/%s", some(port.Name, "<unset>"), port.NodePort, port.Protocol)
+		}
+	}
+	p.line("Session Affinity", "%s", s.Spec.SessionAffinity)
+	if s.Spec.ExternalTrafficPolicy != "" {
+		p.line("External Traffic Policy", "%s", s.Spec.ExternalTrafficPolicy)
+	}
+	if s.Spec.InternalTrafficPolicy != nil {
+		p.line("Internal Traffic Policy", "%s", *s.Spec.InternalTrafficPolicy)
+	}
+	p.events(events)
+}
+
+func joined(pairs map[string]string) string {
+	var words []string
+	for _, key := range sortedKeys(pairs) {
+		words = append(words, key+"="+pairs[key])
+	}
+	return strings.Join(words, ",")
+}
+
+func (p *page) quota(q *corev1.ResourceQuota, _ []core.Event) {
+	p.names(&q.ObjectMeta)
+	if len(q.Spec.Scopes) > 0 {
+		var scopes []string
+		for _, scope := range q.Spec.Scopes {
+			scopes = append(scopes, string(scope))
+		}
+		p.line("Scopes", "%s", strings.Join(scopes, ", "))
+	}
+	p.text("Resource\tUsed\tHard\n--------\t----\t----")
+	used := map[string]string{}
+	for name, amount := range q.Status.Used {
+		used[string(name)] = amount.String()
+	}
+	hard := map[string]string{}
+	for name, amount := range q.Status.Hard {
+		hard[string(name)] = amount.String()
+	}
+	for _, name := range sortedKeys(hard) {
+		p.text("%s\t%s\t%s", name, used[name], hard[name])
+	}
+}
+
+func (p *page) budget(b *policyv1.PodDisruptionBudget, events []core.Event) {
+	p.names(&b.ObjectMeta)
+	if b.Spec.MinAvailable != nil {
+		p.line("Min available", "%s", b.Spec.MinAvailable.String())
+	} else if b.Spec.MaxUnavailable != nil {
+		p.line("Max unavailable", "%s", b.Spec.MaxUnavailable.String())
+	}
+	selector := "<unset>"
+	if b.Spec.Selector != nil {
+		selector = metav1.FormatLabelSelector(b.Spec.Selector)
+	}
+	p.line("Selector", "%s", selector)
+	p.head("Status")
+	p.under(func() {
+		p.under(func() {
+			p.line("Allowed disruptions", "%d", b.Status.DisruptionsAllowed)
+			p.line("Current", "%d", b.Status.CurrentHealthy)
+			p.line("Desired", "%d", b.Status.DesiredHealthy)
+			p.line("Total", "%d", b.Status.ExpectedPods)
+		})
+	})
+	p.events(events)
+}
+
+func (p *page) priorityClass(c *schedulingv1.PriorityClass, events []core.Event) {
+	p.line("Name", "%s", c.Name)
+	p.line("Value", "%d", c.Value)
+	p.line("GlobalDefault", "%t", c.GlobalDefault)
+	if c.PreemptionPolicy != nil {
+		p.line("PreemptionPolicy", "%s", *c.PreemptionPolicy)
+	}
+	p.line("Description", "%s", c.Description)
+	p.notes("Annotations", c.Annotations)
+	p.events(events)
+}
+
+// role is of a Role or a ClusterRole, which have the same fields here.
+func (p *page) role(r *rbacv1.Role, _ []core.Event) {
+	p.line("Name", "%s", r.Name)
+	p.marks(&r.ObjectMeta)
+	p.head("PolicyRule")
+	p.under(func() {
+		p.text("Resources\tNon-Resource URLs\tResource Names\tVerbs\n  ---------\t-----------------\t--------------\t-----")
+		for _, rule := range r.Rules {
+			for _, group := range rule.APIGroups {
+				for _, resource := range rule.Resources {
+					p.text("%s\t[]\t%s\t%s", grouped(resource, group), bracketed(rule.ResourceNames), bracketed(rule.Verbs))
+				}
+			}
+			for _, address := range rule.NonResourceURLs {
+				p.text("\t[%s]\t[]\t%s", address, bracketed(rule.Verbs))
+			}
+		}
+	})
+}
+
+func bracketed(words []string) string { return "[" + strings.Join(words, " ") + "]" }
+
+func grouped(resource, group string) string {
+	if group == "" {
+		return resource
+	}
+	base, sub, hasSub := strings.Cut(resource, "/")
+	if hasSub {
+		sub = "/" + sub
+	}
+	return base + "." + group + sub
+}
+
+func (p *page) binding(b *rbacv1.RoleBinding, _ []core.Event) {
+	p.line("Name", "%s", b.Name)
+	p.marks(&b.ObjectMeta)
+	p.head("Role")
+	p.under(func() {
+		p.line("Kind", "%s", b.RoleRef.Kind)
+		p.line("Name", "%s", b.RoleRef.Name)
+	})
+	p.head("Subjects")
+	p.under(func() {
+		p.text("Kind\tName\tNamespace\n  ----\t----\t---------")
+		for _, subject := range b.Subjects {
+			p.text("%s\t%s\t%s", subject.Kind, subject.Name, subject.Namespace)
+		}
+	})
+}

@@ -1,0 +1,212 @@
+package witness_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	"kctl/test/harness"
+)
+
+// The command lines of testdata/same are run by kubectl and by kctl, side by
+// side against one server: what they print on standard output is the same, but
+// for ages, revisions and identities, and so are the exit codes.
+//
+// Each side works in a namespace of its own, $NS, so that both find what their
+// own earlier lines left; a file is a scenario. A line that begins with "?" is
+// one of which only the exit code is the same: the comment above it says why,
+// and docs/kctl.md lists it. Files beside the scenarios are at hand as they
+// are, $NS put in.
+func TestSameAsKubectl(t *testing.T) {
+	path := newKubectl(t)
+	c := harness.Start(t, harness.Options{Without: []string{"containerd", "scheduler", "kubelet", "registry"}})
+	theirs := newSide(t, c, path, "same-a")
+	ours := newSide(t, c, c.Bin("kctl"), "same-b")
+	scenarios, err := filepath.Glob("testdata/same/*.txt")
+	if err != nil || len(scenarios) == 0 {
+		t.Fatalf("no scenarios: %v", err)
+	}
+	lines := 0
+	for _, scenario := range scenarios {
+		name := strings.TrimSuffix(filepath.Base(scenario), ".txt")
+		t.Run(name, func(t *testing.T) { lines += compare(t, scenario, theirs, ours) })
+	}
+	t.Logf("%d command lines", lines)
+}
+
+// oldest is the first kubectl that kctl is held against.
+const oldest = 30
+
+// newKubectl finds a kubectl that is no older than that.
+func newKubectl(t *testing.T) string {
+	t.Helper()
+	for _, path := range kubectls(t) {
+		out, err := exec.Command(path, "version", "--client", "-o", "json").Output()
+		var answer struct {
+			ClientVersion struct{ Minor string } `json:"clientVersion"`
+		}
+		if err != nil || json.Unmarshal(out, &answer) != nil {
+			continue
+		}
+		minor, err := strconv.Atoi(strings.TrimRight(answer.ClientVersion.Minor, "+"))
+		if err == nil && minor >= oldest {
+			return path
+		}
+	}
+	t.Skipf("skipped: no kubectl of 1.%d or newer at hand", oldest)
+	return ""
+}
+
+// side is one of the two programs, with a namespace and a directory.
+type side struct {
+	program, namespace, dir string
+	env                     []string
+}
+
+func newSide(t *testing.T, c *harness.Cluster, program, namespace string) *side {
+	t.Helper()
+	s := &side{program: program, namespace: namespace, dir: t.TempDir()}
+	c.Kctl("create", "namespace", namespace)
+	config, err := clientcmd.LoadFromFile(c.Kubeconfig("admin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Contexts[config.CurrentContext].Namespace = namespace
+	kubeconfig := filepath.Join(s.dir, "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	s.env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HOME="+s.dir, "EDITOR="+filepath.Join(s.dir, "editor.sh"), "KUBE_EDITOR=", "TERM=dumb")
+	s.copyFiles(t)
+	return s
+}
+
+// copyFiles puts what the scenarios name into the side's directory.
+func (s *side) copyFiles(t *testing.T) {
+	t.Helper()
+	files, err := filepath.Glob("testdata/same/files/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := strings.ReplaceAll(string(data), "$NS", s.namespace)
+		if err := os.WriteFile(filepath.Join(s.dir, filepath.Base(file)), []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// run runs a command line, words quoted as for a shell.
+func (s *side) run(t *testing.T, line string) harness.Result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	line = strings.ReplaceAll(line, "$NS", s.namespace)
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", s.program+" "+line)
+	cmd.Env, cmd.Dir, cmd.WaitDelay = s.env, s.dir, time.Second
+	var stdout, stderr strings.Builder
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	if cmd.ProcessState == nil {
+		t.Fatalf("%s: %v", line, err)
+	}
+	return harness.Result{Stdout: stdout.String(), Stderr: stderr.String(), Code: cmd.ProcessState.ExitCode()}
+}
+
+// compare runs a scenario and returns how many lines it has.
+func compare(t *testing.T, scenario string, theirs, ours *side) int {
+	file, err := os.Open(scenario)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	lines := 0
+	for scanner := bufio.NewScanner(file); scanner.Scan(); {
+		line := strings.TrimSpace(scanner.Text())
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		lines++
+		line, codeOnly := strings.CutPrefix(line, "?")
+		a, b := theirs.run(t, line), ours.run(t, line)
+		switch {
+		case a.Code != b.Code:
+			t.Errorf("other exit codes: %s\nkubectl: %d %s%s\nkctl:    %d %s%s", line, a.Code, a.Stdout, a.Stderr, b.Code, b.Stdout, b.Stderr)
+		case !codeOnly && theirs.plain(a.Stdout) != ours.plain(b.Stdout):
+			t.Errorf("other output: %s\n%s(kubectl %s, kctl %s)", line, lineDiff(theirs.plain(a.Stdout), ours.plain(b.Stdout)), a.Stderr, b.Stderr)
+		}
+	}
+	return lines
+}
+
+// lineDiff shows the lines that only one of two texts has.
+func lineDiff(theirs, ours string) string {
+	var out strings.Builder
+	for _, side := range []struct{ mark, text, other string }{{"-", theirs, ours}, {"+", ours, theirs}} {
+		others := map[string]int{}
+		for _, line := range strings.Split(side.other, "\n") {
+			others[line]++
+		}
+		for _, line := range strings.Split(side.text, "\n") {
+			if others[line]--; others[line] < 0 {
+				fmt.Fprintf(&out, "%s %s\n", side.mark, line)
+			}
+		}
+	}
+	if out.Len() == 0 {
+		return "the same lines in another order\n" + ours
+	}
+	return out.String()
+}
+
+// What differs from run to run, and the word that stands for it.
+var varying = []struct {
+	what *regexp.Regexp
+	as   string
+}{
+	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "UID"},
+	{regexp.MustCompile(`"?\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"?`), "TIME"},
+	{regexp.MustCompile(`(?m)^CreationTimestamp: .*$`), "CreationTimestamp: TIME"},
+	{regexp.MustCompile(`(?m)^\s*creationTimestamp: null\n`), ""},     // written by kubectl before 1.34
+	{regexp.MustCompile(`(?m)^\s*"creationTimestamp": null,?\n`), ""}, // the same
+	{regexp.MustCompile(`"creationTimestamp":null,?`), ""},            // the same
+	{regexp.MustCompile(`(resourceVersion"?: )"\d+"`), `${1}"N"`},     //
+	{regexp.MustCompile(`\b\d+(s|ms|m|h|d)(\d+s)?\b`), "AGE"},
+	{regexp.MustCompile(`\b10\.\d+\.\d+\.\d+\b`), "IP"},
+	{regexp.MustCompile(`https://127\.0\.0\.1:\d+`), "SERVER"},
+	{regexp.MustCompile(`(?m)^preferences: \{\}\n`), ""}, // written by kubectl before 1.34
+	{regexp.MustCompile(`\{\s*\}`), "{}"},
+	{regexp.MustCompile(`metadata: \{\}`), "metadata:"},                        // where null stood
+	{regexp.MustCompile(`ConfigMapOptional:(\s+)<nil>`), "Optional:${1}false"}, // in kubectl before 1.34
+	{regexp.MustCompile(`(LIVE|MERGED)-\d+`), "$1"},
+	{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ \+0000`), "TIME"},
+	{regexp.MustCompile(`kube-api-access-\w{5}`), "VOLUME"},
+	{regexp.MustCompile(`kubectl`), "kctl"},
+	{regexp.MustCompile(`(?m)[ \t]+$`), ""},
+	{regexp.MustCompile(`[ \t]{2,}`), "  "}, // columns are as wide as ages are long
+	{regexp.MustCompile(`\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w+ .*`), "TIME"},
+}
+
+func (s *side) plain(text string) string {
+	text = strings.ReplaceAll(text, s.namespace, "NS")
+	text = strings.ReplaceAll(text, s.dir, "DIR")
+	for _, v := range varying {
+		text = v.what.ReplaceAllString(text, v.as)
+	}
+	return text
+}
