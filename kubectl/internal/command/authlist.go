@@ -93,7 +93,7 @@ func simple(rules []authorizationv1.ResourceRule) []simpleRule {
 		}
 	}
 	sort.SliceStable(all, func(i, j int) bool {
-		return all[i].group < all[j].group || all[i].group == all[j].group && all[i].resource < all[j].resource
+		return all[i].group < all[j].group || all[i].group == all[j].group && all[i].resource+"]" < all[j].resource+"]"
 	})
 	return all
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -93,24 +92,6 @@ func newSetLastApplied(c *cli) *cobra.Command {
 	return cmd
 }
 
-// sameConfiguration tells whether two annotations remember the same, however
-// they are written: servers write them too, without empty annotations.
-func sameConfiguration(a, b string) bool {
-	read := func(text string) map[string]any {
-		content := map[string]any{}
-		if json.Unmarshal([]byte(text), &content) != nil {
-			return nil
-		}
-		if metadata, ok := content["metadata"].(map[string]any); ok {
-			if annotations, ok := metadata["annotations"].(map[string]any); ok && len(annotations) == 0 {
-				delete(metadata, "annotations")
-			}
-		}
-		return content
-	}
-	return reflect.DeepEqual(read(a), read(b))
-}
-
 func (s *sending) setLastApplied(cmd *cobra.Command, t target, create bool) error {
 	found, err := s.fetch(cmd.Context(), t, &selection{})
 	if err != nil {
@@ -120,11 +101,13 @@ func (s *sending) setLastApplied(cmd *cobra.Command, t target, create bool) erro
 	if !ok && !create {
 		return fmt.Errorf("no last-applied-configuration annotation found on resource: %s, to create the annotation, run the command with --create-annotation", t.name)
 	}
-	if err := rememberApplied(t.object); err != nil {
-		return err
+	// The file as it is: unlike apply, without the annotations it does not have.
+	configuration, err := json.Marshal(t.object.Object)
+	if err != nil {
+		return fmt.Errorf("encoding the configuration: %w", err)
 	}
-	want := t.object.GetAnnotations()[threeway.LastApplied]
-	if sameConfiguration(have, want) {
+	want := string(configuration) + "\n"
+	if have == want {
 		_, err := fmt.Fprintf(s.Out, "set-last-applied %s: no changes required.\n", t.name)
 		return err
 	}

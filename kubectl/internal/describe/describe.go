@@ -25,6 +25,8 @@ type page struct {
 	tabs  *tabwriter.Writer
 	level int
 	now   time.Time
+
+	endpoints map[string][]string // of a service
 }
 
 func newPage(w io.Writer, now time.Time) *page {
@@ -96,10 +98,10 @@ func (p *page) notes(label string, all map[string]string) {
 		}
 		fmt.Fprintf(p.tabs, "%s\t%s:\n", head, key)
 		for _, line := range strings.Split(value, "\n") {
-			if len(line) > noteWidth {
+			if line = "  " + line; len(line) > noteWidth {
 				line = line[:noteWidth] + "..."
 			}
-			fmt.Fprintf(p.tabs, "%s\t  %s\n", indent, line)
+			fmt.Fprintf(p.tabs, "%s\t%s\n", indent, line)
 		}
 	}
 }

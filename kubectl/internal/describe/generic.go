@@ -2,6 +2,7 @@ package describe
 
 import (
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -147,11 +148,17 @@ func (p *page) multiline(label, value string) {
 	})
 }
 
+// acronyms are the words that are written in capitals.
+var acronyms = []string{"API", "GUID", "UID", "URL"}
+
 // title makes words of a field's name: "serviceAccountName" → "Service Account
 // Name". Keys that are not fields' names stay as they are.
 func title(key string) string {
 	if strings.ContainsAny(key, ".-_/ ") || key == "" {
 		return key
+	}
+	if slices.Contains(acronyms, strings.ToUpper(key)) {
+		return strings.ToUpper(key)
 	}
 	var b strings.Builder
 	for i, r := range key {

@@ -3,6 +3,7 @@ package describe
 import (
 	"fmt"
 	"io"
+	"sort"
 	"strings"
 	"time"
 
@@ -34,13 +35,14 @@ var kinds = map[string]func(*page, *unstructured.Unstructured, []core.Event) err
 }
 
 // Known describes an object of a kind that has a layout of its own, and tells
-// whether it has.
-func Known(w io.Writer, object *unstructured.Unstructured, events []core.Event, now time.Time) (bool, error) {
+// whether it has. endpoints are those of a service, by the names of its ports.
+func Known(w io.Writer, object *unstructured.Unstructured, endpoints map[string][]string, events []core.Event, now time.Time) (bool, error) {
 	write, ok := kinds[object.GetAPIVersion()+"/"+object.GetKind()]
 	if !ok {
 		return false, nil
 	}
 	p := newPage(w, now)
+	p.endpoints = endpoints
 	if err := write(p, object, events); err != nil {
 		return true, err
 	}
@@ -129,6 +131,7 @@ func (p *page) service(s *corev1.Service, events []core.Event) {
 		if port.NodePort != 0 {
 			p.line("NodePort", "%s\t%d/%s", some(port.Name, "<unset>"), port.NodePort, port.Protocol)
 		}
+		p.line("Endpoints", "%s", some(strings.Join(p.endpoints[port.Name], ","), "<none>"))
 	}
 	p.line("Session Affinity", "%s", s.Spec.SessionAffinity)
 	if s.Spec.ExternalTrafficPolicy != "" {
@@ -214,17 +217,30 @@ func (p *page) role(r *rbacv1.Role, _ []core.Event) {
 	p.head("PolicyRule")
 	p.under(func() {
 		p.text("Resources\tNon-Resource URLs\tResource Names\tVerbs\n  ---------\t-----------------\t--------------\t-----")
-		for _, rule := range r.Rules {
-			for _, group := range rule.APIGroups {
-				for _, resource := range rule.Resources {
-					p.text("%s\t[]\t%s\t%s", grouped(resource, group), bracketed(rule.ResourceNames), bracketed(rule.Verbs))
-				}
-			}
-			for _, address := range rule.NonResourceURLs {
-				p.text("\t[%s]\t[]\t%s", address, bracketed(rule.Verbs))
-			}
+		for _, row := range ruleRows(r.Rules) {
+			p.text("%s", row.text)
 		}
 	})
+}
+
+// ruleRow is one resource or address of a rule, and what rows are sorted by.
+type ruleRow struct{ key, text string }
+
+func ruleRows(rules []rbacv1.PolicyRule) []ruleRow {
+	var rows []ruleRow
+	for _, rule := range rules {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				text := fmt.Sprintf("%s\t[]\t%s\t%s", grouped(resource, group), bracketed(rule.ResourceNames), bracketed(rule.Verbs))
+				rows = append(rows, ruleRow{fmt.Sprintf("[%s] [%s]", group, resource), text})
+			}
+		}
+		for _, address := range rule.NonResourceURLs {
+			rows = append(rows, ruleRow{fmt.Sprintf("~[%s]", address), fmt.Sprintf("\t[%s]\t[]\t%s", address, bracketed(rule.Verbs))})
+		}
+	}
+	sort.SliceStable(rows, func(i, j int) bool { return rows[i].key < rows[j].key })
+	return rows
 }
 
 func bracketed(words []string) string { return "[" + strings.Join(words, " ") + "]" }

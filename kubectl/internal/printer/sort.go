@@ -10,9 +10,12 @@ import (
 
 // SortItems sorts a list by a field, given as a JSONPath.
 func SortItems(list *unstructured.UnstructuredList, path string) error {
-	order, err := sortedOrder(list.Items, path)
+	order, found, err := sortedOrder(list.Items, path)
 	if err != nil {
 		return err
+	}
+	if !found && len(list.Items) > 0 {
+		return fmt.Errorf("couldn't find any field with path %q in the list of objects", path)
 	}
 	items := make([]unstructured.Unstructured, len(order))
 	for to, from := range order {
@@ -22,26 +25,27 @@ func SortItems(list *unstructured.UnstructuredList, path string) error {
 	return nil
 }
 
-// sortedOrder is where each sorted item comes from. Items without the field
-// come first; that no item has it is an error, most likely a misspelt path.
-func sortedOrder(items []unstructured.Unstructured, path string) ([]int, error) {
+// sortedOrder is where each sorted item comes from, and whether any has the
+// field. Items without it come first.
+func sortedOrder(items []unstructured.Unstructured, path string) (order []int, found bool, err error) {
 	parsed, err := RelaxedPath(path)
 	if err != nil {
-		return nil, fmt.Errorf("--sort-by: %w", err)
+		return nil, false, fmt.Errorf("--sort-by: %w", err)
 	}
-	keys, order := make([]any, len(items)), make([]int, len(items))
+	keys := make([]any, len(items))
+	order = make([]int, len(items))
 	for i := range items {
 		order[i] = i
 		results, err := parsed.FindResults(items[i].Object)
 		if err != nil {
-			return nil, fmt.Errorf("--sort-by: %w", err)
+			return nil, false, fmt.Errorf("--sort-by: %w", err)
 		}
 		if len(results) > 0 && len(results[0]) > 0 {
-			keys[i] = results[0][0].Interface()
+			keys[i], found = results[0][0].Interface(), true
 		}
 	}
 	sort.SliceStable(order, func(a, b int) bool { return less(keys[order[a]], keys[order[b]]) })
-	return order, nil
+	return order, found, nil
 }
 
 // less orders numbers and quantities by size, everything else as text.

@@ -203,7 +203,7 @@ func SortTable(table *metav1.Table, path string) error {
 			return fmt.Errorf("decoding the object of a table's row: %w", err)
 		}
 	}
-	order, err := sortedOrder(objects, path)
+	order, _, err := sortedOrder(objects, path)
 	if err != nil {
 		return err
 	}

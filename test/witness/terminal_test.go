@@ -1,0 +1,265 @@
+package witness_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"kctl/test/harness"
+)
+
+// terminal is a pseudo-terminal, and kctl on it as a person would have it.
+type terminal struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	master *os.File
+	slave  *os.File // kept open: its settings are looked at when kctl has ended
+
+	mu     sync.Mutex
+	screen strings.Builder
+	read   chan struct{} // closed when there is no more to read
+}
+
+// muchTime is what a step may take on a machine that has much else to do.
+const muchTime = 2 * time.Minute
+
+// onTerminal starts kctl on a terminal of its own.
+func onTerminal(t *testing.T, c *harness.Cluster, env []string, args ...string) *terminal {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	number, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0)
+	}
+	if err != nil {
+		t.Fatalf("pseudo-terminal: %v", err)
+	}
+	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &terminal{t: t, master: master, slave: slave, read: make(chan struct{}), cmd: exec.CommandContext(t.Context(), c.Bin("kctl"), args...)}
+	x.cmd.Env = append(append(c.Env(), "TERM=xterm"), env...)
+	x.cmd.Stdin, x.cmd.Stdout, x.cmd.Stderr = slave, slave, slave
+	x.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := x.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go x.follow()
+	t.Cleanup(func() {
+		_ = x.cmd.Process.Kill() // has ended long since, where all went well
+		slave.Close()
+		master.Close()
+		<-x.read
+	})
+	return x
+}
+
+// follow reads what is written to the terminal until that is closed.
+func (x *terminal) follow() {
+	defer close(x.read)
+	buffer := make([]byte, 4096)
+	for {
+		n, err := x.master.Read(buffer)
+		x.mu.Lock()
+		x.screen.Write(buffer[:n])
+		x.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (x *terminal) shown() string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.screen.String()
+}
+
+// shows waits until a text has been written.
+func (x *terminal) shows(text string) {
+	x.t.Helper()
+	harness.Eventually(x.t, muchTime, func() error {
+		if shown := x.shown(); !strings.Contains(shown, text) {
+			return fmt.Errorf("%q is not on the terminal:\n%s", text, shown)
+		}
+		return nil
+	})
+}
+
+// types presses keys.
+func (x *terminal) types(keys string) {
+	x.t.Helper()
+	if _, err := io.WriteString(x.master, keys); err != nil {
+		x.t.Fatal(err)
+	}
+}
+
+// ends waits for the end of kctl, which must have the exit code, and leave the
+// terminal as it was: lines are edited, and what is typed is shown.
+func (x *terminal) ends(code int) {
+	x.t.Helper()
+	ended := make(chan error, 1)
+	go func() { ended <- x.cmd.Wait() }()
+	select {
+	case err := <-ended:
+		var exit *exec.ExitError
+		if err != nil && !errors.As(err, &exit) {
+			x.t.Fatal(err)
+		}
+	case <-time.After(muchTime):
+		x.t.Fatalf("kctl has not ended:\n%s", x.shown())
+	}
+	if got := x.cmd.ProcessState.ExitCode(); got != code {
+		x.t.Errorf("exit code %d, want %d:\n%s", got, code, x.shown())
+	}
+	settings, err := unix.IoctlGetTermios(int(x.slave.Fd()), unix.TCGETS)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	if usual := uint32(unix.ICANON | unix.ECHO | unix.ISIG); settings.Lflag&usual != usual {
+		x.t.Errorf("the terminal is left in raw mode: %#x", settings.Lflag)
+	}
+}
+
+const interrupt = "\x03"
+
+// TestTerminal drives kctl's interactive verbs as a person does: through a
+// terminal.
+func TestTerminal(t *testing.T) {
+	c := harness.Start(t, harness.Options{})
+	shell := c.Shell()
+	c.Kctl("run", "stays", "--image="+shell, "--image-pull-policy=IfNotPresent", "-i", "-t", "--attach=false", "--leave-stdin-open",
+		"--restart=Never", "--command", "--", "sh", "-c", "while read line; do echo heard $line; done")
+	for _, part := range []struct {
+		name string
+		do   func(t *testing.T, c *harness.Cluster, shell string)
+	}{
+		{"run", runInteractively}, {"exec", execInteractively}, {"attach", attachInteractively}, {"edit", editInteractively},
+		{"debug", debugInteractively}, {"interrupts", interruptRun}, {"copies", copies},
+	} {
+		t.Run(part.name, func(t *testing.T) { part.do(t, c.In(t), shell) })
+	}
+}
+
+func runInteractively(t *testing.T, c *harness.Cluster, shell string) {
+	x := onTerminal(t, c, nil, "run", "comes", "-it", "--rm", "--image="+shell, "--image-pull-policy=IfNotPresent", "--restart=Never", "--command", "--", "sh")
+	x.shows("try pressing enter")
+	x.types("echo $((6*7))-from-$(tty)\n")
+	x.shows("42-from-/dev/")
+	x.types("exit 3\n")
+	x.ends(3)
+	x.shows(`pod "comes" deleted`)
+	if left := c.Kctl("get", "pod", "comes", "--ignore-not-found"); left != "" && !strings.Contains(left, "Terminating") {
+		t.Errorf("the pod is still there: %s", left)
+	}
+}
+
+func execInteractively(t *testing.T, c *harness.Cluster, _ string) {
+	x := onTerminal(t, c, nil, "exec", "-it", "stays", "--", "sh")
+	x.types("echo $((20+3))-is-here\n")
+	x.shows("23-is-here")
+	// Ctrl-C is the container's: it ends the sleep there, and not kctl.
+	x.types("echo sleeping-$((1+1)); sleep 1000\n")
+	x.shows("sleeping-2")
+	x.types(interrupt)
+	x.types("echo awake-$((2+2))\n")
+	x.shows("awake-4")
+	x.types("exit 5\n")
+	x.ends(5)
+}
+
+func attachInteractively(t *testing.T, c *harness.Cluster, _ string) {
+	x := onTerminal(t, c, nil, "attach", "-it", "stays")
+	x.shows("try pressing enter")
+	x.types("hello\n")
+	x.shows("heard hello")
+	x.types("\x04") // the end of what is typed, and so of the container
+	x.ends(0)
+}
+
+func editInteractively(t *testing.T, c *harness.Cluster, _ string) {
+	c.Kctl("create", "configmap", "edited", "--from-literal=a=b")
+	editor := filepath.Join(t.TempDir(), "editor.sh")
+	script := "#!/bin/sh\necho what shall it be\nread answer\nsed -i \"s/a: .*/a: $answer/\" \"$1\"\n"
+	if err := os.WriteFile(editor, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	x := onTerminal(t, c, []string{"KUBE_EDITOR=" + editor}, "edit", "configmap", "edited")
+	x.shows("what shall it be")
+	x.types("typed\n")
+	x.shows("configmap/edited edited")
+	x.ends(0)
+	if got := c.Kctl("get", "configmap", "edited", "-o", "jsonpath={.data.a}"); got != "typed" {
+		t.Errorf("the config map says %q", got)
+	}
+	// What the server refuses is opened again, with the reason in it; giving up
+	// keeps the file.
+	x = onTerminal(t, c, []string{"KUBE_EDITOR=" + editor}, "edit", "configmap", "edited")
+	x.shows("what shall it be")
+	x.types("[1\n")
+	x.shows("edited-file")
+	x.types("[1\n")
+	x.shows("no valid changes were saved")
+	x.ends(1)
+}
+
+func debugInteractively(t *testing.T, c *harness.Cluster, shell string) {
+	c.Kctl("run", "sick", "--image="+shell, "--image-pull-policy=IfNotPresent", "--command", "--", "sleep", "1000")
+	x := onTerminal(t, c, nil, "debug", "sick", "-it", "--image="+shell, "--image-pull-policy=IfNotPresent", "--target=sick", "--", "sh")
+	x.shows("Defaulting debug container name to debugger-")
+	x.types("echo $((30+3))-in-debugger\n")
+	x.shows("33-in-debugger")
+	x.types("exit\n")
+	x.ends(0)
+	c.Kctl("delete", "pod", "sick", "--grace-period=1")
+}
+
+func interruptRun(t *testing.T, c *harness.Cluster, shell string) {
+	// While it waits for an image that there is not.
+	x := onTerminal(t, c, nil, "run", "never", "--image="+shell+"-not", "--restart=Never")
+	x.shows("never")
+	x.shows("ErrImagePull")
+	x.types(interrupt)
+	x.ends(130)
+	x.shows(`Pod "never" is still there`)
+	c.Kctl("delete", "pod", "never", "--grace-period=1")
+	// While it waits to attach: the pod was to be removed, and is.
+	x = onTerminal(t, c, nil, "run", "gone", "-it", "--rm", "--image="+shell+"-not", "--restart=Never")
+	x.shows("ErrImagePull")
+	x.types(interrupt)
+	x.ends(130)
+	c.Kctl("wait", "--for=delete", "pod/gone", "--timeout=60s")
+}
+
+func copies(t *testing.T, c *harness.Cluster, shell string) {
+	c.Kctl("run", "has", "--image="+shell, "--image-pull-policy=IfNotPresent", "--command", "--", "sleep", "1000")
+	dir := t.TempDir()
+	there := filepath.Join(dir, "there")
+	large := strings.Repeat("0123456789abcdef", 64<<10) // 1 MiB: many messages of any protocol
+	if err := os.WriteFile(there, []byte(large), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.Kctl("cp", there, "has:/tmp/new-name")
+	c.Kctl("cp", "default/has:/tmp/new-name", filepath.Join(dir, "back"))
+	if back, err := os.ReadFile(filepath.Join(dir, "back")); err != nil || string(back) != large {
+		t.Errorf("copied there and back: %d bytes of %d, %v", len(back), len(large), err)
+	}
+	if said := c.KctlFails("cp", "has:/not/there", dir); !strings.Contains(said, "/not/there") {
+		t.Errorf("of a file that is not there: %s", said)
+	}
+	c.Kctl("delete", "pod", "has", "--grace-period=1")
+}
