@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -82,6 +83,8 @@ func newSide(t *testing.T, c *harness.Cluster, program, namespace string) *side 
 	t.Helper()
 	s := &side{program: program, namespace: namespace, dir: t.TempDir()}
 	c.Kctl("create", "namespace", namespace)
+	// What every namespace is given some time after it was made.
+	c.Kctl("wait", "--namespace", namespace, "--for=create", "configmap/kube-root-ca.crt", "serviceaccount/default", "--timeout=2m")
 	config, err := clientcmd.LoadFromFile(c.Kubeconfig("admin"))
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +121,7 @@ func (s *side) copyFiles(t *testing.T) {
 // run runs a command line, words quoted as for a shell.
 func (s *side) run(t *testing.T, line string) harness.Result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	line = strings.ReplaceAll(line, "$NS", s.namespace)
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", s.program+" "+line)
@@ -126,8 +129,8 @@ func (s *side) run(t *testing.T, line string) harness.Result {
 	var stdout, stderr strings.Builder
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
-	if cmd.ProcessState == nil {
-		t.Fatalf("%s: %v", line, err)
+	if cmd.ProcessState == nil || ctx.Err() != nil {
+		t.Fatalf("%s %s: %v", s.program, line, errors.Join(err, ctx.Err()))
 	}
 	return harness.Result{Stdout: stdout.String(), Stderr: stderr.String(), Code: cmd.ProcessState.ExitCode()}
 }

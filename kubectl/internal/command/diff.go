@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kctl/kubectl/internal/printer"
+	"kctl/kubectl/internal/threeway"
 	"kctl/proto/core"
 )
 
@@ -102,7 +103,7 @@ func (d *diffing) write(ctx context.Context, t target, managed bool) error {
 	if len(found) > 0 {
 		live = &found[0]
 	}
-	merged, err := d.would(ctx, t, live == nil)
+	merged, err := d.would(ctx, t, live)
 	if err != nil {
 		return err
 	}
@@ -128,14 +129,26 @@ func (d *diffing) write(ctx context.Context, t target, managed bool) error {
 	return nil
 }
 
-// would is the object as it would be after an apply. What would be created is
-// shown without the annotation by which apply remembers.
-func (d *diffing) would(ctx context.Context, t target, create bool) (*unstructured.Unstructured, error) {
-	if create && !d.serverSide {
-		merged, _, err := d.create(ctx, t)
-		return merged, err
+// would is the object as it would be after an apply, but for the annotation by
+// which apply remembers: that it is written says nothing.
+func (d *diffing) would(ctx context.Context, t target, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	do := d.applyOnce
+	switch {
+	case d.serverSide:
+		do = d.apply
+	case live == nil:
+		do = d.create
+	default:
+		annotations := t.object.GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		if remembered, ok := live.GetAnnotations()[threeway.LastApplied]; ok {
+			annotations[threeway.LastApplied] = remembered
+			t.object.SetAnnotations(annotations)
+		}
 	}
-	merged, _, err := d.apply(ctx, t)
+	merged, _, err := do(ctx, t)
 	return merged, err
 }
 
