@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -55,7 +56,18 @@ func (t *tainting) run(cmd *cobra.Command, args []string) error {
 		}
 	}
 	return t.each(cmd.Context(), targets, &t.selection, func(node target, object *unstructured.Unstructured) error {
-		return t.taint(cmd, node, object)
+		for attempt := 0; ; attempt++ {
+			err := t.taint(cmd, node, object)
+			if !apierrors.IsConflict(err) || attempt == maxConflicts {
+				return err
+			}
+			// Somebody else, such as the cluster itself, changed the node meanwhile.
+			latest, err := t.fetch(cmd.Context(), node, &selection{})
+			if err != nil {
+				return err
+			}
+			object = &latest[0]
+		}
 	})
 }
 

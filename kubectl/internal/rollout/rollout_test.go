@@ -1,0 +1,79 @@
+package rollout
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+)
+
+func object(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	content, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &unstructured.Unstructured{}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(content, &o.Object); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func TestStatus(t *testing.T) {
+	const deployment = "{kind: Deployment, metadata: {name: d, generation: 2}, spec: {replicas: 3}, status: "
+	const set = "{kind: StatefulSet, metadata: {name: s, generation: 1}, spec: {replicas: 3, updateStrategy: {type: RollingUpdate"
+	const daemons = "{kind: DaemonSet, metadata: {name: set, generation: 1}, spec: {updateStrategy: {type: RollingUpdate}}, status: "
+	for _, c := range []struct {
+		object, want string
+		done         bool
+	}{
+		{deployment + "{observedGeneration: 1}}", "Waiting for deployment spec update to be observed...", false},
+		{deployment + "{observedGeneration: 2, updatedReplicas: 1}}", `Waiting for deployment "d" rollout to finish: 1 out of 3 new replicas have been updated...`, false},
+		{deployment + "{observedGeneration: 2, updatedReplicas: 3, replicas: 4}}", `Waiting for deployment "d" rollout to finish: 1 old replicas are pending termination...`, false},
+		{deployment + "{observedGeneration: 2, updatedReplicas: 3, replicas: 3, availableReplicas: 2}}", `Waiting for deployment "d" rollout to finish: 2 of 3 updated replicas are available...`, false},
+		{deployment + "{observedGeneration: 2, updatedReplicas: 3, replicas: 3, availableReplicas: 3}}", `deployment "d" successfully rolled out`, true},
+		{set + "}}, status: {observedGeneration: 1, readyReplicas: 1}}", "Waiting for 2 pods to be ready...", false},
+		{set + ", rollingUpdate: {partition: 1}}}, status: {observedGeneration: 1, readyReplicas: 3, updatedReplicas: 1}}", "Waiting for partitioned roll out to finish: 1 out of 2 new pods have been updated...", false},
+		{set + "}}, status: {observedGeneration: 1, readyReplicas: 3, updatedReplicas: 1, updateRevision: b, currentRevision: a}}", "waiting for statefulset rolling update to complete 1 pods at revision b...", false},
+		{set + "}}, status: {observedGeneration: 1, readyReplicas: 3, currentReplicas: 3, updateRevision: b, currentRevision: b}}", "statefulset rolling update complete 3 pods at revision b...", true},
+		{daemons + "{observedGeneration: 1, desiredNumberScheduled: 2, updatedNumberScheduled: 1}}", `Waiting for daemon set "set" rollout to finish: 1 out of 2 new pods have been updated...`, false},
+		{daemons + "{observedGeneration: 1, desiredNumberScheduled: 2, updatedNumberScheduled: 2, numberAvailable: 2}}", `daemon set "set" successfully rolled out`, true},
+	} {
+		got, done, err := Status(object(t, c.object), 0)
+		if err != nil || got != c.want+"\n" || done != c.done {
+			t.Errorf("%s:\ngot  %t %q, %v\nwant %t %q", c.object, done, got, err, c.done, c.want)
+		}
+	}
+	_, _, err := Status(object(t, deployment+"{observedGeneration: 2, conditions: [{type: Progressing, reason: ProgressDeadlineExceeded}]}}"), 0)
+	if err == nil || err.Error() != `deployment "d" exceeded its progress deadline` {
+		t.Errorf("a rollout that was given up: %v", err)
+	}
+	if _, _, err := Status(object(t, "{kind: Pod}"), 0); err == nil {
+		t.Error("pods are not rolled out")
+	}
+}
+
+func TestRevisions(t *testing.T) {
+	owner := object(t, "{kind: Deployment, metadata: {name: d, uid: u}, spec: {template: {metadata: {labels: {a: b}}, spec: {x: new}}}}")
+	kept := func(number, value, uid string) unstructured.Unstructured {
+		return *object(t, "{kind: ReplicaSet, metadata: {name: r"+number+", annotations: {deployment.kubernetes.io/revision: '"+number+"', kubernetes.io/change-cause: why"+number+
+			"}, ownerReferences: [{uid: "+uid+", controller: true}]}, spec: {template: {metadata: {labels: {a: b, pod-template-hash: h}}, spec: {x: "+value+"}}}}")
+	}
+	all, err := Revisions(owner, []unstructured.Unstructured{kept("10", "new", "u"), kept("2", "old", "u"), kept("3", "other", "somebody else's")})
+	if err != nil || len(all) != 2 || all[0].Number != 2 || all[1].Number != 10 || all[0].Cause != "why2" || all[0].Current || !all[1].Current {
+		t.Fatalf("revisions %+v, %v", all, err)
+	}
+	before, err := Choose("Deployment", "d", all, 0)
+	if err != nil || before.Number != 2 || strings.Contains(string(before.Patch), "pod-template-hash") || !before.Replace {
+		t.Errorf("the one before: %+v, %v", before, err)
+	}
+	if _, err := Choose("Deployment", "d", all, 7); err == nil || err.Error() != "unable to find specified revision 7 in history" {
+		t.Errorf("one that is not there: %v", err)
+	}
+	if _, err := Choose("Deployment", "d", all[:1], 0); err == nil || err.Error() != `no rollout history found for deployment "d"` {
+		t.Errorf("the first one: %v", err)
+	}
+}

@@ -1,0 +1,90 @@
+package schema
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	"kctl/proto/rest"
+)
+
+const small = `{"paths":{"/x":{"patch":{"x-kubernetes-group-version-kind":{"group":"g","version":"v1","kind":"Thing"},"requestBody":{"content":{"application/strategic-merge-patch+json":{}}}}}},
+"components":{"schemas":{
+ "io.g.Thing":{"description":"A thing.","type":"object","x-kubernetes-group-version-kind":[{"group":"g","version":"v1","kind":"Thing"}],"required":["parts"],"properties":{
+   "kind":{"type":"string","description":"What it is.","enum":["a","b","c","d","e"]},
+   "parts":{"type":"array","description":"Its parts.","items":{"allOf":[{"$ref":"#/components/schemas/io.g.Part"}]},"x-kubernetes-patch-merge-key":"name","x-kubernetes-patch-strategy":"merge"},
+   "self":{"$ref":"#/components/schemas/io.g.Thing"},
+   "labels":{"type":"object","additionalProperties":{"type":"string"}}}},
+ "io.g.Other":{"type":"object","x-kubernetes-group-version-kind":[{"group":"g","version":"v1","kind":"Other"}]},
+ "io.g.Part":{"description":"A part.\nIt has a name.\n\n - listed","type":"object","properties":{"name":{"type":"string"},"size":{"type":"integer"}}}}}}`
+
+func load(t *testing.T) *Document {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/openapi/v3/apis/g/v1" {
+			http.NotFound(w, r)
+			return
+		}
+		fmt.Fprint(w, small)
+	}))
+	t.Cleanup(server.Close)
+	client, err := rest.New(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, err := Load(t.Context(), client, schema.GroupVersion{Group: "g", Version: "v1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(t.Context(), client, schema.GroupVersion{Group: "h", Version: "v1"}); err == nil || !strings.Contains(err.Error(), "h/v1") {
+		t.Errorf("of a group that is not there: %v", err)
+	}
+	return document
+}
+
+var thing = schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "Thing"}
+
+func TestExplain(t *testing.T) {
+	document := load(t)
+	for path, want := range map[string]string{
+		"": "GROUP:      g\nKIND:       Thing\nVERSION:    v1\n\nDESCRIPTION:\n    A thing.\n    \nFIELDS:\n  kind\t<string>\n  enum: a, b, c, d, ....\n    What it is.\n\n" +
+			"  labels\t<map[string]string>\n    <no description>\n\n  parts\t<[]Part> -required-\n    Its parts.\n\n  self\t<Thing>\n    <no description>\n\n\n",
+		"parts": "FIELD: parts <[]Part>\n\n\nDESCRIPTION:\n    Its parts.\n    A part. It has a name.\n    \n     - listed\n    \nFIELDS:\n  name\t<string>\n    <no description>\n\n  size\t<integer>\n    <no description>\n\n\n",
+		"kind":  "FIELD: kind <string>\nENUM:\n    a\n    b\n    c\n    d\n    e\n\nDESCRIPTION:\n    What it is.\n    \n\n",
+	} {
+		var out strings.Builder
+		var fields []string
+		if path != "" {
+			fields = strings.Split(path, ".")
+		}
+		if err := document.Explain(&out, thing, fields, false); err != nil || !strings.HasSuffix(out.String(), want) {
+			t.Errorf("%s: %v\ngot\n%q\nwant\n%q", path, err, out.String(), want)
+		}
+	}
+	var out strings.Builder
+	if err := document.Explain(&out, thing, []string{"parts", "none"}, false); err == nil || err.Error() != `field "none" does not exist` {
+		t.Errorf("a field that is not there: %v", err)
+	}
+	// A type that contains itself has an end.
+	if err := document.Explain(&out, thing, nil, true); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMerging(t *testing.T) {
+	document := load(t)
+	if document.Merging(schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "Other"}) != nil {
+		t.Error("a kind whose lists the server does not merge")
+	}
+	patch, err := strategicpatch.CreateTwoWayMergePatchUsingLookupPatchMeta(
+		[]byte(`{"parts":[{"name":"a","size":1},{"name":"b","size":2}],"labels":{"x":"y"}}`),
+		[]byte(`{"parts":[{"name":"a","size":1},{"name":"b","size":3}],"labels":{"x":"z"}}`), document.Merging(thing))
+	if want := `{"$setElementOrder/parts":[{"name":"a"},{"name":"b"}],"labels":{"x":"z"},"parts":[{"name":"b","size":3}]}`; err != nil || string(patch) != want {
+		t.Errorf("patch %s, %v, want %s", patch, err, want)
+	}
+}
