@@ -115,3 +115,24 @@ func DriverName(name string, at *field.Path) field.ErrorList {
 	}
 	return append(errs, Messages(at, name, validation.IsDNS1123Subdomain(strings.ToLower(name)))...)
 }
+
+// Need checks that fields, given as name and value, are set.
+func Need(at *field.Path, namesAndValues ...string) field.ErrorList {
+	var errs field.ErrorList
+	for i := 0; i+1 < len(namesAndValues); i += 2 {
+		if namesAndValues[i+1] == "" {
+			errs = append(errs, field.Required(at.Child(namesAndValues[i]), ""))
+		}
+	}
+	return errs
+}
+
+// NoBacksteps refuses paths that lead out of where they begin.
+func NoBacksteps(name string, at *field.Path) field.ErrorList {
+	for part := range strings.SplitSeq(name, "/") {
+		if part == ".." {
+			return field.ErrorList{field.Invalid(at, name, "must not contain '..'")}
+		}
+	}
+	return nil
+}

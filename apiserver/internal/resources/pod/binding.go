@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/check"
 	"kctl/proto/core"
 )
 
@@ -78,7 +79,7 @@ func validateBinding(binding *core.Binding) field.ErrorList {
 	if kind := binding.Target.Kind; kind != "" && kind != "Node" {
 		errs = append(errs, field.NotSupported(target.Child("kind"), kind, []string{"Node", "<empty>"}))
 	}
-	return append(errs, need(target, "name", binding.Target.Name)...)
+	return append(errs, check.Need(target, "name", binding.Target.Name)...)
 }
 
 func (b *Binder) assign(pod *core.Pod, binding *core.Binding) error {

@@ -5,6 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"kctl/apiserver/internal/resources/check"
 	"kctl/proto/core"
 )
 
@@ -96,7 +97,7 @@ func (s *containerScope) devices(c *core.Container, at *field.Path) field.ErrorL
 	paths, names := sets.New[string](), sets.New[string]()
 	for i, device := range c.VolumeDevices {
 		path := at.Index(i)
-		errs = append(errs, need(path, "name", device.Name, "devicePath", device.DevicePath)...)
+		errs = append(errs, check.Need(path, "name", device.Name, "devicePath", device.DevicePath)...)
 		if names.Has(device.Name) {
 			errs = append(errs, field.Invalid(path.Child("name"), device.Name, "must be unique"))
 		}
@@ -108,7 +109,7 @@ func (s *containerScope) devices(c *core.Container, at *field.Path) field.ErrorL
 			errs = append(errs, field.Invalid(path.Child("name"), device.Name, "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"))
 		}
 		if device.DevicePath != "" {
-			errs = append(errs, noBacksteps(device.DevicePath, path.Child("devicePath"))...)
+			errs = append(errs, check.NoBacksteps(device.DevicePath, path.Child("devicePath"))...)
 		}
 		if paths.Has(device.DevicePath) {
 			errs = append(errs, field.Invalid(path.Child("devicePath"), device.DevicePath, "must be unique"))

@@ -4,6 +4,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"kctl/apiserver/internal/resources/check"
 )
 
 // validateProjected checks each source of a projected volume, and that no two
@@ -31,14 +33,14 @@ func validateProjection(s *corev1.VolumeProjection, at *field.Path) (files []str
 	if s.Secret != nil {
 		kinds++
 		path := at.Child("secret")
-		errs = append(errs, need(path, "name", s.Secret.Name)...)
+		errs = append(errs, check.Need(path, "name", s.Secret.Name)...)
 		errs = append(errs, validateFiles(nil, s.Secret.Items, path)...)
 		files = append(files, itemPaths(s.Secret.Items)...)
 	}
 	if s.ConfigMap != nil {
 		kinds++
 		path := at.Child("configMap")
-		errs = append(errs, need(path, "name", s.ConfigMap.Name)...)
+		errs = append(errs, check.Need(path, "name", s.ConfigMap.Name)...)
 		errs = append(errs, validateFiles(nil, s.ConfigMap.Items, path)...)
 		files = append(files, itemPaths(s.ConfigMap.Items)...)
 	}
@@ -60,14 +62,14 @@ func validateProjection(s *corev1.VolumeProjection, at *field.Path) (files []str
 		if (bundle.Name == nil) == (bundle.SignerName == nil) {
 			errs = append(errs, field.Required(path, "either name or signerName must be specified"))
 		}
-		errs = append(errs, need(path, "path", bundle.Path)...)
+		errs = append(errs, check.Need(path, "path", bundle.Path)...)
 		errs = append(errs, fileName(bundle.Path, path.Child("path"))...)
 		files = append(files, bundle.Path)
 	}
 	if cert := s.PodCertificate; cert != nil {
 		kinds++
 		path := at.Child("podCertificate")
-		errs = append(errs, need(path, "signerName", cert.SignerName, "keyType", cert.KeyType)...)
+		errs = append(errs, check.Need(path, "signerName", cert.SignerName, "keyType", cert.KeyType)...)
 		for _, file := range []string{cert.CredentialBundlePath, cert.KeyPath, cert.CertificateChainPath} {
 			if file != "" {
 				files = append(files, file)

@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"kctl/apiserver/internal/resources/check"
 )
 
 const (
@@ -68,36 +70,38 @@ var sourceChecks = []sourceCheck{
 	{"emptyDir", func(s *corev1.VolumeSource) bool { return s.EmptyDir != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList { return validateEmptyDir(s.EmptyDir, at) }},
 	{"hostPath", func(s *corev1.VolumeSource) bool { return s.HostPath != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList { return validateHostPath(s.HostPath, at) }},
 	{"gitRepo", func(s *corev1.VolumeSource) bool { return s.GitRepo != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return need(at, "repository", s.GitRepo.Repository)
+		return check.Need(at, "repository", s.GitRepo.Repository)
 	}},
 	{"gcePersistentDisk", func(s *corev1.VolumeSource) bool { return s.GCEPersistentDisk != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return need(at, "pdName", s.GCEPersistentDisk.PDName)
+		return check.Need(at, "pdName", s.GCEPersistentDisk.PDName)
 	}},
 	{"awsElasticBlockStore", func(s *corev1.VolumeSource) bool { return s.AWSElasticBlockStore != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return need(at, "volumeID", s.AWSElasticBlockStore.VolumeID)
+		return check.Need(at, "volumeID", s.AWSElasticBlockStore.VolumeID)
 	}},
 	{"secret", func(s *corev1.VolumeSource) bool { return s.Secret != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		errs := need(at, "secretName", s.Secret.SecretName)
+		errs := check.Need(at, "secretName", s.Secret.SecretName)
 		return append(errs, validateFiles(s.Secret.DefaultMode, s.Secret.Items, at)...)
 	}},
 	{"nfs", func(s *corev1.VolumeSource) bool { return s.NFS != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList { return validateNFS(s.NFS, at) }},
 	{"iscsi", func(s *corev1.VolumeSource) bool { return s.ISCSI != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return need(at, "targetPortal", s.ISCSI.TargetPortal, "iqn", s.ISCSI.IQN)
+		return check.Need(at, "targetPortal", s.ISCSI.TargetPortal, "iqn", s.ISCSI.IQN)
 	}},
 	{"glusterfs", func(s *corev1.VolumeSource) bool { return s.Glusterfs != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return need(at, "endpoints", s.Glusterfs.EndpointsName, "path", s.Glusterfs.Path)
+		return check.Need(at, "endpoints", s.Glusterfs.EndpointsName, "path", s.Glusterfs.Path)
 	}},
 	{"flocker", func(s *corev1.VolumeSource) bool { return s.Flocker != nil }, nil},
 	{"persistentVolumeClaim", func(s *corev1.VolumeSource) bool { return s.PersistentVolumeClaim != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return need(at, "claimName", s.PersistentVolumeClaim.ClaimName)
+		return check.Need(at, "claimName", s.PersistentVolumeClaim.ClaimName)
 	}},
-	{"rbd", func(s *corev1.VolumeSource) bool { return s.RBD != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList { return need(at, "image", s.RBD.RBDImage) }},
+	{"rbd", func(s *corev1.VolumeSource) bool { return s.RBD != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
+		return check.Need(at, "image", s.RBD.RBDImage)
+	}},
 	{"cinder", func(s *corev1.VolumeSource) bool { return s.Cinder != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return need(at, "volumeID", s.Cinder.VolumeID)
+		return check.Need(at, "volumeID", s.Cinder.VolumeID)
 	}},
 	{"cephfs", func(s *corev1.VolumeSource) bool { return s.CephFS != nil }, nil},
 	{"quobyte", func(s *corev1.VolumeSource) bool { return s.Quobyte != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return need(at, "registry", s.Quobyte.Registry, "volume", s.Quobyte.Volume)
+		return check.Need(at, "registry", s.Quobyte.Registry, "volume", s.Quobyte.Volume)
 	}},
 	{"downwardAPI", func(s *corev1.VolumeSource) bool { return s.DownwardAPI != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
 		errs := fileMode(s.DownwardAPI.DefaultMode, at.Child("defaultMode"))
@@ -105,37 +109,39 @@ var sourceChecks = []sourceCheck{
 	}},
 	{"fc", func(s *corev1.VolumeSource) bool { return s.FC != nil }, nil},
 	{"flexVolume", func(s *corev1.VolumeSource) bool { return s.FlexVolume != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return need(at, "driver", s.FlexVolume.Driver)
+		return check.Need(at, "driver", s.FlexVolume.Driver)
 	}},
 	{"configMap", func(s *corev1.VolumeSource) bool { return s.ConfigMap != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		errs := need(at, "name", s.ConfigMap.Name)
+		errs := check.Need(at, "name", s.ConfigMap.Name)
 		return append(errs, validateFiles(s.ConfigMap.DefaultMode, s.ConfigMap.Items, at)...)
 	}},
 	{"azureFile", func(s *corev1.VolumeSource) bool { return s.AzureFile != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return need(at, "secretName", s.AzureFile.SecretName, "shareName", s.AzureFile.ShareName)
+		return check.Need(at, "secretName", s.AzureFile.SecretName, "shareName", s.AzureFile.ShareName)
 	}},
 	{"vsphereVolume", func(s *corev1.VolumeSource) bool { return s.VsphereVolume != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return need(at, "volumePath", s.VsphereVolume.VolumePath)
+		return check.Need(at, "volumePath", s.VsphereVolume.VolumePath)
 	}},
 	{"photonPersistentDisk", func(s *corev1.VolumeSource) bool { return s.PhotonPersistentDisk != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return need(at, "pdID", s.PhotonPersistentDisk.PdID)
+		return check.Need(at, "pdID", s.PhotonPersistentDisk.PdID)
 	}},
 	{"portworxVolume", func(s *corev1.VolumeSource) bool { return s.PortworxVolume != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return need(at, "volumeID", s.PortworxVolume.VolumeID)
+		return check.Need(at, "volumeID", s.PortworxVolume.VolumeID)
 	}},
 	{"azureDisk", func(s *corev1.VolumeSource) bool { return s.AzureDisk != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return need(at, "diskName", s.AzureDisk.DiskName, "diskURI", s.AzureDisk.DataDiskURI)
+		return check.Need(at, "diskName", s.AzureDisk.DiskName, "diskURI", s.AzureDisk.DataDiskURI)
 	}},
 	{"storageos", func(s *corev1.VolumeSource) bool { return s.StorageOS != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return need(at, "volumeName", s.StorageOS.VolumeName)
+		return check.Need(at, "volumeName", s.StorageOS.VolumeName)
 	}},
 	{"projected", func(s *corev1.VolumeSource) bool { return s.Projected != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
 		return validateProjected(s.Projected, at)
 	}},
 	{"scaleIO", func(s *corev1.VolumeSource) bool { return s.ScaleIO != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return need(at, "gateway", s.ScaleIO.Gateway, "system", s.ScaleIO.System, "volumeName", s.ScaleIO.VolumeName)
+		return check.Need(at, "gateway", s.ScaleIO.Gateway, "system", s.ScaleIO.System, "volumeName", s.ScaleIO.VolumeName)
 	}},
-	{"csi", func(s *corev1.VolumeSource) bool { return s.CSI != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList { return need(at, "driver", s.CSI.Driver) }},
+	{"csi", func(s *corev1.VolumeSource) bool { return s.CSI != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
+		return check.Need(at, "driver", s.CSI.Driver)
+	}},
 	{"ephemeral", func(s *corev1.VolumeSource) bool { return s.Ephemeral != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
 		if s.Ephemeral.VolumeClaimTemplate == nil {
 			return field.ErrorList{field.Required(at.Child("volumeClaimTemplate"), "")}
@@ -143,20 +149,9 @@ var sourceChecks = []sourceCheck{
 		return nil
 	}},
 	{"image", func(s *corev1.VolumeSource) bool { return s.Image != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		errs := need(at, "reference", s.Image.Reference)
+		errs := check.Need(at, "reference", s.Image.Reference)
 		return append(errs, oneOf(s.Image.PullPolicy, at.Child("pullPolicy"), pullPolicies)...)
 	}},
-}
-
-// need checks that fields, given as name and value, are set.
-func need(at *field.Path, namesAndValues ...string) field.ErrorList {
-	var errs field.ErrorList
-	for i := 0; i+1 < len(namesAndValues); i += 2 {
-		if namesAndValues[i+1] == "" {
-			errs = append(errs, field.Required(at.Child(namesAndValues[i]), ""))
-		}
-	}
-	return errs
 }
 
 func validateEmptyDir(e *corev1.EmptyDirVolumeSource, at *field.Path) field.ErrorList {
@@ -170,7 +165,7 @@ func validateHostPath(h *corev1.HostPathVolumeSource, at *field.Path) field.Erro
 	if h.Path == "" {
 		return field.ErrorList{field.Required(at.Child("path"), "")}
 	}
-	errs := noBacksteps(h.Path, at.Child("path"))
+	errs := check.NoBacksteps(h.Path, at.Child("path"))
 	if h.Type != nil && !hostPathTypes.Has(*h.Type) {
 		errs = append(errs, field.NotSupported(at.Child("type"), *h.Type, sets.List(hostPathTypes)))
 	}
@@ -178,7 +173,7 @@ func validateHostPath(h *corev1.HostPathVolumeSource, at *field.Path) field.Erro
 }
 
 func validateNFS(n *corev1.NFSVolumeSource, at *field.Path) field.ErrorList {
-	errs := need(at, "server", n.Server, "path", n.Path)
+	errs := check.Need(at, "server", n.Server, "path", n.Path)
 	if !path.IsAbs(n.Path) {
 		errs = append(errs, field.Invalid(at.Child("path"), n.Path, "must be an absolute path"))
 	}
@@ -197,7 +192,7 @@ func validateFiles(defaultMode *int32, items []corev1.KeyToPath, at *field.Path)
 	errs := fileMode(defaultMode, at.Child("defaultMode"))
 	for i, item := range items {
 		path := at.Child("items").Index(i)
-		errs = append(errs, need(path, "key", item.Key, "path", item.Path)...)
+		errs = append(errs, check.Need(path, "key", item.Key, "path", item.Path)...)
 		errs = append(errs, fileName(item.Path, path.Child("path"))...)
 		errs = append(errs, fileMode(item.Mode, path.Child("mode"))...)
 	}
@@ -243,14 +238,5 @@ func descendingPath(name string, at *field.Path) field.ErrorList {
 	if path.IsAbs(name) {
 		errs = append(errs, field.Invalid(at, name, "must be a relative path"))
 	}
-	return append(errs, noBacksteps(name, at)...)
-}
-
-func noBacksteps(name string, at *field.Path) field.ErrorList {
-	for part := range strings.SplitSeq(name, "/") {
-		if part == ".." {
-			return field.ErrorList{field.Invalid(at, name, "must not contain '..'")}
-		}
-	}
-	return nil
+	return append(errs, check.NoBacksteps(name, at)...)
 }

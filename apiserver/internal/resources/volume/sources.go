@@ -13,17 +13,6 @@ import (
 	"kctl/apiserver/internal/resources/check"
 )
 
-// need checks that fields, given as name and value, are set.
-func need(at *field.Path, namesAndValues ...string) field.ErrorList {
-	var errs field.ErrorList
-	for i := 0; i+1 < len(namesAndValues); i += 2 {
-		if namesAndValues[i+1] == "" {
-			errs = append(errs, field.Required(at.Child(namesAndValues[i]), ""))
-		}
-	}
-	return errs
-}
-
 func needAny(at *field.Path, name string, values []string) field.ErrorList {
 	if len(values) == 0 {
 		return field.ErrorList{field.Required(at.Child(name), "")}
@@ -51,15 +40,6 @@ func partition(number int32, at *field.Path) field.ErrorList {
 	return between(1, number, maxPartition, at.Child("partition"))
 }
 
-func noBacksteps(name string, at *field.Path) field.ErrorList {
-	for part := range strings.SplitSeq(name, "/") {
-		if part == ".." {
-			return field.ErrorList{field.Invalid(at, name, "must not contain '..'")}
-		}
-	}
-	return nil
-}
-
 // source is what a volume is made of, and where it is said.
 type source struct {
 	*corev1.PersistentVolumeSpec
@@ -72,15 +52,15 @@ type source struct {
 var sourceChecks = map[string]func(s source) field.ErrorList{
 	"GCEPersistentDisk": func(s source) field.ErrorList {
 		at := specPath.Child("persistentDisk") // upstream's name of it
-		return append(need(at, "pdName", s.GCEPersistentDisk.PDName), partition(s.GCEPersistentDisk.Partition, at)...)
+		return append(check.Need(at, "pdName", s.GCEPersistentDisk.PDName), partition(s.GCEPersistentDisk.Partition, at)...)
 	},
 	"AWSElasticBlockStore": func(s source) field.ErrorList {
-		return append(need(s.at, "volumeID", s.AWSElasticBlockStore.VolumeID), partition(s.AWSElasticBlockStore.Partition, s.at)...)
+		return append(check.Need(s.at, "volumeID", s.AWSElasticBlockStore.VolumeID), partition(s.AWSElasticBlockStore.Partition, s.at)...)
 	},
 	"HostPath": checkHostPath,
 	"Local":    checkLocal,
 	"NFS": func(s source) field.ErrorList {
-		errs := need(s.at, "server", s.NFS.Server, "path", s.NFS.Path)
+		errs := check.Need(s.at, "server", s.NFS.Server, "path", s.NFS.Path)
 		if s.NFS.Path != "" && !path.IsAbs(s.NFS.Path) {
 			errs = append(errs, field.Invalid(s.at.Child("path"), s.NFS.Path, "must be an absolute path"))
 		}
@@ -89,14 +69,14 @@ var sourceChecks = map[string]func(s source) field.ErrorList{
 	"ISCSI": checkISCSI,
 	"CSI":   checkCSI,
 	"Glusterfs": func(s source) field.ErrorList {
-		return need(s.at, "endpoints", s.Glusterfs.EndpointsName, "path", s.Glusterfs.Path)
+		return check.Need(s.at, "endpoints", s.Glusterfs.EndpointsName, "path", s.Glusterfs.Path)
 	},
 	"RBD": func(s source) field.ErrorList {
-		return append(needAny(s.at, "monitors", s.RBD.CephMonitors), need(s.at, "image", s.RBD.RBDImage)...)
+		return append(needAny(s.at, "monitors", s.RBD.CephMonitors), check.Need(s.at, "image", s.RBD.RBDImage)...)
 	},
 	"CephFS":     func(s source) field.ErrorList { return needAny(s.at, "monitors", s.CephFS.Monitors) },
-	"Cinder":     func(s source) field.ErrorList { return need(s.at, "volumeID", s.Cinder.VolumeID) },
-	"FlexVolume": func(s source) field.ErrorList { return need(s.at, "driver", s.FlexVolume.Driver) },
+	"Cinder":     func(s source) field.ErrorList { return check.Need(s.at, "volumeID", s.Cinder.VolumeID) },
+	"FlexVolume": func(s source) field.ErrorList { return check.Need(s.at, "driver", s.FlexVolume.Driver) },
 	"FC": func(s source) field.ErrorList {
 		if (len(s.FC.TargetWWNs) == 0) == (len(s.FC.WWIDs) == 0) {
 			return field.ErrorList{field.Required(s.at.Child("targetWWNs"), "must specify either targetWWNs or wwids, but not both")}
@@ -110,24 +90,24 @@ var sourceChecks = map[string]func(s source) field.ErrorList{
 		return nil
 	},
 	"AzureFile": func(s source) field.ErrorList {
-		return need(s.at, "secretName", s.AzureFile.SecretName, "shareName", s.AzureFile.ShareName)
+		return check.Need(s.at, "secretName", s.AzureFile.SecretName, "shareName", s.AzureFile.ShareName)
 	},
 	"AzureDisk": func(s source) field.ErrorList {
-		return need(s.at, "diskName", s.AzureDisk.DiskName, "diskURI", s.AzureDisk.DataDiskURI)
+		return check.Need(s.at, "diskName", s.AzureDisk.DiskName, "diskURI", s.AzureDisk.DataDiskURI)
 	},
 	"Quobyte": func(s source) field.ErrorList {
 		var errs field.ErrorList
 		if s.Quobyte.Registry == "" {
 			errs = append(errs, field.Required(s.at.Child("registry"), "must be a host:port pair or multiple pairs separated by commas"))
 		}
-		return append(errs, need(s.at, "volume", s.Quobyte.Volume)...)
+		return append(errs, check.Need(s.at, "volume", s.Quobyte.Volume)...)
 	},
-	"VsphereVolume":        func(s source) field.ErrorList { return need(s.at, "volumePath", s.VsphereVolume.VolumePath) },
-	"PhotonPersistentDisk": func(s source) field.ErrorList { return need(s.at, "pdID", s.PhotonPersistentDisk.PdID) },
-	"PortworxVolume":       func(s source) field.ErrorList { return need(s.at, "volumeID", s.PortworxVolume.VolumeID) },
-	"StorageOS":            func(s source) field.ErrorList { return need(s.at, "volumeName", s.StorageOS.VolumeName) },
+	"VsphereVolume":        func(s source) field.ErrorList { return check.Need(s.at, "volumePath", s.VsphereVolume.VolumePath) },
+	"PhotonPersistentDisk": func(s source) field.ErrorList { return check.Need(s.at, "pdID", s.PhotonPersistentDisk.PdID) },
+	"PortworxVolume":       func(s source) field.ErrorList { return check.Need(s.at, "volumeID", s.PortworxVolume.VolumeID) },
+	"StorageOS":            func(s source) field.ErrorList { return check.Need(s.at, "volumeName", s.StorageOS.VolumeName) },
 	"ScaleIO": func(s source) field.ErrorList {
-		return need(s.at, "gateway", s.ScaleIO.Gateway, "system", s.ScaleIO.System, "volumeName", s.ScaleIO.VolumeName)
+		return check.Need(s.at, "gateway", s.ScaleIO.Gateway, "system", s.ScaleIO.System, "volumeName", s.ScaleIO.VolumeName)
 	},
 }
 
@@ -163,8 +143,8 @@ var hostPathTypes = []corev1.HostPathType{
 
 func checkHostPath(s source) field.ErrorList {
 	h := s.HostPath
-	errs := need(s.at, "path", h.Path)
-	errs = append(errs, noBacksteps(h.Path, s.at.Child("path"))...)
+	errs := check.Need(s.at, "path", h.Path)
+	errs = append(errs, check.NoBacksteps(h.Path, s.at.Child("path"))...)
 	if h.Type != nil {
 		errs = append(errs, check.Supported(*h.Type, s.at.Child("type"), hostPathTypes...)...)
 	}
@@ -175,8 +155,8 @@ func checkHostPath(s source) field.ErrorList {
 }
 
 func checkLocal(s source) field.ErrorList {
-	errs := need(s.at, "path", s.Local.Path)
-	errs = append(errs, noBacksteps(s.Local.Path, s.at.Child("path"))...)
+	errs := check.Need(s.at, "path", s.Local.Path)
+	errs = append(errs, check.NoBacksteps(s.Local.Path, s.at.Child("path"))...)
 	if s.NodeAffinity == nil {
 		errs = append(errs, field.Required(specPath.Child("nodeAffinity"), "Local volume requires node affinity"))
 	}
@@ -187,7 +167,7 @@ func checkLocal(s source) field.ErrorList {
 var qualifiedISCSI = regexp.MustCompile(`^(iqn\.\d{4}-\d{2}\.([[:alnum:]-.]+)(:[^,;*&$|\s]+)$|eui\.[[:alnum:]]{16}$|naa\.[[:alnum:]]{32}$)`)
 
 func checkISCSI(s source) field.ErrorList {
-	errs := need(s.at, "targetPortal", s.ISCSI.TargetPortal, "iqn", s.ISCSI.IQN)
+	errs := check.Need(s.at, "targetPortal", s.ISCSI.TargetPortal, "iqn", s.ISCSI.IQN)
 	if s.ISCSI.IQN != "" && !qualifiedISCSI.MatchString(s.ISCSI.IQN) {
 		errs = append(errs, field.Invalid(s.at.Child("iqn"), s.ISCSI.IQN, "must be valid format"))
 	}
@@ -197,7 +177,7 @@ func checkISCSI(s source) field.ErrorList {
 func checkCSI(s source) field.ErrorList {
 	c := s.CSI
 	errs := check.DriverName(c.Driver, s.at.Child("driver"))
-	errs = append(errs, need(s.at, "volumeHandle", c.VolumeHandle)...)
+	errs = append(errs, check.Need(s.at, "volumeHandle", c.VolumeHandle)...)
 	for _, of := range []struct {
 		name string
 		ref  *corev1.SecretReference
@@ -209,7 +189,7 @@ func checkCSI(s source) field.ErrorList {
 			continue
 		}
 		at := s.at.Child(of.name)
-		errs = append(errs, need(at, "name", of.ref.Name, "namespace", of.ref.Namespace)...)
+		errs = append(errs, check.Need(at, "name", of.ref.Name, "namespace", of.ref.Namespace)...)
 		if of.ref.Namespace != "" {
 			errs = append(errs, check.Messages(at.Child("namespace"), of.ref.Namespace, check.NameIsLabel(of.ref.Namespace, false))...)
 		}
