@@ -208,7 +208,7 @@ func editInteractively(t *testing.T, c *harness.Cluster, _ string) {
 	}
 	// What the server refuses is opened again, with the reason in it; giving up
 	// keeps the file.
-	x = onTerminal(t, c, []string{"KUBE_EDITOR=" + editor}, "edit", "configmap", "edited")
+	x = onTerminal(t, c, []string{"KUBE_EDITOR=" + editor, "TMPDIR=" + t.TempDir()}, "edit", "configmap", "edited")
 	x.shows("what shall it be")
 	x.types("[1\n")
 	x.shows("edited-file")
