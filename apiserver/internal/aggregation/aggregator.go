@@ -48,6 +48,7 @@ type Aggregator struct {
 	remotes    atomic.Pointer[map[schema.GroupVersion]*remote]
 	priorities atomic.Pointer[map[string]discovery.Priority]
 	discovered atomic.Int64 // counts changes of what discovery says
+	described  atomic.Int64 // and of what OpenAPI does
 
 	telling sync.Mutex
 	told    map[chan struct{}]bool
@@ -92,6 +93,7 @@ func (a *Aggregator) take(_ facts.Key, old, now **apiservice.APIService) {
 		if r := remotes[gv]; r != nil && (now == nil || !r.is(*now)) {
 			delete(remotes, gv)
 			r.end()
+			a.described.Add(1)
 		}
 	}
 	if now != nil {

@@ -69,6 +69,7 @@ func (a *Aggregator) keepReading(ctx context.Context, r *remote) {
 		pause := readEvery
 		if r.available.Load() {
 			a.readDiscovery(ctx, r)
+			a.readDescription(ctx, r)
 			if failures++; r.isFresh() {
 				failures = 0
 			} else {

@@ -37,9 +37,24 @@ func GroupVersion(path string) (schema.GroupVersion, bool) {
 // there is no such server.
 func (a *Aggregator) Serve(w http.ResponseWriter, r *http.Request) bool {
 	gv, ok := GroupVersion(r.URL.Path)
+	return ok && a.serve(w, r, gv)
+}
+
+// documents is where the documents of OpenAPI v3 are.
+const documents = "/openapi/v3"
+
+// ServeDocument passes a request for the OpenAPI document of a group and version
+// on to the server that answers for these, as Serve does.
+func (a *Aggregator) ServeDocument(w http.ResponseWriter, r *http.Request) bool {
+	rest, ok := strings.CutPrefix(r.URL.Path, documents)
 	if !ok {
 		return false
 	}
+	gv, ok := GroupVersion(rest)
+	return ok && a.serve(w, r, gv)
+}
+
+func (a *Aggregator) serve(w http.ResponseWriter, r *http.Request, gv schema.GroupVersion) bool {
 	to := (*a.remotes.Load())[gv]
 	if to == nil {
 		return false

@@ -61,6 +61,7 @@ type knowledge struct {
 	discovery     *apidiscoveryv2.APIVersionDiscovery // nil for nothing yet
 	discoveryETag string
 	fresh         bool // at the last attempt
+	description   description
 }
 
 func serviceOf(s *apiservice.APIService) serviceName {

@@ -20,6 +20,13 @@ func (h *Handler) customs() ([]Custom, any) {
 	return h.source.Customs(), changed
 }
 
+func (h *Handler) remotes() []Remote {
+	if h.source == nil {
+		return nil
+	}
+	return h.source.Remotes()
+}
+
 func (h *Handler) changed() any {
 	if h.source == nil {
 		return nil
@@ -40,6 +47,14 @@ func (h *Handler) second() (*whole, error) {
 		return nil, err
 	}
 	document := m.document(h.release)
+	for _, remote := range h.remotes() {
+		if remote.Second == nil {
+			continue
+		}
+		if err := adopt(document, remote.Second); err != nil {
+			return nil, err
+		}
+	}
 	var all whole
 	if all.json, err = newJSONAnswer(document); err != nil {
 		return nil, err
@@ -99,6 +114,11 @@ func (h *Handler) makeThird() error {
 	}
 	for name, g := range next {
 		paths[name] = map[string]any{"serverRelativeURL": groupURL(name, g.etag)}
+	}
+	for _, remote := range h.remotes() {
+		if remote.Third != "" {
+			paths[documentName(remote.GroupVersion)] = map[string]any{"serverRelativeURL": remote.Third}
+		}
 	}
 	index, err := newJSONAnswer(map[string]any{"paths": paths})
 	if err != nil {

@@ -22,11 +22,12 @@ type Custom struct {
 	Mark   string
 }
 
-// Source tells which custom resources there are. Changed is compared; while it
-// is the same, so is what Customs answers.
+// Source tells which custom resources there are, and what other servers serve.
+// Changed is compared; while it is the same, so is what the others answer.
 type Source interface {
 	Changed() any
 	Customs() []Custom
+	Remotes() []Remote
 }
 
 // describeCustom adds a custom resource's paths and types to its group.

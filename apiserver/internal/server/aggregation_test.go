@@ -96,6 +96,15 @@ func (e *extension) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			map[string]any{"name": "things", "singularName": "thing", "namespaced": true, "kind": "Thing", "verbs": []string{"create", "get", "list", "watch"}},
 			map[string]any{"name": "things/echo", "namespaced": true, "kind": "Thing", "verbs": []string{"get"}},
 		}})
+	case path == "/openapi/v3" && mode != "plain":
+		writeJSON(w, map[string]any{"paths": map[string]any{"apis/far.example.com/v1": map[string]any{"serverRelativeURL": "/openapi/v3/apis/far.example.com/v1?hash=ABC"}}})
+	case path == "/openapi/v3/apis/far.example.com/v1":
+		writeJSON(w, map[string]any{"openapi": "3.0.0", "info": map[string]any{"title": "far"}})
+	case path == "/openapi/v2" && mode != "plain":
+		writeJSON(w, map[string]any{"swagger": "2.0", "definitions": map[string]any{"com.example.Thing": map[string]any{"type": "object"}},
+			"paths": map[string]any{collection: map[string]any{"get": map[string]any{"responses": map[string]any{"200": map[string]any{
+				"description": "OK", "schema": map[string]any{"$ref": "#/definitions/com.example.Thing"},
+			}}}}}})
 	case path == collection+"/w/echo":
 		websocket.Handler(func(c *websocket.Conn) { _, _ = io.Copy(c, c) }).ServeHTTP(w, r)
 	case path == collection+"/w/elsewhere":
@@ -272,6 +281,7 @@ func TestAggregation(t *testing.T) {
 	t.Run("requests are passed on", f.passesOn)
 	t.Run("streams", f.streams)
 	t.Run("discovery", f.discovers)
+	t.Run("descriptions", f.describes)
 	t.Run("a custom resource of the same group", f.conflicts)
 	t.Run("a server that fails", f.fails)
 	t.Run("an end", f.ends)
@@ -351,6 +361,30 @@ func (f *federation) discovers(t *testing.T) {
 	_, _, header := f.call("GET", "/apis", nil)
 	if code, _, _ := f.call("GET", "/apis", nil, "If-None-Match", header.Get("ETag")); code != http.StatusNotModified {
 		t.Errorf("the same again: %d", code)
+	}
+}
+
+// describes: the other server's documents are merged into that of v2, and listed
+// among those of v3.
+func (f *federation) describes(t *testing.T) {
+	f.until("the description in v2", func(context.Context) bool {
+		document := f.want(http.StatusOK, "GET", "/openapi/v2", nil)
+		_, path := document["paths"].(map[string]any)[thingsPath]
+		_, definition := document["definitions"].(map[string]any)["com.example.Thing"]
+		return path && definition
+	})
+	list := f.want(http.StatusOK, "GET", "/openapi/v3", nil)["paths"].(map[string]any)
+	at, _ := list["apis/far.example.com/v1"].(map[string]any)
+	url, _ := at["serverRelativeURL"].(string)
+	if url != "/openapi/v3/apis/far.example.com/v1?hash=ABC" || list["apis/apps/v1"] == nil {
+		t.Fatalf("listed: %v", list)
+	}
+	if document := f.want(http.StatusOK, "GET", url, nil); document["info"].(map[string]any)["title"] != "far" {
+		t.Errorf("the document: %v", document)
+	}
+	answer, _ := f.ask("GET", "/openapi/v2", http.Header{"Accept": {"application/com.github.proto-openapi.spec.v2@v1.0+protobuf"}}, nil)
+	if answer.StatusCode != http.StatusOK {
+		t.Errorf("as protobuf: %s", answer.Status)
 	}
 }
 

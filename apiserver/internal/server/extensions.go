@@ -103,13 +103,24 @@ func (m *more) More() discovery.More {
 	return out
 }
 
+// described is more as OpenAPI sees it.
+type described struct{ *more }
+
+// Changed implements openapi.Source.
+func (d described) Changed() any {
+	return [2]int64{d.definitions.Changed(), d.aggregator.DescriptionsChanged()}
+}
+
+// Remotes implements openapi.Source.
+func (d described) Remotes() []openapi.Remote { return d.aggregator.Descriptions() }
+
 // Customs implements openapi.Source.
-func (m *more) Customs() []openapi.Custom {
+func (d described) Customs() []openapi.Custom {
 	var out []openapi.Custom
-	for _, info := range m.definitions.Infos() {
-		mark, listKind := m.definitions.Mark(info.GVR())
+	for _, info := range d.definitions.Infos() {
+		mark, listKind := d.definitions.Mark(info.GVR())
 		out = append(out, openapi.Custom{Info: info.Info, ListKind: listKind, Mark: mark, Schema: func() *apiextensionsv1.JSONSchemaProps {
-			return m.definitions.Schema(info.GVR())
+			return d.definitions.Schema(info.GVR())
 		}})
 	}
 	return out

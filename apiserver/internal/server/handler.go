@@ -126,8 +126,11 @@ func (s *Server) installDocuments(router gin.IRoutes, served []discovery.Resourc
 			created = append(created, r.Resource)
 		}
 	}
-	documents := openapi.New(s.served, created, openAPIRelease(), s.clock.Now()).Follow(s.more())
+	documents := openapi.New(s.served, created, openAPIRelease(), s.clock.Now()).Follow(described{s.more()})
 	serve := func(c *gin.Context) {
+		if s.aggregator.ServeDocument(c.Writer, c.Request) {
+			return
+		}
 		if err := documents.Serve(c.Writer, c.Request); err != nil {
 			filters.WriteStatus(c.Writer, err)
 		}
