@@ -24,6 +24,7 @@ var modes = []string{ModeAlwaysAllow, ModeAlwaysDeny, ModeABAC, ModeWebhook, Mod
 func (o *Options) addAuthorization(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.AuthorizationModes, "authorization-mode", o.AuthorizationModes, "who decides what users may do, asked in this order: "+strings.Join(modes, ", "))
 	fs.StringVar(&o.AuthorizationPolicyFile, "authorization-policy-file", o.AuthorizationPolicyFile, "policies of --authorization-mode=ABAC, one JSON object a line")
+	fs.StringVar(&o.AuthorizationConfig, "authorization-config", o.AuthorizationConfig, "file that says who decides what users may do, instead of --authorization-mode and --authorization-webhook-* (AuthorizationConfiguration of apiserver.config.k8s.io/v1); changes are taken up while the server runs")
 	w := &o.AuthorizationWebhook
 	fs.StringVar(&w.ConfigFile, "authorization-webhook-config-file", w.ConfigFile, "kubeconfig of the service that --authorization-mode=Webhook asks")
 	fs.StringVar(&w.Version, "authorization-webhook-version", w.Version, "version of the SubjectAccessReview to send to it: v1 or v1beta1")
@@ -31,7 +32,15 @@ func (o *Options) addAuthorization(fs *pflag.FlagSet) {
 	fs.DurationVar(&w.RefusedTTL, "authorization-webhook-cache-unauthorized-ttl", w.RefusedTTL, "how long it is remembered what it did not allow")
 }
 
+// Modes are the kinds of authorizers that there are.
+func Modes() []string { return slices.Sorted(slices.Values(modes)) }
+
 func (o *Options) validateAuthorization() error {
+	if o.AuthorizationConfig != "" {
+		return o.only("--authorization-config can not be specified when --authorization-mode or --authorization-webhook-* flags are defined",
+			"authorization-mode", "authorization-webhook-config-file", "authorization-webhook-version",
+			"authorization-webhook-cache-authorized-ttl", "authorization-webhook-cache-unauthorized-ttl")
+	}
 	if len(o.AuthorizationModes) == 0 {
 		return errors.New("--authorization-mode: at least one mode is needed")
 	}
@@ -49,6 +58,14 @@ func (o *Options) validateAuthorization() error {
 		o.modeNeeds(ModeWebhook, "--authorization-webhook-config-file", o.AuthorizationWebhook.ConfigFile),
 		o.AuthorizationWebhook.validate("--authorization-webhook"))
 	return errors.Join(errs...)
+}
+
+// only is an error where one of the flags is given.
+func (o *Options) only(says string, flags ...string) error {
+	if o.given != nil && slices.ContainsFunc(flags, o.given) {
+		return errors.New(says)
+	}
+	return nil
 }
 
 // modeNeeds: a mode and its file go together.

@@ -120,3 +120,23 @@ func TestOperationFlagsThatAreRefused(t *testing.T) {
 		t.Errorf("gates as they are: %v", err)
 	}
 }
+
+func TestAuthorizationConfigStandsAlone(t *testing.T) {
+	for flags, wrong := range map[string]bool{
+		"--authorization-config=/x":                                                 false,
+		"--authorization-config=/x --authorization-policy-file=/y":                  false,
+		"--authorization-config=/x --authorization-mode=RBAC":                       true,
+		"--authorization-config=/x --authorization-webhook-config-file=/y":          true,
+		"--authorization-config=/x --authorization-webhook-cache-authorized-ttl=1s": true,
+	} {
+		o, fs := Defaults(), pflag.NewFlagSet("test", pflag.ContinueOnError)
+		o.AddFlags(fs)
+		if err := fs.Parse(strings.Fields(flags)); err != nil {
+			t.Fatal(err)
+		}
+		o.Complete()
+		if err := o.Validate(nil); (err != nil && strings.Contains(err.Error(), "--authorization-config can not be specified")) != wrong {
+			t.Errorf("%s: %v", flags, err)
+		}
+	}
+}

@@ -44,6 +44,7 @@ type Options struct {
 	OIDC                         OIDC
 
 	AuthorizationModes      []string
+	AuthorizationConfig     string // a file, instead of the modes
 	AuthorizationPolicyFile string
 	AuthorizationWebhook    Webhook
 
@@ -79,6 +80,8 @@ type Options struct {
 	Encryption Encryption
 	Operation  Operation
 	Log        daemon.LogOptions
+
+	given func(flag string) bool // on the command line; nil where there is none
 }
 
 // Defaults are the options without any flag.
@@ -112,6 +115,7 @@ func Defaults() *Options {
 
 // AddFlags binds the options to flags, with their present values as defaults.
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
+	o.given = fs.Changed
 	o.addServing(fs)
 	o.addStorage(fs)
 	o.addAuthentication(fs)

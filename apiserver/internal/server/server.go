@@ -24,6 +24,7 @@ import (
 	"kctl/apiserver/internal/authz/rbac"
 	"kctl/apiserver/internal/authz/rbac/escalation"
 	"kctl/apiserver/internal/config"
+	"kctl/apiserver/internal/configfile"
 	"kctl/apiserver/internal/customresources"
 	"kctl/apiserver/internal/facts"
 	"kctl/apiserver/internal/filters"
@@ -64,7 +65,8 @@ type Server struct {
 	transformer *encrypt.Transformer // nil for none
 	spaceRules  *rulesOfSpaces
 	userRules   *rulesOfUsers
-	fairness    *fairShare          // nil for none
+	fairness    *fairShare // nil for none
+	files       []*configfile.Follower
 	loops       []housekeeping.Loop // of the house, for the first time that this server leads
 	besides     []housekeeping.Loop // and those that remember nothing, for every time
 	house       housekeeping.Dependencies
@@ -162,7 +164,7 @@ func (s *Server) assemble(certificate string) error {
 		Roles: s.resources.Roles, RoleBindings: s.resources.RoleBindings,
 		ClusterRoles: s.resources.ClusterRoles, ClusterRoleBindings: s.resources.ClusterRoleBindings,
 	}, s.clock, s.logger)
-	if s.authorizer, err = authorization(o, rules, s.pods, s.ready, s.clock); err != nil {
+	if s.authorizer, err = s.authorization(rules); err != nil {
 		return err
 	}
 	s.priorities = facts.NewMirror(s.resources.PriorityClasses, priority.ClassOf, facts.Options[priority.Class]{Index: priority.ByDefault}, s.clock, s.logger)
@@ -291,6 +293,7 @@ func (s *Server) allLoops() []housekeeping.Loop {
 	loops = append(loops, s.spaceRules.loops()...)
 	loops = append(loops, s.userRules.loops()...)
 	loops = append(loops, s.fairness.loops()...)
+	loops = append(loops, s.followFiles()...)
 	return loops
 }
 

@@ -3,7 +3,8 @@
 // (Kubernetes docs, "Webhook Mode").
 //
 // The authorization chain calls it. A service that can't be asked has no
-// opinion, so that others in the chain may still allow.
+// opinion, so that others in the chain may still allow, unless it is configured to
+// deny then.
 package webhook
 
 import (
@@ -32,6 +33,12 @@ type Options struct {
 	Version                string // of the SubjectAccessReview: v1 or v1beta1
 	AllowedTTL, RefusedTTL time.Duration
 	Clock                  clock.PassiveClock
+	// Timeout bounds one question; 0 is the service's own.
+	Timeout time.Duration
+	// Match tells which requests the service is asked about; nil for all.
+	Match func(ctx context.Context, spec *authorizationv1.SubjectAccessReviewSpec) (bool, error)
+	// FailClosed: what the service can't be asked about is denied.
+	FailClosed bool
 }
 
 // maxRemembered is the size of the longest question whose answer is
@@ -55,6 +62,11 @@ var errBoth = errors.New("authorization webhook: the answer both allows and deni
 // Authorize implements authz.Authorizer.
 func (a *Authorizer) Authorize(ctx context.Context, at *authz.Attributes) (authz.Decision, string, error) {
 	spec := specOf(at)
+	if a.options.Match != nil {
+		if matches, err := a.options.Match(ctx, &spec); !matches {
+			return a.failed(err)
+		}
+	}
 	question, err := json.Marshal(spec)
 	if err != nil {
 		return authz.NoOpinion, "", fmt.Errorf("authorization webhook: %w", err)
@@ -63,7 +75,7 @@ func (a *Authorizer) Authorize(ctx context.Context, at *authz.Attributes) (authz
 	status, ok := a.answers.get(key)
 	if !ok {
 		if status, err = a.ask(ctx, spec); err != nil {
-			return authz.NoOpinion, "", err
+			return a.failed(err)
 		}
 		ttl := a.options.RefusedTTL
 		if status.Allowed {
@@ -84,6 +96,15 @@ func (a *Authorizer) Authorize(ctx context.Context, at *authz.Attributes) (authz
 	return authz.NoOpinion, status.Reason, nil
 }
 
+// failed is the decision where the service was not asked: because of err, or,
+// where that is nil, because the request is none of its business.
+func (a *Authorizer) failed(err error) (authz.Decision, string, error) {
+	if err != nil && a.options.FailClosed {
+		return authz.Deny, "", err
+	}
+	return authz.NoOpinion, "", err
+}
+
 // RulesFor implements authz.RuleResolver: the rules are elsewhere.
 func (a *Authorizer) RulesFor(context.Context, *request.User, string) ([]rbacv1.PolicyRule, error) {
 	return nil, authz.NoRules("webhook")
@@ -95,6 +116,11 @@ func (a *Authorizer) ask(ctx context.Context, spec authorizationv1.SubjectAccess
 	var question any = &authorizationv1.SubjectAccessReview{TypeMeta: meta, Spec: spec}
 	if a.options.Version == "v1beta1" {
 		question = &oldReview{TypeMeta: meta, Spec: oldSpec{SubjectAccessReviewSpec: spec, Groups: spec.Groups}}
+	}
+	if a.options.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, a.options.Timeout)
+		defer cancel()
 	}
 	var answer authorizationv1.SubjectAccessReview
 	if err := a.service.Ask(ctx, question, &answer); err != nil {

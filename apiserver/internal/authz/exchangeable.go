@@ -1,0 +1,45 @@
+package authz
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"kctl/apiserver/internal/request"
+)
+
+// Exchangeable is a union that another one can take the place of while requests
+// are decided. Put must have been called once.
+type Exchangeable struct{ current atomic.Pointer[Union] }
+
+// Put makes u what decides from now on.
+func (e *Exchangeable) Put(u Union) { e.current.Store(&u) }
+
+// Authorize implements Authorizer.
+func (e *Exchangeable) Authorize(ctx context.Context, a *Attributes) (Decision, string, error) {
+	return e.current.Load().Authorize(ctx, a)
+}
+
+// RulesFor implements RuleResolver.
+func (e *Exchangeable) RulesFor(ctx context.Context, user *request.User, namespace string) ([]rbacv1.PolicyRule, error) {
+	var all []rbacv1.PolicyRule
+	var failures []string
+	for _, authorizer := range *e.current.Load() {
+		resolver, ok := authorizer.(RuleResolver)
+		if !ok {
+			continue
+		}
+		rules, err := resolver.RulesFor(ctx, user, namespace)
+		if err != nil {
+			failures = append(failures, err.Error())
+		}
+		all = append(all, rules...)
+	}
+	if len(failures) > 0 {
+		return all, errors.New(strings.Join(failures, ", "))
+	}
+	return all, nil
+}

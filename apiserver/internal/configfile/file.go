@@ -1,0 +1,69 @@
+// Package configfile reads the server's configuration files that hold an object
+// of apiserver.config.k8s.io, strictly, and follows those that may change while
+// the server runs.
+//
+// The rooms that know what is in such a file call it; it knows none of the
+// kinds.
+package configfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+)
+
+// maxBytes bounds a file.
+const maxBytes = 1 << 20
+
+// Group is that of the kinds.
+const Group = "apiserver.config.k8s.io"
+
+// Read returns a file's content.
+func Read(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	content, err := io.ReadAll(io.LimitReader(file, maxBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(content) > maxBytes {
+		return nil, fmt.Errorf("%s: is larger than %d bytes", path, maxBytes)
+	}
+	return content, nil
+}
+
+// Decode reads an object of the kind, in one of the versions of Group, into
+// into. A field that nobody knows, or that is there twice, is an error that
+// names it.
+func Decode(content []byte, kind string, versions []string, into any) error {
+	text, err := yaml.YAMLToJSONStrict(content)
+	if err != nil {
+		return err
+	}
+	var header metav1.TypeMeta
+	if err := json.UnmarshalCaseSensitivePreserveInts(text, &header); err != nil {
+		return err
+	}
+	group, version, _ := strings.Cut(header.APIVersion, "/")
+	if header.Kind != kind || group != Group || !slices.Contains(versions, version) {
+		return fmt.Errorf("is a %s of %q, and must be of kind %s of %s/%s", header.Kind, header.APIVersion, kind, Group, strings.Join(versions, " or "))
+	}
+	strict, err := json.UnmarshalStrict(text, into)
+	if err != nil {
+		return err
+	}
+	if len(strict) > 0 {
+		return fmt.Errorf("strict decoding error: %w", errors.Join(strict...))
+	}
+	return nil
+}

@@ -1,0 +1,89 @@
+package configfile
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"k8s.io/utils/clock"
+)
+
+// lookEvery is how often a file is looked at for a change.
+const lookEvery = 10 * time.Second
+
+// Follower has changes of a file taken up. A change that is not good is told in
+// the log, once, and what was there before stays in force.
+type Follower struct {
+	Path    string
+	Content []byte // what is in force now
+	Apply   func(content []byte) error
+	Clock   clock.WithTicker
+	Logger  *zap.Logger
+	Metrics *Metrics
+}
+
+// Metrics count changes.
+type Metrics struct {
+	reloads *prometheus.CounterVec
+	last    *prometheus.GaugeVec
+}
+
+// NewMetrics are upstream's of the file that is about something
+// ("authorization", say).
+func NewMetrics(about string, registry prometheus.Registerer) *Metrics {
+	prefix := "apiserver_" + about + "_config_controller_automatic_reload"
+	m := &Metrics{
+		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: prefix + "s_total", Help: "Total number of automatic reloads of the " + about + " configuration split by status.",
+		}, []string{"status"}),
+		last: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: prefix + "_last_timestamp_seconds", Help: "Timestamp of the last automatic reload of the " + about + " configuration split by status.",
+		}, []string{"status"}),
+	}
+	registry.MustRegister(m.reloads, m.last)
+	return m
+}
+
+// Run follows the file until ctx ends.
+func (f *Follower) Run(ctx context.Context) error {
+	ticker := f.Clock.NewTicker(lookEvery)
+	defer ticker.Stop()
+	failed := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C():
+			failed = f.look(failed)
+		}
+	}
+}
+
+// look takes up a change. failed is what was wrong the last time, and what is
+// wrong now is returned.
+func (f *Follower) look(failed string) string {
+	content, err := Read(f.Path)
+	if err == nil && bytes.Equal(content, f.Content) {
+		return ""
+	}
+	status := "success"
+	if err == nil {
+		err = f.Apply(content)
+	}
+	if err != nil {
+		status = "failure"
+	}
+	f.Metrics.reloads.WithLabelValues(status).Inc()
+	f.Metrics.last.WithLabelValues(status).Set(float64(f.Clock.Now().Unix()))
+	if err != nil {
+		if err.Error() != failed {
+			f.Logger.Error("a changed configuration file is not taken up, what was there before stays in force", zap.String("file", f.Path), zap.Error(err))
+		}
+		return err.Error()
+	}
+	f.Content = content
+	f.Logger.Info("a changed configuration file is in force", zap.String("file", f.Path))
+	return ""
+}
