@@ -106,6 +106,9 @@ func (c *call) decodeBody(into runtime.Object, kind schema.GroupVersionKind, fie
 
 // decodeJSON reads JSON; doubled are faults that were found before.
 func (c *call) decodeJSON(body []byte, into runtime.Object, kind schema.GroupVersionKind, fieldValidation string, doubled ...error) error {
+	if err := checkParts(body); err != nil {
+		return err
+	}
 	if err := checkJSONAmounts(body); err != nil {
 		return err
 	}

@@ -110,6 +110,9 @@ func (c *call) checkPatched(obj, current core.Object) error {
 }
 
 func (c *call) decodePatched(text []byte, fieldValidation string) (obj core.Object, strict []error, err error) {
+	if err := checkParts(text); err != nil {
+		return nil, nil, err
+	}
 	if err := checkJSONAmounts(text); err != nil {
 		return nil, nil, err
 	}

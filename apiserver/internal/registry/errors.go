@@ -8,6 +8,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"kctl/apiserver/internal/storage"
 	"kctl/apiserver/internal/storage/cache"
@@ -46,6 +48,21 @@ func (s *Store[T]) statusOf(err error, verb, name string) error {
 		return apierrors.NewRequestEntityTooLargeError("the object is larger than etcd takes")
 	}
 	return apierrors.NewInternalError(err)
+}
+
+// maxCauses is more than anybody reads. A body of a few megabytes can have a
+// million faults, and telling of all of them takes time with the square of
+// their number, and gigabytes.
+const maxCauses = 1000
+
+// Invalid says what is wrong with an object, or with the first part of it.
+func Invalid(kind schema.GroupKind, name string, errs field.ErrorList) *apierrors.StatusError {
+	told := errs[:min(len(errs), maxCauses)]
+	err := apierrors.NewInvalid(kind, name, told)
+	if more := len(errs) - len(told); more > 0 {
+		err.ErrStatus.Message += fmt.Sprintf(" and %d more", more)
+	}
+	return err
 }
 
 // unanswered says that etcd gave no answer. A read may simply be tried again,

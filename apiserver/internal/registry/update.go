@@ -214,7 +214,7 @@ func (u *update[T]) prepare(ctx context.Context, old T) (T, error) {
 		u.store.countGeneration(obj, old)
 	}
 	if errs := u.store.validateChange(ctx, u.way, obj, old); len(errs) > 0 {
-		return obj, apierrors.NewInvalid(u.store.groupKind(), u.name, errs)
+		return obj, Invalid(u.store.groupKind(), u.name, errs)
 	}
 	if u.way.Warnings != nil {
 		warn(ctx, u.way.Warnings(ctx, obj, old))
@@ -257,7 +257,7 @@ func (u *update[T]) checkPreconditions(obj, old T) error {
 		return nil
 	}
 	resource := u.store.groupResource()
-	return apierrors.NewInvalid(schema.GroupKind{Group: resource.Group, Kind: resource.Resource}, u.name, field.ErrorList{
+	return Invalid(schema.GroupKind{Group: resource.Group, Kind: resource.Resource}, u.name, field.ErrorList{
 		field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update"),
 	})
 }

@@ -6,6 +6,10 @@ import (
 	"sync"
 )
 
+// maxWarnings is more than the headers of an answer have room for. A body of a
+// few megabytes gives reason for hundreds of thousands.
+const maxWarnings = 500
+
 // Warnings collects what the answer's Warning headers will say (API concepts,
 // "Warning headers"). It is safe for concurrent use.
 type Warnings struct {
@@ -26,7 +30,7 @@ func Warn(ctx context.Context, text string) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !slices.Contains(w.text, text) {
+	if len(w.text) < maxWarnings && !slices.Contains(w.text, text) {
 		w.text = append(w.text, text)
 	}
 }

@@ -54,7 +54,7 @@ func (b *Binder) Bind(ctx context.Context, namespace, name string, binding *core
 		return nil, apierrors.NewBadRequest("name in URL does not match name in Binding object")
 	}
 	if errs := validateBinding(binding); len(errs) > 0 {
-		return nil, apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Binding").GroupKind(), binding.Name, errs)
+		return nil, registry.Invalid(corev1.SchemeGroupVersion.WithKind("Binding").GroupKind(), binding.Name, errs)
 	}
 	change := func(current core.Object) (core.Object, error) {
 		pod := current.(*core.Pod)

@@ -141,7 +141,7 @@ func (a *allocation) within(admit registry.Admit) registry.Admit {
 			a.old = before
 		}
 		if errs := a.take(ctx); len(errs) > 0 {
-			return apierrors.NewInvalid(core.Services.GVK().GroupKind(), obj.GetName(), errs)
+			return registry.Invalid(core.Services.GVK().GroupKind(), obj.GetName(), errs)
 		}
 		return nil
 	}

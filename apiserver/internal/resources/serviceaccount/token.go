@@ -69,7 +69,7 @@ func issue(ctx context.Context, issuer Issuer, from TokenSources, namespace, nam
 		spec.Audiences = issuer.Audiences()
 	}
 	if errs := validateExpiration(*spec.ExpirationSeconds); len(errs) > 0 {
-		return nil, apierrors.NewInvalid(tokenKind.GroupKind(), "", errs)
+		return nil, registry.Invalid(tokenKind.GroupKind(), "", errs)
 	}
 	var bound tokens.Bound
 	if spec.BoundObjectRef != nil {

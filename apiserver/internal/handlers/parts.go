@@ -1,0 +1,38 @@
+package handlers
+
+import (
+	"bytes"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// maxParts is how many objects, or nulls in their place, a body may have in it.
+// Two bytes, {}, become a container of nearly a thousand: what a body becomes
+// is bounded by the number of its parts rather than by its length. The largest
+// objects that fit into etcd have some ten thousand.
+const maxParts = 100_000
+
+// checkParts refuses JSON with more parts than that. Only large bodies can have
+// them, and hardly any of those has as many braces.
+func checkParts(body []byte) error {
+	if len(body) < 3*maxParts || bytes.Count(body, []byte("{"))+bytes.Count(body, []byte("null")) <= maxParts {
+		return nil
+	}
+	parts, quoted := 0, false
+	for i := 0; i < len(body); i++ {
+		switch b := body[i]; {
+		case quoted && b == '\\':
+			i++
+		case b == '"':
+			quoted = !quoted
+		case quoted:
+		case b == '{', b == 'n': // null is all that begins with an n
+			parts++
+		}
+	}
+	if parts <= maxParts {
+		return nil
+	}
+	return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the object has %d objects in it, at most %d are taken", parts, maxParts))
+}
