@@ -56,6 +56,7 @@ func (s *Server) handler(address string) (http.Handler, error) {
 		filters.Deadline(s.options.RequestTimeout, s.draining),
 		s.limit(),
 		filters.Authorize(s.authorizer, s.clock, s.logger),
+		filters.Names(),
 		filters.Relay(s.ring, s.clock, s.logger),
 	)
 	router.NoMethod(func(c *gin.Context) {
@@ -86,7 +87,13 @@ func notFound(c *gin.Context) {
 func (s *Server) installOperations(router gin.IRoutes) {
 	operations := daemon.Endpoints(s.health, s.metrics)
 	for _, path := range []string{"/healthz", "/healthz/*check", "/livez", "/livez/*check", "/readyz", "/readyz/*check", "/metrics", "/version"} {
-		router.GET(path, gin.WrapH(operations))
+		router.GET(path, func(c *gin.Context) {
+			if roundabout(c.Request.URL.Path) {
+				notFound(c)
+				return
+			}
+			operations.ServeHTTP(c.Writer, c.Request)
+		})
 	}
 	router.GET("/version/", func(c *gin.Context) {
 		c.Request.URL.Path = "/version"

@@ -81,7 +81,7 @@ func (s *Server) listen(ctx context.Context) (net.Listener, error) {
 // ended, and requests under way finished.
 func (s *Server) serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
 	server := &http.Server{
-		Handler:           withStack(handler),
+		Handler:           withStack(s.withoutSlash(handler)),
 		TLSConfig:         s.tls,
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleTimeout,

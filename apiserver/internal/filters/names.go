@@ -1,0 +1,38 @@
+package filters
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation/path"
+
+	"kctl/apiserver/internal/request"
+)
+
+// Names refuses what no object and no namespace is called: names that mean
+// something else in a path, here or in what stands before or behind the server.
+func Names() gin.HandlerFunc {
+	return func(c *gin.Context) {
+		info := request.InfoFrom(c.Request.Context())
+		if err := checkName("Namespace", info.Namespace); err != nil {
+			fail(c, err)
+			return
+		}
+		if len(info.Parts) > 1 {
+			if err := checkName("Name", info.Name); err != nil {
+				fail(c, err)
+				return
+			}
+		}
+		c.Next()
+	}
+}
+
+func checkName(what, name string) error {
+	if wrong := path.IsValidPathSegmentName(name); len(wrong) > 0 {
+		return apierrors.NewBadRequest(fmt.Sprintf("%s parameter invalid: %q: %s", what, name, strings.Join(wrong, ";")))
+	}
+	return nil
+}
