@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"kctl/apiserver/internal/config"
 	"kctl/proto/core"
 	"kctl/proto/rest"
 )
@@ -159,7 +161,8 @@ func (c *cluster) parameterMaps() {
 }
 
 func TestValidatingPolicies(t *testing.T) {
-	c := start(t)
+	// All that the budget allows takes longer than a minute on a slow machine.
+	c := start(t, func(o *config.Options) { o.RequestTimeout = time.Hour })
 	c.parameterMaps()
 	for _, name := range slices.Sorted(maps.Keys(validated)) {
 		c.validatingPolicy(name, validated[name].spec, validated[name].binding)
