@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -170,16 +171,32 @@ func resizeRestarts(w *world) {
 	w.reads("c0", "/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes", fmt.Sprint(96<<20))
 }
 
+// resizePending: what no node of this size could give is refused at once; what
+// others have now waits until they are gone.
 func resizePending(w *world) {
-	w.start(w.sized([]sizes{burstable(list("100m", "64Mi"), nil)}))
-	w.patchResize(nil, []sizes{burstable(list("1000", "64Mi"), nil)})
-	pod := w.await("sized", "refused its wish", func(p *corev1.Pod) bool {
+	pod := w.start(w.sized([]sizes{burstable(list("100m", "64Mi"), nil)}))
+	_, err := w.pods().Patch(w.ctx, "sized", types.StrategicMergePatchType,
+		[]byte(`{"spec": {"containers": [{"name": "c0", "resources": {"requests": {"cpu": "1000"}}}]}}`), metav1.PatchOptions{}, "resize")
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "node didn't have enough allocatable resources: cpu, requested: 1000000") {
+		w.t.Errorf("a thousand CPUs: %v", err)
+	}
+	node, err := w.client.CoreV1().Nodes().Get(w.ctx, pod.Spec.NodeName, metav1.GetOptions{})
+	w.must(err)
+	part := func(percent int64) string {
+		return fmt.Sprintf("%dm", node.Status.Allocatable.Cpu().MilliValue()*percent/100)
+	}
+	neighbour := w.lasting("neighbour")
+	neighbour.Spec.Containers[0].Resources.Requests = list(part(50), "16Mi")
+	w.start(neighbour)
+	wish := []sizes{burstable(list(part(60), "64Mi"), nil)}
+	w.patchResize(nil, wish)
+	pod = w.await("sized", "told to wait", func(p *corev1.Pod) bool {
 		c := condition(p, corev1.PodResizePending)
-		return c != nil && c.Reason == corev1.PodReasonInfeasible
+		return c != nil && c.Reason == corev1.PodReasonDeferred
 	})
 	if s := pod.Status.ContainerStatuses[0]; s.AllocatedResources.Cpu().MilliValue() != 100 || s.RestartCount != 0 {
 		w.t.Errorf("meanwhile it has %+v", s)
 	}
-	w.patchResize(nil, []sizes{burstable(list("110m", "64Mi"), nil)})
-	w.has([]sizes{burstable(list("110m", "64Mi"), nil)}, 3)
+	w.delete("neighbour")
+	w.has(wish, 2)
 }
