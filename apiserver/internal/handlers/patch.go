@@ -155,6 +155,11 @@ func (c *call) patcher(media types.PatchType) (patcher, error) {
 	if err != nil {
 		return patcher{}, err
 	}
+	return readPatch(media, body, c.store.New)
+}
+
+// readPatch reads a patch of an object of the kind that newObject makes.
+func readPatch(media types.PatchType, body []byte, newObject func() core.Object) (out patcher, err error) {
 	if media == types.StrategicMergePatchType && !json.Valid(body) && len(bytes.TrimSpace(body)) > 0 {
 		// kubectl sends YAML here where it was given YAML.
 		if body, err = yaml.YAMLToJSON(body); err != nil {
@@ -167,14 +172,13 @@ func (c *call) patcher(media types.PatchType) (patcher, error) {
 	if depth := depthOf(body); depth > maxPatchDepth {
 		return patcher{}, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the patch is nested %d deep, at most %d is taken", depth, maxPatchDepth))
 	}
-	var out patcher
 	switch media {
 	case types.JSONPatchType:
 		out, err = jsonPatcher(body)
 	case types.MergePatchType:
 		out, err = mergePatcher(body)
 	default:
-		out, err = strategicPatcher(body, c.store.New())
+		out, err = strategicPatcher(body, newObject())
 	}
 	return out, err
 }

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -45,12 +46,23 @@ func jsonPatcher(body []byte) (patcher, error) {
 		return patcher{}, apierrors.NewBadRequest("error decoding patch: " + err.Error())
 	}
 	return patcher{doubled: doubled, apply: func(before []byte) ([]byte, error) {
-		after, err := patch.Apply(before)
+		after, err := applyJSONPatch(patch, before)
 		if err != nil {
 			return nil, unprocessable(err)
 		}
 		return after, nil
 	}}, nil
+}
+
+// applyJSONPatch makes an error of the library's panics: it has some where an
+// operation on the whole object (path "") has no value.
+func applyJSONPatch(patch jsonpatch.Patch, before []byte) (after []byte, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = errors.New("an operation does not apply: its value is missing")
+		}
+	}()
+	return patch.Apply(before)
 }
 
 func mergePatcher(body []byte) (patcher, error) {

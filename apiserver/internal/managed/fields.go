@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -159,17 +160,23 @@ func (f *fields) appendJSON(to []byte) []byte {
 	return append(to, '}')
 }
 
+// appendQuoted writes what stands between quotes in JSON.
 func appendQuoted(to []byte, text string) []byte {
-	if strings.IndexByte(text, '"') < 0 && strings.IndexByte(text, '\\') < 0 {
-		return append(to, text...)
-	}
+	from := 0 // of what is not written yet
 	for i := range len(text) {
-		if text[i] == '"' || text[i] == '\\' {
-			to = append(to, '\\')
+		c := text[i]
+		if c >= ' ' && c != '"' && c != '\\' {
+			continue
 		}
-		to = append(to, text[i])
+		to = append(to, text[from:i]...)
+		from = i + 1
+		if c >= ' ' {
+			to = append(to, '\\', c)
+			continue
+		}
+		to = fmt.Appendf(to, `\u%04x`, c) // users choose the names of what a custom resource keeps unseen
 	}
-	return to
+	return append(to, text[from:]...)
 }
 
 // errUnusual: a case that is left to the library.

@@ -1,0 +1,41 @@
+package registry
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+)
+
+// FuzzContinue: no token leads out of the collection that is listed, and one
+// that is taken says what it would be encoded from.
+func FuzzContinue(f *testing.F) {
+	const prefix = "/registry/pods/default/"
+	token, err := encodeToken(prefix, prefix+"web-1", 42)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(token)
+	f.Add("")
+	for _, text := range []string{
+		`{"v":"meta.k8s.io/v1","rv":-1,"start":"a\u0000"}`, `{"v":"meta.k8s.io/v1","rv":7,"start":"../kube-system/x\u0000"}`,
+		`{"v":"meta.k8s.io/v1","rv":7,"start":"/x\u0000"}`, `{"v":"meta.k8s.io/v1","rv":7,"start":"a/../../b\u0000"}`, `{"v":"x"}`, `[]`, `{`,
+	} {
+		f.Add(base64.RawURLEncoding.EncodeToString([]byte(text)))
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		after, revision, err := decodeToken(prefix, text)
+		if err != nil {
+			return
+		}
+		if !strings.HasPrefix(after, prefix) || len(after) == len(prefix) || strings.Contains(after+"/", "/../") {
+			t.Errorf("%q leads to %q", text, after)
+		}
+		again, err := encodeToken(prefix, after, revision)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a, r, err := decodeToken(prefix, again); err != nil || a != after || r != revision {
+			t.Errorf("%q, %d becomes %q, %d, %v", after, revision, a, r, err)
+		}
+	})
+}
