@@ -1,7 +1,6 @@
 package aggregation
 
 import (
-	"context"
 	"net/http"
 	"strings"
 	"testing"
@@ -9,40 +8,13 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 
-	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/registry/registrytest"
 	"kctl/apiserver/internal/request"
 	"kctl/proto/core"
 )
-
-// objects is a resource that can be read.
-type objects struct {
-	registry.Resource
-	of map[string]core.Object
-}
-
-func (o objects) Get(_ context.Context, _, name, _ string) (registry.Encoded, error) {
-	if _, ok := o.of[name]; !ok {
-		return registry.Encoded{}, apierrors.NewNotFound(core.Services.GVR().GroupResource(), name)
-	}
-	return registry.Encoded{JSON: []byte(name)}, nil
-}
-
-func (o objects) List(_ context.Context, _ string, options registry.ListOptions) (registry.List, error) {
-	var list registry.List
-	for name, obj := range o.of {
-		if options.Labels.Matches(labels.Set(obj.GetLabels())) {
-			list.Items = append(list.Items, registry.Encoded{JSON: []byte(name)})
-		}
-	}
-	return list, nil
-}
-
-func (o objects) Decode(e registry.Encoded) (core.Object, error) { return o.of[string(e.JSON)], nil }
 
 // TestServices: where a service is reached, and, where it can't be, by which
 // condition its APIService says so.
@@ -61,15 +33,15 @@ func TestServices(t *testing.T) {
 		return s
 	}
 	a := &Aggregator{options: Options{
-		Services: objects{of: map[string]core.Object{
+		Services: registrytest.NewNamed(core.Services, map[string]core.Object{
 			"normal": service("10.0.0.1"), "headless": service("None"), "bare": service("10.0.0.2"), "empty": service("10.0.0.3"),
 			"unready": service("10.0.0.4"), "misnamed": service("10.0.0.5"),
 			"outside": &corev1.Service{Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "outside.example.com"}},
-		}},
-		EndpointSlices: objects{of: map[string]core.Object{
+		}),
+		EndpointSlices: registrytest.NewNamed(core.EndpointSlices, map[string]core.Object{
 			"a": slice("normal", "x", nil, "10.1.0.1"), "b": slice("headless", "x", ptr.To(true), "fd00::1"), "c": slice("empty", "x", nil),
 			"d": slice("unready", "x", ptr.To(false), "10.1.0.2"), "e": slice("misnamed", "y", nil, "10.1.0.3"),
-		}},
+		}),
 	}}
 	for _, c := range []struct {
 		name            string

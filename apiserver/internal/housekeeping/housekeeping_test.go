@@ -38,9 +38,16 @@ func run(t *testing.T, make func(*Dependencies) (Loop, error), objects ...core.O
 			h.pods.Put(obj)
 		}
 	}
+	start(t, make, h.pods, h.nodes, h.leases)
+	return h
+}
+
+// start runs a loop over these stores, and waits until it has nothing to do.
+func start(t *testing.T, make func(*Dependencies) (Loop, error), pods *registrytest.Store, others ...registry.Resource) {
+	t.Helper()
 	d := &Dependencies{
-		Resources: []registry.Resource{h.nodes, h.leases, h.pods},
-		Pods:      facts.NewMirror(h.pods, facts.PodOf, facts.Options[facts.Pod]{Index: facts.PodNode}, clock.RealClock{}, zap.NewNop()),
+		Resources: append(others, pods),
+		Pods:      facts.NewMirror(pods, facts.PodOf, facts.Options[facts.Pod]{Index: facts.PodNode}, clock.RealClock{}, zap.NewNop()),
 		Clock:     clock.RealClock{}, Logger: zap.NewNop(),
 	}
 	loop, err := make(d)
@@ -51,7 +58,6 @@ func run(t *testing.T, make func(*Dependencies) (Loop, error), objects ...core.O
 	done := runAllOf(ctx, loop, d.Pods.Run)
 	t.Cleanup(func() { cancel(); <-done })
 	synctest.Wait()
-	return h
 }
 
 func runAllOf(ctx context.Context, loops ...func(context.Context) error) <-chan struct{} {

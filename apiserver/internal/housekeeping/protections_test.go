@@ -1,20 +1,16 @@
 package housekeeping
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/admission/storageprotection"
-	"kctl/apiserver/internal/facts"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/registry/registrytest"
 	"kctl/apiserver/internal/resources/storage"
@@ -34,19 +30,7 @@ func protect(t *testing.T, make func(*Dependencies) (Loop, error), fill func(s *
 		volumes: registrytest.New(volume.Volumes), classes: registrytest.New(storage.AttributesClassResource),
 	}
 	fill(s)
-	d := &Dependencies{
-		Resources: []registry.Resource{s.pods, s.claims, s.volumes, s.classes},
-		Pods:      facts.NewMirror(s.pods, facts.PodOf, facts.Options[facts.Pod]{Index: facts.PodNode}, clock.RealClock{}, zap.NewNop()),
-		Clock:     clock.RealClock{}, Logger: zap.NewNop(),
-	}
-	loop, err := make(d)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := runAllOf(ctx, loop, d.Pods.Run)
-	t.Cleanup(func() { cancel(); <-done })
-	synctest.Wait()
+	start(t, make, s.pods, s.claims, s.volumes, s.classes)
 	return s
 }
 

@@ -10,20 +10,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/dump"
+	kubelettypes "k8s.io/kubelet/pkg/types"
 
 	"kctl/proto/core"
 )
 
-// Labels and annotations that the kubelet puts on what it makes in the
-// runtime. They are upstream's, so that crictl, monitoring agents and an
-// upstream kubelet that takes the node over understand them; and they are all
-// that the kubelet remembers of a container.
+// Annotations that the kubelet puts on what it makes in the runtime, beside the
+// labels of k8s.io/kubelet/pkg/types. They are upstream's, so that crictl,
+// monitoring agents and an upstream kubelet that takes the node over understand
+// them; and they are all that the kubelet remembers of a container.
 const (
-	labelPodName       = "io.kubernetes.pod.name"
-	labelPodNamespace  = "io.kubernetes.pod.namespace"
-	labelPodUID        = "io.kubernetes.pod.uid"
-	labelContainerName = "io.kubernetes.container.name"
-
 	annotationHash                   = "io.kubernetes.container.hash"
 	annotationRestartCount           = "io.kubernetes.container.restartCount"
 	annotationTerminationMessagePath = "io.kubernetes.container.terminationMessagePath"
@@ -38,9 +34,9 @@ const (
 // found again.
 func podIdentity(pod *core.Pod) map[string]string {
 	return map[string]string{
-		labelPodName:      pod.Name,
-		labelPodNamespace: pod.Namespace,
-		labelPodUID:       string(pod.UID),
+		kubelettypes.KubernetesPodNameLabel:      pod.Name,
+		kubelettypes.KubernetesPodNamespaceLabel: pod.Namespace,
+		kubelettypes.KubernetesPodUIDLabel:       string(pod.UID),
 	}
 }
 
@@ -55,7 +51,7 @@ func sandboxLabels(pod *core.Pod) map[string]string {
 
 func containerLabels(pod *core.Pod, container *core.Container) map[string]string {
 	labels := podIdentity(pod)
-	labels[labelContainerName] = container.Name
+	labels[kubelettypes.KubernetesContainerNameLabel] = container.Name
 	return labels
 }
 
@@ -86,13 +82,13 @@ func containerAnnotations(pod *core.Pod, container *core.Container, restartCount
 // is gone from every source.
 func remembered(labels, annotations map[string]string) (*core.Pod, *core.Container) {
 	pod := &core.Pod{}
-	pod.Name = labels[labelPodName]
-	pod.Namespace = labels[labelPodNamespace]
-	pod.UID = types.UID(labels[labelPodUID])
+	pod.Name = labels[kubelettypes.KubernetesPodNameLabel]
+	pod.Namespace = labels[kubelettypes.KubernetesPodNamespaceLabel]
+	pod.UID = types.UID(labels[kubelettypes.KubernetesPodUIDLabel])
 	pod.DeletionGracePeriodSeconds = parseSeconds(annotations[annotationDeletionGracePeriod])
 	pod.Spec.TerminationGracePeriodSeconds = parseSeconds(annotations[annotationTerminationGracePeriod])
 	container := &core.Container{
-		Name:                     labels[labelContainerName],
+		Name:                     labels[kubelettypes.KubernetesContainerNameLabel],
 		TerminationMessagePath:   annotations[annotationTerminationMessagePath],
 		TerminationMessagePolicy: corev1.TerminationMessagePolicy(annotations[annotationTerminationPolicy]),
 	}

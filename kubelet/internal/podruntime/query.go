@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	kubelettypes "k8s.io/kubelet/pkg/types"
 
 	"kctl/kubelet/internal/cri"
 )
@@ -27,13 +28,13 @@ func (m *Manager) Pods(ctx context.Context) ([]*RunningPod, error) {
 	}
 	pods := map[types.UID]*RunningPod{}
 	pod := func(labels map[string]string) *RunningPod {
-		uid := types.UID(labels[labelPodUID])
+		uid := types.UID(labels[kubelettypes.KubernetesPodUIDLabel])
 		if uid == "" {
 			return nil
 		}
 		p := pods[uid]
 		if p == nil {
-			p = &RunningPod{UID: uid, Name: labels[labelPodName], Namespace: labels[labelPodNamespace]}
+			p = &RunningPod{UID: uid, Name: labels[kubelettypes.KubernetesPodNameLabel], Namespace: labels[kubelettypes.KubernetesPodNamespaceLabel]}
 			pods[uid] = p
 		}
 		return p
@@ -52,7 +53,7 @@ func (m *Manager) Pods(ctx context.Context) ([]*RunningPod, error) {
 	for _, c := range containers {
 		if p := pod(c.GetLabels()); p != nil {
 			p.Containers = append(p.Containers, &RunningContainer{
-				ID: m.containerID(c.GetId()), Name: c.GetLabels()[labelContainerName], SandboxID: c.GetPodSandboxId(),
+				ID: m.containerID(c.GetId()), Name: c.GetLabels()[kubelettypes.KubernetesContainerNameLabel], SandboxID: c.GetPodSandboxId(),
 				State: containerState(c.GetState()), CreatedAt: unixNano(c.GetCreatedAt()),
 				Hash:         parseHash(c.GetAnnotations()[annotationHash]),
 				RestartCount: parseRestartCount(c.GetAnnotations()[annotationRestartCount], c.GetMetadata().GetAttempt()),
@@ -79,7 +80,7 @@ func (m *Manager) Pods(ctx context.Context) ([]*RunningPod, error) {
 // does not know has an empty status. Name and namespace are taken over into it.
 func (m *Manager) PodStatus(ctx context.Context, uid types.UID, name, namespace string) (*PodStatus, error) {
 	status := &PodStatus{UID: uid, Name: name, Namespace: namespace, At: m.Clock.Now()}
-	sandboxes, containers, err := m.list(ctx, map[string]string{labelPodUID: string(uid)})
+	sandboxes, containers, err := m.list(ctx, map[string]string{kubelettypes.KubernetesPodUIDLabel: string(uid)})
 	if err != nil {
 		return nil, fmt.Errorf("status of pod %s/%s: %w", namespace, name, err)
 	}
@@ -179,7 +180,7 @@ func (m *Manager) convertContainer(c *runtimeapi.ContainerStatus, sandboxID stri
 	status := &ContainerStatus{
 		ID:           m.containerID(c.GetId()),
 		SandboxID:    sandboxID,
-		Name:         c.GetLabels()[labelContainerName],
+		Name:         c.GetLabels()[kubelettypes.KubernetesContainerNameLabel],
 		State:        containerState(c.GetState()),
 		CreatedAt:    unixNano(c.GetCreatedAt()),
 		Image:        c.GetImage().GetImage(),

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	kubelettypes "k8s.io/kubelet/pkg/types"
 	"k8s.io/utils/clock"
 
 	"kctl/kubelet/internal/cri"
@@ -51,7 +52,7 @@ func (n *node) Status(types.UID) (core.PodStatus, bool) {
 }
 
 func (n *node) labels() map[string]string {
-	return map[string]string{labelPodUID: "uid-1", labelPodName: "p", labelPodNamespace: "ns", labelContainerName: "c"}
+	return map[string]string{kubelettypes.KubernetesPodUIDLabel: "uid-1", kubelettypes.KubernetesPodNameLabel: "p", kubelettypes.KubernetesPodNamespaceLabel: "ns", kubelettypes.KubernetesContainerNameLabel: "c"}
 }
 
 func (n *node) ListContainers(_ context.Context, filter *runtimeapi.ContainerFilter) ([]*runtimeapi.Container, error) {

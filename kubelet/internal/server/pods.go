@@ -12,17 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	kubelettypes "k8s.io/kubelet/pkg/types"
 
 	"kctl/proto/core"
-)
-
-// The labels by which the kubelet finds a pod's sandboxes and containers in the
-// runtime.
-const (
-	labelPodName       = "io.kubernetes.pod.name"
-	labelPodNamespace  = "io.kubernetes.pod.namespace"
-	labelPodUID        = "io.kubernetes.pod.uid"
-	labelContainerName = "io.kubernetes.container.name"
 )
 
 // pods answers with the pods that the node should have, and their statuses.
@@ -51,17 +43,17 @@ func (s *Server) runningPods(c *gin.Context) {
 	index := map[string]int{}
 	for _, container := range containers {
 		labels := container.GetLabels()
-		uid := labels[labelPodUID]
+		uid := labels[kubelettypes.KubernetesPodUIDLabel]
 		i, known := index[uid]
 		if !known {
 			i = len(list.Items)
 			index[uid] = i
 			list.Items = append(list.Items, core.Pod{ObjectMeta: metav1.ObjectMeta{
-				Name: labels[labelPodName], Namespace: labels[labelPodNamespace], UID: types.UID(uid),
+				Name: labels[kubelettypes.KubernetesPodNameLabel], Namespace: labels[kubelettypes.KubernetesPodNamespaceLabel], UID: types.UID(uid),
 			}})
 		}
 		list.Items[i].Spec.Containers = append(list.Items[i].Spec.Containers, core.Container{
-			Name: labels[labelContainerName], Image: container.GetImage().GetImage(),
+			Name: labels[kubelettypes.KubernetesContainerNameLabel], Image: container.GetImage().GetImage(),
 		})
 	}
 	s.answer(c, list)

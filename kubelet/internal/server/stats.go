@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+	kubelettypes "k8s.io/kubelet/pkg/types"
 )
 
 // summary answers with what the pods' containers use, as the runtime measures
@@ -30,7 +31,7 @@ func summaryOf(node string, all []*runtimeapi.ContainerStats) *stats.Summary {
 	index := map[string]int{}
 	for _, one := range all {
 		labels := one.GetAttributes().GetLabels()
-		uid := labels[labelPodUID]
+		uid := labels[kubelettypes.KubernetesPodUIDLabel]
 		if uid == "" {
 			continue // not of a pod of ours
 		}
@@ -39,7 +40,7 @@ func summaryOf(node string, all []*runtimeapi.ContainerStats) *stats.Summary {
 			i = len(summary.Pods)
 			index[uid] = i
 			summary.Pods = append(summary.Pods, stats.PodStats{PodRef: stats.PodReference{
-				Name: labels[labelPodName], Namespace: labels[labelPodNamespace], UID: uid,
+				Name: labels[kubelettypes.KubernetesPodNameLabel], Namespace: labels[kubelettypes.KubernetesPodNamespaceLabel], UID: uid,
 			}})
 		}
 		pod := &summary.Pods[i]
@@ -52,7 +53,7 @@ func summaryOf(node string, all []*runtimeapi.ContainerStats) *stats.Summary {
 }
 
 func containerStats(one *runtimeapi.ContainerStats) stats.ContainerStats {
-	result := stats.ContainerStats{Name: one.GetAttributes().GetLabels()[labelContainerName]}
+	result := stats.ContainerStats{Name: one.GetAttributes().GetLabels()[kubelettypes.KubernetesContainerNameLabel]}
 	if cpu := one.GetCpu(); cpu != nil {
 		result.CPU = &stats.CPUStats{
 			Time:                 at(cpu.GetTimestamp()),
@@ -132,10 +133,10 @@ func (s *Server) resourceMetrics(c *gin.Context) {
 	var cpu, memory []string
 	for _, one := range all {
 		labels := one.GetAttributes().GetLabels()
-		if labels[labelPodUID] == "" {
+		if labels[kubelettypes.KubernetesPodUIDLabel] == "" {
 			continue
 		}
-		of := fmt.Sprintf("{container=%q,namespace=%q,pod=%q}", labels[labelContainerName], labels[labelPodNamespace], labels[labelPodName])
+		of := fmt.Sprintf("{container=%q,namespace=%q,pod=%q}", labels[kubelettypes.KubernetesContainerNameLabel], labels[kubelettypes.KubernetesPodNamespaceLabel], labels[kubelettypes.KubernetesPodNameLabel])
 		if u := one.GetCpu().GetUsageCoreNanoSeconds(); u != nil {
 			cpu = append(cpu, fmt.Sprintf("container_cpu_usage_seconds_total%s %g %d\n", of, float64(u.GetValue())/1e9, one.GetCpu().GetTimestamp()/1e6))
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/gin-gonic/gin"
 	"go.uber.org/zap"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	kubelettypes "k8s.io/kubelet/pkg/types"
 
 	"kctl/kubelet/internal/cri"
 	"kctl/proto/core"
@@ -155,7 +156,7 @@ func (s *Server) run(c *gin.Context) {
 func (s *Server) runningContainer(ctx context.Context, pod *core.Pod, container string) (string, error) {
 	containers, err := s.Runtime.ListContainers(ctx, &runtimeapi.ContainerFilter{
 		State:         &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING},
-		LabelSelector: map[string]string{labelPodUID: string(pod.UID), labelContainerName: container},
+		LabelSelector: map[string]string{kubelettypes.KubernetesPodUIDLabel: string(pod.UID), kubelettypes.KubernetesContainerNameLabel: container},
 	})
 	if err != nil {
 		return "", err
@@ -175,7 +176,7 @@ func (s *Server) runningContainer(ctx context.Context, pod *core.Pod, container 
 func (s *Server) readySandbox(ctx context.Context, pod *core.Pod) (string, error) {
 	sandboxes, err := s.Runtime.ListPodSandbox(ctx, &runtimeapi.PodSandboxFilter{
 		State:         &runtimeapi.PodSandboxStateValue{State: runtimeapi.PodSandboxState_SANDBOX_READY},
-		LabelSelector: map[string]string{labelPodUID: string(pod.UID)},
+		LabelSelector: map[string]string{kubelettypes.KubernetesPodUIDLabel: string(pod.UID)},
 	})
 	if err != nil {
 		return "", err

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -48,10 +47,8 @@ func (p *plugin) Handles(admission.Operation) bool { return true }
 // policies are those that there are for a request, none where it is about
 // policies.
 func (p *plugin) policies(a *admission.Attributes) ([]bound, error) {
-	select {
-	case <-p.follower.Synced():
-	default:
-		return nil, errors.New("not yet ready to handle request")
+	if err := match.Ready(p.follower.Synced()); err != nil {
+		return nil, err
 	}
 	policies := p.follower.all()
 	if len(policies) == 0 || match.ExemptOfPolicies(a) {

@@ -47,10 +47,8 @@ func (p *plugin) Handles(admission.Operation) bool { return true }
 // hooks are those that there are for a request, none where it is about
 // webhooks.
 func (p *plugin) hooks(a *admission.Attributes) ([]*hook, error) {
-	select {
-	case <-p.follower.Synced():
-	default:
-		return nil, errors.New("not yet ready to handle request")
+	if err := match.Ready(p.follower.Synced()); err != nil {
+		return nil, err
 	}
 	hooks := p.follower.all()
 	if len(hooks) == 0 || match.Exempt(a) {

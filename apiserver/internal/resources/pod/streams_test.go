@@ -2,7 +2,6 @@ package pod
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -20,24 +19,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/registry/registrytest"
 	"kctl/apiserver/internal/resources/kubelet"
 	"kctl/proto/core"
 )
-
-// objects is a resource that can be read.
-type objects struct {
-	registry.Resource
-	of map[string]core.Object
-}
-
-func (o objects) Get(_ context.Context, _, name, _ string) (registry.Encoded, error) {
-	if _, ok := o.of[name]; !ok {
-		return registry.Encoded{}, apierrors.NewNotFound(core.Pods.GVR().GroupResource(), name)
-	}
-	return registry.Encoded{JSON: []byte(name)}, nil
-}
-
-func (o objects) Decode(e registry.Encoded) (core.Object, error) { return o.of[string(e.JSON)], nil }
 
 // serve runs the pods' streams before a kubelet that answers by handler.
 func serve(t *testing.T, handler http.HandlerFunc) string {
@@ -71,8 +56,8 @@ func serve(t *testing.T, handler http.HandlerFunc) string {
 	}
 	t.Cleanup(client.Close)
 	streams := NewStreams(
-		objects{of: map[string]core.Object{"web": on("n1", "main"), "two": on("n1", "a", "b"), "new": on("", "main"), "lost": on("n2", "main"), "dark": on("n3", "main")}},
-		objects{of: map[string]core.Object{"n1": node, "n3": unreachable}}, client)
+		registrytest.NewNamed(core.Pods, map[string]core.Object{"web": on("n1", "main"), "two": on("n1", "a", "b"), "new": on("", "main"), "lost": on("n2", "main"), "dark": on("n3", "main")}),
+		registrytest.NewNamed(core.Pods, map[string]core.Object{"n1": node, "n3": unreachable}), client)
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/") // pod/subresource
 		for _, sub := range []registry.Subresource{streams.Log(), streams.Exec(), streams.Attach(), streams.PortForward()} {

@@ -3,7 +3,6 @@ package proxy
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -19,38 +18,12 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 
-	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/registry/registrytest"
 	"kctl/apiserver/internal/resources/kubelet"
 	"kctl/proto/core"
 )
-
-// objects is a resource that can be read.
-type objects struct {
-	registry.Resource
-	of map[string]core.Object
-}
-
-func (o objects) Get(_ context.Context, _, name, _ string) (registry.Encoded, error) {
-	if _, ok := o.of[name]; !ok {
-		return registry.Encoded{}, apierrors.NewNotFound(core.Pods.GVR().GroupResource(), name)
-	}
-	return registry.Encoded{JSON: []byte(name)}, nil
-}
-
-func (o objects) List(_ context.Context, _ string, options registry.ListOptions) (registry.List, error) {
-	var list registry.List
-	for name, obj := range o.of {
-		if options.Labels.Matches(labels.Set(obj.GetLabels())) {
-			list.Items = append(list.Items, registry.Encoded{JSON: []byte(name)})
-		}
-	}
-	return list, nil
-}
-
-func (o objects) Decode(e registry.Encoded) (core.Object, error) { return o.of[string(e.JSON)], nil }
 
 func port(t *testing.T, server *httptest.Server) int32 {
 	t.Helper()
@@ -94,15 +67,15 @@ func serve(t *testing.T, strict bool, handler http.HandlerFunc) (front *httptest
 	}
 	t.Cleanup(kubelets.Close)
 	p := New(Sources{
-		Pods:  objects{of: map[string]core.Object{"web": pod, "new": &core.Pod{}}},
-		Nodes: objects{of: map[string]core.Object{"n1": node}},
-		Services: objects{of: map[string]core.Object{"named": &corev1.Service{Spec: corev1.ServiceSpec{
+		Pods:  registrytest.NewNamed(core.Pods, map[string]core.Object{"web": pod, "new": &core.Pod{}}),
+		Nodes: registrytest.NewNamed(core.Nodes, map[string]core.Object{"n1": node}),
+		Services: registrytest.NewNamed(core.Services, map[string]core.Object{"named": &corev1.Service{Spec: corev1.ServiceSpec{
 			Ports: []corev1.ServicePort{{Port: 80, Name: "web"}, {Port: 81, Name: "other"}},
-		}}}},
-		EndpointSlices: objects{of: map[string]core.Object{
+		}}}),
+		EndpointSlices: registrytest.NewNamed(core.EndpointSlices, map[string]core.Object{
 			"a": slice("named", plain, ptr.To("web"), nil), "b": slice("named", 1, ptr.To("web"), ptr.To(false)),
 			"c": slice("plain", plain, ptr.To(""), ptr.To(true)),
-		}},
+		}),
 		Kubelets: kubelets,
 	})
 	if !strict {
