@@ -30,6 +30,7 @@ func follow(t *testing.T, m *Mirror[Pod]) {
 	go func() { defer close(done); _ = m.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-done })
 	<-m.Synced()
+	synctest.Wait() // until it watches: what is written before, it would hear of after a while only
 }
 
 func TestMirrorFollows(t *testing.T) {
