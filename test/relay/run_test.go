@@ -75,6 +75,9 @@ func traceIsWhole(t *testing.T, c *harness.Cluster) {
 	if !regexp.MustCompile(`\d ?ms`).MatchString(text) {
 		t.Errorf("kctl trace shows no milliseconds:\n%s", text)
 	}
+	if page := c.Kctl("trace", "pod/hello", "-o", "html"); !strings.HasPrefix(page, "<!DOCTYPE html>") || !strings.Contains(page, string(relay.KubeletStarted.Of("hello"))) {
+		t.Errorf("kctl trace -o html is no page of the pod's way:\n%.2000s", page)
+	}
 	var trace struct {
 		Moments []relay.Stamp `json:"moments"`
 	}

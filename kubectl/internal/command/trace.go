@@ -32,7 +32,7 @@ func newTrace(c *cli) *cobra.Command {
 		Long: "Show a pod's way through the programs, leg by leg, with times.\n\n" +
 			"The times are stamps that the programs made while they did their legs. Legs of programs that make none\n" +
 			"(upstream's) are read from the pod's conditions and events; those are marked ~, being of whole seconds.",
-		Example: "  kctl trace pod/web\n  kctl trace web -o json\n  kctl trace pod/web --follow",
+		Example: "  kctl trace pod/web\n  kctl trace web -o json\n  kctl trace pod/web -o html > web.html\n  kctl trace pod/web --follow",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, err := oneName(cmd, args)
 			if err != nil {
@@ -41,8 +41,8 @@ func newTrace(c *cli) *cobra.Command {
 			if name, err = podName(name); err != nil {
 				return err
 			}
-			if t.format != "" && t.format != "json" {
-				return usageError(cmd, "--output must be json, not %q", t.format)
+			if t.format != "" && t.format != "json" && t.format != "html" {
+				return usageError(cmd, "--output must be json or html, not %q", t.format)
 			}
 			if t.follow && t.format != "" {
 				return usageError(cmd, "--follow prints lines: not with -o")
@@ -50,7 +50,7 @@ func newTrace(c *cli) *cobra.Command {
 			return t.run(cmd.Context(), name)
 		},
 	}
-	cmd.Flags().StringVarP(&t.format, "output", "o", "", "Output format. One of: (json).")
+	cmd.Flags().StringVarP(&t.format, "output", "o", "", "Output format. One of: (json, html). html is a page that needs nothing else: no server, no network, no script.")
 	cmd.Flags().BoolVarP(&t.follow, "follow", "f", false, "Print the legs as they are passed, until the pod is ready or has ended.")
 	return cmd
 }
@@ -67,37 +67,46 @@ func (t *tracing) run(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	pod, line, err := t.look(ctx, name)
+	seen, err := t.look(ctx, name)
 	if err != nil {
 		return err
 	}
-	if t.format == "json" {
-		return t.printJSON(pod, line)
+	switch t.format {
+	case "json":
+		return t.printJSON(seen.pod, seen.line)
+	case "html":
+		return seen.line.HTML(t.Out, seen.pod, seen.events)
 	}
-	return t.printWaterfall(pod, line)
+	return t.printWaterfall(seen.pod, seen.line)
+}
+
+// sight is what is known of a pod's way at a moment.
+type sight struct {
+	pod    *core.Pod
+	events []core.Event
+	line   timeline.Timeline
 }
 
 // look asks for the stamps and for what the API says, and joins them.
-func (t *tracing) look(ctx context.Context, name string) (*core.Pod, timeline.Timeline, error) {
-	none := timeline.Timeline{}
+func (t *tracing) look(ctx context.Context, name string) (*sight, error) {
 	namespace, err := t.namespace()
 	if err != nil {
-		return nil, none, err
+		return nil, err
 	}
 	client, err := t.server()
 	if err != nil {
-		return nil, none, err
+		return nil, err
 	}
 	pod := &core.Pod{}
 	if err := client.Resource(core.Pods, namespace).Get(ctx, name, pod); err != nil {
-		return nil, none, err
+		return nil, err
 	}
 	pod.Kind = core.Pods.Kind
 	trace := relay.Trace{}
 	err = client.Do(ctx, http.MethodGet, relay.Path(namespace, name), nil, &trace)
 	// Upstream's servers have no such path; ours forgets in time, and on restart.
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
-		return nil, none, fmt.Errorf("asking for the stamps of pod %s: %w", name, err)
+		return nil, fmt.Errorf("asking for the stamps of pod %s: %w", name, err)
 	}
 	var stamps []timeline.Moment
 	if err == nil && trace.UID == string(pod.UID) {
@@ -110,9 +119,9 @@ func (t *tracing) look(ctx context.Context, name string) (*core.Pod, timeline.Ti
 	about.SetUID(pod.UID)
 	events, err := t.eventsOf(ctx, about)
 	if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
-		return nil, none, err
+		return nil, err
 	}
-	return pod, timeline.Merge(stamps, timeline.FromAPI(pod, events)), nil
+	return &sight{pod, events, timeline.Merge(stamps, timeline.FromAPI(pod, events))}, nil
 }
 
 func (t *tracing) printWaterfall(pod *core.Pod, line timeline.Timeline) error {
@@ -173,12 +182,12 @@ func (t *tracing) followRows(ctx context.Context, name string) error {
 	tick := t.clock.NewTicker(followEvery)
 	defer tick.Stop()
 	for {
-		pod, line, err := t.look(ctx, name)
+		seen, err := t.look(ctx, name)
 		if err != nil {
 			return err
 		}
-		ended := hasSettled(pod)
-		for _, row := range line.Rows {
+		ended := hasSettled(seen.pod)
+		for _, row := range seen.line.Rows {
 			if printed[row.Hop] {
 				continue
 			}

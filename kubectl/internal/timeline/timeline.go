@@ -8,6 +8,7 @@
 package timeline
 
 import (
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -34,6 +35,8 @@ type Row struct {
 	Offset      time.Duration `json:"-"` // since the first moment
 	Took        time.Duration `json:"-"` // since what it waited for
 	Approximate bool          `json:"approximate,omitempty"`
+
+	after int // the row that it waited for; -1 for the first
 }
 
 // Timeline is a pod's way, in the order of time.
@@ -131,8 +134,9 @@ func Layout(moments []Moment) Timeline {
 	zero := rows[0].At
 	for i := range rows {
 		rows[i].Offset = rows[i].At.Sub(zero)
+		rows[i].after = waitedFor(rows, i)
 		if i > 0 {
-			rows[i].Took = rows[i].At.Sub(began(rows, i))
+			rows[i].Took = rows[i].At.Sub(rows[rows[i].after].At)
 		}
 	}
 	return Timeline{Rows: rows, Total: rows[len(rows)-1].Offset}
@@ -158,9 +162,9 @@ func rankOf(r Row) int {
 	return len(rank)
 }
 
-// began is the latest moment that row i waited for: of the hops that lead to
+// waitedFor is the latest row that row i waited for: of the hops that lead to
 // its own, or, where none of them is known, simply the row before.
-func began(rows []Row, i int) time.Time {
+func waitedFor(rows []Row, i int) int {
 	base, _, _ := strings.Cut(string(rows[i].Hop), "/")
 	after := hops[relay.Hop(base)].after
 	for j := i - 1; j >= 0; j-- {
@@ -168,11 +172,20 @@ func began(rows []Row, i int) time.Time {
 		if container != "" && rows[i].Container != "" && container != rows[i].Container {
 			continue
 		}
-		for _, h := range after {
-			if relay.Hop(name) == h {
-				return rows[j].At
-			}
+		if slices.Contains(after, relay.Hop(name)) {
+			return j
 		}
 	}
-	return rows[i-1].At
+	return i - 1
+}
+
+// Path tells of each row whether the whole waited for it: the last row, what
+// that waited for, and so on back to the first. What they took adds up to the
+// total; all other rows ran beside them.
+func (t Timeline) Path() []bool {
+	on := make([]bool, len(t.Rows))
+	for i := len(t.Rows) - 1; i >= 0; i = t.Rows[i].after {
+		on[i] = true
+	}
+	return on
 }
