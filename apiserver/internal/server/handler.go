@@ -2,7 +2,6 @@ package server
 
 import (
 	"net/http"
-	"net/http/pprof"
 	"slices"
 	"strings"
 
@@ -100,29 +99,18 @@ func (s *Server) installOperations(router gin.IRoutes) {
 		operations.ServeHTTP(c.Writer, c.Request)
 	})
 	if s.options.Profiling {
-		installProfiling(router)
-		s.installVerbosity(router)
+		s.installDebug(router)
 	}
 	router.GET("/debug/relay/namespaces/:namespace/pods/:name", filters.ServeTrace(s.ring))
 }
 
-// installProfiling serves the Go runtime's profiles to whoever may get
-// /debug/pprof paths, as upstream's --profiling does.
-func installProfiling(router gin.IRoutes) {
-	router.GET("/debug/pprof/*profile", func(c *gin.Context) {
-		switch c.Param("profile") {
-		case "/cmdline":
-			pprof.Cmdline(c.Writer, c.Request)
-		case "/profile":
-			pprof.Profile(c.Writer, c.Request)
-		case "/symbol":
-			pprof.Symbol(c.Writer, c.Request)
-		case "/trace":
-			pprof.Trace(c.Writer, c.Request)
-		default:
-			pprof.Index(c.Writer, c.Request)
-		}
-	})
+// installDebug serves profiles and the log verbosity to whoever may use their
+// paths, as upstream's --profiling does.
+func (s *Server) installDebug(router gin.IRoutes) {
+	debug := gin.WrapH(daemon.Debug(&s.options.Log, s.logger))
+	router.GET("/debug/pprof/*profile", debug)
+	router.GET("/debug/flags", debug)
+	router.PUT("/debug/flags/v", debug)
 }
 
 // installDocuments serves the description of the API.

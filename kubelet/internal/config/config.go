@@ -55,6 +55,10 @@ type Config struct {
 	WebhookTokens bool
 	Authorization string // Webhook or AlwaysAllow
 
+	// What the kubelet's port tells of the running program, and lets be changed.
+	Profiling  bool
+	DebugFlags bool
+
 	HealthzAddress string
 	HealthzPort    int32
 
@@ -121,7 +125,7 @@ func New() *Config {
 		RootDir: "/var/lib/kubelet", PodLogsDir: "/var/log/pods", CertDir: "/var/lib/kubelet/pki",
 		RuntimeEndpoint: "unix:///run/containerd/containerd.sock", RuntimeTimeout: 2 * time.Minute,
 		Address: "127.0.0.1", Port: 10250, Authorization: "Webhook", WebhookTokens: true,
-		HealthzAddress: "127.0.0.1", HealthzPort: 10248,
+		HealthzAddress: "127.0.0.1", HealthzPort: 10248, Profiling: true, DebugFlags: true,
 		CgroupDriver: "cgroupfs", CgroupsPerQOS: true,
 		FileEvery: 20 * time.Second, HTTPEvery: 20 * time.Second, SyncEvery: time.Minute,
 		StatusEvery: 10 * time.Second, ReportEvery: 5 * time.Minute, LeaseDuration: 40 * time.Second,

@@ -12,11 +12,15 @@ import (
 // serve answers on the kubelet's port until ctx ends; listening is called once
 // the port is known.
 func (k *Kubelet) serve(ctx context.Context, listening func()) error {
-	s, err := server.New(server.Config{
+	config := server.Config{
 		NodeName: k.nodeName, Authenticator: k.authenticator(), Authorizer: k.authorizer(),
 		Pods: k.pods, Status: k.statuses.Get, Runtime: k.cri, Health: k.checks(), Metrics: k.registry,
-		Clock: k.clock, Logger: k.logger,
-	})
+		Clock: k.clock, Logger: k.logger, Profiling: k.config.Profiling,
+	}
+	if k.config.DebugFlags {
+		config.Log = &k.config.Log
+	}
+	s, err := server.New(config)
 	if err != nil {
 		return err
 	}

@@ -152,7 +152,7 @@ func newServer(t *testing.T, n *node, accept auth.Authentication) *Server {
 		Authenticator: auth.NewAuthenticator(accept, nil, clock.RealClock{}), Authorizer: auth.AlwaysAllow(),
 		Pods: n, Status: n.Status, Runtime: n, Health: daemon.NewHealth(), Metrics: daemon.NewRegistry(),
 		Configz: func() any { return map[string]string{"kind": "KubeletConfiguration"} },
-		Clock:   clock.RealClock{}, Logger: zap.NewNop(),
+		Clock:   clock.RealClock{}, Logger: zap.NewNop(), Profiling: true, Log: &daemon.LogOptions{},
 	})
 	if err != nil {
 		t.Fatal(err)

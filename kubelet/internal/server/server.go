@@ -55,8 +55,12 @@ type Config struct {
 	Metrics *prometheus.Registry
 	// Configz is the kubelet's configuration as /configz shows it; may be nil.
 	Configz func() any
-	Clock   clock.Clock
-	Logger  *zap.Logger
+	// Log is changed at /debug/flags/v; nil where that is not wanted.
+	Log *daemon.LogOptions
+	// Profiling serves the Go runtime's profiles.
+	Profiling bool
+	Clock     clock.Clock
+	Logger    *zap.Logger
 }
 
 // Server answers the kubelet's HTTPS port.
@@ -107,6 +111,14 @@ func (s *Server) routes(e *gin.Engine) {
 			e.GET("/"+endpoint, gin.WrapH(s.Health))
 			e.GET("/"+endpoint+"/:check", gin.WrapH(s.Health))
 		}
+	}
+	debug := gin.WrapH(daemon.Debug(s.Log, s.Logger))
+	if s.Profiling {
+		e.GET("/debug/pprof/*profile", debug)
+	}
+	if s.Log != nil {
+		e.GET("/debug/flags", debug)
+		e.PUT("/debug/flags/v", debug)
 	}
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		// With or without the pod's UID before the container.

@@ -82,6 +82,9 @@ func TestAnswers(t *testing.T) {
 		{"POST", "/exec/ns/p/c?output=1&command=sh", 500, "the runtime refuses"},
 		{"POST", "/exec/ns/p/other-uid/c?output=1&command=sh", 404, `pod "p" does not exist`},
 		{"POST", "/portForward/ns/p?port=0", 400, `invalid port "0"`},
+		{"GET", "/debug/pprof/cmdline", 200, "server.test"},
+		{"GET", "/debug/flags", 200, "v\n"},
+		{"PUT", "/debug/flags/v", 400, "must be a number"},
 		{"GET", "/none", 404, ""},
 	} {
 		code, body := do(t, server, c.method, c.path)

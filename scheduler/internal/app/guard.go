@@ -21,7 +21,8 @@ import (
 // client CA, callers on this machine may ask; with one, callers must show a
 // certificate of it. What is neither health nor metrics tells of all pods and
 // nodes: a caller with a certificate needs the API server's word for it, and one
-// with a token for everything.
+// with a token for everything. The running program is looked into and changed
+// (daemon.Debug) by those only for whom the API server gives its word.
 type guard struct {
 	next          http.Handler
 	reviews       reviewer
@@ -31,7 +32,7 @@ type guard struct {
 // reviewer asks the API server who a token's owner is and what users may.
 type reviewer interface {
 	User(ctx context.Context, token string) (user authenticationv1.UserInfo, known bool, err error)
-	MayGet(ctx context.Context, user authenticationv1.UserInfo, path string) (bool, error)
+	May(ctx context.Context, user authenticationv1.UserInfo, verb, path string) (bool, error)
 }
 
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -59,7 +60,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if !g.may(w, r, user) {
 			return
 		}
-	case g.byCertificate:
+	case g.byCertificate || intrusive(r.URL.Path):
 		http.Error(w, "a client certificate of the cluster's CA, or a token, is needed", http.StatusUnauthorized)
 		return
 	case !fromThisMachine(r):
@@ -75,14 +76,21 @@ func public(path string) bool {
 	return slices.Contains([]string{daemon.Healthz, daemon.Livez, daemon.Readyz, "version"}, first)
 }
 
-// may answers the request if the user may not get its path.
+// intrusive reports whether a path looks into the program itself, or changes it.
+func intrusive(path string) bool {
+	rest, debug := strings.CutPrefix(path, daemon.DebugPath)
+	return debug && rest != "explain"
+}
+
+// may answers the request if the user may not use its path so.
 func (g *guard) may(w http.ResponseWriter, r *http.Request, user authenticationv1.UserInfo) bool {
-	allowed, err := g.reviews.MayGet(r.Context(), user, r.URL.Path)
+	verb := strings.ToLower(r.Method)
+	allowed, err := g.reviews.May(r.Context(), user, verb, r.URL.Path)
 	switch {
 	case err != nil:
 		http.Error(w, "the API server could not be asked whether you may", http.StatusServiceUnavailable)
 	case !allowed:
-		http.Error(w, fmt.Sprintf("user %q may not get %s", user.Username, r.URL.Path), http.StatusForbidden)
+		http.Error(w, fmt.Sprintf("user %q may not %s %s", user.Username, verb, r.URL.Path), http.StatusForbidden)
 	}
 	return allowed && err == nil
 }
@@ -113,15 +121,15 @@ func (v reviews) User(ctx context.Context, token string) (authenticationv1.UserI
 	return answer.Status.User, answer.Status.Authenticated, err
 }
 
-// MayGet implements reviewer.
-func (v reviews) MayGet(ctx context.Context, user authenticationv1.UserInfo, path string) (bool, error) {
+// May implements reviewer.
+func (v reviews) May(ctx context.Context, user authenticationv1.UserInfo, verb, path string) (bool, error) {
 	extra := map[string]authorizationv1.ExtraValue{}
 	for key, values := range user.Extra {
 		extra[key] = authorizationv1.ExtraValue(values)
 	}
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra,
-		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: path, Verb: "get"},
+		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: path, Verb: verb},
 	}}
 	review.SetGroupVersionKind(core.AccessReviews.GVK())
 	answer := &authorizationv1.SubjectAccessReview{}

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -29,13 +30,15 @@ func (reviewed) User(_ context.Context, token string) (authenticationv1.UserInfo
 	return authenticationv1.UserInfo{}, false, nil
 }
 
-func (reviewed) MayGet(_ context.Context, user authenticationv1.UserInfo, _ string) (bool, error) {
-	return slices.Contains(user.Groups, "admins"), nil
+// May lets readers get what admins may change.
+func (reviewed) May(_ context.Context, user authenticationv1.UserInfo, verb, _ string) (bool, error) {
+	return slices.Contains(user.Groups, "admins") || verb == "get" && slices.Contains(user.Groups, "readers"), nil
 }
 
 func TestStrangersGetHealthOnly(t *testing.T) {
-	const here, away, explained = "127.0.0.1:4", "10.1.2.3:4", "/debug/explain"
+	const here, away, explained, profiles, level = "127.0.0.1:4", "10.1.2.3:4", "/debug/explain", "/debug/pprof/heap", "/debug/flags/v"
 	for name, test := range map[string]struct {
+		method        string // GET without
 		path, from    string
 		byCertificate bool
 		group         string // of the certificate, none without
@@ -62,9 +65,15 @@ func TestStrangersGetHealthOnly(t *testing.T) {
 		"explain, token of somebody":          {path: explained, from: here, token: "alice", want: http.StatusForbidden},
 		"explain, unknown token":              {path: explained, from: here, token: "x", want: http.StatusUnauthorized},
 		"explain, nobody to ask":              {path: explained, from: here, token: "broken", want: http.StatusServiceUnavailable},
+		"profiles, from here":                 {path: profiles, from: here, want: http.StatusUnauthorized},
+		"profiles, token of an admin":         {path: profiles, from: here, token: "admin", want: http.StatusOK},
+		"profiles, certificate of a reader":   {path: profiles, from: away, byCertificate: true, group: "readers", want: http.StatusOK},
+		"log level, from here":                {method: "PUT", path: level, from: here, want: http.StatusUnauthorized},
+		"log level, certificate of a reader":  {method: "PUT", path: level, from: here, byCertificate: true, group: "readers", want: http.StatusForbidden},
+		"log level, certificate of an admin":  {method: "PUT", path: level, from: away, byCertificate: true, group: "admins", want: http.StatusOK},
 		"what is not there, from elsewhere":   {path: "/other", from: away, want: http.StatusForbidden},
 	} {
-		r := httptest.NewRequest(http.MethodGet, "https://scheduler"+test.path, nil)
+		r := httptest.NewRequest(cmp.Or(test.method, http.MethodGet), "https://scheduler"+test.path, nil)
 		r.RemoteAddr = test.from
 		r.TLS = &tls.ConnectionState{}
 		if test.group != "" {

@@ -18,8 +18,8 @@ import (
 
 const selfSignedLasts = 365 * 24 * time.Hour
 
-// serve answers health checks to anybody, and metrics and explanations to who
-// may read them.
+// serve answers health checks to anybody, and metrics, explanations and the
+// paths of daemon.Debug to who may use them.
 func (s *parts) serve(ctx context.Context, options *config.Options) error {
 	tlsConfig, err := s.servingTLS(options)
 	if err != nil {
@@ -29,6 +29,9 @@ func (s *parts) serve(ctx context.Context, options *config.Options) error {
 	registry.MustRegister(s.metrics, s.gauges)
 	mux := daemon.Endpoints(s.health, registry)
 	mux.Handle("GET /debug/explain", explainHandler(s.explainer))
+	if options.Profiling {
+		mux.Handle(daemon.DebugPath, daemon.Debug(&options.Logging, s.logger))
+	}
 	handler := &guard{next: mux, reviews: reviews{s.client}, byCertificate: options.ClientCA != ""}
 	return daemon.Serve(ctx, options.Address(), handler, tlsConfig, func(address net.Addr) {
 		s.logger.Info("serving health checks and metrics", zap.Stringer("address", address))

@@ -23,6 +23,7 @@ type Options struct {
 	CertFile    string
 	KeyFile     string
 	ClientCA    string
+	Profiling   bool
 	Election    Election
 	Logging     daemon.LogOptions
 
@@ -44,7 +45,7 @@ type Election struct {
 // NewOptions returns the defaults.
 func NewOptions() *Options {
 	return &Options{
-		BindAddress: net.IPv4(127, 0, 0, 1), SecurePort: 10259,
+		BindAddress: net.IPv4(127, 0, 0, 1), SecurePort: 10259, Profiling: true,
 		Election: Election{
 			Enabled: true, LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
 			ResourceLock: "leases", ResourceName: "kube-scheduler", ResourceNamespace: "kube-system",
@@ -63,6 +64,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.CertFile, "tls-cert-file", o.CertFile, "serving certificate (default: self-signed, in memory)")
 	fs.StringVar(&o.KeyFile, "tls-private-key-file", o.KeyFile, "key of the serving certificate")
 	fs.StringVar(&o.ClientCA, "client-ca-file", o.ClientCA, "CA whose client certificates may read /metrics; without it, only callers on this machine may")
+	fs.BoolVar(&o.Profiling, "profiling", o.Profiling, "serve the Go runtime's profiles at /debug/pprof and let the log verbosity be changed at /debug/flags/v, for whoever may use these paths")
 	e := &o.Election
 	fs.BoolVar(&e.Enabled, "leader-elect", e.Enabled, "schedule only while holding the lease")
 	fs.DurationVar(&e.LeaseDuration, "leader-elect-lease-duration", e.LeaseDuration, "how long others wait for a leader that went silent")
@@ -90,6 +92,9 @@ func (o *Options) Complete() (*profile.Configuration, error) {
 		return nil, err
 	}
 	o.electionFromFile(configuration)
+	if !o.given("profiling") {
+		o.Profiling = configuration.Profiling
+	}
 	if o.Kubeconfig == "" {
 		o.Kubeconfig = configuration.Kubeconfig
 	}
@@ -98,26 +103,28 @@ func (o *Options) Complete() (*profile.Configuration, error) {
 
 func (o *Options) electionFromFile(c *profile.Configuration) {
 	file, e := &c.LeaderElection, &o.Election
-	given := func(flag string) bool { return o.flags != nil && o.flags.Changed(flag) }
-	if !given("leader-elect") {
+	if !o.given("leader-elect") {
 		e.Enabled = *file.LeaderElect
 	}
-	if !given("leader-elect-lease-duration") {
+	if !o.given("leader-elect-lease-duration") {
 		e.LeaseDuration = file.LeaseDuration.Duration
 	}
-	if !given("leader-elect-renew-deadline") {
+	if !o.given("leader-elect-renew-deadline") {
 		e.RenewDeadline = file.RenewDeadline.Duration
 	}
-	if !given("leader-elect-retry-period") {
+	if !o.given("leader-elect-retry-period") {
 		e.RetryPeriod = file.RetryPeriod.Duration
 	}
-	if !given("leader-elect-resource-name") {
+	if !o.given("leader-elect-resource-name") {
 		e.ResourceName = file.ResourceName
 	}
-	if !given("leader-elect-resource-namespace") {
+	if !o.given("leader-elect-resource-namespace") {
 		e.ResourceNamespace = file.ResourceNamespace
 	}
 }
+
+// given reports whether a flag is on the command line.
+func (o *Options) given(flag string) bool { return o.flags != nil && o.flags.Changed(flag) }
 
 func (o *Options) validate() error {
 	var errs []error

@@ -23,6 +23,7 @@ type Configuration struct {
 	LeaderElection componentbaseconfig.LeaderElectionConfiguration
 	Profiles       []configv1.KubeSchedulerProfile
 	Extenders      []configv1.Extender
+	Profiling      bool
 	// Notes say what became of the parts of a policy file.
 	Notes []string
 
@@ -96,6 +97,7 @@ func complete(file *configv1.KubeSchedulerConfiguration) (*Configuration, error)
 		Kubeconfig:     file.ClientConnection.Kubeconfig,
 		InitialBackoff: time.Second, MaxBackoff: 10 * time.Second,
 		LeaderElection: file.LeaderElection, Profiles: file.Profiles, Extenders: file.Extenders,
+		Profiling: file.EnableProfiling == nil || *file.EnableProfiling,
 	}
 	if s := file.PodInitialBackoffSeconds; s != nil {
 		c.InitialBackoff = time.Duration(*s) * time.Second
@@ -143,8 +145,7 @@ func unsupportedFields(file *configv1.KubeSchedulerConfiguration) []error {
 		}
 	}
 	refuse(file.DelayCacheUntilActive, "delayCacheUntilActive", "a standby always watches, so that it can take over at once")
-	refuse(file.EnableProfiling != nil && *file.EnableProfiling, "enableProfiling", "there is no /debug/pprof")
-	refuse(file.EnableContentionProfiling != nil && *file.EnableContentionProfiling, "enableContentionProfiling", "there is no /debug/pprof")
+	refuse(file.EnableContentionProfiling != nil && *file.EnableContentionProfiling, "enableContentionProfiling", "who waits for locks is not recorded")
 	if file.Parallelism != nil && *file.Parallelism <= 0 {
 		errs = append(errs, fmt.Errorf("parallelism: %d is not positive", *file.Parallelism))
 	}
