@@ -86,7 +86,19 @@ func (r *Recorder) ContainerEventf(pod *core.Pod, fieldPath, eventType, reason, 
 }
 
 func (r *Recorder) enqueue(ref *core.ObjectReference, eventType, reason, message string) {
-	now := metav1.NewTime(r.clock.Now())
+	event := New(ref, corev1.EventSource{Component: r.component, Host: r.host}, eventType, reason, message, r.clock.Now())
+	select {
+	case r.queue <- event:
+	default:
+		r.logger.Warn("too many events wait, one is dropped",
+			zap.String("object", ref.Namespace+"/"+ref.Name), zap.String("reason", reason))
+	}
+}
+
+// New is the event that something was told of an object once, for programs that
+// write their events themselves.
+func New(ref *core.ObjectReference, source corev1.EventSource, eventType, reason, message string, at time.Time) *core.Event {
+	now := metav1.NewTime(at)
 	namespace := ref.Namespace
 	if namespace == "" {
 		namespace = core.NamespaceDefault
@@ -94,7 +106,7 @@ func (r *Recorder) enqueue(ref *core.ObjectReference, eventType, reason, message
 	if len(message) > maxMessage {
 		message = message[:maxMessage-len("...")] + "..."
 	}
-	event := &core.Event{
+	return &core.Event{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},
 		ObjectMeta: metav1.ObjectMeta{
 			// The name must be new each time; upstream uses the clock, too.
@@ -104,19 +116,13 @@ func (r *Recorder) enqueue(ref *core.ObjectReference, eventType, reason, message
 		InvolvedObject:      *ref,
 		Reason:              reason,
 		Message:             message,
-		Source:              corev1.EventSource{Component: r.component, Host: r.host},
+		Source:              source,
 		FirstTimestamp:      now,
 		LastTimestamp:       now,
 		Count:               1,
 		Type:                eventType,
-		ReportingController: r.component,
-		ReportingInstance:   r.host,
-	}
-	select {
-	case r.queue <- event:
-	default:
-		r.logger.Warn("too many events wait, one is dropped",
-			zap.String("object", ref.Namespace+"/"+ref.Name), zap.String("reason", reason))
+		ReportingController: source.Component,
+		ReportingInstance:   source.Host,
 	}
 }
 

@@ -58,6 +58,8 @@ func TestWhatIsRefused(t *testing.T) {
 		"--etcd-prefix=registry":                       "--etcd-prefix=registry",
 		"--etcd-cafile=x":                              "--etcd-servers, which is not given",
 		"--max-request-body-bytes=0":                   "--max-request-body-bytes",
+		"--allocate-node-cidrs":                        "--allocate-node-cidrs: --cluster-cidr is needed too",
+		"--cluster-cidr=10.0.0.0/8":                    "--cluster-cidr is for --allocate-node-cidrs, which is not given",
 		"--controllers=three":                          "--controllers=three: unknown; there are one, two",
 		"--service-account-issuer=":                    "--service-account-issuer",
 		"--kubelet-preferred-address-types=IP":         "--kubelet-preferred-address-types=IP",
@@ -65,6 +67,29 @@ func TestWhatIsRefused(t *testing.T) {
 	} {
 		if err := parse(t, flag).Validate(loops); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", flag, err, want)
+		}
+	}
+}
+
+func TestRangesOfNodes(t *testing.T) {
+	for flags, want := range map[string]string{
+		"--cluster-cidr=10.244.0.0/16":                                           "",
+		"--cluster-cidr=10.0.0.0/8 --node-cidr-mask-size=20":                     "",
+		"--cluster-cidr=10.244.0.0/16,fd00:1::/56":                               "",
+		"--cluster-cidr=fd00:1::/56,10.244.0.0/16 --node-cidr-mask-size-ipv4=26": "",
+		"--cluster-cidr=10.244.0.0/16 --leader-elect=false":                      "--leader-elect is needed",
+		"--cluster-cidr=10.244.0.0/16,10.245.0.0/16":                             "one of IPv4 and one of IPv6",
+		"--cluster-cidr=10.244.0.0/16,fd00:1::/56,fd00:2::/56":                   "two ranges at most",
+		"--cluster-cidr=10.244.0.0/16,fd00:1::/56 --node-cidr-mask-size=24":      "is for one --cluster-cidr",
+		"--cluster-cidr=10.244.0.0/16 --node-cidr-mask-size=8":                   "can't be cut into ranges of /8",
+		"--cluster-cidr=10.244.0.0/16 --node-cidr-mask-size=-1":                  "can't be cut into ranges of /-1",
+		"--cluster-cidr=10.0.0.0/8 --node-cidr-mask-size-ipv4=28":                "too many ranges of /28",
+		"--cluster-cidr=10.244.0.1/16":                                           "the range is 10.244.0.0/16",
+		"--cluster-cidr=10.244.0.0":                                              "not a range of addresses",
+	} {
+		err := parse(t, append(strings.Fields(flags), "--allocate-node-cidrs")...).Validate(loops)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", flags, err, want)
 		}
 	}
 }

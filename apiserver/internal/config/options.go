@@ -52,6 +52,7 @@ type Options struct {
 
 	ServiceClusterIPRange string
 	ServiceNodePortRange  string
+	NodeRanges            NodeRanges
 
 	EnableAdmissionPlugins  []string
 	DisableAdmissionPlugins []string
@@ -124,6 +125,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	o.ClusterSigning.addFlags(fs)
 	fs.StringVar(&o.ServiceClusterIPRange, "service-cluster-ip-range", o.ServiceClusterIPRange, "IPv4 range that services get their addresses from; it must overlap neither nodes nor pods")
 	fs.StringVar(&o.ServiceNodePortRange, "service-node-port-range", o.ServiceNodePortRange, "ports of every node that services of type NodePort get theirs from, as FROM-TO")
+	o.NodeRanges.addFlags(fs)
 	fs.StringSliceVar(&o.EnableAdmissionPlugins, "enable-admission-plugins", o.EnableAdmissionPlugins, "admission plugins to run in addition to the default ones")
 	fs.StringSliceVar(&o.DisableAdmissionPlugins, "disable-admission-plugins", o.DisableAdmissionPlugins, "default admission plugins not to run")
 	fs.StringVar(&o.AdmissionControlConfigFile, "admission-control-config-file", o.AdmissionControlConfigFile, "file with the configuration of admission plugins (AdmissionConfiguration of apiserver.config.k8s.io/v1)")

@@ -41,6 +41,7 @@ var formerNames = map[string]string{
 	"root-ca-cert-publisher":  "root-ca-certificate-publisher-controller",
 	"namespace":               "namespace-controller",
 	"nodelifecycle":           "node-lifecycle-controller",
+	"nodeipam":                "node-ipam-controller",
 	"podgc":                   "pod-garbage-collector-controller",
 	"garbagecollector":        "garbage-collector-controller",
 	"clusterrole-aggregation": "clusterrole-aggregation-controller",

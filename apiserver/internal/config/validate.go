@@ -40,6 +40,7 @@ func (o *Options) Validate(controllers []string) error {
 		o.ClusterSigning.validate(),
 		o.validateControllers(controllers),
 		o.validateServices(),
+		o.validateNodeRanges(),
 		together("--kubelet-client-certificate", o.KubeletClientCertificate, "--kubelet-client-key", o.KubeletClientKey),
 		o.validateServiceAccounts(),
 		o.Aggregation.validate(),

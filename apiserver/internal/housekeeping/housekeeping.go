@@ -3,12 +3,14 @@ package housekeeping
 import (
 	"context"
 	"fmt"
+	"net/netip"
 
 	"go.uber.org/zap"
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/authz"
 	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/podranges"
 	"kctl/apiserver/internal/quota"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/signing"
@@ -34,8 +36,13 @@ type Dependencies struct {
 	// it; nil where the server has no key for that.
 	Authorizer authz.Authorizer
 	Signing    *signing.Authority
-	Clock      clock.Clock
-	Logger     *zap.Logger
+	// PodRanges are those that nodes get theirs from, of each family one; none
+	// where others do that. No pod gets an address of ServiceRange.
+	PodRanges    []*podranges.Range
+	ServiceRange netip.Prefix
+
+	Clock  clock.Clock
+	Logger *zap.Logger
 }
 
 // Growing are resources that come and go.
@@ -74,6 +81,7 @@ var loops = []struct {
 	{"root-ca-certificate-publisher-controller", newRootCA},
 	{"namespace-controller", newNamespaces},
 	{"node-lifecycle-controller", newNodes},
+	{nodeRangesName, newNodeRanges},
 	{"taint-eviction-controller", newEvictions},
 	{"pod-garbage-collector-controller", newPodGarbage},
 	{"garbage-collector-controller", newOwners},

@@ -226,6 +226,12 @@ func (s *Server) keepHouse(certificate string) error {
 	if err := s.signTokensAndCertificates(&d); err != nil {
 		return err
 	}
+	if d.PodRanges, err = s.options.NodeRanges.Ranges(); err != nil {
+		return err
+	}
+	if d.ServiceRange, _, err = s.options.ServiceRanges(); err != nil {
+		return err
+	}
 	for _, served := range s.served {
 		// What is only another form of stored objects needs no loops of its own.
 		if info := served.Resource.Info(); info.StoredAs == info.GVK() {

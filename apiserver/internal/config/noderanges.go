@@ -1,0 +1,92 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/spf13/pflag"
+
+	"kctl/apiserver/internal/podranges"
+)
+
+// NodeRanges say which addresses the pods of each node get. They are flags of
+// kube-controller-manager, whose loop this is.
+type NodeRanges struct {
+	Allocate     bool
+	Clusters     []string // of one or of both families
+	Size         int      // of the prefixes of nodes; 0 for the defaults
+	Size4, Size6 int
+}
+
+// What upstream gives nodes where it is not told.
+const (
+	defaultSize4 = 24
+	defaultSize6 = 64
+)
+
+func (n *NodeRanges) addFlags(fs *pflag.FlagSet) {
+	fs.BoolVar(&n.Allocate, "allocate-node-cidrs", n.Allocate, "give each node a range of --cluster-cidr for its pods (spec.podCIDRs)")
+	fs.StringSliceVar(&n.Clusters, "cluster-cidr", n.Clusters, "range of all pods' addresses; two, one of each family, for dual stack")
+	fs.IntVar(&n.Size, "node-cidr-mask-size", n.Size, "prefix length of nodes' ranges with one family (default 24 for IPv4 and 64 for IPv6)")
+	fs.IntVar(&n.Size4, "node-cidr-mask-size-ipv4", n.Size4, "prefix length of nodes' IPv4 ranges (default 24)")
+	fs.IntVar(&n.Size6, "node-cidr-mask-size-ipv6", n.Size6, "prefix length of nodes' IPv6 ranges (default 64)")
+}
+
+// Ranges are those that nodes get theirs from; none where that is not asked for.
+func (n *NodeRanges) Ranges() ([]*podranges.Range, error) {
+	if !n.Allocate {
+		return nil, nil
+	}
+	if len(n.Clusters) == 0 {
+		return nil, errors.New("--allocate-node-cidrs: --cluster-cidr is needed too")
+	}
+	if len(n.Clusters) > 2 {
+		return nil, errors.New("--cluster-cidr: two ranges at most, one of each family")
+	}
+	if n.Size != 0 && (len(n.Clusters) > 1 || n.Size4 != 0 || n.Size6 != 0) {
+		return nil, errors.New("--node-cidr-mask-size is for one --cluster-cidr; with two give --node-cidr-mask-size-ipv4 and --node-cidr-mask-size-ipv6")
+	}
+	var out []*podranges.Range
+	for _, text := range n.Clusters {
+		cluster, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("--cluster-cidr=%s: not a range of addresses such as 10.244.0.0/16", text)
+		}
+		r, err := podranges.New(cluster, n.size(cluster.Addr().Is4()))
+		if err != nil {
+			return nil, fmt.Errorf("--cluster-cidr=%s: %w", text, err)
+		}
+		if len(out) == 1 && out[0].Is4() == r.Is4() {
+			return nil, errors.New("--cluster-cidr: two ranges must be one of IPv4 and one of IPv6")
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+func (n *NodeRanges) size(is4 bool) int {
+	size, otherwise := n.Size6, defaultSize6
+	if is4 {
+		size, otherwise = n.Size4, defaultSize4
+	}
+	for _, s := range []int{n.Size, size} {
+		if s != 0 {
+			return s
+		}
+	}
+	return otherwise
+}
+
+// validateNodeRanges: the loop knows what other servers gave from what is
+// stored, so that no two may give at a time.
+func (o *Options) validateNodeRanges() error {
+	_, err := o.NodeRanges.Ranges()
+	if err == nil && o.NodeRanges.Allocate && !o.Operation.LeaderElect.Enabled {
+		err = errors.New("--allocate-node-cidrs: --leader-elect is needed, or two servers could give one range to two nodes")
+	}
+	if err == nil && !o.NodeRanges.Allocate && len(o.NodeRanges.Clusters) > 0 {
+		err = errors.New("--cluster-cidr is for --allocate-node-cidrs, which is not given")
+	}
+	return err
+}

@@ -1,0 +1,182 @@
+package housekeeping
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/podranges"
+	"kctl/apiserver/internal/registry"
+	"kctl/proto/core"
+	"kctl/proto/events"
+)
+
+const nodeRangesName = "node-ipam-controller"
+
+// nodeRanges gives each node a range of the cluster's pod addresses, of each
+// family. Who has which range is written in the nodes and nowhere else: after a
+// restart, or where another server leads, the loop begins with what they say,
+// and a node that is deleted gives its range back by being gone.
+type nodeRanges struct {
+	nodes  *facts.Mirror[rangeFacts]
+	store  registry.Resource
+	events registry.Resource
+	ranges []*podranges.Range
+	// services have addresses that no pod may have.
+	services netip.Prefix
+	clock    clock.Clock
+	logger   *zap.Logger
+	worker   *worker
+
+	mu sync.Mutex
+	// given are ranges that may have been written and that the mirror does not
+	// show yet, by node. Whether a write that failed was done is not known.
+	given map[string][]netip.Prefix
+	// without are the nodes for which there was no range.
+	without map[string]bool
+}
+
+// rangeFacts are what the loop knows of a node.
+type rangeFacts struct {
+	uid    types.UID
+	ranges []netip.Prefix
+	has    bool // even if it can't be read
+}
+
+func rangeFactsOf(obj core.Object) rangeFacts {
+	node := obj.(*core.Node)
+	return rangeFacts{uid: node.UID, ranges: podranges.Parse(node.Spec.PodCIDRs), has: len(node.Spec.PodCIDRs) > 0}
+}
+
+func newNodeRanges(d *Dependencies) (Loop, error) {
+	if len(d.PodRanges) == 0 {
+		return together(), nil
+	}
+	n := &nodeRanges{
+		ranges: d.PodRanges, services: d.ServiceRange, clock: d.Clock, logger: d.Logger,
+		given: map[string][]netip.Prefix{}, without: map[string]bool{},
+	}
+	var err error
+	if n.nodes, n.store, err = mirror(d, core.Nodes, rangeFactsOf, facts.Options[rangeFacts]{}); err != nil {
+		return nil, err
+	}
+	if n.events, err = d.Of(core.Events); err != nil {
+		return nil, err
+	}
+	n.worker = newWorker(nodeRangesName, d, n.sync)
+	n.nodes.OnChange(n.changed)
+	return together(n.nodes.Run, after(n.worker.run, n.nodes.Synced())), nil
+}
+
+func (n *nodeRanges) changed(key facts.Key, old, now *rangeFacts) {
+	if now != nil && !now.has && (old == nil || old.uid == now.uid) {
+		n.worker.add(key)
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.given, key.Name) // the mirror shows it now, or it is free
+	delete(n.without, key.Name)
+	if now != nil && !now.has {
+		n.worker.add(key) // another node of that name
+	}
+	if old != nil && old.has && (now == nil || !now.has) {
+		for name := range n.without {
+			n.worker.add(facts.Key{Name: name})
+		}
+	}
+}
+
+func (n *nodeRanges) sync(ctx context.Context, key facts.Key) (time.Duration, error) {
+	node, ok := n.nodes.Get("", key.Name)
+	if !ok || node.has {
+		return 0, nil
+	}
+	ranges, err := n.choose(key.Name)
+	if errors.Is(err, podranges.ErrFull) {
+		return 0, n.tellFull(ctx, key.Name, node.uid, err)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return 0, n.give(ctx, key.Name, node.uid, ranges)
+}
+
+// choose returns the ranges that a node is to have: the same again until it is
+// known whether they were written.
+func (n *nodeRanges) choose(node string) ([]netip.Prefix, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if ranges := n.given[node]; ranges != nil {
+		return ranges, nil
+	}
+	taken := []netip.Prefix{n.services}
+	n.nodes.Each(func(_ facts.Key, other rangeFacts) { taken = append(taken, other.ranges...) })
+	for _, ranges := range n.given {
+		taken = append(taken, ranges...)
+	}
+	out := make([]netip.Prefix, 0, len(n.ranges))
+	for _, r := range n.ranges {
+		free, err := r.Free(taken)
+		if err != nil {
+			n.without[node] = true
+			return nil, fmt.Errorf("%s: %w", r, err)
+		}
+		out = append(out, free)
+	}
+	n.given[node] = out
+	return out, nil
+}
+
+func (n *nodeRanges) give(ctx context.Context, name string, uid types.UID, ranges []netip.Prefix) error {
+	cidrs := make([]string, 0, len(ranges))
+	for _, r := range ranges {
+		cidrs = append(cidrs, r.String())
+	}
+	written, others := false, false
+	_, _, err := n.store.Update(ctx, "", name, "", func(current core.Object) (core.Object, error) {
+		node := current.(*core.Node)
+		written = node.UID == uid && len(node.Spec.PodCIDRs) == 0
+		others = len(node.Spec.PodCIDRs) > 0 && !slices.Equal(node.Spec.PodCIDRs, cidrs)
+		if written {
+			node.Spec.PodCIDR, node.Spec.PodCIDRs = cidrs[0], cidrs
+		}
+		return node, nil
+	}, registry.Admit{}, &metav1.UpdateOptions{})
+	if others || apierrors.IsNotFound(err) {
+		n.mu.Lock()
+		delete(n.given, name) // it is certain that the node doesn't have them
+		n.mu.Unlock()
+	}
+	if err == nil && written {
+		n.logger.Info("a node has got its range of pod addresses", zap.String("node", name), zap.Strings("ranges", cidrs))
+	}
+	return ignoreGone(err, "give the node its range of pod addresses")
+}
+
+// tellFull says so once, by the event that upstream writes. The next range that
+// comes free is given.
+func (n *nodeRanges) tellFull(ctx context.Context, name string, uid types.UID, cause error) error {
+	n.logger.Warn("a node has no range of pod addresses; delete nodes that are gone, or give a larger --cluster-cidr",
+		zap.String("node", name), zap.Error(cause))
+	event := events.New(&core.ObjectReference{Kind: "Node", APIVersion: "v1", Name: name, UID: uid},
+		corev1.EventSource{Component: nodeRangesName}, corev1.EventTypeNormal, "CIDRNotAvailable",
+		fmt.Sprintf("Node %s status is now: CIDRNotAvailable", name), n.clock.Now())
+	_, err := n.events.Create(ctx, event, registry.Admit{}, &metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		n.logger.Warn("the event could not be written", zap.String("node", name), zap.Error(err))
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+// Package podranges cuts the cluster's range of pod addresses into one range
+// for each node (Kubernetes docs, "kube-controller-manager",
+// --allocate-node-cidrs, --cluster-cidr, --node-cidr-mask-size).
+//
+// The server's flags and the house-keeping loop that gives nodes their ranges
+// call it. It remembers nothing of who has which range, except where it would
+// look first.
+package podranges
+
+import (
+	"errors"
+	"fmt"
+	"math/big"
+	"net/netip"
+	"slices"
+)
+
+// mostBits bounds how many ranges a cluster's is cut into: 65536.
+const mostBits = 16
+
+// Range is a cluster's range of one address family.
+type Range struct {
+	cluster netip.Prefix
+	bits    int // length of a node's prefix
+	next    int // where Free begins to look
+}
+
+// New returns the cluster's range, to be cut into ranges with prefixes of the
+// given length.
+func New(cluster netip.Prefix, bits int) (*Range, error) {
+	switch {
+	case cluster != cluster.Masked():
+		return nil, fmt.Errorf("%s is an address in a range; the range is %s", cluster, cluster.Masked())
+	case bits < cluster.Bits() || bits > cluster.Addr().BitLen():
+		return nil, fmt.Errorf("%s can't be cut into ranges of /%d", cluster, bits)
+	case bits-cluster.Bits() > mostBits:
+		return nil, fmt.Errorf("%s has too many ranges of /%d: the lengths may differ by %d at most", cluster, bits, mostBits)
+	}
+	return &Range{cluster: cluster, bits: bits}, nil
+}
+
+// Is4 says whether it is of the IPv4 family.
+func (r *Range) Is4() bool { return r.cluster.Addr().Is4() }
+
+// String is the cluster's range.
+func (r *Range) String() string { return r.cluster.String() }
+
+// ErrFull is returned where no range is left.
+var ErrFull = errors.New("all ranges are given to nodes")
+
+// Free returns a range that overlaps none of those taken. It goes round, so that
+// what was given back rests for as long as it can: others may not know yet that
+// its pods are gone.
+func (r *Range) Free(taken []netip.Prefix) (netip.Prefix, error) {
+	count := 1 << (r.bits - r.cluster.Bits())
+	used := make([]bool, count)
+	for _, t := range taken {
+		if !t.IsValid() || !t.Overlaps(r.cluster) {
+			continue
+		}
+		first, last := 0, count-1
+		if t.Bits() > r.cluster.Bits() {
+			first = r.index(t.Masked().Addr())
+			last = first
+			if t.Bits() < r.bits {
+				last = first + 1<<(r.bits-t.Bits()) - 1
+			}
+		}
+		for i := first; i <= last; i++ {
+			used[i] = true
+		}
+	}
+	for i := range count {
+		if at := (r.next + i) % count; !used[at] {
+			r.next = (at + 1) % count
+			return r.at(at), nil
+		}
+	}
+	return netip.Prefix{}, ErrFull
+}
+
+// index tells in which of the ranges an address of the cluster's is.
+func (r *Range) index(addr netip.Addr) int {
+	n := number(addr)
+	n.Sub(n, number(r.cluster.Addr()))
+	n.Rsh(n, uint(addr.BitLen()-r.bits))
+	return int(n.Int64())
+}
+
+func (r *Range) at(index int) netip.Prefix {
+	n := big.NewInt(int64(index))
+	n.Lsh(n, uint(r.cluster.Addr().BitLen()-r.bits))
+	n.Add(n, number(r.cluster.Addr()))
+	raw := n.FillBytes(make([]byte, r.cluster.Addr().BitLen()/8))
+	addr, _ := netip.AddrFromSlice(raw)
+	return netip.PrefixFrom(addr, r.bits)
+}
+
+func number(addr netip.Addr) *big.Int { return new(big.Int).SetBytes(addr.AsSlice()) }
+
+// Parse reads ranges as nodes have them; what is no range is left out.
+func Parse(cidrs []string) []netip.Prefix {
+	var out []netip.Prefix
+	for _, cidr := range cidrs {
+		if p, err := netip.ParsePrefix(cidr); err == nil {
+			out = append(out, p.Masked())
+		}
+	}
+	return slices.Clip(out)
+}
