@@ -17,6 +17,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -45,6 +46,24 @@ func NewCA(name string, now time.Time, lasts time.Duration) (*Pair, error) {
 	if err != nil {
 		return nil, err
 	}
+	return newCA(name, key, now, lasts)
+}
+
+// NewCAWithKey makes the certificate of an authority whose key is there: what
+// the key has signed is believed in again.
+func NewCAWithKey(name string, keyPEM []byte, now time.Time, lasts time.Duration) (*Pair, error) {
+	key, err := parseKey(keyPEM)
+	if err != nil {
+		return nil, err
+	}
+	ca, err := newCA(name, key, now, lasts)
+	if err != nil {
+		return nil, err
+	}
+	return &Pair{Cert: ca.Cert, Key: keyPEM}, nil
+}
+
+func newCA(name string, key crypto.Signer, now time.Time, lasts time.Duration) (*Pair, error) {
 	template := &x509.Certificate{
 		Subject:               pkix.Name{CommonName: name},
 		DNSNames:              []string{name},
@@ -59,6 +78,29 @@ func NewCA(name string, now time.Time, lasts time.Duration) (*Pair, error) {
 
 // Issue makes a key and a certificate for subject, signed by ca.
 func (ca *Pair) Issue(subject Subject, now time.Time, lasts time.Duration) (*Pair, error) {
+	key, err := newKey()
+	if err != nil {
+		return nil, err
+	}
+	return ca.sign(subject.template(now, lasts), key)
+}
+
+// IssueWithKey makes a certificate for subject and the key that it has: where a
+// certificate is replaced, that is one file, so that no reader ever finds a
+// certificate and a key that don't belong together.
+func (ca *Pair) IssueWithKey(subject Subject, keyPEM []byte, now time.Time, lasts time.Duration) (*Pair, error) {
+	key, err := parseKey(keyPEM)
+	if err != nil {
+		return nil, err
+	}
+	issued, err := ca.sign(subject.template(now, lasts), key)
+	if err != nil {
+		return nil, err
+	}
+	return &Pair{Cert: issued.Cert, Key: keyPEM}, nil
+}
+
+func (ca *Pair) sign(template *x509.Certificate, key crypto.Signer) (*Pair, error) {
 	authority, err := tls.X509KeyPair(ca.Cert, ca.Key)
 	if err != nil {
 		return nil, fmt.Errorf("certificate authority: %w", err)
@@ -67,11 +109,7 @@ func (ca *Pair) Issue(subject Subject, now time.Time, lasts time.Duration) (*Pai
 	if !ok || authority.Leaf == nil || !authority.Leaf.IsCA {
 		return nil, errors.New("certificate authority: the certificate is not one of an authority")
 	}
-	key, err := newKey()
-	if err != nil {
-		return nil, err
-	}
-	return sign(subject.template(now, lasts), authority.Leaf, key, signer)
+	return sign(template, authority.Leaf, key, signer)
 }
 
 // SelfSigned makes a serving certificate that vouches for itself.
@@ -111,7 +149,7 @@ func newKey() (*ecdsa.PrivateKey, error) {
 	return key, nil
 }
 
-func sign(template, parent *x509.Certificate, key *ecdsa.PrivateKey, signer crypto.Signer) (*Pair, error) {
+func sign(template, parent *x509.Certificate, key, signer crypto.Signer) (*Pair, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
 		return nil, fmt.Errorf("serial number: %w", err)
@@ -148,7 +186,42 @@ func NewRequest(subject Subject) (request, key []byte, err error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), key, nil
 }
 
-func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
+// SubjectOf is what a certificate says of its holder.
+func SubjectOf(cert *x509.Certificate) Subject {
+	return Subject{
+		CommonName: cert.Subject.CommonName, Organization: cert.Subject.Organization,
+		DNSNames: cert.DNSNames, IPs: cert.IPAddresses,
+		Server: slices.Contains(cert.ExtKeyUsage, x509.ExtKeyUsageServerAuth),
+		Client: slices.Contains(cert.ExtKeyUsage, x509.ExtKeyUsageClientAuth),
+	}
+}
+
+func parseKey(keyPEM []byte) (crypto.Signer, error) {
+	block, _ := pem.Decode(keyPEM)
+	if block == nil {
+		return nil, errors.New("private key: no PEM in it")
+	}
+	var key any
+	var err error
+	switch block.Type {
+	case "EC PRIVATE KEY":
+		key, err = x509.ParseECPrivateKey(block.Bytes)
+	case "RSA PRIVATE KEY":
+		key, err = x509.ParsePKCS1PrivateKey(block.Bytes)
+	default:
+		key, err = x509.ParsePKCS8PrivateKey(block.Bytes)
+	}
+	if err != nil {
+		return nil, errors.New("private key: it can't be read") // and nothing of it is shown
+	}
+	signer, ok := key.(crypto.Signer)
+	if !ok {
+		return nil, errors.New("private key: it can't sign")
+	}
+	return signer, nil
+}
+
+func encodeKey(key crypto.Signer) ([]byte, error) {
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
 		return nil, fmt.Errorf("encode private key: %w", err)
@@ -166,11 +239,21 @@ func NewSigningKey() (private, public []byte, err error) {
 	if private, err = encodeKey(key); err != nil {
 		return nil, nil, err
 	}
+	public, err = PublicKey(private)
+	return private, public, err
+}
+
+// PublicKey is the public half of a private key, as PEM.
+func PublicKey(private []byte) ([]byte, error) {
+	key, err := parseKey(private)
+	if err != nil {
+		return nil, err
+	}
 	der, err := x509.MarshalPKIXPublicKey(key.Public())
 	if err != nil {
-		return nil, nil, fmt.Errorf("encode public key: %w", err)
+		return nil, fmt.Errorf("encode public key: %w", err)
 	}
-	return private, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), nil
+	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), nil
 }
 
 // Load reads a Pair from its files.
@@ -195,14 +278,17 @@ func (p *Pair) Save(certFile, keyFile string) error {
 }
 
 // WriteFile writes data to path, 0600, whole or not at all.
-func WriteFile(path string, data []byte) error {
+func WriteFile(path string, data []byte) error { return WriteFileMode(path, data, 0o600) }
+
+// WriteFileMode is WriteFile for files that others may see.
+func WriteFileMode(path string, data []byte, mode fs.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // 0600
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	defer os.Remove(f.Name())
 	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	if err := os.Rename(f.Name(), path); err != nil {

@@ -204,3 +204,41 @@ func TestServerTLSVerifiesClients(t *testing.T) {
 		})
 	}
 }
+
+// What is signed again for the keys that are there is good with all that was
+// signed before.
+func TestCertificatesForKeysThatAreThere(t *testing.T) {
+	before := authority(t)
+	leaf, err := before.Issue(Subject{CommonName: "x", DNSNames: []string{"x"}, Server: true}, time.Now(), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := NewCAWithKey("test-ca", before.Key, time.Now(), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := after.IssueWithKey(Subject{CommonName: "x", DNSNames: []string{"x"}, Server: true}, leaf.Key, time.Now(), 2*time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(after.Cert)
+	for _, pair := range []*Pair{leaf, again} {
+		cert, err := pair.TLS()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := cert.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: "x"}); err != nil {
+			t.Error(err)
+		}
+		if got := SubjectOf(cert.Leaf); got.CommonName != "x" || !got.Server || got.Client {
+			t.Errorf("the holder is %+v", got)
+		}
+	}
+	if string(again.Key) != string(leaf.Key) {
+		t.Error("the key is another")
+	}
+	if _, err := after.IssueWithKey(Subject{}, []byte("rubbish"), time.Now(), time.Hour); err == nil {
+		t.Error("rubbish passes for a key")
+	}
+}

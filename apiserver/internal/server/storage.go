@@ -19,6 +19,7 @@ import (
 	"kctl/apiserver/internal/config"
 	"kctl/apiserver/internal/storage"
 	"kctl/apiserver/internal/storage/etcd"
+	"kctl/proto/pki"
 )
 
 const (
@@ -101,11 +102,11 @@ func etcdTLS(o *config.Options) (*tls.Config, error) {
 		}
 	}
 	if o.EtcdCertFile != "" {
-		pair, err := tls.LoadX509KeyPair(o.EtcdCertFile, o.EtcdKeyFile)
+		reloader, err := pki.NewReloader(o.EtcdCertFile, o.EtcdKeyFile, clock.RealClock{})
 		if err != nil {
-			return nil, fmt.Errorf("etcd client certificate: %w", err)
+			return nil, fmt.Errorf("etcd client %w", err)
 		}
-		c.Certificates = []tls.Certificate{pair}
+		c.GetClientCertificate = reloader.GetClientCertificate
 	}
 	return c, nil
 }

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"kctl/kubectl/internal/certificates"
 	"kctl/proto/rest"
 )
 
@@ -125,10 +126,7 @@ func TestPKIAndKubeconfigs(t *testing.T) {
 	l := layout(t)
 	s := &settings{NodeName: "node-1", Port: 6443}
 	now := time.Now()
-	if err := makePKI(l, s, now); err != nil {
-		t.Fatal(err)
-	}
-	if err := writeKubeconfigs(l, s); err != nil {
+	if _, err := certificatesOf(l, s).Make(now); err != nil {
 		t.Fatal(err)
 	}
 	for user, want := range map[string]struct{ name, group string }{
@@ -156,10 +154,10 @@ func TestPKIAndKubeconfigs(t *testing.T) {
 		}
 	}
 	before := fingerprint(t, l, "apiserver")
-	if err := makePKI(l, s, now.Add(time.Hour)); err != nil || fingerprint(t, l, "apiserver") != before {
+	if _, err := certificatesOf(l, s).Make(now.Add(time.Hour)); err != nil || fingerprint(t, l, "apiserver") != before {
 		t.Errorf("a good certificate was made anew: %v", err)
 	}
-	if err := makePKI(l, s, now.Add(certLasts-renewBefore+time.Hour)); err != nil || fingerprint(t, l, "apiserver") == before {
+	if _, err := certificatesOf(l, s).Make(now.Add(certificates.Lasts - renewBefore + time.Hour)); err != nil || fingerprint(t, l, "apiserver") == before {
 		t.Errorf("a certificate that ends soon was kept: %v", err)
 	}
 }

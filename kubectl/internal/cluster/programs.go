@@ -2,8 +2,6 @@ package cluster
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -67,7 +65,7 @@ func programs(l Layout, s *settings, o UpOptions) (map[string]program, error) {
 			args: []string{
 				"--kubeconfig=" + l.Kubeconfig("scheduler"),
 				"--bind-address=" + host, "--secure-port=" + strconv.Itoa(s.SchedulerPort),
-				"--tls-cert-file=" + l.PKI("scheduler.crt"), "--tls-private-key-file=" + l.PKI("scheduler.key"),
+				"--tls-cert-file=" + l.PKI("scheduler-server.crt"), "--tls-private-key-file=" + l.PKI("scheduler-server.key"),
 				"--client-ca-file=" + l.PKI("ca.crt"),
 			},
 			ready: func(ctx context.Context) error {
@@ -164,17 +162,15 @@ func (l Layout) runtimeReady(ctx context.Context) error {
 
 // healthy asks a program's health endpoint, as the given user.
 func (l Layout) healthy(ctx context.Context, url, user string) error {
-	ca, err := os.ReadFile(l.PKI("ca.crt"))
+	config, err := rest.LoadKubeconfig(l.Kubeconfig(user))
 	if err != nil {
 		return err
 	}
-	pair, err := tls.LoadX509KeyPair(l.PKI(user+".crt"), l.PKI(user+".key"))
+	tlsConfig, err := config.TLS()
 	if err != nil {
 		return err
 	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(ca)
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}}}
+	transport := &http.Transport{TLSClientConfig: tlsConfig}
 	defer transport.CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

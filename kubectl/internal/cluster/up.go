@@ -73,7 +73,8 @@ func Up(ctx context.Context, o UpOptions, progress Progress) (*Result, error) {
 		if s, err = chooseSettings(l, o); err != nil {
 			return "", err
 		}
-		return l.path("pki"), errors.Join(makePKI(l, s, time.Now()), writeKubeconfigs(l, s))
+		_, err = certificatesOf(l, s).Make(time.Now())
+		return l.path("pki"), err
 	})
 	if err != nil {
 		return nil, err

@@ -3,6 +3,6 @@ package command
 import "github.com/spf13/cobra"
 
 // clusterVerbs are the verbs for the cluster on this machine.
-func clusterVerbs(*cli) []*cobra.Command {
-	return []*cobra.Command{newUp(), newDown(), newStatus(), newRegistry(), newImages()}
+func clusterVerbs(c *cli) []*cobra.Command {
+	return []*cobra.Command{newUp(), newDown(), newStatus(), newPKI(c), newRegistry(), newImages()}
 }

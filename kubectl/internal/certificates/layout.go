@@ -1,0 +1,150 @@
+package certificates
+
+import (
+	"net"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"kctl/proto/core"
+	"kctl/proto/pki"
+)
+
+// How long what is made lasts, unless asked for otherwise.
+const (
+	AuthorityLasts = 10 * 365 * 24 * time.Hour
+	Lasts          = 365 * 24 * time.Hour
+)
+
+// Names of files that others than this package have to know.
+const (
+	Authority  = "ca"
+	SigningKey = "sa"
+)
+
+// Entry is one certificate with its key: pki/NAME.crt and pki/NAME.key, or the
+// two inside of NAME.kubeconfig.
+type Entry struct {
+	Name string
+	// Authority is the entry that signs it; "" for authorities.
+	Authority  string
+	Subject    pki.Subject
+	Kubeconfig bool
+	// Chain has the authority's certificate follow in the file, so that who joins
+	// can hold what the server shows against the hash that it was told.
+	Chain bool
+}
+
+// Directory is a directory of certificates.
+type Directory struct {
+	Dir     string
+	Entries []Entry // authorities before what they sign
+	// Server is the API server in kubeconfigs that are made.
+	Server string
+	// RenewBefore: what ends sooner than this is renewed by Make.
+	RenewBefore           time.Duration
+	Lasts, AuthorityLasts time.Duration // zero for this package's
+}
+
+// Path is a file below pki/.
+func (d *Directory) Path(name string) string { return filepath.Join(d.Dir, "pki", name) }
+
+// Kubeconfig is the kubeconfig of a user.
+func (d *Directory) Kubeconfig(name string) string {
+	return filepath.Join(d.Dir, name+".kubeconfig")
+}
+
+// file is where an entry's certificate is.
+func (d *Directory) file(e Entry) string {
+	if e.Kubeconfig {
+		return d.Kubeconfig(e.Name)
+	}
+	return d.Path(e.Name + ".crt")
+}
+
+func (d *Directory) keyFile(e Entry) string {
+	if e.Kubeconfig {
+		return d.Kubeconfig(e.Name)
+	}
+	return d.Path(e.Name + ".key")
+}
+
+func (d *Directory) lasts(e Entry) time.Duration {
+	asked, usual := d.Lasts, Lasts
+	if e.Authority == "" {
+		asked, usual = d.AuthorityLasts, AuthorityLasts
+	}
+	if asked > 0 {
+		return asked
+	}
+	return usual
+}
+
+// Hosts are names and addresses that a server is reached by.
+type Hosts []string
+
+func (h Hosts) into(s pki.Subject) pki.Subject {
+	for _, host := range h {
+		if ip := net.ParseIP(host); ip != nil {
+			s.IPs = append(s.IPs, ip)
+		} else {
+			s.DNSNames = append(s.DNSNames, host)
+		}
+	}
+	return s
+}
+
+// unique is every one of them once.
+func (h Hosts) unique() Hosts {
+	var once Hosts
+	for _, host := range h {
+		if !slices.Contains(once, host) {
+			once = append(once, host)
+		}
+	}
+	return once
+}
+
+// local is how programs on the same machine reach a server.
+var local = Hosts{"localhost", "127.0.0.1", "::1"}
+
+// ServiceNames are the names of the API server inside a cluster.
+func ServiceNames(domain string) Hosts {
+	return Hosts{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc." + domain}
+}
+
+// ControlPlane is what a machine of the control plane has, as kubeadm names it.
+func ControlPlane(apiServer, etcd Hosts) []Entry {
+	const etcdCA, frontProxyCA = "etcd/ca", "front-proxy-ca"
+	etcdSubject := func(name string) pki.Subject {
+		return append(local, etcd...).unique().into(pki.Subject{CommonName: name, Server: true, Client: true})
+	}
+	return []Entry{
+		{Name: Authority, Subject: pki.Subject{CommonName: "kubernetes"}},
+		{Name: frontProxyCA, Subject: pki.Subject{CommonName: "front-proxy-ca"}},
+		{Name: etcdCA, Subject: pki.Subject{CommonName: "etcd-ca"}},
+		{Name: "apiserver", Authority: Authority, Chain: true, Subject: append(local, apiServer...).unique().into(pki.Subject{CommonName: "kube-apiserver", Server: true})},
+		KubeletClient(),
+		{Name: "front-proxy-client", Authority: frontProxyCA, Subject: pki.Subject{CommonName: "front-proxy-client", Client: true}},
+		{Name: "apiserver-etcd-client", Authority: etcdCA, Subject: pki.Subject{CommonName: "kube-apiserver-etcd-client", Client: true}},
+		{Name: "etcd/server", Authority: etcdCA, Subject: etcdSubject("kube-etcd")},
+		{Name: "etcd/peer", Authority: etcdCA, Subject: etcdSubject("kube-etcd-peer")},
+		{Name: "etcd/healthcheck-client", Authority: etcdCA, Subject: pki.Subject{CommonName: "kube-etcd-healthcheck-client", Client: true}},
+		Admin(),
+		User("scheduler", core.UserScheduler),
+	}
+}
+
+// KubeletClient is what the API server shows to kubelets.
+func KubeletClient() Entry {
+	return Entry{Name: "apiserver-kubelet-client", Authority: Authority,
+		Subject: pki.Subject{CommonName: "kube-apiserver-kubelet-client", Organization: []string{core.GroupMasters}, Client: true}}
+}
+
+// Admin is the kubeconfig of who may do everything.
+func Admin() Entry { return User("admin", "kubernetes-admin", core.GroupMasters) }
+
+// User is the kubeconfig of a user.
+func User(file, name string, groups ...string) Entry {
+	return Entry{Name: file, Authority: Authority, Kubeconfig: true, Subject: pki.Subject{CommonName: name, Organization: groups, Client: true}}
+}

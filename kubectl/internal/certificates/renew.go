@@ -1,0 +1,93 @@
+package certificates
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"kctl/proto/pki"
+)
+
+// Renew gives certificates a new validity: same key, same holder, same names.
+// Each is one file that is replaced in one step, so that programs which read
+// it meanwhile find the old or the new one. Without names it renews all that
+// are there. Authorities are never renewed.
+func (d *Directory) Renew(names []string, now time.Time) ([]Change, error) {
+	if err := d.known(names); err != nil {
+		return nil, err
+	}
+	unlock, err := d.lock()
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	signer := newSigner(now)
+	var changes []Change
+	var errs []error
+	for _, s := range d.states(now) {
+		if s.entry.Authority == "" || len(names) > 0 && !slices.Contains(names, s.entry.Name) {
+			continue
+		}
+		if s.has(missing) && len(names) == 0 {
+			continue // it is another machine's
+		}
+		change, err := d.renew(s, signer)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		changes = append(changes, change)
+	}
+	if len(changes) == 0 && len(errs) == 0 {
+		errs = append(errs, fmt.Errorf("no certificates are in %s", d.Path("")))
+	}
+	return changes, errors.Join(errs...)
+}
+
+func (d *Directory) known(names []string) error {
+	var all []string
+	for _, e := range d.Entries {
+		if e.Authority != "" {
+			all = append(all, e.Name)
+		}
+	}
+	for _, name := range names {
+		if !slices.Contains(all, name) {
+			return fmt.Errorf("no certificate %q can be renewed here; there are %s", name, strings.Join(all, ", "))
+		}
+	}
+	return nil
+}
+
+func (d *Directory) renew(s *state, signer *signer) (Change, error) {
+	file := d.file(s.entry)
+	for _, p := range s.problems {
+		if p.kind == missing || p.kind == half || p.kind == unusable {
+			return Change{}, errors.New(p.Detail)
+		}
+	}
+	e := s.entry
+	e.Subject = both(pki.SubjectOf(s.cert), pki.Subject{
+		CommonName: s.cert.Subject.CommonName, Organization: s.cert.Subject.Organization,
+		Server: e.Subject.Server, Client: e.Subject.Client,
+	})
+	pair, err := signer.issue(d, e, s.pair.Key)
+	if err != nil {
+		return Change{}, fmt.Errorf("%s: %w", file, err)
+	}
+	if err := d.save(e, s.pair, pair); err != nil {
+		return Change{}, err
+	}
+	return Change{File: file, Done: Renewed + " until " + ends(pair)}, nil
+}
+
+// ends is when a new certificate ends.
+func ends(pair *pki.Pair) string {
+	cert, err := parse(pair.Cert)
+	if err != nil {
+		return "?"
+	}
+	return cert.NotAfter.UTC().Format(time.RFC3339)
+}

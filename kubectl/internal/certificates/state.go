@@ -1,0 +1,222 @@
+package certificates
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"kctl/proto/pki"
+)
+
+// Problem is what is wrong with a certificate, and what to do.
+type Problem struct {
+	kind   kind
+	Detail string
+}
+
+func (p Problem) String() string { return p.Detail }
+
+// kind says what becomes of a problem: see Make.
+type kind int
+
+const (
+	missing  kind = iota + 1 // nothing is there
+	half                     // a certificate or a key without the other
+	expired                  // or ends soon
+	unnamed                  // the certificate does not say all the names that it should
+	exposed                  // others may read the key
+	unusable                 // nobody can tell what was meant: people have to look
+)
+
+// state is what there is of an entry.
+type state struct {
+	entry    Entry
+	pair     *pki.Pair         // nil if it can't be read; one half may be empty
+	cert     *x509.Certificate // nil if it can't be read
+	problems []Problem
+}
+
+func (s *state) has(k kind) bool {
+	return slices.ContainsFunc(s.problems, func(p Problem) bool { return p.kind == k })
+}
+
+func (s *state) add(k kind, format string, args ...any) {
+	s.problems = append(s.problems, Problem{k, fmt.Sprintf(format, args...)})
+}
+
+// read looks at an entry's files. authority is the state of the one that signs
+// it, nil for authorities.
+func (d *Directory) read(e Entry, authority *state, now time.Time) *state {
+	s := &state{entry: e}
+	pair, err := d.load(e)
+	if err != nil {
+		s.add(unusable, "%v", err)
+		return s
+	}
+	s.pair = pair
+	f := files{d.file(e), d.keyFile(e)}
+	switch {
+	case len(pair.Cert) == 0 && len(pair.Key) == 0:
+		s.add(missing, "%s is not there", f.cert)
+		return s
+	case len(pair.Cert) == 0:
+		s.add(half, "%s is there without its certificate %s", f.key, f.cert)
+		return s
+	}
+	if s.cert, err = parse(pair.Cert); err != nil {
+		s.add(unusable, "%s: %v", f.cert, err)
+		return s
+	}
+	f.judgeKey(s)
+	f.judgeAuthority(s, authority, d.Path(e.Authority+".crt"))
+	f.judgeContent(s, now, d.RenewBefore)
+	return s
+}
+
+// load reads what is there of an entry. An empty file is what is left of one
+// when the power goes: it counts as not there.
+func (d *Directory) load(e Entry) (*pki.Pair, error) {
+	if e.Kubeconfig {
+		if info, err := os.Stat(d.Kubeconfig(e.Name)); errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
+			return &pki.Pair{}, nil
+		}
+		return loadKubeconfig(d.Kubeconfig(e.Name))
+	}
+	cert, err := readOrNothing(d.file(e))
+	if err != nil {
+		return nil, err
+	}
+	key, err := readOrNothing(d.keyFile(e))
+	if err != nil {
+		return nil, err
+	}
+	return &pki.Pair{Cert: cert, Key: key}, nil
+}
+
+func readOrNothing(path string) ([]byte, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return data, err
+}
+
+func parse(certPEM []byte) (*x509.Certificate, error) {
+	block, _ := pem.Decode(certPEM)
+	if block == nil || block.Type != "CERTIFICATE" {
+		return nil, errors.New("no PEM certificate in it")
+	}
+	return x509.ParseCertificate(block.Bytes)
+}
+
+// files are where a certificate and its key are.
+type files struct{ cert, key string }
+
+func (f files) judgeKey(s *state) {
+	if len(s.pair.Key) == 0 {
+		// An authority's key may be kept elsewhere: it is needed to sign only.
+		if s.entry.Authority != "" {
+			s.add(half, "%s is there without its key %s", f.cert, f.key)
+		}
+		return
+	}
+	if _, err := s.pair.TLS(); err != nil {
+		s.add(unusable, "%s is not the key of %s; put the right one back, or move both away and run `kctl pki init`", f.key, f.cert)
+	}
+	if info, err := os.Stat(f.key); err == nil && info.Mode().Perm()&0o027 != 0 {
+		s.problems = append(s.problems, Problem{exposed, exposedKey(f.key, info.Mode())})
+	}
+}
+
+func exposedKey(file string, mode fs.FileMode) string {
+	return fmt.Sprintf("%s can be read or written by others (mode %04o); `chmod 600` it, and think of who may have copied it", file, mode.Perm())
+}
+
+func (f files) judgeAuthority(s, authority *state, authorityFile string) {
+	file := f.cert
+	if s.entry.Authority == "" {
+		if !s.cert.IsCA {
+			s.add(unusable, "%s is not the certificate of an authority", file)
+		}
+		return
+	}
+	if authority == nil || authority.cert == nil {
+		if authority == nil || !authority.has(half) {
+			s.add(unusable, "%s is there without %s, which signed it: put that back, or move %s away", file, authorityFile, file)
+		}
+		return
+	}
+	if err := s.cert.CheckSignatureFrom(authority.cert); err != nil {
+		s.add(unusable, "%s is not signed by %s; put the right files back, or move it away and run `kctl pki init`", file, authorityFile)
+	}
+}
+
+func (f files) judgeContent(s *state, now time.Time, renewBefore time.Duration) {
+	file, want := f.cert, s.entry.Subject
+	switch {
+	case now.Before(s.cert.NotBefore):
+		s.add(unusable, "%s is not valid before %s: is this machine's clock right?", file, s.cert.NotBefore.UTC().Format(time.RFC3339))
+	case !now.Before(s.cert.NotAfter):
+		s.add(expired, "%s expired at %s; `kctl pki renew` renews it", file, s.cert.NotAfter.UTC().Format(time.RFC3339))
+	case now.Add(renewBefore).After(s.cert.NotAfter) && s.entry.Authority != "":
+		s.add(expired, "%s expires at %s; `kctl pki renew` renews it", file, s.cert.NotAfter.UTC().Format(time.RFC3339))
+	}
+	has := pki.SubjectOf(s.cert)
+	if lacks := lacking(has, want); len(lacks) > 0 {
+		s.add(unnamed, "%s does not name %s", file, strings.Join(lacks, ", "))
+	}
+	if s.entry.Authority != "" && (want.Server && !has.Server || want.Client && !has.Client) {
+		s.add(unusable, "%s is not good for what it is used for (extended key usage): is it another certificate's file?", file)
+	}
+	if want.CommonName != "" && s.entry.Authority != "" && has.Client && !want.Server && has.CommonName != want.CommonName {
+		s.add(unusable, "%s is the certificate of %q, not of %q: is it another certificate's file?", file, has.CommonName, want.CommonName)
+	}
+}
+
+// lacking are the names and addresses that a server's certificate should have.
+func lacking(has, want pki.Subject) []string {
+	var lacks []string
+	for _, name := range want.DNSNames {
+		if !slices.Contains(has.DNSNames, name) {
+			lacks = append(lacks, name)
+		}
+	}
+	for _, ip := range want.IPs {
+		if !slices.ContainsFunc(has.IPs, ip.Equal) {
+			lacks = append(lacks, ip.String())
+		}
+	}
+	return lacks
+}
+
+// both is the second subject with the names of the first one too.
+func both(has, want pki.Subject) pki.Subject {
+	lacks := Hosts(lacking(has, want))
+	want.DNSNames, want.IPs = slices.Clone(has.DNSNames), slices.Clone(has.IPs)
+	return lacks.into(want)
+}
+
+// states looks at everything, authorities first.
+func (d *Directory) states(now time.Time) []*state {
+	byName := map[string]*state{}
+	var all []*state
+	for _, e := range d.Entries {
+		s := d.read(e, byName[e.Authority], now)
+		byName[e.Name] = s
+		all = append(all, s)
+	}
+	return all
+}
+
+// sameKey says whether a public key file holds the public half of a key.
+func sameKey(public, private []byte) bool {
+	want, err := pki.PublicKey(private)
+	return err == nil && bytes.Equal(bytes.TrimSpace(want), bytes.TrimSpace(public))
+}
