@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"strconv"
 
 	"github.com/spf13/cobra"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -88,7 +85,7 @@ func (d *describing) describe(ctx context.Context, object *unstructured.Unstruct
 		if err := typed(object, namespace); err != nil {
 			return err
 		}
-		return describe.Namespace(d.Out, namespace, now)
+		return describe.Namespace(d.Out, namespace, d.around(ctx, object), now)
 	}
 	return d.other(ctx, object)
 }
@@ -110,7 +107,7 @@ func (d *describing) other(ctx context.Context, object *unstructured.Unstructure
 		return describe.Secret(d.Out, secret, now)
 	}
 	events := d.events(ctx, object)
-	if known, err := describe.Known(d.Out, object, d.endpoints(ctx, object), events, now); known {
+	if known, err := describe.Known(d.Out, object, d.around(ctx, object), events, now); known {
 		return err
 	}
 	return describe.Generic(d.Out, object, events, now)
@@ -177,38 +174,4 @@ func (c *cli) eventsOf(ctx context.Context, object *unstructured.Unstructured) (
 	var found struct{ Items []core.Event }
 	err = client.Resource(core.Events, namespace).List(ctx, &found, rest.FieldSelector(selector))
 	return found.Items, err
-}
-
-// endpoints are where a service's ports lead, by the ports' names: what its
-// slices say. Who may not read them is told of none.
-func (d *describing) endpoints(ctx context.Context, object *unstructured.Unstructured) map[string][]string {
-	if object.GetKind() != core.Services.Kind || object.GetAPIVersion() != "v1" {
-		return nil
-	}
-	client, err := d.server()
-	if err != nil {
-		return nil
-	}
-	var slices struct{ Items []discoveryv1.EndpointSlice }
-	of := rest.LabelSelector(discoveryv1.LabelServiceName + "=" + object.GetName())
-	if client.Resource(core.EndpointSlices, object.GetNamespace()).List(ctx, &slices, of) != nil {
-		return nil
-	}
-	found := map[string][]string{}
-	for _, slice := range slices.Items {
-		for _, port := range slice.Ports {
-			if port.Port == nil || port.Name == nil {
-				continue
-			}
-			for _, endpoint := range slice.Endpoints {
-				if endpoint.Conditions.Ready != nil && !*endpoint.Conditions.Ready {
-					continue
-				}
-				for _, address := range endpoint.Addresses {
-					found[*port.Name] = append(found[*port.Name], net.JoinHostPort(address, strconv.Itoa(int(*port.Port))))
-				}
-			}
-		}
-	}
-	return found
 }

@@ -1,5 +1,5 @@
 // Package describe writes what there is to say about an object for people to
-// read: kubectl's layout for pods, nodes and namespaces, a generic one for
+// read: kubectl's layout for the kinds that it has one for, a generic one for
 // everything else, each with the object's events.
 //
 // It is handed objects and a time and writes text; it asks no server. Package
@@ -26,7 +26,7 @@ type page struct {
 	level int
 	now   time.Time
 
-	endpoints map[string][]string // of a service
+	around Around
 }
 
 func newPage(w io.Writer, now time.Time) *page {

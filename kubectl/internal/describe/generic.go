@@ -6,14 +6,17 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"kctl/proto/core"
 )
 
-// Namespace describes a namespace.
-func Namespace(w io.Writer, namespace *core.Namespace, now time.Time) error {
+// Namespace describes a namespace, with its quotas and limits.
+func Namespace(w io.Writer, namespace *core.Namespace, around Around, now time.Time) error {
 	p := newPage(w, now)
+	p.around = around
 	p.line("Name", "%s", namespace.Name)
 	p.pairs("Labels", namespace.Labels)
 	p.notes("Annotations", namespace.Annotations)
@@ -28,6 +31,7 @@ func Namespace(w io.Writer, namespace *core.Namespace, now time.Time) error {
 			}
 		})
 	}
+	p.bounds()
 	return p.done()
 }
 
@@ -60,6 +64,11 @@ func Secret(w io.Writer, s *core.Secret, now time.Time) error {
 	p.notes("Annotations", s.Annotations)
 	p.text("\nType:\t%s\n\nData\n====", s.Type)
 	for _, key := range sortedKeys(s.Data) {
+		// A token of a service account is there to be handed on, as in kubectl.
+		if key == corev1.ServiceAccountTokenKey && s.Type == corev1.SecretTypeServiceAccountToken {
+			p.line(key, "%s", s.Data[key])
+			continue
+		}
 		p.line(key, "%d bytes", len(s.Data[key]))
 	}
 	return p.done()
@@ -105,6 +114,16 @@ func otherMetadata(metadata any) map[string]any {
 		}
 	}
 	return rest
+}
+
+// fieldsOf writes the fields of a value that has no layout.
+func (p *page) fieldsOf(v any) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(v)
+	if err != nil {
+		p.line("Type", "<unknown>")
+		return
+	}
+	p.fields(content)
 }
 
 func (p *page) fields(content map[string]any) {

@@ -21,28 +21,47 @@ import (
 // kinds are those with a layout of their own besides the ones that have a
 // function each.
 var kinds = map[string]func(*page, *unstructured.Unstructured, []core.Event) error{
-	"v1/ServiceAccount":                               describing((*page).serviceAccount),
-	"v1/Service":                                      describing((*page).service),
-	"v1/ResourceQuota":                                describing((*page).quota),
-	"policy/v1/PodDisruptionBudget":                   describing((*page).budget),
-	"scheduling.k8s.io/v1/PriorityClass":              describing((*page).priorityClass),
-	"rbac.authorization.k8s.io/v1/Role":               describing((*page).role),
-	"rbac.authorization.k8s.io/v1/ClusterRole":        describing((*page).role),
-	"rbac.authorization.k8s.io/v1/RoleBinding":        describing((*page).binding),
-	"rbac.authorization.k8s.io/v1/ClusterRoleBinding": describing((*page).binding),
-	"apps/v1/Deployment":                              (*page).deployment,
-	"batch/v1/Job":                                    (*page).job,
+	"v1/ServiceAccount":        describing((*page).serviceAccount),
+	"v1/Service":               describing((*page).service),
+	"v1/ResourceQuota":         describing((*page).quota),
+	"v1/LimitRange":            describing((*page).limitRange),
+	"v1/ReplicationController": describing((*page).replicationController),
+	"v1/Endpoints":             describing((*page).endpointsOf),
+	"v1/PersistentVolume":      describing((*page).persistentVolume),
+	"v1/PersistentVolumeClaim": describing((*page).claim),
+
+	"apps/v1/Deployment":  (*page).deployment,
+	"apps/v1/StatefulSet": describing((*page).statefulSet),
+	"apps/v1/DaemonSet":   describing((*page).daemonSet),
+	"apps/v1/ReplicaSet":  describing((*page).replicaSet),
+	"batch/v1/Job":        (*page).job,
+	"batch/v1/CronJob":    describing((*page).cronJob),
+
+	"autoscaling/v2/HorizontalPodAutoscaler":           describing((*page).horizontalAutoscaler),
+	"certificates.k8s.io/v1/CertificateSigningRequest": describing((*page).signingRequestOf),
+	"discovery.k8s.io/v1/EndpointSlice":                describing((*page).endpointSlice),
+	"networking.k8s.io/v1/Ingress":                     describing((*page).ingressOf),
+	"networking.k8s.io/v1/IngressClass":                describing((*page).ingressClassOf),
+	"networking.k8s.io/v1/NetworkPolicy":               describing((*page).networkPolicyOf),
+	"policy/v1/PodDisruptionBudget":                    describing((*page).budget),
+	"scheduling.k8s.io/v1/PriorityClass":               describing((*page).priorityClass),
+	"storage.k8s.io/v1/StorageClass":                   describing((*page).storageClassOf),
+	"storage.k8s.io/v1/CSINode":                        describing((*page).storageNodeOf),
+	"rbac.authorization.k8s.io/v1/Role":                describing((*page).role),
+	"rbac.authorization.k8s.io/v1/ClusterRole":         describing((*page).role),
+	"rbac.authorization.k8s.io/v1/RoleBinding":         describing((*page).binding),
+	"rbac.authorization.k8s.io/v1/ClusterRoleBinding":  describing((*page).binding),
 }
 
 // Known describes an object of a kind that has a layout of its own, and tells
-// whether it has. endpoints are those of a service, by the names of its ports.
-func Known(w io.Writer, object *unstructured.Unstructured, endpoints map[string][]string, events []core.Event, now time.Time) (bool, error) {
+// whether it has.
+func Known(w io.Writer, object *unstructured.Unstructured, around Around, events []core.Event, now time.Time) (bool, error) {
 	write, ok := kinds[object.GetAPIVersion()+"/"+object.GetKind()]
 	if !ok {
 		return false, nil
 	}
 	p := newPage(w, now)
-	p.endpoints = endpoints
+	p.around = around
 	if err := write(p, object, events); err != nil {
 		return true, err
 	}
@@ -94,7 +113,7 @@ func (p *page) serviceAccount(s *core.ServiceAccount, events []core.Event) {
 	for _, list := range []struct {
 		label string
 		names []string
-	}{{"Image pull secrets", pull}, {"Mountable secrets", mount}, {"Tokens", nil}} {
+	}{{"Image pull secrets", pull}, {"Mountable secrets", mount}, {"Tokens", p.around.Tokens}} {
 		p.line(list.label, "%s", some(strings.Join(list.names, "\n\t"), "<none>"))
 	}
 	p.events(events)
@@ -114,11 +133,11 @@ func (p *page) service(s *corev1.Service, events []core.Event) {
 			families = append(families, string(family))
 		}
 		p.line("IP Families", "%s", strings.Join(families, ","))
+	} else {
+		p.line("IP Families", "<none>")
 	}
-	p.line("IP", "%s", some(s.Spec.ClusterIP, "<none>"))
-	if len(s.Spec.ClusterIPs) > 0 {
-		p.line("IPs", "%s", strings.Join(s.Spec.ClusterIPs, ","))
-	}
+	p.line("IP", "%s", s.Spec.ClusterIP)
+	p.line("IPs", "%s", some(strings.Join(s.Spec.ClusterIPs, ","), "<none>"))
 	if len(s.Spec.ExternalIPs) > 0 {
 		p.line("External IPs", "%s", strings.Join(s.Spec.ExternalIPs, ","))
 	}
@@ -131,7 +150,7 @@ func (p *page) service(s *corev1.Service, events []core.Event) {
 		if port.NodePort != 0 {
 			p.line("NodePort", "%s\t%d/%s", some(port.Name, "<unset>"), port.NodePort, port.Protocol)
 		}
-		p.line("Endpoints", "%s", some(strings.Join(p.endpoints[port.Name], ","), "<none>"))
+		p.line("Endpoints", "%s", some(strings.Join(p.around.Endpoints[port.Name], ","), "<none>"))
 	}
 	p.line("Session Affinity", "%s", s.Spec.SessionAffinity)
 	if s.Spec.ExternalTrafficPolicy != "" {
@@ -139,6 +158,9 @@ func (p *page) service(s *corev1.Service, events []core.Event) {
 	}
 	if s.Spec.InternalTrafficPolicy != nil {
 		p.line("Internal Traffic Policy", "%s", *s.Spec.InternalTrafficPolicy)
+	}
+	if len(s.Spec.LoadBalancerSourceRanges) > 0 {
+		p.line("LoadBalancer Source Ranges", "%s", strings.Join(s.Spec.LoadBalancerSourceRanges, ","))
 	}
 	p.events(events)
 }
@@ -153,14 +175,25 @@ func joined(pairs map[string]string) string {
 
 func (p *page) quota(q *corev1.ResourceQuota, _ []core.Event) {
 	p.names(&q.ObjectMeta)
-	if len(q.Spec.Scopes) > 0 {
-		var scopes []string
-		for _, scope := range q.Spec.Scopes {
-			scopes = append(scopes, string(scope))
-		}
-		p.line("Scopes", "%s", strings.Join(scopes, ", "))
+	p.scopes(q)
+	p.underlined("", "Resource\tUsed\tHard")
+	p.usage(q)
+}
+
+func (p *page) scopes(q *corev1.ResourceQuota) {
+	if len(q.Spec.Scopes) == 0 {
+		return
 	}
-	p.text("Resource\tUsed\tHard\n--------\t----\t----")
+	var scopes []string
+	for _, scope := range q.Spec.Scopes {
+		scopes = append(scopes, string(scope))
+	}
+	sort.Strings(scopes)
+	p.line("Scopes", "%s", strings.Join(scopes, ", "))
+}
+
+// usage is what of a quota is used, a resource a row.
+func (p *page) usage(q *corev1.ResourceQuota) {
 	used := map[string]string{}
 	for name, amount := range q.Status.Used {
 		used[string(name)] = amount.String()

@@ -335,9 +335,9 @@ func (p *page) tolerations(tolerations []corev1.Toleration) {
 		if t.TolerationSeconds != nil {
 			text += fmt.Sprintf(" for %ds", *t.TolerationSeconds)
 		}
-		head := "Tolerations:"
-		if i > 0 {
-			head = ""
+		head := strings.Repeat("  ", p.level)
+		if i == 0 {
+			head += "Tolerations:"
 		}
 		fmt.Fprintf(p.tabs, "%s\t%s\n", head, text)
 	}

@@ -6,18 +6,25 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
+// volumes writes those of a pod, or, one space in as its containers are, those
+// of a template.
 func (p *page) volumes(volumes []corev1.Volume) {
 	if len(volumes) == 0 {
 		p.line("Volumes", "<none>")
 		return
 	}
 	p.head("Volumes")
-	p.under(func() {
-		for i := range volumes {
+	for i := range volumes {
+		if p.level > 0 {
+			p.text(" %s:", volumes[i].Name)
+			p.under(func() { p.volume(&volumes[i].VolumeSource) })
+			continue
+		}
+		p.under(func() {
 			p.head(volumes[i].Name)
 			p.under(func() { p.volume(&volumes[i].VolumeSource) })
-		}
-	})
+		})
+	}
 }
 
 func (p *page) volume(v *corev1.VolumeSource) {

@@ -46,11 +46,8 @@ type workload struct {
 		Ready               *int32       `json:"ready"`
 		StartTime           *metav1.Time `json:"startTime"`
 		CompletionTime      *metav1.Time `json:"completionTime"`
-		Conditions          []struct {
-			Type   string `json:"type"`
-			Status string `json:"status"`
-			Reason string `json:"reason"`
-		} `json:"conditions"`
+		Conditions          []condition  `json:"conditions"`
+		CompletedIndexes    string       `json:"completedIndexes"`
 	} `json:"status"`
 }
 
@@ -69,15 +66,8 @@ func (p *page) deployment(object *unstructured.Unstructured, events []core.Event
 			p.line("RollingUpdateStrategy", "%s max unavailable, %s max surge", r.MaxUnavailable.String(), r.MaxSurge.String())
 		}
 		p.template(&d.Spec.Template)
-		if len(s.Conditions) > 0 {
-			p.head("Conditions")
-			p.under(func() {
-				p.text("Type\tStatus\tReason\n  ----\t------\t------")
-				for _, c := range s.Conditions {
-					p.text("%s \t%s\t%s", c.Type, c.Status, c.Reason)
-				}
-			})
-		}
+		p.reasons(s.Conditions)
+		p.replicaSets(object)
 		p.events(events)
 	})(p, object, events)
 }
@@ -96,11 +86,7 @@ func (p *page) job(object *unstructured.Unstructured, events []core.Event) error
 			p.line("Selector", "%s", metav1.FormatLabelSelector(j.Spec.Selector))
 		}
 		p.marks(&j.ObjectMeta)
-		for _, owner := range j.OwnerReferences {
-			if value(owner.Controller, false) {
-				p.line("Controlled By", "%s/%s", owner.Kind, owner.Name)
-			}
-		}
+		p.controlledBy(&j.ObjectMeta)
 		p.line("Parallelism", "%d", value(j.Spec.Parallelism, 1))
 		completions := "<unset>"
 		if j.Spec.Completions != nil {
@@ -135,7 +121,10 @@ func (p *page) jobTimes(j *workload) {
 	}
 	if s.Ready == nil {
 		p.line("Pods Statuses", "%d Active / %d Succeeded / %d Failed", s.Active, s.Succeeded, s.Failed)
-		return
+	} else {
+		p.line("Pods Statuses", "%d Active (%d Ready) / %d Succeeded / %d Failed", s.Active, *s.Ready, s.Succeeded, s.Failed)
 	}
-	p.line("Pods Statuses", "%d Active (%d Ready) / %d Succeeded / %d Failed", s.Active, *s.Ready, s.Succeeded, s.Failed)
+	if j.Spec.CompletionMode == "Indexed" {
+		p.line("Completed Indexes", "%s", some(s.CompletedIndexes, "<none>"))
+	}
 }

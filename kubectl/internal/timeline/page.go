@@ -10,6 +10,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,7 +24,7 @@ var pageText string
 //go:embed page.css
 var pageStyle string
 
-var pageTemplate = template.Must(template.New("page").Parse(pageText))
+var pageTemplate = sync.OnceValue(func() *template.Template { return template.Must(template.New("page").Parse(pageText)) })
 
 // page is what page.html shows. The page is one file that asks for nothing
 // else: it has no script, and its own policy allows it no more than its one
@@ -100,7 +101,7 @@ func (t Timeline) HTML(w io.Writer, pod *core.Pod, events []core.Event) error {
 		view.Charts = t.charts()
 		view.Rough = slices.ContainsFunc(t.Rows, func(r Row) bool { return r.Approximate })
 	}
-	return pageTemplate.Execute(w, view)
+	return pageTemplate().Execute(w, view)
 }
 
 // length says a time as briefly as it can be said.

@@ -1,0 +1,146 @@
+package describe
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kctl/proto/core"
+)
+
+// Around is what other objects say about the one that is described. What its
+// kind has no use for is empty.
+type Around struct {
+	Endpoints   map[string][]string         // of a service: addresses, by the ports' names
+	Backends    map[string]string           // of an ingress: what is known of each SERVICE:PORT
+	Pods        []core.Pod                  // a workload's own, or those that use a claim
+	ReplicaSets []unstructured.Unstructured // a deployment's own, the oldest first
+	Tokens      []string                    // of a service account: secrets
+	Quotas      []corev1.ResourceQuota      // of a namespace
+	Limits      []corev1.LimitRange         // of a namespace
+}
+
+// phases counts pods, as every layout of a workload has it.
+func (p *page) phases() {
+	counts := map[corev1.PodPhase]int{}
+	for i := range p.around.Pods {
+		counts[p.around.Pods[i].Status.Phase]++
+	}
+	p.line("Pods Status", "%d Running / %d Waiting / %d Succeeded / %d Failed",
+		counts[corev1.PodRunning], counts[corev1.PodPending], counts[corev1.PodSucceeded], counts[corev1.PodFailed])
+}
+
+// replicaSets tells which of a deployment's replica sets has its template now,
+// and which others there are.
+func (p *page) replicaSets(deployment *unstructured.Unstructured) {
+	if len(p.around.ReplicaSets) == 0 {
+		return
+	}
+	now, _, _ := unstructured.NestedMap(deployment.Object, "spec", "template")
+	var old []string
+	current := "<none>"
+	for i := range p.around.ReplicaSets {
+		set := &p.around.ReplicaSets[i]
+		asked, _, _ := unstructured.NestedInt64(set.Object, "spec", "replicas")
+		has, _, _ := unstructured.NestedInt64(set.Object, "status", "replicas")
+		text := fmt.Sprintf("%s (%d/%d replicas created)", set.GetName(), has, asked)
+		template, _, _ := unstructured.NestedMap(set.Object, "spec", "template")
+		unstructured.RemoveNestedField(template, "metadata", "labels", "pod-template-hash")
+		if current == "<none>" && reflect.DeepEqual(template, now) {
+			current = text
+			continue
+		}
+		old = append(old, text)
+	}
+	p.line("OldReplicaSets", "%s", some(strings.Join(old, ", "), "<none>"))
+	p.line("NewReplicaSet", "%s", current)
+}
+
+// limitColumns are the head of a table of limits.
+const limitColumns = "Type\tResource\tMin\tMax\tDefault Request\tDefault Limit\tMax Limit/Request Ratio"
+
+// limits writes a limit range's table, each line after a mark.
+func (p *page) limits(mark string, ranges *corev1.LimitRange) {
+	for i := range ranges.Spec.Limits {
+		limit := &ranges.Spec.Limits[i]
+		columns := []corev1.ResourceList{limit.Min, limit.Max, limit.DefaultRequest, limit.Default, limit.MaxLimitRequestRatio}
+		names := map[string]bool{}
+		for _, list := range columns {
+			for name := range list {
+				names[string(name)] = true
+			}
+		}
+		for _, name := range sortedKeys(names) {
+			row := mark + string(limit.Type) + "\t" + name
+			for _, list := range columns {
+				amount, ok := list[corev1.ResourceName(name)]
+				cell := "-"
+				if ok {
+					cell = amount.String()
+				}
+				row += "\t" + cell
+			}
+			p.text("%s", row)
+		}
+	}
+}
+
+// underlined writes the head of a table and a line under each word of it.
+func (p *page) underlined(mark, columns string) {
+	p.text("%s%s", mark, columns)
+	p.text("%s%s", mark, strings.Map(func(r rune) rune {
+		if r == '\t' {
+			return r
+		}
+		return '-'
+	}, columns))
+}
+
+func (p *page) limitRange(l *corev1.LimitRange, _ []core.Event) {
+	p.names(&l.ObjectMeta)
+	p.underlined("", limitColumns)
+	p.limits("", l)
+}
+
+// bounds are the quotas and limits of a namespace.
+func (p *page) bounds() {
+	if len(p.around.Quotas) == 0 {
+		p.text("\nNo resource quota.")
+	} else {
+		p.text("\nResource Quotas")
+		for i := range p.around.Quotas {
+			p.under(func() { p.quotaOf(&p.around.Quotas[i]) })
+		}
+	}
+	if len(p.around.Limits) == 0 {
+		p.text("\nNo LimitRange resource.")
+		return
+	}
+	p.text("\nResource Limits")
+	p.underlined(" ", limitColumns)
+	for i := range p.around.Limits {
+		p.limits(" ", &p.around.Limits[i])
+	}
+}
+
+// quotaOf writes one of a namespace's quotas.
+func (p *page) quotaOf(q *corev1.ResourceQuota) {
+	p.line("Name", "%s", q.Name)
+	p.scopes(q)
+	p.text("Resource\tUsed\tHard")
+	p.text("--------\t---\t---")
+	p.usage(q)
+}
+
+// controlledBy names what an object is managed by.
+func (p *page) controlledBy(meta *metav1.ObjectMeta) {
+	for _, owner := range meta.OwnerReferences {
+		if value(owner.Controller, false) {
+			p.line("Controlled By", "%s/%s", owner.Kind, owner.Name)
+		}
+	}
+}
