@@ -12,12 +12,14 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"kctl/kubelet/internal/eviction"
+	"kctl/kubelet/internal/nodenetwork"
 	"kctl/proto/daemon"
 )
 
@@ -36,7 +38,11 @@ type Config struct {
 	Taints     []corev1.Taint
 	Register   bool
 	PodCIDR    string
-	MaxPods    int32
+	// NodeNetwork is how the pods of several nodes are connected, and CNIConfDir
+	// where the runtime is told so.
+	NodeNetwork nodenetwork.Mode
+	CNIConfDir  string
+	MaxPods     int32
 
 	RootDir         string
 	PodLogsDir      string
@@ -121,7 +127,7 @@ type Eviction struct {
 // loopback and does not mind swap.
 func New() *Config {
 	return &Config{
-		Register: true, MaxPods: 110,
+		Register: true, MaxPods: 110, NodeNetwork: nodenetwork.None, CNIConfDir: "/etc/cni/net.d",
 		RootDir: "/var/lib/kubelet", PodLogsDir: "/var/log/pods", CertDir: "/var/lib/kubelet/pki",
 		RuntimeEndpoint: "unix:///run/containerd/containerd.sock", RuntimeTimeout: 2 * time.Minute,
 		Address: "127.0.0.1", Port: 10250, Authorization: "Webhook", WebhookTokens: true,
@@ -144,7 +150,7 @@ func (c *Config) Validate() error {
 	if c.Kubeconfig == "" && c.ManifestPath == "" && c.ManifestURL == "" {
 		add("nothing to run: give --kubeconfig, --pod-manifest-path or --manifest-url")
 	}
-	for flag, path := range map[string]string{"--root-dir": c.RootDir, "--pod-logs-dir": c.PodLogsDir, "--cert-dir": c.CertDir} {
+	for flag, path := range map[string]string{"--root-dir": c.RootDir, "--pod-logs-dir": c.PodLogsDir, "--cert-dir": c.CertDir, "--cni-conf-dir": c.CNIConfDir} {
 		if !filepath.IsAbs(path) {
 			add("%s=%q: an absolute path is needed", flag, path)
 		}
@@ -166,6 +172,12 @@ func (c *Config) Validate() error {
 		if net.ParseIP(ip) == nil {
 			add("--cluster-dns: %q is not an IP address", ip)
 		}
+	}
+	if !slices.Contains(nodenetwork.Modes, c.NodeNetwork) {
+		add("--node-network=%q: unknown; there are %q", c.NodeNetwork, nodenetwork.Modes)
+	}
+	if c.NodeNetwork != nodenetwork.None && c.Kubeconfig == "" {
+		add("--node-network=%s: --kubeconfig is needed, nodes know each other by the API server", c.NodeNetwork)
 	}
 	if c.MaxPods <= 0 {
 		add("--max-pods=%d: at least one is needed", c.MaxPods)

@@ -104,6 +104,8 @@ func TestWhatIsRefused(t *testing.T) {
 		{"", nil, "nothing to run"},
 		{"", []string{kubeconfig, "--root-dir=here"}, "--root-dir"},
 		{"", []string{kubeconfig, "--node-ip=x"}, "--node-ip"},
+		{"", []string{kubeconfig, "--node-network=wires"}, "--node-network"},
+		{"", []string{"--manifest-url=http://x", "--node-network=routes"}, "--kubeconfig is needed"},
 		{"", []string{kubeconfig, "--port=70000"}, "--port"},
 		{"", []string{kubeconfig, "--cgroup-driver=x"}, "--cgroup-driver"},
 		{"", []string{kubeconfig, "--node-labels=a"}, "key=value"},

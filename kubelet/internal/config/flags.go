@@ -25,6 +25,8 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	fs.Var((*taintsFlag)(&c.Taints), "register-with-taints", "taints for the node when it registers: key=value:effect,…")
 	fs.BoolVar(&c.Register, "register-node", c.Register, "register the node with the API server")
 	fs.StringVar(&c.PodCIDR, "pod-cidr", c.PodCIDR, "addresses of the node's pods, noted in the Node")
+	fs.StringVar((*string)(&c.NodeNetwork), "node-network", string(c.NodeNetwork), "connect the pods of all nodes: routes (nodes share a link), vxlan (they don't have to), or none (somebody else's CNI configuration does)")
+	fs.StringVar(&c.CNIConfDir, "cni-conf-dir", c.CNIConfDir, "where --node-network writes the CNI configuration that the runtime reads")
 	fs.Int32Var(&c.MaxPods, "max-pods", c.MaxPods, "most pods on the node")
 	fs.StringVar(&c.RootDir, "root-dir", c.RootDir, "directory for the kubelet's files")
 	fs.StringVar(&c.PodLogsDir, "pod-logs-dir", c.PodLogsDir, "directory for the logs of containers")

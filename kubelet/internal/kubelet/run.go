@@ -46,6 +46,7 @@ func (k *Kubelet) Run(ctx context.Context) error {
 		run("events", k.recorder.Run)
 		run("statuses", k.statuses.Run)
 		run("node", k.node.Run)
+		k.runNetwork(run)
 	}
 	k.runRotators(run)
 	k.runSources(ctx, func(f func() error) { run("source", func(context.Context) error { return f() }) })

@@ -1,0 +1,65 @@
+package nodenetwork
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+
+	"kctl/proto/pki"
+)
+
+// configFile is the name under which runtimes find the network.
+const configFile = "10-kctl.conflist"
+
+// bridge is the link that the node's pods hang on.
+const bridge = "kctl-pods"
+
+type object = map[string]any
+
+// conflist is the CNI configuration of a node whose pods have addresses of
+// ranges: each gets one from host-local, hangs on a bridge, and has its host
+// ports by portmap. What leaves the cluster is masqueraded by our own rules: the
+// bridge's would do it between nodes, too.
+func conflist(ranges []netip.Prefix, mtu int) ([]byte, error) {
+	var sets, routes []any
+	for _, r := range ranges {
+		sets = append(sets, []any{object{"subnet": r.String()}})
+		everywhere := netip.PrefixFrom(netip.IPv4Unspecified(), 0)
+		if r.Addr().Is6() {
+			everywhere = netip.PrefixFrom(netip.IPv6Unspecified(), 0)
+		}
+		routes = append(routes, object{"dst": everywhere.String()})
+	}
+	link := object{
+		"type": "bridge", "bridge": bridge, "isGateway": true, "forceAddress": true, "hairpinMode": true,
+		"ipam": object{"type": "host-local", "ranges": sets, "routes": routes},
+	}
+	if mtu > 0 {
+		link["mtu"] = mtu
+	}
+	ports := object{"type": "portmap", "capabilities": object{"portMappings": true}}
+	text, err := json.MarshalIndent(object{"cniVersion": "0.4.0", "name": "kctl-node-network", "plugins": []any{link, ports}}, "", "  ")
+	return append(text, '\n'), err
+}
+
+// writeConfig writes it where it is not there already: runtimes load it anew
+// each time.
+func writeConfig(dir string, text []byte) (written bool, err error) {
+	path := filepath.Join(dir, configFile)
+	have, err := os.ReadFile(path)
+	if err == nil && bytes.Equal(have, text) {
+		return false, nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, fmt.Errorf("CNI configuration: %w", err)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return false, fmt.Errorf("CNI configuration: %w", err)
+	}
+	return true, pki.WriteFile(path, text)
+}

@@ -1,0 +1,83 @@
+package nodenetwork
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os/exec"
+	"slices"
+	"strings"
+)
+
+// Our chains in the tables nat and filter.
+const (
+	masquerade = "KCTL-POD-MASQ"
+	pass       = "KCTL-POD-FORWARD"
+)
+
+// rules are our chains' contents for one address family, as iptables-restore
+// takes them: it replaces them in one step.
+//
+// Pods speak to pods with their own addresses and to all others with the
+// node's. What comes from or goes to a pod of ours is passed on, even where the
+// policy of the machine is not to (Docker sets it so); rules of users that come
+// first count more.
+func rules(own, pods []netip.Prefix, multicast string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "*nat\n:%s - [0:0]\n", masquerade)
+	for _, o := range own {
+		for _, p := range pods {
+			fmt.Fprintf(&b, "-A %s -s %s -d %s -j RETURN\n", masquerade, o, p)
+		}
+		fmt.Fprintf(&b, "-A %s -s %s ! -d %s -j MASQUERADE\n", masquerade, o, multicast)
+	}
+	fmt.Fprintf(&b, "COMMIT\n*filter\n:%s - [0:0]\n", pass)
+	for _, o := range own {
+		fmt.Fprintf(&b, "-A %s -s %s -j ACCEPT\n-A %s -d %s -j ACCEPT\n", pass, o, pass, o)
+	}
+	b.WriteString("COMMIT\n")
+	return b.String()
+}
+
+// setRules sets the rules of both families, where the node has ranges of them.
+func setRules(ctx context.Context, own, pods []netip.Prefix) error {
+	var errs []error
+	for _, f := range []struct {
+		command, multicast string
+		is4                bool
+	}{{"iptables", "224.0.0.0/4", true}, {"ip6tables", "ff00::/8", false}} {
+		of := func(list []netip.Prefix) []netip.Prefix {
+			return slices.DeleteFunc(slices.Clone(list), func(p netip.Prefix) bool { return p.Addr().Is4() != f.is4 })
+		}
+		if len(of(own)) == 0 {
+			continue
+		}
+		err := run(ctx, rules(of(own), of(pods), f.multicast), f.command+"-restore", "-w", "5", "--noflush")
+		if err == nil {
+			err = errors.Join(jump(ctx, f.command, "nat", "POSTROUTING", masquerade), jump(ctx, f.command, "filter", "FORWARD", pass))
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// jump has a chain of the kernel's go through one of ours.
+func jump(ctx context.Context, command, table, from, to string) error {
+	rule := []string{from, "-m", "comment", "--comment", "pods of this node (kctl)", "-j", to}
+	if run(ctx, "", command, append([]string{"-w", "5", "-t", table, "-C"}, rule...)...) == nil {
+		return nil
+	}
+	return run(ctx, "", command, append([]string{"-w", "5", "-t", table, "-A"}, rule...)...)
+}
+
+func run(ctx context.Context, input, command string, args ...string) error {
+	cmd := exec.CommandContext(ctx, command, args...)
+	cmd.Stdin = strings.NewReader(input)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s: %w: %s", command, err, bytes.TrimSpace(out))
+	}
+	return nil
+}
