@@ -1,6 +1,8 @@
 package config
 
 import (
+	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -122,5 +124,30 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 	if _, err := load(t, "", "--config=/does/not/exist", kubeconfig); err == nil {
 		t.Error("a file that does not exist was read")
+	}
+}
+
+// What a kubelet shows is what another could be started with.
+func TestDocumentIsAConfiguration(t *testing.T) {
+	c := New()
+	c.ManifestPath, c.ManifestHeader = "/etc/manifests", http.Header{"Authorization": {"Bearer secret"}}
+	c.Eviction.Soft, c.Eviction.SoftGrace = map[string]string{"memory.available": "1Gi"}, map[string]string{"memory.available": "1m"}
+	data, err := json.Marshal(c.Document())
+	if err != nil || strings.Contains(string(data), "secret") {
+		t.Fatalf("%s, %v", data, err)
+	}
+	file := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	again := New()
+	again.File = file
+	if err := again.Load(pflag.NewFlagSet("", pflag.ContinueOnError)); err != nil {
+		t.Fatal(err)
+	}
+	again.File, again.ManifestHeader = "", c.ManifestHeader
+	shown, _ := json.Marshal(again.Document())
+	if string(shown) != string(data) {
+		t.Errorf("read again: %s\nwant %s", shown, data)
 	}
 }

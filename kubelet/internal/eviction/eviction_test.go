@@ -2,6 +2,7 @@ package eviction
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -247,6 +248,60 @@ func TestPodsAboveTheirLimits(t *testing.T) {
 		if n.verdicts[i] != want {
 			t.Errorf("%+v, want %+v", n.verdicts[i], want)
 		}
+	}
+}
+
+func TestAPodThatCantBeMeasuredHidesNothing(t *testing.T) {
+	n := newNode(t, Settings{Hard: map[string]string{"memory.available": "100"}})
+	n.add(newPod("limited", 0, "", "1Mi"), &Usage{})
+	n.add(newPod("large", 0, "", ""), memory(1<<20))
+	n.seen[MemoryAvailable] = Observation{Available: 1, Capacity: 1000}
+	measure := n.Measure
+	n.Measure = func(ctx context.Context, pods []*core.Pod, disk bool) (map[types.UID]*Usage, error) {
+		usages, _ := measure(ctx, pods, disk)
+		return usages, errors.New("file name too long")
+	}
+	if err := n.Synchronize(t.Context()); err == nil || !strings.Contains(err.Error(), "too long") {
+		t.Errorf("error %v", err)
+	}
+	if len(n.evicted) != 1 || n.evicted[0] != "large" {
+		t.Errorf("ended %v, want the largest", n.evicted)
+	}
+	n.Measure = func(context.Context, []*core.Pod, bool) (map[types.UID]*Usage, error) {
+		return nil, errors.New("the runtime is away")
+	}
+	n.seen[MemoryAvailable] = Observation{Available: 1000, Capacity: 1000}
+	if err := n.Synchronize(t.Context()); err == nil || !strings.Contains(err.Error(), "away") {
+		t.Errorf("error %v", err)
+	}
+	n.clock.Step(time.Hour)
+	if _ = n.Synchronize(t.Context()); n.Under(corev1.NodeMemoryPressure) {
+		t.Error("the node was not looked at while the runtime was away")
+	}
+}
+
+// A pod can nest directories deeper than a path can name.
+func TestWhatIsNestedTooDeepIsLeftOut(t *testing.T) {
+	root := t.TempDir()
+	name := strings.Repeat("d", 250)
+	here, err := os.OpenRoot(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 { // 5,000 bytes of path
+		if err := here.Mkdir(name, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		next, err := here.OpenRoot(name)
+		here.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		here = next
+	}
+	here.Close()
+	if _, inodes, err := walk(root); err == nil || inodes < 10 {
+		t.Errorf("%d inodes, %v; want those that can be reached, and what was in the way", inodes, err)
 	}
 }
 

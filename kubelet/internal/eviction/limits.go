@@ -19,7 +19,10 @@ func (m *Manager) enforceLimits(ctx context.Context, pods []*core.Pod) (ended bo
 	}
 	usages, err := m.Measure(ctx, pods, true)
 	if err != nil {
-		return false, fmt.Errorf("what pods use of the disk: %w", err)
+		err = fmt.Errorf("what pods use of the disk: %w", err)
+	}
+	if usages == nil {
+		return false, err
 	}
 	for _, pod := range pods {
 		if signal, message := overLimit(pod, usages[pod.UID]); signal != "" {
@@ -27,7 +30,7 @@ func (m *Manager) enforceLimits(ctx context.Context, pods []*core.Pod) (ended bo
 			ended = true
 		}
 	}
-	return ended, nil
+	return ended, err
 }
 
 // Signals of pods that use more than they may, by upstream's names.

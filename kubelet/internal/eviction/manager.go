@@ -2,6 +2,7 @@ package eviction
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -33,6 +34,8 @@ type Options struct {
 	Transition time.Duration
 
 	Observe func(ctx context.Context) (map[Signal]Observation, error)
+	// Measure gives what it could measure beside an error that says what it
+	// could not; nil if that was nothing.
 	Measure func(ctx context.Context, pods []*core.Pod, disk bool) (map[types.UID]*Usage, error)
 	// Pods are those that use something of the node.
 	Pods func() []*core.Pod
@@ -95,13 +98,20 @@ func (m *Manager) Under(condition corev1.NodeConditionType) bool {
 	return m.under[condition]
 }
 
-// Synchronize looks at the node once, and ends at most one pod for its
-// shortage.
+// Synchronize looks at the node once, and ends the pods above their limits or,
+// if there is none, at most one for the node's shortage. That a pod can't be
+// measured keeps nobody from looking at the node.
 func (m *Manager) Synchronize(ctx context.Context) error {
 	pods := m.Pods()
-	if ended, err := m.enforceLimits(ctx, pods); ended || err != nil {
+	ended, err := m.enforceLimits(ctx, pods)
+	if ended {
 		return err
 	}
+	return errors.Join(err, m.relieve(ctx, pods))
+}
+
+// relieve ends one pod at most if the node is short of something.
+func (m *Manager) relieve(ctx context.Context, pods []*core.Pod) error {
 	seen, err := m.Observe(ctx)
 	if err != nil {
 		return err
@@ -188,7 +198,7 @@ func (m *Manager) evict(ctx context.Context, t Threshold, seen Observation, pods
 		return nil
 	}
 	usages, err := m.Measure(ctx, pods, conditions[t.Signal] == corev1.NodeDiskPressure)
-	if err != nil {
+	if usages == nil {
 		return fmt.Errorf("which pod to evict: %w", err)
 	}
 	pod := rank(t.Signal, pods, usages)[0]
@@ -200,7 +210,7 @@ func (m *Manager) evict(ctx context.Context, t Threshold, seen Observation, pods
 		}
 	}
 	m.Evict(ctx, pod, Verdict{grace, string(t.Signal), blame(t, seen, pod, usages[pod.UID])})
-	return nil
+	return err
 }
 
 // critical says that the node is no node without the pod: static pods, and

@@ -42,7 +42,9 @@ type Meter struct {
 }
 
 // Measure measures pods. Walking through what they have on disk costs, and is
-// done only if asked for.
+// done only if asked for. Where something can't be walked through, as below
+// directories nested too deep, what could be counts, and the error says what
+// could not; without the runtime's figures there is nothing.
 func (m Meter) Measure(ctx context.Context, pods []*core.Pod, disk bool) (map[types.UID]*Usage, error) {
 	stats, err := m.Stats(ctx)
 	if err != nil {
@@ -58,14 +60,16 @@ func (m Meter) Measure(ctx context.Context, pods []*core.Pod, disk bool) (map[ty
 			usage.addContainer(labels[kubelettypes.KubernetesContainerNameLabel], one)
 		}
 	}
-	if disk {
-		for _, pod := range pods {
-			if err := m.measureDisk(pod, usages[pod.UID]); err != nil {
-				return nil, fmt.Errorf("disk of pod %s/%s: %w", pod.Namespace, pod.Name, err)
-			}
+	if !disk {
+		return usages, nil
+	}
+	var unknown []error
+	for _, pod := range pods {
+		if err := m.measureDisk(pod, usages[pod.UID]); err != nil {
+			unknown = append(unknown, fmt.Errorf("disk of pod %s/%s: %w", pod.Namespace, pod.Name, err))
 		}
 	}
-	return usages, nil
+	return usages, errors.Join(unknown...)
 }
 
 // addContainer adds what the runtime measured of a container; one that was
@@ -82,35 +86,32 @@ func (u *Usage) addContainer(name string, stats *runtimeapi.ContainerStats) {
 }
 
 func (m Meter) measureDisk(pod *core.Pod, usage *Usage) error {
+	var unknown []error
+	measure := func(dir string) (bytes, inodes int64) {
+		bytes, inodes, err := walk(dir)
+		unknown = append(unknown, err)
+		return bytes, inodes
+	}
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
 		if !onDisk(v) {
 			continue
 		}
-		bytes, inodes, err := walk(m.VolumeDir(pod, v.Name))
-		if err != nil {
-			return err
-		}
+		bytes, inodes := measure(m.VolumeDir(pod, v.Name))
 		usage.Volumes[v.Name] = bytes
 		usage.Disk += bytes
 		usage.Inodes += inodes
 	}
 	logs := m.LogDir(pod)
-	bytes, inodes, err := walk(logs)
-	if err != nil {
-		return err
-	}
+	bytes, inodes := measure(logs)
 	usage.Disk += bytes
 	usage.Inodes += inodes
 	for name, share := range usage.Containers {
-		bytes, _, err := walk(filepath.Join(logs, name))
-		if err != nil {
-			return err
-		}
+		bytes, _ := measure(filepath.Join(logs, name))
 		share.Disk += bytes
 		usage.Containers[name] = share
 	}
-	return nil
+	return errors.Join(unknown...)
 }
 
 // onDisk says that the volume's content is the pod's own, and on the node's
@@ -120,22 +121,20 @@ func onDisk(v *corev1.Volume) bool {
 }
 
 // walk adds up what is below dir, as du does: blocks, not lengths, and every
-// file once, however many names it has. What goes meanwhile does not count.
+// file once, however many names it has. What goes meanwhile does not count;
+// what can't be looked at is left out, and err has the first of it.
 func walk(dir string) (bytes, inodes int64, err error) {
 	seen := map[uint64]bool{}
-	err = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
+	_ = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, failed error) error {
+		var info fs.FileInfo
+		if entry != nil && failed == nil {
+			info, failed = entry.Info()
+		}
+		if failed != nil {
+			if err == nil && !errors.Is(failed, fs.ErrNotExist) {
+				err = failed
+			}
 			return nil
-		}
-		if err != nil {
-			return err
-		}
-		info, err := entry.Info()
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err != nil {
-			return err
 		}
 		stat, ok := info.Sys().(*syscall.Stat_t)
 		if !ok || seen[stat.Ino] {

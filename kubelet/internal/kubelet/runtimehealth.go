@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/kubelet/internal/cri"
+	"kctl/kubelet/internal/node"
 	"kctl/proto/rest"
 )
 
@@ -34,10 +36,11 @@ type runtimeHealth struct {
 	logger  *zap.Logger
 	changed func()
 
-	mu      sync.RWMutex
-	version string
-	runtime error // why nothing works
-	network error // why only pods in the host's network work
+	mu       sync.RWMutex
+	version  string
+	features node.RuntimeFeatures
+	runtime  error // why nothing works
+	network  error // why only pods in the host's network work
 }
 
 func newRuntimeHealth(c *cri.Client, clock clock.Clock, logger *zap.Logger) *runtimeHealth {
@@ -102,9 +105,29 @@ func (h *runtimeHealth) ask(ctx context.Context) (runtime, network error) {
 		h.version = version.GetRuntimeName() + "://" + version.GetRuntimeVersion()
 		h.mu.Unlock()
 	}
+	h.mu.Lock()
+	h.features = runtimeFeatures(answer)
+	h.mu.Unlock()
 	conditions := answer.GetStatus().GetConditions()
 	return unmet(conditions, runtimeapi.RuntimeReady, "container runtime not ready"),
 		unmet(conditions, runtimeapi.NetworkReady, "container runtime network not ready")
+}
+
+// runtimeFeatures are what a runtime's status says of its handlers.
+func runtimeFeatures(status *runtimeapi.StatusResponse) node.RuntimeFeatures {
+	var features node.RuntimeFeatures
+	for _, handler := range status.GetRuntimeHandlers() {
+		one := corev1.NodeRuntimeHandler{Name: handler.GetName()}
+		if f := handler.GetFeatures(); f != nil {
+			one.Features = &corev1.NodeRuntimeHandlerFeatures{RecursiveReadOnlyMounts: &f.RecursiveReadOnlyMounts, UserNamespaces: &f.UserNamespaces}
+		}
+		features.Handlers = append(features.Handlers, one)
+	}
+	slices.SortFunc(features.Handlers, func(a, b corev1.NodeRuntimeHandler) int { return cmp.Compare(a.Name, b.Name) })
+	if f := status.GetFeatures(); f != nil {
+		features.Node = &corev1.NodeFeatures{SupplementalGroupsPolicy: &f.SupplementalGroupsPolicy}
+	}
+	return features
 }
 
 func unmet(conditions []*runtimeapi.RuntimeCondition, name, what string) error {
@@ -144,10 +167,19 @@ func (h *runtimeHealth) RuntimeVersion() string {
 	return h.version
 }
 
+// Features are what the runtime said last that it can do.
+func (h *runtimeHealth) Features() node.RuntimeFeatures {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return h.features
+}
+
 // nodeRuntime is what the node tells of the runtime.
 type nodeRuntime struct{ k *Kubelet }
 
 func (n nodeRuntime) RuntimeVersion() string { return n.k.health.RuntimeVersion() }
+
+func (n nodeRuntime) Features() node.RuntimeFeatures { return n.k.health.Features() }
 
 func (n nodeRuntime) NotReady() []string {
 	var reasons []string

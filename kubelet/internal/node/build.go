@@ -18,6 +18,7 @@ import (
 type state struct {
 	images   []corev1.ContainerImage
 	runtime  string // name://version
+	features RuntimeFeatures
 	notReady []string
 	now      time.Time
 }
@@ -81,6 +82,7 @@ func (m *Manager) status(before *corev1.NodeStatus, s state) corev1.NodeStatus {
 		Swap: &corev1.NodeSwapStatus{Capacity: &machine.Swap},
 	}
 	status.Images = s.images
+	status.RuntimeHandlers, status.Features = s.features.Handlers, s.features.Node
 	status.Conditions = m.conditions(before.Conditions, s)
 	return status
 }

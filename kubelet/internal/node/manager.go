@@ -30,9 +30,18 @@ import (
 type Runtime interface {
 	// RuntimeVersion is name://version, as last known.
 	RuntimeVersion() string
+	// Features are what its handlers can do, as last known.
+	Features() RuntimeFeatures
 	// NotReady says why pods can't run now; empty if they can.
 	NotReady() []string
 	Images(ctx context.Context) ([]corev1.ContainerImage, error)
+}
+
+// RuntimeFeatures are what a container runtime says that it can do; those that
+// are older than the question say nothing.
+type RuntimeFeatures struct {
+	Handlers []corev1.NodeRuntimeHandler
+	Node     *corev1.NodeFeatures
 }
 
 // Events takes what people should read about the node.
@@ -217,7 +226,7 @@ func (m *Manager) look(ctx context.Context) state {
 	if err != nil {
 		images = m.Node().Status.Images // the runtime is away; it will have them again
 	}
-	return state{images: images, runtime: m.config.Runtime.RuntimeVersion(), notReady: m.config.Runtime.NotReady(), now: m.config.Clock.Now()}
+	return state{images: images, runtime: m.config.Runtime.RuntimeVersion(), features: m.config.Runtime.Features(), notReady: m.config.Runtime.NotReady(), now: m.config.Clock.Now()}
 }
 
 // register makes the Node, or takes over the one that is there.

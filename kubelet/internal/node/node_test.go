@@ -32,6 +32,10 @@ type fakeRuntime struct {
 
 func (r *fakeRuntime) RuntimeVersion() string { return "containerd://1" }
 func (r *fakeRuntime) NotReady() []string     { return r.notReady }
+func (r *fakeRuntime) Features() RuntimeFeatures {
+	yes := true
+	return RuntimeFeatures{Handlers: []corev1.NodeRuntimeHandler{{Name: "vm"}}, Node: &corev1.NodeFeatures{SupplementalGroupsPolicy: &yes}}
+}
 func (r *fakeRuntime) Images(context.Context) ([]corev1.ContainerImage, error) {
 	return []corev1.ContainerImage{{Names: []string{"i"}, SizeBytes: 1}}, r.images
 }
@@ -83,6 +87,29 @@ func TestStatus(t *testing.T) {
 	}
 	if down.Conditions[1].Status != corev1.ConditionTrue || sameButHeartbeat(same, down) {
 		t.Errorf("%+v", down.Conditions[1])
+	}
+}
+
+func TestRuntimeFeaturesAreShown(t *testing.T) {
+	client, err := rest.New(&rest.Config{Host: "https://127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := New(testConfig(t, client, clocktesting.NewFakeClock(time.Now())))
+	status := m.status(&corev1.NodeStatus{}, m.look(t.Context()))
+	if len(status.RuntimeHandlers) != 1 || status.RuntimeHandlers[0].Name != "vm" || !*status.Features.SupplementalGroupsPolicy {
+		t.Errorf("handlers %v, features %v", status.RuntimeHandlers, status.Features)
+	}
+}
+
+func TestUsageIsRead(t *testing.T) {
+	now := time.Now()
+	u, err := ReadUsage(t.TempDir(), now)
+	if err != nil || u.At != now || u.CPU == 0 || u.WorkingSet == 0 || u.WorkingSet > u.Memory || u.DiskCapacity < u.DiskAvailable || u.Inodes < u.InodesFree {
+		t.Errorf("%+v, %v", u, err)
+	}
+	if _, err := ReadUsage("/no/such", now); err == nil {
+		t.Error("a directory that is not there has a file system")
 	}
 }
 

@@ -22,13 +22,14 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/kubelet/internal/cri"
+	machine "kctl/kubelet/internal/node"
 	"kctl/kubelet/internal/server/auth"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
 )
 
-// node is one pod with one container, and a runtime that has them.
-type node struct {
+// oneNode is one pod with one container, and a runtime that has them.
+type oneNode struct {
 	mu      sync.Mutex
 	pod     *core.Pod
 	status  core.PodStatus
@@ -39,23 +40,23 @@ type node struct {
 	ports   []int32
 }
 
-func (n *node) Pods() []*core.Pod { return []*core.Pod{n.pod} }
+func (n *oneNode) Pods() []*core.Pod { return []*core.Pod{n.pod} }
 
-func (n *node) ByName(namespace, name string) (*core.Pod, bool) {
+func (n *oneNode) ByName(namespace, name string) (*core.Pod, bool) {
 	return n.pod, namespace == n.pod.Namespace && name == n.pod.Name
 }
 
-func (n *node) Status(types.UID) (core.PodStatus, bool) {
+func (n *oneNode) Status(types.UID) (core.PodStatus, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.status, true
 }
 
-func (n *node) labels() map[string]string {
+func (n *oneNode) labels() map[string]string {
 	return map[string]string{kubelettypes.KubernetesPodUIDLabel: "uid-1", kubelettypes.KubernetesPodNameLabel: "p", kubelettypes.KubernetesPodNamespaceLabel: "ns", kubelettypes.KubernetesContainerNameLabel: "c"}
 }
 
-func (n *node) ListContainers(_ context.Context, filter *runtimeapi.ContainerFilter) ([]*runtimeapi.Container, error) {
+func (n *oneNode) ListContainers(_ context.Context, filter *runtimeapi.ContainerFilter) ([]*runtimeapi.Container, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for key, value := range filter.GetLabelSelector() {
@@ -69,7 +70,7 @@ func (n *node) ListContainers(_ context.Context, filter *runtimeapi.ContainerFil
 	return []*runtimeapi.Container{{Id: "id-1", Labels: n.labels(), Image: &runtimeapi.ImageSpec{Image: "img"}}}, nil
 }
 
-func (n *node) ListPodSandbox(context.Context, *runtimeapi.PodSandboxFilter) ([]*runtimeapi.PodSandbox, error) {
+func (n *oneNode) ListPodSandbox(context.Context, *runtimeapi.PodSandboxFilter) ([]*runtimeapi.PodSandbox, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !n.running {
@@ -78,7 +79,7 @@ func (n *node) ListPodSandbox(context.Context, *runtimeapi.PodSandboxFilter) ([]
 	return []*runtimeapi.PodSandbox{{Id: "sandbox-1"}}, nil
 }
 
-func (n *node) ListContainerStats(context.Context, *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {
+func (n *oneNode) ListContainerStats(context.Context, *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {
 	return []*runtimeapi.ContainerStats{{
 		Attributes: &runtimeapi.ContainerAttributes{Id: "id-1", Labels: n.labels()},
 		Cpu:        &runtimeapi.CpuUsage{Timestamp: 1e9, UsageCoreNanoSeconds: &runtimeapi.UInt64Value{Value: 25e8}},
@@ -86,7 +87,7 @@ func (n *node) ListContainerStats(context.Context, *runtimeapi.ContainerStatsFil
 	}, {Attributes: &runtimeapi.ContainerAttributes{Id: "stranger"}}}, nil
 }
 
-func (n *node) ContainerStatus(_ context.Context, id string) (*runtimeapi.ContainerStatus, error) {
+func (n *oneNode) ContainerStatus(_ context.Context, id string) (*runtimeapi.ContainerStatus, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	state := runtimeapi.ContainerState_CONTAINER_EXITED
@@ -96,14 +97,14 @@ func (n *node) ContainerStatus(_ context.Context, id string) (*runtimeapi.Contai
 	return &runtimeapi.ContainerStatus{Id: id, State: state, LogPath: n.logPath}, nil
 }
 
-func (n *node) ExecSync(_ context.Context, _ string, command []string, _ time.Duration) (cri.ExecResult, error) {
+func (n *oneNode) ExecSync(_ context.Context, _ string, command []string, _ time.Duration) (cri.ExecResult, error) {
 	if command[0] == "false" {
 		return cri.ExecResult{ExitCode: 1, Stderr: []byte("no")}, nil
 	}
 	return cri.ExecResult{Stdout: []byte(strings.Join(command, " "))}, nil
 }
 
-func (n *node) Exec(_ context.Context, request *runtimeapi.ExecRequest) (string, error) {
+func (n *oneNode) Exec(_ context.Context, request *runtimeapi.ExecRequest) (string, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.execs = append(n.execs, request)
@@ -113,20 +114,20 @@ func (n *node) Exec(_ context.Context, request *runtimeapi.ExecRequest) (string,
 	return n.stream, nil
 }
 
-func (n *node) Attach(context.Context, *runtimeapi.AttachRequest) (string, error) {
+func (n *oneNode) Attach(context.Context, *runtimeapi.AttachRequest) (string, error) {
 	return n.stream, nil
 }
 
-func (n *node) PortForward(_ context.Context, request *runtimeapi.PortForwardRequest) (string, error) {
+func (n *oneNode) PortForward(_ context.Context, request *runtimeapi.PortForwardRequest) (string, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.ports = request.GetPort()
 	return n.stream, nil
 }
 
-func newNode(t *testing.T) (*node, *httptest.Server) {
+func newNode(t *testing.T) (*oneNode, *httptest.Server) {
 	t.Helper()
-	n := &node{
+	n := &oneNode{
 		pod: &core.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "uid-1"},
 			Spec:       core.PodSpec{Containers: []core.Container{{Name: "c"}}},
@@ -145,14 +146,17 @@ func newNode(t *testing.T) (*node, *httptest.Server) {
 	return n, server
 }
 
-func newServer(t *testing.T, n *node, accept auth.Authentication) *Server {
+func newServer(t *testing.T, n *oneNode, accept auth.Authentication) *Server {
 	t.Helper()
 	s, err := New(Config{
 		NodeName:      "node-1",
 		Authenticator: auth.NewAuthenticator(accept, nil, clock.RealClock{}), Authorizer: auth.AlwaysAllow(),
 		Pods: n, Status: n.Status, Runtime: n, Health: daemon.NewHealth(), Metrics: daemon.NewRegistry(),
 		Configz: func() any { return map[string]string{"kind": "KubeletConfiguration"} },
-		Clock:   clock.RealClock{}, Logger: zap.NewNop(), Profiling: true, Log: &daemon.LogOptions{},
+		Usage: func() (machine.Usage, error) {
+			return machine.Usage{At: time.Unix(7, 0), CPU: 15e8, WorkingSet: 5}, nil
+		},
+		Clock: clock.RealClock{}, Logger: zap.NewNop(), Profiling: true, Log: &daemon.LogOptions{},
 	})
 	if err != nil {
 		t.Fatal(err)

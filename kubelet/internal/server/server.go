@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/kubelet/internal/cri"
+	"kctl/kubelet/internal/node"
 	"kctl/kubelet/internal/server/auth"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
@@ -59,8 +60,10 @@ type Config struct {
 	Log *daemon.LogOptions
 	// Profiling serves the Go runtime's profiles.
 	Profiling bool
-	Clock     clock.Clock
-	Logger    *zap.Logger
+	// Usage is what the machine uses; may be nil.
+	Usage  func() (node.Usage, error)
+	Clock  clock.Clock
+	Logger *zap.Logger
 }
 
 // Server answers the kubelet's HTTPS port.

@@ -2,10 +2,7 @@ package server
 
 import (
 	"cmp"
-	"fmt"
 	"net/http"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -13,6 +10,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 	kubelettypes "k8s.io/kubelet/pkg/types"
+
+	"kctl/kubelet/internal/node"
 )
 
 // summary answers with what the pods' containers use, as the runtime measures
@@ -23,7 +22,28 @@ func (s *Server) summary(c *gin.Context) {
 		s.refuse(c, http.StatusInternalServerError, err)
 		return
 	}
-	s.answer(c, summaryOf(s.NodeName, all))
+	summary := summaryOf(s.NodeName, all)
+	if s.Usage != nil {
+		usage, err := s.Usage()
+		if err != nil {
+			s.refuse(c, http.StatusInternalServerError, err)
+			return
+		}
+		addNode(&summary.Node, usage)
+	}
+	s.answer(c, summary)
+}
+
+// addNode adds what the machine uses.
+func addNode(n *stats.NodeStats, u node.Usage) {
+	now := metav1.NewTime(u.At)
+	used, inodes := u.DiskCapacity-min(u.DiskCapacity, u.DiskAvailable), u.Inodes-min(u.Inodes, u.InodesFree)
+	n.CPU = &stats.CPUStats{Time: now, UsageCoreNanoSeconds: &u.CPU}
+	n.Memory = &stats.MemoryStats{Time: now, UsageBytes: &u.Memory, WorkingSetBytes: &u.WorkingSet, AvailableBytes: &u.Available}
+	n.Fs = &stats.FsStats{
+		Time: now, CapacityBytes: &u.DiskCapacity, AvailableBytes: &u.DiskAvailable, UsedBytes: &used,
+		Inodes: &u.Inodes, InodesFree: &u.InodesFree, InodesUsed: &inodes,
+	}
 }
 
 func summaryOf(node string, all []*runtimeapi.ContainerStats) *stats.Summary {
@@ -120,36 +140,4 @@ func addMemory(a, b *stats.MemoryStats) *stats.MemoryStats {
 		Time: b.Time, UsageBytes: sum(a.UsageBytes, b.UsageBytes), WorkingSetBytes: sum(a.WorkingSetBytes, b.WorkingSetBytes),
 		RSSBytes: sum(a.RSSBytes, b.RSSBytes), PageFaults: sum(a.PageFaults, b.PageFaults), MajorPageFaults: sum(a.MajorPageFaults, b.MajorPageFaults),
 	}
-}
-
-// resourceMetrics answers with the two figures of each container that metrics
-// pipelines ask for, in Prometheus' text format and by upstream's names.
-func (s *Server) resourceMetrics(c *gin.Context) {
-	all, err := s.Runtime.ListContainerStats(c.Request.Context(), nil)
-	if err != nil {
-		s.refuse(c, http.StatusInternalServerError, err)
-		return
-	}
-	var cpu, memory []string
-	for _, one := range all {
-		labels := one.GetAttributes().GetLabels()
-		if labels[kubelettypes.KubernetesPodUIDLabel] == "" {
-			continue
-		}
-		of := fmt.Sprintf("{container=%q,namespace=%q,pod=%q}", labels[kubelettypes.KubernetesContainerNameLabel], labels[kubelettypes.KubernetesPodNamespaceLabel], labels[kubelettypes.KubernetesPodNameLabel])
-		if u := one.GetCpu().GetUsageCoreNanoSeconds(); u != nil {
-			cpu = append(cpu, fmt.Sprintf("container_cpu_usage_seconds_total%s %g %d\n", of, float64(u.GetValue())/1e9, one.GetCpu().GetTimestamp()/1e6))
-		}
-		if w := one.GetMemory().GetWorkingSetBytes(); w != nil {
-			memory = append(memory, fmt.Sprintf("container_memory_working_set_bytes%s %d %d\n", of, w.GetValue(), one.GetMemory().GetTimestamp()/1e6))
-		}
-	}
-	slices.Sort(cpu)
-	slices.Sort(memory)
-	c.Header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	text := "# HELP container_cpu_usage_seconds_total Cumulative cpu time consumed by the container in core-seconds\n# TYPE container_cpu_usage_seconds_total counter\n" +
-		strings.Join(cpu, "") +
-		"# HELP container_memory_working_set_bytes Current working set of the container in bytes\n# TYPE container_memory_working_set_bytes gauge\n" +
-		strings.Join(memory, "")
-	_, _ = c.Writer.WriteString(text) // the caller may have gone
 }

@@ -1,0 +1,63 @@
+package config
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
+)
+
+// Document is the configuration as a KubeletConfiguration: what the file says,
+// with flags and defaults, for people who ask a kubelet what it runs with.
+func (c *Config) Document() *kubeletv1beta1.KubeletConfiguration {
+	d := &kubeletv1beta1.KubeletConfiguration{
+		TypeMeta:      metav1.TypeMeta{APIVersion: kubeletv1beta1.SchemeGroupVersion.String(), Kind: "KubeletConfiguration"},
+		StaticPodPath: c.ManifestPath, StaticPodURL: c.ManifestURL, PodLogsDir: c.PodLogsDir,
+		SyncFrequency: duration(c.SyncEvery), FileCheckFrequency: duration(c.FileEvery), HTTPCheckFrequency: duration(c.HTTPEvery),
+		Address: c.Address, Port: c.Port, TLSCertFile: c.TLSCertFile, TLSPrivateKeyFile: c.TLSKeyFile,
+		HealthzPort: &c.HealthzPort, HealthzBindAddress: c.HealthzAddress,
+		ClusterDomain: c.ClusterDomain, ClusterDNS: c.ClusterDNS, ResolverConfig: &c.ResolvConf,
+		NodeStatusUpdateFrequency: duration(c.StatusEvery), NodeStatusReportFrequency: duration(c.ReportEvery),
+		NodeLeaseDurationSeconds: int32(c.LeaseDuration.Seconds()),
+		CgroupRoot:               c.CgroupRoot, CgroupsPerQOS: &c.CgroupsPerQOS, CgroupDriver: c.CgroupDriver,
+		PodCIDR: c.PodCIDR, MaxPods: c.MaxPods, PodPidsLimit: &c.PodPidsLimit,
+		RegisterNode: &c.Register, RegisterWithTaints: c.Taints,
+		ContainerRuntimeEndpoint: c.RuntimeEndpoint, RuntimeRequestTimeout: duration(c.RuntimeTimeout),
+		ServerTLSBootstrap: c.ServerTLSBootstrap, RotateCertificates: c.RotateCertificates,
+		FailSwapOn: &c.FailSwapOn, SystemReserved: amounts(c.SystemReserved), KubeReserved: amounts(c.KubeReserved),
+		CrashLoopBackOff:    kubeletv1beta1.CrashLoopBackOffConfig{MaxContainerRestartPeriod: &metav1.Duration{Duration: c.MaxBackOff}},
+		ContainerLogMaxSize: c.Logs.MaxSize.String(), ContainerLogMaxFiles: &c.Logs.MaxFiles, ContainerLogMaxWorkers: &c.Logs.Workers,
+		ContainerLogMonitorInterval: &metav1.Duration{Duration: c.Logs.Interval},
+		ImageGCHighThresholdPercent: &c.Images.High, ImageGCLowThresholdPercent: &c.Images.Low,
+		ImageMinimumGCAge: duration(c.Images.MinAge), ImageMaximumGCAge: duration(c.Images.MaxAge),
+		EvictionHard: c.Eviction.Hard, EvictionSoft: c.Eviction.Soft, EvictionSoftGracePeriod: c.Eviction.SoftGrace,
+		EvictionMinimumReclaim: c.Eviction.MinimumReclaim, EvictionMaxPodGracePeriod: c.Eviction.MaxPodGracePeriod,
+		EvictionPressureTransitionPeriod: duration(c.Eviction.TransitionPeriod),
+	}
+	if c.ParallelPulls > 0 {
+		pulls := int32(c.ParallelPulls)
+		d.MaxParallelImagePulls = &pulls
+	}
+	if len(c.ManifestHeader) > 0 { // they may hold credentials
+		d.StaticPodURLHeader = map[string][]string{}
+		for name := range c.ManifestHeader {
+			d.StaticPodURLHeader[name] = []string{"<masked>"}
+		}
+	}
+	d.Authentication.X509.ClientCAFile = c.ClientCAFile
+	d.Authentication.Webhook.Enabled, d.Authentication.Anonymous.Enabled = &c.WebhookTokens, &c.Anonymous
+	d.Authorization.Mode = kubeletv1beta1.KubeletAuthorizationMode(c.Authorization)
+	d.Logging.Format = c.Log.Format
+	return d
+}
+
+func duration(d time.Duration) metav1.Duration { return metav1.Duration{Duration: d} }
+
+func amounts(list corev1.ResourceList) map[string]string {
+	amounts := map[string]string{}
+	for name, quantity := range list {
+		amounts[string(name)] = quantity.String()
+	}
+	return amounts
+}

@@ -1,0 +1,64 @@
+package node
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// Usage is what everything on the machine uses together.
+type Usage struct {
+	At         time.Time
+	CPU        uint64 // nanoseconds of all cores since the machine started
+	Memory     uint64 // bytes
+	WorkingSet uint64 // bytes of it that the kernel can't just drop
+	Available  uint64 // bytes
+	// Disk is the file system of the kubelet's root.
+	DiskCapacity, DiskAvailable uint64 // bytes
+	Inodes, InodesFree          uint64
+}
+
+// ticks is how many of its ticks the kernel counts in a second (USER_HZ).
+const ticks = 100
+
+// busyFields are those of the first line of /proc/stat that count work: user,
+// nice, system, then after idle and iowait irq, softirq and steal (proc(5)).
+var busyFields = []int{1, 2, 3, 6, 7, 8}
+
+// ReadUsage looks at the machine that we run on.
+func ReadUsage(rootDir string, now time.Time) (Usage, error) {
+	u := Usage{At: now}
+	data, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return u, fmt.Errorf("processors of the machine: %w", err)
+	}
+	line, _, _ := bytes.Cut(data, []byte("\n"))
+	fields := bytes.Fields(line)
+	for _, i := range busyFields {
+		if i >= len(fields) {
+			return u, fmt.Errorf("processors of the machine: /proc/stat says %q", line)
+		}
+		n, err := strconv.ParseUint(string(fields[i]), 10, 64)
+		if err != nil {
+			return u, fmt.Errorf("processors of the machine: %w", err)
+		}
+		u.CPU += n * uint64(time.Second/ticks)
+	}
+	memory, err := Memory()
+	if err != nil {
+		return u, err
+	}
+	u.Memory = uint64(max(0, memory["MemTotal"]-memory["MemFree"]))
+	u.WorkingSet = u.Memory - min(u.Memory, uint64(memory["Inactive(file)"]))
+	u.Available = uint64(memory["MemAvailable"])
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(rootDir, &fs); err != nil {
+		return u, fmt.Errorf("file system of %s: %w", rootDir, err)
+	}
+	size := uint64(fs.Bsize)
+	u.DiskCapacity, u.DiskAvailable, u.Inodes, u.InodesFree = fs.Blocks*size, fs.Bavail*size, fs.Files, fs.Ffree
+	return u, nil
+}

@@ -1,0 +1,107 @@
+package server
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	kubelettypes "k8s.io/kubelet/pkg/types"
+)
+
+// resourceMetrics answers with the few figures that metrics pipelines ask for,
+// in Prometheus' text format and by upstream's names (Kubernetes docs, "Node
+// metrics data": /metrics/resource).
+func (s *Server) resourceMetrics(c *gin.Context) {
+	all, err := s.Runtime.ListContainerStats(c.Request.Context(), nil)
+	if err != nil {
+		s.refuse(c, http.StatusInternalServerError, err)
+		return
+	}
+	f := figures{}
+	f.addContainers(all)
+	failed := 0
+	if s.Usage != nil {
+		usage, err := s.Usage()
+		if err != nil {
+			failed = 1
+		} else {
+			at := usage.At.UnixMilli()
+			f.add("node_cpu_usage_seconds_total", "", seconds(usage.CPU), at)
+			f.add("node_memory_working_set_bytes", "", fmt.Sprint(usage.WorkingSet), at)
+		}
+	}
+	f["resource_scrape_error"] = []string{fmt.Sprintf("resource_scrape_error %d\n", failed)}
+	c.Header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	_, _ = c.Writer.WriteString(f.String()) // the caller may have gone
+}
+
+// kinds are what the figures are, with their help text.
+var kinds = map[string]struct{ kind, help string }{
+	"node_cpu_usage_seconds_total":       {"counter", "Cumulative cpu time consumed by the node in core-seconds"},
+	"node_memory_working_set_bytes":      {"gauge", "Current working set of the node in bytes"},
+	"pod_cpu_usage_seconds_total":        {"counter", "Cumulative cpu time consumed by the pod in core-seconds"},
+	"pod_memory_working_set_bytes":       {"gauge", "Current working set of the pod in bytes"},
+	"container_cpu_usage_seconds_total":  {"counter", "Cumulative cpu time consumed by the container in core-seconds"},
+	"container_memory_working_set_bytes": {"gauge", "Current working set of the container in bytes"},
+	"resource_scrape_error":              {"gauge", "1 if there was an error while getting container metrics, 0 otherwise"},
+}
+
+// figures are lines of the answer by metric.
+type figures map[string][]string
+
+func (f figures) add(name, labels, value string, milliseconds int64) {
+	f[name] = append(f[name], fmt.Sprintf("%s%s %s %d\n", name, labels, value, milliseconds))
+}
+
+// addContainers adds what containers use, and what their pods do by that.
+func (f figures) addContainers(all []*runtimeapi.ContainerStats) {
+	type sum struct {
+		cpu, memory           uint64
+		cpuTime, memoryTime   int64
+		cpuKnown, memoryKnown bool
+	}
+	pods := map[string]sum{}
+	for _, one := range all {
+		labels := one.GetAttributes().GetLabels()
+		if labels[kubelettypes.KubernetesPodUIDLabel] == "" {
+			continue
+		}
+		pod := fmt.Sprintf("namespace=%q,pod=%q}", labels[kubelettypes.KubernetesPodNamespaceLabel], labels[kubelettypes.KubernetesPodNameLabel])
+		of := fmt.Sprintf("{container=%q,%s", labels[kubelettypes.KubernetesContainerNameLabel], pod)
+		total := pods["{"+pod]
+		if u := one.GetCpu().GetUsageCoreNanoSeconds(); u != nil {
+			f.add("container_cpu_usage_seconds_total", of, seconds(u.GetValue()), one.GetCpu().GetTimestamp()/1e6)
+			total.cpu, total.cpuTime, total.cpuKnown = total.cpu+u.GetValue(), max(total.cpuTime, one.GetCpu().GetTimestamp()), true
+		}
+		if w := one.GetMemory().GetWorkingSetBytes(); w != nil {
+			f.add("container_memory_working_set_bytes", of, fmt.Sprint(w.GetValue()), one.GetMemory().GetTimestamp()/1e6)
+			total.memory, total.memoryTime, total.memoryKnown = total.memory+w.GetValue(), max(total.memoryTime, one.GetMemory().GetTimestamp()), true
+		}
+		pods["{"+pod] = total
+	}
+	for of, total := range pods {
+		if total.cpuKnown {
+			f.add("pod_cpu_usage_seconds_total", of, seconds(total.cpu), total.cpuTime/1e6)
+		}
+		if total.memoryKnown {
+			f.add("pod_memory_working_set_bytes", of, fmt.Sprint(total.memory), total.memoryTime/1e6)
+		}
+	}
+}
+
+func seconds(nanoseconds uint64) string { return fmt.Sprintf("%g", float64(nanoseconds)/1e9) }
+
+// String is the answer; what is known of nobody is left out.
+func (f figures) String() string {
+	var text strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(f)) {
+		fmt.Fprintf(&text, "# HELP %s %s\n# TYPE %s %s\n", name, kinds[name].help, name, kinds[name].kind)
+		slices.Sort(f[name])
+		text.WriteString(strings.Join(f[name], ""))
+	}
+	return text.String()
+}
