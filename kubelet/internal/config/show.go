@@ -24,6 +24,7 @@ func (c *Config) Document() *kubeletv1beta1.KubeletConfiguration {
 		PodCIDR: c.PodCIDR, MaxPods: c.MaxPods, PodPidsLimit: &c.PodPidsLimit,
 		RegisterNode: &c.Register, RegisterWithTaints: c.Taints,
 		ContainerRuntimeEndpoint: c.RuntimeEndpoint, RuntimeRequestTimeout: duration(c.RuntimeTimeout),
+		EnableProfilingHandler: &c.Profiling, EnableDebugFlagsHandler: &c.DebugFlags,
 		ServerTLSBootstrap: c.ServerTLSBootstrap, RotateCertificates: c.RotateCertificates,
 		FailSwapOn: &c.FailSwapOn, SystemReserved: amounts(c.SystemReserved), KubeReserved: amounts(c.KubeReserved),
 		CrashLoopBackOff:    kubeletv1beta1.CrashLoopBackOffConfig{MaxContainerRestartPeriod: &metav1.Duration{Duration: c.MaxBackOff}},

@@ -1,6 +1,7 @@
 package cri
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -39,10 +40,10 @@ type Options struct {
 // Client speaks to one runtime. It is safe for concurrent use, and connects
 // again by itself when the runtime was away.
 type Client struct {
-	connection *grpc.ClientConn
-	runtime    runtimeapi.RuntimeServiceClient
-	images     runtimeapi.ImageServiceClient
-	timeout    time.Duration
+	close   func() error
+	runtime runtimeapi.RuntimeServiceClient
+	images  runtimeapi.ImageServiceClient
+	timeout time.Duration
 }
 
 // New returns a client for the runtime at endpoint: "unix:///path/to/socket",
@@ -63,27 +64,31 @@ func New(endpoint string, o Options) (*Client, error) {
 		grpc.WithIdleTimeout(0),
 		grpc.WithUserAgent("kctl-kubelet"),
 	}
-	if o.Observe != nil {
-		dial = append(dial, grpc.WithUnaryInterceptor(observer(o.Observe)))
-	}
 	connection, err := grpc.NewClient("unix://"+socket, dial...)
 	if err != nil {
 		return nil, fmt.Errorf("container runtime at %s: %w", endpoint, err)
 	}
-	c := &Client{
-		connection: connection,
-		runtime:    runtimeapi.NewRuntimeServiceClient(connection),
-		images:     runtimeapi.NewImageServiceClient(connection),
-		timeout:    o.Timeout,
-	}
-	if c.timeout == 0 {
-		c.timeout = callTimeout
-	}
+	c := Over(connection, o)
+	c.close = connection.Close
 	return c, nil
 }
 
+// Over returns a client for the runtime at the end of a connection, which stays
+// the caller's.
+func Over(connection grpc.ClientConnInterface, o Options) *Client {
+	if o.Observe != nil {
+		connection = observed{connection, o.Observe}
+	}
+	return &Client{
+		close:   func() error { return nil },
+		runtime: runtimeapi.NewRuntimeServiceClient(connection),
+		images:  runtimeapi.NewImageServiceClient(connection),
+		timeout: cmp.Or(o.Timeout, callTimeout),
+	}
+}
+
 // Close ends the connection; calls under way fail.
-func (c *Client) Close() error { return c.connection.Close() }
+func (c *Client) Close() error { return c.close() }
 
 func socketPath(endpoint string) (string, error) {
 	path := strings.TrimPrefix(endpoint, "unix://")
@@ -96,13 +101,17 @@ func socketPath(endpoint string) (string, error) {
 	return path, nil
 }
 
-func observer(observe func(string, time.Duration, error)) grpc.UnaryClientInterceptor {
-	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-		start := time.Now()
-		err := invoke(ctx, method, req, reply, cc, opts...)
-		observe(method[strings.LastIndexByte(method, '/')+1:], time.Since(start), err)
-		return err
-	}
+// observed is a connection that somebody hears of.
+type observed struct {
+	grpc.ClientConnInterface
+	observe func(string, time.Duration, error)
+}
+
+func (o observed) Invoke(ctx context.Context, method string, request, reply any, opts ...grpc.CallOption) error {
+	start := time.Now()
+	err := o.ClientConnInterface.Invoke(ctx, method, request, reply, opts...)
+	o.observe(method[strings.LastIndexByte(method, '/')+1:], time.Since(start), err)
+	return err
 }
 
 // call makes one call with a deadline of limit, or of the caller's if that is

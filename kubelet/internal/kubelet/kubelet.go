@@ -243,6 +243,11 @@ func (k *Kubelet) makeLoops() error {
 	k.mux = source.NewMux(k.clock, k.logger)
 	k.ready = source.NewReady(k.sources()...)
 	k.pleg = pleg.New(k.runtime, k.cache, k.clock, k.logger, k.metrics.observeRelist)
+	k.pleg.Listen(pleg.Stream{
+		Open:      func(ctx context.Context) (pleg.Receiver, error) { return k.cri.Events(ctx) },
+		Connected: k.metrics.streams.Inc, Failed: k.metrics.streamErrors.Inc,
+		Received: func(age time.Duration) { k.metrics.streamLatency.Observe(age.Seconds()) },
+	})
 	k.statuses = status.NewManager(status.RESTAPI{Client: k.client}, k.pods, k.clock, k.logger)
 	k.loop = syncloop.New(syncloop.Options{
 		Updates: k.mux.Updates(), Lifecycle: k.pleg.Events(), Probes: k.probes.Updates(), Handler: k, Heard: k.ready.Add,

@@ -14,6 +14,9 @@ type metrics struct {
 	work           *prometheus.HistogramVec
 	relist         prometheus.Histogram
 	relistInterval prometheus.Histogram
+	streams        prometheus.Counter
+	streamErrors   prometheus.Counter
+	streamLatency  prometheus.Histogram
 	operations     *prometheus.CounterVec
 	operationTime  *prometheus.HistogramVec
 	operationFails *prometheus.CounterVec
@@ -35,6 +38,13 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 		operationFails: prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: "kubelet", Name: "runtime_operations_errors_total", Help: "Cumulative number of runtime operation errors by operation type."}, []string{"operation_type"}),
 	}
 	m.evictions = prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: "kubelet", Name: "evictions", Help: "Cumulative number of pod evictions by eviction signal"}, []string{"eviction_signal"})
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Subsystem: "kubelet", Name: name, Help: help})
+	}
+	m.streams = counter("evented_pleg_connection_success_count", "The number of times a streaming client was obtained to receive CRI Events.")
+	m.streamErrors = counter("evented_pleg_connection_error_count", "The number of errors encountered during the establishment of streaming connection with the CRI runtime.")
+	m.streamLatency = prometheus.NewHistogram(histogram("evented_pleg_connection_latency_seconds", "The latency of streaming connection with the CRI runtime, measured in seconds."))
+	registry.MustRegister(m.streams, m.streamErrors, m.streamLatency)
 	registry.MustRegister(m.evictions, m.workerStart, m.work, m.relist, m.relistInterval, m.operations, m.operationTime, m.operationFails)
 	return m
 }

@@ -3,7 +3,9 @@
 // that changed, and tells the sync loop.
 //
 // It lists often while things happen and seldom while nothing does; whoever
-// acts on the runtime, or expects something of it, calls Poke. It only reads
+// acts on the runtime, or expects something of it, calls Poke. Where the runtime
+// tells what happens (CRI, GetContainerEvents), it asks for the pod in question
+// instead, and lists for safety's sake only. It only reads
 // from the runtime, and decides nothing about pods.
 package pleg
 
@@ -11,6 +13,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -42,6 +45,7 @@ type Event struct {
 type Runtime interface {
 	Pods(ctx context.Context) ([]*podruntime.RunningPod, error)
 	PodStatus(ctx context.Context, uid types.UID, name, namespace string) (*podruntime.PodStatus, error)
+	Name() string
 }
 
 // Cache takes what the relists find.
@@ -75,6 +79,10 @@ type Generator struct {
 	events chan Event
 	poke   chan struct{}
 
+	stream    *Stream // nil without events of the runtime
+	streaming atomic.Bool
+	heard     chan about
+
 	// Only Run's goroutine touches these.
 	known     map[types.UID]*podruntime.RunningPod
 	reinspect map[types.UID]bool // pods whose status could not be had
@@ -92,7 +100,7 @@ func New(runtime Runtime, cache Cache, clock clock.Clock, logger *zap.Logger, ob
 	}
 	return &Generator{
 		runtime: runtime, cache: cache, clock: clock, logger: logger, observe: observe,
-		events: make(chan Event, eventBuffer), poke: make(chan struct{}, 1),
+		events: make(chan Event, eventBuffer), poke: make(chan struct{}, 1), heard: make(chan about, heardBuffer),
 		known: map[types.UID]*podruntime.RunningPod{}, reinspect: map[types.UID]bool{},
 		last: clock.Now(), asked: map[types.UID]bool{},
 	}
@@ -144,8 +152,13 @@ func (g *Generator) LastError() error {
 	return g.failed
 }
 
-// Run relists until ctx ends.
+// Run relists, and listens, until ctx ends.
 func (g *Generator) Run(ctx context.Context) error {
+	if g.stream != nil {
+		var listener sync.WaitGroup
+		defer listener.Wait()
+		listener.Go(func() { g.listen(ctx) })
+	}
 	interval := fastest
 	due := g.clock.Now()
 	timer := g.clock.NewTimer(0)
@@ -155,12 +168,19 @@ func (g *Generator) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-g.poke:
+			if g.Streaming() {
+				g.inspectAsked(ctx)
+				continue
+			}
 			interval = fastest
 			if soon := g.clock.Now().Add(fastest); soon.Before(due) {
 				due = soon
 				timer.Stop()
 				timer.Reset(fastest)
 			}
+			continue
+		case pod := <-g.heard:
+			g.hear(ctx, pod)
 			continue
 		case <-timer.C():
 		}
@@ -172,6 +192,9 @@ func (g *Generator) Run(ctx context.Context) error {
 		}
 		// A runtime that takes its time is not asked all the time.
 		rest := max(interval, restFactor*g.clock.Since(start))
+		if g.Streaming() && len(g.reinspect) == 0 {
+			rest = streamed
+		}
 		due = g.clock.Now().Add(rest)
 		timer.Reset(rest)
 	}

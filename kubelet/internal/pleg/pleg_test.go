@@ -80,6 +80,8 @@ func (r *fakeRuntime) PodStatus(_ context.Context, uid types.UID, _, _ string) (
 	return &podruntime.PodStatus{UID: uid, Name: "found"}, r.status
 }
 
+func (r *fakeRuntime) Name() string { return "t" }
+
 func start(t *testing.T, r *fakeRuntime) (*Generator, *podcache.Cache) {
 	cache := podcache.New()
 	g := New(r, cache, clock.RealClock{}, zap.NewNop(), nil)

@@ -1,0 +1,190 @@
+package pleg
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"kctl/kubelet/internal/cri"
+	"kctl/kubelet/internal/podruntime"
+	"kctl/proto/backoff"
+	"kctl/proto/rest"
+)
+
+// Receiver is a stream of the runtime's events that is open.
+type Receiver interface {
+	Recv() (*runtimeapi.ContainerEventResponse, error)
+}
+
+// Stream is where a runtime tells what happens as it happens, and who hears how
+// that goes. All are needed.
+type Stream struct {
+	Open func(ctx context.Context) (Receiver, error)
+	// Connected and Failed hear of each attempt, Received of each event: how old
+	// it was when it came.
+	Connected, Failed func()
+	Received          func(age time.Duration)
+}
+
+const (
+	// streamed is how often the runtime is listed while it tells what happens:
+	// runtimes drop events when they have too many.
+	streamed = 10 * time.Second
+	// unstreamed is how long a runtime without events is left alone: the next
+	// version of it may have some.
+	unstreamed  = 5 * time.Minute
+	heardBuffer = 100
+)
+
+var reconnect = backoff.Policy{Initial: 500 * time.Millisecond, Max: 30 * time.Second, Jitter: 0.2}
+
+// about is the pod that something happened to; without a UID nobody knows which.
+type about struct {
+	uid             types.UID
+	name, namespace string
+}
+
+// Listen makes Run listen to the runtime's events where there are any. It has
+// to be called before Run.
+func (g *Generator) Listen(stream Stream) { g.stream = &stream }
+
+// Streaming tells whether events come, so that relists are rare.
+func (g *Generator) Streaming() bool { return g.streaming.Load() }
+
+// listen keeps a stream open until ctx ends.
+func (g *Generator) listen(ctx context.Context) {
+	for failures := 0; ctx.Err() == nil; {
+		received, err := g.receive(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		g.streaming.Store(false)
+		g.Poke()
+		g.stream.Failed()
+		if received {
+			failures = 0
+		}
+		failures++
+		wait := reconnect.Delay(failures)
+		switch {
+		case cri.IsUnimplemented(err):
+			wait = unstreamed
+			g.logger.Info("container runtime has no events; it is listed instead")
+		case failures == 1:
+			g.logger.Warn("events of the container runtime broke off; it is listed until they come again", zap.Error(err))
+		}
+		_ = rest.Sleep(ctx, g.clock, wait)
+	}
+}
+
+// receive passes events on until the stream breaks. That a stream is open shows
+// by its first event only: until then the runtime is listed as if there were none.
+func (g *Generator) receive(ctx context.Context) (received bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := g.stream.Open(ctx)
+	if err != nil {
+		return false, err
+	}
+	for {
+		event, err := stream.Recv()
+		if err != nil {
+			return received, fmt.Errorf("events of the container runtime: %w", err)
+		}
+		g.stream.Received(g.clock.Since(time.Unix(0, event.GetCreatedAt())))
+		pod := about{}
+		if m := event.GetPodSandboxStatus().GetMetadata(); received && m != nil {
+			pod = about{uid: types.UID(m.GetUid()), name: m.GetName(), namespace: m.GetNamespace()}
+		}
+		if !received { // what was missed before is found by one relist
+			received = true
+			g.stream.Connected()
+			g.streaming.Store(true)
+		}
+		select {
+		case g.heard <- pod:
+		case <-ctx.Done():
+			return received, ctx.Err()
+		}
+	}
+}
+
+// hear inspects the pod that something happened to, and with it all others
+// that are known by now to have something new.
+func (g *Generator) hear(ctx context.Context, first about) {
+	pods := map[types.UID]about{first.uid: first}
+	for range heardBuffer {
+		select {
+		case next := <-g.heard:
+			pods[next.uid] = next
+			continue
+		default:
+		}
+		break
+	}
+	if _, unknown := pods[""]; unknown {
+		g.relist(ctx, streamed)
+		return
+	}
+	g.single(ctx, pods)
+}
+
+// inspectAsked inspects the pods that Inspect named, where no relist is near.
+func (g *Generator) inspectAsked(ctx context.Context) {
+	pods := map[types.UID]about{}
+	for uid := range g.takeAsked() {
+		pods[uid] = about{uid: uid}
+	}
+	g.single(ctx, pods)
+}
+
+// single does for some pods what a relist does for all.
+func (g *Generator) single(ctx context.Context, pods map[types.UID]about) {
+	ctx, cancel := context.WithTimeout(ctx, relistTimeout)
+	defer cancel()
+	found, failed := make(chan *podruntime.RunningPod, len(pods)), make(chan types.UID, len(pods))
+	var group errgroup.Group
+	group.SetLimit(inspectors)
+	for uid, pod := range pods {
+		if known := g.known[uid]; known != nil {
+			pod.name, pod.namespace = known.Name, known.Namespace
+		}
+		group.Go(func() error {
+			asked := g.clock.Now()
+			status, err := g.runtime.PodStatus(ctx, uid, pod.name, pod.namespace)
+			if err != nil {
+				g.cache.Set(uid, nil, err, asked)
+				g.logger.Warn("pod status cannot be had from the runtime", zap.String("uid", string(uid)), zap.Error(err))
+				failed <- uid
+				return nil
+			}
+			if len(status.Sandboxes)+len(status.Containers) == 0 {
+				g.cache.Delete(uid, asked)
+			} else {
+				g.cache.Set(uid, status, nil, asked)
+			}
+			found <- status.RunningPod(g.runtime.Name())
+			return nil
+		})
+	}
+	_ = group.Wait() // errors are in the cache
+	close(found)
+	close(failed)
+	for uid := range failed {
+		g.reinspect[uid] = true // by the next relist
+	}
+	for pod := range found {
+		events := compare(pod.UID, g.known[pod.UID], pod)
+		if g.known[pod.UID] = pod; len(pod.Sandboxes)+len(pod.Containers) == 0 {
+			delete(g.known, pod.UID)
+		}
+		for _, event := range events {
+			g.send(ctx, event)
+		}
+	}
+}

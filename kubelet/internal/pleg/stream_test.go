@@ -1,0 +1,235 @@
+package pleg
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/utils/clock"
+
+	"kctl/kubelet/internal/podcache"
+	"kctl/kubelet/internal/podruntime"
+)
+
+// talking is a runtime that tells what happens, until it is told to break off.
+type talking struct {
+	fakeRuntime
+	statuses map[types.UID]*podruntime.PodStatus
+	asked    []types.UID
+
+	events                      chan *runtimeapi.ContainerEventResponse
+	broken                      chan error
+	refuse                      error
+	opened, connected, failures int
+}
+
+func (r *talking) PodStatus(_ context.Context, uid types.UID, name, namespace string) (*podruntime.PodStatus, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.asked = append(r.asked, uid)
+	if s := r.statuses[uid]; s != nil {
+		return s, nil
+	}
+	return &podruntime.PodStatus{UID: uid, Name: name, Namespace: namespace}, r.status
+}
+
+type receiver struct {
+	ctx context.Context
+	r   *talking
+}
+
+func (c receiver) Recv() (*runtimeapi.ContainerEventResponse, error) {
+	select {
+	case e := <-c.r.events:
+		return e, nil
+	case err := <-c.r.broken:
+		return nil, err
+	case <-c.ctx.Done():
+		return nil, c.ctx.Err()
+	}
+}
+
+func (r *talking) open(ctx context.Context) (Receiver, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.opened++
+	return receiver{ctx, r}, r.refuse
+}
+
+func (r *talking) say(uid string) {
+	r.events <- &runtimeapi.ContainerEventResponse{CreatedAt: time.Now().UnixNano(), PodSandboxStatus: &runtimeapi.PodSandboxStatus{Metadata: &runtimeapi.PodSandboxMetadata{Uid: uid, Name: uid}}}
+	synctest.Wait()
+}
+
+// have sets what the runtime has of a pod.
+func (r *talking) have(uid types.UID, state podruntime.ContainerState) {
+	r.set(func() {
+		r.statuses[uid] = &podruntime.PodStatus{UID: uid, Containers: []*podruntime.ContainerStatus{{ID: podruntime.ContainerID{Type: "t", ID: "c-" + string(uid)}, State: state}}}
+		r.pods = nil
+		for uid, s := range r.statuses {
+			r.pods = append(r.pods, running(string(uid), s.Containers[0].State))
+		}
+	})
+}
+
+// take empties the events that were sent, and what the runtime was asked.
+func (r *talking) take(g *Generator) (events []EventType, lists int, asked []types.UID) {
+	synctest.Wait()
+	for {
+		select {
+		case e := <-g.Events():
+			events = append(events, e.Type)
+			continue
+		default:
+		}
+		r.set(func() {
+			lists, asked = r.lists, r.asked
+			r.lists, r.asked = 0, nil
+		})
+		return events, lists, asked
+	}
+}
+
+func listening(t *testing.T, test func(r *talking, g *Generator, cache *podcache.Cache)) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &talking{statuses: map[types.UID]*podruntime.PodStatus{}, events: make(chan *runtimeapi.ContainerEventResponse), broken: make(chan error)}
+		cache := podcache.New()
+		g := New(r, cache, clock.RealClock{}, zap.NewNop(), nil)
+		g.Listen(Stream{
+			Open: r.open, Connected: func() { r.set(func() { r.connected++ }) }, Failed: func() { r.set(func() { r.failures++ }) }, Received: func(time.Duration) {},
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		var done sync.WaitGroup
+		done.Go(func() { _ = g.Run(ctx) })
+		defer done.Wait()
+		defer cancel()
+		test(r, g, cache)
+	})
+}
+
+func TestEventsTakeThePlaceOfLists(t *testing.T) {
+	listening(t, func(r *talking, g *Generator, cache *podcache.Cache) {
+		r.say("first") // shows that the stream is there
+		if !g.Streaming() {
+			t.Fatal("an event came, and the stream is not used")
+		}
+		time.Sleep(time.Minute) // the bubble's clock
+		if _, lists, _ := r.take(g); lists > 8 {
+			t.Errorf("%d lists in a minute of events", lists)
+		}
+		r.have("a", podruntime.StateRunning)
+		r.say("a")
+		events, lists, asked := r.take(g)
+		if !slices.Equal(events, []EventType{ContainerStarted}) || lists != 0 || !slices.Equal(asked, []types.UID{"a"}) {
+			t.Errorf("started: events %v after %d lists and questions about %v", events, lists, asked)
+		}
+		if s, err := cache.Get("a"); err != nil || len(s.Containers) != 1 {
+			t.Errorf("in the cache: %+v, %v", s, err)
+		}
+		r.have("a", podruntime.StateExited)
+		r.say("a")
+		if events, _, _ := r.take(g); !slices.Equal(events, []EventType{ContainerDied}) {
+			t.Errorf("died: events %v", events)
+		}
+		r.set(func() { delete(r.statuses, "a"); r.pods = nil })
+		r.say("a")
+		if events, _, _ := r.take(g); !slices.Equal(events, []EventType{ContainerRemoved}) {
+			t.Errorf("removed: events %v", events)
+		}
+		g.Inspect("b")
+		g.Poke()
+		if _, lists, asked := r.take(g); lists != 0 || !slices.Equal(asked, []types.UID{"b"}) {
+			t.Errorf("asked to inspect: %d lists and questions about %v", lists, asked)
+		}
+		// What a runtime forgets to tell is found all the same.
+		r.have("c", podruntime.StateRunning)
+		time.Sleep(streamed)
+		if events, _, _ := r.take(g); !slices.Equal(events, []EventType{ContainerStarted}) {
+			t.Errorf("not told of: events %v", events)
+		}
+		// What can't be had is asked for again, and not without end.
+		r.set(func() {
+			r.status = errors.New("busy")
+			delete(r.statuses, "c")
+			r.pods = []*podruntime.RunningPod{running("c", podruntime.StateRunning)}
+		})
+		r.say("c")
+		if _, _, asked := r.take(g); len(asked) != 1 {
+			t.Errorf("a status that failed was asked for %d times at once", len(asked))
+		}
+		time.Sleep(streamed)
+		if _, _, asked := r.take(g); len(asked) == 0 {
+			t.Error("a status that failed is not asked for again")
+		}
+		r.set(func() { r.status = nil })
+		time.Sleep(streamed)
+		// An event that does not say whose it is makes a list.
+		r.take(g)
+		r.events <- &runtimeapi.ContainerEventResponse{}
+		if _, lists, _ := r.take(g); lists != 1 {
+			t.Errorf("%d lists for an event about nobody", lists)
+		}
+	})
+}
+
+func TestAStreamThatBreaksIsOpenedAgain(t *testing.T) {
+	listening(t, func(r *talking, g *Generator, _ *podcache.Cache) {
+		r.say("first")
+		r.set(func() { r.refuse = status.Error(codes.Unavailable, "down") })
+		r.broken <- errors.New("broken")
+		synctest.Wait()
+		if g.Streaming() {
+			t.Error("the stream is gone, and relied on")
+		}
+		r.take(g)
+		r.have("a", podruntime.StateRunning)
+		time.Sleep(slowest) // the bubble's clock
+		if events, lists, _ := r.take(g); lists == 0 || !slices.Equal(events, []EventType{ContainerStarted}) {
+			t.Errorf("without the stream: %d lists, events %v", lists, events)
+		}
+		time.Sleep(10 * time.Minute)
+		r.set(func() {
+			if r.opened < 15 || r.opened > 40 || r.failures != r.opened || r.connected != 1 {
+				t.Errorf("%d attempts in ten minutes, %d failures, %d successes", r.opened, r.failures, r.connected)
+			}
+			r.refuse = nil
+		})
+		time.Sleep(time.Minute)
+		r.have("b", podruntime.StateRunning)
+		r.take(g)
+		r.say("b")
+		if !g.Streaming() {
+			t.Error("the stream is back, and not used")
+		}
+	})
+}
+
+func TestARuntimeWithoutEventsIsLeftAlone(t *testing.T) {
+	listening(t, func(r *talking, g *Generator, _ *podcache.Cache) {
+		r.broken <- status.Error(codes.Unimplemented, "unknown method GetContainerEvents")
+		time.Sleep(time.Minute) // the bubble's clock
+		if _, lists, _ := r.take(g); lists < 50 || g.Streaming() {
+			t.Errorf("%d lists in a minute without events", lists)
+		}
+		r.set(func() {
+			if r.opened != 1 {
+				t.Errorf("%d attempts in a minute", r.opened)
+			}
+		})
+		time.Sleep(unstreamed)
+		r.set(func() {
+			if r.opened != 2 {
+				t.Errorf("%d attempts after five minutes more", r.opened)
+			}
+		})
+	})
+}
