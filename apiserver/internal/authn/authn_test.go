@@ -82,6 +82,8 @@ func TestUnionAndAnonymous(t *testing.T) {
 	first := Bearer{&tokens{users: map[string]*request.User{"one": {Username: "one"}, "both": nil}}}
 	second := Bearer{&tokens{users: map[string]*request.User{"two": {Username: "two", Groups: []string{"g"}}, "both": {Username: "two"}}}}
 	union := Union{first, second}
+	anonymous := &Anonymous{Next: union}
+	anonymous.Put(AnonymousRule{Enabled: true})
 	tests := map[string]struct{ user, err, anonymous string }{
 		"Bearer one":  {user: "one", anonymous: "one"},
 		"Bearer two":  {user: "two", anonymous: "two"},
@@ -96,7 +98,7 @@ func TestUnionAndAnonymous(t *testing.T) {
 			if ok && !slices.Contains(user.Groups, "system:authenticated") {
 				t.Errorf("groups %v lack system:authenticated", user.Groups)
 			}
-			user, ok, err = Anonymous{union}.Authenticate(get(header))
+			user, ok, err = anonymous.Authenticate(get(header))
 			check(t, user, ok, err, want.anonymous, want.err)
 			if ok && user.Username == "system:anonymous" && !slices.Equal(user.Groups, []string{"system:unauthenticated"}) {
 				t.Errorf("anonymous is in %v", user.Groups)
@@ -280,4 +282,39 @@ func issue(t *testing.T, ca *pki.Pair, subject pki.Subject) *x509.Certificate {
 		t.Fatal(err)
 	}
 	return cert.Leaf
+}
+
+// TestAnonymousRule: a path is one path, and what is below it another.
+func TestAnonymousRule(t *testing.T) {
+	a := &Anonymous{Next: Union{}}
+	ask := func(path string) bool {
+		_, ok, err := a.Authenticate(httptest.NewRequest(http.MethodGet, path, nil))
+		if err != nil {
+			t.Error(err)
+		}
+		return ok
+	}
+	if ask("/healthz") {
+		t.Error("nobody was let in before there was a rule")
+	}
+	health := []string{"/healthz", "/livez"}
+	for _, test := range []struct {
+		rule  AnonymousRule
+		path  string
+		letIn bool
+	}{
+		{AnonymousRule{}, "/healthz", false},
+		{AnonymousRule{Enabled: true}, "/api/v1/pods", true},
+		{AnonymousRule{Enabled: true, Paths: health}, "/healthz", true},
+		{AnonymousRule{Enabled: true, Paths: health}, "/livez?verbose=1", true},
+		{AnonymousRule{Enabled: true, Paths: health}, "/livez/etcd", false},
+		{AnonymousRule{Enabled: true, Paths: health}, "/livez/", false},
+		{AnonymousRule{Enabled: true, Paths: health}, "//livez", false},
+		{AnonymousRule{Enabled: true, Paths: health}, "/api/v1/pods", false},
+	} {
+		a.Put(test.rule)
+		if got := ask(test.path); got != test.letIn {
+			t.Errorf("%+v: %s: %v", test.rule, test.path, got)
+		}
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -41,6 +42,18 @@ func (t Tokens) AuthenticateToken(ctx context.Context, token string, wanted []st
 		}
 	}
 	return nil, nil, false, errors.Join(failures...)
+}
+
+// ExchangeableTokens are token authenticators that others can take the place of
+// while requests are answered. Put must have been called once.
+type ExchangeableTokens struct{ current atomic.Pointer[Tokens] }
+
+// Put makes t what knows tokens from now on.
+func (e *ExchangeableTokens) Put(t Tokens) { e.current.Store(&t) }
+
+// AuthenticateToken implements TokenAuthenticator.
+func (e *ExchangeableTokens) AuthenticateToken(ctx context.Context, token string, wanted []string) (*request.User, []string, bool, error) {
+	return e.current.Load().AuthenticateToken(ctx, token, wanted)
 }
 
 // ForAPI are the audiences of a token that names none itself, and so is for the

@@ -41,16 +41,3 @@ func withGroup(user *request.User) *request.User {
 	with.Groups = append(slices.Clone(user.Groups), core.GroupAuthenticated)
 	return &with
 }
-
-// Anonymous lets everybody in as system:anonymous who shows no credential.
-type Anonymous struct{ Next Authenticator }
-
-// Authenticate implements Authenticator. A credential that is bad stays an
-// error.
-func (a Anonymous) Authenticate(r *http.Request) (*request.User, bool, error) {
-	user, ok, err := a.Next.Authenticate(r)
-	if ok || err != nil {
-		return user, ok, err
-	}
-	return &request.User{Username: core.UserAnonymous, Groups: []string{core.GroupUnauthenticated}}, true, nil
-}

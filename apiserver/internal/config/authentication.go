@@ -65,6 +65,7 @@ func (o *Options) addIdentities(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&h.GroupHeaders, "requestheader-group-headers", h.GroupHeaders, "headers with the user's groups; X-Remote-Group is common")
 	fs.StringSliceVar(&h.ExtraPrefixes, "requestheader-extra-headers-prefix", h.ExtraPrefixes, "prefixes of headers with more about the user; X-Remote-Extra- is common")
 
+	fs.StringVar(&o.AuthenticationConfig, "authentication-config", o.AuthenticationConfig, "file that says whose tokens are accepted, instead of --oidc-*, and what may be asked for without any, instead of --anonymous-auth (AuthenticationConfiguration of apiserver.config.k8s.io/v1); changes are taken up while the server runs")
 	i := &o.OIDC
 	fs.StringVar(&i.IssuerURL, "oidc-issuer-url", i.IssuerURL, "URL (https) of the OpenID Connect issuer whose ID tokens are accepted")
 	fs.StringVar(&i.ClientID, "oidc-client-id", i.ClientID, "client that the ID tokens must be for")
@@ -77,7 +78,17 @@ func (o *Options) addIdentities(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&i.SigningAlgorithms, "oidc-signing-algs", i.SigningAlgorithms, "algorithms that ID tokens may be signed with")
 }
 
+// OIDCAlgorithms are those that ID tokens can be signed with.
+func OIDCAlgorithms() []string { return slices.Clone(oidcAlgorithms) }
+
 func (o *Options) validateIdentities() error {
+	if o.AuthenticationConfig != "" {
+		if err := o.only("authentication-config file and oidc-* flags are mutually exclusive",
+			"oidc-issuer-url", "oidc-client-id", "oidc-ca-file", "oidc-username-claim", "oidc-username-prefix",
+			"oidc-groups-claim", "oidc-groups-prefix", "oidc-required-claim", "oidc-signing-algs"); err != nil {
+			return err
+		}
+	}
 	return errors.Join(
 		o.TokenWebhook.validate("--authentication-token-webhook"),
 		o.RequestHeader.validate(),

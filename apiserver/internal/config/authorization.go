@@ -62,11 +62,14 @@ func (o *Options) validateAuthorization() error {
 
 // only is an error where one of the flags is given.
 func (o *Options) only(says string, flags ...string) error {
-	if o.given != nil && slices.ContainsFunc(flags, o.given) {
+	if slices.ContainsFunc(flags, o.Given) {
 		return errors.New(says)
 	}
 	return nil
 }
+
+// Given tells whether a flag stands on the command line.
+func (o *Options) Given(flag string) bool { return o.given != nil && o.given(flag) }
 
 // modeNeeds: a mode and its file go together.
 func (o *Options) modeNeeds(mode, flag, file string) error {

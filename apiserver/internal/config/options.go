@@ -42,6 +42,7 @@ type Options struct {
 	TokenWebhook                 Webhook
 	RequestHeader                RequestHeader
 	OIDC                         OIDC
+	AuthenticationConfig         string // a file, instead of OIDC and AnonymousAuth
 
 	AuthorizationModes      []string
 	AuthorizationConfig     string // a file, instead of the modes

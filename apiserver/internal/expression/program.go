@@ -9,6 +9,9 @@ import (
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/checker"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
@@ -50,18 +53,18 @@ func Check(env *cel.Env, text string, returns ...*cel.Type) (*Checked, *apiserve
 	if len(text) > maxLength {
 		return nil, invalid(fmt.Sprintf("compilation failed: an expression has no more than %d bytes", maxLength), nil)
 	}
-	ast, issues := env.Compile(text)
+	compiled, issues := env.Compile(text)
 	if issues.Err() != nil {
 		return nil, invalid("compilation failed: "+issues.String(), apiservercel.NewCompilationError(issues))
 	}
-	if got := ast.OutputType(); !returnsOneOf(got, returns) {
+	if got := compiled.OutputType(); !returnsOneOf(got, returns) {
 		return nil, invalid(wanted(returns)+" but got "+got.String(), nil)
 	}
-	program, err := env.Program(ast, cel.InterruptCheckFrequency(celconfig.CheckFrequency))
+	program, err := env.Program(compiled, cel.InterruptCheckFrequency(celconfig.CheckFrequency))
 	if err != nil {
 		return nil, &apiservercel.Error{Type: apiservercel.ErrorTypeInternal, Detail: "program instantiation failed: " + err.Error(), Cause: err}
 	}
-	return &Checked{&Program{program: program, Returns: ast.OutputType()}, env, ast}, nil
+	return &Checked{&Program{program: program, Returns: compiled.OutputType()}, env, compiled}, nil
 }
 
 // Mentions tells whether the expression uses a variable.
@@ -72,6 +75,27 @@ func (c *Checked) Mentions(variable string) bool {
 		}
 	}
 	return false
+}
+
+// Selects tells whether the expression reads a field of a variable by its name,
+// as x.name, has(x.name) or x.?name.
+func (c *Checked) Selects(variable, name string) bool {
+	found := false
+	ast.PreOrderVisit(c.ast.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		var of ast.Expr
+		switch e.Kind() {
+		case ast.SelectKind:
+			if s := e.AsSelect(); s.FieldName() == name {
+				of = s.Operand()
+			}
+		case ast.CallKind:
+			if call := e.AsCall(); call.FunctionName() == operators.OptSelect && call.Args()[1].AsLiteral().Equal(types.String(name)) == types.True {
+				of = call.Args()[0]
+			}
+		}
+		found = found || of != nil && of.Kind() == ast.IdentKind && of.AsIdent() == variable
+	}))
+	return found
 }
 
 // Cost is what an evaluation costs at most, as far as sizes knows how large

@@ -12,7 +12,6 @@ import (
 
 	"kctl/apiserver/internal/authn"
 	"kctl/apiserver/internal/authn/bootstraptoken"
-	"kctl/apiserver/internal/authn/oidc"
 	"kctl/apiserver/internal/authn/serviceaccount"
 	"kctl/apiserver/internal/authn/trust"
 	"kctl/apiserver/internal/authn/webhook"
@@ -96,9 +95,9 @@ func (s *Server) signTokensAndCertificates(d *housekeeping.Dependencies) error {
 
 // identities is how the server finds out who asks.
 type identities struct {
-	authenticator authn.Authenticator
-	tokens        authn.TokenAuthenticator // kinds of token alone, for reviews
-	headers       []authn.HeaderNames      // that proxies may use; they end at authentication
+	anonymous authn.Anonymous
+	tokens    authn.TokenAuthenticator // kinds of token alone, for reviews
+	headers   []authn.HeaderNames      // that proxies may use; they end at authentication
 	// What certificates of clients and of proxies are checked against; nil
 	// where none are accepted.
 	clients, proxies *authn.Authorities
@@ -106,7 +105,8 @@ type identities struct {
 
 // authentication builds the chain in upstream's order: proxies, certificates,
 // then tokens, then, where allowed, nobody.
-func authentication(o *config.Options, accounts *accounts, found objects, clock clock.WithTicker) (*identities, error) {
+func (s *Server) authentication(found objects) (*identities, error) {
+	o, clock := s.options, s.clock
 	who := &identities{headers: []authn.HeaderNames{authn.CommonHeaderNames}}
 	var union authn.Union
 	if h := o.RequestHeader; h.ClientCAFile != "" {
@@ -128,16 +128,17 @@ func authentication(o *config.Options, accounts *accounts, found objects, clock 
 	if who.proxies != nil && who.clients != nil && len(o.RequestHeader.AllowedNames) == 0 && authn.Overlap(who.proxies.PEM(), who.clients.PEM()) {
 		return nil, errOverlap
 	}
-	kinds, err := tokenKinds(o, accounts, found, clock)
+	issuers, err := s.outsideIssuers(&who.anonymous)
+	if err != nil {
+		return nil, err
+	}
+	kinds, err := tokenKinds(o, s.accounts, issuers, found, clock)
 	if err != nil {
 		return nil, err
 	}
 	who.tokens = authn.NewCached(kinds, tokenTTL, clock)
 	union = append(union, authn.Bearer{Tokens: who.tokens}, authn.WebSocket{Tokens: who.tokens})
-	who.authenticator = union
-	if o.AnonymousAuth {
-		who.authenticator = authn.Anonymous{Next: union}
-	}
+	who.anonymous.Next = union
 	return who, nil
 }
 
@@ -160,7 +161,7 @@ const tokenTTL = 10 * time.Second
 
 // tokenKinds are the kinds of token that the options accept; the one that costs
 // a request is last.
-func tokenKinds(o *config.Options, accounts *accounts, found objects, clock clock.WithTicker) (authn.Tokens, error) {
+func tokenKinds(o *config.Options, accounts *accounts, issuers authn.TokenAuthenticator, found objects, clock clock.WithTicker) (authn.Tokens, error) {
 	var kinds authn.Tokens
 	if o.TokenAuthFile != "" {
 		file, err := authn.LoadTokenFile(o.TokenAuthFile, o.APIAudiences)
@@ -173,17 +174,8 @@ func tokenKinds(o *config.Options, accounts *accounts, found objects, clock cloc
 	if o.BootstrapTokenAuth {
 		kinds = append(kinds, &bootstraptoken.Authenticator{Secrets: found, Audiences: o.APIAudiences, Clock: clock})
 	}
-	if i := o.OIDC; i.IssuerURL != "" {
-		issuer, err := oidc.New(oidc.Options{
-			IssuerURL: i.IssuerURL, ClientID: i.ClientID, CAFile: i.CAFile,
-			UsernameClaim: i.UsernameClaim, UsernamePrefix: i.UsernamePrefix,
-			GroupsClaim: i.GroupsClaim, GroupsPrefix: i.GroupsPrefix, RequiredClaims: i.RequiredClaims,
-			SigningAlgorithms: i.SigningAlgorithms, Audiences: o.APIAudiences, Clock: clock,
-		})
-		if err != nil {
-			return nil, err
-		}
-		kinds = append(kinds, issuer)
+	if issuers != nil {
+		kinds = append(kinds, issuers)
 	}
 	if w := o.TokenWebhook; w.ConfigFile != "" {
 		service, err := callout.Load(w.ConfigFile, clock)

@@ -288,11 +288,12 @@ func TestProxiesAndClientsOfOneAuthority(t *testing.T) {
 	}
 	o := config.Defaults()
 	o.ClientCAFile, o.RequestHeader.ClientCAFile, o.RequestHeader.UsernameHeaders = file, file, []string{"X-Remote-User"}
-	if _, err := authentication(o, &accounts{}, objects{}, clock.RealClock{}); err == nil || !strings.Contains(err.Error(), "--requestheader-allowed-names") {
+	s := &Server{options: o, accounts: &accounts{}, clock: clock.RealClock{}}
+	if _, err := s.authentication(objects{}); err == nil || !strings.Contains(err.Error(), "--requestheader-allowed-names") {
 		t.Errorf("every client may name any user: %v", err)
 	}
 	o.RequestHeader.AllowedNames = []string{"front"}
-	if _, err := authentication(o, &accounts{}, objects{}, clock.RealClock{}); err != nil {
+	if _, err := s.authentication(objects{}); err != nil {
 		t.Error(err)
 	}
 }

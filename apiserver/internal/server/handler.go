@@ -48,7 +48,7 @@ func (s *Server) handler(address string) (http.Handler, error) {
 	if chance := s.options.Operation.GoawayChance; chance > 0 {
 		router.Use(filters.Goaway(chance))
 	}
-	router.Use(s.audited(filters.Authenticate(s.identities.authenticator, s.identities.headers, s.metrics, s.clock, s.logger))...)
+	router.Use(s.audited(filters.Authenticate(&s.identities.anonymous, s.identities.headers, s.metrics, s.clock, s.logger))...)
 	router.Use(
 		filters.Impersonate(s.authorizer, s.logger),
 		filters.Stream(s.logger),

@@ -154,7 +154,7 @@ func (s *Server) assemble(certificate string) error {
 	if err := s.serveResources(s.accounts.issuer); err != nil {
 		return err
 	}
-	if s.identities, err = authentication(o, s.accounts, found, s.clock); err != nil {
+	if s.identities, err = s.authentication(found); err != nil {
 		return err
 	}
 	s.pods = s.newPods()

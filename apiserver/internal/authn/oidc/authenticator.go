@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/authn"
@@ -20,16 +22,20 @@ import (
 
 // Options say whose tokens are accepted, and what is read in them.
 type Options struct {
-	IssuerURL, ClientID string
-	CAFile              string // "" for the host's authorities
-	UsernameClaim       string
-	UsernamePrefix      string // "-" for none, "" for the default
-	GroupsClaim         string // "" for no groups
-	GroupsPrefix        string
-	RequiredClaims      map[string]string
-	SigningAlgorithms   []string
-	Audiences           []string // what its tokens are good for: the API
-	Clock               clock.PassiveClock
+	IssuerURL    string
+	DiscoveryURL string   // "" for the usual place below the issuer's
+	Clients      []string // a token must be for one of them
+	Authorities  []byte   // PEM; empty for the host's
+	// UserOf reads the user in verified claims; nil for what the next fields say.
+	UserOf            func(ctx context.Context, claims map[string]json.RawMessage) (*request.User, error)
+	UsernameClaim     string
+	UsernamePrefix    string // "-" for none, "" for the default
+	GroupsClaim       string // "" for no groups
+	GroupsPrefix      string
+	RequiredClaims    map[string]string
+	SigningAlgorithms []string
+	Audiences         []string // what its tokens are good for: the API
+	Clock             clock.PassiveClock
 }
 
 // How long a question to the issuer may take, and how soon after one that
@@ -53,17 +59,25 @@ type Authenticator struct {
 // New returns an Authenticator. It does not ask the issuer yet, which may be a
 // program of this very cluster.
 func New(o Options) (*Authenticator, error) {
-	client, err := newClient(o.CAFile)
+	client, err := newClient(&o)
 	if err != nil {
 		return nil, err
 	}
+	if o.UserOf == nil {
+		o.UserOf = o.flagged().userOf
+	}
+	return &Authenticator{options: o, client: client}, nil
+}
+
+// flagged are the options with the defaults of the flags.
+func (o Options) flagged() *Options {
 	if o.UsernamePrefix == "" && o.UsernameClaim != emailClaim {
 		o.UsernamePrefix = o.IssuerURL + "#"
 	}
 	if o.UsernamePrefix == "-" {
 		o.UsernamePrefix = ""
 	}
-	return &Authenticator{options: o, client: client}, nil
+	return &o
 }
 
 // AuthenticateToken implements authn.TokenAuthenticator. Tokens of other
@@ -80,13 +94,22 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, wan
 	if err != nil {
 		return nil, nil, false, fmt.Errorf("oidc: %w", err)
 	}
+	if !slices.ContainsFunc(a.options.Clients, func(c string) bool { return slices.Contains(verified.Audience, c) }) {
+		return nil, nil, false, fmt.Errorf("oidc: expected audience in %q got %q", a.options.Clients, verified.Audience)
+	}
 	var claims claims
 	if err := verified.Claims(&claims); err != nil {
 		return nil, nil, false, fmt.Errorf("oidc: read the token's claims: %w", err)
 	}
-	user, err := a.options.userOf(claims)
+	user, err := a.options.UserOf(ctx, claims)
 	if err != nil {
 		return nil, nil, false, fmt.Errorf("oidc: %w", err)
+	}
+	if id, err := claims.text(idClaim); err == nil && id != "" {
+		if user.Extra == nil {
+			user.Extra = map[string]authenticationv1.ExtraValue{}
+		}
+		user.Extra[extraID] = authenticationv1.ExtraValue{"JTI=" + id}
 	}
 	audiences, err := authn.ForAPI(a.options.Audiences, wanted)
 	if err != nil {
@@ -134,7 +157,7 @@ func (a *Authenticator) find(ctx context.Context) (*oidc.IDTokenVerifier, error)
 		return nil, err
 	}
 	a.verifier = provider.Verifier(&oidc.Config{
-		ClientID: a.options.ClientID, SupportedSigningAlgs: a.options.SigningAlgorithms, Now: a.options.Clock.Now,
+		SkipClientIDCheck: true, SupportedSigningAlgs: a.options.SigningAlgorithms, Now: a.options.Clock.Now,
 	})
 	return a.verifier, nil
 }

@@ -1,11 +1,10 @@
 package oidc
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-
-	authenticationv1 "k8s.io/api/authentication/v1"
 
 	"kctl/apiserver/internal/request"
 )
@@ -33,7 +32,8 @@ func (c claims) text(name string) (string, error) {
 }
 
 // userOf reads the user in a token that has been verified.
-func (o *Options) userOf(c claims) (*request.User, error) {
+func (o *Options) userOf(_ context.Context, raw map[string]json.RawMessage) (*request.User, error) {
+	c := claims(raw)
 	for name, want := range o.RequiredClaims {
 		value, err := c.text(name)
 		if err != nil {
@@ -57,11 +57,7 @@ func (o *Options) userOf(c claims) (*request.User, error) {
 	if err != nil {
 		return nil, err
 	}
-	user := &request.User{Username: o.UsernamePrefix + name, Groups: groups}
-	if id, err := c.text(idClaim); err == nil && id != "" {
-		user.Extra = map[string]authenticationv1.ExtraValue{extraID: {"JTI=" + id}}
-	}
-	return user, nil
+	return &request.User{Username: o.UsernamePrefix + name, Groups: groups}, nil
 }
 
 // checkEmail refuses addresses of which the issuer says that nobody has shown

@@ -6,34 +6,46 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
+	"net/url"
+	"strings"
 )
 
 // maxAnswer bounds what is read of an issuer's documents.
 const maxAnswer = 1 << 20
 
 // newClient returns the client by which the issuer is asked.
-func newClient(caFile string) (*http.Client, error) {
+func newClient(o *Options) (*http.Client, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if caFile != "" {
-		data, err := os.ReadFile(caFile)
-		if err != nil {
-			return nil, fmt.Errorf("oidc authority: %w", err)
-		}
+	if len(o.Authorities) > 0 {
 		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(data) {
-			return nil, fmt.Errorf("oidc authority %s: no PEM certificate in it", caFile)
+		if !config.RootCAs.AppendCertsFromPEM(o.Authorities) {
+			return nil, fmt.Errorf("oidc: authority of issuer %s: no PEM certificate in it", o.IssuerURL)
 		}
 	}
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, ForceAttemptHTTP2: true, IdleConnTimeout: askTimeout}
-	return &http.Client{Transport: careful{transport}, Timeout: askTimeout}, nil
+	elsewhere := map[string]*url.URL{}
+	if o.DiscoveryURL != "" {
+		place, err := url.Parse(o.DiscoveryURL)
+		if err != nil {
+			return nil, fmt.Errorf("oidc: discovery of issuer %s: %w", o.IssuerURL, err)
+		}
+		elsewhere[strings.TrimSuffix(o.IssuerURL, "/")+"/.well-known/openid-configuration"] = place
+	}
+	return &http.Client{Transport: careful{transport, elsewhere}, Timeout: askTimeout}, nil
 }
 
 // careful asks over TLS only, wherever documents and redirects lead, and reads
-// no endless answers.
-type careful struct{ next *http.Transport }
+// no endless answers. What is elsewhere is fetched from there.
+type careful struct {
+	next      *http.Transport
+	elsewhere map[string]*url.URL
+}
 
 func (c careful) RoundTrip(r *http.Request) (*http.Response, error) {
+	if place := c.elsewhere[r.URL.String()]; place != nil {
+		r = r.Clone(r.Context())
+		r.URL, r.Host = place, place.Host
+	}
 	if r.URL.Scheme != "https" {
 		return nil, fmt.Errorf("%s: only https is supported", r.URL.Redacted())
 	}

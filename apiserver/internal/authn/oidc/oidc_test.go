@@ -9,8 +9,6 @@ import (
 	"math/big"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -26,11 +24,11 @@ var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 // issuer is an OpenID Connect issuer that serves over TLS.
 type issuer struct {
 	*httptest.Server
-	caFile string
-	key    *rsa.PrivateKey
-	keyID  string
-	down   atomic.Bool
-	asked  atomic.Int32 // for the discovery document
+	ca    []byte
+	key   *rsa.PrivateKey
+	keyID string
+	down  atomic.Bool
+	asked atomic.Int32 // for the discovery document
 }
 
 func newIssuer(t *testing.T) *issuer {
@@ -57,11 +55,7 @@ func newIssuer(t *testing.T) *issuer {
 	})
 	i.Server = httptest.NewTLSServer(mux)
 	t.Cleanup(i.Close)
-	i.caFile = filepath.Join(t.TempDir(), "ca.crt")
-	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: i.Certificate().Raw})
-	if err := os.WriteFile(i.caFile, ca, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	i.ca = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: i.Certificate().Raw})
 	return i
 }
 
@@ -102,7 +96,7 @@ func (i *issuer) authenticator(t *testing.T, change ...func(*Options)) (*Authent
 	t.Helper()
 	clock := testingclock.NewFakePassiveClock(now)
 	o := Options{
-		IssuerURL: i.URL, ClientID: "kctl", CAFile: i.caFile, UsernameClaim: "sub",
+		IssuerURL: i.URL, Clients: []string{"kctl"}, Authorities: i.ca, UsernameClaim: "sub",
 		SigningAlgorithms: []string{"RS256"}, Audiences: []string{"api"}, Clock: clock,
 	}
 	for _, c := range change {
@@ -242,19 +236,37 @@ func TestIssuerThatIsDown(t *testing.T) {
 
 func TestIssuerOfAnotherAuthority(t *testing.T) {
 	i, other := newIssuer(t), newIssuer(t)
-	wrong := filepath.Join(t.TempDir(), "ca.crt")
-	if err := os.WriteFile(wrong, []byte("-----BEGIN CERTIFICATE-----\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := New(Options{CAFile: wrong}); err == nil {
-		t.Error("a file without a certificate was taken for an authority")
+	if _, err := New(Options{Authorities: []byte("-----BEGIN CERTIFICATE-----\n")}); err == nil {
+		t.Error("what holds no certificate was taken for an authority")
 	}
 	// httptest servers share their certificate: the host's authorities don't
 	// know it.
-	a, _ := i.authenticator(t, func(o *Options) { o.CAFile = "" })
+	a, _ := i.authenticator(t, func(o *Options) { o.Authorities = nil })
 	i.check(t, a, i.sign(t, nil), result{err: "certificate"})
 	a, _ = i.authenticator(t, func(o *Options) { o.IssuerURL = strings.Replace(other.URL, "https:", "http:", 1) })
 	if _, err := a.find(t.Context()); err == nil || !strings.Contains(err.Error(), "only https is supported") {
 		t.Errorf("asked without TLS: %v", err)
 	}
+}
+
+// TestDiscoveryElsewhere: the discovery document lies where nobody would look
+// for it, and is about the issuer all the same.
+func TestDiscoveryElsewhere(t *testing.T) {
+	i := newIssuer(t)
+	i.down.Store(true)
+	elsewhere := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		issuer := i.URL
+		if r.URL.Path != "/tenant/discovery" {
+			issuer = "https://another.test"
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"issuer": issuer, "jwks_uri": i.URL + "/keys"})
+	}))
+	t.Cleanup(elsewhere.Close)
+	a, _ := i.authenticator(t, func(o *Options) {
+		o.DiscoveryURL, o.Clients = elsewhere.URL+"/tenant/discovery", []string{"first", "second"}
+	})
+	i.check(t, a, i.sign(t, jwt.MapClaims{"aud": "second"}), result{user: "ISSUER#jane"})
+	i.check(t, a, i.sign(t, jwt.MapClaims{"aud": "third"}), result{err: `expected audience in ["first" "second"] got ["third"]`})
+	a, _ = i.authenticator(t, func(o *Options) { o.DiscoveryURL = elsewhere.URL + "/of/another" })
+	i.check(t, a, i.sign(t, nil), result{err: "issuer did not match"})
 }

@@ -1,0 +1,81 @@
+// Package configuration reads what --authentication-config says: whose JSON web
+// tokens are accepted, who their bearers are, and what may be asked for without
+// any credential (Kubernetes docs, "Authenticating", "Using Authentication
+// Configuration").
+//
+// The server calls it at start and when the file has changed. It verifies no
+// token and asks no issuer: oidc does, and has claims that it believes turned
+// into users by a Mapping.
+package configuration
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
+
+	"kctl/apiserver/internal/configfile"
+)
+
+var versions = []string{"v1", "v1beta1", "v1alpha1"}
+
+// Configuration is what a file says.
+type Configuration struct {
+	Issuers []Issuer
+	// Anonymous is nil where the file says nothing of it.
+	Anonymous *apiserverv1.AnonymousAuthConfig
+}
+
+// Issuer is one issuer of tokens, and who their bearers are.
+type Issuer struct {
+	apiserverv1.Issuer
+	Mapping *Mapping
+}
+
+// Parse reads and checks the content of a file. own are the issuers that it may
+// not name: the server's.
+func Parse(content []byte, own []string) (*Configuration, error) {
+	var c apiserverv1.AuthenticationConfiguration
+	if err := configfile.Decode(content, "AuthenticationConfiguration", versions, &c); err != nil {
+		return nil, fmt.Errorf("failed to load authentication configuration: %w", err)
+	}
+	out := &Configuration{Anonymous: c.Anonymous}
+	errs := validateAnonymous(c.Anonymous, field.NewPath("anonymous"))
+	root := field.NewPath("jwt")
+	if len(c.JWT) > maxIssuers {
+		return nil, invalid(field.ErrorList{field.TooMany(root, len(c.JWT), maxIssuers)})
+	}
+	seen := uniques{}
+	for i := range c.JWT {
+		j, at := &c.JWT[i], root.Index(i)
+		errs = append(errs, validateIssuer(&j.Issuer, own, at.Child("issuer"))...)
+		errs = append(errs, seen.see(j.Issuer.URL, at.Child("issuer", "url"))...)
+		if j.Issuer.DiscoveryURL != nil {
+			errs = append(errs, seen.see(*j.Issuer.DiscoveryURL, at.Child("issuer", "discoveryURL"))...)
+		}
+		mapping, failures := newMapping(j, at)
+		errs = append(errs, failures...)
+		out.Issuers = append(out.Issuers, Issuer{j.Issuer, mapping})
+	}
+	if len(errs) > 0 {
+		return nil, invalid(errs)
+	}
+	return out, nil
+}
+
+func invalid(errs field.ErrorList) error {
+	return fmt.Errorf("invalid authentication configuration: %w", errs.ToAggregate())
+}
+
+const maxIssuers = 64
+
+// uniques are values that may be there once.
+type uniques map[string]bool
+
+func (u uniques) see(value string, at *field.Path) field.ErrorList {
+	if value != "" && u[value] {
+		return field.ErrorList{field.Duplicate(at, value)}
+	}
+	u[value] = true
+	return nil
+}
