@@ -11,7 +11,8 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"kctl/apiserver/internal/config")
+	"kctl/apiserver/internal/config"
+)
 
 // TestAuthenticationFile: users of an issuer as expressions make them, some paths
 // for everybody, and a changed file in force without a restart.
