@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/httpstream/wsstream"
 
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/request"
@@ -39,20 +40,31 @@ func (c *call) watch(o registry.ListOptions, q *query) error {
 	events := &stream{call: c, form: f}
 	o.Begun = request.Begun(ctx)
 	watcher, err := c.store.Watch(ctx, c.namespace, o)
-	if apierrors.IsResourceExpired(err) {
+	var source <-chan registry.WatchEvent
+	switch {
+	case apierrors.IsResourceExpired(err):
 		// Upstream tells it as an event, and clients look for it there.
-		events.begin()
-		return events.send(registry.WatchEvent{Type: cache.Error, Object: registry.Encoded{JSON: statusJSON(err)}})
-	}
-	if err != nil {
+		source = expired(err)
+	case err != nil:
 		return err
+	default:
+		source = watcher.Events()
 	}
-	events.begin()
-	for event := range watcher.Events() {
-		if err := events.send(event); err != nil {
+	if wsstream.IsWebSocketRequest(c.gin.Request) {
+		events.overSocket(source, cancel)
+		return nil
+	}
+	return events.follow(source)
+}
+
+// follow sends events as one endless answer.
+func (s *stream) follow(events <-chan registry.WatchEvent) error {
+	s.begin()
+	for event := range events {
+		if err := s.send(event); err != nil {
 			return err
 		}
-		if err := events.sendReady(watcher.Events()); err != nil {
+		if err := s.sendReady(events); err != nil {
 			return err
 		}
 	}
@@ -169,7 +181,10 @@ func jsonFrame(kind string, object []byte) []byte {
 	return append(framed, "}\n"...)
 }
 
-// protobufFrame is a WatchEvent behind its length, four bytes, big end first.
+// lengthBytes are before each event in protobuf, big end first.
+const lengthBytes = 4
+
+// protobufFrame is a WatchEvent behind its length.
 func protobufFrame(kind string, object []byte) ([]byte, error) {
 	event := metav1.WatchEvent{Type: kind, Object: runtime.RawExtension{Raw: object}}
 	body, err := event.Marshal()
