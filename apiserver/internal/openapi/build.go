@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -124,8 +125,37 @@ func (h *Handler) makeThird() error {
 	if err != nil {
 		return err
 	}
-	h.grown, h.index = next, made[answer]{index, changed, true}
+	h.grown, h.index, h.encoded = next, made[answer]{index, changed, true}, map[string]answer{}
 	return nil
+}
+
+// encode is a document of v3 in protobuf. It has the hash of the one in JSON, by
+// which clients name both.
+func (h *Handler) encode(group answer) (answer, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if a, ok := h.encoded[group.etag]; ok {
+		return a, nil
+	}
+	text, err := group.unzip()
+	if err != nil {
+		return answer{}, err
+	}
+	var document map[string]any
+	if err := json.NewDecoder(text).Decode(&document); err != nil {
+		return answer{}, fmt.Errorf("openapi: decoding: %w", err)
+	}
+	encoded, err := thirdMessage(document)
+	if err != nil {
+		return answer{}, err
+	}
+	a, err := newAnswer(encoded, thirdProper)
+	if err != nil {
+		return answer{}, err
+	}
+	a.etag = group.etag
+	h.encoded[group.etag] = a
+	return a, nil
 }
 
 // grow makes the documents of the groups of custom resources. Those whose

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -27,6 +28,8 @@ const (
 	// carry the second.
 	protobufAsked  = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 	protobufProper = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+	thirdAsked     = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf"
+	thirdProper    = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf"
 	// discoveryPath is where v3 documents are listed.
 	discoveryPath = "/openapi/v3"
 )
@@ -44,8 +47,11 @@ type Handler struct {
 	own map[string]answer
 	// grown are the documents of custom resources.
 	grown map[string]grown
-	index made[answer]
-	whole made[whole]
+	// encoded are documents of v3 that somebody has asked for in protobuf, by the
+	// hash of what they were made of.
+	encoded map[string]answer
+	index   made[answer]
+	whole   made[whole]
 }
 
 // grown is the document of a group with custom resources, and what it was made
@@ -115,21 +121,55 @@ func (h *Handler) serveV2(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
-	for _, accepted := range strings.Split(r.Header.Get("Accept"), ",") {
-		kind, _, _ := strings.Cut(strings.TrimSpace(accepted), ";")
-		switch kind {
-		case protobufAsked, protobufProper:
-			return h.write(w, r, all.protobuf)
-		case jsonType, "application/*", "*/*", "":
-			return h.write(w, r, all.json)
+	switch accepted(r, protobufAsked, protobufProper) {
+	case inProtobuf:
+		return h.write(w, r, all.protobuf)
+	case inJSON:
+		return h.write(w, r, all.json)
+	}
+	return notAcceptable(protobufAsked)
+}
+
+// form is that of an answer.
+type form int
+
+const (
+	inNone form = iota
+	inJSON
+	inProtobuf
+)
+
+// accepted is the first form in the request's Accept header that there is.
+func accepted(r *http.Request, protobuf ...string) form {
+	for _, one := range strings.Split(r.Header.Get("Accept"), ",") {
+		kind, _, _ := strings.Cut(strings.TrimSpace(one), ";")
+		switch {
+		case slices.Contains(protobuf, kind):
+			return inProtobuf
+		case kind == jsonType || kind == "application/*" || kind == "*/*" || kind == "":
+			return inJSON
 		}
 	}
-	return apierrors.NewGenericServerResponse(http.StatusNotAcceptable, "get", runtimeschema.GroupResource{}, "", "only "+jsonType+" and "+protobufAsked+" are served", 0, true)
+	return inNone
+}
+
+func notAcceptable(protobuf string) error {
+	return apierrors.NewGenericServerResponse(http.StatusNotAcceptable, "get", runtimeschema.GroupResource{}, "", "only "+jsonType+" and "+protobuf+" are served", 0, true)
 }
 
 // serveGroup lets clients that name the document by its hash keep it for good,
 // and sends those with an old hash to the new one.
 func (h *Handler) serveGroup(w http.ResponseWriter, r *http.Request, name string, group answer) error {
+	switch accepted(r, thirdAsked, thirdProper) {
+	case inNone:
+		return notAcceptable(thirdAsked)
+	case inProtobuf:
+		encoded, err := h.encode(group)
+		if err != nil {
+			return apierrors.NewInternalError(err)
+		}
+		group = encoded
+	}
 	if asked := r.URL.Query().Get("hash"); asked != "" {
 		if asked != group.etag {
 			http.Redirect(w, r, groupURL(name, group.etag), http.StatusMovedPermanently)
@@ -164,15 +204,24 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, a answer) error 
 		}
 		return nil
 	}
-	unzipped, err := gzip.NewReader(bytes.NewReader(a.zipped))
+	unzipped, err := a.unzip()
 	if err != nil {
-		return apierrors.NewInternalError(fmt.Errorf("openapi: unpacking: %w", err))
+		return apierrors.NewInternalError(err)
 	}
 	w.WriteHeader(http.StatusOK)
 	if r.Method == http.MethodGet {
 		_, _ = io.Copy(w, unzipped)
 	}
 	return nil
+}
+
+// unzip is what the answer says.
+func (a *answer) unzip() (io.Reader, error) {
+	unzipped, err := gzip.NewReader(bytes.NewReader(a.zipped))
+	if err != nil {
+		return nil, fmt.Errorf("openapi: unpacking: %w", err)
+	}
+	return unzipped, nil
 }
 
 func newJSONAnswer(document map[string]any) (answer, error) {

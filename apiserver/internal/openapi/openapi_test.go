@@ -13,6 +13,7 @@ import (
 	"time"
 
 	openapi_v2 "github.com/google/gnostic-models/openapiv2"
+	openapi_v3 "github.com/google/gnostic-models/openapiv3"
 	"google.golang.org/protobuf/proto"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -192,7 +193,15 @@ func TestProtobuf(t *testing.T) {
 	if got := len(doc.GetDefinitions().GetAdditionalProperties()); got != len(want["definitions"].(map[string]any)) {
 		t.Errorf("%d definitions in protobuf, %d in JSON", got, len(want["definitions"].(map[string]any)))
 	}
-	// What comes back, as JSON again, says what went in.
+	back := readBack(t, doc)
+	for _, part := range []string{"definitions", "paths"} {
+		compareParts(t, part, back[part], want[part])
+	}
+}
+
+// readBack is what a message says, as JSON says it.
+func readBack(t *testing.T, doc interface{ YAMLValue(string) ([]byte, error) }) map[string]any {
+	t.Helper()
 	back := map[string]any{}
 	text, err := doc.YAMLValue("")
 	if err != nil {
@@ -201,14 +210,83 @@ func TestProtobuf(t *testing.T) {
 	if err := yaml.Unmarshal(text, &back); err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []string{"definitions", "paths"} {
-		for name, wanted := range want[part].(map[string]any) {
-			got, _ := json.Marshal(back[part].(map[string]any)[name])
-			expected, _ := json.Marshal(wanted)
-			if string(got) != string(expected) {
-				t.Errorf("%s %s\n     got %s\n    want %s", part, name, got, expected)
-			}
+	return back
+}
+
+// compareParts says of each part whether what comes back is what went in.
+func compareParts(t *testing.T, what string, back, want any) {
+	t.Helper()
+	parts, _ := back.(map[string]any)
+	if len(parts) != len(want.(map[string]any)) {
+		t.Errorf("%s: %d of %d", what, len(parts), len(want.(map[string]any)))
+	}
+	for name, wanted := range want.(map[string]any) {
+		got, _ := json.Marshal(parts[name])
+		expected, _ := json.Marshal(wanted)
+		if string(got) != string(expected) {
+			t.Errorf("%s %s\n     got %s\n    want %s", what, name, got, expected)
 		}
+	}
+}
+
+// TestThirdInProtobuf: what is kept as JSON comes as protobuf for those who ask,
+// under the same hash.
+func TestThirdInProtobuf(t *testing.T) {
+	h := New(entries(), []core.Resource{core.TokenReviews}, "v1.37.2", time.Now())
+	plain := get(t, h, "/openapi/v3/api/v1")
+	want := decoded(t, plain)
+	for _, asked := range []string{thirdAsked, thirdProper + ", application/json"} {
+		answer := get(t, h, "/openapi/v3/api/v1", "Accept", asked)
+		if got := answer.Header.Get("Content-Type"); got != thirdProper {
+			t.Errorf("Content-Type is %q", got)
+		}
+		if answer.Header.Get("ETag") != plain.Header.Get("ETag") {
+			t.Error("another hash")
+		}
+		doc := new(openapi_v3.Document)
+		if err := proto.Unmarshal(body(t, answer.Body), doc); err != nil {
+			t.Fatal(err)
+		}
+		back := readBack(t, doc)
+		compareParts(t, "paths", back["paths"], want["paths"])
+		for _, part := range []string{"schemas", "securitySchemes"} {
+			compareParts(t, part, at(t, back, "components", part), at(t, want, "components", part))
+		}
+	}
+	if len(h.encoded) != 1 {
+		t.Errorf("%d are kept", len(h.encoded))
+	}
+}
+
+// TestSchemaInProtobuf: custom resources say what built-in ones never do.
+func TestSchemaInProtobuf(t *testing.T) {
+	const schema = `{"type": "object", "nullable": true, "maxProperties": 3, "properties": {
+		"n": {"type": "integer", "minimum": -1.5, "maximum": 9, "exclusiveMaximum": true, "multipleOf": 3, "default": 3},
+		"s": {"type": "string", "pattern": "^a$", "maxLength": 3, "minLength": 1, "enum": ["a", 1, null], "default": "x", "title": "S"},
+		"l": {"type": "array", "maxItems": 3, "minItems": 1, "uniqueItems": true, "items": {"$ref": "#/components/schemas/x"}},
+		"b": {"default": true, "not": {"type": "string"}, "anyOf": [{"type": "string"}, {"$ref": "#/components/schemas/x"}], "oneOf": [{"format": "x"}]},
+		"m": {"additionalProperties": {"type": "string"}, "x-kubernetes-map-type": "atomic"},
+		"open": {"additionalProperties": true}}}`
+	var want map[string]any
+	if err := json.Unmarshal([]byte(schema), &want); err != nil {
+		t.Fatal(err)
+	}
+	message, err := thirdPlain(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := new(openapi_v3.Schema)
+	if err := proto.Unmarshal(message, read); err != nil {
+		t.Fatal(err)
+	}
+	var back map[string]any
+	if err := read.ToRawInfo().Decode(&back); err != nil {
+		t.Fatal(err)
+	}
+	text, _ := json.Marshal(back)
+	expected, _ := json.Marshal(want)
+	if string(text) != string(expected) {
+		t.Errorf("got  %s\nwant %s", text, expected)
 	}
 }
 

@@ -229,15 +229,37 @@ func extensionMessages(m *message, number protowire.Number, of map[string]any) e
 		if !strings.HasPrefix(name, "x-") {
 			return nil
 		}
-		text, err := json.Marshal(value)
+		text, err := anyMessage(value)
 		if err != nil {
 			return fmt.Errorf("openapi: extension %s: %w", name, err)
 		}
-		var yaml message
-		yaml.text(2, string(text)+"\n")
-		m.named(number, name, yaml)
+		m.named(number, name, text)
 		return nil
 	})
+}
+
+// anyMessage is a value of any kind.
+func anyMessage(value any) (message, error) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	var m message
+	m.text(2, string(text)+"\n")
+	return m, nil
+}
+
+// anys writes a list of values of any kind.
+func (m *message) anys(number protowire.Number, list any) error {
+	values, _ := list.([]any)
+	for _, value := range values {
+		inner, err := anyMessage(value)
+		if err != nil {
+			return fmt.Errorf("openapi: value of a list: %w", err)
+		}
+		m.embed(number, inner)
+	}
+	return nil
 }
 
 // each visits a map in the order of its keys, so that equal documents are

@@ -1,0 +1,256 @@
+package openapi
+
+import (
+	"math"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// The functions here write a v3 document as the protobuf messages of gnostic's
+// openapi.v3 package, from the JSON that is kept of it; the field numbers are
+// those of gnostic's OpenAPIv3.proto.
+
+// numbered is a field: its name in JSON and its number in protobuf.
+type numbered struct {
+	name   string
+	number protowire.Number
+}
+
+var (
+	schemaFlags = []numbered{{"nullable", 1}, {"readOnly", 3}, {"writeOnly", 4}, {"deprecated", 8},
+		{"exclusiveMaximum", 12}, {"exclusiveMinimum", 14}, {"uniqueItems", 20}}
+	schemaReals    = []numbered{{"multipleOf", 10}, {"maximum", 11}, {"minimum", 13}}
+	schemaIntegers = []numbered{{"maxLength", 15}, {"minLength", 16}, {"maxItems", 18}, {"minItems", 19}, {"maxProperties", 21}, {"minProperties", 22}}
+	schemaTexts    = []numbered{{"title", 9}, {"pattern", 17}, {"type", 25}, {"description", 34}, {"format", 35}}
+	schemaChoices  = []numbered{{"allOf", 26}, {"oneOf", 27}, {"anyOf", 28}}
+	itemMethods    = []numbered{{"get", 4}, {"put", 5}, {"post", 6}, {"delete", 7}, {"options", 8}, {"head", 9}, {"patch", 10}}
+	schemeTexts    = []numbered{{"type", 1}, {"description", 2}, {"name", 3}, {"in", 4}}
+)
+
+func (m *message) textFields(of map[string]any, fields []numbered) {
+	for _, f := range fields {
+		m.text(f.number, stringOf(of[f.name]))
+	}
+}
+
+// entries writes a map as a message of named values, each by encode.
+func (m *message) entries(number, inner protowire.Number, of any, encode func(map[string]any) (message, error)) error {
+	var all message
+	err := each(mapOf(of), func(name string, value any) error {
+		one, err := encode(mapOf(value))
+		all.named(inner, name, one)
+		return err
+	})
+	m.embed(number, all)
+	return err
+}
+
+func thirdMessage(doc map[string]any) (message, error) {
+	var m, info, components, schemes message
+	m.text(1, stringOf(doc["openapi"]))
+	info.textFields(mapOf(doc["info"]), []numbered{{"title", 1}, {"version", 6}})
+	m.embed(2, info)
+	if err := m.entries(4, 1, doc["paths"], thirdItem); err != nil {
+		return nil, err
+	}
+	parts := mapOf(doc["components"])
+	if err := components.entries(1, 1, parts["schemas"], thirdSchema); err != nil {
+		return nil, err
+	}
+	err := schemes.entries(7, 1, parts["securitySchemes"], func(of map[string]any) (message, error) {
+		var scheme message
+		scheme.textFields(of, schemeTexts)
+		return chosen(1, scheme), nil
+	})
+	m.embed(5, append(components, schemes...))
+	return m, err
+}
+
+// chosen is a message that is one of several, of which a number tells.
+func chosen(number protowire.Number, inner message) message {
+	var m message
+	m.embed(number, inner)
+	return m
+}
+
+func thirdItem(item map[string]any) (message, error) {
+	var m message
+	for _, method := range itemMethods {
+		operation, there := item[method.name]
+		if !there {
+			continue
+		}
+		inner, err := thirdOperation(mapOf(operation))
+		if err != nil {
+			return nil, err
+		}
+		m.embed(method.number, inner)
+	}
+	return m, thirdParameters(&m, 13, item["parameters"])
+}
+
+func thirdOperation(op map[string]any) (message, error) {
+	var m message
+	m.texts(1, stringsOf(op["tags"]))
+	m.textFields(op, []numbered{{"description", 3}, {"operationId", 5}})
+	if err := thirdParameters(&m, 6, op["parameters"]); err != nil {
+		return nil, err
+	}
+	if body, there := op["requestBody"]; there {
+		var inner message
+		if err := inner.entries(2, 1, mapOf(body)["content"], thirdMedia); err != nil {
+			return nil, err
+		}
+		required, _ := mapOf(body)["required"].(bool)
+		inner.flag(3, required)
+		m.embed(7, chosen(1, inner))
+	}
+	if err := m.entries(8, 2, op["responses"], thirdResponse); err != nil {
+		return nil, err
+	}
+	return m, extensionMessages(&m, 13, op)
+}
+
+func thirdResponse(response map[string]any) (message, error) {
+	var m message
+	m.text(1, stringOf(response["description"]))
+	var err error
+	if content, there := response["content"]; there {
+		err = m.entries(3, 1, content, thirdMedia)
+	}
+	return chosen(1, m), err
+}
+
+func thirdMedia(media map[string]any) (message, error) {
+	inner, err := thirdSchema(mapOf(media["schema"]))
+	return chosen(1, inner), err
+}
+
+func thirdParameters(m *message, number protowire.Number, list any) error {
+	parameters, _ := list.([]any)
+	for _, value := range parameters {
+		p := mapOf(value)
+		var inner message
+		inner.textFields(p, []numbered{{"name", 1}, {"in", 2}, {"description", 3}})
+		required, _ := p["required"].(bool)
+		inner.flag(4, required)
+		schema, err := thirdSchema(mapOf(p["schema"]))
+		if err != nil {
+			return err
+		}
+		inner.embed(10, schema)
+		m.embed(number, chosen(1, inner))
+	}
+	return nil
+}
+
+// thirdSchema is a schema or a reference to one.
+func thirdSchema(s map[string]any) (message, error) {
+	if ref := stringOf(s["$ref"]); ref != "" {
+		var m message
+		m.text(1, ref)
+		return chosen(2, m), nil
+	}
+	m, err := thirdPlain(s)
+	return chosen(1, m), err
+}
+
+func thirdPlain(s map[string]any) (message, error) {
+	var m message
+	for _, f := range schemaFlags {
+		on, _ := s[f.name].(bool)
+		m.flag(f.number, on)
+	}
+	for _, f := range schemaReals {
+		m.real(f.number, s[f.name])
+	}
+	for _, f := range schemaIntegers {
+		if n, there := s[f.name].(float64); there {
+			m = protowire.AppendVarint(protowire.AppendTag(m, f.number, protowire.VarintType), uint64(int64(n)))
+		}
+	}
+	m.textFields(s, schemaTexts)
+	m.texts(23, stringsOf(s["required"]))
+	if err := m.anys(24, s["enum"]); err != nil {
+		return nil, err
+	}
+	if err := m.inner(s); err != nil {
+		return nil, err
+	}
+	m.fallback(s["default"])
+	return m, extensionMessages(&m, 36, s)
+}
+
+// inner writes the schemas that a schema is made of.
+func (m *message) inner(s map[string]any) error {
+	for _, f := range schemaChoices {
+		list, _ := s[f.name].([]any)
+		for _, value := range list {
+			choice, err := thirdSchema(mapOf(value))
+			if err != nil {
+				return err
+			}
+			m.embed(f.number, choice)
+		}
+	}
+	if not, there := s["not"]; there {
+		inner, err := thirdPlain(mapOf(not))
+		if err != nil {
+			return err
+		}
+		m.embed(29, inner)
+	}
+	if items, there := s["items"]; there {
+		inner, err := thirdSchema(mapOf(items))
+		if err != nil {
+			return err
+		}
+		m.embed(30, chosen(1, inner))
+	}
+	if properties, there := s["properties"]; there {
+		if err := m.entries(31, 1, properties, thirdSchema); err != nil {
+			return err
+		}
+	}
+	switch values := s["additionalProperties"].(type) {
+	case bool:
+		var inner message
+		inner.either(2, values)
+		m.embed(32, inner)
+	case map[string]any:
+		inner, err := thirdSchema(values)
+		if err != nil {
+			return err
+		}
+		m.embed(32, chosen(1, inner))
+	}
+	return nil
+}
+
+// either writes a flag of which it matters that it is there.
+func (m *message) either(number protowire.Number, on bool) {
+	*m = protowire.AppendVarint(protowire.AppendTag(*m, number, protowire.VarintType), protowire.EncodeBool(on))
+}
+
+func (m *message) real(number protowire.Number, value any) {
+	if n, there := value.(float64); there {
+		*m = protowire.AppendFixed64(protowire.AppendTag(*m, number, protowire.Fixed64Type), math.Float64bits(n))
+	}
+}
+
+// fallback writes a default. Messages have no room for one that is a list or an
+// object.
+func (m *message) fallback(value any) {
+	var inner message
+	switch v := value.(type) {
+	case float64:
+		inner.real(1, v)
+	case bool:
+		inner.either(2, v)
+	case string:
+		inner = protowire.AppendString(protowire.AppendTag(inner, 3, protowire.BytesType), v)
+	default:
+		return
+	}
+	m.embed(33, inner)
+}
