@@ -26,6 +26,8 @@ type FitError struct {
 	Pending map[string]struct{}
 	// Resolvable are the nodes where other pods may be what stood in the way.
 	Resolvable []*NodeInfo
+	// noted is whose refusal was counted last: plugins give one to many nodes.
+	noted *Status
 	// PostFilterMessage is what came of the search for pods that could go.
 	PostFilterMessage string
 }
@@ -53,6 +55,10 @@ func (e *FitError) RefuseNode(node *NodeInfo, status *Status) {
 
 // note keeps who refused.
 func (e *FitError) note(status *Status) {
+	if status == e.noted {
+		return
+	}
+	e.noted = status
 	e.Plugins[status.Plugin()] = struct{}{}
 	if status.Code() == Pending {
 		if e.Pending == nil {

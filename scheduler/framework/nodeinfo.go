@@ -63,8 +63,8 @@ func (n *NodeInfo) count(pod *PodInfo) {
 	n.HostPorts = append(n.HostPorts, pod.HostPorts...)
 }
 
-// RemovePod counts a pod out again. The sums are taken anew: subtraction could
-// not undo an addition that was held at its largest value.
+// RemovePod counts a pod out again. Where subtraction would not undo what adding
+// it did, all is counted anew.
 func (n *NodeInfo) RemovePod(uid types.UID) {
 	for i, pod := range n.Pods {
 		if pod.Pod.UID != uid {
@@ -74,7 +74,12 @@ func (n *NodeInfo) RemovePod(uid types.UID) {
 		n.Pods[i] = n.Pods[last]
 		n.Pods[last] = nil
 		n.Pods = n.Pods[:last]
-		n.Requested, n.Scored, n.HostPorts, n.WithAffinity = Resource{}, Resource{}, n.HostPorts[:0], nil
+		if pod.Affinity == nil && len(pod.HostPorts) == 0 && !n.Requested.capped() && !n.Scored.capped() {
+			n.Requested.subtract(&pod.Requests)
+			n.Scored.subtract(&pod.ScoredRequests)
+			return
+		}
+		n.Requested, n.Scored, n.HostPorts, n.WithAffinity = Resource{}, Resource{}, n.HostPorts[:0], n.WithAffinity[:0]
 		for _, other := range n.Pods {
 			n.count(other)
 		}
@@ -84,12 +89,19 @@ func (n *NodeInfo) RemovePod(uid types.UID) {
 
 // Snapshot returns a copy that later changes of n do not touch.
 func (n *NodeInfo) Snapshot() *NodeInfo {
-	c := *n
-	c.Pods = append([]*PodInfo(nil), n.Pods...)
-	c.WithAffinity = append([]*PodInfo(nil), n.WithAffinity...)
-	c.HostPorts = append([]HostPort(nil), n.HostPorts...)
+	c := &NodeInfo{}
+	n.CopyTo(c)
+	return c
+}
+
+// CopyTo makes c, which is nobody else's, such a copy. It takes c's memory.
+func (n *NodeInfo) CopyTo(c *NodeInfo) {
+	pods, withAffinity, ports := c.Pods[:0], c.WithAffinity[:0], c.HostPorts[:0]
+	*c = *n
+	c.Pods = append(pods, n.Pods...)
+	c.WithAffinity = append(withAffinity, n.WithAffinity...)
+	c.HostPorts = append(ports, n.HostPorts...)
 	c.Allocatable = n.Allocatable.clone()
 	c.Requested = n.Requested.clone()
 	c.Scored = n.Scored.clone()
-	return &c
 }

@@ -15,6 +15,8 @@ import (
 // times. It never changes; a changed pod gets a new PodInfo.
 type PodInfo struct {
 	Pod *core.Pod
+	// Priority is the pod's; zero where it has none.
+	Priority int32
 	// Requests is what filters count; ScoredRequests counts containers that
 	// ask for no CPU or memory with a default.
 	Requests       Resource
@@ -45,6 +47,7 @@ func NewPodInfo(pod *core.Pod) *PodInfo {
 	}
 	info := &PodInfo{
 		Pod:       pod,
+		Priority:  Priority(pod),
 		Requests:  NewResource(resource.PodRequests(pod, options)),
 		HostPorts: HostPorts(pod),
 		Affinity:  newPodAffinity(pod),

@@ -54,6 +54,15 @@ type PreFilterOutcome struct {
 	Narrowed  []string
 }
 
+// LeavesOut reports whether a node is not worth looking at.
+func (o PreFilterOutcome) LeavesOut(node string) bool {
+	if o.NodeNames == nil {
+		return false
+	}
+	_, named := o.NodeNames[node]
+	return !named
+}
+
 // LeftOut is what the plugins say of a node that they left out.
 func (o PreFilterOutcome) LeftOut() *Status {
 	reason := fmt.Sprintf("node(s) didn't satisfy plugin(s) [%s]", strings.Join(o.Narrowed, " "))
@@ -80,6 +89,9 @@ func (p *Profile) RunPreFilter(ctx context.Context, state *CycleState, pod *PodI
 		case !status.IsSuccess():
 			return PreFilterOutcome{}, AsError(fmt.Errorf("prefilter plugin %s: %w", plugin.Name(), status.Err()))
 		}
+		if extended, ok := plugin.(PreFilterExtensions); ok {
+			state.extensions = append(state.extensions, extended)
+		}
 		if result != nil && result.NodeNames != nil {
 			narrowed = append(narrowed, plugin.Name())
 			merged = merged.merge(result)
@@ -101,7 +113,7 @@ func (p *Profile) ActiveFilters(state *CycleState) []Filter {
 	}
 	active := make([]Filter, 0, len(p.Filter))
 	for _, plugin := range p.Filter {
-		if !state.skip[plugin.Name()].filter {
+		if !state.skipsFilter(plugin.Name()) {
 			active = append(active, plugin)
 		}
 	}
@@ -133,7 +145,7 @@ func RunFilters(ctx context.Context, filters []Filter, state *CycleState, pod *P
 // without them, because they may never come.
 func (p *Profile) RunFiltersWith(ctx context.Context, others []*PodInfo, filters []Filter, state *CycleState, pod *PodInfo, node *NodeInfo) *Status {
 	if len(others) > 0 {
-		full, with := state.Clone(), node.Snapshot()
+		full, with := state.WhatIf(), node.Snapshot()
 		for _, other := range others {
 			if status := p.RunAddPod(ctx, full, pod, other, with); !status.IsSuccess() {
 				return status
@@ -160,12 +172,8 @@ func (p *Profile) RunRemovePod(ctx context.Context, state *CycleState, pod, remo
 }
 
 func (p *Profile) extend(state *CycleState, call func(PreFilterExtensions) *Status) *Status {
-	for _, plugin := range p.PreFilter {
-		extended, ok := plugin.(PreFilterExtensions)
-		if !ok || state.skip[plugin.Name()].filter {
-			continue
-		}
-		if status := call(extended); !status.IsSuccess() {
+	for _, plugin := range state.extensions {
+		if status := call(plugin); !status.IsSuccess() {
 			return AsError(fmt.Errorf("prefilter plugin %s, in a what-if: %w", plugin.Name(), status.Err()))
 		}
 	}
@@ -227,7 +235,7 @@ func (p *Profile) RunScore(ctx context.Context, state *CycleState, pod *PodInfo,
 func (p *Profile) RunScoreEach(ctx context.Context, state *CycleState, pod *PodInfo, nodes []*NodeInfo, take func(plugin WeightedScore, scores []int64)) *Status {
 	scores := make([]int64, len(nodes))
 	for _, plugin := range p.Score {
-		if state.skip[plugin.Name()].score {
+		if state.skipsScore(plugin.Name()) {
 			continue
 		}
 		if status := p.scoreNodes(ctx, plugin, state, pod, nodes, scores); !status.IsSuccess() {

@@ -86,6 +86,32 @@ func (r *Resource) add(other *Resource) {
 	}
 }
 
+// capped reports whether a value is held at its largest, so that what was added
+// can't be told from it any more.
+func (r *Resource) capped() bool {
+	if r.MilliCPU == maxInt64 || r.Memory == maxInt64 || r.EphemeralStorage == maxInt64 {
+		return true
+	}
+	for _, value := range r.Scalar {
+		if value == maxInt64 {
+			return true
+		}
+	}
+	return false
+}
+
+// subtract undoes add, where r is not capped.
+func (r *Resource) subtract(other *Resource) {
+	r.MilliCPU -= other.MilliCPU
+	r.Memory -= other.Memory
+	r.EphemeralStorage -= other.EphemeralStorage
+	for name, value := range other.Scalar {
+		if r.Scalar[name] -= value; r.Scalar[name] == 0 {
+			delete(r.Scalar, name)
+		}
+	}
+}
+
 func (r *Resource) clone() Resource {
 	c := *r
 	if r.Scalar != nil {

@@ -1,7 +1,6 @@
 package framework
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -16,7 +15,9 @@ type StateKey string
 // write, one after the other; all others read.
 type CycleState struct {
 	entries []stateEntry
-	skip    map[string]skipped
+	skip    []skipped
+	// extensions are those of the PreFilter plugins that did not skip the pod.
+	extensions []PreFilterExtensions
 
 	// Nodes are all nodes of the attempt's snapshot; WithAffinity those that
 	// have pods which say something about other pods.
@@ -24,6 +25,8 @@ type CycleState struct {
 	// Image is what is known of an image by its name (ImageName), nil if no node
 	// has it.
 	Image func(name string) *Image
+	// Tallies are what the snapshot keeps for CycleState.Tally; nil for nothing.
+	Tallies *Tallies
 	// Observer is told how long the plugins of this attempt take; mostly nobody.
 	Observer Observer
 	// Relay collects the moments of the attempt.
@@ -35,7 +38,11 @@ type stateEntry struct {
 	value any
 }
 
-type skipped struct{ filter, score bool }
+// skipped is what a plugin skips.
+type skipped struct {
+	plugin        string
+	filter, score bool
+}
 
 // Observer measures plugins. It is asked for the time, because this package
 // reads no clock.
@@ -97,20 +104,51 @@ func (s *CycleState) Clone() *CycleState {
 			c.entries[i].value = value.Clone()
 		}
 	}
-	c.skip = maps.Clone(s.skip)
+	c.skip = slices.Clone(s.skip)
 	return &c
 }
 
-func (s *CycleState) skipFilter(plugin string) {
-	if s.skip == nil {
-		s.skip = map[string]skipped{}
+// skips is what a plugin skips; there are few that do.
+func (s *CycleState) skips(plugin string) *skipped {
+	for i := range s.skip {
+		if s.skip[i].plugin == plugin {
+			return &s.skip[i]
+		}
 	}
-	s.skip[plugin] = skipped{filter: true, score: s.skip[plugin].score}
+	return nil
+}
+
+func (s *CycleState) skipsFilter(plugin string) bool {
+	skipped := s.skips(plugin)
+	return skipped != nil && skipped.filter
+}
+
+func (s *CycleState) skipsScore(plugin string) bool {
+	skipped := s.skips(plugin)
+	return skipped != nil && skipped.score
+}
+
+// WhatIf returns a state for RunAddPod and RunRemovePod: a clone, or s itself
+// where no plugin keeps anything that these would change.
+func (s *CycleState) WhatIf() *CycleState {
+	if len(s.extensions) == 0 {
+		return s
+	}
+	return s.Clone()
+}
+
+func (s *CycleState) skipFilter(plugin string) {
+	if known := s.skips(plugin); known != nil {
+		known.filter = true
+	} else {
+		s.skip = append(s.skip, skipped{plugin: plugin, filter: true})
+	}
 }
 
 func (s *CycleState) skipScore(plugin string) {
-	if s.skip == nil {
-		s.skip = map[string]skipped{}
+	if known := s.skips(plugin); known != nil {
+		known.score = true
+	} else {
+		s.skip = append(s.skip, skipped{plugin: plugin, score: true})
 	}
-	s.skip[plugin] = skipped{filter: s.skip[plugin].filter, score: true}
 }

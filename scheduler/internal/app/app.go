@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"time"
 
@@ -152,9 +153,10 @@ func assemble(options *config.Options, configuration *profile.Configuration, plu
 	}
 	s := &parts{
 		client: client, clock: clock, logger: logger, health: daemon.NewHealth(), recorders: recorders{}, metrics: metrics.New(),
-		namespaces: watch.NewStore[*core.Namespace](nil), budgets: newBudgets(), nominations: nominate.New(), waiting: permit.New(clock),
-		selectors: selectors.New(),
+		budgets: newBudgets(), nominations: nominate.New(), waiting: permit.New(clock), selectors: selectors.New(),
+		cache: cache.New(clock, cache.DefaultExpiry),
 	}
+	s.namespaces = newNamespaces(s.cache)
 	api := apiPods{client}
 	s.reporter = report.New(s.recorders, api, clock, logger)
 	s.evictor = evict.New(api, s.nominations, s.waiting, s.recorders, clock, logger)
@@ -168,7 +170,6 @@ func assemble(options *config.Options, configuration *profile.Configuration, plu
 	for name := range profiles {
 		s.recorders[name] = events.NewRecorder(client, name, host, clock, logger)
 	}
-	s.cache = cache.New(clock, cache.DefaultExpiry)
 	s.queue = queue.New(queue.Options{
 		Profiles: profiles, Clock: clock, FlushAfter: queue.DefaultFlushAfter,
 		Backoff: backoff.Policy{Initial: configuration.InitialBackoff, Max: configuration.MaxBackoff},
@@ -183,6 +184,19 @@ func assemble(options *config.Options, configuration *profile.Configuration, plu
 	}
 	s.explainer = &explain.Explainer{Profiles: profiles, Cache: s.cache, Queue: s.queue, Nominations: s.nominations, Pods: api, Extenders: s.extenders}
 	return s, s.elect(options, host)
+}
+
+// newNamespaces holds namespaces, and tells told of those whose labels change.
+func newNamespaces(told *cache.Cache) *watch.Store[*core.Namespace] {
+	return watch.NewStore(nil, watch.Handler[*core.Namespace]{
+		OnAdd:    func(*core.Namespace) { told.NamespaceChanged() },
+		OnDelete: func(*core.Namespace) { told.NamespaceChanged() },
+		OnUpdate: func(before, after *core.Namespace) {
+			if !maps.Equal(before.Labels, after.Labels) {
+				told.NamespaceChanged()
+			}
+		},
+	})
 }
 
 // newBudgets holds disruption budgets by namespace.

@@ -31,6 +31,7 @@ type Cache struct {
 	expiring   *list.List // of *pod, the soonest first
 	images     images
 	generation int64
+	namespaces int64 // grows when the labels of a namespace change
 	nodeSet    int64 // grows when a node comes, goes, or moves to another zone
 }
 
@@ -67,6 +68,13 @@ func (c *Cache) SetNode(n *core.Node) {
 	}
 	entry.info.SetNode(n)
 	c.changed(entry)
+}
+
+// NamespaceChanged says that a namespace has other labels now.
+func (c *Cache) NamespaceChanged() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.namespaces++
 }
 
 // RemoveNode forgets a node; its pods are kept until the API says that they

@@ -26,6 +26,8 @@ type Snapshot struct {
 	// mostly few, and asked for in each attempt.
 	withAffinity []*framework.NodeInfo
 	images       *images
+	tallies      framework.Tallies
+	namespaces   int64 // the change of namespaces that tallies go by
 }
 
 // NewSnapshot returns an empty snapshot.
@@ -45,8 +47,10 @@ func (s *Snapshot) Image(name string) *framework.Image {
 	return s.images.get(name)
 }
 
-// WithAffinity are the nodes with pods that say something about other pods.
-func (s *Snapshot) WithAffinity() []*framework.NodeInfo { return s.withAffinity }
+// Show has an attempt see the snapshot; valid until the next Update.
+func (s *Snapshot) Show(state *framework.CycleState) {
+	state.Nodes, state.WithAffinity, state.Image, state.Tallies = s.nodes, s.withAffinity, s.Image, &s.tallies
+}
 
 func (s *Snapshot) collectWithAffinity() {
 	s.withAffinity = s.withAffinity[:0]
@@ -72,6 +76,10 @@ func (c *Cache) Update(s *Snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s.images = &c.images
+	if s.namespaces != c.namespaces {
+		s.namespaces = c.namespaces
+		s.tallies.Reset()
+	}
 	if s.nodeSet != c.nodeSet {
 		c.rebuild(s)
 		return
@@ -85,6 +93,7 @@ func (c *Cache) Update(s *Snapshot) {
 		old := s.nodes[at]
 		affinity = affinity || len(old.WithAffinity) > 0 || len(entry.info.WithAffinity) > 0
 		s.nodes[at] = entry.info.Snapshot()
+		s.tallies.Changed(old, s.nodes[at])
 		s.turns[s.turn[at]] = s.nodes[at]
 	}
 	s.generation = c.generation
@@ -111,6 +120,7 @@ func (c *Cache) rebuild(s *Snapshot) {
 		s.place[n.Node.Name] = i
 	}
 	s.nodes, s.nodeSet, s.generation = nodes, c.nodeSet, c.generation
+	s.tallies.Reset()
 	s.takeTurns()
 	s.collectWithAffinity()
 }

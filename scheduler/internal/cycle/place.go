@@ -3,7 +3,6 @@ package cycle
 import (
 	"context"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -72,7 +71,7 @@ func (p *placer) place(ctx context.Context, profile *framework.Profile, state *f
 	if len(nodes) == 0 {
 		return Placement{}, framework.ErrNoNodes
 	}
-	state.Nodes, state.WithAffinity, state.Image = nodes, p.snapshot.WithAffinity(), p.snapshot.Image
+	p.snapshot.Show(state)
 	fit := framework.NewFitError(len(nodes))
 	began := p.points.clock.Now()
 	outcome, status := profile.RunPreFilter(ctx, state, pod)
@@ -85,7 +84,7 @@ func (p *placer) place(ctx context.Context, profile *framework.Profile, state *f
 		return Placement{}, status.Err()
 	}
 	candidates := p.candidates(outcome, nodes, fit)
-	if kept, err := p.keepsPromise(ctx, profile, state, pod, candidates); err != nil {
+	if kept, err := p.keepsPromise(ctx, profile, state, pod, outcome); err != nil {
 		return Placement{}, err
 	} else if kept {
 		stamp(relay.SchedulerFiltered)
@@ -135,23 +134,23 @@ func (p *placer) candidates(outcome framework.PreFilterOutcome, nodes []*framewo
 
 // keepsPromise reports whether the pod can have the room that it was promised:
 // other pods left for it, so no other node is looked at.
-func (p *placer) keepsPromise(ctx context.Context, profile *framework.Profile, state *framework.CycleState, pod *framework.PodInfo, candidates []*framework.NodeInfo) (bool, error) {
+func (p *placer) keepsPromise(ctx context.Context, profile *framework.Profile, state *framework.CycleState, pod *framework.PodInfo, outcome framework.PreFilterOutcome) (bool, error) {
 	promised := p.promised.Of(pod.Pod.UID)
 	if promised == "" {
 		return false, nil
 	}
-	at := slices.IndexFunc(candidates, func(node *framework.NodeInfo) bool { return node.Name() == promised })
-	if at < 0 || !p.ask(ctx, profile, profile.ActiveFilters(state), state, pod, candidates[at]).IsSuccess() {
+	node, known := p.snapshot.Node(promised)
+	if !known || outcome.LeavesOut(promised) || !p.ask(ctx, profile, profile.ActiveFilters(state), state, pod, node).IsSuccess() {
 		return false, nil
 	}
-	left, err := p.extenders.Filter(ctx, pod.Pod, candidates[at:at+1], func(*framework.NodeInfo, *framework.Status) {})
+	left, err := p.extenders.Filter(ctx, pod.Pod, []*framework.NodeInfo{node}, func(*framework.NodeInfo, *framework.Status) {})
 	return len(left) > 0, err
 }
 
 // ask asks the filters about a node on which the pods that were promised room
 // before this one count, too.
 func (p *placer) ask(ctx context.Context, profile *framework.Profile, filters []framework.Filter, state *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
-	return profile.RunFiltersWith(ctx, p.promised.Before(pod, node.Name()), filters, state, pod, node)
+	return profile.RunFiltersWith(ctx, p.promised.Before(pod, node), filters, state, pod, node)
 }
 
 // filter collects feasible nodes until there are enough of them to score.

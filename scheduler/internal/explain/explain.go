@@ -126,7 +126,7 @@ func (q *question) look(from *cache.Cache) {
 	snapshot := cache.NewSnapshot()
 	from.Update(snapshot)
 	q.state = framework.NewCycleState(nil)
-	q.state.Nodes, q.state.WithAffinity, q.state.Image = snapshot.Nodes(), snapshot.WithAffinity(), snapshot.Image
+	snapshot.Show(q.state)
 	is := func(p *framework.PodInfo) bool { return p.Pod.UID == q.pod.Pod.UID }
 	for _, node := range q.state.Nodes {
 		if slices.ContainsFunc(node.Pods, is) {
@@ -181,10 +181,10 @@ func (q *question) ask(ctx context.Context) error {
 // refusals are those of all plugins, where an attempt only hears the first.
 func (q *question) refusals(ctx context.Context, outcome framework.PreFilterOutcome, node *framework.NodeInfo) ([]*framework.Status, error) {
 	var refusals []*framework.Status
-	if _, named := outcome.NodeNames[node.Name()]; outcome.NodeNames != nil && !named {
+	if outcome.LeavesOut(node.Name()) {
 		refusals = append(refusals, outcome.LeftOut())
 	}
-	others := q.promised.Before(q.pod, node.Name())
+	others := q.promised.Before(q.pod, node)
 	for _, filter := range q.profile.ActiveFilters(q.state) {
 		status := q.profile.RunFiltersWith(ctx, others, []framework.Filter{filter}, q.state, q.pod, node)
 		switch {

@@ -121,10 +121,13 @@ func (n *Nominations) On(node string) []*framework.PodInfo {
 
 // Before are the pods promised room on a node that come before pod: those of
 // its priority or a higher one.
-func (n *Nominations) Before(pod *framework.PodInfo, node string) []*framework.PodInfo {
+func (n *Nominations) Before(pod *framework.PodInfo, node *framework.NodeInfo) []*framework.PodInfo {
+	if n.count.Load() == 0 {
+		return nil
+	}
 	var before []*framework.PodInfo
-	for _, other := range n.On(node) {
-		if other.Pod.UID != pod.Pod.UID && framework.Priority(other.Pod) >= framework.Priority(pod.Pod) {
+	for _, other := range n.On(node.Name()) {
+		if other.Pod.UID != pod.Pod.UID && other.Priority >= pod.Priority {
 			before = append(before, other)
 		}
 	}

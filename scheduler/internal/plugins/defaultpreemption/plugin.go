@@ -120,7 +120,7 @@ func (p *Plugin) ineligible(pod *framework.PodInfo, nodes []*framework.NodeInfo)
 		return ""
 	}
 	for _, other := range nodes[at].Pods {
-		if framework.Priority(other.Pod) >= framework.Priority(pod.Pod) {
+		if other.Priority >= pod.Priority {
 			continue
 		}
 		if other.Pod.DeletionTimestamp != nil && disrupted(other.Pod) || p.services.Nominations.Leaving(other.Pod.UID) {
@@ -144,7 +144,7 @@ func disrupted(pod *core.Pod) bool {
 // priority that had been promised room there have to look elsewhere.
 func (p *Plugin) make(pod *framework.PodInfo, best *candidate) {
 	for _, other := range p.services.Nominations.On(best.node.Name()) {
-		if framework.Priority(other.Pod) < framework.Priority(pod.Pod) {
+		if other.Priority < pod.Priority {
 			p.services.Nominations.Delete(other.Pod.UID)
 		}
 	}

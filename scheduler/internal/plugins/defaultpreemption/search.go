@@ -23,6 +23,9 @@ type search struct {
 	pod     *framework.PodInfo
 	budgets *budgets
 
+	what  framework.NodeInfo   // the node of the what-if
+	lower []*framework.PodInfo // on it, who could go
+
 	noVictims int            // nodes without anybody who could go
 	reasons   map[string]int // of nodes where that would not help
 }
@@ -86,28 +89,29 @@ func (s *search) extended(ctx context.Context, candidates []*candidate) ([]*cand
 // pod comes before, and puts back, the most important first, whoever can stay.
 // Without a candidate the status says why, or is nil where nobody can go.
 func (s *search) victims(ctx context.Context, filters []framework.Filter, node *framework.NodeInfo) (*candidate, *framework.Status) {
-	profile, what, state := s.refused.Profile, node.Snapshot(), s.state.Clone()
-	var lower []*framework.PodInfo
+	s.lower = s.lower[:0]
 	for _, other := range node.Pods {
-		if framework.Priority(other.Pod) < framework.Priority(s.pod.Pod) {
-			lower = append(lower, other)
+		if other.Priority < s.pod.Priority {
+			s.lower = append(s.lower, other)
 		}
 	}
-	if len(lower) == 0 {
+	if len(s.lower) == 0 {
 		return nil, nil
 	}
-	for _, other := range lower {
+	profile, what, state := s.refused.Profile, &s.what, s.state.WhatIf()
+	node.CopyTo(what)
+	for _, other := range s.lower {
 		if status := profile.RunRemovePod(ctx, state, s.pod, other, what); !status.IsSuccess() {
 			return nil, status
 		}
 	}
-	before := s.services.Nominations.Before(s.pod, node.Name())
+	before := s.services.Nominations.Before(s.pod, node)
 	if status := profile.RunFiltersWith(ctx, before, filters, state, s.pod, what); !status.IsSuccess() {
 		return nil, status
 	}
-	slices.SortStableFunc(lower, importance)
+	slices.SortStableFunc(s.lower, importance)
 	c := &candidate{node: node}
-	violating, others := s.budgets.split(lower)
+	violating, others := s.budgets.split(s.lower)
 	for i, group := range [][]*framework.PodInfo{violating, others} {
 		for _, other := range group {
 			if status := profile.RunAddPod(ctx, state, s.pod, other, what); !status.IsSuccess() {
@@ -132,14 +136,16 @@ func (s *search) victims(ctx context.Context, filters []framework.Filter, node *
 	if len(c.victims) == 0 {
 		return nil, nil // it fits by now: the next attempt will see
 	}
-	slices.SortStableFunc(c.victims, importance)
+	if c.violations > 0 { // else they are in order
+		slices.SortStableFunc(c.victims, importance)
+	}
 	return c, nil
 }
 
 // importance orders pods: higher priority first, and of equals the one that has
 // run for longer.
 func importance(a, b *framework.PodInfo) int {
-	if by := cmp.Compare(framework.Priority(b.Pod), framework.Priority(a.Pod)); by != 0 {
+	if by := cmp.Compare(b.Priority, a.Priority); by != 0 {
 		return by
 	}
 	return started(a.Pod).Compare(started(b.Pod))
@@ -157,7 +163,7 @@ func started(pod *core.Pod) time.Time {
 // broken budgets, a lower highest priority, a smaller sum of priorities, fewer
 // victims, and the most important of them started later.
 func (c *candidate) better(other *candidate) bool {
-	highest := func(c *candidate) int32 { return framework.Priority(c.victims[0].Pod) }
+	highest := func(c *candidate) int32 { return c.victims[0].Priority }
 	return cmp.Or(
 		cmp.Compare(c.violations, other.violations),
 		cmp.Compare(highest(c), highest(other)),
@@ -171,7 +177,7 @@ func (c *candidate) better(other *candidate) bool {
 // negative priority, too, fewer are better.
 func (c *candidate) sum() (total int64) {
 	for _, v := range c.victims {
-		total += int64(framework.Priority(v.Pod)) + 1<<31
+		total += int64(v.Priority) + 1<<31
 	}
 	return total
 }
@@ -180,7 +186,7 @@ func (c *candidate) sum() (total int64) {
 func (c *candidate) earliest() time.Time {
 	first := started(c.victims[0].Pod)
 	for _, v := range c.victims[1:] {
-		if framework.Priority(v.Pod) != framework.Priority(c.victims[0].Pod) {
+		if v.Priority != c.victims[0].Priority {
 			break
 		}
 		if at := started(v.Pod); at.Before(first) {
@@ -224,10 +230,14 @@ func (b *budgets) in(namespace string) []budget {
 // split parts pods, in their order, into those whose leaving would break a
 // budget, the others' leaving being counted, and those whose would not.
 func (b *budgets) split(pods []*framework.PodInfo) (violating, others []*framework.PodInfo) {
-	left := map[*policyv1.PodDisruptionBudget]int32{}
+	var left map[*policyv1.PodDisruptionBudget]int32
 	for _, pod := range pods {
 		breaks := false
-		for _, pdb := range b.in(pod.Pod.Namespace) {
+		budgets := b.in(pod.Pod.Namespace)
+		if left == nil && len(budgets) > 0 {
+			left = map[*policyv1.PodDisruptionBudget]int32{}
+		}
+		for _, pdb := range budgets {
 			if len(pod.Pod.Labels) == 0 || !pdb.selector.Matches(labels.Set(pod.Pod.Labels)) {
 				continue
 			}

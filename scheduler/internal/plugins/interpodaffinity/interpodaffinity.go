@@ -7,7 +7,6 @@ package interpodaffinity
 
 import (
 	"context"
-	"maps"
 
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -56,33 +55,18 @@ func New(options Options, namespaces func(name string) labels.Set) *Plugin {
 // Name implements framework.Plugin.
 func (*Plugin) Name() string { return Name }
 
-// place is one value of one label of nodes.
-type place struct{ key, value string }
-
-// counts says how many pods are at a place, or what it is worth.
-type counts map[place]int64
-
-func (c counts) add(node *core.Node, key string, by int64) {
-	if value, has := node.Labels[key]; has {
-		at := place{key, value}
-		if c[at] += by; c[at] == 0 {
-			delete(c, at) // none is as good as never any
-		}
-	}
-}
-
 // filterState is what PreFilter prepares.
 type filterState struct {
-	existingAnti counts // where running pods don't want this one
-	affinity     counts // where pods are that this one must be with, by all of its terms
-	anti         counts // where pods are that this one must not be with
-	selfMatch    bool   // the pod is of the kind that it must be with
+	existingAnti framework.WhatIf // where running pods don't want this one
+	affinity     framework.WhatIf // where pods are that this one must be with, by all of its terms
+	anti         framework.WhatIf // where pods are that this one must not be with
+	selfMatch    bool             // the pod is of the kind that it must be with
 }
 
 // Clone implements framework.Cloner.
 func (s *filterState) Clone() any {
 	return &filterState{
-		existingAnti: maps.Clone(s.existingAnti), affinity: maps.Clone(s.affinity), anti: maps.Clone(s.anti), selfMatch: s.selfMatch,
+		existingAnti: s.existingAnti.Clone(), affinity: s.affinity.Clone(), anti: s.anti.Clone(), selfMatch: s.selfMatch,
 	}
 }
 
@@ -104,62 +88,82 @@ func (p *Plugin) change(state *framework.CycleState, pod, other *framework.PodIn
 		return
 	}
 	if other.Affinity != nil {
-		for i := range other.Affinity.RequiredAnti {
-			if term := &other.Affinity.RequiredAnti[i]; term.Matches(pod.Pod, p.namespaces) {
-				s.existingAnti.add(node, term.TopologyKey, by)
-			}
-		}
+		p.countRefusing(other.Affinity, pod.Pod, node, s.existingAnti.Add, by)
 	}
 	if pod.Affinity != nil {
-		p.count(s, pod.Affinity, other.Pod, node, by)
+		p.countWith(pod.Affinity, other.Pod, node, s.affinity.Add, by)
+		p.countWithout(pod.Affinity, other.Pod, node, s.anti.Add, by)
 	}
 }
+
+// countRefusing counts where node is if existing must not be with pod.
+func (p *Plugin) countRefusing(existing *framework.PodAffinity, pod *core.Pod, node *core.Node, add framework.AddFunc, by int64) {
+	for i := range existing.RequiredAnti {
+		if term := &existing.RequiredAnti[i]; term.Matches(pod, p.namespaces) {
+			add.At(node, term.TopologyKey, by)
+		}
+	}
+}
+
+// countWith counts where node is if own has to be with existing.
+func (p *Plugin) countWith(own *framework.PodAffinity, existing *core.Pod, node *core.Node, add framework.AddFunc, by int64) {
+	if len(own.Required) == 0 || !p.matchesAll(own.Required, existing) {
+		return
+	}
+	for i := range own.Required {
+		add.At(node, own.Required[i].TopologyKey, by)
+	}
+}
+
+// countWithout counts where node is if own must not be with existing.
+func (p *Plugin) countWithout(own *framework.PodAffinity, existing *core.Pod, node *core.Node, add framework.AddFunc, by int64) {
+	for i := range own.RequiredAnti {
+		if term := &own.RequiredAnti[i]; term.Matches(existing, p.namespaces) {
+			add.At(node, term.TopologyKey, by)
+		}
+	}
+}
+
+// noAffinity is that of pods that say nothing about others.
+var noAffinity framework.PodAffinity
 
 // PreFilter counts, over all nodes, the pods that the rules are about.
 func (p *Plugin) PreFilter(_ context.Context, state *framework.CycleState, pod *framework.PodInfo) (*framework.PreFilterResult, *framework.Status) {
 	own := pod.Affinity
 	if own == nil {
-		own = &framework.PodAffinity{}
+		own = &noAffinity
 	}
 	if own.Err != nil {
 		return nil, framework.NewStatus(framework.UnschedulableAndUnresolvable, own.Err.Error()).By(Name)
 	}
-	s := &filterState{existingAnti: counts{}, affinity: counts{}, anti: counts{}}
-	for _, node := range state.WithAffinity {
-		for _, existing := range node.WithAffinity {
-			for i := range existing.Affinity.RequiredAnti {
-				if term := &existing.Affinity.RequiredAnti[i]; term.Matches(pod.Pod, p.namespaces) {
-					s.existingAnti.add(node.Node, term.TopologyKey, 1)
-				}
+	s := &filterState{}
+	if len(state.WithAffinity) > 0 {
+		s.existingAnti = framework.NewWhatIf(state.Tally(identity(Name+" refusing", pod.Pod), func(node *framework.NodeInfo, add framework.AddFunc) {
+			for _, existing := range node.WithAffinity {
+				p.countRefusing(existing.Affinity, pod.Pod, node.Node, add, 1)
 			}
-		}
+		}))
 	}
-	if len(own.Required) > 0 || len(own.RequiredAnti) > 0 {
-		for _, node := range state.Nodes {
+	if len(own.Required) > 0 {
+		s.affinity = framework.NewWhatIf(state.Tally(termsKey(Name+" with", own.Required), func(node *framework.NodeInfo, add framework.AddFunc) {
 			for _, existing := range node.Pods {
-				p.count(s, own, existing.Pod, node.Node, 1)
+				p.countWith(own, existing.Pod, node.Node, add, 1)
 			}
-		}
+		}))
+		s.selfMatch = p.matchesAll(own.Required, pod.Pod)
 	}
-	if len(s.existingAnti) == 0 && len(own.Required) == 0 && len(own.RequiredAnti) == 0 {
+	if len(own.RequiredAnti) > 0 {
+		s.anti = framework.NewWhatIf(state.Tally(termsKey(Name+" without", own.RequiredAnti), func(node *framework.NodeInfo, add framework.AddFunc) {
+			for _, existing := range node.Pods {
+				p.countWithout(own, existing.Pod, node.Node, add, 1)
+			}
+		}))
+	}
+	if s.existingAnti.Empty() && len(own.Required) == 0 && len(own.RequiredAnti) == 0 {
 		return nil, skip
 	}
-	s.selfMatch = len(own.Required) > 0 && p.matchesAll(own.Required, pod.Pod)
 	state.Write(filterKey, s)
 	return nil, nil
-}
-
-func (p *Plugin) count(s *filterState, own *framework.PodAffinity, existing *core.Pod, node *core.Node, by int64) {
-	if len(own.Required) > 0 && p.matchesAll(own.Required, existing) {
-		for i := range own.Required {
-			s.affinity.add(node, own.Required[i].TopologyKey, by)
-		}
-	}
-	for i := range own.RequiredAnti {
-		if term := &own.RequiredAnti[i]; term.Matches(existing, p.namespaces) {
-			s.anti.add(node, term.TopologyKey, by)
-		}
-	}
 }
 
 func (p *Plugin) matchesAll(terms []framework.AffinityTerm, pod *core.Pod) bool {
@@ -183,18 +187,13 @@ func (p *Plugin) Filter(_ context.Context, state *framework.CycleState, pod *fra
 		}
 		for i := range pod.Affinity.RequiredAnti {
 			key := pod.Affinity.RequiredAnti[i].TopologyKey
-			if value, has := node.Node.Labels[key]; has && s.anti[place{key, value}] > 0 {
+			if value, has := node.Node.Labels[key]; has && s.anti.At(key, value) > 0 {
 				return refusedAntiAffinity
 			}
 		}
 	}
-	if len(s.existingAnti) == 0 {
-		return nil
-	}
-	for key, value := range node.Node.Labels {
-		if s.existingAnti[place{key, value}] > 0 {
-			return refusedByExisting
-		}
+	if s.existingAnti.On(node.Node) > 0 {
+		return refusedByExisting
 	}
 	return nil
 }
@@ -210,11 +209,11 @@ func (s *filterState) together(terms []framework.AffinityTerm, node *core.Node) 
 		if !has {
 			return false
 		}
-		if s.affinity[place{key, value}] == 0 {
+		if s.affinity.At(key, value) == 0 {
 			found = false
 		}
 	}
-	return found || len(s.affinity) == 0 && s.selfMatch
+	return found || s.selfMatch && s.affinity.Empty()
 }
 
 // EventsToRegister implements framework.Enqueue.

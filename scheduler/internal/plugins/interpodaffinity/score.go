@@ -2,6 +2,7 @@ package interpodaffinity
 
 import (
 	"context"
+	"fmt"
 
 	"kctl/proto/core"
 	"kctl/scheduler/framework"
@@ -11,60 +12,68 @@ import (
 // there, and to them, for this one.
 func (p *Plugin) PreScore(_ context.Context, state *framework.CycleState, pod *framework.PodInfo, _ []*framework.NodeInfo) *framework.Status {
 	own := pod.Affinity
-	prefers := own != nil && (len(own.Preferred) > 0 || len(own.PreferredAnti) > 0)
-	worth := counts{}
-	if prefers {
-		for _, node := range state.Nodes {
+	if own == nil {
+		own = &noAffinity
+	}
+	var sums worth
+	if len(own.Preferred) > 0 || len(own.PreferredAnti) > 0 {
+		key := weightedKey(Name+" liked", own.Preferred) + weightedKey(" disliked", own.PreferredAnti)
+		sums.liked = state.Tally(key, func(node *framework.NodeInfo, add framework.AddFunc) {
 			for _, existing := range node.Pods {
-				p.weigh(worth, own.Preferred, existing.Pod, node.Node, 1)
-				p.weigh(worth, own.PreferredAnti, existing.Pod, node.Node, -1)
+				p.weigh(add, own.Preferred, existing.Pod, node.Node, 1)
+				p.weigh(add, own.PreferredAnti, existing.Pod, node.Node, -1)
 			}
-		}
+		})
 	}
-	for _, node := range state.WithAffinity {
-		for _, existing := range node.WithAffinity {
-			p.weighExisting(worth, existing.Affinity, pod.Pod, node.Node)
-		}
+	if len(state.WithAffinity) > 0 {
+		key := identity(fmt.Sprint(Name, " liking ", p.options), pod.Pod)
+		sums.liking = state.Tally(key, func(node *framework.NodeInfo, add framework.AddFunc) {
+			for _, existing := range node.WithAffinity {
+				p.weighExisting(add, existing.Affinity, pod.Pod, node.Node)
+			}
+		})
 	}
-	if len(worth) == 0 {
+	if len(sums.liked) == 0 && len(sums.liking) == 0 {
 		return skip
 	}
-	state.Write(scoreKey, worth)
+	state.Write(scoreKey, &sums)
 	return nil
 }
 
+// worth is what places are worth: to the pod, and to those that are there.
+type worth struct{ liked, liking framework.Tally }
+
 // weigh adds the terms that match pod to the worth of where node is.
-func (p *Plugin) weigh(worth counts, terms []framework.WeightedTerm, pod *core.Pod, node *core.Node, sign int64) {
+func (p *Plugin) weigh(add framework.AddFunc, terms []framework.WeightedTerm, pod *core.Pod, node *core.Node, sign int64) {
 	for i := range terms {
 		if term := &terms[i]; term.Matches(pod, p.namespaces) {
-			worth.add(node, term.TopologyKey, sign*term.Weight)
+			add.At(node, term.TopologyKey, sign*term.Weight)
 		}
 	}
 }
 
-func (p *Plugin) weighExisting(worth counts, existing *framework.PodAffinity, pod *core.Pod, node *core.Node) {
+func (p *Plugin) weighExisting(add framework.AddFunc, existing *framework.PodAffinity, pod *core.Pod, node *core.Node) {
 	if p.options.HardPodAffinityWeight > 0 {
 		for i := range existing.Required {
 			if term := &existing.Required[i]; term.Matches(pod, p.namespaces) {
-				worth.add(node, term.TopologyKey, p.options.HardPodAffinityWeight)
+				add.At(node, term.TopologyKey, p.options.HardPodAffinityWeight)
 			}
 		}
 	}
 	if p.options.IgnorePreferredTermsOfExistingPods {
 		return
 	}
-	p.weigh(worth, existing.Preferred, pod, node, 1)
-	p.weigh(worth, existing.PreferredAnti, pod, node, -1)
+	p.weigh(add, existing.Preferred, pod, node, 1)
+	p.weigh(add, existing.PreferredAnti, pod, node, -1)
 }
 
 // Score is the worth of all places that the node is in.
 func (p *Plugin) Score(_ context.Context, state *framework.CycleState, _ *framework.PodInfo, node *framework.NodeInfo) (int64, *framework.Status) {
-	worth, _ := state.Read(scoreKey).(counts)
-	var score int64
-	for key, value := range node.Node.Labels {
-		score += worth[place{key, value}]
+	sums, ok := state.Read(scoreKey).(*worth)
+	if !ok {
+		return 0, nil
 	}
-	return score, nil
+	return sums.liked.On(node.Node) + sums.liking.On(node.Node), nil
 }
 
 // NormalizeScore spreads the scores over the whole scale; they may be negative.

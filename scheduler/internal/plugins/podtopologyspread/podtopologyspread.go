@@ -7,7 +7,6 @@ package podtopologyspread
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -183,22 +182,19 @@ func hasAll(node *core.Node, constraints []constraint) bool {
 	return true
 }
 
-// filterState has, for each required constraint, the pods in each domain.
+// filterState is what PreFilter prepares: one for each required constraint.
 type filterState struct {
-	constraints []constraint
-	domains     []map[string]int64
-	least       []int64 // pods in the domain that has the fewest
-	self        []int64 // 1 if the pod itself will count
-	own         nodeaffinity.RequiredNodeAffinity
+	constraints   []constraint
+	distributions []distribution
+	own           nodeaffinity.RequiredNodeAffinity
 }
 
 // Clone implements framework.Cloner.
 func (s *filterState) Clone() any {
 	c := *s
-	c.least = slices.Clone(s.least)
-	c.domains = make([]map[string]int64, len(s.domains))
-	for i := range s.domains {
-		c.domains[i] = maps.Clone(s.domains[i])
+	c.distributions = slices.Clone(s.distributions)
+	for i := range c.distributions {
+		c.distributions[i].pods = s.distributions[i].pods.Clone()
 	}
 	return &c
 }
@@ -224,8 +220,7 @@ func count(state *framework.CycleState, pod, other *framework.PodInfo, node *fra
 	for i := range s.constraints {
 		c := &s.constraints[i]
 		if c.counts(pod.Pod, s.own, node.Node) && c.selector.Matches(labels.Set(other.Pod.Labels)) {
-			s.domains[i][node.Node.Labels[c.key]] += by
-			s.least[i] = fewest(s.domains[i], c.minDomains)
+			s.distributions[i].add(node.Node.Labels[c.key], by)
 		}
 	}
 }
@@ -241,44 +236,12 @@ func (p *Plugin) PreFilter(_ context.Context, state *framework.CycleState, pod *
 	}
 	own := nodeaffinity.GetRequiredNodeAffinity(pod.Pod)
 	s := &filterState{constraints: required, own: own}
-	for range required {
-		s.domains = append(s.domains, map[string]int64{})
-	}
-	for _, node := range state.Nodes {
-		if !hasAll(node.Node, required) {
-			continue
-		}
-		for i := range required {
-			if c := &required[i]; c.counts(pod.Pod, own, node.Node) {
-				s.domains[i][node.Node.Labels[c.key]] += c.matching(pod.Pod.Namespace, node)
-			}
-		}
-	}
+	tallies := newTallies(state, pod.Pod, own, required, true)
 	for i := range required {
-		s.least = append(s.least, fewest(s.domains[i], required[i].minDomains))
-		self := int64(0)
-		if required[i].selector.Matches(labels.Set(pod.Pod.Labels)) {
-			self = 1
-		}
-		s.self = append(s.self, self)
+		s.distributions = append(s.distributions, newDistribution(&required[i], pod.Pod, tallies))
 	}
 	state.Write(filterKey, s)
 	return nil, nil
-}
-
-// fewest is the smallest count of a domain; 0 where there are fewer domains
-// than there should be, as if the missing ones were there and empty.
-func fewest(domains map[string]int64, minDomains int64) int64 {
-	if int64(len(domains)) < minDomains {
-		return 0
-	}
-	first, least := true, int64(0)
-	for _, n := range domains {
-		if first || n < least {
-			first, least = false, n
-		}
-	}
-	return least
 }
 
 // Filter implements framework.Filter.
@@ -293,7 +256,7 @@ func (*Plugin) Filter(_ context.Context, state *framework.CycleState, _ *framewo
 		if !has {
 			return refusedLabel
 		}
-		if s.domains[i][domain]+s.self[i]-s.least[i] > c.maxSkew {
+		if s.distributions[i].skew(domain) > c.maxSkew {
 			return refusedSkew
 		}
 	}

@@ -3,7 +3,6 @@ package podtopologyspread
 import (
 	"context"
 	"math"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
@@ -12,11 +11,12 @@ import (
 	"kctl/scheduler/framework"
 )
 
-// scoreState has, for each preferred constraint, the pods in each domain of the
-// nodes to be scored, and what the constraint counts for.
+// scoreState has, for each preferred constraint, the domains of the nodes to be
+// scored, the pods in each domain, and what the constraint counts for.
 type scoreState struct {
 	constraints []constraint
-	domains     []map[string]int64 // nil where each node is a domain: those are counted when they are scored
+	domains     []map[string]bool // nil where each node is a domain: those are counted when they are scored
+	pods        []framework.Tally
 	weights     []float64
 	// Nodes that lack a label take part in no domain, and come last.
 	ignored map[string]bool
@@ -32,10 +32,10 @@ func (p *Plugin) PreScore(_ context.Context, state *framework.CycleState, pod *f
 	if len(preferred) == 0 {
 		return skip
 	}
-	s := &scoreState{constraints: preferred, ignored: map[string]bool{}, domains: make([]map[string]int64, len(preferred))}
+	s := &scoreState{constraints: preferred, ignored: map[string]bool{}, domains: make([]map[string]bool, len(preferred)), pods: make([]framework.Tally, len(preferred))}
 	needsAll := len(pod.Pod.Spec.TopologySpreadConstraints) > 0 || !p.options.System
 	s.findDomains(nodes, needsAll)
-	s.countPods(pod.Pod, state.Nodes, needsAll)
+	s.countPods(state, pod.Pod, needsAll)
 	state.Write(scoreKey, s)
 	return nil
 }
@@ -45,7 +45,7 @@ func (s *scoreState) findDomains(nodes []*framework.NodeInfo, needsAll bool) {
 	hosts := make([]int, len(s.constraints))
 	for i := range s.constraints {
 		if s.constraints[i].key != corev1.LabelHostname {
-			s.domains[i] = map[string]int64{}
+			s.domains[i] = map[string]bool{}
 		}
 	}
 	for _, node := range nodes {
@@ -61,7 +61,7 @@ func (s *scoreState) findDomains(nodes []*framework.NodeInfo, needsAll bool) {
 			case s.domains[i] == nil:
 				hosts[i]++
 			default:
-				s.domains[i][domain] = 0
+				s.domains[i][domain] = true
 			}
 		}
 	}
@@ -71,25 +71,12 @@ func (s *scoreState) findDomains(nodes []*framework.NodeInfo, needsAll bool) {
 	}
 }
 
-// countPods counts the pods of all nodes into the domains.
-func (s *scoreState) countPods(pod *core.Pod, nodes []*framework.NodeInfo, needsAll bool) {
-	if !slices.ContainsFunc(s.domains, func(d map[string]int64) bool { return len(d) > 0 }) {
-		return
-	}
-	own := nodeaffinity.GetRequiredNodeAffinity(pod)
-	for _, node := range nodes {
-		if needsAll && !hasAll(node.Node, s.constraints) {
-			continue
-		}
-		for i := range s.constraints {
-			c := &s.constraints[i]
-			domain, has := node.Node.Labels[c.key]
-			if !has {
-				continue
-			}
-			if _, wanted := s.domains[i][domain]; wanted && c.counts(pod, own, node.Node) {
-				s.domains[i][domain] += c.matching(pod.Namespace, node)
-			}
+// countPods counts the pods of all nodes by domain.
+func (s *scoreState) countPods(state *framework.CycleState, pod *core.Pod, needsAll bool) {
+	tallies := newTallies(state, pod, nodeaffinity.GetRequiredNodeAffinity(pod), s.constraints, needsAll)
+	for i := range s.constraints {
+		if len(s.domains[i]) > 0 {
+			s.pods[i] = tallies.pods(&s.constraints[i])
 		}
 	}
 }
@@ -108,7 +95,7 @@ func (*Plugin) Score(_ context.Context, state *framework.CycleState, pod *framew
 		if !has {
 			continue
 		}
-		count := s.domains[i][domain]
+		count := s.pods[i][c.key][domain]
 		if s.domains[i] == nil {
 			count = c.matching(pod.Pod.Namespace, node)
 		}

@@ -19,7 +19,7 @@ func (*Plugin) Name() string { return Name }
 
 // Less implements framework.QueueSort.
 func (*Plugin) Less(a, b *framework.QueuedPod) bool {
-	pa, pb := framework.Priority(a.Pod), framework.Priority(b.Pod)
+	pa, pb := a.Priority, b.Priority
 	if pa != pb {
 		return pa > pb
 	}

@@ -1,0 +1,59 @@
+package interpodaffinity
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"kctl/proto/core"
+	"kctl/scheduler/framework"
+)
+
+// What follows are keys of tallies: they say all that what is counted goes by.
+
+// identity is what the terms of other pods know a pod by.
+func identity(what string, pod *core.Pod) string {
+	return what + " " + pod.Namespace + "/" + labels.FormatLabels(pod.Labels)
+}
+
+// termsKey is what is counted for terms.
+func termsKey(what string, terms []framework.AffinityTerm) string {
+	var b strings.Builder
+	b.WriteString(what)
+	for i := range terms {
+		writeTerm(&b, &terms[i])
+	}
+	return b.String()
+}
+
+// weightedKey is what is counted for terms that have weights.
+func weightedKey(what string, terms []framework.WeightedTerm) string {
+	var b strings.Builder
+	b.WriteString(what)
+	for i := range terms {
+		writeTerm(&b, &terms[i].AffinityTerm)
+		fmt.Fprint(&b, "*", terms[i].Weight)
+	}
+	return b.String()
+}
+
+func writeTerm(b *strings.Builder, term *framework.AffinityTerm) {
+	b.WriteString(" " + term.TopologyKey + " of ")
+	writeSelector(b, term.Selector)
+	if len(term.Namespaces) > 0 {
+		b.WriteString(" in " + strings.Join(slices.Sorted(maps.Keys(term.Namespaces)), ","))
+	}
+	if term.NamespaceSelector != nil {
+		b.WriteString(" in those ")
+		writeSelector(b, term.NamespaceSelector)
+	}
+}
+
+// writeSelector tells apart what selects everything and what selects nothing,
+// too, which have the same words.
+func writeSelector(b *strings.Builder, selector labels.Selector) {
+	fmt.Fprintf(b, "(%s %t)", selector, selector.Empty())
+}
