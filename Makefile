@@ -8,7 +8,7 @@ PORT    ?= 6443
 # nomsgpack: gin without an encoding that the API does not speak; 6 MB of each binary.
 GO_BUILD = CGO_ENABLED=0 go build -trimpath -tags nomsgpack -ldflags='-s -w'
 
-.PHONY: run down build images test test-long check bench deps test-deps clean
+.PHONY: run down build etcd images test test-long check bench deps test-deps clean
 
 run: deps build
 	@deploy/local/run.sh $(BIN) $(DIR) $(PORT)
@@ -20,10 +20,15 @@ build:
 	cd apiserver && $(GO_BUILD) -o ../$(BIN)/apiserver ./cmd/apiserver
 	cd scheduler && $(GO_BUILD) -o ../$(BIN)/scheduler ./cmd/scheduler
 	cd kubelet   && $(GO_BUILD) -o ../$(BIN)/kubelet   ./cmd/kubelet
-	cd kubectl   && $(GO_BUILD) -o ../$(BIN)/ ./cmd/kctl ./cmd/pause ./cmd/demo
+	cd kubectl   && $(GO_BUILD) -o ../$(BIN)/ ./cmd/kctl ./cmd/pause ./cmd/demo ./cmd/balancer ./cmd/healthcheck
+
+# etcd and its tools, as static binaries, for the images (deploy/etcd pins them).
+etcd:
+	cd deploy/etcd && GOWORK=off $(GO_BUILD) -o ../../$(BIN)/etcd go.etcd.io/etcd/server/v3
+	cd deploy/etcd && GOWORK=off $(GO_BUILD) -o ../../$(BIN)/ go.etcd.io/etcd/etcdctl/v3 go.etcd.io/etcd/etcdutl/v3
 
 # Archives that container engines load: build/images/NAME.tar
-images: build
+images: build etcd
 	$(BIN)/kctl images --dir build/images
 
 test: test-deps build

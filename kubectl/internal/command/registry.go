@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -49,7 +50,7 @@ func newImages() *cobra.Command {
 				}
 				binDir = filepath.Dir(self)
 			}
-			return images.WriteAll(binDir, dir)
+			return images.WriteAll(slices.Concat(images.Specs, images.ControlPlane), binDir, dir)
 		},
 	}
 	cmd.Flags().StringVar(&binDir, "bin-dir", "", "where the binaries are (default: beside kctl)")

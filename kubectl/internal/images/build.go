@@ -20,8 +20,10 @@ import (
 
 // Spec says what an image consists of.
 type Spec struct {
-	Name       string // in the registry: "demo"
-	Binary     string // file name of the static binary, and its path below / in the image
+	Name       string   // in the registry: "demo"
+	Binary     string   // file name of the static binary, and its path below / in the image
+	Also       []string // further binaries
+	Dirs       []string // folders that User owns, for volumes to be mounted on
 	Entrypoint []string
 	Cmd        []string
 	User       string // "" for root
@@ -32,17 +34,33 @@ type Spec struct {
 // with.
 var Specs = []Spec{
 	{Name: "pause", Binary: "pause", Entrypoint: []string{"/pause"}, User: "65535:65535"},
-	{Name: "demo", Binary: "demo", Entrypoint: []string{"/demo"}, Cmd: []string{"serve"}, User: "65532:65532", Ports: []string{"8080/tcp"}},
+	{Name: "demo", Binary: "demo", Entrypoint: []string{"/demo"}, Cmd: []string{"serve"}, User: nonroot, Ports: []string{"8080/tcp"}},
+}
+
+// nonroot is who runs in the images: a number, because there are no names
+// outside of the image.
+const (
+	nonroot = "65532:65532"
+	ownerID = 65532
+)
+
+// healthcheck is in every image that a container engine is to look after.
+const healthcheck = "healthcheck"
+
+// ControlPlane are the images of what deploy/compose runs. Their volumes take the
+// owner of the folders that they are mounted on.
+var ControlPlane = []Spec{
+	{Name: "etcd", Binary: "etcd", Also: []string{healthcheck, "etcdctl", "etcdutl"}, Entrypoint: []string{"/etcd"}, User: nonroot, Dirs: []string{"var/lib/etcd/", "backup/"}},
+	{Name: "apiserver", Binary: "apiserver", Also: []string{healthcheck}, Entrypoint: []string{"/apiserver"}, User: nonroot, Ports: []string{"6443/tcp"}},
+	{Name: "scheduler", Binary: "scheduler", Also: []string{healthcheck}, Entrypoint: []string{"/scheduler"}, User: nonroot, Ports: []string{"10259/tcp"}},
+	{Name: "balancer", Binary: "balancer", Also: []string{healthcheck}, Entrypoint: []string{"/balancer"}, User: nonroot, Ports: []string{"6443/tcp"}},
+	{Name: "kctl", Binary: "kctl", Entrypoint: []string{"/kctl"}, User: nonroot, Dirs: []string{"etc/kctl/"}},
 }
 
 // Build makes the image of spec from the binary in binDir. The same binary
 // gives the same digest.
 func Build(spec Spec, binDir string) (v1.Image, error) {
-	binary, err := os.ReadFile(filepath.Join(binDir, spec.Binary))
-	if err != nil {
-		return nil, fmt.Errorf("image %s: %w", spec.Name, err)
-	}
-	content, err := rootfs(spec, binary)
+	content, err := rootfs(spec, binDir)
 	if err != nil {
 		return nil, fmt.Errorf("image %s: %w", spec.Name, err)
 	}
@@ -73,24 +91,40 @@ func Build(spec Spec, binDir string) (v1.Image, error) {
 	return mutate.ConfigFile(image, config)
 }
 
-// rootfs is the image's file system as a tar: the binary, and the few files
+// file is one entry of an image's file system; without data it is a folder.
+type file struct {
+	name  string
+	mode  int64
+	owner int
+	data  []byte
+}
+
+// rootfs is the image's file system as a tar: the binaries, and the few files
 // and folders that programs look for.
-func rootfs(spec Spec, binary []byte) ([]byte, error) {
+func rootfs(spec Spec, binDir string) ([]byte, error) {
+	files := []file{
+		{name: "etc/", mode: 0o755},
+		{name: "etc/passwd", mode: 0o644, data: []byte("root:x:0:0:root:/:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/:/sbin/nologin\n")},
+		{name: "etc/group", mode: 0o644, data: []byte("root:x:0:\nnonroot:x:65532:\n")},
+		{name: "tmp/", mode: 0o1777},
+	}
+	for _, dir := range spec.Dirs {
+		files = append(files, file{name: dir, mode: 0o700, owner: ownerID})
+	}
+	for _, name := range append([]string{spec.Binary}, spec.Also...) {
+		binary, err := os.ReadFile(filepath.Join(binDir, name))
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, file{name: path.Base(name), mode: 0o755, data: binary})
+	}
 	var buf bytes.Buffer
 	w := tar.NewWriter(&buf)
-	files := []struct {
-		name string
-		mode int64
-		data []byte
-	}{
-		{"etc/", 0o755, nil},
-		{"etc/passwd", 0o644, []byte("root:x:0:0:root:/:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/:/sbin/nologin\n")},
-		{"etc/group", 0o644, []byte("root:x:0:\nnonroot:x:65532:\n")},
-		{"tmp/", 0o1777, nil},
-		{path.Base(spec.Binary), 0o755, binary},
-	}
 	for _, f := range files {
-		h := &tar.Header{Name: f.name, Mode: f.mode, Size: int64(len(f.data)), ModTime: time.Unix(0, 0), Typeflag: tar.TypeReg}
+		h := &tar.Header{
+			Name: f.name, Mode: f.mode, Uid: f.owner, Gid: f.owner, Size: int64(len(f.data)),
+			ModTime: time.Unix(0, 0), Typeflag: tar.TypeReg,
+		}
 		if f.data == nil {
 			h.Typeflag = tar.TypeDir
 		}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -22,9 +23,11 @@ import (
 func binaries(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	for _, s := range Specs {
-		if err := os.WriteFile(filepath.Join(dir, s.Binary), []byte("binary of "+s.Name), 0o755); err != nil {
-			t.Fatal(err)
+	for _, s := range slices.Concat(Specs, ControlPlane) {
+		for _, name := range append([]string{s.Binary}, s.Also...) {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte("binary "+name), 0o755); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	return dir
@@ -73,23 +76,37 @@ func check(t *testing.T, image v1.Image, spec Spec) {
 	if config.OS != "linux" || fmt.Sprint(config.Config.Entrypoint) != fmt.Sprint(spec.Entrypoint) || config.Config.User != spec.User {
 		t.Errorf("%s: %+v", spec.Name, config.Config)
 	}
+	want := map[string]bool{}
+	for _, name := range slices.Concat([]string{spec.Binary}, spec.Also, spec.Dirs) {
+		want[name] = true
+	}
 	files := tar.NewReader(mutate.Extract(image))
 	for {
 		header, err := files.Next()
 		if errors.Is(err, io.EOF) {
-			t.Errorf("%s: no %s in the image", spec.Name, spec.Binary)
-			return
+			break
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		if header.Name == spec.Binary {
-			data, _ := io.ReadAll(files)
-			if string(data) != "binary of "+spec.Name || header.Mode&0o111 == 0 {
-				t.Errorf("%s: %q, mode %o", spec.Name, data, header.Mode)
-			}
-			return
+		data, err := io.ReadAll(files)
+		if err != nil {
+			t.Fatal(err)
 		}
+		switch {
+		case slices.Contains(spec.Dirs, header.Name):
+			if header.Uid != ownerID || header.Mode&0o777 != 0o700 {
+				t.Errorf("%s: %s is of user %d, mode %o", spec.Name, header.Name, header.Uid, header.Mode)
+			}
+		case want[header.Name]:
+			if string(data) != "binary "+header.Name || header.Mode&0o111 == 0 {
+				t.Errorf("%s: %s is %q, mode %o", spec.Name, header.Name, data, header.Mode)
+			}
+		}
+		delete(want, header.Name)
+	}
+	if len(want) > 0 {
+		t.Errorf("%s: not in the image: %v", spec.Name, want)
 	}
 }
 
@@ -114,17 +131,18 @@ func TestSameBinarySameDigest(t *testing.T) {
 
 func TestWriteAll(t *testing.T) {
 	dir := t.TempDir()
-	if err := WriteAll(binaries(t), dir); err != nil {
+	specs := slices.Concat(Specs, ControlPlane)
+	if err := WriteAll(specs, binaries(t), dir); err != nil {
 		t.Fatal(err)
 	}
-	for _, spec := range Specs {
+	for _, spec := range specs {
 		image, err := tarball.ImageFromPath(filepath.Join(dir, spec.Name+".tar"), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		check(t, image, spec)
 	}
-	if err := WriteAll(t.TempDir(), dir); err == nil {
+	if err := WriteAll(Specs, t.TempDir(), dir); err == nil {
 		t.Error("images were written without binaries")
 	}
 }

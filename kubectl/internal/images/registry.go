@@ -88,13 +88,13 @@ func Ready(ctx context.Context, address string) error {
 	return nil
 }
 
-// WriteAll builds the project's images and writes each as an archive that
-// container engines load, NAME.tar in dir.
-func WriteAll(binDir, dir string) error {
+// WriteAll builds images and writes each as an archive that container engines
+// load, NAME.tar in dir.
+func WriteAll(specs []Spec, binDir, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("write images: %w", err)
 	}
-	for _, spec := range Specs {
+	for _, spec := range specs {
 		image, err := Build(spec, binDir)
 		if err != nil {
 			return err
