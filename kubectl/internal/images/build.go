@@ -50,11 +50,11 @@ const healthcheck = "healthcheck"
 // ControlPlane are the images of what deploy/compose runs. Their volumes take the
 // owner of the folders that they are mounted on.
 var ControlPlane = []Spec{
-	{Name: "etcd", Binary: "etcd", Also: []string{healthcheck, "etcdctl", "etcdutl"}, Entrypoint: []string{"/etcd"}, User: nonroot, Dirs: []string{"var/lib/etcd/", "backup/"}},
+	{Name: "etcd", Binary: "etcd", Also: []string{healthcheck, "etcdctl", "etcdutl"}, Entrypoint: []string{"/etcd"}, User: nonroot, Dirs: []string{"var/lib/etcd", "backup"}},
 	{Name: "apiserver", Binary: "apiserver", Also: []string{healthcheck}, Entrypoint: []string{"/apiserver"}, User: nonroot, Ports: []string{"6443/tcp"}},
 	{Name: "scheduler", Binary: "scheduler", Also: []string{healthcheck}, Entrypoint: []string{"/scheduler"}, User: nonroot, Ports: []string{"10259/tcp"}},
 	{Name: "balancer", Binary: "balancer", Also: []string{healthcheck}, Entrypoint: []string{"/balancer"}, User: nonroot, Ports: []string{"6443/tcp"}},
-	{Name: "kctl", Binary: "kctl", Entrypoint: []string{"/kctl"}, User: nonroot, Dirs: []string{"etc/kctl/"}},
+	{Name: "kctl", Binary: "kctl", Entrypoint: []string{"/kctl"}, User: nonroot, Dirs: []string{"etc/kctl"}},
 }
 
 // Build makes the image of spec from the binary in binDir. The same binary
@@ -109,7 +109,7 @@ func rootfs(spec Spec, binDir string) ([]byte, error) {
 		{name: "tmp/", mode: 0o1777},
 	}
 	for _, dir := range spec.Dirs {
-		files = append(files, file{name: dir, mode: 0o700, owner: ownerID})
+		files = append(files, file{name: dir + "/", mode: 0o700, owner: ownerID})
 	}
 	for _, name := range append([]string{spec.Binary}, spec.Also...) {
 		binary, err := os.ReadFile(filepath.Join(binDir, name))

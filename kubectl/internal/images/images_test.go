@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -93,6 +94,7 @@ func check(t *testing.T, image v1.Image, spec Spec) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		header.Name = path.Clean(header.Name)
 		switch {
 		case slices.Contains(spec.Dirs, header.Name):
 			if header.Uid != ownerID || header.Mode&0o777 != 0o700 {
