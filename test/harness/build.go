@@ -13,7 +13,7 @@ import (
 // binaries are the programs a cluster consists of: module folder and command.
 var binaries = map[string]string{
 	"apiserver": "apiserver", "scheduler": "scheduler", "kubelet": "kubelet",
-	"kctl": "kubectl", "pause": "kubectl", "demo": "kubectl",
+	"kctl": "kubectl", "pause": "kubectl", "demo": "kubectl", "balancer": "kubectl",
 }
 
 var build = sync.OnceValues(func() (string, error) {

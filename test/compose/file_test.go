@@ -1,0 +1,110 @@
+package compose_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"kctl/test/harness"
+)
+
+// service is what the file says of one.
+type service struct {
+	Image       string            `json:"image"`
+	User        string            `json:"user"`
+	ReadOnly    bool              `json:"read_only"`
+	CapDrop     []string          `json:"cap_drop"`
+	SecurityOpt []string          `json:"security_opt"`
+	Restart     string            `json:"restart"`
+	MemLimit    string            `json:"mem_limit"`
+	Pids        int               `json:"pids_limit"`
+	Ports       []string          `json:"ports"`
+	Entrypoint  []string          `json:"entrypoint"`
+	Command     []string          `json:"command"`
+	Environment map[string]string `json:"environment"`
+	Healthcheck struct {
+		Test []string `json:"test"`
+	} `json:"healthcheck"`
+	Logging struct {
+		Options map[string]string `json:"options"`
+	} `json:"logging"`
+	Volumes []string `json:"volumes"`
+}
+
+// TestFile holds the file to what can be seen without an engine: every service is
+// confined and looked after, and every flag is one that its program has.
+func TestFile(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join(harness.Root(), compose, "docker-compose.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Services map[string]service `json:"services"`
+	}
+	if err := yaml.Unmarshal(data, &file); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range append(slices.Clone(services), "pki") {
+		s, ok := file.Services[name]
+		if !ok {
+			t.Errorf("there is no %s", name)
+			continue
+		}
+		if !confined(s) {
+			t.Errorf("%s is not confined: %+v", name, s)
+		}
+		if len(s.Ports) > 0 != (name == "balancer") {
+			t.Errorf("%s has ports %v", name, s.Ports)
+		}
+		if slices.ContainsFunc(s.Volumes, func(v string) bool { return strings.HasPrefix(v, "pki:") && !strings.HasSuffix(v, ":ro") }) && name != "pki" {
+			t.Errorf("%s may write the certificates", name)
+		}
+		if name != "pki" && (s.Restart != "unless-stopped" || len(s.Healthcheck.Test) < 3) {
+			t.Errorf("nobody looks after %s: %q, %v", name, s.Restart, s.Healthcheck.Test)
+		}
+		flagsAreKnown(t, name, s)
+	}
+}
+
+func confined(s service) bool {
+	return s.ReadOnly && s.User == "65532:65532" && slices.Equal(s.CapDrop, []string{"ALL"}) &&
+		slices.Equal(s.SecurityOpt, []string{"no-new-privileges:true"}) && s.MemLimit != "" && s.Pids > 0 && s.Logging.Options["max-size"] != ""
+}
+
+var flagName = regexp.MustCompile(`^--([a-z0-9-]+)=`)
+
+// flagsAreKnown asks the program itself.
+func flagsAreKnown(t *testing.T, name string, s service) {
+	t.Helper()
+	program := strings.TrimSuffix(strings.TrimPrefix(s.Image, "kctl.local/"), ":latest")
+	if program == "etcd" {
+		return // told by its environment; TestAnyOneMayBeLost sees whether it understands
+	}
+	args := []string{"--help"}
+	if program == "kctl" {
+		args = []string{"pki", "init", "--help"}
+	}
+	help, err := exec.Command(filepath.Join(harness.Bin(t), program), args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", program, err, help)
+	}
+	for _, argument := range s.Command {
+		match := flagName.FindStringSubmatch(argument)
+		if match == nil {
+			if program == "kctl" && argument == "init" || argument == "--enable-bootstrap-token-auth" {
+				continue
+			}
+			t.Errorf("%s: %q is no flag", name, argument)
+			continue
+		}
+		if !regexp.MustCompile(`--` + match[1] + `[ =]`).Match(help) {
+			t.Errorf("%s has no flag --%s", program, match[1])
+		}
+	}
+}
