@@ -35,7 +35,8 @@ test: test-deps build
 	@KCTL_BIN=$(CURDIR)/$(BIN) deploy/local/test.sh $(MODULES)
 
 # What takes longer than a test run should.
-test-long: test-deps build
+test-long: test-deps build images
+	@deploy/local/deps.sh long
 	cd test && KCTL_BIN=$(CURDIR)/$(BIN) KCTL_LONG=1 go test -race -p 1 -timeout 60m ./...
 
 # Every module by itself, as if it were its own repository.

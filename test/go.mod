@@ -12,6 +12,7 @@ require (
 	k8s.io/api v0.37.2
 	k8s.io/client-go v0.37.2
 	k8s.io/cri-api v0.37.2
+	sigs.k8s.io/yaml v1.6.0
 )
 
 require (
@@ -27,7 +28,6 @@ require (
 	golang.org/x/tools v0.51.0 // indirect
 	honnef.co/go/tools v0.8.2 // indirect
 	k8s.io/streaming v0.37.2 // indirect
-	sigs.k8s.io/yaml v1.6.0 // indirect
 )
 
 require (

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what is missing on a Debian machine: `deps.sh run` for a cluster,
-# `deps.sh test` for the tests. What is there, from wherever, is left alone.
+# `deps.sh test` for the tests, `deps.sh long` for the long ones. What is there, from wherever, is left alone.
 set -eu
 
 packages=
@@ -31,6 +31,10 @@ for set in "$@"; do
 		# The oldest kubectl that is asked, beside whichever the machine has.
 		[ -x "$unpacked/usr/bin/kubectl" ] || unpack=kubernetes-client
 		want etcd-server etcd
+		;;
+	long) # what make test-long needs besides
+		want docker.io dockerd
+		want docker-compose docker-compose
 		;;
 	*)
 		echo "deps.sh: no such set: $set" >&2
