@@ -41,9 +41,11 @@ func New(cfg *Config) (*Client, error) {
 	}
 	transport, open := cfg.Transport, &connections{}
 	if transport == nil {
-		if transport, err = cfg.transport(open.dial); err != nil {
+		made, err := cfg.transport(open.dial)
+		if err != nil {
 			return nil, fmt.Errorf("client of %s: %w", cfg.Host, err)
 		}
+		transport, open.renews = made, made.TLSClientConfig.GetClientCertificate != nil
 	}
 	agent := cfg.UserAgent
 	if agent == "" {
@@ -204,6 +206,9 @@ func (c *Client) send(ctx context.Context, method, path string, body any, opts [
 		}
 		wait, again := retryAfter(resp)
 		failure := statusError(resp, method)
+		if resp.StatusCode == http.StatusUnauthorized {
+			c.connections.refused(c.clock.Now())
+		}
 		if !again || attempt >= maxRetries {
 			return nil, failure
 		}

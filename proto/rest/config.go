@@ -28,6 +28,9 @@ type Config struct {
 
 	CertFile, KeyFile string // read again as they change
 	CertData, KeyData []byte
+	// kubeconfig, if set, is the file that CertData and KeyData are from. It is
+	// read again as it changes.
+	kubeconfig string
 	BearerToken       string
 	BearerTokenFile   string // read again as it changes
 
@@ -116,6 +119,10 @@ func (cfg *Config) showCertificate(c *tls.Config) error {
 		cert, err := tls.X509KeyPair(certPEM, keyPEM)
 		if err != nil {
 			return fmt.Errorf("client certificate: %w", err)
+		}
+		if cfg.kubeconfig != "" {
+			inside := &insideKubeconfig{path: cfg.kubeconfig, cert: &cert}
+			c.GetClientCertificate = inside.get
 		}
 		c.Certificates = []tls.Certificate{cert}
 	}

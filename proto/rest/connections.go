@@ -14,6 +14,9 @@ type dialer func(ctx context.Context, network, address string) (net.Conn, error)
 type connections struct {
 	mu   sync.Mutex
 	open map[*connection]bool
+	// renews: the client's certificate is read again for each connection.
+	renews bool
+	ended  time.Time // when a refusal last ended them
 }
 
 // connection leaves the list when it is closed.
@@ -48,13 +51,32 @@ func (c *connection) Close() error {
 // Reconnect closes every connection: those that are made from then on show the
 // certificate that the client's files hold by then. What is under way fails, as
 // when the server goes away; watches resume where they were.
-func (c *Client) Reconnect() {
-	c.connections.mu.Lock()
-	open := make([]*connection, 0, len(c.connections.open))
-	for conn := range c.connections.open {
+func (c *Client) Reconnect() { c.connections.close() }
+
+// reconnectEvery bounds how often refusals end connections.
+const reconnectEvery = 10 * time.Second
+
+// refused hears that a server does not know who is connected: the certificate
+// that was shown may have expired, and been replaced, since.
+func (c *connections) refused(now time.Time) {
+	c.mu.Lock()
+	again := c.renews && now.Sub(c.ended) >= reconnectEvery
+	if again {
+		c.ended = now
+	}
+	c.mu.Unlock()
+	if again {
+		c.close()
+	}
+}
+
+func (c *connections) close() {
+	c.mu.Lock()
+	open := make([]*connection, 0, len(c.open))
+	for conn := range c.open {
 		open = append(open, conn)
 	}
-	c.connections.mu.Unlock()
+	c.mu.Unlock()
 	for _, conn := range open {
 		_ = conn.Close() // it may have just been closed
 	}

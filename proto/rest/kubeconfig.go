@@ -1,9 +1,12 @@
 package rest
 
 import (
+	"crypto/tls"
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
+	"time"
 
 	"sigs.k8s.io/yaml"
 )
@@ -66,7 +69,35 @@ func LoadKubeconfig(path string) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig %s: %w", path, err)
 	}
+	cfg.kubeconfig = path
 	return cfg, nil
+}
+
+// insideKubeconfig is a client certificate inside of a kubeconfig: connections
+// that are made after the file was written show what it holds then.
+type insideKubeconfig struct {
+	path string
+
+	mu       sync.Mutex
+	modified time.Time
+	cert     *tls.Certificate // the newest that could be read
+}
+
+func (i *insideKubeconfig) get(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	info, err := os.Stat(i.path)
+	if err != nil || info.ModTime().Equal(i.modified) {
+		return i.cert, nil
+	}
+	cfg, err := LoadKubeconfig(i.path)
+	if err != nil {
+		return i.cert, nil
+	}
+	if cert, err := tls.X509KeyPair(cfg.CertData, cfg.KeyData); err == nil {
+		i.cert, i.modified = &cert, info.ModTime()
+	}
+	return i.cert, nil
 }
 
 func (k *kubeconfig) config(dir string) (*Config, error) {

@@ -32,23 +32,32 @@ func (l Layout) removePods(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	runtime := l.runtime()
+	// What runs between is what the runtime forgot: containerd 1.6 takes a
+	// container for ended when the kubelet goes away while it starts.
+	count, err := removeSandboxes(ctx, l.Socket(), l.killPodProcesses)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%d removed", count), nil
+}
+
+// removeSandboxes stops and removes every sandbox of the runtime at a socket.
+func removeSandboxes(ctx context.Context, socket string, between func() error) (int, error) {
+	runtime := runtimeAt(socket)
 	defer runtime.close()
 	list, err := runtime.sandboxes(ctx)
 	if err != nil {
-		return "", fmt.Errorf("list sandboxes: %w", err)
+		return 0, fmt.Errorf("list sandboxes: %w", err)
 	}
 	stopped := forEachSandbox(list, func(s sandbox) error { return runtime.end(ctx, "StopPodSandbox", s.id) })
-	// What runs now is what the runtime forgot: containerd 1.6 takes a container
-	// for ended when the kubelet goes away while it starts.
-	killed := l.killPodProcesses()
+	killed := between()
 	removed := forEachSandbox(list, func(s sandbox) error {
 		return untilDone(ctx, stopGrace, func() error { return runtime.end(ctx, "RemovePodSandbox", s.id) })
 	})
 	if removed != nil {
-		return "", errors.Join(stopped, killed, removed)
+		return 0, errors.Join(stopped, killed, removed)
 	}
-	return fmt.Sprintf("%d removed", len(list)), nil
+	return len(list), nil
 }
 
 // forEachSandbox does the same with all of them, several at a time, whatever

@@ -24,18 +24,23 @@ type sandbox struct{ id, namespace, name string }
 
 // runtime is the client of the cluster's containerd. Connections are made with
 // each call's first use; close ends them.
-func (l Layout) runtime() *runtimeService {
+func (l Layout) runtime() *runtimeService { return runtimeAt(l.Socket()) }
+
+func runtimeAt(socket string) *runtimeService {
 	protocols := &http.Protocols{}
 	protocols.SetUnencryptedHTTP2(true)
 	return &runtimeService{&http.Client{Transport: &http.Transport{
 		Protocols: protocols,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "unix", l.Socket())
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 		},
 	}}}
 }
 
 func (r *runtimeService) close() { r.client.CloseIdleConnections() }
+
+// errNotReady: the runtime answers, but can't run pods yet.
+var errNotReady = errors.New("container runtime")
 
 // maxAnswer bounds what is read of an answer: a sandbox takes some hundred bytes.
 const maxAnswer = 64 << 20
@@ -95,7 +100,7 @@ func (r *runtimeService) notReady(ctx context.Context) error {
 				return nil
 			})
 			if err == nil && !met {
-				err = fmt.Errorf("containerd: %s is false: %s %s", words[1], words[3], words[4])
+				err = fmt.Errorf("%w: %s is false: %s %s", errNotReady, words[1], words[3], words[4])
 			}
 			return err
 		})

@@ -1,0 +1,242 @@
+package bootstrap
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/json"
+
+	"kctl/kubectl/internal/certificates"
+)
+
+// Discovery is how a machine that joins knows that a server is the cluster's.
+type Discovery struct {
+	Server string   // host:port
+	Hashes []string // of the authorities that are believed in
+	Unsafe bool     // believe in whoever answers
+	File   string   // a kubeconfig with server and authority, instead of all that
+}
+
+// Cluster is what a machine found out about a cluster. Nothing secret was sent
+// for it.
+type Cluster struct {
+	Server string // URL
+	CA     []byte // PEM
+	// Time is the server's clock; zero if it does not tell.
+	Time time.Time
+}
+
+// answerWithin bounds each step of finding out.
+const answerWithin = 10 * time.Second
+
+// maxInfo bounds what is read of what an unknown server says.
+const maxInfo = 1 << 20
+
+// infoPath is what clusters made by kubeadm tell everybody about themselves.
+const infoPath = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
+
+// Find finds out.
+func (d Discovery) Find(ctx context.Context) (*Cluster, error) {
+	if d.File != "" {
+		return d.fromFile(ctx)
+	}
+	if len(d.Hashes) == 0 && !d.Unsafe {
+		return nil, errors.New("--discovery-token-ca-cert-hash is needed to know the server by (`kctl token create --print-join-command` prints it); --discovery-token-unsafe-skip-ca-verification does without, and gives the token to whoever answers")
+	}
+	for _, hash := range d.Hashes {
+		if digest, ok := strings.CutPrefix(hash, "sha256:"); !ok || len(digest) != 64 || strings.Trim(digest, "0123456789abcdef") != "" {
+			return nil, fmt.Errorf("--discovery-token-ca-cert-hash=%s: want sha256: and 64 hexadecimal digits", hash)
+		}
+	}
+	host, _, err := net.SplitHostPort(d.Server)
+	if err != nil || host == "" {
+		return nil, fmt.Errorf("API server %q: want HOST:PORT", d.Server)
+	}
+	answer, err := ask(ctx, d.Server, &tls.Config{InsecureSkipVerify: true}) // who it is comes out below
+	if err != nil {
+		return nil, err
+	}
+	authority, err := d.authority(answer)
+	if err != nil {
+		return nil, err
+	}
+	if err := verify(answer, host, authority); err != nil {
+		return nil, err
+	}
+	return &Cluster{Server: "https://" + d.Server, CA: authority, Time: answer.time}, nil
+}
+
+// answer is what an unknown server says.
+type answer struct {
+	chain []*x509.Certificate
+	time  time.Time
+	info  []byte // the cluster-info, if it tells
+}
+
+// ask connects to a server, without any credential.
+func ask(ctx context.Context, server string, config *tls.Config) (*answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	a := &answer{}
+	config.MinVersion = tls.VersionTLS12
+	config.VerifyConnection = func(state tls.ConnectionState) error {
+		a.chain = state.PeerCertificates
+		return nil
+	}
+	transport := &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+server+infoPath, nil)
+	if err != nil {
+		return nil, fmt.Errorf("API server %q: %w", server, err)
+	}
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("API server %s: no answer within %s: is the address right, and does no firewall stand between?", server, answerWithin)
+		}
+		return nil, fmt.Errorf("API server %s: %w", server, err)
+	}
+	defer response.Body.Close()
+	a.time, _ = http.ParseTime(response.Header.Get("Date"))
+	if response.StatusCode == http.StatusOK {
+		a.info, err = io.ReadAll(io.LimitReader(response.Body, maxInfo))
+	}
+	return a, err
+}
+
+// authority is the one that the server is to be verified by: the one that has
+// one of the hashes. Our API servers show it with their certificate, kubeadm's
+// clusters tell it in their cluster-info.
+func (d Discovery) authority(a *answer) ([]byte, error) {
+	known := func(cert *x509.Certificate) bool {
+		return d.Unsafe || slices.Contains(d.Hashes, certificates.Hash(cert))
+	}
+	var seen []string
+	for _, cert := range a.chain {
+		if !cert.IsCA {
+			continue
+		}
+		if known(cert) {
+			return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw}), nil
+		}
+		seen = append(seen, certificates.Hash(cert))
+	}
+	if ca := authorityOf(a.info); len(ca) > 0 {
+		for block, rest := pem.Decode(ca); block != nil; block, rest = pem.Decode(rest) {
+			cert, err := x509.ParseCertificate(block.Bytes)
+			if err != nil {
+				return nil, fmt.Errorf("the server's cluster-info: %w", err)
+			}
+			if known(cert) {
+				return pem.EncodeToMemory(block), nil
+			}
+			seen = append(seen, certificates.Hash(cert))
+		}
+	}
+	if len(seen) == 0 {
+		return nil, errors.New("the server shows no certificate authority (its certificate file has no chain, and it tells no cluster-info): is it an API server at all? If so, copy the cluster's ca.crt here in a kubeconfig and give that by --discovery-file")
+	}
+	return nil, fmt.Errorf("the server's authority is %s, which is not the one by --discovery-token-ca-cert-hash: this is another cluster, or somebody stands in between. The token was not sent", strings.Join(seen, ", "))
+}
+
+// authorityOf is the authority in a cluster-info; nil if there is none.
+func authorityOf(info []byte) []byte {
+	var object corev1.ConfigMap
+	if len(info) == 0 || json.UnmarshalCaseSensitivePreserveInts(info, &object) != nil {
+		return nil
+	}
+	config, err := clientcmd.Load([]byte(object.Data["kubeconfig"]))
+	if err != nil {
+		return nil
+	}
+	if cluster := onlyCluster(config); cluster != nil {
+		return cluster.CertificateAuthorityData
+	}
+	return nil
+}
+
+func onlyCluster(config *clientcmdapi.Config) *clientcmdapi.Cluster {
+	if context := config.Contexts[config.CurrentContext]; context != nil {
+		return config.Clusters[context.Cluster]
+	}
+	if len(config.Clusters) != 1 {
+		return nil
+	}
+	for _, cluster := range config.Clusters {
+		return cluster
+	}
+	return nil
+}
+
+// verify checks the server's certificate against the authority.
+func verify(a *answer, host string, authority []byte) error {
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(authority)
+	_, err := a.chain[0].Verify(x509.VerifyOptions{Roots: roots, DNSName: host})
+	var invalid x509.CertificateInvalidError
+	if errors.As(err, &invalid) && invalid.Reason == x509.Expired {
+		return fmt.Errorf("the server's certificate is good from %s to %s, and this machine's clock says %s (the server's %s): set the clock, or renew the certificate by `kctl pki renew apiserver`",
+			stamp(a.chain[0].NotBefore), stamp(a.chain[0].NotAfter), stamp(time.Now()), stamp(a.time))
+	}
+	if err != nil {
+		return fmt.Errorf("the server's certificate: %w", err)
+	}
+	return nil
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// fromFile takes server and authority from a kubeconfig.
+func (d Discovery) fromFile(ctx context.Context) (*Cluster, error) {
+	data, err := os.ReadFile(d.File)
+	if err != nil {
+		return nil, fmt.Errorf("--discovery-file: %w", err)
+	}
+	config, err := clientcmd.Load(data)
+	if err != nil {
+		return nil, fmt.Errorf("--discovery-file=%s: %w", d.File, err)
+	}
+	cluster := onlyCluster(config)
+	if cluster == nil {
+		return nil, fmt.Errorf("--discovery-file=%s: no cluster in it that is the current context's or the only one", d.File)
+	}
+	ca := cluster.CertificateAuthorityData
+	if len(ca) == 0 && cluster.CertificateAuthority != "" {
+		if ca, err = os.ReadFile(cluster.CertificateAuthority); err != nil {
+			return nil, fmt.Errorf("--discovery-file=%s: %w", d.File, err)
+		}
+	}
+	host := strings.TrimPrefix(cluster.Server, "https://")
+	name, _, err := net.SplitHostPort(host)
+	if err != nil || host == cluster.Server {
+		return nil, fmt.Errorf("--discovery-file=%s: server %q: want https://HOST:PORT", d.File, cluster.Server)
+	}
+	if d.Server != "" && d.Server != host {
+		return nil, fmt.Errorf("--discovery-file=%s: it is about %s, not %s", d.File, host, d.Server)
+	}
+	if !bytes.Contains(ca, []byte("BEGIN CERTIFICATE")) {
+		return nil, fmt.Errorf("--discovery-file=%s: no certificate authority in it", d.File)
+	}
+	a, err := ask(ctx, host, &tls.Config{InsecureSkipVerify: true}) // verified here, for a clear word
+	if err != nil {
+		return nil, err
+	}
+	if err := verify(a, name, ca); err != nil {
+		return nil, err
+	}
+	return &Cluster{Server: cluster.Server, CA: ca, Time: a.time}, nil
+}

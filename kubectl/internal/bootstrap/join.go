@@ -1,0 +1,256 @@
+package bootstrap
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
+
+	"kctl/kubectl/internal/certificates"
+	"kctl/kubectl/internal/doctor"
+	"kctl/proto/pki"
+	"kctl/proto/rest"
+)
+
+// Options are what a user can choose; the flags of `kctl join`.
+type Options struct {
+	Discovery
+	Token string
+
+	Node
+	NodeName, NodeIP string
+	ClusterDNS       []string
+	ClusterDomain    string
+	// ServerTLS has the kubelet ask for its serving certificate, which somebody
+	// has to approve.
+	ServerTLS bool
+	Ignore    []string // names of checks
+	Now       time.Time
+}
+
+// Node is where a node's files and its runtime are.
+type Node struct {
+	Dir     string // of configuration
+	RootDir string // the kubelet's
+	Runtime string // endpoint
+	Port    int    // the kubelet's
+}
+
+func (n Node) path(name string) string { return filepath.Join(n.Dir, name) }
+
+// The files of a node.
+func (n Node) ca() string            { return n.path("pki/ca.crt") }
+func (n Node) bootstrap() string     { return n.path("bootstrap-kubelet.kubeconfig") }
+func (n Node) configuration() string { return n.path("kubelet.yaml") }
+
+// Kubeconfig is what the kubelet has once it was let in.
+func (n Node) Kubeconfig() string { return n.path("kubelet.kubeconfig") }
+
+// Joined is what came of joining.
+type Joined struct {
+	Node   string
+	Server string
+	Checks []doctor.Check
+	// Before says that the machine had joined before: nothing was asked.
+	Before bool
+	// Args are those that the kubelet needs beside its unit's.
+	Args []string
+}
+
+// Validate checks the options by themselves.
+func (o *Options) Validate() error {
+	if o.NodeName == "" {
+		name, err := os.Hostname()
+		if err != nil {
+			return fmt.Errorf("node name: %w", err)
+		}
+		o.NodeName = strings.ToLower(name)
+	}
+	if problems := validation.IsDNS1123Subdomain(o.NodeName); len(problems) > 0 {
+		return fmt.Errorf("--node-name=%s: %s", o.NodeName, problems[0])
+	}
+	for _, ip := range append([]string{o.NodeIP}, o.ClusterDNS...) {
+		if ip != "" && net.ParseIP(ip) == nil {
+			return fmt.Errorf("%q is not an IP address", ip)
+		}
+	}
+	if o.Port < 1 || o.Port > 65535 {
+		return fmt.Errorf("--kubelet-port=%d: not a port", o.Port)
+	}
+	if o.Discovery.File != "" && len(o.Hashes) > 0 {
+		return errors.New("--discovery-file and --discovery-token-ca-cert-hash are two ways to know the server: give one")
+	}
+	return nil
+}
+
+// Join makes this machine one that a kubelet can join the cluster from: it
+// finds out that the server is the cluster's, checks the machine, and only then
+// writes the kubelet's files. What can't be finished is taken back.
+func Join(ctx context.Context, o Options) (*Joined, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	token, err := ParseToken(o.Token)
+	if err != nil {
+		return nil, err
+	}
+	found, err := o.Find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.sameCluster(found.CA); err != nil {
+		return nil, err
+	}
+	joined := &Joined{Node: o.NodeName, Server: found.Server, Args: o.args()}
+	if joined.Before, err = o.joined(o.Now); err != nil {
+		return nil, fmt.Errorf("%w; `kctl reset` takes what is left of a node away", err)
+	}
+	machine := doctor.NewMachine(o.Runtime, o.RootDir, o.Port)
+	machine.Kubelet = joined.Before
+	joined.Checks = append(machine.Checks(ctx), found.clock(o.Now))
+	if !joined.Before {
+		joined.Checks = append(joined.Checks, found.admitted(ctx, token, o.NodeName)...)
+	}
+	if err := refusal(joined.Checks, o.Ignore); err != nil {
+		return joined, err
+	}
+	return joined, o.write(found, token, joined.Before)
+}
+
+// joined says whether the kubelet has a certificate that is still good.
+func (n Node) joined(now time.Time) (bool, error) {
+	config, err := rest.LoadKubeconfig(n.Kubeconfig())
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return pki.Fresh(config.CertFile, config.KeyFile, now)
+}
+
+// sameCluster refuses to mix two clusters' files.
+func (o *Options) sameCluster(ca []byte) error {
+	there, err := os.ReadFile(o.ca())
+	if errors.Is(err, os.ErrNotExist) || err == nil && len(there) == 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	has, err := certificates.Hashes(there)
+	if err != nil {
+		return fmt.Errorf("%s: %w", o.ca(), err)
+	}
+	wants, err := certificates.Hashes(ca)
+	if err != nil {
+		return err
+	}
+	if has[0] != wants[0] {
+		return fmt.Errorf("%s is another cluster's authority (%s, and the server's is %s): `kctl reset` takes this machine out of that one first", o.ca(), has[0], wants[0])
+	}
+	return nil
+}
+
+// file is one that joining writes.
+type file struct {
+	path string
+	data []byte
+	mode os.FileMode
+	keep bool // if it is there
+}
+
+// write writes what is not there, and takes it back if it can't write it all.
+// What somebody may have changed since, the kubelet's configuration, is kept.
+func (o *Options) write(found *Cluster, token *Token, before bool) (err error) {
+	configuration, err := o.kubeletConfiguration()
+	if err != nil {
+		return err
+	}
+	files := []file{
+		{o.ca(), found.CA, 0o644, true},
+		{o.configuration(), configuration, 0o644, true},
+	}
+	if !before {
+		kubeconfig, err := certificates.NewKubeconfig(found.Server, found.CA, "bootstrap", certificates.ByToken(token.String()))
+		if err != nil {
+			return err
+		}
+		files = append(files, file{o.bootstrap(), kubeconfig, 0o600, false})
+	}
+	var written []string
+	defer func() {
+		if err != nil {
+			for _, path := range written {
+				_ = os.Remove(path)
+			}
+		}
+	}()
+	for _, f := range files {
+		there, readErr := os.ReadFile(f.path)
+		if readErr == nil && (bytes.Equal(there, f.data) || f.keep && len(there) > 0) {
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(f.path), 0o755); err != nil {
+			return err
+		}
+		if err := pki.WriteFileMode(f.path, f.data, f.mode); err != nil {
+			return err
+		}
+		if errors.Is(readErr, os.ErrNotExist) {
+			written = append(written, f.path)
+		}
+	}
+	return nil
+}
+
+// kubeletConfiguration is the kubelet's, v1beta1, with what this cluster needs
+// and else its defaults.
+func (o *Options) kubeletConfiguration() ([]byte, error) {
+	configuration := map[string]any{
+		"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
+		"address": "0.0.0.0", "port": o.Port,
+		"authentication": map[string]any{
+			"anonymous": map[string]any{"enabled": false}, "webhook": map[string]any{"enabled": true},
+			"x509": map[string]any{"clientCAFile": o.ca()},
+		},
+		"authorization":            map[string]any{"mode": "Webhook"},
+		"containerRuntimeEndpoint": o.Runtime,
+		"clusterDomain":            o.ClusterDomain,
+		"rotateCertificates":       true,
+		"serverTLSBootstrap":       o.ServerTLS,
+	}
+	if len(o.ClusterDNS) > 0 {
+		configuration["clusterDNS"] = o.ClusterDNS
+	}
+	return yaml.Marshal(configuration)
+}
+
+// args are what a KubeletConfiguration has no field for, and is not as usual.
+func (o *Options) args() []string {
+	var args []string
+	if host, err := os.Hostname(); err != nil || strings.ToLower(host) != o.NodeName {
+		args = append(args, "--hostname-override="+o.NodeName)
+	}
+	if o.NodeIP != "" {
+		args = append(args, "--node-ip="+o.NodeIP)
+	}
+	return args
+}
+
+// Command is the kubelet's whole command line, for those who don't have systemd
+// start it.
+func (n Node) Command(args []string) []string {
+	return append([]string{
+		"/usr/lib/kctl/kubelet", "--config=" + n.configuration(), "--kubeconfig=" + n.Kubeconfig(), "--bootstrap-kubeconfig=" + n.bootstrap(),
+		"--root-dir=" + n.RootDir, "--cert-dir=" + filepath.Join(n.RootDir, "pki"),
+	}, args...)
+}

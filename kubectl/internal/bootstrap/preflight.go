@@ -1,0 +1,128 @@
+package bootstrap
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"kctl/kubectl/internal/doctor"
+	"kctl/proto/core"
+	"kctl/proto/rest"
+)
+
+// mostSkew is how far clocks may be apart: certificates are dated back by as
+// much.
+const mostSkew = 5 * time.Minute
+
+// clock compares the server's clock with this machine's.
+func (c *Cluster) clock(now time.Time) doctor.Check {
+	check := doctor.Check{Name: "clock", Result: doctor.OK}
+	if c.Time.IsZero() {
+		check.Result, check.Detail = doctor.Warn, "the server does not tell its time"
+		return check
+	}
+	apart := now.Sub(c.Time).Round(time.Second)
+	check.Detail = fmt.Sprintf("%s apart from the server's", apart.Abs())
+	if apart.Abs() > mostSkew {
+		check.Result, check.Advice = doctor.Fail, "set the clock (`timedatectl set-ntp true`): certificates and leases go by it"
+	}
+	return check
+}
+
+// admitted asks the server, with the token, about the node: whether it knows
+// the token, and whether the name is another machine's.
+func (c *Cluster) admitted(ctx context.Context, token *Token, node string) []doctor.Check {
+	const name = "token"
+	client, err := rest.New(&rest.Config{Host: c.Server, CAData: c.CA, BearerToken: token.String(), Timeout: answerWithin})
+	if err != nil {
+		return []doctor.Check{{Name: name, Result: doctor.Fail, Detail: err.Error()}}
+	}
+	defer client.HTTP().CloseIdleConnections()
+	good := doctor.Check{Name: name, Result: doctor.OK, Detail: "the server knows " + token.ID}
+	var found core.Node
+	err = client.Resource(core.Nodes, "").Get(ctx, node, &found)
+	switch {
+	case err == nil:
+		return []doctor.Check{good, nameOf(&found)}
+	case apierrors.IsNotFound(err):
+		return []doctor.Check{good, {Name: "node-name", Result: doctor.OK, Detail: node + " is free"}}
+	case apierrors.IsForbidden(err):
+		return []doctor.Check{good, {Name: "node-name", Result: doctor.Warn, Detail: "the token may not ask whether " + node + " is taken",
+			Advice: "make tokens by `kctl token create`, which gives them the rights that joining takes"}}
+	case apierrors.IsUnauthorized(err):
+		return []doctor.Check{{Name: name, Result: doctor.Fail, Detail: "the server does not know the token " + token.ID + ": it has expired, was deleted, or the API server runs without --enable-bootstrap-token-auth",
+			Advice: "make a new one on the control plane: `kctl token create --print-join-command`"}}
+	}
+	return []doctor.Check{{Name: name, Result: doctor.Fail, Detail: withoutQuery(err), Advice: "see that the API server is well: `kctl doctor` on the control plane"}}
+}
+
+func withoutQuery(err error) string {
+	var failed *url.Error
+	if errors.As(err, &failed) {
+		return failed.Err.Error()
+	}
+	return err.Error()
+}
+
+// nameOf says whether this machine may be the node that is there: one that is
+// this machine, or not alive.
+func nameOf(node *core.Node) doctor.Check {
+	const name = "node-name"
+	if id := bootID(); id != "" && node.Status.NodeInfo.BootID == id {
+		return doctor.Check{Name: name, Result: doctor.OK, Detail: node.Name + " is this machine"}
+	}
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue {
+			return doctor.Check{Name: name, Result: doctor.Fail, Detail: "another machine is the node " + node.Name + " and alive",
+				Advice: "give this one another name by --node-name"}
+		}
+	}
+	return doctor.Check{Name: name, Result: doctor.Warn, Detail: "a node " + node.Name + " was there and is not alive: this machine takes its place"}
+}
+
+// bootID tells this machine from others. The machine id would not do: copies of
+// one disk have the same.
+func bootID() string {
+	data, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return string(bytes.TrimSpace(data))
+}
+
+// refusal is the error that a machine's checks amount to; nil if none failed
+// that is not ignored.
+func refusal(checks []doctor.Check, ignore []string) error {
+	var failed []string
+	for _, check := range checks {
+		if check.Result != doctor.Fail || ignored(check.Name, ignore) {
+			continue
+		}
+		line := "\t" + check.Name + ": " + check.Detail
+		if check.Advice != "" {
+			line += "; " + check.Advice
+		}
+		failed = append(failed, line)
+	}
+	if len(failed) == 0 {
+		return nil
+	}
+	return fmt.Errorf("this machine can't join, and nothing was changed:\n%s\n(--ignore-preflight-errors=NAME,… goes on in spite of them)", strings.Join(failed, "\n"))
+}
+
+func ignored(name string, ignore []string) bool {
+	for _, i := range ignore {
+		if i == name || i == "all" {
+			return true
+		}
+	}
+	return false
+}

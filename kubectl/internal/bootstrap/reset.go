@@ -1,0 +1,65 @@
+package bootstrap
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"kctl/kubectl/internal/cluster"
+)
+
+// Reset takes away what Join and the kubelet made on this machine: pods, the
+// kubelet's directory, and its files among the configuration. Those of a control
+// plane stay.
+func Reset(ctx context.Context, n Node) error {
+	if os.Geteuid() != 0 {
+		return errors.New("kctl reset needs root")
+	}
+	if Systemd() {
+		if err := StopUnit(ctx); err != nil {
+			return err
+		}
+	}
+	if pid := n.kubelet(); pid != "" {
+		return fmt.Errorf("the kubelet still runs (process %s): stop it first", pid)
+	}
+	if _, err := os.Stat(n.RootDir); err == nil {
+		if !n.isKubelets() {
+			return fmt.Errorf("%s holds no kubelet's certificates: it is not removed; is it the right --root-dir?", n.RootDir)
+		}
+		if err := cluster.RemoveNode(ctx, n.Runtime, n.RootDir); err != nil {
+			return fmt.Errorf("take the pods away: %w", err)
+		}
+	}
+	files := []string{n.bootstrap(), n.Kubeconfig(), n.configuration()}
+	if _, err := os.Stat(n.path("pki/apiserver.crt")); errors.Is(err, os.ErrNotExist) {
+		files = append(files, n.ca())
+	}
+	for _, file := range files {
+		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// isKubelets keeps a mistaken --root-dir from being removed.
+func (n Node) isKubelets() bool {
+	found, _ := filepath.Glob(filepath.Join(n.RootDir, "pki", "kubelet*"))
+	return len(found) > 0
+}
+
+// kubelet is the process of this node's kubelet; "" if none runs.
+func (n Node) kubelet() string {
+	commands, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range commands {
+		data, err := os.ReadFile(file)
+		if err == nil && bytes.Contains(data, []byte("\x00--kubeconfig="+n.Kubeconfig()+"\x00")) {
+			return filepath.Base(filepath.Dir(file))
+		}
+	}
+	return ""
+}

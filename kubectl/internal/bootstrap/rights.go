@@ -1,0 +1,60 @@
+package bootstrap
+
+import (
+	"context"
+	"fmt"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/proto/core"
+	"kctl/proto/rest"
+)
+
+// getNodes is the role by which a machine that joins sees whether its name is
+// taken.
+const getNodes = "kubeadm:get-nodes"
+
+// bindings are what kubeadm gives to machines that join, by its names: they may
+// ask for a client certificate, get it without anybody's doing, renew it, and
+// see whether their name is taken.
+var bindings = []struct{ name, role, group string }{
+	{"kubeadm:kubelet-bootstrap", "system:node-bootstrapper", DefaultGroup},
+	{"kubeadm:node-autoapprove-bootstrap", "system:certificates.k8s.io:certificatesigningrequests:nodeclient", DefaultGroup},
+	{"kubeadm:node-autoapprove-certificate-rotation", "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient", core.GroupNodes},
+	{getNodes, getNodes, DefaultGroup},
+}
+
+// GrantJoining gives the default group of tokens the rights that joining takes.
+// What is there by these names is left as it is.
+func GrantJoining(ctx context.Context, client *rest.Client) error {
+	role := &rbacv1.ClusterRole{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"},
+		ObjectMeta: metav1.ObjectMeta{Name: getNodes},
+		Rules:      []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"nodes"}}},
+	}
+	if err := createIfAbsent(ctx, client, core.ClusterRoles, role); err != nil {
+		return err
+	}
+	for _, b := range bindings {
+		binding := &rbacv1.ClusterRoleBinding{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRoleBinding"},
+			ObjectMeta: metav1.ObjectMeta{Name: b.name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: b.role},
+			Subjects:   []rbacv1.Subject{{Kind: "Group", APIGroup: rbacv1.GroupName, Name: b.group}},
+		}
+		if err := createIfAbsent(ctx, client, core.ClusterRoleBindings, binding); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func createIfAbsent(ctx context.Context, client *rest.Client, resource core.Resource, obj core.Object) error {
+	err := client.Resource(resource, "").Create(ctx, obj, nil)
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("rights of nodes that join: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+package bootstrap
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/proto/core"
+)
+
+// The form of tokens and of their secrets.
+const (
+	SecretType     = "bootstrap.kubernetes.io/token"
+	secretPrefix   = "bootstrap-token-"
+	usagePrefix    = "usage-bootstrap-"
+	keyID          = "token-id"
+	keySecret      = "token-secret"
+	keyExpiration  = "expiration"
+	keyDescription = "description"
+	keyGroups      = "auth-extra-groups"
+)
+
+// DefaultGroup is the group of those who join: kubeadm's name for it.
+const DefaultGroup = "system:bootstrappers:kubeadm:default-node-token"
+
+// Usages are what tokens can be good for.
+var Usages = []string{"signing", "authentication"}
+
+var (
+	tokenForm = regexp.MustCompile(`\A([a-z0-9]{6})\.([a-z0-9]{16})\z`)
+	idForm    = regexp.MustCompile(`\A[a-z0-9]{6}\z`)
+	groupForm = regexp.MustCompile(`\Asystem:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]\z`)
+)
+
+// Token is a bootstrap token.
+type Token struct {
+	ID          string    `json:"id"`
+	Secret      string    `json:"-"`
+	Expires     time.Time `json:"expires,omitzero"` // zero for never
+	Usages      []string  `json:"usages,omitempty"`
+	Groups      []string  `json:"groups,omitempty"`
+	Description string    `json:"description,omitempty"`
+}
+
+// String is the token itself: a secret.
+func (t *Token) String() string { return t.ID + "." + t.Secret }
+
+// ParseToken reads a token as people give it. Errors don't show it.
+func ParseToken(text string) (*Token, error) {
+	parts := tokenForm.FindStringSubmatch(text)
+	if parts == nil {
+		return nil, errors.New("the token is not of the form [a-z0-9]{6}.[a-z0-9]{16}")
+	}
+	return &Token{ID: parts[1], Secret: parts[2]}, nil
+}
+
+// TokenID is the id in a token, or the id itself.
+func TokenID(text string) (string, error) {
+	if idForm.MatchString(text) {
+		return text, nil
+	}
+	token, err := ParseToken(text)
+	if err != nil {
+		return "", fmt.Errorf("give the token or its id, which is the six characters before the dot: %w", err)
+	}
+	return token.ID, nil
+}
+
+// NewToken makes a random one.
+func NewToken() *Token {
+	text := func(length int) string {
+		const letters = "abcdefghijklmnopqrstuvwxyz0123456789"
+		out := make([]byte, 0, length)
+		for random := make([]byte, 1); len(out) < length; {
+			_, _ = rand.Read(random) // never fails
+			// What is past the last multiple would make the first letters likelier.
+			if n := int(random[0]); n < 256/len(letters)*len(letters) {
+				out = append(out, letters[n%len(letters)])
+			}
+		}
+		return string(out)
+	}
+	return &Token{ID: text(6), Secret: text(16)}
+}
+
+// Validate checks what the flags say of a token.
+func (t *Token) Validate() error {
+	for _, usage := range t.Usages {
+		if !slices.Contains(Usages, usage) {
+			return fmt.Errorf("--usages: %q is none of %s", usage, strings.Join(Usages, ", "))
+		}
+	}
+	for _, group := range t.Groups {
+		if !groupForm.MatchString(group) {
+			return fmt.Errorf("--groups: %q is not of the form system:bootstrappers:NAME", group)
+		}
+	}
+	if len(t.Groups) > 0 && !slices.Contains(t.Usages, "authentication") {
+		return errors.New("--groups is for tokens with the usage authentication only")
+	}
+	return nil
+}
+
+// SecretName is the name of the secret that holds the token with this id.
+func SecretName(id string) string { return secretPrefix + id }
+
+// Object is the secret that holds the token.
+func (t *Token) Object() *core.Secret {
+	s := &core.Secret{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: metav1.ObjectMeta{Name: SecretName(t.ID), Namespace: core.NamespaceSystem},
+		Type:       corev1.SecretType(SecretType),
+		Data:       map[string][]byte{keyID: []byte(t.ID), keySecret: []byte(t.Secret)},
+	}
+	for _, usage := range t.Usages {
+		s.Data[usagePrefix+usage] = []byte("true")
+	}
+	for key, value := range map[string]string{keyDescription: t.Description, keyGroups: strings.Join(t.Groups, ",")} {
+		if value != "" {
+			s.Data[key] = []byte(value)
+		}
+	}
+	if !t.Expires.IsZero() {
+		s.Data[keyExpiration] = []byte(t.Expires.UTC().Format(time.RFC3339))
+	}
+	return s
+}
+
+// TokenOf reads a secret that holds a token.
+func TokenOf(s *core.Secret) (*Token, error) {
+	t := &Token{ID: string(s.Data[keyID]), Secret: string(s.Data[keySecret]), Description: string(s.Data[keyDescription])}
+	if s.Name != SecretName(t.ID) || !tokenForm.MatchString(t.String()) {
+		return nil, fmt.Errorf("secret %s/%s: it holds no bootstrap token", s.Namespace, s.Name)
+	}
+	for _, usage := range Usages {
+		if string(s.Data[usagePrefix+usage]) == "true" {
+			t.Usages = append(t.Usages, usage)
+		}
+	}
+	for group := range strings.SplitSeq(string(s.Data[keyGroups]), ",") {
+		if group = strings.TrimSpace(group); group != "" {
+			t.Groups = append(t.Groups, group)
+		}
+	}
+	if text := string(s.Data[keyExpiration]); text != "" {
+		expires, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			return nil, fmt.Errorf("secret %s/%s: its expiration is not a time of RFC 3339", s.Namespace, s.Name)
+		}
+		t.Expires = expires
+	}
+	return t, nil
+}

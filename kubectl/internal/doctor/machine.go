@@ -1,0 +1,159 @@
+package doctor
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"kctl/kubectl/internal/cluster"
+)
+
+// Machine is a machine that is a node or is to be one.
+type Machine struct {
+	Runtime string // endpoint
+	RootDir string // the kubelet's
+	Port    int    // the kubelet's
+	// Kubelet says that one runs here, so that its port is taken.
+	Kubelet bool
+	// Proc and CNI are where the kernel's settings and the network plugins are:
+	// "/proc", and the directories of Debian and of upstream.
+	Proc string
+	CNI  []string
+}
+
+// NewMachine is this machine.
+func NewMachine(runtime, rootDir string, port int) *Machine {
+	return &Machine{Runtime: runtime, RootDir: rootDir, Port: port, Proc: "/proc", CNI: []string{"/usr/lib/cni", "/opt/cni/bin"}}
+}
+
+// answerWithin bounds what is asked of programs.
+const answerWithin = 5 * time.Second
+
+// Checks looks at the machine.
+func (m *Machine) Checks(ctx context.Context) []Check {
+	checks := []Check{m.root()}
+	checks = append(checks, m.runtime(ctx)...)
+	checks = append(checks, m.plugins(), m.port(), m.swap(),
+		m.setting("ip-forward", "sys/net/ipv4/ip_forward", Fail, "`sysctl -w net.ipv4.ip_forward=1`, and the same in /etc/sysctl.d, or pods reach nothing beyond this machine"),
+		m.setting("bridge-nf", "sys/net/bridge/bridge-nf-call-iptables", Warn, "`modprobe br_netfilter && sysctl -w net.bridge.bridge-nf-call-iptables=1`, and the same in /etc/modules-load.d and /etc/sysctl.d, or services and network policies don't hold between pods of one node"),
+		m.overlay(), m.disk())
+	return checks
+}
+
+func (m *Machine) root() Check {
+	if os.Geteuid() != 0 {
+		return fail("root", "run it as root (sudo)", "not root")
+	}
+	return ok("root", "running as root")
+}
+
+func (m *Machine) runtime(ctx context.Context) []Check {
+	const name = "container-runtime"
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	notReady, err := cluster.RuntimeState(ctx, m.Runtime)
+	switch {
+	case errors.Is(err, syscall.ENOENT):
+		return []Check{fail(name, "install and start a container runtime with CRI v1 (on Debian `apt install containerd`), or name its socket by --cri-socket", "%s is not there", cluster.SocketPath(m.Runtime))}
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return []Check{fail(name, "start it: `systemctl start containerd`", "nobody listens on %s", cluster.SocketPath(m.Runtime))}
+	case errors.Is(err, context.DeadlineExceeded):
+		return []Check{fail(name, "restart it: `systemctl restart containerd`, and see `journalctl -u containerd`", "no answer within %s from %s", answerWithin, m.Runtime)}
+	case err != nil:
+		return []Check{fail(name, "see that the runtime's CRI plugin is on (disabled_plugins in /etc/containerd/config.toml) and speaks CRI v1", "%v", err)}
+	case notReady != nil:
+		return []Check{ok(name, "%s answers", m.Runtime),
+			warn("pod-network", "put a network configuration into /etc/cni/net.d; pods wait until there is one", "%v", notReady)}
+	}
+	return []Check{ok(name, "%s answers", m.Runtime), ok("pod-network", "the runtime has a network for pods")}
+}
+
+func (m *Machine) plugins() Check {
+	for _, dir := range m.CNI {
+		if info, err := os.Stat(filepath.Join(dir, "loopback")); err == nil && info.Mode()&0o111 != 0 {
+			return ok("cni-plugins", "in %s", dir)
+		}
+	}
+	return fail("cni-plugins", "install them (on Debian `apt install containernetworking-plugins`)", "no loopback plugin in %s", strings.Join(m.CNI, " or "))
+}
+
+func (m *Machine) port() Check {
+	const name = "kubelet-port"
+	if m.Kubelet {
+		return ok(name, "%d is this node's kubelet's", m.Port)
+	}
+	listener, err := net.Listen("tcp", ":"+strconv.Itoa(m.Port))
+	if err != nil {
+		return fail(name, "see who it is (`ss -ltnp 'sport = :"+strconv.Itoa(m.Port)+"'`): a kubelet of another cluster must be taken away first", "port %d is taken", m.Port)
+	}
+	listener.Close()
+	return ok(name, "%d is free", m.Port)
+}
+
+func (m *Machine) swap() Check {
+	data, err := os.ReadFile(filepath.Join(m.Proc, "swaps"))
+	if err == nil && bytes.Count(bytes.TrimSpace(data), []byte("\n")) > 0 {
+		return warn("swap", "`swapoff -a` and take it out of /etc/fstab, or memory that pods are promised may be on disk", "swap is on")
+	}
+	return ok("swap", "off")
+}
+
+func (m *Machine) setting(name, file string, otherwise Result, advice string) Check {
+	data, err := os.ReadFile(filepath.Join(m.Proc, file))
+	if err == nil && strings.TrimSpace(string(data)) == "1" {
+		return ok(name, "on")
+	}
+	detail := "off"
+	if err != nil {
+		detail = "the kernel does not have it"
+	}
+	return Check{name, otherwise, detail, advice}
+}
+
+func (m *Machine) overlay() Check {
+	data, err := os.ReadFile(filepath.Join(m.Proc, "filesystems"))
+	if err == nil && !bytes.Contains(data, []byte("\toverlay\n")) {
+		return warn("overlay", "`modprobe overlay`, and the same in /etc/modules-load.d", "the kernel has not loaded its overlay file system, which images are unpacked by")
+	}
+	return ok("overlay", "the kernel has it")
+}
+
+// How little may be left of the disk with the kubelet's directory.
+const (
+	leastFree = 1 << 30
+	lowFree   = 0.10 // where kubelets begin to evict
+)
+
+func (m *Machine) disk() Check {
+	dir := m.RootDir
+	for {
+		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	var fs unix.Statfs_t
+	if err := unix.Statfs(dir, &fs); err != nil {
+		return fail("disk", "", "%s: %v", dir, err)
+	}
+	free, part := fs.Bavail*uint64(fs.Bsize), float64(fs.Bavail)/float64(max(fs.Blocks, 1))
+	const advice = "make room, or put the directory on another disk"
+	switch {
+	case free < leastFree:
+		return fail("disk", advice, "%d MiB are free for %s", free>>20, m.RootDir)
+	case part < lowFree:
+		return warn("disk", advice+": kubelets evict pods when less than 10% is free", "%d GiB, %.0f%%, are free for %s", free>>30, part*100, m.RootDir)
+	case fs.Files > 0 && float64(fs.Ffree)/float64(fs.Files) < 0.05:
+		return warn("disk", "remove files: kubelets evict pods when less than 5% of the inodes are free", "%d inodes are free for %s", fs.Ffree, m.RootDir)
+	}
+	return ok("disk", "%d GiB, %.0f%%, are free for %s", free>>30, part*100, m.RootDir)
+}

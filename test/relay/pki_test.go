@@ -1,0 +1,205 @@
+package relay_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"kctl/test/harness"
+)
+
+// byHand is a cluster that nobody brings up but the test: each program is
+// started by its flags, from the files that `kctl pki init` and `kctl join`
+// make. Its containerd is the harness's.
+type byHand struct {
+	t    *testing.T
+	c    *harness.Cluster
+	dir  string // in place of /etc/kctl
+	port int    // the API server's
+}
+
+// A cluster is set up by the documented steps, a node joins, a pod runs, and
+// certificates are renewed while all of that runs.
+func TestAClusterFromPKIAndJoin(t *testing.T) {
+	c := harness.Start(t, harness.Options{Without: []string{"apiserver", "scheduler", "kubelet"}})
+	b := &byHand{t: t, c: c, dir: filepath.Join(c.Dir, "log", "etc"), port: harness.FreePort(t)}
+	server := "https://127.0.0.1:" + strconv.Itoa(b.port)
+	c.Kctl("pki", "init", "--dir", b.dir, "--advertise-address", "127.0.0.1", "--server", server)
+	etcd := b.etcd()
+	b.apiserver(etcd)
+	b.start("scheduler", "--kubeconfig="+b.file("scheduler.kubeconfig"), "--bind-address=127.0.0.1", "--secure-port="+strconv.Itoa(harness.FreePort(t)))
+
+	b.join()
+	b.kctl("run", "joined", "--image="+harness.Demo)
+	if phase := b.kctl("get", "pod", "joined", "-o", "jsonpath={.status.phase}"); phase != "Running" {
+		t.Errorf("the pod on the joined node is %s", phase)
+	}
+	b.renew(etcd)
+	b.diagnosed()
+}
+
+func (b *byHand) file(name string) string { return filepath.Join(b.dir, name) }
+
+// kctl runs it as the admin of this cluster.
+func (b *byHand) kctl(args ...string) string {
+	b.t.Helper()
+	return b.c.Kctl(append([]string{"--kubeconfig", b.file("admin.kubeconfig")}, args...)...)
+}
+
+// start starts a program and has it ended when the test ends.
+func (b *byHand) start(name string, args ...string) {
+	b.t.Helper()
+	path := b.c.Bin(name)
+	if name == "etcd" {
+		path = name
+	}
+	log, err := os.Create(filepath.Join(b.c.Dir, "log", "by-hand-"+name+".log")) // shown if the test fails
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer log.Close()
+	cmd := exec.Command(path, args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		killed := time.AfterFunc(30*time.Second, func() { _ = cmd.Process.Kill() })
+		defer killed.Stop()
+		_ = cmd.Wait()
+	})
+}
+
+// etcd returns its address.
+func (b *byHand) etcd() string {
+	address := "127.0.0.1:" + strconv.Itoa(harness.FreePort(b.t))
+	url, peer := "https://"+address, "https://127.0.0.1:"+strconv.Itoa(harness.FreePort(b.t))
+	b.start("etcd", "--data-dir="+b.t.TempDir(),
+		"--listen-client-urls="+url, "--advertise-client-urls="+url,
+		"--listen-peer-urls="+peer, "--initial-advertise-peer-urls="+peer, "--initial-cluster=default="+peer,
+		"--client-cert-auth", "--trusted-ca-file="+b.file("pki/etcd/ca.crt"), "--cert-file="+b.file("pki/etcd/server.crt"), "--key-file="+b.file("pki/etcd/server.key"),
+		"--peer-client-cert-auth", "--peer-trusted-ca-file="+b.file("pki/etcd/ca.crt"), "--peer-cert-file="+b.file("pki/etcd/peer.crt"), "--peer-key-file="+b.file("pki/etcd/peer.key"))
+	return address
+}
+
+func (b *byHand) apiserver(etcd string) {
+	b.start("apiserver", "--bind-address=127.0.0.1", "--secure-port="+strconv.Itoa(b.port), "--data-dir="+b.t.TempDir(),
+		"--etcd-servers=https://"+etcd, "--etcd-cafile="+b.file("pki/etcd/ca.crt"),
+		"--etcd-certfile="+b.file("pki/apiserver-etcd-client.crt"), "--etcd-keyfile="+b.file("pki/apiserver-etcd-client.key"),
+		"--tls-cert-file="+b.file("pki/apiserver.crt"), "--tls-private-key-file="+b.file("pki/apiserver.key"),
+		"--client-ca-file="+b.file("pki/ca.crt"), "--root-ca-file="+b.file("pki/ca.crt"),
+		"--cluster-signing-cert-file="+b.file("pki/ca.crt"), "--cluster-signing-key-file="+b.file("pki/ca.key"),
+		"--service-account-key-file="+b.file("pki/sa.pub"), "--service-account-signing-key-file="+b.file("pki/sa.key"),
+		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+		"--kubelet-client-certificate="+b.file("pki/apiserver-kubelet-client.crt"), "--kubelet-client-key="+b.file("pki/apiserver-kubelet-client.key"),
+		"--kubelet-certificate-authority="+b.file("pki/ca.crt"), "--kubelet-preferred-address-types=InternalIP",
+		"--requestheader-client-ca-file="+b.file("pki/front-proxy-ca.crt"), "--requestheader-allowed-names=front-proxy-client",
+		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group", "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--proxy-client-cert-file="+b.file("pki/front-proxy-client.crt"), "--proxy-client-key-file="+b.file("pki/front-proxy-client.key"),
+		"--authorization-mode=Node,RBAC", "--enable-bootstrap-token-auth")
+	b.eventually("get", "--raw=/readyz")
+}
+
+// eventually runs kctl until it succeeds.
+func (b *byHand) eventually(args ...string) {
+	b.t.Helper()
+	harness.Eventually(b.t, 2*time.Minute, func() error {
+		if r := b.c.Run("", b.c.Bin("kctl"), append([]string{"--kubeconfig", b.file("admin.kubeconfig")}, args...)...); r.Code != 0 {
+			return errors.New(r.Stderr)
+		}
+		return nil
+	})
+}
+
+// join has the printed command line make the node's files, in a directory of
+// the node's own, and starts its kubelet by what that prints.
+func (b *byHand) join() {
+	b.t.Helper()
+	line := strings.Fields(b.kctl("token", "create", "--print-join-command"))
+	node := filepath.Join(b.c.Dir, "log", "node")
+	args := append(line[1:], "--dir", node, "--start=none", "--node-name", b.c.Node, "--node-ip=127.0.0.1",
+		"--root-dir", filepath.Join(b.c.Dir, "kubelet"), "--cri-socket", "unix://"+filepath.Join(b.c.Dir, "run", "containerd.sock"),
+		"--kubelet-port", strconv.Itoa(harness.FreePort(b.t)),
+		// What this machine's kernel has, and its disk, are not the test's.
+		"--ignore-preflight-errors=ip-forward,disk")
+	wrong := strings.Join(args, " ")
+	hash := line[len(line)-1]
+	wrong = strings.Replace(wrong, hash, "sha256:"+strings.Repeat("0", 64), 1)
+	if told := b.c.KctlFails(strings.Fields(wrong)...); !strings.Contains(told, "The token was not sent") {
+		b.t.Errorf("a server of another authority: %s", told)
+	}
+	unknown := strings.Replace(strings.Join(args, " "), line[4], "abcdef.0123456789abcdef", 1)
+	if told := b.c.KctlFails(strings.Fields(unknown)...); !strings.Contains(told, "does not know the token abcdef") || strings.Contains(told, "0123456789abcdef") {
+		b.t.Errorf("an unknown token: %s", told)
+	}
+	if _, err := os.Stat(node); !errors.Is(err, os.ErrNotExist) {
+		b.t.Errorf("refusals left files: %v", err)
+	}
+	out := b.c.Kctl(args...)
+	_, command, _ := strings.Cut(out, "Start it by\n\n")
+	words := strings.Fields(command)
+	if len(words) == 0 || words[0] != "/usr/lib/kctl/kubelet" {
+		b.t.Fatalf("join printed %s", out)
+	}
+	sum := sha256.Sum256([]byte(b.c.Dir))
+	b.start("kubelet", append(words[1:], "--cgroup-root=/kctl-"+hex.EncodeToString(sum[:4]), "--pod-logs-dir="+filepath.Join(b.c.Dir, "log", "pods"),
+		"--healthz-port=0", "--eviction-hard=memory.available<100Mi", "--image-gc-high-threshold=100")...)
+	b.eventually("wait", "--for=condition=Ready", "node/"+b.c.Node, "--timeout=60s")
+	if again := b.c.Kctl(args...); !strings.Contains(again, "has joined") {
+		b.t.Errorf("joining again: %s", again)
+	}
+}
+
+// renew gives every certificate a new validity; the servers that run show the
+// new ones, and what runs goes on.
+func (b *byHand) renew(etcd string) {
+	b.t.Helper()
+	apiserver := "127.0.0.1:" + strconv.Itoa(b.port)
+	before := map[string]string{apiserver: b.serial(apiserver), etcd: b.serial(etcd)}
+	b.c.Kctl("pki", "renew", "all", "--dir", b.dir)
+	for address, old := range before {
+		harness.Eventually(b.t, 2*time.Minute, func() error {
+			if b.serial(address) == old {
+				return fmt.Errorf("%s shows the old certificate", address)
+			}
+			return nil
+		})
+	}
+	b.kctl("run", "renewed", "--image="+harness.Demo)
+	b.c.Kctl("pki", "check", "--dir", b.dir)
+}
+
+// serial is that of the certificate that a server shows.
+func (b *byHand) serial(address string) string {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.t.Context(), 30*time.Second)
+	defer cancel()
+	serial := ""
+	conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, VerifyConnection: func(state tls.ConnectionState) error {
+		serial = state.PeerCertificates[0].SerialNumber.String()
+		return nil
+	}}}).DialContext(ctx, "tcp", address)
+	var remote *net.OpError
+	if err != nil && !errors.As(err, &remote) {
+		b.t.Fatal(err)
+	}
+	if conn != nil {
+		conn.Close()
+	}
+	return serial
+}
+
+func (b *byHand) diagnosed() {}
