@@ -18,6 +18,11 @@ func Reset(ctx context.Context, n Node) error {
 	if os.Geteuid() != 0 {
 		return errors.New("kctl reset needs root")
 	}
+	_, err := os.Stat(n.RootDir)
+	there := err == nil
+	if there && !n.isKubelets() {
+		return fmt.Errorf("%s holds no kubelet's certificates: it is not removed; is it the right --root-dir?", n.RootDir)
+	}
 	if Systemd() {
 		if err := StopUnit(ctx); err != nil {
 			return err
@@ -26,10 +31,7 @@ func Reset(ctx context.Context, n Node) error {
 	if pid := n.kubelet(); pid != "" {
 		return fmt.Errorf("the kubelet still runs (process %s): stop it first", pid)
 	}
-	if _, err := os.Stat(n.RootDir); err == nil {
-		if !n.isKubelets() {
-			return fmt.Errorf("%s holds no kubelet's certificates: it is not removed; is it the right --root-dir?", n.RootDir)
-		}
+	if there {
 		if err := cluster.RemoveNode(ctx, n.Runtime, n.RootDir); err != nil {
 			return fmt.Errorf("take the pods away: %w", err)
 		}

@@ -1,0 +1,367 @@
+package bootstrap
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"kctl/kubectl/internal/certificates"
+	"kctl/kubectl/internal/doctor"
+	"kctl/proto/core"
+	"kctl/proto/pki"
+)
+
+func TestTokensAndTheirSecrets(t *testing.T) {
+	now := time.Now().Truncate(time.Second).UTC()
+	token := NewToken()
+	token.Usages, token.Groups, token.Description, token.Expires = Usages, []string{DefaultGroup}, "rack 7", now
+	if err := token.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := TokenOf(token.Object())
+	if err != nil || again.String() != token.String() || !again.Expires.Equal(now) || again.Description != "rack 7" || len(again.Usages) != 2 || again.Groups[0] != DefaultGroup {
+		t.Errorf("got %+v, %v", again, err)
+	}
+	if data, err := json.Marshal(token); err != nil || strings.Contains(string(data), token.Secret) {
+		t.Errorf("JSON shows the secret: %s, %v", data, err)
+	}
+	for _, text := range []string{"", "abcdef", "abcdef.0123456789abcde", "ABCDEF.0123456789abcdef", "abcdef.0123456789abcdef\n", "abcdef:0123456789abcdef"} {
+		if _, err := ParseToken(text); err == nil || text != "" && strings.Contains(err.Error(), "0123456789abcde") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	for name, bad := range map[string]*Token{
+		"usage":           {Usages: []string{"ruling"}},
+		"group":           {Usages: Usages, Groups: []string{"system:masters"}},
+		"group for whom?": {Usages: []string{"signing"}, Groups: []string{DefaultGroup}},
+	} {
+		if bad.Validate() == nil {
+			t.Errorf("%s passes", name)
+		}
+	}
+	for name, damage := range map[string]func(s *core.Secret){
+		"name":       func(s *core.Secret) { s.Name = "bootstrap-token-zzzzzz" },
+		"secret":     func(s *core.Secret) { delete(s.Data, keySecret) },
+		"expiration": func(s *core.Secret) { s.Data[keyExpiration] = []byte("soon") },
+	} {
+		s := token.Object()
+		damage(s)
+		if _, err := TokenOf(s); err == nil || strings.Contains(err.Error(), token.Secret) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// stranger is a server that a machine is told to join.
+type stranger struct {
+	*httptest.Server
+	ca   *pki.Pair
+	hash string
+}
+
+func (s *stranger) address() string { return s.Listener.Addr().String() }
+
+// meet starts one. chain says whether it shows its authority.
+func meet(t *testing.T, chain bool, expires time.Duration, handler http.HandlerFunc) *stranger {
+	t.Helper()
+	ca, err := pki.NewCA("ca", time.Now().Add(-3*time.Hour), 6*time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	serving, err := ca.Issue(pki.Subject{CommonName: "s", IPs: []net.IP{net.IPv4(127, 0, 0, 1)}, Server: true}, time.Now().Add(-2*time.Hour), 2*time.Hour+expires)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if chain {
+		serving.Cert = append(serving.Cert, ca.Cert...)
+	}
+	pair, err := serving.TLS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	hashes, err := certificates.Hashes(ca.Cert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(handler)
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
+	server.Config.ErrorLog = nil
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return &stranger{server, ca, hashes[0]}
+}
+
+func info(server, ca string) string {
+	config, _ := yaml.Marshal(map[string]any{"apiVersion": "v1", "kind": "Config",
+		"clusters": []any{map[string]any{"name": "", "cluster": map[string]any{"server": server, "certificate-authority-data": []byte(ca)}}}})
+	object, _ := json.Marshal(&corev1.ConfigMap{Data: map[string]string{"kubeconfig": string(config)}})
+	return string(object)
+}
+
+// A server is known by its authority's hash, and told nothing before.
+func TestServersAreKnownBeforeTheyAreToldAnything(t *testing.T) {
+	told := func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "" {
+			t.Error("a credential was sent")
+		}
+		w.WriteHeader(http.StatusUnauthorized)
+	}
+	other := "sha256:" + strings.Repeat("0", 64)
+	var kubeadms *stranger
+	kubeadms = meet(t, false, time.Hour, func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, info(kubeadms.URL, string(kubeadms.ca.Cert)))
+	})
+	for name, test := range map[string]struct {
+		server *stranger
+		find   func(s *stranger) Discovery
+		says   string
+	}{
+		"by its chain":        {meet(t, true, time.Hour, told), known, ""},
+		"by its cluster-info": {kubeadms, known, ""},
+		"unsafe":              {meet(t, true, time.Hour, told), func(s *stranger) Discovery { return Discovery{Server: s.address(), Unsafe: true} }, ""},
+		"another's":           {meet(t, true, time.Hour, told), func(s *stranger) Discovery { return Discovery{Server: s.address(), Hashes: []string{other}} }, "The token was not sent"},
+		"another's info":      {kubeadms, func(s *stranger) Discovery { return Discovery{Server: s.address(), Hashes: []string{other}} }, "The token was not sent"},
+		"no authority":        {meet(t, false, time.Hour, told), known, "shows no certificate authority"},
+		"a web page":          {meet(t, false, time.Hour, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }), known, "is it an API server at all"},
+		"expired":             {meet(t, true, -time.Hour, told), known, "set the clock, or renew"},
+		"no hash":             {kubeadms, func(s *stranger) Discovery { return Discovery{Server: s.address()} }, "--discovery-token-ca-cert-hash is needed"},
+		"no sound hash":       {kubeadms, func(s *stranger) Discovery { return Discovery{Server: s.address(), Hashes: []string{"sha256:x"}} }, "64 hexadecimal digits"},
+		"no port":             {kubeadms, func(s *stranger) Discovery { return Discovery{Server: "127.0.0.1", Unsafe: true} }, "want HOST:PORT"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found, err := test.find(test.server).Find(t.Context())
+			if test.says != "" {
+				if err == nil || !strings.Contains(err.Error(), test.says) {
+					t.Errorf("got %v, want %q", err, test.says)
+				}
+				return
+			}
+			if err != nil || string(found.CA) != string(test.server.ca.Cert) || found.Server != test.server.URL || found.Time.IsZero() {
+				t.Errorf("got %+v, %v", found, err)
+			}
+		})
+	}
+}
+
+func known(s *stranger) Discovery {
+	return Discovery{Server: s.address(), Hashes: []string{s.hash}}
+}
+
+// A server whose name is not in its certificate is not the one that was meant.
+func TestAServerByAnotherName(t *testing.T) {
+	s := meet(t, true, time.Hour, http.NotFound)
+	_, port, _ := net.SplitHostPort(s.address())
+	if _, err := (Discovery{Server: "localhost:" + port, Hashes: []string{s.hash}}).Find(t.Context()); err == nil || !strings.Contains(err.Error(), "localhost") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestServersThatDoNotAnswer(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := (Discovery{Server: listener.Addr().String(), Unsafe: true}).Find(ctx); err == nil || !strings.Contains(err.Error(), "no answer within") {
+		t.Errorf("got %v", err)
+	}
+	listener.Close()
+	if _, err := (Discovery{Server: listener.Addr().String(), Unsafe: true}).Find(t.Context()); err == nil || !strings.Contains(err.Error(), "connection refused") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestDiscoveryFile(t *testing.T) {
+	s := meet(t, false, time.Hour, http.NotFound)
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	write := func(server string, ca []byte) {
+		data, err := certificates.NewKubeconfig(server, ca, "x", certificates.ByToken(""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(s.URL, s.ca.Cert)
+	if found, err := (Discovery{File: file}).Find(t.Context()); err != nil || found.Server != s.URL {
+		t.Errorf("got %+v, %v", found, err)
+	}
+	if _, err := (Discovery{File: file, Server: "other:6443"}).Find(t.Context()); err == nil {
+		t.Error("a file about another server")
+	}
+	write(s.URL, []byte("rubbish"))
+	if _, err := (Discovery{File: file}).Find(t.Context()); err == nil || !strings.Contains(err.Error(), "no certificate authority in it") {
+		t.Errorf("got %v", err)
+	}
+	write("http://127.0.0.1:1", s.ca.Cert)
+	if _, err := (Discovery{File: file}).Find(t.Context()); err == nil || !strings.Contains(err.Error(), "want https://HOST:PORT") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func node(bootID string, ready corev1.ConditionStatus) *core.Node {
+	return &core.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: corev1.NodeStatus{
+		NodeInfo: corev1.NodeSystemInfo{BootID: bootID}, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}}}
+}
+
+func TestWhoMayHaveANodesName(t *testing.T) {
+	for name, test := range map[string]struct {
+		node *core.Node
+		want doctor.Result
+	}{
+		"another machine, alive":     {node("other", corev1.ConditionTrue), doctor.Fail},
+		"another machine, not alive": {node("other", corev1.ConditionUnknown), doctor.Warn},
+		"this machine":               {node(bootID(), corev1.ConditionTrue), doctor.OK},
+	} {
+		if got := nameOf(test.node); got.Result != test.want {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+func TestWhatTheServerSaysOfAToken(t *testing.T) {
+	for status, want := range map[int]string{
+		http.StatusNotFound: "OK OK", http.StatusForbidden: "OK WARN", http.StatusUnauthorized: "FAIL", http.StatusInternalServerError: "FAIL",
+	} {
+		s := meet(t, true, time.Hour, func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Authorization") != "Bearer abcdef.0123456789abcdef" {
+				t.Error("no token was sent")
+			}
+			w.WriteHeader(status)
+		})
+		var got []string
+		for _, check := range (&Cluster{Server: s.URL, CA: s.ca.Cert}).admitted(t.Context(), &Token{ID: "abcdef", Secret: "0123456789abcdef"}, "n") {
+			got = append(got, string(check.Result))
+			if strings.Contains(check.Detail+check.Advice, "0123456789abcdef") {
+				t.Errorf("%d: the token is shown: %+v", status, check)
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%d: %v, want %s", status, got, want)
+		}
+	}
+}
+
+func TestClocksApart(t *testing.T) {
+	now := time.Now()
+	for apart, want := range map[time.Duration]doctor.Result{time.Minute: doctor.OK, -24 * time.Hour: doctor.Fail, 24 * time.Hour: doctor.Fail} {
+		if got := (&Cluster{Time: now.Add(apart)}).clock(now); got.Result != want {
+			t.Errorf("%s: %+v", apart, got)
+		}
+	}
+}
+
+func TestRefusalNamesWhatFailed(t *testing.T) {
+	checks := []doctor.Check{{Name: "a", Result: doctor.Fail, Detail: "bad", Advice: "mend it"}, {Name: "b", Result: doctor.Warn}, {Name: "c", Result: doctor.Fail, Detail: "worse"}}
+	if err := refusal(checks, []string{"c"}); err == nil || !strings.Contains(err.Error(), "a: bad; mend it") || strings.Contains(err.Error(), "worse") {
+		t.Errorf("got %v", err)
+	}
+	if err := refusal(checks, []string{"all"}); err != nil {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestWritingIsAllOrNothing(t *testing.T) {
+	dir := t.TempDir()
+	o := &Options{Node: Node{Dir: dir, RootDir: "/var/lib/kubelet", Runtime: "unix:///x", Port: 10250}, NodeName: "n"}
+	found, token := &Cluster{Server: "https://x:1", CA: []byte("ca")}, NewToken()
+	if err := os.Mkdir(o.bootstrap(), 0o700); err != nil { // where a file should be
+		t.Fatal(err)
+	}
+	if err := o.write(found, token, false); err == nil {
+		t.Error("a directory was written to")
+	}
+	for _, file := range []string{o.ca(), o.configuration()} {
+		if _, err := os.Stat(file); err == nil {
+			t.Errorf("%s is left", file)
+		}
+	}
+	if err := os.Remove(o.bootstrap()); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.write(found, token, false); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(o.bootstrap()); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the token's file: %v, %v", info.Mode(), err)
+	}
+	// What somebody changed stays.
+	if err := os.WriteFile(o.configuration(), []byte("mine"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.write(found, token, true); err != nil {
+		t.Fatal(err)
+	}
+	if data, _ := os.ReadFile(o.configuration()); string(data) != "mine" {
+		t.Errorf("the configuration is %q", data)
+	}
+}
+
+func TestTwoClustersAreNotMixed(t *testing.T) {
+	a, b := meet(t, true, time.Hour, http.NotFound), meet(t, true, time.Hour, http.NotFound)
+	o := &Options{Node: Node{Dir: t.TempDir()}}
+	if err := o.sameCluster(a.ca.Cert); err != nil {
+		t.Error(err)
+	}
+	if err := os.MkdirAll(filepath.Dir(o.ca()), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(o.ca(), a.ca.Cert, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.sameCluster(a.ca.Cert); err != nil {
+		t.Error(err)
+	}
+	if err := o.sameCluster(b.ca.Cert); err == nil || !strings.Contains(err.Error(), "kctl reset") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestBadOptions(t *testing.T) {
+	good := Options{Node: Node{Port: 10250}, NodeName: "n"}
+	for name, change := range map[string]func(o *Options){
+		"node name": func(o *Options) { o.NodeName = "UPPER case" },
+		"node IP":   func(o *Options) { o.NodeIP = "x" },
+		"DNS":       func(o *Options) { o.ClusterDNS = []string{"dns"} },
+		"port":      func(o *Options) { o.Port = 0 },
+		"two ways":  func(o *Options) { o.Discovery.File, o.Hashes = "x", []string{"y"} },
+	} {
+		o := good
+		change(&o)
+		if o.Validate() == nil {
+			t.Errorf("%s passes", name)
+		}
+	}
+	if err := good.Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestResetKeepsWhatIsNoKubelets(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("skipped: needs root")
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "precious"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Reset(t.Context(), Node{Dir: dir, RootDir: dir}); err == nil || !strings.Contains(err.Error(), "is it the right --root-dir") {
+		t.Errorf("got %v", err)
+	}
+}
