@@ -112,7 +112,7 @@ func TestRuntimeCalls(t *testing.T) {
 		t.Errorf("ended: %v", fake.ended)
 	}
 	fake.mu.Unlock()
-	if err := runtime.notReady(ctx); err == nil || err.Error() != "containerd: NetworkReady is false: NoPlugin cni is missing" {
+	if err := runtime.notReady(ctx); err == nil || err.Error() != "container runtime: NetworkReady is false: NoPlugin cni is missing" {
 		t.Errorf("a condition that is false: %v", err)
 	}
 }
