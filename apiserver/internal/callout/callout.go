@@ -36,6 +36,7 @@ type Service struct {
 	client *http.Client
 	url    string
 	clock  clock.Clock
+	retry  backoff.Policy
 }
 
 // Load reads where the service is, and how to prove to it who we are, from a
@@ -54,7 +55,15 @@ func Load(file string, clock clock.Clock) (*Service, error) {
 	// What is asked may hold a user's token: it goes where the file says, and
 	// nowhere else.
 	asking.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &Service{client: &asking, url: client.URL("").String(), clock: clock}, nil
+	return &Service{client: &asking, url: client.URL("").String(), clock: clock, retry: retryPolicy}, nil
+}
+
+// RetryAfter has a question that got no answer put again after that long, and
+// then after longer.
+func (s *Service) RetryAfter(first time.Duration) *Service {
+	changed := *s
+	changed.retry.Initial = first
+	return &changed
 }
 
 // Ask posts question as JSON and decodes the answer into answer. What may be a
@@ -75,7 +84,7 @@ func (s *Service) Ask(ctx context.Context, question, answer any) error {
 		if !again || attempt == attempts || ctx.Err() != nil {
 			return err
 		}
-		if rest.Sleep(ctx, s.clock, retryPolicy.Delay(attempt)) != nil {
+		if rest.Sleep(ctx, s.clock, s.retry.Delay(attempt)) != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/admission/configuration"
@@ -13,6 +14,7 @@ import (
 	"kctl/apiserver/internal/housekeeping"
 	"kctl/apiserver/internal/quota"
 	"kctl/apiserver/internal/registry"
+	"kctl/proto/core"
 )
 
 // rulesOfSpaces are the rules that hold in namespaces, which admission plugins
@@ -59,6 +61,7 @@ func (s *Server) plugins() (*admission.Chain, error) {
 		Quotas:           s.spaceRules.books,
 		QuotaRules:       s.spaceRules.quotas,
 		Authorizer:       s.authorizer,
+		Resource:         s.resourceOf,
 		MutatingWebhooks: s.userRules.mutatingWebhooks, ValidatingWebhooks: s.userRules.validatingWebhooks,
 		MutatingPolicies: s.userRules.mutatingPolicies, ValidatingPolicies: s.userRules.validatingPolicies,
 	}, plugins.Settings{
@@ -74,4 +77,14 @@ func (s *Server) stores() []registry.Resource {
 		stores = append(stores, s.house.More.Resources()...)
 	}
 	return stores
+}
+
+// resourceOf is the resource whose objects are of a kind, if it is served.
+func (s *Server) resourceOf(kind schema.GroupVersionKind) (core.Resource, bool) {
+	for _, store := range s.stores() {
+		if info := store.Info(); info.GVK() == kind {
+			return info.Resource, true
+		}
+	}
+	return core.Resource{}, false
 }

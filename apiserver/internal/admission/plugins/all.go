@@ -17,12 +17,14 @@ import (
 	"kctl/apiserver/internal/admission/denyexternalips"
 	"kctl/apiserver/internal/admission/eventratelimit"
 	"kctl/apiserver/internal/admission/extendedresourcetoleration"
+	"kctl/apiserver/internal/admission/imagepolicy"
 	"kctl/apiserver/internal/admission/limitranger"
 	"kctl/apiserver/internal/admission/lookup"
 	"kctl/apiserver/internal/admission/namespaceautoprovision"
 	"kctl/apiserver/internal/admission/namespaceexists"
 	"kctl/apiserver/internal/admission/namespacelifecycle"
 	"kctl/apiserver/internal/admission/noderestriction"
+	"kctl/apiserver/internal/admission/ownerpermission"
 	"kctl/apiserver/internal/admission/podnodeselector"
 	"kctl/apiserver/internal/admission/podresize"
 	"kctl/apiserver/internal/admission/podsecurity"
@@ -82,7 +84,9 @@ var all = []entry{
 	}},
 	{name: taintnodes.Name, on: true, make: plain(taintnodes.New())},
 	{name: alwayspullimages.Name, make: plain(alwayspullimages.Plugin{})},
-	{name: "ImagePolicyWebhook"},
+	{name: imagepolicy.Name, configurable: true, make: func(d *dependencies) (admission.Plugin, error) {
+		return imagepolicy.New(d.Files, d.Clock)
+	}},
 	{name: podsecurity.Name, on: true, configurable: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return podsecurity.New(d.namespaces, d.Pods, d.Files, d.Clock)
 	}},
@@ -105,7 +109,9 @@ var all = []entry{
 	}},
 	{name: storageprotection.Name, on: true, make: plain(storageprotection.Plugin{})},
 	{name: "PodGroupProtection", on: true, make: plain(idle("PodGroupProtection"))},
-	{name: "OwnerReferencesPermissionEnforcement"},
+	{name: ownerpermission.Name, make: func(d *dependencies) (admission.Plugin, error) {
+		return &ownerpermission.Plugin{Authorizer: d.Authorizer, Resource: d.Resource}, nil
+	}},
 	{name: claimresize.Name, on: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return claimresize.Plugin{Classes: lookup.New[*storagev1.StorageClass](d.StorageClasses)}, nil
 	}},

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/admission"
@@ -39,6 +40,8 @@ type Objects struct {
 	QuotaRules quota.Quotas
 	// Authorizer says who may approve and sign certificates.
 	Authorizer authz.Authorizer
+	// Resource is the one whose objects are of a kind, if it is served.
+	Resource func(schema.GroupVersionKind) (core.Resource, bool)
 }
 
 // Settings are what the flags say.
@@ -66,7 +69,6 @@ type entry struct {
 	on bool
 	// configurable ones have a part in the configuration file.
 	configurable bool
-	// make is nil for a plugin that this server does not have.
 	make func(d *dependencies) (admission.Plugin, error)
 }
 
@@ -74,9 +76,7 @@ type entry struct {
 func Names() []string {
 	var names []string
 	for _, p := range all {
-		if p.make != nil {
-			names = append(names, p.name)
-		}
+		names = append(names, p.name)
 	}
 	return names
 }
@@ -90,8 +90,7 @@ func find(name string) (entry, bool) {
 }
 
 // Validate refuses names of --enable-admission-plugins and
-// --disable-admission-plugins that no plugin has, or that both have. To disable
-// one of upstream's that this server doesn't have is to ask for what is so.
+// --disable-admission-plugins that no plugin has, or that both have.
 func Validate(enable, disable []string) error {
 	for _, name := range slices.Concat(enable, disable) {
 		if _, ok := find(name); !ok {
@@ -99,9 +98,6 @@ func Validate(enable, disable []string) error {
 		}
 	}
 	for _, name := range enable {
-		if e, _ := find(name); e.make == nil {
-			return fmt.Errorf("admission plugin %q is not supported: this server has %s", name, strings.Join(Names(), ", "))
-		}
 		if slices.Contains(disable, name) {
 			return fmt.Errorf("admission plugin %q is both enabled and disabled", name)
 		}
@@ -116,7 +112,7 @@ func validateFiles(files configuration.Files) error {
 		switch {
 		case !ok:
 			return fmt.Errorf("admission configuration: there is no plugin %q; there are %s", name, strings.Join(Names(), ", "))
-		case e.make != nil && !e.configurable:
+		case !e.configurable:
 			return fmt.Errorf("admission configuration: plugin %s takes none", name)
 		}
 	}
@@ -135,7 +131,7 @@ func Chain(o Objects, s Settings) (*admission.Chain, error) {
 	var on []admission.Plugin
 	for _, p := range all {
 		wanted := p.on && !slices.Contains(s.Disable, p.name) || slices.Contains(s.Enable, p.name)
-		if p.make == nil || !wanted {
+		if !wanted {
 			continue
 		}
 		plugin, err := p.make(d)

@@ -41,12 +41,13 @@ type Pods interface {
 
 // Plugin is the plugin.
 type Plugin struct {
-	namespaces Namespaces
-	pods       Pods
-	clock      clock.PassiveClock
-	evaluator  policy.Evaluator
-	defaults   api.Policy
-	exempt     exemptions
+	namespaces        Namespaces
+	pods              Pods
+	clock             clock.PassiveClock
+	evaluator         policy.Evaluator
+	defaults          api.Policy
+	enforcedByDefault string // in words
+	exempt            exemptions
 }
 
 // New returns the plugin as it is configured.
@@ -57,6 +58,7 @@ func New(namespaces Namespaces, pods Pods, files configuration.Files, clock cloc
 	}
 	p := &Plugin{namespaces: namespaces, pods: pods, clock: clock, evaluator: evaluator}
 	p.defaults, p.exempt, err = configured(files)
+	p.enforcedByDefault = p.defaults.Enforce.String()
 	return p, err
 }
 
@@ -119,15 +121,19 @@ func (p *Plugin) check(ctx context.Context, a *admission.Attributes, enforce boo
 	if err != nil {
 		return err
 	}
-	if !labelled(namespace.Labels) && p.defaults.FullyPrivileged() {
-		return nil
-	}
 	if why := p.exempt.of(a, spec); why != "" {
 		audit.Annotate(ctx, exemptKey, why)
 		return nil
 	}
-	// A label that can't be read counts as restricted: PolicyToEvaluate says so.
-	asked, _ := api.PolicyToEvaluate(namespace.Labels, p.defaults)
+	asked, enforced := p.defaults, p.enforcedByDefault
+	if labelled(namespace.Labels) {
+		// A label that can't be read counts as restricted: PolicyToEvaluate says so.
+		asked, _ = api.PolicyToEvaluate(namespace.Labels, p.defaults)
+		enforced = asked.Enforce.String()
+	}
+	if enforce {
+		audit.Annotate(ctx, enforcedKey, enforced)
+	}
 	if asked.FullyPrivileged() {
 		return nil
 	}
@@ -137,9 +143,6 @@ func (p *Plugin) check(ctx context.Context, a *admission.Attributes, enforce boo
 			results[level] = policy.AggregateCheckResults(p.evaluator.EvaluatePod(level, meta, spec))
 		}
 		return results[level]
-	}
-	if enforce {
-		audit.Annotate(ctx, enforcedKey, asked.Enforce.String())
 	}
 	if result := evaluate(asked.Audit); !result.Allowed {
 		audit.Annotate(ctx, violationsKey, fmt.Sprintf("would violate PodSecurity %q: %s", asked.Audit.String(), result.ForbiddenDetail()))

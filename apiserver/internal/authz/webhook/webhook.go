@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/authz"
+	"kctl/apiserver/internal/callout"
 	"kctl/apiserver/internal/request"
 )
 
@@ -49,12 +50,12 @@ const maxRemembered = 10_000
 type Authorizer struct {
 	service Service
 	options Options
-	answers answers
+	answers *callout.Answers[authorizationv1.SubjectAccessReviewStatus]
 }
 
 // New returns an Authorizer that asks service.
 func New(service Service, o Options) *Authorizer {
-	return &Authorizer{service: service, options: o, answers: answers{clock: o.Clock}}
+	return &Authorizer{service: service, options: o, answers: callout.NewAnswers[authorizationv1.SubjectAccessReviewStatus](o.Clock)}
 }
 
 var errBoth = errors.New("authorization webhook: the answer both allows and denies")
@@ -72,7 +73,7 @@ func (a *Authorizer) Authorize(ctx context.Context, at *authz.Attributes) (authz
 		return authz.NoOpinion, "", fmt.Errorf("authorization webhook: %w", err)
 	}
 	key := string(question)
-	status, ok := a.answers.get(key)
+	status, ok := a.answers.Get(key)
 	if !ok {
 		if status, err = a.ask(ctx, spec); err != nil {
 			return a.failed(err)
@@ -82,7 +83,7 @@ func (a *Authorizer) Authorize(ctx context.Context, at *authz.Attributes) (authz
 			ttl = a.options.AllowedTTL
 		}
 		if ttl > 0 && len(key) <= maxRemembered {
-			a.answers.put(key, status, ttl)
+			a.answers.Put(key, status, ttl)
 		}
 	}
 	switch {

@@ -115,10 +115,4 @@ func TestMemory(t *testing.T) {
 	if ask(long); ask(long) != 8 {
 		t.Error("a question of any length is remembered")
 	}
-	for i := range maxAnswers + 100 {
-		a.answers.put(strings.Repeat("y", 1+i%90)+string(rune(i)), a.answers.entries[[32]byte{}].status, time.Hour)
-	}
-	if len(a.answers.entries) > maxAnswers {
-		t.Errorf("%d answers are remembered", len(a.answers.entries))
-	}
 }

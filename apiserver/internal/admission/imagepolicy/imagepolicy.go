@@ -1,0 +1,152 @@
+// Package imagepolicy asks a service outside the cluster whether the images of a
+// pod may be run, by an ImageReview, and remembers the answers for a while. It
+// is off unless asked for (Kubernetes docs, "ImagePolicyWebhook").
+package imagepolicy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/api/imagepolicy/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/audit"
+	"kctl/apiserver/internal/callout"
+	"kctl/proto/core"
+)
+
+// Name is upstream's name.
+const Name = "ImagePolicyWebhook"
+
+const (
+	auditPrefix = "imagepolicywebhook.image-policy.k8s.io/"
+	// Annotations of pods under names like this are shown to the service.
+	annotationPart = ".image-policy.k8s.io/"
+	ephemeral      = "ephemeralcontainers"
+	// maxRemembered is the size of the longest question whose answer is
+	// remembered: names in a request can be made long to fill the memory.
+	maxRemembered = 10_000
+)
+
+// Service answers reviews: a callout.Service.
+type Service interface {
+	Ask(ctx context.Context, question, answer any) error
+}
+
+// Plugin is the plugin.
+type Plugin struct {
+	Service Service
+	// FailOpen lets pods in where the service can't be asked.
+	FailOpen bool
+
+	allowed, refused time.Duration // how long answers are remembered
+	answers          *callout.Answers[answer]
+}
+
+type answer = v1alpha1.ImageReviewStatus
+
+// Name is upstream's name.
+func (*Plugin) Name() string { return Name }
+
+// Handles creates and updates.
+func (*Plugin) Handles(op admission.Operation) bool {
+	return op == admission.Create || op == admission.Update
+}
+
+// Validate implements admission.Validator.
+func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
+	pod, ok := a.Object.(*core.Pod)
+	if !ok || a.Subresource != "" && a.Subresource != ephemeral {
+		return nil
+	}
+	asked := specOf(pod, a)
+	if old, ok := a.OldObject.(*core.Pod); ok {
+		before := specOf(old, a)
+		if slices.Equal(asked.Containers, before.Containers) && maps.Equal(asked.Annotations, before.Annotations) {
+			return nil
+		}
+	}
+	status, err := p.ask(ctx, asked)
+	switch {
+	case err != nil && p.FailOpen:
+		audit.Annotate(ctx, auditPrefix+"failed-open", "true")
+		return nil
+	case err != nil:
+		return err
+	}
+	for key, value := range status.AuditAnnotations {
+		if !strings.Contains(key, "/") {
+			audit.Annotate(ctx, auditPrefix+key, value)
+		}
+	}
+	switch {
+	case status.Allowed:
+		return nil
+	case status.Reason != "":
+		return fmt.Errorf("image policy webhook backend denied one or more images: %s", status.Reason)
+	}
+	return errRefused
+}
+
+var errRefused = errors.New("one or more images rejected by webhook backend")
+
+// specOf is what the service is shown of a pod. Of one that gets ephemeral
+// containers it is these.
+func specOf(pod *core.Pod, a *admission.Attributes) v1alpha1.ImageReviewSpec {
+	spec := v1alpha1.ImageReviewSpec{Namespace: a.Namespace}
+	if a.Subresource == ephemeral {
+		for i := range pod.Spec.EphemeralContainers {
+			spec.Containers = append(spec.Containers, v1alpha1.ImageReviewContainerSpec{Image: pod.Spec.EphemeralContainers[i].Image})
+		}
+	} else {
+		for _, group := range [][]core.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+			for i := range group {
+				spec.Containers = append(spec.Containers, v1alpha1.ImageReviewContainerSpec{Image: group[i].Image})
+			}
+		}
+	}
+	for key, value := range pod.Annotations {
+		if strings.Contains(key, annotationPart) {
+			if spec.Annotations == nil {
+				spec.Annotations = map[string]string{}
+			}
+			spec.Annotations[key] = value
+		}
+	}
+	return spec
+}
+
+// ask asks the service, or remembers what it said.
+func (p *Plugin) ask(ctx context.Context, spec v1alpha1.ImageReviewSpec) (answer, error) {
+	question, err := json.Marshal(spec)
+	if err != nil {
+		return answer{}, fmt.Errorf("image policy: %w", err)
+	}
+	key := string(question)
+	if status, ok := p.answers.Get(key); ok {
+		return status, nil
+	}
+	meta := metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "ImageReview"}
+	var review v1alpha1.ImageReview
+	if err := p.Service.Ask(ctx, &v1alpha1.ImageReview{TypeMeta: meta, Spec: spec}, &review); err != nil {
+		return answer{}, fmt.Errorf("image policy: %w", err)
+	}
+	if review.TypeMeta != meta {
+		return answer{}, fmt.Errorf("image policy: the answer is a %s %s, a %s %s is wanted", review.APIVersion, review.Kind, meta.APIVersion, meta.Kind)
+	}
+	ttl := p.refused
+	if review.Status.Allowed {
+		ttl = p.allowed
+	}
+	if ttl > 0 && len(key) <= maxRemembered {
+		p.answers.Put(key, review.Status, ttl)
+	}
+	return review.Status, nil
+}

@@ -1,0 +1,81 @@
+package imagepolicy
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/admission/configuration"
+	"kctl/apiserver/internal/callout"
+)
+
+// settings are the plugin's part of the configuration.
+type settings struct {
+	ImagePolicy struct {
+		KubeConfigFile string `json:"kubeConfigFile"`
+		// In seconds: 0 is the default, -1 nothing.
+		AllowTTL int64 `json:"allowTTL"`
+		DenyTTL  int64 `json:"denyTTL"`
+		// In milliseconds: 0 is the default.
+		RetryBackoff int64 `json:"retryBackoff"`
+		DefaultAllow bool  `json:"defaultAllow"`
+	} `json:"imagePolicy"`
+}
+
+// bounds are upstream's of one of the settings.
+type bounds struct {
+	name                   string
+	unit, fallback, lo, hi time.Duration
+}
+
+var (
+	allowTTL     = bounds{"allowTTL", time.Second, 5 * time.Minute, time.Second, 30 * time.Minute}
+	denyTTL      = bounds{"denyTTL", time.Second, 30 * time.Second, time.Second, 30 * time.Minute}
+	retryBackoff = bounds{"retryBackoff", time.Millisecond, 500 * time.Millisecond, time.Millisecond, 5 * time.Minute}
+)
+
+var errNoConfiguration = errors.New("admission plugin " + Name + ": no configuration in --admission-control-config-file")
+
+// New returns the plugin that files describe.
+func New(files configuration.Files, clock clock.Clock) (*Plugin, error) {
+	var s settings
+	found, err := files.DecodeBare(Name, &s)
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, errNoConfiguration
+	}
+	service, err := callout.Load(s.ImagePolicy.KubeConfigFile, clock)
+	if err != nil {
+		return nil, fmt.Errorf("admission plugin %s: %w", Name, err)
+	}
+	backoff, err := retryBackoff.read(s.ImagePolicy.RetryBackoff)
+	if err != nil {
+		return nil, err
+	}
+	p := &Plugin{Service: service.RetryAfter(backoff), FailOpen: s.ImagePolicy.DefaultAllow, answers: callout.NewAnswers[answer](clock)}
+	if p.allowed, err = allowTTL.read(s.ImagePolicy.AllowTTL); err != nil {
+		return nil, err
+	}
+	if p.refused, err = denyTTL.read(s.ImagePolicy.DenyTTL); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// read is what a setting stands for.
+func (b bounds) read(value int64) (time.Duration, error) {
+	switch duration := time.Duration(value) * b.unit; {
+	case value == 0:
+		return b.fallback, nil
+	case value == -1 && b.name != retryBackoff.name:
+		return 0, nil
+	case value < 0 || value > int64(b.hi/b.unit) || duration < b.lo:
+		return 0, fmt.Errorf("admission plugin %s: valid value is between %v and %v for %s, got %d", Name, b.lo, b.hi, b.name, value)
+	default:
+		return duration, nil
+	}
+}

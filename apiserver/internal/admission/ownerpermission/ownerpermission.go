@@ -1,0 +1,108 @@
+// Package ownerpermission lets only those change an object's owners who may
+// delete it, which is what an owner's end does, and only those have it hold up
+// an owner's end who may change the owner's finalizers. It is off unless asked
+// for (Kubernetes docs, "OwnerReferencesPermissionEnforcement").
+package ownerpermission
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+
+	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/authz"
+	"kctl/apiserver/internal/request"
+	"kctl/proto/core"
+)
+
+// Name is upstream's name.
+const Name = "OwnerReferencesPermissionEnforcement"
+
+// Plugin is the plugin.
+type Plugin struct {
+	Authorizer authz.Authorizer
+	// Resource is the one whose objects are of a kind, if it is served.
+	Resource func(schema.GroupVersionKind) (core.Resource, bool)
+}
+
+// Name is upstream's name.
+func (*Plugin) Name() string { return Name }
+
+// Handles creates and updates.
+func (*Plugin) Handles(op admission.Operation) bool {
+	return op == admission.Create || op == admission.Update
+}
+
+// Validate implements admission.Validator. Kubelets write the status of pods
+// that they may not delete.
+func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
+	if a.User == nil || a.Object == nil || a.Resource.Name == "pods" && a.Resource.Group == "" && a.Subresource == "status" {
+		return nil
+	}
+	owners := a.Object.GetOwnerReferences()
+	var had []metav1.OwnerReference
+	if a.OldObject != nil {
+		had = a.OldObject.GetOwnerReferences()
+		if equality.Semantic.DeepEqual(owners, had) {
+			return nil
+		}
+		if decision, reason, err := p.ask(ctx, a.User, "delete", a.Resource, a.Namespace, a.Name, ""); decision != authz.Allow {
+			return fmt.Errorf("cannot set an ownerRef on a resource you can't delete: %v, %v", reason, err)
+		}
+	}
+	return p.blocking(ctx, a, newlyBlocking(owners, had))
+}
+
+// newlyBlocking are the owners that are held up now, and were not.
+func newlyBlocking(now, had []metav1.OwnerReference) []metav1.OwnerReference {
+	held := map[string]bool{}
+	for _, owner := range had {
+		if ptr.Deref(owner.BlockOwnerDeletion, false) {
+			held[string(owner.UID)] = true
+		}
+	}
+	var blocking []metav1.OwnerReference
+	for _, owner := range now {
+		if ptr.Deref(owner.BlockOwnerDeletion, false) && !held[string(owner.UID)] {
+			blocking = append(blocking, owner)
+		}
+	}
+	return blocking
+}
+
+func (p *Plugin) blocking(ctx context.Context, a *admission.Attributes, owners []metav1.OwnerReference) error {
+	if len(owners) == 0 {
+		return nil
+	}
+	anything := core.Resource{Group: "*", Version: "*", Name: "*", Namespaced: true}
+	if decision, _, _ := p.ask(ctx, a.User, "update", anything, a.Namespace, "*", "finalizers"); decision == authz.Allow {
+		return nil
+	}
+	for _, owner := range owners {
+		kind := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind)
+		resource, served := p.Resource(kind)
+		if !served {
+			return fmt.Errorf("cannot set blockOwnerDeletion in this case because cannot find RESTMapping for APIVersion %s Kind %s: no matches for kind %q in version %q",
+				owner.APIVersion, owner.Kind, owner.Kind, strings.TrimPrefix(kind.GroupVersion().String(), "/"))
+		}
+		if decision, reason, err := p.ask(ctx, a.User, "update", resource, a.Namespace, owner.Name, "finalizers"); decision != authz.Allow {
+			return fmt.Errorf("cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: %v, %v", reason, err)
+		}
+	}
+	return nil
+}
+
+func (p *Plugin) ask(ctx context.Context, user *request.User, verb string, r core.Resource, namespace, name, subresource string) (authz.Decision, string, error) {
+	if !r.Namespaced {
+		namespace = ""
+	}
+	return p.Authorizer.Authorize(ctx, &authz.Attributes{User: user, Info: request.Info{
+		Resource: true, Verb: verb, APIGroup: r.Group, APIVersion: r.Version, Namespace: namespace,
+		ResourceName: r.Name, Subresource: subresource, Name: name,
+	}})
+}
