@@ -69,7 +69,7 @@ type entry struct {
 	on bool
 	// configurable ones have a part in the configuration file.
 	configurable bool
-	make func(d *dependencies) (admission.Plugin, error)
+	make         func(d *dependencies) (admission.Plugin, error)
 }
 
 // Names lists the plugins that this server has, in the order in which they run.
