@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -77,7 +78,7 @@ func TestChanges(t *testing.T) {
 			}))
 			defer server.Close()
 			t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
-			k := newCLI(Streams{}, hurried{})
+			k := newCLI(Streams{Err: io.Discard}, hurried{})
 			var seen []string
 			if err := newRoot(k).PersistentFlags().Set("server", server.URL); err != nil {
 				t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"strings"
 	"syscall"
@@ -106,10 +107,20 @@ func (c *cli) text(err error) string {
 	if errors.As(err, &failed) {
 		return connectionText(failed)
 	}
-	if strings.HasPrefix(err.Error(), "error: ") {
-		return err.Error()
+	return "error: " + strings.TrimPrefix(err.Error(), "error: ") + hint(err)
+}
+
+// hint says what is likely behind an answer that could not be read.
+func hint(err error) string {
+	switch text := err.Error(); {
+	case errors.Is(err, context.DeadlineExceeded) && strings.Contains(text, "read answer"):
+		return " (the server stopped within its answer)"
+	case errors.Is(err, io.ErrUnexpectedEOF) && strings.Contains(text, "read answer"):
+		return " (the connection was lost within the answer)"
+	case strings.Contains(text, "decode answer") && !strings.Contains(text, "is it a"):
+		return " (is it a Kubernetes API server?)"
 	}
-	return "error: " + err.Error()
+	return ""
 }
 
 // statusOf finds what a server said, and the file it is about. A status that a

@@ -142,6 +142,9 @@ func (r *running) run(cmd *cobra.Command, args []string) error {
 	}
 	object, err := r.post(cmd.Context(), core.Pods, namespace, pod)
 	if err != nil {
+		if cmd.Context().Err() != nil && r.dryRun == dryRunNone {
+			fmt.Fprintf(r.Err, "Stopped before the server answered: see \"kctl get pod %s\" for whether the pod was created.\n", pod.Name)
+		}
 		return err
 	}
 	if r.dryRun == dryRunServer {

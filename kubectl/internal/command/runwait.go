@@ -31,24 +31,30 @@ const maxEvents = 100
 
 // await shows how far the pod is until it is ready, has ended, or time is up.
 func (r *running) await(ctx context.Context, pod *core.Pod) error {
-	var problem string
+	var last progress.View
 	settled, err := r.observe(ctx, pod, r.timeout, r.display(), func(view progress.View, _ *core.Pod) bool {
-		problem = view.Problem
+		last = view
 		return view.Ended
 	})
 	switch {
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
-		return fmt.Errorf("timed out waiting for pod %q after %s: %s", pod.Name, r.timeout, orUnknown(problem))
+		return fmt.Errorf("timed out waiting for pod %q after %s: %s", pod.Name, r.timeout, orUnknown(last.Problem))
 	case err != nil && ctx.Err() != nil:
-		fmt.Fprintf(r.Err, "Stopped waiting. Pod %q is still there: see \"kctl get pod %s\" and \"kctl trace pod/%s\".\n", pod.Name, pod.Name, pod.Name)
+		r.sayLeft(pod, last)
 		return ctx.Err()
 	case err != nil:
 		return err
 	}
 	if settled.Status.Phase == corev1.PodFailed {
-		return fmt.Errorf("pod %q failed: %s", pod.Name, orUnknown(problem))
+		return fmt.Errorf("pod %q failed: %s", pod.Name, orUnknown(last.Problem))
 	}
 	return nil
+}
+
+// sayLeft says what an interrupted wait leaves behind.
+func (r *running) sayLeft(pod *core.Pod, last progress.View) {
+	fmt.Fprintf(r.Err, "Stopped waiting. Pod %q is still there (%s): see \"kctl get pod %s\" and \"kctl trace pod/%s\".\n",
+		pod.Name, last.Now(), pod.Name, pod.Name)
 }
 
 func orUnknown(problem string) string {
@@ -60,13 +66,16 @@ func orUnknown(problem string) string {
 
 // untilStarted waits until the pod's containers run, or have already ended.
 func (r *running) untilStarted(ctx context.Context, pod *core.Pod) (*core.Pod, error) {
-	var problem string
+	var last progress.View
 	started, err := r.observe(ctx, pod, r.podTimeout, r.display(), func(view progress.View, p *core.Pod) bool {
-		problem = view.Problem
+		last = view
 		return p.Status.Phase == corev1.PodRunning || hasEnded(p)
 	})
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return nil, fmt.Errorf("timed out waiting for pod %q to run after %s: %s", pod.Name, r.podTimeout, orUnknown(problem))
+		return nil, fmt.Errorf("timed out waiting for pod %q to run after %s: %s", pod.Name, r.podTimeout, orUnknown(last.Problem))
+	}
+	if err != nil && ctx.Err() != nil && !r.remove {
+		r.sayLeft(pod, last)
 	}
 	return started, err
 }

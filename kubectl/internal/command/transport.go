@@ -8,6 +8,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // wrapTransport lets users see what goes over the wire: the server's warnings
@@ -40,7 +41,9 @@ func (v *visible) RoundTrip(request *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
+	heard := v.complain(request)
 	response, err := v.next.RoundTrip(request)
+	heard()
 	took := v.clock.Since(began).Milliseconds()
 	if err != nil {
 		if v.verbosity >= showRequests {
@@ -56,6 +59,29 @@ func (v *visible) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	v.showWarnings(response)
 	return response, nil
+}
+
+// patience is how long a server may be silent before the user is told.
+const patience = 10 * time.Second
+
+// complain tells the user of a server that does not answer, once patience is
+// at its end, until the function it returns is called. Nothing is given up: how
+// long to wait is for --request-timeout to say.
+func (v *visible) complain(request *http.Request) func() {
+	if lasting(request) {
+		return func() {}
+	}
+	timer, done, ended := v.clock.NewTimer(patience), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer timer.Stop()
+		select {
+		case <-done:
+		case <-timer.C():
+			v.warn("no answer yet from %s to %s %s: Ctrl-C gives up, --request-timeout says when to", request.URL.Host, request.Method, request.URL.Path)
+		}
+	}()
+	return func() { close(done); <-ended }
 }
 
 // lasting tells whether an answer goes on for as long as its reader likes.

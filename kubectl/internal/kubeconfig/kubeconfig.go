@@ -100,13 +100,30 @@ func (t *Target) At(host string) *Target {
 	return &other
 }
 
+// none says why no cluster is named: the context that is to be used may name one
+// that the files do not have.
+func (f *Flags) none(loader clientcmd.ClientConfig) error {
+	raw, err := loader.RawConfig()
+	if err != nil {
+		return ErrNone
+	}
+	name := raw.CurrentContext
+	if f.overrides.CurrentContext != "" {
+		name = f.overrides.CurrentContext
+	}
+	if chosen, ok := raw.Contexts[name]; ok && chosen.Cluster != "" && raw.Clusters[chosen.Cluster] == nil {
+		return fmt.Errorf("the kubeconfig's context %q is of cluster %q, which the kubeconfig does not have", name, chosen.Cluster)
+	}
+	return ErrNone
+}
+
 // Load works out the target.
 func (f *Flags) Load() (*Target, error) {
 	loader := f.loader()
 	config, err := loader.ClientConfig()
 	if err != nil {
 		if clientcmd.IsEmptyConfig(err) {
-			return nil, ErrNone
+			return nil, f.none(loader)
 		}
 		return nil, err // says the file or the context
 	}

@@ -70,6 +70,21 @@ func Look(pod *core.Pod, events []core.Event) View {
 	return view
 }
 
+// Now is what is under way, and why it goes no further where that is known.
+func (v View) Now() string {
+	text := "nothing is known of it yet"
+	for _, s := range v.Steps {
+		text = s.Text
+		if s.State != Done {
+			break
+		}
+	}
+	if v.Problem != "" {
+		text += ": " + v.Problem
+	}
+	return text
+}
+
 func step(done, active bool, doneText, activeText string) Step {
 	switch {
 	case done:

@@ -1,0 +1,96 @@
+package command
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// certified makes a certificate that signs itself, valid from and until so far
+// from now, for 127.0.0.1.
+func certified(t *testing.T, from, until time.Duration) (tls.Certificate, string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: now.Add(from), NotAfter: now.Add(until), IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "pair.pem")
+	both := append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})...)
+	if err := os.WriteFile(path, both, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, path
+}
+
+// What is wrong with a certificate, the server's or the user's, is said.
+func TestCertificatesOutOfTime(t *testing.T) {
+	const year = 365 * 24 * time.Hour
+	good, goodFile := certified(t, -time.Hour, year)
+	expired, expiredFile := certified(t, -2*year, -year)
+	early, earlyFile := certified(t, year, 2*year)
+	_, strangerFile := certified(t, -time.Hour, year)
+	for _, c := range []struct {
+		name   string
+		server tls.Certificate
+		trust  string // what the user trusts
+		user   string // who the user is
+		want   string
+	}{
+		{"server expired", expired, expiredFile, goodFile, "certificate has expired or is not yet valid"},
+		{"server not yet", early, earlyFile, goodFile, "certificate has expired or is not yet valid"},
+		{"server unknown", good, strangerFile, goodFile, "certificate signed by unknown authority"},
+		{"user expired", good, goodFile, expiredFile, "expired certificate"},
+		{"user unknown", good, goodFile, strangerFile, "certificate"},
+		{"user without key", good, goodFile, "", "certificate"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			known := x509.NewCertPool()
+			for _, file := range []string{goodFile, expiredFile} {
+				text, err := os.ReadFile(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				known.AppendCertsFromPEM(text)
+			}
+			server := httptest.NewUnstartedServer(http.NotFoundHandler())
+			server.Config.ErrorLog = log.New(io.Discard, "", 0)
+			server.TLS = &tls.Config{Certificates: []tls.Certificate{c.server}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: known}
+			server.StartTLS()
+			t.Cleanup(server.Close)
+			for _, args := range [][]string{{"get", "pods"}, {"run", "x", "--image=x"}, {"logs", "x"}} {
+				args = append(args, "--certificate-authority="+c.trust)
+				if c.user != "" {
+					args = append(args, "--client-certificate="+c.user, "--client-key="+c.user)
+				}
+				kctl(t, server.URL, "", args...).want(t, 1, "Unable to connect to the server: ", c.want)
+			}
+		})
+	}
+}
