@@ -65,7 +65,7 @@ func Start(t testing.TB, o Options) *Cluster {
 	if len(o.Without) > 0 {
 		c.up = append(c.up, "--without="+strings.Join(o.Without, ","))
 	}
-	checkLeaks := watchForLeaks(t, dir)
+	checkLeaks := WatchForLeaks(t, dir)
 	t.Cleanup(func() {
 		c.showLogs()
 		if _, err := os.Stat(filepath.Join(dir, "cluster.json")); err == nil {

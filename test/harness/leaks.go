@@ -28,10 +28,10 @@ var (
 	ids        []string // of the clusters since the baseline
 )
 
-// watchForLeaks takes the baseline with the first cluster. The function it
+// WatchForLeaks takes the baseline with the first cluster. The function it
 // returns is called when the cluster is down; with the last one it fails the
 // test for everything that is there and was not before.
-func watchForLeaks(t testing.TB, dir string) func() {
+func WatchForLeaks(t testing.TB, dir string) func() {
 	t.Helper()
 	baselineMu.Lock()
 	defer baselineMu.Unlock()
@@ -39,9 +39,7 @@ func watchForLeaks(t testing.TB, dir string) func() {
 		baseline = look(t)
 		ids = nil
 	}
-	// The name that kctl gives to what it makes outside of the directory.
-	sum := sha256.Sum256([]byte(dir))
-	ids = append(ids, hex.EncodeToString(sum[:4]))
+	ids = append(ids, id(dir))
 	return func() {
 		baselineMu.Lock()
 		defer baselineMu.Unlock()
@@ -63,6 +61,15 @@ func watchForLeaks(t testing.TB, dir string) func() {
 		}
 	}
 }
+
+// id is in the names that kctl gives to what it makes outside of the directory.
+func id(dir string) string {
+	sum := sha256.Sum256([]byte(dir))
+	return hex.EncodeToString(sum[:4])
+}
+
+// CgroupRoot is the control group for the pods of a cluster, as kctl names it.
+func CgroupRoot(dir string) string { return "/kctl-" + id(dir) }
 
 // look lists only what bears a name that a cluster of ours gives: other
 // programs of the machine come and go as they like.

@@ -59,6 +59,7 @@ func TestWhatIsRefused(t *testing.T) {
 		"--etcd-cafile=x":                              "--etcd-servers, which is not given",
 		"--max-request-body-bytes=0":                   "--max-request-body-bytes",
 		"--allocate-node-cidrs":                        "--allocate-node-cidrs: --cluster-cidr is needed too",
+		"--node-monitor-grace-period=500ms":            "--node-monitor-grace-period=500ms: must be at least 1s",
 		"--cluster-cidr=10.0.0.0/8":                    "--cluster-cidr is for --allocate-node-cidrs, which is not given",
 		"--controllers=three":                          "--controllers=three: unknown; there are one, two",
 		"--service-account-issuer=":                    "--service-account-issuer",

@@ -4,11 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"time"
 
 	"github.com/spf13/pflag"
 
 	"kctl/apiserver/internal/podranges"
 )
+
+// defaultNodeGrace is upstream's.
+const defaultNodeGrace = 50 * time.Second
 
 // NodeRanges say which addresses the pods of each node get. They are flags of
 // kube-controller-manager, whose loop this is.
@@ -81,6 +85,9 @@ func (n *NodeRanges) size(is4 bool) int {
 // validateNodeRanges: the loop knows what other servers gave from what is
 // stored, so that no two may give at a time.
 func (o *Options) validateNodeRanges() error {
+	if o.NodeMonitorGrace < time.Second {
+		return fmt.Errorf("--node-monitor-grace-period=%s: must be at least 1s", o.NodeMonitorGrace)
+	}
 	_, err := o.NodeRanges.Ranges()
 	if err == nil && o.NodeRanges.Allocate && !o.Operation.LeaderElect.Enabled {
 		err = errors.New("--allocate-node-cidrs: --leader-elect is needed, or two servers could give one range to two nodes")

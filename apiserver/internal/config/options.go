@@ -54,6 +54,7 @@ type Options struct {
 	ServiceClusterIPRange string
 	ServiceNodePortRange  string
 	NodeRanges            NodeRanges
+	NodeMonitorGrace      time.Duration
 
 	EnableAdmissionPlugins  []string
 	DisableAdmissionPlugins []string
@@ -101,6 +102,7 @@ func Defaults() *Options {
 		OIDC:                         OIDC{UsernameClaim: "sub", SigningAlgorithms: []string{"RS256"}},
 		ServiceClusterIPRange:        "10.0.0.0/24",
 		ServiceNodePortRange:         "30000-32767",
+		NodeMonitorGrace:             defaultNodeGrace,
 		MaxRequestsInFlight:          400,
 		EnablePriorityAndFairness:    true,
 		MaxMutatingRequestsInFlight:  200,
@@ -127,6 +129,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.ServiceClusterIPRange, "service-cluster-ip-range", o.ServiceClusterIPRange, "IPv4 range that services get their addresses from; it must overlap neither nodes nor pods")
 	fs.StringVar(&o.ServiceNodePortRange, "service-node-port-range", o.ServiceNodePortRange, "ports of every node that services of type NodePort get theirs from, as FROM-TO")
 	o.NodeRanges.addFlags(fs)
+	fs.DurationVar(&o.NodeMonitorGrace, "node-monitor-grace-period", o.NodeMonitorGrace, "how long a node may be silent before it counts as lost; several times as long as kubelets take to renew their leases")
 	fs.StringSliceVar(&o.EnableAdmissionPlugins, "enable-admission-plugins", o.EnableAdmissionPlugins, "admission plugins to run in addition to the default ones")
 	fs.StringSliceVar(&o.DisableAdmissionPlugins, "disable-admission-plugins", o.DisableAdmissionPlugins, "default admission plugins not to run")
 	fs.StringVar(&o.AdmissionControlConfigFile, "admission-control-config-file", o.AdmissionControlConfigFile, "file with the configuration of admission plugins (AdmissionConfiguration of apiserver.config.k8s.io/v1)")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"time"
 
 	"go.uber.org/zap"
 	"k8s.io/utils/clock"
@@ -36,6 +37,8 @@ type Dependencies struct {
 	// it; nil where the server has no key for that.
 	Authorizer authz.Authorizer
 	Signing    *signing.Authority
+	// NodeGrace is how long a node may be silent before it counts as lost.
+	NodeGrace time.Duration
 	// PodRanges are those that nodes get theirs from, of each family one; none
 	// where others do that. No pod gets an address of ServiceRange.
 	PodRanges    []*podranges.Range

@@ -19,6 +19,8 @@ import (
 	"kctl/proto/core"
 )
 
+const nodeGrace = 40 * time.Second
+
 // house runs loops on stores in memory, inside a synctest bubble: its clock
 // stands still while anybody works, and jumps when all wait.
 type house struct {
@@ -48,7 +50,7 @@ func start(t *testing.T, make func(*Dependencies) (Loop, error), pods *registryt
 	d := &Dependencies{
 		Resources: append(others, pods),
 		Pods:      facts.NewMirror(pods, facts.PodOf, facts.Options[facts.Pod]{Index: facts.PodNode}, clock.RealClock{}, zap.NewNop()),
-		Clock:     clock.RealClock{}, Logger: zap.NewNop(),
+		Clock:     clock.RealClock{}, Logger: zap.NewNop(), NodeGrace: nodeGrace,
 	}
 	loop, err := make(d)
 	if err != nil {
@@ -325,4 +327,29 @@ func TestWorkerTriesAgain(t *testing.T) {
 			t.Errorf("called at %v", calls)
 		}
 	})
+}
+
+// A node whose clock is a day away lives as long as what it writes changes, and
+// is lost as soon as any other when it doesn't.
+func TestClocksThatDiffer(t *testing.T) {
+	for _, skew := range []time.Duration{-24 * time.Hour, 24 * time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			there := func() time.Time { return time.Now().Add(skew) }
+			n := node("n1", corev1.ConditionTrue)
+			n.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(there())
+			h := run(t, newNodes, n, lease("n1", there()))
+			for range 5 {
+				pass(nodeGrace - time.Second)
+				h.leases.Put(lease("n1", there()))
+				synctest.Wait()
+				if ready, taints := h.ready(t, "n1"); ready.Status != corev1.ConditionTrue || len(taints) > 0 {
+					t.Fatalf("%s: a living node: %+v %v", skew, ready, taints)
+				}
+			}
+			pass(nodeGrace + time.Second)
+			if ready, taints := h.ready(t, "n1"); ready.Status != corev1.ConditionUnknown || len(taints) != 2 {
+				t.Errorf("%s: a silent node: %+v %v", skew, ready, taints)
+			}
+		})
+	}
 }

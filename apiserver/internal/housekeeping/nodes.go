@@ -20,13 +20,8 @@ import (
 	"kctl/proto/core"
 )
 
-const (
-	// nodeGrace is how long a node may be silent before it counts as lost
-	// (upstream's --node-monitor-grace-period), and nodeStartupGrace how long
-	// one that never reported may take.
-	nodeGrace        = 40 * time.Second
-	nodeStartupGrace = time.Minute
-)
+// nodeStartupGrace is how long a node that never reported may take.
+const nodeStartupGrace = time.Minute
 
 // nodeFacts are what the loops know of a node.
 type nodeFacts struct {
@@ -66,6 +61,7 @@ type nodes struct {
 	podAPI registry.Resource
 	clock  clock.Clock
 	logger *zap.Logger
+	grace  time.Duration
 
 	mu sync.Mutex
 	// heard is when a sign of life was last seen, by this server's clock, so
@@ -74,7 +70,7 @@ type nodes struct {
 }
 
 func newNodes(d *Dependencies) (Loop, error) {
-	n := &nodes{pods: d.Pods, clock: d.Clock, logger: d.Logger, heard: map[string]time.Time{}}
+	n := &nodes{pods: d.Pods, grace: d.NodeGrace, clock: d.Clock, logger: d.Logger, heard: map[string]time.Time{}}
 	var err error
 	if n.nodes, n.store, err = mirror(d, core.Nodes, nodeFactsOf, facts.Options[nodeFacts]{}); err != nil {
 		return nil, err
@@ -136,7 +132,7 @@ func (n *nodes) sync(ctx context.Context, key facts.Key) (time.Duration, error) 
 		return 0, nil
 	}
 	ready, reported := node.conditions[corev1.NodeReady]
-	grace := nodeGrace
+	grace := n.grace
 	if !reported {
 		grace = nodeStartupGrace
 	}
@@ -145,7 +141,7 @@ func (n *nodes) sync(ctx context.Context, key facts.Key) (time.Duration, error) 
 		return again, nil // admission has tainted it; it has not said yet how it is
 	}
 	if again <= 0 {
-		again = nodeGrace
+		again = n.grace
 		if err := n.lose(ctx, node); err != nil {
 			return 0, err
 		}

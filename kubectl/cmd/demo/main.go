@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/signal"
@@ -19,6 +20,7 @@ import (
 const usage = `usage:
   demo [serve [ADDRESS]]   answer HTTP on ADDRESS (default :8080), log each request
   demo sleep DURATION      wait (for ever with "infinity"), end on SIGTERM
+  demo get URL             print what HTTP answers there
   demo echo WORD...        print the words
   demo env                 print the environment
   demo cat FILE...         print the files
@@ -46,6 +48,8 @@ func run(ctx context.Context, args []string) (code int, err error) {
 		err = serve(ctx, args)
 	case "sleep":
 		err = sleep(ctx, args)
+	case "get":
+		err = get(ctx, args)
 	case "echo":
 		fmt.Println(strings.Join(args, " "))
 	case "env":
@@ -95,6 +99,28 @@ func serve(ctx context.Context, args []string) error {
 	}
 	fmt.Println("asked to stop, bye")
 	return nil
+}
+
+// longestAnswer is how much of an answer get prints.
+const longestAnswer = 1 << 20
+
+func get(ctx context.Context, args []string) error {
+	if len(args) != 1 {
+		return errors.New("get takes one URL")
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, args[0], nil)
+	if err != nil {
+		return err
+	}
+	answer, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	_, err = io.Copy(os.Stdout, io.LimitReader(answer.Body, longestAnswer))
+	return err
 }
 
 func duration(args []string) (time.Duration, error) {

@@ -160,6 +160,9 @@ func (n *Network) ensure(ctx context.Context) error {
 	if len(p.own.ranges) == 0 {
 		return waiting("spec.podCIDRs of the node: API servers give them with --allocate-node-cidrs and --cluster-cidr")
 	}
+	if err := n.isHere(&p.own); err != nil {
+		return err
+	}
 	var errs []error
 	for _, problem := range problems {
 		errs = append(errs, errors.New(problem))
@@ -174,6 +177,16 @@ func (n *Network) ensure(ctx context.Context) error {
 		}
 	}
 	return errors.Join(append(errs, err)...)
+}
+
+// isHere guards against the network of another machine that has our node's name.
+func (n *Network) isHere(own *peer) error {
+	for _, address := range own.addresses {
+		if _, err := linkWith(address); err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("node %s has the addresses %s, of which this machine has none: does another machine have the same node name (--hostname-override), or is --node-ip wrong?", n.options.Node, own.addresses)
 }
 
 // connect sets the ways to other nodes. It returns the size of packets that

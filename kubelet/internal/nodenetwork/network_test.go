@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -143,6 +144,24 @@ func TestRulesAreReplacedNotAdded(t *testing.T) {
 		out, _ := exec.Command("iptables", "-t", "nat", "-S", "POSTROUTING").Output()
 		if strings.Count(string(out), masquerade) != 1 {
 			t.Errorf("%s", out)
+		}
+	})
+}
+
+// A machine that has the name of another one's node leaves its own network as
+// it is.
+func TestTheNodeIsAnotherMachine(t *testing.T) {
+	inside(t, func() {
+		dir := filepath.Join(t.TempDir(), "net.d")
+		n := &Network{options: Options{Mode: Routes, Node: "b", ConfigDir: dir}, peers: map[string]peer{
+			"a": member("a", "192.0.2.1", "10.0.0.0/24"), "b": member("b", "192.0.2.2", "10.0.1.0/24"),
+		}}
+		if err := n.ensure(t.Context()); err == nil || !strings.Contains(err.Error(), "the same node name") {
+			t.Errorf("got %v", err)
+		}
+		shows(t, "ip route", "!10.0.0.0")
+		if _, err := os.Stat(dir); err == nil {
+			t.Error("a CNI configuration was written")
 		}
 	})
 }
