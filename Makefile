@@ -5,10 +5,16 @@ BIN     := bin
 DIR     ?= /var/lib/kctl
 PORT    ?= 6443
 
-# nomsgpack: gin without an encoding that the API does not speak; 6 MB of each binary.
-GO_BUILD = CGO_ENABLED=0 go build -trimpath -tags nomsgpack -ldflags='-s -w'
+# What is installed by `make install`: below DESTDIR, for the machine's PREFIX.
+PREFIX ?= /usr/local
+PARTS  ?= kctl kctl-control-plane kctl-node
+# The release that `make packages` makes; the source says which it is.
+VERSION ?= $(shell sed -n 's/^var Number = "\(.*\)"/\1/p' proto/release/release.go)
 
-.PHONY: run down build etcd images test test-long check bench deps test-deps clean
+# nomsgpack: gin without an encoding that the API does not speak; 6 MB of each binary.
+GO_BUILD = CGO_ENABLED=0 go build -trimpath -tags nomsgpack -ldflags='-s -w -X kctl/proto/release.Number=$(VERSION)'
+
+.PHONY: run down build etcd images install packages test test-long check bench deps test-deps clean
 
 run: deps build
 	@deploy/local/run.sh $(BIN) $(DIR) $(PORT)
@@ -30,6 +36,14 @@ etcd:
 # Archives that container engines load: build/images/NAME.tar
 images: build etcd
 	$(BIN)/kctl images --dir build/images
+
+# Programs, units, users and settings; docs/install.md goes on from there.
+install: build
+	@deploy/packages/install.sh $(BIN) "$(DESTDIR)" $(PREFIX) $(PARTS)
+
+# Debian packages: build/packages/NAME_VERSION_ARCHITECTURE.deb
+packages: build
+	@deploy/packages/build.sh $(BIN) $(VERSION) build/packages
 
 test: test-deps build
 	@KCTL_BIN=$(CURDIR)/$(BIN) deploy/local/test.sh $(MODULES)

@@ -3,12 +3,14 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -88,27 +90,6 @@ func TestExitCode(t *testing.T) {
 	}
 }
 
-func TestNotify(t *testing.T) {
-	if err := Notify("READY=1"); err != nil {
-		t.Errorf("without a service manager: %v", err)
-	}
-	socket := filepath.Join(t.TempDir(), "notify")
-	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	t.Setenv("NOTIFY_SOCKET", socket)
-	if err := Notify("READY=1"); err != nil {
-		t.Fatal(err)
-	}
-	buf := make([]byte, 64)
-	n, err := conn.Read(buf)
-	if err != nil || string(buf[:n]) != "READY=1" {
-		t.Errorf("got %q, %v", buf[:n], err)
-	}
-}
-
 func TestLoggerRefusesUnknownFormat(t *testing.T) {
 	o := LogOptions{Format: "xml"}
 	if _, err := o.Logger(); err == nil || !strings.Contains(err.Error(), "xml") {
@@ -118,5 +99,27 @@ func TestLoggerRefusesUnknownFormat(t *testing.T) {
 	o.AddFlags(cmd.Flags())
 	if err := cmd.ParseFlags([]string{"-v", "4", "--logging-format", "json"}); err != nil || o.Verbosity != 4 {
 		t.Errorf("flags: %v, %+v", err, o)
+	}
+}
+
+func TestAdvice(t *testing.T) {
+	denied := &fs.PathError{Op: "open", Path: "/etc/kctl/pki/ca.key", Err: syscall.EACCES}
+	for _, tc := range []struct {
+		err  error
+		says string
+	}{
+		{fmt.Errorf("listen on x: %w", syscall.EADDRINUSE), "ss -ltnp"},
+		{fmt.Errorf("listen on x: %w", syscall.EADDRNOTAVAIL), "ip address"},
+		{fmt.Errorf("write x: %w", syscall.ENOSPC), "df -h"},
+		{fmt.Errorf("read key: %w", denied), "namei -l /etc/kctl/pki/ca.key"},
+		{&fs.PathError{Op: "open", Path: "/x/ca.crt", Err: syscall.ENOENT}, "kctl pki init"},
+		{&fs.PathError{Op: "open", Path: "/x/policy.yaml", Err: syscall.ENOENT}, ""},
+		{errors.New("tls: private key does not match public key"), "kctl pki check"},
+		{errors.New("anything else"), ""},
+	} {
+		got := advice(&UsageError{tc.err})
+		if !strings.Contains(got, tc.says) || tc.says == "" && got != "" {
+			t.Errorf("%v: %q, want something with %q", tc.err, got, tc.says)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -49,6 +50,20 @@ func (h *Health) Add(name string, check func(ctx context.Context) error, endpoin
 	for _, e := range endpoints {
 		h.checks[e] = append(h.checks[e], Check{Name: name, Func: check})
 	}
+}
+
+// Check asks all checks of an endpoint; the error says which don't hold.
+func (h *Health) Check(ctx context.Context, endpoint string) error {
+	h.mu.RLock()
+	checks := slices.Clone(h.checks[endpoint])
+	h.mu.RUnlock()
+	var errs []error
+	for _, c := range checks {
+		if err := c.Func(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", c.Name, err))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // ServeHTTP answers /ENDPOINT and /ENDPOINT/CHECK.

@@ -1,13 +1,40 @@
 package daemon
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
+	"strconv"
+	"time"
+
+	"go.uber.org/zap"
+	"k8s.io/utils/clock"
 )
 
-// Notify tells the service manager a state ("READY=1", "STOPPING=1"), by
-// systemd's protocol (sd_notify(3)); without $NOTIFY_SOCKET it does nothing.
+// What a service manager is told (sd_notify(3)).
+const (
+	notifyReady    = "READY=1"
+	notifyStopping = "STOPPING=1"
+	notifyAlive    = "WATCHDOG=1"
+	notifyStatus   = "STATUS="
+)
+
+// Ready tells the service manager that the program does its work from now on.
+func Ready(logger *zap.Logger) { tell(notifyReady+"\n"+notifyStatus, logger) }
+
+// Waiting tells the service manager what a program that is starting waits for:
+// `systemctl status` shows it. The log has to say it too.
+func Waiting(what string, logger *zap.Logger) { tell(notifyStatus+"waiting for "+what, logger) }
+
+func tell(state string, logger *zap.Logger) {
+	if err := Notify(state); err != nil {
+		logger.Warn("the service manager was not told", zap.Error(err))
+	}
+}
+
+// Notify tells the service manager a state by systemd's protocol; without
+// $NOTIFY_SOCKET it does nothing.
 func Notify(state string) error {
 	address := os.Getenv("NOTIFY_SOCKET")
 	if address == "" {
@@ -22,4 +49,41 @@ func Notify(state string) error {
 		return fmt.Errorf("notify service manager: %w", err)
 	}
 	return nil
+}
+
+// Watchdog tells the service manager that the program is alive for as long as
+// the checks of /livez hold, twice in the time that the manager gives it; what
+// the manager hears nothing of in that time, it ends and starts again. It
+// returns when ctx ends, and at once where nobody watches.
+func Watchdog(ctx context.Context, health *Health, clock clock.Clock, logger *zap.Logger) error {
+	patience, err := watchdogPatience()
+	if patience == 0 || err != nil {
+		return err
+	}
+	for {
+		if err := health.Check(ctx, Livez); err != nil && ctx.Err() == nil {
+			logger.Error("not alive, the service manager is not told otherwise", zap.Duration("watchdog", patience), zap.Error(err))
+		} else {
+			tell(notifyAlive, logger)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-clock.After(patience / 2):
+		}
+	}
+}
+
+// watchdogPatience is how long the service manager waits for a sign of life; 0
+// for ever (sd_watchdog_enabled(3)).
+func watchdogPatience() (time.Duration, error) {
+	value := os.Getenv("WATCHDOG_USEC")
+	if pid := os.Getenv("WATCHDOG_PID"); value == "" || pid != "" && pid != strconv.Itoa(os.Getpid()) {
+		return 0, nil // it is another process that is watched
+	}
+	microseconds, err := strconv.ParseInt(value, 10, 64)
+	if err != nil || microseconds <= 0 || microseconds > int64(24*time.Hour/time.Microsecond) {
+		return 0, &UsageError{fmt.Errorf("$WATCHDOG_USEC=%q: not a number of microseconds, a day at most", value)}
+	}
+	return time.Duration(microseconds) * time.Microsecond, nil
 }

@@ -28,6 +28,8 @@ func (e *UsageError) Unwrap() error { return e.Err }
 // and exits the process. A second signal ends it at once.
 func Main(cmd *cobra.Command) {
 	ctx, stop := Context()
+	// Whoever ends by a signal says so at once: it may take a while.
+	context.AfterFunc(ctx, func() { _ = Notify(notifyStopping) })
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.Version = Version().GitVersion
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &UsageError{err} })
@@ -44,11 +46,15 @@ func exitCode(name string, err error, asked bool) int {
 	switch {
 	case err == nil, asked && errors.Is(err, context.Canceled):
 		return ExitOK
-	case errors.As(err, &usage):
-		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+	}
+	message := fmt.Sprintf("%s: %v", name, err)
+	if todo := advice(err); todo != "" {
+		message += "; " + todo
+	}
+	fmt.Fprintln(os.Stderr, message)
+	if errors.As(err, &usage) {
 		return ExitUsage
 	}
-	fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
 	return ExitError
 }
 

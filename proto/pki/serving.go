@@ -108,7 +108,7 @@ func (r *Reloader) get(every time.Duration) (*tls.Certificate, error) {
 		if r.cert != nil {
 			return r.cert, nil
 		}
-		return nil, fmt.Errorf("certificate: %w", err)
+		return nil, fmt.Errorf("certificate %s with key %s: %w", r.certFile, r.keyFile, err)
 	}
 	r.cert, r.modified = &cert, info.ModTime()
 	return r.cert, nil

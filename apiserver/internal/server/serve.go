@@ -19,7 +19,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/config"
-	"kctl/proto/daemon"
 	"kctl/proto/pki"
 )
 
@@ -105,9 +104,6 @@ func (s *Server) serve(ctx context.Context, listener net.Listener, handler http.
 func (s *Server) end(ctx context.Context, server *http.Server) error {
 	s.logger.Info("draining", zap.Duration("delay", s.options.ShutdownDelay))
 	close(s.stopping)
-	if err := daemon.Notify("STOPPING=1"); err != nil {
-		s.logger.Warn("the service manager was not told", zap.Error(err))
-	}
 	<-s.clock.After(s.options.ShutdownDelay)
 	s.endStreams()
 	ctx, cancel := context.WithTimeout(ctx, s.options.RequestTimeout)

@@ -288,7 +288,7 @@ func (s *Server) run(ctx context.Context, serve func(context.Context) error) err
 }
 
 func (s *Server) allLoops() []housekeeping.Loop {
-	loops := []housekeeping.Loop{s.resources.Run, s.definitions.Run, s.aggregator.Run, s.rules.Run, s.pods.Run, s.priorities.Run, s.start, s.watchBackend, s.lead}
+	loops := []housekeeping.Loop{s.resources.Run, s.definitions.Run, s.aggregator.Run, s.rules.Run, s.pods.Run, s.priorities.Run, s.start, s.watchBackend, s.watchdog, s.lead}
 	if s.options.Operation.CompactionInterval > 0 {
 		loops = append(loops, s.backend.compactor.Run)
 	}

@@ -24,6 +24,9 @@ var startPolicy = backoff.Policy{Initial: 100 * time.Millisecond, Max: 5 * time.
 // start stores what every cluster has, and opens the door when all that
 // decisions are based on has been read.
 func (s *Server) start(ctx context.Context) error {
+	if err := s.waitForEtcd(ctx); err != nil {
+		return err
+	}
 	if err := s.resources.WaitReady(ctx); err != nil {
 		return err
 	}
@@ -48,9 +51,7 @@ func (s *Server) start(ctx context.Context) error {
 	}
 	close(s.ready)
 	s.logger.Info("ready")
-	if err := daemon.Notify("READY=1"); err != nil {
-		s.logger.Warn("the service manager was not told", zap.Error(err))
-	}
+	daemon.Ready(s.logger)
 	return nil
 }
 

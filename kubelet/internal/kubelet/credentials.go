@@ -8,6 +8,7 @@ import (
 
 	"kctl/kubelet/internal/certificate"
 	"kctl/proto/core"
+	"kctl/proto/daemon"
 	"kctl/proto/pki"
 	"kctl/proto/rest"
 )
@@ -16,6 +17,7 @@ import (
 // certificate of our own we first get one, however long that takes.
 func (k *Kubelet) credentials(ctx context.Context) (*rest.Config, error) {
 	if k.config.BootstrapKubeconfig != "" {
+		daemon.Waiting("a client certificate from the API server", k.logger)
 		if err := certificate.Bootstrap(ctx, k.config.Kubeconfig, k.config.BootstrapKubeconfig, k.certificates()); err != nil {
 			return nil, err
 		}

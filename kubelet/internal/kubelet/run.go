@@ -51,10 +51,9 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	k.runRotators(run)
 	k.runSources(ctx, func(f func() error) { run("source", func(context.Context) error { return f() }) })
 	run("sync loop", k.loop.Run)
+	run("watchdog", func(ctx context.Context) error { return daemon.Watchdog(ctx, k.checks(), k.clock, k.logger) })
 	k.logger.Info("kubelet started", zap.Strings("sources", k.sources()), zap.String("runtime", k.health.RuntimeVersion()), zap.Int32("port", k.port.Load()))
-	if err := daemon.Notify("READY=1"); err != nil {
-		k.logger.Warn("service manager not told", zap.Error(err))
-	}
+	daemon.Ready(k.logger)
 	<-ctx.Done()
 	k.workers.Stop()
 	k.background.Wait()

@@ -16,6 +16,7 @@ import (
 
 	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/node"
+	"kctl/proto/daemon"
 	"kctl/proto/rest"
 )
 
@@ -57,6 +58,7 @@ func (h *runtimeHealth) wait(ctx context.Context) error {
 		}
 		if attempt == firstLogAfter {
 			h.logger.Warn("waiting for the container runtime", zap.Error(err))
+			daemon.Waiting("the container runtime: "+err.Error(), h.logger)
 		}
 		if rest.Sleep(ctx, h.clock, unhealthyEvery) != nil {
 			return errors.Join(ctx.Err(), err)

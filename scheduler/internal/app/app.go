@@ -70,7 +70,9 @@ func Run(ctx context.Context, options *config.Options, configuration *profile.Co
 	if options.SecurePort != 0 {
 		group.Go(func() error { return s.serve(ctx, options) })
 	}
+	group.Go(func() error { return daemon.Watchdog(ctx, s.health, s.clock, logger) })
 	group.Go(func() error {
+		daemon.Waiting("the API server", logger)
 		for _, w := range watches {
 			select {
 			case <-ctx.Done():
@@ -79,9 +81,7 @@ func Run(ctx context.Context, options *config.Options, configuration *profile.Co
 			}
 		}
 		logger.Info("the cluster is known")
-		if err := daemon.Notify("READY=1"); err != nil {
-			logger.Warn("service manager not told", zap.Error(err))
-		}
+		daemon.Ready(logger)
 		if s.elector == nil {
 			return s.lead(ctx)
 		}

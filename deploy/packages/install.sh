@@ -1,0 +1,47 @@
+#!/bin/sh
+# install.sh BIN DESTDIR PREFIX PART...: puts the parts (kctl, kctl-control-plane,
+# kctl-node) where systemd and people look for them, below DESTDIR. `make install`
+# and `make packages` are this.
+set -eu
+bin=$1 root=$2 prefix=$3
+shift 3
+source=$(dirname "$0")/../systemd
+lib=$prefix/lib/kctl
+
+program() { install -D -m 0755 "$bin/$1" "$root$2/$1"; }
+file() { install -D -m 0644 "$source/$1" "$root$2"; }
+
+# Units name the programs by their full paths.
+unit() {
+	file "$1.service" "$prefix/lib/systemd/system/$1.service"
+	sed -i "s|/usr/lib/kctl|$lib|g; s|/usr/share/doc|$prefix/share/doc|" "$root$prefix/lib/systemd/system/$1.service"
+	# What an administrator wrote is not overwritten by make install.
+	[ -e "$root/etc/default/$1" ] || file "default/$1" "/etc/default/$1"
+}
+
+for part in "$@"; do
+	case $part in
+	kctl)
+		program kctl "$prefix/bin"
+		install -D -m 0644 "$source/../../docs/install.md" "$root$prefix/share/doc/kctl/install.md"
+		;;
+	kctl-control-plane)
+		program apiserver "$lib"
+		program scheduler "$lib"
+		unit kctl-etcd
+		unit kctl-apiserver
+		unit kctl-scheduler
+		file kctl-control-plane.sysusers "$prefix/lib/sysusers.d/kctl-control-plane.conf"
+		file kctl-control-plane.tmpfiles "$prefix/lib/tmpfiles.d/kctl-control-plane.conf"
+		;;
+	kctl-node)
+		program kubelet "$lib"
+		unit kctl-kubelet
+		file containerd.service.d/kctl.conf "$prefix/lib/systemd/system/containerd.service.d/kctl.conf"
+		;;
+	*)
+		echo "install.sh: no such part: $part" >&2
+		exit 2
+		;;
+	esac
+done

@@ -1,0 +1,58 @@
+package daemon
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"strings"
+	"syscall"
+)
+
+// advice is what can be done about an error of the machine that ended the
+// program; "" where the error has to speak for itself.
+func advice(err error) string {
+	var path *fs.PathError
+	var verification *tls.CertificateVerificationError
+	file := errors.As(err, &path)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return "another program has that port: `ss -ltnp` tells which; stop it, or choose another port"
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return "this machine has no such address: `ip address` lists those it has"
+	case errors.Is(err, syscall.ENOSPC):
+		return "make room on that disk: `df -h` tells which is full"
+	case errors.Is(err, syscall.EROFS):
+		return "that place can't be written to: choose a directory that this program may write to"
+	case errors.Is(err, fs.ErrPermission) && file:
+		return fmt.Sprintf("this program runs as %s: `namei -l %s` tells what that user may not do", self(), path.Path)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Sprintf("this program runs as %s, who may not do that", self())
+	case errors.Is(err, fs.ErrNotExist) && file && isPKI(path.Path):
+		return "`kctl pki init` makes what is missing; or name the right file"
+	case errors.As(err, &verification), strings.Contains(err.Error(), "private key does not match public key"):
+		return "`kctl pki check` tells which certificates don't belong together, or have expired"
+	}
+	return ""
+}
+
+// isPKI tells whether a file is one of those that `kctl pki` looks after.
+func isPKI(path string) bool {
+	for _, suffix := range []string{".crt", ".key", ".pub", ".kubeconfig"} {
+		if strings.HasSuffix(path, suffix) {
+			return true
+		}
+	}
+	return false
+}
+
+// self is the user that the program runs as.
+func self() string {
+	id := os.Geteuid()
+	if u, err := user.LookupId(fmt.Sprint(id)); err == nil {
+		return fmt.Sprintf("%s (uid %d)", u.Username, id)
+	}
+	return fmt.Sprintf("uid %d", id)
+}
