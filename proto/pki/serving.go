@@ -104,7 +104,10 @@ func (r *Reloader) get(every time.Duration) (*tls.Certificate, error) {
 		return r.cert, nil
 	}
 	cert, loadErr := tls.LoadX509KeyPair(r.certFile, r.keyFile)
-	if err = errors.Join(err, loadErr); err != nil {
+	if loadErr != nil {
+		err = loadErr // a file that is not there is told of once
+	}
+	if err != nil {
 		if r.cert != nil {
 			return r.cert, nil
 		}
