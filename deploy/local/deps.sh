@@ -31,6 +31,7 @@ for set in "$@"; do
 		# The oldest kubectl that is asked, beside whichever the machine has.
 		[ -x "$unpacked/usr/bin/kubectl" ] || unpack=kubernetes-client
 		want etcd-server etcd
+		want systemd systemd-analyze
 		;;
 	long) # what make test-long needs besides
 		want docker.io dockerd

@@ -165,9 +165,12 @@ func TestWrongOrder(t *testing.T) {
 	scheduler.hears("STATUS=waiting for the API server")
 	server := start(t, "apiserver", c.apiserver(), watched)
 	server.hears("STATUS=waiting for etcd at " + c.etcd + ": dial tcp")
-	if log := server.stderr.String(); !strings.Contains(log, `"waiting for etcd"`) || !strings.Contains(log, "connection refused") {
-		t.Errorf("the log does not tell what is waited for:\n%s", log)
-	}
+	harness.Eventually(t, patience, func() error { // it comes through a pipe
+		if log := server.stderr.String(); !strings.Contains(log, `"waiting for etcd"`) || !strings.Contains(log, "connection refused") {
+			return fmt.Errorf("the log does not tell what is waited for:\n%s", log)
+		}
+		return nil
+	})
 	c.startEtcd(t)
 	if told := server.hears("READY=1"); strings.Contains(fmt.Sprint(told), "READY") {
 		t.Errorf("told before: %q", told)
