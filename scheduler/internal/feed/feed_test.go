@@ -3,7 +3,9 @@ package feed
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
+	"strconv"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -176,6 +178,41 @@ func TestSlimKeepsWhatIsCounted(t *testing.T) {
 	}
 	if pod.ManagedFields != nil || pod.Spec.Containers[0].Env != nil {
 		t.Error("not slim")
+	}
+}
+
+// Pods of one template share what they say alike, and each of another kind keeps
+// what it says.
+func TestPodsOfATemplateShare(t *testing.T) {
+	s := slimPods{shared: newShared()}
+	slimmed := func(app, cpu string) *core.Pod {
+		pod := fixture.Pod("p", fixture.Requests("cpu", cpu, "memory", "1Gi"), func(p *core.Pod) {
+			p.Labels = map[string]string{"app": app, "tier": "web"}
+			p.Spec.Volumes = []corev1.Volume{
+				{Name: "token", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{}}},
+				{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "d"}}},
+			}
+		})
+		s.slim(pod)
+		return pod
+	}
+	requests := func(p *core.Pod) corev1.ResourceList { return p.Spec.Containers[0].Resources.Requests }
+	same := func(a, b any) bool { return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer() }
+	first, second, other := slimmed("a", "1"), slimmed("a", "1"), slimmed("b", "2")
+	if !same(first.Labels, second.Labels) || !same(requests(first), requests(second)) {
+		t.Error("two pods of one template have maps of their own")
+	}
+	if cpu := requests(other)[corev1.ResourceCPU]; other.Labels["app"] != "b" || cpu.String() != "2" {
+		t.Errorf("another pod has the labels %v and asks for %v", other.Labels, requests(other))
+	}
+	if len(first.Spec.Volumes) != 1 || first.Spec.Volumes[0].Name != "data" {
+		t.Errorf("volumes %+v, want the one that not every node can have", first.Spec.Volumes)
+	}
+	for i := range 3 * maxShared {
+		slimmed(strconv.Itoa(i), "1")
+	}
+	if len(s.shared.labels) > maxShared {
+		t.Errorf("%d sets of labels are kept", len(s.shared.labels))
 	}
 }
 

@@ -1,6 +1,8 @@
 package feed
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"kctl/proto/core"
@@ -11,8 +13,9 @@ import (
 // with thousands of pods that is most of their bytes. Whole ones are for those
 // who look at what the scheduler does not.
 type slimPods struct {
-	next  watch.Sink[*core.Pod]
-	whole bool
+	next   watch.Sink[*core.Pod]
+	whole  bool
+	shared *shared
 }
 
 func (s slimPods) Replace(pods []*core.Pod) {
@@ -29,14 +32,15 @@ func (s slimPods) Apply(t watch.Type, pod *core.Pod) {
 
 func (s slimPods) slim(pod *core.Pod) {
 	if pod.ManagedFields = nil; !s.whole {
-		slimPod(pod)
+		s.slimPod(pod)
 	}
 }
 
-func slimPod(pod *core.Pod) {
+func (s slimPods) slimPod(pod *core.Pod) {
 	pod.Annotations = nil
-	slimContainers(pod.Spec.Containers)
-	slimContainers(pod.Spec.InitContainers)
+	pod.Labels = s.shared.ofLabels(pod.Labels)
+	s.slimContainers(pod.Spec.Containers)
+	s.slimContainers(pod.Spec.InitContainers)
 	pod.Spec.EphemeralContainers = nil
 	pod.Status = core.PodStatus{
 		Phase:                 pod.Status.Phase,
@@ -51,12 +55,22 @@ func slimPod(pod *core.Pod) {
 	if pod.Spec.NodeName != "" {
 		pod.Spec.Volumes = nil
 	}
+	if pod.Spec.Volumes = slices.DeleteFunc(pod.Spec.Volumes, anywhere); len(pod.Spec.Volumes) == 0 {
+		pod.Spec.Volumes = nil
+	}
 }
 
-func slimContainers(containers []core.Container) {
+// anywhere reports whether any node can have the volume.
+func anywhere(v corev1.Volume) bool {
+	return v.Projected != nil || v.EmptyDir != nil || v.ConfigMap != nil || v.Secret != nil || v.DownwardAPI != nil || v.HostPath != nil
+}
+
+// slimContainers leaves what containers are counted and placed by.
+func (s slimPods) slimContainers(containers []core.Container) {
 	for i, c := range containers {
 		containers[i] = core.Container{
-			Name: c.Name, Image: c.Image, Resources: c.Resources, Ports: c.Ports, RestartPolicy: c.RestartPolicy,
+			Name: c.Name, Image: c.Image, Ports: c.Ports, RestartPolicy: c.RestartPolicy,
+			Resources: corev1.ResourceRequirements{Requests: s.shared.ofResources(c.Resources.Requests)},
 		}
 	}
 }
@@ -75,8 +89,9 @@ func slimStatuses(statuses []core.ContainerStatus) []core.ContainerStatus {
 
 // slimNodes does the same for nodes.
 type slimNodes struct {
-	next  watch.Sink[*core.Node]
-	whole bool
+	next   watch.Sink[*core.Node]
+	whole  bool
+	shared *shared
 	// images takes a node's images; who takes them has each name once.
 	images func(nodeName string, images []corev1.ContainerImage)
 }
@@ -99,11 +114,7 @@ func (s slimNodes) Apply(t watch.Type, node *core.Node) {
 
 func (s slimNodes) slim(node *core.Node) {
 	if node.ManagedFields = nil; !s.whole {
-		slimNode(node)
+		node.Annotations = nil
+		node.Status = corev1.NodeStatus{Allocatable: s.shared.ofResources(node.Status.Allocatable)}
 	}
-}
-
-func slimNode(node *core.Node) {
-	node.Annotations = nil
-	node.Status = corev1.NodeStatus{Capacity: node.Status.Capacity, Allocatable: node.Status.Allocatable}
 }

@@ -1,0 +1,250 @@
+package bench_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"kctl/proto/relay"
+	"kctl/test/harness"
+)
+
+const (
+	manyNodes   = 5000
+	backlog     = 10_000
+	alone       = 2000 // Bindings of the floor
+	binders     = 64   // Bindings under way, as the scheduler has them
+	steadyPods  = 500
+	steadyPace  = 10 * time.Millisecond // between two creates
+	nodesPath   = "/api/v1/nodes"
+	nobody      = "nobody" // the scheduler of pods that the floor binds
+	schedulable = "default-scheduler"
+)
+
+// BenchmarkScheduling has a scheduler bind a backlog of pods to 5,000 nodes
+// through the API server. Its floor are the same Bindings, posted with no
+// scheduler in front. Then pods come at a steady pace, and what is reported is
+// how long each waited from being stored to its Binding being sent.
+func BenchmarkScheduling(b *testing.B) {
+	etcd := harness.StartEtcd(b)
+	// Nobody keeps the nodes' leases, so nobody may look at them.
+	s := startServer(b, "--etcd-servers="+etcd.URL, "--controllers=*,-nodelifecycle", "--disable-admission-plugins=TaintNodesByCondition")
+	raw, err := dialRaw(s.address)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer raw.close()
+	eventually(b, func() error { return raw.post(createPath, []byte(podOf("first", nobody))) })
+	each(b, manyNodes, func(i int) error { return raw.post(nodesPath, []byte(node(i))) })
+	for b.Loop() {
+		each(b, alone, func(i int) error {
+			return raw.post(createPath, []byte(podOf(fmt.Sprintf("floor-%d-%d", b.N, i), nobody)))
+		})
+		began := time.Now()
+		each(b, alone, func(i int) error {
+			name := fmt.Sprintf("floor-%d-%d", b.N, i)
+			return raw.post(createPath+"/"+name+"/binding", []byte(binding(name, i%manyNodes)))
+		})
+		floor := alone / time.Since(began).Seconds()
+		each(b, backlog, func(i int) error {
+			return raw.post(createPath, []byte(podOf(fmt.Sprintf("backlog-%d-%d", b.N, i), schedulable)))
+		})
+		scheduler := startScheduler(b, s)
+		bound := scheduler.drain()
+		b.ReportMetric(bound, "pods/s")
+		b.ReportMetric(floor, "bindings/s-alone")
+		b.ReportMetric(bound/floor, "x-floor")
+		b.ReportMetric(float64(memory(b, scheduler.cmd.Process.Pid, "VmRSS"))/(1<<20), "MiB-scheduler")
+		b.ReportMetric(float64(memory(b, s.cmd.Process.Pid, "VmRSS"))/(1<<20), "MiB-apiserver")
+		waits := steady(b, s, raw)
+		b.ReportMetric(ms(median(waits)), "ms-p50-steady")
+		b.ReportMetric(ms(quantile(waits, 0.99)), "ms-p99-steady")
+		scheduler.stop()
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// each does n things, as many at a time as a scheduler binds.
+func each(b *testing.B, n int, do func(i int) error) {
+	b.Helper()
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range binders {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				if err := do(i); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if b.Failed() {
+		b.FailNow()
+	}
+}
+
+// node is a ready node of one of ten zones.
+func node(i int) string {
+	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Node","metadata":{"name":"node-%05d","labels":{"kubernetes.io/hostname":"node-%05d",`+
+		`"kubernetes.io/os":"linux","topology.kubernetes.io/zone":"zone-%d"}},"status":{"capacity":{"cpu":"32","memory":"256Gi","pods":"110"},`+
+		`"allocatable":{"cpu":"32","memory":"256Gi","pods":"110"},"conditions":[{"type":"Ready","status":"True","reason":"KubeletReady"}]}}`, i, i, i%10)
+}
+
+func podOf(name, scheduler string) string {
+	return strings.Replace(pod(name), `"spec":{`, `"spec":{"schedulerName":"`+scheduler+`",`, 1)
+}
+
+func binding(pod string, node int) string {
+	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Binding","metadata":{"name":%q},"target":{"apiVersion":"v1","kind":"Node","name":"node-%05d"}}`, pod, node)
+}
+
+// steady creates pods at a steady pace, and returns how long each was stored
+// before its Binding left the scheduler, by the stamps of the relay.
+func steady(b *testing.B, s *server, raw *rawClient) []time.Duration {
+	b.Helper()
+	name := func(i int) string { return fmt.Sprintf("steady-%d-%d", b.N, i) }
+	pace := time.NewTicker(steadyPace)
+	defer pace.Stop()
+	for i := range steadyPods {
+		<-pace.C
+		if err := raw.post(createPath, []byte(podOf(name(i), schedulable))); err != nil {
+			b.Fatal(err)
+		}
+	}
+	client := httpClient()
+	defer client.CloseIdleConnections()
+	var waits []time.Duration
+	for i := range steadyPods {
+		eventually(b, func() error {
+			at, err := s.stamps(client, name(i))
+			if err == nil {
+				waits = append(waits, at[relay.SchedulerBinding].Sub(at[relay.ServerStored]))
+			}
+			return err
+		})
+	}
+	return waits
+}
+
+// stamps are the moments of a pod that was bound.
+func (s *server) stamps(client *http.Client, pod string) (map[relay.Hop]time.Time, error) {
+	answer, err := s.request(s.b.Context(), client, http.MethodGet, relay.Path("default", pod), "")
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	var trace relay.Trace
+	if err := json.NewDecoder(answer.Body).Decode(&trace); err != nil {
+		return nil, err
+	}
+	at := map[relay.Hop]time.Time{}
+	for _, stamp := range trace.Stamps {
+		at[stamp.Hop] = stamp.At
+	}
+	for _, hop := range []relay.Hop{relay.ServerStored, relay.SchedulerBinding} {
+		if at[hop].IsZero() {
+			return nil, fmt.Errorf("pod %s has no %s yet", pod, hop)
+		}
+	}
+	return at, nil
+}
+
+// scheduler is one in a process of its own.
+type scheduler struct {
+	b      *testing.B
+	cmd    *exec.Cmd
+	client *http.Client
+	port   int
+}
+
+func startScheduler(b *testing.B, server *server) *scheduler {
+	b.Helper()
+	kubeconfig := filepath.Join(server.dir, "scheduler.kubeconfig")
+	text := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],`+
+		`"clusters":[{"name":"c","cluster":{"server":"https://%s","insecure-skip-tls-verify":true}}],"users":[{"name":"u","user":{"token":%q}}]}`, server.address, masterToken)
+	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	s := &scheduler{b: b, client: httpClient(), port: harness.FreePort(b)}
+	s.cmd = exec.Command(filepath.Join(harness.Bin(b), "scheduler"), "--kubeconfig="+kubeconfig, "--leader-elect=false", fmt.Sprint("--secure-port=", s.port))
+	log, err := os.Create(filepath.Join(server.dir, "scheduler.log"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	s.cmd.Stdout, s.cmd.Stderr = log, log
+	if err := s.cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	_ = log.Close()
+	b.Cleanup(s.stop)
+	return s
+}
+
+func (s *scheduler) stop() {
+	if s.cmd == nil {
+		return
+	}
+	_ = s.cmd.Process.Signal(syscall.SIGTERM)
+	if err := s.cmd.Wait(); err != nil {
+		s.b.Errorf("the scheduler ended with %v", err)
+	}
+	s.cmd = nil
+	s.client.CloseIdleConnections()
+}
+
+// drain waits until the backlog is bound, and returns how many pods a second
+// were, from the first that was seen to be.
+func (s *scheduler) drain() float64 {
+	s.b.Helper()
+	deadline := time.Now().Add(5 * time.Minute)
+	var began time.Time
+	first := 0
+	for {
+		if time.Now().After(deadline) {
+			s.b.Fatal("the backlog is not bound")
+		}
+		n := s.scheduled()
+		switch {
+		case began.IsZero() && n > 0:
+			began, first = time.Now(), n
+		case n >= backlog:
+			return float64(n-first) / time.Since(began).Seconds()
+		}
+		time.Sleep(20 * time.Millisecond) // the pace of looking, not of the thing looked at
+	}
+}
+
+// scheduled is how many pods the scheduler says that it has bound.
+func (s *scheduler) scheduled() int {
+	answer, err := s.client.Get(fmt.Sprintf("https://127.0.0.1:%d/metrics", s.port))
+	if err != nil {
+		return 0 // not up yet
+	}
+	defer func() {
+		_, _ = io.Copy(io.Discard, answer.Body)
+		_ = answer.Body.Close()
+	}()
+	lines := bufio.NewScanner(answer.Body)
+	for lines.Scan() {
+		if strings.HasPrefix(lines.Text(), "scheduler_schedule_attempts_total{") && strings.Contains(lines.Text(), `result="scheduled"`) {
+			var n float64
+			if _, err := fmt.Sscan(lines.Text()[strings.LastIndexByte(lines.Text(), ' ')+1:], &n); err == nil {
+				return int(n)
+			}
+		}
+	}
+	return 0
+}
