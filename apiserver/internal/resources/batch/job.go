@@ -54,11 +54,8 @@ func jobs(clock clock.PassiveClock) registry.Strategy[*batchv1.Job] {
 		Update: registry.Change[*batchv1.Job]{Validate: func(_ context.Context, j, old *batchv1.Job) field.ErrorList {
 			return append(validateJob(&j.Spec, specPath), sameJob(j, old)...)
 		}},
-		Status: &registry.Change[*batchv1.Job]{Validate: func(_ context.Context, j, _ *batchv1.Job) field.ErrorList {
-			return workload.Counts(field.NewPath("status"), []workload.Count{
-				{Field: "active", Value: j.Status.Active}, {Field: "succeeded", Value: j.Status.Succeeded}, {Field: "failed", Value: j.Status.Failed},
-				{Field: "ready", Value: ptr.Deref(j.Status.Ready, 0)}, {Field: "terminating", Value: ptr.Deref(j.Status.Terminating, 0)},
-			})
+		Status: &registry.Change[*batchv1.Job]{Validate: func(_ context.Context, j, old *batchv1.Job) field.ErrorList {
+			return validateStatus(j, old)
 		}},
 		HasGeneration: true, UnconditionalUpdate: true, OrphansByDefault: true,
 		Fields: func(j *batchv1.Job) fields.Set {

@@ -2,8 +2,6 @@ package batch
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -43,11 +41,13 @@ func validateSuccessRule(rule *batchv1.SuccessPolicyRule, completions int32, at 
 	var errs field.ErrorList
 	named := int32(0)
 	if rule.SucceededIndexes != nil {
-		n, err := countIndexes(*rule.SucceededIndexes, completions)
+		indexes, err := parseIndexes(*rule.SucceededIndexes, completions)
 		if err != nil {
 			errs = append(errs, field.Invalid(at.Child("succeededIndexes"), *rule.SucceededIndexes, "error parsing succeededIndexes: "+err.Error()))
 		}
-		named = n
+		for _, i := range indexes {
+			named += i.last - i.first + 1
+		}
 	}
 	if rule.SucceededCount == nil {
 		return errs
@@ -61,45 +61,6 @@ func validateSuccessRule(rule *batchv1.SuccessPolicyRule, completions int32, at 
 		errs = append(errs, field.Invalid(path, count, fmt.Sprintf("%s (the number of indexes in the specified succeededIndexes field)", check.LessThanOrEqual(int(named)))))
 	}
 	return errs
-}
-
-// countIndexes counts the indexes of a list as "1,3-5,7", which must grow and
-// be below completions.
-func countIndexes(list string, completions int32) (int32, error) {
-	if list == "" {
-		return 0, nil
-	}
-	last, count := -1, int32(0)
-	next := func(text string) (int, error) {
-		n, err := strconv.Atoi(text)
-		switch {
-		case err != nil:
-			return 0, fmt.Errorf("cannot convert string to integer for index: %q", text)
-		case n >= int(completions):
-			return 0, fmt.Errorf("too large index: %q", text)
-		case last >= n:
-			return 0, fmt.Errorf("non-increasing order, previous: %d, current: %d", last, n)
-		}
-		last = n
-		return n, nil
-	}
-	for part := range strings.SplitSeq(list, ",") {
-		from, to, isRange := strings.Cut(part, "-")
-		first, err := next(from)
-		if err != nil {
-			return 0, err
-		}
-		count++
-		if !isRange {
-			continue
-		}
-		end, err := next(to)
-		if err != nil {
-			return 0, err
-		}
-		count += int32(end - first)
-	}
-	return count, nil
 }
 
 // validatePodNames checks that the pods of an indexed job, which are named
