@@ -45,7 +45,7 @@ install: build
 packages: build
 	@deploy/packages/build.sh $(BIN) $(VERSION) build/packages
 
-test: test-deps build
+test: test-deps build etcd
 	@KCTL_BIN=$(CURDIR)/$(BIN) deploy/local/test.sh $(MODULES)
 
 # What takes longer than a test run should.

@@ -1,0 +1,51 @@
+#!/bin/sh
+# backup.sh DIRECTORY: takes a backup of a cluster into a new folder of DIRECTORY:
+# a snapshot of etcd, and of what else a restored cluster needs. Prints its name.
+#
+# etcdctl's own variables say where etcd is and who asks, e.g.
+#   ETCDCTL_ENDPOINTS=https://127.0.0.1:2379 ETCDCTL_CACERT=… ETCDCTL_CERT=… ETCDCTL_KEY=…
+# (an embedded etcd: ETCDCTL_ENDPOINTS=unix:///var/lib/kctl/apiserver/etcd/etcd.sock).
+#   KEEP    how many backups stay in DIRECTORY, 7 without
+#   ALSO    files and folders to keep beside the snapshot, e.g. "/etc/kctl":
+#           certificates and keys, the encryption configuration, flags
+set -eu
+[ $# = 1 ] || { echo "usage: backup.sh DIRECTORY" >&2; exit 2; }
+into=$1
+keep=${KEEP:-7}
+case $keep in '' | *[!0-9]* | 0) echo "backup.sh: KEEP=$keep is no number of backups" >&2; exit 2 ;; esac
+export ETCDCTL_API=3
+umask 077 # a snapshot holds every secret of the cluster
+
+mkdir -p "$into"
+exec 9>"$into/.lock"
+flock -n 9 || { echo "backup.sh: another backup into $into is under way" >&2; exit 1; }
+rm -rf "$into"/unfinished-*
+unfinished=$into/unfinished-$$
+mkdir "$unfinished"
+trap 'rm -rf "$unfinished"' EXIT
+
+etcdctl snapshot save "$unfinished/snapshot.db" >"$unfinished/log" 2>&1 || { cat "$unfinished/log" >&2; exit 1; }
+rm "$unfinished/log"
+if command -v etcdutl >/dev/null 2>&1; then
+	etcdutl snapshot status "$unfinished/snapshot.db" --write-out=json >"$unfinished/status.json"
+else
+	etcdctl snapshot status "$unfinished/snapshot.db" --write-out=json >"$unfinished/status.json"
+fi
+if [ -n "${ALSO:-}" ]; then
+	# shellcheck disable=SC2086 # a list of paths
+	tar -C / -cf "$unfinished/files.tar" $(printf ' %s' $ALSO | sed 's, /, ,g')
+fi
+(cd "$unfinished" && sha256sum -- * >SHA256SUMS)
+
+# The name of a backup appears when everything of it is on disk, and not before.
+sync -f "$unfinished/SHA256SUMS"
+name=$into/backup-$(date -u +%Y%m%dT%H%M%S.%NZ)
+mv "$unfinished" "$name"
+echo "$name"
+
+# The oldest go, now that there is a new one.
+count=0
+for old in $(ls -dr "$into"/backup-*); do
+	count=$((count + 1))
+	[ "$count" -le "$keep" ] || rm -rf "$old"
+done

@@ -1,0 +1,44 @@
+#!/bin/sh
+# restore.sh BACKUP DATA_DIR [etcd flags]: makes the data directory of an etcd
+# member out of a backup. API servers and etcd must be stopped. A cluster of three
+# is restored by running this on each machine with the same backup:
+#
+#   restore.sh BACKUP /var/lib/etcd --name=etcd-1 --initial-advertise-peer-urls=https://10.0.0.1:2380 \
+#     --initial-cluster=etcd-1=https://10.0.0.1:2380,etcd-2=…,etcd-3=… --initial-cluster-token=NEW
+#
+# Without flags it is for a single member; `--embedded` is for the API server's own etcd.
+# The revision jumps by a thousand million and what was before counts as compacted:
+# clients that watch are told that they are behind (410 Gone) and list anew.
+set -eu
+[ $# -ge 2 ] || { echo "usage: restore.sh BACKUP DATA_DIR [--embedded | flags of etcdutl snapshot restore]" >&2; exit 2; }
+backup=$1 data=$2
+shift 2
+export ETCDCTL_API=3
+if [ "${1:-}" = --embedded ]; then
+	shift
+	set -- --name=kctl --initial-cluster=kctl=http://localhost:2380 --initial-advertise-peer-urls=http://localhost:2380 "$@"
+fi
+
+[ -f "$backup/SHA256SUMS" ] || { echo "restore.sh: $backup is no backup: it has no SHA256SUMS" >&2; exit 1; }
+(cd "$backup" && sha256sum --check --strict --quiet SHA256SUMS) || { echo "restore.sh: $backup is damaged; take another" >&2; exit 1; }
+if [ -e "$data" ] && [ -n "$(ls -A "$data")" ]; then
+	echo "restore.sh: $data is not empty; move it away first, and keep it until the cluster is well" >&2
+	exit 1
+fi
+
+umask 077
+# Beside the place where it goes, so that a move is all that is left to do.
+made=$(dirname "$data")/.restore-$$
+trap 'rm -rf "$made"' EXIT
+if command -v etcdutl >/dev/null 2>&1; then
+	etcdutl snapshot restore "$backup/snapshot.db" --data-dir="$made" --bump-revision=1000000000 --mark-compacted "$@"
+else
+	echo "restore.sh: there is no etcdutl (etcd 3.5 and newer), and etcdctl can't raise the revision: restart every client of the API, schedulers and kubelets among them" >&2
+	etcdctl snapshot restore "$backup/snapshot.db" --data-dir="$made" "$@"
+fi
+if [ -d "$data" ]; then # perhaps a mount, which can't be replaced
+	mv "$made"/* "$data"/
+else
+	mv "$made" "$data"
+fi
+echo "restored into $data; give it to etcd's user before etcd is started"

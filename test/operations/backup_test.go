@@ -1,0 +1,181 @@
+package operations_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"kctl/test/harness"
+)
+
+// disaster is how one kind of store is reached, lost and restored.
+type disaster struct {
+	endpoints string
+	// destroy ends the store and takes its data away.
+	destroy func()
+	// restore makes the data anew out of a backup, by restore.sh.
+	restore func(backup string)
+}
+
+func TestBackupAndRestore(t *testing.T) {
+	t.Run("embedded", func(t *testing.T) {
+		s := harness.StartServer(t)
+		data := filepath.Join(s.Dir, "etcd")
+		survive(t, s, disaster{
+			endpoints: "unix://" + data + "/etcd.sock",
+			destroy:   func() { remove(t, data) },
+			restore:   func(backup string) { s.MustShell("deploy/backup/restore.sh " + backup + " " + data + " --embedded") },
+		})
+	})
+	for _, count := range []int{1, 3} {
+		t.Run(fmt.Sprintf("%d members", count), func(t *testing.T) {
+			m := newMembers(t, count)
+			m.start()
+			s := harness.StartServer(t, "--etcd-servers="+m.endpoints())
+			survive(t, s, disaster{
+				endpoints: m.all[0].client,
+				destroy: func() {
+					m.stop()
+					for _, one := range m.all {
+						remove(t, one.data)
+					}
+				},
+				restore: func(backup string) {
+					for _, one := range m.all {
+						s.MustShell(strings.Join([]string{"deploy/backup/restore.sh", backup, one.data, "--name=" + one.name,
+							"--initial-advertise-peer-urls=" + one.peer, m.cluster(), "--initial-cluster-token=restored"}, " "))
+					}
+					m.start()
+				},
+			})
+		})
+	}
+}
+
+func remove(t *testing.T, dir string) {
+	t.Helper()
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// survive takes a backup between two sets of writes, loses everything, and
+// restores: the first set is there and the second is not, a program that watches
+// all the time sees it so, and writes go on.
+func survive(t *testing.T, s *harness.Server, d disaster) {
+	t.Helper()
+	client := s.Client()
+	known := watchConfigMaps(t, client)
+	write(t, client, "before-1", "before-2")
+	env := []string{"ETCDCTL_ENDPOINTS=" + d.endpoints, "ALSO=" + s.Dir + "/tokens.csv", "KEEP=2"}
+	into := t.TempDir()
+	backup := s.MustShell("deploy/backup/backup.sh "+into, env...)
+	write(t, client, "after-1", "after-2")
+	known.are(t, "after-1", "after-2", "before-1", "before-2")
+
+	s.Stop()
+	d.destroy()
+	d.restore(backup)
+	s.Start()
+	known.are(t, "before-1", "before-2")
+	write(t, client, "again")
+	known.are(t, "again", "before-1", "before-2")
+	if got := names(t, client); !slices.Equal(got, []string{"again", "before-1", "before-2"}) {
+		t.Errorf("the server has %v", got)
+	}
+	if files := s.MustShell("tar -tf " + backup + "/files.tar"); files != strings.TrimPrefix(s.Dir, "/")+"/tokens.csv" {
+		t.Errorf("beside the snapshot: %s", files)
+	}
+	for range 3 {
+		backup = s.MustShell("deploy/backup/backup.sh "+into, env...)
+	}
+	if kept, _ := filepath.Glob(into + "/backup-*"); len(kept) != 2 || kept[1] != backup {
+		t.Errorf("kept: %v", kept)
+	}
+}
+
+// watched is what an informer of upstream's client knows.
+type watched struct{ store cache.Store }
+
+func watchConfigMaps(t *testing.T, client *kubernetes.Clientset) watched {
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace("default"))
+	informer := factory.Core().V1().ConfigMaps().Informer()
+	factory.Start(t.Context().Done())
+	t.Cleanup(factory.Shutdown)
+	return watched{informer.GetStore()}
+}
+
+func (w watched) are(t *testing.T, want ...string) {
+	t.Helper()
+	harness.Eventually(t, 2*time.Minute, func() error {
+		got := map[string]bool{}
+		for _, key := range w.store.ListKeys() {
+			got[strings.TrimPrefix(key, "default/")] = true
+		}
+		delete(got, "kube-root-ca.crt")
+		if all := slices.Sorted(maps.Keys(got)); !slices.Equal(all, want) {
+			return fmt.Errorf("the watcher knows %v, want %v", all, want)
+		}
+		return nil
+	})
+}
+
+func write(t *testing.T, client *kubernetes.Clientset, all ...string) {
+	t.Helper()
+	for _, name := range all {
+		if _, err := client.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func names(t *testing.T, client *kubernetes.Clientset) []string {
+	t.Helper()
+	list, err := client.CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, c := range list.Items {
+		if c.Name != "kube-root-ca.crt" {
+			all = append(all, c.Name)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// What can't be restored is refused, and nothing is changed.
+func TestRestoreRefuses(t *testing.T) {
+	s := harness.StartServer(t)
+	data := filepath.Join(s.Dir, "etcd")
+	backup := s.MustShell("deploy/backup/backup.sh "+t.TempDir(), "ETCDCTL_ENDPOINTS=unix://"+data+"/etcd.sock")
+	refuses := func(line, says string) {
+		t.Helper()
+		out, err := s.Shell(line, "ETCDCTL_ENDPOINTS=http://127.0.0.1:1", "ETCDCTL_DIAL_TIMEOUT=1s", "ETCDCTL_COMMAND_TIMEOUT=2s")
+		if err == nil || !strings.Contains(out, says) {
+			t.Errorf("%s: %v\n%s", line, err, out)
+		}
+	}
+	target := t.TempDir()
+	refuses("deploy/backup/restore.sh "+backup+" "+data+" --embedded", "is not empty")
+	refuses("deploy/backup/restore.sh "+target+" "+target+"/etcd", "is no backup")
+	s.MustShell("printf x | dd of=" + backup + "/snapshot.db bs=1 seek=100 conv=notrunc 2>&1")
+	refuses("deploy/backup/restore.sh "+backup+" "+target+"/etcd", "is damaged")
+	refuses("KEEP=none deploy/backup/backup.sh "+target, "is no number")
+	refuses("deploy/backup/backup.sh "+target, "")
+	if left, _ := filepath.Glob(target + "/[^.]*"); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}

@@ -1,0 +1,81 @@
+package operations_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"kctl/test/harness"
+)
+
+// member is one of an etcd cluster, in a process of its own.
+type member struct {
+	name, data, client, peer string
+	cmd                      *exec.Cmd
+}
+
+// members are an etcd cluster, of the version that the API server embeds.
+type members struct {
+	t   *testing.T
+	all []*member
+}
+
+func newMembers(t *testing.T, count int) *members {
+	t.Helper()
+	if _, err := os.Stat(filepath.Join(harness.Bin(t), "etcdutl")); err != nil {
+		t.Fatalf("make etcd has not been run: %v", err)
+	}
+	m := &members{t: t}
+	for i := range count {
+		m.all = append(m.all, &member{
+			name: fmt.Sprintf("etcd-%d", i+1), data: filepath.Join(t.TempDir(), "etcd"),
+			client: fmt.Sprintf("http://127.0.0.1:%d", harness.FreePort(t)), peer: fmt.Sprintf("http://127.0.0.1:%d", harness.FreePort(t)),
+		})
+	}
+	t.Cleanup(m.stop)
+	return m
+}
+
+// endpoints are where clients find the cluster.
+func (m *members) endpoints() string {
+	var all []string
+	for _, one := range m.all {
+		all = append(all, one.client)
+	}
+	return strings.Join(all, ",")
+}
+
+func (m *members) cluster() string {
+	var all []string
+	for _, one := range m.all {
+		all = append(all, one.name+"="+one.peer)
+	}
+	return "--initial-cluster=" + strings.Join(all, ",")
+}
+
+// start starts all, with the data that they have. Whoever uses them waits for them.
+func (m *members) start() {
+	for _, one := range m.all {
+		one.cmd = exec.Command(filepath.Join(harness.Bin(m.t), "etcd"), "--name="+one.name, "--data-dir="+one.data,
+			"--listen-client-urls="+one.client, "--advertise-client-urls="+one.client,
+			"--listen-peer-urls="+one.peer, "--initial-advertise-peer-urls="+one.peer, m.cluster(), "--log-level=error")
+		if err := one.cmd.Start(); err != nil {
+			m.t.Fatal(err)
+		}
+	}
+}
+
+// stop ends all.
+func (m *members) stop() {
+	for _, one := range m.all {
+		if one.cmd != nil {
+			_ = one.cmd.Process.Signal(syscall.SIGKILL) // as if power was lost
+			_ = one.cmd.Wait()
+			one.cmd = nil
+		}
+	}
+}
