@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -24,29 +25,57 @@ type Etcd struct {
 // StartEtcd starts Debian's etcd and has it ended when the test ends.
 func StartEtcd(t testing.TB) *Etcd {
 	t.Helper()
+	return StartEtcds(t, 1)[0]
+}
+
+// StartEtcds starts the members of one cluster.
+func StartEtcds(t testing.TB, count int) []*Etcd {
+	t.Helper()
 	if _, err := exec.LookPath("etcd"); err != nil {
 		t.Fatalf("the tests need Debian's etcd-server: %v", err)
 	}
-	e := &Etcd{t: t, URL: fmt.Sprintf("http://127.0.0.1:%d", FreePort(t))}
-	peer := fmt.Sprintf("http://127.0.0.1:%d", FreePort(t))
-	e.args = []string{
-		"--data-dir", t.TempDir(), "--listen-client-urls", e.URL, "--advertise-client-urls", e.URL,
-		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "default=" + peer,
+	var members []*Etcd
+	var peers, initial []string
+	for i := range count {
+		members = append(members, &Etcd{t: t, URL: fmt.Sprintf("http://127.0.0.1:%d", FreePort(t))})
+		peers = append(peers, fmt.Sprintf("http://127.0.0.1:%d", FreePort(t)))
+		initial = append(initial, fmt.Sprintf("member%d=%s", i, peers[i]))
 	}
-	e.Start()
-	t.Cleanup(e.Stop)
-	return e
+	for i, e := range members {
+		e.args = []string{
+			"--name", fmt.Sprintf("member%d", i), "--initial-cluster", strings.Join(initial, ","),
+			"--data-dir", t.TempDir(), "--listen-client-urls", e.URL, "--advertise-client-urls", e.URL,
+			"--listen-peer-urls", peers[i], "--initial-advertise-peer-urls", peers[i],
+		}
+		e.launch()
+		t.Cleanup(e.Stop)
+	}
+	for _, e := range members {
+		e.await()
+	}
+	return members
 }
 
-// Start starts it, again with the data it had, and waits until it answers.
+// Start starts it, again with the data it had, and waits until it answers:
+// until most members of its cluster run.
 func (e *Etcd) Start() {
+	e.t.Helper()
+	e.launch()
+	e.await()
+}
+
+func (e *Etcd) launch() {
 	e.t.Helper()
 	e.cmd = exec.Command("etcd", e.args...)
 	e.cmd.Env = append(os.Environ(), "ETCD_UNSUPPORTED_ARCH=")
 	if err := e.cmd.Start(); err != nil {
 		e.t.Fatal(err)
 	}
-	Eventually(e.t, 30*time.Second, func() error {
+}
+
+func (e *Etcd) await() {
+	e.t.Helper()
+	Eventually(e.t, 60*time.Second, func() error {
 		client, err := e.client()
 		if err != nil {
 			return err
@@ -57,6 +86,13 @@ func (e *Etcd) Start() {
 		_, err = client.Get(ctx, "health")
 		return err
 	})
+}
+
+// Kill ends it the hard way.
+func (e *Etcd) Kill() {
+	_ = e.cmd.Process.Kill()
+	_ = e.cmd.Wait()
+	e.cmd = nil
 }
 
 // Stop ends it and waits; it does nothing if it does not run.

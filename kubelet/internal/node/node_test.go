@@ -136,6 +136,8 @@ type nodeAPI struct {
 	patches int
 	renews  int
 	away    bool
+	// rival renews the lease before each of ours; conflicted: we know of it.
+	rival, conflicted bool
 }
 
 func (a *nodeAPI) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -160,9 +162,18 @@ func (a *nodeAPI) serveLease(w http.ResponseWriter, r *http.Request) {
 		notFound(w)
 		return
 	case r.Method != http.MethodGet:
+		lease := &core.Lease{}
+		_ = json.NewDecoder(r.Body).Decode(lease)
 		a.renews++
-		a.lease = &core.Lease{}
-		_ = json.NewDecoder(r.Body).Decode(a.lease)
+		if a.rival && !a.conflicted {
+			a.conflicted = true
+			a.lease.ResourceVersion = fmt.Sprint(a.renews)
+			w.WriteHeader(http.StatusConflict)
+			_ = json.NewEncoder(w).Encode(metav1.Status{Status: metav1.StatusFailure, Code: http.StatusConflict, Reason: metav1.StatusReasonConflict})
+			return
+		}
+		a.conflicted = false
+		a.lease = lease
 		a.lease.ResourceVersion = fmt.Sprint(a.renews)
 	}
 	_ = json.NewEncoder(w).Encode(a.lease)

@@ -1,0 +1,47 @@
+package node
+
+import (
+	"strings"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+)
+
+const (
+	// rivalWrites are as many renewals that found another's write since the last
+	// one as can't be chance: only a kubelet renews a node's lease for long.
+	rivalWrites = 3
+	// rivalGone is how many renewals in peace mean that it is over.
+	rivalGone = 8
+)
+
+// rival notices that another kubelet, with this node's name and credentials,
+// renews the node's lease: a machine that was copied, say. Both would run the
+// node's pods, and the API server can't tell them apart.
+type rival struct {
+	writes, peace int
+	told          bool
+}
+
+// renewed takes in whether a renewal found somebody else's write. It returns
+// whether people have to be told now, once for each rival.
+func (r *rival) renewed(conflict bool) (tell bool) {
+	if conflict {
+		r.writes, r.peace = r.writes+1, 0
+	} else if r.peace++; r.peace >= rivalGone {
+		*r = rival{}
+	}
+	if r.told || r.writes < rivalWrites {
+		return false
+	}
+	r.told = true
+	return true
+}
+
+func (m *Manager) tellRival() {
+	node, here := m.Node(), strings.Join(m.config.Addresses, ", ")
+	m.config.Logger.Error("another kubelet renews the lease of this node: two machines have its name and credentials; stop one of them, and let it join under a name of its own",
+		zap.String("node", m.config.Name), zap.String("this one is at", here))
+	m.config.Events.Eventf(node, corev1.EventTypeWarning, "DuplicateNode",
+		"Another kubelet has the name and the credentials of node %s; this one is at %s. Stop one of them", m.config.Name, here)
+}
