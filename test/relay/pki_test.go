@@ -47,7 +47,9 @@ func TestAClusterFromPKIAndJoin(t *testing.T) {
 		t.Errorf("the pod on the joined node is %s", phase)
 	}
 	b.renew(etcd)
-	b.diagnosed()
+	if told := b.eventually("doctor", "--dir", b.dir); !strings.Contains(told, "etcd among them") || !strings.Contains(told, "all of them ready") {
+		t.Errorf("the doctor says:\n%s", told)
+	}
 }
 
 func (b *byHand) file(name string) string { return filepath.Join(b.dir, name) }
@@ -114,14 +116,17 @@ func (b *byHand) apiserver(etcd string) {
 }
 
 // eventually runs kctl until it succeeds.
-func (b *byHand) eventually(args ...string) {
+func (b *byHand) eventually(args ...string) (out string) {
 	b.t.Helper()
 	harness.Eventually(b.t, 2*time.Minute, func() error {
-		if r := b.c.Run("", b.c.Bin("kctl"), append([]string{"--kubeconfig", b.file("admin.kubeconfig")}, args...)...); r.Code != 0 {
-			return errors.New(r.Stderr)
+		r := b.c.Run("", b.c.Bin("kctl"), append([]string{"--kubeconfig", b.file("admin.kubeconfig")}, args...)...)
+		if r.Code != 0 {
+			return errors.New(r.Stdout + r.Stderr)
 		}
+		out = r.Stdout
 		return nil
 	})
+	return out
 }
 
 // join has the printed command line make the node's files, in a directory of
@@ -201,5 +206,3 @@ func (b *byHand) serial(address string) string {
 	}
 	return serial
 }
-
-func (b *byHand) diagnosed() {}

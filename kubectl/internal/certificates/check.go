@@ -25,6 +25,8 @@ type Finding struct {
 	Authority string    `json:"authority,omitempty"`
 	Expires   time.Time `json:"expires,omitzero"`
 	Problems  []string  `json:"problems,omitempty"`
+	// Soon says that it expires, or has, within the time that was asked about.
+	Soon bool `json:"soon,omitempty"`
 }
 
 // Check looks at every certificate that is there: those of the entries, and
@@ -54,10 +56,16 @@ func (d *Directory) finding(s *state) Finding {
 		f.Name += ".kubeconfig"
 	}
 	f.describe(s.cert)
+	f.take(s)
+	return f
+}
+
+// take takes over what was found wrong.
+func (f *Finding) take(s *state) {
+	f.Soon = s.has(expired)
 	for _, p := range s.problems {
 		f.Problems = append(f.Problems, p.Detail)
 	}
-	return f
 }
 
 func (f *Finding) describe(cert *x509.Certificate) {
@@ -120,9 +128,7 @@ func (d *Directory) otherKubeconfig(file string, now time.Time) *Finding {
 	at.judgeContent(s, now, d.RenewBefore)
 	authority := d.read(Entry{Name: Authority}, nil, now)
 	at.judgeAuthority(s, authority, d.Path(Authority+".crt"))
-	for _, p := range s.problems {
-		f.Problems = append(f.Problems, p.Detail)
-	}
+	f.take(s)
 	return f
 }
 

@@ -89,7 +89,7 @@ func (m *Machine) plugins() Check {
 func (m *Machine) port() Check {
 	const name = "kubelet-port"
 	if m.Kubelet {
-		return ok(name, "%d is this node's kubelet's", m.Port)
+		return ok(name, "it is this node's kubelet's")
 	}
 	listener, err := net.Listen("tcp", ":"+strconv.Itoa(m.Port))
 	if err != nil {

@@ -1,0 +1,180 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"kctl/proto/core"
+	"kctl/proto/rest"
+)
+
+// tokenType is the type of the secrets that hold bootstrap tokens.
+const tokenType = "bootstrap.kubernetes.io/token"
+
+// cluster looks at what the server knows of the cluster.
+func (s *Server) cluster(ctx context.Context, server string) []Check {
+	var nodes corev1.NodeList
+	var leases coordinationv1.LeaseList
+	var requests certificatesv1.CertificateSigningRequestList
+	var tokens corev1.SecretList
+	var checks []Check
+	list := func(resource core.Resource, namespace string, into any, opts ...rest.Option) bool {
+		ctx, cancel := context.WithTimeout(ctx, answerWithin)
+		defer cancel()
+		err := s.Client.Resource(resource, namespace).List(ctx, into, opts...)
+		if err == nil {
+			return true
+		}
+		advice := "see the API server's log"
+		if apierrors.IsForbidden(err) {
+			advice = "ask somebody who may to run this"
+		}
+		checks = append(checks, warn(resource.Name, advice, "not looked at: %s", reason(err)))
+		return false
+	}
+	if list(core.Nodes, "", &nodes) && list(core.Leases, "kube-node-lease", &leases) {
+		checks = append(checks, judgeNodes(nodes.Items, leases.Items, server, s.Now())...)
+	}
+	if list(core.CertificateSigningRequests, "", &requests) {
+		checks = append(checks, judgeRequests(requests.Items, s.Now()))
+	}
+	if list(core.Secrets, core.NamespaceSystem, &tokens, rest.FieldSelector("type="+tokenType)) {
+		checks = append(checks, judgeTokens(tokens.Items, s.Now()))
+	}
+	return checks
+}
+
+func reason(err error) string {
+	if status := apierrors.ReasonForError(err); status != "" {
+		return string(status)
+	}
+	return err.Error()
+}
+
+// judgeNodes looks at each node; those that are well share one line.
+func judgeNodes(nodes []core.Node, leases []coordinationv1.Lease, server string, now time.Time) []Check {
+	if len(nodes) == 0 {
+		return []Check{warn("nodes", "join a machine: `kctl token create --print-join-command`", "there are none")}
+	}
+	renewed := map[string]time.Time{}
+	for _, lease := range leases {
+		if lease.Spec.RenewTime != nil {
+			renewed[lease.Name] = lease.Spec.RenewTime.Time
+		}
+	}
+	var checks []Check
+	for i := range nodes {
+		checks = append(checks, judgeNode(&nodes[i], renewed, server, now)...)
+	}
+	if len(checks) == 0 {
+		checks = append(checks, ok("nodes", "%d, all of them ready", len(nodes)))
+	}
+	return checks
+}
+
+// leaseAge is after how long the control plane takes a node for lost.
+const leaseAge = 40 * time.Second
+
+func judgeNode(node *core.Node, renewed map[string]time.Time, server string, now time.Time) []Check {
+	name := "node/" + node.Name
+	var checks []Check
+	ready := corev1.NodeCondition{Status: corev1.ConditionUnknown, Message: "it has not reported its status"}
+	for _, condition := range node.Status.Conditions {
+		switch condition.Type {
+		case corev1.NodeReady:
+			ready = condition
+		case corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure:
+			if condition.Status == corev1.ConditionTrue {
+				checks = append(checks, warn(name, "free some there, or move pods away: it takes no new ones and may evict", "%s: %s", condition.Type, condition.Message))
+			}
+		}
+	}
+	const log = "on that machine see `systemctl status kctl-kubelet containerd`, `journalctl -u kctl-kubelet` and `kctl doctor`"
+	lease, leased := renewed[node.Name]
+	switch {
+	case ready.Status != corev1.ConditionTrue:
+		checks = append(checks, fail(name, log, "not ready: %s", ready.Message))
+	case leased && now.Sub(lease) > leaseAge:
+		checks = append(checks, fail(name, log, "its kubelet has not renewed its lease for %s", now.Sub(lease).Round(time.Second)))
+	case node.Spec.Unschedulable:
+		checks = append(checks, warn(name, "`kctl uncordon "+node.Name+"` when it is to take pods again", "takes no new pods (cordoned)"))
+	}
+	return append(checks, skew(name, node.Status.NodeInfo.KubeletVersion, server)...)
+}
+
+// skew compares a kubelet's version with the server's (Kubernetes docs, "Version
+// Skew Policy": never newer, at most three minors older).
+func skew(name, kubelet, server string) []Check {
+	k, err := version.ParseGeneric(kubelet)
+	if err != nil {
+		return nil
+	}
+	s, err := version.ParseGeneric(server)
+	if err != nil {
+		return nil
+	}
+	switch behind := int(s.Minor()) - int(k.Minor()); {
+	case k.Major() != s.Major() || behind > 3:
+		return []Check{fail(name, "upgrade its kubelet", "its kubelet is %s, too old for an API server %s", kubelet, server)}
+	case behind < 0:
+		return []Check{fail(name, "upgrade the API server first", "its kubelet is %s, newer than the API server's %s", kubelet, server)}
+	}
+	return nil
+}
+
+// judgeRequests looks for requests for certificates that nobody decides about.
+func judgeRequests(requests []certificatesv1.CertificateSigningRequest, now time.Time) Check {
+	const name = "certificate-requests"
+	var pending []string
+	for _, r := range requests {
+		if len(r.Status.Conditions) == 0 && now.Sub(r.CreationTimestamp.Time) > time.Minute {
+			pending = append(pending, r.Name+" of "+r.Spec.Username)
+		}
+	}
+	if len(pending) == 0 {
+		return ok(name, "none waits for a decision")
+	}
+	return warn(name, "`kctl certificate approve NAME` for those that you know; logs and exec wait for kubelets' serving certificates", "waiting for a decision: %s", few(pending))
+}
+
+// few are at most five of them.
+func few(names []string) string {
+	slices.Sort(names)
+	if len(names) > 5 {
+		return strings.Join(names[:5], ", ") + fmt.Sprintf(" and %d more", len(names)-5)
+	}
+	return strings.Join(names, ", ")
+}
+
+// judgeTokens looks at bootstrap tokens, which it names by their ids only.
+func judgeTokens(secrets []core.Secret, now time.Time) Check {
+	const name = "bootstrap-tokens"
+	var expired, endless []string
+	for _, s := range secrets {
+		id := strings.TrimPrefix(s.Name, "bootstrap-token-")
+		text := string(s.Data["expiration"])
+		until, err := time.Parse(time.RFC3339, text)
+		switch {
+		case text == "":
+			endless = append(endless, id)
+		case err != nil || now.Sub(until) > time.Minute:
+			expired = append(expired, id)
+		}
+	}
+	switch {
+	case len(expired) > 0:
+		return warn(name, "`kctl token delete ID`, and see that the loop tokencleaner runs (--controllers): it removes them", "expired and still there: %s", few(expired))
+	case len(endless) > 0:
+		return warn(name, "`kctl token delete ID`, and make tokens with a --ttl", "never expire: %s", few(endless))
+	}
+	return ok(name, "%d, each with an end", len(secrets))
+}

@@ -1,0 +1,336 @@
+package doctor
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientrest "k8s.io/client-go/rest"
+
+	"kctl/proto/core"
+	"kctl/proto/pki"
+	"kctl/proto/rest"
+)
+
+// patient is an API server that is looked at, and what the doctor has of it.
+type patient struct {
+	ca      *pki.Pair
+	serving pki.Subject
+	lasts   time.Duration
+	handler http.HandlerFunc
+}
+
+func newPatient(t *testing.T) *patient {
+	t.Helper()
+	ca, err := pki.NewCA("ca", time.Now(), 100*24*time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &patient{ca: ca, lasts: 90 * 24 * time.Hour, handler: healthy,
+		serving: pki.Subject{CommonName: "kube-apiserver", IPs: []net.IP{net.IPv4(127, 0, 0, 1)}, Server: true}}
+}
+
+func healthy(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case "/version":
+		fmt.Fprint(w, `{"gitVersion":"v1.37.0"}`)
+	case "/readyz":
+		fmt.Fprint(w, "[+]ping ok\n[+]etcd ok\nreadyz check passed\n")
+	default:
+		fmt.Fprint(w, `{"items":[]}`)
+	}
+}
+
+// server starts it.
+func (p *patient) server(t *testing.T) *Server {
+	t.Helper()
+	pair, err := p.ca.Issue(p.serving, time.Now(), p.lasts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown, err := pair.TLS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(p.handler)
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{shown}}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return at(t, server.URL, p.ca.Cert)
+}
+
+func at(t *testing.T, url string, ca []byte) *Server {
+	t.Helper()
+	client, err := rest.New(&rest.Config{Host: url, CAData: ca, BearerToken: "the-secret"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.HTTP().CloseIdleConnections)
+	return &Server{Config: &clientrest.Config{Host: url, TLSClientConfig: clientrest.TLSClientConfig{CAData: ca}},
+		Client: client, Now: time.Now, Warn: 30 * 24 * time.Hour}
+}
+
+func find(t *testing.T, checks []Check, name string) Check {
+	t.Helper()
+	i := slices.IndexFunc(checks, func(c Check) bool { return c.Name == name })
+	if i < 0 {
+		t.Fatalf("no check %s among %+v", name, checks)
+	}
+	return checks[i]
+}
+
+func TestServers(t *testing.T) {
+	other := newPatient(t).ca
+	answers := func(status int, header, body string) func(*patient) {
+		return func(p *patient) {
+			p.handler = func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", header)
+				w.WriteHeader(status)
+				fmt.Fprint(w, body)
+			}
+		}
+	}
+	for name, test := range map[string]struct {
+		change func(p *patient)
+		after  func(s *Server)
+		check  string
+		want   Result
+		says   string
+	}{
+		"well":               {nil, nil, "ready", OK, "etcd among them"},
+		"no nodes":           {nil, nil, "nodes", Warn, "there are none"},
+		"expired":            {func(p *patient) { p.lasts = -time.Minute }, nil, "server-certificate", Fail, "expired at"},
+		"expires soon":       {func(p *patient) { p.lasts = time.Hour }, nil, "server-certificate", Warn, "expires at"},
+		"another authority":  {nil, func(s *Server) { s.Config.CAData = other.Cert }, "server-authority", Fail, "not of the kubeconfig's authority"},
+		"another name":       {func(p *patient) { p.serving.IPs = nil }, nil, "server-authority", Fail, "is not for 127.0.0.1"},
+		"not verified":       {nil, func(s *Server) { s.Config.Insecure = true }, "server-authority", Warn, "insecure-skip-tls-verify"},
+		"a web page":         {answers(http.StatusOK, "text/html", "<html>"), nil, "api-server", Fail, "a web page"},
+		"a proxy's error":    {answers(http.StatusBadGateway, "text/plain", "no"), nil, "api-server", Fail, "status 502"},
+		"who are you?":       {answers(http.StatusUnauthorized, "application/json", "{}"), nil, "api-server", Fail, "does not know who you are"},
+		"etcd is gone":       {func(p *patient) { p.handler = withoutEtcd }, nil, "ready", Fail, "not ready: etcd"},
+		"a day behind":       {nil, func(s *Server) { s.Now = func() time.Time { return time.Now().Add(24 * time.Hour) } }, "clock", Fail, "apart from the server"},
+		"lists are not ours": {func(p *patient) { p.handler = forbidden }, nil, "nodes", Warn, "not looked at: Forbidden"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPatient(t)
+			if test.change != nil {
+				test.change(p)
+			}
+			s := p.server(t)
+			if test.after != nil {
+				test.after(s)
+			}
+			checks := s.Checks(t.Context())
+			if got := find(t, checks, test.check); got.Result != test.want || !strings.Contains(got.Detail, test.says) {
+				t.Errorf("got %+v, want %s %q", got, test.want, test.says)
+			}
+			for _, c := range checks {
+				if strings.Contains(c.Detail+c.Advice, "the-secret") {
+					t.Errorf("a secret is shown: %+v", c)
+				}
+				if c.Result == Fail && c.Advice == "" {
+					t.Errorf("nothing is said of what to do: %+v", c)
+				}
+			}
+		})
+	}
+}
+
+func withoutEtcd(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/readyz" {
+		w.WriteHeader(http.StatusInternalServerError)
+		fmt.Fprint(w, "[+]ping ok\n[-]etcd failed: reason withheld\nreadyz check failed\n")
+		return
+	}
+	healthy(w, r)
+}
+
+func forbidden(w http.ResponseWriter, r *http.Request) {
+	if strings.HasPrefix(r.URL.Path, "/api") {
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`)
+		return
+	}
+	healthy(w, r)
+}
+
+func TestServersThatAreNone(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	half := at(t, "https://"+listener.Addr().String(), nil)
+	if got := find(t, half.Checks(ctx), "connection"); got.Result != Fail || !strings.Contains(got.Detail, "no TLS handshake within") {
+		t.Errorf("half dead: %+v", got)
+	}
+	listener.Close()
+	if got := find(t, half.Checks(t.Context()), "connection"); got.Result != Fail || !strings.Contains(got.Detail, "nobody listens") {
+		t.Errorf("dead: %+v", got)
+	}
+	plain := httptest.NewServer(http.NotFoundHandler())
+	defer plain.Close()
+	if got := find(t, at(t, strings.Replace(plain.URL, "http:", "https:", 1), nil).Checks(t.Context()), "connection"); got.Result != Fail || !strings.Contains(got.Advice, "API server's port") {
+		t.Errorf("without TLS: %+v", got)
+	}
+}
+
+func TestClientCertificates(t *testing.T) {
+	p := newPatient(t)
+	s := p.server(t)
+	issue := func(lasts time.Duration) *pki.Pair {
+		pair, err := p.ca.Issue(pki.Subject{CommonName: "alice", Client: true}, time.Now(), lasts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pair
+	}
+	good, old := issue(60*24*time.Hour), issue(-time.Minute)
+	for name, test := range map[string]struct {
+		cert, key []byte
+		file      string
+		want      Result
+	}{
+		"good":    {good.Cert, good.Key, "", OK},
+		"expired": {old.Cert, old.Key, "", Fail},
+		"swapped": {good.Cert, old.Key, "", Fail},
+		"gone":    {nil, nil, filepath.Join(t.TempDir(), "x"), Fail},
+	} {
+		s.Config.CertData, s.Config.KeyData, s.Config.CertFile = test.cert, test.key, test.file
+		if got := find(t, s.Checks(t.Context()), "client-certificate"); got.Result != test.want || strings.Contains(got.Detail, "PRIVATE") {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+func TestNodes(t *testing.T) {
+	now := time.Now()
+	node := func(name, version string, conditions ...corev1.NodeCondition) core.Node {
+		return core.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Conditions: conditions, NodeInfo: corev1.NodeSystemInfo{KubeletVersion: version}}}
+	}
+	is := func(kind corev1.NodeConditionType, status corev1.ConditionStatus) corev1.NodeCondition {
+		return corev1.NodeCondition{Type: kind, Status: status, Message: "because"}
+	}
+	ready := is(corev1.NodeReady, corev1.ConditionTrue)
+	cordoned := node("cordoned", "v1.37.0", ready)
+	cordoned.Spec.Unschedulable = true
+	old := metav1.NewMicroTime(now.Add(-time.Minute))
+	fresh := metav1.NewMicroTime(now)
+	leases := []coordinationv1.Lease{
+		{ObjectMeta: metav1.ObjectMeta{Name: "silent"}, Spec: coordinationv1.LeaseSpec{RenewTime: &old}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "well"}, Spec: coordinationv1.LeaseSpec{RenewTime: &fresh}},
+	}
+	for _, test := range []struct {
+		node core.Node
+		want Result
+		says string
+	}{
+		{node("well", "v1.36.4+kctl-1", ready), OK, "all of them ready"},
+		{node("not-ready", "v1.37.0", is(corev1.NodeReady, corev1.ConditionFalse)), Fail, "not ready: because"},
+		{node("new", "v1.37.0"), Fail, "has not reported"},
+		{node("silent", "v1.37.0", ready), Fail, "not renewed its lease for 1m0s"},
+		{cordoned, Warn, "cordoned"},
+		{node("full", "v1.37.0", ready, is(corev1.NodeDiskPressure, corev1.ConditionTrue)), Warn, "DiskPressure"},
+		{node("too-new", "v1.38.0", ready), Fail, "newer than"},
+		{node("too-old", "v1.33.0", ready), Fail, "too old"},
+	} {
+		got := judgeNodes([]core.Node{test.node}, leases, "v1.37.0", now)
+		if len(got) != 1 || got[0].Result != test.want || !strings.Contains(got[0].Detail, test.says) {
+			t.Errorf("%s: %+v", test.node.Name, got)
+		}
+	}
+}
+
+func TestRequestsAndTokens(t *testing.T) {
+	now := time.Now()
+	var requests []certificatesv1.CertificateSigningRequest
+	for i := range 7 {
+		requests = append(requests, certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("csr-", i), CreationTimestamp: metav1.NewTime(now.Add(-time.Hour))}})
+	}
+	if got := judgeRequests(requests, now); got.Result != Warn || !strings.Contains(got.Detail, "csr-0") || !strings.Contains(got.Detail, "and 2 more") {
+		t.Errorf("got %+v", got)
+	}
+	if got := judgeRequests(requests, now.Add(-time.Hour)); got.Result != OK {
+		t.Errorf("new ones: %+v", got)
+	}
+	token := func(expires string) core.Secret {
+		return core.Secret{ObjectMeta: metav1.ObjectMeta{Name: "bootstrap-token-abcdef"}, Data: map[string][]byte{"token-secret": []byte("the-secret"), "expiration": []byte(expires)}}
+	}
+	for expires, want := range map[string]Result{"": Warn, "rubbish": Warn, now.Add(-time.Hour).Format(time.RFC3339): Warn, now.Add(time.Hour).Format(time.RFC3339): OK} {
+		got := judgeTokens([]core.Secret{token(expires)}, now)
+		if got.Result != want || strings.Contains(got.Detail, "the-secret") || want == Warn && !strings.Contains(got.Detail, "abcdef") {
+			t.Errorf("%q: %+v", expires, got)
+		}
+	}
+}
+
+func TestMachines(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	taken, err := net.Listen("tcp", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	m := &Machine{Runtime: "unix://" + filepath.Join(dir, "containerd.sock"), RootDir: filepath.Join(dir, "a", "b"), Port: taken.Addr().(*net.TCPAddr).Port, Proc: dir, CNI: []string{filepath.Join(dir, "cni")}}
+	write("swaps", "Filename Type\n/dev/sda partition\n")
+	write("sys/net/ipv4/ip_forward", "0\n")
+	write("filesystems", "nodev\tproc\n")
+	checks := m.Checks(t.Context())
+	for name, want := range map[string]Result{"container-runtime": Fail, "cni-plugins": Fail, "kubelet-port": Fail, "swap": Warn, "ip-forward": Fail, "bridge-nf": Warn, "overlay": Warn} {
+		if got := find(t, checks, name); got.Result != want || got.Advice == "" {
+			t.Errorf("%+v, want %s", got, want)
+		}
+	}
+	find(t, checks, "disk")
+	write("swaps", "Filename Type\n")
+	write("sys/net/ipv4/ip_forward", "1\n")
+	write("sys/net/bridge/bridge-nf-call-iptables", "1\n")
+	write("filesystems", "nodev\toverlay\n")
+	write("cni/loopback", "")
+	m.Kubelet = true
+	checks = m.Checks(t.Context())
+	for _, name := range []string{"cni-plugins", "kubelet-port", "swap", "ip-forward", "bridge-nf", "overlay"} {
+		if got := find(t, checks, name); got.Result != OK {
+			t.Errorf("%+v", got)
+		}
+	}
+	// A socket that nobody listens on any more, and one that never answers.
+	listener, err := net.Listen("unix", filepath.Join(dir, "containerd.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if got := m.runtime(ctx)[0]; got.Result != Fail || !strings.Contains(got.Detail, "no answer within") {
+		t.Errorf("got %+v", got)
+	}
+	listener.(*net.UnixListener).SetUnlinkOnClose(false)
+	listener.Close()
+	if got := m.runtime(t.Context())[0]; got.Result != Fail || !strings.Contains(got.Detail, "nobody listens") {
+		t.Errorf("got %+v", got)
+	}
+}

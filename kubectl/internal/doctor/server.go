@@ -1,0 +1,280 @@
+package doctor
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	clientrest "k8s.io/client-go/rest"
+
+	"kctl/proto/rest"
+)
+
+// Server is an API server and the way to it.
+type Server struct {
+	Config *clientrest.Config
+	Client *rest.Client
+	Now    func() time.Time
+	// Warn is how long before they expire certificates are spoken of.
+	Warn time.Duration
+}
+
+// Checks looks at the server and, through it, at the cluster. Where a step
+// fails that others need, these are left out.
+func (s *Server) Checks(ctx context.Context) []Check {
+	checks := s.clientCertificate()
+	connection, connected := s.connection(ctx)
+	checks = append(checks, connection...)
+	if !connected {
+		return checks
+	}
+	answers, version := s.version(ctx)
+	checks = append(checks, answers...)
+	if version == "" {
+		return checks
+	}
+	checks = append(checks, s.ready(ctx))
+	return append(checks, s.cluster(ctx, version)...)
+}
+
+// clientCertificate looks at the one in the kubeconfig, if there is one.
+func (s *Server) clientCertificate() []Check {
+	const name = "client-certificate"
+	config := s.Config
+	certPEM, keyPEM := config.CertData, config.KeyData
+	for _, part := range []struct {
+		into *[]byte
+		file string
+	}{{&certPEM, config.CertFile}, {&keyPEM, config.KeyFile}} {
+		if len(*part.into) == 0 && part.file != "" {
+			data, err := os.ReadFile(part.file)
+			if err != nil {
+				return []Check{fail(name, "put the file back, or get a new kubeconfig", "%v", err)}
+			}
+			*part.into = data
+		}
+	}
+	if len(certPEM) == 0 {
+		return nil
+	}
+	pair, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		return []Check{fail(name, "get a new kubeconfig: `kctl pki kubeconfig` on the control plane", "certificate and key in the kubeconfig don't belong together: %v", err)}
+	}
+	return []Check{s.lasts(name, pair.Leaf, "renew it (`kctl pki renew`), or get a new kubeconfig (`kctl pki kubeconfig`)")}
+}
+
+// lasts says how long a certificate is still good.
+func (s *Server) lasts(name string, cert *x509.Certificate, advice string) Check {
+	now, until := s.Now(), cert.NotAfter.UTC().Format(time.RFC3339)
+	switch {
+	case now.Before(cert.NotBefore):
+		return fail(name, "set this machine's clock", "that of %q is not valid before %s", cert.Subject.CommonName, cert.NotBefore.UTC().Format(time.RFC3339))
+	case !now.Before(cert.NotAfter):
+		return fail(name, advice, "that of %q expired at %s", cert.Subject.CommonName, until)
+	case now.Add(s.Warn).After(cert.NotAfter):
+		return warn(name, advice, "that of %q expires at %s", cert.Subject.CommonName, until)
+	}
+	return ok(name, "that of %q is good until %s", cert.Subject.CommonName, until)
+}
+
+// connection connects to the server and looks at its certificate.
+func (s *Server) connection(ctx context.Context) ([]Check, bool) {
+	const name = "connection"
+	u := s.Client.URL("")
+	if u.Scheme != "https" {
+		return []Check{warn(name, "", "%s is reached without TLS", u.Host)}, true
+	}
+	address := u.Host
+	if u.Port() == "" {
+		address = net.JoinHostPort(u.Hostname(), "443")
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	raw, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return []Check{connectFailed(name, address, err)}, false
+	}
+	defer raw.Close()
+	conn := tls.Client(raw, &tls.Config{InsecureSkipVerify: true, ServerName: u.Hostname()}) // verified below, for a clear word
+	if err := conn.HandshakeContext(ctx); err != nil {
+		if ctx.Err() != nil {
+			return []Check{fail(name, "restart what listens there, and see its log: it takes connections and does not answer", "%s: no TLS handshake within %s", address, answerWithin)}, false
+		}
+		return []Check{fail(name, "is it the API server's port?", "%s: %v", address, err)}, false
+	}
+	chain := conn.ConnectionState().PeerCertificates
+	checks := []Check{ok(name, "%s answers", address), s.lasts("server-certificate", chain[0], "`kctl pki renew apiserver` on the control plane")}
+	trusted := s.trusted(chain, u.Hostname())
+	return append(checks, trusted), trusted.Result != Fail && checks[1].Result != Fail
+}
+
+func connectFailed(name, address string, err error) Check {
+	var lookup *net.DNSError
+	switch {
+	case errors.As(err, &lookup):
+		return fail(name, "is the name in the kubeconfig right, and does this machine's DNS know it?", "%s: %v", address, err)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fail(name, "start the API server (`systemctl status kctl-apiserver`), or mend the address in the kubeconfig", "%s: nobody listens", address)
+	case errors.Is(err, context.DeadlineExceeded) || os.IsTimeout(err):
+		return fail(name, "is the machine up, and does no firewall stand between?", "%s: no connection within %s", address, answerWithin)
+	}
+	return fail(name, "is the address in the kubeconfig right?", "%s: %v", address, err)
+}
+
+// trusted verifies the server's certificate as clients with this kubeconfig do.
+// Times are not looked at: lasts has.
+func (s *Server) trusted(chain []*x509.Certificate, host string) Check {
+	const name = "server-authority"
+	if s.Config.Insecure {
+		return warn(name, "name the authority in the kubeconfig (certificate-authority-data)", "the kubeconfig has the server's certificate not verified (insecure-skip-tls-verify)")
+	}
+	if s.Config.ServerName != "" {
+		host = s.Config.ServerName
+	}
+	options := x509.VerifyOptions{DNSName: host, CurrentTime: chain[0].NotBefore.Add(time.Second), Intermediates: x509.NewCertPool()}
+	for _, cert := range chain[1:] {
+		options.Intermediates.AddCert(cert)
+	}
+	ca := s.Config.CAData
+	if len(ca) == 0 && s.Config.CAFile != "" {
+		data, err := os.ReadFile(s.Config.CAFile)
+		if err != nil {
+			return fail(name, "put the file back", "%v", err)
+		}
+		ca = data
+	}
+	if len(ca) > 0 {
+		options.Roots = x509.NewCertPool()
+		options.Roots.AppendCertsFromPEM(ca)
+	}
+	_, err := chain[0].Verify(options)
+	var otherName x509.HostnameError
+	switch {
+	case errors.As(err, &otherName):
+		return fail(name, "`kctl pki init --hosts "+host+"` on the control plane adds the name", "the server's certificate is not for %s: %v", host, err)
+	case err != nil:
+		return fail(name, "get the cluster's own kubeconfig; if you have, somebody may stand between you and the server", "the server's certificate is not of the kubeconfig's authority: %v", err)
+	}
+	return ok(name, "the server's certificate is of the kubeconfig's authority")
+}
+
+// maxAnswer bounds what is read of an answer.
+const maxAnswer = 1 << 20
+
+// ask asks the server for something, as the kubeconfig's user.
+func (s *Server) ask(ctx context.Context, path string) (status int, header http.Header, body []byte, err error) {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	path, query, _ := strings.Cut(path, "?")
+	u := s.Client.URL(path)
+	u.RawQuery = query
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return 0, nil, nil, err
+	}
+	response, err := s.Client.HTTP().Do(request)
+	if err == nil {
+		defer response.Body.Close()
+		body, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	}
+	if err != nil && ctx.Err() != nil {
+		return 0, nil, nil, fmt.Errorf("no answer within %s", answerWithin)
+	}
+	var failed *url.Error
+	if errors.As(err, &failed) {
+		err = failed.Err
+	}
+	if err != nil {
+		return 0, nil, nil, err
+	}
+	return response.StatusCode, response.Header, body, nil
+}
+
+// mostSkew is how far clocks may be apart before things go wrong.
+const (
+	mostSkew = 5 * time.Minute
+	someSkew = 10 * time.Second
+)
+
+// version asks for the server's version; "" if it is not to be had.
+func (s *Server) version(ctx context.Context) ([]Check, string) {
+	const name = "api-server"
+	status, header, body, err := s.ask(ctx, "/version")
+	if err != nil {
+		return []Check{fail(name, "see the API server's log, and that its machine is not overloaded", "%v", err)}, ""
+	}
+	var version struct{ GitVersion string }
+	isVersion := json.Unmarshal(body, &version) == nil && version.GitVersion != ""
+	switch {
+	case status == http.StatusUnauthorized:
+		return []Check{fail(name, "get a new kubeconfig: this one's certificate or token is not known there", "the server does not know who you are (401)")}, ""
+	case status == http.StatusForbidden:
+		return []Check{fail(name, "have somebody bind the role system:public-info-viewer to you", "you may not ask for the server's version (403)")}, ""
+	case status != http.StatusOK || !isVersion:
+		return []Check{fail(name, "is a web server or a proxy at this address? Mend the server in the kubeconfig", "the answer is not an API server's: status %d, %s", status, kindOf(header, body))}, ""
+	}
+	checks := []Check{ok(name, "version %s", version.GitVersion)}
+	if date, err := http.ParseTime(header.Get("Date")); err == nil {
+		checks = append(checks, s.clock(date))
+	}
+	return checks, version.GitVersion
+}
+
+// kindOf says what an answer looks like, without repeating it.
+func kindOf(header http.Header, body []byte) string {
+	if strings.Contains(header.Get("Content-Type"), "html") || strings.HasPrefix(strings.TrimSpace(string(body)), "<") {
+		return "a web page"
+	}
+	return fmt.Sprintf("%d bytes", len(body))
+}
+
+func (s *Server) clock(server time.Time) Check {
+	apart := s.Now().Sub(server).Abs().Round(time.Second)
+	const advice = "set the clocks by NTP (`timedatectl set-ntp true`): certificates, leases and tokens go by them"
+	switch {
+	case apart > mostSkew:
+		return fail("clock", advice, "%s apart from the server's", apart)
+	case apart > someSkew:
+		return warn("clock", advice, "%s apart from the server's", apart)
+	}
+	return ok("clock", "%s apart from the server's", apart)
+}
+
+// ready asks which of the server's parts are not ready.
+func (s *Server) ready(ctx context.Context) Check {
+	const name = "ready"
+	status, _, body, err := s.ask(ctx, "/readyz?verbose")
+	if err != nil {
+		return fail(name, "see the API server's log", "%v", err)
+	}
+	var failed []string
+	for line := range strings.Lines(string(body)) {
+		if part, found := strings.CutPrefix(line, "[-]"); found {
+			part, _, _ = strings.Cut(part, " ")
+			failed = append(failed, strings.TrimSpace(part))
+		}
+	}
+	switch {
+	case len(failed) > 0:
+		advice := "see the API server's log"
+		if strings.Contains(strings.Join(failed, " "), "etcd") {
+			advice = "see that most of etcd's members run and reach each other (`systemctl status kctl-etcd`), that their disks are not full, and that the API server's certificate for etcd is good (`kctl pki check`)"
+		}
+		return fail(name, advice, "not ready: %s", strings.Join(failed, ", "))
+	case status != http.StatusOK:
+		return fail(name, "see the API server's log", "/readyz: status %d", status)
+	}
+	return ok(name, "all parts of the API server are ready, etcd among them")
+}
