@@ -35,5 +35,6 @@ func main() {
 		},
 	}
 	c.AddFlags(cmd.Flags())
+	cmd.AddCommand(hollowCommand())
 	daemon.Main(cmd)
 }

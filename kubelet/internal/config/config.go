@@ -49,11 +49,12 @@ type Config struct {
 	RuntimeEndpoint string
 	RuntimeTimeout  time.Duration
 
-	Address     string
-	Port        int32
-	CertDir     string
-	TLSCertFile string
-	TLSKeyFile  string
+	EnableServer bool // without it nothing listens on Port
+	Address      string
+	Port         int32
+	CertDir      string
+	TLSCertFile  string
+	TLSKeyFile   string
 
 	// Who may use the kubelet's port.
 	ClientCAFile  string
@@ -130,7 +131,7 @@ func New() *Config {
 		Register: true, MaxPods: 110, NodeNetwork: nodenetwork.None, CNIConfDir: "/etc/cni/net.d",
 		RootDir: "/var/lib/kubelet", PodLogsDir: "/var/log/pods", CertDir: "/var/lib/kubelet/pki",
 		RuntimeEndpoint: "unix:///run/containerd/containerd.sock", RuntimeTimeout: 2 * time.Minute,
-		Address: "127.0.0.1", Port: 10250, Authorization: "Webhook", WebhookTokens: true,
+		EnableServer: true, Address: "127.0.0.1", Port: 10250, Authorization: "Webhook", WebhookTokens: true,
 		HealthzAddress: "127.0.0.1", HealthzPort: 10248, Profiling: true, DebugFlags: true,
 		CgroupDriver: "cgroupfs", CgroupsPerQOS: true,
 		FileEvery: 20 * time.Second, HTTPEvery: 20 * time.Second, SyncEvery: time.Minute,

@@ -15,7 +15,7 @@ func (c *Config) Document() *kubeletv1beta1.KubeletConfiguration {
 		TypeMeta:      metav1.TypeMeta{APIVersion: kubeletv1beta1.SchemeGroupVersion.String(), Kind: "KubeletConfiguration"},
 		StaticPodPath: c.ManifestPath, StaticPodURL: c.ManifestURL, PodLogsDir: c.PodLogsDir,
 		SyncFrequency: duration(c.SyncEvery), FileCheckFrequency: duration(c.FileEvery), HTTPCheckFrequency: duration(c.HTTPEvery),
-		Address: c.Address, Port: c.Port, TLSCertFile: c.TLSCertFile, TLSPrivateKeyFile: c.TLSKeyFile,
+		EnableServer: &c.EnableServer, Address: c.Address, Port: c.Port, TLSCertFile: c.TLSCertFile, TLSPrivateKeyFile: c.TLSKeyFile,
 		HealthzPort: &c.HealthzPort, HealthzBindAddress: c.HealthzAddress,
 		ClusterDomain: c.ClusterDomain, ClusterDNS: c.ClusterDNS, ResolverConfig: &c.ResolvConf,
 		NodeStatusUpdateFrequency: duration(c.StatusEvery), NodeStatusReportFrequency: duration(c.ReportEvery),

@@ -55,6 +55,7 @@ type Kubelet struct {
 	metrics  *metrics
 	nodeName string
 	hostIPs  []string
+	hollow   *Hollow // nil of one that runs pods
 
 	client   *rest.Client // nil without an API server
 	recorder *events.Recorder
@@ -96,8 +97,12 @@ type Kubelet struct {
 // New makes a kubelet. It looks at the machine and reads files, and waits for
 // its certificate, if it is to get one, and for the container runtime to answer.
 func New(ctx context.Context, c *config.Config, logger *zap.Logger, registry *prometheus.Registry) (*Kubelet, error) {
+	return build(ctx, c, nil, logger, registry)
+}
+
+func build(ctx context.Context, c *config.Config, hollow *Hollow, logger *zap.Logger, registry *prometheus.Registry) (*Kubelet, error) {
 	k := &Kubelet{
-		config: c, clock: clock.RealClock{}, logger: logger, registry: registry, metrics: newMetrics(registry),
+		config: c, hollow: hollow, clock: clock.RealClock{}, logger: logger, registry: registry, metrics: newMetrics(registry),
 		pods: podmanager.New(), cache: podcache.New(), allocations: allocation.New(),
 		reasons: map[types.UID]map[string]podruntime.Waiting{},
 	}
@@ -159,16 +164,25 @@ func (k *Kubelet) connect(ctx context.Context) error {
 		k.recorder = events.NewRecorder(k.client, "kubelet", k.nodeName, k.clock, k.logger)
 	}
 	var err error
-	k.cri, err = cri.New(k.config.RuntimeEndpoint, cri.Options{Timeout: k.config.RuntimeTimeout, Observe: k.metrics.observeRuntime})
-	if err != nil {
+	options := cri.Options{Timeout: k.config.RuntimeTimeout, Observe: k.metrics.observeRuntime}
+	if k.hollow != nil {
+		k.cri = k.hollow.runtimeClient(options)
+	} else if k.cri, err = cri.New(k.config.RuntimeEndpoint, options); err != nil {
 		return fmt.Errorf("--container-runtime-endpoint: %w", err)
 	}
 	k.health = newRuntimeHealth(k.cri, k.clock, k.logger)
 	return nil
 }
 
+func (k *Kubelet) machine() (node.Machine, error) {
+	if k.hollow != nil {
+		return k.hollow.Machine, nil
+	}
+	return node.ReadMachine(k.config.RootDir)
+}
+
 func (k *Kubelet) makeNode(logger *zap.Logger) error {
-	machine, err := node.ReadMachine(k.config.RootDir)
+	machine, err := k.machine()
 	if err != nil {
 		return err
 	}

@@ -9,8 +9,12 @@ import (
 
 // makeProbes makes what asks containers how they are.
 func (k *Kubelet) makeProbes() {
+	var asker probe.Asker = askNobody{}
+	if k.hollow == nil {
+		asker = probe.NewProber(k.cri, func() string { return k.hostIPs[0] })
+	}
 	k.probes = probe.NewManager(probe.Config{
-		Asker:  probe.NewProber(k.cri, func() string { return k.hostIPs[0] }),
+		Asker:  asker,
 		Status: func(uid types.UID) (*podruntime.PodStatus, error) { return k.cache.Get(uid) },
 		Events: k.events, Clock: k.clock, Logger: k.logger,
 	})

@@ -27,7 +27,11 @@ func (k *Kubelet) Run(ctx context.Context) error {
 		})
 	}
 	listening := make(chan struct{})
-	run("server", func(ctx context.Context) error { return k.serve(ctx, func() { close(listening) }) })
+	if k.config.EnableServer {
+		run("server", func(ctx context.Context) error { return k.serve(ctx, func() { close(listening) }) })
+	} else {
+		close(listening)
+	}
 	run("health port", k.serveHealth)
 	select {
 	case <-listening: // the node tells others the port

@@ -62,9 +62,7 @@ func (k *Kubelet) SyncPod(ctx context.Context, job podworker.Job) (podworker.Out
 			mounted = true
 			return k.mountVolumes(ctx, pod)
 		},
-		Mounts: func(ctx context.Context, c *core.Container, env map[string]string) ([]podruntime.Mount, error) {
-			return k.volumes.Mounts(ctx, pod, c, env)
-		},
+		Mounts:    k.mountsOf(pod),
 		Probes:    k.probes.Results,
 		Resources: podResources{k, pod.UID},
 		Changed:   func(changed *podruntime.PodStatus) { k.report(pod, changed) },
@@ -131,9 +129,23 @@ func (k *Kubelet) deadline(pod *core.Pod, current *core.PodStatus) (left time.Du
 	return 0, true
 }
 
+// mountsOf tells what of the pod's volumes its containers get.
+func (k *Kubelet) mountsOf(pod *core.Pod) func(context.Context, *core.Container, map[string]string) ([]podruntime.Mount, error) {
+	if k.hollow != nil {
+		return noMounts
+	}
+	return func(ctx context.Context, c *core.Container, env map[string]string) ([]podruntime.Mount, error) {
+		return k.volumes.Mounts(ctx, pod, c, env)
+	}
+}
+
 // mountVolumes runs beside the making of the sandbox.
 func (k *Kubelet) mountVolumes(ctx context.Context, pod *core.Pod) error {
-	if err := k.volumes.Mount(ctx, pod); err != nil {
+	mount := k.volumes.Mount
+	if k.hollow != nil {
+		mount = k.mountNothing
+	}
+	if err := mount(ctx, pod); err != nil {
 		if !errors.Is(err, context.Canceled) {
 			k.events.Eventf(pod, corev1.EventTypeWarning, "FailedMount", "%v", err)
 		}

@@ -1,0 +1,62 @@
+package kubelet
+
+import (
+	"context"
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"kctl/kubelet/internal/config"
+	"kctl/kubelet/internal/cri"
+	"kctl/kubelet/internal/node"
+	"kctl/kubelet/internal/podruntime"
+	"kctl/kubelet/internal/probe"
+	"kctl/kubelet/internal/simulated"
+	"kctl/proto/core"
+)
+
+// Hollow makes a kubelet one that only seems to run pods: to the API it is like
+// any other, and on the machine it makes no container, control group or mount.
+type Hollow struct {
+	Runtime *simulated.Runtime
+	// Machine is what the node says that it has.
+	Machine node.Machine
+}
+
+// NewHollow makes a hollow kubelet. It needs an API server, and makes files
+// below the configuration's directories.
+func NewHollow(ctx context.Context, c *config.Config, h Hollow, logger *zap.Logger, registry *prometheus.Registry) (*Kubelet, error) {
+	if c.Kubeconfig == "" {
+		return nil, errors.New("a hollow kubelet needs a kubeconfig")
+	}
+	hollow := *c
+	hollow.CgroupsPerQOS, hollow.EnableServer, hollow.HealthzPort = false, false, 0
+	hollow.Eviction.Hard, hollow.Eviction.Soft, hollow.Images.High = nil, nil, 100 // nothing of the machine is its business
+	return build(ctx, &hollow, &h, logger, registry)
+}
+
+// runtimeClient is the client of the hollow kubelet's runtime.
+func (h *Hollow) runtimeClient(o cri.Options) *cri.Client {
+	return cri.Over(h.Runtime.Connection(), o)
+}
+
+// askNobody finds all containers well that simulated ones can be asked for.
+type askNobody struct{}
+
+func (askNobody) Probe(context.Context, probe.Target) (probe.Answer, error) {
+	return probe.Answer{Verdict: probe.Succeeded}, nil
+}
+
+// mountNothing gets from the API what the pod's volumes would show, as every
+// kubelet does, and leaves it at that.
+func (k *Kubelet) mountNothing(ctx context.Context, pod *core.Pod) error {
+	k.objects.Register(pod)
+	k.objects.Prefetch(ctx, pod)
+	return ctx.Err()
+}
+
+// noMounts is what a simulated container gets of its pod's volumes.
+func noMounts(context.Context, *core.Container, map[string]string) ([]podruntime.Mount, error) {
+	return nil, nil
+}

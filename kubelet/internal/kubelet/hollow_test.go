@@ -1,0 +1,133 @@
+package kubelet
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"kctl/kubelet/internal/config"
+	"kctl/kubelet/internal/node"
+	"kctl/kubelet/internal/simulated"
+	"kctl/kubelet/internal/volume/mount"
+	"kctl/proto/core"
+	"kctl/proto/rest"
+)
+
+// newHollowBed is a hollow kubelet beside an API in memory.
+func newHollowBed(t *testing.T) (*bed, *simulated.Runtime) {
+	b := &bed{t: t, api: newTestAPI(t)}
+	dir := t.TempDir()
+	b.config = config.New()
+	b.config.Kubeconfig, b.config.NodeName, b.config.NodeIP = b.api.kubeconfig(), "node-1", "192.0.2.1"
+	b.config.RootDir, b.config.PodLogsDir, b.config.CertDir = filepath.Join(dir, "kubelet"), filepath.Join(dir, "logs"), filepath.Join(dir, "pki")
+	cfg, err := rest.LoadKubeconfig(b.config.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.client, err = rest.New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	runtime := simulated.New(simulated.Options{Clock: clock.RealClock{}})
+	ctx, cancel := context.WithCancel(context.Background())
+	registry := prometheus.NewRegistry()
+	k, err := NewHollow(ctx, b.config, Hollow{Runtime: runtime, Machine: node.Machine{CPUs: 8, Memory: 32 << 30, EphemeralStorage: 1 << 40}},
+		zaptest.NewLogger(t, zaptest.Level(zap.InfoLevel)), registry)
+	if err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	b.kubelet = k
+	done := make(chan error, 1)
+	go func() { done <- k.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("kubelet ended with %v", err)
+		}
+	})
+	return b, runtime
+}
+
+// value is a counter's, or a histogram's number of observations.
+func (b *bed) value(name string) float64 {
+	b.t.Helper()
+	families, err := b.kubelet.registry.Gather()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() == name {
+			m := family.GetMetric()[0]
+			return m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
+		}
+	}
+	b.t.Fatalf("no metric %s", name)
+	return 0
+}
+
+func hollowPod(name string, annotations map[string]string) *core.Pod {
+	pod := shellPod(name, forever)
+	pod.Annotations = annotations
+	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+	pod.Spec.Volumes = []corev1.Volume{{Name: "memory", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}}}
+	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "memory", MountPath: "/memory"}}
+	pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{
+		ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{}}, PeriodSeconds: 1, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 1,
+	}
+	return pod
+}
+
+// A hollow kubelet takes pods through their phases, by the events of its
+// runtime, and leaves nothing on the machine.
+func TestHollowPods(t *testing.T) {
+	b, runtime := newHollowBed(t)
+	b.api.wait("the node", func() bool {
+		n := &core.Node{}
+		return b.api.object("/api/v1/nodes/node-1", n) && n.Status.Capacity.Cpu().Value() == 8
+	})
+	b.eventually("somebody to listen to the runtime", func() bool { return runtime.Listeners() == 1 })
+	b.create(hollowPod("web", nil))
+	b.api.wait("web to be ready", func() bool {
+		pod := b.api.pod("web")
+		return pod != nil && len(pod.Status.ContainerStatuses) == 1 && pod.Status.ContainerStatuses[0].Ready
+	})
+	if pod := b.api.pod("web"); pod.Status.PodIP != "10.88.0.1" || pod.Status.HostIP != "192.0.2.1" {
+		t.Errorf("addresses %s on %s", pod.Status.PodIP, pod.Status.HostIP)
+	}
+	b.create(hollowPod("job", map[string]string{simulated.ExitAfter: "10ms"}))
+	b.waitPhase("job", corev1.PodSucceeded)
+	b.create(hollowPod("failing", map[string]string{simulated.ExitAfter: "10ms", simulated.ExitCode: "3"}))
+	if pod := b.waitPhase("failing", corev1.PodFailed); pod.Status.ContainerStatuses[0].State.Terminated.ExitCode != 3 {
+		t.Errorf("state %+v", pod.Status.ContainerStatuses[0].State)
+	}
+	if !b.kubelet.pleg.Streaming() || b.value("kubelet_evented_pleg_connection_success_count") != 1 || b.value("kubelet_evented_pleg_connection_latency_seconds") == 0 {
+		t.Error("the runtime's events were not listened to")
+	}
+	runtime.Disconnect()
+	b.eventually("the stream to be noticed as gone", func() bool { return b.value("kubelet_evented_pleg_connection_error_count") == 1 })
+	b.eventually("the stream to be open again", func() bool { return runtime.Listeners() == 1 })
+	for _, name := range []string{"web", "job", "failing"} {
+		b.delete(name)
+		b.api.wait(name+" to be gone", func() bool { return b.api.pod(name) == nil })
+	}
+	b.eventually("nothing to be left", func() bool {
+		dirs, _ := filepath.Glob(filepath.Join(b.config.RootDir, "pods", "*"))
+		logs, _ := filepath.Glob(filepath.Join(b.config.PodLogsDir, "*"))
+		sandboxes, err := b.kubelet.cri.ListPodSandbox(t.Context(), nil)
+		return err == nil && len(sandboxes)+len(dirs)+len(logs) == 0
+	})
+	if mounts, err := mount.Below(filepath.Dir(b.config.RootDir)); err != nil || len(mounts) > 0 {
+		t.Errorf("mounts %v, %v", mounts, err)
+	}
+	var lease struct{ metav1.ObjectMeta }
+	b.eventually("a heartbeat", func() bool {
+		return b.api.object("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/node-1", &lease)
+	})
+}

@@ -1,0 +1,61 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// HollowNodes runs that many hollow nodes beside the cluster, hollow-0 and so
+// on, until the test ends, and returns when all are ready: the process's id.
+func (c *Cluster) HollowNodes(t testing.TB, nodes int) int {
+	t.Helper()
+	cmd := exec.Command(c.Bin("kubelet"), "hollow", "--nodes="+strconv.Itoa(nodes), "--kubeconfig="+c.Kubeconfig("admin"))
+	log, err := os.CreateTemp(c.Dir, "hollow-*.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close() // the process has its own
+	cmd.Stdout, cmd.Stderr, cmd.Env = log, log, c.Env()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("hollow nodes: %v", err)
+		}
+	})
+	Eventually(t, 3*time.Minute, func() error {
+		ready, err := c.readyNodes(t.Context())
+		if err == nil && ready < nodes {
+			err = fmt.Errorf("%d of %d hollow nodes are ready", ready, nodes)
+		}
+		return err
+	})
+	return cmd.Process.Pid
+}
+
+func (c *Cluster) readyNodes(ctx context.Context) (int, error) {
+	list, err := c.Client().CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return 0, err
+	}
+	ready := 0
+	for i := range list.Items {
+		for _, condition := range list.Items[i].Status.Conditions {
+			if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue {
+				ready++
+			}
+		}
+	}
+	return ready, nil
+}
