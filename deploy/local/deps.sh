@@ -32,6 +32,7 @@ for set in "$@"; do
 		[ -x "$unpacked/usr/bin/kubectl" ] || unpack=kubernetes-client
 		want etcd-server etcd
 		want systemd systemd-analyze
+		want dbus-daemon dbus-daemon # a bus for the kubelet's tests of shutdowns
 		;;
 	long) # what make test-long needs besides
 		want docker.io dockerd

@@ -20,6 +20,7 @@ import (
 
 	"kctl/kubelet/internal/eviction"
 	"kctl/kubelet/internal/nodenetwork"
+	"kctl/kubelet/internal/shutdown"
 	"kctl/proto/daemon"
 )
 
@@ -98,6 +99,7 @@ type Config struct {
 	Logs     LogRotation
 	Images   ImageGC
 	Eviction Eviction
+	Shutdown Shutdown
 
 	Log daemon.LogOptions
 }
@@ -122,6 +124,18 @@ type Eviction struct {
 	MaxPodGracePeriod int32 // seconds, for soft thresholds
 	// TransitionPeriod is how long the node's conditions stay after it was short.
 	TransitionPeriod time.Duration
+}
+
+// Shutdown is how long pods get when the machine is shut down; nothing for as
+// long as the system itself gives them.
+type Shutdown struct {
+	All, Critical time.Duration // Critical is part of All
+	ByPriority    []shutdown.Period
+}
+
+// Periods are the pods' shares, by priority.
+func (s Shutdown) Periods() ([]shutdown.Period, error) {
+	return shutdown.Periods(s.All, s.Critical, s.ByPriority)
 }
 
 // New returns the defaults: upstream's, but that the kubelet listens on
@@ -206,6 +220,9 @@ func (c *Config) Validate() error {
 	}
 	c.validateDisk(add)
 	if _, err := c.Eviction.Thresholds(); err != nil {
+		add("%w", err)
+	}
+	if _, err := c.Shutdown.Periods(); err != nil {
 		add("%w", err)
 	}
 	if c.Eviction.MaxPodGracePeriod < 0 || c.Eviction.TransitionPeriod < 0 {

@@ -151,3 +151,19 @@ func TestDocumentIsAConfiguration(t *testing.T) {
 		t.Errorf("read again: %s\nwant %s", shown, data)
 	}
 }
+
+func TestShutdownPeriods(t *testing.T) {
+	c, err := load(t, header+"shutdownGracePeriod: 30s\nshutdownGracePeriodCriticalPods: 10s\n", "--pod-manifest-path=/m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if periods, err := c.Shutdown.Periods(); err != nil || len(periods) != 2 || periods[0].Grace != 20*time.Second {
+		t.Errorf("periods %v, %v", periods, err)
+	}
+	if c, err = load(t, header+"shutdownGracePeriodByPodPriority: [{priority: 7, shutdownGracePeriodSeconds: 5}]\n", "--pod-manifest-path=/m"); err != nil || len(c.Shutdown.ByPriority) != 1 {
+		t.Errorf("by priority: %v, %v", c, err)
+	}
+	if _, err = load(t, header+"shutdownGracePeriod: 1s\nshutdownGracePeriodCriticalPods: 10s\n", "--pod-manifest-path=/m"); err == nil || !strings.Contains(err.Error(), "shutdownGracePeriodCriticalPods") {
+		t.Errorf("error %v", err)
+	}
+}

@@ -20,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kctl/kubelet/internal/eviction"
+	"kctl/kubelet/internal/shutdown"
 )
 
 // Load reads the file that --config names, if any, into what no flag set.
@@ -170,6 +171,9 @@ func (c *Config) fields(f *kubeletv1beta1.KubeletConfiguration) []field {
 		{"evictionMaxPodGracePeriod", "eviction-max-pod-grace-period", set(&c.Eviction.MaxPodGracePeriod, f.EvictionMaxPodGracePeriod)},
 		{"evictionPressureTransitionPeriod", "eviction-pressure-transition-period", setDuration(&c.Eviction.TransitionPeriod, f.EvictionPressureTransitionPeriod)},
 		{"mergeDefaultEvictionSettings", "", func() error { return nil }}, // see hardThresholds
+		{"shutdownGracePeriod", "", setDuration(&c.Shutdown.All, f.ShutdownGracePeriod)},
+		{"shutdownGracePeriodCriticalPods", "", setDuration(&c.Shutdown.Critical, f.ShutdownGracePeriodCriticalPods)},
+		{"shutdownGracePeriodByPodPriority", "", set(&c.Shutdown.ByPriority, shutdownPeriods(f))},
 		{"podPidsLimit", "", setPointer(&c.PodPidsLimit, f.PodPidsLimit)},
 		{"logging", "", func() error { c.applyLogging(f); return nil }},
 		{"authentication", "", func() error { c.applyAuthentication(f); return nil }},
@@ -191,6 +195,14 @@ func hardThresholds(f *kubeletv1beta1.KubeletConfiguration) map[string]string {
 	merged := eviction.DefaultHard()
 	maps.Copy(merged, f.EvictionHard)
 	return merged
+}
+
+func shutdownPeriods(f *kubeletv1beta1.KubeletConfiguration) []shutdown.Period {
+	var periods []shutdown.Period
+	for _, p := range f.ShutdownGracePeriodByPodPriority {
+		periods = append(periods, shutdown.Period{Priority: p.Priority, Grace: time.Duration(p.ShutdownGracePeriodSeconds) * time.Second})
+	}
+	return periods
 }
 
 func setResources(into *corev1.ResourceList, values map[string]string) func() error {

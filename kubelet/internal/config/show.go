@@ -35,6 +35,11 @@ func (c *Config) Document() *kubeletv1beta1.KubeletConfiguration {
 		EvictionHard: c.Eviction.Hard, EvictionSoft: c.Eviction.Soft, EvictionSoftGracePeriod: c.Eviction.SoftGrace,
 		EvictionMinimumReclaim: c.Eviction.MinimumReclaim, EvictionMaxPodGracePeriod: c.Eviction.MaxPodGracePeriod,
 		EvictionPressureTransitionPeriod: duration(c.Eviction.TransitionPeriod),
+		ShutdownGracePeriod:              duration(c.Shutdown.All), ShutdownGracePeriodCriticalPods: duration(c.Shutdown.Critical),
+	}
+	for _, p := range c.Shutdown.ByPriority {
+		d.ShutdownGracePeriodByPodPriority = append(d.ShutdownGracePeriodByPodPriority,
+			kubeletv1beta1.ShutdownGracePeriodByPodPriority{Priority: p.Priority, ShutdownGracePeriodSeconds: int64(p.Grace.Seconds())})
 	}
 	if c.ParallelPulls > 0 {
 		pulls := int32(c.ParallelPulls)

@@ -72,7 +72,7 @@ func (k *Kubelet) evict(ctx context.Context, pod *core.Pod, v eviction.Verdict) 
 	done := make(chan struct{})
 	k.workers.Update(podworker.Update{Type: podworker.Kill, Pod: pod, MirrorPod: k.mirrorOf(pod), Start: k.clock.Now(), Kill: &podworker.KillOptions{
 		GracePeriod: &v.Grace, Evict: true, Done: done,
-		Status: func(status *core.PodStatus) { k.markEvicted(status, v.Message) },
+		Status: func(status *core.PodStatus) { k.markDisrupted(status, evicted, v.Message) },
 	}})
 	timer := k.clock.NewTimer(evictionWait)
 	defer timer.Stop()
@@ -83,9 +83,10 @@ func (k *Kubelet) evict(ctx context.Context, pod *core.Pod, v eviction.Verdict) 
 	}
 }
 
-// markEvicted is called for each status that the pod has on its way to its end.
-func (k *Kubelet) markEvicted(status *core.PodStatus, message string) {
-	status.Phase, status.Reason, status.Message = corev1.PodFailed, evicted, message
+// markDisrupted is called for each status that a pod has on its way to its end
+// that the node ends.
+func (k *Kubelet) markDisrupted(status *core.PodStatus, reason, message string) {
+	status.Phase, status.Reason, status.Message = corev1.PodFailed, reason, message
 	for i := range status.Conditions {
 		if status.Conditions[i].Type == corev1.DisruptionTarget {
 			return

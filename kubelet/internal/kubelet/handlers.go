@@ -11,6 +11,7 @@ import (
 	"kctl/kubelet/internal/admit"
 	"kctl/kubelet/internal/podmanager"
 	"kctl/kubelet/internal/podworker"
+	"kctl/kubelet/internal/shutdown"
 	"kctl/kubelet/internal/status"
 	"kctl/kubelet/internal/volume"
 	"kctl/proto/core"
@@ -64,6 +65,9 @@ func (k *Kubelet) mirrorOf(pod *core.Pod) *core.Pod {
 
 // admit decides beside all pods that are on the node and have not ended.
 func (k *Kubelet) admit(pod *core.Pod) admit.Decision {
+	if k.shutdown.ShuttingDown() {
+		return admit.Refuse(shutdown.RejectedReason, "%s", shutdown.RejectedMessage)
+	}
 	if short := k.eviction.Admit(pod); short != "" {
 		return admit.Refuse(evicted, "%s", short)
 	}

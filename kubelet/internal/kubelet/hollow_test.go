@@ -20,13 +20,16 @@ import (
 	"kctl/proto/rest"
 )
 
-// newHollowBed is a hollow kubelet beside an API in memory.
-func newHollowBed(t *testing.T) (*bed, *simulated.Runtime) {
+// newHollowBed is a hollow kubelet beside an API in memory; configure may be nil.
+func newHollowBed(t *testing.T, configure func(*config.Config)) (*bed, *simulated.Runtime) {
 	b := &bed{t: t, api: newTestAPI(t)}
 	dir := t.TempDir()
 	b.config = config.New()
 	b.config.Kubeconfig, b.config.NodeName, b.config.NodeIP = b.api.kubeconfig(), "node-1", "192.0.2.1"
 	b.config.RootDir, b.config.PodLogsDir, b.config.CertDir = filepath.Join(dir, "kubelet"), filepath.Join(dir, "logs"), filepath.Join(dir, "pki")
+	if configure != nil {
+		configure(b.config)
+	}
 	cfg, err := rest.LoadKubeconfig(b.config.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +58,7 @@ func newHollowBed(t *testing.T) (*bed, *simulated.Runtime) {
 	return b, runtime
 }
 
-// value is a counter's, or a histogram's number of observations.
+// value is a counter's or gauge's, or a histogram's number of observations.
 func (b *bed) value(name string) float64 {
 	b.t.Helper()
 	families, err := b.kubelet.registry.Gather()
@@ -65,7 +68,7 @@ func (b *bed) value(name string) float64 {
 	for _, family := range families {
 		if family.GetName() == name {
 			m := family.GetMetric()[0]
-			return m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
+			return m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
 		}
 	}
 	b.t.Fatalf("no metric %s", name)
@@ -87,7 +90,7 @@ func hollowPod(name string, annotations map[string]string) *core.Pod {
 // A hollow kubelet takes pods through their phases, by the events of its
 // runtime, and leaves nothing on the machine.
 func TestHollowPods(t *testing.T) {
-	b, runtime := newHollowBed(t)
+	b, runtime := newHollowBed(t, nil)
 	b.api.wait("the node", func() bool {
 		n := &core.Node{}
 		return b.api.object("/api/v1/nodes/node-1", n) && n.Status.Capacity.Cpu().Value() == 8

@@ -35,6 +35,7 @@ import (
 	"kctl/kubelet/internal/podworker"
 	"kctl/kubelet/internal/probe"
 	"kctl/kubelet/internal/rotate"
+	"kctl/kubelet/internal/shutdown"
 	"kctl/kubelet/internal/source"
 	"kctl/kubelet/internal/status"
 	"kctl/kubelet/internal/surroundings"
@@ -85,6 +86,7 @@ type Kubelet struct {
 	eviction    *eviction.Manager
 	node        *node.Manager
 	probes      *probe.Manager
+	shutdown    *shutdown.Manager // nil where pods are left to the system's own shutdown
 
 	port        atomic.Int32 // that the server listens on
 	cleaning    atomic.Bool
@@ -254,6 +256,9 @@ func (k *Kubelet) makeRuntime(ctx context.Context) error {
 // makeLoops makes what decides when something happens.
 func (k *Kubelet) makeLoops() error {
 	k.makeProbes()
+	if err := k.makeShutdown(); err != nil {
+		return err
+	}
 	k.mux = source.NewMux(k.clock, k.logger)
 	k.ready = source.NewReady(k.sources()...)
 	k.pleg = pleg.New(k.runtime, k.cache, k.clock, k.logger, k.metrics.observeRelist)

@@ -14,6 +14,7 @@ type metrics struct {
 	work           *prometheus.HistogramVec
 	relist         prometheus.Histogram
 	relistInterval prometheus.Histogram
+	shutdownStart  prometheus.Gauge
 	streams        prometheus.Counter
 	streamErrors   prometheus.Counter
 	streamLatency  prometheus.Histogram
@@ -44,7 +45,8 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 	m.streams = counter("evented_pleg_connection_success_count", "The number of times a streaming client was obtained to receive CRI Events.")
 	m.streamErrors = counter("evented_pleg_connection_error_count", "The number of errors encountered during the establishment of streaming connection with the CRI runtime.")
 	m.streamLatency = prometheus.NewHistogram(histogram("evented_pleg_connection_latency_seconds", "The latency of streaming connection with the CRI runtime, measured in seconds."))
-	registry.MustRegister(m.streams, m.streamErrors, m.streamLatency)
+	m.shutdownStart = prometheus.NewGauge(prometheus.GaugeOpts{Subsystem: "kubelet", Name: "graceful_shutdown_start_time_seconds", Help: "Last graceful shutdown start time since unix epoch in seconds"})
+	registry.MustRegister(m.shutdownStart, m.streams, m.streamErrors, m.streamLatency)
 	registry.MustRegister(m.evictions, m.workerStart, m.work, m.relist, m.relistInterval, m.operations, m.operationTime, m.operationFails)
 	return m
 }

@@ -46,6 +46,9 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	run("images", k.images.Run)
 	run("eviction", k.eviction.Run)
 	run("logs", k.rotator.Run)
+	if k.shutdown != nil {
+		run("shutdown", k.shutdown.Run)
+	}
 	if k.client != nil {
 		run("events", k.recorder.Run)
 		run("statuses", k.statuses.Run)

@@ -16,6 +16,7 @@ import (
 
 	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/node"
+	"kctl/kubelet/internal/shutdown"
 	"kctl/proto/daemon"
 	"kctl/proto/rest"
 )
@@ -185,6 +186,9 @@ func (n nodeRuntime) Features() node.RuntimeFeatures { return n.k.health.Feature
 
 func (n nodeRuntime) NotReady() []string {
 	var reasons []string
+	if n.k.shutdown.ShuttingDown() {
+		reasons = append(reasons, shutdown.NotReady)
+	}
 	errs := []error{n.k.health.runtimeError(), n.k.health.networkError()}
 	if n.k.pleg != nil {
 		errs = append(errs, n.k.pleg.Healthy())

@@ -1,0 +1,58 @@
+package kubelet
+
+import (
+	"github.com/godbus/dbus/v5"
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/kubelet/internal/podworker"
+	"kctl/kubelet/internal/shutdown"
+	"kctl/proto/core"
+)
+
+// makeShutdown makes what ends pods in order when the machine is shut down, if
+// that is asked for.
+func (k *Kubelet) makeShutdown() error {
+	periods, err := k.config.Shutdown.Periods()
+	if err != nil || len(periods) == 0 {
+		return err
+	}
+	k.shutdown = shutdown.New(shutdown.Options{
+		Periods: periods, Connect: func() (*dbus.Conn, error) { return dbus.ConnectSystemBus() }, ConfigDir: shutdown.ConfigDir,
+		Pods: k.mayRun, End: k.endForShutdown, Changed: k.shutdownChanged, Clock: k.clock, Logger: k.logger,
+	})
+	return nil
+}
+
+// mayRun are the pods that may have something running, those that are ending
+// among them.
+func (k *Kubelet) mayRun() []*core.Pod {
+	var pods []*core.Pod
+	for _, pod := range k.pods.Pods() {
+		if k.workers.CouldHaveRunningContainers(pod.UID) {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+func (k *Kubelet) shutdownChanged() {
+	if k.shutdown.ShuttingDown() {
+		k.metrics.shutdownStart.Set(float64(k.clock.Now().Unix()))
+	}
+	k.node.Kick()
+}
+
+// endForShutdown ends a pod as Failed: what is not to be lost for good is made
+// anew elsewhere by whoever made it.
+func (k *Kubelet) endForShutdown(pod *core.Pod, grace int64, done chan<- struct{}) {
+	k.logger.Info("pod ends for the machine's shutdown", zap.String("pod", name(pod)), zap.String("uid", string(pod.UID)), zap.Int64("grace", grace))
+	k.workers.Update(podworker.Update{Type: podworker.Kill, Pod: pod, MirrorPod: k.mirrorOf(pod), Start: k.clock.Now(), Kill: &podworker.KillOptions{
+		GracePeriod: &grace, Evict: true, Done: done,
+		Status: func(status *core.PodStatus) {
+			if status.Phase != corev1.PodSucceeded {
+				k.markDisrupted(status, shutdown.Reason, shutdown.Message)
+			}
+		},
+	}})
+}

@@ -1,0 +1,118 @@
+package shutdown
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+)
+
+// Names of systemd-logind on the system's bus (org.freedesktop.login1(5)), and
+// of systemd, which tells it to read its configuration again.
+const (
+	logindName      = "org.freedesktop.login1"
+	logindPath      = dbus.ObjectPath("/org/freedesktop/login1")
+	logindInterface = "org.freedesktop.login1.Manager"
+	prepare         = "PrepareForShutdown"
+	systemdName     = "org.freedesktop.systemd1"
+	systemdPath     = dbus.ObjectPath("/org/freedesktop/systemd1")
+	killUnit        = "org.freedesktop.systemd1.Manager.KillUnit"
+	logindUnit      = "systemd-logind.service"
+	overrideFile    = "99-kubelet.conf" // upstream's
+)
+
+// callTimeout bounds each question to logind.
+const callTimeout = 10 * time.Second
+
+// logind is what decides about shutdowns on a machine with systemd.
+type logind struct{ bus *dbus.Conn }
+
+func (l logind) object() dbus.BusObject { return l.bus.Object(logindName, logindPath) }
+
+// delay is how long a shutdown waits for those that ask it to.
+func (l logind) delay() (time.Duration, error) {
+	property, err := l.object().GetProperty(logindInterface + ".InhibitDelayMaxUSec")
+	if err != nil {
+		return 0, fmt.Errorf("asking logind how long it waits: %w", err)
+	}
+	microseconds, ok := property.Value().(uint64)
+	if !ok {
+		return 0, fmt.Errorf("logind says that it waits %v", property)
+	}
+	return time.Duration(microseconds) * time.Microsecond, nil
+}
+
+// inhibit makes shutdowns wait until the file is closed.
+func (l logind) inhibit(ctx context.Context) (*os.File, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	var fd dbus.UnixFD
+	err := l.object().CallWithContext(ctx, logindInterface+".Inhibit", 0, "shutdown", "kubelet", "pods are to end in order", "delay").Store(&fd)
+	if err != nil {
+		return nil, fmt.Errorf("asking logind to delay shutdowns: %w", err)
+	}
+	return os.NewFile(uintptr(fd), "shutdown inhibitor"), nil
+}
+
+// watch hears of shutdowns that begin, and that are called off.
+func (l logind) watch() (<-chan *dbus.Signal, error) {
+	signals := make(chan *dbus.Signal, 8)
+	l.bus.Signal(signals)
+	err := l.bus.AddMatchSignal(dbus.WithMatchInterface(logindInterface), dbus.WithMatchMember(prepare), dbus.WithMatchObjectPath(logindPath))
+	if err != nil {
+		return nil, fmt.Errorf("asking the bus for logind's signals: %w", err)
+	}
+	return signals, nil
+}
+
+// lengthen makes logind wait for at least that long, by a file of its
+// configuration.
+func (l logind) lengthen(ctx context.Context, dir string, least time.Duration) error {
+	seconds := int64((least + time.Second - 1) / time.Second)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("directory of logind's configuration: %w", err)
+	}
+	text := fmt.Sprintf("# Made by the kubelet for shutdownGracePeriod.\n[Login]\nInhibitDelayMaxSec=%d\n", seconds)
+	if err := os.WriteFile(filepath.Join(dir, overrideFile), []byte(text), 0o644); err != nil {
+		return fmt.Errorf("logind's configuration: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	call := l.bus.Object(systemdName, systemdPath).CallWithContext(ctx, killUnit, 0, logindUnit, "all", int32(syscall.SIGHUP))
+	if call.Err != nil {
+		return fmt.Errorf("making logind read its configuration again: %w", call.Err)
+	}
+	return nil
+}
+
+// ensure sees to it that logind waits long enough. It reads its configuration
+// some time after it was told to.
+func (m *Manager) ensure(ctx context.Context, l logind) error {
+	least := total(m.Periods)
+	has, err := l.delay()
+	if err != nil || has >= least {
+		return err
+	}
+	if err := l.lengthen(ctx, m.ConfigDir, least); err != nil {
+		return err
+	}
+	for range rereads {
+		if has, err = l.delay(); err == nil && has >= least {
+			return nil
+		}
+		if m.sleep(ctx, rereadEvery) != nil {
+			return ctx.Err()
+		}
+	}
+	return errors.Join(err, fmt.Errorf("logind delays shutdowns by InhibitDelayMaxSec=%s, which is less than the %s that pods are to get; another file in its configuration must say so", has, least))
+}
+
+const (
+	rereads     = 20
+	rereadEvery = 100 * time.Millisecond
+)
