@@ -28,6 +28,7 @@ for set in "$@"; do
 		want gcc gcc # the race detector is linked by it
 		[ -e /usr/include/stdlib.h ] || packages="$packages libc6-dev"
 		want busybox-static busybox
+		want curl curl
 		# The oldest kubectl that is asked, beside whichever the machine has.
 		[ -x "$unpacked/usr/bin/kubectl" ] || unpack=kubernetes-client
 		want etcd-server etcd
@@ -37,6 +38,7 @@ for set in "$@"; do
 	long) # what make test-long needs besides
 		want docker.io dockerd
 		want docker-compose docker-compose
+		want prometheus promtool
 		;;
 	*)
 		echo "deps.sh: no such set: $set" >&2

@@ -1,0 +1,270 @@
+package operations_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"kctl/test/harness"
+)
+
+// observability is a file of deploy/observability.
+func observability(t *testing.T, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(harness.Root(), "deploy", "observability", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// expressions are those of the rules and of the board, by where they are; own are
+// the names that rules record.
+func expressions(t *testing.T) (all map[string]string, own map[string]bool) {
+	t.Helper()
+	all, own = map[string]string{}, map[string]bool{}
+	var rules struct {
+		Groups []struct {
+			Name  string `json:"name"`
+			Rules []struct {
+				Record, Alert, Expr, For string
+				Labels, Annotations      map[string]string
+			} `json:"rules"`
+		} `json:"groups"`
+	}
+	if err := yaml.UnmarshalStrict(observability(t, "rules.yml"), &rules); err != nil {
+		t.Fatal(err)
+	}
+	for _, group := range rules.Groups {
+		for _, rule := range group.Rules {
+			all["rule "+rule.Record+rule.Alert] = rule.Expr
+			own[rule.Record] = true
+			if rule.Alert != "" && (rule.Labels["severity"] == "" || rule.Annotations["summary"] == "" || rule.Annotations["runbook_url"] == "") {
+				t.Errorf("alert %s does not say how bad it is, what it is and what to do", rule.Alert)
+			}
+		}
+	}
+	var board struct {
+		Panels []struct {
+			Title   string `json:"title"`
+			Targets []struct {
+				Expr string `json:"expr"`
+			} `json:"targets"`
+		} `json:"panels"`
+	}
+	if err := json.Unmarshal(observability(t, "dashboard.json"), &board); err != nil {
+		t.Fatal(err)
+	}
+	for _, panel := range board.Panels {
+		for i, target := range panel.Targets {
+			all[fmt.Sprintf("panel %s, %d", panel.Title, i+1)] = target.Expr
+		}
+	}
+	return all, own
+}
+
+var (
+	notMetrics = regexp.MustCompile(`"[^"]*"|\{[^}]*\}|\[[^\]]*\]|\b(by|without|on|ignoring|group_left|group_right) *\([^)]*\)`)
+	nameOrCall = regexp.MustCompile(`[a-zA-Z_:][a-zA-Z0-9_:]* *\(?`)
+)
+
+// metricsOf are the metrics that a PromQL expression names: what is left of it
+// without labels, ranges, grouping, calls and operators.
+func metricsOf(expression string) []string {
+	var all []string
+	for _, word := range nameOrCall.FindAllString(notMetrics.ReplaceAllString(expression, " "), -1) {
+		word = strings.TrimSpace(word)
+		if !strings.HasSuffix(word, "(") && !slices.Contains([]string{"and", "or", "unless", "bool", "offset"}, word) {
+			all = append(all, word)
+		}
+	}
+	return all
+}
+
+func TestMetricsOf(t *testing.T) {
+	for expression, want := range map[string][]string{
+		`histogram_quantile(0.99, sum by (le, verb) (rate(a_bucket{verb!~"X|Y"}[5m])))`: {"a_bucket"},
+		`count(up{job="x"} == 1) <= floor(count(a:b) / 2) + 1 and absent(c)`:            {"up", "a:b", "c"},
+	} {
+		if got := metricsOf(expression); !slices.Equal(got, want) {
+			t.Errorf("%s names %v, want %v", expression, got, want)
+		}
+	}
+}
+
+// TestMetricsAreThere scrapes every program of a cluster in which a pod runs, as
+// prometheus.yml does, and looks for everything that the rules and the board
+// name.
+func TestMetricsAreThere(t *testing.T) {
+	m := newMembers(t, 1)
+	m.start()
+	c := harness.Start(t, harness.Options{Flags: []string{"--etcd-servers", m.endpoints()}})
+	c.Create(harness.Pod("one", harness.Demo))
+	c.AwaitRunning("one")
+
+	there := map[string]bool{"up": true} // Prometheus' own
+	add := func(program string, args ...string) {
+		t.Helper()
+		found := 0
+		harness.Eventually(t, time.Minute, func() error {
+			out := c.Run("", "curl", append([]string{"--silent", "--show-error", "--fail", "--max-time", "20"}, args...)...)
+			if out.Code != 0 {
+				return fmt.Errorf("%s: %s", program, out.Stderr)
+			}
+			lines := bufio.NewScanner(strings.NewReader(out.Stdout))
+			for lines.Scan() {
+				if name, _, ok := strings.Cut(lines.Text(), " "); ok && name != "#" {
+					name, _, _ = strings.Cut(name, "{")
+					there[name] = true
+					found++
+				}
+			}
+			return lines.Err()
+		})
+		if found == 0 {
+			t.Errorf("%s has no metrics", program)
+		}
+	}
+	certificate := prometheusCertificate(t, c)
+	ports := settings(t, c)
+	for program, port := range map[string]int{"apiserver": c.Port, "scheduler": ports.Scheduler, "kubelet": ports.Kubelet} {
+		add(program, append(certificate, fmt.Sprintf("https://127.0.0.1:%d/metrics", port))...)
+	}
+	add("etcd", m.all[0].client+"/metrics")
+	add("balancer", "http://"+startBalancer(t, c)+"/metrics")
+
+	all, own := expressions(t)
+	for _, where := range slices.Sorted(maps.Keys(all)) {
+		named := metricsOf(all[where])
+		if len(named) == 0 {
+			t.Errorf("%s names no metric: %s", where, all[where])
+		}
+		for _, name := range named {
+			if !there[name] && !own[name] {
+				t.Errorf("%s names %s, which nobody exposes", where, name)
+			}
+		}
+	}
+	verbosity(t, c, ports)
+}
+
+// prometheusCertificate lets the user prometheus in by rbac.yaml, and returns
+// curl's arguments for it.
+func prometheusCertificate(t *testing.T, c *harness.Cluster) []string {
+	t.Helper()
+	c.Kctl("apply", "-f", filepath.Join(harness.Root(), "deploy", "observability", "rbac.yaml"))
+	return certificateOf(t, c, "prometheus")
+}
+
+// certificateOf makes a certificate for a user, as docs/operations.md says, and
+// returns curl's arguments for it.
+func certificateOf(t *testing.T, c *harness.Cluster, user string, groups ...string) []string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	args := []string{"pki", "kubeconfig", "--dir", c.Dir, "--user", user, "--server", fmt.Sprintf("https://127.0.0.1:%d", c.Port), "--out", file}
+	for _, group := range groups {
+		args = append(args, "--group", group)
+	}
+	c.Kctl(args...)
+	field := func(name string) string {
+		path := filepath.Join(filepath.Dir(file), name)
+		line := fmt.Sprintf(`%s config view --kubeconfig %s --raw -o 'jsonpath={.users[0].user.%s}' | base64 -d > %s`, c.Bin("kctl"), file, name, path)
+		if out := c.Run("", "sh", "-euc", line); out.Code != 0 {
+			t.Fatalf("%s: %s", line, out.Stderr)
+		}
+		return path
+	}
+	return []string{"--cacert", filepath.Join(c.Dir, "pki", "ca.crt"), "--cert", field("client-certificate-data"), "--key", field("client-key-data")}
+}
+
+type ports struct {
+	Scheduler int `json:"schedulerPort"`
+	Kubelet   int `json:"kubeletPort"`
+}
+
+func settings(t *testing.T, c *harness.Cluster) ports {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(c.Dir, "cluster.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p ports
+	if err := json.Unmarshal(data, &p); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// startBalancer puts a balancer before the cluster's API server and returns where
+// its metrics are.
+func startBalancer(t *testing.T, c *harness.Cluster) string {
+	t.Helper()
+	address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
+	cmd := exec.Command(c.Bin("balancer"), "--listen=127.0.0.1:0", "--healthz-bind-address="+address, fmt.Sprintf("--server=127.0.0.1:%d", c.Port))
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait()
+	})
+	return address
+}
+
+// verbosity changes how much the programs log while they run, and takes a profile
+// of each, as who may and as who may not.
+func verbosity(t *testing.T, c *harness.Cluster, p ports) {
+	t.Helper()
+	admin, nobody := certificateOf(t, c, "admin", "system:masters"), certificateOf(t, c, "nobody")
+	for program, port := range map[string]int{"apiserver": c.Port, "scheduler": p.Scheduler, "kubelet": p.Kubelet} {
+		url := fmt.Sprintf("https://127.0.0.1:%d/debug/", port)
+		ask := func(who []string, args ...string) string {
+			t.Helper()
+			out := c.Run("", "curl", slices.Concat([]string{"--silent", "--output", "/dev/null", "--write-out", "%{http_code}", "--max-time", "60"}, who, args)...)
+			return out.Stdout
+		}
+		for _, level := range []string{"4", "0"} {
+			if code := ask(admin, "-X", "PUT", "-d", level, url+"flags/v"); code != "200" {
+				t.Errorf("%s: verbosity %s: %s", program, level, code)
+			}
+		}
+		if code := ask(nobody, "-X", "PUT", "-d", "4", url+"flags/v"); code != "403" {
+			t.Errorf("%s: verbosity, by nobody: %s", program, code)
+		}
+		if code := ask(admin, url+"pprof/heap"); code != "200" {
+			t.Errorf("%s: profile: %s", program, code)
+		}
+		if code := ask(nobody, url+"pprof/heap"); code != "403" {
+			t.Errorf("%s: profile, by nobody: %s", program, code)
+		}
+	}
+}
+
+// TestPromtool has Prometheus' own tool look at the files.
+func TestPromtool(t *testing.T) {
+	if os.Getenv("KCTL_LONG") == "" {
+		t.Skip("skipped: it needs Debian's prometheus; KCTL_LONG=1 asks for it (make test-long)")
+	}
+	cmd := exec.Command("promtool", "check", "config", "--syntax-only", "prometheus.yml")
+	cmd.Dir = filepath.Join(harness.Root(), "deploy", "observability")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	cmd = exec.Command("promtool", "check", "rules", "rules.yml")
+	cmd.Dir = filepath.Join(harness.Root(), "deploy", "observability")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
