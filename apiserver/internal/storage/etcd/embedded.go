@@ -50,6 +50,9 @@ func StartEmbedded(ctx context.Context, dir string, logger *zap.Logger) (*Embedd
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("embedded etcd: data directory: %w", err)
 	}
+	if err := checkFiles(dir); err != nil {
+		return nil, err
+	}
 	e := &Embedded{}
 	config, err := e.config(dir, logger)
 	if err != nil {
@@ -57,7 +60,7 @@ func StartEmbedded(ctx context.Context, dir string, logger *zap.Logger) (*Embedd
 	}
 	e.server, err = embed.StartEtcd(config)
 	if err != nil {
-		return nil, fmt.Errorf("start embedded etcd on %s: %w", dir, err)
+		return nil, startError(dir, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, embeddedDeadline)
 	defer cancel()
@@ -68,7 +71,7 @@ func StartEmbedded(ctx context.Context, dir string, logger *zap.Logger) (*Embedd
 		return nil, fmt.Errorf("embedded etcd on %s: %w", dir, err)
 	case <-ctx.Done():
 		e.server.Close()
-		return nil, fmt.Errorf("embedded etcd on %s is not ready: %w", dir, ctx.Err())
+		return nil, fmt.Errorf("embedded etcd on %s is not ready: %w (where its log is shorter than its database knows, it waits for ever: restore the last backup, docs/operations.md)", dir, ctx.Err())
 	}
 	e.client = v3client.New(e.server.Server)
 	return e, nil

@@ -1,0 +1,72 @@
+package etcd
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+)
+
+// damaged says what to do about data that can't be read any more.
+func damaged(dir string, cause error) error {
+	return fmt.Errorf("the data in %s is damaged: %w; restore the last backup (docs/operations.md), or move the directory away to begin with nothing", dir, cause)
+}
+
+// checkFiles finds what etcd would end the process for, with a stack trace and
+// no word about what to do: a database that is no database, or not all of it,
+// and one that another process has open.
+func checkFiles(dir string) error {
+	path := filepath.Join(dir, "member", "snap", "db")
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("embedded etcd: %w", err)
+	}
+	if info.Size() == 0 {
+		return checkEmpty(dir)
+	}
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second})
+	switch {
+	case errors.Is(err, bolterrors.ErrTimeout):
+		return fmt.Errorf("the data in %s is in use: another API server runs on it", dir)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("embedded etcd: %w", err)
+	case err != nil:
+		return damaged(dir, err)
+	}
+	defer db.Close()
+	return db.View(func(tx *bbolt.Tx) error {
+		if whole := tx.Size(); whole > info.Size() {
+			return damaged(dir, fmt.Errorf("%s has %d bytes of %d", path, info.Size(), whole))
+		}
+		return nil
+	})
+}
+
+// checkEmpty: a database without anything is that of a first start which was cut
+// short, unless there is a log beside it.
+func checkEmpty(dir string) error {
+	logs, err := filepath.Glob(filepath.Join(dir, "member", "wal", "*.wal"))
+	if err == nil && len(logs) > 0 {
+		return damaged(dir, errors.New("the database is empty, and its log is not"))
+	}
+	return err
+}
+
+// startError is an error of etcd's start, with what to do where that is known.
+func startError(dir string, err error) error {
+	for _, part := range []string{"walpb: ", "wal: ", "snap: "} { // the packages of its files
+		if strings.Contains(err.Error(), part) {
+			return damaged(dir, err)
+		}
+	}
+	return fmt.Errorf("start embedded etcd on %s: %w", dir, err)
+}
