@@ -33,7 +33,7 @@ func checkFiles(dir string) error {
 	if info.Size() == 0 {
 		return checkEmpty(dir)
 	}
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second})
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: 3 * time.Second})
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
 		return fmt.Errorf("the data in %s is in use: another API server runs on it", dir)
