@@ -51,8 +51,11 @@ func expressions(t *testing.T) (all map[string]string, own map[string]bool) {
 		for _, rule := range group.Rules {
 			all["rule "+rule.Record+rule.Alert] = rule.Expr
 			own[rule.Record] = true
-			if rule.Alert != "" && (rule.Labels["severity"] == "" || rule.Annotations["summary"] == "" || rule.Annotations["runbook_url"] == "") {
-				t.Errorf("alert %s does not say how bad it is, what it is and what to do", rule.Alert)
+			if rule.Alert == "" {
+				continue
+			}
+			if err := runbook(rule.Annotations["runbook_url"]); err != nil || rule.Labels["severity"] == "" || rule.Annotations["summary"] == "" {
+				t.Errorf("alert %s does not say how bad it is, what it is and what to do: %v", rule.Alert, err)
 			}
 		}
 	}
@@ -73,6 +76,23 @@ func expressions(t *testing.T) (all map[string]string, own map[string]bool) {
 		}
 	}
 	return all, own
+}
+
+var notInAnchors = regexp.MustCompile(`[^a-z0-9 -]`)
+
+// runbook returns an error if a link leads to no section of the documentation.
+func runbook(link string) error {
+	file, anchor, _ := strings.Cut(link, "#")
+	text, err := os.ReadFile(filepath.Join(harness.Root(), file))
+	if err != nil {
+		return err
+	}
+	for line := range strings.SplitSeq(string(text), "\n") {
+		if heading, ok := strings.CutPrefix(line, "## "); ok && strings.ReplaceAll(notInAnchors.ReplaceAllString(strings.ToLower(heading), ""), " ", "-") == anchor {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s: there is no such section", link)
 }
 
 var (
