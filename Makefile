@@ -51,6 +51,7 @@ test: test-deps build etcd
 # What takes longer than a test run should.
 test-long: test-deps build images
 	@deploy/local/deps.sh long
+	cd kubelet && KCTL_LONG=1 go test -race -timeout 20m -run 'Churn|ThreeHundred' ./internal/kubelet
 	cd test && KCTL_BIN=$(CURDIR)/$(BIN) KCTL_LONG=1 go test -race -p 1 -timeout 60m ./...
 
 # Every module by itself, as if it were its own repository.

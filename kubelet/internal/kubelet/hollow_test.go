@@ -120,12 +120,7 @@ func TestHollowPods(t *testing.T) {
 		b.delete(name)
 		b.api.wait(name+" to be gone", func() bool { return b.api.pod(name) == nil })
 	}
-	b.eventually("nothing to be left", func() bool {
-		dirs, _ := filepath.Glob(filepath.Join(b.config.RootDir, "pods", "*"))
-		logs, _ := filepath.Glob(filepath.Join(b.config.PodLogsDir, "*"))
-		sandboxes, err := b.kubelet.cri.ListPodSandbox(t.Context(), nil)
-		return err == nil && len(sandboxes)+len(dirs)+len(logs) == 0
-	})
+	b.nothingLeft()
 	if mounts, err := mount.Below(filepath.Dir(b.config.RootDir)); err != nil || len(mounts) > 0 {
 		t.Errorf("mounts %v, %v", mounts, err)
 	}

@@ -1,6 +1,7 @@
 package simulated
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -30,7 +31,7 @@ type Options struct {
 	Addresses netip.Prefix
 	// Handlers are the runtime handlers that there are besides the default.
 	Handlers []string
-	// Root is the directory that image file systems are said to be in.
+	// Root is the directory that image file systems are said to be in: "/" if not set.
 	Root string
 }
 
@@ -86,6 +87,7 @@ func New(o Options) *Runtime {
 	if !o.Addresses.IsValid() {
 		o.Addresses = netip.MustParsePrefix("10.88.0.0/16")
 	}
+	o.Root = cmp.Or(o.Root, "/")
 	return &Runtime{
 		Options: o, sandboxes: map[string]*sandbox{}, containers: map[string]*container{}, images: map[string]*runtimeapi.Image{},
 		names: map[string]string{}, addresses: map[netip.Addr]bool{}, subscribers: map[chan *runtimeapi.ContainerEventResponse]bool{},

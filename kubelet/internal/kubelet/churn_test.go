@@ -1,0 +1,144 @@
+package kubelet
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/kubelet/internal/config"
+	"kctl/kubelet/internal/simulated"
+	"kctl/proto/core"
+)
+
+// long says that tests may take minutes.
+func long() bool { return os.Getenv("KCTL_LONG") != "" }
+
+// Pods, fifty at a time at most, come, crash, end and go in random order. In the end
+// nothing is left of any.
+func TestChurn(t *testing.T) {
+	turns := 40
+	if long() {
+		turns = 600 // a minute and more
+	}
+	b, _ := newHollowBed(t, nil)
+	churn(b, turns, func(name string) *core.Pod {
+		annotations := map[string]string{}
+		if rand.IntN(3) == 0 {
+			annotations[simulated.ExitAfter] = "20ms"
+		}
+		if rand.IntN(3) == 0 {
+			annotations[simulated.ExitCode] = "1"
+		}
+		if rand.IntN(8) == 0 {
+			annotations[simulated.Stubborn] = "true"
+		}
+		return hollowPod(name, annotations)
+	})
+	b.nothingLeft()
+}
+
+// The same on containers that are real.
+func TestChurnOnContainerd(t *testing.T) {
+	if !long() {
+		t.Skip("skipped: takes minutes; set KCTL_LONG=1")
+	}
+	b := newBed(t)
+	scripts := []string{forever, "exit 0", "exit 1", "sleep 1"}
+	churn(b, 400, func(name string) *core.Pod { return shellPod(name, scripts[rand.IntN(len(scripts))]) })
+	b.waitEmpty()
+}
+
+// churn makes and deletes pods, fifty at a time at most, and sees all of them off.
+func churn(b *bed, turns int, newPod func(name string) *core.Pod) {
+	const most = 50
+	restarts := []corev1.RestartPolicy{corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever}
+	var there []string
+	remove := func(at int) {
+		name := there[at]
+		there = append(there[:at], there[at+1:]...)
+		b.deleteWithin(name, 1)
+		if rand.IntN(2) == 0 { // the next of this name has to wait for its end
+			b.api.wait(name+" to be gone", func() bool { return b.api.pod(name) == nil })
+		}
+	}
+	for i := range turns {
+		if len(there) == most || len(there) > 0 && rand.IntN(3) == 0 {
+			remove(rand.IntN(len(there)))
+			continue
+		}
+		pod := newPod(fmt.Sprintf("churn-%d", i))
+		pod.Spec.RestartPolicy = restarts[rand.IntN(len(restarts))]
+		b.create(pod)
+		there = append(there, pod.Name)
+	}
+	for len(there) > 0 {
+		remove(len(there) - 1)
+	}
+	for i := range turns {
+		name := fmt.Sprintf("churn-%d", i)
+		b.api.wait(name+" to be gone", func() bool { return b.api.pod(name) == nil })
+	}
+}
+
+// deleteWithin gives the pod so many seconds to end.
+func (b *bed) deleteWithin(name string, grace int64) {
+	b.t.Helper()
+	if err := b.client.Resource(core.Pods, "default").Delete(b.t.Context(), name, &metav1.DeleteOptions{GracePeriodSeconds: &grace}, nil); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// nothingLeft waits until a hollow node has nothing of any pod.
+func (b *bed) nothingLeft() {
+	b.t.Helper()
+	b.eventually("nothing to be left", func() bool {
+		dirs, _ := filepath.Glob(filepath.Join(b.config.RootDir, "pods", "*"))
+		logs, _ := filepath.Glob(filepath.Join(b.config.PodLogsDir, "*"))
+		sandboxes, err := b.kubelet.cri.ListPodSandbox(b.t.Context(), nil)
+		return err == nil && len(sandboxes)+len(dirs)+len(logs) == 0
+	})
+}
+
+// Three hundred pods on one node run beside each other, and go.
+func TestThreeHundredPods(t *testing.T) {
+	if !long() {
+		t.Skip("skipped: takes a minute on a machine that has other things to do; set KCTL_LONG=1")
+	}
+	const pods = 300
+	b, _ := newHollowBed(t, func(c *config.Config) { c.MaxPods = pods })
+	start := time.Now()
+	for i := range pods {
+		b.create(hollowPod(fmt.Sprintf("many-%d", i), nil))
+	}
+	for i := range pods {
+		b.waitPhase(fmt.Sprintf("many-%d", i), corev1.PodRunning)
+	}
+	t.Logf("%d pods run after %v", pods, time.Since(start))
+	addresses := map[string]bool{}
+	for i := range pods {
+		addresses[b.api.pod(fmt.Sprintf("many-%d", i)).Status.PodIP] = true
+	}
+	if len(addresses) != pods {
+		t.Errorf("%d addresses for %d pods", len(addresses), pods)
+	}
+	one := hollowPod("one-too-many", nil)
+	b.create(one)
+	if status := b.waitPhase("one-too-many", corev1.PodFailed).Status; status.Reason != "OutOfpods" {
+		t.Errorf("one too many: %s, %s", status.Reason, status.Message)
+	}
+	b.delete("one-too-many")
+	for i := range pods {
+		b.delete(fmt.Sprintf("many-%d", i))
+	}
+	for i := range pods {
+		name := fmt.Sprintf("many-%d", i)
+		b.api.wait(name+" to be gone", func() bool { return b.api.pod(name) == nil })
+	}
+	b.nothingLeft()
+}
