@@ -28,7 +28,8 @@ type machine struct {
 	out  bytes.Buffer
 }
 
-// debian makes the file system of a machine, as debootstrap does.
+// debian makes the file system of a machine, as debootstrap does, or copies the
+// one that $KCTL_DEBIAN names.
 func debian(t *testing.T) string {
 	t.Helper()
 	root, err := os.MkdirTemp("", "kctl-debian-")
@@ -44,6 +45,10 @@ func debian(t *testing.T) string {
 			t.Error(err)
 		}
 	})
+	if made := os.Getenv("KCTL_DEBIAN"); made != "" {
+		run(t, "cp", "-a", made+"/.", root)
+		return root
+	}
 	run(t, "debootstrap", "--variant=minbase",
 		"--include=systemd,systemd-sysv,dbus,etcd-server,containerd,runc,containernetworking-plugins,iptables,iproute2",
 		"bookworm", root, "http://deb.debian.org/debian")
@@ -87,7 +92,7 @@ ip address add 192.0.2.11/24 dev eth0
 ip link set eth0 up
 ip link set switch up
 ip route add default dev eth0
-hostname node-1
+echo node-1 >$root/etc/hostname
 cd $root
 mkdir -p before
 pivot_root . before
