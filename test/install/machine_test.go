@@ -199,17 +199,9 @@ func restarts(m *machine) {
 
 // dies kills programs, and has one hang: systemd brings them back.
 func dies(m *machine) {
-	was := m.container()
-	for _, unit := range []string{"kctl-apiserver", "kctl-kubelet", "kctl-etcd"} {
-		m.do("systemctl", "kill", "--kill-who=main", "--signal=SIGKILL", unit)
-		m.becomes(unit, "NRestarts", "1")
-		m.becomes(unit, "ActiveState", "active")
-	}
-	m.same(was)
-	harness.Eventually(m.t, patience, func() error { // it may be starting again, for a lease that it lost meanwhile
-		_, err := m.try("systemctl", "kill", "--kill-who=main", "--signal=SIGSTOP", "kctl-scheduler")
-		return err
-	})
+	// Nobody watches over a program before it is ready.
+	m.becomes("kctl-scheduler", "SubState", "running")
+	m.do("systemctl", "kill", "--kill-who=main", "--signal=SIGSTOP", "kctl-scheduler")
 	harness.Eventually(m.t, patience, func() error {
 		if log := m.do("journalctl", "-u", "kctl-scheduler", "-o", "cat", "--no-pager"); !strings.Contains(log, "Watchdog timeout") {
 			return fmt.Errorf("the watchdog does nothing:\n%s", log)
@@ -217,6 +209,13 @@ func dies(m *machine) {
 		return nil
 	})
 	m.becomes("kctl-scheduler", "ActiveState", "active")
+	was := m.container()
+	for _, unit := range []string{"kctl-apiserver", "kctl-kubelet", "kctl-etcd"} {
+		m.do("systemctl", "kill", "--kill-who=main", "--signal=SIGKILL", unit)
+		m.becomes(unit, "NRestarts", "1")
+		m.becomes(unit, "ActiveState", "active")
+	}
+	m.same(was)
 }
 
 func upgrade(m *machine) {
