@@ -36,6 +36,7 @@ for set in "$@"; do
 		want dbus-daemon dbus-daemon # a bus for the kubelet's tests of shutdowns
 		;;
 	long) # what make test-long needs besides
+		want debootstrap debootstrap
 		want docker.io dockerd
 		want docker-compose docker-compose
 		want prometheus promtool
