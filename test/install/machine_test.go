@@ -125,7 +125,6 @@ func tooEarly(m *machine) {
 		m.do("systemctl", "stop", unit)
 		_, _ = m.try("systemctl", "reset-failed", unit)
 	}
-	m.becomes("kctl-kubelet", "NRestarts", "0") // wrong flags are not tried twice
 }
 
 func startControlPlane(m *machine) {
