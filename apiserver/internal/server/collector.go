@@ -12,11 +12,13 @@ import (
 // The collector of garbage runs when the heap has grown by what lives in it. A
 // server that holds little would collect many times a second when it has much
 // to do; so as long as it does, the heap may grow by busyRoom first. When it
-// has little to do, memory is worth more than time.
+// has little to do, memory is worth more than time. It is, too, where much lives:
+// most of that are encoded objects, which the collector need not look into.
 const (
 	busyRoom     = 64 << 20
 	busyInterval = time.Second // collections closer to each other than that are of a busy server
 	restPercent  = 100         // Go's own
+	largePercent = 50          // where twice busyRoom lives, and more
 	mostPercent  = 1000
 )
 
@@ -65,8 +67,9 @@ func (c *collector) adapt() {
 
 // pace is by how much the heap may grow, in percent of what lives in it.
 func pace(sinceLast time.Duration, live uint64) int {
+	room := min(mostPercent, max(largePercent, int(busyRoom*100/max(live, 1))))
 	if sinceLast > busyInterval {
-		return restPercent
+		return min(restPercent, room)
 	}
-	return min(mostPercent, max(restPercent, int(busyRoom*100/max(live, 1))))
+	return room
 }

@@ -118,8 +118,8 @@ type Entry struct {
 
 // index is what selectors look at, found when one does so first.
 type index struct {
-	labels map[string]string
-	fields fields.Set
+	labels pairs
+	fields pairs
 	err    error
 }
 

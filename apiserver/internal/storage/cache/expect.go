@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"maps"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/fields"
@@ -48,7 +47,7 @@ func (c *Cache) Expect(key string, value []byte, hint Hint) {
 		c.expected.byKey = map[string]expectation{}
 	}
 	if len(c.expected.byKey) < maxExpected {
-		c.expected.byKey[key] = expectation{value, &index{labels: maps.Clone(hint.Labels), fields: hint.Fields}, hint.Object}
+		c.expected.byKey[key] = expectation{value, &index{labels: pairsOf(hint.Labels), fields: pairsOf(hint.Fields)}, hint.Object}
 	}
 }
 

@@ -18,7 +18,7 @@ func TestOnlyTheExpectedValueIsRecognised(t *testing.T) {
 	c.Expect("/r/x", []byte(written), Hint{Labels: labels, Fields: fields.Set{"f": "1"}, Object: object})
 	labels["a"] = "changed by its owner"
 	e := entry(stored)
-	if c.expected.recognise(e) != object || e.index.Load() == nil || e.index.Load().labels["a"] != "b" || e.index.Load().fields["f"] != "1" {
+	if c.expected.recognise(e) != object || e.index.Load() == nil || e.index.Load().labels.Get("a") != "b" || e.index.Load().fields.Get("f") != "1" {
 		t.Errorf("expected value: %+v", e.index.Load())
 	}
 	e = entry(stored)

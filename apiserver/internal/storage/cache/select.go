@@ -45,7 +45,7 @@ func (c *Cache) matches(s Selection, e *Entry) bool {
 	if index.err != nil {
 		return false
 	}
-	if s.Labels != nil && !s.Labels.Matches(labels.Set(index.labels)) {
+	if s.Labels != nil && !s.Labels.Matches(index.labels) {
 		return false
 	}
 	return s.Fields == nil || s.Fields.Matches(selectable{c, e})
@@ -56,10 +56,12 @@ func (c *Cache) indexOf(e *Entry) *index {
 	if found := e.index.Load(); found != nil {
 		return found
 	}
-	made := &index{}
-	made.labels, made.err = raw.Labels(e.Value)
+	labelled, err := raw.Labels(e.Value)
+	made := &index{labels: pairsOf(labelled), err: err}
 	if c.options.Fields != nil && made.err == nil {
-		made.fields, made.err = c.options.Fields(e.Value)
+		var found fields.Set
+		found, made.err = c.options.Fields(e.Value)
+		made.fields = pairsOf(found)
 	}
 	if made.err != nil {
 		c.options.Logger.Error("object cannot be selected", zap.String("key", e.Key), zap.Error(made.err))
