@@ -1,8 +1,8 @@
 package operations_test
 
 import (
-	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -134,50 +134,51 @@ func TestMetricsAreThere(t *testing.T) {
 	c.Create(harness.Pod("one", harness.Demo))
 	c.AwaitRunning("one")
 
-	there := map[string]bool{"up": true} // Prometheus' own
-	add := func(program string, args ...string) {
-		t.Helper()
-		found := 0
-		harness.Eventually(t, time.Minute, func() error {
-			out := c.Run("", "curl", append([]string{"--silent", "--show-error", "--fail", "--max-time", "20"}, args...)...)
-			if out.Code != 0 {
-				return fmt.Errorf("%s: %s", program, out.Stderr)
+	ports, certificate := settings(t, c), prometheusCertificate(t, c)
+	urls := []string{m.all[0].client, "http://" + startBalancer(t, c)}
+	for _, port := range []int{c.Port, ports.Scheduler, ports.Kubelet} {
+		urls = append(urls, fmt.Sprintf("https://127.0.0.1:%d", port))
+	}
+	all, own := expressions(t)
+	// Some are there only when something has ended that the pod's status does not
+	// wait for.
+	harness.Eventually(t, 2*time.Minute, func() error {
+		there := map[string]bool{"up": true} // Prometheus' own
+		for _, url := range urls {
+			if err := scrape(c, append(certificate, url+"/metrics"), there); err != nil {
+				return fmt.Errorf("%s: %w", url, err)
 			}
-			lines := bufio.NewScanner(strings.NewReader(out.Stdout))
-			for lines.Scan() {
-				if name, _, ok := strings.Cut(lines.Text(), " "); ok && name != "#" {
-					name, _, _ = strings.Cut(name, "{")
-					there[name] = true
-					found++
+		}
+		var missing []error
+		for _, where := range slices.Sorted(maps.Keys(all)) {
+			named := metricsOf(all[where])
+			if len(named) == 0 {
+				missing = append(missing, fmt.Errorf("%s names no metric: %s", where, all[where]))
+			}
+			for _, name := range named {
+				if !there[name] && !own[name] {
+					missing = append(missing, fmt.Errorf("%s names %s, which nobody exposes", where, name))
 				}
 			}
-			return lines.Err()
-		})
-		if found == 0 {
-			t.Errorf("%s has no metrics", program)
 		}
-	}
-	certificate := prometheusCertificate(t, c)
-	ports := settings(t, c)
-	for program, port := range map[string]int{"apiserver": c.Port, "scheduler": ports.Scheduler, "kubelet": ports.Kubelet} {
-		add(program, append(certificate, fmt.Sprintf("https://127.0.0.1:%d/metrics", port))...)
-	}
-	add("etcd", m.all[0].client+"/metrics")
-	add("balancer", "http://"+startBalancer(t, c)+"/metrics")
-
-	all, own := expressions(t)
-	for _, where := range slices.Sorted(maps.Keys(all)) {
-		named := metricsOf(all[where])
-		if len(named) == 0 {
-			t.Errorf("%s names no metric: %s", where, all[where])
-		}
-		for _, name := range named {
-			if !there[name] && !own[name] {
-				t.Errorf("%s names %s, which nobody exposes", where, name)
-			}
-		}
-	}
+		return errors.Join(missing...)
+	})
 	verbosity(t, c, ports)
+}
+
+// scrape notes the names of the metrics that a program has.
+func scrape(c *harness.Cluster, args []string, there map[string]bool) error {
+	out := c.Run("", "curl", append([]string{"--silent", "--show-error", "--fail", "--max-time", "20"}, args...)...)
+	if out.Code != 0 {
+		return errors.New(out.Stderr)
+	}
+	for line := range strings.SplitSeq(out.Stdout, "\n") {
+		if name, _, ok := strings.Cut(line, " "); ok && name != "#" {
+			name, _, _ = strings.Cut(name, "{")
+			there[name] = true
+		}
+	}
+	return nil
 }
 
 // prometheusCertificate lets the user prometheus in by rbac.yaml, and returns
