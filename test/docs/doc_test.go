@@ -1,0 +1,13 @@
+// Package docs_test runs the commands of README.md and docs/*.md, page by page
+// and in order, against a cluster: what stands there to be copied works.
+//
+// Shell commands are fenced blocks of the languages sh, bash, shell and
+// console, and indented blocks. Before each stands a comment that readers of
+// the page don't see:
+//
+//	<!-- run -->                       the test runs it
+//	<!-- not run: why -->              it does not, and why
+//	<!-- not run on this page: why --> at the top: no block of the page is run
+//
+// A block without one fails the test.
+package docs_test
