@@ -171,3 +171,33 @@ func TestBlocks(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 }
+
+// The examples in the help of what creates objects make objects.
+func TestExamples(t *testing.T) {
+	c := harness.Start(t, harness.Options{Without: []string{"containerd", "scheduler", "kubelet", "registry"}})
+	example := regexp.MustCompile(`(?m)^  kctl (run|create) .*$`)
+	needsFiles := regexp.MustCompile(` -f | --from-file| --cert| token |-it? |--rm|--expose|--dry-run| \| | --from=`)
+	verbs := []string{"run"}
+	for _, line := range regexp.MustCompile(`(?m)^  ([a-z]+) {2,}`).FindAllStringSubmatch(c.Kctl("create", "--help"), -1) {
+		verbs = append(verbs, "create "+line[1])
+	}
+	verbs = append(verbs, "create secret generic", "create secret docker-registry", "create service clusterip", "create service nodeport")
+	ran := 0
+	for _, verb := range verbs {
+		_, help, _ := strings.Cut(c.Kctl(append(strings.Fields(verb), "--help")...), "Examples:")
+		for _, line := range example.FindAllString(help, -1) {
+			if needsFiles.MatchString(line) {
+				continue
+			}
+			ran++
+			line, _, _ := strings.Cut(strings.TrimSpace(line), " -- ")
+			if r := c.Run("", "bash", "-c", line+" --dry-run=server -o name"); r.Code != 0 {
+				t.Errorf("%s: exit code %d: %s", line, r.Code, r.Stderr)
+			}
+		}
+	}
+	if ran < 15 {
+		t.Errorf("only %d examples were found", ran)
+	}
+	t.Logf("%d examples", ran)
+}

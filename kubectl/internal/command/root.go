@@ -101,6 +101,7 @@ func newRoot(c *cli) *cobra.Command {
 	add(groupCluster, newClusterInfo(c), newAPIResources(c), newAPIVersions(c), newAuth(c), newTop(c), newCertificate(c), newProxy(c))
 	add(groupSelf, newConfig(c), newVersion(c), newOptions(), newCompletion(c), newPlugin(c))
 	addUnsupported(root)
+	addExamples(root)
 	c.addCompletion(root)
 	return root
 }

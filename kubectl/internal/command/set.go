@@ -22,7 +22,7 @@ import (
 
 func newSet(c *cli) *cobra.Command {
 	cmd := group("set", "Set specific features on objects")
-	cmd.AddCommand(newSetImage(c), newSetEnv(c), newSetResources(c), newSetServiceAccount(c))
+	cmd.AddCommand(newSetImage(c), newSetEnv(c), newSetResources(c), newSetServiceAccount(c), newSetSelector(c), newSetSubject(c))
 	return cmd
 }
 
