@@ -22,9 +22,9 @@ func BenchmarkCommandLine(b *testing.B) {
 			var ours, theirs []time.Duration
 			for b.Loop() {
 				for i := range 20 {
-					times := []time.Duration{timed(c, c.Bin("kctl"), line), 0}
+					times := []time.Duration{wholeRun(c, c.Bin("kctl"), line), 0}
 					if kubectl != "" {
-						times[1] = timed(c, kubectl, line)
+						times[1] = wholeRun(c, kubectl, line)
 					}
 					if i > 0 { // the first learns what the server serves
 						ours, theirs = append(ours, times[0]), append(theirs, times[1])
@@ -40,7 +40,7 @@ func BenchmarkCommandLine(b *testing.B) {
 	}
 }
 
-func timed(c *harness.Cluster, program string, args []string) time.Duration {
+func wholeRun(c *harness.Cluster, program string, args []string) time.Duration {
 	begin := time.Now()
 	c.Run("", program, args...)
 	return time.Since(begin)
