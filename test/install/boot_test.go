@@ -181,7 +181,11 @@ func (m *machine) enterGroups() {
 }
 
 // halt ends every process of the machine at once and takes its groups away.
+// A second time it does nothing.
 func (m *machine) halt() {
+	if m.cmd.ProcessState != nil {
+		return
+	}
 	if m.t.Failed() {
 		out, _ := m.try("journalctl", "--no-pager", "-o", "short-precise", "-n", "400")
 		m.t.Logf("%s\n%s", &m.out, out)
