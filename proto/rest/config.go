@@ -30,9 +30,9 @@ type Config struct {
 	CertData, KeyData []byte
 	// kubeconfig, if set, is the file that CertData and KeyData are from. It is
 	// read again as it changes.
-	kubeconfig string
-	BearerToken       string
-	BearerTokenFile   string // read again as it changes
+	kubeconfig      string
+	BearerToken     string
+	BearerTokenFile string // read again as it changes
 
 	// Transport, if set, carries the requests instead of one built from the
 	// fields above, whose credentials it must add itself: for proxies and
