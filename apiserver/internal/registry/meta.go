@@ -50,6 +50,7 @@ func (s *Store[T]) fillNew(obj T) {
 
 func (s *Store[T]) validateNew(ctx context.Context, obj T) field.ErrorList {
 	errs := validation.ValidateObjectMetaAccessor(obj, s.strategy.Resource.Namespaced, s.validateName, metadataPath)
+	errs = append(errs, finalizerNames(s.strategy.Resource, obj.GetFinalizers())...)
 	if s.strategy.Validate != nil {
 		errs = append(errs, s.strategy.Validate(ctx, obj)...)
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
+	"kctl/apiserver/internal/resources/check"
 	"kctl/apiserver/internal/resources/workload"
 )
 
@@ -22,19 +23,11 @@ var (
 // validateStatus is what holds of a job's status. What was wrong before may
 // stay: a controller of another release may have written it.
 func validateStatus(j, old *batchv1.Job) field.ErrorList {
-	before := sets.New[string]()
-	for _, e := range statusErrors(old) {
-		before.Insert(e.Field + e.Detail)
-	}
 	errs := workload.Counts(statusPath, []workload.Count{
 		{Field: "active", Value: j.Status.Active}, {Field: "succeeded", Value: j.Status.Succeeded}, {Field: "failed", Value: j.Status.Failed},
 		{Field: "ready", Value: ptr.Deref(j.Status.Ready, 0)}, {Field: "terminating", Value: ptr.Deref(j.Status.Terminating, 0)},
 	})
-	for _, e := range statusErrors(j) {
-		if !before.Has(e.Field + e.Detail) {
-			errs = append(errs, e)
-		}
-	}
+	errs = append(errs, check.Newly(statusErrors(j), statusErrors(old))...)
 	return append(errs, statusChange(j, old)...)
 }
 

@@ -57,6 +57,16 @@ func Nonnegative(value int64, path *field.Path) field.ErrorList {
 	return nil
 }
 
+// Newly are the errors that were not there before: what was wrong already, by
+// whomever it was stored, keeps nobody from changing the rest.
+func Newly(now, before field.ErrorList) field.ErrorList {
+	known := map[string]bool{}
+	for _, e := range before {
+		known[e.Field+e.Detail] = true
+	}
+	return slices.DeleteFunc(now, func(e *field.Error) bool { return known[e.Field+e.Detail] })
+}
+
 // Same checks that a field has not changed.
 func Same(now, old any, path *field.Path) field.ErrorList {
 	if equality.Semantic.DeepEqual(now, old) {

@@ -8,7 +8,6 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/check"
 	"kctl/proto/core"
 )
 
@@ -26,7 +26,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*corev1.Service] {
 		StoragePrefix:    "services/specs",
 		New:              func() *corev1.Service { return new(corev1.Service) },
 		Default:          setDefaults,
-		ValidateName:     apivalidation.NameIsDNS1035Label,
+		ValidateName:     check.NameIsLabel,
 		PrepareForCreate: func(_ context.Context, s *corev1.Service) { s.Status = corev1.ServiceStatus{}; sameAddresses(s) },
 		Validate:         func(_ context.Context, s *corev1.Service) field.ErrorList { return validate(s) },
 		Update:           registry.Change[*corev1.Service]{Prepare: prepareForUpdate, Validate: validateUpdate},
@@ -101,6 +101,7 @@ func sameAddresses(s *corev1.Service) {
 // it, as long as the type still has it.
 func prepareForUpdate(_ context.Context, s, old *corev1.Service) {
 	s.Status = old.Status
+	dropBalancing(&s.Spec, &old.Spec)
 	if s.Spec.Type == corev1.ServiceTypeExternalName {
 		if s.Spec.ClusterIP == old.Spec.ClusterIP && old.Spec.Type != corev1.ServiceTypeExternalName {
 			s.Spec.ClusterIP, s.Spec.ClusterIPs = "", nil
@@ -116,6 +117,26 @@ func prepareForUpdate(_ context.Context, s, old *corev1.Service) {
 		s.Spec.IPFamilies, s.Spec.IPFamilyPolicy = old.Spec.IPFamilies, old.Spec.IPFamilyPolicy
 	}
 	keepNodePorts(s, old)
+}
+
+// dropBalancing takes away what goes with a type that the service had, where the
+// update has left it as it was.
+func dropBalancing(s, old *corev1.ServiceSpec) {
+	local := func(s *corev1.ServiceSpec) bool {
+		return s.Type == corev1.ServiceTypeLoadBalancer && s.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
+	}
+	if local(old) && !local(s) && s.HealthCheckNodePort == old.HealthCheckNodePort {
+		s.HealthCheckNodePort = 0
+	}
+	if old.Type != corev1.ServiceTypeLoadBalancer || s.Type == corev1.ServiceTypeLoadBalancer {
+		return
+	}
+	if ptr.Equal(s.AllocateLoadBalancerNodePorts, old.AllocateLoadBalancerNodePorts) {
+		s.AllocateLoadBalancerNodePorts = nil
+	}
+	if ptr.Equal(s.LoadBalancerClass, old.LoadBalancerClass) {
+		s.LoadBalancerClass = nil
+	}
 }
 
 // keepNodePorts: a port keeps its node port where the update does not say, and

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -35,6 +36,8 @@ func validate(s *corev1.Service) field.ErrorList {
 		errs = append(errs, field.NotSupported(at.Child("sessionAffinity"), spec.SessionAffinity, sets.List(affinities)))
 	}
 	errs = append(errs, validateAddresses(s, at)...)
+	errs = append(errs, validateBalancer(s, at)...)
+	errs = append(errs, validateTraffic(spec, at)...)
 	switch policy := spec.ExternalTrafficPolicy; {
 	case policy == "":
 	case !outside(s) && len(spec.ExternalIPs) == 0:
@@ -53,12 +56,12 @@ func validateType(s *corev1.Service, at *field.Path) field.ErrorList {
 		errs = append(errs, field.NotSupported(at.Child("type"), spec.Type, sets.List(types)))
 	case spec.Type == corev1.ServiceTypeExternalName:
 		if len(spec.ClusterIPs) > 0 {
-			errs = append(errs, field.Forbidden(at.Child("clusterIPs"), "may not be set when `type` is 'ExternalName'"))
+			errs = append(errs, field.Forbidden(at.Child("clusterIPs"), "may not be set for ExternalName services"))
 		}
 		if spec.ExternalName == "" {
 			errs = append(errs, field.Required(at.Child("externalName"), ""))
 		} else {
-			errs = append(errs, check.Subdomain(spec.ExternalName, at.Child("externalName"))...)
+			errs = append(errs, check.Subdomain(strings.TrimSuffix(spec.ExternalName, "."), at.Child("externalName"))...)
 		}
 	case spec.ClusterIP == corev1.ClusterIPNone && outside(s):
 		errs = append(errs, field.Invalid(at.Child("clusterIPs").Index(0), spec.ClusterIP, fmt.Sprintf("may not be set to 'None' for %s services", spec.Type)))
@@ -80,18 +83,9 @@ func validateAddresses(s *corev1.Service, at *field.Path) field.ErrorList {
 			errs = append(errs, field.Invalid(at.Child("clusterIPs").Index(0), ip, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"))
 		}
 	}
-	for i, family := range spec.IPFamilies {
-		if family != corev1.IPv4Protocol {
-			errs = append(errs, field.Invalid(at.Child("ipFamilies").Index(i), family, "not configured on this cluster"))
-		}
-	}
-	if policy := spec.IPFamilyPolicy; policy != nil && *policy == corev1.IPFamilyPolicyRequireDualStack {
-		errs = append(errs, field.Invalid(at.Child("ipFamilyPolicy"), *policy, "this cluster is not configured for dual-stack services"))
-	}
+	errs = append(errs, validateFamilies(spec, at)...)
 	for i, ip := range spec.ExternalIPs {
-		if addr, err := netip.ParseAddr(ip); err != nil || addr.IsUnspecified() || addr.IsLoopback() || addr.IsLinkLocalUnicast() {
-			errs = append(errs, field.Invalid(at.Child("externalIPs").Index(i), ip, "must be a valid IP address that others can reach"))
-		}
+		errs = append(errs, validateReachable(ip, at.Child("externalIPs").Index(i))...)
 	}
 	return errs
 }
@@ -120,12 +114,22 @@ func validatePorts(s *corev1.Service, at *field.Path) field.ErrorList {
 		} else {
 			errs = append(errs, check.Messages(path.Child("targetPort"), port.TargetPort.StrVal, validation.IsValidPortName(port.TargetPort.StrVal))...)
 		}
+		if port.AppProtocol != nil {
+			errs = append(errs, check.QualifiedName(*port.AppProtocol, path.Child("appProtocol"))...)
+		}
 		if port.NodePort != 0 && !outside(s) {
 			errs = append(errs, field.Forbidden(path.Child("nodePort"), fmt.Sprintf("may not be used when `type` is '%s'", s.Spec.Type)))
 		}
 		key := fmt.Sprintf("%s/%d", port.Protocol, port.Port)
 		if numbers.Has(key) {
-			errs = append(errs, field.Duplicate(path, key))
+			shown := struct {
+				Name, Protocol string
+				AppProtocol    *string
+				Port           int32
+				TargetPort     int
+				NodePort       int32
+			}{Protocol: string(port.Protocol), Port: port.Port}
+			errs = append(errs, field.Duplicate(path, shown))
 		}
 		numbers.Insert(key)
 		key = fmt.Sprintf("%s/%d", port.Protocol, port.NodePort)
@@ -142,5 +146,5 @@ func validateUpdate(_ context.Context, s, old *corev1.Service) field.ErrorList {
 	if old.Spec.Type != corev1.ServiceTypeExternalName && s.Spec.Type != corev1.ServiceTypeExternalName && s.Spec.ClusterIP != old.Spec.ClusterIP {
 		errs = append(errs, field.Invalid(field.NewPath("spec", "clusterIPs").Index(0), s.Spec.ClusterIP, "may not change once set"))
 	}
-	return append(errs, validate(s)...)
+	return append(errs, check.Newly(validate(s), validate(old))...)
 }

@@ -19,17 +19,39 @@ func TestValidate(t *testing.T) {
 		"{}":                                 "spec.ports: Required value",
 		"{type: ExternalName}":               "spec.externalName: Required value",
 		"{type: Robot, ports: [{port: 80}]}": `spec.type: Unsupported value: "Robot"`,
-		"{type: NodePort, clusterIP: None, ports: [{port: 80}]}":             `spec.clusterIPs[0]: Invalid value: "None": may not be set to 'None' for NodePort services`,
-		"{ports: [{port: 80}, {port: 81, name: a}]}":                         "spec.ports[0].name: Required value",
-		"{ports: [{port: 80, name: a}, {port: 80, name: b}]}":                `spec.ports[1]: Duplicate value: "TCP/80"`,
-		"{ports: [{port: 0}]}":                                               "spec.ports[0].port: Invalid value: 0",
-		"{ports: [{port: 80, targetPort: Not_A_Name}]}":                      "spec.ports[0].targetPort: Invalid value",
-		"{ports: [{port: 80, protocol: HTTP}]}":                              `spec.ports[0].protocol: Unsupported value: "HTTP"`,
-		"{ports: [{port: 80}], sessionAffinity: Cookie}":                     `spec.sessionAffinity: Unsupported value: "Cookie"`,
-		"{ports: [{port: 80}], externalTrafficPolicy: Local}":                "spec.externalTrafficPolicy: Invalid value",
-		"{ports: [{port: 80}], ipFamilies: [IPv6]}":                          "spec.ipFamilies[0]: Invalid value",
-		"{ports: [{port: 80}], clusterIP: web}":                              "spec.clusterIPs[0]: Invalid value",
-		"{ports: [{port: 80}], clusterIP: 10.0.0.1, clusterIPs: [10.0.0.2]}": "spec.clusterIPs: Invalid value",
+		"{type: NodePort, clusterIP: None, ports: [{port: 80}]}":                                                   `spec.clusterIPs[0]: Invalid value: "None": may not be set to 'None' for NodePort services`,
+		"{ports: [{port: 80}, {port: 81, name: a}]}":                                                               "spec.ports[0].name: Required value",
+		"{ports: [{port: 80, name: a}, {port: 80, name: b}]}":                                                      `spec.ports[1]: Duplicate value: {"Name":"","Protocol":"TCP","AppProtocol":null,"Port":80,"TargetPort":0,"NodePort":0}`,
+		"{ports: [{port: 0}]}":                                                                                     "spec.ports[0].port: Invalid value: 0",
+		"{ports: [{port: 80, targetPort: Not_A_Name}]}":                                                            "spec.ports[0].targetPort: Invalid value",
+		"{ports: [{port: 80, protocol: HTTP}]}":                                                                    `spec.ports[0].protocol: Unsupported value: "HTTP"`,
+		"{ports: [{port: 80}], sessionAffinity: Cookie}":                                                           `spec.sessionAffinity: Unsupported value: "Cookie"`,
+		"{ports: [{port: 80}], externalTrafficPolicy: Local}":                                                      "spec.externalTrafficPolicy: Invalid value",
+		"{ports: [{port: 80}], ipFamilies: [IPv6]}":                                                                "spec.ipFamilies[0]: Invalid value",
+		"{type: ExternalName, externalName: example.org.}":                                                         "",
+		"{type: ExternalName, externalName: a.b, clusterIP: None}":                                                 "spec.clusterIPs: Forbidden: may not be set for ExternalName services",
+		"{ports: [{port: 80, appProtocol: ../x}]}":                                                                 "spec.ports[0].appProtocol: Invalid value: \"../x\": prefix part",
+		"{ports: [{port: 80}], externalIPs: [127.0.0.1]}":                                                          "spec.externalIPs[0]: Invalid value: \"127.0.0.1\": may not be in the loopback range (127.0.0.0/8, ::1/128)",
+		"{ports: [{port: 80}], externalIPs: [0.0.0.0]}":                                                            "spec.externalIPs[0]: Invalid value: \"0.0.0.0\": may not be unspecified (0.0.0.0)",
+		"{ports: [{port: 80}], externalIPs: [224.0.0.1]}":                                                          "spec.externalIPs[0]: Invalid value: \"224.0.0.1\": may not be in the link-local multicast range",
+		"{ports: [{port: 80}], externalIPs: [169.254.1.1]}":                                                        "spec.externalIPs[0]: Invalid value: \"169.254.1.1\": may not be in the link-local range",
+		"{ports: [{port: 80}], externalIPs: [010.1.1.1]}":                                                          "spec.externalIPs[0]: Invalid value: \"010.1.1.1\": must not have leading 0s",
+		"{ports: [{port: 80}], externalIPs: ['::ffff:1.2.3.4']}":                                                   "spec.externalIPs[0]: Invalid value: \"::ffff:1.2.3.4\": must not be an IPv4-mapped IPv6 address",
+		"{ports: [{port: 80}], externalIPs: [x]}":                                                                  "spec.externalIPs[0]: Invalid value: \"x\": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
+		"{ports: [{port: 80}], internalTrafficPolicy: x}":                                                          `spec.internalTrafficPolicy: Unsupported value: "x": supported values: "Cluster", "Local"`,
+		"{ports: [{port: 80}], trafficDistribution: x}":                                                            `spec.trafficDistribution: Unsupported value: "x": supported values: "PreferClose", "PreferSameZone", "PreferSameNode"`,
+		"{ports: [{port: 80}], ipFamilies: [IPv4, IPv4]}":                                                          `spec.ipFamilies[1]: Duplicate value: "IPv4"`,
+		"{ports: [{port: 80}], ipFamilies: [IPv5]}":                                                                `spec.ipFamilies[0]: Unsupported value: "IPv5": supported values: "IPv4", "IPv6"`,
+		"{ports: [{port: 80}], ipFamilyPolicy: x}":                                                                 `spec.ipFamilyPolicy: Unsupported value: "x": supported values: "PreferDualStack", "RequireDualStack", "SingleStack"`,
+		"{ports: [{port: 80}], allocateLoadBalancerNodePorts: true}":                                               "spec.allocateLoadBalancerNodePorts: Forbidden: may only be used when `type` is 'LoadBalancer'",
+		"{ports: [{port: 80}], loadBalancerClass: a/b}":                                                            "spec.loadBalancerClass: Forbidden: may only be used when `type` is 'LoadBalancer'",
+		"{ports: [{port: 80}], loadBalancerSourceRanges: [10.0.0.0/8]}":                                            "spec.LoadBalancerSourceRanges: Forbidden: may only be used when `type` is 'LoadBalancer'",
+		"{ports: [{port: 80}], healthCheckNodePort: 30000}":                                                        "spec.healthCheckNodePort: Invalid value: 30000: may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'",
+		"{type: LoadBalancer, ports: [{port: 80}], loadBalancerSourceRanges: [' 10.0.0.0/8 ', 10.0.0.1/8]}":        "spec.LoadBalancerSourceRanges[1]: Invalid value: \"10.0.0.1/8\": must not have bits set beyond the prefix length",
+		"{type: LoadBalancer, ports: [{port: 80}], externalTrafficPolicy: Local, healthCheckNodePort: -1}":         "spec.healthCheckNodePort: Invalid value: -1: must be between 1 and 65535, inclusive",
+		"{ports: [{port: 80}], sessionAffinity: ClientIP, sessionAffinityConfig: {clientIP: {timeoutSeconds: 0}}}": "spec.sessionAffinityConfig.clientIP.timeoutSeconds: Invalid value: 0: must be greater than 0 and less than 86400",
+		"{ports: [{port: 80}], clusterIP: web}":                                                                    "spec.clusterIPs[0]: Invalid value",
+		"{ports: [{port: 80}], clusterIP: 10.0.0.1, clusterIPs: [10.0.0.2]}":                                       "spec.clusterIPs: Invalid value",
 	} {
 		s := strategy.New()
 		if err := yaml.UnmarshalStrict([]byte(text), &s.Spec); err != nil {
@@ -62,6 +84,36 @@ func TestRow(t *testing.T) {
 		strategy.Default(s)
 		if got := fmt.Sprint(strategy.Row(s)); got != want {
 			t.Errorf("row is %s\n    want %s", got, want)
+		}
+	}
+}
+
+// TestLosingABalancer: what goes with a load balancer goes with it, unless the
+// update says something about it.
+func TestLosingABalancer(t *testing.T) {
+	const balanced = "{type: LoadBalancer, clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1], ports: [{port: 80}], allocateLoadBalancerNodePorts: true, loadBalancerClass: a/b, externalTrafficPolicy: Local, healthCheckNodePort: 30000}"
+	for text, want := range map[string]string{
+		strings.Replace(balanced, "LoadBalancer,", "ClusterIP,", 1):                                      "",
+		strings.Replace(balanced, "Local", "Cluster", 1):                                                 "",
+		strings.Replace(strings.Replace(balanced, "LoadBalancer,", "NodePort,", 1), "a/b", "a/c", 1):     "spec.loadBalancerClass: Forbidden",
+		strings.Replace(strings.Replace(balanced, "LoadBalancer,", "NodePort,", 1), "30000", "30001", 1): "spec.healthCheckNodePort: Invalid value: 30001",
+	} {
+		strategy := Strategy(clock.RealClock{})
+		old, s := strategy.New(), strategy.New()
+		for into, text := range map[any]string{&old.Spec: balanced, &s.Spec: text} {
+			if err := yaml.UnmarshalStrict([]byte(text), into); err != nil {
+				t.Fatal(err)
+			}
+		}
+		strategy.Default(old)
+		strategy.Default(s)
+		prepareForUpdate(t.Context(), s, old)
+		got := ""
+		if err := validateUpdate(t.Context(), s, old).ToAggregate(); err != nil {
+			got = err.Error()
+		}
+		if want == "" && got != "" || !strings.HasPrefix(got, want) {
+			t.Errorf("%s\n  got: %s\n want: %s", text, got, want)
 		}
 	}
 }
