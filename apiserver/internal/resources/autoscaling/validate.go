@@ -3,6 +3,7 @@ package autoscaling
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"k8s.io/apimachinery/pkg/api/validate/content"
@@ -32,10 +33,10 @@ func validate(s *autoscalingv2.HorizontalPodAutoscalerSpec) field.ErrorList {
 	if s.MaxReplicas == 0 {
 		errs = append(errs, field.Required(at.Child("maxReplicas"), ""))
 	} else if s.MaxReplicas < 0 {
-		errs = append(errs, field.Invalid(at.Child("maxReplicas"), s.MaxReplicas, "must be greater than 0"))
+		errs = append(errs, field.Invalid(at.Child("maxReplicas"), s.MaxReplicas, "must be greater than or equal to 1"))
 	}
 	errs = append(errs, validateReference(s.ScaleTargetRef, at.Child("scaleTargetRef"))...)
-	if ref := s.ScaleTargetRef; (ref.APIVersion == "" || ref.APIVersion == "v1") && ref.Kind != "ReplicationController" {
+	if ref := s.ScaleTargetRef; !strings.Contains(ref.APIVersion, "/") && ref.Kind != "ReplicationController" {
 		errs = append(errs, field.Invalid(at.Child("scaleTargetRef", "apiVersion"), ref.APIVersion, "apiVersion must specify API group"))
 	}
 	for i := range s.Metrics {
@@ -135,6 +136,8 @@ func validateSource(m *autoscalingv2.MetricSpec, at *field.Path) field.ErrorList
 		}
 		if m.ContainerResource.Container == "" {
 			errs = append(errs, field.Required(at.Child("containerResource", "container"), "must specify a container"))
+		} else {
+			errs = append(errs, check.Label(m.ContainerResource.Container, at.Child("containerResource", "container"))...)
 		}
 		errs = append(errs, validateResourceTarget(m.ContainerResource.Target, at.Child("containerResource", "target"))...)
 	}

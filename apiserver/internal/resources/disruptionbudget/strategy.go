@@ -27,7 +27,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*policyv1.PodDisruptio
 	return registry.Strategy[*policyv1.PodDisruptionBudget]{
 		Resource: core.PodDisruptionBudgets, Singular: "poddisruptionbudget", ShortNames: []string{"pdb"},
 		New:          func() *policyv1.PodDisruptionBudget { return new(policyv1.PodDisruptionBudget) },
-		ValidateName: check.NameIsSubdomain,
+		ValidateName: check.NameIsSegment, // as upstream: whatever can stand in a path
 		PrepareForCreate: func(_ context.Context, b *policyv1.PodDisruptionBudget) {
 			b.Status = policyv1.PodDisruptionBudgetStatus{}
 		},

@@ -118,6 +118,12 @@ func validateNames(spec *core.PodSpec, at *field.Path) field.ErrorList {
 		if (claim.ResourceClaimName == nil) == (claim.ResourceClaimTemplateName == nil) {
 			errs = append(errs, field.Invalid(path, claim, "must specify exactly one of: `resourceClaimName`, `resourceClaimTemplateName`"))
 		}
+		if claim.ResourceClaimName != nil {
+			errs = append(errs, check.Subdomain(*claim.ResourceClaimName, path.Child("resourceClaimName"))...)
+		}
+		if claim.ResourceClaimTemplateName != nil {
+			errs = append(errs, check.Subdomain(*claim.ResourceClaimTemplateName, path.Child("resourceClaimTemplateName"))...)
+		}
 	}
 	return errs
 }

@@ -172,8 +172,6 @@ func validateSpread(constraints []corev1.TopologySpreadConstraint, at *field.Pat
 		}
 		if c.TopologyKey == "" {
 			errs = append(errs, field.Required(path.Child("topologyKey"), "can not be empty"))
-		} else {
-			errs = append(errs, metav1validation.ValidateLabelName(c.TopologyKey, path.Child("topologyKey"))...)
 		}
 		errs = append(errs, oneOf(c.WhenUnsatisfiable, path.Child("whenUnsatisfiable"), unsatisfiable)...)
 		id := fmt.Sprintf("{%s, %s}", c.TopologyKey, c.WhenUnsatisfiable)

@@ -139,6 +139,7 @@ func TestValidateVolumes(t *testing.T) {
 		{"name: v}, {name: v", `spec.volumes[1].name: Duplicate value: "v"`},
 		{"name: v, emptyDir: {}, hostPath: {path: /x}", "spec.volumes[0].hostPath: Forbidden: may not specify more than 1 volume type"},
 		{"name: v, hostPath: {path: /x/../y}", `spec.volumes[0].hostPath.path: Invalid value: "/x/../y": must not contain '..'`},
+		{"name: v, csi: {driver: A_b}", `spec.volumes[0].csi.driver: Invalid value: "A_b"`},
 		{"name: v, hostPath: {path: /x, type: Blob}", `spec.volumes[0].hostPath.type: Unsupported value: "Blob"`},
 		{"name: v, emptyDir: {sizeLimit: -1}", "spec.volumes[0].emptyDir.sizeLimit: Forbidden: SizeLimit field must be a valid resource quantity"},
 		{"name: v, secret: {}", "spec.volumes[0].secret.secretName: Required value"},

@@ -140,7 +140,7 @@ var sourceChecks = []sourceCheck{
 		return check.Need(at, "gateway", s.ScaleIO.Gateway, "system", s.ScaleIO.System, "volumeName", s.ScaleIO.VolumeName)
 	}},
 	{"csi", func(s *corev1.VolumeSource) bool { return s.CSI != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return check.Need(at, "driver", s.CSI.Driver)
+		return check.DriverName(s.CSI.Driver, at.Child("driver"))
 	}},
 	{"ephemeral", func(s *corev1.VolumeSource) bool { return s.Ephemeral != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
 		if s.Ephemeral.VolumeClaimTemplate == nil {

@@ -27,7 +27,7 @@ func expect(t *testing.T, what string, errs field.ErrorList, want string) {
 func TestRules(t *testing.T) {
 	for text, want := range map[string]string{
 		"{verbs: [get], apiGroups: [''], resources: [pods]}":       "",
-		"{apiGroups: [''], resources: [pods]}":                     "rules[0].verbs: Required value: verbs must contain at least one value",
+		"{apiGroups: [''], resources: [pods]}":                     "rules[0].verbs: Required value",
 		"{verbs: [get], resources: [pods]}":                        "rules[0].apiGroups: Required value: resource rules must supply at least one api group",
 		"{verbs: [get], apiGroups: ['']}":                          "rules[0].resources: Required value: resource rules must supply at least one resource",
 		"{verbs: [get], nonResourceURLs: [/x], resources: [pods]}": `rules[0].nonResourceURLs: Invalid value: ["/x"]: rules cannot apply to both`,

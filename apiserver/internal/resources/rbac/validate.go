@@ -41,7 +41,7 @@ func validateRules(rules []rbacv1.PolicyRule, namespaced bool, at *field.Path) f
 func validateRule(rule *rbacv1.PolicyRule, namespaced bool, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(rule.Verbs) == 0 {
-		errs = append(errs, field.Required(at.Child("verbs"), "verbs must contain at least one value"))
+		errs = append(errs, field.Required(at.Child("verbs"), ""))
 	}
 	if len(rule.NonResourceURLs) > 0 {
 		if namespaced {
