@@ -63,7 +63,6 @@ func (s *Store[T]) admitNew(ctx context.Context, obj T, admit Admit) error {
 		s.Default(obj)
 	}
 	s.fillNew(obj)
-	oneOfEachOwner(ctx, obj)
 	if s.strategy.PrepareForCreate != nil {
 		s.strategy.PrepareForCreate(ctx, obj)
 	}

@@ -207,7 +207,6 @@ func (u *update[T]) prepare(ctx context.Context, old T) (T, error) {
 		u.store.Default(obj)
 	}
 	u.store.keepMeta(obj, old)
-	oneOfEachOwner(ctx, obj)
 	if u.way.Prepare != nil {
 		u.way.Prepare(ctx, obj, old)
 	}

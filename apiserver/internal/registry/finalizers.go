@@ -1,0 +1,34 @@
+package registry
+
+import (
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"kctl/proto/core"
+)
+
+// standardFinalizers are those without a domain.
+var standardFinalizers = []string{metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents, "kubernetes"}
+
+// domainGroups are those whose objects have finalizers with a domain only: all
+// but the younger ones of upstream's, and users' own.
+var domainGroups = sets.New("", "apps", "autoscaling", "batch", "certificates.k8s.io", "discovery.k8s.io", "flowcontrol.apiserver.k8s.io",
+	"networking.k8s.io", "rbac.authorization.k8s.io", "resource.k8s.io", "scheduling.k8s.io", "storage.k8s.io", "storagemigration.k8s.io")
+
+// finalizerNames refuses finalizers of which nobody could tell whose they are.
+func finalizerNames(r core.Resource, finalizers []string) field.ErrorList {
+	if len(finalizers) == 0 || !domainGroups.Has(r.Group) || r.Name == core.Events.Name {
+		return nil
+	}
+	var errs field.ErrorList
+	for i, name := range finalizers {
+		if !strings.Contains(name, "/") && !slices.Contains(standardFinalizers, name) {
+			errs = append(errs, field.Invalid(metadataPath.Child("finalizers").Index(i), name, "name is neither a standard finalizer name nor is it fully qualified"))
+		}
+	}
+	return errs
+}
