@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -113,7 +114,8 @@ func TestServerErrorsAreTriedAgainAndRefusalsAreNot(t *testing.T) {
 }
 
 func TestReportingNeverBlocks(t *testing.T) {
-	r := NewRecorder(nil, "kubelet", "node-1", clock.RealClock{}, zap.NewNop())
+	warnings, logged := observer.New(zap.WarnLevel)
+	r := NewRecorder(nil, "kubelet", "node-1", clock.RealClock{}, zap.New(warnings))
 	for range queueLength + 10 { // nobody runs it
 		r.Event(pod("web"), corev1.EventTypeNormal, "A", strings.Repeat("x", 2*maxMessage))
 	}
@@ -122,6 +124,16 @@ func TestReportingNeverBlocks(t *testing.T) {
 	}
 	if e := <-r.queue; len(e.Message) != maxMessage {
 		t.Errorf("a message of %d bytes", len(e.Message))
+	}
+	for len(r.queue) > 0 {
+		r.tellDropped() // not yet
+		<-r.queue
+	}
+	r.tellDropped()
+	r.tellDropped()
+	lines := logged.All()
+	if len(lines) != 2 || lines[1].ContextMap()["count"] != int64(10) {
+		t.Errorf("of 10 events that were dropped, this was logged: %v", lines)
 	}
 }
 

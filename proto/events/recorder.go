@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -44,7 +45,8 @@ type Recorder struct {
 	clock     clock.Clock
 	logger    *zap.Logger
 	queue     chan *core.Event
-	correlate *correlator // owned by Run
+	dropped   atomic.Int64 // since the queue was last empty
+	correlate *correlator  // owned by Run
 }
 
 // NewRecorder returns a Recorder whose events carry component and host as
@@ -90,8 +92,11 @@ func (r *Recorder) enqueue(ref *core.ObjectReference, eventType, reason, message
 	select {
 	case r.queue <- event:
 	default:
-		r.logger.Warn("too many events wait, one is dropped",
-			zap.String("object", ref.Namespace+"/"+ref.Name), zap.String("reason", reason))
+		// Whoever has so much to tell must not have as much logged.
+		if r.dropped.Add(1) == 1 {
+			r.logger.Warn("too many events wait, new ones are dropped",
+				zap.String("object", ref.Namespace+"/"+ref.Name), zap.String("reason", reason))
+		}
 	}
 }
 
@@ -134,7 +139,18 @@ func (r *Recorder) Run(ctx context.Context) error {
 			return ctx.Err()
 		case event := <-r.queue:
 			r.record(ctx, event)
+			r.tellDropped()
 		}
+	}
+}
+
+// tellDropped says how many were dropped, once those that waited are sent.
+func (r *Recorder) tellDropped() {
+	if len(r.queue) > 0 {
+		return
+	}
+	if n := r.dropped.Swap(0); n > 0 {
+		r.logger.Warn("events were dropped", zap.Int64("count", n))
 	}
 }
 

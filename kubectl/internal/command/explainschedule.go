@@ -45,7 +45,7 @@ func newExplainSchedule(c *cli) *cobra.Command {
 		Short: "Show what every node answers to a pod, and why it is where it is",
 		Long: "Show what every node answers to a pod: all plugins that refuse it there, or the scores that rank the node.\n\n" +
 			"The scheduler is asked, not the API server: it must be kctl's, and lets you ask by your certificate or token.",
-		Example: "  kctl explain-schedule pod/web\n  kctl explain-schedule web --scheduler https://10.0.0.5:10259 -o json",
+		Example: "  kctl explain-schedule pod/web\n  kctl explain-schedule web --scheduler https://192.168.10.5:10259 -o json",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, err := oneName(cmd, args)
 			if err != nil {

@@ -33,10 +33,10 @@ a kubelet starts from are written, and systemd starts it where systemd runs. Run
 left to do.
 
 "kctl token create --print-join-command", on the control plane, prints the line to type.`,
-		Example: `  kctl join 10.0.0.1:6443 --token abcdef.0123456789abcdef --discovery-token-ca-cert-hash sha256:0a1b…
+		Example: `  kctl join 192.168.10.1:6443 --token abcdef.0123456789abcdef --discovery-token-ca-cert-hash sha256:0a1b…
 
   # Without systemd: write the files, and print how to start the kubelet
-  kctl join 10.0.0.1:6443 --token … --discovery-token-ca-cert-hash … --start none`,
+  kctl join 192.168.10.1:6443 --token … --discovery-token-ca-cert-hash … --start none`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {

@@ -54,8 +54,8 @@ and pki/sa.{key,pub} to it, and run this there.`,
   kctl pki init
 
   # Three, behind a load balancer, with etcd on each
-  kctl pki init --hosts lb.example.org,10.0.0.1,10.0.0.2,10.0.0.3 \
-    --etcd-hosts 10.0.0.1,10.0.0.2,10.0.0.3 --server https://lb.example.org:6443`,
+  kctl pki init --hosts lb.example.org,192.168.10.1,192.168.10.2,192.168.10.3 \
+    --etcd-hosts 192.168.10.1,192.168.10.2,192.168.10.3 --server https://lb.example.org:6443`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d, err := o.directory(cmd.Flags().Changed("server"))
