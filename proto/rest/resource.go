@@ -2,7 +2,6 @@ package rest
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -106,28 +105,5 @@ func (r Resource) Watch(ctx context.Context, opts ...Option) (*Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Stream{body: resp.Body, decoder: json.NewDecoder(resp.Body)}, nil
+	return newStream(resp.Body), nil
 }
-
-// Event is one event of a watch; Object is still encoded.
-type Event struct {
-	Type   string          `json:"type"`
-	Object json.RawMessage `json:"object"`
-}
-
-// Stream is an open watch.
-type Stream struct {
-	body    io.ReadCloser
-	decoder *json.Decoder
-}
-
-// Next waits for the next event. It returns io.EOF when the server ends the
-// watch.
-func (s *Stream) Next() (Event, error) {
-	var e Event
-	err := s.decoder.Decode(&e)
-	return e, err
-}
-
-// Close ends the watch; a Next under way returns.
-func (s *Stream) Close() error { return s.body.Close() }

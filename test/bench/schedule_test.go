@@ -223,7 +223,7 @@ func (s *scheduler) drain() float64 {
 		case n >= backlog:
 			return float64(n-first) / time.Since(began).Seconds()
 		}
-		time.Sleep(20 * time.Millisecond) // the pace of looking, not of the thing looked at
+		time.Sleep(100 * time.Millisecond) // the pace of looking, which costs the scheduler time
 	}
 }
 

@@ -85,6 +85,7 @@ func (c *call) admit(operation admission.Operation, options runtime.Object, dryR
 		return a
 	}
 	return registry.Admit{
+		Shares: true,
 		Mutate: func(ctx context.Context, obj, old core.Object) error {
 			return c.Admission.Admit(ctx, attributes(obj, old))
 		},

@@ -107,9 +107,7 @@ func (s *Store[T]) createOnce(ctx context.Context, obj T, admit Admit, dry bool)
 }
 
 // expect tells the cache what it need not find out of what is about to be
-// written. Callers inside the server, who come without admission, may go on with
-// the object as they like, so that it cannot be shared. What is stored in
-// another form than the object's is not foretold.
+// written. What is stored in another form than the object's is not foretold.
 func (s *Store[T]) expect(key string, value []byte, obj T, admit Admit) {
 	if s.strategy.Encoding != nil {
 		return
@@ -118,7 +116,7 @@ func (s *Store[T]) expect(key string, value []byte, obj T, admit Admit) {
 	if s.strategy.Fields != nil {
 		hint.Fields = s.strategy.Fields(obj)
 	}
-	if admit.Validate != nil {
+	if admit.Shares {
 		hint.Object = obj
 	}
 	s.cache.Expect(key, value, hint)

@@ -65,6 +65,9 @@ type Admit struct {
 	Account  func(obj, old core.Object, before []byte)
 	Mutate   func(ctx context.Context, obj, old core.Object) error
 	Validate func(ctx context.Context, obj, old core.Object) error
+	// Shares: whoever calls has let go of the object by then, so that followers
+	// inside the server may have it instead of decoding their own.
+	Shares bool
 	// Creates: an update of what is not there creates it.
 	Creates bool
 }

@@ -5,6 +5,7 @@ package metrics
 
 import (
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -36,6 +37,7 @@ type Metrics struct {
 	permitWait      *prometheus.HistogramVec
 	points          *prometheus.HistogramVec
 	plugins         *prometheus.HistogramVec
+	pluginPoints    sync.Map // pluginPoint → prometheus.Observer, of plugins
 	afterFlush      prometheus.Counter
 }
 
@@ -158,7 +160,19 @@ func (p Plugins) Now() time.Time { return p.Clock.Now() }
 
 // Plugin implements framework.Observer.
 func (p Plugins) Plugin(plugin, point string, code framework.Code, began time.Time) {
-	p.plugins.WithLabelValues(plugin, point, code.String()).Observe(p.Clock.Since(began).Seconds())
+	took := p.Clock.Since(began).Seconds()
+	at := pluginPoint{plugin, point, code}
+	observer, known := p.pluginPoints.Load(at) // called for each node: to find it by its labels would take longer than the plugin
+	if !known {
+		observer, _ = p.pluginPoints.LoadOrStore(at, p.plugins.WithLabelValues(plugin, point, code.String()))
+	}
+	observer.(prometheus.Observer).Observe(took)
+}
+
+// pluginPoint is what single plugins are measured by.
+type pluginPoint struct {
+	plugin, point string
+	code          framework.Code
 }
 
 // Incoming counts a pod that enters a part of the queue.

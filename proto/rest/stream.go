@@ -1,0 +1,75 @@
+package rest
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+)
+
+// Event is one event of a watch; Object is still encoded.
+type Event struct {
+	Type   string          `json:"type"`
+	Object json.RawMessage `json:"object"`
+}
+
+// Stream is an open watch.
+type Stream struct {
+	body  io.ReadCloser
+	lines *bufio.Reader
+	// decoder takes over as soon as an event is not a line of the usual form.
+	decoder *json.Decoder
+}
+
+// lineBuffer holds most events.
+const lineBuffer = 16 << 10
+
+func newStream(body io.ReadCloser) *Stream {
+	return &Stream{body: body, lines: bufio.NewReaderSize(body, lineBuffer)}
+}
+
+// Next waits for the next event. It returns io.EOF when the server ends the
+// watch. Whether the object is JSON is for whoever decodes it to find out.
+func (s *Stream) Next() (Event, error) {
+	if s.decoder == nil {
+		line, err := s.lines.ReadBytes('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return Event{}, err
+		}
+		if event, ok := eventOf(line); ok {
+			return event, nil
+		}
+		s.decoder = json.NewDecoder(io.MultiReader(bytes.NewReader(line), s.lines))
+	}
+	var e Event
+	err := s.decoder.Decode(&e)
+	return e, err
+}
+
+var (
+	typeMark   = []byte(`{"type":"`)
+	objectMark = []byte(`","object":`)
+	eventEnd   = []byte("}\n")
+)
+
+// eventOf takes an event apart that is written as servers write it, without
+// looking into the object: to decode it is most of the work of a watch, and
+// must be done once.
+func eventOf(line []byte) (Event, bool) {
+	rest, ok := bytes.CutPrefix(line, typeMark)
+	if !ok {
+		return Event{}, false
+	}
+	if rest, ok = bytes.CutSuffix(rest, eventEnd); !ok {
+		return Event{}, false
+	}
+	name, object, ok := bytes.Cut(rest, objectMark)
+	if !ok || !bytes.HasPrefix(object, []byte("{")) || !bytes.HasSuffix(object, []byte("}")) || bytes.ContainsAny(name, `"\`) {
+		return Event{}, false
+	}
+	return Event{Type: string(name), Object: object}, true
+}
+
+// Close ends the watch; a Next under way returns.
+func (s *Stream) Close() error { return s.body.Close() }
