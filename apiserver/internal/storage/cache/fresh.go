@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -69,7 +70,11 @@ func (c *Cache) WaitFor(ctx context.Context, revision int64) error {
 	if c.Revision() >= revision {
 		return nil
 	}
-	return c.feed.wait(ctx, revision)
+	err := c.feed.wait(ctx, revision)
+	if late := (*FutureError)(nil); errors.As(err, &late) {
+		late.Current = c.Revision() // the feed may not have told of anything since the list
+	}
+	return err
 }
 
 func (f *Feed) wait(ctx context.Context, revision int64) error {
