@@ -165,7 +165,11 @@ func (e *explanation) enum(t *Type) []string {
 	for _, each := range [][]any{t.Enum, whole.Enum} {
 		if len(values) == 0 {
 			for _, value := range each {
-				values = append(values, fmt.Sprint(value))
+				word := fmt.Sprint(value)
+				if word == "" {
+					word = `""` // as kubectl writes it: nothing would not be seen
+				}
+				values = append(values, word)
 			}
 		}
 	}

@@ -16,7 +16,7 @@ import (
 const small = `{"paths":{"/x":{"patch":{"x-kubernetes-group-version-kind":{"group":"g","version":"v1","kind":"Thing"},"requestBody":{"content":{"application/strategic-merge-patch+json":{}}}}}},
 "components":{"schemas":{
  "io.g.Thing":{"description":"A thing.","type":"object","x-kubernetes-group-version-kind":[{"group":"g","version":"v1","kind":"Thing"}],"required":["parts"],"properties":{
-   "kind":{"type":"string","description":"What it is.","enum":["a","b","c","d","e"]},
+   "kind":{"type":"string","description":"What it is.","enum":["","b","c","d","e"]},
    "parts":{"type":"array","description":"Its parts.","items":{"allOf":[{"$ref":"#/components/schemas/io.g.Part"}]},"x-kubernetes-patch-merge-key":"name","x-kubernetes-patch-strategy":"merge"},
    "self":{"$ref":"#/components/schemas/io.g.Thing"},
    "labels":{"type":"object","additionalProperties":{"type":"string"}}}},
@@ -52,10 +52,10 @@ var thing = schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "Thing"}
 func TestExplain(t *testing.T) {
 	document := load(t)
 	for path, want := range map[string]string{
-		"": "GROUP:      g\nKIND:       Thing\nVERSION:    v1\n\nDESCRIPTION:\n    A thing.\n    \nFIELDS:\n  kind\t<string>\n  enum: a, b, c, d, ....\n    What it is.\n\n" +
+		"": "GROUP:      g\nKIND:       Thing\nVERSION:    v1\n\nDESCRIPTION:\n    A thing.\n    \nFIELDS:\n  kind\t<string>\n  enum: \"\", b, c, d, ....\n    What it is.\n\n" +
 			"  labels\t<map[string]string>\n    <no description>\n\n  parts\t<[]Part> -required-\n    Its parts.\n\n  self\t<Thing>\n    <no description>\n\n\n",
 		"parts": "FIELD: parts <[]Part>\n\n\nDESCRIPTION:\n    Its parts.\n    A part. It has a name.\n    \n     - listed\n    \nFIELDS:\n  name\t<string>\n    <no description>\n\n  size\t<integer>\n    <no description>\n\n\n",
-		"kind":  "FIELD: kind <string>\nENUM:\n    a\n    b\n    c\n    d\n    e\n\nDESCRIPTION:\n    What it is.\n    \n\n",
+		"kind":  "FIELD: kind <string>\nENUM:\n    \"\"\n    b\n    c\n    d\n    e\n\nDESCRIPTION:\n    What it is.\n    \n\n",
 	} {
 		var out strings.Builder
 		var fields []string
