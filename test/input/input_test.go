@@ -33,6 +33,7 @@ func TestBadInput(t *testing.T) {
 	t.Run("tokens", func(t *testing.T) { tokens(t, c.In(t)) })
 	t.Run("rights", func(t *testing.T) { rights(t, c.In(t)) })
 	t.Run("kctl", func(t *testing.T) { commands(t, c.In(t)) })
+	t.Run("manifests", func(t *testing.T) { manifests(t, c.In(t)) })
 	t.Run("nothing was lost", func(t *testing.T) {
 		if out := c.In(t).Kctl("get", "configmap", "kept", "-o", "jsonpath={.data.a}"); out != "b" {
 			t.Errorf("the config map says %q", out)
@@ -297,5 +298,34 @@ func commands(t *testing.T, c *harness.Cluster) {
 				t.Errorf("kctl %s panics:\n%s", strings.Join(tc.args, " "), stderr)
 			}
 		})
+	}
+}
+
+// manifests are larger than anybody writes them.
+func manifests(t *testing.T, c *harness.Cluster) {
+	const documents = 2000
+	var many strings.Builder
+	for i := range documents {
+		fmt.Fprintf(&many, "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: many-%d, labels: {many: \"yes\"}}\ndata: {n: \"%d\"}\n", i, i)
+	}
+	for _, args := range [][]string{{"create", "-f", "-"}, {"delete", "-f", "-"}} {
+		out := c.KctlInput(many.String(), append(args, "-o", "name")...)
+		if lines := strings.Count(out, "\n"); lines != documents {
+			t.Errorf("kctl %s with %d documents tells of %d", args[0], documents, lines)
+		}
+	}
+	if left := c.Kctl("get", "configmap", "-l", "many=yes", "-o", "name"); left != "" {
+		t.Errorf("left over: %.200s", left)
+	}
+	huge := filepath.Join(t.TempDir(), "huge.yaml")
+	text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: huge}\ndata:\n  a: " + strings.Repeat("x", 50<<20) + "\n"
+	if err := os.WriteFile(huge, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"create", "-f", huge}, {"apply", "-f", huge}, {"apply", "--server-side", "-f", huge}} {
+		stderr := c.KctlFails(args...)
+		if !strings.Contains(stderr, "too large") || len(stderr) > 1000 {
+			t.Errorf("kctl %s of 50 MB says %.300q", strings.Join(args[:len(args)-1], " "), stderr)
+		}
 	}
 }
