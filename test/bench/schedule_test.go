@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -194,13 +193,7 @@ func startScheduler(b *testing.B, server *server) *scheduler {
 }
 
 func (s *scheduler) stop() {
-	if s.cmd == nil {
-		return
-	}
-	_ = s.cmd.Process.Signal(syscall.SIGTERM)
-	if err := s.cmd.Wait(); err != nil {
-		s.b.Errorf("the scheduler ended with %v", err)
-	}
+	end(s.b, "scheduler", s.cmd)
 	s.cmd = nil
 	s.client.CloseIdleConnections()
 }

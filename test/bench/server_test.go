@@ -87,14 +87,20 @@ func (s *server) start() {
 }
 
 func (s *server) stop() {
-	if s.cmd == nil {
+	end(s.b, "API server", s.cmd)
+	s.cmd = nil
+}
+
+// end asks a program to stop, and waits until it has; nil is none.
+func end(b testing.TB, name string, cmd *exec.Cmd) {
+	b.Helper()
+	if cmd == nil {
 		return
 	}
-	_ = s.cmd.Process.Signal(syscall.SIGTERM)
-	if err := s.cmd.Wait(); err != nil {
-		s.b.Errorf("the API server ended with %v", err)
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	if err := cmd.Wait(); err != nil {
+		b.Errorf("the %s ended with %v", name, err)
 	}
-	s.cmd = nil
 }
 
 // serverTLS trusts whoever answers: it is the process that was started above.

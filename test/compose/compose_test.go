@@ -254,19 +254,7 @@ func (w *writer) check(t *testing.T) {
 	t.Helper()
 	w.stop()
 	<-w.done
-	list, err := w.client.CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	there := map[string]bool{}
-	for _, c := range list.Items {
-		there[c.Name] = true
-	}
-	for _, name := range w.acknowledged {
-		if !there[name] {
-			t.Errorf("%s was acknowledged and is lost", name)
-		}
-	}
+	harness.NothingLost(t, w.client, w.acknowledged)
 	t.Logf("%d writes were acknowledged, and all are there", len(w.acknowledged))
 }
 

@@ -12,12 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"kctl/test/harness"
 )
@@ -79,20 +76,7 @@ func createAll(t *testing.T, c *harness.Cluster, prefix string) {
 // onceEach asks the runtime itself for containers of the pods.
 func onceEach(t *testing.T, c *harness.Cluster, prefix string) {
 	t.Helper()
-	conn, err := grpc.NewClient("unix://"+c.Dir+"/run/containerd.sock", grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	list, err := runtimeapi.NewRuntimeServiceClient(conn).ListContainers(t.Context(), &runtimeapi.ListContainersRequest{
-		Filter: &runtimeapi.ContainerFilter{State: &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	running := map[string]int{}
-	for _, container := range list.Containers {
-		running[container.Labels["io.kubernetes.pod.name"]]++
-	}
+	running := harness.RunningContainers(t, c.Dir)
 	for i := range pods {
 		if name := fmt.Sprintf("%s-%d", prefix, i); running[name] != 1 {
 			t.Errorf("%s has %d running containers", name, running[name])

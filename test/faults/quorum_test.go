@@ -175,19 +175,7 @@ func TestTwoServersAndThreeMembers(t *testing.T) {
 	l.cancel()
 	<-l.done
 
-	list, err := c.Client().CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	there := map[string]bool{}
-	for _, m := range list.Items {
-		there[m.Name] = true
-	}
-	for _, name := range l.stored {
-		if !there[name] {
-			t.Errorf("%s was acknowledged and is lost", name)
-		}
-	}
+	harness.NothingLost(t, c.Client(), l.stored)
 	t.Logf("%d writes were acknowledged", len(l.stored))
 	// A scheduler that could not renew its lease has ended, as upstream's does: it
 	// is for whoever keeps it running to start it again.

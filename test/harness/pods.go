@@ -4,13 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"testing"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/kubernetes"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
 // Pod is a pod of one container c, to be changed as a test needs it.
@@ -117,4 +121,44 @@ func Exited(pod *corev1.Pod) *corev1.ContainerStateTerminated {
 		return nil
 	}
 	return pod.Status.ContainerStatuses[0].State.Terminated
+}
+
+// NothingLost checks that all config maps of which the server has acknowledged
+// that they are stored are there.
+func NothingLost(t testing.TB, client kubernetes.Interface, acknowledged []string) {
+	t.Helper()
+	list, err := client.CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := map[string]bool{}
+	for _, c := range list.Items {
+		there[c.Name] = true
+	}
+	for _, name := range acknowledged {
+		if !there[name] {
+			t.Errorf("%s was acknowledged and is lost", name)
+		}
+	}
+}
+
+// RunningContainers asks the containerd of a cluster's or a host's directory how
+// many containers of each pod, by its name, run.
+func RunningContainers(t testing.TB, dir string) map[string]int {
+	t.Helper()
+	conn, err := grpc.NewClient("unix://"+dir+"/run/containerd.sock", grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	list, err := runtimeapi.NewRuntimeServiceClient(conn).ListContainers(t.Context(), &runtimeapi.ListContainersRequest{
+		Filter: &runtimeapi.ContainerFilter{State: &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	running := map[string]int{}
+	for _, c := range list.Containers {
+		running[c.Labels["io.kubernetes.pod.name"]]++
+	}
+	return running
 }

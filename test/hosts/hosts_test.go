@@ -10,11 +10,8 @@ import (
 	"syscall"
 	"testing"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"kctl/test/harness"
 )
@@ -181,7 +178,7 @@ func (b *bed) cutOff(t *testing.T) {
 	if err != nil || stays.DeletionTimestamp != nil {
 		t.Errorf("the pod that bears more goes, too: %v %v", stays.DeletionTimestamp, err)
 	}
-	if running := away.containers(t); running["evicted"] != 1 {
+	if running := harness.RunningContainers(t, away.dir); running["evicted"] != 1 {
 		t.Errorf("without a word from anybody the host runs %v", running)
 	}
 	b.control.run(t, "ip link set "+away.name+" up")
@@ -192,7 +189,7 @@ func (b *bed) cutOff(t *testing.T) {
 		if len(node.Spec.Taints) > 0 {
 			return fmt.Errorf("taints stay: %v", node.Spec.Taints)
 		}
-		running := away.containers(t)
+		running := harness.RunningContainers(t, away.dir)
 		if running["evicted"] != 0 || running["on-host-2"] != 1 {
 			return fmt.Errorf("the host runs %v", running)
 		}
@@ -204,24 +201,4 @@ func (b *bed) cutOff(t *testing.T) {
 		t.Error("the pod that stayed was restarted")
 	}
 	b.get(t, "on-host-1", again.Status.PodIP, 8080)
-}
-
-// containers asks the host's runtime how many containers of each pod run.
-func (m *machine) containers(t *testing.T) map[string]int {
-	t.Helper()
-	conn, err := grpc.NewClient("unix://"+m.dir+"/run/containerd.sock", grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	list, err := runtimeapi.NewRuntimeServiceClient(conn).ListContainers(t.Context(), &runtimeapi.ListContainersRequest{
-		Filter: &runtimeapi.ContainerFilter{State: &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	running := map[string]int{}
-	for _, c := range list.Containers {
-		running[c.Labels["io.kubernetes.pod.name"]]++
-	}
-	return running
 }

@@ -75,9 +75,6 @@ func podSpec(object *unstructured.Unstructured) (*corev1.PodSpec, error) {
 // change lets edit change the pod spec of every object that the arguments mean,
 // and sends what is other than before.
 func (s *setting) change(cmd *cobra.Command, args []string, operation string, edit func(*unstructured.Unstructured, *corev1.PodSpec) error) error {
-	if s.local && len(s.files) == 0 {
-		return errors.New("one or more files must be specified as -f when --local is set")
-	}
 	one := func(t target, object *unstructured.Unstructured) error {
 		patch, err := podSpecPatch(object, edit)
 		if err != nil || patch == nil {
@@ -92,14 +89,23 @@ func (s *setting) change(cmd *cobra.Command, args []string, operation string, ed
 		}
 		return s.print(&s.output, s.dryRun.mark(operation), changed)
 	}
-	if s.local {
-		return s.locally(cmd.Context(), one)
+	return s.onEach(cmd.Context(), args, one)
+}
+
+// onEach does one thing to every object that the arguments, or with --local the
+// files alone, mean.
+func (s *setting) onEach(ctx context.Context, args []string, one func(target, *unstructured.Unstructured) error) error {
+	if s.local && len(s.files) == 0 {
+		return errors.New("one or more files must be specified as -f when --local is set")
 	}
-	targets, err := s.named(cmd.Context(), &s.selection, args, "")
+	if s.local {
+		return s.locally(ctx, one)
+	}
+	targets, err := s.named(ctx, &s.selection, args, "")
 	if err != nil {
 		return err
 	}
-	return s.each(cmd.Context(), targets, &s.selection, one)
+	return s.each(ctx, targets, &s.selection, one)
 }
 
 // locally changes the objects of the files as they are there: no server is asked

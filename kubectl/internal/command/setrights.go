@@ -20,9 +20,6 @@ import (
 // replace sets a field at the top of every object that the arguments mean to
 // what edit makes of it; nil leaves an object alone.
 func (s *setting) replace(cmd *cobra.Command, args []string, operation string, field string, edit func(target, *unstructured.Unstructured) (any, error)) error {
-	if s.local && len(s.files) == 0 {
-		return errors.New("one or more files must be specified as -f when --local is set")
-	}
 	one := func(t target, object *unstructured.Unstructured) error {
 		value, err := edit(t, object)
 		if err != nil || value == nil {
@@ -46,14 +43,7 @@ func (s *setting) replace(cmd *cobra.Command, args []string, operation string, f
 		}
 		return s.print(&s.output, s.dryRun.mark(operation), changed)
 	}
-	if s.local {
-		return s.locally(cmd.Context(), one)
-	}
-	targets, err := s.named(cmd.Context(), &s.selection, args, "")
-	if err != nil {
-		return err
-	}
-	return s.each(cmd.Context(), targets, &s.selection, one)
+	return s.onEach(cmd.Context(), args, one)
 }
 
 // merge lays a JSON merge patch over an object.
