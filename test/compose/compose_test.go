@@ -25,34 +25,12 @@ var (
 	services = []string{"etcd-1", "etcd-2", "etcd-3", "apiserver-1", "apiserver-2", "balancer", "scheduler-1", "scheduler-2"}
 )
 
-// TestAnyOneMayBeLost is the whole of what deploy/compose promises.
+// TestAnyOneMayBeLost takes the containers away that others lean on, while
+// somebody writes, with the docker-compose of Debian.
 func TestAnyOneMayBeLost(t *testing.T) {
-	if os.Getenv("KCTL_LONG") == "" {
-		t.Skip("skipped: it starts a Docker engine; KCTL_LONG=1 asks for it (make test-long)")
-	}
-	e := startEngine(t)
-	for _, image := range images {
-		archive := filepath.Join(harness.Root(), "build", "images", image+".tar")
-		if _, err := os.Stat(archive); err != nil {
-			t.Fatalf("make images has not been run: %v", err)
-		}
-		e.must("docker", "load", "--quiet", "--input", archive)
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			logs, _ := e.try("docker-compose", "logs", "--no-color", "--tail=20")
-			t.Log(logs)
-		}
-		e.must("docker-compose", "down", "--volumes")
-		for what, list := range map[string][]string{"containers": {"ps", "-aq"}, "volumes": {"volume", "ls", "-q"}, "networks": {"network", "ls", "-q", "--filter=type=custom"}} {
-			if left := e.must("docker", list...); left != "" {
-				t.Errorf("down left %s behind: %s", what, left)
-			}
-		}
-	})
-	e.must("docker-compose", "up", "-d")
-	e.allHealthy()
-	client := e.admin()
+	needLong(t)
+	e := startControlPlane(t, []string{"docker-compose"})
+	client := e.clientset(t, e.admin("127.0.0.1"))
 	makeNode(t, client)
 
 	w := startWriter(t, client)
@@ -61,9 +39,9 @@ func TestAnyOneMayBeLost(t *testing.T) {
 	})
 	t.Run("an API server is frozen", func(t *testing.T) {
 		for _, service := range []string{"apiserver-1", "apiserver-2"} { // the writer is connected to one of them
-			e.must("docker-compose", "pause", service)
+			e.compose("pause", service)
 			w.more(t)
-			e.must("docker-compose", "unpause", service)
+			e.compose("unpause", service)
 			e.allHealthy()
 		}
 	})
@@ -82,6 +60,49 @@ func TestAnyOneMayBeLost(t *testing.T) {
 	w.check(t)
 }
 
+func needLong(t *testing.T) {
+	t.Helper()
+	if os.Getenv("KCTL_LONG") == "" {
+		t.Skip("skipped: it starts a Docker engine; KCTL_LONG=1 asks for it (make test-long)")
+	}
+}
+
+// startControlPlane brings everything up by a Compose, and has it taken down
+// without a trace.
+func startControlPlane(t *testing.T, program []string, settings ...string) *engine {
+	t.Helper()
+	e := startEngine(t)
+	e.program, e.env = program, append(e.env, settings...)
+	e.load(filepath.Join(harness.Root(), "build", "images"), images...)
+	t.Cleanup(func() {
+		if t.Failed() {
+			logs, _ := e.tryCompose("logs", "--no-color", "--tail=20")
+			t.Log(logs)
+		}
+		e.compose("down", "--volumes")
+		for what, list := range map[string][]string{"containers": {"ps", "-aq"}, "volumes": {"volume", "ls", "-q"}, "networks": {"network", "ls", "-q", "--filter=type=custom"}} {
+			if left := e.must("docker", list...); left != "" {
+				t.Errorf("down left %s behind: %s", what, left)
+			}
+		}
+	})
+	e.compose("up", "-d")
+	e.allHealthy()
+	return e
+}
+
+// load gives the engine images that `kctl images` has made.
+func (e *engine) load(dir string, names ...string) {
+	e.t.Helper()
+	for _, image := range names {
+		archive := filepath.Join(dir, image+".tar")
+		if _, err := os.Stat(archive); err != nil {
+			e.t.Fatalf("make images has not been run: %v", err)
+		}
+		e.must("docker", "load", "--quiet", "--input", archive)
+	}
+}
+
 // allHealthy waits until every service says that it is well.
 func (e *engine) allHealthy() {
 	e.t.Helper()
@@ -96,7 +117,7 @@ func (e *engine) allHealthy() {
 }
 
 func (e *engine) inspect(service, format string) (string, error) {
-	id, err := e.try("docker-compose", "ps", "-q", service)
+	id, err := e.tryCompose("ps", "-q", service)
 	if err != nil {
 		return "", err
 	}
@@ -108,9 +129,9 @@ func (e *engine) inspect(service, format string) (string, error) {
 func (e *engine) lose(t *testing.T, w *writer, service string) {
 	t.Helper()
 	t.Logf("kill %s", service)
-	e.must("docker-compose", "kill", service)
+	e.compose("kill", service)
 	w.more(t)
-	e.must("docker-compose", "up", "-d")
+	e.compose("up", "-d")
 	e.allHealthy()
 }
 
@@ -133,19 +154,24 @@ func (e *engine) dies(t *testing.T, service string) {
 	e.allHealthy()
 }
 
-// admin is a client with a kubeconfig made by the pki service.
-func (e *engine) admin() *kubernetes.Clientset {
+// admin is a kubeconfig made by the pki service, as docs/operations.md says.
+func (e *engine) admin(host string) (kubeconfig string) {
 	e.t.Helper()
-	kubeconfig := e.must("docker-compose", "run", "--rm", "-T", "pki", "kubeconfig", "--dir=/etc/kctl",
-		"--user=kubernetes-admin", "--group=system:masters", "--server=https://127.0.0.1:6443")
+	return e.compose("run", "--rm", "-T", "pki", "kubeconfig", "--dir=/etc/kctl",
+		"--user=kubernetes-admin", "--group=system:masters", "--server=https://"+host+":6443")
+}
+
+// clientset is a client that is in the engine's network.
+func (e *engine) clientset(t *testing.T, kubeconfig string) *kubernetes.Clientset {
+	t.Helper()
 	config, err := clientcmd.RESTConfigFromKubeConfig([]byte(kubeconfig))
 	if err != nil {
-		e.t.Fatal(err)
+		t.Fatal(err)
 	}
 	config.Dial, config.QPS, config.Timeout = e.dial, -1, 15*time.Second
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		e.t.Fatal(err)
+		t.Fatal(err)
 	}
 	return client
 }
@@ -174,7 +200,7 @@ func (e *engine) holder(t *testing.T, client *kubernetes.Clientset) string {
 func (e *engine) etcdLeader(t *testing.T) string {
 	t.Helper()
 	for _, member := range []string{"etcd-1", "etcd-2", "etcd-3"} {
-		out := e.must("docker-compose", "exec", "-T", member, "/etcdctl", "--endpoints=https://127.0.0.1:2379",
+		out := e.compose("exec", "-T", member, "/etcdctl", "--endpoints=https://127.0.0.1:2379",
 			"--cacert=/etc/kctl/pki/etcd/ca.crt", "--cert=/etc/kctl/pki/etcd/healthcheck-client.crt", "--key=/etc/kctl/pki/etcd/healthcheck-client.key",
 			"endpoint", "status", "--write-out=fields")
 		values := map[string]string{}

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -26,9 +27,10 @@ type engine struct {
 	dir       string
 	namespace string // file
 	env       []string
+	program   []string // which Compose: "docker-compose", or "docker compose"
 }
 
-const compose = "deploy/compose"
+const folder = "deploy/compose"
 
 func startEngine(t *testing.T) *engine {
 	t.Helper()
@@ -106,7 +108,7 @@ func (e *engine) try(name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.t.Context()), 4*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Dir, cmd.Env = filepath.Join(harness.Root(), compose), e.env
+	cmd.Dir, cmd.Env = filepath.Join(harness.Root(), folder), e.env
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
@@ -122,6 +124,20 @@ func (e *engine) must(name string, args ...string) string {
 		e.t.Fatal(err)
 	}
 	return out
+}
+
+// compose runs Compose, which must succeed.
+func (e *engine) compose(args ...string) string {
+	e.t.Helper()
+	out, err := e.tryCompose(args...)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return out
+}
+
+func (e *engine) tryCompose(args ...string) (string, error) {
+	return e.try(e.program[0], append(slices.Clone(e.program[1:]), args...)...)
 }
 
 // dial connects to an address as it is inside of the engine's namespace. A

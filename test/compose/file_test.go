@@ -40,7 +40,7 @@ type service struct {
 // TestFile holds the file to what can be seen without an engine: every service is
 // confined and looked after, and every flag is one that its program has.
 func TestFile(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join(harness.Root(), compose, "docker-compose.yml"))
+	data, err := os.ReadFile(filepath.Join(harness.Root(), folder, "docker-compose.yml"))
 	if err != nil {
 		t.Fatal(err)
 	}

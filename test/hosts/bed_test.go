@@ -89,9 +89,15 @@ func (b *bed) newHost(t *testing.T, n int) *machine {
 	b.control.run(t, fmt.Sprintf("ip link add %s type veth peer name uplink netns %d", m.name, m.holder.Process.Pid))
 	b.control.run(t, fmt.Sprintf("ip link set %s master switch up", m.name))
 	m.run(t, "ip addr add "+m.address+"/24 dev uplink")
+	m.run(t, "ip addr add "+m.addressSix()+"/64 dev uplink nodad")
 	m.run(t, "ip link set uplink up")
 	m.run(t, "ip route add default via 192.0.2.1")
 	return m
+}
+
+// addressSix is the host's IPv6 address.
+func (m *machine) addressSix() string {
+	return strings.Replace(m.address, "192.0.2.", "fd00:192:2::", 1)
 }
 
 // connect makes the tests' client. Its connections begin on the switch.
@@ -139,7 +145,7 @@ func (b *bed) enroll(t *testing.T, m *machine) {
 		t.Fatal(err)
 	}
 	m.args = []string{
-		"--kubeconfig=" + dir + "/node.kubeconfig", "--hostname-override=" + m.name, "--node-ip=" + m.address, "--address=" + m.address,
+		"--kubeconfig=" + dir + "/node.kubeconfig", "--hostname-override=" + m.name, "--node-ip=" + m.address + "," + m.addressSix(), "--address=" + m.address,
 		"--root-dir=" + dir + "/kubelet", "--cert-dir=" + dir + "/kubelet/pki", "--pod-logs-dir=" + dir + "/log/pods",
 		"--container-runtime-endpoint=unix://" + dir + "/run/containerd.sock", "--cgroup-root=" + harness.CgroupRoot(dir),
 		"--tls-cert-file=" + dir + "/serving.crt", "--tls-private-key-file=" + dir + "/serving.key", "--client-ca-file=" + authority,

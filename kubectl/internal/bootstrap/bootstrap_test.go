@@ -338,6 +338,7 @@ func TestBadOptions(t *testing.T) {
 	for name, change := range map[string]func(o *Options){
 		"node name": func(o *Options) { o.NodeName = "UPPER case" },
 		"node IP":   func(o *Options) { o.NodeIP = "x" },
+		"node IPs":  func(o *Options) { o.NodeIP = "192.0.2.1,192.0.2.2" },
 		"DNS":       func(o *Options) { o.ClusterDNS = []string{"dns"} },
 		"port":      func(o *Options) { o.Port = 0 },
 		"two ways":  func(o *Options) { o.Discovery.File, o.Hashes = "x", []string{"y"} },

@@ -16,6 +16,7 @@ import (
 
 	"kctl/kubectl/internal/certificates"
 	"kctl/kubectl/internal/doctor"
+	"kctl/proto/core"
 	"kctl/proto/pki"
 	"kctl/proto/rest"
 )
@@ -77,8 +78,13 @@ func (o *Options) Validate() error {
 	if problems := validation.IsDNS1123Subdomain(o.NodeName); len(problems) > 0 {
 		return fmt.Errorf("--node-name=%s: %s", o.NodeName, problems[0])
 	}
-	for _, ip := range append([]string{o.NodeIP}, o.ClusterDNS...) {
-		if ip != "" && net.ParseIP(ip) == nil {
+	if o.NodeIP != "" {
+		if _, err := core.ParseNodeIPs(o.NodeIP); err != nil {
+			return fmt.Errorf("--node-ip: %w", err)
+		}
+	}
+	for _, ip := range o.ClusterDNS {
+		if net.ParseIP(ip) == nil {
 			return fmt.Errorf("%q is not an IP address", ip)
 		}
 	}

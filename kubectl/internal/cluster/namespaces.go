@@ -11,7 +11,34 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
+
+// namespacesDir is where network namespaces have their names, as ip-netns(8) and
+// container runtimes agree.
+const namespacesDir = "/run/netns"
+
+// shareNamespaces makes a directory a mount of its own that mount namespaces
+// share, as ip-netns(8) does with the first namespace that it adds: done later,
+// over namespaces that are there, it would hide the files under which a runtime
+// made them, and nobody could remove those any more. It stays for whoever adds
+// namespaces next.
+func shareNamespaces(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	err := unix.Mount("", dir, "none", unix.MS_SHARED|unix.MS_REC, "")
+	if errors.Is(err, unix.EINVAL) { // no mount yet
+		if err = unix.Mount(dir, dir, "none", unix.MS_BIND|unix.MS_REC, ""); err == nil {
+			err = unix.Mount("", dir, "none", unix.MS_SHARED|unix.MS_REC, "")
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("share %s: %w", dir, err)
+	}
+	return nil
+}
 
 // removeNamespaces removes the network namespaces of sandboxes that the
 // runtime has forgotten: one that is killed while it makes a sandbox leaves
@@ -26,7 +53,7 @@ func (l Layout) removeNamespaces(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("pod subnet: %w", err)
 	}
-	files, err := filepath.Glob("/run/netns/cni-*")
+	files, err := filepath.Glob(namespacesDir + "/cni-*")
 	if err != nil || len(files) == 0 {
 		return err
 	}

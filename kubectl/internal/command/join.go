@@ -64,7 +64,7 @@ left to do.
 	f.BoolVar(&o.Unsafe, "discovery-token-unsafe-skip-ca-verification", false, "believe in whoever answers, and give them the token")
 	f.StringVar(&o.Discovery.File, "discovery-file", "", "kubeconfig with the cluster's server and authority, instead of a hash")
 	f.StringVar(&o.NodeName, "node-name", "", "name of the node (default: this machine's host name)")
-	f.StringVar(&o.NodeIP, "node-ip", "", "address of the node (default: that of the default route)")
+	f.StringVar(&o.NodeIP, "node-ip", "", "address of the node, or one of each family, separated by a comma (default: that of the default route)")
 	f.StringSliceVar(&o.ClusterDNS, "cluster-dns", nil, "name servers of the cluster, for pods")
 	f.StringVar(&o.ClusterDomain, "cluster-domain", "cluster.local", "domain of the cluster")
 	f.IntVar(&o.Port, "kubelet-port", 10250, "the kubelet's port")

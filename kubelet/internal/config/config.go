@@ -21,6 +21,7 @@ import (
 	"kctl/kubelet/internal/eviction"
 	"kctl/kubelet/internal/nodenetwork"
 	"kctl/kubelet/internal/shutdown"
+	"kctl/proto/core"
 	"kctl/proto/daemon"
 )
 
@@ -170,8 +171,10 @@ func (c *Config) Validate() error {
 			add("%s=%q: an absolute path is needed", flag, path)
 		}
 	}
-	if c.NodeIP != "" && net.ParseIP(c.NodeIP) == nil {
-		add("--node-ip=%q is not an IP address", c.NodeIP)
+	if c.NodeIP != "" {
+		if _, err := core.ParseNodeIPs(c.NodeIP); err != nil {
+			add("--node-ip: %w", err)
+		}
 	}
 	for flag, address := range map[string]string{"--address": c.Address, "--healthz-bind-address": c.HealthzAddress} {
 		if net.ParseIP(address) == nil {

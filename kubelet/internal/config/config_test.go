@@ -106,6 +106,7 @@ func TestWhatIsRefused(t *testing.T) {
 		{"", nil, "nothing to run"},
 		{"", []string{kubeconfig, "--root-dir=here"}, "--root-dir"},
 		{"", []string{kubeconfig, "--node-ip=x"}, "--node-ip"},
+		{"", []string{kubeconfig, "--node-ip=192.0.2.1,192.0.2.2"}, "--node-ip"},
 		{"", []string{kubeconfig, "--node-network=wires"}, "--node-network"},
 		{"", []string{"--manifest-url=http://x", "--node-network=routes"}, "--kubeconfig is needed"},
 		{"", []string{kubeconfig, "--port=70000"}, "--port"},

@@ -20,7 +20,7 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&c.ServerTLSBootstrap, "rotate-server-certificates", c.ServerTLSBootstrap, "ask for the serving certificate, too, and for a new one before it expires; somebody has to approve it")
 	fs.StringVar(&c.File, "config", c.File, "file with a KubeletConfiguration (kubelet.config.k8s.io/v1beta1)")
 	fs.StringVar(&c.NodeName, "hostname-override", c.NodeName, "name of the node (default: the host name)")
-	fs.StringVar(&c.NodeIP, "node-ip", c.NodeIP, "address of the node (default: that of the default route)")
+	fs.StringVar(&c.NodeIP, "node-ip", c.NodeIP, "address of the node, or one of each family, separated by a comma (default: that of the default route)")
 	fs.Var((*labelsFlag)(&c.NodeLabels), "node-labels", "labels for the node when it registers: key=value,…")
 	fs.Var((*taintsFlag)(&c.Taints), "register-with-taints", "taints for the node when it registers: key=value:effect,…")
 	fs.BoolVar(&c.Register, "register-node", c.Register, "register the node with the API server")

@@ -134,8 +134,11 @@ func (k *Kubelet) identify() error {
 	if k.config.NodeName != "" {
 		k.nodeName = strings.ToLower(k.config.NodeName)
 	}
-	k.hostIPs = []string{k.config.NodeIP}
-	if k.config.NodeIP == "" {
+	if k.config.NodeIP != "" {
+		if k.hostIPs, err = core.ParseNodeIPs(k.config.NodeIP); err != nil {
+			return fmt.Errorf("--node-ip: %w", err)
+		}
+	} else {
 		ip, err := node.Address()
 		if err != nil {
 			return err
