@@ -60,7 +60,7 @@ func (o Options) File() string { return filepath.Join(o.Dir, o.Purpose.file) }
 // certificate is there or ctx ends; only what can't become better by waiting is
 // an error.
 func Bootstrap(ctx context.Context, path, bootstrapPath string, o Options) error {
-	valid, err := usable(path, o.Clock.Now())
+	valid, err := o.usable(path)
 	if err != nil || valid {
 		return err
 	}
@@ -79,14 +79,22 @@ func Bootstrap(ctx context.Context, path, bootstrapPath string, o Options) error
 }
 
 // usable says that a kubeconfig is there, and that the certificate in it, if
-// there is one, has not expired.
-func usable(path string, now time.Time) (bool, error) {
+// there is one, has not expired. One of ours that is broken, as after a power
+// cut, is not.
+func (o Options) usable(path string) (bool, error) {
+	if info, err := os.Stat(path); err == nil && info.Size() == 0 {
+		return false, nil // it was never written to its end
+	}
 	cfg, err := rest.LoadKubeconfig(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("--kubeconfig: %w", err)
+		return false, fmt.Errorf("--kubeconfig: %w (if it is not worth mending, delete it, and another is made by --bootstrap-kubeconfig)", err)
+	}
+	if cfg.CertFile == o.File() {
+		state, err := o.look()
+		return state == good, err
 	}
 	pair, err := pairOf(cfg)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -99,7 +107,7 @@ func usable(path string, now time.Time) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("--kubeconfig: %w", err)
 	}
-	return now.Before(cert.Leaf.NotAfter), nil
+	return o.Clock.Now().Before(cert.Leaf.NotAfter), nil
 }
 
 // pairOf is the client certificate of a configuration; nil if it has none.

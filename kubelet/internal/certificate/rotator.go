@@ -17,11 +17,14 @@ import (
 // yet, or only an old one, cfg's own becomes the first.
 func Adopt(cfg *rest.Config, o Options) error {
 	file := o.File()
-	fresh, err := pki.Fresh(file, file, o.Clock.Now())
+	state, err := o.look()
 	if err != nil {
-		return fmt.Errorf("certificate: %w", err)
+		return err
 	}
-	if !fresh {
+	if state == broken && cfg.CertFile == file {
+		return fmt.Errorf("certificate %s is broken, and the kubeconfig has no other: delete the file, and start the kubelet with --bootstrap-kubeconfig or put a new certificate with its key there", file)
+	}
+	if state != good {
 		pair, err := pairOf(cfg)
 		if err != nil {
 			return err
@@ -42,9 +45,8 @@ func Adopt(cfg *rest.Config, o Options) error {
 // one is there, which a Rotator gets, that is one that we sign ourselves, and
 // that nobody who verifies it believes in.
 func Provide(o Options) error {
-	file := o.File()
-	fresh, err := pki.Fresh(file, file, o.Clock.Now())
-	if err != nil || fresh {
+	state, err := o.look()
+	if err != nil || state == good {
 		return err
 	}
 	pair, err := pki.SelfSigned(o.Subject, o.Clock.Now(), provisionally)
@@ -68,12 +70,16 @@ type Rotator struct {
 // Run waits and rotates until ctx ends.
 func (r *Rotator) Run(ctx context.Context) error {
 	for {
-		wait, err := r.wait()
+		due, err := r.due()
 		if err != nil {
 			return err
 		}
-		if err := rest.Sleep(ctx, r.Clock, wait); err != nil {
-			return nil // ctx has ended
+		// In naps: a timer stands still while the machine is suspended, and does
+		// not follow its clock when that is set.
+		for left := due.Sub(r.Clock.Now()); left > 0; left = due.Sub(r.Clock.Now()) {
+			if err := rest.Sleep(ctx, r.Clock, min(left, nap)); err != nil {
+				return nil // ctx has ended
+			}
 		}
 		if err := r.obtain(ctx, r.Client); err != nil {
 			return nil // ctx has ended
@@ -85,26 +91,29 @@ func (r *Rotator) Run(ctx context.Context) error {
 	}
 }
 
-// wait is how long it is until the certificate has lived for seven to nine
-// tenths of its life, at random, so that not all nodes ask at once; and at
-// least a tenth of what is left of it, because signers date back. One that we
-// signed ourselves is no good for long.
-func (r *Rotator) wait() (time.Duration, error) {
+// nap is how long a Rotator goes without looking at the clock.
+const nap = 10 * time.Minute
+
+// due is when the certificate has lived for seven to nine tenths of its life,
+// at random, so that not all nodes ask at once; and at least a tenth of what is
+// left of it from now, because signers date back. One that we signed ourselves
+// is no good for long.
+func (r *Rotator) due() (time.Time, error) {
 	pair, err := pki.Load(r.File(), r.File())
 	if err != nil {
-		return 0, fmt.Errorf("certificate: %w", err)
+		return time.Time{}, fmt.Errorf("certificate: %w", err)
 	}
 	cert, err := pair.TLS()
 	if err != nil {
-		return 0, fmt.Errorf("certificate: %w", err)
+		return time.Time{}, fmt.Errorf("certificate: %w", err)
 	}
+	now := r.Clock.Now().Round(0)
 	if bytes.Equal(cert.Leaf.RawIssuer, cert.Leaf.RawSubject) {
-		return 0, nil
+		return now, nil
 	}
-	now := r.Clock.Now()
 	life, left := cert.Leaf.NotAfter.Sub(cert.Leaf.NotBefore), cert.Leaf.NotAfter.Sub(now)
 	lived := time.Duration(float64(life) * (0.7 + 0.2*rand.Float64()))
-	wait := max(lived-(life-left), left/10)
-	r.Logger.Info("certificate", zap.String("file", r.File()), zap.Time("expires", cert.Leaf.NotAfter), zap.Time("rotation", now.Add(wait)))
-	return wait, nil
+	due := now.Add(max(lived-(life-left), left/10))
+	r.Logger.Info("certificate", zap.String("file", r.File()), zap.Time("expires", cert.Leaf.NotAfter), zap.Time("rotation", due))
+	return due, nil
 }

@@ -72,6 +72,33 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// A token lasts as long as it was given for, also where the node's clock is not
+// the server's.
+func TestTokensLastWhereClocksDisagree(t *testing.T) {
+	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	hour := int64(3600)
+	for _, c := range []struct {
+		name    string
+		seconds *int64
+		expires time.Duration // from now on, by our clock
+		want    time.Duration
+	}{
+		{"one clock", &hour, time.Hour, time.Hour},
+		{"a shorter life than was asked for", &hour, 10 * time.Minute, 10 * time.Minute},
+		{"ours is a day behind", &hour, 25 * time.Hour, time.Hour},
+		{"ours is a day ahead", &hour, -23 * time.Hour, time.Hour},
+		{"a server that does not say", nil, time.Hour, time.Hour},
+	} {
+		answer := &authenticationv1.TokenRequest{
+			Spec:   authenticationv1.TokenRequestSpec{ExpirationSeconds: c.seconds},
+			Status: authenticationv1.TokenRequestStatus{ExpirationTimestamp: metav1.NewTime(now.Add(c.expires))},
+		}
+		if got := lifeOf(answer, now); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
 func (a *api) token(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -70,10 +70,25 @@ func (t *tokens) get(ctx context.Context, pod *core.Pod, audience string, second
 		return "", fmt.Errorf("failed to fetch token: %w", err)
 	}
 	e.token = answer.Status.Token
-	e.expires = answer.Status.ExpirationTimestamp.Time
-	// The server may give the token another life than the one asked for.
-	e.replace = now.Add(min(e.expires.Sub(now)*4/5, maxTokenAge))
+	life := lifeOf(answer, now)
+	e.expires, e.replace = now.Add(life), now.Add(min(life*4/5, maxTokenAge))
 	return e.token, nil
+}
+
+// lifeOf is how long a token lasts from now on. The server may give it another
+// life than the one asked for. Where our clock and the server's disagree, so
+// that a token seems to outlast its life or to have ended before it began, its
+// life counts.
+func lifeOf(answer *authenticationv1.TokenRequest, now time.Time) time.Duration {
+	left := answer.Status.ExpirationTimestamp.Sub(now)
+	if answer.Spec.ExpirationSeconds == nil {
+		return left
+	}
+	life := time.Duration(*answer.Spec.ExpirationSeconds) * time.Second
+	if left <= 0 || left > life {
+		return life
+	}
+	return left
 }
 
 func (t *tokens) entry(key tokenKey) *tokenEntry {

@@ -1,7 +1,6 @@
 package podruntime
 
 import (
-	"cmp"
 	"fmt"
 	"time"
 
@@ -18,6 +17,9 @@ type facts struct {
 	// delays are the crash back-off of the pod's containers by name, counted
 	// from when they ended last.
 	delays map[string]time.Duration
+	// ended is when containers ended last, by name, on the clock that now is
+	// of; the runtime's own record counts for the others.
+	ended map[string]time.Time
 	// actual is what containers run with, by name, as far as it is known.
 	actual map[string]corev1.ResourceRequirements
 }
@@ -149,15 +151,13 @@ func (d *decision) newSandbox() {
 		return
 	}
 	var start []containerStart
-	anyRestarts := false
 	for i := range d.pod.Spec.Containers {
 		c := &d.pod.Spec.Containers[i]
-		anyRestarts = anyRestarts || restartPolicyOf(d.pod, c) != corev1.ContainerRestartPolicyNever
 		if startsInNewSandbox(d.pod, c, d.status.Container(c.Name)) {
 			start = append(start, d.start(regularContainer, i, c.Name))
 		}
 	}
-	if !anyRestarts && d.actions.Attempt != 0 && len(d.status.Containers) > 0 {
+	if d.actions.Attempt != 0 && len(d.status.Containers) > 0 && !anyRestarts(d.pod, d.status) {
 		return // the pod ran, and shall not run again
 	}
 	if len(start) == 0 && d.everInitialized() {
@@ -169,18 +169,6 @@ func (d *decision) newSandbox() {
 		return
 	}
 	d.actions.Start = start
-}
-
-// startsInNewSandbox tells whether a container that was lost with its sandbox
-// runs again in the next one.
-func startsInNewSandbox(pod *core.Pod, c *core.Container, last *ContainerStatus) bool {
-	switch restartPolicyOf(pod, c) {
-	case corev1.ContainerRestartPolicyNever:
-		return last == nil || last.State == StateCreated
-	case corev1.ContainerRestartPolicyOnFailure:
-		return !last.Succeeded()
-	}
-	return true
 }
 
 // ephemeral starts ephemeral containers that never ran; they run once.
@@ -212,11 +200,15 @@ func (d *decision) containers() {
 			kept++
 			continue
 		}
-		again = again || restartPolicyOf(d.pod, c) != corev1.ContainerRestartPolicyNever
-		if again && d.pod.DeletionTimestamp == nil {
+		again = again || restartPolicyOf(&d.pod.Spec, c) != corev1.ContainerRestartPolicyNever
+		switch {
+		case d.pod.DeletionTimestamp != nil:
+		case again:
 			kill.Message += ", will be restarted"
 			d.restart(regularContainer, i, c.Name)
 			started++
+		case len(c.RestartPolicyRules) > 0:
+			kept++ // how it ends decides whether it is started again
 		}
 		d.actions.Kill = append(d.actions.Kill, *kill)
 	}
@@ -273,7 +265,11 @@ func (d *decision) addStart(kind containerKind, index int, name string) {
 func (d *decision) start(kind containerKind, index int, name string) containerStart {
 	s := containerStart{Kind: kind, Index: index, Name: name}
 	if last := d.status.Container(name); last != nil && last.State == StateExited {
-		s.HeldFor = max(0, last.FinishedAt.Add(d.facts.delays[name]).Sub(d.facts.now))
+		ended, known := d.facts.ended[name]
+		if !known {
+			ended = last.FinishedAt
+		}
+		s.HeldFor = max(0, ended.Add(d.facts.delays[name]).Sub(d.facts.now))
 	}
 	return s
 }
@@ -294,47 +290,4 @@ func (d *decision) everInitialized() bool {
 		}
 	}
 	return false
-}
-
-// restartPolicyOf is the container's own restart policy, or the pod's.
-func restartPolicyOf(pod *core.Pod, c *core.Container) corev1.ContainerRestartPolicy {
-	if c.RestartPolicy != nil {
-		return *c.RestartPolicy
-	}
-	return corev1.ContainerRestartPolicy(cmp.Or(pod.Spec.RestartPolicy, corev1.RestartPolicyAlways))
-}
-
-// shouldRestart tells whether a container that does not run shall be started.
-func shouldRestart(pod *core.Pod, c *core.Container, last *ContainerStatus) bool {
-	switch {
-	case pod.DeletionTimestamp != nil:
-		return false
-	case last == nil, last.State == StateUnknown, last.State == StateCreated:
-		return true
-	case last.State == StateRunning:
-		return false
-	}
-	for _, rule := range c.RestartPolicyRules {
-		if rule.Action == corev1.ContainerRestartRuleActionRestart && ruleApplies(rule, last.ExitCode) {
-			return true
-		}
-	}
-	switch restartPolicyOf(pod, c) {
-	case corev1.ContainerRestartPolicyNever:
-		return false
-	case corev1.ContainerRestartPolicyOnFailure:
-		return last.ExitCode != 0
-	}
-	return true
-}
-
-func ruleApplies(rule corev1.ContainerRestartRule, exitCode int32) bool {
-	if rule.ExitCodes == nil {
-		return false
-	}
-	listed := false
-	for _, code := range rule.ExitCodes.Values {
-		listed = listed || code == exitCode
-	}
-	return listed == (rule.ExitCodes.Operator == corev1.ContainerRestartRuleOnExitCodesOpIn)
 }

@@ -106,6 +106,22 @@ func edit(name string, change func(*core.Container)) option {
 	return func(pod *core.Pod) { change(findContainer(pod, name)) }
 }
 
+// rule gives a container the policy Never and a rule about exit code 42.
+func rule(name string, op corev1.ContainerRestartRuleOnExitCodesOperator) option {
+	return ruleFor(name, op, 42)
+}
+
+func ruleFor(name string, op corev1.ContainerRestartRuleOnExitCodesOperator, exitCode int32) option {
+	never := corev1.ContainerRestartPolicyNever
+	return edit(name, func(c *core.Container) {
+		c.RestartPolicy = &never
+		c.RestartPolicyRules = []corev1.ContainerRestartRule{{
+			Action:    corev1.ContainerRestartRuleActionRestart,
+			ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: op, Values: []int32{exitCode}},
+		}}
+	})
+}
+
 func deleted(pod *core.Pod) { now := metav1.NewTime(epoch); pod.DeletionTimestamp = &now }
 
 // has makes a status from words: a sandbox is "box", "box!" if not ready;
@@ -138,6 +154,7 @@ func has(words string) *PodStatus {
 
 func sandboxCases() []actionCase {
 	always := corev1.ContainerRestartPolicyAlways
+	const in, notIn = corev1.ContainerRestartRuleOnExitCodesOpIn, corev1.ContainerRestartRuleOnExitCodesOpNotIn
 	return []actionCase{
 		{name: "nothing yet", pod: podWith("a b"), status: has(""), want: "sandbox#0 start(a) start(b)"},
 		{name: "nothing yet, init", pod: podWith("-i -j a"), status: has(""), want: "sandbox#0 start(i)"},
@@ -159,6 +176,22 @@ func sandboxCases() []actionCase {
 		{name: "died, one failed", pod: podWith("a b", policy(corev1.RestartPolicyOnFailure)), status: has("box! a=0 b=1"), want: "killpod sandbox#1 start(b)"},
 		{name: "died, init again", pod: podWith("-i a"), status: has("box! i=0 a=1"), want: "killpod sandbox#1 start(i)"},
 		{name: "died while initializing", pod: podWith("-i a", policy(corev1.RestartPolicyOnFailure)), status: has("box! i=137"), want: "killpod sandbox#1 start(i)"},
+		{name: "died, rule applies", pod: podWith("a b", rule("a", in), policy(corev1.RestartPolicyNever)), status: has("box! a=42 b=0"), want: "killpod sandbox#1 start(a)"},
+		{name: "died, rule applies to one that never ran", pod: podWith("a b", rule("a", in), policy(corev1.RestartPolicyNever)), status: has("box! b=42"), want: "killpod"},
+		{name: "died, rule does not apply", pod: podWith("a", rule("a", in)), status: has("box! a=41"), want: "killpod"},
+		{name: "died, rule excludes", pod: podWith("a", rule("a", notIn)), status: has("box! a=41"), want: "killpod sandbox#1 start(a)"},
+		{name: "died, rule applies to success", pod: podWith("a", ruleFor("a", in, 0), policy(corev1.RestartPolicyOnFailure)), status: has("box! a=0"), want: "killpod sandbox#1 start(a)"},
+		{name: "died, rule before policy", pod: podWith("a b", rule("a", in), policy(corev1.RestartPolicyOnFailure)), status: has("box! a=41 b=1"), want: "killpod sandbox#1 start(b)"},
+		{name: "died, rule, still runs", pod: podWith("a", rule("a", in)), status: has("box! a=running"), want: "killpod"},
+		{name: "died, rule, unknown", pod: podWith("a", rule("a", notIn)), status: has("box! a=unknown"), want: "killpod"},
+		{name: "died, rule, init again", pod: podWith("-i a", rule("a", in)), status: has("box! i=0 a=42"), want: "killpod sandbox#1 start(i)"},
+		{name: "died while initializing, rule of init", pod: podWith("-i a", rule("i", in), policy(corev1.RestartPolicyNever)), status: has("box! i=42"), want: "killpod sandbox#1 start(i)"},
+		{name: "died while initializing, rule of init does not apply", pod: podWith("-i a", rule("i", in), policy(corev1.RestartPolicyNever)), status: has("box! i=41"), want: "killpod"},
+		{name: "died, rule, and is to end", pod: podWith("a", rule("a", in), deleted), status: has("box! a=42"), want: "killpod"},
+		{
+			name: "died, rule, held back", pod: podWith("a", rule("a", in)), status: has("box! a=42"),
+			facts: facts{delays: map[string]time.Duration{"a": 10 * time.Second}}, want: "killpod sandbox#1 start(a+9s)",
+		},
 		{name: "died, and is to end", pod: podWith("a", deleted), status: has("box! a=1"), want: "killpod"},
 		{
 			name: "died while held back", pod: podWith("a"), status: has("box! a=1"),
@@ -171,15 +204,6 @@ func containerCases() []actionCase {
 	never, onFailure := corev1.ContainerRestartPolicyNever, corev1.ContainerRestartPolicyOnFailure
 	probe := &corev1.Probe{}
 	probes := func(r ProbeResults) facts { return facts{probes: map[ContainerID]ProbeResults{{"test", "a1"}: r}} }
-	rule := func(op corev1.ContainerRestartRuleOnExitCodesOperator) option {
-		return edit("a", func(c *core.Container) {
-			c.RestartPolicy = &never
-			c.RestartPolicyRules = []corev1.ContainerRestartRule{{
-				Action:    corev1.ContainerRestartRuleActionRestart,
-				ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: op, Values: []int32{42}},
-			}}
-		})
-	}
 	debugger := func(pod *core.Pod) {
 		e := corev1.EphemeralContainer{}
 		e.Name, e.Image = "debug", "image"
@@ -205,15 +229,16 @@ func containerCases() []actionCase {
 		{name: "all done, on failure", pod: podWith("a", policy(corev1.RestartPolicyOnFailure)), status: has("box a=1 a=0"), want: "killpod"},
 		{name: "own policy never", pod: podWith("a b", edit("a", func(c *core.Container) { c.RestartPolicy = &never })), status: has("box a=2 b=running"), want: ""},
 		{name: "own policy on failure", pod: podWith("a", policy(corev1.RestartPolicyNever), edit("a", func(c *core.Container) { c.RestartPolicy = &onFailure })), status: has("box a=2"), want: "start(a)"},
-		{name: "rule applies", pod: podWith("a", rule(corev1.ContainerRestartRuleOnExitCodesOpIn)), status: has("box a=42"), want: "start(a)"},
-		{name: "rule does not apply", pod: podWith("a", rule(corev1.ContainerRestartRuleOnExitCodesOpIn)), status: has("box a=41"), want: "killpod"},
-		{name: "rule excludes", pod: podWith("a", rule(corev1.ContainerRestartRuleOnExitCodesOpNotIn)), status: has("box a=41"), want: "start(a)"},
+		{name: "rule applies", pod: podWith("a", rule("a", corev1.ContainerRestartRuleOnExitCodesOpIn)), status: has("box a=42"), want: "start(a)"},
+		{name: "rule does not apply", pod: podWith("a", rule("a", corev1.ContainerRestartRuleOnExitCodesOpIn)), status: has("box a=41"), want: "killpod"},
+		{name: "rule excludes", pod: podWith("a", rule("a", corev1.ContainerRestartRuleOnExitCodesOpNotIn)), status: has("box a=41"), want: "start(a)"},
 		{name: "unknown", pod: podWith("a"), status: has("box a=unknown"), want: `kill(a1: Container is in "unknown" state, try killing it before restart) start(a)`},
 		{name: "created, never started", pod: podWith("a"), status: has("box a=created"), want: "remove(a1) start(a)"},
 		{name: "image changed", pod: podWith("a b", policy(corev1.RestartPolicyNever), edit("a", func(c *core.Container) { c.Image = "other" })), status: has("box a=running b=running"), want: "kill(a1: Container a definition changed, will be restarted) start(a)"},
 		{name: "liveness", pod: podWith("a", edit("a", func(c *core.Container) { c.LivenessProbe = probe })), status: has("box a=running"), facts: probes(ProbeResults{Liveness: ProbeFailure}), want: "kill(a1: Container a failed liveness probe, will be restarted) start(a)"},
 		{name: "liveness unknown", pod: podWith("a", edit("a", func(c *core.Container) { c.LivenessProbe = probe })), status: has("box a=running"), want: ""},
 		{name: "liveness, never", pod: podWith("a b", policy(corev1.RestartPolicyNever), edit("a", func(c *core.Container) { c.LivenessProbe = probe })), status: has("box a=running b=running"), facts: probes(ProbeResults{Liveness: ProbeFailure}), want: "kill(a1: Container a failed liveness probe)"},
+		{name: "liveness, never, rule", pod: podWith("a", rule("a", corev1.ContainerRestartRuleOnExitCodesOpIn), edit("a", func(c *core.Container) { c.LivenessProbe = probe })), status: has("box a=running"), facts: probes(ProbeResults{Liveness: ProbeFailure}), want: "kill(a1: Container a failed liveness probe)"},
 		{name: "liveness, never, alone", pod: podWith("a", policy(corev1.RestartPolicyNever), edit("a", func(c *core.Container) { c.LivenessProbe = probe })), status: has("box a=running"), facts: probes(ProbeResults{Liveness: ProbeFailure}), want: "killpod"},
 		{name: "liveness, held back", pod: podWith("a", edit("a", func(c *core.Container) { c.LivenessProbe = probe })), status: has("box a=running"), facts: facts{delays: map[string]time.Duration{"a": time.Minute}, probes: probes(ProbeResults{Liveness: ProbeFailure}).probes}, want: "kill(a1: Container a failed liveness probe, will be restarted) start(a+1m0s)"},
 		{name: "liveness, to end", pod: podWith("a b", deleted, edit("a", func(c *core.Container) { c.LivenessProbe = probe })), status: has("box a=running b=running"), facts: probes(ProbeResults{Liveness: ProbeFailure}), want: "kill(a1: Container a failed liveness probe)"},

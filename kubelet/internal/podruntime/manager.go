@@ -34,6 +34,7 @@ type Manager struct {
 	memory  int64  // of the machine, in bytes
 	swap    bool   // whether the memory controller accounts for swap
 	crashes *backoff.Keyed[containerKey]
+	ends    *ends
 	// What the runtime says that it can.
 	recursiveReadOnly, strictGroups bool
 }
@@ -83,6 +84,7 @@ func New(ctx context.Context, runtime *cri.Client, c Config) (*Manager, error) {
 			Initial: min(initialCrashBackOff, c.MaxContainerBackOff),
 			Max:     c.MaxContainerBackOff,
 		}, c.Clock),
+		ends: newEnds(c.MaxContainerBackOff),
 		recursiveReadOnly: slices.ContainsFunc(status.GetRuntimeHandlers(), func(h *runtimeapi.RuntimeHandler) bool {
 			return h.GetName() == "" && h.GetFeatures().GetRecursiveReadOnlyMounts()
 		}),

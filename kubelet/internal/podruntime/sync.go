@@ -108,7 +108,10 @@ func (s *podSync) tried(container string) bool {
 }
 
 func (s *podSync) facts() facts {
-	f := facts{now: s.Clock.Now(), probes: map[ContainerID]ProbeResults{}, delays: map[string]time.Duration{}, actual: map[string]corev1.ResourceRequirements{}}
+	f := facts{
+		now: s.Clock.Now(), probes: map[ContainerID]ProbeResults{}, delays: map[string]time.Duration{}, ended: map[string]time.Time{},
+		actual: map[string]corev1.ResourceRequirements{},
+	}
 	for _, c := range s.status.Containers {
 		if s.options.Probes != nil && c.State == StateRunning {
 			f.probes[c.ID] = s.options.Probes(c.ID)
@@ -122,6 +125,9 @@ func (s *podSync) facts() facts {
 				s.crashes.Reset(key) // it ran well for long
 			}
 			f.delays[specs[i].Name] = s.crashes.Delay(key)
+			if last != nil && last.State == StateExited {
+				f.ended[specs[i].Name] = s.ends.of(key, last, f.now)
+			}
 			if s.options.Resources != nil {
 				if actual, known := s.options.Resources.Actual(specs[i].Name); known {
 					f.actual[specs[i].Name] = actual

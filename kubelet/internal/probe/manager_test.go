@@ -64,6 +64,16 @@ func TestInitialDelayIsFromTheContainersStart(t *testing.T) {
 	})
 }
 
+func TestInitialDelayIsNoLongerThanItselfWhenTheClockWasSetBack(t *testing.T) {
+	run(t, func(w *world) {
+		pod := podWith(probe("live", func(p *corev1.Probe) { p.InitialDelaySeconds = 7; p.PeriodSeconds = 100 }), nil, nil)
+		w.manager.AddPod(pod)
+		w.containerStarted("1", podruntime.StateRunning, 24*time.Hour)
+		w.after(10 * time.Second)
+		w.expectAsked("live 1 @7")
+	})
+}
+
 func TestLivenessFailsOnceForAContainer(t *testing.T) {
 	run(t, func(w *world) {
 		pod := podWith(probe("live", func(p *corev1.Probe) { p.PeriodSeconds = 1; p.FailureThreshold = 2 }), nil, nil)

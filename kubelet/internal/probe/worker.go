@@ -117,7 +117,10 @@ func (w *worker) gone(status *podruntime.ContainerStatus) {
 func (w *worker) begin(status *podruntime.ContainerStatus) {
 	m := w.manager
 	now := m.config.Clock.Now()
-	w.next = now.Add(max(0, status.StartedAt.Add(time.Duration(w.probe.InitialDelaySeconds)*time.Second).Sub(now)))
+	delay := time.Duration(w.probe.InitialDelaySeconds) * time.Second
+	// The clock may have been set since the container started: no delay is
+	// longer than itself.
+	w.next = now.Add(min(delay, max(0, status.StartedAt.Add(delay).Sub(now))))
 	if !status.StartedAt.After(m.started) && !w.next.After(now) {
 		// An earlier kubelet started it. All such containers must not be asked
 		// in the one moment in which this one begins.

@@ -88,7 +88,13 @@ func (w *world) ContainerEventf(_ *core.Pod, path, eventType, reason, format str
 
 // container makes the runtime have a container in the given state, and says so.
 func (w *world) container(id string, state podruntime.ContainerState) podruntime.ContainerID {
-	c := &podruntime.ContainerStatus{ID: podruntime.ContainerID{Type: "r", ID: id}, Name: "c", State: state, StartedAt: time.Now()}
+	return w.containerStarted(id, state, 0)
+}
+
+// containerStarted is container where the runtime says that it started so long
+// from now.
+func (w *world) containerStarted(id string, state podruntime.ContainerState, from time.Duration) podruntime.ContainerID {
+	c := &podruntime.ContainerStatus{ID: podruntime.ContainerID{Type: "r", ID: id}, Name: "c", State: state, StartedAt: time.Now().Add(from)}
 	w.mu.Lock()
 	if w.status != nil && w.status.Containers[0].ID == c.ID {
 		c.StartedAt = w.status.Containers[0].StartedAt

@@ -33,6 +33,25 @@ func testPod(policy corev1.RestartPolicy, init, containers string) *core.Pod {
 	return pod
 }
 
+// ruled has the first container restarted after exit code 42, and never else.
+func ruled(pod *core.Pod) *core.Pod {
+	giveRule(&pod.Spec.Containers[0])
+	return pod
+}
+
+func ruledInit(pod *core.Pod) *core.Pod {
+	giveRule(&pod.Spec.InitContainers[0])
+	return pod
+}
+
+func giveRule(c *core.Container) {
+	c.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyNever)
+	c.RestartPolicyRules = []corev1.ContainerRestartRule{{
+		Action:    corev1.ContainerRestartRuleActionRestart,
+		ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: corev1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{42}},
+	}}
+}
+
 // runtimeOf reads "name=running", "name=exit0", "name=created", newest first.
 func runtimeOf(text string) *podruntime.PodStatus {
 	s := &podruntime.PodStatus{UID: "u", IPs: []string{"10.0.0.9"}, Sandboxes: []*podruntime.SandboxStatus{{ID: "s", Ready: true}}}
@@ -102,6 +121,12 @@ func TestGenerate(t *testing.T) {
 		{"one left", testPod(never, "", "a b"), "a=running b=exit3", nil, false, corev1.PodRunning, "R T3:Error", base + "Initialized PodScheduled"},
 		{"to be tried again", testPod(onFailure, "", "a"), "a=exit3", nil, false, corev1.PodRunning, "T3:Error", base + "Initialized PodScheduled"},
 		{"on failure, done", testPod(onFailure, "", "a"), "a=exit0", nil, false, corev1.PodSucceeded, "T0:Completed", base + "Initialized PodScheduled"},
+		{"rule applies", ruled(testPod(never, "", "a")), "a=exit42", nil, false, corev1.PodRunning, "T42:Error", base + "Initialized PodScheduled"},
+		{"rule does not apply", ruled(testPod(never, "", "a")), "a=exit41", nil, false, corev1.PodFailed, "T41:Error", base + "Initialized PodScheduled"},
+		{"rule applies, held back", ruled(testPod(never, "", "a b")), "a=exit42 b=exit0", map[string]podruntime.Waiting{"a": {Reason: "CrashLoopBackOff"}}, false, corev1.PodRunning, "W:CrashLoopBackOff T0:Completed", base + "Initialized PodScheduled"},
+		{"all never again by themselves", ruled(testPod(always, "", "a")), "a=exit0", nil, false, corev1.PodSucceeded, "T0:Completed", base + "Initialized PodScheduled"},
+		{"rule of init applies", ruledInit(testPod(never, "i", "a")), "i=exit42", nil, false, corev1.PodPending, "T42:Error|W:PodInitializing", base + "PodScheduled"},
+		{"rule of init does not apply", ruledInit(testPod(always, "i", "a")), "i=exit1", nil, false, corev1.PodFailed, "T1:Error|W:PodInitializing", base + "PodScheduled"},
 		{"init runs", testPod(always, "i", "a"), "i=running", nil, false, corev1.PodPending, "R|W:PodInitializing", base + "PodScheduled"},
 		{"init done", testPod(always, "i", "a"), "i=exit0", nil, false, corev1.PodPending, "T0:Completed|W:ContainerCreating", base + "Initialized PodScheduled"},
 		{"init failed for good", testPod(never, "i", "a"), "i=exit1", nil, false, corev1.PodFailed, "T1:Error|W:PodInitializing", base + "PodScheduled"},

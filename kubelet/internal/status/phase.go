@@ -3,28 +3,35 @@ package status
 import (
 	corev1 "k8s.io/api/core/v1"
 
+	"kctl/kubelet/internal/podruntime"
 	"kctl/proto/core"
 )
 
 // tally counts containers by what they do.
 type tally struct {
 	waiting, running, succeeded, failed int
+	again                               int // of those that ended, the ones that will be restarted
 }
 
-func (t *tally) add(state corev1.ContainerState, last corev1.ContainerState) {
+func (t *tally) add(spec *core.PodSpec, c *core.Container, status *core.ContainerStatus) {
+	ended := status.State.Terminated
+	if ended == nil {
+		ended = status.LastTerminationState.Terminated // it is between two runs
+	}
 	switch {
-	case state.Running != nil:
+	case status.State.Running != nil:
 		t.running++
-	case state.Terminated != nil && state.Terminated.ExitCode == 0:
-		t.succeeded++
-	case state.Terminated != nil:
-		t.failed++
-	case last.Terminated != nil && last.Terminated.ExitCode == 0:
-		t.succeeded++ // between two runs
-	case last.Terminated != nil:
-		t.failed++
-	default:
+		return
+	case ended == nil:
 		t.waiting++
+		return
+	case ended.ExitCode == 0:
+		t.succeeded++
+	default:
+		t.failed++
+	}
+	if podruntime.Restarts(spec, c, ended.ExitCode) {
+		t.again++
 	}
 }
 
@@ -35,6 +42,9 @@ func (t *tally) add(state corev1.ContainerState, last corev1.ContainerState) {
 //	Succeeded  all ended with exit code zero and none will be restarted
 //	Failed     all ended, one at least not well, and none will be restarted;
 //	           or an init container failed that is not tried again
+//
+// Whether a container will be restarted is for its own rules and policy to say,
+// and for the pod's policy where it has none.
 func phase(spec *core.PodSpec, status *core.PodStatus, terminal bool) corev1.PodPhase {
 	pendingInit, failedInit := false, false
 	for i := range spec.InitContainers {
@@ -44,7 +54,7 @@ func phase(spec *core.PodSpec, status *core.PodStatus, terminal bool) corev1.Pod
 			pendingInit = pendingInit || s.Started == nil || !*s.Started
 		case s.State.Terminated != nil && s.State.Terminated.ExitCode == 0:
 		case s.State.Terminated != nil:
-			failedInit = true
+			failedInit = failedInit || !podruntime.Restarts(spec, c, s.State.Terminated.ExitCode)
 			pendingInit = true
 		default:
 			pendingInit = true
@@ -52,24 +62,22 @@ func phase(spec *core.PodSpec, status *core.PodStatus, terminal bool) corev1.Pod
 	}
 	var t tally
 	for i := range status.ContainerStatuses {
-		t.add(status.ContainerStatuses[i].State, status.ContainerStatuses[i].LastTerminationState)
+		t.add(spec, &spec.Containers[i], &status.ContainerStatuses[i])
 	}
 	switch {
 	case terminal && t.succeeded == len(spec.Containers):
 		return corev1.PodSucceeded
 	case terminal:
 		return corev1.PodFailed
-	case failedInit && spec.RestartPolicy == corev1.RestartPolicyNever:
+	case failedInit:
 		return corev1.PodFailed
 	case pendingInit && t.running+t.succeeded+t.failed == 0, t.waiting > 0:
 		return corev1.PodPending
-	case t.running > 0, spec.RestartPolicy == corev1.RestartPolicyAlways:
+	case t.running > 0, t.again > 0:
 		return corev1.PodRunning
 	case t.failed == 0:
 		return corev1.PodSucceeded
-	case spec.RestartPolicy == corev1.RestartPolicyNever:
-		return corev1.PodFailed
 	default:
-		return corev1.PodRunning
+		return corev1.PodFailed
 	}
 }

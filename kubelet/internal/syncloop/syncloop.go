@@ -64,7 +64,7 @@ var pause = backoff.Policy{Initial: 100 * time.Millisecond, Max: 5 * time.Second
 // Loop routes until its context ends.
 type Loop struct {
 	Options
-	round atomic.Int64 // start of the present round, in Unix nanoseconds
+	round atomic.Pointer[time.Time] // start of the present round; its age must not follow the machine's clock when that is set
 	wake  chan struct{}
 }
 
@@ -75,11 +75,14 @@ func New(o Options) *Loop {
 	return l
 }
 
-func (l *Loop) alive() { l.round.Store(l.Clock.Now().UnixNano()) }
+func (l *Loop) alive() {
+	now := l.Clock.Now()
+	l.round.Store(&now)
+}
 
 // Healthy returns an error if the loop is stuck in a handler.
 func (l *Loop) Healthy() error {
-	if age := l.Clock.Since(time.Unix(0, l.round.Load())); age > stalledAfter {
+	if age := l.Clock.Since(*l.round.Load()); age > stalledAfter {
 		return fmt.Errorf("sync loop has been in one round for %v; threshold is %v", age.Round(time.Second), stalledAfter)
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -147,4 +148,25 @@ func TestAStuckHandlerShows(t *testing.T) {
 		}
 		close(block)
 	})
+}
+
+// evenClock refuses to measure from times that follow the machine's clock.
+type evenClock struct {
+	clock.RealClock
+	t *testing.T
+}
+
+func (c evenClock) Since(from time.Time) time.Duration {
+	if !strings.Contains(from.String(), " m=") {
+		c.t.Errorf("an age is measured from %v, which moves when the machine's clock is set", from)
+	}
+	return c.RealClock.Since(from)
+}
+
+// A machine whose clock is set forward by a day is no reason to end the kubelet.
+func TestHealthDoesNotFollowTheMachinesClock(t *testing.T) {
+	l := New(Options{Clock: evenClock{t: t}})
+	if err := l.Healthy(); err != nil {
+		t.Error(err)
+	}
 }
