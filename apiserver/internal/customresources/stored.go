@@ -30,6 +30,7 @@ type stored struct {
 	// base keeps the objects, by the rules of the storage version.
 	base      *registry.Store[*object]
 	versions  map[string]*form
+	converter *converter
 	resources map[string]registry.Served
 }
 
@@ -80,6 +81,7 @@ func (s *stored) make(e *entry) error {
 		s.versions[f.name] = f
 	}
 	c := newConverter(d, s.versions, s.definitions.options.Services)
+	s.converter = c
 	storage := s.versions[e.storageVersion()]
 	s.base = registry.NewStore(c.strategy(e, storage, storage, s.definitions.options.Registry.Clock), s.definitions.options.Registry)
 	for name, f := range s.versions {

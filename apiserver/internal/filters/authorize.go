@@ -1,10 +1,12 @@
 package filters
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/gin-gonic/gin"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/audit"
@@ -27,7 +29,7 @@ func Authorize(authorizer authz.Authorizer, clock clock.PassiveClock, logger *za
 			request.Stamps(ctx).Stamp(relay.ServerAuthorized, clock.Now())
 			c.Next()
 		case err != nil:
-			logger.Error("authorization failed", zap.Error(err), zap.String("user", attributes.User.Username), zap.String("uri", c.Request.URL.Path))
+			logger.Log(severity(err), "authorization failed", zap.Error(err), zap.String("user", attributes.User.Username), zap.String("uri", c.Request.URL.Path))
 			fail(c, err)
 		default:
 			logger.Debug("forbidden", zap.String("user", attributes.User.Username), zap.String("verb", attributes.Verb),
@@ -35,6 +37,15 @@ func Authorize(authorizer authz.Authorizer, clock clock.PassiveClock, logger *za
 			fail(c, authz.Forbidden(attributes, reason))
 		}
 	}
+}
+
+// severity is that of an authorizer's error: clients that come while the server
+// starts are told to come again, which is nothing to worry about.
+func severity(err error) zapcore.Level {
+	if errors.Is(err, authz.ErrStarting) {
+		return zapcore.DebugLevel
+	}
+	return zapcore.ErrorLevel
 }
 
 // word is a decision as audit events tell it.

@@ -15,7 +15,6 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testingclock "k8s.io/utils/clock/testing"
 
@@ -167,22 +166,23 @@ func (a *authorizer) Authorize(_ context.Context, at *authz.Attributes) (authz.D
 }
 
 func TestAuthorize(t *testing.T) {
-	busy := apierrors.NewServiceUnavailable("starting")
 	tests := map[string]struct {
-		a    authorizer
-		code int
+		a      authorizer
+		code   int
+		errors int // in the log
 	}{
-		"allowed":    {authorizer{decision: authz.Allow}, 200},
-		"denied":     {authorizer{decision: authz.Deny}, 403},
-		"no opinion": {authorizer{decision: authz.NoOpinion}, 403},
-		"broken":     {authorizer{decision: authz.NoOpinion, err: errors.New("broken")}, 500},
-		"starting":   {authorizer{decision: authz.NoOpinion, err: busy}, 503},
+		"allowed":    {authorizer{decision: authz.Allow}, 200, 0},
+		"denied":     {authorizer{decision: authz.Deny}, 403, 0},
+		"no opinion": {authorizer{decision: authz.NoOpinion}, 403, 0},
+		"broken":     {authorizer{decision: authz.NoOpinion, err: errors.New("broken")}, 500, 1},
+		"starting":   {authorizer{decision: authz.NoOpinion, err: errors.Join(authz.ErrStarting)}, 503, 0},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := serve(chain(ok, as("jane"), Authorize(&test.a, clk, zap.NewNop())), "GET", "/api/v1/namespaces/shop/pods")
-			if w.Code != test.code {
-				t.Errorf("got %d %s", w.Code, w.Body)
+			core, lines := observer.New(zap.InfoLevel)
+			w := serve(chain(ok, as("jane"), Authorize(&test.a, clk, zap.New(core))), "GET", "/api/v1/namespaces/shop/pods")
+			if w.Code != test.code || lines.Len() != test.errors {
+				t.Errorf("got %d %s, %d lines", w.Code, w.Body, lines.Len())
 			}
 		})
 	}

@@ -1,11 +1,7 @@
 package server
 
 import (
-	"context"
 	"fmt"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kctl/apiserver/internal/authz"
 	"kctl/apiserver/internal/authz/abac"
@@ -29,13 +25,13 @@ func (s *Server) authorization(rules *rbac.Authorizer) (authz.Union, error) {
 		if err != nil {
 			return nil, err
 		}
-		return append(union, decides, starting{s.ready}), nil
+		return append(union, decides, authz.Starting{Ready: s.ready}), nil
 	}
 	modes, err := s.authorizationModes(rules)
 	if err != nil {
 		return nil, err
 	}
-	return append(append(union, modes...), starting{s.ready}), nil
+	return append(append(union, modes...), authz.Starting{Ready: s.ready}), nil
 }
 
 // authorizationModes is what --authorization-mode says.
@@ -148,23 +144,3 @@ func (s *Server) followFiles() []housekeeping.Loop {
 	}
 	return loops
 }
-
-// starting stands last: nobody allowed the request, which means nothing yet
-// while the rules are still being read.
-type starting struct{ ready <-chan struct{} }
-
-// Authorize implements authz.Authorizer.
-func (s starting) Authorize(context.Context, *authz.Attributes) (authz.Decision, string, error) {
-	select {
-	case <-s.ready:
-		return authz.NoOpinion, "", nil
-	default:
-		return authz.NoOpinion, "", errStarting
-	}
-}
-
-var errStarting = func() error {
-	err := apierrors.NewServiceUnavailable("the server is starting: roles and bindings are still being read")
-	err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
-	return err
-}()

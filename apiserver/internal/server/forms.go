@@ -7,32 +7,35 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"kctl/apiserver/internal/customresources"
 	"kctl/apiserver/internal/registry"
 	"kctl/proto/core"
 )
 
 // forms knows in which other forms the objects of a resource can be had: those
-// of the views on it.
+// of the views on it, and the versions of custom resources.
 type forms struct {
 	served func() map[schema.GroupVersionKind]registry.Resource
 	others func() map[core.Resource][]core.Resource
 	custom func(kind schema.GroupVersionKind) (registry.Resource, bool)
+	// definitions are there when the first request comes.
+	definitions func() *customresources.Definitions
 }
 
 // newForms looks at what is served when it is first asked.
-func newForms(served func() []registry.Served, custom func(kind schema.GroupVersionKind) (registry.Resource, bool)) *forms {
-	f := &forms{custom: custom}
+func (s *Server) newForms() *forms {
+	f := &forms{custom: s.customOf, definitions: func() *customresources.Definitions { return s.definitions }}
 	f.served = sync.OnceValue(func() map[schema.GroupVersionKind]registry.Resource {
 		out := map[schema.GroupVersionKind]registry.Resource{}
-		for _, s := range served() {
-			out[s.Resource.Info().GVK()] = s.Resource
+		for _, r := range s.served {
+			out[r.Resource.Info().GVK()] = r.Resource
 		}
 		return out
 	})
 	f.others = sync.OnceValue(func() map[core.Resource][]core.Resource {
 		in := map[registry.Resource][]core.Resource{}
-		for _, s := range served() {
-			in[storedIn(s.Resource)] = append(in[storedIn(s.Resource)], s.Resource.Info().Resource)
+		for _, r := range s.served {
+			in[storedIn(r.Resource)] = append(in[storedIn(r.Resource)], r.Resource.Info().Resource)
 		}
 		out := map[core.Resource][]core.Resource{}
 		for _, same := range in {
@@ -62,14 +65,21 @@ func (f *forms) Resource(kind schema.GroupVersionKind) (registry.Resource, bool)
 	return f.custom(kind)
 }
 
-// Equivalent implements match.Versions. Custom resources have no other forms
-// here: they are matched by the version in which they are written.
-func (f *forms) Equivalent(r core.Resource) []core.Resource { return f.others()[r] }
+// Equivalent implements match.Versions.
+func (f *forms) Equivalent(r core.Resource) []core.Resource {
+	if others := f.others()[r]; others != nil {
+		return others
+	}
+	return f.definitions().Equivalent(r)
+}
 
 // Convert implements match.Versions.
-func (f *forms) Convert(_ context.Context, obj core.Object, to core.Resource) (core.Object, error) {
+func (f *forms) Convert(ctx context.Context, obj core.Object, to core.Resource) (core.Object, error) {
 	kind := obj.GetObjectKind().GroupVersionKind()
 	from, target := f.served()[kind], f.served()[to.GVK()]
+	if from == nil && target == nil {
+		return f.definitions().Convert(ctx, obj, to)
+	}
 	if from == nil || target == nil || storedIn(from) != storedIn(target) {
 		return nil, fmt.Errorf("a %s has no form of %s", kind, to.GVK())
 	}

@@ -34,7 +34,7 @@ type follower interface {
 
 func (s *Server) followUsers() *rulesOfUsers {
 	namespaces := lookup.New[*core.Namespace](s.resources.Namespaces)
-	forms := newForms(func() []registry.Served { return s.served }, s.customOf)
+	forms := s.newForms()
 	cluster := match.Cluster{Versions: forms, Namespace: func(ctx context.Context, name string) (*core.Namespace, error) {
 		return namespaces.Get(ctx, "", name)
 	}}

@@ -1,0 +1,46 @@
+package customresources
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kctl/proto/core"
+)
+
+// Equivalent are the other served versions of a custom resource, in the order
+// in which its definition has them; none where r is no custom resource.
+func (d *Definitions) Equivalent(r core.Resource) []core.Resource {
+	e := d.snapshot().served[r.GVR()]
+	if e == nil {
+		return nil
+	}
+	var others []core.Resource
+	for _, v := range e.versions {
+		if v.served && v.name != r.Version {
+			others = append(others, e.resource(v.name))
+		}
+	}
+	return others
+}
+
+// Convert returns a custom object as it is in another version of its
+// definition. What it is given is not changed.
+func (d *Definitions) Convert(ctx context.Context, obj core.Object, to core.Resource) (core.Object, error) {
+	none := fmt.Errorf("a %s has no form of %s", obj.GetObjectKind().GroupVersionKind(), to.GVK())
+	o, ok := obj.(*object)
+	e := d.snapshot().served[to.GVR()]
+	if !ok || e == nil || o.GroupVersionKind().GroupKind() != (schema.GroupKind{Group: to.Group, Kind: to.Kind}) {
+		return nil, none
+	}
+	if _, err := e.stored.served(e, to.Version); err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	form := e.stored.versions[to.Version]
+	if form == nil || e.stored.converter.formOf(o) == nil {
+		return nil, none
+	}
+	return e.stored.converter.convert(ctx, form, o)
+}
