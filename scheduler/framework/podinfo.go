@@ -21,6 +21,8 @@ type PodInfo struct {
 	// ask for no CPU or memory with a default.
 	Requests       Resource
 	ScoredRequests Resource
+	// alone is ScoredAlone where that differs.
+	alone *Resource
 	// HostPorts are the ports of the node that the pod wants.
 	HostPorts []HostPort
 	// Affinity is what the pod says about other pods; nil if nothing.
@@ -54,7 +56,22 @@ func NewPodInfo(pod *core.Pod) *PodInfo {
 	}
 	options.NonMissingContainerRequests = scoredDefaults(pod)
 	info.ScoredRequests = NewResource(resource.PodRequests(pod, options))
+	if resource.IsPodLevelRequestsSet(pod) {
+		options.SkipPodLevelResources, options.NonMissingContainerRequests = true, defaultRequests
+		alone := NewResource(resource.PodRequests(pod, options))
+		info.alone = &alone
+	}
 	return info
+}
+
+// ScoredAlone is what NodeResourcesFit scores this pod by that is to be placed:
+// as upstream, its containers, and not what it asks for as a whole. On a node it
+// counts with ScoredRequests.
+func (p *PodInfo) ScoredAlone() *Resource {
+	if p.alone != nil {
+		return p.alone
+	}
+	return &p.ScoredRequests
 }
 
 // scoredDefaults is what containers that ask for nothing are scored with,

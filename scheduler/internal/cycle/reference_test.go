@@ -217,7 +217,9 @@ func (w *world) spread(pod *core.Pod, node *core.Node) string {
 			}
 			domains[n.Labels[c.TopologyKey]] += 0
 			for _, p := range w.on(n) {
-				if p.Namespace == pod.Namespace && matches(c.LabelSelector, p.Labels) {
+				// What a selector that says nothing is about, upstream does not count.
+				nothing := c.LabelSelector != nil && len(c.LabelSelector.MatchLabels)+len(c.LabelSelector.MatchExpressions) == 0
+				if p.Namespace == pod.Namespace && !nothing && matches(c.LabelSelector, p.Labels) {
 					domains[n.Labels[c.TopologyKey]]++
 				}
 			}

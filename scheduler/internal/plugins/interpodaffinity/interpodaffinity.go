@@ -37,7 +37,8 @@ type Options struct {
 	// HardPodAffinityWeight is what a running pod's required affinity counts
 	// for in the score of nodes near it; upstream's default is 1.
 	HardPodAffinityWeight int64
-	// IgnorePreferredTermsOfExistingPods leaves running pods' preferences out.
+	// IgnorePreferredTermsOfExistingPods leaves running pods' terms out, unless the
+	// pod has preferences itself.
 	IgnorePreferredTermsOfExistingPods bool
 }
 

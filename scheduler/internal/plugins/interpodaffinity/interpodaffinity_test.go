@@ -153,6 +153,27 @@ func TestScore(t *testing.T) {
 	}
 }
 
+// Running pods' terms are ignored for a pod that has no preferences itself.
+func TestScoreIgnoringExisting(t *testing.T) {
+	web := labelled("app", "web")
+	nodes := []*framework.NodeInfo{
+		node("a", "a", fixture.Pod("p", avoids(5, term("web", "zone")))), node("b", "b"), node("c", "c", fixture.Pod("p", with(term("web", "zone")))),
+	}
+	plugin := New(Options{HardPodAffinityWeight: 5, IgnorePreferredTermsOfExistingPods: true}, nil)
+	for name, test := range map[string]struct {
+		pod  *core.Pod
+		want []int64
+	}{
+		"without preferences": {fixture.Pod("p", web), nil},
+		"with preferences":    {fixture.Pod("p", web, prefers(10, term("db", "zone"))), []int64{0, 50, 100}},
+	} {
+		scores, status := plugintest.Scores(t.Context(), plugin, test.pod, nodes...)
+		if !status.IsSuccess() || !slices.Equal(scores, test.want) {
+			t.Errorf("%s: %v %v, want %v", name, scores, status.Reasons(), test.want)
+		}
+	}
+}
+
 func TestHints(t *testing.T) {
 	interest := newPlugin().EventsToRegister()[0]
 	waits := framework.NewPodInfo(fixture.Pod("p", with(term("db", "zone"))))

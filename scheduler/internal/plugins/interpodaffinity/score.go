@@ -15,8 +15,12 @@ func (p *Plugin) PreScore(_ context.Context, state *framework.CycleState, pod *f
 	if own == nil {
 		own = &noAffinity
 	}
+	prefers := len(own.Preferred) > 0 || len(own.PreferredAnti) > 0
+	if p.options.IgnorePreferredTermsOfExistingPods && !prefers {
+		return skip // and with them what pods there have to be with
+	}
 	var sums worth
-	if len(own.Preferred) > 0 || len(own.PreferredAnti) > 0 {
+	if prefers {
 		key := weightedKey(Name+" liked", own.Preferred) + weightedKey(" disliked", own.PreferredAnti)
 		sums.liked = state.Tally(key, func(node *framework.NodeInfo, add framework.AddFunc) {
 			for _, existing := range node.Pods {
@@ -59,9 +63,6 @@ func (p *Plugin) weighExisting(add framework.AddFunc, existing *framework.PodAff
 				add.At(node, term.TopologyKey, p.options.HardPodAffinityWeight)
 			}
 		}
-	}
-	if p.options.IgnorePreferredTermsOfExistingPods {
-		return
 	}
 	p.weigh(add, existing.Preferred, pod, node, 1)
 	p.weigh(add, existing.PreferredAnti, pod, node, -1)

@@ -38,29 +38,44 @@ func (b *Balanced) PreScore(_ context.Context, _ *framework.CycleState, pod *fra
 	return skip
 }
 
-// Score is the higher the smaller the standard deviation of the resources'
-// used shares is.
+// Score is the higher the more even the used shares of the node's resources
+// become: half of what evenness gains, or loses, from where nothing changes.
 func (b *Balanced) Score(_ context.Context, _ *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) (int64, *framework.Status) {
-	var shares [8]float64
-	used := shares[:0]
-	var total float64
+	var before, after [8]float64
+	without, with := before[:0], after[:0]
 	for _, w := range b.weights {
-		requested, allocatable, counts := usage(pod, node, w.Resource, false)
+		requested, allocatable, counts := usage(&pod.Requests, &node.Requested, node, w.Resource)
 		if !counts {
 			continue
 		}
-		share := math.Min(float64(requested)/float64(allocatable), 1)
-		used = append(used, share)
+		share := func(amount int64) float64 { return math.Min(float64(amount)/float64(allocatable), 1) }
+		without = append(without, share(node.Requested.Get(w.Resource)))
+		with = append(with, share(requested))
+	}
+	return (unchanged*2 + evenness(with) - evenness(without)) / 2, nil
+}
+
+// unchanged is the score of a node that the pod leaves as even, or uneven, as it
+// was.
+const unchanged = framework.MaxNodeScore * 3 / 4
+
+// evenness is the whole score less the standard deviation of shares.
+func evenness(shares []float64) int64 {
+	return int64((1 - deviation(shares)) * float64(framework.MaxNodeScore))
+}
+
+// deviation is the standard deviation of shares, zero where there are none.
+func deviation(shares []float64) float64 {
+	if len(shares) == 0 {
+		return 0
+	}
+	var total, squares float64
+	for _, share := range shares {
 		total += share
 	}
-	if len(used) == 0 {
-		return framework.MaxNodeScore, nil
-	}
-	mean := total / float64(len(used))
-	var squares float64
-	for _, share := range used {
+	mean := total / float64(len(shares))
+	for _, share := range shares {
 		squares += (share - mean) * (share - mean)
 	}
-	deviation := math.Sqrt(squares / float64(len(used)))
-	return int64((1 - deviation) * float64(framework.MaxNodeScore)), nil
+	return math.Sqrt(squares / float64(len(shares)))
 }

@@ -3,6 +3,7 @@ package noderesources
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -140,19 +141,28 @@ func (f *Fit) ignored(name corev1.ResourceName) bool {
 		prefixed && slices.Contains(f.options.IgnoredGroups, group)
 }
 
-// Score implements framework.Score by the strategy.
+// Score implements framework.Score by the strategy. RequestedToCapacityRatio
+// leaves out the resources that score nothing, and rounds.
 func (f *Fit) Score(_ context.Context, _ *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) (int64, *framework.Status) {
+	shaped := len(f.options.Shape) > 0
 	var sum, weights int64
 	for _, w := range f.options.Weights {
-		requested, allocatable, counts := usage(pod, node, w.Resource, true)
+		requested, allocatable, counts := usage(pod.ScoredAlone(), &node.Scored, node, w.Resource)
 		if !counts {
 			continue
 		}
-		sum += w.Weight * f.rate(requested, allocatable)
+		rate := f.rate(requested, allocatable)
+		if shaped && rate == 0 {
+			continue
+		}
+		sum += w.Weight * rate
 		weights += w.Weight
 	}
-	if weights == 0 {
+	switch {
+	case weights == 0:
 		return 0, nil
+	case shaped:
+		return int64(math.Round(float64(sum) / float64(weights))), nil
 	}
 	return sum / weights, nil
 }
@@ -193,25 +203,13 @@ func share(part, whole int64) int64 {
 	return int64(float64(part) / float64(whole) * float64(framework.MaxNodeScore))
 }
 
-// usage is what would be requested of a node's resource with the pod on it. It
-// does not count where the node has none of it, or it is an extended resource
-// that the pod does not ask for. With defaults, containers that ask for no CPU
-// or memory are counted with a little of each.
-func usage(pod *framework.PodInfo, node *framework.NodeInfo, name corev1.ResourceName, defaults bool) (requested, allocatable int64, counts bool) {
+// usage is what would be requested of a node's resource if want came to what is
+// used there. It does not count where the node has none of it, or it is an
+// extended resource that nobody asks for.
+func usage(want, used *framework.Resource, node *framework.NodeInfo, name corev1.ResourceName) (requested, allocatable int64, counts bool) {
 	allocatable = node.Allocatable.Get(name)
-	if allocatable == 0 {
+	if allocatable == 0 || want.Get(name) == 0 && strings.Contains(string(name), "/") {
 		return 0, 0, false
-	}
-	want, used := &pod.Requests, &node.Requested
-	switch name {
-	case corev1.ResourceCPU, corev1.ResourceMemory:
-		if defaults {
-			want, used = &pod.ScoredRequests, &node.Scored
-		}
-	default:
-		if pod.Requests.Get(name) == 0 && strings.Contains(string(name), "/") {
-			return 0, 0, false
-		}
 	}
 	return framework.AddCapped(used.Get(name), want.Get(name)), allocatable, true
 }

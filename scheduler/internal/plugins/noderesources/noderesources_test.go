@@ -76,7 +76,10 @@ func TestFitScore(t *testing.T) {
 		// 100m of 4 CPUs, 200 MiB of 8 GiB
 		"asks for nothing, counts a little": {FitOptions{}, fixture.Pod("p"), []int64{97, 47}},
 		"extended that nobody asked for":    {FitOptions{Weights: []Weight{{"example.com/gpu", 1}}}, fixture.Pod("p"), []int64{0, 0}},
-		"more than there is":                {FitOptions{}, fixture.Pod("p", fixture.Requests("cpu", "9", "memory", "9223372036854775807")), []int64{0, 0}},
+		"asks as a whole, scored by containers": {FitOptions{}, fixture.Pod("p", fixture.Requests("cpu", "1", "memory", "2Gi"), func(p *core.Pod) {
+			p.Spec.Resources = &corev1.ResourceRequirements{Requests: fixture.List("cpu", "4", "memory", "8Gi")}
+		}), []int64{75, 25}},
+		"more than there is": {FitOptions{}, fixture.Pod("p", fixture.Requests("cpu", "9", "memory", "9223372036854775807")), []int64{0, 0}},
 	} {
 		scores, status := plugintest.Scores(t.Context(), NewFit(test.options), test.pod, nodes...)
 		if !status.IsSuccess() || !slices.Equal(scores, test.want) {
@@ -90,29 +93,37 @@ func TestFitScore(t *testing.T) {
 func TestRequestedToCapacityRatio(t *testing.T) {
 	packing := []Point{{0, 0}, {100, 100}}
 	hill := []Point{{0, 0}, {50, 100}, {100, 20}}
-	asks := func(cpu string) *core.Pod { return fixture.Pod("p", fixture.Requests("cpu", cpu, "memory", "0")) }
+	asks := func(cpu, memory string) *core.Pod {
+		return fixture.Pod("p", fixture.Requests("cpu", cpu, "memory", memory))
+	}
 	cpu := []Weight{{"cpu", 1}}
 	for name, test := range map[string]struct {
 		options FitOptions
 		cpu     string
-		want    int64 // on a node with 4 CPUs
+		memory  string
+		want    int64 // on a node with 4 CPUs and 8 GiB
 	}{
-		"packing":            {FitOptions{Shape: packing, Weights: cpu}, "1", 25},
-		"packing, full":      {FitOptions{Shape: packing, Weights: cpu}, "4", 100},
-		"more than there is": {FitOptions{Shape: packing, Weights: cpu}, "9", 100},
-		"on a point":         {FitOptions{Shape: hill, Weights: cpu}, "2", 100},
-		"falling":            {FitOptions{Shape: hill, Weights: cpu}, "3", 60},
-		"before the first":   {FitOptions{Shape: []Point{{50, 30}, {100, 100}}, Weights: cpu}, "1", 30},
-		"after the last":     {FitOptions{Shape: []Point{{0, 10}, {50, 70}}, Weights: cpu}, "4", 70},
-		"weighted":           {FitOptions{Shape: packing, Weights: []Weight{{"cpu", 3}, {"memory", 1}}}, "2", 3 * 50 / 4},
+		"packing":            {FitOptions{Shape: packing, Weights: cpu}, "1", "0", 25},
+		"packing, full":      {FitOptions{Shape: packing, Weights: cpu}, "4", "0", 100},
+		"more than there is": {FitOptions{Shape: packing, Weights: cpu}, "9", "0", 100},
+		"on a point":         {FitOptions{Shape: hill, Weights: cpu}, "2", "0", 100},
+		"falling":            {FitOptions{Shape: hill, Weights: cpu}, "3", "0", 60},
+		"before the first":   {FitOptions{Shape: []Point{{50, 30}, {100, 100}}, Weights: cpu}, "1", "0", 30},
+		"after the last":     {FitOptions{Shape: []Point{{0, 10}, {50, 70}}, Weights: cpu}, "4", "0", 70},
+		"weighted":           {FitOptions{Shape: hill, Weights: []Weight{{"cpu", 3}, {"memory", 1}}}, "2", "6Gi", (3*100 + 60) / 4},
+		"rounded":            {FitOptions{Shape: packing, Weights: []Weight{{"cpu", 1}, {"memory", 1}}}, "1", "4200Mi", 38}, // of 25 and 51
+		// Memory is not used: it does not pull the score down.
+		"worth nothing, left out": {FitOptions{Shape: packing, Weights: []Weight{{"cpu", 1}, {"memory", 3}}}, "2", "0", 50},
 	} {
-		scores, status := plugintest.Scores(t.Context(), NewFit(test.options), asks(test.cpu), fixture.NodeInfo(fixture.Node("n")))
+		scores, status := plugintest.Scores(t.Context(), NewFit(test.options), asks(test.cpu, test.memory), fixture.NodeInfo(fixture.Node("n")))
 		if !status.IsSuccess() || scores[0] != test.want {
 			t.Errorf("%s: %v %v, want %d", name, scores, status.Reasons(), test.want)
 		}
 	}
 }
 
+// 75 is a node whose balance stays as it is; half of what it gains or loses is
+// added to that.
 func TestBalanced(t *testing.T) {
 	lopsided := fixture.Pod("cpu", fixture.Requests("cpu", "2"))
 	nodes := []*framework.NodeInfo{
@@ -123,8 +134,12 @@ func TestBalanced(t *testing.T) {
 		pod  *core.Pod
 		want []int64
 	}{
-		"even pod":        {fixture.Pod("p", fixture.Requests("cpu", "2", "memory", "4Gi")), []int64{100, 75}},
-		"memory pod":      {fixture.Pod("p", fixture.Requests("memory", "4Gi")), []int64{75, 100}},
+		"even pod":   {fixture.Pod("p", fixture.Requests("cpu", "2", "memory", "4Gi")), []int64{75, 75}},
+		"memory pod": {fixture.Pod("p", fixture.Requests("memory", "4Gi")), []int64{62, 87}}, // deviations: 0 to .25, and back
+		"cpu pod":    {fixture.Pod("p", fixture.Requests("cpu", "2")), []int64{62, 62}},      // and .25 to .5
+		"asks as a whole": {fixture.Pod("p", func(p *core.Pod) {
+			p.Spec.Resources = &corev1.ResourceRequirements{Requests: fixture.List("memory", "4Gi")}
+		}), []int64{62, 87}},
 		"best effort pod": {fixture.Pod("p"), nil},
 	} {
 		scores, status := plugintest.Scores(t.Context(), NewBalanced(nil), test.pod, nodes...)

@@ -161,16 +161,22 @@ func tolerates(pod *core.Pod, node *core.Node) bool {
 	return true
 }
 
-// matching counts the pods on node that the constraint is about. Pods that are
-// being deleted no longer count.
+// matching counts the pods on node that the constraint is about.
 func (c *constraint) matching(namespace string, node *framework.NodeInfo) int64 {
 	var n int64
 	for _, p := range node.Pods {
-		if p.Pod.Namespace == namespace && p.Pod.DeletionTimestamp == nil && c.selector.Matches(labels.Set(p.Pod.Labels)) {
+		if c.isAbout(namespace, p.Pod) {
 			n++
 		}
 	}
 	return n
+}
+
+// isAbout reports whether the constraint counts a pod on a node. Pods that are
+// being deleted no longer count; a selector that says nothing counts none, as
+// upstream has it, though the pod itself is one of its kind.
+func (c *constraint) isAbout(namespace string, pod *core.Pod) bool {
+	return pod.Namespace == namespace && pod.DeletionTimestamp == nil && !c.selector.Empty() && c.selector.Matches(labels.Set(pod.Labels))
 }
 
 func hasAll(node *core.Node, constraints []constraint) bool {
@@ -214,12 +220,12 @@ func (*Plugin) RemovePod(_ context.Context, state *framework.CycleState, pod, re
 // count counts other in or out where it is one of those that PreFilter counted.
 func count(state *framework.CycleState, pod, other *framework.PodInfo, node *framework.NodeInfo, by int64) {
 	s, ok := state.Read(filterKey).(*filterState)
-	if !ok || other.Pod.Namespace != pod.Pod.Namespace || other.Pod.DeletionTimestamp != nil || !hasAll(node.Node, s.constraints) {
+	if !ok || !hasAll(node.Node, s.constraints) {
 		return
 	}
 	for i := range s.constraints {
 		c := &s.constraints[i]
-		if c.counts(pod.Pod, s.own, node.Node) && c.selector.Matches(labels.Set(other.Pod.Labels)) {
+		if c.isAbout(pod.Pod.Namespace, other.Pod) && c.counts(pod.Pod, s.own, node.Node) {
 			s.distributions[i].add(node.Node.Labels[c.key], by)
 		}
 	}

@@ -95,6 +95,9 @@ func TestFilter(t *testing.T) {
 		"ending pods do not count":  {web(spread("zone", no)), gone, []*framework.NodeInfo{node("b", "b", 0)}, true},
 		"other label value":         {web(spread("zone", no, byHash), func(p *core.Pod) { p.Labels = map[string]string{"hash": "2"} }), node("a", "a", 5), []*framework.NodeInfo{node("b", "b", 0)}, true},
 		"two constraints, one full": {web(spread("zone", no), spread(corev1.LabelHostname, no)), node("a1", "a", 1), []*framework.NodeInfo{node("a2", "a", 0), node("b", "b", 1)}, false},
+		"selector of all, none counts": {web(spread("zone", no, func(c *corev1.TopologySpreadConstraint) {
+			c.LabelSelector = &metav1.LabelSelector{}
+		})), node("a", "a", 5), []*framework.NodeInfo{node("b", "b", 0)}, true},
 		"invalid selector": {web(spread("zone", no, func(c *corev1.TopologySpreadConstraint) {
 			c.LabelSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Bogus"}}}
 		})), node("a", "a", 0), nil, false},
@@ -163,6 +166,9 @@ func TestDefaultConstraints(t *testing.T) {
 		// By host: 3 domains, log(5); by zone: 2 domains, log(4). And 2 and 4 for
 		// the skews: 4 pods are 6.4+5.5+6=18, 0 and 4 are 12, 0 and 0 are 6.
 		"system": {Options{System: true, Selector: of}, []*framework.NodeInfo{zoned("a1", "a", 4), zoned("a2", "a", 0), zoned("b", "b", 0)}, []int64{33, 66, 100}},
+		// A node that is in no zone makes one more domain: log(5) by zone, and all
+		// by log(5) by host: 4 pods are 13, and 6 for the skews: 19, 6 and 2 are what is turned round.
+		"system, a zone is missing": {Options{System: true, Selector: of}, []*framework.NodeInfo{zoned("a", "a", 4), zoned("b", "b", 0), zoned("c", "", 0)}, []int64{10, 78, 100}},
 		// The zones are not known: only hosts count, and nodes are not left out.
 		"system, no zones": {Options{System: true, Selector: of}, []*framework.NodeInfo{zoned("a", "", 4), zoned("b", "", 0)}, []int64{25, 100}},
 	} {

@@ -55,13 +55,10 @@ func (s *scoreState) findDomains(nodes []*framework.NodeInfo, needsAll bool) {
 			continue
 		}
 		for i := range s.constraints {
-			domain, has := node.Node.Labels[s.constraints[i].key]
-			switch {
-			case !has:
-			case s.domains[i] == nil:
+			if s.domains[i] == nil {
 				hosts[i]++
-			default:
-				s.domains[i][domain] = true
+			} else {
+				s.domains[i][node.Node.Labels[s.constraints[i].key]] = true // nodes without the label are one domain, too
 			}
 		}
 	}
