@@ -40,6 +40,7 @@ func TestMachine(t *testing.T) {
 		t.Run("node", m.in(joins)) &&
 		t.Run("pods outlive restarts", m.in(restarts)) &&
 		t.Run("killed and hung", m.in(dies)) &&
+		t.Run("slices of systemd", m.in(systemdSlices)) &&
 		t.Run("upgraded", m.in(upgrade))
 	if t.Failed() {
 		return
@@ -165,6 +166,11 @@ func joins(m *machine) {
 	m.do("kctl", "wait", "node/node-1", "--for=condition=Ready", "--timeout=120s")
 	m.do("kctl", "run", "web", "--image=kctl.local/demo", "--image-pull-policy=Never", "--port=8080")
 	m.do("kctl", "wait", "pod/web", "--for=condition=Ready", "--timeout=120s")
+	harness.Eventually(m.t, patience, func() error { // the kubelet has asked for its serving certificate, and awaits it
+		m.sh("kctl certificate approve $(kctl get csr -o name)")
+		_, err := m.try("kctl", "logs", "web")
+		return err
+	})
 	kubelet := m.sh("readlink /proc/$(systemctl show --value -p MainPID kctl-kubelet)/ns/mnt")
 	if init := m.sh("readlink /proc/1/ns/mnt"); kubelet != init {
 		m.t.Error("the kubelet has a mount namespace of its own: containerd does not see the volumes that it mounts")

@@ -74,7 +74,13 @@ func TestQOSClass(t *testing.T) {
 }
 
 func TestUnsupportedDriver(t *testing.T) {
-	if _, err := New(Options{Driver: "systemd"}); err == nil || !strings.Contains(err.Error(), `"systemd" is not supported`) {
+	if _, err := New(Options{Driver: "openrc"}); err == nil || !strings.Contains(err.Error(), `"openrc" is not supported`) {
+		t.Errorf("err = %v", err)
+	}
+	if _, err := os.Stat("/run/systemd/system"); err == nil {
+		return
+	}
+	if _, err := New(Options{Driver: Systemd}); err == nil || !strings.Contains(err.Error(), "systemd does not run this machine") {
 		t.Errorf("err = %v", err)
 	}
 }

@@ -6,6 +6,7 @@
 // pod is gone; the pod runtime asks for the name. The groups of single
 // containers are the container runtime's.
 //
-// It works on cgroup v1 and v2 with the cgroupfs driver, and never touches a
-// group outside its root.
+// It works on cgroup v1 and v2, with the drivers cgroupfs (groups are
+// directories that it makes) and systemd (groups are slices that it has systemd
+// make, over D-Bus), and never touches a group outside its root.
 package cgroup

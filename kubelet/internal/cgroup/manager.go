@@ -6,7 +6,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"strings"
 
 	"github.com/opencontainers/cgroups"
 	"github.com/opencontainers/cgroups/manager"
@@ -34,9 +33,10 @@ const killAttempts = 5
 // Options say where and how groups are kept.
 type Options struct {
 	// Root is the group that kubepods is made in; "" means "/". It is made if
-	// it is not there.
+	// it is not there. With the driver systemd it may be a slice's path, too.
 	Root string
-	// Driver must be cgroupfs (or empty, which means the same).
+	// Driver is Cgroupfs (or empty, which means the same) or Systemd: that of
+	// the container runtime.
 	Driver string
 	// PerQOS makes groups for classes and pods; without it, all pods are put
 	// into Root and the Manager does nothing.
@@ -51,15 +51,16 @@ type Options struct {
 // by one caller at a time.
 type Manager struct {
 	Options
+	naming naming
 }
 
 // New makes the groups above the pods.
 func New(o Options) (*Manager, error) {
-	if o.Driver != "" && o.Driver != "cgroupfs" {
-		return nil, fmt.Errorf("cgroup driver %q is not supported: only cgroupfs is", o.Driver)
+	names, err := newNaming(o.Driver, o.Root)
+	if err != nil {
+		return nil, err
 	}
-	o.Root = path.Join("/", o.Root)
-	m := &Manager{Options: o}
+	m := &Manager{Options: o, naming: names}
 	if !o.PerQOS {
 		return m, nil
 	}
@@ -91,13 +92,13 @@ func New(o Options) (*Manager, error) {
 // Parent is the group that a pod's sandbox and containers belong in, as the
 // container runtime is told it.
 func (m *Manager) Parent(pod *core.Pod) string {
-	if !m.PerQOS {
-		if m.Root == "/" {
-			return ""
-		}
-		return m.Root
+	if m.PerQOS {
+		return m.naming.name(podGroup(pod))
 	}
-	return path.Join(m.Root, podGroup(pod))
+	if root := m.naming.name(""); root != "/" {
+		return root
+	}
+	return ""
 }
 
 func podGroup(pod *core.Pod) string {
@@ -147,7 +148,11 @@ func (m *Manager) set(pod *core.Pod, milliCPU, memory int64) error {
 	if m.PodPidsLimit > 0 {
 		r.PidsLimit = &m.PodPidsLimit
 	}
-	if err := m.create(podGroup(pod), r); err != nil {
+	err := m.naming.holds(pod.UID)
+	if err == nil {
+		err = m.create(podGroup(pod), r)
+	}
+	if err != nil {
 		return fmt.Errorf("control group of pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	return nil
@@ -211,8 +216,8 @@ func (m *Manager) Pods() (map[types.UID]corev1.PodQOSClass, error) {
 				return nil, fmt.Errorf("listing control groups: %w", err)
 			}
 			for _, e := range entries {
-				if uid, ok := strings.CutPrefix(e.Name(), podPrefix); ok && e.IsDir() && uid != "" {
-					pods[types.UID(uid)] = class
+				if uid, ok := m.naming.pod(group, e.Name()); ok && e.IsDir() {
+					pods[uid] = class
 				}
 			}
 		}
@@ -235,6 +240,17 @@ func (m *Manager) Destroy(uid types.UID, class corev1.PodQOSClass) error {
 	if err := kill(g); err != nil {
 		return fmt.Errorf("control group of pod %s: %w", uid, err)
 	}
+	if err := m.remove(g); err != nil {
+		return fmt.Errorf("removing control group of pod %s: %w", uid, err)
+	}
+	return nil
+}
+
+// remove takes away an empty group, and of systemd the slice.
+func (m *Manager) remove(g cgroups.Manager) error {
+	if m.naming.systemd {
+		return g.Destroy()
+	}
 	var failed []error
 	for _, dir := range g.GetPaths() {
 		if dir == "" {
@@ -244,10 +260,7 @@ func (m *Manager) Destroy(uid types.UID, class corev1.PodQOSClass) error {
 			failed = append(failed, err)
 		}
 	}
-	if err := errors.Join(failed...); err != nil {
-		return fmt.Errorf("removing control group of pod %s: %w", uid, err)
-	}
-	return nil
+	return errors.Join(failed...)
 }
 
 // kill ends all processes in a group and below it.
@@ -289,10 +302,10 @@ func (m *Manager) create(name string, r *cgroups.Resources) error {
 		return err
 	}
 	if err := g.Apply(-1); err != nil {
-		return fmt.Errorf("making %s: %w", path.Join(m.Root, name), err)
+		return fmt.Errorf("making %s: %w", m.naming.name(name), err)
 	}
 	if err := g.Set(r); err != nil {
-		return fmt.Errorf("setting the limits of %s: %w", path.Join(m.Root, name), err)
+		return fmt.Errorf("setting the limits of %s: %w", m.naming.name(name), err)
 	}
 	return nil
 }
@@ -301,7 +314,7 @@ func (m *Manager) group(name string, r *cgroups.Resources) (cgroups.Manager, err
 	if r == nil {
 		r = &cgroups.Resources{}
 	}
-	return manager.New(&cgroups.Cgroup{Path: path.Join(m.Root, name), Resources: r})
+	return manager.New(m.naming.place(name, r))
 }
 
 func setShares(r *cgroups.Resources, shares uint64) {

@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"kctl/kubelet/internal/cgroup"
 	"kctl/kubelet/internal/eviction"
 	"kctl/kubelet/internal/nodenetwork"
 	"kctl/kubelet/internal/shutdown"
@@ -148,7 +149,7 @@ func New() *Config {
 		RuntimeEndpoint: "unix:///run/containerd/containerd.sock", RuntimeTimeout: 2 * time.Minute,
 		EnableServer: true, Address: "127.0.0.1", Port: 10250, Authorization: "Webhook", WebhookTokens: true,
 		HealthzAddress: "127.0.0.1", HealthzPort: 10248, Profiling: true, DebugFlags: true,
-		CgroupDriver: "cgroupfs", CgroupsPerQOS: true,
+		CgroupDriver: cgroup.Cgroupfs, CgroupsPerQOS: true,
 		FileEvery: 20 * time.Second, HTTPEvery: 20 * time.Second, SyncEvery: time.Minute,
 		StatusEvery: 10 * time.Second, ReportEvery: 5 * time.Minute, LeaseDuration: 40 * time.Second,
 		ClusterDomain: "cluster.local", ResolvConf: "/etc/resolv.conf",
@@ -200,8 +201,8 @@ func (c *Config) Validate() error {
 	if c.MaxPods <= 0 {
 		add("--max-pods=%d: at least one is needed", c.MaxPods)
 	}
-	if c.CgroupDriver != "cgroupfs" {
-		add("--cgroup-driver=%q: only cgroupfs is supported", c.CgroupDriver)
+	if c.CgroupDriver != cgroup.Cgroupfs && c.CgroupDriver != cgroup.Systemd {
+		add("--cgroup-driver=%q: there are %s and %s", c.CgroupDriver, cgroup.Cgroupfs, cgroup.Systemd)
 	}
 	if c.Authorization != "Webhook" && c.Authorization != "AlwaysAllow" {
 		add("authorization.mode=%q: only Webhook and AlwaysAllow are supported", c.Authorization)

@@ -43,7 +43,7 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.Authorization, "authorization-mode", c.Authorization, "who may do what on the kubelet's port: Webhook or AlwaysAllow")
 	fs.StringVar(&c.HealthzAddress, "healthz-bind-address", c.HealthzAddress, "address of the health port")
 	fs.Int32Var(&c.HealthzPort, "healthz-port", c.HealthzPort, "health port, plain HTTP; 0 for none")
-	fs.StringVar(&c.CgroupDriver, "cgroup-driver", c.CgroupDriver, "how control groups are made: only cgroupfs; the runtime must do the same")
+	fs.StringVar(&c.CgroupDriver, "cgroup-driver", c.CgroupDriver, "who makes control groups, cgroupfs or systemd, where the container runtime does not tell which it has")
 	fs.StringVar(&c.CgroupRoot, "cgroup-root", c.CgroupRoot, "cgroup below which pods' cgroups are made")
 	fs.BoolVar(&c.CgroupsPerQOS, "cgroups-per-qos", c.CgroupsPerQOS, "make a cgroup per QoS class and pod")
 	fs.StringVar(&c.ManifestPath, "pod-manifest-path", c.ManifestPath, "manifest, or directory of manifests, of static pods")

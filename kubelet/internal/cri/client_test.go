@@ -62,6 +62,9 @@ func TestContainerd(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
+	if driver, err := c.CgroupDriver(t.Context()); err != nil || driver != "cgroupfs" {
+		t.Errorf("its cgroup driver is %q, %v", driver, err)
+	}
 	ctx := t.Context()
 	version, err := c.Version(ctx)
 	if err != nil || version.GetRuntimeName() != "containerd" {

@@ -222,8 +222,7 @@ func (k *Kubelet) makeRuntime(ctx context.Context) error {
 		return err
 	}
 	allocatable := func() corev1.ResourceList { return k.node.Node().Status.Allocatable }
-	var err error
-	k.cgroups, err = cgroup.New(cgroup.Options{Root: k.config.CgroupRoot, Driver: k.config.CgroupDriver, PerQOS: k.config.CgroupsPerQOS, Allocatable: allocatable(), PodPidsLimit: k.config.PodPidsLimit})
+	err := k.makeGroups(ctx, allocatable())
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	sigsjson "sigs.k8s.io/json"
@@ -102,6 +103,9 @@ func complete(pod *core.Pod, o origin) error {
 			return err
 		}
 		pod.UID = uid
+	}
+	if problems := path.IsValidPathSegmentName(string(pod.UID)); len(problems) > 0 { // directories are named by it
+		return fmt.Errorf("metadata.uid: %q: %s", pod.UID, strings.Join(problems, "; "))
 	}
 	pod.Name += "-" + strings.ToLower(o.nodeName)
 	if pod.Namespace == "" {

@@ -189,6 +189,7 @@ func TestManifestsThatAreRefused(t *testing.T) {
 		"apiVersion: v1\nkind: Service":         "kind",
 		manifest + "    imagee: x\n":            "imagee",
 		strings.Replace(manifest, "name: web", "name: _", 1):                       "metadata.name",
+		strings.Replace(manifest, "name: web", "name: web\n  uid: ../../etc", 1):   "metadata.uid",
 		strings.Replace(manifest, "spec:", "spec:\n  serviceAccountName: x", 1):    "service accounts",
 		strings.Replace(manifest, "image: registry.example/app:1", "tty: true", 1): "image is required",
 	} {

@@ -1,0 +1,33 @@
+package kubelet
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/kubelet/internal/cgroup"
+)
+
+// makeGroups makes the control groups above the pods, with the driver that the
+// container runtime says it has: two drivers on one machine would each move
+// what the other made. The configuration counts where the runtime says nothing
+// (KEP-4033).
+func (k *Kubelet) makeGroups(ctx context.Context, allocatable corev1.ResourceList) error {
+	driver, err := k.cri.CgroupDriver(ctx)
+	if err != nil {
+		return fmt.Errorf("asking the container runtime for its cgroup driver: %w", err)
+	}
+	if driver = cmp.Or(driver, k.config.CgroupDriver); driver != k.config.CgroupDriver {
+		k.logger.Warn("the container runtime's cgroup driver is used, not the one of cgroupDriver or --cgroup-driver",
+			zap.String("runtime", driver), zap.String("configured", k.config.CgroupDriver))
+		k.config.CgroupDriver = driver // for those who ask what the kubelet runs with
+	}
+	k.cgroups, err = cgroup.New(cgroup.Options{
+		Root: k.config.CgroupRoot, Driver: driver, PerQOS: k.config.CgroupsPerQOS,
+		Allocatable: allocatable, PodPidsLimit: k.config.PodPidsLimit,
+	})
+	return err
+}
