@@ -14,7 +14,7 @@ VERSION ?= $(shell sed -n 's/^var Number = "\(.*\)"/\1/p' proto/release/release.
 # nomsgpack: gin without an encoding that the API does not speak; 6 MB of each binary.
 GO_BUILD = CGO_ENABLED=0 go build -trimpath -tags nomsgpack -ldflags='-s -w -X kctl/proto/release.Number=$(VERSION)'
 
-.PHONY: run down build etcd images install packages test test-long check bench deps test-deps clean
+.PHONY: run down build etcd runtime images install packages test test-long check bench deps test-deps clean
 
 run: deps build
 	@deploy/local/run.sh $(BIN) $(DIR) $(PORT)
@@ -33,6 +33,15 @@ etcd:
 	cd deploy/etcd && GOWORK=off $(GO_BUILD) -o ../../$(BIN)/etcd go.etcd.io/etcd/server/v3
 	cd deploy/etcd && GOWORK=off $(GO_BUILD) -o ../../$(BIN)/ go.etcd.io/etcd/etcdctl/v3 go.etcd.io/etcd/etcdutl/v3
 
+# A newer containerd and runc than Debian's, for the long tests (test/containerd pins them).
+runtime: $(BIN)/runtime/runc
+
+$(BIN)/runtime/runc: test/containerd/go.mod
+	@deploy/local/deps.sh runtime
+	cd test/containerd && GOWORK=off CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags no_btrfs -ldflags='-s -w' -o ../../$(BIN)/runtime/ \
+		github.com/containerd/containerd/v2/cmd/containerd github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2 github.com/containerd/containerd/v2/cmd/ctr
+	cd test/containerd && GOWORK=off CGO_ENABLED=1 go build -trimpath -buildvcs=false -tags seccomp -ldflags='-s -w' -o ../../$(BIN)/runtime/ github.com/opencontainers/runc
+
 # Archives that container engines load: build/images/NAME.tar
 images: build etcd
 	$(BIN)/kctl images --dir build/images
@@ -49,9 +58,10 @@ test: test-deps build etcd
 	@KCTL_BIN=$(CURDIR)/$(BIN) deploy/local/test.sh $(MODULES)
 
 # What takes longer than a test run should.
-test-long: test-deps build images
+test-long: test-deps build images runtime
 	@deploy/local/deps.sh long
 	cd kubelet && KCTL_LONG=1 go test -race -timeout 20m -run 'Churn|ThreeHundred' ./internal/kubelet
+	cd kubelet && PATH=$(CURDIR)/$(BIN)/runtime:$$PATH go test -race -p 1 -count=1 -timeout 30m ./internal/cri ./internal/podruntime ./internal/probe ./internal/server ./internal/volume ./internal/kubelet
 	cd test && KCTL_BIN=$(CURDIR)/$(BIN) KCTL_LONG=1 go test -race -p 1 -timeout 60m ./...
 
 # Every module by itself, as if it were its own repository.

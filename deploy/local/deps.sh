@@ -1,6 +1,7 @@
 #!/bin/sh
 # Installs what is missing on a Debian machine: `deps.sh run` for a cluster,
-# `deps.sh test` for the tests, `deps.sh long` for the long ones. What is there, from wherever, is left alone.
+# `deps.sh test` for the tests, `deps.sh long` for the long ones, `deps.sh runtime`
+# to build a newer containerd and runc for those. What is there, from wherever, is left alone.
 set -eu
 
 packages=
@@ -34,6 +35,12 @@ for set in "$@"; do
 		want etcd-server etcd
 		want systemd systemd-analyze
 		want dbus-daemon dbus-daemon # a bus for the kubelet's tests of shutdowns
+		;;
+	runtime) # what make runtime builds runc with
+		want gcc gcc
+		[ -e /usr/include/stdlib.h ] || packages="$packages libc6-dev"
+		[ -e /usr/include/seccomp.h ] || packages="$packages libseccomp-dev"
+		want pkg-config pkg-config
 		;;
 	long) # what make test-long needs besides
 		want debootstrap debootstrap

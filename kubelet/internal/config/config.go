@@ -46,6 +46,7 @@ type Config struct {
 	NodeNetwork nodenetwork.Mode
 	CNIConfDir  string
 	MaxPods     int32
+	IDsPerPod   int64 // of a user namespace
 
 	RootDir         string
 	PodLogsDir      string
@@ -144,7 +145,7 @@ func (s Shutdown) Periods() ([]shutdown.Period, error) {
 // loopback and does not mind swap.
 func New() *Config {
 	return &Config{
-		Register: true, MaxPods: 110, NodeNetwork: nodenetwork.None, CNIConfDir: "/etc/cni/net.d",
+		Register: true, MaxPods: 110, IDsPerPod: 65536, NodeNetwork: nodenetwork.None, CNIConfDir: "/etc/cni/net.d",
 		RootDir: "/var/lib/kubelet", PodLogsDir: "/var/log/pods", CertDir: "/var/lib/kubelet/pki",
 		RuntimeEndpoint: "unix:///run/containerd/containerd.sock", RuntimeTimeout: 2 * time.Minute,
 		EnableServer: true, Address: "127.0.0.1", Port: 10250, Authorization: "Webhook", WebhookTokens: true,

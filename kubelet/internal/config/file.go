@@ -137,6 +137,7 @@ func (c *Config) fields(f *kubeletv1beta1.KubeletConfiguration) []field {
 		{"cgroupDriver", "cgroup-driver", set(&c.CgroupDriver, f.CgroupDriver)},
 		{"podCIDR", "pod-cidr", set(&c.PodCIDR, f.PodCIDR)},
 		{"maxPods", "max-pods", set(&c.MaxPods, f.MaxPods)},
+		{"userNamespaces", "", func() error { return setPointer(&c.IDsPerPod, f.UserNamespaces.IDsPerPod)() }},
 		{"registerNode", "register-node", setPointer(&c.Register, f.RegisterNode)},
 		{"registerWithTaints", "register-with-taints", set(&c.Taints, f.RegisterWithTaints)},
 		{"containerRuntimeEndpoint", "container-runtime-endpoint", set(&c.RuntimeEndpoint, f.ContainerRuntimeEndpoint)},

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/distribution/reference"
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -42,6 +43,8 @@ type Thresholds struct {
 type CollectorOptions struct {
 	Store      Store
 	Thresholds Thresholds
+	// Volumes are the images that pods mount as volumes, as they name them.
+	Volumes func() []string
 	// Failed tells people that there is too little room and nothing to remove.
 	Failed func(reason, message string)
 	// Disk is the size of the file system at path, and what is free of it, in
@@ -158,6 +161,18 @@ type candidate struct {
 	record
 }
 
+// volumes are what the runtime may call the images that pods mount as volumes.
+func (c *Collector) volumes() []string {
+	var names []string
+	for _, name := range c.Volumes() {
+		names = append(names, name)
+		if named, err := reference.ParseNormalizedNamed(name); err == nil {
+			names = append(names, reference.TagNameOnly(named).String())
+		}
+	}
+	return names
+}
+
 // unused are the images that can go, the one unused for longest first; and
 // what is remembered is brought up to date.
 func (c *Collector) unused(ctx context.Context) ([]candidate, error) {
@@ -177,6 +192,9 @@ func (c *Collector) unused(ctx context.Context) ([]candidate, error) {
 	for _, container := range containers {
 		used[container.GetImageRef()] = true
 		used[container.GetImage().GetImage()] = true
+	}
+	for _, volume := range c.volumes() {
+		used[volume] = true
 	}
 	c.lock.Lock()
 	defer c.lock.Unlock()

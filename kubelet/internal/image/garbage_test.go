@@ -17,6 +17,7 @@ type store struct {
 	images     []*runtimeapi.Image
 	containers []string // the images they are made of
 	other      uint64   // bytes of the disk that something else takes
+	volumes    []string // images that pods mount
 	complaints []string
 }
 
@@ -63,7 +64,8 @@ func collector(thresholds Thresholds, images ...string) (*Collector, *store, *te
 	clock := testingclock.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	return NewCollector(CollectorOptions{
 		Store: s, Thresholds: thresholds, Disk: s.disk, Clock: clock, Logger: zap.NewNop(),
-		Failed: func(reason, _ string) { s.complaints = append(s.complaints, reason) },
+		Volumes: func() []string { return s.volumes },
+		Failed:  func(reason, _ string) { s.complaints = append(s.complaints, reason) },
 	}), s, clock
 }
 
@@ -122,12 +124,13 @@ func TestOldImages(t *testing.T) {
 }
 
 func TestANodeShortOfDisk(t *testing.T) {
-	c, s, _ := collector(Thresholds{High: 100}, "a", "pinned", "running")
-	s.containers = []string{"running"}
+	c, s, _ := collector(Thresholds{High: 100}, "a", "pinned", "running", "mounted")
+	s.containers, s.volumes = []string{"running"}, []string{"models"}
+	s.images[len(s.images)-1].RepoTags = []string{"docker.io/library/models:latest"}
 	if err := c.FreeAll(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.names(); !slices.Equal(got, []string{"pause", "pinned", "running"}) {
+	if got := s.names(); !slices.Equal(got, []string{"pause", "pinned", "running", "mounted"}) {
 		t.Errorf("images %v", got)
 	}
 }

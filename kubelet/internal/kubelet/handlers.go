@@ -71,7 +71,7 @@ func (k *Kubelet) admit(pod *core.Pod) admit.Decision {
 	if short := k.eviction.Admit(pod); short != "" {
 		return admit.Refuse(evicted, "%s", short)
 	}
-	return admit.Pod(pod, k.others(pod, k.allocations.Granted), k.node.Node(), podmanager.IsStatic(pod), admit.Features, volume.Check)
+	return admit.Pod(pod, k.others(pod, k.allocations.Granted), k.node.Node(), podmanager.IsStatic(pod), admit.Features, volume.Check, k.checkImageVolumes)
 }
 
 // active says that the pod holds resources of the node.

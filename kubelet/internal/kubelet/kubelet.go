@@ -40,6 +40,7 @@ import (
 	"kctl/kubelet/internal/status"
 	"kctl/kubelet/internal/surroundings"
 	"kctl/kubelet/internal/syncloop"
+	"kctl/kubelet/internal/userns"
 	"kctl/kubelet/internal/volume"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
@@ -68,6 +69,7 @@ type Kubelet struct {
 	cgroups *cgroup.Manager
 	objects *objects.Objects
 	volumes *volume.Manager
+	userIDs *userns.Manager
 
 	surroundings *surroundings.Surroundings // nil without an API server
 
@@ -231,6 +233,9 @@ func (k *Kubelet) makeRuntime(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := k.makeUserNamespaces(ctx); err != nil {
+		return err
+	}
 	around := podruntime.Config{}
 	if k.client != nil {
 		k.surroundings = surroundings.New(k.client, k.clock, k.logger)
@@ -239,7 +244,7 @@ func (k *Kubelet) makeRuntime(ctx context.Context) error {
 	resolver := &dns.Configurer{ResolvConf: k.config.ResolvConf, Servers: k.config.ClusterDNS, Domain: k.config.ClusterDomain}
 	k.events = podEvents{k}
 	k.images = image.NewCollector(image.CollectorOptions{
-		Store: k.cri, Failed: k.nodeWarning, Clock: k.clock, Logger: k.logger, Thresholds: image.Thresholds{
+		Store: k.cri, Volumes: k.imageVolumes, Failed: k.nodeWarning, Clock: k.clock, Logger: k.logger, Thresholds: image.Thresholds{
 			High: int(k.config.Images.High), Low: int(k.config.Images.Low), MinAge: k.config.Images.MinAge, MaxAge: k.config.Images.MaxAge,
 		},
 	})
@@ -247,11 +252,14 @@ func (k *Kubelet) makeRuntime(ctx context.Context) error {
 		Events: k.events, Objects: k.objects, Clock: k.clock, Logger: k.logger,
 		RootDir: k.config.RootDir, PodLogsDir: k.config.PodLogsDir, NodeName: k.nodeName,
 		HostIPs: func() []string { return k.hostIPs }, Allocatable: allocatable,
-		CgroupParent: k.cgroups.Parent, DNS: resolver.Of,
+		UserIDs: k.userIDsOf, CgroupParent: k.cgroups.Parent, DNS: resolver.Of,
 		Services: around.Services, WaitServices: around.WaitServices, RuntimeHandler: around.RuntimeHandler,
 		ClusterDomain: k.config.ClusterDomain, SeccompRoot: filepath.Join(k.config.RootDir, "seccomp"),
 		MaxParallelPulls: k.config.ParallelPulls, ImageUsed: k.images.Use, MaxContainerBackOff: k.config.MaxBackOff,
 	})
+	if err == nil {
+		k.health.heard(k.runtime.Learn)
+	}
 	return err
 }
 
@@ -275,7 +283,7 @@ func (k *Kubelet) makeLoops() error {
 		RuntimeError: k.runtimeError, Clock: k.clock, Logger: k.logger,
 	})
 	k.collector = collect.New(collect.Options{
-		Runtime: k.runtime, Directories: k.volumes, Groups: k.cgroups, PodLogsDir: k.config.PodLogsDir,
+		Runtime: k.runtime, Directories: directories{k.volumes, k.userIDs}, Groups: k.cgroups, PodLogsDir: k.config.PodLogsDir,
 		Known: func(uid types.UID) bool { return !k.forgotten(uid) }, Ready: k.ready.All, Clock: k.clock, Logger: k.logger,
 	})
 	k.rotator = rotate.New(rotate.Options{

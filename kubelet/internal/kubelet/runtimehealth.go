@@ -41,6 +41,7 @@ type runtimeHealth struct {
 	mu       sync.RWMutex
 	version  string
 	features node.RuntimeFeatures
+	learn    func(*runtimeapi.StatusResponse)
 	runtime  error // why nothing works
 	network  error // why only pods in the host's network work
 }
@@ -110,10 +111,21 @@ func (h *runtimeHealth) ask(ctx context.Context) (runtime, network error) {
 	}
 	h.mu.Lock()
 	h.features = runtimeFeatures(answer)
+	learn := h.learn
 	h.mu.Unlock()
+	if learn != nil {
+		learn(answer)
+	}
 	conditions := answer.GetStatus().GetConditions()
 	return unmet(conditions, runtimeapi.RuntimeReady, "container runtime not ready"),
 		unmet(conditions, runtimeapi.NetworkReady, "container runtime network not ready")
+}
+
+// heard tells learn what the runtime says of itself, from now on.
+func (h *runtimeHealth) heard(learn func(*runtimeapi.StatusResponse)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.learn = learn
 }
 
 // runtimeFeatures are what a runtime's status says of its handlers.

@@ -107,6 +107,9 @@ func (k *Kubelet) SyncTerminatedPod(ctx context.Context, job podworker.Job) erro
 	if err := k.cgroups.Destroy(pod.UID, cgroup.QOSClass(pod)); err != nil {
 		return err
 	}
+	if err := k.userIDs.Release(pod.UID); err != nil {
+		return err
+	}
 	if _, desired := k.pods.ByUID(pod.UID); !desired || pod.DeletionTimestamp != nil {
 		if err := k.removePod(ctx, pod); err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/utils/clock"
 
@@ -59,6 +60,9 @@ type Config struct {
 	WaitServices func(ctx context.Context) error
 	// RuntimeHandler resolves a RuntimeClass name; nil refuses pods with one.
 	RuntimeHandler func(class string) (string, error)
+	// UserIDs gives the ids of the host that belong to a pod with a user
+	// namespace of its own; nil refuses such pods.
+	UserIDs func(pod types.UID) (first, count uint32, err error)
 	// ClusterDomain completes the FQDN of pods with a subdomain.
 	ClusterDomain string
 	// SeccompRoot is where Localhost profiles are: RootDir/seccomp.

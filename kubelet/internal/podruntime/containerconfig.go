@@ -1,6 +1,7 @@
 package podruntime
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,7 +14,7 @@ import (
 )
 
 // containerConfig says what a container is to be like.
-func (s *podSync) containerConfig(start containerStart, c *core.Container, present image.Present, restarts int32) (*runtimeapi.ContainerConfig, error) {
+func (s *podSync) containerConfig(start containerStart, c *core.Container, present image.Present, volumes map[string]image.Present, restarts int32) (*runtimeapi.ContainerConfig, error) {
 	if err := refuse(c); err != nil {
 		return nil, err
 	}
@@ -21,6 +22,7 @@ func (s *podSync) containerConfig(start containerStart, c *core.Container, prese
 	if err != nil {
 		return nil, err
 	}
+	security.NamespaceOptions.UsernsOptions = s.config.Linux.SecurityContext.NamespaceOptions.UsernsOptions
 	if err := s.target(start, security.NamespaceOptions); err != nil {
 		return nil, err
 	}
@@ -28,7 +30,7 @@ func (s *podSync) containerConfig(start containerStart, c *core.Container, prese
 	if err != nil {
 		return nil, err
 	}
-	mounts, err := s.mounts(c, env.values)
+	mounts, err := s.mounts(c, env.values, volumes)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +103,7 @@ func (s *podSync) target(start containerStart, o *runtimeapi.NamespaceOption) er
 
 // mounts are the container's volumes, and the files that the kubelet keeps for
 // it.
-func (s *podSync) mounts(c *core.Container, env map[string]string) ([]*runtimeapi.Mount, error) {
+func (s *podSync) mounts(c *core.Container, env map[string]string, volumes map[string]image.Present) ([]*runtimeapi.Mount, error) {
 	var mounts []Mount
 	if s.options.Mounts != nil {
 		var err error
@@ -125,20 +127,63 @@ func (s *podSync) mounts(c *core.Container, env map[string]string) ([]*runtimeap
 		}
 	}
 	out := make([]*runtimeapi.Mount, len(mounts))
-	for i, m := range mounts {
-		if m.RecursiveReadOnly && !s.recursiveReadOnly {
-			return nil, fmt.Errorf("mount %s: recursive read-only mounts are not supported by the container runtime", m.ContainerPath)
-		}
-		out[i] = &runtimeapi.Mount{
-			ContainerPath:     inContainer(m.ContainerPath),
-			HostPath:          m.HostPath,
-			Readonly:          m.ReadOnly,
-			RecursiveReadOnly: m.RecursiveReadOnly,
-			SelinuxRelabel:    m.SELinuxRelabel,
-			Propagation:       propagation(m.Propagation),
+	for i := range mounts {
+		if out[i], err = s.mount(&mounts[i], volumes); err != nil {
+			return nil, fmt.Errorf("mount %s: %w", mounts[i].ContainerPath, err)
 		}
 	}
 	return out, nil
+}
+
+// mount is one path as the runtime is told of it. Where the pod has a user
+// namespace of its own, the runtime maps the owners of what is mounted, so that
+// they are in the container what they are on the host.
+func (s *podSync) mount(m *Mount, volumes map[string]image.Present) (*runtimeapi.Mount, error) {
+	recursive, err := s.recursiveReadOnly(m)
+	if err != nil {
+		return nil, err
+	}
+	own := s.config.GetLinux().GetSecurityContext().GetNamespaceOptions().GetUsernsOptions()
+	out := &runtimeapi.Mount{
+		ContainerPath:     inContainer(m.ContainerPath),
+		HostPath:          m.HostPath,
+		Readonly:          m.ReadOnly,
+		RecursiveReadOnly: recursive,
+		SelinuxRelabel:    m.SELinuxRelabel,
+		Propagation:       propagation(m.Propagation),
+		UidMappings:       own.GetUids(),
+		GidMappings:       own.GetGids(),
+	}
+	if m.ImageVolume != "" {
+		present, ok := volumes[m.ImageVolume]
+		if !ok {
+			return nil, fmt.Errorf("the image of volume %q is not there", m.ImageVolume)
+		}
+		out.Image = &runtimeapi.ImageSpec{Image: present.Ref, RuntimeHandler: s.handler}
+		out.ImageSubPath = m.ImageSubPath
+	}
+	return out, nil
+}
+
+// recursiveReadOnly tells whether the runtime is to make a mount read-only all
+// the way down (KEP-3857).
+func (s *podSync) recursiveReadOnly(m *Mount) (bool, error) {
+	can := s.can().handlers[s.handler].GetRecursiveReadOnlyMounts()
+	switch m.RecursiveReadOnly {
+	case "", corev1.RecursiveReadOnlyDisabled:
+		return false, nil
+	case corev1.RecursiveReadOnlyIfPossible:
+		return m.ReadOnly && can, nil
+	case corev1.RecursiveReadOnlyEnabled:
+		if !m.ReadOnly {
+			return false, errors.New("recursiveReadOnly needs readOnly")
+		}
+		if !can {
+			return false, errors.New("recursiveReadOnly is not supported by the container runtime")
+		}
+		return true, nil
+	}
+	return false, fmt.Errorf("recursiveReadOnly %q is not supported", m.RecursiveReadOnly)
 }
 
 func propagation(mode corev1.MountPropagationMode) runtimeapi.MountPropagation {

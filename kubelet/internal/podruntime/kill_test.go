@@ -249,7 +249,7 @@ func TestContainerThatNeverStartedIsReplaced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := s.containerConfig(containerStart{}, &pod.Spec.Containers[0], present, 0)
+	config, err := s.containerConfig(containerStart{}, &pod.Spec.Containers[0], present, nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

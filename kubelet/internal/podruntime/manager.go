@@ -5,11 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/image"
@@ -28,15 +27,14 @@ const (
 // RemovePod at a time.
 type Manager struct {
 	Config
-	runtime *cri.Client
-	images  *image.Manager
-	name    string // of the runtime
-	memory  int64  // of the machine, in bytes
-	swap    bool   // whether the memory controller accounts for swap
-	crashes *backoff.Keyed[containerKey]
-	ends    *ends
-	// What the runtime says that it can.
-	recursiveReadOnly, strictGroups bool
+	runtime  *cri.Client
+	images   *image.Manager
+	name     string // of the runtime
+	memory   int64  // of the machine, in bytes
+	swap     bool   // whether the memory controller accounts for swap
+	crashes  *backoff.Keyed[containerKey]
+	features atomic.Pointer[features]
+	ends     *ends
 }
 
 // containerKey is one container of one pod in one version of its spec: a
@@ -73,7 +71,7 @@ func New(ctx context.Context, runtime *cri.Client, c Config) (*Manager, error) {
 	if c.HTTPClient == nil {
 		c.HTTPClient = newHookClient()
 	}
-	return &Manager{
+	m := &Manager{
 		Config:  c,
 		runtime: runtime,
 		images:  image.New(runtime, c.Events, c.Clock, c.Logger, c.MaxParallelPulls, c.ImageUsed),
@@ -85,11 +83,9 @@ func New(ctx context.Context, runtime *cri.Client, c Config) (*Manager, error) {
 			Max:     c.MaxContainerBackOff,
 		}, c.Clock),
 		ends: newEnds(c.MaxContainerBackOff),
-		recursiveReadOnly: slices.ContainsFunc(status.GetRuntimeHandlers(), func(h *runtimeapi.RuntimeHandler) bool {
-			return h.GetName() == "" && h.GetFeatures().GetRecursiveReadOnlyMounts()
-		}),
-		strictGroups: status.GetFeatures().GetSupplementalGroupsPolicy(),
-	}, nil
+	}
+	m.Learn(status)
+	return m, nil
 }
 
 // Name is the runtime's own name, the first part of its container ids.

@@ -33,16 +33,19 @@ type SyncOptions struct {
 	Changed func(status *PodStatus)
 }
 
-// Mount is one path of the host in a container.
+// Mount is one path of the host, or of an image, in a container.
 type Mount struct {
 	ContainerPath string
 	HostPath      string
-	ReadOnly      bool
+	// ImageVolume, in place of HostPath, names the pod's volume that is an
+	// image, ImageSubPath what of it is mounted.
+	ImageVolume, ImageSubPath string
+	ReadOnly                  bool
 	// Propagation is that of the API: None (also if empty), HostToContainer or
 	// Bidirectional.
 	Propagation corev1.MountPropagationMode
-	// Recursive makes a read-only mount read-only all the way down.
-	RecursiveReadOnly bool
+	// RecursiveReadOnly is that of the API; empty is Disabled.
+	RecursiveReadOnly corev1.RecursiveReadOnlyMode
 	SELinuxRelabel    bool
 }
 

@@ -108,9 +108,6 @@ func protocol(p corev1.Protocol) runtimeapi.Protocol {
 }
 
 func (m *Manager) linuxSandbox(pod *core.Pod) (*runtimeapi.LinuxPodSandboxConfig, error) {
-	if pod.Spec.HostUsers != nil && !*pod.Spec.HostUsers {
-		return nil, errors.New("spec.hostUsers: false (user namespaces) is not supported by this kubelet")
-	}
 	security := &runtimeapi.LinuxSandboxSecurityContext{
 		NamespaceOptions: namespaces(pod),
 		Privileged:       anyPrivileged(pod),
@@ -134,7 +131,7 @@ func (m *Manager) linuxSandbox(pod *core.Pod) (*runtimeapi.LinuxPodSandboxConfig
 	security.RunAsGroup = int64Value(sc.RunAsGroup)
 	security.SupplementalGroups = podGroups(pod)
 	security.SupplementalGroupsPolicy = groupsPolicy(sc)
-	if security.SupplementalGroupsPolicy == runtimeapi.SupplementalGroupsPolicy_Strict && !m.strictGroups {
+	if security.SupplementalGroupsPolicy == runtimeapi.SupplementalGroupsPolicy_Strict && !m.can().strictGroups {
 		return nil, errors.New("supplementalGroupsPolicy: Strict is not supported by the container runtime")
 	}
 	security.SelinuxOptions = selinux(sc.SELinuxOptions)

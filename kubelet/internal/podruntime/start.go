@@ -30,6 +30,7 @@ func (s *podSync) sandbox(a podActions) bool {
 	for _, c := range s.due(a.Start) {
 		if s.images[c.Name] == nil {
 			s.images[c.Name] = begin(&s.background, func() (image.Present, error) { return s.ensureImage(c) })
+			s.pullVolumes(c)
 		}
 	}
 	if s.prepared == nil {
@@ -73,8 +74,15 @@ func (s *podSync) configureSandbox(a podActions) (err error) {
 	if s.handler, err = s.runtimeHandler(s.pod); err != nil {
 		return err
 	}
-	s.config, err = s.sandboxConfig(s.pod, attempt)
-	return err
+	config, err := s.sandboxConfig(s.pod, attempt)
+	if err != nil {
+		return err
+	}
+	if config.Linux.SecurityContext.NamespaceOptions.UsernsOptions, err = s.userNamespace(s.pod, s.handler); err != nil {
+		return err
+	}
+	s.config = config
+	return nil
 }
 
 func (s *podSync) createSandbox() (string, error) {
@@ -180,9 +188,13 @@ func (s *podSync) runContainer(c containerStart, spec *core.Container, fieldPath
 	if err := s.ctx.Err(); err != nil {
 		return err
 	}
+	volumes, err := s.waitVolumes(spec)
+	if err != nil {
+		return err
+	}
 	last := s.current().Container(c.Name)
 	restarts := s.restartCount(c.Name, last)
-	config, err := s.containerConfig(c, spec, present, restarts)
+	config, err := s.containerConfig(c, spec, present, volumes, restarts)
 	if err != nil {
 		return &startError{ReasonCreateContainerConfig, err}
 	}

@@ -26,7 +26,7 @@ import (
 func (m *Manager) SyncPod(ctx context.Context, pod *core.Pod, status *PodStatus, o SyncOptions) SyncResult {
 	s := &podSync{
 		Manager: m, ctx: ctx, pod: pod, options: o, status: status,
-		images: map[string]*future[image.Present]{}, waiting: map[string]Waiting{},
+		images: map[string]*future[image.Present]{}, volumes: map[string]*future[image.Present]{}, waiting: map[string]Waiting{},
 	}
 	var cancel context.CancelFunc
 	s.beside, cancel = context.WithCancel(ctx)
@@ -54,6 +54,7 @@ type podSync struct {
 	ips       *future[[]string]
 	prepared  *future[struct{}]
 	images    map[string]*future[image.Present] // by container
+	volumes   map[string]*future[image.Present] // by volume
 
 	files sync.Mutex // held while the pod's hosts file is written
 

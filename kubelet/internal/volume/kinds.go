@@ -23,7 +23,7 @@ import (
 
 // SupportedKinds are the kinds of volume that pods may have, by the names of
 // their fields in the API.
-var SupportedKinds = []string{"configMap", "downwardAPI", "emptyDir", "hostPath", "projected", "secret"}
+var SupportedKinds = []string{"configMap", "downwardAPI", "emptyDir", "hostPath", "image", "projected", "secret"}
 
 // Check tells why the pod's volumes can not be made, naming the first that
 // asks for something that is not supported.
@@ -46,7 +46,7 @@ func Check(pod *core.Pod) error {
 func check(volume *corev1.Volume) error {
 	kind := kindOf(volume)
 	switch kind {
-	case "configMap", "downwardAPI", "hostPath", "secret":
+	case "configMap", "downwardAPI", "hostPath", "image", "secret":
 		return nil
 	case "emptyDir":
 		if medium := emptydir.Unsupported(volume.EmptyDir); medium != "" {
@@ -64,8 +64,8 @@ func check(volume *corev1.Volume) error {
 	return fmt.Errorf("volumes of the kind %s are not supported, only %s", kind, strings.Join(SupportedKinds, ", "))
 }
 
-// checkContainer looks at the ways of mounting. RecursiveReadOnly is looked at
-// when it comes to mounting, because it depends on the runtime.
+// checkContainer looks at the ways of mounting. RecursiveReadOnly is the pod
+// runtime's to look at: it depends on the container runtime.
 func checkContainer(container *core.Container) error {
 	if len(container.VolumeDevices) > 0 {
 		return errors.New("volumeDevices are not supported")
@@ -112,9 +112,11 @@ func hasContent(kind string) bool {
 }
 
 // setUp makes one volume, or brings its content up to date. dir is its
-// directory, which exists; hostPath has none.
+// directory, which exists; hostPath and image have none.
 func (m *Manager) setUp(ctx context.Context, pod *core.Pod, volume *corev1.Volume, kind, dir string) error {
 	switch kind {
+	case "image":
+		return nil // it is got and mounted with each container
 	case "hostPath":
 		return hostpath.SetUp(volume.HostPath)
 	case "emptyDir":

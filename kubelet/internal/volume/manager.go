@@ -46,9 +46,6 @@ type Config struct {
 	// Allocatable is what the node has for pods: the value of limits that a
 	// container does not set, and the bound of volumes in memory. May be nil.
 	Allocatable func() corev1.ResourceList
-	// RecursiveReadOnly tells that the runtime can make mounts read-only all the
-	// way down.
-	RecursiveReadOnly bool
 }
 
 // Manager makes the volumes of all pods on the node. Its methods may be called
@@ -78,6 +75,7 @@ type volume struct {
 	path     string
 	readOnly bool
 	ours     bool // not the host's: may be relabelled for SELinux
+	image    bool // the runtime's to mount
 }
 
 // NewManager returns a Manager that has mounted nothing yet.
@@ -225,7 +223,8 @@ func (m *Manager) mountOne(ctx context.Context, p *podVolumes, pod *core.Pod, sp
 		return nil
 	}
 	kind := kindOf(spec)
-	made := &volume{path: m.volumeDir(pod.UID, kind, spec.Name), readOnly: hasContent(kind), ours: kind != "hostPath"}
+	isImage := kind == "image"
+	made := &volume{path: m.volumeDir(pod.UID, kind, spec.Name), readOnly: isImage || hasContent(kind), ours: kind != "hostPath", image: isImage}
 	if err := m.make(ctx, pod, spec, kind, made.path); err != nil {
 		return fmt.Errorf("MountVolume.SetUp failed for volume %q : %w", spec.Name, err)
 	}

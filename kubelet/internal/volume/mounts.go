@@ -57,18 +57,20 @@ func (m *Manager) mountOf(pod *core.Pod, p *podVolumes, container *core.Containe
 	if err != nil {
 		return podruntime.Mount{}, err
 	}
-	hostPath := v.path
-	if subPath != "" {
-		target := filepath.Join(m.podDir(pod.UID), "volume-subpaths", spec.Name, container.Name, fmt.Sprint(index))
-		if hostPath, err = bindSubPath(v.path, subPath, target); err != nil {
-			return podruntime.Mount{}, fmt.Errorf("failed to prepare subPath: %w", err)
-		}
-	}
 	made := podruntime.Mount{
 		ContainerPath:  spec.MountPath,
-		HostPath:       hostPath,
+		HostPath:       v.path,
 		ReadOnly:       spec.ReadOnly || v.readOnly,
 		SELinuxRelabel: v.ours,
+	}
+	switch {
+	case v.image: // the runtime looks for the path in it
+		made.HostPath, made.ImageVolume, made.ImageSubPath = "", spec.Name, subPath
+	case subPath != "":
+		target := filepath.Join(m.podDir(pod.UID), "volume-subpaths", spec.Name, container.Name, fmt.Sprint(index))
+		if made.HostPath, err = bindSubPath(v.path, subPath, target); err != nil {
+			return podruntime.Mount{}, fmt.Errorf("failed to prepare subPath: %w", err)
+		}
 	}
 	// The runtime knows only absolute paths; Windows' are not ours.
 	if !filepath.IsAbs(made.ContainerPath) {
@@ -77,29 +79,10 @@ func (m *Manager) mountOf(pod *core.Pod, p *podVolumes, container *core.Containe
 	if spec.MountPropagation != nil {
 		made.Propagation = *spec.MountPropagation
 	}
-	made.RecursiveReadOnly, err = m.recursiveReadOnly(spec, made.ReadOnly)
-	return made, err
-}
-
-func (m *Manager) recursiveReadOnly(spec *corev1.VolumeMount, readOnly bool) (bool, error) {
-	if spec.RecursiveReadOnly == nil {
-		return false, nil
+	if spec.RecursiveReadOnly != nil {
+		made.RecursiveReadOnly = *spec.RecursiveReadOnly
 	}
-	switch *spec.RecursiveReadOnly {
-	case corev1.RecursiveReadOnlyDisabled:
-		return false, nil
-	case corev1.RecursiveReadOnlyIfPossible:
-		return readOnly && m.config.RecursiveReadOnly, nil
-	case corev1.RecursiveReadOnlyEnabled:
-		if !readOnly {
-			return false, errors.New("recursiveReadOnly needs readOnly")
-		}
-		if !m.config.RecursiveReadOnly {
-			return false, errors.New("recursiveReadOnly is not supported by the container runtime")
-		}
-		return true, nil
-	}
-	return false, fmt.Errorf("recursiveReadOnly %q is not supported", *spec.RecursiveReadOnly)
+	return made, nil
 }
 
 // subPathOf is the path inside the volume, cleared of everything that could

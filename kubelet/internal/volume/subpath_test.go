@@ -199,29 +199,3 @@ func TestSubPathExpr(t *testing.T) {
 		}
 	}
 }
-
-func TestRecursiveReadOnly(t *testing.T) {
-	m := newManager(t, newStore())
-	mode := func(s corev1.RecursiveReadOnlyMode) *corev1.RecursiveReadOnlyMode { return &s }
-	for _, c := range []struct {
-		mode      *corev1.RecursiveReadOnlyMode
-		supported bool
-		readOnly  bool
-		want, err bool
-	}{
-		{nil, true, true, false, false},
-		{mode(corev1.RecursiveReadOnlyDisabled), true, true, false, false},
-		{mode(corev1.RecursiveReadOnlyIfPossible), false, true, false, false},
-		{mode(corev1.RecursiveReadOnlyIfPossible), true, true, true, false},
-		{mode(corev1.RecursiveReadOnlyEnabled), true, true, true, false},
-		{mode(corev1.RecursiveReadOnlyEnabled), false, true, false, true},
-		{mode(corev1.RecursiveReadOnlyEnabled), true, false, false, true},
-		{mode("Sometimes"), true, true, false, true},
-	} {
-		m.config.RecursiveReadOnly = c.supported
-		got, err := m.recursiveReadOnly(&corev1.VolumeMount{RecursiveReadOnly: c.mode}, c.readOnly)
-		if got != c.want || (err != nil) != c.err {
-			t.Errorf("%+v: %v, %v", c, got, err)
-		}
-	}
-}

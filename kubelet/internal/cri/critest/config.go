@@ -9,11 +9,11 @@ import (
 
 // configTemplate: restrict_oom_score_adj because test machines may lack
 // CAP_SYS_RESOURCE; network namespaces under the state directory so that the
-// machine's /run/netns stays as it is.
+// machine's /run/netns stays as it is; no NRI, whose socket is the machine's.
 const configTemplate = `version = 2
 root = "%[1]s/root"
 state = "%[1]s/state"
-disabled_plugins = ["io.containerd.internal.v1.restart", "io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.zfs"]
+disabled_plugins = ["io.containerd.internal.v1.restart", "io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.zfs", "io.containerd.nri.v1.nri"]
 [grpc]
   address = "%[1]s/c.sock"
 [plugins."io.containerd.internal.v1.opt"]

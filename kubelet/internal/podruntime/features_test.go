@@ -1,0 +1,118 @@
+package podruntime
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"kctl/kubelet/internal/image"
+	"kctl/proto/core"
+)
+
+func withFeatures(handlers ...*runtimeapi.RuntimeHandler) *podSync {
+	m := &Manager{}
+	m.Learn(&runtimeapi.StatusResponse{RuntimeHandlers: handlers})
+	return &podSync{Manager: m, config: &runtimeapi.PodSandboxConfig{}}
+}
+
+func TestRecursiveReadOnly(t *testing.T) {
+	can := withFeatures(&runtimeapi.RuntimeHandler{Features: &runtimeapi.RuntimeHandlerFeatures{RecursiveReadOnlyMounts: true}})
+	for _, c := range []struct {
+		mode      corev1.RecursiveReadOnlyMode
+		supported bool
+		readOnly  bool
+		want, err bool
+	}{
+		{"", true, true, false, false},
+		{corev1.RecursiveReadOnlyDisabled, true, true, false, false},
+		{corev1.RecursiveReadOnlyIfPossible, false, true, false, false},
+		{corev1.RecursiveReadOnlyIfPossible, true, false, false, false},
+		{corev1.RecursiveReadOnlyIfPossible, true, true, true, false},
+		{corev1.RecursiveReadOnlyEnabled, true, true, true, false},
+		{corev1.RecursiveReadOnlyEnabled, false, true, false, true},
+		{corev1.RecursiveReadOnlyEnabled, true, false, false, true},
+		{"Sometimes", true, true, false, true},
+	} {
+		s := can
+		if !c.supported {
+			s = withFeatures()
+		}
+		got, err := s.recursiveReadOnly(&Mount{ReadOnly: c.readOnly, RecursiveReadOnly: c.mode})
+		if got != c.want || (err != nil) != c.err {
+			t.Errorf("%+v: %v, %v", c, got, err)
+		}
+	}
+}
+
+func TestWhatIsMounted(t *testing.T) {
+	s := withFeatures()
+	if _, err := s.mount(&Mount{ImageVolume: "models"}, nil); err == nil || !strings.Contains(err.Error(), `"models"`) {
+		t.Errorf("an image that was not got: %v", err)
+	}
+	got, err := s.mount(&Mount{ContainerPath: "m", ImageVolume: "models", ImageSubPath: "a/b", ReadOnly: true}, map[string]image.Present{"models": {Ref: "sha256:1"}})
+	if err != nil || got.Image.GetImage() != "sha256:1" || got.ImageSubPath != "a/b" || got.HostPath != "" || !got.Readonly || got.ContainerPath != "/m" || got.UidMappings != nil {
+		t.Errorf("an image: %v, %v", got, err)
+	}
+	ids := []*runtimeapi.IDMapping{{HostId: 65536, Length: 65536}}
+	s.config.Linux = &runtimeapi.LinuxPodSandboxConfig{SecurityContext: &runtimeapi.LinuxSandboxSecurityContext{
+		NamespaceOptions: &runtimeapi.NamespaceOption{UsernsOptions: &runtimeapi.UserNamespace{Uids: ids, Gids: ids}},
+	}}
+	got, err = s.mount(&Mount{ContainerPath: "/v", HostPath: "/h"}, nil)
+	if err != nil || len(got.UidMappings) != 1 || got.UidMappings[0].HostId != 65536 || len(got.GidMappings) != 1 {
+		t.Errorf("in a user namespace: %v, %v", got, err)
+	}
+}
+
+func TestUserNamespace(t *testing.T) {
+	const unsupported = "can't set `spec.hostUsers: false`, runtime does not support user namespaces"
+	no := false
+	supported := []*runtimeapi.RuntimeHandler{{Features: &runtimeapi.RuntimeHandlerFeatures{UserNamespaces: true}}, {Name: "vm"}}
+	for _, c := range []struct {
+		handlers []*runtimeapi.RuntimeHandler
+		handler  string
+		spec     core.PodSpec
+		err      string
+		own      bool
+	}{
+		{supported, "", core.PodSpec{}, "", false},
+		{nil, "", core.PodSpec{}, "", false},
+		{nil, "", core.PodSpec{HostUsers: &no}, unsupported, false},
+		{supported, "", core.PodSpec{HostUsers: &no}, "", true},
+		{supported, "vm", core.PodSpec{HostUsers: &no}, "can't set `spec.hostUsers: false`, RuntimeClass handler \"vm\" does not support user namespaces", false},
+		{supported, "other", core.PodSpec{HostUsers: &no}, "can't set `spec.hostUsers: false`, RuntimeClass handler \"other\" does not support user namespaces", false},
+		{supported, "", core.PodSpec{HostUsers: &no, HostNetwork: true}, "hostNetwork", false},
+		{supported, "", core.PodSpec{HostUsers: &no, HostPID: true}, "hostPID", false},
+	} {
+		m := withFeatures(c.handlers...).Manager
+		m.UserIDs = func(types.UID) (uint32, uint32, error) { return 131072, 65536, nil }
+		own, err := m.userNamespace(&core.Pod{Spec: c.spec}, c.handler)
+		if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) || (own != nil) != c.own {
+			t.Errorf("%+v with %q: %v, %v", c.spec, c.handler, own, err)
+		}
+		if own != nil && (own.Mode != runtimeapi.NamespaceMode_POD || own.Uids[0].HostId != 131072 || own.Gids[0].Length != 65536) {
+			t.Errorf("%v", own)
+		}
+	}
+}
+
+func TestImageVolumesNeedANewRuntime(t *testing.T) {
+	pod := &core.Pod{Spec: core.PodSpec{Volumes: []corev1.Volume{
+		{Name: "a", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+		{Name: "models", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: "i"}}},
+	}}}
+	for runtime, fine := range map[string]bool{
+		"containerd://1.6.20~ds1": false, "containerd://2.0.5": false, "containerd://2.1.0-rc.1": true, "containerd://v2.4.2": true,
+		"cri-o://1.30.1": false, "cri-o://1.33.0": true, "other://1.0": true, "containerd://devel": true, "": true,
+	} {
+		err := CheckImageVolumes(pod, runtime)
+		if (err == nil) != fine || err != nil && !strings.Contains(err.Error(), `volume "models": image volumes are not supported by the container runtime`) {
+			t.Errorf("%s: %v", runtime, err)
+		}
+		if err := CheckImageVolumes(&core.Pod{}, runtime); err != nil {
+			t.Errorf("%s without volumes: %v", runtime, err)
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package podruntime
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kctl/kubelet/internal/cri/critest"
+	"kctl/proto/core"
+)
+
+// What follows needs a newer containerd than Debian's: make test-long has it.
+
+func TestImagesAreVolumes(t *testing.T) {
+	b := newBed(t)
+	b.containerd.Only(t, 2, 1)
+	registry := critest.NewRegistry(t)
+	registry.User, registry.Password = "me", "secret"
+	image := registry.Push(t, "team/data:1", critest.Image{Files: map[string]string{"model/weights": "heavy", "model/deep/notes": "light"}})
+	host, _, _ := strings.Cut(image, "/")
+	secret := &core.Secret{
+		Type: corev1.SecretTypeDockerConfigJson,
+		Data: map[string][]byte{corev1.DockerConfigJsonKey: fmt.Appendf(nil, `{"auths":{%q:{"username":"me","password":"secret"}}}`, host)},
+	}
+	mounted := func(subPath string) SyncOptions {
+		return SyncOptions{PullSecrets: []*core.Secret{secret}, Mounts: func(context.Context, *core.Container, map[string]string) ([]Mount, error) {
+			return []Mount{{ContainerPath: "/data", ImageVolume: "data", ImageSubPath: subPath, ReadOnly: true}}, nil
+		}}
+	}
+	podWithImage := func(name, reference, script string) *core.Pod {
+		c := shell("main", script)
+		c.VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}
+		pod := newPod(name, c)
+		pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: reference, PullPolicy: corev1.PullIfNotPresent}}}}
+		return pod
+	}
+
+	pod := podWithImage("whole", image, "cat /data/model/weights; echo; touch /data/new 2>/dev/null; echo $?; "+forever)
+	if r := b.sync(t, pod, mounted("")); r.Err != nil || len(r.Status.Running()) != 1 {
+		t.Fatalf("%+v", r)
+	}
+	b.until(t, pod, "in the log", func(*PodStatus) bool { return strings.Count(b.log(t, pod, "main", 0), "\n") == 2 })
+	if log := b.log(t, pod, "main", 0); log != "heavy\n1\n" {
+		t.Errorf("log %q, want what is in the image, and that it is read-only", log)
+	}
+	if !b.events.has(fmt.Sprintf("Pulled spec.volumes{data}: Successfully pulled image %q in ", image)) {
+		t.Error("no event tells of the pull")
+	}
+
+	part := podWithImage("part", image, "cat /data/notes; echo; "+forever)
+	if r := b.sync(t, part, mounted("model/deep")); r.Err != nil || len(r.Status.Running()) != 1 {
+		t.Fatalf("with subPath: %+v", r)
+	}
+	b.until(t, part, "in the log", func(*PodStatus) bool { return b.log(t, part, "main", 0) == "light\n" })
+	nowhere := podWithImage("nowhere", image, forever)
+	if r := b.sync(t, nowhere, mounted("no/such")); r.Err == nil || r.Waiting["main"].Reason == "" {
+		t.Errorf("a subPath that is not there: %+v", r)
+	}
+
+	none := podWithImage("none", registry.Reference("team/none:1"), forever)
+	r := b.sync(t, none, mounted(""))
+	if w := r.Waiting["main"]; w.Reason != ReasonErrImagePull || r.Err != nil || r.RetryAfter == 0 {
+		t.Errorf("an image that is not there: %+v", r)
+	}
+	if r = b.sync(t, none, mounted("")); r.Waiting["main"].Reason != ReasonImagePullBackOff {
+		t.Errorf("at once again: %+v", r)
+	}
+}
+
+func TestUserNamespaceOfItsOwn(t *testing.T) {
+	const first, count = 5 * 65536, 65536
+	b := newBed(t, func(c *Config) {
+		c.UserIDs = func(types.UID) (uint32, uint32, error) { return first, count, nil }
+	})
+	b.containerd.Only(t, 2, 0)
+	no := false
+	script := "cat /proc/self/uid_map /proc/self/gid_map; stat -c '%u %g' /own /etc/hosts /dev/termination-log; " +
+		"echo new > /own/new && stat -c '%u %g' /own/new; echo said > /dev/termination-log; " + forever
+	c := shell("main", script)
+	c.VolumeMounts = []corev1.VolumeMount{{Name: "own", MountPath: "/own"}}
+	pod := newPod("userns", c)
+	pod.Spec.HostUsers = &no
+	dir := filepath.Join(b.RootDir, "own")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r := b.sync(t, pod, SyncOptions{Mounts: func(context.Context, *core.Container, map[string]string) ([]Mount, error) {
+		return []Mount{{ContainerPath: "/own", HostPath: dir}}, nil
+	}})
+	if !b.can().handlers[""].GetUserNamespaces() {
+		t.Skip("the container runtime says that it has no user namespaces on this machine")
+	}
+	if r.Err != nil || len(r.Status.Running()) != 1 {
+		t.Fatalf("%+v", r)
+	}
+	b.until(t, pod, "in the log", func(*PodStatus) bool { return strings.Count(b.log(t, pod, "main", 0), "\n") == 6 })
+	lines := strings.Split(b.log(t, pod, "main", 0), "\n")
+	for i, line := range lines[:6] {
+		want := "0 0" // files belong in the container to whom they belong on the host
+		if i < 2 {
+			want = fmt.Sprintf("0 %d %d", first, count)
+		}
+		if got := strings.Join(strings.Fields(line), " "); got != want {
+			t.Errorf("line %d: %q, want %q", i, got, want)
+		}
+	}
+}
+
+func TestMountsAreReadOnlyAllTheWayDown(t *testing.T) {
+	b := newBed(t)
+	b.containerd.Only(t, 2, 0)
+	if !b.can().handlers[""].GetRecursiveReadOnlyMounts() {
+		t.Skip("the container runtime says that it has no recursive read-only mounts on this machine")
+	}
+	c := shell("main", "grep ' /sys-below' /proc/self/mountinfo | grep -vc ' ro[, ]'; "+forever)
+	c.VolumeMounts = []corev1.VolumeMount{{Name: "sys", MountPath: "/sys-below"}}
+	pod := newPod("rro", c)
+	r := b.sync(t, pod, SyncOptions{Mounts: func(context.Context, *core.Container, map[string]string) ([]Mount, error) {
+		return []Mount{{ContainerPath: "/sys-below", HostPath: "/sys", ReadOnly: true, RecursiveReadOnly: corev1.RecursiveReadOnlyEnabled}}, nil
+	}})
+	if r.Err != nil || len(r.Status.Running()) != 1 {
+		t.Fatalf("%+v", r)
+	}
+	b.until(t, pod, "in the log", func(*PodStatus) bool { return b.log(t, pod, "main", 0) == "0\n" })
+}
