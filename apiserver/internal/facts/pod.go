@@ -21,6 +21,7 @@ type Pod struct {
 	Secrets         []string
 	ConfigMaps      []string
 	Claims          []string
+	ResourceClaims  []string
 	Mirror          bool
 	Created         time.Time
 	Deleted         bool // asked to go
@@ -47,6 +48,7 @@ func PodOf(obj core.Object) Pod {
 		}
 	}
 	p.references(&pod.Spec)
+	p.resourceClaims(pod)
 	return p
 }
 
@@ -66,6 +68,23 @@ func (p *Pod) references(spec *core.PodSpec) {
 	}
 	for i := range spec.Volumes {
 		p.volume(&spec.Volumes[i])
+	}
+}
+
+// resourceClaims are those that a pod names, and those that were made for it.
+func (p *Pod) resourceClaims(pod *core.Pod) {
+	for _, c := range pod.Spec.ResourceClaims {
+		if c.ResourceClaimName != nil {
+			add(&p.ResourceClaims, *c.ResourceClaimName)
+		}
+	}
+	for _, s := range pod.Status.ResourceClaimStatuses {
+		if s.ResourceClaimName != nil {
+			add(&p.ResourceClaims, *s.ResourceClaimName)
+		}
+	}
+	if extended := pod.Status.ExtendedResourceClaimStatus; extended != nil {
+		add(&p.ResourceClaims, extended.ResourceClaimName)
 	}
 }
 

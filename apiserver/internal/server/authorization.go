@@ -64,7 +64,7 @@ func (s *Server) authorizerOf(mode string, rules *rbac.Authorizer) (authz.Author
 	case config.ModeABAC:
 		return abac.Load(s.options.AuthorizationPolicyFile)
 	case config.ModeNode:
-		return &node.Authorizer{Pods: s.pods}, nil
+		return &node.Authorizer{Pods: s.pods, Stored: s.storedNow}, nil
 	case config.ModeRBAC:
 		return rules, nil
 	case config.ModeWebhook:

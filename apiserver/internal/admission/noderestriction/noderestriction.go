@@ -19,16 +19,17 @@ import (
 // Name is upstream's name.
 const Name = "NodeRestriction"
 
-// Pods finds pods as they are stored now; lookup.Objects does.
-type Pods interface {
-	Live(ctx context.Context, namespace, name string) (*core.Pod, error)
+// Objects finds objects of one kind as they are stored now; lookup.Objects does.
+type Objects[T core.Object] interface {
+	Live(ctx context.Context, namespace, name string) (T, error)
 }
 
 // Plugin is the plugin.
-type Plugin struct{ pods Pods }
-
-// New returns the plugin.
-func New(pods Pods) *Plugin { return &Plugin{pods} }
+type Plugin struct {
+	Pods     Objects[*core.Pod]
+	Nodes    Objects[*core.Node]
+	Accounts Objects[*core.ServiceAccount]
+}
 
 // Name is upstream's name.
 func (*Plugin) Name() string { return Name }
@@ -54,6 +55,16 @@ func (p *Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 		return p.admitToken(ctx, node, a)
 	case core.Leases.GVR():
 		return admitLease(node, a)
+	case claims:
+		return admitClaim(node, a)
+	case driversOf:
+		return admitDrivers(node, a)
+	case deviceSlices:
+		return admitSlice(node, a)
+	case signing:
+		return admitSigning(a)
+	case podSigning:
+		return p.admitPodSigning(ctx, node, a)
 	}
 	return nil
 }
@@ -85,7 +96,7 @@ func (p *Plugin) storedPod(ctx context.Context, a *admission.Attributes) (*core.
 	if old, ok := a.OldObject.(*core.Pod); ok && old != nil {
 		return old, nil
 	}
-	pod, err := p.pods.Live(ctx, a.Namespace, a.Name)
+	pod, err := p.Pods.Live(ctx, a.Namespace, a.Name)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

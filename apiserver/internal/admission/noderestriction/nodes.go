@@ -38,6 +38,9 @@ func admitNode(node string, a *admission.Attributes) error {
 		if !equality.Semantic.DeepEqual(now.Spec.Taints, old.Spec.Taints) {
 			return fmt.Errorf("node %q is not allowed to modify taints", node)
 		}
+		if source := now.Spec.ConfigSource; source != nil && !equality.Semantic.DeepEqual(source, old.Spec.ConfigSource) {
+			return fmt.Errorf("node %q is not allowed to update configSource to a new non-nil configSource", node)
+		}
 		if !equality.Semantic.DeepEqual(now.OwnerReferences, old.OwnerReferences) {
 			return fmt.Errorf("node %q is not allowed to modify ownerReferences", node)
 		}

@@ -47,7 +47,10 @@ func admitStatus(node string, a *admission.Attributes) error {
 		return fmt.Errorf("node %q cannot update labels through pod status", node)
 	}
 	if !equality.Semantic.DeepEqual(pod.Status.ResourceClaimStatuses, old.Status.ResourceClaimStatuses) {
-		return fmt.Errorf("node %q cannot update resource claim statuses", node)
+		return fmt.Errorf("node %q cannot update resource claim statues", node) // upstream's word
+	}
+	if !equality.Semantic.DeepEqual(pod.Status.ExtendedResourceClaimStatus, old.Status.ExtendedResourceClaimStatus) {
+		return fmt.Errorf("node %q cannot update extended resource claim status", node)
 	}
 	return nil
 }
@@ -55,7 +58,7 @@ func admitStatus(node string, a *admission.Attributes) error {
 // admitMirror: the only pods a kubelet makes are the images in the API of pods
 // that it runs from files, which can't depend on what the API holds.
 func admitMirror(node string, pod *core.Pod) error {
-	if _, mirror := pod.Annotations[core.ConfigMirrorAnnotation]; !mirror {
+	if !isMirror(pod) {
 		return fmt.Errorf("pod does not have %q annotation, node %q can only create mirror pods", core.ConfigMirrorAnnotation, node)
 	}
 	if pod.Spec.NodeName != node {
@@ -76,6 +79,11 @@ func admitMirror(node string, pod *core.Pod) error {
 		return fmt.Errorf("node %q can not create pods that reference %s", node, what)
 	}
 	return nil
+}
+
+func isMirror(pod *core.Pod) bool {
+	_, mirror := pod.Annotations[core.ConfigMirrorAnnotation]
+	return mirror
 }
 
 // refersTo names what a pod refers to by which its node could read on. It goes
@@ -131,7 +139,7 @@ func (p *Plugin) admitToken(ctx context.Context, node string, a *admission.Attri
 	if ref.UID == "" {
 		return fmt.Errorf("node requested token with a pod binding without a uid")
 	}
-	pod, err := p.pods.Live(ctx, a.Namespace, ref.Name)
+	pod, err := p.Pods.Live(ctx, a.Namespace, ref.Name)
 	if err != nil {
 		return err
 	}

@@ -80,7 +80,9 @@ var all = []entry{
 		return serviceaccount.New(lookup.New[*core.ServiceAccount](d.ServiceAccounts), d.Clock), nil
 	}},
 	{name: noderestriction.Name, on: true, make: func(d *dependencies) (admission.Plugin, error) {
-		return noderestriction.New(lookup.New[*core.Pod](d.Pods)), nil
+		return &noderestriction.Plugin{
+			Pods: lookup.New[*core.Pod](d.Pods), Nodes: d.nodes, Accounts: lookup.New[*core.ServiceAccount](d.ServiceAccounts),
+		}, nil
 	}},
 	{name: taintnodes.Name, on: true, make: plain(taintnodes.New())},
 	{name: alwayspullimages.Name, make: plain(alwayspullimages.Plugin{})},

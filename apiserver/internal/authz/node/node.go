@@ -27,7 +27,10 @@ type Pods interface {
 }
 
 // Authorizer is the Node authorization mode.
-type Authorizer struct{ Pods Pods }
+type Authorizer struct {
+	Pods   Pods
+	Stored Stored
+}
 
 // Of returns the node that a user is the kubelet of.
 func Of(user *request.User) (name string, ok bool) {
@@ -40,12 +43,12 @@ func Of(user *request.User) (name string, ok bool) {
 
 // Authorize implements authz.Authorizer. It has no opinion on what it does not
 // allow, so that RBAC can add to it.
-func (a *Authorizer) Authorize(_ context.Context, at *authz.Attributes) (authz.Decision, string, error) {
+func (a *Authorizer) Authorize(ctx context.Context, at *authz.Attributes) (authz.Decision, string, error) {
 	node, ok := Of(at.User)
 	if !ok || !at.Resource {
 		return authz.NoOpinion, "", nil
 	}
-	if reason := a.refuse(node, at); reason != "" {
+	if reason := a.refuse(ctx, node, at); reason != "" {
 		return authz.NoOpinion, reason, nil
 	}
 	return authz.Allow, "", nil
@@ -60,44 +63,53 @@ func (a *Authorizer) RulesFor(_ context.Context, user *request.User, _ string) (
 }
 
 // rule decides about one resource; it returns why not, or "".
-type rule func(a *Authorizer, node string, at *authz.Attributes) string
+type rule func(ctx context.Context, a *Authorizer, node string, at *authz.Attributes) string
 
 type place struct{ group, resource, subresource string }
 
 // rules by what is asked for. What is not here is not a kubelet's.
 var rules = map[place]rule{
-	{"", "pods", ""}:                                          (*Authorizer).pods,
-	{"", "pods", "status"}:                                    both(verbs("get", "patch", "update"), (*Authorizer).ownPod),
-	{"", "pods", "eviction"}:                                  both(verbs("create"), (*Authorizer).ownPod),
-	{"", "nodes", ""}:                                         (*Authorizer).nodes,
+	{"", "pods", ""}:                                          pods,
+	{"", "pods", "status"}:                                    both(verbs("get", "patch", "update"), ownPod),
+	{"", "pods", "eviction"}:                                  both(verbs("create"), ownPod),
+	{"", "nodes", ""}:                                         nodes,
 	{"", "nodes", "status"}:                                   both(verbs("get", "patch", "update"), ownName("node")),
-	{"", "secrets", ""}:                                       referenced("secret", func(p facts.Pod) []string { return p.Secrets }),
-	{"", "configmaps", ""}:                                    referenced("configmap", func(p facts.Pod) []string { return p.ConfigMaps }),
-	{"", "persistentvolumeclaims", ""}:                        referenced("persistentvolumeclaim", func(p facts.Pod) []string { return p.Claims }),
-	{"", "serviceaccounts", ""}:                               both(verbs("get"), (*Authorizer).serviceAccount),
-	{"", "serviceaccounts", "token"}:                          both(verbs("create"), (*Authorizer).serviceAccount),
+	{"", "secrets", ""}:                                       both(verbs("get", "list", "watch"), secret),
+	{"", "configmaps", ""}:                                    both(verbs("get", "list", "watch"), referenced(configMapsOf)),
+	{"", "persistentvolumeclaims", ""}:                        both(verbs("get"), referenced(claimsOf)),
+	{"", "persistentvolumeclaims", "status"}:                  both(verbs("update", "patch"), referenced(claimsOf)),
+	{"", "persistentvolumes", ""}:                             both(verbs("get"), volume),
+	{"", "serviceaccounts", ""}:                               both(verbs("get"), serviceAccount),
+	{"", "serviceaccounts", "token"}:                          both(verbs("create"), serviceAccount),
 	{"", "events", ""}:                                        verbs("create", "patch", "update"),
 	{"events.k8s.io", "events", ""}:                           verbs("create", "patch", "update"),
 	{"", "services", ""}:                                      verbs("get", "list", "watch"),
-	{"coordination.k8s.io", "leases", ""}:                     (*Authorizer).leases,
+	{"", "endpoints", ""}:                                     verbs("get"),
+	{"coordination.k8s.io", "leases", ""}:                     leases,
 	{"authentication.k8s.io", "tokenreviews", ""}:             verbs("create"),
 	{"authorization.k8s.io", "subjectaccessreviews", ""}:      verbs("create"),
+	{"authorization.k8s.io", "localsubjectaccessreviews", ""}: verbs("create"),
 	{"node.k8s.io", "runtimeclasses", ""}:                     verbs("get", "list", "watch"),
 	{"storage.k8s.io", "csidrivers", ""}:                      verbs("get", "list", "watch"),
 	{"storage.k8s.io", "csinodes", ""}:                        both(verbs("create", "delete", "get", "patch", "update"), ownName("CSINode")),
+	{"storage.k8s.io", "volumeattachments", ""}:               both(verbs("get"), naming(attachments, nodeOfAttachment)),
+	{"resource.k8s.io", "resourceclaims", ""}:                 both(verbs("get"), referenced(resourceClaimsOf)),
+	{"resource.k8s.io", "resourceslices", ""}:                 ofNode([]string{"get", "update", "patch", "delete"}, naming(slicesOf, nodeOfSlice), "list", "watch", "deletecollection"),
 	{"certificates.k8s.io", "certificatesigningrequests", ""}: verbs("create", "get", "list", "watch"),
+	{"certificates.k8s.io", "clustertrustbundles", ""}:        verbs("get", "list", "watch"),
+	{"certificates.k8s.io", "podcertificaterequests", ""}:     ofNode([]string{"get"}, naming(podRequests, nodeOfRequest), "list", "watch"),
 }
 
-func (a *Authorizer) refuse(node string, at *authz.Attributes) string {
+func (a *Authorizer) refuse(ctx context.Context, node string, at *authz.Attributes) string {
 	rule, ok := rules[place{at.APIGroup, at.ResourceName, at.Subresource}]
 	if !ok {
 		return fmt.Sprintf("node %q: not something that kubelets do", node)
 	}
-	return rule(a, node, at)
+	return rule(ctx, a, node, at)
 }
 
 func verbs(allowed ...string) rule {
-	return func(_ *Authorizer, node string, at *authz.Attributes) string {
+	return func(_ context.Context, _ *Authorizer, node string, at *authz.Attributes) string {
 		if slices.Contains(allowed, at.Verb) {
 			return ""
 		}
@@ -106,17 +118,17 @@ func verbs(allowed ...string) rule {
 }
 
 func both(first, second rule) rule {
-	return func(a *Authorizer, node string, at *authz.Attributes) string {
-		if reason := first(a, node, at); reason != "" {
+	return func(ctx context.Context, a *Authorizer, node string, at *authz.Attributes) string {
+		if reason := first(ctx, a, node, at); reason != "" {
 			return reason
 		}
-		return second(a, node, at)
+		return second(ctx, a, node, at)
 	}
 }
 
 // ownName: the object is called like the node.
 func ownName(kind string) rule {
-	return func(_ *Authorizer, node string, at *authz.Attributes) string {
+	return func(_ context.Context, _ *Authorizer, node string, at *authz.Attributes) string {
 		if at.Name == node || at.Name == "" && at.Verb == "create" {
 			return ""
 		}
@@ -124,30 +136,40 @@ func ownName(kind string) rule {
 	}
 }
 
-// pods: a kubelet lists and watches those of its node, and reads them by name.
-// A list by name is not one of its own: in all namespaces, or of a name yet to
-// come, it would hold pods of other nodes.
-// It creates and deletes mirror pods, and deletes pods that have ended.
-func (a *Authorizer) pods(node string, at *authz.Attributes) string {
-	switch at.Verb {
-	case "create":
-		return ""
-	case "get", "delete":
-		return a.ownPod(node, at)
-	case "list", "watch":
-		if at.Fields != nil {
-			if value, ok := at.Fields.RequiresExactMatch("spec.nodeName"); ok && value == node {
-				return ""
-			}
+// ofNode: a kubelet creates these, and reaches one by name where the rule says
+// so, and many where it selects those of its node.
+func ofNode(one []string, rule rule, many ...string) rule {
+	return func(ctx context.Context, a *Authorizer, node string, at *authz.Attributes) string {
+		switch {
+		case at.Verb == "create":
+			return ""
+		case slices.Contains(one, at.Verb):
+			return rule(ctx, a, node, at)
+		case slices.Contains(many, at.Verb):
+			return selected(node, at)
 		}
-		return fmt.Sprintf("node %q: kubelets may only list and watch pods with the field selector spec.nodeName=%s", node, node)
+		return fmt.Sprintf("node %q: kubelets do not %s %s", node, at.Verb, at.ResourceName)
 	}
-	return fmt.Sprintf("node %q: kubelets do not %s pods", node, at.Verb)
 }
+
+// selected: the request is for what is of the node. A list by name is not: in
+// all namespaces, or of a name yet to come, it would hold those of other nodes.
+func selected(node string, at *authz.Attributes) string {
+	if at.Fields != nil {
+		if value, ok := at.Fields.RequiresExactMatch("spec.nodeName"); ok && value == node {
+			return ""
+		}
+	}
+	return fmt.Sprintf("node %q: kubelets may only %s %s with the field selector spec.nodeName=%s", node, at.Verb, at.ResourceName, node)
+}
+
+// pods: a kubelet lists and watches those of its node, and reads them by name.
+// It creates and deletes mirror pods, and deletes pods that have ended.
+var pods = ofNode([]string{"get", "delete"}, ownPod, "list", "watch")
 
 // ownPod: the pod is bound to the node. One that is not there is nobody's
 // secret: a kubelet that looks for a pod it lost has to learn that it is gone.
-func (a *Authorizer) ownPod(node string, at *authz.Attributes) string {
+func ownPod(_ context.Context, a *Authorizer, node string, at *authz.Attributes) string {
 	pod, ok := a.Pods.Get(at.Namespace, at.Name)
 	if !ok || pod.Node == node {
 		return ""
@@ -155,44 +177,43 @@ func (a *Authorizer) ownPod(node string, at *authz.Attributes) string {
 	return fmt.Sprintf("node %q: pod %s/%s is not bound to it", node, at.Namespace, at.Name)
 }
 
-func (a *Authorizer) nodes(node string, at *authz.Attributes) string {
+func nodes(ctx context.Context, a *Authorizer, node string, at *authz.Attributes) string {
 	switch at.Verb {
 	case "create":
 		return ""
 	case "list", "watch", "get", "patch", "update":
-		return ownName("node")(a, node, at)
+		return ownName("node")(ctx, a, node, at)
 	}
 	return fmt.Sprintf("node %q: kubelets do not %s nodes", node, at.Verb)
 }
 
-func (a *Authorizer) leases(node string, at *authz.Attributes) string {
+func leases(ctx context.Context, a *Authorizer, node string, at *authz.Attributes) string {
 	if at.Namespace != core.NamespaceNodeLease {
 		return fmt.Sprintf("node %q: kubelets may only reach leases in the namespace %q", node, core.NamespaceNodeLease)
 	}
-	return both(verbs("create", "delete", "get", "patch", "update"), ownName("lease"))(a, node, at)
+	return both(verbs("create", "delete", "get", "patch", "update"), ownName("lease"))(ctx, a, node, at)
 }
 
 // referenced: a pod of the node names the object. A list or watch is for one
 // object, by a field selector on its name.
-func referenced(kind string, names func(facts.Pod) []string) rule {
-	return both(verbs("get", "list", "watch"), func(a *Authorizer, node string, at *authz.Attributes) string {
-		if at.Name == "" {
-			return fmt.Sprintf("node %q: kubelets may only reach one %s by its name", node, kind)
+func referenced(names func(facts.Pod) []string) rule {
+	return func(_ context.Context, a *Authorizer, node string, at *authz.Attributes) string {
+		if at.Name != "" && a.podNames(node, at.Namespace, at.Name, names) {
+			return ""
 		}
-		for _, pod := range a.Pods.ByIndex(node) {
-			if pod.Namespace == at.Namespace && slices.Contains(names(pod), at.Name) {
-				return ""
-			}
-		}
-		return fmt.Sprintf("no relationship found between node %q and this %s", node, kind)
+		return unrelated(node)
+	}
+}
+
+// podNames tells whether a pod of the node names an object of its namespace.
+func (a *Authorizer) podNames(node, namespace, name string, names func(facts.Pod) []string) bool {
+	return slices.ContainsFunc(a.Pods.ByIndex(node), func(pod facts.Pod) bool {
+		return pod.Namespace == namespace && slices.Contains(names(pod), name)
 	})
 }
 
-func (a *Authorizer) serviceAccount(node string, at *authz.Attributes) string {
-	for _, pod := range a.Pods.ByIndex(node) {
-		if pod.Namespace == at.Namespace && pod.ServiceAccount == at.Name {
-			return ""
-		}
-	}
-	return fmt.Sprintf("no relationship found between node %q and this service account", node)
+var serviceAccount = referenced(func(p facts.Pod) []string { return []string{p.ServiceAccount} })
+
+func unrelated(node string) string {
+	return fmt.Sprintf("no relationship found between node %q and this object", node)
 }

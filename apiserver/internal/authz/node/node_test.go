@@ -1,18 +1,26 @@
 package node
 
 import (
+	"context"
+	"errors"
 	"testing"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
 
 	"kctl/apiserver/internal/authz"
 	"kctl/apiserver/internal/facts"
 	"kctl/apiserver/internal/request"
+	"kctl/proto/core"
 )
 
-type pods []facts.Pod
+type known []facts.Pod
 
-func (p pods) Get(namespace, name string) (facts.Pod, bool) {
+func (p known) Get(namespace, name string) (facts.Pod, bool) {
 	for _, pod := range p {
 		if pod.Namespace == namespace && pod.Name == name {
 			return pod, true
@@ -21,7 +29,7 @@ func (p pods) Get(namespace, name string) (facts.Pod, bool) {
 	return facts.Pod{}, false
 }
 
-func (p pods) ByIndex(node string) (out []facts.Pod) {
+func (p known) ByIndex(node string) (out []facts.Pod) {
 	for _, pod := range p {
 		if pod.Node == node {
 			out = append(out, pod)
@@ -30,11 +38,44 @@ func (p pods) ByIndex(node string) (out []facts.Pod) {
 	return out
 }
 
+// stored has of each kind an object for n1 and one for n2. The volume disk is
+// that of the claim shop/disk; disk2 is not, though the claim shop/lie says so.
+func stored(_ context.Context, r core.Resource, _, name string) (core.Object, error) {
+	volume := func(claim, secret string) core.Object {
+		return &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{
+			ClaimRef: &corev1.ObjectReference{Namespace: "shop", Name: claim},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
+				NodePublishSecretRef: &corev1.SecretReference{Namespace: "ops", Name: secret},
+			}},
+		}}
+	}
+	switch r.Name + "/" + name {
+	case "persistentvolumes/disk":
+		return volume("disk", "csi"), nil
+	case "persistentvolumes/disk2":
+		return volume("of-others", "csi2"), nil
+	case "persistentvolumeclaims/disk":
+		return &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "disk"}}, nil
+	case "persistentvolumeclaims/lie":
+		return &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "disk2"}}, nil
+	}
+	switch r.Name {
+	case "volumeattachments":
+		return &storagev1.VolumeAttachment{Spec: storagev1.VolumeAttachmentSpec{NodeName: name}}, nil
+	case "resourceslices":
+		return &resourcev1.ResourceSlice{Spec: resourcev1.ResourceSliceSpec{NodeName: &name}}, nil
+	case "podcertificaterequests":
+		return &certificatesv1.PodCertificateRequest{Spec: certificatesv1.PodCertificateRequestSpec{NodeName: types.NodeName(name)}}, nil
+	}
+	return nil, errors.New("not found")
+}
+
 func TestAuthorize(t *testing.T) {
-	a := &Authorizer{Pods: pods{
-		{Namespace: "shop", Name: "web", Node: "n1", ServiceAccount: "web", Secrets: []string{"key"}, ConfigMaps: []string{"conf"}},
+	a := &Authorizer{Pods: known{
+		{Namespace: "shop", Name: "web", Node: "n1", ServiceAccount: "web", Secrets: []string{"key"}, ConfigMaps: []string{"conf"},
+			Claims: []string{"disk", "lie"}, ResourceClaims: []string{"gpu"}},
 		{Namespace: "shop", Name: "db", Node: "n2", ServiceAccount: "db", Secrets: []string{"password"}},
-	}}
+	}, Stored: stored}
 	kubelet := &request.User{Username: "system:node:n1", Groups: []string{"system:nodes", "system:authenticated"}}
 	impostor := &request.User{Username: "system:node:n1", Groups: []string{"system:authenticated"}}
 	ask := func(verb, namespace, resource, subresource, name string) request.Info {
@@ -42,6 +83,10 @@ func TestAuthorize(t *testing.T) {
 	}
 	selecting := func(i request.Info, selector string) request.Info {
 		i.Fields = fields.ParseSelectorOrDie(selector)
+		return i
+	}
+	in := func(group string, i request.Info) request.Info {
+		i.APIGroup = group
 		return i
 	}
 	lease := func(verb, namespace, name string) request.Info {
@@ -86,6 +131,35 @@ func TestAuthorize(t *testing.T) {
 		{"another's lease", kubelet, lease("update", "kube-node-lease", "n2"), false},
 		{"a lease elsewhere", kubelet, lease("update", "kube-system", "n1"), false},
 		{"events", kubelet, ask("create", "shop", "events", "", ""), true},
+		{"endpoints", kubelet, ask("get", "shop", "endpoints", "", "api"), true},
+		{"all endpoints", kubelet, ask("list", "shop", "endpoints", "", ""), false},
+		{"reviews in a namespace", kubelet, in("authorization.k8s.io", ask("create", "shop", "localsubjectaccessreviews", "", "")), true},
+		{"trust bundles", kubelet, in("certificates.k8s.io", ask("watch", "", "clustertrustbundles", "", "")), true},
+		{"claim of its pod", kubelet, ask("get", "shop", "persistentvolumeclaims", "", "disk"), true},
+		{"claim that nobody names", kubelet, ask("get", "shop", "persistentvolumeclaims", "", "disk2"), false},
+		{"how its pod's claim is", kubelet, ask("patch", "shop", "persistentvolumeclaims", "status", "disk"), true},
+		{"volume of its pod's claim", kubelet, ask("get", "", "persistentvolumes", "", "disk"), true},
+		{"volume of another's claim", kubelet, ask("get", "", "persistentvolumes", "", "disk2"), false},
+		{"volume that is not there", kubelet, ask("get", "", "persistentvolumes", "", "disk3"), false},
+		{"secret of its pod's volume", kubelet, ask("get", "ops", "secrets", "", "csi"), true},
+		{"secret of another's volume", kubelet, ask("get", "ops", "secrets", "", "csi2"), false},
+		{"secret of its pod's volume, elsewhere", kubelet, ask("get", "shop", "secrets", "", "csi"), false},
+		{"its attachment", kubelet, in("storage.k8s.io", ask("get", "", "volumeattachments", "", "n1")), true},
+		{"another's attachment", kubelet, in("storage.k8s.io", ask("get", "", "volumeattachments", "", "n2")), false},
+		{"devices that its pod has claimed", kubelet, in("resource.k8s.io", ask("get", "shop", "resourceclaims", "", "gpu")), true},
+		{"devices that others have claimed", kubelet, in("resource.k8s.io", ask("get", "shop", "resourceclaims", "", "gpu2")), false},
+		{"a slice of its own", kubelet, in("resource.k8s.io", ask("create", "", "resourceslices", "", "")), true},
+		{"its slice", kubelet, in("resource.k8s.io", ask("delete", "", "resourceslices", "", "n1")), true},
+		{"another's slice", kubelet, in("resource.k8s.io", ask("update", "", "resourceslices", "", "n2")), false},
+		{"slices of all nodes", kubelet, in("resource.k8s.io", ask("deletecollection", "", "resourceslices", "", "")), false},
+		{"its slices", kubelet, in("resource.k8s.io", selecting(ask("deletecollection", "", "resourceslices", "", ""), "spec.nodeName=n1")), true},
+		{"request for its pod's certificate", kubelet, in("certificates.k8s.io", ask("create", "shop", "podcertificaterequests", "", "")), true},
+		{"its request", kubelet, in("certificates.k8s.io", ask("get", "shop", "podcertificaterequests", "", "n1")), true},
+		{"another's request", kubelet, in("certificates.k8s.io", ask("get", "shop", "podcertificaterequests", "", "n2")), false},
+		{"its requests", kubelet, in("certificates.k8s.io", selecting(ask("watch", "", "podcertificaterequests", "", ""), "spec.nodeName=n1")), true},
+		{"all requests", kubelet, in("certificates.k8s.io", ask("list", "", "podcertificaterequests", "", "")), false},
+		{"answer its request", kubelet, in("certificates.k8s.io", ask("patch", "shop", "podcertificaterequests", "status", "n1")), false},
+		{"delete its request", kubelet, in("certificates.k8s.io", ask("delete", "shop", "podcertificaterequests", "", "n1")), false},
 		{"roles", kubelet, ask("list", "", "roles", "", ""), false},
 		{"a path", kubelet, request.Info{Verb: "get", Path: "/metrics"}, false},
 		{"the name without the group", impostor, ask("get", "", "nodes", "", "n1"), false},

@@ -1,0 +1,139 @@
+package noderestriction
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"strings"
+	"testing"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/request"
+	"kctl/proto/core"
+)
+
+// stored are objects by name.
+type stored[T core.Object] map[string]T
+
+func (s stored[T]) Live(_ context.Context, _, name string) (T, error) {
+	if obj, ok := s[name]; ok {
+		return obj, nil
+	}
+	var none T
+	return none, errors.New("not found")
+}
+
+func certified(t *testing.T, name, signer string) *certificatesv1.CertificateSigningRequest {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: name}}, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &certificatesv1.CertificateSigningRequest{Spec: certificatesv1.CertificateSigningRequestSpec{
+		SignerName: signer, Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
+	}}
+}
+
+// TestObjectsOfNodes: what a kubelet of n1 may make of objects that are not
+// pods, in the words of kube-apiserver v1.37.0.
+func TestObjectsOfNodes(t *testing.T) {
+	meta := func(name, uid string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(uid)}
+	}
+	p := &core.Pod{ObjectMeta: meta("web", "pod-uid"), Spec: core.PodSpec{NodeName: "n1", ServiceAccountName: "web", Volumes: []corev1.Volume{{
+		VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{PodCertificate: &corev1.PodCertificateProjection{SignerName: "a.b/c"}}}}},
+	}}}}
+	other, mirror := p.DeepCopy(), p.DeepCopy()
+	other.Spec.NodeName = "n2"
+	mirror.Annotations = map[string]string{core.ConfigMirrorAnnotation: "x"}
+	plugin := &Plugin{
+		Pods:     stored[*core.Pod]{"web": p, "other": other, "mirror": mirror},
+		Nodes:    stored[*core.Node]{"n1": {ObjectMeta: meta("n1", "node-uid")}},
+		Accounts: stored[*core.ServiceAccount]{"web": {ObjectMeta: meta("web", "account-uid")}},
+	}
+	asked := func(change func(s *certificatesv1.PodCertificateRequestSpec)) core.Object {
+		r := &certificatesv1.PodCertificateRequest{Spec: certificatesv1.PodCertificateRequestSpec{
+			SignerName: "a.b/c", PodName: "web", PodUID: "pod-uid", ServiceAccountName: "web", ServiceAccountUID: "account-uid", NodeName: "n1", NodeUID: "node-uid",
+		}}
+		change(&r.Spec)
+		return r
+	}
+	slice := func(node *string) core.Object {
+		return &resourcev1.ResourceSlice{Spec: resourcev1.ResourceSliceSpec{NodeName: node}}
+	}
+	claim := func(change func(c *corev1.PersistentVolumeClaim)) core.Object {
+		c := &corev1.PersistentVolumeClaim{ObjectMeta: meta("disk", "u")}
+		change(c)
+		return c
+	}
+	same := func(*corev1.PersistentVolumeClaim) {}
+	drivers := func(name string) core.Object { return &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: name}} }
+	const (
+		signing, resources, storage = certificatesv1.GroupName, resourcev1.GroupName, storagev1.GroupName
+		create, update, remove      = admission.Create, admission.Update, admission.Delete
+		serving                     = certificatesv1.KubeletServingSignerName
+		onlyGrowth                  = "not allowed to update fields other than status.quantity and status.conditions"
+	)
+	for name, c := range map[string]struct {
+		op        admission.Operation
+		group, of string
+		part      string
+		obj, old  core.Object
+		want      string // "" for admitted
+	}{
+		"certificate":                    {create, signing, "podcertificaterequests", "", asked(func(*certificatesv1.PodCertificateRequestSpec) {}), nil, ""},
+		"certificate, node":              {create, signing, "podcertificaterequests", "", asked(func(s *certificatesv1.PodCertificateRequestSpec) { s.NodeName = "n2" }), nil, `NodeName="n2", which is not the requesting node "n1"`},
+		"certificate, node's uid":        {create, signing, "podcertificaterequests", "", asked(func(s *certificatesv1.PodCertificateRequestSpec) { s.NodeUID = "x" }), nil, `names node UID "x"`},
+		"certificate, no pod":            {create, signing, "podcertificaterequests", "", asked(func(s *certificatesv1.PodCertificateRequestSpec) { s.PodName = "x" }), nil, `while retrieving pod "shop/x"`},
+		"certificate, pod's uid":         {create, signing, "podcertificaterequests", "", asked(func(s *certificatesv1.PodCertificateRequestSpec) { s.PodUID = "x" }), nil, "differs from running pod"},
+		"certificate, another's pod":     {create, signing, "podcertificaterequests", "", asked(func(s *certificatesv1.PodCertificateRequestSpec) { s.PodName = "other" }), nil, "is not running on node"},
+		"certificate, mirror pod":        {create, signing, "podcertificaterequests", "", asked(func(s *certificatesv1.PodCertificateRequestSpec) { s.PodName = "mirror" }), nil, "is a mirror pod"},
+		"certificate, account":           {create, signing, "podcertificaterequests", "", asked(func(s *certificatesv1.PodCertificateRequestSpec) { s.ServiceAccountName = "x" }), nil, "that differs from running pod"},
+		"certificate, account's uid":     {create, signing, "podcertificaterequests", "", asked(func(s *certificatesv1.PodCertificateRequestSpec) { s.ServiceAccountUID = "x" }), nil, "differs from the running service account"},
+		"certificate of another signer":  {create, signing, "podcertificaterequests", "", asked(func(s *certificatesv1.PodCertificateRequestSpec) { s.SignerName = "a.b/d" }), nil, `does not mount a podCertificate projected volume for signer "a.b/d"`},
+		"certificate, answered":          {update, signing, "podcertificaterequests", "status", asked(func(*certificatesv1.PodCertificateRequestSpec) {}), nil, "unexpected operation"},
+		"own certificate":                {create, signing, "certificatesigningrequests", "", certified(t, "system:node:n1", serving), nil, ""},
+		"another's certificate":          {create, signing, "certificatesigningrequests", "", certified(t, "system:node:n2", serving), nil, "can only create a node CSR with CN=system:node:n1"},
+		"another's, by another's signer": {create, signing, "certificatesigningrequests", "", certified(t, "x", "a.b/c"), nil, ""},
+		"slice":                          {create, resources, "resourceslices", "", slice(ptr.To("n1")), nil, ""},
+		"slice of another":               {create, resources, "resourceslices", "", slice(ptr.To("n2")), nil, "can only create ResourceSlice with the same NodeName as the requesting node"},
+		"slice of all":                   {create, resources, "resourceslices", "", slice(nil), nil, "can only create ResourceSlice"},
+		"slice of another goes":          {remove, resources, "resourceslices", "", nil, slice(ptr.To("n2")), "can only modify ResourceSlice"},
+		"slice is taken over":            {update, resources, "resourceslices", "", slice(ptr.To("n1")), slice(ptr.To("n2")), "can only modify ResourceSlice"},
+		"drivers":                        {create, storage, "csinodes", "", drivers("n1"), nil, ""},
+		"drivers of another":             {create, storage, "csinodes", "", drivers("n2"), nil, "can only access CSINode with the same name as the requesting node"},
+		"claim grows": {update, "", "persistentvolumeclaims", "status", claim(func(c *corev1.PersistentVolumeClaim) {
+			c.Status.Capacity = corev1.ResourceList{"storage": resource.MustParse("2Gi")}
+		}), claim(same), ""},
+		"claim is bound":      {update, "", "persistentvolumeclaims", "status", claim(func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = "Bound" }), claim(same), onlyGrowth},
+		"claim gets labels":   {update, "", "persistentvolumeclaims", "status", claim(func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{"a": "b"} }), claim(same), onlyGrowth},
+		"claim gets a volume": {update, "", "persistentvolumeclaims", "", claim(func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "v" }), claim(same), "unexpected operation"},
+	} {
+		a := &admission.Attributes{
+			Operation: c.op, Resource: core.Resource{Group: c.group, Version: "v1", Name: c.of}, Subresource: c.part, Namespace: "shop", Object: c.obj, OldObject: c.old,
+			User: &request.User{Username: "system:node:n1", Groups: []string{core.GroupNodes}},
+		}
+		err := plugin.Admit(t.Context(), a)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

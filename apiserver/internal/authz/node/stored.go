@@ -1,0 +1,147 @@
+package node
+
+import (
+	"context"
+	"slices"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"kctl/apiserver/internal/authz"
+	"kctl/apiserver/internal/facts"
+	"kctl/proto/core"
+)
+
+// Stored finds an object as it is stored; an error where it can't.
+type Stored func(ctx context.Context, r core.Resource, namespace, name string) (core.Object, error)
+
+var (
+	volumes     = core.Resource{Version: "v1", Name: "persistentvolumes", Kind: "PersistentVolume"}
+	claims      = core.Resource{Version: "v1", Name: "persistentvolumeclaims", Kind: "PersistentVolumeClaim", Namespaced: true}
+	attachments = core.Resource{Group: storagev1.GroupName, Version: "v1", Name: "volumeattachments", Kind: "VolumeAttachment"}
+	slicesOf    = core.Resource{Group: resourcev1.GroupName, Version: "v1", Name: "resourceslices", Kind: "ResourceSlice"}
+	podRequests = core.Resource{Group: certificatesv1.GroupName, Version: "v1", Name: "podcertificaterequests", Kind: "PodCertificateRequest", Namespaced: true}
+)
+
+// naming: the stored object names the node.
+func naming(r core.Resource, nodeOf func(obj core.Object) string) rule {
+	return func(ctx context.Context, a *Authorizer, node string, at *authz.Attributes) string {
+		if at.Name != "" {
+			if obj, err := a.Stored(ctx, r, at.Namespace, at.Name); err == nil && nodeOf(obj) == node {
+				return ""
+			}
+		}
+		return unrelated(node)
+	}
+}
+
+func nodeOfAttachment(obj core.Object) string { return obj.(*storagev1.VolumeAttachment).Spec.NodeName }
+
+func nodeOfRequest(obj core.Object) string {
+	return string(obj.(*certificatesv1.PodCertificateRequest).Spec.NodeName)
+}
+
+func nodeOfSlice(obj core.Object) string {
+	if name := obj.(*resourcev1.ResourceSlice).Spec.NodeName; name != nil {
+		return *name
+	}
+	return ""
+}
+
+// volume: a pod of the node has the claim that the volume is bound to.
+func volume(ctx context.Context, a *Authorizer, node string, at *authz.Attributes) string {
+	obj, err := a.Stored(ctx, volumes, "", at.Name)
+	if err != nil {
+		return unrelated(node)
+	}
+	claim := obj.(*corev1.PersistentVolume).Spec.ClaimRef
+	if claim != nil && a.podNames(node, claim.Namespace, claim.Name, claimsOf) {
+		return ""
+	}
+	return unrelated(node)
+}
+
+// secret: a pod of the node names it, or a volume that such a pod has claimed.
+func secret(ctx context.Context, a *Authorizer, node string, at *authz.Attributes) string {
+	reason := referenced(secretsOf)(ctx, a, node, at)
+	if reason == "" || at.Name == "" {
+		return reason
+	}
+	for _, pod := range a.Pods.ByIndex(node) {
+		for _, claim := range pod.Claims {
+			if a.volumeHasSecret(ctx, pod.Namespace, claim, corev1.SecretReference{Namespace: at.Namespace, Name: at.Name}) {
+				return ""
+			}
+		}
+	}
+	return reason
+}
+
+// volumeHasSecret looks at the volume that a claim is bound to. What a claim
+// says is its owner's word: the volume has to say the same.
+func (a *Authorizer) volumeHasSecret(ctx context.Context, namespace, claim string, secret corev1.SecretReference) bool {
+	obj, err := a.Stored(ctx, claims, namespace, claim)
+	if err != nil {
+		return false
+	}
+	name := obj.(*corev1.PersistentVolumeClaim).Spec.VolumeName
+	if name == "" {
+		return false
+	}
+	if obj, err = a.Stored(ctx, volumes, "", name); err != nil {
+		return false
+	}
+	spec := &obj.(*corev1.PersistentVolume).Spec
+	bound := spec.ClaimRef
+	return bound != nil && bound.Namespace == namespace && bound.Name == claim && slices.Contains(secretsOfVolume(spec), secret)
+}
+
+// secretsOfVolume are those that whoever mounts a volume has to read. Where no
+// namespace is said, it is the claim's.
+func secretsOfVolume(spec *corev1.PersistentVolumeSpec) []corev1.SecretReference {
+	var refs []*corev1.SecretReference
+	switch {
+	case spec.CSI != nil:
+		refs = append(refs, spec.CSI.ControllerPublishSecretRef, spec.CSI.NodeStageSecretRef, spec.CSI.NodePublishSecretRef,
+			spec.CSI.ControllerExpandSecretRef, spec.CSI.NodeExpandSecretRef)
+	case spec.AzureFile != nil:
+		ref := &corev1.SecretReference{Name: spec.AzureFile.SecretName}
+		if spec.AzureFile.SecretNamespace != nil {
+			ref.Namespace = *spec.AzureFile.SecretNamespace
+		}
+		refs = append(refs, ref)
+	case spec.CephFS != nil:
+		refs = append(refs, spec.CephFS.SecretRef)
+	case spec.Cinder != nil:
+		refs = append(refs, spec.Cinder.SecretRef)
+	case spec.FlexVolume != nil:
+		refs = append(refs, spec.FlexVolume.SecretRef)
+	case spec.RBD != nil:
+		refs = append(refs, spec.RBD.SecretRef)
+	case spec.ScaleIO != nil:
+		refs = append(refs, spec.ScaleIO.SecretRef)
+	case spec.ISCSI != nil:
+		refs = append(refs, spec.ISCSI.SecretRef)
+	case spec.StorageOS != nil && spec.StorageOS.SecretRef != nil:
+		ref := spec.StorageOS.SecretRef
+		refs = append(refs, &corev1.SecretReference{Namespace: ref.Namespace, Name: ref.Name})
+	}
+	var out []corev1.SecretReference
+	for _, ref := range refs {
+		if ref == nil || ref.Name == "" {
+			continue
+		}
+		if ref.Namespace == "" {
+			ref = &corev1.SecretReference{Namespace: spec.ClaimRef.Namespace, Name: ref.Name}
+		}
+		out = append(out, *ref)
+	}
+	return out
+}
+
+func secretsOf(p facts.Pod) []string        { return p.Secrets }
+func configMapsOf(p facts.Pod) []string     { return p.ConfigMaps }
+func claimsOf(p facts.Pod) []string         { return p.Claims }
+func resourceClaimsOf(p facts.Pod) []string { return p.ResourceClaims }
