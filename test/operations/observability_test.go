@@ -272,20 +272,3 @@ func verbosity(t *testing.T, c *harness.Cluster, p ports) {
 		}
 	}
 }
-
-// TestPromtool has Prometheus' own tool look at the files.
-func TestPromtool(t *testing.T) {
-	if os.Getenv("KCTL_LONG") == "" {
-		t.Skip("skipped: it needs Debian's prometheus; KCTL_LONG=1 asks for it (make test-long)")
-	}
-	cmd := exec.Command("promtool", "check", "config", "--syntax-only", "prometheus.yml")
-	cmd.Dir = filepath.Join(harness.Root(), "deploy", "observability")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
-	cmd = exec.Command("promtool", "check", "rules", "rules.yml")
-	cmd.Dir = filepath.Join(harness.Root(), "deploy", "observability")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
-}

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"k8s.io/utils/clock"
 
@@ -43,6 +44,9 @@ type Dependencies struct {
 	// where others do that. No pod gets an address of ServiceRange.
 	PodRanges    []*podranges.Range
 	ServiceRange netip.Prefix
+
+	// Metrics is told how nodes are; nil for nobody.
+	Metrics prometheus.Registerer
 
 	Clock  clock.Clock
 	Logger *zap.Logger

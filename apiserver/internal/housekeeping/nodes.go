@@ -25,7 +25,7 @@ const nodeStartupGrace = time.Minute
 
 // nodeFacts are what the loops know of a node.
 type nodeFacts struct {
-	name          string
+	name, zone    string
 	conditions    map[corev1.NodeConditionType]corev1.ConditionStatus
 	heartbeat     metav1.Time // of the Ready condition
 	unschedulable bool
@@ -35,7 +35,7 @@ type nodeFacts struct {
 func nodeFactsOf(obj core.Object) nodeFacts {
 	node := obj.(*core.Node)
 	n := nodeFacts{
-		name: node.Name, unschedulable: node.Spec.Unschedulable, taints: node.Spec.Taints,
+		name: node.Name, zone: zoneOf(node.Labels), unschedulable: node.Spec.Unschedulable, taints: node.Spec.Taints,
 		conditions: map[corev1.NodeConditionType]corev1.ConditionStatus{},
 	}
 	for _, c := range node.Status.Conditions {
@@ -103,7 +103,7 @@ func newNodes(d *Dependencies) (Loop, error) {
 			n.hear(key.Name)
 		}
 	})
-	return together(n.nodes.Run, n.leases.Run, after(w.run, n.nodes.Synced(), n.leases.Synced(), d.Pods.Synced())), nil
+	return together(n.nodes.Run, n.leases.Run, after(w.run, n.nodes.Synced(), n.leases.Synced(), d.Pods.Synced()), after(n.expose(d.Metrics), n.nodes.Synced())), nil
 }
 
 func (n *nodes) hear(node string) {

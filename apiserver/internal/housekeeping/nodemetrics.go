@@ -1,0 +1,65 @@
+package housekeeping
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/apiserver/internal/facts"
+)
+
+// What kube-controller-manager tells of nodes, by the same names.
+var (
+	zoneSize       = prometheus.NewDesc("node_collector_zone_size", "Nodes that are registered, by zone.", []string{"zone"}, nil)
+	unhealthyNodes = prometheus.NewDesc("node_collector_unhealthy_nodes_in_zone", "Nodes that are not Ready, by zone.", []string{"zone"}, nil)
+)
+
+// zoneOf is where a node is, as kube-controller-manager writes it; empty for
+// nodes that don't say.
+func zoneOf(labels map[string]string) string {
+	region, zone := labels[corev1.LabelTopologyRegion], labels[corev1.LabelTopologyZone]
+	if region == "" && zone == "" {
+		return ""
+	}
+	return region + ":\x00:" + zone
+}
+
+// nodeCollector counts nodes when somebody asks.
+type nodeCollector struct{ nodes *facts.Mirror[nodeFacts] }
+
+func (c nodeCollector) Describe(descriptions chan<- *prometheus.Desc) {
+	descriptions <- zoneSize
+	descriptions <- unhealthyNodes
+}
+
+func (c nodeCollector) Collect(metrics chan<- prometheus.Metric) {
+	size, unhealthy := map[string]float64{}, map[string]float64{}
+	c.nodes.Each(func(_ facts.Key, node nodeFacts) {
+		size[node.zone]++
+		if node.conditions[corev1.NodeReady] != corev1.ConditionTrue {
+			unhealthy[node.zone]++
+		}
+	})
+	for zone, count := range size {
+		metrics <- prometheus.MustNewConstMetric(zoneSize, prometheus.GaugeValue, count, zone)
+		metrics <- prometheus.MustNewConstMetric(unhealthyNodes, prometheus.GaugeValue, unhealthy[zone], zone)
+	}
+}
+
+// expose shows what there is to count for as long as this server's loop runs: of
+// several servers, one tells.
+func (n *nodes) expose(metrics prometheus.Registerer) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if metrics != nil {
+			collector := nodeCollector{n.nodes}
+			if err := metrics.Register(collector); err != nil {
+				return fmt.Errorf("metrics of nodes: %w", err)
+			}
+			defer metrics.Unregister(collector)
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	}
+}
