@@ -16,10 +16,11 @@ import (
 // Options are the API server's flags. Names and meanings are upstream's,
 // except where a flag's help says otherwise.
 type Options struct {
-	BindAddress string
-	SecurePort  int
-	DataDir     string
-	CertDir     string
+	BindAddress      string
+	AdvertiseAddress string
+	SecurePort       int
+	DataDir          string
+	CertDir          string
 
 	EtcdServers  []string
 	EtcdPrefix   string
@@ -148,6 +149,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 
 func (o *Options) addServing(fs *pflag.FlagSet) {
 	fs.StringVar(&o.BindAddress, "bind-address", o.BindAddress, "IP address to serve on")
+	fs.StringVar(&o.AdvertiseAddress, "advertise-address", o.AdvertiseAddress, "IP address by which pods and other machines reach this server, for the endpoints of the service kubernetes (default: --bind-address, or, where that is 0.0.0.0 or ::, the address of this machine's default route; none where it is loopback)")
 	fs.IntVar(&o.SecurePort, "secure-port", o.SecurePort, "port to serve HTTPS on; 0 takes any free one and writes it to <data-dir>/apiserver.port")
 	fs.StringVar(&o.TLSCertFile, "tls-cert-file", o.TLSCertFile, "serving certificate; without it a self-signed one is made in --cert-dir")
 	fs.StringVar(&o.TLSKeyFile, "tls-private-key-file", o.TLSKeyFile, "key of --tls-cert-file")

@@ -56,6 +56,9 @@ func (o *Options) validateServing() error {
 	if net.ParseIP(o.BindAddress) == nil {
 		errs = append(errs, fmt.Errorf("--bind-address=%s: not an IP address", o.BindAddress))
 	}
+	if ip := net.ParseIP(o.AdvertiseAddress); o.AdvertiseAddress != "" && (ip == nil || ip.IsUnspecified() || ip.IsLoopback()) {
+		errs = append(errs, fmt.Errorf("--advertise-address=%s: not an address that others can reach", o.AdvertiseAddress))
+	}
 	if o.SecurePort < 0 || o.SecurePort > 65535 {
 		errs = append(errs, fmt.Errorf("--secure-port=%d: not a port (0 to 65535)", o.SecurePort))
 	}

@@ -68,6 +68,7 @@ func (s *Server) listen(ctx context.Context) (net.Listener, error) {
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	}
 	port := listener.Addr().(*net.TCPAddr).Port
+	s.port = port
 	if err := pki.WriteFile(filepath.Join(s.options.DataDir, portFile), []byte(strconv.Itoa(port)+"\n")); err != nil {
 		_ = listener.Close()
 		return nil, err

@@ -72,6 +72,7 @@ type Server struct {
 	house       housekeeping.Dependencies
 	drain       *filters.Drain
 	definitions *customresources.Definitions
+	port        int // that is listened on, once it is
 	aggregator  *aggregation.Aggregator
 	builtin     []schema.GroupVersion // what handler serves
 
@@ -288,7 +289,7 @@ func (s *Server) run(ctx context.Context, serve func(context.Context) error) err
 }
 
 func (s *Server) allLoops() []housekeeping.Loop {
-	loops := []housekeeping.Loop{s.resources.Run, s.definitions.Run, s.aggregator.Run, s.rules.Run, s.pods.Run, s.priorities.Run, s.start, s.watchBackend, s.watchdog, s.lead}
+	loops := []housekeeping.Loop{s.resources.Run, s.definitions.Run, s.aggregator.Run, s.rules.Run, s.pods.Run, s.priorities.Run, s.start, s.watchBackend, s.watchdog, s.lead, s.beFound}
 	if s.options.Operation.CompactionInterval > 0 {
 		loops = append(loops, s.backend.compactor.Run)
 	}

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"net/netip"
 	"time"
 
 	"go.uber.org/zap"
@@ -55,19 +54,6 @@ func (s *Server) start(ctx context.Context) error {
 	return nil
 }
 
-// address is where others reach the server, as far as the flags say.
-func (s *Server) address() netip.AddrPort {
-	addr, err := netip.ParseAddr(s.options.BindAddress)
-	port := s.options.SecurePort
-	if err != nil || port == 0 {
-		return netip.AddrPortFrom(netip.Addr{}, defaultPort) // of no slice
-	}
-	return netip.AddrPortFrom(addr, uint16(port))
-}
-
-// defaultPort stands in the service where any free port is served on.
-const defaultPort = 6443
-
 func (s *Server) bootstrap(ctx context.Context) error {
 	if err := housekeeping.BootstrapNamespaces(ctx, s.resources.Namespaces); err != nil {
 		return err
@@ -81,7 +67,7 @@ func (s *Server) bootstrap(ctx context.Context) error {
 	if err := s.aggregator.Bootstrap(ctx, s.builtin); err != nil {
 		return err
 	}
-	if err := s.resources.Services.Bootstrap(ctx, s.resources.EndpointSlices, s.address()); err != nil {
+	if err := s.resources.Services.Bootstrap(ctx, s.port); err != nil {
 		return err
 	}
 	return bootstrap.Reconcile(ctx, bootstrap.Stores{

@@ -88,6 +88,9 @@ func TestSettingsStay(t *testing.T) {
 	if _, err := chooseSettings(l, UpOptions{Port: 7443, NodeName: "m"}); err == nil {
 		t.Error("another node name is taken for a cluster that has one")
 	}
+	if _, err := chooseSettings(l, UpOptions{Address: "192.0.2.1"}); err == nil {
+		t.Error("another address is taken for a cluster that has one")
+	}
 	ports := []int{first.Port, first.RegistryPort, first.SchedulerPort, first.KubeletPort, first.HealthzPort}
 	slices.Sort(ports)
 	if len(slices.Compact(ports)) != 5 {
@@ -159,6 +162,52 @@ func TestPKIAndKubeconfigs(t *testing.T) {
 	}
 	if _, err := certificatesOf(l, s).Make(now.Add(certificates.Lasts - renewBefore + time.Hour)); err != nil || fingerprint(t, l, "apiserver") == before {
 		t.Errorf("a certificate that ends soon was kept: %v", err)
+	}
+}
+
+// TestReachableByPods: what pods and other machines connect to has certificates
+// for it.
+func TestReachableByPods(t *testing.T) {
+	for address, good := range map[string]bool{"": true, "192.0.2.1": true, "0.0.0.0": false, "::1": false, "host": false} {
+		if err := (UpOptions{Port: 1, Address: address}).Validate(); (err == nil) != good {
+			t.Errorf("--address=%q: %v", address, err)
+		}
+	}
+	l := layout(t)
+	s, err := chooseSettings(l, UpOptions{Port: 7443, NodeName: "n", Address: "192.0.2.1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := certificatesOf(l, s).Make(time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	for name, hosts := range map[string][]string{
+		"apiserver":      {"127.0.0.1", "192.0.2.1", "10.0.0.1", "kubernetes.default.svc"},
+		"kubelet-server": {"127.0.0.1", "192.0.2.1", "n"},
+	} {
+		pair, err := tls.LoadX509KeyPair(l.PKI(name+".crt"), l.PKI(name+".key"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, host := range hosts {
+			if err := pair.Leaf.VerifyHostname(host); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	all, err := programs(l, s, UpOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for part, flags := range map[string][]string{
+		Apiserver: {"--bind-address=0.0.0.0", "--advertise-address=192.0.2.1"},
+		Kubelet:   {"--node-ip=192.0.2.1", "--address=192.0.2.1"},
+	} {
+		for _, flag := range flags {
+			if !slices.Contains(all[part].args, flag) {
+				t.Errorf("%s is started without %s: %v", part, flag, all[part].args)
+			}
+		}
 	}
 }
 

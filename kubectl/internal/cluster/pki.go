@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"net"
+	"slices"
 	"time"
 
 	"kctl/kubectl/internal/certificates"
@@ -17,14 +18,19 @@ var users = []string{"admin", "scheduler", "controller-manager", "kubelet"}
 
 // certificatesOf is the cluster's directory of certificates and kubeconfigs.
 func certificatesOf(l Layout, s *settings) *certificates.Directory {
-	loopback := []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
+	addresses := []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
+	if s.Address != "" {
+		addresses = append(addresses, net.ParseIP(s.Address))
+	}
 	node := core.UserNodePrefix + s.NodeName
 	serving := func(file, name string, groups []string, dnsNames ...string) certificates.Entry {
 		return certificates.Entry{Name: file, Authority: certificates.Authority,
-			Subject: pki.Subject{CommonName: name, Organization: groups, IPs: loopback, DNSNames: append(dnsNames, "localhost"), Server: true}}
+			Subject: pki.Subject{CommonName: name, Organization: groups, IPs: addresses, DNSNames: append(dnsNames, "localhost"), Server: true}}
 	}
 	apiserver := serving("apiserver", "kube-apiserver", nil, certificates.ServiceNames("cluster.local")...)
 	apiserver.Chain = true // for `kctl join`
+	// The API server's service, at the first address of its default range.
+	apiserver.Subject.IPs = append(slices.Clone(addresses), net.IPv4(10, 0, 0, 1))
 	return &certificates.Directory{
 		Dir: l.Dir, Server: s.server(), RenewBefore: renewBefore,
 		Entries: []certificates.Entry{

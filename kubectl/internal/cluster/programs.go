@@ -57,7 +57,7 @@ func programs(l Layout, s *settings, o UpOptions) (map[string]program, error) {
 		{
 			name: Apiserver, path: filepath.Join(binDir, Apiserver),
 			args: append(apiserverArgs(l, s, o),
-				"--bind-address="+host, "--secure-port="+strconv.Itoa(s.Port)),
+				"--bind-address="+s.listenOn(), "--advertise-address="+s.Address, "--secure-port="+strconv.Itoa(s.Port)),
 			ready: func(ctx context.Context) error { return l.healthy(ctx, s.server()+"/readyz", "admin") },
 		},
 		{
@@ -75,10 +75,10 @@ func programs(l Layout, s *settings, o UpOptions) (map[string]program, error) {
 		{
 			name: Kubelet, path: filepath.Join(binDir, Kubelet),
 			args: []string{
-				"--kubeconfig=" + l.Kubeconfig("kubelet"), "--hostname-override=" + s.NodeName, "--node-ip=" + host,
+				"--kubeconfig=" + l.Kubeconfig("kubelet"), "--hostname-override=" + s.NodeName, "--node-ip=" + s.address(),
 				"--root-dir=" + l.path("kubelet"), "--cert-dir=" + l.path("kubelet", "pki"), "--pod-logs-dir=" + l.Pods(),
 				"--container-runtime-endpoint=unix://" + l.Socket(), "--cgroup-root=" + l.CgroupRoot(),
-				"--address=" + host, "--port=" + strconv.Itoa(s.KubeletPort),
+				"--address=" + s.address(), "--port=" + strconv.Itoa(s.KubeletPort),
 				"--healthz-bind-address=" + host, "--healthz-port=" + strconv.Itoa(s.HealthzPort),
 				"--tls-cert-file=" + l.PKI("kubelet-server.crt"), "--tls-private-key-file=" + l.PKI("kubelet-server.key"),
 				"--client-ca-file=" + l.PKI("ca.crt"),

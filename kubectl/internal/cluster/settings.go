@@ -19,6 +19,7 @@ import (
 // for its life, because certificates, kubeconfigs and image names hold them.
 type settings struct {
 	NodeName      string `json:"nodeName"`
+	Address       string `json:"address,omitempty"`
 	Port          int    `json:"port"`
 	RegistryPort  int    `json:"registryPort"`
 	SchedulerPort int    `json:"schedulerPort"`
@@ -61,7 +62,7 @@ func chooseSettings(l Layout, o UpOptions) (*settings, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	}
-	s = &settings{NodeName: o.NodeName, Port: o.Port}
+	s = &settings{NodeName: o.NodeName, Address: o.Address, Port: o.Port}
 	if s.NodeName == "" {
 		if s.NodeName, err = os.Hostname(); err != nil {
 			return nil, fmt.Errorf("node name: %w", err)
@@ -97,7 +98,27 @@ func (s *settings) agrees(o UpOptions) error {
 	if o.NodeName != "" && o.NodeName != s.NodeName {
 		return fmt.Errorf("this cluster's node is called %q and stays so; `kctl down` it first to have %q", s.NodeName, o.NodeName)
 	}
+	if o.Address != "" && o.Address != s.address() {
+		return fmt.Errorf("this cluster's address is %s and stays so; `kctl down` it first to have %s", s.address(), o.Address)
+	}
 	return nil
+}
+
+// address is how nodes and pods reach the programs on this machine.
+func (s *settings) address() string {
+	if s.Address == "" {
+		return "127.0.0.1"
+	}
+	return s.Address
+}
+
+// listenOn is where the API server listens: on this machine's own loopback in
+// any case, which the kubeconfigs name.
+func (s *settings) listenOn() string {
+	if s.Address == "" {
+		return "127.0.0.1"
+	}
+	return "0.0.0.0"
 }
 
 func (s *settings) server() string {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,6 +25,7 @@ type UpOptions struct {
 	Port        int
 	PortSet     bool // the user named Port
 	NodeName    string
+	Address     string // of this machine, for nodes and pods; "" for loopback
 	EtcdServers string
 	BinDir      string            // "" for the folder of this program
 	Without     []string          // parts that are not started
@@ -39,6 +41,9 @@ func (o UpOptions) Validate() error {
 	}
 	if o.Port < 1 || o.Port > 65535 {
 		return fmt.Errorf("--port=%d: not a port", o.Port)
+	}
+	if ip := net.ParseIP(o.Address); o.Address != "" && (ip.To4() == nil || ip.IsUnspecified()) {
+		return fmt.Errorf("--address=%s: not an IPv4 address of a machine", o.Address)
 	}
 	return nil
 }

@@ -51,6 +51,7 @@ Everything is kept below --dir. What runs already is left alone.`,
 	f.StringVar(&o.Dir, "dir", defaultDir, "where the cluster keeps everything it makes")
 	f.IntVar(&o.Port, "port", cluster.DefaultPort, "port of the API server")
 	f.StringVar(&o.NodeName, "node-name", "", "name of this machine's node (default: its host name)")
+	f.StringVar(&o.Address, "address", "", "address of this machine by which pods and other machines reach the API server and the kubelet (default: loopback alone)")
 	f.StringVar(&o.EtcdServers, "etcd-servers", "", "etcd servers to use, comma-separated (default: one inside the API server)")
 	f.StringVar(&o.BinDir, "bin-dir", "", "where the programs are (default: beside kctl)")
 	f.StringSliceVar(&o.Without, "without", nil, "parts not to start: registry, containerd, apiserver, scheduler, kubelet")

@@ -1,0 +1,48 @@
+package server
+
+import (
+	"context"
+	"net"
+	"net/netip"
+
+	"go.uber.org/zap"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+
+	"kctl/apiserver/internal/presence"
+)
+
+// beFound keeps this server among the endpoints of the service kubernetes until
+// it is told to stop. One that only this machine can reach is of no use there.
+func (s *Server) beFound(ctx context.Context) error {
+	if !wait(ctx, s.bootstrapped) {
+		return ctx.Err()
+	}
+	ctx, stop := s.untilStopping(ctx)
+	defer stop()
+	address, ok := s.reachedAt()
+	if !ok {
+		<-ctx.Done()
+		return nil
+	}
+	return presence.New(presence.Stores{
+		Leases: s.resources.Leases, Endpoints: s.resources.Endpoints, Slices: s.resources.EndpointSlices,
+	}, address, s.clock, s.logger.Named("presence")).Run(ctx)
+}
+
+// reachedAt is where others reach the server, if they can.
+func (s *Server) reachedAt() (netip.AddrPort, bool) {
+	ip := net.ParseIP(s.options.AdvertiseAddress)
+	if ip == nil {
+		ip = net.ParseIP(s.options.BindAddress)
+	}
+	if ip.IsUnspecified() {
+		found, err := utilnet.ResolveBindAddress(ip)
+		if err != nil {
+			s.logger.Warn("this server is not among the endpoints of service kubernetes; name its address with --advertise-address", zap.Error(err))
+			return netip.AddrPort{}, false
+		}
+		ip = found
+	}
+	addr, ok := netip.AddrFromSlice(ip)
+	return netip.AddrPortFrom(addr.Unmap(), uint16(s.port)), ok && !ip.IsLoopback()
+}
