@@ -92,6 +92,9 @@ func (s *containerScope) container(c *core.Container, at *field.Path) field.Erro
 	errs = append(errs, validateEnv(c.Env, at.Child("env"))...)
 	errs = append(errs, validateEnvFrom(c.EnvFrom, at.Child("envFrom"))...)
 	errs = append(errs, s.mounts(c, at)...)
+	if len(c.VolumeDevices) > 0 && !s.hostUsers {
+		errs = append(errs, field.Forbidden(at.Child("volumeDevices"), "when `hostUsers` is false"))
+	}
 	errs = append(errs, oneOf(c.ImagePullPolicy, at.Child("imagePullPolicy"), pullPolicies)...)
 	errs = append(errs, validateRequirements(&c.Resources, s.spec.ResourceClaims, at.Child("resources"))...)
 	errs = append(errs, validateResizePolicy(c.ResizePolicy, at.Child("resizePolicy"))...)

@@ -79,7 +79,7 @@ func validateHostNamespaces(spec *core.PodSpec, at *field.Path) field.ErrorList 
 	for _, host := range []struct {
 		name string
 		set  bool
-	}{{"hostNetwork", spec.HostNetwork}, {"hostPID", spec.HostPID}, {"hostIPC", spec.HostIPC}} {
+	}{{"hostNetwork", spec.HostNetwork}, {"HostPID", spec.HostPID}, {"HostIPC", spec.HostIPC}} { // upstream's spelling
 		if host.set {
 			errs = append(errs, field.Forbidden(at.Child(host.name), text))
 		}

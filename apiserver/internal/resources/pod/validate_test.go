@@ -185,6 +185,7 @@ func TestValidateScheduling(t *testing.T) {
 		{"{containers: [{name: a, image: i}], securityContext: {sysctls: [{name: A}]}}", `spec.securityContext.sysctls[0].name: Invalid value: "A": must have at most 253 characters`},
 		{"{containers: [{name: a, image: i}], hostNetwork: true, securityContext: {sysctls: [{name: net.core.x}]}}", `spec.securityContext.sysctls[0].name: Invalid value: "net.core.x": may not be specified when 'hostNetwork' is true`},
 		{"{containers: [{name: a, image: i}], hostPID: true, shareProcessNamespace: true}", "spec.securityContext.shareProcessNamespace: Invalid value: true: ShareProcessNamespace and HostPID cannot both be enabled"},
-		{"{containers: [{name: a, image: i}], hostUsers: false, hostIPC: true}", "spec.hostIPC: Forbidden: when `hostUsers` is false"},
+		{"{containers: [{name: a, image: i}], hostUsers: false, hostIPC: true}", "spec.HostIPC: Forbidden: when `hostUsers` is false"},
+		{"{containers: [{name: a, image: i, volumeDevices: [{name: v, devicePath: /d}]}], volumes: [{name: v, persistentVolumeClaim: {claimName: c}}], hostUsers: false}", "spec.containers[0].volumeDevices: Forbidden: when `hostUsers` is false"},
 	})
 }
