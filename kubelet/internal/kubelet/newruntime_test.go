@@ -115,6 +115,7 @@ func TestImageVolumes(t *testing.T) {
 	}
 	b.waitPhase("models", corev1.PodRunning)
 	b.eventually("the image's file", func() bool { return b.says("models", "heavy") })
+	b.eventually("the runtime's events", b.kubelet.pleg.Streaming)
 	if err := b.kubelet.images.FreeAll(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -128,4 +129,29 @@ func TestMountsAreReadOnlyAllTheWayDown(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	b.until(t, pod, "in the log", func(*PodStatus) bool { return b.log(t, pod, "main", 0) == "0\n" })
+}
+
+func TestGroupsAreThoseThatAreAskedFor(t *testing.T) {
+	b := newBed(t)
+	b.containerd.Only(t, 2, 0)
+	web, strict := int64(1000), corev1.SupplementalGroupsPolicyStrict
+	for name, want := range map[string]string{"merge": "[1000 2000 3000]", "strict": "[1000 3000]"} { // the image has web in 2000
+		pod := newPod(name, shell("main", forever))
+		pod.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: &web, RunAsGroup: &web, SupplementalGroups: []int64{3000}}
+		if name == "strict" {
+			pod.Spec.SecurityContext.SupplementalGroupsPolicy = &strict
+		}
+		r := b.sync(t, pod, SyncOptions{})
+		if r.Err != nil || len(r.Status.Running()) != 1 {
+			t.Fatalf("%s: %+v", name, r)
+		}
+		user := r.Status.Container("main").User
+		if user == nil {
+			t.Fatalf("%s: nobody says who runs", name)
+		}
+		slices.Sort(user.SupplementalGroups)
+		if user.UID != web || user.GID != web || fmt.Sprint(user.SupplementalGroups) != want {
+			t.Errorf("%s: %+v, want the groups %s", name, user, want)
+		}
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	kubelettypes "k8s.io/kubelet/pkg/types"
@@ -187,6 +188,9 @@ func (m *Manager) convertContainer(c *runtimeapi.ContainerStatus, sandboxID stri
 		ImageID:      c.GetImageRef(),
 		RestartCount: parseRestartCount(annotations[annotationRestartCount], c.GetMetadata().GetAttempt()),
 		Hash:         parseHash(annotations[annotationHash]),
+		User:         containerUser(c.GetUser().GetLinux()),
+
+		RecursiveReadOnly: recursivePaths(c.GetMounts()),
 	}
 	if status.State != StateCreated {
 		status.StartedAt = unixNano(c.GetStartedAt())
@@ -198,6 +202,23 @@ func (m *Manager) convertContainer(c *runtimeapi.ContainerStatus, sandboxID stri
 		status.Message = withTerminationMessage(c)
 	}
 	return status
+}
+
+func containerUser(user *runtimeapi.LinuxContainerUser) *corev1.LinuxContainerUser {
+	if user == nil {
+		return nil
+	}
+	return &corev1.LinuxContainerUser{UID: user.GetUid(), GID: user.GetGid(), SupplementalGroups: user.GetSupplementalGroups()}
+}
+
+func recursivePaths(mounts []*runtimeapi.Mount) []string {
+	var paths []string
+	for _, m := range mounts {
+		if m.GetRecursiveReadOnly() {
+			paths = append(paths, m.GetContainerPath())
+		}
+	}
+	return paths
 }
 
 func containerState(s runtimeapi.ContainerState) ContainerState {

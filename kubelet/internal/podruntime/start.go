@@ -219,8 +219,9 @@ func (s *podSync) runContainer(c containerStart, spec *core.Container, fieldPath
 	now := &ContainerStatus{
 		ID: s.containerID(id), SandboxID: s.sandboxID, Name: c.Name, State: StateRunning,
 		CreatedAt: created, StartedAt: s.Clock.Now(), Image: present.Name, ImageID: present.Digest,
-		RestartCount: restarts, Hash: HashContainer(spec),
+		RestartCount: restarts, Hash: HashContainer(spec), RecursiveReadOnly: recursivePaths(config.Mounts),
 	}
+	s.learnUser(ctx, now)
 	s.Events.ContainerEventf(s.pod, fieldPath, corev1.EventTypeNormal, "Started", "Container started")
 	if spec.Lifecycle != nil && spec.Lifecycle.PostStart != nil {
 		if err := s.postStart(spec, fieldPath, now.ID); err != nil {
@@ -232,6 +233,17 @@ func (s *podSync) runContainer(c containerStart, spec *core.Container, fieldPath
 	s.Logger.Info("container started", zap.String("pod", s.pod.Namespace+"/"+s.pod.Name), zap.String("uid", string(s.pod.UID)),
 		zap.String("container", c.Name), zap.String("id", id), zap.Int32("restarts", restarts))
 	return nil
+}
+
+// learnUser asks a runtime that can tell who the container's first process is.
+// If it can't just now, the next look at the pod shows it.
+func (s *podSync) learnUser(ctx context.Context, now *ContainerStatus) {
+	if !s.can().strictGroups {
+		return
+	}
+	if asked, err := s.containerStatus(ctx, now.ID.ID, now.SandboxID); err == nil && asked != nil {
+		now.User = asked.User
+	}
 }
 
 // postStart runs the container's hook; a container whose hook fails is ended.

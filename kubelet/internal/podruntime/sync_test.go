@@ -1,6 +1,7 @@
 package podruntime
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -45,7 +46,7 @@ func TestPodRunsAndEnds(t *testing.T) {
 		}
 		g, w := *got, *want
 		g.CreatedAt, g.StartedAt = w.CreatedAt, w.StartedAt // read from two clocks
-		if g != w {
+		if !reflect.DeepEqual(g, w) {
 			t.Errorf("SyncPod tells\n%+v\nand the runtime\n%+v", g, w)
 		}
 	}

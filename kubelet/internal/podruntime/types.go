@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -57,6 +58,12 @@ type ContainerStatus struct {
 	ImageID      string // digest reference, or the image's id
 	RestartCount int32
 	Hash         uint64 // of the spec that it was created from
+	// User is who the container's first process is; nil where the runtime
+	// does not say.
+	User *corev1.LinuxContainerUser
+	// RecursiveReadOnly are the paths in the container that are read-only with
+	// all that is mounted below them.
+	RecursiveReadOnly []string
 }
 
 // Succeeded tells whether the container ended with exit code zero.

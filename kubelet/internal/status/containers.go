@@ -1,6 +1,8 @@
 package status
 
 import (
+	"path"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,6 +34,7 @@ func containerStatuses(in Input, containers []core.Container, previous []core.Co
 		}
 		status.Started = ptr.To(started(in, c, &status))
 		status.Ready = ready(in, c, &status, init)
+		status.VolumeMounts = volumeMounts(in, c)
 		if !init || Restartable(c) {
 			setResources(in, &status)
 		}
@@ -74,6 +77,9 @@ func observed(in Input, c *core.Container, old *core.ContainerStatus) core.Conta
 	if status.Image == "" {
 		status.Image = c.Image
 	}
+	if newest.User != nil {
+		status.User = &corev1.ContainerUser{Linux: newest.User}
+	}
 	switch newest.State {
 	case podruntime.StateRunning:
 		status.State.Running = &corev1.ContainerStateRunning{StartedAt: apiTime(newest.StartedAt)}
@@ -95,6 +101,24 @@ func observed(in Input, c *core.Container, old *core.ContainerStatus) core.Conta
 		status.LastTerminationState = old.LastTerminationState
 	}
 	return status
+}
+
+// volumeMounts are how the container's volumes are mounted: of those that are
+// read-only, whether that goes all the way down (KEP-3857).
+func volumeMounts(in Input, c *core.Container) []corev1.VolumeMountStatus {
+	newest, _ := lastTwo(in.Runtime, c.Name)
+	var mounts []corev1.VolumeMountStatus
+	for _, m := range c.VolumeMounts {
+		status := corev1.VolumeMountStatus{Name: m.Name, MountPath: m.MountPath, ReadOnly: m.ReadOnly}
+		if m.ReadOnly {
+			status.RecursiveReadOnly = ptr.To(corev1.RecursiveReadOnlyDisabled)
+			if newest != nil && slices.Contains(newest.RecursiveReadOnly, path.Join("/", m.MountPath)) {
+				status.RecursiveReadOnly = ptr.To(corev1.RecursiveReadOnlyEnabled)
+			}
+		}
+		mounts = append(mounts, status)
+	}
+	return mounts
 }
 
 // lastTwo are the newest container of that name and the one before it.

@@ -207,3 +207,27 @@ func TestProbesDecideReadiness(t *testing.T) {
 		t.Errorf("a ready=%v started=%v, b ready=%v started=%v", a.Ready, *a.Started, b.Ready, *b.Started)
 	}
 }
+
+func TestWhoRunsAndWhatIsMounted(t *testing.T) {
+	pod := testPod(corev1.RestartPolicyAlways, "", "a b")
+	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{
+		{Name: "v", MountPath: "/v"}, {Name: "w", MountPath: "/w", ReadOnly: true}, {Name: "x", MountPath: "x", ReadOnly: true},
+	}
+	pod.Spec.Containers[1].VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/v", ReadOnly: true}}
+	runtime := runtimeOf("a=running")
+	runtime.Containers[0].User = &corev1.LinuxContainerUser{UID: 1, GID: 2, SupplementalGroups: []int64{2, 3}}
+	runtime.Containers[0].RecursiveReadOnly = []string{"/x"}
+	got := Generate(Input{Pod: pod, Previous: &core.PodStatus{}, Runtime: runtime, Now: now}).ContainerStatuses
+	if got[0].User == nil || got[0].User.Linux.UID != 1 || len(got[0].User.Linux.SupplementalGroups) != 2 || got[1].User != nil {
+		t.Errorf("users %+v and %+v", got[0].User, got[1].User)
+	}
+	var mounts []string
+	for _, status := range got {
+		for _, m := range status.VolumeMounts {
+			mounts = append(mounts, fmt.Sprintf("%s:%s:%t:%s", m.Name, m.MountPath, m.ReadOnly, ptr.Deref(m.RecursiveReadOnly, "")))
+		}
+	}
+	if want := "[v:/v:false: w:/w:true:Disabled x:x:true:Enabled v:/v:true:Disabled]"; fmt.Sprint(mounts) != want {
+		t.Errorf("mounts %v, want %s", mounts, want)
+	}
+}
