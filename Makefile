@@ -12,7 +12,7 @@ PARTS  ?= kctl kctl-control-plane kctl-node
 VERSION ?= $(shell sed -n 's/^var Number = "\(.*\)"/\1/p' proto/release/release.go)
 
 # nomsgpack: gin without an encoding that the API does not speak; 6 MB of each binary.
-GO_BUILD = CGO_ENABLED=0 go build -trimpath -tags nomsgpack -ldflags='-s -w -X kctl/proto/release.Number=$(VERSION)'
+GO_BUILD = CGO_ENABLED=0 go build -trimpath -tags nomsgpack,grpcnotrace -ldflags='-s -w -X kctl/proto/release.Number=$(VERSION)'
 
 .PHONY: run down build etcd runtime images install packages test test-long check bench deps test-deps clean
 

@@ -26,13 +26,13 @@ func NewRegistry() *prometheus.Registry {
 
 // Endpoints is the handler of a daemon's operational paths: health, metrics,
 // version. Callers may add their own paths to the mux.
-func Endpoints(health *Health, registry *prometheus.Registry) *http.ServeMux {
+func Endpoints(health *Health, metrics prometheus.Gatherer) *http.ServeMux {
 	mux := http.NewServeMux()
 	for _, e := range []string{Healthz, Livez, Readyz} {
 		mux.Handle("GET /"+e, health)
 		mux.Handle("GET /"+e+"/{check...}", health)
 	}
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(Version())

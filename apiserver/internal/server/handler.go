@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/gin-gonic/gin"
+	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -84,7 +85,7 @@ func notFound(c *gin.Context) {
 
 // installOperations serves what is about the server itself.
 func (s *Server) installOperations(router gin.IRoutes) {
-	operations := daemon.Endpoints(s.health, s.metrics)
+	operations := daemon.Endpoints(s.health, prometheus.Gatherers{s.metrics, s.backend.metrics})
 	for _, path := range []string{"/healthz", "/healthz/*check", "/livez", "/livez/*check", "/readyz", "/readyz/*check", "/metrics", "/version"} {
 		router.GET(path, func(c *gin.Context) {
 			if roundabout(c.Request.URL.Path) {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -36,7 +37,9 @@ type backend struct {
 	compactor *etcd.Compactor
 	// failed delivers why an embedded etcd ended by itself; nil without one.
 	failed <-chan error
-	close  func() error
+	// metrics are an embedded etcd's own; none without one.
+	metrics prometheus.Gatherer
+	close   func() error
 }
 
 // openBackend connects to the etcd that the options name, or starts one.
@@ -49,13 +52,14 @@ func openBackend(ctx context.Context, o *config.Options, transformer etcd.Transf
 		return nil, err
 	}
 	b := newBackend(embedded.Client(), embedded.Revision, transformer, o.Operation.CompactionInterval, metrics, clock, logger)
-	b.failed, b.close = embedded.Err(), embedded.Stop
+	b.failed, b.metrics, b.close = embedded.Err(), prometheus.GathererFunc(etcd.Metrics), embedded.Stop
 	return b, nil
 }
 
 func newBackend(client *clientv3.Client, revision func() (int64, error), transformer etcd.Transformer, interval time.Duration, metrics *storageMetrics, clock clock.WithTicker, logger *zap.Logger) *backend {
 	store := etcd.NewStore(etcd.Options{Client: client, CurrentRevision: revision, Transformer: transformer, Clock: clock, Logger: logger})
 	return &backend{
+		metrics:   prometheus.Gatherers{},
 		storage:   measured{store, metrics, clock},
 		compactor: &etcd.Compactor{Client: client, Interval: interval, Clock: clock, Logger: logger},
 	}

@@ -4,18 +4,29 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
+	"math"
+	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"go.etcd.io/bbolt"
+	"go.etcd.io/etcd/client/pkg/v3/types"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/config"
+	"go.etcd.io/etcd/server/v3/etcdserver"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3rpc"
+	"go.etcd.io/etcd/server/v3/features"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+	"google.golang.org/grpc"
 
 	"kctl/apiserver/internal/storage"
 )
@@ -24,12 +35,13 @@ import (
 // a unix socket in its data directory, for etcdctl; the server itself calls it
 // directly.
 type Embedded struct {
-	server *embed.Etcd
+	server *etcdserver.EtcdServer
 	client *clientv3.Client
+	socket *grpc.Server // nil without a Socket
+	ended  chan error
 	Socket string // "" where the path is too long for a socket
 	stop   sync.Once
-	// silent is set once etcd ends because it is told to: it calls each closed
-	// listener an error then.
+	// silent is set once etcd ends because it is told to.
 	silent atomic.Bool
 }
 
@@ -53,68 +65,109 @@ func StartEmbedded(ctx context.Context, dir string, logger *zap.Logger) (*Embedd
 	if err := checkFiles(dir); err != nil {
 		return nil, err
 	}
-	e := &Embedded{}
-	config, err := e.config(dir, logger)
+	e := &Embedded{ended: make(chan error, 1)}
+	listener, err := e.listen(dir)
 	if err != nil {
 		return nil, err
 	}
-	e.server, err = embed.StartEtcd(config)
+	e.server, err = etcdserver.NewServer(e.config(dir, logger))
 	if err != nil {
-		return nil, startError(dir, err)
+		return nil, errors.Join(startError(dir, err), closeListener(listener))
 	}
+	e.server.Start()
+	e.serve(listener)
 	ctx, cancel := context.WithTimeout(ctx, embeddedDeadline)
 	defer cancel()
 	select {
-	case <-e.server.Server.ReadyNotify():
-	case err := <-e.server.Err():
-		e.server.Close()
-		return nil, fmt.Errorf("embedded etcd on %s: %w", dir, err)
+	case <-e.server.ReadyNotify():
+	case <-e.server.StopNotify():
+		e.close()
+		return nil, fmt.Errorf("embedded etcd on %s ended while it started", dir)
 	case <-ctx.Done():
-		e.server.Close()
+		e.close()
 		return nil, fmt.Errorf("embedded etcd on %s is not ready: %w (where its log is shorter than its database knows, it waits for ever: restore the last backup, docs/operations.md)", dir, ctx.Err())
 	}
-	e.client = v3client.New(e.server.Server)
+	e.client = v3client.New(e.server)
 	return e, nil
 }
 
-func (e *Embedded) config(dir string, logger *zap.Logger) (*embed.Config, error) {
-	config := embed.NewConfig()
-	config.Name = "kctl"
-	config.Dir = dir
-	// The peer address is a name only: nobody listens on it.
-	peer := url.URL{Scheme: "http", Host: "localhost:2380"}
-	config.ListenPeerUrls = nil
-	config.AdvertisePeerUrls = []url.URL{peer}
-	config.InitialCluster = config.Name + "=" + peer.String()
-	config.ListenClientUrls = nil
-	config.AdvertiseClientUrls = []url.URL{{Scheme: "http", Host: "localhost:2379"}}
-	if socket := filepath.Join(dir, "etcd.sock"); len(socket) <= maxSocketPath {
-		// Left behind by a server that was killed.
-		if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return nil, fmt.Errorf("embedded etcd: old socket: %w", err)
-		}
-		client := url.URL{Scheme: "unix", Path: socket}
-		config.ListenClientUrls = []url.URL{client}
-		config.AdvertiseClientUrls = []url.URL{client}
-		e.Socket = socket
+// listen opens the socket for etcdctl; nil where the path is too long for one.
+func (e *Embedded) listen(dir string) (net.Listener, error) {
+	socket := filepath.Join(dir, "etcd.sock")
+	if len(socket) > maxSocketPath {
+		return nil, nil
 	}
-	// Nobody's network can delay a member that is alone, so it may elect itself
-	// at once.
-	config.TickMs, config.ElectionMs = 10, 100
-	config.EnableGRPCGateway = false
-	config.QuotaBackendBytes = quotaBytes
-	config.SnapshotCount = snapshotEntries
-	config.SnapshotCatchUpEntries = catchUpEntries
-	config.MaxRequestBytes = maxRequestBytes
-	config.ZapLoggerBuilder = embed.NewZapLoggerBuilder(e.quiet(logger.Named("etcd")))
-	return config, nil
+	// Left behind by a server that was killed.
+	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("embedded etcd: old socket: %w", err)
+	}
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		return nil, fmt.Errorf("embedded etcd: socket: %w", err)
+	}
+	e.Socket = socket
+	return listener, nil
+}
+
+// serve answers etcdctl, and tells where the server ends by itself.
+func (e *Embedded) serve(listener net.Listener) {
+	go func() {
+		<-e.server.StopNotify()
+		if !e.silent.Load() {
+			e.ended <- errors.New("it ended by itself")
+		}
+	}()
+	if listener == nil {
+		return
+	}
+	e.socket = v3rpc.Server(e.server, nil, nil)
+	go func() {
+		// What fails here fails etcdctl, not the server.
+		_ = e.socket.Serve(listener)
+	}()
+}
+
+func closeListener(listener net.Listener) error {
+	if listener == nil {
+		return nil
+	}
+	return listener.Close()
+}
+
+// config has etcd's own defaults, but for the sizes above. It is built here, and
+// not by etcd's package embed, because that one brings a gateway, tracing and
+// templates along: a seventh of the program (docs/decisions/0011-small-binary.md).
+func (e *Embedded) config(dir string, logger *zap.Logger) config.ServerConfig {
+	const name = "kctl"
+	logger = e.quiet(logger.Named("etcd"))
+	// The addresses are names only: nobody listens on them.
+	peers := types.URLs{{Scheme: "http", Host: "localhost:2380"}}
+	clients := types.URLs{{Scheme: "http", Host: "localhost:2379"}}
+	if e.Socket != "" {
+		clients = types.URLs{{Scheme: "unix", Path: e.Socket}}
+	}
+	return config.ServerConfig{
+		Name: name, DataDir: dir,
+		PeerURLs: peers, ClientURLs: clients,
+		InitialPeerURLsMap: types.URLsMap{name: peers}, InitialClusterToken: "etcd-cluster", NewCluster: true,
+		// Nobody's network can delay a member that is alone, so it may elect itself
+		// at once.
+		TickMs: 10, ElectionTicks: 10, InitialElectionTickAdvance: true, PreVote: true, StrictReconfigCheck: true,
+		SnapshotCount: snapshotEntries, SnapshotCatchUpEntries: catchUpEntries, MaxSnapFiles: 5, MaxWALFiles: 5,
+		QuotaBackendBytes: quotaBytes, BackendFreelistType: bbolt.FreelistMapType,
+		MaxRequestBytes: maxRequestBytes, MaxTxnOps: 128, MaxConcurrentStreams: math.MaxUint32, MaxLearners: 1,
+		WarningApplyDuration: 100 * time.Millisecond, WarningUnaryRequestDuration: 300 * time.Millisecond,
+		AuthToken: "simple", BcryptCost: 10, TokenTTL: 300,
+		CompactHashCheckTime: time.Minute, DowngradeCheckTime: 5 * time.Second, V2Deprecation: config.V2DeprDefault,
+		ServerFeatureGate: features.NewDefaultServerFeatureGate(name, logger),
+		Metrics:           "basic", Logger: logger,
+	}
 }
 
 // expectedWarnings are what etcd says of each member that is alone behind a
 // unix socket.
 var expectedWarnings = map[string]bool{
-	"Running http and grpc server on single port. This is not recommended for production.": true,
-	"simple token is not cryptographically signed":                                         true,
+	"simple token is not cryptographically signed": true,
 	// Of a new member that has not stored its first entry yet; it tries again.
 	"Failed to detect schema version":  true,
 	"failed to update storage version": true,
@@ -151,27 +204,42 @@ func (e *Embedded) Client() *clientv3.Client { return e.client }
 // answered.
 func (e *Embedded) Revision() (int64, error) {
 	select {
-	case <-e.server.Server.StoppingNotify():
+	case <-e.server.StoppingNotify():
 		return 0, fmt.Errorf("%w: embedded etcd is stopping", storage.ErrUnavailable)
 	default:
-		return e.server.Server.KV().Rev(), nil
+		return e.server.KV().Rev(), nil
 	}
 }
 
 // Err delivers an error where the server ends by itself.
-func (e *Embedded) Err() <-chan error { return e.server.Err() }
+func (e *Embedded) Err() <-chan error { return e.ended }
+
+// Metrics are those that the etcd embedded in this process counts of itself, under
+// etcd's names.
+func Metrics() ([]*dto.MetricFamily, error) {
+	all, err := prometheus.DefaultGatherer.Gather()
+	return slices.DeleteFunc(all, func(f *dto.MetricFamily) bool { return !strings.HasPrefix(f.GetName(), "etcd_") }), err
+}
 
 // Stop ends the server and returns when everything is on disk. Calls after the
 // first do nothing.
 func (e *Embedded) Stop() error {
 	var err error
 	e.stop.Do(func() {
-		e.silent.Store(true)
 		err = e.client.Close()
-		e.server.Close()
+		e.close()
 	})
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return fmt.Errorf("close client of embedded etcd: %w", err)
 	}
 	return nil
+}
+
+// close ends the server, after the requests of its socket.
+func (e *Embedded) close() {
+	e.silent.Store(true)
+	if e.socket != nil {
+		e.socket.Stop()
+	}
+	e.server.Stop()
 }
