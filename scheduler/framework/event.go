@@ -1,6 +1,8 @@
 package framework
 
 import (
+	corev1 "k8s.io/api/core/v1"
+
 	"kctl/proto/core"
 )
 
@@ -14,9 +16,19 @@ const (
 	AssignedPodEvent
 	// PodEvent happens to the waiting pod itself.
 	PodEvent
+	// ClaimEvent happens to a persistent volume claim, VolumeEvent to a volume,
+	// ClassEvent to a storage class; NodeVolumesEvent to what a node's drivers can
+	// mount (CSINode), CapacityEvent to what drivers can still make.
+	ClaimEvent
+	VolumeEvent
+	ClassEvent
+	NodeVolumesEvent
+	CapacityEvent
 )
 
-var resourceNames = [...]string{"Node", "AssignedPod", "UnscheduledPod"}
+var resourceNames = [...]string{
+	"Node", "AssignedPod", "UnscheduledPod", "PersistentVolumeClaim", "PersistentVolume", "StorageClass", "CSINode", "CSIStorageCapacity",
+}
 
 // Action says what happened; actions can be joined with |.
 type Action uint32
@@ -32,6 +44,9 @@ const (
 	UpdatePodToleration
 	UpdatePodSchedulingGates
 	UpdatePodOther // any other change of what the pod asks for
+
+	// Update is a change of anything but a node or a pod.
+	Update = UpdatePodOther
 
 	// AllActions is every action.
 	AllActions = UpdatePodOther<<1 - 1
@@ -50,6 +65,8 @@ type Event struct {
 
 	OldNode, NewNode *core.Node
 	OldPod, NewPod   *core.Pod
+	// Claim is the persistent volume claim as it is now.
+	Claim *corev1.PersistentVolumeClaim
 }
 
 // Label names the event in metrics and logs.

@@ -118,6 +118,14 @@ type PreBind interface {
 	PreBind(ctx context.Context, state *CycleState, pod *PodInfo, node string) *Status
 }
 
+// LongPreBind is for a PreBind plugin that may wait for others for long: where it
+// says so for a pod, PreBind takes no part in the bound on bindings under way, and
+// ends only with the plugin.
+type LongPreBind interface {
+	PreBind
+	PreBindTakesLong(state *CycleState) bool
+}
+
 // Bind binds the pod to the node, or answers Skip to leave it to the next one.
 type Bind interface {
 	Plugin

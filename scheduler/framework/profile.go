@@ -319,6 +319,16 @@ func (p *Profile) RunPermit(ctx context.Context, state *CycleState, pod *PodInfo
 	return waits, nil
 }
 
+// PreBindTakesLong reports whether a plugin says so.
+func (p *Profile) PreBindTakesLong(state *CycleState) bool {
+	for _, plugin := range p.PreBind {
+		if long, ok := plugin.(LongPreBind); ok && long.PreBindTakesLong(state) {
+			return true
+		}
+	}
+	return false
+}
+
 // RunPreBind calls every PreBind plugin.
 func (p *Profile) RunPreBind(ctx context.Context, state *CycleState, pod *PodInfo, node string) *Status {
 	for _, plugin := range p.PreBind {

@@ -2,6 +2,7 @@ package framework
 
 import (
 	"slices"
+	"sort"
 	"time"
 
 	"kctl/proto/relay"
@@ -19,7 +20,7 @@ type CycleState struct {
 	// extensions are those of the PreFilter plugins that did not skip the pod.
 	extensions []PreFilterExtensions
 
-	// Nodes are all nodes of the attempt's snapshot; WithAffinity those that
+	// Nodes are all nodes of the attempt's snapshot, by name; WithAffinity those that
 	// have pods which say something about other pods.
 	Nodes, WithAffinity []*NodeInfo
 	// Image is what is known of an image by its name (ImageName), nil if no node
@@ -87,6 +88,15 @@ func (s *CycleState) Read(key StateKey) any {
 		}
 	}
 	return nil
+}
+
+// Node is the node of that name in the attempt's snapshot, nil if there is none.
+func (s *CycleState) Node(name string) *NodeInfo {
+	at := sort.Search(len(s.Nodes), func(i int) bool { return s.Nodes[i].Name() >= name })
+	if at == len(s.Nodes) || s.Nodes[at].Name() != name {
+		return nil
+	}
+	return s.Nodes[at]
 }
 
 // Cloner is for what is kept in a CycleState and changed after PreFilter, by

@@ -39,6 +39,7 @@ import (
 	"kctl/scheduler/internal/queue"
 	"kctl/scheduler/internal/report"
 	"kctl/scheduler/internal/selectors"
+	"kctl/scheduler/internal/volumes"
 )
 
 // expireEvery is how often the cache is asked for assumptions that ran out.
@@ -65,6 +66,7 @@ func Run(ctx context.Context, options *config.Options, configuration *profile.Co
 	// Nobody waits for the budgets: without them pods are placed all the same.
 	budgets := reflector(s, core.PodDisruptionBudgets, s.budgets, "")
 	group.Go(func() error { return budgets.Run(ctx) })
+	group.Go(func() error { return s.volumes.Run(ctx, s.client, watch.Options{Clock: s.clock, Logger: s.logger}) })
 	group.Go(func() error { return s.queue.Run(ctx) })
 	group.Go(func() error { return s.expire(ctx) })
 	if options.SecurePort != 0 {
@@ -123,6 +125,7 @@ type parts struct {
 	budgets    *watch.Store[*policyv1.PodDisruptionBudget]
 	reporter   *report.Reporter
 	selectors  *selectors.Selectors
+	volumes    *volumes.Volumes
 	evictor    *evict.Evictor
 	extenders  *extender.Chain // may be nil
 	recorders  recorders
@@ -156,6 +159,7 @@ func assemble(options *config.Options, configuration *profile.Configuration, plu
 		budgets: newBudgets(), nominations: nominate.New(), waiting: permit.New(clock), selectors: selectors.New(),
 		cache: cache.New(clock, cache.DefaultExpiry),
 	}
+	s.volumes = volumes.New(clock, func(event framework.Event) { s.queue.Move(event) })
 	s.namespaces = newNamespaces(s.cache)
 	api := apiPods{client}
 	s.reporter = report.New(s.recorders, api, clock, logger)
@@ -220,7 +224,7 @@ func (s *parts) services(plugins map[string]framework.Factory) profile.Services 
 				return nil
 			},
 		},
-		Plugins: plugins, Selectors: s.selectors,
+		Plugins: plugins, Selectors: s.selectors, Volumes: s.volumes,
 		Preemption: defaultpreemption.Services{
 			Nominations: s.nominations, Extenders: s.extenders, Evictor: s.evictor, Observe: s.metrics.Preempted,
 			Budgets: func(namespace string) []*policyv1.PodDisruptionBudget {

@@ -161,6 +161,8 @@ func (r *run) attempt(ctx context.Context, queued *framework.QueuedPod) {
 	case len(waits) > 0:
 		waiting := r.Waiting.Add(pod, a.node, waits)
 		r.bindings.Go(func() { a.await(ctx, waiting) })
+	case a.profile.PreBindTakesLong(a.state):
+		r.bindings.Go(func() { a.prepareThenLaunch(ctx) })
 	default:
 		a.launch(ctx)
 	}
@@ -174,6 +176,8 @@ type attempt struct {
 	state   *framework.CycleState
 	begun   time.Time
 	node    string
+	// prepared says that PreBind has been called.
+	prepared bool
 }
 
 // reserve asks the plugins that come between the choice of a node and the
@@ -203,12 +207,43 @@ func (a *attempt) await(ctx context.Context, waiting *permit.Pod) {
 	switch {
 	case ctx.Err() != nil:
 		a.leave(ctx)
+	case status.IsSuccess() && a.profile.PreBindTakesLong(a.state):
+		a.prepareThenLaunch(ctx)
 	case status.IsSuccess():
 		a.launch(ctx)
 	default:
 		a.undo(ctx)
 		a.failed(a.rejection(status))
 	}
+}
+
+// prepareThenLaunch has the PreBind plugins take the time they need, without a
+// slot of those that are bound.
+func (a *attempt) prepareThenLaunch(ctx context.Context) {
+	if a.prepare(ctx) {
+		a.launch(ctx)
+	}
+}
+
+// prepare calls the PreBind plugins; where they fail, the attempt has failed.
+func (a *attempt) prepare(ctx context.Context) bool {
+	if a.prepared {
+		return true
+	}
+	a.prepared = true
+	begun := a.Clock.Now()
+	status := a.profile.RunPreBind(ctx, a.state, a.queued.PodInfo, a.node)
+	a.points.observe(a.profile, "PreBind", status, begun)
+	if status.IsSuccess() {
+		return true
+	}
+	if errors.Is(ctx.Err(), context.Canceled) {
+		a.leave(ctx)
+		return false
+	}
+	a.undo(ctx)
+	a.failed(a.rejection(status))
+	return false
 }
 
 // launch has the pod bound beside the next attempts, when there is a slot.
@@ -317,16 +352,11 @@ func (a *attempt) failed(err error) {
 // bind ties the assumed pod to its node, or takes everything back.
 func (a *attempt) bind(ctx context.Context) {
 	pod := a.queued.PodInfo
-	begun := a.Clock.Now()
-	status := a.profile.RunPreBind(ctx, a.state, pod, a.node)
-	a.points.observe(a.profile, "PreBind", status, begun)
-	if !status.IsSuccess() {
-		a.undo(ctx)
-		a.failed(a.rejection(status))
+	if !a.prepare(ctx) {
 		return
 	}
-	begun = a.Clock.Now()
-	status = a.send(ctx)
+	begun := a.Clock.Now()
+	status := a.send(ctx)
 	a.points.observe(a.profile, "Bind", status, begun)
 	if !status.IsSuccess() {
 		if bound, err := a.lostAnswer(ctx, status.Err()); !bound {

@@ -52,9 +52,6 @@ func (s slimPods) slimPod(pod *core.Pod) {
 		ContainerStatuses:     slimStatuses(pod.Status.ContainerStatuses),
 		InitContainerStatuses: slimStatuses(pod.Status.InitContainerStatuses),
 	}
-	if pod.Spec.NodeName != "" {
-		pod.Spec.Volumes = nil
-	}
 	if pod.Spec.Volumes = slices.DeleteFunc(pod.Spec.Volumes, anywhere); len(pod.Spec.Volumes) == 0 {
 		pod.Spec.Volumes = nil
 	}

@@ -20,8 +20,12 @@ import (
 	"kctl/scheduler/internal/plugins/nodeports"
 	"kctl/scheduler/internal/plugins/noderesources"
 	"kctl/scheduler/internal/plugins/nodeunschedulable"
+	"kctl/scheduler/internal/plugins/nodevolumelimits"
 	"kctl/scheduler/internal/plugins/podtopologyspread"
 	"kctl/scheduler/internal/plugins/tainttoleration"
+	"kctl/scheduler/internal/plugins/volumebinding"
+	"kctl/scheduler/internal/plugins/volumerestrictions"
+	"kctl/scheduler/internal/plugins/volumezone"
 )
 
 // policy is the file of --policy-config-file, which upstream's scheduler read
@@ -68,8 +72,7 @@ type policyExtender struct {
 	HTTPTimeout       time.Duration `json:"httpTimeout"` // in nanoseconds
 }
 
-// predicatePlugins are the filters that predicates became; nil where there is
-// none here, because pods that need it are refused anyway.
+// predicatePlugins are the filters that predicates became.
 var predicatePlugins = map[string][]string{
 	"GeneralPredicates":       {noderesources.FitName, nodename.Name, nodeports.Name, nodeaffinity.Name},
 	"PodFitsResources":        {noderesources.FitName},
@@ -81,14 +84,14 @@ var predicatePlugins = map[string][]string{
 	"CheckNodeUnschedulable":  {nodeunschedulable.Name},
 	"MatchInterPodAffinity":   {interpodaffinity.Name},
 	"EvenPodsSpread":          {podtopologyspread.Name},
-	"NoDiskConflict":          nil,
-	"NoVolumeZoneConflict":    nil,
-	"CheckVolumeBinding":      nil,
-	"MaxCSIVolumeCountPred":   nil,
-	"MaxEBSVolumeCount":       nil,
-	"MaxGCEPDVolumeCount":     nil,
-	"MaxAzureDiskVolumeCount": nil,
-	"MaxCinderVolumeCount":    nil,
+	"NoDiskConflict":          {volumerestrictions.Name},
+	"NoVolumeZoneConflict":    {volumezone.Name},
+	"CheckVolumeBinding":      {volumebinding.Name},
+	"MaxCSIVolumeCountPred":   {nodevolumelimits.Name},
+	"MaxEBSVolumeCount":       {nodevolumelimits.Name},
+	"MaxGCEPDVolumeCount":     {nodevolumelimits.Name},
+	"MaxAzureDiskVolumeCount": {nodevolumelimits.Name},
+	"MaxCinderVolumeCount":    {nodevolumelimits.Name},
 }
 
 // mandatory are the filters that a policy could not switch off.
@@ -112,7 +115,8 @@ var priorityPlugins = map[string]string{
 var (
 	defaultPredicates = []predicate{
 		{Name: "GeneralPredicates"}, {Name: "PodToleratesNodeTaints"}, {Name: "CheckNodeUnschedulable"},
-		{Name: "MatchInterPodAffinity"}, {Name: "EvenPodsSpread"},
+		{Name: "MatchInterPodAffinity"}, {Name: "EvenPodsSpread"}, {Name: "NoDiskConflict"}, {Name: "NoVolumeZoneConflict"},
+		{Name: "CheckVolumeBinding"}, {Name: "MaxCSIVolumeCountPred"},
 	}
 	defaultPriorities = []priority{
 		{Name: "SelectorSpreadPriority", Weight: 1}, {Name: "InterPodAffinityPriority", Weight: 1},
@@ -220,9 +224,6 @@ func (c *conversion) predicate(p *predicate) error {
 	plugins, known := predicatePlugins[p.Name]
 	if !known {
 		return fmt.Errorf("predicate %q is not supported", p.Name)
-	}
-	if plugins == nil {
-		c.note("predicate %s is left out: pods with such volumes are refused by their FailedScheduling event", p.Name)
 	}
 	for _, plugin := range plugins {
 		c.filter(plugin)

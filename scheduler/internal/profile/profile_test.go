@@ -31,7 +31,7 @@ func TestDefaultProfile(t *testing.T) {
 	if p == nil || len(profiles) != 1 {
 		t.Fatalf("profiles: %v", profiles)
 	}
-	if got, want := names(p.Filter), []string{"NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit", "PodTopologySpread", "InterPodAffinity"}; !slices.Equal(got, want) {
+	if got, want := names(p.Filter), []string{"NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit", "VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone", "PodTopologySpread", "InterPodAffinity"}; !slices.Equal(got, want) {
 		t.Errorf("filters %v, want %v", got, want)
 	}
 	weights := map[string]int64{}
@@ -134,7 +134,8 @@ func TestBadConfigurationIsRefusedByName(t *testing.T) {
 		"not unique":                  header + "profiles: [{schedulerName: a}, {schedulerName: a}]\n",
 		"several profiles":            header + "profiles: [{schedulerName: a}, {}]\n",
 		`unknown plugin "Nope"`:       header + "profiles: [{plugins: {filter: {enabled: [{name: Nope}]}}}]\n",
-		"VolumeBinding":               header + "profiles: [{plugins: {multiPoint: {enabled: [{name: VolumeBinding}]}}}]\n",
+		"DynamicResources":            header + "profiles: [{plugins: {multiPoint: {enabled: [{name: DynamicResources}]}}}]\n",
+		"shape: not supported":        header + "profiles: [{pluginConfig: [{name: VolumeBinding, args: {shape: [{utilization: 0, score: 0}]}}]}]\n",
 		"hardPodAffinityWeight":       header + "profiles: [{pluginConfig: [{name: InterPodAffinity, args: {hardPodAffinityWeight: 101}}]}]\n",
 		"must be List":                header + "profiles: [{pluginConfig: [{name: PodTopologySpread, args: {defaultConstraints: [{topologyKey: zone}]}}]}]\n",
 		`defaultingType "Other"`:      header + "profiles: [{pluginConfig: [{name: PodTopologySpread, args: {defaultingType: Other}}]}]\n",

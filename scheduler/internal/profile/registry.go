@@ -22,12 +22,17 @@ import (
 	"kctl/scheduler/internal/plugins/nodeports"
 	"kctl/scheduler/internal/plugins/noderesources"
 	"kctl/scheduler/internal/plugins/nodeunschedulable"
+	"kctl/scheduler/internal/plugins/nodevolumelimits"
 	"kctl/scheduler/internal/plugins/podtopologyspread"
 	"kctl/scheduler/internal/plugins/prioritysort"
 	"kctl/scheduler/internal/plugins/schedulinggates"
 	"kctl/scheduler/internal/plugins/tainttoleration"
 	"kctl/scheduler/internal/plugins/unsupported"
+	"kctl/scheduler/internal/plugins/volumebinding"
+	"kctl/scheduler/internal/plugins/volumerestrictions"
+	"kctl/scheduler/internal/plugins/volumezone"
 	"kctl/scheduler/internal/selectors"
+	"kctl/scheduler/internal/volumes"
 )
 
 // Services are what plugins are given.
@@ -36,6 +41,8 @@ type Services struct {
 	Preemption defaultpreemption.Services
 	// Selectors are asked for pods that are spread without saying so.
 	Selectors *selectors.Selectors
+	// Volumes are asked for pods with claims.
+	Volumes *volumes.Volumes
 	// IgnoredResources are counted by extenders and not by plugins.
 	IgnoredResources []string
 	// Plugins are those that did not come with this scheduler, by name.
@@ -55,6 +62,10 @@ var builtin = map[string]factory{
 	nodeports.Name:             plain(nodeports.New),
 	unsupported.Name:           plain(unsupported.New),
 	imagelocality.Name:         plain(imagelocality.New),
+	volumebinding.Name:         newVolumeBinding,
+	volumezone.Name:            aboutVolumes(volumezone.New),
+	volumerestrictions.Name:    aboutVolumes(volumerestrictions.New),
+	nodevolumelimits.Name:      aboutVolumes(nodevolumelimits.New),
 	nodeaffinity.Name:          newNodeAffinity,
 	podtopologyspread.Name:     newTopologySpread,
 	interpodaffinity.Name:      newInterPodAffinity,
@@ -76,6 +87,10 @@ var defaults = []configv1.Plugin{
 	{Name: nodeaffinity.Name, Weight: weight(2)},
 	{Name: nodeports.Name},
 	{Name: noderesources.FitName, Weight: weight(1)},
+	{Name: volumerestrictions.Name},
+	{Name: nodevolumelimits.Name},
+	{Name: volumebinding.Name},
+	{Name: volumezone.Name},
 	{Name: podtopologyspread.Name, Weight: weight(2)},
 	{Name: interpodaffinity.Name, Weight: weight(2)},
 	{Name: defaultpreemption.Name},
@@ -87,7 +102,6 @@ var defaults = []configv1.Plugin{
 // absent are upstream's default plugins that this scheduler does not have. To
 // switch one off changes nothing; to ask for one is refused.
 var absent = map[string]bool{
-	"VolumeRestrictions": true, "NodeVolumeLimits": true, "VolumeBinding": true, "VolumeZone": true,
 	"DynamicResources": true, "GangScheduling": true, "NodeDeclaredFeatures": true,
 }
 

@@ -82,7 +82,7 @@ func (p *Plugin) PostFilter(ctx context.Context, state *framework.CycleState, po
 // best is the node where making room costs least. Without one the status says
 // why.
 func (p *Plugin) best(ctx context.Context, state *framework.CycleState, pod *framework.PodInfo, refused framework.Refused) (*candidate, *framework.Status) {
-	if why := p.ineligible(pod, state.Nodes); why != "" {
+	if why := p.ineligible(pod, state); why != "" {
 		return nil, framework.NewStatus(framework.Unschedulable, "preemption: "+why)
 	}
 	search := &search{Plugin: p, refused: refused, state: state, pod: pod, budgets: newBudgets(p.services.Budgets)}
@@ -107,7 +107,7 @@ func (p *Plugin) best(ctx context.Context, state *framework.CycleState, pod *fra
 }
 
 // ineligible says why a pod may not, or need not, have others leave.
-func (p *Plugin) ineligible(pod *framework.PodInfo, nodes []*framework.NodeInfo) string {
+func (p *Plugin) ineligible(pod *framework.PodInfo, state *framework.CycleState) string {
 	if policy := pod.Pod.Spec.PreemptionPolicy; policy != nil && *policy == corev1.PreemptNever {
 		return "not eligible due to preemptionPolicy=Never."
 	}
@@ -115,11 +115,11 @@ func (p *Plugin) ineligible(pod *framework.PodInfo, nodes []*framework.NodeInfo)
 	if nominated == "" {
 		return ""
 	}
-	at := sort.Search(len(nodes), func(i int) bool { return nodes[i].Name() >= nominated })
-	if at == len(nodes) || nodes[at].Name() != nominated {
+	node := state.Node(nominated)
+	if node == nil {
 		return ""
 	}
-	for _, other := range nodes[at].Pods {
+	for _, other := range node.Pods {
 		if other.Priority >= pod.Priority {
 			continue
 		}

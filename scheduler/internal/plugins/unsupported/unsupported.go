@@ -1,15 +1,12 @@
-// Package unsupported is the plugin KctlUnsupported: a pod that needs a rule
-// or a kind of storage that this scheduler does not know is refused with a
-// reason that names it, because placing it anyway would break what the pod was
-// promised. The profile always adds it, and it cannot be switched off. A
+// Package unsupported is the plugin KctlUnsupported: a pod that needs a rule or a
+// kind of device that this scheduler does not know is refused with a reason that
+// names it, because placing it anyway would break what the pod was promised. The profile always adds it, and it cannot be switched off. A
 // feature leaves this list when the plugin for it arrives.
 package unsupported
 
 import (
 	"context"
 	"fmt"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"kctl/proto/core"
 	"kctl/scheduler/framework"
@@ -48,37 +45,7 @@ func Needs(pod *core.Pod) []string {
 	if pod.Spec.SchedulingGroup != nil {
 		add("GangScheduling", "spec.schedulingGroup")
 	}
-	for i := range pod.Spec.Volumes {
-		if plugin, kind := volumeNeeds(&pod.Spec.Volumes[i]); plugin != "" {
-			add(plugin, fmt.Sprintf("volume %q of type %s", pod.Spec.Volumes[i].Name, kind))
-		}
-	}
 	return needs
-}
-
-// volumeNeeds names the plugin that would have to find a node for the volume.
-func volumeNeeds(v *corev1.Volume) (plugin, kind string) {
-	switch {
-	case v.PersistentVolumeClaim != nil:
-		return "VolumeBinding", "persistentVolumeClaim"
-	case v.Ephemeral != nil:
-		return "VolumeBinding", "ephemeral"
-	case v.CSI != nil:
-		return "NodeVolumeLimits", "csi"
-	case v.GCEPersistentDisk != nil:
-		return "VolumeRestrictions", "gcePersistentDisk"
-	case v.AWSElasticBlockStore != nil:
-		return "VolumeRestrictions", "awsElasticBlockStore"
-	case v.AzureDisk != nil:
-		return "VolumeRestrictions", "azureDisk"
-	case v.Cinder != nil:
-		return "VolumeRestrictions", "cinder"
-	case v.ISCSI != nil:
-		return "VolumeRestrictions", "iscsi"
-	case v.RBD != nil:
-		return "VolumeRestrictions", "rbd"
-	}
-	return "", ""
 }
 
 // EventsToRegister implements framework.Enqueue: only a change of the pod

@@ -1,0 +1,116 @@
+// Package nodevolumelimits is the plugin NodeVolumeLimits: a node's CSI drivers can
+// mount so many volumes, as its CSINode says. The profile builds it.
+package nodevolumelimits
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/proto/core"
+	"kctl/scheduler/framework"
+	"kctl/scheduler/internal/volumes"
+)
+
+// Name of the plugin in configurations and metrics.
+const Name = "NodeVolumeLimits"
+
+var (
+	skip    = framework.NewStatus(framework.Skip)
+	refused = framework.NewStatus(framework.Unschedulable, "node(s) exceed max volume count").By(Name)
+)
+
+// Plugin implements PreFilter and Filter.
+type Plugin struct{ volumes *volumes.Volumes }
+
+// New returns the plugin.
+func New(known *volumes.Volumes) *Plugin { return &Plugin{known} }
+
+// Name implements framework.Plugin.
+func (*Plugin) Name() string { return Name }
+
+// PreFilter implements framework.PreFilter.
+func (p *Plugin) PreFilter(ctx context.Context, _ *framework.CycleState, pod *framework.PodInfo) (*framework.PreFilterResult, *framework.Status) {
+	if !volumes.HasClaims(pod.Pod) {
+		return nil, skip
+	}
+	if err := p.volumes.Ready(ctx); err != nil {
+		return nil, framework.AsError(err)
+	}
+	return nil, nil
+}
+
+// attached are volumes by what a driver knows them by, and their drivers.
+type attached map[string]string
+
+// Filter implements framework.Filter.
+func (p *Plugin) Filter(_ context.Context, _ *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+	limits := p.volumes.Limits(node.Name())
+	if len(limits) == 0 {
+		return nil
+	}
+	wanted, there := attached{}, attached{}
+	p.collect(pod.Pod, wanted)
+	if len(wanted) == 0 {
+		return nil
+	}
+	for _, other := range node.Pods {
+		p.collect(other.Pod, there)
+	}
+	used := map[string]int64{}
+	for _, driver := range there {
+		used[driver]++
+	}
+	for volume, driver := range wanted {
+		if _, already := there[volume]; already {
+			continue
+		}
+		used[driver]++
+		if limit, has := limits[driver]; has && used[driver] > limit {
+			return refused
+		}
+	}
+	return nil
+}
+
+// collect adds the CSI volumes of a pod: one that is still to be made counts for
+// the driver that will.
+func (p *Plugin) collect(pod *core.Pod, into attached) {
+	for i := range pod.Spec.Volumes {
+		claim, err := p.volumes.Claim(pod, &pod.Spec.Volumes[i])
+		if err != nil || claim == nil {
+			continue
+		}
+		if driver, volume := p.volumeOf(claim); driver != "" {
+			into[driver+"/"+volume] = driver
+		}
+	}
+}
+
+func (p *Plugin) volumeOf(claim *corev1.PersistentVolumeClaim) (driver, volume string) {
+	if claim.Spec.VolumeName != "" {
+		if found, known := p.volumes.Volume(claim.Spec.VolumeName); known {
+			if found.Spec.CSI == nil {
+				return "", ""
+			}
+			return found.Spec.CSI.Driver, found.Spec.CSI.VolumeHandle
+		}
+	}
+	if class := p.volumes.Class(claim); class != nil {
+		return class.Provisioner, claim.Namespace + "/" + claim.Name
+	}
+	return "", ""
+}
+
+// EventsToRegister implements framework.Enqueue.
+func (*Plugin) EventsToRegister() []framework.EventInterest {
+	const either = framework.Add | framework.Update
+	return []framework.EventInterest{
+		{Resource: framework.NodeVolumesEvent, Actions: either},
+		{Resource: framework.AssignedPodEvent, Actions: framework.Delete},
+		{Resource: framework.ClaimEvent, Actions: either, Hint: func(pod *framework.PodInfo, event framework.Event) bool {
+			return volumes.Names(pod.Pod, event.Claim)
+		}},
+		{Resource: framework.NodeEvent, Actions: framework.Add},
+	}
+}

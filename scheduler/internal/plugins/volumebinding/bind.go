@@ -1,0 +1,149 @@
+package volumebinding
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kctl/proto/core"
+	"kctl/scheduler/framework"
+	"kctl/scheduler/internal/volumes"
+)
+
+// Reserve keeps the volumes that were found on the node for the pod's claims.
+func (p *Plugin) Reserve(_ context.Context, state *framework.CycleState, _ *framework.PodInfo, node string) *framework.Status {
+	found, ok := state.Read(stateKey).(*claims)
+	if !ok || len(found.waiting) == 0 {
+		return nil
+	}
+	on := state.Node(node)
+	if on == nil {
+		return framework.AsError(fmt.Errorf("node %s is gone", node))
+	}
+	made, status := p.plan(found.waiting, on.Node)
+	if !status.IsSuccess() {
+		return status
+	}
+	for _, m := range made.static {
+		p.volumes.Choose(m.volume.Name, m.claim.UID)
+	}
+	found.plan = made
+	return nil
+}
+
+// Unreserve gives them back. What was written stays: the next attempt finds it.
+func (p *Plugin) Unreserve(_ context.Context, state *framework.CycleState, _ *framework.PodInfo, _ string) {
+	found, ok := state.Read(stateKey).(*claims)
+	if !ok || found.plan == nil {
+		return
+	}
+	for _, m := range found.plan.static {
+		p.volumes.Drop(m.volume.Name)
+	}
+	found.plan = nil
+}
+
+// PreBindTakesLong implements framework.LongPreBind: volumes are bound and made by
+// others, in minutes perhaps.
+func (p *Plugin) PreBindTakesLong(state *framework.CycleState) bool {
+	found, ok := state.Read(stateKey).(*claims)
+	return ok && found.plan != nil
+}
+
+// PreBind writes what was planned, and waits until all claims have their volumes.
+func (p *Plugin) PreBind(ctx context.Context, state *framework.CycleState, _ *framework.PodInfo, node string) *framework.Status {
+	found, ok := state.Read(stateKey).(*claims)
+	if !ok || found.plan == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.timeout)
+	defer cancel()
+	if err := p.write(ctx, found.plan, node); err != nil {
+		return framework.AsError(fmt.Errorf("binding volumes: %w", err))
+	}
+	if err := p.await(ctx, found, node); err != nil {
+		return framework.AsError(fmt.Errorf("binding volumes: %w", err))
+	}
+	for _, m := range found.plan.static {
+		p.volumes.Drop(m.volume.Name)
+	}
+	return nil
+}
+
+func (p *Plugin) write(ctx context.Context, made *plan, node string) error {
+	for _, m := range made.static {
+		if m.volume.Spec.ClaimRef != nil && m.volume.Spec.ClaimRef.UID == m.claim.UID {
+			continue
+		}
+		err := p.patch(ctx, volumes.VolumeResource, m.volume, volumes.BoundByController, "yes", map[string]any{
+			"claimRef": corev1.ObjectReference{
+				APIVersion: "v1", Kind: volumes.ClaimResource.Kind, Namespace: m.claim.Namespace, Name: m.claim.Name,
+				UID: m.claim.UID, ResourceVersion: m.claim.ResourceVersion,
+			},
+		})
+		if err != nil {
+			return fmt.Errorf("persistent volume %s for claim %s: %w", m.volume.Name, m.claim.Name, err)
+		}
+	}
+	for _, claim := range made.provision {
+		if claim.Annotations[volumes.SelectedNode] == node {
+			continue
+		}
+		if err := p.patch(ctx, volumes.ClaimResource, claim, volumes.SelectedNode, node, nil); err != nil {
+			return fmt.Errorf("node of claim %s: %w", claim.Name, err)
+		}
+	}
+	return nil
+}
+
+// patch annotates obj, and changes its specification, if it is still as it was.
+func (p *Plugin) patch(ctx context.Context, resource core.Resource, obj core.Object, annotation, value string, spec map[string]any) error {
+	change := map[string]any{"metadata": map[string]any{
+		"resourceVersion": obj.GetResourceVersion(), "annotations": map[string]string{annotation: value},
+	}}
+	if spec != nil {
+		change["spec"] = spec
+	}
+	body, err := json.Marshal(change)
+	if err != nil {
+		return err
+	}
+	return p.client.Resource(resource, obj.GetNamespace()).Patch(ctx, obj.GetName(), types.MergePatchType, body, nil)
+}
+
+// await waits for the controller of volumes. A driver that can't make a volume on
+// the node takes the node out of the claim again, and the pod has to look elsewhere.
+func (p *Plugin) await(ctx context.Context, found *claims, node string) error {
+	selected := map[types.UID]bool{} // whose annotation the watch has shown
+	for {
+		changed := p.volumes.Changed()
+		bound := 0
+		for _, claim := range found.waiting {
+			now, known := p.volumes.Current(claim)
+			if !known {
+				return fmt.Errorf("persistentvolumeclaim %q is gone", claim.Name)
+			}
+			if volumes.IsBound(now) {
+				bound++
+				continue
+			}
+			switch at := now.Annotations[volumes.SelectedNode]; {
+			case at == node:
+				selected[claim.UID] = true
+			case at != "" || selected[claim.UID]:
+				return fmt.Errorf("no volume for persistentvolumeclaim %q could be made on node %s", claim.Name, node)
+			}
+		}
+		if bound == len(found.waiting) {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("claims without their volumes: %d: %w", len(found.waiting)-bound, ctx.Err())
+		}
+	}
+}

@@ -1,0 +1,176 @@
+// Package volumebinding is the plugin VolumeBinding: a pod goes where the volumes
+// of its claims can be used, and claims that wait for a pod get their volumes by
+// the node that was chosen for it: one that is there already, or one that a driver
+// makes (Kubernetes docs, "Storage Classes", volume binding mode).
+//
+// The profile builds it. It never completes a binding: it writes which volume is
+// for which claim, or which node was chosen, and waits until the controller of
+// volumes has done the rest.
+package volumebinding
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/proto/core"
+	"kctl/proto/rest"
+	"kctl/scheduler/framework"
+	"kctl/scheduler/internal/volumes"
+)
+
+// Name of the plugin in configurations and metrics.
+const Name = "VolumeBinding"
+
+// DefaultTimeout is upstream's.
+const DefaultTimeout = 10 * time.Minute
+
+const stateKey framework.StateKey = Name
+
+var (
+	skip            = framework.NewStatus(framework.Skip)
+	refusedAffinity = refusal("node(s) didn't match PersistentVolume's node affinity")
+	refusedMissing  = refusal("node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)")
+	refusedNone     = refusal("node(s) didn't find available persistent volumes to bind")
+	refusedCapacity = refusal("node(s) did not have enough free storage")
+)
+
+func refusal(reason string) *framework.Status {
+	return framework.NewStatus(framework.UnschedulableAndUnresolvable, reason).By(Name)
+}
+
+// Plugin implements PreFilter, Filter, Reserve and PreBind.
+type Plugin struct {
+	volumes *volumes.Volumes
+	client  *rest.Client
+	timeout time.Duration
+}
+
+// New returns the plugin; bindings take no longer than timeout.
+func New(known *volumes.Volumes, client *rest.Client, timeout time.Duration) *Plugin {
+	return &Plugin{volumes: known, client: client, timeout: timeout}
+}
+
+// Name implements framework.Plugin.
+func (*Plugin) Name() string { return Name }
+
+// claims are those of a pod: with their volumes, and those that wait for a node.
+type claims struct {
+	bound   []*corev1.PersistentVolumeClaim
+	waiting []*corev1.PersistentVolumeClaim
+	plan    *plan // for the node that was chosen
+}
+
+// plan says how the claims that wait get their volumes.
+type plan struct {
+	static    []match
+	provision []*corev1.PersistentVolumeClaim
+}
+
+type match struct {
+	claim  *corev1.PersistentVolumeClaim
+	volume *corev1.PersistentVolume
+}
+
+// PreFilter sorts the pod's claims.
+func (p *Plugin) PreFilter(ctx context.Context, state *framework.CycleState, pod *framework.PodInfo) (*framework.PreFilterResult, *framework.Status) {
+	if !volumes.HasClaims(pod.Pod) {
+		return nil, skip
+	}
+	if err := p.volumes.Ready(ctx); err != nil {
+		return nil, framework.AsError(err)
+	}
+	all, err := p.volumes.Claims(pod.Pod)
+	if err != nil {
+		return nil, refusal(err.Error())
+	}
+	found := &claims{}
+	for _, claim := range all {
+		switch {
+		case claim.Status.Phase == corev1.ClaimLost:
+			return nil, refusal(fmt.Sprintf("persistentvolumeclaim %q bound to non-existent persistentvolume %q", claim.Name, claim.Spec.VolumeName))
+		case claim.DeletionTimestamp != nil:
+			return nil, refusal(fmt.Sprintf("persistentvolumeclaim %q is being deleted", claim.Name))
+		case volumes.IsBound(claim):
+			found.bound = append(found.bound, claim)
+		case p.volumes.Waits(claim):
+			found.waiting = append(found.waiting, claim)
+		default:
+			return nil, refusal("pod has unbound immediate PersistentVolumeClaims")
+		}
+	}
+	// The small ones first, so that they don't take what the large ones need.
+	slices.SortStableFunc(found.waiting, func(a, b *corev1.PersistentVolumeClaim) int {
+		sizeA, sizeB := a.Spec.Resources.Requests[corev1.ResourceStorage], b.Spec.Resources.Requests[corev1.ResourceStorage]
+		return cmp.Or(sizeA.Cmp(sizeB), cmp.Compare(a.Name, b.Name))
+	})
+	state.Write(stateKey, found)
+	return nil, nil
+}
+
+// Filter implements framework.Filter.
+func (p *Plugin) Filter(_ context.Context, state *framework.CycleState, _ *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+	found, ok := state.Read(stateKey).(*claims)
+	if !ok {
+		return nil
+	}
+	for _, claim := range found.bound {
+		volume, known := p.volumes.Volume(claim.Spec.VolumeName)
+		switch {
+		case !known:
+			return refusedMissing
+		case !volumes.OnNode(volume, node.Node):
+			return refusedAffinity
+		}
+	}
+	_, status := p.plan(found.waiting, node.Node)
+	return status
+}
+
+// plan finds volumes on a node for claims that wait.
+func (p *Plugin) plan(waiting []*corev1.PersistentVolumeClaim, node *core.Node) (*plan, *framework.Status) {
+	if len(waiting) == 0 {
+		return nil, nil
+	}
+	made, taken := &plan{}, map[string]bool{}
+	for _, claim := range waiting {
+		if selected, begun := claim.Annotations[volumes.SelectedNode]; begun {
+			if selected != node.Name {
+				return nil, refusedNone // it is being made elsewhere
+			}
+			made.provision = append(made.provision, claim)
+			continue
+		}
+		if volume := p.volumes.Find(claim, node, taken); volume != nil {
+			taken[volume.Name] = true
+			made.static = append(made.static, match{claim, volume})
+			continue
+		}
+		switch p.volumes.Provisioning(claim, node) {
+		case volumes.Impossible:
+			return nil, refusedNone
+		case volumes.NoCapacity:
+			return nil, refusedCapacity
+		}
+		made.provision = append(made.provision, claim)
+	}
+	return made, nil
+}
+
+// EventsToRegister implements framework.Enqueue.
+func (*Plugin) EventsToRegister() []framework.EventInterest {
+	const either = framework.Add | framework.Update
+	return []framework.EventInterest{
+		{Resource: framework.ClaimEvent, Actions: either, Hint: func(pod *framework.PodInfo, event framework.Event) bool {
+			return volumes.Names(pod.Pod, event.Claim)
+		}},
+		{Resource: framework.VolumeEvent, Actions: either},
+		{Resource: framework.ClassEvent, Actions: either},
+		{Resource: framework.CapacityEvent, Actions: either},
+		{Resource: framework.NodeEvent, Actions: framework.Add | framework.UpdateNodeLabel},
+	}
+}

@@ -1,0 +1,165 @@
+package volumebinding
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kctl/proto/core"
+	"kctl/scheduler/framework"
+	"kctl/scheduler/internal/fixture"
+	"kctl/scheduler/internal/plugins/plugintest"
+	"kctl/scheduler/internal/volumes"
+)
+
+func claim(name, class, size string, changes ...func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
+	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("claim-" + name), ResourceVersion: "7"}}
+	c.Spec.StorageClassName, c.Spec.AccessModes = &class, []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+	c.Spec.Resources.Requests = fixture.List("storage", size)
+	for _, change := range changes {
+		change(c)
+	}
+	return c
+}
+
+func boundTo(volume string) func(*corev1.PersistentVolumeClaim) {
+	return func(c *corev1.PersistentVolumeClaim) {
+		c.Spec.VolumeName, c.Annotations = volume, map[string]string{volumes.BindCompleted: "yes"}
+	}
+}
+
+func volume(name, class, size, node string, changes ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
+	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "8"}}
+	pv.Spec.StorageClassName, pv.Spec.AccessModes = class, []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+	pv.Spec.Capacity, pv.Status.Phase = fixture.List("storage", size), corev1.VolumeAvailable
+	if node != "" {
+		pv.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
+		}}}}
+	}
+	for _, change := range changes {
+		change(pv)
+	}
+	return pv
+}
+
+func class(name, provisioner string, waits bool) *storagev1.StorageClass {
+	mode := storagev1.VolumeBindingImmediate
+	if waits {
+		mode = storagev1.VolumeBindingWaitForFirstConsumer
+	}
+	return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: provisioner, VolumeBindingMode: &mode}
+}
+
+func using(claims ...string) *core.Pod {
+	return fixture.Pod("p", func(p *core.Pod) {
+		for _, name := range claims {
+			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
+			}})
+		}
+	})
+}
+
+var ephemeral = fixture.Pod("p", func(p *core.Pod) {
+	p.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}}}
+})
+
+func TestFilter(t *testing.T) {
+	local, made, now := class("local", "kubernetes.io/no-provisioner", true), class("made", "csi.example.com", true), class("now", "csi.example.com", false)
+	capacity := func(size string) *storagev1.CSIStorageCapacity {
+		q := resource.MustParse(size)
+		return &storagev1.CSIStorageCapacity{ObjectMeta: metav1.ObjectMeta{Name: "c"}, StorageClassName: "made", Capacity: &q, NodeTopology: &metav1.LabelSelector{}}
+	}
+	yes := true
+	driver := &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: "csi.example.com"}, Spec: storagev1.CSIDriverSpec{StorageCapacity: &yes}}
+	zoned := class("zoned", "csi.example.com", true)
+	zoned.AllowedTopologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: corev1.LabelHostname, Values: []string{"m"}}}}}
+	taken := func(pv *corev1.PersistentVolume) {
+		pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "default", Name: "other"}
+	}
+	kept := func(pv *corev1.PersistentVolume) {
+		pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "default", Name: "a"}
+	}
+	begun := func(node string) func(*corev1.PersistentVolumeClaim) {
+		return func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{volumes.SelectedNode: node} }
+	}
+	const none, affinity = "node(s) didn't find available persistent volumes to bind", "node(s) didn't match PersistentVolume's node affinity"
+	for name, test := range map[string]struct {
+		objects []core.Object
+		pod     *core.Pod
+		reason  string
+	}{
+		"no volumes":                 {nil, fixture.Pod("p"), ""},
+		"bound, usable here":         {[]core.Object{claim("a", "x", "1Gi", boundTo("v")), volume("v", "x", "1Gi", "n")}, using("a"), ""},
+		"bound, usable everywhere":   {[]core.Object{claim("a", "x", "1Gi", boundTo("v")), volume("v", "x", "1Gi", "")}, using("a"), ""},
+		"bound, elsewhere":           {[]core.Object{claim("a", "x", "1Gi", boundTo("v")), volume("v", "x", "1Gi", "m")}, using("a"), affinity},
+		"bound, the volume is gone":  {[]core.Object{claim("a", "x", "1Gi", boundTo("v"))}, using("a"), "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"},
+		"lost":                       {[]core.Object{claim("a", "x", "1Gi", boundTo("v"), func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimLost })}, using("a"), `persistentvolumeclaim "a" bound to non-existent persistentvolume "v"`},
+		"no such claim":              {nil, using("a"), `persistentvolumeclaim "a" not found`},
+		"ephemeral, not made yet":    {nil, ephemeral, `waiting for ephemeral volume controller to create the persistentvolumeclaim "p-scratch"`},
+		"ephemeral, somebody else's": {[]core.Object{claim("p-scratch", "x", "1Gi")}, ephemeral, "PVC default/p-scratch was not created for pod default/p (pod is not owner)"},
+		"leaving": {[]core.Object{claim("a", "x", "1Gi", func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = &metav1.Time{} })}, using("a"),
+			`persistentvolumeclaim "a" is being deleted`},
+		"immediate, not bound":          {[]core.Object{now, claim("a", "now", "1Gi")}, using("a"), "pod has unbound immediate PersistentVolumeClaims"},
+		"no class, not bound":           {[]core.Object{claim("a", "", "1Gi")}, using("a"), "pod has unbound immediate PersistentVolumeClaims"},
+		"static, here":                  {[]core.Object{local, claim("a", "local", "1Gi"), volume("v", "local", "2Gi", "n")}, using("a"), ""},
+		"static, elsewhere":             {[]core.Object{local, claim("a", "local", "1Gi"), volume("v", "local", "2Gi", "m")}, using("a"), none},
+		"static, too small":             {[]core.Object{local, claim("a", "local", "3Gi"), volume("v", "local", "2Gi", "n")}, using("a"), none},
+		"static, another's":             {[]core.Object{local, claim("a", "local", "1Gi"), volume("v", "local", "2Gi", "n", taken)}, using("a"), none},
+		"static, kept for it":           {[]core.Object{local, claim("a", "local", "1Gi"), volume("v", "local", "2Gi", "n", kept)}, using("a"), ""},
+		"static, one for two":           {[]core.Object{local, claim("a", "local", "1Gi"), claim("b", "local", "1Gi"), volume("v", "local", "2Gi", "n")}, using("a", "b"), none},
+		"static, two for two":           {[]core.Object{local, claim("a", "local", "5Gi"), claim("b", "local", "1Gi"), volume("v", "local", "2Gi", "n"), volume("w", "local", "5Gi", "n")}, using("a", "b"), ""},
+		"made":                          {[]core.Object{made, claim("a", "made", "1Gi")}, using("a"), ""},
+		"made, in other places":         {[]core.Object{zoned, claim("a", "zoned", "1Gi")}, using("a"), none},
+		"made, begun here":              {[]core.Object{made, claim("a", "made", "1Gi", begun("n"))}, using("a"), ""},
+		"made, begun elsewhere":         {[]core.Object{made, claim("a", "made", "1Gi", begun("m"))}, using("a"), none},
+		"made, there is room":           {[]core.Object{made, driver, capacity("2Gi"), claim("a", "made", "1Gi")}, using("a"), ""},
+		"made, there is too little":     {[]core.Object{made, driver, capacity("1Mi"), claim("a", "made", "1Gi")}, using("a"), "node(s) did not have enough free storage"},
+		"made, nobody knows about room": {[]core.Object{made, driver, claim("a", "made", "1Gi")}, using("a"), "node(s) did not have enough free storage"},
+	} {
+		status := plugintest.Filter(t.Context(), New(volumes.NewKnown(test.objects...), nil, DefaultTimeout), test.pod, fixture.NodeInfo(fixture.Node("n")))
+		if status.Message() != test.reason || test.reason != "" && status.Code() != framework.UnschedulableAndUnresolvable {
+			t.Errorf("%s: %v %q, want %q", name, status.Code(), status.Message(), test.reason)
+		}
+	}
+}
+
+// The smallest volume that will do is taken, and not given to a second pod until
+// the first gives it back.
+func TestReserve(t *testing.T) {
+	known := volumes.NewKnown(class("local", "kubernetes.io/no-provisioner", true), claim("a", "local", "1Gi"), claim("b", "local", "1Gi"),
+		volume("large", "local", "9Gi", "n"), volume("small", "local", "2Gi", "n"))
+	plugin, node := New(known, nil, DefaultTimeout), fixture.NodeInfo(fixture.Node("n"))
+	reserve := func(name string) (*framework.CycleState, []string) {
+		state, pod := framework.NewCycleState(nil), framework.NewPodInfo(using(name))
+		state.Nodes = []*framework.NodeInfo{node}
+		if _, status := plugin.PreFilter(t.Context(), state, pod); !status.IsSuccess() {
+			t.Fatal(status.Message())
+		}
+		if status := plugin.Reserve(t.Context(), state, pod, "n"); !status.IsSuccess() {
+			return state, nil
+		}
+		var taken []string
+		for _, m := range state.Read(stateKey).(*claims).plan.static {
+			taken = append(taken, m.volume.Name)
+		}
+		return state, taken
+	}
+	first, taken := reserve("a")
+	if !slices.Equal(taken, []string{"small"}) || !plugin.PreBindTakesLong(first) {
+		t.Errorf("the first has %v", taken)
+	}
+	if _, taken := reserve("b"); !slices.Equal(taken, []string{"large"}) {
+		t.Errorf("the second has %v", taken)
+	}
+	plugin.Unreserve(t.Context(), first, nil, "n")
+	if _, taken := reserve("a"); !slices.Equal(taken, []string{"small"}) {
+		t.Errorf("after it was given back: %v", taken)
+	}
+}

@@ -1,0 +1,128 @@
+// Package volumezone is the plugin VolumeZone: a volume that says, by its labels,
+// in which zones and regions it is can be used there only. The profile builds it.
+package volumezone
+
+import (
+	"context"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/proto/core"
+	"kctl/scheduler/framework"
+	"kctl/scheduler/internal/volumes"
+)
+
+// Name of the plugin in configurations and metrics.
+const Name = "VolumeZone"
+
+const stateKey framework.StateKey = Name
+
+var (
+	skip    = framework.NewStatus(framework.Skip)
+	refused = framework.NewStatus(framework.UnschedulableAndUnresolvable, "node(s) had no available volume zone").By(Name)
+)
+
+// places are labels of zones and regions, with their names of today.
+var places = map[string]string{
+	corev1.LabelFailureDomainBetaZone: corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaRegion: corev1.LabelTopologyRegion,
+	corev1.LabelTopologyZone: corev1.LabelTopologyZone, corev1.LabelTopologyRegion: corev1.LabelTopologyRegion,
+}
+
+// Plugin implements PreFilter and Filter.
+type Plugin struct{ volumes *volumes.Volumes }
+
+// New returns the plugin.
+func New(known *volumes.Volumes) *Plugin { return &Plugin{known} }
+
+// Name implements framework.Plugin.
+func (*Plugin) Name() string { return Name }
+
+// where is a place that a volume is at: one of the values of a label.
+type where struct {
+	label  string
+	values []string
+}
+
+// PreFilter collects the places of the pod's volumes. What is wrong with a claim
+// is VolumeBinding's to say.
+func (p *Plugin) PreFilter(ctx context.Context, state *framework.CycleState, pod *framework.PodInfo) (*framework.PreFilterResult, *framework.Status) {
+	if !volumes.HasClaims(pod.Pod) {
+		return nil, skip
+	}
+	if err := p.volumes.Ready(ctx); err != nil {
+		return nil, framework.AsError(err)
+	}
+	claims, err := p.volumes.Claims(pod.Pod)
+	if err != nil {
+		return nil, framework.NewStatus(framework.UnschedulableAndUnresolvable, err.Error()).By(Name)
+	}
+	var all []where
+	for _, claim := range claims {
+		volume, known := p.volumes.Volume(claim.Spec.VolumeName)
+		if !known {
+			continue
+		}
+		for label, today := range places {
+			if value, has := volume.Labels[label]; has {
+				all = append(all, where{today, strings.Split(value, "__")})
+			}
+		}
+	}
+	if len(all) == 0 {
+		return nil, skip
+	}
+	state.Write(stateKey, all)
+	return nil, nil
+}
+
+// Filter implements framework.Filter. A node that says nothing of where it is can
+// have every volume.
+func (*Plugin) Filter(_ context.Context, state *framework.CycleState, _ *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+	all, _ := state.Read(stateKey).([]where)
+	if !placed(node.Node) {
+		return nil
+	}
+	for _, at := range all {
+		if !at.has(node.Node) {
+			return refused
+		}
+	}
+	return nil
+}
+
+func placed(node *core.Node) bool {
+	for label := range places {
+		if _, has := node.Labels[label]; has {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *where) has(node *core.Node) bool {
+	for label, today := range places {
+		if today != w.label {
+			continue
+		}
+		for _, value := range w.values {
+			if at, has := node.Labels[label]; has && at == value {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// EventsToRegister implements framework.Enqueue.
+func (*Plugin) EventsToRegister() []framework.EventInterest {
+	const either = framework.Add | framework.Update
+	return []framework.EventInterest{
+		{Resource: framework.ClaimEvent, Actions: either, Hint: func(pod *framework.PodInfo, event framework.Event) bool {
+			return volumes.Names(pod.Pod, event.Claim)
+		}},
+		{Resource: framework.VolumeEvent, Actions: either},
+		{Resource: framework.ClassEvent, Actions: framework.Add},
+		{Resource: framework.NodeEvent, Actions: framework.Add | framework.UpdateNodeLabel},
+	}
+}

@@ -1,0 +1,42 @@
+package profile
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	configv1 "k8s.io/kube-scheduler/config/v1"
+
+	"kctl/scheduler/framework"
+	"kctl/scheduler/internal/plugins/volumebinding"
+	"kctl/scheduler/internal/volumes"
+)
+
+// aboutVolumes is for a plugin that only needs to know about volumes.
+func aboutVolumes[P framework.Plugin](create func(*volumes.Volumes) P) factory {
+	return func(args runtime.RawExtension, services Services) (framework.Plugin, error) {
+		if len(args.Raw) > 0 {
+			return nil, errNoArguments
+		}
+		return create(services.Volumes), nil
+	}
+}
+
+func newVolumeBinding(raw runtime.RawExtension, services Services) (framework.Plugin, error) {
+	var args configv1.VolumeBindingArgs
+	if err := arguments(raw, "VolumeBindingArgs", &args); err != nil {
+		return nil, err
+	}
+	if len(args.Shape) > 0 {
+		return nil, errors.New("shape: not supported: nodes are not scored by their storage")
+	}
+	timeout := volumebinding.DefaultTimeout
+	if s := args.BindTimeoutSeconds; s != nil {
+		if *s < 0 {
+			return nil, fmt.Errorf("bindTimeoutSeconds: %d is less than 0", *s)
+		}
+		timeout = time.Duration(*s) * time.Second
+	}
+	return volumebinding.New(services.Volumes, services.Client, timeout), nil
+}

@@ -1,0 +1,146 @@
+package volumes
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/proto/core"
+)
+
+// Annotations by which Kubernetes' volume controller and a scheduler talk (API
+// docs, "Persistent Volumes", binding).
+const (
+	BindCompleted     = "pv.kubernetes.io/bind-completed"
+	BoundByController = "pv.kubernetes.io/bound-by-controller"
+	SelectedNode      = "volume.kubernetes.io/selected-node"
+	noProvisioner     = "kubernetes.io/no-provisioner"
+)
+
+// ClaimName is the claim that a volume of pod is about; empty if none.
+func ClaimName(pod *core.Pod, volume *corev1.Volume) string {
+	switch {
+	case volume.PersistentVolumeClaim != nil:
+		return volume.PersistentVolumeClaim.ClaimName
+	case volume.Ephemeral != nil:
+		return pod.Name + "-" + volume.Name
+	}
+	return ""
+}
+
+// HasClaims reports whether pod has any.
+func HasClaims(pod *core.Pod) bool {
+	for i := range pod.Spec.Volumes {
+		if ClaimName(pod, &pod.Spec.Volumes[i]) != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// Names reports whether pod has the claim.
+func Names(pod *core.Pod, claim *corev1.PersistentVolumeClaim) bool {
+	if claim == nil || claim.Namespace != pod.Namespace {
+		return false
+	}
+	for i := range pod.Spec.Volumes {
+		if ClaimName(pod, &pod.Spec.Volumes[i]) == claim.Name {
+			return true
+		}
+	}
+	return false
+}
+
+// Claim is the claim of a volume of pod; nil without one. The error says why a
+// pod with it can go nowhere.
+func (v *Volumes) Claim(pod *core.Pod, volume *corev1.Volume) (*corev1.PersistentVolumeClaim, error) {
+	name := ClaimName(pod, volume)
+	if name == "" {
+		return nil, nil
+	}
+	claim, known := v.claims.Get(pod.Namespace, name)
+	switch {
+	case !known && volume.Ephemeral != nil:
+		return nil, fmt.Errorf("waiting for ephemeral volume controller to create the persistentvolumeclaim %q", name)
+	case !known:
+		return nil, fmt.Errorf("persistentvolumeclaim %q not found", name)
+	case volume.Ephemeral != nil && !metav1.IsControlledBy(claim, pod):
+		return nil, fmt.Errorf("PVC %s/%s was not created for pod %s/%s (pod is not owner)", claim.Namespace, name, pod.Namespace, pod.Name)
+	}
+	return claim, nil
+}
+
+// Claims are those of pod.
+func (v *Volumes) Claims(pod *core.Pod) ([]*corev1.PersistentVolumeClaim, error) {
+	var claims []*corev1.PersistentVolumeClaim
+	for i := range pod.Spec.Volumes {
+		claim, err := v.Claim(pod, &pod.Spec.Volumes[i])
+		if err != nil {
+			return nil, err
+		}
+		if claim != nil {
+			claims = append(claims, claim)
+		}
+	}
+	return claims, nil
+}
+
+// Current is the claim as it is now.
+func (v *Volumes) Current(claim *corev1.PersistentVolumeClaim) (*corev1.PersistentVolumeClaim, bool) {
+	now, known := v.claims.Get(claim.Namespace, claim.Name)
+	return now, known && now.UID == claim.UID
+}
+
+// Volume is the volume of that name.
+func (v *Volumes) Volume(name string) (*corev1.PersistentVolume, bool) {
+	return v.volumes.Get("", name)
+}
+
+// Class is the class of a claim, nil if it is not there.
+func (v *Volumes) Class(claim *corev1.PersistentVolumeClaim) *storagev1.StorageClass {
+	class, known := v.classes.Get("", ClassName(claim))
+	if !known {
+		return nil
+	}
+	return class
+}
+
+// ClassName is the name of a claim's class; empty for none.
+func ClassName(claim *corev1.PersistentVolumeClaim) string {
+	if name, has := claim.Annotations[corev1.BetaStorageClassAnnotation]; has {
+		return name
+	}
+	if claim.Spec.StorageClassName != nil {
+		return *claim.Spec.StorageClassName
+	}
+	return ""
+}
+
+// Limits are how many volumes of each driver can be on a node.
+func (v *Volumes) Limits(node string) map[string]int64 {
+	limits := map[string]int64{}
+	if found, known := v.nodes.Get("", node); known {
+		for _, driver := range found.Spec.Drivers {
+			if driver.Allocatable != nil && driver.Allocatable.Count != nil {
+				limits[driver.Name] = int64(*driver.Allocatable.Count)
+			}
+		}
+	}
+	return limits
+}
+
+// IsBound reports whether the claim has its volume for good.
+func IsBound(claim *corev1.PersistentVolumeClaim) bool {
+	return claim.Spec.VolumeName != "" && metav1.HasAnnotation(claim.ObjectMeta, BindCompleted)
+}
+
+// Waits reports whether the claim gets a volume only when its pod has a node.
+func (v *Volumes) Waits(claim *corev1.PersistentVolumeClaim) bool {
+	if claim.Spec.VolumeName != "" {
+		return false
+	}
+	class := v.Class(claim)
+	return class != nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
+}
