@@ -10,9 +10,11 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"sigs.k8s.io/yaml"
 
+	"kctl/apiserver/internal/bounds"
 	"kctl/proto/core"
 )
 
@@ -55,6 +57,9 @@ func (b *Body) json(omitManagedFields bool) json.RawMessage {
 	media, _, err := mime.ParseMediaType(b.ContentType)
 	switch {
 	case err == nil && media == runtime.ContentTypeProtobuf:
+		if bounds.Protobuf(text, schema.GroupVersionKind{}, core.Scheme) != nil {
+			return nil
+		}
 		object, gvk, err := protobufObjects.Decode(text, nil, nil)
 		if err != nil {
 			return nil

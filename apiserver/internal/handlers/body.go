@@ -19,7 +19,9 @@ import (
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
+	"kctl/apiserver/internal/bounds"
 	"kctl/apiserver/internal/request"
+	"kctl/apiserver/internal/scheme"
 	"kctl/proto/core"
 )
 
@@ -106,7 +108,7 @@ func (c *call) decodeBody(into runtime.Object, kind schema.GroupVersionKind, fie
 
 // decodeJSON reads JSON; doubled are faults that were found before.
 func (c *call) decodeJSON(body []byte, into runtime.Object, kind schema.GroupVersionKind, fieldValidation string, doubled ...error) error {
-	if err := checkParts(body); err != nil {
+	if err := bounds.JSON(body); err != nil {
 		return err
 	}
 	if err := checkJSONAmounts(body); err != nil {
@@ -183,6 +185,9 @@ func (c *call) decodeYAML(body []byte, into runtime.Object, kind schema.GroupVer
 var protobufPrefix = []byte("k8s\x00")
 
 func decodeProtobuf(body []byte, into runtime.Object, kind schema.GroupVersionKind) error {
+	if err := bounds.Protobuf(body, kind, scheme.Scheme); err != nil {
+		return err
+	}
 	if err := checkProtobufAmounts(bytes.TrimPrefix(body, protobufPrefix)); err != nil {
 		return err
 	}

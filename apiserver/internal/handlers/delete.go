@@ -11,7 +11,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/bounds"
 	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/scheme"
 )
 
 // delete deletes an object, or begins to. Of an object that is gone it says so;
@@ -85,6 +87,9 @@ func (c *call) decodeOptions(body []byte, options *metav1.DeleteOptions) error {
 		}
 		return nil
 	case runtime.ContentTypeProtobuf:
+		if err := bounds.Protobuf(body, kind, scheme.Scheme); err != nil {
+			return err
+		}
 		if _, _, err := protobufObjects.Decode(body, &kind, options); err != nil {
 			return cannotHandle(kind, err)
 		}

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/bounds"
 	"kctl/proto/core"
 )
 
@@ -110,7 +111,7 @@ func (c *call) checkPatched(obj, current core.Object) error {
 }
 
 func (c *call) decodePatched(text []byte, fieldValidation string) (obj core.Object, strict []error, err error) {
-	if err := checkParts(text); err != nil {
+	if err := bounds.JSON(text); err != nil {
 		return nil, nil, err
 	}
 	if err := checkJSONAmounts(text); err != nil {

@@ -1,11 +1,13 @@
 package handlers_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/encoding/protowire"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kctl/apiserver/internal/handlers"
@@ -33,6 +35,7 @@ func TestRefusals(t *testing.T) {
 		{"bad dryRun", "POST", collection + "?dryRun=Perhaps", configMap("x", "1"), nil, 422, metav1.StatusReasonInvalid, "dryRun"},
 		{"broken YAML", "POST", collection, "a: [", []string{"Content-Type", "application/yaml"}, 400, metav1.StatusReasonBadRequest, "cannot be handled"},
 		{"broken protobuf", "POST", collection, "k8s\x00junk", []string{"Content-Type", "application/vnd.kubernetes.protobuf"}, 400, metav1.StatusReasonBadRequest, "cannot be handled"},
+		{"protobuf of many parts", "POST", collection, ownedByMany(100_001), []string{"Content-Type", "application/vnd.kubernetes.protobuf"}, 413, metav1.StatusReasonRequestEntityTooLarge, "at most 100000 are taken"},
 		{"unknown content type", "POST", collection, "x", []string{"Content-Type", "text/plain"}, 415, metav1.StatusReasonUnsupportedMediaType, "application/json"},
 		{"other kind", "POST", collection, `{"kind":"Secret","apiVersion":"v1","metadata":{"name":"x"}}`, nil, 400, metav1.StatusReasonBadRequest, "Secret"},
 		{"other version", "POST", collection, `{"kind":"ConfigMap","apiVersion":"v2","metadata":{"name":"x"}}`, nil, 400, metav1.StatusReasonBadRequest, "does not match the expected API version"},
@@ -130,4 +133,12 @@ func doublingPatch() string {
 		patch += fmt.Sprintf(`,{"op":"copy","from":"/x","path":"/x/%d"}`, i)
 	}
 	return patch + "]"
+}
+
+// ownedByMany is in protobuf an object with so many owners, of two bytes each.
+func ownedByMany(owners int) string {
+	within := func(number protowire.Number, content []byte) []byte {
+		return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), content)
+	}
+	return "k8s\x00" + string(within(2, within(1, bytes.Repeat(within(13, nil), owners))))
 }

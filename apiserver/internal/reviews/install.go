@@ -1,6 +1,7 @@
 package reviews
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 
 	"kctl/apiserver/internal/authn"
 	"kctl/apiserver/internal/authz"
+	"kctl/apiserver/internal/bounds"
 	"kctl/apiserver/internal/discovery"
 	"kctl/apiserver/internal/filters"
 	"kctl/apiserver/internal/registry"
@@ -111,6 +113,9 @@ func (i *installer) decode(c *gin.Context, resource core.Resource, into runtime.
 		return apierrors.NewBadRequest("read the request's body: " + err.Error())
 	}
 	gvk := resource.GVK()
+	if err := cmp.Or(bounds.JSON(body), bounds.Protobuf(body, gvk, scheme.Scheme)); err != nil {
+		return err
+	}
 	obj, got, err := i.codecs.UniversalDeserializer().Decode(body, &gvk, into)
 	if err != nil {
 		return apierrors.NewBadRequest("decode the request's body: " + err.Error())

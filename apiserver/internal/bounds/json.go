@@ -1,4 +1,4 @@
-package handlers
+package bounds
 
 import (
 	"bytes"
@@ -13,9 +13,9 @@ import (
 // objects that fit into etcd have some ten thousand.
 const maxParts = 100_000
 
-// checkParts refuses JSON with more parts than that. Only large bodies can have
+// JSON refuses a body with more parts than that. Only large bodies can have
 // them, and hardly any of those has as many braces.
-func checkParts(body []byte) error {
+func JSON(body []byte) error {
 	if len(body) < 3*maxParts || bytes.Count(body, []byte("{"))+bytes.Count(body, []byte("null")) <= maxParts {
 		return nil
 	}
@@ -34,5 +34,9 @@ func checkParts(body []byte) error {
 	if parts <= maxParts {
 		return nil
 	}
+	return tooMany(parts)
+}
+
+func tooMany(parts int) error {
 	return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the object has %d objects in it, at most %d are taken", parts, maxParts))
 }
