@@ -252,6 +252,14 @@ func (c *cluster) tokenInSecret(t *testing.T) {
 	if err != nil || user.Username != "system:serviceaccount:legacy:robot" {
 		t.Errorf("%+v %v", user, err)
 	}
+	c.until("it is written down that it was used", func(ctx context.Context) bool {
+		return secrets.Get(ctx, "robot-token", &filled) == nil && filled.Labels["kubernetes.io/legacy-token-last-used"] != ""
+	})
+	var tracking core.ConfigMap
+	c.must(c.root().Resource(core.ConfigMaps, "kube-system").Get(t.Context(), "kube-apiserver-legacy-service-account-token-tracking", &tracking))
+	if _, err := time.Parse(time.DateOnly, tracking.Data["since"]); err != nil {
+		t.Error(tracking.Data, err)
+	}
 	c.must(c.root().Resource(core.ServiceAccounts, "legacy").Delete(t.Context(), "robot", nil, nil))
 	c.until("the secret goes with its account", func(ctx context.Context) bool {
 		return apierrors.IsNotFound(secrets.Get(ctx, "robot-token", &core.Secret{}))

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kctl/apiserver/internal/customresources"
@@ -102,19 +101,11 @@ func (f *forms) Convert(ctx context.Context, obj core.Object, to core.Resource) 
 	return obj, nil
 }
 
-// storedNow finds an object of a built-in resource as the cache has it, and as
-// it is stored where the cache has none: it may have been made a moment ago.
+// storedNow finds an object of a built-in resource.
 func (s *Server) storedNow(ctx context.Context, r core.Resource, namespace, name string) (core.Object, error) {
 	for _, served := range s.served {
-		if of := served.Resource; of.Info().GVR() == r.GVR() {
-			encoded, err := of.Get(ctx, namespace, name, "0")
-			if apierrors.IsNotFound(err) {
-				encoded, err = of.Get(ctx, namespace, name, "")
-			}
-			if err != nil {
-				return nil, err
-			}
-			return of.Decode(encoded)
+		if served.Resource.Info().GVR() == r.GVR() {
+			return lookUp[core.Object](ctx, served.Resource, namespace, name)
 		}
 	}
 	return nil, fmt.Errorf("%s are not served", r.Name)

@@ -19,5 +19,8 @@ func (s *Server) bootstrapKinds(ctx context.Context) error {
 	if err := networking.Bootstrap(ctx, s.resources.ServiceCIDRs, addresses, metav1.NewTime(s.clock.Now())); err != nil {
 		return err
 	}
+	if err := s.trackTokens(ctx); err != nil {
+		return err
+	}
 	return flowcontrol.Bootstrap(ctx, s.resources.FlowSchemas, s.resources.PriorityLevels)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"kctl/apiserver/internal/registry"
@@ -12,7 +13,9 @@ import (
 
 // objects looks up what service account tokens are bound to.
 type objects struct {
-	serviceAccounts, pods, secrets, nodes registry.Resource
+	serviceAccounts, pods, nodes registry.Resource
+	secrets                      *registry.Store[*core.Secret]
+	logger                       *zap.Logger
 }
 
 func (o objects) ServiceAccount(ctx context.Context, namespace, name string) (*core.ServiceAccount, error) {

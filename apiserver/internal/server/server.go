@@ -148,7 +148,7 @@ func (s *Server) assemble(certificate string) error {
 	if s.aggregator, err = s.newAggregator(); err != nil {
 		return err
 	}
-	found := objects{serviceAccounts: s.resources.ServiceAccounts, pods: s.resources.Pods, secrets: s.resources.Secrets, nodes: s.resources.Nodes}
+	found := objects{serviceAccounts: s.resources.ServiceAccounts, pods: s.resources.Pods, secrets: s.resources.Secrets, nodes: s.resources.Nodes, logger: s.logger}
 	if s.accounts, err = serviceAccounts(o, found, s.clock); err != nil {
 		return err
 	}

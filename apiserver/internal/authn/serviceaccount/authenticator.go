@@ -29,6 +29,9 @@ type Objects interface {
 	Pod(ctx context.Context, namespace, name string) (*core.Pod, error)
 	Secret(ctx context.Context, namespace, name string) (*core.Secret, error)
 	Node(ctx context.Context, name string) (*core.Node, error)
+	// TokenUsed writes down that the token in a secret was used on a day. Where
+	// that fails the token is good nevertheless.
+	TokenUsed(ctx context.Context, secret *core.Secret, date string)
 }
 
 // methods leave out those that sign with a shared secret, and none.

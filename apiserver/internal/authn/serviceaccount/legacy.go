@@ -5,6 +5,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/golang-jwt/jwt/v5"
 	corev1 "k8s.io/api/core/v1"
@@ -21,7 +22,12 @@ const (
 	legacyIssuer = "kubernetes/serviceaccount"
 	// invalidSince marks a secret whose token nobody has used for long.
 	invalidSince = "kubernetes.io/legacy-token-invalid-since"
+	// LastUsed is the label by which a secret tells when its token was last seen.
+	LastUsed = "kubernetes.io/legacy-token-last-used"
 )
+
+// Date is a day as labels of secrets tell it.
+func Date(t time.Time) string { return t.UTC().Format(time.DateOnly) }
 
 // legacyClaims are what a token in a secret says.
 type legacyClaims struct {
@@ -79,7 +85,8 @@ func (l *Legacy) AuthenticateToken(ctx context.Context, token string, wanted []s
 	}, audiences, true, nil
 }
 
-// alive checks that the secret still holds this very token.
+// alive checks that the secret still holds this very token, and has written
+// down that it is used.
 func (l *Legacy) alive(ctx context.Context, c *legacyClaims, token string) error {
 	secret, err := l.objects.Secret(ctx, c.Namespace, c.Secret)
 	if err != nil {
@@ -94,5 +101,11 @@ func (l *Legacy) alive(ctx context.Context, c *legacyClaims, token string) error
 		return fmt.Errorf("service account token: its secret %s says that it is invalid since %s", c.Secret, secret.Labels[invalidSince])
 	}
 	account, err := l.objects.ServiceAccount(ctx, c.Namespace, c.Account)
-	return same(l.clock, "service account", reference{Name: c.Account, UID: c.AccountUID}, account, err)
+	if err := same(l.clock, "service account", reference{Name: c.Account, UID: c.AccountUID}, account, err); err != nil {
+		return err
+	}
+	if today := Date(l.clock.Now()); secret.Labels[LastUsed] != today {
+		l.objects.TokenUsed(ctx, secret, today)
+	}
+	return nil
 }

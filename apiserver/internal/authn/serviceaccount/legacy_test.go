@@ -62,6 +62,9 @@ func TestTokensOfSecrets(t *testing.T) {
 			if ok != (test.err == "") || (err != nil) != (test.err != "") || err != nil && !strings.Contains(err.Error(), test.err) {
 				t.Fatalf("%+v %v, want %q", user, err, test.err)
 			}
+			if used := secret.Labels[LastUsed]; (used == Date(start)) != ok {
+				t.Errorf("used %q", used)
+			}
 			if ok && (user.Username != "system:serviceaccount:shop:web" || user.UID != "sa-1" || len(user.Groups) != 2) {
 				t.Errorf("%+v", user)
 			}

@@ -50,6 +50,9 @@ func (o objects) Pod(_ context.Context, namespace, name string) (*core.Pod, erro
 func (o objects) Secret(_ context.Context, namespace, name string) (*core.Secret, error) {
 	return find[*core.Secret](o, "secrets", namespace, name)
 }
+func (o objects) TokenUsed(_ context.Context, secret *core.Secret, date string) {
+	metav1.SetMetaDataLabel(&secret.ObjectMeta, LastUsed, date)
+}
 func (o objects) Node(_ context.Context, name string) (*core.Node, error) {
 	return find[*core.Node](o, "nodes", "", name)
 }
