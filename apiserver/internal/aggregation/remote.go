@@ -118,6 +118,11 @@ var checker = http.Header{"X-Remote-User": {"system:kube-aggregator"}, "X-Remote
 
 // read asks for a document. The answer's body is nil where it is not changed.
 func (a *Aggregator) read(ctx context.Context, r *remote, path, accept, etag string, as http.Header) (*http.Response, []byte, error) {
+	return a.send(ctx, r, http.MethodGet, path, accept, etag, as)
+}
+
+// send makes a request of the server's own.
+func (a *Aggregator) send(ctx context.Context, r *remote, method, path, accept, etag string, as http.Header) (*http.Response, []byte, error) {
 	if r.broken != nil {
 		return nil, nil, r.broken
 	}
@@ -127,7 +132,7 @@ func (a *Aggregator) read(ctx context.Context, r *remote, path, accept, etag str
 	if err != nil {
 		return nil, nil, err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+host+path, nil)
+	request, err := http.NewRequestWithContext(ctx, method, "https://"+host+path, nil)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -26,6 +26,8 @@ type Dependencies struct {
 	// More are the stores of what comes and goes while the server runs; nil for
 	// none.
 	More Growing
+	// Others have objects in namespaces that no store here knows; nil for none.
+	Others Others
 	// Pods is followed by the server, which needs it for more than the loops.
 	Pods *facts.Mirror[facts.Pod]
 	// RootCA is published to every namespace; empty for nothing to publish.

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/facts"
@@ -21,17 +22,25 @@ import (
 // needs time to go: pods that end gracefully, objects with finalizers.
 const emptyAgain = time.Second
 
+// Others are other servers that have objects in namespaces.
+type Others interface {
+	// EmptyNamespace deletes these, and tells stays of each that is still there.
+	// undiscovered are those of which nobody can say now what there is.
+	EmptyNamespace(ctx context.Context, namespace string, stays func(of schema.GroupResource, finalizers []string)) (undiscovered map[schema.GroupVersion]error, failures []error)
+}
+
 // namespaces empties every namespace that was deleted, and then lets it go.
 type namespaces struct {
 	spaces  *facts.Mirror[space]
 	store   registry.Resource
 	content []registry.Resource
 	more    Growing
+	others  Others
 	clock   clock.PassiveClock
 }
 
 func newNamespaces(d *Dependencies) (Loop, error) {
-	n := &namespaces{more: d.More, clock: d.Clock}
+	n := &namespaces{more: d.More, others: d.Others, clock: d.Clock}
 	var err error
 	if n.spaces, n.store, err = mirror(d, core.Namespaces, spaceOf, facts.Options[space]{}); err != nil {
 		return nil, err
@@ -59,7 +68,7 @@ func (n *namespaces) sync(ctx context.Context, key facts.Key) (time.Duration, er
 	if err := n.report(ctx, key.Name, left); err != nil {
 		return 0, err
 	}
-	if err := errors.Join(left.failures...); err != nil {
+	if err := errors.Join(append(left.failures, left.undiscovered())...); err != nil {
 		return 0, err
 	}
 	if len(left.objects) > 0 {
@@ -96,6 +105,11 @@ func (n *namespaces) empty(ctx context.Context, namespace string) remains {
 	}
 	if len(left.objects)+len(left.failures) > 0 {
 		return left
+	}
+	if n.others != nil {
+		var failures []error
+		left.unknown, failures = n.others.EmptyNamespace(ctx, namespace, left.stays)
+		left.failures = append(left.failures, failures...)
 	}
 	for _, r := range all {
 		if r.Info().Resource != core.Pods {

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kctl/apiserver/internal/registry"
 	"kctl/proto/core"
@@ -22,6 +23,29 @@ type remains struct {
 	objects    map[string]int // by resource and group
 	finalizers map[string]int // objects by the finalizers that hold them
 	failures   []error
+	unknown    map[schema.GroupVersion]error // what other servers don't say
+}
+
+// undiscovered says of whom it is not known what they have in the namespace, in
+// upstream's words; nil where there is nobody.
+func (l *remains) undiscovered() error {
+	if len(l.unknown) == 0 {
+		return nil
+	}
+	var parts []string
+	for gv, err := range l.unknown {
+		parts = append(parts, fmt.Sprintf("%s: %v", gv, err))
+	}
+	slices.Sort(parts)
+	return errors.New("unable to retrieve the complete list of server APIs: " + strings.Join(parts, ", "))
+}
+
+// stays counts an object.
+func (l *remains) stays(of schema.GroupResource, finalizers []string) {
+	l.objects[of.Resource+"."+of.Group]++
+	for _, finalizer := range finalizers {
+		l.finalizers[finalizer]++
+	}
 }
 
 // of counts the objects of a resource.
@@ -30,15 +54,9 @@ func (l *remains) of(r registry.Resource) func([]core.Object, error) {
 		if err != nil {
 			l.failures = append(l.failures, err)
 		}
-		if len(objects) == 0 {
-			return
-		}
 		info := r.Info()
-		l.objects[info.Name+"."+info.Group] += len(objects)
 		for _, obj := range objects {
-			for _, finalizer := range obj.GetFinalizers() {
-				l.finalizers[finalizer]++
-			}
+			l.stays(schema.GroupResource{Group: info.Group, Resource: info.Name}, obj.GetFinalizers())
 		}
 	}
 }
@@ -55,6 +73,10 @@ func (l *remains) conditions() []corev1.NamespaceCondition {
 		is(corev1.NamespaceDeletionContentFailure, corev1.ConditionFalse, "ContentDeleted", "All content successfully deleted, may be waiting on finalization"),
 		is(corev1.NamespaceContentRemaining, corev1.ConditionFalse, "ContentRemoved", "All content successfully removed"),
 		is(corev1.NamespaceFinalizersRemaining, corev1.ConditionFalse, "ContentHasNoFinalizers", "All content-preserving finalizers finished"),
+	}
+	if err := l.undiscovered(); err != nil {
+		out[0] = is(corev1.NamespaceDeletionDiscoveryFailure, corev1.ConditionTrue, "DiscoveryFailed",
+			fmt.Sprintf("Discovery failed for some groups, %d failing: %v", len(l.unknown), err))
 	}
 	if len(l.failures) > 0 {
 		out[2] = is(corev1.NamespaceDeletionContentFailure, corev1.ConditionTrue, "ContentDeletionFailed",
@@ -82,7 +104,7 @@ func counted(numbers map[string]int, format string) string {
 // report writes the conditions, where they are not what the namespace says
 // already.
 func (n *namespaces) report(ctx context.Context, name string, left remains) error {
-	if len(left.objects)+len(left.failures) == 0 {
+	if len(left.objects)+len(left.failures)+len(left.unknown) == 0 {
 		return nil // nobody reads the status of what is gone in a moment
 	}
 	stored, err := n.store.Get(ctx, "", name, "")

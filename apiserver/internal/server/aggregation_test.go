@@ -37,6 +37,8 @@ type extension struct {
 	mu     sync.Mutex
 	mode   string // how it misbehaves; "" for not at all
 	things map[string]map[string]any
+	ending int         // things in the namespace ending
+	holds  bool        // they stay
 	seen   http.Header // of the last request for things
 	events chan string
 }
@@ -111,6 +113,8 @@ func (e *extension) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "https://elsewhere.example.com/", http.StatusFound)
 	case strings.HasPrefix(path, collection):
 		e.serveThings(w, r, strings.TrimPrefix(strings.TrimPrefix(path, collection), "/"))
+	case strings.HasSuffix(path, "/things"):
+		e.serveEnding(w, r)
 	default:
 		http.NotFound(w, r)
 	}
@@ -131,7 +135,7 @@ func (e *extension) discover(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": []any{map[string]any{
 		"metadata": map[string]any{"name": "far.example.com"},
 		"versions": []any{map[string]any{"version": "v1", "freshness": "Current", "resources": []any{map[string]any{
-			"resource": "things", "singularResource": "thing", "scope": "Namespaced", "responseKind": thing, "verbs": []string{"create", "get", "list", "watch"},
+			"resource": "things", "singularResource": "thing", "scope": "Namespaced", "responseKind": thing, "verbs": []string{"create", "get", "list", "watch", "deletecollection"},
 		}}}},
 	}}})
 }
@@ -283,6 +287,7 @@ func TestAggregation(t *testing.T) {
 	t.Run("discovery", f.discovers)
 	t.Run("descriptions", f.describes)
 	t.Run("a custom resource of the same group", f.conflicts)
+	t.Run("namespaces", f.empties)
 	t.Run("a server that fails", f.fails)
 	t.Run("an end", f.ends)
 }
@@ -436,6 +441,7 @@ func (f *federation) fails(t *testing.T) {
 	if freshness, resources := f.freshness(); freshness != "Stale" || !slices.Equal(resources, []string{"things"}) {
 		t.Errorf("discovery says %s %v", freshness, resources)
 	}
+	f.cannotEmpty()
 	for _, mode := range []string{"lying", "slow"} {
 		recheck("broken", "False FailedDiscoveryCheck")
 		recheck(mode, "True Passed")
@@ -450,6 +456,7 @@ func (f *federation) fails(t *testing.T) {
 		freshness, _ := f.freshness()
 		return freshness == "Current"
 	})
+	f.untilGone("stuck")
 }
 
 func (f *federation) ends(t *testing.T) {

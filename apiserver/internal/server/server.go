@@ -239,7 +239,7 @@ func (s *Server) keepHouse(certificate string) error {
 			d.Resources = append(d.Resources, served.Resource)
 		}
 	}
-	d.More = s.definitions
+	d.More, d.Others = s.definitions, s.aggregator
 	s.house = d
 	s.loops, err = housekeeping.New(d, s.options.Controller)
 	return err

@@ -1,0 +1,103 @@
+package aggregation
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// EmptyNamespace deletes what other servers have in a namespace, and tells stays
+// of each object that is still there: of which resource, and by which
+// finalizers. undiscovered are the groups and versions whose servers don't say
+// now what they have.
+func (a *Aggregator) EmptyNamespace(ctx context.Context, namespace string, stays func(of schema.GroupResource, finalizers []string)) (undiscovered map[schema.GroupVersion]error, failures []error) {
+	undiscovered = map[schema.GroupVersion]error{}
+	done := map[schema.GroupResource]bool{} // another version has the same objects
+	remotes := *a.remotes.Load()
+	for _, gv := range slices.SortedFunc(maps.Keys(remotes), func(x, y schema.GroupVersion) int { return strings.Compare(x.String(), y.String()) }) {
+		r := remotes[gv]
+		served := r.discovery()
+		if served == nil || served.Freshness != apidiscoveryv2.DiscoveryFreshnessCurrent {
+			undiscovered[gv] = fmt.Errorf("stale GroupVersion discovery: %s", gv)
+			continue
+		}
+		for i := range served.Resources {
+			resource := &served.Resources[i]
+			of := gv.WithResource(resource.Resource).GroupResource()
+			if resource.Scope != apidiscoveryv2.ScopeNamespace || done[of] {
+				continue
+			}
+			done[of] = true
+			if err := a.clear(ctx, r, resource, namespace, func(finalizers []string) { stays(of, finalizers) }); err != nil {
+				failures = append(failures, err)
+			}
+		}
+	}
+	return undiscovered, failures
+}
+
+// remaining is as much of a list as has to be known.
+type remaining struct {
+	Items []struct {
+		Metadata metav1.ObjectMeta `json:"metadata"`
+	} `json:"items"`
+}
+
+// clear deletes all objects of a resource in a namespace: together where its
+// server can, else one by one.
+func (a *Aggregator) clear(ctx context.Context, r *remote, resource *apidiscoveryv2.APIResourceDiscovery, namespace string, stays func(finalizers []string)) error {
+	can := func(verb string) bool { return slices.Contains(resource.Verbs, verb) }
+	path := "/apis/" + r.String() + "/namespaces/" + namespace + "/" + resource.Resource
+	if can("deletecollection") {
+		if err := a.remove(ctx, r, path); err != nil {
+			return fmt.Errorf("delete all %s: %w", resource.Resource, err)
+		}
+	}
+	if !can("list") {
+		return nil
+	}
+	left, err := a.list(ctx, r, path)
+	if err != nil {
+		return fmt.Errorf("list %s: %w", resource.Resource, err)
+	}
+	if !can("deletecollection") && can("delete") && len(left.Items) > 0 {
+		for i := range left.Items {
+			if err := a.remove(ctx, r, path+"/"+left.Items[i].Metadata.Name); err != nil {
+				return fmt.Errorf("delete %s %s: %w", resource.Resource, left.Items[i].Metadata.Name, err)
+			}
+		}
+		if left, err = a.list(ctx, r, path); err != nil {
+			return fmt.Errorf("list %s: %w", resource.Resource, err)
+		}
+	}
+	for i := range left.Items {
+		stays(left.Items[i].Metadata.Finalizers)
+	}
+	return nil
+}
+
+func (a *Aggregator) list(ctx context.Context, r *remote, path string) (*remaining, error) {
+	_, body, err := a.send(ctx, r, http.MethodGet, path, "application/json", "", checker)
+	if err != nil {
+		return nil, err
+	}
+	list := &remaining{}
+	return list, json.Unmarshal(body, list)
+}
+
+// remove deletes what is at a path. What is gone already is no fault.
+func (a *Aggregator) remove(ctx context.Context, r *remote, path string) error {
+	response, _, err := a.send(ctx, r, http.MethodDelete, path+"?propagationPolicy="+string(metav1.DeletePropagationBackground), "application/json", "", checker)
+	if response != nil && response.StatusCode == http.StatusNotFound {
+		return nil
+	}
+	return err
+}
