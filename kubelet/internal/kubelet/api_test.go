@@ -39,6 +39,7 @@ type testAPI struct {
 	history  []change
 	changed  chan struct{} // closed at the next change
 	away     bool
+	answered int // requests since it was away last
 	stamps   []relay.Stamp
 }
 
@@ -73,16 +74,24 @@ func (a *testAPI) kubeconfig() string {
 
 func (a *testAPI) setAway(away bool) {
 	a.mu.Lock()
-	a.away = away
+	a.away, a.answered = away, 0
 	a.mu.Unlock()
 	if away {
 		a.server.CloseClientConnections()
 	}
 }
 
+// sinceAway is how many requests came since the API was away last.
+func (a *testAPI) sinceAway() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.answered
+}
+
 func (a *testAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	away := a.away
+	a.answered++
 	if stamps, err := relay.Decode(r.Header.Get(relay.Header)); err == nil {
 		a.stamps = append(a.stamps, stamps...)
 	}
@@ -349,7 +358,7 @@ func (a *testAPI) pod(name string) *core.Pod {
 // wait returns once condition holds; it looks again at each change.
 func (a *testAPI) wait(what string, condition func() bool) {
 	a.t.Helper()
-	deadline := time.After(60 * time.Second)
+	deadline := time.After(patience)
 	for {
 		a.mu.Lock()
 		changed := a.changed

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -40,7 +39,7 @@ func TestChurn(t *testing.T) {
 		}
 		return hollowPod(name, annotations)
 	})
-	b.nothingLeft()
+	b.waitEmpty()
 }
 
 // The same on containers that are real.
@@ -94,17 +93,6 @@ func (b *bed) deleteWithin(name string, grace int64) {
 	}
 }
 
-// nothingLeft waits until a hollow node has nothing of any pod.
-func (b *bed) nothingLeft() {
-	b.t.Helper()
-	b.eventually("nothing to be left", func() bool {
-		dirs, _ := filepath.Glob(filepath.Join(b.config.RootDir, "pods", "*"))
-		logs, _ := filepath.Glob(filepath.Join(b.config.PodLogsDir, "*"))
-		sandboxes, err := b.kubelet.cri.ListPodSandbox(b.t.Context(), nil)
-		return err == nil && len(sandboxes)+len(dirs)+len(logs) == 0
-	})
-}
-
 // Three hundred pods on one node run beside each other, and go.
 func TestThreeHundredPods(t *testing.T) {
 	if !long() {
@@ -140,5 +128,5 @@ func TestThreeHundredPods(t *testing.T) {
 		name := fmt.Sprintf("many-%d", i)
 		b.api.wait(name+" to be gone", func() bool { return b.api.pod(name) == nil })
 	}
-	b.nothingLeft()
+	b.waitEmpty()
 }

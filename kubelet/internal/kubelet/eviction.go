@@ -36,6 +36,7 @@ func (k *Kubelet) makeEviction(thresholds []eviction.Threshold) {
 		},
 		Processes: func(pod *core.Pod) int { return k.cgroups.Processes(pod) },
 	}
+	k.usages = &usages{measure: meter.Measure, pods: k.running, clock: k.clock}
 	k.eviction = eviction.New(eviction.Options{
 		Thresholds: thresholds, MaxPodGrace: int64(k.config.Eviction.MaxPodGracePeriod), Transition: k.config.Eviction.TransitionPeriod,
 		Observe: machine.Observe, Measure: meter.Measure, Pods: k.running, Reclaim: k.reclaimDisk, Evict: k.evict,

@@ -15,7 +15,6 @@ import (
 	"kctl/kubelet/internal/config"
 	"kctl/kubelet/internal/node"
 	"kctl/kubelet/internal/simulated"
-	"kctl/kubelet/internal/volume/mount"
 	"kctl/proto/core"
 	"kctl/proto/rest"
 )
@@ -46,15 +45,8 @@ func newHollowBed(t *testing.T, configure func(*config.Config)) (*bed, *simulate
 		cancel()
 		t.Fatal(err)
 	}
-	b.kubelet = k
-	done := make(chan error, 1)
-	go func() { done <- k.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("kubelet ended with %v", err)
-		}
-	})
+	b.run(k, ctx, cancel)
+	t.Cleanup(b.finish)
 	return b, runtime
 }
 
@@ -120,10 +112,7 @@ func TestHollowPods(t *testing.T) {
 		b.delete(name)
 		b.api.wait(name+" to be gone", func() bool { return b.api.pod(name) == nil })
 	}
-	b.nothingLeft()
-	if mounts, err := mount.Below(filepath.Dir(b.config.RootDir)); err != nil || len(mounts) > 0 {
-		t.Errorf("mounts %v, %v", mounts, err)
-	}
+	b.waitEmpty()
 	var lease struct{ metav1.ObjectMeta }
 	b.eventually("a heartbeat", func() bool {
 		return b.api.object("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/node-1", &lease)

@@ -86,6 +86,7 @@ type Kubelet struct {
 	rotator     *rotate.Rotator
 	images      *image.Collector
 	eviction    *eviction.Manager
+	usages      *usages // for those who ask the server
 	node        *node.Manager
 	probes      *probe.Manager
 	shutdown    *shutdown.Manager // nil where pods are left to the system's own shutdown
@@ -229,7 +230,9 @@ func (k *Kubelet) makeRuntime(ctx context.Context) error {
 		return err
 	}
 	k.objects = objects.New(k.client, k.clock)
-	k.volumes, err = volume.NewManager(volume.Config{RootDir: k.config.RootDir, Objects: k.objects, Clock: k.clock, Logger: k.logger, Allocatable: allocatable})
+	k.volumes, err = volume.NewManager(volume.Config{
+		RootDir: k.config.RootDir, Objects: k.objects, Clock: k.clock, Logger: k.logger, Allocatable: allocatable, Failed: k.mountFailed,
+	})
 	if err != nil {
 		return err
 	}

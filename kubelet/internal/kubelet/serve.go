@@ -16,9 +16,10 @@ func (k *Kubelet) serve(ctx context.Context, listening func()) error {
 	config := server.Config{
 		NodeName: k.nodeName, Authenticator: k.authenticator(), Authorizer: k.authorizer(),
 		Pods: k.pods, Status: k.statuses.Get, Runtime: k.cri, Health: k.checks(), Metrics: k.registry,
-		Configz: func() any { return k.config.Document() },
-		Usage:   func() (node.Usage, error) { return node.ReadUsage(k.config.RootDir, k.clock.Now()) },
-		Clock:   k.clock, Logger: k.logger, Profiling: k.config.Profiling,
+		Configz:  func() any { return k.config.Document() },
+		Usage:    func() (node.Usage, error) { return node.ReadUsage(k.config.RootDir, k.clock.Now()) },
+		PodUsage: k.usages.get,
+		Clock:    k.clock, Logger: k.logger, Profiling: k.config.Profiling,
 	}
 	if k.config.DebugFlags {
 		config.Log = &k.config.Log

@@ -147,12 +147,16 @@ func (k *Kubelet) mountVolumes(ctx context.Context, pod *core.Pod) error {
 	}
 	if err := mount(ctx, pod); err != nil {
 		if !errors.Is(err, context.Canceled) {
-			k.events.Eventf(pod, corev1.EventTypeWarning, "FailedMount", "%v", err)
+			k.mountFailed(pod, err)
 		}
 		return err
 	}
 	k.statuses.Recorder(pod).Stamp(relay.KubeletVolumesReady, k.clock.Now())
 	return nil
+}
+
+func (k *Kubelet) mountFailed(pod *core.Pod, err error) {
+	k.events.Eventf(pod, corev1.EventTypeWarning, "FailedMount", "%v", err)
 }
 
 // pullSecrets are those of the pod's that exist. Images may be had without the

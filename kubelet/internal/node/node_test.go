@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -107,6 +109,17 @@ func TestUsageIsRead(t *testing.T) {
 	u, err := ReadUsage(t.TempDir(), now)
 	if err != nil || u.At != now || u.CPU == 0 || u.WorkingSet == 0 || u.WorkingSet > u.Memory || u.DiskCapacity < u.DiskAvailable || u.Inodes < u.InodesFree {
 		t.Errorf("%+v, %v", u, err)
+	}
+	if u.Processes == 0 || u.MaxProcesses < u.Processes || u.Booted.After(now) || u.Booted.IsZero() || u.SwapFree > u.Swap {
+		t.Errorf("%+v", u)
+	}
+	table := filepath.Join(t.TempDir(), "dev")
+	text := "Inter-| Receive\n face |bytes\n    lo: 1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n  eth0:  10 1 2 0 0 0 0 0 30 1 4 0 0 0 0 0\n broken: 1\n"
+	if err := os.WriteFile(table, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := interfaces(table); len(got) != 1 || got[0] != (Interface{Name: "eth0", RxBytes: 10, RxErrors: 2, TxBytes: 30, TxErrors: 4}) {
+		t.Errorf("interfaces %+v", got)
 	}
 	if _, err := ReadUsage("/no/such", now); err == nil {
 		t.Error("a directory that is not there has a file system")

@@ -19,6 +19,16 @@ type Usage struct {
 	// Disk is the file system of the kubelet's root.
 	DiskCapacity, DiskAvailable uint64 // bytes
 	Inodes, InodesFree          uint64
+	Swap, SwapFree              uint64 // bytes
+	Processes, MaxProcesses     uint64 // the kernel's tasks, threads included
+	Booted                      time.Time
+	Interfaces                  []Interface // loopback is none
+}
+
+// Interface is what a network interface of the machine has carried.
+type Interface struct {
+	Name                                 string
+	RxBytes, RxErrors, TxBytes, TxErrors uint64
 }
 
 // ticks is how many of its ticks the kernel counts in a second (USER_HZ).
@@ -54,6 +64,12 @@ func ReadUsage(rootDir string, now time.Time) (Usage, error) {
 	u.Memory = uint64(max(0, memory["MemTotal"]-memory["MemFree"]))
 	u.WorkingSet = u.Memory - min(u.Memory, uint64(memory["Inactive(file)"]))
 	u.Available = uint64(memory["MemAvailable"])
+	u.Swap, u.SwapFree = uint64(memory["SwapTotal"]), uint64(memory["SwapFree"])
+	if seconds := valueOf(data, "btime"); seconds > 0 {
+		u.Booted = time.Unix(seconds, 0)
+	}
+	u.Processes, u.MaxProcesses = tasks()
+	u.Interfaces = interfaces("/proc/net/dev")
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(rootDir, &fs); err != nil {
 		return u, fmt.Errorf("file system of %s: %w", rootDir, err)

@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"kctl/proto/core"
 )
@@ -72,10 +75,27 @@ func (s *podSync) writeHosts() error {
 	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, content) {
 		return nil
 	}
-	if err := os.WriteFile(path, content, 0o644); err != nil {
+	if err := overwrite(path, content); err != nil {
 		return fmt.Errorf("writing the pod's hosts file: %w", err)
 	}
 	return nil
+}
+
+// overwrite changes what is in a file that others have mounted. Room for it is
+// taken first, so that they lose nothing on a full disk.
+func overwrite(path string, content []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	err = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, int64(len(content)))
+	if err == nil || errors.Is(err, unix.EOPNOTSUPP) {
+		_, err = f.WriteAt(content, 0)
+	}
+	if err == nil {
+		err = f.Truncate(int64(len(content)))
+	}
+	return errors.Join(err, f.Close())
 }
 
 // hosts is the content of a pod's hosts file: the node's for pods in its

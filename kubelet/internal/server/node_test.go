@@ -84,7 +84,22 @@ func (n *oneNode) ListContainerStats(context.Context, *runtimeapi.ContainerStats
 		Attributes: &runtimeapi.ContainerAttributes{Id: "id-1", Labels: n.labels()},
 		Cpu:        &runtimeapi.CpuUsage{Timestamp: 1e9, UsageCoreNanoSeconds: &runtimeapi.UInt64Value{Value: 25e8}},
 		Memory:     &runtimeapi.MemoryUsage{Timestamp: 1e9, WorkingSetBytes: &runtimeapi.UInt64Value{Value: 4096}},
+		Swap:       &runtimeapi.SwapUsage{Timestamp: 1e9, SwapUsageBytes: &runtimeapi.UInt64Value{Value: 512}},
 	}, {Attributes: &runtimeapi.ContainerAttributes{Id: "stranger"}}}, nil
+}
+
+func (n *oneNode) ListPodSandboxStats(context.Context, *runtimeapi.PodSandboxStatsFilter) ([]*runtimeapi.PodSandboxStats, error) {
+	eth0 := &runtimeapi.NetworkInterfaceUsage{Name: "eth0", RxBytes: &runtimeapi.UInt64Value{Value: 77}}
+	return []*runtimeapi.PodSandboxStats{{
+		Attributes: &runtimeapi.PodSandboxAttributes{Metadata: &runtimeapi.PodSandboxMetadata{Uid: "uid-1"}},
+		Linux:      &runtimeapi.LinuxPodSandboxStats{Network: &runtimeapi.NetworkUsage{Timestamp: 1e9, DefaultInterface: eth0, Interfaces: []*runtimeapi.NetworkInterfaceUsage{eth0}}},
+	}}, nil
+}
+
+func (n *oneNode) ImageFsInfo(context.Context) (*runtimeapi.ImageFsInfoResponse, error) {
+	return &runtimeapi.ImageFsInfoResponse{ImageFilesystems: []*runtimeapi.FilesystemUsage{{
+		Timestamp: 1e9, FsId: &runtimeapi.FilesystemIdentifier{Mountpoint: "/"}, UsedBytes: &runtimeapi.UInt64Value{Value: 99},
+	}}}, nil
 }
 
 func (n *oneNode) ContainerStatus(_ context.Context, id string) (*runtimeapi.ContainerStatus, error) {
@@ -136,7 +151,7 @@ func newNode(t *testing.T) (*oneNode, *httptest.Server) {
 		logPath: filepath.Join(t.TempDir(), "0.log"),
 	}
 	n.status = core.PodStatus{ContainerStatuses: []core.ContainerStatus{{
-		Name: "c", ContainerID: "containerd://id-1", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+		Name: "c", ContainerID: "containerd://id-1", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Unix(1700000000, 0)}},
 	}}}
 	if err := os.WriteFile(n.logPath, []byte("2026-11-21T09:00:00Z stdout F one\n2026-11-21T09:00:01Z stderr F two\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -154,7 +169,13 @@ func newServer(t *testing.T, n *oneNode, accept auth.Authentication) *Server {
 		Pods: n, Status: n.Status, Runtime: n, Health: daemon.NewHealth(), Metrics: daemon.NewRegistry(),
 		Configz: func() any { return map[string]string{"kind": "KubeletConfiguration"} },
 		Usage: func() (machine.Usage, error) {
-			return machine.Usage{At: time.Unix(7, 0), CPU: 15e8, WorkingSet: 5}, nil
+			return machine.Usage{
+				At: time.Unix(7, 0), CPU: 15e8, WorkingSet: 5, Swap: 9, SwapFree: 6, Processes: 3, MaxProcesses: 4, Booted: time.Unix(1, 0),
+				Interfaces: []machine.Interface{{Name: "eth0", RxBytes: 11}},
+			}, nil
+		},
+		PodUsage: func(context.Context) map[types.UID]PodUsage {
+			return map[types.UID]PodUsage{"uid-1": {At: metav1.Unix(7, 0), Disk: 21, Inodes: 2, Processes: 5, Volumes: map[string]uint64{"scratch": 20}}}
 		},
 		Clock: clock.RealClock{}, Logger: zap.NewNop(), Profiling: true, Log: &daemon.LogOptions{},
 	})

@@ -8,8 +8,11 @@ import (
 	"strings"
 
 	"github.com/gin-gonic/gin"
+	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	kubelettypes "k8s.io/kubelet/pkg/types"
+
+	"kctl/proto/core"
 )
 
 // resourceMetrics answers with the few figures that metrics pipelines ask for,
@@ -23,6 +26,7 @@ func (s *Server) resourceMetrics(c *gin.Context) {
 	}
 	f := figures{}
 	f.addContainers(all)
+	f.addStarts(all, s.Status)
 	failed := 0
 	if s.Usage != nil {
 		usage, err := s.Usage()
@@ -32,6 +36,7 @@ func (s *Server) resourceMetrics(c *gin.Context) {
 			at := usage.At.UnixMilli()
 			f.add("node_cpu_usage_seconds_total", "", seconds(usage.CPU), at)
 			f.add("node_memory_working_set_bytes", "", fmt.Sprint(usage.WorkingSet), at)
+			f.add("node_swap_usage_bytes", "", fmt.Sprint(usage.Swap-min(usage.Swap, usage.SwapFree)), at)
 		}
 	}
 	f["resource_scrape_error"] = []string{fmt.Sprintf("resource_scrape_error %d\n", failed)}
@@ -47,6 +52,10 @@ var kinds = map[string]struct{ kind, help string }{
 	"pod_memory_working_set_bytes":       {"gauge", "Current working set of the pod in bytes"},
 	"container_cpu_usage_seconds_total":  {"counter", "Cumulative cpu time consumed by the container in core-seconds"},
 	"container_memory_working_set_bytes": {"gauge", "Current working set of the container in bytes"},
+	"container_start_time_seconds":       {"gauge", "Start time of the container since unix epoch in seconds"},
+	"container_swap_usage_bytes":         {"gauge", "Current amount of the container swap usage in bytes"},
+	"pod_swap_usage_bytes":               {"gauge", "Current amount of the pod swap usage in bytes"},
+	"node_swap_usage_bytes":              {"gauge", "Current swap usage of the node in bytes"},
 	"resource_scrape_error":              {"gauge", "1 if there was an error while getting container metrics, 0 otherwise"},
 }
 
@@ -57,12 +66,26 @@ func (f figures) add(name, labels, value string, milliseconds int64) {
 	f[name] = append(f[name], fmt.Sprintf("%s%s %s %d\n", name, labels, value, milliseconds))
 }
 
+// addStarts adds when containers started, which metrics-server takes their
+// usage from.
+func (f figures) addStarts(all []*runtimeapi.ContainerStats, status func(types.UID) (core.PodStatus, bool)) {
+	for _, one := range all {
+		labels := one.GetAttributes().GetLabels()
+		known, _ := status(types.UID(labels[kubelettypes.KubernetesPodUIDLabel]))
+		name := labels[kubelettypes.KubernetesContainerNameLabel]
+		if at := started(&known, name); !at.IsZero() {
+			f["container_start_time_seconds"] = append(f["container_start_time_seconds"], fmt.Sprintf("container_start_time_seconds{container=%q,namespace=%q,pod=%q} %d\n",
+				name, labels[kubelettypes.KubernetesPodNamespaceLabel], labels[kubelettypes.KubernetesPodNameLabel], at.Unix()))
+		}
+	}
+}
+
 // addContainers adds what containers use, and what their pods do by that.
 func (f figures) addContainers(all []*runtimeapi.ContainerStats) {
 	type sum struct {
-		cpu, memory           uint64
-		cpuTime, memoryTime   int64
-		cpuKnown, memoryKnown bool
+		cpu, memory, swap                uint64
+		cpuTime, memoryTime, swapTime    int64
+		cpuKnown, memoryKnown, swapKnown bool
 	}
 	pods := map[string]sum{}
 	for _, one := range all {
@@ -81,6 +104,10 @@ func (f figures) addContainers(all []*runtimeapi.ContainerStats) {
 			f.add("container_memory_working_set_bytes", of, fmt.Sprint(w.GetValue()), one.GetMemory().GetTimestamp()/1e6)
 			total.memory, total.memoryTime, total.memoryKnown = total.memory+w.GetValue(), max(total.memoryTime, one.GetMemory().GetTimestamp()), true
 		}
+		if u := one.GetSwap().GetSwapUsageBytes(); u != nil {
+			f.add("container_swap_usage_bytes", of, fmt.Sprint(u.GetValue()), one.GetSwap().GetTimestamp()/1e6)
+			total.swap, total.swapTime, total.swapKnown = total.swap+u.GetValue(), max(total.swapTime, one.GetSwap().GetTimestamp()), true
+		}
 		pods["{"+pod] = total
 	}
 	for of, total := range pods {
@@ -89,6 +116,9 @@ func (f figures) addContainers(all []*runtimeapi.ContainerStats) {
 		}
 		if total.memoryKnown {
 			f.add("pod_memory_working_set_bytes", of, fmt.Sprint(total.memory), total.memoryTime/1e6)
+		}
+		if total.swapKnown {
+			f.add("pod_swap_usage_bytes", of, fmt.Sprint(total.swap), total.swapTime/1e6)
 		}
 	}
 }

@@ -36,6 +36,8 @@ type Runtime interface {
 	ListContainers(ctx context.Context, filter *runtimeapi.ContainerFilter) ([]*runtimeapi.Container, error)
 	ListPodSandbox(ctx context.Context, filter *runtimeapi.PodSandboxFilter) ([]*runtimeapi.PodSandbox, error)
 	ListContainerStats(ctx context.Context, filter *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error)
+	ListPodSandboxStats(ctx context.Context, filter *runtimeapi.PodSandboxStatsFilter) ([]*runtimeapi.PodSandboxStats, error)
+	ImageFsInfo(ctx context.Context) (*runtimeapi.ImageFsInfoResponse, error)
 	ContainerStatus(ctx context.Context, id string) (*runtimeapi.ContainerStatus, error)
 	ExecSync(ctx context.Context, id string, command []string, timeout time.Duration) (cri.ExecResult, error)
 	Exec(ctx context.Context, request *runtimeapi.ExecRequest) (string, error)
@@ -61,9 +63,12 @@ type Config struct {
 	// Profiling serves the Go runtime's profiles.
 	Profiling bool
 	// Usage is what the machine uses; may be nil.
-	Usage  func() (node.Usage, error)
-	Clock  clock.Clock
-	Logger *zap.Logger
+	Usage func() (node.Usage, error)
+	// PodUsage is what pods use of the disk, and how many processes they are, as
+	// it was measured last; may be nil.
+	PodUsage func(ctx context.Context) map[types.UID]PodUsage
+	Clock    clock.Clock
+	Logger   *zap.Logger
 }
 
 // Server answers the kubelet's HTTPS port.

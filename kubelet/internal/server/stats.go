@@ -23,6 +23,8 @@ func (s *Server) summary(c *gin.Context) {
 		return
 	}
 	summary := summaryOf(s.NodeName, all)
+	s.addPods(c.Request.Context(), summary)
+	summary.Node.Runtime = s.runtimeStats(c.Request.Context())
 	if s.Usage != nil {
 		usage, err := s.Usage()
 		if err != nil {
@@ -44,6 +46,11 @@ func addNode(n *stats.NodeStats, u node.Usage) {
 		Time: now, CapacityBytes: &u.DiskCapacity, AvailableBytes: &u.DiskAvailable, UsedBytes: &used,
 		Inodes: &u.Inodes, InodesFree: &u.InodesFree, InodesUsed: &inodes,
 	}
+	most, processes, swapped := int64(u.MaxProcesses), int64(u.Processes), u.Swap-min(u.Swap, u.SwapFree)
+	n.StartTime = metav1.NewTime(u.Booted)
+	n.Rlimit = &stats.RlimitStats{Time: now, MaxPID: &most, NumOfRunningProcesses: &processes}
+	n.Swap = &stats.SwapStats{Time: now, SwapAvailableBytes: &u.SwapFree, SwapUsageBytes: &swapped}
+	n.Network = nodeNetwork(now, u.Interfaces)
 }
 
 func summaryOf(node string, all []*runtimeapi.ContainerStats) *stats.Summary {
@@ -90,6 +97,11 @@ func containerStats(one *runtimeapi.ContainerStats) stats.ContainerStats {
 			RSSBytes:        value(memory.GetRssBytes()),
 			PageFaults:      value(memory.GetPageFaults()),
 			MajorPageFaults: value(memory.GetMajorPageFaults()),
+		}
+	}
+	if swap := one.GetSwap(); swap != nil {
+		result.Swap = &stats.SwapStats{
+			Time: at(swap.GetTimestamp()), SwapAvailableBytes: value(swap.GetSwapAvailableBytes()), SwapUsageBytes: value(swap.GetSwapUsageBytes()),
 		}
 	}
 	if layer := one.GetWritableLayer(); layer != nil {

@@ -46,6 +46,9 @@ type Config struct {
 	// Allocatable is what the node has for pods: the value of limits that a
 	// container does not set, and the bound of volumes in memory. May be nil.
 	Allocatable func() corev1.ResourceList
+	// Failed hears that mounted volumes keep older content than they should
+	// because the newer one can't be written. May be nil.
+	Failed func(pod *core.Pod, err error)
 }
 
 // Manager makes the volumes of all pods on the node. Its methods may be called

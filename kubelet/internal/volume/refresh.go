@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"time"
 
 	"go.uber.org/zap"
@@ -55,9 +57,16 @@ func sameContent(a, b *core.Pod) bool {
 func isAway(err error) bool {
 	var answered apierrors.APIStatus
 	if !errors.As(err, &answered) {
-		return true
+		return !isDisk(err)
 	}
 	return answered.Status().Code >= 500 || apierrors.ReasonForError(err) == metav1.StatusReasonTooManyRequests
+}
+
+// isDisk tells whether a file could not be made or changed.
+func isDisk(err error) bool {
+	var file *fs.PathError
+	var link *os.LinkError
+	return errors.As(err, &file) || errors.As(err, &link)
 }
 
 // Run keeps the contents of mounted volumes up to date until ctx ends.
@@ -132,6 +141,9 @@ func (m *Manager) refresh(ctx context.Context, p *podVolumes) {
 	if err != nil {
 		m.config.Logger.Warn("volumes keep the content they have: there is no newer one",
 			zap.String("pod", pod.Namespace+"/"+pod.Name), zap.String("uid", string(pod.UID)), zap.Error(err))
+	}
+	if m.config.Failed != nil && isDisk(err) {
+		m.config.Failed(pod, err)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -205,3 +205,39 @@ func tail(s string, n int) string {
 	}
 	return strings.Join(lines, "\n")
 }
+
+// Reboot takes away what a machine loses when its power is cut and comes back:
+// all processes, mounts, links, control groups, and what is in memory. The
+// daemon starts again on what is on its disk.
+func (c *Containerd) Reboot(t testing.TB) {
+	t.Helper()
+	_ = c.process.Process.Kill()
+	<-c.exited
+	c.process = nil
+	for pid := range c.processes() {
+		_ = unix.Kill(pid, unix.SIGKILL) // shims
+	}
+	for _, dir := range c.cgroups() {
+		pids, _ := cgroups.GetAllPids(dir) // of a group that is gone, none
+		for _, pid := range pids {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+	}
+	for _, point := range c.mounts() {
+		if err := unix.Unmount(point, unix.MNT_DETACH); err != nil {
+			t.Errorf("unmounting %s: %v", point, err)
+		}
+	}
+	_ = exec.Command("ip", "link", "delete", c.Bridge).Run() // it is there if a pod was
+	for _, dir := range c.cgroups() {
+		if err := cgroups.RemovePath(dir); err != nil {
+			t.Errorf("removing control group %s: %v", dir, err)
+		}
+	}
+	for _, dir := range []string{"state", "runc"} {
+		if err := os.RemoveAll(filepath.Join(c.Dir, dir)); err != nil {
+			t.Error(err)
+		}
+	}
+	c.Up(t)
+}

@@ -1,0 +1,307 @@
+package kubelet
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kctl/kubelet/internal/config"
+	"kctl/kubelet/internal/simulated"
+	"kctl/kubelet/internal/volume/mount"
+	"kctl/proto/core"
+)
+
+// waitEvent waits for an event about the pod with this reason and text.
+func (b *bed) waitEvent(pod, reason, text string) {
+	b.t.Helper()
+	b.api.wait(fmt.Sprintf("event %s of %s: …%s…", reason, pod, text), func() bool {
+		var events corev1.EventList
+		if err := b.client.Resource(core.Events, "default").List(b.t.Context(), &events); err != nil {
+			b.t.Fatal(err)
+		}
+		return slices.ContainsFunc(events.Items, func(e core.Event) bool {
+			return e.InvolvedObject.Name == pod && e.Reason == reason && strings.Contains(e.Message, text)
+		})
+	})
+}
+
+// restarts is the first container's count.
+func restarts(s *core.PodStatus) int32 {
+	if len(s.ContainerStatuses) == 0 {
+		return 0
+	}
+	return s.ContainerStatuses[0].RestartCount
+}
+
+// A fork bomb meets the limit of its pod: the pod tells of it, others don't
+// notice, and deleting it ends all of it.
+func TestAForkBombStaysInItsPod(t *testing.T) {
+	b := newBed(t, func(c *config.Config) { c.PodPidsLimit = 40 })
+	bomb := shellPod("bomb", `while :; do sleep 1000 & done`)
+	bomb.Spec.Containers[0].TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
+	b.create(bomb)
+	b.api.wait("the bomb to go off", func() bool {
+		pod := b.api.pod("bomb")
+		if restarts(&pod.Status) == 0 {
+			return false
+		}
+		ended := pod.Status.ContainerStatuses[0].LastTerminationState.Terminated
+		return ended != nil && ended.ExitCode != 0 && strings.Contains(ended.Message, "can't fork")
+	})
+	// One that does not end by itself, and whose processes ignore SIGTERM.
+	b.create(shellPod("stubborn", `trap '' TERM; while :; do (trap '' TERM; sleep 1000) & sleep 0.01 || wait; done`))
+	b.waitPhase("stubborn", corev1.PodRunning)
+	b.create(shellPod("neighbour", forever))
+	b.waitPhase("neighbour", corev1.PodRunning)
+	b.deleteWithin("stubborn", 1)
+	b.api.wait("stubborn to be gone", func() bool { return b.api.pod("stubborn") == nil })
+	if pod := b.api.pod("neighbour"); pod.Status.Phase != corev1.PodRunning || restarts(&pod.Status) != 0 {
+		t.Errorf("the neighbour is %s, restarted %d times", pod.Status.Phase, restarts(&pod.Status))
+	}
+}
+
+// fill takes all room that write finds.
+func fill(t *testing.T, write func(i int) error) {
+	t.Helper()
+	for i := 0; ; i++ {
+		if err := write(i); errors.Is(err, syscall.ENOSPC) {
+			return
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// On a full disk pods wait and say why, what runs keeps what it has, whole, and
+// all goes on by itself when there is room.
+func TestAFullDisk(t *testing.T) {
+	b := newBed(t, func(c *config.Config) {
+		if err := errors.Join(os.Mkdir(c.RootDir, 0o755), syscall.Mount("tmpfs", c.RootDir, "tmpfs", 0, "size=1m,nr_inodes=400")); err != nil {
+			t.Fatal(err)
+		}
+	})
+	info := corev1.Volume{Name: "info", VolumeSource: corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{Items: []corev1.DownwardAPIVolumeFile{
+		{Path: "labels", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels"}},
+	}}}}
+	withInfo := func(name string) *core.Pod {
+		pod := shellPod(name, forever)
+		pod.Labels = map[string]string{"state": "old"}
+		pod.Spec.Volumes = []corev1.Volume{info, {Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+		pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "info", MountPath: "/info"}, {Name: "scratch", MountPath: "/scratch"}}
+		return pod
+	}
+	b.create(withInfo("before"))
+	before := b.waitPhase("before", corev1.PodRunning)
+	volume := filepath.Join(b.config.RootDir, "pods", string(before.UID), "volumes", "kubernetes.io~downward-api", "info")
+	labels := func() string {
+		content, err := os.ReadFile(filepath.Join(volume, "labels"))
+		if err != nil {
+			t.Error(err)
+		}
+		return string(content)
+	}
+	stuff := filepath.Join(b.config.RootDir, "stuff")
+	if err := os.Mkdir(stuff, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	fill(t, func(i int) error {
+		return os.WriteFile(filepath.Join(stuff, fmt.Sprint(i%100)), make([]byte, (i/100+1)*4096), 0o600)
+	})
+
+	b.create(withInfo("later"))
+	b.waitEvent("later", "FailedMount", "no space left on device")
+	b.create(shellPod("plain", forever)) // its hosts file finds no room
+	b.api.wait("plain to say why it does not run", func() bool {
+		pod := b.api.pod("plain")
+		return len(pod.Status.ContainerStatuses) == 1 && pod.Status.ContainerStatuses[0].State.Waiting != nil &&
+			strings.Contains(pod.Status.ContainerStatuses[0].State.Waiting.Message, "no space left on device")
+	})
+	patch := []byte(`{"metadata":{"labels":{"state":"new"}}}`)
+	if err := b.client.Resource(core.Pods, "default").Patch(t.Context(), "before", types.MergePatchType, patch, nil); err != nil {
+		t.Fatal(err)
+	}
+	b.waitEvent("before", "FailedMount", "no space left on device")
+	if got := labels(); got != `state="old"` {
+		t.Errorf("the running pod sees %q", got)
+	}
+	if phase := b.phase("later"); phase != corev1.PodPending {
+		t.Errorf("the pod that waits for room is %s", phase)
+	}
+	clear := func() {
+		if err := os.RemoveAll(stuff); err != nil {
+			t.Fatal(err)
+		}
+	}
+	clear()
+	b.waitPhase("later", corev1.PodRunning)
+	b.waitPhase("plain", corev1.PodRunning)
+	b.eventually("the new label", func() bool { return labels() == `state="new"` })
+	if entries, err := os.ReadDir(volume); err != nil || len(entries) != 3 { // a version, the link to it, labels
+		t.Errorf("something half-written is left: %v, %v", entries, err)
+	}
+	if after := b.api.pod("before"); restarts(&after.Status) != 0 || after.Status.Phase != corev1.PodRunning {
+		t.Errorf("the pod from before is %s, restarted %d times", after.Status.Phase, restarts(&after.Status))
+	}
+
+	// No file can be made any more: not even a directory.
+	if err := os.Mkdir(stuff, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	fill(t, func(i int) error { return os.WriteFile(filepath.Join(stuff, fmt.Sprint(i)), nil, 0o600) })
+	b.create(shellPod("last", forever))
+	b.waitEvent("last", "Failed", "error making pod data directories")
+	clear()
+	b.waitPhase("last", corev1.PodRunning)
+}
+
+// After a reboot sandboxes, control groups and mounts are gone. Pods come back
+// by their policy, in a new sandbox, and those that had ended stay ended.
+func TestAReboot(t *testing.T) {
+	b := newBed(t)
+	for name, policy := range map[string]corev1.RestartPolicy{
+		"always": corev1.RestartPolicyAlways, "failing": corev1.RestartPolicyOnFailure, "never": corev1.RestartPolicyNever, "done": corev1.RestartPolicyNever,
+	} {
+		pod := shellPod(name, "echo x >> /memory/x; echo $(cat /memory/x | wc -l) times; "+forever)
+		if name == "done" {
+			pod = shellPod(name, "exit 0")
+		}
+		pod.Spec.RestartPolicy = policy
+		pod.Spec.Volumes = []corev1.Volume{{Name: "memory", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}}}
+		pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "memory", MountPath: "/memory"}}
+		b.create(pod)
+	}
+	for name, phase := range map[string]corev1.PodPhase{"always": corev1.PodRunning, "failing": corev1.PodRunning, "never": corev1.PodRunning, "done": corev1.PodSucceeded} {
+		b.waitPhase(name, phase)
+	}
+	b.stop()
+	if err := mount.UnmountBelow(b.config.RootDir); err != nil {
+		t.Fatal(err)
+	}
+	b.containerd.Reboot(t)
+	b.removeGroups()
+	b.start()
+	for _, name := range []string{"always", "failing"} {
+		b.api.wait(name+" to run again", func() bool {
+			status := b.api.pod(name).Status
+			return restarts(&status) == 1 && status.ContainerStatuses[0].State.Running != nil
+		})
+		b.eventually(name+" to have its memory anew", func() bool { return b.says(name, "1 times") && !b.says(name, "2 times") })
+	}
+	if failed := b.waitPhase("never", corev1.PodFailed); restarts(&failed.Status) != 0 {
+		t.Errorf("a pod that is never restarted was, %d times", restarts(&failed.Status))
+	}
+	if phase := b.phase("done"); phase != corev1.PodSucceeded {
+		t.Errorf("the pod that had ended is %s", phase)
+	}
+	b.checkSandboxes(map[string]uint32{"always": 1, "failing": 1})
+}
+
+// checkSandboxes holds the sandboxes that are ready against the attempts that
+// they should be.
+func (b *bed) checkSandboxes(want map[string]uint32) {
+	b.t.Helper()
+	sandboxes, err := b.containerd.Client().ListPodSandbox(b.t.Context(), nil)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	ready := map[string]int{}
+	for _, s := range sandboxes {
+		if name := s.GetMetadata().GetName(); s.GetState() == 0 {
+			ready[name]++
+			if attempt, known := want[name]; !known || attempt != s.GetMetadata().GetAttempt() {
+				b.t.Errorf("pod %s has sandbox attempt %d", name, s.GetMetadata().GetAttempt())
+			}
+		}
+	}
+	for name := range want {
+		if ready[name] != 1 {
+			b.t.Errorf("pod %s has %d sandboxes", name, ready[name])
+		}
+	}
+}
+
+// While the API server is away pods go on, crashed containers are started
+// again, and probes act; afterwards the API hears of it.
+func TestTheAPIIsAwayForLong(t *testing.T) {
+	b := newBed(t, func(c *config.Config) { c.MaxBackOff = time.Second })
+	sick := shellPod("sick", forever)
+	sick.Spec.Containers[0].LivenessProbe = &corev1.Probe{
+		ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"/bin/sh", "-c", "! test -f /dead"}}},
+		PeriodSeconds: 1, TimeoutSeconds: 60, SuccessThreshold: 1, FailureThreshold: 1,
+	}
+	b.create(sick)
+	b.create(shellPod("well", forever))
+	b.create(shellPod("crash", "sleep 0.2; exit 1"))
+	for _, name := range []string{"sick", "well"} {
+		b.waitPhase(name, corev1.PodRunning)
+	}
+	b.api.setAway(true)
+	well, crash, ill := b.api.pod("well"), b.api.pod("crash"), b.api.pod("sick")
+	id := strings.TrimPrefix(ill.Status.ContainerStatuses[0].ContainerID, "containerd://")
+	if _, err := b.containerd.Client().ExecSync(t.Context(), id, []string{"/bin/touch", "/dead"}, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	for _, pod := range []*core.Pod{crash, ill} {
+		want := restarts(&pod.Status) + 2
+		if pod == ill {
+			want = 1
+		}
+		b.eventually(pod.Name+" to be restarted without the API", func() bool {
+			status, _ := b.kubelet.statuses.Get(pod.UID)
+			return restarts(&status) >= want
+		})
+	}
+	heard := b.api.pod("crash")
+	if restarts(&heard.Status) != restarts(&crash.Status) {
+		t.Error("the API was not away")
+	}
+	known, _ := b.kubelet.statuses.Get(crash.UID)
+	b.api.setAway(false)
+	b.api.wait("the API to hear of restarts", func() bool {
+		c, s := b.api.pod("crash").Status, b.api.pod("sick").Status
+		return restarts(&c) >= restarts(&known) && restarts(&s) == 1
+	})
+	if after := b.api.pod("well"); after.Status.ContainerStatuses[0].ContainerID != well.Status.ContainerStatuses[0].ContainerID {
+		t.Error("a pod that was well was touched")
+	}
+}
+
+// An API server that comes back is not overrun: what became of its pods
+// meanwhile costs it a few requests each.
+func TestAnAPIThatComesBackIsNotOverrun(t *testing.T) {
+	b, _ := newHollowBed(t, nil)
+	const pods = 20
+	for i := range pods {
+		b.create(hollowPod(fmt.Sprintf("ends-%d", i), map[string]string{simulated.ExitAfter: "3s"}))
+		b.create(hollowPod(fmt.Sprintf("stays-%d", i), nil))
+	}
+	for i := range pods {
+		b.waitPhase(fmt.Sprintf("stays-%d", i), corev1.PodRunning)
+	}
+	b.api.setAway(true)
+	for i := range pods {
+		uid := b.api.pod(fmt.Sprintf("ends-%d", i)).UID
+		b.eventually("all to end", func() bool {
+			status, _ := b.kubelet.statuses.Get(uid)
+			return status.Phase == corev1.PodSucceeded
+		})
+	}
+	b.api.setAway(false)
+	for i := range pods {
+		b.waitPhase(fmt.Sprintf("ends-%d", i), corev1.PodSucceeded)
+	}
+	if n := b.api.sinceAway(); n > 10*pods {
+		t.Errorf("%d requests for %d pods that ended", n, pods)
+	} else {
+		t.Logf("%d requests for %d pods that ended", n, pods)
+	}
+}

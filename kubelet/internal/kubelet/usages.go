@@ -1,0 +1,56 @@
+package kubelet
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"kctl/kubelet/internal/eviction"
+	"kctl/kubelet/internal/server"
+	"kctl/proto/core"
+)
+
+// usagesFor is how long what was measured is good enough: to measure is to walk
+// through all that pods have on disk.
+const usagesFor = time.Minute
+
+// usages are what pods use of the disk, for those who ask the server.
+type usages struct {
+	measure func(ctx context.Context, pods []*core.Pod, disk bool) (map[types.UID]*eviction.Usage, error)
+	pods    func() []*core.Pod
+	clock   clock.Clock
+
+	mu   sync.Mutex // held while it is measured: others wait for the same answer
+	at   time.Time
+	last map[types.UID]server.PodUsage
+}
+
+// get returns what was measured in the last minute, or measures. Pods that can't
+// be measured whole have what could be.
+func (u *usages) get(ctx context.Context) map[types.UID]server.PodUsage {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if now := u.clock.Now(); u.last == nil || now.Sub(u.at) >= usagesFor {
+		measured, _ := u.measure(ctx, u.pods(), true)
+		u.at, u.last = now, map[types.UID]server.PodUsage{}
+		for uid, one := range measured {
+			u.last[uid] = podUsage(one, metav1.NewTime(now))
+		}
+	}
+	return u.last
+}
+
+func podUsage(one *eviction.Usage, at metav1.Time) server.PodUsage {
+	usage := server.PodUsage{
+		At: at, Disk: uint64(max(0, one.Disk)), Inodes: uint64(max(0, one.Inodes)), Processes: uint64(max(0, one.Processes)),
+		Volumes: map[string]uint64{},
+	}
+	for name, bytes := range one.Volumes {
+		usage.Volumes[name] = uint64(max(0, bytes))
+	}
+	return usage
+}

@@ -1,0 +1,55 @@
+package node
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// valueOf is the number in the line of /proc/stat that begins with name; 0 if
+// there is none.
+func valueOf(stat []byte, name string) int64 {
+	for line := range bytes.Lines(stat) {
+		if fields := bytes.Fields(line); len(fields) > 1 && string(fields[0]) == name {
+			n, _ := strconv.ParseInt(string(fields[1]), 10, 64)
+			return n
+		}
+	}
+	return 0
+}
+
+// tasks are how many there are, and how many there may be; 0 for what the
+// kernel does not say (proc(5): loadavg, kernel/pid_max).
+func tasks() (now, most uint64) {
+	if data, err := os.ReadFile("/proc/loadavg"); err == nil {
+		if fields := strings.Fields(string(data)); len(fields) > 3 {
+			_, all, _ := strings.Cut(fields[3], "/")
+			now, _ = strconv.ParseUint(all, 10, 64)
+		}
+	}
+	if data, err := os.ReadFile("/proc/sys/kernel/pid_max"); err == nil {
+		most, _ = strconv.ParseUint(strings.TrimSpace(string(data)), 10, 64)
+	}
+	return now, most
+}
+
+// interfaces reads a table as the kernel writes it in /proc/net/dev: of each
+// interface eight columns of what was received, and eight of what was sent.
+func interfaces(path string) []Interface {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	var all []Interface
+	for line := range strings.Lines(string(data)) {
+		name, figures, ok := strings.Cut(strings.TrimSpace(line), ":")
+		fields := strings.Fields(figures)
+		if !ok || name == "lo" || len(fields) < 16 {
+			continue
+		}
+		column := func(i int) uint64 { n, _ := strconv.ParseUint(fields[i], 10, 64); return n }
+		all = append(all, Interface{Name: name, RxBytes: column(0), RxErrors: column(2), TxBytes: column(8), TxErrors: column(10)})
+	}
+	return all
+}

@@ -1,0 +1,140 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"syscall"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+
+	"kctl/kubelet/internal/node"
+	"kctl/proto/core"
+)
+
+// PodUsage is what a pod uses that the runtime does not measure.
+type PodUsage struct {
+	At           metav1.Time
+	Disk, Inodes uint64 // of volumes, logs and what containers wrote
+	Processes    uint64
+	Volumes      map[string]uint64 // bytes of each emptyDir on disk, by name
+}
+
+// addPods adds to the pods of a summary what is not the containers': when they
+// started, their network, volumes and processes. What nobody can measure is
+// left out.
+func (s *Server) addPods(ctx context.Context, summary *stats.Summary) {
+	networks := map[string]*stats.NetworkStats{}
+	sandboxes, _ := s.Runtime.ListPodSandboxStats(ctx, nil) // some runtimes measure none
+	for _, one := range sandboxes {
+		if network := one.GetLinux().GetNetwork(); network != nil {
+			networks[one.GetAttributes().GetMetadata().GetUid()] = podNetwork(network)
+		}
+	}
+	var usages map[types.UID]PodUsage
+	if s.PodUsage != nil {
+		usages = s.PodUsage(ctx)
+	}
+	for i := range summary.Pods {
+		pod := &summary.Pods[i]
+		pod.Network = networks[pod.PodRef.UID]
+		status, _ := s.Status(types.UID(pod.PodRef.UID))
+		if status.StartTime != nil {
+			pod.StartTime = *status.StartTime
+		}
+		for at := range pod.Containers {
+			pod.Containers[at].StartTime = started(&status, pod.Containers[at].Name)
+			pod.Swap = addSwap(pod.Swap, pod.Containers[at].Swap)
+		}
+		if usage, measured := usages[types.UID(pod.PodRef.UID)]; measured {
+			addUsage(pod, usage)
+		}
+	}
+}
+
+// started is when a container did that runs; zero of others.
+func started(status *core.PodStatus, container string) metav1.Time {
+	for _, list := range [][]core.ContainerStatus{status.ContainerStatuses, status.InitContainerStatuses, status.EphemeralContainerStatuses} {
+		at := slices.IndexFunc(list, func(c corev1.ContainerStatus) bool { return c.Name == container })
+		if at >= 0 && list[at].State.Running != nil {
+			return list[at].State.Running.StartedAt
+		}
+	}
+	return metav1.Time{}
+}
+
+func addUsage(pod *stats.PodStats, usage PodUsage) {
+	pod.ProcessStats = &stats.ProcessStats{ProcessCount: &usage.Processes}
+	pod.EphemeralStorage = &stats.FsStats{Time: usage.At, UsedBytes: &usage.Disk, InodesUsed: &usage.Inodes}
+	for name, used := range usage.Volumes {
+		pod.VolumeStats = append(pod.VolumeStats, stats.VolumeStats{Name: name, FsStats: stats.FsStats{Time: usage.At, UsedBytes: &used}})
+	}
+	slices.SortFunc(pod.VolumeStats, func(a, b stats.VolumeStats) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+func addSwap(a, b *stats.SwapStats) *stats.SwapStats {
+	if a == nil || b == nil {
+		return cmp.Or(a, b)
+	}
+	return &stats.SwapStats{Time: b.Time, SwapAvailableBytes: sum(a.SwapAvailableBytes, b.SwapAvailableBytes), SwapUsageBytes: sum(a.SwapUsageBytes, b.SwapUsageBytes)}
+}
+
+func podNetwork(n *runtimeapi.NetworkUsage) *stats.NetworkStats {
+	one := func(u *runtimeapi.NetworkInterfaceUsage) stats.InterfaceStats {
+		return stats.InterfaceStats{
+			Name: u.GetName(), RxBytes: value(u.GetRxBytes()), RxErrors: value(u.GetRxErrors()), TxBytes: value(u.GetTxBytes()), TxErrors: value(u.GetTxErrors()),
+		}
+	}
+	network := &stats.NetworkStats{Time: at(n.GetTimestamp()), InterfaceStats: one(n.GetDefaultInterface())}
+	for _, u := range n.GetInterfaces() {
+		network.Interfaces = append(network.Interfaces, one(u))
+	}
+	return network
+}
+
+// nodeNetwork takes the first interface for the default one: the kernel lists
+// what it found at its start first.
+func nodeNetwork(now metav1.Time, all []node.Interface) *stats.NetworkStats {
+	if len(all) == 0 {
+		return nil
+	}
+	network := &stats.NetworkStats{Time: now}
+	for _, i := range all {
+		network.Interfaces = append(network.Interfaces, stats.InterfaceStats{Name: i.Name, RxBytes: &i.RxBytes, RxErrors: &i.RxErrors, TxBytes: &i.TxBytes, TxErrors: &i.TxErrors})
+	}
+	network.InterfaceStats = network.Interfaces[0]
+	return network
+}
+
+// runtimeStats are about the file systems of images and containers; nil where
+// the runtime does not say.
+func (s *Server) runtimeStats(ctx context.Context) *stats.RuntimeStats {
+	info, err := s.Runtime.ImageFsInfo(ctx)
+	if err != nil {
+		return nil
+	}
+	result := &stats.RuntimeStats{ImageFs: fileSystem(info.GetImageFilesystems())}
+	// A runtime that does not tell them apart has both on one.
+	if result.ContainerFs = fileSystem(info.GetContainerFilesystems()); result.ContainerFs == nil {
+		result.ContainerFs = result.ImageFs
+	}
+	return result
+}
+
+func fileSystem(usages []*runtimeapi.FilesystemUsage) *stats.FsStats {
+	if len(usages) == 0 {
+		return nil
+	}
+	u := usages[0]
+	result := &stats.FsStats{Time: at(u.GetTimestamp()), UsedBytes: value(u.GetUsedBytes()), InodesUsed: value(u.GetInodesUsed())}
+	var fs syscall.Statfs_t
+	if syscall.Statfs(u.GetFsId().GetMountpoint(), &fs) == nil {
+		capacity, available := fs.Blocks*uint64(fs.Bsize), fs.Bavail*uint64(fs.Bsize)
+		result.CapacityBytes, result.AvailableBytes, result.Inodes, result.InodesFree = &capacity, &available, &fs.Files, &fs.Ffree
+	}
+	return result
+}
