@@ -69,7 +69,7 @@ func TestRuntimeCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fake := &runtimeServer{conditions: []*runtimeapi.RuntimeCondition{{Type: "RuntimeReady", Status: true}, {Type: "NetworkReady", Status: true}}}
+	fake := &runtimeServer{conditions: []*runtimeapi.RuntimeCondition{{Type: "RuntimeReady", Status: true}, {Type: "NetworkReady", Status: true}, {Type: "ContainerdHasNoDeprecationWarnings"}}}
 	for _, name := range []string{"one", "two"} {
 		fake.sandboxes = append(fake.sandboxes, &runtimeapi.PodSandbox{
 			Id: "id-" + name, CreatedAt: 1, Labels: map[string]string{"x": "y"}, State: runtimeapi.PodSandboxState_SANDBOX_NOTREADY,

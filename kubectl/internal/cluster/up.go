@@ -109,6 +109,11 @@ func (l Layout) prepare() (unlock func(), err error) {
 			return nil, fmt.Errorf("cluster directory: %w", err)
 		}
 	}
+	// What containers are made of is below it, and the root of a pod's own user
+	// namespace, who is nobody here, has to get there.
+	if err := os.Chmod(l.path("run"), 0o711); err != nil {
+		return nil, fmt.Errorf("cluster directory: %w", err)
+	}
 	return l.lock()
 }
 
