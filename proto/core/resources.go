@@ -33,6 +33,8 @@ var (
 	ClusterRoleBindings = Resource{Group: "rbac.authorization.k8s.io", Version: "v1", Name: "clusterrolebindings", Kind: "ClusterRoleBinding"}
 	// RuntimeClasses are the ways in which a node's runtime can run a pod.
 	RuntimeClasses = Resource{Group: "node.k8s.io", Version: "v1", Name: "runtimeclasses", Kind: "RuntimeClass"}
+	// ClusterTrustBundles are certificates of authorities that pods may trust.
+	ClusterTrustBundles = Resource{Group: "certificates.k8s.io", Version: "v1", Name: "clustertrustbundles", Kind: "ClusterTrustBundle"}
 	// PriorityClasses are names for how much a pod matters.
 	PriorityClasses = Resource{Group: "scheduling.k8s.io", Version: "v1", Name: "priorityclasses", Kind: "PriorityClass"}
 	// PodDisruptionBudgets say how many pods of a kind may be missing at once.

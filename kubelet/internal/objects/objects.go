@@ -25,6 +25,7 @@ type Objects struct {
 	secrets    *cache[*core.Secret]
 	configMaps *cache[*core.ConfigMap]
 	tokens     *tokens
+	client     *rest.Client // nil for no API server
 
 	mu   sync.Mutex
 	pods map[types.UID]references
@@ -37,6 +38,7 @@ var errNoServer = errors.New("there is no API server to ask for what the pod ref
 // client it has nothing.
 func New(client *rest.Client, clock clock.PassiveClock) *Objects {
 	return &Objects{
+		client: client,
 		secrets: newCache(clock, ttl,
 			func(s *core.Secret) bool { return s.Immutable != nil && *s.Immutable },
 			func(ctx context.Context, name types.NamespacedName) (*core.Secret, error) {

@@ -12,9 +12,11 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	testclock "k8s.io/utils/clock/testing"
@@ -344,5 +346,32 @@ func TestWithoutAServerThereIsNothing(t *testing.T) {
 		if !errors.Is(err, errNoServer) {
 			t.Errorf("error %v", err)
 		}
+	}
+}
+
+func TestTrustBundles(t *testing.T) {
+	a, o := newAPI(t)
+	bundle := func(label, content string) certificatesv1.ClusterTrustBundle {
+		return certificatesv1.ClusterTrustBundle{
+			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"live": label}},
+			Spec:       certificatesv1.ClusterTrustBundleSpec{TrustBundle: content},
+		}
+	}
+	one := bundle("yes", "one")
+	const path = "/apis/certificates.k8s.io/v1/clustertrustbundles"
+	a.objects[path+"/mine"] = &one
+	a.objects[path] = &certificatesv1.ClusterTrustBundleList{Items: []certificatesv1.ClusterTrustBundle{one, bundle("no", "two")}}
+	if got, err := o.TrustBundle(t.Context(), "mine"); err != nil || got != "one" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if _, err := o.TrustBundle(t.Context(), "other"); !apierrors.IsNotFound(err) {
+		t.Errorf("a bundle that is not there: %v", err)
+	}
+	got, err := o.TrustBundlesOf(t.Context(), "a.b/c", labels.SelectorFromSet(labels.Set{"live": "yes"}))
+	if err != nil || len(got) != 1 || got[0] != "one" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if _, err := New(nil, a.clock).TrustBundlesOf(t.Context(), "a.b/c", labels.Everything()); !errors.Is(err, errNoServer) {
+		t.Errorf("without a server: %v", err)
 	}
 }

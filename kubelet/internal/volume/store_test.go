@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -73,6 +74,14 @@ func (s *store) Secret(_ context.Context, _, name string) (*core.Secret, error) 
 		secret.Data[k] = []byte(v)
 	}
 	return secret, nil
+}
+
+func (s *store) TrustBundle(context.Context, string) (string, error) {
+	return "", errAway
+}
+
+func (s *store) TrustBundlesOf(context.Context, string, labels.Selector) ([]string, error) {
+	return nil, errAway
 }
 
 func (s *store) Token(_ context.Context, pod *core.Pod, audience string, _ int64) (string, error) {

@@ -24,6 +24,7 @@ import (
 type Objects interface {
 	configmap.Getter
 	secret.Getter
+	TrustBundles
 	Token(ctx context.Context, pod *core.Pod, audience string, seconds int64) (string, error)
 }
 
@@ -36,11 +37,9 @@ const tokenMode int32 = 0o600
 // Unsupported names the kind of a source that is not supported; "" if it is.
 func Unsupported(source *corev1.VolumeProjection) string {
 	switch {
-	case source.ClusterTrustBundle != nil:
-		return "clusterTrustBundle"
 	case source.PodCertificate != nil:
 		return "podCertificate"
-	case source.Secret == nil && source.ConfigMap == nil && source.DownwardAPI == nil && source.ServiceAccountToken == nil:
+	case source.Secret == nil && source.ConfigMap == nil && source.DownwardAPI == nil && source.ServiceAccountToken == nil && source.ClusterTrustBundle == nil:
 		return "unknown"
 	}
 	return ""
@@ -78,6 +77,8 @@ func one(ctx context.Context, objects Objects, pod *core.Pod, source *corev1.Vol
 		return configmap.Payload(ctx, objects, pod.Namespace, source.ConfigMap, d)
 	case source.Secret != nil:
 		return secret.Payload(ctx, objects, pod.Namespace, source.Secret, d)
+	case source.ClusterTrustBundle != nil:
+		return trustBundle(ctx, objects, source.ClusterTrustBundle, d)
 	case source.DownwardAPI != nil:
 		return downwardapi.Payload(pod, source.DownwardAPI.Items, allocatable, d)
 	}
