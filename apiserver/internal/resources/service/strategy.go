@@ -102,6 +102,9 @@ func sameAddresses(s *corev1.Service) {
 func prepareForUpdate(_ context.Context, s, old *corev1.Service) {
 	s.Status = old.Status
 	dropBalancing(&s.Spec, &old.Spec)
+	if outside(old) && !outside(s) {
+		dropNodePorts(&s.Spec)
+	}
 	if s.Spec.Type == corev1.ServiceTypeExternalName {
 		if s.Spec.ClusterIP == old.Spec.ClusterIP && old.Spec.Type != corev1.ServiceTypeExternalName {
 			s.Spec.ClusterIP, s.Spec.ClusterIPs = "", nil
@@ -139,16 +142,17 @@ func dropBalancing(s, old *corev1.ServiceSpec) {
 	}
 }
 
-// keepNodePorts: a port keeps its node port where the update does not say, and
-// loses it where the service is no longer reached from outside.
+// dropNodePorts is for a service that is no longer reached through nodes.
+func dropNodePorts(s *corev1.ServiceSpec) {
+	for i := range s.Ports {
+		s.Ports[i].NodePort = 0
+	}
+	s.ExternalTrafficPolicy = ""
+}
+
+// keepNodePorts: a port keeps its node port where the update does not say.
 func keepNodePorts(s, old *corev1.Service) {
 	if !outside(s) {
-		if outside(old) {
-			for i := range s.Spec.Ports {
-				s.Spec.Ports[i].NodePort = 0
-			}
-			s.Spec.ExternalTrafficPolicy = ""
-		}
 		return
 	}
 	for i := range s.Spec.Ports {

@@ -91,12 +91,13 @@ func TestRow(t *testing.T) {
 // TestLosingABalancer: what goes with a load balancer goes with it, unless the
 // update says something about it.
 func TestLosingABalancer(t *testing.T) {
-	const balanced = "{type: LoadBalancer, clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1], ports: [{port: 80}], allocateLoadBalancerNodePorts: true, loadBalancerClass: a/b, externalTrafficPolicy: Local, healthCheckNodePort: 30000}"
+	const balanced = "{type: LoadBalancer, clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1], ports: [{port: 80, nodePort: 30080}], allocateLoadBalancerNodePorts: true, loadBalancerClass: a/b, externalTrafficPolicy: Local, healthCheckNodePort: 30000}"
 	for text, want := range map[string]string{
 		strings.Replace(balanced, "LoadBalancer,", "ClusterIP,", 1):                                      "",
 		strings.Replace(balanced, "Local", "Cluster", 1):                                                 "",
 		strings.Replace(strings.Replace(balanced, "LoadBalancer,", "NodePort,", 1), "a/b", "a/c", 1):     "spec.loadBalancerClass: Forbidden",
 		strings.Replace(strings.Replace(balanced, "LoadBalancer,", "NodePort,", 1), "30000", "30001", 1): "spec.healthCheckNodePort: Invalid value: 30001",
+		strings.Replace(balanced, "LoadBalancer,", "ExternalName, externalName: a.b,", 1):                "",
 	} {
 		strategy := Strategy(clock.RealClock{})
 		old, s := strategy.New(), strategy.New()
