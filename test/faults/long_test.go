@@ -1,0 +1,90 @@
+package faults_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/test/harness"
+)
+
+func needLong(t *testing.T) {
+	t.Helper()
+	if os.Getenv("KCTL_LONG") == "" {
+		t.Skip("skipped: it takes minutes; KCTL_LONG=1 asks for it (make test-long)")
+	}
+}
+
+// TestKubeletKilledAtAnyMoment kills the kubelet again and again while pods are
+// started, and while they end. No pod is started twice, and all of them go.
+func TestKubeletKilledAtAnyMoment(t *testing.T) {
+	needLong(t)
+	c := harness.Start(t, harness.Options{})
+	killing := func(times int) {
+		for range times {
+			// Any moment will do: nothing waits for this one.
+			time.Sleep(rand.N(900 * time.Millisecond))
+			c.Kill("kubelet")
+			c.Up()
+		}
+	}
+	for round := range 4 {
+		prefix := fmt.Sprintf("round-%d", round)
+		createAll(t, c, prefix)
+		killing(4)
+		for i := range pods {
+			c.AwaitRunning(fmt.Sprintf("%s-%d", prefix, i))
+		}
+		onceEach(t, c, prefix)
+		for i := range pods {
+			pod, err := c.Client().CoreV1().Pods("default").Get(t.Context(), fmt.Sprintf("%s-%d", prefix, i), metav1.GetOptions{})
+			if err != nil || pod.Status.ContainerStatuses[0].RestartCount != 0 {
+				t.Errorf("%v, %+v", err, pod.Status.ContainerStatuses)
+			}
+		}
+		if err := c.Client().CoreV1().Pods("default").DeleteCollection(t.Context(), *metav1.NewDeleteOptions(2), metav1.ListOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		killing(4)
+		for i := range pods {
+			c.AwaitGone(fmt.Sprintf("%s-%d", prefix, i))
+		}
+	}
+	harness.Eventually(t, 2*time.Minute, func() error {
+		if running := harness.RunningContainers(t, c.Dir); len(running) > 0 {
+			return fmt.Errorf("still there: %v", running)
+		}
+		return nil
+	})
+}
+
+// TestTheAPIServerIsAwayForTenMinutes stops the API server for ten minutes.
+// Pods go on and crashed ones are started again; afterwards the API knows.
+func TestTheAPIServerIsAwayForTenMinutes(t *testing.T) {
+	needLong(t)
+	c := harness.Start(t, harness.Options{})
+	c.Create(harness.Pod("well", harness.Demo, "sleep", "infinity"))
+	crash := harness.Pod("crash", harness.Demo, "exit", "1")
+	crash.Spec.RestartPolicy = corev1.RestartPolicyAlways
+	c.Create(crash)
+	before := c.AwaitRunning("well")
+	restarted := func(least int32) *corev1.Pod {
+		return c.Await("default", "crash", fmt.Sprintf("%d restarts", least), func(p *corev1.Pod) bool {
+			return len(p.Status.ContainerStatuses) == 1 && p.Status.ContainerStatuses[0].RestartCount >= least
+		})
+	}
+	first := restarted(1).Status.ContainerStatuses[0].RestartCount
+	c.Kill("apiserver")
+	time.Sleep(10 * time.Minute) // this is what is tested
+	c.Up()
+	restarted(first + 2)
+	after := c.AwaitRunning("well")
+	if a, b := before.Status.ContainerStatuses[0], after.Status.ContainerStatuses[0]; a.ContainerID != b.ContainerID || b.RestartCount != 0 {
+		t.Errorf("the pod that was well has container %s, restarted %d times; it was %s", b.ContainerID, b.RestartCount, a.ContainerID)
+	}
+}
