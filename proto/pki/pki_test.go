@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -151,6 +152,22 @@ func certificate(t *testing.T, r *Reloader) []byte {
 		t.Fatal(err)
 	}
 	return c.Certificate[0]
+}
+
+func TestUntimelyCertificates(t *testing.T) {
+	cert, key, err := ServingFiles("", "", t.TempDir(), "server", nil, nil, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for says, clock := range map[string]time.Time{"": time.Now(), "is not valid before": time.Now().AddDate(0, 0, -1), "has expired at": time.Now().AddDate(100, 0, 0)} {
+		r, err := NewReloader(cert, key, testclock.NewFakeClock(clock))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Untimely(); (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
+			t.Errorf("at %s: %v, want %q", clock, err, says)
+		}
+	}
 }
 
 func TestServerTLSVerifiesClients(t *testing.T) {

@@ -117,6 +117,23 @@ func (r *Reloader) get(every time.Duration) (*tls.Certificate, error) {
 	return r.cert, nil
 }
 
+// Untimely says what keeps others from believing the certificate now: it has
+// expired, or is not valid yet by this machine's clock.
+func (r *Reloader) Untimely() error {
+	cert, err := r.get(reloadEvery)
+	if err != nil {
+		return err
+	}
+	const advice = "set this machine's clock if it is wrong, or have a new one made (kctl pki renew)"
+	switch now, leaf := r.clock.Now(), cert.Leaf; {
+	case now.Before(leaf.NotBefore):
+		return fmt.Errorf("certificate %s is not valid before %s: %s", r.certFile, leaf.NotBefore.Format(time.RFC3339), advice)
+	case now.After(leaf.NotAfter):
+		return fmt.Errorf("certificate %s has expired at %s: %s", r.certFile, leaf.NotAfter.Format(time.RFC3339), advice)
+	}
+	return nil
+}
+
 // ServerTLS is the TLS configuration of a server that shows the Reloader's
 // certificate and, with a clientCAFile, verifies the certificates that clients
 // choose to show.

@@ -35,7 +35,7 @@ const (
 
 // servingTLS returns the TLS configuration and the file of the certificate
 // that is shown, which is a self-signed one where the options name none.
-func servingTLS(o *config.Options, clock clock.PassiveClock) (*tls.Config, string, error) {
+func servingTLS(o *config.Options, clock clock.PassiveClock, logger *zap.Logger) (*tls.Config, string, error) {
 	ips := []net.IP{net.ParseIP(o.BindAddress), net.IPv4(127, 0, 0, 1), net.IPv6loopback}
 	names := []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}
 	cert, key, err := pki.ServingFiles(o.TLSCertFile, o.TLSKeyFile, o.CertDir, "apiserver", ips, names, clock.Now())
@@ -45,6 +45,9 @@ func servingTLS(o *config.Options, clock clock.PassiveClock) (*tls.Config, strin
 	reloader, err := pki.NewReloader(cert, key, clock)
 	if err != nil {
 		return nil, "", err
+	}
+	if err := reloader.Untimely(); err != nil {
+		logger.Warn("clients do not believe the certificate that is served", zap.Error(err))
 	}
 	c, err := pki.ServerTLS(reloader, "")
 	if err != nil {

@@ -124,7 +124,7 @@ func New(ctx context.Context, o *config.Options, clock clock.WithTicker, logger 
 // open prepares what the server stands on. It returns the file of the serving
 // certificate.
 func (s *Server) open(ctx context.Context) (certificate string, err error) {
-	if s.tls, certificate, err = servingTLS(s.options, s.clock); err != nil {
+	if s.tls, certificate, err = servingTLS(s.options, s.clock, s.logger); err != nil {
 		return "", err
 	}
 	transformer, err := s.encryption(ctx)

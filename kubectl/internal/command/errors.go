@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -175,6 +176,10 @@ func connectionText(failed *url.Error) string {
 	}
 	if failed.Timeout() {
 		return fmt.Sprintf("Unable to connect to the server: %v (no answer in time)", failed.Err)
+	}
+	var invalid x509.CertificateInvalidError
+	if errors.As(failed.Err, &invalid) && invalid.Reason == x509.Expired {
+		return fmt.Sprintf("Unable to connect to the server: %v (is this machine's clock right? kctl doctor tells which of the two is wrong)", failed.Err)
 	}
 	return fmt.Sprintf("Unable to connect to the server: %v", failed.Err)
 }

@@ -167,6 +167,9 @@ func (s *Server) Run(ctx context.Context, l Listen) error {
 	if err != nil {
 		return fmt.Errorf("kubelet server: %w", err)
 	}
+	if err := reloader.Untimely(); err != nil {
+		s.Logger.Warn("clients do not believe the certificate that is served", zap.Error(err))
+	}
 	tlsConfig, err := pki.ServerTLS(reloader, l.ClientCAFile)
 	if err != nil {
 		return fmt.Errorf("kubelet server: %w", err)

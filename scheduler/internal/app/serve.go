@@ -44,6 +44,9 @@ func (s *parts) servingTLS(options *config.Options) (*tls.Config, error) {
 		if err != nil {
 			return nil, err
 		}
+		if err := reloader.Untimely(); err != nil {
+			s.logger.Warn("clients do not believe the certificate that is served", zap.Error(err))
+		}
 		return pki.ServerTLS(reloader, options.ClientCA)
 	}
 	pair, err := pki.SelfSigned(pki.Subject{
