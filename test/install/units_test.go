@@ -78,7 +78,7 @@ var (
 // nothing by itself.
 func settings(t *testing.T, unit, file string) {
 	t.Helper()
-	known := map[string]bool{"CREDENTIALS_DIRECTORY": true}
+	known := map[string]bool{"CREDENTIALS_DIRECTORY": true, "JOIN_FLAGS": true} // systemd's, and of kctl join's drop-in
 	for _, m := range setting.FindAllStringSubmatch(file, -1) {
 		known[m[1]] = true
 		// etcd reads its variables itself.

@@ -37,7 +37,7 @@ roleRef: {kind: ClusterRole, name: system:certificates.k8s.io:certificatesigning
 
 // A kubelet that has nothing but a token gets a certificate, and with it a node.
 func TestANodeJoinsWithAToken(t *testing.T) {
-	c := harness.Start(t, harness.Options{Without: []string{"kubelet"}, Flags: []string{"--apiserver-flags=--enable-bootstrap-token-auth"}})
+	c := harness.Start(t, harness.Options{Without: []string{"kubelet"}})
 	c.KctlInput(bootstrapRights, "apply", "-f", "-")
 	ca := filepath.Join(c.Dir, "pki", "ca.crt")
 	bootstrap, own, certs := filepath.Join(c.Dir, "bootstrap.kubeconfig"), filepath.Join(c.Dir, "own.kubeconfig"), filepath.Join(c.Dir, "own-pki")

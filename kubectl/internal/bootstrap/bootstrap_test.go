@@ -341,6 +341,7 @@ func TestBadOptions(t *testing.T) {
 		"node IPs":  func(o *Options) { o.NodeIP = "192.0.2.1,192.0.2.2" },
 		"DNS":       func(o *Options) { o.ClusterDNS = []string{"dns"} },
 		"port":      func(o *Options) { o.Port = 0 },
+		"network":   func(o *Options) { o.NodeNetwork = "none" },
 		"two ways":  func(o *Options) { o.Discovery.File, o.Hashes = "x", []string{"y"} },
 	} {
 		o := good
@@ -349,8 +350,12 @@ func TestBadOptions(t *testing.T) {
 			t.Errorf("%s passes", name)
 		}
 	}
+	good.NodeIP, good.NodeNetwork = "192.0.2.1", "vxlan"
 	if err := good.Validate(); err != nil {
 		t.Error(err)
+	}
+	if args := strings.Join(good.args(), " "); !strings.HasSuffix(args, "--node-ip=192.0.2.1 --node-network=vxlan") {
+		t.Errorf("the kubelet is started by %s", args)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,8 +34,10 @@ type Options struct {
 	// ServerTLS has the kubelet ask for its serving certificate, which somebody
 	// has to approve.
 	ServerTLS bool
-	Ignore    []string // names of checks
-	Now       time.Time
+	// NodeNetwork is the kubelet's --node-network; "" leaves the network to others.
+	NodeNetwork string
+	Ignore      []string // names of checks
+	Now         time.Time
 }
 
 // Node is where a node's files and its runtime are.
@@ -91,6 +94,9 @@ func (o *Options) Validate() error {
 	if o.Port < 1 || o.Port > 65535 {
 		return fmt.Errorf("--kubelet-port=%d: not a port", o.Port)
 	}
+	if err := ValidateNodeNetwork(o.NodeNetwork); err != nil {
+		return err
+	}
 	if o.Discovery.File != "" && len(o.Hashes) > 0 {
 		return errors.New("--discovery-file and --discovery-token-ca-cert-hash are two ways to know the server: give one")
 	}
@@ -124,6 +130,9 @@ func Join(ctx context.Context, o Options) (*Joined, error) {
 	joined.Checks = append(machine.Checks(ctx), found.clock(o.Now))
 	if !joined.Before {
 		joined.Checks = append(joined.Checks, found.admitted(ctx, token, o.NodeName)...)
+	}
+	if o.NodeNetwork != "" { // the kubelet makes it
+		joined.Checks = slices.DeleteFunc(joined.Checks, func(c doctor.Check) bool { return c.Name == doctor.PodNetwork })
 	}
 	if err := refusal(joined.Checks, o.Ignore); err != nil {
 		return joined, err
@@ -248,6 +257,9 @@ func (o *Options) args() []string {
 	}
 	if o.NodeIP != "" {
 		args = append(args, "--node-ip="+o.NodeIP)
+	}
+	if o.NodeNetwork != "" {
+		args = append(args, "--node-network="+o.NodeNetwork)
 	}
 	return args
 }

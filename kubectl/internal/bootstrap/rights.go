@@ -26,29 +26,57 @@ var bindings = []struct{ name, role, group string }{
 	{getNodes, getNodes, DefaultGroup},
 }
 
+// nodeNetwork is the role of kubelets with --node-network: they ask for all nodes,
+// to know where their pods are, and by the Node authorizer may only ask for
+// their own. deploy/network/node-network.yaml is the same.
+const nodeNetwork = "kctl:node-network"
+
+// ValidateNodeNetwork checks what a kubelet is told by --node-network; "" is
+// nothing.
+func ValidateNodeNetwork(mode string) error {
+	if mode != "" && mode != "routes" && mode != "vxlan" {
+		return fmt.Errorf("--node-network=%s: want routes (all nodes are on one link) or vxlan", mode)
+	}
+	return nil
+}
+
+// GrantNodeNetwork gives nodes the right that --node-network takes.
+func GrantNodeNetwork(ctx context.Context, client *rest.Client) error {
+	if err := createIfAbsent(ctx, client, core.ClusterRoles, roleOnNodes(nodeNetwork, "list", "watch")); err != nil {
+		return err
+	}
+	return createIfAbsent(ctx, client, core.ClusterRoleBindings, bindingTo(nodeNetwork, nodeNetwork, core.GroupNodes))
+}
+
 // GrantJoining gives the default group of tokens the rights that joining takes.
 // What is there by these names is left as it is.
 func GrantJoining(ctx context.Context, client *rest.Client) error {
-	role := &rbacv1.ClusterRole{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"},
-		ObjectMeta: metav1.ObjectMeta{Name: getNodes},
-		Rules:      []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"nodes"}}},
-	}
-	if err := createIfAbsent(ctx, client, core.ClusterRoles, role); err != nil {
+	if err := createIfAbsent(ctx, client, core.ClusterRoles, roleOnNodes(getNodes, "get")); err != nil {
 		return err
 	}
 	for _, b := range bindings {
-		binding := &rbacv1.ClusterRoleBinding{
-			TypeMeta:   metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRoleBinding"},
-			ObjectMeta: metav1.ObjectMeta{Name: b.name},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: b.role},
-			Subjects:   []rbacv1.Subject{{Kind: "Group", APIGroup: rbacv1.GroupName, Name: b.group}},
-		}
-		if err := createIfAbsent(ctx, client, core.ClusterRoleBindings, binding); err != nil {
+		if err := createIfAbsent(ctx, client, core.ClusterRoleBindings, bindingTo(b.name, b.role, b.group)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func roleOnNodes(name string, verbs ...string) *rbacv1.ClusterRole {
+	return &rbacv1.ClusterRole{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Rules:      []rbacv1.PolicyRule{{Verbs: verbs, APIGroups: []string{""}, Resources: []string{"nodes"}}},
+	}
+}
+
+func bindingTo(name, role, group string) *rbacv1.ClusterRoleBinding {
+	return &rbacv1.ClusterRoleBinding{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRoleBinding"},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbacv1.Subject{{Kind: "Group", APIGroup: rbacv1.GroupName, Name: group}},
+	}
 }
 
 func createIfAbsent(ctx context.Context, client *rest.Client, resource core.Resource, obj core.Object) error {

@@ -31,7 +31,7 @@ func StartUnit(ctx context.Context, args []string) error {
 			return err
 		}
 		// A list of arguments without blanks or quotes, which Validate has seen to.
-		text := "# Written by kctl join.\n[Service]\nEnvironment=\"KUBELET_FLAGS=" + strings.Join(args, " ") + "\"\n"
+		text := "# Written by kctl join.\n[Service]\nEnvironment=\"JOIN_FLAGS=" + strings.Join(args, " ") + "\"\n"
 		if err := pki.WriteFileMode(dropIn, []byte(text), 0o644); err != nil {
 			return err
 		}

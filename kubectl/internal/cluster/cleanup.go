@@ -188,10 +188,15 @@ func (l Layout) removeBridge(ctx context.Context) error {
 
 // killPodProcesses ends every process in the cluster's cgroups.
 func (l Layout) killPodProcesses() error {
-	roots, err := l.cgroups()
+	roots, err := cgroupsNamed(l.CgroupRoot())
 	if err != nil {
 		return err
 	}
+	return killIn(roots)
+}
+
+// killIn ends every process in cgroups and those below them.
+func killIn(roots []string) error {
 	var errs []error
 	for _, root := range roots {
 		for _, dir := range cgroupTree(root) {
@@ -213,10 +218,15 @@ func (l Layout) killPodProcesses() error {
 // removeCgroups removes the cluster's cgroups. They are empty by now; one that
 // is not names its process.
 func (l Layout) removeCgroups() error {
-	roots, err := l.cgroups()
+	roots, err := cgroupsNamed(l.CgroupRoot())
 	if err != nil {
 		return err
 	}
+	return removeTrees(roots)
+}
+
+// removeTrees removes cgroups and those below them.
+func removeTrees(roots []string) error {
 	var errs []error
 	for _, root := range roots {
 		for _, dir := range slices.Backward(cgroupTree(root)) {
@@ -228,12 +238,12 @@ func (l Layout) removeCgroups() error {
 	return errors.Join(errs...)
 }
 
-// cgroups are the roots of the cluster's cgroups, in every hierarchy of either
+// cgroupsNamed are the cgroups of one name, in every hierarchy of either
 // version.
-func (l Layout) cgroups() ([]string, error) {
+func cgroupsNamed(name string) ([]string, error) {
 	var roots []string
 	for _, pattern := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/*"} {
-		found, err := filepath.Glob(pattern + l.CgroupRoot())
+		found, err := filepath.Glob(pattern + name)
 		if err != nil {
 			return nil, err
 		}

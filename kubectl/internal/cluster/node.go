@@ -3,8 +3,16 @@ package cluster
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"net"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
+	"time"
+
+	"kctl/proto/core"
 )
 
 // SocketPath is the file of a runtime's endpoint.
@@ -23,9 +31,17 @@ func RuntimeState(ctx context.Context, endpoint string) (notReady, err error) {
 }
 
 // RemoveNode takes away what a kubelet made on this machine: the pods in its
-// runtime, and its directory with what is mounted there.
+// runtime, their control groups, the node's network, and the kubelet's directory
+// with what is mounted there.
 func RemoveNode(ctx context.Context, endpoint, rootDir string) error {
-	if _, err := removeSandboxes(ctx, SocketPath(endpoint), func() error { return nil }); err != nil {
+	groups, err := podGroups()
+	if err != nil {
+		return err
+	}
+	if _, err := removeSandboxes(ctx, SocketPath(endpoint), func() error { return killIn(groups) }); err != nil {
+		return err
+	}
+	if err := errors.Join(removePodGroups(ctx, groups), removeNodeNetwork(ctx)); err != nil {
 		return err
 	}
 	l := Layout{Dir: rootDir}
@@ -40,4 +56,83 @@ func RemoveNode(ctx context.Context, endpoint, rootDir string) error {
 		return errors.New(mounts[0] + " is still mounted")
 	}
 	return os.RemoveAll(rootDir)
+}
+
+// podsSlice holds the pods where systemd keeps control groups.
+const podsSlice = "kubepods.slice"
+
+// podGroups are the control groups of all pods, by either driver.
+func podGroups() ([]string, error) {
+	directories, err := cgroupsNamed("/kubepods")
+	if err != nil {
+		return nil, err
+	}
+	slices, err := cgroupsNamed("/" + podsSlice)
+	return append(directories, slices...), err
+}
+
+// removePodGroups removes groups that are empty by now, as soon as the kernel
+// has noticed.
+func removePodGroups(ctx context.Context, groups []string) error {
+	if exec.CommandContext(ctx, "systemctl", "is-active", "--quiet", podsSlice).Run() == nil {
+		if err := command(ctx, "systemctl", "stop", podsSlice); err != nil { // with all slices in it
+			return err
+		}
+	}
+	return untilDone(ctx, 5*time.Second, func() error { return removeTrees(groups) })
+}
+
+const (
+	// cniDir is where runtimes look for their network, and kubelets put theirs.
+	cniDir = "/etc/cni/net.d"
+	// leases has a directory of addresses that are taken for each network.
+	leases = "/var/lib/cni/networks"
+)
+
+// removeNodeNetwork takes away what a kubelet made for --node-network.
+func removeNodeNetwork(ctx context.Context) error {
+	var errs []error
+	if err := os.Remove(filepath.Join(cniDir, core.NodeNetworkConfig)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		errs = append(errs, err)
+	}
+	errs = append(errs, os.RemoveAll(filepath.Join(leases, core.NodeNetworkName)))
+	if _, err := exec.LookPath("ip"); err == nil {
+		for _, family := range []string{"-4", "-6"} {
+			errs = append(errs, command(ctx, "ip", family, "route", "flush", "proto", strconv.Itoa(core.NodeNetworkRoutes)))
+		}
+	}
+	for _, link := range []string{core.NodeNetworkVXLAN, core.NodeNetworkBridge} {
+		if _, err := net.InterfaceByName(link); err == nil {
+			errs = append(errs, command(ctx, "ip", "link", "delete", link))
+		}
+	}
+	for _, program := range []string{"iptables", "ip6tables"} {
+		errs = append(errs, removeChain(ctx, program, "nat", "POSTROUTING", core.NodeNetworkMasquerade),
+			removeChain(ctx, program, "filter", "FORWARD", core.NodeNetworkForward))
+	}
+	return errors.Join(errs...)
+}
+
+// removeChain removes a chain and the one rule, in a chain of the kernel's, that
+// leads to it.
+func removeChain(ctx context.Context, program, table, from, chain string) error {
+	rules, err := exec.CommandContext(ctx, program, "-w", "-t", table, "-S").Output()
+	if err != nil || !strings.Contains(string(rules), "-N "+chain+"\n") {
+		return nil // there is none, or no such program
+	}
+	var errs []error
+	for rule := range strings.Lines(string(rules)) {
+		rule = strings.TrimSpace(rule)
+		if !strings.HasPrefix(rule, "-A "+from+" ") || jumpTarget(rule) != chain {
+			continue
+		}
+		args, err := splitFlags(strings.TrimPrefix(rule, "-A "))
+		if err != nil {
+			return err
+		}
+		errs = append(errs, command(ctx, program, append([]string{"-w", "-t", table, "-D"}, args...)...))
+	}
+	return errors.Join(append(errs,
+		command(ctx, program, "-w", "-t", table, "-F", chain),
+		command(ctx, program, "-w", "-t", table, "-X", chain))...)
 }

@@ -114,6 +114,7 @@ func apiserverArgs(l Layout, s *settings, o UpOptions) []string {
 		// Names of nodes on this machine need not be known to any DNS.
 		"--kubelet-preferred-address-types=InternalIP,Hostname",
 		"--authorization-mode=Node,RBAC",
+		"--enable-bootstrap-token-auth", // for `kctl token create` and `kctl join`
 	}
 	if o.EtcdServers != "" {
 		args = append(args, "--etcd-servers="+o.EtcdServers)

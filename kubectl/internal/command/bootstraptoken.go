@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"slices"
@@ -38,7 +39,7 @@ func newTokenCreate(c *cli) *cobra.Command {
 	var usages, groups []string
 	var description string
 	var ttl time.Duration
-	var join bool
+	var join joinLine
 	cmd := &cobra.Command{
 		Use: "create [TOKEN]", Short: "Make a token, and see to it that it lets machines join",
 		Long: `Make a token, a random one unless one is given, and see to it that its default group
@@ -46,6 +47,9 @@ has the rights that joining takes. It is printed, by itself or in the command li
 that joins a machine.`,
 		Example: `  # What to type on a machine that is to join
   kctl token create --print-join-command
+
+  # With a network between the nodes that kubelets make themselves
+  kctl token create --print-join-command --node-network routes
 
   # For a rack that is installed this week
   kctl token create --ttl 168h --description "rack 7"`,
@@ -65,7 +69,7 @@ that joins a machine.`,
 			case ttl > 0:
 				token.Expires = c.clock.Now().Add(ttl)
 			}
-			if err := token.Validate(); err != nil {
+			if err := errors.Join(token.Validate(), join.validate()); err != nil {
 				return err
 			}
 			return c.createBootstrapToken(cmd.Context(), token, join)
@@ -76,18 +80,38 @@ that joins a machine.`,
 	f.StringSliceVar(&usages, "usages", slices.Clone(bootstrap.Usages), "what the token is good for: signing, authentication")
 	f.StringSliceVar(&groups, "groups", []string{bootstrap.DefaultGroup}, "groups of whoever shows the token, besides system:bootstrappers")
 	f.StringVar(&description, "description", "", "what the token is for, for people")
-	f.BoolVar(&join, "print-join-command", false, "print the whole command line that joins a machine, instead of the token alone")
+	f.BoolVar(&join.print, "print-join-command", false, "print the whole command line that joins a machine, instead of the token alone")
+	f.StringVar(&join.nodeNetwork, "node-network", "", "with --print-join-command: have kubelets make the network between the nodes, by routes or vxlan, and give them the right that it takes")
 	return cmd
 }
 
-func (c *cli) createBootstrapToken(ctx context.Context, token *bootstrap.Token, join bool) error {
+// joinLine says what the command line that joins a machine is to be.
+type joinLine struct {
+	print       bool
+	nodeNetwork string
+}
+
+func (j joinLine) validate() error {
+	if j.nodeNetwork != "" && !j.print {
+		return errors.New("--node-network is for the command line that joins a machine: give --print-join-command, too")
+	}
+	return bootstrap.ValidateNodeNetwork(j.nodeNetwork)
+}
+
+func (c *cli) createBootstrapToken(ctx context.Context, token *bootstrap.Token, join joinLine) error {
 	client, err := c.server()
 	if err != nil {
 		return err
 	}
 	line := token.String()
-	if join {
+	if join.print {
 		if line, err = c.joinCommand(token); err != nil {
+			return err
+		}
+	}
+	if join.nodeNetwork != "" {
+		line += " --node-network " + join.nodeNetwork
+		if err := bootstrap.GrantNodeNetwork(ctx, client); err != nil {
 			return err
 		}
 	}
@@ -122,6 +146,9 @@ func (c *cli) joinCommand(token *bootstrap.Token) (string, error) {
 	u, err := url.Parse(target.Client.Host)
 	if err != nil || u.Host == "" {
 		return "", fmt.Errorf("the kubeconfig's server %q is no URL", target.Client.Host)
+	}
+	if ip := net.ParseIP(u.Hostname()); u.Hostname() == "localhost" || ip.IsLoopback() {
+		c.warn("other machines can't reach %s: name the server as they do, by --server https://ADDRESS:PORT (`kctl up` listens there with --address)", u.Host)
 	}
 	return fmt.Sprintf("kctl join %s --token %s --discovery-token-ca-cert-hash %s", u.Host, token, strings.Join(hashes, ",")), nil
 }

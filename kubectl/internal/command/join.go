@@ -65,6 +65,7 @@ left to do.
 	f.StringVar(&o.Discovery.File, "discovery-file", "", "kubeconfig with the cluster's server and authority, instead of a hash")
 	f.StringVar(&o.NodeName, "node-name", "", "name of the node (default: this machine's host name)")
 	f.StringVar(&o.NodeIP, "node-ip", "", "address of the node, or one of each family, separated by a comma (default: that of the default route)")
+	f.StringVar(&o.NodeNetwork, "node-network", "", "have the kubelet make the network between the nodes, by routes or vxlan: the same on all of them (default: none; another network is there)")
 	f.StringSliceVar(&o.ClusterDNS, "cluster-dns", nil, "name servers of the cluster, for pods")
 	f.StringVar(&o.ClusterDomain, "cluster-domain", "cluster.local", "domain of the cluster")
 	f.IntVar(&o.Port, "kubelet-port", 10250, "the kubelet's port")

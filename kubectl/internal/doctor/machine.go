@@ -17,6 +17,9 @@ import (
 	"kctl/kubectl/internal/cluster"
 )
 
+// PodNetwork is the check whether pods have a network, which may come later.
+const PodNetwork = "pod-network"
+
 // Machine is a machine that is a node or is to be one.
 type Machine struct {
 	Runtime string // endpoint
@@ -72,9 +75,9 @@ func (m *Machine) runtime(ctx context.Context) []Check {
 		return []Check{fail(name, "see that the runtime's CRI plugin is on (disabled_plugins in /etc/containerd/config.toml) and speaks CRI v1", "%v", err)}
 	case notReady != nil:
 		return []Check{ok(name, "%s answers", m.Runtime),
-			warn("pod-network", "put a network configuration into /etc/cni/net.d; pods wait until there is one", "%v", notReady)}
+			warn(PodNetwork, "put a network configuration into /etc/cni/net.d; pods wait until there is one", "%v", notReady)}
 	}
-	return []Check{ok(name, "%s answers", m.Runtime), ok("pod-network", "the runtime has a network for pods")}
+	return []Check{ok(name, "%s answers", m.Runtime), ok(PodNetwork, "the runtime has a network for pods")}
 }
 
 func (m *Machine) plugins() Check {

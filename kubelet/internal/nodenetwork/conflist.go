@@ -10,14 +10,15 @@ import (
 	"os"
 	"path/filepath"
 
+	"kctl/proto/core"
 	"kctl/proto/pki"
 )
 
 // configFile is the name under which runtimes find the network.
-const configFile = "10-kctl.conflist"
+const configFile = core.NodeNetworkConfig
 
 // bridge is the link that the node's pods hang on.
-const bridge = "kctl-pods"
+const bridge = core.NodeNetworkBridge
 
 type object = map[string]any
 
@@ -43,7 +44,7 @@ func conflist(ranges []netip.Prefix, mtu int) ([]byte, error) {
 		link["mtu"] = mtu
 	}
 	ports := object{"type": "portmap", "capabilities": object{"portMappings": true}}
-	text, err := json.MarshalIndent(object{"cniVersion": "0.4.0", "name": "kctl-node-network", "plugins": []any{link, ports}}, "", "  ")
+	text, err := json.MarshalIndent(object{"cniVersion": "0.4.0", "name": core.NodeNetworkName, "plugins": []any{link, ports}}, "", "  ")
 	return append(text, '\n'), err
 }
 

@@ -10,14 +10,14 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"kctl/proto/core"
 )
 
 const (
-	// routeProtocol marks our routes among those of the machine (rtnetlink(7),
-	// rtm_protocol; numbers from 4 on are for whoever administers it).
-	routeProtocol = 107
+	routeProtocol = core.NodeNetworkRoutes
 
-	vxlanLink = "kctl-vxlan"
+	vxlanLink = core.NodeNetworkVXLAN
 	vxlanID   = 107
 	vxlanPort = 4789 // IANA's
 	// vxlanOverhead is what packing costs of each packet, over IPv4; over IPv6

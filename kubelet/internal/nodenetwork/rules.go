@@ -9,12 +9,14 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+
+	"kctl/proto/core"
 )
 
 // Our chains in the tables nat and filter.
 const (
-	masquerade = "KCTL-POD-MASQ"
-	pass       = "KCTL-POD-FORWARD"
+	masquerade = core.NodeNetworkMasquerade
+	pass       = core.NodeNetworkForward
 )
 
 // rules are our chains' contents for one address family, as iptables-restore

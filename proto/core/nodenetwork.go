@@ -1,0 +1,15 @@
+package core
+
+// What a kubelet makes on its machine for --node-network, and `kctl reset` takes
+// away by these names.
+const (
+	NodeNetworkName       = "kctl-node-network" // by which plugins keep addresses
+	NodeNetworkConfig     = "10-kctl.conflist"  // in the directory of CNI configurations
+	NodeNetworkBridge     = "kctl-pods"
+	NodeNetworkVXLAN      = "kctl-vxlan"
+	NodeNetworkMasquerade = "KCTL-POD-MASQ"    // chain of the table nat
+	NodeNetworkForward    = "KCTL-POD-FORWARD" // chain of the table filter
+	// NodeNetworkRoutes marks routes among those of the machine (rtnetlink(7),
+	// rtm_protocol; numbers from 4 on are for whoever administers it).
+	NodeNetworkRoutes = 107
+)
