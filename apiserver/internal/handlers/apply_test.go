@@ -80,6 +80,7 @@ func TestApply(t *testing.T) {
 	// An empty entry empties the accounts, and who updates then finds none.
 	s.do("PATCH", collection+"/a", `{"metadata":{"managedFields":[{}]}}`, "Content-Type", mergeType).wantOwners(t, 200)
 	s.do("PATCH", collection+"/a?fieldManager=x", `{"data":{"x":"4"}}`, "Content-Type", mergeType).wantOwners(t, 200)
+	s.do("PATCH", collection+"/a", `{"metadata":{"managedFields":[]}}`, "Content-Type", mergeType).wantOwners(t, 200)
 	s.applyMap("a", "fieldManager=one", "{w: '1'}").
 		wantOwners(t, 200, `one Apply {"f:data":{"f:w":{}}}`, `before-first-apply Update {"f:data":{".":{},"f:w":{},"f:x":{}}}`)
 }

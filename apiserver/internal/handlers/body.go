@@ -199,20 +199,6 @@ func decodeProtobuf(body []byte, into runtime.Object, kind schema.GroupVersionKi
 	return checkKind(into, kind)
 }
 
-// checkKind refuses objects of other kinds than the URL's. An object may leave
-// its kind out.
-func checkKind(obj runtime.Object, want schema.GroupVersionKind) error {
-	got := obj.GetObjectKind().GroupVersionKind()
-	if got.Kind != "" && got.Kind != want.Kind {
-		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: the object provided is of another kind", got.Kind, got.Version, want.Kind))
-	}
-	if (got.Group != "" || got.Version != "") && got.GroupVersion() != want.GroupVersion() {
-		return apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", got.GroupVersion(), want.GroupVersion()))
-	}
-	obj.GetObjectKind().SetGroupVersionKind(want)
-	return nil
-}
-
 // judge refuses, warns of or ignores unknown and doubled fields.
 func (c *call) judge(strict []error, kind schema.GroupVersionKind, fieldValidation string) error {
 	if len(strict) == 0 {

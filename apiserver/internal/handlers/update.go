@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 
 	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/registry"
 	"kctl/proto/core"
 )
 
@@ -20,6 +21,7 @@ func (c *call) update() error {
 	if err != nil {
 		return err
 	}
+	registry.UniqueOwners(c.ctx, obj, "")
 	change := func(core.Object) (core.Object, error) {
 		// The registry may ask again, and changes what it is given.
 		return obj.DeepCopyObject().(core.Object), nil

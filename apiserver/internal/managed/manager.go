@@ -151,7 +151,12 @@ func (m *Manager) account(obj, old core.Object, before []byte, by By) error {
 	} else {
 		before = m.empty()
 	}
-	if given := obj.GetManagedFields(); len(given) > 0 && !sameEntries(given, entries) {
+	given := obj.GetManagedFields()
+	if old != nil && given != nil && len(given) == 0 { // said to be empty, which is more than left out
+		obj.SetManagedFields(nil)
+		return nil
+	}
+	if len(given) > 0 && !sameEntries(given, entries) {
 		return errUnusual
 	}
 	if old != nil && len(entries) == 0 {

@@ -50,6 +50,7 @@ func (s *Store[T]) Create(ctx context.Context, obj core.Object, admit Admit, o *
 
 // admitNew brings a new object into the form that is validated.
 func (s *Store[T]) admitNew(ctx context.Context, obj T, admit Admit) error {
+	UniqueOwners(ctx, obj, "")
 	s.Default(obj)
 	if admit.Account != nil {
 		admit.Account(obj, nil, nil)
@@ -60,6 +61,7 @@ func (s *Store[T]) admitNew(ctx context.Context, obj T, admit Admit) error {
 		if err := admit.Mutate(ctx, obj, nil); err != nil {
 			return s.statusOf(err, "create", obj.GetName())
 		}
+		UniqueOwners(ctx, obj, afterMutation)
 		s.Default(obj)
 	}
 	s.fillNew(obj)

@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"reflect"
+	"slices"
 
 	"github.com/google/uuid"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -82,7 +83,6 @@ func (s *Store[T]) keepMeta(obj, old T) {
 	if obj.GetDeletionGracePeriodSeconds() == nil {
 		obj.SetDeletionGracePeriodSeconds(old.GetDeletionGracePeriodSeconds())
 	}
-	obj.SetSelfLink("")
 	obj.SetGeneration(old.GetGeneration())
 }
 
@@ -120,6 +120,10 @@ func desired(obj core.Object) []any {
 
 func (s *Store[T]) validateChange(ctx context.Context, way Change[T], obj, old T) field.ErrorList {
 	errs := validation.ValidateObjectMetaAccessorUpdate(obj, old, metadataPath)
+	if finalizers := obj.GetFinalizers(); len(finalizers) > 0 && !slices.Equal(finalizers, old.GetFinalizers()) {
+		errs = append(errs, validation.ValidateFinalizers(finalizers, metadataPath.Child("finalizers"))...)
+		errs = append(errs, finalizerNames(s.strategy.Resource, finalizers)...)
+	}
 	if way.Validate != nil {
 		errs = append(errs, way.Validate(ctx, obj, old)...)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -206,6 +207,7 @@ func (u *update[T]) prepare(ctx context.Context, old T) (T, error) {
 		}
 		u.store.Default(obj)
 	}
+	UniqueOwners(ctx, obj, afterMutation)
 	u.store.keepMeta(obj, old)
 	if u.way.Prepare != nil {
 		u.way.Prepare(ctx, obj, old)
@@ -242,7 +244,7 @@ func (u *update[T]) before(old T) []byte {
 func (u *update[T]) checkPreconditions(obj, old T) error {
 	if uid := obj.GetUID(); uid != "" && uid != old.GetUID() {
 		return apierrors.NewConflict(u.store.groupResource(), u.name,
-			fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, old.GetUID()))
+			fmt.Errorf("StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: %v, UID in object meta: %v", strings.TrimPrefix(u.key, "/registry"), uid, old.GetUID()))
 	}
 	switch version := obj.GetResourceVersion(); {
 	case version == old.GetResourceVersion():

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/registry"
 	"kctl/proto/core"
@@ -182,6 +183,36 @@ func TestNodePorts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if again, err := b.service(newService("second", typed(corev1.ServiceTypeNodePort), on(port))); err != nil || again.Spec.Ports[0].NodePort != port {
+		t.Errorf("the port that was given back: %+v %v", again, err)
+	}
+}
+
+// TestHealthCheckPorts: a load balancer that keeps traffic on its node asks the
+// node on a port of its own, which no other service has meanwhile.
+func TestHealthCheckPorts(t *testing.T) {
+	b := start(t)
+	local := func(s *corev1.Service) {
+		s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+		s.Spec.AllocateLoadBalancerNodePorts = ptr.To(false)
+	}
+	on := func(port int32) func(*corev1.Service) {
+		return func(s *corev1.Service) { s.Spec.HealthCheckNodePort = port }
+	}
+	first, err := b.service(newService("first", typed(corev1.ServiceTypeLoadBalancer), local))
+	if err != nil || first.Spec.HealthCheckNodePort < 30000 || first.Spec.HealthCheckNodePort > 30003 {
+		t.Fatalf("%+v %v", first, err)
+	}
+	port := first.Spec.HealthCheckNodePort
+	_, err = b.service(newService("second", typed(corev1.ServiceTypeLoadBalancer), local, on(port)))
+	refused(t, "a taken port", err, "spec.healthCheckNodePort: Invalid value")
+	kept, err := b.change("first", on(0))
+	if err != nil || kept.Spec.HealthCheckNodePort != port {
+		t.Errorf("an update that says nothing lost the port: %+v %v", kept, err)
+	}
+	if _, err := b.change("first", func(s *corev1.Service) { s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster }); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := b.service(newService("second", typed(corev1.ServiceTypeLoadBalancer), local, on(port))); err != nil || again.Spec.HealthCheckNodePort != port {
 		t.Errorf("the port that was given back: %+v %v", again, err)
 	}
 }

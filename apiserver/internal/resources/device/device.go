@@ -44,10 +44,23 @@ func classes() registry.Strategy[*resourcev1.DeviceClass] {
 		if len(c.Spec.Config) > resourcev1.DeviceConfigMaxSize {
 			errs = append(errs, field.TooMany(specPath.Child("config"), len(c.Spec.Config), resourcev1.DeviceConfigMaxSize))
 		}
+		for i, configuration := range c.Spec.Config {
+			errs = append(errs, validateConfiguration(configuration.DeviceConfiguration, specPath.Child("config").Index(i))...)
+		}
+		if name := c.Spec.ExtendedResourceName; name != nil {
+			errs = append(errs, validateExtended(*name, specPath.Child("extendedResourceName"))...)
+		}
 		return errs
 	}
 	return registry.Strategy[*resourcev1.DeviceClass]{
 		Resource: resource("deviceclasses", "DeviceClass", false), Singular: "deviceclass",
+		Default: func(c *resourcev1.DeviceClass) {
+			for i := range c.Spec.Config {
+				if opaque := c.Spec.Config[i].Opaque; opaque != nil {
+					compact(&opaque.Parameters)
+				}
+			}
+		},
 		ValidateName: check.NameIsSubdomain,
 		Validate:     func(_ context.Context, c *resourcev1.DeviceClass) field.ErrorList { return validate(c) },
 		Update: registry.Change[*resourcev1.DeviceClass]{
@@ -111,6 +124,11 @@ func defaultClaim(s *resourcev1.ResourceClaimSpec) {
 			}
 		}
 	}
+	for i := range s.Devices.Config {
+		if opaque := s.Devices.Config[i].Opaque; opaque != nil {
+			compact(&opaque.Parameters)
+		}
+	}
 	for i := range s.Devices.Requests {
 		r := &s.Devices.Requests[i]
 		if r.Exactly != nil {
@@ -134,7 +152,7 @@ func templates() registry.Strategy[*resourcev1.ResourceClaimTemplate] {
 			return validateClaim(&t.Spec.Spec, at)
 		},
 		Update: registry.Change[*resourcev1.ResourceClaimTemplate]{Validate: func(_ context.Context, t, old *resourcev1.ResourceClaimTemplate) field.ErrorList {
-			return check.Same(t.Spec, old.Spec, specPath)
+			return append(check.Same(t.Spec, old.Spec, specPath), validateClaim(&t.Spec.Spec, at)...)
 		}},
 		UnconditionalUpdate: true,
 	}
@@ -198,8 +216,8 @@ func taintRules(clock clock.PassiveClock) registry.Strategy[*resourcev1.DeviceTa
 				return validateTaintRule(&r.Spec)
 			},
 		},
-		HasGeneration: true, UnconditionalUpdate: true,
-		Columns: cell.Columns(resourcev1.DeviceTaint{}.SwaggerDoc(), "Name", "Key=key", "Value=value", "Effect=effect", "TimeAdded=timeAdded", "Age"),
+		HasGeneration: true,
+		Columns:       cell.Columns(resourcev1.DeviceTaint{}.SwaggerDoc(), "Name", "Key=key", "Value=value", "Effect=effect", "TimeAdded=timeAdded", "Age"),
 		Row: func(r *resourcev1.DeviceTaintRule) []any {
 			t := r.Spec.Taint
 			added := ""

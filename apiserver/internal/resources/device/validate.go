@@ -1,13 +1,13 @@
 package device
 
 import (
+	"slices"
 	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/resources/check"
 )
@@ -35,6 +35,7 @@ func validateClaim(s *resourcev1.ResourceClaimSpec, at *field.Path) field.ErrorL
 			errs = append(errs, field.Invalid(path, nil, "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set"))
 		case r.Exactly != nil:
 			errs = append(errs, validateRequest(r.Exactly.DeviceClassName, r.Exactly.Selectors, r.Exactly.AllocationMode, r.Exactly.Count, path.Child("exactly"))...)
+			errs = append(errs, validateTolerations(r.Exactly.Tolerations, path.Child("exactly", "tolerations"))...)
 		}
 		if n := len(r.FirstAvailable); n > resourcev1.FirstAvailableDeviceRequestMaxSize {
 			errs = append(errs, field.TooMany(path.Child("firstAvailable"), n, resourcev1.FirstAvailableDeviceRequestMaxSize))
@@ -45,6 +46,7 @@ func validateClaim(s *resourcev1.ResourceClaimSpec, at *field.Path) field.ErrorL
 			errs = append(errs, uniqueName(sub.Name, parts, subPath.Child("name"), subPath)...)
 			names.Insert(r.Name + "/" + sub.Name)
 			errs = append(errs, validateRequest(sub.DeviceClassName, sub.Selectors, sub.AllocationMode, sub.Count, subPath)...)
+			errs = append(errs, validateTolerations(sub.Tolerations, subPath.Child("tolerations"))...)
 		}
 	}
 	if n := len(s.Devices.Constraints); n > resourcev1.DeviceConstraintsMaxSize {
@@ -53,15 +55,22 @@ func validateClaim(s *resourcev1.ResourceClaimSpec, at *field.Path) field.ErrorL
 	for i, c := range s.Devices.Constraints {
 		path := devices.Child("constraints").Index(i)
 		errs = append(errs, known(c.Requests, names, path.Child("requests"))...)
-		if c.MatchAttribute == nil && c.DistinctAttribute == nil {
-			errs = append(errs, field.Required(path.Child("matchAttribute"), ""))
+		switch {
+		case c.MatchAttribute != nil:
+			errs = append(errs, fullName(string(*c.MatchAttribute), path.Child("matchAttribute"))...)
+		case c.DistinctAttribute != nil:
+			errs = append(errs, fullName(string(*c.DistinctAttribute), path.Child("distinctAttribute"))...)
+		default:
+			errs = append(errs, field.Required(path, `exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set`))
 		}
 	}
 	if n := len(s.Devices.Config); n > resourcev1.DeviceConfigMaxSize {
 		errs = append(errs, field.TooMany(devices.Child("config"), n, resourcev1.DeviceConfigMaxSize))
 	}
 	for i, c := range s.Devices.Config {
-		errs = append(errs, known(c.Requests, names, devices.Child("config").Index(i).Child("requests"))...)
+		path := devices.Child("config").Index(i)
+		errs = append(errs, known(c.Requests, names, path.Child("requests"))...)
+		errs = append(errs, validateConfiguration(c.DeviceConfiguration, path)...)
 	}
 	return errs
 }
@@ -83,6 +92,13 @@ func uniqueName(name string, seen sets.Set[string], at, item *field.Path) field.
 func known(requests []string, names sets.Set[string], at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, name := range requests {
+		if slices.Contains(requests[:i], name) {
+			errs = append(errs, field.Duplicate(at.Index(i), name))
+			continue
+		}
+		for part := range strings.SplitSeq(name, "/") {
+			errs = append(errs, check.Label(part, at.Index(i))...)
+		}
 		if !names.Has(name) {
 			errs = append(errs, field.Invalid(at.Index(i), name, "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"))
 		}
@@ -174,50 +190,20 @@ func validateDriver(name string, at *field.Path) field.ErrorList {
 	return append(errs, check.Messages(at, name, validation.IsDNS1123Subdomain(strings.ToLower(name)))...)
 }
 
-func validateSlice(s *resourcev1.ResourceSliceSpec) field.ErrorList {
-	errs := validateDriver(s.Driver, specPath.Child("driver"))
-	pool := specPath.Child("pool")
-	if s.Pool.Name == "" {
-		errs = append(errs, field.Required(pool.Child("name"), ""))
-	}
-	if s.Pool.ResourceSliceCount <= 0 {
-		errs = append(errs, field.Invalid(pool.Child("resourceSliceCount"), s.Pool.ResourceSliceCount, "must be greater than zero"))
-	}
-	errs = append(errs, check.Nonnegative(s.Pool.Generation, pool.Child("generation"))...)
-	where := 0
-	for _, set := range []bool{s.NodeName != nil, s.NodeSelector != nil, ptr.Deref(s.AllNodes, false), ptr.Deref(s.PerDeviceNodeSelection, false)} {
-		if set {
-			where++
-		}
-	}
-	const oneOf = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
-	switch {
-	case where == 0:
-		errs = append(errs, field.Required(specPath, oneOf))
-	case where > 1:
-		errs = append(errs, field.Invalid(specPath, nil, oneOf+", but multiple fields are set"))
-	}
-	if len(s.Devices) > maxDevices {
-		errs = append(errs, field.TooMany(specPath.Child("devices"), len(s.Devices), maxDevices))
-	}
-	names := sets.New[string]()
-	for i := range s.Devices {
-		path := specPath.Child("devices").Index(i)
-		errs = append(errs, uniqueName(s.Devices[i].Name, names, path.Child("name"), path)...)
-	}
-	return errs
-}
-
 func validateTaintRule(s *resourcev1.DeviceTaintRuleSpec) field.ErrorList {
 	at := specPath.Child("taint")
 	var errs field.ErrorList
-	if f := s.DeviceSelector; f != nil && f.Driver != nil {
-		errs = append(errs, validateDriver(*f.Driver, specPath.Child("deviceSelector", "driver"))...)
+	if f := s.DeviceSelector; f != nil {
+		where := specPath.Child("deviceSelector")
+		if f.Driver != nil {
+			errs = append(errs, validateDriver(*f.Driver, where.Child("driver"))...)
+		}
+		if f.Pool != nil {
+			errs = append(errs, validatePool(*f.Pool, where.Child("pool"))...)
+		}
+		if f.Device != nil {
+			errs = append(errs, check.Label(*f.Device, where.Child("device"))...)
+		}
 	}
-	errs = append(errs, check.QualifiedName(s.Taint.Key, at.Child("key"))...)
-	if s.Taint.Value != "" {
-		errs = append(errs, check.Messages(at.Child("value"), s.Taint.Value, validation.IsValidLabelValue(s.Taint.Value))...)
-	}
-	return append(errs, check.OneOf(s.Taint.Effect, at.Child("effect"),
-		resourcev1.DeviceTaintEffectNone, resourcev1.DeviceTaintEffectNoSchedule, resourcev1.DeviceTaintEffectNoExecute)...)
+	return append(errs, validateTaint(s.Taint, at)...)
 }

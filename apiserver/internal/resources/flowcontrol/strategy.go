@@ -40,7 +40,7 @@ func Schemas(clock clock.PassiveClock) registry.Strategy[*flowcontrolv1.FlowSche
 		Update: registry.Change[*flowcontrolv1.FlowSchema]{
 			Validate: func(_ context.Context, s, _ *flowcontrolv1.FlowSchema) field.ErrorList { return validateSchema(s) },
 		},
-		HasGeneration: true,
+		HasGeneration: true, UnconditionalUpdate: true,
 		Columns: cell.Columns(flowcontrolv1.FlowSchemaSpec{}.SwaggerDoc(), "Name", "PriorityLevel=priorityLevelConfiguration",
 			"MatchingPrecedence=matchingPrecedence", "DistinguisherMethod=distinguisherMethod", "Age", "MissingPL"),
 		Row: func(s *flowcontrolv1.FlowSchema) []any {
@@ -74,7 +74,7 @@ func Levels(clock clock.PassiveClock) registry.Strategy[*flowcontrolv1.PriorityL
 				return validateLevel(l)
 			},
 		},
-		HasGeneration: true,
+		HasGeneration: true, UnconditionalUpdate: true,
 		Columns: cell.Columns(flowcontrolv1.LimitedPriorityLevelConfiguration{}.SwaggerDoc(), "Name", "Type",
 			"NominalConcurrencyShares=nominalConcurrencyShares", "Queues", "HandSize", "QueueLengthLimit", "Age"),
 		Row: func(l *flowcontrolv1.PriorityLevelConfiguration) []any {

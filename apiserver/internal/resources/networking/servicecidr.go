@@ -26,7 +26,8 @@ const serverRange = "kubernetes"
 func ServiceCIDRs(clock clock.PassiveClock) registry.Strategy[*networkingv1.ServiceCIDR] {
 	return registry.WithStatus(registry.Strategy[*networkingv1.ServiceCIDR]{
 		Resource: resource("servicecidrs", "ServiceCIDR", false), Singular: "servicecidr",
-		ValidateName: check.NameIsSubdomain,
+		UnconditionalUpdate: true,
+		ValidateName:        check.NameIsSubdomain,
 		Validate: func(_ context.Context, c *networkingv1.ServiceCIDR) field.ErrorList {
 			return validateRanges(c.Spec.CIDRs)
 		},

@@ -60,7 +60,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*schedulingv1.Priority
 		},
 		ValidateName:        check.NameIsSubdomain,
 		Validate:            func(_ context.Context, c *schedulingv1.PriorityClass) field.ErrorList { return validate(c) },
-		Update:              registry.Change[*schedulingv1.PriorityClass]{Validate: validateUpdate},
+		Update:              registry.Change[*schedulingv1.PriorityClass]{Validate: validateUpdate, KeepsGeneration: true},
 		HasGeneration:       true,
 		UnconditionalUpdate: true,
 		Columns:             []metav1.TableColumnDefinition{cell.Name(), value, global, cell.AgeColumn(), cell.Text("PreemptionPolicy", doc["preemptionPolicy"])},

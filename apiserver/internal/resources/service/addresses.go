@@ -12,6 +12,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/registry"
@@ -35,6 +36,11 @@ func Addresses() registry.Strategy[*networkingv1.IPAddress] {
 			}
 			return []any{ip.Name, parent(p)}
 		},
+		UnconditionalUpdate: true,
+		Validate:            func(_ context.Context, ip *networkingv1.IPAddress) field.ErrorList { return validateParent(ip) },
+		Update: registry.Change[*networkingv1.IPAddress]{Validate: func(_ context.Context, ip, old *networkingv1.IPAddress) field.ErrorList {
+			return append(check.Same(ip.Spec.ParentRef, old.Spec.ParentRef, parentPath), validateParent(ip)...)
+		}},
 		ValidateName: func(name string, _ bool) []string {
 			if addr, err := netip.ParseAddr(name); err != nil || addr.String() != name {
 				return []string{"must be a valid IP address in canonical form"}
@@ -42,6 +48,24 @@ func Addresses() registry.Strategy[*networkingv1.IPAddress] {
 			return check.NameIsSegment(name, false)
 		},
 	}
+}
+
+var parentPath = field.NewPath("spec", "parentRef")
+
+// validateParent checks that an address says whose it is.
+func validateParent(ip *networkingv1.IPAddress) field.ErrorList {
+	p := ip.Spec.ParentRef
+	if p == nil {
+		return field.ErrorList{field.Required(parentPath, "")}
+	}
+	var errs field.ErrorList
+	if p.Resource == "" {
+		errs = append(errs, field.Required(parentPath.Child("resource"), ""))
+	}
+	if p.Name == "" {
+		errs = append(errs, field.Required(parentPath.Child("name"), ""))
+	}
+	return errs
 }
 
 // parent names the object that has an address.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/netip"
+	"slices"
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
@@ -106,15 +107,24 @@ func (s *Store) release(ctx context.Context, old, now *corev1.Service) {
 		errs = append(errs, s.addresses.release(ctx, old.Spec.ClusterIP))
 	}
 	done := map[int32]bool{0: true}
-	for _, port := range old.Spec.Ports {
-		if !done[port.NodePort] && (now == nil || !taken(now, port.NodePort)) {
-			errs = append(errs, s.ports.release(ctx, port.NodePort))
+	for _, port := range held(old) {
+		if !done[port] && (now == nil || !slices.Contains(held(now), port)) {
+			errs = append(errs, s.ports.release(ctx, port))
 		}
-		done[port.NodePort] = true
+		done[port] = true
 	}
 	if err := errors.Join(errs...); err != nil {
 		s.logger.Warn("what a service had was not all taken back", zap.String("service", old.Namespace+"/"+old.Name), zap.Error(err))
 	}
+}
+
+// held are the ports of every node that a service has; 0 among them means none.
+func held(s *corev1.Service) []int32 {
+	ports := []int32{s.Spec.HealthCheckNodePort}
+	for _, port := range s.Spec.Ports {
+		ports = append(ports, port.NodePort)
+	}
+	return ports
 }
 
 // allocation is what one create or update takes.
@@ -185,7 +195,10 @@ func (a *allocation) take(ctx context.Context) field.ErrorList {
 	if errs := a.takeAddress(ctx, s); len(errs) > 0 {
 		return errs
 	}
-	return a.takePorts(ctx, s)
+	if errs := a.takePorts(ctx, s); len(errs) > 0 {
+		return errs
+	}
+	return a.takeHealthPort(ctx, s)
 }
 
 func (a *allocation) takeAddress(ctx context.Context, s *corev1.Service) field.ErrorList {
@@ -238,6 +251,24 @@ func (a *allocation) takePorts(ctx context.Context, s *corev1.Service) field.Err
 			return a.store.ports.release(ctx, given)
 		})
 	}
+	return nil
+}
+
+// takeHealthPort gives the port where a load balancer asks a node how it is.
+func (a *allocation) takeHealthPort(ctx context.Context, s *corev1.Service) field.ErrorList {
+	wanted := s.Spec.HealthCheckNodePort
+	if !wantsHealthPort(&s.Spec) || a.old != nil && wanted != 0 && wanted == a.old.Spec.HealthCheckNodePort {
+		return nil
+	}
+	given, err := a.store.ports.take(ctx, wanted, a.dry)
+	if err != nil {
+		return field.ErrorList{field.Invalid(field.NewPath("spec", "healthCheckNodePort"), wanted, err.Error())}
+	}
+	s.Spec.HealthCheckNodePort = given
+	a.taken(func(ctx context.Context) error {
+		s.Spec.HealthCheckNodePort = wanted
+		return a.store.ports.release(ctx, given)
+	})
 	return nil
 }
 

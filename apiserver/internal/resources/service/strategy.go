@@ -125,11 +125,11 @@ func prepareForUpdate(_ context.Context, s, old *corev1.Service) {
 // dropBalancing takes away what goes with a type that the service had, where the
 // update has left it as it was.
 func dropBalancing(s, old *corev1.ServiceSpec) {
-	local := func(s *corev1.ServiceSpec) bool {
-		return s.Type == corev1.ServiceTypeLoadBalancer && s.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
-	}
-	if local(old) && !local(s) && s.HealthCheckNodePort == old.HealthCheckNodePort {
+	switch before, after := wantsHealthPort(old), wantsHealthPort(s); {
+	case before && !after && s.HealthCheckNodePort == old.HealthCheckNodePort:
 		s.HealthCheckNodePort = 0
+	case before && after && s.HealthCheckNodePort == 0:
+		s.HealthCheckNodePort = old.HealthCheckNodePort
 	}
 	if old.Type != corev1.ServiceTypeLoadBalancer || s.Type == corev1.ServiceTypeLoadBalancer {
 		return

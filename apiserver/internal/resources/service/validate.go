@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/resources/check"
 )
@@ -40,7 +41,7 @@ func validate(s *corev1.Service) field.ErrorList {
 	errs = append(errs, validateTraffic(spec, at)...)
 	switch policy := spec.ExternalTrafficPolicy; {
 	case policy == "":
-	case !outside(s) && len(spec.ExternalIPs) == 0:
+	case !outside(s) && (spec.Type != corev1.ServiceTypeClusterIP || len(spec.ExternalIPs) == 0):
 		errs = append(errs, field.Invalid(at.Child("externalTrafficPolicy"), policy, "may only be set for externally-accessible services"))
 	case !policies.Has(policy):
 		errs = append(errs, field.NotSupported(at.Child("externalTrafficPolicy"), policy, sets.List(policies)))
@@ -72,20 +73,13 @@ func validateType(s *corev1.Service, at *field.Path) field.ErrorList {
 func validateAddresses(s *corev1.Service, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	spec := &s.Spec
-	if len(spec.ClusterIPs) > 1 {
-		errs = append(errs, field.Invalid(at.Child("clusterIPs"), spec.ClusterIPs, "may only hold one address: the cluster has one range"))
-	}
 	if len(spec.ClusterIPs) > 0 && spec.ClusterIPs[0] != spec.ClusterIP {
 		errs = append(errs, field.Invalid(at.Child("clusterIPs"), spec.ClusterIPs, "first value must match `clusterIP`"))
 	}
-	if ip := spec.ClusterIP; ip != "" && ip != corev1.ClusterIPNone {
-		if _, err := netip.ParseAddr(ip); err != nil {
-			errs = append(errs, field.Invalid(at.Child("clusterIPs").Index(0), ip, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"))
-		}
-	}
+	errs = append(errs, validateClusterIPs(spec.ClusterIPs, at.Child("clusterIPs"))...)
 	errs = append(errs, validateFamilies(spec, at)...)
 	for i, ip := range spec.ExternalIPs {
-		errs = append(errs, validateReachable(ip, at.Child("externalIPs").Index(i))...)
+		errs = append(errs, check.Reachable(ip, at.Child("externalIPs").Index(i))...)
 	}
 	return errs
 }
@@ -141,10 +135,50 @@ func validatePorts(s *corev1.Service, at *field.Path) field.ErrorList {
 	return errs
 }
 
-func validateUpdate(_ context.Context, s, old *corev1.Service) field.ErrorList {
+// validateClusterIPs checks the addresses of a service, of which the cluster's
+// one range has one to give.
+func validateClusterIPs(ips []string, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if old.Spec.Type != corev1.ServiceTypeExternalName && s.Spec.Type != corev1.ServiceTypeExternalName && s.Spec.ClusterIP != old.Spec.ClusterIP {
-		errs = append(errs, field.Invalid(field.NewPath("spec", "clusterIPs").Index(0), s.Spec.ClusterIP, "may not change once set"))
+	families := map[bool]bool{}
+	for i, ip := range ips {
+		if ip == corev1.ClusterIPNone && len(ips) == 1 {
+			return nil
+		}
+		addr, err := netip.ParseAddr(ip)
+		if err != nil {
+			errs = append(errs, field.Invalid(at.Index(i), ip, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"))
+			continue
+		}
+		families[addr.Is4()] = true
 	}
-	return append(errs, check.Newly(validate(s), validate(old))...)
+	switch {
+	case len(errs) > 0 || len(ips) < 2:
+		return errs
+	case len(families) < len(ips):
+		return field.ErrorList{field.Invalid(at, ips, "may specify no more than one IP for each IP family")}
+	}
+	return field.ErrorList{field.Invalid(at, ips, "may only hold one address: the cluster has one range")}
+}
+
+func validateUpdate(_ context.Context, s, old *corev1.Service) field.ErrorList {
+	at := field.NewPath("spec")
+	errs := check.Newly(validate(s), validate(old))
+	now, before := &s.Spec, &old.Spec
+	_, err := netip.ParseAddr(now.ClusterIP)
+	readable := err == nil || now.ClusterIP == corev1.ClusterIPNone || now.ClusterIP == ""
+	if readable && before.Type != corev1.ServiceTypeExternalName && now.Type != corev1.ServiceTypeExternalName && now.ClusterIP != before.ClusterIP {
+		errs = append(errs, field.Invalid(at.Child("clusterIPs").Index(0), now.ClusterIP, "may not change once set"))
+	}
+	if before.HealthCheckNodePort != 0 && wantsHealthPort(now) && wantsHealthPort(before) && now.HealthCheckNodePort != before.HealthCheckNodePort {
+		errs = append(errs, field.Forbidden(at.Child("healthCheckNodePort"), "field is immutable"))
+	}
+	if balanced := corev1.ServiceTypeLoadBalancer; now.Type == balanced && before.Type == balanced && !ptr.Equal(now.LoadBalancerClass, before.LoadBalancerClass) {
+		errs = append(errs, field.Invalid(at.Child("loadBalancerClass"), now.LoadBalancerClass, "may not change once set"))
+	}
+	return errs
+}
+
+// wantsHealthPort says whether a load balancer asks each node how it is.
+func wantsHealthPort(spec *corev1.ServiceSpec) bool {
+	return spec.Type == corev1.ServiceTypeLoadBalancer && spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
 }

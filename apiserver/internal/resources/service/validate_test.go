@@ -88,20 +88,44 @@ func TestRow(t *testing.T) {
 	}
 }
 
+// TestUpdatesOfABalancer: what a service of this type has stays as it is, and
+// what an update leaves out is kept.
+func TestUpdatesOfABalancer(t *testing.T) {
+	const balanced = "{type: LoadBalancer, clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1], ports: [{port: 80}], loadBalancerClass: a/b, externalTrafficPolicy: Local, healthCheckNodePort: 30000}"
+	testUpdates(t, balanced, map[string]string{
+		balanced: "",
+		strings.Replace(balanced, ", healthCheckNodePort: 30000", "", 1):   "",
+		strings.Replace(balanced, "30000", "30001", 1):                     "spec.healthCheckNodePort: Forbidden: field is immutable",
+		strings.Replace(balanced, "a/b", "a/c", 1):                         `spec.loadBalancerClass: Invalid value: "a/c": may not change once set`,
+		strings.Replace(balanced, "loadBalancerClass: a/b, ", "", 1):       "spec.loadBalancerClass: Invalid value: null: may not change once set",
+		strings.ReplaceAll(balanced, "10.0.0.1", "10.0.0.2"):               `spec.clusterIPs[0]: Invalid value: "10.0.0.2": may not change once set`,
+		strings.ReplaceAll(balanced, "10.0.0.1", "web"):                    `spec.clusterIPs[0]: Invalid value: "web": must be a valid IP address`,
+		strings.Replace(balanced, "[10.0.0.1]", "[10.0.0.1, 10.0.0.3]", 1): `spec.clusterIPs: Invalid value: ["10.0.0.1","10.0.0.3"]: may specify no more than one IP for each IP family`,
+		strings.Replace(balanced, "[10.0.0.1]", "[10.0.0.1, web]", 1):      `spec.clusterIPs[1]: Invalid value: "web": must be a valid IP address`,
+	})
+}
+
 // TestLosingABalancer: what goes with a load balancer goes with it, unless the
 // update says something about it.
 func TestLosingABalancer(t *testing.T) {
 	const balanced = "{type: LoadBalancer, clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1], ports: [{port: 80, nodePort: 30080}], allocateLoadBalancerNodePorts: true, loadBalancerClass: a/b, externalTrafficPolicy: Local, healthCheckNodePort: 30000}"
-	for text, want := range map[string]string{
+	testUpdates(t, balanced, map[string]string{
 		strings.Replace(balanced, "LoadBalancer,", "ClusterIP,", 1):                                      "",
 		strings.Replace(balanced, "Local", "Cluster", 1):                                                 "",
 		strings.Replace(strings.Replace(balanced, "LoadBalancer,", "NodePort,", 1), "a/b", "a/c", 1):     "spec.loadBalancerClass: Forbidden",
 		strings.Replace(strings.Replace(balanced, "LoadBalancer,", "NodePort,", 1), "30000", "30001", 1): "spec.healthCheckNodePort: Invalid value: 30001",
 		strings.Replace(balanced, "LoadBalancer,", "ExternalName, externalName: a.b,", 1):                "",
-	} {
+	})
+}
+
+// testUpdates holds what is said of updates of one service to what is wanted.
+func testUpdates(t *testing.T, before string, cases map[string]string) {
+	t.Helper()
+	for text, want := range cases {
+
 		strategy := Strategy(clock.RealClock{})
 		old, s := strategy.New(), strategy.New()
-		for into, text := range map[any]string{&old.Spec: balanced, &s.Spec: text} {
+		for into, text := range map[any]string{&old.Spec: before, &s.Spec: text} {
 			if err := yaml.UnmarshalStrict([]byte(text), into); err != nil {
 				t.Fatal(err)
 			}

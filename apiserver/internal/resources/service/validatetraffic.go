@@ -1,7 +1,6 @@
 package service
 
 import (
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -98,30 +97,4 @@ func validateFamilies(spec *corev1.ServiceSpec, at *field.Path) field.ErrorList 
 		errs = append(errs, field.Invalid(at.Child("ipFamilyPolicy"), policy, "this cluster is not configured for dual-stack services"))
 	}
 	return errs
-}
-
-// validateReachable refuses addresses that mean another machine to each who uses
-// them.
-func validateReachable(ip string, at *field.Path) field.ErrorList {
-	if errs := validation.IsValidIP(at, ip); len(errs) > 0 {
-		return errs
-	}
-	addr, err := netip.ParseAddr(ip)
-	if err != nil {
-		return field.ErrorList{field.Invalid(at, ip, err.Error())}
-	}
-	says := ""
-	switch {
-	case addr.IsUnspecified():
-		says = "may not be unspecified (" + ip + ")"
-	case addr.IsLoopback():
-		says = "may not be in the loopback range (127.0.0.0/8, ::1/128)"
-	case addr.IsLinkLocalUnicast():
-		says = "may not be in the link-local range (169.254.0.0/16, fe80::/10)"
-	case addr.IsLinkLocalMulticast():
-		says = "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"
-	default:
-		return nil
-	}
-	return field.ErrorList{field.Invalid(at, ip, says)}
 }

@@ -132,8 +132,7 @@ func nodes(clock clock.PassiveClock) registry.Strategy[*storagev1.CSINode] {
 		Update: registry.Change[*storagev1.CSINode]{Validate: func(_ context.Context, n, old *storagev1.CSINode) field.ErrorList {
 			return append(validateNode(&n.Spec), sameDrivers(n.Spec.Drivers, old.Spec.Drivers)...)
 		}},
-		UnconditionalUpdate: true,
-		Columns:             cell.Columns(storagev1.CSINodeSpec{}.SwaggerDoc(), "Name", "Drivers:integer=drivers", "Age"),
+		Columns: cell.Columns(storagev1.CSINodeSpec{}.SwaggerDoc(), "Name", "Drivers:integer=drivers", "Age"),
 		Row: func(n *storagev1.CSINode) []any {
 			return []any{n.Name, int64(len(n.Spec.Drivers)), cell.Age(clock.Now(), n.CreationTimestamp)}
 		},

@@ -240,8 +240,7 @@ func capacities() registry.Strategy[*storagev1.CSIStorageCapacity] {
 			errs := append(validate(c), check.Same(c.NodeTopology, old.NodeTopology, field.NewPath("nodeTopology"))...)
 			return append(errs, check.Same(c.StorageClassName, old.StorageClassName, field.NewPath("storageClassName"))...)
 		}},
-		UnconditionalUpdate: true,
-		Columns:             cell.NameAndTime(),
-		Row:                 func(c *storagev1.CSIStorageCapacity) []any { return cell.NameAndTimeRow(&c.ObjectMeta) },
+		Columns: cell.NameAndTime(),
+		Row:     func(c *storagev1.CSIStorageCapacity) []any { return cell.NameAndTimeRow(&c.ObjectMeta) },
 	}
 }

@@ -40,8 +40,7 @@ func strategy() registry.Strategy[*migrationv1.StorageVersionMigration] {
 		Update: registry.Change[*migrationv1.StorageVersionMigration]{Validate: func(_ context.Context, m, old *migrationv1.StorageVersionMigration) field.ErrorList {
 			return check.Same(m.Spec, old.Spec, spec)
 		}},
-		UnconditionalUpdate: true,
-		Columns:             columns,
+		Columns: columns,
 		Row: func(m *migrationv1.StorageVersionMigration) []any {
 			what := schema.GroupResource{Group: m.Spec.Resource.Group, Resource: m.Spec.Resource.Resource}
 			return []any{m.Name, what.String(), state(m.Status.Conditions)}

@@ -1,0 +1,57 @@
+package handlers
+
+import (
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kctl/apiserver/internal/scheme"
+)
+
+// schemeName is what upstream's server calls the list of its kinds in messages.
+const schemeName = "pkg/runtime/scheme.go:111"
+
+// checkKind refuses objects of other kinds than the URL's. An object may leave
+// its kind or its version out.
+func checkKind(obj runtime.Object, want schema.GroupVersionKind) error {
+	at := obj.GetObjectKind()
+	if text, ok := at.(*metav1.TypeMeta); ok {
+		if _, err := schema.ParseGroupVersion(text.APIVersion); err != nil {
+			return apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v", want.Kind, err))
+		}
+	}
+	got := at.GroupVersionKind()
+	if got.GroupVersion().Empty() {
+		got.Group, got.Version = want.Group, want.Version
+	}
+	if got.Kind == "" {
+		got.Kind = want.Kind
+	}
+	switch {
+	case got == want:
+		at.SetGroupVersionKind(want)
+		return nil
+	case scheme.Scheme.Recognizes(got) && got.GroupKind() != want.GroupKind():
+		return otherKind(got, want, fmt.Errorf("converting (%s.%s) to (%s.%s): unknown conversion", got.Version, got.Kind, packageOf(want.Group), want.Kind))
+	case got.Kind == want.Kind && got.Group == want.Group && got.Group != "":
+		return apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", got.GroupVersion(), want.GroupVersion()))
+	}
+	return otherKind(got, want, runtime.NewNotRegisteredErrForKind(schemeName, got))
+}
+
+func otherKind(got, want schema.GroupVersionKind, why error) error {
+	return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", got.Kind, got.Version, want.Kind, why))
+}
+
+// packageOf is how messages name the place of a group's kinds.
+func packageOf(group string) string {
+	if group == "" || group == "events.k8s.io" {
+		return "core"
+	}
+	first, _, _ := strings.Cut(group, ".")
+	return first
+}

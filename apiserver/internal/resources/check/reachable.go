@@ -1,0 +1,34 @@
+package check
+
+import (
+	"net/netip"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Reachable refuses what is no address, and addresses that mean another machine
+// to each who uses them.
+func Reachable(ip string, at *field.Path) field.ErrorList {
+	if errs := validation.IsValidIP(at, ip); len(errs) > 0 {
+		return errs
+	}
+	addr, err := netip.ParseAddr(ip)
+	if err != nil {
+		return field.ErrorList{field.Invalid(at, ip, err.Error())}
+	}
+	says := ""
+	switch {
+	case addr.IsUnspecified():
+		says = "may not be unspecified (" + ip + ")"
+	case addr.IsLoopback():
+		says = "may not be in the loopback range (127.0.0.0/8, ::1/128)"
+	case addr.IsLinkLocalUnicast():
+		says = "may not be in the link-local range (169.254.0.0/16, fe80::/10)"
+	case addr.IsLinkLocalMulticast():
+		says = "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"
+	default:
+		return nil
+	}
+	return field.ErrorList{field.Invalid(at, ip, says)}
+}

@@ -1,0 +1,201 @@
+package endpoints
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/cell"
+	"kctl/apiserver/internal/resources/check"
+	"kctl/proto/core"
+)
+
+// Upstream's bounds of one slice.
+const (
+	maxEndpoints = 1000
+	maxPorts     = 20000
+	maxAddresses = 100
+	maxHints     = 8
+)
+
+var families = sets.New(discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6, discoveryv1.AddressTypeFQDN)
+
+// Slices is the strategy of endpoint slices.
+func Slices(clock clock.PassiveClock) registry.Strategy[*discoveryv1.EndpointSlice] {
+	return registry.Strategy[*discoveryv1.EndpointSlice]{
+		Resource: core.EndpointSlices, Singular: "endpointslice",
+		New:          func() *discoveryv1.EndpointSlice { return new(discoveryv1.EndpointSlice) },
+		Default:      defaultSlice,
+		ValidateName: check.NameIsSubdomain,
+		Validate:     func(_ context.Context, e *discoveryv1.EndpointSlice) field.ErrorList { return validateSlice(e) },
+		Update: registry.Change[*discoveryv1.EndpointSlice]{
+			Validate: func(_ context.Context, e, old *discoveryv1.EndpointSlice) field.ErrorList {
+				return append(check.Same(e.AddressType, old.AddressType, field.NewPath("addressType")), validateSlice(e)...)
+			},
+		},
+		HasGeneration: true,
+		Desired: func(e *discoveryv1.EndpointSlice) any {
+			return []any{e.AddressType, e.Endpoints, e.Ports, e.Labels, e.Annotations}
+		},
+		UnconditionalUpdate: true,
+		Columns: []metav1.TableColumnDefinition{
+			cell.Name(), cell.Text("AddressType", discoveryv1.EndpointSlice{}.SwaggerDoc()["addressType"]),
+			cell.Text("Ports", discoveryv1.EndpointSlice{}.SwaggerDoc()["ports"]),
+			cell.Text("Endpoints", discoveryv1.EndpointSlice{}.SwaggerDoc()["endpoints"]), cell.AgeColumn(),
+		},
+		Row: func(e *discoveryv1.EndpointSlice) []any {
+			var ports, addresses []string
+			for _, port := range e.Ports {
+				ports = append(ports, fmt.Sprint(ptr.Deref(port.Port, 0)))
+			}
+			for _, endpoint := range e.Endpoints {
+				addresses = append(addresses, endpoint.Addresses...)
+			}
+			return []any{
+				e.Name, string(e.AddressType), or(cell.Joined(ports, shown)), or(cell.Joined(addresses, shown)),
+				cell.Age(clock.Now(), e.CreationTimestamp),
+			}
+		},
+	}
+}
+
+// or is upstream's word for a slice that has none.
+func or(s string) string {
+	if strings.TrimSpace(s) == "" {
+		return "<unset>"
+	}
+	return s
+}
+
+// defaultSlice also drops what version 1 only shows of slices that were written
+// in an older one.
+func defaultSlice(e *discoveryv1.EndpointSlice) {
+	for i := range e.Endpoints {
+		e.Endpoints[i].DeprecatedTopology = nil
+	}
+	if len(e.Endpoints) == 0 {
+		e.Endpoints = nil
+	}
+	if len(e.Ports) == 0 {
+		e.Ports = nil
+	}
+	for i := range e.Ports {
+		port := &e.Ports[i]
+		if port.Name == nil {
+			port.Name = ptr.To("")
+		}
+		if port.Protocol == nil {
+			port.Protocol = ptr.To(corev1.ProtocolTCP)
+		}
+	}
+}
+
+func validateSlice(e *discoveryv1.EndpointSlice) field.ErrorList {
+	var errs field.ErrorList
+	switch {
+	case e.AddressType == "":
+		errs = append(errs, field.Required(field.NewPath("addressType"), ""))
+	case !families.Has(e.AddressType):
+		errs = append(errs, field.NotSupported(field.NewPath("addressType"), e.AddressType, sets.List(families)))
+	}
+	if len(e.Endpoints) > maxEndpoints {
+		errs = append(errs, field.TooMany(field.NewPath("endpoints"), len(e.Endpoints), maxEndpoints))
+	}
+	for i := range e.Endpoints {
+		errs = append(errs, validateEndpoint(&e.Endpoints[i], e.AddressType, field.NewPath("endpoints").Index(i))...)
+	}
+	if len(e.Ports) > maxPorts {
+		errs = append(errs, field.TooMany(field.NewPath("ports"), len(e.Ports), maxPorts))
+	}
+	names := sets.New[string]()
+	for i, port := range e.Ports {
+		at := field.NewPath("ports").Index(i)
+		name := ptr.Deref(port.Name, "")
+		if name != "" {
+			errs = append(errs, check.Label(name, at.Child("name"))...)
+		}
+		if names.Has(name) {
+			errs = append(errs, field.Duplicate(at.Child("name"), name))
+		}
+		names.Insert(name)
+		errs = append(errs, protocol(ptr.Deref(port.Protocol, ""), at.Child("protocol"))...)
+		errs = append(errs, appProtocol(port.AppProtocol, at.Child("appProtocol"))...)
+	}
+	return errs
+}
+
+func validateEndpoint(e *discoveryv1.Endpoint, family discoveryv1.AddressType, at *field.Path) field.ErrorList {
+	addresses := at.Child("addresses")
+	var errs field.ErrorList
+	switch {
+	case len(e.Addresses) == 0:
+		errs = append(errs, field.Required(addresses, ""))
+	case len(e.Addresses) > maxAddresses:
+		errs = append(errs, field.TooMany(addresses, len(e.Addresses), maxAddresses))
+	}
+	for i, address := range e.Addresses {
+		errs = append(errs, validateAddress(address, family, addresses, i)...)
+	}
+	if e.Hostname != nil {
+		errs = append(errs, check.Label(*e.Hostname, at.Child("hostname"))...)
+	}
+	if e.NodeName != nil {
+		errs = append(errs, check.Subdomain(*e.NodeName, at.Child("nodeName"))...)
+	}
+	if e.Hints == nil {
+		return errs
+	}
+	var zones, nodes []string
+	for _, zone := range e.Hints.ForZones {
+		zones = append(zones, zone.Name)
+	}
+	for _, node := range e.Hints.ForNodes {
+		nodes = append(nodes, node.Name)
+	}
+	errs = append(errs, validateHints(zones, at.Child("hints", "forZones"), validation.IsValidLabelValue)...)
+	return append(errs, validateHints(nodes, at.Child("hints", "forNodes"), validation.IsDNS1123Subdomain)...)
+}
+
+func validateAddress(text string, family discoveryv1.AddressType, at *field.Path, i int) field.ErrorList {
+	if family == discoveryv1.AddressTypeFQDN {
+		return check.Subdomain(text, at.Index(i))
+	}
+	errs := check.Reachable(text, at.Index(i))
+	ip, err := netip.ParseAddr(text)
+	switch {
+	case err != nil:
+	case family == discoveryv1.AddressTypeIPv4 && !ip.Is4():
+		errs = append(errs, field.Invalid(at, text, "must be an IPv4 address"))
+	case family == discoveryv1.AddressTypeIPv6 && !ip.Is6():
+		errs = append(errs, field.Invalid(at, text, "must be an IPv6 address"))
+	}
+	return errs
+}
+
+// validateHints checks the names of those for whom an endpoint is best.
+func validateHints(names []string, at *field.Path, nameIs func(string) []string) field.ErrorList {
+	if len(names) > maxHints {
+		return field.ErrorList{field.TooMany(at, len(names), maxHints)}
+	}
+	var errs field.ErrorList
+	for i, name := range names {
+		path := at.Index(i).Child("name")
+		if slices.Contains(names[:i], name) {
+			errs = append(errs, field.Duplicate(path, name))
+		}
+		errs = append(errs, check.Messages(path, name, nameIs(name))...)
+	}
+	return errs
+}
