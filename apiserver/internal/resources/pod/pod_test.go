@@ -229,7 +229,7 @@ func TestPrepareForCreate(t *testing.T) {
 	if pod.Status.Phase != corev1.PodPending || pod.Status.PodIP != "" || pod.Status.QOSClass != corev1.PodQOSBestEffort {
 		t.Errorf("status of a new pod is the user's: %+v", pod.Status)
 	}
-	if c := pod.Status.Conditions; len(c) != 1 || c[0].Reason != corev1.PodReasonSchedulingGated {
+	if c := pod.Status.Conditions; len(c) != 1 || c[0].Reason != corev1.PodReasonSchedulingGated || c[0].ObservedGeneration != 0 {
 		t.Errorf("a gated pod's conditions are %+v", c)
 	}
 	selector := pod.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].LabelSelector

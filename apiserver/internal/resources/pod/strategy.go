@@ -71,7 +71,7 @@ func prepareForCreate(pod *core.Pod, now metav1.Time) {
 	pod.Status = core.PodStatus{Phase: corev1.PodPending, QOSClass: qosClass(&pod.Spec)}
 	if len(pod.Spec.SchedulingGates) > 0 {
 		pod.Status.Conditions = []corev1.PodCondition{{
-			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, LastTransitionTime: now, ObservedGeneration: 1,
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, LastTransitionTime: now,
 			Reason: corev1.PodReasonSchedulingGated, Message: gatedMessage,
 		}}
 	}
