@@ -66,7 +66,6 @@ var rooms = []func(o registry.Options) []registry.Served{
 	podcertificaterequest.Served,
 	componentstatus.Served,
 	replicationcontroller.Served,
-	volume.Served,
 	apps.Served,
 	batch.Served,
 	autoscaling.Served,
@@ -94,6 +93,9 @@ type Set struct {
 	ServiceCIDRs        *registry.Store[*networkingv1.ServiceCIDR]
 	IngressClasses      *registry.Store[*networkingv1.IngressClass]
 	StorageClasses      *registry.Store[*storagev1.StorageClass]
+	CSIDrivers          *registry.Store[*storagev1.CSIDriver]
+	Claims              *registry.Store[*corev1.PersistentVolumeClaim]
+	Volumes             *registry.Store[*corev1.PersistentVolume]
 	FlowSchemas         *registry.Store[*flowcontrolv1.FlowSchema]
 	PriorityLevels      *registry.Store[*flowcontrolv1.PriorityLevelConfiguration]
 	RuntimeClasses      *registry.Store[*nodev1.RuntimeClass]
@@ -139,6 +141,9 @@ func New(o registry.Options, eventTTL time.Duration, ranges service.Ranges) *Set
 	s.ServiceCIDRs = keep(s, networking.ServiceCIDRs(o.Clock))
 	s.IngressClasses = keep(s, networking.IngressClasses(o.Clock))
 	s.StorageClasses = keep(s, storage.Classes(o.Clock))
+	s.CSIDrivers = keep(s, storage.Drivers(o.Clock))
+	s.Claims = keep(s, volume.ClaimStrategy(o.Clock))
+	s.Volumes = keep(s, volume.Strategy(o.Clock))
 	s.FlowSchemas = keep(s, flowcontrol.Schemas(o.Clock))
 	s.PriorityLevels = keep(s, flowcontrol.Levels(o.Clock))
 	s.RuntimeClasses = keep(s, runtimeclass.Strategy(o.Clock))

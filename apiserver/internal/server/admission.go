@@ -56,6 +56,7 @@ func (s *Server) plugins() (*admission.Chain, error) {
 	return plugins.Chain(plugins.Objects{
 		Namespaces: s.resources.Namespaces, ServiceAccounts: s.resources.ServiceAccounts, Pods: s.resources.Pods, Nodes: s.resources.Nodes,
 		RuntimeClasses: s.resources.RuntimeClasses, PriorityClasses: s.resources.PriorityClasses, DefaultPriority: s.priorities,
+		Claims: s.resources.Claims, Volumes: s.resources.Volumes, CSIDrivers: s.resources.CSIDrivers,
 		StorageClasses: s.resources.StorageClasses, IngressClasses: s.resources.IngressClasses,
 		LimitRanges:      s.spaceRules.limits,
 		Quotas:           s.spaceRules.books,

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"kctl/apiserver/internal/admission"
@@ -29,6 +31,9 @@ type Plugin struct {
 	Pods     Objects[*core.Pod]
 	Nodes    Objects[*core.Node]
 	Accounts Objects[*core.ServiceAccount]
+	Claims   Objects[*corev1.PersistentVolumeClaim]
+	Volumes  Objects[*corev1.PersistentVolume]
+	Drivers  Objects[*storagev1.CSIDriver]
 }
 
 // Name is upstream's name.

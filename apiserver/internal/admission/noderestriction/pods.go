@@ -149,29 +149,5 @@ func (p *Plugin) admitToken(ctx context.Context, node string, a *admission.Attri
 	if pod.Spec.NodeName != node {
 		return fmt.Errorf("node requested token bound to a pod scheduled on a different node")
 	}
-	return admitAudiences(spec.Audiences, pod)
-}
-
-func admitAudiences(audiences []string, pod *core.Pod) error {
-	if len(audiences) > 1 {
-		return fmt.Errorf("node may only request 0 or 1 audiences")
-	}
-	asked := ""
-	if len(audiences) == 1 {
-		asked = audiences[0]
-	}
-	for i := range pod.Spec.Volumes {
-		if pod.Spec.Volumes[i].CSI != nil {
-			return nil // the driver names its own, in an object that is not served here
-		}
-		if pod.Spec.Volumes[i].Projected == nil {
-			continue
-		}
-		for _, source := range pod.Spec.Volumes[i].Projected.Sources {
-			if token := source.ServiceAccountToken; token != nil && token.Audience == asked {
-				return nil
-			}
-		}
-	}
-	return fmt.Errorf("audience %q not found in pod spec volume", asked)
+	return p.admitAudiences(ctx, spec.Audiences, pod)
 }

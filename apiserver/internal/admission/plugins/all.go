@@ -1,10 +1,10 @@
 package plugins
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
-
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/admission/always"
 	"kctl/apiserver/internal/admission/alwayspullimages"
@@ -82,6 +82,8 @@ var all = []entry{
 	{name: noderestriction.Name, on: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return &noderestriction.Plugin{
 			Pods: lookup.New[*core.Pod](d.Pods), Nodes: d.nodes, Accounts: lookup.New[*core.ServiceAccount](d.ServiceAccounts),
+			Claims: lookup.New[*corev1.PersistentVolumeClaim](d.Claims), Volumes: lookup.New[*corev1.PersistentVolume](d.Volumes),
+			Drivers: lookup.New[*storagev1.CSIDriver](d.CSIDrivers),
 		}, nil
 	}},
 	{name: taintnodes.Name, on: true, make: plain(taintnodes.New())},

@@ -28,6 +28,7 @@ type Objects struct {
 	Pods                            PodStore
 	Nodes                           lookup.Source
 	RuntimeClasses, PriorityClasses lookup.Source
+	Claims, Volumes, CSIDrivers     lookup.Source
 	StorageClasses, IngressClasses  Classes
 	// What users' configurations make of requests: plugins that follow them.
 	MutatingWebhooks, ValidatingWebhooks admission.Plugin

@@ -9,6 +9,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testingclock "k8s.io/utils/clock/testing"
@@ -116,7 +117,19 @@ func chain(t *testing.T, disable ...string) *admission.Chain {
 		Pods: &source{resource: core.Pods, cached: map[string]core.Object{
 			"default/mine":   pod(func(p *core.Pod) { p.Name = "mine"; p.Spec.NodeName = "n1"; withToken(p, "vault") }),
 			"default/theirs": pod(func(p *core.Pod) { p.Name = "theirs"; p.Spec.NodeName = "n2" }),
+			"default/inline": pod(func(p *core.Pod) {
+				p.Name, p.Spec.NodeName = "inline", "n1"
+				p.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "d"}}}, {VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "gone"}}}}
+			}),
+			"default/claims": pod(func(p *core.Pod) {
+				p.Name, p.Spec.NodeName = "claims", "n1"
+				p.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+			}),
 		}},
+		Claims: &source{cached: map[string]core.Object{"default/data": &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "v"}}}},
+		Volumes: &source{cached: map[string]core.Object{"/v": &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "d"}}}}}},
+		CSIDrivers:     &source{cached: map[string]core.Object{"/d": &storagev1.CSIDriver{Spec: storagev1.CSIDriverSpec{TokenRequests: []storagev1.TokenRequest{{Audience: "vault"}}}}}},
 		Nodes:          &source{resource: core.Nodes},
 		RuntimeClasses: runtimeClasses(), PriorityClasses: priorityClasses(), DefaultPriority: defaults{}, LimitRanges: noRanges{}, Quotas: noQuotas{}, QuotaRules: noQuotas{},
 	}, Settings{Clock: testingclock.NewFakeClock(time.Unix(0, 0)), Disable: disable})
@@ -347,20 +360,24 @@ func TestNodeRestriction(t *testing.T) {
 			SecretName: "key"}}), nil), `pods "web" is forbidden: node "n1" can not create pods that reference secrets`},
 		"mirror pod with a claim of its own": {on(admission.Create, core.Pods, "", "web", mirrorWith(corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}), nil),
 			`pods "web" is forbidden: node "n1" can not create pods that reference persistentvolumeclaims`},
-		"a pod":                 {on(admission.Create, core.Pods, "", "web", onNode("n1"), nil), `pods "web" is forbidden: pod does not have "kubernetes.io/config.mirror" annotation`},
-		"status of its pod":     {on(admission.Update, core.Pods, "status", "web", onNode("n1"), onNode("n1")), ""},
-		"status of another's":   {on(admission.Update, core.Pods, "status", "web", onNode("n1"), onNode("n2")), `pods "web" is forbidden: node "n1" can only update pod status for pods with spec.nodeName set to itself`},
-		"spec of its pod":       {on(admission.Update, core.Pods, "", "web", onNode("n1"), onNode("n1")), `pods "web" is forbidden: unexpected operation "UPDATE"`},
-		"its pod's end":         {on(admission.Delete, core.Pods, "", "mine", nil, onNode("n1")), ""},
-		"another's end":         {on(admission.Delete, core.Pods, "", "theirs", nil, onNode("n2")), `pods "theirs" is forbidden: node "n1" can only delete pods with spec.nodeName set to itself`},
-		"its lease":             {on(admission.Create, core.Leases, "", "n1", lease("kube-node-lease", "n1"), nil), ""},
-		"another's lease":       {on(admission.Create, core.Leases, "", "n2", lease("kube-node-lease", "n2"), nil), `leases.coordination.k8s.io "n2" is forbidden: can only access node lease with the same name`},
-		"a leader's lease":      {on(admission.Update, core.Leases, "", "n1", lease("default", "n1"), lease("default", "n1")), `leases.coordination.k8s.io "n1" is forbidden: can only access leases in the "kube-node-lease" system namespace`},
-		"token for its pod":     {on(admission.Create, core.ServiceAccounts, "token", "default", token("mine", "u1", "vault"), nil), ""},
-		"token, other audience": {on(admission.Create, core.ServiceAccounts, "token", "default", token("mine", "u1", "bank"), nil), `serviceaccounts "default" is forbidden: audience "bank" not found in pod spec volume`},
-		"token for another's":   {on(admission.Create, core.ServiceAccounts, "token", "default", token("theirs", "u1"), nil), `serviceaccounts "default" is forbidden: node requested token bound to a pod scheduled on a different node`},
-		"token for nobody":      {on(admission.Create, core.ServiceAccounts, "token", "default", token("", ""), nil), `serviceaccounts "default" is forbidden: node requested token not bound to a pod`},
-		"token without a uid":   {on(admission.Create, core.ServiceAccounts, "token", "default", token("mine", ""), nil), `serviceaccounts "default" is forbidden: node requested token with a pod binding without a uid`},
+		"a pod":                      {on(admission.Create, core.Pods, "", "web", onNode("n1"), nil), `pods "web" is forbidden: pod does not have "kubernetes.io/config.mirror" annotation`},
+		"status of its pod":          {on(admission.Update, core.Pods, "status", "web", onNode("n1"), onNode("n1")), ""},
+		"status of another's":        {on(admission.Update, core.Pods, "status", "web", onNode("n1"), onNode("n2")), `pods "web" is forbidden: node "n1" can only update pod status for pods with spec.nodeName set to itself`},
+		"spec of its pod":            {on(admission.Update, core.Pods, "", "web", onNode("n1"), onNode("n1")), `pods "web" is forbidden: unexpected operation "UPDATE"`},
+		"its pod's end":              {on(admission.Delete, core.Pods, "", "mine", nil, onNode("n1")), ""},
+		"another's end":              {on(admission.Delete, core.Pods, "", "theirs", nil, onNode("n2")), `pods "theirs" is forbidden: node "n1" can only delete pods with spec.nodeName set to itself`},
+		"its lease":                  {on(admission.Create, core.Leases, "", "n1", lease("kube-node-lease", "n1"), nil), ""},
+		"another's lease":            {on(admission.Create, core.Leases, "", "n2", lease("kube-node-lease", "n2"), nil), `leases.coordination.k8s.io "n2" is forbidden: can only access node lease with the same name`},
+		"a leader's lease":           {on(admission.Update, core.Leases, "", "n1", lease("default", "n1"), lease("default", "n1")), `leases.coordination.k8s.io "n1" is forbidden: can only access leases in the "kube-node-lease" system namespace`},
+		"token for its pod":          {on(admission.Create, core.ServiceAccounts, "token", "default", token("mine", "u1", "vault"), nil), ""},
+		"token, other audience":      {on(admission.Create, core.ServiceAccounts, "token", "default", token("mine", "u1", "bank"), nil), `serviceaccounts "default" is forbidden: audience "bank" not found in pod spec volume`},
+		"token for a driver":         {on(admission.Create, core.ServiceAccounts, "token", "default", token("inline", "u1", "vault"), nil), ""},
+		"token no driver asked for":  {on(admission.Create, core.ServiceAccounts, "token", "default", token("inline", "u1", "bank"), nil), `serviceaccounts "default" is forbidden: audience "bank" not found in pod spec volume`},
+		"token for a claim's driver": {on(admission.Create, core.ServiceAccounts, "token", "default", token("claims", "u1", "vault"), nil), ""},
+		"token not for a claim's":    {on(admission.Create, core.ServiceAccounts, "token", "default", token("claims", "u1", "bank"), nil), `serviceaccounts "default" is forbidden: audience "bank" not found in pod spec volume`},
+		"token for another's":        {on(admission.Create, core.ServiceAccounts, "token", "default", token("theirs", "u1"), nil), `serviceaccounts "default" is forbidden: node requested token bound to a pod scheduled on a different node`},
+		"token for nobody":           {on(admission.Create, core.ServiceAccounts, "token", "default", token("", ""), nil), `serviceaccounts "default" is forbidden: node requested token not bound to a pod`},
+		"token without a uid":        {on(admission.Create, core.ServiceAccounts, "token", "default", token("mine", ""), nil), `serviceaccounts "default" is forbidden: node requested token with a pod binding without a uid`},
 	} {
 		check(t, name, chain(t, "NamespaceLifecycle", "ServiceAccount", "TaintNodesByCondition").Admit(t.Context(), c.a), c.want)
 	}

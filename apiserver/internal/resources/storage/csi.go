@@ -20,7 +20,8 @@ import (
 	"kctl/apiserver/internal/resources/workload"
 )
 
-func drivers(clock clock.PassiveClock) registry.Strategy[*storagev1.CSIDriver] {
+// Drivers is the strategy of CSI drivers.
+func Drivers(clock clock.PassiveClock) registry.Strategy[*storagev1.CSIDriver] {
 	return registry.Strategy[*storagev1.CSIDriver]{
 		Resource: resource("csidrivers", "CSIDriver"), Singular: "csidriver", Warnings: warnOfTokens,
 		Default: func(d *storagev1.CSIDriver) {

@@ -24,11 +24,10 @@ import (
 )
 
 // Served are the resources of the group storage.k8s.io but for its classes of
-// storage.
+// storage and its drivers.
 func Served(o registry.Options) []registry.Served {
 	return registry.Serve(
 		registry.NewStore(attributesClasses(o.Clock), o),
-		registry.NewStore(drivers(o.Clock), o),
 		registry.NewStore(nodes(o.Clock), o),
 		registry.NewStore(capacities(), o),
 		registry.NewStore(attachments(o.Clock), o),

@@ -15,7 +15,8 @@ import (
 	"kctl/apiserver/internal/resources/check"
 )
 
-func claims(clock clock.PassiveClock) registry.Strategy[*corev1.PersistentVolumeClaim] {
+// ClaimStrategy is that of claims to volumes.
+func ClaimStrategy(clock clock.PassiveClock) registry.Strategy[*corev1.PersistentVolumeClaim] {
 	return registry.WithStatus(registry.Strategy[*corev1.PersistentVolumeClaim]{
 		Resource: Claims,
 		Singular: "persistentvolumeclaim", ShortNames: []string{"pvc"},

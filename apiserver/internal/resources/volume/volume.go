@@ -19,11 +19,6 @@ import (
 	"kctl/proto/core"
 )
 
-// Served are the two resources.
-func Served(o registry.Options) []registry.Served {
-	return registry.Serve(registry.NewStore(volumes(o.Clock), o), registry.NewStore(claims(o.Clock), o))
-}
-
 // The two resources.
 var (
 	Volumes = core.Resource{Version: "v1", Name: "persistentvolumes", Kind: "PersistentVolume"}
@@ -42,7 +37,8 @@ var (
 	}
 )
 
-func volumes(clock clock.PassiveClock) registry.Strategy[*corev1.PersistentVolume] {
+// Strategy is that of volumes.
+func Strategy(clock clock.PassiveClock) registry.Strategy[*corev1.PersistentVolume] {
 	status := corev1.PersistentVolumeStatus{}.SwaggerDoc()
 	return registry.WithStatus(registry.Strategy[*corev1.PersistentVolume]{
 		Resource: Volumes,
