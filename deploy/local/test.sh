@@ -2,8 +2,8 @@
 # test.sh MODULE...: the tests of every module, under the race detector. The
 # whole-system tests use the programs as users get them (KCTL_BIN, built before),
 # and go's memory of results, which knows nothing of them, is not asked. Where
-# tests start container runtimes, one package runs at a time. What go vet says
-# is for check.sh.
+# tests start container runtimes or clusters, one package runs at a time. What go
+# vet says is for check.sh.
 #
 # Machines that tests share are now and then too slow for a moment, and real
 # runtimes have faults of their own. A package that fails is therefore run once
@@ -14,15 +14,34 @@ cd "$(dirname "$0")/../.."
 failed='' flaky=''
 output=$(mktemp)
 trap 'rm -f "$output"' EXIT
+
+# with_imports CONDITION: the packages whose tests' imports meet it. Those that
+# import critest start a container runtime.
+with_imports() {
+	go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | awk -v runtime=/critest "$1"' { print $1 }'
+}
+
+run() {
+	go test -race -vet=off -timeout 20m "$@" 2>&1 | tee -a "$output"
+}
+
+all() {
+	case $1 in
+	kubelet)
+		run $(with_imports '$0 !~ runtime')
+		local rc=$?
+		run -p 1 $(with_imports '$0 ~ runtime') && return $rc
+		;;
+	test) run -p 1 -count=1 ./... ;;
+	*) run ./... ;;
+	esac
+}
+
 for module in "$@"; do
 	echo "== $module"
-	how=()
-	case $module in
-	kubelet) how=(-p 1) ;;
-	test) how=(-p 1 -count=1) ;;
-	esac
+	: >"$output"
 	pushd "$module" >/dev/null || exit 1
-	if ! go test -race -vet=off -timeout 20m "${how[@]}" ./... 2>&1 | tee "$output"; then
+	if ! all "$module"; then
 		packages=$(awk '$1 == "FAIL" && $2 ~ "^kctl/" && !/\[(build|setup) failed\]/ { print $2 }' "$output" | sort -u)
 		if [ -z "$packages" ] || grep -q '^FAIL.*\[\(build\|setup\) failed\]' "$output"; then
 			failed+=" $module" # it does not even compile
