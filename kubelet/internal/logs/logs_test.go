@@ -160,6 +160,12 @@ func TestOpenSaysWhatIsMissing(t *testing.T) {
 func TestFollowThroughRotations(t *testing.T) {
 	const count = 3000
 	path := logFile(t, "")
+	// Before the first rotation: what was moved away by then is not of this log.
+	log, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = log.Close() }()
 	var ended atomic.Bool
 	var writer sync.WaitGroup
 	writer.Go(func() {
@@ -197,11 +203,6 @@ func TestFollowThroughRotations(t *testing.T) {
 		}
 		_ = file.Close()
 	})
-	log, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = log.Close() }()
 	var out bytes.Buffer
 	err = log.Read(t.Context(), &out, Options{
 		Follow: true, Clock: clock.RealClock{},
