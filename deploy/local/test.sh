@@ -13,7 +13,12 @@ set -uo pipefail
 cd "$(dirname "$0")/../.."
 failed='' flaky=''
 output=$(mktemp)
-trap 'rm -f "$output"' EXIT
+
+# While tests wait for clusters and containers, what comes next is compiled.
+for module in "$@"; do
+	(cd "$module" && nice -n 19 go list -race -export -test -deps ./...) >/dev/null 2>&1
+done &
+trap 'rm -f "$output"; kill $! 2>/dev/null' EXIT
 
 # with_imports CONDITION: the packages whose tests' imports meet it. Those that
 # import critest start a container runtime.
@@ -25,19 +30,11 @@ run() {
 	go test -race -vet=off -timeout 20m "$@" 2>&1 | tee -a "$output"
 }
 
-# compile_next has the compiler at work while tests wait for containers.
-compile_next() {
-	for next in kubectl test; do
-		(cd "../$next" && nice -n 19 go list -race -export -test -deps ./...) >/dev/null 2>&1
-	done
-}
-
 all() {
 	case $1 in
 	kubelet)
 		run $(with_imports '$0 !~ runtime')
 		local rc=$?
-		compile_next &
 		run -p 1 $(with_imports '$0 ~ runtime') && return $rc
 		;;
 	test) run -p 1 -count=1 ./... ;;

@@ -84,6 +84,9 @@ func fill(t *testing.T, write func(i int) error) {
 // On a full disk pods wait and say why, what runs keeps what it has, whole, and
 // all goes on by itself when there is room.
 func TestAFullDisk(t *testing.T) {
+	if !long() {
+		t.Skip("skipped: waits for the kubelet's back-offs; set KCTL_LONG=1")
+	}
 	b := newBed(t, func(c *config.Config) {
 		if err := errors.Join(os.Mkdir(c.RootDir, 0o755), syscall.Mount("tmpfs", c.RootDir, "tmpfs", 0, "size=1m,nr_inodes=400")); err != nil {
 			t.Fatal(err)
