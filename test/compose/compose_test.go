@@ -20,6 +20,9 @@ import (
 	"kctl/test/harness"
 )
 
+// startsDocker is why these tests are long.
+const startsDocker = "it starts a Docker engine"
+
 var (
 	images   = []string{"etcd", "apiserver", "scheduler", "balancer", "kctl"}
 	services = []string{"etcd-1", "etcd-2", "etcd-3", "apiserver-1", "apiserver-2", "balancer", "scheduler-1", "scheduler-2"}
@@ -28,7 +31,7 @@ var (
 // TestAnyOneMayBeLost takes the containers away that others lean on, while
 // somebody writes, with the docker-compose of Debian.
 func TestAnyOneMayBeLost(t *testing.T) {
-	needLong(t)
+	harness.NeedLong(t, startsDocker)
 	e := startControlPlane(t, []string{"docker-compose"})
 	client := e.clientset(t, e.admin("127.0.0.1"))
 	makeNode(t, client)
@@ -58,13 +61,6 @@ func TestAnyOneMayBeLost(t *testing.T) {
 		w.more(t)
 	})
 	w.check(t)
-}
-
-func needLong(t *testing.T) {
-	t.Helper()
-	if os.Getenv("KCTL_LONG") == "" {
-		t.Skip("skipped: it starts a Docker engine; KCTL_LONG=1 asks for it (make test-long)")
-	}
 }
 
 // startControlPlane brings everything up by a Compose, and has it taken down

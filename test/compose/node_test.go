@@ -26,7 +26,7 @@ const (
 // program at a time. What runs on the node runs on through all of it. This is with
 // Compose v2.
 func TestNodeFromOutside(t *testing.T) {
-	needLong(t)
+	harness.NeedLong(t, startsDocker)
 	c := harness.Start(t, harness.Options{Without: []string{"apiserver", "scheduler", "kubelet"}})
 	plugins := filepath.Join(t.TempDir(), "cli-plugins")
 	if err := os.Mkdir(plugins, 0o755); err != nil {

@@ -3,7 +3,6 @@ package faults_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"testing"
 	"time"
 
@@ -13,17 +12,10 @@ import (
 	"kctl/test/harness"
 )
 
-func needLong(t *testing.T) {
-	t.Helper()
-	if os.Getenv("KCTL_LONG") == "" {
-		t.Skip("skipped: it takes minutes; KCTL_LONG=1 asks for it (make test-long)")
-	}
-}
-
 // TestKubeletKilledAtAnyMoment kills the kubelet again and again while pods are
 // started, and while they end. No pod is started twice, and all of them go.
 func TestKubeletKilledAtAnyMoment(t *testing.T) {
-	needLong(t)
+	harness.NeedLong(t, "it takes minutes")
 	c := harness.Start(t, harness.Options{})
 	killing := func(times int) {
 		for range times {
@@ -66,7 +58,7 @@ func TestKubeletKilledAtAnyMoment(t *testing.T) {
 // TestTheAPIServerIsAwayForTenMinutes stops the API server for ten minutes.
 // Pods go on and crashed ones are started again; afterwards the API knows.
 func TestTheAPIServerIsAwayForTenMinutes(t *testing.T) {
-	needLong(t)
+	harness.NeedLong(t, "it takes minutes")
 	c := harness.Start(t, harness.Options{})
 	c.Create(harness.Pod("well", harness.Demo, "sleep", "infinity"))
 	crash := harness.Pod("crash", harness.Demo, "exit", "1")

@@ -38,6 +38,15 @@ type Options struct {
 	Node    string   // "node-1" if empty
 }
 
+// NeedLong skips a test that takes longer than a test run should, unless such
+// tests are asked for; why says what takes the time.
+func NeedLong(t testing.TB, why string) {
+	t.Helper()
+	if os.Getenv("KCTL_LONG") == "" {
+		t.Skip("skipped: " + why + "; KCTL_LONG=1 asks for it (make test-long)")
+	}
+}
+
 // NeedRoot skips the test, saying why, where it can't make containers.
 func NeedRoot(t testing.TB) {
 	t.Helper()

@@ -15,9 +15,7 @@ import (
 // TestMachine takes a Debian machine that its own systemd has booted from nothing
 // to a node with a pod, through everything that happens to machines, and back.
 func TestMachine(t *testing.T) {
-	if os.Getenv("KCTL_LONG") == "" {
-		t.Skip("skipped: makes and boots a whole Debian; `make test-long` asks for it")
-	}
+	harness.NeedLong(t, "it makes and boots a whole Debian")
 	harness.NeedRoot(t)
 	need(t, "debootstrap", "unshare", "nsenter")
 	root := debian(t)

@@ -25,16 +25,9 @@ import (
 	"kctl/test/harness"
 )
 
-func needPrometheus(t *testing.T) {
-	t.Helper()
-	if os.Getenv("KCTL_LONG") == "" {
-		t.Skip("skipped: it needs Debian's prometheus; KCTL_LONG=1 asks for it (make test-long)")
-	}
-}
-
 // TestPromtool has Prometheus' own tool look at the files.
 func TestPromtool(t *testing.T) {
-	needPrometheus(t)
+	harness.NeedLong(t, "it needs Debian's prometheus")
 	for _, args := range [][]string{{"check", "config", "--syntax-only", "prometheus.yml"}, {"check", "rules", "rules.yml"}} {
 		cmd := exec.Command("promtool", args...)
 		cmd.Dir = filepath.Join(harness.Root(), "deploy", "observability")
@@ -55,7 +48,7 @@ type prometheus struct {
 // it is kept out until rbac.yaml lets it in, no panel of the board is empty, and
 // alerts come with their faults and go with them.
 func TestPrometheus(t *testing.T) {
-	needPrometheus(t)
+	harness.NeedLong(t, "it needs Debian's prometheus")
 	m := newMembers(t, 1)
 	m.start()
 	c := harness.Start(t, harness.Options{Flags: []string{"--etcd-servers", m.endpoints(), "--apiserver-flags=--node-monitor-grace-period=25s"}})

@@ -21,9 +21,7 @@ const before = "91e8649016ef6a1b2b4024519547da13c8dce266"
 // way: at each step programs of the two releases meet, old kctl and new are
 // asked, and the pod that was there runs on.
 func TestSkew(t *testing.T) {
-	if os.Getenv("KCTL_LONG") == "" {
-		t.Skip("skipped: it builds the programs of an older state of the source; KCTL_LONG=1 asks for it (make test-long)")
-	}
+	harness.NeedLong(t, "it builds the programs of an older state of the source")
 	old, now := oldPrograms(t), harness.Bin(t)
 	c := harness.Start(t, harness.Options{Without: []string{"apiserver", "scheduler", "kubelet"}})
 	s := &skewed{t: t, c: c, old: old, now: now}

@@ -1,6 +1,7 @@
 package volumes
 
 import (
+	"context"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -8,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kctl/proto/core"
+	"kctl/scheduler/framework"
 )
 
 // Annotations by which Kubernetes' volume controller and a scheduler talk (API
@@ -83,6 +85,19 @@ func (v *Volumes) Claims(pod *core.Pod) ([]*corev1.PersistentVolumeClaim, error)
 		if claim != nil {
 			claims = append(claims, claim)
 		}
+	}
+	return claims, nil
+}
+
+// Of are the claims of pod, for a plugin that asks by its name, once all that is
+// needed to judge them is known; the status says why there are none.
+func (v *Volumes) Of(ctx context.Context, pod *core.Pod, plugin string) ([]*corev1.PersistentVolumeClaim, *framework.Status) {
+	if err := v.Ready(ctx); err != nil {
+		return nil, framework.AsError(err)
+	}
+	claims, err := v.Claims(pod)
+	if err != nil {
+		return nil, framework.NewStatus(framework.UnschedulableAndUnresolvable, err.Error()).By(plugin)
 	}
 	return claims, nil
 }

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"kctl/proto/core"
 )
@@ -76,12 +75,4 @@ func (p *Plugin) driverOf(ctx context.Context, pod *core.Pod, v *corev1.Volume) 
 		return "", err
 	}
 	return volume.Spec.CSI.Driver, nil
-}
-
-// found has nil for what is not there.
-func found[T any](obj *T, err error) (*T, error) {
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	return obj, err
 }

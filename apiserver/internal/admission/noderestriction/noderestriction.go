@@ -81,15 +81,19 @@ func nodeOf(user *request.User) (string, bool) {
 	return strings.CutPrefix(user.Username, core.UserNodePrefix)
 }
 
+// nameOf is the name of what a request is about: that of a create is in its object.
+func nameOf(a *admission.Attributes) string {
+	if a.Operation == admission.Create {
+		return a.Object.GetName()
+	}
+	return a.Name
+}
+
 func admitLease(node string, a *admission.Attributes) error {
 	if a.Namespace != core.NamespaceNodeLease {
 		return fmt.Errorf("can only access leases in the %q system namespace", core.NamespaceNodeLease)
 	}
-	name := a.Name
-	if a.Operation == admission.Create {
-		name = a.Object.GetName()
-	}
-	if name != node {
+	if nameOf(a) != node {
 		return fmt.Errorf("can only access node lease with the same name as the requesting node")
 	}
 	return nil
@@ -101,9 +105,13 @@ func (p *Plugin) storedPod(ctx context.Context, a *admission.Attributes) (*core.
 	if old, ok := a.OldObject.(*core.Pod); ok && old != nil {
 		return old, nil
 	}
-	pod, err := p.Pods.Live(ctx, a.Namespace, a.Name)
+	return found(p.Pods.Live(ctx, a.Namespace, a.Name))
+}
+
+// found has nil for what is not there.
+func found[T any](obj *T, err error) (*T, error) {
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
-	return pod, err
+	return obj, err
 }

@@ -26,11 +26,7 @@ var (
 )
 
 func admitDrivers(node string, a *admission.Attributes) error {
-	name := a.Name
-	if a.Operation == admission.Create {
-		name = a.Object.GetName()
-	}
-	if name != node {
+	if nameOf(a) != node {
 		return errors.New("can only access CSINode with the same name as the requesting node")
 	}
 	return nil

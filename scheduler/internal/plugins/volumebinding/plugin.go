@@ -81,12 +81,9 @@ func (p *Plugin) PreFilter(ctx context.Context, state *framework.CycleState, pod
 	if !volumes.HasClaims(pod.Pod) {
 		return nil, skip
 	}
-	if err := p.volumes.Ready(ctx); err != nil {
-		return nil, framework.AsError(err)
-	}
-	all, err := p.volumes.Claims(pod.Pod)
-	if err != nil {
-		return nil, refusal(err.Error())
+	all, status := p.volumes.Of(ctx, pod.Pod, Name)
+	if status != nil {
+		return nil, status
 	}
 	found := &claims{}
 	for _, claim := range all {

@@ -56,12 +56,9 @@ func (p *Plugin) PreFilter(ctx context.Context, state *framework.CycleState, pod
 	found := &uses{}
 	disks := slices.ContainsFunc(pod.Pod.Spec.Volumes, isDisk)
 	if volumes.HasClaims(pod.Pod) {
-		if err := p.volumes.Ready(ctx); err != nil {
-			return nil, framework.AsError(err)
-		}
-		claims, err := p.volumes.Claims(pod.Pod)
-		if err != nil {
-			return nil, framework.NewStatus(framework.UnschedulableAndUnresolvable, err.Error()).By(Name)
+		claims, status := p.volumes.Of(ctx, pod.Pod, Name)
+		if status != nil {
+			return nil, status
 		}
 		for _, claim := range claims {
 			if slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteOncePod) {

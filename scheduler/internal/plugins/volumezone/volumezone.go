@@ -50,12 +50,9 @@ func (p *Plugin) PreFilter(ctx context.Context, state *framework.CycleState, pod
 	if !volumes.HasClaims(pod.Pod) {
 		return nil, skip
 	}
-	if err := p.volumes.Ready(ctx); err != nil {
-		return nil, framework.AsError(err)
-	}
-	claims, err := p.volumes.Claims(pod.Pod)
-	if err != nil {
-		return nil, framework.NewStatus(framework.UnschedulableAndUnresolvable, err.Error()).By(Name)
+	claims, status := p.volumes.Of(ctx, pod.Pod, Name)
+	if status != nil {
+		return nil, status
 	}
 	var all []where
 	for _, claim := range claims {
