@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -247,12 +248,19 @@ func (c *Cluster) showLogs() {
 	}
 }
 
-// FreePort returns a port on loopback that nobody listens on, from below those
-// that the kernel gives to connections: one of them could have it a moment later.
+// given are the ports that FreePort has returned: whoever asked may not listen yet.
+var given sync.Map
+
+// FreePort returns a port on loopback that nobody listens on and that it has not
+// returned before, from below those that the kernel gives to connections: one of
+// them could have it a moment later.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	for range 1000 {
 		port := 20000 + rand.IntN(12000)
+		if _, again := given.LoadOrStore(port, true); again {
+			continue
+		}
 		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		if err == nil {
 			listener.Close()
