@@ -4,6 +4,7 @@ package faults_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -105,6 +106,16 @@ func TestEtcdStoppedAndStartedAgain(t *testing.T) {
 		_, err := c.Client().CoreV1().Pods("default").Create(t.Context(), harness.Pod("after", harness.Demo), metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
 			return nil
+		}
+		return err
+	})
+	// A scheduler that could not renew its lease for ten seconds has ended, and
+	// whoever looks after it starts it again.
+	harness.Eventually(t, 60*time.Second, func() error {
+		c.Up()
+		pod, err := c.Client().CoreV1().Pods("default").Get(t.Context(), "after", metav1.GetOptions{})
+		if err == nil && pod.Spec.NodeName == "" {
+			err = errors.New("it is not scheduled")
 		}
 		return err
 	})

@@ -202,7 +202,7 @@ var varying = []struct {
 	{regexp.MustCompile(`metadata: \{\}`), "metadata:"},                        // where null stood
 	{regexp.MustCompile(`ConfigMapOptional:(\s+)<nil>`), "Optional:${1}false"}, // in kubectl before 1.34
 	{regexp.MustCompile(`(LIVE|MERGED)-\d+`), "$1"},
-	{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ \+0000`), "TIME"},
+	{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)? \+0000`), "TIME"},
 	{regexp.MustCompile(`kube-api-access-\w{5}`), "VOLUME"},
 	{regexp.MustCompile(`kubectl`), "kctl"},
 	{regexp.MustCompile(`(?m)[ \t]+$`), ""},

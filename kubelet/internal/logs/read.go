@@ -21,8 +21,9 @@ type Options struct {
 	LimitBytes *int64
 	Since      time.Time
 	Stream     string // "stdout" or "stderr"; both if empty
-	// Running tells a follower whether more may come. It is asked when nothing
-	// came for a while.
+	// Running tells whether the container may say more. It is asked while somebody
+	// writes to the log, and by a follower when nothing came for a while. May be
+	// nil where nobody follows: the log is then taken as it is.
 	Running func(ctx context.Context) (bool, error)
 	// Flush sends on what was written so far; it is called whenever nothing
 	// more is there at once. May be nil.
@@ -56,6 +57,9 @@ func (l *Log) Close() error { return l.file.Close() }
 // for a follower, when the container has ended and all that it said was
 // written, or with ctx's error.
 func (l *Log) Read(ctx context.Context, out io.Writer, o Options) error {
+	if err := l.complete(ctx, o); err != nil {
+		return err
+	}
 	if err := l.seek(o); err != nil {
 		return err
 	}
@@ -119,6 +123,11 @@ func (l *Log) copy(ctx context.Context, w *writer, o Options) error {
 		next, err := follow.wait(ctx)
 		if err != nil {
 			return err
+		}
+		if next == ended {
+			if err := l.complete(ctx, o); err != nil {
+				return err
+			}
 		}
 		if next == ended || next == moved {
 			// What was written between the last look and the end, or the move,

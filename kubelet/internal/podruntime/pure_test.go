@@ -252,7 +252,7 @@ func TestTerminationMessage(t *testing.T) {
 		{"success does not fall back", write("g", ""), "FallbackToLogsOnError", "", 0, ""},
 		{"link out of the container", link, "File", "", 0, "Error on reading termination log " + link + ": not a regular file"},
 	} {
-		got := withTerminationMessage(&runtimeapi.ContainerStatus{
+		got := withTerminationMessage(t.Context(), &runtimeapi.ContainerStatus{
 			ExitCode: c.exit, Message: c.message, LogPath: log,
 			Mounts:      []*runtimeapi.Mount{{ContainerPath: "/other", HostPath: log}, {ContainerPath: "/msg", HostPath: c.file}},
 			Annotations: map[string]string{annotationTerminationMessagePath: "/msg", annotationTerminationPolicy: c.policy},

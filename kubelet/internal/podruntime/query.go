@@ -173,10 +173,10 @@ func (m *Manager) containerStatus(ctx context.Context, id, sandboxID string) (*C
 	if err != nil {
 		return nil, err
 	}
-	return m.convertContainer(c, sandboxID), nil
+	return m.convertContainer(ctx, c, sandboxID), nil
 }
 
-func (m *Manager) convertContainer(c *runtimeapi.ContainerStatus, sandboxID string) *ContainerStatus {
+func (m *Manager) convertContainer(ctx context.Context, c *runtimeapi.ContainerStatus, sandboxID string) *ContainerStatus {
 	annotations := c.GetAnnotations()
 	status := &ContainerStatus{
 		ID:           m.containerID(c.GetId()),
@@ -199,7 +199,7 @@ func (m *Manager) convertContainer(c *runtimeapi.ContainerStatus, sandboxID stri
 		status.FinishedAt = unixNano(c.GetFinishedAt())
 		status.ExitCode = c.GetExitCode()
 		status.Reason = c.GetReason()
-		status.Message = withTerminationMessage(c)
+		status.Message = withTerminationMessage(ctx, c)
 	}
 	return status
 }

@@ -2,6 +2,7 @@ package podruntime
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -9,6 +10,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/utils/clock"
+
+	"kctl/kubelet/internal/logs"
 )
 
 // Bounds of what a container leaves as its termination message: from its file,
@@ -21,8 +25,8 @@ const (
 
 // withTerminationMessage is the runtime's message about an exited container,
 // followed by the message that the container left.
-func withTerminationMessage(c *runtimeapi.ContainerStatus) string {
-	left := terminationMessage(c)
+func withTerminationMessage(ctx context.Context, c *runtimeapi.ContainerStatus) string {
+	left := terminationMessage(ctx, c)
 	switch {
 	case left == "":
 		return c.GetMessage()
@@ -32,7 +36,7 @@ func withTerminationMessage(c *runtimeapi.ContainerStatus) string {
 	return c.GetMessage() + ": " + left
 }
 
-func terminationMessage(c *runtimeapi.ContainerStatus) string {
+func terminationMessage(ctx context.Context, c *runtimeapi.ContainerStatus) string {
 	path := c.GetAnnotations()[annotationTerminationMessagePath]
 	for _, mount := range c.GetMounts() {
 		if path == "" || mount.GetContainerPath() != path {
@@ -48,7 +52,7 @@ func terminationMessage(c *runtimeapi.ContainerStatus) string {
 	}
 	policy := corev1.TerminationMessagePolicy(c.GetAnnotations()[annotationTerminationPolicy])
 	if policy == corev1.TerminationMessageFallbackToLogsOnError && c.GetExitCode() != 0 {
-		return endOfLog(c.GetLogPath())
+		return endOfLog(ctx, c.GetLogPath())
 	}
 	return ""
 }
@@ -78,7 +82,10 @@ func tailOfFile(path string, limit int64) ([]byte, error) {
 
 // endOfLog is the text of the last lines of a log in the CRI format
 // (time, stream, P|F, text), without what is around the text.
-func endOfLog(path string) string {
+func endOfLog(ctx context.Context, path string) string {
+	if err := logs.AwaitComplete(ctx, path, clock.RealClock{}); err != nil {
+		return ""
+	}
 	// A CRI line is at most 16 KiB and a few bytes; this is enough for the last
 	// lines' text to fill the message.
 	content, err := tailOfFile(path, 64<<10)
