@@ -71,6 +71,7 @@ func created(int) int { return http.StatusCreated }
 
 func TestEqualEventsAreCounted(t *testing.T) {
 	got := record(t, 3, created, func(r *Recorder) {
+		r.Actions = map[string]string{"Started": "Starting"}
 		r.ContainerEventf(pod("web"), "spec.containers{c}", corev1.EventTypeNormal, "Started", "Started container %s", "c")
 		r.Eventf(pod("web"), corev1.EventTypeWarning, "BackOff", "again")
 		r.Eventf(pod("web"), corev1.EventTypeWarning, "BackOff", "again")
@@ -80,7 +81,7 @@ func TestEqualEventsAreCounted(t *testing.T) {
 		t.Errorf("sent as %s %s", got[0].method, got[0].path)
 	}
 	if first.InvolvedObject.Kind != "Pod" || first.InvolvedObject.FieldPath != "spec.containers{c}" ||
-		first.Source.Host != "node-1" || first.Message != "Started container c" || first.Count != 1 {
+		first.Source.Host != "node-1" || first.Message != "Started container c" || first.Count != 1 || first.Action != "Starting" || got[1].event.Action != "" {
 		t.Errorf("event %+v", first)
 	}
 	if got[2].method != "PATCH" || !strings.HasSuffix(got[2].path, "/"+got[1].event.Name) || got[2].event.Count != 2 {

@@ -39,6 +39,10 @@ var sendPolicy = backoff.Policy{Initial: 500 * time.Millisecond, Max: 10 * time.
 // Recorder sends events from one program on one host. It is safe for
 // concurrent use.
 type Recorder struct {
+	// Actions are what is done to an object in which something of a reason
+	// happens, where that is told; they are set before anything is reported.
+	Actions map[string]string
+
 	client    *rest.Client
 	component string
 	host      string
@@ -89,6 +93,7 @@ func (r *Recorder) ContainerEventf(pod *core.Pod, fieldPath, eventType, reason, 
 
 func (r *Recorder) enqueue(ref *core.ObjectReference, eventType, reason, message string) {
 	event := New(ref, corev1.EventSource{Component: r.component, Host: r.host}, eventType, reason, message, r.clock.Now())
+	event.Action = r.Actions[reason]
 	select {
 	case r.queue <- event:
 	default:

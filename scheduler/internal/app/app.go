@@ -53,7 +53,7 @@ func Run(ctx context.Context, options *config.Options, configuration *profile.Co
 		return err
 	}
 	for _, note := range configuration.Notes {
-		logger.Info("scheduling policy converted", zap.String("note", note))
+		logger.Info("note on the configuration", zap.String("note", note))
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	routes := feed.New(ctx, s.queue, s.cache, s.nominations, s.waiting)
@@ -172,7 +172,9 @@ func assemble(options *config.Options, configuration *profile.Configuration, plu
 		return nil, &daemon.UsageError{Err: err}
 	}
 	for name := range profiles {
-		s.recorders[name] = events.NewRecorder(client, name, host, clock, logger)
+		recorder := events.NewRecorder(client, name, host, clock, logger)
+		recorder.Actions = report.Actions
+		s.recorders[name] = recorder
 	}
 	s.queue = queue.New(queue.Options{
 		Profiles: profiles, Clock: clock, FlushAfter: queue.DefaultFlushAfter,

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"runtime"
 	"time"
 
 	"go.uber.org/zap"
@@ -30,6 +31,9 @@ func (s *parts) serve(ctx context.Context, options *config.Options) error {
 	mux := daemon.Endpoints(s.health, registry)
 	mux.Handle("GET /debug/explain", explainHandler(s.explainer))
 	if options.Profiling {
+		if options.ContentionProfiling {
+			runtime.SetBlockProfileRate(1)
+		}
 		mux.Handle(daemon.DebugPath, daemon.Debug(&options.Logging, s.logger))
 	}
 	handler := &guard{next: mux, reviews: reviews{s.client}, byCertificate: options.ClientCA != ""}

@@ -24,8 +24,10 @@ type Options struct {
 	KeyFile     string
 	ClientCA    string
 	Profiling   bool
-	Election    Election
-	Logging     daemon.LogOptions
+	// ContentionProfiling comes from the configuration file.
+	ContentionProfiling bool
+	Election            Election
+	Logging             daemon.LogOptions
 
 	flags *pflag.FlagSet
 }
@@ -95,6 +97,7 @@ func (o *Options) Complete() (*profile.Configuration, error) {
 	if !o.given("profiling") {
 		o.Profiling = configuration.Profiling
 	}
+	o.ContentionProfiling = configuration.ContentionProfiling
 	if o.Kubeconfig == "" {
 		o.Kubeconfig = configuration.Kubeconfig
 	}

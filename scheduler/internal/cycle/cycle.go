@@ -293,6 +293,7 @@ func (a *attempt) makeRoom(ctx context.Context, fit *framework.FitError) error {
 	a.points.observe(a.profile, "PostFilter", status, begun)
 	switch {
 	case node != "":
+		fit.PostFilterMessage = status.Message()
 		a.Logger.Info("pods have to leave for another", zap.String("pod", a.queued.Key()), zap.String("node", node))
 	case status.IsRejected():
 		fit.PostFilterMessage = status.Message()

@@ -49,7 +49,7 @@ func TestWhoHasToLeave(t *testing.T) {
 	}{
 		"the only one": {
 			residents: []*core.Pod{resident("a", "n1", "3", 0, 1), resident("b", "n2", "4", 100, 1)}, pod: important("4"), leave: "a", on: "n1",
-			words: "important: 0/2 nodes are available: 2 Insufficient cpu.",
+			words: "important: 0/2 nodes are available: 2 Insufficient cpu. preemption: found a potential placement for pod on node n1, preempting 1 victims",
 		},
 		"no more than have to": {
 			residents: []*core.Pod{resident("a", "n1", "2", 5, 1), resident("b", "n1", "1", 3, 1), resident("c", "n1", "1", 4, 1), resident("d", "n2", "4", 200, 1)},

@@ -142,7 +142,8 @@ func (f *Feed) podUpdated(old, pod *core.Pod) {
 }
 
 // assignedUpdated ignores the many reports that a kubelet makes which change
-// nothing that the scheduler counts.
+// nothing that the scheduler counts, nor when the pod began to run, by which
+// preemption tells pods apart.
 func (f *Feed) assignedUpdated(old, pod *core.Pod) {
 	var actions framework.Action
 	if framework.PodActions(old, pod)&framework.UpdatePodLabel != 0 {
@@ -157,7 +158,8 @@ func (f *Feed) assignedUpdated(old, pod *core.Pod) {
 		actions |= framework.UpdatePodScaleDown
 	}
 	leaving := (old.DeletionTimestamp == nil) != (pod.DeletionTimestamp == nil)
-	if counts || leaving || actions != 0 {
+	began := !old.Status.StartTime.Equal(pod.Status.StartTime)
+	if counts || leaving || began || actions != 0 {
 		f.cache.SetPod(pod)
 	}
 	if leaving {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -81,6 +82,7 @@ func TestPods(t *testing.T) {
 		"waiting, deleting":   {waiting, watch.Modified, changed(waiting, deleting), []string{"queue delete p"}},
 		"bound":               {waiting, watch.Modified, assigned, []string{"queue delete p", "cache pod p on n1", "event AssignedPodAdd"}},
 		"kubelet's report":    {assigned, watch.Modified, changed(assigned, phase(corev1.PodRunning)), nil},
+		"began to run":        {assigned, watch.Modified, changed(assigned, func(p *core.Pod) { p.Status.StartTime = &metav1.Time{Time: time.Unix(1, 0)} }), []string{"cache pod p on n1"}},
 		"shrunk":              {assigned, watch.Modified, changed(assigned, fixture.Requests("cpu", "1")), []string{"cache pod p on n1", "event AssignedPodUpdatePodScaleDown"}},
 		"grown":               {assigned, watch.Modified, changed(assigned, fixture.Requests("cpu", "3")), []string{"cache pod p on n1"}},
 		"ended":               {assigned, watch.Modified, changed(assigned, phase(corev1.PodFailed)), []string{"queue delete p", "cache without pod p", "event AssignedPodDelete"}},

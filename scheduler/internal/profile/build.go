@@ -2,6 +2,7 @@ package profile
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -28,7 +29,7 @@ func (c *Configuration) Build(services Services) (map[string]*framework.Profile,
 	sort := ""
 	for i := range c.Profiles {
 		name := *c.Profiles[i].SchedulerName
-		p, err := build(&c.Profiles[i], plugins, services)
+		p, notes, err := build(&c.Profiles[i], plugins, services)
 		if err != nil {
 			return nil, c.source.locate(fmt.Sprintf("profiles[%d]", i), fmt.Errorf("profile %s: %w", name, err))
 		}
@@ -37,6 +38,7 @@ func (c *Configuration) Build(services Services) (map[string]*framework.Profile,
 		}
 		sort = p.QueueSort.Name()
 		profiles[name] = p
+		c.Notes = append(c.Notes, notes...)
 	}
 	return profiles, nil
 }
@@ -47,13 +49,30 @@ type builder struct {
 	registry map[string]factory
 	args     map[string]runtime.RawExtension
 	made     map[string]framework.Plugin
+	absent   map[string]struct{} // plugins that were named, and are not here
 }
 
-func build(config *configv1.KubeSchedulerProfile, registry map[string]factory, services Services) (*framework.Profile, error) {
-	b := &builder{services: services, registry: registry, args: map[string]runtime.RawExtension{}, made: map[string]framework.Plugin{}}
+// build also returns notes on what the configuration asks for in vain.
+func build(config *configv1.KubeSchedulerProfile, registry map[string]factory, services Services) (*framework.Profile, []string, error) {
+	b := &builder{
+		services: services, registry: registry, args: map[string]runtime.RawExtension{}, made: map[string]framework.Plugin{}, absent: map[string]struct{}{},
+	}
+	p, err := b.build(config)
+	var notes []string
+	for _, name := range slices.Sorted(maps.Keys(b.absent)) {
+		notes = append(notes, "profile "+*config.SchedulerName+": plugin "+name+": "+absent[name])
+	}
+	return p, notes, err
+}
+
+func (b *builder) build(config *configv1.KubeSchedulerProfile) (*framework.Profile, error) {
 	for _, pc := range config.PluginConfig {
-		if err := b.known(pc.Name); err != nil {
+		here, err := b.known(pc.Name)
+		if err != nil {
 			return nil, at("pluginConfig["+pc.Name+"]", fmt.Errorf("pluginConfig: %w", err))
+		}
+		if !here {
+			continue
 		}
 		if _, twice := b.args[pc.Name]; twice {
 			return nil, at("pluginConfig["+pc.Name+"]", fmt.Errorf("pluginConfig: %s is there twice", pc.Name))
@@ -105,14 +124,20 @@ func refuseSets(p *configv1.Plugins) error {
 	return nil
 }
 
-func (b *builder) known(name string) error {
-	switch {
-	case b.registry[name] != nil:
-		return nil
-	case absent[name]:
-		return fmt.Errorf("plugin %s is not supported by this scheduler", name)
+// known reports whether a plugin that is asked for is here, or need not be.
+func (b *builder) known(name string) (here bool, err error) {
+	if b.registry[name] != nil {
+		return true, nil
 	}
-	return fmt.Errorf("unknown plugin %q", name)
+	instead, upstream := absent[name]
+	switch {
+	case !upstream:
+		return false, fmt.Errorf("unknown plugin %q", name)
+	case instead == "":
+		return false, fmt.Errorf("plugin %s is not supported by this scheduler", name)
+	}
+	b.absent[name] = struct{}{}
+	return false, nil
 }
 
 // listed is the path of a plugin in a set.
@@ -127,15 +152,19 @@ func (b *builder) merge(point string, on []configv1.Plugin, set configv1.PluginS
 		if d.Name == unsupported.Name {
 			return nil, at(listed(point, "disabled", d.Name), fmt.Errorf("plugins.%s: %s can't be switched off: it refuses what would otherwise be ignored", point, d.Name))
 		}
-		if d.Name != "*" && !absent[d.Name] && b.registry[d.Name] == nil {
+		if _, upstream := absent[d.Name]; d.Name != "*" && !upstream && b.registry[d.Name] == nil {
 			return nil, at(listed(point, "disabled", d.Name), fmt.Errorf("plugins.%s.disabled: unknown plugin %q", point, d.Name))
 		}
 		off[d.Name] = true
 	}
 	replaced := map[string]*configv1.Plugin{}
 	for i, e := range set.Enabled {
-		if err := b.known(e.Name); err != nil {
+		here, err := b.known(e.Name)
+		if err != nil {
 			return nil, at(listed(point, "enabled", e.Name), fmt.Errorf("plugins.%s.enabled: %w", point, err))
+		}
+		if !here {
+			continue
 		}
 		if replaced[e.Name] != nil {
 			return nil, at(listed(point, "enabled", e.Name), fmt.Errorf("plugins.%s.enabled: %s is there twice", point, e.Name))

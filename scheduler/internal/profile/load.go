@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	componentbaseconfig "k8s.io/component-base/config/v1alpha1"
 	configv1 "k8s.io/kube-scheduler/config/v1"
 	kjson "sigs.k8s.io/json"
@@ -24,7 +25,10 @@ type Configuration struct {
 	Profiles       []configv1.KubeSchedulerProfile
 	Extenders      []configv1.Extender
 	Profiling      bool
-	// Notes say what became of the parts of a policy file.
+	// ContentionProfiling has those recorded who wait for locks and channels.
+	ContentionProfiling bool
+	// Notes say what became of parts of the file that mean something else here, or
+	// nothing. Build adds to them.
 	Notes []string
 
 	source source
@@ -97,7 +101,8 @@ func complete(file *configv1.KubeSchedulerConfiguration) (*Configuration, error)
 		Kubeconfig:     file.ClientConnection.Kubeconfig,
 		InitialBackoff: time.Second, MaxBackoff: 10 * time.Second,
 		LeaderElection: file.LeaderElection, Profiles: file.Profiles, Extenders: file.Extenders,
-		Profiling: file.EnableProfiling == nil || *file.EnableProfiling,
+		Profiling: file.EnableProfiling == nil || *file.EnableProfiling, Notes: notes(file.ClientConnection),
+		ContentionProfiling: file.EnableContentionProfiling != nil && *file.EnableContentionProfiling,
 	}
 	if s := file.PodInitialBackoffSeconds; s != nil {
 		c.InitialBackoff = time.Duration(*s) * time.Second
@@ -145,17 +150,29 @@ func unsupportedFields(file *configv1.KubeSchedulerConfiguration) []error {
 		}
 	}
 	refuse(file.DelayCacheUntilActive, "delayCacheUntilActive", "a standby always watches, so that it can take over at once")
-	refuse(file.EnableContentionProfiling != nil && *file.EnableContentionProfiling, "enableContentionProfiling", "who waits for locks is not recorded")
 	if file.Parallelism != nil && *file.Parallelism <= 0 {
 		errs = append(errs, fmt.Errorf("parallelism: %d is not positive", *file.Parallelism))
 	}
 	client := file.ClientConnection
-	refuse(client.QPS > 0 || client.Burst > 0, "clientConnection.qps", "like burst: the client does not hold requests back; the API server's limits do")
-	refuse(client.AcceptContentTypes != "" && client.AcceptContentTypes != "application/json" ||
-		client.ContentType != "" && client.ContentType != "application/json", "clientConnection.contentType", "only application/json is spoken")
+	if client.Burst < 0 {
+		errs = append(errs, fmt.Errorf("clientConnection.burst: %d is negative", client.Burst))
+	}
 	lock := file.LeaderElection.ResourceLock
 	refuse(lock != "" && lock != "leases", "leaderElection.resourceLock", fmt.Sprintf("%q; only leases", lock))
 	return errs
+}
+
+// notes say what parts of a file are taken, and change nothing here.
+func notes(client componentbaseconfig.ClientConnectionConfiguration) []string {
+	var notes []string
+	if client.QPS > 0 || client.Burst > 0 {
+		notes = append(notes, "clientConnection.qps and burst: requests are not held back here; the API server's limits do that")
+	}
+	isJSON := func(contentType string) bool { return contentType == "" || contentType == runtime.ContentTypeJSON }
+	if !isJSON(client.ContentType) || !isJSON(client.AcceptContentTypes) {
+		notes = append(notes, "clientConnection.contentType and acceptContentTypes: "+runtime.ContentTypeJSON+" is spoken")
+	}
+	return notes
 }
 
 func defaultElection(e *componentbaseconfig.LeaderElectionConfiguration) {

@@ -84,8 +84,8 @@ profiles:
 		t.Fatal(err)
 	}
 	one, two := profiles["one"], profiles["two"]
-	if got := len(one.Score); got != 5 {
-		t.Errorf("one has %d scores, want 5", got)
+	if got := len(one.Score); got != 6 {
+		t.Errorf("one has %d scores, want 6", got)
 	}
 	for _, s := range one.Score {
 		if s.Name() == "NodeAffinity" && s.Weight != 9 {
@@ -129,13 +129,14 @@ func TestBadConfigurationIsRefusedByName(t *testing.T) {
 		"parallelism":                 header + "parallelism: 0\n",
 		"percentageOfNodesToScore":    header + "percentageOfNodesToScore: 101\n",
 		"podMaxBackoffSeconds":        header + "podInitialBackoffSeconds: 5\npodMaxBackoffSeconds: 1\n",
-		"clientConnection.qps":        header + "clientConnection: {qps: 5}\n",
+		"clientConnection.burst":      header + "clientConnection: {burst: -1}\n",
+		"delayCacheUntilActive":       header + "delayCacheUntilActive: true\n",
 		"endpoints":                   header + "leaderElection: {resourceLock: endpoints}\n",
 		"not unique":                  header + "profiles: [{schedulerName: a}, {schedulerName: a}]\n",
 		"several profiles":            header + "profiles: [{schedulerName: a}, {}]\n",
 		`unknown plugin "Nope"`:       header + "profiles: [{plugins: {filter: {enabled: [{name: Nope}]}}}]\n",
-		"DynamicResources":            header + "profiles: [{plugins: {multiPoint: {enabled: [{name: DynamicResources}]}}}]\n",
-		"shape: not supported":        header + "profiles: [{pluginConfig: [{name: VolumeBinding, args: {shape: [{utilization: 0, score: 0}]}}]}]\n",
+		"plugin GangScheduling is":    header + "profiles: [{plugins: {multiPoint: {enabled: [{name: GangScheduling}]}}}]\n",
+		"shape[0].score: 11":          header + "profiles: [{pluginConfig: [{name: VolumeBinding, args: {shape: [{utilization: 0, score: 11}]}}]}]\n",
 		"hardPodAffinityWeight":       header + "profiles: [{pluginConfig: [{name: InterPodAffinity, args: {hardPodAffinityWeight: 101}}]}]\n",
 		"must be List":                header + "profiles: [{pluginConfig: [{name: PodTopologySpread, args: {defaultConstraints: [{topologyKey: zone}]}}]}]\n",
 		`defaultingType "Other"`:      header + "profiles: [{pluginConfig: [{name: PodTopologySpread, args: {defaultingType: Other}}]}]\n",
@@ -175,6 +176,38 @@ func TestBadConfigurationIsRefusedByName(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want an error with %q, got %v", want, err)
 		}
+	}
+}
+
+// What kube-scheduler 1.37 writes down as its configuration (--write-config-to)
+// is one for this scheduler: the same as without any, with notes on what it does
+// otherwise.
+func TestWhatKubeSchedulerWritesIsRead(t *testing.T) {
+	c, err := Load("testdata/kube-scheduler-1.37.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	written, err := c.Build(Services{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"clientConnection.qps", "application/json is spoken", "plugin DynamicResources: ", "plugin NodeDeclaredFeatures: "} {
+		if !strings.Contains(strings.Join(c.Notes, "\n"), want) {
+			t.Errorf("no note with %q in %q", want, c.Notes)
+		}
+	}
+	if c, err = Default(); err != nil {
+		t.Fatal(err)
+	}
+	byDefault, err := c.Build(Services{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, want := written["default-scheduler"], byDefault["default-scheduler"]
+	if !slices.Equal(names(got.Filter), names(want.Filter)) || !slices.EqualFunc(got.Score, want.Score, func(a, b framework.WeightedScore) bool {
+		return a.Name() == b.Name() && a.Weight == b.Weight
+	}) {
+		t.Errorf("filters %v and scores %v, want %v and %v", names(got.Filter), got.Score, names(want.Filter), want.Score)
 	}
 }
 

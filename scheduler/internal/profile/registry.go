@@ -13,6 +13,7 @@ import (
 
 	"kctl/proto/core"
 	"kctl/scheduler/framework"
+	"kctl/scheduler/internal/curve"
 	"kctl/scheduler/internal/plugins/defaultbinder"
 	"kctl/scheduler/internal/plugins/defaultpreemption"
 	"kctl/scheduler/internal/plugins/imagelocality"
@@ -99,10 +100,14 @@ var defaults = []configv1.Plugin{
 	{Name: defaultbinder.Name},
 }
 
-// absent are upstream's default plugins that this scheduler does not have. To
-// switch one off changes nothing; to ask for one is refused.
-var absent = map[string]bool{
-	"DynamicResources": true, "GangScheduling": true, "NodeDeclaredFeatures": true,
+// absent are upstream's plugins that this scheduler does not have. To switch one
+// off changes nothing. Those that are on by default there can be named here, too,
+// as kube-scheduler --write-config-to does, and a note tells what that comes to;
+// to ask for another is refused.
+var absent = map[string]string{
+	"DynamicResources":     "it is not here: pods with resource claims are refused by " + unsupported.Name,
+	"NodeDeclaredFeatures": "it is not here: nodes are not told apart by their declared features",
+	"GangScheduling":       "",
 }
 
 // registry has every plugin that a configuration may name.
@@ -176,7 +181,11 @@ func newFit(raw runtime.RawExtension, services Services) (framework.Plugin, erro
 		case configv1.MostAllocated:
 			options.MostAllocated = true
 		case configv1.RequestedToCapacityRatio:
-			if options.Shape, err = shape(s.RequestedToCapacityRatio); err != nil {
+			var points []configv1.UtilizationShapePoint
+			if ratio := s.RequestedToCapacityRatio; ratio != nil {
+				points = ratio.Shape
+			}
+			if options.Shape, err = shape(points, "scoringStrategy.requestedToCapacityRatio.shape"); err != nil {
 				return nil, err
 			}
 		default:
@@ -189,25 +198,25 @@ func newFit(raw runtime.RawExtension, services Services) (framework.Plugin, erro
 	return noderesources.NewFit(options), nil
 }
 
-// shape reads the points of RequestedToCapacityRatio, whose scores go to 10.
-func shape(ratio *configv1.RequestedToCapacityRatioParam) ([]noderesources.Point, error) {
-	const field, most = "scoringStrategy.requestedToCapacityRatio.shape", 10
-	if ratio == nil || len(ratio.Shape) == 0 {
+// shape reads the points of a field, whose scores go to 10.
+func shape(points []configv1.UtilizationShapePoint, field string) (curve.Curve, error) {
+	const most = 10
+	if len(points) == 0 {
 		return nil, errors.New(field + ": at least one point is needed")
 	}
-	var points []noderesources.Point
-	for i, p := range ratio.Shape {
+	var read curve.Curve
+	for i, p := range points {
 		switch {
 		case p.Utilization < 0 || p.Utilization > 100:
 			return nil, fmt.Errorf("%s[%d].utilization: %d is not within 0 and 100", field, i, p.Utilization)
 		case p.Score < 0 || p.Score > most:
 			return nil, fmt.Errorf("%s[%d].score: %d is not within 0 and %d", field, i, p.Score, most)
-		case i > 0 && p.Utilization <= ratio.Shape[i-1].Utilization:
-			return nil, fmt.Errorf("%s[%d].utilization: %d is not more than the %d before it", field, i, p.Utilization, ratio.Shape[i-1].Utilization)
+		case i > 0 && p.Utilization <= points[i-1].Utilization:
+			return nil, fmt.Errorf("%s[%d].utilization: %d is not more than the %d before it", field, i, p.Utilization, points[i-1].Utilization)
 		}
-		points = append(points, noderesources.Point{Utilization: int64(p.Utilization), Score: int64(p.Score) * framework.MaxNodeScore / most})
+		read = append(read, curve.Point{Utilization: int64(p.Utilization), Score: int64(p.Score) * framework.MaxNodeScore / most})
 	}
-	return points, nil
+	return read, nil
 }
 
 func newBalanced(raw runtime.RawExtension, _ Services) (framework.Plugin, error) {

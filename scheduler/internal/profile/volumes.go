@@ -1,7 +1,6 @@
 package profile
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -28,15 +27,18 @@ func newVolumeBinding(raw runtime.RawExtension, services Services) (framework.Pl
 	if err := arguments(raw, "VolumeBindingArgs", &args); err != nil {
 		return nil, err
 	}
+	options := volumebinding.DefaultOptions
 	if len(args.Shape) > 0 {
-		return nil, errors.New("shape: not supported: nodes are not scored by their storage")
+		var err error
+		if options.Shape, err = shape(args.Shape, "shape"); err != nil {
+			return nil, err
+		}
 	}
-	timeout := volumebinding.DefaultTimeout
 	if s := args.BindTimeoutSeconds; s != nil {
 		if *s < 0 {
 			return nil, fmt.Errorf("bindTimeoutSeconds: %d is less than 0", *s)
 		}
-		timeout = time.Duration(*s) * time.Second
+		options.Timeout = time.Duration(*s) * time.Second
 	}
-	return volumebinding.New(services.Volumes, services.Client, timeout), nil
+	return volumebinding.New(services.Volumes, services.Client, options), nil
 }

@@ -58,6 +58,7 @@ type item struct {
 	place    place
 	index    int           // in a heap
 	element  *list.Element // in a list
+	waits    *waiting      // whose list that is, of an unschedulable pod
 	plugins  []string      // that rejected it last
 	pending  []string      // those of them that only wait for something
 	failures int           // in a row
@@ -76,29 +77,26 @@ type Queue struct {
 	options   Options
 	interests map[string]map[string][]framework.EventInterest // by profile and plugin
 
-	mu       sync.Mutex
-	items    map[types.UID]*item
-	active   itemHeap
-	backoff  itemHeap   // may be popped early
-	errored  itemHeap   // must wait its time
-	parked   *list.List // unschedulable, the longest waiting first
-	parkedBy map[parkedKey]int
-	gated    int
-	flying   *list.List // in flight, in the order of their pops
-	journal  journal
+	mu      sync.Mutex
+	items   map[types.UID]*item
+	active  itemHeap
+	backoff itemHeap            // may be popped early
+	errored itemHeap            // must wait its time
+	parked  map[string]*waiting // unschedulable, by who rejected them
+	gated   int
+	looked  int        // pods that events have had looked at, since the start
+	flying  *list.List // in flight, in the order of their pops
+	journal journal
 
 	wake  chan struct{} // something can be popped
 	rearm chan struct{} // a deadline may have come nearer
 }
 
-// parkedKey counts the unschedulable pods of a profile that a plugin rejected.
-type parkedKey struct{ profile, plugin string }
-
 // New returns an empty queue.
 func New(options Options) *Queue {
 	q := &Queue{
 		options: options, interests: map[string]map[string][]framework.EventInterest{},
-		items: map[types.UID]*item{}, parked: list.New(), parkedBy: map[parkedKey]int{}, flying: list.New(),
+		items: map[types.UID]*item{}, parked: map[string]*waiting{}, flying: list.New(),
 		wake: make(chan struct{}, 1), rearm: make(chan struct{}, 1),
 	}
 	var less func(a, b *framework.QueuedPod) bool

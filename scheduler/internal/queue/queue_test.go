@@ -364,9 +364,9 @@ func TestDeletedPodIsGoneFromEverywhere(t *testing.T) {
 
 func wantEmpty(t *testing.T, q *Queue) {
 	t.Helper()
-	if len(q.items) != 0 || q.flying.Len() != 0 || q.parked.Len() != 0 || len(q.parkedBy) != 0 || len(q.journal.events) != 0 {
-		t.Errorf("left behind: %d items, %d in flight, %d parked, %v, %d events",
-			len(q.items), q.flying.Len(), q.parked.Len(), q.parkedBy, len(q.journal.events))
+	if len(q.items) != 0 || q.flying.Len() != 0 || len(q.parked) != 0 || len(q.journal.events) != 0 {
+		t.Errorf("left behind: %d items, %d in flight, parked %v, %d events",
+			len(q.items), q.flying.Len(), q.parked, len(q.journal.events))
 	}
 }
 

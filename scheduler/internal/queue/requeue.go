@@ -1,9 +1,10 @@
 package queue
 
 import (
+	"container/list"
 	"context"
-	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"kctl/scheduler/framework"
@@ -17,31 +18,17 @@ func (q *Queue) Move(event framework.Event) {
 	if q.flying.Len() > 0 {
 		q.journal.add(event)
 	}
-	if !q.anyInterest(event) {
-		return
-	}
-	for e := q.parked.Front(); e != nil; {
-		next := e.Next()
-		q.wakeBy(e.Value.(*item), event)
-		e = next
-	}
-}
-
-// anyInterest looks at the plugins that rejected, before Move looks at every
-// pod they rejected.
-func (q *Queue) anyInterest(event framework.Event) bool {
-	for key := range q.parkedBy {
-		interests, known := q.interests[key.profile][key.plugin]
-		if !known || interests == nil {
-			return true
+	for _, w := range q.parked {
+		if !w.concerns(q.interests, event) {
+			continue
 		}
-		for _, interest := range interests {
-			if interest.Resource == event.Resource && interest.Actions&event.Action != 0 {
-				return true
-			}
+		for e := w.pods.Front(); e != nil; {
+			next := e.Next()
+			q.looked++
+			q.wakeBy(e.Value.(*item), event)
+			e = next
 		}
 	}
-	return false
 }
 
 // help is what an event does for a pod that was rejected.
@@ -110,35 +97,30 @@ func (q *Queue) requeue(it *item, help help, event string) {
 		return
 	}
 	it.place = backingOff
-	if it.errored {
-		q.errored.add(it)
-	} else {
-		q.backoff.add(it)
+	behind := &q.errored
+	if !it.errored {
+		behind = &q.backoff
 		q.signal(q.wake)
 	}
+	behind.add(it)
 	q.count(backingOff, event)
-	q.signal(q.rearm)
+	if behind.peek() == it { // else it is not the next whose time is over
+		q.signal(q.rearm)
+	}
 }
 
 // park puts a pod that is nowhere among the unschedulable ones.
 func (q *Queue) park(it *item, now time.Time) {
 	it.place, it.parkedAt = unschedulable, now
-	it.element = q.parked.PushBack(it)
-	q.countParked(it, 1)
-	q.count(unschedulable, "ScheduleAttemptFailure")
-	q.signal(q.rearm)
-}
-
-func (q *Queue) countParked(it *item, by int) {
-	plugins := it.plugins
-	if len(plugins) == 0 {
-		plugins = []string{""} // waits for every event
+	key := it.profile.SchedulerName + "\x00" + strings.Join(it.plugins, "\x00")
+	if it.waits = q.parked[key]; it.waits == nil {
+		it.waits = &waiting{key: key, profile: it.profile.SchedulerName, plugins: it.plugins, pods: list.New()}
+		q.parked[key] = it.waits
 	}
-	for _, plugin := range plugins {
-		key := parkedKey{it.profile.SchedulerName, plugin}
-		if q.parkedBy[key] += by; q.parkedBy[key] == 0 {
-			delete(q.parkedBy, key)
-		}
+	it.element = it.waits.pods.PushBack(it)
+	q.count(unschedulable, "ScheduleAttemptFailure")
+	if it.waits.pods.Len() == 1 { // else others are flushed before it
+		q.signal(q.rearm)
 	}
 }
 
@@ -154,9 +136,11 @@ func (q *Queue) take(it *item) {
 			q.backoff.remove(it)
 		}
 	case unschedulable:
-		q.parked.Remove(it.element)
-		it.element = nil
-		q.countParked(it, -1)
+		it.waits.pods.Remove(it.element)
+		if it.waits.pods.Len() == 0 {
+			delete(q.parked, it.waits.key)
+		}
+		it.element, it.waits = nil, nil
 	case gated:
 		q.gated--
 	}
@@ -203,39 +187,19 @@ func (q *Queue) release() (next time.Time, any bool) {
 			soonest(h.peek().ready)
 		}
 	}
-	for e := q.parked.Front(); e != nil; e = q.parked.Front() {
-		it := e.Value.(*item)
-		if due := it.parkedAt.Add(q.options.FlushAfter); due.After(now) {
-			soonest(due)
-			break
+	for _, w := range q.parked {
+		for e := w.pods.Front(); e != nil; e = w.pods.Front() {
+			it := e.Value.(*item)
+			if due := it.parkedAt.Add(q.options.FlushAfter); due.After(now) {
+				soonest(due)
+				break
+			}
+			q.take(it)
+			it.Flushed = true
+			q.requeue(it, afterBackoff, "UnschedulableTimeout")
 		}
-		q.take(it)
-		it.Flushed = true
-		q.requeue(it, afterBackoff, "UnschedulableTimeout")
 	}
 	return next, any
-}
-
-// Pending counts the pods in each part of the queue.
-func (q *Queue) Pending() map[string]int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return map[string]int{
-		placeNames[active]:        q.active.Len(),
-		placeNames[backingOff]:    q.backoff.Len() + q.errored.Len(),
-		placeNames[unschedulable]: q.parked.Len(),
-		placeNames[gated]:         q.gated,
-	}
-}
-
-// Unschedulable counts the unschedulable pods for each plugin that refused them.
-func (q *Queue) Unschedulable(each func(profile, plugin string, pods int)) {
-	q.mu.Lock()
-	counts := maps.Clone(q.parkedBy)
-	q.mu.Unlock()
-	for key, pods := range counts {
-		each(key.profile, key.plugin, pods)
-	}
 }
 
 // Inflight counts the events that are kept for pods in flight.

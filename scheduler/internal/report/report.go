@@ -27,6 +27,10 @@ const maxPatches = 100_000
 // with gates is created.
 const messageGated = "Scheduling is blocked due to non-empty scheduling gates"
 
+// Actions are upstream's words for what the scheduler does to a pod in whose event
+// a reason stands.
+var Actions = map[string]string{"Scheduled": "Binding", "FailedScheduling": "Scheduling", "Preempted": "Preempting"}
+
 // API is what the reporter asks of the API server.
 type API interface {
 	Pod(ctx context.Context, namespace, name string) (*core.Pod, error)

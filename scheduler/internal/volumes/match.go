@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -111,15 +112,15 @@ const (
 )
 
 // Provisioning reports whether the claim's class could have a volume made that
-// the node can use.
-func (v *Volumes) Provisioning(claim *corev1.PersistentVolumeClaim, node *core.Node) Provisioning {
+// the node can use, and of how much room; nil where the driver does not tell.
+func (v *Volumes) Provisioning(claim *corev1.PersistentVolumeClaim, node *core.Node) (possible Provisioning, room *resource.Quantity) {
 	class := v.Class(claim)
 	if class == nil || class.Provisioner == "" || class.Provisioner == noProvisioner || !within(class.AllowedTopologies, node) {
-		return Impossible
+		return Impossible, nil
 	}
 	driver, known := v.drivers.Get("", class.Provisioner)
 	if !known || driver.Spec.StorageCapacity == nil || !*driver.Spec.StorageCapacity {
-		return Possible
+		return Possible, nil
 	}
 	want := claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	for _, capacity := range v.capacities.ByIndex(byClass, class.Name) {
@@ -131,10 +132,10 @@ func (v *Volumes) Provisioning(claim *corev1.PersistentVolumeClaim, node *core.N
 			continue
 		}
 		if selector, err := metav1.LabelSelectorAsSelector(capacity.NodeTopology); err == nil && selector.Matches(labels.Set(node.Labels)) {
-			return Possible
+			return Possible, capacity.Capacity
 		}
 	}
-	return NoCapacity
+	return NoCapacity, nil
 }
 
 // within reports whether a node is in one of the topologies; none stands for all.

@@ -76,7 +76,8 @@ func (p *Plugin) PostFilter(ctx context.Context, state *framework.CycleState, po
 	if best == nil {
 		return "", status
 	}
-	return best.node.Name(), nil
+	return best.node.Name(), framework.NewStatus(framework.Success,
+		fmt.Sprintf("preemption: found a potential placement for pod on node %s, preempting %d victims", best.node.Name(), victims))
 }
 
 // best is the node where making room costs least. Without one the status says

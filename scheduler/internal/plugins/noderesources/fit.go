@@ -11,6 +11,7 @@ import (
 
 	"kctl/proto/core"
 	"kctl/scheduler/framework"
+	"kctl/scheduler/internal/curve"
 )
 
 // FitName is the plugin's name in configurations and metrics.
@@ -30,18 +31,12 @@ type FitOptions struct {
 	// MostAllocated packs nodes; otherwise the emptiest node is the best, unless
 	// Shape says what the used share of a resource is worth.
 	MostAllocated bool
-	Shape         []Point
+	Shape         curve.Curve
 	Weights       []Weight
 	// IgnoredResources and IgnoredGroups (the part of the name before the
 	// slash) are not counted by the filter: an extender does.
 	IgnoredResources []string
 	IgnoredGroups    []string
-}
-
-// Point is one point of the strategy RequestedToCapacityRatio: a resource that is
-// used to Utilization percent scores Score, and in between it goes straight.
-type Point struct {
-	Utilization, Score int64 // each 0 to 100
 }
 
 // Fit implements Filter and Score.
@@ -170,37 +165,13 @@ func (f *Fit) Score(_ context.Context, _ *framework.CycleState, pod *framework.P
 func (f *Fit) rate(requested, allocatable int64) int64 {
 	switch {
 	case len(f.options.Shape) > 0:
-		return f.shaped(share(min(requested, allocatable), allocatable))
+		return f.options.Shape.At(curve.Percent(min(requested, allocatable), allocatable))
 	case f.options.MostAllocated:
-		return share(min(requested, allocatable), allocatable)
+		return curve.Percent(min(requested, allocatable), allocatable)
 	case requested > allocatable:
 		return 0
 	}
-	return share(allocatable-requested, allocatable)
-}
-
-// shaped is what a utilization is worth by the points, of which the first and
-// the last hold beyond them.
-func (f *Fit) shaped(utilization int64) int64 {
-	shape := f.options.Shape
-	after := slices.IndexFunc(shape, func(p Point) bool { return utilization <= p.Utilization })
-	switch after {
-	case -1:
-		return shape[len(shape)-1].Score
-	case 0:
-		return shape[0].Score
-	}
-	from, to := shape[after-1], shape[after]
-	return from.Score + (to.Score-from.Score)*(utilization-from.Utilization)/(to.Utilization-from.Utilization)
-}
-
-// share is part/whole on the scale of scores; in floating point, because
-// part·100 may not fit where whole is bytes.
-func share(part, whole int64) int64 {
-	if part <= (1<<63-1)/framework.MaxNodeScore {
-		return part * framework.MaxNodeScore / whole
-	}
-	return int64(float64(part) / float64(whole) * float64(framework.MaxNodeScore))
+	return curve.Percent(allocatable-requested, allocatable)
 }
 
 // usage is what would be requested of a node's resource if want came to what is

@@ -8,6 +8,7 @@ import (
 
 	"kctl/proto/core"
 	"kctl/scheduler/framework"
+	"kctl/scheduler/internal/curve"
 	"kctl/scheduler/internal/fixture"
 	"kctl/scheduler/internal/plugins/plugintest"
 )
@@ -91,8 +92,8 @@ func TestFitScore(t *testing.T) {
 // The points are upstream's documented examples: bin packing, and a shape that
 // rises and falls.
 func TestRequestedToCapacityRatio(t *testing.T) {
-	packing := []Point{{0, 0}, {100, 100}}
-	hill := []Point{{0, 0}, {50, 100}, {100, 20}}
+	packing := curve.Curve{{Utilization: 0, Score: 0}, {Utilization: 100, Score: 100}}
+	hill := curve.Curve{{Utilization: 0, Score: 0}, {Utilization: 50, Score: 100}, {Utilization: 100, Score: 20}}
 	asks := func(cpu, memory string) *core.Pod {
 		return fixture.Pod("p", fixture.Requests("cpu", cpu, "memory", memory))
 	}
@@ -108,8 +109,8 @@ func TestRequestedToCapacityRatio(t *testing.T) {
 		"more than there is": {FitOptions{Shape: packing, Weights: cpu}, "9", "0", 100},
 		"on a point":         {FitOptions{Shape: hill, Weights: cpu}, "2", "0", 100},
 		"falling":            {FitOptions{Shape: hill, Weights: cpu}, "3", "0", 60},
-		"before the first":   {FitOptions{Shape: []Point{{50, 30}, {100, 100}}, Weights: cpu}, "1", "0", 30},
-		"after the last":     {FitOptions{Shape: []Point{{0, 10}, {50, 70}}, Weights: cpu}, "4", "0", 70},
+		"before the first":   {FitOptions{Shape: curve.Curve{{Utilization: 50, Score: 30}, {Utilization: 100, Score: 100}}, Weights: cpu}, "1", "0", 30},
+		"after the last":     {FitOptions{Shape: curve.Curve{{Utilization: 0, Score: 10}, {Utilization: 50, Score: 70}}, Weights: cpu}, "4", "0", 70},
 		"weighted":           {FitOptions{Shape: hill, Weights: []Weight{{"cpu", 3}, {"memory", 1}}}, "2", "6Gi", (3*100 + 60) / 4},
 		"rounded":            {FitOptions{Shape: packing, Weights: []Weight{{"cpu", 1}, {"memory", 1}}}, "1", "4200Mi", 38}, // of 25 and 51
 		// Memory is not used: it does not pull the score down.

@@ -59,7 +59,7 @@ func (p *Plugin) PreBind(ctx context.Context, state *framework.CycleState, _ *fr
 	if !ok || found.plan == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, p.timeout)
+	ctx, cancel := context.WithTimeout(ctx, p.options.Timeout)
 	defer cancel()
 	if err := p.write(ctx, found.plan, node); err != nil {
 		return framework.AsError(fmt.Errorf("binding volumes: %w", err))
@@ -88,7 +88,8 @@ func (p *Plugin) write(ctx context.Context, made *plan, node string) error {
 			return fmt.Errorf("persistent volume %s for claim %s: %w", m.volume.Name, m.claim.Name, err)
 		}
 	}
-	for _, claim := range made.provision {
+	for _, wanted := range made.provision {
+		claim := wanted.claim
 		if claim.Annotations[volumes.SelectedNode] == node {
 			continue
 		}

@@ -70,7 +70,7 @@ func TestPreBind(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			plugin, state := New(known, client, DefaultTimeout), framework.NewCycleState(nil)
+			plugin, state := New(known, client, DefaultOptions), framework.NewCycleState(nil)
 			state.Nodes = []*framework.NodeInfo{fixture.NodeInfo(fixture.Node("n"))}
 			pod := framework.NewPodInfo(using(test.claims...))
 			if _, status := plugin.PreFilter(t.Context(), state, pod); !status.IsSuccess() {
@@ -102,11 +102,11 @@ func TestNobodyAnswers(t *testing.T) {
 	waits := claim("a", "local", "1Gi")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	err := New(volumes.NewKnown(waits), nil, DefaultTimeout).await(ctx, &claims{waiting: []*corev1.PersistentVolumeClaim{waits}}, "n")
+	err := New(volumes.NewKnown(waits), nil, DefaultOptions).await(ctx, &claims{waiting: []*corev1.PersistentVolumeClaim{waits}}, "n")
 	if err == nil || !strings.Contains(err.Error(), "claims without their volumes: 1") {
 		t.Error(err)
 	}
-	err = New(volumes.NewKnown(), nil, DefaultTimeout).await(t.Context(), &claims{waiting: []*corev1.PersistentVolumeClaim{waits}}, "n")
+	err = New(volumes.NewKnown(), nil, DefaultOptions).await(t.Context(), &claims{waiting: []*corev1.PersistentVolumeClaim{waits}}, "n")
 	if err == nil || !strings.Contains(err.Error(), "is gone") {
 		t.Error(err)
 	}
@@ -115,7 +115,7 @@ func TestNobodyAnswers(t *testing.T) {
 // Pods with claims wait a little for what is known of volumes, and only once.
 func TestReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		plugin := New(volumes.New(clock.RealClock{}, func(framework.Event) {}), nil, DefaultTimeout)
+		plugin := New(volumes.New(clock.RealClock{}, func(framework.Event) {}), nil, DefaultOptions)
 		began := time.Now()
 		for range 3 {
 			_, status := plugin.PreFilter(t.Context(), framework.NewCycleState(nil), framework.NewPodInfo(using("a")))

@@ -16,18 +16,17 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"kctl/proto/core"
 	"kctl/proto/rest"
 	"kctl/scheduler/framework"
+	"kctl/scheduler/internal/curve"
 	"kctl/scheduler/internal/volumes"
 )
 
 // Name of the plugin in configurations and metrics.
 const Name = "VolumeBinding"
-
-// DefaultTimeout is upstream's.
-const DefaultTimeout = 10 * time.Minute
 
 const stateKey framework.StateKey = Name
 
@@ -43,16 +42,27 @@ func refusal(reason string) *framework.Status {
 	return framework.NewStatus(framework.UnschedulableAndUnresolvable, reason).By(Name)
 }
 
-// Plugin implements PreFilter, Filter, Reserve and PreBind.
+// Plugin implements PreFilter, Filter, PreScore, Score, Reserve and PreBind.
 type Plugin struct {
 	volumes *volumes.Volumes
 	client  *rest.Client
-	timeout time.Duration
+	options Options
 }
 
-// New returns the plugin; bindings take no longer than timeout.
-func New(known *volumes.Volumes, client *rest.Client, timeout time.Duration) *Plugin {
-	return &Plugin{volumes: known, client: client, timeout: timeout}
+// Options are the plugin's arguments.
+type Options struct {
+	// Timeout is how long the binding of a pod's volumes may take.
+	Timeout time.Duration
+	// Shape is what a node is worth by the share of its storage that the pod asks for.
+	Shape curve.Curve
+}
+
+// DefaultOptions are upstream's: the more is left, the better.
+var DefaultOptions = Options{Timeout: 10 * time.Minute, Shape: curve.Curve{{Utilization: 0, Score: 100}, {Utilization: 100, Score: 0}}}
+
+// New returns the plugin.
+func New(known *volumes.Volumes, client *rest.Client, options Options) *Plugin {
+	return &Plugin{volumes: known, client: client, options: options}
 }
 
 // Name implements framework.Plugin.
@@ -68,12 +78,19 @@ type claims struct {
 // plan says how the claims that wait get their volumes.
 type plan struct {
 	static    []match
-	provision []*corev1.PersistentVolumeClaim
+	provision []provision
 }
 
 type match struct {
 	claim  *corev1.PersistentVolumeClaim
 	volume *corev1.PersistentVolume
+}
+
+// provision is a volume that is to be made, in the room that there is; nil where
+// the driver does not tell.
+type provision struct {
+	claim *corev1.PersistentVolumeClaim
+	room  *resource.Quantity
 }
 
 // PreFilter sorts the pod's claims.
@@ -139,7 +156,7 @@ func (p *Plugin) plan(waiting []*corev1.PersistentVolumeClaim, node *core.Node) 
 			if selected != node.Name {
 				return nil, refusedNone // it is being made elsewhere
 			}
-			made.provision = append(made.provision, claim)
+			made.provision = append(made.provision, provision{claim: claim})
 			continue
 		}
 		if volume := p.volumes.Find(claim, node, taken); volume != nil {
@@ -147,13 +164,14 @@ func (p *Plugin) plan(waiting []*corev1.PersistentVolumeClaim, node *core.Node) 
 			made.static = append(made.static, match{claim, volume})
 			continue
 		}
-		switch p.volumes.Provisioning(claim, node) {
+		possible, room := p.volumes.Provisioning(claim, node)
+		switch possible {
 		case volumes.Impossible:
 			return nil, refusedNone
 		case volumes.NoCapacity:
 			return nil, refusedCapacity
 		}
-		made.provision = append(made.provision, claim)
+		made.provision = append(made.provision, provision{claim, room})
 	}
 	return made, nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"kctl/proto/core"
 	"kctl/scheduler/framework"
+	"kctl/scheduler/internal/curve"
 	"kctl/scheduler/internal/fixture"
 	"kctl/scheduler/internal/plugins/plugintest"
 	"kctl/scheduler/internal/volumes"
@@ -123,9 +124,52 @@ func TestFilter(t *testing.T) {
 		"made, there is too little":     {[]core.Object{made, driver, capacity("1Mi"), claim("a", "made", "1Gi")}, using("a"), "node(s) did not have enough free storage"},
 		"made, nobody knows about room": {[]core.Object{made, driver, claim("a", "made", "1Gi")}, using("a"), "node(s) did not have enough free storage"},
 	} {
-		status := plugintest.Filter(t.Context(), New(volumes.NewKnown(test.objects...), nil, DefaultTimeout), test.pod, fixture.NodeInfo(fixture.Node("n")))
+		status := plugintest.Filter(t.Context(), New(volumes.NewKnown(test.objects...), nil, DefaultOptions), test.pod, fixture.NodeInfo(fixture.Node("n")))
 		if status.Message() != test.reason || test.reason != "" && status.Code() != framework.UnschedulableAndUnresolvable {
 			t.Errorf("%s: %v %q, want %q", name, status.Code(), status.Message(), test.reason)
+		}
+	}
+}
+
+// A node is the better, the less of its storage is asked for: of the volumes that
+// are there already, else of the room in which they would be made.
+func TestScore(t *testing.T) {
+	local, ssd, made := class("local", "kubernetes.io/no-provisioner", true), class("ssd", "kubernetes.io/no-provisioner", true), class("made", "csi.example.com", true)
+	yes := true
+	driver := &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: "csi.example.com"}, Spec: storagev1.CSIDriverSpec{StorageCapacity: &yes}}
+	room := resource.MustParse("10Gi")
+	capacity := &storagev1.CSIStorageCapacity{ObjectMeta: metav1.ObjectMeta{Name: "c"}, StorageClassName: "made", Capacity: &room, NodeTopology: &metav1.LabelSelector{}}
+	packed := Options{Shape: curve.Curve{{Utilization: 0, Score: 0}, {Utilization: 100, Score: 100}}}
+	known := []core.Object{local, ssd, made, driver, capacity, volume("v", "local", "8Gi", "n"), volume("w", "ssd", "2Gi", "n"),
+		claim("a", "local", "2Gi"), claim("b", "ssd", "2Gi"), claim("c", "made", "3Gi"), claim("d", "made", "1Gi"), claim("bound", "local", "8Gi", boundTo("v"))}
+	for name, test := range map[string]struct {
+		options Options
+		pod     *core.Pod
+		score   int64
+	}{
+		"no volumes":                     {DefaultOptions, fixture.Pod("p"), 0},
+		"bound already":                  {DefaultOptions, using("bound"), 0},
+		"a quarter":                      {DefaultOptions, using("a"), 75},
+		"all of it":                      {DefaultOptions, using("b"), 0},
+		"of two classes the mean":        {DefaultOptions, using("a", "b"), 38}, // of 75 and 0
+		"to be made":                     {DefaultOptions, using("c"), 70},
+		"two to be made in the same":     {DefaultOptions, using("c", "d"), 80}, // 4 of twice 10
+		"what is there counts alone":     {DefaultOptions, using("a", "c"), 75},
+		"another shape":                  {packed, using("a"), 25},
+		"another shape, to be made":      {packed, using("c"), 30},
+		"another shape, nothing to rank": {packed, using("bound"), 0},
+	} {
+		plugin, node := New(volumes.NewKnown(known...), nil, test.options), fixture.NodeInfo(fixture.Node("n"))
+		state, pod := framework.NewCycleState(nil), framework.NewPodInfo(test.pod)
+		if _, status := plugin.PreFilter(t.Context(), state, pod); !status.IsSuccess() && !status.IsSkip() {
+			t.Fatal(name, status.Message())
+		}
+		score, status := plugin.Score(t.Context(), state, pod, node)
+		if score != test.score || !status.IsSuccess() {
+			t.Errorf("%s: %d %v, want %d", name, score, status.Message(), test.score)
+		}
+		if skips := plugin.PreScore(t.Context(), state, pod, nil).IsSkip(); skips && score != 0 {
+			t.Errorf("%s: is not asked for its score", name)
 		}
 	}
 }
@@ -135,7 +179,7 @@ func TestFilter(t *testing.T) {
 func TestReserve(t *testing.T) {
 	known := volumes.NewKnown(class("local", "kubernetes.io/no-provisioner", true), claim("a", "local", "1Gi"), claim("b", "local", "1Gi"),
 		volume("large", "local", "9Gi", "n"), volume("small", "local", "2Gi", "n"))
-	plugin, node := New(known, nil, DefaultTimeout), fixture.NodeInfo(fixture.Node("n"))
+	plugin, node := New(known, nil, DefaultOptions), fixture.NodeInfo(fixture.Node("n"))
 	reserve := func(name string) (*framework.CycleState, []string) {
 		state, pod := framework.NewCycleState(nil), framework.NewPodInfo(using(name))
 		state.Nodes = []*framework.NodeInfo{node}

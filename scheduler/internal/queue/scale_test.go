@@ -1,0 +1,59 @@
+package queue
+
+import (
+	"strconv"
+	"testing"
+
+	"kctl/scheduler/framework"
+	"kctl/scheduler/internal/fixture"
+	"kctl/scheduler/internal/plugins/noderesources"
+)
+
+// With thousands of pods that fit nowhere, an event costs what it concerns: one that
+// their plugins don't wait for has none of them looked at, also while a few others
+// wait for it; a node that comes has each looked at once, and wakes those that it
+// has room for.
+func TestEventsCostWhatTheyConcern(t *testing.T) {
+	const many, few, events = 20_000, 10, 1000
+	q := newQueue()
+	park := func(name, cpu string, failure Failure) {
+		q.Add(t.Context(), fixture.Pod(name, fixture.Requests("cpu", cpu)))
+		q.Failed(q.tryPop().Pod.UID, failure)
+	}
+	for i := range many {
+		park("large-"+strconv.Itoa(i), "64", fitFailure)
+	}
+	for i := range few {
+		park("small-"+strconv.Itoa(i), "1", fitFailure)
+		park("tainted-"+strconv.Itoa(i), "1", taintFailure)
+	}
+	for _, test := range []struct {
+		name   string
+		event  framework.Event
+		times  int
+		looked int // pods, each time
+		woken  int // in the end
+	}{
+		{"another pod is bound", framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Add, NewPod: fixture.Pod("bound", fixture.On("n"))}, events, 0, 0},
+		{"a node's label changes", framework.Event{Resource: framework.NodeEvent, Action: framework.UpdateNodeLabel, NewNode: fixture.Node("n")}, events, 0, 0},
+		{"a taint changes", framework.Event{Resource: framework.NodeEvent, Action: framework.UpdateNodeTaint, OldNode: fixture.Node("n"), NewNode: fixture.Node("n", fixture.Taint("k", "v", "NoSchedule"))}, events, few, 0},
+		{"a tainted node comes", framework.Event{Resource: framework.NodeEvent, Action: framework.Add, NewNode: fixture.Node("n", fixture.Taint("k", "v", "NoSchedule"))}, 1, many + 2*few, few},
+		{"a larger node comes", framework.Event{Resource: framework.NodeEvent, Action: framework.Add, NewNode: fixture.Node("n", fixture.Allocatable("cpu", "32"))}, 1, many + few, few},
+	} {
+		before, waiting := q.looked, q.Pending()["unschedulable"]
+		for range test.times {
+			q.Move(test.event)
+		}
+		if looked := q.looked - before; looked != test.looked*test.times {
+			t.Errorf("%s: %d pods were looked at in %d events, want %d each", test.name, looked, test.times, test.looked)
+		}
+		if woken := waiting - q.Pending()["unschedulable"]; woken != test.woken {
+			t.Errorf("%s: %d pods were woken, want %d", test.name, woken, test.woken)
+		}
+	}
+	q.Unschedulable(func(profile, plugin string, pods int) {
+		if plugin != noderesources.FitName || pods != many {
+			t.Errorf("%d pods wait for %s of %s", pods, plugin, profile)
+		}
+	})
+}

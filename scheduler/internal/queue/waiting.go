@@ -1,0 +1,67 @@
+package queue
+
+import (
+	"container/list"
+
+	"kctl/scheduler/framework"
+)
+
+// waiting are the unschedulable pods of a profile that the same plugins
+// rejected: most events concern none of them, and with that no pod is looked at.
+type waiting struct {
+	key     string
+	profile string
+	plugins []string   // none stands for pods that any event may help
+	pods    *list.List // of *item, the longest waiting first
+}
+
+// concerns reports whether event is of a kind that one of the plugins waits for.
+func (w *waiting) concerns(interests map[string]map[string][]framework.EventInterest, event framework.Event) bool {
+	if len(w.plugins) == 0 {
+		return true
+	}
+	for _, plugin := range w.plugins {
+		registered, known := interests[w.profile][plugin]
+		if !known || registered == nil {
+			return true
+		}
+		for _, interest := range registered {
+			if interest.Resource == event.Resource && interest.Actions&event.Action != 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Pending counts the pods in each part of the queue.
+func (q *Queue) Pending() map[string]int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	parked := 0
+	for _, w := range q.parked {
+		parked += w.pods.Len()
+	}
+	return map[string]int{
+		placeNames[active]:        q.active.Len(),
+		placeNames[backingOff]:    q.backoff.Len() + q.errored.Len(),
+		placeNames[unschedulable]: parked,
+		placeNames[gated]:         q.gated,
+	}
+}
+
+// Unschedulable counts the unschedulable pods for each plugin that refused them.
+func (q *Queue) Unschedulable(each func(profile, plugin string, pods int)) {
+	type refusal struct{ profile, plugin string }
+	counts := map[refusal]int{}
+	q.mu.Lock()
+	for _, w := range q.parked {
+		for _, plugin := range w.plugins {
+			counts[refusal{w.profile, plugin}] += w.pods.Len()
+		}
+	}
+	q.mu.Unlock()
+	for of, pods := range counts {
+		each(of.profile, of.plugin, pods)
+	}
+}
