@@ -49,6 +49,7 @@ type Recorder struct {
 	clock     clock.Clock
 	logger    *zap.Logger
 	queue     chan *core.Event
+	later     later
 	dropped   atomic.Int64 // since the queue was last empty
 	correlate *correlator  // owned by Run
 }
@@ -59,6 +60,7 @@ func NewRecorder(client *rest.Client, component, host string, clock clock.Clock,
 	return &Recorder{
 		client: client, component: component, host: host, clock: clock, logger: logger,
 		queue: make(chan *core.Event, queueLength), correlate: newCorrelator(clock),
+		later: later{wake: make(chan struct{}, 1)},
 	}
 }
 
@@ -92,8 +94,7 @@ func (r *Recorder) ContainerEventf(pod *core.Pod, fieldPath, eventType, reason, 
 }
 
 func (r *Recorder) enqueue(ref *core.ObjectReference, eventType, reason, message string) {
-	event := New(ref, corev1.EventSource{Component: r.component, Host: r.host}, eventType, reason, message, r.clock.Now())
-	event.Action = r.Actions[reason]
+	event := r.event(ref, eventType, reason, message, r.clock.Now())
 	select {
 	case r.queue <- event:
 	default:
@@ -103,6 +104,12 @@ func (r *Recorder) enqueue(ref *core.ObjectReference, eventType, reason, message
 				zap.String("object", ref.Namespace+"/"+ref.Name), zap.String("reason", reason))
 		}
 	}
+}
+
+func (r *Recorder) event(ref *core.ObjectReference, eventType, reason, message string, at time.Time) *core.Event {
+	event := New(ref, corev1.EventSource{Component: r.component, Host: r.host}, eventType, reason, message, at)
+	event.Action = r.Actions[reason]
+	return event
 }
 
 // New is the event that something was told of an object once, for programs that
@@ -139,13 +146,12 @@ func New(ref *core.ObjectReference, source corev1.EventSource, eventType, reason
 // Run sends what was reported until ctx ends, whose error it returns.
 func (r *Recorder) Run(ctx context.Context) error {
 	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case event := <-r.queue:
-			r.record(ctx, event)
-			r.tellDropped()
+		event, err := r.next(ctx)
+		if err != nil {
+			return err
 		}
+		r.record(ctx, event)
+		r.tellDropped()
 	}
 }
 

@@ -81,14 +81,26 @@ func (t credentials) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	r = r.Clone(r.Context())
-	if r.Header.Get("User-Agent") == "" {
-		r.Header.Set("User-Agent", t.client.userAgent)
-	}
-	if token != "" && r.Header.Get("Authorization") == "" {
-		r.Header.Set("Authorization", "Bearer "+token)
+	if lacks(r.Header, token) {
+		r = r.Clone(r.Context())
+		t.client.introduce(r.Header, token)
 	}
 	return t.next.RoundTrip(r)
+}
+
+// lacks reports whether introduce would add anything.
+func lacks(h http.Header, token string) bool {
+	return h.Get("User-Agent") == "" || token != "" && h.Get("Authorization") == ""
+}
+
+// introduce adds who we are to a request's header, where that is not said.
+func (c *Client) introduce(h http.Header, token string) {
+	if h.Get("User-Agent") == "" {
+		h.Set("User-Agent", c.userAgent)
+	}
+	if token != "" && h.Get("Authorization") == "" {
+		h.Set("Authorization", "Bearer "+token)
+	}
 }
 
 // CloseIdleConnections lets go of the pool.
@@ -135,12 +147,16 @@ func (t *tokenSource) get() (string, error) {
 // again" (429 and 503 with Retry-After) are tried again while ctx lasts, at
 // most maxRetries times.
 func (c *Client) Do(ctx context.Context, method, path string, body, into any, opts ...Option) error {
+	return c.do(ctx, method, path, body, into, newCall(opts))
+}
+
+func (c *Client) do(ctx context.Context, method, path string, body, into any, call *call) error {
 	if c.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, c.timeout)
 		defer cancel()
 	}
-	resp, err := c.send(ctx, method, path, body, opts)
+	resp, err := c.send(ctx, method, path, body, call)
 	if err != nil {
 		return err
 	}
@@ -174,8 +190,7 @@ func readBody(resp *http.Response) ([]byte, error) {
 const maxRetries = 10
 
 // send returns an answer of the 2xx kind; the caller closes its body.
-func (c *Client) send(ctx context.Context, method, path string, body any, opts []Option) (*http.Response, error) {
-	call := newCall(opts)
+func (c *Client) send(ctx context.Context, method, path string, body any, call *call) (*http.Response, error) {
 	payload, contentType, err := encode(body, call)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: encode: %w", method, path, err)
@@ -183,18 +198,9 @@ func (c *Client) send(ctx context.Context, method, path string, body any, opts [
 	u := c.URL(path)
 	u.RawQuery = call.query.Encode()
 	for attempt := 0; ; attempt++ {
-		req, err := http.NewRequestWithContext(ctx, method, u.String(), bytes.NewReader(payload))
+		req, err := c.request(ctx, method, u, payload, contentType, call)
 		if err != nil {
 			return nil, fmt.Errorf("%s %s: %w", method, path, err)
-		}
-		for key, values := range call.header {
-			req.Header[key] = values
-		}
-		if len(payload) > 0 {
-			req.Header.Set("Content-Type", contentType)
-		}
-		if req.Header.Get("Accept") == "" {
-			req.Header.Set("Accept", "application/json")
 		}
 		resp, err := c.http.Do(req)
 		if err != nil {
@@ -216,6 +222,31 @@ func (c *Client) send(ctx context.Context, method, path string, body any, opts [
 			return nil, errors.Join(failure, err)
 		}
 	}
+}
+
+// request makes one as whole as it can be, so that nobody on its way has to copy
+// it to add something.
+func (c *Client) request(ctx context.Context, method string, u *url.URL, payload []byte, contentType string, call *call) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, method, "", bytes.NewReader(payload))
+	if err != nil {
+		return nil, err
+	}
+	req.URL, req.Host = u, u.Host
+	for key, values := range call.header {
+		req.Header[key] = values
+	}
+	if len(payload) > 0 {
+		req.Header.Set("Content-Type", contentType)
+	}
+	if req.Header.Get("Accept") == "" {
+		req.Header.Set("Accept", "application/json")
+	}
+	token, err := c.token.get()
+	if err != nil {
+		return nil, err
+	}
+	c.introduce(req.Header, token)
+	return req, nil
 }
 
 // retryPolicy spreads retries, so that clients that were turned away together

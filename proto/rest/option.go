@@ -19,7 +19,7 @@ type call struct {
 }
 
 func newCall(opts []Option) *call {
-	c := &call{query: url.Values{}, header: http.Header{}}
+	c := &call{}
 	for _, o := range opts {
 		o(c)
 	}
@@ -32,18 +32,26 @@ func Sub(subresource string) Option { return func(c *call) { c.subresource = sub
 // Query adds a query parameter; an empty value is left out.
 func Query(key, value string) Option {
 	return func(c *call) {
-		if value != "" {
-			c.query.Add(key, value)
+		if value == "" {
+			return
 		}
+		if c.query == nil {
+			c.query = url.Values{}
+		}
+		c.query.Add(key, value)
 	}
 }
 
 // Header sets a request header; an empty value is left out.
 func Header(key, value string) Option {
 	return func(c *call) {
-		if value != "" {
-			c.header.Set(key, value)
+		if value == "" {
+			return
 		}
+		if c.header == nil {
+			c.header = http.Header{}
+		}
+		c.header.Set(key, value)
 	}
 }
 

@@ -24,14 +24,20 @@ func (c *Client) Resource(r core.Resource, namespace string) Resource {
 	return Resource{client: c, resource: r, namespace: namespace}
 }
 
-// path is the address of name ("" for the collection) with the options'
+// path is the address of name ("" for the collection) with the call's
 // subresource.
-func (r Resource) path(name string, opts []Option) string {
+func (r Resource) path(name string, call *call) string {
 	path := r.resource.Path(r.namespace, name)
-	if sub := newCall(opts).subresource; sub != "" {
-		path += "/" + sub
+	if call.subresource != "" {
+		path += "/" + call.subresource
 	}
 	return path
+}
+
+// do is Client.Do for name.
+func (r Resource) do(ctx context.Context, method, name string, body, into any, opts []Option) error {
+	call := newCall(opts)
+	return r.client.do(ctx, method, r.path(name, call), body, into, call)
 }
 
 // Name is what the resource is called in the API and in errors.
@@ -42,37 +48,37 @@ func (r Resource) Get(ctx context.Context, name string, into any, opts ...Option
 	if name == "" {
 		return fmt.Errorf("get %s: no name given", r.resource.Name)
 	}
-	return r.client.Do(ctx, http.MethodGet, r.path(name, opts), nil, into, opts...)
+	return r.do(ctx, http.MethodGet, name, nil, into, opts)
 }
 
 // List reads the collection.
 func (r Resource) List(ctx context.Context, into any, opts ...Option) error {
-	return r.client.Do(ctx, http.MethodGet, r.path("", opts), nil, into, opts...)
+	return r.do(ctx, http.MethodGet, "", nil, into, opts)
 }
 
 // Create posts obj to the collection; with Sub, to the subresource of the object whose
 // name obj carries.
 func (r Resource) Create(ctx context.Context, obj, into any, opts ...Option) error {
-	name := ""
-	if newCall(opts).subresource != "" {
+	name, call := "", newCall(opts)
+	if call.subresource != "" {
 		meta, ok := obj.(metav1.Object)
 		if !ok || meta.GetName() == "" {
 			return fmt.Errorf("create a subresource of %s: the object names no %s", r.resource.Name, r.resource.Kind)
 		}
 		name = meta.GetName()
 	}
-	return r.client.Do(ctx, http.MethodPost, r.path(name, opts), obj, into, opts...)
+	return r.client.do(ctx, http.MethodPost, r.path(name, call), obj, into, call)
 }
 
 // Update puts obj in place of the object called name.
 func (r Resource) Update(ctx context.Context, name string, obj, into any, opts ...Option) error {
-	return r.client.Do(ctx, http.MethodPut, r.path(name, opts), obj, into, opts...)
+	return r.do(ctx, http.MethodPut, name, obj, into, opts)
 }
 
 // Patch changes the object called name by a patch of the given kind.
 func (r Resource) Patch(ctx context.Context, name string, kind types.PatchType, patch []byte, into any, opts ...Option) error {
 	opts = append(opts, ContentType(string(kind)))
-	return r.client.Do(ctx, http.MethodPatch, r.path(name, opts), patch, into, opts...)
+	return r.do(ctx, http.MethodPatch, name, patch, into, opts)
 }
 
 // Delete deletes the object called name; options may be nil.
@@ -80,17 +86,18 @@ func (r Resource) Delete(ctx context.Context, name string, options *metav1.Delet
 	if name == "" {
 		return fmt.Errorf("delete %s: no name given", r.resource.Name)
 	}
-	return r.client.Do(ctx, http.MethodDelete, r.path(name, opts), options, into, opts...)
+	return r.do(ctx, http.MethodDelete, name, options, into, opts)
 }
 
 // DeleteCollection deletes every object that the options select.
 func (r Resource) DeleteCollection(ctx context.Context, options *metav1.DeleteOptions, into any, opts ...Option) error {
-	return r.client.Do(ctx, http.MethodDelete, r.path("", opts), options, into, opts...)
+	return r.do(ctx, http.MethodDelete, "", options, into, opts)
 }
 
 // Stream opens a GET that lasts, such as a followed log. The caller closes it.
 func (r Resource) Stream(ctx context.Context, name string, opts ...Option) (io.ReadCloser, error) {
-	resp, err := r.client.send(ctx, http.MethodGet, r.path(name, opts), nil, opts)
+	call := newCall(opts)
+	resp, err := r.client.send(ctx, http.MethodGet, r.path(name, call), nil, call)
 	if err != nil {
 		return nil, err
 	}
@@ -100,8 +107,8 @@ func (r Resource) Stream(ctx context.Context, name string, opts ...Option) (io.R
 // Watch opens a watch of the collection. Give the starting point as
 // Query("resourceVersion", …). The caller closes the stream.
 func (r Resource) Watch(ctx context.Context, opts ...Option) (*Stream, error) {
-	opts = append(opts, Query("watch", "true"))
-	resp, err := r.client.send(ctx, http.MethodGet, r.path("", opts), nil, opts)
+	call := newCall(append(opts, Query("watch", "true")))
+	resp, err := r.client.send(ctx, http.MethodGet, r.path("", call), nil, call)
 	if err != nil {
 		return nil, err
 	}

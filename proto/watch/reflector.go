@@ -40,6 +40,12 @@ type Sink[T core.Object] interface {
 	Apply(t Type, obj T)
 }
 
+// Decoder is a Sink that decodes objects itself: one that keeps a part of each
+// need not have the rest decoded. It is called from the Reflector's goroutine.
+type Decoder[T core.Object] interface {
+	Decode(data []byte) (T, error)
+}
+
 // Options of a Reflector; zero values mean the defaults named.
 type Options struct {
 	LabelSelector string
@@ -63,7 +69,7 @@ const (
 // Reflector brings a resource's objects, and every change of them, to a Sink.
 type Reflector[T core.Object] struct {
 	resource rest.Resource
-	newT     func() T
+	decode   func(data []byte) (T, error)
 	sink     Sink[T]
 	options  Options
 
@@ -73,7 +79,8 @@ type Reflector[T core.Object] struct {
 	revision string // of the last change delivered; owned by Run
 }
 
-// NewReflector returns a Reflector of resource; Run starts it.
+// NewReflector returns a Reflector of resource; Run starts it. A sink that is a
+// Decoder makes the objects itself.
 func NewReflector[T core.Object](resource rest.Resource, newT func() T, sink Sink[T], o Options) *Reflector[T] {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -87,7 +94,14 @@ func NewReflector[T core.Object](resource rest.Resource, newT func() T, sink Sin
 	if o.StallAfter == 0 {
 		o.StallAfter = 5 * time.Minute
 	}
-	return &Reflector[T]{resource: resource, newT: newT, sink: sink, options: o, synced: make(chan struct{})}
+	decode := func(data []byte) (T, error) {
+		obj := newT()
+		return obj, json.Unmarshal(data, obj)
+	}
+	if decoder, ok := sink.(Decoder[T]); ok {
+		decode = decoder.Decode
+	}
+	return &Reflector[T]{resource: resource, decode: decode, sink: sink, options: o, synced: make(chan struct{})}
 }
 
 // Synced is closed when the first list has been given to the Sink.
@@ -153,8 +167,8 @@ func (r *Reflector[T]) list(ctx context.Context) error {
 			return fmt.Errorf("list %s: %w", r.resource.Name(), err)
 		}
 		for _, raw := range page.Items {
-			obj := r.newT()
-			if err := json.Unmarshal(raw, obj); err != nil {
+			obj, err := r.decode(raw)
+			if err != nil {
 				return fmt.Errorf("list %s: decode item: %w", r.resource.Name(), err)
 			}
 			items = append(items, obj)
@@ -239,8 +253,8 @@ func (r *Reflector[T]) watchError(err error) error {
 func (r *Reflector[T]) deliver(event rest.Event) error {
 	switch Type(event.Type) {
 	case Added, Modified, Deleted:
-		obj := r.newT()
-		if err := json.Unmarshal(event.Object, obj); err != nil {
+		obj, err := r.decode(event.Object)
+		if err != nil {
 			return fmt.Errorf("watch %s: decode %s event: %w", r.resource.Name(), event.Type, err)
 		}
 		r.sink.Apply(Type(event.Type), obj)

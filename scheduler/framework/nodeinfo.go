@@ -1,6 +1,7 @@
 package framework
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"kctl/proto/core"
@@ -11,7 +12,11 @@ import (
 type NodeInfo struct {
 	// Node is nil while only pods of a node are known.
 	Node *core.Node
-	Pods []*PodInfo
+	// Unschedulable and Taints are the node's. They are here because each attempt
+	// looks at them on hundreds of nodes: a Node is far away in memory.
+	Unschedulable bool
+	Taints        []corev1.Taint
+	Pods          []*PodInfo
 	// WithAffinity are those of Pods that say something about other pods.
 	WithAffinity []*PodInfo
 
@@ -38,13 +43,13 @@ func (n *NodeInfo) Name() string {
 
 // SetNode replaces the node.
 func (n *NodeInfo) SetNode(node *core.Node) {
-	n.Node = node
+	n.Node, n.Unschedulable, n.Taints = node, node.Spec.Unschedulable, node.Spec.Taints
 	n.Allocatable = NewResource(node.Status.Allocatable)
 }
 
 // RemoveNode forgets the node, and keeps its pods until they are gone.
 func (n *NodeInfo) RemoveNode() {
-	n.Node = nil
+	n.Node, n.Unschedulable, n.Taints = nil, false, nil
 	n.Allocatable = Resource{}
 }
 

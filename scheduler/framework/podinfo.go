@@ -43,25 +43,55 @@ var defaultRequests = corev1.ResourceList{
 
 // NewPodInfo computes what is known from the pod alone.
 func NewPodInfo(pod *core.Pod) *PodInfo {
+	info := &PodInfo{
+		Pod:       pod,
+		Priority:  Priority(pod),
+		HostPorts: HostPorts(pod),
+		Affinity:  newPodAffinity(pod),
+	}
+	if asksAsItsContainer(pod) {
+		info.sumContainer()
+	} else {
+		info.sum()
+	}
+	return info
+}
+
+// asksAsItsContainer reports whether nothing but its one container says what a
+// pod asks for, as of most pods.
+func asksAsItsContainer(pod *core.Pod) bool {
+	spec, status := &pod.Spec, &pod.Status
+	return len(spec.Containers) == 1 && len(spec.InitContainers) == 0 && spec.Overhead == nil && spec.Resources == nil &&
+		len(status.ContainerStatuses) == 0 && status.Resources == nil && status.AllocatedResources == nil && len(status.NodeAllocatableResourceClaimStatuses) == 0
+}
+
+// sumContainer is sum for a pod that asks as its container.
+func (p *PodInfo) sumContainer() {
+	requests := p.Pod.Spec.Containers[0].Resources.Requests
+	p.Requests = NewResource(requests)
+	p.ScoredRequests = p.Requests
+	if _, asked := requests[corev1.ResourceCPU]; !asked {
+		p.ScoredRequests.MilliCPU = DefaultMilliCPURequest
+	}
+	if _, asked := requests[corev1.ResourceMemory]; !asked {
+		p.ScoredRequests.Memory = DefaultMemoryRequest
+	}
+}
+
+// sum adds up what the pod asks for, by upstream's rules.
+func (p *PodInfo) sum() {
 	options := resource.PodResourcesOptions{
 		UseStatusResources: true,
 		InPlacePodLevelResourcesVerticalScalingEnabled: true,
 	}
-	info := &PodInfo{
-		Pod:       pod,
-		Priority:  Priority(pod),
-		Requests:  NewResource(resource.PodRequests(pod, options)),
-		HostPorts: HostPorts(pod),
-		Affinity:  newPodAffinity(pod),
-	}
-	options.NonMissingContainerRequests = scoredDefaults(pod)
-	info.ScoredRequests = NewResource(resource.PodRequests(pod, options))
-	if resource.IsPodLevelRequestsSet(pod) {
+	p.Requests = NewResource(resource.PodRequests(p.Pod, options))
+	options.NonMissingContainerRequests = scoredDefaults(p.Pod)
+	p.ScoredRequests = NewResource(resource.PodRequests(p.Pod, options))
+	if resource.IsPodLevelRequestsSet(p.Pod) {
 		options.SkipPodLevelResources, options.NonMissingContainerRequests = true, defaultRequests
-		alone := NewResource(resource.PodRequests(pod, options))
-		info.alone = &alone
+		alone := NewResource(resource.PodRequests(p.Pod, options))
+		p.alone = &alone
 	}
-	return info
 }
 
 // ScoredAlone is what NodeResourcesFit scores this pod by that is to be placed:

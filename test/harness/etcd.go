@@ -56,6 +56,9 @@ func StartEtcds(t testing.TB, count int) []*Etcd {
 	return members
 }
 
+// PID is the process's.
+func (e *Etcd) PID() int { return e.cmd.Process.Pid }
+
 // Start starts it, again with the data it had, and waits until it answers:
 // until most members of its cluster run.
 func (e *Etcd) Start() {

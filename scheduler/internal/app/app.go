@@ -181,6 +181,9 @@ func assemble(options *config.Options, configuration *profile.Configuration, plu
 		Backoff: backoff.Policy{Initial: configuration.InitialBackoff, Max: configuration.MaxBackoff},
 		Gated:   s.reporter.Gated, Incoming: s.metrics.Incoming,
 	})
+	for _, recorder := range s.recorders {
+		recorder.WaitWhile(s.queue.Busy)
+	}
 	s.nominations.OnRelease(func(pod *core.Pod) {
 		s.queue.Move(framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: pod})
 	})
@@ -302,9 +305,22 @@ type recorders map[string]*events.Recorder
 
 // Eventf implements events.Sink.
 func (r recorders) Eventf(obj runtime.Object, eventType, reason, format string, args ...any) {
-	if pod, ok := obj.(*core.Pod); ok {
-		if recorder, ours := r[pod.Spec.SchedulerName]; ours {
-			recorder.Eventf(obj, eventType, reason, format, args...)
-		}
+	if recorder := r.of(obj); recorder != nil {
+		recorder.Eventf(obj, eventType, reason, format, args...)
 	}
+}
+
+// Laterf implements report.Sink.
+func (r recorders) Laterf(obj runtime.Object, eventType, reason, format string, args ...any) {
+	if recorder := r.of(obj); recorder != nil {
+		recorder.Laterf(obj, eventType, reason, format, args...)
+	}
+}
+
+// of is the recorder of a pod's scheduler, nil if that is not here.
+func (r recorders) of(obj runtime.Object) *events.Recorder {
+	if pod, ok := obj.(*core.Pod); ok {
+		return r[pod.Spec.SchedulerName]
+	}
+	return nil
 }

@@ -57,8 +57,9 @@ const (
 	maxBindings = 64
 	// bindTimeout bounds one binding, retries included.
 	bindTimeout = 30 * time.Second
-	// measuredAttempts is of how many attempts one has each plugin measured.
-	measuredAttempts = 10
+	// measureEvery is how long after one attempt that had each plugin measured
+	// the next one has: it takes about as long as the attempt itself.
+	measureEvery = 100 * time.Millisecond
 	// bindGrace is what bindings under way are given when the scheduler stops.
 	bindGrace = 5 * time.Second
 )
@@ -103,7 +104,7 @@ type run struct {
 	*Scheduler
 	placer   *placer
 	points   *points
-	begun    uint64 // attempts
+	measured time.Time // when an attempt last had each plugin measured
 	bindCtx  context.Context
 	slots    chan struct{}  // one for each binding under way
 	bindings sync.WaitGroup // and pods that wait to be permitted
@@ -136,7 +137,8 @@ func (r *run) attempt(ctx context.Context, queued *framework.QueuedPod) {
 	}
 	profile := r.Profiles[pod.Spec.SchedulerName]
 	a := &attempt{run: r, queued: queued, profile: profile, state: framework.NewCycleState(queued.Relay), begun: r.Clock.Now()}
-	if r.begun++; r.begun%measuredAttempts == 0 {
+	if a.begun.Sub(r.measured) >= measureEvery {
+		r.measured = a.begun
 		a.state.Observer = metrics.Plugins{Metrics: r.Metrics, Clock: r.Clock}
 	}
 	placement, err := a.place(ctx)

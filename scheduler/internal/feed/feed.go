@@ -70,14 +70,14 @@ func New(ctx context.Context, queue Queue, cache Cache, promises Promises, permi
 
 // Pods returns the sink for the pods' reflector.
 func (f *Feed) Pods() watch.Sink[*core.Pod] {
-	return slimPods{whole: f.Whole, shared: newShared(), next: watch.NewStore(nil, watch.Handler[*core.Pod]{
+	return pods{whole: f.Whole, shared: newShared(), Sink: watch.NewStore(nil, watch.Handler[*core.Pod]{
 		OnAdd: f.podAdded, OnUpdate: f.podUpdated, OnDelete: f.podDeleted,
 	})}
 }
 
 // Nodes returns the sink for the nodes' reflector.
 func (f *Feed) Nodes() watch.Sink[*core.Node] {
-	return slimNodes{whole: f.Whole, shared: newShared(), images: f.cache.SetImages, next: watch.NewStore(nil, watch.Handler[*core.Node]{
+	return nodes{whole: f.Whole, shared: newShared(), images: f.cache.SetImages, Sink: watch.NewStore(nil, watch.Handler[*core.Node]{
 		OnAdd: f.nodeAdded, OnUpdate: f.nodeUpdated, OnDelete: f.nodeDeleted,
 	})}
 }

@@ -3,9 +3,7 @@ package feed
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -154,67 +152,6 @@ func TestNodes(t *testing.T) {
 				t.Errorf("said %q, want %q", l.lines, test.want)
 			}
 		})
-	}
-}
-
-func TestSlimKeepsWhatIsCounted(t *testing.T) {
-	always := corev1.ContainerRestartPolicyAlways
-	pod := fixture.Pod("p", fixture.On("n1"), fixture.Requests("cpu", "1"), fixture.HostPort("", "TCP", 80), func(p *core.Pod) {
-		p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "x"}}
-		p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "b"}}
-		p.Spec.InitContainers = []core.Container{{Name: "side", RestartPolicy: &always, Resources: corev1.ResourceRequirements{Requests: fixture.List("cpu", "500m")}}}
-		p.Spec.Overhead = fixture.List("cpu", "10m")
-		p.Status.ContainerStatuses = []core.ContainerStatus{{Name: "main", AllocatedResources: fixture.List("cpu", "2"),
-			Resources: &corev1.ResourceRequirements{Requests: fixture.List("cpu", "2")}}}
-	})
-	kept := pod.DeepCopy()
-	slimPods{whole: true}.slim(kept)
-	if kept.ManagedFields != nil || kept.Spec.Containers[0].Env == nil {
-		t.Error("whole pods are kept but for their managed fields")
-	}
-	full := framework.NewPodInfo(pod.DeepCopy())
-	slimPods{}.slim(pod)
-	slim := framework.NewPodInfo(pod)
-	if slim.Requests.MilliCPU != full.Requests.MilliCPU || slim.ScoredRequests.Memory != full.ScoredRequests.Memory || len(slim.HostPorts) != 1 {
-		t.Errorf("slim counts %+v, full %+v", slim.Requests, full.Requests)
-	}
-	if pod.ManagedFields != nil || pod.Spec.Containers[0].Env != nil {
-		t.Error("not slim")
-	}
-}
-
-// Pods of one template share what they say alike, and each of another kind keeps
-// what it says.
-func TestPodsOfATemplateShare(t *testing.T) {
-	s := slimPods{shared: newShared()}
-	slimmed := func(app, cpu string) *core.Pod {
-		pod := fixture.Pod("p", fixture.Requests("cpu", cpu, "memory", "1Gi"), func(p *core.Pod) {
-			p.Labels = map[string]string{"app": app, "tier": "web"}
-			p.Spec.Volumes = []corev1.Volume{
-				{Name: "token", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{}}},
-				{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "d"}}},
-			}
-		})
-		s.slim(pod)
-		return pod
-	}
-	requests := func(p *core.Pod) corev1.ResourceList { return p.Spec.Containers[0].Resources.Requests }
-	same := func(a, b any) bool { return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer() }
-	first, second, other := slimmed("a", "1"), slimmed("a", "1"), slimmed("b", "2")
-	if !same(first.Labels, second.Labels) || !same(requests(first), requests(second)) {
-		t.Error("two pods of one template have maps of their own")
-	}
-	if cpu := requests(other)[corev1.ResourceCPU]; other.Labels["app"] != "b" || cpu.String() != "2" {
-		t.Errorf("another pod has the labels %v and asks for %v", other.Labels, requests(other))
-	}
-	if len(first.Spec.Volumes) != 1 || first.Spec.Volumes[0].Name != "data" {
-		t.Errorf("volumes %+v, want the one that not every node can have", first.Spec.Volumes)
-	}
-	for i := range 3 * maxShared {
-		slimmed(strconv.Itoa(i), "1")
-	}
-	if len(s.shared.labels) > maxShared {
-		t.Errorf("%d sets of labels are kept", len(s.shared.labels))
 	}
 }
 

@@ -1,58 +1,102 @@
 package feed
 
 import (
-	"maps"
-	"slices"
-	"strings"
+	"encoding/binary"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
+
+	"kctl/proto/core"
 )
 
-// maxShared bounds what is kept to be shared; beyond it, sharing begins anew.
+// maxShared bounds what is kept of a kind to be shared; beyond it, sharing
+// begins anew.
 const maxShared = 4096
 
-// shared has objects that say the same share the map that says it: of thousands
-// of pods most come from a few templates, and decoded each would have its own.
-// Nobody changes these maps. A nil *shared shares nothing; one belongs to one
-// goroutine.
+// shared has objects that say the same share what says it: of thousands of pods
+// most come from a few templates, and decoded each would have its own. It is
+// found by the text that it was decoded from. Nobody changes what is shared; a
+// *shared belongs to one goroutine.
 type shared struct {
-	resources map[string]corev1.ResourceList
-	labels    map[string]map[string]string
+	resources   interned[corev1.ResourceList]
+	labels      interned[map[string]string]
+	tolerations interned[[]corev1.Toleration]
+	containers  interned[[]core.Container]
+
+	key []byte // of containers, to be used again
 }
 
 func newShared() *shared {
-	return &shared{resources: map[string]corev1.ResourceList{}, labels: map[string]map[string]string{}}
+	return &shared{
+		resources: interned[corev1.ResourceList]{}, labels: interned[map[string]string]{},
+		tolerations: interned[[]corev1.Toleration]{}, containers: interned[[]core.Container]{},
+	}
 }
 
-// ofResources is list, or one that is equal to the letter.
-func (s *shared) ofResources(list corev1.ResourceList) corev1.ResourceList {
-	if s == nil || len(list) == 0 {
-		return list
+// interned are values by the JSON that they were decoded from.
+type interned[V any] map[string]V
+
+// of decodes text, unless that has been done; no text is no value.
+func (m interned[V]) of(text []byte) (value V, err error) {
+	if len(text) == 0 {
+		return value, nil
 	}
-	var key strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(list)) {
-		quantity := list[name]
-		key.WriteString(string(name) + "=" + quantity.String() + ",")
+	value, known := m[string(text)]
+	if known {
+		return value, nil
 	}
-	return share(s.resources, key.String(), list)
+	if err := unmarshal(text, &value); err != nil {
+		return value, err
+	}
+	m.keep(text, value)
+	return value, nil
 }
 
-// ofLabels is set, or one that is equal.
-func (s *shared) ofLabels(set map[string]string) map[string]string {
-	if s == nil || len(set) == 0 {
-		return set
+func (m interned[V]) keep(text []byte, value V) {
+	if len(m) >= maxShared {
+		clear(m)
 	}
-	return share(s.labels, labels.FormatLabels(set), set)
+	m[string(text)] = value
 }
 
-func share[M any](kept map[string]M, key string, m M) M {
-	if known, ok := kept[key]; ok {
-		return known
+// containersOf are containers with what they are counted and placed by.
+func (s *shared) containersOf(encoded []wireContainer) ([]core.Container, error) {
+	if len(encoded) == 0 {
+		return nil, nil
 	}
-	if len(kept) >= maxShared {
-		clear(kept)
+	s.key = s.key[:0]
+	for i := range encoded {
+		c := &encoded[i]
+		for _, part := range [...]string{c.Name, c.Image, c.RestartPolicy} {
+			s.key = append(binary.AppendUvarint(s.key, uint64(len(part))), part...)
+		}
+		for _, part := range [...][]byte{c.Ports, c.Resources.Requests} {
+			s.key = append(binary.AppendUvarint(s.key, uint64(len(part))), part...)
+		}
 	}
-	kept[key] = m
-	return m
+	if known, ok := s.containers[string(s.key)]; ok {
+		return known, nil
+	}
+	containers := make([]core.Container, len(encoded))
+	for i := range encoded {
+		if err := s.decodeContainer(&encoded[i], &containers[i]); err != nil {
+			return nil, err
+		}
+	}
+	s.containers.keep(s.key, containers)
+	return containers, nil
+}
+
+func (s *shared) decodeContainer(w *wireContainer, c *core.Container) (err error) {
+	c.Name, c.Image = w.Name, w.Image
+	if w.RestartPolicy != "" {
+		policy := corev1.ContainerRestartPolicy(w.RestartPolicy)
+		c.RestartPolicy = &policy
+	}
+	if len(w.Ports) > 0 {
+		if err := unmarshal(w.Ports, &c.Ports); err != nil {
+			return err
+		}
+	}
+	c.Resources.Requests, err = s.resources.of(w.Resources.Requests)
+	return err
 }

@@ -50,6 +50,13 @@ func (q *Queue) Pending() map[string]int {
 	}
 }
 
+// Busy reports whether pods wait to be attempted.
+func (q *Queue) Busy() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.active.Len() > 0
+}
+
 // Unschedulable counts the unschedulable pods for each plugin that refused them.
 func (q *Queue) Unschedulable(each func(profile, plugin string, pods int)) {
 	type refusal struct{ profile, plugin string }

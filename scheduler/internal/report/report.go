@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
@@ -37,9 +38,16 @@ type API interface {
 	PatchPodStatus(ctx context.Context, namespace, name string, patch []byte) error
 }
 
+// Sink also takes what may wait: that a pod was scheduled is told of every pod,
+// and each such event costs the API server as much as the next pod's binding.
+type Sink interface {
+	events.Sink
+	Laterf(obj runtime.Object, eventType, reason, format string, args ...any)
+}
+
 // Reporter is safe for concurrent use.
 type Reporter struct {
-	events events.Sink
+	events Sink
 	api    API
 	clock  clock.PassiveClock
 	logger *zap.Logger
@@ -59,7 +67,7 @@ type patch struct {
 }
 
 // New returns a reporter; Run sends its patches.
-func New(sink events.Sink, api API, clock clock.PassiveClock, logger *zap.Logger) *Reporter {
+func New(sink Sink, api API, clock clock.PassiveClock, logger *zap.Logger) *Reporter {
 	return &Reporter{
 		events: sink, api: api, clock: clock, logger: logger,
 		waiting: map[types.UID]patch{}, wake: make(chan struct{}, 1),
@@ -69,7 +77,7 @@ func New(sink events.Sink, api API, clock clock.PassiveClock, logger *zap.Logger
 // Scheduled reports that the pod is bound.
 func (r *Reporter) Scheduled(pod *core.Pod, node string) {
 	r.forget(pod.UID)
-	r.events.Eventf(pod, corev1.EventTypeNormal, "Scheduled",
+	r.events.Laterf(pod, corev1.EventTypeNormal, "Scheduled",
 		"Successfully assigned %s/%s to %s", pod.Namespace, pod.Name, node)
 }
 

@@ -60,6 +60,10 @@ func (s *server) Eventf(_ runtime.Object, _, reason, format string, args ...any)
 	s.events = append(s.events, reason+": "+fmt.Sprintf(format, args...))
 }
 
+func (s *server) Laterf(obj runtime.Object, eventType, reason, format string, args ...any) {
+	s.Eventf(obj, eventType, reason, format, args...)
+}
+
 func fitError() error {
 	fit := framework.NewFitError(1)
 	fit.Refuse(framework.NewStatus(framework.Unschedulable, "Insufficient cpu"), 1)

@@ -29,16 +29,13 @@ func (*Plugin) Name() string { return Name }
 
 // Filter implements framework.Filter.
 func (*Plugin) Filter(_ context.Context, _ *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
-	if !allows(node.Node, pod.Pod) {
+	if node.Unschedulable && !toleratesCordon(pod.Pod) {
 		return refused
 	}
 	return nil
 }
 
-func allows(node *core.Node, pod *core.Pod) bool {
-	if !node.Spec.Unschedulable {
-		return true
-	}
+func toleratesCordon(pod *core.Pod) bool {
 	taint := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
 	for i := range pod.Spec.Tolerations {
 		if pod.Spec.Tolerations[i].ToleratesTaint(klog.Logger{}, &taint, true) {
@@ -54,7 +51,7 @@ func (*Plugin) EventsToRegister() []framework.EventInterest {
 		{
 			Resource: framework.NodeEvent, Actions: framework.Add | framework.UpdateNodeTaint,
 			Hint: func(pod *framework.PodInfo, event framework.Event) bool {
-				return allows(event.NewNode, pod.Pod)
+				return !event.NewNode.Spec.Unschedulable || toleratesCordon(pod.Pod)
 			},
 		},
 		{Resource: framework.PodEvent, Actions: framework.UpdatePodToleration},

@@ -30,16 +30,16 @@ func (*Plugin) Name() string { return Name }
 
 // Filter implements framework.Filter.
 func (*Plugin) Filter(_ context.Context, _ *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
-	if !tolerated(node.Node, pod.Pod) {
+	if !tolerated(node.Taints, pod.Pod) {
 		return refused
 	}
 	return nil
 }
 
 // tolerated reports whether the pod tolerates every taint that keeps pods away.
-func tolerated(node *core.Node, pod *core.Pod) bool {
-	for i := range node.Spec.Taints {
-		taint := &node.Spec.Taints[i]
+func tolerated(taints []corev1.Taint, pod *core.Pod) bool {
+	for i := range taints {
+		taint := &taints[i]
 		hard := taint.Effect == corev1.TaintEffectNoSchedule || taint.Effect == corev1.TaintEffectNoExecute
 		if hard && !anyTolerates(pod.Spec.Tolerations, taint) {
 			return false
@@ -80,8 +80,8 @@ var skip = framework.NewStatus(framework.Skip)
 
 func anyPrefers(nodes []*framework.NodeInfo) bool {
 	for _, node := range nodes {
-		for i := range node.Node.Spec.Taints {
-			if node.Node.Spec.Taints[i].Effect == corev1.TaintEffectPreferNoSchedule {
+		for i := range node.Taints {
+			if node.Taints[i].Effect == corev1.TaintEffectPreferNoSchedule {
 				return true
 			}
 		}
@@ -94,8 +94,8 @@ func anyPrefers(nodes []*framework.NodeInfo) bool {
 func (*Plugin) Score(_ context.Context, state *framework.CycleState, _ *framework.PodInfo, node *framework.NodeInfo) (int64, *framework.Status) {
 	soft, _ := state.Read(stateKey).([]corev1.Toleration)
 	var count int64
-	for i := range node.Node.Spec.Taints {
-		taint := &node.Node.Spec.Taints[i]
+	for i := range node.Taints {
+		taint := &node.Taints[i]
 		if taint.Effect == corev1.TaintEffectPreferNoSchedule && !anyTolerates(soft, taint) {
 			count++
 		}
@@ -115,8 +115,8 @@ func (*Plugin) EventsToRegister() []framework.EventInterest {
 		{
 			Resource: framework.NodeEvent, Actions: framework.Add | framework.UpdateNodeTaint,
 			Hint: func(pod *framework.PodInfo, event framework.Event) bool {
-				wasOpen := event.OldNode != nil && tolerated(event.OldNode, pod.Pod)
-				return !wasOpen && tolerated(event.NewNode, pod.Pod)
+				wasOpen := event.OldNode != nil && tolerated(event.OldNode.Spec.Taints, pod.Pod)
+				return !wasOpen && tolerated(event.NewNode.Spec.Taints, pod.Pod)
 			},
 		},
 		{Resource: framework.PodEvent, Actions: framework.UpdatePodToleration},

@@ -1,0 +1,126 @@
+package events
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"kctl/proto/core"
+)
+
+const (
+	// laterLength bounds the events that may wait; from half of it on, they wait
+	// no longer than others.
+	laterLength = 20_000
+	// laterPace is how long each waits at most while the program has better to do
+	// and there is nothing before it.
+	laterPace = 20 * time.Millisecond
+)
+
+// pending is an event as short as it can be kept.
+type pending struct {
+	about                      *core.ObjectReference
+	eventType, reason, message string
+	at                         time.Time
+}
+
+// later are events that may wait, in their order.
+type later struct {
+	busy func() bool // nil for never
+	wake chan struct{}
+
+	mu     sync.Mutex
+	events []pending
+}
+
+// WaitWhile has events of Laterf wait while busy says so. It must be called
+// before Run.
+func (r *Recorder) WaitWhile(busy func() bool) { r.later.busy = busy }
+
+// Laterf is Eventf for what is told of very many objects and nobody needs at
+// once: it takes its turn after all other events, and slowly while the program is
+// busy (WaitWhile).
+func (r *Recorder) Laterf(obj runtime.Object, eventType, reason, format string, args ...any) {
+	ref, err := Reference(obj)
+	if err != nil {
+		r.logger.Error("event is about no API object", zap.String("reason", reason), zap.Error(err))
+		return
+	}
+	p := pending{about: ref, eventType: eventType, reason: reason, message: fmt.Sprintf(format, args...), at: r.clock.Now()}
+	if !r.later.add(p) {
+		r.enqueue(p.about, p.eventType, p.reason, p.message)
+	}
+}
+
+// add reports whether there was room.
+func (l *later) add(p pending) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.events) >= laterLength {
+		return false
+	}
+	l.events = append(l.events, p)
+	if len(l.events) == 1 {
+		select {
+		case l.wake <- struct{}{}:
+		default:
+		}
+	}
+	return true
+}
+
+// due reports whether there are events, and whether the first has its turn.
+func (l *later) due() (some, now bool) {
+	l.mu.Lock()
+	n := len(l.events)
+	l.mu.Unlock()
+	return n > 0, n > laterLength/2 || n > 0 && (l.busy == nil || !l.busy())
+}
+
+func (l *later) take() pending {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := l.events[0]
+	l.events[0] = pending{}
+	if l.events = l.events[1:]; len(l.events) == 0 {
+		l.events = nil // and with it what was taken before
+	}
+	return p
+}
+
+// next waits for the event to be sent next.
+func (r *Recorder) next(ctx context.Context) (*core.Event, error) {
+	for ctx.Err() == nil {
+		select {
+		case event := <-r.queue:
+			return event, nil
+		default:
+		}
+		some, now := r.later.due()
+		if now {
+			return r.takeLater(), nil
+		}
+		var pace <-chan time.Time // never
+		if some {
+			pace = r.clock.After(laterPace)
+		}
+		select {
+		case <-ctx.Done():
+		case event := <-r.queue:
+			return event, nil
+		case <-r.later.wake:
+		case <-pace:
+			return r.takeLater(), nil
+		}
+	}
+	return nil, ctx.Err()
+}
+
+func (r *Recorder) takeLater() *core.Event {
+	p := r.later.take()
+	return r.event(p.about, p.eventType, p.reason, p.message, p.at)
+}

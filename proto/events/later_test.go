@@ -1,0 +1,56 @@
+package events
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
+)
+
+func TestWhatMayWaitTakesItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		busy := true
+		r := NewRecorder(nil, "scheduler", "host", clock.RealClock{}, zap.NewNop())
+		r.WaitWhile(func() bool { return busy })
+		later := func(name string) { r.Laterf(pod(name), corev1.EventTypeNormal, "Scheduled", "to %s", "n1") }
+		next := func(name string, wait time.Duration) {
+			t.Helper()
+			began := time.Now()
+			event, err := r.next(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if event.InvolvedObject.Name != name || time.Since(began) != wait {
+				t.Fatalf("the event about %s was next after %v, want %s after %v", event.InvolvedObject.Name, time.Since(began), name, wait)
+			}
+		}
+		later("a")
+		happened := time.Now()
+		later("b")
+		later("c")
+		r.Event(pod("urgent"), corev1.EventTypeWarning, "FailedScheduling", "no room")
+		next("urgent", 0)
+		next("a", laterPace)
+		busy = false
+		event, err := r.next(t.Context())
+		if err != nil || event.InvolvedObject.Name != "b" || event.Message != "to n1" || !event.FirstTimestamp.Time.Equal(happened) || event.Source.Component != "scheduler" {
+			t.Errorf("sent %+v (%v), which is not what was told", event, err)
+		}
+		busy = true
+		for i := range laterLength {
+			later(fmt.Sprint(i)) // the last one finds no room
+		}
+		next(fmt.Sprint(laterLength-1), 0)
+		next("c", 0) // more wait than should
+		for range laterLength / 2 {
+			if _, err := r.next(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		next(fmt.Sprint(laterLength/2), laterPace)
+	})
+}

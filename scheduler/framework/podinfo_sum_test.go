@@ -1,0 +1,44 @@
+package framework
+
+import (
+	"reflect"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"kctl/proto/core"
+)
+
+// A pod of one container asks for what the sum over all of its parts says.
+func TestPodsThatAskAsTheirContainer(t *testing.T) {
+	for name, asked := range map[string]map[corev1.ResourceName]string{
+		"nothing":   nil,
+		"empty":     {},
+		"all":       {"cpu": "250m", "memory": "1Gi", "ephemeral-storage": "5M", "example.org/gpu": "2", "hugepages-2Mi": "4Mi", "odd": "3"},
+		"zeros":     {"cpu": "0", "memory": "0"},
+		"fractions": {"cpu": "0.0001", "memory": "0.5"},
+		"cpu only":  {"cpu": "3"},
+		"too much":  {"cpu": "9E", "memory": "9999999999999999999", "example.org/gpu": "9E"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var list corev1.ResourceList
+			if asked != nil {
+				list = corev1.ResourceList{}
+			}
+			for name, quantity := range asked {
+				list[name] = resource.MustParse(quantity)
+			}
+			pod := &core.Pod{Spec: core.PodSpec{Containers: []core.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: list}}}}}
+			if !asksAsItsContainer(pod) {
+				t.Fatal("the pod is taken for one that asks otherwise")
+			}
+			quick, summed := &PodInfo{Pod: pod}, &PodInfo{Pod: pod}
+			quick.sumContainer()
+			summed.sum()
+			if !reflect.DeepEqual(quick, summed) {
+				t.Errorf("asks for %+v scored as %+v, the sum is %+v and %+v", quick.Requests, quick.ScoredRequests, summed.Requests, summed.ScoredRequests)
+			}
+		})
+	}
+}

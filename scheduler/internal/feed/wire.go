@@ -1,0 +1,213 @@
+package feed
+
+import (
+	"encoding/json"
+	"fmt"
+
+	fast "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kctl/proto/core"
+)
+
+// wirePod is what is read of a pod that comes over the wire: what pods are
+// placed and counted by. The rest, most of the bytes, is passed over. What
+// thousands of pods say alike stays encoded, to be looked up (shared).
+type wirePod struct {
+	Metadata wireMeta `json:"metadata"`
+	Spec     wireSpec `json:"spec"`
+	Status   struct {
+		Phase                 corev1.PodPhase              `json:"phase"`
+		NominatedNodeName     string                       `json:"nominatedNodeName"`
+		StartTime             *metav1.Time                 `json:"startTime"`
+		Conditions            []corev1.PodCondition        `json:"conditions"`
+		Resources             *corev1.ResourceRequirements `json:"resources"`
+		AllocatedResources    corev1.ResourceList          `json:"allocatedResources"`
+		ContainerStatuses     []wireStatus                 `json:"containerStatuses"`
+		InitContainerStatuses []wireStatus                 `json:"initContainerStatuses"`
+	} `json:"status"`
+}
+
+type wireMeta struct {
+	Name              string                  `json:"name"`
+	Namespace         string                  `json:"namespace"`
+	UID               types.UID               `json:"uid"`
+	ResourceVersion   string                  `json:"resourceVersion"`
+	Generation        int64                   `json:"generation"`
+	CreationTimestamp metav1.Time             `json:"creationTimestamp"`
+	DeletionTimestamp *metav1.Time            `json:"deletionTimestamp"`
+	Labels            jsontext.Value          `json:"labels"`
+	OwnerReferences   []metav1.OwnerReference `json:"ownerReferences"`
+}
+
+type wireSpec struct {
+	Volumes                   []jsontext.Value                  `json:"volumes"`
+	InitContainers            []wireContainer                   `json:"initContainers"`
+	Containers                []wireContainer                   `json:"containers"`
+	NodeSelector              map[string]string                 `json:"nodeSelector"`
+	NodeName                  string                            `json:"nodeName"`
+	HostNetwork               bool                              `json:"hostNetwork"`
+	Affinity                  *corev1.Affinity                  `json:"affinity"`
+	SchedulerName             string                            `json:"schedulerName"`
+	Tolerations               jsontext.Value                    `json:"tolerations"`
+	Priority                  *int32                            `json:"priority"`
+	PreemptionPolicy          *corev1.PreemptionPolicy          `json:"preemptionPolicy"`
+	Overhead                  corev1.ResourceList               `json:"overhead"`
+	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints"`
+	SchedulingGates           []corev1.PodSchedulingGate        `json:"schedulingGates"`
+	ResourceClaims            []corev1.PodResourceClaim         `json:"resourceClaims"`
+	Resources                 *corev1.ResourceRequirements      `json:"resources"`
+	SchedulingGroup           *corev1.PodSchedulingGroup        `json:"schedulingGroup"`
+}
+
+type wireContainer struct {
+	Name          string         `json:"name"`
+	Image         string         `json:"image"`
+	Ports         jsontext.Value `json:"ports"`
+	RestartPolicy string         `json:"restartPolicy"`
+	Resources     struct {
+		Requests jsontext.Value `json:"requests"`
+	} `json:"resources"`
+}
+
+type wireStatus struct {
+	Name               string                       `json:"name"`
+	Resources          *corev1.ResourceRequirements `json:"resources"`
+	AllocatedResources corev1.ResourceList          `json:"allocatedResources"`
+}
+
+// unmarshal reads data as encoding/json does, and several times as fast where
+// there is nothing wrong with it. What is read is expected to be a server's.
+func unmarshal(data []byte, into any) error {
+	if fast.Unmarshal(data, into, jsontext.AllowDuplicateNames(true)) == nil {
+		return nil
+	}
+	return json.Unmarshal(data, into)
+}
+
+// decodePod reads a pod; s has it share what it says as others do.
+func decodePod(data []byte, s *shared) (*core.Pod, error) {
+	var w wirePod
+	if err := unmarshal(data, &w); err != nil {
+		return nil, err
+	}
+	pod := &core.Pod{
+		ObjectMeta: w.Metadata.decode(),
+		Status: core.PodStatus{
+			Phase: w.Status.Phase, NominatedNodeName: w.Status.NominatedNodeName, StartTime: w.Status.StartTime,
+			Conditions: w.Status.Conditions, Resources: w.Status.Resources, AllocatedResources: w.Status.AllocatedResources,
+			ContainerStatuses: resized(w.Status.ContainerStatuses), InitContainerStatuses: resized(w.Status.InitContainerStatuses),
+		},
+	}
+	var err error
+	if pod.Labels, err = s.labels.of(w.Metadata.Labels); err != nil {
+		return nil, fmt.Errorf("labels: %w", err)
+	}
+	return pod, w.Spec.decode(&pod.Spec, s)
+}
+
+// decode leaves out the labels.
+func (w *wireMeta) decode() metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name: w.Name, Namespace: w.Namespace, UID: w.UID, ResourceVersion: w.ResourceVersion, Generation: w.Generation,
+		CreationTimestamp: w.CreationTimestamp, DeletionTimestamp: w.DeletionTimestamp, OwnerReferences: w.OwnerReferences,
+	}
+}
+
+func (w *wireSpec) decode(spec *core.PodSpec, s *shared) (err error) {
+	*spec = core.PodSpec{
+		NodeSelector: w.NodeSelector, NodeName: w.NodeName, HostNetwork: w.HostNetwork, Affinity: w.Affinity, SchedulerName: w.SchedulerName,
+		Priority: w.Priority, PreemptionPolicy: w.PreemptionPolicy, Overhead: w.Overhead, TopologySpreadConstraints: w.TopologySpreadConstraints,
+		SchedulingGates: w.SchedulingGates, ResourceClaims: w.ResourceClaims, Resources: w.Resources, SchedulingGroup: w.SchedulingGroup,
+	}
+	if spec.Tolerations, err = s.tolerations.of(w.Tolerations); err != nil {
+		return fmt.Errorf("tolerations: %w", err)
+	}
+	if spec.Containers, err = s.containersOf(w.Containers); err != nil {
+		return fmt.Errorf("containers: %w", err)
+	}
+	if spec.InitContainers, err = s.containersOf(w.InitContainers); err != nil {
+		return fmt.Errorf("init containers: %w", err)
+	}
+	if spec.Volumes, err = bindingVolumes(w.Volumes); err != nil {
+		return fmt.Errorf("volumes: %w", err)
+	}
+	return nil
+}
+
+// bindingVolumes are those that not every node can have.
+func bindingVolumes(encoded []jsontext.Value) (volumes []corev1.Volume, err error) {
+	for _, text := range encoded {
+		// What is there is more than nothing; what is in it is passed over.
+		var anywhere struct {
+			Projected   *struct{} `json:"projected"`
+			EmptyDir    *struct{} `json:"emptyDir"`
+			ConfigMap   *struct{} `json:"configMap"`
+			Secret      *struct{} `json:"secret"`
+			DownwardAPI *struct{} `json:"downwardAPI"`
+			HostPath    *struct{} `json:"hostPath"`
+		}
+		none := anywhere
+		if err := unmarshal(text, &anywhere); err != nil {
+			return nil, err
+		}
+		if anywhere != none {
+			continue
+		}
+		var volume corev1.Volume
+		if err := unmarshal(text, &volume); err != nil {
+			return nil, err
+		}
+		volumes = append(volumes, volume)
+	}
+	return volumes, nil
+}
+
+// resized are the statuses that say what a container is given.
+func resized(statuses []wireStatus) (kept []core.ContainerStatus) {
+	for _, s := range statuses {
+		if s.Resources != nil || s.AllocatedResources != nil {
+			kept = append(kept, core.ContainerStatus{Name: s.Name, Resources: s.Resources, AllocatedResources: s.AllocatedResources})
+		}
+	}
+	return kept
+}
+
+// wireNode is what is read of a node.
+type wireNode struct {
+	Metadata wireMeta `json:"metadata"`
+	Spec     struct {
+		Unschedulable bool           `json:"unschedulable"`
+		Taints        []corev1.Taint `json:"taints"`
+	} `json:"spec"`
+	Status struct {
+		Allocatable jsontext.Value          `json:"allocatable"`
+		Images      []corev1.ContainerImage `json:"images"`
+	} `json:"status"`
+}
+
+// decodeNode reads a node. Its labels are its own: they have its name.
+func decodeNode(data []byte, s *shared) (*core.Node, error) {
+	var w wireNode
+	if err := unmarshal(data, &w); err != nil {
+		return nil, err
+	}
+	node := &core.Node{
+		ObjectMeta: w.Metadata.decode(),
+		Spec:       corev1.NodeSpec{Unschedulable: w.Spec.Unschedulable, Taints: w.Spec.Taints},
+		Status:     corev1.NodeStatus{Images: w.Status.Images},
+	}
+	if len(w.Metadata.Labels) > 0 {
+		if err := unmarshal(w.Metadata.Labels, &node.Labels); err != nil {
+			return nil, fmt.Errorf("labels: %w", err)
+		}
+	}
+	var err error
+	if node.Status.Allocatable, err = s.resources.of(w.Status.Allocatable); err != nil {
+		return nil, fmt.Errorf("allocatable: %w", err)
+	}
+	return node, nil
+}
