@@ -1,47 +1,113 @@
-// Package upgrade lets proxies pass upgraded connections (SPDY, WebSocket) on
-// with httputil.ReverseProxy, and end them as soon as either side is gone.
+// Package upgrade lets proxies pass upgraded connections (SPDY, WebSocket) on:
+// what either side has said before it left reaches the other, and little later
+// nothing is left of the connection.
 //
-// Whoever proxies streams wraps the response writer. It knows nothing of what
-// is said on the connection.
+// Whoever proxies streams calls it. It knows nothing of what is said on them.
 package upgrade
 
 import (
 	"bufio"
-	"errors"
+	"context"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httputil"
+	"sync"
+	"time"
 )
 
-// Whole returns a writer whose hijacked connection is closed as a whole.
-// ReverseProxy passes the end of one direction on and waits for the other; but
-// nobody who speaks SPDY or WebSocket says goodbye that way, and a client that
-// died would leave its stream open for as long as the container writes.
-func Whole(w http.ResponseWriter) http.ResponseWriter { return whole{w} }
+const (
+	// Patience is how long the other side has, when one has left, to take what is
+	// on its way and to leave, too. Then the connection is closed.
+	Patience = 10 * time.Second
+	// farewell is how long a client that was told goodbye in its protocol's words
+	// has to hang up by itself. Old SPDY clients (kubectl before 1.22) forget what
+	// they have not read yet when the connection ends before they do.
+	farewell = time.Second
+	// unheard bounds what is read of a backend for a client that is gone.
+	unheard = 1 << 20
+)
 
-type whole struct{ http.ResponseWriter }
+// Serve passes a request on by the proxy. If it becomes a connection that is no
+// longer HTTP, then each direction ends by itself: ReverseProxy alone drops what
+// one side said last when the other can't be written to any more.
+func Serve(proxy *httputil.ReverseProxy, w http.ResponseWriter, r *http.Request) {
+	both := newPair()
+	passing := *proxy
+	passing.ModifyResponse = func(answer *http.Response) error {
+		if modify := proxy.ModifyResponse; modify != nil {
+			if err := modify(answer); err != nil {
+				return err
+			}
+		}
+		if connection, ok := answer.Body.(io.ReadWriteCloser); ok && answer.StatusCode == http.StatusSwitchingProtocols {
+			answer.Body = both.setBackend(connection)
+		}
+		return nil
+	}
+	passing.ServeHTTP(writer{w, both}, r)
+}
+
+// Carry copies between a client and a backend until both have ended, or one has
+// ended and the other does not follow, or ctx ends. Both are closed then. The
+// client's CloseWrite, if it has one, says goodbye.
+func Carry(ctx context.Context, client, backend io.ReadWriteCloser) {
+	both := newPair()
+	from, to := both.setBackend(backend), both.setClient(client)
+	defer both.close()
+	defer context.AfterFunc(ctx, func() { _ = from.Close() })()
+	var copies sync.WaitGroup
+	copies.Go(func() {
+		_, _ = io.Copy(from, to) // neither end fails
+		_ = from.CloseWrite()
+	})
+	copies.Go(func() {
+		_, _ = io.Copy(to, from)
+		_ = to.CloseWrite()
+	})
+	copies.Wait()
+}
+
+// writer gives ReverseProxy the client's end of the pair.
+type writer struct {
+	http.ResponseWriter
+	both *pair
+}
 
 // Unwrap is what http.ResponseController looks for.
-func (w whole) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// Hijack hides that the connection could be closed by halves.
-func (w whole) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+// Hijack is where the connection stops being HTTP.
+func (w writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	c, buffer, err := http.NewResponseController(w.ResponseWriter).Hijack()
 	if err != nil {
 		return nil, nil, err
 	}
-	return connection{c}, buffer, nil
+	return hijacked{c, w.both.setClient(early{c, buffer.Reader})}, buffer, nil
 }
 
-type connection struct{ net.Conn }
+// early is a connection of which something was read already.
+type early struct {
+	net.Conn
+	buffer *bufio.Reader
+}
 
-var errGone = errors.New("the client is gone")
-
-// Read makes the end of what the client says an error, which ends the proxying.
-func (c connection) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	if errors.Is(err, io.EOF) {
-		err = errGone
+func (c early) Read(p []byte) (int, error) {
+	if n := c.buffer.Buffered(); n > 0 {
+		return c.buffer.Read(p[:min(n, len(p))])
 	}
-	return n, err
+	return c.Conn.Read(p)
 }
+
+func (c early) CloseWrite() error { return closeWrite(c.Conn) }
+
+// hijacked is the client's end where a net.Conn is asked for.
+type hijacked struct {
+	net.Conn
+	end *client
+}
+
+func (h hijacked) Read(p []byte) (int, error)  { return h.end.Read(p) }
+func (h hijacked) Write(p []byte) (int, error) { return h.end.Write(p) }
+func (h hijacked) CloseWrite() error           { return h.end.CloseWrite() }
+func (h hijacked) Close() error                { return h.end.Close() }

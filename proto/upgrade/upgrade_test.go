@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestEitherSideEndsIt: neither side closes its half and waits, and the other
-// is told.
+// TestEitherSideEndsIt: when one side closes its half, the other is told, and
+// when that hangs up, too, nothing is left.
 func TestEitherSideEndsIt(t *testing.T) {
 	for _, leaver := range []string{"client", "backend"} {
 		t.Run(leaver, func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestEitherSideEndsIt(t *testing.T) {
 			front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				defer close(proxied)
 				proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}
-				proxy.ServeHTTP(Whole(w), r)
+				Serve(proxy, w, r)
 			}))
 			defer front.Close()
 
@@ -65,6 +65,7 @@ func TestEitherSideEndsIt(t *testing.T) {
 			if _, err := io.ReadAll(stays); err != nil {
 				t.Errorf("the one that stays: %v", err)
 			}
+			_, _ = client.Close(), served.Close()
 			select {
 			case <-proxied:
 			case <-time.After(time.Minute):

@@ -41,7 +41,7 @@ func TestNode(t *testing.T) {
 	t.Run("node", func(t *testing.T) {
 		for _, group := range [][]behaviour{
 			configMaps, secrets, hooks, terminations, commands, downward, ephemerals, inits, logsAndFiles, leases,
-			generations, pods, resizes, streams, probes, security, sysctls, expansions, classes,
+			generations, pods, resizes, streams, probes, security, sysctls, expansions, classes, templates, devices,
 		} {
 			for _, b := range group {
 				t.Run(b.name, func(t *testing.T) {

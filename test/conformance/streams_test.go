@@ -3,6 +3,8 @@ package conformance_test
 import (
 	"bytes"
 	"encoding/base64"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -12,7 +14,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/tools/remotecommand"
+	exitcode "k8s.io/client-go/util/exec"
 )
 
 var streams = []behaviour{
@@ -21,6 +25,9 @@ var streams = []behaviour{
 	// Not upstream's lines, but what kubectl up to 1.30 does.
 	{"exec over SPDY", execOverSPDY},
 	{"attach", attaches},
+	// What is left to clients behind a proxy that lets no SPDY pass.
+	{"exec over WebSockets alone", execWithoutSPDY},
+	{"port-forward over WebSockets alone", forwardWithoutSPDY},
 }
 
 // dial opens a WebSocket to a path of the API server.
@@ -105,19 +112,103 @@ func execOverSPDY(w *world) {
 }
 
 func attaches(w *world) {
-	pod := w.script("attached", "read line; echo heard $line; sleep 0.2")
-	pod.Spec.Containers[0].Stdin, pod.Spec.Containers[0].StdinOnce = true, true
-	w.start(pod)
-	request := w.client.CoreV1().RESTClient().Post().Namespace(w.ns).Resource("pods").Name("attached").SubResource("attach").
-		VersionedParams(&corev1.PodAttachOptions{Container: "c", Stdin: true, Stdout: true, Stderr: true}, scheme.ParameterCodec)
-	executor, err := remotecommand.NewSPDYExecutor(w.Config("admin"), "POST", request.URL())
-	w.must(err)
-	in, feed := io.Pipe()
-	defer feed.Close()
-	go func() { _, _ = io.WriteString(feed, "a word\n") }()
-	var out bytes.Buffer
-	w.must(executor.StreamWithContext(w.ctx, remotecommand.StreamOptions{Stdin: in, Stdout: &out, Stderr: io.Discard}))
-	if out.String() != "heard a word\n" {
-		w.t.Errorf("it printed %q", out.String())
+	for name, executor := range map[string]func(*url.URL) (remotecommand.Executor, error){
+		"spdy": func(to *url.URL) (remotecommand.Executor, error) {
+			return remotecommand.NewSPDYExecutor(w.Config("admin"), "POST", to)
+		},
+		"websocket": w.webSocket,
+	} {
+		// The first word is for the runtime, which passes input on before it listens
+		// to the output.
+		pod := w.script(name, "read line; sleep 1; echo heard $line; read line; echo heard $line")
+		pod.Spec.Containers[0].Stdin, pod.Spec.Containers[0].StdinOnce = true, true
+		w.start(pod)
+		request := w.client.CoreV1().RESTClient().Post().Namespace(w.ns).Resource("pods").Name(name).SubResource("attach").
+			VersionedParams(&corev1.PodAttachOptions{Container: "c", Stdin: true, Stdout: true, Stderr: true}, scheme.ParameterCodec)
+		attached, err := executor(request.URL())
+		w.must(err)
+		in, feed := io.Pipe()
+		defer feed.Close()
+		go func() { _, _ = io.WriteString(feed, "a word\nanother\n") }()
+		var out bytes.Buffer
+		w.must(attached.StreamWithContext(w.ctx, remotecommand.StreamOptions{Stdin: in, Stdout: &out, Stderr: io.Discard}))
+		if out.String() != "heard a word\nheard another\n" {
+			w.t.Errorf("over %s it printed %q", name, out.String())
+		}
 	}
+}
+
+func (w *world) webSocket(to *url.URL) (remotecommand.Executor, error) {
+	return remotecommand.NewWebSocketExecutor(w.Config("admin"), "GET", to.String())
+}
+
+// execWithoutSPDY: the end of the input, exit codes, and the size of terminals.
+func execWithoutSPDY(w *world) {
+	w.start(w.lasting("served"))
+	exec := func(o corev1.PodExecOptions, s remotecommand.StreamOptions) error {
+		o.Container, o.Stdout = "c", true
+		request := w.client.CoreV1().RESTClient().Get().Namespace(w.ns).Resource("pods").Name("served").SubResource("exec").
+			VersionedParams(&o, scheme.ParameterCodec)
+		executor, err := w.webSocket(request.URL())
+		w.must(err)
+		return executor.StreamWithContext(w.ctx, s)
+	}
+	var out, problems bytes.Buffer
+	err := exec(corev1.PodExecOptions{Stdin: true, Stderr: true, Command: []string{"sh", "-c", "wc -l; echo problem >&2; exit 7"}},
+		remotecommand.StreamOptions{Stdin: strings.NewReader("one\ntwo\n"), Stdout: &out, Stderr: &problems})
+	var coded exitcode.CodeExitError
+	if !errors.As(err, &coded) || coded.Code != 7 || out.String() != "2\n" || problems.String() != "problem\n" {
+		w.t.Errorf("it printed %q, %q and ended with %v", out.String(), problems.String(), err)
+	}
+	out.Reset()
+	typing, keys := io.Pipe() // nobody types
+	defer keys.Close()
+	size := make(terminal, 1)
+	size <- remotecommand.TerminalSize{Width: 91, Height: 37}
+	// The size comes when the command runs already.
+	err = exec(corev1.PodExecOptions{Stdin: true, TTY: true, Command: []string{"sh", "-c", `until [ "$(stty size 2>/dev/null)" = "37 91" ]; do sleep 0.1; done; echo seen`}},
+		remotecommand.StreamOptions{Stdin: typing, Stdout: &out, Tty: true, TerminalSizeQueue: size})
+	if err != nil || out.String() != "seen\r\n" {
+		w.t.Errorf("on a terminal it printed %q and ended with %v", out.String(), err)
+	}
+}
+
+// terminal has one size, and never another.
+type terminal chan remotecommand.TerminalSize
+
+func (t terminal) Next() *remotecommand.TerminalSize {
+	size := <-t
+	return &size
+}
+
+func forwardWithoutSPDY(w *world) {
+	served := w.start(w.demo("served"))
+	w.logged("served", served.Spec.Containers[0].Name, "listening on")
+	address := w.client.CoreV1().RESTClient().Get().Namespace(w.ns).Resource("pods").Name("served").SubResource("portforward").URL()
+	dialer, err := portforward.NewSPDYOverWebsocketDialerForStreaming(address, w.Config("admin"))
+	w.must(err)
+	stop, ready := make(chan struct{}), make(chan struct{})
+	forwarder, err := portforward.NewForStreaming(dialer, []string{"0:8080"}, stop, ready, io.Discard, io.Discard)
+	w.must(err)
+	ended := make(chan error, 1)
+	go func() { ended <- forwarder.ForwardPorts() }()
+	select {
+	case <-ready:
+	case err := <-ended:
+		w.t.Fatal(err)
+	}
+	ports, err := forwarder.GetPorts()
+	w.must(err)
+	plain := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	for range 3 { // each has a connection of its own
+		answer, err := plain.Get(fmt.Sprintf("http://127.0.0.1:%d/", ports[0].Local))
+		w.must(err)
+		text, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if err != nil || !strings.Contains(string(text), "hello from pod served") {
+			w.t.Errorf("it answered %q, %v", text, err)
+		}
+	}
+	close(stop)
+	w.must(<-ended)
 }

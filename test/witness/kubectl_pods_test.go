@@ -68,9 +68,11 @@ func streams(u user, shell string) {
 		u.Errorf("copied there and back: %d bytes of %d, %v", len(back), len(large), err)
 	}
 
-	// Attached from the start: what is typed is read, what is written is shown.
+	// Attached from the start: what is typed is read, what is written is shown. The
+	// runtime passes input on before it listens to the output, so that what is said
+	// at once may be in the log alone.
 	out := u.given("kubectl\n", "run", "attached", "--image="+shell, "--image-pull-policy=IfNotPresent", "--restart=Never", "-i", "--rm", "--quiet",
-		"--command", "--", "sh", "-c", "read line; echo heard $line")
+		"--command", "--", "sh", "-c", "read line; sleep 1; echo heard $line")
 	u.says(out, "heard kubectl")
 	// Attached later.
 	u.run("run", "listens", "--image="+shell, "--image-pull-policy=IfNotPresent", "--restart=Never", "--stdin", "--attach=false",

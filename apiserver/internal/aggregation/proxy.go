@@ -104,7 +104,7 @@ func (a *Aggregator) pass(w http.ResponseWriter, r *http.Request, to *remote) {
 	if begun := request.Begun(r.Context()); begun != nil {
 		begun() // what was there at first, the other server sends
 	}
-	proxy.ServeHTTP(upgrade.Whole(w), r)
+	upgrade.Serve(proxy, w, r)
 }
 
 func upgrades(r *http.Request) bool {

@@ -121,7 +121,7 @@ func (p *proxying) handler() (http.Handler, error) {
 			http.Error(w, "kctl proxy: "+err.Error(), http.StatusBadGateway)
 		},
 	}
-	api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { forward.ServeHTTP(upgrade.Whole(w), r) })
+	api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { upgrade.Serve(forward, w, r) })
 	mux := http.NewServeMux()
 	prefix := "/" + strings.Trim(p.prefix, "/")
 	if prefix == "/" {

@@ -213,6 +213,6 @@ func (s *Server) stream(c *gin.Context) func(address string, err error) {
 				s.refuse(c, http.StatusBadGateway, fmt.Errorf("the runtime's streaming server: %w", err))
 			},
 		}
-		proxy.ServeHTTP(upgrade.Whole(c.Writer), c.Request)
+		upgrade.Serve(proxy, c.Writer, c.Request)
 	}
 }

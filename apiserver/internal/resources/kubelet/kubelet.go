@@ -154,7 +154,7 @@ func (c *Client) Forward(w http.ResponseWriter, r *http.Request, to *url.URL) er
 		},
 		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err },
 	}
-	proxy.ServeHTTP(upgrade.Whole(w), r)
+	upgrade.Serve(proxy, w, r)
 	if failed != nil && !errors.Is(failed, context.Canceled) {
 		return dialError(failed)
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +16,8 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 	"k8s.io/streaming/pkg/httpstream/spdy"
 	"k8s.io/streaming/pkg/httpstream/wsstream"
+
+	"kctl/proto/upgrade"
 )
 
 // streamIdle ends streams into containers over which nothing goes either way;
@@ -46,12 +49,13 @@ func (c *Client) Exec(w http.ResponseWriter, r *http.Request, to *url.URL, wante
 	}
 	front := wsstream.NewConn(channelProtocols(wanted))
 	front.SetIdleTimeout(streamIdle)
-	_, channels, err := front.Open(w, r)
+	_, channels, err := front.Open(upgrade.Linger(r.Context(), w), r)
 	if err != nil {
 		return nil // the client has been told, or is gone
 	}
 	defer front.Close()
-	join(r.Context(), channels, streams, backend)
+	join(r.Context(), channels, streams)
+	_ = backend.Close() // before the client, which may take its time to hang up
 	return nil
 }
 
@@ -159,34 +163,22 @@ func openStreams(connection httpstream.Connection, wanted Streams) (map[int]http
 		}
 		streams[s.channel] = stream
 	}
-	// What is only read is closed for writing.
+	// What is only read is closed for writing. That fails if the container has
+	// told everything by now and is gone; what it told is there to be read.
 	for _, channel := range []int{remotecommand.StreamErr, remotecommand.StreamStdOut, remotecommand.StreamStdErr} {
 		if stream := streams[channel]; stream != nil {
-			if err := stream.Close(); err != nil {
-				return nil, err
-			}
+			_ = stream.Close()
 		}
 	}
 	return streams, nil
 }
 
-// join copies between the two until the container has told everything, or one
-// side is gone, or ctx ends. Both connections are closed then by the caller,
-// which ends the copies that are left.
-func join(ctx context.Context, channels []io.ReadWriteCloser, streams map[int]httpstream.Stream, backend httpstream.Connection) {
-	told := make(chan struct{}, len(streams))
-	telling := 0
-	for _, channel := range []int{remotecommand.StreamErr, remotecommand.StreamStdOut, remotecommand.StreamStdErr} {
-		stream := streams[channel]
-		if stream == nil {
-			continue
-		}
-		telling++
-		go func() {
-			_, _ = io.Copy(channels[channel], stream) // a side that is gone is noticed below
-			told <- struct{}{}
-		}()
-	}
+// join copies between the two until the container has told everything, or ctx
+// ends. A client that is gone is not told anything, but what it said last still
+// goes to the container. The caller closes both connections then, which ends the
+// copies that are left.
+func join(ctx context.Context, channels []io.ReadWriteCloser, streams map[int]httpstream.Stream) {
+	told := copyOut(channels, streams)
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
@@ -202,31 +194,42 @@ func join(ctx context.Context, channels []io.ReadWriteCloser, streams map[int]ht
 			_ = stdin.Close() // the end of the input
 		}()
 	}
-	for ; telling > 0; telling-- {
-		select {
-		case <-told:
-		case <-gone:
-			return
-		case <-backend.CloseChan():
-			drainTold(told, telling)
-			return
-		case <-ctx.Done():
-			return
-		}
+	select {
+	case <-told:
+		return
+	case <-ctx.Done():
+		return
+	case <-gone:
+	}
+	late := time.NewTimer(upgrade.Patience)
+	defer late.Stop()
+	select {
+	case <-told:
+	case <-ctx.Done():
+	case <-late.C:
 	}
 }
 
-// drainTold gives what came before the end of a connection the time to pass.
-func drainTold(told <-chan struct{}, telling int) {
-	late := time.NewTimer(time.Second)
-	defer late.Stop()
-	for range telling {
-		select {
-		case <-told:
-		case <-late.C:
-			return
+// copyOut returns what is closed when the container has told everything: all
+// that it said was written, and its streams have ended, with their connection
+// or before it.
+func copyOut(channels []io.ReadWriteCloser, streams map[int]httpstream.Stream) <-chan struct{} {
+	told := make(chan struct{})
+	var telling sync.WaitGroup
+	for channel, stream := range streams {
+		switch channel {
+		case remotecommand.StreamErr, remotecommand.StreamStdOut, remotecommand.StreamStdErr:
+			telling.Go(func() { _, _ = io.Copy(channels[channel], stream) })
+		default:
+			// Nothing is said here; but what nobody reads holds up the others.
+			go func() { _, _ = io.Copy(io.Discard, stream) }()
 		}
 	}
+	go func() {
+		telling.Wait()
+		close(told)
+	}()
+	return told
 }
 
 // PortForward passes a port-forward on to the kubelet. A client that tunnels

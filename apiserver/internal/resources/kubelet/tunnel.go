@@ -1,7 +1,6 @@
 package kubelet
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/portforward"
 	"k8s.io/streaming/pkg/httpstream"
 	"k8s.io/streaming/pkg/httpstream/spdy"
+
+	"kctl/proto/upgrade"
 )
 
 // tunnel upgrades a connection to the kubelet, and then takes out of a
@@ -21,9 +22,7 @@ func (c *Client) tunnel(w http.ResponseWriter, r *http.Request, to *url.URL) err
 	if !slices.Contains(protocolsOf(r), portforward.WebsocketsSPDYTunnelingPortForwardV1) {
 		return dialError(fmt.Errorf("only %s can be tunnelled", portforward.WebsocketsSPDYTunnelingPortForwardV1))
 	}
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	ask, err := http.NewRequestWithContext(ctx, http.MethodPost, to.String(), nil)
+	ask, err := http.NewRequestWithContext(r.Context(), http.MethodPost, to.String(), nil)
 	if err != nil {
 		return dialError(err)
 	}
@@ -39,7 +38,7 @@ func (c *Client) tunnel(w http.ResponseWriter, r *http.Request, to *url.URL) err
 		return nil
 	}
 	defer answer.Body.Close()
-	backend, ok := answer.Body.(io.ReadWriter)
+	backend, ok := answer.Body.(io.ReadWriteCloser)
 	if !ok {
 		return dialError(errors.New("the kubelet's connection can't be written to"))
 	}
@@ -50,24 +49,16 @@ func (c *Client) tunnel(w http.ResponseWriter, r *http.Request, to *url.URL) err
 		},
 		Handler: func(socket *websocket.Conn) {
 			socket.PayloadType = websocket.BinaryFrame
-			carry(ctx, socket, backend)
+			upgrade.Carry(r.Context(), tunnelled{socket}, backend)
 		},
-	}.ServeHTTP(w, r)
+	}.ServeHTTP(upgrade.Linger(r.Context(), w), r)
 	return nil
 }
 
-// carry copies both ways until one way ends. The caller closes both ends, which
-// ends the other.
-func carry(ctx context.Context, one, other io.ReadWriter) {
-	ended := make(chan struct{}, 2)
-	move := func(to io.Writer, from io.Reader) {
-		_, _ = io.Copy(to, from) // who is gone needs no error
-		ended <- struct{}{}
-	}
-	go move(one, other)
-	go move(other, one)
-	select {
-	case <-ended:
-	case <-ctx.Done():
-	}
-}
+// tunnelled says goodbye in WebSocket's words.
+type tunnelled struct{ *websocket.Conn }
+
+func (t tunnelled) CloseWrite() error { return t.WriteClose(closeNormal) }
+
+// closeNormal is RFC 6455's code for an end as it should be.
+const closeNormal = 1000

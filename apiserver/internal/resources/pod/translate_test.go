@@ -12,9 +12,9 @@ import (
 	"k8s.io/streaming/pkg/httpstream/spdy"
 )
 
-// echo is a kubelet that knows SPDY only: a command that tells its input on its
-// output, and then that it has ended well.
-func echo(t *testing.T) http.HandlerFunc {
+// runs is a kubelet that knows SPDY only, and closes the connection as soon as
+// the command has ended.
+func runs(t *testing.T, run func(map[string]httpstream.Stream)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") != "SPDY/3.1" {
 			http.Error(w, "no WebSocket here", http.StatusForbidden)
@@ -43,16 +43,19 @@ func echo(t *testing.T) http.HandlerFunc {
 				return
 			}
 		}
-		text, err := io.ReadAll(streams["stdin"])
-		if err != nil {
-			return
-		}
-		fmt.Fprintf(streams["stdout"], "heard %s", text)
-		_ = streams["stdout"].Close()
-		fmt.Fprint(streams["error"], `{"status":"Success"}`)
-		_ = streams["error"].Close()
-		<-connection.CloseChan()
+		run(streams)
 	}
+}
+
+// echo is a command that tells its input on its output, and then that it has
+// ended well.
+func echo(streams map[string]httpstream.Stream) {
+	text, err := io.ReadAll(streams["stdin"])
+	if err != nil {
+		return
+	}
+	fmt.Fprintf(streams["stdout"], "heard %s", text)
+	fmt.Fprint(streams["error"], `{"status":"Success"}`)
 }
 
 func socket(t *testing.T, front, path, protocol string) (*websocket.Conn, error) {
@@ -66,7 +69,7 @@ func socket(t *testing.T, front, path, protocol string) (*websocket.Conn, error)
 }
 
 func TestExecOverWebSocket(t *testing.T) {
-	front := serve(t, echo(t))
+	front := serve(t, runs(t, echo))
 	connection, err := socket(t, front, "/web/exec?command=cat&stdin=true&stdout=true", "v5.channel.k8s.io")
 	if err != nil {
 		t.Fatal(err)
@@ -78,18 +81,76 @@ func TestExecOverWebSocket(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	got := channels(connection)
+	if got[1] != "heard hello" || got[3] != `{"status":"Success"}` {
+		t.Errorf("%q", got)
+	}
+}
+
+// channels reads all that a container says.
+func channels(connection *websocket.Conn) map[byte]string {
 	got := map[byte]string{}
 	for {
 		var message []byte
 		if err := websocket.Message.Receive(connection, &message); err != nil {
-			break
+			return got
 		}
 		if len(message) > 0 {
 			got[message[0]] += string(message[1:])
 		}
 	}
-	if got[1] != "heard hello" || got[3] != `{"status":"Success"}` {
-		t.Errorf("%q", got)
+}
+
+// TestTheLastWordsOfAContainerArrive: it ends, and its connection with it, while
+// the client still talks to it.
+func TestTheLastWordsOfAContainerArrive(t *testing.T) {
+	said := strings.Repeat("said at last\n", 5000)
+	front := serve(t, runs(t, func(streams map[string]httpstream.Stream) {
+		fmt.Fprint(streams["stdout"], said)
+		fmt.Fprint(streams["error"], `{"status":"Success"}`)
+	}))
+	for range 50 {
+		connection, err := socket(t, front, "/web/exec?command=cat&stdin=true&stdout=true", "v5.channel.k8s.io")
+		if err != nil {
+			t.Fatal(err)
+		}
+		connection.PayloadType = websocket.BinaryFrame
+		go func() {
+			for err := error(nil); err == nil; {
+				_, err = connection.Write([]byte("\x00more"))
+			}
+		}()
+		if got := channels(connection); got[1] != said || got[3] != `{"status":"Success"}` {
+			t.Errorf("%d of %d bytes arrived, and %q", len(got[1]), len(said), got[3])
+		}
+		_ = connection.Close()
+	}
+}
+
+// TestTheLastWordsOfAClientArrive: it is gone as soon as it has said them.
+func TestTheLastWordsOfAClientArrive(t *testing.T) {
+	said, heard := strings.Repeat("said at last\n", 5000), make(chan string, 1)
+	front := serve(t, runs(t, func(streams map[string]httpstream.Stream) {
+		fmt.Fprint(streams["stdout"], "talking")
+		text, err := io.ReadAll(streams["stdin"])
+		if err != nil {
+			t.Error(err)
+		}
+		heard <- string(text)
+	}))
+	for range 50 {
+		connection, err := socket(t, front, "/web/exec?command=cat&stdin=true&stdout=true", "v4.channel.k8s.io")
+		if err != nil {
+			t.Fatal(err)
+		}
+		connection.PayloadType = websocket.BinaryFrame
+		if _, err := connection.Write([]byte("\x00" + said)); err != nil {
+			t.Fatal(err)
+		}
+		_ = connection.Close()
+		if text := <-heard; text != said {
+			t.Errorf("%d of %d bytes arrived", len(text), len(said))
+		}
 	}
 }
 

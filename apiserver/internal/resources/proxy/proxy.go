@@ -161,7 +161,7 @@ func pass(w http.ResponseWriter, r *http.Request, to *target, prefix, rest strin
 		ModifyResponse: links.response,
 		ErrorHandler:   func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err },
 	}
-	proxy.ServeHTTP(upgrade.Whole(w), r)
+	upgrade.Serve(proxy, w, r)
 	if failed != nil {
 		return apierrors.NewServiceUnavailable(fmt.Sprintf("error trying to reach service: %v", failed))
 	}

@@ -1,0 +1,156 @@
+package upgrade
+
+import (
+	"io"
+	"sync"
+	"time"
+)
+
+// pair is the two connections of a proxy. Its ends never fail: who can't be
+// read has ended, and what can't be written is dropped, so that neither
+// direction cuts the other off. What bounds them is time.
+type pair struct {
+	client, backend io.ReadWriteCloser
+
+	ending sync.Once // one of the two has left
+	mu     sync.Mutex
+	timers []*time.Timer
+	closed chan struct{} // under mu
+}
+
+func newPair() *pair { return &pair{closed: make(chan struct{})} }
+
+func (p *pair) setClient(c io.ReadWriteCloser) *client {
+	p.client = c
+	return &client{both: p, left: unheard}
+}
+
+func (p *pair) setBackend(c io.ReadWriteCloser) *backend {
+	p.backend = c
+	return &backend{both: p}
+}
+
+// end is called when either side has left.
+func (p *pair) end() {
+	p.ending.Do(func() { p.later(Patience, p.close) })
+}
+
+func (p *pair) later(wait time.Duration, what func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.isClosed() {
+		p.timers = append(p.timers, time.AfterFunc(wait, what))
+	}
+}
+
+func (p *pair) isClosed() bool {
+	select {
+	case <-p.closed:
+		return true
+	default:
+		return false
+	}
+}
+
+func (p *pair) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.isClosed() {
+		return
+	}
+	close(p.closed)
+	for _, timer := range p.timers {
+		timer.Stop()
+	}
+	_ = p.client.Close()
+	_ = p.backend.Close()
+}
+
+// read reads from one of the two; whatever is wrong with it, it has ended.
+func (p *pair) read(from io.Reader, into []byte) (int, error) {
+	n, err := from.Read(into)
+	if err != nil {
+		p.end()
+		err = io.EOF
+	}
+	return n, err
+}
+
+// client is the end that asked for the connection.
+type client struct {
+	both *pair
+	gone bool
+	left int // of what is still read for a client that is gone
+}
+
+func (c *client) Read(p []byte) (int, error) { return c.both.read(c.both.client, p) }
+
+// Write drops a little of what a client that is gone will not hear, so that the
+// backend gets to its end, and then waits for the connection to be closed: a
+// backend that writes for ever must not be read for ever.
+func (c *client) Write(p []byte) (int, error) {
+	if !c.gone {
+		if _, err := c.both.client.Write(p); err == nil {
+			return len(p), nil
+		}
+		c.gone = true
+		c.both.end()
+	}
+	if c.left -= len(p); c.left < 0 {
+		<-c.both.closed
+	}
+	return len(p), nil
+}
+
+// CloseWrite is called when the backend has said everything.
+func (c *client) CloseWrite() error {
+	c.both.later(farewell, func() { _ = closeWrite(c.both.client) })
+	return nil
+}
+
+// Close ends both connections.
+func (c *client) Close() error {
+	c.both.close()
+	return nil
+}
+
+// backend is the end to which the connection was passed on.
+type backend struct {
+	both *pair
+	gone bool
+}
+
+func (b *backend) Read(p []byte) (int, error) { return b.both.read(b.both.backend, p) }
+
+func (b *backend) Write(p []byte) (int, error) {
+	if !b.gone {
+		if _, err := b.both.backend.Write(p); err == nil {
+			return len(p), nil
+		}
+		b.gone = true
+		b.both.end()
+	}
+	return len(p), nil
+}
+
+// CloseWrite is called when the client has said everything.
+func (b *backend) CloseWrite() error {
+	_ = closeWrite(b.both.backend)
+	return nil
+}
+
+// Close is called when the request is called off: the client still gets what had
+// come, and no more time than that takes.
+func (b *backend) Close() error {
+	b.both.later(farewell, b.both.close)
+	return b.both.backend.Close()
+}
+
+// closeWrite tells the other side that no more comes, where that can be told
+// without closing the whole.
+func closeWrite(c io.Closer) error {
+	if half, ok := c.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
