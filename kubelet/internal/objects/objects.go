@@ -27,6 +27,8 @@ type Objects struct {
 	tokens     *tokens
 	client     *rest.Client // nil for no API server
 
+	certificates *podCertificates
+
 	mu   sync.Mutex
 	pods map[types.UID]references
 }
@@ -38,7 +40,8 @@ var errNoServer = errors.New("there is no API server to ask for what the pod ref
 // client it has nothing.
 func New(client *rest.Client, clock clock.PassiveClock) *Objects {
 	return &Objects{
-		client: client,
+		client:       client,
+		certificates: &podCertificates{client: client, clock: clock, entries: map[podCertificateKey]*podCertificate{}},
 		secrets: newCache(clock, ttl,
 			func(s *core.Secret) bool { return s.Immutable != nil && *s.Immutable },
 			func(ctx context.Context, name types.NamespacedName) (*core.Secret, error) {
@@ -87,7 +90,7 @@ func (o *Objects) Register(pod *core.Pod) {
 	o.pods[pod.UID] = r
 }
 
-// Unregister forgets the pod, its tokens, and what only it referred to.
+// Unregister forgets the pod, its tokens and certificates, and what only it referred to.
 func (o *Objects) Unregister(uid types.UID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -100,6 +103,7 @@ func (o *Objects) Unregister(uid types.UID) {
 		o.configMaps.release(name)
 	}
 	o.tokens.forget(uid)
+	o.certificates.forget(uid)
 }
 
 // Prefetch asks for everything that pod refers to, side by side, and returns

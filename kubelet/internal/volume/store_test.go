@@ -84,6 +84,10 @@ func (s *store) TrustBundlesOf(context.Context, string, labels.Selector) ([]stri
 	return nil, errAway
 }
 
+func (s *store) PodCertificate(context.Context, *core.Pod, *corev1.PodCertificateProjection) (key, chain []byte, err error) {
+	return nil, nil, errAway
+}
+
 func (s *store) Token(_ context.Context, pod *core.Pod, audience string, _ int64) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -14,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"kctl/apiserver/internal/resources/check"
 )
 
 const (
@@ -101,6 +104,31 @@ func ValidateSigner(name string, path *field.Path) field.ErrorList {
 	}
 	if len(domain) > maxDomain {
 		errs = append(errs, field.TooLong(path, domain, maxDomain))
+	}
+	return errs
+}
+
+// maxAnnotations bounds what users tell signers, in bytes.
+const maxAnnotations = 256 << 10
+
+// ValidateUserAnnotations checks what users tell a signer about the certificate
+// of a pod.
+func ValidateUserAnnotations(said map[string]string, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	size := 0
+	for _, key := range slices.Sorted(maps.Keys(said)) {
+		size += len(key) + len(said[key])
+		wrong := check.QualifiedName(strings.ToLower(key), at)
+		for i := range wrong {
+			wrong[i].BadValue = key
+		}
+		if len(wrong) == 0 && !strings.Contains(key, "/") {
+			wrong = field.ErrorList{field.Invalid(at, key, `must be a domain-prefixed key (such as "acme.io/foo")`)}
+		}
+		errs = append(errs, wrong...)
+	}
+	if size > maxAnnotations {
+		errs = append(errs, field.TooLong(at, "", maxAnnotations))
 	}
 	return errs
 }

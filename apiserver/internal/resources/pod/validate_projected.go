@@ -68,13 +68,8 @@ func validateProjection(s *corev1.VolumeProjection, at *field.Path) (files []str
 	}
 	if cert := s.PodCertificate; cert != nil {
 		kinds++
-		path := at.Child("podCertificate")
-		errs = append(errs, check.Need(path, "signerName", cert.SignerName, "keyType", cert.KeyType)...)
-		for _, file := range []string{cert.CredentialBundlePath, cert.KeyPath, cert.CertificateChainPath} {
-			if file != "" {
-				files = append(files, file)
-			}
-		}
+		paths, found := validatePodCertificate(cert, at.Child("podCertificate"))
+		files, errs = append(files, paths...), append(errs, found...)
 	}
 	switch {
 	case kinds == 0:

@@ -7,8 +7,6 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -25,7 +23,6 @@ const (
 	longestSeconds  = 91 * usualSeconds
 	maxUID          = 128
 	maxRequest      = 10 << 10
-	maxAnnotations  = 256 << 10
 	// ownSigners begin with this; they sign for a day at most.
 	ownSigners = "kubernetes.io/"
 )
@@ -34,7 +31,7 @@ var specPath = field.NewPath("spec")
 
 func validateSpec(s *certificatesv1.PodCertificateRequestSpec) field.ErrorList {
 	errs := certificatesigningrequest.ValidateSigner(s.SignerName, specPath.Child("signerName"))
-	errs = append(errs, validateAnnotations(s.UnverifiedUserAnnotations, specPath.Child("unverifiedUserAnnotations"))...)
+	errs = append(errs, certificatesigningrequest.ValidateUserAnnotations(s.UnverifiedUserAnnotations, specPath.Child("unverifiedUserAnnotations"))...)
 	for _, of := range []struct {
 		what, name string
 		uid        types.UID
@@ -62,26 +59,6 @@ func validateUID(uid types.UID, at *field.Path) field.ErrorList {
 		return field.ErrorList{field.TooLong(at, uid, maxUID)}
 	}
 	return nil
-}
-
-func validateAnnotations(said map[string]string, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	size := 0
-	for _, key := range slices.Sorted(maps.Keys(said)) {
-		size += len(key) + len(said[key])
-		wrong := check.QualifiedName(strings.ToLower(key), at)
-		for i := range wrong {
-			wrong[i].BadValue = key
-		}
-		if len(wrong) == 0 && !strings.Contains(key, "/") {
-			wrong = field.ErrorList{field.Invalid(at, key, `must be a domain-prefixed key (such as "acme.io/foo")`)}
-		}
-		errs = append(errs, wrong...)
-	}
-	if size > maxAnnotations {
-		errs = append(errs, field.TooLong(at, "", maxAnnotations))
-	}
-	return errs
 }
 
 // validateRequest checks that the request is signed with its own key, and the

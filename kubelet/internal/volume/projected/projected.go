@@ -25,21 +25,21 @@ type Objects interface {
 	configmap.Getter
 	secret.Getter
 	TrustBundles
+	PodCertificates
 	Token(ctx context.Context, pod *core.Pod, audience string, seconds int64) (string, error)
 }
 
 // defaultTokenSeconds is the life of tokens whose source names none.
 const defaultTokenSeconds = 60 * 60
 
-// tokenMode is for tokens that have an owner of their own to read them.
-const tokenMode int32 = 0o600
+// privateMode is for secrets of a pod's own that have an owner to read them.
+const privateMode int32 = 0o600
 
 // Unsupported names the kind of a source that is not supported; "" if it is.
 func Unsupported(source *corev1.VolumeProjection) string {
 	switch {
-	case source.PodCertificate != nil:
-		return "podCertificate"
-	case source.Secret == nil && source.ConfigMap == nil && source.DownwardAPI == nil && source.ServiceAccountToken == nil && source.ClusterTrustBundle == nil:
+	case source.Secret == nil && source.ConfigMap == nil && source.DownwardAPI == nil && source.ServiceAccountToken == nil &&
+		source.ClusterTrustBundle == nil && source.PodCertificate == nil:
 		return "unknown"
 	}
 	return ""
@@ -79,6 +79,8 @@ func one(ctx context.Context, objects Objects, pod *core.Pod, source *corev1.Vol
 		return secret.Payload(ctx, objects, pod.Namespace, source.Secret, d)
 	case source.ClusterTrustBundle != nil:
 		return trustBundle(ctx, objects, source.ClusterTrustBundle, d)
+	case source.PodCertificate != nil:
+		return podCertificate(ctx, objects, pod, source.PodCertificate, d)
 	case source.DownwardAPI != nil:
 		return downwardapi.Payload(pod, source.DownwardAPI.Items, allocatable, d)
 	}
@@ -94,15 +96,19 @@ func token(ctx context.Context, objects Objects, pod *core.Pod, source *corev1.S
 	if err != nil {
 		return nil, err
 	}
-	file := d.File([]byte(value), nil, source.User)
-	// A token is nobody's business but the user's or the group's it belongs to.
+	return atomic.Payload{source.Path: private(pod, d.File([]byte(value), nil, source.User))}, nil
+}
+
+// private is a file that is nobody's business but the user's or the group's it
+// belongs to.
+func private(pod *core.Pod, file atomic.File) atomic.File {
 	if file.User == nil {
 		file.User = commonUser(pod)
 	}
 	if file.User != nil || pod.Spec.SecurityContext != nil && pod.Spec.SecurityContext.FSGroup != nil {
-		file.Mode = tokenMode
+		file.Mode = privateMode
 	}
-	return atomic.Payload{source.Path: file}, nil
+	return file
 }
 
 // commonUser is the user that all of the pod's containers run as; nil if they
