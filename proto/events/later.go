@@ -18,7 +18,7 @@ const (
 	laterLength = 20_000
 	// laterPace is how long each waits at most while the program has better to do
 	// and there is nothing before it.
-	laterPace = 20 * time.Millisecond
+	laterPace = 100 * time.Millisecond
 )
 
 // pending is an event as short as it can be kept.

@@ -12,18 +12,18 @@ import (
 type NodeInfo struct {
 	// Node is nil while only pods of a node are known.
 	Node *core.Node
-	// Unschedulable and Taints are the node's. They are here because each attempt
-	// looks at them on hundreds of nodes: a Node is far away in memory.
+	// What most attempts look at on hundreds of nodes stands together: memory is
+	// far away. Unschedulable and Taints are the node's.
 	Unschedulable bool
 	Taints        []corev1.Taint
 	Pods          []*PodInfo
-	// WithAffinity are those of Pods that say something about other pods.
-	WithAffinity []*PodInfo
-
-	Allocatable Resource
+	Allocatable   Resource
 	// Requested and Scored are the sums over Pods (see PodInfo).
 	Requested Resource
 	Scored    Resource
+
+	// WithAffinity are those of Pods that say something about other pods.
+	WithAffinity []*PodInfo
 	// HostPorts are the ports in use on the node.
 	HostPorts []HostPort
 	// Images are those that the node has; the slice is never changed.

@@ -32,6 +32,7 @@ type placer struct {
 	// at every node, each node gets its turn.
 	start    int
 	feasible []*framework.NodeInfo
+	near     int64 // means nothing: what fetch reads has to go somewhere
 	random   func(n int) int
 	promised *nominate.Nominations
 	// extenders are asked after the plugins.
@@ -162,6 +163,9 @@ func (p *placer) filter(ctx context.Context, profile *framework.Profile, state *
 	filters := profile.ActiveFilters(state)
 	enough := enoughNodes(len(nodes), profile.PercentageOfNodesToScore)
 	for i := range nodes {
+		if i%fetched == 0 {
+			p.fetch(nodes, p.start+i)
+		}
 		node := nodes[(p.start+i)%len(nodes)]
 		evaluated++
 		status := p.ask(ctx, profile, filters, state, pod, node)
@@ -180,6 +184,20 @@ func (p *placer) filter(ctx context.Context, profile *framework.Profile, state *
 	p.start = (p.start + evaluated) % len(nodes)
 	p.feasible, err = p.extenders.Filter(ctx, pod.Pod, p.feasible, fit.RefuseNode)
 	return evaluated, err
+}
+
+// fetched is how many nodes are brought near at a time.
+const fetched = 16
+
+// fetch reads a little of the nodes that are looked at next. Most of them were
+// not looked at for so long that the processor has to get them from memory. It
+// waits for one after the other where each is filtered before the next is asked
+// for, and gets all of them at once here.
+func (p *placer) fetch(nodes []*framework.NodeInfo, from int) {
+	for i := range fetched {
+		node := nodes[(from+i)%len(nodes)]
+		p.near += int64(len(node.Taints)) + node.Requested.MilliCPU + node.Scored.Memory
+	}
 }
 
 // enoughNodes is how many feasible nodes end the search. percentage 0 means
