@@ -8,9 +8,14 @@ import (
 	"kctl/proto/core"
 )
 
-// maxShared bounds what is kept of a kind to be shared; beyond it, sharing
-// begins anew.
-const maxShared = 4096
+const (
+	// maxShared bounds what is kept of a kind to be shared; beyond it, sharing
+	// begins anew.
+	maxShared = 4096
+	// maxText is the longest text, in bytes, whose value is kept: what is longer is
+	// no template's, and would stay when its pod is gone.
+	maxText = 2048
+)
 
 // shared has objects that say the same share what says it: of thousands of pods
 // most come from a few templates, and decoded each would have its own. It is
@@ -52,6 +57,9 @@ func (m interned[V]) of(text []byte) (value V, err error) {
 }
 
 func (m interned[V]) keep(text []byte, value V) {
+	if len(text) > maxText {
+		return
+	}
 	if len(m) >= maxShared {
 		clear(m)
 	}

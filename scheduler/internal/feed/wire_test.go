@@ -140,8 +140,12 @@ func TestPodsOfATemplateShare(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(p.shared.labels) > maxShared {
-		t.Errorf("%d sets of labels are kept", len(p.shared.labels))
+	if kept := len(p.shared.labels); kept > maxShared {
+		t.Errorf("%d sets of labels are kept", kept)
+	}
+	kept := len(p.shared.labels)
+	if long := made(strings.Repeat("a", maxText), "1"); len(long.Labels["app"]) != maxText || len(p.shared.labels) != kept {
+		t.Error("labels are kept that are longer than any template's, or are not the pod's")
 	}
 }
 
