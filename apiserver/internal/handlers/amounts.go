@@ -17,6 +17,7 @@ import (
 const (
 	maxAmountExponent = 99
 	maxAmountText     = 256
+	maxSuffix         = 2 // Ki, m: what is longer, and no exponent, is no amount
 )
 
 // amountFields are the JSON fields that hold amounts, or maps of them.
@@ -124,10 +125,10 @@ func isHugeAmount(text []byte) bool {
 	if mantissa == 0 {
 		return false
 	}
-	if len(text) > maxAmountText {
+	rest := digits[mantissa:]
+	if len(text) > maxAmountText && len(rest) <= maxSuffix {
 		return true
 	}
-	rest := digits[mantissa:]
 	if len(rest) == 0 || rest[0] != 'e' && rest[0] != 'E' {
 		return false
 	}

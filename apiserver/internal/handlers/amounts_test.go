@@ -66,3 +66,21 @@ func lengthed(text string) []byte {
 	}
 	return append([]byte{byte(n) | 128, byte(n >> 7)}, text...)
 }
+
+// An object begins with the length of its metadata and of its name, which may
+// be written like a digit; names and UIDs may have what looks like an exponent.
+func TestNamesAreNoAmounts(t *testing.T) {
+	for length := range 64 {
+		pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Name: strings.Repeat("n", length), UID: "a9e41234-2f21-4c5a-b236-a67fbd08dda5",
+			Annotations: map[string]string{"long": strings.Repeat("text ", 100)},
+		}}
+		message, err := pod.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := checkProtobufAmounts(message); err != nil {
+			t.Errorf("a name of %d characters: %v", length, err)
+		}
+	}
+}
