@@ -55,7 +55,7 @@ func TestServe(t *testing.T) {
 		done <- Serve(ctx, "127.0.0.1:0", Endpoints(NewHealth(), NewRegistry()), nil, func(a net.Addr) { address <- a })
 	}()
 	base := "http://" + (<-address).String()
-	for path, want := range map[string]string{"/healthz": "ok", "/metrics": "go_goroutines", "/version": `"minor":"37"`} {
+	for path, want := range map[string]string{"/healthz": "ok", "/metrics": `kubernetes_build_info{build_date="`, "/version": `"minor":"37"`} {
 		resp, err := http.Get(base + path)
 		if err != nil {
 			t.Fatal(err)

@@ -17,11 +17,23 @@ import (
 )
 
 // NewRegistry returns a metrics registry that already has the Go runtime's and
-// the process's metrics.
+// the process's metrics, and upstream's about what was built.
 func NewRegistry() *prometheus.Registry {
 	r := prometheus.NewRegistry()
-	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newBuildInfo())
 	return r
+}
+
+// newBuildInfo is always 1; what it tells is in its labels.
+func newBuildInfo() prometheus.Collector {
+	v := Version()
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "kubernetes_build_info", Help: "A metric with a constant '1' value labeled by what was built, from what and for what.",
+		ConstLabels: prometheus.Labels{
+			"major": v.Major, "minor": v.Minor, "git_version": v.GitVersion, "git_commit": v.GitCommit, "git_tree_state": v.GitTreeState,
+			"build_date": v.BuildDate, "go_version": v.GoVersion, "compiler": v.Compiler, "platform": v.Platform,
+		},
+	}, func() float64 { return 1 })
 }
 
 // Endpoints is the handler of a daemon's operational paths: health, metrics,

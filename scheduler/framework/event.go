@@ -65,6 +65,9 @@ type Event struct {
 
 	OldNode, NewNode *core.Node
 	OldPod, NewPod   *core.Pod
+	// Promised says that OldPod was not there, but others had to leave it room: it
+	// stood in nobody's way who comes before it.
+	Promised bool
 	// Claim is the persistent volume claim as it is now.
 	Claim *corev1.PersistentVolumeClaim
 }
@@ -91,8 +94,12 @@ type EventInterest struct {
 	Hint func(pod *PodInfo, event Event) bool
 }
 
+// IsAbout reports whether the event is of this kind.
+func (i EventInterest) IsAbout(event Event) bool {
+	return i.Resource == event.Resource && i.Actions&event.Action != 0
+}
+
 // Covers reports whether the event is of this kind and passes the hint.
 func (i EventInterest) Covers(pod *PodInfo, event Event) bool {
-	return i.Resource == event.Resource && i.Actions&event.Action != 0 &&
-		(i.Hint == nil || i.Hint(pod, event))
+	return i.IsAbout(event) && (i.Hint == nil || i.Hint(pod, event))
 }

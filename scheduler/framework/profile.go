@@ -219,6 +219,17 @@ func (p *Profile) RunPreScore(ctx context.Context, state *CycleState, pod *PodIn
 	return nil
 }
 
+// ActiveScores are the Score plugins that did not skip the pod.
+func (p *Profile) ActiveScores(state *CycleState) []WeightedScore {
+	active := make([]WeightedScore, 0, len(p.Score))
+	for _, plugin := range p.Score {
+		if skipped := state.skips(plugin.Name()); skipped == nil || !skipped.score {
+			active = append(active, plugin)
+		}
+	}
+	return active
+}
+
 // RunScore returns the weighted sum of all scores, one for each node.
 func (p *Profile) RunScore(ctx context.Context, state *CycleState, pod *PodInfo, nodes []*NodeInfo) ([]int64, *Status) {
 	totals := make([]int64, len(nodes))
@@ -234,15 +245,13 @@ func (p *Profile) RunScore(ctx context.Context, state *CycleState, pod *PodInfo,
 // for each node and before the plugin's weight, to take, which must not keep them.
 func (p *Profile) RunScoreEach(ctx context.Context, state *CycleState, pod *PodInfo, nodes []*NodeInfo, take func(plugin WeightedScore, scores []int64)) *Status {
 	scores := make([]int64, len(nodes))
-	for _, plugin := range p.Score {
-		if state.skipsScore(plugin.Name()) {
-			continue
-		}
+	for _, plugin := range p.ActiveScores(state) {
 		if status := p.scoreNodes(ctx, plugin, state, pod, nodes, scores); !status.IsSuccess() {
 			return status
 		}
 		if normalizer, ok := plugin.Score.(Normalize); ok {
-			if status := normalizer.NormalizeScore(ctx, state, pod, scores); !status.IsSuccess() {
+			status := state.observe(plugin, "ScoreExtensionNormalize", func() *Status { return normalizer.NormalizeScore(ctx, state, pod, scores) })
+			if !status.IsSuccess() {
 				return AsError(fmt.Errorf("normalize plugin %s: %w", plugin.Name(), status.Err()))
 			}
 		}

@@ -133,11 +133,6 @@ func (s *CycleState) skipsFilter(plugin string) bool {
 	return skipped != nil && skipped.filter
 }
 
-func (s *CycleState) skipsScore(plugin string) bool {
-	skipped := s.skips(plugin)
-	return skipped != nil && skipped.score
-}
-
 // WhatIf returns a state for RunAddPod and RunRemovePod: a clone, or s itself
 // where no plugin keeps anything that these would change.
 func (s *CycleState) WhatIf() *CycleState {

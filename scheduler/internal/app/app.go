@@ -13,6 +13,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
 	"kctl/proto/backoff"
@@ -179,13 +180,13 @@ func assemble(options *config.Options, configuration *profile.Configuration, plu
 	s.queue = queue.New(queue.Options{
 		Profiles: profiles, Clock: clock, FlushAfter: queue.DefaultFlushAfter,
 		Backoff: backoff.Policy{Initial: configuration.InitialBackoff, Max: configuration.MaxBackoff},
-		Gated:   s.reporter.Gated, Incoming: s.metrics.Incoming,
+		Gated:   s.reporter.Gated, Incoming: s.metrics.Incoming, Handled: s.metrics.Handled, Hinted: s.metrics.Hinted,
 	})
 	for _, recorder := range s.recorders {
 		recorder.WaitWhile(s.queue.Busy)
 	}
 	s.nominations.OnRelease(func(pod *core.Pod) {
-		s.queue.Move(framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: pod})
+		s.queue.Move(framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: pod, Promised: true})
 	})
 	s.cycle = &cycle.Scheduler{
 		Profiles: profiles, Queue: s.queue, Cache: s.cache, Reporter: s.reporter, Pods: api, Nominations: s.nominations, Waiting: s.waiting, Extenders: s.extenders,
@@ -232,6 +233,7 @@ func (s *parts) services(plugins map[string]framework.Factory) profile.Services 
 		Plugins: plugins, Selectors: s.selectors, Volumes: s.volumes,
 		Preemption: defaultpreemption.Services{
 			Nominations: s.nominations, Extenders: s.extenders, Evictor: s.evictor, Observe: s.metrics.Preempted,
+			TryAgain: func(uid types.UID) { s.queue.TryAgain(uid) },
 			Budgets: func(namespace string) []*policyv1.PodDisruptionBudget {
 				return s.budgets.ByIndex(byNamespace, namespace)
 			},

@@ -104,7 +104,7 @@ func newBench(b *testing.B, nodes int, load workload) *bench {
 		b.Fatal(err)
 	}
 	s.profile = profiles["default-scheduler"]
-	s.placer = newPlacer(promised, nil, &points{metrics: metrics.New(), clock: clock.RealClock{}})
+	s.placer = newPlacer(promised, nil, newPoints(metrics.New(), clock.RealClock{}))
 	size := fixture.Allocatable("cpu", "32", "memory", "256Gi")
 	if load.residents > 0 {
 		size = fixture.Allocatable("cpu", fmt.Sprint(load.residents), "memory", "256Gi")

@@ -35,6 +35,7 @@ type cluster struct {
 	bound       map[string]int // how often each was really bound
 	events      []string
 	lag         time.Duration // of the watch, for bindings
+	lingering   bool          // those who have to leave do not end
 	extenders   *extender.Chain
 	budgets     []*policyv1.PodDisruptionBudget
 	nominations *nominate.Nominations
@@ -173,7 +174,9 @@ func (c *cluster) leave(name string) {
 	leaving.Status.Conditions = []core.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler}}
 	c.pods[name] = leaving
 	c.sink.Apply(watch.Modified, leaving.DeepCopy())
-	time.AfterFunc(10*time.Second, func() { c.delete(name) })
+	if !c.lingering {
+		time.AfterFunc(10*time.Second, func() { c.delete(name) })
+	}
 }
 
 func (c *cluster) event(text string) {

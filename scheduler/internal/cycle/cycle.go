@@ -3,7 +3,6 @@ package cycle
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -87,7 +86,7 @@ type Scheduler struct {
 func (s *Scheduler) Run(ctx context.Context) error {
 	bindCtx, abandon := context.WithCancel(context.WithoutCancel(ctx))
 	defer abandon()
-	measured := &points{metrics: s.Metrics, clock: s.Clock}
+	measured := newPoints(s.Metrics, s.Clock)
 	r := &run{Scheduler: s, points: measured, placer: newPlacer(s.Nominations, s.Extenders, measured), bindCtx: bindCtx, slots: make(chan struct{}, maxBindings)}
 	for {
 		pod, err := s.Queue.Pop(ctx)
@@ -257,7 +256,11 @@ func (a *attempt) launch(ctx context.Context) {
 		return
 	}
 	a.bindings.Go(func() {
-		defer func() { <-a.slots }()
+		a.Metrics.Binding.Inc()
+		defer func() {
+			a.Metrics.Binding.Dec()
+			<-a.slots
+		}()
 		ctx, cancel := context.WithTimeout(a.bindCtx, bindTimeout)
 		defer cancel()
 		a.bind(ctx)
@@ -317,7 +320,9 @@ func (a *attempt) rejection(status *framework.Status) error {
 
 // undo takes the assumption back. Other pods may fit where this one counted.
 func (a *attempt) undo(ctx context.Context) {
+	begun := a.Clock.Now()
 	a.profile.RunUnreserve(ctx, a.state, a.queued.PodInfo, a.node)
+	a.points.observe(a.profile, "Unreserve", nil, begun)
 	if a.Cache.Forget(a.queued.Pod.UID) {
 		a.Queue.Move(framework.Event{
 			Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: a.queued.Pod,
@@ -370,7 +375,9 @@ func (a *attempt) bind(ctx context.Context) {
 	}
 	a.Cache.FinishBinding(pod.Pod.UID)
 	a.Queue.Done(pod.Pod.UID)
+	begun = a.Clock.Now()
 	a.profile.RunPostBind(ctx, a.state, pod, a.node)
+	a.points.observe(a.profile, "PostBind", nil, begun)
 	a.Metrics.Scheduled(a.profile.SchedulerName, a.Clock.Since(a.begun), a.Clock.Since(a.queued.Added), a.queued.Attempts)
 	if a.queued.Flushed {
 		a.Metrics.AfterFlush()
@@ -388,16 +395,4 @@ func (a *attempt) send(ctx context.Context) *framework.Status {
 		return nil
 	}
 	return a.profile.RunBind(ctx, a.state, pod, a.node)
-}
-
-// bindFailed is failed, without words to people where the pod's owner or
-// another scheduler was quicker.
-func (a *attempt) bindFailed(err error) {
-	if errors.Is(err, errNotOurs) {
-		a.Metrics.Attempt(metrics.ResultError, a.profile.SchedulerName, a.Clock.Since(a.begun))
-		a.Logger.Info("binding came too late", zap.String("pod", a.queued.Key()), zap.String("node", a.node), zap.Error(err))
-		a.Queue.Failed(a.queued.Pod.UID, queue.Failure{Error: true})
-		return
-	}
-	a.failed(fmt.Errorf("binding rejected: %w", err))
 }

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
 	"kctl/proto/core"
@@ -64,8 +65,10 @@ func startScheduler(t *testing.T, c *cluster, plugins ...plugged) *running {
 	nominations := nominate.New()
 	c.nominations = nominations
 	waiting := permit.New(clock.RealClock{})
+	s := &running{cache: cache.New(clock.RealClock{}, cache.DefaultExpiry), metrics: metrics.New()}
 	profiles, err := configuration.Build(profile.Services{Preemption: defaultpreemption.Services{
 		Nominations: nominations, Evictor: c, Extenders: c.extenders, Budgets: func(string) []*policyv1.PodDisruptionBudget { return c.budgets },
+		TryAgain: func(uid types.UID) { s.queue.TryAgain(uid) },
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -77,13 +80,12 @@ func startScheduler(t *testing.T, c *cluster, plugins ...plugged) *running {
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	s := &running{cache: cache.New(clock.RealClock{}, cache.DefaultExpiry), metrics: metrics.New()}
 	s.queue = queue.New(queue.Options{
 		Profiles: profiles, Clock: clock.RealClock{}, Backoff: queue.DefaultBackoff, FlushAfter: queue.DefaultFlushAfter,
-		Incoming: s.metrics.Incoming,
+		Incoming: s.metrics.Incoming, Handled: s.metrics.Handled, Hinted: s.metrics.Hinted,
 	})
 	nominations.OnRelease(func(pod *core.Pod) {
-		s.queue.Move(framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: pod})
+		s.queue.Move(framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: pod, Promised: true})
 	})
 	routes := feed.New(ctx, s.queue, s.cache, nominations, waiting)
 	c.sink, c.nodes = routes.Pods(), routes.Nodes()

@@ -5,7 +5,11 @@ import (
 	"errors"
 	"fmt"
 
+	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"kctl/scheduler/internal/metrics"
+	"kctl/scheduler/internal/queue"
 )
 
 // errNotOurs says that the pod is gone or has another node.
@@ -46,4 +50,16 @@ func refusedForSure(err error) bool {
 	}
 	code := status.Status().Code
 	return code >= 400 && code < 500
+}
+
+// bindFailed is failed, without words to people where the pod's owner or
+// another scheduler was quicker.
+func (a *attempt) bindFailed(err error) {
+	if errors.Is(err, errNotOurs) {
+		a.Metrics.Attempt(metrics.ResultError, a.profile.SchedulerName, a.Clock.Since(a.begun))
+		a.Logger.Info("binding came too late", zap.String("pod", a.queued.Key()), zap.String("node", a.node), zap.Error(err))
+		a.Queue.Failed(a.queued.Pod.UID, queue.Failure{Error: true})
+		return
+	}
+	a.failed(fmt.Errorf("binding rejected: %w", err))
 }

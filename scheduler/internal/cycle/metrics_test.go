@@ -49,6 +49,11 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 			"scheduler_pod_scheduling_sli_duration_seconds":        "attempts=1",
 			"scheduler_queue_incoming_pods_total":                  "event=UnscheduledPodAdd,queue=active",
 			"scheduler_preemption_attempts_total":                  "",
+			"scheduler_plugin_evaluation_total":                    "extension_point=Score,plugin=NodeResourcesFit,profile=default-scheduler",
+			"scheduler_goroutines":                                 "operation=binding",
+			"scheduler_event_handling_duration_seconds":            "event=AssignedPodDelete",
+			"scheduler_queue_incoming_entities_total":              "event=UnscheduledPodAdd,queue=active,type=pod",
+			"scheduler_queued_entities":                            "queue=unschedulable,type=pod",
 		} {
 			i := slices.IndexFunc(families, func(f *dto.MetricFamily) bool { return f.GetName() == name })
 			if i < 0 || !slices.ContainsFunc(families[i].GetMetric(), func(m *dto.Metric) bool { return labelsOf(m) == labels }) {

@@ -45,6 +45,24 @@ type placer struct {
 type points struct {
 	metrics *metrics.Metrics
 	clock   clock.PassiveClock
+	// evaluations are of the goroutine of the cycle only.
+	evaluations map[string]*metrics.Evaluations
+}
+
+func newPoints(metered *metrics.Metrics, clock clock.PassiveClock) *points {
+	return &points{metrics: metered, clock: clock, evaluations: map[string]*metrics.Evaluations{}}
+}
+
+// asked counts the plugins of a point that were asked in an attempt.
+func asked[P framework.Plugin](p *points, profile *framework.Profile, point string, plugins []P) {
+	of := p.evaluations[profile.SchedulerName]
+	if of == nil {
+		of = p.metrics.EvaluationsOf(profile.SchedulerName)
+		p.evaluations[profile.SchedulerName] = of
+	}
+	for _, plugin := range plugins {
+		of.Count(point, plugin.Name())
+	}
 }
 
 func (p *points) observe(profile *framework.Profile, point string, status *framework.Status, began time.Time) {
@@ -77,6 +95,7 @@ func (p *placer) place(ctx context.Context, profile *framework.Profile, state *f
 	began := p.points.clock.Now()
 	outcome, status := profile.RunPreFilter(ctx, state, pod)
 	p.points.observe(profile, "PreFilter", status, began)
+	asked(p.points, profile, "PreFilter", profile.PreFilter)
 	if status.IsRejected() {
 		fit.RefuseAll(status)
 		return Placement{}, fit
@@ -161,6 +180,7 @@ func (p *placer) filter(ctx context.Context, profile *framework.Profile, state *
 		return 0, nil
 	}
 	filters := profile.ActiveFilters(state)
+	asked(p.points, profile, "Filter", filters)
 	enough := enoughNodes(len(nodes), profile.PercentageOfNodesToScore)
 	for i := range nodes {
 		if i%fetched == 0 {
@@ -218,6 +238,8 @@ func (p *placer) score(ctx context.Context, profile *framework.Profile, state *f
 	began := p.points.clock.Now()
 	status := profile.RunPreScore(ctx, state, pod, p.feasible)
 	p.points.observe(profile, "PreScore", status, began)
+	asked(p.points, profile, "PreScore", profile.PreScore)
+	asked(p.points, profile, "Score", profile.ActiveScores(state))
 	if !status.IsSuccess() {
 		return nil, status.Err()
 	}

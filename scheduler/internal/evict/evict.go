@@ -66,15 +66,11 @@ func New(api API, promises Promises, permits Permits, sink events.Sink, clock cl
 	return &Evictor{api: api, promises: promises, permits: permits, events: sink, clock: clock, logger: logger, waiting: make(chan eviction, maxWaiting)}
 }
 
-// Evict has victims leave node for preemptor. It does not wait for anything, and
-// asks nobody twice. A victim that waits to be permitted need not end: it is not bound, and gives
+// Evict has victims leave node for preemptor. It does not wait for anything. A
+// victim that waits to be permitted need not end: it is not bound, and gives
 // its room up to be tried again.
 func (e *Evictor) Evict(preemptor *core.Pod, victims []*core.Pod, node string) {
 	for _, victim := range victims {
-		if victim.DeletionTimestamp != nil {
-			e.promises.Left(victim.UID)
-			continue // it leaves already
-		}
 		if e.permits.Reject(victim.UID, "", "preempted") {
 			e.promises.Left(victim.UID)
 			continue

@@ -13,7 +13,6 @@ import (
 
 	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -115,17 +114,6 @@ func TestEvictOfAPodThatWaitsToBePermitted(t *testing.T) {
 	New(s, s, waiting, s, clock.RealClock{}, zap.NewNop()).Evict(fixture.Pod("high"), []*core.Pod{low}, "n1")
 	if status := pod.Wait(t.Context()); status.Message() != "preempted" || len(s.lines) != 0 || len(s.left) != 1 {
 		t.Errorf("ended with %v; asked %q; left %v", status, s.lines, s.left)
-	}
-}
-
-// A pod that leaves already is not asked again, nor told another reason.
-func TestEvictOfAPodThatLeaves(t *testing.T) {
-	s := &server{}
-	low := fixture.Pod("low", func(p *core.Pod) { p.DeletionTimestamp = &metav1.Time{} })
-	e := New(s, s, permit.New(clock.RealClock{}), s, clock.RealClock{}, zap.NewNop())
-	e.Evict(fixture.Pod("high"), []*core.Pod{low}, "n1")
-	if len(s.lines) != 0 || len(e.waiting) != 0 || len(s.left) != 1 {
-		t.Errorf("asked %q; %d wait; left %v", s.lines, len(e.waiting), s.left)
 	}
 }
 

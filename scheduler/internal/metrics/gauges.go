@@ -22,6 +22,8 @@ type Gauges struct {
 var (
 	pendingDesc = prometheus.NewDesc(subsystem+"_pending_pods",
 		"Number of pending pods, by the queue type.", []string{"queue"}, nil)
+	queuedDesc = prometheus.NewDesc(subsystem+"_queued_entities",
+		"Number of queued pods by the queue type; what is queued is always a pod.", []string{"queue", "type"}, nil)
 	unschedulableDesc = prometheus.NewDesc(subsystem+"_unschedulable_pods",
 		"The number of unschedulable pods broken down by plugin name.", []string{"plugin", "profile"}, nil)
 	inflightDesc = prometheus.NewDesc(subsystem+"_inflight_events",
@@ -35,6 +37,7 @@ var (
 // Describe implements prometheus.Collector.
 func (g Gauges) Describe(descs chan<- *prometheus.Desc) {
 	descs <- pendingDesc
+	descs <- queuedDesc
 	descs <- unschedulableDesc
 	descs <- inflightDesc
 	descs <- cacheDesc
@@ -48,6 +51,7 @@ func (g Gauges) Collect(metrics chan<- prometheus.Metric) {
 	}
 	for part, count := range g.Pending() {
 		gauge(pendingDesc, count, part)
+		gauge(queuedDesc, count, part, "pod")
 	}
 	g.Unschedulable(func(profile, plugin string, pods int) { gauge(unschedulableDesc, pods, plugin, profile) })
 	for event, count := range g.Inflight() {

@@ -16,6 +16,10 @@ import (
 
 const subsystem = "scheduler"
 
+// attemptBuckets are upstream's, and finer ones before them, where this scheduler
+// mostly is.
+var attemptBuckets = append([]float64{0.0001, 0.00025, 0.0005}, prometheus.ExponentialBuckets(0.001, 2, 15)...)
+
 // Results of an attempt.
 const (
 	ResultScheduled     = "scheduled"
@@ -39,15 +43,17 @@ type Metrics struct {
 	plugins         *prometheus.HistogramVec
 	pluginPoints    sync.Map // pluginPoint → prometheus.Observer, of plugins
 	afterFlush      prometheus.Counter
+	*work
 }
 
 // New returns metrics to be registered.
 func New() *Metrics {
 	m := &Metrics{
+		work: newWork(),
 		AlgorithmDuration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Subsystem: subsystem, Name: "scheduling_algorithm_duration_seconds",
 			Help:    "Scheduling algorithm latency in seconds",
-			Buckets: prometheus.ExponentialBuckets(0.0001, 2, 17),
+			Buckets: attemptBuckets,
 		}),
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Subsystem: subsystem, Name: "schedule_attempts_total",
@@ -56,12 +62,12 @@ func New() *Metrics {
 		attemptDuration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Subsystem: subsystem, Name: "scheduling_attempt_duration_seconds",
 			Help:    "Scheduling attempt latency in seconds (scheduling algorithm + binding)",
-			Buckets: prometheus.ExponentialBuckets(0.0001, 2, 19),
+			Buckets: attemptBuckets,
 		}, []string{"result", "profile"}),
 		sliDuration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Subsystem: subsystem, Name: "pod_scheduling_sli_duration_seconds",
 			Help:    "E2e latency for a pod being scheduled, from the time the pod enters the scheduling queue",
-			Buckets: prometheus.ExponentialBuckets(0.001, 2, 24),
+			Buckets: append([]float64{0.001, 0.0025, 0.005}, prometheus.ExponentialBuckets(0.01, 2, 20)...),
 		}, []string{"attempts"}),
 		podAttempts: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Subsystem: subsystem, Name: "pod_scheduling_attempts",
@@ -103,7 +109,7 @@ func New() *Metrics {
 func (m *Metrics) all() []prometheus.Collector {
 	return []prometheus.Collector{
 		m.AlgorithmDuration, m.attempts, m.attemptDuration, m.sliDuration, m.podAttempts, m.incoming, m.preemptions, m.victims,
-		m.permitWait, m.points, m.plugins, m.afterFlush,
+		m.permitWait, m.points, m.plugins, m.afterFlush, m.entities, m.handled, m.hinted, m.evaluations, m.goroutines,
 	}
 }
 
@@ -176,7 +182,10 @@ type pluginPoint struct {
 }
 
 // Incoming counts a pod that enters a part of the queue.
-func (m *Metrics) Incoming(part, event string) { m.incoming.WithLabelValues(part, event).Inc() }
+func (m *Metrics) Incoming(part, event string) {
+	m.incoming.WithLabelValues(part, event).Inc()
+	m.entities.WithLabelValues(part, event, "pod").Inc()
+}
 
 // Permitted counts a pod that waited for a Permit plugin, and how that ended.
 func (m *Metrics) Permitted(result string, waited time.Duration) {

@@ -29,7 +29,14 @@ type Options struct {
 	Gated func(pod *core.Pod, status *framework.Status)
 	// Incoming counts pods that enter a part of the queue; may be nil.
 	Incoming func(part, event string)
+	// Handled is told how long it took to look at the pods that an event may help,
+	// and Hinted how long a plugin's hint took, of some; both may be nil.
+	Handled func(event string, took time.Duration)
+	Hinted  func(plugin, event string, helps bool, took time.Duration)
 }
+
+// measuredHints is of how many hints one is measured: they are quick, and many.
+const measuredHints = 100
 
 // DefaultBackoff and DefaultFlushAfter are upstream's.
 var DefaultBackoff = backoff.Policy{Initial: time.Second, Max: 10 * time.Second}
@@ -84,6 +91,7 @@ type Queue struct {
 	errored itemHeap            // must wait its time
 	parked  map[string]*waiting // unschedulable, by who rejected them
 	gated   int
+	hints   int        // that were asked, since the start
 	looked  int        // pods that events have had looked at, since the start
 	flying  *list.List // in flight, in the order of their pops
 	journal journal
@@ -226,6 +234,7 @@ func (q *Queue) tryPop() *framework.QueuedPod {
 	case q.backoff.Len() > 0:
 		// The back-off is there to let others go first, and there are none.
 		it = q.backoff.take()
+		q.count(active, "PopFromBackoffQ")
 	default:
 		return nil
 	}

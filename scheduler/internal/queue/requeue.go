@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"kctl/scheduler/framework"
 )
 
@@ -15,6 +17,10 @@ import (
 func (q *Queue) Move(event framework.Event) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.options.Handled != nil {
+		began := q.options.Clock.Now()
+		defer func() { q.options.Handled(event.Label(), q.options.Clock.Since(began)) }()
+	}
 	if q.flying.Len() > 0 {
 		q.journal.add(event)
 	}
@@ -28,6 +34,17 @@ func (q *Queue) Move(event framework.Event) {
 			q.wakeBy(e.Value.(*item), event)
 			e = next
 		}
+	}
+}
+
+// TryAgain brings an unschedulable pod back that waited for room which it will not
+// get.
+func (q *Queue) TryAgain(uid types.UID) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if it, known := q.items[uid]; known && it.place == unschedulable {
+		q.take(it)
+		q.requeue(it, afterBackoff, framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete}.Label())
 	}
 }
 
@@ -57,6 +74,9 @@ func (q *Queue) helps(it *item, event framework.Event) help {
 	if event.Action == framework.Delete && event.OldPod != nil && event.OldPod.UID == it.Pod.UID {
 		return none // the room that its own failed binding gave back is no news to it
 	}
+	if event.Promised && it.Priority > framework.Priority(event.OldPod) {
+		return none
+	}
 	if len(it.plugins) == 0 {
 		return afterBackoff
 	}
@@ -80,8 +100,19 @@ func (q *Queue) helps(it *item, event framework.Event) help {
 func (q *Queue) interested(it *item, plugin string, event framework.Event) bool {
 	interests, known := q.interests[it.profile.SchedulerName][plugin]
 	return !known || interests == nil || slices.ContainsFunc(interests, func(i framework.EventInterest) bool {
-		return i.Covers(it.PodInfo, event)
+		return i.IsAbout(event) && (i.Hint == nil || q.hint(i, it, plugin, event))
 	})
+}
+
+// hint asks a plugin's hint.
+func (q *Queue) hint(interest framework.EventInterest, it *item, plugin string, event framework.Event) bool {
+	if q.hints++; q.options.Hinted == nil || q.hints%measuredHints != 0 {
+		return interest.Hint(it.PodInfo, event)
+	}
+	began := q.options.Clock.Now()
+	helps := interest.Hint(it.PodInfo, event)
+	q.options.Hinted(plugin, event.Label(), helps, q.options.Clock.Since(began))
+	return helps
 }
 
 // requeue puts a pod that is nowhere where it belongs by what helped it: in

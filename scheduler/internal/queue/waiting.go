@@ -2,6 +2,7 @@ package queue
 
 import (
 	"container/list"
+	"slices"
 
 	"kctl/scheduler/framework"
 )
@@ -25,10 +26,8 @@ func (w *waiting) concerns(interests map[string]map[string][]framework.EventInte
 		if !known || registered == nil {
 			return true
 		}
-		for _, interest := range registered {
-			if interest.Resource == event.Resource && interest.Actions&event.Action != 0 {
-				return true
-			}
+		if slices.ContainsFunc(registered, func(i framework.EventInterest) bool { return i.IsAbout(event) }) {
+			return true
 		}
 	}
 	return false

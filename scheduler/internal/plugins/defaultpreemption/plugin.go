@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sort"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"kctl/proto/core"
 	"kctl/scheduler/framework"
@@ -43,6 +45,8 @@ type Services struct {
 	Budgets func(namespace string) []*policyv1.PodDisruptionBudget
 	// Extenders may take candidates and victims away; may be nil.
 	Extenders *extender.Chain
+	// TryAgain is told of pods that have lost the room they were promised; may be nil.
+	TryAgain func(uid types.UID)
 	// Observe is told of each attempt how many pods have to go; may be nil.
 	Observe func(victims int)
 }
@@ -83,7 +87,7 @@ func (p *Plugin) PostFilter(ctx context.Context, state *framework.CycleState, po
 // best is the node where making room costs least. Without one the status says
 // why.
 func (p *Plugin) best(ctx context.Context, state *framework.CycleState, pod *framework.PodInfo, refused framework.Refused) (*candidate, *framework.Status) {
-	if why := p.ineligible(pod, state); why != "" {
+	if why := p.ineligible(pod, state, refused); why != "" {
 		return nil, framework.NewStatus(framework.Unschedulable, "preemption: "+why)
 	}
 	search := &search{Plugin: p, refused: refused, state: state, pod: pod, budgets: newBudgets(p.services.Budgets)}
@@ -108,7 +112,7 @@ func (p *Plugin) best(ctx context.Context, state *framework.CycleState, pod *fra
 }
 
 // ineligible says why a pod may not, or need not, have others leave.
-func (p *Plugin) ineligible(pod *framework.PodInfo, state *framework.CycleState) string {
+func (p *Plugin) ineligible(pod *framework.PodInfo, state *framework.CycleState, refused framework.Refused) string {
 	if policy := pod.Pod.Spec.PreemptionPolicy; policy != nil && *policy == corev1.PreemptNever {
 		return "not eligible due to preemptionPolicy=Never."
 	}
@@ -117,8 +121,8 @@ func (p *Plugin) ineligible(pod *framework.PodInfo, state *framework.CycleState)
 		return ""
 	}
 	node := state.Node(nominated)
-	if node == nil {
-		return ""
+	if node == nil || !slices.Contains(refused.Nodes, node) {
+		return "" // those who leave it do so in vain
 	}
 	for _, other := range node.Pods {
 		if other.Priority >= pod.Priority {
@@ -141,21 +145,34 @@ func disrupted(pod *core.Pod) bool {
 	return false
 }
 
-// make has the victims leave and promises the room to the pod. Pods of lower
-// priority that had been promised room there have to look elsewhere.
+// make has the victims leave and promises the room to the pod.
 func (p *Plugin) make(pod *framework.PodInfo, best *candidate) {
-	for _, other := range p.services.Nominations.On(best.node.Name()) {
-		if other.Priority < pod.Priority {
-			p.services.Nominations.Delete(other.Pod.UID)
+	var victims []*core.Pod
+	for _, v := range best.victims {
+		if v.Pod.DeletionTimestamp == nil { // else it leaves already
+			victims = append(victims, v.Pod)
+			p.services.Nominations.AskToLeave(v.Pod.UID)
 		}
 	}
-	p.services.Nominations.Set(pod.Pod, best.node.Name())
-	victims := make([]*core.Pod, 0, len(best.victims))
-	for _, v := range best.victims {
-		victims = append(victims, v.Pod)
-		p.services.Nominations.AskToLeave(v.Pod.UID)
+	if len(victims) > 0 {
+		p.takeBack(pod, best.node.Name())
 	}
+	p.services.Nominations.Set(pod.Pod, best.node.Name())
 	p.services.Evictor.Evict(pod.Pod, victims, best.node.Name())
+}
+
+// takeBack has pods of lower priority that were promised room on a node look
+// elsewhere.
+func (p *Plugin) takeBack(pod *framework.PodInfo, node string) {
+	for _, other := range p.services.Nominations.On(node) {
+		if other.Priority >= pod.Priority {
+			continue
+		}
+		p.services.Nominations.Delete(other.Pod.UID)
+		if p.services.TryAgain != nil {
+			p.services.TryAgain(other.Pod.UID)
+		}
+	}
 }
 
 // message says why no node could be made to fit, in upstream's words.

@@ -7,6 +7,7 @@ package interpodaffinity
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -227,18 +228,27 @@ func (p *Plugin) EventsToRegister() []framework.EventInterest {
 }
 
 // podHint: a pod that comes can help only those that must be with it; one that
-// goes, those that must not be with it or that it would not have.
+// goes, or is another by its labels, those that say something about it, and
+// those that it may not have wanted beside it.
 func (p *Plugin) podHint(pod *framework.PodInfo, event framework.Event) bool {
-	if event.Action != framework.Add {
-		return true
+	if event.Action == framework.Add {
+		return pod.Affinity != nil && p.about(pod.Affinity.Required, event.NewPod)
 	}
-	if pod.Affinity == nil {
-		return false
-	}
-	for i := range pod.Affinity.Required {
-		if pod.Affinity.Required[i].Matches(event.NewPod, p.namespaces) {
+	for _, other := range []*core.Pod{event.OldPod, event.NewPod} {
+		if other == nil {
+			continue
+		}
+		if a := other.Spec.Affinity; a != nil && a.PodAntiAffinity != nil && len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
+			return true
+		}
+		// Without the last that it must be with, a pod may be the first of its kind.
+		if pod.Affinity != nil && (p.about(pod.Affinity.RequiredAnti, other) || p.about(pod.Affinity.Required, other)) {
 			return true
 		}
 	}
 	return false
+}
+
+func (p *Plugin) about(terms []framework.AffinityTerm, other *core.Pod) bool {
+	return slices.ContainsFunc(terms, func(term framework.AffinityTerm) bool { return term.Matches(other, p.namespaces) })
 }

@@ -176,14 +176,19 @@ func TestScoreIgnoringExisting(t *testing.T) {
 
 func TestHints(t *testing.T) {
 	interest := newPlugin().EventsToRegister()[0]
-	waits := framework.NewPodInfo(fixture.Pod("p", with(term("db", "zone"))))
+	waits := framework.NewPodInfo(fixture.Pod("p", with(term("db", "zone")), without(term("noisy", "zone"))))
 	for name, test := range map[string]struct {
 		event framework.Event
 		want  bool
 	}{
-		"db came":       {framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Add, NewPod: fixture.Pod("d", labelled("app", "db"))}, true},
-		"another came":  {framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Add, NewPod: fixture.Pod("w", labelled("app", "web"))}, false},
-		"somebody left": {framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: fixture.Pod("w")}, true},
+		"db came":      {framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Add, NewPod: fixture.Pod("d", labelled("app", "db"))}, true},
+		"another came": {framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Add, NewPod: fixture.Pod("w", labelled("app", "web"))}, false},
+		"another left": {framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: fixture.Pod("w")}, false},
+		// The first of its kind may go anywhere, and db may have been the last.
+		"db left":                           {framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: fixture.Pod("d", labelled("app", "db"))}, true},
+		"one it avoids left":                {framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: fixture.Pod("n", labelled("app", "noisy"))}, true},
+		"one that did not want others left": {framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: fixture.Pod("w", without(term("x", "zone")))}, true},
+		"noisy became quiet":                {framework.Event{Resource: framework.AssignedPodEvent, Action: framework.UpdatePodLabel, OldPod: fixture.Pod("n", labelled("app", "noisy")), NewPod: fixture.Pod("n")}, true},
 	} {
 		if interest.Covers(waits, test.event) != test.want {
 			t.Errorf("%s: want %v", name, test.want)

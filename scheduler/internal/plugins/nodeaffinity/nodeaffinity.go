@@ -174,11 +174,17 @@ func (p *Plugin) EventsToRegister() []framework.EventInterest {
 	return []framework.EventInterest{{
 		Resource: framework.NodeEvent, Actions: framework.Add | framework.UpdateNodeLabel,
 		Hint: func(pod *framework.PodInfo, event framework.Event) bool {
-			if p.addedRequired != nil && !p.addedRequired.Match(event.NewNode) {
-				return false
-			}
-			match, err := nodeaffinity.GetRequiredNodeAffinity(pod.Pod).Match(event.NewNode)
-			return match || err != nil
+			return p.wants(pod.Pod, event.NewNode) && (event.OldNode == nil || !p.wants(pod.Pod, event.OldNode))
 		},
 	}}
+}
+
+// wants reports whether the pod may be on the node; a pod that says it in a way
+// that can't be read may.
+func (p *Plugin) wants(pod *core.Pod, node *core.Node) bool {
+	if p.addedRequired != nil && !p.addedRequired.Match(node) {
+		return false
+	}
+	match, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node)
+	return match || err != nil
 }

@@ -129,5 +129,9 @@ func TestHints(t *testing.T) {
 		if interest.Covers(pod, event) != want {
 			t.Errorf("zone %s: want %v", zone, want)
 		}
+		event.OldNode = fixture.Node("n", fixture.Label("zone", zone), fixture.Label("other", "x"))
+		if interest.Covers(pod, event) {
+			t.Errorf("zone %s, as before: it can't help", zone)
+		}
 	}
 }

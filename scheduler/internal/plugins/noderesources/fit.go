@@ -199,6 +199,9 @@ func (f *Fit) EventsToRegister() []framework.EventInterest {
 			Resource: framework.NodeEvent, Actions: framework.Add | framework.UpdateNodeAllocatable,
 			Hint: func(pod *framework.PodInfo, event framework.Event) bool {
 				empty := framework.NodeInfo{}
+				if event.OldNode != nil && !grew(pod, event.OldNode, event.NewNode) {
+					return false
+				}
 				empty.SetNode(event.NewNode)
 				return f.Filter(context.Background(), nil, pod, &empty).IsSuccess()
 			},
@@ -207,16 +210,26 @@ func (f *Fit) EventsToRegister() []framework.EventInterest {
 	}
 }
 
+// grew reports whether a node has come to have more of what pod asks for.
+func grew(pod *framework.PodInfo, old, updated *core.Node) bool {
+	before, after := framework.NewResource(old.Status.Allocatable), framework.NewResource(updated.Status.Allocatable)
+	return after.AllowedPods > before.AllowedPods || less(&pod.Requests, &before, &after)
+}
+
 // frees reports whether the change freed anything that pod asks for.
 func frees(pod *framework.PodInfo, old, updated *core.Pod) bool {
 	before, after := framework.NewPodInfo(old).Requests, framework.NewPodInfo(updated).Requests
-	want := &pod.Requests
-	if want.MilliCPU > 0 && after.MilliCPU < before.MilliCPU || want.Memory > 0 && after.Memory < before.Memory ||
-		want.EphemeralStorage > 0 && after.EphemeralStorage < before.EphemeralStorage {
+	return less(&pod.Requests, &after, &before)
+}
+
+// less reports whether a is less than b in anything that is wanted.
+func less(want, a, b *framework.Resource) bool {
+	if want.MilliCPU > 0 && a.MilliCPU < b.MilliCPU || want.Memory > 0 && a.Memory < b.Memory ||
+		want.EphemeralStorage > 0 && a.EphemeralStorage < b.EphemeralStorage {
 		return true
 	}
 	for name, quantity := range want.Scalar {
-		if quantity > 0 && after.Scalar[name] < before.Scalar[name] {
+		if quantity > 0 && a.Scalar[name] < b.Scalar[name] {
 			return true
 		}
 	}

@@ -175,4 +175,9 @@ func TestHints(t *testing.T) {
 	if !covers(waits, grown) || covers(fixture.Pod("p", fixture.Requests("cpu", "64")), grown) {
 		t.Error("the hint of a node's resources does not look at the pod's")
 	}
+	for has, want := range map[string]bool{"3": true, "4": false, "5": false} { // and 4 now
+		if grown.OldNode = fixture.Node("n", fixture.Allocatable("cpu", has)); covers(waits, grown) != want {
+			t.Errorf("a node that had %s CPUs: want %v", has, want)
+		}
+	}
 }

@@ -50,8 +50,9 @@ func (*Plugin) EventsToRegister() []framework.EventInterest {
 	return []framework.EventInterest{
 		{
 			Resource: framework.NodeEvent, Actions: framework.Add | framework.UpdateNodeTaint,
-			Hint: func(pod *framework.PodInfo, event framework.Event) bool {
-				return !event.NewNode.Spec.Unschedulable || toleratesCordon(pod.Pod)
+			Hint: func(_ *framework.PodInfo, event framework.Event) bool {
+				// A node that was open helps nobody who was refused.
+				return (event.OldNode == nil || event.OldNode.Spec.Unschedulable) && !event.NewNode.Spec.Unschedulable
 			},
 		},
 		{Resource: framework.PodEvent, Actions: framework.UpdatePodToleration},

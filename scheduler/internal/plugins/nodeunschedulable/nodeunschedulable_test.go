@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kctl/proto/core"
+	"kctl/scheduler/framework"
 	"kctl/scheduler/internal/fixture"
 	"kctl/scheduler/internal/plugins/plugintest"
 )
@@ -28,6 +29,27 @@ func TestFilter(t *testing.T) {
 	} {
 		if status := plugintest.Filter(t.Context(), New(), test.pod, fixture.NodeInfo(test.node)); status.IsSuccess() != test.fits {
 			t.Errorf("%s: %v", name, status.Reasons())
+		}
+	}
+}
+
+// Only a node that was closed, and is not any more, can help.
+func TestHints(t *testing.T) {
+	interest, pod := New().EventsToRegister()[0], framework.NewPodInfo(fixture.Pod("p"))
+	open, closed := fixture.Node("n"), fixture.Node("n", func(n *core.Node) { n.Spec.Unschedulable = true })
+	for name, test := range map[string]struct {
+		before, after *core.Node
+		want          bool
+	}{
+		"came open":           {nil, open, true},
+		"came closed":         {nil, closed, false},
+		"opened":              {closed, open, true},
+		"closed":              {open, closed, false},
+		"open, another taint": {open, fixture.Node("n", fixture.Taint("k", "v", corev1.TaintEffectNoSchedule)), false},
+	} {
+		event := framework.Event{Resource: framework.NodeEvent, Action: framework.UpdateNodeTaint, OldNode: test.before, NewNode: test.after}
+		if interest.Covers(pod, event) != test.want {
+			t.Errorf("%s: want %v", name, test.want)
 		}
 	}
 }

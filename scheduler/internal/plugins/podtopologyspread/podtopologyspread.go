@@ -270,21 +270,31 @@ func (*Plugin) Filter(_ context.Context, state *framework.CycleState, _ *framewo
 }
 
 // EventsToRegister implements framework.Enqueue.
-func (*Plugin) EventsToRegister() []framework.EventInterest {
+func (p *Plugin) EventsToRegister() []framework.EventInterest {
 	return []framework.EventInterest{
-		{
-			Resource: framework.AssignedPodEvent, Actions: framework.Add | framework.Delete | framework.UpdatePodLabel,
-			Hint: func(pod *framework.PodInfo, event framework.Event) bool {
-				for _, other := range []*core.Pod{event.OldPod, event.NewPod} {
-					if other != nil && other.Namespace == pod.Pod.Namespace {
-						return true
-					}
-				}
-				return false
-			},
-		},
+		{Resource: framework.AssignedPodEvent, Actions: framework.Add | framework.Delete | framework.UpdatePodLabel, Hint: p.podHint},
 		// A node can bring a domain or take the emptiest one away.
 		{Resource: framework.NodeEvent, Actions: framework.Add | framework.Delete | framework.UpdateNodeLabel | framework.UpdateNodeTaint},
 		{Resource: framework.PodEvent, Actions: framework.UpdatePodLabel | framework.UpdatePodToleration},
 	}
+}
+
+// podHint: only pods that a constraint counts change what it says.
+func (p *Plugin) podHint(pod *framework.PodInfo, event framework.Event) bool {
+	var constraints []constraint
+	for _, other := range []*core.Pod{event.OldPod, event.NewPod} {
+		if other == nil || other.Namespace != pod.Pod.Namespace {
+			continue
+		}
+		if constraints == nil {
+			var err error
+			if constraints, err = p.constraints(pod.Pod, corev1.DoNotSchedule); err != nil {
+				return true
+			}
+		}
+		if slices.ContainsFunc(constraints, func(c constraint) bool { return c.selector.Matches(labels.Set(other.Labels)) }) {
+			return true
+		}
+	}
+	return false
 }

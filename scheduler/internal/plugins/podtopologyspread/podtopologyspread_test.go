@@ -181,3 +181,25 @@ func TestDefaultConstraints(t *testing.T) {
 		}
 	}
 }
+
+// A pod waits for pods that its constraints count, and for no others.
+func TestHints(t *testing.T) {
+	interest := New(Options{}).EventsToRegister()[0]
+	waits := framework.NewPodInfo(fixture.Pod("p", app("web"), spread("zone", corev1.DoNotSchedule)))
+	for name, test := range map[string]struct {
+		event framework.Event
+		want  bool
+	}{
+		"web came":            {framework.Event{Action: framework.Add, NewPod: fixture.Pod("w", app("web"))}, true},
+		"another came":        {framework.Event{Action: framework.Add, NewPod: fixture.Pod("w", app("db"))}, false},
+		"web left":            {framework.Event{Action: framework.Delete, OldPod: fixture.Pod("w", app("web"))}, true},
+		"another left":        {framework.Event{Action: framework.Delete, OldPod: fixture.Pod("w", app("db"))}, false},
+		"another became web":  {framework.Event{Action: framework.UpdatePodLabel, OldPod: fixture.Pod("w", app("db")), NewPod: fixture.Pod("w", app("web"))}, true},
+		"web, somewhere else": {framework.Event{Action: framework.Add, NewPod: fixture.Pod("w", app("web"), func(p *core.Pod) { p.Namespace = "other" })}, false},
+	} {
+		test.event.Resource = framework.AssignedPodEvent
+		if interest.Covers(waits, test.event) != test.want {
+			t.Errorf("%s: want %v", name, test.want)
+		}
+	}
+}
