@@ -29,6 +29,9 @@ const (
 	// etcdCheckTimeout bounds the health check.
 	etcdCheckTimeout = 2 * time.Second
 	maxEtcdMessage   = 64 << 20
+	// What etcd may send before it is read.
+	etcdStreamWindow = 1 << 20
+	etcdConnWindow   = 4 << 20
 )
 
 // backend is the store and whatever runs behind it.
@@ -51,17 +54,19 @@ func openBackend(ctx context.Context, o *config.Options, transformer etcd.Transf
 	if err != nil {
 		return nil, err
 	}
-	b := newBackend(embedded.Client(), embedded.Revision, transformer, o.Operation.CompactionInterval, metrics, clock, logger)
+	b := newBackend(etcd.Options{
+		Client: embedded.Client(), Direct: embedded.Direct(), CurrentRevision: embedded.Revision,
+		Transformer: transformer, Clock: clock, Logger: logger,
+	}, o.Operation.CompactionInterval, metrics)
 	b.failed, b.metrics, b.close = embedded.Err(), prometheus.GathererFunc(etcd.Metrics), embedded.Stop
 	return b, nil
 }
 
-func newBackend(client *clientv3.Client, revision func() (int64, error), transformer etcd.Transformer, interval time.Duration, metrics *storageMetrics, clock clock.WithTicker, logger *zap.Logger) *backend {
-	store := etcd.NewStore(etcd.Options{Client: client, CurrentRevision: revision, Transformer: transformer, Clock: clock, Logger: logger})
+func newBackend(o etcd.Options, compaction time.Duration, metrics *storageMetrics) *backend {
 	return &backend{
 		metrics:   prometheus.Gatherers{},
-		storage:   measured{store, metrics, clock},
-		compactor: &etcd.Compactor{Client: client, Interval: interval, Clock: clock, Logger: logger},
+		storage:   measured{etcd.NewStore(o), metrics, o.Clock},
+		compactor: &etcd.Compactor{Client: o.Client, Interval: compaction, Clock: o.Clock, Logger: o.Logger},
 	}
 }
 
@@ -74,13 +79,18 @@ func connect(o *config.Options, transformer etcd.Transformer, metrics *storageMe
 		Endpoints: o.EtcdServers, TLS: security,
 		DialTimeout: etcdDialTimeout, DialKeepAliveTime: etcdKeepAlive, DialKeepAliveTimeout: etcdKeepAlive / 3,
 		MaxCallRecvMsgSize: maxEtcdMessage, MaxCallSendMsgSize: maxEtcdMessage,
-		DialOptions: []grpc.DialOption{grpc.WithUserAgent("kctl-apiserver")},
-		Logger:      logger.Named("etcd-client").WithOptions(zap.IncreaseLevel(zapcore.WarnLevel)),
+		DialOptions: []grpc.DialOption{
+			grpc.WithUserAgent("kctl-apiserver"),
+			// Said once. Left to itself, gRPC measures the connection for as long as it
+			// lives, by a ping for nearly every answer.
+			grpc.WithStaticStreamWindowSize(etcdStreamWindow), grpc.WithStaticConnWindowSize(etcdConnWindow),
+		},
+		Logger: logger.Named("etcd-client").WithOptions(zap.IncreaseLevel(zapcore.WarnLevel)),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("connect to etcd at %v: %w", o.EtcdServers, err)
 	}
-	b := newBackend(client, nil, transformer, o.Operation.CompactionInterval, metrics, clock, logger)
+	b := newBackend(etcd.Options{Client: client, Transformer: transformer, Clock: clock, Logger: logger}, o.Operation.CompactionInterval, metrics)
 	b.close = func() error {
 		if err := client.Close(); err != nil && !errors.Is(err, context.Canceled) {
 			return fmt.Errorf("close etcd client: %w", err)

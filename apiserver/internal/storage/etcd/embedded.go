@@ -24,6 +24,7 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3rpc"
 	"go.etcd.io/etcd/server/v3/features"
+	"go.etcd.io/etcd/server/v3/proxy/grpcproxy/adapter"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"google.golang.org/grpc"
@@ -198,6 +199,14 @@ func (c *quietCore) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *z
 
 // Client calls the server without a network between. It ends with Stop.
 func (e *Embedded) Client() *clientv3.Client { return e.client }
+
+// Direct are the calls past the client.
+func (e *Embedded) Direct() *Direct {
+	return &Direct{
+		KV:      adapter.KvServerToKvClient(v3rpc.NewQuotaKVServer(e.server)),
+		Watches: adapter.WatchServerToWatchClient(v3rpc.NewWatchServer(e.server)),
+	}
+}
 
 // Revision is the server's current revision. A member that is alone answers a
 // write only after it has applied it, so this is never behind a write that was

@@ -36,16 +36,16 @@ func newLeases(client clientv3.Lease, clock clock.PassiveClock) *leases {
 	return &leases{client: client, clock: clock, byTTL: map[int64]*lease{}}
 }
 
-// options are what a put needs to make its key go after ttl.
-func (l *leases) options(ctx context.Context, ttl time.Duration) ([]clientv3.OpOption, error) {
+// of is the lease with which a key goes after ttl; 0, for none, where it stays.
+func (l *leases) of(ctx context.Context, ttl time.Duration) (int64, error) {
 	if ttl <= 0 {
-		return nil, nil
+		return 0, nil
 	}
 	id, err := l.get(ctx, ttl)
 	if err != nil {
-		return nil, fmt.Errorf("lease of %s: %w", ttl, err)
+		return 0, fmt.Errorf("lease of %s: %w", ttl, err)
 	}
-	return []clientv3.OpOption{clientv3.WithLease(id)}, nil
+	return int64(id), nil
 }
 
 func (l *leases) get(ctx context.Context, ttl time.Duration) (clientv3.LeaseID, error) {

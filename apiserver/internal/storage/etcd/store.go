@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"k8s.io/utils/clock"
@@ -19,18 +22,29 @@ import (
 // Options are what a Store is built with.
 type Options struct {
 	Client *clientv3.Client
+	// Direct are the calls that are made past the client; nil makes them over the
+	// client's connection.
+	Direct *Direct
 	// CurrentRevision answers storage.Reader.Revision without a request, where
 	// the server runs in this process; nil asks the cluster.
 	CurrentRevision func() (int64, error)
 	// Transformer changes what is stored; nil stores values as they are.
 	Transformer Transformer
-	Clock       clock.PassiveClock
+	Clock       clock.WithTicker
 	Logger      *zap.Logger
+}
+
+// Direct are etcd's own calls: transactions without the copies that the client
+// makes of keys, values and conditions, and watches without its goroutines.
+type Direct struct {
+	KV      pb.KVClient
+	Watches pb.WatchClient
 }
 
 // Store is a storage.Interface over an etcd cluster.
 type Store struct {
 	client      *clientv3.Client
+	direct      *Direct
 	transformer Transformer
 	leases      *leases
 	revisions   *revisions
@@ -44,6 +58,7 @@ var _ storage.Interface = (*Store)(nil)
 func NewStore(o Options) *Store {
 	s := &Store{
 		client:      o.Client,
+		direct:      o.Direct,
 		transformer: o.Transformer,
 		leases:      newLeases(o.Client, o.Clock),
 		progress: &progressSupport{
@@ -51,6 +66,9 @@ func NewStore(o Options) *Store {
 			known:  o.CurrentRevision != nil,
 		},
 		logger: o.Logger,
+	}
+	if s.direct == nil {
+		s.direct = &Direct{KV: clientv3.RetryKVClient(o.Client), Watches: pb.NewWatchClient(o.Client.ActiveConnection())}
 	}
 	if s.transformer == nil {
 		s.transformer = asStored{}
@@ -71,18 +89,11 @@ const requestTimeout = 10 * time.Second
 func (s *Store) Create(ctx context.Context, key string, value []byte, ttl time.Duration) (storage.Object, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	options, err := s.leases.options(ctx, ttl)
+	put, err := s.put(ctx, key, value, ttl)
 	if err != nil {
 		return storage.Object{}, failed("create", key, err)
 	}
-	stored, err := s.transformer.Seal(ctx, key, value)
-	if err != nil {
-		return storage.Object{}, failed("create", key, err)
-	}
-	answer, err := s.client.Txn(ctx).
-		If(clientv3.Compare(clientv3.ModRevision(key), "=", 0)).
-		Then(clientv3.OpPut(key, string(stored), options...)).
-		Commit()
+	answer, err := s.guarded(ctx, key, 0, put)
 	if err != nil {
 		return storage.Object{}, failed("create", key, err)
 	}
@@ -96,15 +107,11 @@ func (s *Store) Create(ctx context.Context, key string, value []byte, ttl time.D
 func (s *Store) Update(ctx context.Context, key string, revision int64, value []byte, ttl time.Duration) (storage.Object, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	options, err := s.leases.options(ctx, ttl)
+	put, err := s.put(ctx, key, value, ttl)
 	if err != nil {
 		return storage.Object{}, failed("update", key, err)
 	}
-	stored, err := s.transformer.Seal(ctx, key, value)
-	if err != nil {
-		return storage.Object{}, failed("update", key, err)
-	}
-	answer, err := s.guarded(ctx, key, revision, clientv3.OpPut(key, string(stored), options...))
+	answer, err := s.guarded(ctx, key, revision, put, read(key))
 	if err != nil {
 		return storage.Object{}, failed("update", key, err)
 	}
@@ -118,7 +125,8 @@ func (s *Store) Update(ctx context.Context, key string, revision int64, value []
 func (s *Store) Delete(ctx context.Context, key string, revision int64) (storage.Object, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	answer, err := s.guarded(ctx, key, revision, clientv3.OpDelete(key))
+	remove := &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: &pb.DeleteRangeRequest{Key: []byte(key)}}}
+	answer, err := s.guarded(ctx, key, revision, remove, read(key))
 	if err != nil {
 		return storage.Object{}, failed("delete", key, err)
 	}
@@ -128,17 +136,39 @@ func (s *Store) Delete(ctx context.Context, key string, revision int64) (storage
 	return storage.Object{Key: key, Revision: answer.Header.Revision}, nil
 }
 
-// guarded runs op if key was last written at revision, and else reads the key.
-func (s *Store) guarded(ctx context.Context, key string, revision int64, op clientv3.Op) (*clientv3.TxnResponse, error) {
-	return s.client.Txn(ctx).
-		If(clientv3.Compare(clientv3.ModRevision(key), "=", revision)).
-		Then(op).
-		Else(clientv3.OpGet(key)).
-		Commit()
+// put is the request to write value, sealed, to key.
+func (s *Store) put(ctx context.Context, key string, value []byte, ttl time.Duration) (*pb.RequestOp, error) {
+	lease, err := s.leases.of(ctx, ttl)
+	if err != nil {
+		return nil, err
+	}
+	stored, err := s.transformer.Seal(ctx, key, value)
+	if err != nil {
+		return nil, err
+	}
+	return &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: []byte(key), Value: stored, Lease: lease}}}, nil
 }
 
+func read(key string) *pb.RequestOp {
+	return &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{Key: []byte(key)}}}
+}
+
+// guarded runs op if key was last written at revision, 0 for never, and else
+// whatever is given as otherwise.
+func (s *Store) guarded(ctx context.Context, key string, revision int64, op *pb.RequestOp, otherwise ...*pb.RequestOp) (*pb.TxnResponse, error) {
+	unchanged := &pb.Compare{
+		Key: []byte(key), Target: pb.Compare_MOD, Result: pb.Compare_EQUAL, TargetUnion: &pb.Compare_ModRevision{ModRevision: revision},
+	}
+	answer, err := s.direct.KV.Txn(ctx,
+		&pb.TxnRequest{Compare: []*pb.Compare{unchanged}, Success: []*pb.RequestOp{op}, Failure: otherwise}, anySize...)
+	return answer, clientv3.ContextError(ctx, err)
+}
+
+// anySize leaves it to etcd how large messages may be.
+var anySize = []grpc.CallOption{grpc.MaxCallSendMsgSize(math.MaxInt32), grpc.MaxCallRecvMsgSize(math.MaxInt32)}
+
 // refused reads what a guarded transaction found instead.
-func (s *Store) refused(ctx context.Context, op, key string, answer *clientv3.TxnResponse) (storage.Object, error) {
+func (s *Store) refused(ctx context.Context, op, key string, answer *pb.TxnResponse) (storage.Object, error) {
 	found := answer.Responses[0].GetResponseRange().Kvs
 	if len(found) == 0 {
 		return storage.Object{}, failed(op, key, storage.ErrNotFound)

@@ -220,7 +220,7 @@ func TestABrokenValueHidesNoOther(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	s := etcd.NewStore(etcd.Options{Client: embedded.Client(), Clock: clock.RealClock{}, Logger: zap.NewNop()})
+	s := etcd.NewStore(etcd.Options{Client: embedded.Client(), Direct: embedded.Direct(), Clock: clock.RealClock{}, Logger: zap.NewNop()})
 	if _, err := embedded.Client().Put(t.Context(), "/r/broken", "k8s\x00nonsense"); err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +265,7 @@ func TestRevisionCoversEveryWriteBefore(t *testing.T) {
 	}()
 	for name, current := range map[string]func() (int64, error){"asked": nil, "in process": embedded.Revision} {
 		t.Run(name, func(t *testing.T) {
-			s := etcd.NewStore(etcd.Options{Client: embedded.Client(), CurrentRevision: current, Clock: clock.RealClock{}, Logger: zap.NewNop()})
+			s := etcd.NewStore(etcd.Options{Client: embedded.Client(), Direct: embedded.Direct(), CurrentRevision: current, Clock: clock.RealClock{}, Logger: zap.NewNop()})
 			var wg sync.WaitGroup
 			for worker := range 8 {
 				wg.Go(func() {
@@ -324,7 +324,7 @@ func TestEmbeddedKeepsItsData(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := etcd.NewStore(etcd.Options{Client: embedded.Client(), CurrentRevision: embedded.Revision, Clock: clock.RealClock{}, Logger: zap.NewNop()})
+		s := etcd.NewStore(etcd.Options{Client: embedded.Client(), Direct: embedded.Direct(), CurrentRevision: embedded.Revision, Clock: clock.RealClock{}, Logger: zap.NewNop()})
 		if _, err := s.Create(t.Context(), fmt.Sprintf("/r/%d", i), object("x"), 0); err != nil {
 			t.Fatal(err)
 		}

@@ -4,10 +4,16 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"sync"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
-	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"kctl/apiserver/internal/storage"
 )
@@ -15,18 +21,23 @@ import (
 // errWatchEnded is why a watch ended whose context did.
 var errWatchEnded = errors.New("watch ended")
 
-// watch is one running watch on a prefix.
+// watch is one running watch on a prefix. It speaks to etcd over a stream of its
+// own, without etcd's client between: that shares streams among watches, and hands
+// each event through three goroutines to do so. What it does when a stream breaks,
+// the feed does that reads from here.
 type watch struct {
-	client      *clientv3.Client
+	stream      pb.Watch_WatchClient
 	transformer Transformer
 	prefix      string
-	ctx         context.Context // names the stream to etcd
+	ctx         context.Context // ends the stream
 	events      chan []storage.Event
 	err         error // set before events is closed
 	logger      *zap.Logger
 
 	// everything is watched, of an etcd whose word on progress cannot be taken.
 	everything bool
+
+	sending sync.Mutex // of requests
 }
 
 // Watch implements storage.Reader.
@@ -35,12 +46,14 @@ func (s *Store) Watch(ctx context.Context, prefix string, revision int64) (stora
 	if err != nil {
 		return nil, failed("watch", prefix, err)
 	}
-	// etcd's client runs watches of equal metadata over one stream, and answers
-	// RequestProgress only when every watch of the stream has caught up. A
-	// stream to each prefix keeps one busy resource from holding up the rest.
-	ctx = metadata.AppendToOutgoingContext(clientv3.WithRequireLeader(ctx), "kctl-watch", prefix)
+	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
+	stream, err := s.direct.Watches.Watch(ctx, append(anySize, grpc.WaitForReady(true))...)
+	if err != nil {
+		cancel()
+		return nil, failed("watch", prefix, clientv3.ContextError(ctx, err))
+	}
 	w := &watch{
-		client:      s.client,
+		stream:      stream,
 		transformer: s.transformer,
 		prefix:      prefix,
 		ctx:         ctx,
@@ -49,18 +62,34 @@ func (s *Store) Watch(ctx context.Context, prefix string, revision int64) (stora
 
 		everything: !trusted,
 	}
-	go w.run(w.begin(revision))
+	if err := w.begin(revision); err != nil {
+		cancel()
+		return nil, failed("watch", prefix, clientv3.ContextError(ctx, err))
+	}
+	go func() {
+		defer cancel()
+		w.run()
+	}()
 	return w, nil
 }
 
-func (w *watch) begin(revision int64) clientv3.WatchChan {
+func (w *watch) begin(revision int64) error {
 	// In fragments: what a watch has to catch up with may be more than a
 	// message holds.
-	options := []clientv3.OpOption{clientv3.WithRev(revision + 1), clientv3.WithFragment()}
+	create := &pb.WatchCreateRequest{StartRevision: revision + 1, Fragment: true}
 	if w.everything {
-		return w.client.Watch(w.ctx, "\x00", append(options, clientv3.WithFromKey())...)
+		create.Key, create.RangeEnd = []byte{0}, []byte{0}
+	} else {
+		create.Key, create.RangeEnd = []byte(w.prefix), []byte(clientv3.GetPrefixRangeEnd(w.prefix))
+		create.ProgressNotify = true
 	}
-	return w.client.Watch(w.ctx, w.prefix, append(options, clientv3.WithPrefix(), clientv3.WithProgressNotify())...)
+	return w.request(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: create}})
+}
+
+func (w *watch) request(r *pb.WatchRequest) error {
+	w.sending.Lock()
+	defer w.sending.Unlock()
+	return w.stream.Send(r)
 }
 
 func (w *watch) Events() <-chan []storage.Event { return w.events }
@@ -72,18 +101,33 @@ func (w *watch) RequestProgress(context.Context) error {
 	if w.everything {
 		return nil // comes by itself
 	}
-	return w.client.RequestProgress(w.ctx)
+	return w.request(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}}})
 }
 
 // run turns etcd's answers into events until the watch's context ends or etcd
 // ends the watch.
-func (w *watch) run(changes clientv3.WatchChan) {
-	w.err = errWatchEnded
+func (w *watch) run() {
 	defer close(w.events)
-	for answer := range changes {
-		if err := answer.Err(); err != nil {
-			w.err = failed("watch", "", err)
+	var fragments []*mvccpb.Event // of an answer that is not complete yet
+	for {
+		answer, err := w.stream.Recv()
+		if w.ctx.Err() != nil {
+			w.err = errWatchEnded
 			return
+		}
+		if err == nil {
+			err = refusal(answer)
+		}
+		if err != nil {
+			w.err = failed("watch", w.prefix, clientv3.ContextError(w.ctx, err))
+			return
+		}
+		if len(fragments) > 0 || answer.Fragment {
+			fragments = append(fragments, answer.Events...)
+			if answer.Fragment {
+				continue
+			}
+			answer.Events, fragments = fragments, nil
 		}
 		if !w.deliver(answer) {
 			return
@@ -91,27 +135,43 @@ func (w *watch) run(changes clientv3.WatchChan) {
 	}
 }
 
+// refusal is why etcd ends a watch; nil where it does not.
+func refusal(answer *pb.WatchResponse) error {
+	switch {
+	case answer.CompactRevision != 0:
+		return rpctypes.ErrCompacted
+	case answer.Canceled && answer.CancelReason != "":
+		return status.Error(codes.FailedPrecondition, answer.CancelReason)
+	case answer.Canceled:
+		return rpctypes.ErrFutureRev
+	}
+	return nil
+}
+
 // deliver hands an answer on; false where the watch is at its end.
-func (w *watch) deliver(answer clientv3.WatchResponse) bool {
+func (w *watch) deliver(answer *pb.WatchResponse) bool {
 	events, err := w.convert(answer)
 	if err != nil {
 		w.err = err
 		return false
 	}
-	return len(events) == 0 || w.send(events)
-}
-
-func (w *watch) send(events []storage.Event) bool {
+	if len(events) == 0 {
+		return true
+	}
 	select {
 	case w.events <- events:
 		return true
 	case <-w.ctx.Done():
+		w.err = errWatchEnded
 		return false
 	}
 }
 
-func (w *watch) convert(answer clientv3.WatchResponse) ([]storage.Event, error) {
-	if answer.IsProgressNotify() {
+func (w *watch) convert(answer *pb.WatchResponse) ([]storage.Event, error) {
+	if answer.Created {
+		return nil, nil
+	}
+	if len(answer.Events) == 0 {
 		return []storage.Event{progressTo(answer.Header.Revision)}, nil
 	}
 	events := make([]storage.Event, 0, len(answer.Events))
@@ -122,7 +182,7 @@ func (w *watch) convert(answer clientv3.WatchResponse) ([]storage.Event, error) 
 			}
 			continue
 		}
-		if e.Type == clientv3.EventTypeDelete {
+		if e.Type == mvccpb.Event_DELETE {
 			events = append(events, storage.Event{
 				Type:   storage.Deleted,
 				Object: storage.Object{Key: string(e.Kv.Key), Revision: e.Kv.ModRevision},
@@ -138,7 +198,7 @@ func (w *watch) convert(answer clientv3.WatchResponse) ([]storage.Event, error) 
 			continue
 		}
 		event := storage.Event{Type: storage.Modified, Object: object}
-		if e.IsCreate() {
+		if e.Kv.CreateRevision == e.Kv.ModRevision {
 			event.Type = storage.Added
 		}
 		events = append(events, event)

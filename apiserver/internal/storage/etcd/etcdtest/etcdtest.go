@@ -35,6 +35,7 @@ func StartIn(t testing.TB, dir string) (*etcd.Store, *etcd.Embedded) {
 	})
 	store := etcd.NewStore(etcd.Options{
 		Client:          embedded.Client(),
+		Direct:          embedded.Direct(),
 		CurrentRevision: embedded.Revision,
 		Clock:           clock.RealClock{},
 		Logger:          logger,
