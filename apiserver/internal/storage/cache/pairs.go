@@ -1,26 +1,50 @@
 package cache
 
-// pairs are names with their values: what selectors look at. An object has a
-// few, and thousands of objects are kept; a slice takes a third of a map's
-// memory, and is searched as fast.
-type pairs []string // name, value, name, value, …
+import "encoding/binary"
+
+// pairs are names with their values: what selectors look at, one behind the
+// other, each after its length. An object has a few, and thousands of objects
+// are kept: in one string they take a fifth of a map's memory, are searched as
+// fast, and are nothing to the collector of garbage.
+type pairs string
 
 func pairsOf(m map[string]string) pairs {
-	if len(m) == 0 {
-		return nil
-	}
-	p := make(pairs, 0, 2*len(m))
+	size := 0
 	for name, value := range m {
-		p = append(p, name, value)
+		size += 2*binary.MaxVarintLen16 + len(name) + len(value)
 	}
-	return p
+	packed := make([]byte, 0, size)
+	for name, value := range m {
+		packed = appendText(appendText(packed, name), value)
+	}
+	return pairs(packed)
+}
+
+func appendText(to []byte, text string) []byte {
+	return append(binary.AppendUvarint(to, uint64(len(text))), text...)
+}
+
+// cut returns the first text of p, and what is behind it.
+func (p pairs) cut() (text string, rest pairs) {
+	length, at := 0, 0
+	for shift := 0; ; shift += 7 {
+		b := p[at]
+		length |= int(b&0x7f) << shift
+		at++
+		if b < 0x80 {
+			return string(p[at : at+length]), p[at+length:]
+		}
+	}
 }
 
 // Lookup implements labels.Labels.
 func (p pairs) Lookup(name string) (value string, exists bool) {
-	for i := 0; i < len(p); i += 2 {
-		if p[i] == name {
-			return p[i+1], true
+	for len(p) > 0 {
+		var have string
+		have, p = p.cut()
+		value, p = p.cut()
+		if have == name {
+			return value, true
 		}
 	}
 	return "", false
