@@ -12,13 +12,17 @@ import (
 // The collector of garbage runs when the heap has grown by what lives in it. A
 // server that holds little would collect many times a second when it has much
 // to do; so as long as it does, the heap may grow by busyRoom first. When it
-// has little to do, memory is worth more than time. It is, too, where much lives:
-// most of that are encoded objects, which the collector need not look into.
+// has little to do, memory is worth more than time: the heap doubles at most, and
+// grows by no more than restRoom where much lives, since most of that are encoded
+// objects, which the collector need not look into. What a busy time has left
+// behind is given back when it has been over for a while.
 const (
 	busyRoom     = 64 << 20
-	busyInterval = time.Second // collections closer to each other than that are of a busy server
-	restPercent  = 100         // Go's own
-	largePercent = 50          // where twice busyRoom lives, and more
+	restRoom     = 32 << 20
+	busyInterval = time.Second      // collections closer to each other than that are of a busy server
+	quietAfter   = 10 * time.Second // without a collection, the busy time is over
+	restPercent  = 100              // Go's own
+	largePercent = 25               // of what lives, the heap may grow by at least
 	mostPercent  = 1000
 )
 
@@ -28,20 +32,32 @@ type collector struct {
 	last    time.Time
 	percent int
 	live    []metrics.Sample
+	quiet   *time.Timer // runs in busy times
 }
 
-var paceOnce sync.Once
-
-// paceCollector adapts the pace from now on, unless the environment sets it.
-func paceCollector() {
+// pacing is the process's collector, once there is a server in it; nil where the
+// environment sets the pace.
+var pacing = sync.OnceValue(func() *collector {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
+		return nil
+	}
+	c := &collector{percent: restPercent, live: []metrics.Sample{{Name: "/gc/heap/live:bytes"}}}
+	c.quiet = time.AfterFunc(quietAfter, debug.FreeOSMemory) // collects, which ends the busy time
+	c.arm()
+	return c
+})
+
+// started gives back what reading everything took, once.
+var started = sync.OnceFunc(func() {
+	c := pacing()
+	if c == nil {
 		return
 	}
-	paceOnce.Do(func() {
-		c := &collector{percent: restPercent, live: []metrics.Sample{{Name: "/gc/heap/live:bytes"}}}
-		c.arm()
-	})
-}
+	c.mu.Lock()
+	c.last = time.Time{} // what comes is rest
+	c.mu.Unlock()
+	debug.FreeOSMemory()
+})
 
 // arm has adapt called after the next collection: it is told of an object that
 // nobody holds.
@@ -55,21 +71,25 @@ func (c *collector) adapt() {
 	defer c.mu.Unlock()
 	now := time.Now()
 	metrics.Read(c.live)
-	percent := pace(now.Sub(c.last), c.live[0].Value.Uint64())
+	busy := now.Sub(c.last) < busyInterval
+	percent := pace(busy, c.live[0].Value.Uint64())
 	c.last = now
 	// Setting it stops the world for a moment.
 	if percent > c.percent*5/4 || percent < c.percent*4/5 {
 		debug.SetGCPercent(percent)
 		c.percent = percent
 	}
+	if c.quiet.Stop(); busy {
+		c.quiet.Reset(quietAfter)
+	}
 	c.arm()
 }
 
 // pace is by how much the heap may grow, in percent of what lives in it.
-func pace(sinceLast time.Duration, live uint64) int {
-	room := min(mostPercent, max(largePercent, int(busyRoom*100/max(live, 1))))
-	if sinceLast > busyInterval {
-		return min(restPercent, room)
+func pace(busy bool, live uint64) int {
+	room, most := restRoom, restPercent
+	if busy {
+		room, most = busyRoom, mostPercent
 	}
-	return room
+	return min(most, max(largePercent, int(uint64(room)*100/max(live, 1))))
 }

@@ -90,7 +90,7 @@ type Server struct {
 // Run serves the API by the options, which are complete and valid, until ctx
 // ends and everything is drained.
 func Run(ctx context.Context, o *config.Options, logger *zap.Logger) error {
-	paceCollector()
+	pacing()
 	s, err := New(ctx, o, clock.RealClock{}, logger)
 	if err != nil {
 		return err

@@ -51,6 +51,7 @@ func (s *Server) start(ctx context.Context) error {
 	close(s.ready)
 	s.logger.Info("ready")
 	daemon.Ready(s.logger)
+	started()
 	return nil
 }
 
