@@ -50,7 +50,7 @@ func (b *book) enter(entries []metav1.ManagedFieldsEntry, changed, removed *fiel
 			if has = has.without(changed).without(removed); has.empty() {
 				continue
 			}
-			entry.FieldsV1 = &metav1.FieldsV1{Raw: has.appendJSON(nil)}
+			entry.FieldsV1 = &metav1.FieldsV1{Raw: has.json()}
 		}
 		if entry.Operation == metav1.ManagedFieldsOperationUpdate {
 			updaters++
@@ -82,7 +82,7 @@ func (b *book) entry(has *fields) *metav1.ManagedFieldsEntry {
 		Time: &metav1.Time{Time: b.now().UTC().Truncate(time.Second)}, FieldsType: fieldsType, Subresource: b.by.Subresource,
 	}
 	if !has.empty() {
-		entry.FieldsV1 = &metav1.FieldsV1{Raw: has.appendJSON(make([]byte, 0, 512))}
+		entry.FieldsV1 = &metav1.FieldsV1{Raw: has.json()}
 	}
 	return entry
 }

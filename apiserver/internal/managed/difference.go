@@ -17,6 +17,16 @@ type difference struct {
 	// changed are the paths that are new or have another value, removed those
 	// that are gone.
 	changed, removed fields
+
+	arena arena
+	text  bytes.Buffer // that new was made of
+}
+
+// reset makes d ready for the next two states.
+func (d *difference) reset() {
+	d.arena.reset()
+	d.changed, d.removed = fields{arena: &d.arena}, fields{arena: &d.arena}
+	d.text.Reset()
 }
 
 // compare fills in the paths.
@@ -84,7 +94,7 @@ func (d *difference) objects(s *shape.Shape, o, n int32, changed, removed *field
 		}
 		before := d.old.member(o, hint, name)
 		if before == none {
-			if err := add(field, &d.new, i, changed.child("f:"+string(name))); err != nil {
+			if err := add(field, &d.new, i, changed.child(d.arena.field(name))); err != nil {
 				return err
 			}
 			continue
@@ -108,7 +118,7 @@ func (d *difference) objects(s *shape.Shape, o, n int32, changed, removed *field
 			hint = d.new.after(after)
 			continue
 		}
-		if err := add(field, &d.old, i, removed.child("f:"+string(name))); err != nil {
+		if err := add(field, &d.old, i, removed.child(d.arena.field(name))); err != nil {
 			return err
 		}
 	}
@@ -120,12 +130,12 @@ func (d *difference) inner(s *shape.Shape, o, n int32, name []byte, changed, rem
 	if bytes.Equal(d.old.bytes(d.old.nodes[o].raw), d.new.bytes(d.new.nodes[n].raw)) {
 		return nil
 	}
-	var c, r fields
+	c, r := fields{arena: &d.arena}, fields{arena: &d.arena}
 	if err := d.both(s, o, n, &c, &r); err != nil {
 		return err
 	}
 	if !c.empty() || !r.empty() {
-		element := "f:" + string(name)
+		element := d.arena.field(name)
 		c.element, r.element = element, element
 		changed.add(&c)
 		removed.add(&r)
@@ -154,8 +164,7 @@ func (d *difference) lists(s *shape.Shape, o, n int32, changed, removed *fields)
 		if s.Kind == shape.Set {
 			continue
 		}
-		var c, r fields
-		c.element, r.element = a.element, a.element
+		c, r := fields{element: a.element, arena: &d.arena}, fields{element: a.element, arena: &d.arena}
 		if err := d.both(s.Element, b, a.node, &c, &r); err != nil {
 			return err
 		}
@@ -191,7 +200,7 @@ func add(s *shape.Shape, d *document, at int32, to *fields) error {
 			if d.nodes[i].escapeName {
 				return errUnusual
 			}
-			if err := add(field, d, i, to.child("f:"+string(name))); err != nil {
+			if err := add(field, d, i, to.child(to.arena.field(name))); err != nil {
 				return err
 			}
 		}

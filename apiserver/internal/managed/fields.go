@@ -16,6 +16,7 @@ type fields struct {
 	element  string
 	here     bool
 	children []*fields
+	arena    *arena // for children; nil where nodes are made one by one
 }
 
 func (f *fields) empty() bool { return f == nil || !f.here && len(f.children) == 0 }
@@ -24,13 +25,13 @@ func (f *fields) empty() bool { return f == nil || !f.here && len(f.children) ==
 func (f *fields) child(element string) *fields {
 	// What is compared comes mostly in order.
 	if n := len(f.children); n == 0 || compareElements(f.children[n-1].element, element) < 0 {
-		c := &fields{element: element}
+		c := f.arena.node(element)
 		f.children = append(f.children, c)
 		return c
 	}
 	i, found := slices.BinarySearchFunc(f.children, element, func(c *fields, e string) int { return compareElements(c.element, e) })
 	if !found {
-		f.children = slices.Insert(f.children, i, &fields{element: element})
+		f.children = slices.Insert(f.children, i, f.arena.node(element))
 	}
 	return f.children[i]
 }
@@ -142,7 +143,18 @@ func (f *fields) meets(g *fields) bool {
 	return false
 }
 
-// appendJSON writes f as FieldsV1.
+// json is f as FieldsV1.
+func (f *fields) json() []byte { return f.appendJSON(make([]byte, 0, f.size())) }
+
+// size is about how long f is as FieldsV1.
+func (f *fields) size() int {
+	size := len(`{".":{},}`)
+	for _, c := range f.children {
+		size += len(`"":,`) + len(c.element) + c.size()
+	}
+	return size
+}
+
 func (f *fields) appendJSON(to []byte) []byte {
 	to = append(to, '{')
 	if f.here && len(f.children) > 0 {

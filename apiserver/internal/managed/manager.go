@@ -1,6 +1,8 @@
 package managed
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -68,11 +70,11 @@ func New(o Options) *Manager {
 		return all
 	})
 	m.empty = sync.OnceValue(func() []byte {
-		text, err := encode(o.New())
-		if err != nil {
+		var text bytes.Buffer
+		if err := encode(o.New(), &text); err != nil {
 			return []byte("{}")
 		}
-		return text
+		return text.Bytes()
 	})
 	return m
 }
@@ -103,14 +105,17 @@ func hide(s *shape.Shape, names []string) *shape.Shape {
 	return out
 }
 
-// encode is obj in JSON, without accounts.
-func encode(obj core.Object) ([]byte, error) {
+// encode writes obj in JSON, without accounts.
+func encode(obj core.Object, to *bytes.Buffer) error {
 	entries := obj.GetManagedFields()
 	if entries != nil {
 		obj.SetManagedFields(nil)
 		defer obj.SetManagedFields(entries)
 	}
-	return marshal(obj)
+	if err := json.NewEncoder(to).Encode(obj); err != nil {
+		return fmt.Errorf("encode %T: %w", obj, err)
+	}
+	return nil
 }
 
 // Update accounts for what by changed in obj, which was old before; old is nil
@@ -165,17 +170,16 @@ func (m *Manager) account(obj, old core.Object, before []byte, by By) error {
 		obj.SetManagedFields(nil)
 		return nil
 	}
-	after, err := encode(obj)
-	if err != nil {
-		return err
-	}
 	d := differences.Get().(*difference)
 	defer differences.Put(d)
-	d.changed, d.removed = fields{}, fields{}
+	d.reset()
+	if err := encode(obj, &d.text); err != nil {
+		return err
+	}
 	if err := d.old.parse(before); err != nil {
 		return err
 	}
-	if err := d.new.parse(after); err != nil {
+	if err := d.new.parse(d.text.Bytes()); err != nil {
 		return err
 	}
 	if err := d.compare(s); err != nil {
@@ -186,7 +190,7 @@ func (m *Manager) account(obj, old core.Object, before []byte, by By) error {
 		return nil
 	}
 	book := book{version: m.options.Kind.GroupVersion().String(), by: by, now: m.options.Clock.Now}
-	entries, err = book.enter(entries, &d.changed, &d.removed, &d.old)
+	entries, err := book.enter(entries, &d.changed, &d.removed, &d.old)
 	if err == nil {
 		obj.SetManagedFields(entries)
 	}
