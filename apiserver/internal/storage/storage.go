@@ -35,9 +35,10 @@ const (
 	Progress
 )
 
-// Event is one change. For Deleted, Object has a key and the revision of the
-// deletion and no value: who watches knows the last one, while the store may
-// have dropped it already.
+// Event is one change. Its Object's value is as it was written: who takes the
+// event copies it anyway, and sets the resourceVersion meanwhile. For Deleted,
+// Object has a key and the revision of the deletion and no value: who watches
+// knows the last one, while the store may have dropped it already.
 type Event struct {
 	Type   EventType
 	Object Object

@@ -70,13 +70,20 @@ var (
 // frame puts value into the JSON of an event, and returns that and where in it
 // the value is: one allocation serves both.
 func frame(kind string, value []byte) (framed, inside []byte) {
+	framed, inside, _ = frameAt(kind, value, 0, func(dst, value []byte, _ int64) ([]byte, error) { return append(dst, value...), nil })
+	return framed, inside
+}
+
+// frameAt is frame of a value that put gives its revision meanwhile.
+func frameAt(kind string, value []byte, revision int64, put func(dst, value []byte, revision int64) ([]byte, error)) (framed, inside []byte, err error) {
 	start := frameStart[kind]
-	framed = make([]byte, 0, len(start)+len(value)+len(frameEnd))
-	framed = append(framed, start...)
-	framed = append(framed, value...)
+	framed = append(make([]byte, 0, len(start)+len(value)+raw.VersionLength+len(frameEnd)), start...)
+	if framed, err = put(framed, value, revision); err != nil {
+		return nil, nil, err
+	}
+	end := len(framed)
 	framed = append(framed, frameEnd...)
-	end := len(start) + len(value)
-	return framed, framed[len(start):end:end]
+	return framed, framed[len(start):end:end], nil
 }
 
 // seenBy is what a watcher with the given selection sees of the change; ok is

@@ -1,11 +1,12 @@
 package cache
 
 import (
+	"bytes"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/fields"
 
-	"kctl/apiserver/internal/storage/raw"
+	"kctl/apiserver/internal/storage"
 	"kctl/proto/core"
 )
 
@@ -58,25 +59,15 @@ func (c *Cache) Unexpect(key string) {
 	delete(c.expected.byKey, key)
 }
 
-// recognise gives e the index that was told in advance, if it is what was
-// expected, and returns the object that was told with it.
-func (x *expectations) recognise(e *Entry) core.Object {
+// recognise returns what was told in advance of an object that comes back, if it
+// is what was expected.
+func (x *expectations) recognise(o storage.Object) (hint expectation, expected bool) {
 	x.mu.Lock()
-	hint, ok := x.byKey[e.Key]
-	delete(x.byKey, e.Key)
+	hint, expected = x.byKey[o.Key]
+	delete(x.byKey, o.Key)
 	x.mu.Unlock()
-	if !ok || !raw.IsVersionOf(e.Value, hint.value) {
-		return nil
+	if !expected || !bytes.Equal(o.Value, hint.value) {
+		return expectation{}, false
 	}
-	e.index.Store(hint.index)
-	return hint.object
-}
-
-// has reports whether a hint is there for key: what this server is writing
-// itself is in the form in which it is to be seen.
-func (x *expectations) has(key string) bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	_, ok := x.byKey[key]
-	return ok
+	return hint, true
 }

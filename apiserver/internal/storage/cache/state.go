@@ -1,7 +1,10 @@
 package cache
 
 import (
+	"go.uber.org/zap"
+
 	"kctl/apiserver/internal/storage"
+	"kctl/apiserver/internal/storage/raw"
 )
 
 // normalize brings what was read into the form in which it is to be seen.
@@ -73,15 +76,35 @@ func (c *Cache) prepare(e storage.Event) *change {
 	if e.Type == storage.Modified {
 		ch.kind = Modified
 	}
-	if c.options.Normal != nil && !c.expected.has(e.Object.Key) {
-		e.Object.Value = c.options.Normal(e.Object.Value)
-	}
-	ch.frame, e.Object.Value = frame(ch.kind, e.Object.Value)
-	ch.entry = c.newEntry(e.Object)
-	if object := c.expected.recognise(ch.entry); object != nil {
-		ch.object.Store(&object)
+	if err := c.complete(ch, e.Object); err != nil {
+		c.options.Logger.Error("stored object cannot be read", zap.String("key", e.Object.Key), zap.Error(err))
+		return nil
 	}
 	return ch
+}
+
+// complete gives ch its entry, with the object's resourceVersion in place.
+func (c *Cache) complete(ch *change, o storage.Object) (err error) {
+	put := raw.AppendWithResourceVersion
+	hint, expected := c.expected.recognise(o)
+	switch {
+	case expected:
+		put = raw.AppendNewResourceVersion
+	case c.options.Normal != nil:
+		if o.Value, err = raw.SetResourceVersion(o.Value, o.Revision); err != nil {
+			return err
+		}
+		o.Value = c.options.Normal(o.Value)
+	}
+	if ch.frame, o.Value, err = frameAt(ch.kind, o.Value, o.Revision, put); err != nil {
+		return err
+	}
+	ch.entry = c.newEntry(o)
+	ch.entry.index.Store(hint.index)
+	if hint.object != nil {
+		ch.object.Store(&hint.object)
+	}
+	return nil
 }
 
 // applyChange changes the entries and completes ch with what was there before.

@@ -42,20 +42,27 @@ var errSealed = errors.New("value cannot be opened")
 
 // decode makes an object of a stored key: JSON with resourceVersion in place.
 func decode(ctx context.Context, t Transformer, kv *mvccpb.KeyValue) (storage.Object, error) {
-	value, stale, err := t.Open(ctx, string(kv.Key), kv.Value)
+	value, stale, err := asJSON(ctx, t, kv)
 	if err != nil {
-		return storage.Object{}, fmt.Errorf("%w: %w", errSealed, err)
-	}
-	if bytes.HasPrefix(value, envelope) {
-		if value, err = fromProtobuf(value); err != nil {
-			return storage.Object{}, err
-		}
+		return storage.Object{}, err
 	}
 	value, err = raw.SetResourceVersion(value, kv.ModRevision)
 	if err != nil {
 		return storage.Object{}, fmt.Errorf("set resourceVersion: %w", err)
 	}
 	return storage.Object{Key: string(kv.Key), Value: value, Revision: kv.ModRevision, Stale: stale}, nil
+}
+
+// asJSON is the JSON that was stored.
+func asJSON(ctx context.Context, t Transformer, kv *mvccpb.KeyValue) (value []byte, stale bool, err error) {
+	value, stale, err = t.Open(ctx, string(kv.Key), kv.Value)
+	if err != nil {
+		return nil, false, fmt.Errorf("%w: %w", errSealed, err)
+	}
+	if bytes.HasPrefix(value, envelope) {
+		value, err = fromProtobuf(value)
+	}
+	return value, stale, err
 }
 
 // fromProtobuf turns a value that upstream stored into the JSON of the same
@@ -75,9 +82,9 @@ func fromProtobuf(value []byte) ([]byte, error) {
 
 // written is the object that a successful write leaves behind.
 func written(op, key string, value []byte, revision int64) (storage.Object, error) {
-	value, err := raw.SetResourceVersion(value, revision)
+	stored, err := raw.AppendNewResourceVersion(make([]byte, 0, len(value)+raw.VersionLength), value, revision)
 	if err != nil {
 		return storage.Object{}, failed(op, key, err)
 	}
-	return storage.Object{Key: key, Value: value, Revision: revision}, nil
+	return storage.Object{Key: key, Value: stored, Revision: revision}, nil
 }

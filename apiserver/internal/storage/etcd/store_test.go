@@ -138,7 +138,7 @@ func TestWatchInOrderAndFromARevision(t *testing.T) {
 	if got[0].Type != storage.Added || got[1].Type != storage.Modified || got[2].Type != storage.Deleted {
 		t.Errorf("types: %v", got)
 	}
-	if string(got[1].Object.Value) != string(a2.Value) {
+	if string(got[1].Object.Value) != string(object("a2")) {
 		t.Errorf("second event has %s", got[1].Object.Value)
 	}
 	other, err := s.Create(ctx, "/elsewhere", object("x"), 0)

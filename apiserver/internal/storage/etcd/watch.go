@@ -189,7 +189,7 @@ func (w *watch) convert(answer *pb.WatchResponse) ([]storage.Event, error) {
 			})
 			continue
 		}
-		object, err := decode(w.ctx, w.transformer, e.Kv)
+		value, _, err := asJSON(w.ctx, w.transformer, e.Kv)
 		if errors.Is(err, errSealed) {
 			return nil, failed("watch", string(e.Kv.Key), err)
 		}
@@ -197,7 +197,7 @@ func (w *watch) convert(answer *pb.WatchResponse) ([]storage.Event, error) {
 			w.logger.Error("stored object cannot be read", zap.ByteString("key", e.Kv.Key), zap.Error(err))
 			continue
 		}
-		event := storage.Event{Type: storage.Modified, Object: object}
+		event := storage.Event{Type: storage.Modified, Object: storage.Object{Key: string(e.Kv.Key), Value: value, Revision: e.Kv.ModRevision}}
 		if e.Kv.CreateRevision == e.Kv.ModRevision {
 			event.Type = storage.Added
 		}

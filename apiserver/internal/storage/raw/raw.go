@@ -18,10 +18,14 @@ import (
 // ErrMalformed: the bytes are not a JSON object of the expected form.
 var ErrMalformed = errors.New("malformed JSON object")
 
+// VersionLength is by how much an object grows at most that has metadata and is
+// given a resourceVersion.
+const VersionLength = len(`"resourceVersion":"",`) + 20
+
 // SetResourceVersion returns a copy of object whose metadata.resourceVersion is
 // revision.
 func SetResourceVersion(object []byte, revision int64) ([]byte, error) {
-	return AppendWithResourceVersion(make([]byte, 0, len(object)+48), object, revision)
+	return AppendWithResourceVersion(make([]byte, 0, len(object)+VersionLength), object, revision)
 }
 
 // AppendWithResourceVersion appends object, with metadata.resourceVersion set
@@ -52,6 +56,23 @@ func AppendWithResourceVersion(dst, object []byte, revision int64) ([]byte, erro
 	dst = strconv.AppendInt(dst, revision, 10)
 	dst = append(dst, '"')
 	return append(dst, object[version.end:]...), nil
+}
+
+// AppendNewResourceVersion is AppendWithResourceVersion for an object that is
+// known to have no resourceVersion: it looks at nothing behind the place where
+// that goes.
+func AppendNewResourceVersion(dst, object []byte, revision int64) ([]byte, error) {
+	top := skipSpace(object, 0)
+	at, err := memberStart(object, top, "metadata")
+	if err != nil {
+		return nil, err
+	}
+	if at == 0 || object[at] != '{' {
+		return AppendWithResourceVersion(dst, object, revision)
+	}
+	dst = append(dst, object[:at+1]...)
+	dst = appendVersion(dst, revision)
+	return appendMembers(dst, object, at+1)
 }
 
 func appendVersion(dst []byte, revision int64) []byte {
@@ -97,26 +118,6 @@ func WithoutResourceVersion(object []byte) ([]byte, error) {
 	before := bytes.TrimRight(object[:version.key], " \t\r\n")
 	out = append(out, bytes.TrimSuffix(before, []byte(","))...)
 	return append(out, object[version.end:]...), nil
-}
-
-// IsVersionOf reports whether stored is what SetResourceVersion makes of object,
-// which has no resourceVersion.
-func IsVersionOf(stored, object []byte) bool {
-	const key = `"resourceVersion":"`
-	_, meta, err := metadata(object)
-	if err != nil || !meta.found() {
-		return false
-	}
-	inserted := len(stored) - len(object)
-	at := meta.start + 1
-	if inserted <= len(key) || at+inserted > len(stored) {
-		return false
-	}
-	version, ok := bytes.CutPrefix(stored[at:at+inserted], []byte(key))
-	if end := string(bytes.TrimLeft(version, "0123456789")); !ok || end != `",` && end != `"` {
-		return false
-	}
-	return bytes.Equal(stored[:at], object[:at]) && bytes.Equal(stored[at+inserted:], object[at:])
 }
 
 // Labels returns metadata.labels, nil where there are none.

@@ -11,39 +11,62 @@ func (s span) found() bool { return s.end > 0 }
 // member finds the member called name of the object that opens at position i.
 // Keys written with escapes are not recognised; no encoder writes them.
 func member(b []byte, i int, name string) (span, error) {
+	key, start, err := find(b, i, name)
+	if err != nil || start == 0 {
+		return span{}, err
+	}
+	end, err := skipValue(b, start)
+	if err != nil {
+		return span{}, err
+	}
+	return span{key: key, start: start, end: end}, nil
+}
+
+// memberStart is where the value of a member begins; 0 where it is not there.
+// The value may be malformed.
+func memberStart(b []byte, i int, name string) (int, error) {
+	_, start, err := find(b, i, name)
+	if err == nil && start >= len(b) {
+		return 0, ErrMalformed
+	}
+	return start, err
+}
+
+// find returns where the key and the value of a member begin; start is 0 where
+// it is not there.
+func find(b []byte, i int, name string) (key, start int, err error) {
 	if i >= len(b) || b[i] != '{' {
-		return span{}, ErrMalformed
+		return 0, 0, ErrMalformed
 	}
 	i = skipSpace(b, i+1)
 	if i < len(b) && b[i] == '}' {
-		return span{}, nil
+		return 0, 0, nil
 	}
 	for {
-		key := i
+		key = i
 		end, err := skipString(b, key)
 		if err != nil {
-			return span{}, err
+			return 0, 0, err
 		}
 		i = skipSpace(b, end)
 		if i >= len(b) || b[i] != ':' {
-			return span{}, ErrMalformed
+			return 0, 0, ErrMalformed
 		}
-		start := skipSpace(b, i+1)
-		i, err = skipValue(b, start)
-		if err != nil {
-			return span{}, err
-		}
+		start = skipSpace(b, i+1)
 		if string(b[key+1:end-1]) == name {
-			return span{key: key, start: start, end: i}, nil
+			return key, start, nil
+		}
+		if i, err = skipValue(b, start); err != nil {
+			return 0, 0, err
 		}
 		i = skipSpace(b, i)
 		switch {
 		case i < len(b) && b[i] == '}':
-			return span{}, nil
+			return 0, 0, nil
 		case i < len(b) && b[i] == ',':
 			i = skipSpace(b, i+1)
 		default:
-			return span{}, ErrMalformed
+			return 0, 0, ErrMalformed
 		}
 	}
 }
