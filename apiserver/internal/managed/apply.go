@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
+	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	smd "sigs.k8s.io/structured-merge-diff/v6/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
@@ -139,4 +140,11 @@ func (sameVersion) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner)
 
 func (sameVersion) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
 	return label, value, nil
+}
+
+func decode(text []byte, into runtime.Object) error {
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, into); err != nil {
+		return fmt.Errorf("decode %T: %w", into, err)
+	}
+	return nil
 }
