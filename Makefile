@@ -14,7 +14,7 @@ VERSION ?= $(shell sed -n 's/^var Number = "\(.*\)"/\1/p' proto/release/release.
 # nomsgpack: gin without an encoding that the API does not speak; 6 MB of each binary.
 GO_BUILD = CGO_ENABLED=0 go build -trimpath -tags nomsgpack,grpcnotrace -ldflags='-s -w -X kctl/proto/release.Number=$(VERSION)'
 
-.PHONY: run down build etcd runtime images install packages test test-long check bench deps test-deps clean
+.PHONY: run down build etcd runtime upstream images install packages test test-long check bench deps test-deps clean
 
 run: deps build
 	@deploy/local/run.sh $(BIN) $(DIR) $(PORT)
@@ -42,6 +42,14 @@ $(BIN)/runtime/runc: test/containerd/go.mod
 		github.com/containerd/containerd/v2/cmd/containerd github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2 github.com/containerd/containerd/v2/cmd/ctr
 	cd test/containerd && GOWORK=off CGO_ENABLED=1 go build -trimpath -buildvcs=false -tags seccomp -ldflags='-s -w' -o ../../$(BIN)/runtime/ github.com/opencontainers/runc
 
+# What carries traffic to services beside us, for the long tests: upstream's
+# kube-proxy and kube-controller-manager, and CoreDNS (test/upstream pins them).
+upstream: $(BIN)/upstream/kube-proxy
+
+$(BIN)/upstream/kube-proxy: test/upstream/go.mod
+	cd test/upstream && GOWORK=off CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags='-s -w' -o ../../$(BIN)/upstream/ \
+		github.com/coredns/coredns k8s.io/kubernetes/cmd/kube-controller-manager k8s.io/kubernetes/cmd/kube-proxy
+
 # Archives that container engines load: build/images/NAME.tar
 images: build etcd
 	$(BIN)/kctl images --dir build/images
@@ -58,7 +66,7 @@ test: test-deps build etcd
 	@KCTL_BIN=$(CURDIR)/$(BIN) deploy/local/test.sh $(MODULES)
 
 # What takes longer than a test run should.
-test-long: test-deps build images runtime
+test-long: test-deps build images runtime upstream
 	@deploy/local/deps.sh long
 	cd kubelet && KCTL_LONG=1 go test -race -timeout 20m -run 'Churn|ThreeHundred|AFullDisk' ./internal/kubelet
 	cd kubelet && PATH=$(CURDIR)/$(BIN)/runtime:$$PATH go test -race -p 1 -count=1 -timeout 30m ./internal/cri ./internal/podruntime ./internal/probe ./internal/server ./internal/volume ./internal/kubelet

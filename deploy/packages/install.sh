@@ -28,6 +28,7 @@ for part in "$@"; do
 	kctl-control-plane)
 		program apiserver "$lib"
 		program scheduler "$lib"
+		install -m 0755 "$source/../backup/backup.sh" "$source/../backup/restore.sh" "$root$lib"
 		unit kctl-etcd
 		unit kctl-apiserver
 		unit kctl-scheduler

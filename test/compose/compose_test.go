@@ -32,7 +32,7 @@ var (
 // somebody writes, with the docker-compose of Debian.
 func TestAnyOneMayBeLost(t *testing.T) {
 	harness.NeedLong(t, startsDocker)
-	e := startControlPlane(t, []string{"docker-compose"})
+	e := startControlPlane(t, []string{"docker-compose"}, (*engine).asDocumented)
 	client := e.clientset(t, e.admin("127.0.0.1"))
 	makeNode(t, client)
 
@@ -65,11 +65,10 @@ func TestAnyOneMayBeLost(t *testing.T) {
 
 // startControlPlane brings everything up by a Compose, and has it taken down
 // without a trace.
-func startControlPlane(t *testing.T, program []string, settings ...string) *engine {
+func startControlPlane(t *testing.T, program []string, up func(*engine), settings ...string) *engine {
 	t.Helper()
 	e := startEngine(t)
 	e.program, e.env = program, append(e.env, settings...)
-	e.load(filepath.Join(harness.Root(), "build", "images"), images...)
 	t.Cleanup(func() {
 		if t.Failed() {
 			logs, _ := e.tryCompose("logs", "--no-color", "--tail=20")
@@ -82,9 +81,39 @@ func startControlPlane(t *testing.T, program []string, settings ...string) *engi
 			}
 		}
 	})
-	e.compose("up", "-d")
+	up(e)
 	e.allHealthy()
 	return e
+}
+
+// asDocumented brings everything up by the commands of docs/operations.md.
+func (e *engine) asDocumented() {
+	e.t.Helper()
+	const under = "A control plane in containers"
+	settings, admin := filepath.Join(harness.Root(), folder, ".env"), filepath.Join(harness.Root(), folder, "admin.kubeconfig")
+	for _, file := range []string{settings, admin} {
+		if _, err := os.Stat(file); err == nil {
+			e.t.Fatalf("%s is in the way: the test writes it, and removes it", file)
+		}
+		e.t.Cleanup(func() { _ = os.Remove(file) })
+	}
+	page := harness.OpenPage(e.t, "docs/operations.md")
+	script := "cd " + harness.Root() + "\n"
+	for range 3 {
+		script += page.Take(e.t, under)
+	}
+	e.must("bash", "-euo", "pipefail", "-c", script)
+	kubeconfig, err := os.ReadFile(admin)
+	if err != nil || !strings.Contains(string(kubeconfig), "https://cp.example.org:6443") {
+		e.t.Errorf("the kubeconfig: %v\n%s", err, kubeconfig)
+	}
+}
+
+// loaded brings everything up from images that were made before.
+func (e *engine) loaded() {
+	e.t.Helper()
+	e.load(filepath.Join(harness.Root(), "build", "images"), images...)
+	e.compose("up", "-d")
 }
 
 // load gives the engine images that `kctl images` has made.

@@ -35,7 +35,7 @@ func TestNodeFromOutside(t *testing.T) {
 	if err := os.Symlink(harness.Compose.Build(t), filepath.Join(plugins, "docker-compose")); err != nil {
 		t.Fatal(err)
 	}
-	e := startControlPlane(t, []string{"docker", "compose"}, "DOCKER_CONFIG="+filepath.Dir(plugins), "KCTL_HOST="+engineAddress, "KCTL_BIND=0.0.0.0")
+	e := startControlPlane(t, []string{"docker", "compose"}, (*engine).loaded, "DOCKER_CONFIG="+filepath.Dir(plugins), "KCTL_HOST="+engineAddress, "KCTL_BIND=0.0.0.0")
 	e.cable(t)
 	admin := filepath.Join(c.Dir, "log", "outside.kubeconfig")
 	if err := os.WriteFile(admin, []byte(e.admin(engineAddress)), 0o600); err != nil {

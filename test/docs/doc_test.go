@@ -5,9 +5,9 @@
 // console, and indented blocks. Before each stands a comment that readers of
 // the page don't see:
 //
-//	<!-- run -->                       the test runs it
-//	<!-- not run: why -->              it does not, and why
-//	<!-- not run on this page: why --> at the top: no block of the page is run
+//	<!-- run -->                            the test runs it
+//	<!-- run by test/FOLDER TEST -->        another test does: it takes a machine of its own, or several
+//	<!-- not run: why -->                   none does, and why
 //
 // A block without one fails the test.
 package docs_test

@@ -1,82 +1,19 @@
 package docs_test
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"kctl/test/harness"
 )
-
-// block is a block of shell commands on a page.
-type block struct {
-	line   int
-	text   string
-	run    bool
-	reason string // why it is not run
-}
-
-var (
-	fence   = regexp.MustCompile("^```(\\w*)\\s*$")
-	runMark = regexp.MustCompile(`^<!-- run -->$`)
-	notMark = regexp.MustCompile(`^<!-- not run: (\S.*) -->$`)
-	noPage  = regexp.MustCompile(`^<!-- not run on this page: (\S.*) -->$`)
-	list    = regexp.MustCompile(`^\s*([-*+]|\d+\.)\s`)
-)
-
-var shells = map[string]bool{"sh": true, "bash": true, "shell": true, "console": true}
-
-// blocks are the shell commands of a page, in order.
-func blocks(page string) []block {
-	var all []block
-	var mark block       // what the comment said that stands before the next block
-	var current *block   // the block that is being read
-	var everywhere block // what holds for the whole page
-	inFence, inList, blank := false, false, true
-	begin := func(line int) {
-		next := block{line: line, run: mark.run, reason: mark.reason + everywhere.reason}
-		mark = block{}
-		all = append(all, next)
-		current = &all[len(all)-1]
-	}
-	for i, line := range strings.Split(page, "\n") {
-		fenced := fence.FindStringSubmatch(line)
-		switch {
-		case fenced != nil && inFence:
-			inFence, current = false, nil
-		case fenced != nil:
-			inFence, current = true, nil
-			if shells[fenced[1]] {
-				begin(i + 1)
-			}
-		case inFence:
-			if current != nil {
-				current.text += line + "\n"
-			}
-		case runMark.MatchString(line):
-			mark = block{run: true}
-		case notMark.MatchString(line):
-			mark = block{reason: notMark.FindStringSubmatch(line)[1]}
-		case noPage.MatchString(line):
-			everywhere.reason = noPage.FindStringSubmatch(line)[1]
-		case strings.HasPrefix(line, "    ") && !inList && (blank || current != nil):
-			if current == nil {
-				begin(i + 1)
-			}
-			current.text += strings.TrimPrefix(line, "    ") + "\n"
-		case strings.TrimSpace(line) != "":
-			inList = list.MatchString(line) || inList && strings.HasPrefix(line, " ")
-			current = nil
-		}
-		blank = strings.TrimSpace(line) == "" || strings.HasPrefix(line, "<!--")
-	}
-	return all
-}
 
 // pages are the pages that tell users what to type: where they begin first.
 func pages(t *testing.T) []string {
@@ -96,24 +33,44 @@ func pages(t *testing.T) []string {
 	return ordered
 }
 
-func read(t *testing.T, path string) []block {
+func read(t *testing.T, path string) []harness.Block {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return blocks(string(text))
+	return harness.Blocks(string(text))
 }
 
-// Every block of commands is run, or says why not.
+// Every block of commands is run, or says why not; a test that is said to run it
+// is there.
 func TestEveryBlockIsMarked(t *testing.T) {
 	for _, page := range pages(t) {
 		for _, b := range read(t, page) {
-			if !b.run && b.reason == "" {
-				t.Errorf("%s:%d: before these commands stands neither <!-- run --> nor <!-- not run: why -->:\n%s", filepath.Base(page), b.line, b.text)
+			switch {
+			case !b.Run && b.By == "" && b.Reason == "":
+				t.Errorf("%s:%d: before these commands stands none of <!-- run -->, <!-- run by test/FOLDER TEST --> and <!-- not run: why -->:\n%s", filepath.Base(page), b.Line, b.Text)
+			case b.By != "":
+				folder, test, _ := strings.Cut(b.By, " ")
+				if !isThere(t, folder, test) {
+					t.Errorf("%s:%d: there is no %s", filepath.Base(page), b.Line, b.By)
+				}
 			}
 		}
 	}
+}
+
+// isThere says whether a folder of the repository has a test of that name.
+func isThere(t *testing.T, folder, test string) bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(harness.Root(), folder, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(files, func(file string) bool {
+		text, err := os.ReadFile(file)
+		return err == nil && bytes.Contains(text, []byte("\nfunc "+test+"(t *testing.T)"))
+	})
 }
 
 // The index leads to pages that are there.
@@ -139,17 +96,17 @@ func TestCommands(t *testing.T) {
 		dir := t.TempDir()
 		t.Run(filepath.Base(page), func(t *testing.T) {
 			for _, b := range all {
-				if !b.run {
+				if !b.Run {
 					continue
 				}
 				ran++
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-				cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", b.text)
+				cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", b.Text)
 				cmd.Env, cmd.Dir, cmd.WaitDelay = c.Env(), dir, 10*time.Second
 				out, err := cmd.CombinedOutput()
 				cancel()
 				if err != nil {
-					t.Fatalf("%s:%d: %v\n%s\n%s", filepath.Base(page), b.line, err, b.text, out)
+					t.Fatalf("%s:%d: %v\n%s\n%s", filepath.Base(page), b.Line, err, b.Text, out)
 				}
 			}
 		})
@@ -160,14 +117,15 @@ func TestCommands(t *testing.T) {
 }
 
 func TestBlocks(t *testing.T) {
-	const page = "# Page\n\nText.\n\n<!-- run -->\n```sh\na\n\nb\n```\n\n```\nno shell\n```\n\n    indented\n      deeper\n\n- a list\n\n    its text\n\n" +
-		"More.\n\n<!-- not run: it hurts -->\n\n    c\n\n```yaml\nd: e\n```\n"
-	all := blocks(page)
-	if len(all) != 3 || all[0].text != "a\n\nb\n" || !all[0].run || all[1].text != "indented\n  deeper\n" || all[1].run || all[1].reason != "" ||
-		all[2].text != "c\n" || all[2].reason != "it hurts" {
-		t.Errorf("%+v", all)
+	const page = "# Page\n\nText.\n\n<!-- run -->\n```sh\na\n\nb\n```\n\n```\nno shell\n```\n\n    indented\n      deeper\n\n    after a blank line\n\n- a list\n\n    its text\n\n" +
+		"More.\n\n## Part\n\n<!-- not run: it hurts -->\n\n    c\n\n<!-- run by test/install TestPages -->\n\n    d\n\n```yaml\nd: e\n```\n"
+	want := []harness.Block{
+		{Line: 6, Under: "Page", Text: "a\n\nb\n", Run: true},
+		{Line: 16, Under: "Page", Text: "indented\n  deeper\n\nafter a blank line\n"},
+		{Line: 31, Under: "Part", Text: "c\n", Reason: "it hurts"},
+		{Line: 35, Under: "Part", Text: "d\n", By: "test/install TestPages"},
 	}
-	if all := blocks("<!-- not run on this page: it takes three machines -->\n\n```sh\na\n```\n\n<!-- run -->\n```sh\nb\n```\n"); !strings.Contains(all[0].reason, "three") || !all[1].run {
+	if all := harness.Blocks(page); !slices.Equal(all, want) {
 		t.Errorf("%+v", all)
 	}
 }

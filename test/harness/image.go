@@ -4,11 +4,14 @@ import (
 	"archive/tar"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
+	"testing"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -31,22 +34,65 @@ func (c *Cluster) Shell() string {
 // Program pushes an image of one static binary and returns the image's name.
 func (c *Cluster) Program(name, binary string) string {
 	c.t.Helper()
-	data, err := os.ReadFile(binary)
+	image, err := programImage(name, binary)
 	if err != nil {
 		c.t.Fatal(err)
 	}
+	return c.push(name, image)
+}
+
+// Archive writes an image of one static binary as a file that container engines
+// load.
+func Archive(t testing.TB, image, binary, file string) {
+	t.Helper()
+	made, err := programImage(filepath.Base(binary), binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tag, err := name.NewTag(image)
+	if err == nil {
+		err = tarball.WriteToFile(file, tag, made)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// programImage is an image of one static binary.
+func programImage(name, binary string) (v1.Image, error) {
+	data, err := os.ReadFile(binary)
+	if err != nil {
+		return nil, err
+	}
 	var layer bytes.Buffer
 	w := tar.NewWriter(&layer)
-	if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(data))}); err != nil {
-		c.t.Fatal(err)
+	err = w.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(data))})
+	if err == nil {
+		_, err = w.Write(data)
 	}
-	if _, err := w.Write(data); err != nil {
-		c.t.Fatal(err)
+	if err = errors.Join(err, w.Close()); err != nil {
+		return nil, err
 	}
-	if err := w.Close(); err != nil {
-		c.t.Fatal(err)
+	return newImage(layer.Bytes(), v1.Config{Entrypoint: []string{"/" + name}})
+}
+
+// newImage is an image of one layer.
+func newImage(layer []byte, config v1.Config) (v1.Image, error) {
+	l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(layer)), nil })
+	if err != nil {
+		return nil, err
 	}
-	return c.push(name, layer.Bytes(), v1.Config{Entrypoint: []string{"/" + name}})
+	image, err := mutate.AppendLayers(empty.Image, l)
+	if err != nil {
+		return nil, err
+	}
+	file, err := image.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	file = file.DeepCopy()
+	file.OS, file.Architecture, file.Config = "linux", runtime.GOARCH, config
+	return mutate.ConfigFile(image, file)
 }
 
 // ShellAs pushes Shell's files as an image of that name and configuration.
@@ -87,33 +133,20 @@ func (c *Cluster) ShellAs(image string, config v1.Config) string {
 	if err := w.Close(); err != nil {
 		c.t.Fatal(err)
 	}
-	return c.push(image, layer.Bytes(), config)
+	made, err := newImage(layer.Bytes(), config)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return c.push(image, made)
 }
 
-func (c *Cluster) push(image string, layer []byte, config v1.Config) string {
+func (c *Cluster) push(image string, content v1.Image) string {
 	c.t.Helper()
-	l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(layer)), nil })
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	img, err := mutate.AppendLayers(empty.Image, l)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	file, err := img.ConfigFile()
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	file = file.DeepCopy()
-	file.OS, file.Architecture, file.Config = "linux", "amd64", config
-	if img, err = mutate.ConfigFile(img, file); err != nil {
-		c.t.Fatal(err)
-	}
 	tag, err := name.NewTag(c.Registry()+"/"+image+":latest", name.Insecure)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	if err := remote.Write(tag, img, remote.WithContext(c.t.Context())); err != nil {
+	if err := remote.Write(tag, content, remote.WithContext(c.t.Context())); err != nil {
 		c.t.Fatalf("push %s: %v", image, err)
 	}
 	return "kctl.local/" + image

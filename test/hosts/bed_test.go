@@ -37,10 +37,28 @@ type bed struct {
 	client  *kubernetes.Clientset
 }
 
-const clusterRanges = "10.244.0.0/16,fd00:10:244::/48"
+// rangesForPods are flags of the API server.
+var rangesForPods = "--allocate-node-cidrs --cluster-cidr=10.244.0.0/16,fd00:10:244::/48 --node-monitor-grace-period=" + lostAfter.String()
 
 // start brings up a control plane and hosts whose nodes are Ready.
 func start(t *testing.T, count int, kubeletFlags ...string) *bed {
+	t.Helper()
+	b := bringUp(t, count, "--without=registry,containerd,kubelet", "--apiserver-flags=--bind-address=0.0.0.0 "+rangesForPods)
+	b.control.shell(t, harness.OpenPage(t, "docs/networking.md").Take(t, "Three nodes, no other software"))
+	for _, m := range b.hosts {
+		b.enroll(t, m)
+		m.args = append(m.args, kubeletFlags...)
+		m.startKubelet(t)
+	}
+	for _, m := range b.hosts {
+		b.awaitReady(t, m.name, corev1.ConditionTrue)
+	}
+	return b
+}
+
+// bringUp makes the machines: one with a control plane, by `kctl up` with these
+// arguments, and hosts with a container runtime.
+func bringUp(t *testing.T, count int, controlPlane ...string) *bed {
 	t.Helper()
 	harness.NeedRoot(t)
 	b := &bed{control: newMachine(t, "control", "192.0.2.1")}
@@ -60,8 +78,7 @@ func start(t *testing.T, count int, kubeletFlags ...string) *bed {
 			}
 		})
 	}
-	up(count, b.control, "--port=6443", "--without=registry,containerd,kubelet",
-		"--apiserver-flags=--bind-address=0.0.0.0 --allocate-node-cidrs --cluster-cidr="+clusterRanges+" --node-monitor-grace-period="+lostAfter.String())
+	up(count, b.control, append([]string{"--port=6443"}, controlPlane...)...)
 	for i, m := range b.hosts {
 		up(i, m, "--node-name="+m.name, "--without=apiserver,scheduler,kubelet")
 	}
@@ -70,15 +87,6 @@ func start(t *testing.T, count int, kubeletFlags ...string) *bed {
 		t.Fatal(err)
 	}
 	b.connect(t)
-	b.control.kctl(t, "apply", "-f", filepath.Join(harness.Root(), "deploy", "network", "node-network.yaml"))
-	for _, m := range b.hosts {
-		b.enroll(t, m)
-		m.args = append(m.args, kubeletFlags...)
-		m.startKubelet(t)
-	}
-	for _, m := range b.hosts {
-		b.awaitReady(t, m.name, corev1.ConditionTrue)
-	}
 	return b
 }
 
@@ -163,6 +171,19 @@ func (m *machine) kctl(t *testing.T, args ...string) string {
 		t.Fatal(err)
 	}
 	return out
+}
+
+// shell runs lines of the documentation on the switch, in a clone of the
+// repository, as the cluster's admin; they must succeed.
+func (m *machine) shell(t *testing.T, script string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cmd := m.command(ctx, "bash", "-euo", "pipefail", "-c", "cd "+harness.Root()+"\n"+script) // who enters a mount namespace is at its root
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+m.dir+"/admin.kubeconfig", "HOME="+m.dir, "PATH="+m.bin+":"+os.Getenv("PATH"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s\n%s", err, script, out)
+	}
 }
 
 func (m *machine) tryKctl(t *testing.T, args ...string) (string, error) {

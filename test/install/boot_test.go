@@ -50,7 +50,7 @@ func debian(t *testing.T) string {
 		return root
 	}
 	run(t, "debootstrap", "--variant=minbase",
-		"--include=systemd,systemd-sysv,dbus,etcd-server,containerd,runc,containernetworking-plugins,iptables,iproute2",
+		"--include=systemd,systemd-sysv,dbus,etcd-server,etcd-client,curl,containerd,runc,containernetworking-plugins,iptables,iproute2",
 		"bookworm", root, "http://deb.debian.org/debian")
 	return root
 }

@@ -22,14 +22,21 @@ func leaves(m *machine) {
 	m.do("rm", "/etc/cni/net.d/10-pods.conflist")
 	m.joinsWithNetwork()
 	m.resets()
+	m.hasNoNetwork()
+	m.joinsWithNetwork()
+}
+
+// hasNoNetwork looks for what a kubelet made for --node-network.
+func (m *machine) hasNoNetwork() {
+	m.t.Helper()
 	for what, looks := range map[string]string{
-		"link": "ip link show kctl-pods", "chain": "iptables -t nat -S KCTL-POD-MASQ", "configuration": "ls /etc/cni/net.d/10-kctl.conflist",
+		"link": "ip link show kctl-pods", "chain": "iptables -t nat -S KCTL-POD-MASQ", "jump": "iptables -t filter -S FORWARD | grep KCTL", "route": "ip route show proto 107 | grep .",
+		"configuration": "ls /etc/cni/net.d/10-kctl.conflist", "list of addresses": "ls /var/lib/cni/networks/kctl-node-network",
 	} {
 		if out, err := m.try("sh", "-c", looks); err == nil {
 			m.t.Errorf("the network's %s is still there:\n%s", what, out)
 		}
 	}
-	m.joinsWithNetwork()
 }
 
 // resets has nothing left of the node, its running pods least of all.

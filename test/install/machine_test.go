@@ -272,6 +272,7 @@ func purge(m *machine) {
 	m.sh("test -e /etc/kctl/kubelet.yaml && test -e /etc/default/kctl-kubelet")
 	m.sh("for t in $(ctr -n k8s.io tasks list -q); do ctr -n k8s.io tasks kill -s KILL $t; done")
 	m.do("dpkg", "--purge", "kctl-node", "kctl-control-plane", "kctl")
+	m.hasNoNetwork()
 	left := strings.Fields(m.sh(`find / -xdev \( -name 'kctl*' -o -path '/var/lib/kubelet*' \) -not -path '/opt/*' -not -path '/proc/*' -not -path '/root/.kube/*'`))
 	// The journal and containerd's store of images have names of their own, and
 	// the network plugins keep the address of a pod that was killed.

@@ -2,9 +2,7 @@ package relay_test
 
 import (
 	"context"
-	"crypto/sha256"
 	"crypto/tls"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
@@ -134,10 +132,10 @@ func (b *byHand) eventually(args ...string) (out string) {
 func (b *byHand) join() {
 	b.t.Helper()
 	line := strings.Fields(b.kctl("token", "create", "--print-join-command"))
-	node := filepath.Join(b.c.Dir, "log", "node")
+	node, port := filepath.Join(b.c.Dir, "log", "node"), strconv.Itoa(harness.FreePort(b.t))
 	args := append(line[1:], "--dir", node, "--start=none", "--node-name", b.c.Node, "--node-ip=127.0.0.1",
 		"--root-dir", filepath.Join(b.c.Dir, "kubelet"), "--cri-socket", "unix://"+filepath.Join(b.c.Dir, "run", "containerd.sock"),
-		"--kubelet-port", strconv.Itoa(harness.FreePort(b.t)),
+		"--kubelet-port", port,
 		// What this machine's kernel has, and its disk, are not the test's.
 		"--ignore-preflight-errors=ip-forward,disk")
 	wrong := strings.Join(args, " ")
@@ -159,12 +157,26 @@ func (b *byHand) join() {
 	if len(words) == 0 || words[0] != "/usr/lib/kctl/kubelet" {
 		b.t.Fatalf("join printed %s", out)
 	}
-	sum := sha256.Sum256([]byte(b.c.Dir))
-	b.start("kubelet", append(words[1:], "--cgroup-root=/kctl-"+hex.EncodeToString(sum[:4]), "--pod-logs-dir="+filepath.Join(b.c.Dir, "log", "pods"),
+	b.start("kubelet", append(words[1:], "--cgroup-root="+harness.CgroupRoot(b.c.Dir), "--pod-logs-dir="+filepath.Join(b.c.Dir, "log", "pods"),
 		"--healthz-port=0", "--eviction-hard=memory.available<100Mi", "--image-gc-high-threshold=100")...)
 	b.eventually("wait", "--for=condition=Ready", "node/"+b.c.Node, "--timeout=60s")
 	if again := b.c.Kctl(args...); !strings.Contains(again, "has joined") {
 		b.t.Errorf("joining again: %s", again)
+	}
+	b.portIsTaken(port)
+}
+
+// portIsTaken starts one more kubelet on the port of the one that runs.
+func (b *byHand) portIsTaken(port string) {
+	b.t.Helper()
+	second := b.c.Run("", b.c.Bin("kubelet"), "--port="+port, "--address=127.0.0.1", "--healthz-port=0", "--pod-manifest-path="+b.t.TempDir(),
+		"--root-dir="+b.t.TempDir(), "--cert-dir="+b.t.TempDir(), "--pod-logs-dir="+b.t.TempDir(), "--node-ip=127.0.0.1",
+		"--container-runtime-endpoint=unix://"+filepath.Join(b.c.Dir, "run", "containerd.sock"), "--cgroup-root="+harness.CgroupRoot(b.c.Dir))
+	last := second.Stderr[strings.LastIndex(strings.TrimSpace(second.Stderr), "\n")+1:]
+	for _, want := range []string{"kubelet: ", ":" + port + ": ", "address already in use", "ss -ltnp"} {
+		if second.Code == 0 || !strings.Contains(last, want) {
+			b.t.Errorf("exit code %d, and it does not say %q: %s", second.Code, want, last)
+		}
 	}
 }
 

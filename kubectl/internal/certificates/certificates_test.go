@@ -176,7 +176,7 @@ func TestMakeAddsNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range changes {
-		if renewed := strings.HasPrefix(c.Done, Renewed); renewed != (c.File == d.Path("apiserver.crt")) {
+		if renewed := strings.HasPrefix(c.Done, Renewed); renewed != (c.File == d.Path("apiserver.crt") || c.File == d.Path("scheduler-server.crt")) {
 			t.Errorf("%s: %s", c.File, c.Done)
 		}
 	}
@@ -263,11 +263,11 @@ func TestRenewKeepsKeysAndNames(t *testing.T) {
 	later := time.Now().Add(400 * 24 * time.Hour) // all have expired
 	again := controlPlane(d.Dir)
 	findings, err := again.Check(later)
-	if err != nil || len(broken(findings)) != 9 {
+	if err != nil || len(broken(findings)) != 10 {
 		t.Errorf("expired: %v, %v", broken(findings), err)
 	}
 	changes, err := again.Renew(nil, later)
-	if err != nil || len(changes) != 9 {
+	if err != nil || len(changes) != 10 {
 		t.Fatalf("renewed %v, %v", changes, err)
 	}
 	if findings, err = controlPlane(d.Dir, "lb.example.org").Check(later); err != nil || broken(findings) != nil {

@@ -124,6 +124,8 @@ func ControlPlane(apiServer, etcd Hosts) []Entry {
 		{Name: frontProxyCA, Subject: pki.Subject{CommonName: "front-proxy-ca"}},
 		{Name: etcdCA, Subject: pki.Subject{CommonName: "etcd-ca"}},
 		{Name: "apiserver", Authority: Authority, Chain: true, Subject: append(local, apiServer...).unique().into(pki.Subject{CommonName: "kube-apiserver", Server: true})},
+		// kubeadm has none: upstream's scheduler signs its own.
+		{Name: "scheduler-server", Authority: Authority, Subject: append(local, apiServer...).unique().into(pki.Subject{CommonName: core.UserScheduler, Server: true})},
 		KubeletClient(),
 		{Name: "front-proxy-client", Authority: frontProxyCA, Subject: pki.Subject{CommonName: "front-proxy-client", Client: true}},
 		{Name: "apiserver-etcd-client", Authority: etcdCA, Subject: pki.Subject{CommonName: "kube-apiserver-etcd-client", Client: true}},

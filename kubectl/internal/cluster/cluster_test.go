@@ -99,14 +99,16 @@ func TestSettingsStay(t *testing.T) {
 }
 
 func TestFreePortSkipsOneInUse(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	used := listener.Addr().(*net.TCPAddr).Port
-	if got, err := freePort(used, nil); err != nil || got == used {
-		t.Errorf("got %d, %v", got, err)
+	for _, address := range []string{"127.0.0.1:0", "127.0.0.2:0"} { // the second: where `kctl up --address` may listen
+		listener, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer listener.Close()
+		used := listener.Addr().(*net.TCPAddr).Port
+		if got, err := freePort(used, nil); err != nil || got == used {
+			t.Errorf("got %d, %v", got, err)
+		}
 	}
 }
 
@@ -129,7 +131,7 @@ func TestPKIAndKubeconfigs(t *testing.T) {
 	l := layout(t)
 	s := &settings{NodeName: "node-1", Port: 6443}
 	now := time.Now()
-	if _, err := certificatesOf(l, s).Make(now); err != nil {
+	if _, err := certificatesOf(l, s, netip.MustParseAddr("10.0.0.1")).Make(now); err != nil {
 		t.Fatal(err)
 	}
 	for user, want := range map[string]struct{ name, group string }{
@@ -157,10 +159,10 @@ func TestPKIAndKubeconfigs(t *testing.T) {
 		}
 	}
 	before := fingerprint(t, l, "apiserver")
-	if _, err := certificatesOf(l, s).Make(now.Add(time.Hour)); err != nil || fingerprint(t, l, "apiserver") != before {
+	if _, err := certificatesOf(l, s, netip.MustParseAddr("10.0.0.1")).Make(now.Add(time.Hour)); err != nil || fingerprint(t, l, "apiserver") != before {
 		t.Errorf("a good certificate was made anew: %v", err)
 	}
-	if _, err := certificatesOf(l, s).Make(now.Add(certificates.Lasts - renewBefore + time.Hour)); err != nil || fingerprint(t, l, "apiserver") == before {
+	if _, err := certificatesOf(l, s, netip.MustParseAddr("10.0.0.1")).Make(now.Add(certificates.Lasts - renewBefore + time.Hour)); err != nil || fingerprint(t, l, "apiserver") == before {
 		t.Errorf("a certificate that ends soon was kept: %v", err)
 	}
 }
@@ -178,11 +180,11 @@ func TestReachableByPods(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := certificatesOf(l, s).Make(time.Now()); err != nil {
+	if _, err := certificatesOf(l, s, netip.MustParseAddr("10.0.0.1")).Make(time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	for name, hosts := range map[string][]string{
-		"apiserver":      {"127.0.0.1", "192.0.2.1", "10.0.0.1", "kubernetes.default.svc"},
+		"apiserver":      {"127.0.0.1", "192.0.2.1", "10.0.0.1", "kubernetes.default.svc", "n"},
 		"kubelet-server": {"127.0.0.1", "192.0.2.1", "n"},
 	} {
 		pair, err := tls.LoadX509KeyPair(l.PKI(name+".crt"), l.PKI(name+".key"))
@@ -207,6 +209,24 @@ func TestReachableByPods(t *testing.T) {
 			if !slices.Contains(all[part].args, flag) {
 				t.Errorf("%s is started without %s: %v", part, flag, all[part].args)
 			}
+		}
+	}
+}
+
+func TestServiceAddress(t *testing.T) {
+	for flags, want := range map[string]string{
+		"": "10.0.0.1",
+		"-v=4 --service-cluster-ip-range=10.96.0.0/12":                                  "10.96.0.1",
+		"--service-cluster-ip-range 10.96.7.0/16 --event-ttl=2h":                        "10.96.0.1",
+		"--service-cluster-ip-range=10.1.0.0/16 --service-cluster-ip-range=10.2.0.0/16": "10.2.0.1",
+	} {
+		if got, err := serviceAddress(flags); err != nil || got.String() != want {
+			t.Errorf("%q: %s, %v", flags, got, err)
+		}
+	}
+	for _, flags := range []string{"--service-cluster-ip-range=ten", "'open"} {
+		if got, err := serviceAddress(flags); err == nil {
+			t.Errorf("%q: %s", flags, got)
 		}
 	}
 }

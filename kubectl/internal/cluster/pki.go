@@ -1,8 +1,11 @@
 package cluster
 
 import (
+	"fmt"
 	"net"
+	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"kctl/kubectl/internal/certificates"
@@ -17,7 +20,8 @@ const renewBefore = 30 * 24 * time.Hour
 var users = []string{"admin", "scheduler", "controller-manager", "kubelet"}
 
 // certificatesOf is the cluster's directory of certificates and kubeconfigs.
-func certificatesOf(l Layout, s *settings) *certificates.Directory {
+// service is the address of the API server's service.
+func certificatesOf(l Layout, s *settings, service netip.Addr) *certificates.Directory {
 	addresses := []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
 	if s.Address != "" {
 		addresses = append(addresses, net.ParseIP(s.Address))
@@ -27,10 +31,9 @@ func certificatesOf(l Layout, s *settings) *certificates.Directory {
 		return certificates.Entry{Name: file, Authority: certificates.Authority,
 			Subject: pki.Subject{CommonName: name, Organization: groups, IPs: addresses, DNSNames: append(dnsNames, "localhost"), Server: true}}
 	}
-	apiserver := serving("apiserver", "kube-apiserver", nil, certificates.ServiceNames("cluster.local")...)
+	apiserver := serving("apiserver", "kube-apiserver", nil, append(certificates.ServiceNames("cluster.local"), s.NodeName)...)
 	apiserver.Chain = true // for `kctl join`
-	// The API server's service, at the first address of its default range.
-	apiserver.Subject.IPs = append(slices.Clone(addresses), net.IPv4(10, 0, 0, 1))
+	apiserver.Subject.IPs = append(slices.Clone(addresses), net.IP(service.AsSlice()))
 	return &certificates.Directory{
 		Dir: l.Dir, Server: s.server(), RenewBefore: renewBefore,
 		Entries: []certificates.Entry{
@@ -45,4 +48,31 @@ func certificatesOf(l Layout, s *settings) *certificates.Directory {
 			certificates.User("kubelet", node, core.GroupNodes),
 		},
 	}
+}
+
+const (
+	serviceRangeFlag    = "--service-cluster-ip-range"
+	defaultServiceRange = "10.0.0.0/24"
+)
+
+// serviceAddress is the first address of the range that the API server's flags
+// name, or of its default one: pods reach it there.
+func serviceAddress(flags string) (netip.Addr, error) {
+	args, err := splitFlags(flags)
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("--apiserver-flags: %w", err)
+	}
+	text := defaultServiceRange
+	for i, arg := range args { // the last one wins
+		if arg == serviceRangeFlag && i+1 < len(args) {
+			text = args[i+1]
+		} else if value, ok := strings.CutPrefix(arg, serviceRangeFlag+"="); ok {
+			text = value
+		}
+	}
+	services, err := netip.ParsePrefix(text)
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("--apiserver-flags: %s=%s: not a range of addresses", serviceRangeFlag, text)
+	}
+	return services.Masked().Addr().Next(), nil
 }

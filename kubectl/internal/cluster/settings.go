@@ -132,8 +132,8 @@ func (s *settings) registry() string {
 // (ip_local_port_range), or one of these could have it by the time it is used.
 const firstPort, lastPort = 20000, 32000
 
-// freePort returns preferred if nobody listens on it, else another one that is
-// free.
+// freePort returns preferred if nobody listens on it, at whichever address of
+// this machine, else another one that is free.
 func freePort(preferred int, taken []int) (int, error) {
 	for range 1000 {
 		port := preferred
@@ -144,12 +144,12 @@ func freePort(preferred int, taken []int) (int, error) {
 		if slices.Contains(taken, port) {
 			continue
 		}
-		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		listener, err := net.Listen("tcp", ":"+strconv.Itoa(port))
 		if err == nil {
 			return port, listener.Close()
 		}
 	}
-	return 0, errors.New("no free port on 127.0.0.1")
+	return 0, errors.New("no free port on this machine")
 }
 
 // freeSubnet picks a /24 out of 10.64.0.0/10 by the cluster's id, past those that this

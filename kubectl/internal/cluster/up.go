@@ -61,6 +61,10 @@ func Up(ctx context.Context, o UpOptions, progress Progress) (*Result, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
+	service, err := serviceAddress(o.Flags[Apiserver])
+	if err != nil {
+		return nil, err
+	}
 	l, err := NewLayout(o.Dir)
 	if err != nil {
 		return nil, err
@@ -78,7 +82,7 @@ func Up(ctx context.Context, o UpOptions, progress Progress) (*Result, error) {
 		if s, err = chooseSettings(l, o); err != nil {
 			return "", err
 		}
-		_, err = certificatesOf(l, s).Make(time.Now())
+		_, err = certificatesOf(l, s, service).Make(time.Now())
 		return l.path("pki"), err
 	})
 	if err != nil {

@@ -17,6 +17,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // certified makes a certificate that signs itself, valid from and until so far
@@ -66,7 +68,7 @@ func TestCertificatesOutOfTime(t *testing.T) {
 		{"server expired", expired, expiredFile, goodFile, "certificate has expired or is not yet valid"},
 		{"server not yet", early, earlyFile, goodFile, "is this machine's clock right? kctl doctor"},
 		{"server unknown", good, strangerFile, goodFile, "certificate signed by unknown authority"},
-		{"user expired", good, goodFile, expiredFile, "expired certificate"},
+		{"user expired", good, goodFile, expiredFile, " expired at "},
 		{"user unknown", good, goodFile, strangerFile, "certificate"},
 		{"user without key", good, goodFile, "", "certificate"},
 	} {
@@ -92,5 +94,30 @@ func TestCertificatesOutOfTime(t *testing.T) {
 				kctl(t, server.URL, "", args...).want(t, 1, "Unable to connect to the server: ", c.want)
 			}
 		})
+	}
+}
+
+// Whom the server does not believe is told what is wrong with the certificate.
+func TestUsersCertificateOutOfTime(t *testing.T) {
+	good, trusted := certified(t, -time.Hour, time.Hour)
+	server := httptest.NewUnstartedServer(status(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "Unauthorized"))
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{good}, ClientAuth: tls.RequestClientCert}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	const said = "error: You must be logged in to the server (Unauthorized)\n"
+	for _, tc := range []struct {
+		from, until time.Duration
+		want        string
+	}{
+		{-48 * time.Hour, -time.Hour, " expired at "},
+		{24 * time.Hour, 48 * time.Hour, " is not valid before "},
+		{-time.Hour, time.Hour, ""},
+	} {
+		_, pair := certified(t, tc.from, tc.until)
+		c := kctl(t, server.URL, "", "get", "--raw=/api", "--certificate-authority="+trusted, "--client-certificate="+pair, "--client-key="+pair)
+		c.want(t, exitError, said, tc.want)
+		if tc.want == "" && c.err.String() != said {
+			t.Errorf("a certificate that is good now: %s", c.err.String())
+		}
 	}
 }

@@ -98,7 +98,7 @@ func flatten(err error) []error {
 // text says an error in kubectl's words.
 func (c *cli) text(err error) string {
 	if status, from := statusOf(err); status != nil {
-		return statusText(status, from)
+		return statusText(status, from) + c.untimely(status.Status().Reason == metav1.StatusReasonUnauthorized)
 	}
 	var noKind *discover.NoKindError
 	if errors.As(err, &noKind) {
@@ -106,9 +106,21 @@ func (c *cli) text(err error) string {
 	}
 	var failed *url.Error
 	if errors.As(err, &failed) {
-		return connectionText(failed)
+		return connectionText(failed) + c.untimely(strings.Contains(failed.Err.Error(), "remote error: tls"))
 	}
 	return "error: " + strings.TrimPrefix(err.Error(), "error: ") + hint(err)
+}
+
+// untimely is a line about the user's certificate, where the server did not
+// believe it and its dates tell why.
+func (c *cli) untimely(disbelieved bool) string {
+	if !disbelieved || c.loaded == nil {
+		return ""
+	}
+	if why := c.loaded.Untimely(c.clock.Now()); why != "" {
+		return "\n" + why
+	}
+	return ""
 }
 
 // hint says what is likely behind an answer that could not be read.

@@ -1,0 +1,111 @@
+package hosts_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"kctl/test/harness"
+)
+
+// twoServices are a service with an address of its own and one without, of the
+// same two pods, and a pod that asks them.
+const twoServices = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      containers: [{name: web, image: kctl.local/demo, readinessProbe: {httpGet: {port: 8080}, periodSeconds: 1}}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: headless}
+spec: {clusterIP: None, selector: {app: web}, ports: [{port: 8080}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: asking}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers: [{name: asking, image: kctl.local/demo}]
+`
+
+// TestServices runs upstream's kube-proxy and kube-controller-manager and CoreDNS
+// beside a cluster of ours, by the commands of docs/networking.md. A pod reaches
+// services by their names, whichever pods they lead to.
+func TestServices(t *testing.T) {
+	harness.NeedLong(t, "it needs programs of upstream's (make upstream)")
+	s := newSingle(t)
+	upstream := filepath.Join(s.bin, "upstream")
+	if _, err := os.Stat(filepath.Join(upstream, "kube-proxy")); err != nil {
+		t.Fatalf("make upstream has not been run: %v", err)
+	}
+	dir := t.TempDir()
+	if err := os.Symlink(filepath.Join(harness.Root(), "deploy"), filepath.Join(dir, "deploy")); err != nil {
+		t.Fatal(err)
+	}
+	page := harness.OpenPage(t, "docs/networking.md")
+	s.bash(t, dir, upstream, page.Take(t, "Services: kube-proxy"))
+
+	image := filepath.Join(dir, "coredns.tar")
+	harness.Archive(t, "registry.k8s.io/coredns/coredns:v1.15.0", filepath.Join(upstream, "coredns"), image)
+	s.bash(t, dir, upstream, "ctr --address /var/lib/kctl/run/containerd.sock -n k8s.io images import "+image+"\n"+page.Take(t, "DNS for pods"))
+
+	s.bash(t, dir, upstream, "kctl apply -f - <<'end'\n"+twoServices+"end\nkctl rollout status deployment/web --timeout=120s\nkctl wait pod/asking --for=condition=Ready --timeout=120s")
+	pods := strings.Fields(s.bash(t, dir, upstream, `kctl get pods -l app=web -o 'jsonpath={.items[*].metadata.name}'`))
+	if len(pods) != 2 {
+		t.Fatalf("the pods are %v", pods)
+	}
+	for _, url := range []string{"http://web", "http://web.default.svc.cluster.local"} {
+		s.reaches(t, url, pods...)
+	}
+	s.reaches(t, "http://headless:8080") // which of the addresses is asked is the asking program's choice
+	// What a service leads to follows its pods.
+	s.bash(t, dir, upstream, "kctl scale deployment/web --replicas=1")
+	harness.Eventually(t, patience, func() error {
+		pods = strings.Fields(s.bash(t, dir, upstream, `kctl get pods -l app=web -o 'jsonpath={.items[*].metadata.name}'`))
+		if len(pods) != 1 {
+			return errors.New("pods stay: " + strings.Join(pods, " "))
+		}
+		return nil
+	})
+	s.reaches(t, "http://web", pods...)
+	// The API server is a service like others.
+	s.bash(t, dir, upstream, "kctl exec asking -- /demo env | grep KUBERNETES_SERVICE_HOST=10.0.0.1")
+}
+
+// reaches has the pod ask until each of these has answered, any where there are
+// none.
+func (s *single) reaches(t *testing.T, url string, pods ...string) {
+	t.Helper()
+	answered := map[string]bool{}
+	harness.Eventually(t, patience, func() error {
+		out, err := s.command(t.Context(), s.bin+"/kctl", "--kubeconfig", s.dir+"/admin.kubeconfig", "exec", "asking", "--", "/demo", "get", url).CombinedOutput()
+		if err != nil {
+			return errors.New(url + ": " + string(out))
+		}
+		if !strings.HasPrefix(string(out), "hello from pod web-") {
+			return errors.New(url + " answers " + string(out))
+		}
+		for _, pod := range pods {
+			answered[pod] = answered[pod] || strings.Contains(string(out), pod)
+			if !answered[pod] {
+				err = errors.Join(err, errors.New(url+": "+pod+" has not answered yet, but "+string(out)))
+			}
+		}
+		return err
+	})
+}
