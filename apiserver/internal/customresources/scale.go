@@ -8,8 +8,12 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"kctl/apiserver/internal/managed"
 	"kctl/apiserver/internal/registry"
 	"kctl/proto/core"
 )
@@ -55,10 +59,10 @@ func (p *scalePaths) validate(o *object) (errs field.ErrorList) {
 var scaleKind = autoscalingv1.SchemeGroupVersion.WithKind("Scale")
 
 // subresource is the Scale of the objects of a version.
-func (p *scalePaths) subresource(of registry.Resource) registry.Subresource {
+func (p *scalePaths) subresource(of registry.Resource, replicas managed.Replicas, clock clock.PassiveClock) registry.Subresource {
 	r := of.Info().Resource
 	r.Group, r.Version, r.Kind = scaleKind.Group, scaleKind.Version, scaleKind.Kind
-	return registry.Subresource{Name: "scale", Kind: scaleKind, Object: &registry.View{
+	return registry.Subresource{Name: "scale", Kind: scaleKind, Object: registry.NewScale(registry.View{
 		Of: of, As: "scale",
 		Shown:   registry.Info{Resource: r},
 		NewKind: func() core.Object { return new(autoscalingv1.Scale) },
@@ -70,7 +74,22 @@ func (p *scalePaths) subresource(of registry.Resource) registry.Subresource {
 			}
 			return nil
 		},
-	}}
+	}, replicas, clock)}
+}
+
+// replicasIn says where each version of the objects has its replicas.
+func replicasIn(versions map[string]*form) managed.Replicas {
+	out := managed.Replicas{}
+	for _, f := range versions {
+		var path fieldpath.Path
+		if f.scale != nil {
+			for _, step := range f.scale.spec {
+				path = append(path, fieldpath.MakePathOrDie(step)...)
+			}
+		}
+		out[schema.GroupVersion{Group: f.group, Version: f.name}.String()] = path
+	}
+	return out
 }
 
 func (p *scalePaths) show(o *object) (core.Object, error) {

@@ -95,7 +95,7 @@ func (s *stored) make(e *entry) error {
 		}
 		served := registry.Served{Resource: &resource{keeper: keeps, stored: s, info: e.info(name)}}
 		if f.scale != nil {
-			served.Subresources = append(served.Subresources, f.scale.subresource(served.Resource))
+			served.Subresources = append(served.Subresources, f.scale.subresource(served.Resource, replicasIn(s.versions), s.definitions.options.Registry.Clock))
 		}
 		s.resources[name] = served
 	}

@@ -81,7 +81,7 @@ func (c *call) methodsAt(served registry.Served, resource registry.Info, info *r
 	parts := methods{http.MethodGet: (*call).get, http.MethodPut: (*call).update, http.MethodPatch: (*call).patch}
 	for _, sub := range served.Subresources {
 		if sub.Name == c.subresource {
-			c.store, c.kind, c.accounts, c.jsonOnly = sub.Object, sub.Kind, nil, false
+			c.store, c.kind, c.accounts, c.jsonOnly = sub.Object, sub.Kind, sub.Object.Info().Accounts, false
 			return parts, true
 		}
 	}

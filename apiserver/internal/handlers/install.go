@@ -150,7 +150,7 @@ func (h *handlers) installSubresource(router gin.IRouter, object string, base ca
 	base.subresource = sub.Name
 	m := methods{}
 	if sub.Object != nil {
-		base.store, base.kind, base.accounts = sub.Object, sub.Kind, nil
+		base.store, base.kind, base.accounts = sub.Object, sub.Kind, sub.Object.Info().Accounts
 		m = methods{http.MethodGet: (*call).get, http.MethodPut: (*call).update, http.MethodPatch: (*call).patch}
 	}
 	for method, connect := range sub.Connect {

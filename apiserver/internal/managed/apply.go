@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -65,7 +66,11 @@ func (m *Manager) resetFilter(subresource string) map[fieldpath.APIVersion]field
 	}
 	set := fieldpath.NewSet()
 	for _, name := range reset {
-		set.Insert(fieldpath.MakePathOrDie(name))
+		var path fieldpath.Path
+		for step := range strings.SplitSeq(name, ".") {
+			path = append(path, fieldpath.MakePathOrDie(step)...)
+		}
+		set.Insert(path)
 	}
 	return map[fieldpath.APIVersion]fieldpath.Filter{
 		fieldpath.APIVersion(m.options.Kind.GroupVersion().String()): fieldpath.NewExcludeSetFilter(set),
@@ -74,23 +79,37 @@ func (m *Manager) resetFilter(subresource string) map[fieldpath.APIVersion]field
 
 // converter goes between objects and the values that the library works with.
 type converter struct {
-	options Options
+	manager *Manager
 	kind    typed.ParseableType
 }
 
-var _ managedfields.TypeConverter = (*converter)(nil)
+var (
+	_ managedfields.TypeConverter = (*converter)(nil)
+	_ runtime.ObjectConvertor     = (*converter)(nil)
+)
 
-func newConverter(o Options) *converter {
-	whole := o.Shape()
+func newConverter(m *Manager) *converter {
+	whole := m.options.Shape()
 	if whole.Kind == shape.Deduced {
-		return &converter{options: o, kind: typed.DeducedParseableType}
+		return &converter{manager: m, kind: typed.DeducedParseableType}
 	}
 	types, name := shape.Schema(whole)
-	return &converter{options: o, kind: typed.ParseableType{Schema: types, TypeRef: smd.TypeRef{NamedType: &name}}}
+	return &converter{manager: m, kind: typed.ParseableType{Schema: types, TypeRef: smd.TypeRef{NamedType: &name}}}
+}
+
+// of is the converter for objects of an API version: its own, or a peer's.
+func (c *converter) of(version schema.GroupVersion) *converter {
+	for _, p := range c.manager.peers {
+		if p.options.Kind.GroupVersion() == version {
+			return p.converter()
+		}
+	}
+	return c
 }
 
 // ObjectToTyped implements managedfields.TypeConverter.
 func (c *converter) ObjectToTyped(obj runtime.Object, options ...typed.ValidationOptions) (*typed.TypedValue, error) {
+	c = c.of(obj.GetObjectKind().GroupVersionKind().GroupVersion())
 	if free, ok := obj.(*unstructured.Unstructured); ok {
 		return c.kind.FromUnstructured(free.UnstructuredContent(), options...)
 	}
@@ -101,9 +120,14 @@ func (c *converter) ObjectToTyped(obj runtime.Object, options ...typed.Validatio
 func (c *converter) TypedToObject(value *typed.TypedValue) (runtime.Object, error) {
 	content, ok := value.AsValue().Unstructured().(map[string]any)
 	if !ok {
-		return nil, fmt.Errorf("a %s is no object", c.options.Kind.Kind)
+		return nil, fmt.Errorf("a %s is no object", c.manager.options.Kind.Kind)
 	}
-	obj := c.options.New()
+	if text, ok := content["apiVersion"].(string); ok {
+		if version, err := schema.ParseGroupVersion(text); err == nil {
+			c = c.of(version)
+		}
+	}
+	obj := c.manager.options.New()
 	if free, ok := obj.(*unstructured.Unstructured); ok {
 		free.Object = content
 		return free, nil
@@ -117,29 +141,16 @@ func (c *converter) TypedToObject(value *typed.TypedValue) (runtime.Object, erro
 
 // Default implements runtime.ObjectDefaulter.
 func (c *converter) Default(obj runtime.Object) {
-	if typed, ok := obj.(core.Object); ok && c.options.Default != nil {
-		c.options.Default(typed)
+	if typed, ok := obj.(core.Object); ok && c.manager.options.Default != nil {
+		c.manager.options.Default(typed)
 	}
 }
 
 // New implements runtime.ObjectCreater.
 func (c *converter) New(schema.GroupVersionKind) (runtime.Object, error) {
-	obj := c.options.New()
-	obj.GetObjectKind().SetGroupVersionKind(c.options.Kind)
+	obj := c.manager.options.New()
+	obj.GetObjectKind().SetGroupVersionKind(c.manager.options.Kind)
 	return obj, nil
-}
-
-// sameVersion converts nothing: a kind has one version here.
-type sameVersion struct{}
-
-func (sameVersion) Convert(in, _, _ any) error { return fmt.Errorf("no conversion of a %T", in) }
-
-func (sameVersion) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) {
-	return in, nil
-}
-
-func (sameVersion) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
-	return label, value, nil
 }
 
 func decode(text []byte, into runtime.Object) error {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,7 +31,7 @@ type Options struct {
 	// Default fills in what was left out; it may be nil.
 	Default func(core.Object)
 	// Reset names, by subresource, the fields that writes in that way don't
-	// change, whatever they say: {"": {"status"}, "status": {"spec"}}.
+	// change, whatever they say: {"": {"status"}, "status": {"spec", "metadata.labels"}}.
 	Reset map[string][]string
 	// Custom kinds may have a shape that does not fit what is stored.
 	Custom bool
@@ -48,7 +49,9 @@ type Manager struct {
 	mu sync.Mutex
 	// libraries are made when they are first needed, by subresource.
 	libraries map[string]*managedfields.FieldManager
-	converter *converter
+	converter func() *converter
+	// peers are the managers of the other kinds as which the objects are had.
+	peers []peer
 }
 
 // By says who writes, and through which subresource.
@@ -76,6 +79,7 @@ func New(o Options) *Manager {
 		}
 		return text.Bytes()
 	})
+	m.converter = sync.OnceValue(func() *converter { return newConverter(m) })
 	return m
 }
 
@@ -84,9 +88,18 @@ var server = []string{"name", "namespace", "creationTimestamp", "selfLink", "uid
 
 // owned is an object's shape without what nobody owns.
 func owned(s *shape.Shape, reset []string) *shape.Shape {
-	meta := hide(s.Field([]byte("metadata")), server)
-	out := hide(s, append([]string{"apiVersion", "kind"}, reset...))
-	out.Fields["metadata"] = meta
+	hidden, metadata := []string{"apiVersion", "kind"}, slices.Clone(server)
+	for _, name := range reset {
+		if inner, ok := strings.CutPrefix(name, "metadata."); ok {
+			metadata = append(metadata, inner)
+		} else {
+			hidden = append(hidden, name)
+		}
+	}
+	out := hide(s, hidden)
+	if out.Fields["metadata"] != ignored {
+		out.Fields["metadata"] = hide(s.Field([]byte("metadata")), metadata)
+	}
 	return out
 }
 
@@ -248,14 +261,12 @@ func (m *Manager) library(subresource string) (*managedfields.FieldManager, erro
 	if library := m.libraries[subresource]; library != nil {
 		return library, nil
 	}
-	if m.converter == nil {
-		m.converter = newConverter(m.options)
-	}
+	convert := m.converter()
 	build := managedfields.NewDefaultFieldManager
 	if m.options.Custom {
 		build = managedfields.NewDefaultCRDFieldManager
 	}
-	library, err := build(m.converter, sameVersion{}, m.converter, m.converter,
+	library, err := build(convert, convert, convert, convert,
 		m.options.Kind, m.options.Kind.GroupVersion(), subresource, m.resetFilter(subresource))
 	if err != nil {
 		return nil, fmt.Errorf("field manager of %s: %w", m.options.Kind.Kind, err)

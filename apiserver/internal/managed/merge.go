@@ -16,12 +16,7 @@ import (
 // whole can't be merged, and is refused (Kubernetes docs, "Mutating Admission
 // Policy", "ApplyConfiguration").
 func (m *Manager) Merge(obj core.Object, wanted map[string]any) (core.Object, error) {
-	m.mu.Lock()
-	if m.converter == nil {
-		m.converter = newConverter(m.options)
-	}
-	converter := m.converter
-	m.mu.Unlock()
+	converter := m.converter()
 	patch, err := converter.kind.FromUnstructured(wanted)
 	if err != nil {
 		return nil, fmt.Errorf("failed to convert patch object to typed object: %w", err)

@@ -199,10 +199,14 @@ func (s *Store[T]) Info() Info {
 // resets says which fields nobody comes to own by a write that leaves them as
 // they are.
 func (s *Store[T]) resets() map[string][]string {
-	if s.strategy.Status == nil {
-		return nil
+	out := map[string][]string{}
+	if s.strategy.Status != nil {
+		out[""], out["status"] = []string{"status"}, []string{"spec"}
 	}
-	return map[string][]string{"": {"status"}, "status": {"spec"}}
+	for way, names := range s.strategy.Unowned {
+		out[way] = append(out[way], names...)
+	}
+	return out
 }
 
 func (s *Store[T]) parts() []string {

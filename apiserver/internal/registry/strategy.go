@@ -50,6 +50,10 @@ type Strategy[T core.Object] struct {
 	// Warnings are told to the client and stop nothing.
 	Warnings func(ctx context.Context, obj T) []string
 
+	// Unowned names fields that nobody comes to own by one of the ways to write,
+	// beside those that another way is for: {"status": {"metadata.labels"}}.
+	Unowned map[string][]string
+
 	// Update guards the object itself; Status guards /status, and where it is
 	// nil there is no /status.
 	Update Change[T]

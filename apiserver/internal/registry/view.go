@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"kctl/apiserver/internal/managed"
 	"kctl/apiserver/internal/storage/cache"
 	"kctl/proto/core"
 )
@@ -36,6 +37,11 @@ type View struct {
 	Field func(name string) string
 	// Cells is the table row; where it is nil, that of the stored object.
 	Cells func(shown core.Object) []any
+
+	// accounts are in the view's own terms; nil where it has none. replicas is
+	// where what a Scale shows is in the stored objects.
+	accounts *managed.Manager
+	replicas managed.Replicas
 }
 
 var _ Resource = (*View)(nil)
@@ -44,7 +50,7 @@ var _ Resource = (*View)(nil)
 func (v *View) Info() Info {
 	info := v.Shown
 	info.StoredAs = v.Of.Info().StoredAs
-	info.Accounts = nil // those of the stored kind name its fields
+	info.Accounts = v.accounts // those of the stored kind name its fields
 	if info.Columns == nil {
 		info.Columns = v.Of.Info().Columns
 	}
@@ -160,7 +166,7 @@ func (v *View) Update(ctx context.Context, namespace, name, subresource string, 
 			}
 			return v.taken(obj, v.Of.New())
 		}
-		shown, err := v.show(current)
+		shown, err := v.showAccounted(current)
 		if err != nil {
 			return nil, err
 		}
@@ -168,7 +174,12 @@ func (v *View) Update(ctx context.Context, namespace, name, subresource string, 
 		if err != nil {
 			return nil, err
 		}
-		return v.taken(obj, current)
+		entries := current.GetManagedFields()
+		stored, err := v.taken(obj, current)
+		if err == nil && v.accounts != nil {
+			v.takeAccounts(obj, stored, entries)
+		}
+		return stored, err
 	}
 	e, created, err := v.Of.Update(ctx, namespace, name, subresource, inner, v.within(admit), o)
 	if err != nil {
@@ -229,7 +240,7 @@ func (v *View) within(admit Admit) Admit {
 			return v.Take(shown, obj)
 		}
 	}
-	return Admit{Mutate: wrap(admit.Mutate), Validate: wrap(admit.Validate), Creates: admit.Creates}
+	return Admit{Account: v.account(admit.Account), Mutate: wrap(admit.Mutate), Validate: wrap(admit.Validate), Creates: admit.Creates}
 }
 
 func (v *View) show(stored core.Object) (core.Object, error) {

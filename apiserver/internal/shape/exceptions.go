@@ -125,6 +125,9 @@ var atomicStructs = names(
 	"rbac.RoleRef", "rbac.Subject",
 )
 
+// whole are fields that are replaced as a whole whatever they are.
+var whole = names("apps.ControllerRevision.data")
+
 // free are types whose fields nobody knows.
 var free = names("io.k8s.apimachinery.pkg.runtime.RawExtension", "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1")
 

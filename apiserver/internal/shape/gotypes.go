@@ -57,8 +57,14 @@ func of(t reflect.Type) *Shape {
 
 func (s *Shape) structure(t reflect.Type) {
 	s.Name = ModelName(t)
-	if l, ok := reflect.New(t).Interface().(leaf); ok && (len(l.OpenAPISchemaType()) == 0 || l.OpenAPISchemaType()[0] != "object") {
-		return
+	if l, ok := reflect.New(t).Interface().(leaf); ok {
+		switch types := l.OpenAPISchemaType(); {
+		case len(types) == 0: // it may be anything, objects included
+			s.Name, s.Kind, s.Element = "", Deduced, Anything
+			return
+		case types[0] != "object":
+			return
+		}
 	}
 	if free[s.Name] {
 		s.Kind, s.Element = Map, Anything
@@ -94,6 +100,9 @@ func Fields(t reflect.Type, visit func(in reflect.Type, field reflect.StructFiel
 }
 
 func fieldShape(in reflect.Type, field reflect.StructField, name string) *Shape {
+	if whole[shortName(in)+"."+name] {
+		return Whole
+	}
 	inner := of(field.Type)
 	merge := MergeOf(in, field, name)
 	if merge.Kind == inner.Kind {

@@ -49,6 +49,9 @@ const (
 	Deduced
 )
 
+// Whole is the shape of values that may be anything and are replaced as a whole.
+var Whole = &Shape{}
+
 // Anything is the shape of values that nothing is known of.
 var Anything = anything()
 

@@ -82,6 +82,9 @@ func deployment(clock clock.PassiveClock) registry.Strategy[*appsv1.Deployment] 
 			},
 		},
 		HasGeneration: true, UnconditionalUpdate: true,
+		Unowned: map[string][]string{"status": {"metadata.labels"}},
+		// Whoever follows the rollout of an annotation needs a number for it.
+		Desired: func(d *appsv1.Deployment) any { return []any{d.Spec, d.Annotations} },
 		Columns: cell.Columns(appsv1.DeploymentStatus{}.SwaggerDoc(), "Name", "Ready=readyReplicas", "Up-to-date=updatedReplicas",
 			"Available=availableReplicas", "Age", "Containers*", "Images*", "Selector*"),
 		Row: func(d *appsv1.Deployment) []any {

@@ -29,7 +29,7 @@ func Served(o registry.Options) []registry.Served {
 	info := store.Info()
 	info.Version = "v1"
 	info.Columns = nil
-	return registry.Serve(store, &registry.View{
+	return registry.Serve(store, registry.NewForm(registry.View{
 		Of: store, Shown: info,
 		NewKind: func() core.Object { return new(autoscalingv1.HorizontalPodAutoscaler) },
 		Defaults: func(obj core.Object) {
@@ -37,7 +37,7 @@ func Served(o registry.Options) []registry.Served {
 		},
 		Show: show,
 		Take: take,
-	})
+	}))
 }
 
 func strategy(clock clock.PassiveClock) registry.Strategy[*autoscalingv2.HorizontalPodAutoscaler] {

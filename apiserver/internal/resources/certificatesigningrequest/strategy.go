@@ -64,6 +64,8 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*certificatesv1.Certif
 			},
 		},
 		UnconditionalUpdate: true,
+		// What is asked for is nobody's: it can't be changed.
+		Unowned: map[string][]string{"": {"spec"}, Approval: {"spec"}},
 		Fields: func(r *certificatesv1.CertificateSigningRequest) fields.Set {
 			return fields.Set{"spec.signerName": r.Spec.SignerName}
 		},

@@ -206,6 +206,7 @@ func since(t *resourcev1.DeviceTaint, clock clock.PassiveClock) {
 func taintRules(clock clock.PassiveClock) registry.Strategy[*resourcev1.DeviceTaintRule] {
 	return registry.WithStatus(registry.Strategy[*resourcev1.DeviceTaintRule]{
 		Resource: resource("devicetaintrules", "DeviceTaintRule", false), Singular: "devicetaintrule",
+		Unowned:      map[string][]string{"status": {"metadata"}},
 		Default:      func(r *resourcev1.DeviceTaintRule) { since(&r.Spec.Taint, clock) },
 		ValidateName: check.NameIsSubdomain,
 		Validate: func(_ context.Context, r *resourcev1.DeviceTaintRule) field.ErrorList {

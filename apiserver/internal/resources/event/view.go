@@ -17,14 +17,14 @@ func View(events *registry.Store[*core.Event]) registry.Resource {
 	info := events.Info()
 	info.Resource = core.Resource{Group: eventsv1.GroupName, Version: "v1", Name: "events", Kind: "Event", Namespaced: true}
 	info.Columns = nil
-	return &registry.View{
+	return registry.NewForm(registry.View{
 		Of: events, Shown: info,
 		NewKind:  func() core.Object { return new(eventsv1.Event) },
 		Show:     func(stored core.Object) (core.Object, error) { return show(stored.(*core.Event)), nil },
 		Take:     func(shown, stored core.Object) error { take(shown.(*eventsv1.Event), stored.(*core.Event)); return nil },
 		Validate: func(shown core.Object) field.ErrorList { return validateNew(shown.(*eventsv1.Event)) },
 		Field:    coreField,
-	}
+	})
 }
 
 // coreField is the core group's name of a field that selectors may use.

@@ -128,6 +128,7 @@ func warnOfTokens(_ context.Context, d *storagev1.CSIDriver) []string {
 func nodes(clock clock.PassiveClock) registry.Strategy[*storagev1.CSINode] {
 	return registry.WithStatus(registry.Strategy[*storagev1.CSINode]{
 		Resource: resource("csinodes", "CSINode"), Singular: "csinode",
+		Unowned:      map[string][]string{"status": {"metadata"}},
 		ValidateName: check.NameIsSubdomain,
 		Validate:     func(_ context.Context, n *storagev1.CSINode) field.ErrorList { return validateNode(&n.Spec) },
 		Update: registry.Change[*storagev1.CSINode]{Validate: func(_ context.Context, n, old *storagev1.CSINode) field.ErrorList {

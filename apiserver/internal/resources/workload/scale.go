@@ -5,7 +5,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"kctl/apiserver/internal/managed"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/cell"
 	"kctl/apiserver/internal/resources/check"
@@ -28,7 +30,7 @@ func Scale[T core.Object](of registry.Resource, clock clock.PassiveClock, replic
 	resource := core.Resource{
 		Group: scaleKind.Group, Version: scaleKind.Version, Kind: scaleKind.Kind, Name: of.Info().Name, Namespaced: true,
 	}
-	return registry.Subresource{Name: "scale", Kind: scaleKind, Object: &registry.View{
+	return registry.Subresource{Name: "scale", Kind: scaleKind, Object: registry.NewScale(registry.View{
 		Of: of, As: "scale",
 		Shown: registry.Info{
 			Resource: resource, Columns: cell.Columns(nil, "Name", "Desired:integer", "Available:integer", "Age"),
@@ -61,5 +63,5 @@ func Scale[T core.Object](of registry.Resource, clock clock.PassiveClock, replic
 			}
 			return nil
 		},
-	}}
+	}, managed.Replicas{of.Info().GVK().GroupVersion().String(): fieldpath.MakePathOrDie("spec", "replicas")}, clock)}
 }
