@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -33,6 +34,7 @@ type Options struct {
 	ToEndpoints bool
 	// Draining ends upgraded connections.
 	Draining context.Context
+	Metrics  prometheus.Registerer
 	Clock    clock.WithTicker
 	Logger   *zap.Logger
 }
@@ -42,6 +44,7 @@ type Aggregator struct {
 	options Options
 	logger  *zap.Logger
 	shown   *pki.Reloader // nil for nothing to show
+	metrics *metrics
 	mirror  *facts.Mirror[*apiservice.APIService]
 
 	// remotes and priorities are replaced, never changed.
@@ -50,13 +53,13 @@ type Aggregator struct {
 	discovered atomic.Int64 // counts changes of what discovery says
 	described  atomic.Int64 // and of what OpenAPI does
 
-	telling sync.Mutex
-	told    map[chan struct{}]bool
+	telling   sync.Mutex
+	listeners map[*func()]bool
 }
 
 // New returns an Aggregator that knows nothing until Run.
 func New(o Options) (*Aggregator, error) {
-	a := &Aggregator{options: o, logger: o.Logger.Named("aggregation"), told: map[chan struct{}]bool{}}
+	a := &Aggregator{options: o, logger: o.Logger.Named("aggregation"), metrics: newMetrics(o.Metrics), listeners: map[*func()]bool{}}
 	if o.CertFile != "" {
 		shown, err := pki.NewReloader(o.CertFile, o.KeyFile, o.Clock)
 		if err != nil {
@@ -86,6 +89,7 @@ func (a *Aggregator) Synced() <-chan struct{} { return a.mirror.Synced() }
 
 // take takes over one change. Only the mirror's goroutine calls it.
 func (a *Aggregator) take(_ facts.Key, old, now **apiservice.APIService) {
+	a.metrics.changed(old, now)
 	remotes, priorities := maps.Clone(*a.remotes.Load()), maps.Clone(*a.priorities.Load())
 	if old != nil {
 		gv := apiservice.GroupVersion(*old)
@@ -115,24 +119,18 @@ func (a *Aggregator) take(_ facts.Key, old, now **apiservice.APIService) {
 	a.tell()
 }
 
-// subscribe returns a channel that says when APIServices changed.
+// subscribe returns a channel that says when APIServices changed, or what their
+// servers say.
 func (a *Aggregator) subscribe() (changed <-chan struct{}, forget func()) {
 	c := make(chan struct{}, 1)
-	a.telling.Lock()
-	defer a.telling.Unlock()
-	a.told[c] = true
-	return c, func() {
-		a.telling.Lock()
-		defer a.telling.Unlock()
-		delete(a.told, c)
-	}
+	return c, a.OnChange(func() { signal(c) })
 }
 
 func (a *Aggregator) tell() {
 	a.telling.Lock()
 	defer a.telling.Unlock()
-	for c := range a.told {
-		signal(c)
+	for told := range a.listeners {
+		(*told)()
 	}
 }
 

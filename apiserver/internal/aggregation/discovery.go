@@ -119,6 +119,7 @@ func (a *Aggregator) readDiscovery(ctx context.Context, r *remote) {
 	r.mu.Unlock()
 	if !same {
 		a.discovered.Add(1)
+		a.tell()
 	}
 }
 

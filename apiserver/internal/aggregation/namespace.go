@@ -85,7 +85,7 @@ func (a *Aggregator) clear(ctx context.Context, r *remote, resource *apidiscover
 }
 
 func (a *Aggregator) list(ctx context.Context, r *remote, path string) (*remaining, error) {
-	_, body, err := a.send(ctx, r, http.MethodGet, path, "application/json", "", checker)
+	_, body, err := a.read(ctx, r, path, "application/json", "", checker)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,9 @@ func (a *Aggregator) list(ctx context.Context, r *remote, path string) (*remaini
 
 // remove deletes what is at a path. What is gone already is no fault.
 func (a *Aggregator) remove(ctx context.Context, r *remote, path string) error {
-	response, _, err := a.send(ctx, r, http.MethodDelete, path+"?propagationPolicy="+string(metav1.DeletePropagationBackground), "application/json", "", checker)
+	response, _, err := a.send(ctx, r, question{
+		method: http.MethodDelete, path: path + "?propagationPolicy=" + string(metav1.DeletePropagationBackground), accept: "application/json", as: checker,
+	})
 	if response != nil && response.StatusCode == http.StatusNotFound {
 		return nil
 	}

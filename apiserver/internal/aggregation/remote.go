@@ -1,12 +1,9 @@
 package aggregation
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"reflect"
@@ -19,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"kctl/apiserver/internal/resources/apiservice"
+	"kctl/proto/core"
 )
 
 const (
@@ -47,8 +45,9 @@ type remote struct {
 	available atomic.Bool
 	turns     atomic.Int64 // counts how often it came to be available
 
-	mu    sync.Mutex
-	known knowledge
+	mu      sync.Mutex
+	known   knowledge
+	objects map[core.Resource]*objects // of what was known at any time
 }
 
 type serviceName struct {
@@ -75,7 +74,7 @@ func serviceOf(s *apiservice.APIService) serviceName {
 func (a *Aggregator) newRemote(s *apiservice.APIService) *remote {
 	r := &remote{
 		GroupVersion: apiservice.GroupVersion(s), name: s.Name, uid: s.UID, service: serviceOf(s),
-		trusted: s.Spec.CABundle, unchecked: s.Spec.InsecureSkipTLSVerify,
+		trusted: s.Spec.CABundle, unchecked: s.Spec.InsecureSkipTLSVerify, objects: map[core.Resource]*objects{},
 	}
 	config := &tls.Config{
 		MinVersion: tls.VersionTLS12, ServerName: r.service.name + "." + r.service.namespace + ".svc", InsecureSkipVerify: r.unchecked,
@@ -111,55 +110,4 @@ func (r *remote) is(s *apiservice.APIService) bool {
 func (r *remote) end() {
 	r.calls.CloseIdleConnections()
 	r.upgrades.CloseIdleConnections()
-}
-
-// checker is the name under which the server asks for itself.
-var checker = http.Header{"X-Remote-User": {"system:kube-aggregator"}, "X-Remote-Group": {"system:masters"}}
-
-// read asks for a document. The answer's body is nil where it is not changed.
-func (a *Aggregator) read(ctx context.Context, r *remote, path, accept, etag string, as http.Header) (*http.Response, []byte, error) {
-	return a.send(ctx, r, http.MethodGet, path, accept, etag, as)
-}
-
-// send makes a request of the server's own.
-func (a *Aggregator) send(ctx context.Context, r *remote, method, path, accept, etag string, as http.Header) (*http.Response, []byte, error) {
-	if r.broken != nil {
-		return nil, nil, r.broken
-	}
-	ctx, cancel := context.WithTimeout(ctx, readTime)
-	defer cancel()
-	host, err := a.resolve(ctx, r.service)
-	if err != nil {
-		return nil, nil, err
-	}
-	request, err := http.NewRequestWithContext(ctx, method, "https://"+host+path, nil)
-	if err != nil {
-		return nil, nil, err
-	}
-	for name, values := range as {
-		request.Header[name] = values
-	}
-	if accept != "" {
-		request.Header.Set("Accept", accept)
-	}
-	if etag != "" {
-		request.Header.Set("If-None-Match", etag)
-	}
-	client := http.Client{Transport: r.calls, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	response, err := client.Do(request)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer response.Body.Close()
-	if response.StatusCode == http.StatusNotModified && etag != "" {
-		return response, nil, nil
-	}
-	if response.StatusCode < 200 || response.StatusCode > 299 {
-		return response, nil, fmt.Errorf("bad status from %s: %d", request.URL, response.StatusCode)
-	}
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxDocument+1))
-	if err == nil && len(body) > maxDocument {
-		err = fmt.Errorf("%s is larger than %d bytes", request.URL, maxDocument)
-	}
-	return response, body, err
 }

@@ -116,6 +116,7 @@ type Cached struct {
 type verified struct {
 	user      *request.User
 	audiences []string
+	said      []Remark
 	until     time.Time
 }
 
@@ -130,11 +131,15 @@ func (c *Cached) AuthenticateToken(ctx context.Context, token string, wanted []s
 	key := sha256.Sum256([]byte(strings.Join(wanted, "\x00") + "\x00\x00" + token))
 	now := c.clock.Now()
 	if e, ok := c.lookup(key, now); ok {
+		for _, r := range e.said {
+			Say(ctx, r)
+		}
 		return e.user, slices.Clone(e.audiences), true, nil
 	}
-	user, audiences, ok, err := c.next.AuthenticateToken(ctx, token, wanted)
+	var said []Remark
+	user, audiences, ok, err := c.next.AuthenticateToken(listening(ctx, &said), token, wanted)
 	if err == nil && ok && c.ttl > 0 {
-		c.remember(key, verified{user, audiences, now.Add(c.ttl)}, now)
+		c.remember(key, verified{user, audiences, said, now.Add(c.ttl)}, now)
 	}
 	return user, audiences, ok, err
 }

@@ -14,6 +14,9 @@ import (
 // defaultNodeGrace is upstream's.
 const defaultNodeGrace = 50 * time.Second
 
+// defaultLegacyTokenPeriod is upstream's.
+const defaultLegacyTokenPeriod = 365 * 24 * time.Hour
+
 // NodeRanges say which addresses the pods of each node get. They are flags of
 // kube-controller-manager, whose loop this is.
 type NodeRanges struct {

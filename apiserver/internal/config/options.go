@@ -56,6 +56,7 @@ type Options struct {
 	ServiceNodePortRange  string
 	NodeRanges            NodeRanges
 	NodeMonitorGrace      time.Duration
+	LegacyTokenPeriod     time.Duration
 
 	EnableAdmissionPlugins  []string
 	DisableAdmissionPlugins []string
@@ -104,6 +105,7 @@ func Defaults() *Options {
 		ServiceClusterIPRange:        "10.0.0.0/24",
 		ServiceNodePortRange:         "30000-32767",
 		NodeMonitorGrace:             defaultNodeGrace,
+		LegacyTokenPeriod:            defaultLegacyTokenPeriod,
 		MaxRequestsInFlight:          400,
 		EnablePriorityAndFairness:    true,
 		MaxMutatingRequestsInFlight:  200,
@@ -131,6 +133,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.ServiceNodePortRange, "service-node-port-range", o.ServiceNodePortRange, "ports of every node that services of type NodePort get theirs from, as FROM-TO")
 	o.NodeRanges.addFlags(fs)
 	fs.DurationVar(&o.NodeMonitorGrace, "node-monitor-grace-period", o.NodeMonitorGrace, "how long a node may be silent before it counts as lost; several times as long as kubelets take to renew their leases")
+	fs.DurationVar(&o.LegacyTokenPeriod, "legacy-service-account-token-clean-up-period", o.LegacyTokenPeriod, "how long a token in a secret that nobody asked for may stay unused before it is taken out of use, and then before it is removed")
 	fs.StringSliceVar(&o.EnableAdmissionPlugins, "enable-admission-plugins", o.EnableAdmissionPlugins, "admission plugins to run in addition to the default ones")
 	fs.StringSliceVar(&o.DisableAdmissionPlugins, "disable-admission-plugins", o.DisableAdmissionPlugins, "default admission plugins not to run")
 	fs.StringVar(&o.AdmissionControlConfigFile, "admission-control-config-file", o.AdmissionControlConfigFile, "file with the configuration of admission plugins (AdmissionConfiguration of apiserver.config.k8s.io/v1)")

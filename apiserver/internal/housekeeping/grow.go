@@ -16,14 +16,19 @@ import (
 func (o *owners) grow(d *Dependencies, synced []<-chan struct{}) func(context.Context) error {
 	return func(ctx context.Context) error {
 		wake := make(chan struct{}, 1)
-		forget := d.More.OnChange(func() {
+		told := func() {
 			select {
 			case wake <- struct{}{}:
 			default:
 			}
-		})
-		defer forget()
-		g := &grower{owners: o, dependencies: d, synced: synced, grown: map[schema.GroupKind]*grownKind{}}
+		}
+		if d.More != nil {
+			defer d.More.OnChange(told)()
+		}
+		if d.Others != nil {
+			defer d.Others.OnChange(told)()
+		}
+		g := &grower{owners: o, dependencies: d, synced: synced, grown: map[schema.GroupKind]*grownKind{}, away: map[schema.GroupKind]*kind{}}
 		defer g.running.Wait()
 		for {
 			g.catchUp(ctx)
@@ -43,31 +48,46 @@ type grower struct {
 	synced       []<-chan struct{}
 	running      sync.WaitGroup
 	grown        map[schema.GroupKind]*grownKind
+	// away are kinds of other servers that were followed and are not now. What
+	// they had may still be there: it holds up its owners until somebody says
+	// that it is gone.
+	away map[schema.GroupKind]*kind
 }
 
 // grownKind is a kind that may go again.
 type grownKind struct {
 	*kind
 	stop context.CancelFunc
+	// others: another server has its objects.
+	others bool
+}
+
+// now are the resources that there are, and which of them are other servers'.
+// What is stored here goes before what is elsewhere.
+func (g *grower) now() (resources map[schema.GroupKind]registry.Objects, others map[schema.GroupKind]bool) {
+	resources, others = map[schema.GroupKind]registry.Objects{}, map[schema.GroupKind]bool{}
+	if g.dependencies.Others != nil {
+		for _, r := range g.dependencies.Others.Collectable() {
+			gk := r.Info().GVK().GroupKind()
+			resources[gk], others[gk] = r, true
+		}
+	}
+	if g.dependencies.More != nil {
+		for _, r := range g.dependencies.More.Resources() {
+			gk := r.Info().GVK().GroupKind()
+			resources[gk], others[gk] = r, false
+		}
+	}
+	return resources, others
 }
 
 // catchUp follows what is new and lets go of what is gone.
 func (g *grower) catchUp(ctx context.Context) {
-	now := map[schema.GroupKind]registry.Resource{}
-	for _, r := range g.dependencies.More.Resources() {
-		now[r.Info().GVK().GroupKind()] = r
-	}
+	now, others := g.now()
 	for gk, k := range g.grown {
-		if now[gk] != nil {
-			continue
+		if now[gk] == nil {
+			g.letGo(gk, k)
 		}
-		k.stop()
-		delete(g.grown, gk)
-		g.all.Lock()
-		delete(g.kinds, gk)
-		g.all.Unlock()
-		// With a kind go its objects, whether or not each was seen to go.
-		k.mirror.Each(func(key facts.Key, object owned) { g.changed(gk, key, &object, nil) })
 	}
 	for gk, r := range now {
 		before := g.grown[gk]
@@ -77,28 +97,46 @@ func (g *grower) catchUp(ctx context.Context) {
 		if before == nil && g.owners.kind(gk) != nil {
 			continue // of a built-in resource
 		}
-		g.follow(ctx, gk, r, before)
+		g.follow(ctx, gk, r, before, others[gk])
 	}
 }
 
+func (g *grower) letGo(gk schema.GroupKind, k *grownKind) {
+	k.stop()
+	delete(g.grown, gk)
+	g.all.Lock()
+	delete(g.kinds, gk)
+	g.all.Unlock()
+	if k.others {
+		g.away[gk] = k.kind
+		return
+	}
+	// With a kind go its objects, whether or not each was seen to go.
+	k.mirror.Each(func(key facts.Key, object owned) { g.changed(gk, key, &object, nil) })
+}
+
 // follow follows a resource, which may be another one than before of the same
-// kind: its definition has changed.
-func (g *grower) follow(ctx context.Context, gk schema.GroupKind, r registry.Resource, before *grownKind) {
+// kind: its definition has changed, or another server has its objects.
+func (g *grower) follow(ctx context.Context, gk schema.GroupKind, r registry.Objects, before *grownKind, others bool) {
 	ctx, stop := context.WithCancel(ctx)
-	k := &grownKind{kind: g.add(g.dependencies, r), stop: stop}
+	k := &grownKind{kind: g.add(g.dependencies, r), stop: stop, others: others}
 	g.grown[gk] = k
+	known := g.away[gk]
+	delete(g.away, gk)
+	if before != nil {
+		known = before.kind
+		before.stop()
+	}
 	g.running.Go(func() { _ = k.mirror.Run(ctx) }) // both end with their context, and with nothing else
 	g.running.Go(func() {
 		_ = after(func(ctx context.Context) error {
-			if before != nil {
-				g.missed(gk, before.kind, k.kind)
+			if known != nil {
+				g.missed(gk, known, k.kind)
 			}
+			g.lookAtOwnedBy(gk)
 			return k.worker.run(ctx)
 		}, slices.Concat(g.synced, []<-chan struct{}{k.mirror.Synced()})...)(ctx)
 	})
-	if before != nil {
-		before.stop()
-	}
 }
 
 // missed tells of what went while nobody followed the kind.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/authz"
@@ -26,7 +27,7 @@ type Dependencies struct {
 	// More are the stores of what comes and goes while the server runs; nil for
 	// none.
 	More Growing
-	// Others have objects in namespaces that no store here knows; nil for none.
+	// Others have objects that no store here knows; nil for none.
 	Others Others
 	// Pods is followed by the server, which needs it for more than the loops.
 	Pods *facts.Mirror[facts.Pod]
@@ -40,6 +41,9 @@ type Dependencies struct {
 	// it; nil where the server has no key for that.
 	Authorizer authz.Authorizer
 	Signing    *signing.Authority
+	// LegacyTokenPeriod is how long tokens in secrets that nobody asked for may
+	// stay unused.
+	LegacyTokenPeriod time.Duration
 	// NodeGrace is how long a node may be silent before it counts as lost.
 	NodeGrace time.Duration
 	// PodRanges are those that nodes get theirs from, of each family one; none
@@ -59,6 +63,19 @@ type Growing interface {
 	// Resources are those that are there now.
 	Resources() []registry.Resource
 	// OnChange adds somebody to be told when that may have changed, until forget
+	// is called.
+	OnChange(told func()) (forget func())
+}
+
+// Others are other servers that have objects.
+type Others interface {
+	// EmptyNamespace deletes those in a namespace, and tells stays of each that is
+	// still there. undiscovered are those of which nobody can say now what there is.
+	EmptyNamespace(ctx context.Context, namespace string, stays func(of schema.GroupResource, finalizers []string)) (undiscovered map[schema.GroupVersion]error, failures []error)
+	// Collectable are the resources whose objects can own others and be owned:
+	// those that can be listed, watched and deleted.
+	Collectable() []registry.Objects
+	// OnChange adds somebody to be told when these may have changed, until forget
 	// is called.
 	OnChange(told func()) (forget func())
 }
@@ -83,6 +100,7 @@ var loops = []struct {
 }{
 	{"serviceaccount-controller", newServiceAccounts},
 	{"serviceaccount-token-controller", newSecretTokens},
+	{"legacy-serviceaccount-token-cleaner-controller", newLegacyTokens},
 	{"token-cleaner-controller", newTokenCleaner},
 	{"certificatesigningrequest-approving-controller", newApprover},
 	{"certificatesigningrequest-signing-controller", newSigner},

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/facts"
@@ -21,13 +20,6 @@ import (
 // emptyAgain is after how long a namespace is looked at again whose content
 // needs time to go: pods that end gracefully, objects with finalizers.
 const emptyAgain = time.Second
-
-// Others are other servers that have objects in namespaces.
-type Others interface {
-	// EmptyNamespace deletes these, and tells stays of each that is still there.
-	// undiscovered are those of which nobody can say now what there is.
-	EmptyNamespace(ctx context.Context, namespace string, stays func(of schema.GroupResource, finalizers []string)) (undiscovered map[schema.GroupVersion]error, failures []error)
-}
 
 // namespaces empties every namespace that was deleted, and then lets it go.
 type namespaces struct {

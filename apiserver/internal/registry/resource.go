@@ -97,19 +97,14 @@ type Info struct {
 // Serves reports whether the resource has a verb.
 func (i Info) Serves(verb string) bool { return i.Verbs == nil || slices.Contains(i.Verbs, verb) }
 
-// Resource is a Store seen without its type parameter: what handlers call.
-// Errors are metav1 status errors, ready for the wire.
-type Resource interface {
+// Objects are those of one resource, as far as following, changing and ending
+// them goes. Errors are metav1 status errors, ready for the wire.
+type Objects interface {
 	Info() Info
-	New() core.Object
-	Default(obj core.Object)
 	Decode(e Encoded) (core.Object, error)
-	Row(obj core.Object) []any
-
 	Get(ctx context.Context, namespace, name, resourceVersion string) (Encoded, error)
 	List(ctx context.Context, namespace string, o ListOptions) (List, error)
 	Watch(ctx context.Context, namespace string, o ListOptions) (Watcher, error)
-	Create(ctx context.Context, obj core.Object, admit Admit, o *metav1.CreateOptions) (Encoded, error)
 	// Update changes the object by change, which gets a decoded copy of the
 	// current one and may be called again after a conflict that the caller's
 	// resourceVersion does not forbid. subresource is "", "status" or one of
@@ -117,6 +112,16 @@ type Resource interface {
 	Update(ctx context.Context, namespace, name, subresource string, change func(current core.Object) (core.Object, error), admit Admit, o *metav1.UpdateOptions) (e Encoded, created bool, err error)
 	// Delete deletes the object, or begins to. gone tells which.
 	Delete(ctx context.Context, namespace, name string, admit Admit, o *metav1.DeleteOptions) (e Encoded, gone bool, err error)
+}
+
+// Resource is a Store seen without its type parameter: what handlers call.
+type Resource interface {
+	Objects
+	New() core.Object
+	Default(obj core.Object)
+	Row(obj core.Object) []any
+
+	Create(ctx context.Context, obj core.Object, admit Admit, o *metav1.CreateOptions) (Encoded, error)
 	DeleteCollection(ctx context.Context, namespace string, admit Admit, o *metav1.DeleteOptions, list ListOptions) (List, error)
 }
 

@@ -17,7 +17,7 @@ func (s *Server) newAggregator() (*aggregation.Aggregator, error) {
 	return aggregation.New(aggregation.Options{
 		Store: s.resources.APIServices, Services: s.resources.Services, EndpointSlices: s.resources.EndpointSlices,
 		CertFile: o.ProxyCertFile, KeyFile: o.ProxyKeyFile, ToEndpoints: o.ToEndpoints,
-		Draining: s.draining, Clock: s.clock, Logger: s.logger,
+		Draining: s.draining, Metrics: s.metrics, Clock: s.clock, Logger: s.logger,
 	})
 }
 

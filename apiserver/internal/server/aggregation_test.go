@@ -34,13 +34,14 @@ type extension struct {
 	*httptest.Server
 	proxies *x509.CertPool // whom it believes who the user is
 
-	mu     sync.Mutex
-	mode   string // how it misbehaves; "" for not at all
-	things map[string]map[string]any
-	ending int         // things in the namespace ending
-	holds  bool        // they stay
-	seen   http.Header // of the last request for things
-	events chan string
+	mu      sync.Mutex
+	mode    string // how it misbehaves; "" for not at all
+	things  map[string]map[string]any
+	ending  int         // things in the namespace ending
+	holds   bool        // they stay
+	seen    http.Header // of the last request for things
+	events  chan string
+	gadgets *gadgets
 }
 
 // startExtension starts one that shows a certificate of ca for the service far in
@@ -56,6 +57,7 @@ func startExtension(t *testing.T, ca, proxies *pki.Pair) *extension {
 		t.Fatal(err)
 	}
 	e := &extension{proxies: x509.NewCertPool(), things: map[string]map[string]any{}, events: make(chan string, 16)}
+	e.gadgets = &gadgets{objects: map[string]*metav1.PartialObjectMetadata{}, watchers: map[chan string]bool{}}
 	e.proxies.AppendCertsFromPEM(proxies.Cert)
 	e.Server = httptest.NewUnstartedServer(e)
 	e.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, ClientAuth: tls.RequestClientCert}
@@ -115,6 +117,8 @@ func (e *extension) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		e.serveThings(w, r, strings.TrimPrefix(strings.TrimPrefix(path, collection), "/"))
 	case strings.HasSuffix(path, "/things"):
 		e.serveEnding(w, r)
+	case strings.Contains(path, "/gadgets"):
+		e.gadgets.serve(w, r)
 	default:
 		http.NotFound(w, r)
 	}
@@ -132,10 +136,13 @@ func (e *extension) discover(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
 	thing := map[string]any{"group": "far.example.com", "version": "v1", "kind": "Thing"}
+	gadget := map[string]any{"group": "far.example.com", "version": "v1", "kind": "Gadget"}
 	_ = json.NewEncoder(w).Encode(map[string]any{"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": []any{map[string]any{
 		"metadata": map[string]any{"name": "far.example.com"},
 		"versions": []any{map[string]any{"version": "v1", "freshness": "Current", "resources": []any{map[string]any{
 			"resource": "things", "singularResource": "thing", "scope": "Namespaced", "responseKind": thing, "verbs": []string{"create", "get", "list", "watch", "deletecollection"},
+		}, map[string]any{
+			"resource": "gadgets", "singularResource": "gadget", "scope": "Namespaced", "responseKind": gadget, "verbs": []string{"get", "list", "watch", "patch", "delete"},
 		}}}},
 	}}})
 }
@@ -264,7 +271,9 @@ func (f *federation) freshness() (freshness string, resources []string) {
 		freshness, _ = version["freshness"].(string)
 		list, _ := version["resources"].([]any)
 		for _, r := range list {
-			resources = append(resources, r.(map[string]any)["resource"].(string))
+			if name := r.(map[string]any)["resource"].(string); name != "gadgets" {
+				resources = append(resources, name)
+			}
 		}
 	}
 	return freshness, resources
@@ -288,6 +297,7 @@ func TestAggregation(t *testing.T) {
 	t.Run("descriptions", f.describes)
 	t.Run("a custom resource of the same group", f.conflicts)
 	t.Run("namespaces", f.empties)
+	t.Run("owners", f.collects)
 	t.Run("a server that fails", f.fails)
 	t.Run("an end", f.ends)
 }
@@ -425,6 +435,8 @@ func (f *federation) conflicts(t *testing.T) {
 
 // fails: what another server does is its own business, and nobody else's.
 func (f *federation) fails(t *testing.T) {
+	f.gadget("holds", f.owned("held"))
+	f.untilGadget("holds", false, 1)
 	recheck := func(mode, want string) {
 		t.Helper()
 		f.extension.misbehave(mode)
@@ -442,6 +454,11 @@ func (f *federation) fails(t *testing.T) {
 		t.Errorf("discovery says %s %v", freshness, resources)
 	}
 	f.cannotEmpty()
+	collected := f.cannotCollect()
+	if _, metrics := f.ask("GET", "/metrics", nil, nil); !strings.Contains(string(metrics), `aggregator_unavailable_apiservice{name="v1.far.example.com"} 1`) ||
+		!strings.Contains(string(metrics), `aggregator_unavailable_apiservice_total{name="v1.far.example.com",reason="FailedDiscoveryCheck"} 1`) {
+		t.Error("no metric tells that it is unavailable")
+	}
 	for _, mode := range []string{"lying", "slow"} {
 		recheck("broken", "False FailedDiscoveryCheck")
 		recheck(mode, "True Passed")
@@ -457,6 +474,9 @@ func (f *federation) fails(t *testing.T) {
 		return freshness == "Current"
 	})
 	f.untilGone("stuck")
+	recheck("broken", "False FailedDiscoveryCheck")
+	recheck("", "True Passed")
+	collected() // the plain list knew nothing of gadgets
 }
 
 func (f *federation) ends(t *testing.T) {

@@ -58,7 +58,7 @@ type accounts struct {
 	keys          []serviceaccount.PublicKey
 }
 
-func serviceAccounts(o *config.Options, objects serviceaccount.Objects, clock clock.PassiveClock) (*accounts, error) {
+func serviceAccounts(o *config.Options, objects serviceaccount.Objects, uses *serviceaccount.Uses, clock clock.PassiveClock) (*accounts, error) {
 	signing, verification, err := serviceAccountKeys(o)
 	if err != nil {
 		return nil, err
@@ -67,8 +67,8 @@ func serviceAccounts(o *config.Options, objects serviceaccount.Objects, clock cl
 	if err != nil {
 		return nil, err
 	}
-	a := &accounts{keys: keys, authenticator: serviceaccount.NewAuthenticator(o.ServiceAccountIssuers, o.APIAudiences, keys, objects, clock)}
-	a.legacy = serviceaccount.NewLegacy(o.APIAudiences, keys, objects, clock)
+	a := &accounts{keys: keys, authenticator: serviceaccount.NewAuthenticator(o.ServiceAccountIssuers, o.APIAudiences, keys, objects, uses, clock)}
+	a.legacy = serviceaccount.NewLegacy(o.APIAudiences, keys, objects, uses, clock)
 	if signing == "" {
 		return a, nil
 	}

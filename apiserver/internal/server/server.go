@@ -149,7 +149,7 @@ func (s *Server) assemble(certificate string) error {
 		return err
 	}
 	found := objects{serviceAccounts: s.resources.ServiceAccounts, pods: s.resources.Pods, secrets: s.resources.Secrets, nodes: s.resources.Nodes, logger: s.logger}
-	if s.accounts, err = serviceAccounts(o, found, s.clock); err != nil {
+	if s.accounts, err = serviceAccounts(o, found, serviceaccount.NewUses(s.metrics), s.clock); err != nil {
 		return err
 	}
 	if err := s.serveResources(s.accounts.issuer); err != nil {
@@ -223,7 +223,7 @@ func (s *Server) keepHouse(certificate string) error {
 	if err != nil {
 		return fmt.Errorf("root certificate authority: %w", err)
 	}
-	d := housekeeping.Dependencies{NodeGrace: s.options.NodeMonitorGrace, Pods: s.pods, Books: s.spaceRules.books, RootCA: rootCA, Metrics: s.metrics, Clock: s.clock, Logger: s.logger}
+	d := housekeeping.Dependencies{NodeGrace: s.options.NodeMonitorGrace, LegacyTokenPeriod: s.options.LegacyTokenPeriod, Pods: s.pods, Books: s.spaceRules.books, RootCA: rootCA, Metrics: s.metrics, Clock: s.clock, Logger: s.logger}
 	if err := s.signTokensAndCertificates(&d); err != nil {
 		return err
 	}

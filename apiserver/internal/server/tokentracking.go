@@ -12,14 +12,10 @@ import (
 	"kctl/proto/core"
 )
 
-// tokenTracking tells since when it is written down which tokens in secrets are
-// used (Kubernetes docs, "Legacy ServiceAccount token tracking controller").
-const tokenTracking = "kube-apiserver-legacy-service-account-token-tracking"
-
-// trackTokens makes the ConfigMap tokenTracking, or gives it a date where it
-// has none.
+// trackTokens makes the ConfigMap that tells since when it is written down which
+// tokens in secrets are used, or gives it a date where it has none.
 func (s *Server) trackTokens(ctx context.Context) error {
-	const since = "since"
+	const tokenTracking, since = serviceaccount.Tracking, serviceaccount.TrackingSince
 	today := map[string]string{since: serviceaccount.Date(s.clock.Now())}
 	found, err := lookUp[*core.ConfigMap](ctx, s.resources.ConfigMaps, metav1.NamespaceSystem, tokenTracking)
 	switch {

@@ -115,19 +115,19 @@ func ServiceNames(domain string) Hosts {
 
 // ControlPlane is what a machine of the control plane has, as kubeadm names it.
 func ControlPlane(apiServer, etcd Hosts) []Entry {
-	const etcdCA, frontProxyCA = "etcd/ca", "front-proxy-ca"
+	const etcdCA = "etcd/ca"
 	etcdSubject := func(name string) pki.Subject {
 		return append(local, etcd...).unique().into(pki.Subject{CommonName: name, Server: true, Client: true})
 	}
 	return []Entry{
 		{Name: Authority, Subject: pki.Subject{CommonName: "kubernetes"}},
-		{Name: frontProxyCA, Subject: pki.Subject{CommonName: "front-proxy-ca"}},
+		FrontProxyAuthority(),
 		{Name: etcdCA, Subject: pki.Subject{CommonName: "etcd-ca"}},
 		{Name: "apiserver", Authority: Authority, Chain: true, Subject: append(local, apiServer...).unique().into(pki.Subject{CommonName: "kube-apiserver", Server: true})},
 		// kubeadm has none: upstream's scheduler signs its own.
 		{Name: "scheduler-server", Authority: Authority, Subject: append(local, apiServer...).unique().into(pki.Subject{CommonName: core.UserScheduler, Server: true})},
 		KubeletClient(),
-		{Name: "front-proxy-client", Authority: frontProxyCA, Subject: pki.Subject{CommonName: "front-proxy-client", Client: true}},
+		FrontProxyClient(),
 		{Name: "apiserver-etcd-client", Authority: etcdCA, Subject: pki.Subject{CommonName: "kube-apiserver-etcd-client", Client: true}},
 		{Name: "etcd/server", Authority: etcdCA, Subject: etcdSubject("kube-etcd")},
 		{Name: "etcd/peer", Authority: etcdCA, Subject: etcdSubject("kube-etcd-peer")},
@@ -135,6 +135,18 @@ func ControlPlane(apiServer, etcd Hosts) []Entry {
 		Admin(),
 		User("scheduler", core.UserScheduler),
 	}
+}
+
+const frontProxyCA = "front-proxy-ca"
+
+// FrontProxyAuthority is whom API servers behind the API server believe.
+func FrontProxyAuthority() Entry {
+	return Entry{Name: frontProxyCA, Subject: pki.Subject{CommonName: frontProxyCA}}
+}
+
+// FrontProxyClient is what the API server shows to API servers behind it.
+func FrontProxyClient() Entry {
+	return Entry{Name: "front-proxy-client", Authority: frontProxyCA, Subject: pki.Subject{CommonName: "front-proxy-client", Client: true}}
 }
 
 // KubeletClient is what the API server shows to kubelets.

@@ -40,6 +40,8 @@ func certificatesOf(l Layout, s *settings, service netip.Addr) *certificates.Dir
 			{Name: certificates.Authority, Subject: pki.Subject{CommonName: "kctl-ca"}},
 			apiserver,
 			certificates.KubeletClient(),
+			certificates.FrontProxyAuthority(),
+			certificates.FrontProxyClient(),
 			serving("scheduler-server", core.UserScheduler, nil),
 			serving("kubelet-server", node, []string{core.GroupNodes}, s.NodeName),
 			certificates.Admin(),

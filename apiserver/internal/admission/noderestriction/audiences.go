@@ -8,12 +8,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
+	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/authz"
+	"kctl/apiserver/internal/request"
 	"kctl/proto/core"
 )
 
+// requestAudience is the verb by which a node may be allowed to ask for tokens of
+// a service account for an audience: the audience is the resource, and the name
+// is the account's.
+const requestAudience = "request-serviceaccounts-token-audience"
+
 // admitAudiences: a token of a pod is for whom a volume of the pod says, or the
-// CSI driver of one (Kubernetes docs, "NodeRestriction").
-func (p *Plugin) admitAudiences(ctx context.Context, audiences []string, pod *core.Pod) error {
+// CSI driver of one, or for whom the node may ask for tokens of the account
+// (Kubernetes docs, "NodeRestriction").
+func (p *Plugin) admitAudiences(ctx context.Context, a *admission.Attributes, audiences []string, pod *core.Pod) error {
 	if len(audiences) > 1 {
 		return fmt.Errorf("node may only request 0 or 1 audiences")
 	}
@@ -29,6 +38,14 @@ func (p *Plugin) admitAudiences(ctx context.Context, audiences []string, pod *co
 	for i := range pod.Spec.Volumes {
 		if wants, err := p.driverWants(ctx, pod, &pod.Spec.Volumes[i], asked); wants || err != nil {
 			return err
+		}
+	}
+	if p.Authorizer != nil && asked != "" {
+		decision, _, err := p.Authorizer.Authorize(ctx, &authz.Attributes{User: a.User, Info: request.Info{
+			Resource: true, Verb: requestAudience, APIVersion: "*", ResourceName: asked, Namespace: a.Namespace, Name: a.Name,
+		}})
+		if err == nil && decision == authz.Allow {
+			return nil
 		}
 	}
 	return fmt.Errorf("audience %q not found in pod spec volume", asked)

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/authz"
 	"kctl/apiserver/internal/request"
 	"kctl/proto/core"
 )
@@ -34,6 +35,8 @@ type Plugin struct {
 	Claims   Objects[*corev1.PersistentVolumeClaim]
 	Volumes  Objects[*corev1.PersistentVolume]
 	Drivers  Objects[*storagev1.CSIDriver]
+	// Authorizer says for whom else a node may ask for tokens.
+	Authorizer authz.Authorizer
 }
 
 // Name is upstream's name.

@@ -149,5 +149,5 @@ func (p *Plugin) admitToken(ctx context.Context, node string, a *admission.Attri
 	if pod.Spec.NodeName != node {
 		return fmt.Errorf("node requested token bound to a pod scheduled on a different node")
 	}
-	return p.admitAudiences(ctx, spec.Audiences, pod)
+	return p.admitAudiences(ctx, a, spec.Audiences, pod)
 }

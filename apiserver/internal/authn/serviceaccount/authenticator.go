@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
+	"kctl/apiserver/internal/authn"
 	"kctl/apiserver/internal/request"
 	"kctl/proto/core"
 )
@@ -43,6 +44,7 @@ type Authenticator struct {
 	audiences []string
 	keys      []PublicKey
 	objects   Objects
+	uses      *Uses
 	clock     clock.PassiveClock
 	parser    *jwt.Parser
 	peek      *jwt.Parser
@@ -51,9 +53,9 @@ type Authenticator struct {
 // NewAuthenticator returns an Authenticator for tokens of the given issuers,
 // signed with one of keys; apiAudiences are the audiences that callers accept
 // where they name none.
-func NewAuthenticator(issuers, apiAudiences []string, keys []PublicKey, objects Objects, clock clock.PassiveClock) *Authenticator {
+func NewAuthenticator(issuers, apiAudiences []string, keys []PublicKey, objects Objects, uses *Uses, clock clock.PassiveClock) *Authenticator {
 	return &Authenticator{
-		issuers: issuers, audiences: apiAudiences, keys: keys, objects: objects, clock: clock,
+		issuers: issuers, audiences: apiAudiences, keys: keys, objects: objects, uses: uses, clock: clock,
 		parser: jwt.NewParser(jwt.WithValidMethods(methods), jwt.WithTimeFunc(clock.Now), jwt.WithExpirationRequired()),
 		peek:   jwt.NewParser(),
 	}
@@ -84,7 +86,20 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, wan
 	if err := a.alive(ctx, c); err != nil {
 		return nil, nil, false, err
 	}
+	a.count(ctx, c)
 	return userOf(c), audiences, true, nil
+}
+
+// count tells tokens that should have been replaced from those of programs that
+// read theirs again in time.
+func (a *Authenticator) count(ctx context.Context, c *claims) {
+	after := c.Kubernetes.WarnAfter
+	if after == nil || !a.clock.Now().After(after.Time) {
+		a.uses.valid.Inc()
+		return
+	}
+	a.uses.stale.Inc()
+	authn.Say(ctx, authn.Remark{Key: keyStale, Value: fmt.Sprintf("subject: %s, seconds after warning threshold: %.0f", c.Subject, a.clock.Since(after.Time).Seconds())})
 }
 
 // ours looks at a token's issuer without believing anything else of it.

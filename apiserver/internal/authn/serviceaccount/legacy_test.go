@@ -9,12 +9,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"kctl/apiserver/internal/authn"
+	"kctl/apiserver/internal/request"
 	"kctl/proto/core"
 )
 
 func TestTokensOfSecrets(t *testing.T) {
 	f := newFixture(t, ecKey(t))
-	legacy := NewLegacy([]string{"api"}, f.authenticator.keys, f.objects, f.clock)
+	legacy := NewLegacy([]string{"api"}, f.authenticator.keys, f.objects, f.uses, f.clock)
 	token, err := f.issuer.Legacy(f.sa, "web-token")
 	if err != nil {
 		t.Fatal(err)
@@ -31,19 +33,21 @@ func TestTokensOfSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	automatic := &core.ServiceAccount{ObjectMeta: f.sa.ObjectMeta, Secrets: []core.ObjectReference{{Name: "web-token"}}}
 	for name, test := range map[string]struct {
 		token  string
 		change func(s *core.Secret)
 		err    string
 	}{
-		"good":                    {token, nil, ""},
-		"unsigned":                {unsigned, nil, "signing method none is invalid"},
-		"signed by somebody else": {other, nil, "signature is invalid"},
-		"secret deleted":          {token, func(s *core.Secret) { s.DeletionTimestamp = &metav1.Time{Time: start} }, "has been deleted"},
-		"secret with another":     {token, func(s *core.Secret) { s.Data = map[string][]byte{"token": []byte("another")} }, "holds another one"},
-		"secret of another type":  {token, func(s *core.Secret) { s.Type = corev1.SecretTypeOpaque }, "holds another one"},
-		"secret out of use":       {token, func(s *core.Secret) { s.Labels = map[string]string{invalidSince: "2026-01-01"} }, "invalid since 2026-01-01"},
-		"secret gone":             {token, func(s *core.Secret) { delete(f.objects, "secrets/shop/web-token") }, "not found"},
+		"good":                         {token, nil, ""},
+		"unsigned":                     {unsigned, nil, "signing method none is invalid"},
+		"signed by somebody else":      {other, nil, "signature is invalid"},
+		"secret deleted":               {token, func(s *core.Secret) { s.DeletionTimestamp = &metav1.Time{Time: start} }, "has been deleted"},
+		"secret with another":          {token, func(s *core.Secret) { s.Data = map[string][]byte{"token": []byte("another")} }, "holds another one"},
+		"secret of another type":       {token, func(s *core.Secret) { s.Type = corev1.SecretTypeOpaque }, "holds another one"},
+		"secret out of use":            {token, func(s *core.Secret) { s.Labels = map[string]string{InvalidSince: "2026-01-01"} }, "the token in secret shop/web-token for service account shop/web has been marked invalid. Use tokens"},
+		"made without being asked for": {token, func(*core.Secret) { f.objects["serviceaccounts/shop/web"] = automatic }, ""},
+		"secret gone":                  {token, func(s *core.Secret) { delete(f.objects, "secrets/shop/web-token") }, "not found"},
 		"account made anew": {token, func(*core.Secret) {
 			f.objects["serviceaccounts/shop/web"] = &core.ServiceAccount{ObjectMeta: meta("shop", "web", "sa-2")}
 		}, "another one has its name"},
@@ -62,13 +66,18 @@ func TestTokensOfSecrets(t *testing.T) {
 			if ok != (test.err == "") || (err != nil) != (test.err != "") || err != nil && !strings.Contains(err.Error(), test.err) {
 				t.Fatalf("%+v %v, want %q", user, err, test.err)
 			}
-			if used := secret.Labels[LastUsed]; (used == Date(start)) != ok {
+			if used := secret.Labels[LastUsed]; (used == Date(start)) != (ok || name == "secret out of use") {
 				t.Errorf("used %q", used)
 			}
 			if ok && (user.Username != "system:serviceaccount:shop:web" || user.UID != "sa-1" || len(user.Groups) != 2) {
 				t.Errorf("%+v", user)
 			}
 		})
+	}
+	for name, want := range map[string]float64{"legacy_tokens": 2, "legacy_manual_token_uses": 1, "legacy_auto_token_uses": 1, "invalid_legacy_auto_token_uses": 1} {
+		if got := f.count(t, name); got != want {
+			t.Errorf("%s: %g, want %g", name, got, want)
+		}
 	}
 	f.objects["serviceaccounts/shop/web"] = f.sa
 	f.objects["secrets/shop/web-token"] = &core.Secret{ObjectMeta: meta("shop", "web-token", "s-1"), Type: corev1.SecretTypeServiceAccountToken, Data: map[string][]byte{"token": []byte(token)}}
@@ -81,5 +90,46 @@ func TestTokensOfSecrets(t *testing.T) {
 	}
 	if _, _, ok, err := f.authenticator.AuthenticateToken(t.Context(), token, nil); ok || err != nil {
 		t.Errorf("it passes for a bound token: %v", err)
+	}
+}
+
+// count is a counter of how tokens were used.
+func (f *fixture) count(t *testing.T, name string) float64 {
+	t.Helper()
+	families, err := f.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() == "serviceaccount_"+name+"_total" {
+			return family.GetMetric()[0].GetCounter().GetValue()
+		}
+	}
+	t.Fatalf("no metric %s", name)
+	return 0
+}
+
+// TestWarnings: whoever uses a token that nobody asked for is warned, also while
+// the token is remembered.
+func TestWarnings(t *testing.T) {
+	f := newFixture(t, ecKey(t))
+	token, err := f.issuer.Legacy(f.sa, "web-token")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.sa.Secrets = []core.ObjectReference{{Name: "web-token"}}
+	f.objects["secrets/shop/web-token"] = &core.Secret{ObjectMeta: meta("shop", "web-token", "s-1"), Type: corev1.SecretTypeServiceAccountToken, Data: map[string][]byte{"token": []byte(token)}}
+	cached := authn.NewCached(NewLegacy([]string{"api"}, f.authenticator.keys, f.objects, f.uses, f.clock), time.Minute, f.clock)
+	for range 2 {
+		warnings := &request.Warnings{}
+		if _, _, ok, err := cached.AuthenticateToken(request.WithWarnings(t.Context(), warnings), token, nil); !ok {
+			t.Fatal(err)
+		}
+		if got := warnings.All(); len(got) != 1 || got[0] != "Use tokens from the TokenRequest API or manually created secret-based tokens instead of auto-generated secret-based tokens." {
+			t.Errorf("warned of %q", got)
+		}
+	}
+	if got := f.count(t, "legacy_tokens"); got != 1 {
+		t.Errorf("counted %g times", got)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
+	"github.com/prometheus/client_golang/prometheus"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -63,6 +64,8 @@ func meta(namespace, name string, uid types.UID) metav1.ObjectMeta {
 
 type fixture struct {
 	clock         *testingclock.FakePassiveClock
+	registry      *prometheus.Registry
+	uses          *Uses
 	key           crypto.Signer
 	issuer        *Issuer
 	authenticator *Authenticator
@@ -75,13 +78,14 @@ type fixture struct {
 func newFixture(t *testing.T, key crypto.Signer) *fixture {
 	t.Helper()
 	f := &fixture{
-		clock: testingclock.NewFakePassiveClock(start),
-		key:   key,
-		sa:    &core.ServiceAccount{ObjectMeta: meta("shop", "web", "sa-1")},
-		pod:   &core.Pod{ObjectMeta: meta("shop", "web-0", "pod-1")},
-		node:  &core.Node{ObjectMeta: meta("", "n1", "node-1")},
+		clock: testingclock.NewFakePassiveClock(start), registry: prometheus.NewRegistry(),
+		key:  key,
+		sa:   &core.ServiceAccount{ObjectMeta: meta("shop", "web", "sa-1")},
+		pod:  &core.Pod{ObjectMeta: meta("shop", "web-0", "pod-1")},
+		node: &core.Node{ObjectMeta: meta("", "n1", "node-1")},
 	}
 	f.objects = objects{"serviceaccounts/shop/web": f.sa, "pods/shop/web-0": f.pod, "nodes//n1": f.node}
+	f.uses = NewUses(f.registry)
 	var err error
 	if f.issuer, err = NewIssuer(testIssuer, []string{testIssuer}, key, f.clock); err != nil {
 		t.Fatal(err)
@@ -90,7 +94,7 @@ func newFixture(t *testing.T, key crypto.Signer) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.authenticator = NewAuthenticator([]string{testIssuer}, []string{testIssuer}, []PublicKey{public}, f.objects, f.clock)
+	f.authenticator = NewAuthenticator([]string{testIssuer}, []string{testIssuer}, []PublicKey{public}, f.objects, f.uses, f.clock)
 	return f
 }
 
@@ -280,6 +284,9 @@ func TestExtendedLifetime(t *testing.T) {
 	f.clock.SetTime(start.Add(24 * time.Hour))
 	if _, _, ok, err := f.authenticator.AuthenticateToken(t.Context(), token, nil); !ok || err != nil {
 		t.Errorf("a day later: ok=%v err=%v", ok, err)
+	}
+	if valid, stale := f.count(t, "valid_tokens"), f.count(t, "stale_tokens"); valid != 0 || stale != 1 {
+		t.Errorf("counted as valid %g times, as stale %g times", valid, stale)
 	}
 }
 

@@ -110,7 +110,14 @@ func (s *Store) end(w *watcher) {
 }
 
 func selects(selector fields.Selector, obj core.Object) bool {
-	return selector == nil || selector.Matches(fields.Set{"metadata.name": obj.GetName(), "metadata.namespace": obj.GetNamespace()})
+	if selector == nil {
+		return true
+	}
+	values := fields.Set{"metadata.name": obj.GetName(), "metadata.namespace": obj.GetNamespace()}
+	if secret, ok := obj.(*core.Secret); ok {
+		values["type"] = string(secret.Type)
+	}
+	return selector.Matches(values)
 }
 
 func (s *Store) encode(obj core.Object) registry.Encoded {

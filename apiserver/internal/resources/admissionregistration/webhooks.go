@@ -2,7 +2,6 @@ package admissionregistration
 
 import (
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -14,11 +13,10 @@ import (
 )
 
 var (
-	reviewVersions   = []string{"v1", "v1beta1"}
-	sideEffects      = []admissionregistrationv1.SideEffectClass{admissionregistrationv1.SideEffectClassNone, admissionregistrationv1.SideEffectClassNoneOnDryRun}
-	reinvocations    = []admissionregistrationv1.ReinvocationPolicyType{admissionregistrationv1.IfNeededReinvocationPolicy, admissionregistrationv1.NeverReinvocationPolicy}
-	longestTimeout   = int32(30)
-	desiredURLFormat = "; desired format: https://host[/path]"
+	reviewVersions = []string{"v1", "v1beta1"}
+	sideEffects    = []admissionregistrationv1.SideEffectClass{admissionregistrationv1.SideEffectClassNone, admissionregistrationv1.SideEffectClassNoneOnDryRun}
+	reinvocations  = []admissionregistrationv1.ReinvocationPolicyType{admissionregistrationv1.IfNeededReinvocationPolicy, admissionregistrationv1.NeverReinvocationPolicy}
+	longestTimeout = int32(30)
 )
 
 // webhook is what is checked of a webhook of either kind.
@@ -111,71 +109,7 @@ func validateClient(c *admissionregistrationv1.WebhookClientConfig, at *field.Pa
 	case (c.URL == nil) == (c.Service == nil):
 		return field.ErrorList{field.Required(at, "exactly one of url or service is required")}
 	case c.URL != nil:
-		return validateURL(*c.URL, at.Child("url"))
+		return check.WebhookURL(*c.URL, at.Child("url"))
 	}
-	return validateService(c.Service, at.Child("service"))
-}
-
-func validateURL(text string, at *field.Path) field.ErrorList {
-	u, err := url.Parse(text)
-	if err != nil {
-		return field.ErrorList{field.Required(at, "url must be a valid URL: "+err.Error()+desiredURLFormat)}
-	}
-	var errs field.ErrorList
-	if u.Scheme != "https" {
-		errs = append(errs, field.Invalid(at, u.Scheme, "'https' is the only allowed URL scheme"+desiredURLFormat))
-	}
-	if u.Host == "" {
-		errs = append(errs, field.Invalid(at, u.Host, "host must be specified"+desiredURLFormat))
-	}
-	if u.User != nil {
-		errs = append(errs, field.Invalid(at, u.User.String(), "user information is not permitted in the URL"))
-	}
-	if u.Fragment != "" {
-		errs = append(errs, field.Invalid(at, u.Fragment, "fragments are not permitted in the URL"))
-	}
-	if u.RawQuery != "" {
-		errs = append(errs, field.Invalid(at, u.RawQuery, "query parameters are not permitted in the URL"))
-	}
-	return errs
-}
-
-func validateService(s *admissionregistrationv1.ServiceReference, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if s.Name == "" {
-		errs = append(errs, field.Required(at.Child("name"), ""))
-	}
-	if s.Namespace == "" {
-		errs = append(errs, field.Required(at.Child("namespace"), ""))
-	}
-	if s.Port != nil {
-		for _, message := range validation.IsValidPortNum(int(*s.Port)) {
-			errs = append(errs, field.Invalid(at.Child("port"), *s.Port, "port is not valid: "+message))
-		}
-	}
-	if s.Path == nil || *s.Path == "" || *s.Path == "/" {
-		return errs
-	}
-	return append(errs, validatePath(*s.Path, at.Child("path"))...)
-}
-
-func validatePath(path string, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if !strings.HasPrefix(path, "/") {
-		errs = append(errs, field.Invalid(at, path, "must start with a '/'"))
-	}
-	segments := strings.Split(path[1:], "/")
-	for i, segment := range segments {
-		if segment == "" && i < len(segments)-1 {
-			errs = append(errs, field.Invalid(at, path, fmt.Sprintf("segment[%d] may not be empty", i)))
-			continue
-		}
-		if segment == "" {
-			continue // a slash at the end
-		}
-		for _, message := range validation.IsDNS1123Subdomain(segment) {
-			errs = append(errs, field.Invalid(at, path, fmt.Sprintf("segment[%d]: %s", i, message)))
-		}
-	}
-	return errs
+	return check.WebhookService(c.Service.Namespace, c.Service.Name, c.Service.Port, c.Service.Path, at.Child("service"))
 }

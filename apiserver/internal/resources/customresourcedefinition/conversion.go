@@ -1,12 +1,12 @@
 package customresourcedefinition
 
 import (
-	"net/url"
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"kctl/apiserver/internal/resources/check"
 )
 
 // reviewVersions are those of ConversionReview that upstream has ever spoken;
@@ -52,43 +52,7 @@ func validateClient(c *apiextensionsv1.WebhookClientConfig, path *field.Path) (e
 		return field.ErrorList{field.Required(path, "exactly one of url or service is required")}
 	}
 	if c.URL != nil {
-		return validateURL(*c.URL, path.Child("url"))
+		return check.WebhookURL(*c.URL, path.Child("url"))
 	}
-	s, path := c.Service, path.Child("service")
-	if s.Name == "" {
-		errs = append(errs, field.Required(path.Child("name"), "service name is required"))
-	}
-	if s.Namespace == "" {
-		errs = append(errs, field.Required(path.Child("namespace"), "service namespace is required"))
-	}
-	if s.Port != nil {
-		for _, problem := range validation.IsValidPortNum(int(*s.Port)) {
-			errs = append(errs, field.Invalid(path.Child("port"), *s.Port, "port is not valid: "+problem))
-		}
-	}
-	return errs
-}
-
-func validateURL(text string, path *field.Path) (errs field.ErrorList) {
-	const form = "; desired format: https://host[/path]"
-	u, err := url.Parse(text)
-	if err != nil {
-		return field.ErrorList{field.Required(path, "url must be a valid URL: "+err.Error()+form)}
-	}
-	if u.Scheme != "https" {
-		errs = append(errs, field.Invalid(path, u.Scheme, "'https' is the only allowed URL scheme"+form))
-	}
-	if u.Host == "" {
-		errs = append(errs, field.Invalid(path, u.Host, "host must be specified"+form))
-	}
-	if u.User != nil {
-		errs = append(errs, field.Invalid(path, u.User.Username(), "user information is not permitted in the URL"))
-	}
-	if u.Fragment != "" {
-		errs = append(errs, field.Invalid(path, u.Fragment, "fragments are not permitted in the URL"))
-	}
-	if u.RawQuery != "" {
-		errs = append(errs, field.Invalid(path, u.RawQuery, "query parameters are not permitted in the URL"))
-	}
-	return errs
+	return check.WebhookService(c.Service.Namespace, c.Service.Name, c.Service.Port, c.Service.Path, path.Child("service"))
 }

@@ -1,0 +1,57 @@
+package noderestriction
+
+import (
+	"context"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/authz"
+	"kctl/apiserver/internal/request"
+	"kctl/proto/core"
+)
+
+// rights are what may be done: "verb resource namespace/name".
+type rights map[string]bool
+
+func (r rights) Authorize(_ context.Context, a *authz.Attributes) (authz.Decision, string, error) {
+	if r[a.Verb+" "+a.ResourceName+" "+a.Namespace+"/"+a.Name] {
+		return authz.Allow, "", nil
+	}
+	return authz.NoOpinion, "", nil
+}
+
+// TestAudiencesByRight: for whom no volume asks, a node may ask for tokens of
+// those accounts that it has the right to.
+func TestAudiencesByRight(t *testing.T) {
+	web := &core.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u1"}, Spec: core.PodSpec{NodeName: "n1", ServiceAccountName: "web"}}
+	p := &Plugin{
+		Pods: stored[*core.Pod]{"web": web}, Claims: stored[*corev1.PersistentVolumeClaim]{}, Volumes: stored[*corev1.PersistentVolume]{}, Drivers: stored[*storagev1.CSIDriver]{},
+		Authorizer: rights{"request-serviceaccounts-token-audience registry shop/web": true},
+	}
+	for _, test := range []struct{ account, audience, want string }{
+		{"web", "registry", ""},
+		{"web", "bank", `audience "bank" not found in pod spec volume`},
+		{"other", "registry", `audience "registry" not found in pod spec volume`},
+		{"web", "", `audience "" not found in pod spec volume`},
+	} {
+		a := &admission.Attributes{
+			Operation: admission.Create, Resource: core.ServiceAccounts, Subresource: "token", Namespace: "shop", Name: test.account,
+			User: &request.User{Username: "system:node:n1", Groups: []string{core.GroupNodes}},
+			Object: &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+				Audiences: []string{test.audience}, BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: "web", UID: "u1"},
+			}},
+		}
+		got := ""
+		if err := p.Admit(t.Context(), a); err != nil {
+			got = err.Error()
+		}
+		if got != test.want {
+			t.Errorf("%s for %q: %q, want %q", test.account, test.audience, got, test.want)
+		}
+	}
+}

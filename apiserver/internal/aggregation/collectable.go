@@ -1,0 +1,82 @@
+package aggregation
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/proto/core"
+)
+
+// Collectable are the resources of other servers whose objects can own others
+// and be owned: those that can be listed, watched and deleted. They are there
+// for as long as their APIService is, also while nobody answers.
+func (a *Aggregator) Collectable() []registry.Objects {
+	remotes := make([]*remote, 0, len(*a.remotes.Load()))
+	for _, r := range *a.remotes.Load() {
+		remotes = append(remotes, r)
+	}
+	// The same objects may be served in several versions: the newest it is.
+	slices.SortFunc(remotes, func(x, y *remote) int {
+		return cmp.Or(strings.Compare(x.Group, y.Group), version.CompareKubeAwareVersionStrings(y.Version, x.Version))
+	})
+	var out []registry.Objects
+	taken := map[schema.GroupResource]bool{}
+	for _, r := range remotes {
+		for _, o := range a.objectsOf(r) {
+			of := o.info.GVR().GroupResource()
+			if !taken[of] {
+				taken[of] = true
+				out = append(out, o)
+			}
+		}
+	}
+	return out
+}
+
+// OnChange adds somebody to be told when other servers, or what they serve, may
+// have changed, until forget is called. It must not wait for anything.
+func (a *Aggregator) OnChange(told func()) (forget func()) {
+	a.telling.Lock()
+	defer a.telling.Unlock()
+	a.listeners[&told] = true
+	return func() {
+		a.telling.Lock()
+		defer a.telling.Unlock()
+		delete(a.listeners, &told)
+	}
+}
+
+// objectsOf are a server's, the same ones as long as it says the same of them.
+func (a *Aggregator) objectsOf(r *remote) []*objects {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.known.discovery == nil {
+		return nil
+	}
+	var out []*objects
+	for i := range r.known.discovery.Resources {
+		served := &r.known.discovery.Resources[i]
+		if served.ResponseKind == nil || !canAll(served.Verbs, "list", "watch", "delete") {
+			continue
+		}
+		resource := core.Resource{
+			Group: r.Group, Version: r.Version, Name: served.Resource, Kind: served.ResponseKind.Kind,
+			Namespaced: served.Scope == apidiscoveryv2.ScopeNamespace,
+		}
+		if r.objects[resource] == nil {
+			r.objects[resource] = &objects{aggregator: a, remote: r, info: registry.Info{Resource: resource}}
+		}
+		out = append(out, r.objects[resource])
+	}
+	return out
+}
+
+func canAll(verbs []string, wanted ...string) bool {
+	return !slices.ContainsFunc(wanted, func(verb string) bool { return !slices.Contains(verbs, verb) })
+}

@@ -1,0 +1,173 @@
+package aggregation
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"reflect"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/proto/core"
+)
+
+// objects are those of one resource of another server. Of each there is its
+// metadata, and nothing else of them is changed.
+type objects struct {
+	aggregator *Aggregator
+	remote     *remote
+	info       registry.Info
+}
+
+var _ registry.Objects = (*objects)(nil)
+
+const (
+	// metadataOnly asks for metadata where the server knows how; else there is
+	// more around it, which is not read.
+	metadataOnly     = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+	metadataOnlyList = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+	page             = 500
+	// maxObjects bounds how many there may be of one resource.
+	maxObjects = 200_000
+)
+
+// Info implements registry.Objects.
+func (o *objects) Info() registry.Info { return o.info }
+
+// Decode implements registry.Objects.
+func (o *objects) Decode(e registry.Encoded) (core.Object, error) { return e.Object, nil }
+
+func (o *objects) path(namespace, name string) string {
+	path := "/apis/" + o.remote.String()
+	if namespace != "" {
+		path += "/namespaces/" + url.PathEscape(namespace)
+	}
+	path += "/" + o.info.Name
+	if name != "" {
+		path += "/" + url.PathEscape(name)
+	}
+	return path
+}
+
+// ask asks, and makes a status error of a refusal.
+func (o *objects) ask(ctx context.Context, q question, name string, into any) error {
+	q.as = checker
+	response, body, err := o.aggregator.send(ctx, o.remote, q)
+	if err != nil {
+		return o.refused(response, body, name, err)
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return fmt.Errorf("decode the answer for %s: %w", q.path, err)
+	}
+	return nil
+}
+
+// refused is why. An object is only not found where its server says so of the
+// object: that of a server with nothing at such a path says nothing of it.
+func (o *objects) refused(response *http.Response, body []byte, name string, err error) error {
+	if response == nil {
+		return err
+	}
+	var status metav1.Status
+	if json.Unmarshal(body, &status) != nil || status.Kind != "Status" || status.Status != metav1.StatusFailure {
+		return err
+	}
+	if status.Reason == metav1.StatusReasonNotFound && (status.Details == nil || status.Details.Name != name) {
+		return err
+	}
+	return &apierrors.StatusError{ErrStatus: status}
+}
+
+// Get implements registry.Objects. It always is the newest.
+func (o *objects) Get(ctx context.Context, namespace, name, _ string) (registry.Encoded, error) {
+	found, err := o.get(ctx, namespace, name)
+	if err != nil {
+		return registry.Encoded{}, err
+	}
+	return registry.Encoded{Object: found}, nil
+}
+
+func (o *objects) get(ctx context.Context, namespace, name string) (*metav1.PartialObjectMetadata, error) {
+	found := &metav1.PartialObjectMetadata{}
+	if err := o.ask(ctx, question{path: o.path(namespace, name), accept: metadataOnly}, name, found); err != nil {
+		return nil, err
+	}
+	if found.Name != name || found.UID == "" {
+		return nil, fmt.Errorf("the answer for %s is of %q, with the uid %q", o.path(namespace, name), found.Name, found.UID)
+	}
+	return found, nil
+}
+
+// List implements registry.Objects, without selectors and in one piece. It waits
+// until there is somebody to answer.
+func (o *objects) List(ctx context.Context, namespace string, _ registry.ListOptions) (registry.List, error) {
+	if err := o.aggregator.untilAvailable(ctx, o.remote); err != nil {
+		return registry.List{}, err
+	}
+	var out registry.List
+	query := url.Values{"limit": {strconv.Itoa(page)}}
+	for {
+		var list metav1.PartialObjectMetadataList
+		q := question{path: o.path(namespace, "") + "?" + query.Encode(), accept: metadataOnlyList}
+		if err := o.ask(ctx, q, "", &list); err != nil {
+			return registry.List{}, err
+		}
+		for i := range list.Items {
+			out.Items = append(out.Items, registry.Encoded{Object: &list.Items[i]})
+		}
+		if len(out.Items) > maxObjects {
+			return registry.List{}, fmt.Errorf("there are more than %d %s", maxObjects, o.info.Name)
+		}
+		out.ResourceVersion = list.ResourceVersion
+		if len(list.Items) == 0 || list.Continue == "" {
+			return out, nil
+		}
+		query.Set("continue", list.Continue)
+	}
+}
+
+// Update implements registry.Objects, for owners and finalizers. Somebody else's
+// change between is a conflict.
+func (o *objects) Update(ctx context.Context, namespace, name, _ string, change func(core.Object) (core.Object, error), _ registry.Admit, _ *metav1.UpdateOptions) (registry.Encoded, bool, error) {
+	before, err := o.get(ctx, namespace, name)
+	if err != nil {
+		return registry.Encoded{}, false, err
+	}
+	changed, err := change(before.DeepCopy())
+	if err != nil {
+		return registry.Encoded{}, false, err
+	}
+	if reflect.DeepEqual(changed.GetOwnerReferences(), before.OwnerReferences) && reflect.DeepEqual(changed.GetFinalizers(), before.Finalizers) {
+		return registry.Encoded{Object: before}, false, nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": before.UID, "resourceVersion": before.ResourceVersion,
+		"ownerReferences": changed.GetOwnerReferences(), "finalizers": changed.GetFinalizers(),
+	}})
+	if err != nil {
+		return registry.Encoded{}, false, err
+	}
+	now := &metav1.PartialObjectMetadata{}
+	err = o.ask(ctx, question{
+		method: http.MethodPatch, path: o.path(namespace, name), accept: metadataOnly, body: patch, media: "application/merge-patch+json",
+	}, name, now)
+	return registry.Encoded{Object: now}, false, err
+}
+
+// Delete implements registry.Objects.
+func (o *objects) Delete(ctx context.Context, namespace, name string, _ registry.Admit, options *metav1.DeleteOptions) (registry.Encoded, bool, error) {
+	body, err := json.Marshal(options)
+	if err != nil {
+		return registry.Encoded{}, false, err
+	}
+	last := &metav1.PartialObjectMetadata{}
+	err = o.ask(ctx, question{
+		method: http.MethodDelete, path: o.path(namespace, name), accept: metadataOnly, body: body, media: "application/json",
+	}, name, last)
+	return registry.Encoded{Object: last}, false, err
+}

@@ -1,0 +1,97 @@
+package aggregation
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/apiserver/internal/registry"
+)
+
+// events are what a watch of another server brings.
+type events chan registry.WatchEvent
+
+// Events implements registry.Watcher.
+func (e events) Events() <-chan registry.WatchEvent { return e }
+
+// Watch implements registry.Objects, without selectors. The watch ends with ctx
+// and with the answer; whoever has it reads it until then, or ends ctx.
+func (o *objects) Watch(ctx context.Context, namespace string, options registry.ListOptions) (registry.Watcher, error) {
+	query := url.Values{"watch": {"true"}, "allowWatchBookmarks": {"true"}, "resourceVersion": {options.ResourceVersion}}
+	response, err := o.aggregator.open(ctx, o.remote, question{
+		path: o.path(namespace, "") + "?" + query.Encode(), accept: metadataOnly, as: checker,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode != http.StatusOK {
+		defer response.Body.Close()
+		reason, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusal))
+		return nil, o.refused(response, reason, "", fmt.Errorf("bad status from %s: %d", response.Request.URL, response.StatusCode))
+	}
+	out := make(events)
+	go func() {
+		defer close(out)
+		defer response.Body.Close()
+		pump(ctx, response.Body, out)
+	}()
+	return out, nil
+}
+
+// frame is an event as it comes over the wire.
+type frame struct {
+	Type   string                        `json:"type"`
+	Object *metav1.PartialObjectMetadata `json:"object"`
+}
+
+// pump reads events until there are no more, or one makes no sense.
+func pump(ctx context.Context, body io.Reader, out events) {
+	bounded := &bounded{reader: body}
+	decoder := json.NewDecoder(bounded)
+	for {
+		bounded.left = maxDocument
+		var f frame
+		if decoder.Decode(&f) != nil || f.Object == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case out <- registry.WatchEvent{Type: f.Type, Object: registry.Encoded{Object: f.Object}}:
+		}
+	}
+}
+
+// bounded reads so much, and then no more until it may again.
+type bounded struct {
+	reader io.Reader
+	left   int
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, io.ErrShortBuffer
+	}
+	n, err := b.reader.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
+}
+
+// untilAvailable waits until a server is known to answer.
+func (a *Aggregator) untilAvailable(ctx context.Context, r *remote) error {
+	changed, forget := a.subscribe()
+	defer forget()
+	for !r.available.Load() {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-changed:
+		}
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+package aggregation
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+)
+
+// checker is the name under which the server asks for itself.
+var checker = http.Header{"X-Remote-User": {"system:kube-aggregator"}, "X-Remote-Group": {"system:masters"}}
+
+// maxRefusal bounds what is read of the reason why a server refuses something.
+const maxRefusal = 64 << 10
+
+// question is a request of the server's own.
+type question struct {
+	method, path string // "" for GET
+	accept, etag string
+	body         []byte
+	media        string // of the body
+	as           http.Header
+}
+
+// read asks for a document. The answer's body is nil where it is not changed.
+func (a *Aggregator) read(ctx context.Context, r *remote, path, accept, etag string, as http.Header) (*http.Response, []byte, error) {
+	return a.send(ctx, r, question{path: path, accept: accept, etag: etag, as: as})
+}
+
+// send asks, and reads the answer. Where that is a refusal, there is an error
+// beside it.
+func (a *Aggregator) send(ctx context.Context, r *remote, q question) (*http.Response, []byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
+	response, err := a.open(ctx, r, q)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode == http.StatusNotModified && q.etag != "" {
+		return response, nil, nil
+	}
+	if response.StatusCode < 200 || response.StatusCode > 299 {
+		reason, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusal))
+		return response, reason, fmt.Errorf("bad status from %s: %d", response.Request.URL, response.StatusCode)
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxDocument+1))
+	if err == nil && len(body) > maxDocument {
+		err = fmt.Errorf("%s is larger than %d bytes", response.Request.URL, maxDocument)
+	}
+	return response, body, err
+}
+
+// open asks, and leaves the answer to be read by the caller.
+func (a *Aggregator) open(ctx context.Context, r *remote, q question) (*http.Response, error) {
+	if r.broken != nil {
+		return nil, r.broken
+	}
+	host, err := a.resolve(ctx, r.service)
+	if err != nil {
+		return nil, err
+	}
+	request, err := http.NewRequestWithContext(ctx, q.method, "https://"+host+q.path, bytes.NewReader(q.body))
+	if err != nil {
+		return nil, err
+	}
+	for name, values := range q.as {
+		request.Header[name] = values
+	}
+	for name, value := range map[string]string{"Accept": q.accept, "If-None-Match": q.etag, "Content-Type": q.media} {
+		if value != "" {
+			request.Header.Set(name, value)
+		}
+	}
+	client := http.Client{Transport: r.calls, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return client.Do(request)
+}

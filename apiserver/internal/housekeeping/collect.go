@@ -1,0 +1,206 @@
+package housekeeping
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/registry"
+	"kctl/proto/core"
+)
+
+// What is here decides about one object, and does it.
+
+// standing is how one owner of an object is.
+type standing int
+
+const (
+	ownerStays standing = iota // or nobody here can tell
+	ownerWaits                 // for its dependents to go first
+	ownerGone
+)
+
+// collect deletes an object all of whose owners are gone, or wait for it. Where
+// one stays, the object stays too, and no longer belongs to the others.
+func (o *owners) collect(ctx context.Context, k *kind, key facts.Key, object owned) error {
+	of := map[standing][]types.UID{}
+	for _, owner := range object.owners {
+		standing, err := o.standingOf(ctx, key, owner)
+		if err != nil {
+			return err
+		}
+		of[standing] = append(of[standing], owner.UID)
+	}
+	leaving := slices.Concat(of[ownerWaits], of[ownerGone])
+	switch {
+	case len(leaving) == 0:
+		return nil
+	case len(of[ownerStays]) > 0:
+		return o.disown(ctx, k, key, object.uid, leaving)
+	case len(of[ownerWaits]) > 0:
+		return o.endBefore(ctx, k, key, object)
+	}
+	return o.delete(ctx, k, key, object)
+}
+
+// standingOf asks the mirror first and, before anything is deleted for it, the
+// store. An owner of a kind that is not served counts as there, and so does one
+// in a namespace, of an object that is in none.
+func (o *owners) standingOf(ctx context.Context, key facts.Key, owner metav1.OwnerReference) (standing, error) {
+	k := o.kind(groupKindOf(owner))
+	if k != nil && key.Namespace == "" && k.store.Info().Namespaced {
+		return ownerStays, nil
+	}
+	o.mu.Lock()
+	ended := o.ended[owner.UID]
+	o.mu.Unlock()
+	switch {
+	case ended:
+		return ownerGone, nil
+	case k == nil:
+		return ownerStays, nil
+	}
+	at := k.keyOf(key.Namespace, owner.Name)
+	if known, ok := k.mirror.Get(at.Namespace, at.Name); ok && known.uid == owner.UID {
+		if known.waits() == metav1.FinalizerDeleteDependents {
+			return ownerWaits, nil
+		}
+		return ownerStays, nil
+	}
+	encoded, err := k.store.Get(ctx, at.Namespace, at.Name, "")
+	if apierrors.IsNotFound(err) {
+		return ownerGone, nil
+	}
+	if err != nil {
+		return ownerStays, fmt.Errorf("look up the owner %s %s: %w", owner.Kind, owner.Name, err)
+	}
+	obj, err := k.store.Decode(encoded)
+	if err != nil {
+		return ownerStays, fmt.Errorf("decode the owner %s %s: %w", owner.Kind, owner.Name, err)
+	}
+	if obj.GetUID() != owner.UID {
+		return ownerGone, nil
+	}
+	return ownerStays, nil
+}
+
+// endBefore deletes an object that an owner waits for: after its own dependents,
+// where it has some. In a circle somebody has to go first.
+func (o *owners) endBefore(ctx context.Context, k *kind, key facts.Key, object owned) error {
+	dependents := o.dependentsOf(object.uid)
+	if len(dependents) == 0 {
+		return o.delete(ctx, k, key, object)
+	}
+	for d := range dependents {
+		if o.isWaiting(d) {
+			if err := o.unblock(ctx, k, key, object.uid); err != nil {
+				return err
+			}
+			break
+		}
+	}
+	object.finalizer = metav1.FinalizerDeleteDependents
+	return o.delete(ctx, k, key, object)
+}
+
+func (o *owners) isWaiting(d dependent) bool {
+	k := o.kind(d.kind)
+	if k == nil {
+		return false
+	}
+	object, ok := k.mirror.Get(d.key.Namespace, d.key.Name)
+	return ok && object.waits() == metav1.FinalizerDeleteDependents
+}
+
+func (o *owners) delete(ctx context.Context, k *kind, key facts.Key, object owned) error {
+	o.logger.Info("deleting an object whose owners are gone, or wait for that",
+		zap.String("kind", k.store.Info().Kind), zap.String("object", key.String()), zap.String("uid", string(object.uid)))
+	policy := metav1.DeletePropagationBackground
+	switch object.finalizer {
+	case metav1.FinalizerOrphanDependents:
+		policy = metav1.DeletePropagationOrphan
+	case metav1.FinalizerDeleteDependents:
+		policy = metav1.DeletePropagationForeground
+	}
+	_, _, err := k.store.Delete(ctx, key.Namespace, key.Name, registry.Admit{}, &metav1.DeleteOptions{
+		PropagationPolicy: &policy, Preconditions: &metav1.Preconditions{UID: &object.uid},
+	})
+	return ignoreGone(err, "delete the dependent")
+}
+
+// endAfterDependents has the dependents of an object deleted that is to go after
+// them, and lets it go when none is left that holds it up: nobody waits for
+// itself, and those that wait too are looked at when they need not any more.
+func (o *owners) endAfterDependents(ctx context.Context, k *kind, key facts.Key, object owned) error {
+	held := false
+	self := dependent{k.store.Info().GVK().GroupKind(), key}
+	for d, blocks := range o.dependentsOf(object.uid) {
+		if d == self {
+			continue
+		}
+		if !o.isWaiting(d) {
+			o.look(d)
+		}
+		held = held || blocks
+	}
+	if held {
+		return nil // comes back when the last of them is gone
+	}
+	return o.release(ctx, k, key, object)
+}
+
+// orphanAll takes an object away from its dependents, and lets it go.
+func (o *owners) orphanAll(ctx context.Context, k *kind, key facts.Key, object owned) error {
+	for d := range o.dependentsOf(object.uid) {
+		of := o.kind(d.kind)
+		if of == nil {
+			return fmt.Errorf("the dependent %s %s can't be reached", d.kind, d.key)
+		}
+		if err := o.disown(ctx, of, d.key, "", []types.UID{object.uid}); err != nil {
+			return err
+		}
+	}
+	return o.release(ctx, k, key, object)
+}
+
+func (o *owners) release(ctx context.Context, k *kind, key facts.Key, object owned) error {
+	return change(ctx, k, key, object.uid, "release the owner", func(current core.Object) {
+		current.SetFinalizers(slices.DeleteFunc(current.GetFinalizers(), func(f string) bool { return f == object.finalizer }))
+	})
+}
+
+// disown takes the references to owners out of a dependent, whoever it is where
+// uid is empty.
+func (o *owners) disown(ctx context.Context, k *kind, key facts.Key, uid types.UID, owners []types.UID) error {
+	return change(ctx, k, key, uid, "take owners from the dependent", func(current core.Object) {
+		current.SetOwnerReferences(slices.DeleteFunc(current.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return slices.Contains(owners, r.UID) }))
+	})
+}
+
+// unblock has an object hold up no owner any more.
+func (o *owners) unblock(ctx context.Context, k *kind, key facts.Key, uid types.UID) error {
+	return change(ctx, k, key, uid, "let the dependent hold up nobody", func(current core.Object) {
+		references := slices.Clone(current.GetOwnerReferences())
+		for i := range references {
+			references[i].BlockOwnerDeletion = nil
+		}
+		current.SetOwnerReferences(references)
+	})
+}
+
+// change changes an object, if it is still the one of that uid.
+func change(ctx context.Context, k *kind, key facts.Key, uid types.UID, what string, change func(current core.Object)) error {
+	_, _, err := k.store.Update(ctx, key.Namespace, key.Name, "", func(current core.Object) (core.Object, error) {
+		if uid == "" || current.GetUID() == uid {
+			change(current)
+		}
+		return current, nil
+	}, registry.Admit{}, &metav1.UpdateOptions{})
+	return ignoreGone(err, what)
+}
