@@ -8,6 +8,8 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"kctl/apiserver/internal/callout"
 )
 
 // converter turns objects of one version of a definition into those of another.
@@ -18,7 +20,7 @@ type converter struct {
 	ctx   context.Context
 }
 
-func newConverter(d *definition, versions map[string]*form, services ServiceResolver) *converter {
+func newConverter(d *definition, versions map[string]*form, services callout.Services) *converter {
 	c := &converter{forms: map[string]*form{}, name: d.Name, ctx: context.Background()}
 	for _, f := range versions {
 		c.forms[f.apiVersion()] = f

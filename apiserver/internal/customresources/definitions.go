@@ -14,6 +14,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"kctl/apiserver/internal/callout"
 	"kctl/apiserver/internal/registry"
 )
 
@@ -25,7 +26,7 @@ type Options struct {
 	Registry registry.Options
 	// Services finds the address of a conversion webhook that is named by its
 	// service; nil where such can't be reached.
-	Services ServiceResolver
+	Services callout.Services
 }
 
 // Definitions are all there are, and what they define.

@@ -324,6 +324,16 @@ func (f *federation) passesOn(t *testing.T) {
 	if one := f.want(http.StatusOK, "GET", thingsPath+"/one", nil); one["metadata"].(map[string]any)["name"] != "one" {
 		t.Errorf("got %v", one)
 	}
+	// Nobody drops on the way what says who asks, or puts in something else.
+	f.speak("GET " + thingsPath + " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer master\r\nX-Remote-User: intruder\r\nX-Remote-Extra-A: b\r\n" +
+		"Connection: close, X-Remote-User, X-Remote-Group, X-Forwarded-Uri\r\n\r\n")
+	f.extension.mu.Lock()
+	seen = f.extension.seen
+	f.extension.mu.Unlock()
+	if user, groups := seen.Values("X-Remote-User"), seen.Values("X-Remote-Group"); len(user) != 1 || user[0] == "intruder" || !slices.Contains(groups, "system:masters") ||
+		seen.Get("X-Forwarded-Uri") != thingsPath || seen.Get("X-Remote-Extra-A") != "" {
+		t.Errorf("the other server was told %v", seen)
+	}
 	// Who may not is not passed on.
 	if err := f.token("nobody").Do(t.Context(), "GET", thingsPath, nil, nil); err == nil || !strings.Contains(err.Error(), "forbidden") {
 		t.Errorf("nobody got %v", err)

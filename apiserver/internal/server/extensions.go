@@ -25,7 +25,7 @@ import (
 
 func (s *Server) customResources() *customresources.Definitions {
 	return customresources.New(customresources.Options{
-		Store: s.resources.Definitions, Registry: s.resources.Options(), Services: s.serviceAddress,
+		Store: s.resources.Definitions, Registry: s.resources.Options(), Services: s.services(),
 	})
 }
 

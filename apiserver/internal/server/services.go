@@ -2,26 +2,32 @@ package server
 
 import (
 	"context"
-	"fmt"
-	"net"
-	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"kctl/apiserver/internal/admission/lookup"
+	"kctl/apiserver/internal/registry"
 )
 
-// serviceAddress is where a service answers on a port: its cluster address, or,
-// where it has a name elsewhere, that.
-func (s *Server) serviceAddress(ctx context.Context, namespace, name string, port int32) (string, error) {
-	service, err := lookUp[*corev1.Service](ctx, s.resources.Services, namespace, name)
-	if err != nil {
-		return "", fmt.Errorf("service %s/%s: %w", namespace, name, err)
-	}
-	host := service.Spec.ClusterIP
-	if service.Spec.Type == corev1.ServiceTypeExternalName {
-		host = service.Spec.ExternalName
-	}
-	if host == "" || host == corev1.ClusterIPNone {
-		return "", fmt.Errorf("service %s/%s has no address", namespace, name)
-	}
-	return net.JoinHostPort(host, strconv.Itoa(int(port))), nil
+func (s *Server) services() services {
+	return services{services: lookup.New[*corev1.Service](s.resources.Services), slices: s.resources.EndpointSlices}
+}
+
+// services finds what is behind the services that webhooks name.
+type services struct {
+	services *lookup.Objects[*corev1.Service]
+	slices   *registry.Store[*discoveryv1.EndpointSlice]
+}
+
+func (s services) Service(ctx context.Context, namespace, name string) (*corev1.Service, error) {
+	return s.services.Get(ctx, namespace, name)
+}
+
+func (s services) Slices(ctx context.Context, namespace, name string) ([]*discoveryv1.EndpointSlice, error) {
+	slices, _, err := s.slices.ListTyped(ctx, namespace, registry.ListOptions{
+		Labels: labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: name}), ResourceVersion: "0",
+	})
+	return slices, err
 }

@@ -4,26 +4,15 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/zap"
-	"k8s.io/utils/clock"
-
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/admission/condition"
 	"kctl/apiserver/internal/admission/match"
-	"kctl/apiserver/internal/authz"
 )
 
 // Options are what both plugins are built with.
 type Options struct {
-	Cluster    match.Cluster
-	Resources  Resources
-	Authorizer authz.Authorizer
-	// Annotate adds a fact to the audit event of the request in ctx.
-	Annotate func(ctx context.Context, key, value string)
-	Metrics  prometheus.Registerer
-	Clock    clock.PassiveClock
-	Logger   *zap.Logger
+	condition.Surroundings
+	Resources Resources
 }
 
 // plugin is what both have in common.

@@ -21,7 +21,7 @@ func (p *plugin) call(ctx context.Context, i *invocation, a *admission.Attribute
 		return nil, err
 	}
 	start := p.Clock.Now()
-	response, err := i.ask(ctx, p.Services, question)
+	response, err := i.ask(ctx, question)
 	if err != nil {
 		p.metrics.called(p.kind, i.name, a.Operation, p.Clock.Since(start), nil)
 		return nil, err

@@ -9,7 +9,9 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/utils/clock"
 
+	"kctl/apiserver/internal/callout"
 	"kctl/apiserver/internal/facts"
+	"kctl/proto/core"
 )
 
 // Follower keeps the webhooks of one kind of configurations.
@@ -19,18 +21,19 @@ type Follower struct {
 }
 
 // FollowValidating follows ValidatingWebhookConfigurations.
-func FollowValidating(source facts.Source, clock clock.Clock, logger *zap.Logger) *Follower {
-	return newFollower(facts.NewMirror(source, ofValidating, facts.Options[[]*hook]{}, clock, logger))
+func FollowValidating(source facts.Source, services callout.Services, clock clock.Clock, logger *zap.Logger) *Follower {
+	return newFollower(source, services, ofValidating, clock, logger)
 }
 
 // FollowMutating follows MutatingWebhookConfigurations.
-func FollowMutating(source facts.Source, clock clock.Clock, logger *zap.Logger) *Follower {
-	return newFollower(facts.NewMirror(source, ofMutating, facts.Options[[]*hook]{}, clock, logger))
+func FollowMutating(source facts.Source, services callout.Services, clock clock.Clock, logger *zap.Logger) *Follower {
+	return newFollower(source, services, ofMutating, clock, logger)
 }
 
-func newFollower(m *facts.Mirror[[]*hook]) *Follower {
-	f := &Follower{mirror: m}
-	m.OnChange(f.change)
+func newFollower(source facts.Source, services callout.Services, hooks func(core.Object, callout.Services) []*hook, clock clock.Clock, logger *zap.Logger) *Follower {
+	of := func(obj core.Object) []*hook { return hooks(obj, services) }
+	f := &Follower{mirror: facts.NewMirror(source, of, facts.Options[[]*hook]{}, clock, logger)}
+	f.mirror.OnChange(f.change)
 	return f
 }
 
@@ -52,7 +55,7 @@ func (f *Follower) change(_ facts.Key, old, _ *[]*hook) {
 		return
 	}
 	for _, h := range *old {
-		h.client.close()
+		h.client.Close()
 	}
 }
 

@@ -10,12 +10,20 @@ import (
 
 	"kctl/apiserver/internal/admission/condition"
 	"kctl/apiserver/internal/admission/match"
+	"kctl/apiserver/internal/callout"
 	"kctl/apiserver/internal/expression"
 	"kctl/proto/core"
 )
 
 // reviewVersions are the versions of AdmissionReview that this server speaks.
 var reviewVersions = []string{"v1", "v1beta1"}
+
+const (
+	// maxAnswer has room for a patch that replaces the largest object there can
+	// be, in base64.
+	maxAnswer = 8 << 20
+	userAgent = "kube-apiserver-admission"
+)
 
 // defaultTimeout is for webhooks that were stored without one.
 const defaultTimeout = 10 * time.Second
@@ -32,7 +40,7 @@ type hook struct {
 	sideEffects bool // also on dry runs
 	reinvoke    bool
 	version     string // of the review; "" where none is known to both
-	client      *client
+	client      *callout.Client
 	// broken says why it can't be asked.
 	broken error
 }
@@ -43,16 +51,16 @@ type common struct {
 	reinvoke bool
 }
 
-func ofValidating(obj core.Object) []*hook {
+func ofValidating(obj core.Object, services callout.Services) []*hook {
 	configuration := obj.(*admissionregistrationv1.ValidatingWebhookConfiguration)
 	hooks := make([]common, 0, len(configuration.Webhooks))
 	for _, w := range configuration.Webhooks {
 		hooks = append(hooks, common{ValidatingWebhook: w})
 	}
-	return newHooks(obj, hooks)
+	return newHooks(obj, hooks, services)
 }
 
-func ofMutating(obj core.Object) []*hook {
+func ofMutating(obj core.Object, services callout.Services) []*hook {
 	configuration := obj.(*admissionregistrationv1.MutatingWebhookConfiguration)
 	hooks := make([]common, 0, len(configuration.Webhooks))
 	for _, w := range configuration.Webhooks {
@@ -65,18 +73,18 @@ func ofMutating(obj core.Object) []*hook {
 			reinvoke: w.ReinvocationPolicy != nil && *w.ReinvocationPolicy == admissionregistrationv1.IfNeededReinvocationPolicy,
 		})
 	}
-	return newHooks(obj, hooks)
+	return newHooks(obj, hooks, services)
 }
 
-func newHooks(obj core.Object, webhooks []common) []*hook {
+func newHooks(obj core.Object, webhooks []common, services callout.Services) []*hook {
 	out := make([]*hook, 0, len(webhooks))
 	for i := range webhooks {
-		out = append(out, newHook(obj.GetName(), i, &webhooks[i]))
+		out = append(out, newHook(obj.GetName(), i, &webhooks[i], services))
 	}
 	return out
 }
 
-func newHook(configuration string, index int, w *common) *hook {
+func newHook(configuration string, index int, w *common, services callout.Services) *hook {
 	h := &hook{
 		configuration: configuration, name: w.Name, key: fmt.Sprintf("%s/%d/%s", configuration, index, w.Name),
 		timeout: defaultTimeout, reinvoke: w.reinvoke,
@@ -104,6 +112,6 @@ func newHook(configuration string, index int, w *common) *hook {
 			return condition.Compile(w.MatchConditions, compiler), nil
 		})
 	}
-	h.client = newClient(&w.ClientConfig, h.timeout)
+	h.client = callout.NewClient(&w.ClientConfig, services, callout.ClientOptions{Timeout: h.timeout, MaxAnswer: maxAnswer, UserAgent: userAgent})
 	return h
 }

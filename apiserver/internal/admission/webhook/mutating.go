@@ -26,8 +26,8 @@ type Mutating struct{ plugin }
 var _ admission.Mutator = (*Mutating)(nil)
 
 // NewMutating returns the plugin for the webhooks that follower knows.
-func NewMutating(follower *Follower, o Options) *Mutating {
-	return &Mutating{plugin{Options: o, name: MutatingName, kind: "mutating", follower: follower, metrics: newMetrics(o.Metrics)}}
+func NewMutating(follower *Follower, o condition.Surroundings) *Mutating {
+	return &Mutating{plugin{Surroundings: o, name: MutatingName, kind: "mutating", follower: follower, metrics: newMetrics(o.Metrics)}}
 }
 
 // Admit asks the webhooks that the request is for, one after the other: each

@@ -5,33 +5,18 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/admission/condition"
 	"kctl/apiserver/internal/admission/match"
-	"kctl/apiserver/internal/authz"
 )
-
-// Options are what both plugins are built with.
-type Options struct {
-	Cluster    match.Cluster
-	Services   Services
-	Authorizer authz.Authorizer
-	// Annotate adds a fact to the audit event of the request in ctx.
-	Annotate func(ctx context.Context, key, value string)
-	Metrics  prometheus.Registerer
-	Clock    clock.PassiveClock
-	Logger   *zap.Logger
-}
 
 // plugin is what both have in common.
 type plugin struct {
-	Options
+	condition.Surroundings
 	name     string
 	kind     string // as metrics and audit annotations call it
 	follower *Follower

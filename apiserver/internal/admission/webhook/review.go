@@ -35,15 +35,15 @@ func (e *errCall) Unwrap() error { return e.cause }
 
 // ask sends a webhook the request and returns its answer, which is well-formed.
 // Errors are errCall.
-func (h *hook) ask(ctx context.Context, services Services, request *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
-	response, err := h.exchange(ctx, services, request)
+func (h *hook) ask(ctx context.Context, request *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
+	response, err := h.exchange(ctx, request)
 	if err != nil {
 		return nil, &errCall{h.name, err}
 	}
 	return response, nil
 }
 
-func (h *hook) exchange(ctx context.Context, services Services, request *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
+func (h *hook) exchange(ctx context.Context, request *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
 	if h.version == "" {
 		return nil, errors.New("webhook does not accept known AdmissionReview versions (v1, v1beta1)")
 	}
@@ -56,7 +56,7 @@ func (h *hook) exchange(ctx context.Context, services Services, request *admissi
 	}
 	ctx, cancel := context.WithTimeout(ctx, h.timeout)
 	defer cancel()
-	answer, err := h.client.post(ctx, services, body)
+	answer, err := h.client.Post(ctx, body)
 	if err != nil {
 		return nil, fmt.Errorf("failed to call webhook: %w", err)
 	}

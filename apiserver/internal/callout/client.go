@@ -1,4 +1,4 @@
-package webhook
+package callout
 
 import (
 	"bytes"
@@ -20,27 +20,35 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-const (
-	// maxAnswer has room for a patch that replaces the largest object there can
-	// be, in base64.
-	maxAnswer = 8 << 20
-	// dialTimeout bounds how long one of a service's addresses is tried.
-	dialTimeout = 5 * time.Second
-	userAgent   = "kube-apiserver-admission"
-)
+// dialTimeout bounds how long one of a service's addresses is tried.
+const dialTimeout = 5 * time.Second
 
-// client speaks to one webhook. Its connections are kept and used again.
-type client struct {
-	config *admissionregistrationv1.WebhookClientConfig
-	url    *url.URL
-	broken error
+// ClientOptions are a Client's particulars.
+type ClientOptions struct {
+	// Timeout is told to the webhook; callers see to it by their contexts.
+	Timeout time.Duration
+	// MaxAnswer bounds what it may answer with.
+	MaxAnswer int
+	UserAgent string
+}
+
+// Client speaks to one webhook that users have named in an object. Its
+// connections are kept and used again.
+type Client struct {
+	config   *admissionregistrationv1.WebhookClientConfig
+	options  ClientOptions
+	services Services
+	url      *url.URL
+	broken   error
 
 	mu   sync.Mutex
 	http *http.Client
 }
 
-func newClient(config *admissionregistrationv1.WebhookClientConfig, timeout time.Duration) *client {
-	c := &client{config: config}
+// NewClient returns a Client, which connects when it is first used. What is
+// wrong with config, its calls say.
+func NewClient(config *admissionregistrationv1.WebhookClientConfig, services Services, o ClientOptions) *Client {
+	c := &Client{config: config, services: services, options: o}
 	switch service := config.Service; {
 	case service != nil:
 		c.url = &url.URL{Scheme: "https", Host: net.JoinHostPort(serverName(service), strconv.Itoa(int(port(service)))), Path: "/"}
@@ -53,7 +61,7 @@ func newClient(config *admissionregistrationv1.WebhookClientConfig, timeout time
 		c.broken = errors.New("webhook configuration must have either service or URL")
 	}
 	if c.broken == nil {
-		c.url.RawQuery = url.Values{"timeout": {timeout.String()}}.Encode()
+		c.url.RawQuery = url.Values{"timeout": {o.Timeout.String()}}.Encode()
 	}
 	return c
 }
@@ -71,7 +79,7 @@ func port(s *admissionregistrationv1.ServiceReference) int32 {
 }
 
 // connected is the HTTP client, made at the first call.
-func (c *client) connected(services Services) (*http.Client, error) {
+func (c *Client) connected() (*http.Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.http != nil {
@@ -95,7 +103,7 @@ func (c *client) connected(services Services) (*http.Client, error) {
 		trust.ServerName = serverName(service)
 		transport.Proxy = nil
 		transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return dialService(ctx, services, service, dialer, network)
+			return dialService(ctx, c.services, service, dialer, network)
 		}
 	}
 	c.http = &http.Client{
@@ -106,8 +114,8 @@ func (c *client) connected(services Services) (*http.Client, error) {
 	return c.http, nil
 }
 
-// close ends what connections are not in use.
-func (c *client) close() {
+// Close ends what connections are not in use.
+func (c *Client) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.http != nil {
@@ -115,12 +123,12 @@ func (c *client) close() {
 	}
 }
 
-// post sends a review and returns the answer's body.
-func (c *client) post(ctx context.Context, services Services, review []byte) ([]byte, error) {
+// Post sends a review and returns the answer's body.
+func (c *Client) Post(ctx context.Context, review []byte) ([]byte, error) {
 	if c.broken != nil {
 		return nil, c.broken
 	}
-	connected, err := c.connected(services)
+	connected, err := c.connected()
 	if err != nil {
 		return nil, err
 	}
@@ -130,20 +138,20 @@ func (c *client) post(ctx context.Context, services Services, review []byte) ([]
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, */*")
-	r.Header.Set("User-Agent", userAgent)
+	r.Header.Set("User-Agent", c.options.UserAgent)
 	response, err := connected.Do(r)
 	if err != nil {
 		return nil, err
 	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	body, err := io.ReadAll(io.LimitReader(response.Body, int64(c.options.MaxAnswer)+1))
 	switch {
 	case response.StatusCode < http.StatusOK || response.StatusCode >= http.StatusMultipleChoices:
 		return nil, apierrors.NewGenericServerResponse(response.StatusCode, http.MethodPost, schema.GroupResource{}, "", "unknown", 0, true)
 	case err != nil:
 		return nil, fmt.Errorf("read the response: %w", err)
-	case len(body) > maxAnswer:
-		return nil, fmt.Errorf("the response is longer than %d bytes", maxAnswer)
+	case len(body) > c.options.MaxAnswer:
+		return nil, fmt.Errorf("the response is longer than %d bytes", c.options.MaxAnswer)
 	case len(body) == 0:
 		return nil, fmt.Errorf("0-length response with status code: %d and content type: %s", response.StatusCode, response.Header.Get("Content-Type"))
 	}
