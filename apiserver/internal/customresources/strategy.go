@@ -26,7 +26,11 @@ func (c *converter) strategy(e *entry, f, storage *form, clock clock.PassiveCloc
 		},
 		HasGeneration: true,
 		Desired:       f.desired,
-		Default:       func(o *object) { f.schema.Default(o.Object) },
+		// What a webhook has added is pruned as what a user sends.
+		Default: func(o *object) {
+			f.schema.Prune(o.Object, false)
+			f.schema.Default(o.Object)
+		},
 		PrepareForCreate: func(_ context.Context, o *object) {
 			if f.hasStatus() {
 				delete(o.Object, "status")

@@ -48,6 +48,21 @@ func (c *call) negotiate(stream bool) (form, error) {
 	return form{}, notAcceptable(stream)
 }
 
+// Negotiate is the media type of an answer that has no other forms: neither a
+// table nor metadata alone. The error is a 406.
+func Negotiate(r *http.Request) (string, error) {
+	header := strings.Join(r.Header.Values("Accept"), ",")
+	if header == "" {
+		return runtime.ContentTypeJSON, nil
+	}
+	for _, clause := range clauses(header) {
+		if f, ok := formOf(clause, false); ok && f.as == "" {
+			return f.media, nil
+		}
+	}
+	return "", notAcceptable(false)
+}
+
 type clause struct {
 	media  string
 	params map[string]string

@@ -23,6 +23,7 @@ import (
 	"kctl/apiserver/internal/bounds"
 	"kctl/apiserver/internal/discovery"
 	"kctl/apiserver/internal/filters"
+	"kctl/apiserver/internal/handlers"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/scheme"
 	"kctl/proto/core"
@@ -86,13 +87,16 @@ func add[T any, P object[T]](i *installer, resource core.Resource, answer func(c
 	})
 	i.router.POST(path, func(c *gin.Context) {
 		obj := P(new(T))
-		err := i.decode(c, resource, obj)
+		media, err := handlers.Negotiate(c.Request)
+		if err == nil {
+			err = i.decode(c, resource, obj)
+		}
 		if err == nil {
 			err = answer(c.Request.Context(), c.Param("namespace"), obj)
 		}
 		if err == nil {
 			obj.GetObjectKind().SetGroupVersionKind(resource.GVK())
-			err = i.encode(c, obj)
+			err = i.encode(c, media, obj)
 		}
 		if err != nil {
 			filters.WriteStatus(c.Writer, err)
@@ -126,15 +130,13 @@ func (i *installer) decode(c *gin.Context, resource core.Resource, into runtime.
 	return nil
 }
 
-func (i *installer) encode(c *gin.Context, obj runtime.Object) error {
-	s, contentType := runtime.Serializer(nil), runtime.ContentTypeJSON
-	if accept := c.GetHeader("Accept"); strings.HasPrefix(accept, runtime.ContentTypeProtobuf) {
-		s, contentType = i.protobuf, runtime.ContentTypeProtobuf
-	} else {
-		info, _ := runtime.SerializerInfoForMediaType(i.codecs.SupportedMediaTypes(), contentType)
+func (i *installer) encode(c *gin.Context, media string, obj runtime.Object) error {
+	s := i.protobuf
+	if media != runtime.ContentTypeProtobuf {
+		info, _ := runtime.SerializerInfoForMediaType(i.codecs.SupportedMediaTypes(), media)
 		s = info.Serializer
 	}
-	c.Header("Content-Type", contentType)
+	c.Header("Content-Type", media)
 	c.Status(http.StatusCreated)
 	return s.Encode(obj, c.Writer)
 }

@@ -202,6 +202,12 @@ func TestServiceAccountToken(t *testing.T) {
 	}
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: request("vault"), Audiences: []string{"vault"}}}
 	c.must(c.root().Do(t.Context(), http.MethodPost, core.TokenReviews.Path("", ""), review, review))
+	// A review is no table, and can be had as YAML.
+	answers := &custom{c, t}
+	answers.want(http.StatusNotAcceptable, "POST", core.TokenReviews.Path("", ""), review, "Accept", "application/json;as=Table;g=meta.k8s.io;v=v1")
+	if _, _, header := answers.call("POST", core.TokenReviews.Path("", ""), review, "Accept", "application/yaml"); header.Get("Content-Type") != "application/yaml" {
+		t.Errorf("asked for as YAML, a review is %s", header.Get("Content-Type"))
+	}
 	if !review.Status.Authenticated || !slices.Equal(review.Status.Audiences, []string{"vault"}) || review.Status.User.Username != user.Username {
 		t.Errorf("review: %+v", review.Status)
 	}

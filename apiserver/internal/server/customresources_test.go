@@ -127,7 +127,7 @@ func TestCustomResources(t *testing.T) {
 		"objects": (*custom).objects, "versions": (*custom).versions, "names": (*custom).names, "documents": (*custom).documents,
 		"house": (*custom).house, "end": (*custom).end, "change": (*custom).change, "conversion": (*custom).conversion,
 		"rules": (*custom).rules, "apply": (*custom).apply, "scale": (*custom).scale,
-		"hostile": (*custom).hostile, "many": (*custom).many,
+		"hostile": (*custom).hostile, "many": (*custom).many, "webhook": (*custom).webhook,
 	} {
 		t.Run(name, func(t *testing.T) { test(&custom{cluster, t}) })
 	}

@@ -1,0 +1,23 @@
+package server
+
+import "reflect"
+
+// webhook: what a webhook adds that the schema does not know is dropped, and
+// what it takes away is defaulted again, on creation and on update.
+func (c *custom) webhook() {
+	const group, path = "hooked.test", "/apis/hooked.test/v1/namespaces/default/widgets"
+	c.define(widgets(group))
+	h := serveHooks(c.t)
+	h.on("custom", patches(`[{"op":"add","path":"/spec/odd","value":1},{"op":"replace","path":"/spec/color","value":"blue"},{"op":"remove","path":"/spec/size"}]`))
+	cluster := *c.cluster
+	cluster.t = c.t
+	cluster.register(h, true, h.webhook("custom"))
+	want := map[string]any{"color": "blue", "size": 3.0}
+	text := `{"apiVersion":"hooked.test/v1","kind":"Widget","metadata":{"name":"a","labels":{"hook":"custom"}},"spec":{"color":"red"}}`
+	if made := c.want(201, "POST", path, text); !reflect.DeepEqual(made["spec"], want) {
+		c.t.Errorf("created as %v, want %v", made["spec"], want)
+	}
+	if made := c.want(200, "PATCH", path+"/a", `{"spec":{"color":"green"}}`, merge...); !reflect.DeepEqual(made["spec"], want) {
+		c.t.Errorf("changed into %v, want %v", made["spec"], want)
+	}
+}
