@@ -44,6 +44,7 @@ for set in "$@"; do
 		;;
 	long) # what make test-long needs besides
 		want debootstrap debootstrap
+		want qemu-system-x86 qemu-system-x86_64
 		want docker.io dockerd
 		want docker-compose docker-compose
 		want prometheus promtool

@@ -32,6 +32,18 @@ type machine struct {
 // one that $KCTL_DEBIAN names.
 func debian(t *testing.T) string {
 	t.Helper()
+	root := directory(t)
+	if made := os.Getenv("KCTL_DEBIAN"); made != "" {
+		run(t, "cp", "-a", made+"/.", root)
+		return root
+	}
+	bootstrap(t, root)
+	return root
+}
+
+// directory is an empty one for a machine's file system.
+func directory(t *testing.T) string {
+	t.Helper()
 	root, err := os.MkdirTemp("", "kctl-debian-")
 	if err != nil {
 		t.Fatal(err)
@@ -45,14 +57,14 @@ func debian(t *testing.T) string {
 			t.Error(err)
 		}
 	})
-	if made := os.Getenv("KCTL_DEBIAN"); made != "" {
-		run(t, "cp", "-a", made+"/.", root)
-		return root
-	}
-	run(t, "debootstrap", "--variant=minbase",
-		"--include=systemd,systemd-sysv,dbus,etcd-server,etcd-client,curl,containerd,runc,containernetworking-plugins,iptables,iproute2",
-		"bookworm", root, "http://deb.debian.org/debian")
 	return root
+}
+
+// bootstrap fills root with a Debian and what a node of ours needs of it.
+func bootstrap(t *testing.T, root string, more ...string) {
+	t.Helper()
+	packages := append([]string{"systemd", "systemd-sysv", "dbus", "etcd-server", "etcd-client", "curl", "containerd", "runc", "containernetworking-plugins", "iptables", "iproute2"}, more...)
+	run(t, "debootstrap", "--variant=minbase", "--include="+strings.Join(packages, ","), "bookworm", root, "http://deb.debian.org/debian")
 }
 
 // bootScript makes the surroundings that systemd expects of a container manager

@@ -1,0 +1,129 @@
+package install_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	goruntime "runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"kctl/test/harness"
+)
+
+// jobUnit runs the job on the second disk, a tar file, says on the second serial
+// line what it says, and turns the machine off.
+const jobUnit = `[Unit]
+Wants=containerd.service
+After=containerd.service
+[Service]
+ExecStart=/bin/sh -c 'mkdir /job && tar -xf /dev/vdb -C /job && cd /job && sh run.sh; systemctl poweroff'
+StandardOutput=tty
+StandardError=tty
+TTYPath=/dev/ttyS1
+`
+
+// emulated boots a Debian with a kernel of its own on an emulated computer, which
+// has no network, has it run the script beside the files, and returns what that
+// said.
+func emulated(t *testing.T, script string, files ...string) string {
+	t.Helper()
+	if goruntime.GOARCH != "amd64" {
+		t.Skipf("skipped: the emulated computer is an amd64, this one is %s", goruntime.GOARCH)
+	}
+	need(t, "debootstrap", "mkfs.ext4", "qemu-system-x86_64", "tar")
+	root, dir := directory(t), t.TempDir()
+	bootstrap(t, root, "initramfs-tools", "kmod", "linux-image-cloud-amd64", "procps", "udev")
+	for path, text := range map[string]string{
+		"/etc/systemd/system/job.service": jobUnit,
+		"/etc/hostname":                   "node-1\n",
+		"/etc/hosts":                      "127.0.0.1 localhost node-1\n",
+	} {
+		if err := os.WriteFile(filepath.Join(root, path), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("../job.service", filepath.Join(root, "/etc/systemd/system/multi-user.target.wants/job.service")); err != nil {
+		t.Fatal(err)
+	}
+
+	disk, job, said := filepath.Join(dir, "disk"), filepath.Join(dir, "job"), filepath.Join(dir, "said")
+	run(t, "truncate", "--size=4G", disk)
+	run(t, "mkfs.ext4", "-q", "-d", root, disk)
+	content := filepath.Join(dir, "content")
+	run(t, "mkdir", content)
+	run(t, "cp", append(files, content)...)
+	run(t, "cp", script, filepath.Join(content, "run.sh"))
+	run(t, "tar", "-cf", job, "-C", content, ".")
+
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "qemu-system-x86_64", "-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "3G",
+		"-kernel", kernel(t, root, "vmlinuz-*"), "-initrd", kernel(t, root, "initrd.img-*"),
+		"-append", "root=/dev/vda rw console=ttyS0 systemd.unified_cgroup_hierarchy=1",
+		"-drive", "if=virtio,format=raw,cache=unsafe,file="+disk, "-drive", "if=virtio,format=raw,readonly=on,file="+job,
+		"-net", "none", "-display", "none", "-monitor", "none", "-no-reboot", "-serial", "file:"+filepath.Join(dir, "console"), "-serial", "file:"+said)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("the emulated computer: %v\n%s\n%s\n%s", err, out, read(t, filepath.Join(dir, "console")), read(t, said))
+	}
+	return strings.ReplaceAll(read(t, said), "\r", "")
+}
+
+// kernel is the one file of the machine's /boot.
+func kernel(t *testing.T, root, pattern string) string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(root, "boot", pattern))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%s in /boot: %q, %v", pattern, found, err)
+	}
+	return found[0]
+}
+
+// TestUnifiedGroups takes a node to a kernel that has the unified control groups
+// only, as most machines do, where systemd makes those of pods.
+func TestUnifiedGroups(t *testing.T) {
+	harness.NeedLong(t, "it makes a whole Debian and emulates its computer")
+	harness.NeedRoot(t)
+	images := archives(t)
+	files := []string{filepath.Join(images, "pause.tar"), filepath.Join(images, "demo.tar")}
+	for _, file := range packages(t, "1.0.0", "1.0.0") {
+		files = append(files, file)
+	}
+	said := emulated(t, "testdata/unified.sh", files...)
+	var facts []string
+	for line := range strings.Lines(said) {
+		if fact, is := strings.CutPrefix(line, "= "); is {
+			facts = append(facts, strings.TrimSpace(fact))
+		}
+	}
+	for _, want := range []string{
+		"groups cgroup2fs",
+		"guaranteed place /kubepods.slice/kubepods-podUID.slice",
+		"guaranteed cpu.max 50000 100000",
+		"guaranteed memory.max 67108864",
+		"guaranteed scope",
+		"burstable place /kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podUID.slice",
+		"burstable cpu.max max 100000",
+		"burstable memory.max 134217728",
+		"burstable scope",
+		"besteffort place /kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-podUID.slice",
+		"besteffort cpu.weight 1",
+		"besteffort memory.max max",
+		"besteffort scope",
+		"resized memory.max 100663296",
+		"resized restarts 0",
+		"nothing left",
+		"status 0",
+	} {
+		if !slices.Contains(facts, want) {
+			t.Errorf("%q is not true", want)
+		}
+	}
+	if t.Failed() {
+		t.Log(fmt.Sprintf("facts: %q\n", facts), said)
+	}
+}
