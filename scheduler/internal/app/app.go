@@ -140,9 +140,9 @@ type parts struct {
 	gauges      metrics.Gauges
 }
 
-func assemble(options *config.Options, configuration *profile.Configuration, plugins map[string]framework.Factory, logger *zap.Logger) (*parts, error) {
-	clock := clock.RealClock{}
-	restConfig, err := rest.LoadKubeconfig(options.Kubeconfig)
+// connect returns a client of the API server that a kubeconfig names.
+func connect(kubeconfig string) (*rest.Client, error) {
+	restConfig, err := rest.LoadKubeconfig(kubeconfig)
 	if err != nil {
 		return nil, &daemon.UsageError{Err: err}
 	}
@@ -150,6 +150,15 @@ func assemble(options *config.Options, configuration *profile.Configuration, plu
 	client, err := rest.New(restConfig)
 	if err != nil {
 		return nil, &daemon.UsageError{Err: err}
+	}
+	return client, nil
+}
+
+func assemble(options *config.Options, configuration *profile.Configuration, plugins map[string]framework.Factory, logger *zap.Logger) (*parts, error) {
+	clock := clock.RealClock{}
+	client, err := connect(options.Kubeconfig)
+	if err != nil {
+		return nil, err
 	}
 	host, err := os.Hostname()
 	if err != nil {

@@ -26,6 +26,7 @@ import (
 type guard struct {
 	next          http.Handler
 	reviews       reviewer
+	public        []string // config.Options.AlwaysAllowPaths
 	byCertificate bool
 }
 
@@ -36,7 +37,7 @@ type reviewer interface {
 }
 
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if public(r.URL.Path) {
+	if g.isPublic(r.URL.Path) {
 		g.next.ServeHTTP(w, r)
 		return
 	}
@@ -70,10 +71,12 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.next.ServeHTTP(w, r)
 }
 
-// public reports whether anybody may ask for a path.
-func public(path string) bool {
-	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-	return slices.Contains([]string{daemon.Healthz, daemon.Livez, daemon.Readyz, "version"}, first)
+// isPublic reports whether anybody may ask for a path.
+func (g *guard) isPublic(path string) bool {
+	return slices.ContainsFunc(g.public, func(public string) bool {
+		prefix, all := strings.CutSuffix(public, "*")
+		return path == public || all && strings.HasPrefix(path, prefix)
+	})
 }
 
 // intrusive reports whether a path looks into the program itself, or changes it.
@@ -110,14 +113,14 @@ func fromThisMachine(r *http.Request) bool {
 }
 
 // reviews asks by TokenReviews and SubjectAccessReviews.
-type reviews struct{ client *rest.Client }
+type reviews struct{ tokens, access *rest.Client }
 
 // User implements reviewer.
 func (v reviews) User(ctx context.Context, token string) (authenticationv1.UserInfo, bool, error) {
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
 	review.SetGroupVersionKind(core.TokenReviews.GVK())
 	answer := &authenticationv1.TokenReview{}
-	err := v.client.Resource(core.TokenReviews, "").Create(ctx, review, answer)
+	err := v.tokens.Resource(core.TokenReviews, "").Create(ctx, review, answer)
 	return answer.Status.User, answer.Status.Authenticated, err
 }
 
@@ -133,6 +136,6 @@ func (v reviews) May(ctx context.Context, user authenticationv1.UserInfo, verb, 
 	}}
 	review.SetGroupVersionKind(core.AccessReviews.GVK())
 	answer := &authorizationv1.SubjectAccessReview{}
-	err := v.client.Resource(core.AccessReviews, "").Create(ctx, review, answer)
+	err := v.access.Resource(core.AccessReviews, "").Create(ctx, review, answer)
 	return answer.Status.Allowed, err
 }

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+
+	"kctl/scheduler/internal/config"
 )
 
 // reviewed is an API server that knows one token, and lets admins.
@@ -71,6 +73,8 @@ func TestStrangersGetHealthOnly(t *testing.T) {
 		"log level, from here":                {method: "PUT", path: level, from: here, want: http.StatusUnauthorized},
 		"log level, certificate of a reader":  {method: "PUT", path: level, from: here, byCertificate: true, group: "readers", want: http.StatusForbidden},
 		"log level, certificate of an admin":  {method: "PUT", path: level, from: away, byCertificate: true, group: "admins", want: http.StatusOK},
+		"what is open, from elsewhere":        {path: "/open/x", from: away, want: http.StatusOK},
+		"what begins alike, from elsewhere":   {path: "/opened", from: away, want: http.StatusForbidden},
 		"what is not there, from elsewhere":   {path: "/other", from: away, want: http.StatusForbidden},
 	} {
 		r := httptest.NewRequest(cmp.Or(test.method, http.MethodGet), "https://scheduler"+test.path, nil)
@@ -85,7 +89,7 @@ func TestStrangersGetHealthOnly(t *testing.T) {
 		}
 		w := httptest.NewRecorder()
 		next := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
-		(&guard{next: next, reviews: reviewed{}, byCertificate: test.byCertificate}).ServeHTTP(w, r)
+		(&guard{next: next, reviews: reviewed{}, public: append(config.NewOptions().AlwaysAllowPaths, "/open/*"), byCertificate: test.byCertificate}).ServeHTTP(w, r)
 		if w.Code != test.want {
 			t.Errorf("%s: %d, want %d", name, w.Code, test.want)
 		}

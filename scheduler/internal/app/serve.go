@@ -36,10 +36,31 @@ func (s *parts) serve(ctx context.Context, options *config.Options) error {
 		}
 		mux.Handle(daemon.DebugPath, daemon.Debug(&options.Logging, s.logger))
 	}
-	handler := &guard{next: mux, reviews: reviews{s.client}, byCertificate: options.ClientCA != ""}
+	asks, err := s.reviews(options)
+	if err != nil {
+		return err
+	}
+	handler := &guard{next: mux, reviews: asks, public: options.AlwaysAllowPaths, byCertificate: options.ClientCA != ""}
 	return daemon.Serve(ctx, options.Address(), handler, tlsConfig, func(address net.Addr) {
 		s.logger.Info("serving health checks and metrics", zap.Stringer("address", address))
 	})
+}
+
+// reviews asks by the identities that are there for it, the scheduler's own
+// where there are none.
+func (s *parts) reviews(options *config.Options) (r reviews, err error) {
+	r = reviews{tokens: s.client, access: s.client}
+	if options.AuthenticationKubeconfig != "" {
+		if r.tokens, err = connect(options.AuthenticationKubeconfig); err != nil {
+			return r, fmt.Errorf("--authentication-kubeconfig: %w", err)
+		}
+	}
+	if options.AuthorizationKubeconfig != "" {
+		if r.access, err = connect(options.AuthorizationKubeconfig); err != nil {
+			return r, fmt.Errorf("--authorization-kubeconfig: %w", err)
+		}
+	}
+	return r, nil
 }
 
 func (s *parts) servingTLS(options *config.Options) (*tls.Config, error) {

@@ -23,7 +23,14 @@ type Options struct {
 	CertFile    string
 	KeyFile     string
 	ClientCA    string
-	Profiling   bool
+	// AuthenticationKubeconfig and AuthorizationKubeconfig are of the identities
+	// that ask who a caller is and what they may; Kubeconfig's where empty.
+	AuthenticationKubeconfig string
+	AuthorizationKubeconfig  string
+	// AlwaysAllowPaths are what anybody may read; one that ends in * is what
+	// paths begin with.
+	AlwaysAllowPaths []string
+	Profiling        bool
 	// ContentionProfiling comes from the configuration file.
 	ContentionProfiling bool
 	Election            Election
@@ -48,6 +55,7 @@ type Election struct {
 func NewOptions() *Options {
 	return &Options{
 		BindAddress: net.IPv4(127, 0, 0, 1), SecurePort: 10259, Profiling: true,
+		AlwaysAllowPaths: []string{"/healthz", "/healthz/*", "/livez", "/livez/*", "/readyz", "/readyz/*", "/version"},
 		Election: Election{
 			Enabled: true, LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
 			ResourceLock: "leases", ResourceName: "kube-scheduler", ResourceNamespace: "kube-system",
@@ -66,6 +74,9 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.CertFile, "tls-cert-file", o.CertFile, "serving certificate (default: self-signed, in memory)")
 	fs.StringVar(&o.KeyFile, "tls-private-key-file", o.KeyFile, "key of the serving certificate")
 	fs.StringVar(&o.ClientCA, "client-ca-file", o.ClientCA, "CA whose client certificates may read /metrics; without it, only callers on this machine may")
+	fs.StringVar(&o.AuthenticationKubeconfig, "authentication-kubeconfig", o.AuthenticationKubeconfig, "kubeconfig of the identity that may create tokenreviews (default: that of --kubeconfig)")
+	fs.StringVar(&o.AuthorizationKubeconfig, "authorization-kubeconfig", o.AuthorizationKubeconfig, "kubeconfig of the identity that may create subjectaccessreviews (default: that of --kubeconfig)")
+	fs.StringSliceVar(&o.AlwaysAllowPaths, "authorization-always-allow-paths", o.AlwaysAllowPaths, "paths that anybody may read; PREFIX* for all that begin so")
 	fs.BoolVar(&o.Profiling, "profiling", o.Profiling, "serve the Go runtime's profiles at /debug/pprof and let the log verbosity be changed at /debug/flags/v, for whoever may use these paths")
 	e := &o.Election
 	fs.BoolVar(&e.Enabled, "leader-elect", e.Enabled, "schedule only while holding the lease")

@@ -57,6 +57,18 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
+// What kubeadm's manifest of a kube-scheduler says.
+func TestFlagsOfKubeadm(t *testing.T) {
+	o := parse(t, "--authentication-kubeconfig=/etc/kubernetes/scheduler.conf", "--authorization-kubeconfig=/etc/kubernetes/scheduler.conf",
+		"--bind-address=127.0.0.1", "--kubeconfig=/etc/kubernetes/scheduler.conf", "--leader-elect=true")
+	if _, err := o.Complete(); err != nil {
+		t.Fatal(err)
+	}
+	if o.AuthenticationKubeconfig != o.Kubeconfig || o.AuthorizationKubeconfig != o.Kubeconfig || !o.Election.Enabled {
+		t.Errorf("not taken: %+v", o)
+	}
+}
+
 func TestBadFlags(t *testing.T) {
 	for want, args := range map[string][]string{
 		"--kubeconfig":                 nil,
