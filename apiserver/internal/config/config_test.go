@@ -102,6 +102,26 @@ func TestFormerNamesOfControllers(t *testing.T) {
 	}
 }
 
+// What kubeadm's manifest of a kube-apiserver says.
+func TestFlagsOfKubeadm(t *testing.T) {
+	o := parse(t, "--advertise-address=192.0.2.1", "--allow-privileged=true", "--authorization-mode=Node,RBAC",
+		"--client-ca-file=ca.crt", "--enable-admission-plugins=NodeRestriction", "--enable-bootstrap-token-auth=true",
+		"--etcd-cafile=etcd/ca.crt", "--etcd-certfile=apiserver-etcd-client.crt", "--etcd-keyfile=apiserver-etcd-client.key",
+		"--etcd-servers=https://127.0.0.1:2379", "--kubelet-client-certificate=apiserver-kubelet-client.crt",
+		"--kubelet-client-key=apiserver-kubelet-client.key", "--kubelet-preferred-address-types=InternalIP,ExternalIP,Hostname",
+		"--proxy-client-cert-file=front-proxy-client.crt", "--proxy-client-key-file=front-proxy-client.key",
+		"--requestheader-allowed-names=front-proxy-client", "--requestheader-client-ca-file=front-proxy-ca.crt",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-", "--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-username-headers=X-Remote-User", "--secure-port=6443",
+		"--service-account-issuer=https://kubernetes.default.svc.cluster.local", "--service-account-key-file=sa.pub",
+		"--service-account-signing-key-file=sa.key", "--service-cluster-ip-range=10.96.0.0/12",
+		"--tls-cert-file=apiserver.crt", "--tls-private-key-file=apiserver.key")
+	o.Complete()
+	if err := o.Validate(loops); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestControllers(t *testing.T) {
 	for flags, want := range map[string][2]bool{
 		"*":        {true, true},
@@ -123,6 +143,7 @@ func TestOperationFlagsThatAreRefused(t *testing.T) {
 		"--tls-min-version=VersionTLS11":                 "only VersionTLS12 and VersionTLS13",
 		"--tls-cipher-suites=TLS_RSA_WITH_RC4_128_SHA":   "unknown or insecure",
 		"--tls-sni-cert-key=only.crt":                    "CERT,KEY",
+		"--allow-privileged=false":                       "Pod Security's levels",
 		"--goaway-chance=0.5":                            "between 0 and 0.02",
 		"--cors-allowed-origins=example.com":             "must be anchored",
 		"--cors-allowed-origins=(":                       "not a regular expression",

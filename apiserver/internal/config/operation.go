@@ -28,6 +28,8 @@ type Operation struct {
 	ShutdownSendRetryAfter bool
 	CompactionInterval     time.Duration
 	FeatureGates           map[string]string
+	// AllowPrivileged is always true here: policies decide about privileged pods.
+	AllowPrivileged bool
 
 	LeaderElect LeaderElect
 }
@@ -43,7 +45,7 @@ type LeaderElect struct {
 
 func operationDefaults() Operation {
 	return Operation{
-		TLSMinVersion: "VersionTLS12", CompactionInterval: 5 * time.Minute,
+		TLSMinVersion: "VersionTLS12", CompactionInterval: 5 * time.Minute, AllowPrivileged: true,
 		LeaderElect: LeaderElect{
 			Enabled: true, LeaseDuration: leader.DefaultLeaseDuration, RenewDeadline: leader.DefaultRenewDeadline,
 			RetryPeriod: leader.DefaultRetryPeriod, Namespace: "kube-system", Name: "kctl-housekeeping",
@@ -62,6 +64,7 @@ func (o *Operation) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.ShutdownSendRetryAfter, "shutdown-send-retry-after", o.ShutdownSendRetryAfter, "while draining, go on listening and answer 429 with Retry-After")
 	fs.DurationVar(&o.CompactionInterval, "etcd-compaction-interval", o.CompactionInterval, "how long etcd keeps old revisions; 0 leaves compaction to others")
 	fs.StringToStringVar(&o.FeatureGates, "feature-gates", o.FeatureGates, "NAME=true|false,…: taken as they are by default; a gate that would change something is refused")
+	fs.BoolVar(&o.AllowPrivileged, "allow-privileged", o.AllowPrivileged, "privileged containers may be asked for; it can't be switched off, Pod Security's levels baseline and restricted refuse them")
 	l := &o.LeaderElect
 	fs.BoolVar(&l.Enabled, "leader-elect", l.Enabled, "elect one of several API servers to run the housekeeping loops")
 	fs.DurationVar(&l.LeaseDuration, "leader-elect-lease-duration", l.LeaseDuration, "how long others wait for a leader that does not renew its lease")
@@ -144,6 +147,9 @@ func (o *Operation) validate() error {
 	_, sniErr := o.SNICertificates()
 	_, corsErr := o.CORS()
 	errs := []error{versionErr, suitesErr, sniErr, corsErr, validateGates(o.FeatureGates), o.LeaderElect.validate()}
+	if !o.AllowPrivileged {
+		errs = append(errs, errors.New("--allow-privileged=false: not supported; Pod Security's levels baseline and restricted refuse privileged containers"))
+	}
 	if o.HTTP2MaxStreams < 0 {
 		errs = append(errs, errors.New("--http2-max-streams-per-connection: must not be negative"))
 	}
