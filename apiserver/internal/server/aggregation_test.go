@@ -62,8 +62,14 @@ func startExtension(t *testing.T, ca, proxies *pki.Pair) *extension {
 	e.Server = httptest.NewUnstartedServer(e)
 	e.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, ClientAuth: tls.RequestClientCert}
 	e.EnableHTTP2 = true
+	// The API server still watches when the extension ends, which waits for its requests.
+	ctx, end := context.WithCancel(context.Background())
+	e.Config.BaseContext = func(net.Listener) context.Context { return ctx }
 	e.StartTLS()
-	t.Cleanup(e.Close)
+	t.Cleanup(func() {
+		end()
+		e.Close()
+	})
 	return e
 }
 

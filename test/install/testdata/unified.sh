@@ -11,6 +11,8 @@ ip link add eth0 type dummy
 ip address add 192.0.2.11/24 dev eth0
 ip link set eth0 up
 ip route add default dev eth0
+modprobe br_netfilter
+sysctl -qw net.ipv4.ip_forward=1 net.bridge.bridge-nf-call-iptables=1
 
 dpkg -i ./*.deb >/dev/null
 containerd config default | sed -e 's/SystemdCgroup = false/SystemdCgroup = true/' \
