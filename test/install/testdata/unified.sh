@@ -15,7 +15,7 @@ modprobe br_netfilter
 sysctl -qw net.ipv4.ip_forward=1 net.bridge.bridge-nf-call-iptables=1
 
 dpkg -i ./*.deb >/dev/null
-containerd config default | sed -e 's/SystemdCgroup = false/SystemdCgroup = true/' \
+containerd config default | sed -e 's/SystemdCgroup = false/SystemdCgroup = true/' -e 's#/opt/cni/bin#/usr/lib/cni#' \
 	-e 's#sandbox_image = .*#sandbox_image = "kctl.local/pause:latest"#' >/etc/containerd/config.toml
 mkdir -p /etc/cni/net.d
 cat >/etc/cni/net.d/10-pods.conflist <<'end'
