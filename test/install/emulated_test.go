@@ -93,7 +93,11 @@ func TestUnifiedGroups(t *testing.T) {
 	for _, file := range packages(t, "1.0.0", "1.0.0") {
 		files = append(files, file)
 	}
-	said := emulated(t, "testdata/unified.sh", files...)
+	classes := filepath.Join(t.TempDir(), "classes.sh")
+	if err := os.WriteFile(classes, []byte(threeClasses), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	said := emulated(t, "testdata/unified.sh", append(files, classes)...)
 	var facts []string
 	for line := range strings.Lines(said) {
 		if fact, is := strings.CutPrefix(line, "= "); is {

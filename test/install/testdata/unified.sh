@@ -34,19 +34,7 @@ sh ./join
 until kctl get node "$(hostname)" >/dev/null 2>&1; do sleep 1; done
 kctl wait "node/$(hostname)" --for=condition=Ready --timeout=300s
 
-for class in 'guaranteed {limits: {cpu: 500m, memory: 64Mi}}' \
-	'burstable {requests: {cpu: 250m, memory: 32Mi}, limits: {memory: 128Mi}}' \
-	'besteffort {}'; do
-	kctl apply -f - <<end
-apiVersion: v1
-kind: Pod
-metadata: {name: ${class%% *}}
-spec:
-  terminationGracePeriodSeconds: 1
-  containers:
-  - {name: main, image: kctl.local/demo, imagePullPolicy: Never, resources: ${class#* }}
-end
-done
+. ./classes.sh
 
 # group POD is the place of the pod's control group.
 group() {
