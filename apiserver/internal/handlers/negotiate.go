@@ -31,36 +31,39 @@ const (
 	asMetadata = "PartialObjectMetadata"
 )
 
-// negotiate reads what the client accepts. What it likes best of all we have
-// is taken, in its order among equals.
+// negotiate reads what the client accepts.
 func (c *call) negotiate(stream bool) (form, error) {
-	header := strings.Join(c.gin.Request.Header.Values("Accept"), ",")
+	f, err := best(c.gin.Request, stream, func(f form) bool {
+		return !c.jsonOnly || f.as != "" || f.media != runtime.ContentTypeProtobuf
+	})
+	if err != nil {
+		return form{}, err
+	}
 	pretty, _ := strconv.ParseBool(c.gin.Query("pretty"))
-	if header == "" {
-		return form{media: runtime.ContentTypeJSON, pretty: pretty && !stream}, nil
-	}
-	for _, clause := range clauses(header) {
-		if f, ok := formOf(clause, stream); ok && !(c.jsonOnly && f.as == "" && f.media == runtime.ContentTypeProtobuf) {
-			f.pretty = pretty && !stream
-			return f, nil
-		}
-	}
-	return form{}, notAcceptable(stream)
+	f.pretty = pretty && !stream
+	return f, nil
 }
 
 // Negotiate is the media type of an answer that has no other forms: neither a
 // table nor metadata alone. The error is a 406.
 func Negotiate(r *http.Request) (string, error) {
+	f, err := best(r, false, func(f form) bool { return f.as == "" })
+	return f.media, err
+}
+
+// best is what the client likes best of the forms that we have for it, in its
+// order among equals.
+func best(r *http.Request, stream bool, have func(form) bool) (form, error) {
 	header := strings.Join(r.Header.Values("Accept"), ",")
 	if header == "" {
-		return runtime.ContentTypeJSON, nil
+		return form{media: runtime.ContentTypeJSON}, nil
 	}
 	for _, clause := range clauses(header) {
-		if f, ok := formOf(clause, false); ok && f.as == "" {
-			return f.media, nil
+		if f, ok := formOf(clause, stream); ok && have(f) {
+			return f, nil
 		}
 	}
-	return "", notAcceptable(false)
+	return form{}, notAcceptable(stream)
 }
 
 type clause struct {

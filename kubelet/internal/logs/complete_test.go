@@ -42,13 +42,18 @@ func reading(t *testing.T, path string, clock *clocktesting.FakeClock, runs bool
 	return done
 }
 
+// awaitWaiter returns when the reader waits by the clock.
+func awaitWaiter(clock *clocktesting.FakeClock) {
+	for !clock.HasWaiters() {
+		time.Sleep(time.Millisecond)
+	}
+}
+
 func TestLastLineOfAnEndedContainerIsWaitedFor(t *testing.T) {
 	path, runtime := openForWriting(t)
 	clock := clocktesting.NewFakeClock(time.Now())
 	done := reading(t, path, clock, false)
-	for !clock.HasWaiters() {
-		time.Sleep(time.Millisecond)
-	}
+	awaitWaiter(clock)
 	if _, err := runtime.WriteString("2026-11-21T09:00:01Z stdout F last\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -63,9 +68,7 @@ func TestWriterThatStaysIsNotWaitedFor(t *testing.T) {
 	path, _ := openForWriting(t)
 	clock := clocktesting.NewFakeClock(time.Now())
 	done := reading(t, path, clock, false)
-	for !clock.HasWaiters() {
-		time.Sleep(time.Millisecond)
-	}
+	awaitWaiter(clock)
 	clock.Step(completeWithin)
 	if got := <-done; got != "first\n" {
 		t.Errorf("the end is %q", got)
