@@ -3,6 +3,7 @@ package feed
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 
 	fast "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -79,12 +80,14 @@ type wireStatus struct {
 	AllocatedResources corev1.ResourceList          `json:"allocatedResources"`
 }
 
-// unmarshal reads data as encoding/json does, and several times as fast where
-// there is nothing wrong with it. What is read is expected to be a server's.
+// unmarshal reads data into an empty value as encoding/json does, and several
+// times as fast where there is nothing wrong with it. What is read is expected to
+// be a server's.
 func unmarshal(data []byte, into any) error {
 	if fast.Unmarshal(data, into, jsontext.AllowDuplicateNames(true)) == nil {
 		return nil
 	}
+	reflect.ValueOf(into).Elem().SetZero() // of what was read before it was refused
 	return json.Unmarshal(data, into)
 }
 
