@@ -259,6 +259,7 @@ func TestCrashingContainerBacksOff(t *testing.T) {
 		return pod != nil && len(pod.Status.ContainerStatuses) > 0 && pod.Status.ContainerStatuses[0].State.Waiting != nil &&
 			strings.Contains(pod.Status.ContainerStatuses[0].State.Waiting.Reason, "ImagePull")
 	})
+	t.Run("all containers anew", b.beginsAnew)
 }
 
 func TestProbesDecide(t *testing.T) {

@@ -29,11 +29,15 @@ type facts struct {
 type podActions struct {
 	// KillPod ends all containers and sandboxes.
 	KillPod bool
+	// RestartAll is the container whose end has the pod begin anew: Kill is
+	// without grace then, and Remove forgets what ended.
+	RestartAll *ContainerStatus
 	// Kill ends containers that shall not run as they are.
 	Kill []containerKill
 	// Resize changes running containers' resources in place.
 	Resize []containerResize
-	// Remove takes containers away that were created and never started.
+	// Remove takes containers away that were created and never started, or that
+	// are to be forgotten.
 	Remove []ContainerID
 	// CreateSandbox makes a sandbox with Attempt; otherwise SandboxID is used.
 	CreateSandbox bool
@@ -97,6 +101,10 @@ type containerStart struct {
 // function.
 func computePodActions(pod *core.Pod, status *PodStatus, f facts) podActions {
 	d := &decision{pod: pod, status: status, facts: f}
+	if ended := RestartsAll(pod, status); ended != nil {
+		d.restartAll(ended)
+		return d.actions
+	}
 	if changed, attempt := sandboxChanged(pod, status); changed {
 		d.actions.Attempt = attempt
 		d.newSandbox()

@@ -28,7 +28,7 @@ type actionCase struct {
 
 func TestComputePodActions(t *testing.T) {
 	var cases []actionCase
-	for _, group := range [][]actionCase{sandboxCases(), containerCases(), initCases(), sidecarCases()} {
+	for _, group := range [][]actionCase{sandboxCases(), containerCases(), initCases(), sidecarCases(), restartAllCases()} {
 		cases = append(cases, group...)
 	}
 	for _, c := range cases {
@@ -65,6 +65,9 @@ func summary(a podActions) string {
 	}
 	if a.CreateSandbox {
 		parts = append(parts, fmt.Sprintf("sandbox#%d", a.Attempt))
+	}
+	if a.RestartAll != nil {
+		parts = append(parts, "all")
 	}
 	for _, s := range a.Start {
 		name := s.Name

@@ -76,7 +76,9 @@ func refuse(c *core.Container) error {
 		return fmt.Errorf("resources.claims (%s) are not supported by this kubelet", c.Resources.Claims[0].Name)
 	}
 	for _, rule := range c.RestartPolicyRules {
-		if rule.Action != corev1.ContainerRestartRuleActionRestart {
+		switch rule.Action {
+		case corev1.ContainerRestartRuleActionRestart, corev1.ContainerRestartRuleActionRestartAllContainers:
+		default:
 			return fmt.Errorf("restartPolicyRules: action %s is not supported by this kubelet", rule.Action)
 		}
 	}

@@ -13,10 +13,8 @@ import (
 // by its own rules and policy or, without them, its pod's (KEP-5307): the first
 // rule that names the exit code decides, and the policy where none does.
 func Restarts(spec *core.PodSpec, c *core.Container, exitCode int32) bool {
-	for _, rule := range c.RestartPolicyRules {
-		if rule.Action == corev1.ContainerRestartRuleActionRestart && ruleApplies(rule, exitCode) {
-			return true
-		}
+	if actionFor(c, exitCode) != "" {
+		return true // alone, or with all others
 	}
 	switch restartPolicyOf(spec, c) {
 	case corev1.ContainerRestartPolicyNever:

@@ -84,6 +84,9 @@ func (s *podSync) step() (again bool) {
 		s.fail(fmt.Errorf("sandbox %s of pod %s/%s is not usable: another one is made later", s.sandboxID, s.pod.Namespace, s.pod.Name))
 		return false
 	}
+	if actions.RestartAll != nil {
+		return s.beginAnew(actions)
+	}
 	if actions.KillPod {
 		if !s.endPod(actions.CreateSandbox) || !actions.CreateSandbox {
 			return false

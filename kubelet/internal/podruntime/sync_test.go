@@ -227,8 +227,8 @@ func TestBadConfigurationsSaySo(t *testing.T) {
 		{"device", ReasonCreateContainerConfig, "volumeDevices (disk) are not supported", func(p *core.Pod) {
 			p.Spec.Containers[0].VolumeDevices = []corev1.VolumeDevice{{Name: "disk"}}
 		}},
-		{"rule", ReasonCreateContainerConfig, "action RestartAllContainers is not supported", func(p *core.Pod) {
-			p.Spec.Containers[0].RestartPolicyRules = []corev1.ContainerRestartRule{{Action: corev1.ContainerRestartRuleActionRestartAllContainers}}
+		{"rule", ReasonCreateContainerConfig, "action Dance is not supported", func(p *core.Pod) {
+			p.Spec.Containers[0].RestartPolicyRules = []corev1.ContainerRestartRule{{Action: "Dance"}}
 		}},
 		{"userns", "", "spec.hostUsers: false", func(p *core.Pod) { p.Spec.HostUsers = &no }},
 		{"class", "", `runtimeClassName "gvisor"`, func(p *core.Pod) { class := "gvisor"; p.Spec.RuntimeClassName = &class }},

@@ -19,6 +19,7 @@ var owned = map[corev1.PodConditionType]bool{
 	corev1.PodScheduled:              true,
 	corev1.PodResizePending:          true,
 	corev1.PodResizeInProgress:       true,
+	corev1.AllContainersRestarting:   true,
 }
 
 // passing are those of them that are there only while something is under way.
@@ -49,7 +50,12 @@ func setConditions(status *core.PodStatus, in Input) {
 		conditions = append(conditions, condition(t, v, before, in))
 	}
 	add(corev1.PodReadyToStartContainers, verdict{ok: hasSandbox(in)})
-	add(corev1.PodInitialized, initialized(&in.Pod.Spec, status))
+	anew := restartOf(in)
+	initial := initialized(&in.Pod.Spec, status)
+	if old := findCondition(before, corev1.PodInitialized); anew.there && old != nil && old.Status == corev1.ConditionTrue {
+		initial = verdict{ok: true} // what was initialized once stays so
+	}
+	add(corev1.PodInitialized, initial)
 	containers := containersReady(&in.Pod.Spec, status)
 	gates := containers
 	if containers.ok {
@@ -62,6 +68,9 @@ func setConditions(status *core.PodStatus, in Input) {
 		scheduled = verdict{ok: true, reason: old.Reason, message: old.Message}
 	}
 	add(corev1.PodScheduled, scheduled)
+	if anew.there {
+		add(corev1.AllContainersRestarting, anew.verdict)
+	}
 	for _, c := range in.Resize {
 		add(c.Type, verdict{ok: true, reason: c.Reason, message: c.Message})
 	}

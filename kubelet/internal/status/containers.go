@@ -141,6 +141,8 @@ func unobserved(in Input, c *core.Container, old *core.ContainerStatus) core.Con
 	switch {
 	case old == nil:
 		return waiting
+	case restartOf(in).was && (old.State.Terminated != nil || old.State.Running != nil):
+		return forgotten(in, waiting, old)
 	case old.State.Terminated != nil:
 		// It ended, and was removed since.
 		return *old.DeepCopy()

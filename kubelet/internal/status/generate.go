@@ -57,7 +57,7 @@ func Generate(in Input) core.PodStatus {
 
 	// A pod that has ended stays so, whatever still comes to light.
 	if !Ended(in.Previous.Phase) {
-		status.Phase = phase(spec, &status, in.Terminal)
+		status.Phase = phase(spec, &status, in.Terminal, restartOf(in))
 	}
 	setConditions(&status, in)
 	return status

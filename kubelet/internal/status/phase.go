@@ -13,9 +13,9 @@ type tally struct {
 	again                               int // of those that ended, the ones that will be restarted
 }
 
-func (t *tally) add(spec *core.PodSpec, c *core.Container, status *core.ContainerStatus) {
+func (t *tally) add(spec *core.PodSpec, c *core.Container, status *core.ContainerStatus, a anew) {
 	ended := status.State.Terminated
-	if ended == nil {
+	if ended == nil && !a.before(status) {
 		ended = status.LastTerminationState.Terminated // it is between two runs
 	}
 	switch {
@@ -44,8 +44,9 @@ func (t *tally) add(spec *core.PodSpec, c *core.Container, status *core.Containe
 //	           or an init container failed that is not tried again
 //
 // Whether a container will be restarted is for its own rules and policy to say,
-// and for the pod's policy where it has none.
-func phase(spec *core.PodSpec, status *core.PodStatus, terminal bool) corev1.PodPhase {
+// and for the pod's policy where it has none. A pod that begins anew is Pending
+// again.
+func phase(spec *core.PodSpec, status *core.PodStatus, terminal bool, a anew) corev1.PodPhase {
 	pendingInit, failedInit := false, false
 	for i := range spec.InitContainers {
 		c, s := &spec.InitContainers[i], &status.InitContainerStatuses[i]
@@ -62,13 +63,15 @@ func phase(spec *core.PodSpec, status *core.PodStatus, terminal bool) corev1.Pod
 	}
 	var t tally
 	for i := range status.ContainerStatuses {
-		t.add(spec, &spec.Containers[i], &status.ContainerStatuses[i])
+		t.add(spec, &spec.Containers[i], &status.ContainerStatuses[i], a)
 	}
 	switch {
 	case terminal && t.succeeded == len(spec.Containers):
 		return corev1.PodSucceeded
 	case terminal:
 		return corev1.PodFailed
+	case a.ok:
+		return corev1.PodPending
 	case failedInit:
 		return corev1.PodFailed
 	case pendingInit && t.running+t.succeeded+t.failed == 0, t.waiting > 0:

@@ -1,0 +1,79 @@
+package kubelet
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"kctl/proto/core"
+)
+
+// A container whose rule says so has its whole pod begin anew where it is: init
+// containers come first again, those that ended well or never run twice are
+// started too, and no hook or grace period holds that up (KEP-5532).
+func (b *bed) beginsAnew(t *testing.T) {
+	pod := shellPod("anew", `test $(wc -l < /scratch/first) -gt 1 || { until test -f /scratch/beside; do sleep 0.05; done; exit 42; }; `+forever)
+	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+	pod.Spec.TerminationGracePeriodSeconds = ptr.To[int64](600)
+	pod.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "scratch", MountPath: "/scratch"}}
+	another := func(name, script string) core.Container {
+		c := *pod.Spec.Containers[0].DeepCopy()
+		c.Name, c.Command = name, []string{"/bin/sh", "-c", script}
+		return c
+	}
+	first := another("first", "echo x >> /scratch/first")
+	beside := another("beside", "trap '' TERM; touch /scratch/beside; "+forever)
+	beside.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"/bin/touch", "/scratch/hook"}}}}
+	pod.Spec.Containers[0].RestartPolicy = ptr.To(corev1.ContainerRestartPolicyNever)
+	pod.Spec.Containers[0].RestartPolicyRules = []corev1.ContainerRestartRule{{
+		Action:    corev1.ContainerRestartRuleActionRestartAllContainers,
+		ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: corev1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{42}},
+	}}
+	pod.Spec.InitContainers, pod.Spec.Containers = []core.Container{first}, append(pod.Spec.Containers, beside)
+	b.create(pod)
+	b.api.wait("all containers of anew to run once more", func() bool {
+		pod = b.api.pod("anew")
+		all := append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...)
+		for _, s := range all {
+			if s.RestartCount != 1 || s.State.Running == nil && s.Name != "first" {
+				return false
+			}
+		}
+		return len(all) == 3 && pod.Status.Phase == corev1.PodRunning
+	})
+	main, other := pod.Status.ContainerStatuses[0], pod.Status.ContainerStatuses[1]
+	if last := main.LastTerminationState.Terminated; last == nil || last.ExitCode != 42 {
+		t.Errorf("main ended as %+v", last)
+	}
+	if last := other.LastTerminationState.Terminated; last == nil || last.ExitCode != 137 {
+		t.Errorf("beside, which ignores SIGTERM, ended as %+v", last)
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.AllContainersRestarting && c.Status != corev1.ConditionFalse {
+			t.Errorf("condition %+v", c)
+		}
+	}
+	scratch := filepath.Join(b.config.RootDir, "pods", string(pod.UID), "volumes", "kubernetes.io~empty-dir", "scratch")
+	if _, err := os.Stat(filepath.Join(scratch, "hook")); err == nil {
+		t.Error("the preStop hook ran")
+	}
+	sandboxes, err := b.containerd.Client().ListPodSandbox(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := 0
+	for _, s := range sandboxes {
+		if s.GetLabels()["io.kubernetes.pod.uid"] == string(pod.UID) {
+			count++
+		}
+	}
+	if count != 1 {
+		t.Errorf("%d sandboxes", count)
+	}
+	b.deleteWithin("anew", 1)
+	b.api.wait("anew to be gone", func() bool { return b.api.pod("anew") == nil })
+}

@@ -1,0 +1,119 @@
+package podruntime
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/kubelet/internal/cri"
+	"kctl/proto/core"
+)
+
+// RestartsAll is the container whose end, by its rules, has the pod begin anew
+// in its sandbox: everything that runs is ended, without grace and hooks, what
+// ended is forgotten, and the init containers come first again (KEP-5532). It
+// is nil if there is none.
+func RestartsAll(pod *core.Pod, status *PodStatus) *ContainerStatus {
+	if pod.DeletionTimestamp != nil {
+		return nil
+	}
+	for _, specs := range [][]core.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range specs {
+			last := status.Container(specs[i].Name)
+			if last != nil && last.State == StateExited &&
+				actionFor(&specs[i], last.ExitCode) == corev1.ContainerRestartRuleActionRestartAllContainers {
+				return last
+			}
+		}
+	}
+	return nil
+}
+
+// actionFor is that of the first of the container's rules that is about the
+// exit code; "" if none is.
+func actionFor(c *core.Container, exitCode int32) corev1.ContainerRestartRuleAction {
+	for _, rule := range c.RestartPolicyRules {
+		if ruleApplies(rule, exitCode) {
+			return rule.Action
+		}
+	}
+	return ""
+}
+
+// restartAll decides how to end a pod that begins anew. The one whose end is
+// the reason is forgotten last: who stops in the middle finds it again.
+func (d *decision) restartAll(ended *ContainerStatus) {
+	if len(d.status.Sandboxes) > 0 {
+		d.actions.SandboxID = d.status.Sandboxes[0].ID
+	}
+	d.actions.RestartAll = ended
+	for _, c := range d.status.Containers {
+		if c.State == StateRunning || c.State == StateUnknown {
+			d.actions.Kill = append(d.actions.Kill, containerKill{
+				ID: c.ID, Name: c.Name,
+				Message: fmt.Sprintf("Container %s exited with code %d, all containers will be restarted", ended.Name, ended.ExitCode),
+			})
+		}
+	}
+	d.restartOne(ended.Name)
+	if len(d.actions.Kill) > 0 || d.actions.Start[0].HeldFor > 0 {
+		return
+	}
+	d.actions.Start = nil // once all is forgotten, the pod is at its beginning
+	for _, c := range d.status.Containers {
+		if c.ID != ended.ID && findContainer(d.pod, c.Name) != nil && !isEphemeral(d.pod, c.Name) {
+			d.actions.Remove = append(d.actions.Remove, c.ID)
+		}
+	}
+	d.actions.Remove = append(d.actions.Remove, ended.ID)
+}
+
+// restartOne says when the container of that name may run again.
+func (d *decision) restartOne(name string) {
+	named := func(c core.Container) bool { return c.Name == name }
+	if i := slices.IndexFunc(d.pod.Spec.InitContainers, named); i >= 0 {
+		d.addStart(initContainer, i, name)
+		return
+	}
+	d.addStart(regularContainer, slices.IndexFunc(d.pod.Spec.Containers, named), name)
+}
+
+func isEphemeral(pod *core.Pod, name string) bool {
+	return slices.ContainsFunc(pod.Spec.EphemeralContainers, func(c corev1.EphemeralContainer) bool { return c.Name == name })
+}
+
+// beginAnew ends what runs, or forgets what ended. It tells whether it is worth
+// asking again what to do.
+func (s *podSync) beginAnew(a podActions) bool {
+	var g errgroup.Group
+	atOnce := int64(0)
+	for _, kill := range a.Kill {
+		g.Go(func() error {
+			err := s.killContainer(s.ctx, s.pod, kill, &atOnce)
+			if err == nil {
+				s.refresh(kill.ID.ID)
+			}
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		s.fail(err)
+		return false
+	}
+	for _, id := range a.Remove {
+		if err := s.runtime.RemoveContainer(context.WithoutCancel(s.ctx), id.ID); err != nil && !cri.IsNotFound(err) {
+			s.fail(fmt.Errorf("removing container %s: %w", id, err))
+			return false
+		}
+		if id == a.RestartAll.ID {
+			s.crashes.Fail(s.key(findContainer(s.pod, a.RestartAll.Name)))
+		}
+		s.publish(func(status *PodStatus) {
+			status.Containers = slices.DeleteFunc(status.Containers, func(c *ContainerStatus) bool { return c.ID == id })
+		})
+	}
+	return len(a.Kill)+len(a.Remove) > 0
+}
