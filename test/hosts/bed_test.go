@@ -38,12 +38,12 @@ type bed struct {
 }
 
 // rangesForPods are flags of the API server.
-var rangesForPods = "--allocate-node-cidrs --cluster-cidr=10.244.0.0/16,fd00:10:244::/48 --node-monitor-grace-period=" + lostAfter.String()
+const rangesForPods = "--allocate-node-cidrs --cluster-cidr=10.244.0.0/16,fd00:10:244::/48"
 
 // start brings up a control plane and hosts whose nodes are Ready.
 func start(t *testing.T, count int, kubeletFlags ...string) *bed {
 	t.Helper()
-	b := bringUp(t, count, "--without=registry,containerd,kubelet", "--apiserver-flags=--bind-address=0.0.0.0 "+rangesForPods)
+	b := bringUp(t, count, "--without=registry,containerd,kubelet", "--apiserver-flags=--bind-address=0.0.0.0 --node-monitor-grace-period="+lostAfter.String()+" "+rangesForPods)
 	b.control.shell(t, harness.OpenPage(t, "docs/networking.md").Take(t, "Three nodes, no other software"))
 	for _, m := range b.hosts {
 		b.enroll(t, m)

@@ -57,7 +57,8 @@ func (m *machine) join(t *testing.T, line []string) {
 	m.startKubelet(t)
 }
 
-// approveServing lets kubelets serve with the certificates that they asked for.
+// approveServing lets kubelets serve with the certificates that they asked for,
+// and waits until they do.
 func (b *bed) approveServing(t *testing.T) {
 	t.Helper()
 	const names = `jsonpath={range .items[?(@.spec.signerName=="kubernetes.io/kubelet-serving")]}{.metadata.name} {end}`
@@ -71,4 +72,10 @@ func (b *bed) approveServing(t *testing.T) {
 		}
 		return nil
 	})
+	for _, m := range b.hosts {
+		harness.Eventually(t, patience, func() error {
+			_, err := b.control.tryKctl(t, "get", "--raw", "/api/v1/nodes/"+m.name+"/proxy/healthz")
+			return err
+		})
+	}
 }
