@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"os/user"
+	"path/filepath"
 	"strings"
 	"syscall"
 )
@@ -30,12 +31,36 @@ func advice(err error) string {
 		return fmt.Sprintf("this program runs as %s: `namei -l %s` tells what that user may not do", self(), path.Path)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Sprintf("this program runs as %s, who may not do that", self())
+	case errors.Is(err, fs.ErrNotExist) && file && isJoined(path.Path):
+		return "`kctl join` writes it when this machine becomes a node; or name the right file"
 	case errors.Is(err, fs.ErrNotExist) && file && isPKI(path.Path):
 		return "`kctl pki init` makes what is missing; or name the right file"
+	case isHollow(err):
+		return "`kctl pki check` tells which file is empty or damaged; put it back from a copy, or have `kctl pki init` make what is missing"
 	case errors.As(err, &verification), strings.Contains(err.Error(), "private key does not match public key"):
 		return "`kctl pki check` tells which certificates don't belong together, or have expired"
 	}
 	return ""
+}
+
+// isJoined tells whether a file is one of those that `kctl join` writes.
+func isJoined(path string) bool {
+	switch filepath.Base(path) {
+	case "kubelet.kubeconfig", "bootstrap-kubelet.kubeconfig", "kubelet.yaml":
+		return true
+	}
+	return false
+}
+
+// isHollow tells whether a file held no certificate, no key or no kubeconfig: a
+// crash leaves such files, and systemd, where a unit's credential is not there.
+func isHollow(err error) bool {
+	for _, says := range []string{"failed to find any PEM data", "no PEM certificate in it", "no current-context"} {
+		if strings.Contains(err.Error(), says) {
+			return true
+		}
+	}
+	return false
 }
 
 // isPKI tells whether a file is one of those that `kctl pki` looks after.

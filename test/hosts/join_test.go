@@ -45,7 +45,7 @@ func (m *machine) join(t *testing.T, line []string) {
 	m.run(t, "rm "+filepath.Join(network, "10-kctl.conflist")) // of `kctl up`
 	args := append(line, "--dir", filepath.Join(m.dir, "log", "etc"), "--start=none", "--node-name", m.name, "--node-ip", m.address+","+m.addressSix(),
 		"--root-dir", filepath.Join(m.dir, "kubelet"), "--cri-socket", "unix://"+filepath.Join(m.dir, "run", "containerd.sock"),
-		"--ignore-preflight-errors=ip-forward,disk")
+		"--ignore-preflight-errors=ip-forward,disk,pod-network")
 	out, err := m.command(t.Context(), m.bin+"/kctl", args...).CombinedOutput()
 	_, printed, _ := strings.Cut(string(out), "Start it by\n\n")
 	command := strings.Fields(printed)

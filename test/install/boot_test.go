@@ -45,6 +45,9 @@ func debian(t *testing.T) string {
 func directory(t *testing.T) string {
 	t.Helper()
 	root, err := os.MkdirTemp("", "kctl-debian-")
+	if err == nil {
+		err = os.Chmod(root, 0o755) // services' users enter it
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -115,7 +115,7 @@ func installing(m *machine) {
 
 // tooEarly starts services that have no certificates.
 func tooEarly(m *machine) {
-	for unit, says := range map[string]string{"kctl-apiserver": "kctl pki init", "kctl-kubelet": "/etc/kctl/kubelet.yaml"} {
+	for unit, says := range map[string]string{"kctl-apiserver": "kctl pki init", "kctl-scheduler": "kctl pki init", "kctl-kubelet": "kctl join"} {
 		if out, err := m.try("systemctl", "start", unit); err == nil {
 			m.t.Errorf("%s started:\n%s", unit, out)
 		}
@@ -247,6 +247,16 @@ func upgrade(m *machine) {
 		m.t.Errorf("settings are not taken: %s", command)
 	}
 	m.same(was)
+	// Releases before had no such certificate.
+	m.sh("rm /etc/kctl/pki/scheduler-server.*; systemctl restart kctl-scheduler || :")
+	harness.Eventually(m.t, patience, func() error {
+		if log := m.do("journalctl", "-u", "kctl-scheduler", "-o", "cat", "--no-pager", "--since=-1min"); !strings.Contains(log, "kctl pki init") {
+			return fmt.Errorf("the scheduler does not say what to do:\n%s", log)
+		}
+		return nil
+	})
+	m.do("kctl", "pki", "init", "--advertise-address=192.0.2.11")
+	m.becomes("kctl-scheduler", "ActiveState", "active")
 }
 
 func again(m *machine) {

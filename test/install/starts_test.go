@@ -209,6 +209,7 @@ func TestWrongFiles(t *testing.T) {
 		{"no authority", []string{"--client-ca-file=" + c.pki("nothing.crt")}, []string{"nothing.crt: no such file", "kctl pki init"}},
 		{"another's key", []string{"--tls-private-key-file=" + c.pki("sa.key")}, []string{"apiserver.crt", "sa.key", "does not match", "kctl pki check"}},
 		{"certificate and key swapped", []string{"--tls-cert-file=" + c.pki("apiserver.key"), "--tls-private-key-file=" + c.pki("apiserver.crt")}, []string{"apiserver.key with key", "apiserver.crt"}},
+		{"an empty certificate", []string{"--tls-cert-file=/dev/null"}, []string{"/dev/null", "kctl pki check", "kctl pki init"}},
 		{"no certificate in the file", []string{"--client-ca-file=" + c.pki("sa.pub")}, []string{"sa.pub"}},
 		{"another etcd's authority", []string{"--etcd-cafile=" + other.pki("etcd/ca.crt")}, []string{"etcd at " + c.etcd, "unknown authority", "--etcd-cafile", "kctl pki check"}},
 		{"not a client of etcd", []string{"--etcd-certfile=" + other.pki("apiserver-etcd-client.crt"), "--etcd-keyfile=" + other.pki("apiserver-etcd-client.key")}, []string{"etcd at " + c.etcd, "tls: ", "--etcd-certfile"}},
@@ -312,9 +313,9 @@ func TestWrongNode(t *testing.T) {
 		flags []string
 		says  []string
 	}{
-		{"not joined", []string{"--kubeconfig=" + c.dir + "/kubelet.kubeconfig"}, []string{"kubelet.kubeconfig: no such file"}},
-		{"not joined, bootstrapping", []string{"--kubeconfig=" + c.dir + "/kubelet.kubeconfig", "--bootstrap-kubeconfig=" + c.dir + "/bootstrap-kubelet.kubeconfig"}, []string{"bootstrap-kubelet.kubeconfig: no such file"}},
-		{"no configuration", []string{"--config=" + c.dir + "/kubelet.yaml"}, []string{"kubelet.yaml: no such file"}},
+		{"not joined", []string{"--kubeconfig=" + c.dir + "/kubelet.kubeconfig"}, []string{"kubelet.kubeconfig: no such file", "kctl join"}},
+		{"not joined, bootstrapping", []string{"--kubeconfig=" + c.dir + "/kubelet.kubeconfig", "--bootstrap-kubeconfig=" + c.dir + "/bootstrap-kubelet.kubeconfig"}, []string{"bootstrap-kubelet.kubeconfig: no such file", "kctl join"}},
+		{"no configuration", []string{"--config=" + c.dir + "/kubelet.yaml"}, []string{"kubelet.yaml: no such file", "kctl join"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			code, last := start(t, "kubelet", args(tc.flags...)).ends()

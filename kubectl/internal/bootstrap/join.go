@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -126,13 +125,10 @@ func Join(ctx context.Context, o Options) (*Joined, error) {
 		return nil, fmt.Errorf("%w; `kctl reset` takes what is left of a node away", err)
 	}
 	machine := doctor.NewMachine(o.Runtime, o.RootDir, o.Port)
-	machine.Kubelet = joined.Before
+	machine.Kubelet, machine.NodeNetwork = joined.Before, o.NodeNetwork != ""
 	joined.Checks = append(machine.Checks(ctx), found.clock(o.Now))
 	if !joined.Before {
 		joined.Checks = append(joined.Checks, found.admitted(ctx, token, o.NodeName)...)
-	}
-	if o.NodeNetwork != "" { // the kubelet makes it
-		joined.Checks = slices.DeleteFunc(joined.Checks, func(c doctor.Check) bool { return c.Name == doctor.PodNetwork })
 	}
 	if err := refusal(joined.Checks, o.Ignore); err != nil {
 		return joined, err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,10 +14,10 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// runtimeService is what `kctl up` and `kctl down` say to the cluster's
-// containerd: four calls of the Container Runtime Interface, v1, as gRPC puts
-// them on HTTP/2 (gRPC over HTTP2, "Requests", "Responses"). The libraries for
-// all of it would be 2 MB of every kctl.
+// runtimeService is what kctl says to a container runtime: a few calls of the
+// Container Runtime Interface, v1, as gRPC puts them on HTTP/2 (gRPC over HTTP2,
+// "Requests", "Responses"). The libraries for all of it would be 2 MB of every
+// kctl.
 type runtimeService struct{ client *http.Client }
 
 // sandbox is what is read of a PodSandbox.
@@ -106,6 +107,46 @@ func (r *runtimeService) notReady(ctx context.Context) error {
 			return err
 		})
 	})
+}
+
+// RuntimeNetwork is where a container runtime seeks what gives pods a network:
+// directories of plugins, and one of configurations.
+type RuntimeNetwork struct {
+	Plugins []string
+	Config  string
+}
+
+// network is what the runtime tells in its verbose status, as containerd does.
+// Of one that doesn't, nothing is known.
+func (r *runtimeService) network(ctx context.Context) (RuntimeNetwork, error) {
+	verbose := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), 1) // StatusRequest.verbose
+	answer, err := r.call(ctx, "Status", verbose)
+	if err != nil {
+		return RuntimeNetwork{}, err
+	}
+	var told struct {
+		CNI struct {
+			BinDir  string   `json:"binDir"`
+			BinDirs []string `json:"binDirs"` // containerd 2
+			ConfDir string   `json:"confDir"`
+		} `json:"cni"`
+	}
+	err = fields(answer, 2, func(entry []byte) error { // StatusResponse.info
+		words := map[protowire.Number][]byte{} // key 1, value 2
+		err := scan(entry, func(number protowire.Number, _ uint64, text []byte) error {
+			words[number] = text
+			return nil
+		})
+		if err == nil && string(words[1]) == "config" {
+			_ = json.Unmarshal(words[2], &told) // what another runtime has there is not for us
+		}
+		return err
+	})
+	network := RuntimeNetwork{Plugins: told.CNI.BinDirs, Config: told.CNI.ConfDir}
+	if told.CNI.BinDir != "" {
+		network.Plugins = append(network.Plugins, told.CNI.BinDir)
+	}
+	return network, err
 }
 
 func (r *runtimeService) sandboxes(ctx context.Context) ([]sandbox, error) {

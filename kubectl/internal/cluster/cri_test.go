@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -23,6 +24,7 @@ type runtimeServer struct {
 
 	mu         sync.Mutex
 	conditions []*runtimeapi.RuntimeCondition
+	config     string
 	sandboxes  []*runtimeapi.PodSandbox
 	ended      []string
 }
@@ -31,10 +33,10 @@ func (s *runtimeServer) Version(context.Context, *runtimeapi.VersionRequest) (*r
 	return &runtimeapi.VersionResponse{Version: "0.1.0", RuntimeName: "test"}, nil
 }
 
-func (s *runtimeServer) Status(context.Context, *runtimeapi.StatusRequest) (*runtimeapi.StatusResponse, error) {
+func (s *runtimeServer) Status(_ context.Context, r *runtimeapi.StatusRequest) (*runtimeapi.StatusResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return &runtimeapi.StatusResponse{Status: &runtimeapi.RuntimeStatus{Conditions: s.conditions}, Info: map[string]string{"a": "b"}}, nil
+	return &runtimeapi.StatusResponse{Status: &runtimeapi.RuntimeStatus{Conditions: s.conditions}, Info: map[string]string{"verbose": fmt.Sprint(r.Verbose), "config": s.config}}, nil
 }
 
 func (s *runtimeServer) ListPodSandbox(context.Context, *runtimeapi.ListPodSandboxRequest) (*runtimeapi.ListPodSandboxResponse, error) {
@@ -90,6 +92,18 @@ func TestRuntimeCalls(t *testing.T) {
 	runtime := l.runtime()
 	defer runtime.close()
 	ctx := t.Context()
+	for told, want := range map[string]RuntimeNetwork{
+		"": {}, "[crio]": {}, `{"cni": 1}`: {},
+		`{"cni": {"binDir": "/opt/cni/bin", "confDir": "/etc/cni/net.d"}}`:           {Plugins: []string{"/opt/cni/bin"}, Config: "/etc/cni/net.d"},
+		`{"cni": {"binDir": "", "binDirs": ["/a", "/b"], "confDir": "/c"}, "x": {}}`: {Plugins: []string{"/a", "/b"}, Config: "/c"},
+	} {
+		fake.mu.Lock()
+		fake.config = told
+		fake.mu.Unlock()
+		if got, err := runtime.network(ctx); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, %v, want %+v", told, got, err, want)
+		}
+	}
 	if err := errors.Join(runtime.version(ctx), runtime.notReady(ctx)); err != nil {
 		t.Error(err)
 	}

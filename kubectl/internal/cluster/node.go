@@ -18,16 +18,23 @@ import (
 // SocketPath is the file of a runtime's endpoint.
 func SocketPath(endpoint string) string { return strings.TrimPrefix(endpoint, "unix://") }
 
-// RuntimeState asks the container runtime at an endpoint: whether it answers,
-// and if it does, why it can't run pods yet, as one without a network.
-func RuntimeState(ctx context.Context, endpoint string) (notReady, err error) {
+// Runtime is what a container runtime says of itself.
+type Runtime struct {
+	NotReady error // why it can't run pods yet, as one without a network
+	Network  RuntimeNetwork
+}
+
+// RuntimeState asks the container runtime at an endpoint.
+func RuntimeState(ctx context.Context, endpoint string) (state Runtime, err error) {
 	runtime := runtimeAt(SocketPath(endpoint))
 	defer runtime.close()
-	err = runtime.notReady(ctx)
-	if errors.Is(err, errNotReady) {
-		return err, nil
+	if err = runtime.notReady(ctx); errors.Is(err, errNotReady) {
+		state.NotReady, err = err, nil
 	}
-	return nil, err
+	if err == nil {
+		state.Network, err = runtime.network(ctx)
+	}
+	return state, err
 }
 
 // RemoveNode takes away what a kubelet made on this machine: the pods in its
@@ -83,8 +90,8 @@ func removePodGroups(ctx context.Context, groups []string) error {
 }
 
 const (
-	// cniDir is where runtimes look for their network, and kubelets put theirs.
-	cniDir = "/etc/cni/net.d"
+	// NetworkDir is where runtimes look for their network, and kubelets put theirs.
+	NetworkDir = "/etc/cni/net.d"
 	// leases has a directory of addresses that are taken for each network.
 	leases = "/var/lib/cni/networks"
 )
@@ -92,7 +99,7 @@ const (
 // removeNodeNetwork takes away what a kubelet made for --node-network.
 func removeNodeNetwork(ctx context.Context) error {
 	var errs []error
-	if err := os.Remove(filepath.Join(cniDir, core.NodeNetworkConfig)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(filepath.Join(NetworkDir, core.NodeNetworkConfig)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		errs = append(errs, err)
 	}
 	errs = append(errs, os.RemoveAll(filepath.Join(leases, core.NodeNetworkName)))

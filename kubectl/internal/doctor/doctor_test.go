@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -20,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientrest "k8s.io/client-go/rest"
 
+	"kctl/kubectl/internal/cluster"
 	"kctl/proto/core"
 	"kctl/proto/pki"
 	"kctl/proto/rest"
@@ -325,12 +327,56 @@ func TestMachines(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if got := m.runtime(ctx)[0]; got.Result != Fail || !strings.Contains(got.Detail, "no answer within") {
+	if got := find(t, m.Checks(ctx), "container-runtime"); got.Result != Fail || !strings.Contains(got.Detail, "no answer within") {
 		t.Errorf("got %+v", got)
 	}
 	listener.(*net.UnixListener).SetUnlinkOnClose(false)
 	listener.Close()
-	if got := m.runtime(t.Context())[0]; got.Result != Fail || !strings.Contains(got.Detail, "nobody listens") {
+	if got := find(t, m.Checks(t.Context()), "container-runtime"); got.Result != Fail || !strings.Contains(got.Detail, "nobody listens") {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// Network plugins and configurations have to be where the runtime seeks them.
+func TestNetworksOfRuntimes(t *testing.T) {
+	dir := t.TempDir()
+	there, elsewhere := filepath.Join(dir, "there"), filepath.Join(dir, "elsewhere")
+	if err := errors.Join(os.Mkdir(there, 0o755), os.WriteFile(filepath.Join(there, "loopback"), nil, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	m := &Machine{CNI: []string{filepath.Join(dir, "none"), there}}
+	for told, want := range map[string]Check{
+		"":        ok("cni-plugins", "in %s", there),
+		there:     ok("cni-plugins", "in %s", there),
+		elsewhere: fail("cni-plugins", "set `bin_dir` (containerd 2: `bin_dirs`) to "+there+cniSection, "they are in %s, and the runtime seeks them in %s", there, elsewhere),
+	} {
+		if got := m.plugins(strings.Fields(told)); got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	}
+	m.CNI = m.CNI[:1]
+	if got := m.plugins([]string{elsewhere}); got.Result != Fail || !strings.Contains(got.Advice, "containernetworking-plugins") || !strings.Contains(got.Detail, elsewhere) {
+		t.Errorf("without plugins: %+v", got)
+	}
+
+	for _, tc := range []struct {
+		made     bool // by the kubelet
+		config   string
+		notReady error
+		result   Result
+		says     string
+	}{
+		{false, "", nil, OK, "has a network"},
+		{false, "", errors.New("cni is missing"), Warn, "into /etc/cni/net.d"},
+		{false, elsewhere, errors.New("cni is missing"), Warn, "into " + elsewhere},
+		{true, "", errors.New("cni is missing"), OK, "will make it"},
+		{true, "/etc/cni/net.d/", errors.New("cni is missing"), OK, "will make it"},
+		{true, elsewhere, nil, Fail, "set `conf_dir` to /etc/cni/net.d"},
+	} {
+		m.NodeNetwork = tc.made
+		got := m.network(cluster.Runtime{NotReady: tc.notReady, Network: cluster.RuntimeNetwork{Config: tc.config}})
+		if got.Result != tc.result || !strings.Contains(got.Detail+got.Advice, tc.says) {
+			t.Errorf("%+v: %+v", tc, got)
+		}
 	}
 }

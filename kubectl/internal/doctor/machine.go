@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -17,9 +18,6 @@ import (
 	"kctl/kubectl/internal/cluster"
 )
 
-// PodNetwork is the check whether pods have a network, which may come later.
-const PodNetwork = "pod-network"
-
 // Machine is a machine that is a node or is to be one.
 type Machine struct {
 	Runtime string // endpoint
@@ -27,6 +25,9 @@ type Machine struct {
 	Port    int    // the kubelet's
 	// Kubelet says that one runs here, so that its port is taken.
 	Kubelet bool
+	// NodeNetwork says that the kubelet makes the pods' network, by a
+	// configuration in cluster.NetworkDir.
+	NodeNetwork bool
 	// Proc and CNI are where the kernel's settings and the network plugins are:
 	// "/proc", and the directories of Debian and of upstream.
 	Proc string
@@ -44,8 +45,9 @@ const answerWithin = 5 * time.Second
 // Checks looks at the machine.
 func (m *Machine) Checks(ctx context.Context) []Check {
 	checks := []Check{m.root()}
-	checks = append(checks, m.runtime(ctx)...)
-	checks = append(checks, m.plugins(), m.port(), m.swap(),
+	answers, network := m.runtime(ctx)
+	checks = append(checks, answers...)
+	checks = append(checks, m.plugins(network.Plugins), m.port(), m.swap(),
 		m.setting("ip-forward", "sys/net/ipv4/ip_forward", Fail, "`sysctl -w net.ipv4.ip_forward=1`, and the same in /etc/sysctl.d, or pods reach nothing beyond this machine"),
 		m.setting("bridge-nf", "sys/net/bridge/bridge-nf-call-iptables", Warn, "`modprobe br_netfilter && sysctl -w net.bridge.bridge-nf-call-iptables=1`, and the same in /etc/modules-load.d and /etc/sysctl.d, or services and network policies don't hold between pods of one node"),
 		m.overlay(), m.disk())
@@ -59,34 +61,72 @@ func (m *Machine) root() Check {
 	return ok("root", "running as root")
 }
 
-func (m *Machine) runtime(ctx context.Context) []Check {
+// runtime looks at the container runtime, and says where that seeks its network.
+func (m *Machine) runtime(ctx context.Context) ([]Check, cluster.RuntimeNetwork) {
 	const name = "container-runtime"
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
-	notReady, err := cluster.RuntimeState(ctx, m.Runtime)
+	state, err := cluster.RuntimeState(ctx, m.Runtime)
+	bad := func(advice, format string, args ...any) ([]Check, cluster.RuntimeNetwork) {
+		return []Check{fail(name, advice, format, args...)}, cluster.RuntimeNetwork{}
+	}
 	switch {
 	case errors.Is(err, syscall.ENOENT):
-		return []Check{fail(name, "install and start a container runtime with CRI v1 (on Debian `apt install containerd`), or name its socket by --cri-socket", "%s is not there", cluster.SocketPath(m.Runtime))}
+		return bad("install and start a container runtime with CRI v1 (on Debian `apt install containerd`), or name its socket by --cri-socket", "%s is not there", cluster.SocketPath(m.Runtime))
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return []Check{fail(name, "start it: `systemctl start containerd`", "nobody listens on %s", cluster.SocketPath(m.Runtime))}
+		return bad("start it: `systemctl start containerd`", "nobody listens on %s", cluster.SocketPath(m.Runtime))
 	case errors.Is(err, context.DeadlineExceeded):
-		return []Check{fail(name, "restart it: `systemctl restart containerd`, and see `journalctl -u containerd`", "no answer within %s from %s", answerWithin, m.Runtime)}
+		return bad("restart it: `systemctl restart containerd`, and see `journalctl -u containerd`", "no answer within %s from %s", answerWithin, m.Runtime)
 	case err != nil:
-		return []Check{fail(name, "see that the runtime's CRI plugin is on (disabled_plugins in /etc/containerd/config.toml) and speaks CRI v1", "%v", err)}
-	case notReady != nil:
-		return []Check{ok(name, "%s answers", m.Runtime),
-			warn(PodNetwork, "put a network configuration into /etc/cni/net.d; pods wait until there is one", "%v", notReady)}
+		return bad("see that the runtime's CRI plugin is on (disabled_plugins in /etc/containerd/config.toml) and speaks CRI v1", "%v", err)
 	}
-	return []Check{ok(name, "%s answers", m.Runtime), ok(PodNetwork, "the runtime has a network for pods")}
+	return []Check{ok(name, "%s answers", m.Runtime), m.network(state)}, state.Network
 }
 
-func (m *Machine) plugins() Check {
-	for _, dir := range m.CNI {
+// network says whether pods have one. Where the kubelet makes it, it comes later,
+// if the runtime reads what the kubelet writes.
+func (m *Machine) network(state cluster.Runtime) Check {
+	const name = "pod-network"
+	read := cmp.Or(state.Network.Config, cluster.NetworkDir)
+	switch {
+	case m.NodeNetwork && filepath.Clean(read) != cluster.NetworkDir:
+		return fail(name, "set `conf_dir` to "+cluster.NetworkDir+cniSection, "the runtime reads network configurations in %s, and the kubelet writes its own to %s", read, cluster.NetworkDir)
+	case m.NodeNetwork:
+		return ok(name, "the kubelet will make it")
+	case state.NotReady != nil:
+		return warn(name, "put a network configuration into "+read+"; pods wait until there is one", "%v", state.NotReady)
+	}
+	return ok(name, "the runtime has a network for pods")
+}
+
+// cniSection is where containerd is told of networks.
+const cniSection = " in the section of /etc/containerd/config.toml that ends in `.cni]`, and `systemctl restart containerd`"
+
+// plugins looks for the network plugins where the runtime told that it seeks them.
+func (m *Machine) plugins(told []string) Check {
+	const name = "cni-plugins"
+	sought := told
+	if len(told) == 0 {
+		sought = m.CNI
+	}
+	if dir := withPlugins(sought); dir != "" {
+		return ok(name, "in %s", dir)
+	}
+	where := strings.Join(sought, " or ")
+	if there := withPlugins(m.CNI); there != "" {
+		return fail(name, "set `bin_dir` (containerd 2: `bin_dirs`) to "+there+cniSection, "they are in %s, and the runtime seeks them in %s", there, where)
+	}
+	return fail(name, "install them (on Debian `apt install containernetworking-plugins`)", "no loopback plugin in %s", where)
+}
+
+// withPlugins is the first of the directories that has network plugins.
+func withPlugins(dirs []string) string {
+	for _, dir := range dirs {
 		if info, err := os.Stat(filepath.Join(dir, "loopback")); err == nil && info.Mode()&0o111 != 0 {
-			return ok("cni-plugins", "in %s", dir)
+			return dir
 		}
 	}
-	return fail("cni-plugins", "install them (on Debian `apt install containernetworking-plugins`)", "no loopback plugin in %s", strings.Join(m.CNI, " or "))
+	return ""
 }
 
 func (m *Machine) port() Check {
