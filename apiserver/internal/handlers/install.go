@@ -12,6 +12,7 @@ import (
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/request"
 	"kctl/proto/core"
 )
 
@@ -181,6 +182,11 @@ func (h *handlers) route(router gin.IRouter, path string, m methods, base call) 
 	}
 }
 
+// outdated are resources that users should no longer ask for.
+var outdated = map[core.Resource]string{
+	core.Endpoints: "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+}
+
 // serve makes a call like base of each request.
 func (h *handlers) serve(handle func(*call) error, base call) gin.HandlerFunc {
 	return func(c *gin.Context) {
@@ -189,6 +195,9 @@ func (h *handlers) serve(handle func(*call) error, base call) gin.HandlerFunc {
 		call.namespace, call.name = c.Param("namespace"), c.Param(nameParam(base.resource))
 		if !base.resource.Namespaced {
 			call.namespace = ""
+		}
+		if text, old := outdated[base.resource]; old {
+			request.Warn(call.ctx, text)
 		}
 		if err := handle(&call); err != nil {
 			call.fail(err)

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,6 +30,13 @@ type kindCase struct {
 	// Refused are manifests that are not taken, Kept what is not changed later.
 	Refused []refusal `json:"refused"`
 	Kept    []refusal `json:"kept"`
+	// Warned are manifests that are taken, and what their writers are told.
+	Warned []warned `json:"warned"`
+}
+
+type warned struct {
+	With map[string]any `json:"with"` // a merge patch
+	Says []string       `json:"says"`
 }
 
 type refusal struct {
@@ -62,6 +70,14 @@ func TestKinds(t *testing.T) {
 		t.Run(k.Manifest["kind"].(string), func(t *testing.T) {
 			for _, refused := range k.Refused {
 				refused.check(t, root.Do(t.Context(), http.MethodPost, k.Path, merged(t, k.Manifest, refused.With), nil))
+			}
+			for _, w := range k.Warned {
+				var said []string
+				c.must(root.Do(t.Context(), http.MethodPost, k.Path, merged(t, k.Manifest, w.With), nil,
+					rest.Query("dryRun", "All"), rest.OnWarning(func(text string) { said = append(said, text) })))
+				if slices.Sort(said); !slices.Equal(said, w.Says) {
+					t.Errorf("%v:\n     %q\nwant %q", w.With, said, w.Says)
+				}
 			}
 			made, read := map[string]any{}, map[string]any{}
 			c.must(root.Do(t.Context(), http.MethodPost, k.Path, k.Manifest, &made))

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -22,11 +23,14 @@ import (
 	"kctl/proto/core"
 )
 
+// templateAt is where the kinds of the group have their template.
+const templateAt = "spec.template"
+
 // Served are the resources of the group apps.
 func Served(o registry.Options) []registry.Served {
-	deployments := registry.NewStore(deployment(o.Clock), o)
-	replicaSets := registry.NewStore(replicaSet(o.Clock), o)
-	statefulSets := registry.NewStore(statefulSet(o.Clock), o)
+	deployments := registry.NewStore(workload.WithTemplate(deployment(o.Clock), templateAt, func(obj *appsv1.Deployment) *corev1.PodTemplateSpec { return &obj.Spec.Template }), o)
+	replicaSets := registry.NewStore(workload.WithTemplate(replicaSet(o.Clock), templateAt, func(obj *appsv1.ReplicaSet) *corev1.PodTemplateSpec { return &obj.Spec.Template }), o)
+	statefulSets := registry.NewStore(workload.WithTemplate(statefulSet(o.Clock), templateAt, func(obj *appsv1.StatefulSet) *corev1.PodTemplateSpec { return &obj.Spec.Template }), o)
 	return []registry.Served{
 		{Resource: deployments, Subresources: []registry.Subresource{workload.Scale(deployments, o.Clock, func(d *appsv1.Deployment) workload.Replicas {
 			return workload.Replicas{Desired: d.Spec.Replicas, Current: d.Status.Replicas, Selector: metav1.FormatLabelSelector(d.Spec.Selector)}
@@ -37,7 +41,7 @@ func Served(o registry.Options) []registry.Served {
 		{Resource: statefulSets, Subresources: []registry.Subresource{workload.Scale(statefulSets, o.Clock, func(s *appsv1.StatefulSet) workload.Replicas {
 			return workload.Replicas{Desired: s.Spec.Replicas, Current: s.Status.Replicas, Selector: metav1.FormatLabelSelector(s.Spec.Selector)}
 		})}},
-		{Resource: registry.NewStore(daemonSet(o.Clock), o)},
+		{Resource: registry.NewStore(workload.WithTemplate(daemonSet(o.Clock), templateAt, func(obj *appsv1.DaemonSet) *corev1.PodTemplateSpec { return &obj.Spec.Template }), o)},
 		{Resource: registry.NewStore(controllerRevision(o.Clock), o)},
 	}
 }

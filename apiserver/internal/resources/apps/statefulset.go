@@ -25,7 +25,9 @@ func statefulSet(clock clock.PassiveClock) registry.Strategy[*appsv1.StatefulSet
 		Resource: resource("statefulsets", "StatefulSet"), Singular: "statefulset", ShortNames: []string{"sts"}, Categories: []string{"all"},
 		Default:      defaultStatefulSet,
 		ValidateName: check.NameIsLabel,
-		Warnings:     func(_ context.Context, s *appsv1.StatefulSet) []string { return statefulSetWarnings(s) },
+		Warnings: func(_ context.Context, s *appsv1.StatefulSet) []string {
+			return statefulSetWarnings(&s.Spec, "spec.volumeClaimTemplates[%d]")
+		},
 		Validate: func(_ context.Context, s *appsv1.StatefulSet) field.ErrorList {
 			errs := validateStatefulSet(&s.Spec)
 			if s.Spec.ServiceName != "" {
@@ -33,7 +35,9 @@ func statefulSet(clock clock.PassiveClock) registry.Strategy[*appsv1.StatefulSet
 			}
 			return errs
 		},
-		Update: registry.Change[*appsv1.StatefulSet]{Validate: func(_ context.Context, s, old *appsv1.StatefulSet) field.ErrorList {
+		Update: registry.Change[*appsv1.StatefulSet]{Warnings: func(_ context.Context, s, _ *appsv1.StatefulSet) []string {
+			return statefulSetWarnings(&s.Spec, "spec.volumeClaimTemplates[%d].Spec")
+		}, Validate: func(_ context.Context, s, old *appsv1.StatefulSet) field.ErrorList {
 			return append(validateStatefulSet(&s.Spec), sameStatefulSet(&s.Spec, &old.Spec)...)
 		}},
 		Status: &registry.Change[*appsv1.StatefulSet]{
@@ -127,11 +131,17 @@ func withClaims(s *appsv1.StatefulSetSpec) *corev1.PodTemplateSpec {
 	return t
 }
 
-func statefulSetWarnings(s *appsv1.StatefulSet) []string {
-	if ptr.Deref(s.Spec.RevisionHistoryLimit, 0) < 0 {
-		return []string{"spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended"}
+// statefulSetWarnings spells the place of the templates of claims as upstream
+// does, which is not alike on create and on update.
+func statefulSetWarnings(s *appsv1.StatefulSetSpec, template string) []string {
+	var out []string
+	if ptr.Deref(s.RevisionHistoryLimit, 0) < 0 {
+		out = append(out, "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended")
 	}
-	return nil
+	for i := range s.VolumeClaimTemplates {
+		out = append(out, check.ClaimWarnings(&s.VolumeClaimTemplates[i].Spec, fmt.Sprintf(template, i))...)
+	}
+	return out
 }
 
 func validateStatefulSetStrategy(s *appsv1.StatefulSetUpdateStrategy, at *field.Path) field.ErrorList {

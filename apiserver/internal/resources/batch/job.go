@@ -28,7 +28,12 @@ import (
 
 // Served are the resources of the group batch.
 func Served(o registry.Options) []registry.Served {
-	return registry.Serve(registry.NewStore(jobs(o.Clock), o), registry.NewStore(cronJobs(o.Clock), o))
+	return registry.Serve(
+		registry.NewStore(workload.WithTemplate(jobs(o.Clock), "spec.template", func(j *batchv1.Job) *corev1.PodTemplateSpec { return &j.Spec.Template }), o),
+		registry.NewStore(workload.WithTemplate(cronJobs(o.Clock), "spec.jobTemplate.spec.template", func(c *batchv1.CronJob) *corev1.PodTemplateSpec {
+			return &c.Spec.JobTemplate.Spec.Template
+		}), o),
+	)
 }
 
 // The labels by which jobs know their pods had no domain once.
@@ -43,9 +48,11 @@ func jobs(clock clock.PassiveClock) registry.Strategy[*batchv1.Job] {
 	return registry.WithStatus(registry.Strategy[*batchv1.Job]{
 		Resource: core.Resource{Group: batchv1.GroupName, Version: "v1", Name: "jobs", Kind: "Job", Namespaced: true},
 		Singular: "job", Categories: []string{"all"},
-		Default:          defaultJob,
-		ValidateName:     check.NameIsSubdomain,
-		Warnings:         func(_ context.Context, j *batchv1.Job) []string { return workload.NameWarnings(j.Name) },
+		Default:      defaultJob,
+		ValidateName: check.NameIsSubdomain,
+		Warnings: func(_ context.Context, j *batchv1.Job) []string {
+			return append(workload.NameWarnings(j.Name), sizeWarnings(&j.Spec)...)
+		},
 		PrepareForCreate: func(_ context.Context, j *batchv1.Job) { chooseOwnPods(j) },
 		Validate: func(_ context.Context, j *batchv1.Job) field.ErrorList {
 			errs := append(validatePodNames(j), validateChoice(j)...)
@@ -243,4 +250,13 @@ func took(j *batchv1.Job, now time.Time) string {
 		now = j.Status.CompletionTime.Time
 	}
 	return duration.HumanDuration(now.Sub(j.Status.StartTime.Time))
+}
+
+// sizeWarnings tells of more indexes than the status of a job can hold.
+func sizeWarnings(s *batchv1.JobSpec) []string {
+	if ptr.Deref(s.CompletionMode, "") != batchv1.IndexedCompletion || ptr.Deref(s.Completions, 0) <= 100_000 || ptr.Deref(s.Parallelism, 0) <= 10_000 {
+		return nil
+	}
+	return []string{"spec: In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, " +
+		"Kubernetes might not be able to track completedIndexes when a big number of indexes fail"}
 }

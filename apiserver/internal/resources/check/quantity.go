@@ -1,6 +1,7 @@
 package check
 
 import (
+	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -83,4 +84,30 @@ func NodeResource(name corev1.ResourceName, path *field.Path) field.ErrorList {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(path, name, "must be a standard resource type or fully qualified")}
+}
+
+// Fractional reports whether amounts has bytes of name that are no whole number.
+func Fractional(amounts corev1.ResourceList, name corev1.ResourceName) bool {
+	amount, ok := amounts[name]
+	return ok && amount.MilliValue()%1000 != 0
+}
+
+// FractionWarning is what users are told of amounts that are Fractional.
+func FractionWarning(at string, amounts corev1.ResourceList, name corev1.ResourceName) string {
+	amount := amounts[name]
+	return fmt.Sprintf("%s[%s]: fractional byte value %q is invalid, must be an integer", at, name, amount.String())
+}
+
+// ClaimWarnings are those of the spec of a claim, or of the template of one.
+func ClaimWarnings(s *corev1.PersistentVolumeClaimSpec, at string) []string {
+	var out []string
+	for _, of := range []struct {
+		name    string
+		amounts corev1.ResourceList
+	}{{"limits", s.Resources.Limits}, {"requests", s.Resources.Requests}} {
+		if Fractional(of.amounts, corev1.ResourceStorage) {
+			out = append(out, FractionWarning(at+".resources."+of.name, of.amounts, corev1.ResourceStorage))
+		}
+	}
+	return out
 }

@@ -10,7 +10,7 @@ import (
 // Reachable refuses what is no address, and addresses that mean another machine
 // to each who uses them.
 func Reachable(ip string, at *field.Path) field.ErrorList {
-	if errs := validation.IsValidIP(at, ip); len(errs) > 0 {
+	if errs := validation.IsValidIPForLegacyField(at, ip, true, nil); len(errs) > 0 {
 		return errs
 	}
 	addr, err := netip.ParseAddr(ip)

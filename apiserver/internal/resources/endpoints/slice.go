@@ -40,6 +40,12 @@ func Slices(clock clock.PassiveClock) registry.Strategy[*discoveryv1.EndpointSli
 		Default:      defaultSlice,
 		ValidateName: check.NameIsSubdomain,
 		Validate:     func(_ context.Context, e *discoveryv1.EndpointSlice) field.ErrorList { return validateSlice(e) },
+		Warnings: func(_ context.Context, e *discoveryv1.EndpointSlice) []string {
+			if e.AddressType == discoveryv1.AddressTypeFQDN {
+				return []string{"spec.addressType: FQDN endpoints are deprecated"}
+			}
+			return nil
+		},
 		Update: registry.Change[*discoveryv1.EndpointSlice]{
 			Validate: func(_ context.Context, e, old *discoveryv1.EndpointSlice) field.ErrorList {
 				return append(check.Same(e.AddressType, old.AddressType, field.NewPath("addressType")), validateSlice(e)...)
@@ -58,7 +64,11 @@ func Slices(clock clock.PassiveClock) registry.Strategy[*discoveryv1.EndpointSli
 		Row: func(e *discoveryv1.EndpointSlice) []any {
 			var ports, addresses []string
 			for _, port := range e.Ports {
-				ports = append(ports, fmt.Sprint(ptr.Deref(port.Port, 0)))
+				if port.Port == nil { // whichever the name means
+					ports = append(ports, ptr.Deref(port.Name, ""))
+					continue
+				}
+				ports = append(ports, fmt.Sprint(*port.Port))
 			}
 			for _, endpoint := range e.Endpoints {
 				addresses = append(addresses, endpoint.Addresses...)

@@ -35,7 +35,9 @@ func Endpoints(clock clock.PassiveClock) registry.Strategy[*corev1.Endpoints] { 
 		Default:       defaultEndpoints,
 		ValidateName:  check.NameIsSubdomain,
 		Validate:      func(_ context.Context, e *corev1.Endpoints) field.ErrorList { return validateEndpoints(e) }, //nolint:staticcheck
+		Warnings:      func(_ context.Context, e *corev1.Endpoints) []string { return endpointsWarnings(e) },        //nolint:staticcheck
 		Update: registry.Change[*corev1.Endpoints]{ //nolint:staticcheck
+			Warnings: func(_ context.Context, e, _ *corev1.Endpoints) []string { return endpointsWarnings(e) },        //nolint:staticcheck
 			Validate: func(_ context.Context, e, _ *corev1.Endpoints) field.ErrorList { return validateEndpoints(e) }, //nolint:staticcheck
 		},
 		UnconditionalUpdate: true,
@@ -82,6 +84,21 @@ func validateEndpoints(e *corev1.Endpoints) field.ErrorList { //nolint:staticche
 	return errs
 }
 
+// endpointsWarnings tells of addresses that are written in an unusual way.
+func endpointsWarnings(e *corev1.Endpoints) []string { //nolint:staticcheck
+	var out []string
+	for i, subset := range e.Subsets {
+		at := field.NewPath("subsets").Index(i)
+		for j, address := range subset.Addresses {
+			out = append(out, validation.GetWarningsForIP(at.Child("addresses").Index(j).Child("ip"), address.IP)...)
+		}
+		for j, address := range subset.NotReadyAddresses {
+			out = append(out, validation.GetWarningsForIP(at.Child("notReadyAddresses").Index(j).Child("ip"), address.IP)...)
+		}
+	}
+	return out
+}
+
 func validateAddresses(addresses []corev1.EndpointAddress, at *field.Path) field.ErrorList { //nolint:staticcheck
 	var errs field.ErrorList
 	for i, address := range addresses {
@@ -117,13 +134,16 @@ func protocol(p corev1.Protocol, at *field.Path) field.ErrorList {
 func subsets(all []corev1.EndpointSubset) string { //nolint:staticcheck
 	var found []string
 	for _, subset := range all {
-		for _, address := range subset.Addresses {
-			for _, port := range subset.Ports {
+		for _, port := range subset.Ports {
+			for _, address := range subset.Addresses {
 				found = append(found, net.JoinHostPort(address.IP, strconv.Itoa(int(port.Port))))
 			}
-			if len(subset.Ports) == 0 {
-				found = append(found, address.IP)
-			}
+		}
+		if len(subset.Ports) > 0 {
+			continue
+		}
+		for _, address := range subset.Addresses {
+			found = append(found, address.IP)
 		}
 	}
 	return cell.Joined(found, shown)

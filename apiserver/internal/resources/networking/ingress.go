@@ -125,7 +125,11 @@ func IngressClasses(clock clock.PassiveClock) registry.Strategy[*networkingv1.In
 				}
 				parameters += "/" + p.Name
 			}
-			return []any{c.Name, c.Spec.Controller, parameters, cell.Age(clock.Now(), c.CreationTimestamp)}
+			name := c.Name
+			if c.Annotations[networkingv1.AnnotationIsDefaultIngressClass] == "true" {
+				name += " (default)"
+			}
+			return []any{name, c.Spec.Controller, parameters, cell.Age(clock.Now(), c.CreationTimestamp)}
 		},
 	}
 }

@@ -26,7 +26,9 @@ func networkPolicies(clock clock.PassiveClock) registry.Strategy[*networkingv1.N
 		Default:      defaultPolicy,
 		ValidateName: check.NameIsSubdomain,
 		Validate:     func(_ context.Context, p *networkingv1.NetworkPolicy) field.ErrorList { return validatePolicy(&p.Spec) },
+		Warnings:     func(_ context.Context, p *networkingv1.NetworkPolicy) []string { return policyWarnings(&p.Spec) },
 		Update: registry.Change[*networkingv1.NetworkPolicy]{
+			Warnings: func(_ context.Context, p, _ *networkingv1.NetworkPolicy) []string { return policyWarnings(&p.Spec) },
 			Validate: func(_ context.Context, p, _ *networkingv1.NetworkPolicy) field.ErrorList {
 				return validatePolicy(&p.Spec)
 			},
@@ -148,15 +150,39 @@ func validateBlock(b *networkingv1.IPBlock, at *field.Path) field.ErrorList {
 	if b.CIDR == "" {
 		return field.ErrorList{field.Required(at.Child("cidr"), "")}
 	}
-	errs := validation.IsValidCIDR(at.Child("cidr"), b.CIDR)
+	errs := validation.IsValidCIDRForLegacyField(at.Child("cidr"), b.CIDR, true, nil)
 	whole, err := netip.ParsePrefix(b.CIDR)
 	for i, text := range b.Except {
 		path := at.Child("except").Index(i)
-		errs = append(errs, validation.IsValidCIDR(path, text)...)
+		errs = append(errs, validation.IsValidCIDRForLegacyField(path, text, true, nil)...)
 		part, partErr := netip.ParsePrefix(text)
 		if err == nil && partErr == nil && (!whole.Masked().Contains(part.Addr()) || part.Bits() <= whole.Bits()) {
 			errs = append(errs, field.Invalid(path, text, "must be a strict subset of `cidr`"))
 		}
 	}
 	return errs
+}
+
+// policyWarnings tells of ranges of addresses that are written in an unusual way.
+func policyWarnings(s *networkingv1.NetworkPolicySpec) []string {
+	var out []string
+	look := func(peers []networkingv1.NetworkPolicyPeer, at *field.Path) {
+		for i, peer := range peers {
+			if peer.IPBlock == nil {
+				continue
+			}
+			path := at.Index(i).Child("ipBlock")
+			out = append(out, validation.GetWarningsForCIDR(path.Child("cidr"), peer.IPBlock.CIDR)...)
+			for j, except := range peer.IPBlock.Except {
+				out = append(out, validation.GetWarningsForCIDR(path.Child("except").Index(j), except)...)
+			}
+		}
+	}
+	for i := range s.Ingress {
+		look(s.Ingress[i].From, specPath.Child("ingress").Index(i).Child("from"))
+	}
+	for i := range s.Egress {
+		look(s.Egress[i].To, specPath.Child("egress").Index(i).Child("to"))
+	}
+	return out
 }

@@ -48,7 +48,7 @@ func TestValidate(t *testing.T) {
 		"{status: {capacity: {cpu: -1}}}":          `[status.capacity[cpu]: Invalid value: "-1"`,
 		"{status: {allocatable: {pods: 1500m}}}":   `status.allocatable[pods]: Invalid value: "1500m": must be an integer`,
 	} {
-		expect(t, text, validate(fromYAML(t, text)), want)
+		expect(t, text, validate(fromYAML(t, text), nil), want)
 	}
 }
 

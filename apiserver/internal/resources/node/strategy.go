@@ -20,13 +20,17 @@ import (
 func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Node] {
 	return registry.Strategy[*core.Node]{
 		Resource: core.Nodes, Singular: "node", ShortNames: []string{"no"},
-		StoragePrefix:       "minions",
-		New:                 func() *core.Node { return new(core.Node) },
-		Default:             setDefaults,
-		ValidateName:        check.NameIsSubdomain,
-		PrepareForCreate:    func(_ context.Context, n *core.Node) { dropConfigSource(n) },
-		Validate:            func(_ context.Context, n *core.Node) field.ErrorList { return validate(n) },
-		Update:              registry.Change[*core.Node]{Prepare: prepareForUpdate, Validate: validateUpdate},
+		StoragePrefix:    "minions",
+		New:              func() *core.Node { return new(core.Node) },
+		Default:          setDefaults,
+		ValidateName:     check.NameIsSubdomain,
+		PrepareForCreate: func(_ context.Context, n *core.Node) { dropConfigSource(n) },
+		Validate:         func(_ context.Context, n *core.Node) field.ErrorList { return validate(n, nil) },
+		Warnings:         func(_ context.Context, n *core.Node) []string { return warnings(n) },
+		Update: registry.Change[*core.Node]{
+			Prepare: prepareForUpdate, Validate: validateUpdate,
+			Warnings: func(_ context.Context, n, _ *core.Node) []string { return warnings(n) },
+		},
 		Status:              &registry.Change[*core.Node]{Prepare: prepareStatus, Validate: validateStatus},
 		UnconditionalUpdate: true,
 		Fields: func(n *core.Node) fields.Set {
@@ -35,6 +39,13 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Node] {
 		Columns: columns(),
 		Row:     func(n *core.Node) []any { return row(n, clock.Now()) },
 	}
+}
+
+func warnings(n *core.Node) []string {
+	if n.Spec.DoNotUseExternalID == "" {
+		return nil
+	}
+	return []string{"spec.externalID: this field is deprecated, and is unused by Kubernetes"}
 }
 
 // setDefaults keeps the two ways to write a pod range, podCIDR and podCIDRs,

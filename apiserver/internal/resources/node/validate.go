@@ -15,10 +15,10 @@ import (
 	"kctl/proto/core"
 )
 
-func validate(n *core.Node) field.ErrorList {
+func validate(n *core.Node, before []string) field.ErrorList {
 	errs := validateTaints(n.Spec.Taints, field.NewPath("metadata", "taints"))
 	errs = append(errs, validateAmounts(n)...)
-	return append(errs, validatePodCIDRs(&n.Spec)...)
+	return append(errs, validatePodCIDRs(&n.Spec, before)...)
 }
 
 func validateAmounts(n *core.Node) field.ErrorList {
@@ -35,14 +35,15 @@ func amounts(list corev1.ResourceList, path *field.Path) field.ErrorList {
 	return errs
 }
 
-func validatePodCIDRs(spec *corev1.NodeSpec) field.ErrorList {
+// validatePodCIDRs lets ranges be that the node had before.
+func validatePodCIDRs(spec *corev1.NodeSpec, before []string) field.ErrorList {
 	if len(spec.PodCIDRs) == 0 {
 		return nil
 	}
 	var errs field.ErrorList
 	path := field.NewPath("spec", "podCIDRs")
 	for i, cidr := range spec.PodCIDRs {
-		errs = append(errs, validation.IsValidCIDRForLegacyField(path.Index(i), cidr, false, nil)...)
+		errs = append(errs, validation.IsValidCIDRForLegacyField(path.Index(i), cidr, true, before)...)
 	}
 	if len(errs) > 0 || len(spec.PodCIDRs) == 1 {
 		return errs
@@ -89,7 +90,7 @@ func validateTaints(taints []corev1.Taint, path *field.Path) field.ErrorList {
 // validateUpdate lets labels, taints and unschedulable change, and what was
 // empty be filled in once.
 func validateUpdate(_ context.Context, n, old *core.Node) field.ErrorList {
-	errs := validate(n)
+	errs := validate(n, old.Spec.PodCIDRs)
 	spec := field.NewPath("spec")
 	if len(old.Spec.PodCIDRs) > 0 && !equality.Semantic.DeepEqual(n.Spec.PodCIDRs, old.Spec.PodCIDRs) {
 		errs = append(errs, field.Forbidden(spec.Child("podCIDRs"), `node updates may not change podCIDR except from "" to valid`))

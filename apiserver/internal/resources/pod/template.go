@@ -31,7 +31,13 @@ func templates() registry.Strategy[*corev1.PodTemplate] {
 		Validate: func(_ context.Context, t *corev1.PodTemplate) field.ErrorList {
 			return ValidateTemplate(&t.Template, field.NewPath("template"))
 		},
+		Warnings: func(_ context.Context, t *corev1.PodTemplate) []string {
+			return TemplateWarnings(&t.Template, nil, "template")
+		},
 		Update: registry.Change[*corev1.PodTemplate]{
+			Warnings: func(_ context.Context, t, old *corev1.PodTemplate) []string {
+				return TemplateWarnings(&t.Template, &old.Template, "template")
+			},
 			Validate: func(_ context.Context, t, _ *corev1.PodTemplate) field.ErrorList {
 				return ValidateTemplate(&t.Template, field.NewPath("template"))
 			},

@@ -25,7 +25,7 @@ import (
 
 // Served is the resource with its scale.
 func Served(o registry.Options) []registry.Served {
-	store := registry.NewStore(strategy(o.Clock), o)
+	store := registry.NewStore(workload.WithTemplate(strategy(o.Clock), "spec.template", templateOf), o)
 	return []registry.Served{{Resource: store, Subresources: []registry.Subresource{
 		workload.Scale(store, o.Clock, func(c *corev1.ReplicationController) workload.Replicas {
 			return workload.Replicas{
@@ -33,6 +33,13 @@ func Served(o registry.Options) []registry.Served {
 			}
 		}),
 	}}}
+}
+
+func templateOf(c *corev1.ReplicationController) *corev1.PodTemplateSpec {
+	if c.Spec.Template == nil {
+		return &corev1.PodTemplateSpec{}
+	}
+	return c.Spec.Template
 }
 
 func strategy(clock clock.PassiveClock) registry.Strategy[*corev1.ReplicationController] {

@@ -5,6 +5,8 @@ package runtimeclass
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	nodev1 "k8s.io/api/node/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -26,7 +28,9 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*nodev1.RuntimeClass] 
 		New:          func() *nodev1.RuntimeClass { return new(nodev1.RuntimeClass) },
 		ValidateName: check.NameIsSubdomain,
 		Validate:     func(_ context.Context, c *nodev1.RuntimeClass) field.ErrorList { return validate(c) },
+		Warnings:     func(_ context.Context, c *nodev1.RuntimeClass) []string { return warnings(c) },
 		Update: registry.Change[*nodev1.RuntimeClass]{
+			Warnings: func(_ context.Context, c, _ *nodev1.RuntimeClass) []string { return warnings(c) },
 			Validate: func(_ context.Context, c, old *nodev1.RuntimeClass) field.ErrorList {
 				return append(check.Same(c.Handler, old.Handler, field.NewPath("handler")), validate(c)...)
 			},
@@ -38,6 +42,20 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*nodev1.RuntimeClass] 
 			return []any{c.Name, c.Handler, cell.Age(clock.Now(), c.CreationTimestamp)}
 		},
 	}
+}
+
+// warnings tells of labels of nodes that have newer names.
+func warnings(c *nodev1.RuntimeClass) []string {
+	if c.Scheduling == nil {
+		return nil
+	}
+	var out []string
+	for _, key := range slices.Sorted(maps.Keys(c.Scheduling.NodeSelector)) {
+		if text := check.OutdatedLabel(key); text != "" {
+			out = append(out, "scheduling.nodeSelector: "+text)
+		}
+	}
+	return out
 }
 
 func validate(c *nodev1.RuntimeClass) field.ErrorList {

@@ -4,6 +4,7 @@ package secret
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,12 +25,15 @@ import (
 func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Secret] {
 	return registry.Strategy[*core.Secret]{
 		Resource: core.Secrets, Singular: "secret",
-		StoragePrefix:       "secrets",
-		New:                 func() *core.Secret { return new(core.Secret) },
-		Default:             setDefaults,
-		ValidateName:        check.NameIsSubdomain,
-		Validate:            func(_ context.Context, s *core.Secret) field.ErrorList { return validate(s) },
-		Update:              registry.Change[*core.Secret]{Validate: validateUpdate},
+		StoragePrefix: "secrets",
+		New:           func() *core.Secret { return new(core.Secret) },
+		Default:       setDefaults,
+		ValidateName:  check.NameIsSubdomain,
+		Validate:      func(_ context.Context, s *core.Secret) field.ErrorList { return validate(s) },
+		Warnings:      func(_ context.Context, s *core.Secret) []string { return warnings(s) },
+		Update: registry.Change[*core.Secret]{Validate: validateUpdate, Warnings: func(_ context.Context, s, _ *core.Secret) []string {
+			return warnings(s)
+		}},
 		UnconditionalUpdate: true,
 		Fields:              func(s *core.Secret) fields.Set { return fields.Set{"type": string(s.Type)} },
 		Columns: []metav1.TableColumnDefinition{
@@ -60,6 +64,18 @@ func setDefaults(s *core.Secret) {
 		s.Data[key] = []byte(value)
 	}
 	s.StringData = nil
+}
+
+// warnings tells of a certificate and a key that no server could use. They are
+// looked at where they are written only.
+func warnings(s *core.Secret) []string {
+	if s.Type != corev1.SecretTypeTLS {
+		return nil
+	}
+	if _, err := tls.X509KeyPair(s.Data[corev1.TLSCertKey], s.Data[corev1.TLSPrivateKeyKey]); err != nil {
+		return []string{err.Error()}
+	}
+	return nil
 }
 
 func validate(s *core.Secret) field.ErrorList {

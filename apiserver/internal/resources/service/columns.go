@@ -2,6 +2,7 @@ package service
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,6 +55,7 @@ func reachedAt(s *corev1.Service) string {
 				at = append(at, ingress.Hostname)
 			}
 		}
+		slices.Sort(at)
 		at = append(at, s.Spec.ExternalIPs...)
 		if len(at) == 0 {
 			return "<pending>"

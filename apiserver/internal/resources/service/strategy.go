@@ -29,7 +29,11 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*corev1.Service] {
 		ValidateName:     check.NameIsLabel,
 		PrepareForCreate: func(_ context.Context, s *corev1.Service) { s.Status = corev1.ServiceStatus{}; sameAddresses(s) },
 		Validate:         func(_ context.Context, s *corev1.Service) field.ErrorList { return validate(s) },
-		Update:           registry.Change[*corev1.Service]{Prepare: prepareForUpdate, Validate: validateUpdate},
+		Warnings:         func(_ context.Context, s *corev1.Service) []string { return warnings(s) },
+		Update: registry.Change[*corev1.Service]{
+			Prepare: prepareForUpdate, Validate: validateUpdate,
+			Warnings: func(_ context.Context, s, _ *corev1.Service) []string { return warnings(s) },
+		},
 		Status: &registry.Change[*corev1.Service]{
 			Prepare: func(_ context.Context, s, old *corev1.Service) { s.Spec = old.Spec },
 		},

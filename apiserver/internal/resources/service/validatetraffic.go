@@ -44,7 +44,7 @@ func validateBalancer(s *corev1.Service, at *field.Path) field.ErrorList {
 	}
 	for i, one := range spec.LoadBalancerSourceRanges {
 		// Spaces around one have always been let through.
-		for _, problem := range validation.IsValidCIDR(ranges.Index(i), strings.TrimSpace(one)) {
+		for _, problem := range validation.IsValidCIDRForLegacyField(ranges.Index(i), strings.TrimSpace(one), true, nil) {
 			problem.BadValue = one
 			errs = append(errs, problem)
 		}

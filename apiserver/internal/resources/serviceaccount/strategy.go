@@ -3,6 +3,8 @@
 package serviceaccount
 
 import (
+	"context"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
@@ -19,12 +21,21 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*core.ServiceAccount] 
 		StoragePrefix:       "serviceaccounts",
 		New:                 func() *core.ServiceAccount { return new(core.ServiceAccount) },
 		ValidateName:        check.NameIsSubdomain,
+		Warnings:            func(_ context.Context, sa *core.ServiceAccount) []string { return warnings(sa) },
 		UnconditionalUpdate: true,
-		Columns: []metav1.TableColumnDefinition{
-			cell.Name(), cell.Text("Secrets", core.ServiceAccount{}.SwaggerDoc()["secrets"]), cell.AgeColumn(),
-		},
+		Columns:             []metav1.TableColumnDefinition{cell.Name(), cell.AgeColumn()},
 		Row: func(sa *core.ServiceAccount) []any {
-			return []any{sa.Name, int64(len(sa.Secrets)), cell.Age(clock.Now(), sa.CreationTimestamp)}
+			return []any{sa.Name, cell.Age(clock.Now(), sa.CreationTimestamp)}
 		},
 	}
+}
+
+// mountableAnnotation keeps an account's pods to the account's own secrets.
+const mountableAnnotation = "kubernetes.io/enforce-mountable-secrets"
+
+func warnings(sa *core.ServiceAccount) []string {
+	if _, set := sa.Annotations[mountableAnnotation]; !set {
+		return nil
+	}
+	return []string{"metadata.annotations[" + mountableAnnotation + "]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets"}
 }

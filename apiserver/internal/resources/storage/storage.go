@@ -62,8 +62,13 @@ func Classes(clock clock.PassiveClock) registry.Strategy[*storagev1.StorageClass
 			}
 		},
 		ValidateName: check.NameIsSubdomain,
-		Validate:     func(_ context.Context, c *storagev1.StorageClass) field.ErrorList { return validateClass(c) },
-		Update: registry.Change[*storagev1.StorageClass]{Validate: func(_ context.Context, c, old *storagev1.StorageClass) field.ErrorList {
+		Warnings: func(_ context.Context, c *storagev1.StorageClass) []string {
+			return topologyWarnings(c.AllowedTopologies)
+		},
+		Validate: func(_ context.Context, c *storagev1.StorageClass) field.ErrorList { return validateClass(c) },
+		Update: registry.Change[*storagev1.StorageClass]{Warnings: func(_ context.Context, c, _ *storagev1.StorageClass) []string {
+			return topologyWarnings(c.AllowedTopologies)
+		}, Validate: func(_ context.Context, c, old *storagev1.StorageClass) field.ErrorList {
 			errs := validateClass(c)
 			for _, fixed := range []struct {
 				name     string
@@ -235,7 +240,10 @@ func capacities() registry.Strategy[*storagev1.CSIStorageCapacity] {
 		Resource: r, Singular: "csistoragecapacity",
 		ValidateName: check.NameIsSubdomain,
 		Validate:     func(_ context.Context, c *storagev1.CSIStorageCapacity) field.ErrorList { return validate(c) },
-		Update: registry.Change[*storagev1.CSIStorageCapacity]{Validate: func(_ context.Context, c, old *storagev1.CSIStorageCapacity) field.ErrorList {
+		Warnings:     func(_ context.Context, c *storagev1.CSIStorageCapacity) []string { return capacityWarnings(c) },
+		Update: registry.Change[*storagev1.CSIStorageCapacity]{Warnings: func(_ context.Context, c, _ *storagev1.CSIStorageCapacity) []string {
+			return capacityWarnings(c)
+		}, Validate: func(_ context.Context, c, old *storagev1.CSIStorageCapacity) field.ErrorList {
 			errs := append(validate(c), check.Same(c.NodeTopology, old.NodeTopology, field.NewPath("nodeTopology"))...)
 			return append(errs, check.Same(c.StorageClassName, old.StorageClassName, field.NewPath("storageClassName"))...)
 		}},

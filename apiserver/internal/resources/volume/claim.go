@@ -76,7 +76,13 @@ func ClassOf(c *corev1.PersistentVolumeClaim) string {
 }
 
 func warnings(_ context.Context, c *corev1.PersistentVolumeClaim) []string {
-	if _, ok := c.Annotations[corev1.BetaStorageClassAnnotation]; !ok {
+	return append(classWarnings(c.Annotations), check.ClaimWarnings(&c.Spec, "spec")...)
+}
+
+// classWarnings are of the annotation that named a class before there was a
+// field for it.
+func classWarnings(annotations map[string]string) []string {
+	if _, ok := annotations[corev1.BetaStorageClassAnnotation]; !ok {
 		return nil
 	}
 	return []string{"metadata.annotations[" + corev1.BetaStorageClassAnnotation + `]: deprecated since v1.8; use "storageClassName" attribute instead`}

@@ -49,7 +49,10 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*corev1.PersistentVolu
 			v.Status = corev1.PersistentVolumeStatus{Phase: corev1.VolumePending, LastPhaseTransitionTime: ptr.To(metav1.NewTime(clock.Now()))}
 		},
 		Validate: func(_ context.Context, v *corev1.PersistentVolume) field.ErrorList { return validateVolume(&v.Spec) },
-		Update: registry.Change[*corev1.PersistentVolume]{Validate: func(_ context.Context, v, old *corev1.PersistentVolume) field.ErrorList {
+		Warnings: func(_ context.Context, v *corev1.PersistentVolume) []string { return volumeWarnings(v) },
+		Update: registry.Change[*corev1.PersistentVolume]{Warnings: func(_ context.Context, v, _ *corev1.PersistentVolume) []string {
+			return volumeWarnings(v)
+		}, Validate: func(_ context.Context, v, old *corev1.PersistentVolume) field.ErrorList {
 			return append(validateVolume(&v.Spec), sameVolume(&v.Spec, &old.Spec)...)
 		}},
 		Status: &registry.Change[*corev1.PersistentVolume]{Prepare: func(_ context.Context, v, old *corev1.PersistentVolume) {

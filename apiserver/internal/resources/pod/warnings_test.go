@@ -1,0 +1,69 @@
+package pod
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"kctl/proto/core"
+)
+
+// TestWarnings: users are told in the words that they know.
+func TestWarnings(t *testing.T) {
+	for text, want := range map[string][]string{
+		"metadata: {name: a}\nspec: {containers: [{name: c, image: i}]}": nil,
+		"metadata: {name: a.b}": {"metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended: [must not contain dots]"},
+		"spec: {nodeSelector: {beta.kubernetes.io/os: linux, a: b}}": {`spec.nodeSelector[beta.kubernetes.io/os]: deprecated since v1.14; use "kubernetes.io/os" instead`},
+		"spec: {affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: beta.kubernetes.io/arch, operator: Exists}]}]}}}}": {
+			`spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].key: beta.kubernetes.io/arch is deprecated since v1.14; use "kubernetes.io/arch" instead`,
+		},
+		"spec: {affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, podAffinityTerm: {topologyKey: a}}]}}}": {
+			"spec.affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].podAffinityTerm.labelSelector: a null labelSelector results in matching no pod",
+		},
+		"spec: {topologySpreadConstraints: [{topologyKey: failure-domain.beta.kubernetes.io/zone, labelSelector: {}}]}": {
+			`spec.topologySpreadConstraints[0].topologyKey: failure-domain.beta.kubernetes.io/zone is deprecated since v1.17; use "topology.kubernetes.io/zone" instead`,
+		},
+		"metadata: {annotations: {container.apparmor.security.beta.kubernetes.io/c: unconfined}}": {
+			`metadata.annotations[container.apparmor.security.beta.kubernetes.io/c]: deprecated since v1.30; use the "appArmorProfile" field instead`,
+		},
+		"spec: {volumes: [{name: v, gitRepo: {repository: r}}]}":                                             {"spec.volumes[0].gitRepo: deprecated in v1.11, and disabled by default in v1.33+"},
+		"spec: {volumes: [{name: v, secret: {secretName: s, items: [{path: p/q}, {path: pq}, {path: p}]}}]}": {`volume "v" (Secret "s"): overlapping paths: "p" with "p/q"`},
+		"spec: {volumes: [{name: v, projected: {sources: [{configMap: {name: a, items: [{path: p}]}}, {serviceAccountToken: {path: p}}]}}]}": {
+			`volume "v" (Projected): overlapping paths: "p" (ServiceAccountToken) with "p" (ConfigMap "a")`,
+		},
+		"spec: {volumes: [{name: v, projected: {sources: [{}]}}]}":              {`volume "v" (Projected) has no sources provided`},
+		"spec: {dnsConfig: {nameservers: ['2001:0db8::1']}}":                    {`spec.dnsConfig.nameservers[0]: IPv6 address "2001:0db8::1" should be in RFC 5952 canonical format ("2001:db8::1")`},
+		"spec: {imagePullSecrets: [{name: a}, {name: a}]}":                      {`spec.imagePullSecrets[1].name: duplicate name "a"`},
+		"spec: {hostAliases: [{ip: 1.2.3.4}, {ip: 1.2.3.4}]}":                   {`spec.hostAliases[1].ip: duplicate ip "1.2.3.4"`},
+		"spec: {containers: [{name: c, resources: {limits: {memory: 1500m}}}]}": {`spec.containers[0].resources.limits[memory]: fractional byte value "1500m" is invalid, must be an integer`},
+		"spec: {containers: [{name: c, env: [{name: A, value: a}, {name: A, value: $(A)b}, {name: A}]}]}": {
+			`spec.containers[0].env[2]: hides previous definition of "A", which may be dropped when using apply`,
+		},
+		"spec: {initContainers: [{name: i, ports: [{containerPort: 80}]}], containers: [{name: c, ports: [{containerPort: 80}]}]}": {
+			"spec.containers[0].ports[0]: duplicate port definition with spec.initContainers[0].ports[0]",
+		},
+	} {
+		var pod core.Pod
+		if err := yaml.UnmarshalStrict([]byte(text), &pod); err != nil {
+			t.Fatalf("%v in %s", err, text)
+		}
+		if got := warnings(&pod); !slices.Equal(got, want) {
+			t.Errorf("%s\n got %s\nwant %s", text, strings.Join(got, "\n     "), strings.Join(want, "\n     "))
+		}
+	}
+}
+
+// TestTemplateWarnings: only what is new is told of.
+func TestTemplateWarnings(t *testing.T) {
+	var pod corev1.PodTemplateSpec
+	pod.Spec.NodeSelector = map[string]string{"beta.kubernetes.io/os": "linux"}
+	if got := TemplateWarnings(&pod, nil, "spec.template"); len(got) != 1 || !strings.HasPrefix(got[0], "spec.template.spec.nodeSelector[") {
+		t.Errorf("a new template is warned of by %v", got)
+	}
+	if got := TemplateWarnings(&pod, pod.DeepCopy(), "spec.template"); got != nil {
+		t.Errorf("a template that stays is warned of by %v", got)
+	}
+}
