@@ -20,5 +20,6 @@
 // later attempts at other pods, and /debug/explain calls PreFilter, Filter,
 // PreScore and Score at any time. So a plugin keeps what belongs to one attempt
 // in its CycleState, and guards everything else. Nothing that a plugin is given
-// is its own to change, except the CycleState.
+// is its own to change, except the CycleState; nodes are what they are from
+// PreFilter to Permit, and others' after it.
 package framework

@@ -84,7 +84,8 @@ func TestSkippedPluginsAreNotCalledLater(t *testing.T) {
 	if status := p.RunPreScore(t.Context(), state, pod(), nodes); !status.IsSuccess() {
 		t.Fatal(status.Reasons())
 	}
-	if scores, _ := p.RunScore(t.Context(), state, pod(), nodes); scores[0] != 0 {
+	var scores Scores
+	if p.RunScore(t.Context(), state, pod(), nodes, &scores); scores.Totals[0] != 0 {
 		t.Error("the score of a plugin that skipped was counted")
 	}
 }
@@ -105,12 +106,15 @@ func TestStatusesCarryTheirPlugin(t *testing.T) {
 
 func TestScoresAreWeightedAndBounded(t *testing.T) {
 	p := &Profile{Score: []WeightedScore{{&plugin{name: "a", score: 10}, 3}, {&plugin{name: "b", score: 1}, 5}}}
-	scores, status := p.RunScore(t.Context(), NewCycleState(nil), pod(), []*NodeInfo{{}})
-	if !status.IsSuccess() || scores[0] != 35 {
-		t.Errorf("%v %v, want 35", scores, status.Reasons())
+	var scores Scores
+	for _, attempt := range []string{"one", "the next"} {
+		status := p.RunScore(t.Context(), NewCycleState(nil), pod(), []*NodeInfo{{}}, &scores)
+		if !status.IsSuccess() || scores.Totals[0] != 35 {
+			t.Errorf("%s: %v %v, want 35", attempt, scores.Totals, status.Reasons())
+		}
 	}
 	p.Score[0].Score = &plugin{name: "a", score: MaxNodeScore + 1}
-	if _, status = p.RunScore(t.Context(), NewCycleState(nil), pod(), []*NodeInfo{{}}); status.Code() != Error {
+	if status := p.RunScore(t.Context(), NewCycleState(nil), pod(), []*NodeInfo{{}}, &scores); status.Code() != Error {
 		t.Error("a score above the largest is taken")
 	}
 }

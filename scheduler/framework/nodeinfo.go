@@ -8,7 +8,8 @@ import (
 )
 
 // NodeInfo is a node together with the pods on it, assumed ones included, and
-// their sums. The cache owns and changes it; in a snapshot it never changes.
+// their sums. The cache owns and changes it; in a snapshot it stays as it is from
+// PreFilter to Permit.
 type NodeInfo struct {
 	// Node is nil while only pods of a node are known.
 	Node *core.Node
@@ -28,9 +29,6 @@ type NodeInfo struct {
 	HostPorts []HostPort
 	// Images are those that the node has; the slice is never changed.
 	Images []*Image
-
-	// Generation grows with every change of any node.
-	Generation int64
 }
 
 // Name is the node's name.

@@ -3,6 +3,7 @@ package framework
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -230,21 +231,36 @@ func (p *Profile) ActiveScores(state *CycleState) []WeightedScore {
 	return active
 }
 
-// RunScore returns the weighted sum of all scores, one for each node.
-func (p *Profile) RunScore(ctx context.Context, state *CycleState, pod *PodInfo, nodes []*NodeInfo) ([]int64, *Status) {
-	totals := make([]int64, len(nodes))
-	status := p.RunScoreEach(ctx, state, pod, nodes, func(plugin WeightedScore, scores []int64) {
-		for i, score := range scores {
-			totals[i] += score * plugin.Weight
+// Scores are those of the nodes of an attempt. They may serve the next one, too:
+// in large clusters they are most of the memory that an attempt needs.
+type Scores struct {
+	// Totals are the weighted sums of all plugins' scores, one for each node.
+	Totals []int64
+	of     []int64 // one plugin's
+}
+
+// cleared is n zeros, in the memory of scores where there is enough.
+func cleared(scores []int64, n int) []int64 {
+	scores = slices.Grow(scores[:0], n)[:n]
+	clear(scores)
+	return scores
+}
+
+// RunScore has all plugins score nodes.
+func (p *Profile) RunScore(ctx context.Context, state *CycleState, pod *PodInfo, nodes []*NodeInfo, scores *Scores) *Status {
+	scores.Totals = cleared(scores.Totals, len(nodes))
+	return p.RunScoreEach(ctx, state, pod, nodes, scores, func(plugin WeightedScore, of []int64) {
+		for i, score := range of {
+			scores.Totals[i] += score * plugin.Weight
 		}
 	})
-	return totals, status
 }
 
 // RunScoreEach gives the scores of each plugin that does not skip the pod, one
 // for each node and before the plugin's weight, to take, which must not keep them.
-func (p *Profile) RunScoreEach(ctx context.Context, state *CycleState, pod *PodInfo, nodes []*NodeInfo, take func(plugin WeightedScore, scores []int64)) *Status {
-	scores := make([]int64, len(nodes))
+func (p *Profile) RunScoreEach(ctx context.Context, state *CycleState, pod *PodInfo, nodes []*NodeInfo, room *Scores, take func(plugin WeightedScore, scores []int64)) *Status {
+	scores := cleared(room.of, len(nodes))
+	room.of = scores
 	for _, plugin := range p.ActiveScores(state) {
 		if status := p.scoreNodes(ctx, plugin, state, pod, nodes, scores); !status.IsSuccess() {
 			return status

@@ -145,16 +145,20 @@ type keptTally struct {
 // nodeChange is a node before and after.
 type nodeChange struct{ before, after *NodeInfo }
 
-// Changed says that a node of the snapshot is another one now.
-func (t *Tallies) Changed(before, after *NodeInfo) {
+// Replace makes node, which is the snapshot's, a copy of what it is now. Where
+// there are sums to follow, what it was and is are kept for them.
+func (t *Tallies) Replace(node, now *NodeInfo) {
 	if len(t.kept) == 0 {
+		now.CopyTo(node)
 		return
 	}
+	before, after := *node, now.Snapshot()
+	*node = *after
 	if len(t.changes) == maxChanges {
 		t.first += maxChanges / 2
 		t.changes = append(t.changes[:0], t.changes[maxChanges/2:]...)
 	}
-	t.changes = append(t.changes, nodeChange{before, after})
+	t.changes = append(t.changes, nodeChange{&before, after})
 }
 
 // Reset says that there are other nodes now, or that what counts has changed.

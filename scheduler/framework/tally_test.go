@@ -50,9 +50,7 @@ func TestTalliesFollow(t *testing.T) {
 		for step := range steps {
 			for range random.IntN(3) * random.IntN(30) {
 				i := random.IntN(len(nodes))
-				before := nodes[i]
-				nodes[i] = counted(random, before.Name())
-				tallies.Changed(before, nodes[i])
+				tallies.Replace(nodes[i], counted(random, nodes[i].Name()))
 			}
 			if random.IntN(100) == 0 { // as when there are other nodes
 				nodes = append(nodes, counted(random, fmt.Sprint("n", len(nodes))))

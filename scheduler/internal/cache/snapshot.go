@@ -11,17 +11,17 @@ import (
 )
 
 // Snapshot is the cluster as it was at one moment. One goroutine owns it and
-// brings it up to date with Cache.Update; what it returns never changes.
+// brings it up to date with Cache.Update; what it returns does not change until
+// then.
 type Snapshot struct {
 	generation int64
 	nodeSet    int64
 	nodes      []*framework.NodeInfo // ordered by name
 	place      map[string]int        // in nodes
 	// turns are the nodes once more, with a node of each zone in turn: a search
-	// that does not come to its end has seen all zones. turn is the place in it
-	// of each of nodes.
+	// that does not come to its end has seen all zones. They stand in memory in
+	// this order, because searches go by it: the processor sees what comes next.
 	turns []*framework.NodeInfo
-	turn  []int
 	// withAffinity are the nodes with pods that say something about others:
 	// mostly few, and asked for in each attempt.
 	withAffinity []*framework.NodeInfo
@@ -85,16 +85,13 @@ func (c *Cache) Update(s *Snapshot) {
 		return
 	}
 	affinity := false
-	for entry := c.newest; entry != nil && entry.info.Generation > s.generation; entry = entry.next {
+	for entry := c.newest; entry != nil && entry.generation > s.generation; entry = entry.next {
 		if entry.info.Node == nil {
 			continue
 		}
-		at := s.place[entry.info.Node.Name]
-		old := s.nodes[at]
-		affinity = affinity || len(old.WithAffinity) > 0 || len(entry.info.WithAffinity) > 0
-		s.nodes[at] = entry.info.Snapshot()
-		s.tallies.Changed(old, s.nodes[at])
-		s.turns[s.turn[at]] = s.nodes[at]
+		node := s.nodes[s.place[entry.info.Node.Name]]
+		affinity = affinity || len(node.WithAffinity) > 0 || len(entry.info.WithAffinity) > 0
+		s.tallies.Replace(node, &entry.info)
 	}
 	s.generation = c.generation
 	if affinity {
@@ -103,50 +100,46 @@ func (c *Cache) Update(s *Snapshot) {
 }
 
 func (c *Cache) rebuild(s *Snapshot) {
-	nodes := make([]*framework.NodeInfo, 0, len(c.nodes))
-	for name, entry := range c.nodes {
-		if entry.info.Node == nil {
-			continue
+	var entries []*node
+	for _, entry := range c.nodes {
+		if entry.info.Node != nil {
+			entries = append(entries, entry)
 		}
-		if i, ok := s.place[name]; ok && s.nodes[i].Generation == entry.info.Generation {
-			nodes = append(nodes, s.nodes[i])
-			continue
-		}
-		nodes = append(nodes, entry.info.Snapshot())
 	}
-	slices.SortFunc(nodes, func(a, b *framework.NodeInfo) int { return strings.Compare(a.Node.Name, b.Node.Name) })
+	slices.SortFunc(entries, func(a, b *node) int { return strings.Compare(a.info.Node.Name, b.info.Node.Name) })
+	all := make([]framework.NodeInfo, len(entries))
+	s.turns, s.nodes = make([]*framework.NodeInfo, len(all)), make([]*framework.NodeInfo, len(all))
 	clear(s.place)
-	for i, n := range nodes {
-		s.place[n.Node.Name] = i
+	for turn, i := range takeTurns(entries) {
+		entry, node := entries[i], &all[turn]
+		entry.info.CopyTo(node)
+		s.turns[turn], s.nodes[i], s.place[node.Node.Name] = node, node, i
 	}
-	s.nodes, s.nodeSet, s.generation = nodes, c.nodeSet, c.generation
+	s.nodeSet, s.generation = c.nodeSet, c.generation
 	s.tallies.Reset()
-	s.takeTurns()
 	s.collectWithAffinity()
 }
 
 // takeTurns goes through the zones, in the order of their first nodes, and takes
 // one node of each as long as it has any.
-func (s *Snapshot) takeTurns() {
+func takeTurns(nodes []*node) (turns []int) {
 	byZone := map[string][]int{}
 	var zones []string
-	for i, n := range s.nodes {
-		zone := zoneOf(n.Node)
+	for i, n := range nodes {
+		zone := zoneOf(n.info.Node)
 		if byZone[zone] == nil {
 			zones = append(zones, zone)
 		}
 		byZone[zone] = append(byZone[zone], i)
 	}
-	s.turns, s.turn = make([]*framework.NodeInfo, 0, len(s.nodes)), make([]int, len(s.nodes))
-	for round := 0; len(s.turns) < len(s.nodes); round++ {
+	for round := 0; len(turns) < len(nodes); round++ {
 		for _, zone := range zones {
 			if round < len(byZone[zone]) {
-				i := byZone[zone][round]
-				s.turn[i] = len(s.turns)
-				s.turns = append(s.turns, s.nodes[i])
+				turns = append(turns, byZone[zone][round])
 			}
 		}
 	}
+	return turns
 }
 
 // zoneOf is a node's region and zone.

@@ -32,7 +32,7 @@ type placer struct {
 	// at every node, each node gets its turn.
 	start    int
 	feasible []*framework.NodeInfo
-	near     int64 // means nothing: what fetch reads has to go somewhere
+	scores   framework.Scores
 	random   func(n int) int
 	promised *nominate.Nominations
 	// extenders are asked after the plugins.
@@ -182,12 +182,13 @@ func (p *placer) filter(ctx context.Context, profile *framework.Profile, state *
 	filters := profile.ActiveFilters(state)
 	asked(p.points, profile, "Filter", filters)
 	enough := enoughNodes(len(nodes), profile.PercentageOfNodesToScore)
-	for i := range nodes {
-		if i%fetched == 0 {
-			p.fetch(nodes, p.start+i)
-		}
-		node := nodes[(p.start+i)%len(nodes)]
+	next := p.start % len(nodes)
+	for evaluated < len(nodes) && len(p.feasible) < enough {
+		node := nodes[next]
 		evaluated++
+		if next++; next == len(nodes) {
+			next = 0
+		}
 		status := p.ask(ctx, profile, filters, state, pod, node)
 		switch {
 		case status.IsSuccess():
@@ -197,27 +198,10 @@ func (p *placer) filter(ctx context.Context, profile *framework.Profile, state *
 		default:
 			return evaluated, status.Err()
 		}
-		if len(p.feasible) >= enough {
-			break
-		}
 	}
-	p.start = (p.start + evaluated) % len(nodes)
+	p.start = next
 	p.feasible, err = p.extenders.Filter(ctx, pod.Pod, p.feasible, fit.RefuseNode)
 	return evaluated, err
-}
-
-// fetched is how many nodes are brought near at a time.
-const fetched = 16
-
-// fetch reads a little of the nodes that are looked at next. Most of them were
-// not looked at for so long that the processor has to get them from memory. It
-// waits for one after the other where each is filtered before the next is asked
-// for, and gets all of them at once here.
-func (p *placer) fetch(nodes []*framework.NodeInfo, from int) {
-	for i := range fetched {
-		node := nodes[(from+i)%len(nodes)]
-		p.near += int64(len(node.Taints)) + node.Requested.MilliCPU + node.Scored.Memory
-	}
 }
 
 // enoughNodes is how many feasible nodes end the search. percentage 0 means
@@ -244,27 +228,38 @@ func (p *placer) score(ctx context.Context, profile *framework.Profile, state *f
 		return nil, status.Err()
 	}
 	began = p.points.clock.Now()
-	scores, status := profile.RunScore(ctx, state, pod, p.feasible)
+	status = profile.RunScore(ctx, state, pod, p.feasible, &p.scores)
 	p.points.observe(profile, "Score", status, began)
 	if !status.IsSuccess() {
 		return nil, status.Err()
 	}
+	totals := p.scores.Totals
 	p.extenders.Prioritize(ctx, pod.Pod, p.feasible, func(extended map[string]int64, weight int64) {
 		for i, node := range p.feasible {
-			scores[i] += extended[node.Name()] * weight
+			totals[i] += extended[node.Name()] * weight
 		}
 	})
-	best, equals := 0, 1
-	for i := 1; i < len(scores); i++ {
+	return p.feasible[p.best(totals)], nil
+}
+
+// best is where the highest of scores stands; among equals, at any of them.
+func (p *placer) best(scores []int64) int {
+	best, equals := scores[0], 0
+	for _, score := range scores {
 		switch {
-		case scores[i] > scores[best]:
-			best, equals = i, 1
-		case scores[i] == scores[best]:
+		case score > best:
+			best, equals = score, 1
+		case score == best:
 			equals++
-			if p.random(equals) == 0 {
-				best = i
-			}
 		}
 	}
-	return p.feasible[best], nil
+	for i, which := 0, p.random(equals); ; i++ {
+		if scores[i] != best {
+			continue
+		}
+		if which == 0 {
+			return i
+		}
+		which--
+	}
 }

@@ -48,7 +48,7 @@ func (b *Balanced) Score(_ context.Context, _ *framework.CycleState, pod *framew
 		if !counts {
 			continue
 		}
-		share := func(amount int64) float64 { return math.Min(float64(amount)/float64(allocatable), 1) }
+		share := func(amount int64) float64 { return min(float64(amount)/float64(allocatable), 1) }
 		without = append(without, share(node.Requested.Get(w.Resource)))
 		with = append(with, share(requested))
 	}
@@ -64,10 +64,14 @@ func evenness(shares []float64) int64 {
 	return int64((1 - deviation(shares)) * float64(framework.MaxNodeScore))
 }
 
-// deviation is the standard deviation of shares, zero where there are none.
+// deviation is the standard deviation of shares, zero where there are none. Of
+// two, as nearly always, it is half of what they differ by.
 func deviation(shares []float64) float64 {
-	if len(shares) == 0 {
+	switch len(shares) {
+	case 0:
 		return 0
+	case 2:
+		return math.Abs(shares[0]-shares[1]) / 2
 	}
 	var total, squares float64
 	for _, share := range shares {
