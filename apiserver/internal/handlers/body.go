@@ -135,7 +135,7 @@ func (c *call) decodeJSON(body []byte, into runtime.Object, kind schema.GroupVer
 	if err != nil {
 		return unreadable(kind, body, err)
 	}
-	if err := checkKind(into, kind); err != nil {
+	if err := checkKind(into, kind, c.also...); err != nil {
 		return err
 	}
 	return c.judge(append(doubled, strict...), kind, fieldValidation)

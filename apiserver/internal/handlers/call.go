@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
@@ -27,7 +26,8 @@ import (
 type call struct {
 	*handlers
 	resource    core.Resource
-	kind        schema.GroupVersionKind // of what is sent and answered
+	kind        schema.GroupVersionKind   // of what is sent and answered
+	also        []schema.GroupVersionKind // what may be sent in its place
 	store       registry.Resource
 	accounts    *managed.Manager
 	subresource string
@@ -115,11 +115,17 @@ func createOptionsOf(options runtime.Object) runtime.Object {
 
 func (c *call) notAllowed(allow []string) error {
 	c.gin.Header("Allow", strings.Join(allow, ", "))
+	return NotAllowed()
+}
+
+// NotAllowed refuses a method that a path does not have.
+func NotAllowed() error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status:  metav1.StatusFailure,
 		Code:    http.StatusMethodNotAllowed,
 		Reason:  metav1.StatusReasonMethodNotAllowed,
 		Message: "the server does not allow this method on the requested resource",
+		Details: &metav1.StatusDetails{},
 	}}
 }
 
@@ -140,12 +146,17 @@ func (c *call) fail(err error) {
 	if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
 		c.gin.Header("Retry-After", strconv.Itoa(int(status.Details.RetryAfterSeconds)))
 	}
-	body, err := json.Marshal(status)
+	f, err := best(c.gin.Request, false, func(form) bool { return true })
+	if err != nil {
+		f.media = runtime.ContentTypeJSON // who accepts nothing that we have is to read why
+	}
+	f.as = ""
+	body, err := marshal(f, status)
 	if err != nil { // it is made of strings and numbers
 		c.gin.Status(http.StatusInternalServerError)
 		return
 	}
-	c.write(int(status.Code), runtime.ContentTypeJSON, append(body, '\n'))
+	c.write(int(status.Code), f.media, body)
 }
 
 // errTimeout: neither the client nor the server wants to wait any longer.

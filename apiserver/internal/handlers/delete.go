@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"net/http"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
 	"kctl/apiserver/internal/admission"
@@ -30,7 +33,7 @@ func (c *call) delete() error {
 	if err != nil {
 		return err
 	}
-	if !gone {
+	if !gone || c.store.Info().AnswersDeleted {
 		return c.respond(http.StatusOK, e)
 	}
 	return c.respondGone(e)
@@ -77,21 +80,20 @@ func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
 func (c *call) decodeOptions(body []byte, options *metav1.DeleteOptions) error {
 	kind := metav1.SchemeGroupVersion.WithKind("DeleteOptions")
 	switch media := c.contentType(); media {
-	case runtime.ContentTypeJSON, runtime.ContentTypeYAML:
-		// YAML reads JSON too.
-		if err := yaml.Unmarshal(body, options); err != nil {
-			return cannotHandle(kind, err)
+	case runtime.ContentTypeJSON:
+		return optionsFromJSON(body, options)
+	case runtime.ContentTypeYAML:
+		text, err := yaml.YAMLToJSON(body)
+		if err != nil {
+			return apierrors.NewBadRequest(err.Error())
 		}
-		if options.Kind != "" && options.Kind != kind.Kind {
-			return cannotHandle(kind, fmt.Errorf("the body is a %s", options.Kind))
-		}
-		return nil
+		return optionsFromJSON(text, options)
 	case runtime.ContentTypeProtobuf:
 		if err := bounds.Protobuf(body, kind, scheme.Scheme); err != nil {
 			return err
 		}
 		if _, _, err := protobufObjects.Decode(body, &kind, options); err != nil {
-			return cannotHandle(kind, err)
+			return apierrors.NewBadRequest(err.Error())
 		}
 		return nil
 	default:
@@ -99,11 +101,33 @@ func (c *call) decodeOptions(body []byte, options *metav1.DeleteOptions) error {
 	}
 }
 
+func optionsFromJSON(text []byte, options *metav1.DeleteOptions) error {
+	if err := bounds.JSON(text); err != nil {
+		return err
+	}
+	var sent metav1.TypeMeta
+	if err := json.Unmarshal(text, &sent); err != nil {
+		return apierrors.NewBadRequest("couldn't get version/kind; json parse error: " + err.Error())
+	}
+	version, err := schema.ParseGroupVersion(sent.APIVersion)
+	if err == nil && sent.Kind != "" && sent.Kind != "DeleteOptions" {
+		err = runtime.NewNotRegisteredErrForKind(schemeName, version.WithKind(sent.Kind))
+	}
+	if err == nil {
+		err = kjson.UnmarshalCaseSensitivePreserveInts(text, options)
+	}
+	if err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	return nil
+}
+
 func (c *call) optionsFromQuery(options *metav1.DeleteOptions) error {
 	q := c.query()
 	options.GracePeriodSeconds = q.int64("gracePeriodSeconds")
 	options.DryRun = q.Values["dryRun"]
-	if policy := metav1.DeletionPropagation(q.Get("propagationPolicy")); policy != "" {
+	if q.Has("propagationPolicy") {
+		policy := metav1.DeletionPropagation(q.Get("propagationPolicy"))
 		options.PropagationPolicy = &policy
 	}
 	if q.Has("ignoreStoreReadErrorWithClusterBreakingPotential") {

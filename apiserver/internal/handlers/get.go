@@ -8,7 +8,7 @@ import (
 
 // get answers with one object.
 func (c *call) get() error {
-	if _, err := c.negotiate(false); err != nil {
+	if err := c.negotiateRead(false); err != nil {
 		return err
 	}
 	e, err := c.store.Get(c.ctx, c.namespace, c.name, c.gin.Query("resourceVersion"))

@@ -108,11 +108,11 @@ func (h *handlers) install(router gin.IRouter, served registry.Served) {
 	for _, part := range parts {
 		base := base
 		base.subresource = part
-		h.route(router, object+"/"+part, methods{
+		h.route(router, object+"/"+part, only(registry.Info{Verbs: registry.PartVerbs(part)}, methods{
 			http.MethodGet:   (*call).get,
 			http.MethodPut:   (*call).update,
 			http.MethodPatch: (*call).patch,
-		}, base)
+		}, "get", "delete"), base)
 	}
 	for _, sub := range served.Subresources {
 		h.installSubresource(router, object, base, sub)

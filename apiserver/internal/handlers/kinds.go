@@ -1,7 +1,9 @@
 package handlers
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,7 +19,7 @@ const schemeName = "pkg/runtime/scheme.go:111"
 
 // checkKind refuses objects of other kinds than the URL's. An object may leave
 // its kind or its version out.
-func checkKind(obj runtime.Object, want schema.GroupVersionKind) error {
+func checkKind(obj runtime.Object, want schema.GroupVersionKind, also ...schema.GroupVersionKind) error {
 	at := obj.GetObjectKind()
 	if text, ok := at.(*metav1.TypeMeta); ok {
 		if _, err := schema.ParseGroupVersion(text.APIVersion); err != nil {
@@ -32,7 +34,7 @@ func checkKind(obj runtime.Object, want schema.GroupVersionKind) error {
 		got.Kind = want.Kind
 	}
 	switch {
-	case got == want:
+	case got == want, slices.Contains(also, got):
 		at.SetGroupVersionKind(want)
 		return nil
 	case scheme.Scheme.Recognizes(got) && got.GroupKind() != want.GroupKind():
@@ -41,6 +43,29 @@ func checkKind(obj runtime.Object, want schema.GroupVersionKind) error {
 		return apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", got.GroupVersion(), want.GroupVersion()))
 	}
 	return otherKind(got, want, runtime.NewNotRegisteredErrForKind(schemeName, got))
+}
+
+// keepsKind refuses what a patch has made an object of another kind. A patch
+// may take the kind or the version away.
+func keepsKind(obj runtime.Object, want schema.GroupVersionKind) error {
+	at := obj.GetObjectKind()
+	if text, ok := at.(*metav1.TypeMeta); ok {
+		if _, err := schema.ParseGroupVersion(text.APIVersion); err != nil {
+			return err
+		}
+	}
+	got := at.GroupVersionKind()
+	if got.GroupVersion().Empty() {
+		got.Group, got.Version = want.Group, want.Version
+	}
+	got.Kind = cmp.Or(got.Kind, want.Kind)
+	switch {
+	case got == want:
+		return nil
+	case scheme.Scheme.Recognizes(got):
+		return fmt.Errorf("the patch makes it a %s of %s", got.Kind, got.GroupVersion())
+	}
+	return runtime.NewNotRegisteredErrForKind(schemeName, got)
 }
 
 func otherKind(got, want schema.GroupVersionKind, why error) error {

@@ -12,7 +12,7 @@ func (c *call) listOrWatch() error {
 	if q.err != nil {
 		return q.err
 	}
-	if _, err := c.negotiate(false); err != nil {
+	if err := c.negotiateRead(true); err != nil {
 		return err
 	}
 	list, err := c.store.List(c.ctx, c.namespace, o)

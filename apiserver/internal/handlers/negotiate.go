@@ -17,6 +17,7 @@ import (
 type form struct {
 	media  string // one of runtime.ContentType…
 	as     string // "", "Table" or "PartialObjectMetadata"
+	list   bool   // as a list of these
 	group  string // version of what it is sent as: "v1", "v1beta1"
 	pretty bool
 }
@@ -100,7 +101,10 @@ func clauses(header string) []clause {
 }
 
 func formOf(c clause, stream bool) (form, bool) {
-	f := form{media: c.media, as: strings.TrimSuffix(c.params["as"], "List"), group: c.params["v"]}
+	f := form{media: c.media, as: c.params["as"], group: c.params["v"]}
+	if f.as == asMetadata+"List" {
+		f.as, f.list = asMetadata, true
+	}
 	switch c.media {
 	case "*/*", "application/*":
 		f.media = runtime.ContentTypeJSON
@@ -127,15 +131,34 @@ func formOf(c clause, stream bool) (form, bool) {
 	return f, known && (c.params["g"] == metav1.GroupName)
 }
 
+// negotiateRead is negotiate for a read: an object is not sent as a list, and a
+// list not as one object.
+func (c *call) negotiateRead(list bool) error {
+	f, err := c.negotiate(false)
+	switch {
+	case err != nil:
+		return err
+	case f.as != asMetadata || f.list == list:
+		return nil
+	case list:
+		return unacceptable(fmt.Sprintf("you requested %s, but the requested object is a list (%sList)", asMetadata, c.kind.Kind))
+	}
+	return unacceptable(fmt.Sprintf("you requested %sList, but the requested object is not a list (%s)", asMetadata, c.kind.Kind))
+}
+
 func notAcceptable(stream bool) error {
 	offered := []string{runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf}
 	if stream {
 		offered = []string{runtime.ContentTypeJSON, runtime.ContentTypeProtobuf}
 	}
+	return unacceptable("only the following media types are accepted: " + strings.Join(offered, ", "))
+}
+
+func unacceptable(message string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status:  metav1.StatusFailure,
 		Code:    http.StatusNotAcceptable,
 		Reason:  metav1.StatusReasonNotAcceptable,
-		Message: fmt.Sprintf("only the following media types are accepted: %s", strings.Join(offered, ", ")),
+		Message: message,
 	}}
 }

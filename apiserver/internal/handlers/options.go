@@ -24,11 +24,10 @@ type query struct {
 func (q *query) bool(name string) bool { return request.Flag(q.Values, name) }
 
 func (q *query) int64(name string) *int64 {
-	text := q.Get(name)
-	if text == "" || q.err != nil {
+	if !q.Has(name) || q.err != nil {
 		return nil
 	}
-	value, err := strconv.ParseInt(text, 10, 64)
+	value, err := strconv.ParseInt(q.Get(name), 10, 64)
 	if err != nil {
 		q.err = apierrors.NewBadRequest(name + ": " + err.Error())
 	}
@@ -50,7 +49,7 @@ func (c *call) listOptions() (registry.ListOptions, *query, error) {
 		o.Limit = max(*limit, 0)
 	}
 	q.int64("timeoutSeconds") // who watches reads it
-	if q.Get("sendInitialEvents") != "" {
+	if q.Has("sendInitialEvents") {
 		send := q.bool("sendInitialEvents")
 		o.SendInitialEvents = &send
 	}

@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/bounds"
@@ -90,8 +88,10 @@ func (c *call) patched(current core.Object, patch patcher, fieldValidation strin
 	if err != nil {
 		return nil, invalidPatch(err)
 	}
-	if got := obj.GetObjectKind().GroupVersionKind(); got != c.kind && !got.Empty() && !patch.keepsKind {
-		return nil, invalidPatch(fmt.Errorf("the patch makes it a %s", got.Kind))
+	if !patch.keepsKind {
+		if err := keepsKind(obj, c.kind); err != nil {
+			return nil, invalidPatch(err)
+		}
 	}
 	obj.GetObjectKind().SetGroupVersionKind(c.kind)
 	return obj, c.checkPatched(obj, current)
@@ -161,12 +161,6 @@ func (c *call) patcher(media types.PatchType) (patcher, error) {
 
 // readPatch reads a patch of an object of the kind that newObject makes.
 func readPatch(media types.PatchType, body []byte, newObject func() core.Object) (out patcher, err error) {
-	if media == types.StrategicMergePatchType && !json.Valid(body) && len(bytes.TrimSpace(body)) > 0 {
-		// kubectl sends YAML here where it was given YAML.
-		if body, err = yaml.YAMLToJSON(body); err != nil {
-			return patcher{}, errNoPatch
-		}
-	}
 	if !json.Valid(body) {
 		return patcher{}, errNoPatch
 	}

@@ -24,8 +24,8 @@ const maxPatchOperations = 10000
 // its bound in a variable of its own.
 func init() { jsonpatch.AccumulatedCopySizeLimit = 3 << 20 }
 
-// jsonPatchOperation is one line of a JSON patch (RFC 6902).
-type jsonPatchOperation struct {
+// jsonPatchOp is one line of a JSON patch (RFC 6902).
+type jsonPatchOp struct {
 	Op    string `json:"op"`
 	From  string `json:"from"`
 	Path  string `json:"path"`
@@ -33,10 +33,13 @@ type jsonPatchOperation struct {
 }
 
 func jsonPatcher(body []byte) (patcher, error) {
-	var operations []jsonPatchOperation
+	var operations []jsonPatchOp
 	doubled, err := kjson.UnmarshalStrict(body, &operations)
 	if err != nil {
 		return patcher{}, apierrors.NewBadRequest("error decoding patch: " + err.Error())
+	}
+	for i, err := range doubled {
+		doubled[i] = fmt.Errorf("json patch %w", err)
 	}
 	if len(operations) > maxPatchOperations {
 		return patcher{}, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("The allowed maximum operations in a JSON patch is %d, got %d", maxPatchOperations, len(operations)))

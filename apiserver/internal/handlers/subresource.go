@@ -35,10 +35,11 @@ func (c *call) connectCreate(sub registry.Subresource) error {
 	if err != nil {
 		return err
 	}
-	if _, err := c.negotiate(false); err != nil {
+	if _, err := Negotiate(c.gin.Request); err != nil {
 		return err
 	}
 	obj := sub.New()
+	c.also = sub.Also
 	decoded, ok := obj.(runtime.Object)
 	if !ok {
 		return fmt.Errorf("%s/%s takes a %T, which is no API object", c.resource.Name, sub.Name, obj)

@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kctl/apiserver/internal/storage"
 	"kctl/proto/core"
@@ -81,7 +82,7 @@ func (d *deletion[T]) try(ctx context.Context) (e Encoded, gone bool, err error)
 	finalizersChanged := d.setFinalizers(obj)
 	switch d.decide(ctx, obj) {
 	case remove:
-		return d.remove(ctx)
+		return d.remove(ctx, obj)
 	case mark:
 		return d.write(ctx, obj)
 	}
@@ -96,17 +97,23 @@ func (d *deletion[T]) checkPreconditions(obj T) error {
 		return apierrors.NewConflict(d.store.groupResource(), d.name,
 			errors.New("ignoreStoreReadErrorWithClusterBreakingPotential: unsafe deletion is not allowed because the object is decodable from storage"))
 	}
-	p := d.options.Preconditions
+	return Preconditions(d.store.strategy.Resource, obj, d.options.Preconditions)
+}
+
+// Preconditions refuses, by a conflict, an object that is not the one that was
+// meant.
+func Preconditions(r core.Resource, obj core.Object, p *metav1.Preconditions) error {
 	if p == nil {
 		return nil
 	}
+	conflict := func(format string, args ...any) error {
+		return apierrors.NewConflict(schema.GroupResource{Group: r.Group, Resource: r.Kind}, obj.GetName(), fmt.Errorf(format, args...))
+	}
 	if p.UID != nil && *p.UID != obj.GetUID() {
-		return apierrors.NewConflict(d.store.kindAsResource(), d.name,
-			fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *p.UID, obj.GetUID()))
+		return conflict("the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *p.UID, obj.GetUID())
 	}
 	if p.ResourceVersion != nil && *p.ResourceVersion != obj.GetResourceVersion() {
-		return apierrors.NewConflict(d.store.kindAsResource(), d.name,
-			fmt.Errorf("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified", *p.ResourceVersion, obj.GetResourceVersion()))
+		return conflict("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified", *p.ResourceVersion, obj.GetResourceVersion())
 	}
 	return nil
 }
@@ -176,6 +183,9 @@ func (d *deletion[T]) mark(obj T, at time.Time, grace int64) {
 // setFinalizers adds the finalizer that the propagation policy asks for, and
 // takes away the other. Without a policy the object's own stay.
 func (d *deletion[T]) setFinalizers(obj T) (changed bool) {
+	if d.store.strategy.OwnsNothing {
+		return false
+	}
 	want := ""
 	switch policy, orphan := d.options.PropagationPolicy, d.options.OrphanDependents; { //nolint:staticcheck // older clients send orphanDependents
 	case policy != nil && *policy == metav1.DeletePropagationOrphan, policy == nil && orphan != nil && *orphan:
@@ -198,17 +208,39 @@ func (d *deletion[T]) setFinalizers(obj T) (changed bool) {
 	return !slices.Equal(before, after)
 }
 
-func (d *deletion[T]) remove(ctx context.Context) (Encoded, bool, error) {
-	if d.dry {
-		return encoded(d.base), true, nil
-	}
-	gone, err := d.store.storage.Delete(ctx, d.key, d.base.Revision)
+func (d *deletion[T]) remove(ctx context.Context, obj T) (Encoded, bool, error) {
+	value, err := d.last(obj)
 	if err != nil {
-		d.conflicted(gone, err)
 		return Encoded{}, false, err
 	}
-	last, err := withRevision(d.base.Value, gone.Revision)
-	return last, true, err
+	revision := d.base.Revision
+	if !d.dry {
+		gone, err := d.store.storage.Delete(ctx, d.key, d.base.Revision)
+		if err != nil {
+			d.conflicted(gone, err)
+			return Encoded{}, false, err
+		}
+		revision = gone.Revision
+	}
+	e, err := withRevision(value, revision)
+	return e, true, err
+}
+
+// last is the object as whoever deletes it sees it at last: where a grace period
+// could keep it, with the mark that none does.
+func (d *deletion[T]) last(obj T) ([]byte, error) {
+	if !d.store.strategy.AnswersDeleted || d.store.strategy.BeginDelete == nil {
+		return d.base.Value, nil
+	}
+	at := d.store.clock.Now()
+	switch since, had := obj.GetDeletionTimestamp(), obj.GetDeletionGracePeriodSeconds(); {
+	case since == nil && obj.GetGeneration() > 0:
+		obj.SetGeneration(obj.GetGeneration() + 1)
+	case since != nil && had != nil:
+		at = since.Add(-time.Duration(*had) * time.Second)
+	}
+	d.mark(obj, at, 0)
+	return d.store.encode(obj)
 }
 
 func (d *deletion[T]) write(ctx context.Context, obj T) (Encoded, bool, error) {

@@ -24,10 +24,16 @@ func finalizerNames(r core.Resource, finalizers []string) field.ErrorList {
 	if len(finalizers) == 0 || !domainGroups.Has(r.Group) || r.Name == core.Events.Name {
 		return nil
 	}
+	return QualifiedFinalizers(finalizers, metadataPath.Child("finalizers"))
+}
+
+// QualifiedFinalizers refuses finalizers that are neither upstream's own nor
+// have a domain.
+func QualifiedFinalizers[S ~string](finalizers []S, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, name := range finalizers {
-		if !strings.Contains(name, "/") && !slices.Contains(standardFinalizers, name) {
-			errs = append(errs, field.Invalid(metadataPath.Child("finalizers").Index(i), name, "name is neither a standard finalizer name nor is it fully qualified"))
+		if !strings.Contains(string(name), "/") && !slices.Contains(standardFinalizers, string(name)) {
+			errs = append(errs, field.Invalid(path.Index(i), string(name), "name is neither a standard finalizer name nor is it fully qualified"))
 		}
 	}
 	return errs

@@ -74,9 +74,7 @@ func (s *Store[T]) keepMeta(obj, old T) {
 	if obj.GetUID() == "" {
 		obj.SetUID(old.GetUID())
 	}
-	if created := obj.GetCreationTimestamp(); created.IsZero() {
-		obj.SetCreationTimestamp(old.GetCreationTimestamp())
-	}
+	obj.SetCreationTimestamp(old.GetCreationTimestamp())
 	if obj.GetDeletionTimestamp() == nil {
 		obj.SetDeletionTimestamp(old.GetDeletionTimestamp())
 	}

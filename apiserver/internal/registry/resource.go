@@ -89,6 +89,8 @@ type Info struct {
 	Columns []metav1.TableColumnDefinition
 	// Accounts tell who set which field; nil where nobody keeps any.
 	Accounts *managed.Manager
+	// AnswersDeleted is as in Strategy.
+	AnswersDeleted bool
 	// JSONOnly: no Go type knows the objects, so there is no protobuf of them,
 	// and no strategic merge.
 	JSONOnly bool
@@ -96,6 +98,14 @@ type Info struct {
 
 // Serves reports whether the resource has a verb.
 func (i Info) Serves(verb string) bool { return i.Verbs == nil || slices.Contains(i.Verbs, verb) }
+
+// PartVerbs are what is served of a part. An end is only ever told.
+func PartVerbs(part string) []string {
+	if part == "finalize" {
+		return []string{"update"}
+	}
+	return []string{"get", "patch", "update"}
+}
 
 // Objects are those of one resource, as far as following, changing and ending
 // them goes. Errors are metav1 status errors, ready for the wire.
@@ -135,6 +145,9 @@ type Subresource struct {
 	// Connect answers methods by itself (streams, proxies); the error, if any,
 	// is written as a status by the caller.
 	Connect map[string]func(ctx context.Context, w http.ResponseWriter, r *http.Request, namespace, name string) error
+	// Also are kinds whose objects are taken as if they were of Kind: older
+	// versions that are the same but for their name.
+	Also []schema.GroupVersionKind
 	// Create takes a decoded object of Kind and returns the answer.
 	New    func() any
 	Create func(ctx context.Context, namespace, name string, obj any, o *metav1.CreateOptions) (any, error)

@@ -193,6 +193,8 @@ func (s *Store[T]) Info() Info {
 		Columns:    columns,
 		Accounts:   s.accounts,
 		JSONOnly:   s.strategy.Encoding != nil,
+
+		AnswersDeleted: s.strategy.AnswersDeleted,
 	}
 }
 
@@ -264,11 +266,6 @@ func (s *Store[T]) Count(namespace string, most int) int {
 
 func (s *Store[T]) groupResource() schema.GroupResource {
 	return schema.GroupResource{Group: s.strategy.Resource.Group, Resource: s.strategy.Resource.Name}
-}
-
-// kindAsResource is how messages about preconditions name the resource.
-func (s *Store[T]) kindAsResource() schema.GroupResource {
-	return schema.GroupResource{Group: s.strategy.Resource.Group, Resource: s.strategy.Resource.Kind}
 }
 
 func (s *Store[T]) groupKind() schema.GroupKind { return s.strategy.Resource.GVK().GroupKind() }

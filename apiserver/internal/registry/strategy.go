@@ -77,6 +77,13 @@ type Strategy[T core.Object] struct {
 	// their grace period) and obj (its status).
 	BeginDelete func(ctx context.Context, obj T, options *metav1.DeleteOptions) (graceSeconds int64, graceful bool)
 
+	// AnswersDeleted: whoever deletes is answered with the object as it was at
+	// last, rather than with a Status.
+	AnswersDeleted bool
+	// OwnsNothing: nothing depends on such objects, and a deletion does not wait
+	// for dependents.
+	OwnsNothing bool
+
 	// OrphansByDefault: where a deletion does not say what becomes of the
 	// object's dependents, they stay.
 	OrphansByDefault bool

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -64,7 +63,6 @@ func TestUpdateRefusals(t *testing.T) {
 		"finalizer":   {func(s *corev1.Service) { s.Finalizers = []string{"ABC"} }, apierrors.IsInvalid, "metadata.finalizers[0]: Invalid value: \"ABC\": name is neither a standard finalizer name nor is it fully qualified"},
 		"finalizers":  {func(s *corev1.Service) { s.Finalizers = []string{"a.b/c d"} }, apierrors.IsInvalid, "metadata.finalizers: Invalid value"},
 		"immutable":   {func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort }, apierrors.IsInvalid, "field is immutable"},
-		"created":     {func(s *corev1.Service) { s.CreationTimestamp = metav1.NewTime(now.Add(time.Hour)) }, apierrors.IsInvalid, "metadata.creationTimestamp"},
 		"deleted":     {func(s *corev1.Service) { s.DeletionTimestamp = pointer(metav1.NewTime(now)) }, apierrors.IsInvalid, "metadata.deletionTimestamp"},
 		"not there":   {func(s *corev1.Service) { s.Name = "b" }, apierrors.IsNotFound, `services "b" not found`},
 	} {

@@ -95,9 +95,18 @@ func (v *View) Row(obj core.Object) []any {
 func (v *View) Get(ctx context.Context, namespace, name, resourceVersion string) (Encoded, error) {
 	e, err := v.Of.Get(ctx, namespace, name, resourceVersion)
 	if err != nil {
-		return Encoded{}, err
+		return Encoded{}, v.missing(err, name)
 	}
 	return v.encoded(e)
+}
+
+// missing says of what is not there that it is none of the view's kind, where
+// the view is a resource.
+func (v *View) missing(err error, name string) error {
+	if v.As == "" && apierrors.IsNotFound(err) {
+		return apierrors.NewNotFound(v.Shown.GVR().GroupResource(), name)
+	}
+	return err
 }
 
 // List implements Resource.
@@ -183,7 +192,7 @@ func (v *View) Update(ctx context.Context, namespace, name, subresource string, 
 	}
 	e, created, err := v.Of.Update(ctx, namespace, name, subresource, inner, v.within(admit), o)
 	if err != nil {
-		return Encoded{}, false, err
+		return Encoded{}, false, v.missing(err, name)
 	}
 	e, err = v.encoded(e)
 	return e, created, err
@@ -193,7 +202,7 @@ func (v *View) Update(ctx context.Context, namespace, name, subresource string, 
 func (v *View) Delete(ctx context.Context, namespace, name string, admit Admit, o *metav1.DeleteOptions) (Encoded, bool, error) {
 	e, gone, err := v.Of.Delete(ctx, namespace, name, v.within(admit), o)
 	if err != nil {
-		return Encoded{}, gone, err
+		return Encoded{}, gone, v.missing(err, name)
 	}
 	e, err = v.encoded(e)
 	return e, gone, err

@@ -154,6 +154,7 @@ func TestBinding(t *testing.T) {
 		"another pod": {wrongUID, apierrors.IsConflict},
 		"to a pod":    {toPod, apierrors.IsInvalid},
 		"to nowhere":  {bindTo("other", ""), apierrors.IsInvalid},
+		"to no name":  {bindTo("other", "a b"), apierrors.IsInvalid},
 	} {
 		if _, err := b.create(core.Pods, "binding", c.binding.Name, c.binding); !c.is(err) {
 			t.Errorf("binding a pod that is %s: %v", name, err)
@@ -201,11 +202,11 @@ func TestEviction(t *testing.T) {
 	if _, err := b.create(core.Pods, "binding", "web", bindTo("web", "n1")); err != nil {
 		t.Fatal(err)
 	}
-	other := &policyv1.Eviction{DeleteOptions: &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions("nobody")}}
+	other := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: "web"}, DeleteOptions: &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions("nobody")}}
 	if _, err := b.create(core.Pods, "eviction", "web", other); !apierrors.IsConflict(err) {
 		t.Errorf("evicting a pod by another's uid: %v", err)
 	}
-	if _, err := b.create(core.Pods, "eviction", "web", &policyv1.Eviction{}); err != nil {
+	if _, err := b.create(core.Pods, "eviction", "web", &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: "web"}}); err != nil {
 		t.Fatal(err)
 	}
 	web, err := b.Pods.GetTyped(t.Context(), "default", "web", "")

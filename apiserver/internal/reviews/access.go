@@ -2,6 +2,7 @@ package reviews
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -9,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"kctl/apiserver/internal/authz"
 	"kctl/apiserver/internal/request"
@@ -18,26 +20,28 @@ import (
 type access struct{ authorizer authz.Authorizer }
 
 func (a access) subject(ctx context.Context, _ string, obj *authorizationv1.SubjectAccessReview) error {
+	if err := invalid(append(validateSpec(&obj.Spec), validateMetadata(obj.ObjectMeta)...)); err != nil {
+		return err
+	}
 	return a.decide(ctx, &obj.Spec, &obj.Status)
 }
 
 func (a access) local(ctx context.Context, namespace string, obj *authorizationv1.LocalSubjectAccessReview) error {
-	attributes := obj.Spec.ResourceAttributes
-	switch {
-	case attributes == nil:
-		return apierrors.NewBadRequest("spec.resourceAttributes: must be given in a review that is local to a namespace")
-	case obj.Spec.NonResourceAttributes != nil:
-		return apierrors.NewBadRequest("spec.nonResourceAttributes: paths are not in a namespace")
-	case attributes.Namespace != "" && attributes.Namespace != namespace:
-		return apierrors.NewBadRequest(fmt.Sprintf("spec.resourceAttributes.namespace: must be %q, as in the request's path", namespace))
-	case obj.Namespace != "" && obj.Namespace != namespace:
-		return apierrors.NewBadRequest(fmt.Sprintf("metadata.namespace: must be %q, as in the request's path", namespace))
+	if obj.Namespace != "" && obj.Namespace != namespace {
+		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
 	}
-	attributes.Namespace, obj.Namespace = namespace, namespace
+	obj.Namespace = namespace
+	if err := invalid(validateLocal(obj)); err != nil {
+		return err
+	}
 	return a.decide(ctx, &obj.Spec, &obj.Status)
 }
 
 func (a access) self(ctx context.Context, _ string, obj *authorizationv1.SelfSubjectAccessReview) error {
+	errs := validateAttributes(obj.Spec.ResourceAttributes, obj.Spec.NonResourceAttributes)
+	if err := invalid(append(errs, validateMetadata(obj.ObjectMeta)...)); err != nil {
+		return err
+	}
 	user := request.UserFrom(ctx)
 	spec := authorizationv1.SubjectAccessReviewSpec{
 		ResourceAttributes: obj.Spec.ResourceAttributes, NonResourceAttributes: obj.Spec.NonResourceAttributes,
@@ -55,35 +59,28 @@ func extraOf(user *request.User) map[string]authorizationv1.ExtraValue {
 }
 
 func (a access) decide(ctx context.Context, spec *authorizationv1.SubjectAccessReviewSpec, status *authorizationv1.SubjectAccessReviewStatus) error {
-	attributes, err := attributesOf(spec)
-	if err != nil {
-		return err
-	}
+	attributes, ignored := attributesOf(spec)
 	decision, reason, err := a.authorizer.Authorize(ctx, attributes)
 	*status = authorizationv1.SubjectAccessReviewStatus{
 		Allowed: decision == authz.Allow,
 		Denied:  decision == authz.Deny,
 		Reason:  reason,
 	}
-	if err != nil {
+	if err := errors.Join(append(ignored, err)...); err != nil {
 		status.EvaluationError = err.Error()
 	}
 	return nil
 }
 
-func attributesOf(spec *authorizationv1.SubjectAccessReviewSpec) (*authz.Attributes, error) {
-	if spec.User == "" && len(spec.Groups) == 0 {
-		return nil, apierrors.NewBadRequest("spec.user: a user or at least one group must be given")
-	}
+// attributesOf is what is asked for. A selector that can't be read is left out,
+// which can only make the decision stricter.
+func attributesOf(spec *authorizationv1.SubjectAccessReviewSpec) (_ *authz.Attributes, ignored []error) {
 	user := &request.User{Username: spec.User, UID: spec.UID, Groups: spec.Groups, Extra: map[string]authenticationv1.ExtraValue{}}
 	for key, value := range spec.Extra {
 		user.Extra[key] = authenticationv1.ExtraValue(value)
 	}
 	resource, path := spec.ResourceAttributes, spec.NonResourceAttributes
-	switch {
-	case (resource == nil) == (path == nil):
-		return nil, apierrors.NewBadRequest("spec: exactly one of resourceAttributes and nonResourceAttributes must be given")
-	case path != nil:
+	if path != nil {
 		return &authz.Attributes{User: user, Info: request.Info{Verb: path.Verb, Path: path.Path}}, nil
 	}
 	info := request.Info{
@@ -91,31 +88,51 @@ func attributesOf(spec *authorizationv1.SubjectAccessReviewSpec) (*authz.Attribu
 		Namespace: resource.Namespace, ResourceName: resource.Resource, Subresource: resource.Subresource, Name: resource.Name,
 	}
 	if resource.FieldSelector != nil {
-		info.Fields = selectorOf(resource.FieldSelector)
+		var err error
+		if info.Fields, err = selectorOf(resource.FieldSelector); err != nil {
+			ignored = append(ignored, errors.New("spec.resourceAttributes.fieldSelector ignored due to parse error"))
+		}
 	}
-	return &authz.Attributes{User: user, Info: info}, nil
+	if !readable(resource.LabelSelector) {
+		ignored = append(ignored, errors.New("spec.resourceAttributes.labelSelector ignored due to parse error"))
+	}
+	return &authz.Attributes{User: user, Info: info}, ignored
 }
 
 // selectorOf takes over the requirements that narrow a request to one value.
 // Leaving out others can only make a decision stricter.
-func selectorOf(a *authorizationv1.FieldSelectorAttributes) fields.Selector {
+func selectorOf(a *authorizationv1.FieldSelectorAttributes) (fields.Selector, error) {
 	if a.RawSelector != "" {
-		selector, err := fields.ParseSelector(a.RawSelector)
-		if err != nil {
-			return nil
-		}
-		return selector
+		return fields.ParseSelector(a.RawSelector)
 	}
 	var terms []fields.Selector
 	for _, r := range a.Requirements {
-		if r.Operator == metav1.FieldSelectorOpIn && len(r.Values) == 1 {
-			terms = append(terms, fields.OneTermEqualSelector(r.Key, r.Values[0]))
+		switch r.Operator {
+		case metav1.FieldSelectorOpIn:
+			if len(r.Values) == 1 {
+				terms = append(terms, fields.OneTermEqualSelector(r.Key, r.Values[0]))
+			}
+		case metav1.FieldSelectorOpNotIn, metav1.FieldSelectorOpExists, metav1.FieldSelectorOpDoesNotExist:
+		default:
+			return nil, fmt.Errorf("%q is not a valid field selector operator", r.Operator)
 		}
 	}
 	if len(terms) == 0 {
-		return nil
+		return nil, nil
 	}
-	return fields.AndSelectors(terms...)
+	return fields.AndSelectors(terms...), nil
+}
+
+// readable tells whether a label selector, by which nobody here decides, is one.
+func readable(a *authorizationv1.LabelSelectorAttributes) bool {
+	if a == nil {
+		return true
+	}
+	_, err := labels.Parse(a.RawSelector)
+	if err == nil {
+		_, err = metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchExpressions: a.Requirements})
+	}
+	return err == nil
 }
 
 // Rules lists what a user may do in a namespace.
@@ -126,7 +143,7 @@ type Rules interface {
 func rulesReview(rules Rules) func(context.Context, string, *authorizationv1.SelfSubjectRulesReview) error {
 	return func(ctx context.Context, _ string, obj *authorizationv1.SelfSubjectRulesReview) error {
 		if obj.Spec.Namespace == "" {
-			return apierrors.NewBadRequest("spec.namespace: no namespace on request")
+			return apierrors.NewBadRequest("no namespace on request")
 		}
 		obj.Status = rules.Rules(ctx, request.UserFrom(ctx), obj.Spec.Namespace)
 		return nil

@@ -16,7 +16,7 @@ import (
 func tokenReview(tokens authn.TokenAuthenticator) func(context.Context, string, *authenticationv1.TokenReview) error {
 	return func(ctx context.Context, _ string, obj *authenticationv1.TokenReview) error {
 		if obj.Spec.Token == "" {
-			return apierrors.NewBadRequest("spec.token: must be given")
+			return apierrors.NewBadRequest("token is required for TokenReview in authentication")
 		}
 		user, audiences, ok, err := tokens.AuthenticateToken(ctx, obj.Spec.Token, obj.Spec.Audiences)
 		obj.Status = authenticationv1.TokenReviewStatus{Authenticated: ok}

@@ -241,7 +241,7 @@ func TestAccessReviews(t *testing.T) {
 		t.Errorf("version: %+v", status)
 	}
 	err := c.root().Do(t.Context(), http.MethodPost, core.AccessReviews.Path("", ""), &authorizationv1.SubjectAccessReview{}, nil)
-	if !apierrors.IsBadRequest(err) {
+	if !apierrors.IsInvalid(err) {
 		t.Errorf("a review of nobody: %v", err)
 	}
 	if err := c.token("nobody").Do(t.Context(), http.MethodPost, core.AccessReviews.Path("", ""), &authorizationv1.SubjectAccessReview{}, nil); !apierrors.IsForbidden(err) {

@@ -60,14 +60,13 @@ func (s *Server) handler(address string) (http.Handler, error) {
 		filters.Relay(s.ring, s.clock, s.logger),
 	)
 	router.NoMethod(func(c *gin.Context) {
-		filters.WriteStatus(c.Writer, apierrors.NewMethodNotSupported(schema.GroupResource{}, strings.ToLower(c.Request.Method)))
+		filters.WriteStatus(c.Writer, handlers.NotAllowed())
 	})
 	s.installOperations(router)
 	if err := s.installIssuer(router, address); err != nil {
 		return nil, err
 	}
 	served := s.installResources(router)
-	served = append(served, reviews.Install(router, reviews.Options{Tokens: s.identities.tokens, Authorizer: s.authorizer, Rules: s.authorizer})...)
 	s.builtin = groupVersions(served)
 	s.installDocuments(router, served)
 	catalog := discovery.New(served, s.more(), address)
@@ -83,11 +82,14 @@ func notFound(c *gin.Context) {
 	filters.WriteStatus(c.Writer, apierrors.NewGenericServerResponse(http.StatusNotFound, strings.ToLower(c.Request.Method), schema.GroupResource{}, "", "", 0, false))
 }
 
+// reading is how what is no resource is asked for; load balancers take HEAD.
+var reading = []string{http.MethodGet, http.MethodHead}
+
 // installOperations serves what is about the server itself.
 func (s *Server) installOperations(router gin.IRoutes) {
 	operations := daemon.Endpoints(s.health, prometheus.Gatherers{s.metrics, s.backend.metrics})
 	for _, path := range []string{"/healthz", "/healthz/*check", "/livez", "/livez/*check", "/readyz", "/readyz/*check", "/metrics", "/version"} {
-		router.GET(path, func(c *gin.Context) {
+		router.Match(reading, path, func(c *gin.Context) {
 			if roundabout(c.Request.URL.Path) {
 				notFound(c)
 				return
@@ -95,7 +97,7 @@ func (s *Server) installOperations(router gin.IRoutes) {
 			operations.ServeHTTP(c.Writer, c.Request)
 		})
 	}
-	router.GET("/version/", func(c *gin.Context) {
+	router.Match(reading, "/version/", func(c *gin.Context) {
 		c.Request.URL.Path = "/version"
 		operations.ServeHTTP(c.Writer, c.Request)
 	})
@@ -132,8 +134,7 @@ func (s *Server) installDocuments(router gin.IRoutes, served []discovery.Resourc
 		}
 	}
 	for _, path := range []string{"/openapi/v2", "/openapi/v3", "/openapi/v3/*group"} {
-		router.GET(path, serve)
-		router.HEAD(path, serve)
+		router.Match(reading, path, serve)
 	}
 }
 
@@ -162,13 +163,18 @@ func openAPIRelease() string {
 // installResources serves the resources and returns what discovery says.
 func (s *Server) installResources(router gin.IRouter) []discovery.Resource {
 	bindings, bind := s.resources.Bindings()
+	creatable := append([]handlers.Creatable{{Resource: bindings, Subresource: bind}},
+		reviews.Served(reviews.Options{Tokens: s.identities.tokens, Authorizer: s.authorizer, Rules: s.authorizer})...)
 	handlers.Install(router, handlers.Options{
-		Resources: s.served, Creatable: []handlers.Creatable{{Resource: bindings, Subresource: bind}},
+		Resources: s.served, Creatable: creatable,
 		Admission: s.admission, MaxBody: s.options.MaxRequestBodyBytes, Clock: s.clock, Logger: s.logger,
 	})
-	described := []discovery.Resource{{
-		Info: registry.Info{Resource: bindings, Singular: strings.ToLower(bindings.Kind)}, Verbs: []string{"create"},
-	}}
+	var described []discovery.Resource
+	for _, c := range creatable {
+		described = append(described, discovery.Resource{
+			Info: registry.Info{Resource: c.Resource, Singular: strings.ToLower(c.Kind)}, Verbs: []string{"create"},
+		})
+	}
 	for _, served := range s.served {
 		described = append(described, describe(served))
 	}
@@ -185,11 +191,7 @@ func describe(served registry.Served) discovery.Resource {
 		d.Subresources = append(d.Subresources, discovery.Subresource{Name: "status", Verbs: discovery.StatusVerbs})
 	}
 	for _, part := range info.Parts {
-		verbs := discovery.StatusVerbs
-		if part == "finalize" {
-			verbs = []string{"update"}
-		}
-		d.Subresources = append(d.Subresources, discovery.Subresource{Name: part, Verbs: verbs})
+		d.Subresources = append(d.Subresources, discovery.Subresource{Name: part, Verbs: registry.PartVerbs(part)})
 	}
 	for _, sub := range served.Subresources {
 		d.Subresources = append(d.Subresources, discovery.Subresource{Name: sub.Name, Kind: sub.Kind, Verbs: verbsOf(sub)})

@@ -80,7 +80,8 @@ func deployment(clock clock.PassiveClock) registry.Strategy[*appsv1.Deployment] 
 			return append(validateDeployment(&d.Spec), check.Same(d.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))...)
 		}},
 		Status: &registry.Change[*appsv1.Deployment]{
-			Prepare: func(_ context.Context, d, old *appsv1.Deployment) { d.Labels = old.Labels },
+			KeepsGeneration: true,
+			Prepare:         func(_ context.Context, d, old *appsv1.Deployment) { d.Labels = old.Labels },
 			Validate: func(_ context.Context, d, old *appsv1.Deployment) field.ErrorList {
 				return validateDeploymentStatus(&d.Status, &old.Status)
 			},

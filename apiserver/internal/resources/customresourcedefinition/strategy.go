@@ -34,6 +34,7 @@ const Finalizer = apiextensionsv1.CustomResourceCleanupFinalizer
 func Strategy(clock clock.PassiveClock) registry.Strategy[*Definition] {
 	return registry.Strategy[*Definition]{
 		Resource: Resource, Singular: "customresourcedefinition", ShortNames: []string{"crd", "crds"}, Categories: []string{"api-extensions"},
+		OwnsNothing:   true,
 		StoragePrefix: "apiextensions.k8s.io/customresourcedefinitions",
 		New:           func() *Definition { return &Definition{} },
 		HasGeneration: true,

@@ -54,6 +54,7 @@ func classes() registry.Strategy[*resourcev1.DeviceClass] {
 	}
 	return registry.Strategy[*resourcev1.DeviceClass]{
 		Resource: resource("deviceclasses", "DeviceClass", false), Singular: "deviceclass",
+		AnswersDeleted: true,
 		Default: func(c *resourcev1.DeviceClass) {
 			for i := range c.Spec.Config {
 				if opaque := c.Spec.Config[i].Opaque; opaque != nil {
@@ -73,8 +74,9 @@ func classes() registry.Strategy[*resourcev1.DeviceClass] {
 func claims(clock clock.PassiveClock) registry.Strategy[*resourcev1.ResourceClaim] {
 	return registry.WithStatus(registry.Strategy[*resourcev1.ResourceClaim]{
 		Resource: resource("resourceclaims", "ResourceClaim", true), Singular: "resourceclaim",
-		Default:      func(c *resourcev1.ResourceClaim) { defaultClaim(&c.Spec) },
-		ValidateName: check.NameIsSubdomain,
+		AnswersDeleted: true,
+		Default:        func(c *resourcev1.ResourceClaim) { defaultClaim(&c.Spec) },
+		ValidateName:   check.NameIsSubdomain,
 		Validate: func(_ context.Context, c *resourcev1.ResourceClaim) field.ErrorList {
 			return validateClaim(&c.Spec, specPath)
 		},
@@ -146,8 +148,9 @@ func templates() registry.Strategy[*resourcev1.ResourceClaimTemplate] {
 	at := specPath.Child("spec")
 	return registry.Strategy[*resourcev1.ResourceClaimTemplate]{
 		Resource: resource("resourceclaimtemplates", "ResourceClaimTemplate", true), Singular: "resourceclaimtemplate",
-		Default:      func(t *resourcev1.ResourceClaimTemplate) { defaultClaim(&t.Spec.Spec) },
-		ValidateName: check.NameIsSubdomain,
+		AnswersDeleted: true,
+		Default:        func(t *resourcev1.ResourceClaimTemplate) { defaultClaim(&t.Spec.Spec) },
+		ValidateName:   check.NameIsSubdomain,
 		Validate: func(_ context.Context, t *resourcev1.ResourceClaimTemplate) field.ErrorList {
 			return validateClaim(&t.Spec.Spec, at)
 		},
@@ -161,8 +164,9 @@ func templates() registry.Strategy[*resourcev1.ResourceClaimTemplate] {
 func slicesOf(clock clock.PassiveClock) registry.Strategy[*resourcev1.ResourceSlice] {
 	return registry.Strategy[*resourcev1.ResourceSlice]{
 		Resource: resource("resourceslices", "ResourceSlice", false), Singular: "resourceslice",
-		ValidateName: check.NameIsSubdomain,
-		Validate:     func(_ context.Context, s *resourcev1.ResourceSlice) field.ErrorList { return validateSlice(&s.Spec) },
+		AnswersDeleted: true,
+		ValidateName:   check.NameIsSubdomain,
+		Validate:       func(_ context.Context, s *resourcev1.ResourceSlice) field.ErrorList { return validateSlice(&s.Spec) },
 		Update: registry.Change[*resourcev1.ResourceSlice]{Validate: func(_ context.Context, s, old *resourcev1.ResourceSlice) field.ErrorList {
 			errs := validateSlice(&s.Spec)
 			errs = append(errs, check.Same(s.Spec.Driver, old.Spec.Driver, specPath.Child("driver"))...)

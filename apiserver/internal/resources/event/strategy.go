@@ -30,6 +30,7 @@ const (
 func Strategy(clock clock.PassiveClock, ttl time.Duration) registry.Strategy[*core.Event] {
 	return registry.Strategy[*core.Event]{
 		Resource: core.Events, Singular: "event", ShortNames: []string{"ev"},
+		OwnsNothing:   true,
 		StoragePrefix: "events",
 		New:           func() *core.Event { return new(core.Event) },
 		ValidateName:  check.NameIsSubdomain,

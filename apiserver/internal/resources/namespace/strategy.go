@@ -101,6 +101,9 @@ func finalizeChange() registry.Change[*core.Namespace] {
 			for i, name := range ns.Spec.Finalizers {
 				errs = append(errs, check.QualifiedName(string(name), path.Index(i))...)
 			}
+			if len(errs) == 0 {
+				errs = registry.QualifiedFinalizers(ns.Spec.Finalizers, path)
+			}
 			return errs
 		},
 	}

@@ -79,7 +79,10 @@ func validateBinding(binding *core.Binding) field.ErrorList {
 	if kind := binding.Target.Kind; kind != "" && kind != "Node" {
 		errs = append(errs, field.NotSupported(target.Child("kind"), kind, []string{"Node", "<empty>"}))
 	}
-	return append(errs, check.Need(target, "name", binding.Target.Name)...)
+	if binding.Target.Name == "" {
+		return append(errs, check.Need(target, "name", "")...)
+	}
+	return append(errs, check.Messages(target.Child("name"), binding.Target.Name, check.NameIsSubdomain(binding.Target.Name, false))...)
 }
 
 func (b *Binder) assign(pod *core.Pod, binding *core.Binding) error {

@@ -2,12 +2,17 @@ package pod
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/registry"
@@ -22,13 +27,21 @@ func Eviction(pods, budgets registry.Resource, clock clock.PassiveClock) registr
 	return registry.Subresource{
 		Name: "eviction",
 		Kind: policyv1.SchemeGroupVersion.WithKind("Eviction"),
+		Also: []schema.GroupVersionKind{{Group: policyv1.GroupName, Version: "v1beta1", Kind: "Eviction"}},
 		New:  func() any { return new(policyv1.Eviction) },
 		Create: func(ctx context.Context, namespace, name string, obj any, o *metav1.CreateOptions) (any, error) {
 			eviction := obj.(*policyv1.Eviction)
-			if eviction.Name != "" && eviction.Name != name {
+			switch {
+			case eviction.Name != name:
 				return nil, apierrors.NewBadRequest("name in URL does not match name in Eviction object")
+			case eviction.Namespace != "" && eviction.Namespace != namespace:
+				return nil, apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
 			}
-			return e.evict(ctx, namespace, name, eviction.DeleteOptions, o)
+			options, err := deleteOptions(eviction.DeleteOptions, o)
+			if err != nil {
+				return nil, err
+			}
+			return e.evict(ctx, namespace, name, options)
 		},
 	}
 }
@@ -38,30 +51,48 @@ type evictions struct {
 	clock         clock.PassiveClock
 }
 
-func (e *evictions) evict(ctx context.Context, namespace, name string, options *metav1.DeleteOptions, o *metav1.CreateOptions) (*metav1.Status, error) {
-	pods, now := e.pods, metav1.NewTime(e.clock.Now())
+// deleteOptions are the eviction's own, checked as those of a deletion. Both
+// they and the request may ask for a dry run, but not for different things.
+func deleteOptions(within *metav1.DeleteOptions, o *metav1.CreateOptions) (*metav1.DeleteOptions, error) {
+	options := within.DeepCopy()
 	if options == nil {
 		options = &metav1.DeleteOptions{}
 	}
-	if len(options.DryRun) == 0 {
+	switch {
+	case len(options.DryRun) == 0:
 		options.DryRun = o.DryRun
+	case len(o.DryRun) > 0 && !slices.Equal(options.DryRun, o.DryRun):
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("Non-matching dry-run options in request and content: %v and %v", o.DryRun, options.DryRun))
 	}
+	if errs := validation.ValidateDeleteOptions(options); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)
+	}
+	return options, nil
+}
+
+func (e *evictions) evict(ctx context.Context, namespace, name string, options *metav1.DeleteOptions) (*metav1.Status, error) {
+	pods, now := e.pods, metav1.NewTime(e.clock.Now())
 	if err := e.askBudget(ctx, namespace, name, options); err != nil {
 		return nil, err
 	}
 	mark := func(current core.Object) (core.Object, error) {
 		pod := current.(*core.Pod)
-		if err := sameUID(pod, options); err != nil {
+		if err := registry.Preconditions(core.Pods, pod, options.Preconditions); err != nil {
 			return nil, err
 		}
 		setCondition(&pod.Status, corev1.PodCondition{
-			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, ObservedGeneration: pod.Generation,
+			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
 			Reason: "EvictionByEvictionAPI", Message: "Eviction API: evicting",
 		}, now)
 		return pod, nil
 	}
-	if _, _, err := pods.Update(ctx, namespace, name, "status", mark, registry.Admit{}, &metav1.UpdateOptions{DryRun: options.DryRun}); err != nil {
+	marked, _, err := pods.Update(ctx, namespace, name, "status", mark, registry.Admit{}, &metav1.UpdateOptions{DryRun: options.DryRun})
+	if err != nil {
 		return nil, err
+	}
+	if p := options.Preconditions; p != nil && p.ResourceVersion != nil {
+		version := strconv.FormatInt(marked.Revision, 10)
+		p.ResourceVersion = &version // the mark is a change of ours
 	}
 	if _, _, err := pods.Delete(ctx, namespace, name, registry.Admit{}, options); err != nil {
 		return nil, err
@@ -84,22 +115,8 @@ func (e *evictions) askBudget(ctx context.Context, namespace, name string, optio
 		return err
 	}
 	pod := obj.(*core.Pod)
-	if err := sameUID(pod, options); err != nil {
+	if err := registry.Preconditions(core.Pods, pod, options.Preconditions); err != nil {
 		return err
 	}
 	return e.takeFromBudget(ctx, pod, options.DryRun)
-}
-
-func sameUID(pod *core.Pod, options *metav1.DeleteOptions) error {
-	if p := options.Preconditions; p != nil && p.UID != nil && *p.UID != pod.UID {
-		return apierrors.NewConflict(core.Pods.GVR().GroupResource(), pod.Name,
-			&preconditionError{want: string(*p.UID), have: string(pod.UID)})
-	}
-	return nil
-}
-
-type preconditionError struct{ want, have string }
-
-func (e *preconditionError) Error() string {
-	return "Precondition failed: UID in precondition: " + e.want + ", UID in object meta: " + e.have
 }

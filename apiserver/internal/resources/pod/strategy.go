@@ -21,6 +21,7 @@ const gatedMessage = "Scheduling is blocked due to non-empty scheduling gates"
 func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Pod] {
 	return registry.Strategy[*core.Pod]{
 		Resource: core.Pods, Singular: "pod", ShortNames: []string{"po"}, Categories: []string{"all"},
+		AnswersDeleted:   true,
 		StoragePrefix:    "pods",
 		New:              func() *core.Pod { return new(core.Pod) },
 		Default:          setAllDefaults,

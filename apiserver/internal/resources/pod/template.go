@@ -25,9 +25,10 @@ func TemplateResources(o registry.Options) []registry.Served {
 func templates() registry.Strategy[*corev1.PodTemplate] {
 	return registry.Strategy[*corev1.PodTemplate]{
 		Resource: core.PodTemplates, Singular: "podtemplate",
-		New:          func() *corev1.PodTemplate { return new(corev1.PodTemplate) },
-		Default:      func(t *corev1.PodTemplate) { DefaultTemplate(&t.Template) },
-		ValidateName: check.NameIsSubdomain,
+		AnswersDeleted: true,
+		New:            func() *corev1.PodTemplate { return new(corev1.PodTemplate) },
+		Default:        func(t *corev1.PodTemplate) { DefaultTemplate(&t.Template) },
+		ValidateName:   check.NameIsSubdomain,
 		Validate: func(_ context.Context, t *corev1.PodTemplate) field.ErrorList {
 			return ValidateTemplate(&t.Template, field.NewPath("template"))
 		},

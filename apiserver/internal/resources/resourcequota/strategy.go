@@ -27,6 +27,7 @@ var Resource = core.Resource{Version: "v1", Name: "resourcequotas", Kind: "Resou
 func Strategy(clock clock.PassiveClock) registry.Strategy[*corev1.ResourceQuota] {
 	return registry.Strategy[*corev1.ResourceQuota]{
 		Resource: Resource, Singular: "resourcequota", ShortNames: []string{"quota"},
+		AnswersDeleted:   true,
 		New:              func() *corev1.ResourceQuota { return new(corev1.ResourceQuota) },
 		ValidateName:     check.NameIsSubdomain,
 		PrepareForCreate: func(_ context.Context, q *corev1.ResourceQuota) { q.Status = corev1.ResourceQuotaStatus{} },

@@ -23,6 +23,7 @@ import (
 func Strategy(clock clock.PassiveClock) registry.Strategy[*corev1.Service] {
 	return registry.Strategy[*corev1.Service]{
 		Resource: core.Services, Singular: "service", ShortNames: []string{"svc"}, Categories: []string{"all"},
+		AnswersDeleted:   true,
 		StoragePrefix:    "services/specs",
 		New:              func() *corev1.Service { return new(corev1.Service) },
 		Default:          setDefaults,

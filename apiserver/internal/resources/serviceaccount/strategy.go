@@ -18,6 +18,7 @@ import (
 func Strategy(clock clock.PassiveClock) registry.Strategy[*core.ServiceAccount] {
 	return registry.Strategy[*core.ServiceAccount]{
 		Resource: core.ServiceAccounts, Singular: "serviceaccount", ShortNames: []string{"sa"},
+		AnswersDeleted:      true,
 		StoragePrefix:       "serviceaccounts",
 		New:                 func() *core.ServiceAccount { return new(core.ServiceAccount) },
 		ValidateName:        check.NameIsSubdomain,

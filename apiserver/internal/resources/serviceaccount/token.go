@@ -45,7 +45,9 @@ func Token(issuer Issuer, from TokenSources) registry.Subresource {
 		Create: func(ctx context.Context, namespace, name string, obj any, o *metav1.CreateOptions) (any, error) {
 			request := obj.(*authenticationv1.TokenRequest)
 			if request.Name != "" && request.Name != name {
-				return nil, apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", request.Name, name))
+				return nil, registry.Invalid(tokenKind.GroupKind(), name, field.ErrorList{
+					field.Invalid(field.NewPath("metadata", "name"), request.Name, "must match the service account name if specified"),
+				})
 			}
 			if request.Namespace != "" && request.Namespace != namespace {
 				return nil, apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")

@@ -24,6 +24,7 @@ import (
 func Drivers(clock clock.PassiveClock) registry.Strategy[*storagev1.CSIDriver] {
 	return registry.Strategy[*storagev1.CSIDriver]{
 		Resource: resource("csidrivers", "CSIDriver"), Singular: "csidriver", Warnings: warnOfTokens,
+		AnswersDeleted: true,
 		Default: func(d *storagev1.CSIDriver) {
 			s := &d.Spec
 			workload.DefaultTo(&s.AttachRequired, true)
@@ -128,9 +129,10 @@ func warnOfTokens(_ context.Context, d *storagev1.CSIDriver) []string {
 func nodes(clock clock.PassiveClock) registry.Strategy[*storagev1.CSINode] {
 	return registry.WithStatus(registry.Strategy[*storagev1.CSINode]{
 		Resource: resource("csinodes", "CSINode"), Singular: "csinode",
-		Unowned:      map[string][]string{"status": {"metadata"}},
-		ValidateName: check.NameIsSubdomain,
-		Validate:     func(_ context.Context, n *storagev1.CSINode) field.ErrorList { return validateNode(&n.Spec) },
+		AnswersDeleted: true,
+		Unowned:        map[string][]string{"status": {"metadata"}},
+		ValidateName:   check.NameIsSubdomain,
+		Validate:       func(_ context.Context, n *storagev1.CSINode) field.ErrorList { return validateNode(&n.Spec) },
 		Update: registry.Change[*storagev1.CSINode]{Validate: func(_ context.Context, n, old *storagev1.CSINode) field.ErrorList {
 			return append(validateNode(&n.Spec), sameDrivers(n.Spec.Drivers, old.Spec.Drivers)...)
 		}},
@@ -198,7 +200,8 @@ func validateNode(s *storagev1.CSINodeSpec) field.ErrorList {
 func attachments(clock clock.PassiveClock) registry.Strategy[*storagev1.VolumeAttachment] {
 	return registry.WithStatus(registry.Strategy[*storagev1.VolumeAttachment]{
 		Resource: resource("volumeattachments", "VolumeAttachment"), Singular: "volumeattachment",
-		ValidateName: check.NameIsSubdomain,
+		AnswersDeleted: true,
+		ValidateName:   check.NameIsSubdomain,
 		Validate: func(_ context.Context, a *storagev1.VolumeAttachment) field.ErrorList {
 			return validateAttachment(&a.Spec)
 		},

@@ -53,6 +53,7 @@ var specPath = field.NewPath("spec")
 func Classes(clock clock.PassiveClock) registry.Strategy[*storagev1.StorageClass] {
 	return registry.Strategy[*storagev1.StorageClass]{
 		Resource: resource("storageclasses", "StorageClass"), Singular: "storageclass", ShortNames: []string{"sc"},
+		AnswersDeleted: true,
 		Default: func(c *storagev1.StorageClass) {
 			if c.ReclaimPolicy == nil {
 				c.ReclaimPolicy = ptr.To(corev1.PersistentVolumeReclaimDelete)

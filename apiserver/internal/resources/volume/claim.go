@@ -20,8 +20,9 @@ func ClaimStrategy(clock clock.PassiveClock) registry.Strategy[*corev1.Persisten
 	return registry.WithStatus(registry.Strategy[*corev1.PersistentVolumeClaim]{
 		Resource: Claims,
 		Singular: "persistentvolumeclaim", ShortNames: []string{"pvc"},
-		Default:      DefaultClaim,
-		ValidateName: check.NameIsSubdomain,
+		AnswersDeleted: true,
+		Default:        DefaultClaim,
+		ValidateName:   check.NameIsSubdomain,
 		PrepareForCreate: func(_ context.Context, c *corev1.PersistentVolumeClaim) {
 			c.Status.Phase = corev1.ClaimPending
 			alignSources(&c.Spec)

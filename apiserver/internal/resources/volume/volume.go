@@ -43,8 +43,9 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*corev1.PersistentVolu
 	return registry.WithStatus(registry.Strategy[*corev1.PersistentVolume]{
 		Resource: Volumes,
 		Singular: "persistentvolume", ShortNames: []string{"pv"},
-		Default:      defaultVolume,
-		ValidateName: check.NameIsSubdomain,
+		AnswersDeleted: true,
+		Default:        defaultVolume,
+		ValidateName:   check.NameIsSubdomain,
 		PrepareForCreate: func(_ context.Context, v *corev1.PersistentVolume) {
 			v.Status = corev1.PersistentVolumeStatus{Phase: corev1.VolumePending, LastPhaseTransitionTime: ptr.To(metav1.NewTime(clock.Now()))}
 		},

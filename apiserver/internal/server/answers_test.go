@@ -1,0 +1,88 @@
+package server
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// TestAnswers: what clients may look for in an answer is there, in upstream's
+// words. The requests follow on each other.
+func TestAnswers(t *testing.T) {
+	c := start(t)
+	const (
+		core, apps = "/api/v1/namespaces/default", "/apis/apps/v1/namespaces/default"
+		access     = "/apis/authorization.k8s.io/v1"
+		evict      = core + "/pods/web/eviction?dryRun=All"
+	)
+	aPod := `{"metadata":{"name":"web"},"spec":{"nodeName":"n","containers":[{"name":"c","image":"i"}],"serviceAccountName":"web"}}`
+	for _, test := range []struct {
+		name, method, path, body string
+		code                     int
+		says                     []string // parts of the answer; those that begin with "-" are none
+	}{
+		{"an account", "POST", core + "/serviceaccounts", `{"metadata":{"name":"web"}}`, 201, nil},
+		{"a pod", "POST", core + "/pods", aPod, 201, nil},
+
+		{"another's eviction", "POST", evict, `{"metadata":{"name":"web","namespace":"kube-system"}}`, 400, []string{"the namespace of the provided object does not match the namespace sent on the request"}},
+		{"nobody's eviction", "POST", evict, `{}`, 400, []string{"name in URL does not match name in Eviction object"}},
+		{"an eviction of old", "POST", evict, `{"apiVersion":"policy/v1beta1","kind":"Eviction","metadata":{"name":"web"}}`, 201, []string{`"status":"Success"`}},
+		{"an eviction of no time", "POST", evict, `{"apiVersion":"policy/v2","kind":"Eviction","metadata":{"name":"web"}}`, 400, []string{"does not match the expected API version"}},
+		{"half a dry run", "POST", evict, `{"metadata":{"name":"web"},"deleteOptions":{"dryRun":["x"]}}`, 400, []string{"Non-matching dry-run options in request and content: [All] and [x]"}},
+		{"a policy that is none", "POST", evict, `{"metadata":{"name":"web"},"deleteOptions":{"propagationPolicy":"x"}}`, 422, []string{`DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Unsupported value`}},
+		{"another's pod", "POST", evict, `{"metadata":{"name":"web"},"deleteOptions":{"preconditions":{"uid":"x"}}}`, 409, []string{`Operation cannot be fulfilled on Pod \"web\": the UID in the precondition (x) does not match the UID in record`}},
+		{"a pod of before", "POST", evict, `{"metadata":{"name":"web"},"deleteOptions":{"preconditions":{"resourceVersion":"1"}}}`, 409, []string{"the ResourceVersion in the precondition (1) does not match"}},
+		{"a node without a name", "POST", core + "/pods/web/binding", `{"metadata":{"name":"web"},"target":{"name":"a b"}}`, 422, []string{`target.name: Invalid value: \"a b\"`}},
+
+		{"a pod that is deleted", "DELETE", core + "/pods/web?gracePeriodSeconds=0", "", 200, []string{`"kind":"Pod"`, `"deletionGracePeriodSeconds":0`, `"deletionTimestamp"`}},
+		{"an account that is deleted", "DELETE", core + "/serviceaccounts/web", "", 200, []string{`"kind":"ServiceAccount"`, "-deletionTimestamp"}},
+		{"a configuration", "POST", core + "/configmaps", `{"metadata":{"name":"a"}}`, 201, nil},
+		{"another age", "PUT", core + "/configmaps/a", `{"metadata":{"name":"a","creationTimestamp":"2020-01-01T00:00:00Z"}}`, 200, []string{"-2020-01-01"}},
+		{"a configuration that is deleted", "DELETE", core + "/configmaps/a", "", 200, []string{`"kind":"Status"`, `"details":{"name":"a","kind":"configmaps","uid"`}},
+		{"an event", "POST", core + "/events", `{"metadata":{"name":"a"},"involvedObject":{"namespace":"default"}}`, 201, nil},
+		{"an event on which nothing depends", "DELETE", core + "/events/a?propagationPolicy=Foreground", "", 200, []string{`"status":"Success"`}},
+		{"an event that is not there", "GET", "/apis/events.k8s.io/v1/namespaces/default/events/a", "", 404, []string{`events.events.k8s.io \"a\" not found`, `"group":"events.k8s.io"`}},
+		{"a method that is none", "PUT", core + "/configmaps", "", 405, []string{"the server does not allow this method on the requested resource", `"details":{}`}},
+		{"a document that is put", "PUT", "/version", "", 405, []string{"the server does not allow this method on the requested resource"}},
+		{"health by its head", "HEAD", "/healthz", "", 200, nil},
+
+		{"an end that is read", "GET", "/api/v1/namespaces/default/finalize", "", 405, nil},
+		{"an end without a domain", "PUT", "/api/v1/namespaces/default/finalize", `{"metadata":{"name":"default"},"spec":{"finalizers":["abc"]}}`, 422, []string{`spec.finalizers[0]: Invalid value: \"abc\": name is neither a standard finalizer name nor is it fully qualified`}},
+		{"a deployment", "POST", apps + "/deployments", `{"metadata":{"name":"d"},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}`, 201, []string{`"generation":1`}},
+		{"a status with a note", "PUT", apps + "/deployments/d/status", `{"metadata":{"name":"d","annotations":{"n":"1"}}}`, 200, []string{`"generation":1`, `"n":"1"`}},
+		{"another's token", "POST", core + "/serviceaccounts/default/token", `{"metadata":{"name":"x"}}`, 422, []string{`metadata.name: Invalid value: \"x\": must match the service account name if specified`}},
+
+		{"no question", "POST", access + "/subjectaccessreviews", `{}`, 422, []string{`.authorization.k8s.io \"\" is invalid: [spec: Invalid value: null: exactly one of nonResourceAttributes or resourceAttributes must be specified, spec.user: Invalid value: \"\": at least one of user or group must be specified]`}},
+		{"a question of one's own", "POST", access + "/selfsubjectaccessreviews", `{"metadata":{"name":"x"},"spec":{"nonResourceAttributes":{"path":"/","verb":"get"}}}`, 422, []string{`metadata: Invalid value: {\"name\":\"x\"}: must be empty`}},
+		{"a question of nowhere", "POST", access + "/namespaces/default/localsubjectaccessreviews", `{"spec":{"user":"u","resourceAttributes":{"verb":"get"}}}`, 422, []string{`spec.resourceAttributes.namespace: Invalid value: \"\": must match metadata.namespace`}},
+		{"a question of elsewhere", "POST", access + "/namespaces/default/localsubjectaccessreviews", `{"metadata":{"namespace":"x"},"spec":{"user":"u","resourceAttributes":{"verb":"get"}}}`, 400, []string{"the namespace of the provided object does not match the namespace sent on the request"}},
+		{"a question of a path in a namespace", "POST", access + "/namespaces/default/localsubjectaccessreviews", `{"spec":{"user":"u","nonResourceAttributes":{"path":"/","verb":"get"}}}`, 422, []string{"disallowed on this kind of request"}},
+		{"two ways to select", "POST", access + "/subjectaccessreviews", `{"spec":{"user":"u","resourceAttributes":{"verb":"get","fieldSelector":{"rawSelector":"a=b","requirements":[{"key":"a","operator":"In"}]}}}}`, 422,
+			[]string{"spec.resourceAttributes.fieldSelector.rawSelector", "spec.resourceAttributes.fieldSelector.requirements[0].values"}},
+		{"no way to select", "POST", access + "/subjectaccessreviews", `{"spec":{"user":"u","resourceAttributes":{"verb":"get","labelSelector":{}}}}`, 422, []string{"requirements or rawSelector is required"}},
+		{"selectors that can't be read", "POST", access + "/subjectaccessreviews", `{"spec":{"user":"u","resourceAttributes":{"verb":"get","labelSelector":{"rawSelector":"a in (("},"fieldSelector":{"requirements":[{"key":"a","operator":"Foo"}]}}}}`, 201,
+			[]string{"spec.resourceAttributes.fieldSelector ignored due to parse error", "spec.resourceAttributes.labelSelector ignored due to parse error"}},
+		{"a field that is none", "POST", access + "/selfsubjectaccessreviews?fieldValidation=Strict", `{"spec":{"user":"u"}}`, 400, []string{`strict decoding error: unknown field \"spec.user\"`}},
+		{"a dry run that is none", "POST", access + "/subjectaccessreviews?dryRun=x", `{}`, 422, []string{`CreateOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value`}},
+		{"another kind of question", "POST", access + "/subjectaccessreviews", `{"kind":"Pod","apiVersion":"v1"}`, 400, []string{`Pod in version \"v1\" cannot be handled as a SubjectAccessReview`}},
+		{"no namespace", "POST", access + "/selfsubjectrulesreviews", `{}`, 400, []string{"no namespace on request"}},
+		{"no token", "POST", "/apis/authentication.k8s.io/v1/tokenreviews", `{}`, 400, []string{"token is required for TokenReview in authentication"}},
+		{"questions that are read", "GET", "/apis/authentication.k8s.io/v1/tokenreviews", "", 405, []string{`"details":{}`}},
+	} {
+		answer, text := c.ask(test.method, test.path, http.Header{"Content-Type": {"application/json"}}, []byte(test.body))
+		if answer.StatusCode != test.code {
+			t.Errorf("%s: %d, want %d: %.400s", test.name, answer.StatusCode, test.code, text)
+		}
+		for _, part := range test.says {
+			if part, none := strings.CutPrefix(part, "-"); strings.Contains(string(text), part) == none {
+				t.Errorf("%s: %.600s\nhas %q: %v", test.name, text, part, none)
+			}
+		}
+	}
+	for media, want := range map[string]string{"application/yaml": "kind: Status\n", "application/vnd.kubernetes.protobuf": "k8s\x00"} {
+		answer, text := c.ask(http.MethodGet, core+"/configmaps/none", http.Header{"Accept": {media}}, nil)
+		if answer.Header.Get("Content-Type") != media || !strings.Contains(string(text), want) {
+			t.Errorf("an error for who accepts %s: %s %q", media, answer.Header.Get("Content-Type"), text)
+		}
+	}
+}
