@@ -162,8 +162,12 @@ func newSelectable(path string) selectable {
 	return selectable{name: name, steps: strings.Split(name, ".")}
 }
 
-// selectable are the fields of all versions.
+// selectable are the fields of all versions; none where a webhook makes one
+// version of another, as what is stored does not tell them then.
 func (c *converter) selectable() []selectable {
+	if c.hook != nil && len(c.forms) > 1 {
+		return nil
+	}
 	var out []selectable
 	seen := map[string]bool{}
 	for _, f := range c.forms {

@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/storage/cache"
@@ -34,12 +35,19 @@ func (v *view) Get(ctx context.Context, namespace, name, resourceVersion string)
 
 // List implements registry.Resource.
 func (v *view) List(ctx context.Context, namespace string, o registry.ListOptions) (registry.List, error) {
+	o, own, err := v.narrowed(o)
+	if err != nil {
+		return registry.List{}, err
+	}
 	list, err := v.Store.List(ctx, namespace, o)
 	if err != nil {
 		return list, err
 	}
 	list.Items, err = v.all(ctx, list.Items)
-	return list, err
+	if err != nil || own == nil {
+		return list, err
+	}
+	return v.matching(own, list)
 }
 
 // Create implements registry.Resource.
@@ -73,6 +81,14 @@ func (v *view) Delete(ctx context.Context, namespace, name string, admit registr
 
 // DeleteCollection implements registry.Resource.
 func (v *view) DeleteCollection(ctx context.Context, namespace string, admit registry.Admit, o *metav1.DeleteOptions, list registry.ListOptions) (registry.List, error) {
+	list, own, err := v.narrowed(list)
+	if err != nil {
+		return registry.List{}, err
+	}
+	if own != nil {
+		list.Fields = fields.AndSelectors(list.Fields, own)
+		return registry.DeleteEach(ctx, v, namespace, admit, o, list)
+	}
 	deleted, err := v.Store.DeleteCollection(ctx, namespace, admit, o, list)
 	if err != nil {
 		return deleted, err
@@ -128,6 +144,16 @@ func (v *view) all(ctx context.Context, items []registry.Encoded) ([]registry.En
 
 // Watch implements registry.Resource.
 func (v *view) Watch(ctx context.Context, namespace string, o registry.ListOptions) (registry.Watcher, error) {
+	o, own, err := v.narrowed(o)
+	if err != nil {
+		return nil, err
+	}
+	var within *sight
+	if own != nil {
+		if within, o, err = v.look(ctx, namespace, o, own); err != nil {
+			return nil, err
+		}
+	}
 	inner, err := v.Store.Watch(ctx, namespace, o)
 	if err != nil {
 		return nil, err
@@ -137,6 +163,12 @@ func (v *view) Watch(ctx context.Context, namespace string, o registry.ListOptio
 		defer close(w.events)
 		for event := range inner.Events() {
 			shown := v.event(ctx, event)
+			if within != nil {
+				var seen bool
+				if shown, seen = within.turn(shown); !seen {
+					continue
+				}
+			}
 			select {
 			case w.events <- shown:
 			case <-ctx.Done():

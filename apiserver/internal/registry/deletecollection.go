@@ -7,22 +7,28 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// DeleteCollection implements Resource. Objects that somebody else deletes
-// meanwhile are passed over; the first other error ends it.
+// DeleteCollection implements Resource.
 func (s *Store[T]) DeleteCollection(ctx context.Context, namespace string, admit Admit, o *metav1.DeleteOptions, list ListOptions) (List, error) {
-	found, err := s.List(ctx, namespace, list)
+	return DeleteEach(ctx, s, namespace, admit, o, list)
+}
+
+// DeleteEach deletes what a list of r has, one object after the other. Objects
+// that somebody else deletes meanwhile are passed over; the first other error
+// ends it.
+func DeleteEach(ctx context.Context, r Objects, namespace string, admit Admit, o *metav1.DeleteOptions, list ListOptions) (List, error) {
+	found, err := r.List(ctx, namespace, list)
 	if err != nil {
 		return List{}, err
 	}
 	deleted := List{ResourceVersion: found.ResourceVersion, Continue: found.Continue, Remaining: found.Remaining}
 	for _, item := range found.Items {
-		obj, err := s.decode(item.JSON)
+		obj, err := r.Decode(item)
 		if err != nil {
 			return List{}, apierrors.NewInternalError(err)
 		}
 		// BeginDelete may change the options of one object.
 		options := o.DeepCopy()
-		result, _, err := s.Delete(ctx, obj.GetNamespace(), obj.GetName(), admit, options)
+		result, _, err := r.Delete(ctx, obj.GetNamespace(), obj.GetName(), admit, options)
 		if apierrors.IsNotFound(err) {
 			continue
 		}

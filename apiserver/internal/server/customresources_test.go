@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -127,7 +126,7 @@ func TestCustomResources(t *testing.T) {
 		"objects": (*custom).objects, "versions": (*custom).versions, "names": (*custom).names, "documents": (*custom).documents,
 		"house": (*custom).house, "end": (*custom).end, "change": (*custom).change, "conversion": (*custom).conversion,
 		"rules": (*custom).rules, "apply": (*custom).apply, "scale": (*custom).scale,
-		"hostile": (*custom).hostile, "many": (*custom).many, "webhook": (*custom).webhook,
+		"hostile": (*custom).hostile, "many": (*custom).many, "webhook": (*custom).webhook, "selected": (*custom).selected,
 	} {
 		t.Run(name, func(t *testing.T) { test(&custom{cluster, t}) })
 	}
@@ -386,36 +385,17 @@ func (c *custom) end() {
 func (c *custom) conversion() {
 	var calls atomic.Int64
 	var broken atomic.Bool
-	hook := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	hook := c.converting(func(all []*unstructured.Unstructured) {
 		calls.Add(1)
-		review := &apiextensionsv1.ConversionReview{}
-		if err := json.NewDecoder(r.Body).Decode(review); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		response := &apiextensionsv1.ConversionResponse{UID: review.Request.UID, Result: metav1.Status{Status: metav1.StatusSuccess}}
-		for _, raw := range review.Request.Objects {
-			o := &unstructured.Unstructured{}
-			_ = json.Unmarshal(raw.Raw, &o.Object)
-			o.SetAPIVersion(review.Request.DesiredAPIVersion)
+		for _, o := range all {
 			o.SetLabels(map[string]string{"converted": "yes"})
 			if broken.Load() {
 				o.SetName("another")
 			}
-			text, _ := json.Marshal(o.Object)
-			response.ConvertedObjects = append(response.ConvertedObjects, runtime.RawExtension{Raw: text})
 		}
-		review.Request, review.Response = nil, response
-		_ = json.NewEncoder(w).Encode(review)
-	}))
-	defer hook.Close()
-	url, authority := hook.URL, pemOf(hook.Certificate().Raw)
+	})
 	const group = "conversion.test"
-	c.define(widgets(group, func(d *apiextensionsv1.CustomResourceDefinition) {
-		d.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{
-			ClientConfig: &apiextensionsv1.WebhookClientConfig{URL: &url, CABundle: authority}, ConversionReviewVersions: []string{"v1"},
-		}}
-	}))
+	c.define(widgets(group, hook))
 	path := func(version string) string { return "/apis/" + group + "/" + version + "/namespaces/default/widgets" }
 	for _, name := range []string{"a", "b", "c"} {
 		c.want(201, "POST", path("v1"), widget(group+"/v1", name, `{}`))

@@ -1,0 +1,147 @@
+package customresources
+
+import (
+	"context"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/selection"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/storage/cache"
+)
+
+// narrowed takes out of the options what only an object in the view's version
+// can tell: where a webhook converts, a version's fields are not those that are
+// stored. own is nil where the store selects by itself.
+func (v *view) narrowed(o registry.ListOptions) (inner registry.ListOptions, own fields.Selector, err error) {
+	if o.Fields == nil {
+		return o, nil, nil
+	}
+	var here, there []fields.Selector
+	for _, r := range o.Fields.Requirements() {
+		term := fields.OneTermEqualSelector(r.Field, r.Value)
+		if r.Operator == selection.NotEquals {
+			term = fields.OneTermNotEqualSelector(r.Field, r.Value)
+		}
+		switch {
+		case strings.HasPrefix(r.Field, "metadata."):
+			there = append(there, term)
+		case !v.form.selects(r.Field):
+			return o, nil, apierrors.NewBadRequest("field label not supported: " + r.Field)
+		default:
+			here = append(here, term)
+		}
+	}
+	if v.converter.hook == nil || len(here) == 0 {
+		return o, nil, nil
+	}
+	o.Fields = fields.AndSelectors(there...)
+	return o, fields.AndSelectors(here...), nil
+}
+
+func (f *form) selects(name string) bool {
+	for _, s := range f.selected {
+		if s.name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// matching are those of a page that own selects. The page may come out short, or
+// empty: clients go on by continue.
+func (v *view) matching(own fields.Selector, page registry.List) (registry.List, error) {
+	out := page
+	out.Items, out.Remaining = make([]registry.Encoded, 0, len(page.Items)), nil
+	for _, item := range page.Items {
+		o, err := unmarshal(item.JSON)
+		if err != nil {
+			return out, apierrors.NewInternalError(err)
+		}
+		if own.Matches(setOf(v.form.selected, o)) {
+			out.Items = append(out.Items, item)
+		}
+	}
+	return out, nil
+}
+
+// sight is what one watch that selects by the view's fields has in sight:
+// objects come into it and leave it as they change.
+type sight struct {
+	view *view
+	own  fields.Selector
+	seen map[string][]byte // by namespace and name; as last shown
+}
+
+// look begins a watch's sight with what is there at its resourceVersion. The
+// options it returns begin the watch just there.
+func (v *view) look(ctx context.Context, namespace string, o registry.ListOptions, own fields.Selector) (*sight, registry.ListOptions, error) {
+	s := &sight{view: v, own: own, seen: map[string][]byte{}}
+	unversioned := o.ResourceVersion == "" || o.ResourceVersion == "0"
+	if o.SendInitialEvents != nil && *o.SendInitialEvents || o.SendInitialEvents == nil && unversioned {
+		return s, o, nil // everything comes as ADDED
+	}
+	at := registry.ListOptions{Labels: o.Labels, Fields: o.Fields, ResourceVersion: o.ResourceVersion}
+	if !unversioned {
+		at.ResourceVersionMatch = metav1.ResourceVersionMatchExact
+	}
+	list, err := v.Store.List(ctx, namespace, at)
+	if err != nil {
+		return nil, o, err
+	}
+	o.ResourceVersion = list.ResourceVersion
+	if list.Items, err = v.all(ctx, list.Items); err != nil {
+		return nil, o, err
+	}
+	if list, err = v.matching(own, list); err != nil {
+		return nil, o, err
+	}
+	for _, item := range list.Items {
+		if shown, err := unmarshal(item.JSON); err == nil { // matching has read it
+			s.seen[shown.GetNamespace()+"/"+shown.GetName()] = item.JSON
+		}
+	}
+	return s, o, nil
+}
+
+// turn makes of a change in the view's version what who watches sees of it;
+// false for nothing.
+func (s *sight) turn(event registry.WatchEvent) (registry.WatchEvent, bool) {
+	if event.Type == cache.Error || event.Type == cache.Bookmark {
+		return event, true
+	}
+	o, err := unmarshal(event.Object.JSON)
+	if err != nil {
+		return registry.WatchEvent{Type: cache.Error, Object: registry.Encoded{JSON: statusJSON(err)}}, true
+	}
+	key := o.GetNamespace() + "/" + o.GetName()
+	last, had := s.seen[key]
+	if event.Type != cache.Deleted && s.own.Matches(setOf(s.view.form.selected, o)) {
+		s.seen[key] = event.Object.JSON
+		kind := cache.Added
+		if had {
+			kind = cache.Modified
+		}
+		return registry.WatchEvent{Type: kind, Object: event.Object}, true // anew: an event has its frame with it
+	}
+	delete(s.seen, key)
+	if had && event.Type != cache.Deleted {
+		event = left(event, last, o.GetResourceVersion())
+	}
+	return event, had
+}
+
+// left tells of an object that matches no more: as it was while it did, at the
+// revision of the change.
+func left(event registry.WatchEvent, last []byte, resourceVersion string) registry.WatchEvent {
+	if o, err := unmarshal(last); err == nil {
+		o.SetResourceVersion(resourceVersion)
+		if value, err := marshal(o); err == nil {
+			last = value
+		}
+	}
+	return registry.WatchEvent{Type: cache.Deleted, Object: registry.Encoded{JSON: last, Revision: event.Object.Revision}}
+}
