@@ -79,7 +79,9 @@ func (m *Manager) status(before *corev1.NodeStatus, s state) corev1.NodeStatus {
 		MachineID: machine.MachineID, SystemUUID: machine.SystemUUID, BootID: machine.BootID,
 		KernelVersion: machine.Kernel, OSImage: machine.OSImage, ContainerRuntimeVersion: s.runtime,
 		KubeletVersion: m.config.Version, OperatingSystem: runtime.GOOS, Architecture: runtime.GOARCH,
-		Swap: &corev1.NodeSwapStatus{Capacity: &machine.Swap},
+	}
+	if machine.Swap > 0 { // kube-apiserver refuses a node with none of it
+		status.NodeInfo.Swap = &corev1.NodeSwapStatus{Capacity: &machine.Swap}
 	}
 	status.Images = s.images
 	status.RuntimeHandlers, status.Features = s.features.Handlers, s.features.Node

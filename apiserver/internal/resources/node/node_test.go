@@ -50,6 +50,19 @@ func TestValidate(t *testing.T) {
 	} {
 		expect(t, text, validate(fromYAML(t, text), nil), want)
 	}
+	for status, want := range map[string]string{
+		"{nodeInfo: {swap: {capacity: 1}}, declaredFeatures: [A, B/c2]}": "",
+		"{nodeInfo: {swap: {capacity: 0}}}":                              "metadata.nodeSwapStatus.capacity: Invalid value: 0: must be greater than zero",
+		"{declaredFeatures: [B, A]}":                                     `status.declaredFeatures[1]: Invalid value: "A": list must be sorted alphabetically`,
+		"{declaredFeatures: [A, A]}":                                     `status.declaredFeatures[1]: Duplicate value: "A"`,
+		"{declaredFeatures: [A/]}":                                       `status.declaredFeatures[0]: Invalid value: "A/": invalid feature name "A/": must start with`,
+	} {
+		n := fromYAML(t, "{status: "+status+"}")
+		expect(t, status, validateCreate(n), want)
+		expect(t, status, validateStatus(t.Context(), n, &core.Node{}), want)
+	}
+	old := fromYAML(t, "{status: {nodeInfo: {swap: {capacity: 0}}}}")
+	expect(t, "no swap, as before", validateStatus(t.Context(), old, old), "")
 }
 
 func TestUpdate(t *testing.T) {

@@ -25,7 +25,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Node] {
 		Default:          setDefaults,
 		ValidateName:     check.NameIsSubdomain,
 		PrepareForCreate: func(_ context.Context, n *core.Node) { dropConfigSource(n) },
-		Validate:         func(_ context.Context, n *core.Node) field.ErrorList { return validate(n, nil) },
+		Validate:         func(_ context.Context, n *core.Node) field.ErrorList { return validateCreate(n) },
 		Warnings:         func(_ context.Context, n *core.Node) []string { return warnings(n) },
 		Update: registry.Change[*core.Node]{
 			Prepare: prepareForUpdate, Validate: validateUpdate,

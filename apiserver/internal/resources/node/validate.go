@@ -2,6 +2,8 @@ package node
 
 import (
 	"context"
+	"fmt"
+	"regexp"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,6 +27,38 @@ func validateAmounts(n *core.Node) field.ErrorList {
 	errs := amounts(n.Status.Capacity, field.NewPath("status", "capacity"))
 	return append(errs, amounts(n.Status.Allocatable, field.NewPath("status", "allocatable"))...)
 }
+
+// validateCreate checks a new node whole: of one that is there, the status is
+// the business of validateStatus.
+func validateCreate(n *core.Node) field.ErrorList {
+	return append(validate(n, nil), validateDeclared(&n.Status, &corev1.NodeStatus{})...)
+}
+
+// validateDeclared checks what a node says of its swap and of its features. Our
+// kubelets once said that they had no swap by an amount of 0; what is stored so
+// may stay.
+func validateDeclared(status, old *corev1.NodeStatus) field.ErrorList {
+	var errs field.ErrorList
+	swap := status.NodeInfo.Swap
+	if swap != nil && swap.Capacity != nil && *swap.Capacity <= 0 && !equality.Semantic.DeepEqual(swap, old.NodeInfo.Swap) {
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "nodeSwapStatus", "capacity"), *swap.Capacity, "must be greater than zero"))
+	}
+	for i, name := range status.DeclaredFeatures {
+		at := field.NewPath("status", "declaredFeatures").Index(i)
+		if i > 0 && name == status.DeclaredFeatures[i-1] {
+			errs = append(errs, field.Duplicate(at, name))
+		} else if i > 0 && name < status.DeclaredFeatures[i-1] {
+			errs = append(errs, field.Invalid(at, name, "list must be sorted alphabetically"))
+		}
+		if !featureName.MatchString(name) {
+			errs = append(errs, field.Invalid(at, name, fmt.Sprintf("invalid feature name %q: must start with an UpperCamelCase segment, "+
+				"with subsequent segments separated by '/' (e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and slashes", name)))
+		}
+	}
+	return errs
+}
+
+var featureName = regexp.MustCompile(`^[A-Z][a-zA-Z0-9]*(/[a-zA-Z0-9]+)*$`)
 
 func amounts(list corev1.ResourceList, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
@@ -107,8 +141,8 @@ func validateUpdate(_ context.Context, n, old *core.Node) field.ErrorList {
 	return errs
 }
 
-func validateStatus(_ context.Context, n, _ *core.Node) field.ErrorList {
-	errs := validateAmounts(n)
+func validateStatus(_ context.Context, n, old *core.Node) field.ErrorList {
+	errs := append(validateAmounts(n), validateDeclared(&n.Status, &old.Status)...)
 	seen := sets.New[corev1.NodeAddress]()
 	for i, address := range n.Status.Addresses {
 		if seen.Has(address) {
