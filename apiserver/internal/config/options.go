@@ -38,6 +38,7 @@ type Options struct {
 	ServiceAccountKeyFiles       []string
 	ServiceAccountSigningKeyFile string
 	ServiceAccountIssuers        []string
+	ServiceAccountJWKSURI        string
 	APIAudiences                 []string
 	BootstrapTokenAuth           bool
 	TokenWebhook                 Webhook
@@ -183,5 +184,6 @@ func (o *Options) addAuthentication(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.ServiceAccountKeyFiles, "service-account-key-file", o.ServiceAccountKeyFiles, "public (or private) keys that service account tokens are checked with (default --service-account-signing-key-file)")
 	fs.StringVar(&o.ServiceAccountSigningKeyFile, "service-account-signing-key-file", o.ServiceAccountSigningKeyFile, "private key that service account tokens are signed with (default: one made in --cert-dir)")
 	fs.StringSliceVar(&o.ServiceAccountIssuers, "service-account-issuer", o.ServiceAccountIssuers, "issuer of service account tokens; the first signs, all are accepted")
+	fs.StringVar(&o.ServiceAccountJWKSURI, "service-account-jwks-uri", o.ServiceAccountJWKSURI, "where /.well-known/openid-configuration says that the keys of service account tokens are (default: at this server, by --advertise-address)")
 	fs.StringSliceVar(&o.APIAudiences, "api-audiences", o.APIAudiences, "audiences that the API accepts tokens for (default --service-account-issuer)")
 }

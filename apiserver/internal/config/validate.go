@@ -137,6 +137,11 @@ func (o *Options) validateServiceAccounts() error {
 	if len(o.ServiceAccountIssuers) == 0 || slices.Contains(o.ServiceAccountIssuers, "") {
 		return errors.New("--service-account-issuer: must not be empty")
 	}
+	if at := o.ServiceAccountJWKSURI; at != "" {
+		if u, err := url.Parse(at); err != nil || u.Scheme != "https" || u.Host == "" {
+			return fmt.Errorf("--service-account-jwks-uri=%s: not a URL of the form https://host/path", at)
+		}
+	}
 	return nil
 }
 

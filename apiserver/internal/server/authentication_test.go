@@ -84,7 +84,7 @@ func oidcIssuer(t *testing.T) (url, caFile string, sign func(account string) str
 		t.Fatal(err)
 	}
 	url, caFile = outside(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		documents, err := serviceaccount.NewDocuments("https://"+r.Host, "https://"+r.Host, keys)
+		documents, err := serviceaccount.NewDocuments("https://"+r.Host, "https://"+r.Host+serviceaccount.KeySetPath, keys)
 		switch {
 		case err != nil:
 			http.Error(w, err.Error(), http.StatusInternalServerError)

@@ -140,7 +140,7 @@ func (s *Server) installDocuments(router gin.IRoutes, served []discovery.Resourc
 
 // installIssuer serves what others need to check service account tokens.
 func (s *Server) installIssuer(router gin.IRoutes, address string) error {
-	documents, err := serviceaccount.NewDocuments(s.options.ServiceAccountIssuers[0], "https://"+address, s.accounts.keys)
+	documents, err := serviceaccount.NewDocuments(s.options.ServiceAccountIssuers[0], s.keySetURI(address), s.accounts.keys)
 	if err != nil {
 		return err
 	}

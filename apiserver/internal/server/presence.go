@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
+	"kctl/apiserver/internal/authn/serviceaccount"
 	"kctl/apiserver/internal/presence"
 )
 
@@ -27,6 +28,19 @@ func (s *Server) beFound(ctx context.Context) error {
 	return presence.New(presence.Stores{
 		Leases: s.resources.Leases, Endpoints: s.resources.Endpoints, Slices: s.resources.EndpointSlices,
 	}, address, s.clock, s.logger.Named("presence")).Run(ctx)
+}
+
+// keySetURI is where others find the keys of service account tokens: at this
+// server, unless users serve them elsewhere. listening is where it listens, which
+// need not be an address that anybody can go to.
+func (s *Server) keySetURI(listening string) string {
+	if s.options.ServiceAccountJWKSURI != "" {
+		return s.options.ServiceAccountJWKSURI
+	}
+	if at, _ := s.reachedAt(); at.IsValid() {
+		listening = at.String()
+	}
+	return "https://" + listening + serviceaccount.KeySetPath
 }
 
 // reachedAt is where others reach the server, if they can.

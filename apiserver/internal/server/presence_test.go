@@ -109,6 +109,13 @@ func TestReachedAt(t *testing.T) {
 		if got := address.String(); ok != (c.want != "") || ok && got != c.want {
 			t.Errorf("bound to %s, advertised %q: %s %v, want %q", c.bind, c.advertise, got, ok, c.want)
 		}
+		if got, want := s.keySetURI("[::]:6443"), "https://"+address.String()+"/openid/v1/jwks"; got != want {
+			t.Errorf("bound to %s, advertised %q: the keys are at %s, want %s", c.bind, c.advertise, got, want)
+		}
+		const elsewhere = "https://keys.example.com/openid/v1/jwks"
+		if s.options.ServiceAccountJWKSURI = elsewhere; s.keySetURI("[::]:6443") != elsewhere {
+			t.Errorf("the keys are at %s, want %s", s.keySetURI("[::]:6443"), elsewhere)
+		}
 	}
 }
 

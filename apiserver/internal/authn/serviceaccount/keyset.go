@@ -19,9 +19,9 @@ const (
 // Documents are the two discovery documents, encoded.
 type Documents struct{ Configuration, KeySet []byte }
 
-// NewDocuments describes an issuer and its keys. base is where this server is
-// reached: "https://127.0.0.1:6443".
-func NewDocuments(issuer, base string, keys []PublicKey) (*Documents, error) {
+// NewDocuments describes an issuer and its keys. keySetURI is the URI under which
+// these are found: "https://192.0.2.1:6443" and KeySetPath.
+func NewDocuments(issuer, keySetURI string, keys []PublicKey) (*Documents, error) {
 	set := struct {
 		Keys []webKey `json:"keys"`
 	}{Keys: []webKey{}}
@@ -45,7 +45,7 @@ func NewDocuments(issuer, base string, keys []PublicKey) (*Documents, error) {
 		seen[key.ID], seen[web.Algorithm] = true, true
 	}
 	configuration, err := json.Marshal(map[string]any{
-		"issuer": issuer, "jwks_uri": base + KeySetPath,
+		"issuer": issuer, "jwks_uri": keySetURI,
 		"response_types_supported": []string{"id_token"}, "subject_types_supported": []string{"public"},
 		"id_token_signing_alg_values_supported": algorithms,
 	})

@@ -21,7 +21,7 @@ func TestKeysCanBeReadBack(t *testing.T) {
 		}
 		keys = append(keys, key)
 	}
-	documents, err := NewDocuments(testIssuer, "https://127.0.0.1:6443", keys)
+	documents, err := NewDocuments(testIssuer, "https://127.0.0.1:6443"+KeySetPath, keys)
 	if err != nil {
 		t.Fatal(err)
 	}
