@@ -67,6 +67,9 @@ func programs(l Layout, s *settings, o UpOptions) (map[string]program, error) {
 				"--bind-address=" + host, "--secure-port=" + strconv.Itoa(s.SchedulerPort),
 				"--tls-cert-file=" + l.PKI("scheduler-server.crt"), "--tls-private-key-file=" + l.PKI("scheduler-server.key"),
 				"--client-ca-file=" + l.PKI("ca.crt"),
+				// There is no other; and who loses a lease on a machine that
+				// stands still for a while ends, where nobody starts it again.
+				"--leader-elect=false",
 			},
 			ready: func(ctx context.Context) error {
 				return l.healthy(ctx, "https://"+net.JoinHostPort(host, strconv.Itoa(s.SchedulerPort))+"/readyz", "admin")
