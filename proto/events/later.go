@@ -75,10 +75,14 @@ func (l *later) add(p pending) bool {
 
 // due reports whether there are events, and whether the first has its turn.
 func (l *later) due() (some, now bool) {
-	l.mu.Lock()
-	n := len(l.events)
-	l.mu.Unlock()
+	n := l.len()
 	return n > 0, n > laterLength/2 || n > 0 && (l.busy == nil || !l.busy())
+}
+
+func (l *later) len() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.events)
 }
 
 func (l *later) take() pending {

@@ -143,15 +143,62 @@ func New(ref *core.ObjectReference, source corev1.EventSource, eventType, reason
 	}
 }
 
-// Run sends what was reported until ctx ends, whose error it returns.
+// endGrace is what is left to tell what still waits when a program ends.
+const endGrace = 3 * time.Second
+
+// Run sends what was reported until ctx ends, whose error it returns. What waits
+// by then is still sent, as long as the grace lasts and the server takes it.
 func (r *Recorder) Run(ctx context.Context) error {
 	for {
 		event, err := r.next(ctx)
 		if err != nil {
+			r.flush(ctx)
 			return err
 		}
-		r.record(ctx, event)
+		if known, ok := r.correlate.correlate(event); ok { // else the object has told too much
+			r.record(ctx, event, known)
+		}
 		r.tellDropped()
+	}
+}
+
+// flush sends what waits when ctx has ended, without trying anything again.
+func (r *Recorder) flush(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endGrace)
+	defer cancel()
+	for event := r.waiting(); event != nil; event = r.waiting() {
+		known, ok := r.correlate.correlate(event)
+		if !ok {
+			continue
+		}
+		if err := r.send(ctx, event, known); err != nil {
+			r.logger.Warn("events are lost, because the program ends", zap.Int("count", 1+len(r.queue)+r.later.len()), zap.Error(err))
+			return
+		}
+	}
+}
+
+// waiting is the next event, whether or not it has its turn; nil if there is none.
+func (r *Recorder) waiting() *core.Event {
+	select {
+	case event := <-r.queue:
+		return event
+	default:
+	}
+	if some, _ := r.later.due(); some {
+		return r.takeLater()
+	}
+	return nil
+}
+
+// afterwards returns a context that ends when ctx has been over for as long as
+// grace.
+func afterwards(ctx context.Context, grace time.Duration) (context.Context, context.CancelFunc) {
+	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })
+	return lasting, func() {
+		stop()
+		cancel()
 	}
 }
 
@@ -165,13 +212,13 @@ func (r *Recorder) tellDropped() {
 	}
 }
 
-func (r *Recorder) record(ctx context.Context, event *core.Event) {
-	known, ok := r.correlate.correlate(event)
-	if !ok {
-		return // the object has told too much
-	}
+// record sends an event, again and again where that may help. If ctx ends
+// meanwhile, the last try is let come to its end.
+func (r *Recorder) record(ctx context.Context, event *core.Event, known bool) {
+	lasting, cancel := afterwards(ctx, endGrace)
+	defer cancel()
 	for try := 1; ; try++ {
-		err := r.send(ctx, event, known)
+		err := r.send(lasting, event, known)
 		if err == nil || ctx.Err() != nil {
 			return
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -271,12 +272,17 @@ func (s *parts) elect(options *config.Options, host string) error {
 	return nil
 }
 
-// lead is what only the leader does: place pods, and write about them.
+// lead is what only the leader does: place pods, and write about them. Events
+// are recorded until nobody reports any more.
 func (s *parts) lead(ctx context.Context) error {
-	group, ctx := errgroup.WithContext(ctx)
+	recording, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var recorders sync.WaitGroup
 	for _, recorder := range s.recorders {
-		group.Go(func() error { return recorder.Run(ctx) })
+		recorders.Go(func() { _ = recorder.Run(recording) }) // it ends by stop only
 	}
+	defer recorders.Wait()
+	defer stop()
+	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.reporter.Run(ctx) })
 	group.Go(func() error { return s.evictor.Run(ctx) })
 	group.Go(func() error { return s.cycle.Run(ctx) })

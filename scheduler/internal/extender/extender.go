@@ -33,14 +33,17 @@ const Name = "Extender"
 
 const (
 	defaultTimeout = 5 * time.Second
-	// maxAnswer bounds an answer: all nodes of a large cluster, whole.
+	// maxAnswer bounds an answer: all nodes of a large cluster, whole; maxNames
+	// one that only names them.
 	maxAnswer = 256 << 20
+	maxNames  = 16 << 20
 )
 
 // Extender is one service.
 type Extender struct {
 	configv1.Extender
-	client *http.Client
+	client    *http.Client
+	maxAnswer int64
 }
 
 // New checks a configuration and returns its extender. It does not connect.
@@ -76,8 +79,16 @@ func New(config configv1.Extender) (*Extender, error) {
 	if timeout == 0 {
 		timeout = defaultTimeout
 	}
-	return &Extender{Extender: config, client: &http.Client{Transport: transport, Timeout: timeout}}, nil
+	e := &Extender{Extender: config, client: &http.Client{Transport: transport, Timeout: timeout, CheckRedirect: stay}, maxAnswer: maxAnswer}
+	if config.NodeCacheCapable {
+		e.maxAnswer = maxNames
+	}
+	return e, nil
 }
+
+// stay has nobody sent elsewhere: what is asked tells of pods and nodes, and who
+// configured the extender did not say that others may know.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // interested reports whether the pod is one that the extender is asked about.
 func (e *Extender) interested(pod *core.Pod) bool {
@@ -123,7 +134,7 @@ func (e *Extender) ask(ctx context.Context, verb string, question, answer any) e
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("extender at %s answered %s", address, response.Status)
 	}
-	limited := &io.LimitedReader{R: response.Body, N: maxAnswer}
+	limited := &io.LimitedReader{R: response.Body, N: e.maxAnswer}
 	if err := json.NewDecoder(limited).Decode(answer); err != nil {
 		if limited.N <= 0 {
 			err = errors.New("the answer is too long")
