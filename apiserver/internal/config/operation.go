@@ -1,17 +1,17 @@
 package config
 
 import (
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	"kctl/proto/daemon"
 	"kctl/proto/leader"
+	"kctl/proto/release"
 )
 
 // Operation are the flags of how the server is reached and kept going.
@@ -74,29 +74,11 @@ func (o *Operation) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&l.Name, "leader-elect-resource-name", l.Name, "name of the lease")
 }
 
-var tlsVersions = map[string]uint16{"VersionTLS12": tls.VersionTLS12, "VersionTLS13": tls.VersionTLS13}
-
 // TLSVersion is --tls-min-version.
-func (o *Operation) TLSVersion() (uint16, error) {
-	version, ok := tlsVersions[o.TLSMinVersion]
-	if !ok {
-		return 0, fmt.Errorf("--tls-min-version=%s: only VersionTLS12 and VersionTLS13 are supported", o.TLSMinVersion)
-	}
-	return version, nil
-}
+func (o *Operation) TLSVersion() (uint16, error) { return daemon.TLSVersion(o.TLSMinVersion) }
 
 // CipherSuites is --tls-cipher-suites; nil for Go's.
-func (o *Operation) CipherSuites() ([]uint16, error) {
-	var ids []uint16
-	for _, name := range o.TLSCipherSuites {
-		i := slices.IndexFunc(tls.CipherSuites(), func(s *tls.CipherSuite) bool { return s.Name == name })
-		if i < 0 {
-			return nil, fmt.Errorf("--tls-cipher-suites=%s: not supported; it is unknown or insecure", name)
-		}
-		ids = append(ids, tls.CipherSuites()[i].ID)
-	}
-	return ids, nil
-}
+func (o *Operation) CipherSuites() ([]uint16, error) { return daemon.CipherSuites(o.TLSCipherSuites) }
 
 // SNICertificate is one --tls-sni-cert-key.
 type SNICertificate struct {
@@ -146,7 +128,7 @@ func (o *Operation) validate() error {
 	_, suitesErr := o.CipherSuites()
 	_, sniErr := o.SNICertificates()
 	_, corsErr := o.CORS()
-	errs := []error{versionErr, suitesErr, sniErr, corsErr, validateGates(o.FeatureGates), o.LeaderElect.validate()}
+	errs := []error{versionErr, suitesErr, sniErr, corsErr, release.CheckGates(o.FeatureGates, nil), o.LeaderElect.validate()}
 	if !o.AllowPrivileged {
 		errs = append(errs, errors.New("--allow-privileged=false: not supported; Pod Security's levels baseline and restricted refuse privileged containers"))
 	}

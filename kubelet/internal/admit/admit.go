@@ -55,9 +55,6 @@ func Pod(pod *core.Pod, others []*core.Pod, node *core.Node, static bool, checks
 			return Refuse(reasonUnsupported, "%v", err)
 		}
 	}
-	if sysctl, forbidden := forbiddenSysctl(pod); forbidden {
-		return Refuse(reasonSysctl, "forbidden sysctl: %q not allowlisted", sysctl)
-	}
 	if pod.Spec.OS != nil && pod.Spec.OS.Name != corev1.Linux {
 		return Refuse(reasonOS, "pod OS %q is not this node's, linux", pod.Spec.OS.Name)
 	}

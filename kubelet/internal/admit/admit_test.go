@@ -49,12 +49,6 @@ func TestPod(t *testing.T) {
 			s.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse(quantity)
 		}
 	}
-	sysctl := func(name string, hostNetwork bool) func(*core.PodSpec) {
-		return func(s *core.PodSpec) {
-			s.SecurityContext = &corev1.PodSecurityContext{Sysctls: []corev1.Sysctl{{Name: name, Value: "1"}}}
-			s.HostNetwork = hostNetwork
-		}
-	}
 	for _, c := range []struct {
 		name   string
 		pod    *core.Pod
@@ -75,10 +69,6 @@ func TestPod(t *testing.T) {
 		{"port taken", pod("p", port("")), []*core.Pod{pod("o", port("127.0.0.1"))}, false, "NodePorts"},
 		{"port on another address", pod("p", port("127.0.0.2")), []*core.Pod{pod("o", port("127.0.0.1"))}, false, ""},
 		{"another OS", pod("p", func(s *core.PodSpec) { s.OS = &corev1.PodOS{Name: corev1.Windows} }), nil, false, "PodOSNotSupported"},
-		{"a safe sysctl", pod("p", sysctl("kernel.shm_rmid_forced", false)), nil, false, ""},
-		{"a safe sysctl, with slashes", pod("p", sysctl("net/ipv4/tcp_syncookies", false)), nil, false, ""},
-		{"an unsafe sysctl", pod("p", sysctl("kernel.msgmax", false)), nil, false, "SysctlForbidden"},
-		{"the node's sysctl", pod("p", sysctl("net.ipv4.tcp_syncookies", true)), nil, false, "SysctlForbidden"},
 		{"a claim", pod("p", func(s *core.PodSpec) { s.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}} }), nil, false, "UnsupportedPodFeature"},
 		{"a device", pod("p", func(s *core.PodSpec) {
 			s.Containers[0].Resources.Limits = corev1.ResourceList{"example.com/gpu": resource.MustParse("1")}
@@ -98,5 +88,37 @@ func TestChecksSayWhatIsMissing(t *testing.T) {
 	got := Pod(pod("p", nil), nil, node(), false, func(*core.Pod) error { return fmt.Errorf("volume %q: %w", "v", errors.New("nfs is not supported")) })
 	if got.Admitted || !strings.Contains(got.Message, "nfs is not supported") {
 		t.Errorf("%+v", got)
+	}
+}
+
+func TestSysctls(t *testing.T) {
+	hostIPC := func(s *core.PodSpec) { s.HostIPC = true }
+	hostNetwork := func(s *core.PodSpec) { s.HostNetwork = true }
+	for _, c := range []struct {
+		name    string
+		host    func(*core.PodSpec)
+		allowed []string
+		refused bool
+	}{
+		{"kernel.shm_rmid_forced", nil, nil, false},
+		{"net/ipv4/tcp_syncookies", nil, nil, false},
+		{"net.ipv4.tcp_syncookies", hostNetwork, nil, true},
+		{"kernel.msgmax", nil, nil, true},
+		{"kernel.msgmax", nil, []string{"net.core.somaxconn", "kernel.msg*"}, false},
+		{"kernel.msgmax", hostIPC, []string{"kernel.msg*"}, true},
+		{"net/core/somaxconn", nil, []string{"net.core.somaxconn"}, false},
+		{"net.core.somaxconn", hostNetwork, []string{"net.core.somaxconn"}, true},
+		{"net.core.somaxconns", nil, []string{"net.core.somaxconn"}, true},
+	} {
+		p := pod("p", c.host)
+		p.Spec.SecurityContext = &corev1.PodSecurityContext{Sysctls: []corev1.Sysctl{{Name: c.name, Value: "1"}}}
+		if got := Sysctls(p, c.allowed); got.Admitted == c.refused || c.refused && got.Reason != "SysctlForbidden" {
+			t.Errorf("%s beside %q: %+v", c.name, c.allowed, got)
+		}
+	}
+	for pattern, refused := range map[string]bool{"kernel.msg*": false, "net.core.somaxconn": false, "vm.swappiness": true, "kernel.*": true, "net.*.x": true} {
+		if err := CheckSysctlPattern(pattern); (err != nil) != refused {
+			t.Errorf("%s: %v", pattern, err)
+		}
 	}
 }

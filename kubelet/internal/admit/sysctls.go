@@ -1,6 +1,7 @@
 package admit
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
@@ -24,18 +25,44 @@ var safeSysctls = []string{
 	"net.ipv4.tcp_wmem",
 }
 
-// forbiddenSysctl finds one that the pod may not set: one that is not safe, or
-// that would be the node's own.
-func forbiddenSysctl(pod *core.Pod) (name string, found bool) {
+// namespaced are those that a pod can have for itself; others are the node's.
+var namespaced = []string{"kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue.", "net."}
+
+// CheckSysctlPattern tells whether pods may be allowed the sysctls that pattern
+// names, which may end in a *.
+func CheckSysctlPattern(pattern string) error {
+	prefix := strings.TrimSuffix(dotted(pattern), "*")
+	if !slices.ContainsFunc(namespaced, func(p string) bool { return strings.HasPrefix(prefix, p) }) || strings.Contains(prefix, "*") {
+		return errors.New("it is not a pod's own: those of " + strings.Join(namespaced, "*, ") + "* are")
+	}
+	return nil
+}
+
+func dotted(name string) string { return strings.ReplaceAll(name, "/", ".") }
+
+// Sysctls decides whether the pod may have those that it sets: safe ones, and
+// those that the patterns name.
+func Sysctls(pod *core.Pod, patterns []string) Decision {
 	if pod.Spec.SecurityContext == nil {
-		return "", false
+		return Decision{Admitted: true}
 	}
 	for _, s := range pod.Spec.SecurityContext.Sysctls {
-		dotted := strings.ReplaceAll(s.Name, "/", ".")
-		shared := strings.HasPrefix(dotted, "net.") && pod.Spec.HostNetwork || strings.HasPrefix(dotted, "kernel.shm") && pod.Spec.HostIPC
-		if shared || !slices.Contains(safeSysctls, dotted) {
-			return s.Name, true
+		name := dotted(s.Name)
+		shared := strings.HasPrefix(name, "net.") && pod.Spec.HostNetwork || sharedWithIPC(name) && pod.Spec.HostIPC
+		if shared || !slices.Contains(safeSysctls, name) && !named(name, patterns) {
+			return Refuse(reasonSysctl, "forbidden sysctl: %q not allowlisted", s.Name)
 		}
 	}
-	return "", false
+	return Decision{Admitted: true}
+}
+
+func sharedWithIPC(name string) bool {
+	return strings.HasPrefix(name, "kernel.") || strings.HasPrefix(name, "fs.mqueue.")
+}
+
+func named(name string, patterns []string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		prefix, open := strings.CutSuffix(dotted(pattern), "*")
+		return name == prefix || open && strings.HasPrefix(name, prefix)
+	})
 }

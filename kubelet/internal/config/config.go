@@ -18,12 +18,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"kctl/kubelet/internal/admit"
 	"kctl/kubelet/internal/cgroup"
 	"kctl/kubelet/internal/eviction"
 	"kctl/kubelet/internal/nodenetwork"
 	"kctl/kubelet/internal/shutdown"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
+	"kctl/proto/release"
 )
 
 // Config is everything that can be set. New gives the defaults.
@@ -51,6 +53,7 @@ type Config struct {
 	RootDir         string
 	PodLogsDir      string
 	RuntimeEndpoint string
+	ImageEndpoint   string // the runtime's, or not said
 	RuntimeTimeout  time.Duration
 
 	EnableServer bool // without it nothing listens on Port
@@ -59,6 +62,9 @@ type Config struct {
 	CertDir      string
 	TLSCertFile  string
 	TLSKeyFile   string
+
+	TLSMinVersion   string
+	TLSCipherSuites []string
 
 	// Who may use the kubelet's port.
 	ClientCAFile  string
@@ -96,6 +102,10 @@ type Config struct {
 	SystemReserved corev1.ResourceList
 	KubeReserved   corev1.ResourceList
 	ParallelPulls  int
+	SerializePulls bool // one at a time, where ParallelPulls does not say
+	SeccompDefault bool
+	UnsafeSysctls  []string
+	FeatureGates   map[string]string
 	MaxBackOff     time.Duration
 	PodPidsLimit   int64
 
@@ -148,7 +158,7 @@ func New() *Config {
 		Register: true, MaxPods: 110, IDsPerPod: 65536, NodeNetwork: nodenetwork.None, CNIConfDir: "/etc/cni/net.d",
 		RootDir: "/var/lib/kubelet", PodLogsDir: "/var/log/pods", CertDir: "/var/lib/kubelet/pki",
 		RuntimeEndpoint: "unix:///run/containerd/containerd.sock", RuntimeTimeout: 2 * time.Minute,
-		EnableServer: true, Address: "127.0.0.1", Port: 10250, Authorization: "Webhook", WebhookTokens: true,
+		EnableServer: true, TLSMinVersion: "VersionTLS12", Address: "127.0.0.1", Port: 10250, Authorization: "Webhook", WebhookTokens: true,
 		HealthzAddress: "127.0.0.1", HealthzPort: 10248, Profiling: true, DebugFlags: true,
 		CgroupDriver: cgroup.Cgroupfs, CgroupsPerQOS: true,
 		FileEvery: 20 * time.Second, HTTPEvery: 20 * time.Second, SyncEvery: time.Minute,
@@ -223,6 +233,20 @@ func (c *Config) Validate() error {
 	if (c.RotateCertificates || c.ServerTLSBootstrap) && c.Kubeconfig == "" {
 		add("--rotate-certificates and --rotate-server-certificates: --kubeconfig is needed")
 	}
+	if c.ImageEndpoint != "" && c.ImageEndpoint != c.RuntimeEndpoint {
+		add("--image-service-endpoint=%s: not supported, images are the runtime's at --container-runtime-endpoint=%s", c.ImageEndpoint, c.RuntimeEndpoint)
+	}
+	for _, pattern := range c.UnsafeSysctls {
+		if err := admit.CheckSysctlPattern(pattern); err != nil {
+			add("--allowed-unsafe-sysctls=%s: %w", pattern, err)
+		}
+	}
+	if c.SerializePulls && c.ParallelPulls > 1 {
+		add("maxParallelImagePulls=%d: serializeImagePulls must be false for more than one", c.ParallelPulls)
+	}
+	_, versionErr := daemon.TLSVersion(c.TLSMinVersion)
+	_, suitesErr := daemon.CipherSuites(c.TLSCipherSuites)
+	problems = append(problems, versionErr, suitesErr, release.CheckGates(c.FeatureGates, gates))
 	c.validateDisk(add)
 	if _, err := c.Eviction.Thresholds(); err != nil {
 		add("%w", err)

@@ -6,7 +6,7 @@ import (
 	"maps"
 	"os"
 	"reflect"
-	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -62,24 +62,6 @@ func decode(data []byte) (*kubeletv1beta1.KubeletConfiguration, error) {
 	return file, nil
 }
 
-// harmless are fields whose values, as upstream's tools write them, describe
-// what this kubelet does anyway or has no use for.
-var harmless = map[string][]any{
-	"cpuManagerPolicy":                          {"none"},
-	"topologyManagerPolicy":                     {"none"},
-	"memoryManagerPolicy":                       {"None"},
-	"enforceNodeAllocatable":                    {"[pods]"},
-	"hairpinMode":                               {"promiscuous-bridge", "none"},
-	"serializeImagePulls":                       {false},
-	"enableDebuggingHandlers":                   {true},
-	"contentType":                               {"application/json"},
-	"configMapAndSecretChangeDetectionStrategy": {"Watch", "Cache"},
-	"enableControllerAttachDetach":              {true},
-	"eventRecordQPS":                            nil, "eventBurst": nil, "kubeAPIQPS": nil, "kubeAPIBurst": nil,
-	"registryPullQPS": nil, "registryBurst": nil,
-	"makeIPTablesUtilChains": nil,
-}
-
 // field is one thing that the file can set: the flag that wins over it, and
 // how it is taken.
 type field struct {
@@ -108,7 +90,7 @@ func setDuration(into *time.Duration, value metav1.Duration) func() error {
 }
 
 // fields are all that can be taken from the file.
-func (c *Config) fields(f *kubeletv1beta1.KubeletConfiguration) []field {
+func (c *Config) fields(f *kubeletv1beta1.KubeletConfiguration, flagGiven func(string) bool) []field {
 	return []field{
 		{"staticPodPath", "pod-manifest-path", set(&c.ManifestPath, f.StaticPodPath)},
 		{"staticPodURL", "manifest-url", set(&c.ManifestURL, f.StaticPodURL)},
@@ -117,11 +99,13 @@ func (c *Config) fields(f *kubeletv1beta1.KubeletConfiguration) []field {
 		{"syncFrequency", "sync-frequency", setDuration(&c.SyncEvery, f.SyncFrequency)},
 		{"fileCheckFrequency", "file-check-frequency", setDuration(&c.FileEvery, f.FileCheckFrequency)},
 		{"httpCheckFrequency", "http-check-frequency", setDuration(&c.HTTPEvery, f.HTTPCheckFrequency)},
-		{"enableServer", "", setPointer(&c.EnableServer, f.EnableServer)},
+		{"enableServer", "enable-server", setPointer(&c.EnableServer, f.EnableServer)},
 		{"address", "address", set(&c.Address, f.Address)},
 		{"port", "port", set(&c.Port, f.Port)},
 		{"tlsCertFile", "tls-cert-file", set(&c.TLSCertFile, f.TLSCertFile)},
 		{"tlsPrivateKeyFile", "tls-private-key-file", set(&c.TLSKeyFile, f.TLSPrivateKeyFile)},
+		{"tlsMinVersion", "tls-min-version", set(&c.TLSMinVersion, f.TLSMinVersion)},
+		{"tlsCipherSuites", "tls-cipher-suites", set(&c.TLSCipherSuites, f.TLSCipherSuites)},
 		{"healthzPort", "healthz-port", setPointer(&c.HealthzPort, f.HealthzPort)},
 		{"healthzBindAddress", "healthz-bind-address", set(&c.HealthzAddress, f.HealthzBindAddress)},
 		{"enableProfilingHandler", "", setPointer(&c.Profiling, f.EnableProfilingHandler)},
@@ -141,9 +125,14 @@ func (c *Config) fields(f *kubeletv1beta1.KubeletConfiguration) []field {
 		{"registerNode", "register-node", setPointer(&c.Register, f.RegisterNode)},
 		{"registerWithTaints", "register-with-taints", set(&c.Taints, f.RegisterWithTaints)},
 		{"containerRuntimeEndpoint", "container-runtime-endpoint", set(&c.RuntimeEndpoint, f.ContainerRuntimeEndpoint)},
+		{"imageServiceEndpoint", "image-service-endpoint", set(&c.ImageEndpoint, f.ImageServiceEndpoint)},
 		{"runtimeRequestTimeout", "runtime-request-timeout", setDuration(&c.RuntimeTimeout, f.RuntimeRequestTimeout)},
 		{"serverTLSBootstrap", "rotate-server-certificates", set(&c.ServerTLSBootstrap, f.ServerTLSBootstrap)},
 		{"rotateCertificates", "rotate-certificates", set(&c.RotateCertificates, f.RotateCertificates)},
+		{"seccompDefault", "seccomp-default", setPointer(&c.SeccompDefault, f.SeccompDefault)},
+		{"allowedUnsafeSysctls", "allowed-unsafe-sysctls", set(&c.UnsafeSysctls, f.AllowedUnsafeSysctls)},
+		{"featureGates", "feature-gates", set(&c.FeatureGates, gatesOf(f))},
+		{"serializeImagePulls", "serialize-image-pulls", setPointer(&c.SerializePulls, f.SerializeImagePulls)},
 		{"failSwapOn", "fail-swap-on", setPointer(&c.FailSwapOn, f.FailSwapOn)},
 		{"systemReserved", "system-reserved", setResources(&c.SystemReserved, f.SystemReserved)},
 		{"kubeReserved", "kube-reserved", setResources(&c.KubeReserved, f.KubeReserved)},
@@ -175,14 +164,16 @@ func (c *Config) fields(f *kubeletv1beta1.KubeletConfiguration) []field {
 		{"shutdownGracePeriod", "", setDuration(&c.Shutdown.All, f.ShutdownGracePeriod)},
 		{"shutdownGracePeriodCriticalPods", "", setDuration(&c.Shutdown.Critical, f.ShutdownGracePeriodCriticalPods)},
 		{"shutdownGracePeriodByPodPriority", "", set(&c.Shutdown.ByPriority, shutdownPeriods(f))},
-		{"podPidsLimit", "", setPointer(&c.PodPidsLimit, f.PodPidsLimit)},
+		{"podPidsLimit", "pod-max-pids", setPointer(&c.PodPidsLimit, f.PodPidsLimit)},
 		{"logging", "", func() error { c.applyLogging(f); return nil }},
-		{"authentication", "", func() error { c.applyAuthentication(f); return nil }},
+		{"authentication", "", func() error { return c.applyAuthentication(f, flagGiven) }},
 		{"authorization", "authorization-mode", func() error {
 			if f.Authorization.Mode != "" {
 				c.Authorization = string(f.Authorization.Mode)
 			}
-			return nil
+			return errors.Join(
+				checkDuration("authorization-webhook-cache-authorized-ttl", f.Authorization.Webhook.CacheAuthorizedTTL),
+				checkDuration("authorization-webhook-cache-unauthorized-ttl", f.Authorization.Webhook.CacheUnauthorizedTTL))
 		}},
 	}
 }
@@ -196,6 +187,14 @@ func hardThresholds(f *kubeletv1beta1.KubeletConfiguration) map[string]string {
 	merged := eviction.DefaultHard()
 	maps.Copy(merged, f.EvictionHard)
 	return merged
+}
+
+func gatesOf(f *kubeletv1beta1.KubeletConfiguration) map[string]string {
+	gates := map[string]string{}
+	for name, on := range f.FeatureGates {
+		gates[name] = strconv.FormatBool(on)
+	}
+	return gates
 }
 
 func shutdownPeriods(f *kubeletv1beta1.KubeletConfiguration) []shutdown.Period {
@@ -229,19 +228,25 @@ func (c *Config) applyLogging(f *kubeletv1beta1.KubeletConfiguration) {
 	}
 }
 
-func (c *Config) applyAuthentication(f *kubeletv1beta1.KubeletConfiguration) {
+// applyAuthentication leaves alone what a flag has set.
+func (c *Config) applyAuthentication(f *kubeletv1beta1.KubeletConfiguration, flagGiven func(string) bool) error {
 	if f.Authentication.X509.ClientCAFile != "" && c.ClientCAFile == "" {
 		c.ClientCAFile = f.Authentication.X509.ClientCAFile
 	}
-	_ = setPointer(&c.WebhookTokens, f.Authentication.Webhook.Enabled)()
-	_ = setPointer(&c.Anonymous, f.Authentication.Anonymous.Enabled)()
+	if !flagGiven("authentication-token-webhook") {
+		_ = setPointer(&c.WebhookTokens, f.Authentication.Webhook.Enabled)()
+	}
+	if !flagGiven("anonymous-auth") {
+		_ = setPointer(&c.Anonymous, f.Authentication.Anonymous.Enabled)()
+	}
+	return checkDuration("authentication-token-webhook-cache-ttl", f.Authentication.Webhook.CacheTTL)
 }
 
 // apply takes over every field that is set, and refuses those that mean
 // something we don't do.
 func (c *Config) apply(file *kubeletv1beta1.KubeletConfiguration, flagGiven func(string) bool) error {
 	known := map[string]field{}
-	for _, f := range c.fields(file) {
+	for _, f := range c.fields(file, flagGiven) {
 		known[f.name] = f
 	}
 	var problems []error
@@ -260,23 +265,9 @@ func (c *Config) apply(file *kubeletv1beta1.KubeletConfiguration, flagGiven func
 			}
 			continue
 		}
-		if !isHarmless(name, value.Field(i)) {
-			problems = append(problems, fmt.Errorf("%s: not supported by this kubelet", name))
+		if err := checkField(name, value.Field(i)); err != nil {
+			problems = append(problems, fmt.Errorf("%s: %w", name, err))
 		}
 	}
 	return errors.Join(problems...)
-}
-
-func isHarmless(name string, value reflect.Value) bool {
-	allowed, ok := harmless[name]
-	if !ok {
-		return false
-	}
-	if allowed == nil {
-		return true
-	}
-	for value.Kind() == reflect.Pointer {
-		value = value.Elem()
-	}
-	return slices.ContainsFunc(allowed, func(a any) bool { return fmt.Sprint(a) == fmt.Sprint(value.Interface()) })
 }

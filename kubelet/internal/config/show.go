@@ -1,6 +1,7 @@
 package config
 
 import (
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,8 @@ func (c *Config) Document() *kubeletv1beta1.KubeletConfiguration {
 		StaticPodPath: c.ManifestPath, StaticPodURL: c.ManifestURL, PodLogsDir: c.PodLogsDir,
 		SyncFrequency: duration(c.SyncEvery), FileCheckFrequency: duration(c.FileEvery), HTTPCheckFrequency: duration(c.HTTPEvery),
 		EnableServer: &c.EnableServer, Address: c.Address, Port: c.Port, TLSCertFile: c.TLSCertFile, TLSPrivateKeyFile: c.TLSKeyFile,
+		TLSMinVersion: c.TLSMinVersion, TLSCipherSuites: c.TLSCipherSuites, ImageServiceEndpoint: c.ImageEndpoint,
+		SeccompDefault: &c.SeccompDefault, AllowedUnsafeSysctls: c.UnsafeSysctls, SerializeImagePulls: &c.SerializePulls,
 		HealthzPort: &c.HealthzPort, HealthzBindAddress: c.HealthzAddress,
 		ClusterDomain: c.ClusterDomain, ClusterDNS: c.ClusterDNS, ResolverConfig: &c.ResolvConf,
 		NodeStatusUpdateFrequency: duration(c.StatusEvery), NodeStatusReportFrequency: duration(c.ReportEvery),
@@ -45,6 +48,12 @@ func (c *Config) Document() *kubeletv1beta1.KubeletConfiguration {
 	if c.ParallelPulls > 0 {
 		pulls := int32(c.ParallelPulls)
 		d.MaxParallelImagePulls = &pulls
+	}
+	for name, value := range c.FeatureGates {
+		if d.FeatureGates == nil {
+			d.FeatureGates = map[string]bool{}
+		}
+		d.FeatureGates[name], _ = strconv.ParseBool(value) // Validate has seen to that
 	}
 	if len(c.ManifestHeader) > 0 { // they may hold credentials
 		d.StaticPodURLHeader = map[string][]string{}

@@ -71,6 +71,9 @@ func (k *Kubelet) admit(pod *core.Pod) admit.Decision {
 	if short := k.eviction.Admit(pod); short != "" {
 		return admit.Refuse(evicted, "%s", short)
 	}
+	if sysctls := admit.Sysctls(pod, k.config.UnsafeSysctls); !sysctls.Admitted {
+		return sysctls
+	}
 	return admit.Pod(pod, k.others(pod, k.allocations.Granted), k.node.Node(), podmanager.IsStatic(pod), admit.Features, volume.Check, k.checkImageVolumes)
 }
 

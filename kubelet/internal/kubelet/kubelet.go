@@ -206,7 +206,7 @@ func (k *Kubelet) makeNode(logger *zap.Logger) error {
 		Client: k.client, Name: k.nodeName, Hostname: k.nodeName, Addresses: k.hostIPs,
 		Labels: k.config.NodeLabels, Taints: k.config.Taints, PodCIDR: k.config.PodCIDR, Register: k.config.Register,
 		Machine: machine, MaxPods: int64(k.config.MaxPods), Reserved: k.reserved(machine, thresholds), Under: k.eviction.Under,
-		Port: k.port.Load, Version: daemon.Version().GitVersion, Runtime: nodeRuntime{k}, Events: k.sink(),
+		Port: k.port.Load, Version: daemon.Version().GitVersion, DeclaredFeatures: k.config.DeclaredFeatures(), Runtime: nodeRuntime{k}, Events: k.sink(),
 		StatusEvery: k.config.StatusEvery, ReportEvery: k.config.ReportEvery, LeaseDuration: k.config.LeaseDuration,
 		Clock: k.clock, Logger: logger,
 	})
@@ -257,8 +257,8 @@ func (k *Kubelet) makeRuntime(ctx context.Context) error {
 		HostIPs: func() []string { return k.hostIPs }, Allocatable: allocatable,
 		UserIDs: k.userIDsOf, CgroupParent: k.cgroups.Parent, DNS: resolver.Of,
 		Services: around.Services, WaitServices: around.WaitServices, RuntimeHandler: around.RuntimeHandler,
-		ClusterDomain: k.config.ClusterDomain, SeccompRoot: filepath.Join(k.config.RootDir, "seccomp"),
-		MaxParallelPulls: k.config.ParallelPulls, ImageUsed: k.images.Use, MaxContainerBackOff: k.config.MaxBackOff,
+		ClusterDomain: k.config.ClusterDomain, SeccompRoot: filepath.Join(k.config.RootDir, "seccomp"), SeccompDefault: k.config.SeccompDefault,
+		MaxParallelPulls: k.config.PullsAtOnce(), ImageUsed: k.images.Use, MaxContainerBackOff: k.config.MaxBackOff,
 	})
 	if err == nil {
 		k.health.heard(k.runtime.Learn)

@@ -65,8 +65,10 @@ type Config struct {
 	Reserved corev1.ResourceList
 	Port     func() int32
 	Version  string
-	Runtime  Runtime
-	Events   Events
+	// DeclaredFeatures are what of upstream's list the node says that it has.
+	DeclaredFeatures []string
+	Runtime          Runtime
+	Events           Events
 	// Under says whether the node is short of memory, disk or process ids.
 	Under func(corev1.NodeConditionType) bool
 	// StatusEvery is how often the status is looked at, ReportEvery how often it

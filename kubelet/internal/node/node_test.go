@@ -49,7 +49,7 @@ func (noEvents) Eventf(runtime.Object, string, string, string, ...any) {}
 func testConfig(t *testing.T, client *rest.Client, clock clock.Clock) Config {
 	return Config{
 		Client: client, Name: "n", Hostname: "N", Addresses: []string{"192.0.2.1"}, Labels: map[string]string{"zone": "a"},
-		Register: true, MaxPods: 7, Port: func() int32 { return 10250 }, Version: "v1",
+		Register: true, MaxPods: 7, Port: func() int32 { return 10250 }, DeclaredFeatures: []string{"A", "B"}, Version: "v1",
 		Machine:  Machine{CPUs: 2, Memory: 1 << 30, EphemeralStorage: 1 << 30, HugePages: map[corev1.ResourceName]int64{"hugepages-2Mi": 1 << 28}, Kernel: "k"},
 		Reserved: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi"), corev1.ResourceCPU: resource.MustParse("3")},
 		Under:    func(corev1.NodeConditionType) bool { return false },
@@ -102,6 +102,9 @@ func TestRuntimeFeaturesAreShown(t *testing.T) {
 	}
 	m := New(testConfig(t, client, clocktesting.NewFakeClock(time.Now())))
 	status := m.status(&corev1.NodeStatus{}, m.look(t.Context()))
+	if got := strings.Join(status.DeclaredFeatures, " "); got != "A B" {
+		t.Errorf("declared features %q", got)
+	}
 	if len(status.RuntimeHandlers) != 1 || status.RuntimeHandlers[0].Name != "vm" || !*status.Features.SupplementalGroupsPolicy {
 		t.Errorf("handlers %v, features %v", status.RuntimeHandlers, status.Features)
 	}

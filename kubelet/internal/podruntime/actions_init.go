@@ -92,6 +92,7 @@ func (d *decision) initContainer(index int) (through bool) {
 	last := d.status.Container(c.Name)
 	switch {
 	case last.State == StateRunning:
+		d.resize(c, last)
 		return false
 	case last.Succeeded():
 		return true

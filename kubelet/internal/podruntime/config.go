@@ -67,6 +67,8 @@ type Config struct {
 	ClusterDomain string
 	// SeccompRoot is where Localhost profiles are: RootDir/seccomp.
 	SeccompRoot string
+	// SeccompDefault confines containers by the runtime's profile that name none.
+	SeccompDefault bool
 	// MaxParallelPulls bounds the image pulls at one time; zero means 8.
 	MaxParallelPulls int
 	// ImageUsed, if not nil, is told the id of each image that a container is

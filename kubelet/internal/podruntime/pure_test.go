@@ -195,6 +195,16 @@ func TestSecurity(t *testing.T) {
 			t.Errorf("%s: %v, %v", c.name, got, err)
 		}
 	}
+	m.SeccompDefault = true
+	unconfined := &corev1.SecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeUnconfined}}
+	for sc, want := range map[*corev1.SecurityContext]runtimeapi.SecurityProfile_ProfileType{
+		nil: runtimeapi.SecurityProfile_RuntimeDefault, unconfined: runtimeapi.SecurityProfile_Unconfined,
+	} {
+		got, err := m.linuxSecurity(&core.Pod{}, &core.Container{Name: "c", SecurityContext: sc}, root)
+		if err != nil || got.Seccomp.ProfileType != want {
+			t.Errorf("confined where nothing is said, %v: %v, %v", sc, got, err)
+		}
+	}
 }
 
 func TestOOMScore(t *testing.T) {

@@ -120,6 +120,9 @@ func verifyNonRoot(pod *core.Pod, c *core.Container, e *corev1.SecurityContext, 
 }
 
 func (m *Manager) seccomp(profile *corev1.SeccompProfile) (*runtimeapi.SecurityProfile, error) {
+	if profile == nil && m.SeccompDefault {
+		return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault}, nil
+	}
 	if profile == nil {
 		return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Unconfined}, nil
 	}

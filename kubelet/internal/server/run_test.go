@@ -44,7 +44,7 @@ func TestRunTakesClientCertificates(t *testing.T) {
 	addresses, done := make(chan net.Addr, 1), make(chan error, 1)
 	go func() {
 		done <- s.Run(ctx, Listen{
-			Address: "127.0.0.1:0", CertDir: filepath.Join(dir, "pki"), ClientCAFile: caFile,
+			Address: "127.0.0.1:0", CertDir: filepath.Join(dir, "pki"), ClientCAFile: caFile, MinVersion: tls.VersionTLS13,
 			IPs: []net.IP{net.IPv4(127, 0, 0, 1)}, OnListen: func(a net.Addr) { addresses <- a },
 		})
 	}()
@@ -92,6 +92,11 @@ func TestRunTakesClientCertificates(t *testing.T) {
 	}
 	if code, _, err := ask(stranger); err == nil {
 		t.Errorf("a stranger's certificate: %d", code)
+	}
+	old := &tls.Dialer{Config: &tls.Config{RootCAs: roots, MaxVersion: tls.VersionTLS12}}
+	if conn, err := old.DialContext(t.Context(), "tcp", address); err == nil {
+		t.Error("TLS 1.2 was spoken")
+		_ = conn.Close()
 	}
 	cancel()
 	if err := <-done; err != nil {

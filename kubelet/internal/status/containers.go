@@ -35,9 +35,7 @@ func containerStatuses(in Input, containers []core.Container, previous []core.Co
 		status.Started = ptr.To(started(in, c, &status))
 		status.Ready = ready(in, c, &status, init)
 		status.VolumeMounts = volumeMounts(in, c)
-		if !init || Restartable(c) {
-			setResources(in, &status)
-		}
+		setResources(in, &status)
 		statuses[i] = status
 	}
 	return statuses

@@ -1,0 +1,153 @@
+package config
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
+)
+
+// What kubeadm writes for a kubelet, and the flags that it and installers give.
+const kubeadmFile = header + `
+authentication: {anonymous: {enabled: false}, webhook: {cacheTTL: 0s, enabled: true}, x509: {clientCAFile: /etc/kubernetes/pki/ca.crt}}
+authorization: {mode: Webhook, webhook: {cacheAuthorizedTTL: 0s, cacheUnauthorizedTTL: 0s}}
+cgroupDriver: systemd
+clusterDNS: [10.96.0.10]
+clusterDomain: cluster.local
+containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
+cpuManagerReconcilePeriod: 0s
+crashLoopBackOff: {}
+evictionPressureTransitionPeriod: 0s
+fileCheckFrequency: 0s
+healthzBindAddress: 127.0.0.1
+healthzPort: 10248
+httpCheckFrequency: 0s
+imageMaximumGCAge: 0s
+imageMinimumGCAge: 0s
+logging: {flushFrequency: 0, options: {json: {infoBufferSize: "0"}, text: {infoBufferSize: "0"}}, verbosity: 0}
+memorySwap: {}
+nodeStatusReportFrequency: 0s
+nodeStatusUpdateFrequency: 0s
+rotateCertificates: true
+runtimeRequestTimeout: 0s
+shutdownGracePeriod: 0s
+shutdownGracePeriodCriticalPods: 0s
+staticPodPath: /etc/kubernetes/manifests
+streamingConnectionIdleTimeout: 0s
+syncFrequency: 0s
+volumeStatsAggPeriod: 0s
+`
+
+func TestWhatInstallersSayIsTaken(t *testing.T) {
+	c, err := load(t, kubeadmFile, "--bootstrap-kubeconfig=/b", "--kubeconfig=/k", "--node-ip=192.0.2.1", "--anonymous-auth=false",
+		"--fail-cgroupv1=false", "--read-only-port=0", "--cloud-provider=", "--event-qps=0", "--make-iptables-util-chains", "--enable-server",
+		"--volume-plugin-dir=/opt/plugins", "--pod-max-pids=100", "--seccomp-default", "--allowed-unsafe-sysctls=net.core.somaxconn,kernel.msg*",
+		"--tls-min-version=VersionTLS13", "--tls-cipher-suites=TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "--enforce-node-allocatable=pods",
+		"--image-service-endpoint=unix:///run/containerd/containerd.sock", "--serialize-image-pulls", "--topology-manager-policy=none",
+		"--feature-gates=RotateKubeletServerCertificate=true,MemoryQoS=false,NodeSwap=true", "--feature-gates=NodeSwap=false")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.PodPidsLimit != 100 || !c.SeccompDefault || len(c.UnsafeSysctls) != 2 || c.TLSMinVersion != "VersionTLS13" || c.PullsAtOnce() != 1 || c.CgroupDriver != "systemd" {
+		t.Errorf("%+v", c)
+	}
+	if !slices.Contains(c.DeclaredFeatures(), "RestartAllContainersOnContainerExits") {
+		t.Errorf("declared %q", c.DeclaredFeatures())
+	}
+	c, err = load(t, header+"seccompDefault: true\nfeatureGates: {ImageVolume: true}\nserializeImagePulls: true\nmaxParallelImagePulls: 1\ntlsMinVersion: VersionTLS13\n", "--kubeconfig=/k", "--anonymous-auth")
+	if err != nil || !c.SeccompDefault || !c.Anonymous || c.TLSMinVersion != "VersionTLS13" {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+func TestWhatUpstreamHasIsRefusedByName(t *testing.T) {
+	for flag, want := range map[string]string{
+		"--cpu-manager-policy=static":                              "not supported",
+		"--cloud-provider=external":                                "not supported",
+		"--read-only-port=10255":                                   "--port has all of it",
+		"--runtime-cgroups=/system.slice":                          "Slice= of the runtime's unit",
+		"--streaming-connection-idle-timeout=5m":                   "stream_idle_timeout",
+		"--image-credential-provider-config=/c":                    "imagePullSecrets",
+		"--maximum-dead-containers=10":                             "only -1 is",
+		"--protect-kernel-defaults":                                "not supported",
+		"--enable-debugging-handlers=false":                        "only true is",
+		"--config-dir=/etc/kubelet.d":                              "--config has all of it",
+		"--image-service-endpoint=unix:///other":                   "images are the runtime's",
+		"--tls-min-version=VersionTLS10":                           "only VersionTLS12 and VersionTLS13",
+		"--tls-cipher-suites=TLS_RSA_WITH_RC4_128_SHA":             "unknown or insecure",
+		"--allowed-unsafe-sysctls=vm.swappiness":                   "not a pod's own",
+		"--feature-gates=NoSuchGate=true":                          "unknown feature gate",
+		"--feature-gates=NodeSwap=true":                            "not supported",
+		"--feature-gates=ContainerRestartRules=false":              "can't be switched off",
+		"--feature-gates=ImageVolume=false":                        "locked to true",
+		"--authorization-webhook-cache-unauthorized-ttl=9s":        "only 30s is",
+		"file featureGates: {Bogus: true}":                         "unknown feature gate",
+		"file memoryManagerPolicy: Static":                         "memoryManagerPolicy: not supported",
+		"file cpuCFSQuotaPeriod: 10ms":                             "cpuCFSQuotaPeriod: not supported by this kubelet, only 100ms is",
+		"file serializeImagePulls: true\nmaxParallelImagePulls: 3": "serializeImagePulls must be false",
+		"file authentication: {webhook: {cacheTTL: 9s}}":           "authentication-token-webhook-cache-ttl=9s",
+		"file providerID: x":                                       "providerID: not supported",
+	} {
+		var err error
+		if text, isFile := strings.CutPrefix(flag, "file "); isFile {
+			_, err = load(t, header+text+"\n", "--kubeconfig=/k")
+		} else {
+			_, err = load(t, "", "--kubeconfig=/k", flag)
+		}
+		name, _, _ := strings.Cut(flag, "=")
+		if err == nil || !strings.Contains(err.Error(), want) || strings.HasPrefix(flag, "--") && !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: error %v, want %q", flag, err, want)
+		}
+	}
+}
+
+// Every one of upstream's flags is known: taken, or refused by name. The list is
+// that of kubelet 1.37's help.
+func TestUpstreamsFlagsAreKnown(t *testing.T) {
+	fs := pflag.NewFlagSet("kubelet", pflag.ContinueOnError)
+	New().AddFlags(fs)
+	for _, name := range strings.Fields(upstreamFlags) {
+		if fs.Lookup(name) == nil {
+			t.Errorf("--%s is not known", name)
+		}
+	}
+	fields := map[string]bool{"": true}
+	file := reflect.TypeFor[kubeletv1beta1.KubeletConfiguration]()
+	for i := range file.NumField() {
+		name, _, _ := strings.Cut(file.Field(i).Tag.Get("json"), ",")
+		fields[name] = true
+	}
+	for _, o := range others {
+		if !fields[o.field] {
+			t.Errorf("the file has no %s", o.field)
+		}
+	}
+}
+
+const upstreamFlags = `
+address allowed-unsafe-sysctls anonymous-auth authentication-token-webhook authentication-token-webhook-cache-ttl
+authorization-mode authorization-webhook-cache-authorized-ttl authorization-webhook-cache-unauthorized-ttl
+bootstrap-kubeconfig cert-dir cgroup-driver cgroup-root cgroups-per-qos client-ca-file cloud-provider cluster-dns
+cluster-domain config config-dir container-log-max-files container-log-max-size container-runtime-endpoint
+contention-profiling cpu-cfs-quota cpu-cfs-quota-period cpu-manager-policy cpu-manager-policy-options
+cpu-manager-reconcile-period enable-controller-attach-detach enable-debugging-handlers enable-server
+enforce-node-allocatable event-burst event-qps eviction-hard eviction-max-pod-grace-period eviction-minimum-reclaim
+eviction-pressure-transition-period eviction-soft eviction-soft-grace-period exit-on-lock-contention
+experimental-allocatable-ignore-eviction experimental-mounter-path fail-cgroupv1 fail-swap-on feature-gates
+file-check-frequency hairpin-mode healthz-bind-address healthz-port hostname-override housekeeping-interval
+http-check-frequency image-credential-provider-bin-dir image-credential-provider-config image-gc-high-threshold
+image-gc-low-threshold image-service-endpoint kernel-memcg-notification kube-api-burst kube-api-content-type
+kube-api-qps kube-reserved kube-reserved-cgroup kubeconfig kubelet-cgroups local-storage-capacity-isolation lock-file
+log-flush-frequency log-json-info-buffer-size log-json-split-stream log-text-info-buffer-size log-text-split-stream
+logging-format make-iptables-util-chains manifest-url manifest-url-header max-open-files max-pods
+maximum-dead-containers maximum-dead-containers-per-container memory-manager-policy minimum-container-ttl-duration
+minimum-image-ttl-duration node-ip node-labels node-status-max-images node-status-update-frequency oom-score-adj
+pod-cidr pod-manifest-path pod-max-pids pods-per-core port protect-kernel-defaults provider-id qos-reserved
+read-only-port register-node register-with-taints registry-burst registry-qps reserved-cpus reserved-memory resolv-conf
+root-dir rotate-certificates rotate-server-certificates runonce runtime-cgroups runtime-request-timeout seccomp-default
+serialize-image-pulls streaming-connection-idle-timeout sync-frequency system-cgroups system-reserved
+system-reserved-cgroup tls-cert-file tls-cipher-suites tls-min-version tls-private-key-file topology-manager-policy
+topology-manager-policy-options topology-manager-scope v vmodule volume-plugin-dir volume-stats-agg-period`

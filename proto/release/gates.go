@@ -1,0 +1,136 @@
+package release
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The feature gates of Kubernetes 1.37, which all of its programs know alike, by
+// what they are where nobody says otherwise. Those of the last two lists have
+// been decided and can't be switched upstream either.
+var (
+	gatesOn = strings.Fields(`
+	APIResponseCompression APIServerIdentity AllowParsingUserUIDFromCertAuth AllowServiceExternalIPs
+	AllowUnsafeMalformedObjectDeletion AtomicFIFO AuthorizePodWebsocketUpgradeCreatePermission
+	CPUManagerPolicyBetaOptions CRDObservedGenerationTracking ClearingNominatedNodeNameAfterBinding
+	ClientsAllowCARotation ClientsAllowTLSCacheGC ClusterTrustBundle ClusterTrustBundleProjection
+	ComponentFlagz ComponentStatusz ConcurrentWatchObjectDecode ConstrainedImpersonation
+	ContainerCheckpoint ContainerRestartRules ContextualLogging CustomCPUCFSQuotaPeriod
+	DRAConsumableCapacity DRADeviceBindingConditions DRADeviceTaintRules DRADeviceTaints
+	DRAPartitionableDevices DRAResourceClaimGranularStatusAuthorization DRASchedulerFilterTimeout
+	DeclarativeValidationBeta DeploymentReplicaSetTerminatingReplicas DetectCacheInconsistency EnvFiles
+	EtcdRangeStream ExcludeAdmissionWebhookVirtualResources ExtendWebSocketsToKubelet
+	GracefulNodeShutdown GracefulNodeShutdownBasedOnPodPriority HPAGeneration HPAOptimizedSelectorStore
+	HPAScaleToZero HugepageAwareEviction InOrderInformersBatchProcess
+	InPlacePodLevelResourcesVerticalScaling InformerResourceVersion KubeProxyIPVS
+	KubeletCrashLoopBackOffMax KubeletEnsureSecretPulledImages KubeletInUserNamespace
+	KubeletPodResourcesListUseActivePods KubeletSeparateDiskGC
+	KubeletServiceAccountTokenForCredentialProviders ListFromCacheSnapshot LoggingBetaOptions
+	ManifestBasedAdmissionControlConfig MatchLabelKeysInPodTopologySpread
+	MatchLabelKeysInPodTopologySpreadSelectorMerge MaxUnavailableStatefulSet MemoryQoS
+	MutablePodResourcesForSuspendedJobs MutableSchedulingDirectivesForSuspendedJobs
+	MutatingAdmissionPolicy NFTablesNetlink NativeHistograms NodeControllerLeaseCircuitBreaker
+	NominatedNodeNameForExpectation OpenAPIEnums OpportunisticBatching
+	PersistentVolumeClaimUnusedSinceTime PodCertificateRequest PodDeletionCost PodLevelResources
+	PodLevelResourcesFixDefaulting PodLevelResourcesFixKubeletQOSClass PodTopologyLabelsAdmission
+	PodsAPI PortForwardWebsockets ReloadKubeletClientCAFile ReloadKubeletServerCertificateFile
+	RemoteRequestHeaderUID ResourceHealthStatus ResourceHealthStatusMessage
+	RestartAllContainersOnContainerExits RotateKubeletServerCertificate SELinuxMount
+	SchedulerAsyncPreemption SchedulerPopFromBackoffQ ServiceAccountNodeAudienceRestriction
+	ServiceCIDRStatusFieldWiping SizeBasedListCostEstimate StaleControllerConsistencyDaemonSet
+	StaleControllerConsistencyHPA StaleControllerConsistencyJob StaleControllerConsistencyReplicaSet
+	StaleControllerConsistencyStatefulSet StatefulSetSemanticRevisionComparison StorageCapacityScoring
+	StorageNamespaceIndex StorageVersionHash StorageVersionMigrator StrictIPCIDRValidation
+	StructuredAuthenticationConfigurationEgressSelector
+	StructuredAuthenticationConfigurationJWKSMetrics TokenRequestServiceAccountUIDValidation
+	TopologyManagerPolicyBetaOptions TranslateStreamCloseWebsocketRequests
+	UnauthenticatedHTTP2DOSMitigation UnknownVersionInteroperabilityProxy UnlockWhileProcessingFIFO
+	VolumeLimitScaling WatchList WatchListClient WatchListCompression WebhookRoundTripLoadBalancing
+	WindowsGracefulNodeShutdown`)
+	gatesOff = strings.Fields(`
+	APIServerWebhookAuthenticationToken APIServingWithRoutine AllowDNSOnlyNodeCSR
+	AllowInsecureKubeletCertificateSigningRequests AtomicWriteVolumeUserFields CBORServingAndStorage
+	CPUManagerPolicyAlphaOptions CRIListStreaming CSIVolumeHealth ChangeContainerStatusOnKubeletRestart
+	ClientsAllowCBOR ClientsPreferCBOR CloudControllerManagerWatchBasedRoutesReconciliation
+	CloudControllerManagerWebhook CompositePodGroup ConsistentListFromCacheSkipTimeoutFallback
+	ContainerStopSignals ControllerManagerReleaseLeaderElectionLockOnExit CoordinatedLeaderElection
+	CrossNamespaceVolumeDataSource DRADerivedAttributes DRADeviceCompatibilityGroups
+	DRAFractionalCapacityRange DRAListTypeAttributes DRANodeAllocatableResources
+	DRAOptionalNodeOperations DRAPartitionableDevicesType DRAResourcePoolStatus
+	DRAWorkloadResourceClaims DefaultPodSysctls EmptyDirVolumeMode EventedPLEG EvictionRequestAPI
+	GRPCContainerProbeTLS GenericWorkload H2CContainerProbe ImageVolumeWithDigest
+	InPlacePodVerticalScalingExclusiveCPUs InPlacePodVerticalScalingExclusiveMemory
+	InPlacePodVerticalScalingMemoryBackedVolumes InPlacePodVerticalScalingSchedulerPreemption
+	InterPodAffinityHostnameFastPath KMSv1 KubeProxyNFTablesLocalhostNodePorts
+	KubeletAllocatedPodsEndpoint KubeletRegistrationGetOnExistsOnly
+	LocalStorageCapacityIsolationFSQuotaMonitoring LoggingAlphaOptions MutablePVNodeAffinity
+	NodeLifecycleConditions PodAndContainerStatsFromCRI PodGroupPreemptionPolicy
+	PodLevelResourceManagers PodLogsQuerySplitStreams QOSReserved ReduceDefaultCrashLoopBackOffDecay
+	RuntimeClassInImageCriApi SchedulerAsyncAPICalls SchedulerPreQueueingHints ShardedListAndWatch
+	StatefulSetRecreateStrategy StorageVersionAPI TaintTolerationComparisonOperators
+	TopologyAwareWorkloadScheduling TopologyManagerPolicyAlphaOptions UserNamespacesHostNetworkSupport
+	VolumeBindMountOptions WindowsCPUAndMemoryAffinity WindowsHostNetwork WorkloadWithJob`)
+	gatesLockedOn = strings.Fields(`
+	AggregatedDiscoveryRemoveBetaType CPUManagerPolicyOptions CRDValidationRatcheting
+	CSIServiceAccountTokenSecrets CustomResourceFieldSelectors DRAAdminAccess DRAExtendedResource
+	DRAPrioritizedList DRAResourceClaimDeviceStatus DeclarativeValidation DisableAllocatorDualWrite
+	DisableCPUQuotaWithExclusiveCPUs DisableNodeKubeProxyVersion DynamicResourceAllocation
+	ExecProbeTimeout ExternalServiceAccountTokenSigner HPAConfigurableTolerance HostnameOverride
+	ImageMaximumGCAge ImageVolume InOrderInformers InPlacePodVerticalScaling
+	InPlacePodVerticalScalingInitContainers JobManagedBy KubeletCgroupDriverFromCRI
+	KubeletFineGrainedAuthz KubeletPSI KubeletPodResourcesDynamicResources KubeletPodResourcesGet
+	KubeletTracing MatchLabelKeysInPodAffinity MultiCIDRServiceAllocator MutableCSINodeAllocatableCount
+	NFTablesProxyMode NodeDeclaredFeatures NodeInclusionPolicyInPodTopologySpread NodeLogQuery NodeSwap
+	PLEGOnDemandRelist PodObservedGenerationTracking PodReadyToStartContainersCondition
+	PodSchedulingReadiness PreferSameTrafficDistribution ProcMountType RecoverVolumeExpansionFailure
+	RecursiveReadOnlyMounts RelaxedEnvironmentVariableValidation RelaxedServiceNameValidation
+	SELinuxChangePolicy SELinuxMountReadWriteOncePod SeparateTaintEvictionController
+	ServiceAccountTokenJTI ServiceAccountTokenNodeBinding ServiceAccountTokenNodeBindingValidation
+	ServiceAccountTokenPodNodeInfo SupplementalGroupsPolicy SystemdWatchdog
+	TopologyManagerPolicyOptions UserNamespacesSupport VolumeAttributesClass
+	WatchCacheInitializationPostStartHook WinDSR WinOverlay`)
+	gatesLockedOff = strings.Fields(`
+	AllowOverwriteTerminationGracePeriodSeconds DeclarativeValidationTakeover GitRepoVolumeDriver
+	SeparateCacheWatchRPC`)
+)
+
+// CheckGates takes feature gates that ask for what the program does anyway, and
+// refuses by name to switch one: none changes what it does. That is upstream's
+// default, but for the gates in differs.
+func CheckGates(gates map[string]string, differs map[string]bool) error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(gates)) {
+		if err := checkGate(name, gates[name], differs); err != nil {
+			errs = append(errs, fmt.Errorf("--feature-gates=%s=%s: %w", name, gates[name], err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func checkGate(name, value string, differs map[string]bool) error {
+	asked, err := strconv.ParseBool(value)
+	if err != nil {
+		return errors.New("must be true or false")
+	}
+	does, differ := differs[name]
+	switch {
+	case differ && asked == does:
+		return nil
+	case slices.Contains(gatesLockedOn, name) && !asked, slices.Contains(gatesLockedOff, name) && asked:
+		return fmt.Errorf("the feature is locked to %t", !asked)
+	case differ:
+	case name == "AllBeta", name == "AllAlpha" && !asked,
+		asked && (slices.Contains(gatesOn, name) || slices.Contains(gatesLockedOn, name)),
+		!asked && (slices.Contains(gatesOff, name) || slices.Contains(gatesLockedOff, name)):
+		return nil
+	case slices.Contains(gatesOn, name):
+		return errors.New("not supported, it can't be switched off")
+	case name != "AllAlpha" && !slices.Contains(gatesOff, name):
+		return errors.New("unknown feature gate of Kubernetes 1.37")
+	}
+	return errors.New("not supported")
+}
