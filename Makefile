@@ -42,13 +42,17 @@ $(BIN)/runtime/runc: test/containerd/go.mod
 		github.com/containerd/containerd/v2/cmd/containerd github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2 github.com/containerd/containerd/v2/cmd/ctr
 	cd test/containerd && GOWORK=off CGO_ENABLED=1 go build -trimpath -buildvcs=false -tags seccomp -ldflags='-s -w' -o ../../$(BIN)/runtime/ github.com/opencontainers/runc
 
-# What carries traffic to services beside us, for the long tests: upstream's
-# kube-proxy and kube-controller-manager, and CoreDNS (test/upstream pins them).
-upstream: $(BIN)/upstream/kube-proxy
+# What runs beside us in two of the long tests (TestServices, TestDiscovery), which
+# are skipped without: upstream's kube-proxy and kube-controller-manager, CoreDNS
+# and Prometheus (test/upstream pins them).
+upstream: $(BIN)/upstream/kube-proxy $(BIN)/upstream/prometheus
 
 $(BIN)/upstream/kube-proxy: test/upstream/go.mod
 	cd test/upstream && GOWORK=off CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags='-s -w' -o ../../$(BIN)/upstream/ \
-		github.com/coredns/coredns k8s.io/kubernetes/cmd/kube-controller-manager k8s.io/kubernetes/cmd/kube-proxy
+		./coredns k8s.io/kubernetes/cmd/kube-controller-manager k8s.io/kubernetes/cmd/kube-proxy
+
+$(BIN)/upstream/prometheus: test/upstream/prometheus.sh
+	test/upstream/prometheus.sh $(CURDIR)/$(BIN)/upstream/prometheus
 
 # Archives that container engines load: build/images/NAME.tar
 images: build etcd
@@ -66,7 +70,7 @@ test: test-deps build etcd
 	@KCTL_BIN=$(CURDIR)/$(BIN) deploy/local/test.sh $(MODULES)
 
 # What takes longer than a test run should.
-test-long: test-deps build images runtime upstream
+test-long: test-deps build images runtime
 	@deploy/local/deps.sh long
 	cd kubelet && KCTL_LONG=1 go test -race -timeout 20m -run 'Churn|ThreeHundred|AFullDisk' ./internal/kubelet
 	cd kubelet && PATH=$(CURDIR)/$(BIN)/runtime:$$PATH go test -race -p 1 -count=1 -timeout 30m ./internal/cri ./internal/podruntime ./internal/probe ./internal/server ./internal/volume ./internal/kubelet

@@ -3,11 +3,14 @@ package docs_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -88,6 +91,71 @@ func TestIndexLeadsSomewhere(t *testing.T) {
 }
 
 // The commands work, in the order in which they stand.
+// The page about the relay names every moment that is stamped, and only code that
+// is there.
+func TestRelayIsTheCodes(t *testing.T) {
+	read := func(name string) string {
+		data, err := os.ReadFile(filepath.Join(harness.Root(), name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	page := read("docs/relay.md")
+	moments := regexp.MustCompile(`Hop = "([a-z]+\.[a-z-]+)"`).FindAllStringSubmatch(read("proto/relay/relay.go"), -1)
+	for _, moment := range moments {
+		if !strings.Contains(page, "`"+moment[1]+"`") {
+			t.Errorf("docs/relay.md does not name %s", moment[1])
+		}
+	}
+	rows := regexp.MustCompile(`(?m)^\| \d+ \| (\w+) \|.*\| ([^|]+) \|$`).FindAllStringSubmatch(page, -1)
+	if len(moments) == 0 || len(rows) == 0 {
+		t.Fatalf("%d moments, %d legs", len(moments), len(rows))
+	}
+	for _, row := range rows {
+		folder := strings.Replace(row[1], "kctl", "kubectl", 1)
+		for _, path := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row[2], -1) {
+			if _, err := os.Stat(filepath.Join(harness.Root(), folder, "internal", path[1])); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// Tests that pages name as their witnesses are there.
+func TestWitnesses(t *testing.T) {
+	there := map[string]bool{}
+	err := filepath.WalkDir(harness.Root(), func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && slices.Contains([]string{".git", "bin", "build"}, d.Name()):
+			return filepath.SkipDir
+		case !strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		for _, found := range regexp.MustCompile(`(?m)^func ((Test|Benchmark)\w+)\(`).FindAllStringSubmatch(string(text), -1) {
+			there[found[1]] = true
+		}
+		return err
+	})
+	if err != nil || len(there) == 0 {
+		t.Fatal(err)
+	}
+	for _, page := range pages(t) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range regexp.MustCompile(`\b(Test|Benchmark)[A-Z]\w+`).FindAllString(string(text), -1) {
+			if !there[name] {
+				t.Errorf("%s names %s, which is not there", filepath.Base(page), name)
+			}
+		}
+	}
+}
+
 func TestCommands(t *testing.T) {
 	c := harness.Start(t, harness.Options{})
 	ran := 0
@@ -130,9 +198,40 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
-// The examples in the help of what creates objects make objects.
+// configured are the flags that give an API server the configurations of
+// docs/security.md.
+func configured(t *testing.T) string {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "security.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var flags []string
+	key := base64.StdEncoding.EncodeToString(make([]byte, 32))
+	for _, found := range regexp.MustCompile("(?ms)^ *```yaml\n *# (--[a-z-]+)\n(.*?)^ *```").FindAllStringSubmatch(string(page), -1) {
+		file := filepath.Join(t.TempDir(), "configuration.yaml")
+		if err := os.WriteFile(file, []byte(strings.ReplaceAll(found[2], "BASE64_OF_32_RANDOM_BYTES", key)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		flags = append(flags, found[1]+"="+file)
+	}
+	if len(flags) != 3 {
+		t.Fatalf("docs/security.md has configurations for %q", flags)
+	}
+	return strings.Join(flags, " ")
+}
+
+// The examples in the help of what creates objects make objects, on an API server
+// that is configured as docs/security.md says.
 func TestExamples(t *testing.T) {
-	c := harness.Start(t, harness.Options{Without: []string{"containerd", "scheduler", "kubelet", "registry"}})
+	c := harness.Start(t, harness.Options{Without: []string{"containerd", "scheduler", "kubelet", "registry"}, Flags: []string{"--apiserver-flags=" + configured(t)}})
+	if health := c.Run("", "curl", "--silent", "--insecure", "https://127.0.0.1:"+strconv.Itoa(c.Port)+"/livez"); health.Stdout != "ok" {
+		t.Errorf("a probe without credentials is told %q", health.Stdout)
+	}
+	const privileged = `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i", "securityContext": {"privileged": true}}]}}`
+	if r := c.Run(privileged, c.Bin("kctl"), "create", "--dry-run=server", "-f", "-"); r.Code == 0 || !strings.Contains(r.Stderr, "violates PodSecurity") {
+		t.Errorf("a privileged pod: exit code %d: %s", r.Code, r.Stderr)
+	}
 	example := regexp.MustCompile(`(?m)^  kctl (run|create) .*$`)
 	needsFiles := regexp.MustCompile(` -f | --from-file| --cert| token |-it? |--rm|--expose|--dry-run| \| | --from=`)
 	verbs := []string{"run"}

@@ -47,12 +47,8 @@ spec:
 // beside a cluster of ours, by the commands of docs/networking.md. A pod reaches
 // services by their names, whichever pods they lead to.
 func TestServices(t *testing.T) {
-	harness.NeedLong(t, "it needs programs of upstream's (make upstream)")
+	upstream := upstreams(t, "kube-proxy", "kube-controller-manager", "coredns")
 	s := newSingle(t)
-	upstream := filepath.Join(s.bin, "upstream")
-	if _, err := os.Stat(filepath.Join(upstream, "kube-proxy")); err != nil {
-		t.Fatalf("make upstream has not been run: %v", err)
-	}
 	dir := t.TempDir()
 	if err := os.Symlink(filepath.Join(harness.Root(), "deploy"), filepath.Join(dir, "deploy")); err != nil {
 		t.Fatal(err)

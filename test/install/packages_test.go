@@ -35,8 +35,8 @@ func TestPackages(t *testing.T) {
 	files := packages(t, "1.2.3-rc1", "1.2.3~rc1")
 	depends := map[string][]string{
 		"kctl":               {""},
-		"kctl-control-plane": {"kctl (= 1.2.3~rc1)", "systemd"},
-		"kctl-node":          {"kctl (= 1.2.3~rc1)", "systemd", "containerd", "runc", "containernetworking-plugins", "iptables", "iproute2"},
+		"kctl-control-plane": {"kctl (>= 1.2.3~rc1)", "systemd"},
+		"kctl-node":          {"kctl (>= 1.2.3~rc1)", "systemd", "containerd", "runc", "containernetworking-plugins", "iptables", "iproute2"},
 	}
 	has := map[string][]string{
 		"kctl":               {"./usr/bin/kctl", "./usr/share/doc/kctl/install.md"},

@@ -38,14 +38,15 @@ func TestPages(t *testing.T) {
 	_ = t.Run("install", m.in(p.installs)) &&
 		t.Run("join", m.in(p.joins)) &&
 		t.Run("troubleshooting", m.in(p.shoots)) &&
-		t.Run("operations", m.in(p.operates))
+		t.Run("operations", m.in(p.operates)) &&
+		t.Run("leaving", m.in(p.leaves)) &&
+		t.Run("without packages", m.in(p.withoutPackages))
 }
 
 // pages are those that the test follows.
 type pages struct{ install, joining, operations, troubleshooting *harness.Page }
 
-// builds runs lines on the machine on which the programs are built, and returns
-// the packages that they make.
+// builds makes packages by the page's lines.
 func builds(t *testing.T, script string) []string {
 	t.Helper()
 	old, err := filepath.Glob(filepath.Join(harness.Root(), "build/packages/*.deb"))
@@ -57,16 +58,23 @@ func builds(t *testing.T, script string) []string {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", script)
-	cmd.Dir, cmd.Env = harness.Root(), append(os.Environ(), "COMPRESSION=none")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s\n%s", err, script, out)
-	}
+	typesHere(t, script, "COMPRESSION=none")
 	made, err := filepath.Glob(filepath.Join(harness.Root(), "build/packages/*.deb"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return made
+}
+
+// typesHere runs lines on the machine on which the programs are built, in a clone
+// of the repository.
+func typesHere(t *testing.T, script, variable string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", script)
+	cmd.Dir, cmd.Env = harness.Root(), append(os.Environ(), variable)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s\n%s", err, script, out)
+	}
 }
 
 // types runs the next blocks under a heading, in one shell.
@@ -145,14 +153,55 @@ func (p *pages) operates(m *machine) {
 	}
 	m.sh("test -s /root/heap")
 	m.types("/root", p.operations, "Metrics", 1)
-	m.sh("test -s /root/prometheus.certificate && test -s /root/prometheus.key")
+	m.sh("cd /etc/prometheus/kctl && grep -q BEGIN prometheus.crt && grep -q BEGIN prometheus.key && grep -q BEGIN ca.crt")
 	m.types("/opt/newer", p.install, "Upgrade and removal", 1)
 	if got := m.do("dpkg-query", "--show", "--showformat=${Version}", "kctl-control-plane"); got != "99.0.0" {
 		m.t.Errorf("after the upgrade there is version %s", got)
 	}
 	m.eventually("kctl", "get", "--raw", "/readyz")
+	if state := m.show("kctl-kubelet", "ActiveState"); state != "active" {
+		m.t.Errorf("after an upgrade of the control plane, the kubelet is %s", state)
+	}
+	was := m.show("kctl-kubelet", "MainPID")
 	m.sh("dpkg -i /opt/newer/*.deb")
-	m.eventually("kctl", "wait", "node/node-1", "--for=condition=Ready", "--timeout=120s")
+	harness.Eventually(m.t, patience, func() error {
+		if is, state := m.show("kctl-kubelet", "MainPID"), m.show("kctl-kubelet", "ActiveState"); is == was || state != "active" {
+			return fmt.Errorf("the kubelet is %s, process %s, and was %s", state, is, was)
+		}
+		return nil
+	})
+}
+
+// leaves takes the machine out of its cluster while a pod runs on it.
+func (p *pages) leaves(m *machine) {
+	m.eventually("kctl", "wait", "pod/web", "--for=condition=Ready", "--timeout=120s")
+	// A pod that nobody would make anew stands in the way of a drain.
+	if out, err := m.try("kctl", "drain", "node-1", "--ignore-daemonsets"); err == nil || !strings.Contains(out, "--force") {
+		m.t.Errorf("a pod of nobody's is drained: %v\n%s", err, out)
+	}
+	m.do("kctl", "delete", "pod", "web", "--timeout=120s")
+	m.types("/root", p.joining, "Joining", 1)
+	if left := m.do("kctl", "get", "nodes,pods", "-A", "-o", "name"); left != "" {
+		m.t.Errorf("left in the cluster:\n%s", left)
+	}
+	m.sh("! systemctl is-enabled --quiet kctl-kubelet && ! test -e /var/lib/kubelet")
+}
+
+// withoutPackages has the packages give way to what `make install` puts there.
+func (p *pages) withoutPackages(m *machine) {
+	m.do("apt-get", "purge", "-y", "kctl", "kctl-control-plane", "kctl-node")
+	typesHere(m.t, p.install.Take(m.t, "Without packages"), "DESTDIR="+m.root)
+	m.types("/root", p.install, "Without packages", 1)
+	m.do("kctl", "pki", "init")
+	m.do("systemctl", "enable", "--now", "kctl-etcd", "kctl-apiserver", "kctl-scheduler")
+	m.sh("echo 'KUBELET_FLAGS=--image-gc-high-threshold=100 --eviction-hard=memory.available<50Mi' >/etc/default/kctl-kubelet")
+	m.sh("$(kctl token create --print-join-command --node-network=routes)")
+	for _, unit := range []string{"kctl-apiserver", "kctl-kubelet"} {
+		if runs := m.sh("readlink /proc/$(systemctl show --value -p MainPID " + unit + ")/exe"); !strings.HasPrefix(runs, "/usr/local/lib/kctl/") {
+			m.t.Errorf("%s runs %s", unit, runs)
+		}
+	}
+	m.eventually("kctl", "get", "node", "node-1")
 }
 
 // symptom is something that goes wrong on the machine.

@@ -123,9 +123,12 @@ func (c *cli) untimely(disbelieved bool) string {
 	return ""
 }
 
-// hint says what is likely behind an answer that could not be read.
+// hint says what is likely behind an answer that could not be read, and what to do
+// about a full disk.
 func hint(err error) string {
 	switch text := err.Error(); {
+	case errors.Is(err, syscall.ENOSPC):
+		return " (`df -h` tells which disk is full)"
 	case errors.Is(err, context.DeadlineExceeded) && strings.Contains(text, "read answer"):
 		return " (the server stopped within its answer)"
 	case errors.Is(err, io.ErrUnexpectedEOF) && strings.Contains(text, "read answer"):
