@@ -37,7 +37,9 @@ for part in "$@"; do
 		;;
 	kctl-node)
 		program kubelet "$lib"
+		program balancer "$lib"
 		unit kctl-kubelet
+		unit kctl-balancer
 		file containerd.service.d/kctl.conf "$prefix/lib/systemd/system/containerd.service.d/kctl.conf"
 		;;
 	*)

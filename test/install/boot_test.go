@@ -75,7 +75,7 @@ func bootstrap(t *testing.T, root string, more ...string) {
 // those that the process is in.
 const bootScript = `
 set -e
-root=$1
+root=$1 address=$2 host=$3
 mount --make-rprivate /
 mount --bind $root $root
 mount -t proc proc $root/proc
@@ -103,11 +103,11 @@ ln -s pts/ptmx $root/dev/ptmx
 ln -s /proc/self/fd $root/dev/fd
 ip link set lo up
 ip link add eth0 type veth peer name switch
-ip address add 192.0.2.11/24 dev eth0
+ip address add $address/24 dev eth0
 ip link set eth0 up
 ip link set switch up
 ip route add default dev eth0
-echo node-1 >$root/etc/hostname
+echo $host >$root/etc/hostname
 cd $root
 mkdir -p before
 pivot_root . before
@@ -121,12 +121,18 @@ exec env -i container=kctl-test PATH=/usr/sbin:/usr/bin:/sbin:/bin /lib/systemd/
 // boot starts the machine and waits until its systemd has started everything.
 func boot(t *testing.T, root string) *machine {
 	t.Helper()
+	return bootAs(t, root, "192.0.2.11", "node-1")
+}
+
+// bootAs is boot for a machine with an address and a name of its own.
+func bootAs(t *testing.T, root, address, name string) *machine {
+	t.Helper()
 	m := &machine{t: t, root: root, name: filepath.Base(root)}
 	m.enterGroups()
 	// The shell joins the groups before the namespaces are made, so that they
 	// are the machine's roots.
 	join := `for g in "$@"; do echo $$ >$g/cgroup.procs || exit 1; done
-exec unshare --pid --mount --uts --ipc --net --cgroup --fork --kill-child sh -c "$BOOT" boot ` + root
+exec unshare --pid --mount --uts --ipc --net --cgroup --fork --kill-child sh -c "$BOOT" boot ` + strings.Join([]string{root, address, name}, " ")
 	m.cmd = exec.Command("sh", append([]string{"-c", join, "join"}, m.groups()...)...)
 	m.cmd.Env = append(os.Environ(), "BOOT="+bootScript)
 	m.cmd.Stdout, m.cmd.Stderr = &m.out, &m.out

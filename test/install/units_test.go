@@ -17,7 +17,7 @@ import (
 
 // exposure is what `systemd-analyze security` may say of each unit, at most, in
 // tenths; docs/install.md tells the same figures.
-var exposure = map[string]int{"kctl-etcd": 12, "kctl-apiserver": 12, "kctl-scheduler": 12, "kctl-kubelet": 52}
+var exposure = map[string]int{"kctl-etcd": 12, "kctl-apiserver": 12, "kctl-scheduler": 12, "kctl-kubelet": 52, "kctl-balancer": 12}
 
 // installed is a tree as `make install` makes it.
 func installed(t *testing.T, root, prefix string) {
@@ -110,7 +110,7 @@ func TestInstall(t *testing.T) {
 	if !strings.Contains(unit, "ExecStart=/usr/local/lib/kctl/apiserver ") || strings.Contains(unit, "/usr/lib/kctl") {
 		t.Errorf("the unit does not start what was installed:\n%s", unit)
 	}
-	for _, program := range []string{"bin/kctl", "lib/kctl/apiserver", "lib/kctl/scheduler", "lib/kctl/kubelet"} {
+	for _, program := range []string{"bin/kctl", "lib/kctl/apiserver", "lib/kctl/scheduler", "lib/kctl/kubelet", "lib/kctl/balancer"} {
 		if info, err := os.Stat(filepath.Join(root, "usr/local", program)); err != nil || info.Mode().Perm() != 0o755 {
 			t.Errorf("%s: %v, %v", program, info, err)
 		}

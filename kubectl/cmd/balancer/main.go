@@ -40,6 +40,7 @@ func main() {
 			checks, metrics := daemon.NewHealth(), daemon.NewRegistry()
 			checks.Add("servers", b.Healthy)
 			metrics.MustRegister(b)
+			daemon.Ready(logger)
 			group, ctx := errgroup.WithContext(cmd.Context())
 			group.Go(func() error { return b.Run(ctx, listener) })
 			group.Go(func() error { return daemon.Serve(ctx, health, daemon.Endpoints(checks, metrics), nil, nil) })

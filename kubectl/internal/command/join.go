@@ -143,7 +143,7 @@ func newReset(c *cli) *cobra.Command {
 		Long: `Take this machine out of the cluster that it joined: its kubelet is stopped, its
 pods end, and the kubelet's directory and configuration are removed. The Node object
 stays: "kctl delete node NAME" removes that.`,
-		Example: "  kctl drain node-3 && kctl delete node node-3   # where the cluster can be reached\n  kctl reset --yes                               # on node-3",
+		Example: "  kctl drain node-3 --ignore-daemonsets   # where the cluster can be reached\n  kctl reset --yes                        # on node-3\n  kctl delete node node-3                 # where the cluster can be reached",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !yes {

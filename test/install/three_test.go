@@ -1,0 +1,155 @@
+package install_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"kctl/test/harness"
+)
+
+// threeMachines are those of docs/install.md, on one switch.
+type threeMachines struct {
+	t     *testing.T
+	names []string
+	all   map[string]*machine
+	wire  *exec.Cmd // holds the switch's network namespace
+	tools string    // an ssh and an scp that reach the machines
+}
+
+// TestThreeMachines types what docs/install.md says for three machines that are
+// control plane and nodes, and then cuts the power of one after another.
+func TestThreeMachines(t *testing.T) {
+	harness.NeedLong(t, "it makes and boots three Debians")
+	harness.NeedRoot(t)
+	need(t, "debootstrap", "unshare", "nsenter", "make")
+	page := harness.OpenPage(t, "docs/install.md")
+	builds(t, "make packages")
+	b := &threeMachines{t: t, names: []string{"cp1", "cp2", "cp3"}, all: map[string]*machine{}, tools: t.TempDir()}
+	b.connect()
+	first := debian(t)
+	for i, name := range b.names {
+		root := first
+		if i > 0 {
+			root = directory(t)
+			run(t, "cp", "-a", first+"/.", root)
+		}
+		b.all[name] = &machine{root: root}
+	}
+	images := archives(t)
+	for _, name := range b.names {
+		b.boot(name)
+		m := b.all[name]
+		m.copy("/opt/images", filepath.Join(images, "pause.tar"), filepath.Join(images, "demo.tar"))
+		runtime(t, m)
+		m.do("rm", "/etc/cni/net.d/10-pods.conflist")
+	}
+	script := page.Take(t, "Three machines, any one of which may be lost")
+	// How full the disk is, is not these machines' business.
+	script += `for i in $machines; do ssh root@${i%=*} "echo 'KUBELET_FLAGS=--image-gc-high-threshold=100 --eviction-hard=memory.available<50Mi' >>/etc/default/kctl-kubelet"; done` + "\n"
+	for range 3 {
+		script += page.Take(t, "Three machines, any one of which may be lost")
+	}
+	b.types(script)
+
+	for i, lost := range b.names {
+		b.lose(lost, b.names[(i+1)%3])
+	}
+}
+
+// connect makes the switch, and the tools by which an operator reaches machines.
+func (b *threeMachines) connect() {
+	b.t.Helper()
+	b.wire = exec.Command("unshare", "--net", "sleep", "infinity")
+	if err := b.wire.Start(); err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() {
+		_ = b.wire.Process.Kill()
+		_ = b.wire.Wait()
+	})
+	harness.Eventually(b.t, patience, func() error { // until it is in a namespace of its own
+		own, err := os.Readlink("/proc/self/ns/net")
+		if err != nil {
+			return err
+		}
+		its, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", b.wire.Process.Pid))
+		if err == nil && its == own {
+			err = fmt.Errorf("no namespace yet: %s", its)
+		}
+		return err
+	})
+	b.onWire("ip link add switch type bridge")
+	b.onWire("ip link set switch up")
+	const head = "#!/bin/sh\nset -e\n"
+	for name, text := range map[string]string{
+		"ssh": head + `host=${1#root@}; shift; read -r pid root <` + b.tools + `/$host
+exec nsenter -t $pid -m -u -i -n -p -C -- env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive sh -c "cd /root; $*"` + "\n",
+		"scp": head + `for last; do :; done; host=${last#root@}; read -r pid root <` + b.tools + `/${host%:}
+while [ $# -gt 1 ]; do cp "$1" $root/root/; shift; done` + "\n",
+	} {
+		if err := os.WriteFile(filepath.Join(b.tools, name), []byte(text), 0o755); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+func (b *threeMachines) onWire(command string) {
+	b.t.Helper()
+	run(b.t, "nsenter", append([]string{"-t", strconv.Itoa(b.wire.Process.Pid), "-n", "--"}, strings.Fields(command)...)...)
+}
+
+// boot boots a machine, puts its cable into the switch, and has the tools reach it.
+func (b *threeMachines) boot(name string) {
+	b.t.Helper()
+	m := bootAs(b.t, b.all[name].root, "192.0.2.1"+strings.TrimPrefix(name, "cp"), name)
+	b.all[name] = m
+	run(b.t, "nsenter", "-t", strconv.Itoa(m.init), "-n", "--", "ip", "link", "set", "switch", "name", name, "netns", strconv.Itoa(b.wire.Process.Pid))
+	b.onWire("ip link set " + name + " master switch up")
+	if err := os.WriteFile(filepath.Join(b.tools, name), fmt.Appendf(nil, "%d %s\n", m.init, m.root), 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// types runs lines where the operator sits.
+func (b *threeMachines) types(script string) {
+	b.t.Helper()
+	cmd := exec.CommandContext(b.t.Context(), "bash", "-euo", "pipefail", "-c", script)
+	cmd.Dir, cmd.Env = harness.Root(), append(os.Environ(), "PATH="+b.tools+":"+os.Getenv("PATH"))
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil {
+		b.t.Fatalf("%v\n%s\n%s", err, script, &out)
+	}
+}
+
+// lose cuts a machine's power. What was written is there, more can be written, and
+// pods run on the others; then the machine comes back.
+func (b *threeMachines) lose(lost, asked string) {
+	b.t.Helper()
+	b.t.Logf("%s is lost, and %s is asked", lost, asked)
+	m := b.all[asked]
+	m.do("kctl", "create", "configmap", "before-"+lost)
+	b.all[lost].halt()
+	m.eventually("sh", "-c", "kctl get configmap without-"+lost+" || kctl create configmap without-"+lost)
+	m.do("kctl", "get", "configmap", "before-"+lost)
+	for _, name := range b.names {
+		if name == lost {
+			continue
+		}
+		pod := "on-" + name + "-without-" + lost
+		m.eventually("sh", "-c", "kctl get pod "+pod+" || kctl run "+pod+` --image=kctl.local/demo --image-pull-policy=Never --wait=false --overrides='{"spec": {"nodeSelector": {"kubernetes.io/hostname": "`+name+`"}}}'`)
+		m.eventually("kctl", "wait", "pod/"+pod, "--for=condition=Ready", "--timeout=60s")
+	}
+	m.eventually("kctl", "wait", "node/"+lost, "--for=condition=Ready=Unknown", "--timeout=60s")
+	b.boot(lost)
+	m.eventually("kctl", "wait", "node/"+lost, "--for=condition=Ready", "--timeout=60s")
+	for _, unit := range []string{"kctl-etcd", "kctl-apiserver", "kctl-scheduler", "kctl-kubelet", "kctl-balancer"} {
+		b.all[lost].becomes(unit, "ActiveState", "active")
+	}
+}
