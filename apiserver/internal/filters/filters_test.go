@@ -106,7 +106,7 @@ func TestWarnings(t *testing.T) {
 	handler := chain(func(c *gin.Context) {
 		request.Warn(c.Request.Context(), `says "old"`)
 		request.Warn(c.Request.Context(), "two\nlines")
-		request.Warn(c.Request.Context(), strings.Repeat("é", maxWarning))
+		request.Warn(c.Request.Context(), strings.Repeat("é", maxAllWarnings))
 		ok(c)
 	}, Warnings())
 	got := serve(handler, "GET", "/").Header().Values("Warning")

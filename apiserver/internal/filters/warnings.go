@@ -12,7 +12,8 @@ import (
 	"kctl/apiserver/internal/request"
 )
 
-// How much of Warning headers one answer holds.
+// How much of Warning headers one answer holds, and how much of each where all
+// don't go into that.
 const (
 	maxWarning     = 256
 	maxAllWarnings = 4 * 1024
@@ -46,9 +47,17 @@ func (w *warningWriter) finish() {
 	if w.warnings == nil {
 		return
 	}
+	all, total := w.warnings.All(), 0
+	for _, text := range all {
+		total += len(text)
+	}
+	each := maxAllWarnings
+	if total > maxAllWarnings {
+		each = maxWarning
+	}
 	room := maxAllWarnings
-	for _, text := range w.warnings.All() {
-		line := "299 - " + strconv.Quote(clean(text))
+	for _, text := range all {
+		line := "299 - " + strconv.Quote(clean(text, each))
 		if room -= len(line); room < 0 {
 			return
 		}
@@ -56,19 +65,19 @@ func (w *warningWriter) finish() {
 	}
 }
 
-// clean keeps a warning to one line of bounded length, as the header's form
-// demands (RFC 7234, 5.5).
-func clean(text string) string {
+// clean keeps a warning to one line of at most so many bytes, as the header's
+// form demands (RFC 7234, 5.5).
+func clean(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
 			return ' '
 		}
 		return r
 	}, text)
-	if len(text) <= maxWarning {
+	if len(text) <= most {
 		return text
 	}
-	return strings.ToValidUTF8(text[:maxWarning], "")
+	return strings.ToValidUTF8(text[:most], "")
 }
 
 func (w *warningWriter) WriteHeaderNow() {

@@ -15,6 +15,7 @@ import (
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/cell"
 	"kctl/apiserver/internal/resources/check"
+	"kctl/apiserver/internal/resources/claim"
 	"kctl/apiserver/internal/resources/pod"
 	"kctl/apiserver/internal/resources/volume"
 	"kctl/apiserver/internal/resources/workload"
@@ -101,7 +102,7 @@ func validateStatefulSet(s *appsv1.StatefulSetSpec) field.ErrorList {
 	}
 	errs = append(errs, workload.Selector(s.Selector, "statefulset", specPath.Child("selector"))...)
 	for i := range s.VolumeClaimTemplates {
-		errs = append(errs, volume.ValidateClaimSpec(&s.VolumeClaimTemplates[i].Spec, specPath.Child("volumeClaimTemplates").Index(i).Child("spec"))...)
+		errs = append(errs, claim.ValidateSpec(&s.VolumeClaimTemplates[i].Spec, specPath.Child("volumeClaimTemplates").Index(i).Child("spec"))...)
 	}
 	return append(errs, workload.Template(withClaims(s), s.Selector, "StatefulSet", "", specPath.Child("template"))...)
 }

@@ -13,7 +13,8 @@ import (
 // TaintEffects are what a taint can do to a pod.
 var TaintEffects = sets.New(corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute)
 
-var tolerationOperators = sets.New(corev1.TolerationOpEqual, corev1.TolerationOpExists)
+// effectsInOrder are as messages list them.
+var effectsInOrder = []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}
 
 // Tolerations checks what a pod tolerates, or is made to.
 func Tolerations(tolerations []corev1.Toleration, at *field.Path) field.ErrorList {
@@ -38,11 +39,17 @@ func Tolerations(tolerations []corev1.Toleration, at *field.Path) field.ErrorLis
 			if t.Value != "" {
 				errs = append(errs, field.Invalid(path.Child("operator"), t, "value must be empty when `operator` is 'Exists'"))
 			}
+		case corev1.TolerationOpLt, corev1.TolerationOpGt: // of a feature that is off
+			errs = append(errs, field.NotSupported(path.Child("operator"), t.Operator, []corev1.TolerationOperator{
+				corev1.TolerationOpEqual, corev1.TolerationOpExists, corev1.TolerationOpLt, corev1.TolerationOpGt,
+			}))
 		default:
-			errs = append(errs, field.NotSupported(path.Child("operator"), t.Operator, sets.List(tolerationOperators)))
+			errs = append(errs, field.NotSupported(path.Child("operator"), t.Operator, []corev1.TolerationOperator{
+				corev1.TolerationOpEqual, corev1.TolerationOpExists,
+			}))
 		}
 		if t.Effect != "" && !TaintEffects.Has(t.Effect) {
-			errs = append(errs, field.NotSupported(path.Child("effect"), t.Effect, sets.List(TaintEffects)))
+			errs = append(errs, field.NotSupported(path.Child("effect"), t.Effect, effectsInOrder))
 		}
 	}
 	return errs

@@ -6,32 +6,48 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"kctl/apiserver/internal/resources/check"
 )
 
-// oldAnnotations are what pods were told by before there were fields for it;
-// those that end with a slash have a container's name behind it.
-var oldAnnotations = []struct{ key, says string }{
-	{"seccomp.security.alpha.kubernetes.io/pod", `non-functional in v1.27+; use the "seccompProfile" field instead`},
-	{"container.seccomp.security.alpha.kubernetes.io/", `non-functional in v1.27+; use the "seccompProfile" field instead`},
-	{"container.apparmor.security.beta.kubernetes.io/", `deprecated since v1.30; use the "appArmorProfile" field instead`},
-	{"scheduler.alpha.kubernetes.io/critical-pod", `non-functional in v1.16+; use the "priorityClassName" field instead`},
-	{"security.alpha.kubernetes.io/sysctls", `non-functional in v1.11+; use the "sysctls" field instead`},
-	{"security.alpha.kubernetes.io/unsafe-sysctls", `non-functional in v1.11+; use the "sysctls" field instead`},
-}
-
-func annotationWarnings(annotations map[string]string, at string) []string {
+// annotationWarnings tells of annotations that have become fields, where the
+// fields don't say it too.
+func annotationWarnings(annotations map[string]string, s *corev1.PodSpec, at string) []string {
 	var out []string
 	for key := range annotations {
-		for _, old := range oldAnnotations {
-			if key == old.key || strings.HasSuffix(old.key, "/") && strings.HasPrefix(key, old.key) {
-				out = append(out, fmt.Sprintf("%s.annotations[%s]: %s", at, key, old.says))
-			}
+		if says := outdatedAnnotation(key, s); says != "" {
+			out = append(out, fmt.Sprintf("%s.annotations[%s]: %s", at, key, says))
 		}
 	}
 	slices.Sort(out)
 	return out
+}
+
+func outdatedAnnotation(key string, s *corev1.PodSpec) string {
+	const seccomp = `non-functional in v1.27+; use the "seccompProfile" field instead`
+	switch key {
+	case "scheduler.alpha.kubernetes.io/critical-pod":
+		return `non-functional in v1.16+; use the "priorityClassName" field instead`
+	case "security.alpha.kubernetes.io/sysctls", "security.alpha.kubernetes.io/unsafe-sysctls":
+		return `non-functional in v1.11+; use the "sysctls" field instead`
+	case seccompOfPod:
+		if s.SecurityContext == nil || s.SecurityContext.SeccompProfile == nil {
+			return seccomp
+		}
+		return ""
+	}
+	if name, ok := strings.CutPrefix(key, seccompOfContainer); ok {
+		for c := range allContainers(s, nil) {
+			if c.Name == name && (c.SecurityContext == nil || c.SecurityContext.SeccompProfile == nil) {
+				return seccomp
+			}
+		}
+	}
+	if strings.HasPrefix(key, apparmor) {
+		return `deprecated since v1.30; use the "appArmorProfile" field instead`
+	}
+	return ""
 }
 
 // keyWarnings tells of a label of nodes that has a newer name.
@@ -78,8 +94,9 @@ func affinityWarnings(a *corev1.Affinity, at string) []string {
 			out = append(out, NodeSelectorWarnings(r, fmt.Sprintf("%s.nodeAffinity.%s", at, required))...)
 		}
 		for i := range n.PreferredDuringSchedulingIgnoredDuringExecution {
-			term := &n.PreferredDuringSchedulingIgnoredDuringExecution[i].Preference
-			out = append(out, termWarnings(term, fmt.Sprintf("%s.nodeAffinity.%s[%d].preference", at, preferred, i))...)
+			term, path := &n.PreferredDuringSchedulingIgnoredDuringExecution[i].Preference, fmt.Sprintf("%s.nodeAffinity.%s[%d].preference", at, preferred, i)
+			out = append(out, termWarnings(term, path)...)
+			out = append(out, valueWarnings(term, path)...)
 		}
 	}
 	if p := a.PodAffinity; p != nil {
@@ -104,6 +121,20 @@ func termWarnings(term *corev1.NodeSelectorTerm, at string) []string {
 	var out []string
 	for i, e := range term.MatchExpressions {
 		out = append(out, keyWarnings(e.Key, fmt.Sprintf("%s.matchExpressions[%d].key", at, i))...)
+	}
+	return out
+}
+
+// valueWarnings tells of values that no label has. They are refused where they
+// are required.
+func valueWarnings(term *corev1.NodeSelectorTerm, at string) []string {
+	var out []string
+	for i, e := range term.MatchExpressions {
+		for j, value := range e.Values {
+			for _, text := range validation.IsValidLabelValue(value) {
+				out = append(out, fmt.Sprintf("%s.matchExpressions[%d].values[%d]: %s is invalid, %s", at, i, j, value, text))
+			}
+		}
 	}
 	return out
 }

@@ -77,6 +77,7 @@ func prepareForCreate(pod *core.Pod, now metav1.Time) {
 		}}
 	}
 	mergeMatchKeys(pod)
+	fillAppArmor(pod)
 }
 
 // mergeMatchKeys writes matchLabelKeys and mismatchLabelKeys, which stand for

@@ -62,6 +62,7 @@ func DefaultTemplate(t *corev1.PodTemplateSpec) { defaultSpec(&t.Spec) }
 func ValidateTemplate(t *corev1.PodTemplateSpec, at *field.Path) field.ErrorList {
 	errs := metav1validation.ValidateLabels(t.Labels, at.Child("labels"))
 	errs = append(errs, apivalidation.ValidateAnnotations(t.Annotations, at.Child("annotations"))...)
+	errs = append(errs, validateAnnotations(t.Annotations, &t.Spec, at.Child("annotations"), at.Child("spec"))...)
 	// Ports on the host may be left to the pod's defaults.
 	spec := t.Spec.DeepCopy()
 	for i := range spec.InitContainers {

@@ -2,7 +2,6 @@ package pod
 
 import (
 	"math"
-	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -17,8 +16,9 @@ import (
 // validateCreate checks a pod that is being made.
 func validateCreate(pod *core.Pod) field.ErrorList {
 	spec := field.NewPath("spec")
-	errs := validateAnnotations(pod)
+	errs := validateAnnotations(pod.Annotations, &pod.Spec, field.NewPath("metadata", "annotations"), spec)
 	errs = append(errs, validateSpec(&pod.Spec, spec)...)
+	errs = append(errs, validateClaimNames(pod, spec.Child("volumes"))...)
 	for _, group := range []struct {
 		name       string
 		containers []core.Container
@@ -36,26 +36,14 @@ func validateCreate(pod *core.Pod) field.ErrorList {
 	return errs
 }
 
-func validateAnnotations(pod *core.Pod) field.ErrorList {
-	var errs field.ErrorList
-	at := field.NewPath("metadata", "annotations")
-	if value, mirror := pod.Annotations[core.ConfigMirrorAnnotation]; mirror && pod.Spec.NodeName == "" {
-		errs = append(errs, field.Invalid(at.Key(core.ConfigMirrorAnnotation), value, "must set spec.nodeName if mirror pod annotation is set"))
-	}
-	if value, ok := pod.Annotations[corev1.PodDeletionCost]; ok {
-		if _, err := strconv.ParseInt(value, 10, 32); err != nil {
-			errs = append(errs, field.Invalid(at.Key(corev1.PodDeletionCost), value, "must be a 32bit integer"))
-		}
-	}
-	return errs
-}
-
 func validateSpec(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	grace := int64(0)
 	if spec.TerminationGracePeriodSeconds == nil {
 		return field.ErrorList{field.Required(at.Child("terminationGracePeriodSeconds"), "")}
 	}
-	grace = *spec.TerminationGracePeriodSeconds
+	if grace = *spec.TerminationGracePeriodSeconds; grace < 0 {
+		grace = 1 // which is what kubelets take it for
+	}
 
 	volumes, errs := validateVolumes(spec.Volumes, at.Child("volumes"))
 	scope := &containerScope{spec: spec, volumes: volumes, grace: grace, hostUsers: spec.HostUsers == nil || *spec.HostUsers}
@@ -83,7 +71,7 @@ func validateSpec(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	}
 	errs = append(errs, check.Amounts(spec.Overhead, at.Child("overhead"))...)
 	if spec.OS != nil {
-		errs = append(errs, oneOf(spec.OS.Name, at.Child("os", "name"), operatingSystems)...)
+		errs = append(errs, supported(spec.OS.Name, at.Child("os"), operatingSystems)...)
 	}
 	return append(errs, refuseAlpha(spec, at)...)
 }
@@ -115,8 +103,11 @@ func validateNames(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	for i, claim := range spec.ResourceClaims {
 		path := at.Child("resourceClaims").Index(i)
 		errs = append(errs, uniqueLabel(claim.Name, path.Child("name"), claims)...)
-		if (claim.ResourceClaimName == nil) == (claim.ResourceClaimTemplateName == nil) {
-			errs = append(errs, field.Invalid(path, claim, "must specify exactly one of: `resourceClaimName`, `resourceClaimTemplateName`"))
+		switch {
+		case claim.ResourceClaimName == nil && claim.ResourceClaimTemplateName == nil:
+			errs = append(errs, field.Invalid(path, check.Spelled{Value: claim}, "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"))
+		case claim.ResourceClaimName != nil && claim.ResourceClaimTemplateName != nil:
+			errs = append(errs, field.Invalid(path, check.Spelled{Value: claim}, "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"))
 		}
 		if claim.ResourceClaimName != nil {
 			errs = append(errs, check.Subdomain(*claim.ResourceClaimName, path.Child("resourceClaimName"))...)
@@ -166,6 +157,14 @@ func oneOfList[T ~string](value T, at *field.Path, values []T) field.ErrorList {
 		return field.ErrorList{field.NotSupported(at, value, values)}
 	}
 	return errs
+}
+
+// supported is oneOf where being empty is no better than being wrong.
+func supported[T ~string](value T, at *field.Path, values sets.Set[T]) field.ErrorList {
+	if values.Has(value) {
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(at, value, sets.List(values))}
 }
 
 // oneOf checks that a field has one of the values it may have.

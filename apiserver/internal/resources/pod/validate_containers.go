@@ -86,7 +86,7 @@ func (s *containerScope) container(c *core.Container, at *field.Path) field.Erro
 		errs = append(errs, field.Required(at.Child("image"), ""))
 	}
 	if !messagePolicies.Has(c.TerminationMessagePolicy) {
-		errs = append(errs, field.NotSupported(at.Child("terminationMessagePolicy"), c.TerminationMessagePolicy, sets.List(messagePolicies)))
+		errs = append(errs, field.NotSupported(at.Child("terminationMessagePolicy"), c.TerminationMessagePolicy, []corev1.TerminationMessagePolicy{corev1.TerminationMessageReadFile, corev1.TerminationMessageFallbackToLogsOnError}))
 	}
 	errs = append(errs, validatePorts(c.Ports, at.Child("ports"))...)
 	errs = append(errs, validateEnv(c.Env, at.Child("env"))...)
@@ -105,7 +105,7 @@ func (s *containerScope) container(c *core.Container, at *field.Path) field.Erro
 func validateRestartRules(c *core.Container, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if c.RestartPolicy != nil {
-		errs = append(errs, oneOf(*c.RestartPolicy, at.Child("restartPolicy"), containerRestarts)...)
+		errs = append(errs, supported(*c.RestartPolicy, at.Child("restartPolicy"), containerRestarts)...)
 	}
 	rules := at.Child("restartPolicyRules")
 	if len(c.RestartPolicyRules) > 0 && c.RestartPolicy == nil {

@@ -45,19 +45,21 @@ func (s *containerScope) mounts(c *core.Container, at *field.Path) field.ErrorLi
 		if devicePaths.Has(m.MountPath) {
 			errs = append(errs, field.Invalid(path.Child("mountPath"), m.MountPath, "must not already exist as a path in volumeDevices"))
 		}
-		errs = append(errs, validateMount(m, c, path)...)
+		errs = append(errs, validateMount(m, c, path, at.Child("volumeMounts"))...)
 	}
 	return append(errs, s.devices(c, at.Child("volumeDevices"))...)
 }
 
-func validateMount(m *corev1.VolumeMount, c *core.Container, at *field.Path) field.ErrorList {
+// validateMount names the mount in one message and not in the others, as
+// upstream does: mount is where it is, at where all are.
+func validateMount(m *corev1.VolumeMount, c *core.Container, mount, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if m.SubPath != "" {
 		errs = append(errs, descendingPath(m.SubPath, at.Child("subPath"))...)
 	}
 	if m.SubPathExpr != "" {
 		if m.SubPath != "" {
-			errs = append(errs, field.Invalid(at.Child("subPathExpr"), m.SubPathExpr, "subPathExpr and subPath are mutually exclusive"))
+			errs = append(errs, field.Invalid(mount.Child("subPathExpr"), m.SubPathExpr, "subPathExpr and subPath are mutually exclusive"))
 		}
 		errs = append(errs, descendingPath(m.SubPathExpr, at.Child("subPathExpr"))...)
 	}

@@ -59,20 +59,12 @@ func validateDNS(spec *core.PodSpec, at *field.Path) field.ErrorList {
 }
 
 // searchPath is a domain, maybe with the root's dot at its end and underscores
-// at the start of its labels; the root alone is one too.
+// in its labels; the root alone is one too.
 func searchPath(search string, at *field.Path) field.ErrorList {
 	if search == "." {
 		return nil
 	}
-	name := strings.ReplaceAll(strings.TrimSuffix(search, "."), "_", "-")
-	var cleaned []string
-	for label := range strings.SplitSeq(name, ".") {
-		if rest := strings.TrimLeft(label, "-"); rest != "" && strings.Contains(search, "_") {
-			label = rest
-		}
-		cleaned = append(cleaned, label)
-	}
-	return check.Messages(at, search, validation.IsDNS1123Subdomain(strings.Join(cleaned, ".")))
+	return check.Messages(at, search, validation.IsDNS1123SubdomainWithUnderscore(strings.TrimSuffix(search, ".")))
 }
 
 func validateHostAliases(aliases []corev1.HostAlias, at *field.Path) field.ErrorList {

@@ -1,6 +1,8 @@
 package pod
 
 import (
+	"cmp"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -15,46 +17,45 @@ func validateProjected(p *corev1.ProjectedVolumeSource, at *field.Path) field.Er
 	files := sets.New[string]()
 	for i := range p.Sources {
 		path := at.Child("sources").Index(i)
-		paths, found := validateProjection(&p.Sources[i], path)
+		written, found := validateProjection(&p.Sources[i], path, at)
 		errs = append(errs, found...)
-		for _, file := range paths {
-			if files.Has(file) {
-				errs = append(errs, field.Invalid(at, file, "conflicting duplicate paths"))
+		for _, file := range written {
+			if files.Has(file.path) {
+				errs = append(errs, field.Invalid(at, cmp.Or(file.name, file.path), "conflicting duplicate paths"))
 			}
-			files.Insert(file)
+			files.Insert(file.path)
 		}
 	}
 	return errs
 }
 
-// validateProjection also returns the files that the source is said to write.
-func validateProjection(s *corev1.VolumeProjection, at *field.Path) (files []string, errs field.ErrorList) {
+// validateProjection also returns the files that the source is said to write,
+// without those of tokens, which upstream lets take another's place. volume is
+// where the whole volume is.
+func validateProjection(s *corev1.VolumeProjection, at, volume *field.Path) (files []file, errs field.ErrorList) {
 	kinds := 0
 	if s.Secret != nil {
 		kinds++
 		path := at.Child("secret")
 		errs = append(errs, check.Need(path, "name", s.Secret.Name)...)
 		errs = append(errs, validateFiles(nil, s.Secret.Items, path)...)
-		files = append(files, itemPaths(s.Secret.Items)...)
+		files = withItems(files, s.Secret.Items, "Secret", s.Secret.Name)
 	}
 	if s.ConfigMap != nil {
 		kinds++
 		path := at.Child("configMap")
 		errs = append(errs, check.Need(path, "name", s.ConfigMap.Name)...)
 		errs = append(errs, validateFiles(nil, s.ConfigMap.Items, path)...)
-		files = append(files, itemPaths(s.ConfigMap.Items)...)
+		files = withItems(files, s.ConfigMap.Items, "ConfigMap", s.ConfigMap.Name)
 	}
 	if s.DownwardAPI != nil {
 		kinds++
 		errs = append(errs, validateDownward(s.DownwardAPI.Items, at.Child("downwardAPI"))...)
-		for _, item := range s.DownwardAPI.Items {
-			files = append(files, item.Path)
-		}
+		files = withDownward(files, s.DownwardAPI.Items, "DownwardAPI")
 	}
 	if token := s.ServiceAccountToken; token != nil {
 		kinds++
-		errs = append(errs, validateToken(token, at.Child("serviceAccountToken"))...)
-		files = append(files, token.Path)
+		errs = append(errs, validateToken(token, at.Child("serviceAccountToken"), volume.Child("path"))...)
 	}
 	if bundle := s.ClusterTrustBundle; bundle != nil {
 		kinds++
@@ -64,28 +65,20 @@ func validateProjection(s *corev1.VolumeProjection, at *field.Path) (files []str
 		}
 		errs = append(errs, check.Need(path, "path", bundle.Path)...)
 		errs = append(errs, fileName(bundle.Path, path.Child("path"))...)
-		files = append(files, bundle.Path)
+		files = append(files, file{path: bundle.Path})
 	}
 	if cert := s.PodCertificate; cert != nil {
 		kinds++
 		paths, found := validatePodCertificate(cert, at.Child("podCertificate"))
-		files, errs = append(files, paths...), append(errs, found...)
+		errs = append(errs, found...)
+		for _, path := range paths {
+			files = append(files, file{path: path})
+		}
 	}
-	switch {
-	case kinds == 0:
-		errs = append(errs, field.Required(at, "must specify a volume type"))
-	case kinds > 1:
+	if kinds > 1 {
 		errs = append(errs, field.Forbidden(at, oneVolumeMessage))
 	}
 	return files, errs
-}
-
-func itemPaths(items []corev1.KeyToPath) []string {
-	out := make([]string, 0, len(items))
-	for _, item := range items {
-		out = append(out, item.Path)
-	}
-	return out
 }
 
 // Bounds of a projected token's life.
@@ -94,7 +87,7 @@ const (
 	maxTokenSeconds = 1 << 32
 )
 
-func validateToken(token *corev1.ServiceAccountTokenProjection, at *field.Path) field.ErrorList {
+func validateToken(token *corev1.ServiceAccountTokenProjection, at, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	expiration := at.Child("expirationSeconds")
 	switch seconds := token.ExpirationSeconds; {
@@ -109,7 +102,7 @@ func validateToken(token *corev1.ServiceAccountTokenProjection, at *field.Path) 
 		errs = append(errs, field.Forbidden(at.Child("user"), "belongs to an alpha feature that this server does not have"))
 	}
 	if token.Path == "" {
-		return append(errs, field.Required(at.Child("path"), ""))
+		return append(errs, field.Required(path, ""))
 	}
-	return append(errs, fileName(token.Path, at.Child("path"))...)
+	return append(errs, fileName(token.Path, path)...)
 }

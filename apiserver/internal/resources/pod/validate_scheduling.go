@@ -2,6 +2,7 @@ package pod
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,7 +32,7 @@ func validateAffinity(a *corev1.Affinity, at *field.Path) field.ErrorList {
 		for i, term := range n.PreferredDuringSchedulingIgnoredDuringExecution {
 			preferred := path.Child("preferredDuringSchedulingIgnoredDuringExecution").Index(i)
 			errs = append(errs, weight(term.Weight, preferred)...)
-			errs = append(errs, validateNodeTerm(&term.Preference, preferred.Child("preference"))...)
+			errs = append(errs, validateNodeTerm(&term.Preference, false, preferred.Child("preference"))...)
 		}
 	}
 	if p := a.PodAffinity; p != nil {
@@ -60,15 +61,17 @@ func ValidateNodeSelector(s *corev1.NodeSelector, at *field.Path) field.ErrorLis
 	}
 	var errs field.ErrorList
 	for i := range s.NodeSelectorTerms {
-		errs = append(errs, validateNodeTerm(&s.NodeSelectorTerms[i], terms.Index(i))...)
+		errs = append(errs, validateNodeTerm(&s.NodeSelectorTerms[i], true, terms.Index(i))...)
 	}
 	return errs
 }
 
-func validateNodeTerm(term *corev1.NodeSelectorTerm, at *field.Path) field.ErrorList {
+// validateNodeTerm checks the values as those of labels if they must be: for
+// those that are but preferred there is a warning.
+func validateNodeTerm(term *corev1.NodeSelectorTerm, values bool, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, r := range term.MatchExpressions {
-		errs = append(errs, validateNodeRequirement(&r, at.Child("matchExpressions").Index(i))...)
+		errs = append(errs, validateNodeRequirement(&r, values, at.Child("matchExpressions").Index(i))...)
 	}
 	for i, r := range term.MatchFields {
 		errs = append(errs, validateNodeField(&r, at.Child("matchFields").Index(i))...)
@@ -76,7 +79,7 @@ func validateNodeTerm(term *corev1.NodeSelectorTerm, at *field.Path) field.Error
 	return errs
 }
 
-func validateNodeRequirement(r *corev1.NodeSelectorRequirement, at *field.Path) field.ErrorList {
+func validateNodeRequirement(r *corev1.NodeSelectorRequirement, values bool, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	switch r.Operator {
 	case corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn:
@@ -96,7 +99,9 @@ func validateNodeRequirement(r *corev1.NodeSelectorRequirement, at *field.Path) 
 	}
 	errs = append(errs, metav1validation.ValidateLabelName(r.Key, at.Child("key"))...)
 	for i, value := range r.Values {
-		errs = append(errs, check.Messages(at.Child("values").Index(i), value, validation.IsValidLabelValue(value))...)
+		if values {
+			errs = append(errs, check.Messages(at.Child("values").Index(i), value, validation.IsValidLabelValue(value))...)
+		}
 	}
 	return errs
 }
@@ -164,7 +169,6 @@ func matchKeys(keys []string, selector *metav1.LabelSelector, at *field.Path) fi
 
 func validateSpread(constraints []corev1.TopologySpreadConstraint, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	seen := sets.New[string]()
 	for i, c := range constraints {
 		path := at.Index(i)
 		if c.MaxSkew <= 0 {
@@ -173,25 +177,26 @@ func validateSpread(constraints []corev1.TopologySpreadConstraint, at *field.Pat
 		if c.TopologyKey == "" {
 			errs = append(errs, field.Required(path.Child("topologyKey"), "can not be empty"))
 		}
-		errs = append(errs, oneOf(c.WhenUnsatisfiable, path.Child("whenUnsatisfiable"), unsatisfiable)...)
+		errs = append(errs, supported(c.WhenUnsatisfiable, path.Child("whenUnsatisfiable"), unsatisfiable)...)
 		id := fmt.Sprintf("{%s, %s}", c.TopologyKey, c.WhenUnsatisfiable)
-		if seen.Has(id) {
+		if slices.ContainsFunc(constraints[i+1:], func(o corev1.TopologySpreadConstraint) bool {
+			return o.TopologyKey == c.TopologyKey && o.WhenUnsatisfiable == c.WhenUnsatisfiable
+		}) {
 			errs = append(errs, field.Duplicate(path.Child("{topologyKey, whenUnsatisfiable}"), id))
 		}
-		seen.Insert(id)
 		if c.MinDomains != nil {
 			if *c.MinDomains <= 0 {
-				errs = append(errs, field.Invalid(path.Child("minDomains"), *c.MinDomains, "must be greater than 0"))
+				errs = append(errs, field.Invalid(path.Child("minDomains"), *c.MinDomains, "must be greater than zero"))
 			}
 			if c.WhenUnsatisfiable != corev1.DoNotSchedule {
 				errs = append(errs, field.Invalid(path.Child("minDomains"), *c.MinDomains, fmt.Sprintf("can only use minDomains if whenUnsatisfiable=%s, not %s", corev1.DoNotSchedule, c.WhenUnsatisfiable)))
 			}
 		}
 		if c.NodeAffinityPolicy != nil {
-			errs = append(errs, oneOf(*c.NodeAffinityPolicy, path.Child("nodeAffinityPolicy"), inclusion)...)
+			errs = append(errs, supported(*c.NodeAffinityPolicy, path.Child("nodeAffinityPolicy"), inclusion)...)
 		}
 		if c.NodeTaintsPolicy != nil {
-			errs = append(errs, oneOf(*c.NodeTaintsPolicy, path.Child("nodeTaintsPolicy"), inclusion)...)
+			errs = append(errs, supported(*c.NodeTaintsPolicy, path.Child("nodeTaintsPolicy"), inclusion)...)
 		}
 		errs = append(errs, matchKeys(c.MatchLabelKeys, c.LabelSelector, path.Child("matchLabelKeys"))...)
 		errs = append(errs, metav1validation.ValidateLabelSelector(c.LabelSelector, metav1validation.LabelSelectorValidationOptions{}, path.Child("labelSelector"))...)

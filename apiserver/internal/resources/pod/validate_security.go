@@ -44,10 +44,10 @@ func validatePodSecurity(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	}
 	errs = append(errs, validateSysctls(sc.Sysctls, spec, path.Child("sysctls"))...)
 	if sc.FSGroupChangePolicy != nil {
-		errs = append(errs, oneOf(*sc.FSGroupChangePolicy, path.Child("fsGroupChangePolicy"), groupChanges)...)
+		errs = append(errs, supported(*sc.FSGroupChangePolicy, path.Child("fsGroupChangePolicy"), groupChanges)...)
 	}
 	if sc.SupplementalGroupsPolicy != nil {
-		errs = append(errs, oneOf(*sc.SupplementalGroupsPolicy, path.Child("supplementalGroupsPolicy"), groupPolicies)...)
+		errs = append(errs, supported(*sc.SupplementalGroupsPolicy, path.Child("supplementalGroupsPolicy"), groupPolicies)...)
 	}
 	if sc.SELinuxChangePolicy != nil {
 		errs = append(errs, oneOf(*sc.SELinuxChangePolicy, path.Child("seLinuxChangePolicy"), selinuxChanges)...)
@@ -111,7 +111,7 @@ func validateSysctls(sysctls []corev1.Sysctl, spec *core.PodSpec, at *field.Path
 		case s.Name == "":
 			errs = append(errs, field.Required(path, ""))
 		case len(s.Name) > maxSysctlLength || !sysctlName.MatchString(s.Name):
-			errs = append(errs, field.Invalid(path, s.Name, fmt.Sprintf("must have at most %d characters and match regex %s", maxSysctlLength, sysctlPattern)))
+			errs = append(errs, field.Invalid(path, s.Name, fmt.Sprintf("must have at most %d characters and match regex ^%s$", maxSysctlLength, sysctlPattern)))
 		case seen.Has(s.Name):
 			errs = append(errs, field.Duplicate(path, s.Name))
 		}
@@ -128,11 +128,18 @@ func validateSysctls(sysctls []corev1.Sysctl, spec *core.PodSpec, at *field.Path
 	return errs
 }
 
+func profileType[T ~string](kind T, of string, at *field.Path, known sets.Set[T]) field.ErrorList {
+	if kind == "" {
+		return field.ErrorList{field.Required(at, "type is required when "+of+" is set")}
+	}
+	return supported(kind, at, known)
+}
+
 func validateSeccomp(p *corev1.SeccompProfile, at *field.Path) field.ErrorList {
 	if p == nil {
 		return nil
 	}
-	errs := oneOf(p.Type, at.Child("type"), seccompProfiles)
+	errs := profileType(p.Type, "seccompProfile", at.Child("type"), seccompProfiles)
 	return append(errs, localhostProfile(p.Type == corev1.SeccompProfileTypeLocalhost, p.LocalhostProfile, "seccomp", at, func(profile string) field.ErrorList {
 		return descendingPath(profile, at.Child("localhostProfile"))
 	})...)
@@ -142,7 +149,7 @@ func validateAppArmor(p *corev1.AppArmorProfile, at *field.Path) field.ErrorList
 	if p == nil {
 		return nil
 	}
-	errs := oneOf(p.Type, at.Child("type"), apparmorProfiles)
+	errs := profileType(p.Type, "appArmorProfile", at.Child("type"), apparmorProfiles)
 	return append(errs, localhostProfile(p.Type == corev1.AppArmorProfileTypeLocalhost, p.LocalhostProfile, "AppArmor", at, func(profile string) field.ErrorList {
 		path := at.Child("localhostProfile")
 		switch trimmedProfile := strings.TrimSpace(profile); {
@@ -178,7 +185,7 @@ func validateContainerSecurity(sc *corev1.SecurityContext, hostUsers bool, at *f
 	}
 	errs := validateIDs(sc.RunAsUser, sc.RunAsGroup, at)
 	if sc.ProcMount != nil {
-		errs = append(errs, oneOf(*sc.ProcMount, at.Child("procMount"), procMounts)...)
+		errs = append(errs, supported(*sc.ProcMount, at.Child("procMount"), procMounts)...)
 		if hostUsers && *sc.ProcMount == corev1.UnmaskedProcMount {
 			errs = append(errs, field.Invalid(at.Child("procMount"), *sc.ProcMount, "`hostUsers` must be false to use `Unmasked`"))
 		}

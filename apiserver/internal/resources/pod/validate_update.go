@@ -92,6 +92,14 @@ func freeGated(rest, old *core.PodSpec) {
 		} else if rest.Affinity != nil {
 			rest.Affinity.NodeAffinity = nil
 		}
+		return
+	}
+	// What is but preferred keeps a pod off no node.
+	if now := rest.Affinity; now != nil && now.NodeAffinity != nil {
+		now.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution = old.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution
+		if old.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+			now.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = nil
+		}
 	}
 }
 
@@ -140,7 +148,7 @@ func onlyRemovedGates(pod, old *core.Pod, at *field.Path) field.ErrorList {
 }
 
 func validateAnnotationUpdate(pod, old *core.Pod) field.ErrorList {
-	errs := validateAnnotations(pod)
+	errs := validateAnnotations(pod.Annotations, &pod.Spec, field.NewPath("metadata", "annotations"), field.NewPath("spec"))
 	key := core.ConfigMirrorAnnotation
 	at := field.NewPath("metadata", "annotations").Key(key)
 	now, has := pod.Annotations[key]

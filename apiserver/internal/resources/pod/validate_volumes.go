@@ -70,46 +70,46 @@ var sourceChecks = []sourceCheck{
 	{"emptyDir", func(s *corev1.VolumeSource) bool { return s.EmptyDir != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList { return validateEmptyDir(s.EmptyDir, at) }},
 	{"hostPath", func(s *corev1.VolumeSource) bool { return s.HostPath != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList { return validateHostPath(s.HostPath, at) }},
 	{"gitRepo", func(s *corev1.VolumeSource) bool { return s.GitRepo != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return check.Need(at, "repository", s.GitRepo.Repository)
+		return append(check.Need(at, "repository", s.GitRepo.Repository), descendingPath(s.GitRepo.Directory, at.Child("directory"))...)
 	}},
-	{"gcePersistentDisk", func(s *corev1.VolumeSource) bool { return s.GCEPersistentDisk != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return check.Need(at, "pdName", s.GCEPersistentDisk.PDName)
+	{"persistentDisk", func(s *corev1.VolumeSource) bool { return s.GCEPersistentDisk != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
+		return append(check.Need(at, "pdName", s.GCEPersistentDisk.PDName), check.Partition(s.GCEPersistentDisk.Partition, at)...)
 	}},
 	{"awsElasticBlockStore", func(s *corev1.VolumeSource) bool { return s.AWSElasticBlockStore != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return check.Need(at, "volumeID", s.AWSElasticBlockStore.VolumeID)
+		return append(check.Need(at, "volumeID", s.AWSElasticBlockStore.VolumeID), check.Partition(s.AWSElasticBlockStore.Partition, at)...)
 	}},
 	{"secret", func(s *corev1.VolumeSource) bool { return s.Secret != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
 		errs := check.Need(at, "secretName", s.Secret.SecretName)
 		return append(errs, validateFiles(s.Secret.DefaultMode, s.Secret.Items, at)...)
 	}},
 	{"nfs", func(s *corev1.VolumeSource) bool { return s.NFS != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList { return validateNFS(s.NFS, at) }},
-	{"iscsi", func(s *corev1.VolumeSource) bool { return s.ISCSI != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return check.Need(at, "targetPortal", s.ISCSI.TargetPortal, "iqn", s.ISCSI.IQN)
-	}},
+	{"iscsi", func(s *corev1.VolumeSource) bool { return s.ISCSI != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList { return validateISCSI(s.ISCSI, at) }},
 	{"glusterfs", func(s *corev1.VolumeSource) bool { return s.Glusterfs != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
 		return check.Need(at, "endpoints", s.Glusterfs.EndpointsName, "path", s.Glusterfs.Path)
 	}},
-	{"flocker", func(s *corev1.VolumeSource) bool { return s.Flocker != nil }, nil},
+	{"flocker", func(s *corev1.VolumeSource) bool { return s.Flocker != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList { return check.Flocker(s.Flocker, at) }},
 	{"persistentVolumeClaim", func(s *corev1.VolumeSource) bool { return s.PersistentVolumeClaim != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
 		return check.Need(at, "claimName", s.PersistentVolumeClaim.ClaimName)
 	}},
 	{"rbd", func(s *corev1.VolumeSource) bool { return s.RBD != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return check.Need(at, "image", s.RBD.RBDImage)
+		return append(needAny(at, "monitors", s.RBD.CephMonitors), check.Need(at, "image", s.RBD.RBDImage)...)
 	}},
 	{"cinder", func(s *corev1.VolumeSource) bool { return s.Cinder != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
 		return check.Need(at, "volumeID", s.Cinder.VolumeID)
 	}},
-	{"cephfs", func(s *corev1.VolumeSource) bool { return s.CephFS != nil }, nil},
+	{"cephfs", func(s *corev1.VolumeSource) bool { return s.CephFS != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
+		return needAny(at, "monitors", s.CephFS.Monitors)
+	}},
 	{"quobyte", func(s *corev1.VolumeSource) bool { return s.Quobyte != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return check.Need(at, "registry", s.Quobyte.Registry, "volume", s.Quobyte.Volume)
+		return check.Quobyte(s.Quobyte, at)
 	}},
 	{"downwardAPI", func(s *corev1.VolumeSource) bool { return s.DownwardAPI != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
 		errs := fileMode(s.DownwardAPI.DefaultMode, at.Child("defaultMode"))
 		return append(errs, validateDownward(s.DownwardAPI.Items, at)...)
 	}},
-	{"fc", func(s *corev1.VolumeSource) bool { return s.FC != nil }, nil},
+	{"fc", func(s *corev1.VolumeSource) bool { return s.FC != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList { return check.FibreChannel(s.FC, at) }},
 	{"flexVolume", func(s *corev1.VolumeSource) bool { return s.FlexVolume != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return check.Need(at, "driver", s.FlexVolume.Driver)
+		return check.FlexVolume(s.FlexVolume.Driver, s.FlexVolume.Options, at)
 	}},
 	{"configMap", func(s *corev1.VolumeSource) bool { return s.ConfigMap != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
 		errs := check.Need(at, "name", s.ConfigMap.Name)
@@ -128,10 +128,14 @@ var sourceChecks = []sourceCheck{
 		return check.Need(at, "volumeID", s.PortworxVolume.VolumeID)
 	}},
 	{"azureDisk", func(s *corev1.VolumeSource) bool { return s.AzureDisk != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return check.Need(at, "diskName", s.AzureDisk.DiskName, "diskURI", s.AzureDisk.DataDiskURI)
+		return check.AzureDisk(s.AzureDisk, at)
 	}},
 	{"storageos", func(s *corev1.VolumeSource) bool { return s.StorageOS != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return check.Need(at, "volumeName", s.StorageOS.VolumeName)
+		errs := check.StorageOS(s.StorageOS.VolumeName, s.StorageOS.VolumeNamespace, at)
+		if ref := s.StorageOS.SecretRef; ref != nil {
+			errs = append(errs, check.Need(at.Child("secretRef"), "name", ref.Name)...)
+		}
+		return errs
 	}},
 	{"projected", func(s *corev1.VolumeSource) bool { return s.Projected != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
 		return validateProjected(s.Projected, at)
@@ -140,13 +144,14 @@ var sourceChecks = []sourceCheck{
 		return check.Need(at, "gateway", s.ScaleIO.Gateway, "system", s.ScaleIO.System, "volumeName", s.ScaleIO.VolumeName)
 	}},
 	{"csi", func(s *corev1.VolumeSource) bool { return s.CSI != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return check.DriverName(s.CSI.Driver, at.Child("driver"))
+		errs := check.DriverName(s.CSI.Driver, at.Child("driver"))
+		if ref := s.CSI.NodePublishSecretRef; ref != nil {
+			errs = append(errs, check.Need(at.Child("nodePublishSecretRef"), "name", ref.Name)...)
+		}
+		return errs
 	}},
 	{"ephemeral", func(s *corev1.VolumeSource) bool { return s.Ephemeral != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		if s.Ephemeral.VolumeClaimTemplate == nil {
-			return field.ErrorList{field.Required(at.Child("volumeClaimTemplate"), "")}
-		}
-		return nil
+		return validateClaimTemplate(s.Ephemeral.VolumeClaimTemplate, at.Child("volumeClaimTemplate"))
 	}},
 	{"image", func(s *corev1.VolumeSource) bool { return s.Image != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
 		errs := check.Need(at, "reference", s.Image.Reference)
@@ -199,26 +204,26 @@ func validateFiles(defaultMode *int32, items []corev1.KeyToPath, at *field.Path)
 	return errs
 }
 
+// validateDownward names no item in what it says, as upstream doesn't.
 func validateDownward(items []corev1.DownwardAPIVolumeFile, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for i, item := range items {
-		path := at.Child("items").Index(i)
+	for _, item := range items {
 		if item.Path == "" {
-			errs = append(errs, field.Required(path.Child("path"), ""))
+			errs = append(errs, field.Required(at.Child("path"), ""))
 		}
-		errs = append(errs, fileName(item.Path, path.Child("path"))...)
+		errs = append(errs, fileName(item.Path, at.Child("path"))...)
 		switch {
 		case item.FieldRef != nil:
-			errs = append(errs, validateFieldRef(item.FieldRef, fileFields, path.Child("fieldRef"))...)
+			errs = append(errs, validateFieldRef(item.FieldRef, fileFields, at.Child("fieldRef"))...)
 			if item.ResourceFieldRef != nil {
-				errs = append(errs, field.Invalid(path, "resource", "fieldRef and resourceFieldRef can not be specified simultaneously"))
+				errs = append(errs, field.Invalid(at, "resource", "fieldRef and resourceFieldRef can not be specified simultaneously"))
 			}
 		case item.ResourceFieldRef != nil:
-			errs = append(errs, validateResourceRef(item.ResourceFieldRef, true, path.Child("resourceFieldRef"))...)
+			errs = append(errs, validateResourceRef(item.ResourceFieldRef, true, at.Child("resourceFieldRef"))...)
 		default:
-			errs = append(errs, field.Required(path, "one of fieldRef and resourceFieldRef is required"))
+			errs = append(errs, field.Required(at, "one of fieldRef and resourceFieldRef is required"))
 		}
-		errs = append(errs, fileMode(item.Mode, path.Child("mode"))...)
+		errs = append(errs, fileMode(item.Mode, at.Child("mode"))...)
 	}
 	return errs
 }

@@ -37,7 +37,7 @@ func TemplateWarnings(t, old *corev1.PodTemplateSpec, at string) []string {
 }
 
 func specWarnings(m *metav1.ObjectMeta, s *corev1.PodSpec, metaAt, at string) []string {
-	out := append(annotationWarnings(m.Annotations, metaAt), placeWarnings(s, at)...)
+	out := append(annotationWarnings(m.Annotations, s, metaAt), placeWarnings(s, at)...)
 	for i := range s.Volumes {
 		out = append(out, volumeWarnings(&s.Volumes[i], at, i)...)
 	}

@@ -73,6 +73,9 @@ func overlapWarnings(v *corev1.Volume) []string {
 // overlaps compares each of the files with those before it.
 func overlaps(v *corev1.Volume, kind, name string, files []file) []string {
 	var out []string
+	for i := range files {
+		files[i].path = strings.TrimRight(files[i].path, "/")
+	}
 	for i, f := range files {
 		for _, before := range files[:i] {
 			if f.path != before.path && !within(f.path, before.path) && !within(before.path, f.path) {
@@ -115,7 +118,7 @@ func withProjected(files []file, s *corev1.VolumeProjection) []file {
 }
 
 func withFile(files []file, path, kind, name string) []file {
-	if path = strings.TrimRight(path, "/"); path == "" {
+	if path == "" {
 		return files
 	}
 	return append(files, file{path, kind, name})

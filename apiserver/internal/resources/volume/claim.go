@@ -13,6 +13,7 @@ import (
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/cell"
 	"kctl/apiserver/internal/resources/check"
+	"kctl/apiserver/internal/resources/claim"
 )
 
 // ClaimStrategy is that of claims to volumes.
@@ -29,11 +30,11 @@ func ClaimStrategy(clock clock.PassiveClock) registry.Strategy[*corev1.Persisten
 		},
 		Warnings: warnings,
 		Validate: func(_ context.Context, c *corev1.PersistentVolumeClaim) field.ErrorList {
-			return ValidateClaimSpec(&c.Spec, specPath)
+			return claim.ValidateSpec(&c.Spec, specPath)
 		},
 		Update: registry.Change[*corev1.PersistentVolumeClaim]{
 			Validate: func(_ context.Context, c, old *corev1.PersistentVolumeClaim) field.ErrorList {
-				return append(ValidateClaimSpec(&c.Spec, specPath), sameClaim(c, old)...)
+				return append(claim.ValidateSpec(&c.Spec, specPath), sameClaim(c, old)...)
 			},
 			Warnings: func(ctx context.Context, c, _ *corev1.PersistentVolumeClaim) []string { return warnings(ctx, c) },
 		},
@@ -110,12 +111,8 @@ func alignSources(s *corev1.PersistentVolumeClaimSpec) {
 		ref := s.DataSourceRef
 		s.DataSource = &corev1.TypedLocalObjectReference{APIGroup: ref.APIGroup, Kind: ref.Kind, Name: ref.Name}
 	case s.DataSource != nil && s.DataSourceRef == nil:
-		s.DataSourceRef = reference(s.DataSource)
+		s.DataSourceRef = claim.Reference(s.DataSource)
 	}
-}
-
-func reference(source *corev1.TypedLocalObjectReference) *corev1.TypedObjectReference {
-	return &corev1.TypedObjectReference{APIGroup: source.APIGroup, Kind: source.Kind, Name: source.Name}
 }
 
 var resizeStatuses = []corev1.ClaimResourceStatus{

@@ -3,11 +3,9 @@ package volume
 import (
 	"path"
 	"reflect"
-	"regexp"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"kctl/apiserver/internal/resources/check"
@@ -18,26 +16,6 @@ func needAny(at *field.Path, name string, values []string) field.ErrorList {
 		return field.ErrorList{field.Required(at.Child(name), "")}
 	}
 	return nil
-}
-
-func between(least, value, most int32, at *field.Path) field.ErrorList {
-	if value < least || value > most {
-		return field.ErrorList{field.Invalid(at, value, validation.InclusiveRangeError(int(least), int(most)))}
-	}
-	return nil
-}
-
-// maxLUN and maxPartition are upstream's.
-const (
-	maxLUN       = 255
-	maxPartition = 255
-)
-
-func partition(number int32, at *field.Path) field.ErrorList {
-	if number == 0 { // the whole disk
-		return nil
-	}
-	return between(1, number, maxPartition, at.Child("partition"))
 }
 
 // source is what a volume is made of, and where it is said.
@@ -52,16 +30,16 @@ type source struct {
 var sourceChecks = map[string]func(s source) field.ErrorList{
 	"GCEPersistentDisk": func(s source) field.ErrorList {
 		at := specPath.Child("persistentDisk") // upstream's name of it
-		return append(check.Need(at, "pdName", s.GCEPersistentDisk.PDName), partition(s.GCEPersistentDisk.Partition, at)...)
+		return append(check.Need(at, "pdName", s.GCEPersistentDisk.PDName), check.Partition(s.GCEPersistentDisk.Partition, at)...)
 	},
 	"AWSElasticBlockStore": func(s source) field.ErrorList {
-		return append(check.Need(s.at, "volumeID", s.AWSElasticBlockStore.VolumeID), partition(s.AWSElasticBlockStore.Partition, s.at)...)
+		return append(check.Need(s.at, "volumeID", s.AWSElasticBlockStore.VolumeID), check.Partition(s.AWSElasticBlockStore.Partition, s.at)...)
 	},
 	"HostPath": checkHostPath,
 	"Local":    checkLocal,
 	"NFS": func(s source) field.ErrorList {
 		errs := check.Need(s.at, "server", s.NFS.Server, "path", s.NFS.Path)
-		if s.NFS.Path != "" && !path.IsAbs(s.NFS.Path) {
+		if !path.IsAbs(s.NFS.Path) {
 			errs = append(errs, field.Invalid(s.at.Child("path"), s.NFS.Path, "must be an absolute path"))
 		}
 		return errs
@@ -74,38 +52,38 @@ var sourceChecks = map[string]func(s source) field.ErrorList{
 	"RBD": func(s source) field.ErrorList {
 		return append(needAny(s.at, "monitors", s.RBD.CephMonitors), check.Need(s.at, "image", s.RBD.RBDImage)...)
 	},
-	"CephFS":     func(s source) field.ErrorList { return needAny(s.at, "monitors", s.CephFS.Monitors) },
-	"Cinder":     func(s source) field.ErrorList { return check.Need(s.at, "volumeID", s.Cinder.VolumeID) },
-	"FlexVolume": func(s source) field.ErrorList { return check.Need(s.at, "driver", s.FlexVolume.Driver) },
-	"FC": func(s source) field.ErrorList {
-		if (len(s.FC.TargetWWNs) == 0) == (len(s.FC.WWIDs) == 0) {
-			return field.ErrorList{field.Required(s.at.Child("targetWWNs"), "must specify either targetWWNs or wwids, but not both")}
+	"CephFS": func(s source) field.ErrorList { return needAny(s.at, "monitors", s.CephFS.Monitors) },
+	"Cinder": func(s source) field.ErrorList {
+		errs := check.Need(s.at, "volumeID", s.Cinder.VolumeID)
+		if ref := s.Cinder.SecretRef; ref != nil {
+			errs = append(errs, check.Need(s.at.Child("secretRef"), "name", ref.Name, "namespace", ref.Namespace)...)
 		}
-		return nil
+		return errs
 	},
-	"Flocker": func(s source) field.ErrorList {
-		if s.Flocker.DatasetName == "" && s.Flocker.DatasetUUID == "" {
-			return field.ErrorList{field.Required(s.at, "one of datasetName and datasetUUID is required")}
-		}
-		return nil
+	"FlexVolume": func(s source) field.ErrorList {
+		return check.FlexVolume(s.FlexVolume.Driver, s.FlexVolume.Options, s.at)
 	},
+	"FC":      func(s source) field.ErrorList { return check.FibreChannel(s.FC, s.at) },
+	"Flocker": func(s source) field.ErrorList { return check.Flocker(s.Flocker, s.at) },
 	"AzureFile": func(s source) field.ErrorList {
-		return check.Need(s.at, "secretName", s.AzureFile.SecretName, "shareName", s.AzureFile.ShareName)
-	},
-	"AzureDisk": func(s source) field.ErrorList {
-		return check.Need(s.at, "diskName", s.AzureDisk.DiskName, "diskURI", s.AzureDisk.DataDiskURI)
-	},
-	"Quobyte": func(s source) field.ErrorList {
-		var errs field.ErrorList
-		if s.Quobyte.Registry == "" {
-			errs = append(errs, field.Required(s.at.Child("registry"), "must be a host:port pair or multiple pairs separated by commas"))
+		errs := check.Need(s.at, "secretName", s.AzureFile.SecretName, "shareName", s.AzureFile.ShareName)
+		if namespace := s.AzureFile.SecretNamespace; namespace != nil {
+			errs = append(errs, check.Need(s.at, "secretNamespace", *namespace)...)
 		}
-		return append(errs, check.Need(s.at, "volume", s.Quobyte.Volume)...)
+		return errs
 	},
+	"AzureDisk":            func(s source) field.ErrorList { return check.AzureDisk(s.AzureDisk, s.at) },
+	"Quobyte":              func(s source) field.ErrorList { return check.Quobyte(s.Quobyte, s.at) },
 	"VsphereVolume":        func(s source) field.ErrorList { return check.Need(s.at, "volumePath", s.VsphereVolume.VolumePath) },
 	"PhotonPersistentDisk": func(s source) field.ErrorList { return check.Need(s.at, "pdID", s.PhotonPersistentDisk.PdID) },
 	"PortworxVolume":       func(s source) field.ErrorList { return check.Need(s.at, "volumeID", s.PortworxVolume.VolumeID) },
-	"StorageOS":            func(s source) field.ErrorList { return check.Need(s.at, "volumeName", s.StorageOS.VolumeName) },
+	"StorageOS": func(s source) field.ErrorList {
+		errs := check.StorageOS(s.StorageOS.VolumeName, s.StorageOS.VolumeNamespace, s.at)
+		if ref := s.StorageOS.SecretRef; ref != nil {
+			errs = append(errs, check.Need(s.at.Child("secretRef"), "name", ref.Name, "namespace", ref.Namespace)...)
+		}
+		return errs
+	},
 	"ScaleIO": func(s source) field.ErrorList {
 		return check.Need(s.at, "gateway", s.ScaleIO.Gateway, "system", s.ScaleIO.System, "volumeName", s.ScaleIO.VolumeName)
 	},
@@ -163,15 +141,12 @@ func checkLocal(s source) field.ErrorList {
 	return errs
 }
 
-// qualifiedISCSI is what names of iSCSI targets begin with (RFC 3720, 3980).
-var qualifiedISCSI = regexp.MustCompile(`^(iqn\.\d{4}-\d{2}\.([[:alnum:]-.]+)(:[^,;*&$|\s]+)$|eui\.[[:alnum:]]{16}$|naa\.[[:alnum:]]{32}$)`)
-
 func checkISCSI(s source) field.ErrorList {
-	errs := check.Need(s.at, "targetPortal", s.ISCSI.TargetPortal, "iqn", s.ISCSI.IQN)
-	if s.ISCSI.IQN != "" && !qualifiedISCSI.MatchString(s.ISCSI.IQN) {
-		errs = append(errs, field.Invalid(s.at.Child("iqn"), s.ISCSI.IQN, "must be valid format"))
-	}
-	return append(errs, between(0, s.ISCSI.Lun, maxLUN, s.at.Child("lun"))...)
+	i := s.ISCSI
+	return check.ISCSI{
+		Portal: i.TargetPortal, Name: i.IQN, LUN: i.Lun, Chap: i.DiscoveryCHAPAuth || i.SessionCHAPAuth,
+		Secret: i.SecretRef != nil, Initiator: i.InitiatorName,
+	}.Check(s.at)
 }
 
 func checkCSI(s source) field.ErrorList {
@@ -183,13 +158,16 @@ func checkCSI(s source) field.ErrorList {
 		ref  *corev1.SecretReference
 	}{
 		{"controllerPublishSecretRef", c.ControllerPublishSecretRef}, {"controllerExpandSecretRef", c.ControllerExpandSecretRef},
-		{"nodePublishSecretRef", c.NodePublishSecretRef}, {"nodeStageSecretRef", c.NodeStageSecretRef}, {"nodeExpandSecretRef", c.NodeExpandSecretRef},
+		{"nodePublishSecretRef", c.NodePublishSecretRef}, {"nodeExpandSecretRef", c.NodeExpandSecretRef}, // nodeStageSecretRef is not looked at
 	} {
 		if of.ref == nil {
 			continue
 		}
 		at := s.at.Child(of.name)
 		errs = append(errs, check.Need(at, "name", of.ref.Name, "namespace", of.ref.Namespace)...)
+		if of.ref.Name != "" {
+			errs = append(errs, subdomain(of.ref.Name, at.Child("name"))...)
+		}
 		if of.ref.Namespace != "" {
 			errs = append(errs, check.Messages(at.Child("namespace"), of.ref.Namespace, check.NameIsLabel(of.ref.Namespace, false))...)
 		}

@@ -1,27 +1,15 @@
 package volume
 
 import (
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/resources/check"
+	"kctl/apiserver/internal/resources/claim"
 	"kctl/apiserver/internal/resources/pod"
 )
-
-const notPositive = "must be greater than zero"
-
-func positive(q resource.Quantity, at *field.Path) field.ErrorList {
-	if q.Sign() <= 0 {
-		return field.ErrorList{field.Invalid(at, q.String(), notPositive)}
-	}
-	return nil
-}
 
 // quantity refuses less than nothing.
 func quantity(q resource.Quantity, at *field.Path) field.ErrorList {
@@ -36,7 +24,7 @@ func validateVolume(s *corev1.PersistentVolumeSpec) field.ErrorList {
 	if len(s.AccessModes) == 0 {
 		errs = append(errs, field.Required(specPath.Child("accessModes"), ""))
 	}
-	errs = append(errs, validateModes(s.AccessModes, specPath.Child("accessModes"))...)
+	errs = append(errs, claim.ValidateModes(s.AccessModes, specPath.Child("accessModes"))...)
 	capacity := specPath.Child("capacity")
 	if len(s.Capacity) == 0 {
 		errs = append(errs, field.Required(capacity, ""))
@@ -48,7 +36,7 @@ func validateVolume(s *corev1.PersistentVolumeSpec) field.ErrorList {
 	if ok {
 		at := capacity.Key(string(corev1.ResourceStorage))
 		errs = append(errs, quantity(storage, at)...)
-		errs = append(errs, positive(storage, at)...)
+		errs = append(errs, claim.Positive(storage, at)...)
 	}
 	errs = append(errs, check.Supported(s.PersistentVolumeReclaimPolicy, specPath.Child("persistentVolumeReclaimPolicy"),
 		corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRecycle, corev1.PersistentVolumeReclaimRetain)...)
@@ -56,7 +44,7 @@ func validateVolume(s *corev1.PersistentVolumeSpec) field.ErrorList {
 	if s.StorageClassName != "" {
 		errs = append(errs, subdomain(s.StorageClassName, specPath.Child("storageClassName"))...)
 	}
-	errs = append(errs, validateMode(s.VolumeMode, specPath.Child("volumeMode"))...)
+	errs = append(errs, claim.ValidateMode(s.VolumeMode, specPath.Child("volumeMode"))...)
 	errs = append(errs, validateAffinity(s.NodeAffinity, specPath.Child("nodeAffinity", "required"))...)
 	return append(errs, validateAttributesClass(s)...)
 }
@@ -82,7 +70,7 @@ func ValidateInline(s *corev1.PersistentVolumeSpec, at *field.Path) field.ErrorL
 	if len(s.AccessModes) == 0 {
 		errs = append(errs, field.Required(at.Child("accessModes"), ""))
 	}
-	errs = append(errs, validateModes(s.AccessModes, at.Child("accessModes"))...)
+	errs = append(errs, claim.ValidateModes(s.AccessModes, at.Child("accessModes"))...)
 	errs = append(errs, validateSource(s, at)...)
 	return append(errs, validateAffinity(s.NodeAffinity, at.Child("nodeAffinity", "required"))...)
 }
@@ -119,24 +107,6 @@ func subdomain(name string, at *field.Path) field.ErrorList {
 	return check.Messages(at, name, check.NameIsSubdomain(name, false))
 }
 
-func validateModes(modes []corev1.PersistentVolumeAccessMode, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for _, mode := range modes {
-		errs = append(errs, check.Supported(mode, at, accessModes...)...)
-	}
-	if len(modes) > 1 && slices.Contains(modes, corev1.ReadWriteOncePod) {
-		errs = append(errs, field.Forbidden(at, "may not use ReadWriteOncePod with other access modes"))
-	}
-	return errs
-}
-
-func validateMode(mode *corev1.PersistentVolumeMode, at *field.Path) field.ErrorList {
-	if mode == nil {
-		return nil
-	}
-	return check.Supported(*mode, at, corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem)
-}
-
 func sameVolume(now, old *corev1.PersistentVolumeSpec) field.ErrorList {
 	var errs field.ErrorList
 	if !equality.Semantic.DeepEqual(now.PersistentVolumeSource, withSecretsOf(now, old)) {
@@ -166,55 +136,6 @@ func withSecretsOf(now, old *corev1.PersistentVolumeSpec) corev1.PersistentVolum
 		source.CSI.NodeExpandSecretRef = now.CSI.NodeExpandSecretRef
 	}
 	return source
-}
-
-// ValidateClaimSpec checks what a claim, or the template of one, asks for.
-func ValidateClaimSpec(s *corev1.PersistentVolumeClaimSpec, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if len(s.AccessModes) == 0 {
-		errs = append(errs, field.Required(at.Child("accessModes"), "at least 1 access mode is required"))
-	}
-	if s.Selector != nil {
-		errs = append(errs, metav1validation.ValidateLabelSelector(s.Selector, metav1validation.LabelSelectorValidationOptions{}, at.Child("selector"))...)
-	}
-	errs = append(errs, validateModes(s.AccessModes, at.Child("accessModes"))...)
-	storage := at.Child("resources").Key(string(corev1.ResourceStorage))
-	if asked, ok := s.Resources.Requests[corev1.ResourceStorage]; ok {
-		errs = append(errs, positive(asked, storage)...)
-	} else {
-		errs = append(errs, field.Required(storage, ""))
-	}
-	if name := ptr.Deref(s.StorageClassName, ""); name != "" {
-		errs = append(errs, subdomain(name, at.Child("storageClassName"))...)
-	}
-	errs = append(errs, validateMode(s.VolumeMode, at.Child("volumeMode"))...)
-	if source := s.DataSource; source != nil {
-		errs = append(errs, validateDataSource(source.APIGroup, source.Kind, source.Name, at.Child("dataSource"))...)
-	}
-	if source := s.DataSourceRef; source != nil {
-		errs = append(errs, validateDataSource(source.APIGroup, source.Kind, source.Name, at.Child("dataSourceRef"))...)
-	}
-	if source, ref := s.DataSource, s.DataSourceRef; source != nil && ref != nil && !equality.Semantic.DeepEqual(reference(source), ref) {
-		errs = append(errs, field.Invalid(at, struct{}{}, "must match dataSourceRef"))
-	}
-	if name := ptr.Deref(s.VolumeAttributesClassName, ""); name != "" {
-		errs = append(errs, subdomain(name, at.Child("volumeAttributesClassName"))...)
-	}
-	return errs
-}
-
-func validateDataSource(group *string, kind, name string, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if name == "" {
-		errs = append(errs, field.Required(at.Child("name"), ""))
-	}
-	if kind == "" {
-		errs = append(errs, field.Required(at.Child("kind"), ""))
-	}
-	if ptr.Deref(group, "") == "" && kind != "PersistentVolumeClaim" {
-		errs = append(errs, field.Invalid(at, kind, "must be 'PersistentVolumeClaim' when referencing the default apiGroup"))
-	}
-	return errs
 }
 
 // sameClaim checks that an update of a claim changes nothing but its volume,

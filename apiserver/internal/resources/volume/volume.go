@@ -31,10 +31,7 @@ const (
 )
 
 var (
-	specPath    = field.NewPath("spec")
-	accessModes = []corev1.PersistentVolumeAccessMode{
-		corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOnce, corev1.ReadWriteOncePod,
-	}
+	specPath = field.NewPath("spec")
 )
 
 // Strategy is that of volumes.

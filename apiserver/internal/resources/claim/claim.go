@@ -1,0 +1,110 @@
+// Package claim checks what is asked of volumes, wherever that stands: in
+// claims, and in the templates of claims that pods and stateful sets have.
+//
+// Strategies call it from Validate. Nothing here changes what it checks.
+package claim
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	"kctl/apiserver/internal/resources/check"
+)
+
+var accessModes = []corev1.PersistentVolumeAccessMode{
+	corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOnce, corev1.ReadWriteOncePod,
+}
+
+// ValidateSpec checks what a claim, or the template of one, asks for.
+func ValidateSpec(s *corev1.PersistentVolumeClaimSpec, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if len(s.AccessModes) == 0 {
+		errs = append(errs, field.Required(at.Child("accessModes"), "at least 1 access mode is required"))
+	}
+	if s.Selector != nil {
+		errs = append(errs, metav1validation.ValidateLabelSelector(s.Selector, metav1validation.LabelSelectorValidationOptions{}, at.Child("selector"))...)
+	}
+	errs = append(errs, ValidateModes(s.AccessModes, at.Child("accessModes"))...)
+	storage := at.Child("resources").Key(string(corev1.ResourceStorage))
+	if asked, ok := s.Resources.Requests[corev1.ResourceStorage]; ok {
+		errs = append(errs, Positive(asked, storage)...)
+	} else {
+		errs = append(errs, field.Required(storage, ""))
+	}
+	if name := ptr.Deref(s.StorageClassName, ""); name != "" {
+		errs = append(errs, subdomain(name, at.Child("storageClassName"))...)
+	}
+	errs = append(errs, ValidateMode(s.VolumeMode, at.Child("volumeMode"))...)
+	if source := s.DataSource; source != nil {
+		errs = append(errs, validateDataSource(source.APIGroup, source.Kind, source.Name, at.Child("dataSource"))...)
+	}
+	if source := s.DataSourceRef; source != nil {
+		errs = append(errs, validateDataSource(source.APIGroup, source.Kind, source.Name, at.Child("dataSourceRef"))...)
+	}
+	if source, ref := s.DataSource, s.DataSourceRef; source != nil && ref != nil && !equality.Semantic.DeepEqual(Reference(source), ref) {
+		errs = append(errs, field.Invalid(at, struct{}{}, "must match dataSourceRef"))
+	}
+	if name := ptr.Deref(s.VolumeAttributesClassName, ""); name != "" {
+		errs = append(errs, subdomain(name, at.Child("volumeAttributesClassName"))...)
+	}
+	return errs
+}
+
+func validateDataSource(group *string, kind, name string, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if name == "" {
+		errs = append(errs, field.Required(at.Child("name"), ""))
+	}
+	if kind == "" {
+		errs = append(errs, field.Required(at.Child("kind"), ""))
+	}
+	if ptr.Deref(group, "") == "" && kind != "PersistentVolumeClaim" {
+		errs = append(errs, field.Invalid(at, kind, "must be 'PersistentVolumeClaim' when referencing the default apiGroup"))
+	}
+	return errs
+}
+
+// Reference is a source as the newer field for it has it.
+func Reference(source *corev1.TypedLocalObjectReference) *corev1.TypedObjectReference {
+	return &corev1.TypedObjectReference{APIGroup: source.APIGroup, Kind: source.Kind, Name: source.Name}
+}
+
+// ValidateModes checks how a volume may be used.
+func ValidateModes(modes []corev1.PersistentVolumeAccessMode, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, mode := range modes {
+		errs = append(errs, check.Supported(mode, at, accessModes...)...)
+	}
+	if len(modes) > 1 && slices.Contains(modes, corev1.ReadWriteOncePod) {
+		errs = append(errs, field.Forbidden(at, "may not use ReadWriteOncePod with other access modes"))
+	}
+	return errs
+}
+
+// ValidateMode checks what a volume is seen as.
+func ValidateMode(mode *corev1.PersistentVolumeMode, at *field.Path) field.ErrorList {
+	if mode == nil {
+		return nil
+	}
+	return check.Supported(*mode, at, corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem)
+}
+
+const notPositive = "must be greater than zero"
+
+// Positive refuses nothing, and less.
+func Positive(q resource.Quantity, at *field.Path) field.ErrorList {
+	if q.Sign() <= 0 {
+		return field.ErrorList{field.Invalid(at, q.String(), notPositive)}
+	}
+	return nil
+}
+
+func subdomain(name string, at *field.Path) field.ErrorList {
+	return check.Messages(at, name, check.NameIsSubdomain(name, false))
+}

@@ -1,0 +1,174 @@
+package pod
+
+import (
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"kctl/proto/core"
+)
+
+// The annotations by which pods named their profiles before there were fields
+// for it. Those of containers have the container's name behind them.
+const (
+	seccompOfPod       = "seccomp.security.alpha.kubernetes.io/pod"
+	seccompOfContainer = "container.seccomp.security.alpha.kubernetes.io/"
+	apparmor           = "container.apparmor.security.beta.kubernetes.io/"
+)
+
+// profile is what an annotation says of one.
+type profile struct{ kind, localhost string }
+
+// profileOf reads an annotation; ok tells whether it can be read.
+func profileOf(text string) (p profile, ok bool) {
+	switch localhost, found := strings.CutPrefix(text, "localhost/"); {
+	case found:
+		return profile{"Localhost", localhost}, true
+	case text == "runtime/default":
+		return profile{kind: "RuntimeDefault"}, true
+	case text == "unconfined":
+		return profile{kind: "Unconfined"}, true
+	}
+	return profile{}, false
+}
+
+// allContainers are a pod's containers, each with its place.
+func allContainers(spec *corev1.PodSpec, at *field.Path) iter.Seq2[*corev1.Container, *field.Path] {
+	return func(yield func(*corev1.Container, *field.Path) bool) {
+		for i := range spec.InitContainers {
+			if !yield(&spec.InitContainers[i], at.Child("initContainers").Index(i)) {
+				return
+			}
+		}
+		for i := range spec.Containers {
+			if !yield(&spec.Containers[i], at.Child("containers").Index(i)) {
+				return
+			}
+		}
+	}
+}
+
+// fillAppArmor gives containers the profiles that annotations name (KEP-24).
+func fillAppArmor(pod *core.Pod) {
+	if pod.Spec.OS != nil && pod.Spec.OS.Name == corev1.Windows {
+		return
+	}
+	for key, value := range pod.Annotations {
+		name, found := strings.CutPrefix(key, apparmor)
+		if !found {
+			continue
+		}
+		p, ok := profileOf(value)
+		if of := pod.Spec.SecurityContext; !ok || p == (profile{kind: "Localhost"}) || of != nil && sameAppArmor(of.AppArmorProfile, p) {
+			continue
+		}
+		for c := range allContainers(&pod.Spec, nil) {
+			if c.Name != name || c.SecurityContext != nil && c.SecurityContext.AppArmorProfile != nil {
+				continue
+			}
+			filled := &corev1.AppArmorProfile{Type: corev1.AppArmorProfileType(p.kind)}
+			if p.localhost != "" {
+				filled.LocalhostProfile = &p.localhost
+			}
+			if c.SecurityContext == nil {
+				c.SecurityContext = &corev1.SecurityContext{}
+			}
+			c.SecurityContext.AppArmorProfile = filled
+		}
+	}
+}
+
+func sameAppArmor(f *corev1.AppArmorProfile, p profile) bool {
+	return f != nil && string(f.Type) == p.kind && (f.LocalhostProfile == nil || *f.LocalhostProfile == p.localhost)
+}
+
+// validateAnnotations checks the annotations of a pod, or of a template of pods,
+// that mean something to Kubernetes.
+func validateAnnotations(annotations map[string]string, spec *corev1.PodSpec, at, specAt *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	ofContainers := false
+	for key, value := range annotations {
+		ofContainers = ofContainers || strings.HasPrefix(key, seccompOfContainer) || strings.HasPrefix(key, apparmor)
+		switch {
+		case key == core.ConfigMirrorAnnotation && spec.NodeName == "":
+			errs = append(errs, field.Invalid(at.Key(key), value, "must set spec.nodeName if mirror pod annotation is set"))
+		case key == corev1.PodDeletionCost:
+			if _, err := strconv.ParseInt(value, 10, 32); err != nil {
+				errs = append(errs, field.Invalid(at.Key(key), value, "must be a 32bit integer"))
+			}
+		case key == seccompOfPod:
+			errs = append(errs, validateSeccompAnnotation(value, at.Child(key))...)
+			if sc := spec.SecurityContext; sc != nil {
+				errs = append(errs, matchSeccomp(sc.SeccompProfile, value, specAt.Child("securityContext"))...)
+			}
+		case strings.HasPrefix(key, seccompOfContainer):
+			errs = append(errs, validateSeccompAnnotation(value, at.Child(key))...)
+		case strings.HasPrefix(key, apparmor):
+			errs = append(errs, validateAppArmorAnnotation(key, value, spec, at.Key(key))...)
+		}
+	}
+	if !ofContainers {
+		return errs
+	}
+	for c, path := range allContainers(spec, specAt) {
+		sc, path := c.SecurityContext, path.Child("securityContext")
+		if sc == nil {
+			continue
+		}
+		if value, ok := annotations[seccompOfContainer+c.Name]; ok {
+			errs = append(errs, matchSeccomp(sc.SeccompProfile, value, path)...)
+		}
+		if value, ok := annotations[apparmor+c.Name]; ok && sc.AppArmorProfile != nil {
+			errs = append(errs, matchProfile(string(sc.AppArmorProfile.Type), sc.AppArmorProfile.LocalhostProfile, value, "apparmor", path.Child("appArmorProfile"))...)
+		}
+	}
+	return errs
+}
+
+func validateSeccompAnnotation(value string, at *field.Path) field.ErrorList {
+	p, ok := profileOf(value)
+	if !ok && value != "docker/default" {
+		return field.ErrorList{field.Invalid(at, value, "must be a valid seccomp profile")}
+	}
+	return descendingPath(p.localhost, at)
+}
+
+func validateAppArmorAnnotation(key, value string, spec *corev1.PodSpec, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	name, found := strings.TrimPrefix(key, apparmor), false
+	for c := range allContainers(spec, nil) {
+		found = found || c.Name == name
+	}
+	if !found {
+		errs = append(errs, field.Invalid(at, name, "container not found"))
+	}
+	if _, ok := profileOf(value); !ok && value != "" {
+		errs = append(errs, field.Invalid(at, value, fmt.Sprintf("invalid AppArmor profile name: %q", value)))
+	}
+	return errs
+}
+
+func matchSeccomp(f *corev1.SeccompProfile, annotation string, at *field.Path) field.ErrorList {
+	if f == nil {
+		return nil
+	}
+	return matchProfile(string(f.Type), f.LocalhostProfile, annotation, "seccomp", at.Child("seccompProfile"))
+}
+
+// matchProfile refuses a field that says other than the annotation.
+func matchProfile(kind string, localhost *string, annotation, what string, at *field.Path) field.ErrorList {
+	p, ok := profileOf(annotation)
+	switch {
+	case !ok:
+		return nil
+	case p.kind != kind:
+		return field.ErrorList{field.Forbidden(at.Child("type"), what+" type in annotation and field must match")}
+	case localhost != nil && *localhost != p.localhost:
+		return field.ErrorList{field.Forbidden(at.Child("localhostProfile"), what+" profile in annotation and field must match")}
+	}
+	return nil
+}
