@@ -18,6 +18,7 @@ import (
 	"kctl/apiserver/internal/facts"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/apiservice"
+	kept "kctl/apiserver/internal/resources/endpoints"
 	"kctl/proto/backoff"
 )
 
@@ -134,7 +135,7 @@ func (a *Aggregator) examineService(ctx context.Context, to serviceName) *apiser
 	case service.Spec.Type == corev1.ServiceTypeExternalName:
 		return nil
 	}
-	port := portOf(service, to.port)
+	port := kept.PortOf(service, to.port)
 	if port == nil {
 		return unavailable("ServicePortError", "service/%s in %q is not listening on port %d", to.name, to.namespace, to.port)
 	}

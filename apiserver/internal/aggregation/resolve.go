@@ -12,9 +12,9 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/registry"
+	kept "kctl/apiserver/internal/resources/endpoints"
 )
 
 var errNoEndpoints = errors.New("no endpoints available")
@@ -28,7 +28,7 @@ func (a *Aggregator) resolve(ctx context.Context, to serviceName) (string, error
 	if service.Spec.Type == corev1.ServiceTypeExternalName {
 		return net.JoinHostPort(service.Spec.ExternalName, strconv.Itoa(int(to.port))), nil
 	}
-	port := portOf(service, to.port)
+	port := kept.PortOf(service, to.port)
 	if port == nil {
 		return "", fmt.Errorf("no service port %d found for service %q", to.port, to.name)
 	}
@@ -61,15 +61,6 @@ func (a *Aggregator) service(ctx context.Context, to serviceName) (*corev1.Servi
 	return obj.(*corev1.Service), nil
 }
 
-func portOf(service *corev1.Service, number int32) *corev1.ServicePort {
-	for i := range service.Spec.Ports {
-		if service.Spec.Ports[i].Port == number {
-			return &service.Spec.Ports[i]
-		}
-	}
-	return nil
-}
-
 // endpoints are the addresses at which pods of a service are ready.
 type endpoints struct {
 	slices    int
@@ -87,17 +78,7 @@ func (a *Aggregator) endpoints(ctx context.Context, to serviceName, port string)
 		if err != nil {
 			return endpoints{}, err
 		}
-		slice := obj.(*discoveryv1.EndpointSlice)
-		for _, p := range slice.Ports {
-			if ptr.Deref(p.Name, "") != port || p.Port == nil {
-				continue
-			}
-			for _, e := range slice.Endpoints {
-				if ptr.Deref(e.Conditions.Ready, true) && len(e.Addresses) > 0 {
-					found.addresses = append(found.addresses, net.JoinHostPort(e.Addresses[0], strconv.Itoa(int(*p.Port))))
-				}
-			}
-		}
+		found.addresses = append(found.addresses, kept.Ready(obj.(*discoveryv1.EndpointSlice), port)...)
 	}
 	return found, nil
 }

@@ -32,15 +32,17 @@ func TestServices(t *testing.T) {
 		}
 		return s
 	}
+	named := slice("named", "x", nil, "a.example.com")
+	named.AddressType = discoveryv1.AddressTypeFQDN
 	a := &Aggregator{options: Options{
 		Services: registrytest.NewNamed(core.Services, map[string]core.Object{
 			"normal": service("10.0.0.1"), "headless": service("None"), "bare": service("10.0.0.2"), "empty": service("10.0.0.3"),
-			"unready": service("10.0.0.4"), "misnamed": service("10.0.0.5"),
+			"unready": service("10.0.0.4"), "misnamed": service("10.0.0.5"), "named": service("10.0.0.6"),
 			"outside": &corev1.Service{Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "outside.example.com"}},
 		}),
 		EndpointSlices: registrytest.NewNamed(core.EndpointSlices, map[string]core.Object{
 			"a": slice("normal", "x", nil, "10.1.0.1"), "b": slice("headless", "x", ptr.To(true), "fd00::1"), "c": slice("empty", "x", nil),
-			"d": slice("unready", "x", ptr.To(false), "10.1.0.2"), "e": slice("misnamed", "y", nil, "10.1.0.3"),
+			"d": slice("unready", "x", ptr.To(false), "10.1.0.2"), "e": slice("misnamed", "y", nil, "10.1.0.3"), "f": named,
 		}),
 	}}
 	for _, c := range []struct {
@@ -56,6 +58,7 @@ func TestServices(t *testing.T) {
 		{"empty", 443, "10.0.0.3:443", `service "empty": no endpoints available`, `MissingEndpoints: endpointslices for service/empty in "b" have no addresses with port name "x"`},
 		{"unready", 443, "10.0.0.4:443", `service "unready": no endpoints available`, `MissingEndpoints: endpointslices for service/unready in "b" have no addresses with port name "x"`},
 		{"misnamed", 443, "10.0.0.5:443", `service "misnamed": no endpoints available`, `MissingEndpoints: endpointslices for service/misnamed in "b" have no addresses with port name "x"`},
+		{"named", 443, "10.0.0.6:443", `service "named": no endpoints available`, `MissingEndpoints: endpointslices for service/named in "b" have no addresses with port name "x"`},
 		{"outside", 8443, "outside.example.com:8443", "outside.example.com:8443", ""},
 		{"none", 443, `services "none" not found`, `services "none" not found`, `ServiceNotFound: service/none in "b" is not present`},
 	} {

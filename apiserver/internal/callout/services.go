@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"kctl/apiserver/internal/resources/endpoints"
 )
 
 // Services finds what is behind a service.
@@ -60,12 +62,7 @@ func addressesOf(service *corev1.Service, slices []*discoveryv1.EndpointSlice, w
 	if service.Spec.Type == corev1.ServiceTypeExternalName {
 		return []string{net.JoinHostPort(service.Spec.ExternalName, strconv.Itoa(int(wanted)))}, nil
 	}
-	var found *corev1.ServicePort
-	for i := range service.Spec.Ports {
-		if service.Spec.Ports[i].Port == wanted {
-			found = &service.Spec.Ports[i]
-		}
-	}
+	found := endpoints.PortOf(service, wanted)
 	if found == nil {
 		return nil, fmt.Errorf("no service port %d found for service %q", wanted, service.Name)
 	}
@@ -74,34 +71,10 @@ func addressesOf(service *corev1.Service, slices []*discoveryv1.EndpointSlice, w
 	}
 	var out []string
 	for _, slice := range slices {
-		out = append(out, ready(slice, found.Name)...)
+		out = append(out, endpoints.Ready(slice, found.Name)...)
 	}
 	if len(out) == 0 {
 		return nil, fmt.Errorf("no endpoints available for service %q", service.Name)
 	}
 	return out, nil
-}
-
-// ready are the addresses of a slice that take connections at the named port.
-func ready(slice *discoveryv1.EndpointSlice, name string) []string {
-	if slice.AddressType == discoveryv1.AddressTypeFQDN {
-		return nil
-	}
-	var out []string
-	for _, p := range slice.Ports {
-		named := ""
-		if p.Name != nil {
-			named = *p.Name
-		}
-		if p.Port == nil || named != name {
-			continue
-		}
-		for _, endpoint := range slice.Endpoints {
-			if len(endpoint.Addresses) == 0 || endpoint.Conditions.Ready != nil && !*endpoint.Conditions.Ready {
-				continue
-			}
-			out = append(out, net.JoinHostPort(endpoint.Addresses[0], strconv.Itoa(int(*p.Port))))
-		}
-	}
-	return out
 }

@@ -28,6 +28,7 @@ type Operation struct {
 	ShutdownSendRetryAfter bool
 	CompactionInterval     time.Duration
 	FeatureGates           map[string]string
+	RuntimeConfig          RuntimeConfig
 	// AllowPrivileged is always true here: policies decide about privileged pods.
 	AllowPrivileged bool
 
@@ -64,6 +65,7 @@ func (o *Operation) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.ShutdownSendRetryAfter, "shutdown-send-retry-after", o.ShutdownSendRetryAfter, "while draining, go on listening and answer 429 with Retry-After")
 	fs.DurationVar(&o.CompactionInterval, "etcd-compaction-interval", o.CompactionInterval, "how long etcd keeps old revisions; 0 leaves compaction to others")
 	fs.StringToStringVar(&o.FeatureGates, "feature-gates", o.FeatureGates, "NAME=true|false,…: taken as they are by default; a gate that would change something is refused")
+	fs.StringToStringVar((*map[string]string)(&o.RuntimeConfig), "runtime-config", o.RuntimeConfig, "which versions of the API are served: v1=true|false, GROUP/VERSION=true|false, or all of a kind by api/all, api/ga, api/beta, api/alpha; what says most decides")
 	fs.BoolVar(&o.AllowPrivileged, "allow-privileged", o.AllowPrivileged, "privileged containers may be asked for; it can't be switched off, Pod Security's levels baseline and restricted refuse them")
 	l := &o.LeaderElect
 	fs.BoolVar(&l.Enabled, "leader-elect", l.Enabled, "elect one of several API servers to run the housekeeping loops")
@@ -128,7 +130,7 @@ func (o *Operation) validate() error {
 	_, suitesErr := o.CipherSuites()
 	_, sniErr := o.SNICertificates()
 	_, corsErr := o.CORS()
-	errs := []error{versionErr, suitesErr, sniErr, corsErr, release.CheckGates(o.FeatureGates, nil), o.LeaderElect.validate()}
+	errs := []error{versionErr, suitesErr, sniErr, corsErr, release.CheckGates(o.FeatureGates, nil), o.RuntimeConfig.validate(), o.LeaderElect.validate()}
 	if !o.AllowPrivileged {
 		errs = append(errs, errors.New("--allow-privileged=false: not supported; Pod Security's levels baseline and restricted refuse privileged containers"))
 	}

@@ -6,6 +6,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kctl/apiserver/internal/authn"
 	"kctl/apiserver/internal/authz"
@@ -13,6 +14,9 @@ import (
 	"kctl/apiserver/internal/registry"
 	"kctl/proto/core"
 )
+
+// Versions are those of the reviews.
+var Versions = []schema.GroupVersion{authenticationv1.SchemeGroupVersion, authorizationv1.SchemeGroupVersion}
 
 // Options are whom reviews ask.
 type Options struct {

@@ -16,7 +16,6 @@ import (
 	"kctl/apiserver/internal/handlers"
 	"kctl/apiserver/internal/openapi"
 	"kctl/apiserver/internal/registry"
-	"kctl/apiserver/internal/reviews"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
 )
@@ -162,9 +161,9 @@ func openAPIRelease() string {
 
 // installResources serves the resources and returns what discovery says.
 func (s *Server) installResources(router gin.IRouter) []discovery.Resource {
-	bindings, bind := s.resources.Bindings()
-	creatable := append([]handlers.Creatable{{Resource: bindings, Subresource: bind}},
-		reviews.Served(reviews.Options{Tokens: s.identities.tokens, Authorizer: s.authorizer, Rules: s.authorizer})...)
+	creatable := slices.DeleteFunc(s.creatable(), func(c handlers.Creatable) bool {
+		return !s.options.Operation.RuntimeConfig.Serves(c.GVK().GroupVersion())
+	})
 	handlers.Install(router, handlers.Options{
 		Resources: s.served, Creatable: creatable,
 		Admission: s.admission, MaxBody: s.options.MaxRequestBodyBytes, Clock: s.clock, Logger: s.logger,

@@ -206,11 +206,9 @@ func (s *Server) serveResources(issuer *serviceaccount.Issuer) error {
 		return err
 	}
 	if issuer == nil { // not an interface that holds nil
-		s.served = s.resources.Served(kubelets, nil)
-		return nil
+		return s.choose(s.resources.Served(kubelets, nil))
 	}
-	s.served = s.resources.Served(kubelets, issuer)
-	return nil
+	return s.choose(s.resources.Served(kubelets, issuer))
 }
 
 // keepHouse makes the housekeeping loops.

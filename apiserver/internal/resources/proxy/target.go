@@ -16,6 +16,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/endpoints"
 	"kctl/proto/core"
 )
 
@@ -147,10 +148,8 @@ func (p *Proxies) portName(ctx context.Context, namespace, name string, number i
 	if err != nil {
 		return "", err
 	}
-	for _, port := range service.Spec.Ports {
-		if port.Port == number {
-			return port.Name, nil
-		}
+	if port := endpoints.PortOf(service, number); port != nil {
+		return port.Name, nil
 	}
 	return "", apierrors.NewServiceUnavailable(fmt.Sprintf("no service port %d found for service %q", number, name))
 }
@@ -163,40 +162,18 @@ func (p *Proxies) endpoint(ctx context.Context, namespace, service, portName str
 	if err != nil {
 		return "", "", err
 	}
-	seen := 0
+	var ready []string
 	for _, item := range list.Items {
 		decoded, err := p.EndpointSlices.Decode(item)
 		if err != nil {
 			return "", "", err
 		}
-		slice := decoded.(*discoveryv1.EndpointSlice)
-		number, ok := portOf(slice, portName)
-		if !ok {
-			continue
-		}
-		for _, e := range slice.Endpoints {
-			if len(e.Addresses) == 0 || e.Conditions.Ready != nil && !*e.Conditions.Ready {
-				continue
-			}
-			if seen++; rand.IntN(seen) == 0 { // each with the same chance
-				host, port = e.Addresses[0], number
-			}
-		}
+		ready = append(ready, endpoints.Ready(decoded.(*discoveryv1.EndpointSlice), portName)...)
 	}
-	if seen == 0 {
+	if len(ready) == 0 {
 		return "", "", apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", service))
 	}
-	return host, port, nil
-}
-
-func portOf(slice *discoveryv1.EndpointSlice, name string) (string, bool) {
-	for _, port := range slice.Ports {
-		named := port.Name != nil && *port.Name == name || port.Name == nil && name == ""
-		if named && port.Port != nil {
-			return strconv.Itoa(int(*port.Port)), true
-		}
-	}
-	return "", false
+	return net.SplitHostPort(ready[rand.IntN(len(ready))])
 }
 
 func get[T core.Object](ctx context.Context, resource registry.Resource, namespace, name string) (obj T, err error) {
