@@ -18,6 +18,7 @@ import (
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/bounds"
+	"kctl/apiserver/internal/scheme"
 	"kctl/proto/core"
 )
 
@@ -72,7 +73,7 @@ func (c *call) patchOptions(media types.PatchType) (*metav1.PatchOptions, error)
 
 // patched is what the patch makes of current.
 func (c *call) patched(current core.Object, patch patcher, fieldValidation string) (core.Object, error) {
-	before, err := json.Marshal(current)
+	before, err := scheme.Encode(current)
 	if err != nil {
 		return nil, fmt.Errorf("encode what is to be patched: %w", err)
 	}

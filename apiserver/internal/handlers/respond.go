@@ -111,7 +111,7 @@ func marshal(f form, obj runtime.Object) ([]byte, error) {
 		}
 		return out, nil
 	}
-	text, err := json.Marshal(obj)
+	text, err := scheme.Encode(obj)
 	if err != nil {
 		return nil, fmt.Errorf("encode: %w", err)
 	}

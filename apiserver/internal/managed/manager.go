@@ -2,7 +2,6 @@ package managed
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/utils/clock"
 
+	"kctl/apiserver/internal/scheme"
 	"kctl/apiserver/internal/shape"
 	"kctl/proto/core"
 )
@@ -125,7 +125,7 @@ func encode(obj core.Object, to *bytes.Buffer) error {
 		obj.SetManagedFields(nil)
 		defer obj.SetManagedFields(entries)
 	}
-	if err := json.NewEncoder(to).Encode(obj); err != nil {
+	if err := scheme.Write(to, obj); err != nil {
 		return fmt.Errorf("encode %T: %w", obj, err)
 	}
 	return nil

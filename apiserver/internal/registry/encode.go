@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -11,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	kjson "sigs.k8s.io/json"
 
+	"kctl/apiserver/internal/scheme"
 	"kctl/apiserver/internal/storage"
 	"kctl/proto/core"
 )
@@ -23,7 +23,7 @@ func (s *Store[T]) encode(obj T) ([]byte, error) {
 	if s.strategy.Encoding != nil {
 		return s.strategy.Encoding.Encode(obj)
 	}
-	value, err := json.Marshal(obj)
+	value, err := scheme.Encode(obj)
 	if err != nil {
 		return nil, fmt.Errorf("encode %s %s/%s: %w", s.strategy.Resource.Kind, obj.GetNamespace(), obj.GetName(), err)
 	}

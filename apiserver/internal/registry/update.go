@@ -3,7 +3,6 @@ package registry
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -15,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"kctl/apiserver/internal/managed"
+	"kctl/apiserver/internal/scheme"
 	"kctl/apiserver/internal/storage"
 	"kctl/apiserver/internal/storage/raw"
 	"kctl/proto/core"
@@ -232,7 +232,7 @@ func (u *update[T]) before(old T) []byte {
 	if u.store.strategy.Encoding == nil {
 		return u.base.Value
 	}
-	text, err := json.Marshal(old)
+	text, err := scheme.Encode(old)
 	if err != nil { // it came from JSON
 		return nil
 	}

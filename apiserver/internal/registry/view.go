@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"kctl/apiserver/internal/managed"
+	"kctl/apiserver/internal/scheme"
 	"kctl/apiserver/internal/storage/cache"
 	"kctl/proto/core"
 )
@@ -277,7 +278,7 @@ func (v *View) encoded(e Encoded) (Encoded, error) {
 	if err != nil {
 		return Encoded{}, err
 	}
-	text, err := json.Marshal(shown)
+	text, err := scheme.Encode(shown)
 	if err != nil {
 		return Encoded{}, apierrors.NewInternalError(fmt.Errorf("encode %s: %w", v.Shown.Kind, err))
 	}

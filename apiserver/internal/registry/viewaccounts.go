@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"encoding/json"
 	"reflect"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -10,6 +9,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/managed"
+	"kctl/apiserver/internal/scheme"
 	"kctl/apiserver/internal/shape"
 	"kctl/proto/core"
 )
@@ -86,7 +86,7 @@ func (v *View) account(inner func(obj, old core.Object, before []byte)) func(obj
 			if was, err = v.showAccounted(old); err != nil {
 				return
 			}
-			if before, err = json.Marshal(was); err != nil {
+			if before, err = scheme.Encode(was); err != nil {
 				return
 			}
 		}
