@@ -3,11 +3,14 @@ package bench_test
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"sync"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kctl/test/harness"
 )
@@ -16,7 +19,6 @@ const (
 	watched    = 300
 	manyEyes   = 200
 	watchPace  = 20 * time.Millisecond // between two creates
-	watchPath  = "/api/v1/namespaces/default/pods?watch=1&resourceVersion=0"
 	createPath = "/api/v1/namespaces/default/pods"
 )
 
@@ -51,10 +53,11 @@ func BenchmarkWatchers(b *testing.B) {
 func latencies(b *testing.B, s *server, raw *rawClient, prefix string, watchers int) []time.Duration {
 	b.Helper()
 	seen := make([][watched]time.Time, watchers)
+	path := createPath + "?watch=1&resourceVersion=" + revision(b, s)
 	var ready, done sync.WaitGroup
 	ready.Add(watchers)
 	for i := range watchers {
-		done.Go(func() { look(b, s, prefix, &ready, &seen[i]) })
+		done.Go(func() { look(b, s, path, prefix, &ready, &seen[i]) })
 	}
 	ready.Wait()
 	var sent [watched]time.Time
@@ -78,33 +81,41 @@ func latencies(b *testing.B, s *server, raw *rawClient, prefix string, watchers 
 	return took
 }
 
-// look reads events until it has seen every pod of prefix being added.
-func look(b *testing.B, s *server, prefix string, ready *sync.WaitGroup, seen *[watched]time.Time) {
+// revision is that of a list of now, from which a client watches on.
+func revision(b *testing.B, s *server) string {
 	client := httpClient()
 	defer client.CloseIdleConnections()
-	answer, err := s.request(b.Context(), client, http.MethodGet, watchPath, "")
+	answer, err := s.request(b.Context(), client, http.MethodGet, createPath+"?limit=1", "")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer answer.Body.Close()
+	var list metav1.PartialObjectMetadataList
+	if err := json.NewDecoder(answer.Body).Decode(&list); err != nil || list.ResourceVersion == "" {
+		b.Fatal("list pods: ", answer.Status, err)
+	}
+	return list.ResourceVersion
+}
+
+// look reads events until it has seen every pod of prefix being added.
+func look(b *testing.B, s *server, path, prefix string, ready *sync.WaitGroup, seen *[watched]time.Time) {
+	client := httpClient()
+	defer client.CloseIdleConnections()
+	answer, err := s.request(b.Context(), client, http.MethodGet, path, "")
+	ready.Done()
 	if err != nil || answer.StatusCode != http.StatusOK {
 		b.Error(answer, err)
-		ready.Done()
 		return
 	}
 	defer answer.Body.Close()
 	lines := bufio.NewReaderSize(answer.Body, 64<<10)
-	began := false
 	mark := []byte(`"name":"` + prefix + "-")
 	for count := 0; count < watched; {
 		line, err := lines.ReadSlice('\n')
 		now := time.Now()
 		if err != nil {
 			b.Error("the watch ended: ", err)
-			if !began {
-				ready.Done()
-			}
 			return
-		}
-		if !began {
-			began = true // by the pod that was there before
-			ready.Done()
 		}
 		at := bytes.Index(line, mark)
 		if at < 0 || !bytes.HasPrefix(line, []byte(`{"type":"ADDED"`)) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"net/url"
 
@@ -13,11 +14,8 @@ import (
 	"kctl/apiserver/internal/registry"
 )
 
-// events are what a watch of another server brings.
-type events chan registry.WatchEvent
-
-// Events implements registry.Watcher.
-func (e events) Events() <-chan registry.WatchEvent { return e }
+// watcher is a watch of another server.
+type watcher struct{ body io.ReadCloser }
 
 // Watch implements registry.Objects, without selectors. The watch ends with ctx
 // and with the answer; whoever has it reads it until then, or ends ctx.
@@ -34,13 +32,7 @@ func (o *objects) Watch(ctx context.Context, namespace string, options registry.
 		reason, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusal))
 		return nil, o.refused(response, reason, "", fmt.Errorf("bad status from %s: %d", response.Request.URL, response.StatusCode))
 	}
-	out := make(events)
-	go func() {
-		defer close(out)
-		defer response.Body.Close()
-		pump(ctx, response.Body, out)
-	}()
-	return out, nil
+	return watcher{response.Body}, nil
 }
 
 // frame is an event as it comes over the wire.
@@ -49,20 +41,22 @@ type frame struct {
 	Object *metav1.PartialObjectMetadata `json:"object"`
 }
 
-// pump reads events until there are no more, or one makes no sense.
-func pump(ctx context.Context, body io.Reader, out events) {
-	bounded := &bounded{reader: body}
-	decoder := json.NewDecoder(bounded)
-	for {
-		bounded.left = maxDocument
-		var f frame
-		if decoder.Decode(&f) != nil || f.Object == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case out <- registry.WatchEvent{Type: f.Type, Object: registry.Encoded{Object: f.Object}}:
+// Events implements registry.Watcher: until there are no more, or one makes no
+// sense.
+func (w watcher) Events() iter.Seq2[registry.WatchEvent, bool] {
+	return func(yield func(registry.WatchEvent, bool) bool) {
+		defer w.body.Close()
+		bounded := &bounded{reader: w.body}
+		decoder := json.NewDecoder(bounded)
+		for {
+			bounded.left = maxDocument
+			var f frame
+			if decoder.Decode(&f) != nil || f.Object == nil {
+				return
+			}
+			if !yield(registry.WatchEvent{Type: f.Type, Object: registry.Encoded{Object: f.Object}}, false) {
+				return
+			}
 		}
 	}
 }

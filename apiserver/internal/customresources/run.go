@@ -13,6 +13,7 @@ import (
 
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/customresourcedefinition"
+	"kctl/apiserver/internal/storage/cache"
 )
 
 // again is after how long a definition is looked at again that could not be
@@ -51,6 +52,7 @@ func (d *Definitions) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	events := cache.Channel(ctx, watcher.Events())
 	for {
 		var retry <-chan time.Time
 		if d.deal(ctx) {
@@ -58,7 +60,7 @@ func (d *Definitions) follow(ctx context.Context) error {
 		}
 		d.tell()
 		select {
-		case _, ok := <-watcher.Events():
+		case _, ok := <-events:
 			if !ok {
 				return errors.New("the watch ended")
 			}

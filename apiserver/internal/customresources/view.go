@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"iter"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -158,33 +159,39 @@ func (v *view) Watch(ctx context.Context, namespace string, o registry.ListOptio
 	if err != nil {
 		return nil, err
 	}
-	w := &watcher{events: make(chan registry.WatchEvent)}
-	go func() {
-		defer close(w.events)
-		for event := range inner.Events() {
-			shown := v.event(ctx, event)
-			if within != nil {
+	return &watcher{ctx: ctx, view: v, inner: inner, within: within}, nil
+}
+
+type watcher struct {
+	ctx   context.Context
+	view  *view
+	inner registry.Watcher
+	// within leaves out what is not selected; nil where inner does all of that.
+	within *sight
+}
+
+// Events implements registry.Watcher.
+func (w *watcher) Events() iter.Seq2[registry.WatchEvent, bool] {
+	return func(yield func(registry.WatchEvent, bool) bool) {
+		for event, more := range w.inner.Events() {
+			shown := w.view.event(w.ctx, event)
+			if w.within != nil {
 				var seen bool
-				if shown, seen = within.turn(shown); !seen {
+				if shown, seen = w.within.turn(shown); !seen {
 					continue
 				}
-			}
-			select {
-			case w.events <- shown:
-			case <-ctx.Done():
-				return
+				more = false // the next one may not be seen
 			}
 			if shown.Type == cache.Error {
+				yield(shown, false)
+				return
+			}
+			if !yield(shown, more) {
 				return
 			}
 		}
-	}()
-	return w, nil
+	}
 }
-
-type watcher struct{ events chan registry.WatchEvent }
-
-func (w *watcher) Events() <-chan registry.WatchEvent { return w.events }
 
 // event is an event in the view's version; an error where it can't be.
 func (v *view) event(ctx context.Context, event registry.WatchEvent) registry.WatchEvent {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"net/http"
 	"time"
@@ -40,7 +41,7 @@ func (c *call) watch(o registry.ListOptions, q *query) error {
 	events := &stream{call: c, form: f}
 	o.Begun = request.Begun(ctx)
 	watcher, err := c.store.Watch(ctx, c.namespace, o)
-	var source <-chan registry.WatchEvent
+	var source iter.Seq2[registry.WatchEvent, bool]
 	switch {
 	case apierrors.IsResourceExpired(err):
 		// Upstream tells it as an event, and clients look for it there.
@@ -58,14 +59,15 @@ func (c *call) watch(o registry.ListOptions, q *query) error {
 }
 
 // follow sends events as one endless answer.
-func (s *stream) follow(events <-chan registry.WatchEvent) error {
+// What is ready at one time goes at once.
+func (s *stream) follow(events iter.Seq2[registry.WatchEvent, bool]) error {
 	s.begin()
-	for event := range events {
+	for event, more := range events {
 		if err := s.send(event); err != nil {
 			return err
 		}
-		if err := s.sendReady(events); err != nil {
-			return err
+		if !more {
+			s.gin.Writer.Flush()
 		}
 	}
 	return nil
@@ -90,25 +92,6 @@ func (s *stream) begin() {
 	header.Set("X-Content-Type-Options", "nosniff")
 	s.gin.Writer.WriteHeader(http.StatusOK)
 	s.gin.Writer.Flush()
-}
-
-// sendReady sends what more is there by now, and then lets all of it go.
-func (s *stream) sendReady(events <-chan registry.WatchEvent) error {
-	for {
-		select {
-		case event, ok := <-events:
-			if !ok {
-				s.gin.Writer.Flush()
-				return nil
-			}
-			if err := s.send(event); err != nil {
-				return err
-			}
-		default:
-			s.gin.Writer.Flush()
-			return nil
-		}
-	}
 }
 
 func (s *stream) send(event registry.WatchEvent) error {

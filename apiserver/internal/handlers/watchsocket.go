@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"io"
+	"iter"
 	"net/http"
 	"time"
 
@@ -18,7 +19,7 @@ const socketPatience = time.Minute
 // overSocket sends events as messages of a WebSocket: text, or bytes where the
 // client wants protobuf. end ends the watch once the client has gone. There is
 // nobody to tell an error to.
-func (s *stream) overSocket(events <-chan registry.WatchEvent, end func()) {
+func (s *stream) overSocket(events iter.Seq2[registry.WatchEvent, bool], end func()) {
 	websocket.Server{Handshake: firstProtocol, Handler: func(socket *websocket.Conn) {
 		// A hijacked connection's end is seen by reading it only. Closing the
 		// socket, when this handler returns, ends the goroutine.
@@ -63,9 +64,8 @@ func firstProtocol(config *websocket.Config, _ *http.Request) error {
 }
 
 // expired is what a watch consists of whose revision is gone.
-func expired(err error) <-chan registry.WatchEvent {
-	events := make(chan registry.WatchEvent, 1)
-	events <- registry.WatchEvent{Type: cache.Error, Object: registry.Encoded{JSON: statusJSON(err)}}
-	close(events)
-	return events
+func expired(err error) iter.Seq2[registry.WatchEvent, bool] {
+	return func(yield func(registry.WatchEvent, bool) bool) {
+		yield(registry.WatchEvent{Type: cache.Error, Object: registry.Encoded{JSON: statusJSON(err)}}, false)
+	}
 }

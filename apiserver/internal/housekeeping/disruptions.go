@@ -20,6 +20,7 @@ import (
 
 	"kctl/apiserver/internal/facts"
 	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/storage/cache"
 	"kctl/proto/core"
 )
 
@@ -115,13 +116,14 @@ func (l *disruptions) watch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	events := cache.Channel(ctx, watcher.Events())
 	for {
 		select {
 		case <-l.again:
 			if len(l.budgets.List()) == 0 {
 				return nil
 			}
-		case event, ok := <-watcher.Events():
+		case event, ok := <-events:
 			if !ok {
 				return nil
 			}

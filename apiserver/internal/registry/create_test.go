@@ -203,7 +203,11 @@ func TestTTL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e := <-w.Events(); e.Type != "DELETED" {
-		t.Errorf("got %s", e.Type)
+	for e := range w.Events() {
+		if e.Type != "DELETED" {
+			t.Errorf("got %s", e.Type)
+		}
+		return
 	}
+	t.Error("the watch ended")
 }

@@ -14,6 +14,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/storage/cache"
 	"kctl/apiserver/internal/storage/etcd/etcdtest"
 )
 
@@ -144,7 +145,7 @@ func TestWatchBegins(t *testing.T) {
 				t.Fatal(err)
 			}
 			fresh := b.create(service("new"))
-			e := <-w.Events()
+			e := <-cache.Channel(t.Context(), w.Events())
 			if got := e.Type + " " + b.read(e.Object).Name; got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
 			}

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"iter"
 	"net/http"
 	"slices"
 
@@ -53,7 +54,9 @@ type WatchEvent = cache.WatchEvent
 // is ended, rather than slowing the others; the client watches on from the last
 // resourceVersion it saw, and gets 410 only if that is too old by then.
 type Watcher interface {
-	Events() <-chan WatchEvent
+	// Events waits for the events, in the goroutine that ranges over them, once.
+	// The second value tells that another event is ready.
+	Events() iter.Seq2[WatchEvent, bool]
 }
 
 // Admit runs around one change: Account before admission, Mutate before

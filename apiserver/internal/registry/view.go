@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -125,30 +126,31 @@ func (v *View) Watch(ctx context.Context, namespace string, o ListOptions) (Watc
 	if err != nil {
 		return nil, err
 	}
-	w := viewWatcher{events: make(chan WatchEvent)}
-	go func() {
-		defer close(w.events)
-		for event := range inner.Events() {
+	return viewWatcher{view: v, inner: inner}, nil
+}
+
+type viewWatcher struct {
+	view  *View
+	inner Watcher
+}
+
+// Events implements Watcher.
+func (w viewWatcher) Events() iter.Seq2[WatchEvent, bool] {
+	return func(yield func(WatchEvent, bool) bool) {
+		for event, more := range w.inner.Events() {
 			if event.Type != cache.Error {
-				shown, err := v.encoded(event.Object)
+				shown, err := w.view.encoded(event.Object)
 				if err != nil {
 					return // the client lists again, and is told why there
 				}
 				event = WatchEvent{Type: event.Type, Object: shown}
 			}
-			select {
-			case w.events <- event:
-			case <-ctx.Done():
+			if !yield(event, more) {
 				return
 			}
 		}
-	}()
-	return w, nil
+	}
 }
-
-type viewWatcher struct{ events chan WatchEvent }
-
-func (w viewWatcher) Events() <-chan WatchEvent { return w.events }
 
 // Create implements Resource.
 func (v *View) Create(ctx context.Context, obj core.Object, admit Admit, o *metav1.CreateOptions) (Encoded, error) {

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"strconv"
 	"sync"
 
@@ -89,7 +90,16 @@ type watcher struct {
 	fields fields.Selector
 }
 
-func (w *watcher) Events() <-chan registry.WatchEvent { return w.events }
+// Events implements registry.Watcher.
+func (w *watcher) Events() iter.Seq2[registry.WatchEvent, bool] {
+	return func(yield func(registry.WatchEvent, bool) bool) {
+		for event := range w.events {
+			if !yield(event, len(w.events) > 0) {
+				return
+			}
+		}
+	}
+}
 
 // watchBuffer is more than any test writes while nobody reads.
 const watchBuffer = 1024

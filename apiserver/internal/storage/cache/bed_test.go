@@ -96,7 +96,7 @@ func (b *bed) current() {
 	}
 }
 
-func (b *bed) watch(o cache.WatchOptions) *cache.Watcher {
+func (b *bed) watch(o cache.WatchOptions) <-chan cache.WatchEvent {
 	b.t.Helper()
 	if o.Prefix == "" {
 		o.Prefix = prefix
@@ -105,12 +105,12 @@ func (b *bed) watch(o cache.WatchOptions) *cache.Watcher {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return w
+	return cache.Channel(b.t.Context(), w.Events())
 }
 
 // seen is the next event as "TYPE key's-name@revision".
-func seen(w *cache.Watcher) string {
-	e, ok := <-w.Events()
+func seen(events <-chan cache.WatchEvent) string {
+	e, ok := <-events
 	if !ok {
 		return "end"
 	}

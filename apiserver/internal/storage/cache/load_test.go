@@ -81,6 +81,7 @@ func agree(t *testing.T, b *bed) bool {
 		t.Error(err)
 		return false
 	}
+	events := cache.Channel(ctx, w.Events())
 	target, err := b.store.Revision(ctx)
 	if err != nil {
 		t.Error(err)
@@ -93,7 +94,7 @@ func agree(t *testing.T, b *bed) bool {
 	last := list.Revision
 	for {
 		select {
-		case e := <-w.Events():
+		case e := <-events:
 			if e.Object.Revision <= last {
 				t.Errorf("revision %d after %d", e.Object.Revision, last)
 				return false
@@ -108,7 +109,7 @@ func agree(t *testing.T, b *bed) bool {
 		}
 		// The watcher's goroutine may not have had its turn; events up to the
 		// target are there, or the target was a write elsewhere.
-		e, ok := <-w.Events()
+		e, ok := <-events
 		if !ok {
 			t.Error("watch ended")
 			return false

@@ -120,6 +120,7 @@ func (c *consumer) watch(ctx context.Context, now *stretch, last *int64, end fun
 	if err != nil {
 		return err
 	}
+	events := cache.Channel(ctx, w.Events())
 	for *last < end() {
 		if c.slow {
 			for range 200 {
@@ -127,7 +128,7 @@ func (c *consumer) watch(ctx context.Context, now *stretch, last *int64, end fun
 			}
 		}
 		select {
-		case e, ok := <-w.Events():
+		case e, ok := <-events:
 			if !ok {
 				return nil
 			}

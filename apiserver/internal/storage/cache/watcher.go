@@ -3,6 +3,7 @@ package cache
 import (
 	"context"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -32,9 +33,13 @@ type WatchOptions struct {
 type Watcher struct {
 	cache   *Cache
 	options WatchOptions
-	out     chan WatchEvent
+	ctx     context.Context
 	wake    chan struct{}
 	done    chan struct{} // closed when the cache ends the watch
+
+	// initial is the state at revision, which is to be delivered first.
+	initial  []*Entry
+	revision int64
 
 	// next is the number of the first change in the ring that the watcher has
 	// yet to see, or none. Guarded by the cache's mu.
@@ -44,28 +49,22 @@ type Watcher struct {
 
 const none = -1
 
-// Events are closed at the end of the watch: of its context, or because the
-// watcher was too slow or the cache lost its place. Who watches then watches
-// again from the last revision seen.
-func (w *Watcher) Events() <-chan WatchEvent { return w.out }
-
 // Watch begins a watch; it ends with ctx. The error is of kind
 // storage.ErrCompacted where the changes since are no longer known.
 func (c *Cache) Watch(ctx context.Context, o WatchOptions) (*Watcher, error) {
 	w := &Watcher{
 		cache:   c,
 		options: o,
-		out:     make(chan WatchEvent, 16),
+		ctx:     ctx,
 		wake:    make(chan struct{}, 1),
 		done:    make(chan struct{}),
 		next:    none,
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var initial []*Entry
-	revision := c.Revision()
+	w.revision = c.Revision()
 	if o.Initial {
-		initial = c.collect(Page{Selection: o.Selection})
+		w.initial = c.collect(Page{Selection: o.Selection})
 	} else {
 		number, ok := c.recent.since(o.Since)
 		if !ok {
@@ -77,7 +76,7 @@ func (c *Cache) Watch(ctx context.Context, o WatchOptions) (*Watcher, error) {
 		}
 	}
 	c.watchers.add(w)
-	go w.run(ctx, initial, revision)
+	context.AfterFunc(ctx, w.leave)
 	return w, nil
 }
 
@@ -113,32 +112,60 @@ func (c *Cache) endWatchers() {
 	}
 }
 
-// run delivers until the watch ends. It is the only one to send on w.out.
-func (w *Watcher) run(ctx context.Context, initial []*Entry, revision int64) {
-	defer close(w.out)
-	defer w.leave()
-	if !w.sendInitial(ctx, initial, revision) {
-		return
+// Events waits for the events and delivers them, in the goroutine that ranges
+// over them; they can be ranged over once. The second value tells that another
+// event is ready. They end with the context, or because the watcher was too slow
+// or the cache lost its place. Who watches then watches again from the last
+// revision seen.
+func (w *Watcher) Events() iter.Seq2[WatchEvent, bool] {
+	return func(yield func(WatchEvent, bool) bool) {
+		defer w.leave()
+		d := &delivery{watcher: w, yield: yield}
+		if !w.sendInitial(d) {
+			return
+		}
+		if w.options.Begun != nil {
+			w.options.Begun()
+		}
+		w.run(d)
 	}
-	if w.options.Begun != nil {
-		w.options.Begun()
-	}
-	bookmark := w.cache.options.Clock.NewTimer(w.untilBookmark(ctx))
+}
+
+// Channel delivers events to whoever waits for something else too. It is closed
+// at the end of the watch; who wants no more of them ends ctx.
+func Channel(ctx context.Context, events iter.Seq2[WatchEvent, bool]) <-chan WatchEvent {
+	out := make(chan WatchEvent)
+	go func() {
+		defer close(out)
+		for event := range events {
+			select {
+			case out <- event:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return out
+}
+
+// run delivers changes until the watch ends.
+func (w *Watcher) run(d *delivery) {
+	bookmark := w.cache.options.Clock.NewTimer(w.untilBookmark())
 	defer bookmark.Stop()
 	for {
 		select {
 		case <-w.wake:
-			if !w.sendPending(ctx) {
+			if !w.sendPending(d) {
 				return
 			}
 		case <-bookmark.C():
-			if !w.sendBookmark(ctx) {
+			if !w.sendBookmark(d) {
 				return
 			}
-			bookmark.Reset(w.untilBookmark(ctx))
+			bookmark.Reset(w.untilBookmark())
 		case <-w.done:
 			return
-		case <-ctx.Done():
+		case <-w.ctx.Done():
 			return
 		}
 	}
@@ -150,68 +177,88 @@ func (w *Watcher) leave() {
 	w.cache.watchers.remove(w)
 }
 
-func (w *Watcher) send(ctx context.Context, e WatchEvent) bool {
-	select {
-	case w.out <- e:
-		return true
-	case <-w.done:
-	case <-ctx.Done():
-	}
-	return false
+// delivery holds each event back until it is known whether another follows at
+// once.
+type delivery struct {
+	watcher *Watcher
+	yield   func(WatchEvent, bool) bool
+	held    WatchEvent
+	holds   bool
 }
 
-func (w *Watcher) sendInitial(ctx context.Context, initial []*Entry, revision int64) bool {
+// put delivers what was held and holds e; false ends the watch.
+func (d *delivery) put(e WatchEvent) bool {
+	if d.holds && !d.deliver(true) {
+		return false
+	}
+	d.held, d.holds = e, true
+	return true
+}
+
+// end delivers what was held, for nothing follows it yet; false ends the watch.
+func (d *delivery) end() bool {
+	if !d.holds {
+		return true
+	}
+	d.holds = false
+	return d.deliver(false)
+}
+
+func (d *delivery) deliver(more bool) bool {
+	return d.watcher.ctx.Err() == nil && d.yield(d.held, more)
+}
+
+func (w *Watcher) sendInitial(d *delivery) bool {
+	initial := w.initial
+	w.initial = nil
 	for _, e := range initial {
-		if !w.cache.matches(w.options.Selection, e) {
-			continue
-		}
-		if !w.send(ctx, WatchEvent{Type: Added, Object: Encoded{JSON: e.Value, Revision: e.Revision}}) {
+		if w.cache.matches(w.options.Selection, e) && !d.put(WatchEvent{Type: Added, Object: Encoded{JSON: e.Value, Revision: e.Revision}}) {
 			return false
 		}
 	}
-	if w.options.InitialEnd {
-		return w.send(ctx, w.bookmark(revision, true))
+	if w.options.InitialEnd && !d.put(w.bookmark(w.revision, true)) {
+		return false
 	}
-	return true
+	return d.end()
 }
 
 // batch bounds how many changes a watcher takes from the ring under one lock.
 const batch = 256
 
 // sendPending delivers what is in the ring for the watcher; false ends it.
-func (w *Watcher) sendPending(ctx context.Context) bool {
+func (w *Watcher) sendPending(d *delivery) bool {
 	var changes [batch]*change
 	for {
-		n, behind := w.take(&changes)
-		if behind {
+		n, left, ok := w.take(&changes)
+		if !ok {
 			return false
-		}
-		if n == 0 {
-			return true
 		}
 		for _, ch := range changes[:n] {
 			if !w.wants(ch) {
 				continue
 			}
-			event, _ := w.cache.seenBy(w.options.Selection, ch)
-			if !w.send(ctx, *event) {
+			if event, _ := w.cache.seenBy(w.options.Selection, ch); !d.put(*event) {
 				return false
 			}
+		}
+		if !left {
+			return d.end()
 		}
 	}
 }
 
-// take copies the next changes out of the ring. behind is true where the ring
-// has dropped some of them.
-func (w *Watcher) take(changes *[batch]*change) (n int, behind bool) {
+// take copies the next changes out of the ring, and tells whether some are left
+// there. It is not ok where the ring has dropped some of them, or the cache has
+// ended the watch.
+func (w *Watcher) take(changes *[batch]*change) (n int, left, ok bool) {
 	c := w.cache
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if w.ended || w.next == none {
-		return 0, w.ended
+		return 0, false, !w.ended
 	}
 	if w.next < c.recent.first {
-		return 0, true
+		return 0, false, false
 	}
 	for n < batch && w.next < c.recent.next {
 		changes[n] = c.recent.at(w.next)
@@ -221,7 +268,7 @@ func (w *Watcher) take(changes *[batch]*change) (n int, behind bool) {
 	if w.next == c.recent.next {
 		w.next = none
 	}
-	return n, false
+	return n, w.next != none, true
 }
 
 // Bookmarks come about every bookmarkEvery, and once bookmarkBefore the end of
@@ -232,9 +279,9 @@ const (
 	bookmarkBefore = 2 * time.Second
 )
 
-func (w *Watcher) untilBookmark(ctx context.Context) time.Duration {
+func (w *Watcher) untilBookmark() time.Duration {
 	wait := bookmarkEvery + rand.N(bookmarkEvery/4) - bookmarkEvery/8
-	if end, ok := ctx.Deadline(); ok {
+	if end, ok := w.ctx.Deadline(); ok {
 		if left := end.Sub(w.cache.options.Clock.Now()) - bookmarkBefore; left > 0 && left < wait {
 			return left
 		}
@@ -244,17 +291,17 @@ func (w *Watcher) untilBookmark(ctx context.Context) time.Duration {
 
 // sendBookmark tells how far the watch is, where it is asked to and nothing is
 // on its way.
-func (w *Watcher) sendBookmark(ctx context.Context) bool {
+func (w *Watcher) sendBookmark(d *delivery) bool {
 	if !w.options.Bookmarks {
 		return true
 	}
 	c := w.cache
 	// Without changes of this resource, only etcd knows how far it is; where it
 	// does not answer, an older revision is as true.
-	if err := c.WaitCurrent(ctx); err != nil && ctx.Err() != nil {
+	if err := c.WaitCurrent(w.ctx); err != nil && w.ctx.Err() != nil {
 		return false
 	}
-	if !w.sendPending(ctx) {
+	if !w.sendPending(d) {
 		return false
 	}
 	c.mu.RLock()
@@ -263,7 +310,7 @@ func (w *Watcher) sendBookmark(ctx context.Context) bool {
 	if pending || revision < w.options.Since {
 		return true
 	}
-	return w.send(ctx, w.bookmark(revision, false))
+	return d.put(w.bookmark(revision, false)) && d.end()
 }
 
 func (w *Watcher) bookmark(revision int64, initialEnd bool) WatchEvent {

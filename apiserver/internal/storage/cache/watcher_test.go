@@ -30,7 +30,7 @@ func TestWatchTellsWhatHappened(t *testing.T) {
 	}
 	second := b.update(first, "blue")
 	gone := b.delete(second)
-	for _, w := range []*cache.Watcher{fromNow, initial} {
+	for _, w := range []<-chan cache.WatchEvent{fromNow, initial} {
 		for _, want := range []string{at("MODIFIED", second), at("DELETED", gone)} {
 			if got := seen(w); got != want {
 				t.Errorf("got %s, want %s", got, want)
@@ -64,7 +64,7 @@ func TestWatchFromTheFuture(t *testing.T) {
 func TestSelectorsTurnChangesIntoComingsAndGoings(t *testing.T) {
 	b := start(t, etcdtest.Start(t), clock.RealClock{})
 	byField := cache.Selection{Prefix: prefix, Fields: fields.ParseSelectorOrDie("color=red")}
-	watchers := []*cache.Watcher{
+	watchers := []<-chan cache.WatchEvent{
 		b.watch(cache.WatchOptions{Selection: selectColor("red"), Initial: true}),
 		b.watch(cache.WatchOptions{Selection: byField, Initial: true}),
 	}
@@ -133,7 +133,7 @@ func TestBookmarks(t *testing.T) {
 	}
 	for {
 		select {
-		case e := <-w.Events():
+		case e := <-w:
 			if e.Object.Revision < elsewhere.Revision {
 				continue // the steps of this clock leave etcd no time to answer
 			}
@@ -142,7 +142,7 @@ func TestBookmarks(t *testing.T) {
 				t.Errorf("got %s %s, want %s", e.Type, e.Object.JSON, want)
 			}
 			select {
-			case e := <-without.Events():
+			case e := <-without:
 				t.Errorf("who asked for none got %s", e.Type)
 			default:
 			}
@@ -163,7 +163,7 @@ func TestInitialStateEndsWithABookmark(t *testing.T) {
 	if got := seen(w); !strings.HasPrefix(got, "ADDED ns/b@") {
 		t.Errorf("got %s", got)
 	}
-	if e := <-w.Events(); e.Type != cache.Bookmark || !strings.Contains(string(e.Object.JSON), `"k8s.io/initial-events-end":"true"`) || e.Object.Revision != b.Revision() {
+	if e := <-w; e.Type != cache.Bookmark || !strings.Contains(string(e.Object.JSON), `"k8s.io/initial-events-end":"true"`) || e.Object.Revision != b.Revision() {
 		t.Errorf("got %s %s", e.Type, e.Object.JSON)
 	}
 }
