@@ -121,11 +121,12 @@ exec env -i container=kctl-test PATH=/usr/sbin:/usr/bin:/sbin:/bin /lib/systemd/
 // boot starts the machine and waits until its systemd has started everything.
 func boot(t *testing.T, root string) *machine {
 	t.Helper()
-	return bootAs(t, root, "192.0.2.11", "node-1")
+	return bootAs(t, root, "192.0.2.11", "node-1", func(*machine) {})
 }
 
-// bootAs is boot for a machine with an address and a name of its own.
-func bootAs(t *testing.T, root, address, name string) *machine {
+// bootAs is boot for a machine with an address and a name of its own. Its cable is
+// plugged in while systemd starts what may have to wait for that.
+func bootAs(t *testing.T, root, address, name string, plug func(*machine)) *machine {
 	t.Helper()
 	m := &machine{t: t, root: root, name: filepath.Base(root)}
 	m.enterGroups()
@@ -154,6 +155,7 @@ exec unshare --pid --mount --uts --ipc --net --cgroup --fork --kill-child sh -c 
 		}
 		return nil
 	})
+	plug(m)
 	harness.Eventually(t, patience, func() error {
 		if out, err := m.try("systemctl", "is-system-running"); strings.TrimSpace(out) != "running" {
 			failed, _ := m.try("systemctl", "--failed", "--no-pager")
