@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
@@ -58,6 +59,27 @@ func TestMirrorFollows(t *testing.T) {
 		slices.Sort(changes[:2]) // a list is in no order
 		if !slices.Equal(changes, []string{"+a", "+b", "+c", "~a", "-b"}) {
 			t.Errorf("changes %v", changes)
+		}
+	})
+}
+
+func TestMirrorReaches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := registrytest.New(core.Pods, onNode("a", "n1"))
+		m := NewMirror(store, PodOf, Options[Pod]{Index: PodNode}, clock.RealClock{}, zap.NewNop())
+		follow(t, m)
+		store.Put(onNode("b", "n1"))
+		now, err := store.Get(t.Context(), "shop", "b", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Reach(t.Context(), now.Revision); len(m.ByIndex("n1")) != 2 {
+			t.Errorf("at revision %d there are %v", now.Revision, m.List())
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second) // the bubble's
+		defer cancel()
+		if m.Reach(ctx, now.Revision+1); ctx.Err() == nil {
+			t.Error("it has what has not happened")
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strconv"
 	"sync"
 	"time"
 
@@ -58,6 +59,10 @@ type Mirror[P any] struct {
 	mu    sync.RWMutex
 	facts map[Key]*P
 	index map[string]map[Key]*P
+	// revision is what the facts are of; risen is closed, and made anew, when it
+	// has become another.
+	revision int64
+	risen    chan struct{}
 }
 
 // NewMirror returns a Mirror that is empty until Run. project may keep parts of
@@ -66,7 +71,7 @@ func NewMirror[P any](source Source, project func(obj core.Object) P, o Options[
 	return &Mirror[P]{
 		source: source, project: project, options: o, clock: clock, logger: logger,
 		synced: make(chan struct{}),
-		facts:  map[Key]*P{}, index: map[string]map[Key]*P{},
+		facts:  map[Key]*P{}, index: map[string]map[Key]*P{}, risen: make(chan struct{}),
 	}
 }
 
@@ -114,6 +119,9 @@ func (m *Mirror[P]) follow(ctx context.Context) (listed bool, err error) {
 	if err := m.replace(list.Items); err != nil {
 		return false, err
 	}
+	if revision, err := strconv.ParseInt(list.ResourceVersion, 10, 64); err == nil {
+		m.rise(revision)
+	}
 	watcher, err := m.source.Watch(ctx, "", registry.ListOptions{Fields: m.options.Fields, ResourceVersion: list.ResourceVersion})
 	if err != nil {
 		return true, fmt.Errorf("watch: %w", err)
@@ -122,8 +130,37 @@ func (m *Mirror[P]) follow(ctx context.Context) (listed bool, err error) {
 		if err := m.apply(event); err != nil {
 			return true, err
 		}
+		m.rise(event.Object.Revision)
 	}
 	return true, nil
+}
+
+func (m *Mirror[P]) rise(revision int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if revision > m.revision {
+		m.revision = revision
+		close(m.risen)
+		m.risen = make(chan struct{})
+	}
+}
+
+// Reach waits until the mirror has what has happened up to a revision, or ctx
+// ends.
+func (m *Mirror[P]) Reach(ctx context.Context, revision int64) {
+	for {
+		m.mu.RLock()
+		there, risen := m.revision >= revision, m.risen
+		m.mu.RUnlock()
+		if there {
+			return
+		}
+		select {
+		case <-risen:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 func (m *Mirror[P]) replace(items []registry.Encoded) error {

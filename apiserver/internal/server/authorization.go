@@ -1,7 +1,9 @@
 package server
 
 import (
+	"context"
 	"fmt"
+	"time"
 
 	"kctl/apiserver/internal/authz"
 	"kctl/apiserver/internal/authz/abac"
@@ -54,6 +56,17 @@ func (s *Server) authorizationModes(rules *rbac.Authorizer) (authz.Union, error)
 	return union, nil
 }
 
+// catchUpTime is how long a refusal waits for what is known of pods to be up to
+// date; it takes no time but on a machine that is very busy.
+const catchUpTime = time.Second
+
+// knowPods waits until s.pods has what the server may have told kubelets.
+func (s *Server) knowPods(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, catchUpTime)
+	defer cancel()
+	s.pods.Reach(ctx, s.resources.Pods.Changed())
+}
+
 // authorizerOf makes the authorizer of a mode that asks nobody.
 func (s *Server) authorizerOf(mode string, rules *rbac.Authorizer) (authz.Authorizer, error) {
 	switch mode {
@@ -64,7 +77,7 @@ func (s *Server) authorizerOf(mode string, rules *rbac.Authorizer) (authz.Author
 	case config.ModeABAC:
 		return abac.Load(s.options.AuthorizationPolicyFile)
 	case config.ModeNode:
-		return &node.Authorizer{Pods: s.pods, Stored: s.storedNow}, nil
+		return &node.Authorizer{Pods: s.pods, Stored: s.storedNow, CatchUp: s.knowPods}, nil
 	case config.ModeRBAC:
 		return rules, nil
 	case config.ModeWebhook:

@@ -30,6 +30,9 @@ type Pods interface {
 type Authorizer struct {
 	Pods   Pods
 	Stored Stored
+	// CatchUp waits until Pods knows of the pods that kubelets may have been told
+	// of by now; nil where it always does.
+	CatchUp func(ctx context.Context)
 }
 
 // Of returns the node that a user is the kubelet of.
@@ -48,7 +51,12 @@ func (a *Authorizer) Authorize(ctx context.Context, at *authz.Attributes) (authz
 	if !ok || !at.Resource {
 		return authz.NoOpinion, "", nil
 	}
-	if reason := a.refuse(ctx, node, at); reason != "" {
+	reason := a.refuse(ctx, node, at)
+	if reason != "" && a.CatchUp != nil {
+		a.CatchUp(ctx)
+		reason = a.refuse(ctx, node, at)
+	}
+	if reason != "" {
 		return authz.NoOpinion, reason, nil
 	}
 	return authz.Allow, "", nil

@@ -173,3 +173,20 @@ func TestAuthorize(t *testing.T) {
 		})
 	}
 }
+
+// TestCatchesUp: a kubelet may hear of its pod before the authorizer does.
+func TestCatchesUp(t *testing.T) {
+	calls := 0
+	a := &Authorizer{Pods: known{}, Stored: stored}
+	a.CatchUp = func(context.Context) {
+		calls++
+		a.Pods = known{{Namespace: "shop", Name: "web", Node: "n1", ServiceAccount: "web"}}
+	}
+	kubelet := &request.User{Username: "system:node:n1", Groups: []string{"system:nodes"}}
+	at := &authz.Attributes{User: kubelet, Info: request.Info{Resource: true, Verb: "create", Namespace: "shop", ResourceName: "serviceaccounts", Subresource: "token", Name: "web"}}
+	for range 2 { // the second time without waiting
+		if decision, reason, err := a.Authorize(t.Context(), at); decision != authz.Allow || calls != 1 {
+			t.Errorf("%v (%s) %v, after %d calls", decision, reason, err, calls)
+		}
+	}
+}
