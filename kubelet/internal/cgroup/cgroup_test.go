@@ -3,6 +3,7 @@ package cgroup
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -256,5 +257,46 @@ func BenchmarkCreate(b *testing.B) {
 		if err := cgroups.RemovePath(dir); err != nil {
 			b.Error(err)
 		}
+	}
+}
+
+// Burstable pods together have the share of what they request.
+func TestBurstablePodsShare(t *testing.T) {
+	m := newManager(t, Options{})
+	pods := []*core.Pod{
+		podOf("one", corev1.ResourceRequirements{Requests: list("500m", "")}),
+		podOf("two", corev1.ResourceRequirements{Requests: list("1500m", "")}),
+		podOf("best", corev1.ResourceRequirements{}),
+		podOf("sure", corev1.ResourceRequirements{Requests: list("3", "1Mi"), Limits: list("3", "1Mi")}),
+	}
+	want := func(milli int64, when string) {
+		t.Helper()
+		shares := Shares(milli)
+		expected := fmt.Sprint(shares)
+		if cgroups.IsCgroup2UnifiedMode() {
+			expected = fmt.Sprint(cgroups.ConvertCPUSharesToCgroupV2Value(shares))
+		}
+		if got := value(t, m.Root+"/kubepods/burstable", "cpu/cpu.shares", "cpu.weight"); got != expected {
+			t.Errorf("%s: %s, want %s", when, got, expected)
+		}
+	}
+	for _, pod := range pods {
+		if err := m.Create(pod); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want(2000, "two pods")
+	pods[0].Spec.Containers[0].Resources.Requests = list("1", "")
+	if err := m.Create(pods[0]); err != nil {
+		t.Fatal(err)
+	}
+	want(2500, "one resized")
+	for i, left := range []int64{1500, 0, 0, 0} {
+		for range 2 { // the second finds nothing
+			if err := m.Destroy(pods[i].UID, QOSClass(pods[i])); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want(left, "after the end of "+string(pods[i].UID))
 	}
 }

@@ -51,7 +51,8 @@ type Options struct {
 // by one caller at a time.
 type Manager struct {
 	Options
-	naming naming
+	naming    naming
+	burstable burstable
 }
 
 // New makes the groups above the pods.
@@ -152,6 +153,9 @@ func (m *Manager) set(pod *core.Pod, milliCPU, memory int64) error {
 	if err == nil {
 		err = m.create(podGroup(pod), r)
 	}
+	if err == nil {
+		err = m.shareBurstable(pod, requests.Cpu().MilliValue(), false)
+	}
 	if err != nil {
 		return fmt.Errorf("control group of pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
@@ -242,6 +246,9 @@ func (m *Manager) Destroy(uid types.UID, class corev1.PodQOSClass) error {
 	}
 	if err := m.remove(g); err != nil {
 		return fmt.Errorf("removing control group of pod %s: %w", uid, err)
+	}
+	if err := m.shareBurstable(pod, 0, true); err != nil {
+		return fmt.Errorf("share of the burstable pods: %w", err)
 	}
 	return nil
 }
