@@ -24,6 +24,7 @@ type Check struct {
 type Health struct {
 	mu     sync.RWMutex
 	checks map[string][]Check // by endpoint
+	told   told
 }
 
 // The endpoints of Health.
@@ -79,7 +80,7 @@ func (h *Health) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	report, healthy := run(r.Context(), checks, r.URL.Query()["exclude"])
+	report, healthy := h.run(r.Context(), endpoint, checks, r.URL.Query()["exclude"])
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	_, verbose := r.URL.Query()["verbose"]
@@ -94,7 +95,7 @@ func (h *Health) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func run(ctx context.Context, checks []Check, exclude []string) (report string, healthy bool) {
+func (h *Health) run(ctx context.Context, endpoint string, checks []Check, exclude []string) (report string, healthy bool) {
 	var b strings.Builder
 	healthy = true
 	for _, c := range checks {
@@ -102,7 +103,9 @@ func run(ctx context.Context, checks []Check, exclude []string) (report string, 
 			fmt.Fprintf(&b, "[+]%s excluded: ok\n", c.Name)
 			continue
 		}
-		if err := c.Func(ctx); err != nil {
+		err := c.Func(ctx)
+		h.told.count(endpoint, c.Name, err == nil)
+		if err != nil {
 			healthy = false
 			fmt.Fprintf(&b, "[-]%s failed: %v\n", c.Name, err)
 			continue

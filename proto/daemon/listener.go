@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -45,6 +46,9 @@ func Endpoints(health *Health, metrics prometheus.Gatherer) *http.ServeMux {
 		mux.Handle("GET /"+e+"/{check...}", health)
 	}
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
+	slis := prometheus.NewRegistry()
+	slis.MustRegister(&health.told)
+	mux.Handle("GET /metrics/slis", promhttp.HandlerFor(slis, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(Version())
@@ -56,7 +60,8 @@ const shutdownGrace = 5 * time.Second
 
 // Serve answers on address until ctx ends, then lets requests under way finish
 // for a few seconds. With a nil tlsConfig it speaks plain HTTP, which is for
-// loopback health ports only. onListen, if not nil, is told the real address.
+// loopback health ports only; HTTP/2 is spoken unless tlsConfig names protocols
+// without it. onListen, if not nil, is told the real address.
 func Serve(ctx context.Context, address string, handler http.Handler, tlsConfig *tls.Config, onListen func(net.Addr)) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
@@ -70,6 +75,10 @@ func Serve(ctx context.Context, address string, handler http.Handler, tlsConfig 
 		TLSConfig:         tlsConfig,
 		ReadHeaderTimeout: 30 * time.Second,
 		IdleTimeout:       2 * time.Minute,
+	}
+	if tlsConfig != nil && len(tlsConfig.NextProtos) > 0 && !slices.Contains(tlsConfig.NextProtos, "h2") {
+		server.Protocols = new(http.Protocols)
+		server.Protocols.SetHTTP1(true)
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {

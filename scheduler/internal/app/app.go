@@ -72,7 +72,7 @@ func Run(ctx context.Context, options *config.Options, configuration *profile.Co
 	group.Go(func() error { return s.queue.Run(ctx) })
 	group.Go(func() error { return s.expire(ctx) })
 	if options.SecurePort != 0 {
-		group.Go(func() error { return s.serve(ctx, options) })
+		group.Go(func() error { return s.serve(ctx, options, configuration, routes.KnownPods) })
 	}
 	group.Go(func() error { return daemon.Watchdog(ctx, s.health, s.clock, logger) })
 	group.Go(func() error {
@@ -141,11 +141,15 @@ type parts struct {
 	gauges      metrics.Gauges
 }
 
-// connect returns a client of the API server that a kubeconfig names.
-func connect(kubeconfig string) (*rest.Client, error) {
+// connect returns a client of the API server that a kubeconfig names, or that is
+// at master.
+func connect(kubeconfig, master string) (*rest.Client, error) {
 	restConfig, err := rest.LoadKubeconfig(kubeconfig)
 	if err != nil {
 		return nil, &daemon.UsageError{Err: err}
+	}
+	if master != "" {
+		restConfig.Host = master
 	}
 	restConfig.UserAgent = "kctl-scheduler/" + release.Number
 	client, err := rest.New(restConfig)
@@ -157,7 +161,7 @@ func connect(kubeconfig string) (*rest.Client, error) {
 
 func assemble(options *config.Options, configuration *profile.Configuration, plugins map[string]framework.Factory, logger *zap.Logger) (*parts, error) {
 	clock := clock.RealClock{}
-	client, err := connect(options.Kubeconfig)
+	client, err := connect(options.Kubeconfig, options.Master)
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +192,7 @@ func assemble(options *config.Options, configuration *profile.Configuration, plu
 		s.recorders[name] = recorder
 	}
 	s.queue = queue.New(queue.Options{
-		Profiles: profiles, Clock: clock, FlushAfter: queue.DefaultFlushAfter,
+		Profiles: profiles, Clock: clock, FlushAfter: options.FlushAfter,
 		Backoff: backoff.Policy{Initial: configuration.InitialBackoff, Max: configuration.MaxBackoff},
 		Gated:   s.reporter.Gated, Incoming: s.metrics.Incoming, Handled: s.metrics.Handled, Hinted: s.metrics.Hinted,
 	})

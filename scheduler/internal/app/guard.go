@@ -41,7 +41,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.next.ServeHTTP(w, r)
 		return
 	}
-	debug := r.URL.Path != "/metrics"
+	debug := r.URL.Path != "/metrics" && r.URL.Path != "/metrics/slis"
 	token, hasToken := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	switch {
 	case len(r.TLS.VerifiedChains) > 0:

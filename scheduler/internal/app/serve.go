@@ -10,18 +10,23 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.uber.org/zap"
 
+	"kctl/proto/core"
 	"kctl/proto/daemon"
 	"kctl/proto/pki"
 	"kctl/scheduler/internal/config"
+	"kctl/scheduler/internal/metrics"
+	"kctl/scheduler/internal/profile"
 )
 
 const selfSignedLasts = 365 * 24 * time.Hour
 
 // serve answers health checks to anybody, and metrics, explanations and the
 // paths of daemon.Debug to who may use them.
-func (s *parts) serve(ctx context.Context, options *config.Options) error {
+func (s *parts) serve(ctx context.Context, options *config.Options, configuration *profile.Configuration, pods func() []*core.Pod) error {
 	tlsConfig, err := s.servingTLS(options)
 	if err != nil {
 		return &daemon.UsageError{Err: err}
@@ -30,6 +35,15 @@ func (s *parts) serve(ctx context.Context, options *config.Options) error {
 	registry.MustRegister(s.metrics, s.gauges)
 	mux := daemon.Endpoints(s.health, registry)
 	mux.Handle("GET /debug/explain", explainHandler(s.explainer))
+	resources := prometheus.NewRegistry()
+	resources.MustRegister(metrics.Resources{Pods: pods})
+	mux.Handle("GET /metrics/resources", promhttp.HandlerFor(resources, promhttp.HandlerOpts{}))
+	pages := &daemon.Pages{
+		Program: "kube-scheduler", Clock: s.clock, Started: s.clock.Now(), Flags: options.Flags(),
+		Config: map[string]any{"componentconfig": configuration.Effective()},
+		Paths:  []string{daemon.ConfigPath, daemon.FlagsPath, "/healthz", "/livez", "/metrics", "/readyz"},
+	}
+	pages.AddTo(mux)
 	if options.Profiling {
 		if options.ContentionProfiling {
 			runtime.SetBlockProfileRate(1)
@@ -51,21 +65,46 @@ func (s *parts) serve(ctx context.Context, options *config.Options) error {
 func (s *parts) reviews(options *config.Options) (r reviews, err error) {
 	r = reviews{tokens: s.client, access: s.client}
 	if options.AuthenticationKubeconfig != "" {
-		if r.tokens, err = connect(options.AuthenticationKubeconfig); err != nil {
+		if r.tokens, err = connect(options.AuthenticationKubeconfig, ""); err != nil {
 			return r, fmt.Errorf("--authentication-kubeconfig: %w", err)
 		}
 	}
 	if options.AuthorizationKubeconfig != "" {
-		if r.access, err = connect(options.AuthorizationKubeconfig); err != nil {
+		if r.access, err = connect(options.AuthorizationKubeconfig, ""); err != nil {
 			return r, fmt.Errorf("--authorization-kubeconfig: %w", err)
 		}
 	}
 	return r, nil
 }
 
+// servingTLS is what the flags say of TLS.
 func (s *parts) servingTLS(options *config.Options) (*tls.Config, error) {
-	if options.CertFile != "" {
-		reloader, err := pki.NewReloader(options.CertFile, options.KeyFile, s.clock)
+	c, err := s.certificates(options)
+	if err != nil {
+		return nil, err
+	}
+	if c.MinVersion, err = daemon.TLSVersion(options.Serving.TLSMinVersion); err != nil {
+		return nil, err
+	}
+	if c.CipherSuites, err = daemon.CipherSuites(options.Serving.TLSCipherSuites); err != nil {
+		return nil, err
+	}
+	if options.Serving.DisableHTTP2 {
+		c.NextProtos = []string{"http/1.1"}
+	}
+	return c, nil
+}
+
+func (s *parts) certificates(options *config.Options) (*tls.Config, error) {
+	certFile, keyFile := options.CertFile, options.KeyFile
+	if certFile == "" && options.Serving.CertDir != "" {
+		var err error
+		if certFile, keyFile, err = pki.ServingFiles("", "", options.Serving.CertDir, "kube-scheduler", []net.IP{options.BindAddress}, []string{"localhost"}, s.clock.Now()); err != nil {
+			return nil, err
+		}
+	}
+	if certFile != "" {
+		reloader, err := pki.NewReloader(certFile, keyFile, s.clock)
 		if err != nil {
 			return nil, err
 		}

@@ -35,6 +35,14 @@ type Options struct {
 	ContentionProfiling bool
 	Election            Election
 	Logging             daemon.LogOptions
+	Serving             Serving
+	// Master is the API server's address, instead of the kubeconfigs'.
+	Master string
+	// WriteConfigTo is a file for the configuration in effect; then that is all.
+	WriteConfigTo string
+	// FlushAfter is how long a pod can be left without an attempt.
+	FlushAfter   time.Duration
+	FeatureGates map[string]string
 
 	flags *pflag.FlagSet
 }
@@ -56,12 +64,16 @@ func NewOptions() *Options {
 	return &Options{
 		BindAddress: net.IPv4(127, 0, 0, 1), SecurePort: 10259, Profiling: true,
 		AlwaysAllowPaths: []string{"/healthz", "/healthz/*", "/livez", "/livez/*", "/readyz", "/readyz/*", "/version"},
+		Serving:          Serving{TLSMinVersion: "VersionTLS12"}, FlushAfter: 5 * time.Minute,
 		Election: Election{
 			Enabled: true, LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
 			ResourceLock: "leases", ResourceName: "kube-scheduler", ResourceNamespace: "kube-system",
 		},
 	}
 }
+
+// Flags are the flags with their values.
+func (o *Options) Flags() *pflag.FlagSet { return o.flags }
 
 // AddFlags binds the flags to fs.
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
@@ -86,6 +98,13 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&e.ResourceLock, "leader-elect-resource-lock", e.ResourceLock, "kind of the lock: leases")
 	fs.StringVar(&e.ResourceName, "leader-elect-resource-name", e.ResourceName, "name of the lease")
 	fs.StringVar(&e.ResourceNamespace, "leader-elect-resource-namespace", e.ResourceNamespace, "namespace of the lease")
+	fs.StringVar(&o.Master, "master", o.Master, "address of the API server, instead of the kubeconfig's")
+	fs.StringVar(&o.WriteConfigTo, "write-config-to", o.WriteConfigTo, "write the configuration in effect to this file, and end")
+	fs.DurationVar(&o.FlushAfter, "pod-max-in-unschedulable-pods-duration", o.FlushAfter, "how long a pod can be left without an attempt")
+	fs.BoolVar(&o.ContentionProfiling, "contention-profiling", o.ContentionProfiling, "have those recorded who wait for locks and channels; with --config, the file says so")
+	fs.StringToStringVar(&o.FeatureGates, "feature-gates", o.FeatureGates, "NAME=true|false,…: taken as they are by default; a gate that would change something is refused")
+	o.Serving.addFlags(fs)
+	addTwinFlags(fs)
 	o.Logging.AddFlags(fs)
 }
 
@@ -108,11 +127,24 @@ func (o *Options) Complete() (*profile.Configuration, error) {
 	if !o.given("profiling") {
 		o.Profiling = configuration.Profiling
 	}
-	o.ContentionProfiling = configuration.ContentionProfiling
+	if o.ConfigFile != "" || !o.given("contention-profiling") {
+		o.ContentionProfiling = configuration.ContentionProfiling
+	}
 	if o.Kubeconfig == "" {
 		o.Kubeconfig = configuration.Kubeconfig
 	}
-	return configuration, o.validate()
+	notes, err := o.twins()
+	configuration.Notes = append(configuration.Notes, notes...)
+	o.toFile(configuration)
+	return configuration, errors.Join(err, o.Serving.validate(), o.validate())
+}
+
+// toFile has the configuration say what is in effect.
+func (o *Options) toFile(c *profile.Configuration) {
+	file, e := &c.LeaderElection, &o.Election
+	file.LeaderElect, file.ResourceName, file.ResourceNamespace = &e.Enabled, e.ResourceName, e.ResourceNamespace
+	file.LeaseDuration.Duration, file.RenewDeadline.Duration, file.RetryPeriod.Duration = e.LeaseDuration, e.RenewDeadline, e.RetryPeriod
+	c.Kubeconfig, c.Profiling, c.ContentionProfiling = o.Kubeconfig, o.Profiling, o.ContentionProfiling
 }
 
 func (o *Options) electionFromFile(c *profile.Configuration) {
@@ -142,7 +174,10 @@ func (o *Options) given(flag string) bool { return o.flags != nil && o.flags.Cha
 
 func (o *Options) validate() error {
 	var errs []error
-	if o.Kubeconfig == "" {
+	if o.FlushAfter <= 0 {
+		errs = append(errs, fmt.Errorf("--pod-max-in-unschedulable-pods-duration=%s: not positive", o.FlushAfter))
+	}
+	if o.Kubeconfig == "" && o.WriteConfigTo == "" {
 		errs = append(errs, errors.New("--kubeconfig: needed, here or as clientConnection.kubeconfig in --config"))
 	}
 	if o.SecurePort < 0 || o.SecurePort > 65535 {

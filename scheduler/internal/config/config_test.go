@@ -71,18 +71,60 @@ func TestFlagsOfKubeadm(t *testing.T) {
 
 func TestBadFlags(t *testing.T) {
 	for want, args := range map[string][]string{
-		"--kubeconfig":                 nil,
-		"--secure-port=70000":          {"--kubeconfig=k", "--secure-port=70000"},
-		"--tls-private-key-file":       {"--kubeconfig=k", "--tls-cert-file=c"},
-		"--leader-elect-resource-lock": {"--kubeconfig=k", "--leader-elect-resource-lock=endpoints"},
-		"no such file":                 {"--kubeconfig=k", "--config=/nowhere.yaml"},
-		`unknown field "nonsense"`:     {"--kubeconfig=k", "--config=" + write(t, "nonsense: 1\n")},
-		"not supported: a standby":     {"--kubeconfig=k", "--config=" + write(t, "delayCacheUntilActive: true\n")},
-		"read scheduler policy":        {"--kubeconfig=k", "--policy-config-file=/nowhere.yaml"},
-		"give one of them":             {"--kubeconfig=k", "--policy-config-file=a", "--config=b"},
+		"--kubeconfig":                                                  nil,
+		"--secure-port=70000":                                           {"--kubeconfig=k", "--secure-port=70000"},
+		"--tls-private-key-file":                                        {"--kubeconfig=k", "--tls-cert-file=c"},
+		"--leader-elect-resource-lock":                                  {"--kubeconfig=k", "--leader-elect-resource-lock=endpoints"},
+		"--feature-gates=DefaultPodSysctls=true":                        {"--kubeconfig=k", "--feature-gates=kube:AllBeta=false,AllAlpha=false,DefaultPodSysctls=true"},
+		"--feature-gates=WatchList=f":                                   {"--kubeconfig=k", "--feature-gates=kube:WatchList=false"},
+		"--tls-min-version=VersionTLS10":                                {"--kubeconfig=k", "--tls-min-version=VersionTLS10"},
+		"--tls-cipher-suites=TLS_RSA_WITH_RC4_128_SHA":                  {"--kubeconfig=k", "--tls-cipher-suites=TLS_RSA_WITH_RC4_128_SHA"},
+		"--requestheader-client-ca-file=x: not supported: callers show": {"--kubeconfig=k", "--requestheader-client-ca-file=x"},
+		"--tls-sni-cert-key=a,b: not":                                   {"--kubeconfig=k", "--tls-sni-cert-key=a,b"},
+		"--permit-port-sharing=true":                                    {"--kubeconfig=k", "--permit-port-sharing"},
+		"--emulated-version=1.36":                                       {"--kubeconfig=k", "--emulated-version=1.36"},
+		"--pod-max-in-unschedulable":                                    {"--kubeconfig=k", "--pod-max-in-unschedulable-pods-duration=0s"},
+		"no such file":                                                  {"--kubeconfig=k", "--config=/nowhere.yaml"},
+		`unknown field "nonsense"`:                                      {"--kubeconfig=k", "--config=" + write(t, "nonsense: 1\n")},
+		"not supported: a standby":                                      {"--kubeconfig=k", "--config=" + write(t, "delayCacheUntilActive: true\n")},
+		"read scheduler policy":                                         {"--kubeconfig=k", "--policy-config-file=/nowhere.yaml"},
+		"give one of them":                                              {"--kubeconfig=k", "--policy-config-file=a", "--config=b"},
 	} {
 		if _, err := parse(t, args...).Complete(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: want an error with %q, got %v", args, want, err)
 		}
+	}
+}
+
+// Every flag that kube-scheduler v1.37.0 has is here, with the value it has there
+// where it says so, and none of these is refused.
+func TestFlagsOfTheTwin(t *testing.T) {
+	names := strings.Fields(`allow-metric-labels allow-metric-labels-manifest authentication-kubeconfig authentication-skip-lookup
+		authentication-token-webhook-cache-ttl authentication-tolerate-lookup-failure authorization-always-allow-paths authorization-kubeconfig
+		authorization-webhook-cache-authorized-ttl authorization-webhook-cache-unauthorized-ttl bind-address cert-dir client-ca-file config
+		contention-profiling disable-http2-serving disabled-metrics emulated-version feature-gates http2-max-streams-per-connection kube-api-burst
+		kube-api-content-type kube-api-qps kubeconfig leader-elect leader-elect-lease-duration leader-elect-renew-deadline
+		leader-elect-resource-lock leader-elect-resource-name leader-elect-resource-namespace leader-elect-retry-period log-flush-frequency
+		log-json-info-buffer-size log-json-split-stream log-text-info-buffer-size log-text-split-stream logging-format master
+		min-compatibility-version permit-address-sharing permit-port-sharing pod-max-in-unschedulable-pods-duration profiling
+		requestheader-allowed-names requestheader-client-ca-file requestheader-extra-headers-prefix requestheader-group-headers
+		requestheader-uid-headers requestheader-username-headers secure-port show-hidden-metrics-for-version tls-cert-file tls-cipher-suites
+		tls-curve-preferences tls-min-version tls-private-key-file tls-sni-cert-key v vmodule write-config-to`)
+	args := []string{"--kubeconfig=k", "--feature-gates=AllBeta=false,kube:AllAlpha=false,WatchList=true"}
+	for _, f := range twinFlags {
+		args = append(args, "--"+f.name+"="+f.fallback)
+	}
+	o := parse(t, args...)
+	for _, name := range names {
+		if o.Flags().Lookup(name) == nil {
+			t.Errorf("--%s is not known", name)
+		}
+	}
+	if c, err := o.Complete(); err != nil || len(c.Notes) != 0 {
+		t.Errorf("as they are without being given: %v", err)
+	}
+	c, err := parse(t, "--kubeconfig=k", "--kube-api-qps=5", "--authentication-skip-lookup").Complete()
+	if err != nil || len(c.Notes) != 2 {
+		t.Errorf("flags that change nothing: %v, noted %q", err, c.Notes)
 	}
 }

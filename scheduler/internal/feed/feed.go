@@ -57,6 +57,7 @@ type Feed struct {
 
 	promises Promises
 	permits  Permits
+	known    *watch.Store[*core.Pod]
 
 	// Whole keeps all of pods and nodes, for plugins and extenders that may look
 	// at anything; otherwise only what the plugins that are here look at.
@@ -65,14 +66,17 @@ type Feed struct {
 
 // New returns a feed whose calls into plugins end with ctx.
 func New(ctx context.Context, queue Queue, cache Cache, promises Promises, permits Permits) *Feed {
-	return &Feed{ctx: ctx, queue: queue, cache: cache, promises: promises, permits: permits}
+	f := &Feed{ctx: ctx, queue: queue, cache: cache, promises: promises, permits: permits}
+	f.known = watch.NewStore(nil, watch.Handler[*core.Pod]{OnAdd: f.podAdded, OnUpdate: f.podUpdated, OnDelete: f.podDeleted})
+	return f
 }
+
+// KnownPods are all that have not ended.
+func (f *Feed) KnownPods() []*core.Pod { return f.known.List() }
 
 // Pods returns the sink for the pods' reflector.
 func (f *Feed) Pods() watch.Sink[*core.Pod] {
-	return pods{whole: f.Whole, shared: newShared(), Sink: watch.NewStore(nil, watch.Handler[*core.Pod]{
-		OnAdd: f.podAdded, OnUpdate: f.podUpdated, OnDelete: f.podDeleted,
-	})}
+	return pods{whole: f.Whole, shared: newShared(), Sink: f.known}
 }
 
 // Nodes returns the sink for the nodes' reflector.

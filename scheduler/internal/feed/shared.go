@@ -77,7 +77,7 @@ func (s *shared) containersOf(encoded []wireContainer) ([]core.Container, error)
 		for _, part := range [...]string{c.Name, c.Image, c.RestartPolicy} {
 			s.key = append(binary.AppendUvarint(s.key, uint64(len(part))), part...)
 		}
-		for _, part := range [...][]byte{c.Ports, c.Resources.Requests} {
+		for _, part := range [...][]byte{c.Ports, c.Resources.Requests, c.Resources.Limits} {
 			s.key = append(binary.AppendUvarint(s.key, uint64(len(part))), part...)
 		}
 	}
@@ -105,6 +105,9 @@ func (s *shared) decodeContainer(w *wireContainer, c *core.Container) (err error
 			return err
 		}
 	}
-	c.Resources.Requests, err = s.resources.of(w.Resources.Requests)
+	if c.Resources.Requests, err = s.resources.of(w.Resources.Requests); err != nil {
+		return err
+	}
+	c.Resources.Limits, err = s.resources.of(w.Resources.Limits)
 	return err
 }

@@ -71,6 +71,7 @@ type wireContainer struct {
 	RestartPolicy string         `json:"restartPolicy"`
 	Resources     struct {
 		Requests jsontext.Value `json:"requests"`
+		Limits   jsontext.Value `json:"limits"`
 	} `json:"resources"`
 }
 

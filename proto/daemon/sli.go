@@ -1,0 +1,63 @@
+package daemon
+
+import (
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// told is what was told of checks whenever somebody asked (Kubernetes docs,
+// "Component SLI metrics").
+type told struct {
+	mu sync.Mutex
+	of map[checkOf]outcome
+}
+
+type checkOf struct{ endpoint, name string }
+
+type outcome struct {
+	last              float64 // 1 for healthy
+	succeeded, failed float64
+}
+
+func (t *told) count(endpoint, name string, healthy bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.of == nil {
+		t.of = map[checkOf]outcome{}
+	}
+	o := t.of[checkOf{endpoint, name}]
+	if healthy {
+		o.last, o.succeeded = 1, o.succeeded+1
+	} else {
+		o.last, o.failed = 0, o.failed+1
+	}
+	t.of[checkOf{endpoint, name}] = o
+}
+
+var (
+	checkDesc = prometheus.NewDesc("kubernetes_healthcheck",
+		"What a health check said last, 1 for healthy.", []string{"name", "type"}, nil)
+	checksDesc = prometheus.NewDesc("kubernetes_healthchecks_total",
+		"How often a health check said what.", []string{"name", "type", "status"}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (*told) Describe(descs chan<- *prometheus.Desc) {
+	descs <- checkDesc
+	descs <- checksDesc
+}
+
+// Collect implements prometheus.Collector.
+func (t *told) Collect(metrics chan<- prometheus.Metric) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for check, o := range t.of {
+		metrics <- prometheus.MustNewConstMetric(checkDesc, prometheus.GaugeValue, o.last, check.name, check.endpoint)
+		for status, count := range map[string]float64{"success": o.succeeded, "error": o.failed} {
+			if count > 0 {
+				metrics <- prometheus.MustNewConstMetric(checksDesc, prometheus.CounterValue, count, check.name, check.endpoint, status)
+			}
+		}
+	}
+}
