@@ -50,8 +50,11 @@ func (b *Binder) Subresource() registry.Subresource {
 // Bind assigns the pod to the binding's target, in one transaction: a pod that
 // has a node, is being deleted or is still gated stays as it is (409).
 func (b *Binder) Bind(ctx context.Context, namespace, name string, binding *core.Binding, o *metav1.CreateOptions) (*metav1.Status, error) {
-	if binding.Name != name {
+	switch {
+	case binding.Name != name:
 		return nil, apierrors.NewBadRequest("name in URL does not match name in Binding object")
+	case binding.Namespace != "" && binding.Namespace != namespace:
+		return nil, apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
 	}
 	if errs := validateBinding(binding); len(errs) > 0 {
 		return nil, registry.Invalid(corev1.SchemeGroupVersion.WithKind("Binding").GroupKind(), binding.Name, errs)

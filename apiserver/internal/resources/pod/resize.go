@@ -21,7 +21,7 @@ func prepareResize(_ context.Context, pod, old *core.Pod) {
 		spec.Resources = pod.Spec.Resources
 	}
 	pod.Spec, pod.Status = spec, old.Status
-	pod.Labels, pod.Annotations = old.Labels, old.Annotations
+	keepMetadata(pod, old)
 }
 
 func resized(kept, asked []core.Container) []core.Container {

@@ -132,6 +132,14 @@ func prepareEphemeral(_ context.Context, pod, old *core.Pod) {
 	pod.Spec = *old.Spec.DeepCopy()
 	pod.Spec.EphemeralContainers = added
 	pod.Status = old.Status
+	keepMetadata(pod, old)
+}
+
+// keepMetadata undoes what a change of a part makes of the whole: who may add
+// containers may not thereby choose the pod's services, owners or end.
+func keepMetadata(pod, old *core.Pod) {
+	pod.Labels, pod.Annotations = old.Labels, old.Annotations
+	pod.Finalizers, pod.OwnerReferences = old.Finalizers, old.OwnerReferences
 }
 
 func validateEphemeralChange(_ context.Context, pod, old *core.Pod) field.ErrorList {
