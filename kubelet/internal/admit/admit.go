@@ -117,8 +117,8 @@ func fits(pod *core.Pod, others []*core.Pod, allocatable corev1.ResourceList) De
 	}
 	for _, name := range sortedNames(requests) {
 		request, taken, has := requests[name], used[name], allocatable[name]
-		if request.IsZero() {
-			continue
+		if _, known := allocatable[name]; request.IsZero() || !known && extended(name) {
+			continue // a resource that the node does not know is the cluster's to count
 		}
 		taken.Add(request)
 		if taken.Cmp(has) > 0 {
@@ -140,20 +140,14 @@ func Features(pod *core.Pod) error {
 	if pod.Spec.SecurityContext != nil && pod.Spec.SecurityContext.WindowsOptions != nil {
 		missing = append(missing, "spec.securityContext.windowsOptions")
 	}
-	for i := range pod.Spec.Containers {
-		for name := range pod.Spec.Containers[i].Resources.Limits {
-			if extended(name) {
-				missing = append(missing, fmt.Sprintf("spec.containers[%d].resources.limits[%s]", i, name))
-			}
-		}
-	}
 	if len(missing) > 0 {
 		return fmt.Errorf("not supported by this kubelet: %s", strings.Join(missing, ", "))
 	}
 	return nil
 }
 
-// extended says that a resource belongs to a device plugin.
+// extended says that a resource is none of the node's own: an operator wrote it
+// into the node's status, or a scheduler's extender counts it.
 func extended(name corev1.ResourceName) bool {
 	return strings.Contains(string(name), "/") && !strings.HasPrefix(string(name), corev1.ResourceDefaultNamespacePrefix)
 }

@@ -18,7 +18,7 @@ func node() *core.Node {
 		ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"disk": "ssd"}},
 		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: "gone", Effect: corev1.TaintEffectNoExecute}, {Key: "soft", Effect: corev1.TaintEffectNoSchedule}}},
 		Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{
-			corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("1Gi"), corev1.ResourcePods: resource.MustParse("3"),
+			"example.com/dongle": resource.MustParse("2"), corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("1Gi"), corev1.ResourcePods: resource.MustParse("3"),
 		}},
 	}
 }
@@ -49,6 +49,12 @@ func TestPod(t *testing.T) {
 			s.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse(quantity)
 		}
 	}
+	extended := func(name corev1.ResourceName, quantity string) func(*core.PodSpec) {
+		return func(s *core.PodSpec) {
+			s.Containers[0].Resources.Requests[name] = resource.MustParse(quantity)
+			s.Containers[0].Resources.Limits = corev1.ResourceList{name: resource.MustParse(quantity)}
+		}
+	}
 	for _, c := range []struct {
 		name   string
 		pod    *core.Pod
@@ -58,6 +64,9 @@ func TestPod(t *testing.T) {
 	}{
 		{"fits", pod("p", nil), []*core.Pod{pod("o", cpu("1500m"))}, false, ""},
 		{"too much cpu", pod("p", nil), []*core.Pod{pod("o", cpu("1501m"))}, false, "OutOfcpu"},
+		{"all dongles", pod("p", extended("example.com/dongle", "2")), nil, false, ""},
+		{"too many dongles", pod("p", extended("example.com/dongle", "1")), []*core.Pod{pod("o", extended("example.com/dongle", "2"))}, false, "OutOfexample.com/dongle"},
+		{"what the node does not count", pod("p", extended("example.com/licence", "9")), nil, false, ""},
 		{"too much memory", pod("p", func(s *core.PodSpec) {
 			s.Containers[0].Resources.Requests[corev1.ResourceMemory] = resource.MustParse("2Gi")
 		}), nil, false, "OutOfmemory"},
@@ -70,9 +79,6 @@ func TestPod(t *testing.T) {
 		{"port on another address", pod("p", port("127.0.0.2")), []*core.Pod{pod("o", port("127.0.0.1"))}, false, ""},
 		{"another OS", pod("p", func(s *core.PodSpec) { s.OS = &corev1.PodOS{Name: corev1.Windows} }), nil, false, "PodOSNotSupported"},
 		{"a claim", pod("p", func(s *core.PodSpec) { s.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}} }), nil, false, "UnsupportedPodFeature"},
-		{"a device", pod("p", func(s *core.PodSpec) {
-			s.Containers[0].Resources.Limits = corev1.ResourceList{"example.com/gpu": resource.MustParse("1")}
-		}), nil, false, "UnsupportedPodFeature"},
 	} {
 		got := Pod(c.pod, c.others, node(), c.static, Features)
 		if got.Reason != c.reason || got.Admitted != (c.reason == "") {

@@ -68,6 +68,12 @@ func (m *Manager) status(before *corev1.NodeStatus, s state) corev1.NodeStatus {
 	for name, size := range machine.HugePages {
 		status.Capacity[name] = *resource.NewQuantity(size, resource.BinarySI)
 	}
+	// What an operator has advertised stays; all of it is for pods.
+	for name, quantity := range before.Capacity {
+		if strings.Contains(string(name), "/") && !strings.HasPrefix(string(name), corev1.ResourceDefaultNamespacePrefix) {
+			status.Capacity[name] = quantity
+		}
+	}
 	status.Allocatable = allocatable(status.Capacity, m.config.Reserved)
 	status.Addresses = nil
 	for _, ip := range m.config.Addresses {

@@ -84,6 +84,10 @@ func TestStatus(t *testing.T) {
 	if !sameButHeartbeat(first, same) || !same.Conditions[4].LastTransitionTime.Time.Equal(start) || !same.Conditions[4].LastHeartbeatTime.Time.Equal(later) {
 		t.Errorf("a minute later %+v", same.Conditions[4])
 	}
+	first.Capacity["example.com/dongle"] = resource.MustParse("4")
+	if told := m.status(&first, state{now: later}); told.Capacity.Name("example.com/dongle", resource.DecimalSI).Value() != 4 || told.Allocatable.Name("example.com/dongle", resource.DecimalSI).Value() != 4 {
+		t.Errorf("of what an operator advertised there is %v, for pods %v", told.Capacity, told.Allocatable)
+	}
 	m.config.Under = func(condition corev1.NodeConditionType) bool { return condition == corev1.NodeMemoryPressure }
 	down := m.status(&same, state{now: later, notReady: []string{"down", "out"}})
 	ready := down.Conditions[4]
