@@ -258,7 +258,7 @@ func (k *Kubelet) makeRuntime(ctx context.Context) error {
 		UserIDs: k.userIDsOf, CgroupParent: k.cgroups.Parent, DNS: resolver.Of,
 		Services: around.Services, WaitServices: around.WaitServices, RuntimeHandler: around.RuntimeHandler,
 		ClusterDomain: k.config.ClusterDomain, SeccompRoot: filepath.Join(k.config.RootDir, "seccomp"), SeccompDefault: k.config.SeccompDefault,
-		MaxParallelPulls: k.config.PullsAtOnce(), ImageUsed: k.images.Use, MaxContainerBackOff: k.config.MaxBackOff,
+		MaxParallelPulls: k.config.PullsAtOnce(), ImageUsed: k.images.Use, MaxContainerBackOff: k.config.MaxBackOff, Count: k.metrics.count,
 	})
 	if err == nil {
 		k.health.heard(k.runtime.Learn)

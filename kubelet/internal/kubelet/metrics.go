@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"kctl/kubelet/internal/podruntime"
 	"kctl/kubelet/internal/podworker"
 )
 
@@ -22,6 +23,7 @@ type metrics struct {
 	operationTime  *prometheus.HistogramVec
 	operationFails *prometheus.CounterVec
 	evictions      *prometheus.CounterVec
+	counts         map[podruntime.Counted]prometheus.Counter
 }
 
 func newMetrics(registry *prometheus.Registry) *metrics {
@@ -46,10 +48,25 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 	m.streamErrors = counter("evented_pleg_connection_error_count", "The number of errors encountered during the establishment of streaming connection with the CRI runtime.")
 	m.streamLatency = prometheus.NewHistogram(histogram("evented_pleg_connection_latency_seconds", "The latency of streaming connection with the CRI runtime, measured in seconds."))
 	m.shutdownStart = prometheus.NewGauge(prometheus.GaugeOpts{Subsystem: "kubelet", Name: "graceful_shutdown_start_time_seconds", Help: "Last graceful shutdown start time since unix epoch in seconds"})
+	m.counts = map[podruntime.Counted]prometheus.Counter{}
+	for what, help := range countHelp {
+		m.counts[what] = counter(string(what), help)
+		registry.MustRegister(m.counts[what])
+	}
 	registry.MustRegister(m.shutdownStart, m.streams, m.streamErrors, m.streamLatency)
 	registry.MustRegister(m.evictions, m.workerStart, m.work, m.relist, m.relistInterval, m.operations, m.operationTime, m.operationFails)
 	return m
 }
+
+var countHelp = map[podruntime.Counted]string{
+	podruntime.UserNamespacedPods:       "Cumulative number of pods with user namespaces that were started.",
+	podruntime.UserNamespacedPodsFailed: "Cumulative number of errors at starting pods with user namespaces.",
+	podruntime.ImageVolumesRequested:    "Number of requested image volumes.",
+	podruntime.ImageVolumesMounted:      "Number of image volumes that were mounted.",
+	podruntime.ImageVolumesFailed:       "Number of image volumes that could not be mounted.",
+}
+
+func (m *metrics) count(what podruntime.Counted) { m.counts[what].Inc() }
 
 func (m *metrics) observeWork(job podworker.Job, took time.Duration) {
 	operation := job.Type.String()

@@ -76,6 +76,8 @@ type Config struct {
 	ImageUsed func(id string)
 	// MaxContainerBackOff bounds the crash back-off; zero means 300 s.
 	MaxContainerBackOff time.Duration
+	// Count, if not nil, is told of what metrics count. It must not block.
+	Count func(what Counted)
 	// HTTPClient runs httpGet hooks; nil means one of the package's own.
 	HTTPClient *http.Client
 }

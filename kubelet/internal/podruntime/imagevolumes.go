@@ -16,6 +16,7 @@ func (s *podSync) pullVolumes(c containerStart) {
 	spec, _ := s.spec(c)
 	for _, volume := range imageVolumes(s.pod, spec) {
 		if s.volumes[volume.Name] == nil {
+			s.count(ImageVolumesRequested, 1)
 			s.volumes[volume.Name] = begin(&s.background, func() (image.Present, error) { return s.ensureVolume(volume) })
 		}
 	}

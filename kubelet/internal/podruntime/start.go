@@ -23,6 +23,7 @@ import (
 // prepared; beside their creation, the sandbox's addresses are asked for.
 func (s *podSync) sandbox(a podActions) bool {
 	if err := s.configureSandbox(a); err != nil {
+		s.countNamespace(err)
 		s.Events.Eventf(s.pod, corev1.EventTypeWarning, "FailedCreatePodSandBox", "Failed to create pod sandbox: %v", err)
 		s.fail(err)
 		return false
@@ -44,6 +45,7 @@ func (s *podSync) sandbox(a podActions) bool {
 		return true
 	}
 	id, err := s.createSandbox()
+	s.countNamespace(err)
 	if err != nil {
 		s.Events.Eventf(s.pod, corev1.EventTypeWarning, "FailedCreatePodSandBox", "Failed to create pod sandbox: %s", cri.Message(err))
 		s.fail(fmt.Errorf("creating the sandbox of pod %s/%s: %w", s.pod.Namespace, s.pod.Name, err))
@@ -190,6 +192,7 @@ func (s *podSync) runContainer(c containerStart, spec *core.Container, fieldPath
 	}
 	volumes, err := s.waitVolumes(spec)
 	if err != nil {
+		s.count(ImageVolumesFailed, 1)
 		return err
 	}
 	last := s.current().Container(c.Name)
@@ -201,8 +204,10 @@ func (s *podSync) runContainer(c containerStart, spec *core.Container, fieldPath
 	ctx := context.WithoutCancel(s.ctx)
 	id, err := s.runtime.CreateContainer(ctx, s.sandboxID, config, s.config)
 	if err != nil {
+		s.count(ImageVolumesFailed, len(volumes))
 		return &startError{ReasonCreateContainer, err}
 	}
+	s.count(ImageVolumesMounted, len(volumes))
 	created := s.Clock.Now()
 	s.Events.ContainerEventf(s.pod, fieldPath, corev1.EventTypeNormal, "Created", "Container created")
 	if err := s.writeHosts(); err != nil {

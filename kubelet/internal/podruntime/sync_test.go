@@ -1,6 +1,7 @@
 package podruntime
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -206,7 +207,15 @@ func TestContainerSeesWhatItsSpecSays(t *testing.T) {
 }
 
 func TestBadConfigurationsSaySo(t *testing.T) {
-	b := newBed(t)
+	var mu sync.Mutex
+	counts := map[Counted]int{}
+	b := newBed(t, func(c *Config) {
+		c.Count = func(what Counted) {
+			mu.Lock()
+			defer mu.Unlock()
+			counts[what]++
+		}
+	})
 	yes, no := true, false
 	cases := []struct {
 		name, reason, message string
@@ -230,6 +239,10 @@ func TestBadConfigurationsSaySo(t *testing.T) {
 		{"rule", ReasonCreateContainerConfig, "action Dance is not supported", func(p *core.Pod) {
 			p.Spec.Containers[0].RestartPolicyRules = []corev1.ContainerRestartRule{{Action: "Dance"}}
 		}},
+		{"image volume", "ErrImageNeverPull", "is not present", func(p *core.Pod) {
+			p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: "critest.local/none:1", PullPolicy: corev1.PullNever}}}}
+			p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/v"}}
+		}},
 		{"userns", "", "spec.hostUsers: false", func(p *core.Pod) { p.Spec.HostUsers = &no }},
 		{"class", "", `runtimeClassName "gvisor"`, func(p *core.Pod) { class := "gvisor"; p.Spec.RuntimeClassName = &class }},
 	}
@@ -249,4 +262,9 @@ func TestBadConfigurationsSaySo(t *testing.T) {
 			}
 		})
 	}
+	want := map[Counted]int{UserNamespacedPods: 1, UserNamespacedPodsFailed: 1, ImageVolumesRequested: 1, ImageVolumesFailed: 1}
+	if mu.Lock(); !maps.Equal(counts, want) {
+		t.Errorf("counted %v, want %v", counts, want)
+	}
+	mu.Unlock()
 }

@@ -1,0 +1,33 @@
+package podruntime
+
+// Counted is something of which metrics tell how often it happened; its values
+// are upstream's names of the counters.
+type Counted string
+
+// What is counted.
+const (
+	UserNamespacedPods       Counted = "started_user_namespaced_pods_total"
+	UserNamespacedPodsFailed Counted = "started_user_namespaced_pods_errors_total"
+	ImageVolumesRequested    Counted = "image_volume_requested_total"
+	ImageVolumesMounted      Counted = "image_volume_mounted_succeed_total"
+	ImageVolumesFailed       Counted = "image_volume_mounted_errors_total"
+)
+
+func (m *Manager) count(what Counted, times int) {
+	for range times {
+		if m.Count != nil {
+			m.Count(what)
+		}
+	}
+}
+
+// countNamespace counts an attempt at a sandbox of a pod with users of its own.
+func (s *podSync) countNamespace(err error) {
+	if s.pod.Spec.HostUsers == nil || *s.pod.Spec.HostUsers {
+		return
+	}
+	s.count(UserNamespacedPods, 1)
+	if err != nil {
+		s.count(UserNamespacedPodsFailed, 1)
+	}
+}
