@@ -225,7 +225,7 @@ func (v *View) taken(shown, stored core.Object) (core.Object, error) {
 	v.Default(shown)
 	if v.Validate != nil {
 		if errs := v.Validate(shown); len(errs) > 0 {
-			return nil, Invalid(v.Shown.GVK().GroupKind(), shown.GetName(), errs)
+			return nil, Invalid(v.Of.Info().GVK().GroupKind(), shown.GetName(), errs)
 		}
 	}
 	return stored, v.Take(shown, stored)

@@ -133,6 +133,8 @@ func validateSource(m *autoscalingv2.MetricSpec, at *field.Path) field.ErrorList
 	case m.ContainerResource != nil:
 		if m.ContainerResource.Name == "" {
 			errs = append(errs, field.Required(at.Child("containerResource", "name"), "must specify a resource name"))
+		} else {
+			errs = append(errs, check.LimitedResource(m.ContainerResource.Name, true, at.Child("containerResource", "name"))...)
 		}
 		if m.ContainerResource.Container == "" {
 			errs = append(errs, field.Required(at.Child("containerResource", "container"), "must specify a container"))

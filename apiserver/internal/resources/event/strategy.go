@@ -33,7 +33,7 @@ func Strategy(clock clock.PassiveClock, ttl time.Duration) registry.Strategy[*co
 		OwnsNothing:   true,
 		StoragePrefix: "events",
 		New:           func() *core.Event { return new(core.Event) },
-		ValidateName:  check.NameIsSubdomain,
+		ValidateName:  check.NameIsSegment,
 		Validate:      func(_ context.Context, e *core.Event) field.ErrorList { return validate(e) },
 		Update: registry.Change[*core.Event]{
 			Validate: func(_ context.Context, e, _ *core.Event) field.ErrorList { return validate(e) },

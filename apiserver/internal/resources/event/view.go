@@ -1,11 +1,14 @@
 package event
 
 import (
+	"fmt"
+
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/check"
 	"kctl/proto/core"
 
 	corev1 "k8s.io/api/core/v1"
@@ -64,6 +67,9 @@ func take(e *eventsv1.Event, into *core.Event) {
 	}
 }
 
+// minSeries is how often something happens that is a series.
+const minSeries = 2
+
 // validateNew checks what the core group leaves open: an event of this group
 // says when it happened, and leaves the older fields alone.
 func validateNew(e *eventsv1.Event) field.ErrorList {
@@ -71,6 +77,17 @@ func validateNew(e *eventsv1.Event) field.ErrorList {
 		return nil // it is there already, and may have been made in the core group
 	}
 	var errs field.ErrorList
+	if e.Name != "" {
+		errs = check.Messages(field.NewPath("metadata", "name"), e.Name, check.NameIsSubdomain(e.Name, false))
+	}
+	if s := e.Series; s != nil {
+		if s.Count < minSeries {
+			errs = append(errs, field.Invalid(field.NewPath("series", "count"), "", fmt.Sprintf("should be at least %d", minSeries)))
+		}
+		if s.LastObservedTime.IsZero() {
+			errs = append(errs, field.Required(field.NewPath("series", "lastObservedTime"), ""))
+		}
+	}
 	if e.EventTime.IsZero() {
 		errs = append(errs, field.Required(field.NewPath("eventTime"), ""))
 	}

@@ -29,6 +29,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Namespace] {
 		Default:             setDefaults,
 		ValidateName:        check.NameIsLabel,
 		PrepareForCreate:    prepareForCreate,
+		Validate:            func(_ context.Context, ns *core.Namespace) field.ErrorList { return validate(ns) },
 		Update:              registry.Change[*core.Namespace]{Prepare: prepareForUpdate},
 		Status:              &registry.Change[*core.Namespace]{Prepare: prepareStatus, Validate: validateStatus},
 		UnconditionalUpdate: true,
@@ -45,6 +46,19 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Namespace] {
 			return []any{ns.Name, string(ns.Status.Phase), cell.Age(clock.Now(), ns.CreationTimestamp)}
 		},
 	}
+}
+
+func validate(ns *core.Namespace) field.ErrorList {
+	var errs field.ErrorList
+	path := field.NewPath("spec", "finalizers")
+	for _, name := range ns.Spec.Finalizers {
+		errs = append(errs, check.QualifiedName(string(name), path)...)
+		for _, err := range registry.QualifiedFinalizers([]corev1.FinalizerName{name}, path) {
+			err.Field = path.String() // the first of a list of one
+			errs = append(errs, err)
+		}
+	}
+	return errs
 }
 
 // setDefaults also keeps the label by which selectors name a namespace right;

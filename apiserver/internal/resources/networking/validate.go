@@ -104,7 +104,7 @@ func validateBackend(b *networkingv1.IngressBackend, at *field.Path) field.Error
 	case b.Resource != nil && b.Service != nil:
 		return field.ErrorList{field.Invalid(at, "", "cannot set both resource and service backends")}
 	case b.Resource != nil:
-		return validateTypedReference(ptr.Deref(b.Resource.APIGroup, ""), b.Resource.Kind, b.Resource.Name, at.Child("resource"))
+		return validateTypedReference(b.Resource.APIGroup, b.Resource.Kind, b.Resource.Name, at.Child("resource"))
 	case b.Service == nil:
 		return field.ErrorList{field.Invalid(at, "", "resource or service backend is required")}
 	}
@@ -129,10 +129,10 @@ func validateBackend(b *networkingv1.IngressBackend, at *field.Path) field.Error
 	return errs
 }
 
-func validateTypedReference(group, kind, name string, at *field.Path) field.ErrorList {
+func validateTypedReference(group *string, kind, name string, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if group != "" {
-		errs = append(errs, check.Messages(at.Child("apiGroup"), group, validation.IsDNS1123Subdomain(group))...)
+	if group != nil {
+		errs = append(errs, check.Messages(at.Child("apiGroup"), *group, validation.IsDNS1123Subdomain(*group))...)
 	}
 	for _, f := range []struct{ name, value string }{{"kind", kind}, {"name", name}} {
 		if f.value == "" {
@@ -158,7 +158,7 @@ func validateClass(s *networkingv1.IngressClassSpec) field.ErrorList {
 		return errs
 	}
 	path := specPath.Child("parameters")
-	errs = append(errs, validateTypedReference(ptr.Deref(p.APIGroup, ""), p.Kind, p.Name, path)...)
+	errs = append(errs, validateTypedReference(p.APIGroup, p.Kind, p.Name, path)...)
 	switch scope := ptr.Deref(p.Scope, ""); scope {
 	case "":
 		errs = append(errs, field.Required(path.Child("scope"), ""))

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"fmt"
 	"sort"
 	"strings"
 	"time"
@@ -40,7 +41,7 @@ func row(n *core.Node, now time.Time) []any {
 	return []any{
 		n.Name, status(n), cell.OrNone(strings.Join(roles(n), ",")), cell.Age(now, n.CreationTimestamp), info.KubeletVersion,
 		address(n, corev1.NodeInternalIP), address(n, corev1.NodeExternalIP),
-		known(info.OSImage), known(info.KernelVersion), known(info.ContainerRuntimeVersion),
+		known(info.OSImage), kernel(&info), known(info.ContainerRuntimeVersion),
 	}
 }
 
@@ -94,4 +95,12 @@ func known(s string) string {
 		return notReported
 	}
 	return s
+}
+
+// kernel is also for which machines the kernel was made.
+func kernel(info *corev1.NodeSystemInfo) string {
+	if info.KernelVersion == "" || info.Architecture == "" {
+		return known(info.KernelVersion)
+	}
+	return fmt.Sprintf("%s (%s)", info.KernelVersion, info.Architecture)
 }

@@ -59,7 +59,10 @@ func warnings(c *nodev1.RuntimeClass) []string {
 }
 
 func validate(c *nodev1.RuntimeClass) field.ErrorList {
-	errs := check.Messages(field.NewPath("handler"), c.Handler, check.NameIsLabel(c.Handler, false))
+	errs := check.Need(nil, "handler", c.Handler)
+	if c.Handler != "" {
+		errs = check.Messages(field.NewPath("handler"), c.Handler, check.NameIsLabel(c.Handler, false))
+	}
 	if c.Overhead != nil {
 		errs = append(errs, check.Amounts(c.Overhead.PodFixed, field.NewPath("overhead", "podFixed"))...)
 	}

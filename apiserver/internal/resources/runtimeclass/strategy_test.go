@@ -22,7 +22,7 @@ func TestValidate(t *testing.T) {
 	for text, want := range map[string]string{
 		"{handler: runc}":  "",
 		"{handler: Run_C}": `handler: Invalid value: "Run_C": a lowercase RFC 1123 label`,
-		"{}":               `handler: Invalid value: ""`,
+		"{}":               "handler: Required value",
 		"{handler: runc, overhead: {podFixed: {cpu: 100m, memory: 1Mi}}}":                                      "",
 		"{handler: runc, overhead: {podFixed: {cpu: -1}}}":                                                     `overhead.podFixed[cpu]: Invalid value: "-1": must be greater than or equal to 0`,
 		"{handler: runc, scheduling: {nodeSelector: {'a b': c}}}":                                              "scheduling.nodeSelector: Invalid value",

@@ -132,10 +132,10 @@ func jsonKey(s *core.Secret, key string, data *field.Path) field.ErrorList {
 	if !ok {
 		return field.ErrorList{field.Required(data.Key(key), "")}
 	}
-	// A decoder that builds nothing: the error may say what is wrong, not what
-	// was there.
-	if !json.Valid(value) {
-		return field.ErrorList{field.Invalid(data.Key(key), "<secret contents redacted>", "is not valid JSON")}
+	// The error says what is wrong, and one character at most of what was there.
+	var object map[string]any
+	if err := json.Unmarshal(value, &object); err != nil {
+		return field.ErrorList{field.Invalid(data.Key(key), "<secret contents redacted>", err.Error())}
 	}
 	return nil
 }

@@ -57,5 +57,5 @@ func state(conditions []metav1.Condition) string {
 			}
 		}
 	}
-	return ""
+	return "Unknown"
 }
