@@ -10,6 +10,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/config"
 	"kctl/proto/core"
@@ -114,7 +115,7 @@ func TestOrphanAndForeground(t *testing.T) {
 		owner := &core.ConfigMap{}
 		c.must(maps.Create(t.Context(), &core.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, owner))
 		c.must(maps.Create(t.Context(), &core.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-			Name: name + "-child", OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: name, UID: owner.UID}},
+			Name: name + "-child", OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: name, UID: owner.UID, BlockOwnerDeletion: ptr.To(true)}},
 		}}, nil))
 	}
 	remove := func(name string, policy metav1.DeletionPropagation) {
