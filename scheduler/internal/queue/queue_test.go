@@ -370,10 +370,10 @@ func wantEmpty(t *testing.T, q *Queue) {
 	}
 }
 
-// Thousands of pods that fit nowhere make no work while nothing happens that
+// A hundred thousand pods that fit nowhere make no work while nothing happens that
 // they wait for.
 func TestManyUnschedulablePodsMakeNoWork(t *testing.T) {
-	const many = 20_000
+	const many = 100_000
 	inBubble(t, func(t *testing.T, q *Queue) {
 		var incoming atomic.Int64
 		q.options.Incoming = func(string, string) { incoming.Add(1) }
