@@ -1,0 +1,117 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// hostile: what is not fit to be a definition is refused, in bounded time.
+func (c *custom) hostile() {
+	deep := `{"type":"string"}`
+	for range 3000 {
+		deep = `{"type":"object","properties":{"a":` + deep + `}}`
+	}
+	for name, text := range map[string]string{
+		"a reference":       `{"type":"object","properties":{"a":{"$ref":"#/definitions/a"}},"definitions":{"a":{"$ref":"#"}}}`,
+		"no type":           `{"properties":{"a":{"type":"string"}}}`,
+		"a bad pattern":     `{"type":"object","properties":{"a":{"type":"string","pattern":"(((("}}}`,
+		"doubled structure": `{"type":"object","properties":{"a":{"type":"object","allOf":[{"type":"object"}]}}}`,
+	} {
+		d := widgets("hostile.test")
+		props := &apiextensionsv1.JSONSchemaProps{}
+		c.must(json.Unmarshal([]byte(text), props))
+		d.Spec.Versions[0].Schema.OpenAPIV3Schema = props
+		if code, answer, _ := c.call("POST", definitionsPath, d); code != 422 {
+			c.t.Errorf("%s: %d %v", name, code, answer["message"])
+		}
+	}
+	d := widgets("deep.test")
+	text, err := json.Marshal(d)
+	c.must(err)
+	nested := strings.Replace(string(text), `{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}`, `{"openAPIV3Schema":`+deep+`}`, 1)
+	if code, answer, _ := c.call("POST", definitionsPath, nested); code != 201 && code != 422 && code != 400 {
+		c.t.Errorf("deep: %d %v", code, answer["message"])
+	}
+}
+
+// many: writers and readers go on while a definition comes, changes and goes.
+func (c *custom) many() {
+	const group, path = "many.test", "/apis/many.test/v1/namespaces/default/widgets"
+	c.define(widgets(group))
+	stop := make(chan struct{})
+	var writers sync.WaitGroup
+	for writer := range 4 {
+		writers.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				code, answer, _ := c.call("POST", path, widget(group+"/v1", fmt.Sprintf("w%d-%d", writer, i), `{}`))
+				if code != 201 && code != 403 && code != 404 && code != 429 {
+					c.t.Errorf("a writer was answered %d %v", code, answer["message"])
+					return
+				}
+			}
+		})
+	}
+	for i := range 10 {
+		c.want(200, "PATCH", definitionsPath+"/widgets."+group, fmt.Sprintf(`{"spec":{"names":{"shortNames":["w%d"]}}}`, i), merge...)
+	}
+	c.want(200, "DELETE", definitionsPath+"/widgets."+group, nil)
+	c.until("the definition is gone", func(context.Context) bool {
+		code, _, _ := c.call("GET", definitionsPath+"/widgets."+group, nil)
+		return code == 404
+	})
+	close(stop)
+	writers.Wait()
+	left, _, _, err := c.server.backend.storage.List(c.t.Context(), "/registry/"+group+"/", "", 0, 0)
+	if err != nil || len(left) > 0 {
+		c.t.Errorf("%d objects are left without a definition, %v", len(left), err)
+	}
+}
+
+// events is a watch.
+type events struct {
+	t      *testing.T
+	body   *http.Response
+	reader *bufio.Reader
+}
+
+type event struct {
+	Type   string
+	Object map[string]any
+}
+
+func (c *custom) watch(path string) *events {
+	c.t.Helper()
+	request, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, c.address+path, nil)
+	c.must(err)
+	answer, err := c.root().HTTP().Do(request)
+	c.must(err)
+	return &events{c.t, answer, bufio.NewReader(answer.Body)}
+}
+
+func (e *events) Close() { _ = e.body.Body.Close() }
+
+// next is the next event, nil where the watch has ended.
+func (e *events) next() *event {
+	line, err := e.reader.ReadBytes('\n')
+	if err != nil {
+		return nil
+	}
+	out := &event{}
+	if err := json.Unmarshal(line, out); err != nil {
+		e.t.Fatal(err)
+	}
+	return out
+}
