@@ -2,6 +2,7 @@ package customresources
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,12 +44,7 @@ func (v *view) narrowed(o registry.ListOptions) (inner registry.ListOptions, own
 }
 
 func (f *form) selects(name string) bool {
-	for _, s := range f.selected {
-		if s.name == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(f.selected, func(s selectable) bool { return s.name == name })
 }
 
 // matching are those of a page that own selects. The page may come out short, or

@@ -188,16 +188,6 @@ func (c *Config) Validate() error {
 			add("--node-ip: %w", err)
 		}
 	}
-	for flag, address := range map[string]string{"--address": c.Address, "--healthz-bind-address": c.HealthzAddress} {
-		if net.ParseIP(address) == nil {
-			add("%s=%q is not an IP address", flag, address)
-		}
-	}
-	for flag, port := range map[string]int32{"--port": c.Port, "--healthz-port": c.HealthzPort} {
-		if port < 0 || port > 65535 {
-			add("%s=%d is not a port", flag, port)
-		}
-	}
 	for _, ip := range c.ClusterDNS {
 		if net.ParseIP(ip) == nil {
 			add("--cluster-dns: %q is not an IP address", ip)
@@ -214,15 +204,6 @@ func (c *Config) Validate() error {
 	}
 	if c.CgroupDriver != cgroup.Cgroupfs && c.CgroupDriver != cgroup.Systemd {
 		add("--cgroup-driver=%q: there are %s and %s", c.CgroupDriver, cgroup.Cgroupfs, cgroup.Systemd)
-	}
-	if c.Authorization != "Webhook" && c.Authorization != "AlwaysAllow" {
-		add("authorization.mode=%q: only Webhook and AlwaysAllow are supported", c.Authorization)
-	}
-	if c.Anonymous && (c.Kubeconfig == "" || c.Authorization == "AlwaysAllow") {
-		add("--anonymous-auth would let everybody do everything: without --kubeconfig, or with AlwaysAllow, nobody is asked")
-	}
-	if (c.TLSCertFile == "") != (c.TLSKeyFile == "") {
-		add("--tls-cert-file and --tls-private-key-file go together")
 	}
 	if c.LeaseDuration < 4*time.Second || c.StatusEvery <= 0 || c.SyncEvery <= 0 || c.FileEvery <= 0 || c.HTTPEvery <= 0 {
 		add("frequencies must be positive, and the lease at least four seconds long")
@@ -244,9 +225,10 @@ func (c *Config) Validate() error {
 	if c.SerializePulls && c.ParallelPulls > 1 {
 		add("maxParallelImagePulls=%d: serializeImagePulls must be false for more than one", c.ParallelPulls)
 	}
-	_, versionErr := daemon.TLSVersion(c.TLSMinVersion)
-	_, suitesErr := daemon.CipherSuites(c.TLSCipherSuites)
-	problems = append(problems, versionErr, suitesErr, release.CheckGates(c.FeatureGates, gates))
+	if err := release.CheckGates(c.FeatureGates, gates); err != nil {
+		add("%w", err)
+	}
+	c.validateServing(add)
 	c.validateDisk(add)
 	if _, err := c.Eviction.Thresholds(); err != nil {
 		add("%w", err)
@@ -258,6 +240,35 @@ func (c *Config) Validate() error {
 		add("evictionMaxPodGracePeriod and evictionPressureTransitionPeriod can't be negative")
 	}
 	return errors.Join(problems...)
+}
+
+// validateServing says what can't be of what the kubelet serves, and to whom.
+func (c *Config) validateServing(add func(format string, args ...any)) {
+	for flag, address := range map[string]string{"--address": c.Address, "--healthz-bind-address": c.HealthzAddress} {
+		if net.ParseIP(address) == nil {
+			add("%s=%q is not an IP address", flag, address)
+		}
+	}
+	for flag, port := range map[string]int32{"--port": c.Port, "--healthz-port": c.HealthzPort} {
+		if port < 0 || port > 65535 {
+			add("%s=%d is not a port", flag, port)
+		}
+	}
+	if c.Authorization != "Webhook" && c.Authorization != "AlwaysAllow" {
+		add("authorization.mode=%q: only Webhook and AlwaysAllow are supported", c.Authorization)
+	}
+	if c.Anonymous && (c.Kubeconfig == "" || c.Authorization == "AlwaysAllow") {
+		add("--anonymous-auth would let everybody do everything: without --kubeconfig, or with AlwaysAllow, nobody is asked")
+	}
+	if (c.TLSCertFile == "") != (c.TLSKeyFile == "") {
+		add("--tls-cert-file and --tls-private-key-file go together")
+	}
+	if _, err := daemon.TLSVersion(c.TLSMinVersion); err != nil {
+		add("%w", err)
+	}
+	if _, err := daemon.CipherSuites(c.TLSCipherSuites); err != nil {
+		add("%w", err)
+	}
 }
 
 // validateDisk says what can't be of the bounds on logs and images.

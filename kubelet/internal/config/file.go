@@ -6,18 +6,18 @@ import (
 	"maps"
 	"os"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 	sigsjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"kctl/kubelet/internal/eviction"
 	"kctl/kubelet/internal/shutdown"
@@ -91,6 +91,11 @@ func setDuration(into *time.Duration, value metav1.Duration) func() error {
 
 // fields are all that can be taken from the file.
 func (c *Config) fields(f *kubeletv1beta1.KubeletConfiguration, flagGiven func(string) bool) []field {
+	return slices.Concat(c.nodeFields(f), c.boundFields(f), c.accessFields(f, flagGiven))
+}
+
+// nodeFields say where the kubelet is, what it serves and how it runs pods.
+func (c *Config) nodeFields(f *kubeletv1beta1.KubeletConfiguration) []field {
 	return []field{
 		{"staticPodPath", "pod-manifest-path", set(&c.ManifestPath, f.StaticPodPath)},
 		{"staticPodURL", "manifest-url", set(&c.ManifestURL, f.StaticPodURL)},
@@ -143,6 +148,13 @@ func (c *Config) fields(f *kubeletv1beta1.KubeletConfiguration, flagGiven func(s
 			}
 			return nil
 		}},
+	}
+}
+
+// boundFields say how much pods may take: logs, images, what is evicted, and the
+// time that they have at the machine's end.
+func (c *Config) boundFields(f *kubeletv1beta1.KubeletConfiguration) []field {
+	return []field{
 		{"containerLogMaxSize", "container-log-max-size", func() (err error) {
 			c.Logs.MaxSize, err = resource.ParseQuantity(f.ContainerLogMaxSize)
 			return err
@@ -165,6 +177,12 @@ func (c *Config) fields(f *kubeletv1beta1.KubeletConfiguration, flagGiven func(s
 		{"shutdownGracePeriodCriticalPods", "", setDuration(&c.Shutdown.Critical, f.ShutdownGracePeriodCriticalPods)},
 		{"shutdownGracePeriodByPodPriority", "", set(&c.Shutdown.ByPriority, shutdownPeriods(f))},
 		{"podPidsLimit", "pod-max-pids", setPointer(&c.PodPidsLimit, f.PodPidsLimit)},
+	}
+}
+
+// accessFields say what is logged, who may ask and what they may.
+func (c *Config) accessFields(f *kubeletv1beta1.KubeletConfiguration, flagGiven func(string) bool) []field {
+	return []field{
 		{"logging", "", func() error { c.applyLogging(f); return nil }},
 		{"authentication", "", func() error { return c.applyAuthentication(f, flagGiven) }},
 		{"authorization", "authorization-mode", func() error {
