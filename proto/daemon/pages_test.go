@@ -63,6 +63,13 @@ func TestPages(t *testing.T) {
 			}
 		}
 	}
+	for _, path := range []string{StatusPath, FlagsPath, ConfigPath} {
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, nil))
+		if w.Code != http.StatusMethodNotAllowed || w.Header().Get("Allow") != "GET, HEAD" {
+			t.Errorf("POST %s: %d, allowed is %q", path, w.Code, w.Header().Get("Allow"))
+		}
+	}
 	older := ask(t, mux, StatusPath, "application/json;v=v1alpha1;g=config.k8s.io;as=Statusz")
 	if older.Code != http.StatusOK || !strings.HasPrefix(older.Header().Get("Warning"), "299 - ") || !strings.Contains(older.Body.String(), "config.k8s.io/v1alpha1") {
 		t.Errorf("v1alpha1: %d %v %s", older.Code, older.Header(), older.Body)

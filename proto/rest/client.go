@@ -29,6 +29,7 @@ type Client struct {
 	userAgent string
 	token     *tokenSource
 	clock     clock.Clock
+	meter     Meter
 
 	connections *connections
 }
@@ -47,14 +48,17 @@ func New(cfg *Config) (*Client, error) {
 		}
 		transport, open.renews = made, made.TLSClientConfig.GetClientCertificate != nil
 	}
-	agent := cfg.UserAgent
+	agent, meter := cfg.UserAgent, cfg.Meter
 	if agent == "" {
 		agent = "kctl"
+	}
+	if meter == nil {
+		meter = unmetered{}
 	}
 	c := &Client{
 		base: base, timeout: cfg.Timeout, userAgent: agent,
 		token: &tokenSource{static: cfg.BearerToken, file: cfg.BearerTokenFile, clock: clock.RealClock{}},
-		clock: clock.RealClock{}, connections: open,
+		clock: clock.RealClock{}, connections: open, meter: meter,
 	}
 	c.http = &http.Client{Transport: credentials{next: transport, client: c}}
 	return c, nil
@@ -85,7 +89,13 @@ func (t credentials) RoundTrip(r *http.Request) (*http.Response, error) {
 		r = r.Clone(r.Context())
 		t.client.introduce(r.Header, token)
 	}
-	return t.next.RoundTrip(r)
+	resp, err := t.next.RoundTrip(r)
+	code := 0
+	if err == nil {
+		code = resp.StatusCode
+	}
+	t.client.meter.Answered(r.Method, r.URL.Host, code)
+	return resp, err
 }
 
 // lacks reports whether introduce would add anything.
@@ -162,6 +172,7 @@ func (c *Client) do(ctx context.Context, method, path string, body, into any, ca
 	}
 	defer resp.Body.Close()
 	data, err := readBody(resp)
+	c.meter.Received(method, c.base.Host, len(data))
 	if err != nil {
 		return fmt.Errorf("%s %s: read answer: %w", method, path, err)
 	}
@@ -197,6 +208,8 @@ func (c *Client) send(ctx context.Context, method, path string, body any, call *
 	}
 	u := c.URL(path)
 	u.RawQuery = call.query.Encode()
+	began := c.clock.Now()
+	defer func() { c.meter.Called(method, u.Host, c.clock.Since(began), len(payload)) }()
 	for attempt := 0; ; attempt++ {
 		req, err := c.request(ctx, method, u, payload, contentType, call)
 		if err != nil {
@@ -221,6 +234,7 @@ func (c *Client) send(ctx context.Context, method, path string, body any, call *
 		if err := Sleep(ctx, c.clock, wait); err != nil {
 			return nil, errors.Join(failure, err)
 		}
+		c.meter.Retried(method, u.Host, resp.StatusCode)
 	}
 }
 

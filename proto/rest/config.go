@@ -44,6 +44,8 @@ type Config struct {
 	// Timeout bounds a whole request; zero for none. Watches and streams are
 	// never bounded by it.
 	Timeout time.Duration
+	// Meter, if set, hears of every request.
+	Meter Meter
 }
 
 const dialTimeout = 10 * time.Second

@@ -165,7 +165,9 @@ func (k *Kubelet) connect(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		cfg.UserAgent = "kubelet/" + daemon.Version().GitVersion
+		requests := daemon.NewRequests()
+		k.registry.MustRegister(requests)
+		cfg.UserAgent, cfg.Meter = "kubelet/"+daemon.Version().GitVersion, requests
 		if k.client, err = rest.New(cfg); err != nil {
 			return fmt.Errorf("--kubeconfig: %w", err)
 		}

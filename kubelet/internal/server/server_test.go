@@ -69,6 +69,7 @@ func TestAnswers(t *testing.T) {
 		{"POST", "/containerLogs/ns/p/c", 405, ""},
 		{"GET", "/pods", 200, `"name":"p"`},
 		{"GET", "/runningpods/", 200, `"image":"img"`},
+		{"POST", "/configz", 405, ""},
 		{"GET", "/configz", 200, `{"kubeletconfig":{"kind":"KubeletConfiguration"}}`},
 		{"GET", "/healthz", 200, "ok"},
 		{"GET", "/metrics", 200, "go_goroutines"},

@@ -138,12 +138,13 @@ type parts struct {
 	explainer   *explain.Explainer
 	elector     *leader.Elector // nil without election
 	metrics     *metrics.Metrics
+	requests    *daemon.Requests
 	gauges      metrics.Gauges
 }
 
 // connect returns a client of the API server that a kubeconfig names, or that is
-// at master.
-func connect(kubeconfig, master string) (*rest.Client, error) {
+// at master, and that meter hears of.
+func connect(kubeconfig, master string, meter rest.Meter) (*rest.Client, error) {
 	restConfig, err := rest.LoadKubeconfig(kubeconfig)
 	if err != nil {
 		return nil, &daemon.UsageError{Err: err}
@@ -151,7 +152,7 @@ func connect(kubeconfig, master string) (*rest.Client, error) {
 	if master != "" {
 		restConfig.Host = master
 	}
-	restConfig.UserAgent = "kctl-scheduler/" + release.Number
+	restConfig.UserAgent, restConfig.Meter = "kctl-scheduler/"+release.Number, meter
 	client, err := rest.New(restConfig)
 	if err != nil {
 		return nil, &daemon.UsageError{Err: err}
@@ -160,8 +161,8 @@ func connect(kubeconfig, master string) (*rest.Client, error) {
 }
 
 func assemble(options *config.Options, configuration *profile.Configuration, plugins map[string]framework.Factory, logger *zap.Logger) (*parts, error) {
-	clock := clock.RealClock{}
-	client, err := connect(options.Kubeconfig, options.Master)
+	clock, requests := clock.RealClock{}, daemon.NewRequests()
+	client, err := connect(options.Kubeconfig, options.Master, requests)
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +171,7 @@ func assemble(options *config.Options, configuration *profile.Configuration, plu
 		return nil, fmt.Errorf("name of this host: %w", err)
 	}
 	s := &parts{
-		client: client, clock: clock, logger: logger, health: daemon.NewHealth(), recorders: recorders{}, metrics: metrics.New(),
+		client: client, clock: clock, logger: logger, health: daemon.NewHealth(), recorders: recorders{}, metrics: metrics.New(), requests: requests,
 		budgets: newBudgets(), nominations: nominate.New(), waiting: permit.New(clock), selectors: selectors.New(),
 		cache: cache.New(clock, cache.DefaultExpiry),
 	}

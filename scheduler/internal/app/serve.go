@@ -32,7 +32,7 @@ func (s *parts) serve(ctx context.Context, options *config.Options, configuratio
 		return &daemon.UsageError{Err: err}
 	}
 	registry := daemon.NewRegistry()
-	registry.MustRegister(s.metrics, s.gauges)
+	registry.MustRegister(s.metrics, s.gauges, s.requests)
 	mux := daemon.Endpoints(s.health, registry)
 	mux.Handle("GET /debug/explain", explainHandler(s.explainer))
 	resources := prometheus.NewRegistry()
@@ -65,12 +65,12 @@ func (s *parts) serve(ctx context.Context, options *config.Options, configuratio
 func (s *parts) reviews(options *config.Options) (r reviews, err error) {
 	r = reviews{tokens: s.client, access: s.client}
 	if options.AuthenticationKubeconfig != "" {
-		if r.tokens, err = connect(options.AuthenticationKubeconfig, ""); err != nil {
+		if r.tokens, err = connect(options.AuthenticationKubeconfig, "", s.requests); err != nil {
 			return r, fmt.Errorf("--authentication-kubeconfig: %w", err)
 		}
 	}
 	if options.AuthorizationKubeconfig != "" {
-		if r.access, err = connect(options.AuthorizationKubeconfig, ""); err != nil {
+		if r.access, err = connect(options.AuthorizationKubeconfig, "", s.requests); err != nil {
 			return r, fmt.Errorf("--authorization-kubeconfig: %w", err)
 		}
 	}
