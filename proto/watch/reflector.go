@@ -69,6 +69,7 @@ const (
 // Reflector brings a resource's objects, and every change of them, to a Sink.
 type Reflector[T core.Object] struct {
 	resource rest.Resource
+	newT     func() T
 	decode   func(data []byte) (T, error)
 	sink     Sink[T]
 	options  Options
@@ -101,7 +102,7 @@ func NewReflector[T core.Object](resource rest.Resource, newT func() T, sink Sin
 	if decoder, ok := sink.(Decoder[T]); ok {
 		decode = decoder.Decode
 	}
-	return &Reflector[T]{resource: resource, decode: decode, sink: sink, options: o, synced: make(chan struct{})}
+	return &Reflector[T]{resource: resource, newT: newT, decode: decode, sink: sink, options: o, synced: make(chan struct{})}
 }
 
 // Synced is closed when the first list has been given to the Sink.
@@ -169,7 +170,10 @@ func (r *Reflector[T]) list(ctx context.Context) error {
 		for _, raw := range page.Items {
 			obj, err := r.decode(raw)
 			if err != nil {
-				return fmt.Errorf("list %s: decode item: %w", r.resource.Name(), err)
+				if _, known := r.unreadable(raw, err); !known {
+					return fmt.Errorf("list %s: decode item: %w", r.resource.Name(), err)
+				}
+				continue
 			}
 			items = append(items, obj)
 		}
@@ -243,6 +247,26 @@ func endOf(err error) error {
 	return err
 }
 
+// unreadable is about an object that can't be decoded, such as one with a quantity
+// that is none: it is passed over, which leaves it as the watch brought it last, and
+// keeps nobody from seeing the others. What is returned has its metadata only; known
+// says that this could be read.
+func (r *Reflector[T]) unreadable(data []byte, cause error) (obj T, known bool) {
+	var partial metav1.PartialObjectMetadata
+	if json.Unmarshal(data, &partial) != nil || partial.Name == "" || partial.ResourceVersion == "" {
+		return obj, false
+	}
+	r.options.Logger.Error("object of the API server can't be read and is passed over",
+		zap.String("resource", r.resource.Name()), zap.String("object", partial.Namespace+"/"+partial.Name), zap.Error(cause))
+	obj = r.newT()
+	obj.SetNamespace(partial.Namespace)
+	obj.SetName(partial.Name)
+	obj.SetUID(partial.UID)
+	obj.SetLabels(partial.Labels)
+	obj.SetResourceVersion(partial.ResourceVersion)
+	return obj, true
+}
+
 func (r *Reflector[T]) watchError(err error) error {
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 		return errRelist
@@ -255,7 +279,15 @@ func (r *Reflector[T]) deliver(event rest.Event) error {
 	case Added, Modified, Deleted:
 		obj, err := r.decode(event.Object)
 		if err != nil {
-			return fmt.Errorf("watch %s: decode %s event: %w", r.resource.Name(), event.Type, err)
+			obj, known := r.unreadable(event.Object, err)
+			if !known {
+				return fmt.Errorf("watch %s: decode %s event: %w", r.resource.Name(), event.Type, err)
+			}
+			if Type(event.Type) == Deleted {
+				r.sink.Apply(Deleted, obj)
+			}
+			r.revision = obj.GetResourceVersion()
+			return nil
 		}
 		r.sink.Apply(Type(event.Type), obj)
 		r.revision = obj.GetResourceVersion()

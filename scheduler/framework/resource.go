@@ -125,9 +125,14 @@ func (r *Resource) clone() Resource {
 
 const maxInt64 = 1<<63 - 1
 
+// value is an amount, held at the largest. Less than nothing, which no API server
+// should have stored, is nothing: it must not make room on a node for others.
 func value(q *apiresource.Quantity) int64 {
 	if q.CmpInt64(maxInt64) >= 0 {
 		return maxInt64
+	}
+	if q.Sign() < 0 {
+		return 0
 	}
 	return q.Value()
 }
@@ -135,6 +140,9 @@ func value(q *apiresource.Quantity) int64 {
 func milliValue(q *apiresource.Quantity) int64 {
 	if q.CmpInt64(maxInt64/1000) >= 0 {
 		return maxInt64
+	}
+	if q.Sign() < 0 {
+		return 0
 	}
 	return q.MilliValue()
 }

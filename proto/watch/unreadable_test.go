@@ -1,0 +1,34 @@
+package watch
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// An object that can't be read, as another server may have stored it, keeps
+// nobody from seeing the others, is not asked for again and again, and goes when
+// it is deleted.
+func TestObjectsThatCannotBeRead(t *testing.T) {
+	broken := func(kind, name, uid, revision string) string {
+		return strings.Replace(event(kind, pod(name, uid, revision)), `"containers":null`, `"containers":[{"resources":{"requests":{"cpu":"lots"}}}]`, 1)
+	}
+	s := &script{t: t,
+		lists: []func(http.ResponseWriter){func(w http.ResponseWriter) {
+			_, _ = w.Write([]byte(`{"metadata":{"resourceVersion":"10"},"items":[{"metadata":{"namespace":"a","name":"bad","uid":"1","resourceVersion":"3"},"spec":7},` +
+				`{"metadata":{"namespace":"a","name":"good","uid":"2","resourceVersion":"5"}}]}`))
+		}},
+		watchs: []func(http.ResponseWriter, *http.Request){events(
+			broken("ADDED", "worse", "3", "11"), broken("MODIFIED", "good", "2", "12"), event("ADDED", pod("late", "4", "13")),
+			broken("DELETED", "worse", "3", "14"), broken("DELETED", "good", "2", "15"))},
+	}
+	told, store := run(t, s, Options{})
+	if want := []string{"add good@5", "add late@13", "delete good@15"}; !slices.Equal(told, want) {
+		t.Errorf("told %q, want %q", told, want)
+	}
+	if store.Len() != 1 {
+		t.Errorf("%d objects are kept, want 1", store.Len())
+	}
+	s.check("list ", "watch from 10", "watch from 15")
+}
