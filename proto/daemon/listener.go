@@ -58,6 +58,17 @@ func Endpoints(health *Health, metrics prometheus.Gatherer) *http.ServeMux {
 
 const shutdownGrace = 5 * time.Second
 
+// Protocols are those of a server that shows tlsConfig: HTTP/1.1 alone where it
+// names protocols without HTTP/2, and Go's otherwise.
+func Protocols(tlsConfig *tls.Config) *http.Protocols {
+	if tlsConfig == nil || len(tlsConfig.NextProtos) == 0 || slices.Contains(tlsConfig.NextProtos, "h2") {
+		return nil
+	}
+	only := new(http.Protocols)
+	only.SetHTTP1(true)
+	return only
+}
+
 // Serve answers on address until ctx ends, then lets requests under way finish
 // for a few seconds. With a nil tlsConfig it speaks plain HTTP, which is for
 // loopback health ports only; HTTP/2 is spoken unless tlsConfig names protocols
@@ -73,12 +84,9 @@ func Serve(ctx context.Context, address string, handler http.Handler, tlsConfig 
 	server := &http.Server{
 		Handler:           handler,
 		TLSConfig:         tlsConfig,
+		Protocols:         Protocols(tlsConfig),
 		ReadHeaderTimeout: 30 * time.Second,
 		IdleTimeout:       2 * time.Minute,
-	}
-	if tlsConfig != nil && len(tlsConfig.NextProtos) > 0 && !slices.Contains(tlsConfig.NextProtos, "h2") {
-		server.Protocols = new(http.Protocols)
-		server.Protocols.SetHTTP1(true)
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {

@@ -4,28 +4,52 @@ import (
 	"crypto/tls"
 	"fmt"
 	"slices"
+
+	"github.com/spf13/pflag"
 )
 
-var tlsVersions = map[string]uint16{"VersionTLS12": tls.VersionTLS12, "VersionTLS13": tls.VersionTLS13}
-
-// TLSVersion is what --tls-min-version says.
-func TLSVersion(name string) (uint16, error) {
-	version, ok := tlsVersions[name]
-	if !ok {
-		return 0, fmt.Errorf("--tls-min-version=%s: only VersionTLS12 and VersionTLS13 are supported", name)
-	}
-	return version, nil
+// TLSOptions are the flags of how TLS is spoken to clients.
+type TLSOptions struct {
+	MinVersion   string   // VersionTLS12, which empty stands for, or VersionTLS13
+	CipherSuites []string // for TLS 1.2; Go's where there are none
+	DisableHTTP2 bool
 }
 
-// CipherSuites are what --tls-cipher-suites says; nil for Go's.
-func CipherSuites(names []string) ([]uint16, error) {
-	var ids []uint16
-	for _, name := range names {
+// AddFlags adds the flags that every program has.
+func (o *TLSOptions) AddFlags(fs *pflag.FlagSet) {
+	if o.MinVersion == "" {
+		o.MinVersion = "VersionTLS12"
+	}
+	fs.StringVar(&o.MinVersion, "tls-min-version", o.MinVersion, "least version of TLS that clients must speak: VersionTLS12 or VersionTLS13")
+	fs.StringSliceVar(&o.CipherSuites, "tls-cipher-suites", o.CipherSuites, "cipher suites for TLS 1.2 (default: Go's)")
+}
+
+// AddHTTP2Flag adds --disable-http2-serving, which upstream's kubelet does not have.
+func (o *TLSOptions) AddHTTP2Flag(fs *pflag.FlagSet) {
+	fs.BoolVar(&o.DisableHTTP2, "disable-http2-serving", o.DisableHTTP2, "speak HTTP/1.1 only")
+}
+
+var tlsVersions = map[string]uint16{"": tls.VersionTLS12, "VersionTLS12": tls.VersionTLS12, "VersionTLS13": tls.VersionTLS13}
+
+// Apply has a configuration do what the flags say, or says which of them can't be.
+func (o *TLSOptions) Apply(c *tls.Config) error {
+	version, ok := tlsVersions[o.MinVersion]
+	if !ok {
+		return fmt.Errorf("--tls-min-version=%s: only VersionTLS12 and VersionTLS13 are supported", o.MinVersion)
+	}
+	c.MinVersion = version
+	for _, name := range o.CipherSuites {
 		i := slices.IndexFunc(tls.CipherSuites(), func(s *tls.CipherSuite) bool { return s.Name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("--tls-cipher-suites=%s: not supported; it is unknown or insecure", name)
+			return fmt.Errorf("--tls-cipher-suites=%s: not supported; it is unknown or insecure", name)
 		}
-		ids = append(ids, tls.CipherSuites()[i].ID)
+		c.CipherSuites = append(c.CipherSuites, tls.CipherSuites()[i].ID)
 	}
-	return ids, nil
+	if o.DisableHTTP2 {
+		c.NextProtos = []string{"http/1.1"}
+	}
+	return nil
 }
+
+// Validate says which of the flags can't be.
+func (o *TLSOptions) Validate() error { return o.Apply(&tls.Config{}) }

@@ -33,6 +33,7 @@ func Main(plugins map[string]framework.Factory) {
 				return &daemon.UsageError{Err: err}
 			}
 			defer func() { _ = logger.Sync() }()
+			daemon.LogUnused(logger, cmd.Flags())
 			return app.Run(cmd.Context(), options, configuration, plugins, logger)
 		},
 	}

@@ -25,6 +25,7 @@ func main() {
 				return &daemon.UsageError{Err: err}
 			}
 			defer func() { _ = logger.Sync() }() // standard error: nothing to be done about it
+			daemon.LogUnused(logger, cmd.Flags())
 			return server.Run(cmd.Context(), options, logger)
 		},
 	}

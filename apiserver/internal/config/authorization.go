@@ -69,7 +69,7 @@ func (o *Options) only(says string, flags ...string) error {
 }
 
 // Given tells whether a flag stands on the command line.
-func (o *Options) Given(flag string) bool { return o.given != nil && o.given(flag) }
+func (o *Options) Given(flag string) bool { return o.flags != nil && o.flags.Changed(flag) }
 
 // modeNeeds: a mode and its file go together.
 func (o *Options) modeNeeds(mode, flag, file string) error {

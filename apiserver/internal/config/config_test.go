@@ -65,6 +65,9 @@ func TestWhatIsRefused(t *testing.T) {
 		"--service-account-issuer=":                     "--service-account-issuer",
 		"--service-account-jwks-uri=http://example.com": "--service-account-jwks-uri",
 		"--kubelet-preferred-address-types=IP":          "--kubelet-preferred-address-types=IP",
+		"--service-account-max-token-expiration=5m":     "must be between 1 hour",
+		"--endpoint-reconciler-type=master-count":       "--endpoint-reconciler-type=master-count: only lease and none",
+		"--kubelet-timeout=0s":                          "--kubelet-timeout",
 		"--kubelet-client-certificate=x":                "--kubelet-client-key must be given together",
 	} {
 		if err := parse(t, flag).Validate(loops); err == nil || !strings.Contains(err.Error(), want) {

@@ -16,9 +16,8 @@ import (
 
 // Operation are the flags of how the server is reached and kept going.
 type Operation struct {
-	TLSMinVersion   string
-	TLSCipherSuites []string
-	TLSSNICertKeys  []string
+	TLS            daemon.TLSOptions
+	TLSSNICertKeys []string
 
 	HTTP2MaxStreams int
 	GoawayChance    float64
@@ -28,6 +27,8 @@ type Operation struct {
 	ShutdownSendRetryAfter bool
 	CompactionInterval     time.Duration
 	FeatureGates           map[string]string
+	ContentionProfiling    bool
+	EndpointReconciler     string
 	RuntimeConfig          RuntimeConfig
 	// AllowPrivileged is always true here: policies decide about privileged pods.
 	AllowPrivileged bool
@@ -44,9 +45,15 @@ type LeaderElect struct {
 	Namespace, Name string
 }
 
+// What --endpoint-reconciler-type may be.
+const (
+	EndpointsByLease  = "lease"
+	EndpointsByOthers = "none"
+)
+
 func operationDefaults() Operation {
 	return Operation{
-		TLSMinVersion: "VersionTLS12", CompactionInterval: 5 * time.Minute, AllowPrivileged: true,
+		CompactionInterval: 5 * time.Minute, AllowPrivileged: true, EndpointReconciler: EndpointsByLease,
 		LeaderElect: LeaderElect{
 			Enabled: true, LeaseDuration: leader.DefaultLeaseDuration, RenewDeadline: leader.DefaultRenewDeadline,
 			RetryPeriod: leader.DefaultRetryPeriod, Namespace: "kube-system", Name: "kctl-housekeeping",
@@ -55,8 +62,8 @@ func operationDefaults() Operation {
 }
 
 func (o *Operation) addFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&o.TLSMinVersion, "tls-min-version", o.TLSMinVersion, "least version of TLS that clients must speak: VersionTLS12 or VersionTLS13")
-	fs.StringSliceVar(&o.TLSCipherSuites, "tls-cipher-suites", o.TLSCipherSuites, "cipher suites for TLS 1.2 (default: Go's)")
+	o.TLS.AddFlags(fs)
+	o.TLS.AddHTTP2Flag(fs)
 	fs.StringArrayVar(&o.TLSSNICertKeys, "tls-sni-cert-key", o.TLSSNICertKeys, "CERT,KEY or CERT,KEY:NAME,NAME: another serving certificate, for clients that ask for these names (default: the certificate's); may be given more than once")
 	fs.IntVar(&o.HTTP2MaxStreams, "http2-max-streams-per-connection", o.HTTP2MaxStreams, "requests, watches among them, that one HTTP/2 connection may carry at once (0 for 250)")
 	fs.Float64Var(&o.GoawayChance, "goaway-chance", o.GoawayChance, "fraction of requests after which an HTTP/2 client is asked to connect anew, 0 to .02, so that clients spread over several servers")
@@ -67,6 +74,8 @@ func (o *Operation) addFlags(fs *pflag.FlagSet) {
 	fs.StringToStringVar(&o.FeatureGates, "feature-gates", o.FeatureGates, "NAME=true|false,…: taken as they are by default; a gate that would change something is refused")
 	fs.StringToStringVar((*map[string]string)(&o.RuntimeConfig), "runtime-config", o.RuntimeConfig, "which versions of the API are served: v1=true|false, GROUP/VERSION=true|false, or all of a kind by api/all, api/ga, api/beta, api/alpha; what says most decides")
 	fs.BoolVar(&o.AllowPrivileged, "allow-privileged", o.AllowPrivileged, "privileged containers may be asked for; it can't be switched off, Pod Security's levels baseline and restricted refuse them")
+	fs.BoolVar(&o.ContentionProfiling, "contention-profiling", o.ContentionProfiling, "with --profiling, have those recorded who wait for locks and channels")
+	fs.StringVar(&o.EndpointReconciler, "endpoint-reconciler-type", o.EndpointReconciler, "who keeps the endpoints of the service kubernetes: lease, the API servers, each as long as its lease lasts; or none of them")
 	l := &o.LeaderElect
 	fs.BoolVar(&l.Enabled, "leader-elect", l.Enabled, "elect one of several API servers to run the housekeeping loops")
 	fs.DurationVar(&l.LeaseDuration, "leader-elect-lease-duration", l.LeaseDuration, "how long others wait for a leader that does not renew its lease")
@@ -75,12 +84,6 @@ func (o *Operation) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&l.Namespace, "leader-elect-resource-namespace", l.Namespace, "namespace of the lease")
 	fs.StringVar(&l.Name, "leader-elect-resource-name", l.Name, "name of the lease")
 }
-
-// TLSVersion is --tls-min-version.
-func (o *Operation) TLSVersion() (uint16, error) { return daemon.TLSVersion(o.TLSMinVersion) }
-
-// CipherSuites is --tls-cipher-suites; nil for Go's.
-func (o *Operation) CipherSuites() ([]uint16, error) { return daemon.CipherSuites(o.TLSCipherSuites) }
 
 // SNICertificate is one --tls-sni-cert-key.
 type SNICertificate struct {
@@ -126,13 +129,14 @@ func (o *Operation) CORS() ([]*regexp.Regexp, error) {
 var maxAge = regexp.MustCompile(`^max-age=[0-9]+$`)
 
 func (o *Operation) validate() error {
-	_, versionErr := o.TLSVersion()
-	_, suitesErr := o.CipherSuites()
 	_, sniErr := o.SNICertificates()
 	_, corsErr := o.CORS()
-	errs := []error{versionErr, suitesErr, sniErr, corsErr, release.CheckGates(o.FeatureGates, nil), o.RuntimeConfig.validate(), o.LeaderElect.validate()}
+	errs := []error{o.TLS.Validate(), sniErr, corsErr, release.CheckGates(o.FeatureGates, nil), o.RuntimeConfig.validate(), o.LeaderElect.validate()}
 	if !o.AllowPrivileged {
 		errs = append(errs, errors.New("--allow-privileged=false: not supported; Pod Security's levels baseline and restricted refuse privileged containers"))
+	}
+	if o.EndpointReconciler != EndpointsByLease && o.EndpointReconciler != EndpointsByOthers {
+		errs = append(errs, fmt.Errorf("--endpoint-reconciler-type=%s: only %s and %s are supported", o.EndpointReconciler, EndpointsByLease, EndpointsByOthers))
 	}
 	if o.HTTP2MaxStreams < 0 {
 		errs = append(errs, errors.New("--http2-max-streams-per-connection: must not be negative"))

@@ -18,6 +18,7 @@ import (
 type Options struct {
 	BindAddress      string
 	AdvertiseAddress string
+	ExternalHostname string
 	SecurePort       int
 	DataDir          string
 	CertDir          string
@@ -39,6 +40,7 @@ type Options struct {
 	ServiceAccountSigningKeyFile string
 	ServiceAccountIssuers        []string
 	ServiceAccountJWKSURI        string
+	AccountTokens                AccountTokens
 	APIAudiences                 []string
 	BootstrapTokenAuth           bool
 	TokenWebhook                 Webhook
@@ -63,19 +65,26 @@ type Options struct {
 	DisableAdmissionPlugins []string
 	// AdmissionControlConfigFile tells plugins more.
 	AdmissionControlConfigFile string
+	// NotReadySeconds and UnreachableSeconds are how long pods that say nothing stay
+	// on a node that is so.
+	NotReadySeconds, UnreachableSeconds int64
 
 	MaxRequestsInFlight         int
 	EnablePriorityAndFairness   bool
 	MaxMutatingRequestsInFlight int
 	MaxRequestBodyBytes         int64
 	RequestTimeout              time.Duration
-	ShutdownDelay               time.Duration
-	EventTTL                    time.Duration
+	// MinRequestTimeout is how many seconds a watch lasts at least whose client names no time.
+	MinRequestTimeout int
+	ShutdownDelay     time.Duration
+	EventTTL          time.Duration
+	EtcdCheckTimeout  time.Duration
 
 	KubeletClientCertificate     string
 	KubeletClientKey             string
 	KubeletCertificateAuthority  string
 	KubeletPreferredAddressTypes []string
+	KubeletTimeout               time.Duration
 
 	Aggregation Aggregation
 
@@ -87,7 +96,7 @@ type Options struct {
 	Operation  Operation
 	Log        daemon.LogOptions
 
-	given func(flag string) bool // on the command line; nil where there is none
+	flags *pflag.FlagSet // nil where there is no command line
 }
 
 // Defaults are the options without any flag.
@@ -112,6 +121,12 @@ func Defaults() *Options {
 		MaxMutatingRequestsInFlight:  200,
 		MaxRequestBodyBytes:          3 << 20,
 		RequestTimeout:               time.Minute,
+		MinRequestTimeout:            1800,
+		EtcdCheckTimeout:             2 * time.Second,
+		KubeletTimeout:               5 * time.Second,
+		NotReadySeconds:              300,
+		UnreachableSeconds:           300,
+		AccountTokens:                AccountTokens{Extend: true},
 		EventTTL:                     time.Hour,
 		KubeletPreferredAddressTypes: []string{"Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"},
 		Controllers:                  []string{"*"},
@@ -121,9 +136,12 @@ func Defaults() *Options {
 	}
 }
 
+// Flags are the flags with their values; nil where there is no command line.
+func (o *Options) Flags() *pflag.FlagSet { return o.flags }
+
 // AddFlags binds the options to flags, with their present values as defaults.
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
-	o.given = fs.Changed
+	o.flags = fs
 	o.addServing(fs)
 	o.addStorage(fs)
 	o.addAuthentication(fs)
@@ -138,10 +156,13 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.EnableAdmissionPlugins, "enable-admission-plugins", o.EnableAdmissionPlugins, "admission plugins to run in addition to the default ones")
 	fs.StringSliceVar(&o.DisableAdmissionPlugins, "disable-admission-plugins", o.DisableAdmissionPlugins, "default admission plugins not to run")
 	fs.StringVar(&o.AdmissionControlConfigFile, "admission-control-config-file", o.AdmissionControlConfigFile, "file with the configuration of admission plugins (AdmissionConfiguration of apiserver.config.k8s.io/v1)")
+	fs.Int64Var(&o.NotReadySeconds, "default-not-ready-toleration-seconds", o.NotReadySeconds, "how long pods that say nothing about it stay on a node that is not ready")
+	fs.Int64Var(&o.UnreachableSeconds, "default-unreachable-toleration-seconds", o.UnreachableSeconds, "how long pods that say nothing about it stay on a node that is not heard of")
 	fs.StringVar(&o.KubeletClientCertificate, "kubelet-client-certificate", o.KubeletClientCertificate, "client certificate to show to kubelets")
 	fs.StringVar(&o.KubeletClientKey, "kubelet-client-key", o.KubeletClientKey, "key of --kubelet-client-certificate")
 	fs.StringVar(&o.KubeletCertificateAuthority, "kubelet-certificate-authority", o.KubeletCertificateAuthority, "authority that kubelets' serving certificates are checked against")
 	fs.StringSliceVar(&o.KubeletPreferredAddressTypes, "kubelet-preferred-address-types", o.KubeletPreferredAddressTypes, "node address types to reach kubelets by, best first")
+	fs.DurationVar(&o.KubeletTimeout, "kubelet-timeout", o.KubeletTimeout, "how long connecting to a kubelet may take")
 	fs.StringSliceVar(&o.Controllers, "controllers", o.Controllers, "housekeeping loops to run: * for all, NAME for one, -NAME to leave one out (where kube-controller-manager runs it)")
 	fs.BoolVar(&o.Profiling, "profiling", o.Profiling, "serve the Go runtime's profiles at /debug/pprof and let the log verbosity be changed at /debug/flags/v, for whoever may use these paths")
 	o.Aggregation.addFlags(fs)
@@ -149,11 +170,13 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	o.Encryption.addFlags(fs)
 	o.Operation.addFlags(fs)
 	o.Log.AddFlags(fs)
+	daemon.AddUnused(fs, unused)
 }
 
 func (o *Options) addServing(fs *pflag.FlagSet) {
 	fs.StringVar(&o.BindAddress, "bind-address", o.BindAddress, "IP address to serve on")
 	fs.StringVar(&o.AdvertiseAddress, "advertise-address", o.AdvertiseAddress, "IP address by which pods and other machines reach this server, for the endpoints of the service kubernetes (default: --bind-address, or, where that is 0.0.0.0 or ::, the address of this machine's default route; none where it is loopback)")
+	fs.StringVar(&o.ExternalHostname, "external-hostname", o.ExternalHostname, "name by which others reach this server, in URLs that it tells (default: its address)")
 	fs.IntVar(&o.SecurePort, "secure-port", o.SecurePort, "port to serve HTTPS on; 0 takes any free one and writes it to <data-dir>/apiserver.port")
 	fs.StringVar(&o.TLSCertFile, "tls-cert-file", o.TLSCertFile, "serving certificate; without it a self-signed one is made in --cert-dir")
 	fs.StringVar(&o.TLSKeyFile, "tls-private-key-file", o.TLSKeyFile, "key of --tls-cert-file")
@@ -164,6 +187,7 @@ func (o *Options) addServing(fs *pflag.FlagSet) {
 	fs.IntVar(&o.MaxMutatingRequestsInFlight, "max-mutating-requests-inflight", o.MaxMutatingRequestsInFlight, "how many writing requests are served at once, 0 for no limit")
 	fs.Int64Var(&o.MaxRequestBodyBytes, "max-request-body-bytes", o.MaxRequestBodyBytes, "size of the largest request body taken (upstream's fixed limit is the default)")
 	fs.DurationVar(&o.RequestTimeout, "request-timeout", o.RequestTimeout, "how long a request may take that is not a watch or a stream")
+	fs.IntVar(&o.MinRequestTimeout, "min-request-timeout", o.MinRequestTimeout, "how many seconds a watch lasts at least whose client names no time; twice as many at most")
 	fs.DurationVar(&o.ShutdownDelay, "shutdown-delay-duration", o.ShutdownDelay, "how long to go on serving, not ready, after being told to stop, so that load balancers notice")
 }
 
@@ -174,6 +198,8 @@ func (o *Options) addStorage(fs *pflag.FlagSet) {
 	fs.StringVar(&o.EtcdCAFile, "etcd-cafile", o.EtcdCAFile, "authority of etcd's certificates")
 	fs.StringVar(&o.EtcdCertFile, "etcd-certfile", o.EtcdCertFile, "client certificate to show to etcd")
 	fs.StringVar(&o.EtcdKeyFile, "etcd-keyfile", o.EtcdKeyFile, "key of --etcd-certfile")
+	fs.DurationVar(&o.EtcdCheckTimeout, "etcd-healthcheck-timeout", o.EtcdCheckTimeout, "how long etcd may take to answer before it counts as ill")
+	fs.DurationVar(&o.EtcdCheckTimeout, "etcd-readycheck-timeout", o.EtcdCheckTimeout, "the same as --etcd-healthcheck-timeout")
 	fs.DurationVar(&o.EventTTL, "event-ttl", o.EventTTL, "how long events are kept")
 }
 
@@ -185,5 +211,6 @@ func (o *Options) addAuthentication(fs *pflag.FlagSet) {
 	fs.StringVar(&o.ServiceAccountSigningKeyFile, "service-account-signing-key-file", o.ServiceAccountSigningKeyFile, "private key that service account tokens are signed with (default: one made in --cert-dir)")
 	fs.StringSliceVar(&o.ServiceAccountIssuers, "service-account-issuer", o.ServiceAccountIssuers, "issuer of service account tokens; the first signs, all are accepted")
 	fs.StringVar(&o.ServiceAccountJWKSURI, "service-account-jwks-uri", o.ServiceAccountJWKSURI, "where /.well-known/openid-configuration says that the keys of service account tokens are (default: at this server, by --advertise-address)")
+	o.AccountTokens.addFlags(fs)
 	fs.StringSliceVar(&o.APIAudiences, "api-audiences", o.APIAudiences, "audiences that the API accepts tokens for (default --service-account-issuer)")
 }

@@ -43,6 +43,7 @@ func (o *Options) Validate(controllers []string) error {
 		o.validateNodeRanges(),
 		together("--kubelet-client-certificate", o.KubeletClientCertificate, "--kubelet-client-key", o.KubeletClientKey),
 		o.validateServiceAccounts(),
+		o.AccountTokens.validate(),
 		o.Aggregation.validate(),
 		o.Audit.validate(),
 		o.Encryption.validate(),
@@ -74,6 +75,9 @@ func (o *Options) validateServing() error {
 		{"--request-timeout", int64(o.RequestTimeout), 1},
 		{"--shutdown-delay-duration", int64(o.ShutdownDelay), 0},
 		{"--event-ttl", int64(o.EventTTL), 1},
+		{"--etcd-healthcheck-timeout", int64(o.EtcdCheckTimeout), 1},
+		{"--kubelet-timeout", int64(o.KubeletTimeout), 1},
+		{"--min-request-timeout", int64(o.MinRequestTimeout), 1},
 	} {
 		if limit.value < limit.least {
 			errs = append(errs, fmt.Errorf("%s: must be at least %d", limit.flag, limit.least))

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gin-gonic/gin"
 	"go.uber.org/zap"
@@ -32,6 +33,9 @@ type Options struct {
 	Creatable []Creatable
 	Admission *admission.Chain
 	MaxBody   int64 // DefaultMaxBody if 0
+	// WatchTime is how long a watch lasts at least whose client names no time, and
+	// half of how long at most; DefaultWatchTime if 0.
+	WatchTime time.Duration
 	Clock     clock.WithTicker
 	Logger    *zap.Logger
 }

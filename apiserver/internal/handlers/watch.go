@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -19,13 +20,14 @@ import (
 	"kctl/apiserver/internal/storage/cache"
 )
 
-// watchTime is how long a watch lasts whose client names no time: between this
-// and twice this, so that clients do not all come back at once. Upstream's.
-const watchTime = 30 * time.Minute
+// DefaultWatchTime is how long a watch lasts whose client names no time: between
+// this and twice this, so that clients do not all come back at once. Upstream's.
+const DefaultWatchTime = 30 * time.Minute
 
 // watch follows a collection until the client goes or the time is up.
 func (c *call) watch(o registry.ListOptions, q *query) error {
-	timeout := watchTime + rand.N(watchTime)
+	least := cmp.Or(c.WatchTime, DefaultWatchTime)
+	timeout := least + rand.N(least)
 	if seconds := q.int64("timeoutSeconds"); seconds != nil && *seconds > 0 {
 		timeout = time.Duration(*seconds) * time.Second
 	}

@@ -9,6 +9,7 @@ import (
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/admission/configuration"
+	"kctl/apiserver/internal/admission/defaulttoleration"
 	"kctl/apiserver/internal/admission/lookup"
 	"kctl/apiserver/internal/admission/plugins"
 	"kctl/apiserver/internal/housekeeping"
@@ -68,6 +69,7 @@ func (s *Server) plugins() (*admission.Chain, error) {
 	}, plugins.Settings{
 		Enable: s.options.EnableAdmissionPlugins, Disable: s.options.DisableAdmissionPlugins,
 		Files: files, Clock: s.clock,
+		Tolerations: defaulttoleration.Plugin{NotReadySeconds: s.options.NotReadySeconds, UnreachableSeconds: s.options.UnreachableSeconds},
 	})
 }
 

@@ -76,8 +76,11 @@ func serviceAccounts(o *config.Options, objects serviceaccount.Objects, uses *se
 	if err != nil {
 		return nil, err
 	}
-	a.issuer, err = serviceaccount.NewIssuer(o.ServiceAccountIssuers[0], o.APIAudiences, key, clock)
-	return a, err
+	if a.issuer, err = serviceaccount.NewIssuer(o.ServiceAccountIssuers[0], o.APIAudiences, key, clock); err != nil {
+		return nil, err
+	}
+	a.issuer.Longest, a.issuer.Exact = o.AccountTokens.Longest, !o.AccountTokens.Extend
+	return a, nil
 }
 
 // signTokensAndCertificates gives the housekeeping loops what they sign with.

@@ -2,8 +2,10 @@ package server
 
 import (
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gin-gonic/gin"
 	"github.com/prometheus/client_golang/prometheus"
@@ -101,9 +103,28 @@ func (s *Server) installOperations(router gin.IRoutes) {
 		operations.ServeHTTP(c.Writer, c.Request)
 	})
 	if s.options.Profiling {
+		if s.options.Operation.ContentionProfiling {
+			runtime.SetBlockProfileRate(1)
+		}
 		s.installDebug(router)
 	}
+	s.installPages(router)
 	router.GET("/debug/relay/namespaces/:namespace/pods/:name", filters.ServeTrace(s.ring))
+}
+
+// installPages serves what the server tells of itself.
+func (s *Server) installPages(router gin.IRoutes) {
+	if s.options.Flags() == nil {
+		return // started by a test, without a command line
+	}
+	mux := http.NewServeMux()
+	pages := &daemon.Pages{
+		Program: "apiserver", Clock: s.clock, Started: s.clock.Now(), Flags: s.options.Flags(),
+		Paths: []string{daemon.FlagsPath, "/healthz", "/livez", "/metrics", "/readyz", daemon.StatusPath, "/version"},
+	}
+	pages.AddTo(mux)
+	router.Match(reading, daemon.FlagsPath, gin.WrapH(mux))
+	router.Match(reading, daemon.StatusPath, gin.WrapH(mux))
 }
 
 // installDebug serves profiles and the log verbosity to whoever may use their
@@ -159,6 +180,11 @@ func openAPIRelease() string {
 	return release
 }
 
+// watchTime is how long a watch lasts at least.
+func (s *Server) watchTime() time.Duration {
+	return time.Duration(s.options.MinRequestTimeout) * time.Second
+}
+
 // installResources serves the resources and returns what discovery says.
 func (s *Server) installResources(router gin.IRouter) []discovery.Resource {
 	creatable := slices.DeleteFunc(s.creatable(), func(c handlers.Creatable) bool {
@@ -166,7 +192,7 @@ func (s *Server) installResources(router gin.IRouter) []discovery.Resource {
 	})
 	handlers.Install(router, handlers.Options{
 		Resources: s.served, Creatable: creatable,
-		Admission: s.admission, MaxBody: s.options.MaxRequestBodyBytes, Clock: s.clock, Logger: s.logger,
+		Admission: s.admission, MaxBody: s.options.MaxRequestBodyBytes, WatchTime: s.watchTime(), Clock: s.clock, Logger: s.logger,
 	})
 	var described []discovery.Resource
 	for _, c := range creatable {

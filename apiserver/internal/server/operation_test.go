@@ -51,7 +51,7 @@ func TestOperation(t *testing.T) {
 	c := startIn(t, dir, func(o *config.Options) {
 		o.Operation.CORSOrigins = []string{`^https://example\.com$`}
 		o.Operation.HSTSDirectives = []string{"max-age=31536000", "includeSubDomains"}
-		o.Operation.TLSMinVersion = "VersionTLS13"
+		o.Operation.TLS.MinVersion = "VersionTLS13"
 		o.Operation.TLSSNICertKeys = []string{cert + "," + key, cert + "," + key + ":named.example.com"}
 		o.Operation.GoawayChance = 0.02
 		o.Operation.FeatureGates = map[string]string{"AllAlpha": "false"}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"strconv"
 
 	"go.uber.org/zap"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"kctl/apiserver/internal/authn/serviceaccount"
+	"kctl/apiserver/internal/config"
 	"kctl/apiserver/internal/presence"
 )
 
@@ -21,7 +23,7 @@ func (s *Server) beFound(ctx context.Context) error {
 	ctx, stop := s.untilStopping(ctx)
 	defer stop()
 	address, ok := s.reachedAt()
-	if !ok {
+	if !ok || s.options.Operation.EndpointReconciler == config.EndpointsByOthers {
 		<-ctx.Done()
 		return nil
 	}
@@ -37,7 +39,9 @@ func (s *Server) keySetURI(listening string) string {
 	if s.options.ServiceAccountJWKSURI != "" {
 		return s.options.ServiceAccountJWKSURI
 	}
-	if at, _ := s.reachedAt(); at.IsValid() {
+	if name := s.options.ExternalHostname; name != "" {
+		listening = net.JoinHostPort(name, strconv.Itoa(s.port))
+	} else if at, _ := s.reachedAt(); at.IsValid() {
 		listening = at.String()
 	}
 	return "https://" + listening + serviceaccount.KeySetPath

@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/config"
+	"kctl/proto/daemon"
 	"kctl/proto/pki"
 )
 
@@ -86,6 +87,7 @@ func (s *Server) serve(ctx context.Context, listener net.Listener, handler http.
 	server := &http.Server{
 		Handler:           withStack(s.withoutSlash(handler)),
 		TLSConfig:         s.tls,
+		Protocols:         daemon.Protocols(s.tls),
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleTimeout,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: cmp.Or(s.options.Operation.HTTP2MaxStreams, streamsPerConnection)},

@@ -201,6 +201,7 @@ func (s *Server) serveResources(issuer *serviceaccount.Issuer) error {
 	}
 	kubelets, err := kubelet.New(kubelet.Options{
 		CertFile: o.KubeletClientCertificate, KeyFile: o.KubeletClientKey, CAFile: o.KubeletCertificateAuthority, AddressTypes: types,
+		Timeout: o.KubeletTimeout,
 	})
 	if err != nil {
 		return err

@@ -18,10 +18,7 @@ type certificateFunc = func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 // operationTLS brings the flags on TLS into a configuration that shows one
 // certificate.
 func operationTLS(c *tls.Config, o *config.Operation, clock clock.PassiveClock) (err error) {
-	if c.MinVersion, err = o.TLSVersion(); err != nil {
-		return err
-	}
-	if c.CipherSuites, err = o.CipherSuites(); err != nil {
+	if err := o.TLS.Apply(c); err != nil {
 		return err
 	}
 	named, err := o.SNICertificates()

@@ -26,9 +26,7 @@ import (
 const (
 	etcdDialTimeout = 20 * time.Second
 	etcdKeepAlive   = 30 * time.Second
-	// etcdCheckTimeout bounds the health check.
-	etcdCheckTimeout = 2 * time.Second
-	maxEtcdMessage   = 64 << 20
+	maxEtcdMessage  = 64 << 20
 	// What etcd may send before it is read.
 	etcdStreamWindow = 1 << 20
 	etcdConnWindow   = 4 << 20
@@ -43,6 +41,8 @@ type backend struct {
 	// metrics are an embedded etcd's own; none without one.
 	metrics prometheus.Gatherer
 	close   func() error
+	// checkTimeout is how long etcd may take to answer before it counts as ill.
+	checkTimeout time.Duration
 }
 
 // openBackend connects to the etcd that the options name, or starts one.
@@ -57,16 +57,17 @@ func openBackend(ctx context.Context, o *config.Options, transformer etcd.Transf
 	b := newBackend(etcd.Options{
 		Client: embedded.Client(), Direct: embedded.Direct(), CurrentRevision: embedded.Revision,
 		Transformer: transformer, Clock: clock, Logger: logger,
-	}, o.Operation.CompactionInterval, metrics)
+	}, o, metrics)
 	b.failed, b.metrics, b.close = embedded.Err(), prometheus.GathererFunc(etcd.Metrics), embedded.Stop
 	return b, nil
 }
 
-func newBackend(o etcd.Options, compaction time.Duration, metrics *storageMetrics) *backend {
+func newBackend(o etcd.Options, flags *config.Options, metrics *storageMetrics) *backend {
 	return &backend{
-		metrics:   prometheus.Gatherers{},
-		storage:   measured{etcd.NewStore(o), metrics, o.Clock},
-		compactor: &etcd.Compactor{Client: o.Client, Interval: compaction, Clock: o.Clock, Logger: o.Logger},
+		metrics:      prometheus.Gatherers{},
+		storage:      measured{etcd.NewStore(o), metrics, o.Clock},
+		checkTimeout: flags.EtcdCheckTimeout,
+		compactor:    &etcd.Compactor{Client: o.Client, Interval: flags.Operation.CompactionInterval, Clock: o.Clock, Logger: o.Logger},
 	}
 }
 
@@ -90,7 +91,7 @@ func connect(o *config.Options, transformer etcd.Transformer, metrics *storageMe
 	if err != nil {
 		return nil, fmt.Errorf("connect to etcd at %v: %w", o.EtcdServers, err)
 	}
-	b := newBackend(etcd.Options{Client: client, Transformer: transformer, Clock: clock, Logger: logger}, o.Operation.CompactionInterval, metrics)
+	b := newBackend(etcd.Options{Client: client, Transformer: transformer, Clock: clock, Logger: logger}, o, metrics)
 	b.close = func() error {
 		if err := client.Close(); err != nil && !errors.Is(err, context.Canceled) {
 			return fmt.Errorf("close etcd client: %w", err)
@@ -127,7 +128,7 @@ func etcdTLS(o *config.Options) (*tls.Config, error) {
 
 // check asks etcd for something, as the health checks do.
 func (b *backend) check(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, etcdCheckTimeout)
+	ctx, cancel := context.WithTimeout(ctx, b.checkTimeout)
 	defer cancel()
 	if _, err := b.storage.Get(ctx, "health"); err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return fmt.Errorf("etcd does not answer: %w", err)

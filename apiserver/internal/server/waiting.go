@@ -57,7 +57,7 @@ func (s *Server) whyNoEtcd(ctx context.Context) error {
 		return err
 	}
 	transport := &http.Transport{TLSClientConfig: security, DisableKeepAlives: true}
-	client := http.Client{Transport: transport, Timeout: etcdCheckTimeout}
+	client := http.Client{Transport: transport, Timeout: s.options.EtcdCheckTimeout}
 	var errs []error
 	for _, server := range s.options.EtcdServers {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(server, "/")+"/health", nil)

@@ -27,6 +27,7 @@ func main() {
 			if err != nil {
 				return &daemon.UsageError{Err: err}
 			}
+			daemon.LogUnused(logger, cmd.Flags())
 			k, err := kubelet.New(cmd.Context(), c, logger, daemon.NewRegistry())
 			if err != nil {
 				return err

@@ -63,8 +63,7 @@ type Config struct {
 	TLSCertFile  string
 	TLSKeyFile   string
 
-	TLSMinVersion   string
-	TLSCipherSuites []string
+	TLS daemon.TLSOptions
 
 	// Who may use the kubelet's port.
 	ClientCAFile  string
@@ -158,7 +157,7 @@ func New() *Config {
 		Register: true, MaxPods: 110, IDsPerPod: 65536, NodeNetwork: nodenetwork.None, CNIConfDir: "/etc/cni/net.d",
 		RootDir: "/var/lib/kubelet", PodLogsDir: "/var/log/pods", CertDir: "/var/lib/kubelet/pki",
 		RuntimeEndpoint: "unix:///run/containerd/containerd.sock", RuntimeTimeout: 2 * time.Minute,
-		EnableServer: true, TLSMinVersion: "VersionTLS12", Address: "127.0.0.1", Port: 10250, Authorization: "Webhook", WebhookTokens: true,
+		EnableServer: true, Address: "127.0.0.1", Port: 10250, Authorization: "Webhook", WebhookTokens: true,
 		HealthzAddress: "127.0.0.1", HealthzPort: 10248, Profiling: true, DebugFlags: true,
 		CgroupDriver: cgroup.Cgroupfs, CgroupsPerQOS: true,
 		FileEvery: 20 * time.Second, HTTPEvery: 20 * time.Second, SyncEvery: time.Minute,
@@ -263,10 +262,7 @@ func (c *Config) validateServing(add func(format string, args ...any)) {
 	if (c.TLSCertFile == "") != (c.TLSKeyFile == "") {
 		add("--tls-cert-file and --tls-private-key-file go together")
 	}
-	if _, err := daemon.TLSVersion(c.TLSMinVersion); err != nil {
-		add("%w", err)
-	}
-	if _, err := daemon.CipherSuites(c.TLSCipherSuites); err != nil {
+	if err := c.TLS.Validate(); err != nil {
 		add("%w", err)
 	}
 }

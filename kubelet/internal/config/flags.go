@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"kctl/proto/daemon"
 )
 
 // AddFlags binds the flags to c, with its values as their defaults.
@@ -39,8 +41,7 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.CertDir, "cert-dir", c.CertDir, "where a serving certificate is made if none is given")
 	fs.StringVar(&c.TLSCertFile, "tls-cert-file", c.TLSCertFile, "serving certificate")
 	fs.StringVar(&c.TLSKeyFile, "tls-private-key-file", c.TLSKeyFile, "key of the serving certificate")
-	fs.StringVar(&c.TLSMinVersion, "tls-min-version", c.TLSMinVersion, "least version of TLS that clients must speak: VersionTLS12 or VersionTLS13")
-	fs.StringSliceVar(&c.TLSCipherSuites, "tls-cipher-suites", c.TLSCipherSuites, "cipher suites for TLS 1.2 (default: Go's)")
+	c.TLS.AddFlags(fs)
 	fs.StringVar(&c.ClientCAFile, "client-ca-file", c.ClientCAFile, "CA of the clients that the kubelet knows by certificate")
 	fs.BoolVar(&c.Anonymous, "anonymous-auth", c.Anonymous, "let requests without credentials pass as system:anonymous")
 	fs.BoolVar(&c.WebhookTokens, "authentication-token-webhook", c.WebhookTokens, "ask the API server about bearer tokens")
@@ -81,7 +82,7 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	fs.Int32Var(&c.Eviction.MaxPodGracePeriod, "eviction-max-pod-grace-period", c.Eviction.MaxPodGracePeriod, "most seconds that a pod gets that is evicted after a while")
 	fs.DurationVar(&c.Eviction.TransitionPeriod, "eviction-pressure-transition-period", c.Eviction.TransitionPeriod, "how long the node says that it is short after it was")
 	c.Log.AddFlags(fs)
-	addOthers(fs)
+	daemon.AddUnused(fs, unused)
 }
 
 // pairs reads "a=b,c=d".

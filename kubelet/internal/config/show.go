@@ -17,7 +17,7 @@ func (c *Config) Document() *kubeletv1beta1.KubeletConfiguration {
 		StaticPodPath: c.ManifestPath, StaticPodURL: c.ManifestURL, PodLogsDir: c.PodLogsDir,
 		SyncFrequency: duration(c.SyncEvery), FileCheckFrequency: duration(c.FileEvery), HTTPCheckFrequency: duration(c.HTTPEvery),
 		EnableServer: &c.EnableServer, Address: c.Address, Port: c.Port, TLSCertFile: c.TLSCertFile, TLSPrivateKeyFile: c.TLSKeyFile,
-		TLSMinVersion: c.TLSMinVersion, TLSCipherSuites: c.TLSCipherSuites, ImageServiceEndpoint: c.ImageEndpoint,
+		TLSMinVersion: c.TLS.MinVersion, TLSCipherSuites: c.TLS.CipherSuites, ImageServiceEndpoint: c.ImageEndpoint,
 		SeccompDefault: &c.SeccompDefault, AllowedUnsafeSysctls: c.UnsafeSysctls, SerializeImagePulls: &c.SerializePulls,
 		HealthzPort: &c.HealthzPort, HealthzBindAddress: c.HealthzAddress,
 		ClusterDomain: c.ClusterDomain, ClusterDNS: c.ClusterDNS, ResolverConfig: &c.ResolvConf,

@@ -8,7 +8,6 @@ import (
 	"kctl/kubelet/internal/node"
 	"kctl/kubelet/internal/server"
 	"kctl/kubelet/internal/server/auth"
-	"kctl/proto/daemon"
 )
 
 // serve answers on the kubelet's port until ctx ends; listening is called once
@@ -37,16 +36,8 @@ func (k *Kubelet) serve(ctx context.Context, listening func()) error {
 		}
 		certFile, keyFile = o.File(), o.File()
 	}
-	version, err := daemon.TLSVersion(k.config.TLSMinVersion)
-	if err != nil {
-		return err
-	}
-	suites, err := daemon.CipherSuites(k.config.TLSCipherSuites)
-	if err != nil {
-		return err
-	}
 	return s.Run(ctx, server.Listen{
-		MinVersion: version, CipherSuites: suites,
+		TLS:     k.config.TLS,
 		Address: k.address(k.config.Port), CertFile: certFile, KeyFile: keyFile,
 		CertDir: k.config.CertDir, ClientCAFile: k.config.ClientCAFile, DNSNames: []string{k.nodeName}, IPs: k.servingIPs(),
 		OnListen: func(address net.Addr) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"kctl/kubelet/internal/server/auth"
+	"kctl/proto/daemon"
 	"kctl/proto/pki"
 )
 
@@ -44,7 +45,7 @@ func TestRunTakesClientCertificates(t *testing.T) {
 	addresses, done := make(chan net.Addr, 1), make(chan error, 1)
 	go func() {
 		done <- s.Run(ctx, Listen{
-			Address: "127.0.0.1:0", CertDir: filepath.Join(dir, "pki"), ClientCAFile: caFile, MinVersion: tls.VersionTLS13,
+			Address: "127.0.0.1:0", CertDir: filepath.Join(dir, "pki"), ClientCAFile: caFile, TLS: daemon.TLSOptions{MinVersion: "VersionTLS13"},
 			IPs: []net.IP{net.IPv4(127, 0, 0, 1)}, OnListen: func(a net.Addr) { addresses <- a },
 		})
 	}()

@@ -153,9 +153,7 @@ type Listen struct {
 	ClientCAFile string
 	DNSNames     []string
 	IPs          []net.IP
-	// What clients must speak at least; the zero values are Go's defaults.
-	MinVersion   uint16
-	CipherSuites []uint16
+	TLS          daemon.TLSOptions
 	// OnListen, if set, is told the real address.
 	OnListen func(net.Addr)
 }
@@ -177,10 +175,9 @@ func (s *Server) Run(ctx context.Context, l Listen) error {
 	if err != nil {
 		return fmt.Errorf("kubelet server: %w", err)
 	}
-	if l.MinVersion != 0 {
-		tlsConfig.MinVersion = l.MinVersion
+	if err := l.TLS.Apply(tlsConfig); err != nil {
+		return fmt.Errorf("kubelet server: %w", err)
 	}
-	tlsConfig.CipherSuites = l.CipherSuites
 	return daemon.Serve(ctx, l.Address, s, tlsConfig, l.OnListen)
 }
 

@@ -83,23 +83,14 @@ func (s *parts) servingTLS(options *config.Options) (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.MinVersion, err = daemon.TLSVersion(options.Serving.TLSMinVersion); err != nil {
-		return nil, err
-	}
-	if c.CipherSuites, err = daemon.CipherSuites(options.Serving.TLSCipherSuites); err != nil {
-		return nil, err
-	}
-	if options.Serving.DisableHTTP2 {
-		c.NextProtos = []string{"http/1.1"}
-	}
-	return c, nil
+	return c, options.TLS.Apply(c)
 }
 
 func (s *parts) certificates(options *config.Options) (*tls.Config, error) {
 	certFile, keyFile := options.CertFile, options.KeyFile
-	if certFile == "" && options.Serving.CertDir != "" {
+	if certFile == "" && options.CertDir != "" {
 		var err error
-		if certFile, keyFile, err = pki.ServingFiles("", "", options.Serving.CertDir, "kube-scheduler", []net.IP{options.BindAddress}, []string{"localhost"}, s.clock.Now()); err != nil {
+		if certFile, keyFile, err = pki.ServingFiles("", "", options.CertDir, "kube-scheduler", []net.IP{options.BindAddress}, []string{"localhost"}, s.clock.Now()); err != nil {
 			return nil, err
 		}
 	}

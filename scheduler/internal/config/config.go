@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"kctl/proto/daemon"
+	"kctl/proto/release"
 	"kctl/scheduler/internal/profile"
 )
 
@@ -35,7 +37,9 @@ type Options struct {
 	ContentionProfiling bool
 	Election            Election
 	Logging             daemon.LogOptions
-	Serving             Serving
+	// CertDir is for a self-signed certificate, where there is no CertFile.
+	CertDir string
+	TLS     daemon.TLSOptions
 	// Master is the API server's address, instead of the kubeconfigs'.
 	Master string
 	// WriteConfigTo is a file for the configuration in effect; then that is all.
@@ -64,7 +68,7 @@ func NewOptions() *Options {
 	return &Options{
 		BindAddress: net.IPv4(127, 0, 0, 1), SecurePort: 10259, Profiling: true,
 		AlwaysAllowPaths: []string{"/healthz", "/healthz/*", "/livez", "/livez/*", "/readyz", "/readyz/*", "/version"},
-		Serving:          Serving{TLSMinVersion: "VersionTLS12"}, FlushAfter: 5 * time.Minute,
+		FlushAfter:       5 * time.Minute,
 		Election: Election{
 			Enabled: true, LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
 			ResourceLock: "leases", ResourceName: "kube-scheduler", ResourceNamespace: "kube-system",
@@ -103,8 +107,10 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.FlushAfter, "pod-max-in-unschedulable-pods-duration", o.FlushAfter, "how long a pod can be left without an attempt")
 	fs.BoolVar(&o.ContentionProfiling, "contention-profiling", o.ContentionProfiling, "have those recorded who wait for locks and channels; with --config, the file says so")
 	fs.StringToStringVar(&o.FeatureGates, "feature-gates", o.FeatureGates, "NAME=true|false,…: taken as they are by default; a gate that would change something is refused")
-	o.Serving.addFlags(fs)
-	addTwinFlags(fs)
+	fs.StringVar(&o.CertDir, "cert-dir", o.CertDir, "directory for the self-signed certificate that is served without --tls-cert-file (default: in memory)")
+	o.TLS.AddFlags(fs)
+	o.TLS.AddHTTP2Flag(fs)
+	daemon.AddUnused(fs, unused)
 	o.Logging.AddFlags(fs)
 }
 
@@ -133,10 +139,8 @@ func (o *Options) Complete() (*profile.Configuration, error) {
 	if o.Kubeconfig == "" {
 		o.Kubeconfig = configuration.Kubeconfig
 	}
-	notes, err := o.twins()
-	configuration.Notes = append(configuration.Notes, notes...)
 	o.toFile(configuration)
-	return configuration, errors.Join(err, o.Serving.validate(), o.validate())
+	return configuration, errors.Join(o.TLS.Validate(), o.validateGates(), o.validate())
 }
 
 // toFile has the configuration say what is in effect.
@@ -190,6 +194,16 @@ func (o *Options) validate() error {
 		errs = append(errs, fmt.Errorf("--leader-elect-resource-lock=%s: only leases are supported", o.Election.ResourceLock))
 	}
 	return errors.Join(errs...)
+}
+
+// validateGates takes gates as kube-scheduler is given them, with the name of what
+// they are of.
+func (o *Options) validateGates() error {
+	gates := map[string]string{}
+	for name, value := range o.FeatureGates {
+		gates[strings.TrimPrefix(name, "kube:")] = value
+	}
+	return release.CheckGates(gates, nil)
 }
 
 // Address is where health checks and metrics are served.

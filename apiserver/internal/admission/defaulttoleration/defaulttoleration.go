@@ -15,14 +15,12 @@ import (
 // Name is upstream's name.
 const Name = "DefaultTolerationSeconds"
 
-// seconds is upstream's default for both taints.
-const seconds = int64(300)
-
 // Plugin is the plugin.
-type Plugin struct{}
-
-// New returns the plugin.
-func New() Plugin { return Plugin{} }
+type Plugin struct {
+	// How long pods stay on a node that is not ready, and on one that is not
+	// heard of.
+	NotReadySeconds, UnreachableSeconds int64
+}
 
 // Name is upstream's name.
 func (Plugin) Name() string { return Name }
@@ -33,20 +31,23 @@ func (Plugin) Handles(op admission.Operation) bool {
 }
 
 // Admit adds the tolerations that the pod lacks.
-func (Plugin) Admit(_ context.Context, a *admission.Attributes) error {
+func (p Plugin) Admit(_ context.Context, a *admission.Attributes) error {
 	pod, ok := a.Object.(*core.Pod)
 	if !ok || a.Subresource != "" {
 		return nil
 	}
-	for _, taint := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
-		if tolerates(pod.Spec.Tolerations, taint) {
-			continue
-		}
-		pod.Spec.Tolerations = append(pod.Spec.Tolerations, corev1.Toleration{
-			Key: taint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: ptr.To(seconds),
-		})
-	}
+	tolerate(pod, corev1.TaintNodeNotReady, p.NotReadySeconds)
+	tolerate(pod, corev1.TaintNodeUnreachable, p.UnreachableSeconds)
 	return nil
+}
+
+func tolerate(pod *core.Pod, taint string, seconds int64) {
+	if tolerates(pod.Spec.Tolerations, taint) {
+		return
+	}
+	pod.Spec.Tolerations = append(pod.Spec.Tolerations, corev1.Toleration{
+		Key: taint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: ptr.To(seconds),
+	})
 }
 
 func tolerates(tolerations []corev1.Toleration, taint string) bool {

@@ -100,7 +100,9 @@ var all = []entry{
 	{name: priority.Name, on: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return priority.New(lookup.New[*schedulingv1.PriorityClass](d.PriorityClasses), d.DefaultPriority), nil
 	}},
-	{name: defaulttoleration.Name, on: true, make: plain(defaulttoleration.New())},
+	{name: defaulttoleration.Name, on: true, make: func(d *dependencies) (admission.Plugin, error) {
+		return d.Tolerations, nil
+	}},
 	{name: podtolerationrestriction.Name, configurable: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return podtolerationrestriction.New(d.namespaces, pods.BestEffort, d.Files)
 	}},

@@ -12,6 +12,7 @@ import (
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/admission/configuration"
+	"kctl/apiserver/internal/admission/defaulttoleration"
 	"kctl/apiserver/internal/admission/limitranger"
 	"kctl/apiserver/internal/admission/lookup"
 	"kctl/apiserver/internal/admission/priority"
@@ -50,7 +51,9 @@ type Settings struct {
 	Enable, Disable []string
 	// Files is what --admission-control-config-file says.
 	Files configuration.Files
-	Clock clock.Clock
+	// Tolerations are those of pods that say nothing of ill nodes.
+	Tolerations defaulttoleration.Plugin
+	Clock       clock.Clock
 }
 
 // dependencies are what plugins are made of.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/admission/defaulttoleration"
 	"kctl/apiserver/internal/quota"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/request"
@@ -132,7 +133,10 @@ func chain(t *testing.T, disable ...string) *admission.Chain {
 		CSIDrivers:     &source{cached: map[string]core.Object{"/d": &storagev1.CSIDriver{Spec: storagev1.CSIDriverSpec{TokenRequests: []storagev1.TokenRequest{{Audience: "vault"}}}}}},
 		Nodes:          &source{resource: core.Nodes},
 		RuntimeClasses: runtimeClasses(), PriorityClasses: priorityClasses(), DefaultPriority: defaults{}, LimitRanges: noRanges{}, Quotas: noQuotas{}, QuotaRules: noQuotas{},
-	}, Settings{Clock: testingclock.NewFakeClock(time.Unix(0, 0)), Disable: disable})
+	}, Settings{
+		Clock: testingclock.NewFakeClock(time.Unix(0, 0)), Disable: disable,
+		Tolerations: defaulttoleration.Plugin{NotReadySeconds: 300, UnreachableSeconds: 200},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +187,7 @@ func TestNewPodIsCompleted(t *testing.T) {
 	if *p.Spec.Priority != 0 || *p.Spec.PreemptionPolicy != corev1.PreemptLowerPriority {
 		t.Errorf("priority %d, %s", *p.Spec.Priority, *p.Spec.PreemptionPolicy)
 	}
-	if got := p.Spec.Tolerations; len(got) != 2 || *got[0].TolerationSeconds != 300 || got[0].Key != corev1.TaintNodeNotReady || got[1].Key != corev1.TaintNodeUnreachable {
+	if got := p.Spec.Tolerations; len(got) != 2 || *got[0].TolerationSeconds != 300 || got[0].Key != corev1.TaintNodeNotReady || got[1].Key != corev1.TaintNodeUnreachable || *got[1].TolerationSeconds != 200 {
 		t.Errorf("tolerations are %+v", got)
 	}
 }

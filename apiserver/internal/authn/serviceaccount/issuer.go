@@ -38,6 +38,11 @@ type Bound struct {
 
 // Issuer makes tokens.
 type Issuer struct {
+	// Longest is the longest life of a token; 0 for no bound.
+	Longest time.Duration
+	// Exact has no token live for longer than was asked for.
+	Exact bool
+
 	name      string
 	audiences []string
 	key       crypto.Signer
@@ -65,6 +70,9 @@ func NewIssuer(name string, apiAudiences []string, key crypto.Signer, clock cloc
 	}
 	return &Issuer{name: name, audiences: slices.Clone(apiAudiences), key: key, keyID: public.ID, method: method, clock: clock}, nil
 }
+
+// MostSeconds is the longest life of a token that may be asked for; 0 for any.
+func (i *Issuer) MostSeconds() int64 { return int64(i.Longest / time.Second) }
 
 // Audiences are those of tokens that ask for none.
 func (i *Issuer) Audiences() []string { return slices.Clone(i.audiences) }
@@ -100,9 +108,9 @@ func (i *Issuer) Token(_ context.Context, sa *core.ServiceAccount, spec authenti
 	}
 	if bound.Pod != nil {
 		c.Kubernetes.Pod = referenceTo(bound.Pod)
-		if lifetime == warnOnlyLifetime && !slices.ContainsFunc(audiences, i.foreign) {
+		if lifetime == warnOnlyLifetime && !i.Exact && !slices.ContainsFunc(audiences, i.foreign) {
 			c.Kubernetes.WarnAfter = jwt.NewNumericDate(expiry)
-			c.ExpiresAt = jwt.NewNumericDate(now.Add(extendedLifetime))
+			c.ExpiresAt = jwt.NewNumericDate(now.Add(i.within(extendedLifetime)))
 		}
 	}
 	if bound.Secret != nil {
@@ -118,6 +126,14 @@ func (i *Issuer) Token(_ context.Context, sa *core.ServiceAccount, spec authenti
 		return "", time.Time{}, fmt.Errorf("sign a token for service account %s/%s: %w", sa.Namespace, sa.Name, err)
 	}
 	return token, expiry, nil
+}
+
+// within is a life that may be granted where one is asked for.
+func (i *Issuer) within(life time.Duration) time.Duration {
+	if i.Longest > 0 {
+		return min(life, i.Longest)
+	}
+	return life
 }
 
 func (i *Issuer) foreign(audience string) bool { return !slices.Contains(i.audiences, audience) }

@@ -6,6 +6,7 @@
 package kubelet
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -29,7 +30,8 @@ import (
 // DefaultPort is where kubelets listen that don't say otherwise.
 const DefaultPort = 10250
 
-const dialTimeout = 10 * time.Second
+// DefaultTimeout is how long connecting to a kubelet may take. Upstream's.
+const DefaultTimeout = 5 * time.Second
 
 // DefaultAddressTypes is upstream's order of preference.
 var DefaultAddressTypes = []corev1.NodeAddressType{
@@ -43,6 +45,7 @@ type Options struct {
 	// certificates are not checked, as upstream does by default.
 	CAFile       string
 	AddressTypes []corev1.NodeAddressType // nil for DefaultAddressTypes
+	Timeout      time.Duration            // of connecting; 0 for DefaultTimeout
 }
 
 // Client reaches kubelets.
@@ -82,10 +85,11 @@ func New(o Options) (*Client, error) {
 	if len(types) == 0 {
 		types = DefaultAddressTypes
 	}
+	timeout := cmp.Or(o.Timeout, DefaultTimeout)
 	return &Client{types: types, transport: &http.Transport{
 		TLSClientConfig:     config,
-		DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
-		TLSHandshakeTimeout: dialTimeout,
+		DialContext:         (&net.Dialer{Timeout: timeout}).DialContext,
+		TLSHandshakeTimeout: timeout,
 		MaxIdleConnsPerHost: 4,
 		IdleConnTimeout:     time.Minute,
 		// Upgrades to SPDY and WebSocket exist in HTTP/1.1 only, which is all that

@@ -14,6 +14,7 @@ import (
 
 	tokens "kctl/apiserver/internal/authn/serviceaccount"
 	"kctl/apiserver/internal/registry"
+	requestcontext "kctl/apiserver/internal/request"
 	"kctl/proto/core"
 )
 
@@ -29,6 +30,8 @@ var tokenKind = authenticationv1.SchemeGroupVersion.WithKind("TokenRequest")
 // Issuer makes tokens.
 type Issuer interface {
 	Audiences() []string
+	// MostSeconds is the longest life of a token; 0 for any.
+	MostSeconds() int64
 	Token(ctx context.Context, sa *core.ServiceAccount, spec authenticationv1.TokenRequestSpec, bound tokens.Bound) (token string, expiry time.Time, err error)
 }
 
@@ -72,6 +75,10 @@ func issue(ctx context.Context, issuer Issuer, from TokenSources, namespace, nam
 	}
 	if errs := validateExpiration(*spec.ExpirationSeconds); len(errs) > 0 {
 		return nil, registry.Invalid(tokenKind.GroupKind(), "", errs)
+	}
+	if most := issuer.MostSeconds(); most > 0 && *spec.ExpirationSeconds > most {
+		requestcontext.Warn(ctx, fmt.Sprintf("requested expiration of %d seconds shortened to %d seconds", *spec.ExpirationSeconds, most))
+		*spec.ExpirationSeconds = most
 	}
 	var bound tokens.Bound
 	if spec.BoundObjectRef != nil {

@@ -51,14 +51,14 @@ func TestWhatInstallersSayIsTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.PodPidsLimit != 100 || !c.SeccompDefault || len(c.UnsafeSysctls) != 2 || c.TLSMinVersion != "VersionTLS13" || c.PullsAtOnce() != 1 || c.CgroupDriver != "systemd" {
+	if c.PodPidsLimit != 100 || !c.SeccompDefault || len(c.UnsafeSysctls) != 2 || c.TLS.MinVersion != "VersionTLS13" || c.PullsAtOnce() != 1 || c.CgroupDriver != "systemd" {
 		t.Errorf("%+v", c)
 	}
 	if !slices.Contains(c.DeclaredFeatures(), "RestartAllContainersOnContainerExits") {
 		t.Errorf("declared %q", c.DeclaredFeatures())
 	}
 	c, err = load(t, header+"seccompDefault: true\nfeatureGates: {ImageVolume: true}\nserializeImagePulls: true\nmaxParallelImagePulls: 1\ntlsMinVersion: VersionTLS13\n", "--kubeconfig=/k", "--anonymous-auth")
-	if err != nil || !c.SeccompDefault || !c.Anonymous || c.TLSMinVersion != "VersionTLS13" {
+	if err != nil || !c.SeccompDefault || !c.Anonymous || c.TLS.MinVersion != "VersionTLS13" {
 		t.Errorf("%+v, %v", c, err)
 	}
 }
@@ -86,7 +86,7 @@ func TestWhatUpstreamHasIsRefusedByName(t *testing.T) {
 		"--authorization-webhook-cache-unauthorized-ttl=9s":        "only 30s is",
 		"file featureGates: {Bogus: true}":                         "unknown feature gate",
 		"file memoryManagerPolicy: Static":                         "memoryManagerPolicy: not supported",
-		"file cpuCFSQuotaPeriod: 10ms":                             "cpuCFSQuotaPeriod: not supported by this kubelet, only 100ms is",
+		"file cpuCFSQuotaPeriod: 10ms":                             "cpuCFSQuotaPeriod: not supported, only 100ms is",
 		"file serializeImagePulls: true\nmaxParallelImagePulls: 3": "serializeImagePulls must be false",
 		"file authentication: {webhook: {cacheTTL: 9s}}":           "authentication-token-webhook-cache-ttl=9s",
 		"file providerID: x":                                       "providerID: not supported",
@@ -120,9 +120,9 @@ func TestUpstreamsFlagsAreKnown(t *testing.T) {
 		name, _, _ := strings.Cut(file.Field(i).Tag.Get("json"), ",")
 		fields[name] = true
 	}
-	for _, o := range others {
-		if !fields[o.field] {
-			t.Errorf("the file has no %s", o.field)
+	for _, o := range unused {
+		if !fields[o.Field] {
+			t.Errorf("the file has no %s", o.Field)
 		}
 	}
 }

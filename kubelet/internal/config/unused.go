@@ -1,0 +1,106 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/proto/daemon"
+)
+
+// unused are the settings of upstream's kubelet that nothing stands behind here,
+// as flags, as fields of the file, or both.
+var unused = []daemon.Unused{
+	// What bounds requests, and they are bounded otherwise or need no bound.
+	{Flag: "event-qps", Field: "eventRecordQPS", Why: notHeldBack}, {Flag: "event-burst", Field: "eventBurst", Why: notHeldBack},
+	{Flag: "kube-api-qps", Field: "kubeAPIQPS", Why: notHeldBack}, {Flag: "kube-api-burst", Field: "kubeAPIBurst", Why: notHeldBack},
+	{Flag: "registry-qps", Field: "registryPullQPS", Why: notHeldBack}, {Flag: "registry-burst", Field: "registryBurst", Why: notHeldBack},
+	{Flag: "log-flush-frequency", Why: "lines are written at once"},
+	{Flag: "housekeeping-interval", Why: "it is two seconds"},
+	{Flag: "cpu-manager-reconcile-period", Field: "cpuManagerReconcilePeriod", Why: "no CPU is given to one container alone"},
+
+	// What it does, and does not do otherwise.
+	{Flag: "kube-api-content-type", Field: "contentType", Values: []string{"application/json", "application/vnd.kubernetes.protobuf"}},
+	{Flag: "enable-debugging-handlers", Switch: true, Field: "enableDebuggingHandlers", Values: []string{"true"}},
+	{Flag: "enforce-node-allocatable", Field: "enforceNodeAllocatable", Values: []string{"pods", "[pods]"}},
+	{Flag: "enable-controller-attach-detach", Switch: true, Field: "enableControllerAttachDetach", Values: []string{"true"}},
+	{Flag: "local-storage-capacity-isolation", Switch: true, Field: "localStorageCapacityIsolation", Values: []string{"true"}},
+	{Flag: "cpu-cfs-quota", Switch: true, Field: "cpuCFSQuota", Values: []string{"true"}},
+	{Flag: "cpu-cfs-quota-period", Field: "cpuCFSQuotaPeriod", Values: []string{"100ms", "0s"}},
+	{Flag: "volume-stats-agg-period", Field: "volumeStatsAggPeriod", Values: []string{"1m", "1m0s", "0s"}},
+	{Flag: "node-status-max-images", Field: "nodeStatusMaxImages", Values: []string{"50"}},
+	{Field: "configMapAndSecretChangeDetectionStrategy", Values: []string{"Watch", "Cache"}},
+	{Flag: "authentication-token-webhook-cache-ttl", Values: []string{"2m", "2m0s", "0s"}},
+	{Flag: "authorization-webhook-cache-authorized-ttl", Values: []string{"5m", "5m0s", "0s"}},
+	{Flag: "authorization-webhook-cache-unauthorized-ttl", Values: []string{"30s", "0s"}},
+	{Flag: "streaming-connection-idle-timeout", Field: "streamingConnectionIdleTimeout", Values: []string{"4h", "4h0m0s", "0s"}, Why: "the container runtime's stream_idle_timeout says so"},
+	{Flag: "maximum-dead-containers", Values: []string{"-1"}}, {Flag: "maximum-dead-containers-per-container", Values: []string{"1"}},
+	{Flag: "minimum-container-ttl-duration", Values: []string{"0", "0s"}},
+	{Flag: "fail-cgroupv1", Switch: true, Field: "failCgroupV1", Values: []string{"false"}},
+	{Flag: "oom-score-adj", Field: "oomScoreAdj", Values: []string{"-999"}, Why: "OOMScoreAdjust= of its unit says so"},
+	{Flag: "max-open-files", Field: "maxOpenFiles", Values: []string{"1000000"}, Why: "LimitNOFILE= of its unit says so"},
+	{Flag: "runtime-cgroups", Values: daemon.Off, Why: "Slice= of the runtime's unit says so"},
+	{Flag: "kubelet-cgroups", Field: "kubeletCgroups", Values: daemon.Off, Why: "Slice= of its unit says so"},
+	{Flag: "system-cgroups", Field: "systemCgroups", Values: daemon.Off},
+
+	// What unused do: no iptables rules and no bridge are this kubelet's, volume
+	// plugins are not run, and groups of daemons are not enforced.
+	{Flag: "make-iptables-util-chains", Switch: true, Field: "makeIPTablesUtilChains", Why: noRules},
+	{Field: "iptablesMasqueradeBit", Why: noRules}, {Field: "iptablesDropBit", Why: noRules},
+	{Flag: "hairpin-mode", Field: "hairpinMode", Values: []string{"promiscuous-bridge", "none"}, Why: "the CNI configuration says so"},
+	{Flag: "volume-plugin-dir", Field: "volumePluginDir", Why: "FlexVolume plugins are not run"},
+	{Flag: "kube-reserved-cgroup", Field: "kubeReservedCgroup", Why: podsOnly}, {Flag: "system-reserved-cgroup", Field: "systemReservedCgroup", Why: podsOnly},
+
+	// What it does not have.
+	{Flag: "cpu-manager-policy", Field: "cpuManagerPolicy", Values: daemon.Off}, {Flag: "cpu-manager-policy-options", Field: "cpuManagerPolicyOptions", Values: daemon.Off},
+	{Flag: "memory-manager-policy", Field: "memoryManagerPolicy", Values: daemon.Off},
+	{Flag: "topology-manager-policy", Field: "topologyManagerPolicy", Values: daemon.Off}, {Flag: "topology-manager-policy-options", Field: "topologyManagerPolicyOptions", Values: daemon.Off},
+	{Flag: "topology-manager-scope", Field: "topologyManagerScope", Values: []string{"container"}},
+	{Flag: "reserved-cpus", Values: daemon.Off}, {Flag: "reserved-memory", Values: daemon.Off}, {Flag: "qos-reserved", Values: daemon.Off},
+	{Flag: "cloud-provider", Values: daemon.Off}, {Flag: "provider-id", Values: daemon.Off},
+	{Flag: "image-credential-provider-config", Values: daemon.Off, Why: "imagePullSecrets of pods and " + credentials + " have credentials"},
+	{Flag: "image-credential-provider-bin-dir", Values: daemon.Off},
+	{Flag: "read-only-port", Field: "readOnlyPort", Values: daemon.Off, Why: "--port has all of it, for those who may"},
+	{Flag: "lock-file", Values: daemon.Off}, {Flag: "exit-on-lock-contention", Switch: true, Values: daemon.Off}, {Flag: "runonce", Switch: true, Values: daemon.Off},
+	{Flag: "config-dir", Values: daemon.Off, Why: "--config has all of it"},
+	{Flag: "protect-kernel-defaults", Switch: true, Field: "protectKernelDefaults", Values: daemon.Off},
+	{Flag: "contention-profiling", Switch: true, Values: daemon.Off}, {Flag: "kernel-memcg-notification", Switch: true, Values: daemon.Off}, {Flag: "pods-per-core", Values: daemon.Off},
+	{Flag: "experimental-allocatable-ignore-eviction", Switch: true, Values: daemon.Off}, {Flag: "experimental-mounter-path", Values: daemon.Off},
+	{Flag: "vmodule", Values: daemon.Off}, {Flag: "log-json-split-stream", Switch: true, Values: daemon.Off}, {Flag: "log-json-info-buffer-size", Values: daemon.Off},
+	{Flag: "log-text-split-stream", Switch: true, Values: daemon.Off}, {Flag: "log-text-info-buffer-size", Values: daemon.Off},
+}
+
+const (
+	credentials = "config.json in --root-dir"
+	notHeldBack = "requests are not held back here"
+	noRules     = "no iptables rules are made here"
+	podsOnly    = "bounds are enforced on pods only"
+)
+
+// checkDuration does the same for a field that is part of another.
+func checkDuration(flag string, d metav1.Duration) error {
+	at := slices.IndexFunc(unused, func(u daemon.Unused) bool { return u.Flag == flag })
+	if err := unused[at].Check(d.Duration.String()); err != nil {
+		return fmt.Errorf("%s=%s: %w", flag, d.Duration, err)
+	}
+	return nil
+}
+
+// checkField does the same for a field of the file.
+func checkField(name string, value reflect.Value) error {
+	at := slices.IndexFunc(unused, func(u daemon.Unused) bool { return u.Field == name })
+	if at < 0 {
+		return fmt.Errorf("not supported")
+	}
+	for value.Kind() == reflect.Pointer {
+		value = value.Elem()
+	}
+	text := fmt.Sprint(value.Interface())
+	if d, ok := value.Interface().(metav1.Duration); ok {
+		text = d.Duration.String()
+	}
+	return unused[at].Check(strings.TrimSpace(text))
+}
