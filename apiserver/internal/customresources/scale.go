@@ -70,7 +70,7 @@ func (p *scalePaths) subresource(of registry.Resource, replicas managed.Replicas
 		Take:    func(shown, stored core.Object) error { return p.take(shown.(*autoscalingv1.Scale), stored.(*object)) },
 		Validate: func(shown core.Object) field.ErrorList {
 			if n := shown.(*autoscalingv1.Scale).Spec.Replicas; n < 0 {
-				return field.ErrorList{field.Invalid(field.NewPath("spec", "replicas"), n, "should be a non-negative integer")}
+				return field.ErrorList{field.Invalid(field.NewPath("", "spec", "replicas"), n, "should be a non-negative integer")}
 			}
 			return nil
 		},

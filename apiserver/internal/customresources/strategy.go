@@ -57,8 +57,9 @@ func (c *converter) strategy(e *entry, f, storage *form, clock clock.PassiveCloc
 	}
 	if f.hasStatus() {
 		s.Status = &registry.Change[*object]{
-			Prepare:  func(_ context.Context, o, old *object) { onlyStatus(o, old) },
-			Validate: func(ctx context.Context, o, old *object) field.ErrorList { return f.validate(ctx, o, old) },
+			KeepsMetadata: true,
+			Prepare:       func(_ context.Context, o, old *object) { onlyStatus(o, old) },
+			Validate:      func(ctx context.Context, o, old *object) field.ErrorList { return f.validate(ctx, o, old) },
 		}
 	}
 	if all := c.selectable(); len(all) > 0 {

@@ -70,11 +70,6 @@ func (c *call) applied(fieldValidation string) (*unstructured.Unstructured, erro
 		if err := yaml.Unmarshal(body, &out.Object, asWritten); err != nil {
 			return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
 		}
-		if fieldValidation != metav1.FieldValidationIgnore {
-			if _, err := yaml.YAMLToJSONStrict(body); err != nil {
-				c.warnOf(err)
-			}
-		}
 	}
 	if out.Object == nil {
 		out.Object = map[string]any{}
@@ -87,6 +82,11 @@ func (c *call) applied(fieldValidation string) (*unstructured.Unstructured, erro
 	}
 	if kind := out.GroupVersionKind(); kind != c.kind {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("invalid object type: %v", kind))
+	}
+	if fieldValidation != metav1.FieldValidationIgnore {
+		if _, err := yaml.YAMLToJSONStrict(body); err != nil {
+			c.warnOf(err)
+		}
 	}
 	return out, nil
 }

@@ -261,7 +261,11 @@ func (c *call) checkPlace(obj core.Object) error {
 		return nil
 	}
 	if obj.GetName() == "" {
-		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s based on URL) was undeterminable: name must be provided", c.name))
+		return c.nameless()
 	}
 	return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", obj.GetName(), c.name))
+}
+
+func (c *call) nameless() error {
+	return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s based on URL) was undeterminable: name must be provided", c.name))
 }

@@ -10,6 +10,7 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/mergepatch"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	kjson "sigs.k8s.io/json"
 
@@ -93,10 +94,24 @@ func strategicPatcher(body []byte, kind core.Object) (patcher, error) {
 	return patcher{doubled: doubled, keepsKind: true, apply: func(before []byte) ([]byte, error) {
 		after, err := strategicpatch.StrategicMergePatch(before, body, kind)
 		if err != nil {
-			return nil, invalidPatch(err)
+			return nil, unmergeable(err)
 		}
 		return after, nil
 	}}, nil
+}
+
+// unmergeable is upstream's answer to a strategic merge patch that can't be
+// applied: only of some faults it knows that they are the client's.
+func unmergeable(err error) error {
+	for _, fault := range []error{
+		mergepatch.ErrBadJSONDoc, mergepatch.ErrBadPatchFormatForPrimitiveList, mergepatch.ErrBadPatchFormatForRetainKeys,
+		mergepatch.ErrBadPatchFormatForSetElementOrderList, mergepatch.ErrUnsupportedStrategicMergePatchFormat,
+	} {
+		if errors.Is(err, fault) {
+			return apierrors.NewBadRequest(err.Error())
+		}
+	}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error()}}
 }
 
 // readObject checks that a patch is an object, and returns the fields that it

@@ -204,6 +204,9 @@ func (s *Store[T]) resets() map[string][]string {
 	out := map[string][]string{}
 	if s.strategy.Status != nil {
 		out[""], out["status"] = []string{"status"}, []string{"spec"}
+		if s.strategy.Status.KeepsMetadata {
+			out["status"] = append(out["status"], "metadata")
+		}
 	}
 	for way, names := range s.strategy.Unowned {
 		out[way] = append(out[way], names...)

@@ -123,6 +123,9 @@ type Change[T core.Object] struct {
 	// KeepsGeneration: what is changed in this way is not what users wish for,
 	// and does not count in metadata.generation (a pod's binding).
 	KeepsGeneration bool
+	// KeepsMetadata: of metadata this way changes nothing, and nobody comes to own
+	// any of it.
+	KeepsMetadata bool
 }
 
 // Encoding is a way of its own to store objects.

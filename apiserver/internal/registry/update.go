@@ -212,6 +212,9 @@ func (u *update[T]) prepare(ctx context.Context, old T) (T, error) {
 	if u.way.Prepare != nil {
 		u.way.Prepare(ctx, obj, old)
 	}
+	if u.way.KeepsMetadata {
+		metav1.ResetObjectMetaForStatus(obj, old)
+	}
 	if !u.way.KeepsGeneration {
 		u.store.countGeneration(obj, old)
 	}

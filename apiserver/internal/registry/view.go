@@ -225,7 +225,11 @@ func (v *View) taken(shown, stored core.Object) (core.Object, error) {
 	v.Default(shown)
 	if v.Validate != nil {
 		if errs := v.Validate(shown); len(errs) > 0 {
-			return nil, Invalid(v.Of.Info().GVK().GroupKind(), shown.GetName(), errs)
+			kind := v.Of.Info().GVK()
+			if v.As != "" && !v.Of.Info().JSONOnly {
+				kind = v.Shown.GVK()
+			}
+			return nil, Invalid(kind.GroupKind(), shown.GetName(), errs)
 		}
 	}
 	return stored, v.Take(shown, stored)

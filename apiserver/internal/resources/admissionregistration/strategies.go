@@ -117,7 +117,11 @@ func ValidatingPolicies(clock clock.PassiveClock) registry.Strategy[*admissionre
 	}
 	s.Update.Prepare = func(_ context.Context, o, old object) { o.Status = old.Status }
 	s.Status = &registry.Change[object]{
-		Prepare: func(_ context.Context, o, old object) { o.Spec = old.Spec },
+		Prepare:       func(_ context.Context, o, old object) { o.Spec = old.Spec },
+		KeepsMetadata: true,
+		Validate: func(_ context.Context, o, _ object) field.ErrorList {
+			return check.Conditions(o.Status.Conditions, field.NewPath("status", "conditions"))
+		},
 	}
 	return s
 }

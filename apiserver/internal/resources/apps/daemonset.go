@@ -23,6 +23,9 @@ func daemonSet(clock clock.PassiveClock) registry.Strategy[*appsv1.DaemonSet] {
 	return registry.WithStatus(registry.Strategy[*appsv1.DaemonSet]{
 		Resource: resource("daemonsets", "DaemonSet"), Singular: "daemonset", ShortNames: []string{"ds"}, Categories: []string{"all"},
 		Default: func(d *appsv1.DaemonSet) {
+			if _, ok := d.Annotations[appsv1.DeprecatedTemplateGeneration]; !ok {
+				setTemplateGeneration(d, 0) // what a writer leaves out is set in the writer's name
+			}
 			s := &d.Spec
 			pod.DefaultTemplate(&s.Template)
 			workload.DefaultTo(&s.RevisionHistoryLimit, 10)

@@ -84,6 +84,7 @@ func claims(clock clock.PassiveClock) registry.Strategy[*resourcev1.ResourceClai
 			return append(check.Same(c.Spec, old.Spec, specPath), validateClaim(&c.Spec, specPath)...)
 		}},
 		Status: &registry.Change[*resourcev1.ResourceClaim]{
+			KeepsMetadata: true,
 			Validate: func(_ context.Context, c, old *resourcev1.ResourceClaim) field.ErrorList {
 				return validateClaimStatus(c, old)
 			},
@@ -210,7 +211,12 @@ func since(t *resourcev1.DeviceTaint, clock clock.PassiveClock) {
 func taintRules(clock clock.PassiveClock) registry.Strategy[*resourcev1.DeviceTaintRule] {
 	return registry.WithStatus(registry.Strategy[*resourcev1.DeviceTaintRule]{
 		Resource: resource("devicetaintrules", "DeviceTaintRule", false), Singular: "devicetaintrule",
-		Unowned:      map[string][]string{"status": {"metadata"}},
+		Status: &registry.Change[*resourcev1.DeviceTaintRule]{
+			KeepsMetadata: true,
+			Validate: func(_ context.Context, r, _ *resourcev1.DeviceTaintRule) field.ErrorList {
+				return check.Conditions(r.Status.Conditions, field.NewPath("status", "conditions"))
+			},
+		},
 		Default:      func(r *resourcev1.DeviceTaintRule) { since(&r.Spec.Taint, clock) },
 		ValidateName: check.NameIsSubdomain,
 		Validate: func(_ context.Context, r *resourcev1.DeviceTaintRule) field.ErrorList {

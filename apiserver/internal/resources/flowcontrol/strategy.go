@@ -40,6 +40,12 @@ func Schemas(clock clock.PassiveClock) registry.Strategy[*flowcontrolv1.FlowSche
 		Update: registry.Change[*flowcontrolv1.FlowSchema]{
 			Validate: func(_ context.Context, s, _ *flowcontrolv1.FlowSchema) field.ErrorList { return validateSchema(s) },
 		},
+		Status: &registry.Change[*flowcontrolv1.FlowSchema]{
+			KeepsMetadata: true,
+			Validate: func(_ context.Context, s, _ *flowcontrolv1.FlowSchema) field.ErrorList {
+				return check.ConditionTypes(s.Status.Conditions, func(c flowcontrolv1.FlowSchemaCondition) string { return string(c.Type) }, field.NewPath("status", "conditions"))
+			},
+		},
 		HasGeneration: true, UnconditionalUpdate: true,
 		Columns: cell.Columns(flowcontrolv1.FlowSchemaSpec{}.SwaggerDoc(), "Name", "PriorityLevel=priorityLevelConfiguration",
 			"MatchingPrecedence=matchingPrecedence", "DistinguisherMethod=distinguisherMethod", "Age", "MissingPL"),
@@ -72,6 +78,12 @@ func Levels(clock clock.PassiveClock) registry.Strategy[*flowcontrolv1.PriorityL
 		Update: registry.Change[*flowcontrolv1.PriorityLevelConfiguration]{
 			Validate: func(_ context.Context, l, _ *flowcontrolv1.PriorityLevelConfiguration) field.ErrorList {
 				return validateLevel(l)
+			},
+		},
+		Status: &registry.Change[*flowcontrolv1.PriorityLevelConfiguration]{
+			KeepsMetadata: true,
+			Validate: func(_ context.Context, l, _ *flowcontrolv1.PriorityLevelConfiguration) field.ErrorList {
+				return check.ConditionTypes(l.Status.Conditions, func(c flowcontrolv1.PriorityLevelConfigurationCondition) string { return string(c.Type) }, field.NewPath("status", "conditions"))
 			},
 		},
 		HasGeneration: true, UnconditionalUpdate: true,

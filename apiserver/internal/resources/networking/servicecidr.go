@@ -27,7 +27,7 @@ func ServiceCIDRs(clock clock.PassiveClock) registry.Strategy[*networkingv1.Serv
 	return registry.WithStatus(registry.Strategy[*networkingv1.ServiceCIDR]{
 		Resource: resource("servicecidrs", "ServiceCIDR", false), Singular: "servicecidr",
 		UnconditionalUpdate: true,
-		Unowned:             map[string][]string{"status": {"metadata"}},
+		Status:              &registry.Change[*networkingv1.ServiceCIDR]{KeepsMetadata: true},
 		ValidateName:        check.NameIsSubdomain,
 		Validate: func(_ context.Context, c *networkingv1.ServiceCIDR) field.ErrorList {
 			return validateRanges(c.Spec.CIDRs)

@@ -45,6 +45,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Pod] {
 		},
 		HasGeneration:       true,
 		UnconditionalUpdate: true,
+		Unowned:             map[string][]string{"status": {"metadata.ownerReferences"}},
 		BeginDelete:         beginDelete,
 		Fields:              selectable,
 		Columns:             columns(),

@@ -212,7 +212,7 @@ func attachments(clock clock.PassiveClock) registry.Strategy[*storagev1.VolumeAt
 			}
 			return errs
 		}},
-		Status: &registry.Change[*storagev1.VolumeAttachment]{Validate: func(_ context.Context, a, _ *storagev1.VolumeAttachment) field.ErrorList {
+		Status: &registry.Change[*storagev1.VolumeAttachment]{KeepsMetadata: true, Validate: func(_ context.Context, a, _ *storagev1.VolumeAttachment) field.ErrorList {
 			return validateAttached(&a.Status)
 		}},
 		Fields: func(a *storagev1.VolumeAttachment) fields.Set {

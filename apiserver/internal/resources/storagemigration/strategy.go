@@ -40,6 +40,12 @@ func strategy() registry.Strategy[*migrationv1.StorageVersionMigration] {
 		Update: registry.Change[*migrationv1.StorageVersionMigration]{Validate: func(_ context.Context, m, old *migrationv1.StorageVersionMigration) field.ErrorList {
 			return check.Same(m.Spec, old.Spec, spec)
 		}},
+		Status: &registry.Change[*migrationv1.StorageVersionMigration]{
+			KeepsMetadata: true,
+			Validate: func(_ context.Context, m, _ *migrationv1.StorageVersionMigration) field.ErrorList {
+				return check.Conditions(m.Status.Conditions, field.NewPath("status", "conditions"))
+			},
+		},
 		Columns: columns,
 		Row: func(m *migrationv1.StorageVersionMigration) []any {
 			what := schema.GroupResource{Group: m.Spec.Resource.Group, Resource: m.Spec.Resource.Resource}
