@@ -8,7 +8,8 @@ import (
 	"io"
 )
 
-// Event is one event of a watch; Object is still encoded.
+// Event is one event of a watch; Object is still encoded, and valid until the
+// stream is asked for the next one.
 type Event struct {
 	Type   string          `json:"type"`
 	Object json.RawMessage `json:"object"`
@@ -18,12 +19,15 @@ type Event struct {
 type Stream struct {
 	body  io.ReadCloser
 	lines *bufio.Reader
+	long  []byte // the last line, where that is longer than the buffer of lines
 	// decoder takes over as soon as an event is not a line of the usual form.
 	decoder *json.Decoder
 }
 
-// lineBuffer holds most events.
-const lineBuffer = 16 << 10
+const (
+	lineBuffer = 16 << 10  // holds most events
+	maxKept    = 256 << 10 // of the memory for what is longer
+)
 
 func newStream(body io.ReadCloser) *Stream {
 	return &Stream{body: body, lines: bufio.NewReaderSize(body, lineBuffer)}
@@ -33,18 +37,36 @@ func newStream(body io.ReadCloser) *Stream {
 // watch. Whether the object is JSON is for whoever decodes it to find out.
 func (s *Stream) Next() (Event, error) {
 	if s.decoder == nil {
-		line, err := s.lines.ReadBytes('\n')
+		line, err := s.line()
 		if err != nil && !errors.Is(err, io.EOF) {
 			return Event{}, err
 		}
 		if event, ok := eventOf(line); ok {
 			return event, nil
 		}
-		s.decoder = json.NewDecoder(io.MultiReader(bytes.NewReader(line), s.lines))
+		s.decoder = json.NewDecoder(io.MultiReader(bytes.NewReader(bytes.Clone(line)), s.lines))
 	}
 	var e Event
 	err := s.decoder.Decode(&e)
 	return e, err
+}
+
+// line reads a line, in memory that the next one will be read into.
+func (s *Stream) line() ([]byte, error) {
+	part, err := s.lines.ReadSlice('\n')
+	if !errors.Is(err, bufio.ErrBufferFull) {
+		return part, err
+	}
+	s.long = s.long[:0]
+	for ; errors.Is(err, bufio.ErrBufferFull); part, err = s.lines.ReadSlice('\n') {
+		s.long = append(s.long, part...)
+	}
+	s.long = append(s.long, part...)
+	line := s.long
+	if cap(line) > maxKept {
+		s.long = nil
+	}
+	return line, err
 }
 
 var (
