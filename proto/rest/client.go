@@ -32,7 +32,6 @@ type Client struct {
 	meter     Meter
 
 	connections *connections
-	lines       *lines
 }
 
 // New returns a client for cfg. It reads the certificates but does not connect.
@@ -41,14 +40,13 @@ func New(cfg *Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport, open, lines := cfg.Transport, &connections{}, &lines{}
+	transport, open := cfg.Transport, &connections{}
 	if transport == nil {
 		made, err := cfg.transport(open.dial)
 		if err != nil {
 			return nil, fmt.Errorf("client of %s: %w", cfg.Host, err)
 		}
 		transport, open.renews = made, made.TLSClientConfig.GetClientCertificate != nil
-		lines = linesTo(base, made.TLSClientConfig, open.dial, clock.RealClock{})
 	}
 	agent, meter := cfg.UserAgent, cfg.Meter
 	if agent == "" {
@@ -60,7 +58,7 @@ func New(cfg *Config) (*Client, error) {
 	c := &Client{
 		base: base, timeout: cfg.Timeout, userAgent: agent,
 		token: &tokenSource{static: cfg.BearerToken, file: cfg.BearerTokenFile, clock: clock.RealClock{}},
-		clock: clock.RealClock{}, connections: open, lines: lines, meter: meter,
+		clock: clock.RealClock{}, connections: open, meter: meter,
 	}
 	c.http = &http.Client{Transport: credentials{next: transport, client: c}}
 	return c, nil
@@ -120,7 +118,6 @@ func (t credentials) CloseIdleConnections() {
 	if c, ok := t.next.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
-	t.client.lines.closeIdle()
 }
 
 // tokenSource gives the bearer token, read again from its file every minute so
@@ -218,7 +215,7 @@ func (c *Client) send(ctx context.Context, method, path string, body any, call *
 		if err != nil {
 			return nil, fmt.Errorf("%s %s: %w", method, path, err)
 		}
-		resp, err := c.exchange(req, payload, call.brief)
+		resp, err := c.http.Do(req)
 		if err != nil {
 			return nil, err // already says method and URL
 		}
@@ -239,24 +236,6 @@ func (c *Client) send(ctx context.Context, method, path string, body any, call *
 		}
 		c.meter.Retried(method, u.Host, resp.StatusCode)
 	}
-}
-
-// exchange sends a request once.
-func (c *Client) exchange(req *http.Request, payload []byte, brief bool) (*http.Response, error) {
-	if !brief {
-		return c.http.Do(req)
-	}
-	defer c.lines.enter()()
-	resp, err := c.lines.roundTrip(req, payload)
-	switch {
-	case errors.Is(err, errElsewhere):
-		return c.http.Do(req)
-	case err != nil:
-		c.meter.Answered(req.Method, req.URL.Host, 0)
-		return nil, fmt.Errorf("%s %s: %w", req.Method, req.URL, err)
-	}
-	c.meter.Answered(req.Method, req.URL.Host, resp.StatusCode)
-	return resp, nil
 }
 
 // request makes one as whole as it can be, so that nobody on its way has to copy

@@ -16,7 +16,6 @@ type call struct {
 	subresource string
 	contentType string
 	onWarning   func(text string)
-	brief       bool
 }
 
 func newCall(opts []Option) *call {
@@ -61,11 +60,6 @@ func Accept(mime string) Option { return Header("Accept", mime) }
 
 // ContentType says what the body is, where it is not JSON.
 func ContentType(mime string) Option { return func(c *call) { c.contentType = mime } }
-
-// Brief says that body and answer are short, and that many requests like this one
-// may be under way at a time, as a scheduler's Bindings are: together they cost a
-// fraction of what they would one by one.
-func Brief() Option { return func(c *call) { c.brief = true } }
 
 // LabelSelector narrows a list or watch to objects with matching labels.
 func LabelSelector(s string) Option { return Query("labelSelector", s) }
