@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/authz"
 	"kctl/apiserver/internal/managed"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/request"
@@ -90,6 +91,11 @@ func (c *call) admit(operation admission.Operation, options runtime.Object, dryR
 			return c.Admission.Admit(ctx, attributes(obj, old))
 		},
 		Validate: func(ctx context.Context, obj, old core.Object) error {
+			if operation == admission.Update && obj != nil && old == nil {
+				if err := c.authorizeCreate(ctx); err != nil {
+					return err
+				}
+			}
 			err := c.Admission.Validate(ctx, attributes(obj, old))
 			if err == nil && old == nil && c.subresource == "" {
 				request.Stamps(ctx).Stamp(relay.ServerAdmitted, c.Clock.Now())
@@ -97,6 +103,22 @@ func (c *call) admit(operation admission.Operation, options runtime.Object, dryR
 			return err
 		},
 	}
+}
+
+// authorizeCreate refuses to create by another verb what who asks may not
+// create.
+func (c *call) authorizeCreate(ctx context.Context) error {
+	if c.Authorizer == nil {
+		return nil
+	}
+	info := *request.InfoFrom(ctx)
+	info.Verb = "create"
+	attributes := &authz.Attributes{User: request.UserFrom(ctx), Info: info}
+	decision, reason, err := c.Authorizer.Authorize(ctx, attributes)
+	if err != nil || decision == authz.Allow {
+		return err
+	}
+	return authz.Forbidden(attributes, reason)
 }
 
 // createOptionsOf are the options of a create by another verb.

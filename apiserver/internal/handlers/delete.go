@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
@@ -129,6 +130,15 @@ func (c *call) optionsFromQuery(options *metav1.DeleteOptions) error {
 	if q.Has("propagationPolicy") {
 		policy := metav1.DeletionPropagation(q.Get("propagationPolicy"))
 		options.PropagationPolicy = &policy
+	}
+	if uid, version := types.UID(q.Get("uid")), q.Get("resourceVersion"); uid != "" || version != "" {
+		options.Preconditions = &metav1.Preconditions{}
+		if uid != "" {
+			options.Preconditions.UID = &uid
+		}
+		if version != "" {
+			options.Preconditions.ResourceVersion = &version
+		}
 	}
 	if q.Has("ignoreStoreReadErrorWithClusterBreakingPotential") {
 		ignore := q.bool("ignoreStoreReadErrorWithClusterBreakingPotential")

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/authz"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/request"
 	"kctl/proto/core"
@@ -32,7 +33,10 @@ type Options struct {
 	Resources []registry.Served
 	Creatable []Creatable
 	Admission *admission.Chain
-	MaxBody   int64 // DefaultMaxBody if 0
+	// Authorizer is asked whether who creates by an update or a patch may create;
+	// nil lets everybody.
+	Authorizer authz.Authorizer
+	MaxBody    int64 // DefaultMaxBody if 0
 	// WatchTime is how long a watch lasts at least whose client names no time, and
 	// half of how long at most; DefaultWatchTime if 0.
 	WatchTime time.Duration

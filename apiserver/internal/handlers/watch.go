@@ -28,8 +28,8 @@ const DefaultWatchTime = 30 * time.Minute
 func (c *call) watch(o registry.ListOptions, q *query) error {
 	least := cmp.Or(c.WatchTime, DefaultWatchTime)
 	timeout := least + rand.N(least)
-	if seconds := q.int64("timeoutSeconds"); seconds != nil && *seconds > 0 {
-		timeout = time.Duration(*seconds) * time.Second
+	if seconds := q.int64("timeoutSeconds"); seconds != nil && *seconds != 0 {
+		timeout = time.Duration(max(*seconds, 1)) * time.Second
 	}
 	if q.err != nil {
 		return q.err

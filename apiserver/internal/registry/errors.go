@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"kctl/apiserver/internal/storage"
@@ -79,6 +81,13 @@ func (s *Store[T]) unanswered(verb string) error {
 
 func (s *Store[T]) conflict(name string) error {
 	return apierrors.NewConflict(s.groupResource(), name, errModified)
+}
+
+// otherUID is upstream's answer to who means another object of the name, or one
+// that is gone.
+func (s *Store[T]) otherUID(key, name string, wanted, present types.UID) error {
+	return apierrors.NewConflict(s.groupResource(), name,
+		fmt.Errorf("StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: %v, UID in object meta: %v", strings.TrimPrefix(key, "/registry"), wanted, present))
 }
 
 // unreadable is upstream's answer to objects whose resourceVersion is none.

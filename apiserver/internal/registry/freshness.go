@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"math"
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,11 +25,11 @@ func parseFreshness(resourceVersion string) (freshness, error) {
 	if resourceVersion == "" {
 		return freshness{current: true}, nil
 	}
-	revision, err := strconv.ParseInt(resourceVersion, 10, 64)
-	if err != nil || revision < 0 {
-		return freshness{}, apierrors.NewBadRequest("resourceVersion: Invalid value: " + strconv.Quote(resourceVersion) + ": must be a number as the server gave it")
+	revision, err := strconv.ParseUint(resourceVersion, 10, 64)
+	if err != nil {
+		return freshness{}, apierrors.NewBadRequest("invalid resource version: resourceVersion: Invalid value: " + strconv.Quote(resourceVersion) + ": " + err.Error())
 	}
-	return freshness{revision: revision}, nil
+	return freshness{revision: int64(min(revision, math.MaxInt64))}, nil
 }
 
 func (f freshness) wait(ctx context.Context, c *cache.Cache) error {
@@ -49,44 +50,48 @@ type listPlan struct {
 }
 
 func planList(prefix string, o ListOptions) (listPlan, error) {
+	if errs := checkListMatch(o); len(errs) > 0 {
+		return listPlan{}, invalidOptions(errs)
+	}
 	if o.Continue != "" {
 		return planContinue(prefix, o)
 	}
 	fresh, err := parseFreshness(o.ResourceVersion)
-	if err != nil {
-		return listPlan{}, err
-	}
-	plan := listPlan{freshness: fresh}
+	return listPlan{freshness: fresh, exact: o.ResourceVersionMatch == metav1.ResourceVersionMatchExact}, err
+}
+
+// checkListMatch says what is wrong with the options of a list, in upstream's
+// order.
+func checkListMatch(o ListOptions) field.ErrorList {
 	match := field.NewPath("resourceVersionMatch")
 	var errs field.ErrorList
-	if o.SendInitialEvents != nil {
-		errs = append(errs, field.Forbidden(field.NewPath("sendInitialEvents"), "sendInitialEvents is forbidden for list"))
-	}
-	switch o.ResourceVersionMatch {
-	case "":
-	case metav1.ResourceVersionMatchNotOlderThan, metav1.ResourceVersionMatchExact:
-		plan.exact = o.ResourceVersionMatch == metav1.ResourceVersionMatchExact
+	if o.ResourceVersionMatch != "" {
 		if o.ResourceVersion == "" {
 			errs = append(errs, field.Forbidden(match, "resourceVersionMatch is forbidden unless resourceVersion is provided"))
-		} else if plan.exact && fresh.revision == 0 {
-			errs = append(errs, field.Forbidden(match, `resourceVersionMatch "Exact" is forbidden for resourceVersion "0"`))
+		}
+		if o.Continue != "" {
+			errs = append(errs, field.Forbidden(match, "resourceVersionMatch is forbidden when continue is provided"))
+		}
+	}
+	switch o.ResourceVersionMatch {
+	case "", metav1.ResourceVersionMatchNotOlderThan:
+	case metav1.ResourceVersionMatchExact:
+		if o.ResourceVersion == "0" {
+			errs = append(errs, field.Forbidden(match, `resourceVersionMatch "exact" is forbidden for resourceVersion "0"`))
 		}
 	default:
 		errs = append(errs, field.NotSupported(match, o.ResourceVersionMatch,
 			[]string{string(metav1.ResourceVersionMatchExact), string(metav1.ResourceVersionMatchNotOlderThan), ""}))
 	}
-	if len(errs) > 0 {
-		return listPlan{}, invalidOptions(errs)
+	if o.SendInitialEvents != nil {
+		errs = append(errs, field.Forbidden(field.NewPath("sendInitialEvents"), "sendInitialEvents is forbidden for list"))
 	}
-	return plan, nil
+	return errs
 }
 
 func planContinue(prefix string, o ListOptions) (listPlan, error) {
 	if o.ResourceVersion != "" && o.ResourceVersion != "0" {
 		return listPlan{}, apierrors.NewBadRequest("specifying resource version is not allowed when using continue")
-	}
-	if o.ResourceVersionMatch != "" {
-		return listPlan{}, invalidOptions(field.ErrorList{field.Forbidden(field.NewPath("resourceVersionMatch"), "resourceVersionMatch is forbidden when continue is provided")})
 	}
 	after, revision, err := decodeToken(prefix, o.Continue)
 	if err != nil {
@@ -111,11 +116,11 @@ type watchPlan struct {
 // objects that are there; sendInitialEvents asks for them, or not, expressly
 // (API concepts, "Streaming lists").
 func planWatch(o ListOptions) (watchPlan, error) {
-	fresh, err := parseFreshness(o.ResourceVersion)
-	if err != nil {
+	if err := checkWatchMatch(o); err != nil {
 		return watchPlan{}, err
 	}
-	if err := checkWatchMatch(o); err != nil {
+	fresh, err := parseFreshness(o.ResourceVersion)
+	if err != nil {
 		return watchPlan{}, err
 	}
 	noVersion := fresh.current || fresh.revision == 0
@@ -145,9 +150,9 @@ func checkWatchMatch(o ListOptions) error {
 		errs = append(errs, field.Forbidden(match, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"))
 	case o.SendInitialEvents != nil && o.ResourceVersionMatch != metav1.ResourceVersionMatchNotOlderThan:
 		errs = append(errs, field.Forbidden(match, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
-		if o.ResourceVersionMatch != "" {
-			errs = append(errs, field.NotSupported(match, o.ResourceVersionMatch, []string{string(metav1.ResourceVersionMatchNotOlderThan)}))
-		}
+	}
+	if o.ResourceVersionMatch != "" && o.ResourceVersionMatch != metav1.ResourceVersionMatchNotOlderThan {
+		errs = append(errs, field.NotSupported(match, o.ResourceVersionMatch, []string{string(metav1.ResourceVersionMatchNotOlderThan)}))
 	}
 	if len(errs) > 0 {
 		return invalidOptions(errs)

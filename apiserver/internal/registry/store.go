@@ -85,7 +85,7 @@ func NewStore[T core.Object](strategy Strategy[T], o Options) *Store[T] {
 		prefix:     o.Prefix + "/" + strategy.StoragePrefix + "/",
 		selectable: map[string]bool{"metadata.name": true},
 	}
-	if strategy.Resource.Namespaced {
+	if strategy.Resource.Namespaced || strategy.Fields == nil && strategy.Encoding == nil {
 		s.selectable["metadata.namespace"] = true
 	}
 	s.accounts = s.newAccounts()

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -85,6 +84,9 @@ func (s *Store[T]) createByUpdate(ctx context.Context, change func(core.Object) 
 	obj, err := change(nil)
 	if err != nil {
 		return Encoded{}, s.statusOf(err, "update", "")
+	}
+	if uid := obj.GetUID(); uid != "" {
+		return Encoded{}, s.otherUID(s.key(obj.GetNamespace(), obj.GetName()), obj.GetName(), uid, "")
 	}
 	if version := obj.GetResourceVersion(); version != "" && version != "0" {
 		return Encoded{}, s.conflict(obj.GetName())
@@ -246,8 +248,7 @@ func (u *update[T]) before(old T) []byte {
 // wrote into the object.
 func (u *update[T]) checkPreconditions(obj, old T) error {
 	if uid := obj.GetUID(); uid != "" && uid != old.GetUID() {
-		return apierrors.NewConflict(u.store.groupResource(), u.name,
-			fmt.Errorf("StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: %v, UID in object meta: %v", strings.TrimPrefix(u.key, "/registry"), uid, old.GetUID()))
+		return u.store.otherUID(u.key, u.name, uid, old.GetUID())
 	}
 	switch version := obj.GetResourceVersion(); {
 	case version == old.GetResourceVersion():

@@ -192,7 +192,7 @@ func (s *Server) installResources(router gin.IRouter) []discovery.Resource {
 	})
 	handlers.Install(router, handlers.Options{
 		Resources: s.served, Creatable: creatable,
-		Admission: s.admission, MaxBody: s.options.MaxRequestBodyBytes, WatchTime: s.watchTime(), Clock: s.clock, Logger: s.logger,
+		Admission: s.admission, Authorizer: s.authorizer, MaxBody: s.options.MaxRequestBodyBytes, WatchTime: s.watchTime(), Clock: s.clock, Logger: s.logger,
 	})
 	var described []discovery.Resource
 	for _, c := range creatable {

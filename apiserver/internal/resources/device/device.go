@@ -183,7 +183,7 @@ func slicesOf(clock clock.PassiveClock) registry.Strategy[*resourcev1.ResourceSl
 			}
 		},
 		Fields: func(s *resourcev1.ResourceSlice) fields.Set {
-			return fields.Set{"spec.nodeName": ptr.Deref(s.Spec.NodeName, ""), "spec.driver": s.Spec.Driver}
+			return fields.Set{"spec.nodeName": ptr.Deref(s.Spec.NodeName, ""), "spec.driver": s.Spec.Driver, "spec.pool.name": s.Spec.Pool.Name}
 		},
 		Columns: cell.Columns(resourcev1.ResourceSliceSpec{}.SwaggerDoc(), "Name", "Node=nodeName", "Driver=driver", "Pool=pool", "Age"),
 		Row: func(s *resourcev1.ResourceSlice) []any {

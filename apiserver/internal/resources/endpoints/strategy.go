@@ -40,6 +40,7 @@ func Endpoints(clock clock.PassiveClock) registry.Strategy[*corev1.Endpoints] { 
 			Warnings: func(_ context.Context, e, _ *corev1.Endpoints) []string { return endpointsWarnings(e) },        //nolint:staticcheck
 			Validate: func(_ context.Context, e, _ *corev1.Endpoints) field.ErrorList { return validateEndpoints(e) }, //nolint:staticcheck
 		},
+		CreateOnUpdate:      true,
 		UnconditionalUpdate: true,
 		Columns: []metav1.TableColumnDefinition{
 			cell.Name(), cell.Text("Endpoints", corev1.Endpoints{}.SwaggerDoc()["subsets"]), cell.AgeColumn(), //nolint:staticcheck

@@ -181,6 +181,7 @@ func selectable(pod *core.Pod) fields.Set {
 		"spec.hostNetwork":         strconv.FormatBool(pod.Spec.HostNetwork),
 		"status.phase":             string(pod.Status.Phase),
 		"status.podIP":             pod.Status.PodIP,
+		"status.podIPs":            "", // upstream takes it, and finds no pod by it
 		"status.nominatedNodeName": pod.Status.NominatedNodeName,
 	}
 }

@@ -27,6 +27,7 @@ func Roles() registry.Strategy[*rbacv1.Role] {
 		Update: registry.Change[*rbacv1.Role]{Validate: func(_ context.Context, r, _ *rbacv1.Role) field.ErrorList {
 			return validateRules(r.Rules, true, field.NewPath("rules"))
 		}},
+		CreateOnUpdate:      true,
 		UnconditionalUpdate: true,
 		Columns:             cell.NameAndTime(),
 		Row:                 func(r *rbacv1.Role) []any { return cell.NameAndTimeRow(&r.ObjectMeta) },
@@ -43,6 +44,7 @@ func ClusterRoles() registry.Strategy[*rbacv1.ClusterRole] {
 		Update: registry.Change[*rbacv1.ClusterRole]{Validate: func(_ context.Context, r, _ *rbacv1.ClusterRole) field.ErrorList {
 			return validateClusterRole(r)
 		}},
+		CreateOnUpdate:      true,
 		UnconditionalUpdate: true,
 		Columns:             cell.NameAndTime(),
 		Row:                 func(r *rbacv1.ClusterRole) []any { return cell.NameAndTimeRow(&r.ObjectMeta) },
@@ -67,6 +69,7 @@ func RoleBindings(clock clock.PassiveClock) registry.Strategy[*rbacv1.RoleBindin
 		Update: registry.Change[*rbacv1.RoleBinding]{Validate: func(_ context.Context, b, old *rbacv1.RoleBinding) field.ErrorList {
 			return append(validate(b), sameRoleRef(b.RoleRef, old.RoleRef)...)
 		}},
+		CreateOnUpdate:      true,
 		UnconditionalUpdate: true,
 		Columns:             bindingColumns(rbacv1.RoleBinding{}.SwaggerDoc()),
 		Row: func(b *rbacv1.RoleBinding) []any {
@@ -93,6 +96,7 @@ func ClusterRoleBindings(clock clock.PassiveClock) registry.Strategy[*rbacv1.Clu
 		Update: registry.Change[*rbacv1.ClusterRoleBinding]{Validate: func(_ context.Context, b, old *rbacv1.ClusterRoleBinding) field.ErrorList {
 			return append(validate(b), sameRoleRef(b.RoleRef, old.RoleRef)...)
 		}},
+		CreateOnUpdate:      true,
 		UnconditionalUpdate: true,
 		Columns:             bindingColumns(rbacv1.ClusterRoleBinding{}.SwaggerDoc()),
 		Row: func(b *rbacv1.ClusterRoleBinding) []any {

@@ -40,7 +40,6 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*corev1.ResourceQuota]
 			Prepare:  func(_ context.Context, q, old *corev1.ResourceQuota) { q.Spec = old.Spec },
 			Validate: validateStatus,
 		},
-		CreateOnUpdate:      true,
 		UnconditionalUpdate: true,
 		Columns: []metav1.TableColumnDefinition{
 			cell.Name(),

@@ -35,6 +35,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*nodev1.RuntimeClass] 
 				return append(check.Same(c.Handler, old.Handler, field.NewPath("handler")), validate(c)...)
 			},
 		},
+		CreateOnUpdate: true,
 		Columns: []metav1.TableColumnDefinition{
 			cell.Name(), cell.Text("Handler", nodev1.RuntimeClass{}.SwaggerDoc()["handler"]), cell.AgeColumn(),
 		},

@@ -38,6 +38,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*corev1.Service] {
 		Status: &registry.Change[*corev1.Service]{
 			Prepare: func(_ context.Context, s, old *corev1.Service) { s.Spec = old.Spec },
 		},
+		CreateOnUpdate:      true,
 		UnconditionalUpdate: true,
 		Fields: func(s *corev1.Service) fields.Set {
 			return fields.Set{"spec.clusterIP": s.Spec.ClusterIP, "spec.type": string(s.Spec.Type)}

@@ -1,0 +1,45 @@
+package server
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// TestListAnswers: what is asked for of collections in a wrong way is refused as
+// kube-apiserver refuses it, with every fault, in its order.
+func TestListAnswers(t *testing.T) {
+	c := start(t)
+	const maps = "/api/v1/namespaces/default/configmaps?"
+	for _, test := range []struct {
+		method, path string
+		code         int
+		says         string // a part of the answer
+	}{
+		{"GET", maps + "resourceVersion=abc", 400, `invalid resource version: resourceVersion: Invalid value: \"abc\": strconv.ParseUint: parsing \"abc\": invalid syntax`},
+		{"GET", maps + "resourceVersion=abc&resourceVersionMatch=Foo", 422, `ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Unsupported value: \"Foo\": supported values: \"Exact\", \"NotOlderThan\", \"\"`},
+		{"GET", maps + "resourceVersionMatch=Foo", 422, `[resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided, resourceVersionMatch: Unsupported value`},
+		{"GET", maps + "resourceVersion=0&resourceVersionMatch=Exact", 422, `resourceVersionMatch: Forbidden: resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"`},
+		{"GET", maps + "resourceVersionMatch=Exact&continue=x", 422, `[resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided, resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden when continue is provided]`},
+		{"GET", maps + "resourceVersion=1&continue=x", 400, "specifying resource version is not allowed when using continue"},
+		{"GET", maps + "resourceVersionMatch=NotOlderThan&sendInitialEvents=true", 422, `[resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided, sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list]`},
+		{"GET", maps + "watch=1&resourceVersion=abc&resourceVersionMatch=Exact", 422, `[resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided, resourceVersionMatch: Unsupported value: \"Exact\": supported values: \"NotOlderThan\"]`},
+		{"GET", maps + "watch=1&timeoutSeconds=-1", 200, ""},
+		{"GET", "/api/v1/pods?fieldSelector=status.podIPs=10.0.0.1", 200, `"items":[]`},
+		{"GET", "/apis/resource.k8s.io/v1/resourceslices?fieldSelector=spec.pool.name=p", 200, `"items":[]`},
+		{"GET", "/apis/storage.k8s.io/v1/storageclasses?fieldSelector=metadata.namespace=x", 200, `"items":[]`},
+
+		{"POST", "/apis/apps/v1/namespaces/default/controllerrevisions", 201, ""},
+		{"DELETE", "/apis/apps/v1/namespaces/default/controllerrevisions/r?uid=other", 409, `the UID in the precondition (other) does not match the UID in record`},
+		{"DELETE", "/apis/apps/v1/namespaces/default/controllerrevisions/r?resourceVersion=1", 409, `the ResourceVersion in the precondition (1) does not match the ResourceVersion in record`},
+	} {
+		body := ""
+		if test.method == "POST" {
+			body = `{"metadata":{"name":"r"},"revision":1,"data":{}}`
+		}
+		answer, text := c.ask(test.method, test.path, http.Header{"Content-Type": {putIt}}, []byte(body))
+		if answer.StatusCode != test.code || !strings.Contains(string(text), test.says) {
+			t.Errorf("%s %s: %d %.600s", test.method, test.path, answer.StatusCode, text)
+		}
+	}
+}
