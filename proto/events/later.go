@@ -41,15 +41,37 @@ type later struct {
 // before Run.
 func (r *Recorder) WaitWhile(busy func() bool) { r.later.busy = busy }
 
+// Rested says that the program may not be busy any more, so that what waits need
+// not wait until somebody looks.
+func (r *Recorder) Rested() {
+	if r.later.len() == 0 {
+		return
+	}
+	select {
+	case r.later.wake <- struct{}{}:
+	default:
+	}
+}
+
 // Laterf is Eventf for what is told of very many objects and nobody needs at
 // once: it takes its turn after all other events, and slowly while the program is
 // busy (WaitWhile).
 func (r *Recorder) Laterf(obj runtime.Object, eventType, reason, format string, args ...any) {
+	r.postpone(obj, "", eventType, reason, format, args...)
+}
+
+// ContainerLaterf is ContainerEventf for what may wait as that of Laterf may.
+func (r *Recorder) ContainerLaterf(pod *core.Pod, fieldPath, eventType, reason, format string, args ...any) {
+	r.postpone(pod, fieldPath, eventType, reason, format, args...)
+}
+
+func (r *Recorder) postpone(obj runtime.Object, fieldPath, eventType, reason, format string, args ...any) {
 	ref, err := Reference(obj)
 	if err != nil {
 		r.logger.Error("event is about no API object", zap.String("reason", reason), zap.Error(err))
 		return
 	}
+	ref.FieldPath = fieldPath
 	p := pending{about: ref, eventType: eventType, reason: reason, message: fmt.Sprintf(format, args...), at: r.clock.Now()}
 	if !r.later.add(p) {
 		r.enqueue(p.about, p.eventType, p.reason, p.message)
@@ -98,6 +120,7 @@ func (l *later) take() pending {
 
 // next waits for the event to be sent next.
 func (r *Recorder) next(ctx context.Context) (*core.Event, error) {
+	var pace <-chan time.Time // never
 	for ctx.Err() == nil {
 		select {
 		case event := <-r.queue:
@@ -108,8 +131,7 @@ func (r *Recorder) next(ctx context.Context) (*core.Event, error) {
 		if now {
 			return r.takeLater(), nil
 		}
-		var pace <-chan time.Time // never
-		if some {
+		if some && pace == nil {
 			pace = r.clock.After(laterPace)
 		}
 		select {

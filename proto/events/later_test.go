@@ -1,7 +1,9 @@
 package events
 
 import (
+	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -52,5 +54,50 @@ func TestWhatMayWaitTakesItsTurn(t *testing.T) {
 			}
 		}
 		next(fmt.Sprint(laterLength/2), laterPace)
+	})
+}
+
+// TestWhatMayWaitIsToldWhenTheProgramRests: as soon as it says so, and not
+// because it says so while it is busy.
+func TestWhatMayWaitIsToldWhenTheProgramRests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var busy atomic.Bool
+		busy.Store(true)
+		r := NewRecorder(nil, "kubelet", "node-1", clock.RealClock{}, zap.NewNop())
+		r.WaitWhile(busy.Load)
+		r.Rested() // nothing waits
+		r.ContainerLaterf(pod("a"), "spec.containers{c}", corev1.EventTypeNormal, "Started", "Container %s", "started")
+		began := time.Now()
+		told := make(chan time.Duration)
+		go func() {
+			event, err := r.next(t.Context())
+			if err != nil || event.InvolvedObject.FieldPath != "spec.containers{c}" || event.Message != "Container started" {
+				t.Errorf("sent %+v (%v), which is not what was told", event, err)
+			}
+			told <- time.Since(began)
+		}()
+		time.Sleep(laterPace / 4)
+		r.Rested()
+		time.Sleep(laterPace / 4)
+		busy.Store(false)
+		r.Rested()
+		if waited := <-told; waited != laterPace/2 {
+			t.Errorf("it was told after %v, want %v", waited, laterPace/2)
+		}
+		// Saying so again and again does not make anything wait longer.
+		busy.Store(true)
+		r.Laterf(pod("b"), corev1.EventTypeNormal, "Started", "b")
+		began = time.Now()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go func() {
+			for ctx.Err() == nil {
+				r.Rested()
+				time.Sleep(laterPace / 4)
+			}
+		}()
+		if _, err := r.next(ctx); err != nil || time.Since(began) != laterPace {
+			t.Errorf("it was told after %v (%v), want %v", time.Since(began), err, laterPace)
+		}
 	})
 }

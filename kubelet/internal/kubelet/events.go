@@ -36,8 +36,35 @@ func (e podEvents) ContainerEventf(pod *core.Pod, fieldPath, eventType, reason, 
 	if e.k.recorder == nil {
 		return
 	}
-	if object, ok := e.k.inAPI(pod).(*core.Pod); ok {
-		e.k.recorder.ContainerEventf(object, fieldPath, eventType, reason, format, args...)
+	object, ok := e.k.inAPI(pod).(*core.Pod)
+	if !ok {
+		return
+	}
+	tell := e.k.recorder.ContainerEventf
+	if _, leg := legs[reason]; leg && eventType == corev1.EventTypeNormal {
+		tell = e.k.recorder.ContainerLaterf
+	}
+	tell(object, fieldPath, eventType, reason, format, args...)
+}
+
+// starting tells whether pods are brought to their containers now, or the API is
+// being told of it: people can wait for the events of that until it is done.
+func (k *Kubelet) starting() bool { return k.starts.Load() > 0 || k.statuses.Sending() }
+
+// begun counts a pod that is brought to its containers, until the function that
+// it returns is called.
+func (k *Kubelet) begun() (over func()) {
+	k.starts.Add(1)
+	return func() {
+		if k.starts.Add(-1) == 0 {
+			k.rested()
+		}
+	}
+}
+
+func (k *Kubelet) rested() {
+	if k.recorder != nil {
+		k.recorder.Rested()
 	}
 }
 

@@ -92,6 +92,7 @@ type Kubelet struct {
 	shutdown    *shutdown.Manager // nil where pods are left to the system's own shutdown
 
 	port        atomic.Int32 // that the server listens on
+	starts      atomic.Int32 // pods that are brought to their containers now
 	cleaning    atomic.Bool
 	firstRound  sync.Once      // of clean-ups, once all sources were heard
 	background  sync.WaitGroup // mirror pods and clean-ups under way
@@ -283,6 +284,10 @@ func (k *Kubelet) makeLoops() error {
 		Received: func(age time.Duration) { k.metrics.streamLatency.Observe(age.Seconds()) },
 	})
 	k.statuses = status.NewManager(status.RESTAPI{Client: k.client}, k.pods, k.clock, k.logger)
+	k.statuses.OnRest(k.rested)
+	if k.recorder != nil {
+		k.recorder.WaitWhile(k.starting)
+	}
 	k.loop = syncloop.New(syncloop.Options{
 		Updates: k.mux.Updates(), Lifecycle: k.pleg.Events(), Probes: k.probes.Updates(), Handler: k, Heard: k.ready.Add,
 		RuntimeError: k.runtimeError, Clock: k.clock, Logger: k.logger,

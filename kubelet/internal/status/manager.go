@@ -3,6 +3,8 @@ package status
 import (
 	"context"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
@@ -32,6 +34,8 @@ type Manager struct {
 	// ctx ends all sending; set by Run, nil before it.
 	ctx     context.Context
 	sending sync.WaitGroup
+	busy    atomic.Int32 // entries that are being sent
+	resting func()
 
 	mu      sync.Mutex
 	entries map[types.UID]*entry
@@ -46,6 +50,9 @@ type entry struct {
 	finished      bool // nothing of the pod is left on the node
 	deleted       bool // its object was deleted, or never was
 
+	// held is until when the newest version waits for the next; zero for not.
+	held time.Time
+
 	// base is the object as the API answered to the last patch.
 	base *core.Pod
 	// busy says that a goroutine sends this entry; kick wakes it from a back-off.
@@ -59,8 +66,15 @@ type entry struct {
 
 // NewManager returns a Manager that sends nothing before Run.
 func NewManager(api API, pods Pods, clock clock.Clock, logger *zap.Logger) *Manager {
-	return &Manager{api: api, pods: pods, clock: clock, logger: logger, entries: map[types.UID]*entry{}}
+	return &Manager{api: api, pods: pods, clock: clock, logger: logger, entries: map[types.UID]*entry{}, resting: func() {}}
 }
+
+// Sending tells whether a status is on its way to the API.
+func (m *Manager) Sending() bool { return m.busy.Load() > 0 }
+
+// OnRest has resting called when the last status that was on its way has come
+// to the API. It must not block, and OnRest be called before Run.
+func (m *Manager) OnRest(resting func()) { m.resting = resting }
 
 // Run sends statuses until ctx ends, and then waits for what is under way.
 func (m *Manager) Run(ctx context.Context) error {
@@ -125,6 +139,7 @@ func (m *Manager) Set(pod *core.Pod, status core.PodStatus) {
 		return
 	}
 	m.stamp(e, &status)
+	m.hold(pod.UID, e, e.version > 0 && isStep(&e.status, &status))
 	e.status = status
 	e.version++
 	m.wake(pod.UID, e)
@@ -146,6 +161,7 @@ func (m *Manager) Finish(pod *core.Pod) {
 	defer m.mu.Unlock()
 	e := m.entry(pod)
 	e.finished = true
+	e.held = time.Time{}
 	m.wake(pod.UID, e)
 }
 
@@ -183,6 +199,15 @@ func (m *Manager) wake(uid types.UID, e *entry) {
 		return
 	}
 	e.busy = true
+	m.busy.Add(1)
 	ctx := m.ctx
 	m.sending.Go(func() { m.send(ctx, uid, e) })
+}
+
+// rest says that nothing of the entry is to be sent any more.
+func (m *Manager) rest(e *entry) {
+	e.busy = false
+	if m.busy.Add(-1) == 0 {
+		m.resting()
+	}
 }

@@ -111,8 +111,8 @@ func (m *Manager) nextWork(ctx context.Context, uid types.UID, e *entry) (work, 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	object := m.object(uid, e)
-	if object == nil || e.deleted || ctx.Err() != nil {
-		e.busy = false
+	if object == nil || e.deleted || ctx.Err() != nil || e.held.After(m.clock.Now()) {
+		m.rest(e)
 		return work{}, false
 	}
 	w := work{object: object, own: object.UID == uid, version: e.version}
@@ -127,7 +127,7 @@ func (m *Manager) nextWork(ctx context.Context, uid types.UID, e *entry) (work, 
 		w.remove = e.finished && object.DeletionTimestamp != nil && w.own
 	}
 	if !w.patch && !w.remove {
-		e.busy = false
+		m.rest(e)
 		return work{}, false
 	}
 	e.stamps = append(e.stamps, e.recorder.Unsent()...)

@@ -1,0 +1,66 @@
+package status
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kctl/proto/core"
+)
+
+// holdFor is how long a step on the way to something else waits for it: longer
+// than it takes to create and start a container in a sandbox that is there.
+const holdFor = 200 * time.Millisecond
+
+// isStep tells whether all that is new of a pod is that it has its sandbox. The
+// kubelet goes on to its containers at that moment, so that the next status
+// mostly follows soon and says this, too: telling the API twice would cost the
+// containers' start more than it tells anybody.
+func isStep(before, after *core.PodStatus) bool {
+	if before.Phase != corev1.PodPending || after.Phase != corev1.PodPending || after.PodIP == "" {
+		return false
+	}
+	was, is := withoutSandbox(*before), withoutSandbox(*after)
+	return equality.Semantic.DeepEqual(&was, &is)
+}
+
+func withoutSandbox(status core.PodStatus) core.PodStatus {
+	status.PodIP, status.PodIPs = "", nil
+	var conditions []core.PodCondition
+	for _, c := range status.Conditions {
+		if c.Type != corev1.PodReadyToStartContainers {
+			conditions = append(conditions, c)
+		}
+	}
+	status.Conditions = conditions
+	return status
+}
+
+// hold lets the entry's newest status wait if it is but a step, and no longer
+// if it is more than that.
+func (m *Manager) hold(uid types.UID, e *entry, step bool) {
+	if !step || m.ctx == nil || m.ctx.Err() != nil {
+		e.held = time.Time{}
+		return
+	}
+	if !e.held.IsZero() {
+		return
+	}
+	e.held = m.clock.Now().Add(holdFor)
+	ctx := m.ctx
+	m.sending.Go(func() {
+		timer := m.clock.NewTimer(holdFor)
+		defer timer.Stop()
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C():
+		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		e.held = time.Time{}
+		m.wake(uid, e)
+	})
+}
