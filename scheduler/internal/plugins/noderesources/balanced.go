@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"kctl/scheduler/framework"
 )
 
@@ -12,14 +14,18 @@ const BalancedName = "NodeResourcesBalancedAllocation"
 
 // Balanced implements PreScore and Score: it prefers nodes whose resources
 // would be used up evenly, so that none runs out while others lie idle.
-type Balanced struct{ weights []Weight }
+type Balanced struct {
+	weights []Weight
+	usual   bool // CPU and memory are what counts
+}
 
 // NewBalanced returns the plugin; without weights, CPU and memory count.
 func NewBalanced(weights []Weight) *Balanced {
 	if len(weights) == 0 {
 		weights = DefaultWeights
 	}
-	return &Balanced{weights: weights}
+	usual := len(weights) == 2 && weights[0].Resource == corev1.ResourceCPU && weights[1].Resource == corev1.ResourceMemory
+	return &Balanced{weights: weights, usual: usual}
 }
 
 // Name implements framework.Plugin.
@@ -39,20 +45,36 @@ func (b *Balanced) PreScore(_ context.Context, _ *framework.CycleState, pod *fra
 }
 
 // Score is the higher the more even the used shares of the node's resources
-// become: half of what evenness gains, or loses, from where nothing changes.
+// become.
 func (b *Balanced) Score(_ context.Context, _ *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) (int64, *framework.Status) {
+	have, used, want := &node.Allocatable, &node.Requested, &pod.Requests
+	if b.usual && have.MilliCPU != 0 && have.Memory != 0 {
+		// As in Fit.
+		without := [2]float64{share(used.MilliCPU, have.MilliCPU), share(used.Memory, have.Memory)}
+		with := [2]float64{
+			share(framework.AddCapped(used.MilliCPU, want.MilliCPU), have.MilliCPU), share(framework.AddCapped(used.Memory, want.Memory), have.Memory),
+		}
+		return balance(without[:], with[:]), nil
+	}
 	var before, after [8]float64
 	without, with := before[:0], after[:0]
 	for _, w := range b.weights {
-		requested, allocatable, counts := usage(&pod.Requests, &node.Requested, node, w.Resource)
+		requested, allocatable, counts := usage(want, used, node, w.Resource)
 		if !counts {
 			continue
 		}
-		share := func(amount int64) float64 { return min(float64(amount)/float64(allocatable), 1) }
-		without = append(without, share(node.Requested.Get(w.Resource)))
-		with = append(with, share(requested))
+		without = append(without, share(used.Get(w.Resource), allocatable))
+		with = append(with, share(requested, allocatable))
 	}
-	return (unchanged*2 + evenness(with) - evenness(without)) / 2, nil
+	return balance(without, with), nil
+}
+
+// share is how much of a resource is used.
+func share(amount, allocatable int64) float64 { return min(float64(amount)/float64(allocatable), 1) }
+
+// balance is half of what evenness gains, or loses, from where nothing changes.
+func balance(without, with []float64) int64 {
+	return (unchanged*2 + evenness(with) - evenness(without)) / 2
 }
 
 // unchanged is the score of a node that the pod leaves as even, or uneven, as it

@@ -40,14 +40,17 @@ type FitOptions struct {
 }
 
 // Fit implements Filter and Score.
-type Fit struct{ options FitOptions }
+type Fit struct {
+	options FitOptions
+	usual   bool // CPU and memory count, the same, and without a shape
+}
 
 // NewFit returns the plugin.
 func NewFit(options FitOptions) *Fit {
 	if len(options.Weights) == 0 {
 		options.Weights = DefaultWeights
 	}
-	return &Fit{options: options}
+	return &Fit{options: options, usual: len(options.Shape) == 0 && slices.Equal(options.Weights, DefaultWeights)}
 }
 
 // Name implements framework.Plugin.
@@ -139,10 +142,17 @@ func (f *Fit) ignored(name corev1.ResourceName) bool {
 // Score implements framework.Score by the strategy. RequestedToCapacityRatio
 // leaves out the resources that score nothing, and rounds.
 func (f *Fit) Score(_ context.Context, _ *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) (int64, *framework.Status) {
+	have, used, want := &node.Allocatable, &node.Scored, pod.ScoredAlone()
+	if f.usual && have.MilliCPU != 0 && have.Memory != 0 {
+		// What nearly all nodes come to, and hundreds in each attempt: by their names the
+		// resources take several times as long.
+		return (f.rate(framework.AddCapped(used.MilliCPU, want.MilliCPU), have.MilliCPU) +
+			f.rate(framework.AddCapped(used.Memory, want.Memory), have.Memory)) / 2, nil
+	}
 	shaped := len(f.options.Shape) > 0
 	var sum, weights int64
 	for _, w := range f.options.Weights {
-		requested, allocatable, counts := usage(pod.ScoredAlone(), &node.Scored, node, w.Resource)
+		requested, allocatable, counts := usage(want, used, node, w.Resource)
 		if !counts {
 			continue
 		}
