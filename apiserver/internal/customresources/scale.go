@@ -15,6 +15,7 @@ import (
 
 	"kctl/apiserver/internal/managed"
 	"kctl/apiserver/internal/registry"
+	cells "kctl/apiserver/internal/resources/cell"
 	"kctl/proto/core"
 )
 
@@ -64,7 +65,8 @@ func (p *scalePaths) subresource(of registry.Resource, replicas managed.Replicas
 	r.Group, r.Version, r.Kind = scaleKind.Group, scaleKind.Version, scaleKind.Kind
 	return registry.Subresource{Name: "scale", Kind: scaleKind, Object: registry.NewScale(registry.View{
 		Of: of, As: "scale",
-		Shown:   registry.Info{Resource: r},
+		Shown:   registry.Info{Resource: r, Columns: cells.ScaleColumns()},
+		Cells:   func(shown core.Object) []any { return cells.ScaleRow(shown.(*autoscalingv1.Scale), clock.Now()) },
 		NewKind: func() core.Object { return new(autoscalingv1.Scale) },
 		Show:    func(stored core.Object) (core.Object, error) { return p.show(stored.(*object)) },
 		Take:    func(shown, stored core.Object) error { return p.take(shown.(*autoscalingv1.Scale), stored.(*object)) },
@@ -120,7 +122,9 @@ func (p *scalePaths) take(scale *autoscalingv1.Scale, o *object) error {
 	if err := unstructured.SetNestedField(o.Object, int64(scale.Spec.Replicas), p.spec...); err != nil {
 		return err
 	}
-	o.SetResourceVersion(scale.ResourceVersion)
+	if version := scale.ResourceVersion; version != "" {
+		o.SetResourceVersion(version)
+	}
 	if scale.UID != "" {
 		o.SetUID(scale.UID)
 	}

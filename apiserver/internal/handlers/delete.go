@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
+	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -17,6 +18,7 @@ import (
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/bounds"
 	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/request"
 	"kctl/apiserver/internal/scheme"
 )
 
@@ -71,6 +73,9 @@ func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if c.resource.Name == "jobs" && c.resource.Group == batchv1.GroupName && options.PropagationPolicy == nil && options.OrphanDependents == nil { //nolint:staticcheck // older clients send it
+		request.Warn(c.ctx, "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning")
 	}
 	options.TypeMeta = metav1.TypeMeta{Kind: "DeleteOptions", APIVersion: metav1.GroupName + "/v1"}
 	return options, invalidOptions("DeleteOptions", validation.ValidateDeleteOptions(options))

@@ -6,6 +6,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"kctl/apiserver/internal/managed"
 	"kctl/proto/core"
 )
 
@@ -52,9 +53,13 @@ func (s *Store[T]) CreateTyped(ctx context.Context, obj T) (T, error) {
 	return s.decode(e.JSON)
 }
 
+// serverManager is who owns what the server writes by itself; upstream's name.
+const serverManager = "kube-apiserver"
+
 // UpdateTyped changes an object through one of its ways: "", "status" or a
 // subresource of the strategy. change may be called several times, each time
-// with a copy of its own, which it changes in place.
+// with a copy of its own, which it changes in place. What it changes is the
+// server's own from then on, in the object's accounts.
 func (s *Store[T]) UpdateTyped(ctx context.Context, namespace, name, subresource string, change func(obj T) error) (T, error) {
 	var none T
 	e, _, err := s.Update(ctx, namespace, name, subresource, func(current core.Object) (core.Object, error) {
@@ -62,7 +67,9 @@ func (s *Store[T]) UpdateTyped(ctx context.Context, namespace, name, subresource
 			return nil, apierrors.NewNotFound(s.groupResource(), name)
 		}
 		return current, change(current.(T))
-	}, Admit{}, &metav1.UpdateOptions{})
+	}, Admit{Account: func(obj, old core.Object, before []byte) {
+		s.accounts.Update(obj, old, before, managed.By{Manager: serverManager, Subresource: subresource})
+	}}, &metav1.UpdateOptions{})
 	if err != nil {
 		return none, err
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"testing"
@@ -40,6 +41,41 @@ func TestListAnswers(t *testing.T) {
 		answer, text := c.ask(test.method, test.path, http.Header{"Content-Type": {putIt}}, []byte(body))
 		if answer.StatusCode != test.code || !strings.Contains(string(text), test.says) {
 			t.Errorf("%s %s: %d %.600s", test.method, test.path, answer.StatusCode, text)
+		}
+	}
+}
+
+// TestScaleAnswers: Scales of custom resources are written without a version,
+// printed like all others, and jobs that go without a word of their pods are
+// warned of.
+func TestScaleAnswers(t *testing.T) {
+	c := start(t)
+	const things = "/apis/scale.example/v1/namespaces/default/things"
+	ask := func(method, path, accept, body string) (*http.Response, string) {
+		answer, text := c.ask(method, path, http.Header{"Content-Type": {putIt}, "Accept": {accept}}, []byte(body))
+		return answer, string(text)
+	}
+	_, text := ask(http.MethodPost, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", putIt, `{"metadata":{"name":"things.scale.example"},"spec":{"group":"scale.example","scope":"Namespaced",`+
+		`"names":{"kind":"Thing","plural":"things"},"versions":[{"name":"v1","served":true,"storage":true,"subresources":{"scale":{"specReplicasPath":".spec.replicas","statusReplicasPath":".status.replicas"}},`+
+		`"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}`)
+	c.until("things are served: "+text, func(context.Context) bool {
+		answer, _ := ask(http.MethodPost, things, putIt, `{"apiVersion":"scale.example/v1","kind":"Thing","metadata":{"name":"t"},"spec":{"replicas":1}}`)
+		return answer.StatusCode == http.StatusCreated || answer.StatusCode == http.StatusConflict
+	})
+	if answer, text := ask(http.MethodPut, things+"/t/scale", putIt, `{"metadata":{"name":"t"},"spec":{"replicas":2}}`); answer.StatusCode != http.StatusOK {
+		t.Errorf("a scale without a version: %d %s", answer.StatusCode, text)
+	}
+	if _, text := ask(http.MethodGet, things+"/t/scale", "application/json;as=Table;v=v1;g=meta.k8s.io", ""); !strings.Contains(text, `"cells":["t",2,0,`) {
+		t.Errorf("a scale's table: %s", text)
+	}
+	answer, text := ask(http.MethodPost, "/apis/batch/v1/namespaces/default/jobs", putIt, `{"metadata":{"name":"j"},"spec":{"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"i"}]}}}}`)
+	if answer.StatusCode != http.StatusCreated {
+		t.Fatalf("a job: %s", text)
+	}
+	for path, want := range map[string]string{"j?dryRun=All": "child pods are preserved by default when jobs are deleted", "j?dryRun=All&propagationPolicy=Background": ""} {
+		answer, _ := ask(http.MethodDelete, "/apis/batch/v1/namespaces/default/jobs/"+path, putIt, "")
+		if got := answer.Header.Get("Warning"); (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%s warns %q", path, got)
 		}
 	}
 }

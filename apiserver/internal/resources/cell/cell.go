@@ -5,10 +5,12 @@
 package cell
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
 
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -48,6 +50,12 @@ func Wide(name, description string) metav1.TableColumnDefinition {
 	return metav1.TableColumnDefinition{Name: name, Type: "string", Priority: 1, Description: description}
 }
 
+// template describes what columns show of a template of pods.
+var template = map[string]string{
+	"Containers": "Names of each container in the template.",
+	"Images":     "Images referenced by each container in the template.",
+}
+
 // Columns makes columns of their names, in the order of the cells. A type
 // stands behind a colon where it is not string, a star marks what only `-o
 // wide` shows, and the field that a column shows, whose description in doc it
@@ -70,12 +78,29 @@ func Columns(doc map[string]string, names ...string) []metav1.TableColumnDefinit
 			column = Name()
 		case name == "Age":
 			column = AgeColumn()
+		case field == "":
+			column.Description = cmp.Or(template[name], name)
 		case column.Description == "":
 			column.Description = name
 		}
 		columns[i] = column
 	}
 	return columns
+}
+
+// ScaleColumns and ScaleRow print Scales.
+func ScaleColumns() []metav1.TableColumnDefinition {
+	return []metav1.TableColumnDefinition{
+		{Name: "Name", Type: "string", Description: metadata["name"]},
+		{Name: "Desired", Type: "integer", Description: autoscalingv1.ScaleSpec{}.SwaggerDoc()["replicas"]},
+		{Name: "Available", Type: "integer", Description: autoscalingv1.ScaleStatus{}.SwaggerDoc()["replicas"]},
+		AgeColumn(),
+	}
+}
+
+// ScaleRow is what ScaleColumns are of.
+func ScaleRow(scale *autoscalingv1.Scale, now time.Time) []any {
+	return []any{scale.Name, int64(scale.Spec.Replicas), int64(scale.Status.Replicas), Age(now, scale.CreationTimestamp)}
 }
 
 // Containers are the names and the images of containers, each in one cell.

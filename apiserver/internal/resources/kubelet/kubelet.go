@@ -22,6 +22,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kctl/proto/core"
 	"kctl/proto/upgrade"
@@ -104,6 +105,14 @@ func (c *Client) Transport() http.RoundTripper { return c.transport }
 // Close drops idle connections.
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
+// noAddress is upstream's answer where a node has told no address to reach it by.
+func noAddress(node *core.Node) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
+		Message: fmt.Sprintf("no preferred addresses found; known addresses: %v", node.Status.Addresses),
+	}}
+}
+
 // URL is where path is served by the node's kubelet.
 func (c *Client) URL(node *core.Node, path string, query url.Values) (*url.URL, error) {
 	address := ""
@@ -115,7 +124,7 @@ func (c *Client) URL(node *core.Node, path string, query url.Values) (*url.URL, 
 		}
 	}
 	if address == "" {
-		return nil, apierrors.NewInternalError(fmt.Errorf("no preferred addresses found for node %q; known addresses: %v", node.Name, node.Status.Addresses))
+		return nil, noAddress(node)
 	}
 	port := node.Status.DaemonEndpoints.KubeletEndpoint.Port
 	if port == 0 {

@@ -1,6 +1,7 @@
 package pod
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -14,9 +15,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/httpstream/wsstream"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/request"
 	"kctl/proto/core"
 )
 
@@ -33,7 +36,7 @@ func (s *Streams) Log() registry.Subresource {
 }
 
 func (s *Streams) log(ctx context.Context, w http.ResponseWriter, r *http.Request, namespace, name string) error {
-	options, err := logOptions(r.URL.Query())
+	options, err := logOptions(name, r.URL.Query())
 	if err != nil {
 		return err
 	}
@@ -45,8 +48,13 @@ func (s *Streams) log(ctx context.Context, w http.ResponseWriter, r *http.Reques
 	if err != nil {
 		return err
 	}
-	if pod.Spec.NodeName == "" { // nothing has run: an empty log
-		sendLog(w, r, http.NoBody, func() {})
+	if pod.Spec.NodeName == "" { // nothing has run: no log
+		if wsstream.IsWebSocketRequest(r) {
+			sendLog(w, r, http.NoBody, func() {})
+		} else {
+			w.Header().Set("Cache-Control", "no-cache, private")
+			w.WriteHeader(http.StatusNoContent)
+		}
 		return nil
 	}
 	to, err := s.url(ctx, pod, []string{"containerLogs", namespace, name, container}, logQuery(options))
@@ -111,24 +119,15 @@ func refusal(answer *http.Response, name string) error {
 	return refused
 }
 
-// logOptions reads PodLogOptions off a query.
-func logOptions(query url.Values) (*corev1.PodLogOptions, error) {
-	o := &corev1.PodLogOptions{Container: query.Get("container")}
-	var errs field.ErrorList
-	flag := func(name string, to *bool) {
-		value, set := query[name]
-		if !set {
-			return
-		}
-		on, err := strconv.ParseBool(value[0])
-		if value[0] == "" {
-			on, err = true, nil
-		}
-		if err != nil {
-			errs = append(errs, field.Invalid(field.NewPath(name), value[0], "must be true or false"))
-		}
-		*to = on
+// logOptions reads the PodLogOptions for a pod off a query.
+func logOptions(pod string, query url.Values) (*corev1.PodLogOptions, error) {
+	o := &corev1.PodLogOptions{
+		Container: query.Get("container"),
+		Follow:    request.Flag(query, "follow"), Previous: request.Flag(query, "previous"), Timestamps: request.Flag(query, "timestamps"),
+		InsecureSkipTLSVerifyBackend: request.Flag(query, "insecureSkipTLSVerifyBackend"),
 	}
+	var errs field.ErrorList
+	var unreadable error
 	number := func(name string, to **int64, low int64, text string) {
 		value := query.Get(name)
 		if value == "" {
@@ -137,24 +136,18 @@ func logOptions(query url.Values) (*corev1.PodLogOptions, error) {
 		n, err := strconv.ParseInt(value, 10, 64)
 		switch {
 		case err != nil:
-			errs = append(errs, field.Invalid(field.NewPath(name), value, "must be a number"))
+			unreadable = cmp.Or(unreadable, err)
 		case n < low:
 			errs = append(errs, field.Invalid(field.NewPath(name), n, text))
 		}
 		*to = &n
 	}
-	flag("follow", &o.Follow)
-	flag("previous", &o.Previous)
-	flag("timestamps", &o.Timestamps)
-	flag("insecureSkipTLSVerifyBackend", &o.InsecureSkipTLSVerifyBackend)
 	number("tailLines", &o.TailLines, 0, "must be greater than or equal to 0")
 	number("limitBytes", &o.LimitBytes, 1, "must be greater than 0")
 	number("sinceSeconds", &o.SinceSeconds, 1, "must be greater than 0")
 	if value := query.Get("sinceTime"); value != "" {
 		at, err := time.Parse(time.RFC3339, value)
-		if err != nil {
-			errs = append(errs, field.Invalid(field.NewPath("sinceTime"), value, "must be a time as RFC 3339 writes it"))
-		}
+		unreadable = cmp.Or(unreadable, err)
 		since := metav1.NewTime(at)
 		o.SinceTime = &since
 	}
@@ -170,8 +163,11 @@ func logOptions(query url.Values) (*corev1.PodLogOptions, error) {
 	if o.SinceSeconds != nil && o.SinceTime != nil {
 		errs = append(errs, field.Forbidden(field.NewPath(""), "at most one of `sinceTime` or `sinceSeconds` may be specified"))
 	}
+	if unreadable != nil {
+		return nil, apierrors.NewBadRequest(unreadable.Error())
+	}
 	if len(errs) > 0 {
-		return nil, apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("PodLogOptions").GroupKind(), "", errs)
+		return nil, apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("PodLogOptions").GroupKind(), pod, errs)
 	}
 	return o, nil
 }

@@ -50,9 +50,6 @@ func (s *Streams) stream(name, kind string, serve connect) registry.Subresource 
 }
 
 func (s *Streams) exec(ctx context.Context, w http.ResponseWriter, r *http.Request, namespace, name string) error {
-	if len(r.URL.Query()["command"]) == 0 {
-		return apierrors.NewBadRequest("you must specify at least one command for the container")
-	}
 	return s.intoContainer(ctx, w, r, "exec", namespace, name)
 }
 
@@ -62,6 +59,10 @@ func (s *Streams) attach(ctx context.Context, w http.ResponseWriter, r *http.Req
 
 func (s *Streams) intoContainer(ctx context.Context, w http.ResponseWriter, r *http.Request, what, namespace, name string) error {
 	asked := r.URL.Query()
+	pod, container, err := s.chosen(ctx, namespace, name, asked.Get("container"))
+	if err != nil {
+		return err
+	}
 	query := url.Values{}
 	// Kubelets call the three streams by older names.
 	for theirs, ours := range map[string]string{"stdin": "input", "stdout": "output", "stderr": "error", "tty": "tty"} {
@@ -69,23 +70,19 @@ func (s *Streams) intoContainer(ctx context.Context, w http.ResponseWriter, r *h
 			query.Set(ours, "1")
 		}
 	}
-	if !query.Has("input") && !query.Has("output") && !query.Has("error") {
-		return apierrors.NewBadRequest("you must specify at least one of stdin, stdout, stderr")
-	}
 	if what == "exec" {
 		query["command"] = asked["command"]
-	}
-	pod, err := s.assigned(ctx, namespace, name)
-	if err != nil {
-		return err
-	}
-	container, err := chooseContainer(pod, asked.Get("container"))
-	if err != nil {
-		return err
 	}
 	to, err := s.url(ctx, pod, []string{what, namespace, name, container}, query)
 	if err != nil {
 		return err
+	}
+	// What is asked for comes last, as upstream has it.
+	if !query.Has("input") && !query.Has("output") && !query.Has("error") {
+		return apierrors.NewBadRequest("you must specify at least one of stdin, stdout, stderr")
+	}
+	if what == "exec" && len(query["command"]) == 0 {
+		return apierrors.NewBadRequest("you must specify at least one command for the container")
 	}
 	return s.kubelets.Exec(w, r.WithContext(ctx), to, kubelet.Streams{
 		Stdin: query.Has("input"), Stdout: query.Has("output"), Stderr: query.Has("error"), TTY: query.Has("tty"),
@@ -120,15 +117,33 @@ func (s *Streams) pod(ctx context.Context, namespace, name string) (*core.Pod, e
 	return obj.(*core.Pod), nil
 }
 
+// chosen is the pod, which runs on a node, and the container of it that is asked
+// for.
+func (s *Streams) chosen(ctx context.Context, namespace, name, asked string) (*core.Pod, string, error) {
+	pod, err := s.pod(ctx, namespace, name)
+	if err != nil {
+		return nil, "", err
+	}
+	container, err := chooseContainer(pod, asked)
+	if err == nil {
+		err = hasHost(pod, name)
+	}
+	return pod, container, err
+}
+
 func (s *Streams) assigned(ctx context.Context, namespace, name string) (*core.Pod, error) {
 	pod, err := s.pod(ctx, namespace, name)
 	if err != nil {
 		return nil, err
 	}
+	return pod, hasHost(pod, name)
+}
+
+func hasHost(pod *core.Pod, name string) error {
 	if pod.Spec.NodeName == "" {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("pod %s does not have a host assigned", name))
+		return apierrors.NewBadRequest(fmt.Sprintf("pod %s does not have a host assigned", name))
 	}
-	return pod, nil
+	return nil
 }
 
 func (s *Streams) url(ctx context.Context, pod *core.Pod, parts []string, query url.Values) (*url.URL, error) {

@@ -162,37 +162,6 @@ func validateAnnotationUpdate(pod, old *core.Pod) field.ErrorList {
 	return errs
 }
 
-// validateStatus checks what a kubelet (or a scheduler, nominating a node)
-// reports.
-func validateStatus(pod, old *core.Pod) field.ErrorList {
-	errs := validateAnnotationUpdate(pod, old)
-	at := field.NewPath("status")
-	if pod.Status.QOSClass != old.Status.QOSClass && old.Status.QOSClass != "" {
-		errs = append(errs, check.Same(pod.Status.QOSClass, old.Status.QOSClass, at.Child("qosClass"))...)
-	}
-	if name := pod.Status.NominatedNodeName; name != "" && name != old.Status.NominatedNodeName {
-		errs = append(errs, check.Messages(at.Child("nominatedNodeName"), name, check.NameIsSubdomain(name, false))...)
-	}
-	errs = append(errs, validateConditions(pod.Status.Conditions, at.Child("conditions"))...)
-	errs = append(errs, staysTerminated(pod.Status.ContainerStatuses, old.Status.ContainerStatuses, old.Spec.Containers, old.Spec.RestartPolicy, at.Child("containerStatuses"))...)
-	return append(errs, staysTerminated(pod.Status.InitContainerStatuses, old.Status.InitContainerStatuses, old.Spec.InitContainers, old.Spec.RestartPolicy, at.Child("initContainerStatuses"))...)
-}
-
-func validateConditions(conditions []corev1.PodCondition, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for i, c := range conditions {
-		if !systemConditions[c.Type] {
-			errs = append(errs, check.QualifiedName(string(c.Type), at.Index(i).Child("Type"))...)
-		}
-	}
-	return errs
-}
-
-// systemConditions need no check of their names.
-var systemConditions = map[corev1.PodConditionType]bool{
-	corev1.PodScheduled: true, corev1.PodReady: true, corev1.PodInitialized: true, corev1.ContainersReady: true,
-}
-
 // staysTerminated: a container that is not to be restarted can't come back to
 // life in a report.
 func staysTerminated(now, was []corev1.ContainerStatus, containers []core.Container, policy corev1.RestartPolicy, at *field.Path) field.ErrorList {

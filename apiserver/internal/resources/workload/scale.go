@@ -33,7 +33,7 @@ func Scale[T core.Object](of registry.Resource, clock clock.PassiveClock, replic
 	return registry.Subresource{Name: "scale", Kind: scaleKind, Object: registry.NewScale(registry.View{
 		Of: of, As: "scale",
 		Shown: registry.Info{
-			Resource: resource, Columns: cell.Columns(nil, "Name", "Desired:integer", "Available:integer", "Age"),
+			Resource: resource, Columns: cell.ScaleColumns(),
 		},
 		NewKind: func() core.Object { return new(autoscalingv1.Scale) },
 		Show: func(stored core.Object) (core.Object, error) {
@@ -48,8 +48,7 @@ func Scale[T core.Object](of registry.Resource, clock clock.PassiveClock, replic
 			}, nil
 		},
 		Cells: func(shown core.Object) []any {
-			scale := shown.(*autoscalingv1.Scale)
-			return []any{scale.Name, int64(scale.Spec.Replicas), int64(scale.Status.Replicas), cell.Age(clock.Now(), scale.CreationTimestamp)}
+			return cell.ScaleRow(shown.(*autoscalingv1.Scale), clock.Now())
 		},
 		Validate: func(shown core.Object) field.ErrorList {
 			return check.Nonnegative(int64(shown.(*autoscalingv1.Scale).Spec.Replicas), field.NewPath("spec", "replicas"))

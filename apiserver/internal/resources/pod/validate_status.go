@@ -1,0 +1,113 @@
+package pod
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"kctl/apiserver/internal/resources/check"
+	"kctl/proto/core"
+)
+
+// validateStatus checks what is reported of a pod.
+func validateStatus(pod, old *core.Pod) field.ErrorList {
+	errs := validateAnnotationUpdate(pod, old)
+	at := field.NewPath("status")
+	now, was := &pod.Status, &old.Status
+	if now.QOSClass != was.QOSClass && was.QOSClass != "" {
+		errs = append(errs, check.Same(now.QOSClass, was.QOSClass, at.Child("qosClass"))...)
+	}
+	if name := now.NominatedNodeName; name != "" && name != was.NominatedNodeName {
+		errs = append(errs, check.Messages(at.Child("nominatedNodeName"), name, check.NameIsSubdomain(name, false))...)
+	}
+	errs = append(errs, notNegative(now.ObservedGeneration, at.Child("observedGeneration"))...)
+	errs = append(errs, validateConditions(now.Conditions, at.Child("conditions"))...)
+	errs = append(errs, validateStatusAddresses(now, was, at)...)
+	errs = append(errs, validateClaimStatuses(pod, at.Child("resourceClaimStatuses"))...)
+	errs = append(errs, staysTerminated(now.ContainerStatuses, was.ContainerStatuses, old.Spec.Containers, old.Spec.RestartPolicy, at.Child("containerStatuses"))...)
+	return append(errs, staysTerminated(now.InitContainerStatuses, was.InitContainerStatuses, old.Spec.InitContainers, old.Spec.RestartPolicy, at.Child("initContainerStatuses"))...)
+}
+
+func notNegative(generation int64, at *field.Path) field.ErrorList {
+	if generation >= 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(at, generation, "must be a non-negative integer")}
+}
+
+func validateConditions(conditions []corev1.PodCondition, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, c := range conditions {
+		if !systemConditions[c.Type] {
+			errs = append(errs, check.QualifiedName(string(c.Type), at.Index(i).Child("Type"))...)
+		}
+		errs = append(errs, notNegative(c.ObservedGeneration, at.Index(i).Child("observedGeneration"))...)
+	}
+	return errs
+}
+
+// systemConditions need no check of their names.
+var systemConditions = map[corev1.PodConditionType]bool{
+	corev1.PodScheduled: true, corev1.PodReady: true, corev1.PodInitialized: true, corev1.ContainersReady: true,
+}
+
+// validateStatusAddresses checks the addresses that are new.
+func validateStatusAddresses(now, was *corev1.PodStatus, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if !slices.Equal(now.PodIPs, was.PodIPs) {
+		var addresses []string
+		for _, a := range now.PodIPs {
+			addresses = append(addresses, a.IP)
+		}
+		errs = append(errs, oneOfEachFamily(addresses, at.Child("podIPs"))...)
+	}
+	if slices.Equal(now.HostIPs, was.HostIPs) || len(now.HostIPs) == 0 {
+		return errs
+	}
+	hosts := at.Child("hostIPs")
+	if first := now.HostIPs[0].IP; first != now.HostIP {
+		errs = append(errs, field.Invalid(hosts.Index(0).Child("ip"), first, "must be equal to `hostIP`"))
+	}
+	var addresses []string
+	for _, a := range now.HostIPs {
+		addresses = append(addresses, a.IP)
+	}
+	return append(errs, oneOfEachFamily(addresses, hosts)...)
+}
+
+// oneOfEachFamily checks addresses, of which there may be one of IPv4 and one of
+// IPv6.
+func oneOfEachFamily(addresses []string, at *field.Path) field.ErrorList {
+	type shown struct{ IP string }
+	var errs field.ErrorList
+	var all []shown
+	families := map[bool]int{}
+	for i, text := range addresses {
+		errs = append(errs, validation.IsValidIP(at.Index(i), text)...)
+		all = append(all, shown{text})
+		parsed, err := netip.ParseAddr(text)
+		if err != nil && len(addresses) > 1 {
+			errs = append(errs, field.InternalError(at, fmt.Errorf("failed to check for dual stack with error:invalid IP[%d]: %s", i, text)))
+		}
+		families[err == nil && parsed.Is4()]++
+	}
+	if len(errs) > 0 && len(addresses) > 1 || families[true] > 1 || families[false] > 1 {
+		errs = append(errs, field.Invalid(at, all, "may specify no more than one IP for each IP family"))
+	}
+	return errs
+}
+
+// validateClaimStatuses checks that what is told of claims is told of the pod's.
+func validateClaimStatuses(pod *core.Pod, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, status := range pod.Status.ResourceClaimStatuses {
+		if !slices.ContainsFunc(pod.Spec.ResourceClaims, func(c corev1.PodResourceClaim) bool { return c.Name == status.Name }) {
+			errs = append(errs, field.Invalid(at.Index(i).Child("name"), status.Name, "must match the name of an entry in `spec.resourceClaims`"))
+		}
+	}
+	return errs
+}
