@@ -36,6 +36,7 @@ type Config struct {
 	RotateCertificates  bool
 	ServerTLSBootstrap  bool
 	File                string // of the KubeletConfiguration
+	Dir                 string // of files that are merged into it
 
 	NodeName   string
 	NodeIP     string
@@ -55,6 +56,16 @@ type Config struct {
 	RuntimeEndpoint string
 	ImageEndpoint   string // the runtime's, or not said
 	RuntimeTimeout  time.Duration
+
+	// CredentialConfig names the plugins that have credentials for images, and
+	// CredentialBinDir where their programs are.
+	CredentialConfig string
+	CredentialBinDir string
+
+	// CloudProvider is "external" where a cloud's own controller completes the node,
+	// and ProviderID what the cloud calls this machine.
+	CloudProvider string
+	ProviderID    string
 
 	EnableServer bool // without it nothing listens on Port
 	Address      string
@@ -115,6 +126,9 @@ type Config struct {
 
 	Log daemon.LogOptions
 }
+
+// CloudExternal is the one CloudProvider that there is.
+const CloudExternal = "external"
 
 // LogRotation is how large the logs of containers may get.
 type LogRotation struct {
@@ -215,6 +229,12 @@ func (c *Config) Validate() error {
 	}
 	if c.ImageEndpoint != "" && c.ImageEndpoint != c.RuntimeEndpoint {
 		add("--image-service-endpoint=%s: not supported, images are the runtime's at --container-runtime-endpoint=%s", c.ImageEndpoint, c.RuntimeEndpoint)
+	}
+	if (c.CredentialConfig == "") != (c.CredentialBinDir == "") {
+		add("--image-credential-provider-config and --image-credential-provider-bin-dir go together")
+	}
+	if c.CloudProvider != "" && c.CloudProvider != CloudExternal {
+		add("--cloud-provider=%q: there is %s", c.CloudProvider, CloudExternal)
 	}
 	for _, pattern := range c.UnsafeSysctls {
 		if err := admit.CheckSysctlPattern(pattern); err != nil {

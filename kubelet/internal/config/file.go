@@ -4,63 +4,20 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
-	sigsjson "sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
 
 	"kctl/kubelet/internal/eviction"
 	"kctl/kubelet/internal/shutdown"
 )
-
-// Load reads the file that --config names, if any, into what no flag set.
-func (c *Config) Load(fs *pflag.FlagSet) error {
-	if c.File == "" {
-		return nil
-	}
-	data, err := os.ReadFile(c.File)
-	if err != nil {
-		return fmt.Errorf("read --config: %w", err)
-	}
-	file, err := decode(data)
-	if err != nil {
-		return fmt.Errorf("--config=%s: %w", c.File, err)
-	}
-	if err := c.apply(file, fs.Changed); err != nil {
-		return fmt.Errorf("--config=%s: %w", c.File, err)
-	}
-	return nil
-}
-
-// decode reads a KubeletConfiguration strictly.
-func decode(data []byte) (*kubeletv1beta1.KubeletConfiguration, error) {
-	data, err := yaml.YAMLToJSONStrict(data)
-	if err != nil {
-		return nil, fmt.Errorf("neither YAML nor JSON: %w", err)
-	}
-	file := &kubeletv1beta1.KubeletConfiguration{}
-	strict, err := sigsjson.UnmarshalStrict(data, file, sigsjson.DisallowUnknownFields)
-	if err == nil {
-		err = errors.Join(strict...)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if file.APIVersion != kubeletv1beta1.SchemeGroupVersion.String() || file.Kind != "KubeletConfiguration" {
-		return nil, fmt.Errorf("it is a %s %s; %s KubeletConfiguration is expected", file.APIVersion, file.Kind, kubeletv1beta1.SchemeGroupVersion)
-	}
-	return file, nil
-}
 
 // field is one thing that the file can set: the flag that wins over it, and
 // how it is taken.
@@ -124,6 +81,7 @@ func (c *Config) nodeFields(f *kubeletv1beta1.KubeletConfiguration) []field {
 		{"cgroupRoot", "cgroup-root", set(&c.CgroupRoot, f.CgroupRoot)},
 		{"cgroupsPerQOS", "cgroups-per-qos", setPointer(&c.CgroupsPerQOS, f.CgroupsPerQOS)},
 		{"cgroupDriver", "cgroup-driver", set(&c.CgroupDriver, f.CgroupDriver)},
+		{"providerID", "provider-id", set(&c.ProviderID, f.ProviderID)},
 		{"podCIDR", "pod-cidr", set(&c.PodCIDR, f.PodCIDR)},
 		{"maxPods", "max-pods", set(&c.MaxPods, f.MaxPods)},
 		{"userNamespaces", "", func() error { return setPointer(&c.IDsPerPod, f.UserNamespaces.IDsPerPod)() }},

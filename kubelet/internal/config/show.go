@@ -24,7 +24,7 @@ func (c *Config) Document() *kubeletv1beta1.KubeletConfiguration {
 		NodeStatusUpdateFrequency: duration(c.StatusEvery), NodeStatusReportFrequency: duration(c.ReportEvery),
 		NodeLeaseDurationSeconds: int32(c.LeaseDuration.Seconds()),
 		CgroupRoot:               c.CgroupRoot, CgroupsPerQOS: &c.CgroupsPerQOS, CgroupDriver: c.CgroupDriver,
-		PodCIDR: c.PodCIDR, MaxPods: c.MaxPods, PodPidsLimit: &c.PodPidsLimit,
+		PodCIDR: c.PodCIDR, ProviderID: c.ProviderID, MaxPods: c.MaxPods, PodPidsLimit: &c.PodPidsLimit,
 		UserNamespaces: &kubeletv1beta1.UserNamespaces{IDsPerPod: &c.IDsPerPod},
 		RegisterNode:   &c.Register, RegisterWithTaints: c.Taints,
 		ContainerRuntimeEndpoint: c.RuntimeEndpoint, RuntimeRequestTimeout: duration(c.RuntimeTimeout),

@@ -60,12 +60,8 @@ var unused = []daemon.Unused{
 	{Flag: "topology-manager-policy", Field: "topologyManagerPolicy", Values: daemon.Off}, {Flag: "topology-manager-policy-options", Field: "topologyManagerPolicyOptions", Values: daemon.Off},
 	{Flag: "topology-manager-scope", Field: "topologyManagerScope", Values: []string{"container"}},
 	{Flag: "reserved-cpus", Values: daemon.Off}, {Flag: "reserved-memory", Values: daemon.Off}, {Flag: "qos-reserved", Values: daemon.Off},
-	{Flag: "cloud-provider", Values: daemon.Off}, {Flag: "provider-id", Values: daemon.Off},
-	{Flag: "image-credential-provider-config", Values: daemon.Off, Why: "imagePullSecrets of pods and " + credentials + " have credentials"},
-	{Flag: "image-credential-provider-bin-dir", Values: daemon.Off},
 	{Flag: "read-only-port", Field: "readOnlyPort", Values: daemon.Off, Why: "--port has all of it, for those who may"},
 	{Flag: "lock-file", Values: daemon.Off}, {Flag: "exit-on-lock-contention", Switch: true, Values: daemon.Off}, {Flag: "runonce", Switch: true, Values: daemon.Off},
-	{Flag: "config-dir", Values: daemon.Off, Why: "--config has all of it"},
 	{Flag: "protect-kernel-defaults", Switch: true, Field: "protectKernelDefaults", Values: daemon.Off},
 	{Flag: "contention-profiling", Switch: true, Values: daemon.Off}, {Flag: "kernel-memcg-notification", Switch: true, Values: daemon.Off}, {Flag: "pods-per-core", Values: daemon.Off},
 	{Flag: "experimental-allocatable-ignore-eviction", Switch: true, Values: daemon.Off}, {Flag: "experimental-mounter-path", Values: daemon.Off},
@@ -74,7 +70,6 @@ var unused = []daemon.Unused{
 }
 
 const (
-	credentials = "config.json in --root-dir"
 	notHeldBack = "requests are not held back here"
 	noRules     = "no iptables rules are made here"
 	podsOnly    = "bounds are enforced on pods only"

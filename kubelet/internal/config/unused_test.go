@@ -66,15 +66,15 @@ func TestWhatInstallersSayIsTaken(t *testing.T) {
 func TestWhatUpstreamHasIsRefusedByName(t *testing.T) {
 	for flag, want := range map[string]string{
 		"--cpu-manager-policy=static":                              "not supported",
-		"--cloud-provider=external":                                "not supported",
+		"--cloud-provider=aws":                                     "there is external",
+		"--image-credential-provider-config=/c":                    "go together",
+		"--config-dir=/nowhere":                                    "no such file",
 		"--read-only-port=10255":                                   "--port has all of it",
 		"--runtime-cgroups=/system.slice":                          "Slice= of the runtime's unit",
 		"--streaming-connection-idle-timeout=5m":                   "stream_idle_timeout",
-		"--image-credential-provider-config=/c":                    "imagePullSecrets",
 		"--maximum-dead-containers=10":                             "only -1 is",
 		"--protect-kernel-defaults":                                "not supported",
 		"--enable-debugging-handlers=false":                        "only true is",
-		"--config-dir=/etc/kubelet.d":                              "--config has all of it",
 		"--image-service-endpoint=unix:///other":                   "images are the runtime's",
 		"--tls-min-version=VersionTLS10":                           "only VersionTLS12 and VersionTLS13",
 		"--tls-cipher-suites=TLS_RSA_WITH_RC4_128_SHA":             "unknown or insecure",
@@ -89,7 +89,6 @@ func TestWhatUpstreamHasIsRefusedByName(t *testing.T) {
 		"file cpuCFSQuotaPeriod: 10ms":                             "cpuCFSQuotaPeriod: not supported, only 100ms is",
 		"file serializeImagePulls: true\nmaxParallelImagePulls: 3": "serializeImagePulls must be false",
 		"file authentication: {webhook: {cacheTTL: 9s}}":           "authentication-token-webhook-cache-ttl=9s",
-		"file providerID: x":                                       "providerID: not supported",
 	} {
 		var err error
 		if text, isFile := strings.CutPrefix(flag, "file "); isFile {

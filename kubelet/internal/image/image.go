@@ -37,8 +37,15 @@ type Events interface {
 	ContainerEventf(pod *core.Pod, fieldPath, eventType, reason, format string, args ...any)
 }
 
+// Node knows whom registries know this node as. What it can't have is told in the
+// error, beside the rest.
+type Node interface {
+	Of(ctx context.Context, pod *core.Pod, image string) ([]*runtimeapi.AuthConfig, error)
+}
+
 // Manager makes images present. It is safe for concurrent use.
 type Manager struct {
+	node     Node // may be nil
 	runtime  Runtime
 	events   Events
 	clock    clock.Clock
@@ -54,13 +61,15 @@ type pullKey struct {
 }
 
 // New returns a Manager that runs at most parallel pulls at one time; zero
-// means 8. It tells used, if not nil, of each image that it hands out.
-func New(runtime Runtime, events Events, clock clock.Clock, logger *zap.Logger, parallel int, used func(id string)) *Manager {
+// means 8. It tells used, if not nil, of each image that it hands out. node, which
+// may be nil, has credentials besides those of the pods.
+func New(runtime Runtime, events Events, clock clock.Clock, logger *zap.Logger, parallel int, node Node, used func(id string)) *Manager {
 	if used == nil {
 		used = func(string) {}
 	}
 	return &Manager{
 		used:     used,
+		node:     node,
 		runtime:  runtime,
 		events:   events,
 		clock:    clock,

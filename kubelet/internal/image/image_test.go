@@ -72,7 +72,7 @@ func (l *eventLog) take() []string {
 func setUp(parallel int) (*Manager, *registry, *eventLog, *clocktesting.FakeClock) {
 	r := &registry{images: map[string]*runtimeapi.Image{}}
 	events, clock := &eventLog{}, clocktesting.NewFakeClock(time.Unix(1e9, 0))
-	return New(r, events, clock, zap.NewNop(), parallel, nil), r, events, clock
+	return New(r, events, clock, zap.NewNop(), parallel, nil, nil), r, events, clock
 }
 
 func request(image string, policy corev1.PullPolicy, secrets ...*core.Secret) Request {
@@ -246,37 +246,36 @@ func secret(name, content string) *core.Secret {
 	}
 }
 
-func TestCredentials(t *testing.T) {
-	all := secret("all", `{"auths":{
-		"https://index.docker.io/v1/":{"auth":"aHViOnB3"},
-		"r.test":{"username":"r","password":"pw"}, "r.test/team":{"username":"team"}, "r.test/team/app":{"username":"app"},
-		"*.wild.test":{"username":"wild"}, "r.test:5000":{"username":"port"}}}`)
-	old := &core.Secret{Type: corev1.SecretTypeDockercfg, Data: map[string][]byte{corev1.DockerConfigKey: []byte(`{"http://old.test/v2/":{"username":"old"}}`)}}
-	for image, want := range map[string]string{
-		"busybox":              "hub",
-		"docker.io/team/app":   "hub",
-		"r.test/x":             "r",
-		"r.test/team":          "team r",
-		"r.test/team/app:1":    "app team r",
-		"r.test/teams/app":     "r",
-		"r.test:5000/x":        "port",
-		"a.wild.test/x":        "wild",
-		"a.b.wild.test/x":      "",
-		"wild.test/x":          "",
-		"old.test/x":           "old",
-		"elsewhere.test/x:tag": "",
-	} {
-		found, err := lookUp(image, []*core.Secret{all, old})
-		if err != nil {
-			t.Fatal(err)
+// node knows one user, and fails at more.
+type node struct{}
+
+func (node) Of(context.Context, *core.Pod, string) ([]*runtimeapi.AuthConfig, error) {
+	return []*runtimeapi.AuthConfig{{Username: "node"}}, errors.New("credential provider x: no way")
+}
+
+// TestTheNodesCredentialsComeLast: after those of the pod; what could not be had is
+// told where it may be why.
+func TestTheNodesCredentialsComeLast(t *testing.T) {
+	m, r, events, _ := setUp(0)
+	m.node = node{}
+	own := secret("own", `{"auths":{"r.test":{"username":"own"}}}`)
+	r.pull = func(_ context.Context, _ string, auth *runtimeapi.AuthConfig) error {
+		if auth.GetUsername() != "node" {
+			return errors.New("denied")
 		}
-		var users []string
-		for _, auth := range found {
-			users = append(users, auth.GetUsername())
-		}
-		if got := strings.Join(users, " "); got != want {
-			t.Errorf("%s: %q, want %q", image, got, want)
-		}
+		return nil
+	}
+	if _, err := m.Ensure(t.Context(), request("r.test/x:1", corev1.PullAlways, own)); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"r.test/x:1 own", "r.test/x:1 node"}; !slices.Equal(r.attempts, want) {
+		t.Errorf("attempts %q, want %q", r.attempts, want)
+	}
+	events.take()
+	r.pull = func(context.Context, string, *runtimeapi.AuthConfig) error { return errors.New("denied") }
+	_, err := m.Ensure(t.Context(), request("r.test/x:1", corev1.PullAlways, own))
+	if said := strings.Join(events.take(), "\n"); err == nil || !strings.Contains(said, "denied") || !strings.Contains(said, "credential provider x: no way") {
+		t.Errorf("err %v, events %s", err, said)
 	}
 }
 

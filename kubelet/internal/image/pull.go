@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"kctl/kubelet/internal/credential"
 	"kctl/kubelet/internal/cri"
 )
 
@@ -52,27 +53,41 @@ func (m *Manager) pull(ctx context.Context, r Request, spec *runtimeapi.ImageSpe
 	return present(image), nil
 }
 
+// credentials are those that fit the image, of the pod's secrets and of the node.
+// The error is of what can't be had; others may do.
+func (m *Manager) credentials(ctx context.Context, r Request, name string) ([]*runtimeapi.AuthConfig, error) {
+	all, err := credential.OfSecrets(name, r.Secrets)
+	if m.node == nil {
+		return all, err
+	}
+	nodes, nodeErr := m.node.Of(ctx, r.Pod, name)
+	return append(all, nodes...), errors.Join(err, nodeErr)
+}
+
 // fetch pulls with each of the credentials that fit the image until one is
 // accepted; without any, anonymously.
 func (m *Manager) fetch(ctx context.Context, r Request, spec *runtimeapi.ImageSpec) error {
-	credentials, err := lookUp(spec.GetImage(), r.Secrets)
-	if err != nil {
-		// Other secrets may do; the pull's own error tells if they did not.
-		m.logger.Warn("image pull secret can not be read",
-			zap.String("pod", r.Pod.Namespace+"/"+r.Pod.Name), zap.String("uid", string(r.Pod.UID)), zap.Error(err))
+	credentials, missing := m.credentials(ctx, r, spec.GetImage())
+	if missing != nil {
+		m.logger.Warn("credentials for an image can not be had",
+			zap.String("pod", r.Pod.Namespace+"/"+r.Pod.Name), zap.String("uid", string(r.Pod.UID)), zap.Error(missing))
 	}
 	if len(credentials) == 0 {
 		credentials = []*runtimeapi.AuthConfig{nil}
 	}
 	var failures []error
 	for _, auth := range credentials {
-		if _, err = m.runtime.PullImage(ctx, spec, auth, r.Sandbox); err == nil {
+		_, err := m.runtime.PullImage(ctx, spec, auth, r.Sandbox)
+		if err == nil {
 			return nil
 		}
 		failures = append(failures, err)
 		if ctx.Err() != nil {
 			break
 		}
+	}
+	if missing != nil { // which may be why
+		failures = append(failures, missing)
 	}
 	return errors.Join(failures...)
 }

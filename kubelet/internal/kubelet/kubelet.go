@@ -208,6 +208,7 @@ func (k *Kubelet) makeNode(logger *zap.Logger) error {
 	k.node = node.New(node.Config{
 		Client: k.client, Name: k.nodeName, Hostname: k.nodeName, Addresses: k.hostIPs,
 		Labels: k.config.NodeLabels, Taints: k.config.Taints, PodCIDR: k.config.PodCIDR, Register: k.config.Register,
+		Cloud: k.config.CloudProvider != "", GivenIP: k.config.NodeIP, ProviderID: k.config.ProviderID,
 		Machine: machine, MaxPods: int64(k.config.MaxPods), Reserved: k.reserved(machine, thresholds), Under: k.eviction.Under,
 		Port: k.port.Load, Version: daemon.Version().GitVersion, DeclaredFeatures: k.config.DeclaredFeatures(), Runtime: nodeRuntime{k}, Events: k.sink(),
 		StatusEvery: k.config.StatusEvery, ReportEvery: k.config.ReportEvery, LeaseDuration: k.config.LeaseDuration,
@@ -247,6 +248,10 @@ func (k *Kubelet) makeRuntime(ctx context.Context) error {
 		k.surroundings = surroundings.New(k.client, k.clock, k.logger)
 		around.Services, around.WaitServices, around.RuntimeHandler = k.surroundings.Services, k.surroundings.WaitServices, k.surroundings.Handler
 	}
+	registries, err := k.makeRegistries()
+	if err != nil {
+		return err
+	}
 	resolver := &dns.Configurer{ResolvConf: k.config.ResolvConf, Servers: k.config.ClusterDNS, Domain: k.config.ClusterDomain}
 	k.events = podEvents{k}
 	k.images = image.NewCollector(image.CollectorOptions{
@@ -261,7 +266,7 @@ func (k *Kubelet) makeRuntime(ctx context.Context) error {
 		UserIDs: k.userIDsOf, CgroupParent: k.cgroups.Parent, DNS: resolver.Of,
 		Services: around.Services, WaitServices: around.WaitServices, RuntimeHandler: around.RuntimeHandler,
 		ClusterDomain: k.config.ClusterDomain, SeccompRoot: filepath.Join(k.config.RootDir, "seccomp"), SeccompDefault: k.config.SeccompDefault,
-		MaxParallelPulls: k.config.PullsAtOnce(), ImageUsed: k.images.Use, MaxContainerBackOff: k.config.MaxBackOff, Count: k.metrics.count,
+		MaxParallelPulls: k.config.PullsAtOnce(), Registries: registries, ImageUsed: k.images.Use, MaxContainerBackOff: k.config.MaxBackOff, Count: k.metrics.count,
 	})
 	if err == nil {
 		k.health.heard(k.runtime.Learn)

@@ -30,12 +30,27 @@ func (m *Manager) object() *core.Node {
 		labels = map[string]string{}
 	}
 	maps.Copy(labels, m.ownLabels())
-	return &core.Node{
+	node := &core.Node{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
 		ObjectMeta: metav1.ObjectMeta{Name: m.config.Name, Labels: labels, Annotations: map[string]string{"volumes.kubernetes.io/controller-managed-attach-detach": "true"}},
-		Spec:       corev1.NodeSpec{Taints: slices.Clone(m.config.Taints), PodCIDR: m.config.PodCIDR, PodCIDRs: cidrs(m.config.PodCIDR)},
+		Spec: corev1.NodeSpec{Taints: slices.Clone(m.config.Taints), PodCIDR: m.config.PodCIDR, PodCIDRs: cidrs(m.config.PodCIDR),
+			ProviderID: m.config.ProviderID},
 	}
+	if m.config.Cloud {
+		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: taintUninitialized, Value: "true", Effect: corev1.TaintEffectNoSchedule})
+		if m.config.GivenIP != "" {
+			node.Annotations[annotationGivenIP] = m.config.GivenIP
+		}
+	}
+	return node
 }
+
+// What is said to a cloud's controller, which takes the taint away when it has
+// completed the node (Kubernetes docs, "Cloud Controller Manager Administration").
+const (
+	taintUninitialized = "node.cloudprovider.kubernetes.io/uninitialized"
+	annotationGivenIP  = "alpha.kubernetes.io/provided-node-ip"
+)
 
 func cidrs(one string) []string {
 	if one == "" {
@@ -75,11 +90,9 @@ func (m *Manager) status(before *corev1.NodeStatus, s state) corev1.NodeStatus {
 		}
 	}
 	status.Allocatable = allocatable(status.Capacity, m.config.Reserved)
-	status.Addresses = nil
-	for _, ip := range m.config.Addresses {
-		status.Addresses = append(status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: ip})
+	if !m.config.Cloud || len(before.Addresses) == 0 { // else they are the cloud's to say
+		status.Addresses = m.addresses()
 	}
-	status.Addresses = append(status.Addresses, corev1.NodeAddress{Type: corev1.NodeHostName, Address: m.config.Hostname})
 	status.DaemonEndpoints.KubeletEndpoint.Port = m.config.Port()
 	status.NodeInfo = corev1.NodeSystemInfo{
 		MachineID: machine.MachineID, SystemUUID: machine.SystemUUID, BootID: machine.BootID,
@@ -94,6 +107,13 @@ func (m *Manager) status(before *corev1.NodeStatus, s state) corev1.NodeStatus {
 	status.RuntimeHandlers, status.Features = s.features.Handlers, s.features.Node
 	status.Conditions = m.conditions(before.Conditions, s)
 	return status
+}
+
+func (m *Manager) addresses() (all []corev1.NodeAddress) {
+	for _, ip := range m.config.Addresses {
+		all = append(all, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: ip})
+	}
+	return append(all, corev1.NodeAddress{Type: corev1.NodeHostName, Address: m.config.Hostname})
 }
 
 // allocatable is what is left for pods. Huge pages are memory that nothing

@@ -58,6 +58,11 @@ type Config struct {
 	Labels    map[string]string
 	Taints    []corev1.Taint
 	PodCIDR   string
+	// Cloud says that a cloud's controller completes the node; GivenIP is what was
+	// said of its address, if anything, and ProviderID what the cloud calls it.
+	Cloud      bool
+	GivenIP    string
+	ProviderID string
 	// Register says that we make the Node; otherwise somebody else has to.
 	Register bool
 	Machine  Machine

@@ -279,3 +279,31 @@ func TestRegistersReportsAndRenews(t *testing.T) {
 		})
 	})
 }
+
+// A node that a cloud's controller completes is tainted until then, says what it was
+// told of itself, and leaves its addresses to the cloud once these are there.
+func TestNodesOfACloud(t *testing.T) {
+	client, err := rest.New(&rest.Config{Host: "https://127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := testConfig(t, client, clocktesting.NewFakeClock(time.Now()))
+	if plain := New(config).object(); len(plain.Spec.Taints) != 0 || plain.Spec.ProviderID != "" || plain.Annotations[annotationGivenIP] != "" {
+		t.Errorf("a node of no cloud says %+v %v", plain.Spec, plain.Annotations)
+	}
+	config.Cloud, config.GivenIP, config.ProviderID = true, "192.0.2.1", "cloud://1"
+	m := New(config)
+	node := m.object()
+	want := corev1.Taint{Key: "node.cloudprovider.kubernetes.io/uninitialized", Value: "true", Effect: corev1.TaintEffectNoSchedule}
+	if len(node.Spec.Taints) != 1 || node.Spec.Taints[0] != want || node.Spec.ProviderID != "cloud://1" || node.Annotations["alpha.kubernetes.io/provided-node-ip"] != "192.0.2.1" {
+		t.Errorf("%+v %v", node.Spec, node.Annotations)
+	}
+	first := m.status(&corev1.NodeStatus{}, state{})
+	if len(first.Addresses) != 2 {
+		t.Errorf("addresses %v", first.Addresses)
+	}
+	theirs := []corev1.NodeAddress{{Type: corev1.NodeExternalIP, Address: "198.51.100.1"}}
+	if later := m.status(&corev1.NodeStatus{Addresses: theirs}, state{}); len(later.Addresses) != 1 || later.Addresses[0] != theirs[0] {
+		t.Errorf("addresses %v, want the cloud's", later.Addresses)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/utils/clock"
 
+	"kctl/kubelet/internal/image"
 	"kctl/proto/core"
 )
 
@@ -71,6 +72,8 @@ type Config struct {
 	SeccompDefault bool
 	// MaxParallelPulls bounds the image pulls at one time; zero means 8.
 	MaxParallelPulls int
+	// Registries knows whom registries know this node as; may be nil.
+	Registries image.Node
 	// ImageUsed, if not nil, is told the id of each image that a container is
 	// about to be made of.
 	ImageUsed func(id string)

@@ -74,7 +74,7 @@ func New(ctx context.Context, runtime *cri.Client, c Config) (*Manager, error) {
 	m := &Manager{
 		Config:  c,
 		runtime: runtime,
-		images:  image.New(runtime, c.Events, c.Clock, c.Logger, c.MaxParallelPulls, c.ImageUsed),
+		images:  image.New(runtime, c.Events, c.Clock, c.Logger, c.MaxParallelPulls, c.Registries, c.ImageUsed),
 		name:    version.GetRuntimeName(),
 		memory:  memory,
 		swap:    swapAccounted(),

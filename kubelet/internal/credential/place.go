@@ -1,4 +1,4 @@
-package image
+package credential
 
 import (
 	"cmp"
@@ -32,9 +32,20 @@ type credential struct {
 	auth  *runtimeapi.AuthConfig
 }
 
-// lookUp finds the secrets' credentials for an image, those for the longest
+// fitting are those of the known ones that are for a repository, those for the
+// longest path first.
+func fitting(repository string, known []credential) (fit []*runtimeapi.AuthConfig) {
+	known = slices.DeleteFunc(known, func(c credential) bool { return !matches(c.place, repository) })
+	slices.SortStableFunc(known, func(a, b credential) int { return cmp.Compare(len(b.place), len(a.place)) })
+	for _, c := range known {
+		fit = append(fit, c.auth)
+	}
+	return fit
+}
+
+// OfSecrets finds the secrets' credentials for an image, those for the longest
 // path first. Secrets that can not be read are left out and told in the error.
-func lookUp(image string, secrets []*core.Secret) ([]*runtimeapi.AuthConfig, error) {
+func OfSecrets(image string, secrets []*core.Secret) ([]*runtimeapi.AuthConfig, error) {
 	if len(secrets) == 0 {
 		return nil, nil
 	}
@@ -52,33 +63,42 @@ func lookUp(image string, secrets []*core.Secret) ([]*runtimeapi.AuthConfig, err
 		}
 		known = append(known, found...)
 	}
-	known = slices.DeleteFunc(known, func(c credential) bool { return !matches(c.place, named.Name()) })
-	slices.SortStableFunc(known, func(a, b credential) int { return cmp.Compare(len(b.place), len(a.place)) })
-	var fit []*runtimeapi.AuthConfig
-	for _, c := range known {
-		fit = append(fit, c.auth)
-	}
-	return fit, errors.Join(unreadable...)
+	return fitting(named.Name(), known), errors.Join(unreadable...)
 }
 
 // readSecret reads a secret of one of the two types made for this; others, as
 // upstream has it, hold no credentials.
 func readSecret(secret *core.Secret) ([]credential, error) {
-	entries := map[string]entry{}
 	switch secret.Type {
 	case corev1.SecretTypeDockerConfigJson:
-		file := struct {
-			Auths map[string]entry `json:"auths"`
-		}{}
-		if err := json.Unmarshal(secret.Data[corev1.DockerConfigJsonKey], &file); err != nil {
-			return nil, fmt.Errorf("%s is not a Docker configuration: %w", corev1.DockerConfigJsonKey, err)
-		}
-		entries = file.Auths
+		return readConfig(corev1.DockerConfigJsonKey, secret.Data[corev1.DockerConfigJsonKey])
 	case corev1.SecretTypeDockercfg:
-		if err := json.Unmarshal(secret.Data[corev1.DockerConfigKey], &entries); err != nil {
-			return nil, fmt.Errorf("%s is not a Docker configuration: %w", corev1.DockerConfigKey, err)
-		}
+		return readOldConfig(corev1.DockerConfigKey, secret.Data[corev1.DockerConfigKey])
 	}
+	return nil, nil
+}
+
+// readConfig reads a Docker configuration.
+func readConfig(name string, data []byte) ([]credential, error) {
+	file := struct {
+		Auths map[string]entry `json:"auths"`
+	}{}
+	if err := json.Unmarshal(data, &file); err != nil {
+		return nil, fmt.Errorf("%s is not a Docker configuration: %w", name, err)
+	}
+	return readEntries(file.Auths)
+}
+
+// readOldConfig reads one of old, with nothing around its entries.
+func readOldConfig(name string, data []byte) ([]credential, error) {
+	entries := map[string]entry{}
+	if err := json.Unmarshal(data, &entries); err != nil {
+		return nil, fmt.Errorf("%s is not a Docker configuration: %w", name, err)
+	}
+	return readEntries(entries)
+}
+
+func readEntries(entries map[string]entry) ([]credential, error) {
 	var found []credential
 	for place, e := range entries {
 		auth := &runtimeapi.AuthConfig{
@@ -135,13 +155,22 @@ func normalPlace(place string) string {
 func matches(place, repository string) bool {
 	host, dir, _ := strings.Cut(place, "/")
 	imageHost, imagePath, _ := strings.Cut(repository, "/")
+	return matchHost(host, imageHost) && (dir == "" || imagePath == dir || strings.HasPrefix(imagePath, dir+"/"))
+}
+
+// begins tells the same as a plugin's patterns have it: their path is a prefix of
+// the image's, wherever it ends.
+func begins(pattern, repository string) bool {
+	host, dir, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(pattern, "https://"), "http://"), "/")
+	imageHost, imagePath, _ := strings.Cut(repository, "/")
+	return matchHost(host, imageHost) && strings.HasPrefix(imagePath, dir)
+}
+
+func matchHost(host, imageHost string) bool {
 	name, port, _ := strings.Cut(host, ":")
 	imageName, imagePort, _ := strings.Cut(imageHost, ":")
-	if port != imagePort {
-		return false
-	}
 	labels, imageLabels := strings.Split(name, "."), strings.Split(imageName, ".")
-	if len(labels) != len(imageLabels) {
+	if port != imagePort || len(labels) != len(imageLabels) {
 		return false
 	}
 	for i, label := range labels {
@@ -149,5 +178,5 @@ func matches(place, repository string) bool {
 			return false
 		}
 	}
-	return dir == "" || imagePath == dir || strings.HasPrefix(imagePath, dir+"/")
+	return true
 }

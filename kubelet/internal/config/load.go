@@ -1,0 +1,122 @@
+package config
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/pflag"
+	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
+	sigsjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+)
+
+// Load reads the file that --config names, with those of --config-dir over it, if
+// any, into what no flag set.
+func (c *Config) Load(fs *pflag.FlagSet) error {
+	if c.File == "" && c.Dir == "" {
+		return nil
+	}
+	merged := map[string]any{}
+	if c.File != "" {
+		if err := mergeFile(merged, c.File); err != nil {
+			return fmt.Errorf("--config=%s: %w", c.File, err)
+		}
+	}
+	if c.Dir != "" {
+		if err := mergeDir(merged, c.Dir); err != nil {
+			return fmt.Errorf("--config-dir=%s: %w", c.Dir, err)
+		}
+	}
+	from := cmp.Or(c.File, c.Dir)
+	file, err := fromObject(merged)
+	if err == nil && len(merged) > 0 {
+		err = c.apply(file, fs.Changed)
+	}
+	if err != nil {
+		return fmt.Errorf("--config=%s: %w", from, err)
+	}
+	return nil
+}
+
+// mergeDir merges the files *.conf of a directory and of those below it, in the
+// order of their names (Kubernetes docs, "Kubelet Configuration Directory Merging").
+func mergeDir(into map[string]any, dir string) error {
+	return filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error { // in lexical order
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() || filepath.Ext(path) != ".conf" {
+			return nil
+		}
+		if err := mergeFile(into, path); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		return nil
+	})
+}
+
+// mergeFile lays a file over what is there: what has fields is merged field by
+// field, and anything else, lists as well, is put in its place.
+func mergeFile(into map[string]any, path string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if data, err = yaml.YAMLToJSONStrict(data); err != nil {
+		return fmt.Errorf("neither YAML nor JSON: %w", err)
+	}
+	if _, err := decode(data); err != nil { // each file has to be one by itself
+		return err
+	}
+	object, reading := map[string]any{}, json.NewDecoder(bytes.NewReader(data))
+	reading.UseNumber() // as they are written
+	if err := reading.Decode(&object); err != nil {
+		return err
+	}
+	merge(into, object)
+	return nil
+}
+
+func merge(into, over map[string]any) {
+	for name, value := range over {
+		fields, isObject := value.(map[string]any)
+		before, wasObject := into[name].(map[string]any)
+		if isObject && wasObject {
+			merge(before, fields)
+			continue
+		}
+		into[name] = value
+	}
+}
+
+func fromObject(object map[string]any) (*kubeletv1beta1.KubeletConfiguration, error) {
+	if len(object) == 0 { // a directory without files
+		return nil, nil
+	}
+	data, err := json.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	return decode(data)
+}
+
+// decode reads a KubeletConfiguration strictly.
+func decode(data []byte) (*kubeletv1beta1.KubeletConfiguration, error) {
+	file := &kubeletv1beta1.KubeletConfiguration{}
+	strict, err := sigsjson.UnmarshalStrict(data, file, sigsjson.DisallowUnknownFields)
+	if err == nil {
+		err = errors.Join(strict...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if file.APIVersion != kubeletv1beta1.SchemeGroupVersion.String() || file.Kind != "KubeletConfiguration" {
+		return nil, fmt.Errorf("it is a %s %s; %s KubeletConfiguration is expected", file.APIVersion, file.Kind, kubeletv1beta1.SchemeGroupVersion)
+	}
+	return file, nil
+}

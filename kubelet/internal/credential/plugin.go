@@ -1,0 +1,208 @@
+package credential
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	kubeletv1 "k8s.io/kubelet/config/v1"
+	pluginv1 "k8s.io/kubelet/pkg/apis/credentialprovider/v1"
+	"k8s.io/utils/clock"
+
+	"kctl/proto/core"
+)
+
+// Accounts is what a plugin may be told of a pod's service account.
+type Accounts interface {
+	ServiceAccount(ctx context.Context, namespace, name string) (*core.ServiceAccount, error)
+	// Token is one that is bound to the pod, for the audience.
+	Token(ctx context.Context, pod *core.Pod, audience string) (string, error)
+}
+
+// plugin is a program that is asked for the credentials of some images.
+type plugin struct {
+	kubeletv1.CredentialProvider
+	path     string
+	timeout  time.Duration
+	clock    clock.PassiveClock
+	accounts Accounts
+	measure  measure
+
+	asking singleflight.Group // by what is asked
+	mu     sync.Mutex
+	kept   map[string]answer
+}
+
+// answer is what a plugin said, until it expires.
+type answer struct {
+	known   []credential
+	expires time.Time
+}
+
+// measure hears of each run of a plugin.
+type measure func(plugin string, took time.Duration, err error)
+
+func newPlugin(p kubeletv1.CredentialProvider, binDir string, accounts Accounts, clock clock.PassiveClock, measure measure) *plugin {
+	return &plugin{CredentialProvider: p, path: filepath.Join(binDir, p.Name), timeout: pluginTimeout, accounts: accounts, clock: clock, measure: measure, kept: map[string]answer{}}
+}
+
+// of returns what the plugin has for a repository that a pod needs an image of.
+func (p *plugin) of(ctx context.Context, pod *core.Pod, repository string) ([]*runtimeapi.AuthConfig, error) {
+	if !slices.ContainsFunc(p.MatchImages, func(pattern string) bool { return begins(pattern, repository) }) {
+		return nil, nil
+	}
+	who, asks, err := p.identify(ctx, pod)
+	if err != nil || !asks {
+		return nil, err
+	}
+	known, kept := p.cached(who.key, repository)
+	if !kept {
+		if known, err = p.ask(ctx, who, repository); err != nil {
+			return nil, err
+		}
+	}
+	known = slices.DeleteFunc(slices.Clone(known), func(c credential) bool { return !begins(c.place, repository) })
+	// Longer places before shorter ones, and those without wildcards before others.
+	slices.SortFunc(known, func(a, b credential) int { return strings.Compare(b.place, a.place) })
+	var fit []*runtimeapi.AuthConfig
+	for _, c := range known {
+		fit = append(fit, c.auth)
+	}
+	return fit, nil
+}
+
+// identity is on whose behalf a plugin is asked: nobody's, unless it wants tokens.
+type identity struct {
+	key         string
+	token       string
+	annotations map[string]string
+}
+
+// identify tells on whose behalf the plugin is asked, and whether it is.
+func (p *plugin) identify(ctx context.Context, pod *core.Pod) (who identity, asks bool, err error) {
+	wants := p.TokenAttributes
+	if wants == nil {
+		return identity{}, true, nil
+	}
+	if pod.Spec.ServiceAccountName == "" || p.accounts == nil { // a static pod has none
+		return identity{}, !*wants.RequireServiceAccount, nil
+	}
+	account, err := p.accounts.ServiceAccount(ctx, pod.Namespace, pod.Spec.ServiceAccountName)
+	if err != nil {
+		return who, false, fmt.Errorf("service account %s: %w", pod.Spec.ServiceAccountName, err)
+	}
+	who.annotations = map[string]string{}
+	for _, key := range wants.RequiredServiceAccountAnnotationKeys {
+		value, has := account.Annotations[key]
+		if !has {
+			return who, false, fmt.Errorf("service account %s lacks the annotation %s", account.Name, key)
+		}
+		who.annotations[key] = value
+	}
+	for _, key := range wants.OptionalServiceAccountAnnotationKeys {
+		if value, has := account.Annotations[key]; has {
+			who.annotations[key] = value
+		}
+	}
+	if who.token, err = p.accounts.Token(ctx, pod, wants.ServiceAccountTokenAudience); err != nil {
+		return who, false, fmt.Errorf("token of service account %s: %w", account.Name, err)
+	}
+	parts := []any{account.Namespace, account.Name, account.UID, who.annotations}
+	if wants.CacheType == kubeletv1.TokenServiceAccountTokenCacheType {
+		parts = append(parts, who.token)
+	}
+	who.key = cacheKey(parts...)
+	return who, true, nil
+}
+
+// keysOf are under what answers for a repository may be kept, the most special first.
+func keysOf(who, repository string) []string {
+	host, _, _ := strings.Cut(repository, "/")
+	return []string{
+		cacheKey(who, pluginv1.ImagePluginCacheKeyType, repository), cacheKey(who, pluginv1.RegistryPluginCacheKeyType, host),
+		cacheKey(who, pluginv1.GlobalPluginCacheKeyType),
+	}
+}
+
+func (p *plugin) cached(who, repository string) ([]credential, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, key := range keysOf(who, repository) {
+		if a, ok := p.kept[key]; ok && p.clock.Now().Before(a.expires) {
+			return a.known, true
+		}
+	}
+	return nil, false
+}
+
+// ask runs the plugin, once for all who want to know the same, and keeps what it
+// says.
+func (p *plugin) ask(ctx context.Context, who identity, repository string) ([]credential, error) {
+	running := p.asking.DoChan(cacheKey(who.key, who.token, repository), func() (any, error) {
+		if known, kept := p.cached(who.key, repository); kept { // since we looked
+			return known, nil
+		}
+		began := p.clock.Now()
+		response, err := p.run(context.WithoutCancel(ctx), who, repository)
+		p.measure(p.Name, p.clock.Since(began), err)
+		if err != nil {
+			return nil, err
+		}
+		var known []credential
+		for place, auth := range response.Auth {
+			known = append(known, credential{place: place, auth: &runtimeapi.AuthConfig{Username: auth.Username, Password: auth.Password}})
+		}
+		p.keep(who.key, repository, response, known)
+		return known, nil
+	})
+	select {
+	case result := <-running:
+		known, _ := result.Val.([]credential)
+		return known, result.Err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (p *plugin) keep(who, repository string, response *pluginv1.CredentialProviderResponse, known []credential) {
+	lasts := p.DefaultCacheDuration.Duration
+	if response.CacheDuration != nil {
+		lasts = response.CacheDuration.Duration
+	}
+	if lasts <= 0 {
+		return
+	}
+	keys, now := keysOf(who, repository), p.clock.Now()
+	kind := slices.Index([]pluginv1.PluginCacheKeyType{pluginv1.ImagePluginCacheKeyType, pluginv1.RegistryPluginCacheKeyType, pluginv1.GlobalPluginCacheKeyType}, response.CacheKeyType)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for key, a := range p.kept {
+		if !now.Before(a.expires) {
+			delete(p.kept, key)
+		}
+	}
+	p.kept[keys[kind]] = answer{known: known, expires: now.Add(lasts)}
+}
+
+// checkResponse says why an answer can't be used.
+func (p *plugin) checkResponse(response *pluginv1.CredentialProviderResponse) error {
+	if response.APIVersion != p.APIVersion || response.Kind != "CredentialProviderResponse" {
+		return fmt.Errorf("it answered with a %s %s, and was asked by %s", response.APIVersion, response.Kind, p.APIVersion)
+	}
+	switch response.CacheKeyType {
+	case pluginv1.ImagePluginCacheKeyType, pluginv1.RegistryPluginCacheKeyType, pluginv1.GlobalPluginCacheKeyType:
+	default:
+		return fmt.Errorf("its cacheKeyType %q is none of Image, Registry and Global", response.CacheKeyType)
+	}
+	if response.CacheDuration != nil && response.CacheDuration.Duration < 0 {
+		return errors.New("its cacheDuration is negative")
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+package credential
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	pluginv1 "k8s.io/kubelet/pkg/apis/credentialprovider/v1"
+)
+
+const (
+	pluginTimeout = time.Minute // upstream's
+	// A plugin's words are held to a bound; more than a few credentials are none.
+	mostAnswer, mostWords = 1 << 20, 4 << 10
+)
+
+// run runs the program: a request on its standard input, a response on its standard
+// output, and what people should know on its standard error.
+func (p *plugin) run(ctx context.Context, who identity, repository string) (*pluginv1.CredentialProviderResponse, error) {
+	request, err := json.Marshal(&pluginv1.CredentialProviderRequest{
+		TypeMeta: metav1.TypeMeta{APIVersion: p.APIVersion, Kind: "CredentialProviderRequest"},
+		Image:    repository, ServiceAccountToken: who.token, ServiceAccountAnnotations: who.annotations,
+	})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.timeout)
+	defer cancel()
+	answer, words := &bounded{most: mostAnswer}, &bounded{most: mostWords}
+	cmd := exec.CommandContext(ctx, p.path, p.Args...)
+	cmd.Env = os.Environ()
+	for _, e := range p.Env {
+		cmd.Env = append(cmd.Env, e.Name+"="+e.Value) // the last one counts
+	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(request), answer, words
+	// With what it has started, which would hold its output open.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = time.Second
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			err = fmt.Errorf("no answer within %s", p.timeout)
+		}
+		return nil, fmt.Errorf("%w: %s", err, bytes.TrimSpace(words.kept))
+	}
+	if answer.over {
+		return nil, fmt.Errorf("its answer is longer than %d bytes", mostAnswer)
+	}
+	response := &pluginv1.CredentialProviderResponse{}
+	if err := json.Unmarshal(answer.kept, response); err != nil {
+		return nil, errors.New("its answer is not a CredentialProviderResponse in JSON") // and may hold a password
+	}
+	return response, p.checkResponse(response)
+}
+
+// bounded keeps the beginning of what is written to it.
+type bounded struct {
+	kept []byte
+	most int
+	over bool
+}
+
+func (b *bounded) Write(data []byte) (int, error) {
+	room := min(len(data), b.most-len(b.kept))
+	b.kept = append(b.kept, data[:room]...)
+	b.over = b.over || room < len(data)
+	return len(data), nil
+}

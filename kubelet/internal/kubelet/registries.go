@@ -1,0 +1,60 @@
+package kubelet
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	kubeletv1 "k8s.io/kubelet/config/v1"
+
+	"kctl/kubelet/internal/credential"
+	"kctl/kubelet/internal/objects"
+	"kctl/proto/core"
+	"kctl/proto/rest"
+)
+
+// makeRegistries reads what says whom image registries know this node as.
+func (k *Kubelet) makeRegistries() (*credential.Node, error) {
+	home, _ := os.UserHomeDir() // a service may have none
+	o := credential.Options{
+		Files: credential.NewFiles(k.config.RootDir, home), BinDir: k.config.CredentialBinDir, Clock: k.clock, Registry: k.registry,
+	}
+	if k.client != nil {
+		o.Accounts = accounts{k.client, k.objects}
+	}
+	var err error
+	if k.config.CredentialConfig != "" {
+		if o.Plugins, err = k.loadPlugins(); err != nil {
+			return nil, err
+		}
+	}
+	return credential.New(o), nil
+}
+
+func (k *Kubelet) loadPlugins() ([]kubeletv1.CredentialProvider, error) {
+	plugins, err := credential.Load(k.config.CredentialConfig, k.config.CredentialBinDir)
+	if err != nil {
+		return nil, fmt.Errorf("--image-credential-provider-config: %w", err)
+	}
+	return plugins, nil
+}
+
+// accounts tells plugins of pods' service accounts.
+type accounts struct {
+	client  *rest.Client
+	objects *objects.Objects
+}
+
+// tokenSeconds is how long tokens for plugins last.
+const tokenSeconds = 3600
+
+// ServiceAccount implements credential.Accounts.
+func (a accounts) ServiceAccount(ctx context.Context, namespace, name string) (*core.ServiceAccount, error) {
+	account := &core.ServiceAccount{}
+	return account, a.client.Resource(core.ServiceAccounts, namespace).Get(ctx, name, account)
+}
+
+// Token implements credential.Accounts.
+func (a accounts) Token(ctx context.Context, pod *core.Pod, audience string) (string, error) {
+	return a.objects.Token(ctx, pod, audience, tokenSeconds)
+}
