@@ -2,6 +2,7 @@ package framework
 
 import (
 	"maps"
+	"slices"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
@@ -60,6 +61,9 @@ func NodeActions(old, updated *core.Node) Action {
 	if old.Spec.Unschedulable != updated.Spec.Unschedulable ||
 		!apiequality.Semantic.DeepEqual(old.Spec.Taints, updated.Spec.Taints) {
 		actions |= UpdateNodeTaint
+	}
+	if !slices.Equal(old.Status.DeclaredFeatures, updated.Status.DeclaredFeatures) {
+		actions |= UpdateNodeDeclaredFeatures
 	}
 	return actions
 }

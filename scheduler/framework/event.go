@@ -39,6 +39,7 @@ const (
 	UpdateNodeAllocatable
 	UpdateNodeLabel
 	UpdateNodeTaint // the unschedulable mark included
+	UpdateNodeDeclaredFeatures
 	UpdatePodLabel
 	UpdatePodScaleDown // requests became smaller
 	UpdatePodToleration
@@ -53,7 +54,7 @@ const (
 )
 
 var actionNames = [...]string{
-	"Add", "Delete", "UpdateNodeAllocatable", "UpdateNodeLabel", "UpdateNodeTaint", "UpdatePodLabel",
+	"Add", "Delete", "UpdateNodeAllocatable", "UpdateNodeLabel", "UpdateNodeTaint", "UpdateNodeDeclaredFeature", "UpdatePodLabel",
 	"UpdatePodScaleDown", "UpdatePodToleration", "UpdatePodSchedulingGatesEliminated", "Update",
 }
 

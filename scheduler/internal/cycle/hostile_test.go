@@ -23,26 +23,29 @@ var hostile = map[string]struct {
 	change func(*core.Pod)
 	word   string
 }{
-	"a selector's operator":           {near(metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Almost"}}}), "Almost"},
-	"a selector without values":       {near(metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpIn}}}), "labelSelector"},
-	"a selector's label":              {near(metav1.LabelSelector{MatchLabels: map[string]string{"a": strings.Repeat("x", 100)}}), "labelSelector"},
-	"a namespace selector":            {elsewhere(metav1.LabelSelector{MatchLabels: map[string]string{"-": "x"}}), "namespaceSelector"},
-	"a selector, only preferred":      {fond(metav1.LabelSelector{MatchLabels: map[string]string{"a": "?"}}), "labelSelector"},
-	"a spread constraint's selector":  {spreadOver(metav1.LabelSelector{MatchLabels: map[string]string{"a": "?"}}), "?"},
-	"a node affinity's operator":      {nodes("Almost", "1"), "didn't match Pod's node affinity"},
-	"a node affinity's number":        {nodes(corev1.NodeSelectorOpGt, "many"), "didn't match Pod's node affinity"},
-	"a node selector's label":         {func(p *core.Pod) { p.Spec.NodeSelector = map[string]string{"": "?"} }, "didn't match Pod's node affinity"},
-	"impossible requests":             {fixture.Requests("cpu", "1000000"), "Insufficient cpu"},
-	"requests beyond all numbers":     {fixture.Requests("memory", "9E", "cpu", "9E", "example.com/gpu", "99999999999999999999"), "Insufficient"},
-	"negative requests":               {fixture.Requests("cpu", "-3", "memory", "-9E", "ephemeral-storage", "-1", "example.com/gpu", "-5"), ""},
-	"a negative overhead":             {func(p *core.Pod) { p.Spec.Overhead = fixture.List("cpu", "-3") }, ""},
-	"a thousand tolerations":          {func(p *core.Pod) { p.Spec.Tolerations = tolerations(1000) }, ""},
-	"a thousand terms":                {func(p *core.Pod) { terms(p, 1000) }, ""},
-	"a host port below none":          {fixture.HostPort("", "TCP", -1), ""},
-	"a host port of no protocol":      {fixture.HostPort("300.1.1.1", "SMOKE", 80), "free ports"},
-	"no containers":                   {func(p *core.Pod) { p.Spec.Containers = nil }, ""},
-	"a lowest priority":               {fixture.Priority(-1 << 31), ""},
-	"a skew of less than nothing":     {func(p *core.Pod) { spreadOver(metav1.LabelSelector{})(p); p.Spec.TopologySpreadConstraints[0].MaxSkew = -1 }, "topology spread constraints"},
+	"a selector's operator":          {near(metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Almost"}}}), "Almost"},
+	"a selector without values":      {near(metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpIn}}}), "labelSelector"},
+	"a selector's label":             {near(metav1.LabelSelector{MatchLabels: map[string]string{"a": strings.Repeat("x", 100)}}), "labelSelector"},
+	"a namespace selector":           {elsewhere(metav1.LabelSelector{MatchLabels: map[string]string{"-": "x"}}), "namespaceSelector"},
+	"a selector, only preferred":     {fond(metav1.LabelSelector{MatchLabels: map[string]string{"a": "?"}}), "labelSelector"},
+	"a spread constraint's selector": {spreadOver(metav1.LabelSelector{MatchLabels: map[string]string{"a": "?"}}), "?"},
+	"a node affinity's operator":     {nodes("Almost", "1"), "didn't match Pod's node affinity"},
+	"a node affinity's number":       {nodes(corev1.NodeSelectorOpGt, "many"), "didn't match Pod's node affinity"},
+	"a node selector's label":        {func(p *core.Pod) { p.Spec.NodeSelector = map[string]string{"": "?"} }, "didn't match Pod's node affinity"},
+	"impossible requests":            {fixture.Requests("cpu", "1000000"), "Insufficient cpu"},
+	"requests beyond all numbers":    {fixture.Requests("memory", "9E", "cpu", "9E", "example.com/gpu", "99999999999999999999"), "Insufficient"},
+	"negative requests":              {fixture.Requests("cpu", "-3", "memory", "-9E", "ephemeral-storage", "-1", "example.com/gpu", "-5"), ""},
+	"a negative overhead":            {func(p *core.Pod) { p.Spec.Overhead = fixture.List("cpu", "-3") }, ""},
+	"a thousand tolerations":         {func(p *core.Pod) { p.Spec.Tolerations = tolerations(1000) }, ""},
+	"a thousand terms":               {func(p *core.Pod) { terms(p, 1000) }, ""},
+	"a host port below none":         {fixture.HostPort("", "TCP", -1), ""},
+	"a host port of no protocol":     {fixture.HostPort("300.1.1.1", "SMOKE", 80), "free ports"},
+	"no containers":                  {func(p *core.Pod) { p.Spec.Containers = nil }, ""},
+	"a lowest priority":              {fixture.Priority(-1 << 31), ""},
+	"a skew of less than nothing": {func(p *core.Pod) {
+		spreadOver(metav1.LabelSelector{})(p)
+		p.Spec.TopologySpreadConstraints[0].MaxSkew = -1
+	}, "topology spread constraints"},
 	"a nominated node that is nobody": {func(p *core.Pod) { p.Status.NominatedNodeName = "nobody" }, ""},
 }
 
@@ -125,7 +128,7 @@ func TestPodsThatNoServerShouldHaveStored(t *testing.T) {
 						placed++
 					}
 				}
-							if strings.Contains(test.word, "Insufficient") || name == "a namespace selector" {
+				if strings.Contains(test.word, "Insufficient") || name == "a namespace selector" {
 					return // the one that is there has everything, or wants to be alone
 				}
 				if placed != 4 {

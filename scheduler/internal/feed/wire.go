@@ -1,9 +1,11 @@
 package feed
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 
 	fast "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -110,7 +112,34 @@ func decodePod(data []byte, s *shared) (*core.Pod, error) {
 	if pod.Labels, err = s.labels.of(w.Metadata.Labels); err != nil {
 		return nil, fmt.Errorf("labels: %w", err)
 	}
-	return pod, w.Spec.decode(&pod.Spec, s)
+	if err = w.Spec.decode(&pod.Spec, s); err == nil && mayNeedFeatures(data) {
+		err = addFeatures(pod, data)
+	}
+	return pod, err
+}
+
+// mayNeedFeatures reports whether a pod may say something for which not every
+// kubelet is new enough; nearly none does.
+func mayNeedFeatures(data []byte) bool {
+	return bytes.Contains(data, []byte(`"restartPolicyRules"`)) || bytes.Contains(data, []byte(`"hostUsers"`)) || bytes.Contains(data, []byte(`"bindMountOptions"`))
+}
+
+// addFeatures adds what such a pod says.
+func addFeatures(pod *core.Pod, data []byte) error {
+	whole := &core.Pod{}
+	if err := json.Unmarshal(data, whole); err != nil {
+		return err
+	}
+	add := func(slim, whole []core.Container) []core.Container {
+		slim = slices.Clone(slim) // others may share them
+		for i := range slim {
+			slim[i].RestartPolicyRules, slim[i].VolumeMounts = whole[i].RestartPolicyRules, whole[i].VolumeMounts
+		}
+		return slim
+	}
+	pod.Spec.HostUsers = whole.Spec.HostUsers
+	pod.Spec.Containers, pod.Spec.InitContainers = add(pod.Spec.Containers, whole.Spec.Containers), add(pod.Spec.InitContainers, whole.Spec.InitContainers)
+	return nil
 }
 
 // decode leaves out the labels.
@@ -190,6 +219,8 @@ type wireNode struct {
 	Status struct {
 		Allocatable jsontext.Value          `json:"allocatable"`
 		Images      []corev1.ContainerImage `json:"images"`
+
+		DeclaredFeatures []string `json:"declaredFeatures"`
 	} `json:"status"`
 }
 
@@ -202,7 +233,7 @@ func decodeNode(data []byte, s *shared) (*core.Node, error) {
 	node := &core.Node{
 		ObjectMeta: w.Metadata.decode(),
 		Spec:       corev1.NodeSpec{Unschedulable: w.Spec.Unschedulable, Taints: w.Spec.Taints},
-		Status:     corev1.NodeStatus{Images: w.Status.Images},
+		Status:     corev1.NodeStatus{Images: w.Status.Images, DeclaredFeatures: w.Status.DeclaredFeatures},
 	}
 	if len(w.Metadata.Labels) > 0 {
 		if err := unmarshal(w.Metadata.Labels, &node.Labels); err != nil {

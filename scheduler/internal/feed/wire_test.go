@@ -169,10 +169,31 @@ func TestContainersAreToldApart(t *testing.T) {
 	}
 }
 
+// What says which features a pod needs of its node is kept, and not lent to pods of
+// the same template that say otherwise.
+func TestFeaturesAreKept(t *testing.T) {
+	p := pods{shared: newShared()}
+	plain := decodedPod(t, p, fixture.Pod("plain"))
+	special := fixture.Pod("special", func(p *core.Pod) {
+		no := false
+		p.Spec.HostUsers = &no
+		p.Spec.Containers[0].RestartPolicyRules = []corev1.ContainerRestartRule{{Action: corev1.ContainerRestartRuleActionRestartAllContainers}}
+	})
+	got := decodedPod(t, p, special)
+	special.TypeMeta = metav1.TypeMeta{}
+	if !apiequality.Semantic.DeepEqual(got, special) {
+		t.Errorf("decoded\n%+v, want\n%+v", got, special)
+	}
+	if plain.Spec.Containers[0].RestartPolicyRules != nil || decodedPod(t, p, fixture.Pod("later")).Spec.Containers[0].RestartPolicyRules != nil {
+		t.Error("a plain pod has another's rules")
+	}
+}
+
 func TestDecodedNodesAreSlim(t *testing.T) {
 	node := fixture.Node("n1", fixture.Taint("a", "b", corev1.TaintEffectNoSchedule), func(n *core.Node) {
 		n.Spec.Unschedulable, n.Spec.PodCIDR = true, "10.0.0.0/24"
 		n.Status.Images = []corev1.ContainerImage{{Names: []string{"demo"}, SizeBytes: 5}}
+		n.Status.DeclaredFeatures = []string{"A", "B"}
 		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Message: strings.Repeat("x", 10)}}
 	})
 	got, err := nodes{shared: newShared()}.Decode(encode(t, node))

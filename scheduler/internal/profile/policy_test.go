@@ -45,7 +45,7 @@ func TestPolicy(t *testing.T) {
   {"name": "ServiceSpreadingPriority", "weight": 2}, {"name": "EvenPodsSpreadPriority", "weight": 3}, {"name": "EqualPriority", "weight": 1}],
 "extenders": [{"urlPrefix": "https://x", "enableHttps": true, "httpTimeout": 2000000000, "filterVerb": "f"}],
 "alwaysCheckAllPredicates": true, "hardPodAffinitySymmetricWeight": 10`)
-	if got, want := names(p.Filter), []string{"NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit", "VolumeRestrictions"}; !slices.Equal(got, want) {
+	if got, want := names(p.Filter), []string{"NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit", "VolumeRestrictions", "NodeDeclaredFeatures"}; !slices.Equal(got, want) {
 		t.Errorf("filters %v, want %v", got, want)
 	}
 	if got := scoresOf(p); len(got) != 3 || got["NodeResourcesFit"] != 1 || got["NodeResourcesBalancedAllocation"] != 4 || got["PodTopologySpread"] != 3 {
@@ -77,11 +77,11 @@ func TestPolicy(t *testing.T) {
 
 func TestPolicyDefaultsAndNothing(t *testing.T) {
 	_, p := fromPolicy(t, "")
-	if len(p.Filter) != 12 || len(p.Score) != 7 || scoresOf(p)["TaintToleration"] != 1 || scoresOf(p)["PodTopologySpread"] != 2 {
+	if len(p.Filter) != 13 || len(p.Score) != 7 || scoresOf(p)["TaintToleration"] != 1 || scoresOf(p)["PodTopologySpread"] != 2 {
 		t.Errorf("filters %v, scores %v", names(p.Filter), scoresOf(p))
 	}
 	_, p = fromPolicy(t, `,"predicates":[],"priorities":[]`)
-	if got := names(p.Filter); !slices.Equal(got, []string{"NodeUnschedulable", "TaintToleration"}) || len(p.Score) != 0 {
+	if got := names(p.Filter); !slices.Equal(got, []string{"NodeUnschedulable", "TaintToleration", "NodeDeclaredFeatures"}) || len(p.Score) != 0 {
 		t.Errorf("filters %v, scores %v", got, scoresOf(p))
 	}
 }

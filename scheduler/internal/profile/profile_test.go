@@ -31,7 +31,7 @@ func TestDefaultProfile(t *testing.T) {
 	if p == nil || len(profiles) != 1 {
 		t.Fatalf("profiles: %v", profiles)
 	}
-	if got, want := names(p.Filter), []string{"NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit", "VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone", "PodTopologySpread", "InterPodAffinity"}; !slices.Equal(got, want) {
+	if got, want := names(p.Filter), []string{"NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit", "VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone", "PodTopologySpread", "InterPodAffinity", "NodeDeclaredFeatures"}; !slices.Equal(got, want) {
 		t.Errorf("filters %v, want %v", got, want)
 	}
 	weights := map[string]int64{}
@@ -191,7 +191,7 @@ func TestWhatKubeSchedulerWritesIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"clientConnection.qps", "application/json is spoken", "plugin DynamicResources: ", "plugin NodeDeclaredFeatures: "} {
+	for _, want := range []string{"clientConnection.qps", "application/json is spoken", "plugin DynamicResources: "} {
 		if !strings.Contains(strings.Join(c.Notes, "\n"), want) {
 			t.Errorf("no note with %q in %q", want, c.Notes)
 		}

@@ -19,6 +19,7 @@ import (
 	"kctl/scheduler/internal/plugins/imagelocality"
 	"kctl/scheduler/internal/plugins/interpodaffinity"
 	"kctl/scheduler/internal/plugins/nodeaffinity"
+	"kctl/scheduler/internal/plugins/nodedeclaredfeatures"
 	"kctl/scheduler/internal/plugins/nodename"
 	"kctl/scheduler/internal/plugins/nodeports"
 	"kctl/scheduler/internal/plugins/noderesources"
@@ -62,6 +63,7 @@ var builtin = map[string]factory{
 	tainttoleration.Name:       plain(tainttoleration.New),
 	nodeports.Name:             plain(nodeports.New),
 	unsupported.Name:           plain(unsupported.New),
+	nodedeclaredfeatures.Name:  plain(nodedeclaredfeatures.New),
 	imagelocality.Name:         plain(imagelocality.New),
 	volumebinding.Name:         newVolumeBinding,
 	volumezone.Name:            aboutVolumes(volumezone.New),
@@ -98,6 +100,7 @@ var defaults = []configv1.Plugin{
 	{Name: noderesources.BalancedName, Weight: weight(1)},
 	{Name: imagelocality.Name, Weight: weight(1)},
 	{Name: defaultbinder.Name},
+	{Name: nodedeclaredfeatures.Name},
 }
 
 // absent are upstream's plugins that this scheduler does not have. To switch one
@@ -105,9 +108,8 @@ var defaults = []configv1.Plugin{
 // as kube-scheduler --write-config-to does, and a note tells what that comes to;
 // to ask for another is refused.
 var absent = map[string]string{
-	"DynamicResources":     "it is not here: pods with resource claims are refused by " + unsupported.Name,
-	"NodeDeclaredFeatures": "it is not here: nodes are not told apart by their declared features",
-	"GangScheduling":       "",
+	"DynamicResources": "it is not here: pods with resource claims are refused by " + unsupported.Name,
+	"GangScheduling":   "",
 }
 
 // registry has every plugin that a configuration may name.
