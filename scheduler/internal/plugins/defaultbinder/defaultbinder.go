@@ -7,9 +7,10 @@ package defaultbinder
 import (
 	"context"
 	"fmt"
+	"net/http"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"github.com/go-json-experiment/json"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
 	"kctl/proto/core"
@@ -38,20 +39,45 @@ func (*Plugin) Name() string { return Name }
 // Bind implements framework.Bind. The Binding carries the pod's UID: a pod that
 // was deleted and made again under the same name must not be bound by it.
 func (p *Plugin) Bind(ctx context.Context, state *framework.CycleState, pod *framework.PodInfo, node string) *framework.Status {
-	binding := &core.Binding{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Binding"},
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: pod.Pod.Namespace, Name: pod.Pod.Name, UID: pod.Pod.UID,
-		},
-		Target: corev1.ObjectReference{Kind: "Node", Name: node},
+	body, err := encode(pod.Pod, node)
+	if err != nil {
+		return framework.AsError(err)
 	}
 	state.Relay.Stamp(relay.SchedulerBinding, p.clock.Now())
-	options := []rest.Option{rest.Sub("binding")}
+	var options []rest.Option
 	if stamps := state.Relay.Unsent(); len(stamps) > 0 {
 		options = append(options, rest.Header(relay.Header, relay.Encode(stamps)))
 	}
-	if err := p.client.Resource(core.Pods, pod.Pod.Namespace).Create(ctx, binding, nil, options...); err != nil {
+	path := core.Pods.Path(pod.Pod.Namespace, pod.Pod.Name) + "/binding"
+	if err := p.client.Do(ctx, http.MethodPost, path, body, nil, options...); err != nil {
 		return framework.AsError(fmt.Errorf("bind pod to node %s: %w", node, err))
 	}
 	return nil
+}
+
+// binding is what of a core.Binding is sent: to encode the whole type takes
+// several times as long.
+type binding struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   struct {
+		Name      string    `json:"name"`
+		Namespace string    `json:"namespace"`
+		UID       types.UID `json:"uid"`
+	} `json:"metadata"`
+	Target struct {
+		Kind string `json:"kind"`
+		Name string `json:"name"`
+	} `json:"target"`
+}
+
+func encode(pod *core.Pod, node string) ([]byte, error) {
+	b := &binding{APIVersion: "v1", Kind: "Binding"}
+	b.Metadata.Name, b.Metadata.Namespace, b.Metadata.UID = pod.Name, pod.Namespace, pod.UID
+	b.Target.Kind, b.Target.Name = "Node", node
+	body, err := json.Marshal(b)
+	if err != nil {
+		return nil, fmt.Errorf("encode binding to node %s: %w", node, err)
+	}
+	return body, nil
 }
