@@ -1,6 +1,8 @@
 package pleg
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"kctl/kubelet/internal/podruntime"
@@ -50,6 +52,24 @@ func compare(uid types.UID, before, after *podruntime.RunningPod) []Event {
 		add(ContainerRemoved, id)
 	}
 	return events
+}
+
+// unheard is what of the events is news beside the pod's status: nothing, if all
+// of them are starts that its worker has told of already. To look at the pod again
+// for its own doing would take the runtime's time while it starts the next one.
+func unheard(events []Event, status *podruntime.PodStatus) []Event {
+	for _, e := range events {
+		if e.Type != ContainerStarted || !runs(status, e.ContainerID) {
+			return events
+		}
+	}
+	return nil
+}
+
+func runs(status *podruntime.PodStatus, id string) bool {
+	return slices.ContainsFunc(status.Containers, func(c *podruntime.ContainerStatus) bool {
+		return c.ID.ID == id && c.State == podruntime.StateRunning
+	}) || slices.ContainsFunc(status.Sandboxes, func(s *podruntime.SandboxStatus) bool { return s.ID == id && s.Ready })
 }
 
 func states(pod *podruntime.RunningPod) map[podruntime.ContainerID]podruntime.ContainerState {

@@ -48,8 +48,9 @@ type Runtime interface {
 	Name() string
 }
 
-// Cache takes what the relists find.
+// Cache takes what the relists find, and has what pod workers did themselves.
 type Cache interface {
+	Get(uid types.UID) (*podruntime.PodStatus, error)
 	Set(uid types.UID, status *podruntime.PodStatus, err error, at time.Time) bool
 	Delete(uid types.UID, at time.Time)
 	Complete(at time.Time)
@@ -252,6 +253,9 @@ func (g *Generator) compare(current map[types.UID]*podruntime.RunningPod, asked 
 	changes := map[types.UID]*change{}
 	for uid, pod := range current {
 		events := compare(uid, g.known[uid], pod)
+		if status, err := g.cache.Get(uid); err == nil {
+			events = unheard(events, status)
+		}
 		if len(events) == 0 && (asked[uid] || g.reinspect[uid]) {
 			events = []Event{{UID: uid, Type: ContainerChanged}}
 		}

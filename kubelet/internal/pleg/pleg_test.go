@@ -201,3 +201,37 @@ func TestFailuresAreKeptAndRetried(t *testing.T) {
 		}
 	})
 }
+
+// TestAWorkersOwnStartIsNoNews: what a worker has told of is not looked at again,
+// and its end is seen all the same.
+func TestAWorkersOwnStartIsNoNews(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &fakeRuntime{}
+		g, cache := start(t, r)
+		synctest.Wait()
+		started := running("p", podruntime.StateRunning)
+		own := &podruntime.PodStatus{Name: "own", Containers: []*podruntime.ContainerStatus{{ID: started.Containers[0].ID, State: podruntime.StateRunning}}}
+		cache.Set("p", own, nil, time.Now())
+		r.set(func() { r.pods = []*podruntime.RunningPod{started} })
+		time.Sleep(10 * slowest) // the bubble's clock
+		synctest.Wait()
+		if s, _ := cache.Get("p"); len(g.Events()) > 0 || s != own {
+			t.Errorf("%d events, and the cache has %v", len(g.Events()), s)
+		}
+		// Together with somebody else's doing it is news.
+		both := running("p", podruntime.StateRunning)
+		other := *both.Containers[0]
+		other.ID.ID = "other"
+		both.Containers = append(both.Containers, &other)
+		r.set(func() { r.pods = []*podruntime.RunningPod{both} })
+		if e := <-g.Events(); e.Type != ContainerStarted || e.ContainerID != "other" {
+			t.Errorf("event %v", e)
+		}
+		r.set(func() { r.pods = []*podruntime.RunningPod{running("p", podruntime.StateExited)} })
+		got := []EventType{(<-g.Events()).Type, (<-g.Events()).Type, (<-g.Events()).Type}
+		slices.Sort(got)
+		if !slices.Equal(got, []EventType{ContainerDied, ContainerDied, ContainerRemoved}) {
+			t.Errorf("events %v", got)
+		}
+	})
+}
