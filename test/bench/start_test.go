@@ -1,74 +1,102 @@
 package bench_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"kctl/test/harness"
 )
 
-const starts = 30
+const (
+	starts = 30
+	crowd  = 30 // pods at once
+)
 
-// BenchmarkCreateToRunning starts pods one after another, and between them
-// sandboxes by the runtime's own three calls.
+// BenchmarkCreateToRunning starts and ends pods one after another, and between
+// them sandboxes by the runtime's own calls. Each begins when the one before it
+// is gone, so that neither pays for what the other leaves to be done.
 func BenchmarkCreateToRunning(b *testing.B) {
 	c := harness.Start(b, harness.Options{})
-	conn, err := grpc.NewClient("unix://"+c.Dir+"/run/containerd.sock", grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer conn.Close()
-	raw := &rawRuntime{b: b, client: runtimeapi.NewRuntimeServiceClient(conn)}
-	w, err := c.Client().CoreV1().Pods("default").Watch(b.Context(), metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector("metadata.namespace", "default").String()})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer w.Stop()
-	awaitRunning := func(name string) {
-		for event := range w.ResultChan() {
-			if pod, ok := event.Object.(*corev1.Pod); ok && pod.Name == name && harness.Running(pod) {
-				return
-			}
-		}
-		b.Fatal("the watch ended")
-	}
-	var pods, floor []time.Duration
+	raw := newRawRuntime(b, c)
+	pods := follow(b, c)
+	var start, end, rawStart, rawEnd []time.Duration
 	for b.Loop() {
 		for i := range starts + 1 {
 			name := fmt.Sprintf("bench-%d-%d", b.N, i)
 			begin := time.Now()
-			c.Create(harness.Pod(name, harness.Demo, "sleep", "infinity"))
-			awaitRunning(name)
-			took := time.Since(begin)
-			rawTook := raw.start(i)
+			pods.create(name)
+			pods.await(harness.Running, name)
+			started := time.Since(begin)
+			begin = time.Now()
+			pods.remove(name)
+			pods.await(gone, name)
+			ended := time.Since(begin)
+
+			begin = time.Now()
+			sandbox := raw.start(name)
+			rawStarted := time.Since(begin)
+			begin = time.Now()
+			raw.end(sandbox)
 			if i > 0 { // the first pulls the image
-				pods, floor = append(pods, took), append(floor, rawTook)
+				start, end = append(start, started), append(end, ended)
+				rawStart, rawEnd = append(rawStart, rawStarted), append(rawEnd, time.Since(begin))
 			}
-			if err := c.Client().CoreV1().Pods("default").Delete(b.Context(), name, *metav1.NewDeleteOptions(0)); err != nil {
-				b.Fatal(err)
-			}
-			c.AwaitGone(name)
-			raw.stop()
 		}
 	}
-	p50, floor50 := median(pods), median(floor)
-	b.ReportMetric(ms(p50), "ms/pod")
-	b.ReportMetric(ms(floor50), "ms/raw-cri")
-	b.ReportMetric(float64(p50)/float64(floor50), "x-floor")
-	b.ReportMetric(ms(quantile(pods, 0.9)), "ms/pod-p90")
-	b.ReportMetric(ms(quantile(floor, 0.9)), "ms/raw-cri-p90")
+	report(b, "pod", start, "raw-cri", rawStart, "x-floor")
+	report(b, "deletion", end, "raw-stop-remove", rawEnd, "x-deletion-floor")
 	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkPodsAtOnce starts pods all at once, until the last one runs, and
+// as many sandboxes by the runtime's own calls, which are all made at once, too.
+func BenchmarkPodsAtOnce(b *testing.B) {
+	const rounds = 3
+	c := harness.Start(b, harness.Options{})
+	raw := newRawRuntime(b, c)
+	pods := follow(b, c)
+	pods.once([]string{"first"}) // pulls the image
+	var start, end, rawStart, rawEnd []time.Duration
+	for b.Loop() {
+		for round := range rounds {
+			var names []string
+			for i := range crowd {
+				names = append(names, fmt.Sprintf("bench-%d-%d-%d", b.N, round, i))
+			}
+			started, ended := pods.once(names)
+			start, end = append(start, started), append(end, ended)
+
+			sandboxes := make([][2]string, crowd)
+			begin := time.Now()
+			atOnce(crowd, func(i int) { sandboxes[i] = raw.start(names[i]) })
+			rawStart = append(rawStart, time.Since(begin))
+			begin = time.Now()
+			atOnce(crowd, func(i int) { raw.end(sandboxes[i]) })
+			rawEnd = append(rawEnd, time.Since(begin))
+		}
+	}
+	report(b, "pods", start, "raw-cri", rawStart, "x-floor")
+	report(b, "deletion", end, "raw-stop-remove", rawEnd, "x-deletion-floor")
+	b.ReportMetric(0, "ns/op")
+}
+
+// report prints what took how long beside its floor, each at its median.
+func report(b *testing.B, what string, took []time.Duration, under string, floor []time.Duration, ratio string) {
+	b.ReportMetric(ms(median(took)), "ms/"+what)
+	b.ReportMetric(ms(median(floor)), "ms/"+under)
+	b.ReportMetric(float64(median(took))/float64(median(floor)), ratio)
+	if len(took) >= starts {
+		b.ReportMetric(ms(quantile(took, 0.9)), "ms/"+what+"-p90")
+		b.ReportMetric(ms(quantile(floor, 0.9)), "ms/"+under+"-p90")
+	}
 }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
@@ -80,49 +108,76 @@ func quantile(d []time.Duration, q float64) time.Duration {
 	return sorted[int(q*float64(len(sorted)-1))]
 }
 
-// rawRuntime makes the calls that no kubelet can do without.
-type rawRuntime struct {
-	b       *testing.B
-	client  runtimeapi.RuntimeServiceClient
-	sandbox string
+func atOnce(n int, do func(i int)) {
+	var work sync.WaitGroup
+	for i := range n {
+		work.Go(func() { do(i) })
+	}
+	work.Wait()
 }
 
-func (r *rawRuntime) start(i int) time.Duration {
-	ctx := context.Background()
-	config := &runtimeapi.PodSandboxConfig{
-		Metadata:     &runtimeapi.PodSandboxMetadata{Name: fmt.Sprint("raw-", i), Namespace: "raw", Uid: fmt.Sprint("raw-", r.b.N, "-", i)},
-		LogDirectory: r.b.TempDir(),
-		Linux:        &runtimeapi.LinuxPodSandboxConfig{},
+// follower makes pods and sees them on a watch.
+type follower struct {
+	b     *testing.B
+	pods  typedcorev1.PodInterface
+	watch watch.Interface
+}
+
+func follow(b *testing.B, c *harness.Cluster) *follower {
+	pods := c.Client().CoreV1().Pods("default")
+	w, err := pods.Watch(b.Context(), metav1.ListOptions{})
+	if err != nil {
+		b.Fatal(err)
 	}
+	b.Cleanup(w.Stop)
+	return &follower{b: b, pods: pods, watch: w}
+}
+
+func (f *follower) create(name string) {
+	_, err := f.pods.Create(f.b.Context(), harness.Pod(name, harness.Demo, "sleep", "infinity"), metav1.CreateOptions{})
+	f.check(err)
+}
+
+func (f *follower) remove(name string) {
+	f.check(f.pods.Delete(f.b.Context(), name, metav1.DeleteOptions{}))
+}
+
+// check ends whoever awaits something, too.
+func (f *follower) check(err error) {
+	if err != nil {
+		f.b.Error(err)
+		f.watch.Stop()
+	}
+}
+
+// gone is what pods are that await shall see deleted.
+func gone(*corev1.Pod) bool { return false }
+
+// await waits until each of the pods was seen to be so, or deleted.
+func (f *follower) await(so func(*corev1.Pod) bool, names ...string) {
+	left := map[string]bool{}
+	for _, name := range names {
+		left[name] = true
+	}
+	for event := range f.watch.ResultChan() {
+		if pod, ok := event.Object.(*corev1.Pod); ok && (event.Type == watch.Deleted || so(pod)) {
+			delete(left, pod.Name)
+		}
+		if len(left) == 0 {
+			return
+		}
+	}
+	f.b.Fatalf("the watch ended while %d pods were awaited", len(left))
+}
+
+// once starts pods at once, and ends them at once when all run.
+func (f *follower) once(names []string) (started, ended time.Duration) {
 	begin := time.Now()
-	sandbox, err := r.client.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: config})
-	if err != nil {
-		r.b.Fatal(err)
-	}
-	r.sandbox = sandbox.PodSandboxId
-	container, err := r.client.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{
-		PodSandboxId: sandbox.PodSandboxId, SandboxConfig: config,
-		Config: &runtimeapi.ContainerConfig{
-			Metadata: &runtimeapi.ContainerMetadata{Name: "c"},
-			Image:    &runtimeapi.ImageSpec{Image: harness.Demo + ":latest"},
-			Args:     []string{"sleep", "infinity"},
-			LogPath:  "c.log",
-		}})
-	if err != nil {
-		r.b.Fatal(err)
-	}
-	if _, err := r.client.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: container.ContainerId}); err != nil {
-		r.b.Fatal(err)
-	}
-	return time.Since(begin)
-}
-
-func (r *rawRuntime) stop() {
-	ctx := context.Background()
-	if _, err := r.client.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: r.sandbox}); err != nil {
-		r.b.Fatal(err)
-	}
-	if _, err := r.client.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: r.sandbox}); err != nil {
-		r.b.Fatal(err)
-	}
+	go atOnce(len(names), func(i int) { f.create(names[i]) })
+	f.await(harness.Running, names...)
+	started = time.Since(begin)
+	begin = time.Now()
+	go atOnce(len(names), func(i int) { f.remove(names[i]) })
+	f.await(gone, names...)
+	return started, time.Since(begin)
 }

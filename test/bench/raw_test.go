@@ -1,0 +1,95 @@
+package bench_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"kctl/test/harness"
+)
+
+// rawRuntime makes the calls that no kubelet can do without: the floor of what
+// a pod's start and end take.
+type rawRuntime struct {
+	b      *testing.B
+	client runtimeapi.RuntimeServiceClient
+}
+
+// rawGroup is the control group that raw sandboxes are in: without one, the
+// runtime makes one that it leaves behind.
+const rawGroup = "kctl-bench-raw"
+
+func newRawRuntime(b *testing.B, c *harness.Cluster) *rawRuntime {
+	conn, err := grpc.NewClient("unix://"+c.Dir+"/run/containerd.sock", grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		conn.Close()
+		for _, pattern := range []string{"/sys/fs/cgroup/", "/sys/fs/cgroup/*/"} {
+			dirs, _ := filepath.Glob(pattern + rawGroup)
+			for _, dir := range dirs {
+				if err := os.Remove(dir); err != nil {
+					b.Error(err)
+				}
+			}
+		}
+	})
+	return &rawRuntime{b: b, client: runtimeapi.NewRuntimeServiceClient(conn)}
+}
+
+// start brings one container to run and returns its sandbox and itself.
+func (r *rawRuntime) start(name string) (ids [2]string) {
+	ctx := context.Background()
+	config := &runtimeapi.PodSandboxConfig{
+		Metadata:     &runtimeapi.PodSandboxMetadata{Name: name, Namespace: "raw", Uid: "raw-" + name},
+		LogDirectory: r.b.TempDir(),
+		Linux:        &runtimeapi.LinuxPodSandboxConfig{CgroupParent: "/" + rawGroup},
+	}
+	sandbox, err := r.client.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: config})
+	if r.failed(err) {
+		return ids
+	}
+	container, err := r.client.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{
+		PodSandboxId: sandbox.PodSandboxId, SandboxConfig: config,
+		Config: &runtimeapi.ContainerConfig{
+			Metadata: &runtimeapi.ContainerMetadata{Name: "c"},
+			Image:    &runtimeapi.ImageSpec{Image: harness.Demo + ":latest"},
+			Args:     []string{"sleep", "infinity"},
+			LogPath:  "c.log",
+		}})
+	if r.failed(err) {
+		return ids
+	}
+	_, err = r.client.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: container.ContainerId})
+	r.failed(err)
+	return [2]string{sandbox.PodSandboxId, container.ContainerId}
+}
+
+// end asks the container to end, as it does at once, and removes all.
+func (r *rawRuntime) end(ids [2]string) {
+	ctx := context.Background()
+	stop := &runtimeapi.StopContainerRequest{ContainerId: ids[1], Timeout: 2}
+	_, err := r.client.StopContainer(ctx, stop)
+	if err != nil { // containerd fails if the container ends while it is about to end it
+		_, err = r.client.StopContainer(ctx, stop)
+	}
+	r.failed(err)
+	_, err = r.client.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: ids[0]})
+	r.failed(err)
+	_, err = r.client.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: ids[0]})
+	r.failed(err)
+}
+
+func (r *rawRuntime) failed(err error) bool {
+	if err != nil {
+		r.b.Error(fmt.Errorf("raw call: %w", err))
+	}
+	return err != nil
+}
