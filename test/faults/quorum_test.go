@@ -31,6 +31,31 @@ type balancer struct {
 	listener net.Listener
 	backends []string
 	all      sync.WaitGroup
+
+	mu   sync.Mutex
+	open map[net.Conn]bool
+}
+
+// cut ends all connections that are open: how many these were.
+func (b *balancer) cut() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for conn := range b.open {
+		conn.Close()
+	}
+	return len(b.open)
+}
+
+// note keeps a connection to be cut, until the function it returns is called.
+func (b *balancer) note(conn net.Conn) func() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.open[conn] = true
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.open, conn)
+	}
 }
 
 func balance(t *testing.T, backends ...string) *balancer {
@@ -39,7 +64,7 @@ func balance(t *testing.T, backends ...string) *balancer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &balancer{listener: listener, backends: backends}
+	b := &balancer{listener: listener, backends: backends, open: map[net.Conn]bool{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	b.all.Go(func() {
 		for {
@@ -56,6 +81,7 @@ func balance(t *testing.T, backends ...string) *balancer {
 
 func (b *balancer) pass(ctx context.Context, client net.Conn) {
 	defer client.Close()
+	defer b.note(client)()
 	for _, address := range b.backends {
 		server, err := net.DialTimeout("tcp", address, 5*time.Second)
 		if err != nil {

@@ -71,20 +71,20 @@ func TestFlagsOfKubeadm(t *testing.T) {
 
 func TestBadFlags(t *testing.T) {
 	for want, args := range map[string][]string{
-		"--kubeconfig":                                                  nil,
-		"--secure-port=70000":                                           {"--kubeconfig=k", "--secure-port=70000"},
-		"--tls-private-key-file":                                        {"--kubeconfig=k", "--tls-cert-file=c"},
-		"--leader-elect-resource-lock":                                  {"--kubeconfig=k", "--leader-elect-resource-lock=endpoints"},
-		"--feature-gates=DefaultPodSysctls=true":                        {"--kubeconfig=k", "--feature-gates=kube:AllBeta=false,AllAlpha=false,DefaultPodSysctls=true"},
-		"--feature-gates=WatchList=f":                                   {"--kubeconfig=k", "--feature-gates=kube:WatchList=false"},
-		"--tls-min-version=VersionTLS10":                                {"--kubeconfig=k", "--tls-min-version=VersionTLS10"},
-		"--tls-cipher-suites=TLS_RSA_WITH_RC4_128_SHA":                  {"--kubeconfig=k", "--tls-cipher-suites=TLS_RSA_WITH_RC4_128_SHA"},
-		"--pod-max-in-unschedulable":                                    {"--kubeconfig=k", "--pod-max-in-unschedulable-pods-duration=0s"},
-		"no such file":                                                  {"--kubeconfig=k", "--config=/nowhere.yaml"},
-		`unknown field "nonsense"`:                                      {"--kubeconfig=k", "--config=" + write(t, "nonsense: 1\n")},
-		"not supported: a standby":                                      {"--kubeconfig=k", "--config=" + write(t, "delayCacheUntilActive: true\n")},
-		"read scheduler policy":                                         {"--kubeconfig=k", "--policy-config-file=/nowhere.yaml"},
-		"give one of them":                                              {"--kubeconfig=k", "--policy-config-file=a", "--config=b"},
+		"--kubeconfig":                                 nil,
+		"--secure-port=70000":                          {"--kubeconfig=k", "--secure-port=70000"},
+		"--tls-private-key-file":                       {"--kubeconfig=k", "--tls-cert-file=c"},
+		"--leader-elect-resource-lock":                 {"--kubeconfig=k", "--leader-elect-resource-lock=endpoints"},
+		"--feature-gates=DefaultPodSysctls=true":       {"--kubeconfig=k", "--feature-gates=kube:AllBeta=false,AllAlpha=false,DefaultPodSysctls=true"},
+		"--feature-gates=WatchList=f":                  {"--kubeconfig=k", "--feature-gates=kube:WatchList=false"},
+		"--tls-min-version=VersionTLS10":               {"--kubeconfig=k", "--tls-min-version=VersionTLS10"},
+		"--tls-cipher-suites=TLS_RSA_WITH_RC4_128_SHA": {"--kubeconfig=k", "--tls-cipher-suites=TLS_RSA_WITH_RC4_128_SHA"},
+		"--pod-max-in-unschedulable":                   {"--kubeconfig=k", "--pod-max-in-unschedulable-pods-duration=0s"},
+		"no such file":                                 {"--kubeconfig=k", "--config=/nowhere.yaml"},
+		`unknown field "nonsense"`:                     {"--kubeconfig=k", "--config=" + write(t, "nonsense: 1\n")},
+		"not supported: a standby":                     {"--kubeconfig=k", "--config=" + write(t, "delayCacheUntilActive: true\n")},
+		"read scheduler policy":                        {"--kubeconfig=k", "--policy-config-file=/nowhere.yaml"},
+		"give one of them":                             {"--kubeconfig=k", "--policy-config-file=a", "--config=b"},
 	} {
 		if _, err := parse(t, args...).Complete(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: want an error with %q, got %v", args, want, err)
