@@ -79,3 +79,32 @@ func TestScaleAnswers(t *testing.T) {
 		}
 	}
 }
+
+// TestAdminAccess: claims that reach into devices which others use are made in
+// namespaces that are marked for it, and nowhere else.
+func TestAdminAccess(t *testing.T) {
+	c := start(t)
+	const group = "/apis/resource.k8s.io/v1/namespaces/"
+	ask := func(method, path, media, body string) (int, string) {
+		answer, text := c.ask(method, path, http.Header{"Content-Type": {media}}, []byte(body))
+		return answer.StatusCode, string(text)
+	}
+	const asks = `"devices":{"requests":[{"name":"r","exactly":{"deviceClassName":"c","adminAccess":true}}]}`
+	c.namespace("admins")
+	if code, text := ask(http.MethodPatch, "/api/v1/namespaces/admins", merging, `{"metadata":{"labels":{"resource.kubernetes.io/admin-access":"true"}}}`); code != http.StatusOK {
+		t.Fatalf("%d %s", code, text)
+	}
+	for path, body := range map[string]string{
+		"/resourceclaims":         `{"metadata":{"name":"a"},"spec":{` + asks + `}}`,
+		"/resourceclaimtemplates": `{"metadata":{"name":"a"},"spec":{"spec":{` + asks + `}}}`,
+	} {
+		code, text := ask(http.MethodPost, group+"default"+path, putIt, body)
+		if code != http.StatusUnprocessableEntity || !strings.Contains(text, "devices.requests[0].adminAccess: Forbidden: admin access to devices requires the `resource.kubernetes.io/admin-access: true` label on the containing namespace") {
+			t.Errorf("%s: %d %s", path, code, text)
+		}
+		c.until("the label counts", func(context.Context) bool {
+			code, _ := ask(http.MethodPost, group+"admins"+path, putIt, body)
+			return code == http.StatusCreated || code == http.StatusConflict
+		})
+	}
+}

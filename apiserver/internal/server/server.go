@@ -15,7 +15,9 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/admission/adminaccess"
 	"kctl/apiserver/internal/admission/certificates"
+	"kctl/apiserver/internal/admission/lookup"
 	"kctl/apiserver/internal/admission/priority"
 	"kctl/apiserver/internal/aggregation"
 	"kctl/apiserver/internal/audit"
@@ -175,6 +177,7 @@ func (s *Server) assemble(certificate string) error {
 	}
 	s.admission = chain.With(
 		escalation.Plugin{Rules: rules, Authorizer: s.authorizer}, certificates.PodSigning{Authorizer: s.authorizer},
+		adminaccess.Plugin{Namespaces: lookup.New[*corev1.Namespace](s.resources.Namespaces)},
 		filters.RelayAdmission{Clock: s.clock},
 	)
 	if s.auditor, err = s.newAuditor(); err != nil {
