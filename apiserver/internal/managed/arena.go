@@ -7,12 +7,16 @@ type arena struct {
 	blocks [][]fields
 	used   int
 	names  map[string]string // "name": "f:name"
+	// room is where short lists of children are.
+	room     []*fields
+	roomUsed int
 }
 
 const (
 	arenaBlock    = 64
 	arenaMaxKept  = 64   // blocks, between comparisons
 	arenaMaxNames = 1024 // some are users' own
+	arenaRoom     = 512
 )
 
 // node returns a new node.
@@ -29,8 +33,23 @@ func (a *arena) node(element string) *fields {
 	return n
 }
 
+// children returns an empty list with room for n.
+func (a *arena) children(n int) []*fields {
+	if a.room == nil {
+		a.room = make([]*fields, arenaRoom)
+	}
+	if a.roomUsed+n > len(a.room) {
+		return make([]*fields, 0, n)
+	}
+	from := a.roomUsed
+	a.roomUsed += n
+	return a.room[from:from:a.roomUsed]
+}
+
 // reset takes all nodes back.
 func (a *arena) reset() {
+	clear(a.room[:a.roomUsed])
+	a.roomUsed = 0
 	for _, block := range a.blocks {
 		clear(block[:min(arenaBlock, a.used)])
 		a.used -= min(arenaBlock, a.used)
@@ -48,10 +67,18 @@ func (a *arena) field(name []byte) string {
 	if known, ok := a.names[string(name)]; ok {
 		return known
 	}
+	return a.named(string(name))
+}
+
+// named is field of a name that is a string already.
+func (a *arena) named(name string) string {
+	if known, ok := a.names[name]; ok {
+		return known
+	}
 	if a.names == nil || len(a.names) == arenaMaxNames {
 		a.names = map[string]string{}
 	}
-	element := "f:" + string(name)
+	element := "f:" + name
 	a.names[element[len("f:"):]] = element
 	return element
 }

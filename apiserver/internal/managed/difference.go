@@ -6,6 +6,7 @@ import (
 	"reflect"
 
 	"kctl/apiserver/internal/shape"
+	"kctl/proto/core"
 )
 
 // ignored is the shape of what nobody owns. It is known by its address.
@@ -27,6 +28,25 @@ func (d *difference) reset() {
 	d.arena.reset()
 	d.changed, d.removed = fields{arena: &d.arena}, fields{arena: &d.arena}
 	d.text.Reset()
+}
+
+// read takes the two states apart.
+func (d *difference) read(before []byte, obj core.Object) error {
+	d.reset()
+	if err := encode(obj, &d.text); err != nil {
+		return err
+	}
+	if err := d.old.parse(before); err != nil {
+		return err
+	}
+	return d.new.parse(d.text.Bytes())
+}
+
+// enter fills in the paths of a new object by its plan, nil for none. It is not
+// ok where they have to be found by comparing.
+func (d *difference) enter(p *plan, obj core.Object) (ok bool) {
+	d.reset()
+	return p != nil && p.enter(reflect.ValueOf(obj).Elem(), &d.changed)
 }
 
 // compare fills in the paths.

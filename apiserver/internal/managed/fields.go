@@ -36,6 +36,17 @@ func (f *fields) child(element string) *fields {
 	return f.children[i]
 }
 
+// mostExpected children are made room for at most: of the fields that there are
+// few are set.
+const mostExpected = 12
+
+// expect makes room for children.
+func (f *fields) expect(n int) {
+	if f.children == nil && f.arena != nil {
+		f.children = f.arena.children(min(n, mostExpected))
+	}
+}
+
 // add puts c, which is nobody else's, among f's children, unless it is empty.
 func (f *fields) add(c *fields) {
 	if !c.empty() {

@@ -44,7 +44,9 @@ type Manager struct {
 	options Options
 	// shapes are the Shape without what nobody owns, by subresource.
 	shapes func() map[string]*shape.Shape
-	empty  func() []byte
+	// newcomers are the plans for new objects, by subresource, where there are any.
+	newcomers func() map[string]*plan
+	empty     func() []byte
 
 	mu sync.Mutex
 	// libraries are made when they are first needed, by subresource.
@@ -72,6 +74,7 @@ func New(o Options) *Manager {
 		}
 		return all
 	})
+	m.newcomers = sync.OnceValue(m.plans)
 	m.empty = sync.OnceValue(func() []byte {
 		var text bytes.Buffer
 		if err := encode(o.New(), &text); err != nil {
@@ -159,9 +162,11 @@ func (m *Manager) Update(obj, old core.Object, before []byte, by By) {
 
 // account is Update for the ordinary case; errors say that this is none.
 func (m *Manager) account(obj, old core.Object, before []byte, by By) error {
-	s, ok := m.shapes()[by.Subresource]
+	way := by.Subresource
+	s, ok := m.shapes()[way]
 	if !ok {
-		s = m.shapes()[other]
+		way = other
+		s = m.shapes()[way]
 	}
 	var entries []metav1.ManagedFieldsEntry
 	if old != nil {
@@ -185,18 +190,13 @@ func (m *Manager) account(obj, old core.Object, before []byte, by By) error {
 	}
 	d := differences.Get().(*difference)
 	defer differences.Put(d)
-	d.reset()
-	if err := encode(obj, &d.text); err != nil {
-		return err
-	}
-	if err := d.old.parse(before); err != nil {
-		return err
-	}
-	if err := d.new.parse(d.text.Bytes()); err != nil {
-		return err
-	}
-	if err := d.compare(s); err != nil {
-		return err
+	if old != nil || !d.enter(m.newcomers()[way], obj) {
+		if err := d.read(before, obj); err != nil {
+			return err
+		}
+		if err := d.compare(s); err != nil {
+			return err
+		}
 	}
 	if d.changed.empty() && d.removed.empty() {
 		obj.SetManagedFields(entries)
