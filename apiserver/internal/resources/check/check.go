@@ -36,16 +36,30 @@ func Messages(path *field.Path, value any, texts []string) field.ErrorList {
 
 // Label checks that value is a DNS-1123 label.
 func Label(value string, path *field.Path) field.ErrorList {
-	return Messages(path, value, validation.IsDNS1123Label(value))
+	return Messages(path, value, LabelProblems(value))
+}
+
+// LabelProblems are what keeps value from being a DNS-1123 label.
+func LabelProblems(value string) []string {
+	if plainLabel(value) {
+		return nil
+	}
+	return validation.IsDNS1123Label(value)
 }
 
 // Subdomain checks that value is a DNS-1123 subdomain.
 func Subdomain(value string, path *field.Path) field.ErrorList {
+	if plainSubdomain(value) {
+		return nil
+	}
 	return Messages(path, value, validation.IsDNS1123Subdomain(value))
 }
 
 // QualifiedName checks that value is a label key.
 func QualifiedName(value string, path *field.Path) field.ErrorList {
+	if plainKey(value) {
+		return nil
+	}
 	return Messages(path, value, validation.IsQualifiedName(value))
 }
 
@@ -91,12 +105,17 @@ func Supported[T ~string](value T, at *field.Path, values ...T) field.ErrorList 
 	return field.ErrorList{field.NotSupported(at, value, slices.Sorted(slices.Values(values)))}
 }
 
-// The two forms that names of objects take. A prefix (generateName) may end in
-// a dash.
-var (
-	NameIsSubdomain = apivalidation.NameIsDNSSubdomain
-	NameIsLabel     = apivalidation.NameIsDNSLabel
-)
+// NameIsSubdomain is the form that most names of objects take. A prefix
+// (generateName) may end in a dash.
+func NameIsSubdomain(name string, prefix bool) []string {
+	if plainSubdomain(name) {
+		return nil
+	}
+	return apivalidation.NameIsDNSSubdomain(name, prefix)
+}
+
+// NameIsLabel is the form of names that become a part of others.
+var NameIsLabel = apivalidation.NameIsDNSLabel
 
 // NameIsSegment checks only that a name can stand in a URL path: roles have
 // colons in theirs.

@@ -21,9 +21,10 @@ func Tolerations(tolerations []corev1.Toleration, at *field.Path) field.ErrorLis
 	var errs field.ErrorList
 	for i, t := range tolerations {
 		path := at.Index(i)
-		if t.Key != "" {
+		switch {
+		case t.Key != "" && !plainKey(t.Key):
 			errs = append(errs, metav1validation.ValidateLabelName(t.Key, path.Child("key"))...)
-		} else if t.Operator != corev1.TolerationOpExists {
+		case t.Key == "" && t.Operator != corev1.TolerationOpExists:
 			errs = append(errs, field.Invalid(path.Child("operator"), t.Operator,
 				"operator must be Exists when `key` is empty, which means \"match all values and all keys\""))
 		}

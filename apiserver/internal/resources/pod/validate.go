@@ -2,6 +2,7 @@ package pod
 
 import (
 	"math"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -152,11 +153,13 @@ func refuseAlpha(spec *core.PodSpec, at *field.Path) field.ErrorList {
 
 // oneOfList is oneOf where messages name the values in an order of their own.
 func oneOfList[T ~string](value T, at *field.Path, values []T) field.ErrorList {
-	errs := oneOf(value, at, sets.New(values...))
-	if len(errs) > 0 && value != "" {
+	switch {
+	case value == "":
+		return field.ErrorList{field.Required(at, "")}
+	case !slices.Contains(values, value):
 		return field.ErrorList{field.NotSupported(at, value, values)}
 	}
-	return errs
+	return nil
 }
 
 // supported is oneOf where being empty is no better than being wrong.

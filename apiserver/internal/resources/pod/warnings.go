@@ -20,7 +20,7 @@ import (
 // to say of it.
 func warnings(pod *core.Pod) []string {
 	var out []string
-	if texts := validation.IsDNS1123Label(pod.Name); len(texts) > 0 && pod.Name != "" {
+	if texts := check.LabelProblems(pod.Name); len(texts) > 0 && pod.Name != "" {
 		out = append(out, fmt.Sprintf("metadata.name: this is used in the Pod's hostname, "+
 			"which can result in surprising behavior; a DNS label is recommended: %v", texts))
 	}

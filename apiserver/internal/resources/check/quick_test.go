@@ -1,0 +1,42 @@
+package check
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// TestPlainNames holds what is known at a glance to what upstream's functions
+// say of every short name, and of long ones near the bounds.
+func TestPlainNames(t *testing.T) {
+	const alphabet = "aZ0-._/ é"
+	var names []string
+	var grow func(name string, left int)
+	grow = func(name string, left int) {
+		names = append(names, name)
+		for _, r := range alphabet {
+			if left > 0 {
+				grow(name+string(r), left-1)
+			}
+		}
+	}
+	grow("", 4)
+	for range 1000 {
+		long := strings.Repeat("a", rand.IntN(300))
+		cut := rand.IntN(len(long) + 1)
+		names = append(names, long, long[:cut]+"/"+long[cut:], long[:cut]+"."+long[cut:], long[:cut/2]+"."+long[cut/2:cut]+"/"+long[cut:])
+	}
+	for _, name := range names {
+		for what, c := range map[string]struct{ plain, right bool }{
+			"label":     {plainLabel(name), len(validation.IsDNS1123Label(name)) == 0},
+			"subdomain": {plainSubdomain(name), len(validation.IsDNS1123Subdomain(name)) == 0},
+			"key":       {plainKey(name), len(validation.IsQualifiedName(name)) == 0},
+		} {
+			if c.plain != c.right {
+				t.Errorf("%q as a %s is plain: %t, right: %t", name, what, c.plain, c.right)
+			}
+		}
+	}
+}
