@@ -53,6 +53,10 @@ type Cache struct {
 	ready    chan struct{} // closed after the first list
 	isReady  bool
 
+	// woken are the watchers to wake when mu is free again. It is used under the
+	// feed's mu.
+	woken []*Watcher
+
 	expected expectations
 
 	// applied is the revision of the last change that was applied, or of the

@@ -86,26 +86,26 @@ func frameAt(kind string, value []byte, revision int64, put func(dst, value []by
 	return framed, framed[len(start):end:end], nil
 }
 
-// seenBy is what a watcher with the given selection sees of the change; ok is
-// false where that is nothing.
-func (c *Cache) seenBy(s Selection, ch *change) (event *WatchEvent, ok bool) {
+// seenBy is as what a watcher with the given selection sees the change; ok is
+// false where it sees nothing.
+func (c *Cache) seenBy(s Selection, ch *change) (kind string, ok bool) {
 	now := ch.kind != Deleted && c.matches(s, ch.entry)
 	before := ch.old != nil && c.matches(s, ch.old)
 	switch {
 	case now && before:
-		return ch.event(Modified), true
+		return Modified, true
 	case now:
-		return ch.event(Added), true
+		return Added, true
 	case before:
-		return ch.event(Deleted), true
+		return Deleted, true
 	}
-	return nil, false
+	return "", false
 }
 
 // event is the change as kind.
-func (ch *change) event(kind string) *WatchEvent {
+func (ch *change) event(kind string) WatchEvent {
 	if kind == ch.kind {
-		event := &WatchEvent{Type: kind, Object: Encoded{JSON: ch.entry.Value, Revision: ch.revision}, Frame: ch.frame}
+		event := WatchEvent{Type: kind, Object: Encoded{JSON: ch.entry.Value, Revision: ch.revision}, Frame: ch.frame}
 		if object := ch.object.Load(); object != nil {
 			event.Object.Object = *object
 		}
@@ -116,7 +116,7 @@ func (ch *change) event(kind string) *WatchEvent {
 		held = &ch.asDeleted
 	}
 	if made := held.Load(); made != nil {
-		return made
+		return *made
 	}
 	if kind == Deleted {
 		// Gone from the watcher's sight: as it was, with the revision of now.
@@ -125,7 +125,7 @@ func (ch *change) event(kind string) *WatchEvent {
 	framed, inside := frame(kind, value)
 	made := &WatchEvent{Type: kind, Object: Encoded{JSON: inside, Revision: ch.revision}, Frame: framed}
 	held.Store(made)
-	return made
+	return *made
 }
 
 // withRevision sets the resourceVersion of a value that the cache holds, which

@@ -50,7 +50,6 @@ func (c *Cache) apply(events []storage.Event) {
 		}
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	for _, ch := range changes {
 		if c.applyChange(ch) {
 			c.tellWatchers(c.recent.next, ch)
@@ -59,6 +58,8 @@ func (c *Cache) apply(events []storage.Event) {
 		}
 	}
 	c.applied.Store(events[len(events)-1].Object.Revision)
+	c.mu.Unlock()
+	c.wake()
 }
 
 // prepare does what needs no lock. Progress makes no change.

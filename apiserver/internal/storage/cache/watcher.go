@@ -42,7 +42,8 @@ type Watcher struct {
 	revision int64
 
 	// next is the number of the first change in the ring that the watcher has
-	// yet to see, or none. Guarded by the cache's mu.
+	// yet to see, or none. It is written under the cache's mu, or, by the watcher
+	// itself, while that is held for reading: watchers do not wait for each other.
 	next  int64
 	ended bool
 }
@@ -80,27 +81,39 @@ func (c *Cache) Watch(ctx context.Context, o WatchOptions) (*Watcher, error) {
 	return w, nil
 }
 
-// tellWatchers wakes those who see something of the change, whose number is
-// given.
+// tellWatchers notes for those who see something of the change, whose number is
+// given, that they have to wake up.
 func (c *Cache) tellWatchers(number int64, ch *change) {
 	for w := range c.concerned(ch) {
-		if w.next != none || !w.wants(ch) {
+		if w.next != none {
 			continue
 		}
-		w.next = number
+		if _, sees := w.sees(ch); sees {
+			w.next = number
+			c.woken = append(c.woken, w)
+		}
+	}
+}
+
+// wake wakes those who were told. The cache's mu is free by then: each of them
+// comes for it first.
+func (c *Cache) wake() {
+	for _, w := range c.woken {
 		select {
 		case w.wake <- struct{}{}:
 		default:
 		}
 	}
+	clear(c.woken)
+	c.woken = c.woken[:0]
 }
 
-func (w *Watcher) wants(ch *change) bool {
+// sees is as what the watcher sees the change; false where it sees nothing.
+func (w *Watcher) sees(ch *change) (kind string, ok bool) {
 	if ch.revision <= w.options.Since || !strings.HasPrefix(ch.entry.Key, w.options.Prefix) {
-		return false
+		return "", false
 	}
-	_, ok := w.cache.seenBy(w.options.Selection, ch)
-	return ok
+	return w.cache.seenBy(w.options.Selection, ch)
 }
 
 // endWatchers ends all of them.
@@ -234,10 +247,7 @@ func (w *Watcher) sendPending(d *delivery) bool {
 			return false
 		}
 		for _, ch := range changes[:n] {
-			if !w.wants(ch) {
-				continue
-			}
-			if event, _ := w.cache.seenBy(w.options.Selection, ch); !d.put(*event) {
+			if kind, sees := w.sees(ch); sees && !d.put(ch.event(kind)) {
 				return false
 			}
 		}
@@ -252,8 +262,8 @@ func (w *Watcher) sendPending(d *delivery) bool {
 // ended the watch.
 func (w *Watcher) take(changes *[batch]*change) (n int, left, ok bool) {
 	c := w.cache
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.mu.RLock()
+	defer c.mu.RUnlock()
 	if w.ended || w.next == none {
 		return 0, false, !w.ended
 	}
