@@ -42,14 +42,14 @@ $(BIN)/runtime/runc: test/containerd/go.mod
 		github.com/containerd/containerd/v2/cmd/containerd github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2 github.com/containerd/containerd/v2/cmd/ctr
 	cd test/containerd && GOWORK=off CGO_ENABLED=1 go build -trimpath -buildvcs=false -tags seccomp -ldflags='-s -w' -o ../../$(BIN)/runtime/ github.com/opencontainers/runc
 
-# What runs beside us in two of the long tests (TestServices, TestDiscovery), which
-# are skipped without: upstream's kube-proxy and kube-controller-manager, CoreDNS
-# and Prometheus (test/upstream pins them).
+# What runs beside us in two of the long tests (TestServices, TestDiscovery),
+# which are skipped without: upstream's kube-proxy, kube-controller-manager and
+# metrics-server, CoreDNS and Prometheus (test/upstream pins them).
 upstream: $(BIN)/upstream/kube-proxy $(BIN)/upstream/prometheus
 
 $(BIN)/upstream/kube-proxy: test/upstream/go.mod
 	cd test/upstream && GOWORK=off CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags='-s -w' -o ../../$(BIN)/upstream/ \
-		./coredns k8s.io/kubernetes/cmd/kube-controller-manager k8s.io/kubernetes/cmd/kube-proxy
+		./coredns k8s.io/kubernetes/cmd/kube-controller-manager k8s.io/kubernetes/cmd/kube-proxy sigs.k8s.io/metrics-server/cmd/metrics-server
 
 $(BIN)/upstream/prometheus: test/upstream/prometheus.sh
 	test/upstream/prometheus.sh $(CURDIR)/$(BIN)/upstream/prometheus

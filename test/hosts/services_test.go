@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -45,9 +46,10 @@ spec:
 
 // TestServices runs upstream's kube-proxy and kube-controller-manager and CoreDNS
 // beside a cluster of ours, by the commands of docs/networking.md. A pod reaches
-// services by their names, whichever pods they lead to.
+// services by their names, whichever pods they lead to. metrics-server runs there,
+// too.
 func TestServices(t *testing.T) {
-	upstream := upstreams(t, "kube-proxy", "kube-controller-manager", "coredns")
+	upstream := upstreams(t, "kube-proxy", "kube-controller-manager", "coredns", "metrics-server")
 	s := newSingle(t)
 	dir := t.TempDir()
 	if err := os.Symlink(filepath.Join(harness.Root(), "deploy"), filepath.Join(dir, "deploy")); err != nil {
@@ -81,6 +83,29 @@ func TestServices(t *testing.T) {
 	s.reaches(t, "http://web", pods...)
 	// The API server is a service like others.
 	s.bash(t, dir, upstream, "kctl exec asking -- /demo env | grep KUBERNETES_SERVICE_HOST=10.0.0.1")
+	s.top(t, dir, upstream)
+}
+
+// top runs upstream's metrics-server by the commands of docs/operations.md, and
+// asks it what a pod and a node use.
+func (s *single) top(t *testing.T, dir, upstream string) {
+	t.Helper()
+	image := filepath.Join(dir, "metrics-server.tar")
+	harness.Archive(t, "registry.k8s.io/metrics-server/metrics-server:v0.9.0", filepath.Join(upstream, "metrics-server"), image)
+	s.bash(t, dir, upstream, "ctr --address /var/lib/kctl/run/containerd.sock -n k8s.io images import "+image+"\n"+
+		harness.OpenPage(t, "docs/operations.md").Take(t, "`kubectl top`: metrics-server"))
+	for what, numbers := range map[string]*regexp.Regexp{
+		"pod":  regexp.MustCompile(`(?m)^asking +\d+m +[1-9]\d*Mi *$`),
+		"node": regexp.MustCompile(`(?m)^\S+ +[1-9]\d*m +\d+% +[1-9]\d*Mi +\d+% *$`),
+	} {
+		harness.Eventually(t, patience, func() error {
+			out, err := s.command(t.Context(), s.bin+"/kctl", "--kubeconfig", s.dir+"/admin.kubeconfig", "top", what).CombinedOutput()
+			if err != nil || !numbers.Match(out) {
+				return errors.Join(err, errors.New("kctl top "+what+": "+string(out)))
+			}
+			return nil
+		})
+	}
 }
 
 // reaches has the pod ask until each of these has answered, any where there are
