@@ -58,6 +58,14 @@ type change struct {
 	asAdded, asDeleted atomic.Pointer[WatchEvent]
 }
 
+// holds is how many bytes are kept for the change's sake.
+func (ch *change) holds() int {
+	if ch.old == nil {
+		return len(ch.frame)
+	}
+	return len(ch.frame) + len(ch.old.Value)
+}
+
 var (
 	frameStart = map[string]string{
 		Added:    `{"type":"ADDED","object":`,

@@ -14,7 +14,7 @@ const (
 	ringFirst    = 8
 	ringMin      = 128
 	ringMax      = 64 * 1024
-	ringMaxBytes = 64 << 20
+	ringMaxBytes = 32 << 20 // of the changed objects, after and before
 	ringFresh    = 75 * time.Second
 	ringStale    = 5 * time.Minute
 )
@@ -56,13 +56,13 @@ func (r *ring) push(c *change) {
 		r.at(old).object.Store(nil)
 	}
 	r.next++
-	r.bytes += len(c.frame)
+	r.bytes += c.holds()
 }
 
 func (r *ring) drop() {
 	oldest := r.at(r.first)
 	r.after = oldest.revision
-	r.bytes -= len(oldest.frame)
+	r.bytes -= oldest.holds()
 	r.changes[r.first%int64(len(r.changes))] = nil
 	r.first++
 }
