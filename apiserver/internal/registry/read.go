@@ -118,6 +118,7 @@ func (s *Store[T]) Watch(ctx context.Context, namespace string, o ListOptions) (
 		Bookmarks:  o.AllowBookmarks,
 		InitialEnd: plan.initialEnd,
 		Begun:      o.Begun,
+		Gather:     o.Gather,
 	})
 	if err != nil {
 		return nil, s.statusOf(err, "watch", "")

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"net/http"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -36,6 +37,9 @@ type ListOptions struct {
 	// Begun is called once all has been sent that was there at first; nil for
 	// nobody.
 	Begun func()
+	// Gather is how long after events were delivered the next are left to come
+	// together.
+	Gather time.Duration
 }
 
 // List is one page of a collection.

@@ -25,6 +25,9 @@ type WatchOptions struct {
 	InitialEnd bool
 	// Begun is called when the initial state has been sent; nil for nobody.
 	Begun func()
+	// Gather is how long after a delivery what happens is left to come together
+	// before it is delivered, for whom a delivery costs more than most events.
+	Gather time.Duration
 }
 
 // Watcher delivers the changes that one watch selects. It holds none of them
@@ -165,12 +168,15 @@ func Channel(ctx context.Context, events iter.Seq2[WatchEvent, bool]) <-chan Wat
 func (w *Watcher) run(d *delivery) {
 	bookmark := w.cache.options.Clock.NewTimer(w.untilBookmark())
 	defer bookmark.Stop()
+	var delivered time.Time
 	for {
 		select {
 		case <-w.wake:
+			w.gather(delivered)
 			if !w.sendPending(d) {
 				return
 			}
+			delivered = w.cache.options.Clock.Now()
 		case <-bookmark.C():
 			if !w.sendBookmark(d) {
 				return
@@ -181,6 +187,22 @@ func (w *Watcher) run(d *delivery) {
 		case <-w.ctx.Done():
 			return
 		}
+	}
+}
+
+// gather waits where there was a delivery just now. Meanwhile nothing wakes the
+// watcher either.
+func (w *Watcher) gather(delivered time.Time) {
+	wait := w.options.Gather - w.cache.options.Clock.Since(delivered)
+	if wait <= 0 {
+		return
+	}
+	timer := w.cache.options.Clock.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+	case <-w.done:
+	case <-w.ctx.Done():
 	}
 }
 

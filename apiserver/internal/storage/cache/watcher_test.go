@@ -167,3 +167,33 @@ func TestInitialStateEndsWithABookmark(t *testing.T) {
 		t.Errorf("got %s %s", e.Type, e.Object.JSON)
 	}
 }
+
+// TestGathering: what follows close upon a delivery comes together.
+func TestGathering(t *testing.T) {
+	time0 := clocktesting.NewFakeClock(time.Unix(1700000000, 0))
+	b := start(t, etcdtest.Start(t), time0)
+	b.current()
+	w, err := b.Watch(t.Context(), cache.WatchOptions{Selection: cache.Selection{Prefix: prefix}, Since: b.Revision(), Gather: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan string)
+	go func() {
+		for event, more := range w.Events() {
+			got <- fmt.Sprint(event.Type, " ", event.Object.Revision, " ", more)
+		}
+	}()
+	expect := func(made storage.Object, more bool) {
+		t.Helper()
+		if got, want := <-got, fmt.Sprint("ADDED ", made.Revision, " ", more); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	expect(b.create("ns/a", ""), false)
+	second := b.create("ns/b", "")
+	third := b.create("ns/c", "")
+	b.current()
+	time0.Step(time.Second) // only now is the second due, and the third is there
+	expect(second, true)
+	expect(third, false)
+}
