@@ -75,7 +75,7 @@ func hostilePaths(c *cluster) {
 		"/api/v1/nodes/x/proxy/../../../x":  "404 NotFound",
 		maps + "?continue=%ff%fe":           "400 BadRequest invalid continue token",
 		maps + "?limit=1e9":                 "400 BadRequest limit",
-		maps + "?watch=1&resourceVersion=x": "400 BadRequest resourceVersion",
+		maps + "?watch=1&resourceVersion=x": "400 BadRequest invalid resource version",
 		maps + "?watch=1&timeoutSeconds=1&resourceVersion=9999999999": "200 ", // it may come yet
 	} {
 		answer, text := c.ask(http.MethodGet, path, nil, nil)
