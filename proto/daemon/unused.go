@@ -27,6 +27,35 @@ type Unused struct {
 // Off are the values that say of what can't be had that it is not wanted.
 var Off = []string{"", "false", "0", "none", "None", "[]", "map[]"}
 
+const (
+	allTold    = "all metrics are told; leave some out where they are scraped"
+	oneStream  = "the log is one stream of lines, written at once"
+	oneVersion = "this program is of Kubernetes 1.37"
+)
+
+// UnusedLogging are flags of every upstream program on its log.
+var UnusedLogging = []Unused{
+	{Flag: "log-flush-frequency", Why: oneStream},
+	{Flag: "log-json-info-buffer-size", Values: Off, Why: oneStream},
+	{Flag: "log-json-split-stream", Switch: true, Values: Off, Why: oneStream},
+	{Flag: "log-text-info-buffer-size", Values: Off, Why: oneStream},
+	{Flag: "log-text-split-stream", Switch: true, Values: Off, Why: oneStream},
+	{Flag: "vmodule", Values: Off, Why: "-v holds for all of the program"},
+}
+
+// UnusedComponent are those, and the other flags that upstream's API server and
+// scheduler share.
+var UnusedComponent = append([]Unused{
+	{Flag: "allow-metric-labels", Values: Off, Why: allTold},
+	{Flag: "allow-metric-labels-manifest", Values: Off, Why: allTold},
+	{Flag: "disabled-metrics", Values: Off, Why: allTold},
+	{Flag: "show-hidden-metrics-for-version", Values: Off, Why: "none is hidden"},
+	{Flag: "emulated-version", Values: []string{"kube=1.37", "1.37"}, Why: oneVersion},
+	{Flag: "min-compatibility-version", Values: []string{"kube=1.36", "1.36"}, Why: oneVersion},
+	{Flag: "permit-address-sharing", Switch: true, Why: "addresses always can be shared"},
+	{Flag: "tls-curve-preferences", Values: Off, Why: "Go's are taken"},
+}, UnusedLogging...)
+
 // Check refuses all values but those that say what is done anyway.
 func (u Unused) Check(value string) error {
 	switch {
@@ -41,7 +70,7 @@ func (u Unused) Check(value string) error {
 }
 
 // AddUnused adds such flags, which help does not show.
-func AddUnused(fs *pflag.FlagSet, unused []Unused) {
+func AddUnused(fs *pflag.FlagSet, unused ...Unused) {
 	for _, u := range unused {
 		if u.Flag == "" {
 			continue

@@ -11,12 +11,12 @@ import (
 
 func flagsWithUnused() *pflag.FlagSet {
 	fs := pflag.NewFlagSet("program", pflag.ContinueOnError)
-	AddUnused(fs, []Unused{
-		{Flag: "burst", Why: "nothing is held back"},
-		{Flag: "cache", Switch: true, Values: []string{"true"}},
-		{Flag: "logs", Switch: true, Values: Off, Why: "the log is elsewhere"},
-		{Field: "onlyInTheFile"},
-	})
+	AddUnused(fs,
+		Unused{Flag: "burst", Why: "nothing is held back"},
+		Unused{Flag: "cache", Switch: true, Values: []string{"true"}},
+		Unused{Flag: "logs", Switch: true, Values: Off, Why: "the log is elsewhere"},
+		Unused{Field: "onlyInTheFile"},
+	)
 	return fs
 }
 

@@ -170,7 +170,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	o.Encryption.addFlags(fs)
 	o.Operation.addFlags(fs)
 	o.Log.AddFlags(fs)
-	daemon.AddUnused(fs, unused)
+	daemon.AddUnused(fs, daemon.UnusedComponent...)
+	daemon.AddUnused(fs, unused...)
 }
 
 func (o *Options) addServing(fs *pflag.FlagSet) {

@@ -3,8 +3,6 @@ package config
 import "kctl/proto/daemon"
 
 const (
-	allTold    = "all metrics are told; leave some out where they are scraped"
-	oneStream  = "the log is one stream of lines, written at once"
 	oneVersion = "this API server is of Kubernetes 1.37"
 	noPeers    = "API servers do not pass requests on to each other"
 	noElection = "holders of leases elect themselves"
@@ -26,8 +24,6 @@ var unused = []daemon.Unused{
 	{Flag: "livez-grace-period", Why: "/livez does not wait for the start"},
 	{Flag: "shutdown-watch-termination-grace-period", Why: "watches are ended when the others have been told to go elsewhere, after --shutdown-delay-duration"},
 	{Flag: "storage-initialization-timeout", Why: "the start waits for etcd until it is told to stop"},
-	{Flag: "permit-address-sharing", Switch: true, Why: "addresses always can be shared"},
-	{Flag: "log-flush-frequency", Why: oneStream},
 	{Flag: "storage-backend", Values: []string{"etcd3", ""}},
 	{Flag: "storage-media-type", Values: []string{"application/json"}, Why: "objects are stored as JSON, which kube-apiserver reads; what it has stored as protobuf is read"},
 
@@ -41,7 +37,6 @@ var unused = []daemon.Unused{
 	{Flag: "max-connection-bytes-per-sec", Values: []string{"0"}},
 	{Flag: "permit-port-sharing", Switch: true, Values: daemon.Off, Why: "who asks could not tell which server answers"},
 	{Flag: "service-account-signing-endpoint", Values: daemon.Off, Why: "tokens are signed with --service-account-signing-key-file"},
-	{Flag: "tls-curve-preferences", Values: daemon.Off, Why: "Go's are taken"},
 	{Flag: "tracing-config-file", Values: daemon.Off, Why: "kctl trace shows the way of a pod"},
 	{Flag: "peer-advertise-ip", Values: daemon.Off, Why: noPeers},
 	{Flag: "peer-advertise-port", Values: daemon.Off, Why: noPeers},
@@ -49,19 +44,6 @@ var unused = []daemon.Unused{
 	{Flag: "coordinated-leadership-lease-duration", Why: noElection},
 	{Flag: "coordinated-leadership-renew-deadline", Why: noElection},
 	{Flag: "coordinated-leadership-retry-period", Why: noElection},
-
-	// How it tells of itself.
-	{Flag: "log-json-info-buffer-size", Values: daemon.Off, Why: oneStream},
-	{Flag: "log-json-split-stream", Switch: true, Values: daemon.Off, Why: oneStream},
-	{Flag: "log-text-info-buffer-size", Values: daemon.Off, Why: oneStream},
-	{Flag: "log-text-split-stream", Switch: true, Values: daemon.Off, Why: oneStream},
-	{Flag: "vmodule", Values: daemon.Off, Why: "-v holds for all of the program"},
-	{Flag: "allow-metric-labels", Values: daemon.Off, Why: allTold},
-	{Flag: "allow-metric-labels-manifest", Values: daemon.Off, Why: allTold},
-	{Flag: "disabled-metrics", Values: daemon.Off, Why: allTold},
-	{Flag: "show-hidden-metrics-for-version", Values: daemon.Off, Why: "none is hidden"},
-	{Flag: "emulated-version", Values: []string{"kube=1.37", "1.37"}, Why: oneVersion},
-	{Flag: "min-compatibility-version", Values: []string{"kube=1.36", "1.36"}, Why: oneVersion},
 	{Flag: "emulation-forward-compatible", Switch: true, Values: daemon.Off, Why: oneVersion},
 	{Flag: "runtime-config-emulation-forward-compatible", Switch: true, Values: daemon.Off, Why: oneVersion},
 }

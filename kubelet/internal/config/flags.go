@@ -87,7 +87,8 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	fs.Int32Var(&c.Eviction.MaxPodGracePeriod, "eviction-max-pod-grace-period", c.Eviction.MaxPodGracePeriod, "most seconds that a pod gets that is evicted after a while")
 	fs.DurationVar(&c.Eviction.TransitionPeriod, "eviction-pressure-transition-period", c.Eviction.TransitionPeriod, "how long the node says that it is short after it was")
 	c.Log.AddFlags(fs)
-	daemon.AddUnused(fs, unused)
+	daemon.AddUnused(fs, daemon.UnusedLogging...)
+	daemon.AddUnused(fs, unused...)
 }
 
 // pairs reads "a=b,c=d".

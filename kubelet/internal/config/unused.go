@@ -18,7 +18,6 @@ var unused = []daemon.Unused{
 	{Flag: "event-qps", Field: "eventRecordQPS", Why: notHeldBack}, {Flag: "event-burst", Field: "eventBurst", Why: notHeldBack},
 	{Flag: "kube-api-qps", Field: "kubeAPIQPS", Why: notHeldBack}, {Flag: "kube-api-burst", Field: "kubeAPIBurst", Why: notHeldBack},
 	{Flag: "registry-qps", Field: "registryPullQPS", Why: notHeldBack}, {Flag: "registry-burst", Field: "registryBurst", Why: notHeldBack},
-	{Flag: "log-flush-frequency", Why: "lines are written at once"},
 	{Flag: "housekeeping-interval", Why: "it is two seconds"},
 	{Flag: "cpu-manager-reconcile-period", Field: "cpuManagerReconcilePeriod", Why: "no CPU is given to one container alone"},
 
@@ -65,8 +64,6 @@ var unused = []daemon.Unused{
 	{Flag: "protect-kernel-defaults", Switch: true, Field: "protectKernelDefaults", Values: daemon.Off},
 	{Flag: "contention-profiling", Switch: true, Values: daemon.Off}, {Flag: "kernel-memcg-notification", Switch: true, Values: daemon.Off}, {Flag: "pods-per-core", Values: daemon.Off},
 	{Flag: "experimental-allocatable-ignore-eviction", Switch: true, Values: daemon.Off}, {Flag: "experimental-mounter-path", Values: daemon.Off},
-	{Flag: "vmodule", Values: daemon.Off}, {Flag: "log-json-split-stream", Switch: true, Values: daemon.Off}, {Flag: "log-json-info-buffer-size", Values: daemon.Off},
-	{Flag: "log-text-split-stream", Switch: true, Values: daemon.Off}, {Flag: "log-text-info-buffer-size", Values: daemon.Off},
 }
 
 const (

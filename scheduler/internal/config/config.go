@@ -110,7 +110,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.CertDir, "cert-dir", o.CertDir, "directory for the self-signed certificate that is served without --tls-cert-file (default: in memory)")
 	o.TLS.AddFlags(fs)
 	o.TLS.AddHTTP2Flag(fs)
-	daemon.AddUnused(fs, unused)
+	daemon.AddUnused(fs, daemon.UnusedComponent...)
+	daemon.AddUnused(fs, unused...)
 	o.Logging.AddFlags(fs)
 }
 

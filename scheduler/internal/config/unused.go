@@ -7,9 +7,6 @@ const (
 	nobodySpeaks  = "callers show a certificate or a token of their own; nobody may name users for them"
 	askedAnew     = "the API server is asked each time"
 	nothingLooked = "nothing is looked up in the cluster; --client-ca-file says whose certificates count"
-	allTold       = "all metrics are told; leave some out where they are scraped"
-	oneStream     = "the log is one stream of lines, written at once"
-	oneVersion    = "this scheduler is of Kubernetes 1.37"
 )
 
 // unused are the flags of kube-scheduler that nothing stands behind here.
@@ -22,16 +19,8 @@ var unused = []daemon.Unused{
 	{Flag: "authentication-token-webhook-cache-ttl", Why: askedAnew},
 	{Flag: "authorization-webhook-cache-authorized-ttl", Why: askedAnew},
 	{Flag: "authorization-webhook-cache-unauthorized-ttl", Why: askedAnew},
-	{Flag: "permit-address-sharing", Switch: true, Why: "addresses always can be shared"},
-	{Flag: "log-flush-frequency", Why: oneStream},
-	{Flag: "log-json-info-buffer-size", Values: daemon.Off, Why: oneStream},
-	{Flag: "log-json-split-stream", Switch: true, Values: daemon.Off, Why: oneStream},
-	{Flag: "log-text-info-buffer-size", Values: daemon.Off, Why: oneStream},
-	{Flag: "log-text-split-stream", Switch: true, Values: daemon.Off, Why: oneStream},
-	{Flag: "vmodule", Values: daemon.Off, Why: "-v holds for all of the program"},
 	{Flag: "permit-port-sharing", Switch: true, Values: daemon.Off, Why: "who asks could not tell which scheduler answers"},
 	{Flag: "http2-max-streams-per-connection", Values: daemon.Off, Why: "Go's bound holds"},
-	{Flag: "tls-curve-preferences", Values: daemon.Off, Why: "Go's are taken"},
 	{Flag: "tls-sni-cert-key", Values: daemon.Off, Why: "--tls-cert-file can have all names"},
 	{Flag: "requestheader-client-ca-file", Values: daemon.Off, Why: nobodySpeaks},
 	{Flag: "requestheader-allowed-names", Values: daemon.Off, Why: nobodySpeaks},
@@ -39,10 +28,4 @@ var unused = []daemon.Unused{
 	{Flag: "requestheader-group-headers", Values: []string{"x-remote-group"}, Why: nobodySpeaks},
 	{Flag: "requestheader-uid-headers", Values: daemon.Off, Why: nobodySpeaks},
 	{Flag: "requestheader-username-headers", Values: []string{"x-remote-user"}, Why: nobodySpeaks},
-	{Flag: "allow-metric-labels", Values: daemon.Off, Why: allTold},
-	{Flag: "allow-metric-labels-manifest", Values: daemon.Off, Why: allTold},
-	{Flag: "disabled-metrics", Values: daemon.Off, Why: allTold},
-	{Flag: "show-hidden-metrics-for-version", Values: daemon.Off, Why: "none is hidden"},
-	{Flag: "emulated-version", Values: []string{"kube=1.37", "1.37"}, Why: oneVersion},
-	{Flag: "min-compatibility-version", Values: []string{"kube=1.36", "1.36"}, Why: oneVersion},
 }
