@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -149,7 +150,12 @@ func TestInterruptedRun(t *testing.T) {
 		})
 	}
 	t.Run("sent", func(t *testing.T) {
-		host := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+		host := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+			// Only when all has been read does the server notice that the client goes.
+			if _, err := io.Copy(io.Discard, r.Body); err == nil {
+				<-r.Context().Done()
+			}
+		})
 		interruptAt(t, host, "POST", "Stopped before the server answered", "kctl get pod x")
 	})
 }
