@@ -31,9 +31,7 @@ func (s *Server) customResources() *customresources.Definitions {
 
 // extensions answers the requests that no route answers.
 func (s *Server) extensions(catalog *discovery.Catalog) gin.HandlerFunc {
-	dispatcher := handlers.NewDispatcher(handlers.Options{
-		Admission: s.admission, Authorizer: s.authorizer, MaxBody: s.options.MaxRequestBodyBytes, WatchTime: s.watchTime(), Clock: s.clock, Logger: s.logger,
-	})
+	dispatcher := handlers.NewDispatcher(s.handling())
 	return func(c *gin.Context) {
 		if s.aggregator.Serve(c.Writer, c.Request) {
 			return

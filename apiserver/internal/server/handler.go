@@ -180,9 +180,12 @@ func openAPIRelease() string {
 	return release
 }
 
-// watchTime is how long a watch lasts at least.
-func (s *Server) watchTime() time.Duration {
-	return time.Duration(s.options.MinRequestTimeout) * time.Second
+// handling is how requests for resources are served, whichever these are.
+func (s *Server) handling() handlers.Options {
+	return handlers.Options{
+		Admission: s.admission, Authorizer: s.authorizer, MaxBody: s.options.MaxRequestBodyBytes,
+		WatchTime: time.Duration(s.options.MinRequestTimeout) * time.Second, Clock: s.clock, Logger: s.logger,
+	}
 }
 
 // installResources serves the resources and returns what discovery says.
@@ -190,10 +193,9 @@ func (s *Server) installResources(router gin.IRouter) []discovery.Resource {
 	creatable := slices.DeleteFunc(s.creatable(), func(c handlers.Creatable) bool {
 		return !s.options.Operation.RuntimeConfig.Serves(c.GVK().GroupVersion())
 	})
-	handlers.Install(router, handlers.Options{
-		Resources: s.served, Creatable: creatable,
-		Admission: s.admission, Authorizer: s.authorizer, MaxBody: s.options.MaxRequestBodyBytes, WatchTime: s.watchTime(), Clock: s.clock, Logger: s.logger,
-	})
+	handling := s.handling()
+	handling.Resources, handling.Creatable = s.served, creatable
+	handlers.Install(router, handling)
 	var described []discovery.Resource
 	for _, c := range creatable {
 		described = append(described, discovery.Resource{

@@ -22,8 +22,12 @@ func (s *Server) beFound(ctx context.Context) error {
 	}
 	ctx, stop := s.untilStopping(ctx)
 	defer stop()
-	address, ok := s.reachedAt()
-	if !ok || s.options.Operation.EndpointReconciler == config.EndpointsByOthers {
+	var address netip.AddrPort
+	found := s.options.Operation.EndpointReconciler == config.EndpointsByLease
+	if found {
+		address, found = s.reachedAt()
+	}
+	if !found {
 		<-ctx.Done()
 		return nil
 	}

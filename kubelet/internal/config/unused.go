@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -45,7 +46,7 @@ var unused = []daemon.Unused{
 	{Flag: "kubelet-cgroups", Field: "kubeletCgroups", Values: daemon.Off, Why: "Slice= of its unit says so"},
 	{Flag: "system-cgroups", Field: "systemCgroups", Values: daemon.Off},
 
-	// What unused do: no iptables rules and no bridge are this kubelet's, volume
+	// What others do: no iptables rules and no bridge are this kubelet's, volume
 	// plugins are not run, and groups of daemons are not enforced.
 	{Flag: "make-iptables-util-chains", Switch: true, Field: "makeIPTablesUtilChains", Why: noRules},
 	{Field: "iptablesMasqueradeBit", Why: noRules}, {Field: "iptablesDropBit", Why: noRules},
@@ -72,7 +73,8 @@ const (
 	podsOnly    = "bounds are enforced on pods only"
 )
 
-// checkDuration does the same for a field that is part of another.
+// checkDuration refuses what can't be said of a duration that is part of another
+// field, by the flag that says the same.
 func checkDuration(flag string, d metav1.Duration) error {
 	at := slices.IndexFunc(unused, func(u daemon.Unused) bool { return u.Flag == flag })
 	if err := unused[at].Check(d.Duration.String()); err != nil {
@@ -81,11 +83,11 @@ func checkDuration(flag string, d metav1.Duration) error {
 	return nil
 }
 
-// checkField does the same for a field of the file.
+// checkField refuses what can't be said in a field of the file.
 func checkField(name string, value reflect.Value) error {
 	at := slices.IndexFunc(unused, func(u daemon.Unused) bool { return u.Field == name })
 	if at < 0 {
-		return fmt.Errorf("not supported")
+		return errors.New("not supported")
 	}
 	for value.Kind() == reflect.Pointer {
 		value = value.Elem()

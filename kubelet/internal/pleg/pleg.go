@@ -253,8 +253,10 @@ func (g *Generator) compare(current map[types.UID]*podruntime.RunningPod, asked 
 	changes := map[types.UID]*change{}
 	for uid, pod := range current {
 		events := compare(uid, g.known[uid], pod)
-		if status, err := g.cache.Get(uid); err == nil {
-			events = unheard(events, status)
+		if len(events) > 0 {
+			if status, err := g.cache.Get(uid); err == nil {
+				events = unheard(events, status)
+			}
 		}
 		if len(events) == 0 && (asked[uid] || g.reinspect[uid]) {
 			events = []Event{{UID: uid, Type: ContainerChanged}}

@@ -6,6 +6,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 
@@ -120,7 +121,7 @@ func ValidatingPolicies(clock clock.PassiveClock) registry.Strategy[*admissionre
 		Prepare:       func(_ context.Context, o, old object) { o.Spec = old.Spec },
 		KeepsMetadata: true,
 		Validate: func(_ context.Context, o, _ object) field.ErrorList {
-			return check.Conditions(o.Status.Conditions, field.NewPath("status", "conditions"))
+			return metav1validation.ValidateConditions(o.Status.Conditions, field.NewPath("status", "conditions"))
 		},
 	}
 	return s

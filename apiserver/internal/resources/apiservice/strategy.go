@@ -61,13 +61,10 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*APIService] {
 			Validate: func(_ context.Context, s, _ *APIService) field.ErrorList { return validate(s) },
 		},
 		Status: &registry.Change[*APIService]{
-			Prepare: func(_ context.Context, s, old *APIService) {
-				s.Spec, s.Labels, s.Annotations = old.Spec, old.Labels, old.Annotations
-				s.Finalizers, s.OwnerReferences = old.Finalizers, old.OwnerReferences
-			},
-			Validate: func(_ context.Context, s, _ *APIService) field.ErrorList { return validateStatus(s) },
+			KeepsMetadata: true,
+			Prepare:       func(_ context.Context, s, old *APIService) { s.Spec = old.Spec },
+			Validate:      func(_ context.Context, s, _ *APIService) field.ErrorList { return validateStatus(s) },
 		},
-		Unowned: map[string][]string{"status": {"metadata"}},
 		Columns: []metav1.TableColumnDefinition{
 			cell.Name(), cell.Text("Service", "The reference to the service that hosts this API endpoint."),
 			cell.Text("Available", "Whether this service is available."), cell.AgeColumn(),

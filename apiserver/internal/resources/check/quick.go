@@ -1,5 +1,7 @@
 package check
 
+import "strings"
+
 // Nearly every name is right, and finding that out by regular expressions takes
 // longer than all else that is checked of an object. These know at a glance what
 // is right; whatever they are not sure of is for upstream's functions, whose
@@ -32,16 +34,14 @@ func plainSubdomain(name string) bool {
 
 // plainLabel tells whether name is a DNS-1123 label.
 func plainLabel(name string) bool {
-	return len(name) <= maxLabel && plainSubdomain(name) && !hasByte(name, '.')
+	return len(name) <= maxLabel && !strings.Contains(name, ".") && plainSubdomain(name)
 }
 
 // plainKey tells whether name is a label key: a name, behind a subdomain and a
 // slash perhaps.
 func plainKey(name string) bool {
-	for i := range len(name) {
-		if name[i] == '/' {
-			return plainSubdomain(name[:i]) && plainName(name[i+1:])
-		}
+	if prefix, rest, ok := strings.Cut(name, "/"); ok {
+		return plainSubdomain(prefix) && plainName(rest)
 	}
 	return plainName(name)
 }
@@ -57,15 +57,6 @@ func plainName(name string) bool {
 		}
 	}
 	return true
-}
-
-func hasByte(text string, b byte) bool {
-	for i := range len(text) {
-		if text[i] == b {
-			return true
-		}
-	}
-	return false
 }
 
 func isLower(c byte) bool { return 'a' <= c && c <= 'z' }

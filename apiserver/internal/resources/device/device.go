@@ -10,6 +10,7 @@ import (
 
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
@@ -214,7 +215,7 @@ func taintRules(clock clock.PassiveClock) registry.Strategy[*resourcev1.DeviceTa
 		Status: &registry.Change[*resourcev1.DeviceTaintRule]{
 			KeepsMetadata: true,
 			Validate: func(_ context.Context, r, _ *resourcev1.DeviceTaintRule) field.ErrorList {
-				return check.Conditions(r.Status.Conditions, field.NewPath("status", "conditions"))
+				return metav1validation.ValidateConditions(r.Status.Conditions, field.NewPath("status", "conditions"))
 			},
 		},
 		Default:      func(r *resourcev1.DeviceTaintRule) { since(&r.Spec.Taint, clock) },

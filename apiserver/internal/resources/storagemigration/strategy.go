@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	migrationv1 "k8s.io/api/storagemigration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -43,7 +44,7 @@ func strategy() registry.Strategy[*migrationv1.StorageVersionMigration] {
 		Status: &registry.Change[*migrationv1.StorageVersionMigration]{
 			KeepsMetadata: true,
 			Validate: func(_ context.Context, m, _ *migrationv1.StorageVersionMigration) field.ErrorList {
-				return check.Conditions(m.Status.Conditions, field.NewPath("status", "conditions"))
+				return metav1validation.ValidateConditions(m.Status.Conditions, field.NewPath("status", "conditions"))
 			},
 		},
 		Columns: columns,
