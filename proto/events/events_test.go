@@ -13,7 +13,9 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/clock"
 	testclock "k8s.io/utils/clock/testing"
@@ -176,5 +178,28 @@ func TestCorrelatorIsBounded(t *testing.T) {
 	}
 	if n := len(c.events) + len(c.groups) + len(c.limits); n > remembered+3 {
 		t.Errorf("%d entries are kept", n)
+	}
+}
+
+// A try whose answer is lost has told the event; the next one finds it there.
+func TestAnEventThatIsThereIsTold(t *testing.T) {
+	there := apierrors.NewAlreadyExists(schema.GroupResource{Resource: "events"}, "web.1").Status()
+	there.APIVersion, there.Kind = "v1", "Status"
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusConflict)
+		_ = json.NewEncoder(w).Encode(there)
+	}))
+	defer server.Close()
+	client, err := rest.New(&rest.Config{Host: server.URL, Insecure: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.HTTP().CloseIdleConnections()
+	log, told := observer.New(zap.InfoLevel)
+	r := NewRecorder(client, "kubelet", "node-1", clock.RealClock{}, zap.New(log))
+	r.record(t.Context(), New(&core.ObjectReference{Kind: "Pod", Namespace: "a", Name: "web"}, corev1.EventSource{}, corev1.EventTypeNormal, "Pulled", "", time.Unix(1, 0)), false)
+	if told.Len() > 0 {
+		t.Errorf("it was logged: %v", told.All())
 	}
 }

@@ -244,7 +244,11 @@ func (r *Recorder) record(ctx context.Context, event *core.Event, known bool) {
 func (r *Recorder) send(ctx context.Context, event *core.Event, known bool) error {
 	resource := r.client.Resource(core.Events, event.Namespace)
 	if !known {
-		return resource.Create(ctx, event, nil)
+		err := resource.Create(ctx, event, nil)
+		if apierrors.IsAlreadyExists(err) {
+			return nil // an earlier try got there, and its answer was lost: the name is of one moment
+		}
+		return err
 	}
 	patch, err := json.Marshal(map[string]any{
 		"count": event.Count, "message": event.Message, "lastTimestamp": event.LastTimestamp,

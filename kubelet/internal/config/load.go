@@ -4,15 +4,15 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 
 	"github.com/spf13/pflag"
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
-	sigsjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
+
+	"kctl/proto/core"
 )
 
 // Load reads the file that --config names, with those of --config-dir over it, if
@@ -32,15 +32,25 @@ func (c *Config) Load(fs *pflag.FlagSet) error {
 			return fmt.Errorf("--config-dir=%s: %w", c.Dir, err)
 		}
 	}
-	from := cmp.Or(c.File, c.Dir)
-	file, err := fromObject(merged)
-	if err == nil && len(merged) > 0 {
-		err = c.apply(file, fs.Changed)
+	if len(merged) == 0 { // a directory without files
+		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("--config=%s: %w", from, err)
+	if err := c.applyObject(merged, fs); err != nil {
+		return fmt.Errorf("--config=%s: %w", cmp.Or(c.File, c.Dir), err)
 	}
 	return nil
+}
+
+func (c *Config) applyObject(object map[string]any, fs *pflag.FlagSet) error {
+	data, err := json.Marshal(object)
+	if err != nil {
+		return err
+	}
+	file, err := decode(data)
+	if err != nil {
+		return err
+	}
+	return c.apply(file, fs.Changed)
 }
 
 // mergeDir merges the files *.conf of a directory and of those below it, in the
@@ -94,25 +104,10 @@ func merge(into, over map[string]any) {
 	}
 }
 
-func fromObject(object map[string]any) (*kubeletv1beta1.KubeletConfiguration, error) {
-	if len(object) == 0 { // a directory without files
-		return nil, nil
-	}
-	data, err := json.Marshal(object)
-	if err != nil {
-		return nil, err
-	}
-	return decode(data)
-}
-
 // decode reads a KubeletConfiguration strictly.
 func decode(data []byte) (*kubeletv1beta1.KubeletConfiguration, error) {
 	file := &kubeletv1beta1.KubeletConfiguration{}
-	strict, err := sigsjson.UnmarshalStrict(data, file, sigsjson.DisallowUnknownFields)
-	if err == nil {
-		err = errors.Join(strict...)
-	}
-	if err != nil {
+	if err := core.DecodeStrict(data, file); err != nil {
 		return nil, err
 	}
 	if file.APIVersion != kubeletv1beta1.SchemeGroupVersion.String() || file.Kind != "KubeletConfiguration" {

@@ -13,8 +13,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	kubeletv1 "k8s.io/kubelet/config/v1"
-	sigsjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
+
+	"kctl/proto/core"
 )
 
 const (
@@ -87,11 +88,7 @@ func readProviders(path string) ([]kubeletv1.CredentialProvider, error) {
 		return nil, fmt.Errorf("neither YAML nor JSON: %w", err)
 	}
 	file := &kubeletv1.CredentialProviderConfig{}
-	strict, err := sigsjson.UnmarshalStrict(data, file, sigsjson.DisallowUnknownFields)
-	if err == nil {
-		err = errors.Join(strict...)
-	}
-	if err != nil {
+	if err := core.DecodeStrict(data, file); err != nil {
 		return nil, err
 	}
 	version, ours := strings.CutPrefix(file.APIVersion, configGroup)

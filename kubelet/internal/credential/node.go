@@ -73,7 +73,7 @@ func (n *Node) Of(ctx context.Context, pod *core.Pod, image string) ([]*runtimea
 	if err != nil {
 		problems = append(problems, err)
 	}
-	fit := fitting(named.Name(), known)
+	fit := covering(named.Name(), known)
 	for _, p := range n.plugins {
 		more, err := p.of(ctx, pod, named.Name())
 		if err != nil {

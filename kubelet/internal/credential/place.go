@@ -32,15 +32,21 @@ type credential struct {
 	auth  *runtimeapi.AuthConfig
 }
 
-// fitting are those of the known ones that are for a repository, those for the
-// longest path first.
-func fitting(repository string, known []credential) (fit []*runtimeapi.AuthConfig) {
-	known = slices.DeleteFunc(known, func(c credential) bool { return !matches(c.place, repository) })
-	slices.SortStableFunc(known, func(a, b credential) int { return cmp.Compare(len(b.place), len(a.place)) })
-	for _, c := range known {
+// fitting are those of the known ones whose place is a fit one, in the order of
+// their places.
+func fitting(known []credential, fits func(place string) bool, order func(a, b string) int) (fit []*runtimeapi.AuthConfig) {
+	places := slices.DeleteFunc(slices.Clone(known), func(c credential) bool { return !fits(c.place) })
+	slices.SortStableFunc(places, func(a, b credential) int { return order(a.place, b.place) })
+	for _, c := range places {
 		fit = append(fit, c.auth)
 	}
 	return fit
+}
+
+// covering are those of a file's or a secret's credentials that cover a repository,
+// those for the longest path first.
+func covering(repository string, known []credential) []*runtimeapi.AuthConfig {
+	return fitting(known, func(place string) bool { return matches(place, repository) }, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
 }
 
 // OfSecrets finds the secrets' credentials for an image, those for the longest
@@ -63,7 +69,7 @@ func OfSecrets(image string, secrets []*core.Secret) ([]*runtimeapi.AuthConfig, 
 		}
 		known = append(known, found...)
 	}
-	return fitting(named.Name(), known), errors.Join(unreadable...)
+	return covering(named.Name(), known), errors.Join(unreadable...)
 }
 
 // readSecret reads a secret of one of the two types made for this; others, as

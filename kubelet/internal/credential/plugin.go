@@ -68,14 +68,8 @@ func (p *plugin) of(ctx context.Context, pod *core.Pod, repository string) ([]*r
 			return nil, err
 		}
 	}
-	known = slices.DeleteFunc(slices.Clone(known), func(c credential) bool { return !begins(c.place, repository) })
 	// Longer places before shorter ones, and those without wildcards before others.
-	slices.SortFunc(known, func(a, b credential) int { return strings.Compare(b.place, a.place) })
-	var fit []*runtimeapi.AuthConfig
-	for _, c := range known {
-		fit = append(fit, c.auth)
-	}
-	return fit, nil
+	return fitting(known, func(place string) bool { return begins(place, repository) }, func(a, b string) int { return strings.Compare(b, a) }), nil
 }
 
 // identity is on whose behalf a plugin is asked: nobody's, unless it wants tokens.

@@ -38,10 +38,10 @@ var errNoServer = errors.New("there is no API server to ask for what the pod ref
 
 // New returns an Objects that asks the API server behind client; without a
 // client it has nothing.
-func New(client *rest.Client, clock clock.PassiveClock) *Objects {
+func New(client *rest.Client, clock clock.Clock) *Objects {
 	return &Objects{
 		client:       client,
-		certificates: &podCertificates{client: client, clock: clock, entries: map[podCertificateKey]*podCertificate{}},
+		certificates: &podCertificates{client: client, clock: clock},
 		secrets: newCache(clock, ttl,
 			func(s *core.Secret) bool { return s.Immutable != nil && *s.Immutable },
 			func(ctx context.Context, name types.NamespacedName) (*core.Secret, error) {

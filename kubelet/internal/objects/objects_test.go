@@ -27,7 +27,7 @@ import (
 
 // api is an API server that has what a test puts into it and counts requests.
 type api struct {
-	clock *testclock.FakePassiveClock
+	clock *testclock.FakeClock
 
 	mu       sync.Mutex
 	objects  map[string]any // by path
@@ -40,7 +40,7 @@ type api struct {
 
 func newAPI(t *testing.T) (*api, *Objects) {
 	a := &api{
-		clock:   testclock.NewFakePassiveClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)),
+		clock:   testclock.NewFakeClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)),
 		objects: map[string]any{}, requests: map[string]int{}, arrived: make(chan string, 100),
 	}
 	server := httptest.NewServer(a)
@@ -337,7 +337,7 @@ func TestPrefetchGetsEverythingAPodNames(t *testing.T) {
 }
 
 func TestWithoutAServerThereIsNothing(t *testing.T) {
-	o := New(nil, testclock.NewFakePassiveClock(time.Now()))
+	o := New(nil, testclock.NewFakeClock(time.Now()))
 	o.Register(pod("a"))
 	_, err1 := o.ConfigMap(t.Context(), "ns", "m")
 	_, err2 := o.Secret(t.Context(), "ns", "s")

@@ -42,16 +42,9 @@ const (
 // They are in memory alone: a kubelet that starts again asks for new ones.
 type podCertificates struct {
 	client *rest.Client // nil for no API server
-	clock  clock.PassiveClock
-
-	mu      sync.Mutex
-	entries map[podCertificateKey]*podCertificate
-}
-
-// podCertificateKey is the pod and all that its volume says of the certificate.
-type podCertificateKey struct {
-	pod    types.UID
-	source string
+	clock  clock.Clock
+	// By all that a volume of the pod says of the certificate.
+	ofPods[string, podCertificate]
 }
 
 // podCertificate is one certificate, and the request for the next one; mu is
@@ -79,10 +72,11 @@ func (p *podCertificates) get(ctx context.Context, pod *core.Pod, source *corev1
 	if p.client == nil {
 		return nil, nil, errNoServer
 	}
-	e, err := p.entry(pod, source)
+	said, err := json.Marshal(source)
 	if err != nil {
 		return nil, nil, err
 	}
+	e := p.entry(pod.UID, string(said))
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := p.clock.Now()
@@ -94,32 +88,6 @@ func (p *podCertificates) get(ctx context.Context, pod *core.Pod, source *corev1
 		return nil, nil, fmt.Errorf("certificate of signer %q: %w", source.SignerName, err)
 	}
 	return e.key, e.chain, nil
-}
-
-func (p *podCertificates) entry(pod *core.Pod, source *corev1.PodCertificateProjection) (*podCertificate, error) {
-	text, err := json.Marshal(source)
-	if err != nil {
-		return nil, err
-	}
-	key := podCertificateKey{pod.UID, string(text)}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	e := p.entries[key]
-	if e == nil {
-		e = &podCertificate{}
-		p.entries[key] = e
-	}
-	return e, nil
-}
-
-func (p *podCertificates) forget(pod types.UID) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for key := range p.entries {
-		if key.pod == pod {
-			delete(p.entries, key)
-		}
-	}
 }
 
 // advance makes a request unless one is under way, and looks what came of it:
@@ -138,12 +106,8 @@ func (p *podCertificates) advance(ctx context.Context, e *podCertificate, pod *c
 		if decided || err != nil || !wait {
 			return err
 		}
-		next := time.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-			next.Stop()
-			return fmt.Errorf("waiting for the signer to answer %s: %w", e.pending, ctx.Err())
-		case <-next.C:
+		if err := rest.Sleep(ctx, p.clock, pause); err != nil {
+			return fmt.Errorf("waiting for the signer to answer %s: %w", e.pending, err)
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	testclock "k8s.io/utils/clock/testing"
 
 	"kctl/proto/rest"
@@ -24,7 +25,7 @@ import (
 // signer is an API server whose signer answers a request at the second look.
 type signer struct {
 	t     *testing.T
-	clock *testclock.FakePassiveClock
+	clock impatient
 
 	mu       sync.Mutex
 	requests []*certificatesv1.PodCertificateRequest
@@ -81,7 +82,7 @@ func (s *signer) asked() []*certificatesv1.PodCertificateRequest {
 }
 
 func newSigner(t *testing.T) (*signer, *Objects) {
-	s := &signer{t: t, clock: testclock.NewFakePassiveClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)), answer: "Issued"}
+	s := &signer{t: t, clock: impatient{testclock.NewFakeClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC))}, answer: "Issued"}
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	client, err := rest.New(&rest.Config{Host: server.URL})
@@ -165,3 +166,8 @@ func TestPodCertificatesThatAreNotGiven(t *testing.T) {
 		t.Error("the pod is gone, its certificates are not")
 	}
 }
+
+// impatient is a clock whose timers are over at once.
+type impatient struct{ *testclock.FakeClock }
+
+func (impatient) NewTimer(time.Duration) clock.Timer { return clock.RealClock{}.NewTimer(0) }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
 	"kctl/proto/core"
@@ -23,14 +22,11 @@ type tokens struct {
 	request requestToken
 	clock   clock.PassiveClock
 
-	mu      sync.Mutex
-	entries map[tokenKey]*tokenEntry
+	ofPods[tokenKey, tokenEntry]
 }
 
-// tokenKey holds all that a token depends on. The pod's identity is part of
-// it, because tokens are bound to it.
+// tokenKey holds all that a pod's token depends on.
 type tokenKey struct {
-	pod            types.UID
 	namespace      string
 	serviceAccount string
 	audience       string
@@ -47,7 +43,7 @@ type tokenEntry struct {
 }
 
 func newTokens(clock clock.PassiveClock, request requestToken) *tokens {
-	return &tokens{request: request, clock: clock, entries: map[tokenKey]*tokenEntry{}}
+	return &tokens{request: request, clock: clock}
 }
 
 func (t *tokens) get(ctx context.Context, pod *core.Pod, audience string, seconds int64) (string, error) {
@@ -55,7 +51,7 @@ func (t *tokens) get(ctx context.Context, pod *core.Pod, audience string, second
 	if account == "" {
 		account = "default"
 	}
-	e := t.entry(tokenKey{pod.UID, pod.Namespace, account, audience, seconds})
+	e := t.entry(pod.UID, tokenKey{pod.Namespace, account, audience, seconds})
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := t.clock.Now()
@@ -89,27 +85,6 @@ func lifeOf(answer *authenticationv1.TokenRequest, now time.Time) time.Duration 
 		return life
 	}
 	return left
-}
-
-func (t *tokens) entry(key tokenKey) *tokenEntry {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	e := t.entries[key]
-	if e == nil {
-		e = &tokenEntry{}
-		t.entries[key] = e
-	}
-	return e
-}
-
-func (t *tokens) forget(pod types.UID) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for key := range t.entries {
-		if key.pod == pod {
-			delete(t.entries, key)
-		}
-	}
 }
 
 func tokenRequest(pod *core.Pod, audience string, seconds int64) *authenticationv1.TokenRequest {

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
-	sigsjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
 	"kctl/proto/core"
@@ -73,11 +72,7 @@ func decodePods(data []byte) ([]*core.Pod, error) {
 }
 
 func decodeStrict(data []byte, into any) error {
-	strict, err := sigsjson.UnmarshalStrict(data, into, sigsjson.DisallowUnknownFields)
-	if err == nil {
-		err = errors.Join(strict...)
-	}
-	if err != nil {
+	if err := core.DecodeStrict(data, into); err != nil {
 		return fmt.Errorf("decode manifest: %w", err)
 	}
 	return nil

@@ -1,0 +1,40 @@
+package objects
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// ofPods keeps what was got for pods alone: one entry for all that K says of it, as
+// long as the pod is registered.
+type ofPods[K comparable, E any] struct {
+	mu      sync.Mutex
+	entries map[types.UID]map[K]*E
+}
+
+// entry is that of the pod under the key, a new one if there is none.
+func (o *ofPods[K, E]) entry(pod types.UID, key K) *E {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.entries == nil {
+		o.entries = map[types.UID]map[K]*E{}
+	}
+	of := o.entries[pod]
+	if of == nil {
+		of = map[K]*E{}
+		o.entries[pod] = of
+	}
+	e := of[key]
+	if e == nil {
+		e = new(E)
+		of[key] = e
+	}
+	return e
+}
+
+func (o *ofPods[K, E]) forget(pod types.UID) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.entries, pod)
+}
