@@ -31,6 +31,7 @@ func (c *cluster) whoami(client *rest.Client) (authenticationv1.UserInfo, error)
 }
 
 func TestWhoGetsIn(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	stranger, err := pki.NewCA("stranger", time.Now(), time.Hour)
 	c.must(err)
@@ -64,6 +65,7 @@ func TestWhoGetsIn(t *testing.T) {
 }
 
 func TestAnonymous(t *testing.T) {
+	t.Parallel()
 	c := start(t, func(o *config.Options) { o.AnonymousAuth = true })
 	nobody := c.token("")
 	c.must(nobody.Do(t.Context(), http.MethodGet, "/version", nil, nil))
@@ -77,6 +79,7 @@ func TestAnonymous(t *testing.T) {
 }
 
 func TestRightsComeAndGo(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	c.namespace("shop")
 	jane := c.token("nobody").Resource(core.Pods, "shop")
@@ -103,6 +106,7 @@ func TestRightsComeAndGo(t *testing.T) {
 }
 
 func TestNobodyGivesWhatTheyDoNotHave(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	c.namespace("shop")
 	c.must(c.root().Resource(core.RoleBindings, "shop").Create(t.Context(), &rbacv1.RoleBinding{
@@ -141,6 +145,7 @@ func TestNobodyGivesWhatTheyDoNotHave(t *testing.T) {
 }
 
 func TestKubeletReachesItsOwnOnly(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	c.namespace("shop")
 	kubelet := c.certificate(c.ca, pki.Subject{CommonName: "system:node:n1", Organization: []string{"system:nodes"}, Client: true})
@@ -180,6 +185,7 @@ func (c *cluster) serviceAccount(namespace string) {
 }
 
 func TestServiceAccountToken(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	c.namespace("shop")
 	c.serviceAccount("shop")
@@ -222,6 +228,7 @@ func TestServiceAccountToken(t *testing.T) {
 }
 
 func TestAccessReviews(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	ask := func(spec authorizationv1.SubjectAccessReviewSpec) authorizationv1.SubjectAccessReviewStatus {
 		t.Helper()
@@ -255,6 +262,7 @@ func TestAccessReviews(t *testing.T) {
 }
 
 func TestModes(t *testing.T) {
+	t.Parallel()
 	t.Run("AlwaysAllow", func(t *testing.T) {
 		c := start(t, func(o *config.Options) { o.AuthorizationModes = []string{config.ModeAlwaysAllow} })
 		c.must(c.token("nobody").Resource(core.Pods, "").List(t.Context(), &corev1.PodList{}))
@@ -271,6 +279,7 @@ func TestModes(t *testing.T) {
 // TestEveryPathAsksWhoYouAre walks the route table, so that no path is ever
 // installed beside the chain.
 func TestEveryPathAsksWhoYouAre(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	c.server.metrics = daemon.NewRegistry() // the running handler has its own
 	handler, err := c.server.handler(c.address)

@@ -100,6 +100,7 @@ var accountSteps = map[string][]accountStep{
 // TestAccounts: who owns which field is told as upstream's server tells it, in
 // whichever version and by whichever part an object is written.
 func TestAccounts(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	root := c.root()
 	types := map[string]types.PatchType{"APPLY": types.ApplyYAMLPatchType, "MERGE": types.MergePatchType}

@@ -115,6 +115,7 @@ func (f *federation) freshness() (freshness string, resources []string) {
 const thingsPath = "/apis/far.example.com/v1/namespaces/default/things"
 
 func TestAggregation(t *testing.T) {
+	t.Parallel()
 	f := startFederation(t)
 	f.want(http.StatusNotFound, "GET", thingsPath, nil)
 	f.register()

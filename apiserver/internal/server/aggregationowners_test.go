@@ -71,6 +71,7 @@ func (g *gadgets) serve(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		delete(g.objects, name)
+		g.version++ // or a watch that begins now would not be behind
 		g.tell("DELETED", found)
 		writeJSON(w, found)
 	default:

@@ -9,6 +9,7 @@ import (
 // TestAnswers: what clients may look for in an answer is there, in upstream's
 // words. The requests follow on each other.
 func TestAnswers(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	const (
 		core, apps = "/api/v1/namespaces/default", "/apis/apps/v1/namespaces/default"

@@ -69,6 +69,7 @@ func auditEvents(t *testing.T, path, agent string) []audit.Event {
 }
 
 func TestAudit(t *testing.T) {
+	t.Parallel()
 	c, path := audited(t)
 	as := func(agent, token string) *rest.Client {
 		return c.client(&rest.Config{BearerToken: token, UserAgent: agent})

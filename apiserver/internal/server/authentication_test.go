@@ -138,6 +138,7 @@ func everyKind(t *testing.T) (c *cluster, proxies *pki.Pair, sign func(account s
 }
 
 func TestEveryKindOfIdentity(t *testing.T) {
+	t.Parallel()
 	c, proxies, sign := everyKind(t)
 	ask := func(client *rest.Client, headers ...string) (authenticationv1.UserInfo, error) {
 		var review authenticationv1.SelfSubjectReview

@@ -17,6 +17,7 @@ import (
 // TestAuthenticationFile: users of an issuer as expressions make them, some paths
 // for everybody, and a changed file in force without a restart.
 func TestAuthenticationFile(t *testing.T) {
+	t.Parallel()
 	issuerURL, issuerCA, sign := oidcIssuer(t)
 	authority, err := os.ReadFile(issuerCA)
 	if err != nil {

@@ -35,6 +35,7 @@ func accessHook(w http.ResponseWriter, r *http.Request) {
 // TestModesOutside has an authorizer of each mode in a row: what the webhook
 // denies is denied, whoever comes behind it.
 func TestModesOutside(t *testing.T) {
+	t.Parallel()
 	url, caFile := outside(t, http.HandlerFunc(accessHook))
 	policy := filepath.Join(t.TempDir(), "policy.jsonl")
 	lines := ""

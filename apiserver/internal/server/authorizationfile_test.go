@@ -18,6 +18,7 @@ import (
 // TestAuthorizationFile: webhooks in a row, each asked about what its conditions
 // say, and a changed file in force without a restart.
 func TestAuthorizationFile(t *testing.T) {
+	t.Parallel()
 	url, caFile := outside(t, http.HandlerFunc(accessHook))
 	const form = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers:\n" +
 		"- type: Webhook\n  name: broken\n  webhook: {timeout: 1s, subjectAccessReviewVersion: v1, matchConditionSubjectAccessReviewVersion: v1, failurePolicy: Deny,\n" +

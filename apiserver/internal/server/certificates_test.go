@@ -61,6 +61,7 @@ func (c *cluster) bind(name, role string, subject rbacv1.Subject) {
 // TestNodeJoins is a kubelet's way into a cluster: a bootstrap token, a request
 // that is approved and signed by itself, and the certificate at work.
 func TestNodeJoins(t *testing.T) {
+	t.Parallel()
 	c := startSigning(t)
 	bootstrappers := rbacv1.Subject{Kind: rbacv1.GroupKind, Name: "system:bootstrappers"}
 	c.bind("ask", "system:node-bootstrapper", bootstrappers)
@@ -122,6 +123,7 @@ func decide(client *rest.Client, r *certificatesv1.CertificateSigningRequest, de
 }
 
 func TestWhoDecidesAboutCertificates(t *testing.T) {
+	t.Parallel()
 	c := startSigning(t)
 	requests := c.root().Resource(core.CertificateSigningRequests, "")
 	client := x509.CertificateRequest{Subject: pkix.Name{CommonName: "bob"}}

@@ -10,6 +10,7 @@ import (
 // TestCreatesByOtherVerbs: who may patch and update, and not create, creates
 // nothing by applying it or by putting it where nothing is.
 func TestCreatesByOtherVerbs(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	const roles = "/apis/rbac.authorization.k8s.io/v1"
 	asJane := func(method, path, media, body string) (int, string) {

@@ -118,6 +118,7 @@ func widget(apiVersion, name, spec string) string {
 
 // TestCustomResources: everything that custom resources are, on one server.
 func TestCustomResources(t *testing.T) {
+	t.Parallel()
 	cluster := start(t)
 	for name, test := range map[string]func(c *custom){
 		"objects": (*custom).objects, "versions": (*custom).versions, "names": (*custom).names, "documents": (*custom).documents,

@@ -59,6 +59,7 @@ func (c *cluster) evicted(pod, query string, code int, want string) {
 // TestDisruptionBudget evicts the pods of a replication controller within their
 // budget; the messages are those that upstream 1.37 answered.
 func TestDisruptionBudget(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	controllers := core.Resource{Version: "v1", Name: "replicationcontrollers", Kind: "ReplicationController", Namespaced: true}
 	labels := map[string]string{"app": "web"}

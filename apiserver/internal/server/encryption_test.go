@@ -23,6 +23,7 @@ const (
 )
 
 func TestEncryptionAtRest(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	var c *cluster
 	file := filepath.Join(dir, "encryption.yaml")

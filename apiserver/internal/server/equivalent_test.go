@@ -15,6 +15,7 @@ import (
 // holds for requests of the other, as it is in the first; and for none of them
 // where the rule is exact.
 func TestRulesAboutOtherVersions(t *testing.T) {
+	t.Parallel()
 	c, h := start(t), serveHooks(t)
 	k := &custom{c, t}
 	const group = "forms.test"

@@ -116,6 +116,7 @@ func (c *cluster) untilMetric(line string) {
 // TestPriorityAndFairness: who is noisy waits or is turned away, and nobody
 // else notices.
 func TestPriorityAndFairness(t *testing.T) {
+	t.Parallel()
 	// Who waits may do so for longer than this test takes.
 	c := start(t, func(o *config.Options) { o.RequestTimeout = time.Hour })
 	t.Run("turned away", func(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 
 // What flags of kube-apiserver do that change a little each.
 func TestSmallFlags(t *testing.T) {
+	t.Parallel()
 	c := start(t, func(o *config.Options) {
 		fs := pflag.NewFlagSet("apiserver", pflag.ContinueOnError)
 		o.AddFlags(fs)

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -22,10 +23,14 @@ import (
 	"kctl/proto/daemon"
 )
 
+// quietly has gin print no routes. It is a matter of the whole process, in which
+// tests run several servers at once.
+var quietly = sync.OnceFunc(func() { gin.SetMode(gin.ReleaseMode) })
+
 // handler is the chain of filters with everything that is served behind it.
 // address is where clients reach it.
 func (s *Server) handler(address string) (http.Handler, error) {
-	gin.SetMode(gin.ReleaseMode)
+	quietly()
 	router := gin.New()
 	router.RedirectTrailingSlash = false
 	router.HandleMethodNotAllowed = true

@@ -25,6 +25,7 @@ import (
 // TestHostile sends one server what clients should not, and looks at it again
 // afterwards: it answers, and nothing of it was kept.
 func TestHostile(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	c.must(c.root().Resource(core.ConfigMaps, "default").Create(t.Context(), &core.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}, nil))
 	t.Run("paths", c.in(hostilePaths))

@@ -17,6 +17,7 @@ import (
 )
 
 func TestNamespacesAreFurnished(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	c.namespace("shop")
 	for _, namespace := range []string{"default", "kube-system", "kube-public", "kube-node-lease", "shop"} {
@@ -41,6 +42,7 @@ func TestNamespacesAreFurnished(t *testing.T) {
 }
 
 func TestNamespaceEnds(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	c.namespace("shop")
 	c.serviceAccount("shop")
@@ -85,6 +87,7 @@ func TestNamespaceEnds(t *testing.T) {
 }
 
 func TestDependentsGoWithTheirOwner(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	maps := c.root().Resource(core.ConfigMaps, "default")
 	owner := &core.ConfigMap{}
@@ -108,6 +111,7 @@ func TestDependentsGoWithTheirOwner(t *testing.T) {
 }
 
 func TestOrphanAndForeground(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	maps := c.root().Resource(core.ConfigMaps, "default")
 	family := func(name string) {
@@ -138,6 +142,7 @@ func TestOrphanAndForeground(t *testing.T) {
 }
 
 func TestNodeTaintsFollowConditions(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	nodes := c.root().Resource(core.Nodes, "")
 	c.must(nodes.Create(t.Context(), &core.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}, nil))
@@ -176,6 +181,7 @@ func TestNodeTaintsFollowConditions(t *testing.T) {
 }
 
 func TestPodsLeaveATaintedNode(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	c.namespace("shop")
 	c.serviceAccount("shop")
@@ -206,6 +212,7 @@ func TestPodsLeaveATaintedNode(t *testing.T) {
 }
 
 func TestAggregatedRoles(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	roles := c.root().Resource(core.ClusterRoles, "")
 	c.must(roles.Create(t.Context(), &rbacv1.ClusterRole{
@@ -221,6 +228,7 @@ func TestAggregatedRoles(t *testing.T) {
 }
 
 func TestLoopsCanBeLeftOut(t *testing.T) {
+	t.Parallel()
 	c := start(t, func(o *config.Options) { o.Controllers = []string{"*", "-serviceaccount-controller"} })
 	c.until("root certificate", func(ctx context.Context) bool {
 		return c.root().Resource(core.ConfigMaps, "default").Get(ctx, core.RootCAConfigMap, &core.ConfigMap{}) == nil

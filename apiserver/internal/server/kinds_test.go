@@ -55,6 +55,7 @@ func (r refusal) check(t *testing.T, err error) {
 // TestKinds: objects of every kind are completed and refused as upstream's
 // server does it, word for word.
 func TestKinds(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("testdata", "kinds.yaml"))
 	if err != nil {
 		t.Fatal(err)

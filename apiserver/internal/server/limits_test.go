@@ -30,6 +30,7 @@ func amounts(cpu string) corev1.ResourceList {
 // TestLimitRange: a range holds from the answer on that it was made, for the
 // very next pod.
 func TestLimitRange(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	c.serviceAccount("default")
 	pods := c.root().Resource(core.Pods, "default")
@@ -62,6 +63,7 @@ func TestLimitRange(t *testing.T) {
 // TestPodSecurity: a namespace's labels hold, and whoever sets them is told of
 // the pods that are there.
 func TestPodSecurity(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	c.serviceAccount("default")
 	privileged := func(name string) *core.Pod {

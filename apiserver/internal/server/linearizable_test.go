@@ -191,6 +191,7 @@ func forwarded(t *testing.T, socket string) string {
 // each of the three is stopped and started, look as if they had happened one
 // after the other, each between its call and its answer.
 func TestRequestsAreLinearizable(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "e")
 	_, embedded := etcdtest.StartIn(t, dir)
 	if embedded.Socket == "" {

@@ -10,6 +10,7 @@ import (
 // TestListAnswers: what is asked for of collections in a wrong way is refused as
 // kube-apiserver refuses it, with every fault, in its order.
 func TestListAnswers(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	const maps = "/api/v1/namespaces/default/configmaps?"
 	for _, test := range []struct {
@@ -49,6 +50,7 @@ func TestListAnswers(t *testing.T) {
 // printed like all others, and jobs that go without a word of their pods are
 // warned of.
 func TestScaleAnswers(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	const things = "/apis/scale.example/v1/namespaces/default/things"
 	ask := func(method, path, accept, body string) (*http.Response, string) {
@@ -83,6 +85,7 @@ func TestScaleAnswers(t *testing.T) {
 // TestAdminAccess: claims that reach into devices which others use are made in
 // namespaces that are marked for it, and nowhere else.
 func TestAdminAccess(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	const group = "/apis/resource.k8s.io/v1/namespaces/"
 	ask := func(method, path, media, body string) (int, string) {

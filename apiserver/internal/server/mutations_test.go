@@ -57,6 +57,7 @@ var mutated = map[string]struct{ spec, binding, want, data string }{
 const mapParams = "\nparamKind: {apiVersion: v1, kind: ConfigMap}"
 
 func TestMutatingPolicies(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	c.parameterMaps()
 	for _, name := range slices.Sorted(maps.Keys(mutated)) {
@@ -89,6 +90,7 @@ func TestMutatingPolicies(t *testing.T) {
 // TestMutatingPods: lists are merged by their keys, and what comes in is
 // defaulted and seen by the built-in plugins.
 func TestMutatingPods(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	c.mutatingPolicy("pods", applies(
 		"Object{spec: Object.spec{initContainers: [Object.spec.initContainers{name: 'mesh', image: 'm', restartPolicy: 'Always'}]}}",
@@ -115,6 +117,7 @@ func TestMutatingPods(t *testing.T) {
 // TestPoliciesAreReinvoked: a policy that wants to sees once more what those
 // behind it made.
 func TestPoliciesAreReinvoked(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	for _, again := range []string{"Never", "IfNeeded"} {
 		match := fmt.Sprintf("\nreinvocationPolicy: %s\nmatchConstraints: {objectSelector: {matchLabels: {hook: %s}}, resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}]}", again, again)

@@ -13,6 +13,7 @@ import (
 // Ranges of nodes are what the nodes say: a server that starts anew gives none
 // of them twice.
 func TestNodeRangesSurviveARestart(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	begin := func() *cluster {
 		return startIn(t, dir, func(o *config.Options) {

@@ -39,6 +39,7 @@ func (c *cluster) request(method, path string, header map[string]string, body st
 func asMaster() map[string]string { return map[string]string{"Authorization": "Bearer master"} }
 
 func TestOperation(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	other, err := pki.SelfSigned(pki.Subject{CommonName: "other", DNSNames: []string{"api.example.com", "*.wild.example.com"}, Server: true}, time.Now(), time.Hour)
 	if err != nil {
@@ -155,6 +156,7 @@ func TestOperation(t *testing.T) {
 // While a server drains with --shutdown-send-retry-after, it finishes what is
 // under way and tells the rest to come back.
 func TestDrainTurnsAway(t *testing.T) {
+	t.Parallel()
 	c := start(t, func(o *config.Options) { o.Operation.ShutdownSendRetryAfter = true })
 	conn, err := tls.Dial("tcp", strings.TrimPrefix(c.address, "https://"), &tls.Config{InsecureSkipVerify: true})
 	c.must(err)

@@ -17,6 +17,7 @@ const (
 // TestPatchAnswers: patches that can't be applied, or change less than they
 // say, are answered as kube-apiserver answers them.
 func TestPatchAnswers(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	const (
 		deployment = "/apis/apps/v1/namespaces/default/deployments/d"

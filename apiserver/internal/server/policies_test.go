@@ -161,6 +161,7 @@ func (c *cluster) parameterMaps() {
 }
 
 func TestValidatingPolicies(t *testing.T) {
+	t.Parallel()
 	// All that the budget allows takes longer than a minute on a slow machine.
 	c := start(t, func(o *config.Options) { o.RequestTimeout = time.Hour })
 	c.parameterMaps()
@@ -191,6 +192,7 @@ func TestValidatingPolicies(t *testing.T) {
 
 // TestPoliciesOnClusterScope: objects without a namespace, and namespaces.
 func TestPoliciesOnClusterScope(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	c.parameterMaps()
 	const ref = "paramRef: {name: p1, parameterNotFoundAction: Deny}"
@@ -217,6 +219,7 @@ func TestPoliciesOnClusterScope(t *testing.T) {
 
 // TestPoliciesInOtherForms: a policy about one form of a resource holds for all.
 func TestPoliciesInOtherForms(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	const rules = "{matchPolicy: %s, resourceRules: [{apiGroups: [events.k8s.io], apiVersions: [v1], operations: [CREATE], resources: [events]}], objectSelector: {matchLabels: {hook: %s}}}"
 	c.validatingPolicy("same", "matchConstraints: "+fmt.Sprintf(rules, "Equivalent", "same")+
@@ -246,6 +249,7 @@ func TestPoliciesInOtherForms(t *testing.T) {
 // TestPoliciesCannotKeepThemselves: a policy that refuses everything is removed
 // as any other object is, and questions are answered.
 func TestPoliciesCannotKeepThemselves(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	c.validatingPolicy("all", "matchConstraints: {resourceRules: [{apiGroups: ['*'], apiVersions: ['*'], operations: ['*'], resources: ['*/*']}]}\nvalidations: [{expression: 'false'}]", "")
 	ctx, root := t.Context(), c.root()
@@ -265,6 +269,7 @@ func TestPoliciesCannotKeepThemselves(t *testing.T) {
 
 // TestPolicyAudit: what the auditor is told.
 func TestPolicyAudit(t *testing.T) {
+	t.Parallel()
 	c, path := audited(t)
 	c.validatingPolicy("p", "validations: [{expression: 'false', message: m}, {expression: 'true'}, {expression: \"object.data.z == ''\"}]\n"+
 		"auditAnnotations: [{key: k, valueExpression: \"' v-' + object.data.a\"}, {key: n, valueExpression: 'null'}, {key: e, valueExpression: \"''\"}]", "validationActions: [Audit]")
@@ -288,6 +293,7 @@ func TestPolicyAudit(t *testing.T) {
 
 // TestPoliciesOnCustomResources: as objects, and as parameters.
 func TestPoliciesOnCustomResources(t *testing.T) {
+	t.Parallel()
 	c, h := start(t), serveHooks(t)
 	k := &custom{c, t}
 	k.define(widgets("policies.test"))

@@ -65,12 +65,14 @@ func addressesOfSlice(s *discoveryv1.EndpointSlice) (out []string) {
 }
 
 func TestServerIsFound(t *testing.T) {
+	t.Parallel()
 	start(t, func(o *config.Options) { o.AdvertiseAddress = "192.0.2.1" }).awaitServers("192.0.2.1")
 }
 
 // TestServersComeAndGo: those that live are the endpoints of service
 // kubernetes; those that end or fall silent are not.
 func TestServersComeAndGo(t *testing.T) {
+	t.Parallel()
 	c := start(t) // on loopback, so that it says nothing of itself
 	clocks := []*testingclock.FakeClock{testingclock.NewFakeClock(time.Now()), testingclock.NewFakeClock(time.Now().Add(time.Hour))}
 	c.beside("192.0.2.1", clocks[0])

@@ -53,6 +53,7 @@ func sized(name, cpu string) *core.Pod {
 // TestResourceQuota holds a namespace to its quotas; the messages are those that
 // upstream 1.37 answered.
 func TestResourceQuota(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	c.namespace("shop")
 	ctx, root := t.Context(), c.root()
@@ -122,6 +123,7 @@ func TestResourceQuota(t *testing.T) {
 // TestQuotaUnderManyWriters: of more writers than there is room for, as many as
 // there is room for get it, and no other.
 func TestQuotaUnderManyWriters(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	c.namespace("shop")
 	const room, writers = 7, 24

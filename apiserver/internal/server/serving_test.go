@@ -44,6 +44,7 @@ func (c *cluster) ask(method, path string, header http.Header, body []byte) (*ht
 }
 
 func TestOperationalPaths(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	for path, want := range map[string]string{
 		"/healthz":                          "ok",
@@ -72,6 +73,7 @@ func TestOperationalPaths(t *testing.T) {
 }
 
 func TestMetricsCountRequests(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	c.must(c.root().Resource(core.Pods, "default").List(t.Context(), &corev1.PodList{}))
 	_, text := c.ask(http.MethodGet, "/metrics", nil, nil)
@@ -90,6 +92,7 @@ func TestMetricsCountRequests(t *testing.T) {
 }
 
 func TestWhatIsNotServed(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	tests := []struct {
 		method, path string
@@ -119,6 +122,7 @@ func TestWhatIsNotServed(t *testing.T) {
 }
 
 func TestBodyLimit(t *testing.T) {
+	t.Parallel()
 	c := start(t, func(o *config.Options) { o.MaxRequestBodyBytes = 1024 })
 	secret := &core.Secret{ObjectMeta: metav1.ObjectMeta{Name: "big"}, Data: map[string][]byte{"x": make([]byte, 2048)}}
 	err := c.root().Resource(core.Secrets, "default").Create(t.Context(), secret, nil)
@@ -128,6 +132,7 @@ func TestBodyLimit(t *testing.T) {
 }
 
 func TestDiscovery(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	var list metav1.APIResourceList
 	c.must(c.root().Do(t.Context(), http.MethodGet, "/api/v1", nil, &list))
@@ -176,6 +181,7 @@ func TestDiscovery(t *testing.T) {
 }
 
 func TestRelay(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	c.namespace("shop")
 	c.serviceAccount("shop")
@@ -221,6 +227,7 @@ func TestRelay(t *testing.T) {
 }
 
 func TestRestartKeepsEverything(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	c := startIn(t, dir)
 	c.namespace("shop")
@@ -230,6 +237,7 @@ func TestRestartKeepsEverything(t *testing.T) {
 }
 
 func TestDrainEndsWatchesAndFinishes(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	stream, err := c.root().Resource(core.Pods, "").Watch(t.Context())
 	c.must(err)
@@ -255,6 +263,7 @@ func TestDrainEndsWatchesAndFinishes(t *testing.T) {
 }
 
 func TestReadyFailsWhileDraining(t *testing.T) {
+	t.Parallel()
 	c := start(t, func(o *config.Options) { o.ShutdownDelay = time.Second })
 	client := c.root() // connected before the drain
 	done := make(chan error, 1)
@@ -269,6 +278,7 @@ func TestReadyFailsWhileDraining(t *testing.T) {
 }
 
 func TestSelfSignedCertificateIsPublished(t *testing.T) {
+	t.Parallel()
 	c := start(t, func(o *config.Options) { o.TLSCertFile, o.TLSKeyFile, o.ClientCAFile = "", "", "" })
 	made := filepath.Join(c.server.options.CertDir, "apiserver.crt")
 	pem, err := os.ReadFile(made)
@@ -282,6 +292,7 @@ func TestSelfSignedCertificateIsPublished(t *testing.T) {
 }
 
 func TestPortInUse(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	o := *c.server.options
 	o.DataDir = t.TempDir()

@@ -51,6 +51,7 @@ func (c *cluster) socket(path, protocol string) (*websocket.Conn, error) {
 // TestStreamsEndWithTheServer: a stream that nobody ends is counted while it
 // is open, and told goodbye when the server drains.
 func TestStreamsEndWithTheServer(t *testing.T) {
+	t.Parallel()
 	c := start(t)
 	c.nodeAt("n1", func(w http.ResponseWriter, r *http.Request) {
 		if _, err := httpstream.Handshake(r, w, []string{"v4.channel.k8s.io"}); err != nil {

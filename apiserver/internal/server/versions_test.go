@@ -10,6 +10,7 @@ import (
 
 // TestRuntimeConfig: a version that is switched off is nowhere.
 func TestRuntimeConfig(t *testing.T) {
+	t.Parallel()
 	c := start(t, func(o *config.Options) {
 		o.Operation.RuntimeConfig = config.RuntimeConfig{"apps/v1": "false", "authorization.k8s.io/v1": "false", "api/beta": "true"}
 	})

@@ -22,6 +22,7 @@ import (
 
 // TestWebhookBehindAService finds the webhook by the service's endpoints.
 func TestWebhookBehindAService(t *testing.T) {
+	t.Parallel()
 	c, h := start(t), serveHooks(t)
 	ctx, root := t.Context(), c.root()
 	c.namespace("hooks")
@@ -67,6 +68,7 @@ func TestWebhookBehindAService(t *testing.T) {
 // TestWebhookThatCallsBack: a webhook that makes what it is asked about comes
 // to an end, by its timeouts, and the server with it stays in order.
 func TestWebhookThatCallsBack(t *testing.T) {
+	t.Parallel()
 	c, h := start(t), serveHooks(t)
 	root := c.root()
 	var depth sync.Map
