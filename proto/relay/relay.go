@@ -176,3 +176,13 @@ func (r *Recorder) Unsent() []Stamp {
 	r.sent = len(r.stamps)
 	return out
 }
+
+// Lost says that what has been sent may not have arrived: Unsent returns it again.
+func (r *Recorder) Lost() {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sent = 0
+}

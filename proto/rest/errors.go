@@ -1,9 +1,12 @@
 package rest
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 
@@ -11,6 +14,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
+
+// Unanswered reports whether err leaves open what became of a request: no answer
+// came, or one that does not say whether the server did, or still does, what it was
+// asked for. 503 and 429 mean that it did not, but an earlier one that was sent for
+// the same purpose may have been carried out; whoever is told so can only ask again.
+func Unanswered(err error) bool {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		switch status.Status().Code {
+		case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+			return true
+		}
+		return false
+	}
+	var network net.Error // *url.Error, which http.Client returns, is one
+	return errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+}
 
 // maxErrorBody bounds what is read of an answer that says no.
 const maxErrorBody = 64 << 10

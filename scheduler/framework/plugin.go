@@ -127,6 +127,11 @@ type LongPreBind interface {
 }
 
 // Bind binds the pod to the node, or answers Skip to leave it to the next one.
+//
+// An error that leaves open what became of it (no answer from the API server, or
+// one like 504; see rest.Unanswered) has Bind called again with the same pod and node,
+// until there is an answer: the pod keeps its room all the while. After any other,
+// the pod is read, and is tried anew unless it is bound.
 type Bind interface {
 	Plugin
 	Bind(ctx context.Context, state *CycleState, pod *PodInfo, node string) *Status

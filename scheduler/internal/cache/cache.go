@@ -120,6 +120,24 @@ func (c *Cache) FinishBinding(uid types.UID) {
 	p.element = c.expiring.PushBack(p)
 }
 
+// Bound is the node on which the API has shown a pod; empty if it has not.
+func (c *Cache) Bound(uid types.UID) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p, known := c.pods[uid]; known && !p.assumed {
+		return p.node
+	}
+	return ""
+}
+
+// HasNode reports whether there is a node of that name.
+func (c *Cache) HasNode(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	entry, known := c.nodes[name]
+	return known && entry.info.Node != nil
+}
+
 // Forget counts an assumed pod out again, and reports whether it did: not if
 // the API knows the pod by now, or it is gone.
 func (c *Cache) Forget(uid types.UID) bool {

@@ -3,6 +3,7 @@ package cycle
 import (
 	"context"
 	"errors"
+	"io"
 	"maps"
 	"strings"
 	"sync"
@@ -35,6 +36,7 @@ type cluster struct {
 	bound       map[string]int // how often each was really bound
 	events      []string
 	lag         time.Duration // of the watch, for bindings
+	away        bool          // pods can't be read
 	lingering   bool          // those who have to leave do not end
 	extenders   *extender.Chain
 	budgets     []*policyv1.PodDisruptionBudget
@@ -45,8 +47,9 @@ type cluster struct {
 // fault is what goes wrong with a binding.
 type fault struct {
 	err     error
-	carried bool // it was done, only the answer got lost
-	hang    bool // no answer comes at all
+	carried bool          // it was done, only the answer got lost
+	hang    bool          // no answer comes at all
+	late    time.Duration // after which it is carried out, whatever was answered
 }
 
 func (c *cluster) Name() string { return "Cluster" }
@@ -69,6 +72,8 @@ func (c *cluster) Bind(ctx context.Context, _ *framework.CycleState, pod *framew
 	switch {
 	case f == nil:
 		return nil
+	case f.late > 0:
+		time.AfterFunc(f.late, func() { _ = c.bind(name, node) })
 	case f.hang:
 		<-ctx.Done()
 		return framework.AsError(ctx.Err())
@@ -108,6 +113,9 @@ func (c *cluster) bind(name, node string) error {
 func (c *cluster) Pod(_ context.Context, _, name string) (*core.Pod, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.away {
+		return nil, io.EOF
+	}
 	if pod, known := c.pods[name]; known {
 		return pod.DeepCopy(), nil
 	}

@@ -25,6 +25,7 @@ import (
 type Queue interface {
 	Pop(ctx context.Context) (*framework.QueuedPod, error)
 	Current(uid types.UID) (*core.Pod, bool)
+	Left(uid types.UID) <-chan struct{}
 	Done(uid types.UID)
 	Failed(uid types.UID, failure queue.Failure)
 	Move(event framework.Event)
@@ -36,6 +37,8 @@ type Cache interface {
 	Assume(pod *framework.PodInfo, node string) error
 	FinishBinding(uid types.UID)
 	Forget(uid types.UID) bool
+	Bound(uid types.UID) string
+	HasNode(name string) bool
 }
 
 // Reporter tells people what became of a pod.
@@ -54,7 +57,8 @@ type PodReader interface {
 const (
 	// maxBindings bounds the bindings under way.
 	maxBindings = 64
-	// bindTimeout bounds one binding, retries included.
+	// bindTimeout bounds what plugins do before and after a binding, and the wait for
+	// one answer to it.
 	bindTimeout = 30 * time.Second
 	// measureEvery is how long after one attempt that had each plugin measured
 	// the next one has: it takes about as long as the attempt itself.
@@ -218,6 +222,11 @@ func (a *attempt) await(ctx context.Context, waiting *permit.Pod) {
 	}
 }
 
+// inTime is for one step of a binding.
+func (a *attempt) inTime() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(a.bindCtx, bindTimeout)
+}
+
 // prepareThenLaunch has the PreBind plugins take the time they need, without a
 // slot of those that are bound.
 func (a *attempt) prepareThenLaunch(ctx context.Context) {
@@ -261,8 +270,6 @@ func (a *attempt) launch(ctx context.Context) {
 			a.Metrics.Binding.Dec()
 			<-a.slots
 		}()
-		ctx, cancel := context.WithTimeout(a.bindCtx, bindTimeout)
-		defer cancel()
 		a.bind(ctx)
 	})
 }
@@ -357,26 +364,36 @@ func (a *attempt) failed(err error) {
 	a.Reporter.Unscheduled(current, err, a.Nominations.Of(pod.UID))
 }
 
-// bind ties the assumed pod to its node, or takes everything back.
+// bind ties the assumed pod to its node, or takes everything back. ctx ends when
+// the scheduler is to end; what is under way then is given a little longer.
 func (a *attempt) bind(ctx context.Context) {
 	pod := a.queued.PodInfo
-	if !a.prepare(ctx) {
+	inTime, cancel := a.inTime()
+	defer cancel()
+	if !a.prepare(inTime) {
 		return
 	}
 	begun := a.Clock.Now()
-	status := a.send(ctx)
+	status, err := (*framework.Status)(nil), a.sendUntilKnown(ctx)
+	if err != nil {
+		status = framework.AsError(err)
+	}
 	a.points.observe(a.profile, "Bind", status, begun)
-	if !status.IsSuccess() {
-		if bound, err := a.lostAnswer(ctx, status.Err()); !bound {
-			a.undo(ctx)
-			a.bindFailed(err)
-			return
-		}
+	switch {
+	case errors.Is(err, errLeaving):
+		a.leave(ctx)
+		return
+	case err != nil:
+		a.undo(ctx)
+		a.bindFailed(err)
+		return
 	}
 	a.Cache.FinishBinding(pod.Pod.UID)
 	a.Queue.Done(pod.Pod.UID)
 	begun = a.Clock.Now()
-	a.profile.RunPostBind(ctx, a.state, pod, a.node)
+	inTime, cancel = a.inTime()
+	defer cancel()
+	a.profile.RunPostBind(inTime, a.state, pod, a.node)
 	a.points.observe(a.profile, "PostBind", nil, begun)
 	a.Metrics.Scheduled(a.profile.SchedulerName, a.Clock.Since(a.begun), a.Clock.Since(a.queued.Added), a.queued.Attempts)
 	if a.queued.Flushed {
@@ -384,15 +401,4 @@ func (a *attempt) bind(ctx context.Context) {
 	}
 	a.Logger.Info("pod bound", zap.String("pod", a.queued.Key()), zap.String("node", a.node), zap.String("uid", string(pod.Pod.UID)))
 	a.Reporter.Scheduled(pod.Pod, a.node)
-}
-
-// send has the pod bound by the extender that binds it, or else by the plugins.
-func (a *attempt) send(ctx context.Context) *framework.Status {
-	pod := a.queued.PodInfo
-	if bound, err := a.Extenders.Bind(ctx, pod.Pod, a.node); err != nil {
-		return framework.AsError(err)
-	} else if bound {
-		return nil
-	}
-	return a.profile.RunBind(ctx, a.state, pod, a.node)
 }

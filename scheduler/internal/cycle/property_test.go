@@ -3,6 +3,7 @@ package cycle
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
@@ -85,7 +86,7 @@ func upheaval(random *rand.Rand, c *cluster, byName map[string]*core.Node) {
 			return nil
 		}
 		faults := []fault{
-			{err: errors.New("EOF")}, {err: errors.New("EOF"), carried: true}, {hang: true}, {hang: true, carried: true},
+			{err: io.EOF}, {err: io.EOF, carried: true}, {hang: true}, {hang: true, carried: true},
 			{err: apierrors.NewInternalError(errors.New("x"))}, {err: apierrors.NewServiceUnavailable("x")},
 		}
 		return &faults[faulty.IntN(len(faults))]

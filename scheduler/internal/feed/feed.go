@@ -119,8 +119,8 @@ func (f *Feed) promised(before string, pod *core.Pod) {
 
 // assigned takes a pod that got a node, from us or from somebody else.
 func (f *Feed) assigned(pod *core.Pod) {
+	f.cache.SetPod(pod) // before the queue: who waits there for the pod's end asks here where it is
 	f.queue.Delete(pod.UID)
-	f.cache.SetPod(pod)
 	f.promises.Taken(pod.UID, pod.Spec.NodeName)
 	f.permits.Reject(pod.UID, "", "the pod was bound by another")
 	f.queue.Move(framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Add, NewPod: pod})

@@ -73,12 +73,12 @@ func TestPods(t *testing.T) {
 		want   []string
 	}{
 		"new, waiting":        {nil, watch.Added, waiting, []string{"queue add p"}},
-		"new, assigned":       {nil, watch.Added, assigned, []string{"queue delete p", "cache pod p on n1", "event AssignedPodAdd"}},
+		"new, assigned":       {nil, watch.Added, assigned, []string{"cache pod p on n1", "queue delete p", "event AssignedPodAdd"}},
 		"new, ended":          {nil, watch.Added, changed(assigned, phase(corev1.PodSucceeded)), nil},
 		"new, being deleted":  {nil, watch.Added, changed(waiting, deleting), nil},
 		"waiting, changed":    {waiting, watch.Modified, changed(waiting, phase(corev1.PodPending)), []string{"queue update p"}},
 		"waiting, deleting":   {waiting, watch.Modified, changed(waiting, deleting), []string{"queue delete p"}},
-		"bound":               {waiting, watch.Modified, assigned, []string{"queue delete p", "cache pod p on n1", "event AssignedPodAdd"}},
+		"bound":               {waiting, watch.Modified, assigned, []string{"cache pod p on n1", "queue delete p", "event AssignedPodAdd"}},
 		"kubelet's report":    {assigned, watch.Modified, changed(assigned, phase(corev1.PodRunning)), nil},
 		"began to run":        {assigned, watch.Modified, changed(assigned, func(p *core.Pod) { p.Status.StartTime = &metav1.Time{Time: time.Unix(1, 0)} }), []string{"cache pod p on n1"}},
 		"shrunk":              {assigned, watch.Modified, changed(assigned, fixture.Requests("cpu", "1")), []string{"cache pod p on n1", "event AssignedPodUpdatePodScaleDown"}},

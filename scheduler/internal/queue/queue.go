@@ -74,9 +74,10 @@ type item struct {
 	parkedAt time.Time     // entered unschedulable
 
 	// While in flight:
-	since  uint64    // the first event the attempt did not see
-	update *core.Pod // came meanwhile
-	left   bool      // deleted or bound meanwhile
+	since  uint64        // the first event the attempt did not see
+	update *core.Pod     // came meanwhile
+	left   bool          // deleted or bound meanwhile
+	leaves chan struct{} // closed then, if somebody asked
 }
 
 // Queue is safe for concurrent use; Pop is for one caller.
@@ -204,6 +205,9 @@ func (q *Queue) Delete(uid types.UID) {
 	delete(q.items, uid)
 	if it.place == inFlight {
 		it.left = true // the cycle still holds it; it ends there
+		if it.leaves != nil {
+			close(it.leaves)
+		}
 		return
 	}
 	q.take(it)
@@ -241,7 +245,7 @@ func (q *Queue) tryPop() *framework.QueuedPod {
 	it.place = inFlight
 	it.Attempts++
 	it.since = q.journal.next()
-	it.update, it.left = nil, false
+	it.update, it.left, it.leaves = nil, false, nil
 	it.element = q.flying.PushBack(it)
 	// Each attempt has its own stamps: the one that binds the pod sends its own.
 	it.Relay = &relay.Recorder{}
@@ -265,6 +269,26 @@ func (q *Queue) Current(uid types.UID) (*core.Pod, bool) {
 	}
 	return it.Pod, true
 }
+
+// Left is closed when a pod in flight is deleted, or has a node by the API's word.
+func (q *Queue) Left(uid types.UID) <-chan struct{} {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	it, known := q.items[uid]
+	if !known {
+		return closed
+	}
+	if it.leaves == nil {
+		it.leaves = make(chan struct{})
+	}
+	return it.leaves
+}
+
+var closed = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
 
 // Where tells in which part of the queue a pod is, and which plugins rejected
 // it last; empty if it is not in the queue, "in flight" while it is attempted or

@@ -55,6 +55,9 @@ func TestBind(t *testing.T) {
 			if got.Target.Name != "n1" || got.Target.Kind != "Node" || got.UID != pod.Pod.UID || got.Kind != "Binding" {
 				t.Errorf("sent %+v", got)
 			}
+			if again := len(state.Relay.Unsent()); again != map[bool]int{true: 0, false: 2}[status.IsSuccess()] {
+				t.Errorf("%d stamps go with the next request", again)
+			}
 			sent, err := relay.Decode(stamps)
 			if err != nil || len(sent) != 2 || sent[1].Hop != relay.SchedulerBinding {
 				t.Errorf("stamps %v %v", sent, err)

@@ -1,0 +1,156 @@
+package cycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"kctl/proto/backoff"
+	"kctl/proto/core"
+	"kctl/proto/rest"
+	"kctl/scheduler/internal/metrics"
+	"kctl/scheduler/internal/queue"
+)
+
+// resend is how long a Binding without an answer waits to be sent again. All of them
+// keep their slots: a server that is away is asked some ten times a second at most.
+var resend = backoff.Policy{Initial: 100 * time.Millisecond, Max: 5 * time.Second, Jitter: 0.5}
+
+// patience is how often a server is asked that answers, but not to the point.
+const patience = 5
+
+var (
+	// errNotOurs says that the pod is gone or has another node.
+	errNotOurs = errors.New("the pod is gone or was bound by another")
+	// errLeaving says that the scheduler ends before the outcome is known.
+	errLeaving = errors.New("the scheduler ends")
+)
+
+// sendUntilKnown has the Binding sent, and sent again for as long as nobody knows
+// what became of it: one whose answer got lost may be carried out at any time, also
+// after the pod has been read without a node. Were its room given away before, the
+// node could get more than it holds. The pod stays assumed meanwhile. It
+// returns nil when the pod is bound to the node.
+//
+// What ends it is an answer, or the pod's end or node on the watch. That a Binding
+// names the pod's UID keeps it from pods of the same name that come later.
+func (a *attempt) sendUntilKnown(ctx context.Context) error {
+	var cause error
+	again := true
+	for tries := 1; ; tries++ {
+		if again {
+			if again, cause = a.send(); cause == nil {
+				return nil
+			}
+			again = again && a.Cache.HasNode(a.node)
+		}
+		if known, err := a.outcome(cause, tries, again); known {
+			return err
+		}
+		if tries == 1 {
+			a.Logger.Warn("nobody knows what became of a binding, it is sent until there is an answer",
+				zap.String("pod", a.queued.Key()), zap.String("node", a.node), zap.Error(cause))
+		}
+		wait := a.Clock.NewTimer(resend.Delay(tries))
+		select {
+		case <-wait.C():
+		case <-a.Queue.Left(a.queued.Pod.UID):
+			wait.Stop()
+			if a.Cache.Bound(a.queued.Pod.UID) == a.node {
+				return nil
+			}
+			return errors.Join(errNotOurs, cause)
+		case <-ctx.Done():
+			wait.Stop()
+			return errLeaving
+		}
+	}
+}
+
+// send has the pod bound by the extender that binds it, or else by the plugins;
+// these may be asked again. An extender is not: it may take only some pods, and
+// where it is away for long, they would keep everybody else's slots.
+func (a *attempt) send() (again bool, err error) {
+	ctx, cancel := a.inTime()
+	defer cancel()
+	pod := a.queued.PodInfo
+	if bound, err := a.Extenders.Bind(ctx, pod.Pod, a.node); bound || err != nil {
+		return false, err
+	}
+	return true, a.profile.RunBind(ctx, a.state, pod, a.node).Err()
+}
+
+// outcome says what became of a Binding that was answered by cause, if that can be
+// known: nil if it was carried out. Where an earlier one was lost, a refusal is no
+// more than the answer to the last.
+func (a *attempt) outcome(cause error, tries int, again bool) (known bool, err error) {
+	switch {
+	case apierrors.IsNotFound(cause):
+		return true, errors.Join(errNotOurs, cause)
+	case tries == 1 && refused(cause) && !apierrors.IsConflict(cause):
+		return true, cause
+	case again && rest.Unanswered(cause):
+		return false, nil
+	case again && tries < patience && failedInside(cause):
+		return false, nil
+	}
+	ctx, cancel := a.inTime()
+	defer cancel()
+	stored, err := a.Pods.Pod(ctx, a.queued.Pod.Namespace, a.queued.Pod.Name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return true, errors.Join(errNotOurs, cause)
+	case err != nil:
+		return tries >= patience && refused(err), errors.Join(cause, err)
+	}
+	return true, a.asStored(stored, cause)
+}
+
+// asStored says by the pod as it is stored what became of its Binding.
+func (a *attempt) asStored(stored *core.Pod, cause error) error {
+	switch {
+	case stored.UID != a.queued.Pod.UID:
+		return errors.Join(errNotOurs, cause)
+	case stored.Spec.NodeName == a.node:
+		return nil
+	case stored.Spec.NodeName != "" || apierrors.IsConflict(cause):
+		return errors.Join(errNotOurs, cause)
+	}
+	return cause
+}
+
+// refused reports whether the server answered that it does not do it.
+func refused(err error) bool {
+	code := codeOf(err)
+	return code >= 400 && code < 500 && !rest.Unanswered(err)
+}
+
+// failedInside reports an answer that is a fault of the server. Ours has changed
+// nothing then; kube-apiserver says the same where a webhook failed and where etcd
+// did not answer.
+func failedInside(err error) bool { return codeOf(err) == http.StatusInternalServerError }
+
+func codeOf(err error) int32 {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		return status.Status().Code
+	}
+	return 0
+}
+
+// bindFailed is failed, without words to people where the pod's owner or
+// another scheduler was quicker.
+func (a *attempt) bindFailed(err error) {
+	if errors.Is(err, errNotOurs) {
+		a.Metrics.Attempt(metrics.ResultError, a.profile.SchedulerName, a.Clock.Since(a.begun))
+		a.Logger.Info("binding came too late", zap.String("pod", a.queued.Key()), zap.String("node", a.node), zap.Error(err))
+		a.Queue.Failed(a.queued.Pod.UID, queue.Failure{Error: true})
+		return
+	}
+	a.failed(fmt.Errorf("binding rejected: %w", err))
+}
