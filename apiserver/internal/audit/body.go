@@ -69,6 +69,9 @@ func (b *Body) json(omitManagedFields bool) json.RawMessage {
 			return nil
 		}
 	case err == nil && strings.HasSuffix(media, "yaml"):
+		if bounds.YAML(text, maxBody) != nil {
+			return nil
+		}
 		if text, err = yaml.YAMLToJSON(text); err != nil {
 			return nil
 		}

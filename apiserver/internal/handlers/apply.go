@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/bounds"
 	"kctl/proto/core"
 )
 
@@ -60,6 +61,9 @@ func (c *call) applied(fieldValidation string) (*unstructured.Unstructured, erro
 	body, err := c.body()
 	if err != nil {
 		return nil, err
+	}
+	if err := bounds.YAML(body, c.MaxBody); err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
 	}
 	out := &unstructured.Unstructured{Object: map[string]any{}}
 	if fieldValidation == metav1.FieldValidationStrict {

@@ -168,6 +168,9 @@ func (c *call) decodeOwn(body []byte, kind schema.GroupVersionKind) (obj *unstru
 }
 
 func (c *call) decodeYAML(body []byte, into runtime.Object, kind schema.GroupVersionKind, fieldValidation string) error {
+	if err := bounds.YAML(body, c.MaxBody); err != nil {
+		return cannotHandle(kind, err)
+	}
 	text, err := yaml.YAMLToJSON(body)
 	if err != nil {
 		return cannotHandle(kind, err)

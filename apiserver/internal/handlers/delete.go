@@ -89,6 +89,9 @@ func (c *call) decodeOptions(body []byte, options *metav1.DeleteOptions) error {
 	case runtime.ContentTypeJSON:
 		return optionsFromJSON(body, options)
 	case runtime.ContentTypeYAML:
+		if err := bounds.YAML(body, c.MaxBody); err != nil {
+			return apierrors.NewBadRequest(err.Error())
+		}
 		text, err := yaml.YAMLToJSON(body)
 		if err != nil {
 			return apierrors.NewBadRequest(err.Error())

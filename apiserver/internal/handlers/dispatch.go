@@ -35,7 +35,7 @@ func (d *Dispatcher) Serve(c *gin.Context, served registry.Served, info *request
 		handlers: &d.handlers, resource: resource.Resource, kind: resource.GVK(), store: served.Resource, accounts: resource.Accounts, jsonOnly: resource.JSONOnly,
 		gin: c, ctx: c.Request.Context(), namespace: info.Namespace,
 	}
-	if info.Verb == "watch" && info.Parts == nil || !resource.Namespaced && info.Namespace != "" {
+	if !resource.Namespaced && info.Namespace != "" {
 		return false
 	}
 	all, ok := call.methodsAt(served, resource, info)
@@ -58,6 +58,9 @@ func (d *Dispatcher) Serve(c *gin.Context, served registry.Served, info *request
 // methodsAt are the methods of the path that info is about, which is that of a
 // collection, an object or a part of one.
 func (c *call) methodsAt(served registry.Served, resource registry.Info, info *request.Info) (methods, bool) {
+	if info.Prefix != "" {
+		return c.methodsUnder(resource, info)
+	}
 	switch len(info.Parts) {
 	case 1:
 		if resource.Namespaced && info.Namespace == "" {
@@ -89,4 +92,23 @@ func (c *call) methodsAt(served registry.Served, resource registry.Info, info *r
 		return parts, true
 	}
 	return nil, false
+}
+
+// methodsUnder are the methods of a path with a verb before the resource. What
+// else the method says was not what the user's right was decided by.
+func (c *call) methodsUnder(resource registry.Info, info *request.Info) (methods, bool) {
+	if info.Prefix != "watch" {
+		return methods{}, true
+	}
+	switch len(info.Parts) {
+	case 1:
+	case 2:
+		if resource.Namespaced && info.Namespace == "" {
+			return nil, false
+		}
+		c.name = info.Parts[1]
+	default:
+		return nil, false
+	}
+	return methods{http.MethodGet: (*call).watchPath}, true
 }

@@ -40,7 +40,7 @@ func Parse(r *http.Request) *Info {
 			info.Resource = false
 			return info
 		}
-		info.Verb, parts = parts[0], parts[1:]
+		info.Verb, info.Prefix, parts = parts[0], parts[0], parts[1:]
 	}
 	info.place(parts)
 	info.collection(r)

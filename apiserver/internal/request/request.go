@@ -27,6 +27,9 @@ type Info struct {
 	// Verb is get, list, watch, create, update, patch, delete, deletecollection
 	// or proxy for resources, and the lower-case HTTP method for other paths.
 	Verb string
+	// Prefix is "watch" or "proxy" where the path has one before the resource,
+	// which is the verb then, whatever the method.
+	Prefix string
 
 	APIPrefix, APIGroup, APIVersion string
 	Namespace                       string

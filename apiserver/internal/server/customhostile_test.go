@@ -42,6 +42,37 @@ func (c *custom) hostile() {
 	}
 }
 
+// verbs: a path that says "watch" or "proxy" before the resource is decided by
+// that word, and so is nothing else, whatever the method.
+func (c *custom) verbs() {
+	const group = "verbs.test"
+	c.define(widgets(group))
+	const objects = "/namespaces/default/widgets"
+	path := "/apis/" + group + "/v1"
+	c.want(201, "POST", path+objects, widget(group+"/v1", "a", `{"color":"red"}`))
+	for _, prefix := range []string{"/watch", "/proxy"} {
+		for _, method := range []string{"POST", "PUT", "PATCH", "DELETE"} {
+			for _, of := range []string{objects, objects + "/a", objects + "/a/status"} {
+				code, answer, _ := c.call(method, path+prefix+of, widget(group+"/v1", "a", `{"color":"blue"}`), merge...)
+				if code != 405 && code != 404 || answer["reason"] != "MethodNotAllowed" && answer["reason"] != "NotFound" {
+					c.t.Errorf("%s %s: %d %v", method, prefix+of, code, answer)
+				}
+			}
+		}
+	}
+	if code, answer, _ := c.call("GET", path+"/proxy"+objects+"/a", nil); code != 405 {
+		c.t.Errorf("GET by a proxy: %d %v", code, answer)
+	}
+	for _, of := range []string{objects, objects + "/a", "/widgets"} {
+		if _, answer, _ := c.call("GET", path+"/watch"+of+"?timeoutSeconds=1", nil); answer["type"] != "ADDED" {
+			c.t.Errorf("GET %s: %v", of, answer)
+		}
+	}
+	if left := c.want(200, "GET", path+objects+"/a", nil); left["spec"].(map[string]any)["color"] != "red" {
+		c.t.Errorf("changed: %v", left)
+	}
+}
+
 // many: writers and readers go on while a definition comes, changes and goes.
 func (c *custom) many() {
 	const group, path = "many.test", "/apis/many.test/v1/namespaces/default/widgets"

@@ -98,6 +98,8 @@ func hostileBodies(c *cluster) {
 	for i := range 9 {
 		laughs += fmt.Sprintf("a%d: &a%d [%s*a%d]\n", i+1, i+1, strings.Repeat(fmt.Sprintf("*a%d,", i), 8), i)
 	}
+	// Few values, so that readers of YAML don't mind, but 4 MB of JSON for each KB.
+	longLaughs := "metadata: {name: x}\na: &a " + strings.Repeat("x", 4<<10) + "\nb: [" + strings.Repeat("*a,", 1<<10) + "*a]\n"
 	many := func(head, item string, n int, tail string) string {
 		return head + strings.TrimSuffix(strings.Repeat(item+",", n), ",") + tail
 	}
@@ -125,6 +127,10 @@ func hostileBodies(c *cluster) {
 		{"laughs", "POST", maps, "yaml", laughs, 400, "excessive aliasing"},
 		{"laughs applied", "PATCH", maps + "/x?fieldManager=a", "apply-patch+yaml", laughs, 400, "excessive aliasing"},
 		{"laughs patched", "PATCH", maps + "/kept", "strategic-merge-patch+json", laughs, 400, "invalid JSON patch"},
+		{"long laughs", "POST", maps, "yaml", longLaughs, 400, "excessive aliasing"},
+		{"long laughs applied", "PATCH", maps + "/x?fieldManager=a", "apply-patch+yaml", longLaughs, 400, "excessive aliasing"},
+		{"long laughs deleted", "DELETE", maps + "/kept", "yaml", longLaughs, 400, "excessive aliasing"},
+		{"long laughs reviewed", "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", "yaml", longLaughs, 400, "excessive aliasing"},
 		{"its own part", "POST", maps, "yaml", "a: &a [*a]\n", 400, "contains itself"},
 		{"containers", "POST", pods, "json", many(`{"metadata":{"name":"x"},"spec":{"containers":[`, "{}", 900_000, "]}}"), 413, "at most 100000 are taken"},
 		{"nulls", "POST", pods, "json", many(`{"metadata":{"name":"x"},"spec":{"containers":[`, "null", 500_000, "]}}"), 413, "at most 100000 are taken"},

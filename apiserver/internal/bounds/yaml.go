@@ -1,0 +1,57 @@
+package bounds
+
+import (
+	"bytes"
+	"errors"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// YAML refuses a body that is longer than limit when what its aliases stand for
+// is written out: an alias takes two bytes, whatever it stands for. Readers of
+// YAML bound how many values they make of aliases, and not how long these are.
+func YAML(body []byte, limit int64) error {
+	if bytes.IndexByte(body, '&') < 0 || bytes.IndexByte(body, '*') < 0 {
+		return nil // an alias needs an anchor
+	}
+	var document yaml.Node
+	if err := yaml.Unmarshal(body, &document); err != nil {
+		return err
+	}
+	if (written{limit, map[*yaml.Node]int64{}}).length(&document) > limit {
+		return errAliases
+	}
+	return nil
+}
+
+var errAliases = errors.New("error converting YAML to JSON: yaml: document contains excessive aliasing") // upstream's words for the worst
+
+// written measures values as they are without aliases.
+type written struct {
+	limit   int64
+	anchors map[*yaml.Node]int64 // that were measured
+}
+
+// length stops counting soon after the limit. What has itself in it has no
+// length; whoever decodes it says so.
+func (w written) length(n *yaml.Node) int64 {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+		if known, ok := w.anchors[n]; ok {
+			return known
+		}
+	}
+	if n.Anchor != "" {
+		w.anchors[n] = 0
+	}
+	sum := int64(1 + len(n.Value))
+	for _, part := range n.Content {
+		if sum += w.length(part); sum > w.limit {
+			break
+		}
+	}
+	if n.Anchor != "" {
+		w.anchors[n] = sum
+	}
+	return sum
+}
