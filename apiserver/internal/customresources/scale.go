@@ -65,7 +65,7 @@ func (p *scalePaths) subresource(of registry.Resource, replicas managed.Replicas
 	r.Group, r.Version, r.Kind = scaleKind.Group, scaleKind.Version, scaleKind.Kind
 	return registry.Subresource{Name: "scale", Kind: scaleKind, Object: registry.NewScale(registry.View{
 		Of: of, As: "scale",
-		Shown:   registry.Info{Resource: r, Columns: cells.ScaleColumns()},
+		Shown:   registry.Info{Resource: r, Columns: cells.CustomScaleColumns()},
 		Cells:   func(shown core.Object) []any { return cells.ScaleRow(shown.(*autoscalingv1.Scale), clock.Now()) },
 		NewKind: func() core.Object { return new(autoscalingv1.Scale) },
 		Show:    func(stored core.Object) (core.Object, error) { return p.show(stored.(*object)) },

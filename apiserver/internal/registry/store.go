@@ -236,8 +236,8 @@ func (s *Store[T]) Default(obj core.Object) {
 }
 
 var defaultColumns = []metav1.TableColumnDefinition{
-	{Name: "Name", Type: "string", Format: "name", Description: "Name must be unique within a namespace."},
-	{Name: "Age", Type: "string", Description: "Time since the object was created."},
+	{Name: "Name", Type: "string", Format: "name", Description: metav1.ObjectMeta{}.SwaggerDoc()["name"]},
+	{Name: "Age", Type: "string", Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"]},
 }
 
 // Row implements Resource.

@@ -2,9 +2,15 @@ package server
 
 import (
 	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // TestListAnswers: what is asked for of collections in a wrong way is refused as
@@ -42,6 +48,39 @@ func TestListAnswers(t *testing.T) {
 		answer, text := c.ask(test.method, test.path, http.Header{"Content-Type": {putIt}}, []byte(body))
 		if answer.StatusCode != test.code || !strings.Contains(string(text), test.says) {
 			t.Errorf("%s %s: %d %.600s", test.method, test.path, answer.StatusCode, text)
+		}
+	}
+	t.Run("columns", func(t *testing.T) { sameColumns(t, c) })
+}
+
+//go:embed testdata/columns.txt
+var upstreamsColumns string
+
+// sameColumns: tables have the columns that kube-apiserver's have, described in
+// its words. testdata/columns.txt is what it answered: a path, and below it the
+// name, type, format, priority and description of each column.
+func sameColumns(t *testing.T, c *cluster) {
+	metadata := metav1.ObjectMeta{}.SwaggerDoc()
+	for _, block := range strings.Split("\n"+strings.TrimSpace(upstreamsColumns), "\n/")[1:] {
+		path, lines, _ := strings.Cut("/"+block, "\n")
+		_, text := c.ask(http.MethodGet, path+"?limit=1", http.Header{"Accept": {"application/json;as=Table;v=v1;g=meta.k8s.io"}}, nil)
+		var table metav1.Table
+		if err := json.Unmarshal(text, &table); err != nil {
+			t.Errorf("%s: %v", path, err)
+			continue
+		}
+		var got []string
+		for _, column := range table.ColumnDefinitions {
+			switch column.Description {
+			case metadata["name"]:
+				column.Description = "NAME"
+			case metadata["creationTimestamp"]:
+				column.Description = "CREATED"
+			}
+			got = append(got, fmt.Sprintf("\t%s\t%s\t%s\t%d\t%s", column.Name, column.Type, column.Format, column.Priority, strconv.Quote(column.Description)))
+		}
+		if strings.Join(got, "\n") != lines {
+			t.Errorf("%s has columns\n%s\nwant\n%s", path, strings.Join(got, "\n"), lines)
 		}
 	}
 }

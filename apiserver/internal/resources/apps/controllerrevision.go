@@ -37,7 +37,9 @@ func controllerRevision(clock clock.PassiveClock) registry.Strategy[*appsv1.Cont
 			return append(validate(r), check.Same(object(r.Data), object(old.Data), field.NewPath("data"))...)
 		}},
 		UnconditionalUpdate: true,
-		Columns:             cell.Columns(appsv1.ControllerRevision{}.SwaggerDoc(), "Name", "Controller", "Revision=revision", "Age"),
+		Columns: cell.Describe(cell.Columns(appsv1.ControllerRevision{}.SwaggerDoc(), "Name", "Controller", "Revision=revision", "Age"), map[string]string{
+			"Controller": "Controller of the object",
+		}),
 		Row: func(r *appsv1.ControllerRevision) []any {
 			return []any{r.Name, controllerOf(r), r.Revision, cell.Age(clock.Now(), r.CreationTimestamp)}
 		},

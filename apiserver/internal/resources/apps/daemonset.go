@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -62,9 +63,12 @@ func daemonSet(clock clock.PassiveClock) registry.Strategy[*appsv1.DaemonSet] {
 			},
 		},
 		HasGeneration: true, UnconditionalUpdate: true,
-		Columns: cell.Columns(appsv1.DaemonSetStatus{}.SwaggerDoc(), "Name", "Desired:integer=desiredNumberScheduled",
+		Columns: cell.Describe(cell.Columns(appsv1.DaemonSetStatus{}.SwaggerDoc(), "Name", "Desired:integer=desiredNumberScheduled",
 			"Current:integer=currentNumberScheduled", "Ready:integer=numberReady", "Up-to-date:integer=updatedNumberScheduled",
-			"Available:integer=numberAvailable", "Node Selector", "Age", "Containers*", "Images*", "Selector*"),
+			"Available:integer=numberAvailable", "Node Selector", "Age", "Containers*", "Images*", "Selector*"), map[string]string{
+			"Node Selector": corev1.PodSpec{}.SwaggerDoc()["nodeSelector"],
+			"Selector":      appsv1.DaemonSetSpec{}.SwaggerDoc()["selector"],
+		}),
 		Row: func(d *appsv1.DaemonSet) []any {
 			names, images := cell.Containers(d.Spec.Template.Spec.Containers)
 			s := &d.Status

@@ -90,8 +90,11 @@ func deployment(clock clock.PassiveClock) registry.Strategy[*appsv1.Deployment] 
 		Unowned: map[string][]string{"status": {"metadata.labels"}},
 		// Whoever follows the rollout of an annotation needs a number for it.
 		Desired: func(d *appsv1.Deployment) any { return []any{d.Spec, d.Annotations} },
-		Columns: cell.Columns(appsv1.DeploymentStatus{}.SwaggerDoc(), "Name", "Ready=readyReplicas", "Up-to-date=updatedReplicas",
-			"Available=availableReplicas", "Age", "Containers*", "Images*", "Selector*"),
+		Columns: cell.Describe(cell.Columns(appsv1.DeploymentStatus{}.SwaggerDoc(), "Name", "Ready=readyReplicas", "Up-to-date=updatedReplicas",
+			"Available=availableReplicas", "Age", "Containers*", "Images*", "Selector*"), map[string]string{
+			"Ready":    "Number of the pod with ready state",
+			"Selector": appsv1.DeploymentSpec{}.SwaggerDoc()["selector"],
+		}),
 		Row: func(d *appsv1.Deployment) []any {
 			names, images := cell.Containers(d.Spec.Template.Spec.Containers)
 			return []any{

@@ -37,8 +37,11 @@ func replicaSet(clock clock.PassiveClock) registry.Strategy[*appsv1.ReplicaSet] 
 		Fields: func(s *appsv1.ReplicaSet) fields.Set {
 			return fields.Set{"status.replicas": number(s.Status.Replicas)}
 		},
-		Columns: cell.Columns(appsv1.ReplicaSetStatus{}.SwaggerDoc(), "Name", "Desired:integer", "Current:integer=replicas",
-			"Ready:integer=readyReplicas", "Age", "Containers*", "Images*", "Selector*"),
+		Columns: cell.Describe(cell.Columns(appsv1.ReplicaSetStatus{}.SwaggerDoc(), "Name", "Desired:integer", "Current:integer=replicas",
+			"Ready:integer=readyReplicas", "Age", "Containers*", "Images*", "Selector*"), map[string]string{
+			"Desired":  appsv1.ReplicaSetSpec{}.SwaggerDoc()["replicas"],
+			"Selector": appsv1.ReplicaSetSpec{}.SwaggerDoc()["selector"],
+		}),
 		Row: func(s *appsv1.ReplicaSet) []any {
 			names, images := cell.Containers(s.Spec.Template.Spec.Containers)
 			return []any{

@@ -47,7 +47,9 @@ func statefulSet(clock clock.PassiveClock) registry.Strategy[*appsv1.StatefulSet
 			},
 		},
 		HasGeneration: true, UnconditionalUpdate: true,
-		Columns: cell.Columns(appsv1.StatefulSetStatus{}.SwaggerDoc(), "Name", "Ready=readyReplicas", "Age", "Containers*", "Images*"),
+		Columns: cell.Describe(cell.Columns(appsv1.StatefulSetStatus{}.SwaggerDoc(), "Name", "Ready=readyReplicas", "Age", "Containers*", "Images*"), map[string]string{
+			"Ready": "Number of the pod with ready state",
+		}),
 		Row: func(s *appsv1.StatefulSet) []any {
 			names, images := cell.Containers(s.Spec.Template.Spec.Containers)
 			return []any{

@@ -68,8 +68,13 @@ func jobs(clock clock.PassiveClock) registry.Strategy[*batchv1.Job] {
 		Fields: func(j *batchv1.Job) fields.Set {
 			return fields.Set{"status.successful": fmt.Sprint(j.Status.Succeeded)}
 		},
-		Columns: cell.Columns(batchv1.JobSpec{}.SwaggerDoc(), "Name", "Status", "Completions=completions", "Duration", "Age",
-			"Containers*", "Images*", "Selector*"),
+		Columns: cell.Describe(cell.Columns(batchv1.JobSpec{}.SwaggerDoc(), "Name", "Status", "Completions=completions", "Duration", "Age",
+			"Containers*", "Images*", "Selector*"), map[string]string{
+			"Status":      "Status of the job.",
+			"Completions": batchv1.JobStatus{}.SwaggerDoc()["succeeded"],
+			"Duration":    "Time required to complete the job.",
+			"Selector":    batchv1.JobSpec{}.SwaggerDoc()["selector"],
+		}),
 		Row: func(j *batchv1.Job) []any {
 			names, images := cell.Containers(j.Spec.Template.Spec.Containers)
 			return []any{

@@ -88,6 +88,17 @@ func Columns(doc map[string]string, names ...string) []metav1.TableColumnDefinit
 	return columns
 }
 
+// Describe gives columns of Columns other descriptions, by their names: those of
+// fields elsewhere, and what upstream says of columns that show no field.
+func Describe(columns []metav1.TableColumnDefinition, texts map[string]string) []metav1.TableColumnDefinition {
+	for i := range columns {
+		if text, ok := texts[columns[i].Name]; ok {
+			columns[i].Description = text
+		}
+	}
+	return columns
+}
+
 // ScaleColumns and ScaleRow print Scales.
 func ScaleColumns() []metav1.TableColumnDefinition {
 	return []metav1.TableColumnDefinition{
@@ -95,6 +106,15 @@ func ScaleColumns() []metav1.TableColumnDefinition {
 		{Name: "Desired", Type: "integer", Description: autoscalingv1.ScaleSpec{}.SwaggerDoc()["replicas"]},
 		{Name: "Available", Type: "integer", Description: autoscalingv1.ScaleStatus{}.SwaggerDoc()["replicas"]},
 		AgeColumn(),
+	}
+}
+
+// CustomScaleColumns print Scales of custom resources, in other words of upstream's.
+func CustomScaleColumns() []metav1.TableColumnDefinition {
+	return []metav1.TableColumnDefinition{
+		Name(), {Name: "Desired", Type: "integer", Description: "Number of desired replicas"},
+		{Name: "Available", Type: "integer", Description: "Number of actual replicas"},
+		{Name: "Age", Type: "date", Description: metadata["creationTimestamp"]},
 	}
 }
 

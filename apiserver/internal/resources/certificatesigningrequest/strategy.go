@@ -137,14 +137,20 @@ func setTimes(r, old *certificatesv1.CertificateSigningRequest, now metav1.Time)
 	}
 }
 
+// signerText describes a column with upstream's words of before v1.
+const signerText = "Requested signer for the request. It is a qualified name in the form: `scope-hostname.io/name`. If empty, it will be defaulted:\n" +
+	" 1. If it's a kubelet client certificate, it is assigned\n    \"kubernetes.io/kube-apiserver-client-kubelet\".\n" +
+	" 2. If it's a kubelet serving certificate, it is assigned\n    \"kubernetes.io/kubelet-serving\".\n" +
+	" 3. Otherwise, it is assigned \"kubernetes.io/legacy-unknown\".\n" +
+	"Distribution of trust for signers happens out of band. You can select on this field using `spec.signerName`."
+
 func columns() []metav1.TableColumnDefinition {
-	spec := certificatesv1.CertificateSigningRequestSpec{}.SwaggerDoc()
 	return []metav1.TableColumnDefinition{
 		cell.Name(), cell.AgeColumn(),
-		cell.Text("SignerName", spec["signerName"]),
-		cell.Text("Requestor", spec["username"]),
-		cell.Text("RequestedDuration", spec["expirationSeconds"]),
-		cell.Text("Condition", certificatesv1.CertificateSigningRequestStatus{}.SwaggerDoc()["conditions"]),
+		cell.Text("SignerName", signerText),
+		cell.Text("Requestor", "Base64-encoded PKCS#10 CSR data"),
+		cell.Text("RequestedDuration", certificatesv1.CertificateSigningRequestSpec{}.SwaggerDoc()["expirationSeconds"]),
+		cell.Text("Condition", "Conditions applied to the request, such as approval or denial."),
 	}
 }
 

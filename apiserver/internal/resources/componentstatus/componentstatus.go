@@ -36,7 +36,11 @@ type statuses struct{ storage storage.Interface }
 func (s *statuses) Info() registry.Info {
 	return registry.Info{
 		Resource: resource, Singular: "componentstatus", ShortNames: []string{"cs"}, Verbs: []string{"get", "list"},
-		Columns: cell.Columns(nil, "Name", "Status", "Message", "Error"),
+		Columns: cell.Describe(cell.Columns(nil, "Name", "Status", "Message", "Error"), map[string]string{
+			"Status":  "Status of the component conditions",
+			"Message": "Message of the component conditions",
+			"Error":   "Error of the component conditions",
+		}),
 	}
 }
 

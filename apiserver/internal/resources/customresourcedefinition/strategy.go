@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/cell"
 	"kctl/proto/core"
 )
 
@@ -133,10 +134,10 @@ func Default(d *Definition) {
 }
 
 var columns = []metav1.TableColumnDefinition{
-	{Name: "Name", Type: "string", Format: "name", Description: "Name must be unique within a namespace."},
+	cell.Name(),
 	{Name: "Scope", Type: "string", Description: "Cluster/Namespaced"},
 	{Name: "Versions", Type: "string", Description: "Served versions"},
-	{Name: "Created At", Type: "date", Description: "When the definition was created."},
+	cell.CreatedAtColumn(),
 	{Name: "Group", Type: "string", Description: "API group", Priority: 1},
 	{Name: "Kind", Type: "string", Description: "CustomResource kind", Priority: 1},
 	{Name: "ShortNames", Type: "string", Description: "Short names", Priority: 1},

@@ -91,7 +91,9 @@ func claims(clock clock.PassiveClock) registry.Strategy[*resourcev1.ResourceClai
 			},
 		},
 		UnconditionalUpdate: true,
-		Columns:             cell.Columns(nil, "Name", "State", "Age"),
+		Columns: cell.Describe(cell.Columns(nil, "Name", "State", "Age"), map[string]string{
+			"State": "A summary of the current state (allocated, pending, reserved, etc.).",
+		}),
 		Row: func(c *resourcev1.ResourceClaim) []any {
 			var states []string
 			if c.DeletionTimestamp != nil {
@@ -186,7 +188,9 @@ func slicesOf(clock clock.PassiveClock) registry.Strategy[*resourcev1.ResourceSl
 		Fields: func(s *resourcev1.ResourceSlice) fields.Set {
 			return fields.Set{"spec.nodeName": ptr.Deref(s.Spec.NodeName, ""), "spec.driver": s.Spec.Driver, "spec.pool.name": s.Spec.Pool.Name}
 		},
-		Columns: cell.Columns(resourcev1.ResourceSliceSpec{}.SwaggerDoc(), "Name", "Node=nodeName", "Driver=driver", "Pool=pool", "Age"),
+		Columns: cell.Describe(cell.Columns(resourcev1.ResourceSliceSpec{}.SwaggerDoc(), "Name", "Node=nodeName", "Driver=driver", "Pool=pool", "Age"), map[string]string{
+			"Pool": resourcev1.ResourcePool{}.SwaggerDoc()["name"],
+		}),
 		Row: func(s *resourcev1.ResourceSlice) []any {
 			node := "<unset>"
 			switch {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kctl/apiserver/internal/resources/cell"
@@ -21,7 +22,7 @@ func columns() []metav1.TableColumnDefinition {
 		cell.Text("Type", doc["type"]),
 		cell.Text("Reason", doc["reason"]),
 		cell.Text("Object", doc["involvedObject"]),
-		cell.Wide("Subobject", doc["involvedObject"]+" (the part of the object)"),
+		cell.Wide("Subobject", corev1.ObjectReference{}.SwaggerDoc()["fieldPath"]),
 		cell.Wide("Source", doc["source"]),
 		cell.Text("Message", doc["message"]),
 		cell.Wide("First Seen", doc["firstTimestamp"]),

@@ -47,8 +47,11 @@ func Schemas(clock clock.PassiveClock) registry.Strategy[*flowcontrolv1.FlowSche
 			},
 		},
 		HasGeneration: true, UnconditionalUpdate: true,
-		Columns: cell.Columns(flowcontrolv1.FlowSchemaSpec{}.SwaggerDoc(), "Name", "PriorityLevel=priorityLevelConfiguration",
-			"MatchingPrecedence=matchingPrecedence", "DistinguisherMethod=distinguisherMethod", "Age", "MissingPL"),
+		Columns: cell.Describe(cell.Columns(flowcontrolv1.FlowSchemaSpec{}.SwaggerDoc(), "Name", "PriorityLevel=priorityLevelConfiguration",
+			"MatchingPrecedence=matchingPrecedence", "DistinguisherMethod=distinguisherMethod", "Age", "MissingPL"), map[string]string{
+			"PriorityLevel": flowcontrolv1.PriorityLevelConfigurationReference{}.SwaggerDoc()["name"],
+			"MissingPL":     "references a broken or non-existent PriorityLevelConfiguration",
+		}),
 		Row: func(s *flowcontrolv1.FlowSchema) []any {
 			method, missing := cell.None, "?"
 			if s.Spec.DistinguisherMethod != nil {
@@ -68,6 +71,7 @@ func Schemas(clock clock.PassiveClock) registry.Strategy[*flowcontrolv1.FlowSche
 
 // Levels is the strategy of priority levels.
 func Levels(clock clock.PassiveClock) registry.Strategy[*flowcontrolv1.PriorityLevelConfiguration] {
+	queuing := flowcontrolv1.QueuingConfiguration{}.SwaggerDoc()
 	return registry.WithStatus(registry.Strategy[*flowcontrolv1.PriorityLevelConfiguration]{
 		Resource: resource("prioritylevelconfigurations", "PriorityLevelConfiguration"), Singular: "prioritylevelconfiguration",
 		Default:      defaultLevel,
@@ -87,8 +91,13 @@ func Levels(clock clock.PassiveClock) registry.Strategy[*flowcontrolv1.PriorityL
 			},
 		},
 		HasGeneration: true, UnconditionalUpdate: true,
-		Columns: cell.Columns(flowcontrolv1.LimitedPriorityLevelConfiguration{}.SwaggerDoc(), "Name", "Type",
-			"NominalConcurrencyShares=nominalConcurrencyShares", "Queues", "HandSize", "QueueLengthLimit", "Age"),
+		Columns: cell.Describe(cell.Columns(flowcontrolv1.LimitedPriorityLevelConfiguration{}.SwaggerDoc(), "Name", "Type",
+			"NominalConcurrencyShares=nominalConcurrencyShares", "Queues", "HandSize", "QueueLengthLimit", "Age"), map[string]string{
+			"Type":             flowcontrolv1.PriorityLevelConfigurationSpec{}.SwaggerDoc()["type"],
+			"Queues":           queuing["queues"],
+			"HandSize":         queuing["handSize"],
+			"QueueLengthLimit": queuing["queueLengthLimit"],
+		}),
 		Row: func(l *flowcontrolv1.PriorityLevelConfiguration) []any {
 			var shares, queues, hand, length any = cell.None, cell.None, cell.None, cell.None
 			if limited := l.Spec.Limited; limited != nil {

@@ -63,7 +63,12 @@ func ingresses(clock clock.PassiveClock) registry.Strategy[*networkingv1.Ingress
 			return validateAddresses(i.Status.LoadBalancer.Ingress, field.NewPath("status", "loadBalancer", "ingress"))
 		}},
 		HasGeneration: true, UnconditionalUpdate: true,
-		Columns: cell.Columns(networkingv1.IngressSpec{}.SwaggerDoc(), "Name", "Class=ingressClassName", "Hosts", "Address", "Ports", "Age"),
+		Columns: cell.Describe(cell.Columns(networkingv1.IngressSpec{}.SwaggerDoc(), "Name", "Class=ingressClassName", "Hosts", "Address", "Ports", "Age"), map[string]string{
+			"Class":   "The name of the IngressClass resource that should be used for additional configuration",
+			"Hosts":   "Hosts that incoming requests are matched against before the ingress rule",
+			"Address": "Address is a list containing ingress points for the load-balancer",
+			"Ports":   "Ports of TLS configurations that open",
+		}),
 		Row: func(i *networkingv1.Ingress) []any {
 			class := ptr.Deref(i.Spec.IngressClassName, i.Annotations[ClassAnnotation])
 			ports := "80"
@@ -115,7 +120,10 @@ func IngressClasses(clock clock.PassiveClock) registry.Strategy[*networkingv1.In
 			return append(check.Same(c.Spec.Controller, old.Spec.Controller, specPath.Child("controller")), validateClass(&c.Spec)...)
 		}},
 		HasGeneration: true, UnconditionalUpdate: true,
-		Columns: cell.Columns(networkingv1.IngressClassSpec{}.SwaggerDoc(), "Name", "Controller=controller", "Parameters=parameters", "Age"),
+		Columns: cell.Describe(cell.Columns(networkingv1.IngressClassSpec{}.SwaggerDoc(), "Name", "Controller=controller", "Parameters=parameters", "Age"), map[string]string{
+			"Controller": "Controller that is responsible for handling this class",
+			"Parameters": "A reference to a resource with additional parameters",
+		}),
 		Row: func(c *networkingv1.IngressClass) []any {
 			parameters := cell.None
 			if p := c.Spec.Parameters; p != nil {

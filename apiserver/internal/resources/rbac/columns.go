@@ -10,14 +10,17 @@ import (
 	"kctl/apiserver/internal/resources/cell"
 )
 
-func bindingColumns(doc map[string]string) []metav1.TableColumnDefinition {
+// unresolved is what upstream's tables say of bindings' roles.
+const unresolved = " If the RoleRef cannot be resolved, the Authorizer must return an error."
+
+func bindingColumns(role, kind string) []metav1.TableColumnDefinition {
 	return []metav1.TableColumnDefinition{
 		cell.Name(),
-		cell.Text("Role", doc["roleRef"]),
+		cell.Text("Role", role),
 		cell.AgeColumn(),
-		cell.Wide("Users", "Users in the binding"),
-		cell.Wide("Groups", "Groups in the binding"),
-		cell.Wide("ServiceAccounts", "ServiceAccounts in the binding"),
+		cell.Wide("Users", "Users in the "+kind),
+		cell.Wide("Groups", "Groups in the "+kind),
+		cell.Wide("ServiceAccounts", "ServiceAccounts in the "+kind),
 	}
 }
 

@@ -71,7 +71,7 @@ func RoleBindings(clock clock.PassiveClock) registry.Strategy[*rbacv1.RoleBindin
 		}},
 		CreateOnUpdate:      true,
 		UnconditionalUpdate: true,
-		Columns:             bindingColumns(rbacv1.RoleBinding{}.SwaggerDoc()),
+		Columns:             bindingColumns("roleRef can reference a Role in the current namespace or a ClusterRole in the global namespace."+unresolved, "roleBinding"),
 		Row: func(b *rbacv1.RoleBinding) []any {
 			return bindingRow(&b.ObjectMeta, b.RoleRef, b.Subjects, clock.Now())
 		},
@@ -98,7 +98,7 @@ func ClusterRoleBindings(clock clock.PassiveClock) registry.Strategy[*rbacv1.Clu
 		}},
 		CreateOnUpdate:      true,
 		UnconditionalUpdate: true,
-		Columns:             bindingColumns(rbacv1.ClusterRoleBinding{}.SwaggerDoc()),
+		Columns:             bindingColumns("roleRef can only reference a ClusterRole in the global namespace."+unresolved, "clusterRoleBinding"),
 		Row: func(b *rbacv1.ClusterRoleBinding) []any {
 			return bindingRow(&b.ObjectMeta, b.RoleRef, b.Subjects, clock.Now())
 		},

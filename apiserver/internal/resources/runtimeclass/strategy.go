@@ -37,7 +37,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*nodev1.RuntimeClass] 
 		},
 		CreateOnUpdate: true,
 		Columns: []metav1.TableColumnDefinition{
-			cell.Name(), cell.Text("Handler", nodev1.RuntimeClass{}.SwaggerDoc()["handler"]), cell.AgeColumn(),
+			cell.Name(), cell.Text("Handler", ""), cell.AgeColumn(),
 		},
 		Row: func(c *nodev1.RuntimeClass) []any {
 			return []any{c.Name, c.Handler, cell.Age(clock.Now(), c.CreationTimestamp)}

@@ -136,7 +136,9 @@ func nodes(clock clock.PassiveClock) registry.Strategy[*storagev1.CSINode] {
 		Update: registry.Change[*storagev1.CSINode]{Validate: func(_ context.Context, n, old *storagev1.CSINode) field.ErrorList {
 			return append(validateNode(&n.Spec), sameDrivers(n.Spec.Drivers, old.Spec.Drivers)...)
 		}},
-		Columns: cell.Columns(storagev1.CSINodeSpec{}.SwaggerDoc(), "Name", "Drivers:integer=drivers", "Age"),
+		Columns: cell.Describe(cell.Columns(storagev1.CSINodeSpec{}.SwaggerDoc(), "Name", "Drivers:integer=drivers", "Age"), map[string]string{
+			"Drivers": "Drivers indicates the number of CSI drivers registered on the node",
+		}),
 		Row: func(n *storagev1.CSINode) []any {
 			return []any{n.Name, int64(len(n.Spec.Drivers)), cell.Age(clock.Now(), n.CreationTimestamp)}
 		},
@@ -198,6 +200,11 @@ func validateNode(s *storagev1.CSINodeSpec) field.ErrorList {
 }
 
 func attachments(clock clock.PassiveClock) registry.Strategy[*storagev1.VolumeAttachment] {
+	columns := cell.Describe(cell.Columns(storagev1.VolumeAttachmentSpec{}.SwaggerDoc(), "Name", "Attacher=attacher", "PV", "Node=nodeName", "Attached:boolean", "Age"), map[string]string{
+		"PV":       storagev1.VolumeAttachmentSource{}.SwaggerDoc()["persistentVolumeName"],
+		"Attached": storagev1.VolumeAttachmentStatus{}.SwaggerDoc()["attached"],
+	})
+	columns[1].Format = "name"
 	return registry.WithStatus(registry.Strategy[*storagev1.VolumeAttachment]{
 		Resource: resource("volumeattachments", "VolumeAttachment"), Singular: "volumeattachment",
 		AnswersDeleted: true,
@@ -218,7 +225,7 @@ func attachments(clock clock.PassiveClock) registry.Strategy[*storagev1.VolumeAt
 		Fields: func(a *storagev1.VolumeAttachment) fields.Set {
 			return fields.Set{"spec.attacher": a.Spec.Attacher, "spec.nodeName": a.Spec.NodeName}
 		},
-		Columns: cell.Columns(storagev1.VolumeAttachmentSpec{}.SwaggerDoc(), "Name", "Attacher=attacher", "PV", "Node=nodeName", "Attached:boolean", "Age"),
+		Columns: columns,
 		Row: func(a *storagev1.VolumeAttachment) []any {
 			return []any{
 				a.Name, a.Spec.Attacher, ptr.Deref(a.Spec.Source.PersistentVolumeName, ""), a.Spec.NodeName, a.Status.Attached,

@@ -18,6 +18,7 @@ import (
 
 // ClaimStrategy is that of claims to volumes.
 func ClaimStrategy(clock clock.PassiveClock) registry.Strategy[*corev1.PersistentVolumeClaim] {
+	status := corev1.PersistentVolumeClaimStatus{}.SwaggerDoc()
 	return registry.WithStatus(registry.Strategy[*corev1.PersistentVolumeClaim]{
 		Resource: Claims,
 		Singular: "persistentvolumeclaim", ShortNames: []string{"pvc"},
@@ -42,9 +43,15 @@ func ClaimStrategy(clock clock.PassiveClock) registry.Strategy[*corev1.Persisten
 			return validateClaimStatus(&c.Status)
 		}},
 		UnconditionalUpdate: true,
-		Columns: cell.Columns(corev1.PersistentVolumeClaimSpec{}.SwaggerDoc(), "Name", "Status", "Volume=volumeName", "Capacity",
+		Columns: cell.Describe(cell.Columns(corev1.PersistentVolumeClaimSpec{}.SwaggerDoc(), "Name", "Status", "Volume=volumeName", "Capacity",
 			"Access Modes=accessModes", "StorageClass=storageClassName", "VolumeAttributesClass=volumeAttributesClassName", "Age",
-			"VolumeMode*=volumeMode"),
+			"VolumeMode*=volumeMode"), map[string]string{
+			"Status":                status["phase"],
+			"Capacity":              status["capacity"],
+			"Access Modes":          status["accessModes"],
+			"StorageClass":          "StorageClass of the pvc",
+			"VolumeAttributesClass": "VolumeAttributesClass of the pvc",
+		}),
 		Row: func(c *corev1.PersistentVolumeClaim) []any {
 			phase, capacity, access := string(c.Status.Phase), "", ""
 			if c.DeletionTimestamp != nil {

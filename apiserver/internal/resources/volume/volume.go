@@ -36,7 +36,7 @@ var (
 
 // Strategy is that of volumes.
 func Strategy(clock clock.PassiveClock) registry.Strategy[*corev1.PersistentVolume] {
-	status := corev1.PersistentVolumeStatus{}.SwaggerDoc()
+	spec, status := corev1.PersistentVolumeSpec{}.SwaggerDoc(), corev1.PersistentVolumeStatus{}.SwaggerDoc()
 	return registry.WithStatus(registry.Strategy[*corev1.PersistentVolume]{
 		Resource: Volumes,
 		Singular: "persistentvolume", ShortNames: []string{"pv"},
@@ -59,8 +59,16 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*corev1.PersistentVolu
 			}
 		}},
 		UnconditionalUpdate: true,
-		Columns: cell.Columns(status, "Name", "Capacity", "Access Modes", "Reclaim Policy", "Status=phase", "Claim", "StorageClass",
-			"VolumeAttributesClass", "Reason=reason", "Age", "VolumeMode*"),
+		Columns: cell.Describe(cell.Columns(status, "Name", "Capacity", "Access Modes", "Reclaim Policy", "Status=phase", "Claim", "StorageClass",
+			"VolumeAttributesClass", "Reason=reason", "Age", "VolumeMode*"), map[string]string{
+			"Capacity":              spec["capacity"],
+			"Access Modes":          spec["accessModes"],
+			"Reclaim Policy":        spec["persistentVolumeReclaimPolicy"],
+			"Claim":                 spec["claimRef"],
+			"VolumeMode":            spec["volumeMode"],
+			"StorageClass":          "StorageClass of the pv",
+			"VolumeAttributesClass": "VolumeAttributesClass of the pv",
+		}),
 		Row: func(v *corev1.PersistentVolume) []any {
 			phase, claim := string(v.Status.Phase), ""
 			if v.DeletionTimestamp != nil {
