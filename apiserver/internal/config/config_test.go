@@ -99,6 +99,27 @@ func TestRangesOfNodes(t *testing.T) {
 	}
 }
 
+func TestRangesOfServices(t *testing.T) {
+	const flag = "--service-cluster-ip-range="
+	for flags, want := range map[string]string{
+		flag + "10.96.0.0/12":                                        "",
+		flag + "10.96.0.0/16,fd00:10:96::/112":                       "",
+		flag + "fd00:10:96::/112":                                    "",
+		flag + "fd00::/112,10.96.0.0/16":                             "",
+		flag + "10.0.0.0/30":                                         "10.0.0.0/30: not an IPv4 range between /8 and /29",
+		flag + "fd00::/48":                                           "fd00::/48: not an IPv6 range between /64 and /125",
+		flag + "10.0.0.0/16,10.1.0.0/16":                             "the two ranges must be of different IP family",
+		flag + "10.0.0.0/16,fd00::/64,fd01::/64":                     "must not contain more than two ranges",
+		flag + "10.0.0.0/16,":                                        flag + "10.0.0.0/16,: netip.ParsePrefix",
+		flag + "fd00::/64,10.0.0.0/16 --advertise-address=192.0.2.1": "--advertise-address=192.0.2.1: not of the family of " + flag,
+	} {
+		err := parse(t, strings.Fields(flags)...).Validate(loops)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", flags, err, want)
+		}
+	}
+}
+
 func TestFormerNamesOfControllers(t *testing.T) {
 	o := parse(t, "--controllers=*,-csrsigning,tokencleaner")
 	if got := strings.Join(o.Controllers, " "); got != "* -certificatesigningrequest-signing-controller token-cleaner-controller" {

@@ -148,7 +148,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	o.addIdentities(fs)
 	o.addAuthorization(fs)
 	o.ClusterSigning.addFlags(fs)
-	fs.StringVar(&o.ServiceClusterIPRange, "service-cluster-ip-range", o.ServiceClusterIPRange, "IPv4 range that services get their addresses from; it must overlap neither nodes nor pods")
+	fs.StringVar(&o.ServiceClusterIPRange, "service-cluster-ip-range", o.ServiceClusterIPRange, "range that services get their addresses from, or an IPv4 and an IPv6 one with a comma between, the default one first; they must overlap neither nodes nor pods")
 	fs.StringVar(&o.ServiceNodePortRange, "service-node-port-range", o.ServiceNodePortRange, "ports of every node that services of type NodePort get theirs from, as FROM-TO")
 	o.NodeRanges.addFlags(fs)
 	fs.DurationVar(&o.NodeMonitorGrace, "node-monitor-grace-period", o.NodeMonitorGrace, "how long a node may be silent before it counts as lost; several times as long as kubelets take to renew their leases")

@@ -93,27 +93,55 @@ func (o *Options) validateServing() error {
 func (o *Options) Seats() int { return o.MaxRequestsInFlight + o.MaxMutatingRequestsInFlight }
 
 // ServiceRanges are --service-cluster-ip-range and --service-node-port-range.
-func (o *Options) ServiceRanges() (netip.Prefix, utilnet.PortRange, error) {
-	addresses, err := netip.ParsePrefix(o.ServiceClusterIPRange)
-	if err == nil && (!addresses.Addr().Is4() || addresses.Bits() > 30 || addresses.Bits() < 8) {
-		err = errors.New("not an IPv4 range between /8 and /30")
-	}
+// Of the addresses there is one range, or one of each family.
+func (o *Options) ServiceRanges() ([]netip.Prefix, utilnet.PortRange, error) {
+	addresses, err := addressRanges(o.ServiceClusterIPRange)
 	if err != nil {
-		return addresses, utilnet.PortRange{}, fmt.Errorf("--service-cluster-ip-range=%s: %w", o.ServiceClusterIPRange, err)
+		return nil, utilnet.PortRange{}, fmt.Errorf("--service-cluster-ip-range=%s: %w", o.ServiceClusterIPRange, err)
 	}
 	ports, err := utilnet.ParsePortRange(o.ServiceNodePortRange)
 	if err == nil && (ports.Base < 1 || ports.Size < 1) {
 		err = errors.New("not a range of ports (1 to 65535)")
 	}
 	if err != nil {
-		return addresses, utilnet.PortRange{}, fmt.Errorf("--service-node-port-range=%s: %w", o.ServiceNodePortRange, err)
+		return nil, utilnet.PortRange{}, fmt.Errorf("--service-node-port-range=%s: %w", o.ServiceNodePortRange, err)
 	}
-	return addresses.Masked(), *ports, nil
+	return addresses, *ports, nil
+}
+
+func addressRanges(text string) ([]netip.Prefix, error) {
+	var ranges []netip.Prefix
+	for one := range strings.SplitSeq(text, ",") {
+		r, err := netip.ParsePrefix(one)
+		switch {
+		case err != nil:
+			return nil, err
+		case r.Addr().Is4() && (r.Bits() > 29 || r.Bits() < 8):
+			return nil, fmt.Errorf("%s: not an IPv4 range between /8 and /29", r)
+		case !r.Addr().Is4() && (r.Bits() > 125 || r.Bits() < 64):
+			return nil, fmt.Errorf("%s: not an IPv6 range between /64 and /125", r)
+		}
+		ranges = append(ranges, r.Masked())
+	}
+	switch {
+	case len(ranges) > 2:
+		return nil, errors.New("must not contain more than two ranges")
+	case len(ranges) == 2 && ranges[0].Addr().Is4() == ranges[1].Addr().Is4():
+		return nil, errors.New("the two ranges must be of different IP family")
+	}
+	return ranges, nil
 }
 
 func (o *Options) validateServices() error {
-	_, _, err := o.ServiceRanges()
-	return err
+	addresses, _, err := o.ServiceRanges()
+	if err != nil {
+		return err
+	}
+	own, err := netip.ParseAddr(o.AdvertiseAddress)
+	if err == nil && own.Is4() != addresses[0].Addr().Is4() {
+		return fmt.Errorf("--advertise-address=%s: not of the family of --service-cluster-ip-range=%s, where the service kubernetes has its address", own, o.ServiceClusterIPRange)
+	}
+	return nil
 }
 
 func (o *Options) validateStorage() error {

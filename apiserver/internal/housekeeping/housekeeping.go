@@ -47,9 +47,9 @@ type Dependencies struct {
 	// NodeGrace is how long a node may be silent before it counts as lost.
 	NodeGrace time.Duration
 	// PodRanges are those that nodes get theirs from, of each family one; none
-	// where others do that. No pod gets an address of ServiceRange.
-	PodRanges    []*podranges.Range
-	ServiceRange netip.Prefix
+	// where others do that. No pod gets an address of ServiceRanges.
+	PodRanges     []*podranges.Range
+	ServiceRanges []netip.Prefix
 
 	// Metrics is told how nodes are; nil for nobody.
 	Metrics prometheus.Registerer

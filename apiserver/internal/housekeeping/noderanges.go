@@ -35,7 +35,7 @@ type nodeRanges struct {
 	events registry.Resource
 	ranges []*podranges.Range
 	// services have addresses that no pod may have.
-	services netip.Prefix
+	services []netip.Prefix
 	clock    clock.Clock
 	logger   *zap.Logger
 	worker   *worker
@@ -65,7 +65,7 @@ func newNodeRanges(d *Dependencies) (Loop, error) {
 		return together(), nil
 	}
 	n := &nodeRanges{
-		ranges: d.PodRanges, services: d.ServiceRange, clock: d.Clock, logger: d.Logger,
+		ranges: d.PodRanges, services: d.ServiceRanges, clock: d.Clock, logger: d.Logger,
 		given: map[string][]netip.Prefix{}, without: map[string]bool{},
 	}
 	var err error
@@ -122,7 +122,7 @@ func (n *nodeRanges) choose(node string) ([]netip.Prefix, error) {
 	if ranges := n.given[node]; ranges != nil {
 		return ranges, nil
 	}
-	taken := []netip.Prefix{n.services}
+	taken := slices.Clone(n.services)
 	n.nodes.Each(func(_ facts.Key, other rangeFacts) { taken = append(taken, other.ranges...) })
 	for _, ranges := range n.given {
 		taken = append(taken, ranges...)

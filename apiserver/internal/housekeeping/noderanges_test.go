@@ -26,7 +26,7 @@ func ranging(t *testing.T, nodes registry.Resource, events *registrytest.Store, 
 	t.Helper()
 	d := &Dependencies{
 		Resources: []registry.Resource{nodes, events}, Clock: clock.RealClock{}, Logger: zap.NewNop(),
-		ServiceRange: netip.MustParsePrefix("10.0.0.0/24"),
+		ServiceRanges: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")},
 	}
 	for _, cluster := range clusters {
 		p := netip.MustParsePrefix(cluster)

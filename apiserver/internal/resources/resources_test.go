@@ -48,11 +48,19 @@ func (i *issuer) Token(_ context.Context, sa *core.ServiceAccount, spec authenti
 	return "token of " + sa.Name, time.Unix(*spec.ExpirationSeconds, 0), nil
 }
 
-func start(t *testing.T) *bed {
+// start opens a server's resources, with the ranges of services' addresses.
+func start(t *testing.T, ranges ...string) *bed {
 	t.Helper()
+	if len(ranges) == 0 {
+		ranges = []string{"10.0.0.0/28"}
+	}
+	var addresses []netip.Prefix
+	for _, r := range ranges {
+		addresses = append(addresses, netip.MustParsePrefix(r))
+	}
 	raw := etcdtest.Start(t)
 	set := resources.New(registry.Options{Storage: raw, Clock: clock.RealClock{}, Logger: zaptest.NewLogger(t)}, time.Hour, service.Ranges{
-		Addresses: netip.MustParsePrefix("10.0.0.0/28"), NodePorts: utilnet.PortRange{Base: 30000, Size: 4},
+		Addresses: addresses, NodePorts: utilnet.PortRange{Base: 30000, Size: 4},
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

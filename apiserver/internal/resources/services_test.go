@@ -2,6 +2,7 @@ package resources_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -120,6 +121,45 @@ func TestServiceAddresses(t *testing.T) {
 	if _, _, err := b.Services.Delete(t.Context(), "default", "web", registry.Admit{}, nil); err != nil || b.held() != 0 {
 		t.Errorf("deleted: %v, %d held", err, b.held())
 	}
+}
+
+// TestTwoFamilies: a service gets an address of each family that it is of, and
+// gives the second back when it is to have one only.
+func TestTwoFamilies(t *testing.T) {
+	b := start(t, "10.0.0.0/28", "fd00::/112")
+	policy := func(p corev1.IPFamilyPolicy) func(*corev1.Service) {
+		return func(s *corev1.Service) { s.Spec.IPFamilyPolicy = &p }
+	}
+	expect := func(what string, s *corev1.Service, err error, families ...corev1.IPFamily) {
+		t.Helper()
+		if err != nil || !slices.Equal(s.Spec.IPFamilies, families) || len(s.Spec.ClusterIPs) != len(families) || s.Spec.ClusterIP != s.Spec.ClusterIPs[0] || b.held() != len(families) {
+			t.Fatalf("%s: %+v %v, %d held", what, s, err, b.held())
+		}
+		for i, ip := range s.Spec.ClusterIPs {
+			held, err := b.IPAddresses.GetTyped(t.Context(), "", ip, "")
+			if err != nil || held.Labels["ipaddress.kubernetes.io/ip-family"] != string(families[i]) {
+				t.Errorf("%s: %s is held as %+v %v", what, ip, held, err)
+			}
+		}
+	}
+	const v4, v6 = corev1.IPv4Protocol, corev1.IPv6Protocol
+	s, err := b.service(newService("web", policy(corev1.IPFamilyPolicyPreferDualStack)))
+	expect("both", s, err, v4, v6)
+	s, err = b.change("web", policy(corev1.IPFamilyPolicySingleStack))
+	expect("one again", s, err, v4)
+	first := s.Spec.ClusterIP
+	s, err = b.change("web", policy(corev1.IPFamilyPolicyRequireDualStack))
+	expect("a second one", s, err, v4, v6)
+	if s.Spec.ClusterIP != first {
+		t.Errorf("the first address was %s and is %s", first, s.Spec.ClusterIP)
+	}
+	_, err = b.service(newService("six", func(s *corev1.Service) { s.Spec.IPFamilies, s.Spec.ClusterIP = []corev1.IPFamily{v6}, "fd00:1::1" }))
+	refused(t, "another range", err, "the provided IP (fd00:1::1) is not in the valid range. The range of valid IPs is fd00::/112")
+	if _, _, err := b.Services.Delete(t.Context(), "default", "web", registry.Admit{}, nil); err != nil || b.held() != 0 {
+		t.Errorf("deleted: %v, %d held", err, b.held())
+	}
+	s, err = b.service(newService("six", func(s *corev1.Service) { s.Spec.IPFamilies = []corev1.IPFamily{v6} }))
+	expect("the other one", s, err, v6)
 }
 
 // TestServiceAddressesAreGivenOnce: as many writers as there are addresses get

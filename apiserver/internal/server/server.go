@@ -232,7 +232,7 @@ func (s *Server) keepHouse(certificate string) error {
 	if d.PodRanges, err = s.options.NodeRanges.Ranges(); err != nil {
 		return err
 	}
-	if d.ServiceRange, _, err = s.options.ServiceRanges(); err != nil {
+	if d.ServiceRanges, _, err = s.options.ServiceRanges(); err != nil {
 		return err
 	}
 	for _, served := range s.served {

@@ -85,7 +85,7 @@ and pki/sa.{key,pub} to it, and run this there.`,
 	f.StringSliceVar(&o.hosts, "hosts", nil, "more names and addresses that API servers are reached by: load balancers, other API servers")
 	f.StringSliceVar(&o.etcdHosts, "etcd-hosts", nil, "names and addresses that etcd's members are reached by, beside this machine's")
 	f.StringVarP(&o.server, "server", "s", "", "URL of the API server, for kubeconfigs (default https://ADVERTISE-ADDRESS:6443)")
-	f.StringVar(&o.serviceCIDR, "service-cidr", "10.0.0.0/24", "the API server's --service-cluster-ip-range, whose first address is the API server's inside the cluster")
+	f.StringVar(&o.serviceCIDR, "service-cidr", "10.0.0.0/24", "the API server's --service-cluster-ip-range, whose (first) range's first address is the API server's inside the cluster")
 	f.StringVar(&o.domain, "service-dns-domain", "cluster.local", "domain of the cluster's services")
 	f.DurationVar(&o.expires, "expires", certificates.Lasts, "how long certificates last")
 	f.DurationVar(&o.authorityExpires, "ca-expires", certificates.AuthorityLasts, "how long authorities last")
@@ -97,7 +97,8 @@ func (o *pkiOptions) directory(serverGiven bool) (*certificates.Directory, error
 	if net.ParseIP(advertise) == nil {
 		return nil, fmt.Errorf("--advertise-address=%s: not an IP address", advertise)
 	}
-	services, err := netip.ParsePrefix(o.serviceCIDR)
+	first, _, _ := strings.Cut(o.serviceCIDR, ",")
+	services, err := netip.ParsePrefix(first)
 	if err != nil {
 		return nil, fmt.Errorf("--service-cidr=%s: not a range of addresses", o.serviceCIDR)
 	}

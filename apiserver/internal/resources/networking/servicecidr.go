@@ -73,13 +73,18 @@ func sameRanges(now, old []string) field.ErrorList {
 	return check.Same(now, old, specPath.Child("cidrs"))
 }
 
-// Bootstrap makes the range that the server gives addresses from known.
-func Bootstrap(ctx context.Context, ranges *registry.Store[*networkingv1.ServiceCIDR], own netip.Prefix, now metav1.Time) error {
+// Bootstrap makes the ranges that the server gives addresses from known. A
+// cluster that gets its second family has that added.
+func Bootstrap(ctx context.Context, ranges *registry.Store[*networkingv1.ServiceCIDR], own []netip.Prefix, now metav1.Time) error {
+	var cidrs []string
+	for _, r := range own {
+		cidrs = append(cidrs, r.Masked().String())
+	}
 	_, err := ranges.CreateTyped(ctx, &networkingv1.ServiceCIDR{
-		ObjectMeta: metav1.ObjectMeta{Name: serverRange}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{own.Masked().String()}},
+		ObjectMeta: metav1.ObjectMeta{Name: serverRange}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: cidrs},
 	})
 	if apierrors.IsAlreadyExists(err) {
-		return nil
+		return addSecond(ctx, ranges, cidrs)
 	}
 	if err == nil {
 		_, err = ranges.UpdateTyped(ctx, "", serverRange, "status", func(c *networkingv1.ServiceCIDR) error {
@@ -94,4 +99,16 @@ func Bootstrap(ctx context.Context, ranges *registry.Store[*networkingv1.Service
 		return fmt.Errorf("bootstrap service range: %w", err)
 	}
 	return nil
+}
+
+func addSecond(ctx context.Context, ranges *registry.Store[*networkingv1.ServiceCIDR], cidrs []string) error {
+	known, err := ranges.GetTyped(ctx, "", serverRange, "")
+	if err != nil || len(known.Spec.CIDRs) >= len(cidrs) || !slices.Equal(known.Spec.CIDRs, cidrs[:len(known.Spec.CIDRs)]) {
+		return err
+	}
+	_, err = ranges.UpdateTyped(ctx, "", serverRange, "", func(c *networkingv1.ServiceCIDR) error {
+		c.Spec.CIDRs = cidrs
+		return nil
+	})
+	return err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -85,9 +86,9 @@ var (
 	errTaken = errors.New("provided IP is already allocated")
 )
 
-// addresses gives addresses of one range to services.
+// addresses gives addresses of the cluster's ranges to services.
 type addresses struct {
-	prefix   netip.Prefix
+	ranges   []netip.Prefix // one of each family, the default first
 	held     *registry.Store[*networkingv1.IPAddress]
 	services *registry.Store[*corev1.Service]
 	clock    clock.PassiveClock
@@ -97,23 +98,47 @@ type addresses struct {
 // stored.
 const inFlight = time.Minute
 
-// bounds are the first address that can be given and how many there are: not
-// the network's own and not the one for broadcasts.
-func (a *addresses) bounds() (first netip.Addr, count uint32) {
-	bits := min(a.prefix.Addr().BitLen()-a.prefix.Bits(), 16) // larger ranges are given from their beginning
-	return a.prefix.Masked().Addr().Next(), uint32(1)<<bits - 2
+// families are those of the ranges.
+func (a *addresses) families() []corev1.IPFamily {
+	families := make([]corev1.IPFamily, len(a.ranges))
+	for i, r := range a.ranges {
+		families[i], _ = familyOf(r.Addr().String())
+	}
+	return families
 }
 
-// take gives the wanted address, or any where it is "".
-func (a *addresses) take(ctx context.Context, s *corev1.Service, wanted string, dry bool) (string, error) {
+// of returns the range of a family. A service has none that the cluster has no
+// range of: see checkFamilies.
+func (a *addresses) of(family corev1.IPFamily) (netip.Prefix, error) {
+	for i, f := range a.families() {
+		if f == family {
+			return a.ranges[i], nil
+		}
+	}
+	return netip.Prefix{}, fmt.Errorf("%s is not configured on this cluster", family)
+}
+
+// bounds are the first address of a range that can be given and how many there
+// are: not the network's own and not the one for broadcasts.
+func bounds(r netip.Prefix) (first netip.Addr, count uint32) {
+	bits := min(r.Addr().BitLen()-r.Bits(), 16) // larger ranges are given from their beginning
+	return r.Masked().Addr().Next(), uint32(1)<<bits - 2
+}
+
+// take gives the wanted address, or any of the family where it is "".
+func (a *addresses) take(ctx context.Context, s *corev1.Service, family corev1.IPFamily, wanted string, dry bool) (string, error) {
+	from, err := a.of(family)
+	if err != nil {
+		return "", err
+	}
 	if wanted != "" {
 		addr, err := netip.ParseAddr(wanted)
-		if err != nil || !a.prefix.Contains(addr) {
-			return "", fmt.Errorf("the provided IP (%s) is not in the valid range. The range of valid IPs is %s", wanted, a.prefix)
+		if err != nil || !from.Contains(addr) {
+			return "", fmt.Errorf("the provided IP (%s) is not in the valid range. The range of valid IPs is %s", wanted, from)
 		}
-		return wanted, a.hold(ctx, s, wanted, dry)
+		return wanted, a.hold(ctx, s, addr.String(), dry)
 	}
-	first, count := a.bounds()
+	first, count := bounds(from)
 	at := rand.Uint32N(count)
 	for range count {
 		ip := after(first, at).String()
@@ -126,11 +151,16 @@ func (a *addresses) take(ctx context.Context, s *corev1.Service, wanted string, 
 	return "", errFull
 }
 
+// after is the nth address behind addr.
 func after(addr netip.Addr, n uint32) netip.Addr {
-	raw := addr.As4()
-	value := uint32(raw[0])<<24 | uint32(raw[1])<<16 | uint32(raw[2])<<8 | uint32(raw[3])
-	value += n
-	return netip.AddrFrom4([4]byte{byte(value >> 24), byte(value >> 16), byte(value >> 8), byte(value)})
+	raw := addr.AsSlice()
+	for i := len(raw) - 1; n > 0 && i >= 0; i-- {
+		n += uint32(raw[i])
+		raw[i] = byte(n)
+		n >>= 8
+	}
+	next, _ := netip.AddrFromSlice(raw)
+	return next
 }
 
 // hold writes down that the service has the address. Only one writer can. An
@@ -151,9 +181,10 @@ func (a *addresses) hold(ctx context.Context, s *corev1.Service, ip string, dry 
 			return err
 		}
 	}
+	family, _ := familyOf(ip)
 	_, err = a.held.CreateTyped(ctx, &networkingv1.IPAddress{
 		ObjectMeta: metav1.ObjectMeta{Name: ip, Labels: map[string]string{
-			"ipaddress.kubernetes.io/ip-family": string(corev1.IPv4Protocol), managedBy: "ipallocator.k8s.io",
+			"ipaddress.kubernetes.io/ip-family": string(family), managedBy: "ipallocator.k8s.io",
 		}},
 		Spec: networkingv1.IPAddressSpec{ParentRef: &networkingv1.ParentReference{Resource: core.Services.Name, Namespace: s.Namespace, Name: s.Name}},
 	})
@@ -170,7 +201,7 @@ func (a *addresses) orphaned(ctx context.Context, held *networkingv1.IPAddress) 
 		return false
 	}
 	service, err := a.services.GetTyped(ctx, parent.Namespace, parent.Name, "")
-	return apierrors.IsNotFound(err) || err == nil && service.Spec.ClusterIP != held.Name
+	return apierrors.IsNotFound(err) || err == nil && !slices.Contains(addressesOf(service), held.Name)
 }
 
 // release gives an address back.

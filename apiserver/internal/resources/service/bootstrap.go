@@ -26,7 +26,7 @@ func (s *Store) Bootstrap(ctx context.Context, port int) error {
 	if _, err := s.GetTyped(ctx, core.NamespaceDefault, ServerService, ""); err == nil || !apierrors.IsNotFound(err) {
 		return err
 	}
-	first, _ := s.addresses.bounds()
+	first, _ := bounds(s.addresses.ranges[0])
 	meta := metav1.ObjectMeta{
 		Namespace: core.NamespaceDefault, Name: ServerService,
 		Labels: map[string]string{"component": "apiserver", "provider": "kubernetes"},

@@ -20,9 +20,10 @@ import (
 	"kctl/proto/core"
 )
 
-// Ranges are what services are given addresses and node ports from.
+// Ranges are what services are given addresses and node ports from: one range
+// of addresses, or one of each family, of which the first is the default.
 type Ranges struct {
-	Addresses netip.Prefix
+	Addresses []netip.Prefix
 	NodePorts utilnet.PortRange
 }
 
@@ -44,7 +45,7 @@ func NewStore(held *registry.Store[*networkingv1.IPAddress], ranges Ranges, o re
 	services := registry.NewStore(Strategy(o.Clock), o)
 	return &Store{
 		Store:     services,
-		addresses: &addresses{prefix: ranges.Addresses, held: held, services: services, clock: o.Clock},
+		addresses: &addresses{ranges: ranges.Addresses, held: held, services: services, clock: o.Clock},
 		ports:     &nodePorts{storage: o.Storage, key: prefix + "/ranges/servicenodeports", span: ranges.NodePorts},
 		logger:    o.Logger,
 	}
@@ -103,8 +104,10 @@ func (s *Store) releaseAll(ctx context.Context, e registry.Encoded) {
 // release takes back what old had and now, which may be nil, has not.
 func (s *Store) release(ctx context.Context, old, now *corev1.Service) {
 	var errs []error
-	if hasAddress(old) && old.Spec.ClusterIP != "" && (now == nil || now.Spec.ClusterIP != old.Spec.ClusterIP) {
-		errs = append(errs, s.addresses.release(ctx, old.Spec.ClusterIP))
+	for _, ip := range addressesOf(old) {
+		if now == nil || !slices.Contains(addressesOf(now), ip) {
+			errs = append(errs, s.addresses.release(ctx, ip))
+		}
 	}
 	done := map[int32]bool{0: true}
 	for _, port := range held(old) {
@@ -183,16 +186,10 @@ func (a *allocation) takeBack(ctx context.Context) {
 // take gives the service what it lacks.
 func (a *allocation) take(ctx context.Context) field.ErrorList {
 	s := a.now
-	if s.Spec.Type != corev1.ServiceTypeExternalName {
-		s.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol}
-		if s.Spec.IPFamilyPolicy == nil {
-			s.Spec.IPFamilyPolicy = ptr.To(corev1.IPFamilyPolicySingleStack)
-		}
-		if s.Spec.ClusterIP == corev1.ClusterIPNone {
-			s.Spec.ClusterIPs = []string{corev1.ClusterIPNone}
-		}
+	if errs := setFamilies(&s.Spec, a.store.addresses.families()); len(errs) > 0 {
+		return errs
 	}
-	if errs := a.takeAddress(ctx, s); len(errs) > 0 {
+	if errs := a.takeAddresses(ctx, s); len(errs) > 0 {
 		return errs
 	}
 	if errs := a.takePorts(ctx, s); len(errs) > 0 {
@@ -201,27 +198,41 @@ func (a *allocation) take(ctx context.Context) field.ErrorList {
 	return a.takeHealthPort(ctx, s)
 }
 
-func (a *allocation) takeAddress(ctx context.Context, s *corev1.Service) field.ErrorList {
-	if !hasAddress(s) || a.old != nil && hasAddress(a.old) && s.Spec.ClusterIP != "" && s.Spec.ClusterIP == a.old.Spec.ClusterIP {
+// takeAddresses gives the service an address of each of its families.
+func (a *allocation) takeAddresses(ctx context.Context, s *corev1.Service) field.ErrorList {
+	if !hasAddress(s) {
 		return nil
 	}
-	wanted := s.Spec.ClusterIP
-	ip, err := a.store.addresses.take(ctx, s, wanted, a.dry)
-	if err != nil {
-		text := "failed to allocate a serviceIP: "
-		if wanted != "" {
-			text = "failed to allocate IP " + wanted + ": "
+	wished := slices.Clone(s.Spec.ClusterIPs)
+	ips := slices.Clone(wished)
+	for i, family := range s.Spec.IPFamilies {
+		wanted := ""
+		if i < len(ips) {
+			wanted = ips[i]
 		}
-		return field.ErrorList{field.Invalid(field.NewPath("spec", "clusterIPs"), s.Spec.ClusterIPs, text+err.Error())}
+		if wanted != "" && a.old != nil && slices.Contains(addressesOf(a.old), wanted) {
+			continue
+		}
+		ip, err := a.store.addresses.take(ctx, s, family, wanted, a.dry)
+		if err != nil {
+			text := "failed to allocate a serviceIP: "
+			if wanted != "" {
+				text = "failed to allocate IP " + wanted + ": "
+			}
+			return field.ErrorList{field.Invalid(field.NewPath("spec", "clusterIPs"), wished, text+err.Error())}
+		}
+		if wanted == "" {
+			ips = append(ips, ip)
+		}
+		a.taken(func(ctx context.Context) error {
+			s.Spec.ClusterIP, s.Spec.ClusterIPs = "", wished
+			if len(wished) > 0 {
+				s.Spec.ClusterIP = wished[0]
+			}
+			return a.store.addresses.release(ctx, ip)
+		})
 	}
-	s.Spec.ClusterIP, s.Spec.ClusterIPs = ip, []string{ip}
-	a.taken(func(ctx context.Context) error {
-		s.Spec.ClusterIP, s.Spec.ClusterIPs = wanted, nil
-		if wanted != "" {
-			s.Spec.ClusterIPs = []string{wanted}
-		}
-		return a.store.addresses.release(ctx, ip)
-	})
+	s.Spec.ClusterIP, s.Spec.ClusterIPs = ips[0], ips
 	return nil
 }
 

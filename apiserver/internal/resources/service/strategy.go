@@ -28,7 +28,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*corev1.Service] {
 		New:              func() *corev1.Service { return new(corev1.Service) },
 		Default:          setDefaults,
 		ValidateName:     check.NameIsLabel,
-		PrepareForCreate: func(_ context.Context, s *corev1.Service) { s.Status = corev1.ServiceStatus{}; sameAddresses(s) },
+		PrepareForCreate: func(_ context.Context, s *corev1.Service) { s.Status = corev1.ServiceStatus{}; sameAddresses(&s.Spec) },
 		Validate:         func(_ context.Context, s *corev1.Service) field.ErrorList { return validate(s) },
 		Warnings:         func(_ context.Context, s *corev1.Service) []string { return warnings(s) },
 		Update: registry.Change[*corev1.Service]{
@@ -92,14 +92,10 @@ func hasAddress(s *corev1.Service) bool {
 	return s.Spec.Type != corev1.ServiceTypeExternalName && s.Spec.ClusterIP != corev1.ClusterIPNone
 }
 
-// sameAddresses keeps clusterIP and the first of clusterIPs the same; the older
-// has the word.
-func sameAddresses(s *corev1.Service) {
-	switch spec := &s.Spec; {
-	case spec.ClusterIP != "" && len(spec.ClusterIPs) == 0:
+// sameAddresses takes over what who knows one address only has said.
+func sameAddresses(spec *corev1.ServiceSpec) {
+	if spec.ClusterIP != "" && len(spec.ClusterIPs) == 0 {
 		spec.ClusterIPs = []string{spec.ClusterIP}
-	case spec.ClusterIP == "" && len(spec.ClusterIPs) > 0:
-		spec.ClusterIP = spec.ClusterIPs[0]
 	}
 }
 
@@ -112,19 +108,17 @@ func prepareForUpdate(_ context.Context, s, old *corev1.Service) {
 		dropNodePorts(&s.Spec)
 	}
 	if s.Spec.Type == corev1.ServiceTypeExternalName {
-		if s.Spec.ClusterIP == old.Spec.ClusterIP && old.Spec.Type != corev1.ServiceTypeExternalName {
-			s.Spec.ClusterIP, s.Spec.ClusterIPs = "", nil
+		if old.Spec.Type != corev1.ServiceTypeExternalName {
+			dropFamilies(&s.Spec, &old.Spec)
 		}
-		s.Spec.IPFamilies, s.Spec.IPFamilyPolicy, s.Spec.InternalTrafficPolicy = nil, nil, nil
+		s.Spec.InternalTrafficPolicy = nil
+		sameAddresses(&s.Spec)
 		return
 	}
-	if s.Spec.ClusterIP == "" && len(s.Spec.ClusterIPs) == 0 && old.Spec.Type != corev1.ServiceTypeExternalName {
-		s.Spec.ClusterIP, s.Spec.ClusterIPs = old.Spec.ClusterIP, old.Spec.ClusterIPs
+	if old.Spec.Type != corev1.ServiceTypeExternalName {
+		keepFamilies(&s.Spec, &old.Spec)
 	}
-	sameAddresses(s)
-	if s.Spec.IPFamilies == nil {
-		s.Spec.IPFamilies, s.Spec.IPFamilyPolicy = old.Spec.IPFamilies, old.Spec.IPFamilyPolicy
-	}
+	sameAddresses(&s.Spec)
 	keepNodePorts(s, old)
 }
 

@@ -3,7 +3,6 @@ package service
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -73,10 +72,6 @@ func validateType(s *corev1.Service, at *field.Path) field.ErrorList {
 func validateAddresses(s *corev1.Service, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	spec := &s.Spec
-	if len(spec.ClusterIPs) > 0 && spec.ClusterIPs[0] != spec.ClusterIP {
-		errs = append(errs, field.Invalid(at.Child("clusterIPs"), spec.ClusterIPs, "first value must match `clusterIP`"))
-	}
-	errs = append(errs, validateClusterIPs(spec.ClusterIPs, at.Child("clusterIPs"))...)
 	errs = append(errs, validateFamilies(spec, at)...)
 	for i, ip := range spec.ExternalIPs {
 		errs = append(errs, check.Reachable(ip, at.Child("externalIPs").Index(i))...)
@@ -135,39 +130,12 @@ func validatePorts(s *corev1.Service, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateClusterIPs checks the addresses of a service, of which the cluster's
-// one range has one to give.
-func validateClusterIPs(ips []string, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	families := map[bool]bool{}
-	for i, ip := range ips {
-		if ip == corev1.ClusterIPNone && len(ips) == 1 {
-			return nil
-		}
-		addr, err := netip.ParseAddr(ip)
-		if err != nil {
-			errs = append(errs, field.Invalid(at.Index(i), ip, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"))
-			continue
-		}
-		families[addr.Is4()] = true
-	}
-	switch {
-	case len(errs) > 0 || len(ips) < 2:
-		return errs
-	case len(families) < len(ips):
-		return field.ErrorList{field.Invalid(at, ips, "may specify no more than one IP for each IP family")}
-	}
-	return field.ErrorList{field.Invalid(at, ips, "may only hold one address: the cluster has one range")}
-}
-
 func validateUpdate(_ context.Context, s, old *corev1.Service) field.ErrorList {
 	at := field.NewPath("spec")
 	errs := check.Newly(validate(s), validate(old))
 	now, before := &s.Spec, &old.Spec
-	_, err := netip.ParseAddr(now.ClusterIP)
-	readable := err == nil || now.ClusterIP == corev1.ClusterIPNone || now.ClusterIP == ""
-	if readable && before.Type != corev1.ServiceTypeExternalName && now.Type != corev1.ServiceTypeExternalName && now.ClusterIP != before.ClusterIP {
-		errs = append(errs, field.Invalid(at.Child("clusterIPs").Index(0), now.ClusterIP, "may not change once set"))
+	if len(validateFamilies(now, at)) == 0 {
+		errs = append(errs, changedFamilies(now, before, at)...)
 	}
 	if before.HealthCheckNodePort != 0 && wantsHealthPort(now) && wantsHealthPort(before) && now.HealthCheckNodePort != before.HealthCheckNodePort {
 		errs = append(errs, field.Forbidden(at.Child("healthCheckNodePort"), "field is immutable"))

@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/resources/check"
 )
@@ -72,29 +71,6 @@ func validateTraffic(spec *corev1.ServiceSpec, at *field.Path) field.ErrorList {
 	known := []string{corev1.ServiceTrafficDistributionPreferClose, corev1.ServiceTrafficDistributionPreferSameZone, corev1.ServiceTrafficDistributionPreferSameNode}
 	if d := spec.TrafficDistribution; d != nil && !slices.Contains(known, *d) {
 		errs = append(errs, field.NotSupported(at.Child("trafficDistribution"), *d, known))
-	}
-	return errs
-}
-
-// validateFamilies: the cluster has addresses of one family.
-func validateFamilies(spec *corev1.ServiceSpec, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	policy := ptr.Deref(spec.IPFamilyPolicy, corev1.IPFamilyPolicySingleStack)
-	for i, family := range spec.IPFamilies {
-		path := at.Child("ipFamilies").Index(i)
-		switch {
-		case family != corev1.IPv4Protocol && family != corev1.IPv6Protocol:
-			errs = append(errs, check.Supported(family, path, corev1.IPv4Protocol, corev1.IPv6Protocol)...)
-		case slices.Contains(spec.IPFamilies[:i], family):
-			errs = append(errs, field.Duplicate(path, family))
-		case family == corev1.IPv6Protocol:
-			errs = append(errs, field.Invalid(path, family, "not configured on this cluster"))
-		}
-	}
-	errs = append(errs, check.Supported(policy, at.Child("ipFamilyPolicy"),
-		corev1.IPFamilyPolicySingleStack, corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack)...)
-	if policy == corev1.IPFamilyPolicyRequireDualStack {
-		errs = append(errs, field.Invalid(at.Child("ipFamilyPolicy"), policy, "this cluster is not configured for dual-stack services"))
 	}
 	return errs
 }

@@ -1,0 +1,248 @@
+package service
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+)
+
+// familyOf says which family an address is of. None is of none.
+func familyOf(ip string) (corev1.IPFamily, bool) {
+	addr, err := netip.ParseAddr(ip)
+	switch {
+	case err != nil:
+		return "", false
+	case addr.Is4():
+		return corev1.IPv4Protocol, true
+	}
+	return corev1.IPv6Protocol, true
+}
+
+func otherFamily(f corev1.IPFamily) corev1.IPFamily {
+	if f == corev1.IPv4Protocol {
+		return corev1.IPv6Protocol
+	}
+	return corev1.IPv4Protocol
+}
+
+// addressesOf are the addresses of a service; None is none.
+func addressesOf(s *corev1.Service) []string {
+	switch {
+	case !hasAddress(s) || s.Spec.ClusterIP == "":
+		return nil
+	case len(s.Spec.ClusterIPs) == 0: // stored by who knew one address only
+		return []string{s.Spec.ClusterIP}
+	}
+	return s.Spec.ClusterIPs
+}
+
+// anyFamily: who makes a headless service without a selector fills in its
+// endpoints himself, of whichever family, also of one the cluster has no range of.
+func anyFamily(spec *corev1.ServiceSpec) bool {
+	return spec.ClusterIP == corev1.ClusterIPNone && len(spec.Selector) == 0
+}
+
+// setFamilies says of which families a service is, where it does not itself
+// (KEP-563). have are those of the cluster's ranges, the default one first.
+func setFamilies(spec *corev1.ServiceSpec, have []corev1.IPFamily) field.ErrorList {
+	if spec.Type == corev1.ServiceTypeExternalName {
+		return nil
+	}
+	if spec.IPFamilyPolicy == nil {
+		spec.IPFamilyPolicy = ptr.To(corev1.IPFamilyPolicySingleStack)
+		if anyFamily(spec) {
+			spec.IPFamilyPolicy = ptr.To(corev1.IPFamilyPolicyRequireDualStack)
+		}
+	}
+	if errs := checkFamilies(spec, have); len(errs) > 0 {
+		return errs
+	}
+	families := slices.Clone(spec.IPFamilies)
+	for i, ip := range spec.ClusterIPs {
+		if f, ok := familyOf(ip); ok && i >= len(families) {
+			families = append(families, f)
+		}
+	}
+	if len(families) == 0 {
+		families = have[:1:1]
+	}
+	if second := otherFamily(families[0]); len(families) == 1 && *spec.IPFamilyPolicy != corev1.IPFamilyPolicySingleStack &&
+		(anyFamily(spec) || slices.Contains(have, second)) {
+		families = append(families, second)
+	}
+	spec.IPFamilies = families
+	return nil
+}
+
+// checkFamilies refuses what the cluster's ranges can't give, and two families
+// for a service that says that it has one.
+func checkFamilies(spec *corev1.ServiceSpec, have []corev1.IPFamily) field.ErrorList {
+	var errs field.ErrorList
+	at := field.NewPath("spec")
+	policy, policyPath := *spec.IPFamilyPolicy, at.Child("ipFamilyPolicy")
+	single := policy == corev1.IPFamilyPolicySingleStack
+	if policy == corev1.IPFamilyPolicyRequireDualStack && len(have) < 2 && !anyFamily(spec) {
+		errs = append(errs, field.Invalid(policyPath, policy, "this cluster is not configured for dual-stack services"))
+	}
+	if single && len(spec.ClusterIPs) > 1 {
+		errs = append(errs, field.Invalid(policyPath, policy, "must be 'RequireDualStack' or 'PreferDualStack' when multiple cluster IPs are specified"))
+	}
+	for i, ip := range spec.ClusterIPs {
+		if f, ok := familyOf(ip); ok && i >= len(spec.IPFamilies) && !slices.Contains(have, f) {
+			errs = append(errs, field.Invalid(at.Child("clusterIPs").Index(i), spec.ClusterIPs, fmt.Sprintf("%s is not configured on this cluster", f)))
+		}
+	}
+	if single && len(spec.IPFamilies) > 1 {
+		return append(errs, field.Invalid(policyPath, policy, "must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families are specified"))
+	}
+	for i, f := range spec.IPFamilies {
+		if !slices.Contains(have, f) && !anyFamily(spec) {
+			errs = append(errs, field.Invalid(at.Child("ipFamilies").Index(i), f, "not configured on this cluster"))
+		}
+	}
+	return errs
+}
+
+// keepFamilies gives an update what it left out of the service's addresses and
+// families, and takes the second of each from one that is to have one only.
+func keepFamilies(s, old *corev1.ServiceSpec) {
+	same := slices.Equal(s.ClusterIPs, old.ClusterIPs)
+	switch {
+	case s.ClusterIP == "" && (len(s.ClusterIPs) == 0 || same):
+		s.ClusterIP, s.ClusterIPs = old.ClusterIP, old.ClusterIPs
+	case s.ClusterIP == old.ClusterIP && len(s.ClusterIPs) == 0:
+		s.ClusterIPs = old.ClusterIPs
+	case s.ClusterIP != "" && s.ClusterIP != old.ClusterIP && same: // by who knows one address only
+		s.ClusterIPs = nil
+	}
+	sameAddresses(s)
+	if s.IPFamilies == nil {
+		s.IPFamilies = old.IPFamilies
+	}
+	if s.IPFamilyPolicy == nil {
+		s.IPFamilyPolicy = old.IPFamilyPolicy
+	}
+	if ptr.Deref(s.IPFamilyPolicy, "") != corev1.IPFamilyPolicySingleStack || len(old.IPFamilies) < 2 {
+		return
+	}
+	if slices.Equal(s.IPFamilies, old.IPFamilies) {
+		s.IPFamilies = s.IPFamilies[:1:1]
+	}
+	if len(s.ClusterIPs) > 1 && slices.Equal(s.ClusterIPs, old.ClusterIPs) {
+		s.ClusterIPs = s.ClusterIPs[:1:1]
+	}
+}
+
+// dropFamilies is for a service that becomes a name only.
+func dropFamilies(s, old *corev1.ServiceSpec) {
+	if s.ClusterIP == old.ClusterIP {
+		s.ClusterIP, s.ClusterIPs = "", nil
+	}
+	if slices.Equal(s.IPFamilies, old.IPFamilies) {
+		s.IPFamilies = nil
+	}
+	if ptr.Equal(s.IPFamilyPolicy, old.IPFamilyPolicy) {
+		s.IPFamilyPolicy = nil
+	}
+}
+
+// changedFamilies: what a service has stays; a second address comes and goes by
+// the policy.
+func changedFamilies(s, old *corev1.ServiceSpec, at *field.Path) field.ErrorList {
+	if s.Type == corev1.ServiceTypeExternalName || old.Type == corev1.ServiceTypeExternalName {
+		return nil
+	}
+	if policy := ptr.Deref(s.IPFamilyPolicy, corev1.IPFamilyPolicySingleStack); policy != corev1.IPFamilyPolicySingleStack {
+		var errs field.ErrorList
+		if len(old.ClusterIPs) > 1 && len(s.ClusterIPs) == 1 {
+			errs = append(errs, field.Invalid(at.Child("ipFamilyPolicy"), policy, "must be 'SingleStack' to release the secondary cluster IP"))
+		}
+		if len(old.IPFamilies) > 1 && len(s.IPFamilies) == 1 {
+			errs = append(errs, field.Invalid(at.Child("ipFamilyPolicy"), policy, "must be 'SingleStack' to release the secondary IP family"))
+		}
+		if len(errs) > 0 {
+			return errs
+		}
+	}
+	var errs field.ErrorList
+	for i := range min(len(s.ClusterIPs), len(old.ClusterIPs)) {
+		if s.ClusterIPs[i] != old.ClusterIPs[i] {
+			errs = append(errs, field.Invalid(at.Child("clusterIPs").Index(i), s.ClusterIPs, "may not change once set"))
+		}
+	}
+	return errs
+}
+
+// validateFamilies checks families, policy and addresses for what they are in
+// any cluster.
+func validateFamilies(spec *corev1.ServiceSpec, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if spec.Type == corev1.ServiceTypeExternalName {
+		if len(spec.IPFamilies) > 0 {
+			errs = append(errs, field.Forbidden(at.Child("ipFamilies"), "may not be set for ExternalName services"))
+		}
+		if spec.IPFamilyPolicy != nil {
+			errs = append(errs, field.Forbidden(at.Child("ipFamilyPolicy"), "may not be set for ExternalName services"))
+		}
+		return errs
+	}
+	ips := at.Child("clusterIPs")
+	if len(spec.ClusterIPs) > 0 && spec.ClusterIP == "" {
+		errs = append(errs, field.Invalid(ips, spec.ClusterIPs, "must be empty when `clusterIP` is not specified"))
+	} else if len(spec.ClusterIPs) > 0 && spec.ClusterIPs[0] != spec.ClusterIP {
+		errs = append(errs, field.Invalid(ips, spec.ClusterIPs, "first value must match `clusterIP`"))
+	}
+	for i, f := range spec.IPFamilies {
+		path := at.Child("ipFamilies").Index(i)
+		switch {
+		case f != corev1.IPv4Protocol && f != corev1.IPv6Protocol:
+			errs = append(errs, field.NotSupported(path, f, []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}))
+		case slices.Contains(spec.IPFamilies[:i], f):
+			errs = append(errs, field.Duplicate(path, f))
+		}
+	}
+	policies := []corev1.IPFamilyPolicy{corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack, corev1.IPFamilyPolicySingleStack}
+	if policy := ptr.Deref(spec.IPFamilyPolicy, policies[0]); !slices.Contains(policies, policy) {
+		errs = append(errs, field.NotSupported(at.Child("ipFamilyPolicy"), policy, policies))
+	}
+	return append(errs, validateClusterIPs(spec, ips)...)
+}
+
+// validateClusterIPs checks that the addresses of a service are some, one of
+// each family, in the order of the families.
+func validateClusterIPs(spec *corev1.ServiceSpec, at *field.Path) field.ErrorList {
+	var errs, order field.ErrorList
+	families, readable := map[corev1.IPFamily]bool{}, true
+	for i, ip := range spec.ClusterIPs {
+		f, ok := familyOf(ip)
+		switch {
+		case i == 0 && ip == corev1.ClusterIPNone:
+			if len(spec.ClusterIPs) > 1 {
+				errs, readable = append(errs, field.Invalid(at, spec.ClusterIPs, "'None' must be the first and only value")), false
+			}
+			continue
+		case !ok:
+			errs, readable = append(errs, field.Invalid(at.Index(i), ip, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")), false
+			continue
+		case i < len(spec.IPFamilies) && familyKnown(spec.IPFamilies[i]) && spec.IPFamilies[i] != f:
+			order = append(order, field.Invalid(at.Index(i), ip, fmt.Sprintf("expected an %s value as indicated by `ipFamilies[%d]`", spec.IPFamilies[i], i)))
+		}
+		if families[f] {
+			errs = append(errs, field.Invalid(at, spec.ClusterIPs, "may specify no more than one IP for each IP family"))
+		}
+		families[f] = true
+	}
+	if len(spec.ClusterIPs) > 2 {
+		errs = append(errs, field.Invalid(at, spec.ClusterIPs, "may only hold up to 2 values"))
+	}
+	if readable {
+		errs = append(errs, order...)
+	}
+	return errs
+}
+
+func familyKnown(f corev1.IPFamily) bool { return f == corev1.IPv4Protocol || f == corev1.IPv6Protocol }
