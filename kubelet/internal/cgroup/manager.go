@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"time"
 
 	"github.com/opencontainers/cgroups"
 	"github.com/opencontainers/cgroups/manager"
@@ -45,6 +46,9 @@ type Options struct {
 	Allocatable corev1.ResourceList
 	// PodPidsLimit bounds the processes of one pod; zero or less for no bound.
 	PodPidsLimit int64
+	// Observe hears how long it took to create, update or destroy a pod's group. May
+	// be nil.
+	Observe func(operation string, took time.Duration)
 }
 
 // Manager makes and destroys groups. It is safe for concurrent use, for one pod
@@ -116,6 +120,7 @@ func podGroup(pod *core.Pod) string {
 // Create makes a pod's group, with its share and limits, or brings them up to
 // date.
 func (m *Manager) Create(pod *core.Pod) error {
+	defer m.observe("create")()
 	milliCPU, memory := podLimits(pod)
 	return m.set(pod, milliCPU, memory)
 }
@@ -124,6 +129,7 @@ func (m *Manager) Create(pod *core.Pod) error {
 // was, so that its containers can be changed one by one; limits that come
 // anew are left for Create.
 func (m *Manager) Widen(pod, before *core.Pod) error {
+	defer m.observe("update")()
 	milliCPU, memory := podLimits(pod)
 	cpuBefore, memoryBefore := podLimits(before)
 	widest := func(a, b int64) int64 {
@@ -133,6 +139,16 @@ func (m *Manager) Widen(pod, before *core.Pod) error {
 		return max(a, b)
 	}
 	return m.set(pod, widest(milliCPU, cpuBefore), widest(memory, memoryBefore))
+}
+
+// observe begins to measure an operation, until the function that it returns is
+// called.
+func (m *Manager) observe(operation string) (over func()) {
+	if m.Observe == nil || !m.PerQOS {
+		return func() {}
+	}
+	began := time.Now()
+	return func() { m.Observe(operation, time.Since(began)) }
 }
 
 // set leaves limits that are zero as they are.
@@ -235,6 +251,7 @@ func (m *Manager) Destroy(uid types.UID, class corev1.PodQOSClass) error {
 	if !m.PerQOS {
 		return nil
 	}
+	defer m.observe("destroy")()
 	pod := &core.Pod{}
 	pod.UID, pod.Status.QOSClass = uid, class
 	g, err := m.group(podGroup(pod), nil)

@@ -242,19 +242,6 @@ func TestPluginsThatFail(t *testing.T) {
 	}
 }
 
-func TestWhoeverGivesUpDoesNotWait(t *testing.T) {
-	b := newBed(t, "", nil)
-	b.write("hangs", "", 0o600)
-	p := b.node.plugins[0]
-	p.timeout = 2 * time.Second
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := b.node.Of(ctx, pod("p", ""), "a.cloud.test/x"); !errors.Is(err, context.Canceled) {
-		t.Errorf("err = %v", err)
-	}
-	<-p.asking.DoChan(cacheKey("", "", "a.cloud.test/x"), func() (any, error) { return nil, nil }) // it ends by itself
-}
-
 // accounts are service accounts with some annotations.
 type accounts map[string]map[string]string
 

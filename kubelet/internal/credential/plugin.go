@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/singleflight"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	kubeletv1 "k8s.io/kubelet/config/v1"
 	pluginv1 "k8s.io/kubelet/pkg/apis/credentialprovider/v1"
@@ -35,9 +34,9 @@ type plugin struct {
 	accounts Accounts
 	measure  measure
 
-	asking singleflight.Group // by what is asked
-	mu     sync.Mutex
-	kept   map[string]answer
+	mu      sync.Mutex
+	running map[string]*run // by what is asked
+	kept    map[string]answer
 }
 
 // answer is what a plugin said, until it expires.
@@ -50,7 +49,10 @@ type answer struct {
 type measure func(plugin string, took time.Duration, err error)
 
 func newPlugin(p kubeletv1.CredentialProvider, binDir string, accounts Accounts, clock clock.PassiveClock, measure measure) *plugin {
-	return &plugin{CredentialProvider: p, path: filepath.Join(binDir, p.Name), timeout: pluginTimeout, accounts: accounts, clock: clock, measure: measure, kept: map[string]answer{}}
+	return &plugin{
+		CredentialProvider: p, path: filepath.Join(binDir, p.Name), timeout: pluginTimeout, accounts: accounts, clock: clock, measure: measure,
+		running: map[string]*run{}, kept: map[string]answer{},
+	}
 }
 
 // of returns what the plugin has for a repository that a pod needs an image of.
@@ -136,33 +138,82 @@ func (p *plugin) cached(who, repository string) ([]credential, bool) {
 	return nil, false
 }
 
+// run of a plugin that is under way, for as long as somebody waits for it.
+type run struct {
+	waiting int
+	cancel  context.CancelFunc
+	done    chan struct{} // closed once the rest is there
+	known   []credential
+	err     error
+}
+
 // ask runs the plugin, once for all who want to know the same, and keeps what it
-// says.
+// says. When all of them have given up, it is ended.
 func (p *plugin) ask(ctx context.Context, who identity, repository string) ([]credential, error) {
-	running := p.asking.DoChan(cacheKey(who.key, who.token, repository), func() (any, error) {
-		if known, kept := p.cached(who.key, repository); kept { // since we looked
-			return known, nil
-		}
-		began := p.clock.Now()
-		response, err := p.run(context.WithoutCancel(ctx), who, repository)
-		p.measure(p.Name, p.clock.Since(began), err)
-		if err != nil {
-			return nil, err
-		}
-		var known []credential
-		for place, auth := range response.Auth {
-			known = append(known, credential{place: place, auth: &runtimeapi.AuthConfig{Username: auth.Username, Password: auth.Password}})
-		}
-		p.keep(who.key, repository, response, known)
-		return known, nil
-	})
+	key := cacheKey(who.key, who.token, repository)
+	r := p.join(ctx, key, func(ctx context.Context) ([]credential, error) { return p.askOnce(ctx, who, repository) })
 	select {
-	case result := <-running:
-		known, _ := result.Val.([]credential)
-		return known, result.Err
+	case <-r.done:
+		return r.known, r.err
 	case <-ctx.Done():
+		p.leave(key, r)
 		return nil, ctx.Err()
 	}
+}
+
+func (p *plugin) join(ctx context.Context, key string, ask func(context.Context) ([]credential, error)) *run {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if r := p.running[key]; r != nil {
+		r.waiting++
+		return r
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	r := &run{waiting: 1, cancel: cancel, done: make(chan struct{})}
+	p.running[key] = r
+	go func() {
+		defer cancel()
+		r.known, r.err = ask(ctx)
+		p.mu.Lock()
+		p.drop(key, r)
+		p.mu.Unlock()
+		close(r.done)
+	}()
+	return r
+}
+
+func (p *plugin) leave(key string, r *run) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if r.waiting--; r.waiting == 0 {
+		r.cancel()
+		p.drop(key, r) // who comes next begins anew
+	}
+}
+
+// drop forgets a run unless another has taken its place. The caller holds p.mu.
+func (p *plugin) drop(key string, r *run) {
+	if p.running[key] == r {
+		delete(p.running, key)
+	}
+}
+
+func (p *plugin) askOnce(ctx context.Context, who identity, repository string) ([]credential, error) {
+	if known, kept := p.cached(who.key, repository); kept { // since we looked
+		return known, nil
+	}
+	began := p.clock.Now()
+	response, err := p.run(ctx, who, repository)
+	p.measure(p.Name, p.clock.Since(began), err)
+	if err != nil {
+		return nil, err
+	}
+	var known []credential
+	for place, auth := range response.Auth {
+		known = append(known, credential{place: place, auth: &runtimeapi.AuthConfig{Username: auth.Username, Password: auth.Password}})
+	}
+	p.keep(who.key, repository, response, known)
+	return known, nil
 }
 
 func (p *plugin) keep(who, repository string, response *pluginv1.CredentialProviderResponse, known []credential) {

@@ -28,7 +28,8 @@ type Usage struct {
 
 // Share is what one container uses.
 type Share struct {
-	Memory, Disk int64
+	Memory, Disk    int64
+	Logs, LogInodes int64 // of Disk
 }
 
 // Meter measures what pods use.
@@ -107,8 +108,8 @@ func (m Meter) measureDisk(pod *core.Pod, usage *Usage) error {
 	usage.Disk += bytes
 	usage.Inodes += inodes
 	for name, share := range usage.Containers {
-		bytes, _ := measure(filepath.Join(logs, name))
-		share.Disk += bytes
+		share.Logs, share.LogInodes = measure(filepath.Join(logs, name))
+		share.Disk += share.Logs
 		usage.Containers[name] = share
 	}
 	return errors.Join(unknown...)

@@ -47,6 +47,9 @@ type CollectorOptions struct {
 	Volumes func() []string
 	// Failed tells people that there is too little room and nothing to remove.
 	Failed func(reason, message string)
+	// Removed hears of each image that went, and whether for room ("space") or
+	// because nobody used it ("age"). May be nil.
+	Removed func(reason string)
 	// Disk is the size of the file system at path, and what is free of it, in
 	// bytes; nil for the machine's.
 	Disk   func(path string) (size, free uint64, err error)
@@ -150,7 +153,7 @@ func (c *Collector) FreeAll(ctx context.Context) error {
 	}
 	var failed []error
 	for _, image := range unused {
-		failed = append(failed, c.remove(ctx, image.Image))
+		failed = append(failed, c.remove(ctx, image.Image, "space"))
 	}
 	return errors.Join(failed...)
 }
@@ -274,7 +277,7 @@ func (c *Collector) removeOld(ctx context.Context, unused []candidate) ([]candid
 			rest = append(rest, image)
 			continue
 		}
-		failed = append(failed, c.remove(ctx, image.Image))
+		failed = append(failed, c.remove(ctx, image.Image, "age"))
 	}
 	return rest, errors.Join(failed...)
 }
@@ -290,7 +293,7 @@ func (c *Collector) free(ctx context.Context, unused []candidate, wanted int64) 
 		if now.Sub(image.seen) < c.Thresholds.MinAge || !image.used.IsZero() && now.Sub(image.used) < c.Thresholds.MinAge {
 			continue
 		}
-		if failed := c.remove(ctx, image.Image); failed != nil {
+		if failed := c.remove(ctx, image.Image, "space"); failed != nil {
 			err = errors.Join(err, failed)
 			continue
 		}
@@ -299,13 +302,16 @@ func (c *Collector) free(ctx context.Context, unused []candidate, wanted int64) 
 	return freed, err
 }
 
-func (c *Collector) remove(ctx context.Context, image *runtimeapi.Image) error {
+func (c *Collector) remove(ctx context.Context, image *runtimeapi.Image, reason string) error {
 	if err := c.Store.RemoveImage(ctx, &runtimeapi.ImageSpec{Image: image.GetId()}); err != nil && !cri.IsNotFound(err) {
 		return err
 	}
 	c.lock.Lock()
 	delete(c.records, image.GetId())
 	c.lock.Unlock()
+	if c.Removed != nil {
+		c.Removed(reason)
+	}
 	c.Logger.Info("image removed", zap.String("image", image.GetId()), zap.Strings("tags", image.GetRepoTags()), zap.Uint64("bytes", image.GetSize()))
 	return nil
 }

@@ -45,6 +45,10 @@ type Node interface {
 
 // Manager makes images present. It is safe for concurrent use.
 type Manager struct {
+	// Pulled hears how long pulls took that succeeded, and how large the image is;
+	// it is set before the first, or nil.
+	Pulled func(took time.Duration, size uint64)
+
 	node     Node // may be nil
 	runtime  Runtime
 	events   Events

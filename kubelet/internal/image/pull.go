@@ -47,6 +47,9 @@ func (m *Manager) pull(ctx context.Context, r Request, spec *runtimeapi.ImageSpe
 		return Present{}, &Error{Reason: ReasonInspect, Message: fmt.Sprintf("Failed to inspect image %q: %v", r.Image, err), Err: err}
 	}
 	done := m.clock.Now()
+	if m.Pulled != nil {
+		m.Pulled(done.Sub(began), image.GetSize())
+	}
 	m.events.ContainerEventf(r.Pod, r.FieldPath, corev1.EventTypeNormal, "Pulled",
 		"Successfully pulled image %q in %v (%v including waiting). Image size: %d bytes.",
 		r.Image, done.Sub(began).Truncate(time.Millisecond), done.Sub(asked).Truncate(time.Millisecond), image.GetSize())

@@ -27,7 +27,7 @@ func (k *Kubelet) makeGroups(ctx context.Context, allocatable corev1.ResourceLis
 	}
 	k.cgroups, err = cgroup.New(cgroup.Options{
 		Root: k.config.CgroupRoot, Driver: driver, PerQOS: k.config.CgroupsPerQOS,
-		Allocatable: allocatable, PodPidsLimit: k.config.PodPidsLimit,
+		Allocatable: allocatable, PodPidsLimit: k.config.PodPidsLimit, Observe: k.metrics.observeGroup,
 	})
 	return err
 }

@@ -236,6 +236,7 @@ func (k *Kubelet) makeRuntime(ctx context.Context) error {
 	k.objects = objects.New(k.client, k.clock)
 	k.volumes, err = volume.NewManager(volume.Config{
 		RootDir: k.config.RootDir, Objects: k.objects, Clock: k.clock, Logger: k.logger, Allocatable: allocatable, Failed: k.mountFailed,
+		Observe: k.metrics.observeStorage,
 	})
 	if err != nil {
 		return err
@@ -255,7 +256,7 @@ func (k *Kubelet) makeRuntime(ctx context.Context) error {
 	resolver := &dns.Configurer{ResolvConf: k.config.ResolvConf, Servers: k.config.ClusterDNS, Domain: k.config.ClusterDomain}
 	k.events = podEvents{k}
 	k.images = image.NewCollector(image.CollectorOptions{
-		Store: k.cri, Volumes: k.imageVolumes, Failed: k.nodeWarning, Clock: k.clock, Logger: k.logger, Thresholds: image.Thresholds{
+		Store: k.cri, Volumes: k.imageVolumes, Failed: k.nodeWarning, Clock: k.clock, Logger: k.logger, Removed: k.metrics.imageRemoved, Thresholds: image.Thresholds{
 			High: int(k.config.Images.High), Low: int(k.config.Images.Low), MinAge: k.config.Images.MinAge, MaxAge: k.config.Images.MaxAge,
 		},
 	})
@@ -266,7 +267,8 @@ func (k *Kubelet) makeRuntime(ctx context.Context) error {
 		UserIDs: k.userIDsOf, CgroupParent: k.cgroups.Parent, DNS: resolver.Of,
 		Services: around.Services, WaitServices: around.WaitServices, RuntimeHandler: around.RuntimeHandler,
 		ClusterDomain: k.config.ClusterDomain, SeccompRoot: filepath.Join(k.config.RootDir, "seccomp"), SeccompDefault: k.config.SeccompDefault,
-		MaxParallelPulls: k.config.PullsAtOnce(), Registries: registries, ImageUsed: k.images.Use, MaxContainerBackOff: k.config.MaxBackOff, Count: k.metrics.count,
+		MaxParallelPulls: k.config.PullsAtOnce(), Registries: registries, ImageUsed: k.images.Use, MaxContainerBackOff: k.config.MaxBackOff,
+		Count: k.metrics.count, Started: k.metrics.observeStart, ImagePulled: k.metrics.observePull,
 	})
 	if err == nil {
 		k.health.heard(k.runtime.Learn)
@@ -290,6 +292,7 @@ func (k *Kubelet) makeLoops() error {
 	})
 	k.statuses = status.NewManager(status.RESTAPI{Client: k.client}, k.pods, k.clock, k.logger)
 	k.statuses.OnRest(k.rested)
+	k.statuses.OnRunning(k.metrics.observePodStart)
 	if k.recorder != nil {
 		k.recorder.WaitWhile(k.starting)
 	}

@@ -24,6 +24,16 @@ type metrics struct {
 	operationFails *prometheus.CounterVec
 	evictions      *prometheus.CounterVec
 	counts         map[podruntime.Counted]prometheus.Counter
+
+	podStart, podStartTotal prometheus.Histogram
+	started                 *prometheus.CounterVec
+	startFails              *prometheus.CounterVec
+	rejections              *prometheus.CounterVec
+	pulls                   *prometheus.HistogramVec
+	imagesRemoved           *prometheus.CounterVec
+	groups                  *prometheus.HistogramVec
+	storage                 *prometheus.HistogramVec
+	probes                  *probeMetrics
 }
 
 func newMetrics(registry *prometheus.Registry) *metrics {
@@ -53,12 +63,17 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 		m.counts[what] = counter(string(what), help)
 		registry.MustRegister(m.counts[what])
 	}
+	m.measureStarts(registry)
+	m.measureNode(registry)
+	m.probes = newProbeMetrics()
 	registry.MustRegister(m.shutdownStart, m.streams, m.streamErrors, m.streamLatency)
 	registry.MustRegister(m.evictions, m.workerStart, m.work, m.relist, m.relistInterval, m.operations, m.operationTime, m.operationFails)
 	return m
 }
 
 var countHelp = map[podruntime.Counted]string{
+	podruntime.StartedPods:              "Cumulative number of pods started",
+	podruntime.StartedPodsFailed:        "Cumulative number of errors when starting pods",
 	podruntime.UserNamespacedPods:       "Cumulative number of pods with user namespaces that were started.",
 	podruntime.UserNamespacedPodsFailed: "Cumulative number of errors at starting pods with user namespaces.",
 	podruntime.ImageVolumesRequested:    "Number of requested image volumes.",

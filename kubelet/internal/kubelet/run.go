@@ -18,6 +18,7 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	defer k.cri.Close()
 	group, ctx := errgroup.WithContext(ctx)
 	k.workers = podworker.New(ctx, k, podworker.Options{Clock: k.clock, Logger: k.logger, Resync: k.config.SyncEvery, Observe: k.metrics.observeWork})
+	k.registry.MustRegister(population{k})
 	run := func(name string, f func(context.Context) error) {
 		group.Go(func() error {
 			if err := f(ctx); err != nil && !errors.Is(err, context.Canceled) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"kctl/kubelet/internal/certificate"
 	"kctl/kubelet/internal/node"
 	"kctl/kubelet/internal/server"
@@ -18,7 +20,8 @@ func (k *Kubelet) serve(ctx context.Context, listening func()) error {
 		Pods: k.pods, Status: k.statuses.Get, Runtime: k.cri, Health: k.checks(), Metrics: k.registry,
 		Configz:  func() any { return k.config.Document() },
 		Usage:    func() (node.Usage, error) { return node.ReadUsage(k.config.RootDir, k.clock.Now()) },
-		PodUsage: k.usages.get,
+		PodUsage: k.usages.get, ProbeMetrics: k.metrics.probes.registry,
+		Capacity: func() corev1.ResourceList { return k.node.Node().Status.Capacity },
 		Clock:    k.clock, Logger: k.logger, Profiling: k.config.Profiling,
 	}
 	if k.config.DebugFlags {

@@ -81,7 +81,7 @@ func (k *Kubelet) SyncPod(ctx context.Context, job podworker.Job) (podworker.Out
 
 // begin is what the first sync of a pod does once.
 func (k *Kubelet) begin(job podworker.Job) {
-	k.statuses.Begin(job.Pod)
+	k.statuses.Begin(job.Pod, job.Start)
 	k.statuses.Recorder(job.Pod).Stamp(relay.KubeletWorker, k.clock.Now())
 	if !job.Start.IsZero() {
 		k.metrics.workerStart.Observe(k.clock.Since(job.Start).Seconds())

@@ -16,6 +16,9 @@ type Usage struct {
 	Memory     uint64 // bytes
 	WorkingSet uint64 // bytes of it that the kernel can't just drop
 	Available  uint64 // bytes
+	RSS        uint64 // bytes of processes that are no file's
+	// PageFaults are those since the machine started.
+	PageFaults, MajorPageFaults uint64
 	// Disk is the file system of the kubelet's root.
 	DiskCapacity, DiskAvailable uint64 // bytes
 	Inodes, InodesFree          uint64
@@ -63,7 +66,10 @@ func ReadUsage(rootDir string, now time.Time) (Usage, error) {
 	}
 	u.Memory = uint64(max(0, memory["MemTotal"]-memory["MemFree"]))
 	u.WorkingSet = u.Memory - min(u.Memory, uint64(memory["Inactive(file)"]))
-	u.Available = uint64(memory["MemAvailable"])
+	u.Available, u.RSS = uint64(memory["MemAvailable"]), uint64(memory["AnonPages"])
+	if faults, err := os.ReadFile("/proc/vmstat"); err == nil {
+		u.PageFaults, u.MajorPageFaults = uint64(max(0, valueOf(faults, "pgfault"))), uint64(max(0, valueOf(faults, "pgmajfault")))
+	}
 	u.Swap, u.SwapFree = uint64(memory["SwapTotal"]), uint64(memory["SwapFree"])
 	if seconds := valueOf(data, "btime"); seconds > 0 {
 		u.Booted = time.Unix(seconds, 0)

@@ -58,17 +58,22 @@ func (t *tokens) get(ctx context.Context, pod *core.Pod, audience string, second
 	if e.token != "" && now.Before(e.replace) {
 		return e.token, nil
 	}
-	answer, err := t.request(ctx, pod.Namespace, account, tokenRequest(pod, audience, seconds))
-	if err != nil {
-		if e.token != "" && now.Before(e.expires) {
-			return e.token, nil // still good; the next caller tries again
-		}
+	good := e.token != "" && now.Before(e.expires) // then the next caller tries again
+	if err := t.renew(ctx, e, now, pod.Namespace, account, tokenRequest(pod, audience, seconds)); err != nil && !good {
 		return "", fmt.Errorf("failed to fetch token: %w", err)
+	}
+	return e.token, nil
+}
+
+func (t *tokens) renew(ctx context.Context, e *tokenEntry, now time.Time, namespace, account string, request *authenticationv1.TokenRequest) error {
+	answer, err := t.request(ctx, namespace, account, request)
+	if err != nil {
+		return err
 	}
 	e.token = answer.Status.Token
 	life := lifeOf(answer, now)
 	e.expires, e.replace = now.Add(life), now.Add(min(life*4/5, maxTokenAge))
-	return e.token, nil
+	return nil
 }
 
 // lifeOf is how long a token lasts from now on. The server may give it another

@@ -146,6 +146,13 @@ func (g *Generator) Healthy() error {
 	return nil
 }
 
+// Seen is when the runtime was listed last.
+func (g *Generator) Seen() time.Time {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.last
+}
+
 // LastError is why the last relist failed, nil if it did not.
 func (g *Generator) LastError() error {
 	g.mu.Lock()

@@ -85,6 +85,19 @@ func (c *Cache) Get(uid types.UID) (*podruntime.PodStatus, error) {
 	return e.status, e.err
 }
 
+// All is what is known of all pods that the runtime has, in no order.
+func (c *Cache) All() []*podruntime.PodStatus {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make([]*podruntime.PodStatus, 0, len(c.entries))
+	for _, e := range c.entries {
+		if e.status != nil {
+			all = append(all, e.status)
+		}
+	}
+	return all
+}
+
 func (c *Cache) get(uid types.UID) entry {
 	if e, ok := c.entries[uid]; ok {
 		return e

@@ -81,6 +81,10 @@ type Config struct {
 	MaxContainerBackOff time.Duration
 	// Count, if not nil, is told of what metrics count. It must not block.
 	Count func(what Counted)
+	// Started hears of each container that was started (reason is empty), or could
+	// not be; ImagePulled of each pull that succeeded. Both may be nil.
+	Started     func(fieldPath, reason string)
+	ImagePulled func(took time.Duration, size uint64)
 	// HTTPClient runs httpGet hooks; nil means one of the package's own.
 	HTTPClient *http.Client
 }

@@ -6,6 +6,8 @@ type Counted string
 
 // What is counted.
 const (
+	StartedPods              Counted = "started_pods_total"
+	StartedPodsFailed        Counted = "started_pods_errors_total"
 	UserNamespacedPods       Counted = "started_user_namespaced_pods_total"
 	UserNamespacedPodsFailed Counted = "started_user_namespaced_pods_errors_total"
 	ImageVolumesRequested    Counted = "image_volume_requested_total"
@@ -21,7 +23,16 @@ func (m *Manager) count(what Counted, times int) {
 	}
 }
 
-// countNamespace counts an attempt at a sandbox of a pod with users of its own.
+// countSandbox counts an attempt at a pod's sandbox.
+func (s *podSync) countSandbox(err error) {
+	s.count(StartedPods, 1)
+	if err != nil {
+		s.count(StartedPodsFailed, 1)
+	}
+	s.countNamespace(err)
+}
+
+// countNamespace counts one of a pod with users of its own.
 func (s *podSync) countNamespace(err error) {
 	if s.pod.Spec.HostUsers == nil || *s.pod.Spec.HostUsers {
 		return

@@ -84,6 +84,7 @@ func New(ctx context.Context, runtime *cri.Client, c Config) (*Manager, error) {
 		}, c.Clock),
 		ends: newEnds(c.MaxContainerBackOff),
 	}
+	m.images.Pulled = c.ImagePulled
 	m.Learn(status)
 	return m, nil
 }

@@ -23,7 +23,7 @@ import (
 // prepared; beside their creation, the sandbox's addresses are asked for.
 func (s *podSync) sandbox(a podActions) bool {
 	if err := s.configureSandbox(a); err != nil {
-		s.countNamespace(err)
+		s.countSandbox(err)
 		s.Events.Eventf(s.pod, corev1.EventTypeWarning, "FailedCreatePodSandBox", "Failed to create pod sandbox: %v", err)
 		s.fail(err)
 		return false
@@ -45,7 +45,7 @@ func (s *podSync) sandbox(a podActions) bool {
 		return true
 	}
 	id, err := s.createSandbox()
-	s.countNamespace(err)
+	s.countSandbox(err)
 	if err != nil {
 		s.Events.Eventf(s.pod, corev1.EventTypeWarning, "FailedCreatePodSandBox", "Failed to create pod sandbox: %s", cri.Message(err))
 		s.fail(fmt.Errorf("creating the sandbox of pod %s/%s: %w", s.pod.Namespace, s.pod.Name, err))
@@ -155,6 +155,9 @@ func (e *startError) Unwrap() error { return e.err }
 func (s *podSync) startContainer(c containerStart) bool {
 	spec, fieldPath := s.spec(c)
 	err := s.runContainer(c, spec, fieldPath)
+	if s.Started != nil && (err == nil || s.ctx.Err() == nil) {
+		s.Started(fieldPath, reasonOf(err))
+	}
 	if err == nil {
 		s.started(c.Name)
 		return true
@@ -180,6 +183,21 @@ func (s *podSync) startContainer(c containerStart) bool {
 		s.wait(c.Name, failed.reason, message, 0)
 	}
 	return false
+}
+
+// reasonOf is why a container was not started, in a word; empty if it was.
+func reasonOf(err error) string {
+	var noImage *image.Error
+	var failed *startError
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &noImage):
+		return noImage.Reason
+	case errors.As(err, &failed):
+		return failed.reason
+	}
+	return "Unknown"
 }
 
 func (s *podSync) runContainer(c containerStart, spec *core.Container, fieldPath string) error {

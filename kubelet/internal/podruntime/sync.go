@@ -125,7 +125,7 @@ func (s *podSync) facts() facts {
 		for i := range specs {
 			key := s.key(&specs[i])
 			last := s.status.Container(specs[i].Name)
-			if last != nil && last.State == StateExited && last.FinishedAt.Sub(last.StartedAt) > 2*s.MaxContainerBackOff {
+			if last.ran() > 2*s.MaxContainerBackOff {
 				s.crashes.Reset(key) // it ran well for long
 			}
 			f.delays[specs[i].Name] = s.crashes.Delay(key)

@@ -116,6 +116,22 @@ func TestCrashBackOff(t *testing.T) {
 	}
 }
 
+// A container that can't be started waits as one does that ends at once.
+func TestContainersThatCantBeStartedBackOff(t *testing.T) {
+	b := newBed(t)
+	pod := newPod("unstartable", shell("main", ""))
+	pod.Spec.Containers[0].Command = []string{"/no/such"}
+	for range 2 {
+		if r := b.sync(t, pod, SyncOptions{}); r.Waiting["main"].Reason != ReasonRunContainer {
+			t.Fatalf("a container that can't be started: %+v", r)
+		}
+	}
+	r := b.sync(t, pod, SyncOptions{})
+	if r.Waiting["main"].Reason != ReasonCrashLoopBackOff || r.RetryAfter <= 0 || r.RetryAfter > initialCrashBackOff {
+		t.Errorf("the third time: %+v", r)
+	}
+}
+
 func TestInitContainersAndSidecars(t *testing.T) {
 	always := corev1.ContainerRestartPolicyAlways
 	b := newBed(t)
@@ -262,7 +278,7 @@ func TestBadConfigurationsSaySo(t *testing.T) {
 			}
 		})
 	}
-	want := map[Counted]int{UserNamespacedPods: 1, UserNamespacedPodsFailed: 1, ImageVolumesRequested: 1, ImageVolumesFailed: 1}
+	want := map[Counted]int{StartedPods: len(cases), StartedPodsFailed: 2, UserNamespacedPods: 1, UserNamespacedPodsFailed: 1, ImageVolumesRequested: 1, ImageVolumesFailed: 1}
 	if mu.Lock(); !maps.Equal(counts, want) {
 		t.Errorf("counted %v, want %v", counts, want)
 	}

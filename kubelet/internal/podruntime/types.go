@@ -76,6 +76,15 @@ func (c *ContainerStatus) Failed() bool {
 	return c != nil && (c.State == StateUnknown || c.State == StateExited && c.ExitCode != 0)
 }
 
+// ran is how long a container that has ended did before; zero for one that never
+// started.
+func (c *ContainerStatus) ran() time.Duration {
+	if c == nil || c.State != StateExited || c.StartedAt.Unix() <= 0 {
+		return 0
+	}
+	return c.FinishedAt.Sub(c.StartedAt)
+}
+
 // SandboxStatus is one sandbox of a pod in the runtime.
 type SandboxStatus struct {
 	ID          string

@@ -1,6 +1,10 @@
 package podworker
 
-import "k8s.io/apimachinery/pkg/types"
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	"kctl/proto/core"
+)
 
 // State is what others may know of a pod's worker.
 type State struct {
@@ -10,6 +14,27 @@ type State struct {
 	Evicted bool
 	// Running says that the pod is known from the runtime only.
 	Running bool
+	// Pod is the newest that the worker was told; nil where Running.
+	Pod *core.Pod
+}
+
+func (e *entry) state(orphan bool) State {
+	s := State{Phase: e.phase, Orphan: orphan, Evicted: e.evicted}
+	if last := e.latest(); last != nil {
+		s.Running, s.Pod = last.Pod == nil, last.Pod
+	}
+	return s
+}
+
+// States are where all pods are that have a worker, Orphan left out.
+func (w *Workers) States() map[types.UID]State {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	states := make(map[types.UID]State, len(w.entries))
+	for uid, e := range w.entries {
+		states[uid] = e.state(false)
+	}
+	return states
 }
 
 // Phase is where the pod is in its life.
@@ -58,11 +83,7 @@ func (w *Workers) SyncKnownPods(desired map[types.UID]bool) map[types.UID]State 
 				w.update(&Update{Type: Kill, Pod: last.Pod, MirrorPod: last.MirrorPod, Kill: &KillOptions{Removed: true}})
 			}
 		}
-		last := e.latest()
-		states[uid] = State{
-			Phase: e.phase, Orphan: orphan, Evicted: e.evicted,
-			Running: last != nil && last.Pod == nil,
-		}
+		states[uid] = e.state(orphan)
 	}
 	return states
 }

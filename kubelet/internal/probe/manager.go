@@ -32,8 +32,12 @@ type Config struct {
 	// or nil if it is not.
 	Status func(uid types.UID) (*podruntime.PodStatus, error)
 	Events Events
-	Clock  clock.WithTicker
-	Logger *zap.Logger
+	// Observe hears of each answer: successful, failed, warning or unknown. Forget
+	// hears that a pod is probed no more. Both may be nil.
+	Observe func(pod *core.Pod, container string, kind Kind, result string, took time.Duration)
+	Forget  func(pod *core.Pod)
+	Clock   clock.WithTicker
+	Logger  *zap.Logger
 }
 
 // Manager has the workers of all pods' probes. Its methods may be called from
@@ -160,6 +164,9 @@ func (m *Manager) RemovePod(uid types.UID) {
 		delete(m.results, resultKey{w.id, w.kind})
 	}
 	delete(m.pods, uid)
+	if m.config.Forget != nil {
+		m.config.Forget(p.pod)
+	}
 }
 
 // StopLivenessAndStartup ends the probes that could restart a container: the

@@ -182,6 +182,7 @@ func (w *worker) ask(ctx context.Context, id podruntime.ContainerID) {
 	}
 	var answer Answer
 	var err error
+	began := w.manager.config.Clock.Now()
 	for range attempts {
 		answer, err = w.manager.config.Asker.Probe(ctx, target)
 		if err == nil || ctx.Err() != nil {
@@ -191,6 +192,7 @@ func (w *worker) ask(ctx context.Context, id podruntime.ContainerID) {
 	if ctx.Err() != nil {
 		return
 	}
+	w.observe(target.Pod, answer, err, w.manager.config.Clock.Since(began))
 	if err != nil {
 		// Nothing was learned of the container; what held goes on to hold.
 		w.event(target.Pod, "Unhealthy", "%s probe errored and resulted in unknown state: %v", w.kind, err)
@@ -199,6 +201,21 @@ func (w *worker) ask(ctx context.Context, id podruntime.ContainerID) {
 		return
 	}
 	w.take(target.Pod, answer)
+}
+
+// observe tells of an answer unless the pod's probes have ended.
+func (w *worker) observe(pod *core.Pod, answer Answer, err error, took time.Duration) {
+	m := w.manager
+	m.mu.Lock() // so that nothing is told of a pod that was forgotten
+	defer m.mu.Unlock()
+	if m.config.Observe == nil || w.stopped {
+		return
+	}
+	result := map[Verdict]string{Succeeded: "successful", Failed: "failed", Warned: "warning"}[answer.Verdict]
+	if err != nil {
+		result = "unknown"
+	}
+	m.config.Observe(pod, w.container.Name, w.kind, result, took)
 }
 
 // take counts an answer, and records it once it came often enough in a row.

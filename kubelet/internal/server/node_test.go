@@ -13,8 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -84,14 +86,14 @@ func (n *oneNode) ListContainerStats(context.Context, *runtimeapi.ContainerStats
 		Attributes: &runtimeapi.ContainerAttributes{Id: "id-1", Labels: n.labels()},
 		Cpu:        &runtimeapi.CpuUsage{Timestamp: 1e9, UsageCoreNanoSeconds: &runtimeapi.UInt64Value{Value: 25e8}},
 		Memory:     &runtimeapi.MemoryUsage{Timestamp: 1e9, WorkingSetBytes: &runtimeapi.UInt64Value{Value: 4096}},
-		Swap:       &runtimeapi.SwapUsage{Timestamp: 1e9, SwapUsageBytes: &runtimeapi.UInt64Value{Value: 512}},
+		Swap:       &runtimeapi.SwapUsage{Timestamp: 1e9, SwapUsageBytes: &runtimeapi.UInt64Value{Value: 512}, SwapAvailableBytes: &runtimeapi.UInt64Value{Value: 88}},
 	}, {Attributes: &runtimeapi.ContainerAttributes{Id: "stranger"}}}, nil
 }
 
 func (n *oneNode) ListPodSandboxStats(context.Context, *runtimeapi.PodSandboxStatsFilter) ([]*runtimeapi.PodSandboxStats, error) {
 	eth0 := &runtimeapi.NetworkInterfaceUsage{Name: "eth0", RxBytes: &runtimeapi.UInt64Value{Value: 77}}
 	return []*runtimeapi.PodSandboxStats{{
-		Attributes: &runtimeapi.PodSandboxAttributes{Metadata: &runtimeapi.PodSandboxMetadata{Uid: "uid-1"}},
+		Attributes: &runtimeapi.PodSandboxAttributes{Id: "box-1", Metadata: &runtimeapi.PodSandboxMetadata{Uid: "uid-1", Namespace: "ns", Name: "p"}},
 		Linux:      &runtimeapi.LinuxPodSandboxStats{Network: &runtimeapi.NetworkUsage{Timestamp: 1e9, DefaultInterface: eth0, Interfaces: []*runtimeapi.NetworkInterfaceUsage{eth0}}},
 	}}, nil
 }
@@ -145,13 +147,15 @@ func newNode(t *testing.T) (*oneNode, *httptest.Server) {
 	n := &oneNode{
 		pod: &core.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "uid-1"},
-			Spec:       core.PodSpec{Containers: []core.Container{{Name: "c"}}},
+			Spec: core.PodSpec{Containers: []core.Container{{Name: "c", Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{
+				"memory": resource.MustParse("8Ki"), "cpu": resource.MustParse("250m"),
+			}}}}},
 		},
 		running: true,
 		logPath: filepath.Join(t.TempDir(), "0.log"),
 	}
 	n.status = core.PodStatus{ContainerStatuses: []core.ContainerStatus{{
-		Name: "c", ContainerID: "containerd://id-1", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Unix(1700000000, 0)}},
+		Name: "c", Image: "img:1", ContainerID: "containerd://id-1", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Unix(1700000000, 0)}},
 	}}}
 	if err := os.WriteFile(n.logPath, []byte("2026-11-21T09:00:00Z stdout F one\n2026-11-21T09:00:01Z stderr F two\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -163,7 +167,10 @@ func newNode(t *testing.T) (*oneNode, *httptest.Server) {
 
 func newServer(t *testing.T, n *oneNode, accept auth.Authentication) *Server {
 	t.Helper()
+	ofProbes := prometheus.NewRegistry()
+	ofProbes.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "of_probes"}))
 	s, err := New(Config{
+		ProbeMetrics: ofProbes, Capacity: func() corev1.ResourceList { return corev1.ResourceList{"memory": resource.MustParse("1Ki")} },
 		NodeName:      "node-1",
 		Authenticator: auth.NewAuthenticator(accept, nil, clock.RealClock{}), Authorizer: auth.AlwaysAllow(),
 		Pods: n, Status: n.Status, Runtime: n, Health: daemon.NewHealth(), Metrics: daemon.NewRegistry(),
@@ -171,11 +178,12 @@ func newServer(t *testing.T, n *oneNode, accept auth.Authentication) *Server {
 		Usage: func() (machine.Usage, error) {
 			return machine.Usage{
 				At: time.Unix(7, 0), CPU: 15e8, WorkingSet: 5, Swap: 9, SwapFree: 6, Processes: 3, MaxProcesses: 4, Booted: time.Unix(1, 0),
+				DiskCapacity: 100, DiskAvailable: 50,
 				Interfaces: []machine.Interface{{Name: "eth0", RxBytes: 11}},
 			}, nil
 		},
 		PodUsage: func(context.Context) map[types.UID]PodUsage {
-			return map[types.UID]PodUsage{"uid-1": {At: metav1.Unix(7, 0), Disk: 21, Inodes: 2, Processes: 5, Volumes: map[string]uint64{"scratch": 20}}}
+			return map[types.UID]PodUsage{"uid-1": {At: metav1.Unix(7, 0), Disk: 21, Inodes: 2, Processes: 5, Volumes: map[string]uint64{"scratch": 20}, Logs: map[string]LogUsage{"c": {Bytes: 8, Inodes: 1}}}}
 		},
 		Clock: clock.RealClock{}, Logger: zap.NewNop(), Profiling: true, Log: &daemon.LogOptions{},
 	})

@@ -25,6 +25,7 @@ func (s *Server) resourceMetrics(c *gin.Context) {
 		return
 	}
 	f := figures{}
+	all = newest(all)
 	f.addContainers(all)
 	f.addStarts(all, s.Status)
 	failed := 0
@@ -39,24 +40,42 @@ func (s *Server) resourceMetrics(c *gin.Context) {
 			f.add("node_swap_usage_bytes", "", fmt.Sprint(usage.Swap-min(usage.Swap, usage.SwapFree)), at)
 		}
 	}
-	f["resource_scrape_error"] = []string{fmt.Sprintf("resource_scrape_error %d\n", failed)}
+	f.plain("resource_scrape_error", "", fmt.Sprint(failed))
 	c.Header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	_, _ = c.Writer.WriteString(f.String()) // the caller may have gone
 }
 
 // kinds are what the figures are, with their help text.
 var kinds = map[string]struct{ kind, help string }{
-	"node_cpu_usage_seconds_total":       {"counter", "Cumulative cpu time consumed by the node in core-seconds"},
-	"node_memory_working_set_bytes":      {"gauge", "Current working set of the node in bytes"},
-	"pod_cpu_usage_seconds_total":        {"counter", "Cumulative cpu time consumed by the pod in core-seconds"},
-	"pod_memory_working_set_bytes":       {"gauge", "Current working set of the pod in bytes"},
-	"container_cpu_usage_seconds_total":  {"counter", "Cumulative cpu time consumed by the container in core-seconds"},
-	"container_memory_working_set_bytes": {"gauge", "Current working set of the container in bytes"},
-	"container_start_time_seconds":       {"gauge", "Start time of the container since unix epoch in seconds"},
-	"container_swap_usage_bytes":         {"gauge", "Current amount of the container swap usage in bytes"},
-	"pod_swap_usage_bytes":               {"gauge", "Current amount of the pod swap usage in bytes"},
-	"node_swap_usage_bytes":              {"gauge", "Current swap usage of the node in bytes"},
-	"resource_scrape_error":              {"gauge", "1 if there was an error while getting container metrics, 0 otherwise"},
+	"node_cpu_usage_seconds_total":            {"counter", "Cumulative cpu time consumed by the node in core-seconds"},
+	"node_memory_working_set_bytes":           {"gauge", "Current working set of the node in bytes"},
+	"pod_cpu_usage_seconds_total":             {"counter", "Cumulative cpu time consumed by the pod in core-seconds"},
+	"pod_memory_working_set_bytes":            {"gauge", "Current working set of the pod in bytes"},
+	"container_cpu_usage_seconds_total":       {"counter", "Cumulative cpu time consumed by the container in core-seconds"},
+	"container_memory_working_set_bytes":      {"gauge", "Current working set of the container in bytes"},
+	"container_start_time_seconds":            {"gauge", "Start time of the container since unix epoch in seconds"},
+	"container_swap_limit_bytes":              {"gauge", "Current amount of the container swap limit in bytes"},
+	"container_swap_usage_bytes":              {"gauge", "Current amount of the container swap usage in bytes"},
+	"pod_swap_usage_bytes":                    {"gauge", "Current amount of the pod swap usage in bytes"},
+	"node_swap_usage_bytes":                   {"gauge", "Current swap usage of the node in bytes"},
+	"container_last_seen":                     {"gauge", "Last time a container was seen by the exporter"},
+	"container_memory_usage_bytes":            {"gauge", "Current memory usage in bytes, including all memory regardless of when it was accessed"},
+	"container_memory_rss":                    {"gauge", "Size of RSS in bytes."},
+	"container_memory_swap":                   {"gauge", "Container swap usage in bytes."},
+	"container_memory_failures_total":         {"counter", "Cumulative count of memory allocation failures."},
+	"container_fs_usage_bytes":                {"gauge", "Number of bytes that are consumed by the container on this filesystem."},
+	"container_spec_memory_limit_bytes":       {"gauge", "Memory limit for the container."},
+	"container_spec_cpu_quota":                {"gauge", "CPU quota of the container."},
+	"container_spec_cpu_period":               {"gauge", "CPU period of the container."},
+	"container_network_receive_bytes_total":   {"counter", "Cumulative count of bytes received"},
+	"container_network_receive_errors_total":  {"counter", "Cumulative count of errors encountered while receiving"},
+	"container_network_transmit_bytes_total":  {"counter", "Cumulative count of bytes transmitted"},
+	"container_network_transmit_errors_total": {"counter", "Cumulative count of errors encountered while transmitting"},
+	"container_scrape_error":                  {"gauge", "1 if there was an error while getting container metrics, 0 otherwise"},
+	"machine_cpu_cores":                       {"gauge", "Number of logical CPU cores."},
+	"machine_memory_bytes":                    {"gauge", "Amount of memory installed on the machine."},
+	"machine_swap_bytes":                      {"gauge", "Amount of swap memory available on the machine."},
+	"resource_scrape_error":                   {"gauge", "1 if there was an error while getting container metrics, 0 otherwise"},
 }
 
 // figures are lines of the answer by metric.
@@ -64,6 +83,11 @@ type figures map[string][]string
 
 func (f figures) add(name, labels, value string, milliseconds int64) {
 	f[name] = append(f[name], fmt.Sprintf("%s%s %s %d\n", name, labels, value, milliseconds))
+}
+
+// plain adds a figure that was not measured at a moment of its own.
+func (f figures) plain(name, labels, value string) {
+	f[name] = append(f[name], fmt.Sprintf("%s%s %s\n", name, labels, value))
 }
 
 // addStarts adds when containers started, which metrics-server takes their
@@ -74,8 +98,8 @@ func (f figures) addStarts(all []*runtimeapi.ContainerStats, status func(types.U
 		known, _ := status(types.UID(labels[kubelettypes.KubernetesPodUIDLabel]))
 		name := labels[kubelettypes.KubernetesContainerNameLabel]
 		if at := started(&known, name); !at.IsZero() {
-			f["container_start_time_seconds"] = append(f["container_start_time_seconds"], fmt.Sprintf("container_start_time_seconds{container=%q,namespace=%q,pod=%q} %d\n",
-				name, labels[kubelettypes.KubernetesPodNamespaceLabel], labels[kubelettypes.KubernetesPodNameLabel], at.Unix()))
+			f.plain("container_start_time_seconds", labelled("container", name, "namespace", labels[kubelettypes.KubernetesPodNamespaceLabel],
+				"pod", labels[kubelettypes.KubernetesPodNameLabel]), fmt.Sprint(at.Unix()))
 		}
 	}
 }
@@ -106,6 +130,9 @@ func (f figures) addContainers(all []*runtimeapi.ContainerStats) {
 		}
 		if u := one.GetSwap().GetSwapUsageBytes(); u != nil {
 			f.add("container_swap_usage_bytes", of, fmt.Sprint(u.GetValue()), one.GetSwap().GetTimestamp()/1e6)
+			if free := one.GetSwap().GetSwapAvailableBytes(); free != nil {
+				f.add("container_swap_limit_bytes", of, fmt.Sprint(u.GetValue()+free.GetValue()), one.GetSwap().GetTimestamp()/1e6)
+			}
 			total.swap, total.swapTime, total.swapKnown = total.swap+u.GetValue(), max(total.swapTime, one.GetSwap().GetTimestamp()), true
 		}
 		pods["{"+pod] = total

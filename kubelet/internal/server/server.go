@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/utils/clock"
@@ -67,8 +68,12 @@ type Config struct {
 	// PodUsage is what pods use of the disk, and how many processes they are, as
 	// it was measured last; may be nil.
 	PodUsage func(ctx context.Context) map[types.UID]PodUsage
-	Clock    clock.Clock
-	Logger   *zap.Logger
+	// ProbeMetrics are served at /metrics/probes, and Capacity is the machine's; both
+	// may be nil.
+	ProbeMetrics *prometheus.Registry
+	Capacity     func() corev1.ResourceList
+	Clock        clock.Clock
+	Logger       *zap.Logger
 }
 
 // Server answers the kubelet's HTTPS port.
@@ -77,6 +82,7 @@ type Server struct {
 	engine *gin.Engine
 	// streams reaches the runtime's streaming server.
 	streams *http.Transport
+	cores   rate
 }
 
 // New returns a Server that listens nowhere yet.
@@ -88,7 +94,7 @@ func New(config Config) (*Server, error) {
 		DialContext:       (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
 		DisableKeepAlives: true,
 	}}
-	s.engine.Use(s.recover, s.admit)
+	s.engine.Use(s.recover, measured(config.Metrics), s.admit)
 	s.routes(s.engine)
 	return s, nil
 }
@@ -111,6 +117,10 @@ func (s *Server) routes(e *gin.Engine) {
 	e.GET("/configz", s.configz)
 	e.GET("/stats/summary", s.summary)
 	e.GET("/metrics/resource", s.resourceMetrics)
+	e.GET("/metrics/cadvisor", s.containerMetrics)
+	if s.ProbeMetrics != nil {
+		e.GET("/metrics/probes", gin.WrapH(promhttp.HandlerFor(s.ProbeMetrics, promhttp.HandlerOpts{})))
+	}
 	if s.Metrics != nil {
 		e.GET("/metrics", gin.WrapH(promhttp.HandlerFor(s.Metrics, promhttp.HandlerOpts{})))
 	}

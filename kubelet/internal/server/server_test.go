@@ -12,11 +12,15 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/net/websocket"
 	corev1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	kubelettypes "k8s.io/kubelet/pkg/types"
 	"k8s.io/utils/clock"
 
+	machine "kctl/kubelet/internal/node"
 	"kctl/kubelet/internal/server/auth"
 	"kctl/proto/core"
 	"kctl/proto/rest"
@@ -77,7 +81,19 @@ func TestAnswers(t *testing.T) {
 		{"GET", "/metrics/resource", 200, `pod_memory_working_set_bytes{namespace="ns",pod="p"} 4096 `},
 		{"GET", "/metrics/resource", 200, "node_cpu_usage_seconds_total 1.5 7000\n"},
 		{"GET", "/metrics/resource", 200, "resource_scrape_error 0\n"},
+		{"GET", "/metrics/resource", 200, `container_swap_limit_bytes{container="c",namespace="ns",pod="p"} 600 1000`},
+		{"GET", "/metrics/probes", 200, "of_probes 0"},
+		{"GET", "/metrics/cadvisor", 200, `container_cpu_usage_seconds_total{container="c",id="id-1",image="img:1",name="id-1",namespace="ns",pod="p",cpu="total"} 2.5 1000`},
+		{"GET", "/metrics/cadvisor", 200, `container_memory_working_set_bytes{container="c",id="id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 4096 1000`},
+		{"GET", "/metrics/cadvisor", 200, `container_spec_memory_limit_bytes{container="c",id="id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 8192` + "\n"},
+		{"GET", "/metrics/cadvisor", 200, `container_spec_cpu_quota{container="c",id="id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 25000` + "\n"},
+		{"GET", "/metrics/cadvisor", 200, `container_network_receive_bytes_total{container="",id="box-1",image="",interface="eth0",name="box-1",namespace="ns",pod="p"} 77 1000`},
+		{"GET", "/metrics/cadvisor", 200, `container_cpu_usage_seconds_total{container="",id="/",image="",name="",namespace="",pod="",cpu="total"} 1.5 7000`},
+		{"GET", "/metrics/cadvisor", 200, "machine_memory_bytes 1024\n"},
+		{"GET", "/metrics", 200, `kubelet_http_requests_total{long_running="false",method="GET",path="metrics",server_type="readwrite"}`},
 		{"GET", "/stats/summary", 200, `"workingSetBytes":4096`},
+		{"GET", "/stats/summary", 200, `"logs":{"time":"1970-01-01T00:00:07Z","availableBytes":50,"capacityBytes":100,"usedBytes":8,"inodesFree":0,"inodes":0,"inodesUsed":1}`},
+		{"GET", "/stats/summary?only_cpu_and_memory=true", 200, `"pods":[{"podRef":{"name":"p","namespace":"ns","uid":"uid-1"},"startTime":null,"containers":[{"name":"c","startTime":"2023-11-14T22:13:20Z","cpu":{`},
 		{"GET", "/stats/summary", 200, `"node":{"nodeName":"node-1","startTime":"1970-01-01T00:00:01Z","cpu":{"time":"1970-01-01T00:00:07Z","usageCoreNanoSeconds":1500000000}`},
 		{"GET", "/stats/summary", 200, `"network":{"time":"1970-01-01T00:00:07Z","name":"eth0","rxBytes":11,`},
 		{"GET", "/stats/summary", 200, `"runtime":{"imageFs":{"time":"1970-01-01T00:00:01Z","availableBytes":`},
@@ -85,7 +101,7 @@ func TestAnswers(t *testing.T) {
 		{"GET", "/stats/summary", 200, `"swap":{"time":"1970-01-01T00:00:07Z","swapAvailableBytes":6,"swapUsageBytes":3}`},
 		{"GET", "/stats/summary", 200, `"containers":[{"name":"c","startTime":"2023-11-14T22:13:20Z"`},
 		{"GET", "/stats/summary", 200, `"network":{"time":"1970-01-01T00:00:01Z","name":"eth0","rxBytes":77,"interfaces":[{"name":"eth0","rxBytes":77}]}`},
-		{"GET", "/stats/summary", 200, `"volume":[{"time":"1970-01-01T00:00:07Z","usedBytes":20,"name":"scratch"}],"ephemeral-storage":{"time":"1970-01-01T00:00:07Z","usedBytes":21,"inodesUsed":2},"process_stats":{"process_count":5}`},
+		{"GET", "/stats/summary", 200, `"volume":[{"time":"1970-01-01T00:00:07Z","availableBytes":50,"capacityBytes":100,"usedBytes":20,"inodesFree":0,"inodes":0,"name":"scratch"}],"ephemeral-storage":{"time":"1970-01-01T00:00:07Z","availableBytes":50,"capacityBytes":100,"usedBytes":21,"inodesFree":0,"inodes":0,"inodesUsed":2},"process_stats":{"process_count":5}`},
 		{"GET", "/metrics/resource", 200, `container_start_time_seconds{container="c",namespace="ns",pod="p"} 1700000000` + "\n"},
 		{"GET", "/metrics/resource", 200, `pod_swap_usage_bytes{namespace="ns",pod="p"} 512 1000`},
 		{"GET", "/metrics/resource", 200, "node_swap_usage_bytes 3 7000\n"},
@@ -266,5 +282,30 @@ func TestStreamsPassThrough(t *testing.T) {
 	s.Authenticator = auth.NewAuthenticator(auth.Authentication{Anonymous: true}, nil, clock.RealClock{})
 	if code, body := do(t, server, "POST", "/exec/ns/p/c?command=sh&output=1"); code != http.StatusBadGateway || !strings.Contains(body, "streaming server") {
 		t.Errorf("with the streaming server gone: %d %q", code, body)
+	}
+}
+
+// What the machine's processors do is told between two questions, and of each
+// container only what the last one of its name does.
+func TestWhatIsMeasured(t *testing.T) {
+	var r rate
+	ask := func(seconds int64, cpu uint64) *uint64 {
+		return r.since(machine.Usage{At: time.Unix(seconds, 0), CPU: cpu})
+	}
+	if first := ask(10, 5e9); first != nil {
+		t.Errorf("after the first look: %d", *first)
+	}
+	if second := ask(20, 8e9); second == nil || *second != 3e8 {
+		t.Errorf("3 s in 10: %v", second)
+	}
+	one := func(name string, attempt uint32) *runtimeapi.ContainerStats {
+		return &runtimeapi.ContainerStats{Attributes: &runtimeapi.ContainerAttributes{
+			Metadata: &runtimeapi.ContainerMetadata{Name: name, Attempt: attempt},
+			Labels:   map[string]string{kubelettypes.KubernetesPodUIDLabel: "u", kubelettypes.KubernetesContainerNameLabel: name},
+		}}
+	}
+	left := newest([]*runtimeapi.ContainerStats{one("a", 0), one("a", 2), one("b", 1), one("a", 1)})
+	if len(left) != 2 || left[0].Attributes.Metadata.Attempt != 2 || left[1].Attributes.Metadata.Name != "b" {
+		t.Errorf("left: %v", left)
 	}
 }

@@ -3,6 +3,8 @@ package server
 import (
 	"cmp"
 	"net/http"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -22,18 +24,79 @@ func (s *Server) summary(c *gin.Context) {
 		s.refuse(c, http.StatusInternalServerError, err)
 		return
 	}
-	summary := summaryOf(s.NodeName, all)
-	s.addPods(c.Request.Context(), summary)
-	summary.Node.Runtime = s.runtimeStats(c.Request.Context())
+	summary := summaryOf(s.NodeName, newest(all))
+	s.addStarts(summary)
+	var usage node.Usage
 	if s.Usage != nil {
-		usage, err := s.Usage()
-		if err != nil {
+		if usage, err = s.Usage(); err != nil {
 			s.refuse(c, http.StatusInternalServerError, err)
 			return
 		}
 		addNode(&summary.Node, usage)
+		summary.Node.CPU.UsageNanoCores = s.cores.since(usage)
 	}
+	if isTrue(c.Query("only_cpu_and_memory")) {
+		s.answer(c, cpuAndMemory(summary))
+		return
+	}
+	s.addPods(c.Request.Context(), summary, usage)
+	summary.Node.Runtime = s.runtimeStats(c.Request.Context())
 	s.answer(c, summary)
+}
+
+// cpuAndMemory leaves out all that those did not ask for who want to know little
+// and often.
+func cpuAndMemory(all *stats.Summary) *stats.Summary {
+	little := &stats.Summary{Node: stats.NodeStats{NodeName: all.Node.NodeName, StartTime: all.Node.StartTime, CPU: all.Node.CPU, Memory: all.Node.Memory}}
+	little.Pods = make([]stats.PodStats, len(all.Pods))
+	for i, pod := range all.Pods {
+		little.Pods[i] = stats.PodStats{PodRef: pod.PodRef, StartTime: pod.StartTime, CPU: pod.CPU, Memory: pod.Memory}
+		for _, c := range pod.Containers {
+			little.Pods[i].Containers = append(little.Pods[i].Containers, stats.ContainerStats{Name: c.Name, StartTime: c.StartTime, CPU: c.CPU, Memory: c.Memory})
+		}
+	}
+	return little
+}
+
+// newest leaves out containers that were started again since, which some runtimes
+// go on to tell of.
+func newest(all []*runtimeapi.ContainerStats) []*runtimeapi.ContainerStats {
+	type container struct{ pod, name string }
+	of := func(one *runtimeapi.ContainerStats) container {
+		labels := one.GetAttributes().GetLabels()
+		return container{labels[kubelettypes.KubernetesPodUIDLabel], labels[kubelettypes.KubernetesContainerNameLabel]}
+	}
+	last := map[container]*runtimeapi.ContainerStats{}
+	for _, one := range all {
+		before := last[of(one)]
+		if before == nil || before.GetAttributes().GetMetadata().GetAttempt() < one.GetAttributes().GetMetadata().GetAttempt() {
+			last[of(one)] = one
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(one *runtimeapi.ContainerStats) bool { return last[of(one)] != one })
+}
+
+// rate tells how much of the machine's processors was used between two questions.
+type rate struct {
+	mu   sync.Mutex
+	last node.Usage
+	told *uint64
+}
+
+// since is nil at the first time; questions within a second get the same answer.
+func (r *rate) since(now node.Usage) *uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	passed := now.At.Sub(r.last.At)
+	if !r.last.At.IsZero() && passed < time.Second {
+		return r.told
+	}
+	if !r.last.At.IsZero() && now.CPU >= r.last.CPU {
+		cores := uint64(float64(now.CPU-r.last.CPU) / passed.Seconds())
+		r.told = &cores
+	}
+	r.last = now
+	return r.told
 }
 
 // addNode adds what the machine uses.
@@ -41,7 +104,10 @@ func addNode(n *stats.NodeStats, u node.Usage) {
 	now := metav1.NewTime(u.At)
 	used, inodes := u.DiskCapacity-min(u.DiskCapacity, u.DiskAvailable), u.Inodes-min(u.Inodes, u.InodesFree)
 	n.CPU = &stats.CPUStats{Time: now, UsageCoreNanoSeconds: &u.CPU}
-	n.Memory = &stats.MemoryStats{Time: now, UsageBytes: &u.Memory, WorkingSetBytes: &u.WorkingSet, AvailableBytes: &u.Available}
+	n.Memory = &stats.MemoryStats{
+		Time: now, UsageBytes: &u.Memory, WorkingSetBytes: &u.WorkingSet, AvailableBytes: &u.Available,
+		RSSBytes: &u.RSS, PageFaults: &u.PageFaults, MajorPageFaults: &u.MajorPageFaults,
+	}
 	n.Fs = &stats.FsStats{
 		Time: now, CapacityBytes: &u.DiskCapacity, AvailableBytes: &u.DiskAvailable, UsedBytes: &used,
 		Inodes: &u.Inodes, InodesFree: &u.InodesFree, InodesUsed: &inodes,
@@ -105,11 +171,7 @@ func containerStats(one *runtimeapi.ContainerStats) stats.ContainerStats {
 		}
 	}
 	if layer := one.GetWritableLayer(); layer != nil {
-		result.Rootfs = &stats.FsStats{
-			Time:       at(layer.GetTimestamp()),
-			UsedBytes:  value(layer.GetUsedBytes()),
-			InodesUsed: value(layer.GetInodesUsed()),
-		}
+		result.Rootfs = fileSystem([]*runtimeapi.FilesystemUsage{layer})
 	}
 	return result
 }
@@ -134,6 +196,14 @@ func sum(a, b *uint64) *uint64 {
 	return &total
 }
 
+// both is nil where one of them is: without a limit there is none of the whole.
+func both(a, b *uint64) *uint64 {
+	if a == nil || b == nil {
+		return nil
+	}
+	return sum(a, b)
+}
+
 func addCPU(a, b *stats.CPUStats) *stats.CPUStats {
 	if a == nil || b == nil {
 		return cmp.Or(a, b)
@@ -150,6 +220,6 @@ func addMemory(a, b *stats.MemoryStats) *stats.MemoryStats {
 	}
 	return &stats.MemoryStats{
 		Time: b.Time, UsageBytes: sum(a.UsageBytes, b.UsageBytes), WorkingSetBytes: sum(a.WorkingSetBytes, b.WorkingSetBytes),
-		RSSBytes: sum(a.RSSBytes, b.RSSBytes), PageFaults: sum(a.PageFaults, b.PageFaults), MajorPageFaults: sum(a.MajorPageFaults, b.MajorPageFaults),
+		AvailableBytes: both(a.AvailableBytes, b.AvailableBytes), RSSBytes: sum(a.RSSBytes, b.RSSBytes), PageFaults: sum(a.PageFaults, b.PageFaults), MajorPageFaults: sum(a.MajorPageFaults, b.MajorPageFaults),
 	}
 }

@@ -22,12 +22,29 @@ type PodUsage struct {
 	Disk, Inodes uint64 // of volumes, logs and what containers wrote
 	Processes    uint64
 	Volumes      map[string]uint64 // bytes of each emptyDir on disk, by name
+	Logs         map[string]LogUsage
 }
 
-// addPods adds to the pods of a summary what is not the containers': when they
-// started, their network, volumes and processes. What nobody can measure is
+// LogUsage is what a container's logs use of the disk.
+type LogUsage struct{ Bytes, Inodes uint64 }
+
+// addStarts adds when pods and containers started.
+func (s *Server) addStarts(summary *stats.Summary) {
+	for i := range summary.Pods {
+		pod := &summary.Pods[i]
+		status, _ := s.Status(types.UID(pod.PodRef.UID))
+		if status.StartTime != nil {
+			pod.StartTime = *status.StartTime
+		}
+		for at := range pod.Containers {
+			pod.Containers[at].StartTime = started(&status, pod.Containers[at].Name)
+		}
+	}
+}
+
+// addPods adds to the pods of a summary what is not the containers': their network, volumes and processes. What nobody can measure is
 // left out.
-func (s *Server) addPods(ctx context.Context, summary *stats.Summary) {
+func (s *Server) addPods(ctx context.Context, summary *stats.Summary, machine node.Usage) {
 	networks := map[string]*stats.NetworkStats{}
 	sandboxes, _ := s.Runtime.ListPodSandboxStats(ctx, nil) // some runtimes measure none
 	for _, one := range sandboxes {
@@ -42,16 +59,11 @@ func (s *Server) addPods(ctx context.Context, summary *stats.Summary) {
 	for i := range summary.Pods {
 		pod := &summary.Pods[i]
 		pod.Network = networks[pod.PodRef.UID]
-		status, _ := s.Status(types.UID(pod.PodRef.UID))
-		if status.StartTime != nil {
-			pod.StartTime = *status.StartTime
-		}
 		for at := range pod.Containers {
-			pod.Containers[at].StartTime = started(&status, pod.Containers[at].Name)
 			pod.Swap = addSwap(pod.Swap, pod.Containers[at].Swap)
 		}
 		if usage, measured := usages[types.UID(pod.PodRef.UID)]; measured {
-			addUsage(pod, usage)
+			addUsage(pod, usage, machine)
 		}
 	}
 }
@@ -67,11 +79,26 @@ func started(status *core.PodStatus, container string) metav1.Time {
 	return metav1.Time{}
 }
 
-func addUsage(pod *stats.PodStats, usage PodUsage) {
+// addUsage adds what a pod uses of the file system of the kubelet's root, which
+// is the machine's Disk.
+func addUsage(pod *stats.PodStats, usage PodUsage, machine node.Usage) {
+	part := func(bytes uint64, inodes *uint64) stats.FsStats {
+		return stats.FsStats{
+			Time: usage.At, UsedBytes: &bytes, InodesUsed: inodes, CapacityBytes: &machine.DiskCapacity, AvailableBytes: &machine.DiskAvailable,
+			Inodes: &machine.Inodes, InodesFree: &machine.InodesFree,
+		}
+	}
 	pod.ProcessStats = &stats.ProcessStats{ProcessCount: &usage.Processes}
-	pod.EphemeralStorage = &stats.FsStats{Time: usage.At, UsedBytes: &usage.Disk, InodesUsed: &usage.Inodes}
+	whole := part(usage.Disk, &usage.Inodes)
+	pod.EphemeralStorage = &whole
+	for i := range pod.Containers {
+		if logs, known := usage.Logs[pod.Containers[i].Name]; known {
+			of := part(logs.Bytes, &logs.Inodes)
+			pod.Containers[i].Logs = &of
+		}
+	}
 	for name, used := range usage.Volumes {
-		pod.VolumeStats = append(pod.VolumeStats, stats.VolumeStats{Name: name, FsStats: stats.FsStats{Time: usage.At, UsedBytes: &used}})
+		pod.VolumeStats = append(pod.VolumeStats, stats.VolumeStats{Name: name, FsStats: part(used, nil)})
 	}
 	slices.SortFunc(pod.VolumeStats, func(a, b stats.VolumeStats) int { return cmp.Compare(a.Name, b.Name) })
 }

@@ -37,6 +37,8 @@ type Manager struct {
 	busy    atomic.Int32 // entries that are being sent
 	resting func()
 
+	running func(sinceSeen, sinceCreated time.Duration)
+
 	mu      sync.Mutex
 	entries map[types.UID]*entry
 }
@@ -50,6 +52,8 @@ type entry struct {
 	finished      bool // nothing of the pod is left on the node
 	deleted       bool // its object was deleted, or never was
 
+	// seen is when the pod was seen first, until it runs; zero then.
+	seen time.Time
 	// held is until when the newest version waits for the next; zero for not.
 	held time.Time
 
@@ -120,12 +124,21 @@ func (m *Manager) entry(pod *core.Pod) *entry {
 	return e
 }
 
-// Begin says that the pod is started, perhaps again after it was finished.
-func (m *Manager) Begin(pod *core.Pod) {
+// Begin says that the pod is started, perhaps again after it was finished; seen is
+// when this kubelet saw it first.
+func (m *Manager) Begin(pod *core.Pod, seen time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.entry(pod).finished = false
+	e := m.entry(pod)
+	e.finished = false
+	if e.recorder != nil { // of one that an earlier kubelet started it can't be told
+		e.seen = seen
+	}
 }
+
+// OnRunning has running called, with how long it took since the pod was seen and
+// since it was created, when a pod has come to run. It is set before Run.
+func (m *Manager) OnRunning(running func(sinceSeen, sinceCreated time.Duration)) { m.running = running }
 
 // Set records the pod's status and sends it if it is not what was set before.
 func (m *Manager) Set(pod *core.Pod, status core.PodStatus) {
@@ -139,6 +152,7 @@ func (m *Manager) Set(pod *core.Pod, status core.PodStatus) {
 		return
 	}
 	m.stamp(e, &status)
+	m.tellRunning(pod, e, status.Phase)
 	m.hold(pod.UID, e, e.version > 0 && isStep(&e.status, &status))
 	e.status = status
 	e.version++
@@ -152,6 +166,14 @@ func (m *Manager) stamp(e *entry, status *core.PodStatus) {
 	if c := findCondition(status.Conditions, corev1.PodReady); c != nil && c.Status == corev1.ConditionTrue {
 		e.recorder.Stamp(relay.KubeletReady, m.clock.Now())
 	}
+}
+
+func (m *Manager) tellRunning(pod *core.Pod, e *entry, phase corev1.PodPhase) {
+	if phase != corev1.PodRunning || e.seen.IsZero() || m.running == nil {
+		return
+	}
+	m.running(m.clock.Since(e.seen), m.clock.Since(pod.CreationTimestamp.Time))
+	e.seen = time.Time{}
 }
 
 // Finish says that nothing of the pod is left on the node: once its last

@@ -99,6 +99,17 @@ var directoryNames = map[string]string{
 	"secret":      "kubernetes.io~secret",
 }
 
+// pluginName is how upstream calls the plugin of a kind.
+func pluginName(kind string) string {
+	if directory, ok := directoryNames[kind]; ok {
+		return strings.Replace(directory, "~", "/", 1)
+	}
+	if kind == "hostPath" {
+		return "kubernetes.io/host-path"
+	}
+	return "kubernetes.io/" + kind
+}
+
 // inMemory are the kinds whose content must not be written to a disk.
 func inMemory(kind string) bool { return kind == "secret" || kind == "projected" }
 

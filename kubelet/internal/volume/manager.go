@@ -49,6 +49,9 @@ type Config struct {
 	// Failed hears that mounted volumes keep older content than they should
 	// because the newer one can't be written. May be nil.
 	Failed func(pod *core.Pod, err error)
+	// Observe hears of each volume that was made or taken away, or could not be: by
+	// upstream's names of the plugin and of what was done. May be nil.
+	Observe func(plugin, operation string, took time.Duration, err error)
 }
 
 // Manager makes the volumes of all pods on the node. Its methods may be called
@@ -228,7 +231,10 @@ func (m *Manager) mountOne(ctx context.Context, p *podVolumes, pod *core.Pod, sp
 	kind := kindOf(spec)
 	isImage := kind == "image"
 	made := &volume{path: m.volumeDir(pod.UID, kind, spec.Name), readOnly: isImage || hasContent(kind), ours: kind != "hostPath", image: isImage}
-	if err := m.make(ctx, pod, spec, kind, made.path); err != nil {
+	began := m.config.Clock.Now()
+	err := m.make(ctx, pod, spec, kind, made.path)
+	m.observe(kind, "volume_mount", began, err)
+	if err != nil {
 		return fmt.Errorf("MountVolume.SetUp failed for volume %q : %w", spec.Name, err)
 	}
 	if kind == "hostPath" {
@@ -238,6 +244,33 @@ func (m *Manager) mountOne(ctx context.Context, p *podVolumes, pod *core.Pod, sp
 	p.mounted[spec.Name] = made
 	m.mu.Unlock()
 	return nil
+}
+
+func (m *Manager) observe(kind, operation string, began time.Time, err error) {
+	if m.config.Observe != nil {
+		m.config.Observe(pluginName(kind), operation, m.config.Clock.Since(began), err)
+	}
+}
+
+// Count is how many volumes there should be and how many there are, by upstream's
+// names of their plugins.
+func (m *Manager) Count() (desired, actual map[string]int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	desired, actual = map[string]int{}, map[string]int{}
+	for _, p := range m.pods {
+		if p.pod == nil {
+			continue
+		}
+		for i := range p.pod.Spec.Volumes {
+			plugin := pluginName(kindOf(&p.pod.Spec.Volumes[i]))
+			desired[plugin]++
+			if p.mounted[p.pod.Spec.Volumes[i].Name] != nil {
+				actual[plugin]++
+			}
+		}
+	}
+	return desired, actual
 }
 
 // make sets up a volume that this Manager has not set up yet; an earlier one

@@ -1,0 +1,132 @@
+package kubelet
+
+import (
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"kctl/kubelet/internal/probe"
+	"kctl/proto/core"
+)
+
+// startBuckets are upstream's of how long pods take to start.
+var startBuckets = []float64{0.5, 1, 2, 3, 4, 5, 6, 8, 10, 20, 30, 45, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600}
+
+// measureStarts makes the metrics of pods and containers that come to run.
+func (m *metrics) measureStarts(registry *prometheus.Registry) {
+	start := func(name, help string) prometheus.Histogram {
+		return prometheus.NewHistogram(prometheus.HistogramOpts{Subsystem: "kubelet", Name: name, Help: help, Buckets: startBuckets})
+	}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: "kubelet", Name: name, Help: help}, labels)
+	}
+	m.podStart = start("pod_start_duration_seconds", "Duration in seconds from kubelet seeing a pod for the first time to the pod starting to run")
+	m.podStartTotal = start("pod_start_total_duration_seconds", "Duration in seconds to start a pod since creation, including time to pull images and run init containers")
+	m.started = counter("started_containers_total", "Cumulative number of containers started", "container_type")
+	m.startFails = counter("started_containers_errors_total", "Cumulative number of errors when starting containers", "container_type", "code")
+	m.rejections = counter("admission_rejections_total", "Cumulative number pod admission rejections by the Kubelet.", "reason")
+	m.imagesRemoved = counter("image_garbage_collected_total", "Total number of images garbage collected by the kubelet, whether through disk usage or image age.", "reason")
+	m.pulls = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Subsystem: "kubelet", Name: "image_pull_duration_seconds", Help: "Duration in seconds to pull an image.",
+		Buckets: []float64{1, 5, 10, 20, 30, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600},
+	}, []string{"image_size_in_bytes"})
+	registry.MustRegister(m.podStart, m.podStartTotal, m.started, m.startFails, m.rejections, m.imagesRemoved, m.pulls)
+}
+
+// measureNode makes those of what pods need of the node.
+func (m *metrics) measureNode(registry *prometheus.Registry) {
+	m.groups = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Subsystem: "kubelet", Name: "cgroup_manager_duration_seconds", Help: "Duration in seconds for cgroup manager operations. Broken down by method.", Buckets: prometheus.DefBuckets,
+	}, []string{"operation_type"})
+	m.storage = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "storage_operation_duration_seconds", Help: "Storage operation duration", Buckets: []float64{.1, .25, .5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600},
+	}, []string{"volume_plugin", "operation_name", "status", "migrated"})
+	registry.MustRegister(m.groups, m.storage)
+}
+
+func (m *metrics) observePodStart(sinceSeen, sinceCreated time.Duration) {
+	m.podStart.Observe(sinceSeen.Seconds())
+	m.podStartTotal.Observe(max(0, sinceCreated.Seconds())) // creation is told in seconds, by another clock
+}
+
+// containerTypes are upstream's names, by the list of the pod's spec.
+var containerTypes = map[string]string{"containers": "container", "initContainers": "init_container", "ephemeralContainers": "ephemeral_container"}
+
+// observeStart takes a container's start; reason says why it failed, if it did.
+func (m *metrics) observeStart(fieldPath, reason string) {
+	list, _, _ := strings.Cut(strings.TrimPrefix(fieldPath, "spec."), "{")
+	m.started.WithLabelValues(containerTypes[list]).Inc()
+	if reason != "" {
+		m.startFails.WithLabelValues(containerTypes[list], reason).Inc()
+	}
+}
+
+// imageSizes are the classes of images by size that pulls are told apart by.
+var imageSizes = []struct {
+	below uint64 // in units of a million bytes
+	name  string
+}{
+	{10, "0-10MB"}, {100, "10MB-100MB"}, {500, "100MB-500MB"}, {1000, "500MB-1GB"}, {5000, "1GB-5GB"}, {10_000, "5GB-10GB"},
+	{20_000, "10GB-20GB"}, {30_000, "20GB-30GB"}, {40_000, "30GB-40GB"}, {60_000, "40GB-60GB"}, {100_000, "60GB-100GB"},
+}
+
+func (m *metrics) observePull(took time.Duration, size uint64) {
+	class := "GT100GB"
+	for _, one := range imageSizes {
+		if size < one.below*1e6 {
+			class = one.name
+			break
+		}
+	}
+	m.pulls.WithLabelValues(class).Observe(took.Seconds())
+}
+
+func (m *metrics) imageRemoved(reason string) { m.imagesRemoved.WithLabelValues(reason).Inc() }
+
+func (m *metrics) observeGroup(operation string, took time.Duration) {
+	m.groups.WithLabelValues(operation).Observe(took.Seconds())
+}
+
+func (m *metrics) observeStorage(plugin, operation string, took time.Duration, err error) {
+	status := "success"
+	if err != nil {
+		status = "fail-unknown"
+	}
+	m.storage.WithLabelValues(plugin, operation, status, "false").Observe(took.Seconds())
+}
+
+// probeMetrics are those of /metrics/probes: they are of each container, and are
+// asked for by themselves.
+type probeMetrics struct {
+	registry *prometheus.Registry
+	total    *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+}
+
+func newProbeMetrics() *probeMetrics {
+	p := &probeMetrics{
+		registry: prometheus.NewRegistry(),
+		total: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "prober_probe_total", Help: "Cumulative number of a liveness, readiness or startup probe for a container by result.",
+		}, []string{"probe_type", "result", "container", "pod", "namespace", "pod_uid"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "prober_probe_duration_seconds", Help: "Duration in seconds for a probe response.", Buckets: prometheus.DefBuckets,
+		}, []string{"probe_type", "container", "pod", "namespace"}),
+	}
+	p.registry.MustRegister(p.total, p.duration)
+	return p
+}
+
+func (p *probeMetrics) observe(pod *core.Pod, container string, kind probe.Kind, result string, took time.Duration) {
+	p.total.WithLabelValues(kind.String(), result, container, pod.Name, pod.Namespace, string(pod.UID)).Inc()
+	if result != "unknown" {
+		p.duration.WithLabelValues(kind.String(), container, pod.Name, pod.Namespace).Observe(took.Seconds())
+	}
+}
+
+// forget takes away what was told of a pod that is probed no more.
+func (p *probeMetrics) forget(pod *core.Pod) {
+	p.total.DeletePartialMatch(prometheus.Labels{"pod_uid": string(pod.UID)})
+	p.duration.DeletePartialMatch(prometheus.Labels{"pod": pod.Name, "namespace": pod.Namespace})
+}

@@ -1,0 +1,157 @@
+package kubelet
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"kctl/kubelet/internal/podmanager"
+	"kctl/kubelet/internal/podworker"
+	"kctl/proto/core"
+)
+
+// population tells whoever asks for metrics how many pods, containers and volumes
+// there are at that moment, by upstream's names.
+type population struct{ k *Kubelet }
+
+func populationDesc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, labels, nil)
+}
+
+var (
+	nodeNameDesc    = populationDesc("kubelet_node_name", "The node's name. The count is always 1.", "node")
+	desiredDesc     = populationDesc("kubelet_desired_pods", "The number of pods the kubelet is being instructed to run. static is true if the pod is not from the apiserver.", "static")
+	activeDesc      = populationDesc("kubelet_active_pods", "The number of pods the kubelet considers active and which are being considered when admitting new pods. static is true if the pod is not from the apiserver.", "static")
+	mirrorsDesc     = populationDesc("kubelet_mirror_pods", "The number of mirror pods the kubelet will try to create (one per admitted static pod)")
+	ephemeralDesc   = populationDesc("kubelet_managed_ephemeral_containers", "Current number of ephemeral containers in pods managed by this kubelet.")
+	workingDesc     = populationDesc("kubelet_working_pods", "Number of pods the kubelet is actually running, broken down by lifecycle phase, whether the pod is desired, orphaned, or runtime only (also orphaned), and whether the pod is static.", "config", "lifecycle", "static")
+	runningPodsDesc = populationDesc("kubelet_running_pods", "Number of pods that have a running pod sandbox")
+	containersDesc  = populationDesc("kubelet_running_containers", "Number of containers currently running", "container_state")
+	volumesDesc     = populationDesc("volume_manager_total_volumes", "Number of volumes in Volume Manager", "plugin_name", "state")
+	lastSeenDesc    = populationDesc("kubelet_pleg_last_seen_seconds", "Timestamp in seconds when PLEG was last seen active.")
+)
+
+// Describe implements prometheus.Collector.
+func (population) Describe(descs chan<- *prometheus.Desc) {
+	for _, desc := range []*prometheus.Desc{
+		nodeNameDesc, desiredDesc, activeDesc, mirrorsDesc, ephemeralDesc, workingDesc, runningPodsDesc, containersDesc, volumesDesc, lastSeenDesc,
+	} {
+		descs <- desc
+	}
+}
+
+// tally counts under the values of a metric's labels.
+type tally struct {
+	desc   *prometheus.Desc
+	counts map[[3]string]int
+}
+
+func newTally(desc *prometheus.Desc) tally { return tally{desc, map[[3]string]int{}} }
+
+func (t tally) add(n int, labels ...string) {
+	var key [3]string
+	copy(key[:], labels)
+	t.counts[key] += n
+}
+
+func (t tally) tell(metrics chan<- prometheus.Metric, labels int) {
+	for key, n := range t.counts {
+		metrics <- prometheus.MustNewConstMetric(t.desc, prometheus.GaugeValue, float64(n), key[:labels]...)
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (p population) Collect(metrics chan<- prometheus.Metric) {
+	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
+		metrics <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
+	}
+	gauge(nodeNameDesc, 1, p.k.nodeName)
+	gauge(lastSeenDesc, float64(p.k.pleg.Seen().Unix()))
+	p.collectPods(metrics, gauge)
+	p.collectRunning(metrics, gauge)
+	p.collectWorkers(metrics)
+	volumes := newTally(volumesDesc)
+	desired, actual := p.k.volumes.Count()
+	for plugin, n := range desired {
+		volumes.add(n, plugin, "desired_state_of_world")
+	}
+	for plugin, n := range actual {
+		volumes.add(n, plugin, "actual_state_of_world")
+	}
+	volumes.tell(metrics, 2)
+}
+
+// collectPods counts what the sources have.
+func (p population) collectPods(metrics chan<- prometheus.Metric, gauge func(*prometheus.Desc, float64, ...string)) {
+	desired, active := newTally(desiredDesc), newTally(activeDesc)
+	for _, static := range []string{"", "true"} {
+		desired.add(0, static)
+		active.add(0, static)
+	}
+	mirrors, ephemeral := 0, 0
+	for _, pod := range p.k.pods.Pods() {
+		static := staticLabel(pod)
+		desired.add(1, static)
+		if p.k.active(pod) {
+			active.add(1, static)
+		}
+		if static != "" {
+			mirrors++
+		}
+		ephemeral += len(pod.Spec.EphemeralContainers)
+	}
+	desired.tell(metrics, 1)
+	active.tell(metrics, 1)
+	gauge(mirrorsDesc, float64(mirrors))
+	gauge(ephemeralDesc, float64(ephemeral))
+}
+
+func staticLabel(pod *core.Pod) string {
+	if podmanager.IsStatic(pod) {
+		return "true"
+	}
+	return ""
+}
+
+// collectRunning counts what the runtime has.
+func (p population) collectRunning(metrics chan<- prometheus.Metric, gauge func(*prometheus.Desc, float64, ...string)) {
+	pods, containers := 0, newTally(containersDesc)
+	for _, status := range p.k.cache.All() {
+		if status.ReadySandbox() != nil {
+			pods++
+		}
+		for _, c := range status.Containers {
+			containers.add(1, string(c.State))
+		}
+	}
+	gauge(runningPodsDesc, float64(pods))
+	containers.add(0, "running")
+	containers.tell(metrics, 1)
+}
+
+// collectWorkers counts what pod workers are at.
+func (p population) collectWorkers(metrics chan<- prometheus.Metric) {
+	working := newTally(workingDesc)
+	for _, config := range []string{"desired", "orphan"} {
+		for _, lifecycle := range []string{"sync", "terminating", "terminated"} {
+			working.add(0, config, lifecycle, "")
+			working.add(0, config, lifecycle, "true")
+		}
+	}
+	for uid, state := range p.k.workers.States() {
+		config, static := "runtime_only", "unknown"
+		if state.Pod != nil {
+			config, static = "desired", staticLabel(state.Pod)
+			if _, desired := p.k.pods.ByUID(uid); !desired {
+				config = "orphan"
+			}
+		}
+		lifecycle := "sync"
+		switch state.Phase {
+		case podworker.Terminating:
+			lifecycle = "terminating"
+		case podworker.Terminated, podworker.Finished:
+			lifecycle = "terminated"
+		}
+		working.add(1, config, lifecycle, static)
+	}
+	working.tell(metrics, 3)
+}

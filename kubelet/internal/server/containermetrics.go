@@ -1,0 +1,168 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	kubelettypes "k8s.io/kubelet/pkg/types"
+
+	"kctl/kubelet/internal/node"
+	"kctl/proto/core"
+)
+
+// containerMetrics answers at /metrics/cadvisor with what of cAdvisor's metrics can
+// be told by what the container runtime measures: what boards of pods and nodes are
+// made of. The label id is the container's id, not its control group; "/" is the
+// machine.
+func (s *Server) containerMetrics(c *gin.Context) {
+	ctx := c.Request.Context()
+	all, err := s.Runtime.ListContainerStats(ctx, nil)
+	if err != nil {
+		s.refuse(c, http.StatusInternalServerError, err)
+		return
+	}
+	f := figures{}
+	for _, one := range newest(all) {
+		s.addContainer(f, one)
+	}
+	s.addNetworks(ctx, f)
+	failed := 0
+	if s.Usage != nil {
+		usage, err := s.Usage()
+		if err != nil {
+			failed = 1
+		} else {
+			addMachine(f, usage)
+		}
+	}
+	if s.Capacity != nil {
+		capacity := s.Capacity()
+		f.plain("machine_cpu_cores", "", fmt.Sprint(capacity.Cpu().Value()))
+		f.plain("machine_memory_bytes", "", fmt.Sprint(capacity.Memory().Value()))
+	}
+	f.plain("container_scrape_error", "", fmt.Sprint(failed))
+	c.Header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	_, _ = c.Writer.WriteString(f.String()) // the caller may have gone
+}
+
+// labelled writes labels, which come as pairs of name and value.
+func labelled(pairs ...string) string {
+	var text []string
+	for i := 0; i < len(pairs); i += 2 {
+		text = append(text, fmt.Sprintf("%s=%q", pairs[i], pairs[i+1]))
+	}
+	return "{" + strings.Join(text, ",") + "}"
+}
+
+// addContainer adds what one container uses and may use.
+func (s *Server) addContainer(f figures, one *runtimeapi.ContainerStats) {
+	known := one.GetAttributes().GetLabels()
+	uid := known[kubelettypes.KubernetesPodUIDLabel]
+	if uid == "" {
+		return
+	}
+	namespace, pod, name := known[kubelettypes.KubernetesPodNamespaceLabel], known[kubelettypes.KubernetesPodNameLabel], known[kubelettypes.KubernetesContainerNameLabel]
+	status, _ := s.Status(types.UID(uid))
+	id := one.GetAttributes().GetId()
+	of := func(more ...string) string {
+		return labelled(append([]string{"container", name, "id", id, "image", imageOf(&status, name), "name", id, "namespace", namespace, "pod", pod}, more...)...)
+	}
+	tell := func(metric, labels string, v *runtimeapi.UInt64Value, nanoseconds int64) {
+		if v != nil {
+			f.add(metric, labels, fmt.Sprint(v.GetValue()), nanoseconds/1e6)
+		}
+	}
+	cpu, memory, layer := one.GetCpu(), one.GetMemory(), one.GetWritableLayer()
+	if used := cpu.GetUsageCoreNanoSeconds(); used != nil {
+		f.add("container_cpu_usage_seconds_total", of("cpu", "total"), seconds(used.GetValue()), cpu.GetTimestamp()/1e6)
+		f.add("container_last_seen", of(), fmt.Sprint(cpu.GetTimestamp()/1e9), cpu.GetTimestamp()/1e6)
+	}
+	tell("container_memory_usage_bytes", of(), memory.GetUsageBytes(), memory.GetTimestamp())
+	tell("container_memory_working_set_bytes", of(), memory.GetWorkingSetBytes(), memory.GetTimestamp())
+	tell("container_memory_rss", of(), memory.GetRssBytes(), memory.GetTimestamp())
+	tell("container_memory_failures_total", of("failure_type", "pgfault", "scope", "container"), memory.GetPageFaults(), memory.GetTimestamp())
+	tell("container_memory_failures_total", of("failure_type", "pgmajfault", "scope", "container"), memory.GetMajorPageFaults(), memory.GetTimestamp())
+	tell("container_memory_swap", of(), one.GetSwap().GetSwapUsageBytes(), one.GetSwap().GetTimestamp())
+	tell("container_fs_usage_bytes", of("device", ""), layer.GetUsedBytes(), layer.GetTimestamp())
+	if at := started(&status, name); !at.IsZero() {
+		f.plain("container_start_time_seconds", of(), fmt.Sprint(at.Unix()))
+	}
+	if owner, ok := s.Pods.ByName(namespace, pod); ok && string(owner.UID) == uid {
+		addLimits(f, owner, name, of())
+	}
+}
+
+// addLimits adds what the container may use, as its spec has it.
+func addLimits(f figures, pod *core.Pod, name, of string) {
+	for _, list := range [][]core.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+		for _, c := range list {
+			if c.Name != name {
+				continue
+			}
+			if memory := c.Resources.Limits.Memory(); !memory.IsZero() {
+				f.plain("container_spec_memory_limit_bytes", of, fmt.Sprint(memory.Value()))
+			}
+			if cpu := c.Resources.Limits.Cpu(); !cpu.IsZero() {
+				f.plain("container_spec_cpu_quota", of, fmt.Sprint(cpu.MilliValue()*100))
+				f.plain("container_spec_cpu_period", of, "100000")
+			}
+		}
+	}
+}
+
+// imageOf is the image of a container as its status has it.
+func imageOf(status *core.PodStatus, name string) string {
+	for _, list := range [][]corev1.ContainerStatus{status.ContainerStatuses, status.InitContainerStatuses, status.EphemeralContainerStatuses} {
+		for _, c := range list {
+			if c.Name == name {
+				return c.Image
+			}
+		}
+	}
+	return ""
+}
+
+// addNetworks adds what pods have sent and received, where the runtime measures it.
+func (s *Server) addNetworks(ctx context.Context, f figures) {
+	sandboxes, _ := s.Runtime.ListPodSandboxStats(ctx, nil) // some runtimes measure none
+	for _, one := range sandboxes {
+		meta, network := one.GetAttributes().GetMetadata(), one.GetLinux().GetNetwork()
+		for _, u := range network.GetInterfaces() {
+			of := labelled("container", "", "id", one.GetAttributes().GetId(), "image", "", "interface", u.GetName(), "name", one.GetAttributes().GetId(),
+				"namespace", meta.GetNamespace(), "pod", meta.GetName())
+			for name, v := range map[string]*runtimeapi.UInt64Value{
+				"container_network_receive_bytes_total": u.GetRxBytes(), "container_network_receive_errors_total": u.GetRxErrors(),
+				"container_network_transmit_bytes_total": u.GetTxBytes(), "container_network_transmit_errors_total": u.GetTxErrors(),
+			} {
+				if v != nil {
+					f.add(name, of, fmt.Sprint(v.GetValue()), network.GetTimestamp()/1e6)
+				}
+			}
+		}
+	}
+}
+
+// addMachine adds what all that runs on the machine uses.
+func addMachine(f figures, u node.Usage) {
+	ms := u.At.UnixMilli()
+	of := func(more ...string) string {
+		return labelled(append([]string{"container", "", "id", "/", "image", "", "name", "", "namespace", "", "pod", ""}, more...)...)
+	}
+	f.add("container_cpu_usage_seconds_total", of("cpu", "total"), seconds(u.CPU), ms)
+	f.add("container_memory_usage_bytes", of(), fmt.Sprint(u.Memory), ms)
+	f.add("container_memory_working_set_bytes", of(), fmt.Sprint(u.WorkingSet), ms)
+	f.add("container_memory_rss", of(), fmt.Sprint(u.RSS), ms)
+	f.plain("machine_swap_bytes", "", fmt.Sprint(u.Swap))
+	for _, i := range u.Interfaces {
+		f.add("container_network_receive_bytes_total", of("interface", i.Name), fmt.Sprint(i.RxBytes), ms)
+		f.add("container_network_receive_errors_total", of("interface", i.Name), fmt.Sprint(i.RxErrors), ms)
+		f.add("container_network_transmit_bytes_total", of("interface", i.Name), fmt.Sprint(i.TxBytes), ms)
+		f.add("container_network_transmit_errors_total", of("interface", i.Name), fmt.Sprint(i.TxErrors), ms)
+	}
+}

@@ -1,0 +1,56 @@
+package server
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// measured counts and times requests by the first element of their path, under
+// upstream's names. What is no path of ours is one class: whoever asks for many
+// must not make as many metrics.
+func measured(registry *prometheus.Registry) gin.HandlerFunc {
+	if registry == nil {
+		return func(*gin.Context) {}
+	}
+	labels := []string{"long_running", "method", "path", "server_type"}
+	total := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "kubelet_http_requests_total", Help: "Number of the http requests received since the server started",
+	}, labels)
+	duration := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "kubelet_http_requests_duration_seconds", Help: "Duration in seconds to serve http requests", Buckets: prometheus.DefBuckets,
+	}, labels)
+	inflight := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "kubelet_http_inflight_requests", Help: "Number of the inflight http requests",
+	}, labels)
+	registry.MustRegister(total, duration, inflight)
+	return func(c *gin.Context) {
+		path, _, _ := strings.Cut(strings.TrimPrefix(c.FullPath(), "/"), "/")
+		if c.FullPath() == "" {
+			path = "other"
+		}
+		method := c.Request.Method
+		switch method {
+		case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodHead, http.MethodOptions, http.MethodDelete, http.MethodPatch:
+		default:
+			method = "other"
+		}
+		long := "false"
+		switch path {
+		case "exec", "attach", "portForward", "debug", "containerLogs":
+			long = "true"
+		}
+		values := []string{long, method, path, "readwrite"}
+		began := time.Now()
+		total.WithLabelValues(values...).Inc()
+		inflight.WithLabelValues(values...).Inc()
+		defer func() {
+			inflight.WithLabelValues(values...).Dec()
+			duration.WithLabelValues(values...).Observe(time.Since(began).Seconds())
+		}()
+		c.Next()
+	}
+}
