@@ -52,6 +52,15 @@ func podOf(uid string, containers ...corev1.ResourceRequirements) *core.Pod {
 	return pod
 }
 
+// What a RuntimeClass says that its pods cost besides is part of their limits.
+func TestOverheadCounts(t *testing.T) {
+	pod := podOf("", corev1.ResourceRequirements{Requests: list("1", "1Gi"), Limits: list("2", "2Gi")})
+	pod.Spec.Overhead = list("250m", "64Mi")
+	if cpu, memory := podLimits(pod); cpu != 2250 || memory != 2<<30+64<<20 {
+		t.Errorf("limits %dm and %d bytes", cpu, memory)
+	}
+}
+
 func TestQOSClass(t *testing.T) {
 	full := corev1.ResourceRequirements{Requests: list("1", "1Gi"), Limits: list("1", "1Gi")}
 	for name, c := range map[string]struct {

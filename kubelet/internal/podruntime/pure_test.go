@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -185,6 +186,19 @@ func TestSecurity(t *testing.T) {
 		{"own filter", corev1.SecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeLocalhost, LocalhostProfile: &profile}}, root, "", func(s *runtimeapi.LinuxContainerSecurityContext) bool {
 			return s.Seccomp.LocalhostRef == "/profiles/audit.json"
 		}},
+		{"AppArmor, own", corev1.SecurityContext{AppArmorProfile: &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeLocalhost, LocalhostProfile: &profile}}, root, "", func(s *runtimeapi.LinuxContainerSecurityContext) bool {
+			return s.Apparmor.ProfileType == runtimeapi.SecurityProfile_Localhost && s.Apparmor.LocalhostRef == profile
+		}},
+		{"AppArmor, none", corev1.SecurityContext{AppArmorProfile: &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeUnconfined}}, root, "", func(s *runtimeapi.LinuxContainerSecurityContext) bool {
+			return s.Apparmor.ProfileType == runtimeapi.SecurityProfile_Unconfined
+		}},
+		{"AppArmor, the runtime's", corev1.SecurityContext{AppArmorProfile: &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeRuntimeDefault}}, root, "", func(s *runtimeapi.LinuxContainerSecurityContext) bool {
+			return s.Apparmor.ProfileType == runtimeapi.SecurityProfile_RuntimeDefault
+		}},
+		{"SELinux", corev1.SecurityContext{SELinuxOptions: &corev1.SELinuxOptions{User: "u", Role: "r", Type: "t", Level: "l"}}, root, "", func(s *runtimeapi.LinuxContainerSecurityContext) bool {
+			o := s.SelinuxOptions
+			return o.User == "u" && o.Role == "r" && o.Type == "t" && o.Level == "l"
+		}},
 		{"filter from elsewhere", corev1.SecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeLocalhost, LocalhostProfile: &outside}}, root, "below /profiles", nil},
 	} {
 		got, err := m.linuxSecurity(&core.Pod{}, &core.Container{Name: "c", SecurityContext: &c.sc}, c.present)
@@ -203,6 +217,21 @@ func TestSecurity(t *testing.T) {
 		got, err := m.linuxSecurity(&core.Pod{}, &core.Container{Name: "c", SecurityContext: sc}, root)
 		if err != nil || got.Seccomp.ProfileType != want {
 			t.Errorf("confined where nothing is said, %v: %v, %v", sc, got, err)
+		}
+	}
+}
+
+// Of huge pages a container has those that it asks for, and no others.
+func TestHugePages(t *testing.T) {
+	limits := corev1.ResourceList{"hugepages-2Mi": resource.MustParse("6Mi"), "memory": resource.MustParse("1Gi")}
+	for _, got := range (&Manager{}).linuxResources(nil, limits).HugepageLimits {
+		if want := map[string]uint64{"2MB": 6 << 20}[got.PageSize]; got.Limit != want {
+			t.Errorf("%s: %d, want %d", got.PageSize, got.Limit, want)
+		}
+	}
+	for bytes, want := range map[int64]string{2 << 20: "2MB", 1 << 30: "1GB", 64 << 10: "64KB"} {
+		if got := pageSize(bytes); got != want {
+			t.Errorf("a page of %d is called %s, want %s", bytes, got, want)
 		}
 	}
 }

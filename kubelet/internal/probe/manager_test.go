@@ -225,6 +225,25 @@ func TestRestartKeepsWhatWasKnown(t *testing.T) {
 	})
 }
 
+// Containers that an earlier kubelet started are not all asked at once.
+func TestProbesOfAnEarlierKubeletsContainersBeginAtRandom(t *testing.T) {
+	run(t, func(w *world) {
+		begins := map[time.Duration]bool{}
+		for range 50 {
+			one := &worker{manager: w.manager, uid: uid, kind: Readiness, probe: &corev1.Probe{PeriodSeconds: 10}}
+			one.begin(&podruntime.ContainerStatus{StartedAt: w.begun.Add(-time.Hour), State: podruntime.StateRunning})
+			wait := one.next.Sub(w.begun)
+			if wait < 0 || wait >= 10*time.Second {
+				t.Errorf("it is asked after %v", wait)
+			}
+			begins[wait.Truncate(time.Second)] = true
+		}
+		if len(begins) < 4 {
+			t.Errorf("50 containers are asked in %d of 10 seconds", len(begins))
+		}
+	})
+}
+
 func TestWithoutProbesAPodIsReady(t *testing.T) {
 	run(t, func(w *world) {
 		pod := podWith(nil, nil, nil)

@@ -2,6 +2,7 @@ package status
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,12 +56,35 @@ func Generate(in Input) core.PodStatus {
 	status.ContainerStatuses = containerStatuses(in, spec.Containers, in.Previous.ContainerStatuses, false)
 	status.EphemeralContainerStatuses = containerStatuses(in, ephemeral(spec), in.Previous.EphemeralContainerStatuses, false)
 
+		shareMessages(&status, len(spec.InitContainers)+len(spec.Containers))
+
 	// A pod that has ended stays so, whatever still comes to light.
 	if !Ended(in.Previous.Phase) {
 		status.Phase = phase(spec, &status, in.Terminal, restartOf(in))
 	}
 	setConditions(&status, in)
 	return status
+}
+
+// messagesOfPod bounds, in bytes, what the containers of a pod leave as their
+// termination messages, which they share equally (Kubernetes docs, "Determine the
+// Reason for Pod Failure").
+const messagesOfPod = 12 << 10
+
+// shareMessages leaves the end of the messages that are longer than their share.
+func shareMessages(status *core.PodStatus, containers int) {
+	share := messagesOfPod / max(1, containers)
+	cut := func(ended *corev1.ContainerStateTerminated) {
+		if ended != nil && len(ended.Message) > share {
+			ended.Message = strings.ToValidUTF8(ended.Message[len(ended.Message)-share:], "")
+		}
+	}
+	for _, list := range [][]core.ContainerStatus{status.InitContainerStatuses, status.ContainerStatuses} {
+		for i := range list {
+			cut(list[i].State.Terminated)
+			cut(list[i].LastTerminationState.Terminated)
+		}
+	}
 }
 
 // Ended says that the phase is one that a pod never leaves.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -229,5 +230,28 @@ func TestWhoRunsAndWhatIsMounted(t *testing.T) {
 	}
 	if want := "[v:/v:false: w:/w:true:Disabled x:x:true:Enabled v:/v:true:Disabled]"; fmt.Sprint(mounts) != want {
 		t.Errorf("mounts %v, want %s", mounts, want)
+	}
+}
+
+func TestMessagesShareTheirRoom(t *testing.T) {
+	pod, runtime := &core.Pod{}, runtimeOf("")
+	for i := range 12 {
+		name := fmt.Sprintf("c%d", i)
+		c := core.Container{Name: name, Image: "i"}
+		if i%2 == 0 {
+			pod.Spec.InitContainers = append(pod.Spec.InitContainers, c)
+		} else {
+			pod.Spec.Containers = append(pod.Spec.Containers, c)
+		}
+		ended := runtimeOf(name + "=exit1").Containers[0]
+		ended.Message = strings.Repeat("é", 1500) + " end"
+		runtime.Containers = append(runtime.Containers, ended)
+	}
+	status := Generate(Input{Pod: pod, Previous: &core.PodStatus{}, Runtime: runtime, Ready: yes, Started: yes, Terminal: true, Now: now})
+	for _, s := range append(status.InitContainerStatuses, status.ContainerStatuses...) {
+		message := s.State.Terminated.Message
+		if len(message) > 1024 || len(message) < 1000 || !strings.HasSuffix(message, "é end") || !utf8.ValidString(message) {
+			t.Errorf("%s: %d bytes, %q", s.Name, len(message), message)
+		}
 	}
 }
