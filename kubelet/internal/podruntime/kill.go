@@ -132,10 +132,26 @@ func (m *Manager) killContainer(ctx context.Context, pod *core.Pod, kill contain
 	if spec.Lifecycle != nil && spec.Lifecycle.PreStop != nil && grace > 0 {
 		grace = max(grace-m.preStop(ctx, pod, spec, kill.ID, grace), minimumGrace)
 	}
-	if err := m.runtime.StopContainer(ctx, kill.ID.ID, grace); err != nil && !cri.IsNotFound(err) {
+	if err := m.stop(ctx, kill.ID, grace); err != nil {
 		return fmt.Errorf("ending container %s: %w", spec.Name, err)
 	}
 	return nil
+}
+
+// stop ends a container. A call that fails is made once more at once, unless the
+// runtime is away: where a container's end closes the connection to its shim in the
+// middle of the call, containerd 1.6 answers with that ("ttrpc: closed").
+func (m *Manager) stop(ctx context.Context, id ContainerID, grace time.Duration) error {
+	began := m.Clock.Now()
+	err := m.runtime.StopContainer(ctx, id.ID, grace)
+	if err != nil && !cri.IsNotFound(err) && !cri.IsUnavailable(err) && ctx.Err() == nil {
+		m.Logger.Info("a container's end is asked for again", zap.String("id", id.ID), zap.Error(err))
+		err = m.runtime.StopContainer(ctx, id.ID, max(0, grace-m.Clock.Since(began)))
+	}
+	if cri.IsNotFound(err) {
+		return nil
+	}
+	return err
 }
 
 // preStop runs the hook for at most grace, and returns how long it took. A

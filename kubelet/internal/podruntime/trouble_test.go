@@ -8,9 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"k8s.io/utils/clock"
 
 	"kctl/kubelet/internal/cri"
+	"kctl/kubelet/internal/simulated"
 	"kctl/proto/core"
 )
 
@@ -121,5 +126,43 @@ func TestWrongRuntimeSaysSo(t *testing.T) {
 	c := Config{Events: &eventLog{}, Clock: clock.RealClock{}, RootDir: "/x", PodLogsDir: "/y"}
 	if _, err := New(t.Context(), client, c); err == nil || !strings.Contains(err.Error(), "Logger") {
 		t.Errorf("without a logger: %v", err)
+	}
+}
+
+// losesAnswers is a connection on which the first call of a method is made and its
+// answer lost.
+type losesAnswers struct {
+	grpc.ClientConnInterface
+	method string
+	calls  int
+}
+
+func (c *losesAnswers) Invoke(ctx context.Context, method string, request, reply any, options ...grpc.CallOption) error {
+	err := c.ClientConnInterface.Invoke(ctx, method, request, reply, options...)
+	if strings.HasSuffix(method, c.method) {
+		if c.calls++; c.calls == 1 && err == nil {
+			return status.Error(codes.Unknown, "ttrpc: closed")
+		}
+	}
+	return err
+}
+
+func TestAStopWhoseAnswerIsLostIsAskedForAgain(t *testing.T) {
+	runtime := &losesAnswers{ClientConnInterface: simulated.New(simulated.Options{Clock: clock.RealClock{}}).Connection(), method: "/StopContainer"}
+	dir := t.TempDir()
+	m, err := New(t.Context(), cri.Over(runtime, cri.Options{}), Config{
+		Events: &eventLog{}, Clock: clock.RealClock{}, Logger: zap.NewNop(), RootDir: dir, PodLogsDir: dir,
+		CgroupParent: func(*core.Pod) string { return "" }, HostIPs: func() []string { return []string{"192.0.2.1"} },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := newPod("web", shell("main", forever))
+	r := m.SyncPod(t.Context(), pod, &PodStatus{UID: pod.UID}, SyncOptions{})
+	if r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	if err := m.KillPod(t.Context(), pod, r.Status.RunningPod(m.Name()), nil); err != nil || runtime.calls != 2 {
+		t.Errorf("KillPod = %v, after %d calls", err, runtime.calls)
 	}
 }
