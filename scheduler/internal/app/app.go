@@ -181,7 +181,7 @@ func assemble(options *config.Options, configuration *profile.Configuration, plu
 	s.reporter = report.New(s.recorders, api, clock, logger)
 	s.evictor = evict.New(api, s.nominations, s.waiting, s.recorders, clock, logger)
 	if s.extenders, err = extender.NewChain(configuration.Extenders, logger); err != nil {
-		return nil, &daemon.UsageError{Err: err}
+		return nil, &daemon.UsageError{Err: configuration.Locate(err)}
 	}
 	profiles, err := configuration.Build(s.services(plugins))
 	if err != nil {

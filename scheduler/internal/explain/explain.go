@@ -96,6 +96,9 @@ func (e *Explainer) Explain(ctx context.Context, namespace, name string) (*Expla
 	}
 	e.one.Lock()
 	defer e.one.Unlock()
+	if err := ctx.Err(); err != nil {
+		return nil, err // who asked has gone meanwhile
+	}
 	result := &Explanation{
 		Pod: info.Key(), Scheduler: pod.Spec.SchedulerName, Node: pod.Spec.NodeName, Nominated: e.Nominations.Of(pod.UID),
 	}

@@ -37,6 +37,8 @@ const (
 	// one that only names them.
 	maxAnswer = 256 << 20
 	maxNames  = 16 << 20
+	// maxWeight is that of plugins: more would leave the range of scores.
+	maxWeight = 1_000_000
 )
 
 // Extender is one service.
@@ -52,8 +54,11 @@ func New(config configv1.Extender) (*Extender, error) {
 	if err != nil || prefix.Host == "" || prefix.Scheme != "http" && prefix.Scheme != "https" {
 		return nil, fmt.Errorf("urlPrefix: %q is no URL of http or https", config.URLPrefix)
 	}
-	if config.PrioritizeVerb != "" && config.Weight <= 0 {
-		return nil, fmt.Errorf("weight: %d is not positive", config.Weight)
+	if config.PrioritizeVerb != "" && (config.Weight < 1 || config.Weight > maxWeight) {
+		return nil, fmt.Errorf("weight: %d is not within 1 and %d", config.Weight, maxWeight)
+	}
+	if config.HTTPTimeout.Duration < 0 {
+		return nil, fmt.Errorf("httpTimeout: %v is negative", config.HTTPTimeout.Duration)
 	}
 	if config.EnableHTTPS && prefix.Scheme != "https" {
 		return nil, fmt.Errorf("enableHTTPS: urlPrefix %q is not of https", config.URLPrefix)

@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"regexp"
@@ -20,6 +21,20 @@ func newSource(data []byte) source {
 		return source{}
 	}
 	return source{document.Content[0]}
+}
+
+// alone reports further documents in a file.
+func alone(data []byte) error {
+	documents := yaml.NewDecoder(bytes.NewReader(data))
+	for n := 0; ; n++ {
+		var document yaml.Node
+		if err := documents.Decode(&document); err != nil {
+			return nil // the end, or what is told by who reads what is in it
+		}
+		if n > 0 && (len(document.Content) == 0 || document.Content[0].Tag != "!!null") {
+			return fmt.Errorf("line %d: another YAML document begins: a file has one configuration", document.Line)
+		}
+	}
 }
 
 // fieldError says which field an error is about, below a profile.

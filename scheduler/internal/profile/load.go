@@ -75,8 +75,16 @@ func Parse(data []byte) (*Configuration, error) {
 	return c, nil
 }
 
-// decode is strict: fields that are not known, or there twice, are errors.
+// Locate writes before an error that begins with a field in which line of the file
+// that stands.
+func (c *Configuration) Locate(err error) error { return c.source.locate("", err) }
+
+// decode is strict: fields that are not known, or there twice, are errors, and so
+// is what follows, which nobody would read.
 func decode(data []byte, into any) error {
+	if err := alone(data); err != nil {
+		return err
+	}
 	asJSON, err := yaml.YAMLToJSONStrict(data)
 	if err != nil {
 		return err
@@ -86,10 +94,25 @@ func decode(data []byte, into any) error {
 		return errors.Join(strict...)
 	}
 	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) {
+	if errors.As(err, &wrong) && wrong.Field == "" {
+		return fmt.Errorf("this is no object, but of JSON type %s", wrong.Value)
+	}
+	if wrong != nil {
 		return fmt.Errorf("%s: a %s can't be a %s", wrong.Field, wrong.Value, wrong.Type)
 	}
 	return err
+}
+
+// seconds are those of a field, if it is given. More of them than a century has
+// are a mistake.
+func seconds(field string, given *int64, otherwise time.Duration) (time.Duration, error) {
+	if given == nil {
+		return otherwise, nil
+	}
+	if *given <= 0 || *given > 100*366*24*3600 {
+		return 0, fmt.Errorf("%s: %d is not positive, or more than a century", field, *given)
+	}
+	return time.Duration(*given) * time.Second, nil
 }
 
 // complete refuses what isn't supported and fills in upstream's defaults.
@@ -99,20 +122,15 @@ func complete(file *configv1.KubeSchedulerConfiguration) (*Configuration, error)
 	}
 	c := &Configuration{
 		Kubeconfig:     file.ClientConnection.Kubeconfig,
-		InitialBackoff: time.Second, MaxBackoff: 10 * time.Second,
 		LeaderElection: file.LeaderElection, Profiles: file.Profiles, Extenders: file.Extenders,
 		Profiling: file.EnableProfiling == nil || *file.EnableProfiling, Notes: notes(file.ClientConnection),
 		ContentionProfiling: file.EnableContentionProfiling != nil && *file.EnableContentionProfiling,
 	}
-	if s := file.PodInitialBackoffSeconds; s != nil {
-		c.InitialBackoff = time.Duration(*s) * time.Second
+	if err := c.backoff(file); err != nil {
+		return nil, err
 	}
-	if s := file.PodMaxBackoffSeconds; s != nil {
-		c.MaxBackoff = time.Duration(*s) * time.Second
-	}
-	if c.InitialBackoff <= 0 || c.MaxBackoff < c.InitialBackoff {
-		return nil, fmt.Errorf("podInitialBackoffSeconds: it must be positive and podMaxBackoffSeconds no smaller, not %v and %v",
-			c.InitialBackoff.Seconds(), c.MaxBackoff.Seconds())
+	if share := file.PercentageOfNodesToScore; share != nil && (*share < 0 || *share > 100) {
+		return nil, fmt.Errorf("percentageOfNodesToScore: %d is not within 0 and 100", *share)
 	}
 	defaultElection(&c.LeaderElection)
 	if len(c.Profiles) == 0 {
@@ -140,6 +158,19 @@ func complete(file *configv1.KubeSchedulerConfiguration) (*Configuration, error)
 		}
 	}
 	return c, nil
+}
+
+func (c *Configuration) backoff(file *configv1.KubeSchedulerConfiguration) (err error) {
+	if c.InitialBackoff, err = seconds("podInitialBackoffSeconds", file.PodInitialBackoffSeconds, time.Second); err != nil {
+		return err
+	}
+	if c.MaxBackoff, err = seconds("podMaxBackoffSeconds", file.PodMaxBackoffSeconds, 10*time.Second); err != nil {
+		return err
+	}
+	if c.MaxBackoff < c.InitialBackoff {
+		return fmt.Errorf("podMaxBackoffSeconds: %v is less than podInitialBackoffSeconds, %v", c.MaxBackoff.Seconds(), c.InitialBackoff.Seconds())
+	}
+	return nil
 }
 
 func unsupportedFields(file *configv1.KubeSchedulerConfiguration) []error {

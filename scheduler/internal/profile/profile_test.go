@@ -128,6 +128,10 @@ func TestBadConfigurationIsRefusedByName(t *testing.T) {
 		"yaml":                        header + "profiles: [\n",
 		"parallelism":                 header + "parallelism: 0\n",
 		"percentageOfNodesToScore":    header + "percentageOfNodesToScore: 101\n",
+		"another YAML document":       header + "---\n" + header,
+		"podInitialBackoffSeconds: 9": header + "podInitialBackoffSeconds: 9223372036854775807\n",
+		"podMaxBackoffSeconds: 1":     header + "podMaxBackoffSeconds: 18446744074\n", // 0.3 s, in nanoseconds of 64 bits
+		"of JSON type array":          "[]",
 		"podMaxBackoffSeconds":        header + "podInitialBackoffSeconds: 5\npodMaxBackoffSeconds: 1\n",
 		"clientConnection.burst":      header + "clientConnection: {burst: -1}\n",
 		"delayCacheUntilActive":       header + "delayCacheUntilActive: true\n",
@@ -220,8 +224,10 @@ func TestMissingFile(t *testing.T) {
 // Errors say in which line of the file the field stands that they are about.
 func TestErrorsNameTheLine(t *testing.T) {
 	for want, file := range map[string]string{
-		`line 3: unknown field "bogus"`: header + "bogus: 1\n",
-		"line 3: parallelism: a string": header + "parallelism: many\n",
+		`line 3: unknown field "bogus"`:        header + "bogus: 1\n",
+		"line 3: percentageOfNodesToScore: -1": header + "percentageOfNodesToScore: -1\n",
+		"line 4: another YAML document":        header + "---\n---\n" + header,
+		"line 3: parallelism: a string":        header + "parallelism: many\n",
 		`line 6: unknown field "profiles[1].plugin"`: header + `profiles:
 - schedulerName: a
 - schedulerName: b
