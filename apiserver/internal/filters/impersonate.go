@@ -114,7 +114,7 @@ func serviceAccountOf(user string) (namespace, name string, ok bool) {
 		return "", "", false
 	}
 	namespace, name, ok = strings.Cut(rest, ":")
-	return namespace, name, ok && namespace != "" && name != ""
+	return namespace, name, ok && namespace != "" && name != "" && !strings.Contains(name, ":")
 }
 
 // complete adds the groups that authentication would have added.

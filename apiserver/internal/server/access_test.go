@@ -142,6 +142,22 @@ func TestNobodyGivesWhatTheyDoNotHave(t *testing.T) {
 	if err := bindings.Create(t.Context(), binding("none", "ClusterRole", "not-there"), nil); !apierrors.IsNotFound(err) {
 		t.Errorf("bound a role that is not there: %v", err)
 	}
+	// A label is no rule, and yet gives those of a role to all that aggregate it.
+	c.must(c.root().Resource(core.ClusterRoles, "").Create(t.Context(), &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "patcher"}, Rules: []rbacv1.PolicyRule{{Verbs: []string{"patch"}, APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}}},
+	}, nil))
+	c.bind("patcher", "patcher", rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "User", Name: "jane"})
+	c.must(c.root().Resource(core.RoleBindings, "shop").Create(t.Context(), binding("root", "ClusterRole", "cluster-admin"), nil))
+	for _, path := range []string{core.ClusterRoles.Path("", "cluster-admin"), core.RoleBindings.Path("shop", "root")} {
+		patch := func(body string) int {
+			answer, _ := c.ask(http.MethodPatch, path, http.Header{"Content-Type": {merging}, "Impersonate-User": {"jane"}}, []byte(body))
+			return answer.StatusCode
+		}
+		c.until("jane may patch "+path, func(context.Context) bool { return patch(`{"metadata":{"finalizers":["a.b/c"]}}`) == http.StatusOK })
+		if code := patch(`{"metadata":{"labels":{"rbac.authorization.k8s.io/aggregate-to-admin":"true"}}}`); code != http.StatusForbidden {
+			t.Errorf("%s has a label more: %d", path, code)
+		}
+	}
 }
 
 func TestKubeletReachesItsOwnOnly(t *testing.T) {

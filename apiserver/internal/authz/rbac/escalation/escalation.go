@@ -43,17 +43,13 @@ func (p Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	if a.Resource.Group != core.Roles.Group || a.User == nil || authz.IsMaster(a.User) {
 		return nil
 	}
+	if a.OldObject != nil && collected(a.Object, a.OldObject) {
+		return nil
+	}
 	switch obj := a.Object.(type) {
 	case *rbacv1.Role:
-		if old, ok := a.OldObject.(*rbacv1.Role); ok && equality.Semantic.DeepEqual(old.Rules, obj.Rules) {
-			return nil
-		}
 		return p.role(ctx, a, obj.Rules)
 	case *rbacv1.ClusterRole:
-		old, ok := a.OldObject.(*rbacv1.ClusterRole)
-		if ok && equality.Semantic.DeepEqual(old.Rules, obj.Rules) && equality.Semantic.DeepEqual(old.AggregationRule, obj.AggregationRule) {
-			return nil
-		}
 		rules := obj.Rules
 		if obj.AggregationRule != nil { // it may come to hold anything
 			rules = append([]rbacv1.PolicyRule{
@@ -63,17 +59,24 @@ func (p Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 		}
 		return p.role(ctx, a, rules)
 	case *rbacv1.RoleBinding:
-		if old, ok := a.OldObject.(*rbacv1.RoleBinding); ok && equality.Semantic.DeepEqual(old.Subjects, obj.Subjects) && old.RoleRef == obj.RoleRef {
-			return nil
-		}
 		return p.binding(ctx, a, obj.RoleRef, a.Namespace)
 	case *rbacv1.ClusterRoleBinding:
-		if old, ok := a.OldObject.(*rbacv1.ClusterRoleBinding); ok && equality.Semantic.DeepEqual(old.Subjects, obj.Subjects) && old.RoleRef == obj.RoleRef {
-			return nil
-		}
 		return p.binding(ctx, a, obj.RoleRef, "")
 	}
 	return nil
+}
+
+// collected: nothing changes but what an object's end needs. All else gives
+// rights, even a label: it may make the rules part of another role, which
+// aggregates those that have it.
+func collected(obj, old core.Object) bool {
+	same := obj.DeepCopyObject().(core.Object)
+	same.GetObjectKind().SetGroupVersionKind(old.GetObjectKind().GroupVersionKind())
+	same.SetResourceVersion(old.GetResourceVersion())
+	same.SetManagedFields(old.GetManagedFields())
+	same.SetOwnerReferences(old.GetOwnerReferences())
+	same.SetFinalizers(old.GetFinalizers())
+	return equality.Semantic.DeepEqual(same, old)
 }
 
 func (p Plugin) role(ctx context.Context, a *admission.Attributes, rules []rbacv1.PolicyRule) error {
