@@ -137,7 +137,12 @@ func TestCached(t *testing.T) {
 	if ask("good", "vault"); next.calls != 2 {
 		t.Error("an answer for one audience was given for another")
 	}
-	if ask("bad"); ask("bad") || next.calls != 4 {
+	for i, other := range [][]string{{""}, {"", ""}, {"vault", ""}, {"vault\x00"}, {"5:vault"}} {
+		if ask("good", other...); next.calls != 3+i {
+			t.Errorf("an answer for others was given for %q", other)
+		}
+	}
+	if ask("bad"); ask("bad") || next.calls != 9 {
 		t.Errorf("a failure was remembered (%d calls)", next.calls)
 	}
 	delete(next.users, "good")

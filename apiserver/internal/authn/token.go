@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -128,7 +129,7 @@ func NewCached(next TokenAuthenticator, ttl time.Duration, clock clock.PassiveCl
 // AuthenticateToken implements TokenAuthenticator. The users it returns are
 // shared and must not be changed.
 func (c *Cached) AuthenticateToken(ctx context.Context, token string, wanted []string) (*request.User, []string, bool, error) {
-	key := sha256.Sum256([]byte(strings.Join(wanted, "\x00") + "\x00\x00" + token))
+	key := keyOf(token, wanted)
 	now := c.clock.Now()
 	if e, ok := c.lookup(key, now); ok {
 		for _, r := range e.said {
@@ -142,6 +143,17 @@ func (c *Cached) AuthenticateToken(ctx context.Context, token string, wanted []s
 		c.remember(key, verified{user, audiences, said, now.Add(c.ttl)}, now)
 	}
 	return user, audiences, ok, err
+}
+
+// keyOf tells apart all that was asked: a client chooses what audiences look
+// like, and one that is empty is not the same as none.
+func keyOf(token string, wanted []string) [sha256.Size]byte {
+	question := make([]byte, 0, 64+len(token))
+	for _, audience := range wanted {
+		question = append(strconv.AppendInt(question, int64(len(audience)), 10), ':')
+		question = append(question, audience...)
+	}
+	return sha256.Sum256(append(append(question, '.'), token...))
 }
 
 func (c *Cached) lookup(key [sha256.Size]byte, now time.Time) (verified, bool) {

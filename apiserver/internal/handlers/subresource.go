@@ -18,6 +18,11 @@ func (c *call) connect(serve func(ctx context.Context, w http.ResponseWriter, r 
 	if c.subresource == "log" {
 		return serve(c.ctx, c.gin.Writer, c.gin.Request, c.namespace, c.name) // it is read, and no connection
 	}
+	if c.gin.Request.Method == http.MethodGet && intoPods[c.subresource] {
+		if err := c.authorizeCreate(c.ctx); err != nil {
+			return err
+		}
+	}
 	c.connecting = connecting(c.resource, c.subresource, c.gin.Request.URL.Query(), c.gin.Param("path"))
 	admit := c.admit(admission.Connect, nil, nil)
 	if err := admit.Mutate(c.ctx, nil, nil); err != nil {
@@ -28,6 +33,11 @@ func (c *call) connect(serve func(ctx context.Context, w http.ResponseWriter, r 
 	}
 	return serve(c.ctx, c.gin.Writer, c.gin.Request, c.namespace, c.name)
 }
+
+// intoPods are subresources that let users do things in a pod. Browsers open
+// WebSockets by GET, and the right to get is given to those who only look
+// (Kubernetes docs, "AuthorizePodWebsocketUpgradeCreatePermission").
+var intoPods = map[string]bool{"exec": true, "attach": true, "portforward": true}
 
 // connectCreate gives an object to a subresource and answers with its answer.
 func (c *call) connectCreate(sub registry.Subresource) error {

@@ -107,6 +107,9 @@ func refersTo(pod *core.Pod) string {
 		if v.Ephemeral != nil {
 			return "persistentvolumeclaims"
 		}
+		if v.CSI != nil { // its driver may be given tokens
+			return "csidrivers (via CSI volumes)"
+		}
 		if v.Projected == nil {
 			continue
 		}

@@ -360,6 +360,8 @@ func TestNodeRestriction(t *testing.T) {
 		"mirror pod elsewhere": {on(admission.Create, core.Pods, "", "web", mirror("n2"), nil), `pods "web" is forbidden: node "n1" can only create pods with spec.nodeName set to itself`},
 		"mirror pod for a driver's secret": {on(admission.Create, core.Pods, "", "web", mirrorWith(corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{
 			Driver: "d", NodePublishSecretRef: &corev1.LocalObjectReference{Name: "key"}}}), nil), `pods "web" is forbidden: node "n1" can not create pods that reference secrets`},
+		"mirror pod for a driver": {on(admission.Create, core.Pods, "", "web", mirrorWith(corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "d"}}), nil),
+			`pods "web" is forbidden: node "n1" can not create pods that reference csidrivers (via CSI volumes)`},
 		"mirror pod for a secret": {on(admission.Create, core.Pods, "", "web", mirrorWith(corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
 			SecretName: "key"}}), nil), `pods "web" is forbidden: node "n1" can not create pods that reference secrets`},
 		"mirror pod with a claim of its own": {on(admission.Create, core.Pods, "", "web", mirrorWith(corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}), nil),
