@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"path"
 	"strconv"
 	"sync"
 	"time"
@@ -61,6 +62,9 @@ func NewClient(config *admissionregistrationv1.WebhookClientConfig, services Ser
 		c.broken = errors.New("webhook configuration must have either service or URL")
 	}
 	if c.broken == nil {
+		// As client-go makes its paths: many a webhook's address has a slash too
+		// many, and its server would answer with a redirect.
+		c.url.Path, c.url.RawPath = path.Join("/", c.url.Path), ""
 		c.url.RawQuery = url.Values{"timeout": {o.Timeout.String()}}.Encode()
 	}
 	return c

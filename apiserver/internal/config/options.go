@@ -207,7 +207,7 @@ func (o *Options) addStorage(fs *pflag.FlagSet) {
 func (o *Options) addAuthentication(fs *pflag.FlagSet) {
 	fs.StringVar(&o.ClientCAFile, "client-ca-file", o.ClientCAFile, "authority of client certificates; without it none is accepted")
 	fs.StringVar(&o.TokenAuthFile, "token-auth-file", o.TokenAuthFile, `file of static tokens, lines of token,user,uid,"group1,group2"`)
-	fs.BoolVar(&o.AnonymousAuth, "anonymous-auth", o.AnonymousAuth, "let requests without any credential in as system:anonymous")
+	fs.BoolVar(&o.AnonymousAuth, "anonymous-auth", o.AnonymousAuth, "let requests without any credential in as system:anonymous: true all, false none; where nobody says, those for /healthz, /livez and /readyz")
 	fs.StringSliceVar(&o.ServiceAccountKeyFiles, "service-account-key-file", o.ServiceAccountKeyFiles, "public (or private) keys that service account tokens are checked with (default --service-account-signing-key-file)")
 	fs.StringVar(&o.ServiceAccountSigningKeyFile, "service-account-signing-key-file", o.ServiceAccountSigningKeyFile, "private key that service account tokens are signed with (default: one made in --cert-dir)")
 	fs.StringSliceVar(&o.ServiceAccountIssuers, "service-account-issuer", o.ServiceAccountIssuers, "issuer of service account tokens; the first signs, all are accepted")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
+	"github.com/spf13/pflag"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"kctl/apiserver/internal/authn"
 	"kctl/apiserver/internal/config"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
@@ -75,6 +77,35 @@ func TestAnonymous(t *testing.T) {
 	}
 	if err := c.token("guess").Do(t.Context(), http.MethodGet, "/version", nil, nil); !apierrors.IsUnauthorized(err) {
 		t.Errorf("a bad token became anonymous: %v", err)
+	}
+}
+
+// TestHealthIsForAnybody: without a word about anonymous requests, these get to
+// know whether the server is well, and nothing else.
+func TestHealthIsForAnybody(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	ask := func(token, path string) error { return c.token(token).Do(t.Context(), http.MethodGet, path, nil, nil) }
+	for _, path := range healthPaths {
+		c.must(ask("", path))
+		if err := ask("guess", path); !apierrors.IsUnauthorized(err) {
+			t.Errorf("a bad token became anonymous: %v", err)
+		}
+	}
+	for _, path := range []string{"/", "/version", "/livez/etcd", "/metrics", "/api", "/livez/../api"} {
+		if err := ask("", path); !apierrors.IsUnauthorized(err) {
+			t.Errorf("%s without a credential: %v", path, err)
+		}
+	}
+	for flags, want := range map[string]authn.AnonymousRule{
+		"": {Enabled: true, Paths: healthPaths}, "--anonymous-auth=false": {}, "--anonymous-auth": {Enabled: true},
+	} {
+		o, set := config.Defaults(), pflag.NewFlagSet("", pflag.ContinueOnError)
+		o.AddFlags(set)
+		c.must(set.Parse(strings.Fields(flags)))
+		if got := (&Server{options: o}).anonymousByFlag(); got.Enabled != want.Enabled || !slices.Equal(got.Paths, want.Paths) {
+			t.Errorf("%q: %+v, want %+v", flags, got, want)
+		}
 	}
 }
 
@@ -311,7 +342,7 @@ func TestEveryPathAsksWhoYouAre(t *testing.T) {
 	for _, route := range routes {
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, httptest.NewRequest(route.Method, strings.ReplaceAll(route.Path, "*", "x"), nil))
-		if w.Code != http.StatusUnauthorized {
+		if open := slices.Contains(healthPaths, route.Path); w.Code == http.StatusUnauthorized == open {
 			t.Errorf("%s %s: %d without a credential", route.Method, route.Path, w.Code)
 		}
 	}
