@@ -13,10 +13,12 @@ import (
 
 	"github.com/gin-gonic/gin"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 )
 
 const (
 	plainType      = "application/json"
+	yamlType       = "application/yaml"
 	aggregatedType = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 )
 
@@ -121,8 +123,37 @@ func (c *Catalog) Serve(g *gin.Context, path string) bool {
 	if together := made.together[strings.TrimSuffix(path, "/")]; together != nil && wantsAggregated(g.Request.Header.Values("Accept")) {
 		d = together
 	}
+	if d.contentType == plainType && prefersYAML(g.Request.Header.Values("Accept")) {
+		if d, err = d.asYAML(); err != nil {
+			return false
+		}
+	}
 	d.write(g)
 	return true
+}
+
+// asYAML is made for each who asks: few do.
+func (d *document) asYAML() (*document, error) {
+	body, err := yaml.JSONToYAML(d.body)
+	if err != nil {
+		return nil, fmt.Errorf("encode discovery document: %w", err)
+	}
+	return &document{body: body, etag: strings.TrimSuffix(d.etag, `"`) + `-YAML"`, contentType: yamlType}, nil
+}
+
+// prefersYAML: the first media type that we can answer with decides.
+func prefersYAML(accept []string) bool {
+	for _, header := range accept {
+		for part := range strings.SplitSeq(header, ",") {
+			switch mediaType, _, _ := mime.ParseMediaType(strings.TrimSpace(part)); mediaType {
+			case yamlType:
+				return true
+			case plainType, "*/*", "application/*":
+				return false
+			}
+		}
+	}
+	return false
 }
 
 func (d *document) write(g *gin.Context) {

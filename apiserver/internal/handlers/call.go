@@ -34,6 +34,9 @@ type call struct {
 	subresource string
 	// jsonOnly: there is no protobuf of the resource's objects.
 	jsonOnly bool
+	// custom: there are no strategic merge patches, which go by a type, neither
+	// of the resource nor of its scale.
+	custom bool
 
 	// connecting is what a connection is asked for, where admission is to know.
 	connecting runtime.Object

@@ -32,7 +32,7 @@ func NewDispatcher(o Options) *Dispatcher {
 func (d *Dispatcher) Serve(c *gin.Context, served registry.Served, info *request.Info) bool {
 	resource := served.Resource.Info()
 	call := &call{
-		handlers: &d.handlers, resource: resource.Resource, kind: resource.GVK(), store: served.Resource, accounts: resource.Accounts, jsonOnly: resource.JSONOnly,
+		handlers: &d.handlers, resource: resource.Resource, kind: resource.GVK(), store: served.Resource, accounts: resource.Accounts, jsonOnly: resource.JSONOnly, custom: resource.JSONOnly,
 		gin: c, ctx: c.Request.Context(), namespace: info.Namespace,
 	}
 	if !resource.Namespaced && info.Namespace != "" {

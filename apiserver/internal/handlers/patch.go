@@ -67,7 +67,7 @@ func (c *call) patchType() string {
 // unsupportedPatch is upstream's answer to a format that is none. Its custom
 // resources name those that they take, others don't.
 func (c *call) unsupportedPatch(taken []string) error {
-	if c.jsonOnly {
+	if c.custom {
 		return unsupported("", "", taken...)
 	}
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
@@ -214,7 +214,7 @@ var errNoPatch = apierrors.NewBadRequest("invalid JSON patch")
 
 // patchTypes are the formats that the resource takes.
 func (c *call) patchTypes() []string {
-	if c.jsonOnly {
+	if c.custom {
 		return jsonOnlyPatchTypes
 	}
 	return patchTypes

@@ -131,7 +131,7 @@ func planWatch(o ListOptions) (watchPlan, error) {
 	case noVersion && o.SendInitialEvents != nil:
 		plan.sinceNow = true
 	case noVersion:
-		plan.initial = true
+		plan.initial, plan.initialEnd = true, o.AllowBookmarks // as kube-apiserver 1.37 does unasked, too
 	default:
 		// Changes after a known revision come as they come.
 		plan.freshness = freshness{}

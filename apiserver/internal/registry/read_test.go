@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"kctl/apiserver/internal/registry"
@@ -127,6 +128,7 @@ func TestWatchBegins(t *testing.T) {
 	}{
 		{"present state", registry.ListOptions{}, "ADDED a", false},
 		{"any state", registry.ListOptions{ResourceVersion: "0"}, "ADDED a", false},
+		{"an end of it", registry.ListOptions{AllowBookmarks: true, Labels: labels.SelectorFromSet(labels.Set{"no": "such"})}, "BOOKMARK ", false},
 		{"from a version", registry.ListOptions{ResourceVersion: made.ResourceVersion}, "ADDED new", false},
 		{"no state", registry.ListOptions{SendInitialEvents: &no, ResourceVersionMatch: newer}, "ADDED new", false},
 		{"state asked for", registry.ListOptions{SendInitialEvents: &yes, ResourceVersionMatch: newer, ResourceVersion: made.ResourceVersion}, "ADDED a", false},

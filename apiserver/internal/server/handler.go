@@ -94,7 +94,7 @@ var reading = []string{http.MethodGet, http.MethodHead}
 // installOperations serves what is about the server itself.
 func (s *Server) installOperations(router gin.IRoutes) {
 	operations := daemon.Endpoints(s.health, prometheus.Gatherers{s.metrics, s.backend.metrics})
-	for _, path := range []string{"/healthz", "/healthz/*check", "/livez", "/livez/*check", "/readyz", "/readyz/*check", "/metrics", "/version"} {
+	for _, path := range []string{"/healthz", "/healthz/*check", "/livez", "/livez/*check", "/readyz", "/readyz/*check", "/metrics", "/metrics/slis", "/version"} {
 		router.Match(reading, path, func(c *gin.Context) {
 			if roundabout(c.Request.URL.Path) {
 				notFound(c)
@@ -125,7 +125,7 @@ func (s *Server) installPages(router gin.IRoutes) {
 	mux := http.NewServeMux()
 	pages := &daemon.Pages{
 		Program: "apiserver", Clock: s.clock, Started: s.clock.Now(), Flags: s.options.Flags(),
-		Paths: []string{daemon.FlagsPath, "/healthz", "/livez", "/metrics", "/readyz", daemon.StatusPath, "/version"},
+		Paths: []string{daemon.FlagsPath, "/healthz", "/livez", "/metrics", "/metrics/slis", "/readyz", daemon.StatusPath, "/version"},
 	}
 	pages.AddTo(mux)
 	router.Match(reading, daemon.FlagsPath, gin.WrapH(mux))

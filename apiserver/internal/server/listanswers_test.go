@@ -109,6 +109,9 @@ func TestScaleAnswers(t *testing.T) {
 	if _, text := ask(http.MethodGet, things+"/t/scale", "application/json;as=Table;v=v1;g=meta.k8s.io", ""); !strings.Contains(text, `"cells":["t",2,0,`) {
 		t.Errorf("a scale's table: %s", text)
 	}
+	if answer, text := c.ask(http.MethodPatch, things+"/t/scale", http.Header{"Content-Type": {byKeys}}, []byte(`{}`)); answer.StatusCode != http.StatusUnsupportedMediaType || !strings.Contains(string(text), "accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml") {
+		t.Errorf("a strategic merge patch of a custom resource's scale: %d %s", answer.StatusCode, text)
+	}
 	answer, text := ask(http.MethodPost, "/apis/batch/v1/namespaces/default/jobs", putIt, `{"metadata":{"name":"j"},"spec":{"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"i"}]}}}}`)
 	if answer.StatusCode != http.StatusCreated {
 		t.Fatalf("a job: %s", text)

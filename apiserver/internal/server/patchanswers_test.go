@@ -26,6 +26,8 @@ func TestPatchAnswers(t *testing.T) {
 		schemas    = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas"
 		ranges     = "/apis/networking.k8s.io/v1/servicecidrs"
 		aTemplate  = `"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}`
+		slices     = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
+		volumes    = "/api/v1/persistentvolumes"
 		aCondition = `{"type":"A","status":"True","reason":"R","lastTransitionTime":"2020-01-01T00:00:00Z","message":"m"}`
 	)
 	for _, test := range []struct {
@@ -58,6 +60,11 @@ func TestPatchAnswers(t *testing.T) {
 		{"a schema's condition twice", "PATCH", schemas + "/exempt/status", merging, `{"status":{"conditions":[{"type":"A","status":"True"},{"type":"A","status":"x"},{"type":"","status":"x"}]}}`, 422,
 			[]string{`[status.conditions[1].type: Duplicate value: \"A\", status.conditions[2].type: Required value]`}},
 		{"a range", "POST", ranges, putIt, `{"metadata":{"name":"r"},"spec":{"cidrs":["10.99.0.0/24"]}}`, 201, nil},
+		{"endpoints", "POST", slices, putIt, `{"metadata":{"name":"e"},"addressType":"IPv4","endpoints":[]}`, 201, []string{`"generation":1`}},
+		{"an annotation of endpoints", "PATCH", slices + "/e", merging, `{"metadata":{"annotations":{"a":"b"}}}`, 200, []string{`"generation":1`}},
+		{"a label of endpoints", "PATCH", slices + "/e", merging, `{"metadata":{"labels":{"a":"b"}}}`, 200, []string{`"generation":2`}},
+		{"a volume", "POST", volumes, putIt, `{"metadata":{"name":"v"},"spec":{"capacity":{"storage":"1Gi"},"accessModes":["ReadWriteOnce"],"hostPath":{"path":"/x"}}}`, 201, nil},
+		{"no status of a volume", "PATCH", volumes + "/v/status", merging, `{"status":null}`, 200, []string{`"phase":"Pending","lastPhaseTransitionTime":"2`}},
 		{"a range's finalizer by its status", "PATCH", ranges + "/r/status", merging, `{"metadata":{"finalizers":["sneaked.io/1"]}}`, 200, []string{"-sneaked"}},
 	} {
 		answer, text := c.ask(test.method, test.path, http.Header{"Content-Type": {test.media}}, []byte(test.body))

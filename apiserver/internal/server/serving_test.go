@@ -70,6 +70,13 @@ func TestOperationalPaths(t *testing.T) {
 			t.Errorf("%s: %s, TLS %x, header %v", path, answer.Proto, answer.TLS.Version, answer.Header)
 		}
 	}
+	if _, text := c.ask(http.MethodGet, "/metrics/slis", nil, nil); !strings.Contains(string(text), `kubernetes_healthcheck{name="etcd",type="readyz"} 1`) {
+		t.Errorf("of checks is told: %s", text)
+	}
+	answer, text := c.ask(http.MethodGet, "/apis", http.Header{"Accept": {"application/yaml, */*"}}, nil)
+	if !strings.HasPrefix(string(text), "apiVersion: v1\ngroups:\n") || answer.Header.Get("Content-Type") != "application/yaml" {
+		t.Errorf("groups in YAML: %s %.200s", answer.Header, text)
+	}
 }
 
 func TestMetricsCountRequests(t *testing.T) {

@@ -129,3 +129,38 @@ func TestExtendedNames(t *testing.T) {
 		expect(t, name, validateExtended(name, field.NewPath("name")), want)
 	}
 }
+
+// TestSelectors: expressions are compiled as upstream compiles them.
+func TestSelectors(t *testing.T) {
+	const complex = "Forbidden: too complex, exceeds cost limit"
+	for text, want := range map[string]string{
+		"true":                                                            "",
+		`device.driver == "a.b"`:                                          "",
+		`device.driver.matches("a")`:                                      "",
+		"device.allowMultipleAllocations":                                 "",
+		`device.attributes["a.b"].model == "x"`:                           "",
+		`device.attributes["a.b"].model`:                                  "",
+		`device.attributes["a.b"].?model.orValue("x") == "x"`:             "",
+		`device.attributes["a.b"].x.matches(device.attributes["a.b"].y)`:  "",
+		`device.attributes["a.b"].version.isGreaterThan(semver("1.0.0"))`: "",
+		`device.capacity["a.b"].memory.compareTo(quantity("1Gi")) > 0`:    "",
+		`cel.bind(a, device.driver, a == "b")`:                            "",
+		"device.foo":                                                      "undefined field 'foo'",
+		"1":                                                               `Invalid value: "1": must evaluate to bool or the unknown type, not int`,
+		"dyn(1)":                                                          "not dyn",
+		"device":                                                          "not kubernetes.DRADevice",
+		"self":                                                            "compilation failed: ERROR: <input>:1:1: undeclared reference to 'self'",
+		"true &&":                                                         "Syntax error: mismatched input '<EOF>'",
+		"":                                                                `Invalid value: "": compilation failed: ERROR: <input>:1:0: Syntax error`,
+		"device.driver == 5":                                              "found no matching overload for '_==_' applied to '(string, int)'",
+		`device.driver.split(".").exists(x, x.matches("a"))`: complex,
+		`'` + strings.Repeat("a", 11000) + `' == "b"`:        "Too long: may not be more than 10240 bytes",
+		`device.attributes["a"].all(k, device.attributes["b"].all(l, device.attributes["c"].all(m, device.attributes["d"].all(n, true))))`: complex,
+	} {
+		selectors := []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: text}}}
+		got := validateSelectors(selectors, specPath).ToAggregate()
+		if (got == nil) != (want == "") || got != nil && !strings.Contains(got.Error(), want) {
+			t.Errorf("%.100s\n  got: %v\n want: %s", text, got, want)
+		}
+	}
+}

@@ -140,10 +140,12 @@ func validateSelectors(selectors []resourcev1.DeviceSelector, at *field.Path) fi
 		switch {
 		case s.CEL == nil:
 			errs = append(errs, field.Required(path, ""))
-		case s.CEL.Expression == "":
-			errs = append(errs, field.Required(path.Child("expression"), ""))
 		case len(s.CEL.Expression) > maxExpression:
 			errs = append(errs, field.TooLong(path.Child("expression"), "", maxExpression))
+		default:
+			if err := validateSelector(s.CEL.Expression, path.Child("expression")); err != nil {
+				errs = append(errs, err)
+			}
 		}
 	}
 	return errs

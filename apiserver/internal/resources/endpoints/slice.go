@@ -53,7 +53,7 @@ func Slices(clock clock.PassiveClock) registry.Strategy[*discoveryv1.EndpointSli
 		},
 		HasGeneration: true,
 		Desired: func(e *discoveryv1.EndpointSlice) any {
-			return []any{e.AddressType, e.Endpoints, e.Ports, e.Labels, e.Annotations}
+			return []any{e.AddressType, e.Endpoints, e.Ports, e.Labels}
 		},
 		UnconditionalUpdate: true,
 		Columns: []metav1.TableColumnDefinition{

@@ -56,6 +56,8 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*corev1.PersistentVolu
 		Status: &registry.Change[*corev1.PersistentVolume]{Prepare: func(_ context.Context, v, old *corev1.PersistentVolume) {
 			if v.Status.Phase != old.Status.Phase && (v.Status.LastPhaseTransitionTime == nil || v.Status.LastPhaseTransitionTime.Equal(old.Status.LastPhaseTransitionTime)) {
 				v.Status.LastPhaseTransitionTime = ptr.To(metav1.NewTime(clock.Now()))
+			} else if v.Status.LastPhaseTransitionTime == nil {
+				v.Status.LastPhaseTransitionTime = old.Status.LastPhaseTransitionTime
 			}
 		}},
 		UnconditionalUpdate: true,
