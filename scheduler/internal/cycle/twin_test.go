@@ -100,7 +100,7 @@ func (d *decided) play(t *testing.T, c *cluster, nodes []*core.Node) {
 		if step.Delete != "" {
 			c.delete(step.Delete)
 		}
-		for _, node := range nodes {
+		for n, node := range nodes {
 			changed := node.DeepCopy()
 			switch node.Name {
 			case step.Taint:
@@ -113,9 +113,10 @@ func (d *decided) play(t *testing.T, c *cluster, nodes []*core.Node) {
 			default:
 				continue
 			}
-			c.nodes.Apply(watch.Modified, changed)
+			nodes[n] = changed
+			c.nodes.Apply(watch.Modified, changed.DeepCopy())
 		}
-		time.Sleep(30 * time.Second)
+		time.Sleep(25 * time.Second) // longer than any back-off; ten steps are over before leftovers are flushed
 		synctest.Wait()
 		maps.Copy(want, step.Want)
 		maps.DeleteFunc(want, func(_, what string) bool { return what == "gone" })

@@ -274,7 +274,7 @@ func (p *Plugin) EventsToRegister() []framework.EventInterest {
 	return []framework.EventInterest{
 		{Resource: framework.AssignedPodEvent, Actions: framework.Add | framework.Delete | framework.UpdatePodLabel, Hint: p.podHint},
 		// A node can bring a domain or take the emptiest one away.
-		{Resource: framework.NodeEvent, Actions: framework.Add | framework.Delete | framework.UpdateNodeLabel | framework.UpdateNodeTaint},
+		{Resource: framework.NodeEvent, Actions: framework.Add | framework.Delete | framework.UpdateNodeLabel | framework.UpdateNodeTaint, Hint: p.nodeHint},
 		{Resource: framework.PodEvent, Actions: framework.UpdatePodLabel | framework.UpdatePodToleration},
 	}
 }
@@ -297,4 +297,18 @@ func (p *Plugin) podHint(pod *framework.PodInfo, event framework.Event) bool {
 		}
 	}
 	return false
+}
+
+// nodeHint: a node without all of the keys takes no such pod, and counts in no
+// domain; the taints of one that has them matter where a constraint honors them.
+func (p *Plugin) nodeHint(pod *framework.PodInfo, event framework.Event) bool {
+	constraints, err := p.constraints(pod.Pod, corev1.DoNotSchedule)
+	if err != nil {
+		return true
+	}
+	counted := func(node *core.Node) bool { return node != nil && hasAll(node, constraints) }
+	if counted(event.OldNode) && counted(event.NewNode) && event.Action&framework.UpdateNodeLabel == 0 {
+		return slices.ContainsFunc(constraints, func(c constraint) bool { return c.honorTaints })
+	}
+	return counted(event.OldNode) || counted(event.NewNode)
 }

@@ -184,7 +184,10 @@ func TestDefaultConstraints(t *testing.T) {
 
 // A pod waits for pods that its constraints count, and for no others.
 func TestHints(t *testing.T) {
-	interest := New(Options{}).EventsToRegister()[0]
+	interests := New(Options{}).EventsToRegister()
+	inZone, bare := fixture.Node("n", fixture.Label("zone", "a")), fixture.Node("n")
+	cordoned := bare.DeepCopy()
+	cordoned.Spec.Unschedulable = true
 	waits := framework.NewPodInfo(fixture.Pod("p", app("web"), spread("zone", corev1.DoNotSchedule)))
 	for name, test := range map[string]struct {
 		event framework.Event
@@ -196,10 +199,27 @@ func TestHints(t *testing.T) {
 		"another left":        {framework.Event{Action: framework.Delete, OldPod: fixture.Pod("w", app("db"))}, false},
 		"another became web":  {framework.Event{Action: framework.UpdatePodLabel, OldPod: fixture.Pod("w", app("db")), NewPod: fixture.Pod("w", app("web"))}, true},
 		"web, somewhere else": {framework.Event{Action: framework.Add, NewPod: fixture.Pod("w", app("web"), func(p *core.Pod) { p.Namespace = "other" })}, false},
+		"a node came":         {framework.Event{Action: framework.Add, NewNode: inZone}, true},
+		"one of no zone came": {framework.Event{Action: framework.Add, NewNode: bare}, false},
+		"a node left":         {framework.Event{Action: framework.Delete, OldNode: inZone}, true},
+		"it got a zone":       {framework.Event{Action: framework.UpdateNodeLabel, OldNode: bare, NewNode: inZone}, true},
+		"it lost its zone":    {framework.Event{Action: framework.UpdateNodeLabel, OldNode: inZone, NewNode: bare}, true},
+		"tainted":             {framework.Event{Action: framework.UpdateNodeTaint, OldNode: inZone, NewNode: inZone}, false},
+		"moved":               {framework.Event{Action: framework.UpdateNodeLabel | framework.UpdateNodeTaint, OldNode: inZone, NewNode: inZone}, true},
+		"cordoned, no zone":   {framework.Event{Action: framework.UpdateNodeTaint, OldNode: bare, NewNode: cordoned}, false},
 	} {
+		interest := interests[0]
 		test.event.Resource = framework.AssignedPodEvent
+		if test.event.OldNode != nil || test.event.NewNode != nil {
+			interest, test.event.Resource = interests[1], framework.NodeEvent
+		}
 		if interest.Covers(waits, test.event) != test.want {
 			t.Errorf("%s: want %v", name, test.want)
 		}
+	}
+	honor := corev1.NodeInclusionPolicyHonor
+	waits.Pod.Spec.TopologySpreadConstraints[0].NodeTaintsPolicy = &honor
+	if tainted := (framework.Event{Resource: framework.NodeEvent, Action: framework.UpdateNodeTaint, OldNode: inZone, NewNode: inZone}); !interests[1].Covers(waits, tainted) {
+		t.Error("taints that a constraint honors are passed over")
 	}
 }
