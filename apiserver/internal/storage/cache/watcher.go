@@ -37,8 +37,7 @@ type Watcher struct {
 	cache   *Cache
 	options WatchOptions
 	ctx     context.Context
-	wake    chan struct{}
-	done    chan struct{} // closed when the cache ends the watch
+	wake    chan struct{} // there is something to see, or the watch has ended
 
 	// initial is the state at revision, which is to be delivered first.
 	initial  []*Entry
@@ -48,7 +47,7 @@ type Watcher struct {
 	// yet to see, or none. It is written under the cache's mu, or, by the watcher
 	// itself, while that is held for reading: watchers do not wait for each other.
 	next  int64
-	ended bool
+	ended bool // written under the cache's mu
 }
 
 const none = -1
@@ -61,7 +60,6 @@ func (c *Cache) Watch(ctx context.Context, o WatchOptions) (*Watcher, error) {
 		options: o,
 		ctx:     ctx,
 		wake:    make(chan struct{}, 1),
-		done:    make(chan struct{}),
 		next:    none,
 	}
 	c.mu.Lock()
@@ -102,13 +100,17 @@ func (c *Cache) tellWatchers(number int64, ch *change) {
 // comes for it first.
 func (c *Cache) wake() {
 	for _, w := range c.woken {
-		select {
-		case w.wake <- struct{}{}:
-		default:
-		}
+		w.rouse()
 	}
 	clear(c.woken)
 	c.woken = c.woken[:0]
+}
+
+func (w *Watcher) rouse() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
 }
 
 // sees is as what the watcher sees the change; false where it sees nothing.
@@ -122,9 +124,7 @@ func (w *Watcher) sees(ch *change) (kind string, ok bool) {
 // endWatchers ends all of them.
 func (c *Cache) endWatchers() {
 	for w := range c.watchers.all() {
-		c.watchers.remove(w)
-		w.ended = true
-		close(w.done)
+		w.end()
 	}
 }
 
@@ -182,10 +182,6 @@ func (w *Watcher) run(d *delivery) {
 				return
 			}
 			bookmark.Reset(w.untilBookmark())
-		case <-w.done:
-			return
-		case <-w.ctx.Done():
-			return
 		}
 	}
 }
@@ -201,7 +197,6 @@ func (w *Watcher) gather(delivered time.Time) {
 	defer timer.Stop()
 	select {
 	case <-timer.C():
-	case <-w.done:
 	case <-w.ctx.Done():
 	}
 }
@@ -209,7 +204,14 @@ func (w *Watcher) gather(delivered time.Time) {
 func (w *Watcher) leave() {
 	w.cache.mu.Lock()
 	defer w.cache.mu.Unlock()
+	w.end()
+}
+
+// end is called under the cache's mu.
+func (w *Watcher) end() {
 	w.cache.watchers.remove(w)
+	w.ended = true
+	w.rouse()
 }
 
 // delivery holds each event back until it is known whether another follows at
