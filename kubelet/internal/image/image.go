@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/distribution/reference"
@@ -56,6 +57,8 @@ type Manager struct {
 	logger   *zap.Logger
 	pulls    chan struct{} // holds one for each pull under way
 	failures *backoff.Keyed[pullKey]
+	mu       sync.Mutex
+	reasons  map[pullKey]string // why pulls failed that are held back
 	used     func(id string)
 }
 
@@ -79,6 +82,7 @@ func New(runtime Runtime, events Events, clock clock.Clock, logger *zap.Logger, 
 		clock:    clock,
 		logger:   logger,
 		pulls:    make(chan struct{}, cmp.Or(parallel, defaultParallelPulls)),
+		reasons:  map[pullKey]string{},
 		failures: backoff.NewKeyed[pullKey](backoff.Policy{Initial: initialBackOff, Max: maxBackOff}, clock),
 	}
 }

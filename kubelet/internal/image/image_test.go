@@ -161,7 +161,7 @@ func TestPullBackOff(t *testing.T) {
 			t.Fatalf("events %q", got)
 		}
 		clock.Step(delay - time.Second)
-		if err := ensure(); !errors.As(err, &e) || e.Reason != "ImagePullBackOff" || e.RetryAfter != time.Second {
+		if err := ensure(); !errors.As(err, &e) || e.Reason != "ImagePullBackOff" || e.RetryAfter != time.Second || e.Message != `Back-off pulling image "img": ErrImagePull: no such image` {
 			t.Fatalf("before %v: %+v", delay, e)
 		}
 		if got := events.take(); len(got) != 1 || got[0] != `Normal BackOff: Back-off pulling image "img"` {
@@ -170,8 +170,8 @@ func TestPullBackOff(t *testing.T) {
 		clock.Step(time.Second)
 	}
 	r.pull = nil
-	if err := ensure(); err != nil {
-		t.Fatal(err)
+	if err := ensure(); err != nil || len(m.reasons) > 0 {
+		t.Fatal(err, m.reasons)
 	}
 }
 

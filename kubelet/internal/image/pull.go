@@ -21,7 +21,7 @@ func (m *Manager) pull(ctx context.Context, r Request, spec *runtimeapi.ImageSpe
 	if left := m.failures.Remaining(key); left > 0 {
 		message := fmt.Sprintf("Back-off pulling image %q", r.Image)
 		m.events.ContainerEventf(r.Pod, r.FieldPath, corev1.EventTypeNormal, "BackOff", "%s", message)
-		return Present{}, &Error{Reason: ReasonPullBackOff, Message: message, RetryAfter: left}
+		return Present{}, &Error{Reason: ReasonPullBackOff, Message: m.because(key, message), RetryAfter: left}
 	}
 	asked := m.clock.Now()
 	select {
@@ -39,6 +39,7 @@ func (m *Manager) pull(ctx context.Context, r Request, spec *runtimeapi.ImageSpe
 		return Present{}, m.failed(r, key, err)
 	}
 	m.failures.Reset(key)
+	m.note(key, "")
 	image, err := m.runtime.ImageStatus(ctx, spec)
 	if err != nil || image == nil {
 		if err == nil {
@@ -110,9 +111,35 @@ func (m *Manager) failed(r Request, key pullKey, err error) *Error {
 		}
 	}
 	delay := m.failures.Fail(key)
+	m.note(key, reason+": "+message)
 	return &Error{
 		Reason:     reason,
 		Message:    fmt.Sprintf("failed to pull image %q: %s", r.Image, message),
 		RetryAfter: min(delay, showFailure),
 	}
+}
+
+// note keeps why a pull failed, or forgets it if it did not, and what is held back
+// no longer.
+func (m *Manager) note(key pullKey, why string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for other := range m.reasons {
+		if m.failures.Delay(other) == 0 {
+			delete(m.reasons, other)
+		}
+	}
+	if why != "" {
+		m.reasons[key] = why
+	}
+}
+
+// because adds why the last pull failed to a message.
+func (m *Manager) because(key pullKey, message string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if why := m.reasons[key]; why != "" {
+		return message + ": " + why
+	}
+	return message
 }

@@ -49,7 +49,7 @@ func setConditions(status *core.PodStatus, in Input) {
 	add := func(t corev1.PodConditionType, v verdict) {
 		conditions = append(conditions, condition(t, v, before, in))
 	}
-	add(corev1.PodReadyToStartContainers, verdict{ok: hasSandbox(in)})
+	add(corev1.PodReadyToStartContainers, sandboxed(in))
 	anew := restartOf(in)
 	initial := initialized(&in.Pod.Spec, status)
 	if old := findCondition(before, corev1.PodInitialized); anew.there && old != nil && old.Status == corev1.ConditionTrue {
@@ -111,9 +111,16 @@ func findCondition(conditions []core.PodCondition, t corev1.PodConditionType) *c
 	return nil
 }
 
-func hasSandbox(in Input) bool {
-	sandbox := in.Runtime.ReadySandbox()
-	return sandbox != nil && (in.Pod.Spec.HostNetwork || len(in.Runtime.IPs) > 0)
+// sandboxed says whether there is what containers run in, with its network.
+func sandboxed(in Input) verdict {
+	const reason = "PodSandboxNotReady"
+	switch {
+	case len(in.Runtime.Sandboxes) == 0:
+		return verdict{reason: reason, message: "no pod sandbox exists"}
+	case in.Runtime.ReadySandbox() == nil, !in.Pod.Spec.HostNetwork && len(in.Runtime.IPs) == 0:
+		return verdict{reason: reason, message: "pod sandbox is not ready"}
+	}
+	return verdict{ok: true}
 }
 
 func initialized(spec *core.PodSpec, status *core.PodStatus) verdict {

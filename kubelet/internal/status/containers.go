@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -92,7 +93,10 @@ func observed(in Input, c *core.Container, old *core.ContainerStatus) core.Conta
 	case before != nil && before.State == podruntime.StateExited:
 		status.LastTerminationState.Terminated = terminated(before)
 	case old != nil && old.ContainerID == status.ContainerID:
-		status.LastTerminationState = old.LastTerminationState
+		// While it waited to be started again, its own end was the last one.
+		if last := old.LastTerminationState; last.Terminated == nil || !equality.Semantic.DeepEqual(last.Terminated, status.State.Terminated) {
+			status.LastTerminationState = last
+		}
 	case old != nil && old.State.Terminated != nil:
 		status.LastTerminationState.Terminated = old.State.Terminated
 	case old != nil:
@@ -188,7 +192,8 @@ func explainWaiting(in Input, c *core.Container, status *core.ContainerStatus) {
 }
 
 // settle gives a container of a pod that has ended a final state: one that ran
-// or would have run is lost, one that never did keeps waiting for ever.
+// or would have run is lost, one whose turn never came, because an init container
+// before it did not end well, keeps waiting for ever.
 func settle(status, old *core.ContainerStatus) {
 	if status.State.Terminated != nil {
 		return
@@ -197,6 +202,10 @@ func settle(status, old *core.ContainerStatus) {
 	if status.State.Waiting != nil && last != nil {
 		status.State = corev1.ContainerState{Terminated: last}
 		status.LastTerminationState = corev1.ContainerState{}
+		return
+	}
+	waits := status.State.Waiting != nil && status.State.Waiting.Reason == podruntime.ReasonPodInitializing
+	if waits && status.ContainerID == "" && (old == nil || old.ContainerID == "") {
 		return
 	}
 	id := status.ContainerID

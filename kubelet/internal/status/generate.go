@@ -56,7 +56,7 @@ func Generate(in Input) core.PodStatus {
 	status.ContainerStatuses = containerStatuses(in, spec.Containers, in.Previous.ContainerStatuses, false)
 	status.EphemeralContainerStatuses = containerStatuses(in, ephemeral(spec), in.Previous.EphemeralContainerStatuses, false)
 
-		shareMessages(&status, len(spec.InitContainers)+len(spec.Containers))
+	shareMessages(&status, len(spec.InitContainers)+len(spec.Containers))
 
 	// A pod that has ended stays so, whatever still comes to light.
 	if !Ended(in.Previous.Phase) {

@@ -255,3 +255,35 @@ func TestMessagesShareTheirRoom(t *testing.T) {
 		}
 	}
 }
+
+// What waited to be started again, and is not to be, ended once; and whose turn
+// never came waits for ever.
+func TestHowPodsEnd(t *testing.T) {
+	pod := testPod(corev1.RestartPolicyNever, "", "a")
+	in := Input{Pod: pod, Previous: &core.PodStatus{}, Runtime: runtimeOf("a=exit3"), Ready: yes, Started: yes, Now: now}
+	in.Waiting = map[string]podruntime.Waiting{"a": {Reason: podruntime.ReasonRunContainer}}
+	waits := Generate(in)
+	if a := waits.ContainerStatuses[0]; a.State.Waiting == nil || a.LastTerminationState.Terminated == nil {
+		t.Errorf("while it waits: %+v", a)
+	}
+	in.Previous, in.Waiting, in.Terminal = &waits, nil, true
+	if a := Generate(in).ContainerStatuses[0]; a.State.Terminated == nil || a.LastTerminationState.Terminated != nil {
+		t.Errorf("it ended once: %+v", a)
+	}
+
+	pod = testPod(corev1.RestartPolicyNever, "i", "a")
+	ended := Generate(Input{Pod: pod, Previous: &core.PodStatus{}, Runtime: runtimeOf("i=exit1"), Ready: yes, Started: yes, Terminal: true, Now: now})
+	if a := ended.ContainerStatuses[0].State.Waiting; ended.Phase != corev1.PodFailed || a == nil || a.Reason != podruntime.ReasonPodInitializing {
+		t.Errorf("after an init container failed: %s, %+v", ended.Phase, ended.ContainerStatuses[0].State)
+	}
+
+	for _, c := range []struct {
+		runtime *podruntime.PodStatus
+		message string
+	}{{&podruntime.PodStatus{}, "no pod sandbox exists"}, {&podruntime.PodStatus{Sandboxes: []*podruntime.SandboxStatus{{ID: "s"}}}, "pod sandbox is not ready"}} {
+		status := Generate(Input{Pod: pod, Previous: &core.PodStatus{}, Runtime: c.runtime, Ready: yes, Started: yes, Now: now})
+		if got := findCondition(status.Conditions, corev1.PodReadyToStartContainers); got.Status != corev1.ConditionFalse || got.Reason != "PodSandboxNotReady" || got.Message != c.message {
+			t.Errorf("condition %+v, want %s", got, c.message)
+		}
+	}
+}
