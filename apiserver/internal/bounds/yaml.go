@@ -5,7 +5,21 @@ import (
 	"errors"
 
 	"go.yaml.in/yaml/v3"
+	toJSON "sigs.k8s.io/yaml"
 )
+
+// Parts refuses a body in YAML with more objects than JSON may have. One takes
+// two bytes, so that only large bodies are read for it.
+func Parts(body []byte) error {
+	if len(body) < 2*maxParts {
+		return nil
+	}
+	text, err := toJSON.YAMLToJSON(body)
+	if err != nil {
+		return nil // whoever decodes it says what is wrong
+	}
+	return JSON(text)
+}
 
 // YAML refuses a body that is longer than limit when what its aliases stand for
 // is written out: an alias takes two bytes, whatever it stands for. Readers of

@@ -65,6 +65,9 @@ func (c *call) applied(fieldValidation string) (*unstructured.Unstructured, erro
 	if err := bounds.YAML(body, c.MaxBody); err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
 	}
+	if err := bounds.Parts(body); err != nil {
+		return nil, err
+	}
 	out := &unstructured.Unstructured{Object: map[string]any{}}
 	if fieldValidation == metav1.FieldValidationStrict {
 		if err := yaml.UnmarshalStrict(body, &out.Object, asWritten); err != nil {

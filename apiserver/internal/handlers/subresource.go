@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -18,7 +19,7 @@ func (c *call) connect(serve func(ctx context.Context, w http.ResponseWriter, r 
 	if c.subresource == "log" {
 		return serve(c.ctx, c.gin.Writer, c.gin.Request, c.namespace, c.name) // it is read, and no connection
 	}
-	if c.gin.Request.Method == http.MethodGet && intoPods[c.subresource] {
+	if c.gin.Request.Method == http.MethodGet && c.intoPod() {
 		if err := c.authorizeCreate(c.ctx); err != nil {
 			return err
 		}
@@ -38,6 +39,16 @@ func (c *call) connect(serve func(ctx context.Context, w http.ResponseWriter, r 
 // WebSockets by GET, and the right to get is given to those who only look
 // (Kubernetes docs, "AuthorizePodWebsocketUpgradeCreatePermission").
 var intoPods = map[string]bool{"exec": true, "attach": true, "portforward": true}
+
+// intoPod tells whether the connection leads into a pod, be it by way of what
+// the pod's kubelet serves.
+func (c *call) intoPod() bool {
+	if c.resource != core.Nodes || c.subresource != "proxy" {
+		return intoPods[c.subresource]
+	}
+	first, _, _ := strings.Cut(strings.TrimLeft(c.gin.Param("path"), "/"), "/")
+	return intoPods[strings.ToLower(first)]
+}
 
 // connectCreate gives an object to a subresource and answers with its answer.
 func (c *call) connectCreate(sub registry.Subresource) error {

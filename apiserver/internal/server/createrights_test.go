@@ -19,7 +19,7 @@ func TestCreatesByOtherVerbs(t *testing.T) {
 	}
 	for path, body := range map[string]string{
 		"/clusterroles": `{"metadata":{"name":"changer"},"rules":[{"apiGroups":["*"],"resources":["configmaps","leases","clusterroles"],"verbs":["get","update","patch"]},
-			{"apiGroups":[""],"resources":["pods/exec","pods/attach","pods/portforward"],"verbs":["get"]}]}`,
+			{"apiGroups":[""],"resources":["pods/exec","pods/attach","pods/portforward","nodes/proxy"],"verbs":["get"]}]}`,
 		"/clusterrolebindings": `{"metadata":{"name":"changer"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"changer"},"subjects":[{"kind":"User","name":"jane","apiGroup":"rbac.authorization.k8s.io"}]}`,
 	} {
 		if answer, text := c.ask(http.MethodPost, roles+path, http.Header{"Content-Type": {putIt}}, []byte(body)); answer.StatusCode != http.StatusCreated {
@@ -49,14 +49,22 @@ func TestCreatesByOtherVerbs(t *testing.T) {
 		if code, text := asJane(http.MethodPatch, path, merging, `{"metadata":{"labels":{"a":"b"}}}`); code != http.StatusOK {
 			t.Errorf("%s is there and not changed: %d %s", path, code, text)
 		}
-	} // What is done in a pod is no reading, though a WebSocket is opened by GET.
-	for _, part := range []string{"exec", "attach", "portforward"} {
-		path := "/api/v1/namespaces/default/pods/none/" + part + "?stdout=1&command=x"
-		if code, text := asJane(http.MethodGet, path, putIt, ""); code != http.StatusForbidden || !strings.Contains(text, `cannot create resource \"pods/`+part) {
-			t.Errorf("%s: %d %s", part, code, text)
+	}
+	// What is done in a pod is no reading, though a WebSocket is opened by GET.
+	const pods, kubelets = "/api/v1/namespaces/default/pods/none/", "/api/v1/nodes/none/proxy/"
+	for path, part := range map[string]string{
+		pods + "exec": "pods/exec", pods + "attach": "pods/attach", pods + "portforward": "pods/portforward",
+		kubelets + "exec/default/p/c": "nodes/proxy", kubelets + "%61ttach/default/p/c": "nodes/proxy", kubelets + "/portForward/default/p": "nodes/proxy",
+	} {
+		path += "?stdout=1&command=x"
+		if code, text := asJane(http.MethodGet, path, putIt, ""); code != http.StatusForbidden || !strings.Contains(text, `cannot create resource \"`+part) {
+			t.Errorf("%s: %d %s", path, code, text)
 		}
 		if answer, text := c.ask(http.MethodGet, path, nil, nil); answer.StatusCode != http.StatusNotFound {
-			t.Errorf("%s by who may: %d %s", part, answer.StatusCode, text)
+			t.Errorf("%s by who may: %d %s", path, answer.StatusCode, text)
 		}
+	}
+	if code, text := asJane(http.MethodGet, kubelets+"metrics", putIt, ""); code != http.StatusNotFound {
+		t.Errorf("a kubelet's metrics: %d %s", code, text)
 	}
 }

@@ -135,6 +135,7 @@ func hostileBodies(c *cluster) {
 		{"containers", "POST", pods, "json", many(`{"metadata":{"name":"x"},"spec":{"containers":[`, "{}", 900_000, "]}}"), 413, "at most 100000 are taken"},
 		{"nulls", "POST", pods, "json", many(`{"metadata":{"name":"x"},"spec":{"containers":[`, "null", 500_000, "]}}"), 413, "at most 100000 are taken"},
 		{"containers in YAML", "POST", pods, "yaml", "metadata: {name: x}\nspec:\n  containers:\n" + strings.Repeat("  -\n", 150_000), 413, "at most 100000 are taken"},
+		{"owners applied", "PATCH", maps + "/x?fieldManager=a", "apply-patch+yaml", many("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, ownerReferences: [", "{}", 300_000, "]}"), 413, "at most 100000 are taken"},
 		{"containers patched", "PATCH", maps + "/kept", "merge-patch+json", many(`{"metadata":{"ownerReferences":[`, "{}", 200_000, "]}}"), 413, "at most 100000 are taken"},
 		{"faults", "POST", maps, "json", owners.String(), 422, "and 59000 more"},
 		{"finalizers", "POST", maps, "json", many(`{"metadata":{"name":"x","finalizers":[`, `"!"`, 20_000, "]}}"), 422, "and 39000 more"},

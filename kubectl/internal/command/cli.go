@@ -11,6 +11,7 @@ import (
 
 	"kctl/kubectl/internal/discover"
 	"kctl/kubectl/internal/kubeconfig"
+	"kctl/kubectl/internal/printer"
 	"kctl/kubectl/internal/schema"
 	"kctl/proto/rest"
 )
@@ -111,5 +112,5 @@ func (c *cli) warn(format string, args ...any) {
 	if colorful(c.Err) {
 		prefix = "\x1b[33;1mWarning:\x1b[0m"
 	}
-	fmt.Fprintf(c.Err, prefix+" "+format+"\n", args...)
+	fmt.Fprintln(c.Err, prefix, printer.Visible(fmt.Sprintf(format, args...)))
 }

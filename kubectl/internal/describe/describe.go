@@ -17,6 +17,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"kctl/kubectl/internal/printer"
 	"kctl/proto/core"
 )
 
@@ -30,7 +31,7 @@ type page struct {
 }
 
 func newPage(w io.Writer, now time.Time) *page {
-	return &page{tabs: tabwriter.NewWriter(w, 0, 8, 2, ' ', 0), now: now}
+	return &page{tabs: tabwriter.NewWriter(printer.VisibleTo(w), 0, 8, 2, ' ', 0), now: now}
 }
 
 // line writes label and value. The tab stands there for empty values too: a

@@ -3,6 +3,7 @@ package printer
 import (
 	"io"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -22,7 +23,37 @@ type Columns struct {
 }
 
 // Add appends a row.
-func (c *Columns) Add(cells ...string) { c.rows = append(c.rows, cells) }
+func (c *Columns) Add(cells ...string) {
+	row := make([]string, len(cells))
+	for i, cell := range cells {
+		row[i] = Visible(cell)
+	}
+	c.rows = append(c.rows, row)
+}
+
+// Visible shows control characters, other than those that end lines and
+// columns, instead of having the terminal obey them: whoever writes an event or
+// an annotation must not write over what else an administrator reads.
+func Visible(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && unicode.IsControl(r) {
+			return '^'
+		}
+		return r
+	}, text)
+}
+
+// VisibleTo returns a writer that writes to w what Visible makes of each text.
+func VisibleTo(w io.Writer) io.Writer { return visible{w} }
+
+type visible struct{ to io.Writer }
+
+func (v visible) Write(text []byte) (int, error) {
+	if _, err := io.WriteString(v.to, Visible(string(text))); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}
 
 // Flush writes the rows added since the last Flush.
 func (c *Columns) Flush(w io.Writer) error {

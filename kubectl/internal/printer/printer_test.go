@@ -167,6 +167,21 @@ func TestTables(t *testing.T) {
 	}
 }
 
+// Who writes an object does not write on the terminal of who looks at it.
+func TestControlCharacters(t *testing.T) {
+	const hostile, want = "a\x1b[2J\rb\x07\u009b1mö\tc\nd", "a^[2J^b^^1mö\tc\nd"
+	var out bytes.Buffer
+	columns := &Columns{}
+	columns.Add(hostile)
+	if err := columns.Flush(&out); err != nil || out.String() != want+"\n" {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+	out.Reset()
+	if n, err := VisibleTo(&out).Write([]byte(hostile)); err != nil || n != len(hostile) || out.String() != want {
+		t.Errorf("%q, %d, %v", out.String(), n, err)
+	}
+}
+
 // Rows of a watch come later, without headers, and stay under the first ones.
 func TestTableKeepsItsColumns(t *testing.T) {
 	var out bytes.Buffer

@@ -7,6 +7,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"unicode"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -175,7 +176,7 @@ func cell(value any) string {
 		if r == '\t' {
 			return ' '
 		}
-		if r < ' ' || r == 0x7f {
+		if unicode.IsControl(r) {
 			return '^'
 		}
 		return r

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -160,6 +161,12 @@ func TestAuthorize(t *testing.T) {
 		t.Error(err)
 	}
 	asked("create proxy")
+	for _, path := range []string{"/exec/ns/p/c", "/attach/ns/p/c", "/portForward/ns/p"} { // by a WebSocket
+		if err := a.Authorize(t.Context(), bob, http.MethodGet, path); err == nil || !strings.Contains(err.Error(), "verb=create") {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	asked("create proxy") // once
 	if err := a.Authorize(t.Context(), alice, http.MethodGet, "/pods"); err != nil {
 		t.Error(err)
 	}

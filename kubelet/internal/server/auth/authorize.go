@@ -60,7 +60,7 @@ func (a *Authorizer) Authorize(ctx context.Context, user authenticationv1.UserIn
 	if a.always {
 		return nil
 	}
-	denied := &Denied{User: user.Username, Verb: verbOf(method), Subresources: subresourcesOf(path)}
+	denied := &Denied{User: user.Username, Verb: verbOf(method, path), Subresources: subresourcesOf(path)}
 	for _, subresource := range denied.Subresources {
 		allowed, err := a.reviewed(ctx, user, denied.Verb, subresource)
 		if err != nil {
@@ -115,7 +115,13 @@ func (a *Authorizer) question(user authenticationv1.UserInfo, verb, subresource 
 	return review
 }
 
-func verbOf(method string) string {
+// verbOf is get for those who only look. What WebSockets open by GET does
+// something in a container.
+func verbOf(method, path string) string {
+	switch first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/"); first {
+	case "exec", "attach", "portForward", "run":
+		return "create"
+	}
 	switch method {
 	case http.MethodPost:
 		return "create"
