@@ -23,7 +23,9 @@ const (
 )
 
 // BenchmarkWatchers reports how long after a create was sent its event has been
-// read, by one watcher and by each of 200, which have a connection each.
+// read, by one watcher and by each of 200, which have a connection each; and how
+// much longer that is by 200 of a server that does nothing else, in a process with
+// them.
 func BenchmarkWatchers(b *testing.B) {
 	etcd := harness.StartEtcd(b)
 	s := startServer(b, "--etcd-servers="+etcd.URL)
@@ -33,11 +35,21 @@ func BenchmarkWatchers(b *testing.B) {
 	}
 	defer raw.close()
 	eventually(b, func() error { return raw.post(createPath, []byte(pod("first"))) })
+	bare := startFanOut(b, harness.StartEtcd(b).URL, len(read(b, s, httpClient(), createPath+"/first")))
+	rawBare, err := dialRaw(bare.address)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer rawBare.close()
 	for b.Loop() {
 		one := latencies(b, s, raw, fmt.Sprintf("one-%d", b.N), 1)
 		before := cpu(b, s.cmd.Process.Pid)
 		many := latencies(b, s, raw, fmt.Sprintf("many-%d", b.N), manyEyes)
 		b.ReportMetric(float64(cpu(b, s.cmd.Process.Pid)-before)/float64(len(many))/1000, "µs-cpu/event")
+		bareOne := latencies(b, bare, rawBare, fmt.Sprintf("one-%d", b.N), 1)
+		bareMany := latencies(b, bare, rawBare, fmt.Sprintf("many-%d", b.N), manyEyes)
+		b.ReportMetric(float64(median(bareMany))/float64(median(bareOne)), "x-p50-bare")
+		b.ReportMetric(float64(quantile(bareMany, 0.99))/float64(quantile(bareOne, 0.99)), "x-p99-bare")
 		b.ReportMetric(ms(median(one)), "ms-p50-one")
 		b.ReportMetric(ms(median(many)), "ms-p50-many")
 		b.ReportMetric(float64(median(many))/float64(median(one)), "x-p50")
