@@ -137,7 +137,7 @@ type set struct {
 
 const perNode = 20
 
-func startSet(t *testing.T, c *harness.Cluster, name string, nodes int) *set {
+func startSet(t *testing.T, c *harness.Cluster, name string, nodes int, changes ...func(*corev1.Pod)) *set {
 	t.Helper()
 	paperNodes(t, c, name, nodes)
 	s := &set{t: t, c: c, name: name, pods: nodes * perNode}
@@ -145,8 +145,12 @@ func startSet(t *testing.T, c *harness.Cluster, name string, nodes int) *set {
 	for part := range 4 {
 		s.creating.Go(func() {
 			for i := part; i < s.pods; i += 4 {
+				pod := paperPod(fmt.Sprintf("%s-%d", name, i), name, "100m")
+				for _, change := range changes {
+					change(pod)
+				}
 				harness.Eventually(t, 2*time.Minute, func() error {
-					_, err := client.CoreV1().Pods("default").Create(t.Context(), paperPod(fmt.Sprintf("%s-%d", name, i), name, "100m"), metav1.CreateOptions{})
+					_, err := client.CoreV1().Pods("default").Create(t.Context(), pod, metav1.CreateOptions{})
 					if apierrors.IsAlreadyExists(err) {
 						return nil // stored before the server could say so
 					}
@@ -216,6 +220,7 @@ func TestSchedulerInTrouble(t *testing.T) {
 	t.Run("watches broken in the middle", func(t *testing.T) { watchesBroken(t, c.In(t)) })
 	t.Run("API server killed in the middle", func(t *testing.T) { serverKilled(t, c.In(t)) })
 	t.Run("leader killed in the middle", func(t *testing.T) { leaderKilled(t, c.In(t)) })
+	t.Run("another scheduler beside it", func(t *testing.T) { sideBySide(t, c.In(t)) })
 	t.Run("ended with events to tell", func(t *testing.T) { endedWithEvents(t, c.In(t)) })
 }
 
@@ -317,4 +322,42 @@ func endedWithEvents(t *testing.T, c *harness.Cluster) {
 			t.Errorf("%s was told of %d times", name, times)
 		}
 	}
+}
+
+// sideBySide: of two schedulers each has the pods that name it, and counts those of
+// the other.
+func sideBySide(t *testing.T, c *harness.Cluster) {
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	text := fmt.Sprintf(`{"apiVersion":"kubescheduler.config.k8s.io/v1","kind":"KubeSchedulerConfiguration","leaderElection":{"leaderElect":false},`+
+		`"clientConnection":{"kubeconfig":%q},"profiles":[{"schedulerName":"other"}]}`, c.Kubeconfig("scheduler"))
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	one, other := startScheduler(t, c, c.Kubeconfig("scheduler")), startScheduler(t, c, c.Kubeconfig("scheduler"), "--config="+config)
+	mine := startSet(t, c, "mine", 5)
+	theirs := startSet(t, c, "theirs", 5, func(p *corev1.Pod) { p.Spec.SchedulerName = "other" })
+	mine.placed()
+	theirs.placed()
+	for name, p := range map[string]*process{"default-scheduler": one, "other": other} {
+		harness.Eventually(t, 30*time.Second, func() error { // it counts when it is answered
+			placed, err := p.metric("scheduler_schedule_attempts_total", `result="scheduled"`)
+			if err != nil || placed != float64(mine.pods) {
+				return fmt.Errorf("%s placed %v pods, %v; want the %d that name it", name, placed, err, mine.pods)
+			}
+			return nil
+		})
+	}
+	// Their nodes are full: who did not count the other's pods would find room.
+	big := paperPod("big", "theirs", "200m")
+	c.Create(big)
+	c.Await("default", "big", "without a node", func(p *corev1.Pod) bool {
+		for _, condition := range p.Status.Conditions {
+			if condition.Type == corev1.PodScheduled {
+				return condition.Status == corev1.ConditionFalse && strings.Contains(condition.Message, "5 Insufficient cpu")
+			}
+		}
+		return false
+	})
+	one.end(syscall.SIGTERM)
+	other.end(syscall.SIGTERM)
 }
