@@ -76,7 +76,8 @@ func ForAPI(api, wanted []string) ([]string, error) {
 	return audiences, nil
 }
 
-var errInvalidToken = errors.New("invalid bearer token")
+// ErrInvalidToken is said of tokens that nobody knows.
+var ErrInvalidToken = errors.New("invalid bearer token")
 
 // Bearer authenticates requests by the token in their Authorization header.
 type Bearer struct{ Tokens TokenAuthenticator }
@@ -94,7 +95,7 @@ func (b Bearer) Authenticate(r *http.Request) (*request.User, bool, error) {
 		return nil, false, err
 	}
 	if !ok {
-		return nil, false, errInvalidToken
+		return nil, false, ErrInvalidToken
 	}
 	return user, true, nil
 }

@@ -42,7 +42,7 @@ func (w WebSocket) Authenticate(r *http.Request) (*request.User, bool, error) {
 		return nil, false, err
 	}
 	if !ok {
-		return nil, false, errInvalidToken
+		return nil, false, ErrInvalidToken
 	}
 	r.Header.Set(protocolHeader, strings.Join(others, ","))
 	return user, true, nil

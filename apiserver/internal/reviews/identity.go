@@ -20,10 +20,12 @@ func tokenReview(tokens authn.TokenAuthenticator) func(context.Context, string, 
 		}
 		user, audiences, ok, err := tokens.AuthenticateToken(ctx, obj.Spec.Token, obj.Spec.Audiences)
 		obj.Status = authenticationv1.TokenReviewStatus{Authenticated: ok}
-		if err != nil {
+		switch {
+		case err != nil:
 			obj.Status.Error = err.Error()
-		}
-		if ok {
+		case !ok:
+			obj.Status.Error = authn.ErrInvalidToken.Error()
+		default:
 			obj.Status.User = *user
 			obj.Status.User.Groups = append(append([]string(nil), user.Groups...), core.GroupAuthenticated)
 			obj.Status.Audiences = audiences

@@ -72,6 +72,7 @@ func TestAnswers(t *testing.T) {
 		{"another kind of question", "POST", access + "/subjectaccessreviews", `{"kind":"Pod","apiVersion":"v1"}`, 400, []string{`Pod in version \"v1\" cannot be handled as a SubjectAccessReview`}},
 		{"no namespace", "POST", access + "/selfsubjectrulesreviews", `{}`, 400, []string{"no namespace on request"}},
 		{"no token", "POST", "/apis/authentication.k8s.io/v1/tokenreviews", `{}`, 400, []string{"token is required for TokenReview in authentication"}},
+		{"a token that nobody knows", "POST", "/apis/authentication.k8s.io/v1/tokenreviews", `{"spec":{"token":"bad"}}`, 201, []string{`"error":"invalid bearer token"`}},
 		{"questions that are read", "GET", "/apis/authentication.k8s.io/v1/tokenreviews", "", 405, []string{`"details":{}`}},
 	} {
 		answer, text := c.ask(test.method, test.path, http.Header{"Content-Type": {"application/json"}}, []byte(test.body))

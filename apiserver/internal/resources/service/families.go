@@ -85,17 +85,19 @@ func checkFamilies(spec *corev1.ServiceSpec, have []corev1.IPFamily) field.Error
 	at := field.NewPath("spec")
 	policy, policyPath := *spec.IPFamilyPolicy, at.Child("ipFamilyPolicy")
 	single := policy == corev1.IPFamilyPolicySingleStack
-	if policy == corev1.IPFamilyPolicyRequireDualStack && len(have) < 2 && !anyFamily(spec) {
+	var ips field.ErrorList
+	for i, ip := range spec.ClusterIPs {
+		if f, ok := familyOf(ip); ok && i >= len(spec.IPFamilies) && !slices.Contains(have, f) {
+			ips = append(ips, field.Invalid(at.Child("clusterIPs").Index(i), spec.ClusterIPs, fmt.Sprintf("%s is not configured on this cluster", f)))
+		}
+	}
+	if policy == corev1.IPFamilyPolicyRequireDualStack && len(have) < 2 && len(ips) == 0 && !anyFamily(spec) {
 		errs = append(errs, field.Invalid(policyPath, policy, "this cluster is not configured for dual-stack services"))
 	}
 	if single && len(spec.ClusterIPs) > 1 {
 		errs = append(errs, field.Invalid(policyPath, policy, "must be 'RequireDualStack' or 'PreferDualStack' when multiple cluster IPs are specified"))
 	}
-	for i, ip := range spec.ClusterIPs {
-		if f, ok := familyOf(ip); ok && i >= len(spec.IPFamilies) && !slices.Contains(have, f) {
-			errs = append(errs, field.Invalid(at.Child("clusterIPs").Index(i), spec.ClusterIPs, fmt.Sprintf("%s is not configured on this cluster", f)))
-		}
-	}
+	errs = append(errs, ips...)
 	if single && len(spec.IPFamilies) > 1 {
 		return append(errs, field.Invalid(policyPath, policy, "must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families are specified"))
 	}

@@ -37,6 +37,7 @@ func TestFamilies(t *testing.T) {
 		{one, "ipFamilies: [IPv6]", `spec.ipFamilies[0]: Invalid value: "IPv6": not configured on this cluster`},
 		{one, "ipFamilies: [IPv6], ipFamilyPolicy: RequireDualStack", "[" + notDual + `, spec.ipFamilies[0]: Invalid value: "IPv6": not configured on this cluster]`},
 		{one, "clusterIP: 'fd00::7'", `spec.clusterIPs[0]: Invalid value: ["fd00::7"]: IPv6 is not configured on this cluster`},
+		{one, "clusterIP: 'fd00::7', ipFamilyPolicy: RequireDualStack", `spec.clusterIPs[0]: Invalid value: ["fd00::7"]: IPv6 is not configured on this cluster`},
 		{one, "clusterIP: None", "[IPv4 IPv6] RequireDualStack"},
 		{one, "clusterIP: None, ipFamilyPolicy: PreferDualStack", "[IPv4 IPv6] PreferDualStack"},
 		{one, "clusterIP: None, ipFamilies: [IPv6], ipFamilyPolicy: SingleStack", "[IPv6] SingleStack"},
