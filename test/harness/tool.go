@@ -20,6 +20,9 @@ type Tool struct {
 // Compose is Docker's Compose v2, a plugin of its command line.
 var Compose = Tool{Module: "github.com/docker/compose/v2", Version: "v2.40.3", Sum: "h1:XeYkQu1svDtyfZPv5nTwFryQ25ZJMkIlc4pz9HalMPI=", Package: "./cmd"}
 
+// Helm installs what people pack as charts.
+var Helm = Tool{Module: "helm.sh/helm/v3", Version: "v3.22.0", Sum: "h1:n1if5iQgHYsujPAcO5oonH/KiSNUmqmUF0iGVjSF3AU=", Package: "./cmd/helm"}
+
 // Build builds the program, or finds it built before, and returns its path.
 func (p Tool) Build(t testing.TB) string {
 	t.Helper()

@@ -1,6 +1,6 @@
 // Package witness_test has upstream's own clients judge a cluster: client-go's
 // informers, clientset and election, and kubectl, the oldest and the newest at
-// hand, with no more than a kubeconfig.
+// hand, and helm, with no more than a kubeconfig.
 package witness_test
 
 import "time"
