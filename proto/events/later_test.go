@@ -89,8 +89,9 @@ func TestWhatMayWaitIsToldWhenTheProgramRests(t *testing.T) {
 		r.Laterf(pod("b"), corev1.EventTypeNormal, "Started", "b")
 		began = time.Now()
 		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
+		ended := make(chan struct{})
 		go func() {
+			defer close(ended)
 			for ctx.Err() == nil {
 				r.Rested()
 				time.Sleep(laterPace / 4)
@@ -99,5 +100,7 @@ func TestWhatMayWaitIsToldWhenTheProgramRests(t *testing.T) {
 		if _, err := r.next(ctx); err != nil || time.Since(began) != laterPace {
 			t.Errorf("it was told after %v (%v), want %v", time.Since(began), err, laterPace)
 		}
+		cancel()
+		<-ended
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -125,6 +126,9 @@ func TestAdvertiseAddressIsReachable(t *testing.T) {
 	for address, good := range map[string]bool{"": true, "192.0.2.1": true, "fd00::1": true, "127.0.0.1": false, "0.0.0.0": false, "me": false} {
 		o := config.Defaults()
 		o.DataDir, o.AdvertiseAddress = t.TempDir(), address
+		if strings.Contains(address, ":") {
+			o.ServiceClusterIPRange = "fd00:10::/112" // of the same family
+		}
 		o.Complete()
 		if err := o.Validate(Controllers()); (err == nil) != good {
 			t.Errorf("--advertise-address=%q: %v", address, err)
