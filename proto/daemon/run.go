@@ -28,14 +28,20 @@ func (e *UsageError) Unwrap() error { return e.Err }
 // and exits the process. A second signal ends it at once.
 func Main(cmd *cobra.Command) {
 	ctx, stop := Context()
-	// Whoever ends by a signal says so at once: it may take a while.
-	context.AfterFunc(ctx, func() { _ = Notify(notifyStopping) })
+	// Whoever ends by a signal says so at once, because it may take a while, and
+	// also where it takes none.
+	told := make(chan struct{})
+	context.AfterFunc(ctx, func() {
+		defer close(told)
+		_ = Notify(notifyStopping)
+	})
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.Version = Version().GitVersion
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &UsageError{err} })
 	err := cmd.ExecuteContext(ctx)
 	asked := ctx.Err() != nil
 	stop()
+	<-told
 	os.Exit(exitCode(cmd.Name(), err, asked))
 }
 
