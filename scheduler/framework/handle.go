@@ -2,13 +2,11 @@ package framework
 
 import (
 	"encoding/json"
-	"errors"
 
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
-	kjson "sigs.k8s.io/json"
 
 	"kctl/proto/core"
 	"kctl/proto/rest"
@@ -57,9 +55,5 @@ func Arguments(arguments json.RawMessage, into any) error {
 	if len(arguments) == 0 {
 		return nil
 	}
-	strict, err := kjson.UnmarshalStrict(arguments, into)
-	if err != nil {
-		return err
-	}
-	return errors.Join(strict...)
+	return core.DecodeStrict(arguments, into)
 }

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
-	"sigs.k8s.io/yaml"
 
 	"kctl/apiserver/internal/bounds"
 	"kctl/proto/core"
@@ -69,10 +68,7 @@ func (b *Body) json(omitManagedFields bool) json.RawMessage {
 			return nil
 		}
 	case err == nil && strings.HasSuffix(media, "yaml"):
-		if bounds.YAML(text, maxBody) != nil {
-			return nil
-		}
-		if text, err = yaml.YAMLToJSON(text); err != nil {
+		if text, err = bounds.YAMLToJSON(text, maxBody); err != nil {
 			return nil
 		}
 	}

@@ -38,6 +38,14 @@ func YAML(body []byte, limit int64) error {
 	return nil
 }
 
+// YAMLToJSON is the body as JSON, unless YAML refuses it.
+func YAMLToJSON(body []byte, limit int64) ([]byte, error) {
+	if err := YAML(body, limit); err != nil {
+		return nil, err
+	}
+	return toJSON.YAMLToJSON(body)
+}
+
 var errAliases = errors.New("error converting YAML to JSON: yaml: document contains excessive aliasing") // upstream's words for the worst
 
 // written measures values as they are without aliases.

@@ -168,10 +168,7 @@ func (c *call) decodeOwn(body []byte, kind schema.GroupVersionKind) (obj *unstru
 }
 
 func (c *call) decodeYAML(body []byte, into runtime.Object, kind schema.GroupVersionKind, fieldValidation string) error {
-	if err := bounds.YAML(body, c.MaxBody); err != nil {
-		return cannotHandle(kind, err)
-	}
-	text, err := yaml.YAMLToJSON(body)
+	text, err := bounds.YAMLToJSON(body, c.MaxBody)
 	if err != nil {
 		return cannotHandle(kind, err)
 	}

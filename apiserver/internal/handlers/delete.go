@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	kjson "sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/bounds"
@@ -89,10 +88,7 @@ func (c *call) decodeOptions(body []byte, options *metav1.DeleteOptions) error {
 	case runtime.ContentTypeJSON:
 		return optionsFromJSON(body, options)
 	case runtime.ContentTypeYAML:
-		if err := bounds.YAML(body, c.MaxBody); err != nil {
-			return apierrors.NewBadRequest(err.Error())
-		}
-		text, err := yaml.YAMLToJSON(body)
+		text, err := bounds.YAMLToJSON(body, c.MaxBody)
 		if err != nil {
 			return apierrors.NewBadRequest(err.Error())
 		}

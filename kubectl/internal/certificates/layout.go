@@ -2,8 +2,10 @@ package certificates
 
 import (
 	"net"
+	"net/netip"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"kctl/proto/core"
@@ -111,6 +113,17 @@ var local = Hosts{"localhost", "127.0.0.1", "::1"}
 // ServiceNames are the names of the API server inside a cluster.
 func ServiceNames(domain string) Hosts {
 	return Hosts{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc." + domain}
+}
+
+// ServiceAddress is the address that pods reach the API server by: the first of its
+// --service-cluster-ip-range, or of the default one of two.
+func ServiceAddress(ranges string) (netip.Addr, error) {
+	first, _, _ := strings.Cut(ranges, ",")
+	services, err := netip.ParsePrefix(first)
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	return services.Masked().Addr().Next(), nil
 }
 
 // ControlPlane is what a machine of the control plane has, as kubeadm names it.

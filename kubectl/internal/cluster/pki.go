@@ -72,10 +72,9 @@ func serviceAddress(flags string) (netip.Addr, error) {
 			text = value
 		}
 	}
-	text, _, _ = strings.Cut(text, ",") // the first range is the default one
-	services, err := netip.ParsePrefix(text)
+	address, err := certificates.ServiceAddress(text)
 	if err != nil {
 		return netip.Addr{}, fmt.Errorf("--apiserver-flags: %s=%s: not a range of addresses", serviceRangeFlag, text)
 	}
-	return services.Masked().Addr().Next(), nil
+	return address, nil
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/netip"
 	"net/url"
 	"os"
 	"strings"
@@ -97,8 +96,7 @@ func (o *pkiOptions) directory(serverGiven bool) (*certificates.Directory, error
 	if net.ParseIP(advertise) == nil {
 		return nil, fmt.Errorf("--advertise-address=%s: not an IP address", advertise)
 	}
-	first, _, _ := strings.Cut(o.serviceCIDR, ",")
-	services, err := netip.ParsePrefix(first)
+	service, err := certificates.ServiceAddress(o.serviceCIDR)
 	if err != nil {
 		return nil, fmt.Errorf("--service-cidr=%s: not a range of addresses", o.serviceCIDR)
 	}
@@ -119,7 +117,7 @@ func (o *pkiOptions) directory(serverGiven bool) (*certificates.Directory, error
 	if name, err := os.Hostname(); err == nil && name != "localhost" {
 		own = append(own, name)
 	}
-	api := append(certificates.ServiceNames(o.domain), services.Masked().Addr().Next().String())
+	api := append(certificates.ServiceNames(o.domain), service.String())
 	api = append(append(api, own...), o.hosts...)
 	if serverGiven {
 		api = append(api, u.Hostname())

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"strings"
 
 	"github.com/gin-gonic/gin"
@@ -21,17 +20,15 @@ import (
 // made of. The label id is the container's id, not its control group; "/" is the
 // machine.
 func (s *Server) containerMetrics(c *gin.Context) {
-	ctx := c.Request.Context()
-	all, err := s.Runtime.ListContainerStats(ctx, nil)
-	if err != nil {
-		s.refuse(c, http.StatusInternalServerError, err)
+	all, ok := s.measure(c)
+	if !ok {
 		return
 	}
 	f := figures{}
-	for _, one := range newest(all) {
+	for _, one := range all {
 		s.addContainer(f, one)
 	}
-	s.addNetworks(ctx, f)
+	s.addNetworks(c.Request.Context(), f)
 	failed := 0
 	if s.Usage != nil {
 		usage, err := s.Usage()
@@ -47,8 +44,7 @@ func (s *Server) containerMetrics(c *gin.Context) {
 		f.plain("machine_memory_bytes", "", fmt.Sprint(capacity.Memory().Value()))
 	}
 	f.plain("container_scrape_error", "", fmt.Sprint(failed))
-	c.Header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	_, _ = c.Writer.WriteString(f.String()) // the caller may have gone
+	f.answer(c)
 }
 
 // labelled writes labels, which come as pairs of name and value.

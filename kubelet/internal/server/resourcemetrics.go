@@ -3,7 +3,6 @@ package server
 import (
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -19,13 +18,11 @@ import (
 // in Prometheus' text format and by upstream's names (Kubernetes docs, "Node
 // metrics data": /metrics/resource).
 func (s *Server) resourceMetrics(c *gin.Context) {
-	all, err := s.Runtime.ListContainerStats(c.Request.Context(), nil)
-	if err != nil {
-		s.refuse(c, http.StatusInternalServerError, err)
+	all, ok := s.measure(c)
+	if !ok {
 		return
 	}
 	f := figures{}
-	all = newest(all)
 	f.addContainers(all)
 	f.addStarts(all, s.Status)
 	failed := 0
@@ -41,8 +38,7 @@ func (s *Server) resourceMetrics(c *gin.Context) {
 		}
 	}
 	f.plain("resource_scrape_error", "", fmt.Sprint(failed))
-	c.Header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	_, _ = c.Writer.WriteString(f.String()) // the caller may have gone
+	f.answer(c)
 }
 
 // kinds are what the figures are, with their help text.
@@ -151,6 +147,11 @@ func (f figures) addContainers(all []*runtimeapi.ContainerStats) {
 }
 
 func seconds(nanoseconds uint64) string { return fmt.Sprintf("%g", float64(nanoseconds)/1e9) }
+
+func (f figures) answer(c *gin.Context) {
+	c.Header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	_, _ = c.Writer.WriteString(f.String()) // the caller may have gone
+}
 
 // String is the answer; what is known of nobody is left out.
 func (f figures) String() string {

@@ -19,15 +19,15 @@ import (
 // summary answers with what the pods' containers use, as the runtime measures
 // it.
 func (s *Server) summary(c *gin.Context) {
-	all, err := s.Runtime.ListContainerStats(c.Request.Context(), nil)
-	if err != nil {
-		s.refuse(c, http.StatusInternalServerError, err)
+	all, ok := s.measure(c)
+	if !ok {
 		return
 	}
-	summary := summaryOf(s.NodeName, newest(all))
+	summary := summaryOf(s.NodeName, all)
 	s.addStarts(summary)
 	var usage node.Usage
 	if s.Usage != nil {
+		var err error
 		if usage, err = s.Usage(); err != nil {
 			s.refuse(c, http.StatusInternalServerError, err)
 			return
@@ -56,6 +56,17 @@ func cpuAndMemory(all *stats.Summary) *stats.Summary {
 		}
 	}
 	return little
+}
+
+// measure is what the runtime measures of containers; where it fails, the request
+// is answered.
+func (s *Server) measure(c *gin.Context) ([]*runtimeapi.ContainerStats, bool) {
+	all, err := s.Runtime.ListContainerStats(c.Request.Context(), nil)
+	if err != nil {
+		s.refuse(c, http.StatusInternalServerError, err)
+		return nil, false
+	}
+	return newest(all), true
 }
 
 // newest leaves out containers that were started again since, which some runtimes

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	componentbaseconfig "k8s.io/component-base/config/v1alpha1"
 	configv1 "k8s.io/kube-scheduler/config/v1"
-	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
 	"kctl/proto/core"
@@ -89,10 +88,7 @@ func decode(data []byte, into any) error {
 	if err != nil {
 		return err
 	}
-	strict, err := kjson.UnmarshalStrict(asJSON, into)
-	if err == nil {
-		return errors.Join(strict...)
-	}
+	err = core.DecodeStrict(asJSON, into)
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) && wrong.Field == "" {
 		return fmt.Errorf("this is no object, but of JSON type %s", wrong.Value)

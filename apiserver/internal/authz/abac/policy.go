@@ -3,13 +3,13 @@ package abac
 import (
 	"bufio"
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/json"
+
+	"kctl/proto/core"
 )
 
 const (
@@ -72,8 +72,7 @@ func read(r io.Reader) ([]spec, error) {
 
 func parse(line []byte) (spec, error) {
 	var p policy
-	problems, err := json.UnmarshalStrict(line, &p)
-	if err = errors.Join(append(problems, err)...); err != nil {
+	if err := core.DecodeStrict(line, &p); err != nil {
 		return spec{}, err
 	}
 	if p.APIVersion != apiVersion || p.Kind != kind {

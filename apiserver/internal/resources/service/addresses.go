@@ -102,20 +102,20 @@ const inFlight = time.Minute
 func (a *addresses) families() []corev1.IPFamily {
 	families := make([]corev1.IPFamily, len(a.ranges))
 	for i, r := range a.ranges {
-		families[i], _ = familyOf(r.Addr().String())
+		families[i] = family(r.Addr())
 	}
 	return families
 }
 
 // of returns the range of a family. A service has none that the cluster has no
 // range of: see checkFamilies.
-func (a *addresses) of(family corev1.IPFamily) (netip.Prefix, error) {
-	for i, f := range a.families() {
-		if f == family {
-			return a.ranges[i], nil
+func (a *addresses) of(wanted corev1.IPFamily) (netip.Prefix, error) {
+	for _, r := range a.ranges {
+		if family(r.Addr()) == wanted {
+			return r, nil
 		}
 	}
-	return netip.Prefix{}, fmt.Errorf("%s is not configured on this cluster", family)
+	return netip.Prefix{}, fmt.Errorf("%s is not configured on this cluster", wanted)
 }
 
 // bounds are the first address of a range that can be given and how many there

@@ -8,18 +8,24 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
+
+	"kctl/apiserver/internal/resources/check"
 )
 
 // familyOf says which family an address is of. None is of none.
 func familyOf(ip string) (corev1.IPFamily, bool) {
 	addr, err := netip.ParseAddr(ip)
-	switch {
-	case err != nil:
+	if err != nil {
 		return "", false
-	case addr.Is4():
-		return corev1.IPv4Protocol, true
 	}
-	return corev1.IPv6Protocol, true
+	return family(addr), true
+}
+
+func family(addr netip.Addr) corev1.IPFamily {
+	if addr.Is4() {
+		return corev1.IPv4Protocol
+	}
+	return corev1.IPv6Protocol
 }
 
 func otherFamily(f corev1.IPFamily) corev1.IPFamily {
@@ -201,16 +207,14 @@ func validateFamilies(spec *corev1.ServiceSpec, at *field.Path) field.ErrorList 
 	for i, f := range spec.IPFamilies {
 		path := at.Child("ipFamilies").Index(i)
 		switch {
-		case f != corev1.IPv4Protocol && f != corev1.IPv6Protocol:
-			errs = append(errs, field.NotSupported(path, f, []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}))
+		case !familyKnown(f):
+			errs = append(errs, check.Supported(f, path, corev1.IPv4Protocol, corev1.IPv6Protocol)...)
 		case slices.Contains(spec.IPFamilies[:i], f):
 			errs = append(errs, field.Duplicate(path, f))
 		}
 	}
-	policies := []corev1.IPFamilyPolicy{corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack, corev1.IPFamilyPolicySingleStack}
-	if policy := ptr.Deref(spec.IPFamilyPolicy, policies[0]); !slices.Contains(policies, policy) {
-		errs = append(errs, field.NotSupported(at.Child("ipFamilyPolicy"), policy, policies))
-	}
+	errs = append(errs, check.Supported(ptr.Deref(spec.IPFamilyPolicy, corev1.IPFamilyPolicySingleStack), at.Child("ipFamilyPolicy"),
+		corev1.IPFamilyPolicySingleStack, corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack)...)
 	return append(errs, validateClusterIPs(spec, ips)...)
 }
 
