@@ -94,8 +94,12 @@ func (c *call) patchOptions(media types.PatchType) (*metav1.PatchOptions, error)
 	return options, invalidOptions("PatchOptions", validation.ValidatePatchOptions(options, media))
 }
 
-// patched is what the patch makes of current.
+// patched is what the patch makes of current, which it takes apart for it.
 func (c *call) patched(current core.Object, patch patcher, fieldValidation string) (core.Object, error) {
+	putBack := func(core.Object) {}
+	if patch.parts != nil && !c.jsonOnly {
+		putBack = patch.parts.setAside(current)
+	}
 	before, err := scheme.Encode(current)
 	if err != nil {
 		return nil, fmt.Errorf("encode what is to be patched: %w", err)
@@ -112,6 +116,7 @@ func (c *call) patched(current core.Object, patch patcher, fieldValidation strin
 	if err != nil {
 		return nil, invalidPatch(err)
 	}
+	putBack(obj)
 	if !patch.keepsKind {
 		if err := keepsKind(obj, c.kind); err != nil {
 			return nil, invalidPatch(err)
@@ -176,6 +181,8 @@ func (c *call) judgePatch(strict []error, fieldValidation string) error {
 // patcher is a patch that was read.
 type patcher struct {
 	apply func([]byte) ([]byte, error)
+	// parts are what the patch names of an object; nil if that is not known.
+	parts *parts
 	// doubled are the fields that the patch itself has twice.
 	doubled []error
 	// keepsKind: what the patch says of the kind is passed over.

@@ -70,14 +70,14 @@ func applyJSONPatch(patch jsonpatch.Patch, before []byte) (after []byte, err err
 }
 
 func mergePatcher(body []byte) (patcher, error) {
-	doubled, err := readObject(body)
+	object, doubled, err := readObject(body)
 	if err != nil {
 		return patcher{}, apierrors.NewBadRequest("error decoding patch: " + err.Error())
 	}
 	if string(bytes.TrimSpace(body)) == "null" {
 		return patcher{}, apierrors.NewBadRequest("Invalid JSON Patch")
 	}
-	return patcher{doubled: doubled, apply: func(before []byte) ([]byte, error) {
+	return patcher{doubled: doubled, parts: partsOf(object), apply: func(before []byte) ([]byte, error) {
 		after, err := jsonpatch.MergePatch(before, body)
 		if err != nil {
 			return nil, apierrors.NewBadRequest("error applying patch: " + err.Error())
@@ -87,11 +87,11 @@ func mergePatcher(body []byte) (patcher, error) {
 }
 
 func strategicPatcher(body []byte, kind core.Object) (patcher, error) {
-	doubled, err := readObject(body)
+	object, doubled, err := readObject(body)
 	if err != nil {
 		return patcher{}, apierrors.NewBadRequest(err.Error())
 	}
-	return patcher{doubled: doubled, keepsKind: true, apply: func(before []byte) ([]byte, error) {
+	return patcher{doubled: doubled, parts: partsOf(object), keepsKind: true, apply: func(before []byte) ([]byte, error) {
 		after, err := strategicpatch.StrategicMergePatch(before, body, kind)
 		if err != nil {
 			return nil, unmergeable(err)
@@ -114,12 +114,11 @@ func unmergeable(err error) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error()}}
 }
 
-// readObject checks that a patch is an object, and returns the fields that it
-// has twice.
-func readObject(body []byte) (doubled []error, err error) {
-	var object map[string]any
+// readObject reads a patch that is an object, and says which fields it has
+// twice.
+func readObject(body []byte) (object map[string]any, doubled []error, err error) {
 	doubled, err = kjson.UnmarshalStrict(body, &object)
-	return doubled, err
+	return object, doubled, err
 }
 
 // maxPatchDepth is deeper than any object is. Merging reads what is left of a

@@ -1,0 +1,79 @@
+package handlers
+
+import (
+	"reflect"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/proto/core"
+)
+
+// parts are the fields of an object that a patch names. The others are what it
+// was: a kubelet that patches a pod's status does not have the pod's spec taken
+// to pieces and put together again.
+type parts struct {
+	fields map[string]bool
+	// accounts: the patch may change metadata.managedFields.
+	accounts bool
+}
+
+// partsOf are those of a merge patch or a strategic merge patch that was read.
+// Nothing is known, and nil returned, of one with a directive for the whole
+// object.
+func partsOf(patch map[string]any) *parts {
+	p := &parts{fields: map[string]bool{}}
+	for name, value := range patch {
+		if strings.HasPrefix(name, "$") {
+			return nil
+		}
+		p.fields[name] = true
+		if name == "metadata" {
+			p.accounts = touchesAccounts(value)
+		}
+	}
+	return p
+}
+
+func touchesAccounts(metadata any) bool {
+	fields, ok := metadata.(map[string]any)
+	if !ok {
+		return true
+	}
+	for name := range fields {
+		if name == "managedFields" || strings.HasPrefix(name, "$") {
+			return true
+		}
+	}
+	return false
+}
+
+// setAside empties obj of what the patch leaves alone. The function that it
+// returns puts that into the patched object, which is of the same type.
+func (p *parts) setAside(obj core.Object) (putBack func(patched core.Object)) {
+	whole := reflect.ValueOf(obj).Elem()
+	aside := map[int]reflect.Value{}
+	for i := range whole.NumField() {
+		name, _, _ := strings.Cut(whole.Type().Field(i).Tag.Get("json"), ",")
+		if name == "" || name == "metadata" || p.fields[name] {
+			continue
+		}
+		field := whole.Field(i)
+		aside[i] = reflect.ValueOf(field.Interface())
+		field.SetZero()
+	}
+	var accounts []metav1.ManagedFieldsEntry
+	if !p.accounts {
+		accounts = obj.GetManagedFields()
+		obj.SetManagedFields(nil)
+	}
+	return func(patched core.Object) {
+		into := reflect.ValueOf(patched).Elem()
+		for i, field := range aside {
+			into.Field(i).Set(field)
+		}
+		if !p.accounts {
+			patched.SetManagedFields(accounts)
+		}
+	}
+}
