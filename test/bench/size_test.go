@@ -5,30 +5,57 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"kctl/test/harness"
 )
 
+// calm is how long an idle cluster is watched.
+const calm = 10 * time.Second
+
 // BenchmarkIdle reports what the programs of an idle cluster weigh: memory in
-// use, and the size of the binary.
+// use, the size of the binary, and the share of a core that they compute for
+// nothing; then the same of the kubelet's with 30 pods that only wait.
 func BenchmarkIdle(b *testing.B) {
 	c := harness.Start(b, harness.Options{})
+	pods := follow(b, c)
+	idle := account{b: b, of: map[string]int{}}
+	for _, program := range []string{"apiserver", "scheduler", "kubelet"} {
+		idle.of[program] = c.PID(program)
+	}
 	for b.Loop() {
-		for _, program := range []string{"apiserver", "scheduler", "kubelet"} {
-			b.ReportMetric(float64(memory(b, c.PID(program), "VmRSS"))/(1<<20), "MiB-"+program)
-			info, err := os.Stat(c.Bin(program))
-			if err != nil {
-				b.Fatal(err)
-			}
-			b.ReportMetric(float64(info.Size())/(1<<20), "MiB-binary-"+program)
+		idle.rest("")
+		for program, pid := range idle.of {
+			b.ReportMetric(float64(memory(b, pid, "VmRSS"))/(1<<20), "MiB-"+program)
 		}
-		info, err := os.Stat(c.Bin("kctl"))
+		var names []string
+		for i := range crowd {
+			names = append(names, fmt.Sprintf("idle-%d-%d", b.N, i))
+			pods.create(names[i])
+		}
+		pods.await(harness.Running, names...)
+		idle.rest("-30-pods")
+		b.ReportMetric(float64(memory(b, c.PID("kubelet"), "VmRSS"))/(1<<20), "MiB-kubelet-30-pods")
+	}
+	for _, program := range []string{"apiserver", "scheduler", "kubelet", "kctl"} {
+		info, err := os.Stat(c.Bin(program))
 		if err != nil {
 			b.Fatal(err)
 		}
-		b.ReportMetric(float64(info.Size())/(1<<20), "MiB-binary-kctl")
+		b.ReportMetric(float64(info.Size())/(1<<20), "MiB-binary-"+program)
 	}
 	b.ReportMetric(0, "ns/op")
+}
+
+// rest says which share of a core each process computes while nobody asks it
+// anything, from when it has done what it was asked before.
+func (a *account) rest(when string) {
+	time.Sleep(calm)
+	a.begin()
+	time.Sleep(calm)
+	for name, pid := range a.of {
+		a.b.ReportMetric(100*(cpu(a.b, pid)-a.before[name]).Seconds()/calm.Seconds(), "%-core-"+name+when)
+	}
 }
 
 // memory is a line of a process's status, in bytes: VmRSS is what it has in

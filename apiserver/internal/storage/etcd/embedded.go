@@ -152,8 +152,8 @@ func (e *Embedded) config(dir string, logger *zap.Logger) config.ServerConfig {
 		PeerURLs: peers, ClientURLs: clients,
 		InitialPeerURLsMap: types.URLsMap{name: peers}, InitialClusterToken: "etcd-cluster", NewCluster: true,
 		// Nobody's network can delay a member that is alone, so it may elect itself
-		// at once.
-		TickMs: 10, ElectionTicks: 10, InitialElectionTickAdvance: true, PreVote: true, StrictReconfigCheck: true,
+		// at once; each tick costs computing time, on an idle node most of all that is used.
+		TickMs: 50, ElectionTicks: 2, InitialElectionTickAdvance: true, PreVote: true, StrictReconfigCheck: true,
 		SnapshotCount: snapshotEntries, SnapshotCatchUpEntries: catchUpEntries, MaxSnapFiles: 5, MaxWALFiles: 5,
 		QuotaBackendBytes: quotaBytes, BackendFreelistType: bbolt.FreelistMapType,
 		MaxRequestBytes: maxRequestBytes, MaxTxnOps: 128, MaxConcurrentStreams: math.MaxUint32, MaxLearners: 1,
