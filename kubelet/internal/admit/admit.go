@@ -23,6 +23,9 @@ import (
 type Decision struct {
 	Admitted        bool
 	Reason, Message string
+	// NoRoom is the resource of which the node has too little left, where that is
+	// all that speaks against the pod.
+	NoRoom corev1.ResourceName
 }
 
 const rejected = "Pod was rejected: "
@@ -104,7 +107,7 @@ func untolerated(pod *core.Pod, taints []corev1.Taint) (corev1.Taint, bool) {
 // fits compares what all pods request with what the node has for them.
 func fits(pod *core.Pod, others []*core.Pod, allocatable corev1.ResourceList) Decision {
 	if pods := allocatable.Pods().Value(); int64(len(others))+1 > pods {
-		return Refuse(reasonOutOf+"pods", "Node didn't have enough resource: pods, requested: 1, used: %d, capacity: %d", len(others), pods)
+		return noRoom(corev1.ResourcePods, "Node didn't have enough resource: pods, requested: 1, used: %d, capacity: %d", len(others), pods)
 	}
 	requests := resource.PodRequests(pod, resource.PodResourcesOptions{})
 	used := corev1.ResourceList{}
@@ -123,11 +126,17 @@ func fits(pod *core.Pod, others []*core.Pod, allocatable corev1.ResourceList) De
 		taken.Add(request)
 		if taken.Cmp(has) > 0 {
 			before := used[name]
-			return Refuse(reasonOutOf+string(name), "Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d",
+			return noRoom(name, "Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d",
 				name, scaled(name, request), scaled(name, before), scaled(name, has))
 		}
 	}
 	return Decision{Admitted: true}
+}
+
+func noRoom(name corev1.ResourceName, format string, args ...any) Decision {
+	d := Refuse(reasonOutOf+string(name), format, args...)
+	d.NoRoom = name
+	return d
 }
 
 // Features refuses what pods may ask for in the API and this kubelet can't do.

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kctl/kubelet/internal/cgroup"
+	"kctl/kubelet/internal/podmanager"
 	"kctl/proto/core"
 )
 
@@ -23,7 +24,7 @@ func (m *Manager) Admit(pod *core.Pod) string {
 			under = append(under, condition)
 		}
 	}
-	if len(under) == 0 || critical(pod) || pod.Status.StartTime != nil {
+	if len(under) == 0 || podmanager.IsCritical(pod) || pod.Status.StartTime != nil {
 		return ""
 	}
 	if len(under) == 1 && under[0] == corev1.NodeMemoryPressure && mayComeShortOfMemory(pod) {

@@ -8,12 +8,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
 
+	"kctl/kubelet/internal/podmanager"
 	"kctl/proto/core"
 )
 
 // enforceLimits ends the pods that use more of the node's disk than they may.
 func (m *Manager) enforceLimits(ctx context.Context, pods []*core.Pod) (ended bool, err error) {
-	pods = slices.DeleteFunc(slices.Clone(pods), func(pod *core.Pod) bool { return critical(pod) || !limited(pod) })
+	pods = slices.DeleteFunc(slices.Clone(pods), func(pod *core.Pod) bool { return podmanager.IsCritical(pod) || !limited(pod) })
 	if len(pods) == 0 {
 		return false, nil
 	}

@@ -192,7 +192,7 @@ func (m *Manager) met(t Threshold) bool {
 
 // evict ends the pod that is to blame most of those that may be ended.
 func (m *Manager) evict(ctx context.Context, t Threshold, seen Observation, pods []*core.Pod) error {
-	pods = slices.DeleteFunc(slices.Clone(pods), critical)
+	pods = slices.DeleteFunc(slices.Clone(pods), podmanager.IsCritical)
 	if len(pods) == 0 {
 		m.Logger.Warn("node is short, and has no pod that could be evicted", zap.String("of", string(t.Signal)))
 		return nil
@@ -211,10 +211,4 @@ func (m *Manager) evict(ctx context.Context, t Threshold, seen Observation, pods
 	}
 	m.Evict(ctx, pod, Verdict{grace, string(t.Signal), blame(t, seen, pod, usages[pod.UID])})
 	return err
-}
-
-// critical says that the node is no node without the pod: static pods, and
-// those that the cluster can't do without.
-func critical(pod *core.Pod) bool {
-	return podmanager.IsStatic(pod) || podmanager.IsMirror(pod) || priority(pod) >= core.SystemCriticalPriority
 }

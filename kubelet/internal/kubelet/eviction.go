@@ -73,7 +73,7 @@ func (k *Kubelet) evict(ctx context.Context, pod *core.Pod, v eviction.Verdict) 
 	done := make(chan struct{})
 	k.workers.Update(podworker.Update{Type: podworker.Kill, Pod: pod, MirrorPod: k.mirrorOf(pod), Start: k.clock.Now(), Kill: &podworker.KillOptions{
 		GracePeriod: &v.Grace, Evict: true, Done: done,
-		Status: func(status *core.PodStatus) { k.markDisrupted(status, evicted, v.Message) },
+		Status: func(status *core.PodStatus) { k.markDisrupted(status, evicted, v.Message, v.Message) },
 	}})
 	timer := k.clock.NewTimer(evictionWait)
 	defer timer.Stop()
@@ -85,8 +85,8 @@ func (k *Kubelet) evict(ctx context.Context, pod *core.Pod, v eviction.Verdict) 
 }
 
 // markDisrupted is called for each status that a pod has on its way to its end
-// that the node ends.
-func (k *Kubelet) markDisrupted(status *core.PodStatus, reason, message string) {
+// that the node ends. why is the message of its condition DisruptionTarget.
+func (k *Kubelet) markDisrupted(status *core.PodStatus, reason, message, why string) {
 	status.Phase, status.Reason, status.Message = corev1.PodFailed, reason, message
 	for i := range status.Conditions {
 		if status.Conditions[i].Type == corev1.DisruptionTarget {
@@ -94,7 +94,7 @@ func (k *Kubelet) markDisrupted(status *core.PodStatus, reason, message string) 
 		}
 	}
 	status.Conditions = append(status.Conditions, core.PodCondition{
-		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonTerminationByKubelet, Message: message,
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonTerminationByKubelet, Message: why,
 		LastTransitionTime: metav1.NewTime(k.clock.Now()),
 	})
 }

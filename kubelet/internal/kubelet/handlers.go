@@ -74,7 +74,12 @@ func (k *Kubelet) admit(pod *core.Pod) admit.Decision {
 	if sysctls := admit.Sysctls(pod, k.config.UnsafeSysctls); !sysctls.Admitted {
 		return sysctls
 	}
-	return admit.Pod(pod, k.others(pod, k.allocations.Granted), k.node.Node(), podmanager.IsStatic(pod), admit.Features, volume.Check, k.checkImageVolumes)
+	others := k.others(pod, k.allocations.Granted)
+	decision := admit.Pod(pod, others, k.node.Node(), podmanager.IsStatic(pod), admit.Features, volume.Check, k.checkImageVolumes)
+	if decision.NoRoom != "" && podmanager.IsCritical(pod) {
+		return k.makeRoom(pod, others, decision)
+	}
+	return decision
 }
 
 // active says that the pod holds resources of the node.

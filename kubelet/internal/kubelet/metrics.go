@@ -23,6 +23,7 @@ type metrics struct {
 	operationTime  *prometheus.HistogramVec
 	operationFails *prometheus.CounterVec
 	evictions      *prometheus.CounterVec
+	preemptions    *prometheus.CounterVec
 	counts         map[podruntime.Counted]prometheus.Counter
 
 	podStart, podStartTotal prometheus.Histogram
@@ -51,6 +52,7 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 		operationFails: prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: "kubelet", Name: "runtime_operations_errors_total", Help: "Cumulative number of runtime operation errors by operation type."}, []string{"operation_type"}),
 	}
 	m.evictions = prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: "kubelet", Name: "evictions", Help: "Cumulative number of pod evictions by eviction signal"}, []string{"eviction_signal"})
+	m.preemptions = prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: "kubelet", Name: "preemptions", Help: "Cumulative number of pod preemptions by preemption resource"}, []string{"preemption_signal"})
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Subsystem: "kubelet", Name: name, Help: help})
 	}
@@ -67,7 +69,7 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 	m.measureNode(registry)
 	m.probes = newProbeMetrics()
 	registry.MustRegister(m.shutdownStart, m.streams, m.streamErrors, m.streamLatency)
-	registry.MustRegister(m.evictions, m.workerStart, m.work, m.relist, m.relistInterval, m.operations, m.operationTime, m.operationFails)
+	registry.MustRegister(m.evictions, m.preemptions, m.workerStart, m.work, m.relist, m.relistInterval, m.operations, m.operationTime, m.operationFails)
 	return m
 }
 

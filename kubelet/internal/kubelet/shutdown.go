@@ -51,7 +51,7 @@ func (k *Kubelet) endForShutdown(pod *core.Pod, grace int64, done chan<- struct{
 		GracePeriod: &grace, Evict: true, Done: done,
 		Status: func(status *core.PodStatus) {
 			if status.Phase != corev1.PodSucceeded {
-				k.markDisrupted(status, shutdown.Reason, shutdown.Message)
+				k.markDisrupted(status, shutdown.Reason, shutdown.Message, shutdown.Message)
 			}
 		},
 	}})

@@ -55,6 +55,12 @@ func IsMirrorOf(mirror, pod *core.Pod) bool {
 		mirror.Annotations[core.ConfigMirrorAnnotation] == pod.Annotations[core.ConfigHashAnnotation]
 }
 
+// IsCritical says that the node is no node without the pod: static pods, and
+// those that the cluster can't do without.
+func IsCritical(pod *core.Pod) bool {
+	return IsStatic(pod) || IsMirror(pod) || pod.Spec.Priority != nil && *pod.Spec.Priority >= core.SystemCriticalPriority
+}
+
 // Set adds the pod, or replaces what was there of it.
 func (m *Manager) Set(pod *core.Pod) {
 	m.mu.Lock()

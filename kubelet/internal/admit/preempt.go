@@ -1,0 +1,61 @@
+package admit
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/kubelet/internal/cgroup"
+	"kctl/kubelet/internal/podmanager"
+	"kctl/proto/core"
+)
+
+// Victims are the pods that have to end for a critical pod to have room, none
+// more than it takes; none at all if that does not help. Pods of the lower
+// classes of service go first, among them those of the lower priority (Kubernetes
+// docs, "Guaranteed Scheduling For Critical Add-On Pods"), before all of them those
+// that end anyway, as leaving says.
+func Victims(pod *core.Pod, others []*core.Pod, allocatable corev1.ResourceList, leaving func(*core.Pod) bool) []*core.Pod {
+	var staying, victims []*core.Pod
+	for _, other := range others {
+		if mayPreempt(pod, other) {
+			victims = append(victims, other)
+		} else {
+			staying = append(staying, other)
+		}
+	}
+	if !fits(pod, staying, allocatable).Admitted {
+		return nil
+	}
+	slices.SortStableFunc(victims, func(a, b *core.Pod) int {
+		return cmp.Or(cmp.Compare(worth(b, leaving), worth(a, leaving)), cmp.Compare(priority(b), priority(a)))
+	})
+	// Whoever is worth most is the first to be asked whether it may stay.
+	return slices.DeleteFunc(victims, func(victim *core.Pod) bool {
+		spared := fits(pod, append(staying, victim), allocatable).Admitted
+		if spared {
+			staying = append(staying, victim)
+		}
+		return spared
+	})
+}
+
+func mayPreempt(pod, other *core.Pod) bool {
+	return !podmanager.IsCritical(other) || pod.Spec.Priority != nil && other.Spec.Priority != nil && *pod.Spec.Priority > *other.Spec.Priority
+}
+
+// worth orders pods by how late they are to go.
+func worth(pod *core.Pod, leaving func(*core.Pod) bool) int {
+	if leaving(pod) {
+		return -1
+	}
+	return slices.Index([]corev1.PodQOSClass{corev1.PodQOSBestEffort, corev1.PodQOSBurstable, corev1.PodQOSGuaranteed}, cgroup.QOSClass(pod))
+}
+
+func priority(pod *core.Pod) int32 {
+	if pod.Spec.Priority == nil {
+		return 0
+	}
+	return *pod.Spec.Priority
+}
