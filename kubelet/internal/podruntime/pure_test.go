@@ -83,6 +83,7 @@ func TestHostname(t *testing.T) {
 		{"p", core.PodSpec{SetHostnameAsFQDN: &yes}, "p", ""},
 		{long, core.PodSpec{Subdomain: "sub", SetHostnameAsFQDN: &yes}, "", "64 characters"},
 		{"p", core.PodSpec{HostnameOverride: &override}, "other", ""},
+		{"p", core.PodSpec{HostnameOverride: &override, Hostname: "h", Subdomain: "sub"}, "other", ""},
 	} {
 		got, err := m.hostname(&core.Pod{ObjectMeta: metav1.ObjectMeta{Name: c.name, Namespace: "ns"}, Spec: c.spec})
 		if got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
@@ -101,6 +102,11 @@ func TestHostsFile(t *testing.T) {
 		"\n# Entries added by HostAliases.\n1.2.3.4\ta\tb\n"
 	if err != nil || string(got) != want {
 		t.Errorf("hosts = %q, %v", got, err)
+	}
+	override := "other.test"
+	pod.Spec.HostnameOverride = &override
+	if got, err = m.hosts(pod, []string{"10.0.0.2"}); err != nil || !strings.HasPrefix(string(got), managedHosts+"10.0.0.2\tother.test\n") {
+		t.Errorf("hosts with an override = %q, %v", got, err)
 	}
 	pod.Spec.HostNetwork = true
 	node, err := os.ReadFile(hostsPath)

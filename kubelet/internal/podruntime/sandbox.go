@@ -48,9 +48,6 @@ func (m *Manager) sandboxConfig(pod *core.Pod, attempt uint32) (*runtimeapi.PodS
 
 // hostname is what the pod's containers see as the name of their host.
 func (m *Manager) hostname(pod *core.Pod) (string, error) {
-	if override := pod.Spec.HostnameOverride; override != nil && *override != "" {
-		return *override, nil
-	}
 	name, domain := m.hostAndDomain(pod)
 	if pod.Spec.SetHostnameAsFQDN == nil || !*pod.Spec.SetHostnameAsFQDN || domain == "" {
 		return name, nil
@@ -62,8 +59,12 @@ func (m *Manager) hostname(pod *core.Pod) (string, error) {
 }
 
 // hostAndDomain are the pod's name as a DNS label, and its domain if it has a
-// subdomain.
+// subdomain: what it calls itself. A name that overrides all others is whole
+// (KEP-4762).
 func (m *Manager) hostAndDomain(pod *core.Pod) (name, domain string) {
+	if override := pod.Spec.HostnameOverride; override != nil && *override != "" {
+		return *override, ""
+	}
 	name = pod.Spec.Hostname
 	if name == "" {
 		name = pod.Name
