@@ -15,6 +15,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -85,6 +86,9 @@ type Config struct {
 	// What the kubelet's port tells of the running program, and lets be changed.
 	Profiling  bool
 	DebugFlags bool
+	NodeLogs   bool // of the machine: /var/log
+	// Flags are those that the program was started with; nil for one that had none.
+	Flags *pflag.FlagSet
 
 	HealthzAddress string
 	HealthzPort    int32
@@ -172,7 +176,7 @@ func New() *Config {
 		RootDir: "/var/lib/kubelet", PodLogsDir: "/var/log/pods", CertDir: "/var/lib/kubelet/pki",
 		RuntimeEndpoint: "unix:///run/containerd/containerd.sock", RuntimeTimeout: 2 * time.Minute,
 		EnableServer: true, Address: "127.0.0.1", Port: 10250, Authorization: "Webhook", WebhookTokens: true,
-		HealthzAddress: "127.0.0.1", HealthzPort: 10248, Profiling: true, DebugFlags: true,
+		HealthzAddress: "127.0.0.1", HealthzPort: 10248, Profiling: true, DebugFlags: true, NodeLogs: true,
 		CgroupDriver: cgroup.Cgroupfs, CgroupsPerQOS: true,
 		FileEvery: 20 * time.Second, HTTPEvery: 20 * time.Second, SyncEvery: time.Minute,
 		StatusEvery: 10 * time.Second, ReportEvery: 5 * time.Minute, LeaseDuration: 40 * time.Second,

@@ -72,6 +72,7 @@ func (c *Config) nodeFields(f *kubeletv1beta1.KubeletConfiguration) []field {
 		{"healthzBindAddress", "healthz-bind-address", set(&c.HealthzAddress, f.HealthzBindAddress)},
 		{"enableProfilingHandler", "", setPointer(&c.Profiling, f.EnableProfilingHandler)},
 		{"enableDebugFlagsHandler", "", setPointer(&c.DebugFlags, f.EnableDebugFlagsHandler)},
+		{"enableSystemLogHandler", "", setPointer(&c.NodeLogs, f.EnableSystemLogHandler)},
 		{"clusterDomain", "cluster-domain", set(&c.ClusterDomain, f.ClusterDomain)},
 		{"clusterDNS", "cluster-dns", set(&c.ClusterDNS, f.ClusterDNS)},
 		{"resolvConf", "resolv-conf", setPointer(&c.ResolvConf, f.ResolverConfig)},

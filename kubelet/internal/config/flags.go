@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -110,7 +111,7 @@ func pairs(text, separator string, take func(key, value string) error) error {
 
 type labelsFlag map[string]string
 
-func (f *labelsFlag) String() string { return "" }
+func (f *labelsFlag) String() string { return joined(*f, "=") }
 func (f *labelsFlag) Type() string   { return "labels" }
 func (f *labelsFlag) Set(text string) error {
 	if *f == nil {
@@ -148,7 +149,7 @@ func (f *taintsFlag) Set(text string) error {
 
 type headerFlag http.Header
 
-func (f *headerFlag) String() string { return "" }
+func (f *headerFlag) String() string { return "" } // they may be credentials
 func (f *headerFlag) Type() string   { return "headers" }
 func (f *headerFlag) Set(text string) error {
 	if *f == nil {
@@ -162,8 +163,14 @@ func (f *headerFlag) Set(text string) error {
 
 type resourcesFlag corev1.ResourceList
 
-func (f *resourcesFlag) String() string { return "" }
-func (f *resourcesFlag) Type() string   { return "resources" }
+func (f *resourcesFlag) String() string {
+	texts := map[string]string{}
+	for name, quantity := range *f {
+		texts[string(name)] = quantity.String()
+	}
+	return joined(texts, "=")
+}
+func (f *resourcesFlag) Type() string { return "resources" }
 func (f *resourcesFlag) Set(text string) error {
 	if *f == nil {
 		*f = resourcesFlag{}
@@ -187,16 +194,26 @@ func setResource(list corev1.ResourceList, key, value string) error {
 // thresholdsFlag is a list of signal<value; an empty one is no threshold.
 type thresholdsFlag map[string]string
 
-func (f *thresholdsFlag) String() string        { return "" }
+func (f *thresholdsFlag) String() string        { return joined(*f, "<") }
 func (f *thresholdsFlag) Type() string          { return "thresholds" }
 func (f *thresholdsFlag) Set(text string) error { return setPairs((*map[string]string)(f), text, "<") }
 
 // settingsFlag is a list of signal=value.
 type settingsFlag map[string]string
 
-func (f *settingsFlag) String() string        { return "" }
+func (f *settingsFlag) String() string        { return joined(*f, "=") }
 func (f *settingsFlag) Type() string          { return "settings" }
 func (f *settingsFlag) Set(text string) error { return setPairs((*map[string]string)(f), text, "=") }
+
+// joined is what Set of a list of pairs takes, in the order of the keys.
+func joined(values map[string]string, separator string) string {
+	pairs := make([]string, 0, len(values))
+	for key, value := range values {
+		pairs = append(pairs, key+separator+value)
+	}
+	slices.Sort(pairs)
+	return strings.Join(pairs, ",")
+}
 
 func setPairs(into *map[string]string, text, separator string) error {
 	*into = map[string]string{}

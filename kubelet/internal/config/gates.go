@@ -13,7 +13,6 @@ var gates = map[string]bool{
 	"DRAConsumableCapacity": false, "DRAPartitionableDevices": false, "DRADeviceBindingConditions": false,
 	"DynamicResourceAllocation": false, "NodeSwap": false, "KubeletTracing": false, "NodeLogQuery": false,
 	"KubeletPodResourcesGet": false, "KubeletPodResourcesDynamicResources": false,
-	"ComponentFlagz": false, "ComponentStatusz": false,
 }
 
 // PullsAtOnce is how many images are pulled at one time; zero for the default.

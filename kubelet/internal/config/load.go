@@ -18,6 +18,7 @@ import (
 // Load reads the file that --config names, with those of --config-dir over it, if
 // any, into what no flag set.
 func (c *Config) Load(fs *pflag.FlagSet) error {
+	c.Flags = fs
 	if c.File == "" && c.Dir == "" {
 		return nil
 	}

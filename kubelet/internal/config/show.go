@@ -28,7 +28,7 @@ func (c *Config) Document() *kubeletv1beta1.KubeletConfiguration {
 		UserNamespaces: &kubeletv1beta1.UserNamespaces{IDsPerPod: &c.IDsPerPod},
 		RegisterNode:   &c.Register, RegisterWithTaints: c.Taints,
 		ContainerRuntimeEndpoint: c.RuntimeEndpoint, RuntimeRequestTimeout: duration(c.RuntimeTimeout),
-		EnableProfilingHandler: &c.Profiling, EnableDebugFlagsHandler: &c.DebugFlags,
+		EnableProfilingHandler: &c.Profiling, EnableDebugFlagsHandler: &c.DebugFlags, EnableSystemLogHandler: &c.NodeLogs,
 		ServerTLSBootstrap: c.ServerTLSBootstrap, RotateCertificates: c.RotateCertificates,
 		FailSwapOn: &c.FailSwapOn, SystemReserved: amounts(c.SystemReserved), KubeReserved: amounts(c.KubeReserved),
 		CrashLoopBackOff:    kubeletv1beta1.CrashLoopBackOffConfig{MaxContainerRestartPeriod: &metav1.Duration{Duration: c.MaxBackOff}},

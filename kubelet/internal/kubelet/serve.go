@@ -12,6 +12,9 @@ import (
 	"kctl/kubelet/internal/server/auth"
 )
 
+// nodeLogs is where the machine keeps its logs.
+const nodeLogs = "/var/log"
+
 // serve answers on the kubelet's port until ctx ends; listening is called once
 // the port is known.
 func (k *Kubelet) serve(ctx context.Context, listening func()) error {
@@ -23,6 +26,10 @@ func (k *Kubelet) serve(ctx context.Context, listening func()) error {
 		PodUsage: k.usages.get, ProbeMetrics: k.metrics.probes.registry,
 		Capacity: func() corev1.ResourceList { return k.node.Node().Status.Capacity },
 		Clock:    k.clock, Logger: k.logger, Profiling: k.config.Profiling,
+	}
+	config.Pages.Started, config.Pages.Flags = k.clock.Now(), k.config.Flags
+	if k.config.NodeLogs {
+		config.NodeLogs = nodeLogs
 	}
 	if k.config.DebugFlags {
 		config.Log = &k.config.Log

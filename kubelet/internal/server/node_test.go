@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/pflag"
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -169,7 +170,10 @@ func newServer(t *testing.T, n *oneNode, accept auth.Authentication) *Server {
 	t.Helper()
 	ofProbes := prometheus.NewRegistry()
 	ofProbes.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "of_probes"}))
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	flags.String("node-name", "node-1", "")
 	s, err := New(Config{
+		Pages: daemon.Pages{Flags: flags}, NodeLogs: filepath.Dir(n.logPath),
 		ProbeMetrics: ofProbes, Capacity: func() corev1.ResourceList { return corev1.ResourceList{"memory": resource.MustParse("1Ki")} },
 		NodeName:      "node-1",
 		Authenticator: auth.NewAuthenticator(accept, nil, clock.RealClock{}), Authorizer: auth.AlwaysAllow(),

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -59,6 +60,11 @@ type Config struct {
 	Metrics *prometheus.Registry
 	// Configz is the kubelet's configuration as /configz shows it; may be nil.
 	Configz func() any
+	// Pages are /statusz and /flagz; without flags there is no /flagz.
+	Pages daemon.Pages
+	// NodeLogs is the directory whose files are read at /logs/; "" where that is not
+	// wanted.
+	NodeLogs string
 	// Log is changed at /debug/flags/v; nil where that is not wanted.
 	Log *daemon.LogOptions
 	// Profiling serves the Go runtime's profiles.
@@ -130,6 +136,8 @@ func (s *Server) routes(e *gin.Engine) {
 			e.GET("/"+endpoint+"/:check", gin.WrapH(s.Health))
 		}
 	}
+	s.tellOf(e)
+	e.GET("/logs/*file", s.nodeLogs())
 	debug := gin.WrapH(daemon.Debug(s.Log, s.Logger))
 	if s.Profiling {
 		e.GET("/debug/pprof/*profile", debug)
@@ -149,6 +157,20 @@ func (s *Server) routes(e *gin.Engine) {
 	}
 	e.POST("/run/:namespace/:pod/:container", s.run)
 	e.POST("/run/:namespace/:pod/:container/:last", s.run)
+}
+
+// tellOf adds what the program tells of itself; /statusz names what there is.
+func (s *Server) tellOf(e *gin.Engine) {
+	mux := http.NewServeMux()
+	s.Pages.Program, s.Pages.Clock = "kubelet", s.Clock
+	s.Pages.Paths = []string{daemon.ConfigPath, "/healthz", "/livez", "/logs", "/metrics", "/pods", "/readyz", "/runningpods", "/stats"}
+	if s.Pages.Flags != nil {
+		s.Pages.Paths = append(s.Pages.Paths, daemon.FlagsPath)
+		e.GET(daemon.FlagsPath, gin.WrapH(mux))
+	}
+	slices.Sort(s.Pages.Paths)
+	s.Pages.AddTo(mux)
+	e.GET(daemon.StatusPath, gin.WrapH(mux))
 }
 
 // ServeHTTP answers one request.

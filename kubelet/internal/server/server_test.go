@@ -37,7 +37,7 @@ func TestNothingIsOpen(t *testing.T) {
 	}
 	paths := map[string]string{"/none": "GET", "/": "GET", "/pods/../exec": "POST"}
 	for _, r := range routes {
-		paths[strings.NewReplacer(":namespace", "ns", ":pod", "p", ":container", "c", ":last", "c", ":uid", "uid-1", ":check", "ping").Replace(r.Path)] = r.Method
+		paths[strings.NewReplacer(":namespace", "ns", ":pod", "p", ":container", "c", ":last", "c", ":uid", "uid-1", ":check", "ping", "*file", "0.log", "*profile", "heap").Replace(r.Path)] = r.Method
 	}
 	for path, method := range paths {
 		w := httptest.NewRecorder()
@@ -116,6 +116,13 @@ func TestAnswers(t *testing.T) {
 		{"GET", "/debug/pprof/cmdline", 200, "server.test"},
 		{"GET", "/debug/flags", 200, "v\n"},
 		{"PUT", "/debug/flags/v", 400, "must be a number"},
+		{"GET", "/statusz", 200, "\nkubelet statusz\n"},
+		{"GET", "/flagz", 200, "node-name: node-1\n"},
+		{"GET", "/logs/", 200, `<a href="0.log">0.log</a>`},
+		{"GET", "/logs/0.log", 200, "2026-11-21T09:00:00Z stdout F one\n"},
+		{"GET", "/logs/none", 404, ""},
+		{"GET", "/logs/../pods", 404, ""},
+		{"POST", "/logs/0.log", 405, ""},
 		{"GET", "/none", 404, ""},
 	} {
 		code, body := do(t, server, c.method, c.path)

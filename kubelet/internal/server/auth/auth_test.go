@@ -208,6 +208,8 @@ func TestSubresources(t *testing.T) {
 		"/runningpods":            {"pods", "proxy"},
 		"/healthz/syncloop":       {"healthz", "proxy"},
 		"/configz":                {"configz", "proxy"},
+		"/flagz":                  {"configz"},
+		"/statusz":                {"statusz"},
 		"//metrics":               {"proxy"},
 		"/":                       {"proxy"},
 		"/stats/../exec/ns/p/c":   {"stats"}, // no such route

@@ -152,6 +152,10 @@ func subresourcesOf(path string) []string {
 		return []string{"pods", "proxy"}
 	case "healthz", "livez", "readyz":
 		return []string{"healthz", "proxy"}
+	case "statusz":
+		return []string{"statusz"}
+	case "flagz":
+		return []string{"configz"}
 	case "configz":
 		return []string{"configz", "proxy"}
 	}
