@@ -72,7 +72,7 @@ func Bootstrap(ctx context.Context, path, bootstrapPath string, o Options) error
 	if err != nil {
 		return fmt.Errorf("--bootstrap-kubeconfig: %w", err)
 	}
-	if err := o.obtain(ctx, client); err != nil {
+	if err := o.obtain(ctx, client, func() {}); err != nil {
 		return err
 	}
 	return o.writeKubeconfig(path, cfg)
@@ -126,13 +126,15 @@ func pairOf(cfg *rest.Config) (*pki.Pair, error) {
 }
 
 // obtain gets a certificate and writes it, again and again until that has
-// worked; its only error is that of ctx.
-func (o Options) obtain(ctx context.Context, client *rest.Client) error {
+// worked; its only error is that of ctx. failed is called for each time that it has
+// not.
+func (o Options) obtain(ctx context.Context, client *rest.Client, failed func()) error {
 	for failures := 1; ; failures++ {
 		err := o.obtainOnce(ctx, client)
 		if err == nil || ctx.Err() != nil {
 			return ctx.Err()
 		}
+		failed()
 		o.Logger.Warn("no certificate yet", zap.String("file", o.File()), zap.Error(err))
 		if err := rest.Sleep(ctx, o.Clock, retry.Delay(failures)); err != nil {
 			return err

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -239,9 +240,18 @@ func TestRotation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.decide = func(r *certificatesv1.CertificateSigningRequest, n int) {
+		if n == 2 {
+			r.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateDenied, Status: corev1.ConditionTrue}}
+			return
+		}
+		r.Status.Certificate = s.sign(r.Spec.Request, int64(n))
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- (&Rotator{Options: o, Client: client, Rotated: client.Reconnect}).Run(ctx) }()
+	rotator, registry := &Rotator{Options: o, Client: client, Rotated: client.Reconnect}, prometheus.NewRegistry()
+	rotator.Register(registry)
+	go func() { done <- rotator.Run(ctx) }()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	deadline := time.After(time.Minute)
@@ -250,7 +260,7 @@ func TestRotation(t *testing.T) {
 		defer s.mu.Unlock()
 		return append([]string{}, s.callers...)
 	}
-	for len(seen()) < 3 { // the bootstrap and two rotations
+	for len(seen()) < 4 { // the bootstrap, one that is refused, and two rotations
 		select {
 		case <-tick.C:
 			clock.Step(10 * time.Minute)
@@ -262,10 +272,33 @@ func TestRotation(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
+	if left := value(t, registry, "kubelet_certificate_manager_client_ttl_seconds"); left >= 3600 {
+		t.Errorf("a certificate for an hour is valid for %v s", left)
+	}
+	if failures := value(t, registry, "kubelet_certificate_manager_client_expiration_renew_errors"); failures != 1 {
+		t.Errorf("%v failures", failures)
+	}
 	// Each asks with what the one before it got, on a connection of its own.
-	if got := strings.Join(seen()[:3], " "); got != " 1 2" {
+	if got := strings.Join(seen()[:4], " "); got != " 1 1 3" {
 		t.Errorf("callers %q", got)
 	}
+}
+
+// value is what a metric says.
+func value(t *testing.T, registry *prometheus.Registry, name string) float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() == name {
+			m := family.GetMetric()[0]
+			return m.GetGauge().GetValue() + m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
+		}
+	}
+	t.Fatalf("no metric %s", name)
+	return 0
 }
 
 func TestAdoptTakesTheKubeconfigsOwnCertificateFirst(t *testing.T) {
@@ -321,8 +354,13 @@ func TestServing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	rotated, done := make(chan struct{}, 1), make(chan error, 1)
 	rotator := Rotator{Options: o, Client: client, Rotated: func() { rotated <- struct{}{} }}
+	registry := prometheus.NewRegistry()
+	rotator.Register(registry)
 	go func() { done <- rotator.Run(ctx) }()
 	<-rotated
+	if n := value(t, registry, "kubelet_certificate_manager_server_rotation_seconds"); n != 1 {
+		t.Errorf("%v certificates replaced", n)
+	}
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)

@@ -65,6 +65,8 @@ type Rotator struct {
 	Client *rest.Client
 	// Rotated is called when there is a new certificate; it may be nil.
 	Rotated func()
+
+	measures measures
 }
 
 // Run waits and rotates until ctx ends.
@@ -81,8 +83,12 @@ func (r *Rotator) Run(ctx context.Context) error {
 				return nil // ctx has ended
 			}
 		}
-		if err := r.obtain(ctx, r.Client); err != nil {
+		old, unreadable := r.leaf()
+		if err := r.obtain(ctx, r.Client, r.measures.failed); err != nil {
 			return nil // ctx has ended
+		}
+		if unreadable == nil {
+			r.measures.replaced(r.Clock.Since(old.NotBefore))
 		}
 		if r.Rotated != nil {
 			r.Rotated()
@@ -99,21 +105,17 @@ const nap = 10 * time.Minute
 // left of it from now, because signers date back. One that we signed ourselves
 // is no good for long.
 func (r *Rotator) due() (time.Time, error) {
-	pair, err := pki.Load(r.File(), r.File())
-	if err != nil {
-		return time.Time{}, fmt.Errorf("certificate: %w", err)
-	}
-	cert, err := pair.TLS()
+	leaf, err := r.leaf()
 	if err != nil {
 		return time.Time{}, fmt.Errorf("certificate: %w", err)
 	}
 	now := r.Clock.Now().Round(0)
-	if bytes.Equal(cert.Leaf.RawIssuer, cert.Leaf.RawSubject) {
+	if bytes.Equal(leaf.RawIssuer, leaf.RawSubject) {
 		return now, nil
 	}
-	life, left := cert.Leaf.NotAfter.Sub(cert.Leaf.NotBefore), cert.Leaf.NotAfter.Sub(now)
+	life, left := leaf.NotAfter.Sub(leaf.NotBefore), leaf.NotAfter.Sub(now)
 	lived := time.Duration(float64(life) * (0.7 + 0.2*rand.Float64()))
 	due := now.Add(max(lived-(life-left), left/10))
-	r.Logger.Info("certificate", zap.String("file", r.File()), zap.Time("expires", cert.Leaf.NotAfter), zap.Time("rotation", due))
+	r.Logger.Info("certificate", zap.String("file", r.File()), zap.Time("expires", leaf.NotAfter), zap.Time("rotation", due))
 	return due, nil
 }

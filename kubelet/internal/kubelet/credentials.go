@@ -66,10 +66,12 @@ func (k *Kubelet) servingIPs() []net.IP {
 func (k *Kubelet) runRotators(run func(name string, f func(context.Context) error)) {
 	if k.config.RotateCertificates {
 		rotator := certificate.Rotator{Options: k.certificates(), Client: k.client, Rotated: k.client.Reconnect}
+		rotator.Register(k.registry)
 		run("client certificate", rotator.Run)
 	}
 	if k.config.ServerTLSBootstrap {
 		rotator := certificate.Rotator{Options: k.servingCertificates(), Client: k.client}
+		rotator.Register(k.registry)
 		run("serving certificate", rotator.Run)
 	}
 }
