@@ -6,10 +6,11 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/opencontainers/cgroups"
-	"github.com/opencontainers/cgroups/manager"
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -56,7 +57,27 @@ type Options struct {
 type Manager struct {
 	Options
 	naming    naming
+	mounts    map[string]string // see findMounts
 	burstable burstable
+	partly    partly
+}
+
+// partly are pods whose groups may be in some hierarchies only: it did not work to
+// make or to remove them. The map is made when all hierarchies have been looked
+// into once.
+type partly struct {
+	sync.Mutex
+	pods map[types.UID]corev1.PodQOSClass
+}
+
+func (p *partly) note(uid types.UID, class corev1.PodQOSClass, err error) {
+	p.Lock()
+	defer p.Unlock()
+	if err == nil {
+		delete(p.pods, uid)
+	} else if p.pods != nil {
+		p.pods[uid] = class
+	}
 }
 
 // New makes the groups above the pods.
@@ -68,6 +89,9 @@ func New(o Options) (*Manager, error) {
 	m := &Manager{Options: o, naming: names}
 	if !o.PerQOS {
 		return m, nil
+	}
+	if m.mounts, err = findMounts(names); err != nil {
+		return nil, fmt.Errorf("control groups can not be kept on this machine: %w", err)
 	}
 	all := &cgroups.Resources{}
 	if cpu, ok := o.Allocatable[corev1.ResourceCPU]; ok {
@@ -168,6 +192,7 @@ func (m *Manager) set(pod *core.Pod, milliCPU, memory int64) error {
 	err := m.naming.holds(pod.UID)
 	if err == nil {
 		err = m.create(podGroup(pod), r)
+		m.partly.note(pod.UID, QOSClass(pod), err)
 	}
 	if err == nil {
 		err = m.shareBurstable(pod, requests.Cpu().MilliValue(), false)
@@ -183,18 +208,10 @@ func (m *Manager) Exists(pod *core.Pod) bool {
 	if !m.PerQOS {
 		return true
 	}
-	g, err := m.group(podGroup(pod), nil)
-	if err != nil {
-		return false
-	}
-	// Not g.Exists, which looks for the devices hierarchy only: that one is left
-	// to the container runtime.
-	for _, dir := range g.GetPaths() {
-		if cgroups.PathExists(dir) {
-			return true
-		}
-	}
-	return false
+	// Not the group's own Exists, which looks for the devices hierarchy only: that
+	// one is left to the container runtime.
+	dirs, err := m.dirs(podGroup(pod))
+	return err == nil && slices.ContainsFunc(dirs, cgroups.PathExists)
 }
 
 // Processes counts what runs in a pod's group; nothing is known of pods that
@@ -203,54 +220,25 @@ func (m *Manager) Processes(pod *core.Pod) int {
 	if !m.PerQOS {
 		return 0
 	}
-	g, err := m.group(podGroup(pod), nil)
+	dirs, err := m.dirs(podGroup(pod))
 	if err != nil {
 		return 0
 	}
 	most := 0
-	for _, dir := range g.GetPaths() { // not all hierarchies need have them
+	for _, dir := range dirs { // not all hierarchies need have them
 		pids, _ := cgroups.GetAllPids(dir)
 		most = max(most, len(pids))
 	}
 	return most
 }
 
-// Pods are the pods that have a group, by class.
-func (m *Manager) Pods() (map[types.UID]corev1.PodQOSClass, error) {
-	pods := map[types.UID]corev1.PodQOSClass{}
-	if !m.PerQOS {
-		return pods, nil
-	}
-	for group, class := range map[string]corev1.PodQOSClass{
-		podsGroup:                             corev1.PodQOSGuaranteed,
-		path.Join(podsGroup, burstableGroup):  corev1.PodQOSBurstable,
-		path.Join(podsGroup, bestEffortGroup): corev1.PodQOSBestEffort,
-	} {
-		g, err := m.group(group, nil)
-		if err != nil {
-			return nil, err
-		}
-		for _, dir := range g.GetPaths() {
-			entries, err := os.ReadDir(dir)
-			if err != nil && !errors.Is(err, os.ErrNotExist) {
-				return nil, fmt.Errorf("listing control groups: %w", err)
-			}
-			for _, e := range entries {
-				if uid, ok := m.naming.pod(group, e.Name()); ok && e.IsDir() {
-					pods[uid] = class
-				}
-			}
-		}
-	}
-	return pods, nil
-}
-
 // Destroy ends by force what still runs in a pod's group, and removes it. It is
 // no error if there is none.
-func (m *Manager) Destroy(uid types.UID, class corev1.PodQOSClass) error {
+func (m *Manager) Destroy(uid types.UID, class corev1.PodQOSClass) (err error) {
 	if !m.PerQOS {
 		return nil
 	}
+	defer func() { m.partly.note(uid, class, err) }()
 	defer m.observe("destroy")()
 	pod := &core.Pod{}
 	pod.UID, pod.Status.QOSClass = uid, class
@@ -332,13 +320,6 @@ func (m *Manager) create(name string, r *cgroups.Resources) error {
 		return fmt.Errorf("setting the limits of %s: %w", m.naming.name(name), err)
 	}
 	return nil
-}
-
-func (m *Manager) group(name string, r *cgroups.Resources) (cgroups.Manager, error) {
-	if r == nil {
-		r = &cgroups.Resources{}
-	}
-	return manager.New(m.naming.place(name, r))
 }
 
 func setShares(r *cgroups.Resources, shares uint64) {

@@ -1,0 +1,116 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/opencontainers/cgroups"
+	"github.com/opencontainers/cgroups/manager"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// findMounts learns where the hierarchies of cgroup v1 are, by the controllers in
+// them, because looking for them costs more than all that is done in them. It
+// returns nil where there is one hierarchy only, and where systemd makes groups.
+func findMounts(names naming) (map[string]string, error) {
+	if names.systemd || cgroups.IsCgroup2UnifiedMode() {
+		return nil, nil
+	}
+	place := names.place(podsGroup, &cgroups.Resources{SkipDevices: true})
+	g, err := manager.New(place)
+	if err != nil {
+		return nil, err
+	}
+	mounts := map[string]string{}
+	for controller, dir := range g.GetPaths() {
+		mount, ok := strings.CutSuffix(dir, place.Path)
+		if !ok {
+			return nil, nil // it is somewhere else than where it is asked for
+		}
+		mounts[controller] = mount
+	}
+	return mounts, nil
+}
+
+// group is what makes, sets and removes the group of that name.
+func (m *Manager) group(name string, r *cgroups.Resources) (cgroups.Manager, error) {
+	if r == nil {
+		r = &cgroups.Resources{SkipDevices: true}
+	}
+	place := m.naming.place(name, r)
+	if m.mounts == nil {
+		return manager.New(place)
+	}
+	dirs := map[string]string{} // the manager keeps it
+	for controller, mount := range m.mounts {
+		dirs[controller] = mount + place.Path
+	}
+	return manager.NewWithPaths(place, dirs)
+}
+
+// dirs are a group's, each once: a hierarchy may have several controllers.
+func (m *Manager) dirs(name string) ([]string, error) {
+	g, err := m.group(name, nil)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Compact(slices.Sorted(maps.Values(g.GetPaths()))), nil
+}
+
+// Pods are the pods that have a group, by class. All hierarchies are looked into
+// the first time only, for what others have left in some of them. What this
+// Manager made is in all, and what it could not make or remove it knows.
+func (m *Manager) Pods() (map[types.UID]corev1.PodQOSClass, error) {
+	if !m.PerQOS {
+		return map[types.UID]corev1.PodQOSClass{}, nil
+	}
+	m.partly.Lock()
+	defer m.partly.Unlock()
+	if m.partly.pods == nil {
+		pods, err := m.listed(func(dirs []string) []string { return dirs })
+		if err != nil {
+			return nil, err
+		}
+		m.partly.pods = map[types.UID]corev1.PodQOSClass{}
+		return pods, nil
+	}
+	pods, err := m.listed(func(dirs []string) []string { return dirs[:min(1, len(dirs))] })
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(pods, m.partly.pods)
+	return pods, nil
+}
+
+// listed are the pods that have a group in those hierarchies that are chosen.
+func (m *Manager) listed(choose func(dirs []string) []string) (map[types.UID]corev1.PodQOSClass, error) {
+	pods := map[types.UID]corev1.PodQOSClass{}
+	for group, class := range map[string]corev1.PodQOSClass{
+		podsGroup:                             corev1.PodQOSGuaranteed,
+		path.Join(podsGroup, burstableGroup):  corev1.PodQOSBurstable,
+		path.Join(podsGroup, bestEffortGroup): corev1.PodQOSBestEffort,
+	} {
+		dirs, err := m.dirs(group)
+		if err != nil {
+			return nil, err
+		}
+		for _, dir := range choose(dirs) {
+			entries, err := os.ReadDir(dir)
+			if err != nil && !errors.Is(err, os.ErrNotExist) {
+				return nil, fmt.Errorf("listing control groups: %w", err)
+			}
+			for _, e := range entries {
+				if uid, ok := m.naming.pod(group, e.Name()); ok && e.IsDir() {
+					pods[uid] = class
+				}
+			}
+		}
+	}
+	return pods, nil
+}
