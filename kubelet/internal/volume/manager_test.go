@@ -231,13 +231,19 @@ func TestFSGroupOwnsVolumes(t *testing.T) {
 	needsMounts(t)
 	m := newManager(t, newStore())
 	group := int64(4321)
-	pod := podWith(secretVolume(), tokenVolume(), emptyDirVolume("scratch", ""))
+	pod := podWith(secretVolume(), tokenVolume(), emptyDirVolume("scratch", ""), emptyDirVolume("ram", corev1.StorageMediumMemory))
 	pod.Spec.SecurityContext = &corev1.PodSecurityContext{FSGroup: &group}
 	mustMount(t, m, pod)
+	below := &core.Container{Name: "c", VolumeMounts: []corev1.VolumeMount{{Name: "ram", MountPath: "/ram", SubPath: "below"}}}
+	if _, err := m.Mounts(t.Context(), pod, below, nil); err != nil {
+		t.Fatal(err)
+	}
 	for path, mode := range map[string]os.FileMode{
 		filepath.Join(m.volumeDir(pod.UID, "secret", "secret"), "password"): 0o440,
 		filepath.Join(m.volumeDir(pod.UID, "projected", "api"), "token"):    0o640,
 		m.volumeDir(pod.UID, "emptyDir", "scratch"):                         os.ModeDir | os.ModeSetgid | 0o777,
+		m.volumeDir(pod.UID, "emptyDir", "ram"):                             os.ModeDir | os.ModeSetgid | os.ModeSticky | 0o777,
+		filepath.Join(m.volumeDir(pod.UID, "emptyDir", "ram"), "below"):     os.ModeDir | os.ModeSetgid | os.ModeSticky | 0o777,
 	} {
 		info, err := os.Stat(path)
 		if err != nil {

@@ -88,7 +88,7 @@ func makeSubPath(volume, subPath string) error {
 			continue
 		}
 		if err == nil {
-			err = root.Chmod(made, info.Mode()&^fs.ModeSticky&(fs.ModePerm|fs.ModeSetgid))
+			err = root.Chmod(made, info.Mode()&(fs.ModePerm|fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky))
 		}
 		if err != nil {
 			return fmt.Errorf("making %q: %w", made, err)

@@ -33,12 +33,13 @@ func SetUp(dir string, pod *core.Pod, source *corev1.EmptyDirVolumeSource, alloc
 	if medium := Unsupported(source); medium != "" {
 		return fmt.Errorf("emptyDir: the medium %s is not supported", medium)
 	}
+	mode := os.FileMode(defaultMode)
 	if source.Medium == corev1.StorageMediumMemory {
 		if err := mount.Tmpfs(dir, memoryLimit(pod, source, allocatable)); err != nil {
 			return err
 		}
+		mode |= os.ModeSticky // as the kernel mounts them, and upstream leaves them
 	}
-	mode := os.FileMode(defaultMode)
 	if source.Mode != nil {
 		mode = os.FileMode(*source.Mode).Perm()
 		if *source.Mode&0o1000 != 0 {
