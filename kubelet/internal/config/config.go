@@ -112,7 +112,10 @@ type Config struct {
 	ClusterDomain string
 	ResolvConf    string
 
-	FailSwapOn     bool
+	FailSwapOn bool
+	// ProtectKernel refuses a machine whose kernel is set otherwise than it has to be;
+	// nothing is set in either case.
+	ProtectKernel  bool
 	SystemReserved corev1.ResourceList
 	KubeReserved   corev1.ResourceList
 	ParallelPulls  int

@@ -97,6 +97,7 @@ func (c *Config) nodeFields(f *kubeletv1beta1.KubeletConfiguration) []field {
 		{"allowedUnsafeSysctls", "allowed-unsafe-sysctls", set(&c.UnsafeSysctls, f.AllowedUnsafeSysctls)},
 		{"featureGates", "feature-gates", set(&c.FeatureGates, gatesOf(f))},
 		{"serializeImagePulls", "serialize-image-pulls", setPointer(&c.SerializePulls, f.SerializeImagePulls)},
+		{"protectKernelDefaults", "protect-kernel-defaults", set(&c.ProtectKernel, f.ProtectKernelDefaults)},
 		{"failSwapOn", "fail-swap-on", setPointer(&c.FailSwapOn, f.FailSwapOn)},
 		{"systemReserved", "system-reserved", setResources(&c.SystemReserved, f.SystemReserved)},
 		{"kubeReserved", "kube-reserved", setResources(&c.KubeReserved, f.KubeReserved)},

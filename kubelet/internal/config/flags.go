@@ -73,6 +73,7 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	fs.Int64Var(&c.PodPidsLimit, "pod-max-pids", c.PodPidsLimit, "most processes of a pod; 0 or -1 for as many as the node has")
 	fs.BoolVar(&c.SerializePulls, "serialize-image-pulls", c.SerializePulls, "pull images one after the other")
 	fs.StringToStringVar(&c.FeatureGates, "feature-gates", c.FeatureGates, "upstream's feature gates, as they are: name=true|false,…")
+	fs.BoolVar(&c.ProtectKernel, "protect-kernel-defaults", c.ProtectKernel, "do not start on a machine whose kernel is set otherwise than Kubernetes wants it (vm.overcommit_memory=1, kernel.panic=10, …)")
 	fs.BoolVar(&c.FailSwapOn, "fail-swap-on", c.FailSwapOn, "do not start on a machine with swap")
 	fs.Var((*resourcesFlag)(&c.SystemReserved), "system-reserved", "resources kept for the system: cpu=200m,memory=500Mi,…")
 	fs.Var((*resourcesFlag)(&c.KubeReserved), "kube-reserved", "resources kept for Kubernetes' own programs: cpu=200m,memory=150Mi,…")

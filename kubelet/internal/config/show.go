@@ -30,7 +30,7 @@ func (c *Config) Document() *kubeletv1beta1.KubeletConfiguration {
 		ContainerRuntimeEndpoint: c.RuntimeEndpoint, RuntimeRequestTimeout: duration(c.RuntimeTimeout),
 		EnableProfilingHandler: &c.Profiling, EnableDebugFlagsHandler: &c.DebugFlags, EnableSystemLogHandler: &c.NodeLogs,
 		ServerTLSBootstrap: c.ServerTLSBootstrap, RotateCertificates: c.RotateCertificates,
-		FailSwapOn: &c.FailSwapOn, SystemReserved: amounts(c.SystemReserved), KubeReserved: amounts(c.KubeReserved),
+		ProtectKernelDefaults: c.ProtectKernel, FailSwapOn: &c.FailSwapOn, SystemReserved: amounts(c.SystemReserved), KubeReserved: amounts(c.KubeReserved),
 		CrashLoopBackOff:    kubeletv1beta1.CrashLoopBackOffConfig{MaxContainerRestartPeriod: &metav1.Duration{Duration: c.MaxBackOff}},
 		ContainerLogMaxSize: c.Logs.MaxSize.String(), ContainerLogMaxFiles: &c.Logs.MaxFiles, ContainerLogMaxWorkers: &c.Logs.Workers,
 		ContainerLogMonitorInterval: &metav1.Duration{Duration: c.Logs.Interval},

@@ -63,7 +63,6 @@ var unused = []daemon.Unused{
 	{Flag: "read-only-port", Field: "readOnlyPort", Values: daemon.Off, Why: "--port has all of it, for those who may"},
 	{Field: "enableSystemLogQuery", Values: daemon.Off, Why: "/logs/ has the files of /var/log, journald's are not among them"},
 	{Flag: "lock-file", Values: daemon.Off}, {Flag: "exit-on-lock-contention", Switch: true, Values: daemon.Off}, {Flag: "runonce", Switch: true, Values: daemon.Off},
-	{Flag: "protect-kernel-defaults", Switch: true, Field: "protectKernelDefaults", Values: daemon.Off},
 	{Flag: "contention-profiling", Switch: true, Values: daemon.Off}, {Flag: "kernel-memcg-notification", Switch: true, Values: daemon.Off}, {Flag: "pods-per-core", Values: daemon.Off},
 	{Flag: "experimental-allocatable-ignore-eviction", Switch: true, Values: daemon.Off}, {Flag: "experimental-mounter-path", Values: daemon.Off},
 }

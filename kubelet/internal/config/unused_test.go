@@ -73,7 +73,6 @@ func TestWhatUpstreamHasIsRefusedByName(t *testing.T) {
 		"--runtime-cgroups=/system.slice":                          "Slice= of the runtime's unit",
 		"--streaming-connection-idle-timeout=5m":                   "stream_idle_timeout",
 		"--maximum-dead-containers=10":                             "only -1 is",
-		"--protect-kernel-defaults":                                "not supported",
 		"--enable-debugging-handlers=false":                        "only true is",
 		"--image-service-endpoint=unix:///other":                   "images are the runtime's",
 		"--tls-min-version=VersionTLS10":                           "only VersionTLS12 and VersionTLS13",

@@ -197,6 +197,11 @@ func (k *Kubelet) makeNode(logger *zap.Logger) error {
 	if err != nil {
 		return err
 	}
+	if k.config.ProtectKernel {
+		if err := node.CheckKernel("/proc/sys"); err != nil {
+			return fmt.Errorf("--protect-kernel-defaults is set: %w", err)
+		}
+	}
 	if machine.Swap > 0 && k.config.FailSwapOn {
 		return fmt.Errorf("the machine has swap, and --fail-swap-on is set")
 	}
