@@ -69,24 +69,24 @@ func lines(values map[string]string) string {
 
 // Resource is the value of a resource field of one of the pod's containers, in
 // units of the divisor and rounded up. A limit that the container does not set
-// is what the node could give it at most.
+// is the pod's or, without one, what the node could give it at most.
 func Resource(pod *core.Pod, container string, field *corev1.ResourceFieldSelector, allocatable corev1.ResourceList) (string, error) {
 	if field.ContainerName != "" {
 		container = field.ContainerName
 	}
 	i := slices.IndexFunc(pod.Spec.Containers, func(c core.Container) bool { return c.Name == container })
 	if i >= 0 {
-		return ContainerResource(&pod.Spec.Containers[i], field, allocatable)
+		return ContainerResource(pod, &pod.Spec.Containers[i], field, allocatable)
 	}
 	i = slices.IndexFunc(pod.Spec.InitContainers, func(c core.Container) bool { return c.Name == container })
 	if i >= 0 {
-		return ContainerResource(&pod.Spec.InitContainers[i], field, allocatable)
+		return ContainerResource(pod, &pod.Spec.InitContainers[i], field, allocatable)
 	}
 	return "", fmt.Errorf("container %q not found", container)
 }
 
 // ContainerResource is Resource for a container at hand.
-func ContainerResource(container *core.Container, field *corev1.ResourceFieldSelector, allocatable corev1.ResourceList) (string, error) {
+func ContainerResource(pod *core.Pod, container *core.Container, field *corev1.ResourceFieldSelector, allocatable corev1.ResourceList) (string, error) {
 	side, name, _ := strings.Cut(field.Resource, ".")
 	known := name == "cpu" || name == "memory" || name == "ephemeral-storage" || strings.HasPrefix(name, corev1.ResourceHugePagesPrefix)
 	if !known || side != "limits" && side != "requests" {
@@ -99,6 +99,9 @@ func ContainerResource(container *core.Container, field *corev1.ResourceFieldSel
 	quantity, set := list[corev1.ResourceName(name)]
 	if (!set || quantity.IsZero()) && side == "limits" {
 		quantity = allocatable[corev1.ResourceName(name)]
+		if whole, ok := podLimit(pod, corev1.ResourceName(name)); ok {
+			quantity = whole
+		}
 	}
 	divisor := field.Divisor
 	if divisor.IsZero() {
@@ -108,6 +111,16 @@ func ContainerResource(container *core.Container, field *corev1.ResourceFieldSel
 		return units(quantity.MilliValue(), divisor.MilliValue()), nil
 	}
 	return units(quantity.Value(), divisor.Value()), nil
+}
+
+// podLimit is the limit of all containers together, which may be had of cpu and
+// memory.
+func podLimit(pod *core.Pod, name corev1.ResourceName) (resource.Quantity, bool) {
+	if pod.Spec.Resources == nil || name != corev1.ResourceCPU && name != corev1.ResourceMemory {
+		return resource.Quantity{}, false
+	}
+	limit := pod.Spec.Resources.Limits[name]
+	return limit, !limit.IsZero()
 }
 
 func units(value, divisor int64) string {

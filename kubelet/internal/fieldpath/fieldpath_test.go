@@ -67,6 +67,14 @@ func TestResource(t *testing.T) {
 			t.Errorf("%s of %s by %s = %q, %v; want %q", c.resource, c.container, c.divisor, got, err, c.want)
 		}
 	}
+	pod.Spec.Resources = &corev1.ResourceRequirements{Limits: list("cpu", "3", "memory", "1Gi")}
+	for _, c := range []struct{ container, resource, want string }{
+		{"c", "limits.cpu", "2"}, {"i", "limits.cpu", "3"}, {"c", "limits.memory", "1073741824"}, {"c", "limits.ephemeral-storage", "10737418240"},
+	} {
+		if got, err := Resource(pod, c.container, &corev1.ResourceFieldSelector{Resource: c.resource}, allocatable); err != nil || got != c.want {
+			t.Errorf("%s of %s in a pod with limits = %q, %v; want %q", c.resource, c.container, got, err, c.want)
+		}
+	}
 	for _, c := range []struct{ container, resource, want string }{
 		{"none", "limits.cpu", `container "none" not found`},
 		{"c", "limits.gpu", "unsupported container resource"},

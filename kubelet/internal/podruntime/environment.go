@@ -182,7 +182,7 @@ func (s *podSync) valueFrom(c *core.Container, v corev1.EnvVar) (*string, error)
 			allocatable = s.Allocatable()
 		}
 		if from.ResourceFieldRef.ContainerName == "" { // also for ephemeral containers
-			value, err := fieldpath.ContainerResource(c, from.ResourceFieldRef, allocatable)
+			value, err := fieldpath.ContainerResource(s.pod, c, from.ResourceFieldRef, allocatable)
 			return &value, err
 		}
 		value, err := fieldpath.Resource(s.pod, c.Name, from.ResourceFieldRef, allocatable)

@@ -248,23 +248,62 @@ func TestOOMScore(t *testing.T) {
 	list := func(memory string) corev1.ResourceList { return quantities("1", memory) }
 	for name, c := range map[string]struct {
 		requests, limits corev1.ResourceList
-		priority         *int32
+		class            string
 		want             int64
 	}{
-		"best effort":      {nil, nil, nil, 1000},
-		"guaranteed":       {list("1Gi"), list("1Gi"), nil, -997},
-		"burstable, none":  {quantities("1", "0"), nil, nil, 999},
-		"burstable, half":  {list("4Gi"), nil, nil, 500},
-		"burstable, all":   {list("8Gi"), nil, nil, 3},
-		"critical":         {nil, nil, &critical, -997},
-		"burstable, small": {list("1Mi"), nil, nil, 999},
+		"best effort":      {nil, nil, "", 1000},
+		"guaranteed":       {list("1Gi"), list("1Gi"), "", -997},
+		"burstable, none":  {quantities("1", "0"), nil, "", 999},
+		"burstable, half":  {list("4Gi"), nil, "", 500},
+		"burstable, all":   {list("8Gi"), nil, "", 3},
+		"node-critical":    {nil, nil, "system-node-critical", -997},
+		"cluster-critical": {list("4Gi"), nil, "system-cluster-critical", 500},
+		"burstable, small": {list("1Mi"), nil, "", 999},
 	} {
 		pod := podWith("a")
-		pod.Spec.Priority = c.priority
+		if pod.Spec.PriorityClassName = c.class; c.class != "" {
+			pod.Spec.Priority = &critical
+		}
 		pod.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: c.requests, Limits: c.limits}
 		if got := m.oomScore(pod, &pod.Spec.Containers[0]); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
+	}
+}
+
+// Sidecars share the fate of the containers that they are there for, and what a
+// pod requests as a whole counts for each of its containers.
+func TestOOMScoreOfContainersTogether(t *testing.T) {
+	m := &Manager{memory: 8 << 30}
+	pod := podWith("~s a b")
+	for i, memory := range []string{"2Gi", "1Gi"} {
+		pod.Spec.Containers[i].Resources.Requests = quantities("1", memory)
+	}
+	check := func(sidecar, a, b int64) {
+		t.Helper()
+		got := []int64{m.oomScore(pod, &pod.Spec.InitContainers[0]), m.oomScore(pod, &pod.Spec.Containers[0]), m.oomScore(pod, &pod.Spec.Containers[1])}
+		if !slices.Equal(got, []int64{sidecar, a, b}) {
+			t.Errorf("%v, want %v", got, []int64{sidecar, a, b})
+		}
+	}
+	check(875, 750, 875)
+	pod.Spec.Resources = &corev1.ResourceRequirements{Requests: quantities("4", "6Gi")} // 1 GiB more for each
+	check(750, 625, 750)
+	pod.Spec.InitContainers[0].Resources.Requests = quantities("1", "3Gi")
+	check(625, 750, 875)
+}
+
+func TestContainersHaveThePodsLimits(t *testing.T) {
+	m := &Manager{memory: 8 << 30}
+	pod := podWith("a b")
+	pod.Spec.Resources = &corev1.ResourceRequirements{Limits: quantities("2", "1Gi")}
+	pod.Spec.Containers[1].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Mi")}
+	a, b := m.containerResources(pod, &pod.Spec.Containers[0]), m.containerResources(pod, &pod.Spec.Containers[1])
+	if a.CpuQuota != 200000 || a.MemoryLimitInBytes != 1<<30 || b.CpuQuota != 200000 || b.MemoryLimitInBytes != 1<<20 {
+		t.Errorf("%+v, %+v", a, b)
+	}
+	if len(pod.Spec.Containers[1].Resources.Limits) != 1 {
+		t.Error("the pod was changed")
 	}
 }
 

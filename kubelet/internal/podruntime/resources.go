@@ -3,6 +3,8 @@ package podruntime
 import (
 	"bufio"
 	"fmt"
+	"maps"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -14,6 +16,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"kctl/kubelet/internal/cgroup"
+	"kctl/kubelet/internal/podmanager"
 	"kctl/proto/core"
 )
 
@@ -23,9 +26,24 @@ const (
 	oomBestEffort = 1000
 )
 
-// containerResources are a container's limits in the runtime's terms.
+// containerResources are a container's limits in the runtime's terms. One that has
+// none of cpu or memory has the pod's, so that programs in it see how much there
+// is (KEP-2837).
 func (m *Manager) containerResources(pod *core.Pod, c *core.Container) *runtimeapi.LinuxContainerResources {
-	r := m.linuxResources(c.Resources.Requests, c.Resources.Limits)
+	limits := c.Resources.Limits
+	if pod.Spec.Resources != nil {
+		limits = maps.Clone(limits)
+		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+			own := limits[name]
+			if whole, ok := pod.Spec.Resources.Limits[name]; ok && own.IsZero() {
+				if limits == nil {
+					limits = corev1.ResourceList{}
+				}
+				limits[name] = whole
+			}
+		}
+	}
+	r := m.linuxResources(c.Resources.Requests, limits)
 	r.OomScoreAdj = m.oomScore(pod, c)
 	if m.swap {
 		r.MemorySwapLimitInBytes = r.MemoryLimitInBytes // containers do not swap
@@ -83,9 +101,10 @@ func pageSize(bytes int64) string {
 
 // oomScore is upstream's: guaranteed and node-critical pods last, best-effort
 // ones first, and in between the less the more of the machine's memory a
-// container requested.
+// container requested. A sidecar goes no sooner than the containers that it is
+// there for (KEP-753).
 func (m *Manager) oomScore(pod *core.Pod, c *core.Container) int64 {
-	if pod.Spec.Priority != nil && *pod.Spec.Priority >= core.SystemCriticalPriority {
+	if pod.Spec.PriorityClassName == nodeCritical && podmanager.IsCritical(pod) {
 		return oomGuaranteed
 	}
 	switch cgroup.QOSClass(pod) {
@@ -94,8 +113,34 @@ func (m *Manager) oomScore(pod *core.Pod, c *core.Container) int64 {
 	case corev1.PodQOSBestEffort:
 		return oomBestEffort
 	}
-	score := 1000 - 1000*c.Resources.Requests.Memory().Value()/m.memory
+	request := c.Resources.Requests.Memory().Value()
+	if isSidecar(c) {
+		request = max(request, leastRequest(pod.Spec.Containers))
+	}
+	score := 1000 - 1000*(request+unclaimed(pod))/m.memory
 	return min(max(score, 1000+oomGuaranteed), oomBestEffort-1)
+}
+
+// nodeCritical is the class of pods without which a node is none.
+const nodeCritical = "system-node-critical"
+
+func leastRequest(containers []core.Container) int64 {
+	least := int64(math.MaxInt64)
+	for i := range containers {
+		least = min(least, containers[i].Resources.Requests.Memory().Value())
+	}
+	return least
+}
+
+// unclaimed is a container's part of the memory that the pod requests as a whole
+// and none of its containers does (KEP-2837, "OOM score adjustment").
+func unclaimed(pod *core.Pod) int64 {
+	if pod.Spec.Resources == nil || pod.Spec.Resources.Requests.Memory().IsZero() {
+		return 0
+	}
+	claimed := resourcehelper.AggregateContainerRequests(pod, resourcehelper.PodResourcesOptions{})
+	left := pod.Spec.Resources.Requests.Memory().Value() - claimed.Memory().Value()
+	return max(left, 0) / int64(len(pod.Spec.Containers)+len(pod.Spec.InitContainers))
 }
 
 func podTotals(pod *core.Pod) (requests, limits corev1.ResourceList) {
