@@ -64,6 +64,7 @@ func (k *Kubelet) SyncPod(ctx context.Context, job podworker.Job) (podworker.Out
 			return k.mountVolumes(ctx, pod)
 		},
 		Mounts:    k.mountsOf(pod),
+		ReadFile:  k.filesOf(pod),
 		Probes:    k.probes.Results,
 		Resources: podResources{k, pod.UID},
 		Changed:   func(changed *podruntime.PodStatus) { k.report(pod, changed) },
@@ -138,6 +139,14 @@ func (k *Kubelet) mountsOf(pod *core.Pod) func(context.Context, *core.Container,
 	return func(ctx context.Context, c *core.Container, env map[string]string) ([]podruntime.Mount, error) {
 		return k.volumes.Mounts(ctx, pod, c, env)
 	}
+}
+
+// filesOf reads what a pod's containers wrote; those of hollow pods write nothing.
+func (k *Kubelet) filesOf(pod *core.Pod) func(volume, path string) ([]byte, error) {
+	if k.hollow != nil {
+		return nil
+	}
+	return func(volume, path string) ([]byte, error) { return k.volumes.ReadFile(pod, volume, path) }
 }
 
 // mountVolumes runs beside the making of the sandbox.

@@ -76,3 +76,36 @@ func TestVolumesFollowTheAPI(t *testing.T) {
 	b.api.wait("mounts to be gone", func() bool { return b.api.pod("mounts") == nil })
 	b.waitEmpty()
 }
+
+// What an init container wrote becomes a variable of the next ones.
+func TestVariablesComeFromFiles(t *testing.T) {
+	b := newBed(t)
+	pod := shellPod("reads", `echo "it says $WORD"; `+forever)
+	pod.Spec.Volumes = []corev1.Volume{{Name: "shared", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+	writer := *pod.Spec.Containers[0].DeepCopy()
+	writer.Name, writer.Command = "writer", []string{"/bin/sh", "-c", `echo "WORD='hello'" >/shared/env`}
+	writer.VolumeMounts = []corev1.VolumeMount{{Name: "shared", MountPath: "/shared"}}
+	pod.Spec.InitContainers = []core.Container{writer}
+	fileKey := func(key string) []corev1.EnvVar {
+		return []corev1.EnvVar{{Name: "WORD", ValueFrom: &corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{VolumeName: "shared", Path: "env", Key: key}}}}
+	}
+	pod.Spec.Containers[0].Env = fileKey("WORD")
+	b.create(pod)
+	b.waitPhase("reads", corev1.PodRunning)
+	b.eventually("the variable", func() bool { return b.says("reads", "it says hello") })
+
+	missing := pod.DeepCopy()
+	missing.ObjectMeta = metav1.ObjectMeta{Name: "waits", Namespace: "default"}
+	missing.Spec.Containers[0].Env = fileKey("OTHER")
+	b.create(missing)
+	b.api.wait("CreateContainerConfigError", func() bool {
+		pod := b.api.pod("waits")
+		return pod != nil && len(pod.Status.ContainerStatuses) > 0 && pod.Status.ContainerStatuses[0].State.Waiting != nil &&
+			pod.Status.ContainerStatuses[0].State.Waiting.Reason == "CreateContainerConfigError"
+	})
+	for _, name := range []string{"reads", "waits"} {
+		b.delete(name)
+		b.api.wait(name+" to be gone", func() bool { return b.api.pod(name) == nil })
+	}
+	b.waitEmpty()
+}

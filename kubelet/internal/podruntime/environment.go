@@ -192,7 +192,7 @@ func (s *podSync) valueFrom(c *core.Container, v corev1.EnvVar) (*string, error)
 	case from.SecretKeyRef != nil:
 		return s.secretKey(ctx, namespace, from.SecretKeyRef)
 	case from.FileKeyRef != nil:
-		return nil, fmt.Errorf("environment variable %s: fileKeyRef is not supported by this kubelet", v.Name)
+		return s.fileKey(from.FileKeyRef)
 	}
 	return nil, fmt.Errorf("environment variable %s: valueFrom names no source", v.Name)
 }

@@ -21,6 +21,9 @@ type SyncOptions struct {
 	// subPathExpr (by the container's environment) resolved. It is called after
 	// Prepare.
 	Mounts func(ctx context.Context, container *core.Container, env map[string]string) ([]Mount, error)
+	// ReadFile, if set, reads a file of one of the pod's own volumes. It is called
+	// after Prepare.
+	ReadFile func(volume, path string) ([]byte, error)
 	// Probes, if set, tells what the probes of a running container found last.
 	Probes func(id ContainerID) ProbeResults
 	// Resources, if set, keeps what containers run with, so that they can be
