@@ -77,6 +77,9 @@ func TestStatusUpdate(t *testing.T) {
 		p.Status.ContainerStatuses = []core.ContainerStatus{{Name: "main", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 	})
 	checkErrors(t, "a dead container lives again", validateStatus(revived, ended(0)), "status.containerStatuses[0].state: Forbidden: may not be transitioned to non-terminated state")
+	together := ended(0)
+	together.Spec.Containers = append(together.Spec.Containers, core.Container{Name: "other", RestartPolicyRules: []corev1.ContainerRestartRule{{Action: corev1.ContainerRestartRuleActionRestartAllContainers}}})
+	checkErrors(t, "all containers are restarted", validateStatus(revived, together), "")
 	failing := ended(1)
 	failing.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
 	checkErrors(t, "a failed container is restarted", validateStatus(revived, failing), "")

@@ -28,8 +28,8 @@ func validateStatus(pod, old *core.Pod) field.ErrorList {
 	errs = append(errs, validateConditions(now.Conditions, at.Child("conditions"))...)
 	errs = append(errs, validateStatusAddresses(now, was, at)...)
 	errs = append(errs, validateClaimStatuses(pod, at.Child("resourceClaimStatuses"))...)
-	errs = append(errs, staysTerminated(now.ContainerStatuses, was.ContainerStatuses, old.Spec.Containers, old.Spec.RestartPolicy, at.Child("containerStatuses"))...)
-	return append(errs, staysTerminated(now.InitContainerStatuses, was.InitContainerStatuses, old.Spec.InitContainers, old.Spec.RestartPolicy, at.Child("initContainerStatuses"))...)
+	errs = append(errs, staysTerminated(now.ContainerStatuses, was.ContainerStatuses, &old.Spec, old.Spec.Containers, at.Child("containerStatuses"))...)
+	return append(errs, staysTerminated(now.InitContainerStatuses, was.InitContainerStatuses, &old.Spec, old.Spec.InitContainers, at.Child("initContainerStatuses"))...)
 }
 
 func notNegative(generation int64, at *field.Path) field.ErrorList {

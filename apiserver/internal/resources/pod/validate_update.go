@@ -3,6 +3,7 @@ package pod
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -163,9 +164,9 @@ func validateAnnotationUpdate(pod, old *core.Pod) field.ErrorList {
 }
 
 // staysTerminated: a container that is not to be restarted can't come back to
-// life in a report.
-func staysTerminated(now, was []corev1.ContainerStatus, containers []core.Container, policy corev1.RestartPolicy, at *field.Path) field.ErrorList {
-	if policy == corev1.RestartPolicyAlways {
+// life in a report. Where the end of one may restart all (KEP-5532), each can.
+func staysTerminated(now, was []corev1.ContainerStatus, spec *core.PodSpec, containers []core.Container, at *field.Path) field.ErrorList {
+	if spec.RestartPolicy == corev1.RestartPolicyAlways || slices.ContainsFunc(spec.InitContainers, restartsAll) || slices.ContainsFunc(spec.Containers, restartsAll) {
 		return nil
 	}
 	restarts := map[string]bool{}
@@ -176,7 +177,7 @@ func staysTerminated(now, was []corev1.ContainerStatus, containers []core.Contai
 	var errs field.ErrorList
 	for i, before := range was {
 		ended := before.State.Terminated
-		if ended == nil || restarts[before.Name] || ended.ExitCode != 0 && policy == corev1.RestartPolicyOnFailure {
+		if ended == nil || restarts[before.Name] || ended.ExitCode != 0 && spec.RestartPolicy == corev1.RestartPolicyOnFailure {
 			continue
 		}
 		for _, after := range now {
@@ -186,6 +187,12 @@ func staysTerminated(now, was []corev1.ContainerStatus, containers []core.Contai
 		}
 	}
 	return errs
+}
+
+func restartsAll(c core.Container) bool {
+	return slices.ContainsFunc(c.RestartPolicyRules, func(r corev1.ContainerRestartRule) bool {
+		return r.Action == corev1.ContainerRestartRuleActionRestartAllContainers
+	})
 }
 
 // keepIdentity keeps the metadata that a status report may not touch.
