@@ -90,6 +90,7 @@ func (s *containerScope) container(c *core.Container, at *field.Path) field.Erro
 	}
 	errs = append(errs, validatePorts(c.Ports, at.Child("ports"))...)
 	errs = append(errs, validateEnv(c.Env, at.Child("env"))...)
+	errs = append(errs, s.variableFiles(c.Env, at.Child("env"))...)
 	errs = append(errs, validateEnvFrom(c.EnvFrom, at.Child("envFrom"))...)
 	errs = append(errs, s.mounts(c, at)...)
 	if len(c.VolumeDevices) > 0 && !s.hostUsers {

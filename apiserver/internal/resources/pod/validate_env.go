@@ -99,6 +99,27 @@ func validateFileRef(ref *corev1.FileKeySelector, at *field.Path) field.ErrorLis
 	return append(errs, descendingPath(ref.Path, at.Child("path"))...)
 }
 
+// variableFiles checks that the files which variables come from are in directories
+// of the pod's own.
+func (s *containerScope) variableFiles(env []corev1.EnvVar, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i := range env {
+		from := env[i].ValueFrom
+		if from == nil || from.FileKeyRef == nil {
+			continue
+		}
+		name, path := from.FileKeyRef.VolumeName, at.Index(i).Child("valueFrom", "fileKeyRef", "volumeName")
+		volume := slices.IndexFunc(s.spec.Volumes, func(v corev1.Volume) bool { return v.Name == name })
+		switch {
+		case volume < 0:
+			errs = append(errs, field.NotFound(path, name))
+		case s.spec.Volumes[volume].EmptyDir == nil:
+			errs = append(errs, field.Invalid(path, name, "referenced volume must be of type emptyDir"))
+		}
+	}
+	return errs
+}
+
 func validateEnvFrom(sources []corev1.EnvFromSource, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, source := range sources {

@@ -183,6 +183,14 @@ func TestValidateMounts(t *testing.T) {
 	})
 }
 
+func TestFilesOfVariables(t *testing.T) {
+	checkSpecs(t, "{volumes: [{name: own, emptyDir: {}}, {name: up, hostPath: {path: /tmp}}], containers: [{name: a, image: i, env: [{name: A, valueFrom: {fileKeyRef: {path: f, key: K, volumeName: ", []refused{
+		{"own", ""},
+		{"up", `spec.containers[0].env[0].valueFrom.fileKeyRef.volumeName: Invalid value: "up": referenced volume must be of type emptyDir`},
+		{"none", `spec.containers[0].env[0].valueFrom.fileKeyRef.volumeName: Not found: "none"`},
+	})
+}
+
 func TestValidateScheduling(t *testing.T) {
 	checkSpecs(t, "", []refused{
 		{"{containers: [{name: a, image: i}], tolerations: [{operator: Equal}]}", "spec.tolerations[0].operator: Invalid value: \"Equal\": operator must be Exists when `key` is empty"},
