@@ -17,6 +17,9 @@ func setDefaults(pod *core.Pod) {
 	spec := &pod.Spec
 	defaultSpec(spec)
 	defaultPointer(&spec.EnableServiceLinks, corev1.DefaultEnableServiceLinks)
+	if *spec.TerminationGracePeriodSeconds < 0 {
+		spec.TerminationGracePeriodSeconds = ptr.To(int64(1)) // as kubelets take it
+	}
 	for i := range spec.InitContainers {
 		portsOnHost(&spec.InitContainers[i], spec.HostNetwork)
 		requestsFromLimits(&spec.InitContainers[i].Resources)

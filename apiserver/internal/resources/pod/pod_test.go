@@ -138,6 +138,16 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
+// Upstream takes a negative grace period for the least that there is.
+func TestNegativeGraceIsASecond(t *testing.T) {
+	asked := int64(-1)
+	pod := minimal(func(p *core.Pod) { p.Spec.TerminationGracePeriodSeconds = &asked })
+	setAllDefaults(pod)
+	if grace := *pod.Spec.TerminationGracePeriodSeconds; grace != 1 || asked != -1 {
+		t.Errorf("grace period %d, asked for %d", grace, asked)
+	}
+}
+
 func TestAddresses(t *testing.T) {
 	ip := func(ips ...string) (out []corev1.PodIP) {
 		for _, s := range ips {
