@@ -198,42 +198,8 @@ func (c *Config) Validate() error {
 	if c.Kubeconfig == "" && c.ManifestPath == "" && c.ManifestURL == "" {
 		add("nothing to run: give --kubeconfig, --pod-manifest-path or --manifest-url")
 	}
-	for flag, path := range map[string]string{"--root-dir": c.RootDir, "--pod-logs-dir": c.PodLogsDir, "--cert-dir": c.CertDir, "--cni-conf-dir": c.CNIConfDir} {
-		if !filepath.IsAbs(path) {
-			add("%s=%q: an absolute path is needed", flag, path)
-		}
-	}
-	if c.NodeIP != "" {
-		if _, err := core.ParseNodeIPs(c.NodeIP); err != nil {
-			add("--node-ip: %w", err)
-		}
-	}
-	for _, ip := range c.ClusterDNS {
-		if net.ParseIP(ip) == nil {
-			add("--cluster-dns: %q is not an IP address", ip)
-		}
-	}
-	if !slices.Contains(nodenetwork.Modes, c.NodeNetwork) {
-		add("--node-network=%q: unknown; there are %q", c.NodeNetwork, nodenetwork.Modes)
-	}
-	if c.NodeNetwork != nodenetwork.None && c.Kubeconfig == "" {
-		add("--node-network=%s: --kubeconfig is needed, nodes know each other by the API server", c.NodeNetwork)
-	}
-	if c.MaxPods <= 0 {
-		add("--max-pods=%d: at least one is needed", c.MaxPods)
-	}
-	if c.CgroupDriver != cgroup.Cgroupfs && c.CgroupDriver != cgroup.Systemd {
-		add("--cgroup-driver=%q: there are %s and %s", c.CgroupDriver, cgroup.Cgroupfs, cgroup.Systemd)
-	}
-	if c.LeaseDuration < 4*time.Second || c.StatusEvery <= 0 || c.SyncEvery <= 0 || c.FileEvery <= 0 || c.HTTPEvery <= 0 {
-		add("frequencies must be positive, and the lease at least four seconds long")
-	}
-	if c.BootstrapKubeconfig != "" && c.Kubeconfig == "" {
-		add("--bootstrap-kubeconfig: --kubeconfig has to say where the kubelet's own goes")
-	}
-	if (c.RotateCertificates || c.ServerTLSBootstrap) && c.Kubeconfig == "" {
-		add("--rotate-certificates and --rotate-server-certificates: --kubeconfig is needed")
-	}
+	c.validateNode(add)
+	c.validateIdentity(add)
 	if c.ImageEndpoint != "" && c.ImageEndpoint != c.RuntimeEndpoint {
 		add("--image-service-endpoint=%s: not supported, images are the runtime's at --container-runtime-endpoint=%s", c.ImageEndpoint, c.RuntimeEndpoint)
 	}
@@ -266,6 +232,50 @@ func (c *Config) Validate() error {
 		add("evictionMaxPodGracePeriod and evictionPressureTransitionPeriod can't be negative")
 	}
 	return errors.Join(problems...)
+}
+
+// validateNode says what can't be of the node and its frequencies.
+func (c *Config) validateNode(add func(format string, args ...any)) {
+	for flag, path := range map[string]string{"--root-dir": c.RootDir, "--pod-logs-dir": c.PodLogsDir, "--cert-dir": c.CertDir, "--cni-conf-dir": c.CNIConfDir} {
+		if !filepath.IsAbs(path) {
+			add("%s=%q: an absolute path is needed", flag, path)
+		}
+	}
+	if c.NodeIP != "" {
+		if _, err := core.ParseNodeIPs(c.NodeIP); err != nil {
+			add("--node-ip: %w", err)
+		}
+	}
+	for _, ip := range c.ClusterDNS {
+		if net.ParseIP(ip) == nil {
+			add("--cluster-dns: %q is not an IP address", ip)
+		}
+	}
+	if !slices.Contains(nodenetwork.Modes, c.NodeNetwork) {
+		add("--node-network=%q: unknown; there are %q", c.NodeNetwork, nodenetwork.Modes)
+	}
+	if c.NodeNetwork != nodenetwork.None && c.Kubeconfig == "" {
+		add("--node-network=%s: --kubeconfig is needed, nodes know each other by the API server", c.NodeNetwork)
+	}
+	if c.MaxPods <= 0 {
+		add("--max-pods=%d: at least one is needed", c.MaxPods)
+	}
+	if c.CgroupDriver != cgroup.Cgroupfs && c.CgroupDriver != cgroup.Systemd {
+		add("--cgroup-driver=%q: there are %s and %s", c.CgroupDriver, cgroup.Cgroupfs, cgroup.Systemd)
+	}
+	if c.LeaseDuration < 4*time.Second || c.StatusEvery <= 0 || c.SyncEvery <= 0 || c.FileEvery <= 0 || c.HTTPEvery <= 0 {
+		add("frequencies must be positive, and the lease at least four seconds long")
+	}
+}
+
+// validateIdentity says what can't be of how the kubelet gets its certificates.
+func (c *Config) validateIdentity(add func(format string, args ...any)) {
+	if c.BootstrapKubeconfig != "" && c.Kubeconfig == "" {
+		add("--bootstrap-kubeconfig: --kubeconfig has to say where the kubelet's own goes")
+	}
+	if (c.RotateCertificates || c.ServerTLSBootstrap) && c.Kubeconfig == "" {
+		add("--rotate-certificates and --rotate-server-certificates: --kubeconfig is needed")
+	}
 }
 
 // validateServing says what can't be of what the kubelet serves, and to whom.
