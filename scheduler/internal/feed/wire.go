@@ -124,21 +124,35 @@ func mayNeedFeatures(data []byte) bool {
 	return bytes.Contains(data, []byte(`"restartPolicyRules"`)) || bytes.Contains(data, []byte(`"hostUsers"`)) || bytes.Contains(data, []byte(`"bindMountOptions"`))
 }
 
+// wireFeatures is what is read of such a pod besides.
+type wireFeatures struct {
+	Spec struct {
+		HostUsers      *bool          `json:"hostUsers"`
+		InitContainers []wireAddition `json:"initContainers"`
+		Containers     []wireAddition `json:"containers"`
+	} `json:"spec"`
+}
+
+type wireAddition struct {
+	RestartPolicyRules []corev1.ContainerRestartRule `json:"restartPolicyRules"`
+	VolumeMounts       []corev1.VolumeMount          `json:"volumeMounts"`
+}
+
 // addFeatures adds what such a pod says.
 func addFeatures(pod *core.Pod, data []byte) error {
-	whole := &core.Pod{}
-	if err := json.Unmarshal(data, whole); err != nil {
+	var w wireFeatures
+	if err := unmarshal(data, &w); err != nil {
 		return err
 	}
-	add := func(slim, whole []core.Container) []core.Container {
-		slim = slices.Clone(slim) // others may share them
-		for i := range slim {
-			slim[i].RestartPolicyRules, slim[i].VolumeMounts = whole[i].RestartPolicyRules, whole[i].VolumeMounts
+	add := func(containers []core.Container, additions []wireAddition) []core.Container {
+		containers = slices.Clone(containers) // others may share them
+		for i := range containers {
+			containers[i].RestartPolicyRules, containers[i].VolumeMounts = additions[i].RestartPolicyRules, additions[i].VolumeMounts
 		}
-		return slim
+		return containers
 	}
-	pod.Spec.HostUsers = whole.Spec.HostUsers
-	pod.Spec.Containers, pod.Spec.InitContainers = add(pod.Spec.Containers, whole.Spec.Containers), add(pod.Spec.InitContainers, whole.Spec.InitContainers)
+	pod.Spec.HostUsers = w.Spec.HostUsers
+	pod.Spec.Containers, pod.Spec.InitContainers = add(pod.Spec.Containers, w.Spec.Containers), add(pod.Spec.InitContainers, w.Spec.InitContainers)
 	return nil
 }
 
