@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"mime"
 	"net/http"
 	"slices"
@@ -143,14 +144,12 @@ func (d *document) asYAML() (*document, error) {
 
 // prefersYAML: the first media type that we can answer with decides.
 func prefersYAML(accept []string) bool {
-	for _, header := range accept {
-		for part := range strings.SplitSeq(header, ",") {
-			switch mediaType, _, _ := mime.ParseMediaType(strings.TrimSpace(part)); mediaType {
-			case yamlType:
-				return true
-			case plainType, "*/*", "application/*":
-				return false
-			}
+	for mediaType := range mediaTypes(accept) {
+		switch mediaType {
+		case yamlType:
+			return true
+		case plainType, "*/*", "application/*":
+			return false
 		}
 	}
 	return false
@@ -247,19 +246,29 @@ func coreVersions(all []groupVersion) []string {
 
 // wantsAggregated: the first media type that we can answer with decides.
 func wantsAggregated(accept []string) bool {
-	for _, header := range accept {
-		for part := range strings.SplitSeq(header, ",") {
-			mediaType, parameters, err := mime.ParseMediaType(strings.TrimSpace(part))
-			if err != nil || mediaType != "application/json" && mediaType != "*/*" && mediaType != "application/*" {
-				continue
-			}
-			if parameters["as"] == "" {
-				return false
-			}
-			if parameters["g"] == "apidiscovery.k8s.io" && parameters["v"] == "v2" && parameters["as"] == "APIGroupDiscoveryList" {
-				return true
-			}
+	for mediaType, parameters := range mediaTypes(accept) {
+		switch {
+		case mediaType != plainType && mediaType != "*/*" && mediaType != "application/*":
+		case parameters["as"] == "":
+			return false
+		case parameters["g"] == "apidiscovery.k8s.io" && parameters["v"] == "v2" && parameters["as"] == "APIGroupDiscoveryList":
+			return true
 		}
 	}
 	return false
+}
+
+// mediaTypes are those of an Accept header, with their parameters, in the
+// header's order. What is none is passed over.
+func mediaTypes(accept []string) iter.Seq2[string, map[string]string] {
+	return func(yield func(string, map[string]string) bool) {
+		for _, header := range accept {
+			for part := range strings.SplitSeq(header, ",") {
+				mediaType, parameters, err := mime.ParseMediaType(strings.TrimSpace(part))
+				if err == nil && !yield(mediaType, parameters) {
+					return
+				}
+			}
+		}
+	}
 }
