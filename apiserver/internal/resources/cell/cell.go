@@ -99,7 +99,7 @@ func Describe(columns []metav1.TableColumnDefinition, texts map[string]string) [
 	return columns
 }
 
-// ScaleColumns and ScaleRow print Scales.
+// ScaleColumns are those of Scales of built-in kinds.
 func ScaleColumns() []metav1.TableColumnDefinition {
 	return []metav1.TableColumnDefinition{
 		{Name: "Name", Type: "string", Description: metadata["name"]},
@@ -109,13 +109,12 @@ func ScaleColumns() []metav1.TableColumnDefinition {
 	}
 }
 
-// CustomScaleColumns print Scales of custom resources, in other words of upstream's.
+// CustomScaleColumns are those of Scales of custom resources, which upstream
+// describes in other words and with other types.
 func CustomScaleColumns() []metav1.TableColumnDefinition {
-	return []metav1.TableColumnDefinition{
-		Name(), {Name: "Desired", Type: "integer", Description: "Number of desired replicas"},
-		{Name: "Available", Type: "integer", Description: "Number of actual replicas"},
-		{Name: "Age", Type: "date", Description: metadata["creationTimestamp"]},
-	}
+	columns := Describe(ScaleColumns(), map[string]string{"Desired": "Number of desired replicas", "Available": "Number of actual replicas"})
+	columns[0], columns[3].Type = Name(), "date"
+	return columns
 }
 
 // ScaleRow is what ScaleColumns are of.
