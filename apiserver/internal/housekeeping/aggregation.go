@@ -70,15 +70,20 @@ func collected(role *rbacv1.ClusterRole, all []*rbacv1.ClusterRole) ([]rbacv1.Po
 			return nil, err
 		}
 		for _, other := range all {
-			if other.Name == role.Name || !selector.Matches(labels.Set(other.Labels)) {
-				continue
-			}
-			for _, rule := range other.Rules {
-				if !slices.ContainsFunc(rules, func(have rbacv1.PolicyRule) bool { return equality.Semantic.DeepEqual(have, rule) }) {
-					rules = append(rules, rule)
-				}
+			if other.Name != role.Name && selector.Matches(labels.Set(other.Labels)) {
+				rules = withRules(rules, other.Rules)
 			}
 		}
 	}
 	return rules, nil
+}
+
+// withRules adds those of more that are not among the rules yet.
+func withRules(rules, more []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	for _, rule := range more {
+		if !slices.ContainsFunc(rules, func(have rbacv1.PolicyRule) bool { return equality.Semantic.DeepEqual(have, rule) }) {
+			rules = append(rules, rule)
+		}
+	}
+	return rules
 }

@@ -70,46 +70,44 @@ func (a *audience) remove(w *Watcher) {
 // all are the watchers, each once. They may be removed meanwhile.
 func (a *audience) all() iter.Seq[*Watcher] {
 	return func(yield func(*Watcher) bool) {
-		for w := range a.others {
-			if !yield(w) {
-				return
-			}
+		if !each(a.others, yield) {
+			return
 		}
 		for _, values := range a.byField {
 			for _, watchers := range values {
-				for w := range watchers {
-					if !yield(w) {
-						return
-					}
+				if !each(watchers, yield) {
+					return
 				}
 			}
 		}
 	}
 }
 
+// each yields the watchers, and reports whether all of them were wanted.
+func each(watchers map[*Watcher]struct{}, yield func(*Watcher) bool) bool {
+	for w := range watchers {
+		if !yield(w) {
+			return false
+		}
+	}
+	return true
+}
+
 // concerned are the watchers that may see something of a change, each once.
 func (c *Cache) concerned(ch *change) iter.Seq[*Watcher] {
 	return func(yield func(*Watcher) bool) {
-		each := func(watchers map[*Watcher]struct{}) bool {
-			for w := range watchers {
-				if !yield(w) {
-					return false
-				}
-			}
-			return true
-		}
-		if !each(c.watchers.others) {
+		if !each(c.watchers.others, yield) {
 			return
 		}
 		for field, values := range c.watchers.byField {
 			now := (selectable{c, ch.entry}).Get(field)
-			if !each(values[now]) {
+			if !each(values[now], yield) {
 				return
 			}
 			if ch.old == nil {
 				continue
 			}
-			if before := (selectable{c, ch.old}).Get(field); before != now && !each(values[before]) {
+			if before := (selectable{c, ch.old}).Get(field); before != now && !each(values[before], yield) {
 				return
 			}
 		}
