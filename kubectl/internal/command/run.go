@@ -1,9 +1,6 @@
 package command
 
 import (
-	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -213,71 +210,4 @@ func (r *running) place(pod *core.Pod) (string, error) {
 		return "", fmt.Errorf("the namespace of --overrides %q does not match the namespace %q of --namespace", pod.Namespace, loaded.Namespace)
 	}
 	return pod.Namespace, nil
-}
-
-// podFrom decodes the pod of a watch event.
-func podFrom(data json.RawMessage) (*core.Pod, error) {
-	pod := &core.Pod{}
-	if err := json.Unmarshal(data, pod); err != nil {
-		return nil, fmt.Errorf("decode pod: %w", err)
-	}
-	return pod, nil
-}
-
-// cleanupTime is what removing the pod may take after the command was
-// interrupted.
-const cleanupTime = 10 * time.Second
-
-// attended joins the user to the pod once it runs, and ends with the
-// container's exit code.
-func (r *running) attended(ctx context.Context, pod *core.Pod) error {
-	if r.remove {
-		defer r.removePod(ctx, pod)
-	}
-	waited, err := r.untilStarted(ctx, pod)
-	if err != nil {
-		return err
-	}
-	if hasEnded(waited) {
-		// Too late to attach: what it said is in its log.
-		if err := r.showLog(ctx, waited, false); err != nil {
-			return err
-		}
-	} else {
-		j := &joining{cli: r.cli, stdin: r.stdin, tty: r.tty, quiet: r.quiet}
-		if err := r.attachOrLog(ctx, j, waited); err != nil {
-			return err
-		}
-	}
-	return r.exitOf(ctx, waited)
-}
-
-// attachOrLog attaches, or, where that fails because the container was faster,
-// shows its log instead.
-func (r *running) attachOrLog(ctx context.Context, j *joining, pod *core.Pod) error {
-	err := j.attach(ctx, pod)
-	var code exitCode
-	if err == nil || errors.As(err, &code) || ctx.Err() != nil {
-		return err
-	}
-	if !r.quiet {
-		r.warn("couldn't attach to pod/%s, falling back to streaming logs: %v", pod.Name, err)
-	}
-	return r.showLog(ctx, pod, true)
-}
-
-// removePod deletes the pod, also after Ctrl-C.
-func (r *running) removePod(ctx context.Context, pod *core.Pod) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
-	defer cancel()
-	client, err := r.server()
-	if err == nil {
-		err = client.Resource(core.Pods, pod.Namespace).Delete(ctx, pod.Name, nil, nil)
-	}
-	switch {
-	case err != nil:
-		fmt.Fprintf(r.Err, "error: pod %q was not deleted: %v\n", pod.Name, err)
-	case !r.quiet:
-		fmt.Fprintf(r.Out, "pod %q deleted\n", pod.Name)
-	}
 }

@@ -197,33 +197,11 @@ func tell(ctx context.Context, news chan<- observation, o observation) error {
 	}
 }
 
-// showLog writes the log of a pod that nobody could attach to.
-func (r *running) showLog(ctx context.Context, pod *core.Pod, follow bool) error {
-	log := &reading{cli: r.cli, tail: noTail, follow: follow}
-	return log.copy(ctx, source{pod.Namespace, pod.Name, pod.Spec.Containers[0].Name})
-}
-
-// exitOf waits for the end of a pod that does not start again, and passes its
-// exit code on.
-func (r *running) exitOf(ctx context.Context, pod *core.Pod) error {
-	if pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || r.leaveStdinOpen {
-		if !r.remove && !r.quiet {
-			fmt.Fprintf(r.Err, "Session ended, resume using '%s %s -c %s -i -t' command when the pod is running\n", "kctl attach", pod.Name, pod.Spec.Containers[0].Name)
-		}
-		return nil
+// podFrom decodes the pod of a watch event.
+func podFrom(data json.RawMessage) (*core.Pod, error) {
+	pod := &core.Pod{}
+	if err := json.Unmarshal(data, pod); err != nil {
+		return nil, fmt.Errorf("decode pod: %w", err)
 	}
-	silent := &progress.Plain{Out: io.Discard} // the container has spoken for itself
-	ended, err := r.observe(ctx, pod, r.timeout, silent, func(_ progress.View, p *core.Pod) bool { return hasEnded(p) })
-	if err != nil {
-		return err
-	}
-	if ended.Status.Phase == corev1.PodSucceeded {
-		return nil
-	}
-	for i := range ended.Status.ContainerStatuses {
-		if t := ended.Status.ContainerStatuses[i].State.Terminated; t != nil && t.ExitCode != 0 {
-			return exitCode(t.ExitCode)
-		}
-	}
-	return fmt.Errorf("pod %q failed: %s", pod.Name, orUnknown(ended.Status.Reason))
+	return pod, nil
 }
