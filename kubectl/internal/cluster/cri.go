@@ -162,21 +162,26 @@ func (r *runtimeService) sandboxes(ctx context.Context) ([]sandbox, error) {
 			switch number {
 			case 1:
 				last.id = string(content)
-			case 2: // metadata
-				return scan(content, func(number protowire.Number, _ uint64, text []byte) error {
-					switch number {
-					case 1:
-						last.name = string(text)
-					case 3:
-						last.namespace = string(text)
-					}
-					return nil
-				})
+			case 2:
+				return last.readMetadata(content)
 			}
 			return nil
 		})
 	})
 	return all, err
+}
+
+// readMetadata reads a PodSandboxMetadata.
+func (s *sandbox) readMetadata(message []byte) error {
+	return scan(message, func(number protowire.Number, _ uint64, text []byte) error {
+		switch number {
+		case 1:
+			s.name = string(text)
+		case 3:
+			s.namespace = string(text)
+		}
+		return nil
+	})
 }
 
 // end is StopPodSandbox or RemovePodSandbox, whose requests are alike.

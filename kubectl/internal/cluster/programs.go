@@ -42,7 +42,6 @@ func programs(l Layout, s *settings, o UpOptions) (map[string]program, error) {
 	if binDir == "" {
 		binDir = filepath.Dir(self)
 	}
-	host := "127.0.0.1"
 	all := []program{
 		{
 			name: Registry, path: self,
@@ -62,32 +61,14 @@ func programs(l Layout, s *settings, o UpOptions) (map[string]program, error) {
 		},
 		{
 			name: Scheduler, path: filepath.Join(binDir, Scheduler),
-			args: []string{
-				"--kubeconfig=" + l.Kubeconfig("scheduler"),
-				"--bind-address=" + host, "--secure-port=" + strconv.Itoa(s.SchedulerPort),
-				"--tls-cert-file=" + l.PKI("scheduler-server.crt"), "--tls-private-key-file=" + l.PKI("scheduler-server.key"),
-				"--client-ca-file=" + l.PKI("ca.crt"),
-				// There is no other; and who loses a lease on a machine that
-				// stands still for a while ends, where nobody starts it again.
-				"--leader-elect=false",
-			},
+			args: schedulerArgs(l, s),
 			ready: func(ctx context.Context) error {
-				return l.healthy(ctx, "https://"+net.JoinHostPort(host, strconv.Itoa(s.SchedulerPort))+"/readyz", "admin")
+				return l.healthy(ctx, "https://"+net.JoinHostPort(loopback, strconv.Itoa(s.SchedulerPort))+"/readyz", "admin")
 			},
 		},
 		{
 			name: Kubelet, path: filepath.Join(binDir, Kubelet),
-			args: []string{
-				"--kubeconfig=" + l.Kubeconfig("kubelet"), "--hostname-override=" + s.NodeName, "--node-ip=" + s.address(),
-				"--root-dir=" + l.path("kubelet"), "--cert-dir=" + l.path("kubelet", "pki"), "--pod-logs-dir=" + l.Pods(),
-				"--container-runtime-endpoint=unix://" + l.Socket(), "--cgroup-root=" + l.CgroupRoot(),
-				"--address=" + s.address(), "--port=" + strconv.Itoa(s.KubeletPort),
-				"--healthz-bind-address=" + host, "--healthz-port=" + strconv.Itoa(s.HealthzPort),
-				"--tls-cert-file=" + l.PKI("kubelet-server.crt"), "--tls-private-key-file=" + l.PKI("kubelet-server.key"),
-				"--client-ca-file=" + l.PKI("ca.crt"),
-				// The disk is the user's, and how full it is their business.
-				"--eviction-hard=memory.available<100Mi", "--image-gc-high-threshold=100",
-			},
+			args:  kubeletArgs(l, s),
 			ready: func(ctx context.Context) error { return l.nodeReady(ctx, s.NodeName) },
 		},
 	}
@@ -128,6 +109,32 @@ func apiserverArgs(l Layout, s *settings, o UpOptions) []string {
 		args = append(args, "--etcd-servers="+o.EtcdServers)
 	}
 	return args
+}
+
+func schedulerArgs(l Layout, s *settings) []string {
+	return []string{
+		"--kubeconfig=" + l.Kubeconfig("scheduler"),
+		"--bind-address=" + loopback, "--secure-port=" + strconv.Itoa(s.SchedulerPort),
+		"--tls-cert-file=" + l.PKI("scheduler-server.crt"), "--tls-private-key-file=" + l.PKI("scheduler-server.key"),
+		"--client-ca-file=" + l.PKI("ca.crt"),
+		// There is no other; and who loses a lease on a machine that
+		// stands still for a while ends, where nobody starts it again.
+		"--leader-elect=false",
+	}
+}
+
+func kubeletArgs(l Layout, s *settings) []string {
+	return []string{
+		"--kubeconfig=" + l.Kubeconfig("kubelet"), "--hostname-override=" + s.NodeName, "--node-ip=" + s.address(),
+		"--root-dir=" + l.path("kubelet"), "--cert-dir=" + l.path("kubelet", "pki"), "--pod-logs-dir=" + l.Pods(),
+		"--container-runtime-endpoint=unix://" + l.Socket(), "--cgroup-root=" + l.CgroupRoot(),
+		"--address=" + s.address(), "--port=" + strconv.Itoa(s.KubeletPort),
+		"--healthz-bind-address=" + loopback, "--healthz-port=" + strconv.Itoa(s.HealthzPort),
+		"--tls-cert-file=" + l.PKI("kubelet-server.crt"), "--tls-private-key-file=" + l.PKI("kubelet-server.key"),
+		"--client-ca-file=" + l.PKI("ca.crt"),
+		// The disk is the user's, and how full it is their business.
+		"--eviction-hard=memory.available<100Mi", "--image-gc-high-threshold=100",
+	}
 }
 
 // splitFlags splits the way a shell does, as far as blanks and quotes go.

@@ -107,7 +107,7 @@ func (s *settings) agrees(o UpOptions) error {
 // address is how nodes and pods reach the programs on this machine.
 func (s *settings) address() string {
 	if s.Address == "" {
-		return "127.0.0.1"
+		return loopback
 	}
 	return s.Address
 }
@@ -116,20 +116,23 @@ func (s *settings) address() string {
 // any case, which the kubeconfigs name.
 func (s *settings) listenOn() string {
 	if s.Address == "" {
-		return "127.0.0.1"
+		return loopback
 	}
 	return "0.0.0.0"
 }
 
 func (s *settings) server() string {
-	return "https://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Port))
+	return "https://" + net.JoinHostPort(loopback, strconv.Itoa(s.Port))
 }
 func (s *settings) registry() string {
-	return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.RegistryPort))
+	return net.JoinHostPort(loopback, strconv.Itoa(s.RegistryPort))
 }
 
 // Ports are taken from below those that the kernel gives to connections
 // (ip_local_port_range), or one of these could have it by the time it is used.
+// loopback is where the programs listen that only this machine needs.
+const loopback = "127.0.0.1"
+
 const firstPort, lastPort = 20000, 32000
 
 // freePort returns preferred if nobody listens on it, at whichever address of

@@ -167,28 +167,28 @@ func startParts(ctx context.Context, l Layout, s *settings, o UpOptions, progres
 	for _, stage := range stages {
 		group, ctx := errgroup.WithContext(ctx)
 		for _, name := range stage {
-			p := all[name]
-			if !wanted(name) {
-				continue
+			if wanted(name) {
+				group.Go(func() error { return startPart(ctx, l, all[name], progress) })
 			}
-			group.Go(func() error {
-				return progress.Step(p.name, func() (string, error) {
-					if err := checkBinary(p.path); err != nil {
-						return "", err
-					}
-					started, err := l.start(ctx, p)
-					if err == nil && !started {
-						return "was running", nil
-					}
-					return "", err
-				})
-			})
 		}
 		if err := group.Wait(); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func startPart(ctx context.Context, l Layout, p program, progress Progress) error {
+	return progress.Step(p.name, func() (string, error) {
+		if err := checkBinary(p.path); err != nil {
+			return "", err
+		}
+		started, err := l.start(ctx, p)
+		if err == nil && !started {
+			return "was running", nil
+		}
+		return "", err
+	})
 }
 
 func checkBinary(path string) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"sort"
 	"strings"
 
@@ -68,6 +69,15 @@ type simpleRule struct {
 	names, verbs    []string
 }
 
+// allow adds those of the verbs that were not allowed yet.
+func (r *simpleRule) allow(verbs []string) {
+	for _, verb := range verbs {
+		if !slices.Contains(r.verbs, verb) {
+			r.verbs = append(r.verbs, verb)
+		}
+	}
+}
+
 // simple takes rules apart, one for each resource and set of names, with the
 // verbs of all that allow something there.
 func simple(rules []authorizationv1.ResourceRule) []simpleRule {
@@ -84,11 +94,7 @@ func simple(rules []authorizationv1.ResourceRule) []simpleRule {
 					at[key] = i
 					all = append(all, simpleRule{group: group, resource: full, names: rule.ResourceNames})
 				}
-				for _, verb := range rule.Verbs {
-					if !contains(all[i].verbs, verb) {
-						all[i].verbs = append(all[i].verbs, verb)
-					}
-				}
+				all[i].allow(rule.Verbs)
 			}
 		}
 	}

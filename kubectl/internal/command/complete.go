@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -81,11 +82,11 @@ func (c *cli) completeBelow(cmd *cobra.Command) {
 		switch {
 		case sub.ValidArgsFunction != nil || len(sub.ValidArgs) > 0:
 		case sub.Name() == "status" && sub.Parent().Name() != "rollout":
-		case contains(completesTypes, name):
+		case slices.Contains(completesTypes, name):
 			sub.ValidArgsFunction = c.completeTypes
-		case contains(completesPods, name):
+		case slices.Contains(completesPods, name):
 			sub.ValidArgsFunction = c.completeNames(core.Pods.Name)
-		case contains(completesNodes, name), sub.Parent().Name() == "top" && name == "node":
+		case slices.Contains(completesNodes, name), sub.Parent().Name() == "top" && name == "node":
 			sub.ValidArgsFunction = c.completeNames(core.Nodes.Name)
 		case name == "use-context":
 			sub.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {

@@ -86,6 +86,15 @@ func newSetContext(c *cli) *cobra.Command {
 	return cmd
 }
 
+// setFile takes over the file that the flag names, if it was given.
+func setFile(cmd *cobra.Command, flag string, file *string, data *[]byte, whole bool) error {
+	if !cmd.Flags().Changed(flag) {
+		return nil
+	}
+	changed(cmd, flag, file)
+	return embed(file, data, whole)
+}
+
 // embed replaces a file's name by its content where that is asked for; names
 // are kept absolute, for kubeconfig takes others as relative to itself.
 func embed(file *string, data *[]byte, whole bool) error {
@@ -131,11 +140,7 @@ func newSetCluster(c *cli) *cobra.Command {
 					cluster.InsecureSkipTLSVerify = insecure.Value.String() == "true"
 				}
 				config.Clusters[name] = cluster
-				if !cmd.Flags().Changed("certificate-authority") {
-					return nil
-				}
-				changed(cmd, "certificate-authority", &cluster.CertificateAuthority)
-				return embed(&cluster.CertificateAuthority, &cluster.CertificateAuthorityData, whole)
+				return setFile(cmd, "certificate-authority", &cluster.CertificateAuthority, &cluster.CertificateAuthorityData, whole)
 			})
 			if err != nil {
 				return err
@@ -171,28 +176,12 @@ func newSetCredentials(c *cli) *cobra.Command {
 				changed(cmd, "password", &user.Password)
 				if execCommand != "" {
 					user.Exec = &clientcmdapi.ExecConfig{Command: execCommand, APIVersion: execVersion, Args: execArgs, InteractiveMode: clientcmdapi.IfAvailableExecInteractiveMode}
-					for _, setting := range execEnv {
-						key, value, _ := strings.Cut(setting, "=")
-						user.Exec.Env = append(user.Exec.Env, clientcmdapi.ExecEnvVar{Name: key, Value: value})
-					}
+					user.Exec.Env = execEnvOf(execEnv)
 				}
-				for _, f := range []struct {
-					flag string
-					file *string
-					data *[]byte
-				}{
-					{"client-certificate", &user.ClientCertificate, &user.ClientCertificateData},
-					{"client-key", &user.ClientKey, &user.ClientKeyData},
-				} {
-					if !cmd.Flags().Changed(f.flag) {
-						continue
-					}
-					changed(cmd, f.flag, f.file)
-					if err := embed(f.file, f.data, whole); err != nil {
-						return err
-					}
+				if err := setFile(cmd, "client-certificate", &user.ClientCertificate, &user.ClientCertificateData, whole); err != nil {
+					return err
 				}
-				return nil
+				return setFile(cmd, "client-key", &user.ClientKey, &user.ClientKeyData, whole)
 			})
 			if err != nil {
 				return err
@@ -210,6 +199,15 @@ func newSetCredentials(c *cli) *cobra.Command {
 	fs.StringSliceVar(&execArgs, "exec-arg", nil, "New arguments for the exec credential plugin command for the user entry in kubeconfig")
 	fs.StringArrayVar(&execEnv, "exec-env", nil, "'key=value' environment values for the exec credential plugin")
 	return cmd
+}
+
+func execEnvOf(settings []string) []clientcmdapi.ExecEnvVar {
+	var env []clientcmdapi.ExecEnvVar
+	for _, setting := range settings {
+		key, value, _ := strings.Cut(setting, "=")
+		env = append(env, clientcmdapi.ExecEnvVar{Name: key, Value: value})
+	}
+	return env
 }
 
 func newRenameContext(c *cli) *cobra.Command {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -65,7 +66,7 @@ func (e *exposing) run(cmd *cobra.Command, args []string) error {
 var exposable = []string{"Service", "ReplicationController", "Deployment", "Pod", "ReplicaSet"}
 
 func (e *exposing) service(t target, object *unstructured.Unstructured) (core.Object, error) {
-	if !contains(exposable, t.Kind) {
+	if !slices.Contains(exposable, t.Kind) {
 		return nil, fmt.Errorf("cannot expose a %s", t.Kind)
 	}
 	selector, err := e.selected(object)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -156,7 +157,7 @@ func (e *settingEnv) variablesFrom(ctx context.Context) ([]corev1.EnvVar, error)
 	sort.Strings(keys)
 	var variables []corev1.EnvVar
 	for _, key := range keys {
-		if len(e.keys) > 0 && !contains(e.keys, key) {
+		if len(e.keys) > 0 && !slices.Contains(e.keys, key) {
 			continue
 		}
 		source := &corev1.EnvVarSource{}
@@ -183,15 +184,6 @@ func variableName(key string) string {
 		}
 		return r
 	}, key))
-}
-
-func contains(list []string, text string) bool {
-	for _, each := range list {
-		if each == text {
-			return true
-		}
-	}
-	return false
 }
 
 // showAll prints the variables of each container, changes included.

@@ -203,24 +203,25 @@ func (p *page) endpointsOf(e *corev1.Endpoints, events []core.Event) { //nolint:
 	p.marks(&e.ObjectMeta)
 	p.text("Subsets:")
 	for i := range e.Subsets {
-		subset := &e.Subsets[i]
-		p.under(func() {
-			p.line("Addresses", "%s", addressesOf(subset.Addresses))
-			p.line("NotReadyAddresses", "%s", addressesOf(subset.NotReadyAddresses))
-			if len(subset.Ports) > 0 {
-				p.text("Ports:")
-				p.under(func() {
-					p.text("Name\tPort\tProtocol")
-					p.text("----\t----\t--------")
-					for _, port := range subset.Ports {
-						p.text("%s\t%d\t%s", some(port.Name, "<unset>"), port.Port, port.Protocol)
-					}
-				})
-			}
-			p.text("")
-		})
+		p.under(func() { p.endpointSubset(&e.Subsets[i]) })
 	}
 	p.events(events)
+}
+
+func (p *page) endpointSubset(subset *corev1.EndpointSubset) { //nolint:staticcheck // as above
+	p.line("Addresses", "%s", addressesOf(subset.Addresses))
+	p.line("NotReadyAddresses", "%s", addressesOf(subset.NotReadyAddresses))
+	if len(subset.Ports) > 0 {
+		p.text("Ports:")
+		p.under(func() {
+			p.text("Name\tPort\tProtocol")
+			p.text("----\t----\t--------")
+			for _, port := range subset.Ports {
+				p.text("%s\t%d\t%s", some(port.Name, "<unset>"), port.Port, port.Protocol)
+			}
+		})
+	}
+	p.text("")
 }
 
 func addressesOf(addresses []corev1.EndpointAddress) string { //nolint:staticcheck // as above

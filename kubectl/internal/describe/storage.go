@@ -216,21 +216,23 @@ func (p *page) storageNodeOf(n *storageNode, events []core.Event) {
 			return
 		}
 		p.head("Drivers")
-		for _, driver := range n.Spec.Drivers {
-			p.under(func() {
-				p.head(driver.Name)
-				p.under(func() {
-					p.line("Node ID", "%s", driver.NodeID)
-					if driver.Allocatable != nil && driver.Allocatable.Count != nil {
-						p.head("Allocatables")
-						p.under(func() { p.line("Count", "%d", *driver.Allocatable.Count) })
-					}
-					if driver.TopologyKeys != nil {
-						p.line("Topology Keys", "%s", driver.TopologyKeys)
-					}
-				})
-			})
+		for i := range n.Spec.Drivers {
+			p.under(func() { p.storageDriver(&n.Spec.Drivers[i]) })
 		}
 	})
 	p.events(events)
+}
+
+func (p *page) storageDriver(driver *storageDriver) {
+	p.head(driver.Name)
+	p.under(func() {
+		p.line("Node ID", "%s", driver.NodeID)
+		if driver.Allocatable != nil && driver.Allocatable.Count != nil {
+			p.head("Allocatables")
+			p.under(func() { p.line("Count", "%d", *driver.Allocatable.Count) })
+		}
+		if driver.TopologyKeys != nil {
+			p.line("Topology Keys", "%s", driver.TopologyKeys)
+		}
+	})
 }

@@ -112,15 +112,17 @@ type storageClass struct {
 type storageNode struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
-		Drivers []struct {
-			Name         string   `json:"name"`
-			NodeID       string   `json:"nodeID"`
-			TopologyKeys []string `json:"topologyKeys"`
-			Allocatable  *struct {
-				Count *int32 `json:"count"`
-			} `json:"allocatable"`
-		} `json:"drivers"`
+		Drivers []storageDriver `json:"drivers"`
 	} `json:"spec"`
+}
+
+type storageDriver struct {
+	Name         string   `json:"name"`
+	NodeID       string   `json:"nodeID"`
+	TopologyKeys []string `json:"topologyKeys"`
+	Allocatable  *struct {
+		Count *int32 `json:"count"`
+	} `json:"allocatable"`
 }
 
 type signingRequest struct {
