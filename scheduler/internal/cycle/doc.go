@@ -7,4 +7,7 @@
 // the Bind plugins and the small interfaces in this package, and it keeps
 // nothing but what is in flight: after a crash, the pods that are still
 // without a node come again from the watch.
+//
+// The files in the order of a pod's way: cycle.go (the loop), attempt.go (one
+// try), place.go (which node), bind.go (telling the API server).
 package cycle

@@ -3,15 +3,11 @@ package cycle
 import (
 	"context"
 	"math/rand/v2"
-	"time"
-
-	"k8s.io/utils/clock"
 
 	"kctl/proto/relay"
 	"kctl/scheduler/framework"
 	"kctl/scheduler/internal/cache"
 	"kctl/scheduler/internal/extender"
-	"kctl/scheduler/internal/metrics"
 	"kctl/scheduler/internal/nominate"
 )
 
@@ -39,34 +35,6 @@ type placer struct {
 	extenders *extender.Chain
 	// points measures extension points.
 	points *points
-}
-
-// points measures the extension points of attempts.
-type points struct {
-	metrics *metrics.Metrics
-	clock   clock.PassiveClock
-	// evaluations are of the goroutine of the cycle only.
-	evaluations map[string]*metrics.Evaluations
-}
-
-func newPoints(metered *metrics.Metrics, clock clock.PassiveClock) *points {
-	return &points{metrics: metered, clock: clock, evaluations: map[string]*metrics.Evaluations{}}
-}
-
-// asked counts the plugins of a point that were asked in an attempt.
-func asked[P framework.Plugin](p *points, profile *framework.Profile, point string, plugins []P) {
-	of := p.evaluations[profile.SchedulerName]
-	if of == nil {
-		of = p.metrics.EvaluationsOf(profile.SchedulerName)
-		p.evaluations[profile.SchedulerName] = of
-	}
-	for _, plugin := range plugins {
-		of.Count(point, plugin.Name())
-	}
-}
-
-func (p *points) observe(profile *framework.Profile, point string, status *framework.Status, began time.Time) {
-	p.metrics.Point(point, profile.SchedulerName, status.Code().String(), p.clock.Since(began))
 }
 
 // stampFunc notes a moment of the pod's way.

@@ -13,6 +13,7 @@ import (
 	"kctl/proto/backoff"
 	"kctl/proto/core"
 	"kctl/proto/rest"
+	"kctl/scheduler/framework"
 	"kctl/scheduler/internal/metrics"
 	"kctl/scheduler/internal/queue"
 )
@@ -30,6 +31,97 @@ var (
 	// errLeaving says that the scheduler ends before the outcome is known.
 	errLeaving = errors.New("the scheduler ends")
 )
+
+// inTime is for one step of a binding.
+func (a *attempt) inTime() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(a.bindCtx, bindTimeout)
+}
+
+// prepareThenLaunch has the PreBind plugins take the time they need, without a
+// slot of those that are bound.
+func (a *attempt) prepareThenLaunch(ctx context.Context) {
+	if a.prepare(ctx) {
+		a.launch(ctx)
+	}
+}
+
+// prepare calls the PreBind plugins; where they fail, the attempt has failed.
+func (a *attempt) prepare(ctx context.Context) bool {
+	if a.prepared {
+		return true
+	}
+	a.prepared = true
+	begun := a.Clock.Now()
+	status := a.profile.RunPreBind(ctx, a.state, a.queued.PodInfo, a.node)
+	a.points.observe(a.profile, "PreBind", status, begun)
+	if status.IsSuccess() {
+		return true
+	}
+	if errors.Is(ctx.Err(), context.Canceled) {
+		a.leave(ctx)
+		return false
+	}
+	a.undo(ctx)
+	a.failed(a.rejection(status))
+	return false
+}
+
+// launch has the pod bound beside the next attempts, when there is a slot.
+func (a *attempt) launch(ctx context.Context) {
+	select {
+	case a.slots <- struct{}{}:
+	case <-ctx.Done():
+		a.leave(ctx)
+		return
+	}
+	a.bindings.Go(func() {
+		a.Metrics.Binding.Inc()
+		defer func() {
+			a.Metrics.Binding.Dec()
+			<-a.slots
+		}()
+		a.bind(ctx)
+	})
+}
+
+// bind ties the assumed pod to its node, or takes everything back. ctx ends when
+// the scheduler is to end; what is under way then is given a little longer.
+func (a *attempt) bind(ctx context.Context) {
+	pod := a.queued.PodInfo
+	inTime, cancel := a.inTime()
+	defer cancel()
+	if !a.prepare(inTime) {
+		return
+	}
+	begun := a.Clock.Now()
+	status, err := (*framework.Status)(nil), a.sendUntilKnown(ctx)
+	if err != nil {
+		status = framework.AsError(err)
+	}
+	a.points.observe(a.profile, "Bind", status, begun)
+	switch {
+	case errors.Is(err, errLeaving):
+		a.leave(ctx)
+		return
+	case err != nil:
+		a.undo(ctx)
+		a.bindFailed(err)
+		return
+	}
+	a.Cache.FinishBinding(pod.Pod.UID)
+	a.Queue.Done(pod.Pod.UID)
+	begun = a.Clock.Now()
+	inTime, cancel = a.inTime()
+	defer cancel()
+	a.profile.RunPostBind(inTime, a.state, pod, a.node)
+	a.points.observe(a.profile, "PostBind", nil, begun)
+	a.Metrics.Scheduled(a.profile.SchedulerName, a.Clock.Since(a.begun), a.Clock.Since(a.queued.Added), a.queued.Attempts)
+	if a.queued.Flushed {
+		a.Metrics.AfterFlush()
+	}
+	a.Logger.Info("pod bound", zap.String("pod", a.queued.Key()), zap.String("node", a.node), zap.String("uid", string(pod.Pod.UID)))
+	a.Reporter.Scheduled(pod.Pod, a.node)
+}
 
 // sendUntilKnown has the Binding sent, and sent again for as long as nobody knows
 // what became of it: one whose answer got lost may be carried out at any time, also
