@@ -1,0 +1,102 @@
+package framework
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// RunPreScore calls every PreScore plugin.
+func (p *Profile) RunPreScore(ctx context.Context, state *CycleState, pod *PodInfo, nodes []*NodeInfo) *Status {
+	for _, plugin := range p.PreScore {
+		status := state.observe(plugin, "PreScore", func() *Status { return plugin.PreScore(ctx, state, pod, nodes) })
+		if status.IsSkip() {
+			state.skipScore(plugin.Name())
+		} else if !status.IsSuccess() {
+			return AsError(fmt.Errorf("prescore plugin %s: %w", plugin.Name(), status.Err()))
+		}
+	}
+	return nil
+}
+
+// ActiveScores are the Score plugins that did not skip the pod.
+func (p *Profile) ActiveScores(state *CycleState) []WeightedScore {
+	active := make([]WeightedScore, 0, len(p.Score))
+	for _, plugin := range p.Score {
+		if skipped := state.skips(plugin.Name()); skipped == nil || !skipped.score {
+			active = append(active, plugin)
+		}
+	}
+	return active
+}
+
+// Scores are those of the nodes of an attempt. They may serve the next one, too:
+// in large clusters they are most of the memory that an attempt needs.
+type Scores struct {
+	// Totals are the weighted sums of all plugins' scores, one for each node.
+	Totals []int64
+	of     []int64 // one plugin's
+}
+
+// cleared is n zeros, in the memory of scores where there is enough.
+func cleared(scores []int64, n int) []int64 {
+	scores = slices.Grow(scores[:0], n)[:n]
+	clear(scores)
+	return scores
+}
+
+// RunScore has all plugins score nodes.
+func (p *Profile) RunScore(ctx context.Context, state *CycleState, pod *PodInfo, nodes []*NodeInfo, scores *Scores) *Status {
+	scores.Totals = cleared(scores.Totals, len(nodes))
+	return p.RunScoreEach(ctx, state, pod, nodes, scores, func(plugin WeightedScore, of []int64) {
+		for i, score := range of {
+			scores.Totals[i] += score * plugin.Weight
+		}
+	})
+}
+
+// RunScoreEach gives the scores of each plugin that does not skip the pod, one
+// for each node and before the plugin's weight, to take, which must not keep them.
+func (p *Profile) RunScoreEach(ctx context.Context, state *CycleState, pod *PodInfo, nodes []*NodeInfo, room *Scores, take func(plugin WeightedScore, scores []int64)) *Status {
+	scores := cleared(room.of, len(nodes))
+	room.of = scores
+	for _, plugin := range p.ActiveScores(state) {
+		if status := p.scoreNodes(ctx, plugin, state, pod, nodes, scores); !status.IsSuccess() {
+			return status
+		}
+		if normalizer, ok := plugin.Score.(Normalize); ok {
+			status := state.observe(plugin, "ScoreExtensionNormalize", func() *Status { return normalizer.NormalizeScore(ctx, state, pod, scores) })
+			if !status.IsSuccess() {
+				return AsError(fmt.Errorf("normalize plugin %s: %w", plugin.Name(), status.Err()))
+			}
+		}
+		for i, score := range scores {
+			if score < MinNodeScore || score > MaxNodeScore {
+				return AsError(fmt.Errorf("score plugin %s gave node %s %d, which is not within [%d, %d]",
+					plugin.Name(), nodes[i].Name(), score, MinNodeScore, MaxNodeScore))
+			}
+		}
+		take(plugin, scores)
+	}
+	return nil
+}
+
+// scoreNodes has one plugin score all nodes.
+func (p *Profile) scoreNodes(ctx context.Context, plugin WeightedScore, state *CycleState, pod *PodInfo, nodes []*NodeInfo, scores []int64) *Status {
+	for i, node := range nodes {
+		var began time.Time
+		if state.Observer != nil {
+			began = state.Observer.Now()
+		}
+		score, status := plugin.Score.Score(ctx, state, pod, node)
+		if state.Observer != nil {
+			state.Observer.Plugin(plugin.Name(), "Score", status.Code(), began)
+		}
+		if !status.IsSuccess() {
+			return AsError(fmt.Errorf("score plugin %s on node %s: %w", plugin.Name(), node.Name(), status.Err()))
+		}
+		scores[i] = score
+	}
+	return nil
+}
