@@ -44,22 +44,30 @@ type Node interface {
 	Of(ctx context.Context, pod *core.Pod, image string) ([]*runtimeapi.AuthConfig, error)
 }
 
+// Options are what a Manager is made of.
+type Options struct {
+	Runtime Runtime
+	Events  Events
+	Clock   clock.Clock
+	Logger  *zap.Logger
+	// Parallel bounds the pulls at one time; zero means 8.
+	Parallel int
+	// Node has credentials besides those of the pods; it may be nil.
+	Node Node
+	// Used, if not nil, is told the id of each image that is handed out.
+	Used func(id string)
+	// Pulled, if not nil, hears how long pulls took that succeeded, and how large
+	// the image is.
+	Pulled func(took time.Duration, size uint64)
+}
+
 // Manager makes images present. It is safe for concurrent use.
 type Manager struct {
-	// Pulled hears how long pulls took that succeeded, and how large the image is;
-	// it is set before the first, or nil.
-	Pulled func(took time.Duration, size uint64)
-
-	node     Node // may be nil
-	runtime  Runtime
-	events   Events
-	clock    clock.Clock
-	logger   *zap.Logger
+	Options
 	pulls    chan struct{} // holds one for each pull under way
 	failures *backoff.Keyed[pullKey]
 	mu       sync.Mutex
 	reasons  map[pullKey]string // why pulls failed that are held back
-	used     func(id string)
 }
 
 type pullKey struct {
@@ -67,23 +75,13 @@ type pullKey struct {
 	image string
 }
 
-// New returns a Manager that runs at most parallel pulls at one time; zero
-// means 8. It tells used, if not nil, of each image that it hands out. node, which
-// may be nil, has credentials besides those of the pods.
-func New(runtime Runtime, events Events, clock clock.Clock, logger *zap.Logger, parallel int, node Node, used func(id string)) *Manager {
-	if used == nil {
-		used = func(string) {}
-	}
+// New returns a Manager.
+func New(o Options) *Manager {
 	return &Manager{
-		used:     used,
-		node:     node,
-		runtime:  runtime,
-		events:   events,
-		clock:    clock,
-		logger:   logger,
-		pulls:    make(chan struct{}, cmp.Or(parallel, defaultParallelPulls)),
+		Options:  o,
+		pulls:    make(chan struct{}, cmp.Or(o.Parallel, defaultParallelPulls)),
 		reasons:  map[pullKey]string{},
-		failures: backoff.NewKeyed[pullKey](backoff.Policy{Initial: initialBackOff, Max: maxBackOff}, clock),
+		failures: backoff.NewKeyed[pullKey](backoff.Policy{Initial: initialBackOff, Max: maxBackOff}, o.Clock),
 	}
 }
 
@@ -110,8 +108,8 @@ type Present struct {
 // Ensure returns once the runtime has the image, or with an *Error.
 func (m *Manager) Ensure(ctx context.Context, r Request) (Present, error) {
 	present, err := m.ensure(ctx, r)
-	if err == nil {
-		m.used(present.Ref)
+	if err == nil && m.Used != nil {
+		m.Used(present.Ref)
 	}
 	return present, err
 }
@@ -120,7 +118,7 @@ func (m *Manager) ensure(ctx context.Context, r Request) (Present, error) {
 	name, err := withTag(r.Image)
 	if err != nil {
 		message := fmt.Sprintf("Failed to apply default image tag %q: %v", r.Image, err)
-		m.events.ContainerEventf(r.Pod, r.FieldPath, corev1.EventTypeWarning, "InspectFailed", "%s", message)
+		m.Events.ContainerEventf(r.Pod, r.FieldPath, corev1.EventTypeWarning, "InspectFailed", "%s", message)
 		return Present{}, &Error{Reason: ReasonInvalidName, Message: message, RetryAfter: maxBackOff}
 	}
 	spec := &runtimeapi.ImageSpec{Image: name, RuntimeHandler: r.Handler}
@@ -131,13 +129,13 @@ func (m *Manager) ensure(ctx context.Context, r Request) (Present, error) {
 			return Present{}, err
 		}
 		if found {
-			m.events.ContainerEventf(r.Pod, r.FieldPath, corev1.EventTypeNormal, "Pulled",
+			m.Events.ContainerEventf(r.Pod, r.FieldPath, corev1.EventTypeNormal, "Pulled",
 				"Container image %q already present on machine", r.Image)
 			return present, nil
 		}
 		if r.Policy == corev1.PullNever {
 			message := fmt.Sprintf("Container image %q is not present with pull policy of Never", r.Image)
-			m.events.ContainerEventf(r.Pod, r.FieldPath, corev1.EventTypeWarning, ReasonNeverPull, "%s", message)
+			m.Events.ContainerEventf(r.Pod, r.FieldPath, corev1.EventTypeWarning, ReasonNeverPull, "%s", message)
 			return Present{}, &Error{Reason: ReasonNeverPull, Message: message, RetryAfter: initialBackOff}
 		}
 	case corev1.PullAlways:
@@ -149,13 +147,13 @@ func (m *Manager) ensure(ctx context.Context, r Request) (Present, error) {
 
 // inspect asks the runtime whether it has the image.
 func (m *Manager) inspect(ctx context.Context, r Request, spec *runtimeapi.ImageSpec) (Present, bool, error) {
-	image, err := m.runtime.ImageStatus(ctx, spec)
+	image, err := m.Runtime.ImageStatus(ctx, spec)
 	if err != nil && ctx.Err() != nil { // nobody waits for it any more
 		return Present{}, false, &Error{Reason: ReasonInspect, Message: ctx.Err().Error(), Err: ctx.Err()}
 	}
 	if err != nil {
 		message := fmt.Sprintf("Failed to inspect image %q: %v", r.Image, err)
-		m.events.ContainerEventf(r.Pod, r.FieldPath, corev1.EventTypeWarning, "InspectFailed", "%s", message)
+		m.Events.ContainerEventf(r.Pod, r.FieldPath, corev1.EventTypeWarning, "InspectFailed", "%s", message)
 		return Present{}, false, &Error{Reason: ReasonInspect, Message: message, Err: err}
 	}
 	if image == nil {

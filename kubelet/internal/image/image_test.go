@@ -72,7 +72,7 @@ func (l *eventLog) take() []string {
 func setUp(parallel int) (*Manager, *registry, *eventLog, *clocktesting.FakeClock) {
 	r := &registry{images: map[string]*runtimeapi.Image{}}
 	events, clock := &eventLog{}, clocktesting.NewFakeClock(time.Unix(1e9, 0))
-	return New(r, events, clock, zap.NewNop(), parallel, nil, nil), r, events, clock
+	return New(Options{Runtime: r, Events: events, Clock: clock, Logger: zap.NewNop(), Parallel: parallel}), r, events, clock
 }
 
 func request(image string, policy corev1.PullPolicy, secrets ...*core.Secret) Request {
@@ -257,7 +257,7 @@ func (node) Of(context.Context, *core.Pod, string) ([]*runtimeapi.AuthConfig, er
 // told where it may be why.
 func TestTheNodesCredentialsComeLast(t *testing.T) {
 	m, r, events, _ := setUp(0)
-	m.node = node{}
+	m.Node = node{}
 	own := secret("own", `{"auths":{"r.test":{"username":"own"}}}`)
 	r.pull = func(_ context.Context, _ string, auth *runtimeapi.AuthConfig) error {
 		if auth.GetUsername() != "node" {

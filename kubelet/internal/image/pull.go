@@ -13,6 +13,7 @@ import (
 
 	"kctl/kubelet/internal/credential"
 	"kctl/kubelet/internal/cri"
+	"kctl/proto/daemon"
 )
 
 // pull fetches the image, unless its last failure is too recent.
@@ -20,18 +21,18 @@ func (m *Manager) pull(ctx context.Context, r Request, spec *runtimeapi.ImageSpe
 	key := pullKey{pod: r.Pod.UID, image: spec.GetImage()}
 	if left := m.failures.Remaining(key); left > 0 {
 		message := fmt.Sprintf("Back-off pulling image %q", r.Image)
-		m.events.ContainerEventf(r.Pod, r.FieldPath, corev1.EventTypeNormal, "BackOff", "%s", message)
+		m.Events.ContainerEventf(r.Pod, r.FieldPath, corev1.EventTypeNormal, "BackOff", "%s", message)
 		return Present{}, &Error{Reason: ReasonPullBackOff, Message: m.because(key, message), RetryAfter: left}
 	}
-	asked := m.clock.Now()
+	asked := m.Clock.Now()
 	select {
 	case m.pulls <- struct{}{}:
 		defer func() { <-m.pulls }()
 	case <-ctx.Done():
 		return Present{}, &Error{Reason: ReasonErrPull, Message: ctx.Err().Error(), Err: ctx.Err()}
 	}
-	m.events.ContainerEventf(r.Pod, r.FieldPath, corev1.EventTypeNormal, "Pulling", "Pulling image %q", r.Image)
-	began := m.clock.Now()
+	m.Events.ContainerEventf(r.Pod, r.FieldPath, corev1.EventTypeNormal, "Pulling", "Pulling image %q", r.Image)
+	began := m.Clock.Now()
 	if err := m.fetch(ctx, r, spec); err != nil {
 		if ctx.Err() != nil { // the pod is to end: nobody's failure
 			return Present{}, &Error{Reason: ReasonErrPull, Message: ctx.Err().Error(), Err: ctx.Err()}
@@ -40,18 +41,18 @@ func (m *Manager) pull(ctx context.Context, r Request, spec *runtimeapi.ImageSpe
 	}
 	m.failures.Reset(key)
 	m.note(key, "")
-	image, err := m.runtime.ImageStatus(ctx, spec)
+	image, err := m.Runtime.ImageStatus(ctx, spec)
 	if err != nil || image == nil {
 		if err == nil {
 			err = errors.New("the runtime does not have it after pulling it")
 		}
 		return Present{}, &Error{Reason: ReasonInspect, Message: fmt.Sprintf("Failed to inspect image %q: %v", r.Image, err), Err: err}
 	}
-	done := m.clock.Now()
+	done := m.Clock.Now()
 	if m.Pulled != nil {
 		m.Pulled(done.Sub(began), image.GetSize())
 	}
-	m.events.ContainerEventf(r.Pod, r.FieldPath, corev1.EventTypeNormal, "Pulled",
+	m.Events.ContainerEventf(r.Pod, r.FieldPath, corev1.EventTypeNormal, "Pulled",
 		"Successfully pulled image %q in %v (%v including waiting). Image size: %d bytes.",
 		r.Image, done.Sub(began).Truncate(time.Millisecond), done.Sub(asked).Truncate(time.Millisecond), image.GetSize())
 	return present(image), nil
@@ -61,10 +62,10 @@ func (m *Manager) pull(ctx context.Context, r Request, spec *runtimeapi.ImageSpe
 // The error is of what can't be had; others may do.
 func (m *Manager) credentials(ctx context.Context, r Request, name string) ([]*runtimeapi.AuthConfig, error) {
 	all, err := credential.OfSecrets(name, r.Secrets)
-	if m.node == nil {
+	if m.Node == nil {
 		return all, err
 	}
-	nodes, nodeErr := m.node.Of(ctx, r.Pod, name)
+	nodes, nodeErr := m.Node.Of(ctx, r.Pod, name)
 	return append(all, nodes...), errors.Join(err, nodeErr)
 }
 
@@ -73,15 +74,15 @@ func (m *Manager) credentials(ctx context.Context, r Request, name string) ([]*r
 func (m *Manager) fetch(ctx context.Context, r Request, spec *runtimeapi.ImageSpec) error {
 	credentials, missing := m.credentials(ctx, r, spec.GetImage())
 	if missing != nil {
-		m.logger.Warn("credentials for an image can not be had",
-			zap.String("pod", r.Pod.Namespace+"/"+r.Pod.Name), zap.String("uid", string(r.Pod.UID)), zap.Error(missing))
+		m.Logger.Warn("credentials for an image can not be had",
+			daemon.PodFields(r.Pod), zap.Error(missing))
 	}
 	if len(credentials) == 0 {
 		credentials = []*runtimeapi.AuthConfig{nil}
 	}
 	var failures []error
 	for _, auth := range credentials {
-		_, err := m.runtime.PullImage(ctx, spec, auth, r.Sandbox)
+		_, err := m.Runtime.PullImage(ctx, spec, auth, r.Sandbox)
 		if err == nil {
 			return nil
 		}
@@ -103,7 +104,7 @@ func (m *Manager) failed(r Request, key pullKey, err error) *Error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok && len(joined.Unwrap()) == 1 {
 		message = cri.Message(joined.Unwrap()[0])
 	}
-	m.events.ContainerEventf(r.Pod, r.FieldPath, corev1.EventTypeWarning, "Failed", "Failed to pull image %q: %s", r.Image, message)
+	m.Events.ContainerEventf(r.Pod, r.FieldPath, corev1.EventTypeWarning, "Failed", "Failed to pull image %q: %s", r.Image, message)
 	reason := ReasonErrPull
 	for _, known := range []string{ReasonRegistryUnavailable, ReasonSignature} {
 		if strings.HasPrefix(message, known) { // by which runtimes tell these, says the CRI

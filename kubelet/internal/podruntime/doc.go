@@ -12,19 +12,13 @@
 // back-off counters: everything else is read from the runtime, so a kubelet
 // that starts anew goes on where the last one ended.
 //
-// The Manager's methods are:
+// KillPod works from what runs alone where the pod itself is not known, and
+// leaves the dead containers for PodStatus to be asked how they ended; RemovePod
+// then takes them away.
 //
-//	New(runtime *cri.Client, c Config) (*Manager, error)
-//	SyncPod(ctx, pod, status *PodStatus, o SyncOptions) SyncResult
-//	KillPod(ctx, pod *core.Pod, running *RunningPod, grace *int64) error
-//	RemovePod(ctx, running *RunningPod) error
-//	PodStatus(ctx, uid, name, namespace) (*PodStatus, error)
-//	Pods(ctx) ([]*RunningPod, error)
-//	Name() string
-//
-// KillPod works from running alone when pod is nil, and leaves the dead
-// containers for PodStatus to be asked how they ended; RemovePod then takes
-// them away. LogDirectory and LogPath say where a container's log is.
+// The files in the order of a pod's way: query.go (what is there), actions.go
+// (what to do), sync.go (doing it, step by step), newsandbox.go and start.go (the
+// sandbox, and one container from its image to running), kill.go (the end).
 //
 // It never talks to the API server, mounts no volume, runs no probe and
 // decides no pod phase.

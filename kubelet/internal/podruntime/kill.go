@@ -14,6 +14,7 @@ import (
 
 	"kctl/kubelet/internal/cri"
 	"kctl/proto/core"
+	"kctl/proto/daemon"
 )
 
 // minimumGrace is what a container always gets to end after its preStop hook
@@ -127,7 +128,7 @@ func (m *Manager) killContainer(ctx context.Context, pod *core.Pod, kill contain
 		message = "Stopping container " + spec.Name
 	}
 	m.Events.ContainerEventf(pod, fieldPath(pod, spec.Name), corev1.EventTypeNormal, "Killing", "%s", message)
-	m.Logger.Info("ending container", zap.String("pod", pod.Namespace+"/"+pod.Name), zap.String("uid", string(pod.UID)),
+	m.Logger.Info("ending container", daemon.PodFields(pod),
 		zap.String("container", spec.Name), zap.String("id", kill.ID.ID), zap.Duration("grace", grace), zap.String("why", message))
 	if spec.Lifecycle != nil && spec.Lifecycle.PreStop != nil && grace > 0 {
 		grace = max(grace-m.preStop(ctx, pod, spec, kill.ID, grace), minimumGrace)

@@ -74,17 +74,19 @@ func New(ctx context.Context, runtime *cri.Client, c Config) (*Manager, error) {
 	m := &Manager{
 		Config:  c,
 		runtime: runtime,
-		images:  image.New(runtime, c.Events, c.Clock, c.Logger, c.MaxParallelPulls, c.Registries, c.ImageUsed),
-		name:    version.GetRuntimeName(),
-		memory:  memory,
-		swap:    swapAccounted(),
+		images: image.New(image.Options{
+			Runtime: runtime, Events: c.Events, Clock: c.Clock, Logger: c.Logger,
+			Parallel: c.MaxParallelPulls, Node: c.Registries, Used: c.ImageUsed, Pulled: c.ImagePulled,
+		}),
+		name:   version.GetRuntimeName(),
+		memory: memory,
+		swap:   swapAccounted(),
 		crashes: backoff.NewKeyed[containerKey](backoff.Policy{
 			Initial: min(initialCrashBackOff, c.MaxContainerBackOff),
 			Max:     c.MaxContainerBackOff,
 		}, c.Clock),
 		ends: newEnds(c.MaxContainerBackOff),
 	}
-	m.images.Pulled = c.ImagePulled
 	m.Learn(status)
 	return m, nil
 }

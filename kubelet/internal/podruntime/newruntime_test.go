@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"kctl/kubelet/internal/cri/critest"
+	"kctl/kubelet/internal/image"
 	"kctl/proto/core"
 )
 
@@ -23,8 +24,8 @@ func TestImagesAreVolumes(t *testing.T) {
 	b.containerd.Only(t, 2, 1)
 	registry := critest.NewRegistry(t)
 	registry.User, registry.Password = "me", "secret"
-	image := registry.Push(t, "team/data:1", critest.Image{Files: map[string]string{"model/weights": "heavy", "model/deep/notes": "light"}})
-	host, _, _ := strings.Cut(image, "/")
+	reference := registry.Push(t, "team/data:1", critest.Image{Files: map[string]string{"model/weights": "heavy", "model/deep/notes": "light"}})
+	host, _, _ := strings.Cut(reference, "/")
 	secret := &core.Secret{
 		Type: corev1.SecretTypeDockerConfigJson,
 		Data: map[string][]byte{corev1.DockerConfigJsonKey: fmt.Appendf(nil, `{"auths":{%q:{"username":"me","password":"secret"}}}`, host)},
@@ -42,7 +43,7 @@ func TestImagesAreVolumes(t *testing.T) {
 		return pod
 	}
 
-	pod := podWithImage("whole", image, "cat /data/model/weights; echo; touch /data/new 2>/dev/null; echo $?; "+forever)
+	pod := podWithImage("whole", reference, "cat /data/model/weights; echo; touch /data/new 2>/dev/null; echo $?; "+forever)
 	if r := b.sync(t, pod, mounted("")); r.Err != nil || len(r.Status.Running()) != 1 {
 		t.Fatalf("%+v", r)
 	}
@@ -50,26 +51,26 @@ func TestImagesAreVolumes(t *testing.T) {
 	if log := b.log(t, pod, "main", 0); log != "heavy\n1\n" {
 		t.Errorf("log %q, want what is in the image, and that it is read-only", log)
 	}
-	if !b.events.has(fmt.Sprintf("Pulled spec.volumes{data}: Successfully pulled image %q in ", image)) {
+	if !b.events.has(fmt.Sprintf("Pulled spec.volumes{data}: Successfully pulled image %q in ", reference)) {
 		t.Error("no event tells of the pull")
 	}
 
-	part := podWithImage("part", image, "cat /data/notes; echo; "+forever)
+	part := podWithImage("part", reference, "cat /data/notes; echo; "+forever)
 	if r := b.sync(t, part, mounted("model/deep")); r.Err != nil || len(r.Status.Running()) != 1 {
 		t.Fatalf("with subPath: %+v", r)
 	}
 	b.until(t, part, "in the log", func(*PodStatus) bool { return b.log(t, part, "main", 0) == "light\n" })
-	nowhere := podWithImage("nowhere", image, forever)
+	nowhere := podWithImage("nowhere", reference, forever)
 	if r := b.sync(t, nowhere, mounted("no/such")); r.Err == nil || r.Waiting["main"].Reason == "" {
 		t.Errorf("a subPath that is not there: %+v", r)
 	}
 
 	none := podWithImage("none", registry.Reference("team/none:1"), forever)
 	r := b.sync(t, none, mounted(""))
-	if w := r.Waiting["main"]; w.Reason != ReasonErrImagePull || r.Err != nil || r.RetryAfter == 0 {
+	if w := r.Waiting["main"]; w.Reason != image.ReasonErrPull || r.Err != nil || r.RetryAfter == 0 {
 		t.Errorf("an image that is not there: %+v", r)
 	}
-	if r = b.sync(t, none, mounted("")); r.Waiting["main"].Reason != ReasonImagePullBackOff {
+	if r = b.sync(t, none, mounted("")); r.Waiting["main"].Reason != image.ReasonPullBackOff {
 		t.Errorf("at once again: %+v", r)
 	}
 }

@@ -87,7 +87,8 @@ type Waiting struct {
 	Message string
 }
 
-// Reasons of waiting, as upstream writes them.
+// Reasons of waiting, as upstream writes them. Those about images are the image
+// package's.
 const (
 	ReasonContainerCreating      = "ContainerCreating"
 	ReasonPodInitializing        = "PodInitializing"
@@ -96,15 +97,6 @@ const (
 	ReasonCreateContainer        = "CreateContainerError"
 	ReasonRunContainer           = "RunContainerError"
 	ReasonPostStartHook          = "PostStartHookError"
-	ReasonPreStartHook           = "PreStartHookError"
-	ReasonErrImagePull           = "ErrImagePull"
-	ReasonImagePullBackOff       = "ImagePullBackOff"
-	ReasonErrImageNeverPull      = "ErrImageNeverPull"
-	ReasonInvalidImageName       = "InvalidImageName"
-	ReasonImageInspect           = "ImageInspectError"
-	ReasonCreatePodSandbox       = "CreatePodSandboxError"
 	ReasonKillContainer          = "KillContainerError"
-	ReasonKillPodSandbox         = "KillPodSandboxError"
-	ReasonConfigPodSandbox       = "ConfigPodSandboxError"
 	ReasonContainerStatusUnknown = "ContainerStatusUnknown"
 )

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kctl/kubelet/internal/cri/critest"
+	"kctl/kubelet/internal/image"
 	"kctl/proto/core"
 )
 
@@ -15,22 +16,22 @@ func TestImagesArePulled(t *testing.T) {
 	b := newBed(t)
 	registry := critest.NewRegistry(t)
 	registry.User, registry.Password = "me", "secret"
-	image := registry.Push(t, "team/app:1", critest.Image{Entrypoint: []string{"/bin/sleep", "1000"}, User: "1000"})
+	reference := registry.Push(t, "team/app:1", critest.Image{Entrypoint: []string{"/bin/sleep", "1000"}, User: "1000"})
 
-	c := core.Container{Name: "main", Image: image, ImagePullPolicy: corev1.PullAlways}
+	c := core.Container{Name: "main", Image: reference, ImagePullPolicy: corev1.PullAlways}
 	pod := newPod("pull", c)
 	r := b.sync(t, pod, SyncOptions{})
-	if w := r.Waiting["main"]; w.Reason != ReasonErrImagePull || !strings.Contains(w.Message, "failed to pull image") || r.Err != nil || r.RetryAfter == 0 {
+	if w := r.Waiting["main"]; w.Reason != image.ReasonErrPull || !strings.Contains(w.Message, "failed to pull image") || r.Err != nil || r.RetryAfter == 0 {
 		t.Fatalf("without a secret: %+v", r)
 	}
-	if r = b.sync(t, pod, SyncOptions{}); r.Waiting["main"].Reason != ReasonImagePullBackOff {
+	if r = b.sync(t, pod, SyncOptions{}); r.Waiting["main"].Reason != image.ReasonPullBackOff {
 		t.Fatalf("at once again: %+v", r)
 	}
 
 	pod = newPod("pull-secret", c)
 	yes := true
 	pod.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{RunAsNonRoot: &yes}
-	host, _, _ := strings.Cut(image, "/")
+	host, _, _ := strings.Cut(reference, "/")
 	secret := &core.Secret{
 		Type: corev1.SecretTypeDockerConfigJson,
 		Data: map[string][]byte{corev1.DockerConfigJsonKey: fmt.Appendf(nil, `{"auths":{%q:{"username":"me","password":"secret"}}}`, host)},
@@ -40,19 +41,19 @@ func TestImagesArePulled(t *testing.T) {
 		t.Fatalf("with the secret: %+v", r)
 	}
 	asked := b.status(t, pod).Container("main")
-	if got := r.Status.Container("main"); got.Image != image || got.Image != asked.Image || got.ImageID != asked.ImageID {
+	if got := r.Status.Container("main"); got.Image != reference || got.Image != asked.Image || got.ImageID != asked.ImageID {
 		t.Errorf("SyncPod tells image %s (%s), the runtime %s (%s)", got.Image, got.ImageID, asked.Image, asked.ImageID)
 	}
 	if n := registry.Pulls("team/app:1"); n == 0 {
 		t.Error("the registry was not asked")
 	}
-	if !b.events.has(fmt.Sprintf("Successfully pulled image %q in ", image)) {
+	if !b.events.has(fmt.Sprintf("Successfully pulled image %q in ", reference)) {
 		t.Error("no event tells of the pull")
 	}
 
 	pod = newPod("missing", core.Container{Name: "main", Image: registry.Reference("team/none:1")})
 	r = b.sync(t, pod, SyncOptions{PullSecrets: []*core.Secret{secret}})
-	if w := r.Waiting["main"]; w.Reason != ReasonErrImagePull || !strings.Contains(w.Message, "not found") {
+	if w := r.Waiting["main"]; w.Reason != image.ReasonErrPull || !strings.Contains(w.Message, "not found") {
 		t.Errorf("an image that does not exist: %+v", w)
 	}
 }

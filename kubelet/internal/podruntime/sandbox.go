@@ -191,3 +191,10 @@ func anyPrivileged(pod *core.Pod) bool {
 			return privileged(core.Container(e.EphemeralContainerCommon))
 		})
 }
+
+// sandboxResources are what the pod's containers sum up to, for runtimes that
+// size a machine by it.
+func (m *Manager) sandboxResources(pod *core.Pod) *runtimeapi.LinuxContainerResources {
+	requests, limits := podTotals(pod)
+	return m.linuxResources(requests, limits)
+}

@@ -11,126 +11,12 @@ import (
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/image"
 	"kctl/proto/core"
+	"kctl/proto/daemon"
 )
-
-// sandbox sees to it that the pod has one. Beside making it, the images of the
-// containers that are to start in it are pulled and what else they need is
-// prepared; beside their creation, the sandbox's addresses are asked for.
-func (s *podSync) sandbox(a podActions) bool {
-	if err := s.configureSandbox(a); err != nil {
-		s.countSandbox(err)
-		s.Events.Eventf(s.pod, corev1.EventTypeWarning, "FailedCreatePodSandBox", "Failed to create pod sandbox: %v", err)
-		s.fail(err)
-		return false
-	}
-	for _, c := range s.due(a.Start) {
-		if s.images[c.Name] == nil {
-			s.images[c.Name] = begin(&s.background, func() (image.Present, error) { return s.ensureImage(c) })
-			s.pullVolumes(c)
-		}
-	}
-	if s.prepared == nil {
-		s.prepared = begin(&s.background, s.prepare)
-	}
-	if !a.CreateSandbox {
-		s.sandboxID = a.SandboxID
-		if s.ips == nil {
-			s.ips = known(s.podIPs(s.status.IPs))
-		}
-		return true
-	}
-	id, err := s.createSandbox()
-	s.countSandbox(err)
-	if err != nil {
-		s.Events.Eventf(s.pod, corev1.EventTypeWarning, "FailedCreatePodSandBox", "Failed to create pod sandbox: %s", cri.Message(err))
-		s.fail(fmt.Errorf("creating the sandbox of pod %s/%s: %w", s.pod.Namespace, s.pod.Name, err))
-		return false
-	}
-	s.sandboxID = id
-	s.ips = begin(&s.background, func() ([]string, error) { return s.inspectSandbox(id) })
-	return true
-}
-
-func (s *podSync) prepare() (struct{}, error) {
-	if s.options.Prepare == nil {
-		return struct{}{}, nil
-	}
-	return struct{}{}, s.options.Prepare(s.beside)
-}
-
-// configureSandbox makes the sandbox's configuration, which every container is
-// created with too.
-func (s *podSync) configureSandbox(a podActions) (err error) {
-	attempt := a.Attempt
-	if !a.CreateSandbox {
-		attempt = s.status.Sandboxes[0].Attempt
-	}
-	if s.config != nil && s.config.Metadata.Attempt == attempt {
-		return nil
-	}
-	if s.handler, err = s.runtimeHandler(s.pod); err != nil {
-		return err
-	}
-	config, err := s.sandboxConfig(s.pod, attempt)
-	if err != nil {
-		return err
-	}
-	if config.Linux.SecurityContext.NamespaceOptions.UsernsOptions, err = s.userNamespace(s.pod, s.handler); err != nil {
-		return err
-	}
-	s.config = config
-	return nil
-}
-
-func (s *podSync) createSandbox() (string, error) {
-	if err := os.MkdirAll(s.config.LogDirectory, 0o755); err != nil {
-		return "", fmt.Errorf("making the pod's log directory: %w", err)
-	}
-	return s.runtime.RunPodSandbox(context.WithoutCancel(s.ctx), s.config, s.handler)
-}
-
-// inspectSandbox learns the addresses of a sandbox just made. One in the
-// host's network has none of its own, so that there is nothing to ask.
-func (s *podSync) inspectSandbox(id string) ([]string, error) {
-	box := &SandboxStatus{
-		ID: id, Attempt: s.config.Metadata.Attempt, Ready: true,
-		HostNetwork: s.pod.Spec.HostNetwork, CreatedAt: s.Clock.Now(),
-	}
-	var err error
-	if !box.HostNetwork {
-		var asked *SandboxStatus
-		asked, err = s.sandboxStatus(context.WithoutCancel(s.ctx), id)
-		switch {
-		case asked != nil:
-			box = asked
-		case err == nil:
-			err = fmt.Errorf("sandbox %s is gone", id)
-		}
-		if err == nil && len(box.IPs) == 0 {
-			err = fmt.Errorf("the network gave sandbox %s no address", id)
-		}
-		if err != nil {
-			// Known but not ready: the next sync makes another one.
-			box.Ready = false
-			s.fail(fmt.Errorf("asking for the addresses of pod %s/%s: %w", s.pod.Namespace, s.pod.Name, err))
-		}
-	}
-	s.publish(func(status *PodStatus) { status.Sandboxes = append(status.Sandboxes, box) })
-	return s.podIPs(box.IPs), err
-}
-
-// podIPs are the addresses that the pod's containers see as theirs.
-func (s *podSync) podIPs(own []string) []string {
-	if s.pod.Spec.HostNetwork && s.HostIPs != nil {
-		return s.HostIPs()
-	}
-	return own
-}
 
 func (s *podSync) ensureImage(c containerStart) (image.Present, error) {
 	spec, fieldPath := s.spec(c)
@@ -253,7 +139,7 @@ func (s *podSync) runContainer(c containerStart, spec *core.Container, fieldPath
 		}
 	}
 	s.setContainer(now)
-	s.Logger.Info("container started", zap.String("pod", s.pod.Namespace+"/"+s.pod.Name), zap.String("uid", string(s.pod.UID)),
+	s.Logger.Info("container started", daemon.PodFields(s.pod),
 		zap.String("container", c.Name), zap.String("id", id), zap.Int32("restarts", restarts))
 	return nil
 }
@@ -301,23 +187,4 @@ func (s *podSync) restartCount(name string, last *ContainerStatus) int32 {
 		}
 	}
 	return int32(next)
-}
-
-// runtimeHandler is that of the pod's RuntimeClass.
-func (m *Manager) runtimeHandler(pod *core.Pod) (string, error) {
-	class := pod.Spec.RuntimeClassName
-	if class == nil || *class == "" {
-		return "", nil
-	}
-	if m.RuntimeHandler == nil {
-		return "", fmt.Errorf("runtimeClassName %q: runtime classes are not supported by this kubelet", *class)
-	}
-	return m.RuntimeHandler(*class)
-}
-
-// sandboxResources are what the pod's containers sum up to, for runtimes that
-// size a machine by it.
-func (m *Manager) sandboxResources(pod *core.Pod) *runtimeapi.LinuxContainerResources {
-	requests, limits := podTotals(pod)
-	return m.linuxResources(requests, limits)
 }

@@ -14,9 +14,11 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"kctl/kubelet/internal/cri"
+	"kctl/kubelet/internal/image"
 	"kctl/kubelet/internal/logs"
 	"kctl/kubelet/internal/podruntime"
 	"kctl/proto/core"
+	"kctl/proto/daemon"
 )
 
 // containerLogs answers with what a container said.
@@ -49,7 +51,7 @@ func (s *Server) containerLogs(c *gin.Context) {
 	c.Writer.Flush()
 	if err := log.Read(c.Request.Context(), c.Writer, options); err != nil && c.Request.Context().Err() == nil {
 		s.Logger.Warn("a container's log was sent in part only",
-			zap.String("pod", pod.Namespace+"/"+pod.Name), zap.String("container", container), zap.Error(err))
+			daemon.PodFields(pod), zap.String("container", container), zap.Error(err))
 	}
 }
 
@@ -177,9 +179,9 @@ func whyWaiting(status *core.ContainerStatus) string {
 		return "no logs available yet"
 	}
 	switch reason := status.State.Waiting.Reason; reason {
-	case podruntime.ReasonErrImagePull:
+	case image.ReasonErrPull:
 		return "image can't be pulled"
-	case podruntime.ReasonImagePullBackOff:
+	case image.ReasonPullBackOff:
 		return "trying and failing to pull image"
 	default:
 		return reason
