@@ -3,7 +3,6 @@ package source
 import (
 	"context"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/proto/core"
+	"kctl/proto/daemon"
 )
 
 // updateBuffer is how many updates may wait for the sync loop before sources
@@ -100,7 +100,7 @@ func (m *Mux) distinct(source string, pods []*core.Pod) []*core.Pod {
 		name := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 		if names[name] {
 			m.logger.Warn("pod ignored: its source has another of the same name",
-				zap.String("source", source), zap.Stringer("pod", name), zap.String("uid", string(pod.UID)))
+				zap.String("source", source), daemon.PodFields(pod))
 			continue
 		}
 		names[name] = true
@@ -173,35 +173,4 @@ func annotated(pod *core.Pod, source string, before *core.Pod, now time.Time) *c
 	}
 	copied.Annotations[core.ConfigSeenAnnotation] = seen
 	return &copied
-}
-
-// Ready tells whether every source was heard once; before that, a pod that is
-// in none of them may still be wanted. It is used by the sync loop, which adds
-// a source when it has handled its first update.
-type Ready struct {
-	mu       sync.Mutex
-	expected []string
-	seen     map[string]bool
-}
-
-// NewReady returns a Ready that waits for the sources given.
-func NewReady(expected ...string) *Ready {
-	return &Ready{expected: expected, seen: map[string]bool{}}
-}
-
-// Add notes that the source was heard.
-func (r *Ready) Add(source string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.seen[source] = true
-}
-
-// All says that every source was heard.
-func (r *Ready) All() bool { return len(r.Missing()) == 0 }
-
-// Missing are the sources that were not heard yet.
-func (r *Ready) Missing() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(r.expected), func(s string) bool { return r.seen[s] })
 }
