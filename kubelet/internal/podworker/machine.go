@@ -4,11 +4,10 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"kctl/proto/core"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 // Phase is where a pod is in its life on this node.
