@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"go.uber.org/zap/zapcore"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func TestHealth(t *testing.T) {
@@ -124,5 +127,13 @@ func TestAdvice(t *testing.T) {
 		if !strings.Contains(got, tc.says) || tc.says == "" && got != "" {
 			t.Errorf("%v: %q, want something with %q", tc.err, got, tc.says)
 		}
+	}
+}
+
+func TestPodFields(t *testing.T) {
+	line := zapcore.NewMapObjectEncoder()
+	PodFields(&metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u1"}).AddTo(line)
+	if want := map[string]any{"pod": "shop/web", "uid": "u1"}; !maps.Equal(line.Fields, want) {
+		t.Errorf("got %v, want %v", line.Fields, want)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // LogOptions are the logging flags, named as upstream names them.
@@ -73,4 +74,17 @@ func levelOf(verbosity int) zapcore.Level {
 func isTerminal(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// PodFields are what every log line about a pod says of it, under the keys that
+// are the same in all programs: pod (namespace/name) and uid.
+func PodFields(pod metav1.Object) zap.Field { return zap.Inline(podFields{pod}) }
+
+type podFields struct{ metav1.Object }
+
+// MarshalLogObject implements zapcore.ObjectMarshaler.
+func (p podFields) MarshalLogObject(line zapcore.ObjectEncoder) error {
+	line.AddString("pod", p.GetNamespace()+"/"+p.GetName())
+	line.AddString("uid", string(p.GetUID()))
+	return nil
 }

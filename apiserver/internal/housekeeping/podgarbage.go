@@ -124,7 +124,7 @@ func (g *podGarbage) goneNodes(ctx context.Context, pods []facts.Pod) map[string
 
 // remove deletes a pod at once; nobody is there who could end it gracefully.
 func (g *podGarbage) remove(ctx context.Context, pod facts.Pod, because, message string) error {
-	g.logger.Info("removing a pod", zap.String("pod", pod.Namespace+"/"+pod.Name), zap.String("uid", string(pod.UID)), zap.String("because", because))
+	g.logger.Info("removing a pod", zap.String("pod", pod.Namespace+"/"+pod.Name), zap.String("uid", string(pod.UID)), zap.String("reason", because))
 	now, atOnce := metav1.NewTime(g.clock.Now()), int64(0)
 	if pod.Over() {
 		_, _, err := g.store.Delete(ctx, pod.Namespace, pod.Name, registry.Admit{}, &metav1.DeleteOptions{

@@ -121,7 +121,7 @@ func (m *Manager) relieve(ctx context.Context, pods []*core.Pod) error {
 	if !ok {
 		return nil
 	}
-	m.Logger.Warn("node is short", zap.String("of", string(due.Signal)), zap.Int64("available", seen[due.Signal].Available))
+	m.Logger.Warn("node is short", zap.String("signal", string(due.Signal)), zap.Int64("available", seen[due.Signal].Available))
 	if conditions[due.Signal] == corev1.NodeDiskPressure {
 		if err := m.Reclaim(ctx); err != nil {
 			m.Logger.Warn("not everything that nobody needs could be removed", zap.Error(err))
@@ -194,7 +194,7 @@ func (m *Manager) met(t Threshold) bool {
 func (m *Manager) evict(ctx context.Context, t Threshold, seen Observation, pods []*core.Pod) error {
 	pods = slices.DeleteFunc(slices.Clone(pods), podmanager.IsCritical)
 	if len(pods) == 0 {
-		m.Logger.Warn("node is short, and has no pod that could be evicted", zap.String("of", string(t.Signal)))
+		m.Logger.Warn("node is short, and has no pod that could be evicted", zap.String("signal", string(t.Signal)))
 		return nil
 	}
 	usages, err := m.Measure(ctx, pods, conditions[t.Signal] == corev1.NodeDiskPressure)

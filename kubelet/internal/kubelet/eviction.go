@@ -14,6 +14,7 @@ import (
 	"kctl/kubelet/internal/podruntime"
 	"kctl/kubelet/internal/podworker"
 	"kctl/proto/core"
+	"kctl/proto/daemon"
 )
 
 // evicted is the reason of pods that the node ends or refuses because it is
@@ -67,7 +68,7 @@ func (k *Kubelet) reclaimDisk(ctx context.Context) error {
 // evict ends a pod as Failed, for good: whoever made it makes another one, and
 // the scheduler finds a better place for that.
 func (k *Kubelet) evict(ctx context.Context, pod *core.Pod, v eviction.Verdict) {
-	k.logger.Warn("pod evicted", zap.String("pod", name(pod)), zap.String("uid", string(pod.UID)), zap.String("message", v.Message))
+	k.logger.Warn("pod evicted", daemon.PodFields(pod), zap.String("message", v.Message))
 	k.events.Eventf(pod, corev1.EventTypeWarning, evicted, "%s", v.Message)
 	k.metrics.evictions.WithLabelValues(v.Signal).Inc()
 	done := make(chan struct{})

@@ -15,6 +15,7 @@ import (
 	"kctl/kubelet/internal/status"
 	"kctl/kubelet/internal/volume"
 	"kctl/proto/core"
+	"kctl/proto/daemon"
 	"kctl/proto/relay"
 )
 
@@ -96,7 +97,7 @@ func (k *Kubelet) active(pod *core.Pod) bool {
 
 // reject ends a pod before it began.
 func (k *Kubelet) reject(pod *core.Pod, decision admit.Decision) {
-	k.logger.Info("pod rejected", zap.String("pod", name(pod)), zap.String("uid", string(pod.UID)),
+	k.logger.Info("pod rejected", daemon.PodFields(pod),
 		zap.String("reason", decision.Reason), zap.String("message", decision.Message))
 	k.metrics.rejections.WithLabelValues(decision.Reason).Inc()
 	k.events.Eventf(pod, corev1.EventTypeWarning, decision.Reason, "%s", decision.Message)

@@ -12,6 +12,7 @@ import (
 
 	"kctl/kubelet/internal/podmanager"
 	"kctl/proto/core"
+	"kctl/proto/daemon"
 )
 
 const mirrorTimeout = 10 * time.Second
@@ -45,7 +46,7 @@ func (k *Kubelet) createMirror(pod *core.Pod) {
 	mirror.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID, Controller: ptr.To(true)}}
 	err := k.client.Resource(core.Pods, pod.Namespace).Create(ctx, mirror, nil)
 	if err != nil && !apierrors.IsAlreadyExists(err) {
-		k.logger.Warn("mirror pod not created", zap.String("pod", name(pod)), zap.Error(err))
+		k.logger.Warn("mirror pod not created", daemon.PodFields(pod), zap.Error(err))
 	}
 }
 
@@ -56,6 +57,6 @@ func (k *Kubelet) deleteMirror(mirror *core.Pod) {
 		GracePeriodSeconds: ptr.To(int64(0)), Preconditions: &metav1.Preconditions{UID: &mirror.UID},
 	}, nil)
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		k.logger.Warn("mirror pod not deleted", zap.String("pod", name(mirror)), zap.Error(err))
+		k.logger.Warn("mirror pod not deleted", daemon.PodFields(mirror), zap.Error(err))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"kctl/kubelet/internal/admit"
 	"kctl/kubelet/internal/podworker"
 	"kctl/proto/core"
+	"kctl/proto/daemon"
 )
 
 // What a pod is told that ends to make room for a critical one.
@@ -41,8 +42,8 @@ func (k *Kubelet) preempt(pod, critical *core.Pod, resource corev1.ResourceName,
 	now := int64(0)
 	options := &podworker.KillOptions{GracePeriod: &now, Evict: true}
 	if !ending {
-		k.logger.Warn("pod preempted", zap.String("pod", name(pod)), zap.String("uid", string(pod.UID)),
-			zap.String("for", name(critical)), zap.String("resource", string(resource)))
+		k.logger.Warn("pod preempted", daemon.PodFields(pod),
+			zap.String("for", critical.Namespace+"/"+critical.Name), zap.String("resource", string(resource)))
 		k.events.Eventf(pod, corev1.EventTypeWarning, preempting, "%s", preempted)
 		k.metrics.preemptions.WithLabelValues(string(resource)).Inc()
 		options.Status = func(status *core.PodStatus) { k.markDisrupted(status, preempting, preempted, preemptedBecause) }

@@ -8,6 +8,7 @@ import (
 	"kctl/kubelet/internal/podworker"
 	"kctl/kubelet/internal/shutdown"
 	"kctl/proto/core"
+	"kctl/proto/daemon"
 )
 
 // makeShutdown makes what ends pods in order when the machine is shut down, if
@@ -46,7 +47,7 @@ func (k *Kubelet) shutdownChanged() {
 // endForShutdown ends a pod as Failed: what is not to be lost for good is made
 // anew elsewhere by whoever made it.
 func (k *Kubelet) endForShutdown(pod *core.Pod, grace int64, done chan<- struct{}) {
-	k.logger.Info("pod ends for the machine's shutdown", zap.String("pod", name(pod)), zap.String("uid", string(pod.UID)), zap.Int64("grace", grace))
+	k.logger.Info("pod ends for the machine's shutdown", daemon.PodFields(pod), zap.Int64("grace", grace))
 	k.workers.Update(podworker.Update{Type: podworker.Kill, Pod: pod, MirrorPod: k.mirrorOf(pod), Start: k.clock.Now(), Kill: &podworker.KillOptions{
 		GracePeriod: &grace, Evict: true, Done: done,
 		Status: func(status *core.PodStatus) {

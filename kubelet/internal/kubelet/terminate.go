@@ -13,6 +13,7 @@ import (
 	"kctl/kubelet/internal/podworker"
 	"kctl/kubelet/internal/status"
 	"kctl/proto/core"
+	"kctl/proto/daemon"
 )
 
 // errStillRunning says that a container came or stayed though all were ended.
@@ -32,7 +33,7 @@ func (k *Kubelet) SyncTerminatingPod(ctx context.Context, job podworker.Job) err
 	k.setStatus(job, runtime, false)
 	k.probes.StopLivenessAndStartup(pod.UID)
 	grace := job.GracePeriod
-	k.logger.Info("pod is terminated", zap.String("pod", name(pod)), zap.String("uid", string(pod.UID)), zap.Int64("grace", grace))
+	k.logger.Info("pod is terminated", daemon.PodFields(pod), zap.Int64("grace", grace))
 	if err := k.runtime.KillPod(ctx, pod, runtime.RunningPod(k.runtime.Name()), &grace); err != nil {
 		return fmt.Errorf("end containers: %w", err)
 	}
@@ -132,5 +133,3 @@ func (k *Kubelet) removePod(ctx context.Context, pod *core.Pod) error {
 	}
 	return k.volumes.RemovePodDir(ctx, pod.UID)
 }
-
-func name(pod *core.Pod) string { return pod.Namespace + "/" + pod.Name }

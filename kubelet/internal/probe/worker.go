@@ -11,6 +11,7 @@ import (
 
 	"kctl/kubelet/internal/podruntime"
 	"kctl/proto/core"
+	"kctl/proto/daemon"
 )
 
 // attempts is how often a probe that could not be asked at all (by a fault of
@@ -197,7 +198,7 @@ func (w *worker) ask(ctx context.Context, id podruntime.ContainerID) {
 		// Nothing was learned of the container; what held goes on to hold.
 		w.event(target.Pod, "Unhealthy", "%s probe errored and resulted in unknown state: %v", w.kind, err)
 		w.manager.config.Logger.Warn("probe could not be asked", zap.Stringer("kind", w.kind),
-			zap.String("pod", target.Pod.Namespace+"/"+target.Pod.Name), zap.String("container", w.container.Name), zap.Error(err))
+			daemon.PodFields(target.Pod), zap.String("container", w.container.Name), zap.Error(err))
 		return
 	}
 	w.take(target.Pod, answer)

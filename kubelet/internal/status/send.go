@@ -18,6 +18,7 @@ import (
 
 	"kctl/proto/backoff"
 	"kctl/proto/core"
+	"kctl/proto/daemon"
 	"kctl/proto/relay"
 	"kctl/proto/rest"
 )
@@ -195,7 +196,7 @@ func (m *Manager) remove(ctx context.Context, e *entry, w work) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e.deleted = true
-	m.logger.Info("pod deleted after its end", zap.Stringer("pod", e.name), zap.String("uid", string(w.object.UID)))
+	m.logger.Info("pod deleted after its end", daemon.PodFields(w.object))
 	return nil
 }
 

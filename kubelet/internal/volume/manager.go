@@ -17,6 +17,7 @@ import (
 	"kctl/kubelet/internal/volume/atomic"
 	"kctl/kubelet/internal/volume/projected"
 	"kctl/proto/core"
+	"kctl/proto/daemon"
 )
 
 // mountTimeout bounds one attempt to make a pod's volumes: upstream's, after
@@ -291,7 +292,7 @@ func (m *Manager) make(ctx context.Context, pod *core.Pod, spec *corev1.Volume, 
 		return err
 	}
 	m.config.Logger.Warn("volume keeps the content it had: the API can't be reached",
-		zap.String("pod", pod.Namespace+"/"+pod.Name), zap.String("volume", spec.Name), zap.Error(err))
+		daemon.PodFields(pod), zap.String("volume", spec.Name), zap.Error(err))
 	return nil
 }
 

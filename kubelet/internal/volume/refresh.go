@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kctl/proto/core"
+	"kctl/proto/daemon"
 )
 
 const (
@@ -140,7 +141,7 @@ func (m *Manager) refresh(ctx context.Context, p *podVolumes) {
 	err := errors.Join(errs...)
 	if err != nil {
 		m.config.Logger.Warn("volumes keep the content they have: there is no newer one",
-			zap.String("pod", pod.Namespace+"/"+pod.Name), zap.String("uid", string(pod.UID)), zap.Error(err))
+			daemon.PodFields(pod), zap.Error(err))
 	}
 	if m.config.Failed != nil && isDisk(err) {
 		m.config.Failed(pod, err)

@@ -302,7 +302,7 @@ func (s *parts) expire(ctx context.Context) error {
 		}
 		for _, pod := range s.cache.Expire() {
 			s.logger.Warn("bound pod was never seen on its node and no longer counts there",
-				zap.String("pod", pod.Namespace+"/"+pod.Name), zap.String("uid", string(pod.UID)))
+				daemon.PodFields(pod))
 			s.queue.Move(framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: pod})
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"kctl/proto/daemon"
 	"kctl/proto/relay"
 	"kctl/scheduler/framework"
 	"kctl/scheduler/internal/metrics"
@@ -47,7 +48,7 @@ func (r *run) attempt(ctx context.Context, queued *framework.QueuedPod) {
 	}
 	if err := r.Cache.Assume(queued.PodInfo, placement.Node); err != nil {
 		// The watch showed the pod on a node in this very moment.
-		r.Logger.Debug("pod has a node already", zap.String("pod", queued.Key()), zap.Error(err))
+		r.Logger.Debug("pod has a node already", daemon.PodFields(queued.Pod), zap.Error(err))
 		r.Queue.Done(pod.UID)
 		return
 	}
@@ -78,7 +79,7 @@ func (a *attempt) place(ctx context.Context) (Placement, error) {
 	}
 	a.Metrics.AlgorithmDuration.Observe(a.Clock.Since(a.begun).Seconds())
 	if err == nil {
-		a.Logger.Debug("node chosen", zap.String("pod", a.queued.Key()), zap.String("node", placement.Node),
+		a.Logger.Debug("node chosen", daemon.PodFields(a.queued.Pod), zap.String("node", placement.Node),
 			zap.Int("evaluated", placement.Evaluated), zap.Int("feasible", placement.Feasible))
 	}
 	return placement, err
@@ -93,7 +94,7 @@ func (a *attempt) makeRoom(ctx context.Context, fit *framework.FitError) error {
 	switch {
 	case node != "":
 		fit.PostFilterMessage = status.Message()
-		a.Logger.Info("pods have to leave for another", zap.String("pod", a.queued.Key()), zap.String("node", node))
+		a.Logger.Info("pods have to leave for another", daemon.PodFields(a.queued.Pod), zap.String("node", node))
 	case status.IsRejected():
 		fit.PostFilterMessage = status.Message()
 	case !status.IsSuccess():
@@ -181,9 +182,9 @@ func (a *attempt) failed(err error) {
 	}
 	if failure.Error {
 		a.Logger.Warn("pod could not be scheduled, will try again",
-			zap.String("pod", a.queued.Key()), zap.String("uid", string(pod.UID)), zap.Error(err))
+			daemon.PodFields(a.queued.Pod), zap.Error(err))
 	} else {
-		a.Logger.Info("no node for pod", zap.String("pod", a.queued.Key()), zap.String("reason", err.Error()))
+		a.Logger.Info("no node for pod", daemon.PodFields(a.queued.Pod), zap.String("reason", err.Error()))
 	}
 	a.Reporter.Unscheduled(current, err, a.Nominations.Of(pod.UID))
 }

@@ -12,6 +12,7 @@ import (
 
 	"kctl/proto/backoff"
 	"kctl/proto/core"
+	"kctl/proto/daemon"
 	"kctl/proto/rest"
 	"kctl/scheduler/framework"
 	"kctl/scheduler/internal/metrics"
@@ -119,7 +120,7 @@ func (a *attempt) bind(ctx context.Context) {
 	if a.queued.Flushed {
 		a.Metrics.AfterFlush()
 	}
-	a.Logger.Info("pod bound", zap.String("pod", a.queued.Key()), zap.String("node", a.node), zap.String("uid", string(pod.Pod.UID)))
+	a.Logger.Info("pod bound", daemon.PodFields(a.queued.Pod), zap.String("node", a.node))
 	a.Reporter.Scheduled(pod.Pod, a.node)
 }
 
@@ -146,7 +147,7 @@ func (a *attempt) sendUntilKnown(ctx context.Context) error {
 		}
 		if tries == 1 {
 			a.Logger.Warn("nobody knows what became of a binding, it is sent until there is an answer",
-				zap.String("pod", a.queued.Key()), zap.String("node", a.node), zap.Error(cause))
+				daemon.PodFields(a.queued.Pod), zap.String("node", a.node), zap.Error(cause))
 		}
 		wait := a.Clock.NewTimer(resend.Delay(tries))
 		select {
@@ -240,7 +241,7 @@ func codeOf(err error) int32 {
 func (a *attempt) bindFailed(err error) {
 	if errors.Is(err, errNotOurs) {
 		a.Metrics.Attempt(metrics.ResultError, a.profile.SchedulerName, a.Clock.Since(a.begun))
-		a.Logger.Info("binding came too late", zap.String("pod", a.queued.Key()), zap.String("node", a.node), zap.Error(err))
+		a.Logger.Info("binding came too late", daemon.PodFields(a.queued.Pod), zap.String("node", a.node), zap.Error(err))
 		a.Queue.Failed(a.queued.Pod.UID, queue.Failure{Error: true})
 		return
 	}

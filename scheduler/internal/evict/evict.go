@@ -16,6 +16,7 @@ import (
 
 	"kctl/proto/backoff"
 	"kctl/proto/core"
+	"kctl/proto/daemon"
 	"kctl/proto/events"
 	"kctl/proto/rest"
 )
@@ -81,7 +82,7 @@ func (e *Evictor) Evict(preemptor *core.Pod, victims []*core.Pod, node string) {
 		default:
 			e.promises.Left(victim.UID)
 			e.logger.Warn("too many pods wait to be evicted, one is left alone",
-				zap.String("pod", victim.Namespace+"/"+victim.Name), zap.String("uid", string(victim.UID)))
+				daemon.PodFields(victim))
 		}
 	}
 }
@@ -118,7 +119,7 @@ func (e *Evictor) ask(ctx context.Context, ev eviction) {
 	e.promises.Left(ev.victim.UID)
 	if ctx.Err() == nil {
 		e.logger.Warn("pod could not be evicted",
-			zap.String("pod", ev.victim.Namespace+"/"+ev.victim.Name), zap.String("uid", string(ev.victim.UID)), zap.Error(err))
+			daemon.PodFields(ev.victim), zap.Error(err))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
 	"kctl/proto/core"
+	"kctl/proto/daemon"
 	"kctl/scheduler/framework"
 )
 
@@ -60,7 +61,7 @@ func (c *Chain) asked(pod *core.Pod, verb func(*Extender) string) []*Extender {
 // pass reports whether things go on without an extender that failed.
 func (c *Chain) pass(e *Extender, pod *core.Pod, err error) bool {
 	if e.Ignorable {
-		c.logger.Warn("extender is passed over", zap.String("pod", pod.Namespace+"/"+pod.Name), zap.Error(err))
+		c.logger.Warn("extender is passed over", daemon.PodFields(pod), zap.Error(err))
 	}
 	return e.Ignorable
 }
@@ -153,7 +154,7 @@ func (c *Chain) Prioritize(ctx context.Context, pod *core.Pod, nodes []*framewor
 	for _, e := range c.asked(pod, func(e *Extender) string { return e.PrioritizeVerb }) {
 		var answer extenderv1.HostPriorityList
 		if err := e.ask(ctx, e.PrioritizeVerb, e.arguments(pod, nodes), &answer); err != nil {
-			c.logger.Warn("extender does not rank nodes", zap.String("pod", pod.Namespace+"/"+pod.Name), zap.Error(err))
+			c.logger.Warn("extender does not rank nodes", daemon.PodFields(pod), zap.Error(err))
 			continue
 		}
 		scores := make(map[string]int64, len(answer))

@@ -71,7 +71,7 @@ func (f *Feed) Run(ctx context.Context) error {
 		}
 		failures++
 		delay := feedBackoff.Delay(failures)
-		f.options.Logger.Warn("watch on etcd broke", zap.String("prefix", f.options.Prefix), zap.Duration("retry", delay), zap.Error(err))
+		f.options.Logger.Warn("watch on etcd broke", zap.String("prefix", f.options.Prefix), zap.Duration("after", delay), zap.Error(err))
 		select {
 		case <-f.options.Clock.After(delay):
 		case <-ctx.Done():

@@ -43,7 +43,7 @@ func (c *Cache) load(ctx context.Context) error {
 			}
 		}
 		delay := feedBackoff.Delay(failures)
-		c.options.Logger.Warn("resource not read, trying again", zap.String("prefix", c.options.Prefix), zap.Duration("retry", delay), zap.Error(err))
+		c.options.Logger.Warn("resource not read, trying again", zap.String("prefix", c.options.Prefix), zap.Duration("after", delay), zap.Error(err))
 		select {
 		case <-c.options.Clock.After(delay):
 		case <-ctx.Done():

@@ -44,7 +44,7 @@ func (c *Compactor) Run(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil:
-			c.Logger.Warn("old revisions not dropped, trying again", zap.Duration("in", c.Interval), zap.Error(err))
+			c.Logger.Warn("old revisions not dropped, trying again", zap.Duration("after", c.Interval), zap.Error(err))
 		case compacted > 0:
 			c.Logger.Debug("old revisions dropped", zap.Int64("before", compacted))
 		}
