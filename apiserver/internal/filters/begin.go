@@ -1,8 +1,6 @@
 package filters
 
 import (
-	"context"
-
 	"github.com/gin-gonic/gin"
 	"github.com/google/uuid"
 	"k8s.io/utils/clock"
@@ -27,7 +25,7 @@ func Begin(clock clock.PassiveClock) gin.HandlerFunc {
 		}
 		c.Header(auditIDHeader, id)
 		stamps := &relay.Recorder{}
-		ctx := context.Context(c.Request.Context())
+		ctx := c.Request.Context()
 		now := clock.Now()
 		stamps.Stamp(relay.ServerReceived, now)
 		ctx = request.WithReceived(ctx, now)

@@ -34,37 +34,9 @@ func (s *Server) handler(address string) (http.Handler, error) {
 	router := gin.New()
 	router.RedirectTrailingSlash = false
 	router.HandleMethodNotAllowed = true
-	cors, err := s.options.Operation.CORS()
-	if err != nil {
+	if err := s.chain(router); err != nil {
 		return nil, err
 	}
-	router.Use(
-		filters.Begin(s.clock),
-		filters.Observe(s.metrics, s.clock, s.logger),
-		filters.Recover(s.logger),
-		filters.Pace(s.options.RequestTimeout, s.logger),
-		filters.Warnings(),
-		s.drain.Filter(),
-	)
-	if o := s.options.Operation; len(o.HSTSDirectives) > 0 {
-		router.Use(filters.StrictTransport(o.HSTSDirectives))
-	}
-	if len(cors) > 0 {
-		router.Use(filters.CORS(cors))
-	}
-	if chance := s.options.Operation.GoawayChance; chance > 0 {
-		router.Use(filters.Goaway(chance))
-	}
-	router.Use(s.audited(filters.Authenticate(&s.identities.anonymous, s.identities.headers, s.metrics, s.clock, s.logger))...)
-	router.Use(
-		filters.Impersonate(s.authorizer, s.logger),
-		filters.Stream(s.logger),
-		filters.Deadline(s.options.RequestTimeout, s.draining),
-		s.limit(),
-		filters.Authorize(s.authorizer, s.clock, s.logger),
-		filters.Names(),
-		filters.Relay(s.ring, s.clock, s.logger),
-	)
 	router.NoMethod(func(c *gin.Context) {
 		filters.WriteStatus(c.Writer, handlers.NotAllowed())
 	})

@@ -1,0 +1,45 @@
+package server
+
+import (
+	"github.com/gin-gonic/gin"
+
+	"kctl/apiserver/internal/filters"
+)
+
+// chain has every request pass the filters, in this order, before a handler
+// sees it. Package filters says what each is for.
+func (s *Server) chain(router *gin.Engine) error {
+	o := &s.options.Operation
+	cors, err := o.CORS()
+	if err != nil {
+		return err
+	}
+	router.Use(
+		filters.Begin(s.clock),
+		filters.Observe(s.metrics, s.clock, s.logger),
+		filters.Recover(s.logger),
+		filters.Pace(s.options.RequestTimeout, s.logger),
+		filters.Warnings(),
+		s.drain.Filter(),
+	)
+	if len(o.HSTSDirectives) > 0 {
+		router.Use(filters.StrictTransport(o.HSTSDirectives))
+	}
+	if len(cors) > 0 {
+		router.Use(filters.CORS(cors))
+	}
+	if o.GoawayChance > 0 {
+		router.Use(filters.Goaway(o.GoawayChance))
+	}
+	router.Use(s.audited(filters.Authenticate(&s.identities.anonymous, s.identities.headers, s.metrics, s.clock, s.logger))...)
+	router.Use(
+		filters.Impersonate(s.authorizer, s.logger),
+		filters.Stream(s.logger),
+		filters.Deadline(s.options.RequestTimeout, s.draining),
+		s.limit(),
+		filters.Authorize(s.authorizer, s.clock, s.logger),
+		filters.Names(),
+		filters.Relay(s.ring, s.clock, s.logger),
+	)
+	return nil
+}
