@@ -7,24 +7,17 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/request"
 )
 
 // Dispatcher answers requests for resources that come and go, for which no
 // routes can be laid.
-type Dispatcher struct{ handlers }
+type Dispatcher struct{ *handlers }
 
 // NewDispatcher returns one; Resources and Creatable of o are not looked at.
 func NewDispatcher(o Options) *Dispatcher {
-	if o.MaxBody == 0 {
-		o.MaxBody = DefaultMaxBody
-	}
-	if o.Admission == nil {
-		o.Admission = admission.NewChain()
-	}
-	return &Dispatcher{handlers{Options: o}}
+	return &Dispatcher{newHandlers(o)}
 }
 
 // Serve answers a request for what is served. It reports false, and answers
@@ -32,7 +25,7 @@ func NewDispatcher(o Options) *Dispatcher {
 func (d *Dispatcher) Serve(c *gin.Context, served registry.Served, info *request.Info) bool {
 	resource := served.Resource.Info()
 	call := &call{
-		handlers: &d.handlers, resource: resource.Resource, kind: resource.GVK(), store: served.Resource, accounts: resource.Accounts, jsonOnly: resource.JSONOnly, custom: resource.JSONOnly,
+		handlers: d.handlers, resource: resource.Resource, kind: resource.GVK(), store: served.Resource, accounts: resource.Accounts, jsonOnly: resource.JSONOnly, custom: resource.JSONOnly,
 		gin: c, ctx: c.Request.Context(), namespace: info.Namespace,
 	}
 	if !resource.Namespaced && info.Namespace != "" {
@@ -66,7 +59,7 @@ func (c *call) methodsAt(served registry.Served, resource registry.Info, info *r
 		if resource.Namespaced && info.Namespace == "" {
 			return methods{http.MethodGet: (*call).listOrWatch}, true
 		}
-		return methods{http.MethodGet: (*call).listOrWatch, http.MethodPost: (*call).create, http.MethodDelete: (*call).deleteCollection}, true
+		return ofCollection(), true
 	case 2, 3:
 	default:
 		return nil, false
@@ -76,20 +69,17 @@ func (c *call) methodsAt(served registry.Served, resource registry.Info, info *r
 	}
 	c.name = info.Parts[1]
 	if len(info.Parts) == 2 {
-		return methods{
-			http.MethodGet: (*call).get, http.MethodPut: (*call).update, http.MethodPatch: (*call).patch, http.MethodDelete: (*call).delete,
-		}, true
+		return ofObject(), true
 	}
 	c.subresource = info.Parts[2]
-	parts := methods{http.MethodGet: (*call).get, http.MethodPut: (*call).update, http.MethodPatch: (*call).patch}
 	for _, sub := range served.Subresources {
 		if sub.Name == c.subresource {
 			c.store, c.kind, c.accounts, c.jsonOnly = sub.Object, sub.Kind, sub.Object.Info().Accounts, false
-			return parts, true
+			return ofPart(), true
 		}
 	}
 	if c.subresource == "status" && resource.HasStatus || slices.Contains(resource.Parts, c.subresource) {
-		return parts, true
+		return ofPart(), true
 	}
 	return nil, false
 }

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"maps"
 	"net/http"
 	"slices"
@@ -46,18 +47,11 @@ type Options struct {
 
 // Install serves the resources at upstream's paths.
 func Install(router gin.IRouter, o Options) {
-	if o.MaxBody == 0 {
-		o.MaxBody = DefaultMaxBody
-	}
-	if o.Admission == nil {
-		o.Admission = admission.NewChain()
-	}
-	h := &handlers{Options: o}
+	h := newHandlers(o)
 	for _, served := range o.Resources {
 		h.install(router, served)
 	}
 	for _, c := range o.Creatable {
-		c := c
 		h.route(router, c.Path(pathNamespace(c.Resource), ""), methods{
 			http.MethodPost: func(call *call) error { return call.connectCreate(c.Subresource) },
 		}, call{resource: c.Resource})
@@ -66,8 +60,29 @@ func Install(router gin.IRouter, o Options) {
 
 type handlers struct{ Options }
 
+func newHandlers(o Options) *handlers {
+	o.MaxBody = cmp.Or(o.MaxBody, DefaultMaxBody)
+	if o.Admission == nil {
+		o.Admission = admission.NewChain()
+	}
+	return &handlers{Options: o}
+}
+
 // methods are the handlers of one path.
 type methods map[string]func(*call) error
+
+func ofCollection() methods {
+	return methods{http.MethodGet: (*call).listOrWatch, http.MethodPost: (*call).create, http.MethodDelete: (*call).deleteCollection}
+}
+
+func ofObject() methods {
+	return methods{http.MethodGet: (*call).get, http.MethodPut: (*call).update, http.MethodPatch: (*call).patch, http.MethodDelete: (*call).delete}
+}
+
+// ofPart are those of a part of an object, its status for one.
+func ofPart() methods {
+	return methods{http.MethodGet: (*call).get, http.MethodPut: (*call).update, http.MethodPatch: (*call).patch}
+}
 
 // pathNamespace is the namespace's segment in a route.
 func pathNamespace(r core.Resource) string {
@@ -91,21 +106,12 @@ func (h *handlers) install(router gin.IRouter, served registry.Served) {
 	info := served.Resource.Info()
 	r := info.Resource
 	base := call{resource: r, kind: r.GVK(), store: served.Resource, accounts: info.Accounts}
-	h.route(router, r.Path(pathNamespace(r), ""), only(info, methods{
-		http.MethodGet:    (*call).listOrWatch,
-		http.MethodPost:   (*call).create,
-		http.MethodDelete: (*call).deleteCollection,
-	}, "list", "deletecollection"), base)
+	h.route(router, r.Path(pathNamespace(r), ""), only(info, ofCollection(), "list", "deletecollection"), base)
 	if r.Namespaced {
 		h.route(router, r.Path("", ""), methods{http.MethodGet: (*call).listOrWatch}, base)
 	}
 	object := r.Path(pathNamespace(r), ":"+nameParam(r))
-	h.route(router, object, only(info, methods{
-		http.MethodGet:    (*call).get,
-		http.MethodPut:    (*call).update,
-		http.MethodPatch:  (*call).patch,
-		http.MethodDelete: (*call).delete,
-	}, "get", "delete"), base)
+	h.route(router, object, only(info, ofObject(), "get", "delete"), base)
 	if info.Serves("watch") {
 		h.installWatches(router, base)
 	}
@@ -116,11 +122,7 @@ func (h *handlers) install(router gin.IRouter, served registry.Served) {
 	for _, part := range parts {
 		base := base
 		base.subresource = part
-		h.route(router, object+"/"+part, only(registry.Info{Verbs: registry.PartVerbs(part)}, methods{
-			http.MethodGet:   (*call).get,
-			http.MethodPut:   (*call).update,
-			http.MethodPatch: (*call).patch,
-		}, "get", "delete"), base)
+		h.route(router, object+"/"+part, only(registry.Info{Verbs: registry.PartVerbs(part)}, ofPart(), "get", "delete"), base)
 	}
 	for _, sub := range served.Subresources {
 		h.installSubresource(router, object, base, sub)
@@ -160,7 +162,7 @@ func (h *handlers) installSubresource(router gin.IRouter, object string, base ca
 	m := methods{}
 	if sub.Object != nil {
 		base.store, base.kind, base.accounts = sub.Object, sub.Kind, sub.Object.Info().Accounts
-		m = methods{http.MethodGet: (*call).get, http.MethodPut: (*call).update, http.MethodPatch: (*call).patch}
+		m = ofPart()
 	}
 	for method, connect := range sub.Connect {
 		m[method] = func(c *call) error { return c.connect(connect) }
