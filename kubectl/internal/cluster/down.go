@@ -30,7 +30,7 @@ func Down(ctx context.Context, o DownOptions, progress Progress) error {
 	}
 	if _, err := os.Stat(l.Settings()); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("no cluster in %s", l.Dir)
+			return errNoCluster{l}
 		}
 		return err
 	}

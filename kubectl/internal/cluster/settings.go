@@ -38,12 +38,24 @@ const (
 	defaultHealthzPort   = 10248
 )
 
+// errNoCluster says that there was no up, or a down since.
+type errNoCluster struct{ Layout }
+
+func (e errNoCluster) Error() string {
+	return fmt.Sprintf("no cluster in %s (\"kctl up\" brings one up, --dir names another place)", e.Dir)
+}
+
+func (e errNoCluster) Unwrap() error { return fs.ErrNotExist }
+
 // loadSettings reads what an earlier up chose; it returns fs.ErrNotExist where
 // there was none.
 func loadSettings(l Layout) (*settings, error) {
 	data, err := os.ReadFile(l.Settings())
-	if err != nil {
-		return nil, fmt.Errorf("no cluster in %s: %w", l.Dir, err)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, errNoCluster{l}
+	case err != nil:
+		return nil, fmt.Errorf("settings of the cluster in %s: %w", l.Dir, err)
 	}
 	var s settings
 	if err := json.Unmarshal(data, &s); err != nil {

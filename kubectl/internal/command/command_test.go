@@ -100,9 +100,9 @@ func TestNoServer(t *testing.T) {
 	}
 	for _, args := range [][]string{{"get", "pods"}, {"run", "x", "--image=x"}, {"delete", "pod", "x"}, {"logs", "x"}, {"describe", "pod", "x"}, {"trace", "pod/x"}, {"wait", "--for=delete", "pod/x"}} {
 		kctl(t, "http://"+address, "", args...).want(t, 1,
-			"The connection to the server "+address+" was refused - did you specify the right host or port?\n")
+			"The connection to the server "+address+" was refused - did you specify the right host or port?\n", `"kctl status" tells`)
 	}
-	kctl(t, "", "", "get", "pods").want(t, 1, "error: no cluster is configured", "kctl up")
+	kctl(t, "", "", "get", "pods").want(t, 1, "error: no cluster is configured", "kctl up", "$KUBECONFIG is "+os.Getenv("KUBECONFIG")+", and there is no such file")
 	c := kctl(t, "http://"+address, "", "version")
 	if c.code != 1 || !strings.HasPrefix(c.out.String(), "Client Version: v1.") {
 		t.Errorf("version without a server: code %d, %q", c.code, c.out.String())

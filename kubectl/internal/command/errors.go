@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/url"
 	"strings"
 	"syscall"
@@ -183,11 +184,14 @@ func invalidText(s metav1.Status) string {
 
 func connectionText(failed *url.Error) string {
 	if errors.Is(failed.Err, syscall.ECONNREFUSED) {
-		host := failed.URL
+		host, local := failed.URL, ""
 		if u, err := url.Parse(failed.URL); err == nil {
 			host = u.Host
+			if net.ParseIP(u.Hostname()).IsLoopback() {
+				local = "\n(\"kctl status\" tells how the cluster on this machine is, \"kctl up\" starts what does not run.)"
+			}
 		}
-		return fmt.Sprintf("The connection to the server %s was refused - did you specify the right host or port?", host)
+		return fmt.Sprintf("The connection to the server %s was refused - did you specify the right host or port?%s", host, local)
 	}
 	if failed.Timeout() {
 		return fmt.Sprintf("Unable to connect to the server: %v (no answer in time)", failed.Err)

@@ -59,9 +59,12 @@ const (
 
 func newRoot(c *cli) *cobra.Command {
 	root := &cobra.Command{
-		Use:           "kctl",
-		Short:         "kctl runs pods and shows every hop of their way",
-		Long:          "kctl speaks to Kubernetes API servers: its own and upstream's alike.\n\nWhat kubectl has and kctl does not is refused by name.",
+		Use:   "kctl",
+		Short: "kctl runs pods and shows every hop of their way",
+		Long:  "kctl speaks to Kubernetes API servers: its own and upstream's alike.\n\nWhat kubectl has and kctl does not is refused by name.",
+		Example: "  kctl up                                # a cluster on this machine, as root\n" +
+			"  kctl run web --image=kctl.local/demo   # a pod in it\n" +
+			"  kctl trace pod/web                     # how it came to run, leg by leg",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,

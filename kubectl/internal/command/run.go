@@ -34,7 +34,7 @@ func newRun(c *cli) *cobra.Command {
 		Use:   "run NAME --image=IMAGE [--env=KEY=VALUE]... [--port=PORT] [-- ARGS...]",
 		Short: "Create and run a particular image in a pod",
 		Long: "Create and run a particular image in a pod, and wait until it is ready or has completed.\n\n" +
-			"How far it is is written to standard error, and, as soon as one is known, the reason why it gets no further.",
+			"Standard error shows how far the pod is and, as soon as it is known, why it gets no further.",
 		Example: "  kctl run web --image=nginx --port=80\n" +
 			"  kctl run web --image=nginx --dry-run=client -o yaml\n" +
 			"  kctl run job --image=busybox --restart=Never -- echo hello\n" +

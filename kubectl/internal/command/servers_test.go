@@ -191,7 +191,7 @@ func TestBrokenKubeconfigs(t *testing.T) {
 		{"binary", "\x00\x01\x02", "error loading config file"},
 		{"a list", "- a\n- b\n", "error loading config file"},
 		{"other kind", "apiVersion: v1\nkind: Pod\n", "no kind"},
-		{"no such context", strings.Replace(whole, "current-context: a", "current-context: b", 1), "context was not found for specified context: b"},
+		{"no such context", strings.Replace(whole, "current-context: a", "current-context: b", 1), `error: context was not found for specified context: b ("kctl config get-contexts" lists those that there are)`},
 		{"no such cluster", whole, `context "a" is of cluster "a", which the kubeconfig does not have`},
 		{"no authority", whole + "clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1', certificate-authority: /not/there.crt}}]\nusers: [{name: a, user: {}}]\n", "/not/there.crt"},
 		{"broken authority", whole + "clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1', certificate-authority-data: aGFsbG8=}}]\nusers: [{name: a, user: {}}]\n", "certificate"},

@@ -10,6 +10,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -114,7 +117,25 @@ func (f *Flags) none(loader clientcmd.ClientConfig) error {
 	if chosen, ok := raw.Contexts[name]; ok && chosen.Cluster != "" && raw.Clusters[chosen.Cluster] == nil {
 		return fmt.Errorf("the kubeconfig's context %q is of cluster %q, which the kubeconfig does not have", name, chosen.Cluster)
 	}
+	if files := os.Getenv(clientcmd.RecommendedConfigPathEnvVar); files != "" && f.File == "" && !slices.ContainsFunc(filepath.SplitList(files), exists) {
+		return fmt.Errorf("%w: $KUBECONFIG is %s, and there is no such file", ErrNone, files)
+	}
 	return ErrNone
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
+}
+
+// wrongContext says of an error, which tells the file or the context, what to do
+// where the current context is none that there is.
+func (f *Flags) wrongContext(loader clientcmd.ClientConfig, err error) error {
+	raw, unread := loader.RawConfig()
+	if unread != nil || !clientcmd.IsContextNotFound(err) || f.overrides.CurrentContext != "" {
+		return err
+	}
+	return fmt.Errorf(`context was not found for specified context: %s ("kctl config get-contexts" lists those that there are)`, raw.CurrentContext)
 }
 
 // Load works out the target.
@@ -125,7 +146,7 @@ func (f *Flags) Load() (*Target, error) {
 		if clientcmd.IsEmptyConfig(err) {
 			return nil, f.none(loader)
 		}
-		return nil, err // says the file or the context
+		return nil, f.wrongContext(loader, err)
 	}
 	namespace, _, err := loader.Namespace()
 	if err != nil {
