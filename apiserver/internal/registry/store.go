@@ -83,17 +83,11 @@ func NewStore[T core.Object](strategy Strategy[T], o Options) *Store[T] {
 		clock:      o.Clock,
 		logger:     o.Logger.With(zap.String("resource", strategy.Resource.Name)),
 		prefix:     o.Prefix + "/" + strategy.StoragePrefix + "/",
-		selectable: map[string]bool{"metadata.name": true},
-	}
-	if strategy.Resource.Namespaced || strategy.Fields == nil && strategy.Encoding == nil {
-		s.selectable["metadata.namespace"] = true
+		selectable: selectableOf(&strategy),
 	}
 	s.accounts = s.newAccounts()
 	var fieldsOf func([]byte) (fields.Set, error)
 	if strategy.Fields != nil {
-		for name := range strategy.Fields(strategy.New()) {
-			s.selectable[name] = true
-		}
 		fieldsOf = s.fieldsOf
 	}
 	if o.Claim != nil {
@@ -122,17 +116,23 @@ func NewStore[T core.Object](strategy Strategy[T], o Options) *Store[T] {
 func (s *Store[T]) Sharing(strategy Strategy[T]) *Store[T] {
 	view := *s
 	view.strategy = strategy
-	view.selectable = map[string]bool{"metadata.name": true}
-	if strategy.Resource.Namespaced {
-		view.selectable["metadata.namespace"] = true
+	view.selectable = selectableOf(&strategy)
+	view.accounts = view.newAccounts()
+	return &view
+}
+
+// selectableOf are the fields by which objects can be selected.
+func selectableOf[T core.Object](strategy *Strategy[T]) map[string]bool {
+	names := map[string]bool{"metadata.name": true}
+	if strategy.Resource.Namespaced || strategy.Fields == nil && strategy.Encoding == nil {
+		names["metadata.namespace"] = true
 	}
 	if strategy.Fields != nil {
 		for name := range strategy.Fields(strategy.New()) {
-			view.selectable[name] = true
+			names[name] = true
 		}
 	}
-	view.accounts = view.newAccounts()
-	return &view
+	return names
 }
 
 func (s *Store[T]) newAccounts() *managed.Manager {
