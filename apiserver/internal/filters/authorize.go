@@ -59,7 +59,7 @@ func word(d authz.Decision) string {
 // attributesOf asks for what the request asks for; but whoever may get a pod
 // may see its trace.
 func attributesOf(user *request.User, info *request.Info) *authz.Attributes {
-	namespace, name, ok := TracedPod(info.Path)
+	namespace, name, ok := tracedPod(info.Path)
 	if !ok {
 		return &authz.Attributes{User: user, Info: *info}
 	}
@@ -70,8 +70,8 @@ func attributesOf(user *request.User, info *request.Info) *authz.Attributes {
 	}}
 }
 
-// TracedPod reads the pod's name off a path of a trace.
-func TracedPod(path string) (namespace, name string, ok bool) {
+// tracedPod reads the pod's name off a path of a trace.
+func tracedPod(path string) (namespace, name string, ok bool) {
 	rest, ok := strings.CutPrefix(path, "/debug/relay/namespaces/")
 	if !ok {
 		return "", "", false

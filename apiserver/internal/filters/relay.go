@@ -100,7 +100,7 @@ func (p RelayAdmission) Validate(ctx context.Context, a *admission.Attributes) e
 // ServeTrace answers with the trace of the pod in the path.
 func ServeTrace(ring *trace.Ring) gin.HandlerFunc {
 	return func(c *gin.Context) {
-		namespace, name, ok := TracedPod(c.Request.URL.Path)
+		namespace, name, ok := tracedPod(c.Request.URL.Path)
 		if !ok {
 			fail(c, apierrors.NewNotFound(schema.GroupResource{Resource: "traces"}, c.Request.URL.Path))
 			return

@@ -39,7 +39,7 @@ type Options struct {
 	Authorizer authz.Authorizer
 	MaxBody    int64 // DefaultMaxBody if 0
 	// WatchTime is how long a watch lasts at least whose client names no time, and
-	// half of how long at most; DefaultWatchTime if 0.
+	// half of how long at most; defaultWatchTime if 0.
 	WatchTime time.Duration
 	Clock     clock.WithTicker
 	Logger    *zap.Logger

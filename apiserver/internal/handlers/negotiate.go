@@ -45,9 +45,9 @@ func (c *call) negotiate(stream bool) (form, error) {
 	return f, nil
 }
 
-// Negotiate is the media type of an answer that has no other forms: neither a
+// mediaType is that of an answer that has no other forms: neither a
 // table nor metadata alone. The error is a 406.
-func Negotiate(r *http.Request) (string, error) {
+func mediaType(r *http.Request) (string, error) {
 	f, err := best(r, false, func(f form) bool { return f.as == "" })
 	return f.media, err
 }

@@ -56,7 +56,7 @@ func (c *call) connectCreate(sub registry.Subresource) error {
 	if err != nil {
 		return err
 	}
-	if _, err := Negotiate(c.gin.Request); err != nil {
+	if _, err := mediaType(c.gin.Request); err != nil {
 		return err
 	}
 	obj := sub.New()

@@ -20,9 +20,9 @@ import (
 	"kctl/apiserver/internal/storage/cache"
 )
 
-// DefaultWatchTime is how long a watch lasts whose client names no time: between
+// defaultWatchTime is how long a watch lasts whose client names no time: between
 // this and twice this, so that clients do not all come back at once. Upstream's.
-const DefaultWatchTime = 30 * time.Minute
+const defaultWatchTime = 30 * time.Minute
 
 // gather is how long after events were sent those that follow are left to come
 // together. To send takes this server and its client several times as long as an
@@ -31,7 +31,7 @@ const gather = 2 * time.Millisecond
 
 // watch follows a collection until the client goes or the time is up.
 func (c *call) watch(o registry.ListOptions, q *query) error {
-	least := cmp.Or(c.WatchTime, DefaultWatchTime)
+	least := cmp.Or(c.WatchTime, defaultWatchTime)
 	timeout := least + rand.N(least)
 	if seconds := q.int64("timeoutSeconds"); seconds != nil && *seconds != 0 {
 		timeout = time.Duration(max(*seconds, 1)) * time.Second

@@ -11,11 +11,11 @@ type Merge struct {
 	Keys []string
 }
 
-// MergeOf is how the field of a struct is merged. Most of it shows in the
+// mergeOf is how the field of a struct is merged. Most of it shows in the
 // tags by which strategic merge patches work: lists with a merge key are Keyed,
 // others that are merged are Sets, and what has no tags is atomic. Where
 // server-side apply differs from that, the table below says so.
-func MergeOf(in reflect.Type, field reflect.StructField, name string) Merge {
+func mergeOf(in reflect.Type, field reflect.StructField, name string) Merge {
 	if m, ok := exceptions[shortName(in)+"."+name]; ok {
 		return m
 	}
@@ -35,9 +35,9 @@ func MergeOf(in reflect.Type, field reflect.StructField, name string) Merge {
 	return Merge{Kind: of(t).Kind}
 }
 
-// AtomicStruct tells whether values of a type are replaced as a whole wherever
+// atomicStruct tells whether values of a type are replaced as a whole wherever
 // they stand.
-func AtomicStruct(t reflect.Type) bool {
+func atomicStruct(t reflect.Type) bool {
 	path := strings.Split(t.PkgPath(), "/")
 	versioned := path[len(path)-1] + "." + t.Name()
 	if len(path) > 1 {

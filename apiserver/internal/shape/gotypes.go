@@ -56,7 +56,7 @@ func of(t reflect.Type) *Shape {
 }
 
 func (s *Shape) structure(t reflect.Type) {
-	s.Name = ModelName(t)
+	s.Name = modelName(t)
 	if l, ok := reflect.New(t).Interface().(leaf); ok {
 		switch types := l.OpenAPISchemaType(); {
 		case len(types) == 0: // it may be anything, objects included
@@ -71,7 +71,7 @@ func (s *Shape) structure(t reflect.Type) {
 		return
 	}
 	s.Kind, s.Fields = Struct, map[string]*Shape{}
-	if AtomicStruct(t) {
+	if atomicStruct(t) {
 		s.Kind = AtomicMap
 	}
 	Fields(t, func(in reflect.Type, field reflect.StructField, name string) {
@@ -104,7 +104,7 @@ func fieldShape(in reflect.Type, field reflect.StructField, name string) *Shape 
 		return Whole
 	}
 	inner := of(field.Type)
-	merge := MergeOf(in, field, name)
+	merge := mergeOf(in, field, name)
 	if merge.Kind == inner.Kind {
 		return inner
 	}
@@ -149,8 +149,8 @@ func keyDefault(t reflect.Type, key string) any {
 
 type named interface{ OpenAPIModelName() string }
 
-// ModelName is the name that upstream's documents have for t.
-func ModelName(t reflect.Type) string {
+// modelName is the name that upstream's documents have for t.
+func modelName(t reflect.Type) string {
 	if n, ok := reflect.New(t).Interface().(named); ok {
 		return n.OpenAPIModelName()
 	}

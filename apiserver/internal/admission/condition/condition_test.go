@@ -51,7 +51,7 @@ func subject(t *testing.T) *Subject {
 		User:    &request.User{Username: "jane", Groups: []string{"dev", core.GroupMasters}},
 	}
 	namespace := &core.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"team": "a"}}}
-	s, err := NewSubject(a, match.Target{Resource: core.Pods}, pod, nil, namespace, masters{})
+	s, err := newSubject(a, match.Target{Resource: core.Pods}, pod, nil, namespace, masters{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,9 +24,9 @@ type Subject struct {
 	variables map[string]any
 }
 
-// NewSubject shows a request. object and old are what it brings and what is
+// newSubject shows a request. object and old are what it brings and what is
 // stored, in the form of the target; namespace is nil for objects without one.
-func NewSubject(a *admission.Attributes, target match.Target, object, old runtime.Object, namespace *core.Namespace, authorizer authz.Authorizer) (*Subject, error) {
+func newSubject(a *admission.Attributes, target match.Target, object, old runtime.Object, namespace *core.Namespace, authorizer authz.Authorizer) (*Subject, error) {
 	s := &Subject{variables: map[string]any{
 		requestVar:    describe(a, target),
 		authorizerVar: expression.Authorizer(a.User, authorizer),

@@ -155,7 +155,7 @@ func (c *Criteria) selectsNamespace(ctx context.Context, a *admission.Attributes
 	if c.namespaces.Empty() {
 		return true, nil
 	}
-	if IsNamespace(a.Resource) {
+	if isNamespace(a.Resource) {
 		switch {
 		case a.Object != nil:
 			return c.namespaces.Matches(labels.Set(a.Object.GetLabels())), nil
@@ -173,8 +173,8 @@ func (c *Criteria) selectsNamespace(ctx context.Context, a *admission.Attributes
 	return c.namespaces.Matches(labels.Set(namespace.Labels)), nil
 }
 
-// IsNamespace tells whether r is the resource of namespaces.
-func IsNamespace(r core.Resource) bool { return r.Name == core.Namespaces.Name && r.Group == "" }
+// isNamespace tells whether r is the resource of namespaces.
+func isNamespace(r core.Resource) bool { return r.Name == core.Namespaces.Name && r.Group == "" }
 
 func matchesAny(rules []admissionregistrationv1.NamedRuleWithOperations, a *admission.Attributes, t Target) bool {
 	return slices.ContainsFunc(rules, func(rule admissionregistrationv1.NamedRuleWithOperations) bool {

@@ -82,7 +82,7 @@ func ExemptOfPolicies(a *admission.Attributes) bool {
 // NamespaceOf is the namespace that webhooks and policies are told of: a
 // namespace is in itself.
 func NamespaceOf(a *admission.Attributes) string {
-	if a.Namespace == "" && IsNamespace(a.Resource) {
+	if a.Namespace == "" && isNamespace(a.Resource) {
 		return a.Name
 	}
 	return a.Namespace

@@ -93,9 +93,9 @@ func find(name string) (entry, bool) {
 	return all[i], true
 }
 
-// Validate refuses names of --enable-admission-plugins and
+// validate refuses names of --enable-admission-plugins and
 // --disable-admission-plugins that no plugin has, or that both have.
-func Validate(enable, disable []string) error {
+func validate(enable, disable []string) error {
 	for _, name := range slices.Concat(enable, disable) {
 		if _, ok := find(name); !ok {
 			return fmt.Errorf("admission plugin %q is not one that this server has: %s", name, strings.Join(Names(), ", "))
@@ -125,7 +125,7 @@ func validateFiles(files configuration.Files) error {
 
 // Chain builds the chain of all plugins that are on.
 func Chain(o Objects, s Settings) (*admission.Chain, error) {
-	if err := Validate(s.Enable, s.Disable); err != nil {
+	if err := validate(s.Enable, s.Disable); err != nil {
 		return nil, err
 	}
 	if err := validateFiles(s.Files); err != nil {

@@ -403,7 +403,7 @@ func TestNames(t *testing.T) {
 		{nil, []string{"nonsense"}, `admission plugin "nonsense" is not one`},
 		{[]string{"Priority"}, []string{"Priority"}, `admission plugin "Priority" is both enabled and disabled`},
 	} {
-		check(t, strings.Join(append(c.enable, c.disable...), ","), Validate(c.enable, c.disable), c.want)
+		check(t, strings.Join(append(c.enable, c.disable...), ","), validate(c.enable, c.disable), c.want)
 	}
 	if _, err := Chain(Objects{}, Settings{Enable: []string{"nonsense"}}); err == nil || errors.Is(err, context.Canceled) {
 		t.Error("an unknown name makes a chain")

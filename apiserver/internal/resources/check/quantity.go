@@ -17,23 +17,23 @@ func IsHugePage(name corev1.ResourceName) bool {
 	return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }
 
-// IsNative reports whether name belongs to Kubernetes itself: it has no domain
+// isNative reports whether name belongs to Kubernetes itself: it has no domain
 // or one under kubernetes.io.
-func IsNative(name corev1.ResourceName) bool {
+func isNative(name corev1.ResourceName) bool {
 	return !strings.Contains(string(name), "/") || strings.Contains(string(name), corev1.ResourceDefaultNamespacePrefix)
 }
 
 // IsExtended reports whether name is a resource that a device plugin or an
 // operator adds to nodes.
 func IsExtended(name corev1.ResourceName) bool {
-	if IsNative(name) || strings.HasPrefix(string(name), corev1.DefaultResourceRequestsPrefix) {
+	if isNative(name) || strings.HasPrefix(string(name), corev1.DefaultResourceRequestsPrefix) {
 		return false
 	}
 	return len(validation.IsQualifiedName(corev1.DefaultResourceRequestsPrefix+string(name))) == 0
 }
 
 // IsOvercommit reports whether requests of name may be below its limits.
-func IsOvercommit(name corev1.ResourceName) bool { return IsNative(name) && !IsHugePage(name) }
+func IsOvercommit(name corev1.ResourceName) bool { return isNative(name) && !IsHugePage(name) }
 
 // Quantity checks the amount of one resource: not negative, and whole where
 // the resource can't be divided.
@@ -48,8 +48,8 @@ func Quantity(name corev1.ResourceName, q resource.Quantity, path *field.Path) f
 	return errs
 }
 
-// ContainerResource checks the name of a resource that a container asks for.
-func ContainerResource(name corev1.ResourceName, path *field.Path) field.ErrorList {
+// containerResource checks the name of a resource that a container asks for.
+func containerResource(name corev1.ResourceName, path *field.Path) field.ErrorList {
 	errs := QualifiedName(string(name), path)
 	if len(errs) > 0 {
 		return errs
@@ -64,7 +64,7 @@ func ContainerResource(name corev1.ResourceName, path *field.Path) field.ErrorLi
 		}
 		return field.ErrorList{field.Invalid(path, name, "must be a standard resource for containers")}
 	}
-	if !IsNative(name) && !IsExtended(name) {
+	if !isNative(name) && !IsExtended(name) {
 		return field.ErrorList{field.Invalid(path, name, "doesn't follow extended resource name standard")}
 	}
 	return nil

@@ -32,8 +32,8 @@ func IsStandardForQuota(name corev1.ResourceName) bool {
 	return quotaResources.Has(name) || IsHugePage(name) || strings.HasPrefix(string(name), corev1.ResourceRequestsHugePagesPrefix)
 }
 
-// ResourceName checks the name of any resource.
-func ResourceName(name corev1.ResourceName, path *field.Path) field.ErrorList {
+// resourceName checks the name of any resource.
+func resourceName(name corev1.ResourceName, path *field.Path) field.ErrorList {
 	errs := QualifiedName(string(name), path)
 	if len(errs) == 0 && !strings.Contains(string(name), "/") && !IsStandardForQuota(name) && name != corev1.ResourceStorage {
 		errs = append(errs, field.Invalid(path, name, "must be a standard resource type or fully qualified"))
@@ -43,7 +43,7 @@ func ResourceName(name corev1.ResourceName, path *field.Path) field.ErrorList {
 
 // QuotaResource checks the name of a resource that a quota bounds.
 func QuotaResource(name corev1.ResourceName, path *field.Path) field.ErrorList {
-	errs := ResourceName(name, path)
+	errs := resourceName(name, path)
 	if !strings.Contains(string(name), "/") && !IsStandardForQuota(name) {
 		errs = append(errs, field.Invalid(path, name, "must be a standard resource for quota"))
 	}
@@ -53,8 +53,8 @@ func QuotaResource(name corev1.ResourceName, path *field.Path) field.ErrorList {
 // LimitedResource checks the name of a resource that a limit range bounds: for
 // containers and pods, what containers can ask for.
 func LimitedResource(name corev1.ResourceName, ofContainers bool, path *field.Path) field.ErrorList {
-	errs := ResourceName(name, path)
-	if ofContainers && !strings.Contains(string(name), "/") && len(ContainerResource(name, path)) > 0 && len(QualifiedName(string(name), path)) == 0 {
+	errs := resourceName(name, path)
+	if ofContainers && !strings.Contains(string(name), "/") && len(containerResource(name, path)) > 0 && len(QualifiedName(string(name), path)) == 0 {
 		errs = append(errs, field.Invalid(path, name, "must be a standard resource for containers"))
 	}
 	return errs

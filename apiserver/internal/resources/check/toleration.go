@@ -62,7 +62,7 @@ func Amounts(list corev1.ResourceList, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for name, amount := range list {
 		path := at.Key(string(name))
-		errs = append(errs, ContainerResource(name, path)...)
+		errs = append(errs, containerResource(name, path)...)
 		errs = append(errs, Quantity(name, amount, path)...)
 	}
 	return errs

@@ -28,14 +28,14 @@ import (
 	"kctl/proto/upgrade"
 )
 
-// DefaultPort is where kubelets listen that don't say otherwise.
-const DefaultPort = 10250
+// defaultPort is where kubelets listen that don't say otherwise.
+const defaultPort = 10250
 
-// DefaultTimeout is how long connecting to a kubelet may take. Upstream's.
-const DefaultTimeout = 5 * time.Second
+// defaultTimeout is how long connecting to a kubelet may take. Upstream's.
+const defaultTimeout = 5 * time.Second
 
-// DefaultAddressTypes is upstream's order of preference.
-var DefaultAddressTypes = []corev1.NodeAddressType{
+// defaultAddressTypes is upstream's order of preference.
+var defaultAddressTypes = []corev1.NodeAddressType{
 	corev1.NodeHostName, corev1.NodeInternalDNS, corev1.NodeInternalIP, corev1.NodeExternalDNS, corev1.NodeExternalIP,
 }
 
@@ -45,8 +45,8 @@ type Options struct {
 	// CAFile is --kubelet-certificate-authority; where it is empty, kubelets'
 	// certificates are not checked, as upstream does by default.
 	CAFile       string
-	AddressTypes []corev1.NodeAddressType // nil for DefaultAddressTypes
-	Timeout      time.Duration            // of connecting; 0 for DefaultTimeout
+	AddressTypes []corev1.NodeAddressType // nil for defaultAddressTypes
+	Timeout      time.Duration            // of connecting; 0 for defaultTimeout
 }
 
 // Client reaches kubelets.
@@ -84,9 +84,9 @@ func New(o Options) (*Client, error) {
 	}
 	types := o.AddressTypes
 	if len(types) == 0 {
-		types = DefaultAddressTypes
+		types = defaultAddressTypes
 	}
-	timeout := cmp.Or(o.Timeout, DefaultTimeout)
+	timeout := cmp.Or(o.Timeout, defaultTimeout)
 	return &Client{types: types, transport: &http.Transport{
 		TLSClientConfig:     config,
 		DialContext:         (&net.Dialer{Timeout: timeout}).DialContext,
@@ -128,7 +128,7 @@ func (c *Client) URL(node *core.Node, path string, query url.Values) (*url.URL, 
 	}
 	port := node.Status.DaemonEndpoints.KubeletEndpoint.Port
 	if port == 0 {
-		port = DefaultPort
+		port = defaultPort
 	}
 	return &url.URL{
 		Scheme: "https", Host: net.JoinHostPort(address, strconv.Itoa(int(port))),
