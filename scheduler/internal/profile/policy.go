@@ -132,15 +132,15 @@ func LoadPolicy(path string) (*Configuration, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read scheduler policy: %w", err)
 	}
-	c, err := ParsePolicy(data)
+	c, err := parsePolicy(data)
 	if err != nil {
 		return nil, fmt.Errorf("scheduler policy %s: %w", path, err)
 	}
 	return c, nil
 }
 
-// ParsePolicy converts a policy in JSON or YAML to what does the same today.
-func ParsePolicy(data []byte) (*Configuration, error) {
+// parsePolicy converts a policy in JSON or YAML to what does the same today.
+func parsePolicy(data []byte) (*Configuration, error) {
 	from, p := newSource(data), &policy{}
 	if err := decode(data, p); err != nil {
 		return nil, from.locate("", err)

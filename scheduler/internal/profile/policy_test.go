@@ -15,7 +15,7 @@ import (
 
 func fromPolicy(t *testing.T, fields string) (*Configuration, *framework.Profile) {
 	t.Helper()
-	c, err := ParsePolicy([]byte(`{"kind":"Policy","apiVersion":"v1"` + fields + `}`))
+	c, err := parsePolicy([]byte(`{"kind":"Policy","apiVersion":"v1"` + fields + `}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestBadPolicy(t *testing.T) {
 		"line 5: weight: 0":                header + "priorities:\n- name: NodeAffinityPriority\n  weight: 0\n",
 		"one strategy":                     header + "priorities: [{name: LeastRequestedPriority, weight: 1}, {name: MostRequestedPriority, weight: 1}]\n",
 	} {
-		if _, err := ParsePolicy([]byte(file)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := parsePolicy([]byte(file)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want an error with %q, got %v", want, err)
 		}
 	}

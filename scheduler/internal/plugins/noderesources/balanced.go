@@ -22,7 +22,7 @@ type Balanced struct {
 // NewBalanced returns the plugin; without weights, CPU and memory count.
 func NewBalanced(weights []Weight) *Balanced {
 	if len(weights) == 0 {
-		weights = DefaultWeights
+		weights = defaultWeights
 	}
 	usual := len(weights) == 2 && weights[0].Resource == corev1.ResourceCPU && weights[1].Resource == corev1.ResourceMemory
 	return &Balanced{weights: weights, usual: usual}

@@ -23,8 +23,8 @@ type Weight struct {
 	Weight   int64
 }
 
-// DefaultWeights are upstream's: CPU and memory count the same.
-var DefaultWeights = []Weight{{corev1.ResourceCPU, 1}, {corev1.ResourceMemory, 1}}
+// defaultWeights are upstream's: CPU and memory count the same.
+var defaultWeights = []Weight{{corev1.ResourceCPU, 1}, {corev1.ResourceMemory, 1}}
 
 // FitOptions are the plugin's arguments.
 type FitOptions struct {
@@ -48,9 +48,9 @@ type Fit struct {
 // NewFit returns the plugin.
 func NewFit(options FitOptions) *Fit {
 	if len(options.Weights) == 0 {
-		options.Weights = DefaultWeights
+		options.Weights = defaultWeights
 	}
-	return &Fit{options: options, usual: len(options.Shape) == 0 && slices.Equal(options.Weights, DefaultWeights)}
+	return &Fit{options: options, usual: len(options.Shape) == 0 && slices.Equal(options.Weights, defaultWeights)}
 }
 
 // Name implements framework.Plugin.
