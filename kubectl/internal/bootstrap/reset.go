@@ -24,7 +24,7 @@ func Reset(ctx context.Context, n Node) error {
 		return fmt.Errorf("%s holds no kubelet's certificates: it is not removed; is it the right --root-dir?", n.RootDir)
 	}
 	if Systemd() {
-		if err := StopUnit(ctx); err != nil {
+		if err := stopUnit(ctx); err != nil {
 			return err
 		}
 	}

@@ -47,8 +47,8 @@ func StartUnit(ctx context.Context, args []string) error {
 	return systemctl(ctx, "restart", "--no-block", Unit)
 }
 
-// StopUnit has systemd stop the kubelet for good.
-func StopUnit(ctx context.Context) error {
+// stopUnit has systemd stop the kubelet for good.
+func stopUnit(ctx context.Context) error {
 	if exec.CommandContext(ctx, "systemctl", "cat", Unit).Run() != nil {
 		return nil // it was never installed
 	}

@@ -310,7 +310,7 @@ func TestCheckSaysWhatIsWrong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := NewKubeconfig("https://x", other.Cert, "x", ByCertificate(pair))
+	data, err := NewKubeconfig("https://x", other.Cert, "x", byCertificate(pair))
 	if err != nil {
 		t.Fatal(err)
 	}

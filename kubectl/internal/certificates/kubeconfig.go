@@ -28,8 +28,8 @@ func NewKubeconfig(server string, ca []byte, name string, user map[string]any) (
 	})
 }
 
-// ByCertificate is a user who shows a certificate.
-func ByCertificate(pair *pki.Pair) map[string]any {
+// byCertificate is a user who shows a certificate.
+func byCertificate(pair *pki.Pair) map[string]any {
 	return map[string]any{"client-certificate-data": pair.Cert, "client-key-data": pair.Key}
 }
 
@@ -54,7 +54,7 @@ func (d *Directory) kubeconfig(e Entry, pair *pki.Pair) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return NewKubeconfig(d.Server, ca, e.Subject.CommonName, ByCertificate(pair))
+	return NewKubeconfig(d.Server, ca, e.Subject.CommonName, byCertificate(pair))
 }
 
 // loadKubeconfig reads the pair inside of a kubeconfig.

@@ -29,7 +29,7 @@ func layout(t *testing.T) Layout {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	l, err := NewLayout(dir)
+	l, err := newLayout(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,14 +59,14 @@ func TestLayoutNamesFitTheKernel(t *testing.T) {
 	if n := len(l.Bridge()); n > 15 {
 		t.Errorf("the bridge's name has %d characters", n)
 	}
-	other, err := NewLayout(l.Dir + "2")
+	other, err := newLayout(l.Dir + "2")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if other.ID() == l.ID() {
 		t.Error("two directories have one id")
 	}
-	if _, err := NewLayout("/" + strings.Repeat("long/", 30)); err == nil {
+	if _, err := newLayout("/" + strings.Repeat("long/", 30)); err == nil {
 		t.Error("a directory too long for a socket is taken")
 	}
 }

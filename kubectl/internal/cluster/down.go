@@ -24,7 +24,7 @@ const (
 // Down takes the cluster away: its pods, its programs, and everything that
 // they made outside of its directory; then the directory.
 func Down(ctx context.Context, o DownOptions, progress Progress) error {
-	l, err := NewLayout(o.Dir)
+	l, err := newLayout(o.Dir)
 	if err != nil {
 		return err
 	}

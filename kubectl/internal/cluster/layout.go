@@ -16,8 +16,8 @@ type Layout struct {
 	Dir string // absolute
 }
 
-// NewLayout returns the layout below dir.
-func NewLayout(dir string) (Layout, error) {
+// newLayout returns the layout below dir.
+func newLayout(dir string) (Layout, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return Layout{}, fmt.Errorf("cluster directory: %w", err)

@@ -33,7 +33,7 @@ type Status struct {
 
 // GetStatus looks at the cluster in dir.
 func GetStatus(ctx context.Context, dir string) (*Status, error) {
-	l, err := NewLayout(dir)
+	l, err := newLayout(dir)
 	if err != nil {
 		return nil, err
 	}

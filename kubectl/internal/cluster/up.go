@@ -65,7 +65,7 @@ func Up(ctx context.Context, o UpOptions, progress Progress) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := NewLayout(o.Dir)
+	l, err := newLayout(o.Dir)
 	if err != nil {
 		return nil, err
 	}

@@ -109,7 +109,7 @@ func (t *Table) headerCells() []string {
 }
 
 func (t *Table) rowCells(row *metav1.TableRow, event string) ([]string, error) {
-	meta, err := RowMeta(row)
+	meta, err := rowMeta(row)
 	if err != nil {
 		return nil, err
 	}
@@ -143,8 +143,8 @@ func (t *Table) rowCells(row *metav1.TableRow, event string) ([]string, error) {
 	return cells, nil
 }
 
-// RowMeta reads the metadata of the object behind a row.
-func RowMeta(row *metav1.TableRow) (*metav1.ObjectMeta, error) {
+// rowMeta reads the metadata of the object behind a row.
+func rowMeta(row *metav1.TableRow) (*metav1.ObjectMeta, error) {
 	object := &metav1.PartialObjectMetadata{}
 	if len(row.Object.Raw) == 0 {
 		return &object.ObjectMeta, nil
