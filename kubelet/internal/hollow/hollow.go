@@ -53,8 +53,8 @@ func DefaultOptions() Options {
 	}
 }
 
-// MaxNodes is how many there are addresses for.
-const MaxNodes = 16384
+// maxNodes is how many there are addresses for.
+const maxNodes = 16384
 
 // Addresses of nodes and, a /24 for each node, of pods. Nobody is reached there.
 var (
@@ -65,8 +65,8 @@ var (
 // Validate says what can't be.
 func (o Options) Validate() error {
 	var problems []error
-	if o.Nodes < 1 || o.Nodes > MaxNodes {
-		problems = append(problems, fmt.Errorf("--nodes=%d: from 1 to %d", o.Nodes, MaxNodes))
+	if o.Nodes < 1 || o.Nodes > maxNodes {
+		problems = append(problems, fmt.Errorf("--nodes=%d: from 1 to %d", o.Nodes, maxNodes))
 	}
 	if o.Kubeconfig == "" {
 		problems = append(problems, errors.New("--kubeconfig is needed"))

@@ -15,7 +15,7 @@ func TestValidate(t *testing.T) {
 	}
 	for want, change := range map[string]func(*Options){
 		"--nodes=0":      func(o *Options) { o.Nodes = 0 },
-		"--nodes=16385":  func(o *Options) { o.Nodes = MaxNodes + 1 },
+		"--nodes=16385":  func(o *Options) { o.Nodes = maxNodes + 1 },
 		"--kubeconfig":   func(o *Options) { o.Kubeconfig = "" },
 		"positive":       func(o *Options) { o.Memory = resource.MustParse("-1") },
 		"--max-pods=255": func(o *Options) { o.Pods = 255 },
@@ -31,10 +31,10 @@ func TestValidate(t *testing.T) {
 
 // The last node has addresses of its own, as all before it.
 func TestAddresses(t *testing.T) {
-	if last := plus(nodeAddresses, MaxNodes-1); last.String() != "10.32.64.0" {
+	if last := plus(nodeAddresses, maxNodes-1); last.String() != "10.32.64.0" {
 		t.Errorf("address %s", last)
 	}
-	if last := plus(podAddresses, (MaxNodes-1)<<8); last.String() != "10.127.255.0" {
+	if last := plus(podAddresses, (maxNodes-1)<<8); last.String() != "10.127.255.0" {
 		t.Errorf("pods' addresses %s", last)
 	}
 }

@@ -33,9 +33,9 @@ func New() *Manager {
 	}
 }
 
-// FullName is how a pod is named on a node: unlike its UID, it is shared by a
+// fullName is how a pod is named on a node: unlike its UID, it is shared by a
 // static pod and its mirror.
-func FullName(pod *core.Pod) string { return pod.Namespace + "/" + pod.Name }
+func fullName(pod *core.Pod) string { return pod.Namespace + "/" + pod.Name }
 
 // IsMirror says that the pod is the API's picture of a static pod.
 func IsMirror(pod *core.Pod) bool {
@@ -51,7 +51,7 @@ func IsStatic(pod *core.Pod) bool {
 
 // IsMirrorOf says that mirror shows the static pod as it is now.
 func IsMirrorOf(mirror, pod *core.Pod) bool {
-	return FullName(mirror) == FullName(pod) &&
+	return fullName(mirror) == fullName(pod) &&
 		mirror.Annotations[core.ConfigMirrorAnnotation] == pod.Annotations[core.ConfigHashAnnotation]
 }
 
@@ -67,7 +67,7 @@ func (m *Manager) Set(pod *core.Pod) {
 	defer m.mu.Unlock()
 	byUID, byName := m.maps(pod)
 	byUID[pod.UID] = pod
-	byName[FullName(pod)] = pod
+	byName[fullName(pod)] = pod
 }
 
 // Remove forgets the pod. The name goes with it only if it is still its own.
@@ -76,8 +76,8 @@ func (m *Manager) Remove(pod *core.Pod) {
 	defer m.mu.Unlock()
 	byUID, byName := m.maps(pod)
 	delete(byUID, pod.UID)
-	if named, ok := byName[FullName(pod)]; ok && named.UID == pod.UID {
-		delete(byName, FullName(pod))
+	if named, ok := byName[fullName(pod)]; ok && named.UID == pod.UID {
+		delete(byName, fullName(pod))
 	}
 }
 
@@ -119,14 +119,14 @@ func (m *Manager) ByName(namespace, name string) (*core.Pod, bool) {
 func (m *Manager) Mirror(pod *core.Pod) *core.Pod {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return m.mirrorsByName[FullName(pod)]
+	return m.mirrorsByName[fullName(pod)]
 }
 
 // PodOf is the static pod that a mirror pod shows, or nil.
 func (m *Manager) PodOf(mirror *core.Pod) *core.Pod {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return m.podsByName[FullName(mirror)]
+	return m.podsByName[fullName(mirror)]
 }
 
 // APIPod is the object that stands for the pod in the API: the pod itself, or

@@ -231,7 +231,7 @@ func (d *decision) containers() {
 func (d *decision) unfit(c *core.Container, s *ContainerStatus) (kill *containerKill, again bool) {
 	probes := d.facts.probes[s.ID]
 	switch {
-	case s.Hash != HashContainer(c):
+	case s.Hash != hashContainer(c):
 		return &containerKill{ID: s.ID, Name: c.Name, Message: fmt.Sprintf("Container %s definition changed", c.Name)}, true
 	case d.resizeRestarts(c):
 		return &containerKill{ID: s.ID, Name: c.Name, Message: fmt.Sprintf("Container %s resize requires restart", c.Name)}, true

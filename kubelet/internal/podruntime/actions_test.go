@@ -144,7 +144,7 @@ func has(words string) *PodStatus {
 		name, state, _ := strings.Cut(word, "=")
 		c := &ContainerStatus{
 			ID: ContainerID{"test", fmt.Sprintf("%s%d", name, i)}, Name: name, CreatedAt: at, StartedAt: at,
-			Hash: HashContainer(&core.Container{Name: name, Image: "image"}), State: ContainerState(state),
+			Hash: hashContainer(&core.Container{Name: name, Image: "image"}), State: ContainerState(state),
 		}
 		if n, err := fmt.Sscanf(state, "%d", &c.ExitCode); err == nil && n == 1 {
 			c.State, c.FinishedAt = StateExited, epoch.Add(time.Hour-time.Second)
@@ -321,15 +321,15 @@ func TestIdle(t *testing.T) {
 // containers of a node that they take over if ours were another.
 func TestHashIsUpstreams(t *testing.T) {
 	c := &core.Container{Name: "test_container", Image: "foo/image:v1"}
-	if got := HashContainer(c); got != 0x8e45cbd0 {
+	if got := hashContainer(c); got != 0x8e45cbd0 {
 		t.Errorf("HashContainer = %#x", got)
 	}
 	changed := c.DeepCopy()
 	changed.Env = []corev1.EnvVar{{Name: "A", Value: "1"}}
-	if HashContainer(changed) != HashContainer(c) {
+	if hashContainer(changed) != hashContainer(c) {
 		t.Error("the environment changes the hash")
 	}
-	if changed.Image = "foo/image:v2"; HashContainer(changed) == HashContainer(c) {
+	if changed.Image = "foo/image:v2"; hashContainer(changed) == hashContainer(c) {
 		t.Error("the image does not change the hash")
 	}
 }

@@ -57,7 +57,7 @@ func containerLabels(pod *core.Pod, container *core.Container) map[string]string
 
 func containerAnnotations(pod *core.Pod, container *core.Container, restartCount int32) map[string]string {
 	annotations := map[string]string{
-		annotationHash:                   strconv.FormatUint(HashContainer(container), 16),
+		annotationHash:                   strconv.FormatUint(hashContainer(container), 16),
 		annotationRestartCount:           strconv.Itoa(int(restartCount)),
 		annotationTerminationMessagePath: container.TerminationMessagePath,
 		annotationTerminationPolicy:      string(container.TerminationMessagePolicy),
@@ -103,10 +103,10 @@ func remembered(labels, annotations map[string]string) (*core.Pod, *core.Contain
 	return pod, container
 }
 
-// HashContainer tells apart container specs that need a new container. As
+// hashContainer tells apart container specs that need a new container. As
 // upstream, and with its result, it looks at the name and the image only: the
 // API lets nothing else change without a restart.
-func HashContainer(container *core.Container) uint64 {
+func hashContainer(container *core.Container) uint64 {
 	hash := fnv.New32a()
 	picked := mustJSON(map[string]string{"name": container.Name, "image": container.Image})
 	_, _ = hash.Write([]byte(dump.ForHash([]byte(picked)))) // a hash never fails

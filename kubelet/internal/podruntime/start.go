@@ -128,7 +128,7 @@ func (s *podSync) runContainer(c containerStart, spec *core.Container, fieldPath
 	now := &ContainerStatus{
 		ID: s.containerID(id), SandboxID: s.sandboxID, Name: c.Name, State: StateRunning,
 		CreatedAt: created, StartedAt: s.Clock.Now(), Image: present.Name, ImageID: present.Digest,
-		RestartCount: restarts, Hash: HashContainer(spec), RecursiveReadOnly: recursivePaths(config.Mounts),
+		RestartCount: restarts, Hash: hashContainer(spec), RecursiveReadOnly: recursivePaths(config.Mounts),
 	}
 	s.learnUser(ctx, now)
 	s.Events.ContainerEventf(s.pod, fieldPath, corev1.EventTypeNormal, "Started", "Container started")

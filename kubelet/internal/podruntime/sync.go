@@ -143,7 +143,7 @@ func (s *podSync) facts() facts {
 }
 
 func (s *podSync) key(c *core.Container) containerKey {
-	return containerKey{pod: s.pod.UID, name: c.Name, hash: HashContainer(c)}
+	return containerKey{pod: s.pod.UID, name: c.Name, hash: hashContainer(c)}
 }
 
 // hold tells of the containers whose back-off has not run out.

@@ -51,8 +51,8 @@ const (
 	Stubborn  = "simulated.kctl/stubborn" // "true"
 )
 
-// Annotated is the behaviour that a pod's annotations ask for.
-func Annotated(sandbox *runtimeapi.PodSandboxConfig, _ *runtimeapi.ContainerConfig) Behaviour {
+// annotated is the behaviour that a pod's annotations ask for.
+func annotated(sandbox *runtimeapi.PodSandboxConfig, _ *runtimeapi.ContainerConfig) Behaviour {
 	annotations := sandbox.GetAnnotations()
 	b := Behaviour{Stubborn: annotations[Stubborn] == "true"}
 	if after, err := time.ParseDuration(annotations[ExitAfter]); err == nil && after > 0 {
@@ -82,7 +82,7 @@ type Runtime struct {
 // New returns a Runtime that has nothing yet.
 func New(o Options) *Runtime {
 	if o.Behave == nil {
-		o.Behave = Annotated
+		o.Behave = annotated
 	}
 	if !o.Addresses.IsValid() {
 		o.Addresses = netip.MustParsePrefix("10.88.0.0/16")

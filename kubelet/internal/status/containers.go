@@ -165,16 +165,16 @@ func notStarted(in Input) *corev1.ContainerStateWaiting {
 	for i := range in.Pod.Spec.InitContainers {
 		c := &in.Pod.Spec.InitContainers[i]
 		newest, _ := lastTwo(in.Runtime, c.Name)
-		if newest == nil || !(newest.Succeeded() || Restartable(c) && newest.State == podruntime.StateRunning) {
+		if newest == nil || !(newest.Succeeded() || restartable(c) && newest.State == podruntime.StateRunning) {
 			return &corev1.ContainerStateWaiting{Reason: podruntime.ReasonPodInitializing}
 		}
 	}
 	return &corev1.ContainerStateWaiting{Reason: podruntime.ReasonContainerCreating}
 }
 
-// Restartable says that an init container is a sidecar: it keeps running
+// restartable says that an init container is a sidecar: it keeps running
 // beside the others.
-func Restartable(c *core.Container) bool {
+func restartable(c *core.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
@@ -252,7 +252,7 @@ func started(in Input, c *core.Container, status *core.ContainerStatus) bool {
 }
 
 func ready(in Input, c *core.Container, status *core.ContainerStatus, init bool) bool {
-	if init && !Restartable(c) {
+	if init && !restartable(c) {
 		return status.State.Terminated != nil && status.State.Terminated.ExitCode == 0
 	}
 	if status.State.Running == nil || !*status.Started {

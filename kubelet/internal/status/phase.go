@@ -51,7 +51,7 @@ func phase(spec *core.PodSpec, status *core.PodStatus, terminal bool, a anew) co
 	for i := range spec.InitContainers {
 		c, s := &spec.InitContainers[i], &status.InitContainerStatuses[i]
 		switch {
-		case Restartable(c):
+		case restartable(c):
 			pendingInit = pendingInit || s.Started == nil || !*s.Started
 		case s.State.Terminated != nil && s.State.Terminated.ExitCode == 0:
 		case s.State.Terminated != nil:

@@ -21,9 +21,9 @@ import (
 	"kctl/proto/core"
 )
 
-// SupportedKinds are the kinds of volume that pods may have, by the names of
+// supportedKinds are the kinds of volume that pods may have, by the names of
 // their fields in the API.
-var SupportedKinds = []string{"configMap", "downwardAPI", "emptyDir", "hostPath", "image", "projected", "secret"}
+var supportedKinds = []string{"configMap", "downwardAPI", "emptyDir", "hostPath", "image", "projected", "secret"}
 
 // Check tells why the pod's volumes can not be made, naming the first that
 // asks for something that is not supported.
@@ -61,7 +61,7 @@ func check(volume *corev1.Volume) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("volumes of the kind %s are not supported, only %s", kind, strings.Join(SupportedKinds, ", "))
+	return fmt.Errorf("volumes of the kind %s are not supported, only %s", kind, strings.Join(supportedKinds, ", "))
 }
 
 // checkContainer looks at the ways of mounting. RecursiveReadOnly is the pod

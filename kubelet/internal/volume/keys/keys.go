@@ -18,12 +18,12 @@ type Defaults struct {
 	User *int64
 }
 
-// DefaultMode is that of volumes that name none.
-const DefaultMode int32 = 0o644
+// defaultMode is that of volumes that name none.
+const defaultMode int32 = 0o644
 
 // NewDefaults are the defaults that a volume source gives.
 func NewDefaults(mode *int32, user *int64) Defaults {
-	d := Defaults{Mode: DefaultMode, User: user}
+	d := Defaults{Mode: defaultMode, User: user}
 	if mode != nil {
 		d.Mode = *mode
 	}
