@@ -59,6 +59,7 @@ type Event struct {
 	Verb                     string                     `json:"verb"`
 	User                     authenticationv1.UserInfo  `json:"user"`
 	ImpersonatedUser         *authenticationv1.UserInfo `json:"impersonatedUser,omitempty"`
+	AuthenticationMetadata   *AuthenticationMetadata    `json:"authenticationMetadata,omitempty"`
 	SourceIPs                []string                   `json:"sourceIPs,omitempty"`
 	UserAgent                string                     `json:"userAgent,omitempty"`
 	ObjectRef                *ObjectReference           `json:"objectRef,omitempty"`
@@ -68,6 +69,11 @@ type Event struct {
 	RequestReceivedTimestamp metav1.MicroTime           `json:"requestReceivedTimestamp"`
 	StageTimestamp           metav1.MicroTime           `json:"stageTimestamp"`
 	Annotations              map[string]string          `json:"annotations,omitempty"`
+}
+
+// AuthenticationMetadata says how a request came by its user.
+type AuthenticationMetadata struct {
+	ImpersonationConstraint string `json:"impersonationConstraint,omitempty"`
 }
 
 // ObjectReference is what a request is about.

@@ -65,6 +65,20 @@ func Annotate(ctx context.Context, key, value string) {
 	r.event.Annotations[key] = value
 }
 
+// Impersonation says by which right, bound to what is done, a user acts as
+// another.
+func Impersonation(ctx context.Context, constraint string) {
+	r, _ := ctx.Value(recordKey{}).(*Record)
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.closed {
+		r.event.AuthenticationMetadata = &AuthenticationMetadata{ImpersonationConstraint: constraint}
+	}
+}
+
 // Object tells more of the object that a request is about than its path says:
 // the name of one that is being created, the version of one that is changed.
 func Object(ctx context.Context, namespace, name string, uid types.UID, resourceVersion string) {

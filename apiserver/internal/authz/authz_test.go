@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+
 	"kctl/apiserver/internal/request"
 )
 
@@ -31,6 +33,8 @@ func TestUnion(t *testing.T) {
 		"first denies":      {Union{answer{Deny, "a", nil}, answer{Allow, "b", nil}}, Deny, "a", false},
 		"second allows":     {Union{answer{NoOpinion, "a", broken}, answer{Allow, "b", nil}}, Allow, "b", false},
 		"nobody knows":      {Union{answer{NoOpinion, "a", nil}, answer{NoOpinion, "b", nil}}, NoOpinion, "a\nb", false},
+		"who does not know":  {Union{Named{"a", answer{NoOpinion, "x", nil}}, Named{"b", answer{NoOpinion, "", nil}}, Named{"c", answer{NoOpinion, "y", nil}}}, NoOpinion, "a: x\nc: y", false},
+		"who decides":        {Union{Named{"a", answer{Deny, "x", nil}}}, Deny, "x", false},
 		"nobody could know": {Union{answer{NoOpinion, "", broken}, Always(Deny)}, NoOpinion, "Everything is forbidden.", true},
 	}
 	for name, test := range tests {
@@ -40,6 +44,39 @@ func TestUnion(t *testing.T) {
 				t.Errorf("got %v %q %v", decision, reason, err)
 			}
 		})
+	}
+}
+
+// listing is an authorizer that can't list its rules, or not all of them.
+type listing struct{ err error }
+
+func (listing) Authorize(context.Context, *Attributes) (Decision, string, error) {
+	return NoOpinion, "", nil
+}
+
+func (l listing) RulesFor(context.Context, *request.User, string) ([]rbacv1.PolicyRule, error) {
+	return nil, l.err
+}
+
+// TestRules: a list is incomplete where an authorizer can't list its rules, and
+// not where one of the rules is missing.
+func TestRules(t *testing.T) {
+	none, missing := Named{"w", listing{NoRules("webhook")}}, Named{"r", listing{errors.New("role not found")}}
+	inner := &Exchangeable{}
+	inner.Put(Union{missing, none})
+	for _, test := range []struct {
+		union      Union
+		incomplete bool
+		says       string
+	}{
+		{Union{missing}, false, "role not found"},
+		{Union{none, missing}, true, "webhook authorizer does not support user rule resolution, role not found"},
+		{Union{inner}, true, "role not found, webhook authorizer does not support user rule resolution"},
+	} {
+		status := test.union.Rules(t.Context(), nil, "")
+		if status.Incomplete != test.incomplete || status.EvaluationError != test.says {
+			t.Errorf("%+v, want %v %q", status, test.incomplete, test.says)
+		}
 	}
 }
 

@@ -2,7 +2,7 @@ package authz
 
 import (
 	"context"
-	"fmt"
+	"errors"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -29,7 +29,9 @@ func (u Union) Rules(ctx context.Context, user *request.User, namespace string) 
 		}
 		rules, err := resolver.RulesFor(ctx, user, namespace)
 		if err != nil {
-			status.Incomplete = true
+			if errors.As(err, new(noRules)) {
+				status.Incomplete = true
+			}
 			if status.EvaluationError != "" {
 				status.EvaluationError += ", "
 			}
@@ -64,6 +66,10 @@ func (a Always) RulesFor(context.Context, *request.User, string) ([]rbacv1.Polic
 }
 
 // NoRules is the error of an authorizer that can't list its rules.
-func NoRules(name string) error {
-	return fmt.Errorf("%s authorizer does not support user rule resolution", name)
+func NoRules(name string) error { return noRules(name) }
+
+type noRules string
+
+func (n noRules) Error() string {
+	return string(n) + " authorizer does not support user rule resolution"
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+
 	"kctl/apiserver/internal/request"
 	"kctl/proto/core"
 )
@@ -31,6 +33,30 @@ func (u Union) Authorize(ctx context.Context, a *Attributes) (Decision, string, 
 		}
 	}
 	return NoOpinion, strings.Join(reasons, "\n"), errors.Join(failures...)
+}
+
+// Named says whose word it is when an authorizer tells why it has no opinion:
+// of several, somebody has to know which one to ask for the right.
+type Named struct {
+	Name string
+	Authorizer
+}
+
+// Authorize implements Authorizer.
+func (n Named) Authorize(ctx context.Context, a *Attributes) (Decision, string, error) {
+	decision, reason, err := n.Authorizer.Authorize(ctx, a)
+	if decision == NoOpinion && reason != "" {
+		reason = n.Name + ": " + reason
+	}
+	return decision, reason, err
+}
+
+// RulesFor implements RuleResolver, where the authorizer does.
+func (n Named) RulesFor(ctx context.Context, user *request.User, namespace string) ([]rbacv1.PolicyRule, error) {
+	if resolver, ok := n.Authorizer.(RuleResolver); ok {
+		return resolver.RulesFor(ctx, user, namespace)
+	}
+	return nil, nil
 }
 
 // Always gives everybody the same answer: --authorization-mode=AlwaysAllow and

@@ -1,6 +1,9 @@
 package filters
 
 import (
+	"context"
+	"errors"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -11,14 +14,17 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"kctl/apiserver/internal/audit"
 	"kctl/apiserver/internal/authz"
 	"kctl/apiserver/internal/request"
 	"kctl/proto/core"
 )
 
-// Impersonate lets users act as others where they are allowed to
-// "impersonate" them (Kubernetes docs, "User impersonation"): kubectl --as.
+// Impersonate lets users act as others (Kubernetes docs, "User impersonation":
+// kubectl --as) where they are allowed to do so in what they do here, or to
+// "impersonate" them whatever they do.
 func Impersonate(authorizer authz.Authorizer, logger *zap.Logger) gin.HandlerFunc {
+	i := &impersonation{authorizer: authorizer}
 	return func(c *gin.Context) {
 		wanted, err := impersonated(c.Request.Header)
 		if err != nil {
@@ -31,14 +37,10 @@ func Impersonate(authorizer authz.Authorizer, logger *zap.Logger) gin.HandlerFun
 		}
 		ctx := c.Request.Context()
 		who := request.UserFrom(ctx)
-		for _, info := range impersonations(wanted) {
-			attributes := &authz.Attributes{User: who, Info: info}
-			decision, reason, err := authorizer.Authorize(ctx, attributes)
-			if decision != authz.Allow {
-				logger.Debug("impersonation refused", zap.String("user", who.Username), zap.String("as", wanted.Username), zap.Error(err))
-				fail(c, authz.Forbidden(attributes, reason))
-				return
-			}
+		if err := i.allowed(ctx, who, wanted); err != nil {
+			logger.Debug("impersonation refused", zap.String("user", who.Username), zap.String("as", wanted.Username), zap.Error(err))
+			fail(c, err)
+			return
 		}
 		complete(wanted)
 		logger.Debug("impersonation", zap.String("user", who.Username), zap.String("as", wanted.Username), zap.Strings("groups", wanted.Groups))
@@ -50,6 +52,62 @@ func Impersonate(authorizer authz.Authorizer, logger *zap.Logger) gin.HandlerFun
 		c.Request = c.Request.WithContext(request.WithUser(ctx, wanted))
 		c.Next()
 	}
+}
+
+type impersonation struct{ authorizer authz.Authorizer }
+
+// allowed tells whether who may act as wanted, and gives wanted the groups that
+// come with it. Of several refusals the narrowest way's is told.
+func (i *impersonation) allowed(ctx context.Context, who, wanted *request.User) error {
+	var refusal error
+	asked := attributesOf(who, request.InfoFrom(ctx))
+	for _, way := range constraintsOf(who, wanted) {
+		err := i.constrained(ctx, way, asked)
+		if err == nil {
+			wanted.Groups = append(wanted.Groups, way.groups...)
+			audit.Impersonation(ctx, way.verb)
+			return nil
+		}
+		if refusal == nil {
+			refusal = err
+		}
+	}
+	for _, ask := range unconstrained(wanted) {
+		if err := i.may(ctx, who, ask); err != nil {
+			if refusal == nil {
+				refusal = err
+			}
+			return refusal
+		}
+	}
+	return nil
+}
+
+func (i *impersonation) constrained(ctx context.Context, way constraint, asked *authz.Attributes) error {
+	if err := i.may(ctx, way.who, way.on(asked)); err != nil {
+		return err
+	}
+	for _, ask := range way.asks {
+		if at, reason := never(ask); reason != "" {
+			return authz.Forbidden(&authz.Attributes{User: way.who, Info: at}, reason)
+		}
+		if err := i.may(ctx, way.who, ask); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (i *impersonation) may(ctx context.Context, who *request.User, ask request.Info) error {
+	attributes := &authz.Attributes{User: who, Info: ask}
+	decision, reason, err := i.authorizer.Authorize(ctx, attributes)
+	switch {
+	case decision == authz.Allow:
+		return nil
+	case errors.Is(err, authz.ErrStarting):
+		return err
+	}
+	return authz.Forbidden(attributes, reason)
 }
 
 // impersonated reads whom a request wants to act as; nil for nobody else.
@@ -80,29 +138,35 @@ func impersonated(header http.Header) (*request.User, error) {
 	return nil, nil
 }
 
-// impersonations is what the requester has to be allowed.
-func impersonations(user *request.User) []request.Info {
-	ask := func(group, resource, subresource, namespace, name string) request.Info {
-		return request.Info{
-			Resource: true, Verb: "impersonate", APIGroup: group, APIVersion: "v1",
-			ResourceName: resource, Subresource: subresource, Namespace: namespace, Name: name,
+// unconstrained is what who acts as user has to be allowed, whatever they do.
+func unconstrained(user *request.User) []request.Info {
+	asks := impersonations(user, func(resource, subresource, name string) request.Info {
+		info := asking("impersonate", resource, "", name)
+		info.Subresource = subresource
+		if resource == "users" || resource == "groups" {
+			info.APIGroup = ""
 		}
-	}
-	var out []request.Info
+		return info
+	})
 	if namespace, name, ok := serviceAccountOf(user.Username); ok {
-		out = append(out, ask("", core.ServiceAccounts.Name, "", namespace, name))
-	} else {
-		out = append(out, ask("", "users", "", "", user.Username))
+		asks[0] = asking("impersonate", core.ServiceAccounts.Name, namespace, name)
+		asks[0].APIGroup = ""
+	}
+	return asks
+}
+
+// impersonations are the rights to each part of a user, the name's first.
+func impersonations(user *request.User, ask func(resource, subresource, name string) request.Info) []request.Info {
+	out := []request.Info{ask("users", "", user.Username)}
+	if user.UID != "" {
+		out = append(out, ask("uids", "", user.UID))
 	}
 	for _, group := range user.Groups {
-		out = append(out, ask("", "groups", "", "", group))
+		out = append(out, ask("groups", "", group))
 	}
-	if user.UID != "" {
-		out = append(out, ask(authenticationv1.GroupName, "uids", "", "", user.UID))
-	}
-	for key, values := range user.Extra {
-		for _, value := range values {
-			out = append(out, ask(authenticationv1.GroupName, "userextras", key, "", value))
+	for _, key := range slices.Sorted(maps.Keys(user.Extra)) {
+		for _, value := range user.Extra[key] {
+			out = append(out, ask("userextras", key, value))
 		}
 	}
 	return out
@@ -117,7 +181,8 @@ func serviceAccountOf(user string) (namespace, name string, ok bool) {
 	return namespace, name, ok && namespace != "" && name != "" && !strings.Contains(name, ":")
 }
 
-// complete adds the groups that authentication would have added.
+// complete adds the groups that authentication would have added. Whoever is said
+// to be unauthenticated stays so.
 func complete(user *request.User) {
 	if namespace, _, ok := serviceAccountOf(user.Username); ok && len(user.Groups) == 0 {
 		user.Groups = []string{core.GroupServiceAccounts, core.GroupServiceAccounts + ":" + namespace}
@@ -126,7 +191,7 @@ func complete(user *request.User) {
 	if user.Username == core.UserAnonymous {
 		group = core.GroupUnauthenticated
 	}
-	if !slices.Contains(user.Groups, group) {
+	if !slices.Contains(user.Groups, group) && !slices.Contains(user.Groups, core.GroupUnauthenticated) {
 		user.Groups = append(user.Groups, group)
 	}
 }

@@ -89,6 +89,9 @@ func TestAudit(t *testing.T) {
 	}
 	c.must(as("impersonator", "master").Do(t.Context(), http.MethodGet, "/api/v1/namespaces/default", nil, nil,
 		rest.Header("Impersonate-User", "alice"), rest.Header("Impersonate-Group", "system:masters"), rest.Header("Audit-Id", "my-own-id")))
+	if err := as("bound", "master").Do(t.Context(), http.MethodGet, "/api/v1/namespaces/default", nil, nil, rest.Header("Impersonate-User", "alice")); err == nil {
+		t.Fatal("alice may read namespaces")
+	}
 	stream, err := as("watcher", "master").Resource(core.Nodes, "").Watch(t.Context())
 	c.must(err)
 	c.must(stream.Close())
@@ -141,7 +144,10 @@ func TestAudit(t *testing.T) {
 		}
 	})
 	t.Run("impersonation", func(t *testing.T) {
-		if e := one("impersonator"); e.User.Username != "root" || e.ImpersonatedUser == nil || e.ImpersonatedUser.Username != "alice" || e.AuditID != "my-own-id" {
+		if e := one("bound"); e.AuthenticationMetadata == nil || e.AuthenticationMetadata.ImpersonationConstraint != "impersonate:user-info" {
+			t.Errorf("%+v", e)
+		}
+		if e := one("impersonator"); e.AuthenticationMetadata != nil || e.User.Username != "root" || e.ImpersonatedUser == nil || e.ImpersonatedUser.Username != "alice" || e.AuditID != "my-own-id" {
 			t.Errorf("%+v", e)
 		}
 	})

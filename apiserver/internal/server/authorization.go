@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"kctl/apiserver/internal/authz"
@@ -51,7 +52,7 @@ func (s *Server) authorizationModes(rules *rbac.Authorizer) (authz.Union, error)
 		if err != nil {
 			return nil, err
 		}
-		union = append(union, authorizer)
+		union = append(union, authz.Named{Name: strings.ToLower(mode), Authorizer: authorizer})
 	}
 	return union, nil
 }
@@ -144,7 +145,7 @@ func (s *Server) authorizersOf(content []byte, rules *rbac.Authorizer) (authz.Un
 		if err != nil {
 			return nil, fmt.Errorf("authorizer %s: %w", c.Name, err)
 		}
-		union = append(union, authorizer)
+		union = append(union, authz.Named{Name: c.Name, Authorizer: authorizer})
 	}
 	return union, nil
 }

@@ -189,7 +189,15 @@ func nodes(ctx context.Context, a *Authorizer, node string, at *authz.Attributes
 	switch at.Verb {
 	case "create":
 		return ""
-	case "list", "watch", "get", "patch", "update":
+	case "list", "watch", "get":
+		switch at.Name {
+		case node:
+			return ""
+		case "":
+			return fmt.Sprintf("node '%s' cannot read all nodes, only its own Node object", node)
+		}
+		return fmt.Sprintf("node '%s' cannot read '%s', only its own Node object", node, at.Name)
+	case "patch", "update":
 		return ownName("node")(ctx, a, node, at)
 	}
 	return fmt.Sprintf("node %q: kubelets do not %s nodes", node, at.Verb)
@@ -223,5 +231,5 @@ func (a *Authorizer) podNames(node, namespace, name string, names func(facts.Pod
 var serviceAccount = referenced(func(p facts.Pod) []string { return []string{p.ServiceAccount} })
 
 func unrelated(node string) string {
-	return fmt.Sprintf("no relationship found between node %q and this object", node)
+	return fmt.Sprintf("no relationship found between node '%s' and this object", node)
 }

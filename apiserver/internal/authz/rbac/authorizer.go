@@ -31,13 +31,19 @@ func (a *Authorizer) Authorize(_ context.Context, attributes *authz.Attributes) 
 		return authz.NoOpinion, "", nil
 	}
 	decision, reason := authz.NoOpinion, ""
-	a.index.Load().visit(attributes.User, attributes.Namespace, func(b binding, s subject, rule *rbacv1.PolicyRule) bool {
+	rules := a.index.Load()
+	rules.visit(attributes.User, attributes.Namespace, func(b binding, s subject, rule *rbacv1.PolicyRule) bool {
 		if !allows(rule, attributes) {
 			return true
 		}
 		decision, reason = authz.Allow, because(b, s)
 		return false
 	})
+	if decision == authz.NoOpinion {
+		if missing := rules.dangling(attributes.User, attributes.Namespace); len(missing) > 0 {
+			reason = "RBAC: " + missing.Error()
+		}
+	}
 	return decision, reason, nil
 }
 
@@ -54,13 +60,17 @@ func because(b binding, s subject) string {
 }
 
 // RulesFor implements authz.RuleResolver: all rules that apply to user in
-// namespace.
+// namespace. The error is Dangling, and the rules are all that there are.
 func (a *Authorizer) RulesFor(_ context.Context, user *request.User, namespace string) ([]rbacv1.PolicyRule, error) {
 	var rules []rbacv1.PolicyRule
-	a.index.Load().visit(user, namespace, func(_ binding, _ subject, rule *rbacv1.PolicyRule) bool {
+	index := a.index.Load()
+	index.visit(user, namespace, func(_ binding, _ subject, rule *rbacv1.PolicyRule) bool {
 		rules = append(rules, *rule)
 		return true
 	})
+	if missing := index.dangling(user, namespace); len(missing) > 0 {
+		return rules, missing
+	}
 	return rules, nil
 }
 

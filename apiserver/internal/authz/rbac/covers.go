@@ -21,6 +21,34 @@ func Uncovered(owned, wanted []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	return missing
 }
 
+// Compact joins rules about one thing, so that each is listed once with all of
+// its verbs. What it is given has been cut down by Uncovered.
+func Compact(atoms []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	type thing struct{ group, resource, name string }
+	var out []rbacv1.PolicyRule
+	at := map[thing]int{}
+	for _, atom := range atoms {
+		if len(atom.Resources) == 0 {
+			out = append(out, atom)
+			continue
+		}
+		key := thing{group: atom.APIGroups[0], resource: atom.Resources[0]}
+		if len(atom.ResourceNames) > 0 {
+			key.name = atom.ResourceNames[0]
+		}
+		i, ok := at[key]
+		if !ok {
+			at[key] = len(out)
+			out = append(out, atom)
+			continue
+		}
+		if !slices.Contains(out[i].Verbs, atom.Verbs[0]) {
+			out[i].Verbs = append(slices.Clip(out[i].Verbs), atom.Verbs[0])
+		}
+	}
+	return out
+}
+
 // atoms cuts a rule into rules with one verb, one group, one resource and at
 // most one name, or one verb and one URL.
 func atoms(rule rbacv1.PolicyRule) []rbacv1.PolicyRule {

@@ -108,17 +108,28 @@ func (x *index) visit(user *request.User, namespace string, f func(b binding, s 
 }
 
 func (x *index) visitScope(user *request.User, namespace string, f func(binding, subject, *rbacv1.PolicyRule) bool) bool {
+	return x.visitBindings(user, namespace, func(b binding, s subject) bool {
+		rules, _ := x.rulesOf(b)
+		for i := range rules {
+			if !f(b, s, &rules[i]) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// visitBindings calls f with each binding of one scope that user is a subject
+// of, until f returns false.
+func (x *index) visitBindings(user *request.User, namespace string, f func(binding, subject) bool) bool {
 	bySubject := x.bindings[namespace]
 	if len(bySubject) == 0 {
 		return true
 	}
 	visit := func(s subject) bool {
 		for _, b := range bySubject[s] {
-			rules, _ := x.rulesOf(b)
-			for i := range rules {
-				if !f(b, s, &rules[i]) {
-					return false
-				}
+			if !f(b, s) {
+				return false
 			}
 		}
 		return true

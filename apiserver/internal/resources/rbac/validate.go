@@ -33,6 +33,11 @@ func validateRules(rules []rbacv1.PolicyRule, namespaced bool, at *field.Path) f
 	for i := range rules {
 		errs = append(errs, validateRule(&rules[i], namespaced, at.Index(i))...)
 	}
+	for i := range rules {
+		if len(rules[i].Verbs) == 0 {
+			errs = append(errs, field.Required(at.Index(i).Child("verbs"), ""))
+		}
+	}
 	return errs
 }
 
@@ -40,9 +45,6 @@ func validateRules(rules []rbacv1.PolicyRule, namespaced bool, at *field.Path) f
 // both, and in a namespace there are no other paths.
 func validateRule(rule *rbacv1.PolicyRule, namespaced bool, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if len(rule.Verbs) == 0 {
-		errs = append(errs, field.Required(at.Child("verbs"), ""))
-	}
 	if len(rule.NonResourceURLs) > 0 {
 		if namespaced {
 			errs = append(errs, field.Invalid(at.Child("nonResourceURLs"), rule.NonResourceURLs, "namespaced rules cannot apply to non-resource URLs"))

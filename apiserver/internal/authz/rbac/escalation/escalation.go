@@ -9,7 +9,9 @@ package escalation
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -50,14 +52,7 @@ func (p Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	case *rbacv1.Role:
 		return p.role(ctx, a, obj.Rules)
 	case *rbacv1.ClusterRole:
-		rules := obj.Rules
-		if obj.AggregationRule != nil { // it may come to hold anything
-			rules = append([]rbacv1.PolicyRule{
-				{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}},
-				{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}},
-			}, rules...)
-		}
-		return p.role(ctx, a, rules)
+		return p.clusterRole(ctx, a, obj)
 	case *rbacv1.RoleBinding:
 		return p.binding(ctx, a, obj.RoleRef, a.Namespace)
 	case *rbacv1.ClusterRoleBinding:
@@ -79,6 +74,26 @@ func collected(obj, old core.Object) bool {
 	return equality.Semantic.DeepEqual(same, old)
 }
 
+// everything is what a role may come to hold that takes in the rules of others.
+var everything = []rbacv1.PolicyRule{
+	{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}},
+	{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}},
+}
+
+func (p Plugin) clusterRole(ctx context.Context, a *admission.Attributes, role *rbacv1.ClusterRole) error {
+	if err := p.role(ctx, a, role.Rules); err != nil {
+		return err
+	}
+	old, _ := a.OldObject.(*rbacv1.ClusterRole)
+	if role.AggregationRule == nil && (old == nil || old.AggregationRule == nil) {
+		return nil
+	}
+	if err := p.role(ctx, a, everything); err != nil {
+		return apierrors.NewForbidden(groupResource(a), a.Name, errors.New("must have cluster-admin privileges to use the aggregationRule"))
+	}
+	return nil
+}
+
 func (p Plugin) role(ctx context.Context, a *admission.Attributes, rules []rbacv1.PolicyRule) error {
 	if p.may(ctx, a, "escalate", a.Resource.Name, a.Name) {
 		return nil
@@ -96,7 +111,7 @@ func (p Plugin) binding(ctx context.Context, a *admission.Attributes, ref rbacv1
 	}
 	rules, ok := p.Rules.RulesOf(ref, namespace)
 	if !ok {
-		return apierrors.NewNotFound(schema.GroupResource{Group: core.Roles.Group, Resource: resource}, ref.Name)
+		return apierrors.NewNotFound(groupResource(a), ref.Name)
 	}
 	return p.covered(ctx, a, rules)
 }
@@ -111,10 +126,11 @@ func (p Plugin) may(ctx context.Context, a *admission.Attributes, verb, resource
 
 func (p Plugin) covered(ctx context.Context, a *admission.Attributes, rules []rbacv1.PolicyRule) error {
 	owned, err := p.Rules.RulesFor(ctx, a.User, a.Namespace)
-	if err != nil {
+	var dangling rbac.Dangling
+	if err != nil && !errors.As(err, &dangling) {
 		return fmt.Errorf("find the rules of user %q: %w", a.User.Username, err)
 	}
-	missing := rbac.Uncovered(owned, rules)
+	missing := rbac.Compact(rbac.Uncovered(owned, rules))
 	if len(missing) == 0 {
 		return nil
 	}
@@ -122,9 +138,16 @@ func (p Plugin) covered(ctx context.Context, a *admission.Attributes, rules []rb
 	for _, rule := range missing {
 		lines = append(lines, describe(rule))
 	}
-	group := schema.GroupResource{Group: a.Resource.Group, Resource: a.Resource.Name}
-	return apierrors.NewForbidden(group, a.Name, fmt.Errorf("user %q (groups=%q) is attempting to grant RBAC permissions not currently held:\n%s",
-		a.User.Username, a.User.Groups, strings.Join(lines, "\n")))
+	slices.Sort(lines)
+	text := fmt.Sprintf("user %q (groups=%q) is attempting to grant RBAC permissions not currently held:\n%s", a.User.Username, a.User.Groups, strings.Join(lines, "\n"))
+	if len(dangling) > 0 {
+		text += "; resolution errors: [" + dangling.Stored() + "]"
+	}
+	return apierrors.NewForbidden(groupResource(a), a.Name, errors.New(text))
+}
+
+func groupResource(a *admission.Attributes) schema.GroupResource {
+	return schema.GroupResource{Group: a.Resource.Group, Resource: a.Resource.Name}
 }
 
 func describe(r rbacv1.PolicyRule) string {

@@ -1,0 +1,52 @@
+package rbac
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"kctl/apiserver/internal/request"
+)
+
+// Dangling are the roles that are not there, of bindings that somebody is a
+// subject of: who was refused is to learn that a right may have been meant.
+type Dangling []rbacv1.RoleRef
+
+// Error says it of one role as of several, by what they are.
+func (d Dangling) Error() string { return d.say("") }
+
+// Stored says it by where they should have been stored.
+func (d Dangling) Stored() string { return d.say("s") }
+
+func (d Dangling) say(plural string) string {
+	var out []string
+	for _, ref := range d {
+		text := fmt.Sprintf("%s%s.%s %q not found", strings.ToLower(ref.Kind), plural, rbacv1.GroupName, ref.Name)
+		if !slices.Contains(out, text) {
+			out = append(out, text)
+		}
+	}
+	if len(out) == 1 {
+		return out[0]
+	}
+	return "[" + strings.Join(out, ", ") + "]"
+}
+
+// dangling are those of user's bindings in namespace ("" for the cluster scope).
+func (x *index) dangling(user *request.User, namespace string) Dangling {
+	var out Dangling
+	find := func(b binding, _ subject) bool {
+		if _, ok := x.rulesOf(b); !ok {
+			out = append(out, b.role)
+		}
+		return true
+	}
+	x.visitBindings(user, "", find)
+	if namespace != "" {
+		x.visitBindings(user, namespace, find)
+	}
+	slices.SortStableFunc(out, func(a, b rbacv1.RoleRef) int { return strings.Compare(a.Kind+"/"+a.Name, b.Kind+"/"+b.Name) })
+	return out
+}
