@@ -53,6 +53,20 @@ func (h *Health) Add(name string, check func(ctx context.Context) error, endpoin
 	}
 }
 
+// Paths are where single checks are asked for, sorted.
+func (h *Health) Paths() []string {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	var out []string
+	for endpoint, checks := range h.checks {
+		for _, c := range checks {
+			out = append(out, "/"+endpoint+"/"+c.Name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // Check asks all checks of an endpoint; the error says which don't hold.
 func (h *Health) Check(ctx context.Context, endpoint string) error {
 	h.mu.RLock()

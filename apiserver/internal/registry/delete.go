@@ -158,7 +158,7 @@ func (d *deletion[T]) decide(ctx context.Context, obj T) decision {
 			return remove
 		}
 		d.mark(obj, d.store.clock.Now().Add(time.Duration(grace)*time.Second), grace)
-		if obj.GetGeneration() > 0 {
+		if obj.GetGeneration() > 0 && !d.store.strategy.Untimed {
 			obj.SetGeneration(obj.GetGeneration() + 1)
 		}
 		return mark
@@ -177,7 +177,9 @@ func (d *deletion[T]) decide(ctx context.Context, obj T) decision {
 func (d *deletion[T]) mark(obj T, at time.Time, grace int64) {
 	when := metav1.Time{Time: at}.Rfc3339Copy()
 	obj.SetDeletionTimestamp(&when)
-	obj.SetDeletionGracePeriodSeconds(&grace)
+	if !d.store.strategy.Untimed {
+		obj.SetDeletionGracePeriodSeconds(&grace)
+	}
 }
 
 // setFinalizers adds the finalizer that the propagation policy asks for, and

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -87,7 +86,7 @@ func (s *Store[T]) conflict(name string) error {
 // that is gone.
 func (s *Store[T]) otherUID(key, name string, wanted, present types.UID) error {
 	return apierrors.NewConflict(s.groupResource(), name,
-		fmt.Errorf("StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: %v, UID in object meta: %v", strings.TrimPrefix(key, "/registry"), wanted, present))
+		fmt.Errorf("StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: %v, UID in object meta: %v", key, wanted, present))
 }
 
 // unreadable is upstream's answer to objects whose resourceVersion is none.

@@ -84,6 +84,10 @@ type Strategy[T core.Object] struct {
 	// for dependents.
 	OwnsNothing bool
 
+	// Untimed: a deletion of such objects, which is over when they are empty, is
+	// neither given a period nor counted as a change of what is desired.
+	Untimed bool
+
 	// OrphansByDefault: where a deletion does not say what becomes of the
 	// object's dependents, they stay.
 	OrphansByDefault bool

@@ -5,6 +5,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kctl/apiserver/internal/managed"
 	"kctl/proto/core"
@@ -74,6 +75,21 @@ func (s *Store[T]) UpdateTyped(ctx context.Context, namespace, name, subresource
 		return none, err
 	}
 	return s.decode(e.JSON)
+}
+
+// ApplyTyped applies fields of an object's status for one of the server's own
+// loops, under a name that says which.
+func (s *Store[T]) ApplyTyped(ctx context.Context, name, manager string, status map[string]any) error {
+	kind := s.strategy.Resource.GVK()
+	applied := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": name}, "status": status}}
+	applied.SetGroupVersionKind(kind)
+	_, _, err := s.Update(ctx, "", name, "status", func(current core.Object) (core.Object, error) {
+		if current == nil {
+			return nil, apierrors.NewNotFound(s.groupResource(), name)
+		}
+		return s.accounts.Apply(current, applied.DeepCopy(), managed.By{Manager: manager, Subresource: "status"}, true)
+	}, Admit{Account: func(core.Object, core.Object, []byte) {}}, &metav1.UpdateOptions{})
+	return err
 }
 
 // DeleteTyped deletes an object, or begins to; options may be nil.

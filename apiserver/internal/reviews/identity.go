@@ -5,6 +5,8 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/authn"
 	"kctl/apiserver/internal/request"
@@ -34,7 +36,12 @@ func tokenReview(tokens authn.TokenAuthenticator) func(context.Context, string, 
 	}
 }
 
-func selfReview(ctx context.Context, _ string, obj *authenticationv1.SelfSubjectReview) error {
-	obj.Status.UserInfo = *request.UserFrom(ctx)
-	return nil
+// selfReview says who asks, and when it was said; there is no more to such an
+// answer, whatever came with the question.
+func selfReview(clock clock.PassiveClock) func(context.Context, string, *authenticationv1.SelfSubjectReview) error {
+	return func(ctx context.Context, _ string, obj *authenticationv1.SelfSubjectReview) error {
+		obj.ObjectMeta = metav1.ObjectMeta{CreationTimestamp: metav1.Time{Time: clock.Now()}.Rfc3339Copy()}
+		obj.Status.UserInfo = *request.UserFrom(ctx)
+		return nil
+	}
 }

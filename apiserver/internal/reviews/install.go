@@ -7,6 +7,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/authn"
 	"kctl/apiserver/internal/authz"
@@ -23,6 +24,7 @@ type Options struct {
 	Tokens     authn.TokenAuthenticator // nil where no kind of token is accepted
 	Authorizer authz.Authorizer
 	Rules      Rules
+	Clock      clock.PassiveClock
 }
 
 // Served are the reviews.
@@ -40,7 +42,7 @@ func Served(o Options) []handlers.Creatable {
 	}
 	return []handlers.Creatable{
 		review(authentication("tokenreviews", "TokenReview"), tokenReview(tokens)),
-		review(authentication("selfsubjectreviews", "SelfSubjectReview"), selfReview),
+		review(authentication("selfsubjectreviews", "SelfSubjectReview"), selfReview(o.Clock)),
 		review(authorization("subjectaccessreviews", "SubjectAccessReview", false), a.subject),
 		review(authorization("selfsubjectaccessreviews", "SelfSubjectAccessReview", false), a.self),
 		review(authorization("selfsubjectrulesreviews", "SelfSubjectRulesReview", false), rulesReview(o.Rules)),

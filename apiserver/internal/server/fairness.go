@@ -2,12 +2,14 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/gin-gonic/gin"
 	"go.uber.org/zap"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"kctl/apiserver/internal/facts"
 	"kctl/apiserver/internal/fairness"
@@ -135,17 +137,27 @@ func (s *Server) counter() func(info *request.Info, most int) int {
 	}
 }
 
+// danglingManager is who says whether a flow schema's level is missing; upstream's
+// name.
+const danglingManager = "api-priority-and-fairness-config-consumer-v1"
+
 // noteDangling writes into a flow schema whether its level is missing.
 func (s *Server) noteDangling(ctx context.Context, schema *flowcontrolv1.FlowSchema, missing bool) error {
-	now := metav1.NewTime(s.clock.Now())
-	if !flowcontrol.SetDangling(schema.DeepCopy(), missing, now) {
+	after := schema.DeepCopy()
+	if !flowcontrol.SetDangling(after, missing, metav1.NewTime(s.clock.Now())) {
 		return nil
 	}
-	_, err := s.resources.FlowSchemas.UpdateTyped(ctx, "", schema.Name, "status", func(stored *flowcontrolv1.FlowSchema) error {
-		flowcontrol.SetDangling(stored, missing, now)
-		return nil
-	})
-	return err
+	for _, condition := range after.Status.Conditions {
+		if condition.Type != flowcontrolv1.FlowSchemaConditionDangling {
+			continue
+		}
+		applied, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&condition)
+		if err != nil {
+			return fmt.Errorf("condition of flow schema %s: %w", schema.Name, err)
+		}
+		return s.resources.FlowSchemas.ApplyTyped(ctx, schema.Name, danglingManager, map[string]any{"conditions": []any{applied}})
+	}
+	return nil
 }
 
 // maintainEvery is how often what users did to the objects that every cluster

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,6 +47,12 @@ func (c *cluster) own(name string, response flowcontrolv1.LimitResponse) (*flowc
 	c.until("the schema is said to dangle", func(ctx context.Context) bool { return c.dangling(name) == "True NotFound" })
 	c.must(c.root().Resource(priorityLevels, "").Create(c.t.Context(), level, level))
 	c.until("the schema is said to be tied", func(ctx context.Context) bool { return c.dangling(name) == "False Found" })
+	c.must(c.root().Resource(flowSchemas, "").Get(c.t.Context(), name, schema))
+	if !slices.ContainsFunc(schema.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == danglingManager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == "status"
+	}) {
+		c.t.Errorf("the condition is not its manager's: %+v", schema.ManagedFields)
+	}
 	return schema, level
 }
 

@@ -19,6 +19,7 @@ import (
 	"kctl/apiserver/internal/handlers"
 	"kctl/apiserver/internal/openapi"
 	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/request"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
 )
@@ -52,11 +53,17 @@ func (s *Server) handler(address string) (http.Handler, error) {
 		return nil, err
 	}
 	router.NoRoute(s.extensions(catalog))
-	index(router, catalog)
+	index(router, catalog, s.health)
 	return router, nil
 }
 
+// notFound is a Status where resources are asked for, and nothing to decode
+// elsewhere, as upstream has it.
 func notFound(c *gin.Context) {
+	if info := request.InfoFrom(c.Request.Context()); info != nil && !info.Resource && !strings.HasPrefix(info.Path, "/api/") {
+		http.NotFound(c.Writer, c.Request)
+		return
+	}
 	filters.WriteStatus(c.Writer, apierrors.NewGenericServerResponse(http.StatusNotFound, strings.ToLower(c.Request.Method), schema.GroupResource{}, "", "", 0, false))
 }
 
@@ -227,7 +234,7 @@ func verbsOf(sub registry.Subresource) []string {
 }
 
 // index answers "/" with every path that can be asked for as it stands.
-func index(router *gin.Engine, catalog *discovery.Catalog) {
+func index(router *gin.Engine, catalog *discovery.Catalog, health *daemon.Health) {
 	var fixed []string
 	for _, route := range router.Routes() {
 		if route.Method == http.MethodGet && !strings.ContainsAny(route.Path, ":*") && !strings.HasSuffix(route.Path, "/") && strings.Count(route.Path, "/") <= pathDepth(route.Path) {
@@ -235,8 +242,9 @@ func index(router *gin.Engine, catalog *discovery.Catalog) {
 		}
 	}
 	router.GET("/", func(c *gin.Context) {
-		paths := append(slices.Clone(fixed), catalog.Paths()...)
+		paths := slices.Concat(fixed, catalog.Paths(), health.Paths(), []string{"/apis/"})
 		slices.Sort(paths)
+		c.Header("Content-Type", "application/json")
 		c.IndentedJSON(http.StatusOK, gin.H{"paths": slices.Compact(paths)})
 	})
 }

@@ -77,6 +77,26 @@ func (s *Server) bootstrap(ctx context.Context) error {
 	})
 }
 
+// What kube-apiserver does when it starts, by the names under which monitors and
+// upstream's own tests look for it, as far as ours does the same: what is stored
+// in every cluster, and what is followed from then on.
+var (
+	storedHooks = []string{
+		"rbac/bootstrap-roles", "scheduling/bootstrap-system-priority-classes", "priority-and-fairness-config-producer",
+		"start-system-namespaces-controller", "start-cluster-authentication-info-controller", "bootstrap-controller",
+		"start-kubernetes-service-cidr-controller", "start-service-ip-repair-controllers", "start-legacy-token-tracking-controller",
+	}
+	followedHooks = []string{
+		"poststarthook/start-apiserver-admission-initializer", "poststarthook/generic-apiserver-start-informers", "poststarthook/storage-readiness",
+		"poststarthook/priority-and-fairness-config-consumer", "poststarthook/priority-and-fairness-filter",
+		"poststarthook/start-apiextensions-informers", "poststarthook/start-apiextensions-controllers", "poststarthook/crd-informer-synced",
+		"poststarthook/start-kube-aggregator-informers", "poststarthook/apiservice-registration-controller", "poststarthook/apiservice-discovery-controller",
+		"poststarthook/apiservice-status-local-available-controller", "poststarthook/apiservice-status-remote-available-controller",
+		"poststarthook/kube-apiserver-autoregistration", "autoregister-completion",
+		"poststarthook/apiservice-openapi-controller", "poststarthook/apiservice-openapiv3-controller",
+	}
+)
+
 // watchHealth adds the server's checks, under upstream's names where it has
 // the same.
 func (s *Server) watchHealth() {
@@ -92,9 +112,16 @@ func (s *Server) watchHealth() {
 		}
 	}
 	shutdown := errors.New("the server is shutting down")
+	s.health.Add("log", func(context.Context) error { return nil }, daemon.Healthz, daemon.Livez, daemon.Readyz)
 	s.health.Add("etcd", s.backend.check)
+	s.health.Add("etcd-readiness", s.backend.check, daemon.Readyz)
 	s.health.Add("storage", func(context.Context) error { return s.resources.Ready() }, daemon.Readyz)
-	s.health.Add("poststarthook/rbac/bootstrap-roles", closed(s.bootstrapped, "not finished"), daemon.Healthz, daemon.Readyz)
+	for _, hook := range storedHooks {
+		s.health.Add("poststarthook/"+hook, closed(s.bootstrapped, "not finished"), daemon.Healthz, daemon.Readyz)
+	}
+	for _, hook := range followedHooks {
+		s.health.Add(hook, closed(s.ready, "not finished"), daemon.Healthz, daemon.Readyz)
+	}
 	s.health.Add("informer-sync", closed(s.ready, "roles and pods have not been read yet"), daemon.Readyz)
 	s.health.Add("shutdown", func(context.Context) error {
 		select {

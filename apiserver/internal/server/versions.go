@@ -26,5 +26,5 @@ func (s *Server) choose(all []registry.Served) error {
 func (s *Server) creatable() []handlers.Creatable {
 	bindings, bind := s.resources.Bindings()
 	return append([]handlers.Creatable{{Resource: bindings, Subresource: bind}},
-		reviews.Served(reviews.Options{Tokens: s.identities.tokens, Authorizer: s.authorizer, Rules: s.authorizer})...)
+		reviews.Served(reviews.Options{Tokens: s.identities.tokens, Authorizer: s.authorizer, Rules: s.authorizer, Clock: s.clock})...)
 }

@@ -36,6 +36,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*Definition] {
 	return registry.Strategy[*Definition]{
 		Resource: Resource, Singular: "customresourcedefinition", ShortNames: []string{"crd", "crds"}, Categories: []string{"api-extensions"},
 		OwnsNothing:   true,
+		Untimed:       true,
 		StoragePrefix: "apiextensions.k8s.io/customresourcedefinitions",
 		New:           func() *Definition { return &Definition{} },
 		HasGeneration: true,

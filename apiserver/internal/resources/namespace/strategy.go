@@ -35,6 +35,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Namespace] {
 		UnconditionalUpdate: true,
 		Subresources:        map[string]registry.Change[*core.Namespace]{"finalize": finalizeChange()},
 		BeginDelete:         beginDelete,
+		Untimed:             true,
 		Held:                func(ns *core.Namespace) bool { return len(ns.Spec.Finalizers) > 0 },
 		Fields: func(ns *core.Namespace) fields.Set {
 			return fields.Set{"name": ns.Name, "status.phase": string(ns.Status.Phase)}

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	utilnet "k8s.io/utils/net"
 	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/resources/check"
@@ -232,7 +233,11 @@ func validateClusterIPs(spec *corev1.ServiceSpec, at *field.Path) field.ErrorLis
 			}
 			continue
 		case !ok:
-			errs, readable = append(errs, field.Invalid(at.Index(i), ip, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")), false
+			text := "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+			if utilnet.ParseIPSloppy(ip) != nil {
+				text = "must not have leading 0s"
+			}
+			errs, readable = append(errs, field.Invalid(at.Index(i), ip, text)), false
 			continue
 		case i < len(spec.IPFamilies) && familyKnown(spec.IPFamilies[i]) && spec.IPFamilies[i] != f:
 			order = append(order, field.Invalid(at.Index(i), ip, fmt.Sprintf("expected an %s value as indicated by `ipFamilies[%d]`", spec.IPFamilies[i], i)))
