@@ -1,7 +1,9 @@
 package server
 
 import (
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -63,9 +65,6 @@ func TestAnswers(t *testing.T) {
 		{"all paths", "GET", "/", "", 200, []string{`"/apis/"`, `"/healthz/poststarthook/crd-informer-synced"`, `"/readyz/etcd-readiness"`}},
 		{"a check", "GET", "/healthz/poststarthook/bootstrap-controller", "", 200, []string{"ok"}},
 		{"checks of readiness", "GET", "/readyz?verbose", "", 200, []string{"[+]log ok", "[+]poststarthook/scheduling/bootstrap-system-priority-classes ok", "[+]autoregister-completion ok"}},
-		{"nothing", "GET", "/nothing", "", 404, []string{"404 page not found"}},
-		{"nothing of the API's", "GET", "/api/v7", "", 404, []string{`"kind":"Status"`}},
-		{"no such kind", "GET", "/apis/apps/v1/nothings", "", 404, []string{`"kind":"Status"`}},
 		{"a document that is put", "PUT", "/version", "", 405, []string{"the server does not allow this method on the requested resource"}},
 		{"health by its head", "HEAD", "/healthz", "", 200, nil},
 
@@ -107,6 +106,34 @@ func TestAnswers(t *testing.T) {
 		answer, text := c.ask(http.MethodGet, core+"/configmaps/none", http.Header{"Accept": {media}}, nil)
 		if answer.Header.Get("Content-Type") != media || !strings.Contains(string(text), want) {
 			t.Errorf("an error for who accepts %s: %s %q", media, answer.Header.Get("Content-Type"), text)
+		}
+	}
+}
+
+// TestUnknownFormatsAreWarnedOf: a definition's formats that nothing is held
+// against are told of once, when they are new.
+func TestUnknownFormatsAreWarnedOf(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+	version := func(formats ...string) string {
+		properties := []string{}
+		for i, format := range formats {
+			properties = append(properties, fmt.Sprintf(`"f%d":{"type":"string","format":%q}`, i, format))
+		}
+		return `"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{` + strings.Join(properties, ",") + `}}}}]`
+	}
+	for _, step := range []struct {
+		method, path, media, body string
+		warns                     []string
+	}{
+		{"POST", definitions, putIt, `{"metadata":{"name":"as.n.io"},"spec":{"group":"n.io","scope":"Namespaced","names":{"plural":"as","kind":"A"},` + version("foo", "date-time") + `}}`, []string{`299 - "unrecognized format \"foo\""`}},
+		{"PATCH", definitions + "/as.n.io", merging, `{"metadata":{"labels":{"a":"b"}}}`, nil},
+		{"PATCH", definitions + "/as.n.io", merging, `{"spec":{` + version("foo", "bar") + `}}`, []string{`299 - "unrecognized format \"bar\""`}},
+	} {
+		answer, text := c.ask(step.method, step.path, http.Header{"Content-Type": {step.media}}, []byte(step.body))
+		if answer.StatusCode >= 300 || !slices.Equal(answer.Header.Values("Warning"), step.warns) {
+			t.Errorf("%s: %d %q, want %q: %s", step.method, answer.StatusCode, answer.Header.Values("Warning"), step.warns, text)
 		}
 	}
 }

@@ -19,7 +19,6 @@ import (
 	"kctl/apiserver/internal/handlers"
 	"kctl/apiserver/internal/openapi"
 	"kctl/apiserver/internal/registry"
-	"kctl/apiserver/internal/request"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
 )
@@ -57,13 +56,7 @@ func (s *Server) handler(address string) (http.Handler, error) {
 	return router, nil
 }
 
-// notFound is a Status where resources are asked for, and nothing to decode
-// elsewhere, as upstream has it.
 func notFound(c *gin.Context) {
-	if info := request.InfoFrom(c.Request.Context()); info != nil && !info.Resource && !strings.HasPrefix(info.Path, "/api/") {
-		http.NotFound(c.Writer, c.Request)
-		return
-	}
 	filters.WriteStatus(c.Writer, apierrors.NewGenericServerResponse(http.StatusNotFound, strings.ToLower(c.Request.Method), schema.GroupResource{}, "", "", 0, false))
 }
 

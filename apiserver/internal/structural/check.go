@@ -17,6 +17,9 @@ func Check(path *field.Path, root *apiextensionsv1.JSONSchemaProps) field.ErrorL
 	c.unsupported(path, root)
 	if len(c.errs) == 0 {
 		c.structure(path, root, level{root: true})
+		for _, some := range combinations(path, root) {
+			c.known(path, root, some.path, some.props)
+		}
 	}
 	if len(c.errs) > 0 {
 		return c.errs
@@ -259,7 +262,6 @@ func (c *checker) listAndMap(path *field.Path, p *apiextensionsv1.JSONSchemaProp
 	case "map":
 		if len(p.XListMapKeys) == 0 {
 			c.add(field.Required(keys, "must not be empty if x-kubernetes-list-type is map"))
-			return
 		}
 		c.mapItems(path.Child("items"), keys, p.XListMapKeys, items)
 	default:

@@ -30,7 +30,7 @@ func object(t *testing.T, text string) map[string]any {
 }
 
 const whole = `{"type":"object","properties":{"spec":{"type":"object","required":["a"],"properties":{
-	"a":{"type":"string","maxLength":3,"default":"x"},
+	"a":{"type":"string","maxLength":3,"pattern":"^[a-z]*$","default":"x"},
 	"n":{"type":"integer","minimum":1,"nullable":true},
 	"free":{"type":"object","x-kubernetes-preserve-unknown-fields":true},
 	"port":{"x-kubernetes-int-or-string":true},
@@ -65,6 +65,8 @@ func TestValidate(t *testing.T) {
 		`{"a":"x","port":"http","n":null}`:           "",
 		`{"n":1}`:                                    "spec.a: Required value",
 		`{"a":"long"}`:                               "spec.a: Too long: may not be more than 3 bytes",
+		`{"a":"LONG"}`:                               "spec.a: Too long: may not be more than 3 bytes",
+		`{"a":"X"}`:                                  `spec.a: Invalid value: "X": spec.a in body should match '^[a-z]*$'`,
 		`{"a":"x","n":0}`:                            "spec.n: Invalid value: 0: spec.n in body should be greater than or equal to 1",
 		`{"a":"x","n":"1"}`:                          `spec.n: Invalid value: "string": spec.n in body must be of type integer: "string"`,
 		`{"a":"x","port":true}`:                      `spec.port: Invalid value: "boolean": spec.port in body must be of type integer,string: "boolean"`,
@@ -95,14 +97,18 @@ func TestCheck(t *testing.T) {
 		whole:               "",
 		`{"type":"string"}`: "s.type: Invalid value: \"string\": must be object at the root",
 		`{}`:                "s.type: Required value: must not be empty at the root",
-		`{"type":"object","properties":{"a":{}}}`:                                                                             "s.properties[a].type: Required value: must not be empty for specified object fields",
-		`{"type":"object","properties":{"a":{"type":"string","default":1}}}`:                                                  `s.properties[a].default: Invalid value: "integer"`,
-		`{"type":"object","properties":{"a":{"type":"array"}}}`:                                                               "s.properties[a].items: Required value: must be specified",
-		`{"type":"object","properties":{"a":{"type":"string","pattern":"("}}}`:                                                "must be a valid regular expression, but isn't",
-		`{"type":"object","properties":{"a":{"type":"string","anyOf":[{"type":"string"}]}}}`:                                  "s.properties[a].anyOf[0].type: Forbidden: must be empty to be structural",
-		`{"type":"object","properties":{"metadata":{"type":"object","description":"x"}}}`:                                     "s.properties[metadata]: Forbidden: must not specify anything other than name and generateName, but metadata is implicitly specified",
-		`{"type":"object","properties":{"metadata":{"type":"object","default":{}}}}`:                                          "s.properties[metadata].default: Forbidden: must not be set in top-level metadata",
-		`{"type":"object","properties":{"metadata":{"type":"object","properties":{"name":{"type":"string","maxLength":3}}}}}`: "",
+		`{"type":"object","properties":{"a":{}}}`:                                                                                                                                    "s.properties[a].type: Required value: must not be empty for specified object fields",
+		`{"type":"object","properties":{"a":{"type":"string","default":1}}}`:                                                                                                         `s.properties[a].default: Invalid value: "integer"`,
+		`{"type":"object","properties":{"a":{"type":"array"}}}`:                                                                                                                      "s.properties[a].items: Required value: must be specified",
+		`{"type":"object","properties":{"a":{"type":"string","pattern":"("}}}`:                                                                                                       "must be a valid regular expression, but isn't",
+		`{"type":"object","properties":{"a":{"type":"string","anyOf":[{"type":"string"}]}}}`:                                                                                         "s.properties[a].anyOf[0].type: Forbidden: must be empty to be structural",
+		`{"type":"object","properties":{"metadata":{"type":"object","description":"x"}}}`:                                                                                            "s.properties[metadata]: Forbidden: must not specify anything other than name and generateName, but metadata is implicitly specified",
+		`{"type":"object","anyOf":[{"properties":{"z":{"minLength":1}}}]}`:                                                                                                           "s.properties[z]: Required value: because it is defined in s.anyOf[0].properties[z]",
+		`{"type":"object","properties":{"a":{"type":"object"}},"not":{"anyOf":[{"properties":{"a":{"properties":{"z":{"minLength":1}}}}}]}}`:                                         "s.properties[a].properties[z]: Required value: because it is defined in s.not.anyOf[0].properties[a].properties[z]",
+		`{"type":"object","properties":{"z":{"type":"string"},"a":{"type":"object","anyOf":[{"properties":{"b":{"minLength":1}}}]}},"oneOf":[{"properties":{"z":{"minLength":1}}}]}`: "",
+		`{"type":"object","allOf":[{"items":{"minLength":1}}]}`:                                                                                                                      "s.items: Required value: because it is defined in s.allOf[0].items",
+		`{"type":"object","properties":{"metadata":{"type":"object","default":{}}}}`:                                                                                                 "s.properties[metadata].default: Forbidden: must not be set in top-level metadata",
+		`{"type":"object","properties":{"metadata":{"type":"object","properties":{"name":{"type":"string","maxLength":3}}}}}`:                                                        "",
 	} {
 		errs := Check(field.NewPath("s"), propsOf(t, schema))
 		got := ""

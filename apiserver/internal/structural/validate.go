@@ -95,16 +95,16 @@ func isWhole(value any) bool {
 	return ok && v == math.Trunc(v) && math.Abs(v) < 1<<53
 }
 
+// text checks a text's length before its form: of these the first fault is told.
 func (s *Schema) text(path *field.Path, value string) (errs field.ErrorList) {
 	p, at := s.props, name(path)
 	length := int64(utf8.RuneCountInString(value))
-	if p.MaxLength != nil && length > *p.MaxLength {
+	switch {
+	case p.MaxLength != nil && length > *p.MaxLength:
 		errs = append(errs, field.TooLong(path, value, int(*p.MaxLength)))
-	}
-	if p.MinLength != nil && length < *p.MinLength {
+	case p.MinLength != nil && length < *p.MinLength:
 		errs = append(errs, field.Invalid(path, value, fmt.Sprintf("%s in body should be at least %d chars long", at, *p.MinLength)))
-	}
-	if s.pattern != nil && !s.pattern.MatchString(value) {
+	case s.pattern != nil && !s.pattern.MatchString(value):
 		errs = append(errs, field.Invalid(path, value, fmt.Sprintf("%s in body should match '%s'", at, p.Pattern)))
 	}
 	if p.Format != "" && p.Type == "string" && strfmt.Default.ContainsName(p.Format) && !strfmt.Default.Validates(p.Format, value) {

@@ -46,6 +46,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*Definition] {
 			store(d)
 		},
 		Validate: func(ctx context.Context, d *Definition) field.ErrorList { return validate(ctx, d, nil) },
+		Warnings: func(_ context.Context, d *Definition) []string { return warnOfFormats(d, nil) },
 		Update: registry.Change[*Definition]{
 			Prepare: func(_ context.Context, d, old *Definition) {
 				d.Status = old.Status
@@ -53,6 +54,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*Definition] {
 				store(d)
 			},
 			Validate: func(ctx context.Context, d, old *Definition) field.ErrorList { return validate(ctx, d, old) },
+			Warnings: func(_ context.Context, d, old *Definition) []string { return warnOfFormats(d, old) },
 		},
 		Status: &registry.Change[*Definition]{
 			Prepare: func(_ context.Context, d, old *Definition) { d.Spec = old.Spec },
