@@ -148,3 +148,30 @@ func TestQuotaUnderManyWriters(t *testing.T) {
 	}
 	c.used("shop", "q", map[corev1.ResourceName]string{"secrets": fmt.Sprint(room)})
 }
+
+// TestPodsThatComeToEndCount: a pod that is given a deadline counts for quotas of
+// pods that end at once, and gets none where there is no room for it.
+func TestPodsThatComeToEndCount(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	c.namespace("shop")
+	ends := quotaOf("ends", map[corev1.ResourceName]string{"pods": "1"})
+	ends.Spec.ScopeSelector = &corev1.ScopeSelector{MatchExpressions: []corev1.ScopedResourceSelectorRequirement{{ScopeName: corev1.ResourceQuotaScopeTerminating, Operator: corev1.ScopeSelectorOpExists}}}
+	c.must(c.root().Resource(resourceQuotas, "shop").Create(t.Context(), ends, nil))
+	c.used("shop", "ends", map[corev1.ResourceName]string{"pods": "0"})
+	limit := func(name string) error {
+		return c.root().Do(t.Context(), http.MethodPatch, "/api/v1/namespaces/shop/pods/"+name,
+			map[string]any{"spec": map[string]any{"activeDeadlineSeconds": 60}}, nil, rest.ContentType(merging))
+	}
+	c.created("shop", pod("a"))
+	c.created("shop", pod("b"))
+	c.must(limit("a"))
+	want := `pods "b" is forbidden: exceeded quota: ends, requested: pods=1, used: pods=1, limited: pods=1`
+	if err := limit("b"); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	c.used("shop", "ends", map[corev1.ResourceName]string{"pods": "1"})
+	if err := c.root().Resource(core.Pods, "shop").Create(t.Context(), func() *core.Pod { p := pod("c"); p.Spec.ActiveDeadlineSeconds = new(int64(60)); return p }(), nil); err == nil {
+		t.Error("a third pod that ends")
+	}
+}

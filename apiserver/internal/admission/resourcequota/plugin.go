@@ -50,9 +50,9 @@ func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 		p.quotas.Forget(a.Namespace)
 	}
 	resource := schema.GroupResource{Group: a.Resource.Group, Resource: a.Resource.Name}
-	// Of what changes, only some can come to use more.
-	changes := a.Operation == admission.Update && quota.Changing(resource) &&
-		(a.Subresource == "" && resource.Resource != "pods" || a.Subresource == "resize")
+	// Of what changes, only some can come to use more: pods that are resized, or
+	// that come to be of another quota because they are to end.
+	changes := a.Operation == admission.Update && quota.Changing(resource) && (a.Subresource == "" || a.Subresource == "resize")
 	if isNew := a.Operation == admission.Create && a.Subresource == ""; !isNew && !changes {
 		return nil
 	}
