@@ -6,9 +6,11 @@ import (
 	"slices"
 
 	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/facts"
 	"kctl/apiserver/internal/registry"
@@ -118,7 +120,22 @@ func (o *owners) isWaiting(d dependent) bool {
 	return ok && object.waits() == metav1.FinalizerDeleteDependents
 }
 
+// delete asks for an object's end, unless it belongs to others by now than the
+// mirror says: the mirror of its owners may be ahead of its own, and have seen one
+// go that had let go of the object before. It is looked at again once its mirror
+// has that, too.
 func (o *owners) delete(ctx context.Context, k *kind, key facts.Key, object owned) error {
+	encoded, err := k.store.Get(ctx, key.Namespace, key.Name, "")
+	if err != nil {
+		return ignoreGone(err, "read the dependent")
+	}
+	present, err := k.store.Decode(encoded)
+	if err != nil {
+		return fmt.Errorf("decode the dependent %s: %w", key, err)
+	}
+	if present.GetUID() != object.uid || !equality.Semantic.DeepEqual(present.GetOwnerReferences(), object.owners) {
+		return nil
+	}
 	o.logger.Info("deleting an object whose owners are gone, or wait for that",
 		zap.String("kind", k.store.Info().Kind), zap.String("object", key.String()), zap.String("uid", string(object.uid)))
 	policy := metav1.DeletePropagationBackground
@@ -128,8 +145,9 @@ func (o *owners) delete(ctx context.Context, k *kind, key facts.Key, object owne
 	case metav1.FinalizerDeleteDependents:
 		policy = metav1.DeletePropagationForeground
 	}
-	_, _, err := k.store.Delete(ctx, key.Namespace, key.Name, registry.Admit{}, &metav1.DeleteOptions{
-		PropagationPolicy: &policy, Preconditions: &metav1.Preconditions{UID: &object.uid},
+	_, _, err = k.store.Delete(ctx, key.Namespace, key.Name, registry.Admit{}, &metav1.DeleteOptions{
+		PropagationPolicy: &policy,
+		Preconditions:     &metav1.Preconditions{UID: &object.uid, ResourceVersion: ptr.To(present.GetResourceVersion())},
 	})
 	return ignoreGone(err, "delete the dependent")
 }

@@ -2,6 +2,7 @@ package housekeeping
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -113,6 +114,34 @@ func TestDependents(t *testing.T) {
 func withFinalizer(m *core.ConfigMap) *core.ConfigMap {
 	m.Finalizers = append(m.Finalizers, "example.com/hold")
 	return m
+}
+
+// ahead is a family whose stored members have no owners any more: its mirrors, fed
+// by lists and watches, are behind it.
+type ahead struct{ family }
+
+func (a ahead) Get(ctx context.Context, namespace, name, version string) (registry.Encoded, error) {
+	m, ok := a.Peek(namespace, name).(*core.ConfigMap)
+	if !ok {
+		return a.family.Get(ctx, namespace, name, version)
+	}
+	m.OwnerReferences = nil
+	text, err := json.Marshal(m)
+	return registry.Encoded{JSON: text}, err
+}
+
+// TestDependentsThatAreOrphansByNow: an owner that lets its dependents go, and
+// goes, is seen to be gone before they are seen to be free.
+func TestDependentsThatAreOrphansByNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := family{registrytest.New(core.ConfigMaps)}
+		f.Put(member("b", "x"))
+		start(t, newOwners, registrytest.New(core.Pods), ahead{f})
+		pass(retryPolicy.Max)
+		if got := f.names(); got != "b:x" {
+			t.Errorf("left: %q", got)
+		}
+	})
 }
 
 // TestOwnersOutOfReach: an object in no namespace has no owner in one, whatever
