@@ -104,6 +104,29 @@ func TestFormsOut(t *testing.T) {
 	})
 }
 
+// TestListsSayTheirKindOnce: the objects of a list bear no kind, in JSON as in YAML,
+// and nothing else of them is missing.
+func TestListsSayTheirKindOnce(t *testing.T) {
+	s := start(t)
+	s.create("a", "1")
+	s.create("b", "2")
+	for _, media := range []string{"application/json", "application/yaml"} {
+		var list corev1.ConfigMapList
+		a := s.do("GET", collection, "", "Accept", media)
+		if err := yaml.UnmarshalStrict(a.body, &list); err != nil {
+			t.Fatalf("%v: %s", err, a.body)
+		}
+		if list.Kind != "ConfigMapList" || list.APIVersion != "v1" || len(list.Items) != 2 {
+			t.Fatalf("%s: %s", media, a.body)
+		}
+		for i, item := range list.Items {
+			if item.TypeMeta != (metav1.TypeMeta{}) || item.Name != []string{"a", "b"}[i] || item.Data["k"] == "" || item.ResourceVersion == "" {
+				t.Errorf("%s: item %+v", media, item)
+			}
+		}
+	}
+}
+
 func TestLargeListsAreCompressed(t *testing.T) {
 	s := start(t)
 	for _, name := range []string{"a", "b", "c"} {

@@ -190,10 +190,13 @@ func (c *call) respondList(list registry.List) error {
 
 var (
 	listComma = []byte(",")
+	listBrace = []byte("{")
 	listEnd   = []byte("]}\n")
 )
 
 // listParts is a list in JSON: a head, and the stored objects between commas.
+// What kind they are of is said by the list alone, as upstream's typed lists have
+// it: clients compare them with objects that bear no kind.
 func (c *call) listParts(list registry.List) ([][]byte, error) {
 	head := struct {
 		metav1.TypeMeta `json:",inline"`
@@ -203,15 +206,34 @@ func (c *call) listParts(list registry.List) ([][]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode list: %w", err)
 	}
-	parts := make([][]byte, 0, 2*len(list.Items)+2)
+	kind, err := c.kindOfItems()
+	if err != nil {
+		return nil, err
+	}
+	parts := make([][]byte, 0, 3*len(list.Items)+2)
 	parts = append(parts, append(text[:len(text)-1], `,"items":[`...))
 	for i, item := range list.Items {
 		if i > 0 {
 			parts = append(parts, listComma)
 		}
-		parts = append(parts, item.JSON)
+		object := item.JSON
+		if rest, ok := bytes.CutPrefix(object, kind); ok && !c.jsonOnly { // custom resources say it each
+			parts = append(parts, listBrace)
+			object = rest
+		}
+		parts = append(parts, object)
 	}
 	return append(parts, listEnd), nil
+}
+
+// kindOfItems is how the stored objects begin, with what they are.
+func (c *call) kindOfItems() ([]byte, error) {
+	apiVersion, kind := c.resource.GVK().ToAPIVersionAndKind()
+	text, err := json.Marshal(metav1.TypeMeta{Kind: kind, APIVersion: apiVersion})
+	if err != nil {
+		return nil, fmt.Errorf("encode the kind of the items: %w", err)
+	}
+	return append(text[:len(text)-1], ','), nil
 }
 
 func (c *call) listType() metav1.TypeMeta {
@@ -247,6 +269,7 @@ func (c *call) listObject(f form, list registry.List) (runtime.Object, error) {
 		if items[i], err = c.store.Decode(item); err != nil {
 			return nil, err
 		}
+		items[i].GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 	}
 	if err := meta.SetList(out, items); err != nil {
 		return nil, fmt.Errorf("fill the list: %w", err)
