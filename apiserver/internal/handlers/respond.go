@@ -189,9 +189,10 @@ func (c *call) respondList(list registry.List) error {
 }
 
 var (
-	listComma = []byte(",")
-	listBrace = []byte("{")
-	listEnd   = []byte("]}\n")
+	listComma      = []byte(",")
+	listBrace      = []byte("{")
+	listCommaBrace = []byte(",{")
+	listEnd        = []byte("]}\n")
 )
 
 // listParts is a list in JSON: a head, and the stored objects between commas.
@@ -210,20 +211,30 @@ func (c *call) listParts(list registry.List) ([][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	parts := make([][]byte, 0, 3*len(list.Items)+2)
+	parts := make([][]byte, 0, 2*len(list.Items)+2)
 	parts = append(parts, append(text[:len(text)-1], `,"items":[`...))
 	for i, item := range list.Items {
-		if i > 0 {
-			parts = append(parts, listComma)
+		object, named := bytes.CutPrefix(item.JSON, kind)
+		if c.jsonOnly { // custom resources say it each
+			object, named = item.JSON, false
 		}
-		object := item.JSON
-		if rest, ok := bytes.CutPrefix(object, kind); ok && !c.jsonOnly { // custom resources say it each
-			parts = append(parts, listBrace)
-			object = rest
-		}
-		parts = append(parts, object)
+		parts = append(parts, beforeItem(i, named), object)
 	}
 	return append(parts, listEnd), nil
+}
+
+// beforeItem is what comes before an object of a list, with the brace that went
+// with its kind: each part that is written costs time of its own.
+func beforeItem(i int, brace bool) []byte {
+	switch {
+	case i == 0 && brace:
+		return listBrace
+	case i == 0:
+		return nil
+	case brace:
+		return listCommaBrace
+	}
+	return listComma
 }
 
 // kindOfItems is how the stored objects begin, with what they are.
