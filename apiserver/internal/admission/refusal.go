@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // refusal turns a plugin's plain error into 403 Forbidden and leaves status
@@ -14,6 +13,5 @@ func refusal(a *Attributes, err error) error {
 	if errors.As(err, &status) {
 		return err
 	}
-	resource := schema.GroupResource{Group: a.Resource.Group, Resource: a.Resource.Name}
-	return apierrors.NewForbidden(resource, a.Name, err)
+	return apierrors.NewForbidden(a.Resource.GVR().GroupResource(), a.Name, err)
 }

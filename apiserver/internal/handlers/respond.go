@@ -239,17 +239,22 @@ func beforeItem(i int, brace bool) []byte {
 
 // kindOfItems is how the stored objects begin, with what they are.
 func (c *call) kindOfItems() ([]byte, error) {
-	apiVersion, kind := c.resource.GVK().ToAPIVersionAndKind()
-	text, err := json.Marshal(metav1.TypeMeta{Kind: kind, APIVersion: apiVersion})
+	text, err := json.Marshal(c.itemType())
 	if err != nil {
 		return nil, fmt.Errorf("encode the kind of the items: %w", err)
 	}
 	return append(text[:len(text)-1], ','), nil
 }
 
-func (c *call) listType() metav1.TypeMeta {
+func (c *call) itemType() metav1.TypeMeta {
 	apiVersion, kind := c.resource.GVK().ToAPIVersionAndKind()
-	return metav1.TypeMeta{Kind: kind + "List", APIVersion: apiVersion}
+	return metav1.TypeMeta{Kind: kind, APIVersion: apiVersion}
+}
+
+func (c *call) listType() metav1.TypeMeta {
+	list := c.itemType()
+	list.Kind += "List"
+	return list
 }
 
 func listMeta(list registry.List) metav1.ListMeta {

@@ -143,21 +143,15 @@ const danglingManager = "api-priority-and-fairness-config-consumer-v1"
 
 // noteDangling writes into a flow schema whether its level is missing.
 func (s *Server) noteDangling(ctx context.Context, schema *flowcontrolv1.FlowSchema, missing bool) error {
-	after := schema.DeepCopy()
-	if !flowcontrol.SetDangling(after, missing, metav1.NewTime(s.clock.Now())) {
+	condition, news := flowcontrol.Dangling(schema, missing, metav1.NewTime(s.clock.Now()))
+	if !news {
 		return nil
 	}
-	for _, condition := range after.Status.Conditions {
-		if condition.Type != flowcontrolv1.FlowSchemaConditionDangling {
-			continue
-		}
-		applied, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&condition)
-		if err != nil {
-			return fmt.Errorf("condition of flow schema %s: %w", schema.Name, err)
-		}
-		return s.resources.FlowSchemas.ApplyTyped(ctx, schema.Name, danglingManager, map[string]any{"conditions": []any{applied}})
+	applied, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&condition)
+	if err != nil {
+		return fmt.Errorf("condition of flow schema %s: %w", schema.Name, err)
 	}
-	return nil
+	return s.resources.FlowSchemas.ApplyTyped(ctx, schema.Name, danglingManager, map[string]any{"conditions": []any{applied}})
 }
 
 // maintainEvery is how often what users did to the objects that every cluster

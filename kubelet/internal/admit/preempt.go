@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"kctl/kubelet/internal/cgroup"
 	"kctl/kubelet/internal/podmanager"
@@ -29,7 +30,7 @@ func Victims(pod *core.Pod, others []*core.Pod, allocatable corev1.ResourceList,
 		return nil
 	}
 	slices.SortStableFunc(victims, func(a, b *core.Pod) int {
-		return cmp.Or(cmp.Compare(worth(b, leaving), worth(a, leaving)), cmp.Compare(priority(b), priority(a)))
+		return cmp.Or(cmp.Compare(worth(b, leaving), worth(a, leaving)), cmp.Compare(ptr.Deref(b.Spec.Priority, 0), ptr.Deref(a.Spec.Priority, 0)))
 	})
 	// Whoever is worth most is the first to be asked whether it may stay.
 	return slices.DeleteFunc(victims, func(victim *core.Pod) bool {
@@ -51,11 +52,4 @@ func worth(pod *core.Pod, leaving func(*core.Pod) bool) int {
 		return -1
 	}
 	return slices.Index([]corev1.PodQOSClass{corev1.PodQOSBestEffort, corev1.PodQOSBurstable, corev1.PodQOSGuaranteed}, cgroup.QOSClass(pod))
-}
-
-func priority(pod *core.Pod) int32 {
-	if pod.Spec.Priority == nil {
-		return 0
-	}
-	return *pod.Spec.Priority
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	resourcehelper "k8s.io/component-helpers/resource"
+	"k8s.io/utils/ptr"
 
 	"kctl/proto/core"
 )
@@ -34,7 +35,7 @@ func rank(signal Signal, pods []*core.Pod, usages map[types.UID]*Usage) []*core.
 			above -= request.Value()
 			exceeds = above > 0
 		}
-		candidates = append(candidates, candidate{pod, above, exceeds, priority(pod)})
+		candidates = append(candidates, candidate{pod, above, exceeds, ptr.Deref(pod.Spec.Priority, 0)})
 	}
 	slices.SortStableFunc(candidates, func(a, b candidate) int {
 		if a.exceeds != b.exceeds {
@@ -56,13 +57,6 @@ func rank(signal Signal, pods []*core.Pod, usages map[types.UID]*Usage) []*core.
 var requestable = map[Signal]corev1.ResourceName{
 	MemoryAvailable: corev1.ResourceMemory,
 	NodeFSAvailable: corev1.ResourceEphemeralStorage, ImageFSAvailable: corev1.ResourceEphemeralStorage,
-}
-
-func priority(pod *core.Pod) int32 {
-	if pod.Spec.Priority == nil {
-		return 0
-	}
-	return *pod.Spec.Priority
 }
 
 func (u *Usage) of(signal Signal) int64 {

@@ -99,7 +99,7 @@ func ContainerResource(pod *core.Pod, container *core.Container, field *corev1.R
 	quantity, set := list[corev1.ResourceName(name)]
 	if (!set || quantity.IsZero()) && side == "limits" {
 		quantity = allocatable[corev1.ResourceName(name)]
-		if whole, ok := podLimit(pod, corev1.ResourceName(name)); ok {
+		if whole, ok := PodLimit(pod, corev1.ResourceName(name)); ok {
 			quantity = whole
 		}
 	}
@@ -113,9 +113,9 @@ func ContainerResource(pod *core.Pod, container *core.Container, field *corev1.R
 	return units(quantity.Value(), divisor.Value()), nil
 }
 
-// podLimit is the limit of all containers together, which may be had of cpu and
-// memory.
-func podLimit(pod *core.Pod, name corev1.ResourceName) (resource.Quantity, bool) {
+// PodLimit is the limit of all containers together, which may be had of cpu and
+// memory (KEP-2837).
+func PodLimit(pod *core.Pod, name corev1.ResourceName) (resource.Quantity, bool) {
 	if pod.Spec.Resources == nil || name != corev1.ResourceCPU && name != corev1.ResourceMemory {
 		return resource.Quantity{}, false
 	}

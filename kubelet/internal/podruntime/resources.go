@@ -16,6 +16,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"kctl/kubelet/internal/cgroup"
+	"kctl/kubelet/internal/fieldpath"
 	"kctl/kubelet/internal/podmanager"
 	"kctl/proto/core"
 )
@@ -30,17 +31,12 @@ const (
 // none of cpu or memory has the pod's, so that programs in it see how much there
 // is (KEP-2837).
 func (m *Manager) containerResources(pod *core.Pod, c *core.Container) *runtimeapi.LinuxContainerResources {
-	limits := c.Resources.Limits
-	if pod.Spec.Resources != nil {
-		limits = maps.Clone(limits)
-		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-			own := limits[name]
-			if whole, ok := pod.Spec.Resources.Limits[name]; ok && own.IsZero() {
-				if limits == nil {
-					limits = corev1.ResourceList{}
-				}
-				limits[name] = whole
-			}
+	limits := corev1.ResourceList{}
+	maps.Copy(limits, c.Resources.Limits)
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		own := limits[name]
+		if whole, ok := fieldpath.PodLimit(pod, name); ok && own.IsZero() {
+			limits[name] = whole
 		}
 	}
 	r := m.linuxResources(c.Resources.Requests, limits)

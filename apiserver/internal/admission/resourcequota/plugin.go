@@ -10,7 +10,6 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/quota"
@@ -49,7 +48,7 @@ func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	if _, ok := a.Object.(*corev1.ResourceQuota); ok && a.Operation == admission.Create && a.Subresource == "" {
 		p.quotas.Forget(a.Namespace)
 	}
-	resource := schema.GroupResource{Group: a.Resource.Group, Resource: a.Resource.Name}
+	resource := a.Resource.GVR().GroupResource()
 	// Of what changes, only some can come to use more: pods that are resized, or
 	// that come to be of another quota because they are to end.
 	changes := a.Operation == admission.Update && quota.Changing(resource) && (a.Subresource == "" || a.Subresource == "resize")

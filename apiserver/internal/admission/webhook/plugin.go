@@ -7,7 +7,6 @@ import (
 
 	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/admission/condition"
@@ -87,8 +86,7 @@ func (p *plugin) meetsConditions(ctx context.Context, h *hook, index int, target
 		p.failedOpen(ctx, h, index, a, err)
 		return false, nil
 	}
-	resource := schema.GroupResource{Group: a.Resource.Group, Resource: a.Resource.Name}
-	return false, apierrors.NewForbidden(resource, a.Name, err)
+	return false, apierrors.NewForbidden(a.Resource.GVR().GroupResource(), a.Name, err)
 }
 
 // failed judges a webhook that made no sense by its failure policy: nil lets

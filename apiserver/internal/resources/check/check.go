@@ -165,3 +165,12 @@ func NoBacksteps(name string, at *field.Path) field.ErrorList {
 	}
 	return nil
 }
+
+// OrNull is nil for a list that is empty, which is written null then, however the
+// client wrote it: protobuf, in which upstream stores objects, has no empty lists.
+func OrNull[T any](list []T) []T {
+	if len(list) == 0 {
+		return nil
+	}
+	return list
+}

@@ -119,11 +119,11 @@ func sweep[T core.Object](ctx context.Context, store *registry.Store[T], rest ma
 	return nil
 }
 
-// SetDangling writes into a schema's status whether its level is missing. It
-// reports false where that stands there already.
-func SetDangling(s *flowcontrolv1.FlowSchema, missing bool, now metav1.Time) bool {
+// Dangling is the condition that says whether a schema's level is missing, and
+// whether that is news to the schema's status.
+func Dangling(s *flowcontrolv1.FlowSchema, missing bool, now metav1.Time) (want flowcontrolv1.FlowSchemaCondition, news bool) {
 	level := s.Spec.PriorityLevelConfiguration.Name
-	want := flowcontrolv1.FlowSchemaCondition{
+	want = flowcontrolv1.FlowSchemaCondition{
 		Type: flowcontrolv1.FlowSchemaConditionDangling, Status: flowcontrolv1.ConditionFalse, LastTransitionTime: now, Reason: "Found",
 		Message: fmt.Sprintf("This FlowSchema references the PriorityLevelConfiguration object named %q and it exists", level),
 	}
@@ -131,20 +131,14 @@ func SetDangling(s *flowcontrolv1.FlowSchema, missing bool, now metav1.Time) boo
 		want.Status, want.Reason = flowcontrolv1.ConditionTrue, "NotFound"
 		want.Message = fmt.Sprintf("This FlowSchema references the PriorityLevelConfiguration object named %q but there is no such object", level)
 	}
-	for i := range s.Status.Conditions {
-		is := &s.Status.Conditions[i]
+	for _, is := range s.Status.Conditions {
 		if is.Type != want.Type {
 			continue
 		}
 		if is.Status == want.Status {
 			want.LastTransitionTime = is.LastTransitionTime
 		}
-		if *is == want {
-			return false
-		}
-		*is = want
-		return true
+		return want, is != want
 	}
-	s.Status.Conditions = append(s.Status.Conditions, want)
-	return true
+	return want, true
 }

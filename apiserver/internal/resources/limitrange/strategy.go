@@ -43,9 +43,7 @@ func Strategy() registry.Strategy[*corev1.LimitRange] {
 // setDefaults: what a container may have at most is also what it gets, and asks
 // for; or else what it must have at least.
 func setDefaults(l *corev1.LimitRange) {
-	if len(l.Spec.Limits) == 0 {
-		l.Spec.Limits = nil // as protobuf has it, in which upstream stores it
-	}
+	l.Spec.Limits = check.OrNull(l.Spec.Limits)
 	for i := range l.Spec.Limits {
 		item := &l.Spec.Limits[i]
 		if item.Type != corev1.LimitTypeContainer {

@@ -20,7 +20,7 @@ func Roles() registry.Strategy[*rbacv1.Role] {
 	return registry.Strategy[*rbacv1.Role]{
 		Resource: core.Roles, Singular: "role", StoragePrefix: "roles",
 		New:          func() *rbacv1.Role { return new(rbacv1.Role) },
-		Default:      func(r *rbacv1.Role) { r.Rules = orNone(r.Rules) },
+		Default:      func(r *rbacv1.Role) { r.Rules = check.OrNull(r.Rules) },
 		ValidateName: check.NameIsSegment,
 		Validate: func(_ context.Context, r *rbacv1.Role) field.ErrorList {
 			return validateRules(r.Rules, true, field.NewPath("rules"))
@@ -35,21 +35,12 @@ func Roles() registry.Strategy[*rbacv1.Role] {
 	}
 }
 
-// orNone: no rules are null, however they were written; protobuf, in which
-// upstream stores them, has no empty lists.
-func orNone(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
-	if len(rules) == 0 {
-		return nil
-	}
-	return rules
-}
-
 // ClusterRoles is the strategy of cluster roles.
 func ClusterRoles() registry.Strategy[*rbacv1.ClusterRole] {
 	return registry.Strategy[*rbacv1.ClusterRole]{
 		Resource: core.ClusterRoles, Singular: "clusterrole", StoragePrefix: "clusterroles",
 		New:          func() *rbacv1.ClusterRole { return new(rbacv1.ClusterRole) },
-		Default:      func(r *rbacv1.ClusterRole) { r.Rules = orNone(r.Rules) },
+		Default:      func(r *rbacv1.ClusterRole) { r.Rules = check.OrNull(r.Rules) },
 		ValidateName: check.NameIsSegment,
 		Validate:     func(_ context.Context, r *rbacv1.ClusterRole) field.ErrorList { return validateClusterRole(r) },
 		Update: registry.Change[*rbacv1.ClusterRole]{Validate: func(_ context.Context, r, _ *rbacv1.ClusterRole) field.ErrorList {

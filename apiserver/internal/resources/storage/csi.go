@@ -131,13 +131,9 @@ func nodes(clock clock.PassiveClock) registry.Strategy[*storagev1.CSINode] {
 		Resource: resource("csinodes", "CSINode"), Singular: "csinode",
 		AnswersDeleted: true,
 		Unowned:        map[string][]string{"status": {"metadata"}},
-		Default: func(n *storagev1.CSINode) {
-			if len(n.Spec.Drivers) == 0 {
-				n.Spec.Drivers = nil // as protobuf has it, in which upstream stores it
-			}
-		},
-		ValidateName: check.NameIsSubdomain,
-		Validate:     func(_ context.Context, n *storagev1.CSINode) field.ErrorList { return validateNode(&n.Spec) },
+		Default:        func(n *storagev1.CSINode) { n.Spec.Drivers = check.OrNull(n.Spec.Drivers) },
+		ValidateName:   check.NameIsSubdomain,
+		Validate:       func(_ context.Context, n *storagev1.CSINode) field.ErrorList { return validateNode(&n.Spec) },
 		Update: registry.Change[*storagev1.CSINode]{Validate: func(_ context.Context, n, old *storagev1.CSINode) field.ErrorList {
 			return append(validateNode(&n.Spec), sameDrivers(n.Spec.Drivers, old.Spec.Drivers)...)
 		}},

@@ -17,7 +17,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/authz"
@@ -89,7 +88,7 @@ func (p Plugin) clusterRole(ctx context.Context, a *admission.Attributes, role *
 		return nil
 	}
 	if err := p.role(ctx, a, everything); err != nil {
-		return apierrors.NewForbidden(groupResource(a), a.Name, errors.New("must have cluster-admin privileges to use the aggregationRule"))
+		return apierrors.NewForbidden(a.Resource.GVR().GroupResource(), a.Name, errors.New("must have cluster-admin privileges to use the aggregationRule"))
 	}
 	return nil
 }
@@ -111,7 +110,7 @@ func (p Plugin) binding(ctx context.Context, a *admission.Attributes, ref rbacv1
 	}
 	rules, ok := p.Rules.RulesOf(ref, namespace)
 	if !ok {
-		return apierrors.NewNotFound(groupResource(a), ref.Name)
+		return apierrors.NewNotFound(a.Resource.GVR().GroupResource(), ref.Name)
 	}
 	return p.covered(ctx, a, rules)
 }
@@ -143,11 +142,7 @@ func (p Plugin) covered(ctx context.Context, a *admission.Attributes, rules []rb
 	if len(dangling) > 0 {
 		text += "; resolution errors: [" + dangling.Stored() + "]"
 	}
-	return apierrors.NewForbidden(groupResource(a), a.Name, errors.New(text))
-}
-
-func groupResource(a *admission.Attributes) schema.GroupResource {
-	return schema.GroupResource{Group: a.Resource.Group, Resource: a.Resource.Name}
+	return apierrors.NewForbidden(a.Resource.GVR().GroupResource(), a.Name, errors.New(text))
 }
 
 func describe(r rbacv1.PolicyRule) string {
