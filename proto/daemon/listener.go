@@ -46,9 +46,7 @@ func Endpoints(health *Health, metrics prometheus.Gatherer) *http.ServeMux {
 		mux.Handle("GET /"+e+"/{check...}", health)
 	}
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
-	slis := prometheus.NewRegistry()
-	slis.MustRegister(&health.told)
-	mux.Handle("GET /metrics/slis", promhttp.HandlerFor(slis, promhttp.HandlerOpts{}))
+	mux.Handle("GET "+SLIsPath, health.SLIs())
 	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(Version())

@@ -1,9 +1,11 @@
 package daemon
 
 import (
+	"net/http"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
 // told is what was told of checks whenever somebody asked (Kubernetes docs,
@@ -18,6 +20,16 @@ type checkOf struct{ endpoint, name string }
 type outcome struct {
 	last              float64 // 1 for healthy
 	succeeded, failed float64
+}
+
+// SLIsPath is where SLIs is served.
+const SLIsPath = "/metrics/slis"
+
+// SLIs answers with what the health checks said, as metrics.
+func (h *Health) SLIs() http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(&h.told)
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 }
 
 func (t *told) count(endpoint, name string, healthy bool) {

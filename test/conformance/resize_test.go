@@ -32,6 +32,7 @@ var resizes = []behaviour{
 	}},
 	// Not upstream's lines, but what users meet.
 	{"resize: a container that asks for it is restarted", resizeRestarts},
+	{"resize: a pod as a whole", resizePod},
 	{"resize: what the node cannot give stays pending", resizePending},
 }
 
@@ -169,6 +170,47 @@ func resizeRestarts(w *world) {
 		return s.RestartCount == 1 && s.Resources != nil && equality.Semantic.DeepEqual(*s.Resources, guaranteed("120m", "96Mi"))
 	})
 	w.reads("c0", "/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes", fmt.Sprint(96<<20))
+}
+
+// resizePod: a container that has no limits of its own follows the pod's, and memory
+// that is used is not taken away.
+func resizePod(w *world) {
+	pod := w.sized([]sizes{{}, guaranteed("20m", "32Mi")})
+	whole := burstable(list("50m", "64Mi"), list("100m", "128Mi"))
+	pod.Spec.Resources = &whole
+	w.start(pod)
+	change := func(to sizes) {
+		patch, err := json.Marshal(map[string]any{"spec": map[string]any{"resources": to}})
+		w.must(err)
+		_, err = w.pods().Patch(w.ctx, "sized", types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "resize")
+		w.must(err)
+	}
+	has := func(want sizes, generation int64) {
+		w.t.Helper()
+		w.has([]sizes{{}, guaranteed("20m", "32Mi")}, generation)
+		pod := w.await("sized", "resized as a whole", func(p *corev1.Pod) bool {
+			return p.Status.Resources != nil && equality.Semantic.DeepEqual(*p.Status.Resources, want)
+		})
+		if !equality.Semantic.DeepEqual(pod.Status.AllocatedResources, want.Requests) {
+			w.t.Errorf("granted are %v", pod.Status.AllocatedResources)
+		}
+		w.reads("c0", "/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes", fmt.Sprint(want.Limits.Memory().Value()))
+		w.reads("c0", "/sys/fs/cgroup/cpu.max", "/sys/fs/cgroup/cpu/cpu.cfs_quota_us", fmt.Sprint(want.Limits.Cpu().MilliValue()*100))
+	}
+	has(whole, 1)
+	for generation, to := range []sizes{burstable(list("80m", "96Mi"), list("200m", "192Mi")), burstable(list("40m", "48Mi"), list("60m", "64Mi"))} {
+		change(to)
+		has(to, int64(generation)+2)
+	}
+	w.exec("sized", "c0", "dd", "if=/dev/zero", "of=/dev/shm/used", "bs=1M", "count=40")
+	less := burstable(list("40m", "36Mi"), list("60m", "36Mi"))
+	change(less)
+	w.await("sized", "refused memory that is used", func(p *corev1.Pod) bool {
+		c := condition(p, corev1.PodResizeInProgress)
+		return c != nil && c.Reason == corev1.PodReasonError && strings.Contains(c.Message, "memory limit (37748736) below current usage (")
+	})
+	w.exec("sized", "c0", "rm", "/dev/shm/used")
+	has(less, 4)
 }
 
 // resizePending: what no node of this size could give is refused at once; what

@@ -1,5 +1,5 @@
-// Package allocation remembers what of cpu and memory each container was
-// granted, and what it runs with by now. A user may ask for a running pod's
+// Package allocation remembers what of cpu and memory each container, and each pod
+// as a whole, was granted, and what it runs with by now. A user may ask for a running pod's
 // resources to be changed at any time; until the node has room for that, and
 // until it is done, what is granted and what is there differ from the spec.
 //
@@ -15,8 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
+	"kctl/kubelet/internal/fieldpath"
 	"kctl/proto/core"
 )
+
+// Pod is the pod as a whole (KEP-2837), where the name of a container is asked
+// for: no container is called so.
+const Pod = ""
 
 // Manager is safe for concurrent use. It holds an entry for each pod until
 // Forget.
@@ -28,9 +33,11 @@ type Manager struct {
 type byContainer map[string]corev1.ResourceRequirements
 
 type entry struct {
-	granted byContainer // what the pod is to have
-	actual  byContainer // what its running containers have
+	granted byContainer                    // what the pod is to have
+	actual  byContainer                    // what its running containers have
+	limits  map[string]corev1.ResourceList // what bounds them: where it is not their own limit, the pod's
 	pending *core.PodCondition
+	failed  string // why what was granted is not there yet, if it did not work
 }
 
 // New returns an empty Manager.
@@ -51,25 +58,35 @@ func (m *Manager) Grant(pod *core.Pod, fits Fits) *core.Pod {
 	e := m.entry(pod)
 	e.pending = nil
 	if asked := requirements(pod); !same(asked, e.granted) {
-		if e.pending = fits(pod, func(other *core.Pod) *core.Pod { return m.entry(other).apply(other) }); e.pending == nil {
+		if e.pending = fits(pod, func(other *core.Pod) *core.Pod { return apply(other, m.entry(other).granted) }); e.pending == nil {
 			e.granted = asked
 		}
 	}
-	return e.apply(pod)
+	return apply(pod, e.granted)
 }
 
-// Before returns the pod with what its containers run with.
+// Before returns the pod with what it and its containers run with.
 func (m *Manager) Before(pod *core.Pod) *core.Pod {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return with(pod, m.entry(pod).actual)
+	return apply(pod, m.entry(pod).actual)
+}
+
+// Pods returns the pod as it was granted and as it runs, where that is known.
+func (m *Manager) Pods(pod *core.Pod) (granted, actual *core.Pod, known bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e := m.pods[pod.UID]; e != nil {
+		return apply(pod, e.granted), apply(pod, e.actual), true
+	}
+	return nil, nil, false
 }
 
 // Granted returns the pod with what it was granted last.
 func (m *Manager) Granted(pod *core.Pod) *core.Pod {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.entry(pod).apply(pod)
+	return apply(pod, m.entry(pod).granted)
 }
 
 // Pending is why the pod's wish has not been granted; nil if it has.
@@ -82,18 +99,39 @@ func (m *Manager) Pending(uid types.UID) *core.PodCondition {
 	return nil
 }
 
-// Actual is what a container runs with, as far as it is known.
+// Actual is what a container runs with, as far as it is known; of limits that it
+// does not have itself, the pod's.
 func (m *Manager) Actual(uid types.UID, container string) (corev1.ResourceRequirements, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if e := m.pods[uid]; e != nil {
 		r, known := e.actual[container]
+		r.Limits = e.limits[container]
 		return r, known
 	}
 	return corev1.ResourceRequirements{}, false
 }
 
-// Container is what a container was granted and what it runs with.
+// Failed notes why what was granted could not be brought about; "" if it could.
+func (m *Manager) Failed(uid types.UID, why string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e := m.pods[uid]; e != nil {
+		e.failed = why
+	}
+}
+
+// Failure is what was noted last by Failed.
+func (m *Manager) Failure(uid types.UID) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e := m.pods[uid]; e != nil {
+		return e.failed
+	}
+	return ""
+}
+
+// Container is what a container, or the Pod, was granted and what it runs with.
 func (m *Manager) Container(uid types.UID, container string) (granted, actual corev1.ResourceRequirements, known bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -105,12 +143,26 @@ func (m *Manager) Container(uid types.UID, container string) (granted, actual co
 	return granted, e.actual[container], known
 }
 
-// Applied notes that a container runs with these resources now.
-func (m *Manager) Applied(uid types.UID, container string, r corev1.ResourceRequirements) {
+// Applied notes that a container of the pod, as it was granted, runs with these
+// resources now.
+func (m *Manager) Applied(pod *core.Pod, container string, r corev1.ResourceRequirements) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e := m.pods[pod.UID]; e != nil {
+		e.actual[container] = *r.DeepCopy()
+		e.limits[container] = fieldpath.Limits(pod, r.Limits)
+	}
+}
+
+// AppliedToPod notes that the pod as a whole has what it was granted now.
+func (m *Manager) AppliedToPod(uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if e := m.pods[uid]; e != nil {
-		e.actual[container] = *r.DeepCopy()
+		delete(e.actual, Pod)
+		if granted, has := e.granted[Pod]; has {
+			e.actual[Pod] = granted
+		}
 	}
 }
 
@@ -124,8 +176,12 @@ func (m *Manager) Forget(uid types.UID) {
 func (m *Manager) entry(pod *core.Pod) *entry {
 	e := m.pods[pod.UID]
 	if e == nil {
-		e = &entry{granted: recorded(pod), actual: byContainer{}}
+		e = &entry{granted: recorded(pod), actual: byContainer{}, limits: map[string]corev1.ResourceList{}}
 		maps.Copy(e.actual, e.granted)
+		was := with(pod, e.granted)
+		for name, r := range e.actual {
+			e.limits[name] = fieldpath.Limits(was, r.Limits)
+		}
 		m.pods[pod.UID] = e
 	}
 	return e
@@ -135,6 +191,12 @@ func (m *Manager) entry(pod *core.Pod) *entry {
 // one may have ended amid a change.
 func recorded(pod *core.Pod) byContainer {
 	all := requirements(pod)
+	if has := pod.Status.Resources; has != nil && pod.Spec.Resources != nil {
+		asked := all[Pod]
+		asked.Requests = overlay(asked.Requests, common(has.Requests, asked.Requests))
+		asked.Limits = overlay(asked.Limits, common(has.Limits, asked.Limits))
+		all[Pod] = asked
+	}
 	for _, statuses := range [][]core.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for i := range statuses {
 			has := statuses[i].Resources
@@ -162,8 +224,23 @@ func overlay(list, has corev1.ResourceList) corev1.ResourceList {
 	return out
 }
 
+// common is what of has is asked for too: what a pod's status says of it as a whole
+// can be its containers' sum.
+func common(has, asked corev1.ResourceList) corev1.ResourceList {
+	out := corev1.ResourceList{}
+	for name := range asked {
+		if quantity, ok := has[name]; ok {
+			out[name] = quantity
+		}
+	}
+	return out
+}
+
 func requirements(pod *core.Pod) byContainer {
 	all := byContainer{}
+	if pod.Spec.Resources != nil {
+		all[Pod] = *pod.Spec.Resources.DeepCopy()
+	}
 	for _, containers := range [][]core.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range containers {
 			all[containers[i].Name] = *containers[i].Resources.DeepCopy()
@@ -176,15 +253,19 @@ func same(a, b byContainer) bool { return equality.Semantic.DeepEqual(a, b) }
 
 // apply returns the pod itself where nothing differs: it is the common case,
 // and pods are large.
-func (e *entry) apply(pod *core.Pod) *core.Pod {
-	if same(requirements(pod), e.granted) {
+func apply(pod *core.Pod, resources byContainer) *core.Pod {
+	if same(requirements(pod), resources) {
 		return pod
 	}
-	return with(pod, e.granted)
+	return with(pod, resources)
 }
 
 func with(pod *core.Pod, resources byContainer) *core.Pod {
 	changed := pod.DeepCopy()
+	changed.Spec.Resources = nil
+	if r, known := resources[Pod]; known {
+		changed.Spec.Resources = r.DeepCopy()
+	}
 	for _, containers := range [][]core.Container{changed.Spec.InitContainers, changed.Spec.Containers} {
 		for i := range containers {
 			if r, known := resources[containers[i].Name]; known {

@@ -51,7 +51,7 @@ func TestGrant(t *testing.T) {
 	if cpuOf(m.Before(more)) != "1" {
 		t.Errorf("it runs with %s", cpuOf(m.Before(more)))
 	}
-	m.Applied(more.UID, "c", more.Spec.Containers[0].Resources)
+	m.Applied(more, "c", more.Spec.Containers[0].Resources)
 	if granted, actual, known := m.Container(more.UID, "c"); !known || granted.Requests.Cpu().String() != "2" || actual.Requests.Cpu().String() != "2" {
 		t.Errorf("applied, it has %v of %v", actual, granted)
 	}
@@ -70,5 +70,56 @@ func TestGrantAfterRestart(t *testing.T) {
 	pod.Status.ContainerStatuses = []core.ContainerStatus{{Name: "c", Resources: &has}}
 	if got := m.Grant(pod, always); cpuOf(got) != "2" || cpuOf(m.Before(pod)) != "1" {
 		t.Errorf("it was granted %s, and runs with %s", cpuOf(got), cpuOf(m.Before(pod)))
+	}
+}
+
+// TestPodsAsAWhole: what a pod has as a whole is granted with what its containers
+// have (KEP-5419), and bounds those that have no limits of their own.
+func TestPodsAsAWhole(t *testing.T) {
+	m := New()
+	sized := func(cpu string) *core.Pod {
+		pod := asking("", "1")
+		pod.Spec.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}
+		return pod
+	}
+	limit := func(r corev1.ResourceRequirements) string { return r.Limits.Cpu().String() }
+	if pod := sized("2"); m.Grant(pod, nil) != pod {
+		t.Error("a new pod has what it asks for, without a copy")
+	}
+	no := &core.PodCondition{Type: corev1.PodResizePending}
+	if got := m.Grant(sized("3"), func(*core.Pod, func(*core.Pod) *core.Pod) *core.PodCondition { return no }); limit(*got.Spec.Resources) != "2" {
+		t.Errorf("refused, it has %v", got.Spec.Resources)
+	}
+	pod := m.Grant(sized("3"), always)
+	granted, actual, known := m.Container(pod.UID, Pod)
+	if !known || limit(granted) != "3" || limit(actual) != "2" || limit(*m.Before(pod).Spec.Resources) != "2" {
+		t.Errorf("granted %v, it has %v", granted, actual)
+	}
+	if r, _ := m.Actual(pod.UID, "c"); limit(r) != "2" {
+		t.Errorf("before, its container is bounded by %v", r.Limits)
+	}
+	m.Applied(pod, "c", pod.Spec.Containers[0].Resources)
+	if r, _ := m.Actual(pod.UID, "c"); limit(r) != "3" {
+		t.Errorf("then, its container is bounded by %v", r.Limits)
+	}
+	if _, own, _ := m.Container(pod.UID, "c"); len(own.Limits) > 0 {
+		t.Errorf("the container's own limits are %v", own.Limits)
+	}
+	m.AppliedToPod(pod.UID)
+	if _, actual, _ := m.Container(pod.UID, Pod); limit(actual) != "3" {
+		t.Errorf("in the end it has %v", actual)
+	}
+
+	after := New() // a kubelet that comes amid the change
+	pod = sized("3")
+	pod.Status.Resources = sized("2").Spec.Resources
+	if got := after.Grant(pod, always); limit(*got.Spec.Resources) != "3" || limit(*after.Before(pod).Spec.Resources) != "2" {
+		t.Errorf("it was granted %v, and has %v", got.Spec.Resources, after.Before(pod).Spec.Resources)
+	}
+
+	bare := New() // to one that had nothing as a whole, it comes
+	bare.Grant(asking("", "1"), always)
+	if got := bare.Grant(sized("3"), always); limit(*got.Spec.Resources) != "3" || bare.Before(got).Spec.Resources != nil {
+		t.Errorf("it was granted %v, and had %v", got.Spec.Resources, bare.Before(got).Spec.Resources)
 	}
 }

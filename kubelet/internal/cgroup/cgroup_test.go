@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/opencontainers/cgroups"
@@ -178,19 +179,21 @@ func TestPodGroups(t *testing.T) {
 			t.Errorf("%s is not there", group)
 		}
 	}
-	if !cgroups.IsCgroup2UnifiedMode() {
-		for _, c := range []struct{ group, file, want string }{
-			{"/kubepods/burstable/podb", "cpu/cpu.shares", "512"},
-			{"/kubepods/burstable/podb", "cpu/cpu.cfs_quota_us", "100000"},
-			{"/kubepods/burstable/podb", "memory/memory.limit_in_bytes", "134217728"},
-			{"/kubepods/burstable/podh", "cpu/cpu.shares", "256"},
-			{"/kubepods/burstable/podh", "cpu/cpu.cfs_quota_us", "-1"},
-			{"/kubepods/besteffort/pode", "cpu/cpu.shares", "2"},
-			{"/kubepods/besteffort", "cpu/cpu.shares", "2"},
-		} {
-			if got := value(t, m.Root+c.group, c.file, ""); got != c.want {
-				t.Errorf("%s of %s is %s, want %s", c.file, c.group, got, c.want)
-			}
+	for _, c := range []struct{ group, v1, want1, v2, want2 string }{
+		{"/kubepods/burstable/podb", "cpu/cpu.shares", "512", "cpu.weight", "59"},
+		{"/kubepods/burstable/podb", "cpu/cpu.cfs_quota_us", "100000", "cpu.max", "100000 100000"},
+		{"/kubepods/burstable/podb", "memory/memory.limit_in_bytes", "134217728", "memory.max", "134217728"},
+		{"/kubepods/burstable/podh", "cpu/cpu.shares", "256", "cpu.weight", "35"},
+		{"/kubepods/burstable/podh", "cpu/cpu.cfs_quota_us", "-1", "cpu.max", "max 100000"},
+		{"/kubepods/besteffort/pode", "cpu/cpu.shares", "2", "cpu.weight", "1"},
+		{"/kubepods/besteffort", "cpu/cpu.shares", "2", "cpu.weight", "1"},
+	} {
+		file, want := c.v1, c.want1
+		if cgroups.IsCgroup2UnifiedMode() {
+			file, want = c.v2, c.want2
+		}
+		if got := value(t, m.Root+c.group, c.v1, c.v2); got != want {
+			t.Errorf("%s of %s is %s, want %s", file, c.group, got, want)
 		}
 	}
 	if got := value(t, m.Root+"/kubepods/podg", "pids/pids.max", "pids.max"); got != "99" {
@@ -211,6 +214,76 @@ func TestPodGroups(t *testing.T) {
 	if known, err := m.Pods(); err != nil || len(known) > 0 {
 		t.Errorf("after Destroy: %v, %v", known, err)
 	}
+}
+
+// A pod as a whole, or what its containers have together, changes while it runs: the
+// group is never smaller than what is in it, and memory that is used is not taken.
+func TestGroupsAreResized(t *testing.T) {
+	m := newManager(t, Options{})
+	sized := func(memory string) *core.Pod {
+		pod := podOf("resized", corev1.ResourceRequirements{})
+		pod.Spec.Resources = &corev1.ResourceRequirements{Requests: list("1", "1Mi"), Limits: list("1", memory)}
+		pod.Status.QOSClass = corev1.PodQOSBurstable
+		return pod
+	}
+	has := func(when string, want int64) {
+		t.Helper()
+		if got := value(t, m.Root+"/kubepods/burstable/podresized", "memory/memory.limit_in_bytes", "memory.max"); got != fmt.Sprint(want) {
+			t.Errorf("%s: %s, want %d", when, got, want)
+		}
+	}
+	small, large := sized("16Mi"), sized("64Mi")
+	if err := m.Create(small); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		when string
+		do   func(pod, before *core.Pod) error
+		pod  *core.Pod
+		was  *core.Pod
+		want int64
+	}{
+		{"before it grows", m.Widen, large, small, 64 << 20}, {"grown", m.Settle, large, small, 64 << 20},
+		{"before it shrinks", m.Widen, small, large, 64 << 20}, {"shrunk", m.Settle, small, large, 16 << 20},
+		{"grown again", m.Settle, large, small, 64 << 20},
+	} {
+		if err := step.do(step.pod, step.was); err != nil {
+			t.Fatalf("%s: %v", step.when, err)
+		}
+		has(step.when, step.want)
+	}
+
+	user := exec.Command("sh", "-c", "read go; head -c 33554432 /dev/zero | tail -n 1 | sleep 1000")
+	user.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	in, err := user.StdinPipe()
+	if err == nil {
+		err = user.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = user.Wait() }()
+	defer func() { _ = m.Destroy("resized", corev1.PodQOSBurstable) }()
+	g, err := m.group(podGroup(large), nil)
+	if err == nil {
+		err = g.Apply(user.Process.Pid)
+	}
+	if err == nil {
+		_, err = in.Write([]byte("go\n"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for used := int64(0); used < 32<<20 && t.Context().Err() == nil; { // tail keeps a line until it has seen its end
+		if used, err = m.memoryUsed(large); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err = m.Settle(small, large)
+	if err == nil || !strings.Contains(err.Error(), "memory limit (16777216) below current usage (") {
+		t.Errorf("of what is used, it says %v", err)
+	}
+	has("while it is used", 64<<20)
 }
 
 func TestDestroyEndsWhatIsLeft(t *testing.T) {

@@ -65,31 +65,27 @@ func (m *Manager) dirs(name string) ([]string, error) {
 
 // Pods are the pods that have a group, by class. All hierarchies are looked into
 // the first time only, for what others have left in some of them. What this
-// Manager made is in all, and what it could not make or remove it knows.
+// Manager made is in all, and what it could not make or remove it knows; but
+// systemd takes empty groups away where it has no use for them.
 func (m *Manager) Pods() (map[types.UID]corev1.PodQOSClass, error) {
 	if !m.PerQOS {
 		return map[types.UID]corev1.PodQOSClass{}, nil
 	}
 	m.partly.Lock()
 	defer m.partly.Unlock()
-	if m.partly.pods == nil {
-		pods, err := m.listed(func(dirs []string) []string { return dirs })
-		if err != nil {
-			return nil, err
-		}
-		m.partly.pods = map[types.UID]corev1.PodQOSClass{}
-		return pods, nil
-	}
-	pods, err := m.listed(func(dirs []string) []string { return dirs[:min(1, len(dirs))] })
+	pods, err := m.listed(m.partly.pods == nil || m.naming.systemd)
 	if err != nil {
 		return nil, err
+	}
+	if m.partly.pods == nil {
+		m.partly.pods = map[types.UID]corev1.PodQOSClass{}
 	}
 	maps.Copy(pods, m.partly.pods)
 	return pods, nil
 }
 
-// listed are the pods that have a group in those hierarchies that are chosen.
-func (m *Manager) listed(choose func(dirs []string) []string) (map[types.UID]corev1.PodQOSClass, error) {
+// listed are the pods that have a group in any hierarchy, or in the first.
+func (m *Manager) listed(everywhere bool) (map[types.UID]corev1.PodQOSClass, error) {
 	pods := map[types.UID]corev1.PodQOSClass{}
 	for group, class := range map[string]corev1.PodQOSClass{
 		podsGroup:                             corev1.PodQOSGuaranteed,
@@ -100,7 +96,10 @@ func (m *Manager) listed(choose func(dirs []string) []string) (map[types.UID]cor
 		if err != nil {
 			return nil, err
 		}
-		for _, dir := range choose(dirs) {
+		if !everywhere {
+			dirs = dirs[:min(1, len(dirs))]
+		}
+		for _, dir := range dirs {
 			entries, err := os.ReadDir(dir)
 			if err != nil && !errors.Is(err, os.ErrNotExist) {
 				return nil, fmt.Errorf("listing control groups: %w", err)

@@ -5,10 +5,10 @@ package config
 var gates = map[string]bool{
 	"EventedPLEG": true, "PodAndContainerStatsFromCRI": true,
 
-	"ContainerCheckpoint": false, "MemoryQoS": false, "PodsAPI": false,
+	"MemoryQoS": false, "PodsAPI": false,
 	"KubeletEnsureSecretPulledImages": false, "KubeletServiceAccountTokenForCredentialProviders": false,
-	"InPlacePodLevelResourcesVerticalScaling": false, "ExtendWebSocketsToKubelet": false,
-	"ResourceHealthStatus": false, "ResourceHealthStatusMessage": false,
+	"ExtendWebSocketsToKubelet": false,
+	"ResourceHealthStatus":      false, "ResourceHealthStatusMessage": false,
 	"CPUManagerPolicyBetaOptions": false, "TopologyManagerPolicyBetaOptions": false,
 	"DRAConsumableCapacity": false, "DRAPartitionableDevices": false, "DRADeviceBindingConditions": false,
 	"DynamicResourceAllocation": false, "NodeSwap": false, "KubeletTracing": false, "NodeLogQuery": false,
@@ -26,5 +26,5 @@ func (c *Config) PullsAtOnce() int {
 // DeclaredFeatures are those that the node says that it has (KEP-5328): what of
 // Kubernetes 1.37's list this kubelet does.
 func (*Config) DeclaredFeatures() []string {
-	return []string{"InPlacePodVerticalScalingInitContainers", "RestartAllContainersOnContainerExits"}
+	return []string{"InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers", "RestartAllContainersOnContainerExits"}
 }

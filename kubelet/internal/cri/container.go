@@ -1,6 +1,7 @@
 package cri
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -60,6 +61,15 @@ func (c *Client) UpdateContainerResources(ctx context.Context, id string, resour
 // one was moved away.
 func (c *Client) ReopenContainerLog(ctx context.Context, id string) error {
 	_, err := call(ctx, c.timeout, "ReopenContainerLog", id, c.runtime.ReopenContainerLog, &runtimeapi.ReopenContainerLogRequest{ContainerId: id})
+	return err
+}
+
+// CheckpointContainer has the runtime write what a container is and does now into
+// the archive at path. It takes as long as that needs, up to timeout; zero means
+// an ordinary call's.
+func (c *Client) CheckpointContainer(ctx context.Context, id, path string, timeout time.Duration) error {
+	_, err := call(ctx, cmp.Or(timeout, c.timeout), "CheckpointContainer", id, c.runtime.CheckpointContainer,
+		&runtimeapi.CheckpointContainerRequest{ContainerId: id, Location: path, Timeout: int64(timeout / time.Second)})
 	return err
 }
 

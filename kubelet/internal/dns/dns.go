@@ -22,8 +22,9 @@ import (
 
 // Limits of resolvers (resolv.conf(5) of glibc, and upstream's for searches).
 const (
-	maxServers  = 3
-	maxSearches = 32
+	maxServers     = 3
+	maxSearches    = 32
+	maxSearchChars = 2048 // of all search paths, with the spaces between them
 )
 
 // Configurer works out configurations; it is safe for concurrent use.
@@ -32,6 +33,9 @@ type Configurer struct {
 	ResolvConf string
 	Servers    []string // of the cluster
 	Domain     string   // of the cluster
+	// Warn tells people what a pod asks for and can't have, as the reason and the
+	// text of an event. May be nil.
+	Warn func(pod *core.Pod, reason, text string)
 }
 
 // Of is the pod's configuration (Kubernetes docs, "DNS for Services and Pods").
@@ -53,7 +57,10 @@ func (c *Configurer) Of(pod *core.Pod) (*runtimeapi.DNSConfig, error) {
 		}
 		config.Searches = append(config.Searches, host.Searches...)
 	default:
-		// Without name servers of the cluster, ClusterFirst can only mean the node's.
+		if cluster {
+			c.warn(pod, "MissingClusterDNS", fmt.Sprintf("pod: %q. kubelet does not have ClusterDNS IP configured and cannot create Pod using %q policy. Falling back to %q policy.",
+				fmt.Sprintf("%s_%s(%s)", pod.Name, pod.Namespace, pod.UID), policy, corev1.DNSDefault))
+		}
 		host, err := c.host()
 		if err != nil {
 			return nil, err
@@ -65,20 +72,41 @@ func (c *Configurer) Of(pod *core.Pod) (*runtimeapi.DNSConfig, error) {
 		config.Searches = append(config.Searches, own.Searches...)
 		config.Options = mergeOptions(config.Options, own.Options)
 	}
-	config.Servers = distinct(config.Servers, maxServers)
-	config.Searches = distinct(config.Searches, maxSearches)
+	all, paths := distinct(config.Servers), distinct(config.Searches)
+	config.Servers, config.Searches = all[:min(len(all), maxServers)], shortened(paths)
+	if len(config.Servers) < len(all) {
+		c.warn(pod, "DNSConfigForming", "Nameserver limits were exceeded, some nameservers have been omitted, the applied nameserver line is: "+strings.Join(config.Servers, " "))
+	}
+	if len(config.Searches) < len(paths) {
+		c.warn(pod, "DNSConfigForming", "Search Line limits were exceeded, some search paths have been omitted, the applied search line is: "+strings.Join(config.Searches, " "))
+	}
 	return config, nil
 }
 
-// distinct drops what is there twice, and what is more than a resolver reads.
-func distinct(values []string, most int) []string {
+func (c *Configurer) warn(pod *core.Pod, reason, text string) {
+	if c.Warn != nil {
+		c.Warn(pod, reason, text)
+	}
+}
+
+// distinct drops what is there twice.
+func distinct(values []string) []string {
 	var kept []string
 	for _, v := range values {
-		if !slices.Contains(kept, v) && len(kept) < most {
+		if !slices.Contains(kept, v) {
 			kept = append(kept, v)
 		}
 	}
 	return kept
+}
+
+// shortened drops the last search paths that are too many, or too long together.
+func shortened(paths []string) []string {
+	paths = paths[:min(len(paths), maxSearches)]
+	for len(paths) > 0 && len(strings.Join(paths, " ")) > maxSearchChars {
+		paths = paths[:len(paths)-1]
+	}
+	return paths
 }
 
 // mergeOptions lets the pod's options replace those of the same name.

@@ -26,23 +26,32 @@ func TestOf(t *testing.T) {
 		configurer *Configurer
 		spec       core.PodSpec
 		want       string
+		warning    string
 	}{
-		{"cluster first", cluster, core.PodSpec{DNSPolicy: corev1.DNSClusterFirst}, "10.0.0.10|ns.svc.cluster.local svc.cluster.local cluster.local example.org|ndots:5"},
-		{"host network", cluster, core.PodSpec{DNSPolicy: corev1.DNSClusterFirst, HostNetwork: true}, "192.0.2.1|example.org|timeout:1 ndots:2"},
-		{"cluster first with host network", cluster, core.PodSpec{DNSPolicy: corev1.DNSClusterFirstWithHostNet, HostNetwork: true}, "10.0.0.10|ns.svc.cluster.local svc.cluster.local cluster.local example.org|ndots:5"},
-		{"default", cluster, core.PodSpec{DNSPolicy: corev1.DNSDefault}, "192.0.2.1|example.org|timeout:1 ndots:2"},
-		{"none, own", cluster, core.PodSpec{DNSPolicy: corev1.DNSNone, DNSConfig: own}, "10.0.0.10 10.0.0.11|a.b|ndots:1 edns0"},
-		{"default and own", cluster, core.PodSpec{DNSPolicy: corev1.DNSDefault, DNSConfig: own}, "192.0.2.1 10.0.0.10 10.0.0.11|example.org a.b|timeout:1 ndots:1 edns0"},
-		{"no cluster servers", &Configurer{ResolvConf: path}, core.PodSpec{DNSPolicy: corev1.DNSClusterFirst}, "192.0.2.1|example.org|timeout:1 ndots:2"},
+		{"cluster first", cluster, core.PodSpec{DNSPolicy: corev1.DNSClusterFirst}, "10.0.0.10|ns.svc.cluster.local svc.cluster.local cluster.local example.org|ndots:5", ""},
+		{"host network", cluster, core.PodSpec{DNSPolicy: corev1.DNSClusterFirst, HostNetwork: true}, "192.0.2.1|example.org|timeout:1 ndots:2", ""},
+		{"cluster first with host network", cluster, core.PodSpec{DNSPolicy: corev1.DNSClusterFirstWithHostNet, HostNetwork: true}, "10.0.0.10|ns.svc.cluster.local svc.cluster.local cluster.local example.org|ndots:5", ""},
+		{"default", cluster, core.PodSpec{DNSPolicy: corev1.DNSDefault}, "192.0.2.1|example.org|timeout:1 ndots:2", ""},
+		{"none, own", cluster, core.PodSpec{DNSPolicy: corev1.DNSNone, DNSConfig: own}, "10.0.0.10 10.0.0.11|a.b|ndots:1 edns0", ""},
+		{"default and own", cluster, core.PodSpec{DNSPolicy: corev1.DNSDefault, DNSConfig: own}, "192.0.2.1 10.0.0.10 10.0.0.11|example.org a.b|timeout:1 ndots:1 edns0", ""},
+		{"no cluster servers", &Configurer{ResolvConf: path}, core.PodSpec{DNSPolicy: corev1.DNSClusterFirst}, "192.0.2.1|example.org|timeout:1 ndots:2",
+			`MissingClusterDNS pod: "p_ns(uid)". kubelet does not have ClusterDNS IP configured and cannot create Pod using "ClusterFirst" policy. Falling back to "Default" policy.`},
+		{"no cluster servers, the host's network", &Configurer{ResolvConf: path}, core.PodSpec{DNSPolicy: corev1.DNSClusterFirst, HostNetwork: true}, "192.0.2.1|example.org|timeout:1 ndots:2", ""},
+		{"too many servers", cluster, core.PodSpec{DNSPolicy: corev1.DNSNone, DNSConfig: &corev1.PodDNSConfig{Nameservers: []string{"10.0.0.1", "10.0.0.2", "10.0.0.2", "10.0.0.3", "10.0.0.4"}}}, "10.0.0.1 10.0.0.2 10.0.0.3||",
+			"DNSConfigForming Nameserver limits were exceeded, some nameservers have been omitted, the applied nameserver line is: 10.0.0.1 10.0.0.2 10.0.0.3"},
+		{"search paths too long", cluster, core.PodSpec{DNSPolicy: corev1.DNSNone, DNSConfig: &corev1.PodDNSConfig{Nameservers: []string{"10.0.0.1"}, Searches: []string{"a.b", strings.Repeat("c", 2045)}}}, "10.0.0.1|a.b|",
+			"DNSConfigForming Search Line limits were exceeded, some search paths have been omitted, the applied search line is: a.b"},
 	} {
-		got, err := c.configurer.Of(&core.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns"}, Spec: c.spec})
+		warned := ""
+		c.configurer.Warn = func(_ *core.Pod, reason, text string) { warned += reason + " " + text }
+		got, err := c.configurer.Of(&core.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "uid"}, Spec: c.spec})
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
 		text := strings.Join(got.Servers, " ") + "|" + strings.Join(got.Searches, " ") + "|" + strings.Join(got.Options, " ")
-		if text != c.want {
-			t.Errorf("%s: %q, want %q", c.name, text, c.want)
+		if text != c.want || warned != c.warning {
+			t.Errorf("%s: %q and %q, want %q and %q", c.name, text, warned, c.want, c.warning)
 		}
 	}
 	if _, err := (&Configurer{ResolvConf: "/does/not/exist"}).Of(&core.Pod{}); err == nil {

@@ -8,6 +8,7 @@ package fieldpath
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -121,6 +122,21 @@ func PodLimit(pod *core.Pod, name corev1.ResourceName) (resource.Quantity, bool)
 	}
 	limit := pod.Spec.Resources.Limits[name]
 	return limit, !limit.IsZero()
+}
+
+// Limits are what bounds a container: its own limits and, of cpu and memory where
+// it has none, the pod's (KEP-2837). own is not changed.
+func Limits(pod *core.Pod, own corev1.ResourceList) corev1.ResourceList {
+	limits := corev1.ResourceList{}
+	maps.Copy(limits, own)
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		if quantity := limits[name]; quantity.IsZero() {
+			if whole, ok := PodLimit(pod, name); ok {
+				limits[name] = whole
+			}
+		}
+	}
+	return limits
 }
 
 func units(value, divisor int64) string {

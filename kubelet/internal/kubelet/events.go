@@ -27,6 +27,13 @@ func (e podEvents) Eventf(obj runtime.Object, eventType, reason, format string, 
 	}
 }
 
+// Laterf is Eventf for what nobody needs to know before pods run.
+func (e podEvents) Laterf(obj runtime.Object, eventType, reason, format string, args ...any) {
+	if e.k.recorder != nil {
+		e.k.recorder.Laterf(e.k.inAPI(obj), eventType, reason, format, args...)
+	}
+}
+
 func (e podEvents) ContainerEventf(pod *core.Pod, fieldPath, eventType, reason, format string, args ...any) {
 	if hop, ok := legs[reason]; ok {
 		if _, name, ok := strings.Cut(strings.TrimSuffix(fieldPath, "}"), "{"); ok {

@@ -33,8 +33,9 @@ func (k *Kubelet) generate(pod *core.Pod, runtime *podruntime.PodStatus, termina
 		Resources: func(container string) (granted, actual corev1.ResourceRequirements, known bool) {
 			return k.allocations.Container(pod.UID, container)
 		},
-		Resize:  k.resizeConditions(pod.UID, runtime),
-		HostIPs: k.hostIPs, Now: k.clock.Now(),
+		PodResources: func() (granted, actual *core.Pod, known bool) { return k.allocations.Pods(pod) },
+		Resize:       k.resizeConditions(pod.UID, runtime),
+		HostIPs:      k.hostIPs, Now: k.clock.Now(),
 	})
 }
 

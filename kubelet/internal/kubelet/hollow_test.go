@@ -88,7 +88,9 @@ func TestHollowPods(t *testing.T) {
 		return b.api.object("/api/v1/nodes/node-1", n) && n.Status.Capacity.Cpu().Value() == 8
 	})
 	b.eventually("somebody to listen to the runtime", func() bool { return runtime.Listeners() == 1 })
-	b.create(hollowPod("web", nil))
+	web := hollowPod("web", nil)
+	web.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "WRITTEN", ValueFrom: &corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{VolumeName: "memory", Path: "file", Key: "KEY"}}}}
+	b.create(web)
 	b.api.wait("web to be ready", func() bool {
 		pod := b.api.pod("web")
 		return pod != nil && len(pod.Status.ContainerStatuses) == 1 && pod.Status.ContainerStatuses[0].Ready

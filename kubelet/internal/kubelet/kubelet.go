@@ -259,6 +259,11 @@ func (k *Kubelet) makeRuntime(ctx context.Context) error {
 	}
 	resolver := &dns.Configurer{ResolvConf: k.config.ResolvConf, Servers: k.config.ClusterDNS, Domain: k.config.ClusterDomain}
 	k.events = podEvents{k}
+	if k.hollow == nil { // simulated containers ask nobody for names
+		resolver.Warn = func(pod *core.Pod, reason, text string) {
+			k.events.Laterf(pod, corev1.EventTypeWarning, reason, "%s", text)
+		}
+	}
 	k.images = image.NewCollector(image.CollectorOptions{
 		Store: k.cri, Volumes: k.imageVolumes, Failed: k.nodeWarning, Clock: k.clock, Logger: k.logger, Removed: k.metrics.imageRemoved, Thresholds: image.Thresholds{
 			High: int(k.config.Images.High), Low: int(k.config.Images.Low), MinAge: k.config.Images.MinAge, MaxAge: k.config.Images.MaxAge,

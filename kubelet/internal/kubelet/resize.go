@@ -1,12 +1,15 @@
 package kubelet
 
 import (
+	"encoding/json"
+	"errors"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"kctl/kubelet/internal/admit"
+	"kctl/kubelet/internal/allocation"
 	"kctl/kubelet/internal/podruntime"
 	"kctl/kubelet/internal/podworker"
 	"kctl/proto/core"
@@ -16,15 +19,50 @@ import (
 // node had no room.
 const resizeRetry = 5 * time.Second
 
-// grant gives the pod with the resources that its containers are to have now.
+// grant gives the pod with the resources that it and its containers are to have now.
 func (k *Kubelet) grant(pod *core.Pod) *core.Pod {
-	return k.allocations.Grant(pod, func(pod *core.Pod, granted func(*core.Pod) *core.Pod) *core.PodCondition {
+	before, now := k.allocations.Pending(pod.UID), (*core.PodCondition)(nil)
+	changed := false
+	with := k.allocations.Grant(pod, func(pod *core.Pod, granted func(*core.Pod) *core.Pod) *core.PodCondition {
 		decision := admit.Resize(pod, k.others(pod, granted), k.node.Node().Status.Allocatable)
-		if decision.Admitted {
-			return nil
+		if changed = decision.Admitted; !changed {
+			now = &core.PodCondition{Type: corev1.PodResizePending, Reason: decision.Reason, Message: decision.Message}
 		}
-		return &core.PodCondition{Type: corev1.PodResizePending, Reason: decision.Reason, Message: decision.Message}
+		return now
 	})
+	switch {
+	case changed:
+		k.events.Eventf(pod, corev1.EventTypeNormal, "ResizeStarted", "Pod resize started: %s", sizes(with))
+	case now != nil && (before == nil || before.Reason != now.Reason):
+		k.events.Eventf(pod, corev1.EventTypeWarning, "Resize"+now.Reason, "Pod resize %s: %s", now.Reason, now.Message)
+	}
+	return with
+}
+
+// sizes are a pod's resources as events show them.
+func sizes(pod *core.Pod) string {
+	type container struct {
+		Name      string                      `json:"name"`
+		Resources corev1.ResourceRequirements `json:"resources"`
+	}
+	var all struct {
+		Resources      *corev1.ResourceRequirements `json:"resources,omitempty"`
+		InitContainers []container                  `json:"initContainers,omitempty"`
+		Containers     []container                  `json:"containers"`
+		Generation     int64                        `json:"generation"`
+	}
+	all.Resources, all.Generation = pod.Spec.Resources, pod.Generation
+	for i := range pod.Spec.InitContainers {
+		all.InitContainers = append(all.InitContainers, container{pod.Spec.InitContainers[i].Name, pod.Spec.InitContainers[i].Resources})
+	}
+	for i := range pod.Spec.Containers {
+		all.Containers = append(all.Containers, container{pod.Spec.Containers[i].Name, pod.Spec.Containers[i].Resources})
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
 }
 
 // others are the pods that hold resources of the node beside this one.
@@ -44,7 +82,8 @@ func (k *Kubelet) others(pod *core.Pod, granted func(*core.Pod) *core.Pod) []*co
 func (k *Kubelet) makeGroup(job podworker.Job, pod *core.Pod, runtime *podruntime.PodStatus) (settle func() error, err error) {
 	none := func() error { return nil }
 	if k.resizing(pod.UID, runtime) {
-		return func() error { return k.cgroups.Create(pod) }, k.cgroups.Widen(pod, k.allocations.Before(pod))
+		before := k.allocations.Before(pod)
+		return func() error { return k.settle(pod, before) }, k.cgroups.Widen(pod, before)
 	}
 	if job.First || job.Type == podworker.Change {
 		return none, k.cgroups.Create(pod)
@@ -52,9 +91,35 @@ func (k *Kubelet) makeGroup(job podworker.Job, pod *core.Pod, runtime *podruntim
 	return none, nil
 }
 
-// resizing says that a running container has not the resources yet that it was
-// granted.
+// settle ends the resizing of a pod whose containers have what they are to have.
+func (k *Kubelet) settle(pod, before *core.Pod) error {
+	if err := k.cgroups.Settle(pod, before); err != nil {
+		k.events.Eventf(pod, corev1.EventTypeWarning, "ResizeError", "Error resizing pod: %v", err)
+		return &podruntime.ResizeError{Err: err}
+	}
+	k.allocations.AppliedToPod(pod.UID)
+	k.events.Eventf(pod, corev1.EventTypeNormal, "ResizeCompleted", "Pod resize completed: %s", sizes(pod))
+	return nil
+}
+
+// noteResize keeps why a pod was not resized in a sync, for its condition.
+func (k *Kubelet) noteResize(uid types.UID, err error) {
+	var failed *podruntime.ResizeError
+	switch {
+	case errors.As(err, &failed):
+		k.allocations.Failed(uid, failed.Error())
+	case err == nil:
+		k.allocations.Failed(uid, "")
+	}
+}
+
+// resizing says that the pod as a whole, or a running container, has not the
+// resources yet that it was granted.
 func (k *Kubelet) resizing(uid types.UID, runtime *podruntime.PodStatus) bool {
+	granted, actual, known := k.allocations.Container(uid, allocation.Pod)
+	if known && len(podruntime.Resized(granted, actual)) > 0 {
+		return true
+	}
 	for _, c := range runtime.Running() {
 		granted, actual, known := k.allocations.Container(uid, c.Name)
 		if known && len(podruntime.Resized(granted, actual)) > 0 {
@@ -70,21 +135,25 @@ func (k *Kubelet) resizeConditions(uid types.UID, runtime *podruntime.PodStatus)
 		conditions = append(conditions, *pending)
 	}
 	if k.resizing(uid, runtime) {
-		conditions = append(conditions, core.PodCondition{Type: corev1.PodResizeInProgress})
+		progress := core.PodCondition{Type: corev1.PodResizeInProgress}
+		if why := k.allocations.Failure(uid); why != "" {
+			progress.Reason, progress.Message = corev1.PodReasonError, why
+		}
+		conditions = append(conditions, progress)
 	}
 	return conditions
 }
 
-// podResources are what one pod's containers run with.
+// podResources are what the containers of one pod, as it was granted, run with.
 type podResources struct {
 	*Kubelet
-	uid types.UID
+	pod *core.Pod
 }
 
 func (r podResources) Actual(container string) (corev1.ResourceRequirements, bool) {
-	return r.allocations.Actual(r.uid, container)
+	return r.allocations.Actual(r.pod.UID, container)
 }
 
 func (r podResources) Applied(container string, resources corev1.ResourceRequirements) {
-	r.allocations.Applied(r.uid, container, resources)
+	r.allocations.Applied(r.pod, container, resources)
 }

@@ -3,6 +3,7 @@ package kubelet
 import (
 	"context"
 	"net"
+	"path/filepath"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -24,8 +25,9 @@ func (k *Kubelet) serve(ctx context.Context, listening func()) error {
 		Configz:  func() any { return k.config.Document() },
 		Usage:    func() (node.Usage, error) { return node.ReadUsage(k.config.RootDir, k.clock.Now()) },
 		PodUsage: k.usages.get, ProbeMetrics: k.metrics.probes.registry,
-		Capacity: func() corev1.ResourceList { return k.node.Node().Status.Capacity },
-		Clock:    k.clock, Logger: k.logger, Profiling: k.config.Profiling,
+		Capacity:    func() corev1.ResourceList { return k.node.Node().Status.Capacity },
+		Checkpoints: filepath.Join(k.config.RootDir, "checkpoints"),
+		Clock:       k.clock, Logger: k.logger, Profiling: k.config.Profiling,
 	}
 	config.Pages.Started, config.Pages.Flags = k.clock.Now(), k.config.Flags
 	if k.config.NodeLogs {

@@ -66,7 +66,7 @@ func (k *Kubelet) SyncPod(ctx context.Context, job podworker.Job) (podworker.Out
 		Mounts:    k.mountsOf(pod),
 		ReadFile:  k.filesOf(pod),
 		Probes:    k.probes.Results,
-		Resources: podResources{k, pod.UID},
+		Resources: podResources{k, pod},
 		Changed:   func(changed *podruntime.PodStatus) { k.report(pod, changed) },
 	})
 	if !mounted && result.Err == nil && ctx.Err() == nil {
@@ -77,6 +77,7 @@ func (k *Kubelet) SyncPod(ctx context.Context, job podworker.Job) (podworker.Out
 	if result.Err == nil {
 		result.Err = settle()
 	}
+	k.noteResize(pod.UID, result.Err)
 	return k.conclude(ctx, pod, runtime, result, deadline)
 }
 
@@ -141,7 +142,8 @@ func (k *Kubelet) mountsOf(pod *core.Pod) func(context.Context, *core.Container,
 	}
 }
 
-// filesOf reads what a pod's containers wrote; those of hollow pods write nothing.
+// filesOf reads what a pod's containers wrote. Those of hollow pods write nothing
+// and are waited for by nobody.
 func (k *Kubelet) filesOf(pod *core.Pod) func(volume, path string) ([]byte, error) {
 	if k.hollow != nil {
 		return nil

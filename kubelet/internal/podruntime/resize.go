@@ -7,10 +7,13 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 
+	"kctl/kubelet/internal/cgroup"
+	"kctl/kubelet/internal/fieldpath"
 	"kctl/proto/core"
 )
 
-// Resources keeps what a pod's containers run with, by name.
+// Resources keeps what a pod's containers run with, by name. Limits that a container
+// does not have itself are the pod's in Actual, and not in Applied.
 type Resources interface {
 	Actual(container string) (r corev1.ResourceRequirements, known bool)
 	Applied(container string, r corev1.ResourceRequirements)
@@ -38,7 +41,9 @@ func (d *decision) resized(c *core.Container) []corev1.ResourceName {
 	if !known {
 		return nil
 	}
-	return Resized(c.Resources, actual)
+	wanted := c.Resources
+	wanted.Limits = fieldpath.Limits(d.pod, wanted.Limits)
+	return Resized(wanted, actual)
 }
 
 // resizeRestarts tells whether the container asks to be restarted for a change
@@ -62,13 +67,19 @@ func (d *decision) resize(c *core.Container, running *ContainerStatus) {
 	}
 }
 
+// ResizeError is why running containers, or their pod, could not be resized.
+type ResizeError struct{ Err error }
+
+func (e *ResizeError) Error() string { return e.Err.Error() }
+func (e *ResizeError) Unwrap() error { return e.Err }
+
 // resizeContainers changes the resources of running containers, and tells
 // whether all of it could be done.
 func (s *podSync) resizeContainers(resizes []containerResize) bool {
 	var g errgroup.Group
 	for _, r := range resizes {
 		g.Go(func() error {
-			if err := s.runtime.UpdateContainerResources(context.WithoutCancel(s.ctx), r.ID.ID, s.containerResources(s.pod, r.Container)); err != nil {
+			if err := s.resizeContainer(r); err != nil {
 				return fmt.Errorf("resizing container %s: %w", r.Container.Name, err)
 			}
 			s.applied(r.Container)
@@ -77,10 +88,38 @@ func (s *podSync) resizeContainers(resizes []containerResize) bool {
 	}
 	if err := g.Wait(); err != nil {
 		s.Events.Eventf(s.pod, corev1.EventTypeWarning, "ResizeError", "Error resizing pod: %v", err)
-		s.fail(err)
+		s.fail(&ResizeError{err})
 		return false
 	}
 	return true
+}
+
+// resizeContainer leaves a container alone that uses more memory by now than it is
+// to have: the kernel would end it for that, or refuse (KEP-1287, "Memory Limit
+// Decreases").
+func (s *podSync) resizeContainer(r containerResize) error {
+	ctx := context.WithoutCancel(s.ctx)
+	wanted := s.containerResources(s.pod, r.Container)
+	if s.lessMemory(r.Container.Name, wanted.GetMemoryLimitInBytes()) {
+		stats, err := s.runtime.ContainerStats(ctx, r.ID.ID)
+		if err != nil {
+			return fmt.Errorf("asking how much memory is used: %w", err)
+		}
+		if err := cgroup.MemoryInUse(wanted.GetMemoryLimitInBytes(), int64(stats.GetMemory().GetWorkingSetBytes().GetValue())); err != nil {
+			return err
+		}
+	}
+	return s.runtime.UpdateContainerResources(ctx, r.ID.ID, wanted)
+}
+
+// lessMemory says that the limit, in bytes, is lower than what the container has.
+func (s *podSync) lessMemory(container string, limit int64) bool {
+	if s.options.Resources == nil || limit == 0 {
+		return false
+	}
+	actual, known := s.options.Resources.Actual(container)
+	before := actual.Limits.Memory().Value()
+	return known && (before == 0 || limit < before)
 }
 
 // applied notes that the container has the resources of its spec.

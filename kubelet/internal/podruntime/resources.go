@@ -3,7 +3,6 @@ package podruntime
 import (
 	"bufio"
 	"fmt"
-	"maps"
 	"math"
 	"os"
 	"strconv"
@@ -31,15 +30,10 @@ const (
 // none of cpu or memory has the pod's, so that programs in it see how much there
 // is (KEP-2837).
 func (m *Manager) containerResources(pod *core.Pod, c *core.Container) *runtimeapi.LinuxContainerResources {
-	limits := corev1.ResourceList{}
-	maps.Copy(limits, c.Resources.Limits)
-	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-		own := limits[name]
-		if whole, ok := fieldpath.PodLimit(pod, name); ok && own.IsZero() {
-			limits[name] = whole
-		}
+	r := m.linuxResources(c.Resources.Requests, fieldpath.Limits(pod, c.Resources.Limits))
+	if c.Resources.Requests.Cpu().IsZero() && c.Resources.Limits.Cpu().IsZero() {
+		r.CpuShares = int64(cgroup.Shares(0)) // the pod's limit is no request of this container's
 	}
-	r := m.linuxResources(c.Resources.Requests, limits)
 	r.OomScoreAdj = m.oomScore(pod, c)
 	if m.swap {
 		r.MemorySwapLimitInBytes = r.MemoryLimitInBytes // containers do not swap

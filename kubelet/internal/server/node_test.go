@@ -16,6 +16,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 	"go.uber.org/zap"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -71,6 +73,16 @@ func (n *oneNode) ListContainers(_ context.Context, filter *runtimeapi.Container
 		return nil, nil
 	}
 	return []*runtimeapi.Container{{Id: "id-1", Labels: n.labels(), Image: &runtimeapi.ImageSpec{Image: "img"}}}, nil
+}
+
+// checkpoints is where archives go.
+func (n *oneNode) checkpoints() string { return filepath.Join(filepath.Dir(n.logPath), "checkpoints") }
+
+func (n *oneNode) CheckpointContainer(_ context.Context, id, path string, timeout time.Duration) error {
+	if timeout == 0 {
+		return &cri.Error{Verb: "CheckpointContainer", ID: id, Err: status.Error(codes.Unimplemented, "unknown method CheckpointContainer")}
+	}
+	return os.WriteFile(path, []byte(timeout.String()), 0o600)
 }
 
 func (n *oneNode) ListPodSandbox(context.Context, *runtimeapi.PodSandboxFilter) ([]*runtimeapi.PodSandbox, error) {
@@ -173,7 +185,7 @@ func newServer(t *testing.T, n *oneNode, accept auth.Authentication) *Server {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	flags.String("node-name", "node-1", "")
 	s, err := New(Config{
-		Pages: daemon.Pages{Flags: flags}, NodeLogs: filepath.Dir(n.logPath),
+		Pages: daemon.Pages{Flags: flags}, NodeLogs: filepath.Dir(n.logPath), Checkpoints: n.checkpoints(),
 		ProbeMetrics: ofProbes, Capacity: func() corev1.ResourceList { return corev1.ResourceList{"memory": resource.MustParse("1Ki")} },
 		NodeName:      "node-1",
 		Authenticator: auth.NewAuthenticator(accept, nil, clock.RealClock{}), Authorizer: auth.AlwaysAllow(),
@@ -202,11 +214,15 @@ func get(t *testing.T, server *httptest.Server, path string) (int, string) {
 	return do(t, server, http.MethodGet, path)
 }
 
-func do(t *testing.T, server *httptest.Server, method, path string) (int, string) {
+// do makes a request with these headers, each a name and a value.
+func do(t *testing.T, server *httptest.Server, method, path string, headers ...string) (int, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, nil)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
 	}
 	resp, err := server.Client().Do(request)
 	if err != nil {

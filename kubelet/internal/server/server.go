@@ -45,6 +45,7 @@ type Runtime interface {
 	Exec(ctx context.Context, request *runtimeapi.ExecRequest) (string, error)
 	Attach(ctx context.Context, request *runtimeapi.AttachRequest) (string, error)
 	PortForward(ctx context.Context, request *runtimeapi.PortForwardRequest) (string, error)
+	CheckpointContainer(ctx context.Context, id, path string, timeout time.Duration) error
 }
 
 // Config is what a Server is made of.
@@ -65,6 +66,8 @@ type Config struct {
 	// NodeLogs is the directory whose files are read at /logs/; "" where that is not
 	// wanted.
 	NodeLogs string
+	// Checkpoints is the directory that archives of containers are written to.
+	Checkpoints string
 	// Log is changed at /debug/flags/v; nil where that is not wanted.
 	Log *daemon.LogOptions
 	// Profiling serves the Go runtime's profiles.
@@ -135,6 +138,7 @@ func (s *Server) routes(e *gin.Engine) {
 			e.GET("/"+endpoint, gin.WrapH(s.Health))
 			e.GET("/"+endpoint+"/:check", gin.WrapH(s.Health))
 		}
+		e.GET(daemon.SLIsPath, gin.WrapH(s.Health.SLIs()))
 	}
 	s.tellOf(e)
 	e.GET("/logs/*file", s.nodeLogs())
@@ -155,6 +159,7 @@ func (s *Server) routes(e *gin.Engine) {
 		e.Handle(method, "/portForward/:namespace/:pod", s.portForward)
 		e.Handle(method, "/portForward/:namespace/:pod/:uid", s.portForward)
 	}
+	e.POST("/checkpoint/:namespace/:pod/:container", s.checkpoint)
 	e.POST("/run/:namespace/:pod/:container", s.run)
 	e.POST("/run/:namespace/:pod/:container/:last", s.run)
 }

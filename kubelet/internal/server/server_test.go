@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -105,6 +106,11 @@ func TestAnswers(t *testing.T) {
 		{"GET", "/metrics/resource", 200, `container_start_time_seconds{container="c",namespace="ns",pod="p"} 1700000000` + "\n"},
 		{"GET", "/metrics/resource", 200, `pod_swap_usage_bytes{namespace="ns",pod="p"} 512 1000`},
 		{"GET", "/metrics/resource", 200, "node_swap_usage_bytes 3 7000\n"},
+		{"GET", "/metrics/slis", 200, `kubernetes_healthcheck{name="ping",type="healthz"} 1`},
+		{"POST", "/checkpoint/ns/p/c", 500, "checkpointing of ns/p/c failed (rpc error: code = Unimplemented desc = unknown method CheckpointContainer)"},
+		{"POST", "/checkpoint/ns/p/c?timeout=5", 200, `{"items":["` + n.checkpoints() + `/checkpoint-p_ns-c-`},
+		{"POST", "/checkpoint/ns/p/c?timeout=x", 400, "cannot parse value of timeout parameter"},
+		{"POST", "/checkpoint/ns/p/none", 404, `container "none" not found in pod "p"`},
 		{"POST", "/run/ns/p/c?cmd=echo&cmd=hi", 200, "echo hi"},
 		{"POST", "/run/ns/p/c?cmd=false", 500, "exited with code 1: no"},
 		{"POST", "/run/ns/p/c", 400, "cmd"},
@@ -129,6 +135,12 @@ func TestAnswers(t *testing.T) {
 		if code != c.code || !strings.Contains(body, c.want) {
 			t.Errorf("%s %s: %d %q, want %d %q", c.method, c.path, code, body, c.code, c.want)
 		}
+	}
+	archives, err := filepath.Glob(n.checkpoints() + "/*.tar")
+	if err != nil || len(archives) != 1 {
+		t.Errorf("archives %q, %v", archives, err)
+	} else if text, err := os.ReadFile(archives[0]); err != nil || string(text) != "5s" {
+		t.Errorf("%s: %q, %v", archives[0], text, err)
 	}
 	n.mu.Lock()
 	n.running = false
@@ -287,8 +299,10 @@ func TestStreamsPassThrough(t *testing.T) {
 	}
 	runtime.Close()
 	s.Authenticator = auth.NewAuthenticator(auth.Authentication{Anonymous: true}, nil, clock.RealClock{})
-	if code, body := do(t, server, "POST", "/exec/ns/p/c?command=sh&output=1"); code != http.StatusBadGateway || !strings.Contains(body, "streaming server") {
-		t.Errorf("with the streaming server gone: %d %q", code, body)
+	for upgrade, want := range map[string]string{"SPDY/3.1": "502 the runtime's streaming server", "": "500 Upgrade request required"} {
+		if code, body := do(t, server, "POST", "/exec/ns/p/c?command=sh&output=1", "Connection", "Upgrade", "Upgrade", upgrade); !strings.HasPrefix(fmt.Sprint(code, " ", body), want) {
+			t.Errorf("with the streaming server gone, upgrading to %q: %d %q", upgrade, code, body)
+		}
 	}
 }
 

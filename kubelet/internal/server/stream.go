@@ -11,6 +11,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 	"go.uber.org/zap"
+	"golang.org/x/net/http/httpguts"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	kubelettypes "k8s.io/kubelet/pkg/types"
 
@@ -199,6 +200,10 @@ func (s *Server) stream(c *gin.Context) func(address string, err error) {
 		target, err := url.Parse(address)
 		if err != nil || target.Host == "" {
 			s.refuse(c, http.StatusInternalServerError, fmt.Errorf("the runtime's streaming address %q can't be used", address))
+			return
+		}
+		if r := c.Request; r.Header.Get("Upgrade") == "" || !httpguts.HeaderValuesContainsToken(r.Header.Values("Connection"), "upgrade") {
+			s.refuse(c, http.StatusInternalServerError, errors.New("Upgrade request required"))
 			return
 		}
 		proxy := &httputil.ReverseProxy{

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/resource"
 	"k8s.io/utils/ptr"
 
 	"kctl/kubelet/internal/podruntime"
@@ -36,21 +37,46 @@ func containerStatuses(in Input, containers []core.Container, previous []core.Co
 		status.Started = ptr.To(started(in, c, &status))
 		status.Ready = ready(in, c, &status, init)
 		status.VolumeMounts = volumeMounts(in, c)
-		setResources(in, &status)
+		setResources(in, &status, old)
 		statuses[i] = status
 	}
 	return statuses
 }
 
-// setResources says what a running container was granted and has.
-func setResources(in Input, status *core.ContainerStatus) {
-	if in.Resources == nil || status.State.Running == nil {
+// setResources says what a container, once there is one, was granted and has.
+func setResources(in Input, status, old *core.ContainerStatus) {
+	if in.Resources == nil || status.ContainerID == "" {
 		return
 	}
 	if granted, actual, known := in.Resources(status.Name); known {
 		status.AllocatedResources = granted.Requests.DeepCopy()
 		status.Resources = actual.DeepCopy()
+	} else if old != nil {
+		status.AllocatedResources, status.Resources = old.AllocatedResources, old.Resources
 	}
+}
+
+// setPodResources says what the pod as a whole was granted and has (KEP-5419): what
+// it asks for as a whole, or else its containers together, and its overhead.
+func setPodResources(in Input, status *core.PodStatus) {
+	if in.PodResources == nil {
+		return
+	}
+	if granted, actual, known := in.PodResources(); known {
+		status.AllocatedResources = nonEmpty(resource.PodRequests(granted, resource.PodResourcesOptions{}))
+		status.Resources = &corev1.ResourceRequirements{
+			Requests: nonEmpty(resource.PodRequests(actual, resource.PodResourcesOptions{})),
+			Limits:   nonEmpty(resource.PodLimits(actual, resource.PodResourcesOptions{})),
+		}
+	}
+}
+
+// nonEmpty is nil for a list with nothing in it: that is what comes back from the API.
+func nonEmpty(list corev1.ResourceList) corev1.ResourceList {
+	if len(list) == 0 {
+		return nil
+	}
+	return list
 }
 
 func find(statuses []core.ContainerStatus, name string) *core.ContainerStatus {

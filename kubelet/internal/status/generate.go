@@ -28,6 +28,8 @@ type Input struct {
 	Started func(container string, id podruntime.ContainerID) bool
 	// Resources are what a container was granted and what it runs with.
 	Resources func(container string) (granted, actual corev1.ResourceRequirements, known bool)
+	// PodResources are the pod as it was granted and as it runs. May be nil.
+	PodResources func() (granted, actual *core.Pod, known bool)
 	// Resize says what of a change of resources is not done, as the conditions
 	// PodResizePending and PodResizeInProgress; their times don't matter.
 	Resize []core.PodCondition
@@ -50,6 +52,7 @@ func Generate(in Input) core.PodStatus {
 	}
 	status.ObservedGeneration = in.Pod.Generation
 	setAddresses(&status, in)
+	setPodResources(in, &status)
 
 	spec := &in.Pod.Spec
 	status.InitContainerStatuses = containerStatuses(in, spec.InitContainers, in.Previous.InitContainerStatuses, true)

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	k8sresource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -207,6 +208,53 @@ func TestProbesDecideReadiness(t *testing.T) {
 	if a.Ready || !*a.Started || b.Ready || *b.Started {
 		t.Errorf("a ready=%v started=%v, b ready=%v started=%v", a.Ready, *a.Started, b.Ready, *b.Started)
 	}
+}
+
+// What the pod and its containers were granted is told, and what they have: of
+// containers, once there is one.
+func TestWhatWasGranted(t *testing.T) {
+	list := func(cpu string) corev1.ResourceList {
+		return corev1.ResourceList{corev1.ResourceCPU: k8sresource.MustParse(cpu)}
+	}
+	sized := func(a string) *core.Pod {
+		pod := testPod(corev1.RestartPolicyAlways, "i", "a b")
+		pod.Spec.InitContainers[0].Resources.Requests = list("10m")
+		pod.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: list(a), Limits: list(a)}
+		pod.Spec.Overhead = list("5m")
+		return pod
+	}
+	granted, actual := sized("200m"), sized("100m")
+	in := Input{Pod: granted, Previous: &core.PodStatus{}, Runtime: runtimeOf("a=running i=exit0"), Ready: yes, Started: yes, Now: now}
+	in.Resources = func(name string) (corev1.ResourceRequirements, corev1.ResourceRequirements, bool) {
+		if name == "i" {
+			return granted.Spec.InitContainers[0].Resources, actual.Spec.InitContainers[0].Resources, true
+		}
+		return granted.Spec.Containers[0].Resources, actual.Spec.Containers[0].Resources, true
+	}
+	in.PodResources = func() (*core.Pod, *core.Pod, bool) { return granted, actual, true }
+	tell := func(allocated corev1.ResourceList, has *corev1.ResourceRequirements) string {
+		if has == nil {
+			return "unknown"
+		}
+		return fmt.Sprintf("%s of %s up to %s", has.Requests.Cpu(), allocated.Cpu(), has.Limits.Cpu())
+	}
+	check := func(when string, status core.PodStatus) {
+		t.Helper()
+		got := []string{tell(status.AllocatedResources, status.Resources)}
+		for _, s := range append(status.InitContainerStatuses, status.ContainerStatuses...) {
+			got = append(got, s.Name+": "+tell(s.AllocatedResources, s.Resources))
+		}
+		want := "105m of 205m up to 105m, i: 10m of 10m up to 0, a: 100m of 200m up to 100m, b: unknown"
+		if text := strings.Join(got, ", "); text != want {
+			t.Errorf("%s: %s, want %s", when, text, want)
+		}
+	}
+	status := Generate(in)
+	check("while it runs", status)
+	in.Previous, in.Terminal = &status, true // by a kubelet that does not know it
+	in.Resources = func(string) (g, a corev1.ResourceRequirements, known bool) { return g, a, false }
+	in.PodResources = func() (*core.Pod, *core.Pod, bool) { return nil, nil, false }
+	check("in the end", Generate(in))
 }
 
 func TestWhoRunsAndWhatIsMounted(t *testing.T) {

@@ -1,0 +1,67 @@
+package cgroup
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/opencontainers/cgroups"
+	"github.com/opencontainers/cgroups/fscommon"
+
+	"kctl/proto/core"
+)
+
+// MemoryInUse refuses a limit of memory below what is used, both in bytes: the kernel
+// would refuse it too (cgroup v1), or end processes for it (cgroup v2).
+func MemoryInUse(limit, used int64) error {
+	if used > limit {
+		return fmt.Errorf("attempting to set a memory limit (%d) below current usage (%d)", limit, used)
+	}
+	return nil
+}
+
+// Settle gives the pod's group what the pod is to have, once its containers have
+// it: after Widen. A memory limit that was higher before, or was none, has to leave
+// room for what the pod uses by now.
+func (m *Manager) Settle(pod, before *core.Pod) error {
+	if m.PerQOS {
+		_, limit := podLimits(pod)
+		if _, was := podLimits(before); limit > 0 && (was == 0 || limit < was) {
+			used, err := m.memoryUsed(pod)
+			if err != nil {
+				return fmt.Errorf("control group of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+			}
+			if err := MemoryInUse(limit, used); err != nil {
+				return err
+			}
+		}
+	}
+	return m.Create(pod)
+}
+
+// memoryUsed is what a pod's group has of memory, in bytes, without what the kernel
+// takes back first: files that nobody has read lately.
+func (m *Manager) memoryUsed(pod *core.Pod) (int64, error) {
+	name, inactive := "memory.usage_in_bytes", "total_inactive_file"
+	if cgroups.IsCgroup2UnifiedMode() {
+		name, inactive = "memory.current", "inactive_file"
+	}
+	g, err := m.group(podGroup(pod), nil)
+	if err != nil {
+		return 0, err
+	}
+	dir := g.Path("memory")
+	text, err := cgroups.ReadFile(dir, name)
+	if err != nil {
+		return 0, fmt.Errorf("asking how much memory is used: %w", err)
+	}
+	used, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("asking how much memory is used: %s: %w", name, err)
+	}
+	files, err := fscommon.GetValueByKey(dir, "memory.stat", inactive)
+	if err != nil {
+		return 0, fmt.Errorf("asking how much memory is used: %w", err)
+	}
+	return max(0, used-int64(files)), nil
+}
