@@ -84,11 +84,12 @@ func TestWatchdogPingsWhileAlive(t *testing.T) {
 		}
 		return nil
 	}, Livez)
+	health.Add("elsewhere", func(context.Context) error { return errors.New("a new start does not mend it") }, Livez)
 	clock := testclock.NewFakeClock(time.Now())
 	core, logs := observer.New(zap.ErrorLevel)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- Watchdog(ctx, health, clock, zap.New(core)) }()
+	go func() { done <- Watchdog(ctx, health, clock, zap.New(core), "elsewhere") }()
 	next := func() {
 		for !clock.HasWaiters() {
 			time.Sleep(time.Millisecond)

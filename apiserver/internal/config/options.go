@@ -79,6 +79,7 @@ type Options struct {
 	ShutdownDelay     time.Duration
 	EventTTL          time.Duration
 	EtcdCheckTimeout  time.Duration
+	LivezGrace        time.Duration
 
 	KubeletClientCertificate     string
 	KubeletClientKey             string
@@ -199,6 +200,7 @@ func (o *Options) addStorage(fs *pflag.FlagSet) {
 	fs.StringVar(&o.EtcdCAFile, "etcd-cafile", o.EtcdCAFile, "authority of etcd's certificates")
 	fs.StringVar(&o.EtcdCertFile, "etcd-certfile", o.EtcdCertFile, "client certificate to show to etcd")
 	fs.StringVar(&o.EtcdKeyFile, "etcd-keyfile", o.EtcdKeyFile, "key of --etcd-certfile")
+	fs.DurationVar(&o.LivezGrace, "livez-grace-period", o.LivezGrace, "how long after the start /livez takes it that what is done then will be done")
 	fs.DurationVar(&o.EtcdCheckTimeout, "etcd-healthcheck-timeout", o.EtcdCheckTimeout, "how long etcd may take to answer before it counts as ill")
 	fs.DurationVar(&o.EtcdCheckTimeout, "etcd-readycheck-timeout", o.EtcdCheckTimeout, "the same as --etcd-healthcheck-timeout")
 	fs.DurationVar(&o.EventTTL, "event-ttl", o.EventTTL, "how long events are kept")

@@ -21,7 +21,6 @@ var unused = []daemon.Unused{
 	{Flag: "etcd-count-metric-poll-period", Why: asked},
 	{Flag: "etcd-db-metric-poll-interval", Why: asked},
 	{Flag: "lease-reuse-duration-seconds", Why: "events share a lease for a twentieth of --event-ttl, a minute at most"},
-	{Flag: "livez-grace-period", Why: "/livez does not wait for the start"},
 	{Flag: "shutdown-watch-termination-grace-period", Why: "watches are ended when the others have been told to go elsewhere, after --shutdown-delay-duration"},
 	{Flag: "storage-initialization-timeout", Why: "the start waits for etcd until it is told to stop"},
 	{Flag: "storage-backend", Values: []string{"etcd3", ""}},

@@ -75,6 +75,7 @@ func (o *Options) validateServing() error {
 		{"--request-timeout", int64(o.RequestTimeout), 1},
 		{"--shutdown-delay-duration", int64(o.ShutdownDelay), 0},
 		{"--event-ttl", int64(o.EventTTL), 1},
+		{"--livez-grace-period", int64(o.LivezGrace), 0},
 		{"--etcd-healthcheck-timeout", int64(o.EtcdCheckTimeout), 1},
 		{"--kubelet-timeout", int64(o.KubeletTimeout), 1},
 		{"--min-request-timeout", int64(o.MinRequestTimeout), 1},

@@ -65,6 +65,7 @@ func TestAnswers(t *testing.T) {
 		{"all paths", "GET", "/", "", 200, []string{`"/apis/"`, `"/healthz/poststarthook/crd-informer-synced"`, `"/readyz/etcd-readiness"`}},
 		{"a check", "GET", "/healthz/poststarthook/bootstrap-controller", "", 200, []string{"ok"}},
 		{"checks of readiness", "GET", "/readyz?verbose", "", 200, []string{"[+]log ok", "[+]poststarthook/scheduling/bootstrap-system-priority-classes ok", "[+]autoregister-completion ok"}},
+		{"checks of life", "GET", "/livez?verbose", "", 200, []string{"[+]etcd ok", "[+]poststarthook/bootstrap-controller ok", "[+]autoregister-completion ok", "-etcd-readiness"}},
 		{"a document that is put", "PUT", "/version", "", 405, []string{"the server does not allow this method on the requested resource"}},
 		{"health by its head", "HEAD", "/healthz", "", 200, nil},
 

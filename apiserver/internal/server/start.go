@@ -97,6 +97,9 @@ var (
 	}
 )
 
+// etcdCheck is whether etcd answers.
+const etcdCheck = "etcd"
+
 // watchHealth adds the server's checks, under upstream's names where it has
 // the same.
 func (s *Server) watchHealth() {
@@ -112,15 +115,21 @@ func (s *Server) watchHealth() {
 		}
 	}
 	shutdown := errors.New("the server is shutting down")
-	s.health.Add("log", func(context.Context) error { return nil }, daemon.Healthz, daemon.Livez, daemon.Readyz)
-	s.health.Add("etcd", s.backend.check)
+	everywhere := []string{daemon.Healthz, daemon.Livez, daemon.Readyz}
+	s.health.Add("log", func(context.Context) error { return nil }, everywhere...)
+	s.health.Add(etcdCheck, s.backend.check, everywhere...)
 	s.health.Add("etcd-readiness", s.backend.check, daemon.Readyz)
 	s.health.Add("storage", func(context.Context) error { return s.resources.Ready() }, daemon.Readyz)
+	addHook := func(name string, done <-chan struct{}) {
+		finished := closed(done, "not finished")
+		s.health.Add(name, finished, daemon.Healthz, daemon.Readyz)
+		s.health.Add(name, s.inTime(finished), daemon.Livez)
+	}
 	for _, hook := range storedHooks {
-		s.health.Add("poststarthook/"+hook, closed(s.bootstrapped, "not finished"), daemon.Healthz, daemon.Readyz)
+		addHook("poststarthook/"+hook, s.bootstrapped)
 	}
 	for _, hook := range followedHooks {
-		s.health.Add(hook, closed(s.ready, "not finished"), daemon.Healthz, daemon.Readyz)
+		addHook(hook, s.ready)
 	}
 	s.health.Add("informer-sync", closed(s.ready, "roles and pods have not been read yet"), daemon.Readyz)
 	s.health.Add("shutdown", func(context.Context) error {
@@ -131,6 +140,18 @@ func (s *Server) watchHealth() {
 			return nil
 		}
 	}, daemon.Readyz)
+}
+
+// inTime is a check that holds for the time that a start may take, whatever it
+// says (--livez-grace-period).
+func (s *Server) inTime(check func(context.Context) error) func(context.Context) error {
+	end := s.clock.Now().Add(s.options.LivezGrace)
+	return func(ctx context.Context) error {
+		if s.clock.Now().Before(end) {
+			return nil
+		}
+		return check(ctx)
+	}
 }
 
 // traceChange notes when pods come by on the watch: new ones, and those that

@@ -90,5 +90,6 @@ func isCertificateProblem(err error) bool {
 
 // watchdog tells the service manager that the server is alive.
 func (s *Server) watchdog(ctx context.Context) error {
-	return daemon.Watchdog(ctx, s.health, s.clock, s.logger)
+	// An etcd that is silent does not come back by our being started again.
+	return daemon.Watchdog(ctx, s.health, s.clock, s.logger, etcdCheck)
 }
