@@ -19,6 +19,7 @@ import (
 const (
 	busyRoom     = 64 << 20
 	restRoom     = 32 << 20
+	busyShare    = 5                // a busy server that holds much has less room, by this part of it
 	busyInterval = time.Second      // collections closer to each other than that are of a busy server
 	quietAfter   = 10 * time.Second // without a collection, the busy time is over
 	restPercent  = 100              // Go's own
@@ -89,7 +90,7 @@ func (c *collector) adapt() {
 func pace(busy bool, live uint64) int {
 	room, most := restRoom, restPercent
 	if busy {
-		room, most = busyRoom, mostPercent
+		room, most = max(restRoom, busyRoom-int(live/busyShare)), mostPercent
 	}
 	return min(most, max(largePercent, int(uint64(room)*100/max(live, 1))))
 }

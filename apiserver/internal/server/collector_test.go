@@ -11,8 +11,9 @@ func TestPace(t *testing.T) {
 		{false, 10 << 20, restPercent},
 		{false, 64 << 20, 50},
 		{false, 1 << 30, largePercent},
-		{true, 32 << 20, 200},
-		{true, 80 << 20, 80},
+		{true, 40 << 20, 140},
+		{true, 80 << 20, 60},
+		{true, 128 << 20, 30},
 		{true, 1 << 30, largePercent},
 		{true, 0, mostPercent},
 	} {
