@@ -78,15 +78,11 @@ func New(config Config) (*Elector, error) {
 	setDefault(&config.LeaseDuration, DefaultLeaseDuration)
 	setDefault(&config.RenewDeadline, DefaultRenewDeadline)
 	setDefault(&config.RetryPeriod, DefaultRetryPeriod)
-	switch {
-	case config.Identity == "" || config.Namespace == "" || config.Name == "":
+	if config.Identity == "" || config.Namespace == "" || config.Name == "" {
 		return nil, errors.New("leader election: identity, lease namespace and lease name are needed")
-	case config.LeaseDuration <= config.RenewDeadline:
-		return nil, fmt.Errorf("leader election: lease duration %s must be longer than renew deadline %s", config.LeaseDuration, config.RenewDeadline)
-	case float64(config.RenewDeadline) <= retryJitter*float64(config.RetryPeriod):
-		return nil, fmt.Errorf("leader election: renew deadline %s must be longer than %.1f times the retry period %s", config.RenewDeadline, retryJitter, config.RetryPeriod)
-	case config.LeaseDuration < time.Second || config.RetryPeriod <= 0:
-		return nil, errors.New("leader election: lease duration must be a second at least, and the retry period positive")
+	}
+	if err := CheckTimes(config.LeaseDuration, config.RenewDeadline, config.RetryPeriod); err != nil {
+		return nil, fmt.Errorf("leader election: %w", err)
 	}
 	e := &Elector{config: config, leases: config.Leases}
 	if e.leases == nil && config.Client != nil {
@@ -94,6 +90,22 @@ func New(config Config) (*Elector, error) {
 	}
 	e.holder.Store("")
 	return e, nil
+}
+
+// CheckTimes tells whether an election can go well with these times. Errors begin
+// with the field of a LeaderElectionConfiguration that they are about.
+func CheckTimes(leaseDuration, renewDeadline, retryPeriod time.Duration) error {
+	switch {
+	case retryPeriod <= 0:
+		return fmt.Errorf("retryPeriod: %s is not positive", retryPeriod)
+	case float64(renewDeadline) <= retryJitter*float64(retryPeriod):
+		return fmt.Errorf("renewDeadline: %s must be longer than %.1f times the retryPeriod, %s", renewDeadline, retryJitter, retryPeriod)
+	case leaseDuration <= renewDeadline:
+		return fmt.Errorf("leaseDuration: %s must be longer than the renewDeadline, %s", leaseDuration, renewDeadline)
+	case leaseDuration < time.Second:
+		return fmt.Errorf("leaseDuration: %s is less than a second", leaseDuration)
+	}
+	return nil
 }
 
 func setDefault(d *time.Duration, value time.Duration) {

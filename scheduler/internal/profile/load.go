@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kctl/proto/core"
+	"kctl/proto/leader"
 )
 
 // Configuration is a KubeSchedulerConfiguration with its defaults filled in.
@@ -129,6 +130,9 @@ func complete(file *configv1.KubeSchedulerConfiguration) (*Configuration, error)
 		return nil, fmt.Errorf("percentageOfNodesToScore: %d is not within 0 and 100", *share)
 	}
 	defaultElection(&c.LeaderElection)
+	if err := electionError(&c.LeaderElection); err != nil {
+		return nil, err
+	}
 	if len(c.Profiles) == 0 {
 		c.Profiles = []configv1.KubeSchedulerProfile{{}}
 	}
@@ -202,19 +206,31 @@ func notes(client componentbaseconfig.ClientConnectionConfiguration) []string {
 	return notes
 }
 
+// electionError is about times of which no election can go well. Flags can win over
+// them later, and are checked then.
+func electionError(e *componentbaseconfig.LeaderElectionConfiguration) error {
+	if !*e.LeaderElect {
+		return nil
+	}
+	if err := leader.CheckTimes(e.LeaseDuration.Duration, e.RenewDeadline.Duration, e.RetryPeriod.Duration); err != nil {
+		return fmt.Errorf("leaderElection.%w", err)
+	}
+	return nil
+}
+
 func defaultElection(e *componentbaseconfig.LeaderElectionConfiguration) {
 	if e.LeaderElect == nil {
 		elect := true
 		e.LeaderElect = &elect
 	}
 	if e.LeaseDuration.Duration == 0 {
-		e.LeaseDuration.Duration = 15 * time.Second
+		e.LeaseDuration.Duration = leader.DefaultLeaseDuration
 	}
 	if e.RenewDeadline.Duration == 0 {
-		e.RenewDeadline.Duration = 10 * time.Second
+		e.RenewDeadline.Duration = leader.DefaultRenewDeadline
 	}
 	if e.RetryPeriod.Duration == 0 {
-		e.RetryPeriod.Duration = 2 * time.Second
+		e.RetryPeriod.Duration = leader.DefaultRetryPeriod
 	}
 	if e.ResourceLock == "" {
 		e.ResourceLock = "leases"

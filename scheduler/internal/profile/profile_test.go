@@ -238,6 +238,14 @@ func TestErrorsNameTheLine(t *testing.T) {
 		"line 4: leaderElection.resourceLock": header + `leaderElection:
   resourceLock: endpoints
 `,
+		"line 4: leaderElection.renewDeadline: 20s must be longer than 1.2 times the retryPeriod": header + `leaderElection:
+  renewDeadline: 20s
+  retryPeriod: 20s
+`,
+		"line 5: leaderElection.leaseDuration: 5s must be longer": header + `leaderElection:
+  leaderElect: true
+  leaseDuration: 5s
+`,
 		"line 3: podInitialBackoffSeconds": header + "podInitialBackoffSeconds: -1\n",
 		"line 8: profile a: plugins.filter.enabled: unknown plugin": header + `profiles:
 - schedulerName: a
