@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -115,6 +117,7 @@ func TestThreeHundredPods(t *testing.T) {
 	if len(addresses) != pods {
 		t.Errorf("%d addresses for %d pods", len(addresses), pods)
 	}
+	b.timeEnds(pods / 3)
 	one := hollowPod("one-too-many", nil)
 	b.create(one)
 	if status := b.waitPhase("one-too-many", corev1.PodFailed).Status; status.Reason != "OutOfpods" {
@@ -129,4 +132,23 @@ func TestThreeHundredPods(t *testing.T) {
 		b.api.wait(name+" to be gone", func() bool { return b.api.pod(name) == nil })
 	}
 	b.waitEmpty()
+}
+
+// timeEnds prints how long it takes until the API hears of a container's end, one
+// after the other, beside all others that run.
+func (b *bed) timeEnds(pods int) {
+	b.t.Helper()
+	var took []time.Duration
+	for i := range pods {
+		name := fmt.Sprintf("many-%d", i)
+		_, id, _ := strings.Cut(b.api.pod(name).Status.ContainerStatuses[0].ContainerID, "://")
+		start := time.Now()
+		if err := b.kubelet.cri.StopContainer(b.t.Context(), id, 0); err != nil {
+			b.t.Fatal(err)
+		}
+		b.api.wait(name+" to have ended", func() bool { return b.api.pod(name).Status.ContainerStatuses[0].State.Terminated != nil })
+		took = append(took, time.Since(start))
+	}
+	slices.Sort(took)
+	b.t.Logf("the API heard of an end after %v (p50), %v (p99)", took[len(took)/2], took[len(took)*99/100])
 }

@@ -20,7 +20,7 @@ import (
 )
 
 // newHollowBed is a hollow kubelet beside an API in memory; configure may be nil.
-func newHollowBed(t *testing.T, configure func(*config.Config)) (*bed, *simulated.Runtime) {
+func newHollowBed(t *testing.T, configure func(*config.Config), change ...func(*simulated.Options)) (*bed, *simulated.Runtime) {
 	b := &bed{t: t, api: newTestAPI(t)}
 	dir := t.TempDir()
 	b.config = config.New()
@@ -36,7 +36,11 @@ func newHollowBed(t *testing.T, configure func(*config.Config)) (*bed, *simulate
 	if b.client, err = rest.New(cfg); err != nil {
 		t.Fatal(err)
 	}
-	runtime := simulated.New(simulated.Options{Clock: clock.RealClock{}})
+	options := simulated.Options{Clock: clock.RealClock{}}
+	for _, f := range change {
+		f(&options)
+	}
+	runtime := simulated.New(options)
 	ctx, cancel := context.WithCancel(context.Background())
 	registry := prometheus.NewRegistry()
 	k, err := NewHollow(ctx, b.config, Hollow{Runtime: runtime, Machine: node.Machine{CPUs: 8, Memory: 32 << 30, EphemeralStorage: 1 << 40}},

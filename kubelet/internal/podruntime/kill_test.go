@@ -174,6 +174,32 @@ func TestFailedPostStartEndsTheContainer(t *testing.T) {
 	}
 }
 
+// A hook that hangs holds its own pod only, and that until it is to end.
+func TestHangingPostStartEndsWithThePod(t *testing.T) {
+	b := newBed(t)
+	c := shell("main", forever)
+	c.Lifecycle = &corev1.Lifecycle{PostStart: exec("sleep 1000")}
+	pod := newPod("hangs", c)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan SyncResult, 1)
+	go func() { done <- b.SyncPod(ctx, pod, &PodStatus{UID: pod.UID}, SyncOptions{}) }()
+	b.untilEvent(t, "Started spec.containers{main}")
+	cancel()
+	if r := <-done; r.Err == nil || len(r.Status.Running()) > 0 {
+		t.Errorf("Err = %v, %s", r.Err, show(r.Status))
+	}
+	ended := b.status(t, pod)
+	if err := b.KillPod(t.Context(), pod, ended.RunningPod(b.Name()), nil); err != nil {
+		t.Fatal(err)
+	}
+	if main := b.status(t, pod).Container("main"); main.State != StateExited {
+		t.Errorf("main is %+v", main)
+	}
+	if !b.events.has("FailedPostStartHook spec.containers{main}: PostStartHook failed: ") {
+		t.Error("no event tells of the hook")
+	}
+}
+
 func TestMessageFromLogs(t *testing.T) {
 	b := newBed(t)
 	c := shell("main", "for i in $(seq 100); do echo line $i; done; exit 1")

@@ -35,11 +35,17 @@ func (c connection) Invoke(ctx context.Context, method string, request, reply an
 			if err := ctx.Err(); err != nil {
 				return status.FromContextError(err).Err()
 			}
-			answer, err := service.Methods[i].Handler(c.runtime, ctx, func(into any) error { return transfer(into, request) }, nil)
-			if err != nil {
-				return status.Convert(err).Err()
+			call := func() error {
+				answer, err := service.Methods[i].Handler(c.runtime, ctx, func(into any) error { return transfer(into, request) }, nil)
+				if err != nil {
+					return status.Convert(err).Err()
+				}
+				return transfer(reply, answer)
 			}
-			return transfer(reply, answer)
+			if fault := c.runtime.Fault; fault != nil {
+				return fault(ctx, service.Methods[i].MethodName, call)
+			}
+			return call()
 		}
 	}
 	return status.Errorf(codes.Unimplemented, "unknown method %s", method)

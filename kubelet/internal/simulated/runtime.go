@@ -33,6 +33,10 @@ type Options struct {
 	Handlers []string
 	// Root is the directory that image file systems are said to be in: "/" if not set.
 	Root string
+	// Fault, if set, stands between a Connection and the runtime, for tests of what
+	// callers do about a faulty one: it makes the call or not, and what it returns
+	// is what the caller hears. Only calls with one answer pass there.
+	Fault func(ctx context.Context, method string, call func() error) error
 }
 
 // Behaviour is what a container does once it runs.

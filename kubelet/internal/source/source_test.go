@@ -11,10 +11,12 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -178,6 +180,53 @@ func TestManifestDirectory(t *testing.T) {
 	}
 	if u := <-m.Updates(); u.Op != core.REMOVE || u.Pods[0].Name != "web-node-1" {
 		t.Errorf("%s %v", u.Op, u.Pods[0].Name)
+	}
+}
+
+// Whatever lies in the directory, each file is passed over with its reason, none
+// holds the others up, and the good one is taken.
+func TestHostileManifests(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	bomb := "a: &a [x,x,x,x,x,x,x,x,x]\n"
+	for i := range 9 {
+		bomb += fmt.Sprintf("%c: &%c [%s]\n", 'b'+i, 'b'+i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*%c,", 'a'+i), 9), ","))
+	}
+	huge, err := os.Create(at("huge.yaml"))
+	if err == nil {
+		err = errors.Join(huge.Truncate(maxManifest+1), huge.Close())
+	}
+	if err := errors.Join(err, syscall.Mkfifo(at("pipe.yaml"), 0o600), os.Mkdir(at("directory.yaml"), 0o700), os.Symlink("/dev/zero", at("endless.yaml")),
+		os.Symlink(at("round.yaml"), at("round.yaml")), os.Symlink("/etc/shadow", at("elsewhere.yaml")), os.Symlink(at("none"), at("nowhere.yaml"))); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"binary.yaml": "\x00\xff\xfe{", "bomb.yaml": bomb, "deep.json": strings.Repeat("[", 1<<20), "deep.yaml": strings.Repeat("- ", 1<<16) + "x",
+		"good.yaml": manifest, "zwice.yaml": manifest + "# the same pod in another file\n", ".hidden.yaml": "{",
+	} {
+		if err := os.WriteFile(at(name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := NewMux(clock.RealClock{}, zap.NewNop())
+	watched, logs := observer.New(zap.WarnLevel)
+	file := &File{Path: dir, NodeName: "n", Period: time.Hour, Clock: clock.RealClock{}, Logger: zap.New(watched)}
+	run(t, func(ctx context.Context) error { return file.Run(ctx, m) })
+	if u := <-m.Updates(); len(u.Pods) != 1 || u.Pods[0].Name != "web-n" {
+		t.Errorf("taken: %v", u.Pods)
+	}
+	why := map[string]string{}
+	for _, entry := range logs.FilterMessage("manifest ignored").All() {
+		fields := entry.ContextMap()
+		why[filepath.Base(fmt.Sprint(fields["file"]))] = fmt.Sprint(fields["error"])
+	}
+	for name, want := range map[string]string{
+		"huge.yaml": "larger than", "pipe.yaml": "not a regular file", "endless.yaml": "not a regular file", "round.yaml": "too many levels of symbolic links",
+		"elsewhere.yaml": "apiVersion", "binary.yaml": "YAML", "bomb.yaml": "", "deep.json": "", "deep.yaml": "",
+	} {
+		if reason, ignored := why[name]; !ignored || !strings.Contains(reason, want) || len(reason) > 1000 {
+			t.Errorf("%s: ignored %t, for %.200q, want %q", name, ignored, reason, want)
+		}
 	}
 }
 

@@ -1,0 +1,136 @@
+package kubelet
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/kubelet/internal/config"
+	"kctl/kubelet/internal/simulated"
+	"kctl/proto/core"
+)
+
+// faults are what a runtime does about every other call while there is trouble.
+type faults struct {
+	trouble atomic.Bool
+	done    [4]atomic.Int64 // of each kind
+}
+
+func (f *faults) call(ctx context.Context, _ string, call func() error) error {
+	kind := rand.IntN(2 * len(f.done))
+	if !f.trouble.Load() || kind >= len(f.done) {
+		return call()
+	}
+	defer f.done[kind].Add(1)
+	switch kind {
+	case 0:
+		return status.Error(codes.Unknown, "the runtime is confused")
+	case 1: // it is done, and nobody hears of it
+		if err := call(); err != nil {
+			return err
+		}
+		return status.Error(codes.Unavailable, "the answer was lost")
+	case 2: // it takes its time
+		select {
+		case <-time.After(100 * time.Millisecond):
+			return call()
+		case <-ctx.Done():
+		}
+	default: // it says nothing at all
+		<-ctx.Done()
+	}
+	return status.FromContextError(ctx.Err()).Err()
+}
+
+// had tells whether there was enough of each.
+func (f *faults) had(least int64) bool {
+	return !slices.ContainsFunc([]int{0, 1, 2, 3}, func(kind int) bool { return f.done[kind].Load() < least })
+}
+
+// A runtime that fails, forgets to answer, is slow or silent is told of in events,
+// and costs nothing else: once it is well pods run as they should, each in one
+// sandbox, and those that were deleted meanwhile are gone without a trace.
+func TestAFaultyRuntime(t *testing.T) {
+	if !long() {
+		t.Skip("skipped: waits for the kubelet's back-offs; set KCTL_LONG=1")
+	}
+	f := &faults{}
+	b, runtime := newHollowBed(t, func(c *config.Config) { c.RuntimeTimeout = 300 * time.Millisecond },
+		func(o *simulated.Options) { o.Fault = f.call })
+	const pods = 8
+	name := func(i int) string { return fmt.Sprintf("pod-%d", i) }
+	b.eventually("somebody to listen to the runtime", func() bool { return runtime.Listeners() == 1 })
+	for i := range pods / 2 { // some run before
+		b.create(hollowPod(name(i), nil))
+		b.waitPhase(name(i), corev1.PodRunning)
+	}
+	f.trouble.Store(true)
+	for i := pods / 2; i < pods; i++ {
+		b.create(hollowPod(name(i), nil))
+	}
+	for i := 0; i < pods; i += 3 {
+		b.deleteWithin(name(i), 1)
+	}
+	b.api.wait("events that tell of it", func() bool {
+		var events corev1.EventList
+		if err := b.client.Resource(core.Events, "default").List(t.Context(), &events); err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(events.Items, func(e core.Event) bool {
+			return e.Type == corev1.EventTypeWarning && strings.Contains(e.Message, "the runtime is confused")
+		})
+	})
+	b.eventually("trouble of each kind", func() bool { return f.had(3) })
+	f.trouble.Store(false)
+
+	for i := range pods {
+		if i%3 == 0 {
+			b.api.wait(name(i)+" to be gone", func() bool { return b.api.pod(name(i)) == nil })
+			continue
+		}
+		b.api.wait(name(i)+" to be ready", func() bool {
+			s := b.api.pod(name(i)).Status.ContainerStatuses
+			return len(s) == 1 && s[0].Ready
+		})
+	}
+	b.eventually("one sandbox and one container that runs for each pod", func() bool {
+		all, err := b.kubelet.runtime.Pods(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(all) == pods-(pods+2)/3 && !slices.ContainsFunc(b.sandboxes(), func(n int) bool { return n != 1 })
+	})
+	for i := range pods / 2 {
+		if pod := b.api.pod(name(i)); pod != nil && restarts(&pod.Status) != 0 {
+			t.Errorf("%s, which ran before, was restarted", pod.Name)
+		}
+	}
+}
+
+// sandboxes are how many that are ready each pod of the runtime has.
+func (b *bed) sandboxes() []int {
+	all, err := b.kubelet.cri.ListPodSandbox(b.t.Context(), nil)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	of := map[string]int{}
+	for _, s := range all {
+		if s.GetState() == 0 {
+			of[s.GetMetadata().GetUid()]++
+		}
+	}
+	var counts []int
+	for _, n := range of {
+		counts = append(counts, n)
+	}
+	return counts
+}
