@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +19,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -151,6 +153,9 @@ func (c *Client) Post(ctx context.Context, review []byte) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(response.Body, int64(c.options.MaxAnswer)+1))
 	switch {
 	case response.StatusCode < http.StatusOK || response.StatusCode >= http.StatusMultipleChoices:
+		if status := statusIn(body); status != nil {
+			return nil, &apierrors.StatusError{ErrStatus: *status}
+		}
 		return nil, apierrors.NewGenericServerResponse(response.StatusCode, http.MethodPost, schema.GroupResource{}, "", "unknown", 0, true)
 	case err != nil:
 		return nil, fmt.Errorf("read the response: %w", err)
@@ -160,4 +165,13 @@ func (c *Client) Post(ctx context.Context, review []byte) ([]byte, error) {
 		return nil, fmt.Errorf("0-length response with status code: %d and content type: %s", response.StatusCode, response.Header.Get("Content-Type"))
 	}
 	return body, nil
+}
+
+// statusIn is the failure that an answer tells of; nil where it is something else.
+func statusIn(body []byte) *metav1.Status {
+	var status metav1.Status
+	if json.Unmarshal(body, &status) != nil || status.Kind != "Status" || status.APIVersion != "v1" || status.Status != metav1.StatusFailure {
+		return nil
+	}
+	return &status
 }

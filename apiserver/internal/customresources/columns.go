@@ -26,7 +26,7 @@ func newColumns(wanted []apiextensionsv1.CustomResourceColumnDefinition) (*colum
 	c := &columns{definitions: []metav1.TableColumnDefinition{{Name: "Name", Type: "string", Format: "name", Description: nameText}}}
 	if len(wanted) == 0 {
 		wanted = []apiextensionsv1.CustomResourceColumnDefinition{{
-			Name: "Age", Type: "date", JSONPath: ".metadata.creationTimestamp", Description: "When the object was created.",
+			Name: "Age", Type: "date", JSONPath: ".metadata.creationTimestamp", Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"],
 		}}
 	}
 	for i := range wanted {

@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"kctl/apiserver/internal/callout"
 )
@@ -67,11 +71,11 @@ func (c *converter) convertAll(ctx context.Context, to *form, objects []*object)
 	defer cancel()
 	converted, err := c.hook.convert(ctx, to.apiVersion(), asked)
 	if err != nil {
-		return nil, apierrors.NewInternalError(fmt.Errorf("conversion webhook for %s failed: %w", asked[0].GroupVersionKind(), err))
+		return nil, apierrors.NewInternalError(fmt.Errorf("conversion webhook for %s %w", asked[0].GroupVersionKind(), err))
 	}
 	for j, i := range places {
-		if err := checkConverted(objects[i], converted[j], to); err != nil {
-			return nil, apierrors.NewInternalError(fmt.Errorf("conversion webhook for %s failed: %w", objects[i].GroupVersionKind(), err))
+		if err := checkConverted(j, objects[i], converted[j], to.apiVersion()); err != nil {
+			return nil, apierrors.NewInternalError(fmt.Errorf("conversion webhook for %s returned %w", objects[i].GroupVersionKind(), err))
 		}
 		to.normalize(converted[j])
 		out[i] = converted[j]
@@ -82,29 +86,27 @@ func (c *converter) convertAll(ctx context.Context, to *form, objects []*object)
 // conversionTime is how long a conversion may take; upstream's.
 const conversionTime = 30 * time.Second
 
-// checkConverted refuses an answer that is another object than the one asked
-// about. Of the metadata, labels and annotations are the webhook's to change.
-func checkConverted(from, to *object, want *form) error {
-	if to.GetAPIVersion() != want.apiVersion() || to.GetKind() != from.GetKind() {
-		return fmt.Errorf("invalid groupVersion or kind in the answer: %s", to.GroupVersionKind())
+// checkConverted refuses an answer, the i-th of its webhook, that is another
+// object than the one asked about. Of the metadata, labels and annotations are the
+// webhook's to change. The words are upstream's.
+func checkConverted(i int, from, to *object, want string) error {
+	if got := to.GetAPIVersion(); got != want {
+		return fmt.Errorf("invalid object at index %d: invalid groupVersion (expected %s, received %s)", i, want, got)
+	}
+	if got := to.GetKind(); got != from.GetKind() {
+		return fmt.Errorf("invalid object at index %d: invalid kind (expected %s, received %s)", i, from.GetKind(), got)
 	}
 	before, ok := from.Object["metadata"].(map[string]any)
 	if !ok {
-		return errors.New("the object has no metadata")
+		return errors.New("invalid metadata: the object has none")
 	}
-	after, ok := to.Object["metadata"].(map[string]any)
-	if !ok {
-		return errors.New("missing metadata in converted object")
-	}
-	for _, name := range []string{"name", "namespace", "uid"} {
-		if fmt.Sprint(before[name]) != fmt.Sprint(after[name]) {
-			return fmt.Errorf("must have the same %s: %v != %v", name, before[name], after[name])
+	after, _ := to.Object["metadata"].(map[string]any)
+	for _, field := range []struct{ name, words string }{{"name", "name"}, {"namespace", "namespace"}, {"uid", "UID"}} {
+		if was, is := shown(before[field.name]), shown(after[field.name]); was != is {
+			return fmt.Errorf("invalid object: must have the same %s: %s != %s", field.words, was, is)
 		}
 	}
-	meta := make(map[string]any, len(before))
-	for name, value := range before {
-		meta[name] = value
-	}
+	meta := maps.Clone(before)
 	for _, name := range []string{"labels", "annotations"} {
 		delete(meta, name)
 		if value, ok := after[name]; ok {
@@ -112,7 +114,20 @@ func checkConverted(from, to *object, want *form) error {
 		}
 	}
 	to.Object["metadata"] = meta
+	errs := metavalidation.ValidateLabels(to.GetLabels(), field.NewPath("metadata", "labels"))
+	errs = append(errs, apivalidation.ValidateAnnotations(to.GetAnnotations(), field.NewPath("metadata", "annotations"))...)
+	if len(errs) > 0 {
+		return fmt.Errorf("invalid metadata: %w", errs.ToAggregate())
+	}
 	return nil
+}
+
+// shown is a value as messages show it; nothing is shown where there is none.
+func shown(value any) string {
+	if value == nil {
+		return ""
+	}
+	return fmt.Sprint(value)
 }
 
 func asStatus(err error, into *apierrors.APIStatus) bool { return errors.As(err, into) }

@@ -33,14 +33,14 @@ func newWebhook(d *definition, services callout.Services) *webhook {
 		URL: hook.ClientConfig.URL, Service: (*admissionregistrationv1.ServiceReference)(hook.ClientConfig.Service), CABundle: hook.ClientConfig.CABundle,
 	}
 	return &webhook{versions: hook.ConversionReviewVersions, client: callout.NewClient(config, services, callout.ClientOptions{
-		Timeout: conversionTime, MaxAnswer: maxAnswer, UserAgent: "kube-apiserver-conversion",
+		Timeout: conversionTime, MaxAnswer: maxAnswer, UserAgent: "kube-apiserver-admission", // upstream's too,
 	})}
 }
 
 // convert asks for all objects at once. The answer has them in the same order.
 func (w *webhook) convert(ctx context.Context, to string, objects []*object) ([]*object, error) {
 	if !slices.Contains(w.versions, "v1") {
-		return nil, fmt.Errorf("it speaks ConversionReview %s, and v1 is spoken here", strings.Join(w.versions, ", "))
+		return nil, fmt.Errorf("failed: it speaks ConversionReview %s, and v1 is spoken here", strings.Join(w.versions, ", "))
 	}
 	request := &apiextensionsv1.ConversionRequest{UID: types.UID(uuid.NewString()), DesiredAPIVersion: to}
 	for _, o := range objects {
@@ -55,26 +55,30 @@ func (w *webhook) convert(ctx context.Context, to string, objects []*object) ([]
 	}
 	answer, err := w.ask(ctx, review)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("failed: %w", err)
 	}
 	return read(request, answer)
 }
 
 // read takes the converted objects out of an answer.
 func read(request *apiextensionsv1.ConversionRequest, review *apiextensionsv1.ConversionReview) ([]*object, error) {
+	if kind := review.GroupVersionKind(); kind != apiextensionsv1.SchemeGroupVersion.WithKind("ConversionReview") {
+		return nil, fmt.Errorf("failed: expected webhook response of %s, got %s",
+			apiextensionsv1.SchemeGroupVersion.WithKind("ConversionReview"), kind)
+	}
 	answer := review.Response
 	if answer == nil {
-		return nil, errors.New("no response provided")
+		return nil, errors.New("failed: no response provided")
 	}
 	if answer.UID != request.UID {
-		return nil, fmt.Errorf("expected response.uid=%q, got %q", request.UID, answer.UID)
+		return nil, fmt.Errorf("failed: expected response.uid=%q, got %q", request.UID, answer.UID)
 	}
 	if answer.Result.Status != metav1.StatusSuccess {
 		message := answer.Result.Message
 		if message == "" {
 			message = "response.result.status was '" + answer.Result.Status + "', not 'Success'"
 		}
-		return nil, errors.New(message)
+		return nil, errors.New("failed: " + message)
 	}
 	if len(answer.ConvertedObjects) != len(request.Objects) {
 		return nil, fmt.Errorf("returned %d objects, expected %d", len(answer.ConvertedObjects), len(request.Objects))
@@ -83,7 +87,7 @@ func read(request *apiextensionsv1.ConversionRequest, review *apiextensionsv1.Co
 	for i := range answer.ConvertedObjects {
 		o, err := unmarshal(answer.ConvertedObjects[i].Raw)
 		if err != nil {
-			return nil, fmt.Errorf("invalid converted object at index %d: %w", i, err)
+			return nil, fmt.Errorf("returned invalid converted object at index %d: %w", i, err)
 		}
 		out[i] = o
 	}
@@ -101,7 +105,7 @@ func (w *webhook) ask(ctx context.Context, review *apiextensionsv1.ConversionRev
 	}
 	answer := &apiextensionsv1.ConversionReview{}
 	if err := json.Unmarshal(text, answer); err != nil {
-		return nil, fmt.Errorf("decode the answer: %w", err)
+		return nil, fmt.Errorf("couldn't get version/kind; json parse error: %w", err)
 	}
 	return answer, nil
 }

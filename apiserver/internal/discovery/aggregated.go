@@ -43,15 +43,19 @@ func resourceDiscovery(gv schema.GroupVersion, r Resource) apidiscoveryv2.APIRes
 	if r.Namespaced {
 		scope = apidiscoveryv2.ScopeNamespace
 	}
+	own := gv.WithKind(r.Kind)
+	if !r.JSONOnly {
+		own = schema.GroupVersionKind{Kind: r.Kind} // built-in kinds are those of the place where they are told of
+	}
 	d := apidiscoveryv2.APIResourceDiscovery{
 		Resource: r.Name, SingularResource: r.Singular, Scope: scope,
-		ResponseKind: kind(gv.WithKind(r.Kind)),
+		ResponseKind: kind(own),
 		Verbs:        r.Verbs, ShortNames: r.ShortNames, Categories: r.Categories,
 	}
 	for _, s := range r.Subresources {
 		of := s.Kind
 		if of.Empty() {
-			of = gv.WithKind(r.Kind)
+			of = own
 		}
 		d.Subresources = append(d.Subresources, apidiscoveryv2.APISubresourceDiscovery{
 			Subresource: s.Name, ResponseKind: kind(of), Verbs: s.Verbs,

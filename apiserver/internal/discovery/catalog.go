@@ -49,6 +49,7 @@ type groupVersion struct {
 	resources []Resource
 	remote    *Remote
 	priority  Priority
+	own       bool // has resources that the server always serves
 }
 
 // collect sorts everything into groups and versions, in the order in which
@@ -70,7 +71,7 @@ func collect(own []Resource, more More) []groupVersion {
 	}
 	for _, r := range own {
 		gv, _ := find(r.GVR().GroupVersion())
-		gv.resources = append(gv.resources, r)
+		gv.resources, gv.own = append(gv.resources, r), true
 	}
 	builtin := len(out)
 	for i := range more.Remote {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/gin-gonic/gin"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/request"
@@ -35,12 +36,18 @@ func (d *Dispatcher) Serve(c *gin.Context, served registry.Served, info *request
 	if !ok {
 		return false
 	}
-	handle := all[c.Request.Method]
+	method := c.Request.Method
+	if method == http.MethodHead {
+		method = http.MethodGet // net/http keeps the body back
+	}
 	var err error
-	if handle == nil {
-		err = call.notAllowed(slices.Sorted(maps.Keys(all)))
-	} else {
+	switch handle := all[method]; {
+	case handle != nil:
 		err = handle(call)
+	case len(info.Parts) == 1 && info.Prefix == "" && (method == http.MethodPut || method == http.MethodPatch):
+		err = apierrors.NewBadRequest("name must be provided")
+	default:
+		err = call.notAllowed(slices.Sorted(maps.Keys(all)))
 	}
 	if err != nil {
 		call.fail(err)
@@ -57,7 +64,8 @@ func (c *call) methodsAt(served registry.Served, resource registry.Info, info *r
 	switch len(info.Parts) {
 	case 1:
 		if resource.Namespaced && info.Namespace == "" {
-			return methods{http.MethodGet: (*call).listOrWatch}, true
+			reads := c.gin.Request.Method == http.MethodGet || c.gin.Request.Method == http.MethodHead
+			return methods{http.MethodGet: (*call).listOrWatch}, reads
 		}
 		return ofCollection(), true
 	case 2, 3:
@@ -81,7 +89,8 @@ func (c *call) methodsAt(served registry.Served, resource registry.Info, info *r
 	if c.subresource == "status" && resource.HasStatus || slices.Contains(resource.Parts, c.subresource) {
 		return ofPart(), true
 	}
-	return nil, false
+	missing := func(c *call) error { return apierrors.NewNotFound(c.groupResource(), c.name) }
+	return methods{http.MethodGet: missing, http.MethodPost: missing, http.MethodPut: missing, http.MethodPatch: missing, http.MethodDelete: missing}, true
 }
 
 // methodsUnder are the methods of a path with a verb before the resource. What

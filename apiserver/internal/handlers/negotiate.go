@@ -2,15 +2,14 @@ package handlers
 
 import (
 	"fmt"
-	"mime"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"kctl/apiserver/internal/accept"
 )
 
 // form is how a client wants an object.
@@ -55,11 +54,10 @@ func mediaType(r *http.Request) (string, error) {
 // best is what the client likes best of the forms that we have for it, in its
 // order among equals.
 func best(r *http.Request, stream bool, have func(form) bool) (form, error) {
-	header := strings.Join(r.Header.Values("Accept"), ",")
-	if header == "" {
+	if strings.Join(r.Header.Values("Accept"), "") == "" {
 		return form{media: runtime.ContentTypeJSON}, nil
 	}
-	for _, clause := range clauses(header) {
+	for _, clause := range accept.Clauses(r) {
 		if f, ok := formOf(clause, stream); ok && have(f) {
 			return f, nil
 		}
@@ -67,54 +65,14 @@ func best(r *http.Request, stream bool, have func(form) bool) (form, error) {
 	return form{}, notAcceptable(stream)
 }
 
-type clause struct {
-	media  string
-	params map[string]string
-	weight float64
-}
-
-func clauses(header string) []clause {
-	var out []clause
-	for text := range strings.SplitSeq(header, ",") {
-		media, params, err := mime.ParseMediaType(text)
-		if err != nil {
-			continue
-		}
-		weight := 1.0
-		if q, ok := params["q"]; ok {
-			if weight, err = strconv.ParseFloat(q, 64); err != nil || weight <= 0 {
-				continue
-			}
-		}
-		out = append(out, clause{media, params, weight})
+func formOf(c accept.Clause, stream bool) (form, bool) {
+	media, ok := c.Form()
+	if !ok || stream && media == runtime.ContentTypeYAML {
+		return form{}, false
 	}
-	slices.SortStableFunc(out, func(a, b clause) int {
-		switch {
-		case a.weight > b.weight:
-			return -1
-		case a.weight < b.weight:
-			return 1
-		}
-		return 0
-	})
-	return out
-}
-
-func formOf(c clause, stream bool) (form, bool) {
-	f := form{media: c.media, as: c.params["as"], group: c.params["v"]}
+	f := form{media: media, as: c.Params["as"], group: c.Params["v"]}
 	if f.as == asMetadata+"List" {
 		f.as, f.list = asMetadata, true
-	}
-	switch c.media {
-	case "*/*", "application/*":
-		f.media = runtime.ContentTypeJSON
-	case runtime.ContentTypeJSON, runtime.ContentTypeProtobuf:
-	case runtime.ContentTypeYAML:
-		if stream {
-			return form{}, false
-		}
-	default:
-		return form{}, false
 	}
 	switch f.as {
 	case "":
@@ -128,7 +86,7 @@ func formOf(c clause, stream bool) (form, bool) {
 		return form{}, false
 	}
 	known := f.group == "v1" || f.group == "v1beta1"
-	return f, known && (c.params["g"] == metav1.GroupName)
+	return f, known && (c.Params["g"] == metav1.GroupName)
 }
 
 // negotiateRead is negotiate for a read: an object is not sent as a list, and a
@@ -141,24 +99,14 @@ func (c *call) negotiateRead(list bool) error {
 	case f.as != asMetadata || f.list == list:
 		return nil
 	case list:
-		return unacceptable(fmt.Sprintf("you requested %s, but the requested object is a list (%sList)", asMetadata, c.kind.Kind))
+		return accept.Refusal(fmt.Sprintf("you requested %s, but the requested object is a list (%sList)", asMetadata, c.kind.Kind))
 	}
-	return unacceptable(fmt.Sprintf("you requested %sList, but the requested object is not a list (%s)", asMetadata, c.kind.Kind))
+	return accept.Refusal(fmt.Sprintf("you requested %sList, but the requested object is not a list (%s)", asMetadata, c.kind.Kind))
 }
 
 func notAcceptable(stream bool) error {
-	offered := []string{runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf}
 	if stream {
-		offered = []string{runtime.ContentTypeJSON, runtime.ContentTypeProtobuf}
+		return accept.None(runtime.ContentTypeJSON, runtime.ContentTypeProtobuf)
 	}
-	return unacceptable("only the following media types are accepted: " + strings.Join(offered, ", "))
-}
-
-func unacceptable(message string) error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status:  metav1.StatusFailure,
-		Code:    http.StatusNotAcceptable,
-		Reason:  metav1.StatusReasonNotAcceptable,
-		Message: message,
-	}}
+	return accept.None(accept.Forms...)
 }

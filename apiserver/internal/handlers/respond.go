@@ -201,8 +201,15 @@ var (
 func (c *call) listParts(list registry.List) ([][]byte, error) {
 	head := struct {
 		metav1.TypeMeta `json:",inline"`
-		metav1.ListMeta `json:"metadata"`
+		Metadata        any `json:"metadata"`
 	}{c.listType(), listMeta(list)}
+	if c.jsonOnly { // such lists say of the last page that it is the last
+		head.Metadata = struct {
+			Continue        string `json:"continue"`
+			Remaining       *int64 `json:"remainingItemCount,omitempty"`
+			ResourceVersion string `json:"resourceVersion"`
+		}{list.Continue, list.Remaining, list.ResourceVersion}
+	}
 	text, err := json.Marshal(head)
 	if err != nil {
 		return nil, fmt.Errorf("encode list: %w", err)

@@ -73,6 +73,12 @@ func (c *call) connectCreate(sub registry.Subresource) error {
 		if name == "" {
 			name = typed.GetName()
 		}
+		if typed.GetNamespace() == "" {
+			typed.SetNamespace(c.namespace)
+		}
+		if sub.Accounts != nil {
+			sub.Accounts.Update(typed, nil, nil, c.by(options.FieldManager))
+		}
 		if err := c.admitSubresource(typed, options); err != nil {
 			return err
 		}

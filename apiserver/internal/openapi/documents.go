@@ -135,12 +135,8 @@ func renderParameters(parameters []parameter, v version) []any {
 }
 
 func (o *operation) render(v version, in runtimeschema.GroupVersion) map[string]any {
-	group, _, _ := strings.Cut(in.Group, ".")
-	if group == "" {
-		group = "core"
-	}
 	out := map[string]any{
-		"operationId": o.id, "description": o.description, "tags": []any{group + "_" + in.Version},
+		"operationId": o.id, "description": o.description, "tags": []any{groupName(in.Group) + "_" + in.Version},
 		extensionAction: o.action, extensionKinds: kindEntry(o.kind),
 	}
 	parameters := renderParameters(o.parameters, v)
@@ -161,7 +157,11 @@ func (o *operation) render(v version, in runtimeschema.GroupVersion) map[string]
 			parameters = append(parameters, body)
 		}
 	} else if o.body != nil {
-		out["requestBody"] = map[string]any{"content": contents(o.consumes, o.body)}
+		body := map[string]any{"content": contents(o.consumes, o.body)}
+		if o.method != http.MethodDelete {
+			body["required"] = true
+		}
+		out["requestBody"] = body
 	}
 	if len(parameters) > 0 {
 		out["parameters"] = parameters

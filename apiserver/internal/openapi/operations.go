@@ -37,39 +37,50 @@ type group struct {
 	pathParameters map[string][]parameter
 }
 
-func query(name, kind, description string) parameter {
-	return parameter{name: name, in: "query", kind: kind, description: description}
+// query is a parameter of a query, which the options that it belongs to describe.
+func query(options documented, name, kind string) parameter {
+	return parameter{name: name, in: "query", kind: kind, description: options.SwaggerDoc()[name]}
 }
 
 var (
-	pretty          = query("pretty", "string", "If 'true', then the output is pretty printed.")
-	dryRun          = query("dryRun", "string", "When present, indicates that modifications should not be persisted. Valid values are: All")
-	fieldManager    = query("fieldManager", "string", "The name of the actor that is making these changes.")
-	fieldValidation = query("fieldValidation", "string", "What to do with unknown or duplicate fields: Ignore, Warn or Strict.")
-	grace           = query("gracePeriodSeconds", "integer", "The duration in seconds before the object should be deleted.")
-	orphan          = query("orphanDependents", "boolean", "Deprecated: use propagationPolicy.")
-	propagation     = query("propagationPolicy", "string", "Whether and how garbage collection will be performed: Orphan, Background or Foreground.")
+	lists, patches, deletes = metav1.ListOptions{}, metav1.PatchOptions{}, metav1.DeleteOptions{}
 
-	listParameters = []parameter{
-		query("allowWatchBookmarks", "boolean", "Ask for watch events of type BOOKMARK."),
-		query("continue", "string", "Where the list goes on: the token that the page before ended with."),
-		query("fieldSelector", "string", "Restricts the objects by their fields."),
-		query("labelSelector", "string", "Restricts the objects by their labels."),
-		query("limit", "integer", "How many objects a page has at most."),
-		query("resourceVersion", "string", "Constrains which state of the collection may be served."),
-		query("resourceVersionMatch", "string", "How resourceVersion is applied to a list: Exact or NotOlderThan."),
-		query("sendInitialEvents", "boolean", "Begin a watch with the objects that exist."),
-		query("timeoutSeconds", "integer", "Ends the call after this time, whatever comes."),
-		query("watch", "boolean", "Watch for changes instead of listing."),
+	pretty          = parameter{name: "pretty", in: "query", kind: "string", description: prettyText}
+	dryRun          = query(patches, "dryRun", "string")
+	fieldManager    = query(patches, "fieldManager", "string")
+	fieldValidation = query(patches, "fieldValidation", "string")
+	force           = query(patches, "force", "boolean")
+
+	writeParameters  = []parameter{dryRun, fieldManager, fieldValidation}
+	patchParameters  = []parameter{dryRun, fieldManager, fieldValidation, force}
+	deleteParameters = []parameter{
+		dryRun, query(deletes, "gracePeriodSeconds", "integer"), query(deletes, "ignoreStoreReadErrorWithClusterBreakingPotential", "boolean"),
+		query(deletes, "orphanDependents", "boolean"), query(deletes, "propagationPolicy", "string"),
 	}
+	// selectParameters choose what of a collection is deleted, listParameters what
+	// is listed or watched.
+	selectParameters = []parameter{
+		query(lists, "continue", "string"), query(lists, "fieldSelector", "string"), query(lists, "labelSelector", "string"),
+		query(lists, "limit", "integer"), query(lists, "resourceVersion", "string"), query(lists, "resourceVersionMatch", "string"),
+		query(lists, "sendInitialEvents", "boolean"), query(lists, "timeoutSeconds", "integer"),
+	}
+	listParameters = byName(query(lists, "allowWatchBookmarks", "boolean"), query(lists, "watch", "boolean"))
 
-	nameParameter      = parameter{name: "name", in: "path", kind: "string", required: true, description: "name of the object"}
 	namespaceParameter = parameter{name: "namespace", in: "path", kind: "string", required: true, description: "object name and auth scope, such as for teams and projects"}
 
 	objectTypes = []string{"application/json", "application/yaml", "application/vnd.kubernetes.protobuf"}
 	listTypes   = append(append([]string{}, objectTypes...), "application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch")
-	patchTypes  = []string{"application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json"}
+	patchTypes  = []string{"application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json", "application/apply-patch+yaml"}
 )
+
+const prettyText = "If 'true', then the output is pretty printed. Defaults to 'false' unless the user-agent indicates a browser or command-line HTTP tool (curl and wget)."
+
+// byName are selectParameters and more, in their order.
+func byName(more ...parameter) []parameter {
+	all := append(slices.Clone(selectParameters), more...)
+	slices.SortFunc(all, func(a, b parameter) int { return strings.Compare(a.name, b.name) })
+	return all
+}
 
 // describe adds an entry's paths to its group.
 func (g *group) describe(e registry.Served, d definitions) {
@@ -117,14 +128,14 @@ func (b *builder) path(namespaced bool, parts ...string) string {
 		namespace = "{namespace}"
 	}
 	path := strings.Join(append([]string{b.info.Path(namespace, "")}, parts...), "/")
-	parameters := []parameter{pretty}
+	var parameters []parameter
 	if len(parts) > 0 {
-		parameters = append(parameters, nameParameter)
+		parameters = append(parameters, parameter{name: "name", in: "path", kind: "string", required: true, description: "name of the " + b.described().Kind})
 	}
 	if namespace != "" {
 		parameters = append(parameters, namespaceParameter)
 	}
-	b.group.pathParameters[path] = parameters
+	b.group.pathParameters[path] = append(parameters, pretty)
 	return path
 }
 
@@ -140,10 +151,7 @@ func (b *builder) add(path string, op operation) {
 		return
 	}
 	if op.kind.Empty() {
-		op.kind = b.kind
-	}
-	if op.kind.Empty() {
-		op.kind = b.info.GVK()
+		op.kind = b.described()
 	}
 	if op.consumes == nil {
 		op.consumes = []string{"*/*"}
@@ -165,17 +173,35 @@ func withoutStrategic(types []string) []string {
 	return slices.DeleteFunc(slices.Clone(types), func(t string) bool { return strings.Contains(t, "strategic") })
 }
 
-// id is upstream's way to name operations: readCoreV1NamespacedPodStatus.
+// id is upstream's way to name operations: readCoreV1NamespacedPodStatus. verb may
+// have a part that comes behind the group and version: "connect Get".
 func (b *builder) id(verb string, namespaced bool, subresource string) string {
-	group, _, _ := strings.Cut(b.info.Group, ".")
-	if group == "" {
-		group = "core"
-	}
-	name := verb + title(group) + title(b.info.Version)
+	verb, more, _ := strings.Cut(verb, " ")
+	name := verb + title(groupName(b.info.Group)) + title(b.info.Version) + more
 	if namespaced && b.info.Namespaced {
 		name += "Namespaced"
 	}
 	return name + b.info.Kind + title(subresource)
+}
+
+// described is the kind of what is sent and answered.
+func (b *builder) described() runtimeschema.GroupVersionKind {
+	if b.kind.Empty() {
+		return b.info.GVK()
+	}
+	return b.kind
+}
+
+// groupName is a group's name as one word: "rbacAuthorization".
+func groupName(group string) string {
+	if group == "" {
+		return "core"
+	}
+	first, rest, _ := strings.Cut(strings.TrimSuffix(group, ".k8s.io"), ".")
+	for part := range strings.SplitSeq(rest, ".") {
+		first += title(part)
+	}
+	return first
 }
 
 func title(s string) string {
@@ -190,15 +216,18 @@ func title(s string) string {
 func (b *builder) collection() {
 	path, kind := b.path(true), b.info.Kind
 	b.creates(path)
-	list := &schema{ref: b.list()}
+	list, reads := &schema{ref: b.list()}, "list"
+	if b.info.Serves("watch") {
+		reads = "list or watch"
+	}
 	lists := operation{
-		method: http.MethodGet, action: "list", id: b.id("list", true, ""), description: "list or watch objects of kind " + kind,
+		method: http.MethodGet, action: "list", id: b.id("list", true, ""), description: reads + " objects of kind " + kind,
 		parameters: listParameters, produces: listTypes, answer: list, codes: []int{http.StatusOK},
 	}
 	b.add(path, lists)
 	b.add(path, operation{
-		method: http.MethodDelete, action: "deletecollection", id: b.id("delete", true, "") + "Collection", description: "delete collection of " + kind,
-		parameters: append([]parameter{dryRun, grace, orphan, propagation}, listParameters...),
+		method: http.MethodDelete, action: "deletecollection", id: b.id("delete Collection", true, ""), description: "delete collection of " + kind,
+		parameters: byName(deleteParameters...),
 		body:       b.deleteOptions(), answer: b.status(), codes: []int{http.StatusOK},
 	})
 	if b.info.Namespaced {
@@ -210,7 +239,7 @@ func (b *builder) collection() {
 func (b *builder) creates(path string) {
 	b.add(path, operation{
 		method: http.MethodPost, action: "post", id: b.id("create", true, ""), description: "create a " + b.info.Kind,
-		parameters: []parameter{dryRun, fieldManager, fieldValidation}, body: b.object, answer: b.object,
+		parameters: writeParameters, body: b.object, answer: b.object,
 		codes: []int{http.StatusOK, http.StatusCreated, http.StatusAccepted},
 	})
 }
@@ -244,31 +273,43 @@ func (b *builder) status() *schema {
 
 // single is the path of one object, or of a part of it that is read and
 // written as the object is.
-func (b *builder) single(subresource string, deletes bool) {
+func (b *builder) single(subresource string, whole bool) {
 	parts := []string{"{name}"}
 	if subresource != "" {
 		parts = append(parts, subresource)
 	}
-	path, of := b.path(true, parts...), subresource+" of the specified "+b.info.Kind
+	path, of := b.path(true, parts...), "the specified "+b.info.Kind
+	if subresource != "" {
+		of = subresource + " of " + of
+	}
+	if verbs := registry.PartVerbs(subresource); len(verbs) == 1 {
+		part := *b
+		part.info.Verbs = verbs
+		b = &part
+	}
 	b.add(path, operation{
 		method: http.MethodGet, action: "get", id: b.id("read", true, subresource), description: "read " + of,
 		answer: b.object, codes: []int{http.StatusOK},
 	})
 	b.add(path, operation{
 		method: http.MethodPut, action: "put", id: b.id("replace", true, subresource), description: "replace " + of,
-		parameters: []parameter{dryRun, fieldManager, fieldValidation}, body: b.object, answer: b.object,
+		parameters: writeParameters, body: b.object, answer: b.object,
 		codes: []int{http.StatusOK, http.StatusCreated},
 	})
 	patch := &schema{ref: b.definitions.add(reflect.TypeFor[metav1.Patch]())}
 	b.add(path, operation{
 		method: http.MethodPatch, action: "patch", id: b.id("patch", true, subresource), description: "partially update " + of,
-		parameters: []parameter{dryRun, fieldManager, fieldValidation}, consumes: patchTypes, body: patch, answer: b.object,
+		parameters: patchParameters, consumes: patchTypes, body: patch, answer: b.object,
 		codes: []int{http.StatusOK, http.StatusCreated},
 	})
-	if deletes {
+	if whole {
+		answer := b.status()
+		if b.info.AnswersDeleted {
+			answer = b.object
+		}
 		b.add(path, operation{
 			method: http.MethodDelete, action: "delete", id: b.id("delete", true, ""), description: "delete a " + b.info.Kind,
-			parameters: []parameter{dryRun, grace, orphan, propagation}, body: b.deleteOptions(), answer: b.status(),
+			parameters: deleteParameters, body: b.deleteOptions(), answer: answer,
 			codes: []int{http.StatusOK, http.StatusAccepted},
 		})
 	}
@@ -283,7 +324,7 @@ func (b *builder) subresource(sub registry.Subresource) {
 		b.add(path, operation{
 			method: http.MethodPost, action: "post", id: b.id("create", true, sub.Name), kind: sub.Kind,
 			description: "create " + sub.Name + " of a " + b.info.Kind,
-			parameters:  []parameter{dryRun, fieldManager, fieldValidation}, body: object, answer: object,
+			parameters:  writeParameters, body: object, answer: object,
 			codes: []int{http.StatusOK, http.StatusCreated, http.StatusAccepted},
 		})
 	}
@@ -294,9 +335,16 @@ func (b *builder) subresource(sub registry.Subresource) {
 		part.kind = sub.Kind
 		part.single(sub.Name, false)
 	}
+	if sub.Name == "log" { // it is read, and no connection
+		b.add(path, operation{
+			method: http.MethodGet, action: "get", id: b.id("read", true, sub.Name), description: "read log of the specified " + b.info.Kind,
+			produces: append([]string{"text/plain"}, objectTypes...), answer: &schema{kind: "string"}, codes: []int{http.StatusOK},
+		})
+		return
+	}
 	for method := range sub.Connect {
 		b.add(path, operation{
-			method: method, action: "connect", id: b.id("connect"+title(strings.ToLower(method)), true, sub.Name), kind: sub.Kind,
+			method: method, action: "connect", id: b.id("connect "+title(strings.ToLower(method)), true, sub.Name), kind: sub.Kind,
 			description: "connect " + method + " requests to " + sub.Name + " of " + b.info.Kind,
 			produces:    []string{"*/*"}, answer: &schema{kind: "string"}, codes: []int{http.StatusOK},
 		})

@@ -208,6 +208,9 @@ func schemaMessage(s map[string]any) (message, error) {
 		item.embed(1, inner)
 		m.embed(23, item)
 	}
+	if err := m.anys(20, s["enum"]); err != nil {
+		return nil, err
+	}
 	if properties, ok := s["properties"]; ok {
 		var all message
 		err := each(mapOf(properties), func(name string, value any) error {

@@ -1,6 +1,10 @@
 package openapi
 
-import "sort"
+import (
+	"sort"
+	"strconv"
+	"strings"
+)
 
 // schema is a type in neither version's words.
 type schema struct {
@@ -12,7 +16,11 @@ type schema struct {
 	required    []string
 	items       *schema
 	values      *schema // of a map
-	extensions  map[string]any
+	// enum are the only values there are, of a list or a map those of its elements.
+	enum []string
+	// fallback is what stands for a value that is left out; v3 alone tells.
+	fallback   any
+	extensions map[string]any
 	// custom renders a custom resource's schema, which refers to customRefs.
 	custom     func(v version) map[string]any
 	customRefs []string
@@ -40,12 +48,15 @@ func (s *schema) render(v version) map[string]any {
 		out = s.custom(v)
 	}
 	if s.description != "" {
-		out["description"] = s.description
+		out["description"] = s.description + enumText(s.enum)
+	}
+	if s.fallback != nil && v == v3 {
+		out["default"] = s.fallback
 	}
 	switch {
 	case s.ref != "" && v == v2:
 		out["$ref"] = v.ref(s.ref)
-	case s.ref != "" && s.description != "":
+	case s.ref != "" && (s.description != "" || s.fallback != nil):
 		// In v3 nothing may stand beside a reference.
 		out["allOf"] = []any{map[string]any{"$ref": v.ref(s.ref)}}
 	case s.ref != "":
@@ -80,7 +91,33 @@ func (s *schema) render(v version) map[string]any {
 	for name, value := range s.extensions {
 		out[name] = value
 	}
+	if len(s.enum) > 0 {
+		of := out
+		for _, elements := range []string{"items", "additionalProperties"} {
+			if inner, ok := out[elements].(map[string]any); ok {
+				of = inner
+			}
+		}
+		values := make([]any, len(s.enum))
+		for i, value := range s.enum {
+			values[i] = value
+		}
+		of["enum"] = values
+	}
 	return out
+}
+
+// enumText names the values for people, as upstream's descriptions do.
+func enumText(values []string) string {
+	if len(values) == 0 {
+		return ""
+	}
+	var out strings.Builder
+	out.WriteString("\n\nPossible enum values:")
+	for _, value := range values {
+		out.WriteString("\n - `" + strconv.Quote(value) + "`")
+	}
+	return out.String()
 }
 
 // references calls found with the name of every definition that s refers to.

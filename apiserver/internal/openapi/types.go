@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kctl/apiserver/internal/shape"
 )
 
 // Formats that mean more than one JSON type. quantity is only ours: no
@@ -22,6 +24,9 @@ const (
 	extensionPatchStrategy = "x-kubernetes-patch-strategy"
 	extensionPatchMergeKey = "x-kubernetes-patch-merge-key"
 	extensionAction        = "x-kubernetes-action"
+	extensionListType      = "x-kubernetes-list-type"
+	extensionListKeys      = "x-kubernetes-list-map-keys"
+	extensionMapType       = "x-kubernetes-map-type"
 )
 
 // definitions are the named types, by the names upstream gives them.
@@ -62,13 +67,23 @@ func (d definitions) add(t reflect.Type) string {
 		return name
 	}
 	s.kind = "object"
-	d.fields(s, t, doc)
+	if of := shape.Of(t); of.Kind == shape.AtomicMap {
+		s.extensions = map[string]any{extensionMapType: "atomic"}
+	}
+	d.fields(s, t, doc, shortName(name))
 	return name
 }
 
+// shortName is a definition's name without where it is defined: "core.v1.PodSpec".
+func shortName(name string) string {
+	parts := strings.Split(name, ".")
+	return strings.Join(parts[max(len(parts)-3, 0):], ".")
+}
+
 // fields puts the JSON fields of a struct into s, those of embedded structs
-// included.
-func (d definitions) fields(s *schema, t reflect.Type, doc map[string]string) {
+// included. in is the short name of the definition.
+func (d definitions) fields(s *schema, t reflect.Type, doc map[string]string, in string) {
+	merges := shape.Of(t).Fields
 	for i := range t.NumField() {
 		f := t.Field(i)
 		tag, options, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -84,28 +99,79 @@ func (d definitions) fields(s *schema, t reflect.Type, doc map[string]string) {
 			if documented, ok := reflect.New(embedded).Interface().(documented); ok {
 				inner = documented.SwaggerDoc()
 			}
-			d.fields(s, embedded, inner)
+			d.fields(s, embedded, inner, in)
 			continue
 		case tag == "":
 			continue
 		}
+		name, always := in+"."+tag, !strings.Contains(options, "omitempty") && !strings.Contains(options, "omitzero")
 		property := d.of(f.Type)
-		property.description = doc[tag]
-		for key, extension := range map[string]string{"patchStrategy": extensionPatchStrategy, "patchMergeKey": extensionPatchMergeKey} {
-			if value := f.Tag.Get(key); value != "" {
-				if property.extensions == nil {
-					property.extensions = map[string]any{}
-				}
-				property.extensions[extension] = value
-			}
+		property.description, property.enum = doc[tag], enumerated[name]
+		property.fallback = fallback(name, f.Type, always)
+		if tag != "items" || !strings.HasSuffix(in, "List") { // nobody merges lists of objects
+			property.merge(f, merges[tag])
 		}
 		if s.properties == nil {
 			s.properties = map[string]*schema{}
 		}
 		s.properties[tag] = property
-		if !strings.Contains(options, "omitempty") && !strings.Contains(options, "omitzero") && !slices.Contains(s.required, tag) {
+		if (always && !mayBeLeft[name] || mustBe[name]) && !slices.Contains(s.required, tag) {
 			s.required = append(s.required, tag)
 		}
+	}
+}
+
+// fallback is what a field that is left out stands for, as far as its type says:
+// always tells that the server always sends it.
+func fallback(name string, t reflect.Type, always bool) any {
+	if value, ok := published[name]; ok {
+		return value
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		if _, ok := reflect.New(t).Interface().(leaf); !ok {
+			return map[string]any{}
+		}
+	case reflect.String, reflect.Bool, reflect.Int32, reflect.Int64, reflect.Int:
+		if always {
+			return reflect.Zero(t).Interface()
+		}
+	}
+	return nil
+}
+
+// merge says of a field's schema how clients and server put its values together.
+func (s *schema) merge(f reflect.StructField, how *shape.Shape) {
+	set := func(extension string, value any) {
+		if s.extensions == nil {
+			s.extensions = map[string]any{}
+		}
+		s.extensions[extension] = value
+	}
+	for key, extension := range map[string]string{"patchStrategy": extensionPatchStrategy, "patchMergeKey": extensionPatchMergeKey} {
+		if value := f.Tag.Get(key); value != "" {
+			set(extension, value)
+		}
+	}
+	if how == nil {
+		return
+	}
+	switch {
+	case s.kind == "array" && how.Kind == shape.AtomicList:
+		set(extensionListType, "atomic")
+	case s.kind == "array" && how.Kind == shape.Set:
+		set(extensionListType, "set")
+	case s.kind == "array" && how.Kind == shape.Keyed:
+		keys := make([]any, len(how.Keys))
+		for i, key := range how.Keys {
+			keys[i] = key.Name
+		}
+		set(extensionListType, "map")
+		set(extensionListKeys, keys)
+	case s.kind == "object" && how.Kind == shape.AtomicMap:
+		set(extensionMapType, "atomic")
+	case s.ref != "" && how.Kind == shape.Struct && how.Name == "": // its type is atomic elsewhere
+		set(extensionMapType, "granular")
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"kctl/apiserver/internal/managed"
 	"kctl/apiserver/internal/request"
 	"kctl/apiserver/internal/storage"
 	"kctl/apiserver/internal/storage/cache"
@@ -55,7 +56,8 @@ func (s *Store[T]) admitNew(ctx context.Context, obj T, admit Admit) error {
 	if admit.Account != nil {
 		admit.Account(obj, nil, nil)
 	} else {
-		obj.SetManagedFields(nil)
+		obj.SetManagedFields(nil) // what the server makes by itself is its own
+		s.accounts.Update(obj, nil, nil, managed.By{Manager: serverManager})
 	}
 	if admit.Mutate != nil {
 		if err := admit.Mutate(ctx, obj, nil); err != nil {

@@ -38,7 +38,11 @@ func (s *Store[T]) List(ctx context.Context, namespace string, o ListOptions) (L
 	if err != nil {
 		return List{}, err
 	}
-	found, err := s.readPage(ctx, cache.Page{Selection: page, After: plan.after, Limit: o.Limit}, plan)
+	limit := o.Limit
+	if o.ResourceVersion == "0" {
+		limit = 0 // who takes any state takes it whole, as upstream's cache answers
+	}
+	found, err := s.readPage(ctx, cache.Page{Selection: page, After: plan.after, Limit: limit}, plan)
 	if err != nil {
 		return List{}, s.listError(err, page.Prefix, o, plan)
 	}
@@ -58,17 +62,20 @@ func (s *Store[T]) readPage(ctx context.Context, page cache.Page, plan listPlan)
 // listError offers those whose continue is too old to go on in the present
 // state, as upstream does.
 func (s *Store[T]) listError(err error, prefix string, o ListOptions, plan listPlan) error {
-	status := s.statusOf(err, "list", "")
-	if o.Continue == "" || !errors.Is(err, storage.ErrCompacted) {
-		return status
+	switch {
+	case !errors.Is(err, storage.ErrCompacted):
+		return s.statusOf(err, "list", "")
+	case o.Continue == "":
+		return apierrors.NewResourceExpired("The resourceVersion for the provided list is too old.")
 	}
 	token, tokenErr := encodeToken(prefix, plan.after, latest)
 	if tokenErr != nil {
 		return apierrors.NewInternalError(tokenErr)
 	}
-	expired := apierrors.NewResourceExpired("the continue given is too old: the state it belongs to is no longer kept. " +
-		"Begin the list again without continue, or go on with the one in this answer, in the present state: " +
-		"objects that came or went since the list began may be missing or seen")
+	expired := apierrors.NewResourceExpired("The provided continue parameter is too old to display a consistent list result. " +
+		"You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. " +
+		"Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted " +
+		"between the time the first chunk was returned and now may show up in the list.")
 	expired.ErrStatus.ListMeta.Continue = token
 	return expired
 }

@@ -155,6 +155,8 @@ type Subresource struct {
 	// Also are kinds whose objects are taken as if they were of Kind: older
 	// versions that are the same but for their name.
 	Also []schema.GroupVersionKind
+	// Accounts of what is sent, where clients see them in the answer.
+	Accounts *managed.Manager
 	// Create takes a decoded object of Kind and returns the answer.
 	New    func() any
 	Create func(ctx context.Context, namespace, name string, obj any, o *metav1.CreateOptions) (any, error)

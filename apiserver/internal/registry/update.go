@@ -210,6 +210,7 @@ func (u *update[T]) prepare(ctx context.Context, old T) (T, error) {
 		u.store.Default(obj)
 	}
 	UniqueOwners(ctx, obj, afterMutation)
+	obj.SetResourceVersion(old.GetResourceVersion())
 	u.store.keepMeta(obj, old)
 	if u.way.Prepare != nil {
 		u.way.Prepare(ctx, obj, old)
@@ -245,7 +246,7 @@ func (u *update[T]) before(old T) []byte {
 }
 
 // checkPreconditions compares the identity and the version that the client
-// wrote into the object.
+// wrote into the object. Mutating admission sees the version that the client wrote.
 func (u *update[T]) checkPreconditions(obj, old T) error {
 	if uid := obj.GetUID(); uid != "" && uid != old.GetUID() {
 		return u.store.otherUID(u.key, u.name, uid, old.GetUID())
@@ -259,7 +260,6 @@ func (u *update[T]) checkPreconditions(obj, old T) error {
 		}
 		return errStale
 	case u.store.strategy.UnconditionalUpdate:
-		obj.SetResourceVersion(old.GetResourceVersion())
 		return nil
 	}
 	resource := u.store.groupResource()

@@ -145,7 +145,8 @@ func rulesReview(rules Rules) func(context.Context, string, *authorizationv1.Sel
 		if obj.Spec.Namespace == "" {
 			return apierrors.NewBadRequest("no namespace on request")
 		}
-		obj.Status = rules.Rules(ctx, request.UserFrom(ctx), obj.Spec.Namespace)
+		// Upstream's answer has nothing of the question either.
+		*obj = authorizationv1.SelfSubjectRulesReview{TypeMeta: obj.TypeMeta, Status: rules.Rules(ctx, request.UserFrom(ctx), obj.Spec.Namespace)}
 		return nil
 	}
 }

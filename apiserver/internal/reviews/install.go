@@ -2,6 +2,7 @@ package reviews
 
 import (
 	"context"
+	"reflect"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -12,7 +13,9 @@ import (
 	"kctl/apiserver/internal/authn"
 	"kctl/apiserver/internal/authz"
 	"kctl/apiserver/internal/handlers"
+	"kctl/apiserver/internal/managed"
 	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/shape"
 	"kctl/proto/core"
 )
 
@@ -41,20 +44,30 @@ func Served(o Options) []handlers.Creatable {
 		return core.Resource{Group: authorizationv1.GroupName, Version: "v1", Name: name, Kind: kind, Namespaced: namespaced}
 	}
 	return []handlers.Creatable{
-		review(authentication("tokenreviews", "TokenReview"), tokenReview(tokens)),
-		review(authentication("selfsubjectreviews", "SelfSubjectReview"), selfReview(o.Clock)),
-		review(authorization("subjectaccessreviews", "SubjectAccessReview", false), a.subject),
-		review(authorization("selfsubjectaccessreviews", "SelfSubjectAccessReview", false), a.self),
-		review(authorization("selfsubjectrulesreviews", "SelfSubjectRulesReview", false), rulesReview(o.Rules)),
-		review(authorization("localsubjectaccessreviews", "LocalSubjectAccessReview", true), a.local),
+		review(o.Clock, authentication("tokenreviews", "TokenReview"), tokenReview(tokens)),
+		review(o.Clock, authentication("selfsubjectreviews", "SelfSubjectReview"), selfReview(o.Clock)),
+		review(o.Clock, authorization("subjectaccessreviews", "SubjectAccessReview", false), a.subject),
+		review(o.Clock, authorization("selfsubjectaccessreviews", "SelfSubjectAccessReview", false), a.self),
+		review(o.Clock, authorization("selfsubjectrulesreviews", "SelfSubjectRulesReview", false), rulesReview(o.Rules)),
+		review(o.Clock, authorization("localsubjectaccessreviews", "LocalSubjectAccessReview", true), a.local),
 	}
 }
 
 // review is one kind of question, which answer fills in.
-func review[T any, P interface{ *T }](resource core.Resource, answer func(ctx context.Context, namespace string, obj P) error) handlers.Creatable {
+func review[T any, P interface {
+	*T
+	core.Object
+}](clock clock.PassiveClock, resource core.Resource, answer func(ctx context.Context, namespace string, obj P) error) handlers.Creatable {
 	return handlers.Creatable{Resource: resource, Subresource: registry.Subresource{
 		Kind: resource.GVK(),
 		New:  func() any { return P(new(T)) },
+		Accounts: managed.New(managed.Options{
+			Kind:  resource.GVK(),
+			Shape: func() *shape.Shape { return shape.Of(reflect.TypeFor[T]()) },
+			New:   func() core.Object { return P(new(T)) },
+			Reset: map[string][]string{"": {"status"}},
+			Clock: clock,
+		}),
 		Create: func(ctx context.Context, namespace, _ string, obj any, _ *metav1.CreateOptions) (any, error) {
 			return obj, answer(ctx, namespace, obj.(P))
 		},

@@ -68,6 +68,14 @@ func TestAnswers(t *testing.T) {
 		{"checks of life", "GET", "/livez?verbose", "", 200, []string{"[+]etcd ok", "[+]poststarthook/bootstrap-controller ok", "[+]autoregister-completion ok", "-etcd-readiness"}},
 		{"a document that is put", "PUT", "/version", "", 405, []string{"the server does not allow this method on the requested resource"}},
 		{"health by its head", "HEAD", "/healthz", "", 200, nil},
+		{"no path", "GET", "/nope", "", 404, []string{"404 page not found\n"}},
+		{"no group", "GET", "/apis/nope.io/v1/things", "", 404, []string{"404 page not found\n"}},
+		{"no version of a group", "GET", "/apis/apps/v9", "", 404, []string{`"reason":"NotFound"`}},
+		{"health with a slash", "GET", "/healthz/", "", 404, []string{"404 page not found\n"}},
+		{"a version", "GET", "/version/", "", 200, []string{`"emulationMinor": "37"`, `"minCompatibilityMinor": "36"`}},
+		{"groups by their head", "HEAD", "/apis", "", 200, nil},
+		{"what the server made by itself", "GET", "/apis/scheduling.k8s.io/v1/priorityclasses/system-node-critical", "", 200, []string{`"manager":"kube-apiserver","operation":"Update"`, `"f:value":{}`}},
+		{"a state of long ago", "GET", core + "/configmaps?limit=1&resourceVersion=0", "", 200, []string{"-\"continue\""}},
 
 		{"an end that is read", "GET", "/api/v1/namespaces/default/finalize", "", 405, nil},
 		{"an end without a domain", "PUT", "/api/v1/namespaces/default/finalize", `{"metadata":{"name":"default"},"spec":{"finalizers":["abc"]}}`, 422, []string{`spec.finalizers[0]: Invalid value: \"abc\": name is neither a standard finalizer name nor is it fully qualified`}},
@@ -77,6 +85,8 @@ func TestAnswers(t *testing.T) {
 
 		{"no question", "POST", access + "/subjectaccessreviews", `{}`, 422, []string{`.authorization.k8s.io \"\" is invalid: [spec: Invalid value: null: exactly one of nonResourceAttributes or resourceAttributes must be specified, spec.user: Invalid value: \"\": at least one of user or group must be specified]`}},
 		{"a question of one's own", "POST", access + "/selfsubjectaccessreviews", `{"metadata":{"name":"x"},"spec":{"nonResourceAttributes":{"path":"/","verb":"get"}}}`, 422, []string{`metadata: Invalid value: {\"name\":\"x\"}: must be empty`}},
+		{"a question's accounts", "POST", access + "/selfsubjectaccessreviews?fieldManager=me", `{"spec":{"nonResourceAttributes":{"path":"/","verb":"get"}}}`, 201, []string{`"manager":"me","operation":"Update"`, `"f:path":{}`}},
+		{"a question of all rights", "POST", access + "/selfsubjectrulesreviews", `{"spec":{"namespace":"default"}}`, 201, []string{`"spec":{}`, "-managedFields"}},
 		{"a question of nowhere", "POST", access + "/namespaces/default/localsubjectaccessreviews", `{"spec":{"user":"u","resourceAttributes":{"verb":"get"}}}`, 422, []string{`spec.resourceAttributes.namespace: Invalid value: \"\": must match metadata.namespace`}},
 		{"a question of elsewhere", "POST", access + "/namespaces/default/localsubjectaccessreviews", `{"metadata":{"namespace":"x"},"spec":{"user":"u","resourceAttributes":{"verb":"get"}}}`, 400, []string{"the namespace of the provided object does not match the namespace sent on the request"}},
 		{"a question of a path in a namespace", "POST", access + "/namespaces/default/localsubjectaccessreviews", `{"spec":{"user":"u","nonResourceAttributes":{"path":"/","verb":"get"}}}`, 422, []string{"disallowed on this kind of request"}},

@@ -54,7 +54,7 @@ func (c *custom) verbs() {
 		for _, method := range []string{"POST", "PUT", "PATCH", "DELETE"} {
 			for _, of := range []string{objects, objects + "/a", objects + "/a/status"} {
 				code, answer, _ := c.call(method, path+prefix+of, widget(group+"/v1", "a", `{"color":"blue"}`), merge...)
-				if code != 405 && code != 404 || answer["reason"] != "MethodNotAllowed" && answer["reason"] != "NotFound" {
+				if code != 405 && code != 404 {
 					c.t.Errorf("%s %s: %d %v", method, prefix+of, code, answer)
 				}
 			}
@@ -67,6 +67,23 @@ func (c *custom) verbs() {
 		if _, answer, _ := c.call("GET", path+"/watch"+of+"?timeoutSeconds=1", nil); answer["type"] != "ADDED" {
 			c.t.Errorf("GET %s: %v", of, answer)
 		}
+	}
+	// As kube-apiserver answers what a custom resource has no verb for.
+	for _, of := range []struct {
+		code                 int
+		method, path, reason string
+	}{
+		{200, "HEAD", objects, ""}, {200, "HEAD", objects + "/a", ""},
+		{400, "PUT", objects, "BadRequest"}, {400, "PATCH", objects, "BadRequest"},
+		{404, "GET", objects + "/a/none", "NotFound"}, {404, "GET", "/widgets/a", ""}, {404, "POST", "/widgets", ""},
+	} {
+		code, answer, _ := c.call(of.method, path+of.path, nil, merge...)
+		if reason, _ := answer["reason"].(string); code != of.code || reason != of.reason {
+			c.t.Errorf("%s %s: %d %v", of.method, of.path, code, answer)
+		}
+	}
+	if list := c.want(200, "GET", path+objects, nil); list["metadata"].(map[string]any)["continue"] != "" {
+		c.t.Errorf("the last page does not say so: %v", list["metadata"])
 	}
 	if left := c.want(200, "GET", path+objects+"/a", nil); left["spec"].(map[string]any)["color"] != "red" {
 		c.t.Errorf("changed: %v", left)

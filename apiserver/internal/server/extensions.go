@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/gin-gonic/gin"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -40,10 +41,10 @@ func (s *Server) extensions(catalog *discovery.Catalog) gin.HandlerFunc {
 		if info.Resource && info.APIPrefix == "apis" && s.serveCustom(c, dispatcher, info) {
 			return
 		}
-		if c.Request.Method == "GET" && catalog.Serve(c, c.Request.URL.Path) {
+		if slices.Contains(reading, c.Request.Method) && catalog.Serve(c, c.Request.URL.Path) {
 			return
 		}
-		notFound(c)
+		s.notFound(c)
 	}
 }
 

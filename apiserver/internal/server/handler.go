@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
 
 	"kctl/apiserver/internal/authn/serviceaccount"
 	"kctl/apiserver/internal/discovery"
@@ -47,7 +49,7 @@ func (s *Server) handler(address string) (http.Handler, error) {
 	served := s.installResources(router)
 	s.builtin = groupVersions(served)
 	s.installDocuments(router, served)
-	catalog := discovery.New(served, s.more(), address)
+	catalog := discovery.New(served, s.more(), s.external(address))
 	if err := catalog.Install(router); err != nil {
 		return nil, err
 	}
@@ -56,7 +58,19 @@ func (s *Server) handler(address string) (http.Handler, error) {
 	return router, nil
 }
 
-func notFound(c *gin.Context) {
+// notFound is the answer to requests for what is not there: below the paths of the
+// API, groups that are built in included, a Status, and elsewhere plain text, as
+// kube-apiserver has it.
+func (s *Server) notFound(c *gin.Context) {
+	path := c.Request.URL.Path
+	group, named := strings.CutPrefix(path, "/apis/")
+	group, _, _ = strings.Cut(group, "/")
+	own := func(gv schema.GroupVersion) bool { return gv.Group == group }
+	if !strings.HasPrefix(path, "/api/") && !strings.HasPrefix(path, "/version/") && !(named && slices.ContainsFunc(s.builtin, own)) {
+		c.Header("Cache-Control", "no-cache, private")
+		http.Error(c.Writer, "404 page not found", http.StatusNotFound)
+		return
+	}
 	filters.WriteStatus(c.Writer, apierrors.NewGenericServerResponse(http.StatusNotFound, strings.ToLower(c.Request.Method), schema.GroupResource{}, "", "", 0, false))
 }
 
@@ -66,19 +80,23 @@ var reading = []string{http.MethodGet, http.MethodHead}
 // installOperations serves what is about the server itself.
 func (s *Server) installOperations(router gin.IRoutes) {
 	operations := daemon.Endpoints(s.health, prometheus.Gatherers{s.metrics, s.backend.metrics})
-	for _, path := range []string{"/healthz", "/healthz/*check", "/livez", "/livez/*check", "/readyz", "/readyz/*check", "/metrics", "/metrics/slis", "/version"} {
+	for _, path := range []string{"/healthz", "/healthz/*check", "/livez", "/livez/*check", "/readyz", "/readyz/*check", "/metrics", "/metrics/slis"} {
 		router.Match(reading, path, func(c *gin.Context) {
-			if roundabout(c.Request.URL.Path) {
-				notFound(c)
+			if roundabout(c.Request.URL.Path) || strings.HasSuffix(c.Request.URL.Path, "/") {
+				s.notFound(c)
 				return
 			}
+			c.Header("Cache-Control", "no-cache, private")
 			operations.ServeHTTP(c.Writer, c.Request)
 		})
 	}
-	router.Match(reading, "/version/", func(c *gin.Context) {
-		c.Request.URL.Path = "/version"
-		operations.ServeHTTP(c.Writer, c.Request)
-	})
+	for _, path := range []string{"/version", "/version/"} {
+		router.Match(reading, path, func(c *gin.Context) {
+			c.Header("Cache-Control", "no-cache, private")
+			c.Header("Content-Type", "application/json")
+			c.IndentedJSON(http.StatusOK, effectiveVersion())
+		})
+	}
 	if s.options.Profiling {
 		if s.options.Operation.ContentionProfiling {
 			runtime.SetBlockProfileRate(1)
@@ -87,6 +105,19 @@ func (s *Server) installOperations(router gin.IRoutes) {
 	}
 	s.installPages(router)
 	router.GET("/debug/relay/namespaces/:namespace/pods/:name", filters.ServeTrace(s.ring))
+}
+
+// effectiveVersion says beside the release which one's API is spoken, and the
+// oldest one whose servers may run beside this one: what upstream says as long as
+// --emulated-version is not given.
+func effectiveVersion() version.Info {
+	v := daemon.Version()
+	v.EmulationMajor, v.EmulationMinor = v.Major, v.Minor
+	v.MinCompatibilityMajor = v.Major
+	if minor, err := strconv.Atoi(v.Minor); err == nil {
+		v.MinCompatibilityMinor = strconv.Itoa(minor - 1)
+	}
+	return v
 }
 
 // installPages serves what the server tells of itself.
@@ -234,9 +265,10 @@ func index(router *gin.Engine, catalog *discovery.Catalog, health *daemon.Health
 			fixed = append(fixed, route.Path)
 		}
 	}
-	router.GET("/", func(c *gin.Context) {
+	router.Match(reading, "/", func(c *gin.Context) {
 		paths := slices.Concat(fixed, catalog.Paths(), health.Paths(), []string{"/apis/"})
 		slices.Sort(paths)
+		c.Header("Cache-Control", "no-cache, private")
 		c.Header("Content-Type", "application/json")
 		c.IndentedJSON(http.StatusOK, gin.H{"paths": slices.Compact(paths)})
 	})

@@ -37,18 +37,25 @@ func (s *Server) beFound(ctx context.Context) error {
 }
 
 // keySetURI is where others find the keys of service account tokens: at this
-// server, unless users serve them elsewhere. listening is where it listens, which
-// need not be an address that anybody can go to.
+// server, unless users serve them elsewhere.
 func (s *Server) keySetURI(listening string) string {
 	if s.options.ServiceAccountJWKSURI != "" {
 		return s.options.ServiceAccountJWKSURI
 	}
+	return "https://" + s.external(listening) + serviceaccount.KeySetPath
+}
+
+// external is the address and port by which clients are told to reach the server.
+// listening is where it listens, which need not be an address that anybody can go
+// to.
+func (s *Server) external(listening string) string {
 	if name := s.options.ExternalHostname; name != "" {
-		listening = net.JoinHostPort(name, strconv.Itoa(s.port))
-	} else if at, _ := s.reachedAt(); at.IsValid() {
-		listening = at.String()
+		return net.JoinHostPort(name, strconv.Itoa(s.port))
 	}
-	return "https://" + listening + serviceaccount.KeySetPath
+	if at, _ := s.reachedAt(); at.IsValid() {
+		return at.String()
+	}
+	return listening
 }
 
 // reachedAt is where others reach the server, if they can.

@@ -106,7 +106,6 @@ func TestWhatIsNotServed(t *testing.T) {
 		code         int
 		reason       metav1.StatusReason
 	}{
-		{http.MethodGet, "/nope", 404, metav1.StatusReasonNotFound},
 		{http.MethodGet, "/apis/apps/v1/nothings", 404, metav1.StatusReasonNotFound},
 		{http.MethodGet, "/api/v1/namespaces/default/pods/web/nope", 404, metav1.StatusReasonNotFound},
 		{http.MethodGet, "/api/v1/namespaces/default/pods/web", 404, metav1.StatusReasonNotFound},

@@ -179,11 +179,6 @@ func (s *Schema) fields(path *field.Path, value map[string]any, old any, hasOld 
 	if p.MaxProperties != nil && count > *p.MaxProperties {
 		errs = append(errs, field.TooMany(path, int(count), int(*p.MaxProperties)))
 	}
-	for _, required := range p.Required {
-		if _, ok := value[required]; !ok {
-			errs = append(errs, field.Required(path.Child(required), ""))
-		}
-	}
 	before, _ := old.(map[string]any)
 	for _, key := range sortedKeys(value) {
 		below := s.properties[key]
@@ -195,6 +190,11 @@ func (s *Schema) fields(path *field.Path, value map[string]any, old any, hasOld 
 		}
 		was, found := before[key]
 		errs = append(errs, below.Validate(path.Child(key), value[key], was, hasOld && found)...)
+	}
+	for _, required := range p.Required {
+		if _, ok := value[required]; !ok {
+			errs = append(errs, field.Required(path.Child(required), ""))
+		}
 	}
 	return errs
 }

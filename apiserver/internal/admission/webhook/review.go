@@ -74,15 +74,15 @@ func (h *hook) exchange(ctx context.Context, request *admissionv1.AdmissionReque
 // not say what they are, nor to what they answer: early webhooks didn't.
 func (h *hook) verify(uid types.UID, review *admissionv1.AdmissionReview) error {
 	strict := h.version != "v1beta1"
-	if kind := review.GroupVersionKind(); strict || kind.Kind != "" || kind.Version != "" {
-		if review.Kind != "AdmissionReview" || review.APIVersion != reviewGroup+h.version {
-			return fmt.Errorf("received invalid webhook response: expected webhook response of %s%s, Kind=AdmissionReview, got %s, Kind=%s",
-				reviewGroup, h.version, review.APIVersion, review.Kind)
-		}
-	}
 	response := review.Response
 	if response == nil {
 		return errors.New("received invalid webhook response: webhook response was absent")
+	}
+	if kind := review.GroupVersionKind(); strict || kind.Kind != "" || kind.Version != "" {
+		if review.Kind != "AdmissionReview" || review.APIVersion != reviewGroup+h.version {
+			return fmt.Errorf("received invalid webhook response: expected webhook response of %s%s, Kind=AdmissionReview, got %s",
+				reviewGroup, h.version, kind)
+		}
 	}
 	if strict && response.UID != uid {
 		return fmt.Errorf("received invalid webhook response: expected response.uid=%q, got %q", uid, response.UID)

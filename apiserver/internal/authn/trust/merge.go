@@ -35,8 +35,11 @@ func (p *Publisher) merged(have map[string]string) map[string]string {
 		return data
 	}
 	data[keyProxies] = mergeBundles(data[keyProxies], p.Proxies.PEM(), now)
+	if len(p.Headers.UID) > 0 { // others are named even if there are none
+		data[keyUID] = mergeLists(data[keyUID], p.Headers.UID)
+	}
 	for key, values := range map[string][]string{
-		keyNames: p.AllowedNames, keyUsername: p.Headers.Username, keyUID: p.Headers.UID,
+		keyNames: p.AllowedNames, keyUsername: p.Headers.Username,
 		keyGroup: p.Headers.Group, keyExtra: p.Headers.ExtraPrefix,
 	} {
 		// No name at all lets any proxy of the authority in: joined with a list

@@ -57,7 +57,10 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*Definition] {
 			Warnings: func(_ context.Context, d, old *Definition) []string { return warnOfFormats(d, old) },
 		},
 		Status: &registry.Change[*Definition]{
-			Prepare: func(_ context.Context, d, old *Definition) { d.Spec = old.Spec },
+			Prepare: func(_ context.Context, d, old *Definition) {
+				d.Spec = old.Spec
+				store(d)
+			},
 		},
 		UnconditionalUpdate: false,
 		BeginDelete: func(_ context.Context, d *Definition, _ *metav1.DeleteOptions) (int64, bool) {

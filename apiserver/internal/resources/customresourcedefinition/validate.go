@@ -16,7 +16,7 @@ import (
 func validate(ctx context.Context, d, old *Definition) field.ErrorList {
 	var errs field.ErrorList
 	spec := field.NewPath("spec")
-	if d.Name != d.Spec.Names.Plural+"."+d.Spec.Group {
+	if old == nil && d.Name != d.Spec.Names.Plural+"."+d.Spec.Group { // later, neither changes
 		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), d.Name, `must be spec.names.plural+"."+spec.group`))
 	}
 	errs = append(errs, validateGroup(d, spec.Child("group"))...)

@@ -1,0 +1,89 @@
+package accept
+
+import (
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Clause is one of the forms that a client names.
+type Clause struct {
+	Media  string            // "application/json", "*/*"
+	Params map[string]string // as=Table and the like
+	weight float64
+}
+
+// Clauses are the forms that r names, those that it likes best first, and of
+// equals the most particular. What is no media type is passed over. A weight that
+// is none counts as one, and what is weighed nothing comes last, as upstream has it.
+func Clauses(r *http.Request) []Clause {
+	var out []Clause
+	for text := range strings.SplitSeq(strings.Join(r.Header.Values("Accept"), ","), ",") {
+		media, params, err := mime.ParseMediaType(text)
+		if err != nil || !strings.Contains(media, "/") {
+			continue
+		}
+		weight := 1.0
+		if q, err := strconv.ParseFloat(params["q"], 64); err == nil {
+			weight = q
+		}
+		out = append(out, Clause{media, params, weight})
+	}
+	slices.SortStableFunc(out, func(a, b Clause) int {
+		switch {
+		case a.weight != b.weight && a.weight > b.weight:
+			return -1
+		case a.weight != b.weight:
+			return 1
+		}
+		return a.vagueness() - b.vagueness()
+	})
+	return out
+}
+
+// vagueness is 0 for one media type, and more where several are meant.
+func (c Clause) vagueness() int {
+	switch {
+	case c.Media == "*/*":
+		return 2
+	case strings.HasSuffix(c.Media, "/*"):
+		return 1
+	}
+	return 0
+}
+
+// Form is which of the forms that objects have here c means, as one of
+// runtime.ContentType…; false where it is another.
+func (c Clause) Form() (string, bool) {
+	switch c.Media {
+	case "*/*", "application/*":
+		return runtime.ContentTypeJSON, true
+	case runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf:
+		return c.Media, true
+	}
+	return "", false
+}
+
+// Forms are all that objects have.
+var Forms = []string{runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf}
+
+// None is the answer to who accepts nothing of what there is.
+func None(offered ...string) error {
+	return Refusal("only the following media types are accepted: " + strings.Join(offered, ", "))
+}
+
+// Refusal is a 406 that says why.
+func Refusal(message string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status:  metav1.StatusFailure,
+		Code:    http.StatusNotAcceptable,
+		Reason:  metav1.StatusReasonNotAcceptable,
+		Message: message,
+	}}
+}

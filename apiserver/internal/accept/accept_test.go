@@ -1,0 +1,30 @@
+package accept
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// TestClauses: what is liked best comes first, and what is no media type nowhere.
+func TestClauses(t *testing.T) {
+	for header, want := range map[string]string{
+		"":                                          "",
+		"garbage":                                   "",
+		"*/*, application/yaml":                     "application/yaml */*",
+		"application/*, application/yaml":           "application/yaml application/*",
+		"application/json;q=0.5, a/b;q=0.9":         "a/b application/json",
+		"application/json;q=0, a/b;q=0.1":           "a/b application/json",
+		"a/b;q=0.9, application/json;q=x":           "application/json a/b",
+		"a/b;as=Table, a/c;as=Table":                "a/b a/c",
+		"text/html,application/xml;q=0.9,*/*;q=0.8": "text/html application/xml */*",
+	} {
+		var got []string
+		for _, clause := range Clauses(&http.Request{Header: http.Header{"Accept": {header}}}) {
+			got = append(got, clause.Media)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%q: %q, want %q", header, got, want)
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package customresources
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// TestConvertedByAWebhook: what a webhook may answer with, and upstream's words for
+// what it may not.
+func TestConvertedByAWebhook(t *testing.T) {
+	const asked = `{"apiVersion":"c.io/v1","kind":"C","metadata":{"name":"a","namespace":"n","uid":"u","finalizers":["f.io/x"]}}`
+	request := &apiextensionsv1.ConversionRequest{UID: "1", DesiredAPIVersion: "c.io/v2", Objects: []runtime.RawExtension{{Raw: []byte(asked)}}}
+	good := strings.Replace(asked, "c.io/v1", "c.io/v2", 1)
+	answer := func(objects ...string) string {
+		return `{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","response":{"uid":"1","result":{"status":"Success"},"convertedObjects":[` + strings.Join(objects, ",") + `]}}`
+	}
+	for name, c := range map[string]struct{ answer, want string }{
+		"good":            {answer(good), ""},
+		"no kind":         {`{"response":{"uid":"1"}}`, "failed: expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got /, Kind="},
+		"no response":     {`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview"}`, "failed: no response provided"},
+		"another request": {strings.Replace(answer(good), `"uid":"1"`, `"uid":"2"`, 1), `failed: expected response.uid="1", got "2"`},
+		"a failure":       {strings.Replace(answer(), "Success", "Failure", 1), "failed: response.result.status was 'Failure', not 'Success'"},
+		"too few":         {answer(), "returned 0 objects, expected 1"},
+		"another version": {answer(asked), "returned invalid object at index 0: invalid groupVersion (expected c.io/v2, received c.io/v1)"},
+		"another kind":    {answer(strings.Replace(good, `"C"`, `"D"`, 1)), "returned invalid object at index 0: invalid kind (expected C, received D)"},
+		"another name":    {answer(strings.Replace(good, `"name":"a"`, `"name":"b"`, 1)), "returned invalid object: must have the same name: a != b"},
+		"another object":  {answer(strings.Replace(good, `"uid":"u"`, `"uid":"v"`, 1)), "returned invalid object: must have the same UID: u != v"},
+		"no metadata":     {answer(`{"apiVersion":"c.io/v2","kind":"C"}`), "returned invalid object: must have the same name: a != "},
+		"a bad label":     {answer(strings.Replace(good, `"name"`, `"labels":{"a b":"c"},"name"`, 1)), `returned invalid metadata: metadata.labels: Invalid value: "a b"`},
+	} {
+		var review apiextensionsv1.ConversionReview
+		if err := json.Unmarshal([]byte(c.answer), &review); err != nil {
+			t.Fatal(name, err)
+		}
+		from, err := unmarshal([]byte(asked))
+		if err != nil {
+			t.Fatal(err)
+		}
+		converted, err := read(request, &review)
+		if err == nil {
+			if err = checkConverted(0, from, converted[0], "c.io/v2"); err != nil {
+				err = fmt.Errorf("returned %w", err)
+			}
+		}
+		if c.want == "" && (err != nil || converted[0].GetFinalizers()[0] != "f.io/x") || c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package discovery
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"sigs.k8s.io/yaml"
+
+	"kctl/apiserver/internal/accept"
+)
+
+// together is how clients ask for the aggregated document, and how it is answered.
+const together = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+// document is an encoded answer, in JSON; its other forms are made for each who
+// asks: few do.
+type document struct {
+	body []byte
+	etag string
+	// empty is what the document decodes into.
+	empty runtime.Object
+	// narrow documents are not what "application/*" means, as upstream's aren't
+	// that are served by its router.
+	narrow bool
+}
+
+func encode(v runtime.Object) (*document, error) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("encode discovery document: %w", err)
+	}
+	sum := sha256.Sum256(body)
+	return &document{body: append(body, '\n'), etag: strings.ToUpper(hex.EncodeToString(sum[:])), empty: reflect.New(reflect.TypeOf(v).Elem()).Interface().(runtime.Object)}, nil
+}
+
+// answer writes the document as r accepts it, or all, the aggregated one of the
+// same place, where r names that at all. The error is a 406.
+func (d *document) answer(w http.ResponseWriter, r *http.Request, all *document) error {
+	clauses := accept.Clauses(r)
+	if all != nil {
+		for _, clause := range clauses {
+			p := clause.Params
+			if media, ok := clause.Form(); ok && p["as"] == "APIGroupDiscoveryList" && p["g"] == "apidiscovery.k8s.io" && p["v"] == "v2" {
+				return all.write(w, r, media, together, pretty(r, p))
+			}
+		}
+	}
+	if strings.Join(r.Header.Values("Accept"), "") == "" {
+		return d.write(w, r, runtime.ContentTypeJSON, "", pretty(r, nil))
+	}
+	if d.narrow && !slices.ContainsFunc(clauses, func(c accept.Clause) bool { return c.Media == "*/*" || slices.Contains(accept.Forms, c.Media) }) {
+		return accept.Refusal("406: Not Acceptable\n\nAvailable representations: " + strings.Join(accept.Forms, ", "))
+	}
+	for _, clause := range clauses {
+		if media, ok := clause.Form(); ok && clause.Params["as"] == "" {
+			return d.write(w, r, media, "", pretty(r, clause.Params))
+		}
+	}
+	return accept.None(accept.Forms...)
+}
+
+// pretty tells whether people are to read the answer.
+func pretty(r *http.Request, params map[string]string) bool {
+	wanted, ok := params["pretty"]
+	if !ok {
+		wanted = r.URL.Query().Get("pretty")
+	}
+	yes, _ := strconv.ParseBool(wanted)
+	return yes
+}
+
+func (d *document) write(w http.ResponseWriter, r *http.Request, media, as string, pretty bool) error {
+	body, form, err := d.in(media, pretty)
+	if err != nil {
+		return err
+	}
+	header, etag := w.Header(), strconv.Quote(d.etag+form)
+	header.Set("Vary", "Accept")
+	header.Set("ETag", etag)
+	header.Set("Cache-Control", "public")
+	if slices.Contains(r.Header.Values("If-None-Match"), etag) {
+		w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	header.Set("Content-Type", media+as)
+	w.WriteHeader(http.StatusOK)
+	_, _ = w.Write(body) // a client that is gone needs no answer
+	return nil
+}
+
+// in is the document in a form, and the form's mark.
+func (d *document) in(media string, pretty bool) ([]byte, string, error) {
+	var out bytes.Buffer
+	var err error
+	switch {
+	case media == runtime.ContentTypeYAML:
+		body, err := yaml.JSONToYAML(d.body)
+		return body, "-YAML", err
+	case media == runtime.ContentTypeProtobuf:
+		v := d.empty.DeepCopyObject()
+		if err = json.Unmarshal(d.body, v); err == nil {
+			err = protobuf.NewSerializer(nil, nil).Encode(v, &out)
+		}
+		return out.Bytes(), "-PROTOBUF", err
+	case pretty:
+		err = json.Indent(&out, bytes.TrimSpace(d.body), "", "  ")
+		return out.Bytes(), "-PRETTY", err
+	}
+	return d.body, "", nil
+}
