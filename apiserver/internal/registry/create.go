@@ -25,9 +25,6 @@ func (s *Store[T]) Create(ctx context.Context, obj core.Object, admit Admit, o *
 	if !ok {
 		return Encoded{}, apierrors.NewInternalError(fmt.Errorf("create of %s with a %T", s.strategy.Resource.Name, obj))
 	}
-	if obj.GetResourceVersion() != "" {
-		return Encoded{}, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
-	}
 	generated := obj.GetName() == "" && obj.GetGenerateName() != ""
 	if err := s.admitNew(ctx, typed, admit); err != nil {
 		return Encoded{}, err
@@ -85,6 +82,10 @@ func (s *Store[T]) createOnce(ctx context.Context, obj T, admit Admit, dry bool)
 		if err := admit.Validate(ctx, obj, nil); err != nil {
 			return Encoded{}, err
 		}
+	}
+	// As with upstream's storage, this comes last: who may not create it reads that.
+	if obj.GetResourceVersion() != "" {
+		return Encoded{}, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
 	}
 	value, err := s.encode(obj)
 	if err != nil {

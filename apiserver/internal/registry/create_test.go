@@ -186,7 +186,9 @@ func TestAdmissionRunsAroundTheRules(t *testing.T) {
 	refuse := registry.Admit{Validate: func(context.Context, core.Object, core.Object) error {
 		return apierrors.NewForbidden(core.Services.GVR().GroupResource(), "b", errors.New("no"))
 	}}
-	if _, err := b.Create(t.Context(), service("b"), refuse, create); !apierrors.IsForbidden(err) || b.exists("b") {
+	refused := service("b")
+	refused.ResourceVersion = "1" // refused too, by who comes later
+	if _, err := b.Create(t.Context(), refused, refuse, create); !apierrors.IsForbidden(err) || b.exists("b") {
 		t.Errorf("refused create: %v", err)
 	}
 	if _, _, err := b.Delete(t.Context(), "ns", "a", refuse, &metav1.DeleteOptions{}); !apierrors.IsForbidden(err) || !b.exists("a") {
