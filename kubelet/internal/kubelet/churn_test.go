@@ -25,7 +25,7 @@ func long() bool { return os.Getenv("KCTL_LONG") != "" }
 func TestChurn(t *testing.T) {
 	turns := 40
 	if long() {
-		turns = 600 // a minute and more
+		turns = 1200 // a minute and more
 	}
 	b, _ := newHollowBed(t, nil)
 	churn(b, turns, func(name string) *core.Pod {
@@ -117,13 +117,13 @@ func TestThreeHundredPods(t *testing.T) {
 	if len(addresses) != pods {
 		t.Errorf("%d addresses for %d pods", len(addresses), pods)
 	}
-	b.timeEnds(pods / 3)
 	one := hollowPod("one-too-many", nil)
 	b.create(one)
 	if status := b.waitPhase("one-too-many", corev1.PodFailed).Status; status.Reason != "OutOfpods" {
 		t.Errorf("one too many: %s, %s", status.Reason, status.Message)
 	}
 	b.delete("one-too-many")
+	b.timeEnds(pods / 3)
 	for i := range pods {
 		b.delete(fmt.Sprintf("many-%d", i))
 	}
