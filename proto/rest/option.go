@@ -42,6 +42,18 @@ func Query(key, value string) Option {
 	}
 }
 
+// Values adds query parameters as they are, those without a value too.
+func Values(values url.Values) Option {
+	return func(c *call) {
+		if c.query == nil {
+			c.query = url.Values{}
+		}
+		for key, each := range values {
+			c.query[key] = append(c.query[key], each...)
+		}
+	}
+}
+
 // Header sets a request header; an empty value is left out.
 func Header(key, value string) Option {
 	return func(c *call) {

@@ -115,14 +115,8 @@ func (g *getting) getRaw(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return fmt.Errorf("--raw: %w", err)
 	}
-	var options []rest.Option
-	for key, each := range values {
-		for _, value := range each {
-			options = append(options, rest.Query(key, value))
-		}
-	}
 	var answer []byte
-	if err := client.Do(cmd.Context(), http.MethodGet, path, nil, &answer, options...); err != nil {
+	if err := client.Do(cmd.Context(), http.MethodGet, path, nil, &answer, rest.Values(values)); err != nil {
 		return err
 	}
 	_, err = g.Out.Write(answer)
