@@ -226,6 +226,9 @@ func containerCases() []actionCase {
 		{name: "the pod's limit changes, by which one is bounded", pod: podWith("a b", edit("b", func(c *core.Container) { c.Resources.Limits = quantities("1", "1Gi") }), func(p *core.Pod) {
 			p.Spec.Resources = &corev1.ResourceRequirements{Limits: quantities("4", "4Gi")}
 		}), status: has("box a=running b=running"), facts: facts{actual: map[string]corev1.ResourceRequirements{"a": {Limits: quantities("2", "4Gi")}, "b": {Limits: quantities("1", "1Gi")}}}, want: "resize(a1)"},
+		{name: "the pod's limit stays", pod: podWith("a", func(p *core.Pod) {
+			p.Spec.Resources = &corev1.ResourceRequirements{Limits: quantities("4", "4Gi")}
+		}), status: has("box a=running"), facts: facts{actual: map[string]corev1.ResourceRequirements{"a": {Limits: quantities("4", "4Gi")}}}, want: ""},
 		{name: "resized before it starts", pod: podWith("a", larger(corev1.NotRequired)), status: has("box a=0"), facts: facts{actual: small}, want: "start(a)"},
 		{name: "one missing", pod: podWith("a b"), status: has("box a=running"), want: "start(b)"},
 		{name: "exit, always", pod: podWith("a b"), status: has("box a=0 b=running"), want: "start(a)"},
