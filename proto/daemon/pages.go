@@ -14,6 +14,8 @@ import (
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/yaml"
+
+	"kctl/proto/release"
 )
 
 // The paths at which a program tells of itself.
@@ -94,7 +96,7 @@ func (p *Pages) status(w http.ResponseWriter, r *http.Request) {
 	version, up := Version(), p.Clock.Since(p.Started)
 	of := &statusPage{
 		StartTime: metav1.NewTime(p.Started.UTC()), UptimeSeconds: int64(up.Seconds()), GoVersion: runtime.Version(),
-		BinaryVersion: strings.TrimPrefix(version.GitVersion, "v"), EmulationVersion: version.Major + "." + version.Minor, Paths: p.Paths,
+		BinaryVersion: strings.TrimPrefix(version.GitVersion, "v"), EmulationVersion: release.Kubernetes, Paths: p.Paths,
 	}
 	text := p.forPeople("statusz")
 	fmt.Fprintf(text, "\nStarted:  %s\nUp:  %d hr %02d min %02d sec\nGo version:  %s\nBinary version:  %s\nEmulation version:  %s\nPaths:  %s\n",

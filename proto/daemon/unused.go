@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/pflag"
 	"go.uber.org/zap"
+
+	"kctl/proto/release"
 )
 
 // Unused is a setting of the upstream program with nothing behind it in this one:
@@ -28,9 +30,11 @@ type Unused struct {
 var Off = []string{"", "false", "0", "none", "None", "[]", "map[]"}
 
 const (
-	allTold    = "all metrics are told; leave some out where they are scraped"
-	oneStream  = "the log is one stream of lines, written at once"
-	oneVersion = "this program is of Kubernetes 1.37"
+	allTold   = "all metrics are told; leave some out where they are scraped"
+	oneStream = "the log is one stream of lines, written at once"
+
+	// OneVersion is why no other version can be asked for.
+	OneVersion = "this program is of Kubernetes " + release.Kubernetes
 )
 
 // UnusedLogging are flags of every upstream program on its log.
@@ -50,8 +54,8 @@ var UnusedComponent = append([]Unused{
 	{Flag: "allow-metric-labels-manifest", Values: Off, Why: allTold},
 	{Flag: "disabled-metrics", Values: Off, Why: allTold},
 	{Flag: "show-hidden-metrics-for-version", Values: Off, Why: "none is hidden"},
-	{Flag: "emulated-version", Values: []string{"kube=1.37", "1.37"}, Why: oneVersion},
-	{Flag: "min-compatibility-version", Values: []string{"kube=1.36", "1.36"}, Why: oneVersion},
+	{Flag: "emulated-version", Values: []string{"kube=" + release.Kubernetes, release.Kubernetes}, Why: OneVersion},
+	{Flag: "min-compatibility-version", Values: []string{"kube=" + release.Previous, release.Previous}, Why: OneVersion},
 	{Flag: "permit-address-sharing", Switch: true, Why: "addresses always can be shared"},
 	{Flag: "tls-curve-preferences", Values: Off, Why: "Go's are taken"},
 }, UnusedLogging...)

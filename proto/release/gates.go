@@ -130,7 +130,7 @@ func checkGate(name, value string, differs map[string]bool) error {
 	case slices.Contains(gatesOn, name):
 		return errors.New("not supported, it can't be switched off")
 	case name != "AllAlpha" && !slices.Contains(gatesOff, name):
-		return errors.New("unknown feature gate of Kubernetes 1.37")
+		return errors.New("unknown feature gate of Kubernetes " + Kubernetes)
 	}
 	return errors.New("not supported")
 }

@@ -13,12 +13,18 @@ import (
 // Number is the project's own version; the linker sets it on a release.
 var Number = "0.1.0-dev"
 
-// APIVersion is the Kubernetes minor whose API we speak: that of the
-// k8s.io/api module we build on.
+// The Kubernetes version whose API we speak: that of the k8s.io/api module we
+// build on.
 const (
-	apiMajor = "1"
-	apiMinor = "37"
-	apiPatch = "2"
+	apiMajor      = "1"
+	apiMinor      = "37"
+	apiPatch      = "2"
+	previousMinor = "36"
+
+	// Kubernetes is its minor, as programs and people write it, and Previous the one
+	// before, with whose objects and programs it has to get on.
+	Kubernetes = apiMajor + "." + apiMinor
+	Previous   = apiMajor + "." + previousMinor
 )
 
 // Version is what /version and --version say. GitVersion is upstream's API

@@ -3,7 +3,6 @@ package config
 import "kctl/proto/daemon"
 
 const (
-	oneVersion = "this API server is of Kubernetes 1.37"
 	noPeers    = "API servers do not pass requests on to each other"
 	noElection = "holders of leases elect themselves"
 	asked      = "etcd is asked when the metrics are"
@@ -43,6 +42,6 @@ var unused = []daemon.Unused{
 	{Flag: "coordinated-leadership-lease-duration", Why: noElection},
 	{Flag: "coordinated-leadership-renew-deadline", Why: noElection},
 	{Flag: "coordinated-leadership-retry-period", Why: noElection},
-	{Flag: "emulation-forward-compatible", Switch: true, Values: daemon.Off, Why: oneVersion},
-	{Flag: "runtime-config-emulation-forward-compatible", Switch: true, Values: daemon.Off, Why: oneVersion},
+	{Flag: "emulation-forward-compatible", Switch: true, Values: daemon.Off, Why: daemon.OneVersion},
+	{Flag: "runtime-config-emulation-forward-compatible", Switch: true, Values: daemon.Off, Why: daemon.OneVersion},
 }

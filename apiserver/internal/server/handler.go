@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -23,6 +22,7 @@ import (
 	"kctl/apiserver/internal/registry"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
+	"kctl/proto/release"
 )
 
 // quietly has gin print no routes. It is a matter of the whole process, in which
@@ -113,10 +113,7 @@ func (s *Server) installOperations(router gin.IRoutes) {
 func effectiveVersion() version.Info {
 	v := daemon.Version()
 	v.EmulationMajor, v.EmulationMinor = v.Major, v.Minor
-	v.MinCompatibilityMajor = v.Major
-	if minor, err := strconv.Atoi(v.Minor); err == nil {
-		v.MinCompatibilityMinor = strconv.Itoa(minor - 1)
-	}
+	v.MinCompatibilityMajor, v.MinCompatibilityMinor, _ = strings.Cut(release.Previous, ".")
 	return v
 }
 
@@ -184,8 +181,8 @@ func (s *Server) installIssuer(router gin.IRoutes, address string) error {
 // openAPIRelease is the version that API documents carry: without our release,
 // which changes nothing in them.
 func openAPIRelease() string {
-	release, _, _ := strings.Cut(daemon.Version().GitVersion, "+")
-	return release
+	number, _, _ := strings.Cut(daemon.Version().GitVersion, "+")
+	return number
 }
 
 // handling is how requests for resources are served, whichever these are.

@@ -18,6 +18,7 @@ import (
 
 	"kctl/kubelet/internal/cri"
 	"kctl/proto/core"
+	"kctl/proto/release"
 )
 
 // maxHookOutput bounds what of a hook's answer is read and shown.
@@ -100,7 +101,7 @@ func (m *Manager) httpHook(ctx context.Context, pod *core.Pod, c *core.Container
 	if err != nil {
 		return fmt.Errorf("httpGet hook: %w", err)
 	}
-	request.Header.Set("User-Agent", "kube-lifecycle/1.37")
+	request.Header.Set("User-Agent", "kube-lifecycle/"+release.Kubernetes)
 	request.Header.Set("Accept", "*/*")
 	for _, header := range get.HTTPHeaders {
 		if http.CanonicalHeaderKey(header.Name) == "Host" {
