@@ -76,19 +76,6 @@ func Pod(pod *core.Pod, others []*core.Pod, node *core.Node, static bool, checks
 	return fits(pod, others, node.Status.Allocatable)
 }
 
-// Resize decides whether a pod that runs may have other resources than it has:
-// it is refused as Infeasible where the node is too small for it, as Deferred
-// where it may fit later.
-func Resize(pod *core.Pod, others []*core.Pod, allocatable corev1.ResourceList) Decision {
-	if alone := fits(pod, nil, allocatable); !alone.Admitted {
-		return Decision{Reason: corev1.PodReasonInfeasible, Message: strings.TrimPrefix(alone.Message, rejected)}
-	}
-	if beside := fits(pod, others, allocatable); !beside.Admitted {
-		return Decision{Reason: corev1.PodReasonDeferred, Message: strings.TrimPrefix(beside.Message, rejected)}
-	}
-	return Decision{Admitted: true}
-}
-
 // untolerated finds a taint by which pods are driven from the node. The others
 // only keep schedulers from choosing it.
 func untolerated(pod *core.Pod, taints []corev1.Taint) (corev1.Taint, bool) {

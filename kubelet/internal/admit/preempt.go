@@ -51,5 +51,10 @@ func worth(pod *core.Pod, leaving func(*core.Pod) bool) int {
 	if leaving(pod) {
 		return -1
 	}
+	return class(pod)
+}
+
+// class orders pods by their class of service.
+func class(pod *core.Pod) int {
 	return slices.Index([]corev1.PodQOSClass{corev1.PodQOSBestEffort, corev1.PodQOSBurstable, corev1.PodQOSGuaranteed}, cgroup.QOSClass(pod))
 }

@@ -75,7 +75,10 @@ func (k *Kubelet) admit(pod *core.Pod) admit.Decision {
 	if sysctls := admit.Sysctls(pod, k.config.UnsafeSysctls); !sysctls.Admitted {
 		return sysctls
 	}
-	others := k.others(pod, k.allocations.Granted)
+	var others []*core.Pod
+	for _, other := range k.neighbours(pod) {
+		others = append(others, k.allocations.Granted(other))
+	}
 	decision := admit.Pod(pod, others, k.node.Node(), podmanager.IsStatic(pod), admit.Features, volume.Check, k.checkImageVolumes)
 	if decision.NoRoom != "" && podmanager.IsCritical(pod) {
 		return k.makeRoom(pod, others, decision)

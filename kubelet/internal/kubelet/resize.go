@@ -3,6 +3,7 @@ package kubelet
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,7 +25,11 @@ func (k *Kubelet) grant(pod *core.Pod) *core.Pod {
 	before, now := k.allocations.Pending(pod.UID), (*core.PodCondition)(nil)
 	changed := false
 	with := k.allocations.Grant(pod, func(pod *core.Pod, granted func(*core.Pod) *core.Pod) *core.PodCondition {
-		decision := admit.Resize(pod, k.others(pod, granted), k.node.Node().Status.Allocatable)
+		var others []admit.Wish
+		for _, other := range k.neighbours(pod) {
+			others = append(others, admit.Wish{Has: granted(other), Wants: other})
+		}
+		decision := admit.Resize(admit.Wish{Has: granted(pod), Wants: pod}, others, k.node.Node().Status.Allocatable)
 		if changed = decision.Admitted; !changed {
 			now = &core.PodCondition{Type: corev1.PodResizePending, Reason: decision.Reason, Message: decision.Message}
 		}
@@ -65,15 +70,9 @@ func sizes(pod *core.Pod) string {
 	return string(text)
 }
 
-// others are the pods that hold resources of the node beside this one.
-func (k *Kubelet) others(pod *core.Pod, granted func(*core.Pod) *core.Pod) []*core.Pod {
-	var others []*core.Pod
-	for _, other := range k.pods.Pods() {
-		if other.UID != pod.UID && k.active(other) {
-			others = append(others, granted(other))
-		}
-	}
-	return others
+// neighbours are the pods that hold resources of the node beside this one.
+func (k *Kubelet) neighbours(pod *core.Pod) []*core.Pod {
+	return slices.DeleteFunc(k.pods.Pods(), func(other *core.Pod) bool { return other.UID == pod.UID || !k.active(other) })
 }
 
 // makeGroup keeps the pod's control group as its containers need it. While

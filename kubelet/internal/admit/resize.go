@@ -1,0 +1,73 @@
+package admit
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"kctl/proto/core"
+)
+
+// Wish is a pod that runs, with the resources that it has and with those that it
+// wants: one object where these are the same.
+type Wish struct{ Has, Wants *core.Pod }
+
+// Resize decides whether a pod that runs may have other resources than it has:
+// it is refused as Infeasible where the node is too small for it, as Deferred
+// where it may fit later. Others that wait for theirs and come first are given
+// theirs first, as far as they fit: those of a higher priority, then guaranteed
+// ones, then those that have waited longer (KEP-1287, "Priority of Resize Requests").
+func Resize(pod Wish, others []Wish, allocatable corev1.ResourceList) Decision {
+	if alone := fits(pod.Wants, nil, allocatable); !alone.Admitted {
+		return Decision{Reason: corev1.PodReasonInfeasible, Message: strings.TrimPrefix(alone.Message, rejected)}
+	}
+	var have []*core.Pod
+	for _, other := range others {
+		have = append(have, other.Has)
+	}
+	for _, i := range ahead(pod, others) {
+		beside := append(slices.Delete(slices.Clone(have), i, i+1), pod.Has)
+		if fits(others[i].Wants, beside, allocatable).Admitted {
+			have[i] = others[i].Wants
+		}
+	}
+	if beside := fits(pod.Wants, have, allocatable); !beside.Admitted {
+		return Decision{Reason: corev1.PodReasonDeferred, Message: strings.TrimPrefix(beside.Message, rejected)}
+	}
+	return Decision{Admitted: true}
+}
+
+// ahead are the indices of those that wait and come before the pod, in their turn.
+func ahead(pod Wish, others []Wish) []int {
+	var waiting []int
+	for i, other := range others {
+		if other.Has != other.Wants && inTurn(other.Wants, pod.Wants) < 0 {
+			waiting = append(waiting, i)
+		}
+	}
+	slices.SortStableFunc(waiting, func(a, b int) int { return inTurn(others[a].Wants, others[b].Wants) })
+	return waiting
+}
+
+func inTurn(a, b *core.Pod) int {
+	return cmp.Or(
+		cmp.Compare(ptr.Deref(b.Spec.Priority, 0), ptr.Deref(a.Spec.Priority, 0)),
+		cmp.Compare(class(b), class(a)),
+		cmp.Compare(waitsSince(a), waitsSince(b)),
+	)
+}
+
+// waitsSince is the second since which the API knows that the pod waits; those of
+// which it does not know yet are the last.
+func waitsSince(pod *core.Pod) int64 {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodResizePending && c.Status == corev1.ConditionTrue {
+			return c.LastTransitionTime.Unix()
+		}
+	}
+	return math.MaxInt64
+}

@@ -1,0 +1,66 @@
+package admit
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/proto/core"
+)
+
+// wish is a pod with 500m of the node's 2 cores that wants more, and waits since
+// some second; never told the API of it, where that is 0.
+func wish(name, wants string, priority int32, class corev1.PodQOSClass, since int64) Wish {
+	made := func(cpu string) *core.Pod {
+		p := pod(name, func(s *core.PodSpec) {
+			s.Priority = &priority
+			s.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse(cpu)
+		})
+		p.Status.QOSClass = class
+		if since > 0 {
+			p.Status.Conditions = []core.PodCondition{{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(time.Unix(since, 0))}}
+		}
+		return p
+	}
+	has := made("500m")
+	if wants == "" {
+		return Wish{has, has}
+	}
+	return Wish{has, made(wants)}
+}
+
+// Where there is no room for all that wait, those that come first are given theirs.
+func TestResizeInTurn(t *testing.T) {
+	const burstable, guaranteed = corev1.PodQOSBurstable, corev1.PodQOSGuaranteed
+	mine := wish("mine", "1", 5, burstable, 20)
+	for _, c := range []struct {
+		name   string
+		pod    Wish
+		others []Wish
+		want   string // the reason against it
+	}{
+		{"nobody else waits", mine, []Wish{wish("a", "", 9, guaranteed, 0), wish("b", "", 9, guaranteed, 0)}, ""},
+		{"too large for the node", wish("mine", "3", 5, burstable, 20), nil, corev1.PodReasonInfeasible},
+		{"no room", wish("mine", "1500m", 5, burstable, 20), []Wish{wish("a", "", 5, burstable, 0), wish("b", "", 5, burstable, 0)}, corev1.PodReasonDeferred},
+		{"one of a higher priority comes first", mine, []Wish{wish("a", "1", 9, burstable, 30), wish("b", "", 5, burstable, 0)}, corev1.PodReasonDeferred},
+		{"one of a lower priority does not", mine, []Wish{wish("a", "1", 1, guaranteed, 10), wish("b", "", 5, burstable, 0)}, ""},
+		{"a guaranteed one comes first", mine, []Wish{wish("a", "1", 5, guaranteed, 30), wish("b", "", 5, burstable, 0)}, corev1.PodReasonDeferred},
+		{"one that waited longer comes first", mine, []Wish{wish("a", "1", 5, burstable, 10), wish("b", "", 5, burstable, 0)}, corev1.PodReasonDeferred},
+		{"one that waits for less long does not", mine, []Wish{wish("a", "1", 5, burstable, 30), wish("b", "", 5, burstable, 0)}, ""},
+		{"nor one that has just asked", mine, []Wish{wish("a", "1", 5, burstable, 0), wish("b", "", 5, burstable, 0)}, ""},
+		{"who has just asked does not wait for another such", wish("mine", "1", 5, burstable, 0), []Wish{wish("a", "1", 5, burstable, 0), wish("b", "", 5, burstable, 0)}, ""},
+		{"one that fits in no case keeps nobody waiting", mine, []Wish{wish("a", "1500m", 9, guaranteed, 10), wish("b", "", 5, burstable, 0)}, ""},
+		{"nor one for which there is room besides", mine, []Wish{wish("a", "1", 9, guaranteed, 10)}, ""},
+		{"the second of two does not fit beside the first", wish("mine", "700m", 5, burstable, 20), []Wish{wish("a", "900m", 7, burstable, 10), wish("b", "800m", 9, burstable, 10)}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := Resize(c.pod, c.others, node().Status.Allocatable)
+			if got.Reason != c.want || got.Admitted != (c.want == "") {
+				t.Errorf("got %+v, want reason %q", got, c.want)
+			}
+		})
+	}
+}
