@@ -174,7 +174,7 @@ func (e *Embedded) config(dir string, logger *zap.Logger) config.ServerConfig {
 		PeerURLs: peers, ClientURLs: clients,
 		InitialPeerURLsMap: types.URLsMap{name: peers}, InitialClusterToken: "etcd-cluster", NewCluster: true,
 		// A member that is alone is told to elect itself, and nobody waits for its
-		// heartbeat; each tick costs computing time, on an idle node most of all that is used.
+		// heartbeat (docs/decisions/0014-the-embedded-etcd-rests.md).
 		TickMs: 500, ElectionTicks: 2, InitialElectionTickAdvance: true, PreVote: true, StrictReconfigCheck: true,
 		SnapshotCount: snapshotEntries, SnapshotCatchUpEntries: catchUpEntries, MaxSnapFiles: 5, MaxWALFiles: 5,
 		// What the database does not have yet is in the log.
