@@ -77,7 +77,7 @@ func requests(t *testing.T, c *harness.Cluster) {
 		{"update of another", "PUT", maps + "/kept", "", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"other"}}`, 400, "name"},
 		{"no such object", "GET", maps + "/nothing", "", "", 404, `configmaps "nothing" not found`},
 		{"no such resource", "GET", "/api/v1/namespaces/default/spaceships", "", "", 404, "could not find"},
-		{"no such version", "GET", "/apis/none.example/v7/things", "", "", 404, ""},
+		{"no such version", "GET", "/apis/apps/v7/things", "", "", 404, ""},
 		{"no such verb", "PUT", maps, "", "{}", 405, ""},
 		{"bad selector", "GET", maps + "?labelSelector=a%3D%3D%3D", "", "", 400, "unable to parse requirement"},
 		{"bad field selector", "GET", pods + "?fieldSelector=spec.colour%3Dred", "", "", 400, "spec.colour"},
