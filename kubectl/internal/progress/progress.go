@@ -187,7 +187,7 @@ func problem(pod *core.Pod, events []core.Event) string {
 	}
 	// Sandboxes and volumes have no place in the status: only events tell.
 	for i := len(events) - 1; i >= 0; i-- {
-		if events[i].Type == corev1.EventTypeWarning && !toldByStatus[events[i].Reason] {
+		if events[i].Type == corev1.EventTypeWarning && !toldByStatus[events[i].Reason] && !harmless[events[i].Reason] {
 			return join(events[i].Reason, events[i].Message)
 		}
 	}
@@ -196,6 +196,10 @@ func problem(pod *core.Pod, events []core.Event) string {
 
 // toldByStatus are the reasons of events that the pod's status tells better.
 var toldByStatus = map[string]bool{"Failed": true, "BackOff": true, "FailedScheduling": true, "Unhealthy": true}
+
+// harmless are the reasons of warnings that keep no pod from running: it has other
+// name servers than it asked for.
+var harmless = map[string]bool{"MissingClusterDNS": true, "DNSConfigForming": true}
 
 func containerProblem(s *core.ContainerStatus) string {
 	waiting := s.State.Waiting

@@ -68,6 +68,8 @@ func TestLook(t *testing.T) {
 		}), want: "queued, scheduled to n1 |"},
 		{name: "no sandbox", pod: stage(on), events: []core.Event{{Type: "Warning", Reason: "FailedCreatePodSandBox", Message: "no CNI"}},
 			want: "queued, scheduled to n1 |", problem: "FailedCreatePodSandBox: no CNI"},
+		{name: "other name servers", pod: stage(on), events: []core.Event{{Type: "Warning", Reason: "MissingClusterDNS", Message: "falling back"}},
+			want: "queued, scheduled to n1 |"},
 		{name: "started, not ready", pod: stage(func(p *core.Pod) {
 			on(p)
 			status(p, core.ContainerStatus{State: running, ContainerID: "x"})
