@@ -66,6 +66,8 @@ func StartEmbedded(ctx context.Context, dir string, logger *zap.Logger) (*Embedd
 	if err := checkFiles(dir); err != nil {
 		return nil, err
 	}
+	electing.Lock()
+	defer electing.Unlock()
 	e := &Embedded{ended: make(chan error, 1)}
 	listener, err := e.listen(dir)
 	if err != nil {
@@ -79,6 +81,7 @@ func StartEmbedded(ctx context.Context, dir string, logger *zap.Logger) (*Embedd
 	e.serve(listener)
 	ctx, cancel := context.WithTimeout(ctx, embeddedDeadline)
 	defer cancel()
+	go e.elect(ctx)
 	select {
 	case <-e.server.ReadyNotify():
 	case <-e.server.StopNotify():
@@ -151,10 +154,10 @@ func (e *Embedded) config(dir string, logger *zap.Logger) config.ServerConfig {
 		Name: name, DataDir: dir,
 		PeerURLs: peers, ClientURLs: clients,
 		InitialPeerURLsMap: types.URLsMap{name: peers}, InitialClusterToken: "etcd-cluster", NewCluster: true,
-		// Nobody's network can delay a member that is alone, so it may elect itself
-		// at once; each tick costs computing time, on an idle node most of all that is
+		// A member that is alone is told to elect itself, and nobody waits for its
+		// heartbeat; each tick costs computing time, on an idle node most of all that is
 		// used (docs/decisions/0014-the-embedded-etcd-rests.md).
-		TickMs: 50, ElectionTicks: 2, InitialElectionTickAdvance: true, PreVote: true, StrictReconfigCheck: true,
+		TickMs: 500, ElectionTicks: 2, InitialElectionTickAdvance: true, PreVote: true, StrictReconfigCheck: true,
 		SnapshotCount: snapshotEntries, SnapshotCatchUpEntries: catchUpEntries, MaxSnapFiles: 5, MaxWALFiles: 5,
 		// What the database does not have yet is in the log.
 		BackendBatchInterval: 500 * time.Millisecond,
