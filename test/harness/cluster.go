@@ -64,12 +64,7 @@ func Start(t testing.TB, o Options) *Cluster {
 	if o.Node == "" {
 		o.Node = "node-1"
 	}
-	// Not t.TempDir: its path is too long for sockets, and its removal must not
-	// come before the mounts below it are gone.
-	dir, err := os.MkdirTemp("", "kctl-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir, release := holdDir(t, bin)
 	c := &Cluster{Dir: dir, Port: FreePort(t), Node: o.Node, t: t, bin: bin}
 	c.up = append([]string{"up", "--dir", dir, "--port", strconv.Itoa(c.Port), "--node-name", o.Node}, o.Flags...)
 	if len(o.Without) > 0 {
@@ -86,6 +81,7 @@ func Start(t testing.TB, o Options) *Cluster {
 		if err := os.RemoveAll(dir); err != nil {
 			t.Errorf("remove the cluster's directory: %v", err)
 		}
+		release()
 		checkLeaks()
 	})
 	c.Up()

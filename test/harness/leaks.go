@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"io/fs"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -122,8 +122,8 @@ func othersContainers() bool {
 // with dir, and for dir itself.
 func checkDirectory(t testing.TB, dir string) {
 	t.Helper()
-	for _, p := range processesOf(dir) {
-		t.Errorf("left behind: process %s", p)
+	for pid, line := range processesOf(dir) {
+		t.Errorf("left behind: process %d: %s", pid, line)
 	}
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -142,20 +142,17 @@ func checkDirectory(t testing.TB, dir string) {
 	})
 }
 
-// processesOf are the live processes with dir on their command line, but for
-// this one and its parents' shells.
-func processesOf(dir string) []string {
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return nil
-	}
-	var out []string
-	for _, e := range entries {
-		cmdline, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
-		if err != nil || !bytes.Contains(cmdline, []byte(dir+"/")) || e.Name() == fmt.Sprint(os.Getpid()) {
-			continue
+// processesOf are the live processes, by pid, with dir on their command line, but
+// for this one.
+func processesOf(dir string) map[int]string {
+	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	found := map[int]string{}
+	for _, file := range lines {
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		line, err := os.ReadFile(file)
+		if err == nil && pid != os.Getpid() && bytes.Contains(line, []byte(dir+"/")) {
+			found[pid] = string(bytes.ReplaceAll(line, []byte{0}, []byte{' '}))
 		}
-		out = append(out, e.Name()+": "+string(bytes.ReplaceAll(cmdline, []byte{0}, []byte{' '})))
 	}
-	return out
+	return found
 }

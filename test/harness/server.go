@@ -31,11 +31,11 @@ type Server struct {
 // ends.
 func StartServer(t testing.TB, flags ...string) *Server {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "kctl-") // not t.TempDir: too long for etcd's socket
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir, release := holdDir(t, Bin(t))
+	t.Cleanup(func() {
+		_ = os.RemoveAll(dir)
+		release()
+	})
 	s := &Server{t: t, Dir: dir, Port: FreePort(t)}
 	tokens := filepath.Join(dir, "tokens.csv")
 	if err := os.WriteFile(tokens, []byte(serverToken+",root,1,system:masters\n"), 0o600); err != nil {

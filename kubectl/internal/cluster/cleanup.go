@@ -110,7 +110,6 @@ func (l Layout) cleanMachine(ctx context.Context) error {
 	return errors.Join(
 		l.killLeftovers(ctx),
 		l.unmount(),
-		l.removeNamespaces(ctx),
 		l.removeBridge(ctx),
 		l.removeRules(ctx),
 		l.removeCgroups(),

@@ -160,9 +160,6 @@ func startParts(ctx context.Context, l Layout, s *settings, o UpOptions, progres
 		if err := writeRuntimeConfig(l, s, cniBin); err != nil {
 			return fmt.Errorf("configure containerd: %w", err)
 		}
-		if err := shareNamespaces(namespacesDir); err != nil {
-			return err
-		}
 	}
 	for _, stage := range stages {
 		group, ctx := errgroup.WithContext(ctx)

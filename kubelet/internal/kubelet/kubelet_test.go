@@ -39,7 +39,7 @@ type bed struct {
 // newBed starts a kubelet; configure may change what it is told.
 func newBed(t testing.TB, configure ...func(*config.Config)) *bed {
 	b := &bed{t: t, containerd: critest.Start(t), api: newTestAPI(t)}
-	dir := t.TempDir()
+	dir := b.containerd.Dir // what is mounted there is taken away even where the test is killed
 	b.config = config.New()
 	b.config.Kubeconfig = b.api.kubeconfig()
 	b.config.NodeName, b.config.NodeIP = "node-1", "127.0.0.1"

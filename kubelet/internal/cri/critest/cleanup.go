@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -35,7 +34,7 @@ func (c *Containerd) end(t testing.TB) {
 	}
 	c.Down(t)
 	for pid, line := range c.processesLeft() {
-		if strings.Contains(line, "containerd-shim") && !hasChildren(pid) {
+		if strings.Contains(line, "containerd-shim") && len(children(pid)) == 0 {
 			// So does containerd 1.6 when a client goes away while a shim starts.
 			t.Logf("containerd forgot an empty shim: %s", line)
 		} else {
@@ -43,24 +42,8 @@ func (c *Containerd) end(t testing.TB) {
 		}
 		_ = unix.Kill(pid, unix.SIGKILL)
 	}
-	for _, point := range c.mounts() {
-		if err := unix.Unmount(point, unix.MNT_DETACH); err != nil {
-			t.Errorf("unmounting %s: %v", point, err)
-		}
-	}
-	if _, err := os.Stat(filepath.Join("/sys/class/net", c.Bridge)); err == nil {
-		if out, err := exec.Command("ip", "link", "delete", c.Bridge).CombinedOutput(); err != nil {
-			t.Errorf("deleting bridge %s: %v: %s", c.Bridge, err, out)
-		}
-	}
-	for _, dir := range c.cgroups() {
-		// Groups go by rmdir only, and only once nothing runs in them.
-		if err := cgroups.RemovePath(dir); err != nil {
-			t.Errorf("removing control group %s: %v", dir, err)
-		}
-	}
-	if err := os.RemoveAll(c.Dir); err != nil {
-		t.Errorf("removing %s: %v", c.Dir, err)
+	if err := errors.Join(c.clear(c.cgroups()), os.RemoveAll(c.Dir)); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -157,17 +140,6 @@ func (c *Containerd) processes() map[int]string {
 	return left
 }
 
-func hasChildren(pid int) bool {
-	statuses, _ := filepath.Glob("/proc/[0-9]*/status")
-	for _, path := range statuses {
-		status, _ := os.ReadFile(path) // of a process that ended meanwhile, nothing
-		if strings.Contains(string(status), fmt.Sprintf("\nPPid:\t%d\n", pid)) {
-			return true
-		}
-	}
-	return false
-}
-
 // cgroups are the places of the test's group: one in each hierarchy.
 func (c *Containerd) cgroups() []string {
 	if cgroups.IsCgroup2UnifiedMode() {
@@ -204,40 +176,4 @@ func tail(s string, n int) string {
 		lines = append([]string{fmt.Sprintf("… %d lines before", len(lines)-n)}, lines[len(lines)-n:]...)
 	}
 	return strings.Join(lines, "\n")
-}
-
-// Reboot takes away what a machine loses when its power is cut and comes back:
-// all processes, mounts, links, control groups, and what is in memory. The
-// daemon starts again on what is on its disk.
-func (c *Containerd) Reboot(t testing.TB) {
-	t.Helper()
-	_ = c.process.Process.Kill()
-	<-c.exited
-	c.process = nil
-	for pid := range c.processes() {
-		_ = unix.Kill(pid, unix.SIGKILL) // shims
-	}
-	for _, dir := range c.cgroups() {
-		pids, _ := cgroups.GetAllPids(dir) // of a group that is gone, none
-		for _, pid := range pids {
-			_ = unix.Kill(pid, unix.SIGKILL)
-		}
-	}
-	for _, point := range c.mounts() {
-		if err := unix.Unmount(point, unix.MNT_DETACH); err != nil {
-			t.Errorf("unmounting %s: %v", point, err)
-		}
-	}
-	_ = exec.Command("ip", "link", "delete", c.Bridge).Run() // it is there if a pod was
-	for _, dir := range c.cgroups() {
-		if err := cgroups.RemovePath(dir); err != nil {
-			t.Errorf("removing control group %s: %v", dir, err)
-		}
-	}
-	for _, dir := range []string{"state", "runc"} {
-		if err := os.RemoveAll(filepath.Join(c.Dir, dir)); err != nil {
-			t.Error(err)
-		}
-	}
-	c.Up(t)
 }

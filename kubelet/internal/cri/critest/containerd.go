@@ -2,7 +2,7 @@ package critest
 
 import (
 	"context"
-	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"os"
@@ -16,6 +16,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"kctl/kubelet/internal/cri"
+	"kctl/proto/leftover"
 )
 
 const (
@@ -28,6 +29,8 @@ const (
 	stopTimeout  = 30 * time.Second
 	shimTimeout  = 10 * time.Second
 	cniPlugins   = "/usr/lib/cni"
+	// prefix begins the names of the directories of all tests' containerds.
+	prefix = "critest"
 )
 
 // Containerd is a containerd that belongs to one test.
@@ -51,8 +54,11 @@ func Start(t testing.TB) *Containerd {
 	if reason := missing(); reason != "" {
 		t.Skipf("no containerd for this test: %s", reason)
 	}
+	if err := leftover.Sweep(os.TempDir(), prefix, takeAwayAbandoned); err != nil {
+		t.Log(err) // the next test tries again
+	}
 	// Not t.TempDir: socket paths are limited to 107 bytes.
-	dir, err := os.MkdirTemp("", "critest")
+	dir, release, err := leftover.Hold(os.TempDir(), prefix)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,13 +66,11 @@ func Start(t testing.TB) *Containerd {
 	if err := os.Chmod(dir, 0o711); err != nil {
 		t.Fatal(err)
 	}
-	c := &Containerd{
-		Dir:        dir,
-		Endpoint:   "unix://" + filepath.Join(dir, "c.sock"),
-		Bridge:     "ct" + randomHex(4),
-		CgroupRoot: "/kctl-test-" + filepath.Base(dir),
-	}
-	t.Cleanup(func() { c.end(t) })
+	c := newContainerd(dir)
+	t.Cleanup(func() {
+		c.end(t)
+		release()
+	})
 	if err := c.writeConfig(); err != nil {
 		t.Fatal(err)
 	}
@@ -78,6 +82,18 @@ func Start(t testing.TB) *Containerd {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// newContainerd is that of a directory: all names of it follow from the
+// directory's, so that it can be taken away by whoever knows that.
+func newContainerd(dir string) *Containerd {
+	sum := sha256.Sum256([]byte(dir))
+	return &Containerd{
+		Dir:        dir,
+		Endpoint:   "unix://" + filepath.Join(dir, "c.sock"),
+		Bridge:     "ct" + hex.EncodeToString(sum[:4]),
+		CgroupRoot: "/kctl-test-" + filepath.Base(dir),
+	}
 }
 
 // Only skips the test, and says why, where the machine's containerd is older
@@ -247,10 +263,4 @@ func missing() string {
 		return err.Error()
 	}
 	return ""
-}
-
-func randomHex(n int) string {
-	b := make([]byte, n)
-	_, _ = rand.Read(b) // never fails, says its documentation
-	return hex.EncodeToString(b)
 }

@@ -1,0 +1,146 @@
+package critest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/opencontainers/cgroups"
+	"golang.org/x/sys/unix"
+)
+
+// Reboot takes away what a machine loses when its power is cut and comes back:
+// all processes, mounts, links, control groups, and what is in memory. The
+// daemon starts again on what is on its disk.
+func (c *Containerd) Reboot(t testing.TB) {
+	t.Helper()
+	_ = c.process.Process.Kill()
+	<-c.exited
+	c.process = nil
+	if err := c.cutPower(); err != nil {
+		t.Error(err)
+	}
+	for _, dir := range []string{"state", "runc"} {
+		if err := os.RemoveAll(filepath.Join(c.Dir, dir)); err != nil {
+			t.Error(err)
+		}
+	}
+	c.Up(t)
+}
+
+// takeAwayAbandoned takes away what a test left in dir, and on the machine,
+// that was killed: its daemon and its pods run on.
+func takeAwayAbandoned(dir string) error {
+	c := newContainerd(dir)
+	if err := c.cutPower(); err != nil {
+		return err // what is mounted still is not to be removed
+	}
+	return os.RemoveAll(dir)
+}
+
+// cutPower ends all processes of the containerd, itself included, the hard way,
+// and takes away what of it is in the kernel.
+func (c *Containerd) cutPower() error {
+	groups := c.cgroups()
+	patience := time.After(shimTimeout)
+	tick := time.NewTicker(10 * time.Millisecond) // the kernel tells of ends nobody but parents
+	defer tick.Stop()
+	for {
+		pids := c.family()
+		if len(pids) == 0 {
+			return c.clear(groups)
+		}
+		for _, pid := range pids {
+			groups = append(groups, containerGroups(pid)...)
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+		select {
+		case <-patience:
+			return fmt.Errorf("processes of %s can't be ended: %v", c.Dir, pids)
+		case <-tick.C:
+		}
+	}
+}
+
+// family are the live processes of the daemon and its shims, and of the pods:
+// those below a shim, and those in the test's control groups.
+func (c *Containerd) family() []int {
+	var pids []int
+	for pid := range c.processes() {
+		pids = append(pids, pid)
+	}
+	for i := 0; i < len(pids); i++ {
+		pids = append(pids, children(pids[i])...)
+	}
+	for _, dir := range c.cgroups() {
+		inside, _ := cgroups.GetAllPids(dir) // of a group that is gone, none
+		for _, pid := range inside {
+			if pid > 0 { // 0: of another PID namespace
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
+}
+
+// containerGroups are the control groups that a runtime made for the container
+// of a process, which has the container's id for a name, where no kubelet says
+// where they belong: in k8s.io, beside those of others.
+func containerGroups(pid int) []string {
+	var groups []string
+	lines, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid)) // of a process that has ended, nothing
+	for line := range strings.Lines(string(lines)) {
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(fields) != 3 || !strings.HasPrefix(fields[2], "/k8s.io/") {
+			continue
+		}
+		for _, pattern := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/*"} {
+			found, _ := filepath.Glob(pattern + fields[2])
+			groups = append(groups, found...)
+		}
+	}
+	return groups
+}
+
+// children are the processes that a process is the parent of.
+func children(parent int) []int {
+	var pids []int
+	statuses, _ := filepath.Glob("/proc/[0-9]*/status")
+	for _, path := range statuses {
+		status, _ := os.ReadFile(path) // of a process that ended meanwhile, nothing
+		if strings.Contains(string(status), fmt.Sprintf("\nPPid:\t%d\n", parent)) && !strings.Contains(string(status), "\nState:\tZ") {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// clear takes away what of a containerd that does not run is in the kernel: its
+// mounts, its bridge and control groups.
+func (c *Containerd) clear(groups []string) error {
+	var errs []error
+	for _, point := range c.mounts() {
+		if err := unix.Unmount(point, unix.MNT_DETACH); err != nil {
+			errs = append(errs, fmt.Errorf("unmounting %s: %w", point, err))
+		}
+	}
+	if _, err := os.Stat(filepath.Join("/sys/class/net", c.Bridge)); err == nil {
+		if out, err := exec.Command("ip", "link", "delete", c.Bridge).CombinedOutput(); err != nil {
+			errs = append(errs, fmt.Errorf("deleting bridge %s: %w: %s", c.Bridge, err, out))
+		}
+	}
+	for _, dir := range groups {
+		// Groups go by rmdir only, and only once nothing runs in them.
+		if err := cgroups.RemovePath(dir); err != nil {
+			errs = append(errs, fmt.Errorf("removing control group %s: %w", dir, err))
+		}
+	}
+	return errors.Join(errs...)
+}

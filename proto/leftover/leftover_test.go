@@ -1,0 +1,86 @@
+package leftover
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// TestMain is also the process that holds a directory and is killed.
+func TestMain(m *testing.M) {
+	if parent := os.Getenv("LEFTOVER_HOLDER"); parent != "" {
+		dir, _, err := Hold(parent, "run-")
+		if err != nil {
+			panic(err)
+		}
+		// The child outlives it, as daemons do, and must not hold anything.
+		child := exec.Command("sleep", "60")
+		if err := child.Start(); err != nil {
+			panic(err)
+		}
+		fmt.Println(dir, child.Process.Pid)
+		select {}
+	}
+	os.Exit(m.Run())
+}
+
+func TestSweep(t *testing.T) {
+	parent := t.TempDir()
+	var ended []string
+	sweep := func(err error) error {
+		ended = nil
+		return Sweep(parent, "run-", func(dir string) error {
+			ended = append(ended, dir)
+			return errors.Join(err, os.RemoveAll(dir))
+		})
+	}
+	mine, release, err := Hold(parent, "run-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	holder := exec.Command(os.Args[0])
+	holder.Env = append(os.Environ(), "LEFTOVER_HOLDER="+parent)
+	out, err := holder.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := holder.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var dir string
+	var child int
+	if _, err := fmt.Fscan(bufio.NewReader(out), &dir, &child); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if p, err := os.FindProcess(child); err == nil {
+			_ = p.Kill()
+		}
+	})
+	if err := sweep(nil); err != nil || len(ended) != 0 {
+		t.Errorf("while both are held: %v, %v", ended, err)
+	}
+	_ = holder.Process.Kill()
+	_ = holder.Wait()
+	failed := errors.New("it is busy")
+	if err := sweep(failed); !errors.Is(err, failed) || len(ended) != 1 || ended[0] != dir {
+		t.Errorf("after its holder was killed: %v, %v, want %s", ended, err, dir)
+	}
+	if err := sweep(nil); err != nil || len(ended) != 1 {
+		t.Errorf("after an attempt that failed: %v, %v", ended, err)
+	}
+	if err := sweep(nil); err != nil || len(ended) != 0 {
+		t.Errorf("swept already: %v, %v", ended, err)
+	}
+	if err := os.Remove(mine); err != nil {
+		t.Error(err)
+	}
+	release()
+	if left, _ := filepath.Glob(parent + "/*"); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+}
