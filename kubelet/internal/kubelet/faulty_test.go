@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -23,10 +24,14 @@ import (
 type faults struct {
 	trouble atomic.Bool
 	done    [4]atomic.Int64 // of each kind
+	told    atomic.Bool     // a sandbox was refused, of which there is an event
 }
 
-func (f *faults) call(ctx context.Context, _ string, call func() error) error {
+func (f *faults) call(ctx context.Context, method string, call func() error) error {
 	kind := rand.IntN(2 * len(f.done))
+	if f.trouble.Load() && method == "RunPodSandbox" && !f.told.Swap(true) {
+		kind = 0
+	}
 	if !f.trouble.Load() || kind >= len(f.done) {
 		return call()
 	}
@@ -113,6 +118,20 @@ func TestAFaultyRuntime(t *testing.T) {
 		if pod := b.api.pod(name(i)); pod != nil && restarts(&pod.Status) != 0 {
 			t.Errorf("%s, which ran before, was restarted", pod.Name)
 		}
+	}
+}
+
+// A pod whose status could not be had is not given up for what was known then:
+// the next step asks again.
+func TestAStatusThatCouldNotBeHad(t *testing.T) {
+	b, _ := newHollowBed(t, nil)
+	b.create(hollowPod("web", nil))
+	pod := b.waitPhase("web", corev1.PodRunning)
+	// Later than what anybody finds meanwhile.
+	b.kubelet.cache.Set(pod.UID, nil, errors.New("the runtime was confused"), time.Now().Add(time.Hour))
+	known, err := b.kubelet.inRuntime(t.Context(), pod)
+	if err != nil || len(known.Running()) != 1 {
+		t.Errorf("%+v, %v", known, err)
 	}
 }
 

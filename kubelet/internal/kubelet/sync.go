@@ -28,9 +28,9 @@ func (k *Kubelet) SyncPod(ctx context.Context, job podworker.Job) (podworker.Out
 	if job.First {
 		k.begin(job)
 	}
-	runtime, err := k.cache.GetNewerThan(ctx, pod.UID, time.Time{})
+	runtime, err := k.inRuntime(ctx, pod)
 	if err != nil {
-		return podworker.Outcome{}, fmt.Errorf("what the runtime has of the pod is not known: %w", err)
+		return podworker.Outcome{}, err
 	}
 	pod = k.grant(pod)
 	current := k.generate(pod, runtime, false)
@@ -79,6 +79,23 @@ func (k *Kubelet) SyncPod(ctx context.Context, job podworker.Job) (podworker.Out
 	}
 	k.noteResize(pod.UID, result.Err)
 	return k.conclude(ctx, pod, runtime, result, deadline)
+}
+
+// inRuntime is what the runtime has of the pod, as far as that is known already.
+// Where it could not be had when it was asked for last, the runtime is asked now:
+// what failed then may work, and to go by an old failure would be a new one,
+// after which the pod is left alone for longer still.
+func (k *Kubelet) inRuntime(ctx context.Context, pod *core.Pod) (*podruntime.PodStatus, error) {
+	known, err := k.cache.GetNewerThan(ctx, pod.UID, time.Time{})
+	if err != nil && ctx.Err() == nil {
+		asked := k.clock.Now()
+		known, err = k.runtime.PodStatus(ctx, pod.UID, pod.Name, pod.Namespace)
+		k.cache.Set(pod.UID, known, err, asked)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("what the runtime has of the pod is not known: %w", err)
+	}
+	return known, nil
 }
 
 // begin is what the first sync of a pod does once.

@@ -123,9 +123,9 @@ func (k *Kubelet) SyncTerminatedPod(ctx context.Context, job podworker.Job) erro
 }
 
 func (k *Kubelet) removePod(ctx context.Context, pod *core.Pod) error {
-	runtime, err := k.cache.Get(pod.UID)
+	runtime, err := k.inRuntime(ctx, pod)
 	if err != nil {
-		return fmt.Errorf("what the runtime has of the pod is not known: %w", err)
+		return err
 	}
 	running := runtime.RunningPod(k.runtime.Name())
 	if err := k.removeFromRuntime(ctx, podworker.RunningPod{UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name}, running); err != nil {

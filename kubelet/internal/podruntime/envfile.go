@@ -27,7 +27,8 @@ func (s *podSync) fileKey(ref *corev1.FileKeySelector) (*string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("fileKeyRef: %s: %w", ref.Path, err)
 	}
-	if found {
+	// As kubelet 1.37 (measured), which takes an empty value for none.
+	if found && value != "" {
 		return &value, nil
 	}
 	if isTrue(ref.Optional) {

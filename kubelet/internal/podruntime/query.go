@@ -78,12 +78,17 @@ func (m *Manager) Pods(ctx context.Context) ([]*RunningPod, error) {
 }
 
 // PodStatus asks the runtime for all that it has of one pod. A pod that it
-// does not know has an empty status. Name and namespace are taken over into it.
+// does not know has an empty status. Name and namespace are taken over into it;
+// where they are not known, the runtime says them.
 func (m *Manager) PodStatus(ctx context.Context, uid types.UID, name, namespace string) (*PodStatus, error) {
 	status := &PodStatus{UID: uid, Name: name, Namespace: namespace, At: m.Clock.Now()}
 	sandboxes, containers, err := m.list(ctx, map[string]string{kubelettypes.KubernetesPodUIDLabel: string(uid)})
 	if err != nil {
 		return nil, fmt.Errorf("status of pod %s/%s: %w", namespace, name, err)
+	}
+	if name == "" && len(sandboxes) > 0 {
+		name, namespace = sandboxes[0].GetMetadata().GetName(), sandboxes[0].GetMetadata().GetNamespace()
+		status.Name, status.Namespace = name, namespace
 	}
 	boxes := make([]*SandboxStatus, len(sandboxes))
 	statuses := make([]*ContainerStatus, len(containers))

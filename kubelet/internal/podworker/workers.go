@@ -55,7 +55,7 @@ func New(ctx context.Context, syncer Syncer, o Options) *Workers {
 		o.Resync = time.Minute
 	}
 	if o.Retry.Initial == 0 {
-		o.Retry = backoff.Policy{Initial: time.Second, Max: 20 * time.Second, Jitter: 0.1}
+		o.Retry = backoff.Policy{Initial: time.Second, Max: 10 * time.Second, Jitter: 0.1}
 	}
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()

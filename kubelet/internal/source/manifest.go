@@ -92,6 +92,7 @@ func complete(pod *core.Pod, o origin) error {
 	if pod.Name == "" {
 		return errors.New("metadata.name: a pod in a manifest needs a name")
 	}
+	setDefaults(&pod.Spec) // before the UID: a default that is spelled out makes no other pod
 	if pod.UID == "" {
 		uid, err := manifestUID(pod, o)
 		if err != nil {
@@ -121,7 +122,6 @@ func complete(pod *core.Pod, o origin) error {
 	// A static pod stays whatever taints its node has: nobody could move it.
 	pod.Spec.Tolerations = append(pod.Spec.Tolerations,
 		corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute})
-	setDefaults(&pod.Spec)
 	return validateStatic(pod)
 }
 
