@@ -4,7 +4,9 @@ set -eu
 bin=$1 dir=$2 port=$3
 kctl=$bin/kctl
 
-$kctl up --dir "$dir" --port "$port" | sed '/^export /d'
+# Not in a pipe, which would end as its last command does.
+up=$($kctl up --dir "$dir" --port "$port")
+printf '%s\n' "$up" | sed '/^export /d'
 KUBECONFIG=$dir/admin.kubeconfig
 export KUBECONFIG
 

@@ -182,6 +182,7 @@ func TestMisuse(t *testing.T) {
 		{"top pods --sort-by=name", []string{"--sort-by accepts only cpu or memory"}},
 		{"completion tcsh", []string{`Unsupported shell type "tcsh"`}},
 		{"proxy --accept-hosts=(", []string{"error parsing regexp"}},
+		{"get pods --namespcae=web", []string{"error: unknown flag: --namespcae\nDid you mean --namespace?\nSee 'kctl get --help' for usage."}},
 		{"get pods --nonsense", []string{"error: unknown flag: --nonsense\nSee 'kctl get --help' for usage."}},
 		{"get", []string{"You must specify the type of resource to get."}},
 		{"run", []string{"error: NAME is required for run\nSee 'kctl run -h' for help and examples"}},

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -38,7 +39,25 @@ type flagError struct {
 }
 
 func (e *flagError) Error() string {
-	return fmt.Sprintf("%v\nSee '%s --help' for usage.", e.err, e.cmd.CommandPath())
+	return fmt.Sprintf("%v%s\nSee '%s --help' for usage.", e.err, e.near(), e.cmd.CommandPath())
+}
+
+// near names the flags that a misspelt one may stand for. Which words are near
+// each other is cobra's to say, which it does of commands.
+func (e *flagError) near() string {
+	var unknown *pflag.NotExistError
+	if !errors.As(e.err, &unknown) || unknown.GetSpecifiedShortnames() != "" {
+		return ""
+	}
+	words := &cobra.Command{SuggestionsMinimumDistance: 2}
+	e.cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		words.AddCommand(&cobra.Command{Use: f.Name, Hidden: f.Hidden, Run: func(*cobra.Command, []string) {}})
+	})
+	near := words.SuggestionsFor(unknown.GetSpecifiedName())
+	if len(near) == 0 {
+		return ""
+	}
+	return "\nDid you mean --" + strings.Join(near, " or --") + "?"
 }
 
 func (e *flagError) Unwrap() error { return e.err }
