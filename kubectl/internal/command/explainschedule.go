@@ -3,9 +3,11 @@ package command
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -85,6 +87,9 @@ func (c *cli) askScheduler(ctx context.Context, scheduler, pod string) (json.Raw
 	}
 	var answer json.RawMessage
 	err = client.Do(ctx, http.MethodGet, "/debug/explain", nil, &answer, rest.Query("pod", target.Namespace+"/"+pod))
+	if errors.Is(err, syscall.ECONNREFUSED) { // in words of its own: it is not the API server that is away
+		return nil, fmt.Errorf("no scheduler listens at %s: --scheduler says where else it is (\"kctl status\" shows the address, for a cluster on this machine)", scheduler)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("asking the scheduler at %s: %w", scheduler, err)
 	}

@@ -41,5 +41,6 @@ n2     275     A 75×1; C 100×2
 		}
 	}
 	kctl(t, "http://127.0.0.1:1", "", "explain-schedule", "other", "--scheduler", scheduler.URL).want(t, 1, "asking the scheduler at "+scheduler.URL, "may not get /debug/explain")
+	kctl(t, "http://127.0.0.1:1", "", "explain-schedule", "web", "--scheduler", "http://127.0.0.1:1").want(t, 1, "error: no scheduler listens at http://127.0.0.1:1: --scheduler says where else")
 	kctl(t, "http://127.0.0.1:1", "", "explain-schedule", "node/x").want(t, 1, `"node/x" is not a pod`)
 }
