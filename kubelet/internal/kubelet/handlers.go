@@ -126,6 +126,7 @@ func (k *Kubelet) HandlePodUpdates(pods []*core.Pod) {
 		default:
 			k.update(podworker.Change, pod, start)
 		}
+		k.statuses.Reconcile(pod) // which may have been changed with the rest
 	}
 }
 

@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"go.uber.org/zap/zaptest"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
 	"kctl/kubelet/internal/config"
@@ -123,4 +125,20 @@ func TestHollowPods(t *testing.T) {
 	b.eventually("a heartbeat", func() bool {
 		return b.api.object("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/node-1", &lease)
 	})
+}
+
+// Whoever changes a pod and its status in the API in one go finds the status set
+// right as one who changes it alone.
+func TestAStatusThatIsOverwritten(t *testing.T) {
+	b, _ := newHollowBed(t, nil)
+	b.create(hollowPod("web", nil))
+	b.waitPhase("web", corev1.PodRunning)
+	for i := range 10 {
+		patch := fmt.Sprintf(`{"metadata":{"labels":{"turn":"%d"}},"status":{"phase":"Unknown"}}`, i)
+		var patched core.Pod
+		if err := b.client.Resource(core.Pods, "default").Patch(t.Context(), "web", types.StrategicMergePatchType, []byte(patch), &patched); err != nil || patched.Status.Phase != corev1.PodUnknown {
+			t.Fatalf("%s, %v", patched.Status.Phase, err)
+		}
+		b.waitPhase("web", corev1.PodRunning)
+	}
 }

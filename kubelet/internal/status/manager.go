@@ -43,8 +43,9 @@ type Manager struct {
 	entries map[types.UID]*entry
 }
 
-// entry is what is known of one pod's status. Versions count what was set;
-// sent is the last version that the API took.
+// entry is what is known of one pod's status. Versions count what was set, and
+// how often it is to be compared with the API anew; sent is the last version
+// that the API took.
 type entry struct {
 	name          types.NamespacedName
 	status        core.PodStatus
@@ -196,7 +197,9 @@ func (m *Manager) Reconcile(pod *core.Pod) {
 	if !ok || e.version == 0 && !e.finished {
 		return
 	}
-	e.sent = 0
+	if e.version > 0 {
+		e.version++ // a status that is on its way just now may have come before what the API has
+	}
 	m.wake(pod.UID, e)
 }
 

@@ -32,6 +32,8 @@ type fakeAPI struct {
 	pod     *core.Pod // nil when deleted
 	away    bool
 	slow    time.Duration
+	late    time.Duration // after which the answer comes
+	busy    int           // so many patches meet with others'
 	patches []string
 	stamps  []relay.Stamp
 	flying  int
@@ -59,6 +61,9 @@ func (a *fakeAPI) PatchStatus(_ context.Context, _ types.NamespacedName, patch [
 		return nil, errAway
 	case a.pod == nil:
 		return nil, notFound()
+	case a.busy > 0:
+		a.busy--
+		return nil, apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "p", errors.New("the object has been modified"))
 	}
 	before, _ := json.Marshal(a.pod)
 	after, err := strategicpatch.StrategicMergePatch(before, patch, corev1.Pod{})
@@ -74,6 +79,9 @@ func (a *fakeAPI) PatchStatus(_ context.Context, _ types.NamespacedName, patch [
 	a.pod = patched
 	a.patches = append(a.patches, string(patch))
 	a.stamps = append(a.stamps, stamps...)
+	a.mu.Unlock()
+	time.Sleep(a.late)
+	a.mu.Lock()
 	return patched, nil
 }
 
@@ -208,6 +216,34 @@ func TestStatusSurvivesAnAbsentAPI(t *testing.T) {
 		synctest.Wait()
 		if api.pod.Status.Phase != corev1.PodRunning {
 			t.Errorf("phase is %s, want it set right", api.pod.Status.Phase)
+		}
+	})
+}
+
+// Others write to the pod at the same time: what they overwrite is set right,
+// also where the watch tells of it before our own request was answered, and a
+// conflict with them is no reason to give up.
+func TestOthersWriteMeanwhile(t *testing.T) {
+	bed(t, func(t *testing.T, m *Manager, api *fakeAPI, pods *fakePods) {
+		api.late = time.Second
+		m.Set(pods.pod, phaseStatus(corev1.PodRunning))
+		synctest.Wait() // it is written, and the answer is on its way
+		other := api.pod.DeepCopy()
+		other.Status.Phase, other.ResourceVersion = corev1.PodUnknown, "9"
+		api.pod = other
+		pods.set(other)
+		m.Reconcile(other)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if api.pod.Status.Phase != corev1.PodRunning {
+			t.Errorf("phase is %s, want it set right", api.pod.Status.Phase)
+		}
+		api.busy = 3
+		m.Set(pods.pod, phaseStatus(corev1.PodSucceeded))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if api.pod.Status.Phase != corev1.PodSucceeded {
+			t.Errorf("phase is %s after conflicts", api.pod.Status.Phase)
 		}
 	})
 }

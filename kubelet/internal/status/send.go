@@ -174,10 +174,12 @@ func (m *Manager) deliver(ctx context.Context, e *entry, w work) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
-	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		// The object is gone, or another has its name: nobody waits for this status.
+	case apierrors.IsNotFound(err):
+		// The object is gone: nobody waits for this status. Where another has its
+		// name there is a conflict, but so there may be where many write to it:
+		// that is tried again, until the watch says that the object is gone.
 		e.sent = max(e.sent, w.version)
-		e.deleted = apierrors.IsNotFound(err) && w.own
+		e.deleted = w.own
 		return nil
 	case err != nil:
 		return fmt.Errorf("patch status of pod %s: %w", e.name, err)
