@@ -13,5 +13,14 @@ func refusal(a *Attributes, err error) error {
 	if errors.As(err, &status) {
 		return err
 	}
-	return apierrors.NewForbidden(a.Resource.GVR().GroupResource(), a.Name, err)
+	return apierrors.NewForbidden(a.Resource.GVR().GroupResource(), a.NameOrUnknown(), err)
+}
+
+// NameOrUnknown is how refusals call the object: what is deleted with a
+// collection is not asked for by name.
+func (a *Attributes) NameOrUnknown() string {
+	if a.Name == "" {
+		return "Unknown"
+	}
+	return a.Name
 }

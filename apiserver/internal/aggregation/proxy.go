@@ -69,7 +69,6 @@ func (a *Aggregator) serve(w http.ResponseWriter, r *http.Request, gv schema.Gro
 
 // refuse speaks as upstream does here: in plain text.
 func refuse(w http.ResponseWriter, text string, code int) {
-	w.Header().Set("Cache-Control", "no-cache, private")
 	http.Error(w, text, code)
 }
 

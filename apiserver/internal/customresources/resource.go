@@ -38,10 +38,30 @@ var errTerminating = errors.New("create not allowed while custom resource defini
 
 // Create implements registry.Resource.
 func (r *resource) Create(ctx context.Context, obj core.Object, admit registry.Admit, o *metav1.CreateOptions) (registry.Encoded, error) {
-	if r.stored.terminating.Load() {
-		return registry.Encoded{}, apierrors.NewForbidden(schema.GroupResource{Group: r.info.Group, Resource: r.info.Name}, obj.GetName(), errTerminating)
+	if err := r.mayCreate(obj.GetName()); err != nil {
+		return registry.Encoded{}, err
 	}
 	return r.keeper.Create(ctx, obj, admit, o)
+}
+
+// Update implements registry.Resource: what is applied may be new.
+func (r *resource) Update(ctx context.Context, namespace, name, subresource string, change func(core.Object) (core.Object, error), admit registry.Admit, o *metav1.UpdateOptions) (registry.Encoded, bool, error) {
+	guarded := func(current core.Object) (core.Object, error) {
+		if current == nil {
+			if err := r.mayCreate(name); err != nil {
+				return nil, err
+			}
+		}
+		return change(current)
+	}
+	return r.keeper.Update(ctx, namespace, name, subresource, guarded, admit, o)
+}
+
+func (r *resource) mayCreate(name string) error {
+	if r.stored.terminating.Load() {
+		return apierrors.NewForbidden(schema.GroupResource{Group: r.info.Group, Resource: r.info.Name}, name, errTerminating)
+	}
+	return nil
 }
 
 // nameOf reads the name of an encoded object.

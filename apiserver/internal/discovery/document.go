@@ -87,7 +87,9 @@ func (d *document) write(w http.ResponseWriter, r *http.Request, media, as strin
 	header, etag := w.Header(), strconv.Quote(d.etag+form)
 	header.Set("Vary", "Accept")
 	header.Set("ETag", etag)
-	header.Set("Cache-Control", "public")
+	if as != "" { // one for all who ask; what is plain is asked for anew, by its ETag
+		header.Set("Cache-Control", "public")
+	}
 	if slices.Contains(r.Header.Values("If-None-Match"), etag) {
 		w.WriteHeader(http.StatusNotModified)
 		return nil

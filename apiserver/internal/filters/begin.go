@@ -24,6 +24,9 @@ func Begin(clock clock.PassiveClock) gin.HandlerFunc {
 			id = uuid.NewString()
 		}
 		c.Header(auditIDHeader, id)
+		// What is answered is for who asked and may be old at once; the few
+		// documents that may be kept say so.
+		c.Header("Cache-Control", "no-cache, private")
 		stamps := &relay.Recorder{}
 		ctx := c.Request.Context()
 		now := clock.Now()

@@ -35,7 +35,6 @@ func WriteStatus(w http.ResponseWriter, err error) {
 	}
 	header := w.Header()
 	header.Set("Content-Type", "application/json")
-	header.Set("Cache-Control", "no-cache, private")
 	header.Set("X-Content-Type-Options", "nosniff")
 	if d := status.Details; d != nil && d.RetryAfterSeconds > 0 {
 		header.Set("Retry-After", strconv.Itoa(int(d.RetryAfterSeconds)))

@@ -79,12 +79,8 @@ func (c *call) admit(operation admission.Operation, options runtime.Object, dryR
 		case isPatch:
 			a.Options = updateOptionsOf(patch)
 		}
-		switch {
-		case a.Name != "":
-		case obj != nil:
+		if a.Name == "" && obj != nil { // what goes with a collection is not named
 			a.Name = obj.GetName()
-		case old != nil:
-			a.Name = old.GetName()
 		}
 		return a
 	}

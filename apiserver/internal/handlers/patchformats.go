@@ -91,8 +91,15 @@ func strategicPatcher(body []byte, kind core.Object) (patcher, error) {
 	if err != nil {
 		return patcher{}, apierrors.NewBadRequest(err.Error())
 	}
-	return patcher{doubled: doubled, parts: partsOf(object), keepsKind: true, apply: func(before []byte) ([]byte, error) {
-		after, err := strategicpatch.StrategicMergePatch(before, body, kind)
+	return patcher{doubled: doubled, parts: partsOf(object), keepsKind: true, apply: func(before []byte) (after []byte, err error) {
+		// An order of elements that have no key to be ordered by makes the library
+		// panic, and kube-apiserver drop the connection.
+		defer func() {
+			if fault := recover(); fault != nil {
+				after, err = nil, apierrors.NewBadRequest(fmt.Sprintf("the strategic merge patch can't be applied: %v", fault))
+			}
+		}()
+		after, err = strategicpatch.StrategicMergePatch(before, body, kind)
 		if err != nil {
 			return nil, unmergeable(err)
 		}

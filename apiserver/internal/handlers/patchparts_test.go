@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kjson "sigs.k8s.io/json"
 
@@ -98,5 +99,16 @@ func TestPatchLeavesWhatItDoesNotName(t *testing.T) {
 	putBack(into)
 	if len(into.Spec.Containers) != 1 || len(into.ManagedFields) != 1 {
 		t.Errorf("put back: %s", encodedPod(t, into))
+	}
+}
+
+// TestPatchThatPanics: what the library can't be asked is the client's fault.
+func TestPatchThatPanics(t *testing.T) {
+	patch, err := strategicPatcher([]byte(`{"spec":{"$setElementOrder/tolerations":[{"key":"k"}],"tolerations":[]}}`), newPod())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after, err := patch.apply([]byte(storedPod)); !apierrors.IsBadRequest(err) {
+		t.Errorf("%s, %v", after, err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -18,6 +19,9 @@ import (
 func (c *call) connect(serve func(ctx context.Context, w http.ResponseWriter, r *http.Request, namespace, name string) error) error {
 	if c.subresource == "log" {
 		return serve(c.ctx, c.gin.Writer, c.gin.Request, c.namespace, c.name) // it is read, and no connection
+	}
+	if c.gin.Request.URL.Query().Has("dryRun") { // whoever asks must not have it done
+		return apierrors.NewBadRequest("dryRun is not supported")
 	}
 	if c.gin.Request.Method == http.MethodGet && c.intoPod() {
 		if err := c.authorizeCreate(c.ctx); err != nil {

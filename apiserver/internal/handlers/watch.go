@@ -95,7 +95,6 @@ func (s *stream) begin() {
 	}
 	header := s.gin.Writer.Header()
 	header.Set("Content-Type", contentType)
-	header.Set("Cache-Control", "no-cache, private")
 	header.Set("X-Content-Type-Options", "nosniff")
 	s.gin.Writer.WriteHeader(http.StatusOK)
 	s.gin.Writer.Flush()

@@ -24,7 +24,6 @@ func (c *call) write(code int, contentType string, parts ...[]byte) {
 	w := c.gin.Writer
 	header := w.Header()
 	header.Set("Content-Type", contentType)
-	header.Set("Cache-Control", "no-cache, private")
 	header.Set("X-Content-Type-Options", "nosniff")
 	length := 0
 	for _, part := range parts {

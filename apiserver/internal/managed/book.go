@@ -67,6 +67,9 @@ func (b *book) enter(entries []metav1.ManagedFieldsEntry, changed, removed *fiel
 	if updaters > maxUpdaters {
 		return nil, errUnusual
 	}
+	if len(out) == 0 { // no accounts, and not an empty list of them
+		return nil, nil
+	}
 	slices.SortStableFunc(out, inOrder)
 	return out, nil
 }

@@ -255,7 +255,7 @@ func (s *Set) Served(kubelets *kubelet.Client, issuer serviceaccount.Issuer) []r
 	if issuer != nil {
 		subresources[s.ServiceAccounts] = []registry.Subresource{
 			serviceaccount.Token(issuer, serviceaccount.TokenSources{
-				ServiceAccounts: s.ServiceAccounts, Pods: s.Pods, Secrets: s.Secrets, Nodes: s.Nodes,
+				ServiceAccounts: s.ServiceAccounts, Pods: s.Pods, Secrets: s.Secrets, Nodes: s.Nodes, Clock: s.options.Clock,
 			}),
 		}
 	}

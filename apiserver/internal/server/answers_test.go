@@ -26,6 +26,13 @@ func TestAnswers(t *testing.T) {
 	}{
 		{"an account", "POST", core + "/serviceaccounts", `{"metadata":{"name":"web"}}`, 201, nil},
 		{"a pod", "POST", core + "/pods", aPod, 201, nil},
+		{"a token", "POST", core + "/serviceaccounts/web/token", `{"metadata":{"creationTimestamp":"2020-01-01T00:00:00Z"},"spec":{}}`, 201, []string{`"uid":"`, `"creationTimestamp":"20`, "-2020-01-01", `"f:expirationSeconds":{}`, `"subresource":"token"`}},
+		{"a token of an account of that name", "POST", core + "/serviceaccounts/web/token", `{"metadata":{"uid":"x"},"spec":{"expirationSeconds":1}}`, 409, []string{`TokenRequest.authentication.k8s.io \"web\": the UID in the token request (x) does not match the UID of the service account (`}},
+		{"a connection for a test", "GET", core + "/pods/web/exec?command=rm&stdout=true&dryRun=All", "", 400, []string{"dryRun is not supported"}},
+		{"a port that is no number", "GET", core + "/pods/none/portforward?ports=x", "", 400, []string{`cannot convert to []int32: strconv.ParseUint: parsing \"x\": invalid syntax`}},
+		{"a port that is too high", "GET", core + "/pods/web/portforward?ports=80&ports=65536", "", 400, []string{"value out of range"}},
+		{"a pod of no node", "GET", core + "/pods/web/attach?stdout=true", "", 404, []string{`pods \"n\" not found`, `"kind":"pods"`}},
+		{"a log of no node", "GET", core + "/pods/web/log", "", 404, []string{`pods \"n\" not found`}},
 
 		{"another's eviction", "POST", evict, `{"metadata":{"name":"web","namespace":"kube-system"}}`, 400, []string{"the namespace of the provided object does not match the namespace sent on the request"}},
 		{"nobody's eviction", "POST", evict, `{}`, 400, []string{"name in URL does not match name in Eviction object"}},
@@ -57,6 +64,8 @@ func TestAnswers(t *testing.T) {
 		{"a limit of nothing", "POST", core + "/limitranges", `{"metadata":{"name":"none"},"spec":{"limits":[]}}`, 201, []string{`"limits":null`}},
 		{"a node without drivers", "POST", "/apis/storage.k8s.io/v1/csinodes", `{"metadata":{"name":"none"},"spec":{"drivers":[]}}`, 201, []string{`"drivers":null`}},
 		{"an address in eights", "POST", core + "/services", `{"metadata":{"name":"s"},"spec":{"clusterIP":"010.0.0.5","ports":[{"port":80}]}}`, 422, []string{`spec.clusterIPs[0]: Invalid value: \"010.0.0.5\": must not have leading 0s`}},
+		{"conditions of no type", "PUT", "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas/exempt/status", `{"metadata":{"name":"exempt"},"status":{"conditions":[{"status":"True"},{"status":"True"}]}}`, 422,
+			[]string{`[status.conditions[0].type: Required value, status.conditions[1].type: Duplicate value: \"\", status.conditions[1].type: Required value]`}},
 		{"a namespace", "POST", "/api/v1/namespaces", `{"metadata":{"name":"ending"}}`, 201, nil},
 		{"the end of a namespace", "DELETE", "/api/v1/namespaces/ending", "", 200, []string{`"deletionTimestamp":"`, "-deletionGracePeriodSeconds"}},
 		{"a definition", "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", `{"metadata":{"name":"as.n.io","finalizers":["n.io/stays"]},"spec":{"group":"n.io","scope":"Namespaced","names":{"plural":"as","kind":"A"},` +
@@ -145,6 +154,34 @@ func TestUnknownFormatsAreWarnedOf(t *testing.T) {
 		answer, text := c.ask(step.method, step.path, http.Header{"Content-Type": {step.media}}, []byte(step.body))
 		if answer.StatusCode >= 300 || !slices.Equal(answer.Header.Values("Warning"), step.warns) {
 			t.Errorf("%s: %d %q, want %q: %s", step.method, answer.StatusCode, answer.Header.Values("Warning"), step.warns, text)
+		}
+	}
+}
+
+// TestKept: who may keep which answers.
+func TestKept(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	const together = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+	for _, test := range []struct {
+		path, accept, want string
+		named              bool // by an ETag
+	}{
+		{"/apis", "", "no-cache, private", true},
+		{"/apis/apps/v1", "", "no-cache, private", true},
+		{"/apis", together, "public", true},
+		{"/openapi/v3", "", "no-cache, private", true},
+		{"/api/v1/pods", "", "no-cache, private", false},
+		{"/api/v1/nope", "", "no-cache, private", false},
+		{"/nope", "", "no-cache, private", false},
+		{"/version", "", "no-cache, private", false},
+		{"/flagz", "text/plain", "no-cache, private", false},
+		{"/openid/v1/jwks", "", "public, max-age=3600", false},
+		{"/.well-known/openid-configuration", "", "public, max-age=3600", false},
+	} {
+		answer, _ := c.ask(http.MethodGet, test.path, http.Header{"Accept": {test.accept}}, nil)
+		if got := answer.Header.Values("Cache-Control"); !slices.Equal(got, []string{test.want}) || answer.Header.Get("ETag") != "" != test.named {
+			t.Errorf("%s as %q: %q, ETag %q", test.path, test.accept, got, answer.Header.Get("ETag"))
 		}
 	}
 }

@@ -356,24 +356,34 @@ func (c *custom) end() {
 	c.define(widgets(group))
 	held := strings.Replace(widget(group+"/v1", "a", `{}`), `"name":"a"`, `"name":"a","finalizers":["x.test/hold"]`, 1)
 	c.want(201, "POST", path, held)
+	c.want(201, "POST", path, `{"apiVersion":"`+group+`/v1","kind":"Widget","metadata":{"name":"c","finalizers":["x.test/hold"]}}`)
 	events := c.watch(path + "?watch=1")
 	defer events.Close()
 	c.want(200, "DELETE", definitionsPath+"/widgets."+group, nil)
 	c.want(403, "POST", path, widget(group+"/v1", "b", `{}`))
+	c.want(403, "PATCH", path+"/b?fieldManager=m", widget(group+"/v1", "b", `{}`), "Content-Type", "application/apply-patch+yaml")
+	served := c.want(200, "GET", "/apis/"+group+"/v1", nil)["resources"].([]any)
+	if verbs := fmt.Sprint(served[0].(map[string]any)["verbs"]); verbs != "[delete deletecollection get list watch]" {
+		c.t.Errorf("what is ending can be asked to %s", verbs)
+	}
 	c.until("the object is asked to go", func(context.Context) bool {
 		return c.want(200, "GET", path+"/a", nil)["metadata"].(map[string]any)["deletionTimestamp"] != nil
 	})
+	last := c.want(200, "PATCH", path+"/c", `{"metadata":{"finalizers":null}}`, merge...)["metadata"].(map[string]any)
+	if accounts, found := last["managedFields"]; found {
+		c.t.Errorf("who owns nothing has accounts: %v", accounts)
+	}
 	c.want(200, "PATCH", path+"/a", `{"metadata":{"finalizers":null}}`, merge...)
 	c.until("the definition is gone", func(context.Context) bool {
 		code, _, _ := c.call("GET", definitionsPath+"/widgets."+group, nil)
 		return code == 404
 	})
-	last := ""
+	seen := ""
 	for e := events.next(); e != nil; e = events.next() {
-		last = e.Type
+		seen = e.Type
 	}
-	if last != "DELETED" {
-		c.t.Errorf("the watch ended after %q", last)
+	if seen != "DELETED" {
+		c.t.Errorf("the watch ended after %q", seen)
 	}
 	c.want(404, "GET", path, nil)
 	c.want(404, "GET", "/apis/"+group, nil)

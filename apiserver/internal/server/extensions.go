@@ -128,6 +128,9 @@ func (d described) Customs() []openapi.Custom {
 // describeCustom is what discovery says of a custom resource.
 func describeCustom(info customresources.Info) discovery.Resource {
 	d := discovery.Resource{Info: info.Info, Verbs: customVerbs}
+	if info.Terminating {
+		d.Verbs = endingVerbs
+	}
 	if info.HasStatus {
 		d.Subresources = append(d.Subresources, discovery.Subresource{Name: "status", Verbs: discovery.StatusVerbs})
 	}
@@ -139,3 +142,6 @@ func describeCustom(info customresources.Info) discovery.Resource {
 
 // customVerbs are in upstream's order, by which clients compare.
 var customVerbs = []string{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"}
+
+// endingVerbs are left of customVerbs while a definition is being deleted.
+var endingVerbs = []string{"delete", "deletecollection", "get", "list", "watch"}

@@ -67,7 +67,6 @@ func (s *Server) notFound(c *gin.Context) {
 	group, _, _ = strings.Cut(group, "/")
 	own := func(gv schema.GroupVersion) bool { return gv.Group == group }
 	if !strings.HasPrefix(path, "/api/") && !strings.HasPrefix(path, "/version/") && !(named && slices.ContainsFunc(s.builtin, own)) {
-		c.Header("Cache-Control", "no-cache, private")
 		http.Error(c.Writer, "404 page not found", http.StatusNotFound)
 		return
 	}
@@ -86,13 +85,11 @@ func (s *Server) installOperations(router gin.IRoutes) {
 				s.notFound(c)
 				return
 			}
-			c.Header("Cache-Control", "no-cache, private")
 			operations.ServeHTTP(c.Writer, c.Request)
 		})
 	}
 	for _, path := range []string{"/version", "/version/"} {
 		router.Match(reading, path, func(c *gin.Context) {
-			c.Header("Cache-Control", "no-cache, private")
 			c.Header("Content-Type", "application/json")
 			c.IndentedJSON(http.StatusOK, effectiveVersion())
 		})
@@ -163,6 +160,10 @@ func (s *Server) installDocuments(router gin.IRoutes, served []discovery.Resourc
 	}
 }
 
+// issuerMayBeKept is for how long others go by what they read of an issuer's
+// keys; upstream's.
+const issuerMayBeKept = "public, max-age=3600"
+
 // installIssuer serves what others need to check service account tokens.
 func (s *Server) installIssuer(router gin.IRoutes, address string) error {
 	documents, err := serviceaccount.NewDocuments(s.options.ServiceAccountIssuers[0], s.keySetURI(address), s.accounts.keys)
@@ -170,9 +171,11 @@ func (s *Server) installIssuer(router gin.IRoutes, address string) error {
 		return err
 	}
 	router.GET(serviceaccount.ConfigurationPath, func(c *gin.Context) {
+		c.Header("Cache-Control", issuerMayBeKept)
 		c.Data(http.StatusOK, "application/json", documents.Configuration)
 	})
 	router.GET(serviceaccount.KeySetPath, func(c *gin.Context) {
+		c.Header("Cache-Control", issuerMayBeKept)
 		c.Data(http.StatusOK, "application/jwk-set+json", documents.KeySet)
 	})
 	return nil
@@ -265,7 +268,6 @@ func index(router *gin.Engine, catalog *discovery.Catalog, health *daemon.Health
 	router.Match(reading, "/", func(c *gin.Context) {
 		paths := slices.Concat(fixed, catalog.Paths(), health.Paths(), []string{"/apis/"})
 		slices.Sort(paths)
-		c.Header("Cache-Control", "no-cache, private")
 		c.Header("Content-Type", "application/json")
 		c.IndentedJSON(http.StatusOK, gin.H{"paths": slices.Compact(paths)})
 	})

@@ -307,6 +307,12 @@ func TestWhatWebhooksAreAsked(t *testing.T) {
 	if r = next("delete"); r.Operation != "DELETE" || string(r.Object.Raw) != "null" && r.Object.Raw != nil || len(r.OldObject.Raw) < 10 {
 		t.Errorf("delete: %+v", r)
 	}
+	c.must(root.Resource(core.ConfigMaps, "shop").Create(ctx, labelled("a", "x"), nil))
+	next("create of what goes with others")
+	c.must(root.Do(ctx, http.MethodDelete, core.ConfigMaps.Path("shop", ""), nil, nil, rest.Query("fieldSelector", "metadata.name=a")))
+	if r = next("delete of a collection"); r.Operation != "DELETE" || r.Name != "" || len(r.OldObject.Raw) < 10 {
+		t.Errorf("delete of a collection: %+v", r)
+	}
 	p := pod("web")
 	c.must(root.Resource(core.Pods, "shop").Create(ctx, p, nil))
 	next("pod")

@@ -33,20 +33,13 @@ func refused(a *admission.Attributes, code int32, reason metav1.StatusReason, wh
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: code, Reason: reason, Message: whole,
 		Details: &metav1.StatusDetails{
-			Name: nameOf(a), Group: a.Resource.Group, Kind: a.Resource.Name,
+			Name: a.NameOrUnknown(), Group: a.Resource.Group, Kind: a.Resource.Name,
 			Causes: []metav1.StatusCause{{Message: told}},
 		},
 	}}
 }
 
-func nameOf(a *admission.Attributes) string {
-	if a.Name == "" {
-		return "Unknown"
-	}
-	return a.Name
-}
-
 // forbidden words the whole message as every refusal of admission is worded.
 func forbidden(a *admission.Attributes, told string) string {
-	return fmt.Sprintf("%s %q is forbidden: %s", a.Resource.GVR().GroupResource(), nameOf(a), told)
+	return fmt.Sprintf("%s %q is forbidden: %s", a.Resource.GVR().GroupResource(), a.NameOrUnknown(), told)
 }

@@ -12,11 +12,11 @@ func ConditionTypes[C any](conditions []C, typeOf func(C) string, at *field.Path
 	types := sets.New[string]()
 	for i, c := range conditions {
 		name, at := typeOf(c), at.Index(i).Child("type")
-		switch {
-		case name == "":
-			errs = append(errs, field.Required(at, ""))
-		case types.Has(name):
+		if types.Has(name) {
 			errs = append(errs, field.Duplicate(at, name))
+		}
+		if name == "" {
+			errs = append(errs, field.Required(at, ""))
 		}
 		types.Insert(name)
 	}

@@ -52,7 +52,6 @@ func (s *Streams) log(ctx context.Context, w http.ResponseWriter, r *http.Reques
 		if wsstream.IsWebSocketRequest(r) {
 			sendLog(w, r, http.NoBody, func() {})
 		} else {
-			w.Header().Set("Cache-Control", "no-cache, private")
 			w.WriteHeader(http.StatusNoContent)
 		}
 		return nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -90,12 +91,18 @@ func (s *Streams) intoContainer(ctx context.Context, w http.ResponseWriter, r *h
 }
 
 func (s *Streams) portForward(ctx context.Context, w http.ResponseWriter, r *http.Request, namespace, name string) error {
+	ports := r.URL.Query()["ports"]
+	for _, port := range ports {
+		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+			return apierrors.NewBadRequest("cannot convert to []int32: " + err.Error())
+		}
+	}
 	pod, err := s.assigned(ctx, namespace, name)
 	if err != nil {
 		return err
 	}
 	query := url.Values{}
-	if ports := r.URL.Query()["ports"]; len(ports) > 0 {
+	if len(ports) > 0 {
 		query.Set("port", strings.Join(ports, ","))
 	}
 	to, err := s.url(ctx, pod, []string{"portForward", namespace, name}, query)
@@ -146,8 +153,13 @@ func hasHost(pod *core.Pod, name string) error {
 	return nil
 }
 
+// url is where the pod's kubelet has it. Of a node that is not there it is said,
+// as upstream does, that there is no such pod.
 func (s *Streams) url(ctx context.Context, pod *core.Pod, parts []string, query url.Values) (*url.URL, error) {
 	encoded, err := s.nodes.Get(ctx, "", pod.Spec.NodeName, "")
+	if apierrors.IsNotFound(err) {
+		return nil, apierrors.NewNotFound(core.Pods.GVR().GroupResource(), pod.Spec.NodeName)
+	}
 	if err != nil {
 		return nil, err
 	}

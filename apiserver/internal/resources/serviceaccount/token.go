@@ -3,6 +3,7 @@ package serviceaccount
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -11,10 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/clock"
 
 	tokens "kctl/apiserver/internal/authn/serviceaccount"
+	"kctl/apiserver/internal/managed"
 	"kctl/apiserver/internal/registry"
 	requestcontext "kctl/apiserver/internal/request"
+	"kctl/apiserver/internal/shape"
 	"kctl/proto/core"
 )
 
@@ -38,13 +42,24 @@ type Issuer interface {
 // TokenSources are where what a token is bound to is looked up.
 type TokenSources struct {
 	ServiceAccounts, Pods, Secrets, Nodes registry.Resource
+	Clock                                 clock.PassiveClock
 }
 
 // Token is serviceaccounts/token: it issues tokens and stores nothing.
 func Token(issuer Issuer, from TokenSources) registry.Subresource {
 	return registry.Subresource{
 		Name: "token", Kind: tokenKind,
-		New: func() any { return new(authenticationv1.TokenRequest) },
+		New: func() any {
+			seconds := defaultTokenSeconds
+			return &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
+		},
+		Accounts: managed.New(managed.Options{
+			Kind:  tokenKind,
+			Shape: func() *shape.Shape { return shape.Of(reflect.TypeFor[authenticationv1.TokenRequest]()) },
+			New:   func() core.Object { return new(authenticationv1.TokenRequest) },
+			Reset: map[string][]string{"token": {"status"}},
+			Clock: from.Clock,
+		}),
 		Create: func(ctx context.Context, namespace, name string, obj any, o *metav1.CreateOptions) (any, error) {
 			request := obj.(*authenticationv1.TokenRequest)
 			if request.Name != "" && request.Name != name {
@@ -64,6 +79,10 @@ func issue(ctx context.Context, issuer Issuer, from TokenSources, namespace, nam
 	account, err := get[*core.ServiceAccount](ctx, from.ServiceAccounts, namespace, name)
 	if err != nil {
 		return nil, err
+	}
+	if request.UID != "" && request.UID != account.UID {
+		return nil, apierrors.NewConflict(schema.GroupResource{Group: tokenKind.Group, Resource: tokenKind.Kind}, name,
+			fmt.Errorf("the UID in the token request (%s) does not match the UID of the service account (%s)", request.UID, account.UID))
 	}
 	spec := &request.Spec
 	if spec.ExpirationSeconds == nil {
@@ -91,7 +110,8 @@ func issue(ctx context.Context, issuer Issuer, from TokenSources, namespace, nam
 		return nil, apierrors.NewInternalError(fmt.Errorf("failed to generate token: %w", err))
 	}
 	request.TypeMeta = metav1.TypeMeta{Kind: tokenKind.Kind, APIVersion: tokenKind.GroupVersion().String()}
-	request.Name, request.Namespace = name, namespace
+	request.Name, request.Namespace, request.UID = name, namespace, account.UID
+	request.CreationTimestamp = metav1.NewTime(from.Clock.Now())
 	request.Status = authenticationv1.TokenRequestStatus{Token: token, ExpirationTimestamp: metav1.NewTime(expiry)}
 	return request, nil
 }
