@@ -147,8 +147,23 @@ func TestPodReferences(t *testing.T) {
 			}}}},
 		},
 	}}
+	ref := func(name string) *corev1.LocalObjectReference { return &corev1.LocalObjectReference{Name: name} }
+	for _, source := range []corev1.VolumeSource{
+		{AzureFile: &corev1.AzureFileVolumeSource{SecretName: "azure"}},
+		{CSI: &corev1.CSIVolumeSource{NodePublishSecretRef: ref("csi")}},
+		{CephFS: &corev1.CephFSVolumeSource{SecretRef: ref("ceph")}},
+		{Cinder: &corev1.CinderVolumeSource{SecretRef: ref("cinder")}},
+		{FlexVolume: &corev1.FlexVolumeSource{SecretRef: ref("flex")}},
+		{ISCSI: &corev1.ISCSIVolumeSource{SecretRef: ref("iscsi")}},
+		{RBD: &corev1.RBDVolumeSource{SecretRef: ref("rbd")}},
+		{ScaleIO: &corev1.ScaleIOVolumeSource{SecretRef: ref("scaleio")}},
+		{StorageOS: &corev1.StorageOSVolumeSource{SecretRef: ref("storageos")}},
+		{ISCSI: &corev1.ISCSIVolumeSource{}},
+	} {
+		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{VolumeSource: source})
+	}
 	got := PodOf(pod)
-	if !slices.Equal(got.Secrets, []string{"pull", "init", "from", "volume", "projected"}) {
+	if !slices.Equal(got.Secrets, []string{"pull", "init", "from", "volume", "projected", "azure", "csi", "ceph", "cinder", "flex", "iscsi", "rbd", "scaleio", "storageos"}) {
 		t.Errorf("secrets %v", got.Secrets)
 	}
 	if !slices.Equal(got.ConfigMaps, []string{"all", "env", "files", "kube-root-ca.crt"}) {

@@ -111,17 +111,14 @@ func (p *Pod) environment(c *core.Container) {
 }
 
 func (p *Pod) volume(v *corev1.Volume) {
+	add(&p.Secrets, secretOf(&v.VolumeSource))
 	switch {
-	case v.Secret != nil:
-		add(&p.Secrets, v.Secret.SecretName)
 	case v.ConfigMap != nil:
 		add(&p.ConfigMaps, v.ConfigMap.Name)
 	case v.PersistentVolumeClaim != nil:
 		add(&p.Claims, v.PersistentVolumeClaim.ClaimName)
 	case v.Ephemeral != nil:
 		add(&p.Claims, p.Name+"-"+v.Name)
-	case v.CSI != nil && v.CSI.NodePublishSecretRef != nil:
-		add(&p.Secrets, v.CSI.NodePublishSecretRef.Name)
 	case v.Projected != nil:
 		for _, source := range v.Projected.Sources {
 			if source.Secret != nil {
@@ -132,6 +129,38 @@ func (p *Pod) volume(v *corev1.Volume) {
 			}
 		}
 	}
+}
+
+// secretOf is the secret that a volume shows or is mounted by, "" for none. Our
+// kubelet mounts few of these kinds; others' that work here mount them all.
+func secretOf(v *corev1.VolumeSource) string {
+	var ref *corev1.LocalObjectReference
+	switch {
+	case v.Secret != nil:
+		return v.Secret.SecretName
+	case v.AzureFile != nil:
+		return v.AzureFile.SecretName
+	case v.CSI != nil:
+		ref = v.CSI.NodePublishSecretRef
+	case v.CephFS != nil:
+		ref = v.CephFS.SecretRef
+	case v.Cinder != nil:
+		ref = v.Cinder.SecretRef
+	case v.FlexVolume != nil:
+		ref = v.FlexVolume.SecretRef
+	case v.ISCSI != nil:
+		ref = v.ISCSI.SecretRef
+	case v.RBD != nil:
+		ref = v.RBD.SecretRef
+	case v.ScaleIO != nil:
+		ref = v.ScaleIO.SecretRef
+	case v.StorageOS != nil:
+		ref = v.StorageOS.SecretRef
+	}
+	if ref == nil {
+		return ""
+	}
+	return ref.Name
 }
 
 func add(names *[]string, name string) {

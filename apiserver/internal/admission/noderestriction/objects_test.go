@@ -52,8 +52,7 @@ func certified(t *testing.T, name, signer string) *certificatesv1.CertificateSig
 	}}
 }
 
-// TestObjectsOfNodes: what a kubelet of n1 may make of objects that are not
-// pods, in the words of kube-apiserver v1.37.0.
+// TestObjectsOfNodes: what a kubelet of n1 may make of objects, in the words of kube-apiserver v1.37.0.
 func TestObjectsOfNodes(t *testing.T) {
 	meta := func(name, uid string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(uid)}
@@ -86,6 +85,16 @@ func TestObjectsOfNodes(t *testing.T) {
 	}
 	same := func(*corev1.PersistentVolumeClaim) {}
 	drivers := func(name string) core.Object { return &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: name}} }
+	ofFile := func(change func(p *core.Pod)) core.Object {
+		p := &core.Pod{ObjectMeta: meta("static-n1", ""), Spec: core.PodSpec{NodeName: "n1"}}
+		p.Annotations = map[string]string{core.ConfigMirrorAnnotation: "x"}
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "n1", UID: "node-uid", Controller: ptr.To(true)}}
+		change(p)
+		return p
+	}
+	mounting := func(source corev1.VolumeSource) core.Object {
+		return ofFile(func(p *core.Pod) { p.Spec.Volumes = []corev1.Volume{{VolumeSource: source}} })
+	}
 	const (
 		signing, resources, storage = certificatesv1.GroupName, resourcev1.GroupName, storagev1.GroupName
 		create, update, remove      = admission.Create, admission.Update, admission.Delete
@@ -123,8 +132,18 @@ func TestObjectsOfNodes(t *testing.T) {
 		"claim grows": {update, "", "persistentvolumeclaims", "status", claim(func(c *corev1.PersistentVolumeClaim) {
 			c.Status.Capacity = corev1.ResourceList{"storage": resource.MustParse("2Gi")}
 		}), claim(same), ""},
-		"claim is bound":      {update, "", "persistentvolumeclaims", "status", claim(func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = "Bound" }), claim(same), onlyGrowth},
-		"claim gets labels":   {update, "", "persistentvolumeclaims", "status", claim(func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{"a": "b"} }), claim(same), onlyGrowth},
+		"claim is bound":                {update, "", "persistentvolumeclaims", "status", claim(func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = "Bound" }), claim(same), onlyGrowth},
+		"claim gets labels":             {update, "", "persistentvolumeclaims", "status", claim(func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{"a": "b"} }), claim(same), onlyGrowth},
+		"mirror pod":                    {create, "", "pods", "", ofFile(func(*core.Pod) {}), nil, ""},
+		"mirror pod of nobody":          {create, "", "pods", "", ofFile(func(p *core.Pod) { p.OwnerReferences = nil }), nil, "can only create pods with an owner reference set to itself"},
+		"mirror pod of an earlier node": {create, "", "pods", "", ofFile(func(p *core.Pod) { p.OwnerReferences[0].UID = "x" }), nil, "node n1 UID mismatch: expected x got node-uid"},
+		"mirror pod of another":         {create, "", "pods", "", ofFile(func(p *core.Pod) { p.OwnerReferences[0].Name = "n2" }), nil, "can only create pods with an owner reference set to itself"},
+		"mirror pod not controlled":     {create, "", "pods", "", ofFile(func(p *core.Pod) { p.OwnerReferences[0].Controller = nil }), nil, "can only create pods with a controller owner reference set to itself"},
+		"mirror pod with a secret":      {create, "", "pods", "", mounting(corev1.VolumeSource{AzureFile: &corev1.AzureFileVolumeSource{SecretName: "s"}}), nil, "reference secrets"},
+		"mirror pod with endpoints":     {create, "", "pods", "", mounting(corev1.VolumeSource{Glusterfs: &corev1.GlusterfsVolumeSource{}}), nil, "reference endpoints (via glusterFS volumes)"},
+		"mirror pod with trust": {create, "", "pods", "", mounting(corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+			Sources: []corev1.VolumeProjection{{ClusterTrustBundle: &corev1.ClusterTrustBundleProjection{}}},
+		}}), nil, "reference clustertrustbundles"},
 		"claim gets a volume": {update, "", "persistentvolumeclaims", "", claim(func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "v" }), claim(same), "unexpected operation"},
 	} {
 		a := &admission.Attributes{

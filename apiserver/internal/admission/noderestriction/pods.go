@@ -6,7 +6,9 @@ import (
 	"maps"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/facts"
@@ -16,7 +18,7 @@ import (
 func (p *Plugin) admitPod(ctx context.Context, node string, a *admission.Attributes) error {
 	switch {
 	case a.Subresource == "" && a.Operation == admission.Create:
-		return admitMirror(node, a.Object.(*core.Pod))
+		return p.admitMirror(ctx, node, a.Object.(*core.Pod))
 	case a.Subresource == "" && a.Operation == admission.Delete:
 		return p.ownPod(ctx, node, a, "delete pods")
 	case a.Subresource == "status" && a.Operation == admission.Update:
@@ -57,26 +59,44 @@ func admitStatus(node string, a *admission.Attributes) error {
 
 // admitMirror: the only pods a kubelet makes are the images in the API of pods
 // that it runs from files, which can't depend on what the API holds.
-func admitMirror(node string, pod *core.Pod) error {
+func (p *Plugin) admitMirror(ctx context.Context, node string, pod *core.Pod) error {
 	if !isMirror(pod) {
 		return fmt.Errorf("pod does not have %q annotation, node %q can only create mirror pods", core.ConfigMirrorAnnotation, node)
 	}
 	if pod.Spec.NodeName != node {
 		return fmt.Errorf("node %q can only create pods with spec.nodeName set to itself", node)
 	}
-	if len(pod.OwnerReferences) > 1 {
-		return fmt.Errorf("node %q can only create pods with a single owner reference set to itself", node)
-	}
-	for _, owner := range pod.OwnerReferences {
-		if owner.APIVersion != "v1" || owner.Kind != "Node" || owner.Name != node || owner.Controller == nil || !*owner.Controller {
-			return fmt.Errorf("node %q can only create pods with an owner reference set to itself", node)
-		}
-		if owner.BlockOwnerDeletion != nil && *owner.BlockOwnerDeletion {
-			return fmt.Errorf("node %q must not set blockOwnerDeletion on an owner reference", node)
-		}
+	if err := p.ownedByNode(ctx, node, pod.OwnerReferences); err != nil {
+		return err
 	}
 	if what := refersTo(pod); what != "" {
 		return fmt.Errorf("node %q can not create pods that reference %s", node, what)
+	}
+	return nil
+}
+
+// ownedByNode: a mirror pod goes with its node, and with that one, not with
+// another that gets its name.
+func (p *Plugin) ownedByNode(ctx context.Context, node string, owners []metav1.OwnerReference) error {
+	if len(owners) > 1 {
+		return fmt.Errorf("node %q can only create pods with a single owner reference set to itself", node)
+	}
+	if len(owners) == 0 || owners[0].APIVersion != "v1" || owners[0].Kind != "Node" || owners[0].Name != node {
+		return fmt.Errorf("node %q can only create pods with an owner reference set to itself", node)
+	}
+	owner := owners[0]
+	if owner.Controller == nil || !*owner.Controller {
+		return fmt.Errorf("node %q can only create pods with a controller owner reference set to itself", node)
+	}
+	if owner.BlockOwnerDeletion != nil && *owner.BlockOwnerDeletion {
+		return fmt.Errorf("node %q must not set blockOwnerDeletion on an owner reference", node)
+	}
+	stored, err := p.Nodes.Live(ctx, "", node)
+	if err != nil {
+		return err
+	}
+	if owner.UID != stored.UID {
+		return fmt.Errorf("node %s UID mismatch: expected %s got %s", node, owner.UID, stored.UID)
 	}
 	return nil
 }
@@ -110,16 +130,31 @@ func refersTo(pod *core.Pod) string {
 		if v.CSI != nil { // its driver may be given tokens
 			return "csidrivers (via CSI volumes)"
 		}
+		if v.Glusterfs != nil {
+			return "endpoints (via glusterFS volumes)"
+		}
 		if v.Projected == nil {
 			continue
 		}
 		for _, source := range v.Projected.Sources {
-			if source.DownwardAPI == nil {
-				return "secrets, configmaps or service account tokens"
+			if what := projectedFrom(&source); what != "" {
+				return what
 			}
 		}
 	}
 	return ""
+}
+
+func projectedFrom(source *corev1.VolumeProjection) string {
+	switch {
+	case source.DownwardAPI != nil:
+		return ""
+	case source.ClusterTrustBundle != nil:
+		return "clustertrustbundles"
+	case source.PodCertificate != nil:
+		return "podcertificates"
+	}
+	return "secrets, configmaps or service account tokens"
 }
 
 // admitToken: a kubelet asks for tokens on behalf of its own pods only, and

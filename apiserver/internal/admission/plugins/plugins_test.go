@@ -131,7 +131,7 @@ func chain(t *testing.T, disable ...string) *admission.Chain {
 		Volumes: &source{cached: map[string]core.Object{"/v": &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{
 			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "d"}}}}}},
 		CSIDrivers:     &source{cached: map[string]core.Object{"/d": &storagev1.CSIDriver{Spec: storagev1.CSIDriverSpec{TokenRequests: []storagev1.TokenRequest{{Audience: "vault"}}}}}},
-		Nodes:          &source{resource: core.Nodes},
+		Nodes:          &source{resource: core.Nodes, cached: map[string]core.Object{"/n1": &core.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "node-uid"}}}},
 		RuntimeClasses: runtimeClasses(), PriorityClasses: priorityClasses(), DefaultPriority: defaults{}, LimitRanges: noRanges{}, Quotas: noQuotas{}, QuotaRules: noQuotas{},
 	}, Settings{
 		Clock: testingclock.NewFakeClock(time.Unix(0, 0)), Disable: disable,
@@ -322,6 +322,7 @@ func TestNodeRestriction(t *testing.T) {
 	mirror := func(node string) *core.Pod {
 		return pod(func(p *core.Pod) {
 			p.Annotations = map[string]string{core.ConfigMirrorAnnotation: "x"}
+			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node, UID: "node-uid", Controller: ptr.To(true)}}
 			p.Spec.NodeName = node
 		})
 	}
@@ -385,7 +386,7 @@ func TestNodeRestriction(t *testing.T) {
 		"token for nobody":           {on(admission.Create, core.ServiceAccounts, "token", "default", token("", ""), nil), `serviceaccounts "default" is forbidden: node requested token not bound to a pod`},
 		"token without a uid":        {on(admission.Create, core.ServiceAccounts, "token", "default", token("mine", ""), nil), `serviceaccounts "default" is forbidden: node requested token with a pod binding without a uid`},
 	} {
-		check(t, name, chain(t, "NamespaceLifecycle", "ServiceAccount", "TaintNodesByCondition").Admit(t.Context(), c.a), c.want)
+		check(t, name, chain(t, "NamespaceLifecycle", "ServiceAccount", "TaintNodesByCondition", "PodTopologyLabels").Admit(t.Context(), c.a), c.want)
 	}
 	stranger := on(admission.Delete, core.Pods, "", "theirs", nil, onNode("n2"))
 	stranger.User = &request.User{Username: "admin"}
