@@ -267,6 +267,32 @@ func TestCertificatesOfANewAuthority(t *testing.T) {
 	}
 }
 
+// TestCertificatesOfAnExpiredAuthority: what is remembered of a certificate holds
+// no longer than its authority.
+func TestCertificatesOfAnExpiredAuthority(t *testing.T) {
+	authority, err := pki.NewCA("test", start, 30*time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock := testingclock.NewFakePassiveClock(start)
+	file := filepath.Join(t.TempDir(), "ca.crt")
+	if err := os.WriteFile(file, authority.Cert, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	authorities, err := NewAuthorities("authority", file, clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificates := NewCertificates(authorities, clock)
+	r := get("")
+	r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{issue(t, authority, pki.Subject{CommonName: "jane", Client: true})}}
+	user, ok, err := certificates.Authenticate(r)
+	check(t, user, ok, err, "jane", "")
+	clock.SetTime(start.Add(31 * time.Minute))
+	user, ok, err = certificates.Authenticate(r)
+	check(t, user, ok, err, "", "expired")
+}
+
 func newCA(t *testing.T) *pki.Pair {
 	t.Helper()
 	ca, err := pki.NewCA("test", start, 24*time.Hour)

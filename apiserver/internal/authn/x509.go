@@ -81,7 +81,7 @@ func (v *verifier) verify(r *http.Request) (*request.User, error) {
 	for _, cert := range r.TLS.PeerCertificates[1:] {
 		intermediates.AddCert(cert)
 	}
-	_, err := leaf.Verify(x509.VerifyOptions{
+	chains, err := leaf.Verify(x509.VerifyOptions{
 		Roots:         roots,
 		Intermediates: intermediates,
 		CurrentTime:   now,
@@ -94,8 +94,26 @@ func (v *verifier) verify(r *http.Request) (*request.User, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.remember(roots, sum, certified{user, leaf.NotAfter})
+	v.remember(roots, sum, certified{user, lasting(chains)})
 	return user, nil
+}
+
+// lasting is until when one of the chains holds: no longer than the first of its
+// certificates that expires, which need not be the user's.
+func lasting(chains [][]*x509.Certificate) time.Time {
+	var longest time.Time
+	for _, chain := range chains {
+		until := chain[0].NotAfter
+		for _, cert := range chain[1:] {
+			if cert.NotAfter.Before(until) {
+				until = cert.NotAfter
+			}
+		}
+		if until.After(longest) {
+			longest = until
+		}
+	}
+	return longest
 }
 
 func (v *verifier) known(roots *x509.CertPool, sum [sha256.Size]byte, now time.Time) *request.User {
