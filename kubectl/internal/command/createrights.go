@@ -65,12 +65,23 @@ func (g *granting) rules(ctx context.Context) ([]rbacv1.PolicyRule, error) {
 	return rules, nil
 }
 
+// impersonated are what users are made of, by the names by which one is allowed
+// to "impersonate" it: resources that no server serves (Kubernetes docs, "User
+// impersonation").
+var impersonated = map[string]string{
+	"users": "", "groups": "",
+	"userextras.authentication.k8s.io": "authentication.k8s.io", "uids.authentication.k8s.io": "authentication.k8s.io",
+}
+
 // grantable reads TYPE[.GROUP][/SUBRESOURCE].
 func (g *granting) grantable(ctx context.Context, name string) (group, resource string, err error) {
 	if name == "*" {
 		return "*", "*", nil
 	}
 	kind, sub, hasSub := strings.Cut(name, "/")
+	if group, ok := impersonated[kind]; ok && slices.Contains(g.verbs, "impersonate") {
+		return group, strings.TrimSuffix(kind, "."+group) + name[len(kind):], nil
+	}
 	discovery, err := g.discovery()
 	if err != nil {
 		return "", "", err
