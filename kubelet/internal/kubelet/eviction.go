@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"go.uber.org/zap"
@@ -57,12 +58,10 @@ func (k *Kubelet) running() []*core.Pod {
 }
 
 // reclaimDisk removes what ended containers left, and the images that nobody
-// uses then.
+// uses then. That something of the first can't be had back is no reason to keep
+// the images: pods would be evicted instead.
 func (k *Kubelet) reclaimDisk(ctx context.Context) error {
-	if err := k.collector.Collect(ctx); err != nil {
-		return err
-	}
-	return k.images.FreeAll(ctx)
+	return errors.Join(k.collector.Collect(ctx), k.images.FreeAll(ctx))
 }
 
 // evict ends a pod as Failed, for good: whoever made it makes another one, and

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"kctl/kubelet/internal/config"
 	"kctl/kubelet/internal/simulated"
@@ -132,6 +133,33 @@ func TestAStatusThatCouldNotBeHad(t *testing.T) {
 	known, err := b.kubelet.inRuntime(t.Context(), pod)
 	if err != nil || len(known.Running()) != 1 {
 		t.Errorf("%+v, %v", known, err)
+	}
+}
+
+// What one pod left behind and can't be removed keeps no room from others that
+// can be made: unused images go all the same.
+func TestRoomIsMadeOfWhatThereIs(t *testing.T) {
+	var broken atomic.Bool
+	b, _ := newHollowBed(t, nil, func(o *simulated.Options) {
+		o.Fault = func(_ context.Context, method string, call func() error) error {
+			if broken.Load() && method == "ListPodSandbox" {
+				return status.Error(codes.Unknown, "the runtime is confused")
+			}
+			return call()
+		}
+	})
+	b.api.wait("the kubelet to have heard of all pods", b.kubelet.ready.All)
+	unused := &runtimeapi.ImageSpec{Image: "registry.example/unused:1"}
+	if _, err := b.kubelet.cri.PullImage(t.Context(), unused, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	broken.Store(true)
+	defer broken.Store(false)
+	if err := b.kubelet.reclaimDisk(t.Context()); err == nil || !strings.Contains(err.Error(), "the runtime is confused") {
+		t.Errorf("error %v", err)
+	}
+	if left, err := b.kubelet.cri.ImageStatus(t.Context(), unused); err != nil || left != nil {
+		t.Errorf("%v is left, %v", left, err)
 	}
 }
 

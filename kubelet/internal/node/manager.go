@@ -228,7 +228,13 @@ func (m *Manager) update(ctx context.Context) error {
 	return m.send(ctx, node, status)
 }
 
+// imagesWithin is how long the runtime may take to list its images. One that says
+// nothing must not hold up that the node is told to be not ready for that.
+const imagesWithin = 5 * time.Second
+
 func (m *Manager) look(ctx context.Context) state {
+	ctx, cancel := context.WithTimeout(ctx, imagesWithin)
+	defer cancel()
 	images, err := m.config.Runtime.Images(ctx)
 	if err != nil {
 		images = m.Node().Status.Images // the runtime is away; it will have them again

@@ -30,6 +30,7 @@ import (
 type fakeRuntime struct {
 	notReady []string
 	images   error
+	silent   bool // until whoever asks gives up
 }
 
 func (r *fakeRuntime) RuntimeVersion() string { return "containerd://1" }
@@ -38,7 +39,11 @@ func (r *fakeRuntime) Features() RuntimeFeatures {
 	yes := true
 	return RuntimeFeatures{Handlers: []corev1.NodeRuntimeHandler{{Name: "vm"}}, Node: &corev1.NodeFeatures{SupplementalGroupsPolicy: &yes}}
 }
-func (r *fakeRuntime) Images(context.Context) ([]corev1.ContainerImage, error) {
+func (r *fakeRuntime) Images(ctx context.Context) ([]corev1.ContainerImage, error) {
+	if r.silent {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	return []corev1.ContainerImage{{Names: []string{"i"}, SizeBytes: 1}}, r.images
 }
 
@@ -112,6 +117,26 @@ func TestRuntimeFeaturesAreShown(t *testing.T) {
 	if len(status.RuntimeHandlers) != 1 || status.RuntimeHandlers[0].Name != "vm" || !*status.Features.SupplementalGroupsPolicy {
 		t.Errorf("handlers %v, features %v", status.RuntimeHandlers, status.Features)
 	}
+}
+
+// A runtime that does not answer holds up nothing of what the node says, that it
+// is not ready above all.
+func TestARuntimeThatIsSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, err := rest.New(&rest.Config{Host: "https://127.0.0.1:1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		config := testConfig(t, client, clock.RealClock{})
+		config.Runtime = &fakeRuntime{silent: true, notReady: []string{"it is silent"}}
+		m := New(config)
+		m.node.Status.Images = []corev1.ContainerImage{{Names: []string{"before"}}}
+		ctx, cancel := context.WithTimeout(t.Context(), config.StatusEvery)
+		defer cancel()
+		if s := m.look(ctx); ctx.Err() != nil || len(s.notReady) != 1 || len(s.images) != 1 {
+			t.Errorf("%+v, %v", s, ctx.Err())
+		}
+	})
 }
 
 func TestUsageIsRead(t *testing.T) {

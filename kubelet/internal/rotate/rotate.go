@@ -96,11 +96,12 @@ func (r *Rotator) Rotate(ctx context.Context) error {
 				continue
 			}
 			path := filepath.Join(dir, podruntime.LogPath(container.Name, container.RestartCount))
-			if info, err := os.Stat(path); err != nil || info.Size() < r.MaxSize {
-				continue // not there yet, or the runtime keeps none
+			do := r.due(path)
+			if do == nil {
+				continue
 			}
 			work.Go(func() error {
-				if err := r.rotate(ctx, container.ID.ID, path); err != nil {
+				if err := do(ctx, container.ID.ID, path); err != nil {
 					failed <- fmt.Errorf("pod %s/%s, container %s: %w", pod.Namespace, pod.Name, container.Name, err)
 				}
 				return nil
@@ -110,6 +111,30 @@ func (r *Rotator) Rotate(ctx context.Context) error {
 	_ = work.Wait()
 	close(failed)
 	return <-all
+}
+
+// due is what is to be done to the log of a container that runs; nil for nothing.
+func (r *Rotator) due(path string) func(ctx context.Context, id, path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.Size() >= r.MaxSize:
+		return r.rotate
+	case errors.Is(err, fs.ErrNotExist):
+		if older, _ := filepath.Glob(path + ".*"); len(older) > 0 {
+			// It was moved aside by somebody who did not come to say so.
+			return r.reopen
+		}
+	}
+	return nil // small, not there yet, or the runtime keeps none
+}
+
+// reopen has the runtime begin a log anew that has lost its name. Until then it
+// writes into the one that was moved aside, which nobody reads or bounds.
+func (r *Rotator) reopen(ctx context.Context, id, _ string) error {
+	if err := r.Reopener.ReopenContainerLog(ctx, id); err != nil {
+		return fmt.Errorf("beginning a log anew that is gone: %w", err)
+	}
+	return nil
 }
 
 // rotate moves one log aside. What is older is packed and thinned out before,
@@ -174,7 +199,8 @@ func (r *Rotator) olderLogs(path string) ([]string, error) {
 }
 
 // begin moves the log aside and has the runtime begin a new one. If it doesn't,
-// the log goes back to its name: the runtime still writes to it.
+// the log goes back to its name: the runtime still writes to it. If it did, and
+// said otherwise, the new one stays.
 func (r *Rotator) begin(ctx context.Context, id, path string) error {
 	aside := path + "." + r.Clock.Now().UTC().Format(timeFormat)
 	if _, err := os.Lstat(aside); err == nil {
@@ -183,10 +209,18 @@ func (r *Rotator) begin(ctx context.Context, id, path string) error {
 	if err := os.Rename(path, aside); err != nil {
 		return fmt.Errorf("moving a log aside: %w", err)
 	}
-	if err := r.Reopener.ReopenContainerLog(ctx, id); err != nil {
-		return errors.Join(fmt.Errorf("beginning a new log: %w", err), os.Rename(aside, path))
+	err := r.Reopener.ReopenContainerLog(ctx, id)
+	if err == nil {
+		return nil
 	}
-	return nil
+	err = fmt.Errorf("beginning a new log: %w", err)
+	switch back := os.Link(aside, path); { // which, unlike a rename, replaces nothing
+	case errors.Is(back, fs.ErrExist):
+		return err
+	case back != nil:
+		return errors.Join(err, back)
+	}
+	return errors.Join(err, os.Remove(aside))
 }
 
 // pack writes path.gz and removes path. The packed log has its name only when

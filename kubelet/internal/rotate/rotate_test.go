@@ -21,6 +21,7 @@ import (
 type runtime struct {
 	path    string
 	refuses error
+	forgets error // to say that it did
 	opened  int
 }
 
@@ -36,7 +37,7 @@ func (r *runtime) ReopenContainerLog(_ context.Context, id string) error {
 		return r.refuses
 	}
 	r.opened++
-	return os.WriteFile(r.path, nil, 0o640)
+	return errors.Join(os.WriteFile(r.path, []byte("new"), 0o640), r.forgets)
 }
 
 func start(t *testing.T) (*Rotator, *runtime, *testingclock.FakeClock) {
@@ -107,6 +108,25 @@ func TestALogThatGrew(t *testing.T) {
 	}
 	if data, err := io.ReadAll(text); err != nil || string(data) != strings.Repeat("x", 11) {
 		t.Errorf("packed log: %q, %v", data, err)
+	}
+}
+
+// A kubelet that was killed between moving a log aside and telling the runtime,
+// and a runtime whose answer was lost: nothing is written where nobody reads.
+func TestARotationThatWasCutShort(t *testing.T) {
+	rotator, runtime, clock := start(t)
+	write(t, runtime.path+".20260102-030400", "the runtime writes here")
+	if err := rotator.Rotate(t.Context()); err != nil || runtime.opened != 1 || files(t, runtime.path) != "1.log 1.log.20260102-030400" {
+		t.Errorf("%v, opened %d times: %s", err, runtime.opened, files(t, runtime.path))
+	}
+	clock.Step(time.Second)
+	write(t, runtime.path, "a log that grew")
+	runtime.forgets = errors.New("the answer was lost")
+	if err := rotator.Rotate(t.Context()); !errors.Is(err, runtime.forgets) {
+		t.Errorf("error %v", err)
+	}
+	if data, err := os.ReadFile(runtime.path); err != nil || string(data) != "new" {
+		t.Errorf("the log that the runtime began is %q, %v", data, err)
 	}
 }
 
