@@ -13,6 +13,11 @@ import (
 func TestValidateUpdate(t *testing.T) {
 	seconds := func(n int64) *int64 { return &n }
 	gated := func(p *core.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "g"}} }
+	annotated := func(profile string) *core.Pod {
+		p := minimal()
+		p.Annotations = map[string]string{apparmor + "main": profile}
+		return p
+	}
 	for name, c := range map[string]struct {
 		old, pod *core.Pod
 		want     string
@@ -39,6 +44,10 @@ func TestValidateUpdate(t *testing.T) {
 		"selector, no gate": {minimal(), minimal(func(p *core.Pod) { p.Spec.NodeSelector = map[string]string{"a": "b"} }), "spec: Forbidden: "},
 		"grace negative to 1": {minimal(func(p *core.Pod) { p.Spec.TerminationGracePeriodSeconds = seconds(-3) }),
 			minimal(func(p *core.Pod) { p.Spec.TerminationGracePeriodSeconds = seconds(1) }), ""},
+		"confined":      {annotated("runtime/default"), annotated("runtime/default"), ""},
+		"let out":       {minimal(), annotated("unconfined"), "metadata.annotations[" + apparmor + "main]: Forbidden: may not add AppArmor annotations"},
+		"let out later": {annotated("runtime/default"), annotated("unconfined"), "metadata.annotations[" + apparmor + "main]: Forbidden: may not remove or update AppArmor annotations"},
+		"unconfined":    {annotated("runtime/default"), minimal(), "metadata.annotations[" + apparmor + "main]: Forbidden: may not remove or update AppArmor annotations"},
 		"mirror annotation": {minimal(), minimal(func(p *core.Pod) {
 			p.Annotations = map[string]string{core.ConfigMirrorAnnotation: "x"}
 			p.Spec.NodeName = "n"

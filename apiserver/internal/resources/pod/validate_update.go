@@ -2,6 +2,7 @@ package pod
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -149,17 +150,28 @@ func onlyRemovedGates(pod, old *core.Pod, at *field.Path) field.ErrorList {
 }
 
 func validateAnnotationUpdate(pod, old *core.Pod) field.ErrorList {
-	errs := validateAnnotations(pod.Annotations, &pod.Spec, field.NewPath("metadata", "annotations"), field.NewPath("spec"))
-	key := core.ConfigMirrorAnnotation
-	at := field.NewPath("metadata", "annotations").Key(key)
-	now, has := pod.Annotations[key]
-	was, had := old.Annotations[key]
-	switch {
-	case had && (!has || now != was):
-		errs = append(errs, field.Forbidden(at, "may not remove or update mirror pod annotation"))
-	case has && !had:
-		errs = append(errs, field.Forbidden(at, "may not add mirror pod annotation"))
+	at := field.NewPath("metadata", "annotations")
+	errs := validateAnnotations(pod.Annotations, &pod.Spec, at, field.NewPath("spec"))
+	fixed := func(key, what string) {
+		now, has := pod.Annotations[key]
+		was, had := old.Annotations[key]
+		switch {
+		case had && (!has || now != was):
+			errs = append(errs, field.Forbidden(at.Key(key), "may not remove or update "+what))
+		case has && !had:
+			errs = append(errs, field.Forbidden(at.Key(key), "may not add "+what))
+		}
 	}
+	// Kubelets read them when they start a container again: whoever may label a
+	// pod could let it out of the profile that it was admitted with.
+	keys := slices.AppendSeq(slices.Collect(maps.Keys(old.Annotations)), maps.Keys(pod.Annotations))
+	slices.Sort(keys)
+	for _, key := range slices.Compact(keys) {
+		if strings.HasPrefix(key, apparmor) {
+			fixed(key, "AppArmor annotations")
+		}
+	}
+	fixed(core.ConfigMirrorAnnotation, "mirror pod annotation")
 	return errs
 }
 
