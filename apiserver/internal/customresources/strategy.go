@@ -146,7 +146,7 @@ func (f *form) validateContent(ctx context.Context, o, old *object) field.ErrorL
 // rules to make sense of it, or to end in time.
 func blocks(err *field.Error) bool {
 	switch err.Type {
-	case field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
+	case field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid, field.ErrorTypeNotSupported:
 		return true
 	}
 	return false

@@ -102,6 +102,7 @@ const wholeSchema = `{"type":"object","properties":{
 			"x-kubernetes-validations":[{"rule":"self.v > 0","fieldPath":".v","reason":"FieldValueRequired"},{"rule":"self.v >= oldSelf.v","message":"only more"}]}},
 	"m":{"type":"object","maxProperties":4,"additionalProperties":{"type":"string","maxLength":4,"x-kubernetes-validations":[{"rule":"self != 'bad'"}]}},
 	"z":{"type":"string","nullable":true,"x-kubernetes-validations":[{"rule":"false","messageExpression":"'a\\nb'","message":"fallback"}]},
+	"d":{"type":"integer","x-kubernetes-validations":[{"rule":"10/self == 1","message":"ten","reason":"FieldValueDuplicate"}]},
 	"long":{"type":"string","x-kubernetes-validations":[{"rule":"self.matches('(a|b)*(a|b)*(a|b)*(a|b)*(a|b)*(a|b)*')"}]}
 }}`
 
@@ -123,8 +124,10 @@ func TestValidate(t *testing.T) {
 		"optional, new":         {`{"o":"x"}`, ``, `o: Invalid value: "x": no more`},
 		"optional, kept":        {`{"o":"x"}`, `{"o":"x"}`, ``},
 		"entries and paths":     {`{"l":[{"k":"a","v":0},{"k":"b"}]}`, ``, `[l[0].v: Required value: failed rule: self.v > 0, l[1]: Invalid value: "object": no such key: v evaluating rule: self.v > 0]`},
+		"no answer":             {`{"d":0}`, ``, `d: Invalid value: "integer": division by zero evaluating rule: ten`},
+		"a value again":         {`{"d":5}`, ``, `d: Duplicate value: 5`},
 		"too many":              {`{"l":[{"k":"a","v":1},{"k":"b","v":1},{"k":"c","v":1}]}`, ``, `l: Duplicate value`},
-		"entries by their keys": {`{"l":[{"k":"b","v":5},{"k":"a","v":1}]}`, `{"l":[{"k":"a","v":2},{"k":"b","v":4}]}`, `l[1]: Invalid value: "object": only more`},
+		"entries by their keys": {`{"l":[{"k":"b","v":5},{"k":"a","v":1}]}`, `{"l":[{"k":"a","v":2},{"k":"b","v":4}]}`, `l[1]: Invalid value: only more`},
 		"a map's entries":       {`{"m":{"a":"bad"}}`, ``, `m[a]: Invalid value: "bad": failed rule: self != 'bad'`},
 		"unchanged":             {`{"m":{"a":"bad"},"n":12}`, `{"m":{"a":"bad"},"n":12}`, ``},
 		"changed beside it":     {`{"m":{"a":"bad"},"n":13}`, `{"m":{"a":"bad"},"n":12}`, `n: Invalid value: 13: small please`},

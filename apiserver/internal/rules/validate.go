@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -116,12 +117,12 @@ func (r *run) rule(one *rule, path *field.Path, value any, variables map[string]
 		invalid("%v", expression.ErrBudget)
 	case errors.Is(err, expression.ErrCallLimit):
 		r.ended = true
-		invalid("'%v': no further validation rules will be run due to call cost exceeds limit for rule: %s", err, ruleText(&one.source))
+		invalid("'%v': no further validation rules will be run due to call cost exceeds limit for rule: %s", err, called(&one.source))
 	case r.ctx.Err() != nil:
 		r.ended = true
-		invalid("%v evaluating rule: %s", r.ctx.Err(), ruleText(&one.source))
+		invalid("%v evaluating rule: %s", r.ctx.Err(), called(&one.source))
 	case err != nil:
-		invalid("%v evaluating rule: %s", err, ruleText(&one.source))
+		invalid("%v evaluating rule: %s", err, called(&one.source))
 	case result != types.True:
 		r.errs = append(r.errs, failure(one, path, value, r.message(one, variables)))
 	}
@@ -146,6 +147,12 @@ func (r *run) message(one *rule, variables map[string]any) string {
 
 func ruleText(source *apiextensionsv1.ValidationRule) string { return strings.TrimSpace(source.Rule) }
 
+// called is what errors call a rule that could not be evaluated: its message
+// says more to users than its text.
+func called(source *apiextensionsv1.ValidationRule) string {
+	return cmp.Or(strings.TrimSpace(source.Message), ruleText(source))
+}
+
 // failure is the error of a rule that failed, of the kind that it asks for.
 func failure(one *rule, path *field.Path, value any, message string) *field.Error {
 	path = follow(path, one.at)
@@ -159,7 +166,7 @@ func failure(one *rule, path *field.Path, value any, message string) *field.Erro
 	case apiextensionsv1.FieldValueForbidden:
 		return field.Forbidden(path, message)
 	case apiextensionsv1.FieldValueDuplicate:
-		return field.Duplicate(path, field.OmitValueType{})
+		return field.Duplicate(path, shownOf(value))
 	}
 	return field.Invalid(path, shownOf(value), message)
 }
@@ -169,7 +176,7 @@ func failure(one *rule, path *field.Path, value any, message string) *field.Erro
 func shownOf(value any) any {
 	switch value.(type) {
 	case map[string]any, []any:
-		return kindOf(value)
+		return field.OmitValueType{}
 	}
 	return value
 }

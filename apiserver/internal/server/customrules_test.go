@@ -64,7 +64,7 @@ func (c *custom) rules() {
 	c.define(ruled("self.size >= oldSelf.size"))
 	c.want(201, "POST", path, widget(group+"/v1", "a", `{"size":5}`))
 	answer := c.want(422, "PATCH", path+"/a", `{"spec":{"size":4}}`, merge...)
-	if want := `Widget.rules.test "a" is invalid: spec: Invalid value: "object": it may not shrink`; answer["message"] != want {
+	if want := `Widget.rules.test "a" is invalid: spec: Invalid value: it may not shrink`; answer["message"] != want {
 		c.t.Errorf("refused with %v", answer["message"])
 	}
 	c.want(422, "POST", path, widget(group+"/v1", "b", `{"size":100}`))

@@ -129,6 +129,8 @@ func (c *checker) structure(path *field.Path, p *apiextensionsv1.JSONSchemaProps
 		c.add(field.Required(path.Child("type"), "must not be empty at the root"))
 	case l.root && p.Type != "object":
 		c.add(field.Invalid(path.Child("type"), p.Type, "must be object at the root"))
+	case l.root && p.Nullable:
+		c.add(field.Forbidden(path.Child("nullable"), "nullable cannot be true at the root"))
 	case p.Type != "" || p.XIntOrString || preserve:
 	case l.item:
 		c.add(field.Required(path.Child("type"), "must not be empty for specified array items"))

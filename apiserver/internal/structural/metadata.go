@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
@@ -165,6 +166,8 @@ func validateObject(path *field.Path, object map[string]any) (errs field.ErrorLi
 	version, kind := object["apiVersion"], object["kind"]
 	if text, _ := version.(string); text == "" {
 		errs = append(errs, field.Required(path.Child("apiVersion"), ""))
+	} else if _, err := schema.ParseGroupVersion(text); err != nil {
+		errs = append(errs, field.Invalid(path.Child("apiVersion"), text, err.Error()))
 	}
 	if text, _ := kind.(string); text == "" {
 		errs = append(errs, field.Required(path.Child("kind"), ""))

@@ -2,6 +2,7 @@ package structural
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -94,9 +95,10 @@ func TestValidate(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	for schema, want := range map[string]string{
-		whole:               "",
-		`{"type":"string"}`: "s.type: Invalid value: \"string\": must be object at the root",
-		`{}`:                "s.type: Required value: must not be empty at the root",
+		whole:                               "",
+		`{"type":"string"}`:                 "s.type: Invalid value: \"string\": must be object at the root",
+		`{"type":"object","nullable":true}`: "s.nullable: Forbidden: nullable cannot be true at the root",
+		`{}`:                                "s.type: Required value: must not be empty at the root",
 		`{"type":"object","properties":{"a":{}}}`:                                                                                                                                    "s.properties[a].type: Required value: must not be empty for specified object fields",
 		`{"type":"object","properties":{"a":{"type":"string","default":1}}}`:                                                                                                         `s.properties[a].default: Invalid value: "integer"`,
 		`{"type":"object","properties":{"a":{"type":"array"}}}`:                                                                                                                      "s.properties[a].items: Required value: must be specified",
@@ -117,6 +119,28 @@ func TestCheck(t *testing.T) {
 		}
 		if want == "" && got != "" || !strings.Contains(got, want) {
 			t.Errorf("%s\n  got: %s\n want: %s", schema, got, want)
+		}
+	}
+}
+
+// TestEmbedded: what is embedded has the version, the kind and the metadata of
+// an object.
+func TestEmbedded(t *testing.T) {
+	s, err := Compile(propsOf(t, `{"type":"object","properties":{"e":{"type":"object","x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		version, kind, want string
+	}{
+		{"a/v1", "A", ""},
+		{"a/b/c", "A", `e.apiVersion: Invalid value: "a/b/c": unexpected GroupVersion string: a/b/c`},
+		{"", "A", "e.apiVersion: Required value"},
+		{"v1", "a b", "e.kind: Invalid value"},
+	} {
+		errs := s.ValidateEmbedded(nil, map[string]any{"e": map[string]any{"apiVersion": c.version, "kind": c.kind}}, true)
+		if got := fmt.Sprint(errs.ToAggregate()); (len(errs) == 0) != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%q %q: %s, want %s", c.version, c.kind, got, c.want)
 		}
 	}
 }

@@ -99,7 +99,7 @@ func validateHead(v *version, path *field.Path) (errs field.ErrorList) {
 	case text == "":
 		errs = append(errs, field.Invalid(at, text, "must not be an empty string"))
 	case len(text) > 256:
-		errs = append(errs, field.TooLong(at, text, 256))
+		errs = append(errs, field.Invalid(at, text, "must be <= 256 characters long"))
 	}
 	for i, r := range text {
 		if !unicode.IsPrint(r) {
