@@ -47,6 +47,19 @@ func (l logind) delay() (time.Duration, error) {
 	return time.Duration(microseconds) * time.Microsecond, nil
 }
 
+// preparing says whether a shutdown has begun and was not called off.
+func (l logind) preparing() (bool, error) {
+	property, err := l.object().GetProperty(logindInterface + ".PreparingForShutdown")
+	if err != nil {
+		return false, fmt.Errorf("asking logind whether the machine is shutting down: %w", err)
+	}
+	preparing, ok := property.Value().(bool)
+	if !ok {
+		return false, fmt.Errorf("logind says of a shutdown: %v", property)
+	}
+	return preparing, nil
+}
+
 // inhibit makes shutdowns wait until the file is closed.
 func (l logind) inhibit(ctx context.Context) (*os.File, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)

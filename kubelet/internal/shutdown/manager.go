@@ -115,6 +115,9 @@ func (m *Manager) session(ctx context.Context) (held bool, err error) {
 		return false, err
 	}
 	defer func() { _ = lock.Close() }() // twice is harmless
+	if err := m.catchUp(l); err != nil {
+		return true, err
+	}
 	m.Logger.Info("shutdowns of the machine wait for pods", zap.Duration("for", total(m.Periods)))
 	for {
 		select {
@@ -129,6 +132,21 @@ func (m *Manager) session(ctx context.Context) (held bool, err error) {
 			}
 		}
 	}
+}
+
+// catchUp learns that a shutdown was called off while nobody listened: the node
+// would take no pods for ever.
+func (m *Manager) catchUp(l logind) error {
+	if !m.down.Load() {
+		return nil
+	}
+	preparing, err := l.preparing()
+	if err == nil && !preparing {
+		m.Logger.Info("the machine's shutdown was called off")
+		m.down.Store(false)
+		m.Changed()
+	}
+	return err
 }
 
 // heard acts on one signal, and returns the lock that is held afterwards.

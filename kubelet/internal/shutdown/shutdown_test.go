@@ -179,9 +179,12 @@ func TestABusThatIsGoneIsConnectedToAgain(t *testing.T) {
 	if m.ShuttingDown() {
 		t.Error("shutting down before anybody said so")
 	}
+	l.Announce(true) // and nobody hears that it is called off
+	shutdowntest.Eventually(t, "the shutdown to be known", m.ShuttingDown)
 	next, _ := shutdowntest.StartBus(t)
 	again := shutdowntest.StartLogind(t, next, time.Minute)
 	address.Store(next)
 	stop()
 	again.Await("a lock from the next logind", true)
+	shutdowntest.Eventually(t, "the shutdown to be known as called off", func() bool { return !m.ShuttingDown() })
 }

@@ -68,11 +68,11 @@ type Logind struct {
 	t   *testing.T
 	bus *dbus.Conn
 	// Dir is where it reads its configuration, unless it is Deaf.
-	Dir   string
-	Deaf  bool
-	delay *prop.Properties
-	mu    sync.Mutex
-	locks []*os.File // our end of each lock: it ends when the kubelet's does
+	Dir        string
+	Deaf       bool
+	properties *prop.Properties
+	mu         sync.Mutex
+	locks      []*os.File // our end of each lock: it ends when the kubelet's does
 }
 
 // StartLogind makes logind answer on a bus, which delays shutdowns by so much.
@@ -80,7 +80,10 @@ func StartLogind(t *testing.T, address string, delay time.Duration) *Logind {
 	t.Helper()
 	l := &Logind{t: t, bus: connect(t, address), Dir: t.TempDir()}
 	var err error
-	l.delay, err = prop.Export(l.bus, logindPath, prop.Map{logindInterface: {"InhibitDelayMaxUSec": {Value: uint64(delay.Microseconds())}}})
+	l.properties, err = prop.Export(l.bus, logindPath, prop.Map{logindInterface: {
+		"InhibitDelayMaxUSec":  {Value: uint64(delay.Microseconds())},
+		"PreparingForShutdown": {Value: false},
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,6 +161,7 @@ func (l *Logind) Await(what string, held bool) {
 // Announce says that a shutdown begins, or is called off.
 func (l *Logind) Announce(begins bool) {
 	l.t.Helper()
+	l.properties.SetMust(logindInterface, "PreparingForShutdown", begins)
 	if err := l.bus.Emit(logindPath, logindInterface+".PrepareForShutdown", begins); err != nil {
 		l.t.Fatal(err)
 	}
@@ -174,7 +178,7 @@ func (l *Logind) killUnit(unit, _ string, _ int32) *dbus.Error {
 		return dbus.MakeFailedError(err)
 	}
 	if !l.Deaf {
-		l.delay.SetMust(logindInterface, "InhibitDelayMaxUSec", seconds*1e6)
+		l.properties.SetMust(logindInterface, "InhibitDelayMaxUSec", seconds*1e6)
 	}
 	return nil
 }
