@@ -191,30 +191,31 @@ func newCreateService(c *cli) *cobra.Command {
 
 func newCreateServiceOf(c *cli, verb, kind, short string) *cobra.Command {
 	var settings []string
-	var clusterIP, externalName string
+	o := generate.ServiceOptions{Type: kind}
 	var nodePort int32
 	cmd := c.generator(verb+" NAME [--tcp=port:targetPort]", short, core.Services, func(name string, _ []string) (core.Object, error) {
-		ports, err := generate.TCPPorts(settings)
-		if err != nil {
+		var err error
+		if o.Ports, err = generate.TCPPorts(settings); err != nil {
 			return nil, err
 		}
-		if len(ports) == 0 && clusterIP != "None" && kind != "ExternalName" {
+		if len(o.Ports) == 0 && o.ClusterIP != "None" && kind != "ExternalName" {
 			return nil, errors.New("at least one tcp port specifier must be provided")
 		}
-		for i := range ports {
-			ports[i].NodePort = nodePort
+		for i := range o.Ports {
+			o.Ports[i].NodePort = nodePort
 		}
-		labels := map[string]string{"app": name}
-		return generate.Service(name, kind, clusterIP, externalName, labels, labels, ports)
+		o.Labels = map[string]string{"app": name}
+		o.Selector = o.Labels
+		return generate.Service(name, o)
 	})
 	cmd.Flags().StringSliceVar(&settings, "tcp", nil, "Port pairs can be specified as '<port>:<targetPort>'.")
 	switch kind {
 	case "ClusterIP":
-		cmd.Flags().StringVar(&clusterIP, "clusterip", "", "Assign your own ClusterIP or set to 'None' for a 'headless' service (no loadbalancing).")
+		cmd.Flags().StringVar(&o.ClusterIP, "clusterip", "", "Assign your own ClusterIP or set to 'None' for a 'headless' service (no loadbalancing).")
 	case "NodePort":
 		cmd.Flags().Int32Var(&nodePort, "node-port", 0, "Port used to expose the service on each node in a cluster.")
 	case "ExternalName":
-		cmd.Flags().StringVar(&externalName, "external-name", "", "External name of service")
+		cmd.Flags().StringVar(&o.ExternalName, "external-name", "", "External name of service")
 		_ = cmd.MarkFlagRequired("external-name")
 	}
 	return cmd

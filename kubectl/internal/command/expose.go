@@ -87,7 +87,9 @@ func (e *exposing) service(t target, object *unstructured.Unstructured) (core.Ob
 	if name == "" {
 		name = t.name
 	}
-	return generate.Service(name, e.serviceType, e.clusterIP, e.externalName, selector, labels, ports)
+	return generate.Service(name, generate.ServiceOptions{
+		Type: e.serviceType, ClusterIP: e.clusterIP, ExternalName: e.externalName, Selector: selector, Labels: labels, Ports: ports,
+	})
 }
 
 // selected is the selector of the new service: as asked for, or that by which

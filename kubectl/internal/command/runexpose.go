@@ -16,8 +16,9 @@ func (r *running) exposePod(ctx context.Context, pod *core.Pod) error {
 	if err != nil {
 		return fmt.Errorf("invalid port %q: must be a number", r.port)
 	}
-	ports := []generate.ServicePort{{Port: int32(number), Protocol: "TCP"}}
-	service, err := generate.Service(pod.Name, "", "", "", pod.Labels, nil, ports)
+	service, err := generate.Service(pod.Name, generate.ServiceOptions{
+		Selector: pod.Labels, Ports: []generate.ServicePort{{Port: int32(number), Protocol: "TCP"}},
+	})
 	if err != nil {
 		return err
 	}

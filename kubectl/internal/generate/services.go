@@ -49,37 +49,47 @@ func TCPPorts(settings []string) ([]ServicePort, error) {
 	return all, nil
 }
 
+// ServiceOptions is what a service can be told. What is empty is left to the
+// server.
+type ServiceOptions struct {
+	Type             string // ClusterIP, NodePort, LoadBalancer or ExternalName
+	ClusterIP        string // an address, or None
+	ExternalName     string // where an ExternalName leads, which needs one
+	Selector, Labels map[string]string
+	Ports            []ServicePort
+}
+
 // Service makes a service.
-func Service(name, kind, clusterIP, externalName string, selector, labels map[string]string, ports []ServicePort) (*unstructured.Unstructured, error) {
+func Service(name string, o ServiceOptions) (*unstructured.Unstructured, error) {
 	spec := fields{}
-	if kind != "" {
-		spec["type"] = kind
+	if o.Type != "" {
+		spec["type"] = o.Type
 	}
-	if clusterIP != "" {
-		spec["clusterIP"] = clusterIP
+	if o.ClusterIP != "" {
+		spec["clusterIP"] = o.ClusterIP
 	}
-	if externalName != "" {
-		spec["externalName"] = externalName
-	} else if kind == "ExternalName" {
+	if o.ExternalName != "" {
+		spec["externalName"] = o.ExternalName
+	} else if o.Type == "ExternalName" {
 		return nil, errors.New("an external name must be specified")
 	}
-	if len(selector) > 0 {
+	if len(o.Selector) > 0 {
 		plain := fields{}
-		for key, value := range selector {
+		for key, value := range o.Selector {
 			plain[key] = value
 		}
 		spec["selector"] = plain
 	}
 	var all []any
-	for _, port := range ports {
+	for _, port := range o.Ports {
 		all = append(all, port.content())
 	}
 	if len(all) > 0 {
 		spec["ports"] = all
 	}
 	out := object("v1", "Service", name, fields{"spec": spec, "status": fields{"loadBalancer": fields{}}})
-	if len(labels) > 0 {
-		out.SetLabels(labels)
+	if len(o.Labels) > 0 {
+		out.SetLabels(o.Labels)
 	}
 	return out, nil
 }
