@@ -3,6 +3,7 @@ package authz
 import (
 	"context"
 	"errors"
+	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -16,12 +17,11 @@ type RuleResolver interface {
 	RulesFor(ctx context.Context, user *request.User, namespace string) ([]rbacv1.PolicyRule, error)
 }
 
-// Rules collects the rules of every authorizer that can list them, as the
-// answer to a SelfSubjectRulesReview.
-func (u Union) Rules(ctx context.Context, user *request.User, namespace string) authorizationv1.SubjectRulesReviewStatus {
-	status := authorizationv1.SubjectRulesReviewStatus{
-		ResourceRules: []authorizationv1.ResourceRule{}, NonResourceRules: []authorizationv1.NonResourceRule{},
-	}
+// RulesFor implements RuleResolver: the rules of every authorizer that can list
+// them, and the failures of those that could not.
+func (u Union) RulesFor(ctx context.Context, user *request.User, namespace string) ([]rbacv1.PolicyRule, error) {
+	var all []rbacv1.PolicyRule
+	var failures failed
 	for _, authorizer := range u {
 		resolver, ok := authorizer.(RuleResolver)
 		if !ok {
@@ -29,29 +29,53 @@ func (u Union) Rules(ctx context.Context, user *request.User, namespace string) 
 		}
 		rules, err := resolver.RulesFor(ctx, user, namespace)
 		if err != nil {
-			if errors.As(err, new(noRules)) {
-				status.Incomplete = true
-			}
-			if status.EvaluationError != "" {
-				status.EvaluationError += ", "
-			}
-			status.EvaluationError += err.Error()
+			failures = append(failures, err)
 		}
-		for _, rule := range rules {
-			if len(rule.Resources) > 0 {
-				status.ResourceRules = append(status.ResourceRules, authorizationv1.ResourceRule{
-					Verbs: rule.Verbs, APIGroups: rule.APIGroups, Resources: rule.Resources, ResourceNames: rule.ResourceNames,
-				})
-			}
-			if len(rule.NonResourceURLs) > 0 {
-				status.NonResourceRules = append(status.NonResourceRules, authorizationv1.NonResourceRule{
-					Verbs: rule.Verbs, NonResourceURLs: rule.NonResourceURLs,
-				})
-			}
+		all = append(all, rules...)
+	}
+	if len(failures) > 0 {
+		return all, failures
+	}
+	return all, nil
+}
+
+// Rules is what RulesFor finds as the answer to a SelfSubjectRulesReview.
+func (u Union) Rules(ctx context.Context, user *request.User, namespace string) authorizationv1.SubjectRulesReviewStatus {
+	status := authorizationv1.SubjectRulesReviewStatus{
+		ResourceRules: []authorizationv1.ResourceRule{}, NonResourceRules: []authorizationv1.NonResourceRule{},
+	}
+	rules, err := u.RulesFor(ctx, user, namespace)
+	if err != nil {
+		status.Incomplete = errors.As(err, new(noRules))
+		status.EvaluationError = err.Error()
+	}
+	for _, rule := range rules {
+		if len(rule.Resources) > 0 {
+			status.ResourceRules = append(status.ResourceRules, authorizationv1.ResourceRule{
+				Verbs: rule.Verbs, APIGroups: rule.APIGroups, Resources: rule.Resources, ResourceNames: rule.ResourceNames,
+			})
+		}
+		if len(rule.NonResourceURLs) > 0 {
+			status.NonResourceRules = append(status.NonResourceRules, authorizationv1.NonResourceRule{
+				Verbs: rule.Verbs, NonResourceURLs: rule.NonResourceURLs,
+			})
 		}
 	}
 	return status
 }
+
+// failed are the failures of several authorizers, told in one line.
+type failed []error
+
+func (f failed) Error() string {
+	texts := make([]string, len(f))
+	for i, err := range f {
+		texts[i] = err.Error()
+	}
+	return strings.Join(texts, ", ")
+}
+
+func (f failed) Unwrap() []error { return f }
 
 // RulesFor implements RuleResolver.
 func (a Always) RulesFor(context.Context, *request.User, string) ([]rbacv1.PolicyRule, error) {
