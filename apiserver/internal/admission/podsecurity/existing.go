@@ -29,9 +29,7 @@ func (p *Plugin) warnOfPods(ctx context.Context, namespace string, level api.Lev
 		request.Warn(ctx, "failed to list pods while checking new PodSecurity enforce level")
 		return
 	}
-	// Of pods that violate the level in the same way the first is named.
-	first, count := map[string]string{}, map[string]int{}
-	var order []string
+	found := violations{}
 	checked := 0
 	for _, item := range list.Items {
 		if checked == maxPods || p.clock.Now().After(until) {
@@ -47,38 +45,52 @@ func (p *Plugin) warnOfPods(ctx context.Context, namespace string, level api.Lev
 			continue
 		}
 		result := policy.AggregateCheckResults(p.evaluator.EvaluatePod(level, &pod.ObjectMeta, &pod.Spec))
-		if result.Allowed {
-			continue
-		}
-		reason := result.ForbiddenReason()
-		if count[reason]++; count[reason] == 1 {
-			order = append(order, reason)
-		}
-		if first[reason] == "" || pod.Name < first[reason] {
-			first[reason] = pod.Name
+		if !result.Allowed {
+			found.add(result.ForbiddenReason(), pod.Name)
 		}
 	}
 	if checked < len(list.Items) {
 		request.Warn(ctx, fmt.Sprintf("new PodSecurity enforce level only checked against the first %d of %d existing pods", checked, len(list.Items)))
 	}
-	if len(order) == 0 {
+	if len(found) == 0 {
 		return
 	}
 	request.Warn(ctx, fmt.Sprintf("existing pods in namespace %q violate the new PodSecurity enforce level %q", namespace, level.String()))
+	for _, line := range found.lines() {
+		request.Warn(ctx, line)
+	}
+}
+
+// violations are pods by the reason for which a level does not let them in. Of
+// each reason only the first pod is named, the others are counted.
+type violations map[string]violators
+
+type violators struct {
+	first string
+	count int
+}
+
+func (v violations) add(reason, pod string) {
+	who := v[reason]
+	if who.count++; who.count == 1 || pod < who.first {
+		who.first = pod
+	}
+	v[reason] = who
+}
+
+func (v violations) lines() []string {
 	var lines []string
-	for _, reason := range order {
+	for reason, who := range v {
 		others := ""
-		switch n := count[reason] - 1; n {
+		switch n := who.count - 1; n {
 		case 0:
 		case 1:
 			others = " (and 1 other pod)"
 		default:
 			others = fmt.Sprintf(" (and %d other pods)", n)
 		}
-		lines = append(lines, first[reason]+others+": "+reason)
+		lines = append(lines, who.first+others+": "+reason)
 	}
 	slices.Sort(lines)
-	for _, line := range lines {
-		request.Warn(ctx, line)
-	}
+	return lines
 }
