@@ -63,23 +63,15 @@ func (e *eventing) run(ctx context.Context) error {
 	if e.Output != "" {
 		return e.printObjects(ctx, t, selector)
 	}
-	var found struct {
-		Metadata struct {
-			ResourceVersion string `json:"resourceVersion"`
-		} `json:"metadata"`
-		Items []core.Event `json:"items"`
-	}
-	if err := t.in(client).List(ctx, &found, selector); err != nil {
+	found, revision, err := eventsOf(ctx, t.in(client), selector)
+	if err != nil {
 		return err
 	}
-	sort.SliceStable(found.Items, func(i, j int) bool {
-		return describe.LastSeen(&found.Items[i]).Before(describe.LastSeen(&found.Items[j]))
-	})
 	out := &printer.Columns{}
 	e.addHeader(out)
 	shown := 0
-	for i := range found.Items {
-		shown += e.addRow(out, &found.Items[i])
+	for i := range found {
+		shown += e.addRow(out, &found[i])
 	}
 	if shown == 0 && !e.watch {
 		if namespace == "" {
@@ -92,7 +84,7 @@ func (e *eventing) run(ctx context.Context) error {
 	if err := out.Flush(e.Out); err != nil || !e.watch {
 		return err
 	}
-	return e.changes(ctx, t, found.Metadata.ResourceVersion, []rest.Option{selector}, func(change rest.Event) error {
+	return e.changes(ctx, t, revision, []rest.Option{selector}, func(change rest.Event) error {
 		event := core.Event{}
 		if err := json.Unmarshal(change.Object, &event); err != nil {
 			return fmt.Errorf("decode event: %w", err)
@@ -102,6 +94,24 @@ func (e *eventing) run(ctx context.Context) error {
 		}
 		return out.Flush(e.Out)
 	})
+}
+
+// eventsOf are the events that are there at a revision, those seen last at the
+// end.
+func eventsOf(ctx context.Context, in rest.Resource, selector rest.Option) (found []core.Event, revision string, err error) {
+	var list struct {
+		Metadata struct {
+			ResourceVersion string `json:"resourceVersion"`
+		} `json:"metadata"`
+		Items []core.Event `json:"items"`
+	}
+	if err := in.List(ctx, &list, selector); err != nil {
+		return nil, "", err
+	}
+	sort.SliceStable(list.Items, func(i, j int) bool {
+		return describe.LastSeen(&list.Items[i]).Before(describe.LastSeen(&list.Items[j]))
+	})
+	return list.Items, list.Metadata.ResourceVersion, nil
 }
 
 func (e *eventing) printObjects(ctx context.Context, t target, selector rest.Option) error {
