@@ -51,7 +51,7 @@ func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 		if equality.Semantic.DeepEqual(owners, had) {
 			return nil
 		}
-		if decision, reason, err := p.ask(ctx, a.User, "delete", a.Resource, a.Namespace, a.Name, ""); decision != authz.Allow {
+		if decision, reason, err := p.ask(ctx, a.User, a.Resource, request.Info{Verb: "delete", Namespace: a.Namespace, Name: a.Name}); decision != authz.Allow {
 			return fmt.Errorf("cannot set an ownerRef on a resource you can't delete: %v, %v", reason, err)
 		}
 	}
@@ -80,7 +80,8 @@ func (p *Plugin) blocking(ctx context.Context, a *admission.Attributes, owners [
 		return nil
 	}
 	anything := core.Resource{Group: "*", Version: "*", Name: "*", Namespaced: true}
-	if decision, _, _ := p.ask(ctx, a.User, "update", anything, a.Namespace, "*", "finalizers"); decision == authz.Allow {
+	finalizers := request.Info{Verb: "update", Namespace: a.Namespace, Subresource: "finalizers", Name: "*"}
+	if decision, _, _ := p.ask(ctx, a.User, anything, finalizers); decision == authz.Allow {
 		return nil
 	}
 	for _, owner := range owners {
@@ -90,19 +91,19 @@ func (p *Plugin) blocking(ctx context.Context, a *admission.Attributes, owners [
 			return fmt.Errorf("cannot set blockOwnerDeletion in this case because cannot find RESTMapping for APIVersion %s Kind %s: no matches for kind %q in version %q",
 				owner.APIVersion, owner.Kind, owner.Kind, strings.TrimPrefix(kind.GroupVersion().String(), "/"))
 		}
-		if decision, reason, err := p.ask(ctx, a.User, "update", resource, a.Namespace, owner.Name, "finalizers"); decision != authz.Allow {
+		finalizers.Name = owner.Name
+		if decision, reason, err := p.ask(ctx, a.User, resource, finalizers); decision != authz.Allow {
 			return fmt.Errorf("cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: %v, %v", reason, err)
 		}
 	}
 	return nil
 }
 
-func (p *Plugin) ask(ctx context.Context, user *request.User, verb string, r core.Resource, namespace, name, subresource string) (authz.Decision, string, error) {
+// ask tells whether user may do something to a resource; what says the rest.
+func (p *Plugin) ask(ctx context.Context, user *request.User, r core.Resource, what request.Info) (authz.Decision, string, error) {
+	what.Resource, what.APIGroup, what.APIVersion, what.ResourceName = true, r.Group, r.Version, r.Name
 	if !r.Namespaced {
-		namespace = ""
+		what.Namespace = ""
 	}
-	return p.Authorizer.Authorize(ctx, &authz.Attributes{User: user, Info: request.Info{
-		Resource: true, Verb: verb, APIGroup: r.Group, APIVersion: r.Version, Namespace: namespace,
-		ResourceName: r.Name, Subresource: subresource, Name: name,
-	}})
+	return p.Authorizer.Authorize(ctx, &authz.Attributes{User: user, Info: what})
 }
