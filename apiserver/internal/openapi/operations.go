@@ -335,18 +335,10 @@ func (b *builder) subresource(sub registry.Subresource) {
 		part.kind = sub.Kind
 		part.single(sub.Name, false)
 	}
-	if sub.Name == "log" { // it is read, and no connection
-		b.add(path, operation{
-			method: http.MethodGet, action: "get", id: b.id("read", true, sub.Name), description: "read log of the specified " + b.info.Kind,
-			produces: append([]string{"text/plain"}, objectTypes...), answer: &schema{kind: "string"}, codes: []int{http.StatusOK},
-		})
-		return
-	}
-	for method := range sub.Connect {
-		b.add(path, operation{
-			method: method, action: "connect", id: b.id("connect "+title(strings.ToLower(method)), true, sub.Name), kind: sub.Kind,
-			description: "connect " + method + " requests to " + sub.Name + " of " + b.info.Kind,
-			produces:    []string{"*/*"}, answer: &schema{kind: "string"}, codes: []int{http.StatusOK},
-		})
+	switch {
+	case sub.Name == "log":
+		b.readLog(path, sub.Name)
+	case len(sub.Connect) > 0:
+		b.connects(path, sub)
 	}
 }

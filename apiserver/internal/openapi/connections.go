@@ -1,0 +1,98 @@
+package openapi
+
+import (
+	"cmp"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+
+	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/scheme"
+)
+
+// logOptions are what may be asked of a log.
+var logOptions = runtimeschema.GroupVersionKind{Version: "v1", Kind: "PodLogOptions"}
+
+// readLog is the path of a log, which is read and no connection.
+func (b *builder) readLog(path, name string) {
+	b.group.pathParameters[path] = sorted(append(b.group.pathParameters[path], optionParameters(logOptions)...))
+	b.add(path, operation{
+		method: http.MethodGet, action: "get", id: b.id("read", true, name), description: "read log of the specified " + b.info.Kind,
+		produces: append([]string{"text/plain"}, objectTypes...), answer: &schema{kind: "string"}, codes: []int{http.StatusOK},
+	})
+}
+
+// connects are the paths of what answers by itself. What is asked of it are the
+// fields of its kind, in the query; proxies pass on what stands behind them.
+func (b *builder) connects(path string, sub registry.Subresource) {
+	b.connection(path, sub, "", b.connectionParameters(sub))
+	if sub.Name == "proxy" {
+		b.connection(path+"/{path}", sub, "WithPath", append(b.connectionParameters(sub),
+			parameter{name: "path", in: "path", kind: "string", required: true, description: "path to the resource"}))
+	}
+}
+
+func (b *builder) connection(path string, sub registry.Subresource, suffix string, parameters []parameter) {
+	b.group.pathParameters[path] = sorted(parameters)
+	for method := range sub.Connect {
+		b.add(path, operation{
+			method: method, action: "connect", id: b.id("connect "+title(strings.ToLower(method)), true, sub.Name) + suffix, kind: sub.Kind,
+			description: "connect " + method + " requests to " + sub.Name + " of " + b.info.Kind,
+			produces:    []string{"*/*"}, answer: &schema{kind: "string"}, codes: []int{http.StatusOK},
+		})
+	}
+}
+
+func (b *builder) connectionParameters(sub registry.Subresource) []parameter {
+	out := append(optionParameters(sub.Kind), parameter{name: "name", in: "path", kind: "string", required: true, description: "name of the " + sub.Kind.Kind})
+	if b.info.Namespaced {
+		out = append(out, namespaceParameter)
+	}
+	return out
+}
+
+// sorted are parameters in upstream's order.
+func sorted(parameters []parameter) []parameter {
+	slices.SortFunc(parameters, func(a, b parameter) int { return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.in, b.in)) })
+	return parameters
+}
+
+// optionParameters are the fields of an options kind as parameters of a query.
+// What is no text, number or truth is left out, as upstream does.
+func optionParameters(kind runtimeschema.GroupVersionKind) (out []parameter) {
+	options, err := scheme.Scheme.New(kind)
+	if err != nil { // one that is no kind has no options
+		return nil
+	}
+	described, ok := options.(documented)
+	if !ok {
+		return nil
+	}
+	fields := reflect.TypeOf(options).Elem()
+	for i := range fields.NumField() {
+		field := fields.Field(i)
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if kind := queryKind(field.Type); kind != "" && name != "" {
+			out = append(out, query(described, name, kind))
+		}
+	}
+	return out
+}
+
+func queryKind(t reflect.Type) string {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return "string"
+	case reflect.Bool:
+		return "boolean"
+	case reflect.Int32, reflect.Int64:
+		return "integer"
+	}
+	return ""
+}
