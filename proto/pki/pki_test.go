@@ -106,7 +106,7 @@ func TestFresh(t *testing.T) {
 
 func TestReloaderTakesUpNewFilesAndKeepsGoodOnes(t *testing.T) {
 	dir := t.TempDir()
-	cert, key, err := ServingFiles("", "", dir, "server", nil, []string{"localhost"}, time.Now())
+	cert, key, err := ServingFiles("", "", dir, Subject{CommonName: "server", DNSNames: []string{"localhost"}}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestReloaderTakesUpNewFilesAndKeepsGoodOnes(t *testing.T) {
 	}
 	first := certificate(t, r)
 
-	again, _, err := ServingFiles("", "", dir, "server", nil, nil, time.Now())
+	again, _, err := ServingFiles("", "", dir, Subject{CommonName: "server"}, time.Now())
 	if err != nil || again != cert {
 		t.Fatalf("the pair made earlier is not used: %s, %v", again, err)
 	}
@@ -155,7 +155,7 @@ func certificate(t *testing.T, r *Reloader) []byte {
 }
 
 func TestUntimelyCertificates(t *testing.T) {
-	cert, key, err := ServingFiles("", "", t.TempDir(), "server", nil, nil, time.Now())
+	cert, key, err := ServingFiles("", "", t.TempDir(), Subject{CommonName: "server"}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestServerTLSVerifiesClients(t *testing.T) {
 	if err := WriteFile(caFile, ca.Cert); err != nil {
 		t.Fatal(err)
 	}
-	cert, key, err := ServingFiles("", "", dir, "server", []net.IP{net.IPv4(127, 0, 0, 1)}, nil, time.Now())
+	cert, key, err := ServingFiles("", "", dir, Subject{CommonName: "server", IPs: []net.IP{net.IPv4(127, 0, 0, 1)}}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -18,16 +17,16 @@ import (
 const selfSignedLasts = 365 * 24 * time.Hour
 
 // ServingFiles returns certFile and keyFile where both are given. Else it makes
-// a self-signed pair called name in dir, or uses the one it made earlier, and
-// returns its files.
-func ServingFiles(certFile, keyFile, dir, name string, ips []net.IP, dnsNames []string, now time.Time) (cert, key string, err error) {
+// a self-signed pair for the subject in dir, called as its common name is, or
+// uses the one it made earlier, and returns its files.
+func ServingFiles(certFile, keyFile, dir string, subject Subject, now time.Time) (cert, key string, err error) {
 	if (certFile == "") != (keyFile == "") {
 		return "", "", errors.New("a serving certificate and its key must be given together")
 	}
 	if certFile != "" {
 		return certFile, keyFile, nil
 	}
-	cert, key = filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key")
+	cert, key = filepath.Join(dir, subject.CommonName+".crt"), filepath.Join(dir, subject.CommonName+".key")
 	_, certErr := os.Stat(cert)
 	_, keyErr := os.Stat(key)
 	if certErr == nil && keyErr == nil {
@@ -39,7 +38,8 @@ func ServingFiles(certFile, keyFile, dir, name string, ips []net.IP, dnsNames []
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", "", fmt.Errorf("serving certificate: %w", err)
 	}
-	pair, err := SelfSigned(Subject{CommonName: name, IPs: ips, DNSNames: dnsNames, Server: true}, now, selfSignedLasts)
+	subject.Server = true
+	pair, err := SelfSigned(subject, now, selfSignedLasts)
 	if err != nil {
 		return "", "", fmt.Errorf("serving certificate: %w", err)
 	}

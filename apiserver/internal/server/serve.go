@@ -37,9 +37,12 @@ const (
 // servingTLS returns the TLS configuration and the file of the certificate
 // that is shown, which is a self-signed one where the options name none.
 func servingTLS(o *config.Options, clock clock.PassiveClock, logger *zap.Logger) (*tls.Config, string, error) {
-	ips := []net.IP{net.ParseIP(o.BindAddress), net.IPv4(127, 0, 0, 1), net.IPv6loopback}
-	names := []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}
-	cert, key, err := pki.ServingFiles(o.TLSCertFile, o.TLSKeyFile, o.CertDir, "apiserver", ips, names, clock.Now())
+	subject := pki.Subject{
+		CommonName: "apiserver",
+		IPs:        []net.IP{net.ParseIP(o.BindAddress), net.IPv4(127, 0, 0, 1), net.IPv6loopback},
+		DNSNames:   []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"},
+	}
+	cert, key, err := pki.ServingFiles(o.TLSCertFile, o.TLSKeyFile, o.CertDir, subject, clock.Now())
 	if err != nil {
 		return nil, "", err
 	}

@@ -197,7 +197,7 @@ type Listen struct {
 
 // Run listens until ctx ends.
 func (s *Server) Run(ctx context.Context, l Listen) error {
-	certFile, keyFile, err := pki.ServingFiles(l.CertFile, l.KeyFile, l.CertDir, "kubelet", l.IPs, l.DNSNames, s.Clock.Now())
+	certFile, keyFile, err := pki.ServingFiles(l.CertFile, l.KeyFile, l.CertDir, pki.Subject{CommonName: "kubelet", IPs: l.IPs, DNSNames: l.DNSNames}, s.Clock.Now())
 	if err != nil {
 		return fmt.Errorf("kubelet server: %w", err)
 	}

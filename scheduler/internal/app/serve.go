@@ -90,7 +90,8 @@ func (s *parts) certificates(options *config.Options) (*tls.Config, error) {
 	certFile, keyFile := options.CertFile, options.KeyFile
 	if certFile == "" && options.CertDir != "" {
 		var err error
-		if certFile, keyFile, err = pki.ServingFiles("", "", options.CertDir, "kube-scheduler", []net.IP{options.BindAddress}, []string{"localhost"}, s.clock.Now()); err != nil {
+		subject := pki.Subject{CommonName: "kube-scheduler", IPs: []net.IP{options.BindAddress}, DNSNames: []string{"localhost"}}
+		if certFile, keyFile, err = pki.ServingFiles("", "", options.CertDir, subject, s.clock.Now()); err != nil {
 			return nil, err
 		}
 	}

@@ -1,0 +1,34 @@
+package docs_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"kctl/test/harness"
+)
+
+// TestRunEnds: where the cluster does not come up, `make run` says so and ends:
+// it runs no pod against whatever answers on that port.
+func TestRunEnds(t *testing.T) {
+	bin := t.TempDir()
+	called := filepath.Join(bin, "called")
+	fake := fmt.Sprintf("#!/bin/sh\necho \"$1\" >>%s\n[ \"$1\" != up ]\n", called)
+	if err := os.WriteFile(filepath.Join(bin, "kctl"), []byte(fake), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	run := exec.CommandContext(t.Context(), filepath.Join(harness.Root(), "deploy", "local", "run.sh"), bin, t.TempDir(), "6443")
+	if out, err := run.CombinedOutput(); err == nil {
+		t.Errorf("run.sh ended well:\n%s", out)
+	}
+	calls, err := os.ReadFile(called)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Fields(string(calls)); len(got) != 1 || got[0] != "up" {
+		t.Errorf("kctl was called for %v", got)
+	}
+}
