@@ -119,10 +119,11 @@ func (b bed) follow(ctx context.Context) *journal {
 	return j
 }
 
-// restarted: an informer outlives the server, and misses nothing.
+// restarted: an informer outlives the server, and misses nothing; nor does a watch
+// from long before, which ends for good on 410.
 func restarted(b bed) {
 	maps := b.client.CoreV1().ConfigMaps(b.namespace)
-	b.made("kept", "1")
+	kept := b.made("kept", "1")
 	b.made("going", "1")
 	ctx, cancel := context.WithCancel(b.Context())
 	j := b.follow(ctx)
@@ -139,6 +140,16 @@ func restarted(b bed) {
 	_, err := maps.Update(b.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept"}, Data: map[string]string{"a": "2"}}, metav1.UpdateOptions{})
 	b.must(err)
 	j.becomes(b, "added going=1", "added kept=1", "deleted going=1", "changed kept=2")
+
+	w, err := maps.Watch(b.Context(), metav1.ListOptions{ResourceVersion: kept.ResourceVersion, FieldSelector: "metadata.name!=kube-root-ca.crt"})
+	b.must(err)
+	defer w.Stop()
+	for _, want := range []string{"ADDED going", "DELETED going", "MODIFIED kept"} {
+		event := <-w.ResultChan()
+		if m, ok := event.Object.(*corev1.ConfigMap); !ok || fmt.Sprintf("%s %s", event.Type, m.Name) != want {
+			b.Fatalf("got %s %+v, want %s", event.Type, event.Object, want)
+		}
+	}
 }
 
 // resumed: watches that the server ends go on at their revision, with every

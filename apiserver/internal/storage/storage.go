@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 )
 
@@ -42,6 +43,13 @@ const (
 type Event struct {
 	Type   EventType
 	Object Object
+}
+
+// Change is an Event with what was there before, as that was written; its Before
+// has no key where nothing was.
+type Change struct {
+	Event
+	Before Object
 }
 
 // Errors by kind; test with errors.Is.
@@ -94,6 +102,11 @@ type Reader interface {
 	// Watch delivers the changes under prefix after revision, in order, until
 	// ctx ends or an error; then the channel is closed and Err tells why.
 	Watch(ctx context.Context, prefix string, revision int64) (Watch, error)
+	// Changes delivers what happened under prefix after one revision, up to and
+	// with another that the store has reached, to whoever ranges over it, once; it
+	// ends with ctx or an error. The error is ErrCompacted where the store has
+	// dropped what comes next, and ErrUnavailable where too many ask.
+	Changes(ctx context.Context, prefix string, after, until int64) (iter.Seq2[Change, error], error)
 	// Revision is the store's current revision: at least that of every write
 	// that was answered before the call.
 	Revision(ctx context.Context) (int64, error)

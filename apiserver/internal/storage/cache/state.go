@@ -132,9 +132,16 @@ func (c *Cache) applyDelete(ch *change) bool {
 	if !ok {
 		return false
 	}
-	framed, inside := frame(Deleted, withRevision(old.Value, ch.revision))
-	ch.old, ch.frame = old, framed
-	ch.entry = c.newEntry(storage.Object{Key: old.Key, Value: inside, Revision: ch.revision})
-	ch.entry.index.Store(old.index.Load())
+	ch.old = old
+	c.completeDeleted(ch)
 	return true
+}
+
+// completeDeleted gives ch, of which the old entry is known, what there was last,
+// with the revision of the deletion.
+func (c *Cache) completeDeleted(ch *change) {
+	framed, inside := frame(Deleted, withRevision(ch.old.Value, ch.revision))
+	ch.frame = framed
+	ch.entry = c.newEntry(storage.Object{Key: ch.old.Key, Value: inside, Revision: ch.revision})
+	ch.entry.index.Store(ch.old.index.Load())
 }

@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"math/rand/v2"
@@ -32,7 +33,8 @@ type WatchOptions struct {
 
 // Watcher delivers the changes that one watch selects. It holds none of them
 // itself: it reads on in the cache's ring at its own speed, and is ended when
-// the ring has gone past it.
+// the ring has gone past it. One from before the ring first reads what etcd
+// still has (replay.go).
 type Watcher struct {
 	cache   *Cache
 	options WatchOptions
@@ -43,14 +45,22 @@ type Watcher struct {
 	initial  []*Entry
 	revision int64
 
+	// past are the changes before what the ring holds, up to the revision replayed;
+	// nil where there are none, or no more.
+	past     iter.Seq2[storage.Change, error]
+	replayed int64
+
 	// next is the number of the first change in the ring that the watcher has
-	// yet to see, or none. It is written under the cache's mu, or, by the watcher
+	// yet to see, none, or inPast. It is written under the cache's mu, or, by the watcher
 	// itself, while that is held for reading: watchers do not wait for each other.
 	next  int64
 	ended bool // written under the cache's mu
 }
 
-const none = -1
+const (
+	none   = -1
+	inPast = -2 // what is to come is read from the ring when the past is over
+)
 
 // Watch begins a watch; it ends with ctx. The error is of kind
 // storage.ErrCompacted where the changes since are no longer known.
@@ -62,24 +72,46 @@ func (c *Cache) Watch(ctx context.Context, o WatchOptions) (*Watcher, error) {
 		wake:    make(chan struct{}, 1),
 		next:    none,
 	}
+	if oldest, ok := w.join(); !ok {
+		if err := w.replay(); err != nil {
+			return nil, fmt.Errorf("too old resource version: %d (%d): %w", o.Since, oldest, errors.Join(storage.ErrCompacted, err))
+		}
+	}
+	context.AfterFunc(ctx, w.leave)
+	return w, nil
+}
+
+// join begins to watch; false where the ring holds only changes after oldest.
+func (w *Watcher) join() (oldest int64, ok bool) {
+	c := w.cache
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w.revision = c.Revision()
-	if o.Initial {
-		w.initial = c.collect(Page{Selection: o.Selection})
-	} else {
-		number, ok := c.recent.since(o.Since)
-		if !ok {
-			return nil, fmt.Errorf("too old resource version: %d (%d): %w", o.Since, c.recent.after, storage.ErrCompacted)
-		}
-		if number < c.recent.next {
-			w.next = number
-			w.wake <- struct{}{}
-		}
+	if w.options.Initial {
+		w.initial = c.collect(Page{Selection: w.options.Selection})
+		c.watchers.add(w)
+		return 0, true
+	}
+	if !w.enter(w.options.Since) {
+		return c.recent.after, false
 	}
 	c.watchers.add(w)
-	context.AfterFunc(ctx, w.leave)
-	return w, nil
+	return 0, true
+}
+
+// enter has the watcher read in the ring after a revision; false where the ring no
+// longer holds all of that. The cache's mu is held.
+func (w *Watcher) enter(after int64) bool {
+	number, ok := w.cache.recent.since(after)
+	if !ok {
+		return false
+	}
+	w.next = none
+	if number < w.cache.recent.next {
+		w.next = number
+		w.rouse()
+	}
+	return true
 }
 
 // tellWatchers notes for those who see something of the change, whose number is
@@ -137,7 +169,7 @@ func (w *Watcher) Events() iter.Seq2[WatchEvent, bool] {
 	return func(yield func(WatchEvent, bool) bool) {
 		defer w.leave()
 		d := &delivery{watcher: w, yield: yield}
-		if !w.sendInitial(d) {
+		if !w.sendInitial(d) || !w.sendPast(d) {
 			return
 		}
 		if w.options.Begun != nil {
@@ -288,7 +320,7 @@ func (w *Watcher) take(changes *[batch]*change) (n int, left, ok bool) {
 	c := w.cache
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	if w.ended || w.next == none {
+	if w.ended || w.next < 0 {
 		return 0, false, !w.ended
 	}
 	if w.next < c.recent.first {

@@ -85,7 +85,8 @@ func TestSelectorsTurnChangesIntoComingsAndGoings(t *testing.T) {
 
 func TestTooOldRevisionsAreExpired(t *testing.T) {
 	time0 := clocktesting.NewFakeClock(time.Unix(1700000000, 0))
-	b := start(t, etcdtest.Start(t), time0)
+	store, embedded := etcdtest.StartIn(t, t.TempDir())
+	b := start(t, store, time0)
 	first := b.create("ns/first", "")
 	slow := b.watch(cache.WatchOptions{Since: first.Revision})
 	quick := b.watch(cache.WatchOptions{Since: first.Revision})
@@ -101,6 +102,9 @@ func TestTooOldRevisionsAreExpired(t *testing.T) {
 	time0.Step(time.Hour)
 	b.create("ns/late", "")
 	seen(quick)
+	if _, err := embedded.Client().Compact(t.Context(), first.Revision+1); err != nil {
+		t.Fatal(err)
+	}
 	_, err := b.Watch(t.Context(), cache.WatchOptions{Selection: cache.Selection{Prefix: prefix}, Since: first.Revision})
 	if !errors.Is(err, storage.ErrCompacted) {
 		t.Errorf("watch from %d: %v", first.Revision, err)

@@ -49,6 +49,7 @@ type Store struct {
 	leases      *leases
 	revisions   *revisions
 	progress    *progressSupport
+	histories   chan struct{} // holds one for each that is read
 	logger      *zap.Logger
 }
 
@@ -65,7 +66,8 @@ func NewStore(o Options) *Store {
 			client: o.Client,
 			known:  o.CurrentRevision != nil,
 		},
-		logger: o.Logger,
+		histories: make(chan struct{}, maxHistories),
+		logger:    o.Logger,
 	}
 	if s.direct == nil {
 		s.direct = &Direct{KV: clientv3.RetryKVClient(o.Client), Watches: pb.NewWatchClient(o.Client.ActiveConnection())}

@@ -36,6 +36,7 @@ type watch struct {
 
 	// everything is watched, of an etcd whose word on progress cannot be taken.
 	everything bool
+	before     bool // tells what was there before, too
 
 	sending sync.Mutex // of requests
 }
@@ -46,25 +47,14 @@ func (s *Store) Watch(ctx context.Context, prefix string, revision int64) (stora
 	if err != nil {
 		return nil, failed("watch", prefix, err)
 	}
-	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
-	stream, err := s.direct.Watches.Watch(ctx, append(anySize, grpc.WaitForReady(true))...)
+	w, cancel, err := s.open(ctx, prefix)
 	if err != nil {
-		cancel()
-		return nil, failed("watch", prefix, clientv3.ContextError(ctx, err))
+		return nil, err
 	}
-	w := &watch{
-		stream:      stream,
-		transformer: s.transformer,
-		prefix:      prefix,
-		ctx:         ctx,
-		events:      make(chan []storage.Event, 16),
-		logger:      s.logger,
-
-		everything: !trusted,
-	}
+	w.everything = !trusted
 	if err := w.begin(revision); err != nil {
 		cancel()
-		return nil, failed("watch", prefix, clientv3.ContextError(ctx, err))
+		return nil, err
 	}
 	go func() {
 		defer cancel()
@@ -73,17 +63,38 @@ func (s *Store) Watch(ctx context.Context, prefix string, revision int64) (stora
 	return w, nil
 }
 
+// open opens a stream of its own for a watch, which ends with ctx or cancel.
+func (s *Store) open(ctx context.Context, prefix string) (w *watch, cancel context.CancelFunc, err error) {
+	ctx, cancel = context.WithCancel(clientv3.WithRequireLeader(ctx))
+	stream, err := s.direct.Watches.Watch(ctx, append(anySize, grpc.WaitForReady(true))...)
+	if err != nil {
+		cancel()
+		return nil, nil, failed("watch", prefix, clientv3.ContextError(ctx, err))
+	}
+	return &watch{
+		stream:      stream,
+		transformer: s.transformer,
+		prefix:      prefix,
+		ctx:         ctx,
+		events:      make(chan []storage.Event, 16),
+		logger:      s.logger,
+	}, cancel, nil
+}
+
 func (w *watch) begin(revision int64) error {
 	// In fragments: what a watch has to catch up with may be more than a
 	// message holds.
-	create := &pb.WatchCreateRequest{StartRevision: revision + 1, Fragment: true}
+	create := &pb.WatchCreateRequest{StartRevision: revision + 1, Fragment: true, PrevKv: w.before}
 	if w.everything {
 		create.Key, create.RangeEnd = []byte{0}, []byte{0}
 	} else {
 		create.Key, create.RangeEnd = []byte(w.prefix), []byte(clientv3.GetPrefixRangeEnd(w.prefix))
 		create.ProgressNotify = true
 	}
-	return w.request(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: create}})
+	if err := w.request(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: create}}); err != nil {
+		return failed("watch", w.prefix, clientv3.ContextError(w.ctx, err))
+	}
+	return nil
 }
 
 func (w *watch) request(r *pb.WatchRequest) error {
@@ -108,29 +119,39 @@ func (w *watch) RequestProgress(context.Context) error {
 // ends the watch.
 func (w *watch) run() {
 	defer close(w.events)
-	var fragments []*mvccpb.Event // of an answer that is not complete yet
+	for {
+		answer, err := w.next()
+		if err != nil {
+			w.err = err
+			return
+		}
+		if !w.deliver(answer) {
+			return
+		}
+	}
+}
+
+// next is etcd's next answer, put together from its fragments.
+func (w *watch) next() (*pb.WatchResponse, error) {
+	var fragments []*mvccpb.Event
 	for {
 		answer, err := w.stream.Recv()
 		if w.ctx.Err() != nil {
-			w.err = errWatchEnded
-			return
+			return nil, errWatchEnded
 		}
 		if err == nil {
 			err = refusal(answer)
 		}
 		if err != nil {
-			w.err = failed("watch", w.prefix, clientv3.ContextError(w.ctx, err))
-			return
+			return nil, failed("watch", w.prefix, clientv3.ContextError(w.ctx, err))
 		}
-		if len(fragments) > 0 || answer.Fragment {
-			fragments = append(fragments, answer.Events...)
-			if answer.Fragment {
-				continue
-			}
-			answer.Events, fragments = fragments, nil
+		if fragments == nil && !answer.Fragment {
+			return answer, nil
 		}
-		if !w.deliver(answer) {
-			return
+		fragments = append(fragments, answer.Events...)
+		if !answer.Fragment {
+			answer.Events = fragments
+			return answer, nil
 		}
 	}
 }
@@ -182,28 +203,44 @@ func (w *watch) convert(answer *pb.WatchResponse) ([]storage.Event, error) {
 			}
 			continue
 		}
-		if e.Type == mvccpb.Event_DELETE {
-			events = append(events, storage.Event{
-				Type:   storage.Deleted,
-				Object: storage.Object{Key: string(e.Kv.Key), Revision: e.Kv.ModRevision},
-			})
-			continue
-		}
-		value, _, err := asJSON(w.ctx, w.transformer, e.Kv)
+		event, err := w.event(e)
 		if errors.Is(err, errSealed) {
-			return nil, failed("watch", string(e.Kv.Key), err)
+			return nil, err
 		}
 		if err != nil {
-			w.logger.Error("stored object cannot be read", zap.ByteString("key", e.Kv.Key), zap.Error(err))
-			continue
-		}
-		event := storage.Event{Type: storage.Modified, Object: storage.Object{Key: string(e.Kv.Key), Value: value, Revision: e.Kv.ModRevision}}
-		if e.Kv.CreateRevision == e.Kv.ModRevision {
-			event.Type = storage.Added
+			continue // as if it were not there
 		}
 		events = append(events, event)
 	}
 	return events, nil
+}
+
+// event is what etcd says happened; an error where the object cannot be read,
+// which is logged unless it is the fault of a key.
+func (w *watch) event(e *mvccpb.Event) (storage.Event, error) {
+	if e.Type == mvccpb.Event_DELETE {
+		return storage.Event{Type: storage.Deleted, Object: storage.Object{Key: string(e.Kv.Key), Revision: e.Kv.ModRevision}}, nil
+	}
+	object, err := w.object(e.Kv)
+	if err != nil {
+		return storage.Event{}, err
+	}
+	if e.Kv.CreateRevision == e.Kv.ModRevision {
+		return storage.Event{Type: storage.Added, Object: object}, nil
+	}
+	return storage.Event{Type: storage.Modified, Object: object}, nil
+}
+
+func (w *watch) object(kv *mvccpb.KeyValue) (storage.Object, error) {
+	value, _, err := asJSON(w.ctx, w.transformer, kv)
+	if errors.Is(err, errSealed) {
+		return storage.Object{}, failed("watch", string(kv.Key), err)
+	}
+	if err != nil {
+		w.logger.Error("stored object cannot be read", zap.ByteString("key", kv.Key), zap.Error(err))
+		return storage.Object{}, err
+	}
+	return storage.Object{Key: string(kv.Key), Value: value, Revision: kv.ModRevision}, nil
 }
 
 // progressTo says that everything up to revision has been delivered.

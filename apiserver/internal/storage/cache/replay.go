@@ -1,0 +1,114 @@
+package cache
+
+import (
+	"errors"
+
+	"kctl/apiserver/internal/storage"
+	"kctl/apiserver/internal/storage/raw"
+)
+
+// maxPast is how many revisions of the past a watcher may ask of etcd: to list
+// again costs less than more of them.
+const maxPast = 10_000
+
+var errTooFar = errors.New("more has happened since than is read again")
+
+// replay has a watcher from before the ring read what etcd still has of the
+// changes since, so that who was away, or too slow, or met a server that has just
+// started, need not list again.
+func (w *Watcher) replay() error {
+	w.cache.mu.Lock()
+	w.next = inPast
+	w.cache.watchers.add(w)
+	w.cache.mu.Unlock()
+	if err := w.readPast(w.options.Since); err != nil {
+		w.leave()
+		return err
+	}
+	return nil
+}
+
+// readPast opens the changes after a revision, up to where the cache is.
+func (w *Watcher) readPast(after int64) (err error) {
+	c := w.cache
+	w.replayed = c.Revision()
+	if w.replayed-after > maxPast {
+		return errTooFar
+	}
+	w.past, err = c.options.Storage.Changes(w.ctx, c.options.Prefix, after, w.replayed)
+	return err
+}
+
+// sendPast delivers the changes of the past, and then has the watcher read on in
+// the ring; false ends it.
+func (w *Watcher) sendPast(d *delivery) bool {
+	for w.past != nil {
+		for change, err := range w.past {
+			if err != nil || !w.sendChange(d, change) {
+				return false
+			}
+		}
+		w.past = nil
+		if !d.end() {
+			return false
+		}
+		// The ring may have gone on meanwhile.
+		if joined, ended := w.rejoin(); ended || !joined && w.readPast(w.replayed) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *Watcher) sendChange(d *delivery, past storage.Change) bool {
+	ch, err := w.cache.past(past)
+	if err != nil {
+		return true // as if it were not there: the feed has logged it in its time
+	}
+	kind, sees := w.sees(ch)
+	return !sees || d.put(ch.event(kind))
+}
+
+// rejoin has the watcher go on in the ring from where the past ends.
+func (w *Watcher) rejoin() (joined, ended bool) {
+	w.cache.mu.Lock()
+	defer w.cache.mu.Unlock()
+	if w.ended {
+		return false, true
+	}
+	w.options.Since = w.replayed
+	return w.enter(w.replayed), false
+}
+
+// past is a change of the past, as it was to be seen then.
+func (c *Cache) past(p storage.Change) (ch *change, err error) {
+	ch = &change{kind: Added, revision: p.Object.Revision}
+	if p.Before.Key != "" {
+		ch.kind = Modified
+		if ch.old, err = c.pastEntry(p.Before); err != nil {
+			return nil, err
+		}
+	}
+	if p.Type == storage.Deleted {
+		ch.kind = Deleted
+		c.completeDeleted(ch)
+		return ch, nil
+	}
+	if ch.entry, err = c.pastEntry(p.Object); err != nil {
+		return nil, err
+	}
+	ch.frame, ch.entry.Value = frame(ch.kind, ch.entry.Value)
+	return ch, nil
+}
+
+func (c *Cache) pastEntry(o storage.Object) (*Entry, error) {
+	value, err := raw.SetResourceVersion(o.Value, o.Revision)
+	if err != nil {
+		return nil, err
+	}
+	if c.options.Normal != nil {
+		value = c.options.Normal(value)
+	}
+	o.Value = value
+	return c.newEntry(o), nil
+}
