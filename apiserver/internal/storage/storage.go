@@ -103,9 +103,10 @@ type Reader interface {
 	// ctx ends or an error; then the channel is closed and Err tells why.
 	Watch(ctx context.Context, prefix string, revision int64) (Watch, error)
 	// Changes delivers what happened under prefix after one revision, up to and
-	// with another that the store has reached, to whoever ranges over it, once; it
-	// ends with ctx or an error. The error is ErrCompacted where the store has
-	// dropped what comes next, and ErrUnavailable where too many ask.
+	// with another that the store has reached, to whoever ranges over it, once and
+	// without delay; it ends with ctx, or with an error. That is ErrCompacted where
+	// the store has dropped what comes next, and ErrUnavailable where it gave no
+	// answer or others took their turn for too long.
 	Changes(ctx context.Context, prefix string, after, until int64) (iter.Seq2[Change, error], error)
 	// Revision is the store's current revision: at least that of every write
 	// that was answered before the call.

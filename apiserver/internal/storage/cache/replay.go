@@ -1,7 +1,12 @@
 package cache
 
 import (
+	"encoding/json"
 	"errors"
+
+	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kctl/apiserver/internal/storage"
 	"kctl/apiserver/internal/storage/raw"
@@ -44,7 +49,10 @@ func (w *Watcher) readPast(after int64) (err error) {
 func (w *Watcher) sendPast(d *delivery) bool {
 	for w.past != nil {
 		for change, err := range w.past {
-			if err != nil || !w.sendChange(d, change) {
+			if err != nil {
+				return w.sendExpired(d, err)
+			}
+			if !w.sendChange(d, change) {
 				return false
 			}
 		}
@@ -53,11 +61,34 @@ func (w *Watcher) sendPast(d *delivery) bool {
 			return false
 		}
 		// The ring may have gone on meanwhile.
-		if joined, ended := w.rejoin(); ended || !joined && w.readPast(w.replayed) != nil {
+		joined, ended := w.rejoin()
+		if ended {
 			return false
+		}
+		if joined {
+			break
+		}
+		if err := w.readPast(w.replayed); err != nil {
+			return w.sendExpired(d, err)
 		}
 	}
 	return true
+}
+
+// sendExpired tells that the past can't be read to its end, so that nobody tries
+// the same again and again; false, as for every end. Where etcd gave no answer, or
+// the watcher took too long, it may go on from what it has seen.
+func (w *Watcher) sendExpired(d *delivery, why error) bool {
+	if w.ctx.Err() != nil || errors.Is(why, storage.ErrUnavailable) {
+		return false
+	}
+	w.cache.options.Logger.Debug("the past is not read to its end", zap.String("prefix", w.cache.options.Prefix), zap.Error(why))
+	expired := apierrors.NewResourceExpired("too old resource version: what happened since can no longer be read").ErrStatus
+	expired.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+	if value, err := json.Marshal(expired); err == nil && d.put(WatchEvent{Type: Error, Object: Encoded{JSON: value}}) {
+		d.end()
+	}
+	return false
 }
 
 func (w *Watcher) sendChange(d *delivery, past storage.Change) bool {
@@ -80,12 +111,14 @@ func (w *Watcher) rejoin() (joined, ended bool) {
 	return w.enter(w.replayed), false
 }
 
-// past is a change of the past, as it was to be seen then.
+// past is a change of the past, as it was to be seen then. What was broken before
+// is as good as new.
 func (c *Cache) past(p storage.Change) (ch *change, err error) {
 	ch = &change{kind: Added, revision: p.Object.Revision}
 	if p.Before.Key != "" {
-		ch.kind = Modified
-		if ch.old, err = c.pastEntry(p.Before); err != nil {
+		if ch.old, err = c.pastEntry(p.Before); err == nil {
+			ch.kind = Modified
+		} else if p.Type == storage.Deleted {
 			return nil, err
 		}
 	}

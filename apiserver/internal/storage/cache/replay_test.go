@@ -1,25 +1,31 @@
 package cache_test
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"kctl/apiserver/internal/storage"
 	"kctl/apiserver/internal/storage/cache"
+	"kctl/apiserver/internal/storage/etcd"
 	"kctl/apiserver/internal/storage/etcd/etcdtest"
 )
 
 // Who was watching a server that has ended goes on at the next one from where it
 // was, by selectors too, and then sees what happens now.
 func TestThePastIsReadFromEtcd(t *testing.T) {
-	clock := clocktesting.NewFakeClock(time.Unix(1700000000, 0))
+	time0 := clocktesting.NewFakeClock(time.Unix(1700000000, 0))
 	store, embedded := etcdtest.StartIn(t, t.TempDir())
-	before := start(t, store, clock)
+	before := start(t, store, time0)
 	first := before.create("ns/first", "blue")
 	red := before.create("ns/a", "red")
 	redder := before.update(red, "red")
@@ -32,7 +38,7 @@ func TestThePastIsReadFromEtcd(t *testing.T) {
 	gone := before.delete(back)
 	again := before.create("ns/a", "red")
 
-	b := start(t, store, clock)
+	b := start(t, store, time0)
 	all := b.watch(cache.WatchOptions{Since: first.Revision})
 	selected := b.watch(cache.WatchOptions{Since: first.Revision, Selection: selectColor("red")})
 	late := b.watch(cache.WatchOptions{Since: gone.Revision})
@@ -57,7 +63,7 @@ func TestThePastIsReadFromEtcd(t *testing.T) {
 	if _, err := embedded.Client().Compact(t.Context(), other.Revision); err != nil {
 		t.Fatal(err)
 	}
-	c := start(t, store, clock)
+	c := start(t, store, time0)
 	kept := c.watch(cache.WatchOptions{Since: other.Revision})
 	if got, want := seen(kept), at("MODIFIED", back); got != want {
 		t.Errorf("after the compaction: got %s, want %s", got, want)
@@ -71,8 +77,8 @@ func TestThePastIsReadFromEtcd(t *testing.T) {
 // A watcher whom the ring has left behind goes on from what it has seen, even if
 // the ring goes on while the past is read.
 func TestASlowWatcherGoesOn(t *testing.T) {
-	clock := clocktesting.NewFakeClock(time.Unix(1700000000, 0))
-	b := start(t, etcdtest.Start(t), clock)
+	time0 := clocktesting.NewFakeClock(time.Unix(1700000000, 0))
+	b := start(t, etcdtest.Start(t), time0)
 	first := b.create("ns/first", "")
 	const many = 300
 	created := 0
@@ -82,7 +88,7 @@ func TestASlowWatcherGoesOn(t *testing.T) {
 			created++
 		}
 		b.current()
-		clock.Step(time.Hour) // what is old goes when there is something new
+		time0.Step(time.Hour) // what is old goes when there is something new
 		b.create(fmt.Sprintf("ns/%04d", created), "")
 		created++
 		b.current()
@@ -101,26 +107,124 @@ func TestASlowWatcherGoesOn(t *testing.T) {
 	}
 }
 
-// Too many who read the past at once are told to list.
-func TestThePastIsReadByAFewAtOnce(t *testing.T) {
-	clock := clocktesting.NewFakeClock(time.Unix(1700000000, 0))
-	store := etcdtest.Start(t)
-	first := start(t, store, clock).create("ns/first", "")
-	second, err := store.Create(t.Context(), prefix+"ns/second", thing("second", ""), 0)
+// An object that could not be read once is new to whoever goes on from before it
+// was mended; one that is gone was never there.
+func TestThePastMayBeBroken(t *testing.T) {
+	store, embedded := etcdtest.StartIn(t, t.TempDir())
+	first, err := store.Create(t.Context(), prefix+"ns/first", thing("ns/first", ""), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := start(t, store, clock)
-	refused := 0
-	for range 8 { // none of them reads on
-		if _, err := b.Watch(t.Context(), cache.WatchOptions{Selection: cache.Selection{Prefix: prefix}, Since: first.Revision}); errors.Is(err, storage.ErrCompacted) {
-			refused++
+	raw := embedded.Client()
+	for _, name := range []string{"ns/gone", "ns/mended"} {
+		if _, err := raw.Put(t.Context(), prefix+name, "{"); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if refused != 4 {
-		t.Errorf("%d of 8 were refused", refused)
+	if _, err := raw.Delete(t.Context(), prefix+"ns/gone"); err != nil {
+		t.Fatal(err)
 	}
-	if got, want := seen(b.watch(cache.WatchOptions{Since: second.Revision - 1, Initial: true})), at("ADDED", first); got != want {
+	put, err := raw.Put(t.Context(), prefix+"ns/mended", string(thing("ns/mended", "")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := start(t, store, clocktesting.NewFakeClock(time.Unix(1700000000, 0)))
+	w := b.watch(cache.WatchOptions{Since: first.Revision})
+	mended := storage.Object{Key: prefix + "ns/mended", Revision: put.Header.Revision}
+	if got, want := seen(w), at("ADDED", mended); got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// Where the end of the past can't be read, the watcher is told to list: it would
+// come back to the same place.
+func TestThePastMayBeSealed(t *testing.T) {
+	_, embedded := etcdtest.StartIn(t, t.TempDir())
+	seal := func(t etcd.Transformer) *etcd.Store {
+		return etcd.NewStore(etcd.Options{
+			Client: embedded.Client(), Direct: embedded.Direct(), CurrentRevision: embedded.Revision, Transformer: t,
+			Clock: clock.RealClock{}, Logger: zap.NewNop(),
+		})
+	}
+	old, now := seal(key("old")), seal(key("now"))
+	first, err := now.Create(t.Context(), prefix+"ns/first", thing("ns/first", ""), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := old.Create(t.Context(), prefix+"ns/kept", thing("ns/kept", ""), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rewritten, err := now.Update(t.Context(), kept.Key, kept.Revision, thing("ns/kept", "red"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := start(t, now, clocktesting.NewFakeClock(time.Unix(1700000000, 0)))
+	if got, want := seen(b.watch(cache.WatchOptions{Since: kept.Revision})), at("ADDED", rewritten); got != want {
+		t.Errorf("from the rewriting on: got %s, want %s", got, want)
+	}
+	if e := <-b.watch(cache.WatchOptions{Since: first.Revision}); e.Type != cache.Error || !strings.Contains(string(e.Object.JSON), `"reason":"Expired"`) {
+		t.Errorf("from before it: %s %s", e.Type, e.Object.JSON)
+	}
+}
+
+// key is what seals values: who has another can't open them.
+type key string
+
+func (k key) Open(_ context.Context, _ string, stored []byte) ([]byte, bool, error) {
+	value, mine := bytes.CutPrefix(stored, []byte(k+":"))
+	if !mine {
+		return nil, false, errors.New("sealed with another key")
+	}
+	return value, false, nil
+}
+
+func (k key) Seal(_ context.Context, _ string, value []byte) ([]byte, error) {
+	return append([]byte(k+":"), value...), nil
+}
+
+// Too many who read the past at once are told to list, and nobody who reads on
+// keeps others from it.
+func TestThePastIsReadByAFewAtOnce(t *testing.T) {
+	store := etcdtest.Start(t)
+	first, err := store.Create(t.Context(), prefix+"ns/first", thing("ns/first", ""), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := store.Create(t.Context(), prefix+"ns/second", thing("ns/second", ""), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := start(t, store, clocktesting.NewFakeClock(time.Unix(1700000000, 0)))
+	many := func(ctx context.Context, read bool) (refused int) {
+		var mu sync.Mutex
+		var work sync.WaitGroup
+		for range 8 {
+			work.Go(func() {
+				w, err := b.Watch(ctx, cache.WatchOptions{Selection: cache.Selection{Prefix: prefix}, Since: first.Revision})
+				if errors.Is(err, storage.ErrCompacted) {
+					mu.Lock()
+					defer mu.Unlock()
+					refused++
+				} else if got, want := "", at("ADDED", second); err == nil && read {
+					if got = seen(cache.Channel(ctx, w.Events())); got != want {
+						t.Errorf("got %s, want %s", got, want)
+					}
+				}
+			})
+		}
+		work.Wait()
+		return refused
+	}
+	if refused := many(t.Context(), true); refused != 0 {
+		t.Errorf("%d of 8 who read on were refused", refused)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	if refused := many(ctx, false); refused != 4 {
+		t.Errorf("%d of 8 were refused, of whom none reads on", refused)
+	}
+	cancel()
+	if refused := many(t.Context(), true); refused != 0 {
+		t.Errorf("%d of 8 were refused after that", refused)
 	}
 }

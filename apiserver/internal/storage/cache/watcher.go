@@ -2,13 +2,14 @@ package cache
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"math/rand/v2"
 	"strconv"
 	"strings"
 	"time"
+
+	"go.uber.org/zap"
 
 	"kctl/apiserver/internal/storage"
 )
@@ -74,7 +75,8 @@ func (c *Cache) Watch(ctx context.Context, o WatchOptions) (*Watcher, error) {
 	}
 	if oldest, ok := w.join(); !ok {
 		if err := w.replay(); err != nil {
-			return nil, fmt.Errorf("too old resource version: %d (%d): %w", o.Since, oldest, errors.Join(storage.ErrCompacted, err))
+			c.options.Logger.Debug("the past is not read", zap.String("prefix", c.options.Prefix), zap.Int64("since", o.Since), zap.Error(err))
+			return nil, fmt.Errorf("too old resource version: %d (%d): %w", o.Since, oldest, storage.ErrCompacted)
 		}
 	}
 	context.AfterFunc(ctx, w.leave)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"sync"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -15,25 +16,31 @@ import (
 	"kctl/apiserver/internal/storage"
 )
 
-// maxHistories bounds who reads changes of the past at once: each costs etcd as
-// much as everything that happened meanwhile.
-const maxHistories = 4
+// Few read changes of the past at once, since each costs etcd as much as
+// everything that happened meanwhile; who comes then waits for a turn, but not for
+// long. Whoever takes the changes slowly must not keep the others from theirs.
+const (
+	maxHistories = 4
+	historyTurn  = 2 * time.Second
+	historyTime  = time.Minute
+)
 
 // Changes implements storage.Reader. It watches every key there is: one of them was
 // written at until, and when that comes nothing before it is missing, so that etcd
 // need not be asked for its word that a quiet prefix has nothing more.
 func (s *Store) Changes(ctx context.Context, prefix string, after, until int64) (iter.Seq2[storage.Change, error], error) {
-	select {
-	case s.histories <- struct{}{}:
-	default:
-		return nil, failed("changes", prefix, fmt.Errorf("%w: %d others read changes of the past", storage.ErrUnavailable, maxHistories))
-	}
-	w, cancel, err := s.open(ctx, prefix)
+	ctx, cancel := context.WithTimeout(ctx, historyTime)
+	end, err := s.historyTurn(ctx)
 	if err != nil {
-		<-s.histories
+		cancel()
+		return nil, failed("changes", prefix, err)
+	}
+	context.AfterFunc(ctx, end) // also where nobody ranges over them
+	w, _, err := s.open(ctx, prefix)
+	if err != nil {
+		cancel()
 		return nil, err
 	}
-	context.AfterFunc(w.ctx, func() { <-s.histories }) // also where nobody ranges over them
 	w.everything, w.before = true, true
 	answer, err := s.firstChanges(w, after, cancel)
 	if err != nil {
@@ -41,14 +48,30 @@ func (s *Store) Changes(ctx context.Context, prefix string, after, until int64) 
 		return nil, err
 	}
 	return func(yield func(storage.Change, error) bool) {
+		defer end() // before who ranges over them goes on
 		defer cancel()
-		for w.hand(answer.Events, until, yield) {
-			if answer, err = w.next(); err != nil {
+		for w.hand(answer, until, yield) {
+			if answer, err = w.receive(); err != nil {
+				if ctx.Err() != nil {
+					err = failed("changes", prefix, fmt.Errorf("%w: %w", storage.ErrUnavailable, ctx.Err()))
+				}
 				yield(storage.Change{}, err)
 				return
 			}
 		}
 	}, nil
+}
+
+// historyTurn waits for a turn, which ends when end is called for the first time.
+func (s *Store) historyTurn(ctx context.Context) (end func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, historyTurn)
+	defer cancel()
+	select {
+	case s.histories <- struct{}{}:
+		return sync.OnceFunc(func() { <-s.histories }), nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: %d others read changes of the past", storage.ErrUnavailable, maxHistories)
+	}
 }
 
 // firstChanges waits for the first answer with something in it, for as long as a
@@ -64,17 +87,19 @@ func (s *Store) firstChanges(w *watch, after int64, cancel context.CancelFunc) (
 		return nil, err
 	}
 	for {
-		if answer, err := w.next(); err != nil || len(answer.Events) > 0 {
+		if answer, err := w.receive(); err != nil || len(answer.Events) > 0 {
 			return answer, err
 		}
 	}
 }
 
 // hand gives yield the changes under the prefix; false where they were the last
-// ones, or nobody wants more.
-func (w *watch) hand(events []*mvccpb.Event, until int64, yield func(storage.Change, error) bool) bool {
-	for _, e := range events {
-		if e.Kv.ModRevision > until {
+// ones, or nobody wants more. An answer may be a fragment: what is read of the past
+// can be large.
+func (w *watch) hand(answer *pb.WatchResponse, until int64, yield func(storage.Change, error) bool) bool {
+	last := int64(0)
+	for _, e := range answer.Events {
+		if last = e.Kv.ModRevision; last > until {
 			return false
 		}
 		if !bytes.HasPrefix(e.Kv.Key, []byte(w.prefix)) {
@@ -88,9 +113,11 @@ func (w *watch) hand(events []*mvccpb.Event, until int64, yield func(storage.Cha
 			return false
 		}
 	}
-	return len(events) == 0 || events[len(events)-1].Kv.ModRevision < until
+	return last < until || answer.Fragment
 }
 
+// change is what etcd says happened. A changed object that can't be read as it was
+// before, because its key is retired or it was broken then, is as good as new.
 func (w *watch) change(e *mvccpb.Event) (change storage.Change, err error) {
 	if change.Event, err = w.event(e); err != nil || change.Type == storage.Added {
 		return change, err
@@ -98,6 +125,12 @@ func (w *watch) change(e *mvccpb.Event) (change storage.Change, err error) {
 	if e.PrevKv == nil {
 		return change, failed("changes", string(e.Kv.Key), storage.ErrCompacted)
 	}
-	change.Before, err = w.object(e.PrevKv)
-	return change, err
+	before, err := w.object(e.PrevKv)
+	switch {
+	case err == nil:
+		change.Before = before
+	case change.Type == storage.Deleted:
+		return change, err
+	}
+	return change, nil
 }

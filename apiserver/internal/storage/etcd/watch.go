@@ -135,18 +135,9 @@ func (w *watch) run() {
 func (w *watch) next() (*pb.WatchResponse, error) {
 	var fragments []*mvccpb.Event
 	for {
-		answer, err := w.stream.Recv()
-		if w.ctx.Err() != nil {
-			return nil, errWatchEnded
-		}
-		if err == nil {
-			err = refusal(answer)
-		}
-		if err != nil {
-			return nil, failed("watch", w.prefix, clientv3.ContextError(w.ctx, err))
-		}
-		if fragments == nil && !answer.Fragment {
-			return answer, nil
+		answer, err := w.receive()
+		if err != nil || fragments == nil && !answer.Fragment {
+			return answer, err
 		}
 		fragments = append(fragments, answer.Events...)
 		if !answer.Fragment {
@@ -154,6 +145,21 @@ func (w *watch) next() (*pb.WatchResponse, error) {
 			return answer, nil
 		}
 	}
+}
+
+// receive is what etcd says next, which may be a fragment of an answer.
+func (w *watch) receive() (*pb.WatchResponse, error) {
+	answer, err := w.stream.Recv()
+	if w.ctx.Err() != nil {
+		return nil, errWatchEnded
+	}
+	if err == nil {
+		err = refusal(answer)
+	}
+	if err != nil {
+		return nil, failed("watch", w.prefix, clientv3.ContextError(w.ctx, err))
+	}
+	return answer, nil
 }
 
 // refusal is why etcd ends a watch; nil where it does not.
