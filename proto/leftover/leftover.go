@@ -25,7 +25,8 @@ const holding = ".held"
 
 // Hold makes a directory in parent, with a name that begins with prefix, and
 // holds it until release is called or the process ends. Release is called once
-// the directory, and all that goes with it, is gone; it may be called again.
+// the directory, and all that goes with it, is gone, and may be called again; where
+// the directory is still there, the next Sweep takes it away.
 func Hold(parent, prefix string) (dir string, release func(), err error) {
 	// Locked before it has its name: nobody sees it unlocked.
 	lock, err := os.CreateTemp(parent, prefix+"*.new")
@@ -49,7 +50,9 @@ func Hold(parent, prefix string) (dir string, release func(), err error) {
 		return "", nil, errors.Join(err, os.Remove(dir))
 	}
 	return dir, func() {
-		os.Remove(dir + holding)
+		if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+			os.Remove(dir + holding)
+		}
 		lock.Close()
 	}, nil
 }
@@ -68,14 +71,18 @@ func Sweep(parent, prefix string, end func(dir string) error) error {
 }
 
 func sweep(name string, end func(dir string) error) error {
-	lock, err := os.Open(name)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-		return nil // gone meanwhile, or another user's
+	lock, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ELOOP) {
+		return nil // gone meanwhile, or not made by Hold
 	}
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
+	dir := strings.TrimSuffix(name, holding)
+	if held, err := lock.Stat(); err != nil || !held.Mode().IsRegular() || !own(held) || !ownDirectory(dir) {
+		return err // another user's: parent may be a place where everybody writes
+	}
 	err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		return nil // somebody lives, or sweeps
@@ -83,12 +90,34 @@ func sweep(name string, end func(dir string) error) error {
 	if err != nil {
 		return fmt.Errorf("lock %s: %w", name, err)
 	}
-	if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
-		return nil // swept before we had the lock
+	if !same(lock, name) {
+		return nil // swept before we had the lock, and perhaps made anew
 	}
-	dir := strings.TrimSuffix(name, holding)
 	if err := end(dir); err != nil {
 		return fmt.Errorf("what a killed process left of %s: %w", dir, err)
 	}
 	return os.Remove(name)
+}
+
+// own reports whether what is there belongs to who asks: a name tells nothing, and
+// who sweeps may be root.
+func own(info fs.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(stat.Uid) == os.Geteuid()
+}
+
+// ownDirectory: one that is gone already is taken for one, so that its lock goes too.
+func ownDirectory(dir string) bool {
+	info, err := os.Lstat(dir)
+	return errors.Is(err, fs.ErrNotExist) || err == nil && info.IsDir() && own(info)
+}
+
+// same reports whether name is still that of the open file.
+func same(lock *os.File, name string) bool {
+	open, err := lock.Stat()
+	if err != nil {
+		return false
+	}
+	named, err := os.Lstat(name)
+	return err == nil && os.SameFile(open, named)
 }

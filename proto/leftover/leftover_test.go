@@ -84,3 +84,36 @@ func TestSweep(t *testing.T) {
 		t.Errorf("left: %v", left)
 	}
 }
+
+// What others put into a directory where everybody may write is not ended for them.
+func TestSweepLeavesOthersAlone(t *testing.T) {
+	parent := t.TempDir()
+	made := func(name string) string {
+		dir := filepath.Join(parent, name)
+		if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(dir+holding, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	mine, linked := made("run-mine"), filepath.Join(parent, "run-linked")
+	if err := errors.Join(os.Symlink(mine, linked), os.WriteFile(linked+holding, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if os.Geteuid() == 0 {
+		const nobody = 65534
+		file, dir := made("run-their-file"), made("run-their-directory")
+		if err := errors.Join(os.Chown(file+holding, nobody, nobody), os.Chown(dir, nobody, nobody)); err != nil {
+			t.Fatal(err)
+		}
+	} else {
+		t.Log("what other users made is left out: only root can make that")
+	}
+	var ended []string
+	err := Sweep(parent, "run-", func(dir string) error {
+		ended = append(ended, dir)
+		return os.RemoveAll(dir)
+	})
+	if err != nil || len(ended) != 1 || ended[0] != mine {
+		t.Errorf("ended %v, %v", ended, err)
+	}
+}

@@ -30,6 +30,7 @@ func TestAnswers(t *testing.T) {
 		{"a token of an account of that name", "POST", core + "/serviceaccounts/web/token", `{"metadata":{"uid":"x"},"spec":{"expirationSeconds":1}}`, 409, []string{`TokenRequest.authentication.k8s.io \"web\": the UID in the token request (x) does not match the UID of the service account (`}},
 		{"a connection for a test", "GET", core + "/pods/web/exec?command=rm&stdout=true&dryRun=All", "", 400, []string{"dryRun is not supported"}},
 		{"a port that is no number", "GET", core + "/pods/none/portforward?ports=x", "", 400, []string{`cannot convert to []int32: strconv.ParseUint: parsing \"x\": invalid syntax`}},
+		{"ports in one", "GET", core + "/pods/none/portforward?ports=80,443", "", 404, []string{`pods \"none\" not found`}},
 		{"a port that is too high", "GET", core + "/pods/web/portforward?ports=80&ports=65536", "", 400, []string{"value out of range"}},
 		{"a pod of no node", "GET", core + "/pods/web/attach?stdout=true", "", 404, []string{`pods \"n\" not found`, `"kind":"pods"`}},
 		{"a log of no node", "GET", core + "/pods/web/log", "", 404, []string{`pods \"n\" not found`}},

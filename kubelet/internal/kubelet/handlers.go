@@ -126,7 +126,7 @@ func (k *Kubelet) HandlePodUpdates(pods []*core.Pod) {
 		default:
 			k.update(podworker.Change, pod, start)
 		}
-		k.statuses.Reconcile(pod) // which may have been changed with the rest
+		k.reconcile(pod) // its status may have been changed with the rest
 	}
 }
 
@@ -154,16 +154,21 @@ func (k *Kubelet) HandlePodRemoves(pods []*core.Pod) {
 func (k *Kubelet) HandlePodReconcile(pods []*core.Pod) {
 	for _, pod := range pods {
 		k.pods.Set(pod)
-		if podmanager.IsMirror(pod) {
-			if static := k.pods.PodOf(pod); static != nil {
-				k.statuses.Reconcile(static)
-			}
-			continue
-		}
-		k.statuses.Reconcile(pod)
-		if len(pod.Spec.ReadinessGates) > 0 {
+		k.reconcile(pod)
+		if len(pod.Spec.ReadinessGates) > 0 && !podmanager.IsMirror(pod) {
 			k.workers.Resync(pod.UID) // whether it is ready hangs on what others write
 		}
+	}
+}
+
+// reconcile has the pod's status compared with what the API has; a mirror's is that
+// of its static pod.
+func (k *Kubelet) reconcile(pod *core.Pod) {
+	if podmanager.IsMirror(pod) {
+		pod = k.pods.PodOf(pod)
+	}
+	if pod != nil {
+		k.statuses.Reconcile(pod)
 	}
 }
 

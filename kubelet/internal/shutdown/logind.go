@@ -34,9 +34,16 @@ type logind struct{ bus *dbus.Conn }
 
 func (l logind) object() dbus.BusObject { return l.bus.Object(logindName, logindPath) }
 
+func (l logind) property(ctx context.Context, name string) (value dbus.Variant, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	err = l.object().CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", 0, logindInterface, name).Store(&value)
+	return value, err
+}
+
 // delay is how long a shutdown waits for those that ask it to.
-func (l logind) delay() (time.Duration, error) {
-	property, err := l.object().GetProperty(logindInterface + ".InhibitDelayMaxUSec")
+func (l logind) delay(ctx context.Context) (time.Duration, error) {
+	property, err := l.property(ctx, "InhibitDelayMaxUSec")
 	if err != nil {
 		return 0, fmt.Errorf("asking logind how long it waits: %w", err)
 	}
@@ -48,8 +55,8 @@ func (l logind) delay() (time.Duration, error) {
 }
 
 // preparing says whether a shutdown has begun and was not called off.
-func (l logind) preparing() (bool, error) {
-	property, err := l.object().GetProperty(logindInterface + ".PreparingForShutdown")
+func (l logind) preparing(ctx context.Context) (bool, error) {
+	property, err := l.property(ctx, "PreparingForShutdown")
 	if err != nil {
 		return false, fmt.Errorf("asking logind whether the machine is shutting down: %w", err)
 	}
@@ -107,7 +114,7 @@ func (l logind) lengthen(ctx context.Context, dir string, least time.Duration) e
 // some time after it was told to.
 func (m *Manager) ensure(ctx context.Context, l logind) error {
 	least := total(m.Periods)
-	has, err := l.delay()
+	has, err := l.delay(ctx)
 	if err != nil || has >= least {
 		return err
 	}
@@ -115,7 +122,7 @@ func (m *Manager) ensure(ctx context.Context, l logind) error {
 		return err
 	}
 	for range rereads {
-		if has, err = l.delay(); err == nil && has >= least {
+		if has, err = l.delay(ctx); err == nil && has >= least {
 			return nil
 		}
 		if m.sleep(ctx, rereadEvery) != nil {

@@ -115,7 +115,7 @@ func (m *Manager) session(ctx context.Context) (held bool, err error) {
 		return false, err
 	}
 	defer func() { _ = lock.Close() }() // twice is harmless
-	if err := m.catchUp(l); err != nil {
+	if err := m.catchUp(ctx, l); err != nil {
 		return true, err
 	}
 	m.Logger.Info("shutdowns of the machine wait for pods", zap.Duration("for", total(m.Periods)))
@@ -136,11 +136,11 @@ func (m *Manager) session(ctx context.Context) (held bool, err error) {
 
 // catchUp learns that a shutdown was called off while nobody listened: the node
 // would take no pods for ever.
-func (m *Manager) catchUp(l logind) error {
+func (m *Manager) catchUp(ctx context.Context, l logind) error {
 	if !m.down.Load() {
 		return nil
 	}
-	preparing, err := l.preparing()
+	preparing, err := l.preparing(ctx)
 	if err == nil && !preparing {
 		m.Logger.Info("the machine's shutdown was called off")
 		m.down.Store(false)

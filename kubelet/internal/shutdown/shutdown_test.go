@@ -157,7 +157,7 @@ func TestLogindIsMadeToWaitLongEnough(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer bus.Close()
-	if delay, err := (logind{bus}).delay(); err != nil || delay != 30*time.Second {
+	if delay, err := (logind{bus}).delay(t.Context()); err != nil || delay != 30*time.Second {
 		t.Errorf("it waits %v, %v", delay, err)
 	}
 	l.Deaf = true

@@ -92,9 +92,11 @@ func (s *Streams) intoContainer(ctx context.Context, w http.ResponseWriter, r *h
 
 func (s *Streams) portForward(ctx context.Context, w http.ResponseWriter, r *http.Request, namespace, name string) error {
 	ports := r.URL.Query()["ports"]
-	for _, port := range ports {
-		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-			return apierrors.NewBadRequest("cannot convert to []int32: " + err.Error())
+	for _, value := range ports {
+		for port := range strings.SplitSeq(value, ",") {
+			if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+				return apierrors.NewBadRequest("cannot convert to []int32: " + err.Error())
+			}
 		}
 	}
 	pod, err := s.assigned(ctx, namespace, name)
