@@ -3,6 +3,7 @@ package kubelet
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -128,17 +129,24 @@ func TestHollowPods(t *testing.T) {
 }
 
 // Whoever changes a pod and its status in the API in one go finds the status set
-// right as one who changes it alone.
+// right as one who changes it alone; a static pod's is that of its mirror.
 func TestAStatusThatIsOverwritten(t *testing.T) {
-	b, _ := newHollowBed(t, nil)
-	b.create(hollowPod("web", nil))
-	b.waitPhase("web", corev1.PodRunning)
-	for i := range 10 {
-		patch := fmt.Sprintf(`{"metadata":{"labels":{"turn":"%d"}},"status":{"phase":"Unknown"}}`, i)
-		var patched core.Pod
-		if err := b.client.Resource(core.Pods, "default").Patch(t.Context(), "web", types.StrategicMergePatchType, []byte(patch), &patched); err != nil || patched.Status.Phase != corev1.PodUnknown {
-			t.Fatalf("%s, %v", patched.Status.Phase, err)
+	b, _ := newHollowBed(t, func(c *config.Config) {
+		c.ManifestPath = t.TempDir()
+		if err := os.WriteFile(filepath.Join(c.ManifestPath, "static.json"), []byte(staticManifest), 0o600); err != nil {
+			t.Fatal(err)
 		}
-		b.waitPhase("web", corev1.PodRunning)
+	})
+	b.create(hollowPod("web", nil))
+	for _, name := range []string{"web", "static-node-1"} {
+		b.waitPhase(name, corev1.PodRunning)
+		for i := range 10 {
+			patch := fmt.Sprintf(`{"metadata":{"labels":{"turn":"%d"}},"status":{"phase":"Unknown"}}`, i)
+			var patched core.Pod
+			if err := b.client.Resource(core.Pods, "default").Patch(t.Context(), name, types.StrategicMergePatchType, []byte(patch), &patched); err != nil || patched.Status.Phase != corev1.PodUnknown {
+				t.Fatalf("%s: %s, %v", name, patched.Status.Phase, err)
+			}
+			b.waitPhase(name, corev1.PodRunning)
+		}
 	}
 }

@@ -12,6 +12,8 @@ package pleg
 import (
 	"context"
 	"fmt"
+	"iter"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -52,8 +54,7 @@ type Runtime interface {
 type Cache interface {
 	Get(uid types.UID) (*podruntime.PodStatus, error)
 	Set(uid types.UID, status *podruntime.PodStatus, err error, at time.Time) bool
-	Delete(uid types.UID, at time.Time)
-	Complete(at time.Time)
+	Complete(at time.Time, pods iter.Seq[types.UID])
 }
 
 // The interval between relists grows by a quarter each time nothing happened,
@@ -228,9 +229,9 @@ func (g *Generator) relist(ctx context.Context, interval time.Duration) bool {
 		current[pod.UID] = pod
 	}
 	changes := g.compare(current, asked)
-	g.inspect(ctx, changes, current, at)
+	g.inspect(ctx, changes, current)
 	g.known = current
-	g.cache.Complete(at)
+	g.cache.Complete(at, maps.Keys(current))
 	for _, change := range changes {
 		for _, event := range change.events {
 			g.send(ctx, event)
@@ -281,14 +282,13 @@ func (g *Generator) compare(current map[types.UID]*podruntime.RunningPod, asked 
 }
 
 // inspect asks for the full status of the pods that changed, a few at a time.
-func (g *Generator) inspect(ctx context.Context, changes map[types.UID]*change, current map[types.UID]*podruntime.RunningPod, at time.Time) {
+func (g *Generator) inspect(ctx context.Context, changes map[types.UID]*change, current map[types.UID]*podruntime.RunningPod) {
 	var group errgroup.Group
 	group.SetLimit(inspectors)
 	for uid, c := range changes {
 		pod, ok := current[uid]
 		if !ok {
-			g.cache.Delete(uid, at)
-			continue
+			continue // the cache forgets it when the relist is complete
 		}
 		group.Go(func() error {
 			asked := g.clock.Now()

@@ -77,7 +77,7 @@ func (r *fakeRuntime) Pods(context.Context) ([]*podruntime.RunningPod, error) {
 func (r *fakeRuntime) PodStatus(_ context.Context, uid types.UID, _, _ string) (*podruntime.PodStatus, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return &podruntime.PodStatus{UID: uid, Name: "found"}, r.status
+	return &podruntime.PodStatus{UID: uid, Name: "found", Containers: []*podruntime.ContainerStatus{{}}}, r.status
 }
 
 func (r *fakeRuntime) Name() string { return "t" }
@@ -114,6 +114,12 @@ func TestRelistReportsAndFillsTheCache(t *testing.T) {
 		if s, _ := cache.Get("p"); s.Name != "" {
 			t.Errorf("cache still has %v", s)
 		}
+		// Somebody who asked before it was gone tells late.
+		cache.Set("p", nil, errors.New("timed out"), time.Now())
+		time.Sleep(2 * slowest) // the bubble's clock
+		if _, err := cache.Get("p"); err != nil {
+			t.Errorf("of a pod that is gone the cache still has %v", err)
+		}
 	})
 }
 
@@ -146,7 +152,7 @@ func TestAPodIsInspectedWhenAsked(t *testing.T) {
 		g, cache := start(t, r)
 		<-g.Events()
 		// Somebody's own, older view of the pod comes late.
-		cache.Set("p", &podruntime.PodStatus{Name: "stale"}, nil, time.Now())
+		cache.Set("p", &podruntime.PodStatus{Name: "stale", Containers: []*podruntime.ContainerStatus{{}}}, nil, time.Now())
 		g.Inspect("p")
 		if e := <-g.Events(); e.UID != "p" {
 			t.Errorf("event %v", e)

@@ -157,16 +157,11 @@ func (g *Generator) single(ctx context.Context, pods map[types.UID]about) {
 		group.Go(func() error {
 			asked := g.clock.Now()
 			status, err := g.runtime.PodStatus(ctx, uid, pod.name, pod.namespace)
+			g.cache.Set(uid, status, err, asked)
 			if err != nil {
-				g.cache.Set(uid, nil, err, asked)
 				g.logger.Warn("pod status cannot be had from the runtime", zap.String("uid", string(uid)), zap.Error(err))
 				failed <- uid
 				return nil
-			}
-			if len(status.Sandboxes)+len(status.Containers) == 0 {
-				g.cache.Delete(uid, asked)
-			} else {
-				g.cache.Set(uid, status, nil, asked)
 			}
 			found <- status.RunningPod(g.runtime.Name())
 			return nil

@@ -7,6 +7,8 @@ package podcache
 
 import (
 	"context"
+	"iter"
+	"maps"
 	"sync"
 	"time"
 
@@ -40,31 +42,37 @@ func New() *Cache {
 
 // Set records the pod's status as it was at the given time, or the error met
 // when asking for it. What is older than the present entry is dropped; Set
-// reports whether it was taken.
+// reports whether it was taken. A pod of which the runtime has nothing is
+// forgotten: no relist would see it go.
 func (c *Cache) Set(uid types.UID, status *podruntime.PodStatus, err error, at time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if old, ok := c.entries[uid]; ok && old.at.After(at) {
 		return false
 	}
-	c.entries[uid] = entry{status: status, err: err, at: at}
+	if err == nil && len(status.Sandboxes)+len(status.Containers) == 0 {
+		delete(c.entries, uid)
+	} else {
+		c.entries[uid] = entry{status: status, err: err, at: at}
+	}
 	c.wake()
 	return true
 }
 
-// Delete forgets a pod that the runtime had not any more at the given time.
-func (c *Cache) Delete(uid types.UID, at time.Time) {
+// Complete notes that at the given time the runtime had these pods and no others,
+// and that each of them has its entry. What was written of others before is
+// forgotten, such as by a worker that asked before the pod was gone and wrote later.
+func (c *Cache) Complete(at time.Time, pods iter.Seq[types.UID]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if old, ok := c.entries[uid]; ok && !old.at.After(at) {
-		delete(c.entries, uid)
+	gone := map[types.UID]bool{}
+	for uid, e := range c.entries {
+		gone[uid] = !e.at.After(at)
 	}
-}
-
-// Complete notes that at the given time everything in the runtime had its entry.
-func (c *Cache) Complete(at time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	for uid := range pods {
+		delete(gone, uid)
+	}
+	maps.DeleteFunc(c.entries, func(uid types.UID, _ entry) bool { return gone[uid] })
 	if at.After(c.complete) {
 		c.complete = at
 		c.wake()

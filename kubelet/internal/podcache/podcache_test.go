@@ -2,31 +2,69 @@ package podcache
 
 import (
 	"context"
+	"errors"
+	"iter"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"kctl/kubelet/internal/podruntime"
 )
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
+// named is the status of a pod that the runtime has something of.
+func named(name string) *podruntime.PodStatus {
+	return &podruntime.PodStatus{Name: name, Containers: []*podruntime.ContainerStatus{{}}}
+}
+
 func TestOlderStatusNeverReplacesNewer(t *testing.T) {
 	c := New()
-	newer, older := &podruntime.PodStatus{Name: "newer"}, &podruntime.PodStatus{Name: "older"}
+	newer := named("newer")
 	if !c.Set("u", newer, nil, start.Add(time.Second)) {
 		t.Error("the first status was not taken")
 	}
-	if c.Set("u", older, nil, start) {
+	if c.Set("u", named("older"), nil, start) || c.Set("u", &podruntime.PodStatus{}, nil, start) {
 		t.Error("an older status was taken")
 	}
-	c.Delete("u", start)
+	c.Complete(start, slices.Values([]types.UID{}))
 	if got, _ := c.Get("u"); got != newer {
 		t.Errorf("Get = %v, want the newer status", got)
 	}
-	c.Delete("u", start.Add(2*time.Second))
-	if got, _ := c.Get("u"); got == nil || got.UID != "u" || got.Name != "" {
-		t.Errorf("Get after Delete = %v, want an empty status", got)
+}
+
+func TestPodsThatAreGoneAreForgotten(t *testing.T) {
+	list := func(pods ...types.UID) iter.Seq[types.UID] { return slices.Values(pods) }
+	failed := errors.New("failed")
+	for name, forget := range map[string]func(c *Cache){
+		"a relist without it": func(c *Cache) { c.Complete(start.Add(time.Second), list("stays")) },
+		"its worker finds nothing of it": func(c *Cache) {
+			c.Set("u", &podruntime.PodStatus{UID: "u"}, nil, start.Add(time.Second))
+		},
+		"a late word after the relist": func(c *Cache) {
+			c.Complete(start.Add(time.Second), list("stays"))
+			c.Set("u", nil, failed, start)
+			if _, err := c.Get("u"); !errors.Is(err, failed) {
+				t.Errorf("Get = %v, want what was said last", err)
+			}
+			c.Complete(start.Add(2*time.Second), list("stays"))
+		},
+	} {
+		c := New()
+		c.Set("u", named("gone"), nil, start)
+		c.Set("stays", named("stays"), nil, start)
+		c.Complete(start, list("u", "stays"))
+		forget(c)
+		got, err := c.Get("u")
+		if err != nil || got == nil || got.UID != "u" || got.Name != "" {
+			t.Errorf("%s: Get = %v, %v, want an empty status", name, got, err)
+		}
+		if len(c.entries) != 1 || c.entries["stays"].status == nil {
+			t.Errorf("%s: kept %v", name, c.entries)
+		}
 	}
 }
 
@@ -41,14 +79,14 @@ func TestGetNewerThanWaits(t *testing.T) {
 			}
 			got <- s
 		}()
-		c.Set("u", &podruntime.PodStatus{Name: "too old"}, nil, start)
+		c.Set("u", named("too old"), nil, start)
 		synctest.Wait()
 		select {
 		case s := <-got:
 			t.Fatalf("returned %v, which is too old", s)
 		default:
 		}
-		c.Complete(start.Add(2 * time.Second))
+		c.Complete(start.Add(2*time.Second), slices.Values([]types.UID{"u"}))
 		if s := <-got; s.Name != "too old" {
 			t.Errorf("got %v, want the status that the relist confirmed", s)
 		}
