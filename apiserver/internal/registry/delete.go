@@ -211,6 +211,12 @@ func (d *deletion[T]) setFinalizers(obj T) (changed bool) {
 }
 
 func (d *deletion[T]) remove(ctx context.Context, obj T) (Encoded, bool, error) {
+	if d.hurriesSomebody(obj) && !d.dry {
+		d.markTimeUp(obj)
+		if _, _, err := d.write(ctx, obj); err != nil {
+			return Encoded{}, false, err
+		}
+	}
 	value, err := d.last(obj)
 	if err != nil {
 		return Encoded{}, false, err
@@ -228,12 +234,26 @@ func (d *deletion[T]) remove(ctx context.Context, obj T) (Encoded, bool, error) 
 	return e, true, err
 }
 
+// hurriesSomebody says that somebody works for obj who has not been told yet
+// that no time is left.
+func (d *deletion[T]) hurriesSomebody(obj T) bool {
+	had := obj.GetDeletionGracePeriodSeconds()
+	told := had != nil && *had == 0
+	return !told && d.store.strategy.HurriedElsewhere != nil && d.store.strategy.HurriedElsewhere(obj)
+}
+
 // last is the object as whoever deletes it sees it at last: where a grace period
 // could keep it, with the mark that none does.
 func (d *deletion[T]) last(obj T) ([]byte, error) {
 	if !d.store.strategy.AnswersDeleted || d.store.strategy.BeginDelete == nil {
 		return d.base.Value, nil
 	}
+	d.markTimeUp(obj)
+	return d.store.encode(obj)
+}
+
+// markTimeUp marks obj as what has no time left.
+func (d *deletion[T]) markTimeUp(obj T) {
 	at := d.store.clock.Now()
 	switch since, had := obj.GetDeletionTimestamp(), obj.GetDeletionGracePeriodSeconds(); {
 	case since == nil && obj.GetGeneration() > 0:
@@ -242,7 +262,6 @@ func (d *deletion[T]) last(obj T) ([]byte, error) {
 		at = since.Add(-time.Duration(*had) * time.Second)
 	}
 	d.mark(obj, at, 0)
-	return d.store.encode(obj)
 }
 
 func (d *deletion[T]) write(ctx context.Context, obj T) (Encoded, bool, error) {
@@ -259,6 +278,7 @@ func (d *deletion[T]) write(ctx context.Context, obj T) (Encoded, bool, error) {
 		d.conflicted(stored, err)
 		return Encoded{}, false, err
 	}
+	d.base = stored
 	return encoded(stored), false, nil
 }
 

@@ -1,6 +1,7 @@
 package registry_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -39,6 +40,51 @@ func TestGracefulDeletion(t *testing.T) {
 	}
 	if _, _, err := b.Delete(t.Context(), "ns", "a", registry.Admit{}, nil); !apierrors.IsNotFound(err) {
 		t.Errorf("what is gone: %v", err)
+	}
+}
+
+// Whoever ends what the object stands for sees in a watch that there is no time
+// left: kubelets would otherwise go on with the period that they know.
+func TestWhoIsHurriedIsTold(t *testing.T) {
+	b := start(t, func(s *registry.Strategy[*corev1.Service]) {
+		s.HurriedElsewhere = func(s *corev1.Service) bool { return s.Spec.ExternalName == "runs" }
+	})
+	for _, c := range []struct {
+		name, runs string
+		before     *metav1.DeleteOptions // a deletion that comes first
+		want       []string
+	}{
+		{"at once", "runs", nil, []string{"MODIFIED 0", "DELETED 0"}},
+		{"while it ends", "runs", grace(500), []string{"MODIFIED 0", "DELETED 0"}},
+		{"after its end", "", grace(500), []string{"DELETED 500"}},
+	} {
+		s := service("a")
+		s.Spec.ExternalName = c.runs
+		had := b.create(s)
+		if c.before != nil {
+			had, _ = b.delete("a", c.before)
+		}
+		if _, gone := b.delete("a", grace(0)); !gone {
+			t.Fatalf("%s: not gone", c.name)
+		}
+		w, err := b.Watch(t.Context(), "ns", registry.ListOptions{ResourceVersion: had.ResourceVersion})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for e := range w.Events() {
+			s := b.read(e.Object)
+			got = append(got, fmt.Sprint(e.Type, " ", *s.DeletionGracePeriodSeconds))
+			if e.Type == "DELETED" {
+				break
+			}
+			if !s.DeletionTimestamp.Time.Equal(now) || s.Generation != 2 {
+				t.Errorf("%s: told %+v", c.name, s.ObjectMeta)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: a watcher saw %v, not %v", c.name, got, c.want)
+		}
 	}
 }
 

@@ -248,6 +248,17 @@ func TestPrepareForCreate(t *testing.T) {
 	}
 }
 
+func TestWhoEndsAPod(t *testing.T) {
+	for phase, want := range map[corev1.PodPhase]bool{corev1.PodPending: true, corev1.PodRunning: true, corev1.PodFailed: false, corev1.PodSucceeded: false} {
+		for node, want := range map[string]bool{"n1": want, "": false} {
+			pod := minimal(func(p *core.Pod) { p.Spec.NodeName, p.Status.Phase = node, phase })
+			if got := endedByKubelet(pod); got != want {
+				t.Errorf("%s on %q: %v", phase, node, got)
+			}
+		}
+	}
+}
+
 func TestBeginDelete(t *testing.T) {
 	seconds := func(n int64) *int64 { return &n }
 	running := func(p *core.Pod) { p.Spec.NodeName = "n1"; p.Status.Phase = corev1.PodRunning }

@@ -47,6 +47,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Pod] {
 		UnconditionalUpdate: true,
 		Unowned:             map[string][]string{"status": {"metadata.ownerReferences"}},
 		BeginDelete:         beginDelete,
+		HurriedElsewhere:    endedByKubelet,
 		Fields:              selectable,
 		Columns:             columns(),
 		Row:                 func(pod *core.Pod) []any { return row(pod, clock.Now()) },
@@ -165,11 +166,19 @@ func beginDelete(_ context.Context, pod *core.Pod, options *metav1.DeleteOptions
 	if grace < 0 {
 		grace = 1
 	}
-	ended := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
-	if pod.DeletionTimestamp == nil && (pod.Spec.NodeName == "" || ended) {
+	if pod.DeletionTimestamp == nil && (pod.Spec.NodeName == "" || ended(pod)) {
 		grace = 0
 	}
 	return grace, grace > 0
+}
+
+// endedByKubelet says that a kubelet may have containers of the pod to end. One
+// that deletes a pod which it has ended has reported the pod's last phase before,
+// and needs no second transaction.
+func endedByKubelet(pod *core.Pod) bool { return pod.Spec.NodeName != "" && !ended(pod) }
+
+func ended(pod *core.Pod) bool {
+	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 }
 
 func selectable(pod *core.Pod) fields.Set {
