@@ -20,7 +20,7 @@ func (k *Kubelet) makeShutdown() error {
 	}
 	k.shutdown = shutdown.New(shutdown.Options{
 		Periods: periods, Connect: func() (*dbus.Conn, error) { return dbus.ConnectSystemBus() }, ConfigDir: shutdown.ConfigDir,
-		Pods: k.mayRun, End: k.endForShutdown, Changed: k.shutdownChanged, Clock: k.clock, Logger: k.logger,
+		Pods: k.mayRun, End: k.endForShutdown, Told: func() <-chan struct{} { return k.statuses.Rested() }, Changed: k.shutdownChanged, Clock: k.clock, Logger: k.logger,
 	})
 	return nil
 }

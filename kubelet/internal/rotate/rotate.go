@@ -159,7 +159,21 @@ func (r *Rotator) rotate(ctx context.Context, id, path string) error {
 			return fmt.Errorf("packing an old log: %w", err)
 		}
 	}
-	return r.begin(ctx, id, path)
+	return r.begin(ctx, id, path, r.aside(path, older))
+}
+
+// aside is the name that a log is moved to: one that sorts behind the older ones,
+// whatever has become of the machine's clock since, or the newest would be taken
+// for the oldest.
+func (r *Rotator) aside(path string, older []string) string {
+	at := r.Clock.Now().UTC()
+	if len(older) > 0 {
+		newest := strings.TrimSuffix(strings.TrimPrefix(older[len(older)-1], path+"."), packed)
+		if last, err := time.Parse(timeFormat, newest); err == nil && !at.Truncate(time.Second).After(last) {
+			at = last.Add(time.Second)
+		}
+	}
+	return path + "." + at.Format(timeFormat)
 }
 
 // olderLogs are the logs that were moved aside, oldest first. What a rotation
@@ -198,14 +212,10 @@ func (r *Rotator) olderLogs(path string) ([]string, error) {
 	return older, err
 }
 
-// begin moves the log aside and has the runtime begin a new one. If it doesn't,
+// begin moves the log aside, to that name, and has the runtime begin a new one. If it doesn't,
 // the log goes back to its name: the runtime still writes to it. If it did, and
 // said otherwise, the new one stays.
-func (r *Rotator) begin(ctx context.Context, id, path string) error {
-	aside := path + "." + r.Clock.Now().UTC().Format(timeFormat)
-	if _, err := os.Lstat(aside); err == nil {
-		return fmt.Errorf("%s was moved aside within this second", path)
-	}
+func (r *Rotator) begin(ctx context.Context, id, path, aside string) error {
 	if err := os.Rename(path, aside); err != nil {
 		return fmt.Errorf("moving a log aside: %w", err)
 	}

@@ -109,6 +109,17 @@ func TestALogThatGrew(t *testing.T) {
 	if data, err := io.ReadAll(text); err != nil || string(data) != strings.Repeat("x", 11) {
 		t.Errorf("packed log: %q, %v", data, err)
 	}
+	// The machine's clock was set back: the newest is not taken for the oldest.
+	clock.SetTime(clock.Now().Add(-time.Hour))
+	for _, want := range []string{
+		"1.log 1.log.20260102-030408.gz 1.log.20260102-030409",
+		"1.log 1.log.20260102-030409.gz 1.log.20260102-030410",
+	} {
+		write(t, runtime.path, "a log that grew")
+		if rotate(); files(t, runtime.path) != want {
+			t.Errorf("after the clock was set back: %s, want %s", files(t, runtime.path), want)
+		}
+	}
 }
 
 // A kubelet that was killed between moving a log aside and telling the runtime,

@@ -47,6 +47,8 @@ type Options struct {
 	// End begins to end a pod that gets so many seconds at most, and closes done
 	// when it has ended.
 	End func(pod *core.Pod, grace int64, done chan<- struct{})
+	// Told is closed when the API knows how the pods that were ended did.
+	Told func() <-chan struct{}
 	// Changed is told when a shutdown has begun, and when it is called off.
 	Changed func()
 	Clock   clock.Clock
@@ -164,6 +166,7 @@ func (m *Manager) heard(ctx context.Context, l logind, signal *dbus.Signal, lock
 		return l.inhibit(ctx)
 	}
 	m.endAll(ctx)
+	m.tell(ctx)
 	m.Logger.Info("the machine may shut down now")
 	return lock, lock.Close()
 }
@@ -177,6 +180,23 @@ func (m *Manager) endAll(ctx context.Context) {
 		}
 		m.Logger.Info("ending pods for the machine's shutdown", zap.Int32("priority", p.Priority), zap.Int("pods", len(pods)), zap.Duration("within", p.Grace))
 		m.endGroup(ctx, pods, p.Grace)
+	}
+}
+
+// tellWithin bounds how long the machine waits for an API server that may have been
+// shut down before it.
+const tellWithin = 5 * time.Second
+
+// tell waits until what became of the pods is known beyond this machine. Nobody
+// could tell later: to all others they would be running until the node is back.
+func (m *Manager) tell(ctx context.Context) {
+	timer := m.Clock.NewTimer(tellWithin)
+	defer timer.Stop()
+	select {
+	case <-m.Told():
+	case <-timer.C():
+		m.Logger.Warn("the API server was not told of all pods' ends before the machine's shutdown")
+	case <-ctx.Done():
 	}
 }
 

@@ -77,8 +77,11 @@ type ending struct {
 func start(t *testing.T, address func() string, dir string, periods []Period, c clock.Clock, pods ...*core.Pod) (*Manager, chan ending) {
 	t.Helper()
 	ended := make(chan ending, len(pods)+1)
+	told := make(chan struct{})
+	close(told)
 	m := New(Options{
 		Periods: periods, ConfigDir: dir, Clock: c, Logger: zaptest.NewLogger(t), Changed: func() {},
+		Told:    func() <-chan struct{} { return told },
 		Connect: func() (*dbus.Conn, error) { return dbus.Connect(address()) },
 		Pods:    func() []*core.Pod { return pods },
 		End:     func(pod *core.Pod, grace int64, done chan<- struct{}) { ended <- ending{pod.Name, grace, done} },
@@ -134,8 +137,10 @@ func TestAShutdownDoesNotWaitForever(t *testing.T) {
 	address, _ := shutdowntest.StartBus(t)
 	l := shutdowntest.StartLogind(t, address, time.Minute)
 	fake := clocktesting.NewFakeClock(time.Now())
-	_, ended := start(t, func() string { return address }, l.Dir, periods, fake, pod("stubborn", 5, 300), pod("critical", 2000000000, 300))
+	m, ended := start(t, func() string { return address }, l.Dir, periods, fake, pod("stubborn", 5, 300), pod("critical", 2000000000, 300))
 	l.Await("a lock", true)
+	told := make(chan (<-chan struct{}))
+	m.Told = func() <-chan struct{} { return <-told }
 	l.Announce(true)
 	for _, want := range []string{"stubborn", "critical"} {
 		if got := <-ended; got.name != want {
@@ -144,6 +149,12 @@ func TestAShutdownDoesNotWaitForever(t *testing.T) {
 		shutdowntest.Eventually(t, "the group's time to run", fake.HasWaiters)
 		fake.Step(20 * time.Second)
 	}
+	told <- nil // an API server that is gone
+	shutdowntest.Eventually(t, "somebody to wait for it", fake.HasWaiters)
+	if !l.Held() {
+		t.Error("the lock was given back before anybody was told of the pods' ends")
+	}
+	fake.Step(tellWithin)
 	l.Await("the lock to be given back", false)
 }
 

@@ -35,8 +35,12 @@ func (a *fakeAPI) sent() (patches int, pod *core.Pod) {
 // with it, and is not kept waiting.
 func TestASandboxWaitsForItsContainers(t *testing.T) {
 	bed(t, func(t *testing.T, m *Manager, api *fakeAPI, pods *fakePods) {
+		<-m.Rested() // nothing was ever sent
 		m.Set(pods.pod, creating(""))
-		synctest.Wait()
+		<-m.Rested()
+		if n, _ := api.sent(); n != 1 {
+			t.Fatalf("%d patches when none was on its way any more", n)
+		}
 		m.Set(pods.pod, creating("10.0.0.7"))
 		if n, _ := api.sent(); n != 1 {
 			t.Fatalf("%d patches, want the first status only", n)

@@ -36,6 +36,8 @@ type Manager struct {
 	sending sync.WaitGroup
 	busy    atomic.Int32 // entries that are being sent
 	resting func()
+	// rested is closed when busy becomes zero; nil while nobody waits for that.
+	rested chan struct{}
 
 	running func(sinceSeen, sinceCreated time.Duration)
 
@@ -76,6 +78,25 @@ func NewManager(api API, pods Pods, clock clock.Clock, logger *zap.Logger) *Mana
 
 // Sending tells whether a status is on its way to the API.
 func (m *Manager) Sending() bool { return m.busy.Load() > 0 }
+
+// Rested is closed when no status is on its way to the API any more.
+func (m *Manager) Rested() <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.rested == nil {
+		m.rested = make(chan struct{})
+	}
+	rested := m.rested
+	m.tellRested()
+	return rested
+}
+
+func (m *Manager) tellRested() {
+	if m.rested != nil && m.busy.Load() == 0 {
+		close(m.rested)
+		m.rested = nil
+	}
+}
 
 // OnRest has resting called when the last status that was on its way has come
 // to the API. It must not block, and OnRest be called before Run.
@@ -233,6 +254,7 @@ func (m *Manager) wake(uid types.UID, e *entry) {
 func (m *Manager) rest(e *entry) {
 	e.busy = false
 	if m.busy.Add(-1) == 0 {
+		m.tellRested()
 		m.resting()
 	}
 }
