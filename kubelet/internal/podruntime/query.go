@@ -47,7 +47,7 @@ func (m *Manager) Pods(ctx context.Context) ([]*RunningPod, error) {
 				state = StateRunning
 			}
 			p.Sandboxes = append(p.Sandboxes, &RunningContainer{
-				ID: m.containerID(s.GetId()), State: state, CreatedAt: unixNano(s.GetCreatedAt()),
+				ID: m.containerID(s.GetId()), State: state, CreatedAt: unixNano(s.GetCreatedAt()), RestartCount: int32(s.GetMetadata().GetAttempt()),
 			})
 		}
 	}
@@ -63,8 +63,8 @@ func (m *Manager) Pods(ctx context.Context) ([]*RunningPod, error) {
 	}
 	all := make([]*RunningPod, 0, len(pods))
 	for _, p := range pods {
-		slices.SortFunc(p.Sandboxes, newestFirst)
-		slices.SortFunc(p.Containers, newestFirst)
+		newestFirst(p.Sandboxes, (*RunningContainer).turn)
+		newestFirst(p.Containers, (*RunningContainer).turn)
 		switch {
 		case len(p.Sandboxes) > 0:
 			p.CreatedAt = p.Sandboxes[0].CreatedAt
@@ -113,8 +113,8 @@ func (m *Manager) PodStatus(ctx context.Context, uid types.UID, name, namespace 
 // sort puts sandboxes and containers newest first, and takes the pod's IPs
 // from the newest sandbox.
 func (s *PodStatus) sort() {
-	slices.SortStableFunc(s.Sandboxes, func(a, b *SandboxStatus) int { return b.CreatedAt.Compare(a.CreatedAt) })
-	slices.SortStableFunc(s.Containers, func(a, b *ContainerStatus) int { return b.CreatedAt.Compare(a.CreatedAt) })
+	newestFirst(s.Sandboxes, (*SandboxStatus).turn)
+	newestFirst(s.Containers, (*ContainerStatus).turn)
 	s.IPs = nil
 	if box := s.ReadySandbox(); box != nil {
 		s.IPs = box.IPs
@@ -237,8 +237,6 @@ func containerState(s runtimeapi.ContainerState) ContainerState {
 	}
 	return StateUnknown
 }
-
-func newestFirst(a, b *RunningContainer) int { return b.CreatedAt.Compare(a.CreatedAt) }
 
 // unixNano leaves "never", which the runtime writes as 0, the zero time.
 func unixNano(ns int64) time.Time {

@@ -183,7 +183,7 @@ type RunningContainer struct {
 	State     ContainerState
 	CreatedAt time.Time
 	Hash      uint64
-	// RestartCount is how many containers of that name there were before.
+	// RestartCount is how many containers of that name, or sandboxes, there were before.
 	RestartCount int32
 }
 
@@ -196,7 +196,7 @@ func (s *PodStatus) RunningPod(runtimeName string) *RunningPod {
 			state = StateRunning
 		}
 		p.Sandboxes = append(p.Sandboxes, &RunningContainer{
-			ID: ContainerID{Type: runtimeName, ID: b.ID}, State: state, CreatedAt: b.CreatedAt,
+			ID: ContainerID{Type: runtimeName, ID: b.ID}, State: state, CreatedAt: b.CreatedAt, RestartCount: int32(b.Attempt),
 		})
 	}
 	for _, c := range s.Containers {

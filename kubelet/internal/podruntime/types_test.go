@@ -1,6 +1,10 @@
 package podruntime
 
-import "testing"
+import (
+	"slices"
+	"testing"
+	"time"
+)
 
 func TestContainerIDRoundTrip(t *testing.T) {
 	id := ContainerID{Type: "containerd", ID: "abc"}
@@ -30,5 +34,35 @@ func TestPodStatusFindsNewestContainer(t *testing.T) {
 	}
 	if !old.Failed() || old.Succeeded() || now.Failed() {
 		t.Error("an exit with code 1 is a failure, running is none")
+	}
+}
+
+// The machine's clock was set back by an hour between a and a, and between the
+// sandboxes: what came later is newer all the same.
+func TestNewestFirstWhenTheClockWasSetBack(t *testing.T) {
+	made := func(name string, restarts int32, minute int) *ContainerStatus {
+		return &ContainerStatus{Name: name, RestartCount: restarts, CreatedAt: epoch.Add(time.Duration(minute) * time.Minute)}
+	}
+	s := &PodStatus{
+		Containers: []*ContainerStatus{made("a", 0, 60), made("b", 0, 30), made("a", 2, 5), made("a", 1, 0), made("c", 0, 70), made("b", 1, 80)},
+		Sandboxes:  []*SandboxStatus{{Attempt: 0, CreatedAt: epoch.Add(time.Hour)}, {Attempt: 1, CreatedAt: epoch, Ready: true, IPs: []string{"10.0.0.1"}}},
+	}
+	s.sort()
+	want := []turn{{"b", 1, epoch.Add(80 * time.Minute)}, {"c", 0, epoch.Add(70 * time.Minute)}, {"a", 2, epoch.Add(5 * time.Minute)}, {"a", 1, epoch}, {"a", 0, epoch.Add(time.Hour)}, {"b", 0, epoch.Add(30 * time.Minute)}}
+	var got []turn
+	for _, c := range s.Containers {
+		got = append(got, c.turn())
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if box := s.ReadySandbox(); box == nil || box.Attempt != 1 || !slices.Equal(s.IPs, box.IPs) {
+		t.Errorf("the newest sandbox is %+v, with the addresses %v", s.Sandboxes[0], s.IPs)
+	}
+	short := s.RunningPod("test")
+	slices.Reverse(short.Sandboxes)
+	newestFirst(short.Sandboxes, (*RunningContainer).turn)
+	if short.Sandboxes[0].State != StateRunning {
+		t.Errorf("of the short view the newest sandbox is %+v", short.Sandboxes[0])
 	}
 }
