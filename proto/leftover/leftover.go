@@ -14,14 +14,19 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 )
 
-// holding is the end of the name of the file beside a directory that is locked
-// (flock(2)) by whoever holds the directory. The kernel unlocks it when the
-// process is gone, however it went; its children don't have it.
-const holding = ".held"
+const (
+	// holding is the end of the name of the file beside a directory that is locked
+	// (flock(2)) by whoever holds the directory. The kernel unlocks it when the
+	// process is gone, however it went; its children don't have it.
+	holding = ".held"
+	// beginning is its end before there is a directory that anybody knows of.
+	beginning = ".new"
+)
 
 // Hold makes a directory in parent, with a name that begins with prefix, and
 // holds it until release is called or the process ends. Release is called once
@@ -29,20 +34,17 @@ const holding = ".held"
 // the directory is still there, the next Sweep takes it away.
 func Hold(parent, prefix string) (dir string, release func(), err error) {
 	// Locked before it has its name: nobody sees it unlocked.
-	lock, err := os.CreateTemp(parent, prefix+"*.new")
+	lock, err := begin(parent, prefix)
 	if err != nil {
 		return "", nil, err
 	}
 	defer func() {
 		if err != nil {
-			lock.Close()
 			os.Remove(lock.Name())
+			lock.Close()
 		}
 	}()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-		return "", nil, fmt.Errorf("lock %s: %w", lock.Name(), err)
-	}
-	dir = strings.TrimSuffix(lock.Name(), ".new")
+	dir = strings.TrimSuffix(lock.Name(), beginning)
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return "", nil, err
 	}
@@ -57,30 +59,55 @@ func Hold(parent, prefix string) (dir string, release func(), err error) {
 	}, nil
 }
 
+// begin makes and locks the file that is to be renamed to the holding one. A sweep
+// that comes between the two takes it for a dead process's.
+func begin(parent, prefix string) (*os.File, error) {
+	for {
+		lock, err := os.CreateTemp(parent, prefix+"*"+beginning)
+		if err != nil {
+			return nil, err
+		}
+		if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+			return nil, errors.Join(fmt.Errorf("lock %s: %w", lock.Name(), err), os.Remove(lock.Name()), lock.Close())
+		}
+		if same(lock, lock.Name()) {
+			return lock, nil
+		}
+		lock.Close()
+	}
+}
+
 // Sweep calls end for each directory in parent whose name begins with prefix,
 // that was made by Hold and that nobody holds any more; two processes never
 // call it for the same one at a time. Directories for which end returns nil are
-// forgotten, the others are tried again by the next Sweep.
+// forgotten, the others are tried again by the next Sweep: end has to take the directory
+// away last, since one that is gone is forgotten without a question.
 func Sweep(parent, prefix string, end func(dir string) error) error {
-	locks, err := filepath.Glob(filepath.Join(parent, prefix) + "*" + holding)
 	var errs []error
-	for _, name := range locks {
-		errs = append(errs, sweep(name, end))
+	for _, suffix := range []string{holding, beginning} {
+		locks, err := filepath.Glob(filepath.Join(parent, prefix) + "*" + suffix)
+		errs = append(errs, err)
+		for _, name := range locks {
+			errs = append(errs, sweep(name, suffix, end))
+		}
 	}
-	return errors.Join(append(errs, err)...)
+	return errors.Join(errs...)
 }
 
-func sweep(name string, end func(dir string) error) error {
+// Opening what was not made by Hold fails so: it is gone meanwhile, another user's,
+// a link, or a socket.
+var notOurs = []error{fs.ErrNotExist, fs.ErrPermission, syscall.ELOOP, syscall.ENXIO}
+
+func sweep(name, suffix string, end func(dir string) error) error {
 	lock, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ELOOP) {
-		return nil // gone meanwhile, or not made by Hold
+	if slices.ContainsFunc(notOurs, func(target error) bool { return errors.Is(err, target) }) {
+		return nil
 	}
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
-	dir := strings.TrimSuffix(name, holding)
-	if held, err := lock.Stat(); err != nil || !held.Mode().IsRegular() || !own(held) || !ownDirectory(dir) {
+	if held, err := lock.Stat(); err != nil || !held.Mode().IsRegular() || held.Size() > 0 || !own(held) {
 		return err // another user's: parent may be a place where everybody writes
 	}
 	err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
@@ -93,8 +120,20 @@ func sweep(name string, end func(dir string) error) error {
 	if !same(lock, name) {
 		return nil // swept before we had the lock, and perhaps made anew
 	}
-	if err := end(dir); err != nil {
-		return fmt.Errorf("what a killed process left of %s: %w", dir, err)
+	dir := strings.TrimSuffix(name, suffix)
+	there, err := os.Lstat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil || !there.IsDir() || !own(there):
+		return err
+	case suffix == beginning:
+		if os.Remove(dir) != nil {
+			return nil // it is not empty: Hold gave it to nobody, and did not make it
+		}
+	default:
+		if err := end(dir); err != nil {
+			return fmt.Errorf("what a killed process left of %s: %w", dir, err)
+		}
 	}
 	return os.Remove(name)
 }
@@ -104,12 +143,6 @@ func sweep(name string, end func(dir string) error) error {
 func own(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(stat.Uid) == os.Geteuid()
-}
-
-// ownDirectory: one that is gone already is taken for one, so that its lock goes too.
-func ownDirectory(dir string) bool {
-	info, err := os.Lstat(dir)
-	return errors.Is(err, fs.ErrNotExist) || err == nil && info.IsDir() && own(info)
 }
 
 // same reports whether name is still that of the open file.

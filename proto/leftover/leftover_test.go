@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -35,7 +37,10 @@ func TestSweep(t *testing.T) {
 		ended = nil
 		return Sweep(parent, "run-", func(dir string) error {
 			ended = append(ended, dir)
-			return errors.Join(err, os.RemoveAll(dir))
+			if err != nil {
+				return err
+			}
+			return os.RemoveAll(dir)
 		})
 	}
 	mine, release, err := Hold(parent, "run-")
@@ -76,12 +81,46 @@ func TestSweep(t *testing.T) {
 	if err := sweep(nil); err != nil || len(ended) != 0 {
 		t.Errorf("swept already: %v, %v", ended, err)
 	}
-	if err := os.Remove(mine); err != nil {
-		t.Error(err)
+	release()
+	release()
+	if err := sweep(nil); err != nil || len(ended) != 1 || ended[0] != mine {
+		t.Errorf("released with the directory still there: %v, %v, want %s", ended, err, mine)
+	}
+	other, release, err := Hold(parent, "run-")
+	if err := errors.Join(err, os.Remove(other)); err != nil {
+		t.Fatal(err)
 	}
 	release()
 	if left, _ := filepath.Glob(parent + "/*"); len(left) != 0 {
 		t.Errorf("left: %v", left)
+	}
+}
+
+// A process that is killed while it begins to hold a directory leaves little, and
+// that goes too.
+func TestSweepTakesBeginnings(t *testing.T) {
+	parent := t.TempDir()
+	path := func(name string) string { return filepath.Join(parent, name) }
+	err := errors.Join(
+		os.WriteFile(path("run-1"+beginning), nil, 0o600), // killed before there was a directory
+		os.WriteFile(path("run-2"+beginning), nil, 0o600), os.Mkdir(path("run-2"), 0o700),
+		os.WriteFile(path("run-3"+holding), nil, 0o600), // killed after its directory was gone
+		os.WriteFile(path("run-notes"+beginning), []byte("somebody's"), 0o600),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lives, err := begin(parent, "run-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lives.Close()
+	if err := Sweep(parent, "run-", func(dir string) error { return errors.New("ended: " + dir) }); err != nil {
+		t.Error(err)
+	}
+	left, _ := filepath.Glob(path("*"))
+	if want := []string{lives.Name(), path("run-notes" + beginning)}; !slices.Equal(left, want) {
+		t.Errorf("left %v, want %v", left, want)
 	}
 }
 
@@ -99,6 +138,11 @@ func TestSweepLeavesOthersAlone(t *testing.T) {
 	if err := errors.Join(os.Symlink(mine, linked), os.WriteFile(linked+holding, nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
+	socket, err := net.Listen("unix", filepath.Join(parent, "run-socket"+holding))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
 	if os.Geteuid() == 0 {
 		const nobody = 65534
 		file, dir := made("run-their-file"), made("run-their-directory")
@@ -109,7 +153,7 @@ func TestSweepLeavesOthersAlone(t *testing.T) {
 		t.Log("what other users made is left out: only root can make that")
 	}
 	var ended []string
-	err := Sweep(parent, "run-", func(dir string) error {
+	err = Sweep(parent, "run-", func(dir string) error {
 		ended = append(ended, dir)
 		return os.RemoveAll(dir)
 	})
