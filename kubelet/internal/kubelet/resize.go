@@ -11,6 +11,7 @@ import (
 
 	"kctl/kubelet/internal/admit"
 	"kctl/kubelet/internal/allocation"
+	"kctl/kubelet/internal/podmanager"
 	"kctl/kubelet/internal/podruntime"
 	"kctl/kubelet/internal/podworker"
 	"kctl/proto/core"
@@ -29,7 +30,7 @@ func (k *Kubelet) grant(pod *core.Pod) *core.Pod {
 		for _, other := range k.neighbours(pod) {
 			others = append(others, admit.Wish{Has: granted(other), Wants: other})
 		}
-		decision := admit.Resize(admit.Wish{Has: granted(pod), Wants: pod}, others, k.node.Node().Status.Allocatable)
+		decision := admit.Resize(admit.Wish{Has: granted(pod), Wants: withKnownStatus(k.pods, pod)}, others, k.node.Node().Status.Allocatable)
 		if changed = decision.Admitted; !changed {
 			now = &core.PodCondition{Type: corev1.PodResizePending, Reason: decision.Reason, Message: decision.Message}
 		}
@@ -42,6 +43,19 @@ func (k *Kubelet) grant(pod *core.Pod) *core.Pod {
 		k.events.Eventf(pod, corev1.EventTypeWarning, "Resize"+now.Reason, "Pod resize %s: %s", now.Reason, now.Message)
 	}
 	return with
+}
+
+// withKnownStatus is the pod with the status that the API has of it: pods that wait
+// for room are in the order of when that said so, and a pod that is only tried again
+// comes as it was when it was changed, which was before. Two such would each wait for the other.
+func withKnownStatus(pods *podmanager.Manager, pod *core.Pod) *core.Pod {
+	known, ok := pods.ByUID(pod.UID)
+	if !ok {
+		return pod
+	}
+	with := *pod
+	with.Status = known.Status
+	return &with
 }
 
 // sizes are a pod's resources as events show them.
