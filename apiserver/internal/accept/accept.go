@@ -73,6 +73,20 @@ func (c Clause) Form() (string, bool) {
 // Forms are all that objects have.
 var Forms = []string{runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf}
 
+// Only refuses r where it names none of the forms offered, each as it stands: a
+// whole group of them ("application/*") is none, as upstream has it for documents
+// that its router serves.
+func Only(r *http.Request, offered ...string) error {
+	if strings.Join(r.Header.Values("Accept"), "") == "" {
+		return nil
+	}
+	meant := func(c Clause) bool { return c.Media == "*/*" || slices.Contains(offered, c.Media) }
+	if slices.ContainsFunc(Clauses(r), meant) {
+		return nil
+	}
+	return Refusal("406: Not Acceptable\n\nAvailable representations: " + strings.Join(offered, ", "))
+}
+
 // None is the answer to who accepts nothing of what there is.
 func None(offered ...string) error {
 	return Refusal("only the following media types are accepted: " + strings.Join(offered, ", "))
@@ -85,5 +99,6 @@ func Refusal(message string) error {
 		Code:    http.StatusNotAcceptable,
 		Reason:  metav1.StatusReasonNotAcceptable,
 		Message: message,
+		Details: &metav1.StatusDetails{},
 	}}
 }

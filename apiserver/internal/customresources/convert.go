@@ -129,5 +129,3 @@ func shown(value any) string {
 	}
 	return fmt.Sprint(value)
 }
-
-func asStatus(err error, into *apierrors.APIStatus) bool { return errors.As(err, into) }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 
 	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/status"
 	"kctl/apiserver/internal/storage/cache"
 )
 
@@ -111,7 +112,7 @@ func (s *sight) turn(event registry.WatchEvent) (registry.WatchEvent, bool) {
 	}
 	o, err := unmarshal(event.Object.JSON)
 	if err != nil {
-		return registry.WatchEvent{Type: cache.Error, Object: registry.Encoded{JSON: statusJSON(err)}}, true
+		return registry.WatchEvent{Type: cache.Error, Object: registry.Encoded{JSON: status.JSON(err)}}, true
 	}
 	key := o.GetNamespace() + "/" + o.GetName()
 	last, had := s.seen[key]

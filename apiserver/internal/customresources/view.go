@@ -3,7 +3,6 @@ package customresources
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"iter"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/status"
 	"kctl/apiserver/internal/storage/cache"
 	"kctl/proto/core"
 )
@@ -212,21 +212,7 @@ func (v *view) event(ctx context.Context, event registry.WatchEvent) registry.Wa
 	}
 	e, err := v.one(ctx, event.Object)
 	if err != nil {
-		return registry.WatchEvent{Type: cache.Error, Object: registry.Encoded{JSON: statusJSON(err)}}
+		return registry.WatchEvent{Type: cache.Error, Object: registry.Encoded{JSON: status.JSON(err)}}
 	}
 	return registry.WatchEvent{Type: event.Type, Object: e}
-}
-
-func statusJSON(err error) []byte {
-	var known apierrors.APIStatus
-	status := apierrors.NewInternalError(err).Status()
-	if asStatus(err, &known) {
-		status = known.Status()
-	}
-	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
-	text, err := json.Marshal(&status)
-	if err != nil { // it is made of strings and numbers
-		return []byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","code":500}`)
-	}
-	return text
 }

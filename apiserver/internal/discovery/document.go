@@ -58,8 +58,10 @@ func (d *document) answer(w http.ResponseWriter, r *http.Request, all *document)
 	if strings.Join(r.Header.Values("Accept"), "") == "" {
 		return d.write(w, r, runtime.ContentTypeJSON, "", pretty(r, nil))
 	}
-	if d.narrow && !slices.ContainsFunc(clauses, func(c accept.Clause) bool { return c.Media == "*/*" || slices.Contains(accept.Forms, c.Media) }) {
-		return accept.Refusal("406: Not Acceptable\n\nAvailable representations: " + strings.Join(accept.Forms, ", "))
+	if d.narrow {
+		if err := accept.Only(r, accept.Forms...); err != nil {
+			return err
+		}
 	}
 	for _, clause := range clauses {
 		if media, ok := clause.Form(); ok && clause.Params["as"] == "" {

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"kctl/apiserver/internal/filters"
+	"kctl/apiserver/internal/status"
 )
 
 // More is what is served beside what the server itself always serves.
@@ -99,7 +99,7 @@ func (c *Catalog) Serve(g *gin.Context, path string) bool {
 		return false
 	}
 	if err := d.answer(g.Writer, g.Request, made.together[path]); err != nil {
-		filters.WriteStatus(g.Writer, err)
+		status.Write(g.Writer, g.Request, err)
 	}
 	return true
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"github.com/gin-gonic/gin"
@@ -19,6 +18,7 @@ import (
 	"kctl/apiserver/internal/managed"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/request"
+	"kctl/apiserver/internal/status"
 	"kctl/proto/core"
 	"kctl/proto/relay"
 )
@@ -157,41 +157,15 @@ func (c *call) fail(err error) {
 		c.Logger.Debug("answer broke off", zap.String("path", c.gin.Request.URL.Path), zap.Error(err))
 		return
 	}
-	status := statusOf(err)
-	if status.Code >= http.StatusInternalServerError && errors.Is(c.ctx.Err(), context.DeadlineExceeded) {
-		status = statusOf(errTimeout)
+	told := status.Of(err)
+	if told.Code >= http.StatusInternalServerError && errors.Is(c.ctx.Err(), context.DeadlineExceeded) {
+		err, told = errTimeout, status.Of(errTimeout)
 	}
-	if status.Reason == metav1.StatusReasonInternalError {
+	if told.Reason == metav1.StatusReasonInternalError {
 		c.Logger.Error("request failed", zap.String("method", c.gin.Request.Method), zap.String("path", c.gin.Request.URL.Path), zap.Error(err))
 	}
-	if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
-		c.gin.Header("Retry-After", strconv.Itoa(int(status.Details.RetryAfterSeconds)))
-	}
-	f, err := best(c.gin.Request, false, func(form) bool { return true })
-	if err != nil {
-		f.media = runtime.ContentTypeJSON // who accepts nothing that we have is to read why
-	}
-	f.as = ""
-	body, err := marshal(f, status)
-	if err != nil { // it is made of strings and numbers
-		c.gin.Status(http.StatusInternalServerError)
-		return
-	}
-	c.write(int(status.Code), f.media, body)
+	status.Write(c.gin.Writer, c.gin.Request, err)
 }
 
 // errTimeout: neither the client nor the server wants to wait any longer.
 var errTimeout = apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0)
-
-// statusOf is the Status of an error; errors that have none are the server's.
-func statusOf(err error) *metav1.Status {
-	var known apierrors.APIStatus
-	var status metav1.Status
-	if errors.As(err, &known) {
-		status = known.Status()
-	} else {
-		status = apierrors.NewInternalError(err).Status()
-	}
-	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
-	return &status
-}

@@ -183,11 +183,3 @@ func protobufFrame(kind string, object []byte) ([]byte, error) {
 	n := uint32(len(body))
 	return append([]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}, body...), nil
 }
-
-func statusJSON(err error) []byte {
-	text, err := json.Marshal(statusOf(err))
-	if err != nil { // it is made of strings and numbers
-		return []byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","code":500}`)
-	}
-	return text
-}

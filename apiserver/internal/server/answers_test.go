@@ -124,9 +124,14 @@ func TestAnswers(t *testing.T) {
 		}
 	}
 	for media, want := range map[string]string{"application/yaml": "kind: Status\n", "application/vnd.kubernetes.protobuf": "k8s\x00"} {
-		answer, text := c.ask(http.MethodGet, core+"/configmaps/none", http.Header{"Accept": {media}}, nil)
-		if answer.Header.Get("Content-Type") != media || !strings.Contains(string(text), want) {
-			t.Errorf("an error for who accepts %s: %s %q", media, answer.Header.Get("Content-Type"), text)
+		for path, code := range map[string]int{
+			core + "/configmaps/none": 404, "/apis/apps/v1/nones": 404, core + "/configmaps/..": 400, "/api/v1/pods?timeout=x": 400,
+			"/version": 406, "/.well-known/openid-configuration": 406, "/openid/v1/jwks": 406,
+		} {
+			answer, text := c.ask(http.MethodGet, path, http.Header{"Accept": {media}}, nil)
+			if answer.StatusCode != code || answer.Header.Get("Content-Type") != media || !strings.Contains(string(text), want) {
+				t.Errorf("%s for who accepts %s: %d %s %q", path, media, answer.StatusCode, answer.Header.Get("Content-Type"), text)
+			}
 		}
 	}
 }

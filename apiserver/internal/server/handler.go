@@ -14,12 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 
+	"kctl/apiserver/internal/accept"
 	"kctl/apiserver/internal/authn/serviceaccount"
 	"kctl/apiserver/internal/discovery"
 	"kctl/apiserver/internal/filters"
 	"kctl/apiserver/internal/handlers"
 	"kctl/apiserver/internal/openapi"
 	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/status"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
 	"kctl/proto/release"
@@ -40,7 +42,7 @@ func (s *Server) handler(address string) (http.Handler, error) {
 		return nil, err
 	}
 	router.NoMethod(func(c *gin.Context) {
-		filters.WriteStatus(c.Writer, handlers.NotAllowed())
+		status.Write(c.Writer, c.Request, handlers.NotAllowed())
 	})
 	s.installOperations(router)
 	if err := s.installIssuer(router, address); err != nil {
@@ -70,7 +72,7 @@ func (s *Server) notFound(c *gin.Context) {
 		http.Error(c.Writer, "404 page not found", http.StatusNotFound)
 		return
 	}
-	filters.WriteStatus(c.Writer, apierrors.NewGenericServerResponse(http.StatusNotFound, strings.ToLower(c.Request.Method), schema.GroupResource{}, "", "", 0, false))
+	status.Write(c.Writer, c.Request, apierrors.NewGenericServerResponse(http.StatusNotFound, strings.ToLower(c.Request.Method), schema.GroupResource{}, "", "", 0, false))
 }
 
 // reading is how what is no resource is asked for; load balancers take HEAD.
@@ -89,10 +91,10 @@ func (s *Server) installOperations(router gin.IRoutes) {
 		})
 	}
 	for _, path := range []string{"/version", "/version/"} {
-		router.Match(reading, path, func(c *gin.Context) {
+		router.Match(reading, path, document(func(c *gin.Context) {
 			c.Header("Content-Type", "application/json")
 			c.IndentedJSON(http.StatusOK, effectiveVersion())
-		})
+		}, "application/json"))
 	}
 	if s.options.Profiling {
 		if s.options.Operation.ContentionProfiling {
@@ -152,7 +154,7 @@ func (s *Server) installDocuments(router gin.IRoutes, served []discovery.Resourc
 			return
 		}
 		if err := documents.Serve(c.Writer, c.Request); err != nil {
-			filters.WriteStatus(c.Writer, err)
+			status.Write(c.Writer, c.Request, err)
 		}
 	}
 	for _, path := range []string{"/openapi/v2", "/openapi/v3", "/openapi/v3/*group"} {
@@ -170,15 +172,30 @@ func (s *Server) installIssuer(router gin.IRoutes, address string) error {
 	if err != nil {
 		return err
 	}
-	router.GET(serviceaccount.ConfigurationPath, func(c *gin.Context) {
-		c.Header("Cache-Control", issuerMayBeKept)
-		c.Data(http.StatusOK, "application/json", documents.Configuration)
-	})
-	router.GET(serviceaccount.KeySetPath, func(c *gin.Context) {
-		c.Header("Cache-Control", issuerMayBeKept)
-		c.Data(http.StatusOK, "application/jwk-set+json", documents.KeySet)
-	})
+	for path, served := range map[string]struct {
+		media string
+		body  []byte
+	}{
+		serviceaccount.ConfigurationPath: {"application/json", documents.Configuration},
+		serviceaccount.KeySetPath:        {"application/jwk-set+json", documents.KeySet},
+	} {
+		router.GET(path, document(func(c *gin.Context) {
+			c.Header("Cache-Control", issuerMayBeKept)
+			c.Data(http.StatusOK, served.media, served.body)
+		}, served.media))
+	}
 	return nil
+}
+
+// document serves what has a single form to those who accept it.
+func document(serve gin.HandlerFunc, media string) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		if err := accept.Only(c.Request, media); err != nil {
+			status.Write(c.Writer, c.Request, err)
+			return
+		}
+		serve(c)
+	}
 }
 
 // openAPIRelease is the version that API documents carry: without our release,

@@ -1,13 +1,12 @@
 package cache
 
 import (
-	"encoding/json"
 	"errors"
 
 	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"kctl/apiserver/internal/status"
 	"kctl/apiserver/internal/storage"
 	"kctl/apiserver/internal/storage/raw"
 )
@@ -83,9 +82,8 @@ func (w *Watcher) sendExpired(d *delivery, why error) bool {
 		return false
 	}
 	w.cache.options.Logger.Debug("the past is not read to its end", zap.String("prefix", w.cache.options.Prefix), zap.Error(why))
-	expired := apierrors.NewResourceExpired("too old resource version: what happened since can no longer be read").ErrStatus
-	expired.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
-	if value, err := json.Marshal(expired); err == nil && d.put(WatchEvent{Type: Error, Object: Encoded{JSON: value}}) {
+	expired := apierrors.NewResourceExpired("too old resource version: what happened since can no longer be read")
+	if d.put(WatchEvent{Type: Error, Object: Encoded{JSON: status.JSON(expired)}}) {
 		d.end()
 	}
 	return false

@@ -21,7 +21,7 @@ import (
 // long. Whoever takes the changes slowly must not keep the others from theirs.
 const (
 	maxHistories = 4
-	historyTurn  = 2 * time.Second
+	historyWait  = 2 * time.Second
 	historyTime  = time.Minute
 )
 
@@ -30,13 +30,13 @@ const (
 // need not be asked for its word that a quiet prefix has nothing more.
 func (s *Store) Changes(ctx context.Context, prefix string, after, until int64) (iter.Seq2[storage.Change, error], error) {
 	ctx, cancel := context.WithTimeout(ctx, historyTime)
-	end, err := s.historyTurn(ctx)
+	end, err := s.takeTurn(ctx)
 	if err != nil {
 		cancel()
 		return nil, failed("changes", prefix, err)
 	}
 	context.AfterFunc(ctx, end) // also where nobody ranges over them
-	w, _, err := s.open(ctx, prefix)
+	w, err := s.open(ctx, prefix)
 	if err != nil {
 		cancel()
 		return nil, err
@@ -62,9 +62,9 @@ func (s *Store) Changes(ctx context.Context, prefix string, after, until int64) 
 	}, nil
 }
 
-// historyTurn waits for a turn, which ends when end is called for the first time.
-func (s *Store) historyTurn(ctx context.Context) (end func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, historyTurn)
+// takeTurn waits for a turn, which ends when end is called for the first time.
+func (s *Store) takeTurn(ctx context.Context) (end func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, historyWait)
 	defer cancel()
 	select {
 	case s.histories <- struct{}{}:

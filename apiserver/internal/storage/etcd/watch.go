@@ -47,8 +47,10 @@ func (s *Store) Watch(ctx context.Context, prefix string, revision int64) (stora
 	if err != nil {
 		return nil, failed("watch", prefix, err)
 	}
-	w, cancel, err := s.open(ctx, prefix)
+	ctx, cancel := context.WithCancel(ctx)
+	w, err := s.open(ctx, prefix)
 	if err != nil {
+		cancel()
 		return nil, err
 	}
 	w.everything = !trusted
@@ -63,13 +65,12 @@ func (s *Store) Watch(ctx context.Context, prefix string, revision int64) (stora
 	return w, nil
 }
 
-// open opens a stream of its own for a watch, which ends with ctx or cancel.
-func (s *Store) open(ctx context.Context, prefix string) (w *watch, cancel context.CancelFunc, err error) {
-	ctx, cancel = context.WithCancel(clientv3.WithRequireLeader(ctx))
+// open opens a stream of its own for a watch, which ends with ctx.
+func (s *Store) open(ctx context.Context, prefix string) (*watch, error) {
+	ctx = clientv3.WithRequireLeader(ctx)
 	stream, err := s.direct.Watches.Watch(ctx, append(anySize, grpc.WaitForReady(true))...)
 	if err != nil {
-		cancel()
-		return nil, nil, failed("watch", prefix, clientv3.ContextError(ctx, err))
+		return nil, failed("watch", prefix, clientv3.ContextError(ctx, err))
 	}
 	return &watch{
 		stream:      stream,
@@ -78,7 +79,7 @@ func (s *Store) open(ctx context.Context, prefix string) (w *watch, cancel conte
 		ctx:         ctx,
 		events:      make(chan []storage.Event, 16),
 		logger:      s.logger,
-	}, cancel, nil
+	}, nil
 }
 
 func (w *watch) begin(revision int64) error {
