@@ -100,6 +100,9 @@ func Unpack(r io.Reader, prefix, destination string, warn func(string)) (int, er
 		if prefix != "" && !ok {
 			return files, fmt.Errorf("the container sent %q, which was not asked for", header.Name)
 		}
+		if len(below) > longest {
+			return files, fmt.Errorf("the container sent a name of %d bytes", len(below))
+		}
 		target := filepath.Join(name, filepath.FromSlash(strings.TrimSuffix(below, "/")))
 		switch header.Typeflag {
 		case tar.TypeDir:
@@ -111,9 +114,23 @@ func Unpack(r io.Reader, prefix, destination string, warn func(string)) (int, er
 			warn(fmt.Sprintf("skipping %q: it is no regular file", header.Name))
 		}
 		if err != nil {
-			return files, err
+			return files, shown(err)
 		}
 	}
+}
+
+// longest name of a file, in bytes, that is taken from a container (Linux'
+// PATH_MAX): below a root there would be none, and a name of a megabyte would be
+// half a million directories, each within the last.
+const longest = 4096
+
+// shown is an error about a file whose name a container chose, fit for a terminal.
+func shown(err error) error {
+	var about *fs.PathError
+	if errors.As(err, &about) {
+		return fmt.Errorf("%s %q: %w", about.Op, about.Path, about.Err)
+	}
+	return err
 }
 
 func makeAll(root *os.Root, dir string) error {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode"
 )
 
 func TestPackAndUnpack(t *testing.T) {
@@ -70,6 +71,10 @@ func TestNothingLandsOutside(t *testing.T) {
 		"absolute":      {{Name: "/evil", Typeflag: tar.TypeReg}},
 		"not asked for": {{Name: "other", Typeflag: tar.TypeReg}},
 		"link":          {{Name: "data/link", Typeflag: tar.TypeSymlink, Linkname: ".."}, {Name: "data/link/evil", Typeflag: tar.TypeReg}},
+		"device":        {{Name: "data/null", Typeflag: tar.TypeChar, Devmajor: 1, Devminor: 3}, {Name: "data/null/../../../evil", Typeflag: tar.TypeReg}},
+		"pipe":          {{Name: "data/pipe", Typeflag: tar.TypeFifo}},
+		"deep":          {{Name: "data/" + strings.Repeat("a/", 100_000) + "x", Typeflag: tar.TypeReg}},
+		"control":       {{Name: "data/a", Typeflag: tar.TypeReg}, {Name: "data/a/\x1b]0;evil\a", Typeflag: tar.TypeReg}},
 		"hard link":     {{Name: "data/hard", Typeflag: tar.TypeLink, Linkname: "../evil"}},
 	}
 	for name, headers := range cases {
@@ -90,6 +95,12 @@ func TestNothingLandsOutside(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := Unpack(&stream, "data", filepath.Join(inner, "to"), func(string) {})
+			if err != nil && strings.ContainsFunc(err.Error(), unicode.IsControl) {
+				t.Errorf("a name reaches the terminal as it is: %q", err)
+			}
+			if _, broken := os.Stat(filepath.Join(inner, "to", "a", "a")); name == "deep" && (err == nil || broken == nil) {
+				t.Errorf("a name of any length is taken: %v", err)
+			}
 			for _, file := range strings.Fields(tree(t, dir)) {
 				if !strings.HasPrefix(file, "inner/to") {
 					t.Errorf("%s was written (%v)", file, err)

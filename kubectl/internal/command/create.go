@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -92,10 +93,11 @@ func (s *sending) post(ctx context.Context, resource core.Resource, namespace st
 type creating struct {
 	sending
 	selection
+	raw raw
 }
 
 func newCreate(c *cli) *cobra.Command {
-	k := &creating{sending: sending{cli: c}}
+	k := &creating{sending: sending{cli: c}, raw: raw{cli: c}}
 	cmd := &cobra.Command{
 		Use:     "create -f FILENAME",
 		Short:   "Create a resource from a file or from stdin",
@@ -109,11 +111,15 @@ func newCreate(c *cli) *cobra.Command {
 			if len(k.files) == 0 {
 				return usageError(cmd, "must specify one of -f and -k")
 			}
+			if k.raw.uri != "" {
+				return k.raw.run(cmd, k.files)
+			}
 			return k.run(cmd.Context())
 		},
 	}
 	k.addFiles(cmd.Flags(), "to use to create the resource")
 	k.addLabels(cmd.Flags())
+	k.raw.add(cmd, http.MethodPost, "POST to")
 	k.add(cmd)
 	k.addValidation(cmd)
 	cmd.Flags().BoolVar(&k.saveConfig, "save-config", false, "If true, the configuration of current object will be saved in its annotation.")

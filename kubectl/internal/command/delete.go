@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,10 +30,11 @@ type deleting struct {
 	cascade        string
 	ignoreNotFound bool
 	nameOnly       string
+	raw            raw
 }
 
 func newDelete(c *cli) *cobra.Command {
-	d := &deleting{cli: c}
+	d := &deleting{cli: c, raw: raw{cli: c}}
 	cmd := &cobra.Command{
 		Use:     "delete (TYPE NAME... | TYPE/NAME... | TYPE -l SELECTOR | TYPE --all | -f FILE)",
 		Short:   "Delete resources by file names, stdin, resources and names, or by resources and label selector",
@@ -53,6 +55,7 @@ func newDelete(c *cli) *cobra.Command {
 	fs.DurationVar(&d.timeout, "timeout", 0, "The length of time to wait before giving up on a delete, zero means determine a timeout from the size of the object")
 	fs.StringVar(&d.cascade, "cascade", "background", `Must be "background", "orphan", or "foreground".`)
 	fs.Lookup("cascade").NoOptDefVal = "background"
+	d.raw.add(cmd, http.MethodDelete, "DELETE to")
 	fs.BoolVar(&d.ignoreNotFound, "ignore-not-found", false, `Treat "resource not found" as a successful delete. Defaults to "true" when --all is specified.`)
 	fs.StringVarP(&d.nameOnly, "output", "o", "", "Output mode. Use \"-o name\" for shorter output (resource/name).")
 	return cmd
@@ -95,6 +98,12 @@ func (d *deleting) check(args []string) error {
 }
 
 func (d *deleting) run(cmd *cobra.Command, args []string) error {
+	if d.raw.uri != "" {
+		if len(args) > 0 {
+			return usageError(cmd, "arguments may not be passed when --raw is specified")
+		}
+		return d.raw.run(cmd, d.files)
+	}
 	if err := d.check(args); err != nil {
 		return err
 	}

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
-	"strings"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,12 +33,12 @@ type getting struct {
 	labelColumns     []string
 	sortBy           string
 	chunkSize        int64
-	raw              string
+	raw              raw
 	subresource      string
 }
 
 func newGet(c *cli) *cobra.Command {
-	g := &getting{cli: c}
+	g := &getting{cli: c, raw: raw{cli: c}}
 	cmd := &cobra.Command{
 		Use:     "get (TYPE[,TYPE...] [NAME...] | TYPE/NAME... | -f FILE)",
 		Short:   "Display one or many resources",
@@ -64,14 +62,17 @@ func newGet(c *cli) *cobra.Command {
 	fs.StringVar(&g.sortBy, "sort-by", "", "If non-empty, sort list types using this field specification, a JSONPath expression (e.g. '{.metadata.name}').")
 	fs.Int64Var(&g.chunkSize, "chunk-size", chunk, "Return large lists in chunks rather than all at once. Pass 0 to disable.")
 	fs.StringVar(&g.subresource, "subresource", "", "If specified, gets the subresource of the requested object.")
-	fs.StringVar(&g.raw, "raw", "", "Raw URI to request from the server.")
+	g.raw.add(cmd, http.MethodGet, "request from")
 	return cmd
 }
 
 func (g *getting) run(cmd *cobra.Command, args []string) error {
 	ctx := cmd.Context()
-	if g.raw != "" {
-		return g.getRaw(cmd, args)
+	if g.raw.uri != "" {
+		if len(args) > 0 || len(g.files) > 0 {
+			return usageError(cmd, "arguments may not be passed when --raw is specified")
+		}
+		return g.raw.run(cmd, nil)
 	}
 	if len(args) == 0 && len(g.files) == 0 {
 		return g.nothingNamed(cmd)
@@ -100,27 +101,6 @@ func (g *getting) run(cmd *cobra.Command, args []string) error {
 func (c *cli) nothingNamed(cmd *cobra.Command) error {
 	fmt.Fprintf(c.Err, "You must specify the type of resource to %s. Use \"kctl api-resources\" for a complete list of supported resources.\n\n", cmd.Name())
 	return errors.New("Required resource not specified.\nSee 'kctl " + cmd.Name() + " -h' for help and examples") //nolint:staticcheck // kubectl's words
-}
-
-func (g *getting) getRaw(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 || len(g.files) > 0 {
-		return usageError(cmd, "arguments may not be passed when --raw is specified")
-	}
-	client, err := g.server()
-	if err != nil {
-		return err
-	}
-	path, query, _ := strings.Cut(g.raw, "?")
-	values, err := url.ParseQuery(query)
-	if err != nil {
-		return fmt.Errorf("--raw: %w", err)
-	}
-	var answer []byte
-	if err := client.Do(cmd.Context(), http.MethodGet, path, nil, &answer, rest.Values(values)); err != nil {
-		return err
-	}
-	_, err = g.Out.Write(answer)
-	return err
 }
 
 // objects prints whole objects: a single one as it is, several as a List.

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"errors"
+	"net/http"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,10 +23,11 @@ type replacing struct {
 	timeout     time.Duration
 	cascade     string
 	subresource string
+	raw         raw
 }
 
 func newReplace(c *cli) *cobra.Command {
-	r := &replacing{sending: sending{cli: c}}
+	r := &replacing{sending: sending{cli: c}, raw: raw{cli: c}}
 	cmd := &cobra.Command{
 		Use:     "replace -f FILENAME",
 		Short:   "Replace a resource by file name or stdin",
@@ -37,11 +39,15 @@ func newReplace(c *cli) *cobra.Command {
 			if len(r.files) == 0 {
 				return usageError(cmd, "must specify one of -f and -k")
 			}
+			if r.raw.uri != "" {
+				return r.raw.run(cmd, r.files)
+			}
 			return r.run(cmd.Context())
 		},
 	}
 	fs := cmd.Flags()
 	r.addFiles(fs, "to use to replace the resource.")
+	r.raw.add(cmd, http.MethodPut, "PUT to")
 	r.add(cmd)
 	r.addValidation(cmd)
 	fs.BoolVar(&r.saveConfig, "save-config", false, "If true, the configuration of current object will be saved in its annotation.")

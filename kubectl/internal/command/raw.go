@@ -1,0 +1,95 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"kctl/proto/rest"
+)
+
+// raw is --raw of a verb: a path that is asked for as it was typed. What it is
+// refused with stands in kubectl's words.
+type raw struct {
+	*cli
+	method string
+	uri    string
+}
+
+func (r *raw) add(cmd *cobra.Command, method, does string) {
+	r.method = method
+	cmd.Flags().StringVar(&r.uri, "raw", "", "Raw URI to "+does+" the server.")
+}
+
+// run sends the one file that there is, if there is one, and prints the answer.
+func (r *raw) run(cmd *cobra.Command, files []string) error {
+	if err := r.check(cmd, files); err != nil {
+		return err
+	}
+	address, err := url.ParseRequestURI(r.uri)
+	if err != nil {
+		// Not wrapped: of such an error it is said that the server was not reached.
+		return fmt.Errorf("--raw must be a valid URL path: %v", err)
+	}
+	// As it was typed: a `?verbose` has no value.
+	query, err := url.ParseQuery(address.RawQuery)
+	if err != nil {
+		return fmt.Errorf("--raw: %w", err)
+	}
+	var body any
+	if len(files) > 0 {
+		if body, err = r.read(files[0]); err != nil {
+			return err
+		}
+	}
+	return r.ask(cmd.Context(), address.Path, body, query)
+}
+
+func (r *raw) ask(ctx context.Context, path string, body any, query url.Values) error {
+	client, err := r.server()
+	if err != nil {
+		return err
+	}
+	var answer []byte
+	if err := client.Do(ctx, r.method, path, body, &answer, rest.Values(query)); err != nil {
+		return err
+	}
+	_, err = r.Out.Write(answer)
+	return err
+}
+
+// read is what a file holds, or standard input, not looked at.
+func (r *raw) read(file string) ([]byte, error) {
+	if file == "-" {
+		return io.ReadAll(r.In)
+	}
+	return os.ReadFile(file)
+}
+
+// check refuses what would have no effect.
+func (r *raw) check(cmd *cobra.Command, files []string) error {
+	for _, file := range files {
+		switch {
+		case len(files) > 1:
+			return errors.New("--raw can only use a single local file or stdin")
+		case strings.HasPrefix(file, "http://"), strings.HasPrefix(file, "https://"):
+			return errors.New("--raw cannot read from a url")
+		}
+	}
+	for _, flag := range []struct{ name, shown string }{
+		{"recursive", "--recursive"}, {"edit", "--edit"}, {"selector", "--selector (-l)"}, {"output", "--output"}, {"field-selector", "--field-selector"},
+		{"all", "--all"}, {"all-namespaces", "--all-namespaces"}, {"dry-run", "--dry-run"}, {"force", "--force"}, {"grace-period", "--grace-period"},
+		{"cascade", "--cascade"}, {"watch", "--watch"}, {"watch-only", "--watch-only"}, {"subresource", "--subresource"}, {"save-config", "--save-config"},
+	} {
+		if f := cmd.Flags().Lookup(flag.name); f != nil && f.Changed {
+			return fmt.Errorf("--raw and %s are mutually exclusive", flag.shown)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,47 @@
+package command
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+)
+
+// TestRaw: a path is asked for as it was typed, also `?verbose`, which has no
+// value, and what is sent there is not looked at.
+func TestRaw(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		fmt.Fprintf(w, "%s %s %t %q %s %s", r.Method, r.URL.Path, r.URL.Query().Has("verbose"), r.URL.Query()["exclude"], r.Header.Get("Content-Type"), body)
+	}))
+	t.Cleanup(server.Close)
+	for _, test := range []struct {
+		args  []string
+		wants string // of what is printed, or of the error
+		code  int
+	}{
+		{[]string{"get", "--raw=/livez?verbose&exclude=etcd&exclude=ping"}, `GET /livez true ["etcd" "ping"]  `, exitOK},
+		{[]string{"create", "--raw=/apis/x?exclude=1", "-f", "-"}, `POST /apis/x false ["1"] application/json {"some":thing`, exitOK},
+		{[]string{"replace", "--raw=/apis/x", "-f", "-"}, `PUT /apis/x false [] application/json {"some":thing`, exitOK},
+		{[]string{"delete", "--raw=/apis/x", "-f", "-"}, `DELETE /apis/x false [] application/json {"some":thing`, exitOK},
+		{[]string{"delete", "--raw=/apis/x"}, `DELETE /apis/x false []  `, exitOK},
+		{[]string{"create", "--raw=/x"}, "must specify one of -f and -k", 1},
+		{[]string{"replace", "--raw=/x", "-f", "a", "-f", "b"}, "--raw can only use a single local file or stdin", 1},
+		{[]string{"replace", "--raw=/x", "-f", "https://a"}, "--raw cannot read from a url", 1},
+		{[]string{"delete", "--raw=/x", "-l", "a=b"}, "--raw and --selector (-l) are mutually exclusive", 1},
+		{[]string{"delete", "--raw=/x", "y"}, "arguments may not be passed when --raw is specified", 1},
+		{[]string{"create", "--raw=/x", "-f", "-", "-o", "yaml"}, "--raw and --output are mutually exclusive", 1},
+		{[]string{"get", "--raw=%zz"}, `--raw must be a valid URL path: parse "%zz"`, 1},
+	} {
+		c := kctl(t, server.URL, `{"some":thing`, test.args...)
+		if test.code != exitOK {
+			c.want(t, test.code, test.wants)
+			continue
+		}
+		c.want(t, exitOK)
+		if got := c.out.String(); got != test.wants {
+			t.Errorf("%v: asked for %q, want %q", test.args, got, test.wants)
+		}
+	}
+}
