@@ -72,6 +72,8 @@ func TestValidate(t *testing.T) {
 		`{"a":"x","n":"1"}`:                          `spec.n: Invalid value: "string": spec.n in body must be of type integer: "string"`,
 		`{"a":"x","port":true}`:                      `spec.port: Invalid value: "boolean": spec.port in body must be of type integer,string: "boolean"`,
 		`{"a":"x","list":[{"k":"1"},{"k":"1"}]}`:     `spec.list[1]: Duplicate value: {"k":"1"}`,
+		`{"a":"x","list":[{"k":"1","e":1}]}`:         `[spec.list[0].e: Invalid value: "integer": spec.list[0].e in body must be of type string: "integer", spec.list[0].e: Unsupported value: 1: supported values: "p", "q"]`,
+		`{"list":[{"k":"1"},{"k":"1"}],"n":0}`:       `[spec.n: Invalid value: 0: spec.n in body should be greater than or equal to 1, spec.a: Required value, spec.list[1]: Duplicate value: {"k":"1"}]`,
 		`{"a":"x","list":[{"k":"1","e":"z"}]}`:       `spec.list[0].e: Unsupported value: "z": supported values: "p", "q"`,
 		`{"a":"x","map":{"m":{"v":1}}}`:              `spec.map.m.v: Invalid value: "integer": spec.map.m.v in body must be of type boolean: "integer"`,
 		`{"a":"x","list":{"k":"1"}}`:                 `spec.list: Invalid value: "object": spec.list in body must be of type array: "object"`,
@@ -81,7 +83,9 @@ func TestValidate(t *testing.T) {
 	} {
 		whole := map[string]any{"spec": object(t, value)}
 		got := ""
-		if err := s.Validate(nil, whole, nil, false).ToAggregate(); err != nil {
+		errs := s.Validate(nil, whole, nil, false)
+		DuplicatesLast(errs)
+		if err := errs.ToAggregate(); err != nil {
 			got = err.Error()
 		}
 		if got != want {

@@ -20,7 +20,7 @@ func (s *Schema) Validate(path *field.Path, value, old any, hasOld bool) field.E
 	}
 	errs, ok := s.kind(path, value)
 	if !ok {
-		return errs
+		return append(errs, s.listed(path, value)...)
 	}
 	errs = append(errs, s.combined(path, value)...)
 	switch v := value.(type) {
@@ -35,10 +35,31 @@ func (s *Schema) Validate(path *field.Path, value, old any, hasOld bool) field.E
 	case map[string]any:
 		errs = append(errs, s.fields(path, v, old, hasOld)...)
 	}
-	if len(s.enum) > 0 && !(value == nil && s.props.Nullable) && !containsValue(s.enum, value) {
-		errs = append(errs, field.NotSupported(path, value, enumTexts(s.enum)))
+	if value == nil && s.props.Nullable {
+		return errs
 	}
-	return errs
+	return append(errs, s.listed(path, value)...)
+}
+
+// listed refuses what is not among the values that the schema lists, also where it
+// is of another type, as upstream does.
+func (s *Schema) listed(path *field.Path, value any) field.ErrorList {
+	if len(s.enum) == 0 || containsValue(s.enum, value) {
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(path, value, enumTexts(s.enum))}
+}
+
+// DuplicatesLast has what is there twice told after what is wrong by itself, the
+// rest in the order it has: upstream looks for it in a second turn.
+func DuplicatesLast(errs field.ErrorList) {
+	turn := func(e *field.Error) int {
+		if e.Type == field.ErrorTypeDuplicate {
+			return 2
+		}
+		return 1
+	}
+	slices.SortStableFunc(errs, func(a, b *field.Error) int { return turn(a) - turn(b) })
 }
 
 // name is how messages call a place.
