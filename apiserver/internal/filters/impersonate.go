@@ -57,18 +57,19 @@ func Impersonate(authorizer authz.Authorizer, logger *zap.Logger) gin.HandlerFun
 type impersonation struct{ authorizer authz.Authorizer }
 
 // allowed tells whether who may act as wanted, and gives wanted the groups that
-// come with it. Of several refusals the narrowest way's is told.
+// come with it. Of several refusals that of the narrowest way is told by which who may
+// do what is asked at all: elsewhere it is the plain right that is missing.
 func (i *impersonation) allowed(ctx context.Context, who, wanted *request.User) error {
 	var refusal error
 	asked := attributesOf(who, request.InfoFrom(ctx))
 	for _, way := range constraintsOf(who, wanted) {
-		err := i.constrained(ctx, way, asked)
+		open, err := i.constrained(ctx, way, asked)
 		if err == nil {
 			wanted.Groups = append(wanted.Groups, way.groups...)
 			audit.Impersonation(ctx, way.verb)
 			return nil
 		}
-		if refusal == nil {
+		if open && refusal == nil {
 			refusal = err
 		}
 	}
@@ -83,19 +84,21 @@ func (i *impersonation) allowed(ctx context.Context, who, wanted *request.User) 
 	return nil
 }
 
-func (i *impersonation) constrained(ctx context.Context, way constraint, asked *authz.Attributes) error {
+// constrained asks for the rights to go one way; open tells whether what is asked may
+// be done on it, whomever it is for.
+func (i *impersonation) constrained(ctx context.Context, way constraint, asked *authz.Attributes) (open bool, err error) {
 	if err := i.may(ctx, way.who, way.on(asked)); err != nil {
-		return err
+		return false, err
 	}
 	for _, ask := range way.asks {
 		if at, reason := never(ask); reason != "" {
-			return authz.Forbidden(&authz.Attributes{User: way.who, Info: at}, reason)
+			return true, authz.Forbidden(&authz.Attributes{User: way.who, Info: at}, reason)
 		}
 		if err := i.may(ctx, way.who, ask); err != nil {
-			return err
+			return true, err
 		}
 	}
-	return nil
+	return true, nil
 }
 
 func (i *impersonation) may(ctx context.Context, who *request.User, ask request.Info) error {
