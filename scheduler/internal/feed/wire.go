@@ -43,6 +43,8 @@ type wireMeta struct {
 	CreationTimestamp metav1.Time             `json:"creationTimestamp"`
 	DeletionTimestamp *metav1.Time            `json:"deletionTimestamp"`
 	Labels            jsontext.Value          `json:"labels"`
+	Annotations       passed                  `json:"annotations"`
+	ManagedFields     passed                  `json:"managedFields"`
 	OwnerReferences   []metav1.OwnerReference `json:"ownerReferences"`
 }
 
@@ -64,6 +66,7 @@ type wireSpec struct {
 	ResourceClaims            []corev1.PodResourceClaim         `json:"resourceClaims"`
 	Resources                 *corev1.ResourceRequirements      `json:"resources"`
 	SchedulingGroup           *corev1.PodSchedulingGroup        `json:"schedulingGroup"`
+	HostUsers                 *bool                             `json:"hostUsers"`
 }
 
 type wireContainer struct {
@@ -75,6 +78,24 @@ type wireContainer struct {
 		Requests jsontext.Value `json:"requests"`
 		Limits   jsontext.Value `json:"limits"`
 	} `json:"resources"`
+	RestartPolicyRules jsontext.Value `json:"restartPolicyRules"`
+	VolumeMounts       jsontext.Value `json:"volumeMounts"`
+
+	Command        passed `json:"command"`
+	Env            passed `json:"env"`
+	LivenessProbe  passed `json:"livenessProbe"`
+	ReadinessProbe passed `json:"readinessProbe"`
+	StartupProbe   passed `json:"startupProbe"`
+}
+
+// passed is what is not looked at. To name what is long in nearly every pod saves
+// the time in which the library takes unnamed members apart to pass them over.
+type passed struct{}
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (*passed) UnmarshalJSONFrom(from *jsontext.Decoder) error {
+	_, err := from.ReadValue()
+	return err
 }
 
 type wireStatus struct {
@@ -112,7 +133,7 @@ func decodePod(data []byte, s *shared) (*core.Pod, error) {
 	if pod.Labels, err = s.labels.of(w.Metadata.Labels); err != nil {
 		return nil, fmt.Errorf("labels: %w", err)
 	}
-	if err = w.Spec.decode(&pod.Spec, s); err == nil && mayNeedFeatures(data) {
+	if err = w.Spec.decode(&pod.Spec, s); err == nil && w.Spec.mayNeedFeatures() {
 		err = addFeatures(pod, data)
 	}
 	return pod, err
@@ -120,8 +141,11 @@ func decodePod(data []byte, s *shared) (*core.Pod, error) {
 
 // mayNeedFeatures reports whether a pod may say something for which not every
 // kubelet is new enough; nearly none does.
-func mayNeedFeatures(data []byte) bool {
-	return bytes.Contains(data, []byte(`"restartPolicyRules"`)) || bytes.Contains(data, []byte(`"hostUsers"`)) || bytes.Contains(data, []byte(`"bindMountOptions"`))
+func (w *wireSpec) mayNeedFeatures() bool {
+	needs := func(c wireContainer) bool {
+		return len(c.RestartPolicyRules) > 0 || bytes.Contains(c.VolumeMounts, []byte(`"bindMountOptions"`))
+	}
+	return w.HostUsers != nil || slices.ContainsFunc(w.Containers, needs) || slices.ContainsFunc(w.InitContainers, needs)
 }
 
 // wireFeatures is what is read of such a pod besides.

@@ -9,8 +9,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/go-json-experiment/json"
-	"k8s.io/apimachinery/pkg/types"
+	"github.com/go-json-experiment/json/jsontext"
 	"k8s.io/utils/clock"
 
 	"kctl/proto/core"
@@ -56,29 +55,19 @@ func (p *Plugin) Bind(ctx context.Context, state *framework.CycleState, pod *fra
 	return nil
 }
 
-// binding is what of a core.Binding is sent: to encode the whole type takes
-// several times as long.
-type binding struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Metadata   struct {
-		Name      string    `json:"name"`
-		Namespace string    `json:"namespace"`
-		UID       types.UID `json:"uid"`
-	} `json:"metadata"`
-	Target struct {
-		Kind string `json:"kind"`
-		Name string `json:"name"`
-	} `json:"target"`
-}
-
-func encode(pod *core.Pod, node string) ([]byte, error) {
-	b := &binding{APIVersion: "v1", Kind: "Binding"}
-	b.Metadata.Name, b.Metadata.Namespace, b.Metadata.UID = pod.Name, pod.Namespace, pod.UID
-	b.Target.Kind, b.Target.Name = "Node", node
-	body, err := json.Marshal(b)
-	if err != nil {
-		return nil, fmt.Errorf("encode binding to node %s: %w", node, err)
+// encode is a core.Binding with what is needed of it. Every pod has one, and it is
+// four strings; that a server refuses names that are not valid is its own affair.
+func encode(pod *core.Pod, node string) (body []byte, err error) {
+	body = make([]byte, 0, 256)
+	for _, part := range [...]struct{ before, value string }{
+		{`{"apiVersion":"v1","kind":"Binding","metadata":{"name":`, pod.Name},
+		{`,"namespace":`, pod.Namespace},
+		{`,"uid":`, string(pod.UID)},
+		{`},"target":{"kind":"Node","name":`, node},
+	} {
+		if body, err = jsontext.AppendQuote(append(body, part.before...), part.value); err != nil {
+			return nil, fmt.Errorf("encode binding to node %s: %w", node, err)
+		}
 	}
-	return body, nil
+	return append(body, "}}"...), nil
 }
