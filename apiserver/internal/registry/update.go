@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -175,7 +174,7 @@ func (u *update[T]) encode(obj, old T) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if stored, err := raw.WithoutResourceVersion(u.base.Value); err != nil || bytes.Equal(stored, value) {
+		if same, err := raw.SameButVersion(u.base.Value, value); err != nil || same {
 			return value, err
 		}
 		obj.SetManagedFields(entries)
@@ -271,8 +270,7 @@ func (u *update[T]) checkPreconditions(obj, old T) error {
 // unchanged reports whether value is what is stored, and makes sure of it
 // where that is the cache's word.
 func (u *update[T]) unchanged(ctx context.Context, value []byte) (bool, error) {
-	stored, err := raw.WithoutResourceVersion(u.base.Value)
-	if err != nil || !bytes.Equal(stored, value) {
+	if same, err := raw.SameButVersion(u.base.Value, value); err != nil || !same {
 		return false, err
 	}
 	if u.fresh {

@@ -4,7 +4,8 @@ import "time"
 
 // The ring holds at least ringMin changes; it grows while they are younger than
 // ringFresh, which is how long a watcher may be away or behind, up to the
-// other bounds. Changes older than ringStale go when new ones come, so that a
+// other bounds: whoever was away for longer is shown what etcd remembers
+// (replay.go). Changes older than ringStale go when new ones come, so that a
 // burst is not held for good. Without changes it takes no memory.
 //
 // Decoded objects weigh more than their bytes: only the youngest ringDecoded
@@ -14,7 +15,7 @@ const (
 	ringFirst    = 8
 	ringMin      = 128
 	ringMax      = 64 * 1024
-	ringMaxBytes = 32 << 20 // of the changed objects, after and before
+	ringMaxBytes = 16 << 20 // of the changed objects, after and before
 	ringFresh    = 75 * time.Second
 	ringStale    = 5 * time.Minute
 )

@@ -7,7 +7,7 @@ import (
 
 // TestRingCountsWhatItHolds: a change keeps the object from before alive, too.
 func TestRingCountsWhatItHolds(t *testing.T) {
-	const size = 100 << 10
+	const size = 50 << 10
 	value, at := make([]byte, size), time.Unix(0, 0)
 	for name, test := range map[string]struct {
 		old  *Entry
@@ -18,7 +18,7 @@ func TestRingCountsWhatItHolds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &ring{}
-			for i := range 1000 {
+			for i := range 2000 {
 				r.push(&change{revision: int64(i), at: at, frame: value, old: test.old})
 			}
 			if r.len() != test.want {

@@ -94,30 +94,33 @@ func appendMembers(dst, object []byte, i int) ([]byte, error) {
 	return append(dst, object[next:]...), nil
 }
 
-// WithoutResourceVersion returns a copy of object without
-// metadata.resourceVersion: what SetResourceVersion was given, where that had
-// none.
-func WithoutResourceVersion(object []byte) ([]byte, error) {
-	_, meta, err := metadata(object)
-	if err != nil {
-		return nil, err
+// SameButVersion reports whether object without metadata.resourceVersion is
+// value: what SetResourceVersion was given, where that had none.
+func SameButVersion(object, value []byte) (bool, error) {
+	head, tail, err := aroundVersion(object)
+	if err != nil || len(head)+len(tail) != len(value) {
+		return false, err
 	}
-	out := make([]byte, 0, len(object))
-	if !meta.found() {
-		return append(out, object...), nil
+	return bytes.Equal(head, value[:len(head)]) && bytes.Equal(tail, value[len(head):]), nil
+}
+
+// aroundVersion is what stands before metadata.resourceVersion and its comma, and
+// what stands behind; all of object where it has none.
+func aroundVersion(object []byte) (head, tail []byte, err error) {
+	_, meta, err := metadata(object)
+	if err != nil || !meta.found() {
+		return object, nil, err
 	}
 	version, err := member(object, meta.start, "resourceVersion")
 	if err != nil || !version.found() {
-		return append(out, object...), err
+		return object, nil, err
 	}
 	if next := skipSpace(object, version.end); object[next] == ',' {
-		out = append(out, object[:version.key]...)
-		return append(out, object[skipSpace(object, next+1):]...), nil
+		return object[:version.key], object[skipSpace(object, next+1):], nil
 	}
 	// The last member: the comma before it goes too.
 	before := bytes.TrimRight(object[:version.key], " \t\r\n")
-	out = append(out, bytes.TrimSuffix(before, []byte(","))...)
-	return append(out, object[version.end:]...), nil
+	return bytes.TrimSuffix(before, []byte(",")), object[version.end:], nil
 }
 
 // Labels returns metadata.labels, nil where there are none.

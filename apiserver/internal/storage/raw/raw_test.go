@@ -35,7 +35,7 @@ func TestSetResourceVersion(t *testing.T) {
 	}
 }
 
-func TestWithoutResourceVersion(t *testing.T) {
+func TestSameButVersion(t *testing.T) {
 	for _, c := range []struct{ name, in, out string }{
 		{"first", `{"metadata":{"resourceVersion":"7","name":"a"}}`, `{"metadata":{"name":"a"}}`},
 		{"last", `{"metadata":{"name":"a", "resourceVersion":"7"}}`, `{"metadata":{"name":"a"}}`},
@@ -45,12 +45,18 @@ func TestWithoutResourceVersion(t *testing.T) {
 		{"no metadata", `{"kind":"Pod"}`, `{"kind":"Pod"}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			out, err := WithoutResourceVersion([]byte(c.in))
-			if err != nil {
-				t.Fatal(err)
+			if same, err := SameButVersion([]byte(c.in), []byte(c.out)); !same || err != nil {
+				t.Errorf("%s is not %s: %v", c.in, c.out, err)
 			}
-			if string(out) != c.out {
-				t.Errorf("got  %s\nwant %s", out, c.out)
+			for i := range c.out {
+				other := []byte(c.out)
+				other[i] ^= 1
+				if same, _ := SameButVersion([]byte(c.in), other); same {
+					t.Errorf("%s is %s", c.in, other)
+				}
+				if same, _ := SameButVersion([]byte(c.in), []byte(c.out[:i])); same {
+					t.Errorf("%s is %s", c.in, c.out[:i])
+				}
 			}
 		})
 	}
