@@ -95,13 +95,13 @@ func Unpack(r io.Reader, prefix, destination string, warn func(string)) (int, er
 		if err != nil {
 			return files, fmt.Errorf("reading what the container sent: %w", err)
 		}
+		if len(header.Name) > longest {
+			return files, fmt.Errorf("the container sent a name of %d bytes", len(header.Name))
+		}
 		inside := strings.Trim(path.Clean("/"+header.Name), "/")
 		below, ok := strings.CutPrefix(inside+"/", prefix+"/")
 		if prefix != "" && !ok {
 			return files, fmt.Errorf("the container sent %q, which was not asked for", header.Name)
-		}
-		if len(below) > longest {
-			return files, fmt.Errorf("the container sent a name of %d bytes", len(below))
 		}
 		target := filepath.Join(name, filepath.FromSlash(strings.TrimSuffix(below, "/")))
 		switch header.Typeflag {

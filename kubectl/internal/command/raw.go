@@ -14,8 +14,8 @@ import (
 	"kctl/proto/rest"
 )
 
-// raw is --raw of a verb: a path that is asked for as it was typed. What it is
-// refused with stands in kubectl's words.
+// raw is --raw of a verb: a path, and a query, to be asked for as they are, with
+// what comes in any form. What it is refused with stands in kubectl's words.
 type raw struct {
 	*cli
 	method string
@@ -37,7 +37,6 @@ func (r *raw) run(cmd *cobra.Command, files []string) error {
 		// Not wrapped: of such an error it is said that the server was not reached.
 		return fmt.Errorf("--raw must be a valid URL path: %v", err)
 	}
-	// As it was typed: a `?verbose` has no value.
 	query, err := url.ParseQuery(address.RawQuery)
 	if err != nil {
 		return fmt.Errorf("--raw: %w", err)
@@ -57,7 +56,7 @@ func (r *raw) ask(ctx context.Context, path string, body any, query url.Values) 
 		return err
 	}
 	var answer []byte
-	if err := client.Do(ctx, r.method, path, body, &answer, rest.Values(query)); err != nil {
+	if err := client.Do(ctx, r.method, path, body, &answer, rest.Values(query), rest.Accept("application/json, */*")); err != nil {
 		return err
 	}
 	_, err = r.Out.Write(answer)

@@ -12,6 +12,9 @@ import (
 // value, and what is sent there is not looked at.
 func TestRaw(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if accepts := r.Header.Get("Accept"); accepts != "application/json, */*" {
+			t.Errorf("%s accepts %q", r.URL, accepts) // not all that is served is JSON by name
+		}
 		body, _ := io.ReadAll(r.Body)
 		fmt.Fprintf(w, "%s %s %t %q %s %s", r.Method, r.URL.Path, r.URL.Query().Has("verbose"), r.URL.Query()["exclude"], r.Header.Get("Content-Type"), body)
 	}))

@@ -98,6 +98,9 @@ func (*passed) UnmarshalJSONFrom(from *jsontext.Decoder) error {
 	return err
 }
 
+// UnmarshalJSON implements json.Unmarshaler, for what only that library takes.
+func (*passed) UnmarshalJSON([]byte) error { return nil }
+
 type wireStatus struct {
 	Name               string                       `json:"name"`
 	Resources          *corev1.ResourceRequirements `json:"resources"`

@@ -101,6 +101,8 @@ func TestDecodedPodsAreSlim(t *testing.T) {
 func TestOddPodsAreDecoded(t *testing.T) {
 	for name, text := range map[string]string{
 		"no text that is UTF-8": "{\"metadata\":{\"name\":\"p\"},\"spec\":{\"nodeName\":\"n\xff\",\"volumes\":null}}",
+		"in what is passed over": "{\"metadata\":{\"name\":\"p\",\"annotations\":{\"a\":\"\xff\"},\"managedFields\":[{\"manager\":\"m\"}]},\"spec\":{\"nodeName\":\"n\"," +
+			"\"containers\":[{\"name\":\"c\",\"command\":[\"/bin/web\"],\"env\":[{\"name\":\"A\"}],\"readinessProbe\":{\"tcpSocket\":{\"port\":80}}}]}}",
 		"names in another case": `{"Metadata":{"Name":"p"},"Spec":{"NodeName":"n"},"status":{"startTime":1}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
