@@ -40,18 +40,10 @@ func startEngine(t *testing.T) *engine {
 			t.Fatalf("the test needs Debian's docker.io and docker-compose: %v", err)
 		}
 	}
-	dir, err := os.MkdirTemp("", "kctl-") // not t.TempDir: too long for sockets
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := harness.Dir(t) // not t.TempDir: too long for sockets
 	name := filepath.Base(dir)
 	socket := "unix://" + dir + "/docker.sock"
 	e := &engine{t: t, dir: dir, namespace: "/run/netns/" + name, env: append(os.Environ(), "DOCKER_HOST="+socket, "KCTL_PORT=6443")}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
 	e.must("ip", "netns", "add", name)
 	t.Cleanup(func() { e.must("ip", "netns", "del", name) })
 	e.must("nsenter", "--net="+e.namespace, "ip", "link", "set", "lo", "up")

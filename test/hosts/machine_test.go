@@ -32,24 +32,22 @@ type machine struct {
 }
 
 // holding sets a machine up and waits to be killed. What runtimes keep outside
-// of their own directories goes with the mount namespace.
+// of their own directories goes with the mount namespace, which is known by its
+// first mount where a test was killed (harness.Dir).
 const holding = `
 ip link set lo up
 mkdir -p /run/netns /var/lib/cni
-mount -t tmpfs tmpfs /run/netns
+mount -t tmpfs $0 /run/netns
 mount -t tmpfs tmpfs /var/lib/cni
 echo ready
 exec sleep infinity`
 
 func newMachine(t *testing.T, name, address string) *machine {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "kctl-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := harness.Dir(t)
 	m := &machine{name: name, address: address, dir: dir, t: t, bin: harness.Bin(t)}
 	leaks := harness.WatchForLeaks(t, dir)
-	m.holder = exec.Command("unshare", "--net", "--mount", "--propagation", "private", "sh", "-ec", holding)
+	m.holder = exec.Command("unshare", "--net", "--mount", "--propagation", "private", "sh", "-ec", holding, filepath.Base(dir))
 	m.holder.Stderr = os.Stderr
 	out, err := m.holder.StdoutPipe()
 	if err == nil {

@@ -44,22 +44,10 @@ func debian(t *testing.T) string {
 // directory is an empty one for a machine's file system.
 func directory(t *testing.T) string {
 	t.Helper()
-	root, err := os.MkdirTemp("", "kctl-debian-")
-	if err == nil {
-		err = os.Chmod(root, 0o755) // services' users enter it
-	}
-	if err != nil {
+	root := harness.Dir(t)
+	if err := os.Chmod(root, 0o755); err != nil { // services' users enter it
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if mounts := read(t, "/proc/self/mountinfo"); strings.Contains(mounts, root+"/") {
-			t.Errorf("left behind: mounts below %s", root)
-			return // nothing is removed that lies behind them
-		}
-		if err := os.RemoveAll(root); err != nil {
-			t.Error(err)
-		}
-	})
 	return root
 }
 

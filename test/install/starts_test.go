@@ -49,16 +49,13 @@ func (b *lockedBuffer) String() string {
 // when the test ends.
 func start(t *testing.T, program string, args []string, change ...func(*exec.Cmd)) *service {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "kctl-notify-") // t.TempDir's are too long for sockets
+	address := &net.UnixAddr{Name: filepath.Join(harness.Dir(t), "s"), Net: "unixgram"} // t.TempDir's are too long
+	s := &service{t: t, cmd: exec.Command(filepath.Join(harness.Bin(t), program), args...), done: make(chan struct{})}
+	notify, err := net.ListenUnixgram("unixgram", address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	address := &net.UnixAddr{Name: filepath.Join(dir, "s"), Net: "unixgram"}
-	s := &service{t: t, cmd: exec.Command(filepath.Join(harness.Bin(t), program), args...), done: make(chan struct{})}
-	if s.notify, err = net.ListenUnixgram("unixgram", address); err != nil {
-		t.Fatal(err)
-	}
+	s.notify = notify
 	t.Cleanup(func() { s.notify.Close() })
 	s.cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+address.Name)
 	s.cmd.Stderr = &s.stderr
@@ -270,11 +267,7 @@ const nobody = 65534
 // reachable has the programs in a directory that anybody may enter.
 func reachable(t *testing.T, programs ...string) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "kctl-bin-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	dir := harness.Dir(t)
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
