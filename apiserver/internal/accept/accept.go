@@ -84,7 +84,9 @@ func Only(r *http.Request, offered ...string) error {
 	if slices.ContainsFunc(Clauses(r), meant) {
 		return nil
 	}
-	return Refusal("406: Not Acceptable\n\nAvailable representations: " + strings.Join(offered, ", "))
+	refusal := Refusal("406: Not Acceptable\n\nAvailable representations: " + strings.Join(offered, ", "))
+	refusal.ErrStatus.Details = &metav1.StatusDetails{}
+	return refusal
 }
 
 // None is the answer to who accepts nothing of what there is.
@@ -93,12 +95,11 @@ func None(offered ...string) error {
 }
 
 // Refusal is a 406 that says why.
-func Refusal(message string) error {
+func Refusal(message string) *apierrors.StatusError {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status:  metav1.StatusFailure,
 		Code:    http.StatusNotAcceptable,
 		Reason:  metav1.StatusReasonNotAcceptable,
 		Message: message,
-		Details: &metav1.StatusDetails{},
 	}}
 }

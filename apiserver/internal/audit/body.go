@@ -46,9 +46,9 @@ func (b *Body) Bytes() []byte { return b.bytes.Bytes() }
 
 var protobufObjects = protobuf.NewSerializer(core.Scheme, core.Scheme)
 
-// json is the object in the body as JSON; nil where there is none that can be
+// JSON is the object in the body as JSON; nil where there is none that can be
 // read.
-func (b *Body) json(omitManagedFields bool) json.RawMessage {
+func (b *Body) JSON(omitManagedFields bool) json.RawMessage {
 	if b == nil || b.tooLarge || b.bytes.Len() == 0 {
 		return nil
 	}

@@ -172,10 +172,10 @@ func (r *Record) Objects(requestBody, responseBody *Body) func(e *Event) {
 			return
 		}
 		if r.verdict.level.AtLeast(Request) {
-			e.RequestObject = requestBody.json(r.verdict.omitManagedFields)
+			e.RequestObject = requestBody.JSON(r.verdict.omitManagedFields)
 		}
 		if r.verdict.level.AtLeast(RequestResponse) {
-			e.ResponseObject = responseBody.json(r.verdict.omitManagedFields)
+			e.ResponseObject = responseBody.JSON(r.verdict.omitManagedFields)
 		}
 	}
 }

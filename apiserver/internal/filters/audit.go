@@ -150,7 +150,7 @@ func (w *auditWriter) complete(asked *audit.Body) {
 		w.identify(e)
 		e.ResponseStatus = &metav1.Status{Code: int32(w.code())}
 		var status metav1.Status
-		if json.Unmarshal(w.body.Bytes(), &status) == nil && status.Kind == "Status" {
+		if json.Unmarshal(w.body.JSON(false), &status) == nil && status.Kind == "Status" {
 			status.TypeMeta, status.Code = metav1.TypeMeta{}, int32(w.code())
 			e.ResponseStatus = &status
 		}

@@ -26,6 +26,9 @@ type deletion[T core.Object] struct {
 
 	base  storage.Object
 	fresh bool
+	// told: whoever works for the object knows that no time is left, by a write of
+	// this call. What the client asked for has begun with that.
+	told bool
 }
 
 // Delete implements Resource.
@@ -97,7 +100,11 @@ func (d *deletion[T]) checkPreconditions(obj T) error {
 		return apierrors.NewConflict(d.store.groupResource(), d.name,
 			errors.New("ignoreStoreReadErrorWithClusterBreakingPotential: unsafe deletion is not allowed because the object is decodable from storage"))
 	}
-	return Preconditions(d.store.strategy.Resource, obj, d.options.Preconditions)
+	asked := d.options.Preconditions
+	if d.told && asked != nil { // the version that was meant is no more since
+		asked = &metav1.Preconditions{UID: asked.UID}
+	}
+	return Preconditions(d.store.strategy.Resource, obj, asked)
 }
 
 // Preconditions refuses, by a conflict, an object that is not the one that was
@@ -216,6 +223,7 @@ func (d *deletion[T]) remove(ctx context.Context, obj T) (Encoded, bool, error) 
 		if _, _, err := d.write(ctx, obj); err != nil {
 			return Encoded{}, false, err
 		}
+		d.told = true
 	}
 	value, err := d.last(obj)
 	if err != nil {
@@ -223,12 +231,14 @@ func (d *deletion[T]) remove(ctx context.Context, obj T) (Encoded, bool, error) 
 	}
 	revision := d.base.Revision
 	if !d.dry {
-		gone, err := d.store.storage.Delete(ctx, d.key, d.base.Revision)
-		if err != nil {
+		switch gone, err := d.store.storage.Delete(ctx, d.key, d.base.Revision); {
+		case err == nil:
+			revision = gone.Revision
+		case d.told && errors.Is(err, storage.ErrNotFound): // who was told was faster
+		default:
 			d.conflicted(gone, err)
 			return Encoded{}, false, err
 		}
-		revision = gone.Revision
 	}
 	e, err := withRevision(value, revision)
 	return e, true, err

@@ -1,11 +1,14 @@
 package registry_test
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/storage"
 )
 
 func grace(seconds int64) *metav1.DeleteOptions {
@@ -84,6 +88,79 @@ func TestWhoIsHurriedIsTold(t *testing.T) {
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: a watcher saw %v, not %v", c.name, got, c.want)
+		}
+	}
+}
+
+// meddled is a storage to which something happens before an object is removed.
+type meddled struct {
+	storage.Interface
+	before func(key string, revision int64)
+}
+
+func (m *meddled) Delete(ctx context.Context, key string, revision int64) (storage.Object, error) {
+	if before := m.before; before != nil {
+		m.before = nil
+		before(key, revision)
+	}
+	return m.Interface.Delete(ctx, key, revision)
+}
+
+// Who is told that no time is left may be done, or say something, before the
+// object is removed: the deletion goes well all the same.
+func TestWhoIsHurriedIsFast(t *testing.T) {
+	b := start(t, func(s *registry.Strategy[*corev1.Service]) {
+		s.HurriedElsewhere = func(*corev1.Service) bool { return true }
+	})
+	meddled := &meddled{Interface: b.storage}
+	s := strategy()
+	s.HurriedElsewhere = func(*corev1.Service) bool { return true }
+	store := registry.NewStore(s, registry.Options{Storage: meddled, Clock: b.clock, Logger: zap.NewNop()})
+	run(t, store.Run)
+	if err := store.WaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for name, before := range map[string]func(key string, revision int64){
+		"is done": func(key string, revision int64) {
+			if _, err := b.storage.Delete(t.Context(), key, revision); err != nil {
+				t.Error(err)
+			}
+		},
+		"writes a status": func(key string, revision int64) {
+			at, err := b.storage.Get(t.Context(), key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			other := service("a")
+			if err := json.Unmarshal(at.Value, other); err != nil {
+				t.Fatal(err)
+			}
+			other.ResourceVersion, other.Status.Conditions = "", []metav1.Condition{{Type: "Ended"}}
+			value, err := json.Marshal(other)
+			if err == nil {
+				_, err = b.storage.Update(t.Context(), key, revision, value, 0)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		had := b.create(service("a"))
+		o := grace(0)
+		o.Preconditions = &metav1.Preconditions{UID: &had.UID, ResourceVersion: &had.ResourceVersion}
+		o.DryRun = []string{metav1.DryRunAll}
+		if _, gone, err := store.Delete(t.Context(), "ns", "a", registry.Admit{}, o); !gone || err != nil {
+			t.Errorf("%s, dry run: gone %v, %v", name, gone, err)
+		}
+		if e, err := b.Get(t.Context(), "ns", "a", ""); err != nil || b.read(e).ResourceVersion != had.ResourceVersion {
+			t.Errorf("%s: after a dry run %v, %v", name, e.Revision, err)
+		}
+		o.DryRun, meddled.before = nil, before
+		if _, gone, err := store.Delete(t.Context(), "ns", "a", registry.Admit{}, o); !gone || err != nil || meddled.before != nil {
+			t.Errorf("who is told %s: gone %v, %v", name, gone, err)
+		}
+		if _, err := b.Get(t.Context(), "ns", "a", ""); !apierrors.IsNotFound(err) {
+			t.Errorf("who is told %s: it is still there: %v", name, err)
 		}
 	}
 }

@@ -84,6 +84,11 @@ func TestAudit(t *testing.T) {
 	if err := as("jane", "nobody").Resource(core.Pods, "default").List(t.Context(), nil); err == nil {
 		t.Fatal("jane may list pods")
 	}
+	for _, media := range []string{"application/yaml", "application/vnd.kubernetes.protobuf"} {
+		if err := as("jane "+media, "nobody").Do(t.Context(), http.MethodGet, "/api/v1/namespaces/default/pods", nil, nil, rest.Accept(media)); err == nil {
+			t.Fatal("jane may list pods")
+		}
+	}
 	if err := as("nobody", "forged").Do(t.Context(), http.MethodGet, "/secret-door", nil, nil); err == nil {
 		t.Fatal("a forged token was taken")
 	}
@@ -133,8 +138,14 @@ func TestAudit(t *testing.T) {
 		if e := one("missing"); e.ResponseStatus.Code != 404 || e.ResponseStatus.Reason != metav1.StatusReasonNotFound || e.ResponseStatus.Message == "" {
 			t.Errorf("%+v", e.ResponseStatus)
 		}
-		if e := one("jane"); e.ResponseStatus.Code != 403 || e.Annotations["authorization.k8s.io/decision"] != "forbid" || e.ObjectRef.Resource != "pods" {
-			t.Errorf("%+v", e)
+		for _, agent := range []string{"jane", "jane application/yaml", "jane application/vnd.kubernetes.protobuf"} {
+			e := one(agent)
+			if e.ResponseStatus.Code != 403 || e.Annotations["authorization.k8s.io/decision"] != "forbid" || e.ObjectRef.Resource != "pods" {
+				t.Errorf("%s: %+v", agent, e)
+			}
+			if e.ResponseStatus.Reason != metav1.StatusReasonForbidden || !strings.Contains(e.ResponseStatus.Message, "jane") {
+				t.Errorf("%s: %+v", agent, e.ResponseStatus)
+			}
 		}
 	})
 	t.Run("who did not get in", func(t *testing.T) {

@@ -26,6 +26,12 @@ func Of(err error) *metav1.Status {
 		status = apierrors.NewInternalError(err).Status()
 	}
 	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	if status.Status == "" {
+		status.Status = metav1.StatusFailure
+	}
+	if status.Code == 0 {
+		status.Code = http.StatusInternalServerError
+	}
 	return &status
 }
 
