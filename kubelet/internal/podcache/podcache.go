@@ -42,19 +42,15 @@ func New() *Cache {
 
 // Set records the pod's status as it was at the given time, or the error met
 // when asking for it. What is older than the present entry is dropped; Set
-// reports whether it was taken. A pod of which the runtime has nothing is
-// forgotten: no relist would see it go.
+// reports whether it was taken. That the runtime has nothing of a pod is kept, too,
+// so that what was asked before does not bring it back, until the next Complete.
 func (c *Cache) Set(uid types.UID, status *podruntime.PodStatus, err error, at time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if old, ok := c.entries[uid]; ok && old.at.After(at) {
 		return false
 	}
-	if err == nil && len(status.Sandboxes)+len(status.Containers) == 0 {
-		delete(c.entries, uid)
-	} else {
-		c.entries[uid] = entry{status: status, err: err, at: at}
-	}
+	c.entries[uid] = entry{status: status, err: err, at: at}
 	c.wake()
 	return true
 }
@@ -99,7 +95,7 @@ func (c *Cache) All() []*podruntime.PodStatus {
 	defer c.mu.Unlock()
 	all := make([]*podruntime.PodStatus, 0, len(c.entries))
 	for _, e := range c.entries {
-		if e.status != nil {
+		if e.status != nil && len(e.status.Sandboxes)+len(e.status.Containers) > 0 {
 			all = append(all, e.status)
 		}
 	}

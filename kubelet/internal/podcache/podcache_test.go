@@ -42,7 +42,14 @@ func TestPodsThatAreGoneAreForgotten(t *testing.T) {
 	for name, forget := range map[string]func(c *Cache){
 		"a relist without it": func(c *Cache) { c.Complete(start.Add(time.Second), list("stays")) },
 		"its worker finds nothing of it": func(c *Cache) {
-			c.Set("u", &podruntime.PodStatus{UID: "u"}, nil, start.Add(time.Second))
+			c.Set("u", &podruntime.PodStatus{UID: "u"}, nil, start.Add(2*time.Second))
+			if c.Set("u", named("stale"), nil, start.Add(time.Second)) {
+				t.Error("what was asked before the pod was gone brought it back")
+			}
+			if got, _ := c.Get("u"); got.Name != "" || len(c.All()) != 1 {
+				t.Errorf("Get = %v, All = %v, want an empty status, and the pod that stays", got, c.All())
+			}
+			c.Complete(start.Add(3*time.Second), list("stays"))
 		},
 		"a late word after the relist": func(c *Cache) {
 			c.Complete(start.Add(time.Second), list("stays"))
