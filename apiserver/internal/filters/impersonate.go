@@ -69,7 +69,7 @@ func (i *impersonation) allowed(ctx context.Context, who, wanted *request.User) 
 			audit.Impersonation(ctx, way.verb)
 			return nil
 		}
-		if open && refusal == nil {
+		if refusal == nil && (open || errors.Is(err, authz.ErrStarting)) { // who asks again later may be allowed
 			refusal = err
 		}
 	}

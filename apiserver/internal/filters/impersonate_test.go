@@ -23,6 +23,30 @@ func (a allowing) Authorize(_ context.Context, at *authz.Attributes) (authz.Deci
 	return authz.NoOpinion, "", nil
 }
 
+// starting has its policy after the first question only.
+type starting struct{ asked int }
+
+func (s *starting) Authorize(context.Context, *authz.Attributes) (authz.Decision, string, error) {
+	if s.asked++; s.asked == 1 {
+		return authz.NoOpinion, "", authz.ErrStarting
+	}
+	return authz.NoOpinion, "", nil
+}
+
+// Whoever was refused because the policy is not there yet is to ask again.
+func TestImpersonateAtTheStart(t *testing.T) {
+	for name, header := range map[string]string{"a user": "bob", "a node": "system:node:n1"} {
+		handler := chain(ok, as("jane"), Impersonate(&starting{}, zap.NewNop()))
+		again := serve(handler, http.MethodGet, "/", "Impersonate-User", header)
+		if again.Code == http.StatusForbidden || again.Code < 400 {
+			t.Errorf("%s, at the start: %d %s", name, again.Code, again.Body)
+		}
+		if later := serve(handler, http.MethodGet, "/", "Impersonate-User", header); later.Code != http.StatusForbidden {
+			t.Errorf("%s, later: %d %s", name, later.Code, later.Body)
+		}
+	}
+}
+
 func TestImpersonate(t *testing.T) {
 	rules := allowing{"users/bob", "groups/dev", "serviceaccounts/web", "uids/7", "userextras/blue"}
 	tests := map[string]struct {

@@ -113,7 +113,7 @@ func (l logind) lengthen(ctx context.Context, dir string, least time.Duration) e
 // ensure sees to it that logind waits long enough. It reads its configuration
 // some time after it was told to.
 func (m *Manager) ensure(ctx context.Context, l logind) error {
-	least := total(m.Periods)
+	least := total(m.Periods) + tellWithin
 	has, err := l.delay(ctx)
 	if err != nil || has >= least {
 		return err
@@ -129,7 +129,7 @@ func (m *Manager) ensure(ctx context.Context, l logind) error {
 			return ctx.Err()
 		}
 	}
-	return errors.Join(err, fmt.Errorf("logind delays shutdowns by InhibitDelayMaxSec=%s, which is less than the %s that pods are to get; another file in its configuration must say so", has, least))
+	return errors.Join(err, fmt.Errorf("logind delays shutdowns by InhibitDelayMaxSec=%s, which is less than the %s that pods are to get and the API server is to be told in; another file in its configuration must say so", has, least))
 }
 
 const (
