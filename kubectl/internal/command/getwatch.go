@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kctl/kubectl/internal/printer"
 	"kctl/proto/rest"
@@ -86,7 +87,7 @@ func (g *getting) followObjects(ctx context.Context, t target, options []rest.Op
 		if g.watchOnly {
 			break
 		}
-		if err := p.Print(g.Out, &found.Items[i]); err != nil {
+		if err := g.printChange(p, string(watch.Added), &found.Items[i]); err != nil {
 			return err
 		}
 	}
@@ -95,8 +96,15 @@ func (g *getting) followObjects(ctx context.Context, t target, options []rest.Op
 		if err != nil {
 			return err
 		}
-		return p.Print(g.Out, object)
+		return g.printChange(p, event.Type, object)
 	})
+}
+
+func (g *getting) printChange(p printer.Printer, event string, object *unstructured.Unstructured) error {
+	if g.watchEvents {
+		return p.Print(g.Out, &printer.Event{Type: event, Object: object})
+	}
+	return p.Print(g.Out, object)
 }
 
 // watchPause is waited before a watch that ended is opened again.

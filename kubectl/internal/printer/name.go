@@ -27,6 +27,9 @@ func (n *Name) Print(w io.Writer, obj runtime.Object) error {
 		}
 		return nil
 	}
+	if event, ok := obj.(*Event); ok {
+		return n.Print(w, event.Object)
+	}
 	accessor, err := meta.Accessor(obj)
 	if err != nil {
 		return fmt.Errorf("reading the object's name: %w", err)

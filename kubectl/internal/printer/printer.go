@@ -100,7 +100,10 @@ func newPrinter(format, template string, o Options) (Printer, error) {
 type withoutManagedFields struct{ Printer }
 
 func (p withoutManagedFields) Print(w io.Writer, obj runtime.Object) error {
-	if u, ok := obj.(runtime.Unstructured); ok {
+	if event, ok := obj.(*Event); ok {
+		obj = event.DeepCopyObject()
+		strip(obj.(*Event).Object)
+	} else if u, ok := obj.(runtime.Unstructured); ok {
 		obj = u.DeepCopyObject()
 		strip(obj)
 	} else if accessor, ok := obj.(metav1.Object); ok && accessor.GetManagedFields() != nil {
@@ -136,6 +139,10 @@ func (JSON) Print(w io.Writer, obj runtime.Object) error {
 	data, err := json.Marshal(obj)
 	if err != nil {
 		return fmt.Errorf("encoding JSON: %w", err)
+	}
+	if _, ok := obj.(*Event); ok {
+		_, err := w.Write(append(data, '\n'))
+		return err
 	}
 	var buf bytes.Buffer
 	if err := json.Indent(&buf, bytes.TrimSpace(data), "", "    "); err != nil {

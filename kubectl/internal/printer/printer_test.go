@@ -94,6 +94,33 @@ func TestPrinters(t *testing.T) {
 	}
 }
 
+// What kubectl prints for --output-watch-events, but for the managed fields.
+func TestEvents(t *testing.T) {
+	object := pod("a", nil)
+	object.Object = map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "a", "managedFields": []any{map[string]any{"manager": "m"}}}}
+	event := &Event{Type: "MODIFIED", Object: &object}
+	for output, want := range map[string]string{
+		"json": `{"type":"MODIFIED","object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}}` + "\n",
+		"yaml": "object:\n  apiVersion: v1\n  kind: Pod\n  metadata:\n    name: a\ntype: MODIFIED\n",
+		"name": "pod/a\n",
+		"jsonpath={.type} {.object.metadata.name}":          "MODIFIED a",
+		"go-template={{.type}} {{.object.metadata.name}}":   "MODIFIED a",
+		"custom-columns=T:.type,NAME:.object.metadata.name": "T          NAME\nMODIFIED   a\n",
+	} {
+		p, err := New(Options{Output: output})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		if err := p.Print(&out, event); err != nil || out.String() != want {
+			t.Errorf("-o %s: %v, %q, want %q", output, err, out.String(), want)
+		}
+	}
+	if len(object.GetManagedFields()) == 0 {
+		t.Error("printing changed the object it was given")
+	}
+}
+
 func TestPrintersRefuse(t *testing.T) {
 	for output, want := range map[string]string{
 		"nonsense":            `unable to match a printer suitable for the output format "nonsense"`,
