@@ -23,6 +23,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/streaming/pkg/httpstream"
 
 	"kctl/proto/core"
 	"kctl/proto/upgrade"
@@ -150,10 +151,13 @@ func (c *Client) Get(ctx context.Context, to *url.URL) (*http.Response, error) {
 	return answer, nil
 }
 
-// Forward passes a request on to the kubelet, upgrade and all, and returns when
-// the streams have ended. What the kubelet answers is the answer; an error
-// means that it could not be reached and nothing has been written.
+// Forward passes a request for an upgrade on to the kubelet and returns when the
+// streams have ended. What the kubelet refuses with is the answer; an error
+// means that there is none, and that nothing has been written.
 func (c *Client) Forward(w http.ResponseWriter, r *http.Request, to *url.URL) error {
+	if !httpstream.IsUpgradeRequest(r) {
+		return errNoUpgrade
+	}
 	var failed error
 	proxy := &httputil.ReverseProxy{
 		Transport:     c.transport,
@@ -165,11 +169,12 @@ func (c *Client) Forward(w http.ResponseWriter, r *http.Request, to *url.URL) er
 			p.Out.Header.Del("Authorization")
 			p.Out.Header.Del("Cookie")
 		},
-		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err },
+		ModifyResponse: func(answer *http.Response) error { return Upgraded(r, answer) },
+		ErrorHandler:   func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err },
 	}
 	upgrade.Serve(proxy, w, r)
 	if failed != nil && !errors.Is(failed, context.Canceled) {
-		return dialError(failed)
+		return unreached(failed)
 	}
 	return nil
 }

@@ -39,8 +39,7 @@ func (c *Client) Exec(w http.ResponseWriter, r *http.Request, to *url.URL, wante
 		return err
 	}
 	if refused != nil {
-		passOn(w, refused)
-		return nil
+		return passOn(w, r, refused)
 	}
 	defer backend.Close()
 	streams, err := openStreams(backend, wanted)
@@ -130,13 +129,18 @@ const pingPeriod = 5 * time.Second
 // maxAnswer bounds what of a refusal is passed on.
 const maxAnswer = 64 << 10
 
-func passOn(w http.ResponseWriter, answer *http.Response) {
+// passOn tells the client of r why there is no stream.
+func passOn(w http.ResponseWriter, r *http.Request, answer *http.Response) error {
 	defer answer.Body.Close()
+	if err := Upgraded(r, answer); err != nil {
+		return err
+	}
 	if kind := answer.Header.Get("Content-Type"); kind != "" {
 		w.Header().Set("Content-Type", kind)
 	}
 	w.WriteHeader(answer.StatusCode)
 	_, _ = io.Copy(w, io.LimitReader(answer.Body, maxAnswer)) // either side may be gone
+	return nil
 }
 
 // openStreams opens the streams of the protocol, in its order: by the number of

@@ -34,8 +34,7 @@ func (c *Client) tunnel(w http.ResponseWriter, r *http.Request, to *url.URL) err
 		return dialError(err)
 	}
 	if answer.StatusCode != http.StatusSwitchingProtocols {
-		passOn(w, answer)
-		return nil
+		return passOn(w, r, answer)
 	}
 	defer answer.Body.Close()
 	backend, ok := answer.Body.(io.ReadWriteCloser)

@@ -65,6 +65,9 @@ func (s *Streams) log(ctx context.Context, w http.ResponseWriter, r *http.Reques
 		return err
 	}
 	defer answer.Body.Close()
+	if location := answer.Header.Get("Location"); location != "" && answer.StatusCode >= 300 && answer.StatusCode < 400 {
+		return redirected(to, location)
+	}
 	if answer.StatusCode != http.StatusOK {
 		return refusal(answer, name)
 	}
@@ -95,6 +98,17 @@ func copyFlushing(w http.ResponseWriter, from io.Reader) {
 			return
 		}
 	}
+}
+
+// redirected refuses, as upstream does, to go where a kubelet leads.
+func redirected(to *url.URL, location string) error {
+	if there, err := to.Parse(location); err == nil {
+		location = there.String()
+	}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
+		Message: fmt.Sprintf("Get %q: redirects forbidden", location),
+	}}
 }
 
 // refusal says with the kubelet's own words and code why there is no log. That

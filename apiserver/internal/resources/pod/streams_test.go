@@ -208,6 +208,54 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
+// TestKubeletsAnswersToUpgrades: what is neither an upgrade nor a refusal does
+// not reach the client, whom a redirect could lead to anywhere.
+func TestKubeletsAnswersToUpgrades(t *testing.T) {
+	front := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		code, err := strconv.Atoi(r.URL.Query().Get("command") + r.URL.Query().Get("port"))
+		if err != nil {
+			code = http.StatusFound
+		}
+		w.Header().Set("Location", "https://elsewhere.test/")
+		w.WriteHeader(code)
+	})
+	ways := map[string]http.Header{
+		"SPDY":      {"Upgrade": {"SPDY/3.1"}},
+		"WebSocket": {"Upgrade": {"websocket"}, "Sec-Websocket-Protocol": {"v4.channel.k8s.io"}},
+		"tunnel":    {"Upgrade": {"websocket"}, "Sec-Websocket-Protocol": {"SPDY/3.1+portforward.k8s.io"}},
+	}
+	for _, c := range []struct {
+		ask, want string
+		code      int
+	}{
+		{"/web/exec?stdout=1&command=302", "invalid upgrade response: status code 302", 500},
+		{"/web/exec?stdout=1&command=200", "invalid upgrade response: status code 200", 500},
+		{"/web/exec?stdout=1&command=403", "", 403},
+		{"/web/portforward?ports=307", "invalid upgrade response: status code 307", 500},
+		{"/web/portforward?ports=404", "", 404},
+		{"/web/log", `Get "https://elsewhere.test/": redirects forbidden`, 500},
+		{"/dark/attach?stdout=true", "error dialing backend", 500},
+	} {
+		for way, header := range ways {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, front+c.ask, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header = header.Clone()
+			r.Header.Set("Connection", "Upgrade")
+			answer, err := http.DefaultTransport.RoundTrip(r)
+			if err != nil {
+				t.Fatalf("%s by %s: %v", c.ask, way, err)
+			}
+			text, err := io.ReadAll(answer.Body)
+			_ = answer.Body.Close()
+			if err != nil || answer.StatusCode != c.code || !strings.Contains(string(text), c.want) || c.code == 500 && answer.Header.Get("Location") != "" {
+				t.Errorf("%s by %s: %d %s %v\n want: %d %s", c.ask, way, answer.StatusCode, text, answer.Header, c.code, c.want)
+			}
+		}
+	}
+}
+
 func TestStreamRefusals(t *testing.T) {
 	front := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "%s?%s", r.URL.Path, r.URL.RawQuery)
@@ -222,9 +270,8 @@ func TestStreamRefusals(t *testing.T) {
 		{"/new/exec", "pod new does not have a host assigned", 400},
 		{"/none/exec", `pods "none" not found`, 404},
 		{"/new/attach?stdout=true", "pod new does not have a host assigned", 400},
-		{"/web/attach?stdout=true", "/attach/default/web/main?output=1", 200},
-		{"/web/portforward?ports=80&ports=81", "/portForward/default/web?port=80%2C81", 200},
-		{"/dark/attach?stdout=true", "error dialing backend", 500},
+		{"/web/attach?stdout=true", "Upgrade request required", 400},
+		{"/web/portforward?ports=80&ports=81", "Upgrade request required", 400},
 	} {
 		code, text := fetch(t, front+c.ask)
 		if code != c.code || !strings.Contains(text, c.want) {

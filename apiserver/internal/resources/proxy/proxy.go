@@ -11,6 +11,7 @@ package proxy
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -158,10 +159,18 @@ func pass(w http.ResponseWriter, r *http.Request, to *target, prefix, rest strin
 				p.Out.Header.Del("Cookie")
 			}
 		},
-		ModifyResponse: links.response,
-		ErrorHandler:   func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err },
+		ModifyResponse: func(answer *http.Response) error {
+			if err := kubelet.Upgraded(r, answer); err != nil {
+				return err
+			}
+			return links.response(answer)
+		},
+		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err },
 	}
 	upgrade.Serve(proxy, w, r)
+	if told := apierrors.APIStatus(nil); errors.As(failed, &told) {
+		return failed
+	}
 	if failed != nil {
 		return apierrors.NewServiceUnavailable(fmt.Sprintf("error trying to reach service: %v", failed))
 	}
