@@ -170,7 +170,7 @@ func choose(pod *podruntime.RunningPod, known bool) *podruntime.RunningPod {
 // that were rotated away.
 func (c *Collector) containerLogs(pod *podruntime.RunningPod, container *podruntime.RunningContainer) error {
 	log := filepath.Join(podruntime.LogDirectory(c.PodLogsDir, pod.Namespace, pod.Name, pod.UID),
-		podruntime.LogPath(container.Name, container.RestartCount))
+		podruntime.LogPath(container.Name, container.Attempt))
 	dir, name := filepath.Split(log)
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

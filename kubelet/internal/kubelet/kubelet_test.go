@@ -399,6 +399,7 @@ func TestStaticPodsHaveMirrors(t *testing.T) {
 	if again := b.api.pod("static-node-1"); again.Status.ContainerStatuses[0].ContainerID != mirror.Status.ContainerStatuses[0].ContainerID {
 		t.Error("the static pod was restarted")
 	}
+	b.replacesStaticPod(path)
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ import (
 // SyncPod is the script of a pod that is to run: it goes from what the runtime
 // has of the pod towards what is desired, and may be called at any time.
 //
-//	latency → granted resources → status → deadline → network → control group → mirror pod →
+//	latency → granted resources → status → deadline → network → control group → predecessors → mirror pod →
 //	directories → pull secrets → probes → runtime (volumes beside the sandbox) →
 //	what came of it
 func (k *Kubelet) SyncPod(ctx context.Context, job podworker.Job) (podworker.Outcome, error) {
@@ -46,6 +46,9 @@ func (k *Kubelet) SyncPod(ctx context.Context, job podworker.Job) (podworker.Out
 	settle, err := k.makeGroup(job, pod, runtime)
 	if err != nil {
 		k.events.Eventf(pod, corev1.EventTypeWarning, "FailedToCreatePodContainer", "unable to ensure pod container exists: %v", err)
+		return podworker.Outcome{}, err
+	}
+	if err := k.endPredecessors(ctx, pod, runtime); err != nil {
 		return podworker.Outcome{}, err
 	}
 	k.ensureMirror(pod)

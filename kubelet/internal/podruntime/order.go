@@ -51,5 +51,5 @@ func (c *ContainerStatus) turn() turn {
 }
 
 func (c *RunningContainer) turn() turn {
-	return turn{c.Name, int64(c.RestartCount), c.CreatedAt}
+	return turn{c.Name, int64(c.Attempt), c.CreatedAt}
 }

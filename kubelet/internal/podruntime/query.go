@@ -14,6 +14,7 @@ import (
 	kubelettypes "k8s.io/kubelet/pkg/types"
 
 	"kctl/kubelet/internal/cri"
+	"kctl/proto/core"
 )
 
 // queryParallelism bounds the status calls for one pod at one time.
@@ -27,7 +28,7 @@ func (m *Manager) Pods(ctx context.Context) ([]*RunningPod, error) {
 	if err != nil {
 		return nil, err
 	}
-	pods := map[types.UID]*RunningPod{}
+	pods, sources := map[types.UID]*RunningPod{}, map[string]string{}
 	pod := func(labels map[string]string) *RunningPod {
 		uid := types.UID(labels[kubelettypes.KubernetesPodUIDLabel])
 		if uid == "" {
@@ -47,8 +48,9 @@ func (m *Manager) Pods(ctx context.Context) ([]*RunningPod, error) {
 				state = StateRunning
 			}
 			p.Sandboxes = append(p.Sandboxes, &RunningContainer{
-				ID: m.containerID(s.GetId()), State: state, CreatedAt: unixNano(s.GetCreatedAt()), RestartCount: int32(s.GetMetadata().GetAttempt()),
+				ID: m.containerID(s.GetId()), State: state, CreatedAt: unixNano(s.GetCreatedAt()), Attempt: int32(s.GetMetadata().GetAttempt()),
 			})
+			sources[s.GetId()] = s.GetAnnotations()[core.ConfigSourceAnnotation]
 		}
 	}
 	for _, c := range containers {
@@ -56,8 +58,8 @@ func (m *Manager) Pods(ctx context.Context) ([]*RunningPod, error) {
 			p.Containers = append(p.Containers, &RunningContainer{
 				ID: m.containerID(c.GetId()), Name: c.GetLabels()[kubelettypes.KubernetesContainerNameLabel], SandboxID: c.GetPodSandboxId(),
 				State: containerState(c.GetState()), CreatedAt: unixNano(c.GetCreatedAt()),
-				Hash:         parseHash(c.GetAnnotations()[annotationHash]),
-				RestartCount: parseRestartCount(c.GetAnnotations()[annotationRestartCount], c.GetMetadata().GetAttempt()),
+				Hash:    parseHash(c.GetAnnotations()[annotationHash]),
+				Attempt: parseRestartCount(c.GetAnnotations()[annotationRestartCount], c.GetMetadata().GetAttempt()),
 			})
 		}
 	}
@@ -67,7 +69,7 @@ func (m *Manager) Pods(ctx context.Context) ([]*RunningPod, error) {
 		newestFirst(p.Containers, (*RunningContainer).turn)
 		switch {
 		case len(p.Sandboxes) > 0:
-			p.CreatedAt = p.Sandboxes[0].CreatedAt
+			p.CreatedAt, p.Source = p.Sandboxes[0].CreatedAt, sources[p.Sandboxes[0].ID.ID]
 		case len(p.Containers) > 0:
 			p.CreatedAt = p.Containers[0].CreatedAt
 		}

@@ -171,6 +171,7 @@ type RunningPod struct {
 	Name       string
 	Namespace  string
 	CreatedAt  time.Time // of the newest sandbox or, without one, container
+	Source     string    // that its newest sandbox was made for (core.FileSource, …); empty where it does not say
 	Sandboxes  []*RunningContainer
 	Containers []*RunningContainer
 }
@@ -183,8 +184,8 @@ type RunningContainer struct {
 	State     ContainerState
 	CreatedAt time.Time
 	Hash      uint64
-	// RestartCount is how many containers of that name, or sandboxes, there were before.
-	RestartCount int32
+	// Attempt is how many containers of that name, or sandboxes, there were before.
+	Attempt int32
 }
 
 // RunningPod is the pod as KillPod takes it.
@@ -196,13 +197,13 @@ func (s *PodStatus) RunningPod(runtimeName string) *RunningPod {
 			state = StateRunning
 		}
 		p.Sandboxes = append(p.Sandboxes, &RunningContainer{
-			ID: ContainerID{Type: runtimeName, ID: b.ID}, State: state, CreatedAt: b.CreatedAt, RestartCount: int32(b.Attempt),
+			ID: ContainerID{Type: runtimeName, ID: b.ID}, State: state, CreatedAt: b.CreatedAt, Attempt: int32(b.Attempt),
 		})
 	}
 	for _, c := range s.Containers {
 		p.Containers = append(p.Containers, &RunningContainer{
 			ID: c.ID, Name: c.Name, SandboxID: c.SandboxID, State: c.State, CreatedAt: c.CreatedAt, Hash: c.Hash,
-			RestartCount: c.RestartCount,
+			Attempt: c.RestartCount,
 		})
 	}
 	return p

@@ -95,7 +95,7 @@ func (r *Rotator) Rotate(ctx context.Context) error {
 			if container.State != podruntime.StateRunning {
 				continue
 			}
-			path := filepath.Join(dir, podruntime.LogPath(container.Name, container.RestartCount))
+			path := filepath.Join(dir, podruntime.LogPath(container.Name, container.Attempt))
 			do := r.due(path)
 			if do == nil {
 				continue
@@ -168,16 +168,23 @@ func (r *Rotator) rotate(ctx context.Context, id, path string) error {
 func (r *Rotator) aside(path string, older []string) string {
 	at := r.Clock.Now().UTC()
 	if len(older) > 0 {
-		newest := strings.TrimSuffix(strings.TrimPrefix(older[len(older)-1], path+"."), packed)
-		if last, err := time.Parse(timeFormat, newest); err == nil && !at.Truncate(time.Second).After(last) {
+		if last, _ := asideAt(path, older[len(older)-1]); !at.Truncate(time.Second).After(last) {
 			at = last.Add(time.Second)
 		}
 	}
 	return path + "." + at.Format(timeFormat)
 }
 
+// asideAt reads from a log's name when it was moved aside; not ours is what no
+// rotation has named.
+func asideAt(path, log string) (at time.Time, ours bool) {
+	at, err := time.Parse(timeFormat, strings.TrimSuffix(strings.TrimPrefix(log, path+"."), packed))
+	return at, err == nil
+}
+
 // olderLogs are the logs that were moved aside, oldest first. What a rotation
-// that was cut short left behind is removed.
+// that was cut short left behind is removed, and what somebody else put beside
+// them (1.log.bak) is left alone: it says nothing of its age.
 func (r *Rotator) olderLogs(path string) ([]string, error) {
 	dir, name := filepath.Split(path)
 	entries, err := os.ReadDir(dir)
@@ -191,6 +198,9 @@ func (r *Rotator) olderLogs(path string) ([]string, error) {
 			continue
 		}
 		log := filepath.Join(dir, e.Name())
+		if _, ours := asideAt(path, strings.TrimSuffix(log, unfinished)); !ours {
+			continue
+		}
 		if strings.HasSuffix(log, unfinished) {
 			if err := os.Remove(log); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return nil, fmt.Errorf("removing an unfinished packed log: %w", err)

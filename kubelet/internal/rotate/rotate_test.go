@@ -27,7 +27,7 @@ type runtime struct {
 
 func (r *runtime) Pods(context.Context) ([]*podruntime.RunningPod, error) {
 	return []*podruntime.RunningPod{{UID: "u", Name: "web", Namespace: "shop", Containers: []*podruntime.RunningContainer{
-		{ID: podruntime.ContainerID{ID: "c1"}, Name: "app", State: podruntime.StateRunning, RestartCount: 1},
+		{ID: podruntime.ContainerID{ID: "c1"}, Name: "app", State: podruntime.StateRunning, Attempt: 1},
 		{ID: podruntime.ContainerID{ID: "c0"}, Name: "app", State: podruntime.StateExited},
 	}}}, nil
 }
@@ -109,14 +109,17 @@ func TestALogThatGrew(t *testing.T) {
 	if data, err := io.ReadAll(text); err != nil || string(data) != strings.Repeat("x", 11) {
 		t.Errorf("packed log: %q, %v", data, err)
 	}
-	// The machine's clock was set back: the newest is not taken for the oldest.
+	// The machine's clock was set back: the newest is not taken for the oldest, nor
+	// what somebody put beside the logs for any of them.
+	const foreign = " 1.log.bak"
+	write(t, runtime.path+".bak", "somebody's copy")
 	clock.SetTime(clock.Now().Add(-time.Hour))
 	for _, want := range []string{
 		"1.log 1.log.20260102-030408.gz 1.log.20260102-030409",
 		"1.log 1.log.20260102-030409.gz 1.log.20260102-030410",
 	} {
 		write(t, runtime.path, "a log that grew")
-		if rotate(); files(t, runtime.path) != want {
+		if rotate(); files(t, runtime.path) != want+foreign {
 			t.Errorf("after the clock was set back: %s, want %s", files(t, runtime.path), want)
 		}
 	}
