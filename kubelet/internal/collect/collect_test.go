@@ -39,7 +39,7 @@ func pod(uid, words string) *podruntime.RunningPod {
 		id, rest, _ := strings.Cut(word, ":")
 		state, box, _ := strings.Cut(rest, "@")
 		p.Containers = append(p.Containers, &podruntime.RunningContainer{
-			ID: podruntime.ContainerID{Type: "t", ID: id}, Name: id[:1], RestartCount: int32(id[1] - '0'),
+			ID: podruntime.ContainerID{Type: "t", ID: id}, Name: id[:1], Attempt: int32(id[1] - '0'),
 			State: podruntime.ContainerState(state), SandboxID: box,
 		})
 	}

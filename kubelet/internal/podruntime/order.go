@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// turn is when something was made, of what was made one after the other under a
+// creation is when something was made, of what was made one after the other under a
 // name: how many there were before it, and the machine's clock then.
-type turn struct {
-	name   string
-	before int64
-	at     time.Time
+type creation struct {
+	name    string
+	attempt int64
+	at      time.Time
 }
 
 // newestFirst sorts by time, but never what came later under a name behind what
 // was before it: the machine's clock may have been set back in between. To take
 // the older for the newer would be to replace again and again what is there.
-func newestFirst[T any](made []T, of func(T) turn) {
+func newestFirst[T any](made []T, of func(T) creation) {
 	type placed struct {
-		turn
+		creation
 		one T
 	}
 	all := make([]placed, len(made))
@@ -27,29 +27,29 @@ func newestFirst[T any](made []T, of func(T) turn) {
 		all[i] = placed{of(one), one}
 	}
 	slices.SortStableFunc(all, func(a, b placed) int {
-		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.before, b.before))
+		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.attempt, b.attempt))
 	})
 	for i := 1; i < len(all); i++ {
-		if last := all[i-1]; all[i].name == last.name && all[i].before > last.before && all[i].at.Before(last.at) {
+		if last := all[i-1]; all[i].name == last.name && all[i].attempt > last.attempt && all[i].at.Before(last.at) {
 			all[i].at = last.at
 		}
 	}
 	slices.SortStableFunc(all, func(a, b placed) int {
-		return cmp.Or(b.at.Compare(a.at), cmp.Compare(b.before, a.before))
+		return cmp.Or(b.at.Compare(a.at), cmp.Compare(b.attempt, a.attempt))
 	})
 	for i := range all {
 		made[i] = all[i].one
 	}
 }
 
-func (s *SandboxStatus) turn() turn {
-	return turn{before: int64(s.Attempt), at: s.CreatedAt}
+func (s *SandboxStatus) creation() creation {
+	return creation{attempt: int64(s.Attempt), at: s.CreatedAt}
 }
 
-func (c *ContainerStatus) turn() turn {
-	return turn{c.Name, int64(c.RestartCount), c.CreatedAt}
+func (c *ContainerStatus) creation() creation {
+	return creation{c.Name, int64(c.RestartCount), c.CreatedAt}
 }
 
-func (c *RunningContainer) turn() turn {
-	return turn{c.Name, int64(c.Attempt), c.CreatedAt}
+func (c *RunningContainer) creation() creation {
+	return creation{c.Name, int64(c.Attempt), c.CreatedAt}
 }

@@ -65,8 +65,8 @@ func (m *Manager) Pods(ctx context.Context) ([]*RunningPod, error) {
 	}
 	all := make([]*RunningPod, 0, len(pods))
 	for _, p := range pods {
-		newestFirst(p.Sandboxes, (*RunningContainer).turn)
-		newestFirst(p.Containers, (*RunningContainer).turn)
+		newestFirst(p.Sandboxes, (*RunningContainer).creation)
+		newestFirst(p.Containers, (*RunningContainer).creation)
 		switch {
 		case len(p.Sandboxes) > 0:
 			p.CreatedAt, p.Source = p.Sandboxes[0].CreatedAt, sources[p.Sandboxes[0].ID.ID]
@@ -115,8 +115,8 @@ func (m *Manager) PodStatus(ctx context.Context, uid types.UID, name, namespace 
 // sort puts sandboxes and containers newest first, and takes the pod's IPs
 // from the newest sandbox.
 func (s *PodStatus) sort() {
-	newestFirst(s.Sandboxes, (*SandboxStatus).turn)
-	newestFirst(s.Containers, (*ContainerStatus).turn)
+	newestFirst(s.Sandboxes, (*SandboxStatus).creation)
+	newestFirst(s.Containers, (*ContainerStatus).creation)
 	s.IPs = nil
 	if box := s.ReadySandbox(); box != nil {
 		s.IPs = box.IPs

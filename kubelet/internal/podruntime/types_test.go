@@ -48,10 +48,10 @@ func TestNewestFirstWhenTheClockWasSetBack(t *testing.T) {
 		Sandboxes:  []*SandboxStatus{{Attempt: 0, CreatedAt: epoch.Add(time.Hour)}, {Attempt: 1, CreatedAt: epoch, Ready: true, IPs: []string{"10.0.0.1"}}},
 	}
 	s.sort()
-	want := []turn{{"b", 1, epoch.Add(80 * time.Minute)}, {"c", 0, epoch.Add(70 * time.Minute)}, {"a", 2, epoch.Add(5 * time.Minute)}, {"a", 1, epoch}, {"a", 0, epoch.Add(time.Hour)}, {"b", 0, epoch.Add(30 * time.Minute)}}
-	var got []turn
+	want := []creation{{"b", 1, epoch.Add(80 * time.Minute)}, {"c", 0, epoch.Add(70 * time.Minute)}, {"a", 2, epoch.Add(5 * time.Minute)}, {"a", 1, epoch}, {"a", 0, epoch.Add(time.Hour)}, {"b", 0, epoch.Add(30 * time.Minute)}}
+	var got []creation
 	for _, c := range s.Containers {
-		got = append(got, c.turn())
+		got = append(got, c.creation())
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
@@ -61,7 +61,7 @@ func TestNewestFirstWhenTheClockWasSetBack(t *testing.T) {
 	}
 	short := s.RunningPod("test")
 	slices.Reverse(short.Sandboxes)
-	newestFirst(short.Sandboxes, (*RunningContainer).turn)
+	newestFirst(short.Sandboxes, (*RunningContainer).creation)
 	if short.Sandboxes[0].State != StateRunning {
 		t.Errorf("of the short view the newest sandbox is %+v", short.Sandboxes[0])
 	}

@@ -72,7 +72,13 @@ func (n *oneNode) ListContainers(_ context.Context, filter *runtimeapi.Container
 	if !n.running {
 		return nil, nil
 	}
-	return []*runtimeapi.Container{{Id: "id-1", Labels: n.labels(), Image: &runtimeapi.ImageSpec{Image: "img"}}}, nil
+	// Of two that run by one name, as the runtime may have it for a moment, the later
+	// is the one that is meant, though the machine's clock was set back in between.
+	image, later := &runtimeapi.ImageSpec{Image: "img"}, &runtimeapi.ContainerMetadata{Attempt: 1}
+	return []*runtimeapi.Container{
+		{Id: "id-0", Labels: n.labels(), Image: image, Metadata: &runtimeapi.ContainerMetadata{}, CreatedAt: 2},
+		{Id: "id-1", Labels: n.labels(), Image: image, Metadata: later, CreatedAt: 1},
+	}, nil
 }
 
 // checkpoints is where archives go.

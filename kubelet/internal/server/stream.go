@@ -1,12 +1,14 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"github.com/gin-gonic/gin"
@@ -153,7 +155,8 @@ func (s *Server) run(c *gin.Context) {
 	_, _ = c.Writer.Write(append(result.Stdout, result.Stderr...)) // the caller may have gone
 }
 
-// runningContainer is the id of the pod's container by that name.
+// runningContainer is the id of the pod's container by that name: the last that
+// was made, which the machine's clock may not tell if it was set back.
 func (s *Server) runningContainer(ctx context.Context, pod *core.Pod, container string) (string, error) {
 	containers, err := s.Runtime.ListContainers(ctx, &runtimeapi.ContainerFilter{
 		State:         &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING},
@@ -165,13 +168,9 @@ func (s *Server) runningContainer(ctx context.Context, pod *core.Pod, container 
 	if len(containers) == 0 {
 		return "", fmt.Errorf("container not found (%q)", container)
 	}
-	newest := containers[0]
-	for _, c := range containers[1:] {
-		if c.GetCreatedAt() > newest.GetCreatedAt() {
-			newest = c
-		}
-	}
-	return newest.GetId(), nil
+	return slices.MaxFunc(containers, func(a, b *runtimeapi.Container) int {
+		return cmp.Or(cmp.Compare(a.GetMetadata().GetAttempt(), b.GetMetadata().GetAttempt()), cmp.Compare(a.GetCreatedAt(), b.GetCreatedAt()))
+	}).GetId(), nil
 }
 
 func (s *Server) readySandbox(ctx context.Context, pod *core.Pod) (string, error) {

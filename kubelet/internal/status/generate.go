@@ -57,7 +57,7 @@ func Generate(in Input) core.PodStatus {
 	spec := &in.Pod.Spec
 	status.InitContainerStatuses = containerStatuses(in, spec.InitContainers, in.Previous.InitContainerStatuses, true)
 	status.ContainerStatuses = containerStatuses(in, spec.Containers, in.Previous.ContainerStatuses, false)
-	status.EphemeralContainerStatuses = containerStatuses(in, ephemeral(spec), in.Previous.EphemeralContainerStatuses, false)
+	status.EphemeralContainerStatuses = unprobed(containerStatuses(in, ephemeral(spec), in.Previous.EphemeralContainerStatuses, false))
 
 	shareMessages(&status, len(spec.InitContainers)+len(spec.Containers))
 
@@ -93,6 +93,16 @@ func shareMessages(status *core.PodStatus, containers int) {
 // Ended says that the phase is one that a pod never leaves.
 func Ended(phase corev1.PodPhase) bool {
 	return phase == corev1.PodSucceeded || phase == corev1.PodFailed
+}
+
+// unprobed says nothing of whether containers have started and are ready, as
+// upstream's kubelet says nothing of ephemeral ones: they have no probes, and take
+// no traffic (Kubernetes docs, "Debug Running Pods": Ready is False while one runs).
+func unprobed(statuses []core.ContainerStatus) []core.ContainerStatus {
+	for i := range statuses {
+		statuses[i].Started, statuses[i].Ready = nil, false
+	}
+	return statuses
 }
 
 func ephemeral(spec *core.PodSpec) []core.Container {

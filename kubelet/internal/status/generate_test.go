@@ -198,6 +198,15 @@ func TestWhatOthersWroteStays(t *testing.T) {
 	}
 }
 
+func TestEphemeralContainersAreNeverReady(t *testing.T) {
+	pod := testPod(corev1.RestartPolicyAlways, "", "a")
+	pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "shell"}}}
+	got := Generate(Input{Pod: pod, Previous: &core.PodStatus{}, Runtime: runtimeOf("a=running shell=running"), Ready: yes, Started: yes, Now: now})
+	if s := got.EphemeralContainerStatuses[0]; s.State.Running == nil || s.Ready || s.Started != nil {
+		t.Errorf("status %+v", s)
+	}
+}
+
 func TestProbesDecideReadiness(t *testing.T) {
 	pod := testPod(corev1.RestartPolicyAlways, "", "a b")
 	pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{}

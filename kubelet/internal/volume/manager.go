@@ -67,8 +67,8 @@ type Manager struct {
 
 // podVolumes is one pod's volumes as far as this Manager made them.
 type podVolumes struct {
-	// turn holds one token: who has it may work on the pod's volumes.
-	turn chan struct{}
+	// lock holds one token: who put it there may work on the pod's volumes.
+	lock chan struct{}
 
 	// The rest is guarded by Manager.mu.
 	gone    bool
@@ -157,7 +157,7 @@ func (m *Manager) enter(pod *core.Pod) *podVolumes {
 	defer m.mu.Unlock()
 	p := m.pods[pod.UID]
 	if p == nil {
-		p = &podVolumes{turn: make(chan struct{}, 1), mounted: map[string]*volume{}}
+		p = &podVolumes{lock: make(chan struct{}, 1), mounted: map[string]*volume{}}
 		m.pods[pod.UID] = p
 	}
 	return p
@@ -177,14 +177,14 @@ func (m *Manager) isGone(p *podVolumes) bool {
 
 func (p *podVolumes) take(ctx context.Context) error {
 	select {
-	case p.turn <- struct{}{}:
+	case p.lock <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-func (p *podVolumes) give() { <-p.turn }
+func (p *podVolumes) give() { <-p.lock }
 
 // mountAll makes what is not made yet, side by side, and asks for the objects
 // that only containers need meanwhile. Volumes that are there already are left

@@ -45,15 +45,20 @@ func StartBus(t *testing.T) (address string, stop func()) {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(daemon, "--config-file="+config, "--nofork", "--nopidfile", "--nosyslog", "--print-address")
+	// The bus ends when its input does, which the kernel closes if the test panics.
+	cmd := exec.Command("sh", "-c", `"$@" & read -r _; kill -KILL $!; wait`, "sh", daemon, "--config-file="+config, "--nofork", "--nopidfile", "--nosyslog", "--print-address")
 	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	life, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	stop = sync.OnceFunc(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	stop = sync.OnceFunc(func() { _ = life.Close(); _ = cmd.Wait() })
 	t.Cleanup(stop)
 	address, err = bufio.NewReader(out).ReadString('\n')
 	if err != nil {
