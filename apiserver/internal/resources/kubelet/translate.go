@@ -2,7 +2,6 @@ package kubelet
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/remotecommand"
 	"k8s.io/streaming/pkg/httpstream"
-	"k8s.io/streaming/pkg/httpstream/spdy"
 	"k8s.io/streaming/pkg/httpstream/wsstream"
 
 	"kctl/proto/upgrade"
@@ -42,7 +40,9 @@ func (c *Client) Exec(w http.ResponseWriter, r *http.Request, to *url.URL, wante
 		return passOn(w, r, refused)
 	}
 	defer backend.Close()
-	streams, err := openStreams(backend, wanted)
+	// A kubelet that answers to no stream does not hold up the end.
+	defer context.AfterFunc(r.Context(), func() { _ = backend.Close() })()
+	streams, err := openStreams(r.Context(), backend, wanted)
 	if err != nil {
 		return dialError(err)
 	}
@@ -94,35 +94,6 @@ func channelProtocols(wanted Streams) map[string]wsstream.ChannelProtocolConfig 
 	}
 }
 
-// dialSPDY opens a SPDY connection to the kubelet. refused is its answer where
-// it does not want one.
-func (c *Client) dialSPDY(ctx context.Context, to *url.URL, protocol string) (connection httpstream.Connection, refused *http.Response, err error) {
-	dialer, err := spdy.NewRoundTripperWithConfig(spdy.RoundTripperConfig{UpgradeTransport: c.transport, PingPeriod: pingPeriod})
-	if err != nil {
-		return nil, nil, dialError(err)
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, to.String(), nil)
-	if err != nil {
-		return nil, nil, dialError(err)
-	}
-	r.Header.Set(httpstream.HeaderProtocolVersion, protocol)
-	answer, err := dialer.RoundTrip(r)
-	if err != nil {
-		return nil, nil, dialError(err)
-	}
-	if answer.StatusCode != http.StatusSwitchingProtocols {
-		return nil, answer, nil
-	}
-	if connection, err = dialer.NewConnection(answer); err != nil {
-		_ = answer.Body.Close()
-		return nil, nil, dialError(err)
-	}
-	if got := answer.Header.Get(httpstream.HeaderProtocolVersion); got != protocol {
-		return nil, nil, errors.Join(dialError(fmt.Errorf("the kubelet chose the protocol %.40q, %s is needed", got, protocol)), connection.Close())
-	}
-	return connection, nil, nil
-}
-
 // pingPeriod keeps quiet connections from being forgotten on the way.
 const pingPeriod = 5 * time.Second
 
@@ -145,7 +116,7 @@ func passOn(w http.ResponseWriter, r *http.Request, answer *http.Response) error
 
 // openStreams opens the streams of the protocol, in its order: by the number of
 // the channel that each belongs to.
-func openStreams(connection httpstream.Connection, wanted Streams) (map[int]httpstream.Stream, error) {
+func openStreams(ctx context.Context, connection *backend, wanted Streams) (map[int]httpstream.Stream, error) {
 	streams := map[int]httpstream.Stream{}
 	for _, s := range []struct {
 		channel int
@@ -161,7 +132,7 @@ func openStreams(connection httpstream.Connection, wanted Streams) (map[int]http
 		if !s.on {
 			continue
 		}
-		stream, err := connection.CreateStream(http.Header{corev1.StreamType: {s.kind}})
+		stream, err := connection.open(ctx, http.Header{corev1.StreamType: {s.kind}})
 		if err != nil {
 			return nil, fmt.Errorf("stream %s: %w", s.kind, err)
 		}

@@ -1,17 +1,13 @@
 package kubelet
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
 
 	"golang.org/x/net/websocket"
 	"k8s.io/apimachinery/pkg/util/portforward"
-	"k8s.io/streaming/pkg/httpstream"
-	"k8s.io/streaming/pkg/httpstream/spdy"
 
 	"kctl/proto/upgrade"
 )
@@ -22,25 +18,14 @@ func (c *Client) tunnel(w http.ResponseWriter, r *http.Request, to *url.URL) err
 	if !slices.Contains(protocolsOf(r), portforward.WebsocketsSPDYTunnelingPortForwardV1) {
 		return dialError(fmt.Errorf("only %s can be tunnelled", portforward.WebsocketsSPDYTunnelingPortForwardV1))
 	}
-	ask, err := http.NewRequestWithContext(r.Context(), http.MethodPost, to.String(), nil)
+	backend, _, refused, err := c.upgradeTo(r.Context(), to, portforward.PortForwardV1Name)
 	if err != nil {
-		return dialError(err)
+		return err
 	}
-	ask.Header.Set(httpstream.HeaderConnection, httpstream.HeaderUpgrade)
-	ask.Header.Set(httpstream.HeaderUpgrade, spdy.HeaderSpdy31)
-	ask.Header.Set(httpstream.HeaderProtocolVersion, portforward.PortForwardV1Name)
-	answer, err := c.transport.RoundTrip(ask)
-	if err != nil {
-		return dialError(err)
+	if refused != nil {
+		return passOn(w, r, refused)
 	}
-	if answer.StatusCode != http.StatusSwitchingProtocols {
-		return passOn(w, r, answer)
-	}
-	defer answer.Body.Close()
-	backend, ok := answer.Body.(io.ReadWriteCloser)
-	if !ok {
-		return dialError(errors.New("the kubelet's connection can't be written to"))
-	}
+	defer backend.Close()
 	websocket.Server{
 		Handshake: func(config *websocket.Config, _ *http.Request) error {
 			config.Protocol = []string{portforward.WebsocketsSPDYTunnelingPortForwardV1}

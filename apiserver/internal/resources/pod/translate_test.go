@@ -3,6 +3,7 @@ package pod
 import (
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -84,6 +85,47 @@ func TestExecOverWebSocket(t *testing.T) {
 	got := channels(connection)
 	if got[1] != "heard hello" || got[3] != `{"status":"Success"}` {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestKubeletsThatFallSilent: a client that leaves ends its connection to the
+// kubelet, however far the kubelet has come.
+func TestKubeletsThatFallSilent(t *testing.T) {
+	asked, ended := make(chan struct{}), make(chan struct{})
+	for stage, kubelet := range map[string]http.HandlerFunc{
+		"before it upgrades": func(_ http.ResponseWriter, r *http.Request) {
+			close(asked)
+			<-r.Context().Done()
+			close(ended)
+		},
+		"before it answers to a stream": func(w http.ResponseWriter, _ *http.Request) {
+			connection, buffer, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer connection.Close()
+			fmt.Fprint(buffer, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v4.channel.k8s.io\r\n\r\n")
+			buffer.Flush()
+			if _, err := buffer.ReadByte(); err != nil { // of the first stream
+				t.Error(err)
+			}
+			close(asked)
+			_, _ = io.Copy(io.Discard, buffer)
+			close(ended)
+		},
+	} {
+		asked, ended = make(chan struct{}), make(chan struct{})
+		front := serve(t, kubelet)
+		client, err := net.Dial("tcp", strings.TrimPrefix(front, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprint(client, "GET /web/exec?command=cat&stdout=true HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Protocol: v4.channel.k8s.io\r\n\r\n")
+		<-asked
+		_ = client.Close()
+		t.Log(stage)
+		<-ended
 	}
 }
 

@@ -1,0 +1,108 @@
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+
+	"k8s.io/streaming/pkg/httpstream"
+	"k8s.io/streaming/pkg/httpstream/spdy"
+)
+
+// upgradeTo opens a connection to the kubelet that is no longer HTTP but SPDY.
+// refused is the kubelet's answer where it does not want one.
+func (c *Client) upgradeTo(ctx context.Context, to *url.URL, protocol string) (connection io.ReadWriteCloser, header http.Header, refused *http.Response, err error) {
+	ask, err := http.NewRequestWithContext(ctx, http.MethodPost, to.String(), nil)
+	if err != nil {
+		return nil, nil, nil, dialError(err)
+	}
+	ask.Header.Set(httpstream.HeaderConnection, httpstream.HeaderUpgrade)
+	ask.Header.Set(httpstream.HeaderUpgrade, spdy.HeaderSpdy31)
+	ask.Header.Set(httpstream.HeaderProtocolVersion, protocol)
+	answer, err := c.transport.RoundTrip(ask)
+	if err != nil {
+		return nil, nil, nil, dialError(err)
+	}
+	if answer.StatusCode != http.StatusSwitchingProtocols {
+		return nil, nil, answer, nil
+	}
+	connection, ok := answer.Body.(io.ReadWriteCloser)
+	if !ok {
+		_ = answer.Body.Close()
+		return nil, nil, nil, dialError(errors.New("the kubelet's connection can't be written to"))
+	}
+	return connection, answer.Header, nil, nil
+}
+
+// backend is a SPDY connection to a kubelet.
+type backend struct {
+	httpstream.Connection
+	carrier *carrier
+}
+
+// Close ends the streams and the connection. SPDY's own goodbye leaves that open
+// for as long as there are streams to which the kubelet has not answered.
+func (b *backend) Close() error {
+	return errors.Join(b.Connection.Close(), b.carrier.Close())
+}
+
+// open opens a stream, for which nobody waits any longer when ctx ends.
+func (b *backend) open(ctx context.Context, header http.Header) (httpstream.Stream, error) {
+	var stream httpstream.Stream
+	var err error
+	opened := make(chan struct{})
+	go func() {
+		defer close(opened)
+		stream, err = b.CreateStream(header) // bounds by itself how long that takes
+	}()
+	select {
+	case <-opened:
+		return stream, err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// dialSPDY opens a SPDY connection to the kubelet. refused is its answer where
+// it does not want one.
+func (c *Client) dialSPDY(ctx context.Context, to *url.URL, protocol string) (connected *backend, refused *http.Response, err error) {
+	connection, header, refused, err := c.upgradeTo(ctx, to, protocol)
+	if err != nil || refused != nil {
+		return nil, refused, err
+	}
+	carrier := &carrier{connection: connection}
+	if got := header.Get(httpstream.HeaderUpgrade); !strings.EqualFold(got, spdy.HeaderSpdy31) {
+		return nil, nil, errors.Join(dialError(fmt.Errorf("the kubelet upgraded to %.40q, %s is needed", got, spdy.HeaderSpdy31)), carrier.Close())
+	}
+	if got := header.Get(httpstream.HeaderProtocolVersion); got != protocol {
+		return nil, nil, errors.Join(dialError(fmt.Errorf("the kubelet chose the protocol %.40q, %s is needed", got, protocol)), carrier.Close())
+	}
+	streams, err := spdy.NewClientConnectionWithPings(carrier, pingPeriod)
+	if err != nil {
+		return nil, nil, errors.Join(dialError(err), carrier.Close())
+	}
+	return &backend{streams, carrier}, nil, nil
+}
+
+// carrier is an upgraded connection as SPDY wants it, which reads, writes and
+// closes it and asks for nothing else that a net.Conn has. It may be closed more
+// than once.
+type carrier struct {
+	net.Conn   // none: never asked
+	connection io.ReadWriteCloser
+	closing    sync.Once
+}
+
+func (c *carrier) Read(p []byte) (int, error)  { return c.connection.Read(p) }
+func (c *carrier) Write(p []byte) (int, error) { return c.connection.Write(p) }
+
+func (c *carrier) Close() (err error) {
+	c.closing.Do(func() { err = c.connection.Close() })
+	return err
+}
