@@ -187,6 +187,7 @@ var varying = []struct {
 	as   string
 }{
 	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "UID"},
+	{regexp.MustCompile(`\(y/[nN]\)`), "(y/N)"}, // older kubectls do not say what is meant by no answer
 	{regexp.MustCompile(`"?\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"?`), "TIME"},
 	{regexp.MustCompile(`(?m)^CreationTimestamp: .*$`), "CreationTimestamp: TIME"},
 	{regexp.MustCompile(`(?m)^\s*creationTimestamp: null\n`), ""},     // written by kubectl before 1.34

@@ -26,7 +26,8 @@ type debugging struct {
 	attach                         bool
 	copyTo                         string
 	replace, sameNode, shareProc   bool
-	profile                        string
+	profile, customFile            string
+	custom                         []byte // a part of a container, as JSON; nil: none
 }
 
 func newDebug(c *cli) *cobra.Command {
@@ -52,6 +53,7 @@ func newDebug(c *cli) *cobra.Command {
 	fs.BoolVar(&d.shareProc, "share-processes", true, "When used with '--copy-to', enable process namespace sharing in the copy.")
 	fs.StringSliceVar(&d.setImage, "set-image", nil, "When used with '--copy-to', a list of name=image pairs for changing container images.")
 	fs.StringVar(&d.profile, "profile", "general", "Options are general, baseline, restricted, netadmin or sysadmin.")
+	fs.StringVar(&d.customFile, "custom", "", "Path to a JSON or YAML file containing a partial container spec to customize built-in debug profiles.")
 	return cmd
 }
 
@@ -80,14 +82,25 @@ func (d *debugging) run(cmd *cobra.Command, args []string) error {
 	if !cmd.Flags().Changed("attach") {
 		d.attach = d.stdin
 	}
+	if err := d.readCustom(); err != nil {
+		return err
+	}
 	container, err := d.debugger(command)
 	if err != nil {
 		return err
 	}
-	if kind, name, ok := strings.Cut(names[0], "/"); ok && (kind == "node" || kind == "nodes" || kind == "no") {
+	kind, name, ok := strings.Cut(names[0], "/")
+	onNode := ok && (kind == "node" || kind == "nodes" || kind == "no")
+	if onNode && d.profile == "general" {
+		container.SecurityContext = nil // what it sees of the node is in the pod's namespaces
+	}
+	if err := d.customize(&container); err != nil {
+		return err
+	}
+	if onNode {
 		return d.node(cmd.Context(), name, container)
 	}
-	pod, _, err := d.podOf(cmd.Context(), names[0])
+	pod, _, err := d.podOf(cmd.Context(), names[0], podWait{usualPodWait})
 	if err != nil {
 		return err
 	}
@@ -174,10 +187,7 @@ func (d *debugging) node(ctx context.Context, node string, container corev1.Cont
 	if d.container == "" {
 		container.Name = "debugger"
 	}
-	container.VolumeMounts = []corev1.VolumeMount{{Name: "host-root", MountPath: "/host"}}
-	if d.profile == "general" {
-		container.SecurityContext = nil // what it sees of the node is in the pod's namespaces
-	}
+	container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: "host-root", MountPath: "/host"})
 	pod := &core.Pod{Spec: core.PodSpec{
 		Containers: []corev1.Container{container}, NodeName: node, RestartPolicy: corev1.RestartPolicyNever,
 		HostNetwork: d.profile != "restricted" && d.profile != "baseline", HostPID: d.profile != "restricted" && d.profile != "baseline",
@@ -229,6 +239,9 @@ func (d *debugging) copy(ctx context.Context, from *core.Pod, container corev1.C
 			one.Command, one.Args = container.Command, nil
 		}
 		one.Stdin, one.TTY = d.stdin, d.tty
+		if err := d.customize(one); err != nil {
+			return err
+		}
 	case d.image != "":
 		if d.container == "" {
 			fmt.Fprintf(d.Err, "Defaulting debug container name to %s.\n", container.Name)

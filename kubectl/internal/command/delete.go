@@ -1,10 +1,13 @@
 package command
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,6 +33,7 @@ type deleting struct {
 	cascade        string
 	ignoreNotFound bool
 	nameOnly       string
+	interactive    bool
 	raw            raw
 }
 
@@ -57,6 +61,7 @@ func newDelete(c *cli) *cobra.Command {
 	fs.Lookup("cascade").NoOptDefVal = "background"
 	d.raw.add(cmd, http.MethodDelete, "DELETE to")
 	fs.BoolVar(&d.ignoreNotFound, "ignore-not-found", false, `Treat "resource not found" as a successful delete. Defaults to "true" when --all is specified.`)
+	fs.BoolVarP(&d.interactive, "interactive", "i", false, "If true, delete resource only when user confirms.")
 	fs.StringVarP(&d.nameOnly, "output", "o", "", "Output mode. Use \"-o name\" for shorter output (resource/name).")
 	return cmd
 }
@@ -111,37 +116,62 @@ func (d *deleting) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	chosen, failed := d.choose(cmd.Context(), targets)
+	if d.interactive && len(chosen) > 0 {
+		if agreed, err := d.confirm(chosen); !agreed {
+			return errors.Join(append(failed, err)...)
+		}
+	}
 	if d.force && d.dryRun == dryRunNone {
 		d.warn("Immediate deletion does not wait for confirmation that the running resource has been terminated. The resource may continue to run on the cluster indefinitely.")
 	}
 	var going []victim
-	var failed []error
-	found := 0
-	for _, t := range targets {
-		names, err := d.names(cmd.Context(), t)
-		if err != nil {
-			failed = append(failed, err)
-			continue
-		}
-		found += len(names)
-		for _, n := range names {
-			uid, err := d.remove(cmd.Context(), n)
-			if err != nil {
-				if !(d.ignoreNotFound && apierrors.IsNotFound(err)) {
-					failed = append(failed, inSource(err, "deleting", t.source))
-				}
-				continue
-			}
-			going = append(going, victim{n, uid})
+	for _, t := range chosen {
+		uid, err := d.remove(cmd.Context(), t)
+		if err == nil {
+			going = append(going, victim{t, uid})
+		} else if !(d.ignoreNotFound && apierrors.IsNotFound(err)) {
+			failed = append(failed, inSource(err, "deleting", t.source))
 		}
 	}
-	if found == 0 && len(failed) == 0 {
+	if len(chosen) == 0 && len(failed) == 0 {
 		fmt.Fprintln(d.Out, "No resources found")
 	}
 	if err := d.await(cmd.Context(), going); err != nil {
 		failed = append(failed, err)
 	}
 	return errors.Join(failed...)
+}
+
+// choose finds the objects that the targets mean, and what kept it from finding
+// those of some.
+func (d *deleting) choose(ctx context.Context, targets []target) (chosen []target, failed []error) {
+	for _, t := range targets {
+		names, err := d.names(ctx, t)
+		if err != nil {
+			failed = append(failed, err)
+		}
+		chosen = append(chosen, names...)
+	}
+	return chosen, failed
+}
+
+// confirm asks whether these are to go. Only y is a yes.
+func (d *deleting) confirm(chosen []target) (bool, error) {
+	fmt.Fprintf(d.Out, "You are about to delete the following %d resource(s):\n", len(chosen))
+	for _, t := range chosen {
+		fmt.Fprintln(d.Out, printer.ObjectName(t.GVK(), t.name))
+	}
+	fmt.Fprint(d.Out, "Do you want to continue? (y/N): ")
+	answer, err := bufio.NewReader(d.In).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return false, fmt.Errorf("reading the answer: %w", err)
+	}
+	if !strings.EqualFold(strings.TrimSpace(answer), "y") {
+		fmt.Fprintln(d.Out, "deletion is cancelled")
+		return false, nil
+	}
+	return true, nil
 }
 
 // names are the objects that a target means.

@@ -22,6 +22,7 @@ type joining struct {
 	stdin     bool
 	tty       bool
 	quiet     bool
+	wait      podWait
 }
 
 func (j *joining) add(cmd *cobra.Command) {
@@ -50,10 +51,14 @@ func newExec(c *cli) *cobra.Command {
 			case len(args) == 1:
 				return usageError(cmd, "you must specify at least one command for the container")
 			}
+			if err := j.wait.check(); err != nil {
+				return usageError(cmd, "%s", err)
+			}
 			return j.exec(cmd.Context(), args[0], args[1:])
 		},
 	}
 	j.add(cmd)
+	j.wait.add(cmd.Flags(), usualPodWait)
 	return cmd
 }
 
@@ -68,6 +73,9 @@ func newAttach(c *cli) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := j.wait.check(); err != nil {
+				return usageError(cmd, "%s", err)
+			}
 			pod, err := j.runningPod(cmd.Context(), name)
 			if err != nil {
 				return err
@@ -76,12 +84,13 @@ func newAttach(c *cli) *cobra.Command {
 		},
 	}
 	j.add(cmd)
+	j.wait.add(cmd.Flags(), usualPodWait)
 	return cmd
 }
 
 // runningPod reads the pod, which must not have ended.
 func (j *joining) runningPod(ctx context.Context, arg string) (*core.Pod, error) {
-	pod, _, err := j.podOf(ctx, arg)
+	pod, _, err := j.podOf(ctx, arg, j.wait)
 	if err != nil {
 		return nil, err
 	}

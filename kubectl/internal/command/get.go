@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -86,6 +87,9 @@ func (g *getting) run(cmd *cobra.Command, args []string) error {
 	targets, err := g.targets(ctx, &g.selection, args, "")
 	if err != nil {
 		return err
+	}
+	if g.subresource != "" && slices.ContainsFunc(targets, func(t target) bool { return t.name == "" }) {
+		return errors.New("subresource cannot be used when bulk resources are specified")
 	}
 	g.sub = g.subresource
 	switch {

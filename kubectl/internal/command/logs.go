@@ -35,6 +35,7 @@ type reading struct {
 	since         time.Duration
 	sinceTime     string
 	maxFollow     int
+	wait          podWait
 
 	out sync.Mutex // a line at a time, where several logs are followed
 }
@@ -70,6 +71,7 @@ func newLogs(c *cli) *cobra.Command {
 	fs.DurationVar(&r.since, "since", 0, "Only return logs newer than a relative duration like 5s, 2m, or 3h.")
 	fs.StringVar(&r.sinceTime, "since-time", "", "Only return logs after a specific date (RFC3339).")
 	fs.IntVar(&r.maxFollow, "max-log-requests", 5, "Specify maximum number of concurrent logs to follow when using by a selector.")
+	r.wait.add(fs, 20*time.Second)
 	return cmd
 }
 
@@ -129,6 +131,9 @@ func (r *reading) check(cmd *cobra.Command, args []string) error {
 	if r.since != 0 && r.sinceTime != "" {
 		return errors.New("at most one of `sinceTime` or `sinceSeconds` may be specified")
 	}
+	if err := r.wait.check(); err != nil {
+		return err
+	}
 	if r.since < 0 {
 		return errors.New("--since must be greater than 0")
 	}
@@ -181,7 +186,7 @@ func (r *reading) pods(ctx context.Context, args []string) ([]core.Pod, error) {
 // podsBehind are the pods of what runs pods: the first, or with --all-pods all.
 func (r *reading) podsBehind(ctx context.Context, arg string) ([]core.Pod, error) {
 	if !r.allPods {
-		pod, _, err := r.podOf(ctx, arg)
+		pod, _, err := r.podOf(ctx, arg, r.wait)
 		if err != nil {
 			return nil, err
 		}

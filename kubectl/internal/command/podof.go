@@ -2,21 +2,44 @@ package command
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sort"
 	"strings"
+	"time"
 
+	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"kctl/kubectl/internal/discover"
 	"kctl/proto/core"
 	"kctl/proto/rest"
+	"kctl/proto/watch"
 )
 
+// usualPodWait is what exec, attach and port-forward have of it.
+const usualPodWait = time.Minute
+
+// podWait is how long is waited for what runs pods to have one.
+type podWait struct{ time.Duration }
+
+func (p *podWait) add(fs *pflag.FlagSet, usual time.Duration) {
+	fs.DurationVar(&p.Duration, "pod-running-timeout", usual, "The length of time (like 5s, 2m, or 3h, higher than zero) to wait until at least one pod is there.")
+}
+
+func (p podWait) check() error {
+	if p.Duration <= 0 {
+		return errors.New("--pod-running-timeout must be higher than zero")
+	}
+	return nil
+}
+
 // podOf finds the pod that an argument means: a pod, or the first one of what
-// runs pods, ready ones first. object is what was named.
-func (c *cli) podOf(ctx context.Context, arg string) (pod *core.Pod, object *unstructured.Unstructured, err error) {
+// runs pods, ready ones first. Where what runs pods has none, one is waited for
+// so long. object is what was named.
+func (c *cli) podOf(ctx context.Context, arg string, wait podWait) (pod *core.Pod, object *unstructured.Unstructured, err error) {
 	if name, err := podName(arg); err == nil {
 		namespace, err := c.namespace()
 		if err != nil {
@@ -38,12 +61,43 @@ func (c *cli) podOf(ctx context.Context, arg string) (pod *core.Pod, object *uns
 		return nil, nil, err
 	}
 	if len(pods) == 0 {
-		return nil, nil, fmt.Errorf("no pods found for %s", arg)
+		pod, err := c.awaitPod(ctx, object, wait)
+		return pod, object, err
 	}
 	if len(pods) > 1 {
 		fmt.Fprintf(c.Err, "Found %d pods, using pod/%s\n", len(pods), pods[0].Name)
 	}
 	return &pods[0], object, nil
+}
+
+var errAppeared = errors.New("appeared")
+
+// awaitPod waits for the first pod of an object that runs some.
+func (c *cli) awaitPod(ctx context.Context, object *unstructured.Unstructured, wait podWait) (*core.Pod, error) {
+	selector, err := selectorOf(object)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait.Duration)
+	defer cancel()
+	pod := &core.Pod{}
+	pods := target{Resource: discover.Resource{Resource: core.Pods}, namespace: object.GetNamespace()}
+	err = c.changes(ctx, pods, "", []rest.Option{rest.LabelSelector(selector)}, func(event rest.Event) error {
+		if event.Type == string(watch.Deleted) {
+			return nil
+		}
+		if err := json.Unmarshal(event.Object, pod); err != nil {
+			return fmt.Errorf("decode a pod: %w", err)
+		}
+		return errAppeared
+	})
+	switch {
+	case errors.Is(err, errAppeared):
+		return pod, nil
+	case errors.Is(err, context.DeadlineExceeded):
+		return nil, errors.New("timed out waiting for the condition")
+	}
+	return nil, err
 }
 
 // podsOf are the pods of an object that runs some, the most useful first.

@@ -16,6 +16,7 @@ import (
 
 func newPortForward(c *cli) *cobra.Command {
 	var addresses []string
+	var wait podWait
 	cmd := &cobra.Command{
 		Use:     "port-forward (POD | TYPE/NAME) [LOCAL_PORT:]REMOTE_PORT...",
 		Short:   "Forward one or more local ports to a pod",
@@ -24,15 +25,19 @@ func newPortForward(c *cli) *cobra.Command {
 			if len(args) < 2 {
 				return usageError(cmd, "TYPE/NAME and list of ports are required for port-forward")
 			}
-			return c.portForward(cmd.Context(), args[0], addresses, args[1:])
+			if err := wait.check(); err != nil {
+				return usageError(cmd, "%s", err)
+			}
+			return c.portForward(cmd.Context(), args[0], wait, addresses, args[1:])
 		},
 	}
 	cmd.Flags().StringSliceVar(&addresses, "address", []string{"localhost"}, "Addresses to listen on (comma separated).")
+	wait.add(cmd.Flags(), usualPodWait)
 	return cmd
 }
 
-func (c *cli) portForward(ctx context.Context, arg string, addresses, wanted []string) error {
-	pod, object, err := c.podOf(ctx, arg)
+func (c *cli) portForward(ctx context.Context, arg string, wait podWait, addresses, wanted []string) error {
+	pod, object, err := c.podOf(ctx, arg, wait)
 	if err != nil {
 		return err
 	}

@@ -81,6 +81,9 @@ func (r *raw) check(cmd *cobra.Command, files []string) error {
 			return errors.New("--raw cannot read from a url")
 		}
 	}
+	if f := cmd.Flags().Lookup("interactive"); f != nil && f.Changed {
+		return errors.New("--interactive can not be used with --raw")
+	}
 	for _, flag := range []struct{ name, shown string }{
 		{"recursive", "--recursive"}, {"edit", "--edit"}, {"selector", "--selector (-l)"}, {"output", "--output"}, {"field-selector", "--field-selector"},
 		{"all", "--all"}, {"all-namespaces", "--all-namespaces"}, {"dry-run", "--dry-run"}, {"force", "--force"}, {"grace-period", "--grace-period"},

@@ -103,9 +103,11 @@ func TestEvents(t *testing.T) {
 		"json": `{"type":"MODIFIED","object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}}` + "\n",
 		"yaml": "object:\n  apiVersion: v1\n  kind: Pod\n  metadata:\n    name: a\ntype: MODIFIED\n",
 		"name": "pod/a\n",
-		"jsonpath={.type} {.object.metadata.name}":          "MODIFIED a",
-		"go-template={{.type}} {{.object.metadata.name}}":   "MODIFIED a",
-		"custom-columns=T:.type,NAME:.object.metadata.name": "T          NAME\nMODIFIED   a\n",
+		"jsonpath={.type} {.object.metadata.name}":        "MODIFIED a",
+		"go-template={{.type}} {{.object.metadata.name}}": "MODIFIED a",
+		`go-template={{exists . "object" "metadata" "managedFields"}}{{exists . "object" "status"}}{{exists . "type" "x"}}{{exists . 0}}`: "falsefalsefalsefalse",
+		`go-template={{exists . "object" "metadata" "name"}}{{exists .}}`:                                                                 "truetrue",
+		"custom-columns=T:.type,NAME:.object.metadata.name":                                                                               "T          NAME\nMODIFIED   a\n",
 	} {
 		p, err := New(Options{Output: output})
 		if err != nil {

@@ -20,7 +20,7 @@ type goTemplate struct {
 }
 
 func newGoTemplate(text string, allowMissingKeys bool) (Printer, error) {
-	t, err := template.New("output").Funcs(template.FuncMap{"base64decode": decodeBase64}).Parse(text)
+	t, err := template.New("output").Funcs(template.FuncMap{"base64decode": decodeBase64, "exists": exists}).Parse(text)
 	if err != nil {
 		return nil, fmt.Errorf("error parsing template %s, %w", text, err)
 	}
@@ -35,6 +35,34 @@ func newGoTemplate(text string, allowMissingKeys bool) (Printer, error) {
 func decodeBase64(text string) (string, error) {
 	data, err := base64.StdEncoding.DecodeString(text)
 	return string(data), err
+}
+
+// exists is kubectl's function of templates: whether the template function index
+// would find something there. Fields go by their names, items by their numbers.
+func exists(value any, path ...any) bool {
+	for _, step := range path {
+		switch in := value.(type) {
+		case map[string]any:
+			name, named := step.(string)
+			if value, named = in[name], named && has(in, name); !named {
+				return false
+			}
+		case []any:
+			at, numbered := step.(int)
+			if !numbered || at < 0 || at >= len(in) {
+				return false
+			}
+			value = in[at]
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+func has(fields map[string]any, name string) bool {
+	_, ok := fields[name]
+	return ok
 }
 
 func (p *goTemplate) Print(w io.Writer, obj runtime.Object) error {
