@@ -22,4 +22,8 @@
 // in its CycleState, and guards everything else. Nothing that a plugin is given
 // is its own to change, except the CycleState; nodes are what they are from
 // PreFilter to Permit, and others' after it.
+//
+// A Filter or Score plugin that looks at nothing but the pod and the node should
+// implement Sign, too: one that does not has the scheduler ask all filters about
+// each node for each pod.
 package framework

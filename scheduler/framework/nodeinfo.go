@@ -13,6 +13,9 @@ import (
 type NodeInfo struct {
 	// Node is nil while only pods of a node are known.
 	Node *core.Node
+	// Generation is another one, the higher, whenever anything of the node changed: no
+	// two states of whatever nodes have the same. It is zero outside of a snapshot.
+	Generation int64
 	// What most attempts look at on hundreds of nodes stands together: memory is
 	// far away. Unschedulable and Taints are the node's.
 	Unschedulable bool

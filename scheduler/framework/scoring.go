@@ -46,23 +46,23 @@ func cleared(scores []int64, n int) []int64 {
 	return scores
 }
 
-// RunScore has all plugins score nodes.
-func (p *Profile) RunScore(ctx context.Context, state *CycleState, pod *PodInfo, nodes []*NodeInfo, scores *Scores) *Status {
+// RunScore has plugins score nodes.
+func RunScore(ctx context.Context, plugins []WeightedScore, state *CycleState, pod *PodInfo, nodes []*NodeInfo, scores *Scores) *Status {
 	scores.Totals = cleared(scores.Totals, len(nodes))
-	return p.RunScoreEach(ctx, state, pod, nodes, scores, func(plugin WeightedScore, of []int64) {
+	return RunScoreEach(ctx, plugins, state, pod, nodes, scores, func(plugin WeightedScore, of []int64) {
 		for i, score := range of {
 			scores.Totals[i] += score * plugin.Weight
 		}
 	})
 }
 
-// RunScoreEach gives the scores of each plugin that does not skip the pod, one
-// for each node and before the plugin's weight, to take, which must not keep them.
-func (p *Profile) RunScoreEach(ctx context.Context, state *CycleState, pod *PodInfo, nodes []*NodeInfo, room *Scores, take func(plugin WeightedScore, scores []int64)) *Status {
+// RunScoreEach gives the scores of each plugin, one for each node and before the
+// plugin's weight, to take, which must not keep them.
+func RunScoreEach(ctx context.Context, plugins []WeightedScore, state *CycleState, pod *PodInfo, nodes []*NodeInfo, room *Scores, take func(plugin WeightedScore, scores []int64)) *Status {
 	scores := cleared(room.of, len(nodes))
 	room.of = scores
-	for _, plugin := range p.ActiveScores(state) {
-		if status := p.scoreNodes(ctx, plugin, state, pod, nodes, scores); !status.IsSuccess() {
+	for _, plugin := range plugins {
+		if status := scoreNodes(ctx, plugin, state, pod, nodes, scores); !status.IsSuccess() {
 			return status
 		}
 		if normalizer, ok := plugin.Score.(Normalize); ok {
@@ -83,7 +83,7 @@ func (p *Profile) RunScoreEach(ctx context.Context, state *CycleState, pod *PodI
 }
 
 // scoreNodes has one plugin score all nodes.
-func (p *Profile) scoreNodes(ctx context.Context, plugin WeightedScore, state *CycleState, pod *PodInfo, nodes []*NodeInfo, scores []int64) *Status {
+func scoreNodes(ctx context.Context, plugin WeightedScore, state *CycleState, pod *PodInfo, nodes []*NodeInfo, scores []int64) *Status {
 	for i, node := range nodes {
 		var began time.Time
 		if state.Observer != nil {

@@ -27,6 +27,12 @@ func (t *teamNodes) Filter(_ context.Context, _ *framework.CycleState, pod *fram
 	return nil
 }
 
+// SignPod implements framework.Sign: pods of one team get the same answers, which
+// the scheduler may remember.
+func (t *teamNodes) SignPod(pod *framework.PodInfo, to *framework.Signature) {
+	to.String(pod.Pod.Labels[t.Label])
+}
+
 // EventsToRegister implements framework.Enqueue: a node that comes or gets
 // another label may be the team's.
 func (*teamNodes) EventsToRegister() []framework.EventInterest {

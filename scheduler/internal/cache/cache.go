@@ -37,8 +37,7 @@ type Cache struct {
 
 // node is an entry of the list that is ordered by change, the newest first.
 type node struct {
-	info       framework.NodeInfo
-	generation int64 // that of the cache when it changed last
+	info       framework.NodeInfo // its Generation is that of the cache when it changed last
 	prev, next *node
 }
 
@@ -237,7 +236,7 @@ func (c *Cache) entry(name string) *node {
 // changed gives the entry the next generation and moves it to the head.
 func (c *Cache) changed(entry *node) {
 	c.generation++
-	entry.generation = c.generation
+	entry.info.Generation = c.generation
 	if c.newest == entry {
 		return
 	}

@@ -85,7 +85,7 @@ func (c *Cache) Update(s *Snapshot) {
 		return
 	}
 	affinity := false
-	for entry := c.newest; entry != nil && entry.generation > s.generation; entry = entry.next {
+	for entry := c.newest; entry != nil && entry.info.Generation > s.generation; entry = entry.next {
 		if entry.info.Node == nil {
 			continue
 		}

@@ -28,7 +28,13 @@ type placer struct {
 	// at every node, each node gets its turn.
 	start    int
 	feasible []*framework.NodeInfo
+	// places are those of the feasible nodes in the snapshot's turns, where placed says
+	// that they are.
+	places   []int
+	placed   bool
 	scores   framework.Scores
+	verdicts memory[*framework.Status]
+	worth    worth
 	random   func(n int) int
 	promised *nominate.Nominations
 	// extenders are asked after the plugins.
@@ -128,22 +134,49 @@ func (p *placer) keepsPromise(ctx context.Context, profile *framework.Profile, s
 		return false, nil
 	}
 	node, known := p.snapshot.Node(promised)
-	if !known || outcome.LeavesOut(promised) || !p.ask(ctx, profile, profile.ActiveFilters(state), state, pod, node).IsSuccess() {
+	if !known || outcome.LeavesOut(promised) || !p.inquire(profile, profile.ActiveFilters(state), state, pod).ask(ctx, node, 0).IsSuccess() {
 		return false, nil
 	}
 	left, err := p.extenders.Filter(ctx, pod.Pod, []*framework.NodeInfo{node}, func(*framework.NodeInfo, *framework.Status) {})
 	return len(left) > 0, err
 }
 
-// ask asks the filters about a node on which the pods that were promised room
-// before this one count, too.
-func (p *placer) ask(ctx context.Context, profile *framework.Profile, filters []framework.Filter, state *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
-	return profile.RunFiltersWith(ctx, p.promised.Before(pod, node), filters, state, pod, node)
+// inquiry asks filters for one pod.
+type inquiry struct {
+	profile  *framework.Profile
+	filters  []framework.Filter
+	state    *framework.CycleState
+	pod      *framework.PodInfo
+	promised *nominate.Nominations
+	// known is what they said for pods that are alike, by place; nil for nothing.
+	known []answer[*framework.Status]
+}
+
+func (p *placer) inquire(profile *framework.Profile, filters []framework.Filter, state *framework.CycleState, pod *framework.PodInfo) *inquiry {
+	return &inquiry{profile: profile, filters: filters, state: state, pod: pod, promised: p.promised}
+}
+
+// ask asks about a node, on which the pods that were promised room before this one
+// count, too.
+func (q *inquiry) ask(ctx context.Context, node *framework.NodeInfo, place int) *framework.Status {
+	others := q.promised.Before(q.pod, node)
+	if q.known == nil || len(others) > 0 {
+		return q.profile.RunFiltersWith(ctx, others, q.filters, q.state, q.pod, node)
+	}
+	known := &q.known[place]
+	if known.generation == node.Generation {
+		return known.said
+	}
+	status := framework.RunFilters(ctx, q.filters, q.state, q.pod, node)
+	if status.IsSuccess() || status.IsRejected() {
+		*known = answer[*framework.Status]{node.Generation, status}
+	}
+	return status
 }
 
 // filter collects feasible nodes until there are enough of them to score.
 func (p *placer) filter(ctx context.Context, profile *framework.Profile, state *framework.CycleState, pod *framework.PodInfo, nodes []*framework.NodeInfo, fit *framework.FitError) (evaluated int, err error) {
-	p.feasible = p.feasible[:0]
+	p.feasible, p.places = p.feasible[:0], p.places[:0]
 	if len(nodes) == 0 {
 		return 0, nil
 	}
@@ -151,16 +184,20 @@ func (p *placer) filter(ctx context.Context, profile *framework.Profile, state *
 	asked(p.points, profile, "Filter", filters)
 	enough := enoughNodes(len(nodes), profile.PercentageOfNodesToScore)
 	next := p.start % len(nodes)
+	inquiry := p.inquire(profile, filters, state, pod)
+	if p.placed = p.recalls(state, nodes); p.placed {
+		inquiry.known = p.verdicts.recall(profile, asPlugins(filters), pod, len(nodes))
+	}
 	for evaluated < len(nodes) && len(p.feasible) < enough {
-		node := nodes[next]
+		place, node := next, nodes[next]
 		evaluated++
 		if next++; next == len(nodes) {
 			next = 0
 		}
-		status := p.ask(ctx, profile, filters, state, pod, node)
+		status := inquiry.ask(ctx, node, place)
 		switch {
 		case status.IsSuccess():
-			p.feasible = append(p.feasible, node)
+			p.feasible, p.places = append(p.feasible, node), append(p.places, place)
 		case status.IsRejected():
 			fit.RefuseNode(node, status)
 		default:
@@ -170,6 +207,14 @@ func (p *placer) filter(ctx context.Context, profile *framework.Profile, state *
 	p.start = next
 	p.feasible, err = p.extenders.Filter(ctx, pod.Pod, p.feasible, fit.RefuseNode)
 	return evaluated, err
+}
+
+// recalls reports whether what was said for other pods counts in this attempt. It
+// does not where somebody measures plugins, where nodes are not in the places by which
+// it is remembered, and where extenders take nodes out.
+func (p *placer) recalls(state *framework.CycleState, nodes []*framework.NodeInfo) bool {
+	turns := p.snapshot.Turns()
+	return state.Observer == nil && p.extenders.Empty() && len(nodes) == len(turns) && &nodes[0] == &turns[0]
 }
 
 // enoughNodes is how many feasible nodes end the search. percentage 0 means
@@ -183,51 +228,4 @@ func enoughNodes(nodes int, percentage int32) int {
 		share = max(basePercentage-nodes/nodesPerPercentLess, minPercentage)
 	}
 	return min(max(nodes*share/100, minFeasible), nodes)
-}
-
-// score returns the best of the feasible nodes; among equals, any.
-func (p *placer) score(ctx context.Context, profile *framework.Profile, state *framework.CycleState, pod *framework.PodInfo) (*framework.NodeInfo, error) {
-	began := p.points.clock.Now()
-	status := profile.RunPreScore(ctx, state, pod, p.feasible)
-	p.points.observe(profile, "PreScore", status, began)
-	asked(p.points, profile, "PreScore", profile.PreScore)
-	asked(p.points, profile, "Score", profile.ActiveScores(state))
-	if !status.IsSuccess() {
-		return nil, status.Err()
-	}
-	began = p.points.clock.Now()
-	status = profile.RunScore(ctx, state, pod, p.feasible, &p.scores)
-	p.points.observe(profile, "Score", status, began)
-	if !status.IsSuccess() {
-		return nil, status.Err()
-	}
-	totals := p.scores.Totals
-	p.extenders.Prioritize(ctx, pod.Pod, p.feasible, func(extended map[string]int64, weight int64) {
-		for i, node := range p.feasible {
-			totals[i] += extended[node.Name()] * weight
-		}
-	})
-	return p.feasible[p.best(totals)], nil
-}
-
-// best is where the highest of scores stands; among equals, at any of them.
-func (p *placer) best(scores []int64) int {
-	best, equals := scores[0], 0
-	for _, score := range scores {
-		switch {
-		case score > best:
-			best, equals = score, 1
-		case score == best:
-			equals++
-		}
-	}
-	for i, which := 0, p.random(equals); ; i++ {
-		if scores[i] != best {
-			continue
-		}
-		if which == 0 {
-			return i
-		}
-		which--
-	}
 }

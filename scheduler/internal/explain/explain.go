@@ -220,7 +220,7 @@ func (q *question) rank(ctx context.Context, feasible []*framework.NodeInfo) err
 	}
 	status := q.profile.RunPreScore(ctx, q.state, q.pod, feasible)
 	if status.IsSuccess() {
-		status = q.profile.RunScoreEach(ctx, q.state, q.pod, feasible, &framework.Scores{}, func(plugin framework.WeightedScore, scores []int64) {
+		status = framework.RunScoreEach(ctx, q.profile.ActiveScores(q.state), q.state, q.pod, feasible, &framework.Scores{}, func(plugin framework.WeightedScore, scores []int64) {
 			for i, score := range scores {
 				ranked[i].Scores = append(ranked[i].Scores, Score{Plugin: plugin.Name(), Score: score, Weight: plugin.Weight})
 				ranked[i].Total += score * plugin.Weight

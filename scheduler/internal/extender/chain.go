@@ -44,6 +44,9 @@ func NewChain(configs []configv1.Extender, logger *zap.Logger) (*Chain, error) {
 	return c, nil
 }
 
+// Empty reports whether there are no extenders.
+func (c *Chain) Empty() bool { return c == nil || len(c.extenders) == 0 }
+
 // asked are the extenders that have a verb and are interested in the pod.
 func (c *Chain) asked(pod *core.Pod, verb func(*Extender) string) []*Extender {
 	if c == nil {

@@ -7,6 +7,8 @@ package nodeaffinity
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,7 +36,7 @@ var (
 	skip = framework.NewStatus(framework.Skip)
 )
 
-// Plugin implements PreFilter, Filter, PreScore, Score and Normalize.
+// Plugin implements PreFilter, Filter, Sign, PreScore, Score and Normalize.
 type Plugin struct {
 	addedRequired  *nodeaffinity.NodeSelector
 	addedPreferred *nodeaffinity.PreferredSchedulingTerms
@@ -131,6 +133,32 @@ func (p *Plugin) Filter(_ context.Context, state *framework.CycleState, pod *fra
 		return refusedByPod
 	}
 	return nil
+}
+
+// SignPod implements framework.Sign.
+func (*Plugin) SignPod(pod *framework.PodInfo, to *framework.Signature) {
+	selector := pod.Pod.Spec.NodeSelector
+	to.Int(int64(len(selector)))
+	for _, label := range slices.Sorted(maps.Keys(selector)) {
+		to.String(label)
+		to.String(selector[label])
+	}
+	terms := requiredTerms(pod.Pod)
+	if terms == nil {
+		to.Int(-1)
+		return
+	}
+	to.Int(int64(len(terms.NodeSelectorTerms)))
+	for i := range terms.NodeSelectorTerms {
+		for _, requirements := range [...][]corev1.NodeSelectorRequirement{terms.NodeSelectorTerms[i].MatchExpressions, terms.NodeSelectorTerms[i].MatchFields} {
+			to.Int(int64(len(requirements)))
+			for _, r := range requirements {
+				to.String(r.Key)
+				to.String(string(r.Operator))
+				to.Strings(r.Values)
+			}
+		}
+	}
 }
 
 // PreScore parses the pod's preferred terms, and skips where there are none.

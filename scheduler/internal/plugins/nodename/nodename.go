@@ -14,7 +14,7 @@ const Name = "NodeName"
 var refused = framework.NewStatus(framework.UnschedulableAndUnresolvable,
 	"node(s) didn't match the requested node name").By(Name)
 
-// Plugin implements Filter.
+// Plugin implements Filter and Sign.
 type Plugin struct{}
 
 // New returns the plugin.
@@ -29,6 +29,11 @@ func (*Plugin) Filter(_ context.Context, _ *framework.CycleState, pod *framework
 		return refused
 	}
 	return nil
+}
+
+// SignPod implements framework.Sign.
+func (*Plugin) SignPod(pod *framework.PodInfo, to *framework.Signature) {
+	to.String(pod.Pod.Spec.NodeName)
 }
 
 // EventsToRegister implements framework.Enqueue.

@@ -17,7 +17,7 @@ var (
 	skip = framework.NewStatus(framework.Skip)
 )
 
-// Plugin implements PreFilter and Filter.
+// Plugin implements PreFilter, Filter and Sign.
 type Plugin struct{}
 
 // New returns the plugin.
@@ -40,6 +40,16 @@ func (*Plugin) Filter(_ context.Context, _ *framework.CycleState, pod *framework
 		return refused
 	}
 	return nil
+}
+
+// SignPod implements framework.Sign.
+func (*Plugin) SignPod(pod *framework.PodInfo, to *framework.Signature) {
+	to.Int(int64(len(pod.HostPorts)))
+	for _, port := range pod.HostPorts {
+		to.String(port.IP)
+		to.String(string(port.Protocol))
+		to.Int(int64(port.Port))
+	}
 }
 
 func conflict(wanted, used []framework.HostPort) bool {

@@ -12,7 +12,7 @@ import (
 // BalancedName is the plugin's name in configurations and metrics.
 const BalancedName = "NodeResourcesBalancedAllocation"
 
-// Balanced implements PreScore and Score: it prefers nodes whose resources
+// Balanced implements PreScore, Score and Sign: it prefers nodes whose resources
 // would be used up evenly, so that none runs out while others lie idle.
 type Balanced struct {
 	weights []Weight
@@ -43,6 +43,9 @@ func (b *Balanced) PreScore(_ context.Context, _ *framework.CycleState, pod *fra
 	}
 	return skip
 }
+
+// SignPod implements framework.Sign.
+func (*Balanced) SignPod(pod *framework.PodInfo, to *framework.Signature) { to.Resource(&pod.Requests) }
 
 // Score is the higher the more even the used shares of the node's resources
 // become.

@@ -39,7 +39,7 @@ type FitOptions struct {
 	IgnoredGroups    []string
 }
 
-// Fit implements Filter and Score.
+// Fit implements Filter, Score and Sign.
 type Fit struct {
 	options FitOptions
 	usual   bool // CPU and memory count, the same, and without a shape
@@ -137,6 +137,12 @@ func (f *Fit) ignored(name corev1.ResourceName) bool {
 	group, _, prefixed := strings.Cut(string(name), "/")
 	return slices.Contains(f.options.IgnoredResources, string(name)) ||
 		prefixed && slices.Contains(f.options.IgnoredGroups, group)
+}
+
+// SignPod implements framework.Sign.
+func (*Fit) SignPod(pod *framework.PodInfo, to *framework.Signature) {
+	to.Resource(&pod.Requests)
+	to.Resource(pod.ScoredAlone())
 }
 
 // Score implements framework.Score by the strategy. RequestedToCapacityRatio

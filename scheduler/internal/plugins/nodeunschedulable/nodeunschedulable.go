@@ -18,7 +18,7 @@ const Name = "NodeUnschedulable"
 
 var refused = framework.NewStatus(framework.UnschedulableAndUnresolvable, "node(s) were unschedulable").By(Name)
 
-// Plugin implements Filter.
+// Plugin implements Filter and Sign.
 type Plugin struct{}
 
 // New returns the plugin.
@@ -33,6 +33,11 @@ func (*Plugin) Filter(_ context.Context, _ *framework.CycleState, pod *framework
 		return refused
 	}
 	return nil
+}
+
+// SignPod implements framework.Sign.
+func (*Plugin) SignPod(pod *framework.PodInfo, to *framework.Signature) {
+	to.Tolerations(pod.Pod.Spec.Tolerations)
 }
 
 func toleratesCordon(pod *core.Pod) bool {

@@ -19,7 +19,7 @@ const Name = "TaintToleration"
 
 var refused = framework.NewStatus(framework.UnschedulableAndUnresolvable, "node(s) had untolerated taint(s)").By(Name)
 
-// Plugin implements Filter, PreScore, Score and Normalize.
+// Plugin implements Filter, Sign, PreScore, Score and Normalize.
 type Plugin struct{}
 
 // New returns the plugin.
@@ -34,6 +34,11 @@ func (*Plugin) Filter(_ context.Context, _ *framework.CycleState, pod *framework
 		return refused
 	}
 	return nil
+}
+
+// SignPod implements framework.Sign.
+func (*Plugin) SignPod(pod *framework.PodInfo, to *framework.Signature) {
+	to.Tolerations(pod.Pod.Spec.Tolerations)
 }
 
 // tolerated reports whether the pod tolerates every taint that keeps pods away.

@@ -1,0 +1,79 @@
+package cycle
+
+import (
+	"bytes"
+	"slices"
+
+	"kctl/scheduler/framework"
+)
+
+// kindsOfPods are remembered, those that came last: as many controllers may make
+// pods in turn without having plugins asked anew about nodes that did not change.
+const kindsOfPods = 8
+
+// memory is what plugins said of nodes, for pods that are alike (framework.Sign).
+// It is owned by the goroutine of the cycle.
+type memory[A any] struct {
+	kinds     []*kind[A] // the one that was asked for last comes first
+	signature framework.Signature
+}
+
+// kind is what was said for pods of one signature: an answer for each place in the
+// snapshot's turns.
+type kind[A any] struct {
+	profile   *framework.Profile
+	signature []byte
+	answers   []answer[A]
+}
+
+// answer holds for one state of one node, which its generation stands for.
+type answer[A any] struct {
+	generation int64
+	said       A
+}
+
+// recall returns what plugins said for pods like this one, of nodes at that many
+// places, or nil where not all of them sign pods.
+func (m *memory[A]) recall(profile *framework.Profile, plugins []framework.Plugin, pod *framework.PodInfo, places int) []answer[A] {
+	m.signature = m.signature[:0]
+	for _, plugin := range plugins {
+		signing, signs := plugin.(framework.Sign)
+		if !signs {
+			return nil
+		}
+		m.signature.String(plugin.Name())
+		signing.SignPod(pod, &m.signature)
+	}
+	at := slices.IndexFunc(m.kinds, func(k *kind[A]) bool { return k.profile == profile && bytes.Equal(k.signature, m.signature) })
+	if at < 0 {
+		at = m.forgetOldest()
+		m.kinds[at].profile, m.kinds[at].signature = profile, bytes.Clone(m.signature)
+	}
+	found := m.kinds[at]
+	copy(m.kinds[1:], m.kinds[:at])
+	m.kinds[0] = found
+	if missing := places - len(found.answers); missing > 0 {
+		found.answers = append(found.answers, make([]answer[A], missing)...)
+	}
+	return found.answers[:places]
+}
+
+// forgetOldest returns where there is room for a new kind, in the memory of the
+// one that has not been asked for the longest where there are too many.
+func (m *memory[A]) forgetOldest() int {
+	if len(m.kinds) < kindsOfPods {
+		m.kinds = append(m.kinds, &kind[A]{})
+	}
+	last := len(m.kinds) - 1
+	clear(m.kinds[last].answers)
+	return last
+}
+
+// asPlugins are plugins of one point.
+func asPlugins[P framework.Plugin](of []P) []framework.Plugin {
+	plugins := make([]framework.Plugin, len(of))
+	for i, plugin := range of {
+		plugins[i] = plugin
+	}
+	return plugins
+}

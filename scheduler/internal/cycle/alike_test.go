@@ -1,0 +1,164 @@
+package cycle
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/clock"
+
+	"kctl/proto/core"
+	"kctl/proto/relay"
+	"kctl/scheduler/framework"
+	"kctl/scheduler/internal/cache"
+	"kctl/scheduler/internal/fixture"
+	"kctl/scheduler/internal/metrics"
+	"kctl/scheduler/internal/nominate"
+	"kctl/scheduler/internal/profile"
+)
+
+// Whatever is remembered of pods that are alike, each attempt finds the same nodes,
+// ranked the same and refused for the same reasons, as one that remembers nothing:
+// while pods come and go, and nodes come, go and change.
+func TestWhatIsRememberedHolds(t *testing.T) {
+	configuration, err := profile.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	profiles, err := configuration.Build(profile.Services{Handle: framework.Handle{Namespaces: func(name string) labels.Set { return namespaceLabels[name] }}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := profiles[core.DefaultSchedulerName]
+	asked, remembered, refused := 0, 0, 0
+	for seed := range uint64(30) {
+		d := dice{rand.New(rand.NewPCG(seed, 13))}
+		c := cache.New(clock.RealClock{}, cache.DefaultExpiry)
+		var nodes []*core.Node
+		for i := range []int{20, 150}[d.IntN(2)] { // of so many, a search does not see all
+			nodes = append(nodes, d.node(i))
+			c.SetNode(nodes[i])
+		}
+		remembers, forgets := testPlacer(), testPlacer()
+		kinds := d.kinds(kindsOfPods + 3)
+		var bound []*core.Pod
+		for i := range 150 {
+			pod := d.pod(i)
+			pod.Namespace, pod.Labels, pod.Spec = again(kinds[min(d.IntN(len(kinds)), d.IntN(len(kinds)))])
+			forgets.verdicts, forgets.worth = memory[*framework.Status]{}, worth{}
+			got, want := place(t, c, remembers, p, pod), place(t, c, forgets, p, pod)
+			if got != want {
+				t.Fatalf("seed %d, pod %d: remembering\n%s, anew\n%s, %+v", seed, i, got, want, pod.Spec)
+			}
+			asked += len(remembers.worth.news)
+			remembered += len(remembers.feasible) - len(remembers.worth.news)
+			if len(remembers.feasible) == 0 {
+				refused++
+			} else {
+				pod.Spec.NodeName = remembers.feasible[0].Name()
+				bound = append(bound, pod)
+				c.SetPod(pod)
+			}
+			if len(bound) > 0 && d.once(3) {
+				c.RemovePod(bound[0].UID)
+				bound = bound[1:]
+			}
+			if at := d.IntN(len(nodes)); d.once(3) {
+				nodes[at] = d.node(at) // with other labels, taints and sizes
+				c.SetNode(nodes[at])
+			} else if d.once(10) {
+				c.RemoveNode(nodes[at].Name)
+				nodes = slices.Delete(nodes, at, at+1)
+			}
+		}
+	}
+	if remembered < asked || asked == 0 || refused == 0 {
+		t.Errorf("of %d scores %d were remembered, and %d pods found no node: the test proves less than it says", asked+remembered, remembered, refused)
+	}
+}
+
+// kinds are pods that say nothing about other pods in half of the worlds: one that
+// does has plugins asked that don't sign.
+func (d dice) kinds(n int) []*core.Pod {
+	apart := d.once(2)
+	var kinds []*core.Pod
+	for i := range n {
+		pod := d.pod(i)
+		fixture.Requests("cpu", d.of("100m", "900m"))(pod) // kinds differ in little
+		if !apart {
+			pod.Spec.Affinity.PodAffinity, pod.Spec.Affinity.PodAntiAffinity = nil, nil
+		}
+		kinds = append(kinds, pod)
+	}
+	return kinds
+}
+
+func testPlacer() *placer {
+	p := newPlacer(nominate.New(), nil, newPoints(metrics.New(), clock.RealClock{}))
+	p.random = func(int) int { return 0 }
+	return p
+}
+
+// place says all that an attempt comes to.
+func place(t *testing.T, c *cache.Cache, p *placer, profile *framework.Profile, pod *core.Pod) string {
+	t.Helper()
+	c.Update(p.snapshot)
+	p.feasible, p.scores.Totals = p.feasible[:0], p.scores.Totals[:0]
+	p.worth.news = p.worth.news[:0]
+	placement, err := p.place(t.Context(), profile, framework.NewCycleState(&relay.Recorder{}), framework.NewPodInfo(pod), func(relay.Hop) {})
+	text := fmt.Sprintf("%+v, %v, %v", placement, err, p.scores.Totals)
+	for _, node := range p.feasible {
+		text += " " + node.Name()
+	}
+	return text
+}
+
+func TestPodsAreAlikeInWhatPluginsLookAt(t *testing.T) {
+	base := func() *core.Pod {
+		return fixture.Pod("p", fixture.Requests("cpu", "100m"), fixture.HostPort("", "TCP", 80))
+	}
+	configuration, err := profile.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	profiles, err := configuration.Build(profile.Services{Handle: framework.Handle{Namespaces: func(name string) labels.Set { return namespaceLabels[name] }}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sign := func(pod *core.Pod) string {
+		var s framework.Signature
+		for _, plugin := range profiles[core.DefaultSchedulerName].Filter {
+			if signing, signs := plugin.(framework.Sign); signs {
+				signing.SignPod(framework.NewPodInfo(pod), &s)
+			}
+		}
+		return string(s)
+	}
+	same := base()
+	same.Name, same.UID, same.Labels, same.Spec.Containers[0].Image = "q", "another", map[string]string{"pod-template-hash": "x"}, "other"
+	if sign(same) != sign(base()) {
+		t.Error("pods that differ in nothing that plugins look at are not alike")
+	}
+	for name, change := range map[string]func(*core.Pod){
+		"request":          fixture.Requests("cpu", "101m"),
+		"another resource": fixture.Requests("cpu", "100m", "example.org/fpga", "1"),
+		"port":             fixture.HostPort("", "UDP", 80),
+		"node":             fixture.On("n"),
+		"selector":         func(p *core.Pod) { p.Spec.NodeSelector = map[string]string{"a": "bc"} },
+		"toleration":       func(p *core.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Key: "k"}} },
+		"affinity": func(p *core.Pod) {
+			required := &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "a", Operator: "Exists"}}}}}
+			p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required}}
+		},
+		"other selector": func(p *core.Pod) { p.Spec.NodeSelector = map[string]string{"ab": "c"} },
+	} {
+		other := base()
+		change(other)
+		if sign(other) == sign(base()) {
+			t.Errorf("%s makes no difference", name)
+		}
+	}
+}

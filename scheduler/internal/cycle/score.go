@@ -1,0 +1,116 @@
+package cycle
+
+import (
+	"context"
+
+	"kctl/scheduler/framework"
+)
+
+// worth remembers what nodes are worth to pods that are alike.
+type worth struct {
+	known memory[int64]
+	// news are the feasible nodes that have to be asked about, at where they stand
+	// among the feasible ones.
+	news   []*framework.NodeInfo
+	at     []int
+	scores framework.Scores
+}
+
+// score returns the best of the feasible nodes; among equals, any.
+func (p *placer) score(ctx context.Context, profile *framework.Profile, state *framework.CycleState, pod *framework.PodInfo) (*framework.NodeInfo, error) {
+	began := p.points.clock.Now()
+	status := profile.RunPreScore(ctx, state, pod, p.feasible)
+	p.points.observe(profile, "PreScore", status, began)
+	asked(p.points, profile, "PreScore", profile.PreScore)
+	active := profile.ActiveScores(state)
+	asked(p.points, profile, "Score", active)
+	if !status.IsSuccess() {
+		return nil, status.Err()
+	}
+	began = p.points.clock.Now()
+	status = p.runScore(ctx, profile, active, state, pod)
+	p.points.observe(profile, "Score", status, began)
+	if !status.IsSuccess() {
+		return nil, status.Err()
+	}
+	totals := p.scores.Totals
+	p.extenders.Prioritize(ctx, pod.Pod, p.feasible, func(extended map[string]int64, weight int64) {
+		for i, node := range p.feasible {
+			totals[i] += extended[node.Name()] * weight
+		}
+	})
+	return p.feasible[p.best(totals)], nil
+}
+
+// runScore has plugins score the feasible nodes, those that sign pods only where
+// they were not asked for a pod that is alike.
+func (p *placer) runScore(ctx context.Context, profile *framework.Profile, plugins []framework.WeightedScore, state *framework.CycleState, pod *framework.PodInfo) *framework.Status {
+	if !p.placed {
+		return framework.RunScore(ctx, plugins, state, pod, p.feasible, &p.scores)
+	}
+	signing, others := signedScores(plugins)
+	if status := framework.RunScore(ctx, others, state, pod, p.feasible, &p.scores); !status.IsSuccess() {
+		return status
+	}
+	w := &p.worth
+	scores := make([]framework.Plugin, len(signing))
+	for i, plugin := range signing {
+		scores[i] = plugin.Score
+	}
+	known := w.known.recall(profile, scores, pod, len(p.snapshot.Turns()))
+	w.news, w.at = w.news[:0], w.at[:0]
+	for i, node := range p.feasible {
+		if remembered := &known[p.places[i]]; remembered.generation == node.Generation {
+			p.scores.Totals[i] += remembered.said
+		} else {
+			w.news, w.at = append(w.news, node), append(w.at, i)
+		}
+	}
+	status := framework.RunScore(ctx, signing, state, pod, w.news, &w.scores)
+	if !status.IsSuccess() {
+		return status
+	}
+	for i, score := range w.scores.Totals {
+		at := w.at[i]
+		p.scores.Totals[at] += score
+		known[p.places[at]] = answer[int64]{w.news[i].Generation, score}
+	}
+	return status
+}
+
+// signedScores parts the plugins whose scores hold for all pods that are alike from
+// those that need to be asked for each.
+func signedScores(plugins []framework.WeightedScore) (signing, others []framework.WeightedScore) {
+	for _, plugin := range plugins {
+		_, signs := plugin.Score.(framework.Sign)
+		_, normalizes := plugin.Score.(framework.Normalize)
+		if signs && !normalizes {
+			signing = append(signing, plugin)
+		} else {
+			others = append(others, plugin)
+		}
+	}
+	return signing, others
+}
+
+// best is where the highest of scores stands; among equals, at any of them.
+func (p *placer) best(scores []int64) int {
+	best, equals := scores[0], 0
+	for _, score := range scores {
+		switch {
+		case score > best:
+			best, equals = score, 1
+		case score == best:
+			equals++
+		}
+	}
+	for i, which := 0, p.random(equals); ; i++ {
+		if scores[i] != best {
+			continue
+		}
+		if which == 0 {
+			return i
+		}
+		which--
+	}
+}
