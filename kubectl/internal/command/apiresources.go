@@ -131,11 +131,11 @@ func newAPIVersions(c *cli) *cobra.Command {
 }
 
 func newClusterInfo(c *cli) *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use: "cluster-info", Short: "Display cluster information", Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return errors.New(quote("cluster-info "+args[0]) + " is not supported yet by kctl")
+				return fmt.Errorf("unknown command %q for %q", args[0], cmd.CommandPath())
 			}
 			client, err := c.server()
 			if err != nil {
@@ -144,10 +144,12 @@ func newClusterInfo(c *cli) *cobra.Command {
 			if _, err := c.serverVersion(cmd); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(c.Out, "Kubernetes control plane is running at %s\n", c.paint("33", client.URL("").String()))
+			_, err = fmt.Fprintf(c.Out, "Kubernetes control plane is running at %s\n\nTo further debug and diagnose cluster problems, use 'kctl cluster-info dump'.\n", c.paint("33", client.URL("").String()))
 			return err
 		},
 	}
+	cmd.AddCommand(newDump(c))
+	return cmd
 }
 
 // paint colours a text where colours may be.
