@@ -40,6 +40,9 @@ func (r *Rounds) Again(who string, object []byte) bool {
 // Replace makes obj, which is of the same type, the object that is admitted.
 // What holds the old one sees the new content.
 func (a *Attributes) Replace(obj core.Object) error {
+	if obj.GetNamespace() == "" { // left out, it is the request's
+		obj.SetNamespace(a.Object.GetNamespace())
+	}
 	if obj.GetNamespace() != a.Object.GetNamespace() {
 		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
 	}

@@ -206,6 +206,10 @@ func (u *update[T]) prepare(ctx context.Context, old T) (T, error) {
 		if err := u.admit.Mutate(ctx, obj, old); err != nil {
 			return obj, err
 		}
+		// What admission says of the version holds as what a client says of it.
+		if err := u.checkVersion(obj, old); err != nil {
+			return obj, err
+		}
 		u.store.Default(obj)
 	}
 	UniqueOwners(ctx, obj, afterMutation)
@@ -250,6 +254,10 @@ func (u *update[T]) checkPreconditions(obj, old T) error {
 	if uid := obj.GetUID(); uid != "" && uid != old.GetUID() {
 		return u.store.otherUID(u.key, u.name, uid, old.GetUID())
 	}
+	return u.checkVersion(obj, old)
+}
+
+func (u *update[T]) checkVersion(obj, old T) error {
 	switch version := obj.GetResourceVersion(); {
 	case version == old.GetResourceVersion():
 		return nil

@@ -1,6 +1,7 @@
 package registry_test
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -10,6 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/proto/core"
 )
 
 func TestUpdateKeepsWhatIsTheServers(t *testing.T) {
@@ -44,6 +48,17 @@ func TestUpdateKeepsWhatIsTheServers(t *testing.T) {
 	}
 	if _, err := b.UpdateTyped(t.Context(), "ns", "a", "nothing", func(*corev1.Service) error { return nil }); !apierrors.IsNotFound(err) {
 		t.Errorf("unknown subresource: %v", err)
+	}
+}
+
+// TestTheVersionThatAdmissionSets counts as one that the client names.
+func TestTheVersionThatAdmissionSets(t *testing.T) {
+	b := start(t)
+	made := b.create(service("a"))
+	set := registry.Admit{Mutate: func(_ context.Context, obj, _ core.Object) error { obj.SetResourceVersion("1"); return nil }}
+	keep := func(core.Object) (core.Object, error) { return made.DeepCopy(), nil }
+	if _, _, err := b.Update(t.Context(), made.Namespace, "a", "", keep, set, &metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
+		t.Errorf("got %v", err)
 	}
 }
 

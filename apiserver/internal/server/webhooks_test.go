@@ -131,6 +131,9 @@ func TestMutatingWebhookAnswers(t *testing.T) {
 		"null":      {`[{"op":"replace","path":"","value":null}]`, "500 InternalError "},
 		"copies":    {`[` + strings.Repeat(`{"op":"copy","from":"/data","path":"/data/x"},{"op":"copy","from":"/data","path":"/data/y"},`, 25) + `{"op":"remove","path":"/data"}]`, "500 InternalError "},
 		"many":      {`[` + strings.Repeat(`{"op":"test","path":"/data/a","value":"1"},`, 10001) + `{"op":"remove","path":"/data"}]`, `500 InternalError Internal error occurred: failed calling webhook "many.hooks.test": received a patch of 10002 operations in webhook response, the limit is 10000`},
+		"kind":      {`[{"op":"replace","path":"/kind","value":"Secret"}]`, "500 InternalError Internal error occurred: the object was made a /v1, Kind=Secret, it has to stay a /v1, Kind=ConfigMap"},
+		"version":   {`[{"op":"replace","path":"/apiVersion","value":"v9"}]`, "500 InternalError Internal error occurred: the object was made a /v9, Kind=ConfigMap, it has to stay"},
+		"homeless":  {`[{"op":"remove","path":"/metadata/namespace"}]`, ""},
 		"unknown":   {`[{"op":"add","path":"/unknown","value":1}]`, ""},
 		"good":      {`[{"op":"add","path":"/data/b","value":"2"}]`, ""},
 	} {

@@ -139,6 +139,9 @@ func (f *Forms) Decode(ctx context.Context, text []byte, target match.Target, st
 	if err := decode(text, obj, strict); err != nil {
 		return nil, err
 	}
+	if got, want := obj.GetObjectKind().GroupVersionKind(), target.Kind(f.a); !got.Empty() && got != want {
+		return nil, fmt.Errorf("the object was made a %s, it has to stay a %s", got, want)
+	}
 	return f.Back(ctx, obj, target)
 }
 
