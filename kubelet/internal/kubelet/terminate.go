@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
 
 	"kctl/kubelet/internal/cgroup"
 	"kctl/kubelet/internal/podruntime"
@@ -35,6 +36,9 @@ func (k *Kubelet) SyncTerminatingPod(ctx context.Context, job podworker.Job) err
 	grace := job.GracePeriod
 	k.logger.Info("pod is terminated", daemon.PodFields(pod), zap.Int64("grace", grace))
 	if err := k.runtime.KillPod(ctx, pod, runtime.RunningPod(k.runtime.Name()), &grace); err != nil {
+		if ctx.Err() == nil { // and not because less grace is given now
+			k.events.Eventf(pod, corev1.EventTypeWarning, "FailedKillPod", "error killing pod: %v", err)
+		}
 		return fmt.Errorf("end containers: %w", err)
 	}
 	k.probes.RemovePod(pod.UID)

@@ -40,7 +40,7 @@ func (l *Log) complete(ctx context.Context, o Options) error {
 // the log at path, of a container that has ended. It returns ctx's error if that
 // ends before, and none where there is no log.
 func AwaitComplete(ctx context.Context, path string, clock clock.Clock) error {
-	file, err := os.Open(path)
+	file, err := OpenRegular(path)
 	if err != nil {
 		return nil // who reads it will say so
 	}

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"k8s.io/utils/clock"
 )
 
@@ -151,6 +152,14 @@ func TestOpenSaysWhatIsMissing(t *testing.T) {
 	}
 	if got := read(t, link, Options{TailLines: number(1)}); got != "last\n" {
 		t.Errorf("by a symlink: %q", got)
+	}
+	// A pipe would hold whoever opens it until somebody writes.
+	pipe := filepath.Join(t.TempDir(), "pipe.log")
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(pipe); !errors.Is(err, errNotRegular) {
+		t.Errorf("a pipe: error %v", err)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"k8s.io/utils/clock"
 )
 
@@ -43,11 +44,39 @@ func Open(path string) (*Log, error) {
 	if err != nil {
 		return nil, fmt.Errorf("failed to open log file: %w", err)
 	}
-	file, err := os.Open(resolved)
+	file, err := OpenRegular(resolved)
 	if err != nil {
 		return nil, fmt.Errorf("failed to open log file: %w", err)
 	}
 	return &Log{path: resolved, file: file}, nil
+}
+
+var errNotRegular = errors.New("not a regular file")
+
+// OpenRegular opens a regular file to read it. Who may write where logs and
+// messages are may put something else there, of which a pipe would hold its
+// reader for good. A link is followed to its end unless flags has O_NOFOLLOW.
+func OpenRegular(path string, flags ...int) (*os.File, error) {
+	mode := os.O_RDONLY | unix.O_NONBLOCK
+	for _, flag := range flags {
+		mode |= flag
+	}
+	file, err := os.OpenFile(path, mode, 0)
+	if errors.Is(err, unix.ELOOP) {
+		err = &os.PathError{Op: "open", Path: path, Err: errNotRegular}
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = &os.PathError{Op: "open", Path: path, Err: errNotRegular}
+	}
+	if err != nil {
+		_ = file.Close() // nothing was read
+		return nil, err
+	}
+	return file, nil
 }
 
 // Close closes the log.
@@ -173,7 +202,7 @@ func (l *Log) drain(ctx context.Context, lines *lines, w *writer) error {
 
 // reopen goes on with the file that is at the log's path now.
 func (l *Log) reopen() error {
-	file, err := os.Open(l.path)
+	file, err := OpenRegular(l.path)
 	if err != nil {
 		return fmt.Errorf("opening the log's next file: %w", err)
 	}

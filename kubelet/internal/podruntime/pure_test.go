@@ -334,7 +334,7 @@ func TestTerminationMessage(t *testing.T) {
 		{"fall back", write("e", ""), "FallbackToLogsOnError", "", 1, "one\ntwo and a half\n"},
 		{"no need to fall back", write("f", "said"), "FallbackToLogsOnError", "", 1, "said"},
 		{"success does not fall back", write("g", ""), "FallbackToLogsOnError", "", 0, ""},
-		{"link out of the container", link, "File", "", 0, "Error on reading termination log " + link + ": not a regular file"},
+		{"link out of the container", link, "File", "", 0, "Error on reading termination log " + link + ": open " + link + ": not a regular file"},
 	} {
 		got := withTerminationMessage(t.Context(), &runtimeapi.ContainerStatus{
 			ExitCode: c.exit, Message: c.message, LogPath: log,

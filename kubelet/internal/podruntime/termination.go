@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/utils/clock"
@@ -60,18 +61,15 @@ func terminationMessage(ctx context.Context, c *runtimeapi.ContainerStatus) stri
 // tailOfFile is at most the last limit bytes of a regular file. The file is in
 // the container's reach, so links and pipes are not followed.
 func tailOfFile(path string, limit int64) ([]byte, error) {
-	info, err := os.Lstat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("not a regular file")
-	}
-	f, err := os.Open(path)
+	f, err := logs.OpenRegular(path, unix.O_NOFOLLOW)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
 	if size := info.Size(); size > limit {
 		if _, err := f.Seek(size-limit, io.SeekStart); err != nil {
 			return nil, err
