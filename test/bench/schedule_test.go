@@ -87,6 +87,7 @@ func bindBacklog(b *testing.B) float64 {
 		return f.raw.post(createPath+"/"+name+"/binding", []byte(binding(name, i%manyNodes)))
 	})
 	rate := backlog / time.Since(began).Seconds()
+	costs.mark()
 	costs.report("binding", backlog)
 	return rate
 }
@@ -137,22 +138,28 @@ func (f *fleet) costs() account {
 // account is what processes compute: unlike a rate, it is hardly changed by what
 // else the machine does.
 type account struct {
-	b      *testing.B
-	of     map[string]int // PIDs by name
-	before map[string]time.Duration
+	b             *testing.B
+	of            map[string]int // PIDs by name
+	before, after map[string]time.Duration
 }
 
-func (a *account) begin() {
-	a.before = map[string]time.Duration{}
+func (a *account) begin() { a.before = a.spent() }
+
+// mark notes where the account ends, unless it is called once more.
+func (a *account) mark() { a.after = a.spent() }
+
+func (a *account) spent() map[string]time.Duration {
+	spent := map[string]time.Duration{}
 	for name, pid := range a.of {
-		a.before[name] = cpu(a.b, pid)
+		spent[name] = cpu(a.b, pid)
 	}
+	return spent
 }
 
-// report says how much each process has computed for each of n things.
+// report says how much each process has computed for each of n things until mark.
 func (a *account) report(thing string, n int) {
-	for name, pid := range a.of {
-		a.b.ReportMetric(float64((cpu(a.b, pid)-a.before[name]).Microseconds())/float64(n), "cpu-µs/"+thing+"-"+name)
+	for name := range a.of {
+		a.b.ReportMetric(float64((a.after[name]-a.before[name]).Microseconds())/float64(n), "cpu-µs/"+thing+"-"+name)
 	}
 }
 
@@ -281,27 +288,33 @@ func (s *scheduler) stop() {
 }
 
 // drain waits until the backlog is bound, and returns how many pods a second
-// were, from the first that was seen to be.
+// were, between the first and the last time that some were and some not: a look
+// costs the scheduler time, so there are few.
 func (s *scheduler) drain(costs *account) float64 {
 	s.b.Helper()
+	const pace = 500 * time.Millisecond
 	deadline := time.Now().Add(5 * time.Minute)
-	var began time.Time
-	first := 0
-	for {
-		if time.Now().After(deadline) {
+	var began, last time.Time
+	first, bound := 0, 0
+	for n := s.scheduled(); n < backlog; n = s.scheduled() {
+		switch now := time.Now(); {
+		case now.After(deadline):
 			s.b.Fatal("the backlog is not bound")
-		}
-		n := s.scheduled()
-		switch {
-		case began.IsZero() && n > 0:
+		case n == 0:
+		case began.IsZero():
 			costs.begin()
-			began, first = time.Now(), n
-		case n >= backlog:
-			costs.report("pod", n-first)
-			return float64(n-first) / time.Since(began).Seconds()
+			began, first = now, n
+		default:
+			last, bound = now, n
+			costs.mark()
 		}
-		time.Sleep(100 * time.Millisecond) // the pace of looking, which costs the scheduler time
+		time.Sleep(pace)
 	}
+	if last.IsZero() {
+		s.b.Fatal("the backlog is bound before it could be seen")
+	}
+	costs.report("pod", bound-first)
+	return float64(bound-first) / last.Sub(began).Seconds()
 }
 
 // scheduled is how many pods the scheduler says that it has bound.
