@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 
 	"kctl/apiserver/internal/registry"
-	"kctl/apiserver/internal/status"
 	"kctl/apiserver/internal/storage/cache"
 )
 
@@ -112,7 +111,7 @@ func (s *sight) turn(event registry.WatchEvent) (registry.WatchEvent, bool) {
 	}
 	o, err := unmarshal(event.Object.JSON)
 	if err != nil {
-		return registry.WatchEvent{Type: cache.Error, Object: registry.Encoded{JSON: status.JSON(err)}}, true
+		return cache.ErrorEvent(err), true
 	}
 	key := o.GetNamespace() + "/" + o.GetName()
 	last, had := s.seen[key]

@@ -13,7 +13,6 @@ import (
 
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/shape"
-	"kctl/apiserver/internal/structural"
 )
 
 // strategy is how the objects of a version are kept, which are stored in the
@@ -131,7 +130,6 @@ func (f *form) validateContent(ctx context.Context, o, old *object) field.ErrorL
 		before = old.Object
 	}
 	errs := f.schema.Validate(nil, o.Object, before, old != nil)
-	structural.DuplicatesLast(errs)
 	if old == nil || !reflect.DeepEqual(o.Object, old.Object) {
 		errs = append(errs, f.schema.ValidateEmbedded(nil, o.Object, true)...)
 	}

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"kctl/apiserver/internal/registry"
-	"kctl/apiserver/internal/status"
 	"kctl/apiserver/internal/storage/cache"
 	"kctl/proto/core"
 )
@@ -212,7 +211,7 @@ func (v *view) event(ctx context.Context, event registry.WatchEvent) registry.Wa
 	}
 	e, err := v.one(ctx, event.Object)
 	if err != nil {
-		return registry.WatchEvent{Type: cache.Error, Object: registry.Encoded{JSON: status.JSON(err)}}
+		return cache.ErrorEvent(err)
 	}
 	return registry.WatchEvent{Type: event.Type, Object: e}
 }

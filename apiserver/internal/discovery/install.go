@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"kctl/apiserver/internal/status"
+	"kctl/apiserver/internal/failure"
 )
 
 // More is what is served beside what the server itself always serves.
@@ -99,7 +99,7 @@ func (c *Catalog) Serve(g *gin.Context, path string) bool {
 		return false
 	}
 	if err := d.answer(g.Writer, g.Request, made.together[path]); err != nil {
-		status.Write(g.Writer, g.Request, err)
+		failure.Write(g.Writer, g.Request, err)
 	}
 	return true
 }

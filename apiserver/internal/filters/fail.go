@@ -3,11 +3,11 @@ package filters
 import (
 	"github.com/gin-gonic/gin"
 
-	"kctl/apiserver/internal/status"
+	"kctl/apiserver/internal/failure"
 )
 
 // fail ends the chain with err as a Status.
 func fail(c *gin.Context, err error) {
-	status.Write(c.Writer, c.Request, err)
+	failure.Write(c.Writer, c.Request, err)
 	c.Abort()
 }

@@ -15,6 +15,7 @@ import (
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/authz"
+	"kctl/apiserver/internal/failure"
 	"kctl/apiserver/internal/managed"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/request"
@@ -164,7 +165,7 @@ func (c *call) fail(err error) {
 	if told.Reason == metav1.StatusReasonInternalError {
 		c.Logger.Error("request failed", zap.String("method", c.gin.Request.Method), zap.String("path", c.gin.Request.URL.Path), zap.Error(err))
 	}
-	status.Write(c.gin.Writer, c.gin.Request, err)
+	failure.Write(c.gin.Writer, c.gin.Request, err)
 }
 
 // errTimeout: neither the client nor the server wants to wait any longer.

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"kctl/apiserver/internal/registry"
-	"kctl/apiserver/internal/status"
 	"kctl/apiserver/internal/storage/cache"
 )
 
@@ -67,6 +66,6 @@ func firstProtocol(config *websocket.Config, _ *http.Request) error {
 // expired is what a watch consists of whose revision is gone.
 func expired(err error) iter.Seq2[registry.WatchEvent, bool] {
 	return func(yield func(registry.WatchEvent, bool) bool) {
-		yield(registry.WatchEvent{Type: cache.Error, Object: registry.Encoded{JSON: status.JSON(err)}}, false)
+		yield(cache.ErrorEvent(err), false)
 	}
 }

@@ -13,11 +13,11 @@ import (
 
 	"kctl/apiserver/internal/customresources"
 	"kctl/apiserver/internal/discovery"
+	"kctl/apiserver/internal/failure"
 	"kctl/apiserver/internal/handlers"
 	"kctl/apiserver/internal/openapi"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/request"
-	"kctl/apiserver/internal/status"
 	"kctl/apiserver/internal/storage/cache"
 )
 
@@ -56,7 +56,7 @@ func (s *Server) serveCustom(c *gin.Context, dispatcher *handlers.Dispatcher, in
 		return false
 	}
 	if err != nil {
-		status.Write(c.Writer, c.Request, unavailable(err))
+		failure.Write(c.Writer, c.Request, unavailable(err))
 		return true
 	}
 	if warning != "" {

@@ -17,11 +17,11 @@ import (
 	"kctl/apiserver/internal/accept"
 	"kctl/apiserver/internal/authn/serviceaccount"
 	"kctl/apiserver/internal/discovery"
+	"kctl/apiserver/internal/failure"
 	"kctl/apiserver/internal/filters"
 	"kctl/apiserver/internal/handlers"
 	"kctl/apiserver/internal/openapi"
 	"kctl/apiserver/internal/registry"
-	"kctl/apiserver/internal/status"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
 	"kctl/proto/release"
@@ -42,7 +42,7 @@ func (s *Server) handler(address string) (http.Handler, error) {
 		return nil, err
 	}
 	router.NoMethod(func(c *gin.Context) {
-		status.Write(c.Writer, c.Request, handlers.NotAllowed())
+		failure.Write(c.Writer, c.Request, handlers.NotAllowed())
 	})
 	s.installOperations(router)
 	if err := s.installIssuer(router, address); err != nil {
@@ -72,7 +72,7 @@ func (s *Server) notFound(c *gin.Context) {
 		http.Error(c.Writer, "404 page not found", http.StatusNotFound)
 		return
 	}
-	status.Write(c.Writer, c.Request, apierrors.NewGenericServerResponse(http.StatusNotFound, strings.ToLower(c.Request.Method), schema.GroupResource{}, "", "", 0, false))
+	failure.Write(c.Writer, c.Request, apierrors.NewGenericServerResponse(http.StatusNotFound, strings.ToLower(c.Request.Method), schema.GroupResource{}, "", "", 0, false))
 }
 
 // reading is how what is no resource is asked for; load balancers take HEAD.
@@ -154,7 +154,7 @@ func (s *Server) installDocuments(router gin.IRoutes, served []discovery.Resourc
 			return
 		}
 		if err := documents.Serve(c.Writer, c.Request); err != nil {
-			status.Write(c.Writer, c.Request, err)
+			failure.Write(c.Writer, c.Request, err)
 		}
 	}
 	for _, path := range []string{"/openapi/v2", "/openapi/v3", "/openapi/v3/*group"} {
@@ -191,7 +191,7 @@ func (s *Server) installIssuer(router gin.IRoutes, address string) error {
 func document(serve gin.HandlerFunc, media string) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		if err := accept.Only(c.Request, media); err != nil {
-			status.Write(c.Writer, c.Request, err)
+			failure.Write(c.Writer, c.Request, err)
 			return
 		}
 		serve(c)

@@ -84,7 +84,6 @@ func TestValidate(t *testing.T) {
 		whole := map[string]any{"spec": object(t, value)}
 		got := ""
 		errs := s.Validate(nil, whole, nil, false)
-		DuplicatesLast(errs)
 		if err := errs.ToAggregate(); err != nil {
 			got = err.Error()
 		}

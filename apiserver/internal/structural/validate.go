@@ -14,7 +14,20 @@ import (
 
 // Validate checks value, which is at path, by the schema. What is as it was in
 // old (hasOld) is not held against a change of something else.
+// What is there twice is told of last: upstream looks for it in a second turn.
 func (s *Schema) Validate(path *field.Path, value, old any, hasOld bool) field.ErrorList {
+	errs := s.validate(path, value, old, hasOld)
+	turn := func(e *field.Error) int {
+		if e.Type == field.ErrorTypeDuplicate {
+			return 2
+		}
+		return 1
+	}
+	slices.SortStableFunc(errs, func(a, b *field.Error) int { return turn(a) - turn(b) })
+	return errs
+}
+
+func (s *Schema) validate(path *field.Path, value, old any, hasOld bool) field.ErrorList {
 	if s == nil || hasOld && reflect.DeepEqual(value, old) {
 		return nil
 	}
@@ -48,18 +61,6 @@ func (s *Schema) listed(path *field.Path, value any) field.ErrorList {
 		return nil
 	}
 	return field.ErrorList{field.NotSupported(path, value, enumTexts(s.enum))}
-}
-
-// DuplicatesLast has what is there twice told after what is wrong by itself, the
-// rest in the order it has: upstream looks for it in a second turn.
-func DuplicatesLast(errs field.ErrorList) {
-	turn := func(e *field.Error) int {
-		if e.Type == field.ErrorTypeDuplicate {
-			return 2
-		}
-		return 1
-	}
-	slices.SortStableFunc(errs, func(a, b *field.Error) int { return turn(a) - turn(b) })
 }
 
 // name is how messages call a place.
@@ -186,7 +187,7 @@ func (s *Schema) list(path *field.Path, value []any, old any, hasOld bool) (errs
 		if hasOld {
 			was, found = before(i, item)
 		}
-		errs = append(errs, s.items.Validate(path.Index(i), item, was, found)...)
+		errs = append(errs, s.items.validate(path.Index(i), item, was, found)...)
 	}
 	return errs
 }
@@ -210,7 +211,7 @@ func (s *Schema) fields(path *field.Path, value map[string]any, old any, hasOld 
 			continue
 		}
 		was, found := before[key]
-		errs = append(errs, below.Validate(path.Child(key), value[key], was, hasOld && found)...)
+		errs = append(errs, below.validate(path.Child(key), value[key], was, hasOld && found)...)
 	}
 	for _, required := range p.Required {
 		if _, ok := value[required]; !ok {
@@ -242,7 +243,7 @@ func (s *Schema) combined(path *field.Path, value any) (errs field.ErrorList) {
 	}
 	valid := 0
 	for _, one := range s.allOf {
-		failed := one.Validate(path, value, nil, false)
+		failed := one.validate(path, value, nil, false)
 		errs = append(errs, failed...)
 		if len(failed) == 0 {
 			valid++
@@ -255,7 +256,7 @@ func (s *Schema) combined(path *field.Path, value any) (errs field.ErrorList) {
 	default:
 		fail("must validate all the schemas (allOf)")
 	}
-	if s.not != nil && len(s.not.Validate(path, value, nil, false)) == 0 {
+	if s.not != nil && len(s.not.validate(path, value, nil, false)) == 0 {
 		fail("must not validate the schema (not)")
 	}
 	return errs
@@ -265,7 +266,7 @@ func (s *Schema) combined(path *field.Path, value any) (errs field.ErrorList) {
 // came closest has against it.
 func try(schemas []*Schema, path *field.Path, value any) (valid int, closest field.ErrorList) {
 	for _, one := range schemas {
-		errs := one.Validate(path, value, nil, false)
+		errs := one.validate(path, value, nil, false)
 		switch {
 		case len(errs) == 0:
 			valid++

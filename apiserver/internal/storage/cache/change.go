@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"kctl/apiserver/internal/status"
 	"kctl/apiserver/internal/storage/raw"
 	"kctl/proto/core"
 )
@@ -37,6 +38,11 @@ type WatchEvent struct {
 	// shared by every watcher that sees the same event; nil where it has to be
 	// made.
 	Frame []byte
+}
+
+// ErrorEvent is the event by which a watch tells why it ends.
+func ErrorEvent(err error) WatchEvent {
+	return WatchEvent{Type: Error, Object: Encoded{JSON: status.JSON(err)}}
 }
 
 // change is one change of one object, as it happened: what a watcher with

@@ -6,7 +6,6 @@ import (
 	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"kctl/apiserver/internal/status"
 	"kctl/apiserver/internal/storage"
 	"kctl/apiserver/internal/storage/raw"
 )
@@ -83,7 +82,7 @@ func (w *Watcher) sendExpired(d *delivery, why error) bool {
 	}
 	w.cache.options.Logger.Debug("the past is not read to its end", zap.String("prefix", w.cache.options.Prefix), zap.Error(why))
 	expired := apierrors.NewResourceExpired("too old resource version: what happened since can no longer be read")
-	if d.put(WatchEvent{Type: Error, Object: Encoded{JSON: status.JSON(expired)}}) {
+	if d.put(ErrorEvent(expired)) {
 		d.end()
 	}
 	return false

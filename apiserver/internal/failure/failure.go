@@ -1,0 +1,56 @@
+package failure
+
+import (
+	"bytes"
+	"net/http"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"sigs.k8s.io/yaml"
+
+	"kctl/apiserver/internal/accept"
+	"kctl/apiserver/internal/status"
+)
+
+// Write answers r with the Status of an error, in the form that r likes best; in
+// JSON where it accepts none that there is: it is to read why.
+func Write(w http.ResponseWriter, r *http.Request, err error) {
+	told := status.Of(err)
+	media := formFor(r)
+	body := inForm(told, media)
+	header := w.Header()
+	header.Set("Content-Type", media)
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	if d := told.Details; d != nil && d.RetryAfterSeconds > 0 {
+		header.Set("Retry-After", strconv.Itoa(int(d.RetryAfterSeconds)))
+	}
+	w.WriteHeader(int(told.Code))
+	_, _ = w.Write(body) // a client that is gone needs no answer
+}
+
+func formFor(r *http.Request) string {
+	for _, clause := range accept.Clauses(r) {
+		if media, ok := clause.Form(); ok && clause.Params["as"] == "" {
+			return media
+		}
+	}
+	return runtime.ContentTypeJSON
+}
+
+func inForm(told *metav1.Status, media string) []byte {
+	switch media {
+	case runtime.ContentTypeYAML:
+		if out, err := yaml.JSONToYAML(status.Encode(told)); err == nil {
+			return out
+		}
+	case runtime.ContentTypeProtobuf:
+		var out bytes.Buffer
+		if err := protobuf.NewSerializer(nil, nil).Encode(told, &out); err == nil {
+			return out.Bytes()
+		}
+	}
+	return append(status.Encode(told), '\n')
+}
