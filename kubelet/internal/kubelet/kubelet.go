@@ -302,6 +302,7 @@ func (k *Kubelet) makeLoops() error {
 	k.statuses = status.NewManager(status.RESTAPI{Client: k.client}, k.pods, k.clock, k.logger)
 	k.statuses.OnRest(k.rested)
 	k.statuses.OnRunning(k.metrics.observePodStart)
+	k.statuses.OnEnded(k.metrics.observeEnd)
 	if k.recorder != nil {
 		k.recorder.WaitWhile(k.starting)
 	}

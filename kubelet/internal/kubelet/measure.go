@@ -1,12 +1,15 @@
 package kubelet
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 
 	"kctl/kubelet/internal/probe"
+	"kctl/kubelet/internal/status"
 	"kctl/proto/core"
 )
 
@@ -25,13 +28,14 @@ func (m *metrics) measureStarts(registry *prometheus.Registry) {
 	m.podStartTotal = start("pod_start_total_duration_seconds", "Duration in seconds to start a pod since creation, including time to pull images and run init containers")
 	m.started = counter("started_containers_total", "Cumulative number of containers started", "container_type")
 	m.startFails = counter("started_containers_errors_total", "Cumulative number of errors when starting containers", "container_type", "code")
+	m.terminated = counter("terminated_containers_total", "Cumulative number of containers that ended, by what they ended with.", "container_type", "exit_code", "reason")
 	m.rejections = counter("admission_rejections_total", "Cumulative number pod admission rejections by the Kubelet.", "reason")
 	m.imagesRemoved = counter("image_garbage_collected_total", "Total number of images garbage collected by the kubelet, whether through disk usage or image age.", "reason")
 	m.pulls = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Subsystem: "kubelet", Name: "image_pull_duration_seconds", Help: "Duration in seconds to pull an image.",
 		Buckets: []float64{1, 5, 10, 20, 30, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600},
 	}, []string{"image_size_in_bytes"})
-	registry.MustRegister(m.podStart, m.podStartTotal, m.started, m.startFails, m.rejections, m.imagesRemoved, m.pulls)
+	registry.MustRegister(m.podStart, m.podStartTotal, m.started, m.startFails, m.terminated, m.rejections, m.imagesRemoved, m.pulls)
 }
 
 // measureNode makes those of what pods need of the node.
@@ -60,6 +64,16 @@ func (m *metrics) observeStart(fieldPath, reason string) {
 	if reason != "" {
 		m.startFails.WithLabelValues(containerTypes[list], reason).Inc()
 	}
+}
+
+// endedTypes are upstream's names.
+var endedTypes = map[status.ContainerKind]string{
+	status.AppContainer: "container", status.InitContainer: "init_container", status.EphemeralContainer: "ephemeral_container",
+}
+
+// observeEnd takes a container's end.
+func (m *metrics) observeEnd(kind status.ContainerKind, how *corev1.ContainerStateTerminated) {
+	m.terminated.WithLabelValues(endedTypes[kind], strconv.Itoa(int(how.ExitCode)), how.Reason).Inc()
 }
 
 // imageSizes are the classes of images by size that pulls are told apart by.

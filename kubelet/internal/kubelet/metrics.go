@@ -29,6 +29,7 @@ type metrics struct {
 	podStart, podStartTotal prometheus.Histogram
 	started                 *prometheus.CounterVec
 	startFails              *prometheus.CounterVec
+	terminated              *prometheus.CounterVec
 	rejections              *prometheus.CounterVec
 	pulls                   *prometheus.HistogramVec
 	imagesRemoved           *prometheus.CounterVec

@@ -86,6 +86,7 @@ func TestMetricsTellOfPods(t *testing.T) {
 		`kubelet_running_pods{} 2`, `kubelet_running_containers{container_state="running"} 2`,
 		`kubelet_started_pods_total{} 3`, `kubelet_started_containers_total{container_type="init_container"} 1`,
 		`kubelet_started_containers_errors_total{code="RunContainerError",container_type="container"} `,
+		`kubelet_terminated_containers_total{container_type="init_container",exit_code="0",reason="Completed"} 1`,
 		`kubelet_admission_rejections_total{reason="NodeAffinity"} 1`,
 		`kubelet_pod_start_duration_seconds{} 2`, `kubelet_pod_start_total_duration_seconds{} 2`,
 		`kubelet_cgroup_manager_duration_seconds{operation_type="create"} `,

@@ -40,6 +40,7 @@ type Manager struct {
 	rested chan struct{}
 
 	running func(sinceSeen, sinceCreated time.Duration)
+	ended   func(ContainerKind, *corev1.ContainerStateTerminated)
 
 	mu      sync.Mutex
 	entries map[types.UID]*entry
@@ -175,6 +176,11 @@ func (m *Manager) Set(pod *core.Pod, status core.PodStatus) {
 	}
 	m.stamp(e, &status)
 	m.tellRunning(pod, e, status.Phase)
+	before := &e.status
+	if e.version == 0 {
+		before = &pod.Status // told by an earlier kubelet
+	}
+	m.tellEnded(before, &status)
 	m.hold(pod.UID, e, e.version > 0 && isStep(&e.status, &status))
 	e.status = status
 	e.version++

@@ -1,0 +1,49 @@
+package status
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/proto/core"
+)
+
+// Each end is told of once: not again as the last one of a container that was
+// started anew, nor one that is in the API from an earlier kubelet.
+func TestEnded(t *testing.T) {
+	end := func(id string, code int32) corev1.ContainerState {
+		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ContainerID: id, ExitCode: code, Reason: "Error"}}
+	}
+	of := func(now, last corev1.ContainerState) []core.ContainerStatus {
+		return []core.ContainerStatus{{Name: "main", State: now, LastTerminationState: last}}
+	}
+	runs, none := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, corev1.ContainerState{}
+	var told []string
+	m := &Manager{ended: func(kind ContainerKind, how *corev1.ContainerStateTerminated) {
+		told = append(told, fmt.Sprintf("%d%s %d", kind, how.ContainerID, how.ExitCode))
+	}}
+	before := core.PodStatus{ContainerStatuses: of(runs, end("x://earlier", 1))}
+	for _, step := range []struct {
+		what   string
+		status core.PodStatus
+		want   []string
+	}{
+		{"an end that the API knows", core.PodStatus{ContainerStatuses: of(runs, end("x://earlier", 1))}, nil},
+		{"an init container", core.PodStatus{InitContainerStatuses: of(end("x://init", 0), none), ContainerStatuses: of(runs, end("x://earlier", 1))}, []string{"1x://init 0"}},
+		{"an end", core.PodStatus{InitContainerStatuses: of(end("x://init", 0), none), ContainerStatuses: of(end("x://a", 139), end("x://earlier", 1))}, []string{"0x://a 139"}},
+		{"a start thereafter", core.PodStatus{ContainerStatuses: of(runs, end("x://a", 139))}, nil},
+		{"two at once", core.PodStatus{ContainerStatuses: of(end("x://c", 3), end("x://b", 2)), EphemeralContainerStatuses: of(end("x://d", 0), none)},
+			[]string{"0x://b 2", "0x://c 3", "2x://d 0"}},
+		{"one that never ran", core.PodStatus{ContainerStatuses: of(end("", 128), none)}, nil},
+	} {
+		told = nil
+		m.tellEnded(&before, &step.status)
+		slices.Sort(told)
+		if !slices.Equal(told, step.want) {
+			t.Errorf("%s: told of %q, want %q", step.what, told, step.want)
+		}
+		before = step.status
+	}
+}
