@@ -37,17 +37,14 @@ func (r *raw) run(cmd *cobra.Command, files []string) error {
 		// Not wrapped: of such an error it is said that the server was not reached.
 		return fmt.Errorf("--raw must be a valid URL path: %v", err)
 	}
-	query, err := url.ParseQuery(address.RawQuery)
-	if err != nil {
-		return fmt.Errorf("--raw: %w", err)
-	}
 	var body any
 	if len(files) > 0 {
 		if body, err = r.read(files[0]); err != nil {
 			return err
 		}
 	}
-	return r.ask(cmd.Context(), address.Path, body, query)
+	// Parameters that can't be read are left out, as kubectl does.
+	return r.ask(cmd.Context(), address.Path, body, address.Query())
 }
 
 func (r *raw) ask(ctx context.Context, path string, body any, query url.Values) error {

@@ -25,6 +25,7 @@ func TestRaw(t *testing.T) {
 		code  int
 	}{
 		{[]string{"get", "--raw=/livez?verbose&exclude=etcd&exclude=ping"}, `GET /livez true ["etcd" "ping"]  `, exitOK},
+		{[]string{"get", "--raw=/api?x=%zz&a=1;b=2&exclude=1"}, `GET /api false ["1"]  `, exitOK},
 		{[]string{"create", "--raw=/apis/x?exclude=1", "-f", "-"}, `POST /apis/x false ["1"] application/json {"some":thing`, exitOK},
 		{[]string{"replace", "--raw=/apis/x", "-f", "-"}, `PUT /apis/x false [] application/json {"some":thing`, exitOK},
 		{[]string{"delete", "--raw=/apis/x", "-f", "-"}, `DELETE /apis/x false [] application/json {"some":thing`, exitOK},
