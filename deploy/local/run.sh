@@ -24,4 +24,4 @@ show logs hello
 show trace pod/hello
 
 printf '\nThe cluster stays up; `make down` takes it away. To use it, with kctl or kubectl:\n'
-printf 'export KUBECONFIG=%s\n' "$KUBECONFIG"
+printf 'export KUBECONFIG=%s PATH=%s:$PATH\n' "$KUBECONFIG" "$(cd "$bin" && pwd)"
