@@ -28,15 +28,15 @@ type placer struct {
 	// at every node, each node gets its turn.
 	start    int
 	feasible []*framework.NodeInfo
-	// places are those of the feasible nodes in the snapshot's turns, where placed says
-	// that they are.
-	places   []int
-	placed   bool
-	scores   framework.Scores
-	verdicts memory[*framework.Status]
-	worth    worth
-	random   func(n int) int
-	promised *nominate.Nominations
+	// places are those of the feasible nodes in the snapshot's turns, if this attempt
+	// goes by what is remembered.
+	places      []int
+	remembering bool
+	scores      framework.Scores
+	verdicts    memory[*framework.Status]
+	worth       worth
+	random      func(n int) int
+	promised    *nominate.Nominations
 	// extenders are asked after the plugins.
 	extenders *extender.Chain
 	// points measures extension points.
@@ -185,7 +185,7 @@ func (p *placer) filter(ctx context.Context, profile *framework.Profile, state *
 	enough := enoughNodes(len(nodes), profile.PercentageOfNodesToScore)
 	next := p.start % len(nodes)
 	inquiry := p.inquire(profile, filters, state, pod)
-	if p.placed = p.recalls(state, nodes); p.placed {
+	if p.remembering = p.recalls(state, nodes); p.remembering {
 		inquiry.known = p.verdicts.recall(profile, asPlugins(filters), pod, len(nodes))
 	}
 	for evaluated < len(nodes) && len(p.feasible) < enough {

@@ -45,7 +45,7 @@ func (p *placer) score(ctx context.Context, profile *framework.Profile, state *f
 // runScore has plugins score the feasible nodes, those that sign pods only where
 // they were not asked for a pod that is alike.
 func (p *placer) runScore(ctx context.Context, profile *framework.Profile, plugins []framework.WeightedScore, state *framework.CycleState, pod *framework.PodInfo) *framework.Status {
-	if !p.placed {
+	if !p.remembering {
 		return framework.RunScore(ctx, plugins, state, pod, p.feasible, &p.scores)
 	}
 	signing, others := signedScores(plugins)
