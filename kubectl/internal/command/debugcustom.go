@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"sigs.k8s.io/yaml"
 )
+
+var errNotModifiable = errors.New("name, command, image, lifecycle and volume devices are not modifiable via custom profile")
 
 // readCustom reads the file of --custom. It may not say what the command line
 // says, nor what a container that is added to a pod cannot have.
@@ -26,7 +29,7 @@ func (d *debugging) readCustom() error {
 		return fmt.Errorf("%s does not contain a valid container spec: %w", d.customFile, err)
 	}
 	if said.Name != "" || said.Image != "" || len(said.Command) > 0 || said.Lifecycle != nil || len(said.VolumeDevices) > 0 {
-		return errors.New("name, command, image, lifecycle and volume devices are not modifiable via custom profile")
+		return errNotModifiable
 	}
 	// The text, not the container: that a field is false differs from its absence.
 	if d.custom, err = yaml.YAMLToJSON(text); err != nil {
@@ -52,6 +55,10 @@ func (d *debugging) customize(container *corev1.Container) error {
 	merged := corev1.Container{}
 	if err := json.Unmarshal(after, &merged); err != nil {
 		return fmt.Errorf("%s: %w", d.customFile, err)
+	}
+	if merged.Name != container.Name || merged.Image != container.Image || !slices.Equal(merged.Command, container.Command) ||
+		merged.Lifecycle != nil || len(merged.VolumeDevices) > 0 { // a null takes away, without naming a value
+		return errNotModifiable
 	}
 	*container = merged
 	return nil

@@ -117,9 +117,12 @@ func (d *deleting) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	chosen, failed := d.choose(cmd.Context(), targets)
+	if d.interactive && len(failed) > 0 {
+		return errors.Join(failed...) // nobody can agree to what is not all there is
+	}
 	if d.interactive && len(chosen) > 0 {
 		if agreed, err := d.confirm(chosen); !agreed {
-			return errors.Join(append(failed, err)...)
+			return err
 		}
 	}
 	if d.force && d.dryRun == dryRunNone {

@@ -94,6 +94,24 @@ func TestPrinters(t *testing.T) {
 	}
 }
 
+func TestExists(t *testing.T) {
+	object := map[string]any{"items": []any{"a", nil}, "at": int64(0), "none": nil}
+	for _, test := range []struct {
+		path []any
+		want bool
+	}{
+		{[]any{"items", 0}, true}, {[]any{"items", object["at"]}, true}, {[]any{"items", 2}, false}, {[]any{"items", "a"}, false},
+		{[]any{"none"}, false}, {[]any{"items", 1}, false}, {[]any{"at", 0}, false}, {[]any{nil}, false}, {nil, true},
+	} {
+		if exists(object, test.path...) != test.want {
+			t.Errorf("%v: not %t", test.path, test.want)
+		}
+	}
+	if exists(nil) {
+		t.Error("nothing exists")
+	}
+}
+
 // What kubectl prints for --output-watch-events, but for the managed fields.
 func TestEvents(t *testing.T) {
 	object := pod("a", nil)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
 	"regexp"
 	"text/template"
 
@@ -38,31 +39,28 @@ func decodeBase64(text string) (string, error) {
 }
 
 // exists is kubectl's function of templates: whether the template function index
-// would find something there. Fields go by their names, items by their numbers.
+// would find something there that is not null. Fields go by their names, items by
+// their numbers.
 func exists(value any, path ...any) bool {
 	for _, step := range path {
 		switch in := value.(type) {
 		case map[string]any:
 			name, named := step.(string)
-			if value, named = in[name], named && has(in, name); !named {
+			if !named {
 				return false
 			}
+			value = in[name]
 		case []any:
-			at, numbered := step.(int)
-			if !numbered || at < 0 || at >= len(in) {
+			at := reflect.ValueOf(step)
+			if !at.CanInt() || at.Int() < 0 || at.Int() >= int64(len(in)) {
 				return false
 			}
-			value = in[at]
+			value = in[at.Int()]
 		default:
 			return false
 		}
 	}
-	return true
-}
-
-func has(fields map[string]any, name string) bool {
-	_, ok := fields[name]
-	return ok
+	return value != nil
 }
 
 func (p *goTemplate) Print(w io.Writer, obj runtime.Object) error {

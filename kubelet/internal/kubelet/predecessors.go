@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"kctl/kubelet/internal/podmanager"
 	"kctl/kubelet/internal/podruntime"
 	"kctl/kubelet/internal/podworker"
@@ -15,7 +17,9 @@ import (
 // makes another pod, and the workers know nothing of the old one, so that they
 // can't let the new one wait for it: both would run, and want the same ports.
 // Housekeeping ends the old one too, but not before the API server was heard,
-// and that may be the very pod that is to be replaced.
+// and that may be the very pod that is to be replaced. It is left to housekeeping
+// where nothing of it runs: taking its network away may need the very pod that is
+// to begin.
 func (k *Kubelet) endPredecessors(ctx context.Context, pod *core.Pod, runtime *podruntime.PodStatus) error {
 	if !podmanager.IsStatic(pod) || len(runtime.Sandboxes) > 0 {
 		return nil
@@ -25,17 +29,14 @@ func (k *Kubelet) endPredecessors(ctx context.Context, pod *core.Pod, runtime *p
 		return fmt.Errorf("what runs of the static pod's predecessors is not known: %w", err)
 	}
 	for _, other := range all {
-		if _, desired := k.pods.ByUID(other.UID); desired || other.UID == pod.UID || !fromManifest(other) ||
-			other.Name != pod.Name || other.Namespace != pod.Namespace {
+		if _, desired := k.pods.ByUID(other.UID); desired || other.UID == pod.UID || !other.Runs() ||
+			other.Source != pod.Annotations[core.ConfigSourceAnnotation] || other.Name != pod.Name || other.Namespace != pod.Namespace {
 			continue
 		}
 		if err := k.SyncTerminatingRuntimePod(ctx, podworker.RunningPod{UID: other.UID, Namespace: other.Namespace, Name: other.Name}); err != nil {
+			k.events.Eventf(pod, corev1.EventTypeWarning, "FailedKillPod", "error killing the pod's predecessor: %v", err)
 			return fmt.Errorf("the static pod's predecessor %s: %w", other.UID, err)
 		}
 	}
 	return nil
-}
-
-func fromManifest(pod *podruntime.RunningPod) bool {
-	return pod.Source == core.FileSource || pod.Source == core.HTTPSource
 }

@@ -176,6 +176,11 @@ type RunningPod struct {
 	Containers []*RunningContainer
 }
 
+// Runs reports whether a container of the pod may run.
+func (p *RunningPod) Runs() bool {
+	return slices.ContainsFunc(p.Containers, func(c *RunningContainer) bool { return c.State != StateExited })
+}
+
 // RunningContainer is the short view of a container or a sandbox.
 type RunningContainer struct {
 	ID        ContainerID

@@ -50,6 +50,14 @@ func (m *Manager) tellEnded(before, after *core.PodStatus) {
 	}
 }
 
+// inAPI is the status that the API had of the pod when it was last heard of.
+func (m *Manager) inAPI(pod *core.Pod) *core.PodStatus {
+	if object := m.pods.APIPod(pod); object != nil {
+		return &object.Status
+	}
+	return &pod.Status
+}
+
 // ends are those that a container's status tells of.
 func ends(status *core.ContainerStatus) (all []*corev1.ContainerStateTerminated) {
 	for _, how := range []*corev1.ContainerStateTerminated{status.LastTerminationState.Terminated, status.State.Terminated} {

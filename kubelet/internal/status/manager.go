@@ -178,7 +178,7 @@ func (m *Manager) Set(pod *core.Pod, status core.PodStatus) {
 	m.tellRunning(pod, e, status.Phase)
 	before := &e.status
 	if e.version == 0 {
-		before = &pod.Status // told by an earlier kubelet
+		before = m.inAPI(pod) // told by an earlier kubelet
 	}
 	m.tellEnded(before, &status)
 	m.hold(pod.UID, e, e.version > 0 && isStep(&e.status, &status))

@@ -2,8 +2,10 @@ package cycle
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -128,37 +130,72 @@ func TestPodsAreAlikeInWhatPluginsLookAt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sign := func(pod *core.Pod) string {
-		var s framework.Signature
-		for _, plugin := range profiles[core.DefaultSchedulerName].Filter {
+	p := profiles[core.DefaultSchedulerName]
+	plugins := asPlugins(p.Filter)
+	for _, plugin := range p.Score {
+		plugins = append(plugins, plugin.Score)
+	}
+	// What differs must make a difference to each of the plugins that look at it.
+	sign := func(pod *core.Pod) map[string]string {
+		all := map[string]string{}
+		for _, plugin := range plugins {
 			if signing, signs := plugin.(framework.Sign); signs {
+				var s framework.Signature
 				signing.SignPod(framework.NewPodInfo(pod), &s)
+				all[plugin.Name()] = string(s)
 			}
 		}
-		return string(s)
+		return all
 	}
 	same := base()
 	same.Name, same.UID, same.Labels, same.Spec.Containers[0].Image = "q", "another", map[string]string{"pod-template-hash": "x"}, "other"
-	if sign(same) != sign(base()) {
+	if !maps.Equal(sign(same), sign(base())) {
 		t.Error("pods that differ in nothing that plugins look at are not alike")
 	}
-	for name, change := range map[string]func(*core.Pod){
-		"request":          fixture.Requests("cpu", "101m"),
-		"another resource": fixture.Requests("cpu", "100m", "example.org/fpga", "1"),
-		"port":             fixture.HostPort("", "UDP", 80),
-		"node":             fixture.On("n"),
-		"selector":         func(p *core.Pod) { p.Spec.NodeSelector = map[string]string{"a": "bc"} },
-		"toleration":       func(p *core.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Key: "k"}} },
-		"affinity": func(p *core.Pod) {
-			required := &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "a", Operator: "Exists"}}}}}
+	toleration := func(t corev1.Toleration) func(*core.Pod) {
+		return func(p *core.Pod) { p.Spec.Tolerations = []corev1.Toleration{t} }
+	}
+	affinity := func(terms ...corev1.NodeSelectorTerm) func(*core.Pod) {
+		return func(p *core.Pod) {
+			required := &corev1.NodeSelector{NodeSelectorTerms: terms}
 			p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required}}
+		}
+	}
+	exists := corev1.NodeSelectorRequirement{Key: "a", Operator: "Exists"}
+	seen := map[string]string{} // by plugin and signature
+	for name, change := range map[string]func(*core.Pod){
+		"NodeResourcesFit request":                fixture.Requests("cpu", "101m"),
+		"NodeResourcesFit another resource":       fixture.Requests("cpu", "100m", "example.org/fpga", "1"),
+		"NodeResourcesBalancedAllocation request": fixture.Requests("cpu", "101m"),
+		"NodeResourcesFit pod's own": func(p *core.Pod) {
+			p.Spec.Resources = &corev1.ResourceRequirements{Requests: fixture.List("cpu", "102m")}
 		},
-		"other selector": func(p *core.Pod) { p.Spec.NodeSelector = map[string]string{"ab": "c"} },
+		"NodePorts protocol":                               fixture.HostPort("", "UDP", 80),
+		"NodePorts address":                                fixture.HostPort("10.0.0.1", "TCP", 80),
+		"NodePorts port":                                   fixture.HostPort("", "TCP", 81),
+		"NodeName node":                                    fixture.On("n"),
+		"NodeAffinity selector":                            func(p *core.Pod) { p.Spec.NodeSelector = map[string]string{"a": "bc"} },
+		"NodeAffinity other selector":                      func(p *core.Pod) { p.Spec.NodeSelector = map[string]string{"ab": "c"} },
+		"NodeAffinity no term":                             affinity(),
+		"NodeAffinity expressions":                         affinity(corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{exists}}),
+		"NodeAffinity fields":                              affinity(corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{exists}}),
+		"NodeAffinity a term that says nothing":            affinity(corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{exists}}, corev1.NodeSelectorTerm{}),
+		"TaintToleration key":                              toleration(corev1.Toleration{Key: "k"}),
+		"TaintToleration operator":                         toleration(corev1.Toleration{Key: "k", Operator: "Exists"}),
+		"TaintToleration value":                            toleration(corev1.Toleration{Key: "k", Value: "v"}),
+		"TaintToleration effect":                           toleration(corev1.Toleration{Key: "k", Effect: "NoExecute"}),
+		"NodeUnschedulable toleration of what is cordoned": toleration(corev1.Toleration{Key: corev1.TaintNodeUnschedulable}),
 	} {
 		other := base()
 		change(other)
-		if sign(other) == sign(base()) {
+		plugin, _, _ := strings.Cut(name, " ")
+		signature := sign(other)[plugin]
+		if signature == sign(base())[plugin] {
 			t.Errorf("%s makes no difference", name)
 		}
+		if like, known := seen[plugin+signature]; known {
+			t.Errorf("%s is taken for %s", name, like)
+		}
+		seen[plugin+signature] = name
 	}
 }

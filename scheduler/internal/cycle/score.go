@@ -66,6 +66,7 @@ func (p *placer) runScore(ctx context.Context, profile *framework.Profile, plugi
 			w.news, w.at = append(w.news, node), append(w.at, i)
 		}
 	}
+	defer func() { clear(w.news) }() // what follows is shorter, and would keep nodes of old
 	status := framework.RunScore(ctx, signing, state, pod, w.news, &w.scores)
 	if !status.IsSuccess() {
 		return status
