@@ -23,6 +23,8 @@ type cli struct {
 	flags     kubeconfig.Flags
 	verbosity int
 	clock     clock.WithTicker
+	// kubercFile is what --kuberc says; prefer reads the flag before it is parsed.
+	kubercFile string
 
 	loaded     *kubeconfig.Target
 	client     *rest.Client

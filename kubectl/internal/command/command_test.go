@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
+	"kctl/kubectl/internal/preferences"
 	"kctl/proto/relay"
 )
 
@@ -31,6 +32,9 @@ type call struct {
 func kctl(t *testing.T, host, stdin string, args ...string) *call {
 	t.Helper()
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	if os.Getenv(preferences.Environment) == "" {
+		t.Setenv(preferences.Environment, preferences.Off) // not those of who runs the tests
+	}
 	c := &call{}
 	args = append([]string{"--cache-dir", t.TempDir()}, args...)
 	if host != "" {

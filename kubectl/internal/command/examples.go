@@ -25,6 +25,8 @@ var examples = map[string]string{
 	"kctl config unset":                  "  kctl config unset contexts.local.namespace",
 	"kctl config use-context":            "  kctl config use-context local",
 	"kctl config view":                   "  kctl config view\n  kctl config view --minify --raw -o json",
+	"kctl kuberc set":                    "  kctl kuberc set --section defaults --command get --option output=wide\n  kctl kuberc set --section aliases --name getn --command get --prependarg nodes\n  kctl kuberc set --section credentialplugin --policy Allowlist --allowlist-entry command=cloud-login",
+	"kctl kuberc view":                   "  kctl kuberc view\n  kctl kuberc view -o json",
 	"kctl create clusterrole":            "  kctl create clusterrole reader --verb=get,list,watch --resource=pods,nodes\n  kctl create clusterrole health --verb=get --non-resource-url=/healthz",
 	"kctl create clusterrolebinding":     "  kctl create clusterrolebinding readers --clusterrole=view --group=developers",
 	"kctl create configmap":              "  kctl create configmap settings --from-literal=color=blue --from-literal=size=3",

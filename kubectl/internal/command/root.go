@@ -19,6 +19,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/utils/clock"
+
+	"kctl/kubectl/internal/preferences"
 )
 
 // Streams are where a command reads and writes.
@@ -37,7 +39,11 @@ func Main(args []string, streams Streams) int {
 func run(ctx context.Context, args []string, streams Streams, clock clock.WithTicker) int {
 	c := newCLI(streams, clock)
 	root := newRoot(c)
-	if err := runPlugin(root, args); err != nil {
+	args, err := c.prefer(root, args)
+	if err == nil {
+		err = runPlugin(root, args)
+	}
+	if err != nil {
 		return c.report(ctx, root, err)
 	}
 	root.SetArgs(args)
@@ -78,6 +84,7 @@ func newRoot(c *cli) *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetUsageTemplate(usageTemplate(root.UsageTemplate()))
 	c.flags.Add(root.PersistentFlags())
+	root.PersistentFlags().StringVar(&c.kubercFile, preferences.Flag, "", "Path to the kuberc file to use for preferences. This can be disabled by exporting KUBERC=off.")
 	root.PersistentFlags().IntVarP(&c.verbosity, "v", "v", 0, "Show the requests: 6 method, address and answer, 7 headers too, 8 bodies too, 9 as curl")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return &flagError{cmd, err} })
 	for _, g := range []cobra.Group{
@@ -102,7 +109,7 @@ func newRoot(c *cli) *cobra.Command {
 		newCordon(c), newUncordon(c), newDrain(c), newTaint(c))
 	add(groupCluster, clusterVerbs(c)...)
 	add(groupCluster, newClusterInfo(c), newAPIResources(c), newAPIVersions(c), newAuth(c), newTop(c), newCertificate(c), newProxy(c))
-	add(groupSelf, newConfig(c), newVersion(c), newOptions(), newCompletion(c), newPlugin(c))
+	add(groupSelf, newConfig(c), newKuberc(c), newVersion(c), newOptions(), newCompletion(c), newPlugin(c))
 	addUnsupported(root)
 	addExamples(root)
 	c.addCompletion(root)

@@ -32,6 +32,8 @@ type Flags struct {
 	File      string
 	Namespace string
 	Timeout   time.Duration
+	// Plugins says which credential plugins of kubeconfigs may run.
+	Plugins clientcmdapi.PluginPolicy
 
 	overrides    clientcmd.ConfigOverrides
 	asGroups     []string
@@ -151,6 +153,9 @@ func (f *Flags) Load() (*Target, error) {
 	namespace, _, err := loader.Namespace()
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	if config.ExecProvider != nil {
+		config.ExecProvider.PluginPolicy = f.Plugins
 	}
 	config.Impersonate = clientrest.ImpersonationConfig{UserName: f.as, UID: f.asUID, Groups: f.asGroups}
 	config.DisableCompression = f.uncompressed // on loopback and in data centres copying is cheaper

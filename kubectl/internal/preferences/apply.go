@@ -1,0 +1,99 @@
+package preferences
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Resolve puts the command that an alias stands for in the alias's place:
+// command, prepended arguments, those of the command line, appended ones.
+// options are what flags of the command called are by default: the alias's own,
+// or else those of the command's defaults. Commands of root come before aliases
+// of the same name; aliases of aliases are refused, as kubectl does.
+func (p *Preference) Resolve(root *cobra.Command, args []string) (resolved []string, options []Option, err error) {
+	names := &cobra.Command{} // what root knows, and the aliases beside it
+	names.PersistentFlags().AddFlagSet(root.PersistentFlags())
+	for i := range p.Aliases {
+		if err := p.Aliases[i].validate(); err != nil {
+			return nil, nil, err
+		}
+		names.AddCommand(&cobra.Command{Use: p.Aliases[i].Name})
+	}
+	called, _, err := root.Find(args)
+	if err == nil && called != root {
+		return args, p.defaults(called), nil
+	}
+	found, rest, err := names.Find(args)
+	if err != nil || found == names {
+		return args, p.defaults(root), nil // root says what is wrong with it
+	}
+	alias := p.Aliases[slices.IndexFunc(p.Aliases, func(a Alias) bool { return a.Name == found.Name() })]
+	words := strings.Fields(alias.Command)
+	if !has(root, alias.Command) {
+		return nil, nil, fmt.Errorf("command %q not found to set alias %q", alias.Command, alias.Name)
+	}
+	return slices.Concat(words, alias.PrependArgs, rest, alias.AppendArgs), alias.Options, nil
+}
+
+// has tells whether a command is one of root's.
+func has(root *cobra.Command, path string) bool {
+	words := strings.Fields(path)
+	found, _, err := root.Find(words)
+	return err == nil && pathOf(found) == strings.Join(words, " ")
+}
+
+// pathOf is how a command is called in the file: without the program's name.
+func pathOf(cmd *cobra.Command) string {
+	_, path, _ := strings.Cut(cmd.CommandPath(), " ")
+	return path
+}
+
+// defaults are the options of all entries for a command; of two for one flag
+// the first counts.
+func (p *Preference) defaults(cmd *cobra.Command) []Option {
+	var all []Option
+	for _, each := range p.Defaults {
+		if each.Command == pathOf(cmd) {
+			all = append(all, each.Options...)
+		}
+	}
+	return all
+}
+
+// Unknown are the commands with defaults that root doesn't have.
+func (p *Preference) Unknown(root *cobra.Command) []string {
+	var unknown []string
+	for _, each := range p.Defaults {
+		if !has(root, each.Command) {
+			unknown = append(unknown, each.Command)
+		}
+	}
+	return unknown
+}
+
+// Fill sets the flags of a command, once its command line has been parsed, that
+// the command line didn't.
+func Fill(cmd *cobra.Command, options []Option) error {
+	given := map[string]bool{}
+	cmd.Flags().Visit(func(f *pflag.Flag) { given[f.Name] = true })
+	for _, option := range options {
+		if strings.HasPrefix(option.Name, "-") {
+			return fmt.Errorf("flag name %s should be in long form without dashes", option.Name)
+		}
+		if cmd.Flags().Lookup(option.Name) == nil {
+			return fmt.Errorf("invalid flag %s for command %s", option.Name, pathOf(cmd))
+		}
+		if given[option.Name] {
+			continue
+		}
+		if err := cmd.Flags().Set(option.Name, option.Default); err != nil {
+			return fmt.Errorf("could not apply value %s to flag %s in command %s err: %w", option.Default, option.Name, pathOf(cmd), err)
+		}
+		given[option.Name] = true
+	}
+	return nil
+}
