@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/clock"
 
 	"kctl/proto/core"
@@ -19,22 +18,13 @@ import (
 	"kctl/scheduler/internal/fixture"
 	"kctl/scheduler/internal/metrics"
 	"kctl/scheduler/internal/nominate"
-	"kctl/scheduler/internal/profile"
 )
 
 // Whatever is remembered of pods that are alike, each attempt finds the same nodes,
 // ranked the same and refused for the same reasons, as one that remembers nothing:
 // while pods come and go, and nodes come, go and change.
 func TestWhatIsRememberedHolds(t *testing.T) {
-	configuration, err := profile.Default()
-	if err != nil {
-		t.Fatal(err)
-	}
-	profiles, err := configuration.Build(profile.Services{Handle: framework.Handle{Namespaces: func(name string) labels.Set { return namespaceLabels[name] }}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := profiles[core.DefaultSchedulerName]
+	p := defaultProfile(t)
 	asked, remembered, refused := 0, 0, 0
 	for seed := range uint64(30) {
 		d := dice{rand.New(rand.NewPCG(seed, 13))}
@@ -122,15 +112,7 @@ func TestPodsAreAlikeInWhatPluginsLookAt(t *testing.T) {
 	base := func() *core.Pod {
 		return fixture.Pod("p", fixture.Requests("cpu", "100m"), fixture.HostPort("", "TCP", 80))
 	}
-	configuration, err := profile.Default()
-	if err != nil {
-		t.Fatal(err)
-	}
-	profiles, err := configuration.Build(profile.Services{Handle: framework.Handle{Namespaces: func(name string) labels.Set { return namespaceLabels[name] }}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := profiles[core.DefaultSchedulerName]
+	p := defaultProfile(t)
 	plugins := asPlugins(p.Filter)
 	for _, plugin := range p.Score {
 		plugins = append(plugins, plugin.Score)

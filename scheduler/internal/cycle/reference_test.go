@@ -340,9 +340,9 @@ func (d dice) affinity() *corev1.Affinity {
 	return affinity
 }
 
-// Whatever the filters count in advance and bring up to date as pods come and
-// go, each of their answers is that of the plain rules, read anew.
-func TestFiltersAgreeWithTheReference(t *testing.T) {
+// defaultProfile is what kube-scheduler does without a configuration.
+func defaultProfile(t *testing.T) *framework.Profile {
+	t.Helper()
 	configuration, err := profile.Default()
 	if err != nil {
 		t.Fatal(err)
@@ -351,7 +351,13 @@ func TestFiltersAgreeWithTheReference(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := profiles[core.DefaultSchedulerName]
+	return profiles[core.DefaultSchedulerName]
+}
+
+// Whatever the filters count in advance and bring up to date as pods come and
+// go, each of their answers is that of the plain rules, read anew.
+func TestFiltersAgreeWithTheReference(t *testing.T) {
+	p := defaultProfile(t)
 	taken, refused := 0, map[string]int{}
 	for seed := range uint64(40) {
 		d, w := dice{rand.New(rand.NewPCG(seed, 11))}, &world{}
