@@ -24,12 +24,13 @@ const (
 	Flag        = "kuberc"
 )
 
-// ErrOff says that the person wants no preferences.
+// ErrOff says that there are to be no preferences.
 var ErrOff = errors.New("KUBERC is disabled via KUBERC=off environment variable")
 
 // File is where the preferences are kept: what --kuberc says, or $KUBERC, or
 // ~/.kube/kuberc. Named tells that somebody said so: then the file has to be
-// there, and has to be right. ErrOff where there are to be none.
+// there, and has to be right. ErrOff where there are to be none, or nobody
+// has a home.
 func File(args []string) (path string, named bool, err error) {
 	path, err = flagOf(args)
 	if path == "" && err == nil {
@@ -41,7 +42,11 @@ func File(args []string) (path string, named bool, err error) {
 	if path != "" || err != nil {
 		return path, true, err
 	}
-	return filepath.Join(homedir.HomeDir(), ".kube", "kuberc"), false, nil
+	home := homedir.HomeDir()
+	if home == "" { // not what somebody put into the folder that we happen to be in
+		return "", false, ErrOff
+	}
+	return filepath.Join(home, ".kube", "kuberc"), false, nil
 }
 
 // flagOf is the value of --kuberc: it has to be known before the flags can be
