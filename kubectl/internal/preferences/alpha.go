@@ -6,7 +6,8 @@ import (
 )
 
 // alphaPreference is the content of a kuberc as v1alpha1 has it: the defaults
-// are called overrides, and the options flags.
+// are called overrides, and the options flags. Its types are those of v1beta1 with
+// other tags.
 type alphaPreference struct {
 	metav1.TypeMeta `json:",inline"`
 	Overrides       []alphaDefaults         `json:"overrides"`
@@ -17,7 +18,7 @@ type alphaPreference struct {
 
 type alphaDefaults struct {
 	Command string   `json:"command"`
-	Flags   []Option `json:"flags"`
+	Options []Option `json:"flags"`
 }
 
 type alphaAlias struct {
@@ -25,16 +26,16 @@ type alphaAlias struct {
 	Command     string   `json:"command"`
 	PrependArgs []string `json:"prependArgs"`
 	AppendArgs  []string `json:"appendArgs"`
-	Flags       []Option `json:"flags"`
+	Options     []Option `json:"flags"`
 }
 
 func (a *alphaPreference) preference() *Preference {
 	p := &Preference{Policy: a.Policy, Allowlist: a.Allowlist}
 	for _, each := range a.Overrides {
-		p.Defaults = append(p.Defaults, Defaults{Command: each.Command, Options: each.Flags})
+		p.Defaults = append(p.Defaults, Defaults(each))
 	}
 	for _, each := range a.Aliases {
-		p.Aliases = append(p.Aliases, Alias{Name: each.Name, Command: each.Command, PrependArgs: each.PrependArgs, AppendArgs: each.AppendArgs, Options: each.Flags})
+		p.Aliases = append(p.Aliases, Alias(each))
 	}
 	return p
 }
