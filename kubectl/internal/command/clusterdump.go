@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kctl/kubectl/internal/printer"
 	"kctl/proto/core"
@@ -67,7 +68,7 @@ func (d *dumping) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := d.list(ctx, client.Resource(core.Nodes, ""), "nodes"); err != nil {
+	if _, err := d.list(ctx, client.Resource(core.Nodes, ""), "nodes"); err != nil {
 		return err
 	}
 	if err := d.chooseNamespaces(ctx, client); err != nil {
@@ -75,12 +76,16 @@ func (d *dumping) run(ctx context.Context) (err error) {
 	}
 	for _, namespace := range d.namespaces {
 		for _, kind := range dumped {
-			if err := d.list(ctx, client.Resource(kind.resource, namespace), filepath.Join(namespace, kind.file)); err != nil {
+			found, err := d.list(ctx, client.Resource(kind.resource, namespace), filepath.Join(namespace, kind.file))
+			if err != nil {
 				return err
 			}
-		}
-		if err := d.logs(ctx, client, namespace); err != nil {
-			return err
+			if kind.resource == core.Pods {
+				err = d.logs(ctx, namespace, found)
+			}
+			if err != nil {
+				return err
+			}
 		}
 	}
 	if d.toFiles() {
@@ -115,29 +120,28 @@ func (d *dumping) chooseNamespaces(ctx context.Context, client *rest.Client) err
 	return nil
 }
 
-// list writes all objects of a kind.
-func (d *dumping) list(ctx context.Context, from rest.Resource, file string) error {
+// list writes all objects of a kind, and returns them.
+func (d *dumping) list(ctx context.Context, from rest.Resource, file string) (*unstructured.UnstructuredList, error) {
 	found, err := list(ctx, from, chunk)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	form, _, _ := strings.Cut(d.Output, "=")
 	suffix := map[string]string{"json": ".json", "yaml": ".yaml"}[form]
 	if suffix == "" {
 		suffix = ".txt"
 	}
-	return d.write(file+suffix, func(w io.Writer) error { return d.shown.Print(w, found) })
+	return found, d.write(file+suffix, func(w io.Writer) error { return d.shown.Print(w, found) })
 }
 
 // logs writes what the containers of a namespace's pods have said. That a log
 // cannot be read is written in its place: what is dumped is seldom well.
-func (d *dumping) logs(ctx context.Context, client *rest.Client, namespace string) error {
-	var pods struct{ Items []core.Pod }
-	if err := client.Resource(core.Pods, namespace).List(ctx, &pods); err != nil {
-		return err
-	}
+func (d *dumping) logs(ctx context.Context, namespace string, pods *unstructured.UnstructuredList) error {
 	for i := range pods.Items {
-		pod := &pods.Items[i]
+		pod := &core.Pod{}
+		if err := typed(&pods.Items[i], pod); err != nil {
+			return err
+		}
 		err := d.write(filepath.Join(namespace, pod.Name, "logs.txt"), func(w io.Writer) error {
 			to := *d.cli
 			to.Out = w
