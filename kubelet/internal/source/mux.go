@@ -31,8 +31,9 @@ type Mux struct {
 
 // state is what one source said last.
 type state struct {
-	mu   sync.Mutex // held while the source's updates are sent, to keep their order
-	pods map[types.UID]known
+	mu      sync.Mutex // held while the source's updates are sent, to keep their order
+	pods    map[types.UID]known
+	ignored map[types.UID]bool // those that distinct left out, which the log says once
 }
 
 // known is a pod as the source gave it, and as it was sent on.
@@ -60,7 +61,7 @@ func (m *Mux) Set(ctx context.Context, source string, pods []*core.Pod) {
 	s, first := m.source(source)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	byOp := s.merge(m.distinct(source, pods), source, m.clock.Now())
+	byOp := s.merge(m.distinct(s, source, pods), source, m.clock.Now())
 	sent := false
 	for _, op := range []core.PodOperation{core.REMOVE, core.ADD, core.UPDATE, core.DELETE, core.RECONCILE} {
 		if len(byOp[op]) > 0 {
@@ -92,20 +93,25 @@ func (m *Mux) send(ctx context.Context, update core.PodUpdate) {
 }
 
 // distinct leaves out pods of a full name that another pod of the same source
-// has already: a node can't run both.
-func (m *Mux) distinct(source string, pods []*core.Pod) []*core.Pod {
+// has already: a node can't run both. Files and URLs are read again and again, so
+// that a pod is only told of when it wasn't left out the last time.
+func (m *Mux) distinct(s *state, source string, pods []*core.Pod) []*core.Pod {
 	names := make(map[types.NamespacedName]bool, len(pods))
-	distinct := pods[:0:0]
+	distinct, ignored := pods[:0:0], map[types.UID]bool{}
 	for _, pod := range pods {
 		name := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
-		if names[name] {
-			m.logger.Warn("pod ignored: its source has another of the same name",
-				zap.String("source", source), daemon.PodFields(pod))
+		if !names[name] {
+			names[name] = true
+			distinct = append(distinct, pod)
 			continue
 		}
-		names[name] = true
-		distinct = append(distinct, pod)
+		ignored[pod.UID] = true
+		if !s.ignored[pod.UID] {
+			m.logger.Warn("pod ignored: its source has another of the same name",
+				zap.String("source", source), daemon.PodFields(pod))
+		}
 	}
+	s.ignored = ignored
 	return distinct
 }
 

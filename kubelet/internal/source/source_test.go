@@ -84,6 +84,29 @@ func TestMuxSendsTheDifference(t *testing.T) {
 	}
 }
 
+// A file is read every 20 seconds: what is wrong with it is said once.
+func TestIgnoredPodsAreToldOfOnce(t *testing.T) {
+	sink, logs := observer.New(zap.WarnLevel)
+	m := NewMux(clock.RealClock{}, zap.New(sink))
+	twin := func(uid string) *core.Pod { return apiPod(uid, func(p *core.Pod) { p.Name = "pod-a" }) }
+	for _, step := range []struct {
+		name string
+		pods []*core.Pod
+		want int
+	}{
+		{"two of a name", []*core.Pod{twin("a"), twin("b")}, 1},
+		{"the same two", []*core.Pod{twin("a"), twin("b")}, 0},
+		{"a third", []*core.Pod{twin("a"), twin("b"), twin("c")}, 1},
+		{"one of them gone", []*core.Pod{twin("a"), twin("c")}, 0},
+		{"and there again", []*core.Pod{twin("a"), twin("b"), twin("c")}, 1},
+	} {
+		m.Set(t.Context(), core.FileSource, step.pods)
+		if got := len(logs.TakeAll()); got != step.want {
+			t.Errorf("%s: %d lines, want %d", step.name, got, step.want)
+		}
+	}
+}
+
 func TestSourcesDoNotTouchEachOther(t *testing.T) {
 	m := NewMux(clock.RealClock{}, zap.NewNop())
 	given := apiPod("a", nil)

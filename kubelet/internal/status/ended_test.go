@@ -5,7 +5,10 @@ import (
 	"slices"
 	"testing"
 
+	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 
 	"kctl/proto/core"
 )
@@ -45,5 +48,37 @@ func TestEnded(t *testing.T) {
 			t.Errorf("%s: told of %q, want %q", step.what, told, step.want)
 		}
 		before = step.status
+	}
+}
+
+// mirrored are pods that stand in the API by their mirror, if there is one.
+type mirrored struct{ mirror *core.Pod }
+
+func (mirrored) ByUID(types.UID) (*core.Pod, bool) { return nil, false }
+func (p mirrored) APIPod(*core.Pod) *core.Pod      { return p.mirror }
+
+// What an earlier kubelet told of a static pod stands in its mirror.
+func TestEndsOfStaticPodsAreToldOfOnce(t *testing.T) {
+	ended := core.PodStatus{ContainerStatuses: []core.ContainerStatus{{
+		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ContainerID: "x://a", ExitCode: 1}},
+	}}}
+	for name, c := range map[string]struct {
+		mirror *core.Pod
+		want   int
+	}{
+		"its mirror knows of it":    {&core.Pod{Status: ended}, 0},
+		"its mirror does not":       {&core.Pod{}, 1},
+		"it has no mirror (as yet)": {nil, 1},
+	} {
+		told := 0
+		m := NewManager(nil, mirrored{c.mirror}, clock.RealClock{}, zap.NewNop())
+		m.OnEnded(func(ContainerKind, *corev1.ContainerStateTerminated) { told++ })
+		pod := &core.Pod{}
+		for range 2 {
+			m.Set(pod, ended)
+		}
+		if told != c.want {
+			t.Errorf("%s: told %d times, want %d", name, told, c.want)
+		}
 	}
 }
