@@ -128,7 +128,8 @@ func unescape(s string) string {
 }
 
 // UnmountBelow takes away everything that is mounted at and below dir, and
-// fails if something still is.
+// fails if something still is. What else the same file systems are mounted on
+// keeps what is mounted in it.
 func UnmountBelow(dir string) error {
 	// A mount may hide another that shows only once it is gone, therefore more
 	// than one round.
@@ -142,7 +143,7 @@ func UnmountBelow(dir string) error {
 		if len(points) == 0 {
 			return nil
 		}
-		errs = nil
+		errs = part(points)
 		for _, point := range points {
 			errs = errors.Join(errs, Unmount(point))
 		}
@@ -152,4 +153,18 @@ func UnmountBelow(dir string) error {
 		return err
 	}
 	return errors.Join(fmt.Errorf("still mounted: %s", strings.Join(points, ", ")), errs)
+}
+
+// part makes mounts strangers to what they were bound from. Where that is shared,
+// as all of a machine's mounts are under systemd, what is unmounted in the one is
+// unmounted in the other as well: with a subPath of the host's /, the host's /proc.
+func part(points []string) error {
+	var errs error
+	for _, point := range points {
+		err := unix.Mount("", point, "", unix.MS_PRIVATE, "")
+		if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
+			errs = errors.Join(errs, fmt.Errorf("parting %s from what it was bound from: %w", point, err))
+		}
+	}
+	return errs
 }

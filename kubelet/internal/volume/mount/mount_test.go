@@ -101,6 +101,38 @@ func TestUnmountBelowTakesAllAndNothingElse(t *testing.T) {
 	}
 }
 
+// Under systemd all mounts are shared: what is taken away below a bind mount must
+// stay where it was bound from.
+func TestUnmountBelowLeavesWhatWasBoundAlone(t *testing.T) {
+	base := mountable(t)
+	host, target := mkdir(t, base, "host"), mkdir(t, base, "target")
+	if err := Tmpfs(host, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("", host, "", unix.MS_SHARED, ""); err != nil {
+		t.Fatal(err)
+	}
+	inner := mkdir(t, host, "inner")
+	if err := errors.Join(Tmpfs(inner, 0), Tmpfs(mkdir(t, inner, "innermost"), 0)); err != nil {
+		t.Fatal(err)
+	}
+	before, err := Below(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Open(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if err := errors.Join(Bind(file, target), UnmountBelow(target)); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := Below(host); err != nil || !slices.Equal(after, before) {
+		t.Errorf("the host has %q left (%v), want %q", after, err, before)
+	}
+}
+
 func TestBindGoesByTheOpenFile(t *testing.T) {
 	base := mountable(t)
 	inside, outside := mkdir(t, base, "inside"), mkdir(t, base, "outside")
