@@ -56,12 +56,14 @@ func IsTmpfs(dir string) (bool, error) {
 	return here.Dev != above.Dev, nil
 }
 
-// Bind makes what file is open on appear at target too, with everything that
-// is mounted below it. That it goes by the open file, not by a path, is what
+// Bind makes what file is open on appear at target too, without what is mounted
+// below it, as upstream's kubelet does: copies of the machine's mounts would keep
+// their mount points busy, those of other pods' networks among them, which could then
+// not end. That it goes by the open file, not by a path, is what
 // makes it safe against whoever renames things meanwhile.
 func Bind(file *os.File, target string) error {
 	source := "/proc/self/fd/" + strconv.Itoa(int(file.Fd()))
-	if err := unix.Mount(source, target, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+	if err := unix.Mount(source, target, "", unix.MS_BIND, ""); err != nil {
 		return fmt.Errorf("binding to %s: %w", target, err)
 	}
 	return nil
@@ -157,7 +159,7 @@ func UnmountBelow(dir string) error {
 
 // part makes mounts strangers to what they were bound from. Where that is shared,
 // as all of a machine's mounts are under systemd, what is unmounted in the one is
-// unmounted in the other as well: with a subPath of the host's /, the host's /proc.
+// unmounted in the other as well: below a bind mount of the host's /, the host's /proc.
 func part(points []string) error {
 	var errs error
 	for _, point := range points {

@@ -120,12 +120,8 @@ func TestUnmountBelowLeavesWhatWasBoundAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, err := os.Open(host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	if err := errors.Join(Bind(file, target), UnmountBelow(target)); err != nil {
+	// As a container with mount propagation may, or an earlier kubelet did.
+	if err := errors.Join(unix.Mount(host, target, "", unix.MS_BIND|unix.MS_REC, ""), UnmountBelow(target)); err != nil {
 		t.Fatal(err)
 	}
 	if after, err := Below(host); err != nil || !slices.Equal(after, before) {
@@ -148,9 +144,13 @@ func TestBindGoesByTheOpenFile(t *testing.T) {
 	if err := errors.Join(os.Rename(inside, inside+".moved"), os.Symlink(outside, inside)); err != nil {
 		t.Fatal(err)
 	}
-	target := mkdir(t, base, "target")
-	if err := Bind(file, target); err != nil {
+	mounted, target := mkdir(t, inside+".moved", "mounted"), mkdir(t, base, "target")
+	if err := errors.Join(Tmpfs(mounted, 0), Bind(file, target)); err != nil {
 		t.Fatal(err)
+	}
+	// A copy of what is mounted there would keep the mount point busy.
+	if err := errors.Join(Unmount(mounted), os.Remove(mounted)); err != nil {
+		t.Error(err)
 	}
 	if _, err := os.Stat(filepath.Join(target, "mark")); err != nil {
 		t.Errorf("the target shows something else: %v", err)
