@@ -30,6 +30,14 @@ func (s *podSync) containerConfig(start containerStart, c *core.Container, prese
 	if err != nil {
 		return nil, err
 	}
+	command, err := env.expandAll(c.Command)
+	if err != nil {
+		return nil, err
+	}
+	args, err := env.expandAll(c.Args)
+	if err != nil {
+		return nil, err
+	}
 	mounts, err := s.mounts(c, env.values, volumes)
 	if err != nil {
 		return nil, err
@@ -41,8 +49,8 @@ func (s *podSync) containerConfig(start containerStart, c *core.Container, prese
 	config := &runtimeapi.ContainerConfig{
 		Metadata:    &runtimeapi.ContainerMetadata{Name: c.Name, Attempt: uint32(restarts)},
 		Image:       &runtimeapi.ImageSpec{Image: present.Ref, UserSpecifiedImage: c.Image, RuntimeHandler: s.handler},
-		Command:     env.expandAll(c.Command),
-		Args:        env.expandAll(c.Args),
+		Command:     command,
+		Args:        args,
 		WorkingDir:  c.WorkingDir,
 		Envs:        env.keyValues(),
 		Mounts:      mounts,

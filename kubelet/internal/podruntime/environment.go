@@ -17,11 +17,20 @@ import (
 	"kctl/proto/core"
 )
 
+// maxStrings is what Linux takes of a program's arguments and environment together,
+// whatever its limits are (execve(2)), in bytes.
+const maxStrings = 6 << 20
+
+// errTooManyStrings ends what would not fit: a few variables, each of which has the
+// one before it twice, are more than a machine's memory.
+var errTooManyStrings = fmt.Errorf("command, arguments and environment have more than %d bytes, with which Linux starts no program", maxStrings)
+
 // environment is a container's environment as it is put together: later
 // definitions of a name win, in the place of the first.
 type environment struct {
 	names  []string
 	values map[string]string
+	size   int // of all values
 	// services are seen by references, and added at the end where the
 	// container defines nothing by their name.
 	services map[string]string
@@ -43,7 +52,10 @@ func (s *podSync) environment(c *core.Container) (*environment, error) {
 		}
 	}
 	for _, v := range c.Env {
-		value := e.expand(v.Value)
+		value, err := e.expand(v.Value)
+		if err != nil {
+			return nil, fmt.Errorf("environment variable %s: %w", v.Name, err)
+		}
 		if v.ValueFrom != nil {
 			found, err := s.valueFrom(c, v)
 			if err != nil {
@@ -54,7 +66,9 @@ func (s *podSync) environment(c *core.Container) (*environment, error) {
 			}
 			value = *found
 		}
-		e.set(v.Name, value)
+		if e.set(v.Name, value); e.size > maxStrings {
+			return nil, fmt.Errorf("environment variable %s: %w", v.Name, errTooManyStrings)
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.services)) {
 		if _, defined := e.values[name]; !defined {
@@ -68,6 +82,7 @@ func (e *environment) set(name, value string) {
 	if _, known := e.values[name]; !known {
 		e.names = append(e.names, name)
 	}
+	e.size += len(value) - len(e.values[name])
 	e.values[name] = value
 }
 
@@ -81,7 +96,7 @@ func (e *environment) keyValues() []*runtimeapi.KeyValue {
 
 // expand puts values in the place of $(NAME); $$ is a dollar sign. References
 // to names that are not defined stay as they are.
-func (e *environment) expand(text string) string {
+func (e *environment) expand(text string) (string, error) {
 	return expand(text, func(name string) (string, bool) {
 		if value, ok := e.values[name]; ok {
 			return value, true
@@ -91,22 +106,29 @@ func (e *environment) expand(text string) string {
 	})
 }
 
-func (e *environment) expandAll(texts []string) []string {
-	out := make([]string, len(texts))
+// expandAll expands a command or its arguments.
+func (e *environment) expandAll(texts []string) ([]string, error) {
+	out, size := make([]string, len(texts)), 0
 	for i, text := range texts {
-		out[i] = e.expand(text)
+		expanded, err := e.expand(text)
+		if size += len(expanded); err != nil || size > maxStrings {
+			return nil, errTooManyStrings
+		}
+		out[i] = expanded
 	}
-	return out
+	return out, nil
 }
 
-func expand(text string, value func(string) (string, bool)) string {
+func expand(text string, value func(string) (string, bool)) (string, error) {
 	var out strings.Builder
 	for {
 		before, rest, found := strings.Cut(text, "$")
 		out.WriteString(before)
 		switch {
+		case out.Len() > maxStrings:
+			return "", errTooManyStrings
 		case !found:
-			return out.String()
+			return out.String(), nil
 		case strings.HasPrefix(rest, "$"):
 			out.WriteByte('$')
 			text = rest[1:]

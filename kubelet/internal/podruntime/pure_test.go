@@ -1,6 +1,7 @@
 package podruntime
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -24,10 +25,34 @@ func TestExpand(t *testing.T) {
 		"": "", "plain": "plain", "$(A)": "1", "x$(A)y$(A)": "x1y1", "$$(A)": "$(A)", "$$$(A)": "$1", "$(C)": "$(C)",
 		"$(B)": "$(A)", "$": "$", "$$": "$", "$(A": "$(A", "$A": "$A", "$(A)$(": "1$(", "a)b$(A))": "a)b1)",
 	} {
-		got := expand(in, func(name string) (string, bool) { v, ok := values[name]; return v, ok })
-		if got != want {
-			t.Errorf("expand(%q) = %q, want %q", in, got, want)
+		got, err := expand(in, func(name string) (string, bool) { v, ok := values[name]; return v, ok })
+		if got != want || err != nil {
+			t.Errorf("expand(%q) = %q, %v, want %q", in, got, err, want)
 		}
+	}
+}
+
+// Forty lines of a manifest can say a petabyte.
+func TestStringsAreBounded(t *testing.T) {
+	doubling := []corev1.EnvVar{{Name: "E0", Value: strings.Repeat("x", 1000)}}
+	for i := 1; i < 40; i++ {
+		before := fmt.Sprintf("$(E%d)", i-1)
+		doubling = append(doubling, corev1.EnvVar{Name: fmt.Sprintf("E%d", i), Value: before + before})
+	}
+	s := &podSync{Manager: &Manager{Config: Config{Services: func(string) []*corev1.Service { return nil }}}, pod: &core.Pod{}}
+	_, err := s.environment(&core.Container{Env: doubling})
+	if !errors.Is(err, errTooManyStrings) || !strings.Contains(err.Error(), "environment variable E12:") {
+		t.Errorf("the environment has %v", err)
+	}
+	env, err := s.environment(&core.Container{Env: doubling[:12]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := env.expandAll([]string{"$(E11)"}); err != nil {
+		t.Error(err)
+	}
+	if _, err := env.expandAll(slices.Repeat([]string{"$(E11)"}, 4)); !errors.Is(err, errTooManyStrings) {
+		t.Errorf("the arguments have %v", err)
 	}
 }
 

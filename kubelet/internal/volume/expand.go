@@ -3,6 +3,8 @@ package volume
 import (
 	"fmt"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // expand replaces each $(NAME) by the variable's value, and $$ by $. Other
@@ -11,6 +13,9 @@ import (
 func expand(text string, variables map[string]string) (string, error) {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {
+		if b.Len() >= unix.PathMax {
+			return "", fmt.Errorf("the path has more than %d bytes", unix.PathMax-1)
+		}
 		if text[i] != '$' || i+1 == len(text) {
 			b.WriteByte(text[i])
 			continue

@@ -178,7 +178,7 @@ func TestSubPathExpr(t *testing.T) {
 	f := newSubPathFixture(t)
 	mounts := func(expr string) (string, error) {
 		f.container.VolumeMounts[0].SubPathExpr = expr
-		got, err := f.m.Mounts(t.Context(), f.pod, f.container, map[string]string{"POD": "p", "UP": "..", "ROOT": "/etc"})
+		got, err := f.m.Mounts(t.Context(), f.pod, f.container, map[string]string{"POD": "p", "UP": "..", "ROOT": "/etc", "LONG": strings.Repeat("l", 4096)})
 		if err != nil {
 			return "", err
 		}
@@ -193,6 +193,7 @@ func TestSubPathExpr(t *testing.T) {
 		"$(UP)":       "must not contain '..'",
 		"a/$(UP)/$UP": "must not contain '..'",
 		"$(ROOT)":     "must not be an absolute path",
+		"$(LONG)/x":   "more than 4095 bytes",
 	} {
 		if _, err := mounts(expr); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", expr, err, want)
