@@ -25,6 +25,7 @@ import (
 type Client struct {
 	base      *url.URL
 	http      *http.Client // no timeout: streams and watches last
+	short     *http.Client // for requests that do not
 	timeout   time.Duration
 	userAgent string
 	token     *tokenSource
@@ -40,13 +41,15 @@ func New(cfg *Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport, open := cfg.Transport, &connections{}
-	if transport == nil {
-		made, err := cfg.transport(open.dial)
+	open := &connections{}
+	lasting, short := cfg.Transport, cfg.Transport
+	if cfg.Transport == nil {
+		forLasting, forShort, err := cfg.transports(open.dial)
 		if err != nil {
 			return nil, fmt.Errorf("client of %s: %w", cfg.Host, err)
 		}
-		transport, open.renews = made, made.TLSClientConfig.GetClientCertificate != nil
+		lasting, short = forLasting, forShort
+		open.renews = forLasting.TLSClientConfig.GetClientCertificate != nil
 	}
 	agent, meter := cfg.UserAgent, cfg.Meter
 	if agent == "" {
@@ -60,7 +63,8 @@ func New(cfg *Config) (*Client, error) {
 		token: &tokenSource{static: cfg.BearerToken, file: cfg.BearerTokenFile, clock: clock.RealClock{}},
 		clock: clock.RealClock{}, connections: open, meter: meter,
 	}
-	c.http = &http.Client{Transport: credentials{next: transport, client: c}}
+	c.http = &http.Client{Transport: credentials{next: lasting, client: c}}
+	c.short = &http.Client{Transport: credentials{next: short, client: c}}
 	return c, nil
 }
 
@@ -166,7 +170,7 @@ func (c *Client) do(ctx context.Context, method, path string, body, into any, ca
 		ctx, cancel = context.WithTimeout(ctx, c.timeout)
 		defer cancel()
 	}
-	resp, err := c.send(ctx, method, path, body, call)
+	resp, err := c.send(ctx, c.short, method, path, body, call)
 	if err != nil {
 		return err
 	}
@@ -201,7 +205,7 @@ func readBody(resp *http.Response) ([]byte, error) {
 const maxRetries = 10
 
 // send returns an answer of the 2xx kind; the caller closes its body.
-func (c *Client) send(ctx context.Context, method, path string, body any, call *call) (*http.Response, error) {
+func (c *Client) send(ctx context.Context, by *http.Client, method, path string, body any, call *call) (*http.Response, error) {
 	payload, contentType, err := encode(body, call)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: encode: %w", method, path, err)
@@ -215,7 +219,7 @@ func (c *Client) send(ctx context.Context, method, path string, body any, call *
 		if err != nil {
 			return nil, fmt.Errorf("%s %s: %w", method, path, err)
 		}
-		resp, err := c.http.Do(req)
+		resp, err := by.Do(req)
 		if err != nil {
 			return nil, err // already says method and URL
 		}

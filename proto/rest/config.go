@@ -39,6 +39,12 @@ type Config struct {
 	// credential plugins, which this package does not know.
 	Transport http.RoundTripper
 
+	// ConnectionPerRequest has requests go over HTTP/1.1, each by a connection that
+	// no other uses meanwhile; watches and streams still share one of HTTP/2. It is
+	// for who has many short requests under way: to take turns on one connection
+	// costs both ends more than a connection for each does.
+	ConnectionPerRequest bool
+
 	Namespace string // the context's; "" if it names none
 	UserAgent string
 	// Timeout bounds a whole request; zero for none. Watches and streams are
@@ -48,22 +54,42 @@ type Config struct {
 	Meter Meter
 }
 
-const dialTimeout = 10 * time.Second
+const (
+	dialTimeout = 10 * time.Second
+	// idleConnections are kept for the next requests, where these do not share one.
+	idleConnections = 64
+	// answerTimeout is more than the minute that API servers give themselves.
+	answerTimeout = 75 * time.Second
+)
 
-// transport builds the connection pool for cfg. HTTP/2 is used where the
-// server speaks it, so that watches and writes share one connection.
-func (cfg *Config) transport(dial dialer) (*http.Transport, error) {
+// transports builds the pools of connections: one for what lasts, which speaks
+// HTTP/2 where the server does, and one for short requests, which is the same
+// unless each of them has a connection.
+func (cfg *Config) transports(dial dialer) (lasting, short *http.Transport, err error) {
 	tlsConfig, err := cfg.TLS()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	lasting = pool(tlsConfig, dial)
+	lasting.ForceAttemptHTTP2 = true
+	if !cfg.ConnectionPerRequest {
+		return lasting, lasting, nil
+	}
+	short = pool(tlsConfig.Clone(), dial)
+	short.Protocols = new(http.Protocols)
+	short.Protocols.SetHTTP1(true)
+	// No pings tell that such a connection is dead.
+	short.ResponseHeaderTimeout = answerTimeout
+	return lasting, short, nil
+}
+
+func pool(tlsConfig *tls.Config, dial dialer) *http.Transport {
 	return &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
 		DialContext:           dial,
 		TLSClientConfig:       tlsConfig,
 		TLSHandshakeTimeout:   dialTimeout,
-		ForceAttemptHTTP2:     true,
-		MaxIdleConnsPerHost:   32,
+		MaxIdleConnsPerHost:   idleConnections,
 		IdleConnTimeout:       90 * time.Second,
 		ExpectContinueTimeout: time.Second,
 		HTTP2: &http.HTTP2Config{
@@ -74,7 +100,7 @@ func (cfg *Config) transport(dial dialer) (*http.Transport, error) {
 		// Answers are gzipped only where it was asked for: on loopback and in a
 		// data centre, compressing costs more than sending.
 		DisableCompression: true,
-	}, nil
+	}
 }
 
 // TLS is the client's TLS configuration, for connections made past the Client

@@ -97,7 +97,7 @@ func (r Resource) DeleteCollection(ctx context.Context, options *metav1.DeleteOp
 // Stream opens a GET that lasts, such as a followed log. The caller closes it.
 func (r Resource) Stream(ctx context.Context, name string, opts ...Option) (io.ReadCloser, error) {
 	call := newCall(opts)
-	resp, err := r.client.send(ctx, http.MethodGet, r.path(name, call), nil, call)
+	resp, err := r.client.send(ctx, r.client.http, http.MethodGet, r.path(name, call), nil, call)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (r Resource) Stream(ctx context.Context, name string, opts ...Option) (io.R
 // Query("resourceVersion", …). The caller closes the stream.
 func (r Resource) Watch(ctx context.Context, opts ...Option) (*Stream, error) {
 	call := newCall(append(opts, Query("watch", "true")))
-	resp, err := r.client.send(ctx, http.MethodGet, r.path("", call), nil, call)
+	resp, err := r.client.send(ctx, r.client.http, http.MethodGet, r.path("", call), nil, call)
 	if err != nil {
 		return nil, err
 	}

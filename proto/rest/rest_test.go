@@ -4,15 +4,18 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -88,6 +91,61 @@ func TestRequests(t *testing.T) {
 	}
 	if err := pods.Delete(t.Context(), "", nil, nil); err == nil {
 		t.Error("delete without a name was sent, which would delete the collection")
+	}
+}
+
+// With a connection per request, requests under way at one time go by as many, over
+// HTTP/1.1, and the next ones by the same; a watch goes over HTTP/2.
+func TestConnectionPerRequest(t *testing.T) {
+	const atOnce = 3
+	var mu sync.Mutex
+	remotes := map[string]int{}
+	together, arrived := make(chan struct{}), 0
+	shared := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("watch") != "" {
+			_, _ = fmt.Fprintf(w, `{"type":"ADDED","object":{"proto":%d}}`+"\n", r.ProtoMajor)
+			return
+		}
+		mu.Lock()
+		remotes[fmt.Sprint(r.ProtoMajor, " ", r.RemoteAddr)]++
+		if arrived++; arrived == atOnce {
+			close(together)
+		}
+		mu.Unlock()
+		<-together
+		_, _ = io.WriteString(w, "{}")
+	})
+	c, err := New(&Config{Host: shared.URL("").String(), Insecure: true, ConnectionPerRequest: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.http.CloseIdleConnections)
+	t.Cleanup(c.short.CloseIdleConnections)
+	pods := c.Resource(core.Pods, "shop")
+	for range 2 { // the second time by the same connections
+		var all errgroup.Group
+		for range atOnce {
+			all.Go(func() error { return pods.Get(t.Context(), "web", nil) })
+		}
+		if err := all.Wait(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(remotes) != atOnce {
+		t.Errorf("%d requests, %d at a time, came by %v", 2*atOnce, atOnce, remotes)
+	}
+	for remote := range remotes {
+		if !strings.HasPrefix(remote, "1 ") {
+			t.Errorf("a request came by HTTP/%s", remote)
+		}
+	}
+	stream, err := pods.Watch(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Close()
+	if event, err := stream.Next(); err != nil || string(event.Object) != `{"proto":2}` {
+		t.Errorf("the watch: %s, %v", event.Object, err)
 	}
 }
 

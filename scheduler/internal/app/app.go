@@ -153,6 +153,7 @@ func connect(kubeconfig, master string, meter rest.Meter) (*rest.Client, error) 
 		restConfig.Host = master
 	}
 	restConfig.UserAgent, restConfig.Meter = "kctl-scheduler/"+release.Number, meter
+	restConfig.ConnectionPerRequest = true // as many Bindings are under way
 	client, err := rest.New(restConfig)
 	if err != nil {
 		return nil, &daemon.UsageError{Err: err}
