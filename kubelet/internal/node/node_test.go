@@ -269,11 +269,10 @@ func (a *nodeAPI) look(f func()) {
 func TestRegistersReportsAndRenews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &nodeAPI{}
-		client, err := rest.New(&rest.Config{Host: "https://127.0.0.1:1"})
+		client, err := rest.New(&rest.Config{Host: "https://127.0.0.1:1", Transport: api})
 		if err != nil {
 			t.Fatal(err)
 		}
-		client.HTTP().Transport = api
 		m := New(testConfig(t, client, clock.RealClock{}))
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup

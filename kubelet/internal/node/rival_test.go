@@ -29,11 +29,10 @@ func (e *toldEvents) Eventf(_ runtime.Object, eventType, reason, _ string, _ ...
 func TestTwoKubeletsOfOneName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api, told := &nodeAPI{}, &toldEvents{}
-		client, err := rest.New(&rest.Config{Host: "https://127.0.0.1:1"})
+		client, err := rest.New(&rest.Config{Host: "https://127.0.0.1:1", Transport: api})
 		if err != nil {
 			t.Fatal(err)
 		}
-		client.HTTP().Transport = api
 		config := testConfig(t, client, clock.RealClock{})
 		config.Events = told
 		m := New(config)
