@@ -1,6 +1,8 @@
 package framework
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -98,6 +100,11 @@ func (n *NodeInfo) Snapshot() *NodeInfo {
 	c := &NodeInfo{}
 	n.CopyTo(c)
 	return c
+}
+
+// PrefersNoSchedule reports whether the node has a taint of that effect.
+func (n *NodeInfo) PrefersNoSchedule() bool {
+	return slices.ContainsFunc(n.Taints, func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectPreferNoSchedule })
 }
 
 // CopyTo makes c, which is nobody else's, such a copy. It takes c's memory.

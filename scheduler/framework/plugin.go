@@ -74,7 +74,7 @@ type Refused struct {
 }
 
 // PreScore is called once an attempt with the nodes that passed all filters,
-// when there is more than one.
+// when there is more than one. It must not change nodes.
 type PreScore interface {
 	Plugin
 	PreScore(ctx context.Context, state *CycleState, pod *PodInfo, nodes []*NodeInfo) *Status

@@ -23,6 +23,9 @@ type CycleState struct {
 	// Nodes are all nodes of the attempt's snapshot, by name; WithAffinity those that
 	// have pods which say something about other pods.
 	Nodes, WithAffinity []*NodeInfo
+	// NoPreferNoSchedule says that no node has a taint of that effect, so that nobody
+	// needs to look for one.
+	NoPreferNoSchedule bool
 	// Image is what is known of an image by its name (ImageName), nil if no node
 	// has it.
 	Image func(name string) *Image

@@ -22,12 +22,18 @@ type Snapshot struct {
 	// that does not come to its end has seen all zones. They stand in memory in
 	// this order, because searches go by it: the processor sees what comes next.
 	turns []*framework.NodeInfo
+	// generations are those of the nodes in turns. Who only has to know whether nodes
+	// changed reads eight bytes for each of them, and leaves their memory alone.
+	generations []int64
+	turn        []int // where a node of nodes stands in turns
 	// withAffinity are the nodes with pods that say something about others:
 	// mostly few, and asked for in each attempt.
 	withAffinity []*framework.NodeInfo
-	images       *images
-	tallies      framework.Tallies
-	namespaces   int64 // the change of namespaces that tallies go by
+	// avoided are how many nodes have PreferNoSchedule taints.
+	avoided    int
+	images     *images
+	tallies    framework.Tallies
+	namespaces int64 // the change of namespaces that tallies go by
 }
 
 // NewSnapshot returns an empty snapshot.
@@ -38,6 +44,9 @@ func (s *Snapshot) Nodes() []*framework.NodeInfo { return s.nodes }
 
 // Turns are all nodes, those of each zone in turn; valid until the next Update.
 func (s *Snapshot) Turns() []*framework.NodeInfo { return s.turns }
+
+// Generations are those of the nodes in Turns; valid until the next Update.
+func (s *Snapshot) Generations() []int64 { return s.generations }
 
 // Image is what is known of an image of that name, nil if no node has it.
 func (s *Snapshot) Image(name string) *framework.Image {
@@ -50,6 +59,7 @@ func (s *Snapshot) Image(name string) *framework.Image {
 // Show has an attempt see the snapshot; valid until the next Update.
 func (s *Snapshot) Show(state *framework.CycleState) {
 	state.Nodes, state.WithAffinity, state.Image, state.Tallies = s.nodes, s.withAffinity, s.Image, &s.tallies
+	state.NoPreferNoSchedule = s.avoided == 0
 }
 
 func (s *Snapshot) collectWithAffinity() {
@@ -58,6 +68,12 @@ func (s *Snapshot) collectWithAffinity() {
 		if len(n.WithAffinity) > 0 {
 			s.withAffinity = append(s.withAffinity, n)
 		}
+	}
+}
+
+func (s *Snapshot) countAvoided(node *framework.NodeInfo, by int) {
+	if node.PrefersNoSchedule() {
+		s.avoided += by
 	}
 }
 
@@ -89,9 +105,13 @@ func (c *Cache) Update(s *Snapshot) {
 		if entry.info.Node == nil {
 			continue
 		}
-		node := s.nodes[s.place[entry.info.Node.Name]]
+		place := s.place[entry.info.Node.Name]
+		node := s.nodes[place]
 		affinity = affinity || len(node.WithAffinity) > 0 || len(entry.info.WithAffinity) > 0
+		s.countAvoided(node, -1)
 		s.tallies.Replace(node, &entry.info)
+		s.countAvoided(node, 1)
+		s.generations[s.turn[place]] = node.Generation
 	}
 	s.generation = c.generation
 	if affinity {
@@ -109,11 +129,15 @@ func (c *Cache) rebuild(s *Snapshot) {
 	slices.SortFunc(entries, func(a, b *node) int { return strings.Compare(a.info.Node.Name, b.info.Node.Name) })
 	all := make([]framework.NodeInfo, len(entries))
 	s.turns, s.nodes = make([]*framework.NodeInfo, len(all)), make([]*framework.NodeInfo, len(all))
+	s.generations, s.turn = make([]int64, len(all)), make([]int, len(all))
 	clear(s.place)
+	s.avoided = 0
 	for turn, i := range takeTurns(entries) {
 		entry, node := entries[i], &all[turn]
 		entry.info.CopyTo(node)
 		s.turns[turn], s.nodes[i], s.place[node.Node.Name] = node, node, i
+		s.generations[turn], s.turn[i] = node.Generation, turn
+		s.countAvoided(node, 1)
 	}
 	s.nodeSet, s.generation = c.nodeSet, c.generation
 	s.tallies.Reset()

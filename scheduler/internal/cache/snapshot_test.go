@@ -20,10 +20,13 @@ func TestZonesTakeTurns(t *testing.T) {
 		t.Helper()
 		c.Update(s)
 		var got []string
-		for _, n := range s.Turns() {
+		for turn, n := range s.Turns() {
 			got = append(got, n.Name())
 			if same, _ := s.Node(n.Name()); same != n {
 				t.Errorf("%s: %s is another than in the list by name", when, n.Name())
+			}
+			if generation := s.Generations()[turn]; generation != n.Generation {
+				t.Errorf("%s: %s has generation %d, listed as %d", when, n.Name(), n.Generation, generation)
 			}
 		}
 		if !slices.Equal(got, want) {
@@ -49,4 +52,35 @@ func TestZonesTakeTurns(t *testing.T) {
 	check("a node moved", "a1", "a2", "c1", "b1", "a3", "c2")
 	c.RemoveNode("c1")
 	check("a node went", "a1", "a2", "c2", "b1", "a3")
+}
+
+// Whether a node has a PreferNoSchedule taint is known without looking at all of them.
+func TestNodesToAvoid(t *testing.T) {
+	c, s := New(clock.RealClock{}, DefaultExpiry), NewSnapshot()
+	avoid := fixture.Taint("k", "v", corev1.TaintEffectPreferNoSchedule)
+	check := func(when string, none bool) {
+		t.Helper()
+		c.Update(s)
+		var state framework.CycleState
+		if s.Show(&state); state.NoPreferNoSchedule != none {
+			t.Errorf("%s: no such taint: %t, want %t", when, state.NoPreferNoSchedule, none)
+		}
+	}
+	check("no nodes", true)
+	c.SetNode(fixture.Node("a", avoid))
+	c.SetNode(fixture.Node("b", fixture.Taint("k", "v", corev1.TaintEffectNoSchedule)))
+	check("one of two", false)
+	if err := c.Assume(framework.NewPodInfo(fixture.Pod("p")), "a"); err != nil {
+		t.Fatal(err)
+	}
+	check("a pod came", false)
+	c.SetNode(fixture.Node("b", avoid))
+	c.SetNode(fixture.Node("a"))
+	check("it went from one to the other", false)
+	c.SetNode(fixture.Node("b"))
+	check("none any more", true)
+	c.SetNode(fixture.Node("b", avoid))
+	check("again", false)
+	c.RemoveNode("b")
+	check("its node went", true)
 }

@@ -28,8 +28,9 @@ type placer struct {
 	// at every node, each node gets its turn.
 	start    int
 	feasible []*framework.NodeInfo
-	// places are those of the feasible nodes in the snapshot's turns, if this attempt
-	// goes by what is remembered.
+	// gathered is memory for feasible nodes that do not stand in a row.
+	gathered []*framework.NodeInfo
+	// places are where the feasible nodes stand among those that were searched.
 	places      []int
 	remembering bool
 	scores      framework.Scores
@@ -148,8 +149,10 @@ type inquiry struct {
 	state    *framework.CycleState
 	pod      *framework.PodInfo
 	promised *nominate.Nominations
-	// known is what they said for pods that are alike, by place; nil for nothing.
-	known []answer[*framework.Status]
+	// known is what they said for pods that are alike, by place, of nodes of these
+	// generations; nil for nothing.
+	known       []answer[*framework.Status]
+	generations []int64
 }
 
 func (p *placer) inquire(profile *framework.Profile, filters []framework.Filter, state *framework.CycleState, pod *framework.PodInfo) *inquiry {
@@ -163,20 +166,20 @@ func (q *inquiry) ask(ctx context.Context, node *framework.NodeInfo, place int) 
 	if q.known == nil || len(others) > 0 {
 		return q.profile.RunFiltersWith(ctx, others, q.filters, q.state, q.pod, node)
 	}
-	known := &q.known[place]
-	if known.generation == node.Generation {
+	known, generation := &q.known[place], q.generations[place]
+	if known.generation == generation {
 		return known.said
 	}
 	status := framework.RunFilters(ctx, q.filters, q.state, q.pod, node)
 	if status.IsSuccess() || status.IsRejected() {
-		*known = answer[*framework.Status]{node.Generation, status}
+		*known = answer[*framework.Status]{generation, status}
 	}
 	return status
 }
 
 // filter collects feasible nodes until there are enough of them to score.
 func (p *placer) filter(ctx context.Context, profile *framework.Profile, state *framework.CycleState, pod *framework.PodInfo, nodes []*framework.NodeInfo, fit *framework.FitError) (evaluated int, err error) {
-	p.feasible, p.places = p.feasible[:0], p.places[:0]
+	p.feasible, p.places = nil, p.places[:0]
 	if len(nodes) == 0 {
 		return 0, nil
 	}
@@ -187,8 +190,9 @@ func (p *placer) filter(ctx context.Context, profile *framework.Profile, state *
 	inquiry := p.inquire(profile, filters, state, pod)
 	if p.remembering = p.recalls(state, nodes); p.remembering {
 		inquiry.known = p.verdicts.recall(profile, asPlugins(filters), pod, len(nodes))
+		inquiry.generations = p.snapshot.Generations()
 	}
-	for evaluated < len(nodes) && len(p.feasible) < enough {
+	for evaluated < len(nodes) && len(p.places) < enough {
 		place, node := next, nodes[next]
 		evaluated++
 		if next++; next == len(nodes) {
@@ -197,7 +201,7 @@ func (p *placer) filter(ctx context.Context, profile *framework.Profile, state *
 		status := inquiry.ask(ctx, node, place)
 		switch {
 		case status.IsSuccess():
-			p.feasible, p.places = append(p.feasible, node), append(p.places, place)
+			p.places = append(p.places, place)
 		case status.IsRejected():
 			fit.RefuseNode(node, status)
 		default:
@@ -205,8 +209,22 @@ func (p *placer) filter(ctx context.Context, profile *framework.Profile, state *
 		}
 	}
 	p.start = next
-	p.feasible, err = p.extenders.Filter(ctx, pod.Pod, p.feasible, fit.RefuseNode)
+	p.feasible, err = p.extenders.Filter(ctx, pod.Pod, p.gather(nodes), fit.RefuseNode)
 	return evaluated, err
+}
+
+// gather returns the nodes at p.places. Mostly all that were looked at are feasible;
+// then it copies nothing: each pointer costs much while garbage is collected.
+func (p *placer) gather(nodes []*framework.NodeInfo) []*framework.NodeInfo {
+	if n := len(p.places); n > 0 && p.places[n-1]-p.places[0] == n-1 {
+		first := p.places[0]
+		return nodes[first : first+n : first+n]
+	}
+	p.gathered = p.gathered[:0]
+	for _, place := range p.places {
+		p.gathered = append(p.gathered, nodes[place])
+	}
+	return p.gathered
 }
 
 // recalls reports whether what was said for other pods counts in this attempt. It

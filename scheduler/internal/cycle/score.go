@@ -57,10 +57,10 @@ func (p *placer) runScore(ctx context.Context, profile *framework.Profile, plugi
 	for i, plugin := range signing {
 		scores[i] = plugin.Score
 	}
-	known := w.known.recall(profile, scores, pod, len(p.snapshot.Turns()))
+	known, generations := w.known.recall(profile, scores, pod, len(p.snapshot.Turns())), p.snapshot.Generations()
 	w.news, w.at = w.news[:0], w.at[:0]
 	for i, node := range p.feasible {
-		if remembered := &known[p.places[i]]; remembered.generation == node.Generation {
+		if remembered := &known[p.places[i]]; remembered.generation == generations[p.places[i]] {
 			p.scores.Totals[i] += remembered.said
 		} else {
 			w.news, w.at = append(w.news, node), append(w.at, i)

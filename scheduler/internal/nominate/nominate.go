@@ -122,9 +122,13 @@ func (n *Nominations) On(node string) []*framework.PodInfo {
 // Before are the pods promised room on a node that come before pod: those of
 // its priority or a higher one.
 func (n *Nominations) Before(pod *framework.PodInfo, node *framework.NodeInfo) []*framework.PodInfo {
-	if n.count.Load() == 0 {
+	if n.count.Load() == 0 { // mostly so; asked for each node
 		return nil
 	}
+	return n.before(pod, node)
+}
+
+func (n *Nominations) before(pod *framework.PodInfo, node *framework.NodeInfo) []*framework.PodInfo {
 	var before []*framework.PodInfo
 	for _, other := range n.On(node.Name()) {
 		if other.Pod.UID != pod.Pod.UID && other.Priority >= pod.Priority {

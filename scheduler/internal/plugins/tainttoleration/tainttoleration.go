@@ -6,6 +6,7 @@ package tainttoleration
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
@@ -68,7 +69,7 @@ const stateKey framework.StateKey = Name
 // PreScore implements framework.PreScore: it picks the tolerations that count
 // for PreferNoSchedule taints, and skips where no node has such a taint.
 func (*Plugin) PreScore(_ context.Context, state *framework.CycleState, pod *framework.PodInfo, nodes []*framework.NodeInfo) *framework.Status {
-	if !anyPrefers(nodes) {
+	if state.NoPreferNoSchedule || !slices.ContainsFunc(nodes, (*framework.NodeInfo).PrefersNoSchedule) {
 		return skip
 	}
 	var soft []corev1.Toleration
@@ -82,17 +83,6 @@ func (*Plugin) PreScore(_ context.Context, state *framework.CycleState, pod *fra
 }
 
 var skip = framework.NewStatus(framework.Skip)
-
-func anyPrefers(nodes []*framework.NodeInfo) bool {
-	for _, node := range nodes {
-		for i := range node.Taints {
-			if node.Taints[i].Effect == corev1.TaintEffectPreferNoSchedule {
-				return true
-			}
-		}
-	}
-	return false
-}
 
 // Score counts the PreferNoSchedule taints that are not tolerated; Normalize
 // turns it round.
