@@ -107,6 +107,7 @@ func (k *Kubelet) removeFromRuntime(ctx context.Context, pod podworker.RunningPo
 func (k *Kubelet) SyncTerminatedPod(ctx context.Context, job podworker.Job) error {
 	pod := job.Pod
 	if err := k.volumes.Unmount(ctx, pod.UID); err != nil {
+		k.events.Eventf(pod, corev1.EventTypeWarning, "FailedUnMount", "%v", err)
 		return err
 	}
 	if err := k.cgroups.Destroy(pod.UID, cgroup.QOSClass(pod)); err != nil {

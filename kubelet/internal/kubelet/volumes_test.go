@@ -1,12 +1,14 @@
 package kubelet
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -107,5 +109,26 @@ func TestVariablesComeFromFiles(t *testing.T) {
 		b.delete(name)
 		b.api.wait(name+" to be gone", func() bool { return b.api.pod(name) == nil })
 	}
+	b.waitEmpty()
+}
+
+// A pod whose volumes can't be removed says why, and is gone once they can be.
+func TestVolumesThatCantBeRemoved(t *testing.T) {
+	b := newBed(t)
+	pod := shellPod("writes", "echo hello > /scratch/file; "+forever)
+	pod.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "scratch", MountPath: "/scratch"}}
+	b.create(pod)
+	b.waitPhase("writes", corev1.PodRunning)
+	pods := filepath.Join(b.config.RootDir, "pods")
+	if err := errors.Join(unix.Mount(pods, pods, "", unix.MS_BIND, ""), unix.Mount("", pods, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, "")); err != nil {
+		t.Fatal(err)
+	}
+	b.delete("writes")
+	b.waitEvent("writes", "FailedUnMount", "read-only file system")
+	if err := unix.Unmount(pods, unix.MNT_DETACH); err != nil {
+		t.Fatal(err)
+	}
+	b.api.wait("the pod to be gone", func() bool { return b.api.pod("writes") == nil })
 	b.waitEmpty()
 }

@@ -205,14 +205,18 @@ func restartable(c *core.Container) bool {
 }
 
 // explainWaiting lets the reason that the last sync found stand for a container
-// that should run and does not; how it ended becomes its last state.
+// that should run and does not; how it ended becomes its last state. One that is
+// not restarted, having failed to start, waits for nothing.
 func explainWaiting(in Input, c *core.Container, status *core.ContainerStatus) {
 	why, held := in.Waiting[c.Name]
 	if !held || why.Reason == "" || in.Terminal || status.State.Running != nil {
 		return
 	}
-	if status.State.Terminated != nil {
-		status.LastTerminationState = corev1.ContainerState{Terminated: status.State.Terminated}
+	if ended := status.State.Terminated; ended != nil {
+		if !podruntime.Restarts(&in.Pod.Spec, c, ended.ExitCode) {
+			return
+		}
+		status.LastTerminationState = corev1.ContainerState{Terminated: ended}
 	}
 	status.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: why.Reason, Message: why.Message}}
 }

@@ -118,6 +118,9 @@ func TestGenerate(t *testing.T) {
 		{"pull failed", testPod(always, "", "a"), "", map[string]podruntime.Waiting{"a": {Reason: "ErrImagePull", Message: "no"}}, false, corev1.PodPending, "W:ErrImagePull", base + "Initialized PodScheduled"},
 		{"crash loop", testPod(always, "", "a"), "a=exit1", map[string]podruntime.Waiting{"a": {Reason: "CrashLoopBackOff"}}, false, corev1.PodRunning, "W:CrashLoopBackOff", base + "Initialized PodScheduled"},
 		{"old reason, runs again", testPod(always, "", "a"), "a=running a=exit1", map[string]podruntime.Waiting{"a": {Reason: "CrashLoopBackOff"}}, false, corev1.PodRunning, "R", base + "Initialized Ready ContainersReady PodScheduled"},
+		{"could not be started, again", testPod(onFailure, "", "a"), "a=exit128", map[string]podruntime.Waiting{"a": {Reason: "RunContainerError"}}, false, corev1.PodRunning, "W:RunContainerError", base + "Initialized PodScheduled"},
+		{"could not be started, never again", testPod(never, "", "a"), "a=exit128", map[string]podruntime.Waiting{"a": {Reason: "RunContainerError"}}, false, corev1.PodFailed, "T128:Error", base + "Initialized PodScheduled"},
+		{"init could not be started, never again", testPod(never, "i", "a"), "i=exit128", map[string]podruntime.Waiting{"i": {Reason: "RunContainerError"}}, false, corev1.PodFailed, "T128:Error|W:PodInitializing", base + "PodScheduled"},
 		{"completed", testPod(never, "", "a b"), "a=exit0 b=exit0", nil, false, corev1.PodSucceeded, "T0:Completed T0:Completed", base + "Initialized PodScheduled"},
 		{"failed", testPod(never, "", "a b"), "a=exit0 b=exit3", nil, false, corev1.PodFailed, "T0:Completed T3:Error", base + "Initialized PodScheduled"},
 		{"one left", testPod(never, "", "a b"), "a=running b=exit3", nil, false, corev1.PodRunning, "R T3:Error", base + "Initialized PodScheduled"},
@@ -316,7 +319,7 @@ func TestMessagesShareTheirRoom(t *testing.T) {
 // What waited to be started again, and is not to be, ended once; and whose turn
 // never came waits for ever.
 func TestHowPodsEnd(t *testing.T) {
-	pod := testPod(corev1.RestartPolicyNever, "", "a")
+	pod := testPod(corev1.RestartPolicyOnFailure, "", "a")
 	in := Input{Pod: pod, Previous: &core.PodStatus{}, Runtime: runtimeOf("a=exit3"), Ready: yes, Started: yes, Now: now}
 	in.Waiting = map[string]podruntime.Waiting{"a": {Reason: podruntime.ReasonRunContainer}}
 	waits := Generate(in)

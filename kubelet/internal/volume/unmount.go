@@ -60,7 +60,7 @@ func remove(dir string) error {
 	if err := mount.UnmountBelow(dir); err != nil {
 		return err
 	}
-	return os.RemoveAll(dir)
+	return removeAll(dir)
 }
 
 // Pods are the pods that have a directory on the node, of this kubelet or of

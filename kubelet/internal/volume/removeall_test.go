@@ -1,0 +1,75 @@
+package volume
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A pod whose directories are nested deeper than files can be open at a time is
+// removed like any other, and takes no files from others meanwhile.
+func TestWhatIsNestedDeepIsRemoved(t *testing.T) {
+	m := newManager(t, newStore())
+	pod := podWith(emptyDirVolume("scratch", ""))
+	mustMount(t, m, pod)
+	nest(t, m.volumeDir(pod.UID, "emptyDir", "scratch"), 3*maxDepth)
+	few(t, maxDepth+64)
+	must(t, m.RemovePodDir(t.Context(), pod.UID))
+	if _, err := os.Lstat(m.podDir(pod.UID)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the pod's directory: %v", err)
+	}
+}
+
+// nest makes directories within each other, each with a file and a link to
+// what is not the pod's, and one that bears the name of what is moved.
+func nest(t *testing.T, dir string, depth int) {
+	t.Helper()
+	outside := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(outside, "kept"), nil, 0o600))
+	t.Cleanup(func() {
+		if _, err := os.Stat(filepath.Join(outside, "kept")); err != nil {
+			t.Errorf("what a link led to: %v", err)
+		}
+	})
+	must(t, os.MkdirAll(filepath.Join(dir, "..deep.1", "full"), 0o700))
+	for range depth {
+		must(t, os.Symlink(outside, filepath.Join(dir, "link")))
+		must(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
+		dir = filepath.Join(dir, "d")
+		must(t, os.Mkdir(dir, 0))
+	}
+}
+
+// few bounds the files that the test may have open.
+func few(t *testing.T, files uint64) {
+	t.Helper()
+	var before unix.Rlimit
+	must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &before))
+	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: files, Max: before.Max}))
+	t.Cleanup(func() { must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &before)) })
+}
+
+// What can't be removed is named, and keeps nothing that lies beside it; once it
+// can be, all is.
+func TestWhatCantBeRemovedIsNamed(t *testing.T) {
+	needsMounts(t)
+	dir := t.TempDir()
+	busy := filepath.Join(dir, "a", "busy")
+	must(t, os.MkdirAll(busy, 0o700))
+	must(t, os.WriteFile(filepath.Join(dir, "a", "beside"), nil, 0o600))
+	must(t, unix.Mount("tmpfs", busy, "tmpfs", 0, ""))
+	err := removeAll(dir)
+	must(t, unix.Unmount(busy, 0))
+	if want := "emptying " + dir + `: removing "busy": device or resource busy`; err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	if _, err := os.Lstat(filepath.Join(dir, "a", "beside")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("what lay beside it: %v", err)
+	}
+	must(t, removeAll(dir))
+	must(t, removeAll(dir))
+}
