@@ -3,6 +3,7 @@ package admissionregistration
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,20 +24,30 @@ func resource(name, kind string) core.Resource {
 	return core.Resource{Group: admissionregistrationv1.GroupName, Version: "v1", Name: name, Kind: kind}
 }
 
-// strategy is what all six have in common. validate gets the object as it was,
-// or nil.
-func strategy[T core.Object](r core.Resource, singular string, clock clock.PassiveClock, newObject func() T, defaults func(T), validate func(obj, old T) field.ErrorList, columns []metav1.TableColumnDefinition, cells func(T) []any) registry.Strategy[T] {
+// particulars are what one of the six resources has of its own.
+type particulars[T core.Object] struct {
+	resource core.Resource
+	defaults func(T)
+	// validate gets the object as it was, or nil.
+	validate func(obj, old T) field.ErrorList
+	// columns and cells stand between the name and the age.
+	columns []metav1.TableColumnDefinition
+	cells   func(T) []any
+}
+
+// strategy adds what all six have in common.
+func strategy[T core.Object](clock clock.PassiveClock, p particulars[T]) registry.Strategy[T] {
 	var none T
 	return registry.Strategy[T]{
-		Resource: r, Singular: singular, Categories: categories, HasGeneration: true,
-		New: newObject, Default: defaults, ValidateName: check.NameIsSubdomain,
-		Validate: func(_ context.Context, obj T) field.ErrorList { return validate(obj, none) },
+		Resource: p.resource, Singular: strings.ToLower(p.resource.Kind), Categories: categories, HasGeneration: true,
+		Default: p.defaults, ValidateName: check.NameIsSubdomain,
+		Validate: func(_ context.Context, obj T) field.ErrorList { return p.validate(obj, none) },
 		Update: registry.Change[T]{
-			Validate: func(_ context.Context, obj, old T) field.ErrorList { return validate(obj, old) },
+			Validate: func(_ context.Context, obj, old T) field.ErrorList { return p.validate(obj, old) },
 		},
-		Columns: append(append([]metav1.TableColumnDefinition{cell.Name()}, columns...), cell.AgeColumn()),
+		Columns: append(append([]metav1.TableColumnDefinition{cell.Name()}, p.columns...), cell.AgeColumn()),
 		Row: func(obj T) []any {
-			return append(append([]any{obj.GetName()}, cells(obj)...), cell.Age(clock.Now(), obj.GetCreationTimestamp()))
+			return append(append([]any{obj.GetName()}, p.cells(obj)...), cell.Age(clock.Now(), obj.GetCreationTimestamp()))
 		},
 	}
 }
@@ -53,66 +64,69 @@ const (
 // ValidatingWebhooks is the strategy of validatingwebhookconfigurations.
 func ValidatingWebhooks(clock clock.PassiveClock) registry.Strategy[*admissionregistrationv1.ValidatingWebhookConfiguration] {
 	type object = *admissionregistrationv1.ValidatingWebhookConfiguration
-	return strategy(resource("validatingwebhookconfigurations", "ValidatingWebhookConfiguration"), "validatingwebhookconfiguration", clock,
-		func() object { return new(admissionregistrationv1.ValidatingWebhookConfiguration) },
-		func(o object) {
+	return strategy(clock, particulars[object]{
+		resource: resource("validatingwebhookconfigurations", "ValidatingWebhookConfiguration"),
+		defaults: func(o object) {
 			for i := range o.Webhooks {
 				defaultValidating(&o.Webhooks[i])
 			}
 		},
-		func(o, old object) field.ErrorList {
+		validate: func(o, old object) field.ErrorList {
 			known := expressions{}
 			if old != nil {
 				known.webhooks(ofValidating(old.Webhooks))
 			}
 			return validateWebhooks(ofValidating(o.Webhooks), known)
 		},
-		[]metav1.TableColumnDefinition{number("Webhooks", webhooksColumn)},
-		func(o object) []any { return []any{int64(len(o.Webhooks))} })
+		columns: []metav1.TableColumnDefinition{number("Webhooks", webhooksColumn)},
+		cells:   func(o object) []any { return []any{int64(len(o.Webhooks))} },
+	})
 }
 
 // MutatingWebhooks is the strategy of mutatingwebhookconfigurations.
 func MutatingWebhooks(clock clock.PassiveClock) registry.Strategy[*admissionregistrationv1.MutatingWebhookConfiguration] {
 	type object = *admissionregistrationv1.MutatingWebhookConfiguration
-	return strategy(resource("mutatingwebhookconfigurations", "MutatingWebhookConfiguration"), "mutatingwebhookconfiguration", clock,
-		func() object { return new(admissionregistrationv1.MutatingWebhookConfiguration) },
-		func(o object) {
+	return strategy(clock, particulars[object]{
+		resource: resource("mutatingwebhookconfigurations", "MutatingWebhookConfiguration"),
+		defaults: func(o object) {
 			for i := range o.Webhooks {
 				defaultMutating(&o.Webhooks[i])
 			}
 		},
-		func(o, old object) field.ErrorList {
+		validate: func(o, old object) field.ErrorList {
 			known := expressions{}
 			if old != nil {
 				known.webhooks(ofMutating(old.Webhooks))
 			}
 			return validateWebhooks(ofMutating(o.Webhooks), known)
 		},
-		[]metav1.TableColumnDefinition{number("Webhooks", webhooksColumn)},
-		func(o object) []any { return []any{int64(len(o.Webhooks))} })
+		columns: []metav1.TableColumnDefinition{number("Webhooks", webhooksColumn)},
+		cells:   func(o object) []any { return []any{int64(len(o.Webhooks))} },
+	})
 }
 
 // ValidatingPolicies is the strategy of validatingadmissionpolicies.
 func ValidatingPolicies(clock clock.PassiveClock) registry.Strategy[*admissionregistrationv1.ValidatingAdmissionPolicy] {
 	type object = *admissionregistrationv1.ValidatingAdmissionPolicy
-	s := strategy(resource("validatingadmissionpolicies", "ValidatingAdmissionPolicy"), "validatingadmissionpolicy", clock,
-		func() object { return new(admissionregistrationv1.ValidatingAdmissionPolicy) },
-		func(o object) {
+	s := strategy(clock, particulars[object]{
+		resource: resource("validatingadmissionpolicies", "ValidatingAdmissionPolicy"),
+		defaults: func(o object) {
 			defaultFailurePolicy(&o.Spec.FailurePolicy)
 			defaultMatch(o.Spec.MatchConstraints)
 		},
-		func(o, old object) field.ErrorList {
+		validate: func(o, old object) field.ErrorList {
 			known := expressions{}
 			if old != nil {
 				known.validating(&old.Spec)
 			}
 			return validateValidatingPolicy(o, known)
 		},
-		[]metav1.TableColumnDefinition{
+		columns: []metav1.TableColumnDefinition{
 			number("Validations", "Validations indicates the number of validation rules defined in this configuration"),
 			cell.Text("ParamKind", kindColumn),
 		},
-		func(o object) []any { return []any{int64(len(o.Spec.Validations)), kindCell(o.Spec.ParamKind)} })
+		cells: func(o object) []any { return []any{int64(len(o.Spec.Validations)), kindCell(o.Spec.ParamKind)} },
+	})
 	s.PrepareForCreate = func(_ context.Context, o object) {
 		o.Status = admissionregistrationv1.ValidatingAdmissionPolicyStatus{}
 	}
@@ -130,24 +144,25 @@ func ValidatingPolicies(clock clock.PassiveClock) registry.Strategy[*admissionre
 // MutatingPolicies is the strategy of mutatingadmissionpolicies.
 func MutatingPolicies(clock clock.PassiveClock) registry.Strategy[*admissionregistrationv1.MutatingAdmissionPolicy] {
 	type object = *admissionregistrationv1.MutatingAdmissionPolicy
-	return strategy(resource("mutatingadmissionpolicies", "MutatingAdmissionPolicy"), "mutatingadmissionpolicy", clock,
-		func() object { return new(admissionregistrationv1.MutatingAdmissionPolicy) },
-		func(o object) {
+	return strategy(clock, particulars[object]{
+		resource: resource("mutatingadmissionpolicies", "MutatingAdmissionPolicy"),
+		defaults: func(o object) {
 			defaultFailurePolicy(&o.Spec.FailurePolicy)
 			defaultMatch(o.Spec.MatchConstraints)
 		},
-		func(o, old object) field.ErrorList {
+		validate: func(o, old object) field.ErrorList {
 			known := expressions{}
 			if old != nil {
 				known.mutating(&old.Spec)
 			}
 			return validateMutatingPolicy(o, known)
 		},
-		[]metav1.TableColumnDefinition{
+		columns: []metav1.TableColumnDefinition{
 			number("Mutations", "Mutation indicates the number of mutations rules defined in this configuration"),
 			cell.Text("ParamKind", kindColumn),
 		},
-		func(o object) []any { return []any{int64(len(o.Spec.Mutations)), kindCell(o.Spec.ParamKind)} })
+		cells: func(o object) []any { return []any{int64(len(o.Spec.Mutations)), kindCell(o.Spec.ParamKind)} },
+	})
 }
 
 var bindingColumns = []metav1.TableColumnDefinition{
@@ -158,28 +173,30 @@ var bindingColumns = []metav1.TableColumnDefinition{
 // ValidatingBindings is the strategy of validatingadmissionpolicybindings.
 func ValidatingBindings(clock clock.PassiveClock) registry.Strategy[*admissionregistrationv1.ValidatingAdmissionPolicyBinding] {
 	type object = *admissionregistrationv1.ValidatingAdmissionPolicyBinding
-	return strategy(resource("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding"), "validatingadmissionpolicybinding", clock,
-		func() object { return new(admissionregistrationv1.ValidatingAdmissionPolicyBinding) },
-		func(o object) { defaultMatch(o.Spec.MatchResources) },
-		func(o, _ object) field.ErrorList {
+	return strategy(clock, particulars[object]{
+		resource: resource("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding"),
+		defaults: func(o object) { defaultMatch(o.Spec.MatchResources) },
+		validate: func(o, _ object) field.ErrorList {
 			errs := validateBinding(o.Spec.PolicyName, o.Spec.ParamRef, o.Spec.MatchResources)
 			return append(errs, validateActions(o.Spec.ValidationActions, field.NewPath("spec", "validationActions"))...)
 		},
-		bindingColumns,
-		func(o object) []any { return []any{o.Spec.PolicyName, refCell(o.Spec.ParamRef)} })
+		columns: bindingColumns,
+		cells:   func(o object) []any { return []any{o.Spec.PolicyName, refCell(o.Spec.ParamRef)} },
+	})
 }
 
 // MutatingBindings is the strategy of mutatingadmissionpolicybindings.
 func MutatingBindings(clock clock.PassiveClock) registry.Strategy[*admissionregistrationv1.MutatingAdmissionPolicyBinding] {
 	type object = *admissionregistrationv1.MutatingAdmissionPolicyBinding
-	return strategy(resource("mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding"), "mutatingadmissionpolicybinding", clock,
-		func() object { return new(admissionregistrationv1.MutatingAdmissionPolicyBinding) },
-		func(o object) { defaultMatch(o.Spec.MatchResources) },
-		func(o, _ object) field.ErrorList {
+	return strategy(clock, particulars[object]{
+		resource: resource("mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding"),
+		defaults: func(o object) { defaultMatch(o.Spec.MatchResources) },
+		validate: func(o, _ object) field.ErrorList {
 			return validateBinding(o.Spec.PolicyName, o.Spec.ParamRef, o.Spec.MatchResources)
 		},
-		bindingColumns,
-		func(o object) []any { return []any{o.Spec.PolicyName, refCell(o.Spec.ParamRef)} })
+		columns: bindingColumns,
+		cells:   func(o object) []any { return []any{o.Spec.PolicyName, refCell(o.Spec.ParamRef)} },
+	})
 }
 
 const unset = "<unset>"
