@@ -186,48 +186,53 @@ func containerPorts(object *unstructured.Unstructured) (map[string]string, []str
 	return protocols, numbers, nil
 }
 
-// newAutoscale makes autoscalers.
+// autoscaling is one `kctl autoscale`.
+type autoscaling struct {
+	sending
+	name           string
+	low, high, cpu int32
+}
+
 func newAutoscale(c *cli) *cobra.Command {
-	s := &sending{cli: c, operation: "autoscaled"}
+	a := &autoscaling{sending: sending{cli: c, operation: "autoscaled"}}
 	var selected selection
-	var low, high, cpu int32
-	var name string
 	cmd := &cobra.Command{
 		Use:     "autoscale (-f FILENAME | TYPE NAME | TYPE/NAME) [--min=MINPODS] --max=MAXPODS [--cpu-percent=CPU]",
 		Short:   "Auto-scale a deployment, replica set, stateful set, or replication controller",
 		Example: "  kctl autoscale deployment web --min=2 --max=10 --cpu-percent=80",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if high < 1 {
-				return fmt.Errorf("--max=MAXPODS is required and must be at least 1, max: %d", high)
+			if a.high < 1 {
+				return fmt.Errorf("--max=MAXPODS is required and must be at least 1, max: %d", a.high)
 			}
-			if high < low {
-				return fmt.Errorf("--max=MAXPODS must be larger or equal to --min=MINPODS, max: %d, min: %d", high, low)
+			if a.high < a.low {
+				return fmt.Errorf("--max=MAXPODS must be larger or equal to --min=MINPODS, max: %d, min: %d", a.high, a.low)
 			}
 			targets, err := c.named(cmd.Context(), &selected, args, "")
 			if err != nil {
 				return err
 			}
 			return c.each(cmd.Context(), targets, &selected, func(t target, object *unstructured.Unstructured) error {
-				return s.autoscale(cmd.Context(), t, object, name, low, high, cpu)
+				return a.autoscale(cmd.Context(), t, object)
 			})
 		},
 	}
 	selected.addFiles(cmd.Flags(), "identifying the resource to autoscale.")
-	s.add(cmd)
-	cmd.Flags().Int32Var(&low, "min", -1, "The lower limit for the number of pods that can be set by the autoscaler.")
-	cmd.Flags().Int32Var(&high, "max", -1, "The upper limit for the number of pods that can be set by the autoscaler. Required.")
-	cmd.Flags().Int32Var(&cpu, "cpu-percent", -1, "The target average CPU utilization (represented as a percent of requested CPU) over all the pods.")
-	cmd.Flags().StringVar(&name, "name", "", "The name for the newly created object. If not specified, the name of the input resource will be used.")
+	a.add(cmd)
+	cmd.Flags().Int32Var(&a.low, "min", -1, "The lower limit for the number of pods that can be set by the autoscaler.")
+	cmd.Flags().Int32Var(&a.high, "max", -1, "The upper limit for the number of pods that can be set by the autoscaler. Required.")
+	cmd.Flags().Int32Var(&a.cpu, "cpu-percent", -1, "The target average CPU utilization (represented as a percent of requested CPU) over all the pods.")
+	cmd.Flags().StringVar(&a.name, "name", "", "The name for the newly created object. If not specified, the name of the input resource will be used.")
 	_ = cmd.MarkFlagRequired("max")
 	return cmd
 }
 
-func (s *sending) autoscale(ctx context.Context, t target, object *unstructured.Unstructured, name string, low, high, cpu int32) error {
+func (a *autoscaling) autoscale(ctx context.Context, t target, object *unstructured.Unstructured) error {
 	if !t.Has("scale") {
 		return fmt.Errorf("cannot autoscale a %s: the kind has no scale subresource", t.Kind)
 	}
+	name := a.name
 	if name == "" {
 		name = t.name
 	}
-	return s.createGenerated(ctx, autoscalers, generate.Autoscaler(name, object, low, high, cpu))
+	return a.createGenerated(ctx, autoscalers, generate.Autoscaler(name, object, a.low, a.high, a.cpu))
 }

@@ -59,7 +59,7 @@ func (c *cli) portForward(ctx context.Context, arg string, wait podWait, address
 		return err
 	}
 	address := client.URL(core.Pods.Path(pod.Namespace, pod.Name) + "/portforward")
-	return remote.Forward(ctx, loaded.Client, address, addresses, ports, c.Out, c.Err)
+	return remote.Forward(ctx, loaded.Client, address, remote.Ports{Listen: addresses, Ports: ports, Out: c.Out, Err: c.Err})
 }
 
 // podPort translates [LOCAL:]REMOTE, where REMOTE may be a name, and is a

@@ -13,9 +13,16 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 )
 
+// Ports are what is forwarded, and where it is said.
+type Ports struct {
+	// Listen are the local addresses; each of Ports is LOCAL:REMOTE.
+	Listen, Ports []string
+	Out, Err      io.Writer
+}
+
 // Forward listens on local addresses and carries connections to a pod's ports,
 // until the context ends.
-func Forward(ctx context.Context, config *clientrest.Config, address *url.URL, listen, ports []string, out, errOut io.Writer) error {
+func Forward(ctx context.Context, config *clientrest.Config, address *url.URL, p Ports) error {
 	transport, upgrader, err := spdy.RoundTripperFor(config)
 	if err != nil {
 		return fmt.Errorf("preparing the connection: %w", err)
@@ -28,7 +35,7 @@ func Forward(ctx context.Context, config *clientrest.Config, address *url.URL, l
 	dialer := portforward.NewFallbackDialerForStreaming(tunnel, direct, func(err error) bool {
 		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
 	})
-	forwarder, err := portforward.NewOnAddressesForStreamingWithContext(ctx, dialer, listen, ports, make(chan struct{}), out, errOut)
+	forwarder, err := portforward.NewOnAddressesForStreamingWithContext(ctx, dialer, p.Listen, p.Ports, make(chan struct{}), p.Out, p.Err)
 	if err != nil {
 		return err
 	}
