@@ -133,8 +133,8 @@ func (o *objects) List(ctx context.Context, namespace string, _ registry.ListOpt
 
 // Update implements registry.Objects, for owners and finalizers. Somebody else's
 // change between is a conflict.
-func (o *objects) Update(ctx context.Context, namespace, name, _ string, change func(core.Object) (core.Object, error), _ registry.Admit, _ *metav1.UpdateOptions) (registry.Encoded, bool, error) {
-	before, err := o.get(ctx, namespace, name)
+func (o *objects) Update(ctx context.Context, target registry.Target, change registry.Transform, _ registry.Admit, _ *metav1.UpdateOptions) (registry.Encoded, bool, error) {
+	before, err := o.get(ctx, target.Namespace, target.Name)
 	if err != nil {
 		return registry.Encoded{}, false, err
 	}
@@ -154,8 +154,8 @@ func (o *objects) Update(ctx context.Context, namespace, name, _ string, change 
 	}
 	now := &metav1.PartialObjectMetadata{}
 	err = o.ask(ctx, question{
-		method: http.MethodPatch, path: o.path(namespace, name), accept: metadataOnly, body: patch, media: "application/merge-patch+json",
-	}, name, now)
+		method: http.MethodPatch, path: o.path(target.Namespace, target.Name), accept: metadataOnly, body: patch, media: "application/merge-patch+json",
+	}, target.Name, now)
 	return registry.Encoded{Object: now}, false, err
 }
 

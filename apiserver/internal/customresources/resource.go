@@ -45,16 +45,16 @@ func (r *resource) Create(ctx context.Context, obj core.Object, admit registry.A
 }
 
 // Update implements registry.Resource: what is applied may be new.
-func (r *resource) Update(ctx context.Context, namespace, name, subresource string, change func(core.Object) (core.Object, error), admit registry.Admit, o *metav1.UpdateOptions) (registry.Encoded, bool, error) {
+func (r *resource) Update(ctx context.Context, target registry.Target, change registry.Transform, admit registry.Admit, o *metav1.UpdateOptions) (registry.Encoded, bool, error) {
 	guarded := func(current core.Object) (core.Object, error) {
 		if current == nil {
-			if err := r.mayCreate(name); err != nil {
+			if err := r.mayCreate(target.Name); err != nil {
 				return nil, err
 			}
 		}
 		return change(current)
 	}
-	return r.keeper.Update(ctx, namespace, name, subresource, guarded, admit, o)
+	return r.keeper.Update(ctx, target, guarded, admit, o)
 }
 
 func (r *resource) mayCreate(name string) error {

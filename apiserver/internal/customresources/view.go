@@ -60,8 +60,8 @@ func (v *view) Create(ctx context.Context, obj core.Object, admit registry.Admit
 }
 
 // Update implements registry.Resource.
-func (v *view) Update(ctx context.Context, namespace, name, subresource string, change func(core.Object) (core.Object, error), admit registry.Admit, o *metav1.UpdateOptions) (registry.Encoded, bool, error) {
-	e, created, err := v.Store.Update(ctx, namespace, name, subresource, change, admit, o)
+func (v *view) Update(ctx context.Context, target registry.Target, change registry.Transform, admit registry.Admit, o *metav1.UpdateOptions) (registry.Encoded, bool, error) {
+	e, created, err := v.Store.Update(ctx, target, change, admit, o)
 	if err != nil {
 		return e, created, err
 	}

@@ -46,7 +46,7 @@ func (c *call) apply(options *metav1.PatchOptions) error {
 	// What was applied is in the accounts already.
 	admit.Account = func(core.Object, core.Object, []byte) {}
 	admit.Creates = true
-	e, created, err := c.store.Update(c.ctx, c.namespace, c.name, c.subresource, change, guardAccounts(admit), updateOptionsOf(options))
+	e, created, err := c.store.Update(c.ctx, c.target(), change, guardAccounts(admit), updateOptionsOf(options))
 	if err != nil {
 		return err
 	}

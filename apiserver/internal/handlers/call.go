@@ -53,6 +53,10 @@ func (c *call) groupResource() schema.GroupResource {
 	return schema.GroupResource{Group: c.resource.Group, Resource: c.resource.Name}
 }
 
+func (c *call) target() registry.Target {
+	return registry.Target{Namespace: c.namespace, Name: c.name, Subresource: c.subresource}
+}
+
 // admit is what the registry runs around a change. A change to an object that
 // was not there is a create, by whichever verb.
 func (c *call) admit(operation admission.Operation, options runtime.Object, dryRun []string) registry.Admit {

@@ -50,7 +50,7 @@ func (c *call) patch() error {
 		return c.patched(current, patcher, options.FieldValidation)
 	}
 	admit := c.accounted(c.admit(admission.Update, options, options.DryRun), options.FieldManager)
-	e, _, err := c.store.Update(c.ctx, c.namespace, c.name, c.subresource, change, admit, updateOptionsOf(options))
+	e, _, err := c.store.Update(c.ctx, c.target(), change, admit, updateOptionsOf(options))
 	if err != nil {
 		return err
 	}

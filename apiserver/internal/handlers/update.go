@@ -27,7 +27,7 @@ func (c *call) update() error {
 		return obj.DeepCopyObject().(core.Object), nil
 	}
 	admit := c.accounted(c.admit(admission.Update, options, options.DryRun), options.FieldManager)
-	e, created, err := c.store.Update(c.ctx, c.namespace, c.name, c.subresource, change, admit, options)
+	e, created, err := c.store.Update(c.ctx, c.target(), change, admit, options)
 	if err != nil {
 		return err
 	}

@@ -52,10 +52,10 @@ func (a *aggregation) sync(ctx context.Context, key facts.Key) (time.Duration, e
 	if equality.Semantic.DeepEqual(role.Rules, rules) {
 		return 0, nil
 	}
-	_, _, err = a.store.Update(ctx, "", key.Name, "", func(current core.Object) (core.Object, error) {
+	err = registry.Modify(ctx, a.store, registry.Target{Name: key.Name}, func(current core.Object) (core.Object, error) {
 		current.(*rbacv1.ClusterRole).Rules = rules
 		return current, nil
-	}, registry.Admit{}, &metav1.UpdateOptions{})
+	})
 	return 0, ignoreGone(err, "write the collected rules")
 }
 

@@ -9,7 +9,6 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/authz"
@@ -64,7 +63,7 @@ func has(r *certificatesv1.CertificateSigningRequest, types ...certificatesv1.Re
 // write changes a request by /status or /approval, if it is still the one that
 // was looked at.
 func (c *certificateRequests) write(ctx context.Context, seen *certificatesv1.CertificateSigningRequest, subresource string, change func(r *certificatesv1.CertificateSigningRequest)) error {
-	_, _, err := c.store.Update(ctx, "", seen.Name, subresource, func(current core.Object) (core.Object, error) {
+	err := registry.Modify(ctx, c.store, registry.Target{Name: seen.Name, Subresource: subresource}, func(current core.Object) (core.Object, error) {
 		r, ok := current.(*certificatesv1.CertificateSigningRequest)
 		if !ok || r.UID != seen.UID {
 			return nil, apierrors.NewNotFound(core.CertificateSigningRequests.GVR().GroupResource(), seen.Name)
@@ -77,7 +76,7 @@ func (c *certificateRequests) write(ctx context.Context, seen *certificatesv1.Ce
 		}
 		change(r)
 		return r, nil
-	}, registry.Admit{}, &metav1.UpdateOptions{})
+	})
 	return ignoreGone(err, "write the request's "+subresource)
 }
 

@@ -214,11 +214,11 @@ func (o *owners) unblock(ctx context.Context, k *kind, key facts.Key, uid types.
 
 // change changes an object, if it is still the one of that uid.
 func change(ctx context.Context, k *kind, key facts.Key, uid types.UID, what string, change func(current core.Object)) error {
-	_, _, err := k.store.Update(ctx, key.Namespace, key.Name, "", func(current core.Object) (core.Object, error) {
+	err := registry.Modify(ctx, k.store, registry.Target{Namespace: key.Namespace, Name: key.Name}, func(current core.Object) (core.Object, error) {
 		if uid == "" || current.GetUID() == uid {
 			change(current)
 		}
 		return current, nil
-	}, registry.Admit{}, &metav1.UpdateOptions{})
+	})
 	return ignoreGone(err, what)
 }

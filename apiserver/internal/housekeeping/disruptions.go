@@ -152,7 +152,7 @@ func (l *disruptions) sync(ctx context.Context, key facts.Key) (time.Duration, e
 		return 0, nil
 	}
 	again := rebudgetPeriod
-	_, _, err := l.store.Update(ctx, key.Namespace, key.Name, "status", func(current core.Object) (core.Object, error) {
+	err := registry.Modify(ctx, l.store, registry.Target{Namespace: key.Namespace, Name: key.Name, Subresource: "status"}, func(current core.Object) (core.Object, error) {
 		b := current.(*policyv1.PodDisruptionBudget)
 		pods, err := l.podsOf(ctx, b)
 		if err != nil {
@@ -160,7 +160,7 @@ func (l *disruptions) sync(ctx context.Context, key facts.Key) (time.Duration, e
 		}
 		again = l.workOut(ctx, b, pods)
 		return b, nil
-	}, registry.Admit{}, &metav1.UpdateOptions{})
+	})
 	if apierrors.IsNotFound(err) {
 		return 0, nil
 	}

@@ -194,7 +194,7 @@ func (e *evictions) evict(ctx context.Context, pod facts.Pod) error {
 // deletePod says in the pod's status why it has to go, and deletes it; this pod
 // and no other of its name.
 func deletePod(ctx context.Context, store registry.Resource, pod facts.Pod, why corev1.PodCondition, grace *int64) error {
-	_, _, err := store.Update(ctx, pod.Namespace, pod.Name, "status", func(current core.Object) (core.Object, error) {
+	err := registry.Modify(ctx, store, registry.Target{Namespace: pod.Namespace, Name: pod.Name, Subresource: "status"}, func(current core.Object) (core.Object, error) {
 		p := current.(*core.Pod)
 		if p.UID != pod.UID {
 			return current, nil
@@ -207,7 +207,7 @@ func deletePod(ctx context.Context, store registry.Resource, pod facts.Pod, why 
 		}
 		p.Status.Conditions = append(p.Status.Conditions, why)
 		return current, nil
-	}, registry.Admit{}, &metav1.UpdateOptions{})
+	})
 	if err := ignoreGone(err, "say why the pod has to go"); err != nil {
 		return err
 	}

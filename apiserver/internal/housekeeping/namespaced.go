@@ -66,10 +66,10 @@ func (f *fixture) sync(ctx context.Context, key facts.Key) (time.Duration, error
 	}
 	var err error
 	if found {
-		_, _, err = f.store.Update(ctx, key.Name, f.name, "", func(current core.Object) (core.Object, error) {
+		err = registry.Modify(ctx, f.store, registry.Target{Namespace: key.Name, Name: f.name}, func(current core.Object) (core.Object, error) {
 			f.mend(current)
 			return current, nil
-		}, registry.Admit{}, &metav1.UpdateOptions{})
+		})
 	} else {
 		_, err = f.store.Create(ctx, f.make(key.Name), registry.Admit{}, &metav1.CreateOptions{})
 	}

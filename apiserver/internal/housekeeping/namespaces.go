@@ -134,11 +134,11 @@ func (n *namespaces) clear(ctx context.Context, r registry.Resource, namespace s
 }
 
 func (n *namespaces) finalize(ctx context.Context, name string) error {
-	_, _, err := n.store.Update(ctx, "", name, "finalize", func(current core.Object) (core.Object, error) {
+	err := registry.Modify(ctx, n.store, registry.Target{Name: name, Subresource: "finalize"}, func(current core.Object) (core.Object, error) {
 		namespace := current.(*core.Namespace)
 		namespace.Spec.Finalizers = slices.DeleteFunc(namespace.Spec.Finalizers, func(f corev1.FinalizerName) bool { return f == corev1.FinalizerKubernetes })
 		return namespace, nil
-	}, registry.Admit{}, &metav1.UpdateOptions{})
+	})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

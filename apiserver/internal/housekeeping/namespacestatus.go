@@ -122,10 +122,10 @@ func (n *namespaces) report(ctx context.Context, name string, left remains) erro
 	if !setConditions(obj.(*core.Namespace), want, n.clock.Now()) {
 		return nil
 	}
-	_, _, err = n.store.Update(ctx, "", name, "status", func(current core.Object) (core.Object, error) {
+	err = registry.Modify(ctx, n.store, registry.Target{Name: name, Subresource: "status"}, func(current core.Object) (core.Object, error) {
 		setConditions(current.(*core.Namespace), want, n.clock.Now())
 		return current, nil
-	}, registry.Admit{}, &metav1.UpdateOptions{})
+	})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("write conditions: %w", err)
 	}

@@ -146,7 +146,7 @@ func (n *nodeRanges) give(ctx context.Context, name string, uid types.UID, range
 		cidrs = append(cidrs, r.String())
 	}
 	written, others := false, false
-	_, _, err := n.store.Update(ctx, "", name, "", func(current core.Object) (core.Object, error) {
+	err := registry.Modify(ctx, n.store, registry.Target{Name: name}, func(current core.Object) (core.Object, error) {
 		node := current.(*core.Node)
 		written = node.UID == uid && len(node.Spec.PodCIDRs) == 0
 		others = len(node.Spec.PodCIDRs) > 0 && !slices.Equal(node.Spec.PodCIDRs, cidrs)
@@ -154,7 +154,7 @@ func (n *nodeRanges) give(ctx context.Context, name string, uid types.UID, range
 			node.Spec.PodCIDR, node.Spec.PodCIDRs = cidrs[0], cidrs
 		}
 		return node, nil
-	}, registry.Admit{}, &metav1.UpdateOptions{})
+	})
 	if others || apierrors.IsNotFound(err) {
 		n.mu.Lock()
 		delete(n.given, name) // it is certain that the node doesn't have them

@@ -118,13 +118,13 @@ type unsure struct {
 	fails int
 }
 
-func (u *unsure) Update(ctx context.Context, namespace, name, sub string, change func(core.Object) (core.Object, error), admit registry.Admit, o *metav1.UpdateOptions) (registry.Encoded, bool, error) {
+func (u *unsure) Update(ctx context.Context, target registry.Target, change registry.Transform, admit registry.Admit, o *metav1.UpdateOptions) (registry.Encoded, bool, error) {
 	if u.fails == 0 {
-		return u.Store.Update(ctx, namespace, name, sub, change, admit, o)
+		return u.Store.Update(ctx, target, change, admit, o)
 	}
 	u.fails--
 	if u.done {
-		_, _, _ = u.Store.Update(ctx, namespace, name, sub, change, admit, o)
+		_, _, _ = u.Store.Update(ctx, target, change, admit, o)
 	}
 	return registry.Encoded{}, false, errors.New("etcd does not answer")
 }

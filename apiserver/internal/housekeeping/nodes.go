@@ -168,13 +168,13 @@ func (n *nodes) lose(ctx context.Context, node nodeFacts) error {
 	}
 	n.logger.Info("a node has fallen silent", zap.String("node", node.name), zap.Duration("for", n.silence(node.name)))
 	now := metav1.NewTime(n.clock.Now())
-	_, _, err := n.store.Update(ctx, "", node.name, "status", func(current core.Object) (core.Object, error) {
+	err := registry.Modify(ctx, n.store, registry.Target{Name: node.name, Subresource: "status"}, func(current core.Object) (core.Object, error) {
 		status := &current.(*core.Node).Status
 		for _, t := range lost {
 			setUnknown(status, t, now)
 		}
 		return current, nil
-	}, registry.Admit{}, &metav1.UpdateOptions{})
+	})
 	return ignoreGone(err, "mark the silent node")
 }
 
@@ -238,11 +238,11 @@ func (n *nodes) taint(ctx context.Context, node nodeFacts, ready corev1.Conditio
 	if equality.Semantic.DeepEqual(node.taints, mergeTaints(node.taints, wanted, now)) {
 		return nil
 	}
-	_, _, err := n.store.Update(ctx, "", node.name, "", func(current core.Object) (core.Object, error) {
+	err := registry.Modify(ctx, n.store, registry.Target{Name: node.name}, func(current core.Object) (core.Object, error) {
 		spec := &current.(*core.Node).Spec
 		spec.Taints = mergeTaints(spec.Taints, wanted, now)
 		return current, nil
-	}, registry.Admit{}, &metav1.UpdateOptions{})
+	})
 	return ignoreGone(err, "taint the node")
 }
 
@@ -277,7 +277,7 @@ func (n *nodes) podsNotReady(ctx context.Context, node string) error {
 		if !pod.Ready || pod.Over() {
 			continue
 		}
-		_, _, err := n.podAPI.Update(ctx, pod.Namespace, pod.Name, "status", func(current core.Object) (core.Object, error) {
+		err := registry.Modify(ctx, n.podAPI, registry.Target{Namespace: pod.Namespace, Name: pod.Name, Subresource: "status"}, func(current core.Object) (core.Object, error) {
 			status := &current.(*core.Pod).Status
 			for i := range status.Conditions {
 				if c := &status.Conditions[i]; c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
@@ -285,7 +285,7 @@ func (n *nodes) podsNotReady(ctx context.Context, node string) error {
 				}
 			}
 			return current, nil
-		}, registry.Admit{}, &metav1.UpdateOptions{})
+		})
 		if err := ignoreGone(err, "mark a pod of the node"); err != nil {
 			return err
 		}

@@ -34,10 +34,10 @@ func (f family) Delete(ctx context.Context, namespace, name string, admit regist
 	return registry.Encoded{}, false, nil
 }
 
-func (f family) Update(ctx context.Context, namespace, name, part string, change func(core.Object) (core.Object, error), admit registry.Admit, o *metav1.UpdateOptions) (registry.Encoded, bool, error) {
-	e, created, err := f.Store.Update(ctx, namespace, name, part, change, admit, o)
-	if m, ok := f.Peek(namespace, name).(*core.ConfigMap); ok && m.DeletionTimestamp != nil && len(m.Finalizers) == 0 {
-		_, _, err = f.Store.Delete(ctx, namespace, name, admit, &metav1.DeleteOptions{})
+func (f family) Update(ctx context.Context, target registry.Target, change registry.Transform, admit registry.Admit, o *metav1.UpdateOptions) (registry.Encoded, bool, error) {
+	e, created, err := f.Store.Update(ctx, target, change, admit, o)
+	if m, ok := f.Peek(target.Namespace, target.Name).(*core.ConfigMap); ok && m.DeletionTimestamp != nil && len(m.Finalizers) == 0 {
+		_, _, err = f.Store.Delete(ctx, target.Namespace, target.Name, admit, &metav1.DeleteOptions{})
 	}
 	return e, created, err
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/admission/storageprotection"
@@ -70,7 +69,7 @@ func (p *protection) sync(ctx context.Context, key facts.Key) (time.Duration, er
 		current.SetFinalizers(slices.DeleteFunc(current.GetFinalizers(), func(f string) bool { return f == p.finalizer }))
 		return current, err
 	}
-	_, _, err := p.store.Update(ctx, key.Namespace, key.Name, "", release, registry.Admit{}, &metav1.UpdateOptions{})
+	err := registry.Modify(ctx, p.store, registry.Target{Namespace: key.Namespace, Name: key.Name}, release)
 	return again, ignoreGone(err, "let go of what nobody uses")
 }
 

@@ -126,7 +126,7 @@ func (s *secretTokens) fill(ctx context.Context, known accountSecret) error {
 	if err != nil {
 		return ignoreGone(err, "read the service account of a token")
 	}
-	_, _, err = s.store.Update(ctx, known.key.Namespace, known.key.Name, "", func(current core.Object) (core.Object, error) {
+	err = registry.Modify(ctx, s.store, registry.Target{Namespace: known.key.Namespace, Name: known.key.Name}, func(current core.Object) (core.Object, error) {
 		secret, ok := current.(*core.Secret)
 		if !ok || secret.UID != known.uid {
 			return nil, apierrors.NewNotFound(core.Secrets.GVR().GroupResource(), known.key.Name)
@@ -147,6 +147,6 @@ func (s *secretTokens) fill(ctx context.Context, known accountSecret) error {
 		}
 		secret.Annotations[corev1.ServiceAccountUIDKey] = string(account.UID)
 		return secret, nil
-	}, registry.Admit{}, &metav1.UpdateOptions{})
+	})
 	return ignoreGone(err, "write a service account's token")
 }

@@ -195,7 +195,7 @@ func (b *Books) write(ctx context.Context, key facts.Key, dry bool, change func(
 	}
 	var err error
 	for range attempts {
-		_, _, err = b.Store.Update(ctx, key.Namespace, key.Name, "status", func(current core.Object) (core.Object, error) {
+		_, _, err = b.Store.Update(ctx, registry.Target{Namespace: key.Namespace, Name: key.Name, Subresource: "status"}, func(current core.Object) (core.Object, error) {
 			q := current.(*corev1.ResourceQuota)
 			if q.Status.Used == nil {
 				q.Status.Used = corev1.ResourceList{}

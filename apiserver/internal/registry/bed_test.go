@@ -119,7 +119,7 @@ func (b *bed) create(s *corev1.Service) *corev1.Service {
 
 // put is a PUT of obj.
 func (b *bed) put(obj *corev1.Service) (*corev1.Service, error) {
-	e, _, err := b.Update(b.t.Context(), obj.Namespace, obj.Name, "", func(core.Object) (core.Object, error) {
+	e, _, err := b.Update(b.t.Context(), registry.Target{Namespace: obj.Namespace, Name: obj.Name}, func(core.Object) (core.Object, error) {
 		return obj.DeepCopy(), nil
 	}, registry.Admit{}, &metav1.UpdateOptions{})
 	if err != nil {

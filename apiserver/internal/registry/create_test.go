@@ -146,7 +146,7 @@ func TestDryRun(t *testing.T) {
 	if _, err := b.Create(t.Context(), service("a"), registry.Admit{}, &metav1.CreateOptions{DryRun: dry}); !apierrors.IsAlreadyExists(err) {
 		t.Errorf("create of what exists: %v", err)
 	}
-	_, _, err := b.Update(t.Context(), "ns", "a", "", func(o core.Object) (core.Object, error) {
+	_, _, err := b.Update(t.Context(), registry.Target{Namespace: "ns", Name: "a"}, func(o core.Object) (core.Object, error) {
 		o.SetLabels(map[string]string{"x": "y"})
 		return o, nil
 	}, registry.Admit{}, &metav1.UpdateOptions{DryRun: dry})

@@ -114,6 +114,18 @@ func PartVerbs(part string) []string {
 	return []string{"get", "patch", "update"}
 }
 
+// Target names what an update changes: an object by one of its ways.
+type Target struct {
+	Namespace, Name string
+	// Subresource is "", "status" or one of the strategy's Subresources.
+	Subresource string
+}
+
+// Transform makes of an object what it shall be. current is a copy, which it may
+// change and return, and nil where there is none yet. It may be called several
+// times for one update.
+type Transform func(current core.Object) (core.Object, error)
+
 // Objects are those of one resource, as far as following, changing and ending
 // them goes. Errors are metav1 status errors, ready for the wire.
 type Objects interface {
@@ -122,11 +134,9 @@ type Objects interface {
 	Get(ctx context.Context, namespace, name, resourceVersion string) (Encoded, error)
 	List(ctx context.Context, namespace string, o ListOptions) (List, error)
 	Watch(ctx context.Context, namespace string, o ListOptions) (Watcher, error)
-	// Update changes the object by change, which gets a decoded copy of the
-	// current one and may be called again after a conflict that the caller's
-	// resourceVersion does not forbid. subresource is "", "status" or one of
-	// the strategy's Subresources.
-	Update(ctx context.Context, namespace, name, subresource string, change func(current core.Object) (core.Object, error), admit Admit, o *metav1.UpdateOptions) (e Encoded, created bool, err error)
+	// Update changes what target names. It starts over after a conflict that the
+	// caller's resourceVersion does not forbid.
+	Update(ctx context.Context, target Target, change Transform, admit Admit, o *metav1.UpdateOptions) (e Encoded, created bool, err error)
 	// Delete deletes the object, or begins to. gone tells which.
 	Delete(ctx context.Context, namespace, name string, admit Admit, o *metav1.DeleteOptions) (e Encoded, gone bool, err error)
 }

@@ -63,7 +63,7 @@ const serverManager = "kube-apiserver"
 // server's own from then on, in the object's accounts.
 func (s *Store[T]) UpdateTyped(ctx context.Context, namespace, name, subresource string, change func(obj T) error) (T, error) {
 	var none T
-	e, _, err := s.Update(ctx, namespace, name, subresource, func(current core.Object) (core.Object, error) {
+	e, _, err := s.Update(ctx, Target{Namespace: namespace, Name: name, Subresource: subresource}, func(current core.Object) (core.Object, error) {
 		if current == nil {
 			return nil, apierrors.NewNotFound(s.groupResource(), name)
 		}
@@ -83,7 +83,7 @@ func (s *Store[T]) ApplyTyped(ctx context.Context, name, manager string, status 
 	kind := s.strategy.Resource.GVK()
 	applied := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": name}, "status": status}}
 	applied.SetGroupVersionKind(kind)
-	_, _, err := s.Update(ctx, "", name, "status", func(current core.Object) (core.Object, error) {
+	_, _, err := s.Update(ctx, Target{Name: name, Subresource: "status"}, func(current core.Object) (core.Object, error) {
 		if current == nil {
 			return nil, apierrors.NewNotFound(s.groupResource(), name)
 		}

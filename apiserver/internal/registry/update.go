@@ -31,7 +31,7 @@ type update[T core.Object] struct {
 	key    string
 	name   string
 	way    Change[T]
-	change func(core.Object) (core.Object, error)
+	change Transform
 	admit  Admit
 	dry    bool
 
@@ -42,26 +42,26 @@ type update[T core.Object] struct {
 }
 
 // Update implements Resource.
-func (s *Store[T]) Update(ctx context.Context, namespace, name, subresource string, change func(core.Object) (core.Object, error), admit Admit, o *metav1.UpdateOptions) (Encoded, bool, error) {
-	way, ok := s.way(subresource)
+func (s *Store[T]) Update(ctx context.Context, target Target, change Transform, admit Admit, o *metav1.UpdateOptions) (Encoded, bool, error) {
+	way, ok := s.way(target.Subresource)
 	if !ok {
-		return Encoded{}, false, apierrors.NewNotFound(s.groupResource(), name+"/"+subresource)
+		return Encoded{}, false, apierrors.NewNotFound(s.groupResource(), target.Name+"/"+target.Subresource)
 	}
 	u := &update[T]{
-		store: s, key: s.key(namespace, name), name: name,
+		store: s, key: s.key(target.Namespace, target.Name), name: target.Name,
 		way: way, change: change, admit: admit, dry: dryRun(o.DryRun),
 	}
 	if e, ok := s.cache.Get(u.key); ok {
 		u.base = storage.Object{Key: e.Key, Value: e.Value, Revision: e.Revision}
 	} else if err := u.reread(ctx); err != nil {
-		if errors.Is(err, storage.ErrNotFound) && (s.strategy.CreateOnUpdate || admit.Creates) && subresource == "" {
+		if errors.Is(err, storage.ErrNotFound) && (s.strategy.CreateOnUpdate || admit.Creates) && target.Subresource == "" {
 			made, err := s.createByUpdate(ctx, change, admit, o)
 			return made, err == nil, err
 		}
-		return Encoded{}, false, s.statusOf(err, "update", name)
+		return Encoded{}, false, s.statusOf(err, "update", target.Name)
 	}
 	result, err := u.run(ctx)
-	return result, false, s.statusOf(err, "update", name)
+	return result, false, s.statusOf(err, "update", target.Name)
 }
 
 // way is the Change that guards a subresource.
@@ -79,7 +79,7 @@ func (s *Store[T]) way(subresource string) (Change[T], bool) {
 	return way, ok
 }
 
-func (s *Store[T]) createByUpdate(ctx context.Context, change func(core.Object) (core.Object, error), admit Admit, o *metav1.UpdateOptions) (Encoded, error) {
+func (s *Store[T]) createByUpdate(ctx context.Context, change Transform, admit Admit, o *metav1.UpdateOptions) (Encoded, error) {
 	obj, err := change(nil)
 	if err != nil {
 		return Encoded{}, s.statusOf(err, "update", "")

@@ -57,7 +57,7 @@ func TestTheVersionThatAdmissionSets(t *testing.T) {
 	made := b.create(service("a"))
 	set := registry.Admit{Mutate: func(_ context.Context, obj, _ core.Object) error { obj.SetResourceVersion("1"); return nil }}
 	keep := func(core.Object) (core.Object, error) { return made.DeepCopy(), nil }
-	if _, _, err := b.Update(t.Context(), made.Namespace, "a", "", keep, set, &metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
+	if _, _, err := b.Update(t.Context(), registry.Target{Namespace: made.Namespace, Name: "a"}, keep, set, &metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
 		t.Errorf("got %v", err)
 	}
 }

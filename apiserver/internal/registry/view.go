@@ -166,9 +166,9 @@ func (v *View) Create(ctx context.Context, obj core.Object, admit Admit, o *meta
 }
 
 // Update implements Resource.
-func (v *View) Update(ctx context.Context, namespace, name, subresource string, change func(core.Object) (core.Object, error), admit Admit, o *metav1.UpdateOptions) (Encoded, bool, error) {
-	if subresource == v.As {
-		subresource = ""
+func (v *View) Update(ctx context.Context, target Target, change Transform, admit Admit, o *metav1.UpdateOptions) (Encoded, bool, error) {
+	if target.Subresource == v.As {
+		target.Subresource = ""
 	}
 	inner := func(current core.Object) (core.Object, error) {
 		if current == nil {
@@ -193,9 +193,9 @@ func (v *View) Update(ctx context.Context, namespace, name, subresource string, 
 		}
 		return stored, err
 	}
-	e, created, err := v.Of.Update(ctx, namespace, name, subresource, inner, v.within(admit), o)
+	e, created, err := v.Of.Update(ctx, target, inner, v.within(admit), o)
 	if err != nil {
-		return Encoded{}, false, v.missing(err, name)
+		return Encoded{}, false, v.missing(err, target.Name)
 	}
 	e, err = v.encoded(e)
 	return e, created, err

@@ -47,7 +47,7 @@ func (b *bed) service(s *corev1.Service, dryRun ...string) (*corev1.Service, err
 
 func (b *bed) change(name string, change func(*corev1.Service)) (*corev1.Service, error) {
 	b.t.Helper()
-	e, _, err := b.Services.Update(b.t.Context(), "default", name, "", func(current core.Object) (core.Object, error) {
+	e, _, err := b.Services.Update(b.t.Context(), registry.Target{Namespace: "default", Name: name}, func(current core.Object) (core.Object, error) {
 		change(current.(*corev1.Service))
 		return current, nil
 	}, registry.Admit{}, &metav1.UpdateOptions{})

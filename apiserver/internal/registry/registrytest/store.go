@@ -225,12 +225,12 @@ func (s *Store) Create(_ context.Context, obj core.Object, _ registry.Admit, _ *
 }
 
 // Update implements registry.Resource; all ways to change an object are one.
-func (s *Store) Update(_ context.Context, namespace, name, _ string, change func(core.Object) (core.Object, error), _ registry.Admit, _ *metav1.UpdateOptions) (registry.Encoded, bool, error) {
+func (s *Store) Update(_ context.Context, target registry.Target, change registry.Transform, _ registry.Admit, _ *metav1.UpdateOptions) (registry.Encoded, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	current := s.objects[key(namespace, name)]
+	current := s.objects[key(target.Namespace, target.Name)]
 	if current == nil {
-		return registry.Encoded{}, false, s.notFound(name)
+		return registry.Encoded{}, false, s.notFound(target.Name)
 	}
 	before := s.encode(current)
 	changed, err := change(current.DeepCopyObject().(core.Object))

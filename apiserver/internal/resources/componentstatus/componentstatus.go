@@ -114,7 +114,7 @@ func (s *statuses) Create(context.Context, core.Object, registry.Admit, *metav1.
 	return registry.Encoded{}, readOnly("create")
 }
 
-func (s *statuses) Update(context.Context, string, string, string, func(core.Object) (core.Object, error), registry.Admit, *metav1.UpdateOptions) (registry.Encoded, bool, error) {
+func (s *statuses) Update(context.Context, registry.Target, registry.Transform, registry.Admit, *metav1.UpdateOptions) (registry.Encoded, bool, error) {
 	return registry.Encoded{}, false, readOnly("update")
 }
 

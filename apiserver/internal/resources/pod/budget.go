@@ -39,7 +39,7 @@ func (e *evictions) takeFromBudget(ctx context.Context, pod *core.Pod, dryRun []
 		return nil
 	}
 	var refused error
-	_, _, err = e.budgets.Update(ctx, budget.Namespace, budget.Name, "status", func(current core.Object) (core.Object, error) {
+	_, _, err = e.budgets.Update(ctx, registry.Target{Namespace: budget.Namespace, Name: budget.Name, Subresource: "status"}, func(current core.Object) (core.Object, error) {
 		b := current.(*policyv1.PodDisruptionBudget)
 		refused = e.take(b, pod.Name)
 		return b, refused

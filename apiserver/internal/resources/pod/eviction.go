@@ -86,7 +86,7 @@ func (e *evictions) evict(ctx context.Context, namespace, name string, options *
 		}, now)
 		return pod, nil
 	}
-	marked, _, err := pods.Update(ctx, namespace, name, "status", mark, registry.Admit{}, &metav1.UpdateOptions{DryRun: options.DryRun})
+	marked, _, err := pods.Update(ctx, registry.Target{Namespace: namespace, Name: name, Subresource: "status"}, mark, registry.Admit{}, &metav1.UpdateOptions{DryRun: options.DryRun})
 	if err != nil {
 		return nil, err
 	}

@@ -60,9 +60,9 @@ func (s *Store) Create(ctx context.Context, obj core.Object, admit registry.Admi
 }
 
 // Update implements registry.Resource.
-func (s *Store) Update(ctx context.Context, namespace, name, subresource string, change func(core.Object) (core.Object, error), admit registry.Admit, o *metav1.UpdateOptions) (registry.Encoded, bool, error) {
+func (s *Store) Update(ctx context.Context, target registry.Target, change registry.Transform, admit registry.Admit, o *metav1.UpdateOptions) (registry.Encoded, bool, error) {
 	a := &allocation{store: s, dry: len(o.DryRun) > 0}
-	e, created, err := s.Store.Update(ctx, namespace, name, subresource, change, a.within(admit), o)
+	e, created, err := s.Store.Update(ctx, target, change, a.within(admit), o)
 	a.end(ctx, err)
 	return e, created, err
 }

@@ -19,7 +19,7 @@ import (
 // Store is what Reconcile writes to: a registry.Resource.
 type Store interface {
 	Create(ctx context.Context, obj core.Object, admit registry.Admit, o *metav1.CreateOptions) (registry.Encoded, error)
-	Update(ctx context.Context, namespace, name, subresource string, change func(current core.Object) (core.Object, error), admit registry.Admit, o *metav1.UpdateOptions) (registry.Encoded, bool, error)
+	Update(ctx context.Context, target registry.Target, change registry.Transform, admit registry.Admit, o *metav1.UpdateOptions) (registry.Encoded, bool, error)
 	Delete(ctx context.Context, namespace, name string, admit registry.Admit, o *metav1.DeleteOptions) (registry.Encoded, bool, error)
 }
 
@@ -66,7 +66,7 @@ func ensure[T core.Object](ctx context.Context, store Store, want T, merge func(
 		return err
 	}
 	recreate := false
-	_, _, err := store.Update(ctx, want.GetNamespace(), want.GetName(), "", func(current core.Object) (core.Object, error) {
+	err := registry.Modify(ctx, store, registry.Target{Namespace: want.GetNamespace(), Name: want.GetName()}, func(current core.Object) (core.Object, error) {
 		if current == nil {
 			return want.DeepCopyObject().(T), nil
 		}
@@ -79,7 +79,7 @@ func ensure[T core.Object](ctx context.Context, store Store, want T, merge func(
 		}
 		addMeta(have, want)
 		return have, nil // a store does not write what is the same
-	}, registry.Admit{}, &metav1.UpdateOptions{})
+	})
 	switch {
 	case apierrors.IsNotFound(err):
 		err = create()
