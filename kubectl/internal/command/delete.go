@@ -88,8 +88,8 @@ func (d *deleting) check(args []string) error {
 	if d.nameOnly != "" && d.nameOnly != "name" {
 		return fmt.Errorf("unexpected -o output mode: %v. We only support '-o name'", d.nameOnly)
 	}
-	if d.all && d.labels != "" {
-		return errors.New("cannot set --all and --selector at the same time")
+	if d.all && d.labels+d.fields != "" {
+		return errors.New("setting 'all' parameter but found a non empty selector.") //nolint:staticcheck // kubectl's words
 	}
 	if d.all {
 		d.ignoreNotFound = true
@@ -211,8 +211,6 @@ func (d *deleting) remove(ctx context.Context, t target) (types.UID, error) {
 		if uid, err = removeObject(ctx, t.in(client), t.name, d.options()); err != nil {
 			return "", err
 		}
-	} else if err := t.in(client).Get(ctx, t.name, nil); err != nil {
-		return "", err
 	}
 	d.say(t)
 	return uid, nil
@@ -259,13 +257,16 @@ func (d *deleting) say(t target) {
 		fmt.Fprintln(d.Out, printer.ObjectName(t.GVK(), t.name))
 		return
 	}
-	kind := t.Singular
+	kind := strings.ToLower(t.Kind)
 	if t.Group != "" {
 		kind += "." + t.Group
 	}
 	operation := "deleted"
 	if d.force && d.grace == 0 {
 		operation = "force deleted"
+	}
+	if t.Namespaced {
+		operation += " from " + t.namespace + " namespace"
 	}
 	fmt.Fprintf(d.Out, "%s %q %s\n", kind, t.name, d.dryRun.mark(operation))
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -34,7 +36,7 @@ func newDescribe(c *cli) *cobra.Command {
 	d.addFiles(cmd.Flags(), "containing the resource to describe")
 	d.addLabels(cmd.Flags())
 	d.addAllNamespaces(cmd.Flags())
-	cmd.Flags().BoolVar(&d.showEvents, "show-events", true, "If true, display events related to the described object.")
+	cmd.Flags().BoolVar(&d.showEvents, "show-events", true, "If true, display events related to the described object. Defaults to true for a single object, false for multiple objects.")
 	cmd.Flags().Int64Var(&d.chunkSize, "chunk-size", chunk, "Return large lists in chunks rather than all at once.")
 	return cmd
 }
@@ -48,25 +50,47 @@ func (d *describing) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	var failed []error
-	written := false
+	var all []unstructured.Unstructured
+	prefix := false
 	for _, t := range targets {
 		found, err := d.fetch(cmd.Context(), t, &d.selection)
+		if apierrors.IsNotFound(err) && len(args) == 2 && len(targets) == 1 {
+			if begun := d.begun(cmd.Context(), t); len(begun) > 0 {
+				found, err, prefix = begun, nil, true
+			}
+		}
 		if err != nil {
 			failed = append(failed, err)
-			continue
 		}
-		for i := range found {
-			if written {
-				fmt.Fprint(d.Out, "\n\n")
-			}
-			written = true
-			failed = append(failed, d.describe(cmd.Context(), &found[i]))
+		all = append(all, found...)
+	}
+	if !cmd.Flags().Changed("show-events") {
+		d.showEvents = len(all) == 1 && !prefix
+	}
+	for i := range all {
+		if i > 0 && !prefix {
+			fmt.Fprint(d.Out, "\n\n")
+		}
+		failed = append(failed, d.describe(cmd.Context(), &all[i]))
+		if prefix {
+			fmt.Fprintln(d.Out)
 		}
 	}
-	if !written && errors.Join(failed...) == nil {
+	if len(all) == 0 && errors.Join(failed...) == nil {
 		(&getting{cli: d.cli}).noneFound(targets)
 	}
 	return errors.Join(failed...)
+}
+
+// begun finds the objects whose names begin like that of the target.
+func (d *describing) begun(ctx context.Context, t target) []unstructured.Unstructured {
+	prefix := t.name
+	t.name = ""
+	found, err := d.fetch(ctx, t, &d.selection)
+	if err != nil {
+		return nil // that there is none of the name says more
+	}
+	return slices.DeleteFunc(found, func(object unstructured.Unstructured) bool { return !strings.HasPrefix(object.GetName(), prefix) })
 }
 
 func (d *describing) describe(ctx context.Context, object *unstructured.Unstructured) error {
@@ -154,7 +178,7 @@ func (d *describing) events(ctx context.Context, object *unstructured.Unstructur
 	if err != nil {
 		d.warn("events could not be listed: %v", err)
 	}
-	return found
+	return append([]core.Event{}, found...) // not nil: they were asked for
 }
 
 // eventsOf lists the events about an object.

@@ -27,8 +27,6 @@ func (d *describing) around(ctx context.Context, object *unstructured.Unstructur
 	switch object.GetAPIVersion() + "/" + object.GetKind() {
 	case "v1/Service":
 		return describe.Around{Endpoints: d.endpoints(ctx, namespace, object.GetName())}
-	case "v1/ServiceAccount":
-		return describe.Around{Tokens: d.tokens(ctx, object)}
 	case "v1/Namespace":
 		return d.bounds(ctx, object.GetName())
 	case "v1/PersistentVolumeClaim":
@@ -81,19 +79,6 @@ func (d *describing) bounds(ctx context.Context, namespace string) describe.Arou
 		Quotas: relatedTo[corev1.ResourceQuota](ctx, d, "resourcequotas", namespace),
 		Limits: relatedTo[corev1.LimitRange](ctx, d, "limitranges", namespace),
 	}
-}
-
-// tokens are the secrets that hold tokens of a service account.
-func (d *describing) tokens(ctx context.Context, account *unstructured.Unstructured) []string {
-	var names []string
-	of := rest.FieldSelector("type=" + string(corev1.SecretTypeServiceAccountToken))
-	for _, secret := range d.related(ctx, "secrets", account.GetNamespace(), of) {
-		notes := secret.GetAnnotations()
-		if notes[corev1.ServiceAccountNameKey] == account.GetName() && notes[corev1.ServiceAccountUIDKey] == string(account.GetUID()) {
-			names = append(names, secret.GetName())
-		}
-	}
-	return names
 }
 
 // owned are the objects of a kind that a workload manages.

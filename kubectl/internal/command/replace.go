@@ -108,7 +108,7 @@ func (r *replacing) keepsConfig(object *unstructured.Unstructured) bool {
 
 // remove deletes the objects, and waits until they are gone.
 func (r *replacing) remove(ctx context.Context, targets []target) error {
-	d := &deleting{cli: r.cli, grace: r.grace, wait: true, timeout: r.timeout, cascade: r.cascade, dryRun: dryRunNone, force: r.grace == 0}
+	d := &deleting{cli: r.cli, grace: r.grace, wait: true, timeout: r.timeout, cascade: r.cascade, dryRun: dryRunNone}
 	var going []victim
 	for _, t := range targets {
 		uid, err := d.remove(ctx, t)

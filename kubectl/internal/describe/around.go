@@ -19,7 +19,6 @@ type Around struct {
 	Backends    map[string]string           // of an ingress: what is known of each SERVICE:PORT
 	Pods        []core.Pod                  // a workload's own, or those that use a claim
 	ReplicaSets []unstructured.Unstructured // a deployment's own, the oldest first
-	Tokens      []string                    // of a service account: secrets
 	Quotas      []corev1.ResourceQuota      // of a namespace
 	Limits      []corev1.LimitRange         // of a namespace
 }

@@ -15,6 +15,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"kctl/kubectl/internal/printer"
@@ -27,6 +28,7 @@ type page struct {
 	level int
 	now   time.Time
 
+	pod    *metav1.ObjectMeta // what the environment of a pod's containers can name
 	around Around
 }
 
@@ -116,8 +118,12 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// events writes the events, the oldest first.
+// events writes the events, the oldest first; nothing where they are nil, which
+// says that they were not asked for.
 func (p *page) events(events []core.Event) {
+	if events == nil {
+		return
+	}
 	if len(events) == 0 {
 		p.line("Events", "<none>")
 		return
@@ -131,7 +137,11 @@ func (p *page) events(events []core.Event) {
 		if from == "" {
 			from = e.ReportingController
 		}
-		p.text("  %s\t%s\t%s\t%s\t%s", e.Type, e.Reason, EventAge(e, p.now), from, strings.TrimSpace(e.Message))
+		message := strings.TrimSpace(e.Message)
+		if part := e.InvolvedObject.FieldPath; part != "" {
+			message = part + ": " + message
+		}
+		p.text("  %s\t%s\t%s\t%s\t%s", e.Type, e.Reason, EventAge(e, p.now), from, message)
 	}
 }
 

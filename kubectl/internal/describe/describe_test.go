@@ -62,7 +62,7 @@ func TestPod(t *testing.T) {
 	read(t, "pod.yaml", pod)
 	golden(t, "pod", func(w *bytes.Buffer) error { return Pod(w, pod, someEvents(t), now) })
 	golden(t, "pod-bare", func(w *bytes.Buffer) error {
-		return Pod(w, &core.Pod{ObjectMeta: pod.ObjectMeta}, nil, now)
+		return Pod(w, &core.Pod{ObjectMeta: pod.ObjectMeta}, []core.Event{}, now)
 	})
 }
 
@@ -70,13 +70,13 @@ func TestNode(t *testing.T) {
 	node, pod := &core.Node{}, core.Pod{}
 	read(t, "node.yaml", node)
 	read(t, "pod.yaml", &pod)
-	golden(t, "node", func(w *bytes.Buffer) error { return Node(w, node, nil, []core.Pod{pod}, nil, now) })
+	golden(t, "node", func(w *bytes.Buffer) error { return Node(w, node, nil, []core.Pod{pod}, []core.Event{}, now) })
 }
 
 func TestOthers(t *testing.T) {
 	object := &unstructured.Unstructured{}
 	read(t, "thing.yaml", &object.Object)
-	golden(t, "thing", func(w *bytes.Buffer) error { return Generic(w, object, nil, now) })
+	golden(t, "thing", func(w *bytes.Buffer) error { return Generic(w, object, []core.Event{}, now) })
 	secret := &core.Secret{}
 	read(t, "secret.yaml", secret)
 	golden(t, "secret", func(w *bytes.Buffer) error { return Secret(w, secret, now) })

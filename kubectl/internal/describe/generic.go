@@ -2,6 +2,8 @@ package describe
 
 import (
 	"io"
+	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -79,23 +81,11 @@ func Secret(w io.Writer, s *core.Secret, now time.Time) error {
 func Generic(w io.Writer, object *unstructured.Unstructured, events []core.Event, now time.Time) error {
 	p := newPage(w, now)
 	p.line("Name", "%s", object.GetName())
-	if object.GetNamespace() != "" {
-		p.line("Namespace", "%s", object.GetNamespace())
-	}
+	p.line("Namespace", "%s", object.GetNamespace())
 	p.pairs("Labels", object.GetLabels())
 	p.notes("Annotations", object.GetAnnotations())
-	p.line("API Version", "%s", object.GetAPIVersion())
-	p.line("Kind", "%s", object.GetKind())
-	rest := map[string]any{}
-	for key, value := range object.Object {
-		switch key {
-		case "apiVersion", "kind":
-		case "metadata":
-			rest[key] = otherMetadata(value)
-		default:
-			rest[key] = value
-		}
-	}
+	rest := maps.Clone(object.Object)
+	rest["metadata"] = otherMetadata(rest["metadata"])
 	p.fields(rest)
 	p.events(events)
 	return p.done()
@@ -130,6 +120,7 @@ func (p *page) fields(content map[string]any) {
 	for _, key := range sortedKeys(content) {
 		label := title(key)
 		switch value := content[key].(type) {
+		case nil:
 		case map[string]any:
 			p.head(label)
 			p.under(func() { p.fields(value) })
@@ -170,26 +161,44 @@ func (p *page) multiline(label, value string) {
 // acronyms are the words that are written in capitals.
 var acronyms = []string{"API", "GUID", "UID", "URL"}
 
+// fieldName is what kubectl makes words of; other keys stay as they are.
+var fieldName = regexp.MustCompile(`^[a-z][a-zA-Z-]*$`)
+
 // title makes words of a field's name: "serviceAccountName" → "Service Account
-// Name". Keys that are not fields' names stay as they are.
+// Name".
 func title(key string) string {
-	if strings.ContainsAny(key, ".-_/ ") || key == "" {
+	if !fieldName.MatchString(key) {
 		return key
 	}
-	if slices.Contains(acronyms, strings.ToUpper(key)) {
-		return strings.ToUpper(key)
-	}
-	var b strings.Builder
-	for i, r := range key {
-		upper := r >= 'A' && r <= 'Z'
-		if upper && i > 0 {
-			b.WriteByte(' ')
-		}
-		if i == 0 && !upper {
-			b.WriteString(strings.ToUpper(string(r)))
+	var words []string
+	for start, i := 0, 1; i <= len(key); i++ {
+		if i < len(key) && !startsWord(key, start, i) {
 			continue
 		}
-		b.WriteRune(r)
+		word := key[start:i]
+		if slices.Contains(acronyms, strings.ToUpper(word)) {
+			word = strings.ToUpper(word)
+		}
+		words = append(words, strings.ToUpper(word[:1])+word[1:])
+		start = i
 	}
-	return b.String()
+	return strings.Join(words, " ")
+}
+
+// startsWord tells whether behind the word from start on another one starts at i:
+// at and behind a hyphen, at a capital behind a small letter, and at the last of
+// several capitals where a small letter follows, unless they are several of what
+// is written in capitals ("URLs").
+func startsWord(key string, start, i int) bool {
+	upper := func(i int) bool { return key[i] >= 'A' && key[i] <= 'Z' }
+	switch {
+	case key[i] == '-' || key[i-1] == '-':
+		return true
+	case !upper(i):
+		return false
+	case !upper(i - 1):
+		return true
+	}
+	several := i+2 == len(key) && key[i+1] == 's' && slices.Contains(acronyms, key[start:i+1])
+	return i+1 < len(key) && !upper(i+1) && !several
 }

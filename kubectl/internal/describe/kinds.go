@@ -103,19 +103,11 @@ func some(text, none string) string {
 func (p *page) serviceAccount(s *core.ServiceAccount, events []core.Event) {
 	p.names(&s.ObjectMeta)
 	p.marks(&s.ObjectMeta)
-	var pull, mount []string
+	var pull []string
 	for _, each := range s.ImagePullSecrets {
 		pull = append(pull, each.Name)
 	}
-	for _, each := range s.Secrets {
-		mount = append(mount, each.Name)
-	}
-	for _, list := range []struct {
-		label string
-		names []string
-	}{{"Image pull secrets", pull}, {"Mountable secrets", mount}, {"Tokens", p.around.Tokens}} {
-		p.line(list.label, "%s", some(strings.Join(list.names, "\n\t"), "<none>"))
-	}
+	p.line("Image pull secrets", "%s", some(strings.Join(pull, "\n\t"), "<none>"))
 	p.events(events)
 }
 
@@ -150,6 +142,9 @@ func (p *page) service(s *corev1.Service, events []core.Event) {
 		if port.NodePort != 0 {
 			p.line("NodePort", "%s\t%d/%s", some(port.Name, "<unset>"), port.NodePort, port.Protocol)
 		}
+		if port.AppProtocol != nil {
+			p.line("AppProtocol", "%s", *port.AppProtocol)
+		}
 		p.line("Endpoints", "%s", some(strings.Join(p.around.Endpoints[port.Name], ","), "<none>"))
 	}
 	p.line("Session Affinity", "%s", s.Spec.SessionAffinity)
@@ -158,6 +153,12 @@ func (p *page) service(s *corev1.Service, events []core.Event) {
 	}
 	if s.Spec.InternalTrafficPolicy != nil {
 		p.line("Internal Traffic Policy", "%s", *s.Spec.InternalTrafficPolicy)
+	}
+	if s.Spec.HealthCheckNodePort != 0 {
+		p.line("HealthCheck NodePort", "%d", s.Spec.HealthCheckNodePort)
+	}
+	if s.Spec.TrafficDistribution != nil {
+		p.line("Traffic Distribution", "%s", *s.Spec.TrafficDistribution)
 	}
 	if len(s.Spec.LoadBalancerSourceRanges) > 0 {
 		p.line("LoadBalancer Source Ranges", "%s", strings.Join(s.Spec.LoadBalancerSourceRanges, ","))
@@ -251,28 +252,65 @@ func (p *page) role(r *rbacv1.Role, _ []core.Event) {
 	p.under(func() {
 		p.text("Resources\tNon-Resource URLs\tResource Names\tVerbs\n  ---------\t-----------------\t--------------\t-----")
 		for _, row := range ruleRows(r.Rules) {
-			p.text("%s", row.text)
+			p.text("%s", row.text())
 		}
 	})
 }
 
-// ruleRow is one resource or address of a rule, and what rows are sorted by.
-type ruleRow struct{ key, text string }
+// ruleRow is what may be done with one resource, or one object of it, or one
+// address.
+type ruleRow struct {
+	group, resource, name, address string
+	verbs                          []string
+}
 
-func ruleRows(rules []rbacv1.PolicyRule) []ruleRow {
-	var rows []ruleRow
+// key is what kubectl sorts rows by: the rule as Go prints it.
+func (r *ruleRow) key() string {
+	lists := []any{r.verbs, only(r.group, r.address == ""), only(r.resource, r.address == ""), only(r.name, r.name != ""), only(r.address, r.address != "")}
+	return fmt.Sprintf("Verbs:%v,APIGroups:%v,Resources:%v,ResourceNames:%v,NonResourceURLs:%v,", lists...)
+}
+
+func only(word string, there bool) []string {
+	if !there {
+		return nil
+	}
+	return []string{word}
+}
+
+func (r *ruleRow) text() string {
+	if r.address != "" {
+		return fmt.Sprintf("\t[%s]\t[]\t%s", r.address, bracketed(r.verbs))
+	}
+	return fmt.Sprintf("%s\t[]\t%s\t%s", grouped(r.resource, r.group), bracketed(only(r.name, r.name != "")), bracketed(r.verbs))
+}
+
+// ruleRows takes rules apart, and puts together what they say of the same.
+func ruleRows(rules []rbacv1.PolicyRule) []*ruleRow {
+	var rows []*ruleRow
+	same := map[[3]string]*ruleRow{}
 	for _, rule := range rules {
+		names := rule.ResourceNames
+		if len(names) == 0 {
+			names = []string{""}
+		}
 		for _, group := range rule.APIGroups {
 			for _, resource := range rule.Resources {
-				text := fmt.Sprintf("%s\t[]\t%s\t%s", grouped(resource, group), bracketed(rule.ResourceNames), bracketed(rule.Verbs))
-				rows = append(rows, ruleRow{fmt.Sprintf("[%s] [%s]", group, resource), text})
+				for _, name := range names {
+					row := same[[3]string{group, resource, name}]
+					if row == nil {
+						row = &ruleRow{group: group, resource: resource, name: name}
+						same[[3]string{group, resource, name}] = row
+						rows = append(rows, row)
+					}
+					row.verbs = append(row.verbs, rule.Verbs...)
+				}
 			}
 		}
 		for _, address := range rule.NonResourceURLs {
-			rows = append(rows, ruleRow{fmt.Sprintf("~[%s]", address), fmt.Sprintf("\t[%s]\t[]\t%s", address, bracketed(rule.Verbs))})
+			rows = append(rows, &ruleRow{address: address, verbs: rule.Verbs})
 		}
 	}
-	sort.SliceStable(rows, func(i, j int) bool { return rows[i].key < rows[j].key })
+	sort.SliceStable(rows, func(i, j int) bool { return rows[i].key() < rows[j].key() })
 	return rows
 }
 

@@ -3,6 +3,7 @@ package describe
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ const timeFormat = time.RFC1123Z
 // Pod describes a pod.
 func Pod(w io.Writer, pod *core.Pod, events []core.Event, now time.Time) error {
 	p := newPage(w, now)
+	p.pod = &pod.ObjectMeta
 	p.podHead(pod)
 	if len(pod.Spec.InitContainers) > 0 {
 		p.containers("Init Containers", pod.Spec.InitContainers, pod.Status.InitContainerStatuses)
@@ -29,6 +31,7 @@ func Pod(w io.Writer, pod *core.Pod, events []core.Event, now time.Time) error {
 		}
 		p.containers("Ephemeral Containers", plain, pod.Status.EphemeralContainerStatuses)
 	}
+	p.readinessGates(pod)
 	p.podConditions(pod)
 	p.volumes(pod.Spec.Volumes)
 	if pod.Status.QOSClass != "" {
@@ -36,6 +39,7 @@ func Pod(w io.Writer, pod *core.Pod, events []core.Event, now time.Time) error {
 	}
 	p.pairs("Node-Selectors", pod.Spec.NodeSelector)
 	p.tolerations(pod.Spec.Tolerations)
+	p.spread(pod.Spec.TopologySpreadConstraints)
 	p.events(events)
 	return p.done()
 }
@@ -73,6 +77,9 @@ func (p *page) podHead(pod *core.Pod) {
 	}
 	if pod.Status.Message != "" {
 		p.line("Message", "%s", pod.Status.Message)
+	}
+	if pod.Spec.SecurityContext != nil {
+		p.seccomp(pod.Spec.SecurityContext.SeccompProfile)
 	}
 	p.line("IP", "%s", pod.Status.PodIP)
 	if len(pod.Status.PodIPs) == 0 {
@@ -115,6 +122,9 @@ func (p *page) container(c *core.Container, status *core.ContainerStatus) {
 		p.line("Image ID", "%s", status.ImageID)
 	}
 	p.ports(c.Ports)
+	if c.SecurityContext != nil {
+		p.seccomp(c.SecurityContext.SeccompProfile)
+	}
 	p.words("Command", c.Command)
 	p.words("Args", c.Args)
 	if status != nil {
@@ -141,8 +151,12 @@ func (p *page) container(c *core.Container, status *core.ContainerStatus) {
 func (p *page) ports(ports []corev1.ContainerPort) {
 	var inside, outside []string
 	for _, port := range ports {
-		inside = append(inside, fmt.Sprintf("%d/%s", port.ContainerPort, port.Protocol))
-		outside = append(outside, fmt.Sprintf("%d/%s", port.HostPort, port.Protocol))
+		named := ""
+		if port.Name != "" {
+			named = " (" + port.Name + ")"
+		}
+		inside = append(inside, fmt.Sprintf("%d/%s%s", port.ContainerPort, port.Protocol, named))
+		outside = append(outside, fmt.Sprintf("%d/%s%s", port.HostPort, port.Protocol, named))
 	}
 	label := "Port"
 	if len(ports) > 1 {
@@ -227,62 +241,10 @@ func (p *page) probe(label string, probe *corev1.Probe) {
 	case probe.TCPSocket != nil:
 		how = fmt.Sprintf("tcp-socket %s:%s", probe.TCPSocket.Host, probe.TCPSocket.Port.String())
 	case probe.GRPC != nil:
-		how = fmt.Sprintf("grpc <pod>:%d", probe.GRPC.Port)
+		how = fmt.Sprintf("grpc <pod>:%d %s", probe.GRPC.Port, value(probe.GRPC.Service, ""))
 	}
-	p.line(label, "%s delay=%ds timeout=%ds period=%ds #success=%d #failure=%d", how,
+	p.line(label, "%s delay=%ds timeout=%ds period=%ds successThreshold=%d failureThreshold=%d", how,
 		probe.InitialDelaySeconds, probe.TimeoutSeconds, probe.PeriodSeconds, probe.SuccessThreshold, probe.FailureThreshold)
-}
-
-func (p *page) environment(c *core.Container) {
-	if len(c.EnvFrom) > 0 {
-		p.head("Environment Variables from")
-		for _, from := range c.EnvFrom {
-			switch {
-			case from.ConfigMapRef != nil:
-				p.under(func() {
-					p.text("%s\tConfigMap%s\tOptional: %t", from.ConfigMapRef.Name, prefixed(from.Prefix), isTrue(from.ConfigMapRef.Optional))
-				})
-			case from.SecretRef != nil:
-				p.under(func() {
-					p.text("%s\tSecret%s\tOptional: %t", from.SecretRef.Name, prefixed(from.Prefix), isTrue(from.SecretRef.Optional))
-				})
-			}
-		}
-	}
-	if len(c.Env) == 0 {
-		p.line("Environment", "<none>")
-		return
-	}
-	p.head("Environment")
-	for _, e := range c.Env {
-		p.under(func() { p.line(e.Name, "%s", envValue(e)) })
-	}
-}
-
-func prefixed(prefix string) string {
-	if prefix == "" {
-		return ""
-	}
-	return " with prefix '" + prefix + "'"
-}
-
-func isTrue(b *bool) bool { return b != nil && *b }
-
-func envValue(e corev1.EnvVar) string {
-	from := e.ValueFrom
-	switch {
-	case from == nil:
-		return e.Value
-	case from.FieldRef != nil:
-		return fmt.Sprintf("(%s:%s)", from.FieldRef.APIVersion, from.FieldRef.FieldPath)
-	case from.ResourceFieldRef != nil:
-		return fmt.Sprintf("(%s)", from.ResourceFieldRef.Resource)
-	case from.SecretKeyRef != nil:
-		return fmt.Sprintf("<set to the key '%s' in secret '%s'>\tOptional: %t", from.SecretKeyRef.Key, from.SecretKeyRef.Name, isTrue(from.SecretKeyRef.Optional))
-	case from.ConfigMapKeyRef != nil:
-		return fmt.Sprintf("<set to the key '%s' of config map '%s'>\tOptional: %t", from.ConfigMapKeyRef.Key, from.ConfigMapKeyRef.Name, isTrue(from.ConfigMapKeyRef.Optional))
-	}
-	return "<unknown source>"
 }
 
 func (p *page) mounts(mounts []corev1.VolumeMount) {
@@ -291,6 +253,8 @@ func (p *page) mounts(mounts []corev1.VolumeMount) {
 		return
 	}
 	p.head("Mounts")
+	mounts = slices.Clone(mounts)
+	slices.SortFunc(mounts, func(a, b corev1.VolumeMount) int { return strings.Compare(a.MountPath, b.MountPath) })
 	for _, m := range mounts {
 		flags := "rw"
 		if m.ReadOnly {
@@ -300,6 +264,36 @@ func (p *page) mounts(mounts []corev1.VolumeMount) {
 			flags += ",path=" + strconv.Quote(m.SubPath)
 		}
 		p.under(func() { p.text("%s from %s (%s)", m.MountPath, m.Name, flags) })
+	}
+}
+
+// readinessGates are the conditions that a pod waits for besides its own.
+func (p *page) readinessGates(pod *core.Pod) {
+	if len(pod.Spec.ReadinessGates) == 0 {
+		return
+	}
+	p.head("Readiness Gates")
+	p.under(func() {
+		p.text("Type\tStatus")
+		for _, gate := range pod.Spec.ReadinessGates {
+			status := "<none>"
+			for _, c := range pod.Status.Conditions {
+				if c.Type == gate.ConditionType {
+					status = string(c.Status)
+				}
+			}
+			p.text("%s \t%s ", gate.ConditionType, status)
+		}
+	})
+}
+
+func (p *page) seccomp(profile *corev1.SeccompProfile) {
+	if profile == nil {
+		return
+	}
+	p.line("SeccompProfile", "%s", profile.Type)
+	if profile.LocalhostProfile != nil {
+		p.line("LocalhostProfile", "%s", *profile.LocalhostProfile)
 	}
 }
 
@@ -314,31 +308,4 @@ func (p *page) podConditions(pod *core.Pod) {
 			p.text("%s \t%s ", c.Type, c.Status)
 		}
 	})
-}
-
-func (p *page) tolerations(tolerations []corev1.Toleration) {
-	if len(tolerations) == 0 {
-		p.line("Tolerations", "<none>")
-		return
-	}
-	for i, t := range tolerations {
-		text := t.Key
-		if t.Value != "" {
-			text += "=" + t.Value
-		}
-		if t.Effect != "" {
-			text += ":" + string(t.Effect)
-		}
-		if t.Operator == corev1.TolerationOpExists && t.Value == "" {
-			text += " op=Exists"
-		}
-		if t.TolerationSeconds != nil {
-			text += fmt.Sprintf(" for %ds", *t.TolerationSeconds)
-		}
-		head := strings.Repeat("  ", p.level)
-		if i == 0 {
-			head += "Tolerations:"
-		}
-		fmt.Fprintf(p.tabs, "%s\t%s\n", head, text)
-	}
 }

@@ -19,6 +19,12 @@ type replicas struct {
 		Replicas       *int32                 `json:"replicas"`
 		Selector       *metav1.LabelSelector  `json:"selector"`
 		Template       corev1.PodTemplateSpec `json:"template"`
+		ServiceName    string                 `json:"serviceName"`
+		PodManagement  string                 `json:"podManagementPolicy"`
+		ClaimRetention *struct {
+			WhenDeleted string `json:"whenDeleted"`
+			WhenScaled  string `json:"whenScaled"`
+		} `json:"persistentVolumeClaimRetentionPolicy"`
 		UpdateStrategy struct {
 			Type          string `json:"type"`
 			RollingUpdate *struct {
@@ -51,6 +57,10 @@ func (p *page) statefulSet(s *replicas, events []core.Event) {
 	p.line("CreationTimestamp", "%s", s.CreationTimestamp.Format(timeFormat))
 	p.line("Selector", "%s", metav1.FormatLabelSelector(s.Spec.Selector))
 	p.marks(&s.ObjectMeta)
+	if s.Spec.ServiceName != "" {
+		p.line("Service Name", "%s", s.Spec.ServiceName)
+	}
+	p.line("Pod Management Policy", "%s", s.Spec.PodManagement)
 	p.line("Replicas", "%d desired | %d total", value(s.Spec.Replicas, 1), s.Status.Replicas)
 	p.line("Update Strategy", "%s", s.Spec.UpdateStrategy.Type)
 	if r := s.Spec.UpdateStrategy.RollingUpdate; r != nil {
@@ -61,6 +71,13 @@ func (p *page) statefulSet(s *replicas, events []core.Event) {
 			if r.MaxUnavailable != nil {
 				p.line("MaxUnavailable", "%s", r.MaxUnavailable.String())
 			}
+		})
+	}
+	if r := s.Spec.ClaimRetention; r != nil {
+		p.head("Persistent Volume Claim Retention Policy")
+		p.under(func() {
+			p.line("WhenDeleted", "%s", r.WhenDeleted)
+			p.line("WhenScaled", "%s", r.WhenScaled)
 		})
 	}
 	p.phases()
@@ -94,7 +111,7 @@ func (p *page) claimTemplates(claims []corev1.PersistentVolumeClaim) {
 }
 
 func (p *page) daemonSet(s *replicas, events []core.Event) {
-	p.line("Name", "%s", s.Name)
+	p.names(&s.ObjectMeta)
 	p.line("Selector", "%s", metav1.FormatLabelSelector(s.Spec.Selector))
 	p.line("Node-Selector", "%s", some(joined(s.Spec.Template.Spec.NodeSelector), "<none>"))
 	p.marks(&s.ObjectMeta)
@@ -211,6 +228,7 @@ func (p *page) cronJob(c *cron, events []core.Event) {
 	p.line("Schedule", "%s", s.Schedule)
 	p.line("Concurrency Policy", "%s", s.ConcurrencyPolicy)
 	p.line("Suspend", "%s", yes(isTrue(s.Suspend)))
+	p.line("Time Zone", "%s", number(s.TimeZone, ""))
 	p.line("Successful Job History Limit", "%s", number(s.SuccessfulJobsHistoryLimit, ""))
 	p.line("Failed Job History Limit", "%s", number(s.FailedJobsHistoryLimit, ""))
 	p.line("Starting Deadline Seconds", "%s", number(s.StartingDeadlineSeconds, "s"))

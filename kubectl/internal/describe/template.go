@@ -36,6 +36,7 @@ func (p *page) template(template *corev1.PodTemplateSpec) {
 		if template.Spec.PriorityClassName != "" {
 			p.line("Priority Class Name", "%s", template.Spec.PriorityClassName)
 		}
+		p.spread(template.Spec.TopologySpreadConstraints)
 		p.pairs("Node-Selectors", template.Spec.NodeSelector)
 		p.tolerations(template.Spec.Tolerations)
 	})

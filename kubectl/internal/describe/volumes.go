@@ -61,6 +61,8 @@ func (p *page) volume(v *corev1.VolumeSource) {
 		for _, item := range v.DownwardAPI.Items {
 			if item.FieldRef != nil {
 				p.under(func() { p.text("%s -> %s", item.FieldRef.FieldPath, item.Path) })
+			} else if item.ResourceFieldRef != nil {
+				p.under(func() { p.text("%s -> %s", item.ResourceFieldRef.Resource, item.Path) })
 			}
 		}
 	case v.PersistentVolumeClaim != nil:

@@ -32,8 +32,11 @@ var ErrOff = errors.New("KUBERC is disabled via KUBERC=off environment variable"
 // there, and has to be right. ErrOff where there are to be none, or nobody
 // has a home.
 func File(args []string) (path string, named bool, err error) {
-	path, err = flagOf(args)
-	if path == "" && err == nil {
+	path, named, err = flagOf(args)
+	if named && path == "" && err == nil {
+		return "", true, errors.New("--" + Flag + " names no file")
+	}
+	if !named && err == nil {
 		path = os.Getenv(Environment)
 		if path == Off || os.Getenv("KUBECTL_KUBERC") == "false" {
 			return "", false, ErrOff
@@ -49,24 +52,24 @@ func File(args []string) (path string, named bool, err error) {
 	return filepath.Join(home, ".kube", "kuberc"), false, nil
 }
 
-// flagOf is the value of --kuberc: it has to be known before the flags can be
-// parsed.
-func flagOf(args []string) (string, error) {
+// flagOf is the value of --kuberc, and whether it is given: it has to be known
+// before the flags can be parsed.
+func flagOf(args []string) (value string, given bool, err error) {
 	for i, arg := range args {
 		if arg == "--" {
 			break
 		}
 		if value, ok := strings.CutPrefix(arg, "--"+Flag+"="); ok {
-			return value, nil
+			return value, true, nil
 		}
 		if arg == "--"+Flag {
 			if i+1 == len(args) {
-				return "", errors.New("flag needs an argument: --" + Flag)
+				return "", true, errors.New("flag needs an argument: --" + Flag)
 			}
-			return args[i+1], nil
+			return args[i+1], true, nil
 		}
 	}
-	return "", nil
+	return "", false, nil
 }
 
 // Load reads a file: its first document that holds preferences. What is unknown

@@ -1,0 +1,108 @@
+package describe
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/proto/core"
+)
+
+func (p *page) environment(c *core.Container) {
+	if len(c.EnvFrom) > 0 {
+		p.head("Environment Variables from")
+		for _, from := range c.EnvFrom {
+			switch {
+			case from.ConfigMapRef != nil:
+				p.under(func() {
+					p.text("%s\tConfigMap%s\tOptional: %t", from.ConfigMapRef.Name, prefixed(from.Prefix), isTrue(from.ConfigMapRef.Optional))
+				})
+			case from.SecretRef != nil:
+				p.under(func() {
+					p.text("%s\tSecret%s\tOptional: %t", from.SecretRef.Name, prefixed(from.Prefix), isTrue(from.SecretRef.Optional))
+				})
+			}
+		}
+	}
+	if len(c.Env) == 0 {
+		p.line("Environment", "<none>")
+		return
+	}
+	p.head("Environment")
+	for _, e := range c.Env {
+		p.under(func() {
+			first, rest, more := strings.Cut(p.envValue(c, e), "\n")
+			p.line(e.Name, "%s", first)
+			for more {
+				first, rest, more = strings.Cut(rest, "\n")
+				p.text("\t%s", first)
+			}
+		})
+	}
+}
+
+func prefixed(prefix string) string {
+	if prefix == "" {
+		return ""
+	}
+	return " with prefix '" + prefix + "'"
+}
+
+func isTrue(b *bool) bool { return b != nil && *b }
+
+func (p *page) envValue(c *core.Container, e corev1.EnvVar) string {
+	from := e.ValueFrom
+	switch {
+	case from == nil:
+		return e.Value
+	case from.FieldRef != nil:
+		return fmt.Sprintf("%s (%s:%s)", p.field(from.FieldRef.FieldPath), from.FieldRef.APIVersion, from.FieldRef.FieldPath)
+	case from.ResourceFieldRef != nil:
+		return fmt.Sprintf("%s (%s)", amountOf(c, from.ResourceFieldRef), from.ResourceFieldRef.Resource)
+	case from.SecretKeyRef != nil:
+		return fmt.Sprintf("<set to the key '%s' in secret '%s'>\tOptional: %t", from.SecretKeyRef.Key, from.SecretKeyRef.Name, isTrue(from.SecretKeyRef.Optional))
+	case from.ConfigMapKeyRef != nil:
+		return fmt.Sprintf("<set to the key '%s' of config map '%s'>\tOptional: %t", from.ConfigMapKeyRef.Key, from.ConfigMapKeyRef.Name, isTrue(from.ConfigMapKeyRef.Optional))
+	}
+	return "<unknown source>"
+}
+
+// field is what stands in a field of the pod's metadata; a template has none
+// yet.
+func (p *page) field(path string) string {
+	if p.pod == nil {
+		return ""
+	}
+	switch path {
+	case "metadata.name":
+		return p.pod.Name
+	case "metadata.namespace":
+		return p.pod.Namespace
+	case "metadata.uid":
+		return string(p.pod.UID)
+	}
+	return ""
+}
+
+// amountOf is how much a container has of a resource, in units of the divisor,
+// rounded up.
+func amountOf(c *core.Container, of *corev1.ResourceFieldSelector) string {
+	which, name, _ := strings.Cut(of.Resource, ".")
+	list := c.Resources.Limits
+	if which == "requests" {
+		list = c.Resources.Requests
+	}
+	amount, divisor := list[corev1.ResourceName(name)], of.Divisor
+	have, unit := amount.Value(), divisor.Value()
+	if name == string(corev1.ResourceCPU) {
+		if have, unit = amount.MilliValue(), divisor.MilliValue(); unit == 0 {
+			unit = 1000
+		}
+	}
+	if unit = max(unit, 1); have%unit > 0 {
+		have += unit
+	}
+	return strconv.FormatInt(have/unit, 10)
+}
