@@ -173,7 +173,8 @@ func (d *Definitions) say(ctx context.Context, e *entry, reason, message string)
 }
 
 func (d *Definitions) release(ctx context.Context, e *entry) error {
-	_, err := d.options.Store.UpdateTyped(ctx, "", e.name, "", func(def *definition) error {
+	// By its status: what is wrong with the rest must not keep it from ending.
+	_, err := d.options.Store.UpdateTyped(ctx, "", e.name, "status", func(def *definition) error {
 		def.Finalizers = slices.DeleteFunc(def.Finalizers, func(f string) bool { return f == customresourcedefinition.Finalizer })
 		return nil
 	})

@@ -3,7 +3,6 @@ package handlers
 import (
 	"net/http"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 
@@ -20,9 +19,6 @@ func (c *call) create() error {
 	obj, err := c.received(options.FieldValidation)
 	if err != nil {
 		return err
-	}
-	if obj.GetName() == "" && obj.GetGenerateName() == "" {
-		return apierrors.NewInvalid(c.kind.GroupKind(), "", nameRequired)
 	}
 	e, err := c.store.Create(c.ctx, obj, c.accounted(c.admit(admission.Create, options, options.DryRun), options.FieldManager), options)
 	if err != nil {

@@ -75,6 +75,3 @@ func invalidOptions(kind string, errs field.ErrorList) error {
 	}
 	return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
 }
-
-// nameRequired refuses objects that have neither a name nor ask for one.
-var nameRequired = field.ErrorList{field.Required(field.NewPath("metadata", "name"), "name or generateName is required")}

@@ -65,6 +65,9 @@ func (d *difference) both(s *shape.Shape, o, n int32, changed, removed *fields) 
 	case shape.Struct, shape.Map:
 		return d.objects(s, o, n, changed, removed)
 	case shape.Set, shape.Keyed:
+		if before.kind == 'n' && after.kind == '[' && after.first == none {
+			changed.here = true
+		}
 		return d.lists(s, o, n, changed, removed)
 	}
 	if !equal(d.old.bytes(before.raw), d.new.bytes(after.raw)) {

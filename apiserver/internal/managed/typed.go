@@ -192,6 +192,9 @@ func (p *plan) beyond(v reflect.Value, to *fields) (ok bool) {
 	case p.kind == leafPlan:
 		to.here = p.basic
 		return p.basic || v.Kind() == reflect.Struct && v.IsZero()
+	case (p.kind == setPlan || p.kind == keyedPlan) && v.Kind() == reflect.Slice && v.Len() == 0:
+		to.here = true // to say that it is empty is more than to leave it out
+		return true
 	}
 	return p.inside(v, to)
 }

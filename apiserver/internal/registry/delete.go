@@ -174,6 +174,10 @@ func (d *deletion[T]) decide(ctx context.Context, obj T) decision {
 		return remove
 	}
 	had := obj.GetDeletionGracePeriodSeconds()
+	if had == nil && d.store.strategy.TimedAgain {
+		obj.SetDeletionGracePeriodSeconds(&grace)
+		return mark
+	}
 	if had == nil || d.options.GracePeriodSeconds == nil || grace >= *had {
 		return keep
 	}

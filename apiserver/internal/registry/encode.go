@@ -20,6 +20,9 @@ import (
 func (s *Store[T]) encode(obj T) ([]byte, error) {
 	obj.GetObjectKind().SetGroupVersionKind(s.strategy.Resource.GVK())
 	obj.SetResourceVersion("")
+	if s.strategy.Normalize != nil {
+		s.strategy.Normalize(obj)
+	}
 	if s.strategy.Encoding != nil {
 		return s.strategy.Encoding.Encode(obj)
 	}

@@ -39,6 +39,10 @@ type Strategy[T core.Object] struct {
 	// Default fills what the user left out. It runs on every decoded object,
 	// and on every object read whose stored form may be older.
 	Default func(obj T)
+	// Normalize brings an object into the form that protobuf, in which upstream
+	// stores, would leave of it. It runs as an object is encoded: to say that a
+	// list is empty is to own it, though null is what is kept.
+	Normalize func(obj T)
 	// ValidateName checks metadata.name beyond being set: one of
 	// k8s.io/apimachinery/pkg/api/validation's NameIs… functions.
 	ValidateName func(name string, prefix bool) []string
@@ -93,6 +97,10 @@ type Strategy[T core.Object] struct {
 	// Untimed: a deletion of such objects, which is over when they are empty, is
 	// neither given a period nor counted as a change of what is desired.
 	Untimed bool
+
+	// TimedAgain: the period of an untimed deletion is given, as none, where it is
+	// asked for once more.
+	TimedAgain bool
 
 	// OrphansByDefault: where a deletion does not say what becomes of the
 	// object's dependents, they stay.

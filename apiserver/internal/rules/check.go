@@ -116,7 +116,8 @@ func (c *checker) rules(path *field.Path, s *structural.Schema, shown *adapted, 
 		}
 		before := len(c.errs)
 		c.words(path.Index(i), s, &source)
-		if strings.TrimSpace(source.Rule) == "" || len(c.errs) > before && strings.TrimSpace(source.MessageExpression) == "" && source.MessageExpression != "" {
+		unsaid := hasLineBreaks(strings.TrimSpace(source.Rule)) && source.Message == ""
+		if strings.TrimSpace(source.Rule) == "" || unsaid || len(c.errs) > before && strings.TrimSpace(source.MessageExpression) == "" && source.MessageExpression != "" {
 			continue
 		}
 		c.compiles(path.Index(i), p, source, at)

@@ -359,7 +359,17 @@ func (c *custom) end() {
 	c.want(201, "POST", path, `{"apiVersion":"`+group+`/v1","kind":"Widget","metadata":{"name":"c","finalizers":["x.test/hold"]}}`)
 	events := c.watch(path + "?watch=1")
 	defer events.Close()
+	// What no update would pass with does not keep a definition from ending.
+	stored := c.want(200, "PATCH", definitionsPath+"/widgets."+group+"/status", `{"status":{"storedVersions":["v9"]}}`, merge...)
+	if got := fmt.Sprint(stored["status"].(map[string]any)["storedVersions"]); got != "[v9]" {
+		c.t.Errorf("stored versions %s", got)
+	}
+	c.want(422, "PATCH", definitionsPath+"/widgets."+group+"/status", `{"status":{"acceptedNames":{"singular":"A"}}}`, merge...)
 	c.want(200, "DELETE", definitionsPath+"/widgets."+group, nil)
+	again := c.want(200, "DELETE", definitionsPath+"/widgets."+group, nil)["metadata"].(map[string]any)
+	if grace, found := again["deletionGracePeriodSeconds"]; !found || grace != 0.0 {
+		c.t.Errorf("deleted again: %v", again)
+	}
 	c.want(403, "POST", path, widget(group+"/v1", "b", `{}`))
 	c.want(403, "PATCH", path+"/b?fieldManager=m", widget(group+"/v1", "b", `{}`), "Content-Type", "application/apply-patch+yaml")
 	served := c.want(200, "GET", "/apis/"+group+"/v1", nil)["resources"].([]any)

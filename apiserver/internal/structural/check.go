@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -14,13 +15,13 @@ import (
 // structural, which means that it says of every field what type it has, once.
 func Check(path *field.Path, root *apiextensionsv1.JSONSchemaProps) field.ErrorList {
 	c := &checker{}
-	c.unsupported(path, root)
-	if len(c.errs) == 0 {
-		c.structure(path, root, level{root: true})
-		for _, some := range combinations(path, root) {
-			c.known(path, root, some.path, some.props)
-		}
+	c.structure(path, root, level{root: true})
+	for _, some := range combinations(path, root) {
+		c.known(path, root, some.path, some.props)
 	}
+	// What is not structural is told in order of the fields, as upstream does.
+	slices.SortStableFunc(c.errs, func(a, b *field.Error) int { return strings.Compare(a.Field, b.Field) })
+	c.unsupported(path, root)
 	if len(c.errs) > 0 {
 		return c.errs
 	}
@@ -52,27 +53,19 @@ func (c *checker) unsupported(path *field.Path, p *apiextensionsv1.JSONSchemaPro
 			c.add(field.Forbidden(path.Child(name), text))
 		}
 	}
-	if p.Schema != "" {
-		c.add(field.Invalid(path, "", "OpenAPIV3Schema 'schema' is not supported"))
-	}
-	forbid(p.Ref != nil, "$ref", "$ref is not supported")
-	forbid(p.UniqueItems, "uniqueItems", "uniqueItems cannot be set to true since the runtime complexity becomes quadratic")
 	forbid(len(p.PatternProperties) > 0, "patternProperties", "patternProperties is not supported")
+	forbid(len(p.Definitions) > 0, "definitions", "definitions is not supported")
 	forbid(len(p.Dependencies) > 0, "dependencies", "dependencies is not supported")
 	forbid(p.ID != "", "id", "id is not supported")
-	forbid(len(p.Definitions) > 0, "definitions", "definitions is not supported")
 	forbid(p.AdditionalItems != nil, "additionalItems", "additionalItems is not supported")
+	forbid(p.Ref != nil, "$ref", "$ref is not supported")
+	forbid(p.UniqueItems, "uniqueItems", "uniqueItems cannot be set to true since the runtime complexity becomes quadratic")
+	forbid(p.Type == "null", "type", "type cannot be set to null, use nullable as an alternative")
 	forbid(p.AdditionalProperties != nil && len(p.Properties) > 0 && (p.AdditionalProperties.Schema != nil || !p.AdditionalProperties.Allows),
 		"additionalProperties", "additionalProperties and properties are mutual exclusive")
 	forbid(p.Items != nil && len(p.Items.JSONSchemas) > 0, "items", "items must be a schema object and not an array")
-	if p.Type != "" && !slices.Contains(types, p.Type) {
-		c.add(field.NotSupported(path.Child("type"), p.Type, types))
-	}
 	if p.XPreserveUnknownFields != nil && !*p.XPreserveUnknownFields {
 		c.add(field.Invalid(path.Child("x-kubernetes-preserve-unknown-fields"), false, "must be true or undefined"))
-	}
-	if _, err := regexp.Compile(p.Pattern); err != nil {
-		c.add(field.Invalid(path.Child("pattern"), p.Pattern, fmt.Sprintf("must be a valid regular expression, but isn't: %v", err)))
 	}
 	c.listAndMap(path, p)
 	each(path, p, func(path *field.Path, below *apiextensionsv1.JSONSchemaProps, _ level) { c.unsupported(path, below) })
@@ -139,6 +132,16 @@ func (c *checker) structure(path *field.Path, p *apiextensionsv1.JSONSchemaProps
 	default:
 		c.add(field.Required(path.Child("type"), "must not be empty for specified object fields"))
 	}
+	if l.root && p.AdditionalProperties != nil {
+		c.add(field.Forbidden(path.Child("additionalProperties"), "must not be used at the root"))
+	}
+	if p.XIntOrString && p.XEmbeddedResource {
+		c.add(field.Invalid(path.Child("x-kubernetes-embedded-resource"), true, "must be false if x-kubernetes-int-or-string is true"))
+	}
+	if p.XIntOrString && preserve {
+		c.add(field.Invalid(path.Child("x-kubernetes-preserve-unknown-fields"), true, "must be false if x-kubernetes-int-or-string is true"))
+	}
+	c.words(path, p)
 	if p.Type == "array" && (p.Items == nil || p.Items.Schema == nil && len(p.Items.JSONSchemas) == 0) && !preserve {
 		c.add(field.Required(path.Child("items"), "must be specified"))
 	}
@@ -151,6 +154,27 @@ func (c *checker) structure(path *field.Path, p *apiextensionsv1.JSONSchemaProps
 	}
 }
 
+// words checks what stands in the fields of a schema.
+func (c *checker) words(path *field.Path, p *apiextensionsv1.JSONSchemaProps) {
+	if p.Type != "" && !slices.Contains(types, p.Type) {
+		c.add(field.NotSupported(path.Child("type"), p.Type, types))
+	}
+	if _, err := regexp.Compile(p.Pattern); err != nil {
+		c.add(field.Invalid(path.Child("pattern"), p.Pattern, fmt.Sprintf("must be a valid regular expression, but isn't: %v", err)))
+	}
+}
+
+// must refuses a type that does not go with something else that is said.
+func (c *checker) must(path *field.Path, p *apiextensionsv1.JSONSchemaProps, is, where string) {
+	switch p.Type {
+	case is:
+	case "":
+		c.add(field.Required(path.Child("type"), "must be "+is+" if "+where))
+	default:
+		c.add(field.Invalid(path.Child("type"), p.Type, "must be "+is+" if "+where))
+	}
+}
+
 // object checks the schema of a whole object: it has metadata, whatever it says.
 func (c *checker) object(path *field.Path, p *apiextensionsv1.JSONSchemaProps, root bool) {
 	preserve := p.XPreserveUnknownFields != nil && *p.XPreserveUnknownFields
@@ -158,9 +182,7 @@ func (c *checker) object(path *field.Path, p *apiextensionsv1.JSONSchemaProps, r
 		if !preserve && len(p.Properties) == 0 {
 			c.add(field.Required(path.Child("properties"), "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields"))
 		}
-		if p.Type != "object" {
-			c.add(field.Invalid(path.Child("type"), p.Type, "must be object if x-kubernetes-embedded-resource is true"))
-		}
+		c.must(path, p, "object", "x-kubernetes-embedded-resource is true")
 	}
 	for _, name := range []string{"apiVersion", "kind"} {
 		if property, ok := p.Properties[name]; ok && property.Type != "string" {
@@ -217,14 +239,17 @@ func (c *checker) valuesOnly(path *field.Path, p, structure *apiextensionsv1.JSO
 	empty(p.Default == nil, "default", "must be undefined to be structural")
 	empty(p.AdditionalProperties == nil, "additionalProperties", "must be undefined to be structural")
 	empty(!p.Nullable, "nullable", "must be false to be structural")
-	empty(p.XPreserveUnknownFields == nil, "x-kubernetes-preserve-unknown-fields", "must be undefined to be structural")
+	empty(p.XPreserveUnknownFields == nil, "x-kubernetes-preserve-unknown-fields", "must be false to be structural")
 	empty(!p.XEmbeddedResource, "x-kubernetes-embedded-resource", "must be false to be structural")
 	empty(!p.XIntOrString, "x-kubernetes-int-or-string", "must be false to be structural")
 	empty(p.XListType == nil, "x-kubernetes-list-type", "must be undefined to be structural")
 	empty(len(p.XListMapKeys) == 0, "x-kubernetes-list-map-keys", must)
 	empty(p.XMapType == nil, "x-kubernetes-map-type", "must be undefined to be structural")
 	empty(len(p.XValidations) == 0, "x-kubernetes-validations", must)
-	each(path, p, func(at *field.Path, below *apiextensionsv1.JSONSchemaProps, _ level) {
+	c.words(path, p)
+	inside := *p
+	inside.AdditionalProperties = nil // refused as a whole
+	each(path, &inside, func(at *field.Path, below *apiextensionsv1.JSONSchemaProps, _ level) {
 		c.valuesOnly(at, below, &apiextensionsv1.JSONSchemaProps{})
 	})
 	for _, some := range combinations(path, p) {
@@ -235,9 +260,7 @@ func (c *checker) valuesOnly(path *field.Path, p, structure *apiextensionsv1.JSO
 // listAndMap checks what is said of how lists and maps are merged.
 func (c *checker) listAndMap(path *field.Path, p *apiextensionsv1.JSONSchemaProps) {
 	if p.XMapType != nil {
-		if p.Type != "object" {
-			c.add(field.Invalid(path.Child("type"), p.Type, "must be object if x-kubernetes-map-type is specified"))
-		}
+		c.must(path, p, "object", "x-kubernetes-map-type is specified")
 		if *p.XMapType != "atomic" && *p.XMapType != "granular" {
 			c.add(field.NotSupported(path.Child("x-kubernetes-map-type"), *p.XMapType, []string{"atomic", "granular"}))
 		}
@@ -249,9 +272,9 @@ func (c *checker) listAndMap(path *field.Path, p *apiextensionsv1.JSONSchemaProp
 		}
 		return
 	}
-	if p.Type != "array" {
-		c.add(field.Invalid(path.Child("type"), p.Type, "must be array if x-kubernetes-list-type is specified"))
-		return
+	c.must(path, p, "array", "x-kubernetes-list-type is specified")
+	if len(p.XListMapKeys) > 0 && *p.XListType != "map" {
+		c.add(field.Invalid(path.Child("x-kubernetes-list-type"), *p.XListType, "must be map if x-kubernetes-list-map-keys is non-empty"))
 	}
 	var items *apiextensionsv1.JSONSchemaProps
 	if p.Items != nil {
@@ -288,6 +311,7 @@ func (c *checker) setItems(path *field.Path, items *apiextensionsv1.JSONSchemaPr
 
 func (c *checker) mapItems(path, keys *field.Path, names []string, items *apiextensionsv1.JSONSchemaProps) {
 	if items == nil {
+		c.add(field.Required(path, "must have a schema if x-kubernetes-list-type is map"))
 		return
 	}
 	if items.Type != "object" {
@@ -335,8 +359,7 @@ func (s *Schema) checkDefaults(path *field.Path, root bool, errs *field.ErrorLis
 }
 
 func (s *Schema) checkDefault(path *field.Path, root bool, errs *field.ErrorList) {
-	value := copyValue(s.fallback)
-	s.Default(value)
+	value := copyValue(s.fallback) // as it stands: what it lacks is not filled in
 	if object, ok := value.(map[string]any); ok {
 		p := &pruner{tell: true}
 		p.object(object, s, s.embedded || root)
@@ -349,6 +372,9 @@ func (s *Schema) checkDefault(path *field.Path, root bool, errs *field.ErrorList
 		}
 	}
 	for _, err := range s.Validate(nil, value, nil, false) {
+		if err.Type == field.ErrorTypeDuplicate {
+			continue // upstream does not ask
+		}
 		err.Field = path.String() + trimRoot(err.Field)
 		*errs = append(*errs, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"kctl/apiserver/internal/resources/check"
@@ -13,9 +14,12 @@ import (
 // only v1 is spoken here, as there.
 var reviewVersions = []string{"v1", "v1beta1"}
 
-func validateConversion(c *apiextensionsv1.CustomResourceConversion, path *field.Path) (errs field.ErrorList) {
+func validateConversion(c *apiextensionsv1.CustomResourceConversion, preserves bool, path *field.Path) (errs field.ErrorList) {
 	if c == nil {
 		return nil
+	}
+	if preserves && c.Strategy != apiextensionsv1.NoneConverter {
+		errs = append(errs, field.Invalid(path.Child("strategy"), c.Strategy, "must be None if spec.preserveUnknownFields is true"))
 	}
 	config, versions := path.Child("webhookClientConfig"), path.Child("conversionReviewVersions")
 	switch c.Strategy {
@@ -29,9 +33,9 @@ func validateConversion(c *apiextensionsv1.CustomResourceConversion, path *field
 		return errs
 	case apiextensionsv1.WebhookConverter:
 	case "":
-		return field.ErrorList{field.Required(path.Child("strategy"), "")}
+		return append(errs, field.Required(path.Child("strategy"), ""))
 	default:
-		return field.ErrorList{field.NotSupported(path.Child("strategy"), c.Strategy, []string{"None", "Webhook"})}
+		return append(errs, field.NotSupported(path.Child("strategy"), c.Strategy, []string{"None", "Webhook"}))
 	}
 	if c.Webhook == nil || c.Webhook.ClientConfig == nil {
 		errs = append(errs, field.Required(config, "required when strategy is set to Webhook"))
@@ -40,6 +44,15 @@ func validateConversion(c *apiextensionsv1.CustomResourceConversion, path *field
 	}
 	if c.Webhook == nil || len(c.Webhook.ConversionReviewVersions) == 0 {
 		return append(errs, field.Required(versions, ""))
+	}
+	for i, v := range c.Webhook.ConversionReviewVersions {
+		if slices.Contains(c.Webhook.ConversionReviewVersions[:i], v) {
+			errs = append(errs, field.Invalid(versions.Index(i), v, "duplicate version"))
+			continue
+		}
+		for _, problem := range validation.IsDNS1035Label(v) {
+			errs = append(errs, field.Invalid(versions.Index(i), v, problem))
+		}
 	}
 	if !slices.ContainsFunc(c.Webhook.ConversionReviewVersions, func(v string) bool { return slices.Contains(reviewVersions, v) }) {
 		errs = append(errs, field.Invalid(versions, c.Webhook.ConversionReviewVersions, "must include at least one of v1, v1beta1"))

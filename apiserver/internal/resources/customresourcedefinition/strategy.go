@@ -37,6 +37,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*Definition] {
 		Resource: Resource, Singular: "customresourcedefinition", ShortNames: []string{"crd", "crds"}, Categories: []string{"api-extensions"},
 		OwnsNothing:   true,
 		Untimed:       true,
+		TimedAgain:    true,
 		StoragePrefix: "apiextensions.k8s.io/customresourcedefinitions",
 		New:           func() *Definition { return &Definition{} },
 		HasGeneration: true,
@@ -59,8 +60,8 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*Definition] {
 		Status: &registry.Change[*Definition]{
 			Prepare: func(_ context.Context, d, old *Definition) {
 				d.Spec = old.Spec
-				store(d)
 			},
+			Validate: func(_ context.Context, d, _ *Definition) field.ErrorList { return validateStatus(&d.Status) },
 		},
 		UnconditionalUpdate: false,
 		BeginDelete: func(_ context.Context, d *Definition, _ *metav1.DeleteOptions) (int64, bool) {
@@ -74,12 +75,12 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*Definition] {
 	}
 }
 
-// store notes that objects of the storage version may be stored from now on.
+// store notes that objects of the storage version may be stored from now on. Of
+// several, which is refused, the first one counts.
 func store(d *Definition) {
-	for _, v := range d.Spec.Versions {
-		if v.Storage && !slices.Contains(d.Status.StoredVersions, v.Name) {
-			d.Status.StoredVersions = append(d.Status.StoredVersions, v.Name)
-		}
+	i := slices.IndexFunc(d.Spec.Versions, func(v version) bool { return v.Storage })
+	if i >= 0 && !slices.Contains(d.Status.StoredVersions, d.Spec.Versions[i].Name) {
+		d.Status.StoredVersions = append(d.Status.StoredVersions, d.Spec.Versions[i].Name)
 	}
 }
 
@@ -123,6 +124,9 @@ func Is(d *Definition, kind apiextensionsv1.CustomResourceDefinitionConditionTyp
 
 // Default fills in what the user left out.
 func Default(d *Definition) {
+	if len(d.Status.StoredVersions) == 0 {
+		store(d)
+	}
 	names := &d.Spec.Names
 	if names.Singular == "" {
 		names.Singular = strings.ToLower(names.Kind)

@@ -16,20 +16,21 @@ import (
 func validate(ctx context.Context, d, old *Definition) field.ErrorList {
 	var errs field.ErrorList
 	spec := field.NewPath("spec")
-	if old == nil && d.Name != d.Spec.Names.Plural+"."+d.Spec.Group { // later, neither changes
+	if old == nil && d.Name != "" && d.Name != d.Spec.Names.Plural+"."+d.Spec.Group { // later, neither changes
 		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), d.Name, `must be spec.names.plural+"."+spec.group`))
 	}
 	errs = append(errs, validateGroup(d, spec.Child("group"))...)
-	errs = append(errs, approval(d, old)...)
 	errs = append(errs, validateScope(d.Spec.Scope, spec.Child("scope"))...)
+	errs = append(errs, validateVersions(d, spec)...)
 	errs = append(errs, validateNames(&d.Spec.Names, spec.Child("names"))...)
-	errs = append(errs, validateVersions(ctx, d, old, spec)...)
-	errs = append(errs, validateConversion(d.Spec.Conversion, spec.Child("conversion"))...)
+	errs = append(errs, validateContents(ctx, d, old, spec)...)
+	errs = append(errs, validateConversion(d.Spec.Conversion, d.Spec.PreserveUnknownFields, spec.Child("conversion"))...)
+	errs = append(errs, validateStored(d)...)
+	errs = append(errs, approval(d, old)...)
 	if d.Spec.PreserveUnknownFields && (old == nil || !old.Spec.PreserveUnknownFields) {
 		errs = append(errs, field.Invalid(spec.Child("preserveUnknownFields"), true,
 			"cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"))
 	}
-	errs = append(errs, validateStored(d)...)
 	if old != nil {
 		errs = append(errs, unchanged(d, old, spec)...)
 	}
@@ -112,25 +113,51 @@ func validateNames(names *apiextensionsv1.CustomResourceDefinitionNames, path *f
 	label(path.Child("singular"), names.Singular)
 	mixed(path.Child("kind"), names.Kind)
 	mixed(path.Child("listKind"), names.ListKind)
-	for i, short := range names.ShortNames {
-		label(path.Child("shortNames").Index(i), short)
+	each := func(path *field.Path, values []string) {
+		for i, value := range values {
+			for _, problem := range validation.IsDNS1035Label(value) {
+				errs = append(errs, field.Invalid(path.Index(i), value, problem))
+			}
+		}
 	}
+	each(path.Child("shortNames"), names.ShortNames)
 	if names.Kind != "" && names.Kind == names.ListKind {
 		errs = append(errs, field.Invalid(path.Child("listKind"), names.ListKind, "kind and listKind may not be the same"))
 	}
-	for i, category := range names.Categories {
-		label(path.Child("categories").Index(i), category)
+	each(path.Child("categories"), names.Categories)
+	return errs
+}
+
+// validateStatus checks the names that are accepted, as far as there are any.
+func validateStatus(s *apiextensionsv1.CustomResourceDefinitionStatus) field.ErrorList {
+	names := s.AcceptedNames
+	path := field.NewPath("status", "acceptedNames")
+	var errs field.ErrorList
+	for _, e := range validateNames(&names, path) {
+		if e.Type != field.ErrorTypeRequired {
+			errs = append(errs, e)
+		}
 	}
 	return errs
 }
 
-// validateStored makes sure that every version in which objects may be stored
-// can still be read.
+// validateStored makes sure that the version in which objects are stored is among
+// those in which they may be, and that these can all still be read.
 func validateStored(d *Definition) (errs field.ErrorList) {
 	path := field.NewPath("status", "storedVersions")
 	stored := d.Status.StoredVersions
 	if len(stored) == 0 {
 		return field.ErrorList{field.Invalid(path, stored, "must have at least one stored version")}
+	}
+	known := map[string]bool{}
+	for _, name := range stored {
+		known[name] = true
+	}
+	for _, v := range d.Spec.Versions {
+		if v.Storage && !known[v.Name] {
+			errs = append(errs, field.Invalid(path, stored, "must have the storage version "+v.Name))
+		}
+		delete(known, v.Name) // a second one of that name has no claim to it
 	}
 	for i, name := range stored {
 		if !slices.ContainsFunc(d.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == name }) {

@@ -19,7 +19,8 @@ import (
 // version is one version of a definition.
 type version = apiextensionsv1.CustomResourceDefinitionVersion
 
-func validateVersions(ctx context.Context, d, old *Definition, spec *field.Path) (errs field.ErrorList) {
+// validateVersions checks which versions there are.
+func validateVersions(d *Definition, spec *field.Path) (errs field.ErrorList) {
 	path := spec.Child("versions")
 	names, storage := map[string]bool{}, 0
 	for i := range d.Spec.Versions {
@@ -36,6 +37,17 @@ func validateVersions(ctx context.Context, d, old *Definition, spec *field.Path)
 	if storage != 1 {
 		errs = append(errs, field.Invalid(path, d.Spec.Versions, "must have exactly one version marked as storage version"))
 	}
+	if len(d.Spec.Versions) > 0 { // which is what spec.version named before there were several
+		for _, problem := range validation.IsDNS1035Label(d.Spec.Versions[0].Name) {
+			errs = append(errs, field.Invalid(spec.Child("version"), d.Spec.Versions[0].Name, problem))
+		}
+	}
+	return errs
+}
+
+// validateContents checks what is said of the objects in each version.
+func validateContents(ctx context.Context, d, old *Definition, spec *field.Path) (errs field.ErrorList) {
+	path := spec.Child("versions")
 	together := alike(d.Spec.Versions)
 	for i := range d.Spec.Versions {
 		v := &d.Spec.Versions[i]
@@ -169,9 +181,7 @@ func validateSubresources(s *apiextensionsv1.CustomResourceSubresources, path *f
 	return errs
 }
 
-func simplePath(path string) bool {
-	return strings.HasPrefix(path, ".") && !strings.HasSuffix(path, ".") && !strings.Contains(path, "..")
-}
+func simplePath(path string) bool { return strings.HasPrefix(path, ".") }
 
 var (
 	columnTypes   = []string{"boolean", "date", "integer", "number", "string"}
@@ -203,10 +213,7 @@ func validateColumn(c *apiextensionsv1.CustomResourceColumnDefinition, path *fie
 const maxSelectable = 8
 
 func validateSelectable(v *version, path *field.Path) (errs field.ErrorList) {
-	if len(v.SelectableFields) > maxSelectable {
-		errs = append(errs, field.TooMany(path, len(v.SelectableFields), maxSelectable))
-	}
-	seen := map[string]bool{}
+	seen, good := map[string]bool{}, 0
 	for i, f := range v.SelectableFields {
 		at := path.Index(i).Child("jsonPath")
 		steps, problem := fieldSteps(f.JSONPath)
@@ -217,39 +224,54 @@ func validateSelectable(v *version, path *field.Path) (errs field.ErrorList) {
 			errs = append(errs, field.Invalid(at, f.JSONPath, "is an invalid path: "+problem))
 		case seen[f.JSONPath]:
 			errs = append(errs, field.Duplicate(at, f.JSONPath))
-		case !selectable(v.Schema.OpenAPIV3Schema, steps):
-			errs = append(errs, field.Invalid(at, f.JSONPath, "is an invalid path: does not refer to a valid field"))
+		default:
+			if problem := selectable(v.Schema.OpenAPIV3Schema, steps); problem != "" {
+				errs = append(errs, field.Invalid(at, f.JSONPath, problem))
+			} else {
+				good++
+			}
 		}
 		seen[f.JSONPath] = true
+	}
+	if good > maxSelectable {
+		errs = append(errs, field.TooMany(path, good, maxSelectable))
 	}
 	return errs
 }
 
 // fieldSteps reads a path of plain field names.
 func fieldSteps(path string) (steps []string, problem string) {
+	switch {
+	case strings.Contains(path, "["):
+		return nil, "array notation is not allowed"
+	case strings.HasSuffix(path, ".") && path != "..":
+		return nil, "unexpected end of JSON path"
+	}
 	rest, ok := strings.CutPrefix(path, ".")
 	if !ok {
-		return nil, "expected [ or . but got: " + path
+		first, _, _ := strings.Cut(path, ".")
+		return nil, "expected [ or . but got: " + first
 	}
-	steps = strings.Split(rest, ".")
-	for _, step := range steps {
-		if step == "" || strings.ContainsAny(step, "[]*'\"") {
-			return nil, "unexpected end of JSON path"
-		}
-	}
-	return steps, ""
+	return strings.Split(rest, "."), ""
 }
 
-func selectable(s *apiextensionsv1.JSONSchemaProps, steps []string) bool {
+// selectable says why what the steps lead to can't be selected by; "" where it can.
+func selectable(s *apiextensionsv1.JSONSchemaProps, steps []string) (problem string) {
+	const nowhere = "is an invalid path: does not refer to a valid field"
 	if steps[0] == "metadata" {
-		return false
+		return nowhere
 	}
 	for _, step := range steps {
-		below, ok := s.Properties[step]
-		if !ok {
-			return false
+		if below, ok := s.Properties[step]; ok {
+			s = &below
+		} else if values := s.AdditionalProperties; values != nil && values.Schema != nil {
+			s = values.Schema
+		} else {
+			return nowhere
 		}
-		s = &below
 	}
-	return slices.Contains([]string{"string", "integer", "boolean"}, s.Type)
+	if !slices.Contains([]string{"string", "integer", "boolean"}, s.Type) {
+		return "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed."
+	}
+	return ""
 }

@@ -36,8 +36,11 @@ var families = sets.New(discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6
 func Slices(clock clock.PassiveClock) registry.Strategy[*discoveryv1.EndpointSlice] {
 	return registry.Strategy[*discoveryv1.EndpointSlice]{
 		Resource: core.EndpointSlices, Singular: "endpointslice",
-		New:          func() *discoveryv1.EndpointSlice { return new(discoveryv1.EndpointSlice) },
-		Default:      defaultSlice,
+		New:     func() *discoveryv1.EndpointSlice { return new(discoveryv1.EndpointSlice) },
+		Default: defaultSlice,
+		Normalize: func(e *discoveryv1.EndpointSlice) {
+			e.Endpoints, e.Ports = check.OrNull(e.Endpoints), check.OrNull(e.Ports)
+		},
 		ValidateName: check.NameIsSubdomain,
 		Validate:     func(_ context.Context, e *discoveryv1.EndpointSlice) field.ErrorList { return validateSlice(e) },
 		Warnings: func(_ context.Context, e *discoveryv1.EndpointSlice) []string {
@@ -94,12 +97,6 @@ func or(s string) string {
 func defaultSlice(e *discoveryv1.EndpointSlice) {
 	for i := range e.Endpoints {
 		e.Endpoints[i].DeprecatedTopology = nil
-	}
-	if len(e.Endpoints) == 0 {
-		e.Endpoints = nil
-	}
-	if len(e.Ports) == 0 {
-		e.Ports = nil
 	}
 	for i := range e.Ports {
 		port := &e.Ports[i]

@@ -26,6 +26,7 @@ func Strategy() registry.Strategy[*corev1.LimitRange] {
 		Resource: Resource, Singular: "limitrange", ShortNames: []string{"limits"},
 		New:          func() *corev1.LimitRange { return new(corev1.LimitRange) },
 		Default:      setDefaults,
+		Normalize:    func(l *corev1.LimitRange) { l.Spec.Limits = check.OrNull(l.Spec.Limits) },
 		ValidateName: check.NameIsSubdomain,
 		Validate:     func(_ context.Context, l *corev1.LimitRange) field.ErrorList { return validate(l) },
 		Update: registry.Change[*corev1.LimitRange]{
@@ -43,7 +44,6 @@ func Strategy() registry.Strategy[*corev1.LimitRange] {
 // setDefaults: what a container may have at most is also what it gets, and asks
 // for; or else what it must have at least.
 func setDefaults(l *corev1.LimitRange) {
-	l.Spec.Limits = check.OrNull(l.Spec.Limits)
 	for i := range l.Spec.Limits {
 		item := &l.Spec.Limits[i]
 		if item.Type != corev1.LimitTypeContainer {

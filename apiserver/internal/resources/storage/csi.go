@@ -131,7 +131,7 @@ func nodes(clock clock.PassiveClock) registry.Strategy[*storagev1.CSINode] {
 		Resource: resource("csinodes", "CSINode"), Singular: "csinode",
 		AnswersDeleted: true,
 		Unowned:        map[string][]string{"status": {"metadata"}},
-		Default:        func(n *storagev1.CSINode) { n.Spec.Drivers = check.OrNull(n.Spec.Drivers) },
+		Normalize:      func(n *storagev1.CSINode) { n.Spec.Drivers = check.OrNull(n.Spec.Drivers) },
 		ValidateName:   check.NameIsSubdomain,
 		Validate:       func(_ context.Context, n *storagev1.CSINode) field.ErrorList { return validateNode(&n.Spec) },
 		Update: registry.Change[*storagev1.CSINode]{Validate: func(_ context.Context, n, old *storagev1.CSINode) field.ErrorList {

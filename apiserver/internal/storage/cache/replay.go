@@ -2,6 +2,7 @@ package cache
 
 import (
 	"errors"
+	"fmt"
 
 	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +16,16 @@ import (
 const maxPast = 10_000
 
 var errTooFar = errors.New("more has happened since than is read again")
+
+// tooOld tells whoever watches that the changes since a revision are no longer
+// known, in the words that clients of upstream's server know.
+type tooOld struct{ since, oldest int64 }
+
+func (e tooOld) Error() string {
+	return fmt.Sprintf("too old resource version: %d (%d)", e.since, e.oldest)
+}
+
+func (tooOld) Unwrap() error { return storage.ErrCompacted }
 
 // replay has a watcher from before the ring read what etcd still has of the
 // changes since, so that who was away, or too slow, or met a server that has just
@@ -81,8 +92,10 @@ func (w *Watcher) sendExpired(d *delivery, why error) bool {
 		return false
 	}
 	w.cache.options.Logger.Debug("the past is not read to its end", zap.String("prefix", w.cache.options.Prefix), zap.Error(why))
-	expired := apierrors.NewResourceExpired("too old resource version: what happened since can no longer be read")
-	if d.put(ErrorEvent(expired)) {
+	w.cache.mu.RLock()
+	expired := tooOld{since: w.options.Since, oldest: w.cache.recent.after}
+	w.cache.mu.RUnlock()
+	if d.put(ErrorEvent(apierrors.NewResourceExpired(expired.Error()))) {
 		d.end()
 	}
 	return false

@@ -163,7 +163,8 @@ func TestThePastMayBeSealed(t *testing.T) {
 	if got, want := seen(b.watch(cache.WatchOptions{Since: kept.Revision})), at("ADDED", rewritten); got != want {
 		t.Errorf("from the rewriting on: got %s, want %s", got, want)
 	}
-	if e := <-b.watch(cache.WatchOptions{Since: first.Revision}); e.Type != cache.Error || !strings.Contains(string(e.Object.JSON), `"reason":"Expired"`) {
+	e := <-b.watch(cache.WatchOptions{Since: first.Revision})
+	if words := fmt.Sprintf("too old resource version: %d (", first.Revision); e.Type != cache.Error || !strings.Contains(string(e.Object.JSON), `"reason":"Expired"`) || !strings.Contains(string(e.Object.JSON), words) {
 		t.Errorf("from before it: %s %s", e.Type, e.Object.JSON)
 	}
 }

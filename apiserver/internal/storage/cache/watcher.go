@@ -2,7 +2,6 @@ package cache
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"math/rand/v2"
 	"strconv"
@@ -76,7 +75,7 @@ func (c *Cache) Watch(ctx context.Context, o WatchOptions) (*Watcher, error) {
 	if oldest, ok := w.join(); !ok {
 		if err := w.replay(); err != nil {
 			c.options.Logger.Debug("the past is not read", zap.String("prefix", c.options.Prefix), zap.Int64("since", o.Since), zap.Error(err))
-			return nil, fmt.Errorf("too old resource version: %d (%d): %w", o.Since, oldest, storage.ErrCompacted)
+			return nil, tooOld{since: o.Since, oldest: oldest}
 		}
 	}
 	context.AfterFunc(ctx, w.leave)

@@ -1,0 +1,91 @@
+package customresourcedefinition
+
+import (
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// TestDefinitions holds what is wrong with definitions to what kube-apiserver
+// 1.37 answered. change is laid over a definition that is well.
+func TestDefinitions(t *testing.T) {
+	const v1 = `{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}`
+	schema := func(s string) string {
+		return `versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: ` + s + `}}]`
+	}
+	property := func(p string) string { return schema(`{type: object, properties: {p: ` + p + `}}`) }
+	said := func(s string) string {
+		return schema(`{type: object, properties: {p: {type: string}}, anyOf: [` + s + `]}`)
+	}
+	version := func(s string) string {
+		return `versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {a: {type: string}, num: {type: number}, m: {type: object, additionalProperties: {type: string}}}}}, ` + s + `}]`
+	}
+	const (
+		label = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
+		root  = "spec.validation.openAPIV3Schema"
+		p     = root + ".properties[p]"
+		any0  = root + ".anyOf[0]"
+	)
+	for change, want := range map[string][]string{
+		"": nil,
+		"versions: [" + v1 + ", " + v1 + "]": {"spec.versions: Invalid value: …: must contain unique version names", "spec.versions: Invalid value: …: must have exactly one version marked as storage version",
+			`status.storedVersions: Invalid value: ["v1"]: must have the storage version v1`},
+		"versions: [" + v1 + ", " + strings.Replace(v1, "v1", "v2", 1) + "]": {"spec.versions: Invalid value: …: must have exactly one version marked as storage version",
+			`status.storedVersions: Invalid value: ["v1"]: must have the storage version v2`},
+		"versions: [" + strings.Replace(v1, "v1", "V1", 1) + "]": {`spec.versions[0].name: Invalid value: "V1": ` + label, `spec.version: Invalid value: "V1": ` + label},
+		"names: {plural: xs, kind: X, singular: x, shortNames: [''], categories: ['']}": {
+			`spec.names.shortNames[0]: Invalid value: "": ` + label, `spec.names.categories[0]: Invalid value: "": ` + label},
+		"conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1, v1, ''], clientConfig: {url: 'https://x'}}}": {
+			`spec.conversion.conversionReviewVersions[1]: Invalid value: "v1": duplicate version`, `spec.conversion.conversionReviewVersions[2]: Invalid value: "": ` + label},
+		"{scope: '', names: {plural: xs, kind: ''}}": {"spec.scope: Required value", "spec.names.singular: Required value", "spec.names.kind: Required value", "spec.names.listKind: Required value"},
+		"preserveUnknownFields: true\nconversion: {strategy: x}": {`spec.conversion.strategy: Invalid value: "x": must be None if spec.preserveUnknownFields is true`,
+			`spec.conversion.strategy: Unsupported value: "x": supported values: "None", "Webhook"`, "spec.preserveUnknownFields: Invalid value: true: cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"},
+
+		property("{x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true}"): {p + ".type: Required value: must be object if x-kubernetes-embedded-resource is true"},
+		property("{x-kubernetes-int-or-string: true, x-kubernetes-preserve-unknown-fields: true}"):     {p + ".x-kubernetes-preserve-unknown-fields: Invalid value: true: must be false if x-kubernetes-int-or-string is true"},
+		property("{type: 'null'}"): {p + `.type: Unsupported value: "null": supported values: "array", "boolean", "integer", "number", "object", "string"`, p + ".type: Forbidden: type cannot be set to null, use nullable as an alternative"},
+		property("{x-kubernetes-list-type: foo}"): {p + ".type: Required value: must not be empty for specified object fields", p + ".type: Required value: must be array if x-kubernetes-list-type is specified",
+			p + `.x-kubernetes-list-type: Unsupported value: "foo": supported values: "atomic", "set", "map"`},
+		property("{type: array, x-kubernetes-list-type: map}"): {p + ".items: Required value: must be specified", p + ".x-kubernetes-list-map-keys: Required value: must not be empty if x-kubernetes-list-type is map",
+			p + ".items: Required value: must have a schema if x-kubernetes-list-type is map"},
+		property("{type: array, default: [a, a], items: {type: string}, x-kubernetes-list-type: set}"):      nil,
+		property("{type: object, default: {}, required: [a], properties: {a: {type: string, default: b}}}"): {p + ".default.a: Required value"},
+		schema("{type: object, additionalProperties: {type: string}}"):                                      {root + ".additionalProperties: Forbidden: must not be used at the root"},
+		schema("{type: object, $schema: foo, id: x}"):                                                       {root + ".id: Forbidden: id is not supported"},
+		schema(`{type: object, x-kubernetes-validations: [{rule: "a\nb"}]}`):                                {root + ".x-kubernetes-validations[0].message: Required value: message must be specified if rule contains line breaks"},
+		said("{additionalProperties: {type: string}}"):                                                      {any0 + ".additionalProperties: Forbidden: must be undefined to be structural"},
+		said("{title: x, pattern: '[', x-kubernetes-preserve-unknown-fields: true, x-kubernetes-list-type: set}"): {
+			any0 + ".pattern: Invalid value: \"[\": must be a valid regular expression, but isn't: error parsing regexp: missing closing ]: `[`", any0 + ".title: Forbidden: must be empty to be structural",
+			any0 + ".x-kubernetes-list-type: Forbidden: must be undefined to be structural", any0 + ".x-kubernetes-preserve-unknown-fields: Forbidden: must be false to be structural",
+			any0 + ".type: Required value: must be array if x-kubernetes-list-type is specified"},
+
+		version("selectableFields: [{jsonPath: .m.x}]"):    nil,
+		version("selectableFields: [{jsonPath: '.a[0]'}]"): {`spec.selectableFields[0].jsonPath: Invalid value: ".a[0]": is an invalid path: array notation is not allowed`},
+		version("selectableFields: [{jsonPath: .num}]"):    {`spec.selectableFields[0].jsonPath: Invalid value: ".num": must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.`},
+		version("selectableFields: [{jsonPath: a.b}]"):     {`spec.selectableFields[0].jsonPath: Invalid value: "a.b": is an invalid path: expected [ or . but got: a`},
+		version("selectableFields: [{jsonPath: .a..b}]"):   {`spec.selectableFields[0].jsonPath: Invalid value: ".a..b": is an invalid path: does not refer to a valid field`},
+		version("subresources: {scale: {specReplicasPath: .spec., statusReplicasPath: .status..a, labelSelectorPath: ..spec}}"): {
+			`spec.subresources.scale.labelSelectorPath: Invalid value: "..spec": should be a json path under either .spec or .status`},
+	} {
+		d := &Definition{}
+		if err := yaml.Unmarshal([]byte("{metadata: {name: xs.a.io}, spec: {group: a.io, scope: Cluster, names: {plural: xs, kind: X}, versions: ["+v1+"]}}"), d); err != nil {
+			t.Fatal(err)
+		}
+		if err := yaml.Unmarshal([]byte(change), &d.Spec); err != nil {
+			t.Fatalf("%s: %v", change, err)
+		}
+		Default(d)
+		var got []string
+		for _, e := range validate(t.Context(), d, nil) {
+			text := e.Error()
+			if from := strings.Index(text, "Invalid value: [{"); from >= 0 {
+				text = text[:from] + "Invalid value: …" + text[strings.LastIndex(text, "]: ")+1:]
+			}
+			got = append(got, text)
+		}
+		if g, w := strings.Join(got, "\n "), strings.Join(want, "\n "); g != w {
+			t.Errorf("%s:\n got\n %s\nwant\n %s", change, g, w)
+		}
+	}
+}
