@@ -53,24 +53,7 @@ func (s *schema) render(v version) map[string]any {
 	if s.fallback != nil && v == v3 {
 		out["default"] = s.fallback
 	}
-	switch {
-	case s.ref != "" && v == v2:
-		out["$ref"] = v.ref(s.ref)
-	case s.ref != "" && (s.description != "" || s.fallback != nil):
-		// In v3 nothing may stand beside a reference.
-		out["allOf"] = []any{map[string]any{"$ref": v.ref(s.ref)}}
-	case s.ref != "":
-		out["$ref"] = v.ref(s.ref)
-	case s.format == intOrString && v == v3:
-		out["oneOf"] = []any{map[string]any{"type": "integer"}, map[string]any{"type": "string"}}
-	case s.format == quantity && v == v3:
-		out["oneOf"] = []any{map[string]any{"type": "string"}, map[string]any{"type": "number"}}
-	case s.kind != "":
-		out["type"] = s.kind
-	}
-	if s.format != "" && s.format != quantity {
-		out["format"] = s.format
-	}
+	s.renderType(v, out)
 	if len(s.properties) > 0 {
 		properties := make(map[string]any, len(s.properties))
 		for name, property := range s.properties {
@@ -91,20 +74,49 @@ func (s *schema) render(v version) map[string]any {
 	for name, value := range s.extensions {
 		out[name] = value
 	}
-	if len(s.enum) > 0 {
-		of := out
-		for _, elements := range []string{"items", "additionalProperties"} {
-			if inner, ok := out[elements].(map[string]any); ok {
-				of = inner
-			}
-		}
-		values := make([]any, len(s.enum))
-		for i, value := range s.enum {
-			values[i] = value
-		}
-		of["enum"] = values
-	}
+	s.renderEnum(out)
 	return out
+}
+
+// renderType says what kind of value the schema is of.
+func (s *schema) renderType(v version, out map[string]any) {
+	switch {
+	case s.ref != "" && v == v2:
+		out["$ref"] = v.ref(s.ref)
+	case s.ref != "" && (s.description != "" || s.fallback != nil):
+		// In v3 nothing may stand beside a reference.
+		out["allOf"] = []any{map[string]any{"$ref": v.ref(s.ref)}}
+	case s.ref != "":
+		out["$ref"] = v.ref(s.ref)
+	case s.format == intOrString && v == v3:
+		out["oneOf"] = []any{map[string]any{"type": "integer"}, map[string]any{"type": "string"}}
+	case s.format == quantity && v == v3:
+		out["oneOf"] = []any{map[string]any{"type": "string"}, map[string]any{"type": "number"}}
+	case s.kind != "":
+		out["type"] = s.kind
+	}
+	if s.format != "" && s.format != quantity {
+		out["format"] = s.format
+	}
+}
+
+// renderEnum lists the values there are: of a list or a map, those of its
+// elements, which out has by then.
+func (s *schema) renderEnum(out map[string]any) {
+	if len(s.enum) == 0 {
+		return
+	}
+	of := out
+	for _, elements := range []string{"items", "additionalProperties"} {
+		if inner, ok := out[elements].(map[string]any); ok {
+			of = inner
+		}
+	}
+	values := make([]any, len(s.enum))
+	for i, value := range s.enum {
+		values[i] = value
+	}
+	of["enum"] = values
 }
 
 // enumText names the values for people, as upstream's descriptions do.

@@ -23,25 +23,7 @@ import (
 func daemonSet(clock clock.PassiveClock) registry.Strategy[*appsv1.DaemonSet] {
 	return registry.WithStatus(registry.Strategy[*appsv1.DaemonSet]{
 		Resource: resource("daemonsets", "DaemonSet"), Singular: "daemonset", ShortNames: []string{"ds"}, Categories: []string{"all"},
-		Default: func(d *appsv1.DaemonSet) {
-			if _, ok := d.Annotations[appsv1.DeprecatedTemplateGeneration]; !ok {
-				setTemplateGeneration(d, 0) // what a writer leaves out is set in the writer's name
-			}
-			s := &d.Spec
-			pod.DefaultTemplate(&s.Template)
-			workload.DefaultTo(&s.RevisionHistoryLimit, 10)
-			if s.UpdateStrategy.Type == "" {
-				s.UpdateStrategy.Type = appsv1.RollingUpdateDaemonSetStrategyType
-			}
-			if s.UpdateStrategy.Type == appsv1.RollingUpdateDaemonSetStrategyType {
-				workload.DefaultTo(&s.UpdateStrategy.RollingUpdate, appsv1.RollingUpdateDaemonSet{})
-				workload.DefaultTo(&s.UpdateStrategy.RollingUpdate.MaxUnavailable, intstr.FromInt32(1))
-				workload.DefaultTo(&s.UpdateStrategy.RollingUpdate.MaxSurge, intstr.FromInt32(0))
-			} else if r := s.UpdateStrategy.RollingUpdate; r != nil {
-				workload.DefaultTo(&r.MaxUnavailable, intstr.FromInt32(0))
-				workload.DefaultTo(&r.MaxSurge, intstr.FromInt32(0))
-			}
-		},
+		Default:          defaultDaemonSet,
 		ValidateName:     check.NameIsSubdomain,
 		PrepareForCreate: func(_ context.Context, d *appsv1.DaemonSet) { setTemplateGeneration(d, 1) },
 		Validate:         func(_ context.Context, d *appsv1.DaemonSet) field.ErrorList { return validateDaemonSet(&d.Spec) },
@@ -79,6 +61,26 @@ func daemonSet(clock clock.PassiveClock) registry.Strategy[*appsv1.DaemonSet] {
 			}
 		},
 	})
+}
+
+func defaultDaemonSet(d *appsv1.DaemonSet) {
+	if _, ok := d.Annotations[appsv1.DeprecatedTemplateGeneration]; !ok {
+		setTemplateGeneration(d, 0) // what a writer leaves out is set in the writer's name
+	}
+	s := &d.Spec
+	pod.DefaultTemplate(&s.Template)
+	workload.DefaultTo(&s.RevisionHistoryLimit, 10)
+	if s.UpdateStrategy.Type == "" {
+		s.UpdateStrategy.Type = appsv1.RollingUpdateDaemonSetStrategyType
+	}
+	if s.UpdateStrategy.Type == appsv1.RollingUpdateDaemonSetStrategyType {
+		workload.DefaultTo(&s.UpdateStrategy.RollingUpdate, appsv1.RollingUpdateDaemonSet{})
+		workload.DefaultTo(&s.UpdateStrategy.RollingUpdate.MaxUnavailable, intstr.FromInt32(1))
+		workload.DefaultTo(&s.UpdateStrategy.RollingUpdate.MaxSurge, intstr.FromInt32(0))
+	} else if r := s.UpdateStrategy.RollingUpdate; r != nil {
+		workload.DefaultTo(&r.MaxUnavailable, intstr.FromInt32(0))
+		workload.DefaultTo(&r.MaxSurge, intstr.FromInt32(0))
+	}
 }
 
 // templateGeneration counts the changes of the template. Since apps/v1 it is
