@@ -66,9 +66,9 @@ type Event struct {
 
 	OldNode, NewNode *core.Node
 	OldPod, NewPod   *core.Pod
-	// Promised says that OldPod was not there, but others had to leave it room: it
+	// Nominated says that OldPod was not there, but others had to leave it room: it
 	// stood in nobody's way who comes before it.
-	Promised bool
+	Nominated bool
 	// Claim is the persistent volume claim as it is now.
 	Claim *corev1.PersistentVolumeClaim
 }

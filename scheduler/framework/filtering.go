@@ -101,7 +101,7 @@ func RunFilters(ctx context.Context, filters []Filter, state *CycleState, pod *P
 }
 
 // RunFiltersWith asks filters about a node on which others count, too: pods
-// that have been promised room there. The pod must fit beside them, and also
+// that are nominated to it. The pod must fit beside them, and also
 // without them, because they may never come.
 func (p *Profile) RunFiltersWith(ctx context.Context, others []*PodInfo, filters []Filter, state *CycleState, pod *PodInfo, node *NodeInfo) *Status {
 	if len(others) > 0 {

@@ -85,7 +85,7 @@ func TestSkippedPluginsAreNotCalledLater(t *testing.T) {
 		t.Fatal(status.Reasons())
 	}
 	var scores Scores
-	if RunScore(t.Context(), p.ActiveScores(state), state, pod(), nodes, &scores); scores.Totals[0] != 0 {
+	if scores.Run(t.Context(), p.ActiveScores(state), state, pod(), nodes); scores.Totals[0] != 0 {
 		t.Error("the score of a plugin that skipped was counted")
 	}
 }
@@ -108,13 +108,13 @@ func TestScoresAreWeightedAndBounded(t *testing.T) {
 	p := &Profile{Score: []WeightedScore{{&plugin{name: "a", score: 10}, 3}, {&plugin{name: "b", score: 1}, 5}}}
 	var scores Scores
 	for _, attempt := range []string{"one", "the next"} {
-		status := RunScore(t.Context(), p.Score, NewCycleState(nil), pod(), []*NodeInfo{{}}, &scores)
+		status := scores.Run(t.Context(), p.Score, NewCycleState(nil), pod(), []*NodeInfo{{}})
 		if !status.IsSuccess() || scores.Totals[0] != 35 {
 			t.Errorf("%s: %v %v, want 35", attempt, scores.Totals, status.Reasons())
 		}
 	}
 	p.Score[0].Score = &plugin{name: "a", score: MaxNodeScore + 1}
-	if status := RunScore(t.Context(), p.Score, NewCycleState(nil), pod(), []*NodeInfo{{}}, &scores); status.Code() != Error {
+	if status := scores.Run(t.Context(), p.Score, NewCycleState(nil), pod(), []*NodeInfo{{}}); status.Code() != Error {
 		t.Error("a score above the largest is taken")
 	}
 }

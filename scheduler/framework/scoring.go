@@ -46,21 +46,21 @@ func cleared(scores []int64, n int) []int64 {
 	return scores
 }
 
-// RunScore has plugins score nodes.
-func RunScore(ctx context.Context, plugins []WeightedScore, state *CycleState, pod *PodInfo, nodes []*NodeInfo, scores *Scores) *Status {
-	scores.Totals = cleared(scores.Totals, len(nodes))
-	return RunScoreEach(ctx, plugins, state, pod, nodes, scores, func(plugin WeightedScore, of []int64) {
+// Run has plugins score nodes.
+func (s *Scores) Run(ctx context.Context, plugins []WeightedScore, state *CycleState, pod *PodInfo, nodes []*NodeInfo) *Status {
+	s.Totals = cleared(s.Totals, len(nodes))
+	return s.RunEach(ctx, plugins, state, pod, nodes, func(plugin WeightedScore, of []int64) {
 		for i, score := range of {
-			scores.Totals[i] += score * plugin.Weight
+			s.Totals[i] += score * plugin.Weight
 		}
 	})
 }
 
-// RunScoreEach gives the scores of each plugin, one for each node and before the
+// RunEach gives the scores of each plugin, one for each node and before the
 // plugin's weight, to take, which must not keep them.
-func RunScoreEach(ctx context.Context, plugins []WeightedScore, state *CycleState, pod *PodInfo, nodes []*NodeInfo, room *Scores, take func(plugin WeightedScore, scores []int64)) *Status {
-	scores := cleared(room.of, len(nodes))
-	room.of = scores
+func (s *Scores) RunEach(ctx context.Context, plugins []WeightedScore, state *CycleState, pod *PodInfo, nodes []*NodeInfo, take func(plugin WeightedScore, scores []int64)) *Status {
+	scores := cleared(s.of, len(nodes))
+	s.of = scores
 	for _, plugin := range plugins {
 		if status := scoreNodes(ctx, plugin, state, pod, nodes, scores); !status.IsSuccess() {
 			return status

@@ -202,7 +202,7 @@ func assemble(options *config.Options, configuration *profile.Configuration, plu
 		recorder.WaitWhile(s.queue.Busy)
 	}
 	s.nominations.OnRelease(func(pod *core.Pod) {
-		s.queue.Move(framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: pod, Promised: true})
+		s.queue.Move(framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: pod, Nominated: true})
 	})
 	s.cycle = &cycle.Scheduler{
 		Profiles: profiles, Queue: s.queue, Cache: s.cache, Reporter: s.reporter, Pods: api, Nominations: s.nominations, Waiting: s.waiting, Extenders: s.extenders,

@@ -34,10 +34,10 @@ type answer[A any] struct {
 
 // recall returns what plugins said for pods like this one, of nodes at that many
 // places, or nil where not all of them sign pods.
-func (m *memory[A]) recall(profile *framework.Profile, plugins []framework.Plugin, pod *framework.PodInfo, places int) []answer[A] {
+func recall[A any, P framework.Plugin](m *memory[A], profile *framework.Profile, plugins []P, pod *framework.PodInfo, places int) []answer[A] {
 	m.signature = m.signature[:0]
 	for _, plugin := range plugins {
-		signing, signs := plugin.(framework.Sign)
+		signing, signs := any(plugin).(framework.Sign)
 		if !signs {
 			return nil
 		}
@@ -67,13 +67,4 @@ func (m *memory[A]) forgetOldest() int {
 	last := len(m.kinds) - 1
 	clear(m.kinds[last].answers)
 	return last
-}
-
-// asPlugins are plugins of one point.
-func asPlugins[P framework.Plugin](of []P) []framework.Plugin {
-	plugins := make([]framework.Plugin, len(of))
-	for i, plugin := range of {
-		plugins[i] = plugin
-	}
-	return plugins
 }

@@ -113,7 +113,10 @@ func TestPodsAreAlikeInWhatPluginsLookAt(t *testing.T) {
 		return fixture.Pod("p", fixture.Requests("cpu", "100m"), fixture.HostPort("", "TCP", 80))
 	}
 	p := defaultProfile(t)
-	plugins := asPlugins(p.Filter)
+	var plugins []framework.Plugin
+	for _, plugin := range p.Filter {
+		plugins = append(plugins, plugin)
+	}
 	for _, plugin := range p.Score {
 		plugins = append(plugins, plugin.Score)
 	}

@@ -96,15 +96,15 @@ func newBench(b *testing.B, nodes int, load workload) *bench {
 		b.Fatal(err)
 	}
 	s := &bench{b: b, cache: cache.New(clock.RealClock{}, cache.DefaultExpiry)}
-	promised := nominate.New()
+	nominations := nominate.New()
 	profiles, err := configuration.Build(profile.Services{Preemption: defaultpreemption.Services{
-		Nominations: promised, Evictor: s, Budgets: func(string) []*policyv1.PodDisruptionBudget { return nil },
+		Nominations: nominations, Evictor: s, Budgets: func(string) []*policyv1.PodDisruptionBudget { return nil },
 	}})
 	if err != nil {
 		b.Fatal(err)
 	}
 	s.profile = profiles["default-scheduler"]
-	s.placer = newPlacer(promised, nil, newPoints(metrics.New(), clock.RealClock{}))
+	s.placer = newPlacer(nominations, nil, newPoints(metrics.New(), clock.RealClock{}))
 	size := fixture.Allocatable("cpu", "32", "memory", "256Gi")
 	if load.residents > 0 {
 		size = fixture.Allocatable("cpu", fmt.Sprint(load.residents), "memory", "256Gi")
@@ -135,7 +135,7 @@ func newBench(b *testing.B, nodes int, load workload) *bench {
 func (s *bench) Evict(_ *core.Pod, victims []*core.Pod, _ string) {
 	for _, victim := range victims {
 		s.cache.RemovePod(victim.UID)
-		s.placer.promised.Left(victim.UID)
+		s.placer.nominations.Left(victim.UID)
 	}
 }
 
@@ -147,7 +147,7 @@ func (s *bench) run() {
 		if err := s.cache.Assume(pod, node); err != nil {
 			s.b.Fatal(err)
 		}
-		s.placer.promised.Taken(pod.Pod.UID, node)
+		s.placer.nominations.Taken(pod.Pod.UID, node)
 	}
 	perPod := time.Since(began) / time.Duration(len(s.pods))
 	s.b.ReportMetric(float64(time.Second)/float64(perPod), "pods/s")

@@ -72,7 +72,7 @@ type Scheduler struct {
 	Cache    Cache
 	Reporter Reporter
 	Pods     PodReader
-	// Nominations are the promises of room that attempts keep.
+	// Nominations are on which nodes room is kept for which pods.
 	Nominations *nominate.Nominations
 	// Waiting are the pods that Permit plugins hold back.
 	Waiting *permit.Waiting

@@ -86,7 +86,7 @@ func startScheduler(t *testing.T, c *cluster, plugins ...plugged) *running {
 		Incoming: s.metrics.Incoming, Handled: s.metrics.Handled, Hinted: s.metrics.Hinted,
 	})
 	nominations.OnRelease(func(pod *core.Pod) {
-		s.queue.Move(framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: pod, Promised: true})
+		s.queue.Move(framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: pod, Nominated: true})
 	})
 	routes := feed.New(ctx, s.queue, s.cache, nominations, waiting)
 	c.sink, c.nodes = routes.Pods(), routes.Nodes()

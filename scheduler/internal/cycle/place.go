@@ -37,7 +37,7 @@ type placer struct {
 	verdicts    memory[*framework.Status]
 	worth       worth
 	random      func(n int) int
-	promised    *nominate.Nominations
+	nominations *nominate.Nominations
 	// extenders are asked after the plugins.
 	extenders *extender.Chain
 	// points measures extension points.
@@ -47,8 +47,8 @@ type placer struct {
 // stampFunc notes a moment of the pod's way.
 type stampFunc func(hop relay.Hop)
 
-func newPlacer(promised *nominate.Nominations, extenders *extender.Chain, points *points) *placer {
-	return &placer{snapshot: cache.NewSnapshot(), random: rand.IntN, promised: promised, extenders: extenders, points: points}
+func newPlacer(nominations *nominate.Nominations, extenders *extender.Chain, points *points) *placer {
+	return &placer{snapshot: cache.NewSnapshot(), random: rand.IntN, nominations: nominations, extenders: extenders, points: points}
 }
 
 // Placement is where a pod goes, and how many nodes were looked at for it.
@@ -79,12 +79,12 @@ func (p *placer) place(ctx context.Context, profile *framework.Profile, state *f
 		return Placement{}, status.Err()
 	}
 	candidates := p.candidates(outcome, nodes, fit)
-	if kept, err := p.keepsPromise(ctx, profile, state, pod, outcome); err != nil {
+	if fits, err := p.fitsNominated(ctx, profile, state, pod, outcome); err != nil {
 		return Placement{}, err
-	} else if kept {
+	} else if fits {
 		stamp(relay.SchedulerFiltered)
 		stamp(relay.SchedulerScored)
-		return Placement{Node: p.promised.Of(pod.Pod.UID), Evaluated: 1, Feasible: 1}, nil
+		return Placement{Node: p.nominations.Of(pod.Pod.UID), Evaluated: 1, Feasible: 1}, nil
 	}
 	began = p.points.clock.Now()
 	evaluated, err := p.filter(ctx, profile, state, pod, candidates, fit)
@@ -127,15 +127,15 @@ func (p *placer) candidates(outcome framework.PreFilterOutcome, nodes []*framewo
 	return named
 }
 
-// keepsPromise reports whether the pod can have the room that it was promised:
-// other pods left for it, so no other node is looked at.
-func (p *placer) keepsPromise(ctx context.Context, profile *framework.Profile, state *framework.CycleState, pod *framework.PodInfo, outcome framework.PreFilterOutcome) (bool, error) {
-	promised := p.promised.Of(pod.Pod.UID)
-	if promised == "" {
+// fitsNominated reports whether the pod fits on its nominated node: other pods
+// left it for this one, so no other node is looked at.
+func (p *placer) fitsNominated(ctx context.Context, profile *framework.Profile, state *framework.CycleState, pod *framework.PodInfo, outcome framework.PreFilterOutcome) (bool, error) {
+	name := p.nominations.Of(pod.Pod.UID)
+	if name == "" {
 		return false, nil
 	}
-	node, known := p.snapshot.Node(promised)
-	if !known || outcome.LeavesOut(promised) || !p.inquire(profile, profile.ActiveFilters(state), state, pod).ask(ctx, node, 0).IsSuccess() {
+	node, known := p.snapshot.Node(name)
+	if !known || outcome.LeavesOut(name) || !p.inquire(profile, profile.ActiveFilters(state), state, pod).ask(ctx, node, 0).IsSuccess() {
 		return false, nil
 	}
 	left, err := p.extenders.Filter(ctx, pod.Pod, []*framework.NodeInfo{node}, func(*framework.NodeInfo, *framework.Status) {})
@@ -144,11 +144,11 @@ func (p *placer) keepsPromise(ctx context.Context, profile *framework.Profile, s
 
 // inquiry asks filters for one pod.
 type inquiry struct {
-	profile  *framework.Profile
-	filters  []framework.Filter
-	state    *framework.CycleState
-	pod      *framework.PodInfo
-	promised *nominate.Nominations
+	profile     *framework.Profile
+	filters     []framework.Filter
+	state       *framework.CycleState
+	pod         *framework.PodInfo
+	nominations *nominate.Nominations
 	// known is what they said for pods that are alike, by place, of nodes of these
 	// generations; nil for nothing.
 	known       []answer[*framework.Status]
@@ -156,13 +156,13 @@ type inquiry struct {
 }
 
 func (p *placer) inquire(profile *framework.Profile, filters []framework.Filter, state *framework.CycleState, pod *framework.PodInfo) *inquiry {
-	return &inquiry{profile: profile, filters: filters, state: state, pod: pod, promised: p.promised}
+	return &inquiry{profile: profile, filters: filters, state: state, pod: pod, nominations: p.nominations}
 }
 
-// ask asks about a node, on which the pods that were promised room before this one
-// count, too.
+// ask asks about a node, on which the pods that are nominated to it before this
+// one count, too.
 func (q *inquiry) ask(ctx context.Context, node *framework.NodeInfo, place int) *framework.Status {
-	others := q.promised.Before(q.pod, node)
+	others := q.nominations.Before(q.pod, node)
 	if q.known == nil || len(others) > 0 {
 		return q.profile.RunFiltersWith(ctx, others, q.filters, q.state, q.pod, node)
 	}
@@ -189,7 +189,7 @@ func (p *placer) filter(ctx context.Context, profile *framework.Profile, state *
 	next := p.start % len(nodes)
 	inquiry := p.inquire(profile, filters, state, pod)
 	if p.remembering = p.recalls(state, nodes); p.remembering {
-		inquiry.known = p.verdicts.recall(profile, asPlugins(filters), pod, len(nodes))
+		inquiry.known = recall(&p.verdicts, profile, filters, pod, len(nodes))
 		inquiry.generations = p.snapshot.Generations()
 	}
 	for evaluated < len(nodes) && len(p.places) < enough {

@@ -110,16 +110,16 @@ func TestWhoHasToLeave(t *testing.T) {
 	}
 }
 
-// TestPromisedRoomIsKept: while pods leave for another, nobody of lower
+// TestRoomIsKeptForNominated: while pods leave for another, nobody of lower
 // priority takes the room, and nobody else has to leave.
-func TestPromisedRoomIsKept(t *testing.T) {
+func TestRoomIsKeptForNominated(t *testing.T) {
 	withScheduler(t, []*core.Node{fixture.Node("n1"), fixture.Node("n2")}, func(t *testing.T, c *cluster, _ *running) {
 		c.create(resident("a", "n1", "4", 1, 2))
 		c.create(resident("b", "n2", "4", 1, 1))
 		c.create(fixture.Pod("important", fixture.Requests("cpu", "4"), fixture.Priority(100)))
 		synctest.Wait()
 		if nominated := c.stored()["important"].Status.NominatedNodeName; nominated != "n1" {
-			t.Errorf("promised room on %q", nominated)
+			t.Errorf("nominated to %q", nominated)
 		}
 		// The room is there while the pod that it was made for still waits for
 		// its next attempt.

@@ -9,6 +9,10 @@ import (
 // worth remembers what nodes are worth to pods that are alike.
 type worth struct {
 	known memory[int64]
+	// signing are this attempt's plugins whose scores hold for all pods that are
+	// alike, signers the same without weights; others need to be asked for each pod.
+	signing, others []framework.WeightedScore
+	signers         []framework.Score
 	// news are the feasible nodes that have to be asked about, at where they stand
 	// among the feasible ones.
 	news   []*framework.NodeInfo
@@ -46,18 +50,14 @@ func (p *placer) score(ctx context.Context, profile *framework.Profile, state *f
 // they were not asked for a pod that is alike.
 func (p *placer) runScore(ctx context.Context, profile *framework.Profile, plugins []framework.WeightedScore, state *framework.CycleState, pod *framework.PodInfo) *framework.Status {
 	if !p.remembering {
-		return framework.RunScore(ctx, plugins, state, pod, p.feasible, &p.scores)
-	}
-	signing, others := signedScores(plugins)
-	if status := framework.RunScore(ctx, others, state, pod, p.feasible, &p.scores); !status.IsSuccess() {
-		return status
+		return p.scores.Run(ctx, plugins, state, pod, p.feasible)
 	}
 	w := &p.worth
-	scores := make([]framework.Plugin, len(signing))
-	for i, plugin := range signing {
-		scores[i] = plugin.Score
+	w.part(plugins)
+	if status := p.scores.Run(ctx, w.others, state, pod, p.feasible); !status.IsSuccess() {
+		return status
 	}
-	known, generations := w.known.recall(profile, scores, pod, len(p.snapshot.Turns())), p.snapshot.Generations()
+	known, generations := recall(&w.known, profile, w.signers, pod, len(p.snapshot.Turns())), p.snapshot.Generations()
 	w.news, w.at = w.news[:0], w.at[:0]
 	for i, node := range p.feasible {
 		if remembered := &known[p.places[i]]; remembered.generation == generations[p.places[i]] {
@@ -67,7 +67,7 @@ func (p *placer) runScore(ctx context.Context, profile *framework.Profile, plugi
 		}
 	}
 	defer func() { clear(w.news) }() // what follows is shorter, and would keep nodes of old
-	status := framework.RunScore(ctx, signing, state, pod, w.news, &w.scores)
+	status := w.scores.Run(ctx, w.signing, state, pod, w.news)
 	if !status.IsSuccess() {
 		return status
 	}
@@ -79,19 +79,18 @@ func (p *placer) runScore(ctx context.Context, profile *framework.Profile, plugi
 	return status
 }
 
-// signedScores parts the plugins whose scores hold for all pods that are alike from
-// those that need to be asked for each.
-func signedScores(plugins []framework.WeightedScore) (signing, others []framework.WeightedScore) {
+// part tells the plugins that sign pods from the others, in memory that is used again.
+func (w *worth) part(plugins []framework.WeightedScore) {
+	w.signing, w.signers, w.others = w.signing[:0], w.signers[:0], w.others[:0]
 	for _, plugin := range plugins {
 		_, signs := plugin.Score.(framework.Sign)
 		_, normalizes := plugin.Score.(framework.Normalize)
 		if signs && !normalizes {
-			signing = append(signing, plugin)
+			w.signing, w.signers = append(w.signing, plugin), append(w.signers, plugin.Score)
 		} else {
-			others = append(others, plugin)
+			w.others = append(w.others, plugin)
 		}
 	}
-	return signing, others
 }
 
 // best is where the highest of scores stands; among equals, at any of them.

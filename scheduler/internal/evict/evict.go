@@ -40,8 +40,8 @@ type API interface {
 	DeletePod(ctx context.Context, pod *core.Pod) error
 }
 
-// Promises is told of pods that could not be asked.
-type Promises interface{ Left(uid types.UID) }
+// Nominations are told of pods that could not be asked.
+type Nominations interface{ Left(uid types.UID) }
 
 // Permits ends the waiting of pods that are not bound yet.
 type Permits interface {
@@ -50,21 +50,21 @@ type Permits interface {
 
 // Evictor is safe for concurrent use.
 type Evictor struct {
-	api      API
-	promises Promises
-	permits  Permits
-	events   events.Sink
-	clock    clock.Clock
-	logger   *zap.Logger
-	waiting  chan eviction
+	api         API
+	nominations Nominations
+	permits     Permits
+	events      events.Sink
+	clock       clock.Clock
+	logger      *zap.Logger
+	waiting     chan eviction
 }
 
 // eviction is one pod that has to leave for another.
 type eviction struct{ preemptor, victim *core.Pod }
 
 // New returns an evictor; Run asks.
-func New(api API, promises Promises, permits Permits, sink events.Sink, clock clock.Clock, logger *zap.Logger) *Evictor {
-	return &Evictor{api: api, promises: promises, permits: permits, events: sink, clock: clock, logger: logger, waiting: make(chan eviction, maxWaiting)}
+func New(api API, nominations Nominations, permits Permits, sink events.Sink, clock clock.Clock, logger *zap.Logger) *Evictor {
+	return &Evictor{api: api, nominations: nominations, permits: permits, events: sink, clock: clock, logger: logger, waiting: make(chan eviction, maxWaiting)}
 }
 
 // Evict has victims leave node for preemptor. It does not wait for anything. A
@@ -73,14 +73,14 @@ func New(api API, promises Promises, permits Permits, sink events.Sink, clock cl
 func (e *Evictor) Evict(preemptor *core.Pod, victims []*core.Pod, node string) {
 	for _, victim := range victims {
 		if e.permits.Reject(victim.UID, "", "preempted") {
-			e.promises.Left(victim.UID)
+			e.nominations.Left(victim.UID)
 			continue
 		}
 		select {
 		case e.waiting <- eviction{preemptor, victim}:
 			e.events.Eventf(victim, corev1.EventTypeNormal, "Preempted", "Preempted by pod %s on node %s", preemptor.UID, node)
 		default:
-			e.promises.Left(victim.UID)
+			e.nominations.Left(victim.UID)
 			e.logger.Warn("too many pods wait to be evicted, one is left alone",
 				daemon.PodFields(victim))
 		}
@@ -116,7 +116,7 @@ func (e *Evictor) ask(ctx context.Context, ev eviction) {
 			break
 		}
 	}
-	e.promises.Left(ev.victim.UID)
+	e.nominations.Left(ev.victim.UID)
 	if ctx.Err() == nil {
 		e.logger.Warn("pod could not be evicted",
 			daemon.PodFields(ev.victim), zap.Error(err))
@@ -134,7 +134,7 @@ func (e *Evictor) try(ctx context.Context, ev eviction) error {
 		err = e.api.DeletePod(ctx, ev.victim)
 	}
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		e.promises.Left(ev.victim.UID)
+		e.nominations.Left(ev.victim.UID)
 		return nil
 	}
 	return err

@@ -108,20 +108,20 @@ func (e *Explainer) Explain(ctx context.Context, namespace, name string) (*Expla
 		anywhere.Spec.NodeName = ""
 		info = framework.NewPodInfo(&anywhere)
 	}
-	q := &question{profile: profile, pod: info, promised: e.Nominations, extenders: e.Extenders, result: result}
+	q := &question{profile: profile, pod: info, nominations: e.Nominations, extenders: e.Extenders, result: result}
 	q.look(e.Cache)
 	return result, q.ask(ctx)
 }
 
 // question is one Explain under way.
 type question struct {
-	profile   *framework.Profile
-	pod       *framework.PodInfo
-	promised  *nominate.Nominations
-	extenders *extender.Chain
-	state     *framework.CycleState
-	fit       *framework.FitError
-	result    *Explanation
+	profile     *framework.Profile
+	pod         *framework.PodInfo
+	nominations *nominate.Nominations
+	extenders   *extender.Chain
+	state       *framework.CycleState
+	fit         *framework.FitError
+	result      *Explanation
 }
 
 // look takes a snapshot in which the pod is nowhere.
@@ -187,7 +187,7 @@ func (q *question) refusals(ctx context.Context, outcome framework.PreFilterOutc
 	if outcome.LeavesOut(node.Name()) {
 		refusals = append(refusals, outcome.LeftOut())
 	}
-	others := q.promised.Before(q.pod, node)
+	others := q.nominations.Before(q.pod, node)
 	for _, filter := range q.profile.ActiveFilters(q.state) {
 		status := q.profile.RunFiltersWith(ctx, others, []framework.Filter{filter}, q.state, q.pod, node)
 		switch {
@@ -220,7 +220,7 @@ func (q *question) rank(ctx context.Context, feasible []*framework.NodeInfo) err
 	}
 	status := q.profile.RunPreScore(ctx, q.state, q.pod, feasible)
 	if status.IsSuccess() {
-		status = framework.RunScoreEach(ctx, q.profile.ActiveScores(q.state), q.state, q.pod, feasible, &framework.Scores{}, func(plugin framework.WeightedScore, scores []int64) {
+		status = new(framework.Scores).RunEach(ctx, q.profile.ActiveScores(q.state), q.state, q.pod, feasible, func(plugin framework.WeightedScore, scores []int64) {
 			for i, score := range scores {
 				ranked[i].Scores = append(ranked[i].Scores, Score{Plugin: plugin.Name(), Score: score, Weight: plugin.Weight})
 				ranked[i].Total += score * plugin.Weight

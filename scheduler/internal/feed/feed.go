@@ -33,9 +33,9 @@ type Cache interface {
 	RemovePod(uid types.UID) bool
 }
 
-// Promises is what the feed tells of pods that others make room for, and of
+// Nominations are what the feed tells of pods that others make room for, and of
 // those that do.
-type Promises interface {
+type Nominations interface {
 	Set(pod *core.Pod, node string)
 	Delete(uid types.UID)
 	Taken(uid types.UID, node string)
@@ -55,9 +55,9 @@ type Feed struct {
 	queue Queue
 	cache Cache
 
-	promises Promises
-	permits  Permits
-	known    *watch.Store[*core.Pod]
+	nominations Nominations
+	permits     Permits
+	known       *watch.Store[*core.Pod]
 
 	// Whole keeps all of pods and nodes, for plugins and extenders that may look
 	// at anything; otherwise only what the plugins that are here look at.
@@ -65,8 +65,8 @@ type Feed struct {
 }
 
 // New returns a feed whose calls into plugins end with ctx.
-func New(ctx context.Context, queue Queue, cache Cache, promises Promises, permits Permits) *Feed {
-	f := &Feed{ctx: ctx, queue: queue, cache: cache, promises: promises, permits: permits}
+func New(ctx context.Context, queue Queue, cache Cache, nominations Nominations, permits Permits) *Feed {
+	f := &Feed{ctx: ctx, queue: queue, cache: cache, nominations: nominations, permits: permits}
 	f.known = watch.NewStore(nil, watch.Handler[*core.Pod]{OnAdd: f.podAdded, OnUpdate: f.podUpdated, OnDelete: f.podDeleted})
 	return f
 }
@@ -96,24 +96,24 @@ func (f *Feed) podAdded(pod *core.Pod) {
 	case pod.Spec.NodeName != "":
 		f.assigned(pod)
 	case pod.DeletionTimestamp == nil:
-		f.promised("", pod)
+		f.nominated("", pod)
 		f.queue.Add(f.ctx, pod)
 	}
 }
 
-// promised takes over what the API says of the node on which others make room
-// for a pod. Where it does not say anything new, what preemption promised since
+// nominated takes over what the API says of the node on which others make room
+// for a pod. Where it does not say anything new, what preemption decided since
 // holds.
-func (f *Feed) promised(before string, pod *core.Pod) {
+func (f *Feed) nominated(before string, pod *core.Pod) {
 	switch now := pod.Status.NominatedNodeName; {
 	case now == before:
-		if node := f.promises.Of(pod.UID); node != "" {
-			f.promises.Set(pod, node) // the pod may be another now
+		if node := f.nominations.Of(pod.UID); node != "" {
+			f.nominations.Set(pod, node) // the pod may be another now
 		}
 	case now == "":
-		f.promises.Delete(pod.UID)
+		f.nominations.Delete(pod.UID)
 	default:
-		f.promises.Set(pod, now)
+		f.nominations.Set(pod, now)
 	}
 }
 
@@ -121,7 +121,7 @@ func (f *Feed) promised(before string, pod *core.Pod) {
 func (f *Feed) assigned(pod *core.Pod) {
 	f.cache.SetPod(pod) // before the queue: who waits there for the pod's end asks here where it is
 	f.queue.Delete(pod.UID)
-	f.promises.Taken(pod.UID, pod.Spec.NodeName)
+	f.nominations.Taken(pod.UID, pod.Spec.NodeName)
 	f.permits.Reject(pod.UID, "", "the pod was bound by another")
 	f.queue.Move(framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Add, NewPod: pod})
 }
@@ -132,11 +132,11 @@ func (f *Feed) podUpdated(old, pod *core.Pod) {
 		f.podDeleted(pod)
 	case pod.Spec.NodeName == "":
 		if pod.DeletionTimestamp != nil {
-			f.promises.Left(pod.UID)
+			f.nominations.Left(pod.UID)
 			f.gone(pod)
 			return
 		}
-		f.promised(old.Status.NominatedNodeName, pod)
+		f.nominated(old.Status.NominatedNodeName, pod)
 		f.queue.Update(f.ctx, pod)
 	case old.Spec.NodeName == "":
 		f.assigned(pod)
@@ -167,7 +167,7 @@ func (f *Feed) assignedUpdated(old, pod *core.Pod) {
 		f.cache.SetPod(pod)
 	}
 	if leaving {
-		f.promises.Left(pod.UID) // after the cache knows
+		f.nominations.Left(pod.UID) // after the cache knows
 	}
 	if actions != 0 {
 		f.queue.Move(framework.Event{
@@ -179,7 +179,7 @@ func (f *Feed) assignedUpdated(old, pod *core.Pod) {
 // gone ends all waiting of a pod that needs no node any more.
 func (f *Feed) gone(pod *core.Pod) {
 	f.queue.Delete(pod.UID)
-	f.promises.Delete(pod.UID)
+	f.nominations.Delete(pod.UID)
 	f.permits.Reject(pod.UID, "", "the pod was deleted")
 }
 
@@ -187,7 +187,7 @@ func (f *Feed) podDeleted(pod *core.Pod) {
 	f.gone(pod)
 	// It may have counted as assumed without the watch ever having shown a node.
 	removed := f.cache.RemovePod(pod.UID)
-	f.promises.Left(pod.UID)
+	f.nominations.Left(pod.UID)
 	if removed {
 		f.queue.Move(framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: pod})
 	}

@@ -155,15 +155,15 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// A promise that is taken back, in whatever way, makes room for those who wait.
-func TestPromises(t *testing.T) {
+// A nomination that is taken back, in whatever way, makes room for those who wait.
+func TestNominations(t *testing.T) {
 	nominated := func(node string) func(*core.Pod) {
 		return func(pod *core.Pod) { pod.Status.NominatedNodeName = node }
 	}
 	for name, test := range map[string]struct {
-		then     func(sink watch.Sink[*core.Pod], pod *core.Pod)
-		promised string
-		released bool
+		then      func(sink watch.Sink[*core.Pod], pod *core.Pod)
+		nominated string
+		released  bool
 	}{
 		"as it was":         {func(s watch.Sink[*core.Pod], p *core.Pod) { s.Apply(watch.Modified, changed(p, fixture.Priority(7))) }, "n1", false},
 		"another node":      {func(s watch.Sink[*core.Pod], p *core.Pod) { s.Apply(watch.Modified, changed(p, nominated("n2"))) }, "n2", true},
@@ -178,21 +178,21 @@ func TestPromises(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := &log{names: map[types.UID]string{}, known: map[types.UID]bool{}}
-			promises := nominate.New()
-			promises.OnRelease(func(pod *core.Pod) {
+			nominations := nominate.New()
+			nominations.OnRelease(func(pod *core.Pod) {
 				l.Move(framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete, OldPod: pod})
 			})
-			sink := New(t.Context(), l, l, promises, permit.New(clock.RealClock{})).Pods()
+			sink := New(t.Context(), l, l, nominations, permit.New(clock.RealClock{})).Pods()
 			pod := fixture.Pod("p", nominated("n1"))
 			sink.Apply(watch.Added, pod)
-			if promises.Of(pod.UID) != "n1" {
-				t.Fatalf("promised %q at first", promises.Of(pod.UID))
+			if nominations.Of(pod.UID) != "n1" {
+				t.Fatalf("nominated %q at first", nominations.Of(pod.UID))
 			}
 			l.lines = nil
 			test.then(sink, pod)
 			event := framework.Event{Resource: framework.AssignedPodEvent, Action: framework.Delete}
-			if released := slices.Contains(l.lines, "event "+event.Label()); promises.Of(pod.UID) != test.promised || released != test.released {
-				t.Errorf("promised %q, released %v: %q", promises.Of(pod.UID), released, l.lines)
+			if released := slices.Contains(l.lines, "event "+event.Label()); nominations.Of(pod.UID) != test.nominated || released != test.released {
+				t.Errorf("nominated %q, released %v: %q", nominations.Of(pod.UID), released, l.lines)
 			}
 		})
 	}

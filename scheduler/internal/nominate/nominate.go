@@ -1,11 +1,11 @@
-// Package nominate remembers which waiting pods have been promised room on
-// which node, and which pods have been asked to leave for them (Kubernetes
-// docs, "Pod Priority and Preemption", nominatedNodeName). Until they come,
-// pods of lower priority must not take the room.
+// Package nominate remembers which waiting pods are nominated to which node,
+// and which pods have been asked to leave for them (Kubernetes docs, "Pod
+// Priority and Preemption", nominatedNodeName). Until they come, pods of lower
+// priority must not take the room.
 //
-// The feed tells it what the API says of pods; preemption tells it of promises
-// before the API knows; the cycle asks. Whoever waits for room is told when a
-// promise is taken back. It decides nothing.
+// The feed tells it what the API says of pods; preemption tells it of
+// nominations before the API knows; the cycle asks. Whoever waits for room is
+// told when a nomination is taken back. It decides nothing.
 package nominate
 
 import (
@@ -32,7 +32,7 @@ type Nominations struct {
 	released func(pod *core.Pod)
 }
 
-// New returns one without a promise.
+// New returns those of no pod.
 func New() *Nominations {
 	return &Nominations{
 		nodes: map[types.UID]string{}, byNode: map[string][]*framework.PodInfo{}, leaving: map[types.UID]struct{}{},
@@ -41,25 +41,25 @@ func New() *Nominations {
 }
 
 // OnRelease sets who is told of room that is kept no longer. It is called
-// before anything is promised.
+// before any pod is nominated.
 func (n *Nominations) OnRelease(told func(pod *core.Pod)) { n.released = told }
 
-// Set promises a pod room on a node, and none on any other.
+// Set nominates a pod to a node, and to no other.
 func (n *Nominations) Set(pod *core.Pod, node string) {
 	n.replace(pod.UID, node, framework.NewPodInfo(pod))
 }
 
-// Delete takes a promise back: the pod is gone, or has to look elsewhere.
+// Delete takes a nomination back: the pod is gone, or has to look elsewhere.
 func (n *Nominations) Delete(uid types.UID) { n.Taken(uid, "") }
 
-// Taken ends a promise, because the pod has room on node by now.
+// Taken ends a nomination, because the pod has room on node by now.
 func (n *Nominations) Taken(uid types.UID, node string) {
 	if n.count.Load() > 0 {
 		n.replace(uid, node, nil)
 	}
 }
 
-// replace ends a pod's promise, and makes another one to a pod that is given.
+// replace ends a pod's nomination, and makes another one for a pod that is given.
 // Who waits is told if the old room is not on the pod's node.
 func (n *Nominations) replace(uid types.UID, node string, pod *framework.PodInfo) {
 	n.mu.Lock()
@@ -75,7 +75,7 @@ func (n *Nominations) replace(uid types.UID, node string, pod *framework.PodInfo
 	}
 }
 
-// remove returns what was promised.
+// remove returns what the nomination was.
 func (n *Nominations) remove(uid types.UID) (node string, pod *framework.PodInfo) {
 	node, known := n.nodes[uid]
 	if !known {
@@ -98,7 +98,7 @@ func (n *Nominations) remove(uid types.UID) (node string, pod *framework.PodInfo
 	return node, pod
 }
 
-// Of is the node that a pod has been promised room on; empty if none.
+// Of is the node that a pod is nominated to; empty if none.
 func (n *Nominations) Of(uid types.UID) string {
 	if n.count.Load() == 0 {
 		return ""
@@ -108,8 +108,8 @@ func (n *Nominations) Of(uid types.UID) string {
 	return n.nodes[uid]
 }
 
-// On are the pods that have been promised room on a node. The slice is not
-// changed afterwards.
+// On are the pods that are nominated to a node. The slice is not changed
+// afterwards.
 func (n *Nominations) On(node string) []*framework.PodInfo {
 	if n.count.Load() == 0 {
 		return nil
@@ -119,8 +119,8 @@ func (n *Nominations) On(node string) []*framework.PodInfo {
 	return n.byNode[node]
 }
 
-// Before are the pods promised room on a node that come before pod: those of
-// its priority or a higher one.
+// Before are the pods nominated to a node that come before pod: those of its
+// priority or a higher one.
 func (n *Nominations) Before(pod *framework.PodInfo, node *framework.NodeInfo) []*framework.PodInfo {
 	if n.count.Load() == 0 { // mostly so; asked for each node
 		return nil

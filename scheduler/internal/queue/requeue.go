@@ -74,7 +74,7 @@ func (q *Queue) helps(it *item, event framework.Event) help {
 	if event.Action == framework.Delete && event.OldPod != nil && event.OldPod.UID == it.Pod.UID {
 		return none // the room that its own failed binding gave back is no news to it
 	}
-	if event.Promised && it.Priority > framework.Priority(event.OldPod) {
+	if event.Nominated && it.Priority > framework.Priority(event.OldPod) {
 		return none
 	}
 	if len(it.plugins) == 0 {

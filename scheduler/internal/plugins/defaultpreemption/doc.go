@@ -1,7 +1,7 @@
 // Package defaultpreemption is the plugin DefaultPreemption: where no node has
 // room for a pod, it looks for one where pods of lower priority could make
 // some, chooses the node where that costs least, asks those pods to leave and
-// promises the room to the pod (Kubernetes docs, "Pod Priority and
+// nominates the pod to the node (Kubernetes docs, "Pod Priority and
 // Preemption").
 //
 // The way through the room: PostFilter (is it worth looking) → candidates

@@ -45,7 +45,7 @@ type Services struct {
 	Budgets func(namespace string) []*policyv1.PodDisruptionBudget
 	// Extenders may take candidates and victims away; may be nil.
 	Extenders *extender.Chain
-	// TryAgain is told of pods that have lost the room they were promised; may be nil.
+	// TryAgain is told of pods that have lost their nomination; may be nil.
 	TryAgain func(uid types.UID)
 	// Observe is told of each attempt how many pods have to go; may be nil.
 	Observe func(victims int)
@@ -72,7 +72,7 @@ func (p *Plugin) PostFilter(ctx context.Context, state *framework.CycleState, po
 	victims := 0
 	if best != nil {
 		victims = len(best.victims)
-		p.make(pod, best)
+		p.evict(pod, best)
 	}
 	if p.services.Observe != nil {
 		p.services.Observe(victims)
@@ -99,7 +99,7 @@ func (p *Plugin) best(ctx context.Context, state *framework.CycleState, pod *fra
 		return nil, framework.AsError(err)
 	}
 	if len(candidates) == 0 {
-		p.services.Nominations.Delete(pod.Pod.UID) // what was promised can't be held
+		p.services.Nominations.Delete(pod.Pod.UID) // the room can't be kept for it
 		return nil, framework.NewStatus(framework.Unschedulable, "preemption: "+search.message())
 	}
 	best := candidates[0]
@@ -145,8 +145,8 @@ func disrupted(pod *core.Pod) bool {
 	return false
 }
 
-// make has the victims leave and promises the room to the pod.
-func (p *Plugin) make(pod *framework.PodInfo, best *candidate) {
+// evict has the victims leave and nominates the pod to the node.
+func (p *Plugin) evict(pod *framework.PodInfo, best *candidate) {
 	var victims []*core.Pod
 	for _, v := range best.victims {
 		if v.Pod.DeletionTimestamp == nil { // else it leaves already
@@ -161,7 +161,7 @@ func (p *Plugin) make(pod *framework.PodInfo, best *candidate) {
 	p.services.Evictor.Evict(pod.Pod, victims, best.node.Name())
 }
 
-// takeBack has pods of lower priority that were promised room on a node look
+// takeBack has pods of lower priority that are nominated to a node look
 // elsewhere.
 func (p *Plugin) takeBack(pod *framework.PodInfo, node string) {
 	for _, other := range p.services.Nominations.On(node) {
