@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/mergepatch"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	kjson "sigs.k8s.io/json"
@@ -99,11 +101,16 @@ func strategicPatcher(body []byte, kind core.Object) (patcher, error) {
 				after, err = nil, apierrors.NewBadRequest(fmt.Sprintf("the strategic merge patch can't be applied: %v", fault))
 			}
 		}()
-		after, err = strategicpatch.StrategicMergePatch(before, body, kind)
+		var current map[string]any
+		if err := kjson.UnmarshalCaseSensitivePreserveInts(before, &current); err != nil {
+			return nil, fmt.Errorf("decode what is to be patched: %w", err)
+		}
+		// The merge takes the patch to pieces, and there may be another attempt.
+		merged, err := strategicpatch.StrategicMergeMapPatch(current, runtime.DeepCopyJSON(object), kind)
 		if err != nil {
 			return nil, unmergeable(err)
 		}
-		return after, nil
+		return json.Marshal(merged)
 	}}, nil
 }
 
