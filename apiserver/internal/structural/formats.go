@@ -11,25 +11,24 @@ import (
 // numberFormats are the formats of numbers, by their type.
 var numberFormats = map[string][]string{"integer": {"int32", "int64"}, "number": {"float", "double"}}
 
-// UnknownFormats are the formats in a schema that are held against nothing, each
+// UnknownFormats are the formats in schemas that are held against nothing, each
 // once: whoever wrote them is to know.
-func UnknownFormats(p *apiextensionsv1.JSONSchemaProps) (out []string) {
-	if p == nil {
-		return nil
-	}
-	add := func(formats ...string) {
-		for _, format := range formats {
-			if !slices.Contains(out, format) {
-				out = append(out, format)
-			}
+func UnknownFormats(schemas ...*apiextensionsv1.JSONSchemaProps) (out []string) {
+	var visit func(p *apiextensionsv1.JSONSchemaProps)
+	visit = func(p *apiextensionsv1.JSONSchemaProps) {
+		if p == nil {
+			return
+		}
+		if p.Format != "" && !knownFormat(p.Type, p.Format) && !slices.Contains(out, p.Format) {
+			out = append(out, p.Format)
+		}
+		each(nil, p, func(_ *field.Path, below *apiextensionsv1.JSONSchemaProps, _ level) { visit(below) })
+		for _, some := range combinations(nil, p) {
+			visit(some.props)
 		}
 	}
-	if p.Format != "" && !knownFormat(p.Type, p.Format) {
-		add(p.Format)
-	}
-	each(nil, p, func(_ *field.Path, below *apiextensionsv1.JSONSchemaProps, _ level) { add(UnknownFormats(below)...) })
-	for _, some := range combinations(nil, p) {
-		add(UnknownFormats(some.props)...)
+	for _, schema := range schemas {
+		visit(schema)
 	}
 	return out
 }

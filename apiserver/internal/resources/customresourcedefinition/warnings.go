@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
 	"kctl/apiserver/internal/structural"
 )
 
@@ -19,19 +21,15 @@ func warnOfFormats(d, old *Definition) (out []string) {
 	return out
 }
 
-func formatsOf(d *Definition) (out []string) {
+func formatsOf(d *Definition) []string {
 	if d == nil {
 		return nil
 	}
+	var schemas []*apiextensionsv1.JSONSchemaProps
 	for _, version := range d.Spec.Versions {
-		if version.Schema == nil {
-			continue
-		}
-		for _, format := range structural.UnknownFormats(version.Schema.OpenAPIV3Schema) {
-			if !slices.Contains(out, format) {
-				out = append(out, format)
-			}
+		if version.Schema != nil {
+			schemas = append(schemas, version.Schema.OpenAPIV3Schema)
 		}
 	}
-	return out
+	return structural.UnknownFormats(schemas...)
 }
