@@ -24,7 +24,7 @@ import (
 // ranked the same and refused for the same reasons, as one that remembers nothing:
 // while pods come and go, and nodes come, go and change.
 func TestWhatIsRememberedHolds(t *testing.T) {
-	p := defaultProfile(t)
+	p := defaultProfile(t, withNamespaces)
 	asked, remembered, refused := 0, 0, 0
 	for seed := range uint64(30) {
 		d := dice{rand.New(rand.NewPCG(seed, 13))}
@@ -72,22 +72,6 @@ func TestWhatIsRememberedHolds(t *testing.T) {
 	}
 }
 
-// kinds are pods that say nothing about other pods in half of the worlds: one that
-// does has plugins asked that don't sign.
-func (d dice) kinds(n int) []*core.Pod {
-	apart := d.once(2)
-	var kinds []*core.Pod
-	for i := range n {
-		pod := d.pod(i)
-		fixture.Requests("cpu", d.of("100m", "900m"))(pod) // kinds differ in little
-		if !apart {
-			pod.Spec.Affinity.PodAffinity, pod.Spec.Affinity.PodAntiAffinity = nil, nil
-		}
-		kinds = append(kinds, pod)
-	}
-	return kinds
-}
-
 func testPlacer() *placer {
 	p := newPlacer(nominate.New(), nil, newPoints(metrics.New(), clock.RealClock{}))
 	p.random = func(int) int { return 0 }
@@ -112,7 +96,7 @@ func TestPodsAreAlikeInWhatPluginsLookAt(t *testing.T) {
 	base := func() *core.Pod {
 		return fixture.Pod("p", fixture.Requests("cpu", "100m"), fixture.HostPort("", "TCP", 80))
 	}
-	p := defaultProfile(t)
+	p := defaultProfile(t, withNamespaces)
 	var plugins []framework.Plugin
 	for _, plugin := range p.Filter {
 		plugins = append(plugins, plugin)

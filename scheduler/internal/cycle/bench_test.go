@@ -91,19 +91,11 @@ func newBench(b *testing.B, nodes int, load workload) *bench {
 	b.StopTimer()
 	defer b.StartTimer()
 	const zones = 10
-	configuration, err := profile.Default()
-	if err != nil {
-		b.Fatal(err)
-	}
 	s := &bench{b: b, cache: cache.New(clock.RealClock{}, cache.DefaultExpiry)}
 	nominations := nominate.New()
-	profiles, err := configuration.Build(profile.Services{Preemption: defaultpreemption.Services{
+	s.profile = defaultProfile(b, profile.Services{Preemption: defaultpreemption.Services{
 		Nominations: nominations, Evictor: s, Budgets: func(string) []*policyv1.PodDisruptionBudget { return nil },
 	}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	s.profile = profiles["default-scheduler"]
 	s.placer = newPlacer(nominations, nil, newPoints(metrics.New(), clock.RealClock{}))
 	size := fixture.Allocatable("cpu", "32", "memory", "256Gi")
 	if load.residents > 0 {
