@@ -17,14 +17,15 @@ import (
 
 const mirrorTimeout = 10 * time.Second
 
-// ensureMirror sees to it that the API shows a static pod as it is now. The
-// pod does not wait for that: it must run without an API server too.
+// ensureMirror sees to it that the API shows a static pod, which is to run, as it
+// is now. A mirror that has ended shows an earlier one, whose manifest came back.
+// The pod does not wait for that: it must run without an API server too.
 func (k *Kubelet) ensureMirror(pod *core.Pod) {
 	if k.client == nil || !podmanager.IsStatic(pod) || ending(pod) || k.node.Node().UID == "" {
 		return // its mirror belongs to the node: housekeeping makes it when there is one
 	}
 	mirror := k.pods.Mirror(pod)
-	if mirror != nil && mirror.DeletionTimestamp == nil && podmanager.IsMirrorOf(mirror, pod) {
+	if mirror != nil && !ending(mirror) && podmanager.IsMirrorOf(mirror, pod) {
 		return
 	}
 	k.background.Go(func() {

@@ -116,7 +116,7 @@ func (k *Kubelet) SyncTerminatedPod(ctx context.Context, job podworker.Job) erro
 	if err := k.userIDs.Release(pod.UID); err != nil {
 		return err
 	}
-	if _, desired := k.pods.ByUID(pod.UID); !desired || pod.DeletionTimestamp != nil {
+	if _, desired := k.pods.ByUID(pod.UID); job.Removed || !desired || pod.DeletionTimestamp != nil {
 		if err := k.removePod(ctx, pod); err != nil {
 			return err
 		}
@@ -136,5 +136,8 @@ func (k *Kubelet) removePod(ctx context.Context, pod *core.Pod) error {
 	if err := k.removeFromRuntime(ctx, podworker.RunningPod{UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name}, running); err != nil {
 		return err
 	}
+	// Not with the next relist: a static pod may come back at once.
+	removed := k.clock.Now()
+	k.cache.Set(pod.UID, &podruntime.PodStatus{UID: pod.UID, Name: pod.Name, Namespace: pod.Namespace, At: removed}, nil, removed)
 	return k.volumes.RemovePodDir(ctx, pod.UID)
 }

@@ -223,7 +223,7 @@ func (e *entry) begin() Job {
 	e.active, e.pending = e.pending, nil
 	job := Job{
 		Update: *e.active, Phase: e.phase, First: !e.synced, GracePeriod: e.grace,
-		Evicted: e.evicted, Status: append([]func(*core.PodStatus){}, e.status...),
+		Removed: e.removed, Evicted: e.evicted, Status: append([]func(*core.PodStatus){}, e.status...),
 	}
 	e.synced = true
 	return job

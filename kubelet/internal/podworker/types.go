@@ -84,6 +84,9 @@ type Job struct {
 	// GracePeriod is how long containers may take to end, in seconds; at least
 	// one. It is set from Terminating on.
 	GracePeriod int64
+	// Removed says that the pod's source has it no more. It may have another of
+	// that UID by now, which waits for this one's end.
+	Removed bool
 	// Evicted and Status are what was asked with the pod's end.
 	Evicted bool
 	Status  []func(*core.PodStatus)

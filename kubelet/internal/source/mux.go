@@ -33,7 +33,7 @@ type Mux struct {
 type state struct {
 	mu      sync.Mutex // held while the source's updates are sent, to keep their order
 	pods    map[types.UID]known
-	ignored map[types.UID]bool // those that distinct left out, which the log says once
+	ignored map[identity]bool // those that distinct left out, which the log says once
 }
 
 // known is a pod as the source gave it, and as it was sent on.
@@ -92,27 +92,38 @@ func (m *Mux) send(ctx context.Context, update core.PodUpdate) {
 	}
 }
 
-// distinct leaves out pods of a full name that another pod of the same source
-// has already: a node can't run both. Files and URLs are read again and again, so
-// that a pod is only told of when it wasn't left out the last time.
+// distinct leaves out pods of a full name or a UID that another pod of the same
+// source has already: a node can't run both. Files and URLs are read again and
+// again, so that a pod is only told of when it wasn't left out the last time.
 func (m *Mux) distinct(s *state, source string, pods []*core.Pod) []*core.Pod {
-	names := make(map[types.NamespacedName]bool, len(pods))
-	distinct, ignored := pods[:0:0], map[types.UID]bool{}
+	names, uids := make(map[types.NamespacedName]bool, len(pods)), make(map[types.UID]bool, len(pods))
+	distinct, ignored := pods[:0:0], map[identity]bool{}
 	for _, pod := range pods {
-		name := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
-		if !names[name] {
-			names[name] = true
+		who := identityOf(pod)
+		if !names[who.name] && !uids[who.uid] {
+			names[who.name], uids[who.uid] = true, true
 			distinct = append(distinct, pod)
 			continue
 		}
-		ignored[pod.UID] = true
-		if !s.ignored[pod.UID] {
-			m.logger.Warn("pod ignored: its source has another of the same name",
+		ignored[who] = true
+		if !s.ignored[who] {
+			m.logger.Warn("pod ignored: its source has another of the same name or uid",
 				zap.String("source", source), daemon.PodFields(pod))
 		}
 	}
 	s.ignored = ignored
 	return distinct
+}
+
+// identity is what makes a pod another: manifests can give one UID to pods of
+// different names.
+type identity struct {
+	name types.NamespacedName
+	uid  types.UID
+}
+
+func identityOf(pod *core.Pod) identity {
+	return identity{name: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, uid: pod.UID}
 }
 
 // merge takes over the new state and returns what is different, by operation.
@@ -124,6 +135,10 @@ func (s *state) merge(pods []*core.Pod, source string, now time.Time) map[core.P
 		if exists && old.given == pod {
 			current[pod.UID] = old
 			continue
+		}
+		if exists && identityOf(old.given) != identityOf(pod) {
+			byOp[core.REMOVE] = append(byOp[core.REMOVE], old.sent)
+			old = known{}
 		}
 		sent := annotated(pod, source, old.sent, now)
 		current[pod.UID] = known{given: pod, sent: sent}

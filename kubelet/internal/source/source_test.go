@@ -75,6 +75,14 @@ func TestMuxSendsTheDifference(t *testing.T) {
 			apiPod("a", func(p *core.Pod) { p.Spec.Hostname = "h"; p.DeletionTimestamp = &now }), apiPod("c", nil),
 			apiPod("d", func(p *core.Pod) { p.Name = "pod-c" }),
 		}, nil},
+		{"a UID that is taken is left out", []*core.Pod{
+			apiPod("a", func(p *core.Pod) { p.Spec.Hostname = "h"; p.DeletionTimestamp = &now }), apiPod("c", nil),
+			apiPod("c", func(p *core.Pod) { p.Name = "pod-e" }),
+		}, nil},
+		{"another pod of that UID", []*core.Pod{
+			apiPod("a", func(p *core.Pod) { p.Spec.Hostname = "h"; p.DeletionTimestamp = &now }),
+			apiPod("c", func(p *core.Pod) { p.Name = "pod-e" }),
+		}, []string{"REMOVE:c", "ADD:c"}},
 		{"all gone", nil, []string{"REMOVE:a,c"}},
 	} {
 		m.Set(t.Context(), core.ApiserverSource, step.pods)
@@ -99,6 +107,7 @@ func TestIgnoredPodsAreToldOfOnce(t *testing.T) {
 		{"a third", []*core.Pod{twin("a"), twin("b"), twin("c")}, 1},
 		{"one of them gone", []*core.Pod{twin("a"), twin("c")}, 0},
 		{"and there again", []*core.Pod{twin("a"), twin("b"), twin("c")}, 1},
+		{"one of a UID that is taken", []*core.Pod{twin("a"), apiPod("a", nil), apiPod("a", func(p *core.Pod) { p.Name = "pod-z" })}, 2},
 	} {
 		m.Set(t.Context(), core.FileSource, step.pods)
 		if got := len(logs.TakeAll()); got != step.want {

@@ -147,13 +147,18 @@ func (m *Manager) entry(pod *core.Pod) *entry {
 	return e
 }
 
-// Begin says that the pod is started, perhaps again after it was finished; seen is
-// when this kubelet saw it first.
+// Begin says that the pod is started; seen is when this kubelet saw it first. What
+// was said of an earlier one of that UID, which has ended, is not said of this one:
+// a static pod is another after its manifest was taken away and put back.
 func (m *Manager) Begin(pod *core.Pod, seen time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e := m.entry(pod)
-	e.finished = false
+	if e.finished || Ended(e.status.Phase) {
+		e.deleted = true // nothing of it is sent any more
+		delete(m.entries, pod.UID)
+		e = m.entry(pod)
+	}
 	if e.recorder != nil { // of one that an earlier kubelet started it can't be told
 		e.seen = seen
 	}

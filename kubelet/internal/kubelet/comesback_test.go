@@ -1,0 +1,72 @@
+package kubelet
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/kubelet/internal/config"
+	"kctl/kubelet/internal/simulated"
+	"kctl/proto/core"
+)
+
+// A static pod whose manifest is moved away and put back, which is how people
+// restart one, begins anew once it has ended, however soon that was: under the same
+// UID, with nothing of what it was before. So does one that has got another
+// name, but not its own uid.
+func TestAManifestThatComesBack(t *testing.T) {
+	stopped := make(chan struct{})
+	var path string
+	b, _ := newHollowBed(t, func(c *config.Config) {
+		c.ManifestPath = t.TempDir()
+		path = filepath.Join(c.ManifestPath, "static.json")
+	}, func(o *simulated.Options) {
+		o.Fault = func(ctx context.Context, method string, call func() error) error {
+			if method == "StopContainer" {
+				select {
+				case <-stopped:
+				case <-ctx.Done():
+				}
+			}
+			return call()
+		}
+	})
+	manifest := strings.Replace(staticManifest, `"name":"static"`, `"name":"static","uid":"its-own"`, 1)
+	manifest = strings.Replace(manifest, `"dnsPolicy"`, `"restartPolicy":"Never","dnsPolicy"`, 1)
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(manifest)
+	before := b.waitPhase("static-node-1", corev1.PodRunning)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	b.eventually("the pod's end to be asked for", func() bool { return b.kubelet.workers.TerminationRequested("its-own") })
+	write(manifest)
+	b.eventually("the manifest to be read", func() bool { _, known := b.kubelet.pods.ByUID("its-own"); return known })
+	close(stopped)
+	runs := func(name string, before *core.Pod) *core.Pod {
+		t.Helper()
+		b.api.wait(name+" to run anew", func() bool {
+			pod := b.api.pod(name)
+			return pod != nil && pod.UID != before.UID && pod.Status.Phase == corev1.PodRunning
+		})
+		pod := b.api.pod(name)
+		if s := pod.Status.ContainerStatuses[0]; s.RestartCount != 0 || s.LastTerminationState.Terminated != nil || s.ContainerID == before.Status.ContainerStatuses[0].ContainerID {
+			t.Errorf("%s: %+v, was %+v", name, s, before.Status.ContainerStatuses[0])
+		}
+		return pod
+	}
+	again := runs("static-node-1", before)
+
+	write(strings.Replace(manifest, `"name":"static"`, `"name":"renamed"`, 1))
+	runs("renamed-node-1", again)
+	b.api.wait("the mirror of the old name to go", func() bool { return b.api.pod("static-node-1") == nil })
+}
