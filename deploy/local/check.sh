@@ -38,5 +38,8 @@ for folder in $(git ls-files '*.go' | grep -v _test.go | xargs -n1 dirname | sor
 	grep -lq '^// \(Package\|Command\) ' "$folder"/*.go || fail "$folder has no package comment"
 	case $folder in test/*) continue ;; esac
 	grep -q "| \`${folder#*/}\` |" docs/architecture.md || fail "docs/architecture.md does not name $folder"
+	case $folder in */cmd/*) continue ;; esac
+	[ -f "$folder/doc.go" ] || [ "$(ls "$folder"/*.go | grep -vc _test.go)" -eq 1 ] ||
+		fail "$folder has several files and no doc.go to say what it is"
 done
 exit $failed

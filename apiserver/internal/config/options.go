@@ -1,8 +1,3 @@
-// Package config turns the API server's flags into options and checks them
-// before anything is started.
-//
-// The program's main function calls it. It opens nothing: files are read by
-// whoever needs them.
 package config
 
 import (

@@ -1,0 +1,6 @@
+// Package upgrade lets proxies pass upgraded connections (SPDY, WebSocket) on:
+// what either side has said before it left reaches the other, and little later
+// nothing is left of the connection.
+//
+// Whoever proxies streams calls it. It knows nothing of what is said on them.
+package upgrade
