@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,7 +24,13 @@ type applying struct {
 	selection
 	serverSide     bool
 	forceConflicts bool
-	prune          bool
+	force          bool // delete and make anew what can't be changed
+	overwrite      bool
+	grace          int64
+	timeout        time.Duration
+	cascade        string
+	subresource    string
+	pruned         pruning
 
 	done []*unstructured.Unstructured // for -o, which prints one document for all
 }
@@ -40,11 +47,11 @@ func newApply(c *cli) *cobra.Command {
 			if len(args) > 0 {
 				return usageError(cmd, "Unexpected args: %v", args)
 			}
-			if a.prune {
-				return errors.New("--prune is not supported yet: delete what is no longer wanted with \"kctl delete\"")
-			}
 			if len(a.files) == 0 {
 				return usageError(cmd, "must specify one of -f and -k")
+			}
+			if err := a.check(); err != nil {
+				return err
 			}
 			return a.run(cmd.Context())
 		},
@@ -57,9 +64,41 @@ func newApply(c *cli) *cobra.Command {
 	fs.BoolVar(&a.serverSide, "server-side", false, "If true, apply runs in the server instead of the client.")
 	fs.BoolVar(&a.forceConflicts, "force-conflicts", false, "If true, server-side apply will force the changes against conflicts.")
 	cmd.AddCommand(newViewLastApplied(c), newSetLastApplied(c))
-	fs.BoolVar(&a.prune, "prune", false, "not supported yet")
-	_ = fs.MarkHidden("prune")
+	fs.BoolVar(&a.force, "force", false, "If true, objects that can't be changed into what is applied are deleted and made anew.")
+	fs.BoolVar(&a.overwrite, "overwrite", true, "Automatically resolve conflicts between the modified and live configuration by using values from the modified configuration")
+	fs.Bool("openapi-patch", true, "It has no effect: how lists are merged is always taken from what the server says of its kinds, where it does.")
+	fs.Int64Var(&a.grace, "grace-period", -1, "Period of time in seconds given to what --force and --prune delete to terminate gracefully. Ignored if negative.")
+	fs.DurationVar(&a.timeout, "timeout", 0, "The length of time to wait for what --force deletes. Zero means for as long as it takes.")
+	fs.StringVar(&a.cascade, "cascade", "background", `Must be "background", "orphan", or "foreground": what becomes of the dependents of what --force and --prune delete.`)
+	fs.Lookup("cascade").NoOptDefVal = "background"
+	fs.Bool("wait", false, "It has no effect: what --force deletes is always waited for, what --prune deletes never.")
+	fs.StringVar(&a.subresource, "subresource", "", "If specified, apply will operate on the subresource of the requested object. Only with --server-side.")
+	fs.BoolVar(&a.pruned.wanted, "prune", false, "Delete what was applied before, is selected by --selector or --all, and is not in the files. Must be used with --selector or --all.")
+	fs.BoolVar(&a.pruned.all, "all", false, "Select all resources in the namespaces of the files for --prune.")
+	fs.StringArrayVar(&a.pruned.allowlist, "prune-allowlist", nil, "Instead of the kinds that --prune looks through, those of <group/version/kind>. May be repeated.")
 	return cmd
+}
+
+// check looks at what does not go together.
+func (a *applying) check() error {
+	switch {
+	case a.forceConflicts && !a.serverSide:
+		return errors.New("--force-conflicts only works with --server-side")
+	case a.subresource != "" && !a.serverSide:
+		return errors.New("--subresource can only be specified for --server-side")
+	case a.force && a.serverSide:
+		return errors.New("--force cannot be used with --server-side")
+	case a.force && a.dryRun == dryRunServer:
+		return errors.New("--dry-run=server cannot be used with --force")
+	case !a.overwrite && a.serverSide:
+		return errors.New("--overwrite=false cannot be used with --server-side")
+	}
+	switch a.cascade {
+	case "background", "orphan", "foreground":
+	default:
+		return fmt.Errorf(`invalid cascade value (%v). Must be "background", "foreground", or "orphan"`, a.cascade)
+	}
+	return a.pruned.check(a.labels)
 }
 
 func (a *applying) run(ctx context.Context) error {
@@ -82,6 +121,7 @@ func (a *applying) run(ctx context.Context) error {
 			failed = append(failed, inSource(err, "applying patch to", t.source))
 			continue
 		}
+		a.pruned.keep(t, object)
 		if err := a.say(t, object, operation); err != nil {
 			return err
 		}
@@ -91,6 +131,9 @@ func (a *applying) run(ctx context.Context) error {
 	}
 	if len(a.done) > 0 {
 		failed = append(failed, a.printDone())
+	}
+	if a.pruned.wanted && errors.Join(failed...) == nil {
+		return a.prune(ctx)
 	}
 	return errors.Join(failed...)
 }
@@ -173,7 +216,7 @@ func (a *applying) applyOnce(ctx context.Context, t target) (*unstructured.Unstr
 	if err != nil {
 		return nil, "", err
 	}
-	patch, kind, err := threeway.Patch(schema, current, t.object)
+	patch, kind, err := threeway.Patch(schema, current, t.object, a.overwrite)
 	if err != nil {
 		return nil, "", err
 	}
@@ -185,6 +228,9 @@ func (a *applying) applyOnce(ctx context.Context, t target) (*unstructured.Unstr
 		return changed, "configured", err
 	}
 	patched, err := a.send(ctx, t, kind, patch)
+	if a.force && (apierrors.IsInvalid(err) || apierrors.IsConflict(err)) {
+		patched, err = a.replace(ctx, t)
+	}
 	return patched, "configured", err
 }
 
@@ -230,7 +276,7 @@ func (a *applying) applyServerSide(ctx context.Context, t target) (*unstructured
 	if a.forceConflicts {
 		force = "true"
 	}
-	applied, err := a.send(ctx, t, types.ApplyPatchType, body, rest.Query("force", force))
+	applied, err := a.send(ctx, t, types.ApplyPatchType, body, rest.Query("force", force), rest.Sub(a.subresource))
 	return applied, "serverside-applied", err
 }
 

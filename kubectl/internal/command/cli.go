@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync/atomic"
 
 	"golang.org/x/term"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,6 +26,9 @@ type cli struct {
 	clock     clock.WithTicker
 	// kubercFile is what --kuberc says; prefer reads the flag before it is parsed.
 	kubercFile string
+	// strict makes the warnings of servers, which heard counts, errors.
+	strict bool
+	heard  *atomic.Int32
 
 	loaded     *kubeconfig.Target
 	client     *rest.Client
@@ -33,7 +37,7 @@ type cli struct {
 }
 
 func newCLI(streams Streams, clock clock.WithTicker) *cli {
-	return &cli{Streams: streams, clock: clock}
+	return &cli{Streams: streams, clock: clock, heard: &atomic.Int32{}}
 }
 
 // target is the server, user and namespace that the flags and files say.

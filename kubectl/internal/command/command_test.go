@@ -210,7 +210,7 @@ func TestMisuse(t *testing.T) {
 		{"create -f /does/not/exist.yaml", []string{`error: the path "/does/not/exist.yaml" does not exist`}},
 		{"create wonder x", []string{`unknown command "wonder" for "kctl create"`}},
 		{"apply", []string{"error: must specify one of -f and -k"}},
-		{"apply --prune -f x", []string{"--prune is not supported yet"}},
+		{"apply --prune -f x", []string{"all resources selected for prune without explicitly passing --all"}},
 		{"delete pods", []string{"error: resource(s) were provided, but no name was specified"}},
 		{"delete pods --all --cascade=x", []string{"invalid cascade value (x)"}},
 		{"wait pod/x", []string{"error: --for is required"}},

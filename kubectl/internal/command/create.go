@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"kctl/kubectl/internal/generate"
 	"kctl/proto/core"
@@ -42,6 +44,17 @@ func (s *sending) add(cmd *cobra.Command) {
 func (s *sending) addValidation(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&s.validation, "validate", "strict", `Must be one of: strict (or true), warn, ignore (or false).`)
 	cmd.Flags().Lookup("validate").NoOptDefVal = "strict"
+}
+
+func (s *sending) addSaveConfig(fs *pflag.FlagSet) {
+	fs.BoolVar(&s.saveConfig, "save-config", false, "If true, the configuration of current object will be saved in its annotation.")
+}
+
+// addCreate adds the flags of the verbs that make one object of their others.
+func (s *sending) addCreate(cmd *cobra.Command) {
+	s.add(cmd)
+	s.addValidation(cmd)
+	s.addSaveConfig(cmd.Flags())
 }
 
 func (s *sending) fieldValidation() (string, error) {
@@ -122,7 +135,7 @@ func newCreate(c *cli) *cobra.Command {
 	k.raw.add(cmd, http.MethodPost, "POST to")
 	k.add(cmd)
 	k.addValidation(cmd)
-	cmd.Flags().BoolVar(&k.saveConfig, "save-config", false, "If true, the configuration of current object will be saved in its annotation.")
+	k.addSaveConfig(cmd.Flags())
 	cmd.AddCommand(newCreateNamespace(c), newCreateConfigMap(c), newCreateSecret(c), newCreateServiceAccount(c), newCreateToken(c),
 		newCreateDeployment(c), newCreateJob(c), newCreateCronJob(c), newCreateService(c), newCreateIngress(c),
 		newCreateRole(c), newCreateClusterRole(c), newCreateRoleBinding(c), newCreateClusterRoleBinding(c),
@@ -182,7 +195,7 @@ func newCreateNamespace(c *cli) *cobra.Command {
 			return s.createGenerated(cmd.Context(), core.Namespaces, generate.Namespace(name))
 		},
 	}
-	s.add(cmd)
+	s.addCreate(cmd)
 	return cmd
 }
 
@@ -198,7 +211,7 @@ func newCreateServiceAccount(c *cli) *cobra.Command {
 			return s.createGenerated(cmd.Context(), core.ServiceAccounts, generate.ServiceAccount(name))
 		},
 	}
-	s.add(cmd)
+	s.addCreate(cmd)
 	return cmd
 }
 
@@ -220,7 +233,7 @@ func newCreateConfigMap(c *cli) *cobra.Command {
 			return s.createGenerated(cmd.Context(), core.ConfigMaps, object)
 		},
 	}
-	s.add(cmd)
+	s.addCreate(cmd)
 	addData(cmd, &data)
 	return cmd
 }
@@ -244,7 +257,7 @@ func newCreateSecret(c *cli) *cobra.Command {
 			return s.createGenerated(cmd.Context(), core.Secrets, object)
 		},
 	}
-	s.add(cmd)
+	s.addCreate(cmd)
 	addData(cmd, &data)
 	cmd.Flags().StringVar(&kind, "type", "", "The type of secret to create")
 	parent.AddCommand(cmd, newCreateTLSSecret(c), newCreateRegistrySecret(c))
@@ -283,6 +296,12 @@ func (s *sending) createGenerated(ctx context.Context, resource core.Resource, o
 	if operation == "" {
 		operation = "created"
 	}
+	if s.saveConfig {
+		var err error
+		if object, err = remembering(object); err != nil {
+			return err
+		}
+	}
 	if s.dryRun == dryRunClient {
 		return s.print(&s.output, s.dryRun.mark(operation), object)
 	}
@@ -293,21 +312,12 @@ func (s *sending) createGenerated(ctx context.Context, resource core.Resource, o
 	return s.print(&s.output, s.dryRun.mark(operation), created)
 }
 
-// newCreateToken asks for a token of a service account.
-func newCreateToken(c *cli) *cobra.Command {
-	var audiences []string
-	var duration time.Duration
-	cmd := &cobra.Command{
-		Use: "token SERVICE_ACCOUNT_NAME", Short: "Request a service account token",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			name, err := oneName(cmd, args)
-			if err != nil {
-				return err
-			}
-			return c.createToken(cmd.Context(), name, audiences, duration)
-		},
+// remembering is the object with its configuration in its annotation.
+func remembering(object core.Object) (core.Object, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the object: %w", err)
 	}
-	cmd.Flags().StringArrayVar(&audiences, "audience", nil, "Audience of the requested token. May be repeated.")
-	cmd.Flags().DurationVar(&duration, "duration", 0, "Requested lifetime of the issued token. If not set or if set to 0, the lifetime will be determined by the server automatically.")
-	return cmd
+	out := &unstructured.Unstructured{Object: content}
+	return out, rememberApplied(out)
 }

@@ -18,7 +18,7 @@ var (
 	deployments = core.Resource{Group: "apps", Version: "v1", Name: "deployments", Kind: "Deployment", Namespaced: true}
 	jobs        = core.Resource{Group: "batch", Version: "v1", Name: "jobs", Kind: "Job", Namespaced: true}
 	cronJobs    = core.Resource{Group: "batch", Version: "v1", Name: "cronjobs", Kind: "CronJob", Namespaced: true}
-	autoscalers = core.Resource{Group: "autoscaling", Version: "v1", Name: "horizontalpodautoscalers", Kind: "HorizontalPodAutoscaler", Namespaced: true}
+	autoscalers = core.Resource{Group: "autoscaling", Version: "v2", Name: "horizontalpodautoscalers", Kind: "HorizontalPodAutoscaler", Namespaced: true}
 	quotas      = core.Resource{Version: "v1", Name: "resourcequotas", Kind: "ResourceQuota", Namespaced: true}
 	ingresses   = core.Resource{Group: "networking.k8s.io", Version: "v1", Name: "ingresses", Kind: "Ingress", Namespaced: true}
 )
@@ -45,9 +45,7 @@ func (c *cli) generator(use, short string, resource core.Resource, make func(nam
 			return s.createGenerated(cmd.Context(), resource, object)
 		},
 	}
-	s.add(cmd)
-	s.addValidation(cmd)
-	cmd.Flags().BoolVar(&s.saveConfig, "save-config", false, "If true, the configuration of current object will be saved in its annotation.")
+	s.addCreate(cmd)
 	return cmd
 }
 

@@ -33,7 +33,7 @@ const exitDifferent = exitCode(1)
 const exitDiffFailed = exitCode(2)
 
 func newDiff(c *cli) *cobra.Command {
-	d := &diffing{applying: applying{sending: sending{cli: c}}}
+	d := &diffing{applying: applying{sending: sending{cli: c}, overwrite: true}}
 	var managed bool
 	cmd := &cobra.Command{
 		Use:   "diff -f FILENAME",

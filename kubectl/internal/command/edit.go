@@ -50,7 +50,7 @@ func newEdit(c *cli) *cobra.Command {
 	fs.StringVar(&e.manager, "field-manager", "kubectl-edit", "Name of the manager used to track field ownership.")
 	fs.StringVar(&e.subresource, "subresource", "", "If specified, edit will operate on the subresource of the requested object.")
 	fs.BoolVar(&e.showPatch, "output-patch", false, "Output the patch if the resource is edited.")
-	fs.BoolVar(&e.saveConfig, "save-config", false, "If true, the configuration of current object will be saved in its annotation.")
+	e.addSaveConfig(fs)
 	e.addValidation(cmd)
 	return cmd
 }

@@ -82,6 +82,9 @@ func (e *sourceError) Unwrap() error { return e.err }
 // report writes what went wrong and returns the exit code. It is the only
 // place where errors become text.
 func (c *cli) report(ctx context.Context, cmd *cobra.Command, err error) int {
+	if err == nil && c.strict {
+		err = c.warnings()
+	}
 	if err == nil {
 		return exitOK
 	}
@@ -101,6 +104,18 @@ func (c *cli) report(ctx context.Context, cmd *cobra.Command, err error) int {
 		fmt.Fprintln(c.Err, strings.TrimRight(text, "\n"))
 	}
 	return exitError
+}
+
+// warnings is the error that --warnings-as-errors makes of what servers warned of.
+func (c *cli) warnings() error {
+	switch count := c.heard.Load(); count {
+	case 0:
+		return nil
+	case 1:
+		return errors.New("1 warning received")
+	default:
+		return fmt.Errorf("%d warnings received", count)
+	}
 }
 
 // flatten takes joined errors apart; each is reported on its own.

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -23,6 +22,8 @@ type exposing struct {
 	name, protocol, targetPort, serviceType string
 	clusterIP, externalName, selector       string
 	port, labelPairs                        string
+	externalIP, balancerIP, affinity        string
+	overrides, overrideType                 string
 }
 
 func newExpose(c *cli) *cobra.Command {
@@ -45,6 +46,12 @@ func newExpose(c *cli) *cobra.Command {
 	fs.StringVar(&e.externalName, "external-name", "", "External name of service")
 	fs.StringVar(&e.selector, "selector", "", "A label selector to use for this service. Only equality-based selector requirements are supported.")
 	fs.StringVarP(&e.labelPairs, "labels", "l", "", "Labels to apply to the service created by this call.")
+	fs.StringVar(&e.externalIP, "external-ip", "", "Additional external IP address (not managed by Kubernetes) to accept for the service.")
+	fs.StringVar(&e.balancerIP, "load-balancer-ip", "", "IP to assign to the LoadBalancer. If empty, an ephemeral IP will be created and used (cloud-provider specific).")
+	fs.StringVar(&e.affinity, "session-affinity", "", "If non-empty, set the session affinity for the service to this; legal values: 'None', 'ClientIP'")
+	fs.StringVar(&e.overrides, "overrides", "", "An inline JSON override for the generated object.")
+	fs.StringVar(&e.overrideType, "override-type", string(generate.OverrideMerge), "The method used to override the generated object: json, merge, or strategic.")
+	e.addSaveConfig(fs)
 	return cmd
 }
 
@@ -87,9 +94,14 @@ func (e *exposing) service(t target, object *unstructured.Unstructured) (core.Ob
 	if name == "" {
 		name = t.name
 	}
-	return generate.Service(name, generate.ServiceOptions{
+	service, err := generate.Service(name, generate.ServiceOptions{
 		Type: e.serviceType, ClusterIP: e.clusterIP, ExternalName: e.externalName, Selector: selector, Labels: labels, Ports: ports,
+		ExternalIP: e.externalIP, BalancerIP: e.balancerIP, Affinity: e.affinity,
 	})
+	if err != nil {
+		return nil, err
+	}
+	return generate.OverrideObject(service, &corev1.Service{}, e.overrides, generate.OverrideType(e.overrideType))
 }
 
 // selected is the selector of the new service: as asked for, or that by which
@@ -184,55 +196,4 @@ func containerPorts(object *unstructured.Unstructured) (map[string]string, []str
 		}
 	}
 	return protocols, numbers, nil
-}
-
-// autoscaling is one `kctl autoscale`.
-type autoscaling struct {
-	sending
-	name           string
-	low, high, cpu int32
-}
-
-func newAutoscale(c *cli) *cobra.Command {
-	a := &autoscaling{sending: sending{cli: c, operation: "autoscaled"}}
-	var selected selection
-	cmd := &cobra.Command{
-		Use:     "autoscale (-f FILENAME | TYPE NAME | TYPE/NAME) [--min=MINPODS] --max=MAXPODS [--cpu-percent=CPU]",
-		Short:   "Auto-scale a deployment, replica set, stateful set, or replication controller",
-		Example: "  kctl autoscale deployment web --min=2 --max=10 --cpu-percent=80",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if a.high < 1 {
-				return fmt.Errorf("--max=MAXPODS is required and must be at least 1, max: %d", a.high)
-			}
-			if a.high < a.low {
-				return fmt.Errorf("--max=MAXPODS must be larger or equal to --min=MINPODS, max: %d, min: %d", a.high, a.low)
-			}
-			targets, err := c.named(cmd.Context(), &selected, args, "")
-			if err != nil {
-				return err
-			}
-			return c.each(cmd.Context(), targets, &selected, func(t target, object *unstructured.Unstructured) error {
-				return a.autoscale(cmd.Context(), t, object)
-			})
-		},
-	}
-	selected.addFiles(cmd.Flags(), "identifying the resource to autoscale.")
-	a.add(cmd)
-	cmd.Flags().Int32Var(&a.low, "min", -1, "The lower limit for the number of pods that can be set by the autoscaler.")
-	cmd.Flags().Int32Var(&a.high, "max", -1, "The upper limit for the number of pods that can be set by the autoscaler. Required.")
-	cmd.Flags().Int32Var(&a.cpu, "cpu-percent", -1, "The target average CPU utilization (represented as a percent of requested CPU) over all the pods.")
-	cmd.Flags().StringVar(&a.name, "name", "", "The name for the newly created object. If not specified, the name of the input resource will be used.")
-	_ = cmd.MarkFlagRequired("max")
-	return cmd
-}
-
-func (a *autoscaling) autoscale(ctx context.Context, t target, object *unstructured.Unstructured) error {
-	if !t.Has("scale") {
-		return fmt.Errorf("cannot autoscale a %s: the kind has no scale subresource", t.Kind)
-	}
-	name := a.name
-	if name == "" {
-		name = t.name
-	}
-	return a.createGenerated(ctx, autoscalers, generate.Autoscaler(name, object, a.low, a.high, a.cpu))
 }

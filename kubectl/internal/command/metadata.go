@@ -20,7 +20,7 @@ type marking struct {
 	selection
 	field           string // of metadata: "labels" or "annotations"
 	overwrite       bool
-	list            bool
+	list, local     bool
 	resourceVersion string
 }
 
@@ -44,6 +44,7 @@ func newMarking(c *cli, verb, field string) *cobra.Command {
 	fs.BoolVar(&m.all, "all", false, "Select all resources, in the namespace of the specified resource types")
 	fs.BoolVar(&m.overwrite, "overwrite", false, "If true, allow "+field+" to be overwritten, otherwise reject updates that overwrite existing ones.")
 	fs.BoolVar(&m.list, "list", false, "If true, display the "+field+" for a given resource.")
+	fs.BoolVar(&m.local, "local", false, "If true, "+verb+" will NOT contact api-server but run locally.")
 	fs.StringVar(&m.resourceVersion, "resource-version", "", "If non-empty, the update will only succeed if this is the current resource-version for the object.")
 	return cmd
 }
@@ -104,6 +105,11 @@ func (m *marking) run(cmd *cobra.Command, args []string) error {
 	if len(given.set)+len(given.remove) == 0 && !m.list {
 		return usageError(cmd, "at least one %s update is required", strings.TrimSuffix(m.field, "s"))
 	}
+	if m.local {
+		return m.locally(cmd.Context(), &m.selection, func(t target, object *unstructured.Unstructured) error {
+			return m.mark(cmd.Context(), t, object, given)
+		})
+	}
 	targets, err := m.targets(cmd.Context(), &m.selection, objects, "")
 	if err != nil {
 		return err
@@ -140,7 +146,11 @@ func (m *marking) mark(ctx context.Context, t target, object *unstructured.Unstr
 	if operation == "" {
 		return m.refused(have, given)
 	}
-	if len(change) > 0 && m.dryRun != dryRunClient {
+	if m.local {
+		if err := markLocally(object, m.field, change); err != nil {
+			return err
+		}
+	} else if len(change) > 0 && m.dryRun != dryRunClient {
 		metadata := map[string]any{m.field: change}
 		if m.resourceVersion != "" {
 			metadata["resourceVersion"] = m.resourceVersion
@@ -150,6 +160,18 @@ func (m *marking) mark(ctx context.Context, t target, object *unstructured.Unstr
 		}
 	}
 	return m.print(&m.output, m.dryRun.mark(operation), object)
+}
+
+// markLocally makes the change in the object itself.
+func markLocally(object *unstructured.Unstructured, field string, change map[string]any) error {
+	for key, value := range change {
+		if value == nil {
+			unstructured.RemoveNestedField(object.Object, "metadata", field, key)
+		} else if err := unstructured.SetNestedField(object.Object, value, "metadata", field, key); err != nil {
+			return fmt.Errorf("setting the %s: %w", field, err)
+		}
+	}
+	return nil
 }
 
 // operation works out the change and what it is called; "" where something

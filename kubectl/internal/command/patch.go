@@ -22,6 +22,7 @@ type patching struct {
 	sending
 	selection
 	kind, text, file, subresource string
+	local                         bool
 }
 
 func newPatch(c *cli) *cobra.Command {
@@ -38,6 +39,7 @@ func newPatch(c *cli) *cobra.Command {
 	fs.StringVar(&p.kind, "type", "strategic", "The type of patch being provided; one of [json merge strategic]")
 	fs.StringVarP(&p.text, "patch", "p", "", "The patch to be applied to the resource JSON file.")
 	fs.StringVar(&p.file, "patch-file", "", "A file containing a patch to be applied to the resource.")
+	fs.BoolVar(&p.local, "local", false, "If true, patch will operate on the content of the file, not the server-side resource.")
 	fs.StringVar(&p.subresource, "subresource", "", "If specified, patch will operate on the subresource of the requested object.")
 	return cmd
 }
@@ -51,6 +53,11 @@ func (p *patching) run(cmd *cobra.Command, args []string) error {
 	body, err := p.body(cmd)
 	if err != nil {
 		return err
+	}
+	if p.local {
+		return p.locally(cmd.Context(), &p.selection, func(_ target, object *unstructured.Unstructured) error {
+			return p.patchLocally(cmd.Context(), object, kind, body)
+		})
 	}
 	targets, err := p.targets(cmd.Context(), &p.selection, args, "")
 	if err != nil {
@@ -91,6 +98,23 @@ func (p *patching) body(cmd *cobra.Command) ([]byte, error) {
 		return nil, fmt.Errorf("unable to parse %q: %w", text, err)
 	}
 	return body, nil
+}
+
+// patchLocally patches the object of a file. Only how a strategic merge patch
+// merges the lists of its kind is asked of the server.
+func (p *patching) patchLocally(ctx context.Context, object *unstructured.Unstructured, kind types.PatchType, body []byte) error {
+	var schema threeway.Schema
+	if kind == types.StrategicMergePatchType {
+		var err error
+		if schema, err = p.patchSchema(ctx, object.GroupVersionKind()); err != nil {
+			return err
+		}
+	}
+	patched, err := threeway.Apply(schema, object, body, kind)
+	if err != nil {
+		return err
+	}
+	return p.print(&p.output, "patched", patched)
 }
 
 func (p *patching) patch(ctx context.Context, t target, kind types.PatchType, body []byte) error {

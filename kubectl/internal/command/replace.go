@@ -50,7 +50,7 @@ func newReplace(c *cli) *cobra.Command {
 	r.raw.add(cmd, http.MethodPut, "PUT to")
 	r.add(cmd)
 	r.addValidation(cmd)
-	fs.BoolVar(&r.saveConfig, "save-config", false, "If true, the configuration of current object will be saved in its annotation.")
+	r.addSaveConfig(fs)
 	fs.BoolVar(&r.force, "force", false, "If true, delete the objects and create them anew.")
 	fs.Int64Var(&r.grace, "grace-period", -1, "Period of time in seconds given to the resource to terminate gracefully. Ignored if negative.")
 	fs.DurationVar(&r.timeout, "timeout", 0, "The length of time to wait before giving up on a delete")

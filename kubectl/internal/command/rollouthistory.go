@@ -99,15 +99,27 @@ func newRolloutHistory(c *cli) *cobra.Command {
 		},
 	}
 	r.add(cmd)
+	r.output.add(cmd.Flags())
 	cmd.Flags().Int64Var(&revision, "revision", 0, "See the details, including podTemplate of the revision specified")
 	return cmd
 }
 
 func (r *rolling) printHistory(t target, revisions []rollout.Revision, chosen int64) error {
 	name := printer.ObjectName(t.GVK(), t.name)
+	if r.Output != "" && chosen == 0 {
+		for _, revision := range revisions {
+			if err := r.print(&r.output, "", revision.Object); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	if chosen > 0 {
 		for _, revision := range revisions {
 			if revision.Number == chosen {
+				if r.Output != "" {
+					return r.print(&r.output, "", revision.Object)
+				}
 				fmt.Fprintf(r.Out, "%s with revision #%d\n", name, chosen)
 				return rollout.PrintTemplate(r.Out, revision)
 			}

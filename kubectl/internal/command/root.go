@@ -78,6 +78,7 @@ func newRoot(c *cli) *cobra.Command {
 	c.flags.Add(root.PersistentFlags())
 	root.PersistentFlags().StringVar(&c.kubercFile, preferences.Flag, "", "Path to the kuberc file to use for preferences. This can be disabled by exporting KUBERC=off.")
 	root.PersistentFlags().IntVarP(&c.verbosity, "v", "v", 0, "Show the requests: 6 method, address and answer, 7 headers too, 8 bodies too, 9 as curl")
+	root.PersistentFlags().BoolVar(&c.strict, "warnings-as-errors", false, "Treat warnings received from the server as errors and exit with a non-zero exit code")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return &flagError{cmd, err} })
 	for _, g := range []cobra.Group{
 		{ID: groupPods, Title: "Pods:"},

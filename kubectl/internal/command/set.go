@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"path"
 	"strings"
 
@@ -17,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"kctl/kubectl/internal/generate"
-	"kctl/kubectl/internal/manifest"
 )
 
 func newSet(c *cli) *cobra.Command {
@@ -95,32 +93,14 @@ func (s *setting) change(cmd *cobra.Command, args []string, operation string, ed
 // onEach does one thing to every object that the arguments, or with --local the
 // files alone, mean.
 func (s *setting) onEach(ctx context.Context, args []string, one func(target, *unstructured.Unstructured) error) error {
-	if s.local && len(s.files) == 0 {
-		return errors.New("one or more files must be specified as -f when --local is set")
-	}
 	if s.local {
-		return s.locally(ctx, one)
+		return s.locally(ctx, &s.selection, one)
 	}
 	targets, err := s.named(ctx, &s.selection, args, "")
 	if err != nil {
 		return err
 	}
 	return s.each(ctx, targets, &s.selection, one)
-}
-
-// locally changes the objects of the files as they are there: no server is asked
-// for anything.
-func (s *setting) locally(ctx context.Context, one func(target, *unstructured.Unstructured) error) error {
-	reader := &manifest.Reader{Stdin: s.In, HTTP: http.DefaultClient, Recursive: s.recursive}
-	objects, err := reader.Read(ctx, s.files)
-	if err != nil {
-		return err
-	}
-	var failed []error
-	for _, object := range objects {
-		failed = append(failed, one(target{}, object.Unstructured))
-	}
-	return errors.Join(failed...)
 }
 
 // podSpecPatch edits the pod spec in the object, and returns the strategic merge

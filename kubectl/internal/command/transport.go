@@ -171,6 +171,7 @@ func (v *visible) showWarnings(response *http.Response) {
 			continue
 		}
 		v.warned[text] = true
+		v.heard.Add(1)
 		v.warn("%s", text)
 	}
 }

@@ -2,11 +2,13 @@ package generate
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"kctl/proto/core"
 )
 
@@ -195,4 +197,36 @@ func fromYAML(t *testing.T, text string) string {
 		t.Fatal(err)
 	}
 	return asJSON(t, pod)
+}
+
+func TestAutoscaler(t *testing.T) {
+	of := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "web"}}}
+	for text, want := range map[string]string{
+		"80%":  "map[averageUtilization:80 type:Utilization]",
+		"500m": "map[averageValue:500m type:AverageValue]",
+		"80":   "map[averageValue:80m type:AverageValue]",
+		"0%":   "",
+		"much": "",
+		"-1":   "",
+	} {
+		made, err := Autoscaler("web", of, AutoscalerOptions{High: 2, CPU: text})
+		if want == "" {
+			if err == nil {
+				t.Errorf("%s was taken", text)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		metrics, _, _ := unstructured.NestedSlice(made.Object, "spec", "metrics")
+		if len(metrics) != 1 {
+			t.Fatalf("%s: %v", text, metrics)
+		}
+		target, _, _ := unstructured.NestedMap(metrics[0].(map[string]any), "resource", "target")
+		if got := fmt.Sprint(target); got != want {
+			t.Errorf("%s is %s, want %s", text, got, want)
+		}
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
@@ -38,7 +39,7 @@ func Override(pod *core.Pod, overrides string, how OverrideType) (*core.Pod, err
 	if err != nil {
 		return nil, fmt.Errorf("encoding the generated pod: %w", err)
 	}
-	patched, err := applyOverride(original, patch, how)
+	patched, err := applyOverride(original, patch, how, core.Pod{})
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +58,32 @@ func Override(pod *core.Pod, overrides string, how OverrideType) (*core.Pod, err
 	return out, nil
 }
 
-func applyOverride(original, patch []byte, how OverrideType) ([]byte, error) {
+// OverrideObject is Override for an object of any kind, for which kind is an empty
+// one of its Go type.
+func OverrideObject(object *unstructured.Unstructured, kind any, overrides string, how OverrideType) (*unstructured.Unstructured, error) {
+	if overrides == "" {
+		return object, nil
+	}
+	patch, err := yaml.YAMLToJSON([]byte(overrides))
+	if err != nil {
+		return nil, fmt.Errorf("overrides: %w", err)
+	}
+	original, err := json.Marshal(object)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the generated object: %w", err)
+	}
+	patched, err := applyOverride(original, patch, how, kind)
+	if err != nil {
+		return nil, err
+	}
+	out := &unstructured.Unstructured{}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(patched, &out.Object); err != nil {
+		return nil, fmt.Errorf("overrides: %w", err)
+	}
+	return out, nil
+}
+
+func applyOverride(original, patch []byte, how OverrideType, kind any) ([]byte, error) {
 	switch how {
 	case OverrideJSON:
 		operations, err := jsonpatch.DecodePatch(patch)
@@ -77,7 +103,7 @@ func applyOverride(original, patch []byte, how OverrideType) ([]byte, error) {
 		return nil, fmt.Errorf("invalid override type %q: must be merge, json or strategic", how)
 	}
 	if how == OverrideStrategic {
-		patched, err := strategicpatch.StrategicMergePatch(original, patch, core.Pod{})
+		patched, err := strategicpatch.StrategicMergePatch(original, patch, kind)
 		if err != nil {
 			return nil, fmt.Errorf("overrides: %w", err)
 		}

@@ -57,6 +57,9 @@ type ServiceOptions struct {
 	ExternalName     string // where an ExternalName leads, which needs one
 	Selector, Labels map[string]string
 	Ports            []ServicePort
+
+	ExternalIP, BalancerIP string
+	Affinity               string // None or ClientIP
 }
 
 // Service makes a service.
@@ -72,6 +75,19 @@ func Service(name string, o ServiceOptions) (*unstructured.Unstructured, error) 
 		spec["externalName"] = o.ExternalName
 	} else if o.Type == "ExternalName" {
 		return nil, errors.New("an external name must be specified")
+	}
+	if o.ExternalIP != "" {
+		spec["externalIPs"] = []any{o.ExternalIP}
+	}
+	if o.BalancerIP != "" && o.Type == "LoadBalancer" {
+		spec["loadBalancerIP"] = o.BalancerIP
+	}
+	switch o.Affinity {
+	case "":
+	case "None", "ClientIP":
+		spec["sessionAffinity"] = o.Affinity
+	default:
+		return nil, fmt.Errorf("unknown session affinity: %s", o.Affinity)
 	}
 	if len(o.Selector) > 0 {
 		plain := fields{}

@@ -143,23 +143,6 @@ func CronJob(name, image, schedule, restart string, command []string) (*unstruct
 	}), nil
 }
 
-// Autoscaler makes a horizontal pod autoscaler for an object that has replicas.
-func Autoscaler(name string, of *unstructured.Unstructured, low, high, cpu int32) *unstructured.Unstructured {
-	spec := fields{
-		"maxReplicas":    int64(high),
-		"scaleTargetRef": fields{"apiVersion": of.GetAPIVersion(), "kind": of.GetKind(), "name": of.GetName()},
-	}
-	if low > 0 {
-		spec["minReplicas"] = int64(low)
-	}
-	if cpu >= 0 {
-		spec["targetCPUUtilizationPercentage"] = int64(cpu)
-	}
-	return object("autoscaling/v1", "HorizontalPodAutoscaler", name, fields{
-		"spec": spec, "status": fields{"currentReplicas": int64(0), "desiredReplicas": int64(0)},
-	})
-}
-
 // PriorityClass makes a priority class.
 func PriorityClass(name string, value int32, isDefault bool, description, preemption string) *unstructured.Unstructured {
 	out := object("scheduling.k8s.io/v1", "PriorityClass", name, fields{"value": int64(value), "preemptionPolicy": preemption})

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -32,6 +33,7 @@ type Flags struct {
 	overrides    clientcmd.ConfigOverrides
 	asGroups     []string
 	as, asUID    string
+	asExtra      map[string][]string
 	cacheDir     string
 	uncompressed bool
 }
@@ -54,11 +56,26 @@ func (f *Flags) Add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.as, "as", "", "Username to impersonate for the operation")
 	fs.StringArrayVar(&f.asGroups, "as-group", nil, "Group to impersonate for the operation, may be repeated")
 	fs.StringVar(&f.asUID, "as-uid", "", "UID to impersonate for the operation")
+	fs.Func("as-user-extra", "User extras to impersonate for the operation, as KEY=VALUE, may be repeated", f.addExtra)
+	fs.StringVar(&o.ClusterInfo.ProxyURL, "proxy-url", "", "Proxy URL to use for requests to the API server")
 	fs.StringVar(&o.AuthInfo.Username, "username", "", "Username for basic authentication to the API server")
 	fs.StringVar(&o.AuthInfo.Password, "password", "", "Password for basic authentication to the API server")
 	fs.BoolVar(&f.uncompressed, "disable-compression", true, "If false, ask the server for compressed answers")
 	fs.Var((*seconds)(&f.Timeout), "request-timeout", "The length of time to wait before giving up on a single server request, as 5s, 2m or a number of seconds. Zero means no timeout.")
 	fs.StringVar(&f.cacheDir, "cache-dir", "", "Cache directory (default ~/.kube/cache)")
+}
+
+// addExtra notes one of the extras to impersonate.
+func (f *Flags) addExtra(text string) error {
+	key, value, ok := strings.Cut(text, "=")
+	if !ok || key == "" {
+		return fmt.Errorf("%q is not KEY=VALUE", text)
+	}
+	if f.asExtra == nil {
+		f.asExtra = map[string][]string{}
+	}
+	f.asExtra[key] = append(f.asExtra[key], value)
+	return nil
 }
 
 // seconds is a duration that may be given as a bare number of seconds.
@@ -151,7 +168,7 @@ func (f *Flags) Load() (*Target, error) {
 	if config.ExecProvider != nil {
 		config.ExecProvider.PluginPolicy = f.Plugins
 	}
-	config.Impersonate = clientrest.ImpersonationConfig{UserName: f.as, UID: f.asUID, Groups: f.asGroups}
+	config.Impersonate = clientrest.ImpersonationConfig{UserName: f.as, UID: f.asUID, Groups: f.asGroups, Extra: f.asExtra}
 	config.DisableCompression = f.uncompressed // on loopback and in data centres copying is cheaper
 	target := &Target{Client: config, Namespace: namespace, Chosen: f.Namespace != ""}
 	if f.Namespace != "" {

@@ -36,7 +36,7 @@ func (o Options) TableOutput() bool { return o.Output == "" || o.Output == "wide
 // Names are the outputs that there are, for help and errors.
 var Names = []string{
 	"custom-columns", "custom-columns-file", "go-template", "go-template-file", "json", "jsonpath", "jsonpath-as-json",
-	"jsonpath-file", "name", "template", "templatefile", "wide", "yaml",
+	"jsonpath-file", "kyaml", "name", "template", "templatefile", "wide", "yaml",
 }
 
 // New makes the printer that the options ask for. The output must not be a
@@ -62,6 +62,8 @@ func newPrinter(format, template string, o Options) (Printer, error) {
 		return JSON{}, nil
 	case "yaml":
 		return &YAML{}, nil
+	case "kyaml":
+		return KYAML{}, nil
 	case "name":
 		return &Name{Short: true}, nil
 	}

@@ -31,6 +31,9 @@ type Revision struct {
 	// a JSON patch.
 	Patch   []byte
 	Replace bool
+	// Object is what the revision looks like whole: the replica set that keeps it,
+	// or the owner with its template.
+	Object *unstructured.Unstructured
 
 	template map[string]any
 }
@@ -87,7 +90,7 @@ func fromReplicaSet(owner, set *unstructured.Unstructured) (Revision, error) {
 	if err != nil {
 		return Revision{}, fmt.Errorf("encoding the template: %w", err)
 	}
-	return Revision{Number: number, Patch: patch, Replace: true, Current: reflect.DeepEqual(back, now), template: template}, nil
+	return Revision{Number: number, Patch: patch, Replace: true, Object: set, Current: reflect.DeepEqual(back, now), template: template}, nil
 }
 
 func fromControllerRevision(owner, kept *unstructured.Unstructured) (Revision, error) {
@@ -112,7 +115,11 @@ func fromControllerRevision(owner, kept *unstructured.Unstructured) (Revision, e
 		return Revision{}, fmt.Errorf("decode %s: %w", owner.GetName(), err)
 	}
 	delete(template, "$patch") // what makes of the template a patch that replaces
-	return Revision{Number: number, Patch: patch, Current: reflect.DeepEqual(template, now), template: template}, nil
+	whole := owner.DeepCopy()
+	if err := unstructured.SetNestedMap(whole.Object, template, "spec", "template"); err != nil {
+		return Revision{}, fmt.Errorf("restoring controller revision %s: %w", kept.GetName(), err)
+	}
+	return Revision{Number: number, Patch: patch, Object: whole, Current: reflect.DeepEqual(template, now), template: template}, nil
 }
 
 // Choose finds the revision to go back to: the one named, or else the one

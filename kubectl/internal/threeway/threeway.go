@@ -98,8 +98,9 @@ var unchangeable = []mergepatch.PreconditionFunc{
 
 // Patch works out the change from current to modified, which must carry its
 // LastApplied. With a schema, lists are merged by their keys. A patch of "{}"
-// changes nothing.
-func Patch(schema Schema, current, modified *unstructured.Unstructured) ([]byte, types.PatchType, error) {
+// changes nothing. Without overwrite it is an error where somebody else has
+// changed a field that is to be changed; only a schema's kinds can tell.
+func Patch(schema Schema, current, modified *unstructured.Unstructured, overwrite bool) ([]byte, types.PatchType, error) {
 	original := []byte(current.GetAnnotations()[LastApplied])
 	if len(original) == 0 {
 		original = nil
@@ -114,7 +115,7 @@ func Patch(schema Schema, current, modified *unstructured.Unstructured) ([]byte,
 		kind = types.MergePatchType
 		patch, err = jsonmergepatch.CreateThreeWayJSONMergePatch(original, modifiedJSON, currentJSON, unchangeable...)
 	} else {
-		patch, err = strategicpatch.CreateThreeWayMergePatch(original, modifiedJSON, currentJSON, schema, true, unchangeable...)
+		patch, err = strategicpatch.CreateThreeWayMergePatch(original, modifiedJSON, currentJSON, schema, overwrite, unchangeable...)
 	}
 	if err != nil {
 		return nil, "", fmt.Errorf("comparing with what was applied before: %w", err)

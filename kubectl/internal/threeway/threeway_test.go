@@ -61,7 +61,7 @@ func TestPatch(t *testing.T) {
 			if c.others != nil {
 				c.others(current)
 			}
-			patch, kind, err := Patch(schemaOf(t, current), current, remember(t, object(t, c.modified)))
+			patch, kind, err := Patch(schemaOf(t, current), current, remember(t, object(t, c.modified)), true)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -89,7 +89,7 @@ func TestPatchRemovesWhatIsNoLongerWanted(t *testing.T) {
 	labels["others"] = "stays"
 	current.SetLabels(labels)
 	modified := remember(t, object(t, `{apiVersion: v1, kind: Pod, metadata: {name: p, labels: {a: "9"}}, spec: {containers: [{name: c, image: j}]}}`))
-	patch, kind, err := Patch(schemaOf(t, current), current, modified)
+	patch, kind, err := Patch(schemaOf(t, current), current, modified, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestPatchOfUnknownKinds(t *testing.T) {
 	text := `{apiVersion: example.org/v1, kind: Thing, metadata: {name: t}, spec: {list: [1, 2]}}`
 	current := remember(t, object(t, text))
 	modified := remember(t, object(t, `{apiVersion: example.org/v1, kind: Thing, metadata: {name: t}, spec: {list: [3]}}`))
-	patch, kind, err := Patch(schemaOf(t, current), current, modified)
+	patch, kind, err := Patch(schemaOf(t, current), current, modified, true)
 	if err != nil {
 		t.Fatal(err)
 	}
