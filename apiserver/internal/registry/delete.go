@@ -222,8 +222,8 @@ func (d *deletion[T]) setFinalizers(obj T) (changed bool) {
 }
 
 func (d *deletion[T]) remove(ctx context.Context, obj T) (Encoded, bool, error) {
-	if d.hurriesSomebody(obj) && !d.dry {
-		d.markTimeUp(obj)
+	if d.forcesTermination(obj) && !d.dry {
+		d.markAsDeleting(obj)
 		if _, _, err := d.write(ctx, obj); err != nil {
 			return Encoded{}, false, err
 		}
@@ -248,12 +248,12 @@ func (d *deletion[T]) remove(ctx context.Context, obj T) (Encoded, bool, error) 
 	return e, true, err
 }
 
-// hurriesSomebody says that somebody works for obj who has not been told yet
-// that no time is left.
-func (d *deletion[T]) hurriesSomebody(obj T) bool {
+// forcesTermination says that somebody has yet to terminate what obj stands for,
+// and was not told that no time is left for it.
+func (d *deletion[T]) forcesTermination(obj T) bool {
 	had := obj.GetDeletionGracePeriodSeconds()
 	told := had != nil && *had == 0
-	return !told && d.store.strategy.HurriedElsewhere != nil && d.store.strategy.HurriedElsewhere(obj)
+	return !told && d.store.strategy.TerminatedElsewhere != nil && d.store.strategy.TerminatedElsewhere(obj)
 }
 
 // last is the object as whoever deletes it sees it at last: where a grace period
@@ -262,12 +262,12 @@ func (d *deletion[T]) last(obj T) ([]byte, error) {
 	if !d.store.strategy.AnswersDeleted || d.store.strategy.BeginDelete == nil {
 		return d.base.Value, nil
 	}
-	d.markTimeUp(obj)
+	d.markAsDeleting(obj)
 	return d.store.encode(obj)
 }
 
-// markTimeUp marks obj as what has no time left.
-func (d *deletion[T]) markTimeUp(obj T) {
+// markAsDeleting marks obj as being deleted, with no grace period.
+func (d *deletion[T]) markAsDeleting(obj T) {
 	at := d.store.clock.Now()
 	switch since, had := obj.GetDeletionTimestamp(), obj.GetDeletionGracePeriodSeconds(); {
 	case since == nil && obj.GetGeneration() > 0:

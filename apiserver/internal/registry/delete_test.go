@@ -49,9 +49,9 @@ func TestGracefulDeletion(t *testing.T) {
 
 // Whoever ends what the object stands for sees in a watch that there is no time
 // left: kubelets would otherwise go on with the period that they know.
-func TestWhoIsHurriedIsTold(t *testing.T) {
+func TestForcedDeletionIsToldOf(t *testing.T) {
 	b := start(t, func(s *registry.Strategy[*corev1.Service]) {
-		s.HurriedElsewhere = func(s *corev1.Service) bool { return s.Spec.ExternalName == "runs" }
+		s.TerminatedElsewhere = func(s *corev1.Service) bool { return s.Spec.ExternalName == "runs" }
 	})
 	for _, c := range []struct {
 		name, runs string
@@ -108,13 +108,13 @@ func (m *meddled) Delete(ctx context.Context, key string, revision int64) (stora
 
 // Who is told that no time is left may be done, or say something, before the
 // object is removed: the deletion goes well all the same.
-func TestWhoIsHurriedIsFast(t *testing.T) {
+func TestForcedDeletionOfWhatHasJustEnded(t *testing.T) {
 	b := start(t, func(s *registry.Strategy[*corev1.Service]) {
-		s.HurriedElsewhere = func(*corev1.Service) bool { return true }
+		s.TerminatedElsewhere = func(*corev1.Service) bool { return true }
 	})
 	meddled := &meddled{Interface: b.storage}
 	s := strategy()
-	s.HurriedElsewhere = func(*corev1.Service) bool { return true }
+	s.TerminatedElsewhere = func(*corev1.Service) bool { return true }
 	store := registry.NewStore(s, registry.Options{Storage: meddled, Clock: b.clock, Logger: zap.NewNop()})
 	run(t, store.Run)
 	if err := store.WaitReady(t.Context()); err != nil {

@@ -75,11 +75,11 @@ type Strategy[T core.Object] struct {
 	// their grace period) and obj (its status).
 	BeginDelete func(ctx context.Context, obj T, options *metav1.DeleteOptions) (graceSeconds int64, graceful bool)
 
-	// HurriedElsewhere says that somebody other than the store (a kubelet) has yet
+	// TerminatedElsewhere says that somebody other than the store (a kubelet) has yet
 	// to end what obj stands for, so that an object which is removed before its
 	// grace period is over is first written with a period of 0: by that they
 	// learn that no time is left, which its removal alone does not say.
-	HurriedElsewhere func(obj T) bool
+	TerminatedElsewhere func(obj T) bool
 
 	// AnswersDeleted: whoever deletes is answered with the object as it was at
 	// last, rather than with a Status.

@@ -41,19 +41,19 @@ func Resize(pod Wish, others []Wish, allocatable corev1.ResourceList) Decision {
 	return Decision{Admitted: true}
 }
 
-// ahead are the indices of those that wait and come before the pod, in their turn.
+// ahead are the indices of those that wait and come before the pod, the first one first.
 func ahead(pod Wish, others []Wish) []int {
 	var waiting []int
 	for i, other := range others {
-		if other.Has != other.Wants && inTurn(other.Wants, pod.Wants) < 0 {
+		if other.Has != other.Wants && byResizePriority(other.Wants, pod.Wants) < 0 {
 			waiting = append(waiting, i)
 		}
 	}
-	slices.SortStableFunc(waiting, func(a, b int) int { return inTurn(others[a].Wants, others[b].Wants) })
+	slices.SortStableFunc(waiting, func(a, b int) int { return byResizePriority(others[a].Wants, others[b].Wants) })
 	return waiting
 }
 
-func inTurn(a, b *core.Pod) int {
+func byResizePriority(a, b *core.Pod) int {
 	return cmp.Or(
 		cmp.Compare(ptr.Deref(b.Spec.Priority, 0), ptr.Deref(a.Spec.Priority, 0)),
 		cmp.Compare(class(b), class(a)),

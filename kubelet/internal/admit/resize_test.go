@@ -33,7 +33,7 @@ func wish(name, wants string, priority int32, class corev1.PodQOSClass, since in
 }
 
 // Where there is no room for all that wait, those that come first are given theirs.
-func TestResizeInTurn(t *testing.T) {
+func TestResizesByPriority(t *testing.T) {
 	const burstable, guaranteed = corev1.PodQOSBurstable, corev1.PodQOSGuaranteed
 	mine := wish("mine", "1", 5, burstable, 20)
 	for _, c := range []struct {

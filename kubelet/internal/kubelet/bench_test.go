@@ -16,7 +16,7 @@ import (
 
 // BenchmarkCreateToRunning measures from the pod's creation in the API to the
 // patch that says Running, beside the three calls of the runtime that nobody
-// can do without, in turns.
+// can do without, by turns.
 func BenchmarkCreateToRunning(b *testing.B) {
 	bed := newBed(b)
 	var pods, floor []time.Duration

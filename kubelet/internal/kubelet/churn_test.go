@@ -23,12 +23,12 @@ func long() bool { return os.Getenv("KCTL_LONG") != "" }
 // Pods, fifty at a time at most, come, crash, end and go in random order. In the end
 // nothing is left of any.
 func TestChurn(t *testing.T) {
-	turns := 40
+	rounds := 40
 	if long() {
-		turns = 1200 // a minute and more
+		rounds = 1200 // a minute and more
 	}
 	b, _ := newHollowBed(t, nil)
-	churn(b, turns, func(name string) *core.Pod {
+	churn(b, rounds, func(name string) *core.Pod {
 		annotations := map[string]string{}
 		if rand.IntN(3) == 0 {
 			annotations[simulated.ExitAfter] = "20ms"
@@ -56,7 +56,7 @@ func TestChurnOnContainerd(t *testing.T) {
 }
 
 // churn makes and deletes pods, fifty at a time at most, and sees all of them off.
-func churn(b *bed, turns int, newPod func(name string) *core.Pod) {
+func churn(b *bed, rounds int, newPod func(name string) *core.Pod) {
 	const most = 50
 	restarts := []corev1.RestartPolicy{corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever}
 	var there []string
@@ -68,7 +68,7 @@ func churn(b *bed, turns int, newPod func(name string) *core.Pod) {
 			b.api.wait(name+" to be gone", func() bool { return b.api.pod(name) == nil })
 		}
 	}
-	for i := range turns {
+	for i := range rounds {
 		if len(there) == most || len(there) > 0 && rand.IntN(3) == 0 {
 			remove(rand.IntN(len(there)))
 			continue
@@ -81,7 +81,7 @@ func churn(b *bed, turns int, newPod func(name string) *core.Pod) {
 	for len(there) > 0 {
 		remove(len(there) - 1)
 	}
-	for i := range turns {
+	for i := range rounds {
 		name := fmt.Sprintf("churn-%d", i)
 		b.api.wait(name+" to be gone", func() bool { return b.api.pod(name) == nil })
 	}

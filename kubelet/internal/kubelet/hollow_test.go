@@ -141,7 +141,7 @@ func TestAStatusThatIsOverwritten(t *testing.T) {
 	for _, name := range []string{"web", "static-node-1"} {
 		b.waitPhase(name, corev1.PodRunning)
 		for i := range 10 {
-			patch := fmt.Sprintf(`{"metadata":{"labels":{"turn":"%d"}},"status":{"phase":"Unknown"}}`, i)
+			patch := fmt.Sprintf(`{"metadata":{"labels":{"round":"%d"}},"status":{"phase":"Unknown"}}`, i)
 			var patched core.Pod
 			if err := b.client.Resource(core.Pods, "default").Patch(t.Context(), name, types.StrategicMergePatchType, []byte(patch), &patched); err != nil || patched.Status.Phase != corev1.PodUnknown {
 				t.Fatalf("%s: %s, %v", name, patched.Status.Phase, err)

@@ -87,7 +87,7 @@ func (w *worker) step(ctx context.Context) time.Duration {
 	if status.ID != w.id {
 		w.begin(status)
 	}
-	if w.done || !w.isTurn(status.ID) {
+	if w.done || !w.isDue(status.ID) {
 		return w.period()
 	}
 	if wait := w.next.Sub(w.manager.config.Clock.Now()); wait > 0 {
@@ -114,7 +114,7 @@ func (w *worker) gone(status *podruntime.ContainerStatus) {
 	}
 }
 
-// begin turns to a container that was not probed yet.
+// begin takes up a container that was not probed yet.
 func (w *worker) begin(status *podruntime.ContainerStatus) {
 	m := w.manager
 	now := m.config.Clock.Now()
@@ -165,9 +165,9 @@ func (w *worker) initial(p *probed) podruntime.ProbeResult {
 	return podruntime.ProbeUnknown
 }
 
-// isTurn tells whether this kind of probe is asked now: Startup until it
+// isDue tells whether this kind of probe is asked now: Startup until it
 // succeeds, the others after it did.
-func (w *worker) isTurn(id podruntime.ContainerID) bool {
+func (w *worker) isDue(id podruntime.ContainerID) bool {
 	if w.container.StartupProbe == nil {
 		return true
 	}
@@ -258,7 +258,7 @@ func (w *worker) record(result podruntime.ProbeResult) {
 	m.results[key] = result
 	m.tell(w.uid)
 	if p := m.pods[w.uid]; p != nil && w.kind == Startup {
-		p.wake() // the other probes' turn
+		p.wake() // the other probes are due now
 	}
 }
 

@@ -222,7 +222,7 @@ func explainWaiting(in Input, c *core.Container, status *core.ContainerStatus) {
 }
 
 // settle gives a container of a pod that has ended a final state: one that ran
-// or would have run is lost, one whose turn never came, because an init container
+// or would have run is lost, one that was never started, because an init container
 // before it did not end well, keeps waiting for ever.
 func settle(status, old *core.ContainerStatus) {
 	if status.State.Terminated != nil {

@@ -316,8 +316,8 @@ func TestMessagesShareTheirRoom(t *testing.T) {
 	}
 }
 
-// What waited to be started again, and is not to be, ended once; and whose turn
-// never came waits for ever.
+// What waited to be started again, and is not to be, ended once; and what was
+// never started waits for ever.
 func TestHowPodsEnd(t *testing.T) {
 	pod := testPod(corev1.RestartPolicyOnFailure, "", "a")
 	in := Input{Pod: pod, Previous: &core.PodStatus{}, Runtime: runtimeOf("a=exit3"), Ready: yes, Started: yes, Now: now}

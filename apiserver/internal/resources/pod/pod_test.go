@@ -279,7 +279,7 @@ func TestBeginDelete(t *testing.T) {
 		"already ending, asked again": {minimal(running, func(p *core.Pod) {
 			p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &metav1.Time{}, seconds(60)
 		}), nil, 60, true},
-		"already ending, hurried": {minimal(running, func(p *core.Pod) {
+		"already ending, grace period cut short": {minimal(running, func(p *core.Pod) {
 			p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &metav1.Time{}, seconds(60)
 		}), seconds(2), 2, true},
 		"already ending, by the kubelet": {minimal(running, func(p *core.Pod) {

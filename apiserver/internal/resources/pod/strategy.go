@@ -47,7 +47,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Pod] {
 		UnconditionalUpdate: true,
 		Unowned:             map[string][]string{"status": {"metadata.ownerReferences"}},
 		BeginDelete:         beginDelete,
-		HurriedElsewhere:    endedByKubelet,
+		TerminatedElsewhere: endedByKubelet,
 		Fields:              selectable,
 		Columns:             columns(),
 		Row:                 func(pod *core.Pod) []any { return row(pod, clock.Now()) },
