@@ -160,8 +160,14 @@ func empty(ctx context.Context, r registry.Resource) error {
 	return nil
 }
 
+// say notes how far the deletion of the instances is. What has begun is not said to
+// begin again: each change of a definition has it looked at, and one that went back and
+// forth would be, without end.
 func (d *Definitions) say(ctx context.Context, e *entry, reason, message string) error {
 	_, err := d.options.Store.UpdateTyped(ctx, "", e.name, "status", func(def *definition) error {
+		if reason == "InstanceDeletionInProgress" && begun(def) {
+			return nil
+		}
 		status := apiextensionsv1.ConditionTrue
 		if reason == "InstanceDeletionCompleted" {
 			status = apiextensionsv1.ConditionFalse
@@ -170,6 +176,13 @@ func (d *Definitions) say(ctx context.Context, e *entry, reason, message string)
 		return nil
 	})
 	return ignoreGone(err)
+}
+
+// begun reports whether the deletion of the instances has failed or ended before.
+func begun(def *definition) bool {
+	return slices.ContainsFunc(def.Status.Conditions, func(c condition) bool {
+		return c.Type == apiextensionsv1.Terminating && (c.Reason == "InstanceDeletionFailed" || c.Reason == "InstanceDeletionCompleted")
+	})
 }
 
 func (d *Definitions) release(ctx context.Context, e *entry) error {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -122,7 +123,7 @@ func TestCustomResources(t *testing.T) {
 	cluster := start(t)
 	for name, test := range map[string]func(c *custom){
 		"objects": (*custom).objects, "versions": (*custom).versions, "names": (*custom).names, "documents": (*custom).documents,
-		"house": (*custom).house, "end": (*custom).end, "change": (*custom).change, "conversion": (*custom).conversion,
+		"house": (*custom).house, "end": (*custom).end, "endless": (*custom).endless, "change": (*custom).change, "conversion": (*custom).conversion,
 		"rules": (*custom).rules, "apply": (*custom).apply, "scale": (*custom).scale,
 		"hostile": (*custom).hostile, "verbs": (*custom).verbs, "many": (*custom).many, "webhook": (*custom).webhook, "selected": (*custom).selected,
 	} {
@@ -397,4 +398,40 @@ func (c *custom) end() {
 	}
 	c.want(404, "GET", path, nil)
 	c.want(404, "GET", "/apis/"+group, nil)
+}
+
+// endless: a definition whose instances can't be read is looked at again now and then,
+// and does not change meanwhile; one whose status makes no sense ends like any other.
+func (c *custom) endless() {
+	var calls atomic.Int64
+	var broken atomic.Bool
+	const group, path = "endless.test", "/apis/endless.test/v1/namespaces/default/widgets"
+	const definition = definitionsPath + "/widgets." + group
+	c.define(widgets(group, c.converting(func(all []*unstructured.Unstructured) {
+		calls.Add(1)
+		if broken.Load() {
+			all[0].SetName("another")
+		}
+	})))
+	c.want(201, "POST", path, widget(group+"/v1", "a", `{}`))
+	c.want(200, "PATCH", definition, `[{"op":"replace","path":"/spec/versions/0/storage","value":false},{"op":"replace","path":"/spec/versions/1/storage","value":true}]`,
+		"Content-Type", "application/json-patch+json")
+	c.want(200, "PATCH", definition+"/status", `{"status":{"storedVersions":["v1","v9"]}}`, merge...)
+	broken.Store(true)
+	c.want(200, "DELETE", definition, nil)
+	read := func() (definition string) {
+		got := c.want(200, "GET", definitionsPath+"/widgets."+group, nil)
+		return fmt.Sprint(got["metadata"].(map[string]any)["resourceVersion"], got["status"])
+	}
+	c.until("the deletion is said to fail", func(context.Context) bool { return strings.Contains(read(), "InstanceDeletionFailed") })
+	before, asked := read(), calls.Load()
+	c.until("it is tried again", func(context.Context) bool { return calls.Load() > asked+1 })
+	if after := read(); after != before {
+		c.t.Errorf("it changed from attempt to attempt:\n%s\n%s", before, after)
+	}
+	broken.Store(false)
+	c.until("the definition is gone", func(context.Context) bool {
+		code, _, _ := c.call("GET", definition, nil)
+		return code == 404
+	})
 }
