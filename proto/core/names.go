@@ -20,7 +20,6 @@ const (
 
 // Users and groups with a meaning of their own.
 const (
-	UserSystemPrefix      = "system:"
 	UserAnonymous         = "system:anonymous"
 	UserScheduler         = "system:kube-scheduler"
 	UserControllerManager = "system:kube-controller-manager"

@@ -38,8 +38,6 @@ const (
 	FileSource      = "file"
 	HTTPSource      = "http"
 	ApiserverSource = "api"
-	// AllSource stands for every source together; no PodUpdate carries it.
-	AllSource = "*"
 )
 
 // PodUpdate is one message from a pod source, by way of the mux, to the

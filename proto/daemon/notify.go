@@ -28,14 +28,14 @@ func Ready(logger *zap.Logger) { tell(notifyReady+"\n"+notifyStatus, logger) }
 func Waiting(what string, logger *zap.Logger) { tell(notifyStatus+"waiting for "+what, logger) }
 
 func tell(state string, logger *zap.Logger) {
-	if err := Notify(state); err != nil {
+	if err := notify(state); err != nil {
 		logger.Warn("the service manager was not told", zap.Error(err))
 	}
 }
 
-// Notify tells the service manager a state by systemd's protocol; without
+// notify tells the service manager a state by systemd's protocol; without
 // $NOTIFY_SOCKET it does nothing.
-func Notify(state string) error {
+func notify(state string) error {
 	address := os.Getenv("NOTIFY_SOCKET")
 	if address == "" {
 		return nil

@@ -55,7 +55,7 @@ func (m manager) silent() {
 }
 
 func TestNotify(t *testing.T) {
-	if err := Notify("READY=1"); err != nil {
+	if err := notify("READY=1"); err != nil {
 		t.Errorf("without a service manager: %v", err)
 	}
 	m := newManager(t)

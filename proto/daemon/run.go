@@ -33,7 +33,7 @@ func Main(cmd *cobra.Command) {
 	told := make(chan struct{})
 	context.AfterFunc(ctx, func() {
 		defer close(told)
-		_ = Notify(notifyStopping)
+		_ = notify(notifyStopping)
 	})
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.Version = Version().GitVersion

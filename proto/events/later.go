@@ -66,7 +66,7 @@ func (r *Recorder) ContainerLaterf(pod *core.Pod, fieldPath, eventType, reason, 
 }
 
 func (r *Recorder) postpone(obj runtime.Object, fieldPath, eventType, reason, format string, args ...any) {
-	ref, err := Reference(obj)
+	ref, err := referenceTo(obj)
 	if err != nil {
 		r.logger.Error("event is about no API object", zap.String("reason", reason), zap.Error(err))
 		return

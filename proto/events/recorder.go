@@ -68,7 +68,7 @@ func NewRecorder(client *rest.Client, component, host string, clock clock.Clock,
 // reason a CamelCase word, message a sentence for people. Where more events wait
 // than the queue holds, the newest is dropped.
 func (r *Recorder) Event(obj runtime.Object, eventType, reason, message string) {
-	ref, err := Reference(obj)
+	ref, err := referenceTo(obj)
 	if err != nil {
 		r.logger.Error("event is about no API object", zap.String("reason", reason), zap.Error(err))
 		return
@@ -84,7 +84,7 @@ func (r *Recorder) Eventf(obj runtime.Object, eventType, reason, format string, 
 // ContainerEventf reports something about one container of pod; fieldPath says
 // which, as in "spec.containers{web}".
 func (r *Recorder) ContainerEventf(pod *core.Pod, fieldPath, eventType, reason, format string, args ...any) {
-	ref, err := Reference(pod)
+	ref, err := referenceTo(pod)
 	if err != nil {
 		r.logger.Error("event is about no API object", zap.String("reason", reason), zap.Error(err))
 		return

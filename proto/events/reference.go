@@ -11,9 +11,9 @@ import (
 	"kctl/proto/core"
 )
 
-// Reference names obj as an event's involvedObject. An ObjectReference stands
+// referenceTo names obj as an event's involvedObject. An ObjectReference stands
 // for itself.
-func Reference(obj runtime.Object) (*core.ObjectReference, error) {
+func referenceTo(obj runtime.Object) (*core.ObjectReference, error) {
 	if ref, ok := obj.(*core.ObjectReference); ok {
 		out := *ref
 		return &out, nil

@@ -16,8 +16,8 @@ import (
 // maxBytes bounds a file.
 const maxBytes = 1 << 20
 
-// Group is that of the kinds.
-const Group = "apiserver.config.k8s.io"
+// apiGroup is that of the kinds.
+const apiGroup = "apiserver.config.k8s.io"
 
 // Read returns a file's content.
 func Read(path string) ([]byte, error) {
@@ -36,7 +36,7 @@ func Read(path string) ([]byte, error) {
 	return content, nil
 }
 
-// Decode reads an object of the kind, in one of the versions of Group, into
+// Decode reads an object of the kind, in one of the versions of apiGroup, into
 // into. A field that nobody knows, or that is there twice, is an error that
 // names it.
 func Decode(content []byte, kind string, versions []string, into any) error {
@@ -49,8 +49,8 @@ func Decode(content []byte, kind string, versions []string, into any) error {
 		return err
 	}
 	group, version, _ := strings.Cut(header.APIVersion, "/")
-	if header.Kind != kind || group != Group || !slices.Contains(versions, version) {
-		return fmt.Errorf("is a %s of %q, and must be of kind %s of %s/%s", header.Kind, header.APIVersion, kind, Group, strings.Join(versions, " or "))
+	if header.Kind != kind || group != apiGroup || !slices.Contains(versions, version) {
+		return fmt.Errorf("is a %s of %q, and must be of kind %s of %s/%s", header.Kind, header.APIVersion, kind, apiGroup, strings.Join(versions, " or "))
 	}
 	strict, err := json.UnmarshalStrict(text, into)
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Merge is how a field is merged.
-type Merge struct {
+// merge is how a field is merged.
+type merge struct {
 	Kind Kind
 	Keys []string
 }
@@ -15,7 +15,7 @@ type Merge struct {
 // tags by which strategic merge patches work: lists with a merge key are Keyed,
 // others that are merged are Sets, and what has no tags is atomic. Where
 // server-side apply differs from that, the table below says so.
-func mergeOf(in reflect.Type, field reflect.StructField, name string) Merge {
+func mergeOf(in reflect.Type, field reflect.StructField, name string) merge {
 	if m, ok := exceptions[shortName(in)+"."+name]; ok {
 		return m
 	}
@@ -26,13 +26,13 @@ func mergeOf(in reflect.Type, field reflect.StructField, name string) Merge {
 	if t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8 {
 		switch key := field.Tag.Get("patchMergeKey"); {
 		case !strings.Contains(field.Tag.Get("patchStrategy"), "merge"):
-			return Merge{Kind: AtomicList}
+			return merge{Kind: AtomicList}
 		case key != "":
-			return Merge{Kind: Keyed, Keys: []string{key}}
+			return merge{Kind: Keyed, Keys: []string{key}}
 		}
-		return Merge{Kind: Set}
+		return merge{Kind: Set}
 	}
-	return Merge{Kind: of(t).Kind}
+	return merge{Kind: of(t).Kind}
 }
 
 // atomicStruct tells whether values of a type are replaced as a whole wherever
@@ -56,15 +56,15 @@ func shortName(t reflect.Type) string {
 	return path[len(path)-2] + "." + t.Name()
 }
 
-func keys(names ...string) Merge { return Merge{Kind: Keyed, Keys: names} }
+func keys(names ...string) merge { return merge{Kind: Keyed, Keys: names} }
 
 var (
-	set        = Merge{Kind: Set}
-	atomicList = Merge{Kind: AtomicList}
-	atomicMap  = Merge{Kind: AtomicMap}
+	set        = merge{Kind: Set}
+	atomicList = merge{Kind: AtomicList}
+	atomicMap  = merge{Kind: AtomicMap}
 )
 
-var exceptions = map[string]Merge{
+var exceptions = map[string]merge{
 	"admissionregistration.ValidatingAdmissionPolicyBindingSpec.validationActions": set,
 	"admissionregistration.ValidatingAdmissionPolicyStatus.conditions":             keys("type"),
 	"apiextensions.CustomResourceDefinitionStatus.conditions":                      keys("type"),

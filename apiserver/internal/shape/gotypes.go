@@ -101,7 +101,7 @@ func Fields(t reflect.Type, visit func(in reflect.Type, field reflect.StructFiel
 
 func fieldShape(in reflect.Type, field reflect.StructField, name string) *Shape {
 	if whole[shortName(in)+"."+name] {
-		return Whole
+		return replacedWhole
 	}
 	inner := of(field.Type)
 	merge := mergeOf(in, field, name)

@@ -30,7 +30,7 @@ const (
 
 // ref names the type of s, and defines it where it is new.
 func (w *writer) ref(s *Shape) schema.TypeRef {
-	if s == nil || s == Whole {
+	if s == nil || s == replacedWhole {
 		return schema.TypeRef{NamedType: ptr.To(untypedAtomic)}
 	}
 	if s.Kind == Deduced {

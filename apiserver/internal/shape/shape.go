@@ -49,8 +49,8 @@ const (
 	Deduced
 )
 
-// Whole is the shape of values that may be anything and are replaced as a whole.
-var Whole = &Shape{}
+// replacedWhole is the shape of values that may be anything and are replaced as a whole.
+var replacedWhole = &Shape{}
 
 // Anything is the shape of values that nothing is known of.
 var Anything = anything()

@@ -105,7 +105,7 @@ func (d *Directory) bring(s *state, signer *signer) (Change, error) {
 	return change, nil
 }
 
-func joined(problems []Problem) string {
+func joined(problems []problem) string {
 	var parts []string
 	for _, p := range problems {
 		parts = append(parts, p.Detail)

@@ -15,13 +15,13 @@ import (
 	"kctl/proto/pki"
 )
 
-// Problem is what is wrong with a certificate, and what to do.
-type Problem struct {
+// problem is what is wrong with a certificate, and what to do.
+type problem struct {
 	kind   kind
 	Detail string
 }
 
-func (p Problem) String() string { return p.Detail }
+func (p problem) String() string { return p.Detail }
 
 // kind says what becomes of a problem: see Make.
 type kind int
@@ -40,15 +40,15 @@ type state struct {
 	entry    Entry
 	pair     *pki.Pair         // nil if it can't be read; one half may be empty
 	cert     *x509.Certificate // nil if it can't be read
-	problems []Problem
+	problems []problem
 }
 
 func (s *state) has(k kind) bool {
-	return slices.ContainsFunc(s.problems, func(p Problem) bool { return p.kind == k })
+	return slices.ContainsFunc(s.problems, func(p problem) bool { return p.kind == k })
 }
 
 func (s *state) add(k kind, format string, args ...any) {
-	s.problems = append(s.problems, Problem{k, fmt.Sprintf(format, args...)})
+	s.problems = append(s.problems, problem{k, fmt.Sprintf(format, args...)})
 }
 
 // read looks at an entry's files. authority is the state of the one that signs
@@ -131,7 +131,7 @@ func (f files) judgeKey(s *state) {
 		s.add(unusable, "%s is not the key of %s; put the right one back, or move both away and run `kctl pki init`", f.key, f.cert)
 	}
 	if info, err := os.Stat(f.key); err == nil && info.Mode().Perm()&0o027 != 0 {
-		s.problems = append(s.problems, Problem{exposed, exposedKey(f.key, info.Mode())})
+		s.problems = append(s.problems, problem{exposed, exposedKey(f.key, info.Mode())})
 	}
 }
 

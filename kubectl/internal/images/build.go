@@ -57,9 +57,9 @@ var ControlPlane = []Spec{
 	{Name: "kctl", Binary: "kctl", Entrypoint: []string{"/kctl"}, User: nonroot, Dirs: []string{"etc/kctl"}},
 }
 
-// Build makes the image of spec from the binary in binDir. The same binary
+// build makes the image of spec from the binary in binDir. The same binary
 // gives the same digest.
-func Build(spec Spec, binDir string) (v1.Image, error) {
+func build(spec Spec, binDir string) (v1.Image, error) {
 	content, err := rootfs(spec, binDir)
 	if err != nil {
 		return nil, fmt.Errorf("image %s: %w", spec.Name, err)

@@ -116,7 +116,7 @@ func TestSameBinarySameDigest(t *testing.T) {
 	dir := binaries(t)
 	var digests []v1.Hash
 	for range 2 {
-		image, err := Build(Specs[0], dir)
+		image, err := build(Specs[0], dir)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -56,7 +56,7 @@ func Serve(ctx context.Context, address, binDir, dir string) error {
 // pushAll puts the project's images into the registry at address.
 func pushAll(ctx context.Context, address, binDir string) error {
 	for _, spec := range Specs {
-		image, err := Build(spec, binDir)
+		image, err := build(spec, binDir)
 		if err != nil {
 			return err
 		}
@@ -95,7 +95,7 @@ func WriteAll(specs []Spec, binDir, dir string) error {
 		return fmt.Errorf("write images: %w", err)
 	}
 	for _, spec := range specs {
-		image, err := Build(spec, binDir)
+		image, err := build(spec, binDir)
 		if err != nil {
 			return err
 		}

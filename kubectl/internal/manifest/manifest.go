@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// MaxBytes bounds one source. A cluster's objects are at most a few MiB each;
+// maxBytes bounds one source. A cluster's objects are at most a few MiB each;
 // what is larger than this is a mistake that should not fill the memory.
-const MaxBytes = 256 << 20
+const maxBytes = 256 << 20
 
 // Object is an object and where it was written.
 type Object struct {
@@ -121,12 +121,12 @@ func readFile(path string) ([]Object, error) {
 }
 
 func read(from io.Reader, source string) ([]Object, error) {
-	data, err := io.ReadAll(io.LimitReader(from, MaxBytes+1))
+	data, err := io.ReadAll(io.LimitReader(from, maxBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", source, err)
 	}
-	if len(data) > MaxBytes {
-		return nil, fmt.Errorf("%s is larger than %d MiB", source, MaxBytes>>20)
+	if len(data) > maxBytes {
+		return nil, fmt.Errorf("%s is larger than %d MiB", source, maxBytes>>20)
 	}
 	return Parse(data, source)
 }

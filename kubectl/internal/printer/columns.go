@@ -71,7 +71,7 @@ func (c *customColumns) Print(w io.Writer, obj runtime.Object) error {
 	if list, ok := obj.(*unstructured.UnstructuredList); ok {
 		items = list.Items
 	} else {
-		content, err := Content(obj)
+		content, err := contentOf(obj)
 		if err != nil {
 			return err
 		}

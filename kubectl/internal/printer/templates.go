@@ -64,7 +64,7 @@ func exists(value any, path ...any) bool {
 }
 
 func (p *goTemplate) Print(w io.Writer, obj runtime.Object) error {
-	content, err := Content(obj)
+	content, err := contentOf(obj)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func newJSONPath(text string, asJSON, allowMissingKeys bool) (Printer, error) {
 }
 
 func (p *jsonPath) Print(w io.Writer, obj runtime.Object) error {
-	content, err := Content(obj)
+	content, err := contentOf(obj)
 	if err != nil {
 		return err
 	}
@@ -102,8 +102,8 @@ func (p *jsonPath) Print(w io.Writer, obj runtime.Object) error {
 	return nil
 }
 
-// Content is the object as decoded JSON.
-func Content(obj runtime.Object) (map[string]any, error) {
+// contentOf is the object as decoded JSON.
+func contentOf(obj runtime.Object) (map[string]any, error) {
 	switch o := obj.(type) {
 	case *unstructured.Unstructured:
 		return o.Object, nil

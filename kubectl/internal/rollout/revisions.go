@@ -72,7 +72,7 @@ func Revisions(owner *unstructured.Unstructured, kept []unstructured.Unstructure
 }
 
 func fromReplicaSet(owner, set *unstructured.Unstructured) (Revision, error) {
-	number, err := strconv.ParseInt(set.GetAnnotations()[RevisionAnnotation], 10, 64)
+	number, err := strconv.ParseInt(set.GetAnnotations()[revisionAnnotation], 10, 64)
 	if err != nil {
 		number = 0 // not counted yet
 	}

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// RevisionAnnotation is where the deployment controller counts revisions.
-const RevisionAnnotation = "deployment.kubernetes.io/revision"
+// revisionAnnotation is where the deployment controller counts revisions.
+const revisionAnnotation = "deployment.kubernetes.io/revision"
 
 // numbers reads the integers of an object's status and spec.
 type numbers struct{ object map[string]any }
@@ -53,7 +53,7 @@ func Status(object *unstructured.Unstructured, revision int64) (string, bool, er
 func deploymentStatus(object *unstructured.Unstructured, n numbers, observed bool, revision int64) (string, bool, error) {
 	name := object.GetName()
 	if revision > 0 {
-		have, err := strconv.ParseInt(object.GetAnnotations()[RevisionAnnotation], 10, 64)
+		have, err := strconv.ParseInt(object.GetAnnotations()[revisionAnnotation], 10, 64)
 		if err != nil {
 			return "", false, fmt.Errorf("cannot get the revision of deployment %q: %w", name, err)
 		}

@@ -100,7 +100,7 @@ func ContainerResource(pod *core.Pod, container *core.Container, field *corev1.R
 	quantity, set := list[corev1.ResourceName(name)]
 	if (!set || quantity.IsZero()) && side == "limits" {
 		quantity = allocatable[corev1.ResourceName(name)]
-		if whole, ok := PodLimit(pod, corev1.ResourceName(name)); ok {
+		if whole, ok := podLimit(pod, corev1.ResourceName(name)); ok {
 			quantity = whole
 		}
 	}
@@ -114,9 +114,9 @@ func ContainerResource(pod *core.Pod, container *core.Container, field *corev1.R
 	return units(quantity.Value(), divisor.Value()), nil
 }
 
-// PodLimit is the limit of all containers together, which may be had of cpu and
+// podLimit is the limit of all containers together, which may be had of cpu and
 // memory (KEP-2837).
-func PodLimit(pod *core.Pod, name corev1.ResourceName) (resource.Quantity, bool) {
+func podLimit(pod *core.Pod, name corev1.ResourceName) (resource.Quantity, bool) {
 	if pod.Spec.Resources == nil || name != corev1.ResourceCPU && name != corev1.ResourceMemory {
 		return resource.Quantity{}, false
 	}
@@ -131,7 +131,7 @@ func Limits(pod *core.Pod, own corev1.ResourceList) corev1.ResourceList {
 	maps.Copy(limits, own)
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 		if quantity := limits[name]; quantity.IsZero() {
-			if whole, ok := PodLimit(pod, name); ok {
+			if whole, ok := podLimit(pod, name); ok {
 				limits[name] = whole
 			}
 		}

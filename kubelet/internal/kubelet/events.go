@@ -58,9 +58,9 @@ func (e podEvents) ContainerEventf(pod *core.Pod, fieldPath, eventType, reason, 
 // being told of it: people can wait for the events of that until it is done.
 func (k *Kubelet) starting() bool { return k.starts.Load() > 0 || k.statuses.Sending() }
 
-// begun counts a pod that is brought to its containers, until the function that
-// it returns is called.
-func (k *Kubelet) begun() (over func()) {
+// countStart counts a pod that is brought to its containers, until the function
+// that it returns is called.
+func (k *Kubelet) countStart() (started func()) {
 	k.starts.Add(1)
 	return func() {
 		if k.starts.Add(-1) == 0 {

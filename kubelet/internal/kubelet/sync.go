@@ -58,7 +58,8 @@ func (k *Kubelet) SyncPod(ctx context.Context, job podworker.Job) (podworker.Out
 	}
 	secrets := k.pullSecrets(ctx, pod)
 	k.probes.AddPod(pod)
-	defer k.begun()()
+	started := k.countStart()
+	defer started()
 	mounted := false
 	result := k.runtime.SyncPod(ctx, pod, runtime, podruntime.SyncOptions{
 		PullSecrets: secrets,

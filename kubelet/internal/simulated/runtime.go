@@ -17,8 +17,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Name is the runtime's, as in simulated://0123….
-const Name = "simulated"
+// runtimeName is the runtime's, as in simulated://0123….
+const runtimeName = "simulated"
 
 // Options are a Runtime's settings. Only Clock has to be given.
 type Options struct {
@@ -106,7 +106,7 @@ func (r *Runtime) Register(server *grpc.Server) {
 
 // Version says who this is.
 func (r *Runtime) Version(context.Context, *runtimeapi.VersionRequest) (*runtimeapi.VersionResponse, error) {
-	return &runtimeapi.VersionResponse{Version: "0.1.0", RuntimeName: Name, RuntimeVersion: "1.0.0", RuntimeApiVersion: "v1"}, nil
+	return &runtimeapi.VersionResponse{Version: "0.1.0", RuntimeName: runtimeName, RuntimeVersion: "1.0.0", RuntimeApiVersion: "v1"}, nil
 }
 
 // Status is always ready.

@@ -31,7 +31,7 @@ func NewChain(configs []configv1.Extender, logger *zap.Logger) (*Chain, error) {
 	c := &Chain{logger: logger}
 	binder := false
 	for i, config := range configs {
-		e, err := New(config)
+		e, err := newExtender(config)
 		if err != nil {
 			return nil, fmt.Errorf("extenders[%d].%w", i, err)
 		}

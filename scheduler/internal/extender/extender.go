@@ -40,8 +40,8 @@ type Extender struct {
 	maxAnswer int64
 }
 
-// New checks a configuration and returns its extender. It does not connect.
-func New(config configv1.Extender) (*Extender, error) {
+// newExtender checks a configuration and returns its extender. It does not connect.
+func newExtender(config configv1.Extender) (*Extender, error) {
 	prefix, err := url.Parse(config.URLPrefix)
 	if err != nil || prefix.Host == "" || prefix.Scheme != "http" && prefix.Scheme != "https" {
 		return nil, fmt.Errorf("urlPrefix: %q is no URL of http or https", config.URLPrefix)

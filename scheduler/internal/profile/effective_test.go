@@ -10,7 +10,7 @@ import (
 
 // What is written is read as the same, and keeps the extenders' keys to itself.
 func TestEffective(t *testing.T) {
-	given, err := Parse([]byte(`
+	given, err := parse([]byte(`
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 clientConnection: {kubeconfig: /k}

@@ -50,15 +50,15 @@ func Load(path string) (*Configuration, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read scheduler configuration: %w", err)
 	}
-	c, err := Parse(data)
+	c, err := parse(data)
 	if err != nil {
 		return nil, fmt.Errorf("scheduler configuration %s: %w", path, err)
 	}
 	return c, nil
 }
 
-// Parse reads YAML or JSON. Errors say in which line.
-func Parse(data []byte) (*Configuration, error) {
+// parse reads YAML or JSON. Errors say in which line.
+func parse(data []byte) (*Configuration, error) {
 	file := &configv1.KubeSchedulerConfiguration{}
 	from := newSource(data)
 	if err := decode(data, file); err != nil {

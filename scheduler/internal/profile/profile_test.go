@@ -51,7 +51,7 @@ func TestDefaultProfile(t *testing.T) {
 const header = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
 func TestConfigured(t *testing.T) {
-	c, err := Parse([]byte(header + `
+	c, err := parse([]byte(header + `
 parallelism: 16
 percentageOfNodesToScore: 30
 podInitialBackoffSeconds: 2
@@ -173,7 +173,7 @@ func TestBadConfigurationIsRefusedByName(t *testing.T) {
 		"enabled: NodeName is there":  header + "profiles: [{plugins: {filter: {enabled: [{name: NodeName}, {name: NodeName}]}}}]\n",
 		"NodePorts is not enabled at": header + "profiles: [{plugins: {multiPoint: {disabled: [{name: NodePorts}]}}, pluginConfig: [{name: NodePorts}]}]\n",
 	} {
-		c, err := Parse([]byte(file))
+		c, err := parse([]byte(file))
 		if err == nil {
 			_, err = c.Build(Services{})
 		}
@@ -275,7 +275,7 @@ func TestErrorsNameTheLine(t *testing.T) {
 `,
 		"line 4: key \"parallelism\" already set": header + "parallelism: 1\nparallelism: 2\n",
 	} {
-		c, err := Parse([]byte(file))
+		c, err := parse([]byte(file))
 		if err == nil {
 			_, err = c.Build(Services{})
 		}

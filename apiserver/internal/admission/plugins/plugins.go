@@ -74,8 +74,8 @@ type entry struct {
 	make         func(d *dependencies) (admission.Plugin, error)
 }
 
-// Names lists the plugins that this server has, in the order in which they run.
-func Names() []string {
+// pluginNames lists the plugins that this server has, in the order in which they run.
+func pluginNames() []string {
 	var names []string
 	for _, p := range all {
 		names = append(names, p.name)
@@ -96,7 +96,7 @@ func find(name string) (entry, bool) {
 func validate(enable, disable []string) error {
 	for _, name := range slices.Concat(enable, disable) {
 		if _, ok := find(name); !ok {
-			return fmt.Errorf("admission plugin %q is not one that this server has: %s", name, strings.Join(Names(), ", "))
+			return fmt.Errorf("admission plugin %q is not one that this server has: %s", name, strings.Join(pluginNames(), ", "))
 		}
 	}
 	for _, name := range enable {
@@ -113,7 +113,7 @@ func validateFiles(files configuration.Files) error {
 		e, ok := find(name)
 		switch {
 		case !ok:
-			return fmt.Errorf("admission configuration: there is no plugin %q; there are %s", name, strings.Join(Names(), ", "))
+			return fmt.Errorf("admission configuration: there is no plugin %q; there are %s", name, strings.Join(pluginNames(), ", "))
 		case !e.configurable:
 			return fmt.Errorf("admission configuration: plugin %s takes none", name)
 		}

@@ -38,8 +38,8 @@ type Class struct {
 	Global bool
 }
 
-// Default is where Defaults files the classes that are the global default.
-const Default = "default"
+// globalDefault is where Defaults files the classes that are the global default.
+const globalDefault = "default"
 
 // ClassOf takes from a class what Defaults keeps.
 func ClassOf(obj core.Object) Class {
@@ -47,10 +47,10 @@ func ClassOf(obj core.Object) Class {
 	return Class{Name: c.Name, Value: c.Value, Policy: ptr.Deref(c.PreemptionPolicy, corev1.PreemptLowerPriority), Global: c.GlobalDefault}
 }
 
-// ByDefault files classes under Default, or nowhere.
+// ByDefault files classes under globalDefault, or nowhere.
 func ByDefault(c Class) string {
 	if c.Global {
-		return Default
+		return globalDefault
 	}
 	return ""
 }
@@ -124,7 +124,7 @@ func (p *Plugin) class(ctx context.Context, name string) (Class, error) {
 // byDefault is the default class; of several the one with the lowest value.
 func (p *Plugin) byDefault() Class {
 	class := Class{Policy: corev1.PreemptLowerPriority}
-	for i, c := range p.defaults.ByIndex(Default) {
+	for i, c := range p.defaults.ByIndex(globalDefault) {
 		if i == 0 || c.Value < class.Value {
 			class = c
 		}
@@ -144,7 +144,7 @@ func (p *Plugin) Validate(_ context.Context, a *admission.Attributes) error {
 	if !class.GlobalDefault {
 		return nil
 	}
-	for _, c := range p.defaults.ByIndex(Default) {
+	for _, c := range p.defaults.ByIndex(globalDefault) {
 		if c.Name != class.Name {
 			return fmt.Errorf("PriorityClass %v is already marked as default. Only one default can exist", c.Name)
 		}

@@ -29,8 +29,8 @@ type Authorizer struct {
 	CatchUp func(ctx context.Context)
 }
 
-// Of returns the node that a user is the kubelet of.
-func Of(user *request.User) (name string, ok bool) {
+// kubeletOf returns the node that a user is the kubelet of.
+func kubeletOf(user *request.User) (name string, ok bool) {
 	if user == nil || !slices.Contains(user.Groups, core.GroupNodes) {
 		return "", false
 	}
@@ -41,7 +41,7 @@ func Of(user *request.User) (name string, ok bool) {
 // Authorize implements authz.Authorizer. It has no opinion on what it does not
 // allow, so that RBAC can add to it.
 func (a *Authorizer) Authorize(ctx context.Context, at *authz.Attributes) (authz.Decision, string, error) {
-	node, ok := Of(at.User)
+	node, ok := kubeletOf(at.User)
 	if !ok || !at.Resource {
 		return authz.NoOpinion, "", nil
 	}
@@ -58,7 +58,7 @@ func (a *Authorizer) Authorize(ctx context.Context, at *authz.Attributes) (authz
 
 // RulesFor implements authz.RuleResolver: the rules depend on pods.
 func (a *Authorizer) RulesFor(_ context.Context, user *request.User, _ string) ([]rbacv1.PolicyRule, error) {
-	if _, ok := Of(user); !ok {
+	if _, ok := kubeletOf(user); !ok {
 		return nil, nil
 	}
 	return nil, authz.NoRules("node")

@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// Unknown stands where a time is not set.
-const Unknown = "<unknown>"
+// unknown stands where a time is not set.
+const unknown = "<unknown>"
 
 // None stands where a value is empty.
 const None = "<none>"
@@ -134,7 +134,7 @@ func Containers(containers []corev1.Container) (names, images string) {
 // Age says how long ago t was.
 func Age(now time.Time, t metav1.Time) string {
 	if t.IsZero() {
-		return Unknown
+		return unknown
 	}
 	return duration.HumanDuration(now.Sub(t.Time))
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // ErrMalformed: the bytes are not a JSON object of the expected form.
-var ErrMalformed = errors.New("malformed JSON object")
+var errMalformed = errors.New("malformed JSON object")
 
 // VersionLength is by how much an object grows at most that has metadata and is
 // given a resourceVersion.
@@ -79,7 +79,7 @@ func appendVersion(dst []byte, revision int64) []byte {
 func appendMembers(dst, object []byte, i int) ([]byte, error) {
 	next := skipSpace(object, i)
 	if next >= len(object) {
-		return nil, ErrMalformed
+		return nil, errMalformed
 	}
 	if object[next] != '}' {
 		dst = append(dst, ',')
@@ -139,7 +139,7 @@ func metadata(object []byte) (top int, meta span, err error) {
 	top = skipSpace(object, 0)
 	meta, err = member(object, top, "metadata")
 	if err == nil && meta.found() && object[meta.start] != '{' {
-		err = fmt.Errorf("%w: metadata is no object", ErrMalformed)
+		err = fmt.Errorf("%w: metadata is no object", errMalformed)
 	}
 	return top, meta, err
 }

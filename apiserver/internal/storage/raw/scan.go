@@ -27,7 +27,7 @@ func member(b []byte, i int, name string) (span, error) {
 func memberStart(b []byte, i int, name string) (int, error) {
 	_, start, err := find(b, i, name)
 	if err == nil && start >= len(b) {
-		return 0, ErrMalformed
+		return 0, errMalformed
 	}
 	return start, err
 }
@@ -36,7 +36,7 @@ func memberStart(b []byte, i int, name string) (int, error) {
 // it is not there.
 func find(b []byte, i int, name string) (key, start int, err error) {
 	if i >= len(b) || b[i] != '{' {
-		return 0, 0, ErrMalformed
+		return 0, 0, errMalformed
 	}
 	i = skipSpace(b, i+1)
 	if i < len(b) && b[i] == '}' {
@@ -50,7 +50,7 @@ func find(b []byte, i int, name string) (key, start int, err error) {
 		}
 		i = skipSpace(b, end)
 		if i >= len(b) || b[i] != ':' {
-			return 0, 0, ErrMalformed
+			return 0, 0, errMalformed
 		}
 		start = skipSpace(b, i+1)
 		if string(b[key+1:end-1]) == name {
@@ -66,7 +66,7 @@ func find(b []byte, i int, name string) (key, start int, err error) {
 		case i < len(b) && b[i] == ',':
 			i = skipSpace(b, i+1)
 		default:
-			return 0, 0, ErrMalformed
+			return 0, 0, errMalformed
 		}
 	}
 }
@@ -81,13 +81,13 @@ func skipSpace(b []byte, i int) int {
 // skipString returns the position behind the string that opens at i.
 func skipString(b []byte, i int) (int, error) {
 	if i >= len(b) || b[i] != '"' {
-		return 0, ErrMalformed
+		return 0, errMalformed
 	}
 	i++
 	for {
 		n := bytes.IndexByte(b[i:], '"')
 		if n < 0 {
-			return 0, ErrMalformed
+			return 0, errMalformed
 		}
 		i += n
 		escapes := 0
@@ -104,7 +104,7 @@ func skipString(b []byte, i int) (int, error) {
 // skipValue returns the position behind the value that starts at i.
 func skipValue(b []byte, i int) (int, error) {
 	if i >= len(b) {
-		return 0, ErrMalformed
+		return 0, errMalformed
 	}
 	switch b[i] {
 	case '"':
@@ -117,7 +117,7 @@ func skipValue(b []byte, i int) (int, error) {
 		i++
 	}
 	if i == start {
-		return 0, ErrMalformed
+		return 0, errMalformed
 	}
 	return i, nil
 }
@@ -143,5 +143,5 @@ func skipNested(b []byte, i int) (int, error) {
 		}
 		i++
 	}
-	return 0, ErrMalformed
+	return 0, errMalformed
 }

@@ -26,15 +26,15 @@ func (*Plugin) Name() string { return Name }
 
 // PreFilter implements framework.PreFilter.
 func (*Plugin) PreFilter(_ context.Context, _ *framework.CycleState, pod *framework.PodInfo) (*framework.PreFilterResult, *framework.Status) {
-	needs := Needs(pod.Pod)
+	needs := needsOf(pod.Pod)
 	if len(needs) == 0 {
 		return nil, nil
 	}
 	return nil, framework.NewStatus(framework.UnschedulableAndUnresolvable, needs...).By(Name)
 }
 
-// Needs lists, as reasons, what pod asks for and this scheduler can't give.
-func Needs(pod *core.Pod) []string {
+// needsOf lists, as reasons, what pod asks for and this scheduler can't give.
+func needsOf(pod *core.Pod) []string {
 	var needs []string
 	add := func(plugin, field string) {
 		needs = append(needs, fmt.Sprintf("%s is not supported by this scheduler (it has no %s plugin)", field, plugin))
