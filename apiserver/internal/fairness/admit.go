@@ -11,14 +11,20 @@ import (
 type Ticket struct {
 	schema *schema
 	flow   uint64
-	place  place
 	watch  bool
+	user   *request.User
+	info   *request.Info
+
+	// What follows is written under the level's lock, and read under it by others.
+	arrived time.Time
+	place   place
+	waiter  *waiter // while it waits
 }
 
 // Find says where a request belongs. Nothing is taken yet.
 func (c *Controller) Find(user *request.User, info *request.Info) Ticket {
 	found := c.table.Load().find(user, info)
-	return Ticket{schema: found, flow: found.flow(user, info), watch: info.Verb == "watch"}
+	return Ticket{schema: found, flow: found.flow(user, info), watch: info.Verb == "watch", user: user, info: info}
 }
 
 // SchemaID and LevelID are the uids of the objects by which the request was
@@ -33,17 +39,16 @@ func (t *Ticket) Enter(ctx context.Context, seats int, patience time.Duration) b
 	s, m := t.schema, t.schema.meters()
 	seats = min(seats, s.most)
 	m.asked.Observe(float64(seats))
-	taken, waiter, why := s.level.try(t.flow, seats)
+	waiter, why := s.level.try(t, seats)
 	waited := 0.0
 	if waiter != nil {
-		began := taken.started
 		m.waiting.Inc()
 		m.waitingSeats.Add(float64(seats))
-		m.queueSize.Observe(float64(taken.behind + 1))
-		taken, why = s.level.wait(ctx, waiter, patience)
+		m.queueSize.Observe(float64(t.place.behind + 1))
+		why = s.level.wait(ctx, t, waiter, patience)
 		m.waiting.Dec()
 		m.waitingSeats.Sub(float64(seats))
-		waited = s.level.clock.Since(began).Seconds()
+		waited = s.level.clock.Since(t.arrived).Seconds()
 	}
 	if why != admitted {
 		m.gaveUp.Observe(waited)
@@ -54,13 +59,12 @@ func (t *Ticket) Enter(ctx context.Context, seats int, patience time.Duration) b
 	m.dispatched.Inc()
 	m.running.Inc()
 	m.runningSeats.Add(float64(seats))
-	t.place = taken
 	return true
 }
 
 // Leave gives the seats back.
 func (t *Ticket) Leave() {
-	took := t.schema.level.leave(t.place).Seconds()
+	took := t.schema.level.leave(t).Seconds()
 	m := t.schema.meters()
 	m.running.Dec()
 	m.runningSeats.Sub(float64(t.place.seats))

@@ -2,6 +2,9 @@ package fairness
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -90,7 +93,7 @@ func (c *Controller) apply(stored Configuration) {
 	for _, from := range stored.Levels {
 		to := c.levels[from.Name]
 		if to == nil {
-			to = &level{name: from.Name, clock: c.options.Clock}
+			to = &level{name: from.Name, clock: c.options.Clock, present: map[*Ticket]bool{}}
 		}
 		to.configure(from, shares[from.Name])
 		levels[from.Name], ids[from.Name] = to, string(from.UID)
@@ -98,7 +101,7 @@ func (c *Controller) apply(stored Configuration) {
 	gone := c.levels
 	c.levels = levels
 	c.lendOut()
-	made := &table{}
+	made := &table{levels: slices.SortedFunc(maps.Values(levels), func(a, b *level) int { return strings.Compare(a.name, b.name) })}
 	inOrder(stored.Schemas)
 	for _, from := range stored.Schemas {
 		name := from.Spec.PriorityLevelConfiguration.Name

@@ -237,3 +237,55 @@ func BenchmarkUncontended(b *testing.B) {
 		ticket.Leave()
 	}
 }
+
+// TestPages: people see what the levels did, who waits in which queue, and who
+// runs, laid out as upstream lays it out.
+func TestPages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t, 1, only(levelOf("l", 100, oneQueue)))
+		page := func(name string) map[string]string {
+			var out strings.Builder
+			if err := Pages[name](w.Controller, &out, true); err != nil {
+				t.Fatal(err)
+			}
+			rows := map[string]string{}
+			for line := range strings.Lines(out.String()) {
+				first, rest, _ := strings.Cut(line, ",")
+				rows[first] += strings.ReplaceAll(strings.ReplaceAll(rest, " ", ""), "\n", ";")
+			}
+			return rows
+		}
+		first := w.ticket("jane")
+		if !first.Enter(t.Context(), 1, time.Minute) {
+			t.Fatal("the first was refused")
+		}
+		_, second := w.enter(t.Context(), time.Minute)
+		_, third := w.enter(t.Context(), time.Second)
+		if _, fourth := w.enter(t.Context(), time.Minute); <-fourth {
+			t.Error("the queue has no end")
+		}
+		arrived := first.arrived.UTC().Format(time.RFC3339Nano)
+		about := "jane,get,/of/no/matter,default,,,pods,;"
+		for _, want := range []struct{ page, row, of string }{
+			{"dump_priority_levels", "ActiveQueues,IsIdle,IsQuiescing,WaitingRequests,ExecutingRequests,DispatchedRequests,RejectedRequests,TimedoutRequests,CancelledRequests;", "PriorityLevelName"},
+			{"dump_priority_levels", "1,false,false,2,1,1,1,0,0;", "l"},
+			{"dump_queues", "0,2,1,1,0.00500000ss,2,2,0.01000000ss;", "l"},
+			{"dump_requests", "own,0,-1,jane," + arrived + ",1,0,0s," + arrived + "," + about +
+				"own,0,0,jane," + arrived + ",1,0,0s,0001-01-01T00:00:00Z," + about + "own,0,1,jane," + arrived + ",1,0,0s,0001-01-01T00:00:00Z," + about, "l"},
+		} {
+			if got := page(want.page)[want.of]; got != want.row {
+				t.Errorf("%s:\n got %s\nwant %s", want.page, got, want.row)
+			}
+		}
+		if <-third {
+			t.Error("the third had no time")
+		}
+		first.Leave()
+		if !<-second {
+			t.Error("the second was refused")
+		}
+		if got, want := page("dump_priority_levels")["l"], "0,false,false,0,1,2,1,1,0;"; got != want {
+			t.Errorf("later: got %s, want %s", got, want)
+		}
+	})
+}

@@ -19,6 +19,9 @@ type level struct {
 	exempt bool
 	queues queues
 	demand demand
+	// present are the requests that wait or run, counts what became of all.
+	present map[*Ticket]bool
+	counts  struct{ dispatched, rejected, timedOut, cancelled int }
 
 	// What follows is the Controller's alone.
 	share    share
@@ -49,35 +52,40 @@ func (l *level) note(now time.Time) {
 type place struct {
 	queue   *queue
 	seats   int
-	behind  int // how many stood in the queue before
+	behind  int // how many stood in the queue before; -1 for who did not wait
 	started time.Time
 }
 
 // try lets a request in without waiting, or refuses it, or makes it a waiter.
-func (l *level) try(hash uint64, seats int) (place, *waiter, refusal) {
+func (l *level) try(t *Ticket, seats int) (*waiter, refusal) {
 	now := l.clock.Now()
-	p := place{seats: seats, started: now}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	t.arrived, t.place = now, place{seats: seats, behind: -1, started: now}
 	if l.exempt {
 		l.queues.inUse += seats
 		l.queues.running++
-		l.note(now)
-		return p, nil, admitted
+	} else {
+		queue, w, why := l.queues.enter(t.flow, seats)
+		if why != admitted {
+			l.counts.rejected++
+			return nil, why
+		}
+		t.place.queue, t.waiter = queue, w
+		if w != nil {
+			t.place.behind = queue.length - 1
+		}
 	}
-	queue, w, why := l.queues.enter(hash, seats)
-	p.queue = queue
-	if w != nil {
-		p.behind = queue.length - 1
+	if t.waiter == nil {
+		l.counts.dispatched++
 	}
-	if why == admitted {
-		l.note(now)
-	}
-	return p, w, why
+	l.present[t] = true
+	l.note(now)
+	return t.waiter, admitted
 }
 
-// wait waits for w's turn, for so long at most and until ctx ends.
-func (l *level) wait(ctx context.Context, w *waiter, patience time.Duration) (place, refusal) {
+// wait waits for t's turn as w, for so long at most and until ctx ends.
+func (l *level) wait(ctx context.Context, t *Ticket, w *waiter, patience time.Duration) refusal {
 	timer := l.clock.NewTimer(patience)
 	defer timer.Stop()
 	why := admitted
@@ -89,24 +97,34 @@ func (l *level) wait(ctx context.Context, w *waiter, patience time.Duration) (pl
 		why = cancelled
 	}
 	now := l.clock.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t.waiter = nil
 	if why != admitted {
-		l.mu.Lock()
 		gaveUp := l.queues.giveUp(w)
 		l.note(now)
-		l.mu.Unlock()
 		if gaveUp {
-			return place{}, why
+			delete(l.present, t)
+			if why == timedOut {
+				l.counts.timedOut++
+			} else {
+				l.counts.cancelled++
+			}
+			return why
 		}
 	}
-	return place{queue: w.queue, seats: w.seats, started: now}, admitted
+	l.counts.dispatched++
+	t.place = place{queue: w.queue, seats: w.seats, started: now}
+	return admitted
 }
 
 // leave gives the seats back.
-func (l *level) leave(p place) (took time.Duration) {
-	now := l.clock.Now()
+func (l *level) leave(t *Ticket) (took time.Duration) {
+	now, p := l.clock.Now(), t.place
 	took = now.Sub(p.started)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	delete(l.present, t)
 	l.queues.leave(p.queue, p.seats, took.Seconds())
 	l.note(now)
 	return took

@@ -20,6 +20,7 @@ type queue struct {
 	first, last  *waiter
 	length       int
 	waitingSeats int
+	running      int
 	runningSeats int
 	// served is the work (seats times seconds) that the queue has had, on a scale
 	// that all queues of the level share: the one that had least is next.
@@ -123,6 +124,7 @@ func (q *queue) load() int { return q.waitingSeats + q.runningSeats }
 func (q *queues) start(own *queue, seats int) {
 	q.reached = max(q.reached, own.served)
 	own.served += typicalSeconds * float64(seats)
+	own.running++
 	own.runningSeats += seats
 	q.inUse += seats
 	q.running++
@@ -133,6 +135,7 @@ func (q *queues) leave(own *queue, seats int, seconds float64) {
 	q.inUse -= seats
 	q.running--
 	if own != nil {
+		own.running--
 		own.runningSeats -= seats
 		own.served += (seconds - typicalSeconds) * float64(seats)
 	}

@@ -40,6 +40,7 @@ func (s *schema) meters() *meters {
 // changed: a change of configuration makes another one.
 type table struct {
 	schemas []*schema
+	levels  []*level // by name
 	// last is for those that no schema matches.
 	last *schema
 }

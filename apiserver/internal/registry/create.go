@@ -84,7 +84,7 @@ func (s *Store[T]) createOnce(ctx context.Context, obj T, admit Admit, dry bool)
 		}
 	}
 	// As with upstream's storage, this comes last: who may not create it reads that.
-	if obj.GetResourceVersion() != "" {
+	if obj.GetResourceVersion() != "" && !dry {
 		return Encoded{}, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
 	}
 	value, err := s.encode(obj)

@@ -173,3 +173,18 @@ func (s *Server) maintainFlowControl(ctx context.Context) error {
 		}
 	}
 }
+
+// installFairnessPages serves what there is to see of who waits for whom.
+func (s *Server) installFairnessPages(router gin.IRoutes) {
+	if s.fairness == nil {
+		return
+	}
+	for name, dump := range fairness.Pages {
+		router.Match(reading, "/debug/api_priority_and_fairness/"+name, func(c *gin.Context) {
+			c.Header("Content-Type", "text/plain; charset=utf-8")
+			if err := dump(s.fairness.controller, c.Writer, c.Query("includeRequestDetails") != ""); err != nil {
+				s.logger.Debug("the client has gone", zap.Error(err))
+			}
+		})
+	}
+}

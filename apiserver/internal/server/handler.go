@@ -103,6 +103,7 @@ func (s *Server) installOperations(router gin.IRoutes) {
 		s.installDebug(router)
 	}
 	s.installPages(router)
+	s.installFairnessPages(router)
 	router.GET("/debug/relay/namespaces/:namespace/pods/:name", filters.ServeTrace(s.ring))
 }
 

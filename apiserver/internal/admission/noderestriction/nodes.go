@@ -70,7 +70,7 @@ func forbiddenLabels(node string, now, old map[string]string) error {
 		return nil
 	}
 	sort.Strings(forbidden)
-	return fmt.Errorf("node %q is not allowed to modify labels: %s", node, strings.Join(forbidden, ", "))
+	return fmt.Errorf("is not allowed to modify labels: %s", strings.Join(forbidden, ", "))
 }
 
 func kubeletMaySet(key string) bool {

@@ -76,12 +76,12 @@ var rules = map[place]rule{
 	{"", "pods", "eviction"}:                                  both(verbs("create"), ownPod),
 	{"", "nodes", ""}:                                         nodes,
 	{"", "nodes", "status"}:                                   both(verbs("get", "patch", "update"), ownName("node")),
-	{"", "secrets", ""}:                                       both(verbs("get", "list", "watch"), secret),
-	{"", "configmaps", ""}:                                    both(verbs("get", "list", "watch"), referenced(configMapsOf)),
-	{"", "persistentvolumeclaims", ""}:                        both(verbs("get"), referenced(claimsOf)),
+	{"", "secrets", ""}:                                       both(named, secret),
+	{"", "configmaps", ""}:                                    both(named, referenced(configMapsOf)),
+	{"", "persistentvolumeclaims", ""}:                        both(single, referenced(claimsOf)),
 	{"", "persistentvolumeclaims", "status"}:                  both(verbs("update", "patch"), referenced(claimsOf)),
-	{"", "persistentvolumes", ""}:                             both(verbs("get"), volume),
-	{"", "serviceaccounts", ""}:                               both(verbs("get"), serviceAccount),
+	{"", "persistentvolumes", ""}:                             both(single, volume),
+	{"", "serviceaccounts", ""}:                               both(single, serviceAccount),
 	{"", "serviceaccounts", "token"}:                          both(verbs("create"), serviceAccount),
 	{"", "events", ""}:                                        verbs("create", "patch", "update"),
 	{"events.k8s.io", "events", ""}:                           verbs("create", "patch", "update"),
@@ -93,13 +93,13 @@ var rules = map[place]rule{
 	{"authorization.k8s.io", "localsubjectaccessreviews", ""}: verbs("create"),
 	{"node.k8s.io", "runtimeclasses", ""}:                     verbs("get", "list", "watch"),
 	{"storage.k8s.io", "csidrivers", ""}:                      verbs("get", "list", "watch"),
-	{"storage.k8s.io", "csinodes", ""}:                        both(verbs("create", "delete", "get", "patch", "update"), ownName("CSINode")),
-	{"storage.k8s.io", "volumeattachments", ""}:               both(verbs("get"), naming(attachments, nodeOfAttachment)),
+	{"storage.k8s.io", "csinodes", ""}:                        own("CSINode"),
+	{"storage.k8s.io", "volumeattachments", ""}:               both(single, naming(attachments, nodeOfAttachment)),
 	{"resource.k8s.io", "resourceclaims", ""}:                 both(verbs("get"), referenced(resourceClaimsOf)),
-	{"resource.k8s.io", "resourceslices", ""}:                 ofNode([]string{"get", "update", "patch", "delete"}, naming(slicesOf, nodeOfSlice), "list", "watch", "deletecollection"),
+	{"resource.k8s.io", "resourceslices", ""}:                 ofNode([]string{"get", "update", "patch", "delete"}, naming(slicesOf, nodeOfSlice), "nodeName", "list", "watch", "deletecollection"),
 	{"certificates.k8s.io", "certificatesigningrequests", ""}: verbs("create", "get", "list", "watch"),
 	{"certificates.k8s.io", "clustertrustbundles", ""}:        verbs("get", "list", "watch"),
-	{"certificates.k8s.io", "podcertificaterequests", ""}:     ofNode([]string{"get"}, naming(podRequests, nodeOfRequest), "list", "watch"),
+	{"certificates.k8s.io", "podcertificaterequests", ""}:     ofNode([]string{"get"}, naming(podRequests, nodeOfRequest), "nodeName", "list", "watch"),
 }
 
 func (a *Authorizer) refuse(ctx context.Context, node string, at *authz.Attributes) string {
@@ -117,6 +117,27 @@ func verbs(allowed ...string) rule {
 		}
 		return fmt.Sprintf("node %q: kubelets may only %s these", node, strings.Join(allowed, ", "))
 	}
+}
+
+// single: one at a time is read.
+func single(_ context.Context, _ *Authorizer, _ string, at *authz.Attributes) string {
+	if at.Verb == "get" {
+		return ""
+	}
+	return "can only get individual resources of this type"
+}
+
+// named: one is read or followed, by its name.
+func named(_ context.Context, _ *Authorizer, _ string, at *authz.Attributes) string {
+	switch {
+	case at.Verb != "get" && at.Verb != "list" && at.Verb != "watch":
+		return "can only read resources of this type"
+	case at.Namespace == "":
+		return "can only read namespaced object of this type"
+	case at.Name == "":
+		return "No Object name found"
+	}
+	return ""
 }
 
 func both(first, second rule) rule {
@@ -138,9 +159,25 @@ func ownName(kind string) rule {
 	}
 }
 
+// own: a kubelet keeps the one that is called like its node.
+func own(kind string) rule {
+	return func(_ context.Context, _ *Authorizer, node string, at *authz.Attributes) string {
+		switch at.Verb {
+		case "create":
+			return ""
+		case "get", "update", "patch", "delete":
+			if at.Name == node {
+				return ""
+			}
+			return fmt.Sprintf("can only access %s with the same name as the requesting node", kind)
+		}
+		return "can only get, create, update, patch, or delete a " + kind
+	}
+}
+
 // ofNode: a kubelet creates these, and reaches one by name where the rule says
-// so, and many where it selects those of its node.
-func ofNode(one []string, rule rule, many ...string) rule {
+// so, and many where it selects those of its node, by a field that refusals call.
+func ofNode(one []string, rule rule, field string, many ...string) rule {
 	return func(ctx context.Context, a *Authorizer, node string, at *authz.Attributes) string {
 		switch {
 		case at.Verb == "create":
@@ -148,7 +185,10 @@ func ofNode(one []string, rule rule, many ...string) rule {
 		case slices.Contains(one, at.Verb):
 			return rule(ctx, a, node, at)
 		case slices.Contains(many, at.Verb):
-			return selected(node, at)
+			if selected(node, at) {
+				return ""
+			}
+			return fmt.Sprintf("can only %s %s with %s field selector", strings.Join(many, "/"), at.ResourceName, field)
 		}
 		return fmt.Sprintf("node %q: kubelets do not %s %s", node, at.Verb, at.ResourceName)
 	}
@@ -156,18 +196,17 @@ func ofNode(one []string, rule rule, many ...string) rule {
 
 // selected: the request is for what is of the node. A list by name is not: in
 // all namespaces, or of a name yet to come, it would hold those of other nodes.
-func selected(node string, at *authz.Attributes) string {
-	if at.Fields != nil {
-		if value, ok := at.Fields.RequiresExactMatch("spec.nodeName"); ok && value == node {
-			return ""
-		}
+func selected(node string, at *authz.Attributes) bool {
+	if at.Fields == nil {
+		return false
 	}
-	return fmt.Sprintf("node %q: kubelets may only %s %s with the field selector spec.nodeName=%s", node, at.Verb, at.ResourceName, node)
+	value, ok := at.Fields.RequiresExactMatch("spec.nodeName")
+	return ok && value == node
 }
 
 // pods: a kubelet lists and watches those of its node, and reads them by name.
 // It creates and deletes mirror pods, and deletes pods that have ended.
-var pods = ofNode([]string{"get", "delete"}, ownPod, "list", "watch")
+var pods = ofNode([]string{"get", "delete"}, ownPod, "spec.nodeName", "list", "watch")
 
 // ownPod: the pod is bound to the node. One that is not there is nobody's
 // secret: a kubelet that looks for a pod it lost has to learn that it is gone.
@@ -176,7 +215,7 @@ func ownPod(_ context.Context, a *Authorizer, node string, at *authz.Attributes)
 	if !ok || pod.Node == node {
 		return ""
 	}
-	return fmt.Sprintf("node %q: pod %s/%s is not bound to it", node, at.Namespace, at.Name)
+	return unrelated(node)
 }
 
 func nodes(ctx context.Context, a *Authorizer, node string, at *authz.Attributes) string {
@@ -199,9 +238,9 @@ func nodes(ctx context.Context, a *Authorizer, node string, at *authz.Attributes
 
 func leases(ctx context.Context, a *Authorizer, node string, at *authz.Attributes) string {
 	if at.Namespace != core.NamespaceNodeLease {
-		return fmt.Sprintf("node %q: kubelets may only reach leases in the namespace %q", node, core.NamespaceNodeLease)
+		return fmt.Sprintf("can only access leases in the %q system namespace", core.NamespaceNodeLease)
 	}
-	return both(verbs("create", "delete", "get", "patch", "update"), ownName("lease"))(ctx, a, node, at)
+	return own("node lease")(ctx, a, node, at)
 }
 
 // referenced: a pod of the node names the object. A list or watch is for one
