@@ -280,31 +280,6 @@ func TestAPodThatCantBeMeasuredHidesNothing(t *testing.T) {
 	}
 }
 
-// A pod can nest directories deeper than a path can name.
-func TestWhatIsNestedTooDeepIsLeftOut(t *testing.T) {
-	root := t.TempDir()
-	name := strings.Repeat("d", 250)
-	here, err := os.OpenRoot(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 20 { // 5,000 bytes of path
-		if err := here.Mkdir(name, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		next, err := here.OpenRoot(name)
-		here.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
-		here = next
-	}
-	here.Close()
-	if _, inodes, err := walk(root); err == nil || inodes < 10 {
-		t.Errorf("%d inodes, %v; want those that can be reached, and what was in the way", inodes, err)
-	}
-}
-
 func TestAdmit(t *testing.T) {
 	n := newNode(t, Settings{Hard: map[string]string{"memory.available": "100", "pid.available": "10"}})
 	tolerating := newPod("tolerating", 0, "", "")

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
-	"syscall"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -43,9 +41,8 @@ type Meter struct {
 }
 
 // Measure measures pods. Walking through what they have on disk costs, and is
-// done only if asked for. Where something can't be walked through, as below
-// directories nested too deep, what could be counts, and the error says what
-// could not; without the runtime's figures there is nothing.
+// done only if asked for. Where something can't be walked through, what could be
+// counts, and the error says what could not; without the runtime's figures there is nothing.
 func (m Meter) Measure(ctx context.Context, pods []*core.Pod, disk bool) (map[types.UID]*Usage, error) {
 	stats, err := m.Stats(ctx)
 	if err != nil {
@@ -119,34 +116,4 @@ func (m Meter) measureDisk(pod *core.Pod, usage *Usage) error {
 // disk.
 func onDisk(v *corev1.Volume) bool {
 	return v.EmptyDir != nil && v.EmptyDir.Medium == corev1.StorageMediumDefault
-}
-
-// walk adds up what is below dir, as du does: blocks, not lengths, and every
-// file once, however many names it has. What goes meanwhile does not count;
-// what can't be looked at is left out, and err has the first of it.
-func walk(dir string) (bytes, inodes int64, err error) {
-	seen := map[uint64]bool{}
-	_ = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, failed error) error {
-		var info fs.FileInfo
-		if entry != nil && failed == nil {
-			info, failed = entry.Info()
-		}
-		if failed != nil {
-			if err == nil && !errors.Is(failed, fs.ErrNotExist) {
-				err = failed
-			}
-			return nil
-		}
-		stat, ok := info.Sys().(*syscall.Stat_t)
-		if !ok || seen[stat.Ino] {
-			return nil
-		}
-		if stat.Nlink > 1 && !info.IsDir() {
-			seen[stat.Ino] = true
-		}
-		bytes += stat.Blocks * 512
-		inodes++
-		return nil
-	})
-	return bytes, inodes, err
 }
