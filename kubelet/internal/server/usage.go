@@ -42,8 +42,8 @@ func (s *Server) addStarts(summary *stats.Summary) {
 	}
 }
 
-// addPods adds to the pods of a summary what is not the containers': their network, volumes and processes. What nobody can measure is
-// left out.
+// addPods adds to the pods of a summary what is not the containers': their
+// network, volumes and processes. What nobody can measure is left out.
 func (s *Server) addPods(ctx context.Context, summary *stats.Summary, machine node.Usage) {
 	networks := map[string]*stats.NetworkStats{}
 	sandboxes, _ := s.Runtime.ListPodSandboxStats(ctx, nil) // some runtimes measure none

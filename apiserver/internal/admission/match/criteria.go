@@ -165,7 +165,8 @@ func (c *Criteria) selectsObject(a *admission.Attributes) bool {
 }
 
 // selectsNamespace looks at the namespace of the object, or at the object where
-// that is a namespace; of a part of a namespace, at what is stored. Other objects without a namespace are always selected.
+// that is a namespace; of a part of a namespace, at what is stored. Other
+// objects without a namespace are always selected.
 func (c *Criteria) selectsNamespace(ctx context.Context, a *admission.Attributes, in Cluster) (bool, error) {
 	if c.namespaces.Empty() {
 		return true, nil
