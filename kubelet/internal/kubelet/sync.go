@@ -60,6 +60,16 @@ func (k *Kubelet) SyncPod(ctx context.Context, job podworker.Job) (podworker.Out
 	k.probes.AddPod(pod)
 	started := k.countStart()
 	defer started()
+	result := k.syncRuntime(ctx, pod, runtime, secrets)
+	if result.Err == nil {
+		result.Err = settle()
+	}
+	k.noteResize(pod.UID, result.Err)
+	return k.conclude(ctx, pod, runtime, result, deadline)
+}
+
+// syncRuntime brings the pod on in the runtime, and has its volumes mounted.
+func (k *Kubelet) syncRuntime(ctx context.Context, pod *core.Pod, runtime *podruntime.PodStatus, secrets []*core.Secret) podruntime.SyncResult {
 	mounted := false
 	result := k.runtime.SyncPod(ctx, pod, runtime, podruntime.SyncOptions{
 		PullSecrets: secrets,
@@ -78,11 +88,7 @@ func (k *Kubelet) SyncPod(ctx context.Context, job podworker.Job) (podworker.Out
 		// is now, and to be known again to a kubelet that has just come.
 		result.Err = k.mountVolumes(ctx, pod)
 	}
-	if result.Err == nil {
-		result.Err = settle()
-	}
-	k.noteResize(pod.UID, result.Err)
-	return k.conclude(ctx, pod, runtime, result, deadline)
+	return result
 }
 
 // inRuntime is what the runtime has of the pod, as far as that is known already.
