@@ -11,8 +11,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// How long the end of an ended container's log is waited for, and how often is
-// looked. The runtime needs a moment; a writer that stays longer is somebody else.
+// How long the end of a log is waited for whose container has ended, or which was
+// moved aside, and how often is looked. The runtime needs a moment; a writer that stays longer is somebody else.
 const (
 	completeWithin = 2 * time.Second
 	completeLook   = 2 * time.Millisecond

@@ -1,12 +1,16 @@
 package logs
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"io"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
@@ -79,5 +83,71 @@ func TestLogOfARunningContainerIsTakenAsItIs(t *testing.T) {
 	path, _ := openForWriting(t)
 	if got := <-reading(t, path, clocktesting.NewFakeClock(time.Now()), true); got != "first\n" {
 		t.Errorf("the end is %q", got)
+	}
+}
+
+// lookClock tells of whoever waits by it.
+type lookClock struct {
+	clock.RealClock
+	looks chan struct{}
+}
+
+func (c lookClock) After(d time.Duration) <-chan time.Time {
+	select {
+	case c.looks <- struct{}{}:
+	default:
+	}
+	return c.RealClock.After(d)
+}
+
+// A runtime begins the next file of a log that was moved aside before it has let
+// go of that one: what it still writes there comes first.
+func TestFollowWaitsForTheEndOfWhatWasMoved(t *testing.T) {
+	path, runtime := openForWriting(t)
+	log, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	reader, writer := io.Pipe()
+	var ended atomic.Bool
+	clock := lookClock{looks: make(chan struct{}, 1)}
+	go func() {
+		writer.CloseWithError(log.Read(t.Context(), writer, Options{
+			Follow: true, Clock: clock, Running: func(context.Context) (bool, error) { return !ended.Load(), nil },
+		}))
+	}()
+	lines := make(chan string, 3)
+	go func() {
+		defer close(lines)
+		for s := bufio.NewScanner(reader); s.Scan(); {
+			lines <- s.Text()
+		}
+	}()
+	if got := <-lines; got != "first" {
+		t.Fatalf("the first line is %q", got)
+	}
+	next := path + ".next"
+	for _, err := range []error{
+		os.WriteFile(next, []byte("2026-11-21T09:00:02Z stdout F third\n"), 0o600), os.Rename(path, path+".20261121-090001"), os.Rename(next, path),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	select {
+	case <-clock.looks:
+	case got := <-lines:
+		t.Errorf("%q came while the file before was being written", got)
+	}
+	if _, err := runtime.WriteString("2026-11-21T09:00:01Z stdout F second\n"); err != nil {
+		t.Fatal(err)
+	}
+	runtime.Close()
+	ended.Store(true)
+	for _, want := range []string{"second", "third"} {
+		if got := <-lines; got != want {
+			t.Errorf("line %q, want %q", got, want)
+		}
 	}
 }

@@ -203,10 +203,10 @@ func TestFollowThroughRotations(t *testing.T) {
 					t.Error(err)
 					return
 				}
+				_ = file.Close()
 				// The reader gets to see each file: two moves within one look
 				// are more than a kubelet makes.
 				waitFor(t, func() bool { return opened(next.Name()) })
-				_ = file.Close()
 				file = next
 			}
 		}

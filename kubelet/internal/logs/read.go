@@ -98,7 +98,7 @@ func (l *Log) Read(ctx context.Context, out io.Writer, o Options) error {
 	}
 	err := l.copy(ctx, w, o)
 	if errors.Is(err, errLimit) {
-		err = nil
+		err = awaitComplete(ctx, l.file, o.Clock)
 	}
 	return errors.Join(err, l.flush(w, o))
 }
@@ -153,10 +153,14 @@ func (l *Log) copy(ctx context.Context, w *writer, o Options) error {
 		if err != nil {
 			return err
 		}
-		if next == ended {
-			if err := l.complete(ctx, o); err != nil {
-				return err
-			}
+		switch next {
+		case ended:
+			err = l.complete(ctx, o)
+		case moved: // the runtime begins the next file before it lets go of this one
+			err = awaitComplete(ctx, l.file, o.Clock)
+		}
+		if err != nil {
+			return err
 		}
 		if next == ended || next == moved {
 			// What was written between the last look and the end, or the move,
