@@ -37,12 +37,12 @@ func newConfigView(c *cli) *cobra.Command {
 					return err
 				}
 			}
-			if flatten {
+			switch {
+			case flatten: // to be used as it is: with everything
 				if err := clientcmdapi.FlattenConfig(&config); err != nil {
 					return err
 				}
-			}
-			if !raw {
+			case !raw:
 				if err := clientcmdapi.RedactSecrets(&config); err != nil {
 					return err
 				}
@@ -53,7 +53,7 @@ func newConfigView(c *cli) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&raw, "raw", false, "Display raw byte data and sensitive data")
 	cmd.Flags().BoolVar(&minify, "minify", false, "Remove all information not used by current-context from the output")
-	cmd.Flags().BoolVar(&flatten, "flatten", false, "Flatten the resulting kubeconfig file into self-contained output")
+	cmd.Flags().BoolVar(&flatten, "flatten", false, "Flatten the resulting kubeconfig file into self-contained output, with all keys and tokens")
 	cmd.Flags().StringVarP(&format, "output", "o", "yaml", "Output format: yaml, json, jsonpath=…, go-template=…")
 	return cmd
 }

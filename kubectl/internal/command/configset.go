@@ -165,6 +165,10 @@ func newSetCredentials(c *cli) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			given := cmd.Flags().Changed
+			if given("token") && (given("username") || given("password")) {
+				return errors.New("you cannot specify more than one authentication method at the same time: --token, --username/--password")
+			}
 			err = c.modify(func(config *clientcmdapi.Config) error {
 				user, exists := config.AuthInfos[name]
 				if !exists {

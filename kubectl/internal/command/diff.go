@@ -42,13 +42,15 @@ func newDiff(c *cli) *cobra.Command {
 			"Exit codes: 0, there are no differences; 1, there are some; more, something failed.",
 		Example: "  kctl diff -f pod.yaml",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usageError(cmd, "Unexpected args: %v", args)
+			var err error
+			switch {
+			case len(args) > 0:
+				err = usageError(cmd, "Unexpected args: %v", args)
+			case len(d.files) == 0:
+				err = usageError(cmd, "must specify one of -f and -k")
+			default:
+				err = d.run(cmd.Context(), managed)
 			}
-			if len(d.files) == 0 {
-				return usageError(cmd, "must specify one of -f and -k")
-			}
-			err := d.run(cmd.Context(), managed)
 			var code exitCode
 			if err == nil || errors.As(err, &code) {
 				return err

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 
 	"kctl/kubectl/internal/describe"
 	"kctl/kubectl/internal/discover"
@@ -44,6 +45,11 @@ func newEvents(c *cli) *cobra.Command {
 }
 
 func (e *eventing) run(ctx context.Context) error {
+	for _, kind := range e.kinds {
+		if !strings.EqualFold(kind, corev1.EventTypeNormal) && !strings.EqualFold(kind, corev1.EventTypeWarning) {
+			return errors.New("valid --types are Normal or Warning")
+		}
+	}
 	selector, err := e.selector(ctx)
 	if err != nil {
 		return err

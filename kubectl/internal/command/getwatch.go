@@ -37,6 +37,20 @@ func (g *getting) follow(ctx context.Context, targets []target) error {
 		g.fields, t.name = "metadata.name="+t.name, ""
 	}
 	options := g.options()
+	if patience := g.flags.Timeout; patience > 0 {
+		// A watch is one request: it ends, and well, when that has to.
+		within, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		err := g.changesOf(within, t, options)
+		if within.Err() != nil && ctx.Err() == nil {
+			return nil
+		}
+		return err
+	}
+	return g.changesOf(ctx, t, options)
+}
+
+func (g *getting) changesOf(ctx context.Context, t target, options []rest.Option) error {
 	if g.TableOutput() {
 		return g.followTable(ctx, t, append(options, rest.Accept(asTable)))
 	}

@@ -142,6 +142,10 @@ func (r *reading) check(cmd *cobra.Command, args []string) error {
 			return fmt.Errorf("--since-time: %w", err)
 		}
 	}
+	if r.limitBytes < 0 {
+		return errors.New("--limit-bytes must be greater than 0")
+	}
+	r.prefix = r.prefix || r.allPods
 	if r.tail < noTail {
 		return errors.New("--tail must be greater than or equal to -1")
 	}
@@ -265,7 +269,7 @@ func (c *cli) chooseContainer(pod *core.Pod, named string) (string, error) {
 				return name, nil
 			}
 		}
-		return "", fmt.Errorf("container %s is not valid for pod %s", named, pod.Name)
+		return "", fmt.Errorf("container %s is not valid for pod %s out of: %s", named, pod.Name, strings.Join(labelledContainers(pod), ", "))
 	}
 	if len(pod.Spec.Containers) == 0 {
 		return "", fmt.Errorf("pod %s has no containers", pod.Name)

@@ -74,6 +74,9 @@ func (c *cli) targets(ctx context.Context, s *selection, args []string, defaultT
 		}
 		return c.fileTargets(ctx, s)
 	}
+	if len(args) == 0 && defaultType != "" && s.labels != "" {
+		args, defaultType = []string{defaultType}, "" // all that the labels choose
+	}
 	parsed, err := c.parseArguments(ctx, args, defaultType)
 	if err != nil {
 		return nil, err

@@ -121,7 +121,7 @@ func contentOf(obj runtime.Object) (map[string]any, error) {
 	return content, nil
 }
 
-var relaxed = regexp.MustCompile(`^\{?\.?([^{}]+)\}?$`)
+var relaxed = regexp.MustCompile(`^(?:\{\.?([^{}]+)\}|\.?([^{}]+))$`)
 
 // RelaxedPath reads a JSONPath that may lack its braces and leading dot: x.y,
 // .x.y, {x.y} and {.x.y} are the same.
@@ -131,7 +131,7 @@ func RelaxedPath(text string) (*jsonpath.JSONPath, error) {
 		return nil, fmt.Errorf("unexpected path string, expected a 'name1.name2' or '.name1.name2' or '{name1.name2}' or '{.name1.name2}', got %q", text)
 	}
 	path := jsonpath.New(text).AllowMissingKeys(true)
-	if err := path.Parse("{." + match[1] + "}"); err != nil {
+	if err := path.Parse("{." + match[1] + match[2] + "}"); err != nil {
 		return nil, fmt.Errorf("parsing the path %q: %w", text, err)
 	}
 	return path, nil
