@@ -70,12 +70,6 @@ func (p *scalePaths) subresource(of registry.Resource, replicas managed.Replicas
 		NewKind: func() core.Object { return new(autoscalingv1.Scale) },
 		Show:    func(stored core.Object) (core.Object, error) { return p.show(stored.(*object)) },
 		Take:    func(shown, stored core.Object) error { return p.take(shown.(*autoscalingv1.Scale), stored.(*object)) },
-		Validate: func(shown core.Object) field.ErrorList {
-			if n := shown.(*autoscalingv1.Scale).Spec.Replicas; n < 0 {
-				return field.ErrorList{field.Invalid(field.NewPath("", "spec", "replicas"), n, "should be a non-negative integer")}
-			}
-			return nil
-		},
 	}, replicas, clock)}
 }
 

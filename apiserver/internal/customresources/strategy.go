@@ -37,6 +37,7 @@ func (c *converter) strategy(e *entry, f, storage *form, clock clock.PassiveCloc
 			}
 		},
 		Validate: func(ctx context.Context, o *object) field.ErrorList { return f.validate(ctx, o, nil) },
+		Warnings: func(_ context.Context, o *object) []string { return registry.WarnOfFinalizers(o.GetFinalizers(), nil) },
 		Update: registry.Change[*object]{
 			Prepare: func(_ context.Context, o, old *object) {
 				if f.hasStatus() {
@@ -44,6 +45,9 @@ func (c *converter) strategy(e *entry, f, storage *form, clock clock.PassiveCloc
 				}
 			},
 			Validate: func(ctx context.Context, o, old *object) field.ErrorList { return f.validate(ctx, o, old) },
+			Warnings: func(_ context.Context, o, old *object) []string {
+				return registry.WarnOfFinalizers(o.GetFinalizers(), old.GetFinalizers())
+			},
 		},
 		Encoding: &registry.Encoding[*object]{
 			Encode:     func(o *object) ([]byte, error) { return c.encode(f, storage, o) },

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -32,9 +33,24 @@ func finalizerNames(r core.Resource, finalizers []string) field.ErrorList {
 func QualifiedFinalizers[S ~string](finalizers []S, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, name := range finalizers {
-		if !strings.Contains(string(name), "/") && !slices.Contains(standardFinalizers, string(name)) {
+		if !qualified(string(name)) {
 			errs = append(errs, field.Invalid(path.Index(i), string(name), "name is neither a standard finalizer name nor is it fully qualified"))
 		}
 	}
 	return errs
+}
+
+// WarnOfFinalizers tells of those that now has beside before's and of which
+// nobody could tell whose they are, where that is no reason to refuse them.
+func WarnOfFinalizers(now, before []string) (warnings []string) {
+	for _, name := range now {
+		if !qualified(name) && !slices.Contains(before, name) {
+			warnings = append(warnings, fmt.Sprintf("metadata.finalizers: %q: prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers", name))
+		}
+	}
+	return warnings
+}
+
+func qualified(finalizer string) bool {
+	return strings.Contains(finalizer, "/") || slices.Contains(standardFinalizers, finalizer)
 }

@@ -142,6 +142,12 @@ func (c *custom) objects() {
 	if _, odd, _ := unstructured.NestedFieldNoCopy(made, "spec", "odd"); odd {
 		c.t.Error("an unknown field was kept")
 	}
+	const unqualified = `299 - "metadata.finalizers: \"f\": prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers"`
+	for finalizers, want := range map[string]string{`["f"]`: unqualified, `["objects.test/f","orphan"]`: ""} {
+		if _, _, header := c.call("PATCH", path+"/a?dryRun=All", `{"metadata":{"finalizers":`+finalizers+`}}`, merge...); header.Get("Warning") != want {
+			c.t.Errorf("finalizers %s: warned %q", finalizers, header.Get("Warning"))
+		}
+	}
 	_, _, header := c.call("PATCH", path+"/a", `{"spec":{"odd":1}}`, append(merge, "X", "")...)
 	if !slices.Contains(header.Values("Warning"), `299 - "unknown field \"spec.odd\""`) {
 		c.t.Errorf("warnings %q", header.Values("Warning"))
