@@ -9,6 +9,7 @@ import (
 
 	"kctl/apiserver/internal/managed"
 	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/request"
 	"kctl/proto/core"
 )
 
@@ -53,7 +54,7 @@ func (c *call) accounted(admit registry.Admit, fieldManager string) registry.Adm
 }
 
 // guardAccounts undoes what admission does to the accounts where it makes them
-// unreadable.
+// unreadable, and says so.
 func guardAccounts(admit registry.Admit) registry.Admit {
 	mutate := admit.Mutate
 	admit.Mutate = func(ctx context.Context, obj, old core.Object) error {
@@ -63,7 +64,9 @@ func guardAccounts(admit registry.Admit) registry.Admit {
 		}
 		err := mutate(ctx, obj, old)
 		if err == nil && obj != nil {
-			managed.Guard(obj, before)
+			if unreadable := managed.Guard(obj, before); unreadable != nil {
+				request.Warn(ctx, ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating admission controller; please fix your requests: "+unreadable.Error())
+			}
 		}
 		return err
 	}

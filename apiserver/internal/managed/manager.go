@@ -276,13 +276,15 @@ func (m *Manager) library(subresource string) (*managedfields.FieldManager, erro
 }
 
 // Guard gives obj back the accounts that it had before somebody changed them,
-// unless they still can be read.
-func Guard(obj core.Object, before []metav1.ManagedFieldsEntry) {
+// unless they still can be read: the error says why they can't.
+func Guard(obj core.Object, before []metav1.ManagedFieldsEntry) error {
 	now := obj.GetManagedFields()
-	if len(now) == len(before) && (len(now) == 0 || &now[0] == &before[0]) {
-		return
+	if len(now) == len(before) && (len(now) == 0 || &now[0] == &before[0]) || sameEntries(now, before) {
+		return nil
 	}
-	if !sameEntries(now, before) && managedfields.ValidateManagedFields(now) != nil {
+	err := managedfields.ValidateManagedFields(now)
+	if err != nil {
 		obj.SetManagedFields(before)
 	}
+	return err
 }
