@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -55,7 +56,10 @@ func TestServe(t *testing.T) {
 	address := make(chan net.Addr, 1)
 	done := make(chan error, 1)
 	go func() {
-		done <- Serve(ctx, "127.0.0.1:0", Endpoints(NewHealth(), NewRegistry()), nil, func(a net.Addr) { address <- a })
+		done <- (&Listener{
+			Address: "127.0.0.1:0", Handler: Endpoints(NewHealth(), NewRegistry()), Logger: zaptest.NewLogger(t),
+			OnListen: func(a net.Addr) { address <- a },
+		}).Serve(ctx)
 	}()
 	base := "http://" + (<-address).String()
 	for path, want := range map[string]string{"/healthz": "ok", "/metrics": `kubernetes_build_info{build_date="`, "/version": `"minor":"37"`} {
@@ -73,7 +77,7 @@ func TestServe(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Errorf("after its context ended: %v", err)
 	}
-	if err := Serve(t.Context(), "127.0.0.1:99999", nil, nil, nil); err == nil {
+	if err := (&Listener{Address: "127.0.0.1:99999"}).Serve(t.Context()); err == nil {
 		t.Error("a port that can't be was listened on")
 	}
 }

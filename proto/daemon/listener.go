@@ -6,14 +6,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log"
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -67,29 +70,53 @@ func Protocols(tlsConfig *tls.Config) *http.Protocols {
 	return only
 }
 
-// Serve answers on address until ctx ends, then lets requests under way finish
-// for a few seconds. With a nil tlsConfig it speaks plain HTTP, which is for
-// loopback health ports only; HTTP/2 is spoken unless tlsConfig names protocols
-// without it. onListen, if not nil, is told the real address.
-func Serve(ctx context.Context, address string, handler http.Handler, tlsConfig *tls.Config, onListen func(net.Addr)) error {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+// ConnectionLog turns what net/http says about single connections into debug
+// lines: most of it is clients that went away or speak no TLS.
+func ConnectionLog(logger *zap.Logger) *log.Logger {
+	return log.New(&connectionLog{logger}, "", 0)
+}
+
+type connectionLog struct{ logger *zap.Logger }
+
+func (l *connectionLog) Write(line []byte) (int, error) {
+	l.logger.Debug("connection", zap.String("problem", strings.TrimSpace(string(line))))
+	return len(line), nil
+}
+
+// Listener is where a program answers.
+type Listener struct {
+	Address string
+	Handler http.Handler
+	// TLS is nil for plain HTTP, which is for loopback health ports only. HTTP/2 is
+	// spoken unless it names protocols without it.
+	TLS    *tls.Config
+	Logger *zap.Logger
+	// OnListen, if not nil, is told the real address.
+	OnListen func(net.Addr)
+}
+
+// Serve answers until ctx ends, then lets requests under way finish for a few
+// seconds.
+func (l *Listener) Serve(ctx context.Context) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", l.Address)
 	if err != nil {
-		return fmt.Errorf("listen on %s: %w", address, err)
+		return fmt.Errorf("listen on %s: %w", l.Address, err)
 	}
-	if onListen != nil {
-		onListen(listener.Addr())
+	if l.OnListen != nil {
+		l.OnListen(listener.Addr())
 	}
 	server := &http.Server{
-		Handler:           handler,
-		TLSConfig:         tlsConfig,
-		Protocols:         Protocols(tlsConfig),
+		Handler:           l.Handler,
+		TLSConfig:         l.TLS,
+		Protocols:         Protocols(l.TLS),
 		ReadHeaderTimeout: 30 * time.Second,
 		IdleTimeout:       2 * time.Minute,
+		ErrorLog:          ConnectionLog(l.Logger),
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		var err error
-		if tlsConfig != nil {
+		if l.TLS != nil {
 			err = server.ServeTLS(listener, "", "")
 		} else {
 			err = server.Serve(listener)
@@ -97,7 +124,7 @@ func Serve(ctx context.Context, address string, handler http.Handler, tlsConfig 
 		if errors.Is(err, http.ErrServerClosed) {
 			return nil
 		}
-		return fmt.Errorf("serve on %s: %w", address, err)
+		return fmt.Errorf("serve on %s: %w", l.Address, err)
 	})
 	group.Go(func() error {
 		<-ctx.Done()

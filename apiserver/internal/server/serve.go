@@ -6,12 +6,10 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"log"
 	"net"
 	"net/http"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -94,7 +92,7 @@ func (s *Server) serve(ctx context.Context, listener net.Listener, handler http.
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleTimeout,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: cmp.Or(s.options.Operation.HTTP2MaxStreams, streamsPerConnection)},
-		ErrorLog:          log.New(&connectionLog{s.logger}, "", 0),
+		ErrorLog:          daemon.ConnectionLog(s.logger),
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
@@ -125,13 +123,4 @@ func (s *Server) end(ctx context.Context, server *http.Server) error {
 		return server.Close()
 	}
 	return nil
-}
-
-// connectionLog turns what net/http says about single connections into debug
-// lines: most of it is clients that went away or speak no TLS.
-type connectionLog struct{ logger *zap.Logger }
-
-func (l *connectionLog) Write(line []byte) (int, error) {
-	l.logger.Debug("connection", zap.String("problem", strings.TrimSpace(string(line))))
-	return len(line), nil
 }

@@ -43,7 +43,8 @@ func main() {
 			daemon.Ready(logger)
 			group, ctx := errgroup.WithContext(cmd.Context())
 			group.Go(func() error { return b.Run(ctx, listener) })
-			group.Go(func() error { return daemon.Serve(ctx, health, daemon.Endpoints(checks, metrics), nil, nil) })
+			healthy := daemon.Listener{Address: health, Handler: daemon.Endpoints(checks, metrics), Logger: logger}
+			group.Go(func() error { return healthy.Serve(ctx) })
 			return group.Wait()
 		},
 	}

@@ -122,25 +122,32 @@ func TestAFaultyRuntime(t *testing.T) {
 	}
 }
 
-// A pod that can't be ended, because its network can't be taken away for one, says
-// why, and ends once it can.
+// A pod that can't be ended, because its network can't be taken away or the runtime
+// has lost track of a container, says why, and ends once it can.
 func TestAPodThatCantBeEnded(t *testing.T) {
-	var stuck atomic.Bool
-	b, _ := newHollowBed(t, nil, func(o *simulated.Options) {
-		o.Fault = func(_ context.Context, method string, call func() error) error {
-			if method == "StopPodSandbox" && stuck.Load() {
-				return status.Error(codes.Unknown, "failed to destroy network")
-			}
-			return call()
-		}
-	})
-	b.create(hollowPod("web", nil))
-	b.waitPhase("web", corev1.PodRunning)
-	stuck.Store(true)
-	b.deleteWithin("web", 1)
-	b.waitEvent("web", "FailedKillPod", "error killing pod: ")
-	stuck.Store(false)
-	b.api.wait("the pod to be gone", func() bool { return b.api.pod("web") == nil })
+	for method, problem := range map[string]string{
+		"StopPodSandbox": "failed to destroy network", "RemoveContainer": "cannot delete running task", "RemovePodSandbox": "sandbox not found in store",
+	} {
+		t.Run(method, func(t *testing.T) {
+			var stuck atomic.Bool
+			b, _ := newHollowBed(t, nil, func(o *simulated.Options) {
+				o.Fault = func(_ context.Context, called string, call func() error) error {
+					if called == method && stuck.Load() {
+						return status.Error(codes.Unknown, problem)
+					}
+					return call()
+				}
+			})
+			b.create(hollowPod("web", nil))
+			b.waitPhase("web", corev1.PodRunning)
+			stuck.Store(true)
+			b.deleteWithin("web", 1)
+			b.waitEvent("web", "FailedKillPod", "error killing pod: ")
+			b.waitEvent("web", "FailedKillPod", problem)
+			stuck.Store(false)
+			b.api.wait("the pod to be gone", func() bool { return b.api.pod("web") == nil })
+		})
+	}
 }
 
 // A pod whose status could not be had is not given up for what was known then:

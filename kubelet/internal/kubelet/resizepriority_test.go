@@ -16,6 +16,7 @@ import (
 // each is tried again as it was before the API knew that it waits.
 func TestDeferredResizesAgreeOnTheirPriority(t *testing.T) {
 	b, _ := newHollowBed(t, nil) // of 8 CPUs
+	b.api.wait("the kubelet to have heard of all pods", b.kubelet.ready.All)
 	sized := func(name, cpu string) *core.Pod {
 		pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
 		pod.Spec.Containers = []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}}}

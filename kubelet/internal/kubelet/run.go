@@ -84,5 +84,6 @@ func (k *Kubelet) serveHealth(ctx context.Context) error {
 		return nil
 	}
 	address := net.JoinHostPort(k.config.HealthzAddress, fmt.Sprint(k.config.HealthzPort))
-	return daemon.Serve(ctx, address, daemon.Endpoints(k.checks(), k.registry), nil, nil)
+	listener := daemon.Listener{Address: address, Handler: daemon.Endpoints(k.checks(), k.registry), Logger: k.logger}
+	return listener.Serve(ctx)
 }

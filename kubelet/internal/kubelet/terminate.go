@@ -110,6 +110,19 @@ func (k *Kubelet) SyncTerminatedPod(ctx context.Context, job podworker.Job) erro
 		k.events.Eventf(pod, corev1.EventTypeWarning, "FailedUnMount", "%v", err)
 		return err
 	}
+	if err := k.release(ctx, job); err != nil {
+		k.events.Eventf(pod, corev1.EventTypeWarning, "FailedKillPod", "error killing pod: %v", err)
+		return err
+	}
+	k.forgetWaiting(pod.UID)
+	k.allocations.Forget(pod.UID)
+	k.statuses.Finish(pod)
+	return nil
+}
+
+// release gives back what the pod held besides its volumes.
+func (k *Kubelet) release(ctx context.Context, job podworker.Job) error {
+	pod := job.Pod
 	if err := k.cgroups.Destroy(pod.UID, cgroup.QOSClass(pod)); err != nil {
 		return err
 	}
@@ -117,13 +130,8 @@ func (k *Kubelet) SyncTerminatedPod(ctx context.Context, job podworker.Job) erro
 		return err
 	}
 	if _, desired := k.pods.ByUID(pod.UID); job.Removed || !desired || pod.DeletionTimestamp != nil {
-		if err := k.removePod(ctx, pod); err != nil {
-			return err
-		}
+		return k.removePod(ctx, pod)
 	}
-	k.forgetWaiting(pod.UID)
-	k.allocations.Forget(pod.UID)
-	k.statuses.Finish(pod)
 	return nil
 }
 

@@ -215,7 +215,8 @@ func (s *Server) Run(ctx context.Context, l Listen) error {
 	if err := l.TLS.Apply(tlsConfig); err != nil {
 		return fmt.Errorf("kubelet server: %w", err)
 	}
-	return daemon.Serve(ctx, l.Address, s, tlsConfig, l.OnListen)
+	listener := daemon.Listener{Address: l.Address, Handler: s, TLS: tlsConfig, Logger: s.Logger, OnListen: l.OnListen}
+	return listener.Serve(ctx)
 }
 
 // admit lets only those requests through whose makers are known and may make

@@ -55,9 +55,10 @@ func (s *parts) serve(ctx context.Context, options *config.Options, configuratio
 		return err
 	}
 	handler := &guard{next: mux, reviews: asks, public: options.AlwaysAllowPaths, byCertificate: options.ClientCA != ""}
-	return daemon.Serve(ctx, options.Address(), handler, tlsConfig, func(address net.Addr) {
+	listener := daemon.Listener{Address: options.Address(), Handler: handler, TLS: tlsConfig, Logger: s.logger, OnListen: func(address net.Addr) {
 		s.logger.Info("serving health checks and metrics", zap.Stringer("address", address))
-	})
+	}}
+	return listener.Serve(ctx)
 }
 
 // reviews asks by the identities that are there for it, the scheduler's own
