@@ -73,8 +73,16 @@ func TestLayoutNamesFitTheKernel(t *testing.T) {
 
 func TestSettingsStay(t *testing.T) {
 	l := layout(t)
-	o := UpOptions{Port: 7443, NodeName: "n"}
-	first, err := chooseSettings(l, o)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	port := taken.Addr().(*net.TCPAddr).Port
+	if s, err := chooseSettings(l, UpOptions{Port: port, NodeName: "n"}); err == nil || !strings.Contains(err.Error(), "--port") {
+		t.Errorf("%+v, %v where port %d is another's", s, err, port)
+	}
+	first, err := chooseSettings(l, UpOptions{Port: 7443, NodeName: "n", Without: []string{Apiserver}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +184,7 @@ func TestReachableByPods(t *testing.T) {
 		}
 	}
 	l := layout(t)
-	s, err := chooseSettings(l, UpOptions{Port: 7443, NodeName: "n", Address: "192.0.2.1"})
+	s, err := chooseSettings(l, UpOptions{Port: 7443, NodeName: "n", Address: "192.0.2.1", Without: []string{Apiserver}})
 	if err != nil {
 		t.Fatal(err)
 	}

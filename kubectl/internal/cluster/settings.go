@@ -74,6 +74,12 @@ func chooseSettings(l Layout, o UpOptions) (*settings, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	}
+	if !slices.Contains(o.Without, Apiserver) {
+		// A port that can't be had must not become the cluster's for good.
+		if free, err := freePort(o.Port, nil); err != nil || free != o.Port {
+			return nil, fmt.Errorf("port %d is taken on this machine: --port names another one", o.Port)
+		}
+	}
 	s = &settings{NodeName: o.NodeName, Address: o.Address, Port: o.Port}
 	if s.NodeName == "" {
 		if s.NodeName, err = os.Hostname(); err != nil {
