@@ -86,7 +86,7 @@ func chooseSettings(l Layout, o UpOptions) (*settings, error) {
 			return nil, fmt.Errorf("node name: %w", err)
 		}
 	}
-	var taken []int
+	taken := []int{o.Port} // nobody listens on it yet
 	for port, preferred := range map[*int]int{
 		&s.RegistryPort: defaultRegistryPort, &s.SchedulerPort: defaultSchedulerPort,
 		&s.KubeletPort: defaultKubeletPort, &s.HealthzPort: defaultHealthzPort,
