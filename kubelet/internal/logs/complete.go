@@ -12,7 +12,8 @@ import (
 )
 
 // How long the end of a log is waited for whose container has ended, or which was
-// moved aside, and how often is looked. The runtime needs a moment; a writer that stays longer is somebody else.
+// moved aside, and how often is looked. The runtime needs a moment; a writer that
+// stays longer is somebody else.
 const (
 	completeWithin = 2 * time.Second
 	completeLook   = 2 * time.Millisecond

@@ -86,6 +86,23 @@ func TestLogOfARunningContainerIsTakenAsItIs(t *testing.T) {
 	}
 }
 
+func TestWhoWantsOnlyTheFirstBytesWaitsForNobody(t *testing.T) {
+	path, _ := openForWriting(t)
+	log, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // by the fake clock, a wait has no end
+	defer cancel()
+	var out bytes.Buffer
+	runs := func(context.Context) (bool, error) { return true, nil }
+	err = log.Read(ctx, &out, Options{Clock: clocktesting.NewFakeClock(time.Now()), LimitBytes: number(3), Running: runs})
+	if err != nil || out.String() != "fir" {
+		t.Errorf("%q, %v", &out, err)
+	}
+}
+
 // lookClock tells of whoever waits by it.
 type lookClock struct {
 	clock.RealClock
