@@ -96,7 +96,7 @@ func (d *deleting) check(args []string) error {
 	}
 	if len(args) == 1 && len(d.files) == 0 && !d.all && d.labels == "" && d.fields == "" {
 		if _, isName := splitName(args[0]); !isName {
-			return errors.New("resource(s) were provided, but no name was specified")
+			return errNoName
 		}
 	}
 	return nil

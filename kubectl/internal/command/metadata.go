@@ -3,7 +3,6 @@ package command
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"sort"
 	"strings"
@@ -105,32 +104,20 @@ func (m *marking) run(cmd *cobra.Command, args []string) error {
 	if len(given.set)+len(given.remove) == 0 && !m.list {
 		return usageError(cmd, "at least one %s update is required", strings.TrimSuffix(m.field, "s"))
 	}
+	mark := func(t target, object *unstructured.Unstructured) error {
+		return m.mark(cmd.Context(), t, object, given)
+	}
 	if m.local {
-		return m.locally(cmd.Context(), &m.selection, func(t target, object *unstructured.Unstructured) error {
-			return m.mark(cmd.Context(), t, object, given)
-		})
+		return m.locally(cmd.Context(), &m.selection, mark)
 	}
 	targets, err := m.targets(cmd.Context(), &m.selection, objects, "")
 	if err != nil {
 		return err
 	}
 	if len(targets) == 1 && targets[0].name == "" && !m.all && m.labels == "" && m.fields == "" {
-		return errors.New("resource(s) were provided, but no name was specified")
+		return errNoName
 	}
-	var failed []error
-	for _, t := range targets {
-		found, err := m.fetch(cmd.Context(), t, &m.selection)
-		if err != nil {
-			failed = append(failed, err)
-			continue
-		}
-		for i := range found {
-			one := t
-			one.name, one.namespace = found[i].GetName(), found[i].GetNamespace()
-			failed = append(failed, m.mark(cmd.Context(), one, &found[i], given))
-		}
-	}
-	return errors.Join(failed...)
+	return m.each(cmd.Context(), targets, &m.selection, mark)
 }
 
 func (m *marking) mark(ctx context.Context, t target, object *unstructured.Unstructured, given marks) error {

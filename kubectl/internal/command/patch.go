@@ -66,7 +66,7 @@ func (p *patching) run(cmd *cobra.Command, args []string) error {
 	var failed []error
 	for _, t := range targets {
 		if t.name == "" {
-			return errors.New("resource(s) were provided, but no name was specified")
+			return errNoName
 		}
 		failed = append(failed, p.patch(cmd.Context(), t, kind, body))
 	}

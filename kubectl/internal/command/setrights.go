@@ -78,7 +78,7 @@ func newSetSelector(c *cli) *cobra.Command {
 				return err
 			}
 			if len(args) == 2 && len(s.files) == 0 && !strings.Contains(args[0], "/") {
-				return errors.New("resource(s) were provided, but no name was specified")
+				return errNoName
 			}
 			if len(wanted.MatchExpressions) > 0 {
 				return fmt.Errorf("match expression %v not supported on this object", wanted.MatchExpressions)

@@ -31,15 +31,7 @@ func Override(pod *core.Pod, overrides string, how OverrideType) (*core.Pod, err
 	if overrides == "" {
 		return pod, nil
 	}
-	patch, err := yaml.YAMLToJSON([]byte(overrides))
-	if err != nil {
-		return nil, fmt.Errorf("overrides: %w", err)
-	}
-	original, err := json.Marshal(pod)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the generated pod: %w", err)
-	}
-	patched, err := applyOverride(original, patch, how, core.Pod{})
+	patched, err := applyOverride(pod, core.Pod{}, overrides, how)
 	if err != nil {
 		return nil, err
 	}
@@ -64,15 +56,7 @@ func OverrideObject(object *unstructured.Unstructured, kind any, overrides strin
 	if overrides == "" {
 		return object, nil
 	}
-	patch, err := yaml.YAMLToJSON([]byte(overrides))
-	if err != nil {
-		return nil, fmt.Errorf("overrides: %w", err)
-	}
-	original, err := json.Marshal(object)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the generated object: %w", err)
-	}
-	patched, err := applyOverride(original, patch, how, kind)
+	patched, err := applyOverride(object, kind, overrides, how)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +67,16 @@ func OverrideObject(object *unstructured.Unstructured, kind any, overrides strin
 	return out, nil
 }
 
-func applyOverride(original, patch []byte, how OverrideType, kind any) ([]byte, error) {
+// applyOverride lays overrides over what object is encoded as.
+func applyOverride(object, kind any, overrides string, how OverrideType) ([]byte, error) {
+	patch, err := yaml.YAMLToJSON([]byte(overrides))
+	if err != nil {
+		return nil, fmt.Errorf("overrides: %w", err)
+	}
+	original, err := json.Marshal(object)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the generated object: %w", err)
+	}
 	switch how {
 	case OverrideJSON:
 		operations, err := jsonpatch.DecodePatch(patch)
