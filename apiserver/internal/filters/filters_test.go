@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	testingclock "k8s.io/utils/clock/testing"
 
 	"kctl/apiserver/internal/authn"
@@ -112,6 +113,30 @@ func TestWarnings(t *testing.T) {
 	got := serve(handler, "GET", "/").Header().Values("Warning")
 	if len(got) != 3 || got[0] != `299 - "says \"old\""` || got[1] != `299 - "two lines"` || len(got[2]) > maxWarning+10 {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestWarningsAreReadAsTheyWereMeant: clients read what was said, whatever
+// characters it is of, but for those that no header may have.
+func TestWarningsAreReadAsTheyWereMeant(t *testing.T) {
+	want := map[string]string{
+		"größer als 世界 👍":    "größer als 世界 👍",
+		`a "quoted" C:\path`: `a "quoted" C:\path`,
+		"zero\u200bwidth":    "zero\u200bwidth",
+		"no\u00a0break":      "no\u00a0break",
+		"a\x00b\tc\r\nd\x7f": "a b c  d ",
+		"next\u0085line":     "next line",
+		"not \xff UTF-8":     "not \ufffd UTF-8",
+	}
+	for said, want := range want {
+		handler := chain(func(c *gin.Context) {
+			request.Warn(c.Request.Context(), said)
+			ok(c)
+		}, Warnings())
+		got, errs := utilnet.ParseWarningHeaders(serve(handler, "GET", "/").Header().Values("Warning"))
+		if len(errs) > 0 || len(got) != 1 || got[0].Text != want {
+			t.Errorf("%q: %+v %v", said, got, errs)
+		}
 	}
 }
 

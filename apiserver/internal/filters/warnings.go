@@ -4,10 +4,11 @@ import (
 	"bufio"
 	"net"
 	"net/http"
-	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/gin-gonic/gin"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"kctl/apiserver/internal/request"
 )
@@ -18,6 +19,10 @@ const (
 	maxWarning     = 256
 	maxAllWarnings = 4 * 1024
 )
+
+// miscellaneous is the code of warnings that are for people to read (RFC 7234,
+// 5.5.7).
+const miscellaneous = 299
 
 // Warnings writes what was warned of into the answer's header, at the last
 // moment at which that is possible.
@@ -57,7 +62,10 @@ func (w *warningWriter) finish() {
 	}
 	room := maxAllWarnings
 	for _, text := range all {
-		line := "299 - " + strconv.Quote(clean(text, each))
+		line, err := utilnet.NewWarningHeader(miscellaneous, "-", clean(text, each))
+		if err != nil {
+			continue // of what clean leaves over, nothing is refused
+		}
 		if room -= len(line); room < 0 {
 			return
 		}
@@ -66,10 +74,10 @@ func (w *warningWriter) finish() {
 }
 
 // clean keeps a warning to one line of at most so many bytes, as the header's
-// form demands (RFC 7234, 5.5).
+// form demands (RFC 7234, 5.5). Webhooks may say anything.
 func clean(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
+		if unicode.IsControl(r) {
 			return ' '
 		}
 		return r
