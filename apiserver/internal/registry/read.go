@@ -137,6 +137,12 @@ func (s *Store[T]) notSelectable(name string) error {
 	if s.strategy.Fields != nil {
 		return apierrors.NewBadRequest("field label not supported: " + name)
 	}
+	return UnknownField(name)
+}
+
+// UnknownField refuses a field selector of a resource whose objects are chosen by
+// name and namespace only.
+func UnknownField(name string) error {
 	return apierrors.NewBadRequest(fmt.Sprintf(`%q is not a known field selector: only "metadata.name", "metadata.namespace"`, name))
 }
 

@@ -36,6 +36,11 @@ func TestListAnswers(t *testing.T) {
 		{"GET", "/api/v1/pods?fieldSelector=status.podIPs=10.0.0.1", 200, `"items":[]`},
 		{"GET", "/apis/resource.k8s.io/v1/resourceslices?fieldSelector=spec.pool.name=p", 200, `"items":[]`},
 		{"GET", "/apis/storage.k8s.io/v1/storageclasses?fieldSelector=metadata.namespace=x", 200, `"items":[]`},
+		{"GET", "/api/v1/componentstatuses?labelSelector=a=b", 200, `"items":[]`},
+		{"GET", "/api/v1/componentstatuses?labelSelector=!a", 200, `"name":"etcd-0"`},
+		{"GET", "/api/v1/componentstatuses?fieldSelector=metadata.name=scheduler", 200, `"items":[]`},
+		{"GET", "/api/v1/componentstatuses?fieldSelector=metadata.name!=scheduler", 200, `"name":"etcd-0"`},
+		{"GET", "/api/v1/componentstatuses?fieldSelector=spec.x=y", 400, `\"spec.x\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"`},
 
 		{"POST", "/apis/apps/v1/namespaces/default/controllerrevisions", 201, ""},
 		{"DELETE", "/apis/apps/v1/namespaces/default/controllerrevisions/r?uid=other", 409, `the UID in the precondition (other) does not match the UID in record`},

@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kctl/apiserver/internal/registry"
@@ -81,8 +83,24 @@ func (s *statuses) Get(ctx context.Context, _, name, _ string) (registry.Encoded
 
 func (s *statuses) List(ctx context.Context, _ string, o registry.ListOptions) (registry.List, error) {
 	request.Warn(ctx, "v1 ComponentStatus is deprecated in v1.19+")
+	if chosen, err := selected(o); err != nil || !chosen {
+		return registry.List{}, err
+	}
 	e, err := s.look(ctx)
 	return registry.List{Items: []registry.Encoded{e}}, err
+}
+
+// selected tells whether etcd, which has a name and no labels, is asked for.
+func selected(o registry.ListOptions) (bool, error) {
+	known := fields.Set{"metadata.name": etcd, "metadata.namespace": ""}
+	if o.Fields != nil {
+		for _, r := range o.Fields.Requirements() {
+			if !known.Has(r.Field) {
+				return false, registry.UnknownField(r.Field)
+			}
+		}
+	}
+	return (o.Fields == nil || o.Fields.Matches(known)) && (o.Labels == nil || o.Labels.Matches(labels.Set{})), nil
 }
 
 // look asks etcd how it is by reading.
