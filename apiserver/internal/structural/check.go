@@ -29,6 +29,7 @@ func Check(path *field.Path, root *apiextensionsv1.JSONSchemaProps) field.ErrorL
 	if err != nil {
 		return field.ErrorList{field.Invalid(path, "", err.Error())}
 	}
+	compiled.takeAnyForEither()
 	compiled.checkDefaults(path, true, &c.errs)
 	return c.errs
 }
@@ -341,58 +342,4 @@ func (c *checker) mapItems(path, keys *field.Path, names []string, items *apiext
 			c.add(field.Forbidden(at.Child("nullable"), "cannot be nullable when it is in x-kubernetes-list-map-keys"))
 		}
 	}
-}
-
-// checkDefaults makes sure that every default is what its own schema allows.
-func (s *Schema) checkDefaults(path *field.Path, root bool, errs *field.ErrorList) {
-	if s == nil {
-		return
-	}
-	if s.hasFallback {
-		s.checkDefault(path.Child("default"), root, errs)
-	}
-	for _, name := range propertyNames(s.properties) {
-		s.properties[name].checkDefaults(path.Child("properties").Key(name), false, errs)
-	}
-	s.items.checkDefaults(path.Child("items"), false, errs)
-	s.values.checkDefaults(path.Child("additionalProperties"), false, errs)
-}
-
-func (s *Schema) checkDefault(path *field.Path, root bool, errs *field.ErrorList) {
-	value := copyValue(s.fallback) // as it stands: what it lacks is not filled in
-	if object, ok := value.(map[string]any); ok {
-		p := &pruner{tell: true}
-		p.object(object, s, s.embedded || root)
-		if len(p.dropped) > 0 {
-			*errs = append(*errs, field.Invalid(path, s.fallback, "must not have unknown fields"))
-			return
-		}
-		if root {
-			*errs = append(*errs, validateObject(path, object)...)
-		}
-	}
-	for _, err := range s.Validate(nil, value, nil, false) {
-		if err.Type == field.ErrorTypeDuplicate {
-			continue // upstream does not ask
-		}
-		err.Field = path.String() + trimRoot(err.Field)
-		*errs = append(*errs, err)
-	}
-}
-
-// trimRoot is what follows the default's own path in the path of an error.
-func trimRoot(at string) string {
-	if at == "<nil>" || at == "" {
-		return ""
-	}
-	return "." + at
-}
-
-func propertyNames(properties map[string]*Schema) []string {
-	out := make([]string, 0, len(properties))
-	for name := range properties {
-		out = append(out, name)
-	}
-	slices.Sort(out)
-	return out
 }

@@ -28,6 +28,8 @@ type Schema struct {
 	not                 *Schema
 
 	preserve, embedded bool
+	// either: a whole number or a text.
+	either bool
 	// holds: an embedded object may be somewhere in the value; ruled: there are
 	// rules in CEL here or below.
 	holds, ruled bool
@@ -42,6 +44,7 @@ func Compile(props *apiextensionsv1.JSONSchemaProps) (*Schema, error) {
 		props:    props,
 		preserve: props.XPreserveUnknownFields != nil && *props.XPreserveUnknownFields,
 		embedded: props.XEmbeddedResource,
+		either:   props.XIntOrString,
 	}
 	if err := s.compileValues(); err != nil {
 		return nil, err

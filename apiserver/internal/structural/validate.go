@@ -99,7 +99,7 @@ func (s *Schema) kind(path *field.Path, value any) (errs field.ErrorList, ok boo
 	switch {
 	case value == nil && (s.props.Nullable || want == "" && !s.props.XIntOrString):
 		return nil, false
-	case s.props.XIntOrString:
+	case s.either:
 		if got == "integer" || got == "string" || isWhole(value) {
 			return nil, true
 		}
