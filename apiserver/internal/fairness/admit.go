@@ -39,13 +39,13 @@ func (t *Ticket) Enter(ctx context.Context, seats int, patience time.Duration) b
 	s, m := t.schema, t.schema.meters()
 	seats = min(seats, s.most)
 	m.asked.Observe(float64(seats))
-	waiter, why := s.level.try(t, seats)
+	why := s.level.try(t, seats)
 	waited := 0.0
-	if waiter != nil {
+	if t.waiter != nil {
 		m.waiting.Inc()
 		m.waitingSeats.Add(float64(seats))
 		m.queueSize.Observe(float64(t.place.behind + 1))
-		why = s.level.wait(ctx, t, waiter, patience)
+		why = s.level.wait(ctx, t, patience)
 		m.waiting.Dec()
 		m.waitingSeats.Sub(float64(seats))
 		waited = s.level.clock.Since(t.arrived).Seconds()

@@ -56,8 +56,9 @@ type place struct {
 	started time.Time
 }
 
-// try lets a request in without waiting, or refuses it, or makes it a waiter.
-func (l *level) try(t *Ticket, seats int) (*waiter, refusal) {
+// try lets a request in without waiting, or refuses it, or makes it a waiter:
+// then it has to wait.
+func (l *level) try(t *Ticket, seats int) refusal {
 	now := l.clock.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,7 +70,7 @@ func (l *level) try(t *Ticket, seats int) (*waiter, refusal) {
 		queue, w, why := l.queues.enter(t.flow, seats)
 		if why != admitted {
 			l.counts.rejected++
-			return nil, why
+			return why
 		}
 		t.place.queue, t.waiter = queue, w
 		if w != nil {
@@ -81,11 +82,12 @@ func (l *level) try(t *Ticket, seats int) (*waiter, refusal) {
 	}
 	l.present[t] = true
 	l.note(now)
-	return t.waiter, admitted
+	return admitted
 }
 
-// wait waits for t's turn as w, for so long at most and until ctx ends.
-func (l *level) wait(ctx context.Context, t *Ticket, w *waiter, patience time.Duration) refusal {
+// wait waits for the turn of t, a waiter, for so long at most and until ctx ends.
+func (l *level) wait(ctx context.Context, t *Ticket, patience time.Duration) refusal {
+	w := t.waiter
 	timer := l.clock.NewTimer(patience)
 	defer timer.Stop()
 	why := admitted
