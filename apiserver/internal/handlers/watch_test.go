@@ -20,7 +20,12 @@ import (
 // follow opens a watch and returns a function that reads its next event.
 func (s *server) follow(query string, headers ...string) (next func() (string, json.RawMessage)) {
 	s.t.Helper()
-	req, err := http.NewRequestWithContext(s.t.Context(), "GET", s.URL+collection+"?watch=true&"+query, nil)
+	return s.followAt(collection+"?watch=true&"+query, headers...)
+}
+
+func (s *server) followAt(path string, headers ...string) (next func() (string, json.RawMessage)) {
+	s.t.Helper()
+	req, err := http.NewRequestWithContext(s.t.Context(), "GET", s.URL+path, nil)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -47,6 +52,32 @@ func (s *server) follow(query string, headers ...string) (next func() (string, j
 			s.t.Fatalf("%v in %s", err, line)
 		}
 		return event.Type, event.Object
+	}
+}
+
+// TestWatchPaths: the paths of old that say "watch" themselves are served.
+func TestWatchPaths(t *testing.T) {
+	s := start(t)
+	s.create("b", "1")
+	s.create("a", "1")
+	const root = "/api/v1/watch/"
+	whole, one := []string{root + "configmaps", root + "namespaces/default/configmaps"}, root+"namespaces/default/configmaps/a"
+	for _, path := range whole {
+		next := s.followAt(path)
+		for range 2 {
+			if kind, object := next(); kind != "ADDED" {
+				t.Errorf("%s: %s %s", path, kind, object)
+			}
+		}
+	}
+	next := s.followAt(one)
+	if kind, object := next(); kind != "ADDED" || !bytes.Contains(object, []byte(`"name":"a"`)) {
+		t.Errorf("%s: %s %s", one, kind, object)
+	}
+	s.do("DELETE", collection+"/b", "")
+	s.do("PUT", collection+"/a", configMap("a", "2"))
+	if kind, object := next(); kind != "MODIFIED" || !bytes.Contains(object, []byte(`"k":"2"`)) {
+		t.Errorf("%s: %s %s", one, kind, object)
 	}
 }
 

@@ -99,6 +99,7 @@ func (g *group) describe(e registry.Served, d definitions) {
 	for _, sub := range e.Subresources {
 		b.subresource(sub)
 	}
+	b.watches()
 }
 
 // describeCreated adds the path of a resource that can only be created: its
@@ -140,7 +141,7 @@ func (b *builder) path(namespaced bool, parts ...string) string {
 }
 
 // verbs are those by which resources say what they serve, by action.
-var verbs = map[string]string{"post": "create", "put": "update"}
+var verbs = map[string]string{"post": "create", "put": "update", "watchlist": "watch"}
 
 func (b *builder) add(path string, op operation) {
 	verb := op.action

@@ -31,6 +31,15 @@ func TestPublished(t *testing.T) {
 		{`"TCP"`, third, []string{"components", "schemas", "io.k8s.api.core.v1.ContainerPort", "properties", "protocol", "default"}},
 		{`{}`, third, []string{"components", "schemas", "io.k8s.api.core.v1.Pod", "properties", "spec", "default"}},
 		{`["conditionType"]`, third, []string{"components", "schemas", "io.k8s.api.core.v1.PodReadinessGate", "required"}},
+		{`"watchCoreV1PodListForAllNamespaces"`, third, []string{"paths", "/api/v1/watch/pods", "get", "operationId"}},
+		{`"watchlist"`, second, []string{"paths", "/api/v1/watch/namespaces/{namespace}/pods", "get", "x-kubernetes-action"}},
+		{`"watchCoreV1NamespacedPodList"`, second, []string{"paths", "/api/v1/watch/namespaces/{namespace}/pods", "get", "operationId"}},
+		{`{"group":"","kind":"Pod","version":"v1"}`, second, []string{"paths", "/api/v1/watch/namespaces/{namespace}/pods/{name}", "get", "x-kubernetes-group-version-kind"}},
+		{`"watch changes to an object of kind Pod. deprecated: use the 'watch' parameter with a list operation instead, filtered to a single item with the 'fieldSelector' parameter."`, third, []string{"paths", "/api/v1/watch/namespaces/{namespace}/pods/{name}", "get", "description"}},
+		{`"watchCoreV1Node"`, third, []string{"paths", "/api/v1/watch/nodes/{name}", "get", "operationId"}},
+		{`"watch individual changes to a list of Node. deprecated: use the 'watch' parameter with a list operation instead."`, second, []string{"paths", "/api/v1/watch/nodes", "get", "description"}},
+		{`{"$ref":"#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent"}`, second, []string{"paths", "/api/v1/watch/nodes", "get", "responses", "200", "schema"}},
+		{`["object","type"]`, third, []string{"components", "schemas", "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent", "required"}},
 		{`["port"]`, third, []string{"components", "schemas", "io.k8s.api.core.v1.GRPCAction", "required"}},
 	} {
 		if got, _ := json.Marshal(at(t, c.of, c.at...)); string(got) != c.want {
