@@ -8,25 +8,24 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/admission/condition"
 	"kctl/apiserver/internal/request"
 )
 
 // call asks a webhook and passes on what it has to say to the client and to the
 // auditor. A refusal is a status error, anything else an errCall.
-func (p *plugin) call(ctx context.Context, i *invocation, a *admission.Attributes, of *condition.Form) (*admissionv1.AdmissionResponse, error) {
-	question, err := newRequest(a, i.target, of.Text, of.OldText)
+func (p *plugin) call(ctx context.Context, i *invocation, of *condition.Form) (*admissionv1.AdmissionResponse, error) {
+	question, err := newRequest(i.request, i.target, of.Text, of.OldText)
 	if err != nil {
 		return nil, err
 	}
 	start := p.Clock.Now()
 	response, err := i.ask(ctx, question)
 	if err != nil {
-		p.metrics.called(p.kind, i.name, a.Operation, p.Clock.Since(start), nil)
+		p.metrics.called(p.kind, i.name, i.request.Operation, p.Clock.Since(start), nil)
 		return nil, err
 	}
-	p.metrics.called(p.kind, i.name, a.Operation, p.Clock.Since(start), response)
+	p.metrics.called(p.kind, i.name, i.request.Operation, p.Clock.Since(start), response)
 	for _, warning := range response.Warnings {
 		request.Warn(ctx, warning)
 	}

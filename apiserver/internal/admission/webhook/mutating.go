@@ -43,53 +43,55 @@ func (m *Mutating) Admit(ctx context.Context, a *admission.Attributes) error {
 		if a.Rounds.Second && !h.reinvoke {
 			continue
 		}
-		i, err := m.wanted(ctx, h, index, a, forms)
+		i := &invocation{hook: h, index: index, request: a, forms: forms}
+		ok, err := m.wanted(ctx, i)
 		if err != nil {
 			return err
 		}
-		if i == nil {
+		if !ok {
 			continue
 		}
-		if err := m.failed(ctx, h, index, a, m.ask(ctx, i, a, forms)); err != nil {
+		if err := m.failed(ctx, i, m.ask(ctx, i)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (m *Mutating) ask(ctx context.Context, i *invocation, a *admission.Attributes, forms *condition.Forms) error {
-	of, err := forms.Encoded(ctx, i.target)
+func (m *Mutating) ask(ctx context.Context, i *invocation) error {
+	rounds := &i.request.Rounds
+	of, err := i.forms.Encoded(ctx, i.target)
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
-	if a.Rounds.Second && !a.Rounds.Again(i.key, of.Text) {
+	if rounds.Second && !rounds.Again(i.key, of.Text) {
 		return nil
 	}
-	response, err := m.call(ctx, i, a, of)
+	response, err := m.call(ctx, i, of)
 	if err != nil {
 		return err
 	}
-	if err := m.apply(ctx, i, a, forms, of, response); err != nil {
+	if err := m.apply(ctx, i, of, response); err != nil {
 		return err
 	}
-	forms.Forget()
-	left, err := forms.Encoded(ctx, i.target)
+	i.forms.Forget()
+	left, err := i.forms.Encoded(ctx, i.target)
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
 	changed := !bytes.Equal(of.Text, left.Text)
 	if changed {
-		a.Rounds.Changed()
+		rounds.Changed()
 	}
 	if i.reinvoke {
-		a.Rounds.Left(i.key, left.Text)
+		rounds.Left(i.key, left.Text)
 	}
-	m.record(ctx, i, a, changed)
+	m.record(ctx, i, changed)
 	return nil
 }
 
 // apply changes the object as the webhook's answer says.
-func (m *Mutating) apply(ctx context.Context, i *invocation, a *admission.Attributes, forms *condition.Forms, of *condition.Form, response *admissionv1.AdmissionResponse) error {
+func (m *Mutating) apply(ctx context.Context, i *invocation, of *condition.Form, response *admissionv1.AdmissionResponse) error {
 	if len(response.Patch) == 0 {
 		return nil
 	}
@@ -106,22 +108,22 @@ func (m *Mutating) apply(ctx context.Context, i *invocation, a *admission.Attrib
 	if len(patch) > maxOperations {
 		return &errCall{i.name, fmt.Errorf("received a patch of %d operations in webhook response, the limit is %d", len(patch), maxOperations)}
 	}
-	if a.Object == nil {
+	if i.request.Object == nil {
 		return apierrors.NewInternalError(fmt.Errorf("admission webhook %q attempted to modify the object, which is not supported for this operation", i.name))
 	}
 	patched, err := patch.Apply(of.Text)
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
-	obj, err := forms.Decode(ctx, patched, i.target, false)
+	obj, err := i.forms.Decode(ctx, patched, i.target, false)
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
-	return a.Replace(obj)
+	return i.request.Replace(obj)
 }
 
 // record tells the auditor whether a webhook has changed the object.
-func (m *Mutating) record(ctx context.Context, i *invocation, a *admission.Attributes, changed bool) {
+func (m *Mutating) record(ctx context.Context, i *invocation, changed bool) {
 	value, err := json.Marshal(struct {
 		Configuration string `json:"configuration"`
 		Webhook       string `json:"webhook"`
@@ -130,5 +132,5 @@ func (m *Mutating) record(ctx context.Context, i *invocation, a *admission.Attri
 	if err != nil { // it is made of strings
 		return
 	}
-	m.Annotate(ctx, "mutation.webhook.admission.k8s.io/"+place(a, i.index), string(value))
+	m.Annotate(ctx, "mutation.webhook.admission.k8s.io/"+i.place(), string(value))
 }

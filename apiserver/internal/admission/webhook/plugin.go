@@ -41,40 +41,42 @@ func (p *plugin) hooks(a *admission.Attributes) ([]*hook, error) {
 	return hooks, nil
 }
 
-// invocation is a webhook that is to be asked.
+// invocation is a webhook, the index-th that there is, and the request that it
+// may be asked about.
 type invocation struct {
 	*hook
-	index  int
+	index   int
+	request *admission.Attributes
+	forms   *condition.Forms
+	// target is the form in which it is asked, once it is wanted.
 	target match.Target
 }
 
-// wanted tells whether a webhook is to be asked about the request, and in which
-// form.
-func (p *plugin) wanted(ctx context.Context, h *hook, index int, a *admission.Attributes, forms *condition.Forms) (*invocation, error) {
-	if h.broken != nil {
-		return nil, p.failed(ctx, h, index, a, &errCall{h.name, h.broken})
+// wanted tells whether the webhook is to be asked, and finds out in which form.
+func (p *plugin) wanted(ctx context.Context, i *invocation) (ok bool, err error) {
+	if i.broken != nil {
+		return false, p.failed(ctx, i, &errCall{i.name, i.broken})
 	}
-	target, ok, err := h.criteria.Match(ctx, a, p.Cluster)
-	if err != nil || !ok {
-		return nil, err
+	if i.target, ok, err = i.criteria.Match(ctx, i.request, p.Cluster); err != nil || !ok {
+		return false, err
 	}
-	if h.conditions != nil {
-		if ok, err := p.meetsConditions(ctx, h, index, target, a, forms); err != nil || !ok {
-			return nil, err
+	if i.conditions != nil {
+		if ok, err := p.meetsConditions(ctx, i); err != nil || !ok {
+			return false, err
 		}
 	}
-	if a.DryRun && h.sideEffects {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("admission webhook %q does not support dry run", h.name))
+	if i.request.DryRun && i.sideEffects {
+		return false, apierrors.NewBadRequest(fmt.Sprintf("admission webhook %q does not support dry run", i.name))
 	}
-	return &invocation{h, index, target}, nil
+	return true, nil
 }
 
-func (p *plugin) meetsConditions(ctx context.Context, h *hook, index int, target match.Target, a *admission.Attributes, forms *condition.Forms) (bool, error) {
-	conditions, err := h.conditions()
+func (p *plugin) meetsConditions(ctx context.Context, i *invocation) (bool, error) {
+	conditions, err := i.conditions()
 	if err != nil {
 		return false, apierrors.NewInternalError(err)
 	}
-	subject, err := forms.Subject(ctx, target)
+	subject, err := i.forms.Subject(ctx, i.target)
 	if err != nil {
 		return false, err
 	}
@@ -82,16 +84,16 @@ func (p *plugin) meetsConditions(ctx context.Context, h *hook, index int, target
 	if err == nil {
 		return ok, nil
 	}
-	if h.failOpen {
-		p.failedOpen(ctx, h, index, a, err)
+	if i.failOpen {
+		p.failedOpen(ctx, i, err)
 		return false, nil
 	}
-	return false, apierrors.NewForbidden(a.Resource.GVR().GroupResource(), a.Name, err)
+	return false, apierrors.NewForbidden(i.request.Resource.GVR().GroupResource(), i.request.Name, err)
 }
 
 // failed judges a webhook that made no sense by its failure policy: nil lets
 // the request pass.
-func (p *plugin) failed(ctx context.Context, h *hook, index int, a *admission.Attributes, err error) error {
+func (p *plugin) failed(ctx context.Context, i *invocation, err error) error {
 	var call *errCall
 	if !errors.As(err, &call) {
 		return err
@@ -100,25 +102,25 @@ func (p *plugin) failed(ctx context.Context, h *hook, index int, a *admission.At
 		// The request has ended; nobody's policy speaks for that.
 		return apierrors.NewTimeoutError("request did not complete within requested timeout - "+ctx.Err().Error(), 0)
 	}
-	if h.failOpen {
-		p.failedOpen(ctx, h, index, a, err)
+	if i.failOpen {
+		p.failedOpen(ctx, i, err)
 		return nil
 	}
-	p.Logger.Warn("a webhook could not be asked, the request is refused", zap.String("webhook", h.name), zap.Error(call.cause))
+	p.Logger.Warn("a webhook could not be asked, the request is refused", zap.String("webhook", i.name), zap.Error(call.cause))
 	return apierrors.NewInternalError(call)
 }
 
-func (p *plugin) failedOpen(ctx context.Context, h *hook, index int, a *admission.Attributes, err error) {
-	p.Logger.Warn("a webhook could not be asked, the request passes without it", zap.String("webhook", h.name), zap.Error(err))
-	p.metrics.failedOpen(p.kind, h.name)
-	p.Annotate(ctx, fmt.Sprintf("failed-open.%s.webhook.admission.k8s.io/%s", p.kind, place(a, index)), h.name)
+func (p *plugin) failedOpen(ctx context.Context, i *invocation, err error) {
+	p.Logger.Warn("a webhook could not be asked, the request passes without it", zap.String("webhook", i.name), zap.Error(err))
+	p.metrics.failedOpen(p.kind, i.name)
+	p.Annotate(ctx, fmt.Sprintf("failed-open.%s.webhook.admission.k8s.io/%s", p.kind, i.place()), i.name)
 }
 
 // place is the end of an annotation's key: which call it was.
-func place(a *admission.Attributes, index int) string {
+func (i *invocation) place() string {
 	round := 0
-	if a.Rounds.Second {
+	if i.request.Rounds.Second {
 		round = 1
 	}
-	return fmt.Sprintf("round_%d_index_%d", round, index)
+	return fmt.Sprintf("round_%d_index_%d", round, i.index)
 }

@@ -34,27 +34,28 @@ func (v *Validating) Validate(ctx context.Context, a *admission.Attributes) erro
 	forms := condition.NewForms(a, v.Cluster, v.Authorizer)
 	var invocations []*invocation
 	for index, h := range hooks {
-		i, err := v.wanted(ctx, h, index, a, forms)
+		i := &invocation{hook: h, index: index, request: a, forms: forms}
+		ok, err := v.wanted(ctx, i)
 		if err != nil {
 			return err
 		}
-		if i != nil {
+		if ok {
 			invocations = append(invocations, i)
 		}
 	}
-	return v.askAll(ctx, invocations, a, forms)
+	return v.askAll(ctx, invocations)
 }
 
-func (v *Validating) askAll(ctx context.Context, invocations []*invocation, a *admission.Attributes, forms *condition.Forms) error {
+func (v *Validating) askAll(ctx context.Context, invocations []*invocation) error {
 	errs := make([]error, len(invocations))
 	var running sync.WaitGroup
 	for n, i := range invocations {
-		of, err := forms.Encoded(ctx, i.target)
+		of, err := i.forms.Encoded(ctx, i.target)
 		if err != nil {
 			errs[n] = apierrors.NewInternalError(err)
 			continue
 		}
-		running.Go(func() { errs[n] = v.ask(ctx, i, a, of) })
+		running.Go(func() { errs[n] = v.ask(ctx, i, of) })
 	}
 	running.Wait()
 	for _, err := range errs {
@@ -65,10 +66,10 @@ func (v *Validating) askAll(ctx context.Context, invocations []*invocation, a *a
 	return nil
 }
 
-func (v *Validating) ask(ctx context.Context, i *invocation, a *admission.Attributes, of *condition.Form) error {
-	response, err := v.call(ctx, i, a, of)
+func (v *Validating) ask(ctx context.Context, i *invocation, of *condition.Form) error {
+	response, err := v.call(ctx, i, of)
 	if err == nil && len(response.Patch) > 0 {
 		err = &errCall{i.name, errors.New("received invalid webhook response: validating webhook may not return response.patch")}
 	}
-	return v.failed(ctx, i.hook, i.index, a, err)
+	return v.failed(ctx, i, err)
 }
