@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/config"
+	"kctl/apiserver/internal/sni"
 	"kctl/proto/daemon"
 	"kctl/proto/pki"
 )
@@ -123,4 +124,18 @@ func (s *Server) end(ctx context.Context, server *http.Server) error {
 		return server.Close()
 	}
 	return nil
+}
+
+// operationTLS brings the flags on TLS into a configuration that shows one
+// certificate.
+func operationTLS(c *tls.Config, o *config.Operation, clock clock.PassiveClock) (err error) {
+	if err := o.TLS.Apply(c); err != nil {
+		return err
+	}
+	named, err := o.SNICertificates()
+	if err != nil || len(named) == 0 {
+		return err
+	}
+	c.GetCertificate, err = sni.ByName(named, c.GetCertificate, clock)
+	return err
 }

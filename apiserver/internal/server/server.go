@@ -36,6 +36,7 @@ import (
 	"kctl/apiserver/internal/resources/kubelet"
 	"kctl/apiserver/internal/resources/service"
 	"kctl/apiserver/internal/storage/encrypt"
+	"kctl/apiserver/internal/storage/measured"
 	"kctl/apiserver/internal/trace"
 	"kctl/proto/daemon"
 )
@@ -133,7 +134,7 @@ func (s *Server) open(ctx context.Context) (certificate string, err error) {
 	if err != nil {
 		return "", err
 	}
-	s.backend, err = openBackend(ctx, s.options, transformer, newStorageMetrics(s.metrics), s.clock, s.logger)
+	s.backend, err = openBackend(ctx, s.options, transformer, measured.NewMetrics(s.metrics), s.clock, s.logger)
 	return certificate, err
 }
 

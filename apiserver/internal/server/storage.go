@@ -20,6 +20,7 @@ import (
 	"kctl/apiserver/internal/config"
 	"kctl/apiserver/internal/storage"
 	"kctl/apiserver/internal/storage/etcd"
+	"kctl/apiserver/internal/storage/measured"
 	"kctl/proto/pki"
 )
 
@@ -46,7 +47,7 @@ type backend struct {
 }
 
 // openBackend connects to the etcd that the options name, or starts one.
-func openBackend(ctx context.Context, o *config.Options, transformer etcd.Transformer, metrics *storageMetrics, clock clock.WithTicker, logger *zap.Logger) (*backend, error) {
+func openBackend(ctx context.Context, o *config.Options, transformer etcd.Transformer, metrics *measured.Metrics, clock clock.WithTicker, logger *zap.Logger) (*backend, error) {
 	if len(o.EtcdServers) > 0 {
 		return connect(o, transformer, metrics, clock, logger)
 	}
@@ -62,16 +63,16 @@ func openBackend(ctx context.Context, o *config.Options, transformer etcd.Transf
 	return b, nil
 }
 
-func newBackend(o etcd.Options, flags *config.Options, metrics *storageMetrics) *backend {
+func newBackend(o etcd.Options, flags *config.Options, metrics *measured.Metrics) *backend {
 	return &backend{
 		metrics:      prometheus.Gatherers{},
-		storage:      measured{etcd.NewStore(o), metrics, o.Clock},
+		storage:      measured.Store{Interface: etcd.NewStore(o), Metrics: metrics, Clock: o.Clock},
 		checkTimeout: flags.EtcdCheckTimeout,
 		compactor:    &etcd.Compactor{Client: o.Client, Interval: flags.Operation.CompactionInterval, Clock: o.Clock, Logger: o.Logger},
 	}
 }
 
-func connect(o *config.Options, transformer etcd.Transformer, metrics *storageMetrics, clock clock.WithTicker, logger *zap.Logger) (*backend, error) {
+func connect(o *config.Options, transformer etcd.Transformer, metrics *measured.Metrics, clock clock.WithTicker, logger *zap.Logger) (*backend, error) {
 	security, err := etcdTLS(o)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package server
+package sni
 
 import (
 	"crypto/tls"
@@ -12,28 +12,14 @@ import (
 	"kctl/proto/pki"
 )
 
-// certificateFunc is tls.Config.GetCertificate.
-type certificateFunc = func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+// Choose is tls.Config.GetCertificate.
+type Choose = func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 
-// operationTLS brings the flags on TLS into a configuration that shows one
-// certificate.
-func operationTLS(c *tls.Config, o *config.Operation, clock clock.PassiveClock) (err error) {
-	if err := o.TLS.Apply(c); err != nil {
-		return err
-	}
-	named, err := o.SNICertificates()
-	if err != nil || len(named) == 0 {
-		return err
-	}
-	c.GetCertificate, err = byName(named, c.GetCertificate, clock)
-	return err
-}
-
-// byName chooses certificates by the name that clients ask for: one that is
+// ByName chooses certificates by the name that clients ask for: one that is
 // named before one that a wildcard covers, what the flags name before what
 // certificates do, and the ordinary one where nothing fits.
-func byName(named []config.SNICertificate, ordinary certificateFunc, clock clock.PassiveClock) (certificateFunc, error) {
-	explicit, found := map[string]certificateFunc{}, map[string]certificateFunc{}
+func ByName(named []config.SNICertificate, ordinary Choose, clock clock.PassiveClock) (Choose, error) {
+	explicit, found := map[string]Choose{}, map[string]Choose{}
 	for _, n := range named {
 		reloader, err := pki.NewReloader(n.CertFile, n.KeyFile, clock)
 		if err != nil {
@@ -56,7 +42,7 @@ func byName(named []config.SNICertificate, ordinary certificateFunc, clock clock
 		name := strings.ToLower(strings.TrimSuffix(hello.ServerName, "."))
 		_, parent, _ := strings.Cut(name, ".")
 		for _, key := range []string{name, "*." + parent} {
-			for _, names := range []map[string]certificateFunc{explicit, found} {
+			for _, names := range []map[string]Choose{explicit, found} {
 				if choose := names[key]; choose != nil {
 					return choose(hello)
 				}
@@ -67,7 +53,7 @@ func byName(named []config.SNICertificate, ordinary certificateFunc, clock clock
 }
 
 // namesOf are the names that a certificate is for.
-func namesOf(load certificateFunc) ([]string, error) {
+func namesOf(load Choose) ([]string, error) {
 	pair, err := load(nil)
 	if err != nil {
 		return nil, err
