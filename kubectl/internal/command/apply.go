@@ -47,7 +47,7 @@ func newApply(c *cli) *cobra.Command {
 			if len(args) > 0 {
 				return usageError(cmd, "Unexpected args: %v", args)
 			}
-			if len(a.files) == 0 {
+			if !a.fromFiles() {
 				return usageError(cmd, "must specify one of -f and -k")
 			}
 			if err := a.check(); err != nil {

@@ -30,7 +30,7 @@ func newDecide(c *cli, verb, past, condition, opposite string) *cobra.Command {
 		Use: verb + " (-f FILENAME | NAME)", Short: map[string]string{"approve": "Approve a certificate signing request", "deny": "Deny a certificate signing request"}[verb],
 		Example: "  kctl certificate " + verb + " csr-sqgzp",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 && len(selected.files) == 0 {
+			if len(args) == 0 && !selected.fromFiles() {
 				return errors.New("one or more CSRs must be specified as <name> or -f <filename>")
 			}
 			targets, err := c.targets(cmd.Context(), &selected, args, core.CertificateSigningRequests.Name)

@@ -157,7 +157,12 @@ func TestMisuse(t *testing.T) {
 		want []string
 	}{
 		{"gte pods", []string{`error: unknown command "gte" for "kctl"`, "Did you mean this?\n\tget"}},
-		{"kustomize .", []string{`error: "kustomize" is not supported yet by kctl`}},
+		{"kustomize a b", []string{"error: specify one path to kustomization.yaml"}},
+		{"apply -k . -f x", []string{"error: only one of -f or -k can be specified"}},
+		{"apply -k . -R", []string{"error: the -k flag can't be used with -f or -R"}},
+		{"apply -k /does/not/exist", []string{"/does/not/exist", "no such file or directory"}},
+		{"create --raw=/x -k .", []string{"--raw can only use a single local file or stdin"}},
+		{"wait -k . --for=delete", []string{"unknown shorthand flag: 'k'"}},
 		{"drain", []string{"error: USAGE: drain NODE"}},
 		{"scale deployment x", []string{`required flag(s) "replicas" not set`}},
 		{"rollout undone x", []string{`unknown command "undone" for "kctl rollout"`, "Did you mean this?\n\tundo"}},

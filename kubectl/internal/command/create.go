@@ -121,7 +121,7 @@ func newCreate(c *cli) *cobra.Command {
 			if len(args) > 0 {
 				return unknownSub(cmd, args[0])
 			}
-			if len(k.files) == 0 {
+			if !k.fromFiles() {
 				return usageError(cmd, "must specify one of -f and -k")
 			}
 			if k.raw.uri != "" {

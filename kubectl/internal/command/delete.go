@@ -94,7 +94,7 @@ func (d *deleting) check(args []string) error {
 	if d.all {
 		d.ignoreNotFound = true
 	}
-	if len(args) == 1 && len(d.files) == 0 && !d.all && d.labels == "" && d.fields == "" {
+	if len(args) == 1 && !d.fromFiles() && !d.all && d.labels == "" && d.fields == "" {
 		if _, isName := splitName(args[0]); !isName {
 			return errNoName
 		}

@@ -42,7 +42,7 @@ func newDescribe(c *cli) *cobra.Command {
 }
 
 func (d *describing) run(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 && len(d.files) == 0 {
+	if len(args) == 0 && !d.fromFiles() {
 		return d.nothingNamed(cmd)
 	}
 	targets, err := d.targets(cmd.Context(), &d.selection, args, "")

@@ -46,7 +46,7 @@ func newDiff(c *cli) *cobra.Command {
 			switch {
 			case len(args) > 0:
 				err = usageError(cmd, "Unexpected args: %v", args)
-			case len(d.files) == 0:
+			case !d.fromFiles():
 				err = usageError(cmd, "must specify one of -f and -k")
 			default:
 				err = d.run(cmd.Context(), managed)

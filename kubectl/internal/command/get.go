@@ -70,12 +70,12 @@ func newGet(c *cli) *cobra.Command {
 func (g *getting) run(cmd *cobra.Command, args []string) error {
 	ctx := cmd.Context()
 	if g.raw.uri != "" {
-		if len(args) > 0 || len(g.files) > 0 {
+		if len(args) > 0 || g.fromFiles() {
 			return usageError(cmd, "arguments may not be passed when --raw is specified")
 		}
 		return g.raw.run(cmd, nil)
 	}
-	if len(args) == 0 && len(g.files) == 0 {
+	if len(args) == 0 && !g.fromFiles() {
 		return g.nothingNamed(cmd)
 	}
 	if (g.showLabels || len(g.labelColumns) > 0) && !g.TableOutput() {

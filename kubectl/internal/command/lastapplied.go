@@ -84,7 +84,7 @@ func newSetLastApplied(c *cli) *cobra.Command {
 			return errors.Join(failed...)
 		},
 	}
-	selected.addFiles(cmd.Flags(), "that contains the last-applied-configuration annotations")
+	selected.addFilenames(cmd.Flags(), "that contains the last-applied-configuration annotations")
 	s.output.add(cmd.Flags())
 	s.dryRun.add(cmd)
 	s.manager = fieldManager

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kctl/kubectl/internal/discover"
+	"kctl/kubectl/internal/kustomize"
 	"kctl/kubectl/internal/manifest"
 	"kctl/proto/rest"
 )
@@ -32,6 +33,7 @@ func (t target) in(client *rest.Client) rest.Resource {
 // selection is the flags by which verbs say which objects they mean.
 type selection struct {
 	files         []string
+	kustomization string // a directory
 	recursive     bool
 	labels        string
 	fields        string
@@ -41,13 +43,18 @@ type selection struct {
 }
 
 func (s *selection) addFiles(fs *pflag.FlagSet, usage string) {
+	s.addFilenames(fs, usage)
+	fs.StringVarP(&s.kustomization, "kustomize", "k", "", "Process the kustomization directory. This flag can't be used together with -f or -R.")
+}
+
+// addFilenames is addFiles for verbs that take no kustomization.
+func (s *selection) addFilenames(fs *pflag.FlagSet, usage string) {
 	fs.StringSliceVarP(&s.files, "filename", "f", nil, "Filename, directory, or URL to files "+usage)
 	fs.BoolVarP(&s.recursive, "recursive", "R", false, "Process the directory used in -f, --filename recursively")
-	fs.FuncP("kustomize", "k", "not supported", func(string) error {
-		return errors.New("kctl has no kustomize: pipe its output into -f -")
-	})
-	_ = fs.MarkHidden("kustomize")
 }
+
+// fromFiles tells whether files say which objects are meant.
+func (s *selection) fromFiles() bool { return len(s.files) > 0 || s.kustomization != "" }
 
 func (s *selection) addLabels(fs *pflag.FlagSet) {
 	fs.StringVarP(&s.labels, "selector", "l", "", "Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'")
@@ -68,7 +75,7 @@ func (s *selection) options() []rest.Option {
 // targets works out what the arguments and flags mean. defaultType is the type
 // of bare names, for verbs about pods only; "" for none.
 func (c *cli) targets(ctx context.Context, s *selection, args []string, defaultType string) ([]target, error) {
-	if len(s.files) > 0 {
+	if s.fromFiles() {
 		if len(args) > 0 {
 			return nil, errors.New("when paths, URLs, or stdin is provided as resource input, you may not specify resource arguments as well")
 		}
@@ -183,10 +190,27 @@ func (c *cli) resourceTypes(ctx context.Context, list string) ([]discover.Resour
 	return resources, nil
 }
 
-// fileTargets reads the objects of -f.
+// readFiles reads the objects of -f, or of -k.
+func (c *cli) readFiles(ctx context.Context, s *selection) ([]manifest.Object, error) {
+	switch {
+	case s.kustomization == "":
+		reader := &manifest.Reader{Stdin: c.In, HTTP: http.DefaultClient, Recursive: s.recursive}
+		return reader.Read(ctx, s.files)
+	case len(s.files) > 0:
+		return nil, errors.New("only one of -f or -k can be specified")
+	case s.recursive:
+		return nil, errors.New("the -k flag can't be used with -f or -R")
+	}
+	text, err := kustomize.YAML(s.kustomization)
+	if err != nil {
+		return nil, err
+	}
+	return manifest.Parse(text, s.kustomization)
+}
+
+// fileTargets finds out what the objects of the files mean.
 func (c *cli) fileTargets(ctx context.Context, s *selection) ([]target, error) {
-	reader := &manifest.Reader{Stdin: c.In, HTTP: http.DefaultClient, Recursive: s.recursive}
-	objects, err := reader.Read(ctx, s.files)
+	objects, err := c.readFiles(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -228,11 +252,10 @@ func (c *cli) fileTargets(ctx context.Context, s *selection) ([]target, error) {
 // locally changes the objects of the files as they are there: no server is asked
 // for anything.
 func (c *cli) locally(ctx context.Context, s *selection, one func(target, *unstructured.Unstructured) error) error {
-	if len(s.files) == 0 {
+	if !s.fromFiles() {
 		return errors.New("one or more files must be specified as -f when --local is set")
 	}
-	reader := &manifest.Reader{Stdin: c.In, HTTP: http.DefaultClient, Recursive: s.recursive}
-	objects, err := reader.Read(ctx, s.files)
+	objects, err := c.readFiles(ctx, s)
 	if err != nil {
 		return err
 	}

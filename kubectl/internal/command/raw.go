@@ -78,6 +78,9 @@ func (r *raw) check(cmd *cobra.Command, files []string) error {
 			return errors.New("--raw cannot read from a url")
 		}
 	}
+	if f := cmd.Flags().Lookup("kustomize"); f != nil && f.Changed {
+		return errors.New("--raw can only use a single local file or stdin")
+	}
 	if f := cmd.Flags().Lookup("interactive"); f != nil && f.Changed {
 		return errors.New("--interactive can not be used with --raw")
 	}

@@ -36,7 +36,7 @@ func newReplace(c *cli) *cobra.Command {
 			if len(args) > 0 {
 				return usageError(cmd, "Unexpected args: %v", args)
 			}
-			if len(r.files) == 0 {
+			if !r.fromFiles() {
 				return usageError(cmd, "must specify one of -f and -k")
 			}
 			if r.raw.uri != "" {

@@ -47,7 +47,7 @@ func (r *rolling) add(cmd *cobra.Command) {
 }
 
 func (r *rolling) run(cmd *cobra.Command, args []string, do func(target, *unstructured.Unstructured) error) error {
-	if len(args) == 0 && len(r.files) == 0 {
+	if len(args) == 0 && !r.fromFiles() {
 		return errors.New("required resource not specified")
 	}
 	targets, err := r.targets(cmd.Context(), &r.selection, args, "")

@@ -96,14 +96,13 @@ func newRoot(c *cli) *cobra.Command {
 		}
 	}
 	add(groupPods, newRun(c), newLogs(c), newExec(c), newAttach(c), newCopy(c), newDebug(c), newPortForward(c), newTrace(c))
-	add(groupLook, newGet(c), newDescribe(c), newEvents(c), newWait(c), newExplain(c), newExplainSchedule(c))
+	add(groupLook, newGet(c), newDescribe(c), newEvents(c), newWait(c), newExplain(c), newExplainSchedule(c), newKustomize(c))
 	add(groupObjects, newCreate(c), newApply(c), newDelete(c), newLabel(c), newAnnotate(c), newPatch(c),
 		newReplace(c), newEdit(c), newDiff(c), newSet(c), newScale(c), newAutoscale(c), newRollout(c), newExpose(c),
 		newCordon(c), newUncordon(c), newDrain(c), newTaint(c))
 	add(groupCluster, clusterVerbs(c)...)
 	add(groupCluster, newClusterInfo(c), newAPIResources(c), newAPIVersions(c), newAuth(c), newTop(c), newCertificate(c), newProxy(c))
 	add(groupSelf, newConfig(c), newKuberc(c), newVersion(c), newOptions(), newCompletion(c), newPlugin(c))
-	addUnsupported(root)
 	addExamples(root)
 	c.addCompletion(root)
 	return root
@@ -118,20 +117,6 @@ func usageTemplate(whole string) string {
 		return whole
 	}
 	return before + "{{if .HasAvailableInheritedFlags}}\n\nUse \"kctl options\" for the flags of all commands.{{end}}" + after
-}
-
-// unsupported are kubectl's verbs that kctl does not have.
-var unsupported = []string{"kustomize"}
-
-func addUnsupported(root *cobra.Command) {
-	for _, name := range unsupported {
-		root.AddCommand(&cobra.Command{
-			Use: name, Hidden: true, DisableFlagParsing: true,
-			RunE: func(*cobra.Command, []string) error {
-				return fmt.Errorf("%q is not supported yet by kctl", name)
-			},
-		})
-	}
 }
 
 func unknownVerb(root *cobra.Command, name string) error {

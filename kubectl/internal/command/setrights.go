@@ -77,7 +77,7 @@ func newSetSelector(c *cli) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if len(args) == 2 && len(s.files) == 0 && !strings.Contains(args[0], "/") {
+			if len(args) == 2 && !s.fromFiles() && !strings.Contains(args[0], "/") {
 				return errNoName
 			}
 			if len(wanted.MatchExpressions) > 0 {

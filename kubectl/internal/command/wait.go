@@ -38,7 +38,7 @@ func newWait(c *cli) *cobra.Command {
 		RunE:    func(cmd *cobra.Command, args []string) error { return w.run(cmd, args) },
 	}
 	fs := cmd.Flags()
-	w.addFiles(fs, "identifying the resource.")
+	w.addFilenames(fs, "identifying the resource.")
 	w.addLabels(fs)
 	w.addFields(fs)
 	w.addAllNamespaces(fs)

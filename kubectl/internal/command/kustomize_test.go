@@ -1,0 +1,68 @@
+package command
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func kustomization(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestKustomizeWrites(t *testing.T) {
+	dir := kustomization(t, map[string]string{
+		"kustomization.yaml": "namePrefix: x-\nresources: [all.yaml]\n",
+		"all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: b, namespace: two}\n" +
+			"---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: c}\n",
+	})
+	all := kctl(t, "", "", "kustomize", dir)
+	all.want(t, 0)
+	if got := strings.Count(all.out.String(), "name: x-"); got != 3 {
+		t.Errorf("%d objects in\n%s", got, all.out.String())
+	}
+	out := t.TempDir()
+	kctl(t, "", "", "kustomize", dir, "-o", out).want(t, 0)
+	for _, name := range []string{"default_v1_configmap_x-a.yaml", "two_v1_configmap_x-b.yaml", "rbac.authorization.k8s.io_v1_clusterrole_x-c.yaml"} {
+		if _, err := os.Stat(filepath.Join(out, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	file := filepath.Join(out, "all")
+	kctl(t, "", "", "kustomize", dir, "-o", file).want(t, 0)
+	if written, err := os.ReadFile(file); err != nil || string(written) != all.out.String() {
+		t.Errorf("%v, %s", err, written)
+	}
+	kctl(t, "", "", "kustomize", dir, "--enable-helm").want(t, 1, "kctl runs no helm")
+}
+
+// Of a kustomization that can't be made nothing is sent.
+func TestBrokenKustomization(t *testing.T) {
+	host := serve(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("asked for %s", r.URL) })
+	dir := kustomization(t, map[string]string{
+		"kustomization.yaml": "resources: [pod.yaml, none.yaml]\n",
+		"pod.yaml":           "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\n",
+	})
+	for _, verb := range []string{"apply", "create", "delete", "replace", "get", "describe"} {
+		kctl(t, host, "", verb, "-k", dir).want(t, 1, "none.yaml")
+	}
+	kctl(t, host, "", "diff", "-k", dir).want(t, 2, "none.yaml")
+}
+
+func TestErrorsSayTheKustomization(t *testing.T) {
+	dir := kustomization(t, map[string]string{
+		"kustomization.yaml": "namePrefix: x-\nresources: [pod.yaml]\n",
+		"pod.yaml":           "apiVersion: v1\nkind: Pod\nmetadata: {name: y}\n",
+	})
+	host := serve(t, http.NotFound)
+	kctl(t, host, "", "create", "-k", dir).want(t, 1, "error when creating \""+dir+"\"")
+}
