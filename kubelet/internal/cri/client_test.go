@@ -3,7 +3,9 @@ package cri_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -95,6 +97,10 @@ func TestContainerd(t *testing.T) {
 	if err := c.StartContainer(ctx, container); err != nil {
 		t.Fatal(err)
 	}
+	pid, err := c.ContainerProcess(ctx, container)
+	if command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err != nil || string(command) != "/bin/sleep\x001000\x00" {
+		t.Errorf("its process is %d, %q, %v", pid, command, err)
+	}
 	ran, err := c.ExecSync(ctx, container, []string{"/bin/sh", "-c", "echo out; echo err >&2; exit 3"}, time.Minute)
 	if err != nil || string(ran.Stdout) != "out\n" || string(ran.Stderr) != "err\n" || ran.ExitCode != 3 {
 		t.Fatalf("ExecSync = %+v, %v", ran, err)
@@ -104,6 +110,9 @@ func TestContainerd(t *testing.T) {
 	}
 	if err := c.StopContainer(ctx, container, 0); err != nil {
 		t.Fatal(err)
+	}
+	if pid, err := c.ContainerProcess(ctx, container); pid != 0 || err != nil {
+		t.Errorf("the process of one that has ended is %d, %v", pid, err)
 	}
 	if _, err := c.ContainerStatus(ctx, "none"); !cri.IsNotFound(err) || !strings.Contains(err.Error(), "ContainerStatus none") {
 		t.Fatalf("ContainerStatus of nothing = %v, want not found, naming call and id", err)

@@ -24,6 +24,7 @@ import (
 	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/dns"
 	"kctl/kubelet/internal/eviction"
+	"kctl/kubelet/internal/exitwatch"
 	"kctl/kubelet/internal/image"
 	"kctl/kubelet/internal/node"
 	"kctl/kubelet/internal/objects"
@@ -299,6 +300,9 @@ func (k *Kubelet) makeLoops() error {
 		Connected: k.metrics.streams.Inc, Failed: k.metrics.streamErrors.Inc,
 		Received: func(age time.Duration) { k.metrics.streamLatency.Observe(age.Seconds()) },
 	})
+	if k.hollow == nil {
+		k.pleg.WatchExits(exitwatch.New(k.cri, k.pleg.Poke, k.logger))
+	}
 	k.statuses = status.NewManager(status.RESTAPI{Client: k.client}, k.pods, k.clock, k.logger)
 	k.statuses.OnRest(k.rested)
 	k.statuses.OnRunning(k.metrics.observePodStart)

@@ -48,13 +48,24 @@ type Cache interface {
 	Complete(at time.Time, pods iter.Seq[types.UID])
 }
 
+// Exits tells of the ends of containers' processes.
+type Exits interface {
+	// Watch has Poke called when the process of one of the running containers
+	// ends, and forgets all others.
+	Watch(ctx context.Context, running map[string]bool)
+	// Wait returns when Watch's ctx has ended and nothing is waited for any more.
+	Wait()
+}
+
 // The interval between relists grows by a quarter each time nothing happened,
 // from fastest to slowest. Without a relist for unhealthyAfter, the generator
 // says that it is not healthy.
 const (
-	fastest        = 40 * time.Millisecond
-	slowest        = time.Second
-	restFactor     = 4 // rest this many times longer than a relist took
+	fastest    = 40 * time.Millisecond
+	slowest    = time.Second
+	restFactor = 4 // rest this many times longer than a relist took
+	// Relists that are further apart than this would tell too late of an end.
+	patience       = 100 * time.Millisecond
 	unhealthyAfter = 3 * time.Minute
 	relistTimeout  = 2 * time.Minute
 	inspectors     = 8
@@ -75,6 +86,8 @@ type Generator struct {
 	stream    *Stream // nil without events of the runtime
 	streaming atomic.Bool
 	heard     chan about
+
+	exits Exits // nil where nobody tells of them
 
 	// Only Run's goroutine touches these.
 	known     map[types.UID]*podruntime.RunningPod
@@ -98,6 +111,10 @@ func New(runtime Runtime, cache Cache, clock clock.Clock, logger *zap.Logger, ob
 		last: clock.Now(), asked: map[types.UID]bool{},
 	}
 }
+
+// WatchExits has ends of containers' processes seen though relists are rare. It
+// has to be called before Run.
+func (g *Generator) WatchExits(exits Exits) { g.exits = exits }
 
 // Events is where the sync loop hears what happened.
 func (g *Generator) Events() <-chan Event { return g.events }
@@ -159,6 +176,9 @@ func (g *Generator) Run(ctx context.Context) error {
 		defer listener.Wait()
 		listener.Go(func() { g.listen(ctx) })
 	}
+	if g.exits != nil {
+		defer g.exits.Wait()
+	}
 	interval := fastest
 	due := g.clock.Now()
 	timer := g.clock.NewTimer(0)
@@ -194,10 +214,28 @@ func (g *Generator) Run(ctx context.Context) error {
 		rest := max(interval, restFactor*g.clock.Since(start))
 		if g.Streaming() && len(g.reinspect) == 0 {
 			rest = streamed
+		} else if rest > patience {
+			g.watchExits(ctx)
 		}
 		due = g.clock.Now().Add(rest)
 		timer.Reset(rest)
 	}
+}
+
+// watchExits bridges the time to the next relist.
+func (g *Generator) watchExits(ctx context.Context) {
+	if g.exits == nil {
+		return
+	}
+	running := map[string]bool{}
+	for _, pod := range g.known {
+		for _, c := range pod.Containers {
+			if c.State == podruntime.StateRunning {
+				running[c.ID.ID] = true
+			}
+		}
+	}
+	g.exits.Watch(ctx, running)
 }
 
 // relist reports whether anything happened since the last one.

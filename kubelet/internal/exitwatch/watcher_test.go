@@ -1,0 +1,114 @@
+package exitwatch
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"testing"
+
+	"go.uber.org/zap"
+)
+
+// processes are those of containers, by name.
+type processes map[string]int
+
+func (p processes) ContainerProcess(_ context.Context, id string) (int, error) {
+	pid, ok := p[id]
+	if !ok {
+		return 0, errors.New("no such container")
+	}
+	return pid, nil
+}
+
+// sleeper starts a process that lasts until it is killed.
+func sleeper(t *testing.T) *exec.Cmd {
+	cmd := exec.Command("sleep", "infinity")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return cmd
+}
+
+func kill(t *testing.T, cmd *exec.Cmd) {
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// start returns a Watcher of the processes, and where it tells of ends.
+func start(t *testing.T, p Processes) (*Watcher, context.Context, <-chan struct{}) {
+	ends := make(chan struct{}, 10)
+	w := New(p, func() { ends <- struct{}{} }, zap.NewNop())
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(func() { cancel(); w.Wait() })
+	return w, ctx, ends
+}
+
+func TestTheEndOfAProcessIsTold(t *testing.T) {
+	one, other := sleeper(t), sleeper(t)
+	w, ctx, ends := start(t, processes{"one": one.Process.Pid, "other": other.Process.Pid})
+	both := map[string]bool{"one": true, "other": true}
+	w.Watch(ctx, both)
+	w.Watch(ctx, both)
+	kill(t, one)
+	<-ends
+	kill(t, other)
+	<-ends
+	w.Wait() // each was waited for once
+	if len(ends) > 0 {
+		t.Errorf("%d more ends than processes", len(ends))
+	}
+}
+
+func TestAProcessThatHasEndedIsToldAtOnce(t *testing.T) {
+	cmd := sleeper(t)
+	process, err := openProcess(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer process.Close()
+	kill(t, cmd)
+	if err := cmd.Wait(); err == nil {
+		t.Fatal("killed, and ended well")
+	}
+	if err := awaitEnd(process); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWhatIsNotNamedAnyMoreIsNotWaitedFor(t *testing.T) {
+	cmd := sleeper(t)
+	before := descriptors(t)
+	w, ctx, ends := start(t, processes{"c": cmd.Process.Pid})
+	w.Watch(ctx, map[string]bool{"c": true})
+	w.Watch(ctx, nil)
+	w.Wait()
+	if len(ends) > 0 {
+		t.Error("the end of a process that lives was told")
+	}
+	if after := descriptors(t); after > before+1 { // the poller's own
+		t.Errorf("%d descriptors are open, %d were before", after, before)
+	}
+}
+
+func TestWhatCanNotBeWatchedIsLeft(t *testing.T) {
+	w, ctx, ends := start(t, processes{"untold": 0, "unseen": 1 << 30})
+	w.Watch(ctx, map[string]bool{"untold": true, "unseen": true, "gone": true})
+	w.Wait()
+	if len(ends) > 0 {
+		t.Errorf("%d ends of no process", len(ends))
+	}
+}
+
+func descriptors(t *testing.T) int {
+	open, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(open)
+}

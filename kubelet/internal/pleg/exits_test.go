@@ -1,0 +1,75 @@
+package pleg
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+	"k8s.io/utils/clock"
+
+	"kctl/kubelet/internal/podcache"
+	"kctl/kubelet/internal/podruntime"
+)
+
+// fakeExits keeps what is watched.
+type fakeExits struct {
+	mu      sync.Mutex
+	watched map[string]bool
+	waited  chan struct{}
+}
+
+func (e *fakeExits) Watch(_ context.Context, running map[string]bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.watched = maps.Clone(running)
+}
+
+func (e *fakeExits) Wait() { close(e.waited) }
+
+func (e *fakeExits) watches(id string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.watched[id]
+}
+
+// TestEndsAreWatchedForBetweenRareRelists: what runs is watched when nothing has
+// happened for a while, and not before, since relists see it soon enough then.
+func TestEndsAreWatchedForBetweenRareRelists(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		alive, dead := running("alive", podruntime.StateRunning), running("dead", podruntime.StateExited)
+		r := &fakeRuntime{pods: []*podruntime.RunningPod{alive, dead}}
+		exits := &fakeExits{waited: make(chan struct{})}
+		g := New(r, podcache.New(), clock.RealClock{}, zap.NewNop(), nil)
+		g.WatchExits(exits)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { _ = g.Run(ctx) }()
+		<-g.Events()
+		synctest.Wait()
+		id, gone := alive.Containers[0].ID.ID, dead.Containers[0].ID.ID
+		if exits.watches(id) {
+			t.Error("watched while relists are frequent")
+		}
+		<-g.Events()
+		time.Sleep(time.Minute) // the bubble's clock
+		if !exits.watches(id) || exits.watches(gone) {
+			t.Errorf("watched at rest: %v", exits.watched)
+		}
+		// It ends just after a relist.
+		before := time.Now()
+		r.set(func() { r.pods = []*podruntime.RunningPod{running("alive", podruntime.StateExited), dead} })
+		g.Poke()
+		if e := <-g.Events(); e.Type != ContainerDied || time.Since(before) > fastest {
+			t.Errorf("%v after %v", e, time.Since(before))
+		}
+		time.Sleep(time.Minute)
+		if exits.watches(id) {
+			t.Error("watched after its end")
+		}
+		cancel()
+		<-exits.waited
+	})
+}
