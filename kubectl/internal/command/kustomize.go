@@ -116,5 +116,8 @@ func writeOne(object *resource.Resource, dir, namespace string) error {
 		}
 	}
 	name := strings.ToLower(strings.Join(parts, "_")) + ".yaml"
+	if filepath.Base(name) != name { // else somebody's kustomization could write anywhere
+		return fmt.Errorf("no file can be named after %s", object.CurId())
+	}
 	return os.WriteFile(filepath.Join(dir, name), text, 0o644) //nolint:gosec // as the files are from which it is made
 }

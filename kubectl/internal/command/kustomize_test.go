@@ -45,6 +45,25 @@ func TestKustomizeWrites(t *testing.T) {
 	kctl(t, "", "", "kustomize", dir, "--enable-helm").want(t, 1, "kctl runs no helm")
 }
 
+// A name that leads elsewhere makes no file anywhere.
+func TestKustomizeWritesNowhereElse(t *testing.T) {
+	dir := kustomization(t, map[string]string{
+		"kustomization.yaml": "resources: [all.yaml]\n",
+		"all.yaml":           "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ../../elsewhere/x}\n",
+	})
+	top := t.TempDir()
+	out := filepath.Join(top, "a")
+	for _, d := range []string{out, filepath.Join(top, "elsewhere"), filepath.Join(out, "v1_configmap_..")} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kctl(t, "", "", "kustomize", dir, "-o", out).want(t, 1, "no file can be named after")
+	if found, err := os.ReadDir(filepath.Join(top, "elsewhere")); err != nil || len(found) > 0 {
+		t.Errorf("%v, %v", found, err)
+	}
+}
+
 // Of a kustomization that can't be made nothing is sent.
 func TestBrokenKustomization(t *testing.T) {
 	host := serve(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("asked for %s", r.URL) })
