@@ -14,56 +14,86 @@ import (
 	"kctl/test/harness"
 )
 
-// rawRuntime makes the calls that no kubelet can do without: the floor of what
+// rawRuntime makes the calls that no kubelet can do without: the floors of what
 // a pod's start and end take.
 type rawRuntime struct {
 	b      *testing.B
 	client runtimeapi.RuntimeServiceClient
+	pod    template
 }
 
-// rawGroup is the control group that raw sandboxes are in: without one, the
-// runtime makes one that it leaves behind.
-const rawGroup = "kctl-bench-raw"
+const (
+	// rawGroup is the control group that raw sandboxes are in: without one, the
+	// runtime makes one that it leaves behind.
+	rawGroup = "kctl-bench-raw"
+
+	rawNamespace = "raw"
+)
 
 func newRawRuntime(b *testing.B, c *harness.Cluster) *rawRuntime {
 	conn, err := grpc.NewClient("unix://"+c.Dir+"/run/containerd.sock", grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		b.Fatal(err)
 	}
+	r := &rawRuntime{b: b, client: runtimeapi.NewRuntimeServiceClient(conn)}
 	b.Cleanup(func() {
+		r.removeSandboxes()
 		conn.Close()
-		for _, pattern := range []string{"/sys/fs/cgroup/", "/sys/fs/cgroup/*/"} {
-			dirs, _ := filepath.Glob(pattern + rawGroup)
-			for _, dir := range dirs {
-				if err := os.Remove(dir); err != nil {
-					b.Error(err)
+		for _, below := range []string{"/*", ""} {
+			for _, root := range []string{"/sys/fs/cgroup/", "/sys/fs/cgroup/*/"} {
+				groups, _ := filepath.Glob(root + rawGroup + below + "/cgroup.procs")
+				for _, procs := range groups {
+					if err := os.Remove(filepath.Dir(procs)); err != nil && !os.IsNotExist(err) {
+						b.Error(err)
+					}
 				}
 			}
 		}
 	})
-	return &rawRuntime{b: b, client: runtimeapi.NewRuntimeServiceClient(conn)}
+	return r
 }
 
-// start brings one container to run and returns its sandbox and itself.
-func (r *rawRuntime) start(name string) (ids [2]string) {
+// removeSandboxes removes what a benchmark that failed left.
+func (r *rawRuntime) removeSandboxes() {
 	ctx := context.Background()
-	config := &runtimeapi.PodSandboxConfig{
-		Metadata:     &runtimeapi.PodSandboxMetadata{Name: name, Namespace: "raw", Uid: "raw-" + name},
+	list, err := r.client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
+	if r.failed(err) {
+		return
+	}
+	for _, s := range list.Items {
+		if s.GetMetadata().GetNamespace() == rawNamespace {
+			_, err := r.client.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: s.Id})
+			r.failed(err)
+			_, err = r.client.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: s.Id})
+			r.failed(err)
+		}
+	}
+}
+
+// start brings one container to run that is configured as little as can be,
+// and returns its sandbox and itself.
+func (r *rawRuntime) start(name string) (ids [2]string) {
+	return r.run(&runtimeapi.PodSandboxConfig{
+		Metadata:     &runtimeapi.PodSandboxMetadata{Name: name, Namespace: rawNamespace, Uid: "raw-" + name},
 		LogDirectory: r.b.TempDir(),
 		Linux:        &runtimeapi.LinuxPodSandboxConfig{CgroupParent: "/" + rawGroup},
-	}
+	}, &runtimeapi.ContainerConfig{
+		Metadata: &runtimeapi.ContainerMetadata{Name: "c"},
+		Image:    &runtimeapi.ImageSpec{Image: harness.Demo + ":latest"},
+		Args:     []string{"sleep", "infinity"},
+		LogPath:  "c.log",
+	})
+}
+
+func (r *rawRuntime) run(config *runtimeapi.PodSandboxConfig, of *runtimeapi.ContainerConfig) (ids [2]string) {
+	ctx := context.Background()
 	sandbox, err := r.client.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: config})
 	if r.failed(err) {
 		return ids
 	}
 	container, err := r.client.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{
-		PodSandboxId: sandbox.PodSandboxId, SandboxConfig: config,
-		Config: &runtimeapi.ContainerConfig{
-			Metadata: &runtimeapi.ContainerMetadata{Name: "c"},
-			Image:    &runtimeapi.ImageSpec{Image: harness.Demo + ":latest"},
-			Args:     []string{"sleep", "infinity"},
-			LogPath:  "c.log",
-		}})
+		PodSandboxId: sandbox.PodSandboxId, SandboxConfig: config, Config: of,
+	})
 	if r.failed(err) {
 		return ids
 	}
