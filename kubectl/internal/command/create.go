@@ -218,6 +218,7 @@ func newCreateServiceAccount(c *cli) *cobra.Command {
 func newCreateConfigMap(c *cli) *cobra.Command {
 	s := &sending{cli: c}
 	var data generate.Data
+	var hash hashing
 	cmd := &cobra.Command{
 		Use: "configmap NAME [--from-file=[key=]source] [--from-literal=key1=value1]", Aliases: []string{"cm"},
 		Short: "Create a config map from a local file, directory or literal value",
@@ -226,7 +227,11 @@ func newCreateConfigMap(c *cli) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			object, err := generate.ConfigMap(name, data)
+			made, err := generate.ConfigMap(name, data)
+			if err != nil {
+				return err
+			}
+			object, err := hash.of(made)
 			if err != nil {
 				return err
 			}
@@ -235,6 +240,7 @@ func newCreateConfigMap(c *cli) *cobra.Command {
 	}
 	s.addCreate(cmd)
 	addData(cmd, &data)
+	hash.add(cmd.Flags(), "configmap")
 	return cmd
 }
 
@@ -243,6 +249,7 @@ func newCreateSecret(c *cli) *cobra.Command {
 	s := &sending{cli: c}
 	var data generate.Data
 	var kind string
+	var hash hashing
 	cmd := &cobra.Command{
 		Use: "generic NAME [--type=string] [--from-file=[key=]source] [--from-literal=key1=value1]", Short: "Create a secret from a local file, directory, or literal value",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -250,7 +257,11 @@ func newCreateSecret(c *cli) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			object, err := generate.Secret(name, kind, data)
+			made, err := generate.Secret(name, kind, data)
+			if err != nil {
+				return err
+			}
+			object, err := hash.of(made)
 			if err != nil {
 				return err
 			}
@@ -259,6 +270,7 @@ func newCreateSecret(c *cli) *cobra.Command {
 	}
 	s.addCreate(cmd)
 	addData(cmd, &data)
+	hash.add(cmd.Flags(), "secret")
 	cmd.Flags().StringVar(&kind, "type", "", "The type of secret to create")
 	parent.AddCommand(cmd, newCreateTLSSecret(c), newCreateRegistrySecret(c))
 	return parent

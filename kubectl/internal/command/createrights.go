@@ -176,6 +176,7 @@ func newCreateClusterRoleBinding(c *cli) *cobra.Command {
 
 func newCreateTLSSecret(c *cli) *cobra.Command {
 	var certificate, key string
+	var hash hashing
 	cmd := c.generator("tls NAME --cert=path/to/cert/file --key=path/to/key/file", "Create a TLS secret", core.Secrets,
 		func(name string, _ []string) (core.Object, error) {
 			if certificate == "" || key == "" {
@@ -192,8 +193,9 @@ func newCreateTLSSecret(c *cli) *cobra.Command {
 			if err != nil {
 				return nil, fmt.Errorf("reading the key: %w", err)
 			}
-			return generate.TLSSecret(name, certificatePEM, keyPEM), nil
+			return hash.of(generate.TLSSecret(name, certificatePEM, keyPEM))
 		})
+	hash.add(cmd.Flags(), "secret")
 	cmd.Flags().StringVar(&certificate, "cert", "", "Path to PEM encoded public key certificate.")
 	cmd.Flags().StringVar(&key, "key", "", "Path to private key associated with given certificate.")
 	return cmd
@@ -201,18 +203,28 @@ func newCreateTLSSecret(c *cli) *cobra.Command {
 
 func newCreateRegistrySecret(c *cli) *cobra.Command {
 	var server, user, password, email string
+	var hash hashing
 	var files []string
 	cmd := c.generator("docker-registry NAME --docker-username=user --docker-password=password --docker-email=email [--docker-server=string]", "Create a secret for use with a Docker registry", core.Secrets,
 		func(name string, _ []string) (core.Object, error) {
 			if len(files) > 0 {
-				return generate.Secret(name, "kubernetes.io/dockerconfigjson", generate.Data{Files: files})
+				made, err := generate.Secret(name, "kubernetes.io/dockerconfigjson", generate.Data{Files: files})
+				if err != nil {
+					return nil, err
+				}
+				return hash.of(made)
 			}
 			if user == "" || password == "" {
 				return nil, errors.New("either --from-file or the combination of --docker-username, --docker-password and --docker-server is required")
 			}
-			return generate.RegistrySecret(name, server, user, password, email)
+			made, err := generate.RegistrySecret(name, server, user, password, email)
+			if err != nil {
+				return nil, err
+			}
+			return hash.of(made)
 		})
 	fs := cmd.Flags()
+	hash.add(fs, "secret")
 	fs.StringVar(&server, "docker-server", "https://index.docker.io/v1/", "Server location for Docker registry")
 	fs.StringVar(&user, "docker-username", "", "Username for Docker registry authentication")
 	fs.StringVar(&password, "docker-password", "", "Password for Docker registry authentication")

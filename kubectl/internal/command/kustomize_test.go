@@ -85,3 +85,23 @@ func TestErrorsSayTheKustomization(t *testing.T) {
 	host := serve(t, http.NotFound)
 	kctl(t, host, "", "create", "-k", dir).want(t, 1, "error when creating \""+dir+"\"")
 }
+
+// The hashes are kubectl's.
+func TestAppendHash(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("binary", []byte{0xff, 0}, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for args, want := range map[string]string{
+		"configmap a": "configmap/a-586ff7h6km",
+		"configmap a --from-literal=b=c --from-file=binary":                "configmap/a-26bg5tft4f",
+		"secret generic a --from-literal=b=c --type=x":                     "secret/a-htd5k4f79m",
+		"secret docker-registry a --docker-username=u --docker-password=p": "secret/a-8d2m2dg7df",
+	} {
+		c := kctl(t, "", "", append(strings.Fields("create "+args), "--append-hash", "--dry-run=client", "-o", "name")...)
+		c.want(t, 0)
+		if got := strings.TrimSpace(c.out.String()); got != want {
+			t.Errorf("%s: got %s, want %s", args, got, want)
+		}
+	}
+}
