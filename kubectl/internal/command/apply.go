@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,13 +104,10 @@ func (a *applying) check() error {
 
 func (a *applying) run(ctx context.Context) error {
 	targets, err := a.targets(ctx, &a.selection, nil, "")
-	if err != nil {
-		return err
-	}
 	if len(targets) == 0 {
-		return errNothingToApply
+		return cmp.Or(err, errNothingToApply)
 	}
-	var failed []error
+	failed := []error{err}
 	applied := 0
 	for _, t := range targets {
 		if !matches(a.labels, t.object) {

@@ -275,6 +275,34 @@ func TestBrokenManifests(t *testing.T) {
 	}
 }
 
+// What is broken of many files keeps nobody from the rest: the definition of a
+// kind is made though objects of that kind, beside it, can't be yet.
+func TestTheRestOfManyFiles(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"a.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: one}\n---\napiVersion: v9\nkind: Wonder\nmetadata: {name: x}\n",
+		"b.yaml": "metadata: {}\n",
+		"c.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: elsewhere, namespace: other}\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: two}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, verb := range []string{"create", "apply", "replace", "delete", "get", "describe", "label"} {
+		host := serve(t, status(403, metav1.StatusReasonForbidden, "not you"))
+		args := []string{verb, "-n", "here", "-R", "-f", dir}
+		if verb == "label" {
+			args = append(args, "a=b")
+		}
+		c := kctl(t, host, "", args...)
+		c.want(t, 1, "error parsing "+filepath.Join(dir, "b.yaml"), `no matches for kind "Wonder"`, `the namespace from the provided object "other"`, "not you")
+		if got := strings.Count(c.err.String(), "not you"); got != 2 {
+			t.Errorf("%s was refused %d times, not twice:\n%s", verb, got, c.err.String())
+		}
+		kctl(t, host, "", append(args, "-f", filepath.Join(dir, "none"))...).want(t, 1, "does not exist")
+	}
+}
+
 func TestErrorsSayTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pod.yaml")
 	if err := os.WriteFile(path, []byte("apiVersion: v1\nkind: Pod\nmetadata: {name: x}\n"), 0o600); err != nil {

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -149,13 +150,10 @@ func unknownSub(cmd *cobra.Command, name string) error {
 
 func (k *creating) run(ctx context.Context) error {
 	targets, err := k.targets(ctx, &k.selection, nil, "")
-	if err != nil {
-		return err
-	}
 	if len(targets) == 0 {
-		return errors.New("no objects passed to create")
+		return cmp.Or(err, errors.New("no objects passed to create"))
 	}
-	var failed []error
+	failed := []error{err}
 	for _, t := range targets {
 		if err := k.create(ctx, t); err != nil {
 			failed = append(failed, inSource(err, "creating", t.source))

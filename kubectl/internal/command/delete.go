@@ -113,12 +113,13 @@ func (d *deleting) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	targets, err := d.targets(cmd.Context(), &d.selection, args, "")
-	if err != nil {
+	if len(targets) == 0 && err != nil {
 		return err
 	}
 	chosen, failed := d.choose(cmd.Context(), targets)
-	if d.interactive && len(failed) > 0 {
-		return errors.Join(failed...) // nobody can agree to what is not all there is
+	failed = append(failed, err)
+	if err := errors.Join(failed...); d.interactive && err != nil {
+		return err // nobody can agree to what is not all there is
 	}
 	if d.interactive && len(chosen) > 0 {
 		if agreed, err := d.confirm(chosen); !agreed {
@@ -137,7 +138,7 @@ func (d *deleting) run(cmd *cobra.Command, args []string) error {
 			failed = append(failed, inSource(err, "deleting", t.source))
 		}
 	}
-	if len(chosen) == 0 && len(failed) == 0 {
+	if len(chosen) == 0 && errors.Join(failed...) == nil {
 		fmt.Fprintln(d.Out, "No resources found")
 	}
 	if err := d.await(cmd.Context(), going); err != nil {

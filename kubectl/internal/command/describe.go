@@ -46,10 +46,10 @@ func (d *describing) run(cmd *cobra.Command, args []string) error {
 		return d.nothingNamed(cmd)
 	}
 	targets, err := d.targets(cmd.Context(), &d.selection, args, "")
-	if err != nil {
+	if err != nil && len(targets) == 0 {
 		return err
 	}
-	var failed []error
+	failed := []error{err}
 	var all []unstructured.Unstructured
 	prefix := false
 	for _, t := range targets {

@@ -84,9 +84,9 @@ func (g *getting) run(cmd *cobra.Command, args []string) error {
 	if g.watchEvents && !g.watch && !g.watchOnly {
 		return usageError(cmd, "--output-watch-events option can only be used with --watch or --watch-only")
 	}
-	targets, err := g.targets(ctx, &g.selection, args, "")
-	if err != nil {
-		return err
+	targets, unread := g.targets(ctx, &g.selection, args, "")
+	if unread != nil && (len(targets) == 0 || g.watch || g.watchOnly) {
+		return unread
 	}
 	if g.subresource != "" && slices.ContainsFunc(targets, func(t target) bool { return t.name == "" }) {
 		return errors.New("subresource cannot be used when bulk resources are specified")
@@ -96,9 +96,9 @@ func (g *getting) run(cmd *cobra.Command, args []string) error {
 	case g.watch || g.watchOnly:
 		return g.follow(ctx, targets)
 	case g.TableOutput():
-		return g.tables(ctx, targets)
+		return errors.Join(unread, g.tables(ctx, targets))
 	}
-	return g.objects(ctx, targets)
+	return errors.Join(unread, g.objects(ctx, targets))
 }
 
 // nothingNamed says what is missing, in kubectl's words.

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sort"
 	"strings"
@@ -110,14 +111,14 @@ func (m *marking) run(cmd *cobra.Command, args []string) error {
 	if m.local {
 		return m.locally(cmd.Context(), &m.selection, mark)
 	}
-	targets, err := m.targets(cmd.Context(), &m.selection, objects, "")
-	if err != nil {
-		return err
+	targets, unread := m.targets(cmd.Context(), &m.selection, objects, "")
+	if unread != nil && len(targets) == 0 {
+		return unread
 	}
 	if len(targets) == 1 && targets[0].name == "" && !m.all && m.labels == "" && m.fields == "" {
 		return errNoName
 	}
-	return m.each(cmd.Context(), targets, &m.selection, mark)
+	return errors.Join(unread, m.each(cmd.Context(), targets, &m.selection, mark))
 }
 
 func (m *marking) mark(ctx context.Context, t target, object *unstructured.Unstructured, given marks) error {

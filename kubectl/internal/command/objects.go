@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kctl/kubectl/internal/discover"
+	"kctl/kubectl/internal/kubeconfig"
 	"kctl/kubectl/internal/kustomize"
 	"kctl/kubectl/internal/manifest"
 	"kctl/proto/rest"
@@ -73,7 +74,9 @@ func (s *selection) options() []rest.Option {
 }
 
 // targets works out what the arguments and flags mean. defaultType is the type
-// of bare names, for verbs about pods only; "" for none.
+// of bare names, for verbs about pods only; "" for none. With an error come those
+// of the objects in files that mean something, for the verbs that go on with them
+// as kubectl's do; where nothing is to be done there are none.
 func (c *cli) targets(ctx context.Context, s *selection, args []string, defaultType string) ([]target, error) {
 	if s.fromFiles() {
 		if len(args) > 0 {
@@ -210,9 +213,9 @@ func (c *cli) readFiles(ctx context.Context, s *selection) ([]manifest.Object, e
 
 // fileTargets finds out what the objects of the files mean.
 func (c *cli) fileTargets(ctx context.Context, s *selection) ([]target, error) {
-	objects, err := c.readFiles(ctx, s)
-	if err != nil {
-		return nil, err
+	objects, unread := c.readFiles(ctx, s)
+	if len(objects) == 0 {
+		return nil, unread
 	}
 	loaded, err := c.target()
 	if err != nil {
@@ -222,31 +225,43 @@ func (c *cli) fileTargets(ctx context.Context, s *selection) ([]target, error) {
 	if err != nil {
 		return nil, err
 	}
+	failed := []error{unread}
 	var targets []target
 	for _, object := range objects {
 		resource, err := discovery.OfKind(ctx, object.GroupVersionKind())
-		if err != nil {
-			var missing *discover.NoKindError
-			if errors.As(err, &missing) {
-				err = fmt.Errorf("resource mapping not found for name: %q namespace: %q from %q: %w",
-					object.GetName(), object.GetNamespace(), object.Source, err)
-			}
+		var missing *discover.NoKindError
+		switch {
+		case errors.As(err, &missing):
+			failed = append(failed, fmt.Errorf("resource mapping not found for name: %q namespace: %q from %q: %w",
+				object.GetName(), object.GetNamespace(), object.Source, err))
+			continue
+		case err != nil:
 			return nil, err
 		}
 		t := target{Resource: resource, name: object.GetName(), source: object.Source, object: object.Unstructured}
-		if resource.Namespaced {
-			t.namespace = object.GetNamespace()
-			if t.namespace == "" {
-				t.namespace = loaded.Namespace
-				object.SetNamespace(loaded.Namespace)
-			} else if loaded.Chosen && t.namespace != loaded.Namespace {
-				return nil, fmt.Errorf("the namespace from the provided object %q does not match the namespace %q. You must pass '--namespace=%s' to perform this operation.", //nolint:staticcheck // kubectl's words
-					t.namespace, loaded.Namespace, t.namespace)
-			}
+		if err := t.settle(loaded); err != nil {
+			failed = append(failed, err)
+			continue
 		}
 		targets = append(targets, t)
 	}
-	return targets, nil
+	return targets, errors.Join(failed...)
+}
+
+// settle says in which namespace the object of a file is meant to be.
+func (t *target) settle(loaded *kubeconfig.Target) error {
+	if !t.Namespaced {
+		return nil
+	}
+	t.namespace = t.object.GetNamespace()
+	if t.namespace == "" {
+		t.namespace = loaded.Namespace
+		t.object.SetNamespace(loaded.Namespace)
+	} else if loaded.Chosen && t.namespace != loaded.Namespace {
+		return fmt.Errorf("the namespace from the provided object %q does not match the namespace %q. You must pass '--namespace=%s' to perform this operation.", //nolint:staticcheck // kubectl's words
+			t.namespace, loaded.Namespace, t.namespace)
+	}
+	return nil
 }
 
 // locally changes the objects of the files as they are there: no server is asked

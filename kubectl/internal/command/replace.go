@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -64,18 +65,15 @@ func (r *replacing) run(ctx context.Context) error {
 		return errors.New("--dry-run can not be used when --force is set")
 	}
 	targets, err := r.targets(ctx, &r.selection, nil, "")
-	if err != nil {
-		return err
-	}
 	if len(targets) == 0 {
-		return errors.New("no objects passed to replace")
+		return cmp.Or(err, errors.New("no objects passed to replace"))
 	}
+	failed := []error{err}
 	if r.force {
 		if err := r.remove(ctx, targets); err != nil {
 			return err
 		}
 	}
-	var failed []error
 	for _, t := range targets {
 		object, operation := t.object, "replaced"
 		if r.keepsConfig(t.object) {

@@ -32,9 +32,12 @@ type Reader struct {
 	Recursive bool
 }
 
-// Read returns the objects of all sources, in order. Lists are taken apart.
+// Read returns the objects of all sources, in order. Lists are taken apart. With
+// an error come the objects of those files that could be read; none, where there
+// is no such source.
 func (r *Reader) Read(ctx context.Context, sources []string) ([]Object, error) {
 	var all []Object
+	var unread []error
 	stdin := false
 	for _, source := range sources {
 		var objects []Object
@@ -51,12 +54,12 @@ func (r *Reader) Read(ctx context.Context, sources []string) ([]Object, error) {
 		default:
 			objects, err = r.readPath(source)
 		}
-		if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
-		all = append(all, objects...)
+		all, unread = append(all, objects...), append(unread, err)
 	}
-	return all, nil
+	return all, errors.Join(unread...)
 }
 
 func (r *Reader) readURL(ctx context.Context, address string) ([]Object, error) {
@@ -78,7 +81,7 @@ func (r *Reader) readURL(ctx context.Context, address string) ([]Object, error) 
 func (r *Reader) readPath(path string) ([]Object, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("the path %q does not exist", path)
+		return nil, &missingError{path}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the path %q cannot be accessed: %w", path, err)
@@ -86,8 +89,21 @@ func (r *Reader) readPath(path string) ([]Object, error) {
 	if !info.IsDir() {
 		return readFile(path)
 	}
+	return r.readDirectory(path)
+}
+
+// missingError says that there is nothing of that name.
+type missingError struct{ path string }
+
+func (e *missingError) Error() string { return fmt.Sprintf("the path %q does not exist", e.path) }
+
+// Unwrap makes it an fs.ErrNotExist.
+func (e *missingError) Unwrap() error { return fs.ErrNotExist }
+
+func (r *Reader) readDirectory(path string) ([]Object, error) {
 	var all []Object
-	err = filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
+	var unread []error
+	err := filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -100,11 +116,13 @@ func (r *Reader) readPath(path string) ([]Object, error) {
 		switch filepath.Ext(file) {
 		case ".json", ".yaml", ".yml":
 			objects, err := readFile(file)
-			all = append(all, objects...)
-			return err
+			all, unread = append(all, objects...), append(unread, err)
 		}
 		return nil
 	})
+	if err == nil {
+		err = errors.Join(unread...)
+	}
 	if err == nil && len(all) == 0 {
 		err = fmt.Errorf("error reading [%s]: recognized file extensions are [.json .yaml .yml]", path)
 	}
