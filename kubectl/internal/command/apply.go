@@ -107,6 +107,15 @@ func (a *applying) run(ctx context.Context) error {
 	if len(targets) == 0 {
 		return cmp.Or(err, errNothingToApply)
 	}
+	if a.pruned.wanted {
+		discovery, err := a.discovery()
+		if err != nil {
+			return err
+		}
+		if err := a.pruned.find(ctx, discovery); err != nil {
+			return err
+		}
+	}
 	failed := []error{err}
 	applied := 0
 	for _, t := range targets {

@@ -31,6 +31,7 @@ type pruning struct {
 	wanted     bool
 	all        bool
 	allowlist  []string
+	kinds      []discover.Resource
 	uids       map[types.UID]bool // of what was applied
 	namespaces []string           // in which it is
 }
@@ -73,13 +74,10 @@ func (p *pruning) keep(t target, object *unstructured.Unstructured) {
 	}
 }
 
-// prune deletes what was applied once, is selected, and was not applied now.
-func (a *applying) prune(ctx context.Context) error {
-	discovery, err := a.discovery()
-	if err != nil {
-		return err
-	}
-	kinds := a.pruned.allowlist
+// find finds the kinds to look through, before anything is changed: one that is
+// not known would leave the work half done.
+func (p *pruning) find(ctx context.Context, discovery *discover.Discovery) error {
+	kinds := p.allowlist
 	if len(kinds) == 0 {
 		kinds = prunable
 	}
@@ -90,12 +88,20 @@ func (a *applying) prune(ctx context.Context) error {
 		}
 		resource, err := discovery.OfKind(ctx, kind)
 		var missing *discover.NoKindError
-		if errors.As(err, &missing) && len(a.pruned.allowlist) == 0 {
+		if errors.As(err, &missing) && len(p.allowlist) == 0 {
 			continue // not every server serves all of them
 		}
 		if err != nil {
 			return err
 		}
+		p.kinds = append(p.kinds, resource)
+	}
+	return nil
+}
+
+// prune deletes what was applied once, is selected, and was not applied now.
+func (a *applying) prune(ctx context.Context) error {
+	for _, resource := range a.pruned.kinds {
 		namespaces := []string{""}
 		if resource.Namespaced {
 			namespaces = a.pruned.namespaces

@@ -303,6 +303,13 @@ func TestTheRestOfManyFiles(t *testing.T) {
 	}
 }
 
+// A kind that --prune can't look through is told before anything is applied.
+func TestPruneOfAnUnknownKind(t *testing.T) {
+	host := serve(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("asked for %s", r.URL) })
+	pod := "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\n"
+	kctl(t, host, pod, "apply", "-f", "-", "--prune", "--all", "--prune-allowlist=core/v9/Wonder").want(t, 1, `no matches for kind "Wonder"`)
+}
+
 func TestErrorsSayTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pod.yaml")
 	if err := os.WriteFile(path, []byte("apiVersion: v1\nkind: Pod\nmetadata: {name: x}\n"), 0o600); err != nil {
