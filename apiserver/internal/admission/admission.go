@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"kctl/apiserver/internal/managed"
+	"kctl/apiserver/internal/managedfields"
 	"kctl/apiserver/internal/request"
 	"kctl/proto/core"
 )
@@ -42,8 +42,8 @@ type Attributes struct {
 	User    *request.User // nil in the server's own loops
 	// Default fills what a changed object leaves out; may be nil.
 	Default func(obj core.Object)
-	// Accounts know how objects of the resource are merged; may be nil.
-	Accounts *managed.Manager
+	// FieldTracker knows how objects of the resource are merged; may be nil.
+	FieldTracker *managedfields.Tracker
 	// Rounds is kept by the Chain, and used by plugins that change objects in
 	// the users' name.
 	Rounds Rounds

@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"kctl/apiserver/internal/managed"
+	"kctl/apiserver/internal/managedfields"
 	"kctl/apiserver/internal/registry"
 	cells "kctl/apiserver/internal/resources/cell"
 	"kctl/proto/core"
@@ -60,7 +60,7 @@ func (p *scalePaths) validate(o *object) (errs field.ErrorList) {
 var scaleKind = autoscalingv1.SchemeGroupVersion.WithKind("Scale")
 
 // subresource is the Scale of the objects of a version.
-func (p *scalePaths) subresource(of registry.Resource, replicas managed.Replicas, clock clock.PassiveClock) registry.Subresource {
+func (p *scalePaths) subresource(of registry.Resource, replicas managedfields.Replicas, clock clock.PassiveClock) registry.Subresource {
 	r := of.Info().Resource
 	r.Group, r.Version, r.Kind = scaleKind.Group, scaleKind.Version, scaleKind.Kind
 	return registry.Subresource{Name: "scale", Kind: scaleKind, Object: registry.NewScale(registry.View{
@@ -74,8 +74,8 @@ func (p *scalePaths) subresource(of registry.Resource, replicas managed.Replicas
 }
 
 // replicasIn says where each version of the objects has its replicas.
-func replicasIn(versions map[string]*form) managed.Replicas {
-	out := managed.Replicas{}
+func replicasIn(versions map[string]*form) managedfields.Replicas {
+	out := managedfields.Replicas{}
 	for _, f := range versions {
 		var path fieldpath.Path
 		if f.scale != nil {

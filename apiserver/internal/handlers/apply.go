@@ -19,7 +19,7 @@ import (
 // apply merges what a manager wants with what is there, and creates what is not
 // (Kubernetes docs, "Server-Side Apply").
 func (c *call) apply(options *metav1.PatchOptions) error {
-	if c.accounts == nil {
+	if c.tracker == nil {
 		return unsupported(c.contentType(), c.resource.Name+" can't be applied on the server's side", c.patchTypes()...)
 	}
 	applied, err := c.applied(options.FieldValidation)
@@ -33,7 +33,7 @@ func (c *call) apply(options *metav1.PatchOptions) error {
 				return nil, err
 			}
 		}
-		merged, err := c.accounts.Apply(current, applied.DeepCopy(), by, options.Force != nil && *options.Force)
+		merged, err := c.tracker.Apply(current, applied.DeepCopy(), by, options.Force != nil && *options.Force)
 		if err != nil {
 			return nil, err
 		}
@@ -43,10 +43,10 @@ func (c *call) apply(options *metav1.PatchOptions) error {
 		return merged, c.checkPatched(merged, current)
 	}
 	admit := c.admit(admission.Update, options, options.DryRun)
-	// What was applied is in the accounts already.
-	admit.Account = func(core.Object, core.Object, []byte) {}
+	// The merge has made the applier the owner already.
+	admit.TrackFields = func(core.Object, core.Object, []byte) {}
 	admit.Creates = true
-	e, created, err := c.store.Update(c.ctx, c.target(), change, guardAccounts(admit), updateOptionsOf(options))
+	e, created, err := c.store.Update(c.ctx, c.target(), change, guardManagedFields(admit), updateOptionsOf(options))
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func (s *server) applyMap(name, query, data string) answer {
 	return s.do("PATCH", collection+"/"+name+"?"+query, body, "Content-Type", applyType)
 }
 
-// owners says, of each entry of the accounts, whose it is and of what.
+// owners says, of each entry of managedFields, whose it is and of what.
 func owners(o metav1.Object) string {
 	var out []string
 	for _, e := range o.GetManagedFields() {
@@ -77,7 +77,7 @@ func TestApply(t *testing.T) {
 		wantOwners(t, 200, `one Apply {"f:data":{"f:w":{},"f:x":{}}}`, `two Apply {"f:data":{"f:x":{}}}`)
 	s.do("PATCH", collection+"/a", `{"data":{"x":"3"}}`, "Content-Type", mergeType, "User-Agent", "hand/1.0 (x)").
 		wantOwners(t, 200, `one Apply {"f:data":{"f:w":{}}}`, `hand Update {"f:data":{"f:x":{}}}`)
-	// An empty entry empties the accounts, and who updates then finds none.
+	// An empty entry empties the managedFields, and who updates then finds none.
 	s.do("PATCH", collection+"/a", `{"metadata":{"managedFields":[{}]}}`, "Content-Type", mergeType).wantOwners(t, 200)
 	s.do("PATCH", collection+"/a?fieldManager=x", `{"data":{"x":"4"}}`, "Content-Type", mergeType).wantOwners(t, 200)
 	s.do("PATCH", collection+"/a", `{"metadata":{"managedFields":[]}}`, "Content-Type", mergeType).wantOwners(t, 200)
@@ -103,7 +103,7 @@ func TestApplyRefusals(t *testing.T) {
 		{"no YAML", "/a?fieldManager=m", "{{", 400, metav1.StatusReasonBadRequest, "error decoding patch: error converting YAML to JSON"},
 		{"a key twice", "/a?fieldManager=m&fieldValidation=Strict", head + "data: {z: '1', z: '2'}", 400, metav1.StatusReasonBadRequest, "error strict decoding patch"},
 		{"another name", "/b?fieldManager=m", head, 400, metav1.StatusReasonBadRequest, "the name of the object (a) does not match the name on the URL (b)"},
-		{"accounts", "/a?fieldManager=m", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, managedFields: [{}]}", 400, metav1.StatusReasonBadRequest, "metadata.managedFields must be nil"},
+		{"managedFields", "/a?fieldManager=m", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, managedFields: [{}]}", 400, metav1.StatusReasonBadRequest, "metadata.managedFields must be nil"},
 		{"an old version", "/a?fieldManager=m", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, resourceVersion: '1'}", 409, metav1.StatusReasonConflict, "has been modified"},
 		{"one that is gone", "/b?fieldManager=m", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b, uid: u}", 409, metav1.StatusReasonConflict, "uid mismatch: the provided object specified uid u, and no existing object was found"},
 		{"an unknown field", "/a?fieldManager=m", head + "nonsense: 1", 500, metav1.StatusReasonUnknown, ".nonsense: field not declared in schema"},

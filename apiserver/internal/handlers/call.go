@@ -16,7 +16,7 @@ import (
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/authz"
 	"kctl/apiserver/internal/failure"
-	"kctl/apiserver/internal/managed"
+	"kctl/apiserver/internal/managedfields"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/request"
 	"kctl/apiserver/internal/status"
@@ -31,7 +31,7 @@ type call struct {
 	kind        schema.GroupVersionKind   // of what is sent and answered
 	also        []schema.GroupVersionKind // what may be sent in its place
 	store       registry.Resource
-	accounts    *managed.Manager
+	tracker     *managedfields.Tracker
 	subresource string
 	// jsonOnly: there is no protobuf of the resource's objects.
 	jsonOnly bool
@@ -62,18 +62,18 @@ func (c *call) target() registry.Target {
 func (c *call) admit(operation admission.Operation, options runtime.Object, dryRun []string) registry.Admit {
 	attributes := func(obj, old core.Object) *admission.Attributes {
 		a := &admission.Attributes{
-			Operation:   operation,
-			Resource:    c.resource,
-			Subresource: c.subresource,
-			Namespace:   c.namespace,
-			Name:        c.name,
-			Object:      obj,
-			OldObject:   old,
-			Options:     options,
-			DryRun:      admission.DryRun(dryRun),
-			User:        request.UserFrom(c.ctx),
-			Connecting:  c.connecting,
-			Accounts:    c.accounts,
+			Operation:    operation,
+			Resource:     c.resource,
+			Subresource:  c.subresource,
+			Namespace:    c.namespace,
+			Name:         c.name,
+			Object:       obj,
+			OldObject:    old,
+			Options:      options,
+			DryRun:       admission.DryRun(dryRun),
+			User:         request.UserFrom(c.ctx),
+			Connecting:   c.connecting,
+			FieldTracker: c.tracker,
 		}
 		if c.store != nil {
 			a.Default = c.store.Default

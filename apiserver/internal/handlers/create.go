@@ -20,7 +20,7 @@ func (c *call) create() error {
 	if err != nil {
 		return err
 	}
-	e, err := c.store.Create(c.ctx, obj, c.accounted(c.admit(admission.Create, options, options.DryRun), options.FieldManager), options)
+	e, err := c.store.Create(c.ctx, obj, c.tracked(c.admit(admission.Create, options, options.DryRun), options.FieldManager), options)
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ func NewDispatcher(o Options) *Dispatcher {
 func (d *Dispatcher) Serve(c *gin.Context, served registry.Served, info *request.Info) bool {
 	resource := served.Resource.Info()
 	call := &call{
-		handlers: d.handlers, resource: resource.Resource, kind: resource.GVK(), store: served.Resource, accounts: resource.Accounts, jsonOnly: resource.JSONOnly, custom: resource.JSONOnly,
+		handlers: d.handlers, resource: resource.Resource, kind: resource.GVK(), store: served.Resource, tracker: resource.FieldTracker, jsonOnly: resource.JSONOnly, custom: resource.JSONOnly,
 		gin: c, ctx: c.Request.Context(), namespace: info.Namespace,
 	}
 	if !resource.Namespaced && info.Namespace != "" {
@@ -82,7 +82,7 @@ func (c *call) methodsAt(served registry.Served, resource registry.Info, info *r
 	c.subresource = info.Parts[2]
 	for _, sub := range served.Subresources {
 		if sub.Name == c.subresource {
-			c.store, c.kind, c.accounts, c.jsonOnly = sub.Object, sub.Kind, sub.Object.Info().Accounts, false
+			c.store, c.kind, c.tracker, c.jsonOnly = sub.Object, sub.Kind, sub.Object.Info().FieldTracker, false
 			return ofPart(), true
 		}
 	}

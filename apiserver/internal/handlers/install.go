@@ -105,7 +105,7 @@ func nameParam(r core.Resource) string {
 func (h *handlers) install(router gin.IRouter, served registry.Served) {
 	info := served.Resource.Info()
 	r := info.Resource
-	base := call{resource: r, kind: r.GVK(), store: served.Resource, accounts: info.Accounts}
+	base := call{resource: r, kind: r.GVK(), store: served.Resource, tracker: info.FieldTracker}
 	h.route(router, r.Path(pathNamespace(r), ""), only(info, ofCollection(), "list", "deletecollection"), base)
 	if r.Namespaced {
 		h.route(router, r.Path("", ""), methods{http.MethodGet: (*call).listOrWatch}, base)
@@ -161,7 +161,7 @@ func (h *handlers) installSubresource(router gin.IRouter, object string, base ca
 	base.subresource = sub.Name
 	m := methods{}
 	if sub.Object != nil {
-		base.store, base.kind, base.accounts = sub.Object, sub.Kind, sub.Object.Info().Accounts
+		base.store, base.kind, base.tracker = sub.Object, sub.Kind, sub.Object.Info().FieldTracker
 		m = ofPart()
 	}
 	for method, connect := range sub.Connect {

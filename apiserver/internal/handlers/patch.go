@@ -49,7 +49,7 @@ func (c *call) patch() error {
 		}
 		return c.patched(current, patcher, options.FieldValidation)
 	}
-	admit := c.accounted(c.admit(admission.Update, options, options.DryRun), options.FieldManager)
+	admit := c.tracked(c.admit(admission.Update, options, options.DryRun), options.FieldManager)
 	e, _, err := c.store.Update(c.ctx, c.target(), change, admit, updateOptionsOf(options))
 	if err != nil {
 		return err

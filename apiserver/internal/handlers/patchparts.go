@@ -14,8 +14,8 @@ import (
 // to pieces and put together again.
 type parts struct {
 	fields map[string]bool
-	// accounts: the patch may change metadata.managedFields.
-	accounts bool
+	// managedFields: the patch may change metadata.managedFields.
+	managedFields bool
 }
 
 // partsOf are those of a merge patch or a strategic merge patch that was read.
@@ -29,13 +29,13 @@ func partsOf(patch map[string]any) *parts {
 		}
 		p.fields[name] = true
 		if name == "metadata" {
-			p.accounts = touchesAccounts(value)
+			p.managedFields = touchesManagedFields(value)
 		}
 	}
 	return p
 }
 
-func touchesAccounts(metadata any) bool {
+func touchesManagedFields(metadata any) bool {
 	fields, ok := metadata.(map[string]any)
 	if !ok {
 		return true
@@ -62,9 +62,9 @@ func (p *parts) setAside(obj core.Object) (putBack func(patched core.Object)) {
 		aside[i] = reflect.ValueOf(field.Interface())
 		field.SetZero()
 	}
-	var accounts []metav1.ManagedFieldsEntry
-	if !p.accounts {
-		accounts = obj.GetManagedFields()
+	var entries []metav1.ManagedFieldsEntry
+	if !p.managedFields {
+		entries = obj.GetManagedFields()
 		obj.SetManagedFields(nil)
 	}
 	return func(patched core.Object) {
@@ -72,8 +72,8 @@ func (p *parts) setAside(obj core.Object) (putBack func(patched core.Object)) {
 		for i, field := range aside {
 			into.Field(i).Set(field)
 		}
-		if !p.accounts {
-			patched.SetManagedFields(accounts)
+		if !p.managedFields {
+			patched.SetManagedFields(entries)
 		}
 	}
 }

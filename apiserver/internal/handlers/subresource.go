@@ -80,8 +80,8 @@ func (c *call) connectCreate(sub registry.Subresource) error {
 		if typed.GetNamespace() == "" {
 			typed.SetNamespace(c.namespace)
 		}
-		if sub.Accounts != nil {
-			sub.Accounts.Update(typed, nil, nil, c.by(options.FieldManager))
+		if sub.FieldTracker != nil {
+			sub.FieldTracker.Update(typed, nil, nil, c.by(options.FieldManager))
 		}
 		if err := c.admitSubresource(typed, options); err != nil {
 			return err

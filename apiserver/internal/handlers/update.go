@@ -26,7 +26,7 @@ func (c *call) update() error {
 		// The registry may ask again, and changes what it is given.
 		return obj.DeepCopyObject().(core.Object), nil
 	}
-	admit := c.accounted(c.admit(admission.Update, options, options.DryRun), options.FieldManager)
+	admit := c.tracked(c.admit(admission.Update, options, options.DryRun), options.FieldManager)
 	e, created, err := c.store.Update(c.ctx, c.target(), change, admit, options)
 	if err != nil {
 		return err

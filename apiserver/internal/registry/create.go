@@ -8,7 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"kctl/apiserver/internal/managed"
+	"kctl/apiserver/internal/managedfields"
 	"kctl/apiserver/internal/request"
 	"kctl/apiserver/internal/storage"
 	"kctl/apiserver/internal/storage/cache"
@@ -50,11 +50,11 @@ func (s *Store[T]) Create(ctx context.Context, obj core.Object, admit Admit, o *
 func (s *Store[T]) admitNew(ctx context.Context, obj T, admit Admit) error {
 	UniqueOwners(ctx, obj, "")
 	s.Default(obj)
-	if admit.Account != nil {
-		admit.Account(obj, nil, nil)
+	if admit.TrackFields != nil {
+		admit.TrackFields(obj, nil, nil)
 	} else {
 		obj.SetManagedFields(nil) // what the server makes by itself is its own
-		s.accounts.Update(obj, nil, nil, managed.By{Manager: serverManager})
+		s.tracker.Update(obj, nil, nil, managedfields.Manager{Name: serverManager})
 	}
 	if admit.Mutate != nil {
 		if err := admit.Mutate(ctx, obj, nil); err != nil {

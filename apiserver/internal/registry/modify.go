@@ -12,7 +12,7 @@ type updater interface {
 }
 
 // Modify changes an object for one of the server's own loops: nothing is asked
-// whether it may, and the accounts of who set what stay as they are.
+// whether it may, and managedFields stay as they are.
 func Modify(ctx context.Context, objects updater, target Target, change Transform) error {
 	_, _, err := objects.Update(ctx, target, change, Admit{}, &metav1.UpdateOptions{})
 	return err

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"kctl/apiserver/internal/managed"
+	"kctl/apiserver/internal/managedfields"
 	"kctl/apiserver/internal/storage/cache"
 	"kctl/proto/core"
 )
@@ -63,15 +63,16 @@ type Watcher interface {
 	Events() iter.Seq2[WatchEvent, bool]
 }
 
-// Admit runs around one change: Account before admission, Mutate before
+// Admit runs around one change: TrackFields before admission, Mutate before
 // validation, Validate after it. obj is nil on deletes, old is nil on creates.
 // A nil Admit admits everything.
 type Admit struct {
-	// Account enters the change into obj's metadata.managedFields; before is
-	// old as it is stored. Where it is nil the accounts stay what they were.
-	Account  func(obj, old core.Object, before []byte)
-	Mutate   func(ctx context.Context, obj, old core.Object) error
-	Validate func(ctx context.Context, obj, old core.Object) error
+	// TrackFields makes the request's field manager the owner, in obj's
+	// metadata.managedFields, of what changed; before is old as it is stored.
+	// Where it is nil, managedFields stay what they were.
+	TrackFields func(obj, old core.Object, before []byte)
+	Mutate      func(ctx context.Context, obj, old core.Object) error
+	Validate    func(ctx context.Context, obj, old core.Object) error
 	// Shares: whoever calls has let go of the object by then, so that followers
 	// inside the server may have it instead of decoding their own.
 	Shares bool
@@ -94,8 +95,8 @@ type Info struct {
 	// the object itself is ("ephemeralcontainers", "finalize").
 	Parts   []string
 	Columns []metav1.TableColumnDefinition
-	// Accounts tell who set which field; nil where nobody keeps any.
-	Accounts *managed.Manager
+	// FieldTracker keeps metadata.managedFields; nil where no field has an owner.
+	FieldTracker *managedfields.Tracker
 	// AnswersDeleted is as in Strategy.
 	AnswersDeleted bool
 	// JSONOnly: no Go type knows the objects, so there is no protobuf of them,
@@ -165,8 +166,9 @@ type Subresource struct {
 	// Also are kinds whose objects are taken as if they were of Kind: older
 	// versions that are the same but for their name.
 	Also []schema.GroupVersionKind
-	// Accounts of what is sent, where clients see them in the answer.
-	Accounts *managed.Manager
+	// FieldTracker of what is sent, where clients see its managedFields in the
+	// answer; nil otherwise.
+	FieldTracker *managedfields.Tracker
 	// Create takes a decoded object of Kind and returns the answer.
 	New    func() any
 	Create func(ctx context.Context, namespace, name string, obj any, o *metav1.CreateOptions) (any, error)

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/utils/clock"
 
-	"kctl/apiserver/internal/managed"
+	"kctl/apiserver/internal/managedfields"
 	"kctl/apiserver/internal/shape"
 	"kctl/apiserver/internal/storage"
 	"kctl/apiserver/internal/storage/cache"
@@ -62,7 +62,7 @@ type Store[T core.Object] struct {
 	prefix   string // of the keys, with a slash behind
 	// selectable are the field names that selectors may use.
 	selectable map[string]bool
-	accounts   *managed.Manager
+	tracker    *managedfields.Tracker
 }
 
 var _ Resource = (*Store[*core.Pod])(nil)
@@ -85,7 +85,7 @@ func NewStore[T core.Object](strategy Strategy[T], o Options) *Store[T] {
 		prefix:     o.Prefix + "/" + strategy.StoragePrefix + "/",
 		selectable: selectableOf(&strategy),
 	}
-	s.accounts = s.newAccounts()
+	s.tracker = s.newTracker()
 	var fieldsOf func([]byte) (fields.Set, error)
 	if strategy.Fields != nil {
 		fieldsOf = s.fieldsOf
@@ -117,7 +117,7 @@ func (s *Store[T]) Sharing(strategy Strategy[T]) *Store[T] {
 	view := *s
 	view.strategy = strategy
 	view.selectable = selectableOf(&strategy)
-	view.accounts = view.newAccounts()
+	view.tracker = view.newTracker()
 	return &view
 }
 
@@ -135,8 +135,8 @@ func selectableOf[T core.Object](strategy *Strategy[T]) map[string]bool {
 	return names
 }
 
-func (s *Store[T]) newAccounts() *managed.Manager {
-	o := managed.Options{
+func (s *Store[T]) newTracker() *managedfields.Tracker {
+	o := managedfields.Options{
 		Kind:    s.strategy.Resource.GVK(),
 		Shape:   func() *shape.Shape { return shape.Of(reflect.TypeFor[T]()) },
 		New:     s.New,
@@ -147,7 +147,7 @@ func (s *Store[T]) newAccounts() *managed.Manager {
 	if s.strategy.Encoding != nil {
 		o.Shape, o.Custom = s.strategy.Encoding.Shape, true
 	}
-	return managed.New(o)
+	return managedfields.New(o)
 }
 
 // Changed is the revision of the last change of any object of the store, as
@@ -182,17 +182,17 @@ func (s *Store[T]) Info() Info {
 		columns = defaultColumns
 	}
 	return Info{
-		Resource:   s.strategy.Resource,
-		Singular:   s.strategy.Singular,
-		ShortNames: s.strategy.ShortNames,
-		Categories: s.strategy.Categories,
-		StoredAs:   s.strategy.Resource.GVK(),
-		Verbs:      s.strategy.Verbs,
-		HasStatus:  s.strategy.Status != nil,
-		Parts:      s.parts(),
-		Columns:    columns,
-		Accounts:   s.accounts,
-		JSONOnly:   s.strategy.Encoding != nil,
+		Resource:     s.strategy.Resource,
+		Singular:     s.strategy.Singular,
+		ShortNames:   s.strategy.ShortNames,
+		Categories:   s.strategy.Categories,
+		StoredAs:     s.strategy.Resource.GVK(),
+		Verbs:        s.strategy.Verbs,
+		HasStatus:    s.strategy.Status != nil,
+		Parts:        s.parts(),
+		Columns:      columns,
+		FieldTracker: s.tracker,
+		JSONOnly:     s.strategy.Encoding != nil,
 
 		AnswersDeleted: s.strategy.AnswersDeleted,
 	}

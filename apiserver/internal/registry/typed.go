@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"kctl/apiserver/internal/managed"
+	"kctl/apiserver/internal/managedfields"
 	"kctl/proto/core"
 )
 
@@ -60,7 +60,7 @@ const serverManager = "kube-apiserver"
 // UpdateTyped changes an object through one of its ways: "", "status" or a
 // subresource of the strategy. change may be called several times, each time
 // with a copy of its own, which it changes in place. What it changes is the
-// server's own from then on, in the object's accounts.
+// server's own from then on, in the object's managedFields.
 func (s *Store[T]) UpdateTyped(ctx context.Context, namespace, name, subresource string, change func(obj T) error) (T, error) {
 	var none T
 	e, _, err := s.Update(ctx, Target{Namespace: namespace, Name: name, Subresource: subresource}, func(current core.Object) (core.Object, error) {
@@ -68,8 +68,8 @@ func (s *Store[T]) UpdateTyped(ctx context.Context, namespace, name, subresource
 			return nil, apierrors.NewNotFound(s.groupResource(), name)
 		}
 		return current, change(current.(T))
-	}, Admit{Account: func(obj, old core.Object, before []byte) {
-		s.accounts.Update(obj, old, before, managed.By{Manager: serverManager, Subresource: subresource})
+	}, Admit{TrackFields: func(obj, old core.Object, before []byte) {
+		s.tracker.Update(obj, old, before, managedfields.Manager{Name: serverManager, Subresource: subresource})
 	}}, &metav1.UpdateOptions{})
 	if err != nil {
 		return none, err
@@ -87,8 +87,8 @@ func (s *Store[T]) ApplyTyped(ctx context.Context, name, manager string, status 
 		if current == nil {
 			return nil, apierrors.NewNotFound(s.groupResource(), name)
 		}
-		return s.accounts.Apply(current, applied.DeepCopy(), managed.By{Manager: manager, Subresource: "status"}, true)
-	}, Admit{Account: func(core.Object, core.Object, []byte) {}}, &metav1.UpdateOptions{})
+		return s.tracker.Apply(current, applied.DeepCopy(), managedfields.Manager{Name: manager, Subresource: "status"}, true)
+	}, Admit{TrackFields: func(core.Object, core.Object, []byte) {}}, &metav1.UpdateOptions{})
 	return err
 }
 

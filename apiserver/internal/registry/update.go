@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"kctl/apiserver/internal/managed"
+	"kctl/apiserver/internal/managedfields"
 	"kctl/apiserver/internal/scheme"
 	"kctl/apiserver/internal/storage"
 	"kctl/apiserver/internal/storage/raw"
@@ -169,7 +169,7 @@ func (u *update[T]) try(ctx context.Context) (Encoded, error) {
 // done before is no change, so times alone are none either.
 func (u *update[T]) encode(obj, old T) ([]byte, error) {
 	entries := obj.GetManagedFields()
-	if managed.KeepTimes(obj, old) {
+	if managedfields.KeepTimes(obj, old) {
 		value, err := u.store.encode(obj)
 		if err != nil {
 			return nil, err
@@ -197,8 +197,8 @@ func (u *update[T]) prepare(ctx context.Context, old T) (T, error) {
 		return obj, err
 	}
 	u.store.Default(obj)
-	if u.admit.Account != nil {
-		u.admit.Account(obj, old, u.before(old))
+	if u.admit.TrackFields != nil {
+		u.admit.TrackFields(obj, old, u.before(old))
 	} else {
 		obj.SetManagedFields(old.GetManagedFields())
 	}

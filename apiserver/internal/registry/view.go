@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"kctl/apiserver/internal/managed"
+	"kctl/apiserver/internal/managedfields"
 	"kctl/apiserver/internal/scheme"
 	"kctl/apiserver/internal/storage/cache"
 	"kctl/proto/core"
@@ -40,10 +40,10 @@ type View struct {
 	// Cells is the table row; where it is nil, that of the stored object.
 	Cells func(shown core.Object) []any
 
-	// accounts are in the view's own terms; nil where it has none. replicas is
+	// tracker is in the view's own terms; nil where no field has an owner. replicas is
 	// where what a Scale shows is in the stored objects.
-	accounts *managed.Manager
-	replicas managed.Replicas
+	tracker  *managedfields.Tracker
+	replicas managedfields.Replicas
 }
 
 var _ Resource = (*View)(nil)
@@ -52,7 +52,7 @@ var _ Resource = (*View)(nil)
 func (v *View) Info() Info {
 	info := v.Shown
 	info.StoredAs = v.Of.Info().StoredAs
-	info.Accounts = v.accounts // those of the stored kind name its fields
+	info.FieldTracker = v.tracker // those of the stored kind name its fields
 	if info.Columns == nil {
 		info.Columns = v.Of.Info().Columns
 	}
@@ -178,7 +178,7 @@ func (v *View) Update(ctx context.Context, target Target, change Transform, admi
 			}
 			return v.taken(obj, v.Of.New())
 		}
-		shown, err := v.showAccounted(current)
+		shown, err := v.showWithManagedFields(current)
 		if err != nil {
 			return nil, err
 		}
@@ -188,8 +188,8 @@ func (v *View) Update(ctx context.Context, target Target, change Transform, admi
 		}
 		entries := current.GetManagedFields()
 		stored, err := v.taken(obj, current)
-		if err == nil && v.accounts != nil {
-			v.takeAccounts(obj, stored, entries)
+		if err == nil && v.tracker != nil {
+			v.takeManagedFields(obj, stored, entries)
 		}
 		return stored, err
 	}
@@ -256,7 +256,7 @@ func (v *View) within(admit Admit) Admit {
 			return v.Take(shown, obj)
 		}
 	}
-	return Admit{Account: v.account(admit.Account), Mutate: wrap(admit.Mutate), Validate: wrap(admit.Validate), Creates: admit.Creates}
+	return Admit{TrackFields: v.trackFields(admit.TrackFields), Mutate: wrap(admit.Mutate), Validate: wrap(admit.Validate), Creates: admit.Creates}
 }
 
 func (v *View) show(stored core.Object) (core.Object, error) {

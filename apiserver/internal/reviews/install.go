@@ -13,7 +13,7 @@ import (
 	"kctl/apiserver/internal/authn"
 	"kctl/apiserver/internal/authz"
 	"kctl/apiserver/internal/handlers"
-	"kctl/apiserver/internal/managed"
+	"kctl/apiserver/internal/managedfields"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/shape"
 	"kctl/proto/core"
@@ -61,7 +61,7 @@ func review[T any, P interface {
 	return handlers.Creatable{Resource: resource, Subresource: registry.Subresource{
 		Kind: resource.GVK(),
 		New:  func() any { return P(new(T)) },
-		Accounts: managed.New(managed.Options{
+		FieldTracker: managedfields.New(managedfields.Options{
 			Kind:  resource.GVK(),
 			Shape: func() *shape.Shape { return shape.Of(reflect.TypeFor[T]()) },
 			New:   func() core.Object { return P(new(T)) },

@@ -97,7 +97,7 @@ func TestAnswers(t *testing.T) {
 
 		{"no question", "POST", access + "/subjectaccessreviews", `{}`, 422, []string{`.authorization.k8s.io \"\" is invalid: [spec: Invalid value: null: exactly one of nonResourceAttributes or resourceAttributes must be specified, spec.user: Invalid value: \"\": at least one of user or group must be specified]`}},
 		{"a question of one's own", "POST", access + "/selfsubjectaccessreviews", `{"metadata":{"name":"x"},"spec":{"nonResourceAttributes":{"path":"/","verb":"get"}}}`, 422, []string{`metadata: Invalid value: {\"name\":\"x\"}: must be empty`}},
-		{"a question's accounts", "POST", access + "/selfsubjectaccessreviews?fieldManager=me", `{"spec":{"nonResourceAttributes":{"path":"/","verb":"get"}}}`, 201, []string{`"manager":"me","operation":"Update"`, `"f:path":{}`}},
+		{"a question's managedFields", "POST", access + "/selfsubjectaccessreviews?fieldManager=me", `{"spec":{"nonResourceAttributes":{"path":"/","verb":"get"}}}`, 201, []string{`"manager":"me","operation":"Update"`, `"f:path":{}`}},
 		{"a question of all rights", "POST", access + "/selfsubjectrulesreviews", `{"spec":{"namespace":"default"}}`, 201, []string{`"spec":{}`, "-managedFields"}},
 		{"a question of nowhere", "POST", access + "/namespaces/default/localsubjectaccessreviews", `{"spec":{"user":"u","resourceAttributes":{"verb":"get"}}}`, 422, []string{`spec.resourceAttributes.namespace: Invalid value: \"\": must match metadata.namespace`}},
 		{"a question of elsewhere", "POST", access + "/namespaces/default/localsubjectaccessreviews", `{"metadata":{"namespace":"x"},"spec":{"user":"u","resourceAttributes":{"verb":"get"}}}`, 400, []string{"the namespace of the provided object does not match the namespace sent on the request"}},

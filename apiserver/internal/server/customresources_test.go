@@ -387,8 +387,8 @@ func (c *custom) end() {
 		return c.want(200, "GET", path+"/a", nil)["metadata"].(map[string]any)["deletionTimestamp"] != nil
 	})
 	last := c.want(200, "PATCH", path+"/c", `{"metadata":{"finalizers":null}}`, merge...)["metadata"].(map[string]any)
-	if accounts, found := last["managedFields"]; found {
-		c.t.Errorf("who owns nothing has accounts: %v", accounts)
+	if entries, found := last["managedFields"]; found {
+		c.t.Errorf("who owns nothing has managedFields: %v", entries)
 	}
 	c.want(200, "PATCH", path+"/a", `{"metadata":{"finalizers":null}}`, merge...)
 	c.until("the definition is gone", func(context.Context) bool {

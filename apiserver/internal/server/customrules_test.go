@@ -113,7 +113,7 @@ func (c *custom) apply() {
 	}
 	created := c.want(201, "POST", path, widget(group+"/v1", "b", `{"color":"red"}`))["metadata"].(map[string]any)["managedFields"]
 	if text, err := json.Marshal(created.([]any)[0].(map[string]any)["fieldsV1"]); err != nil || string(text) != `{"f:spec":{".":{},"f:color":{},"f:size":{}}}` {
-		c.t.Errorf("accounts of a create: %s", text)
+		c.t.Errorf("managedFields of a create: %s", text)
 	}
 	c.want(200, "PATCH", path+"/a?fieldManager=three", `{"spec":{"note":"n"}}`, merge...)
 	managers := map[string]string{}
@@ -129,7 +129,7 @@ func (c *custom) apply() {
 		"three Update": `{"f:spec":{"f:note":{}}}`,
 	}
 	if fmt.Sprint(managers) != fmt.Sprint(want) {
-		c.t.Errorf("accounts\n  %v instead of\n  %v", managers, want)
+		c.t.Errorf("managedFields\n  %v instead of\n  %v", managers, want)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/admission"
-	"kctl/apiserver/internal/managed"
+	"kctl/apiserver/internal/managedfields"
 	"kctl/apiserver/internal/shape"
 	"kctl/proto/core"
 )
@@ -18,17 +18,17 @@ import (
 // first needed.
 type mergers struct {
 	mu   sync.Mutex
-	made map[reflect.Type]*managed.Manager
+	made map[reflect.Type]*managedfields.Tracker
 }
 
-// of returns what merges objects of a kind: whoever keeps account of the
-// request's objects, or, for another form of them and for what is posted to
-// subresources, what their Go type says. Custom resources are merged by what
+// of returns what merges objects of a kind: the request's own tracker, or, for
+// another form of its objects and for what is posted to subresources, what their
+// Go type says. Custom resources are merged by what
 // they look like: their objects field by field, their lists as a whole.
-func (m *mergers) of(a *admission.Attributes, object core.Object, kind schema.GroupVersionKind) *managed.Manager {
+func (m *mergers) of(a *admission.Attributes, object core.Object, kind schema.GroupVersionKind) *managedfields.Tracker {
 	_, custom := object.(runtime.Unstructured)
-	if a.Accounts != nil && kind == a.Resource.GVK() && !custom {
-		return a.Accounts
+	if a.FieldTracker != nil && kind == a.Resource.GVK() && !custom {
+		return a.FieldTracker
 	}
 	t := reflect.TypeOf(object).Elem()
 	form := func() *shape.Shape {
@@ -42,14 +42,14 @@ func (m *mergers) of(a *admission.Attributes, object core.Object, kind schema.Gr
 	if made := m.made[t]; made != nil {
 		return made
 	}
-	made := managed.New(managed.Options{
+	made := managedfields.New(managedfields.Options{
 		Kind:  kind,
 		Shape: form,
 		New:   func() core.Object { return reflect.New(t).Interface().(core.Object) },
-		Clock: clock.RealClock{}, // it keeps no accounts
+		Clock: clock.RealClock{}, // it only merges
 	})
 	if m.made == nil {
-		m.made = map[reflect.Type]*managed.Manager{}
+		m.made = map[reflect.Type]*managedfields.Tracker{}
 	}
 	m.made[t] = made
 	return made

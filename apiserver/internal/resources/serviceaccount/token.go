@@ -15,7 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	tokens "kctl/apiserver/internal/authn/serviceaccount"
-	"kctl/apiserver/internal/managed"
+	"kctl/apiserver/internal/managedfields"
 	"kctl/apiserver/internal/registry"
 	requestcontext "kctl/apiserver/internal/request"
 	"kctl/apiserver/internal/shape"
@@ -53,7 +53,7 @@ func Token(issuer Issuer, from TokenSources) registry.Subresource {
 			seconds := defaultTokenSeconds
 			return &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
 		},
-		Accounts: managed.New(managed.Options{
+		FieldTracker: managedfields.New(managedfields.Options{
 			Kind:  tokenKind,
 			Shape: func() *shape.Shape { return shape.Of(reflect.TypeFor[authenticationv1.TokenRequest]()) },
 			New:   func() core.Object { return new(authenticationv1.TokenRequest) },

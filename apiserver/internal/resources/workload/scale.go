@@ -7,7 +7,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"kctl/apiserver/internal/managed"
+	"kctl/apiserver/internal/managedfields"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/cell"
 	"kctl/apiserver/internal/resources/check"
@@ -62,5 +62,5 @@ func Scale[T core.Object](of registry.Resource, clock clock.PassiveClock, replic
 			}
 			return nil
 		},
-	}, managed.Replicas{of.Info().GVK().GroupVersion().String(): fieldpath.MakePathOrDie("spec", "replicas")}, clock)}
+	}, managedfields.Replicas{of.Info().GVK().GroupVersion().String(): fieldpath.MakePathOrDie("spec", "replicas")}, clock)}
 }

@@ -1,4 +1,4 @@
-package managed
+package managedfields
 
 import (
 	"math/rand"
@@ -17,11 +17,12 @@ import (
 	"kctl/proto/core"
 )
 
-// TestNewcomers enters new objects of every kind, filled at random, by their
-// plans, and holds what comes of it to what comparing their JSON tells.
+// TestNewcomers collects the field sets of new objects of every kind, filled at
+// random, by their plans, and holds what comes of it to what comparing their
+// JSON tells.
 func TestNewcomers(t *testing.T) {
 	fill := fuzzer.FuzzerFor(metafuzzer.Funcs, rand.NewSource(1), runtimeserializer.NewCodecFactory(scheme.Scheme)).NilChance(0.4).NumElements(0, 3).MaxDepth(9)
-	entered, all := 0, 0
+	collected, all := 0, 0
 	for kind := range scheme.Scheme.AllKnownTypes() {
 		made, err := scheme.Scheme.New(kind)
 		if err != nil {
@@ -47,22 +48,22 @@ func TestNewcomers(t *testing.T) {
 			for way := range m.shapes() {
 				all++
 				if compareNewcomer(t, m, way, obj) {
-					entered++
+					collected++
 				}
 			}
 		}
 	}
-	t.Logf("%d of %d objects were entered by their plans", entered, all)
-	if entered < all/4 {
-		t.Errorf("only %d of %d objects were entered by their plans", entered, all)
+	t.Logf("%d of %d objects were collected by their plans", collected, all)
+	if collected < all/4 {
+		t.Errorf("only %d of %d objects were collected by their plans", collected, all)
 	}
 }
 
-// compareNewcomer reports whether obj was entered by its plan.
-func compareNewcomer(t *testing.T, m *Manager, way string, obj core.Object) bool {
+// compareNewcomer reports whether obj was collected by its plan.
+func compareNewcomer(t *testing.T, m *Tracker, way string, obj core.Object) bool {
 	t.Helper()
 	var planned, compared difference
-	if !planned.enter(m.newcomers()[way], obj) {
+	if !planned.collect(m.newcomers()[way], obj) {
 		return false
 	}
 	text := func() string { return compared.text.String() }
@@ -70,7 +71,7 @@ func compareNewcomer(t *testing.T, m *Manager, way string, obj core.Object) bool
 		t.Fatalf("%T: %v\n%s", obj, err, text())
 	}
 	if err := compared.compare(m.shapes()[way]); err != nil {
-		t.Fatalf("%T was entered by its plan, but is refused otherwise: %v\n%s", obj, err, text())
+		t.Fatalf("%T was collected by its plan, but is refused otherwise: %v\n%s", obj, err, text())
 	}
 	if !compared.removed.empty() {
 		t.Fatalf("%T: a new object lacks %s", obj, compared.removed.json())
@@ -120,14 +121,14 @@ func simple(text string) string {
 	return strings.Map(func(r rune) rune { return 'a' + r%26 }, text)
 }
 
-// TestNewcomersSeldomLeft: the ordinary pod is entered by its plan.
+// TestNewcomersSeldomLeft: the ordinary pod is collected by its plan.
 func TestNewcomersSeldomLeft(t *testing.T) {
-	m := podManager(t)
+	m := podTracker(t)
 	pod := newPod()
 	pod.CreationTimestamp = metav1.Now()
 	for way := range m.shapes() {
 		if !compareNewcomer(t, m, way, pod) {
-			t.Errorf("by %q: not entered", way)
+			t.Errorf("by %q: not collected", way)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package managed
+package managedfields
 
 import (
 	"bytes"
@@ -9,27 +9,27 @@ import (
 	"strings"
 )
 
-// fields is a set of paths in an object: a tree of path elements, some of which
+// fieldSet is a set of paths in an object: a tree of path elements, some of which
 // are in the set themselves. Elements are written as in FieldsV1 ("f:name",
-// `k:{"name":"web"}`, `v:"text"`); children are in order. A nil fields is empty.
-type fields struct {
+// `k:{"name":"web"}`, `v:"text"`); children are in order. A nil fieldSet is empty.
+type fieldSet struct {
 	element  string
 	here     bool
-	children []*fields
+	children []*fieldSet
 	arena    *arena // for children; nil where nodes are made one by one
 }
 
-func (f *fields) empty() bool { return f == nil || !f.here && len(f.children) == 0 }
+func (f *fieldSet) empty() bool { return f == nil || !f.here && len(f.children) == 0 }
 
 // child returns the child of an element, made where it is new.
-func (f *fields) child(element string) *fields {
+func (f *fieldSet) child(element string) *fieldSet {
 	// What is compared comes mostly in order.
 	if n := len(f.children); n == 0 || compareElements(f.children[n-1].element, element) < 0 {
 		c := f.arena.node(element)
 		f.children = append(f.children, c)
 		return c
 	}
-	i, found := slices.BinarySearchFunc(f.children, element, func(c *fields, e string) int { return compareElements(c.element, e) })
+	i, found := slices.BinarySearchFunc(f.children, element, func(c *fieldSet, e string) int { return compareElements(c.element, e) })
 	if !found {
 		f.children = slices.Insert(f.children, i, f.arena.node(element))
 	}
@@ -41,14 +41,14 @@ func (f *fields) child(element string) *fields {
 const mostExpected = 12
 
 // expect makes room for children.
-func (f *fields) expect(n int) {
+func (f *fieldSet) expect(n int) {
 	if f.children == nil && f.arena != nil {
 		f.children = f.arena.children(min(n, mostExpected))
 	}
 }
 
 // add puts c, which is nobody else's, among f's children, unless it is empty.
-func (f *fields) add(c *fields) {
+func (f *fieldSet) add(c *fieldSet) {
 	if !c.empty() {
 		*f.child(c.element) = *c
 	}
@@ -91,7 +91,7 @@ func digits(s string) int {
 }
 
 // union adds all of g to f, which it changes and returns.
-func (f *fields) union(g *fields) *fields {
+func (f *fieldSet) union(g *fieldSet) *fieldSet {
 	switch {
 	case g.empty():
 		return f
@@ -111,7 +111,7 @@ func (f *fields) union(g *fields) *fields {
 }
 
 // without takes the paths of g away from f, which it changes and returns.
-func (f *fields) without(g *fields) *fields {
+func (f *fieldSet) without(g *fieldSet) *fieldSet {
 	if f.empty() || g.empty() {
 		return f
 	}
@@ -135,7 +135,7 @@ func (f *fields) without(g *fields) *fields {
 }
 
 // meets tells whether f and g have a path in common.
-func (f *fields) meets(g *fields) bool {
+func (f *fieldSet) meets(g *fieldSet) bool {
 	if f.empty() || g.empty() {
 		return false
 	}
@@ -155,10 +155,10 @@ func (f *fields) meets(g *fields) bool {
 }
 
 // json is f as FieldsV1.
-func (f *fields) json() []byte { return f.appendJSON(make([]byte, 0, f.size())) }
+func (f *fieldSet) json() []byte { return f.appendJSON(make([]byte, 0, f.size())) }
 
 // size is about how long f is as FieldsV1.
-func (f *fields) size() int {
+func (f *fieldSet) size() int {
 	size := len(`{".":{},}`)
 	for _, c := range f.children {
 		size += len(`"":,`) + len(c.element) + c.size()
@@ -166,7 +166,7 @@ func (f *fields) size() int {
 	return size
 }
 
-func (f *fields) appendJSON(to []byte) []byte {
+func (f *fieldSet) appendJSON(to []byte) []byte {
 	to = append(to, '{')
 	if f.here && len(f.children) > 0 {
 		to = append(to, `".":{}`...)
@@ -206,11 +206,11 @@ func appendQuoted(to []byte, text string) []byte {
 var errUnusual = errors.New("out of the ordinary")
 
 // parseFields reads FieldsV1.
-func parseFields(d *document, text []byte) (*fields, error) {
+func parseFields(d *document, text []byte) (*fieldSet, error) {
 	if err := d.parse(text); err != nil {
 		return nil, err
 	}
-	root := &fields{}
+	root := &fieldSet{}
 	// What is owned is at the ends of the tree; the root is never.
 	if err := root.read(d, 0); err != nil {
 		return nil, err
@@ -219,7 +219,7 @@ func parseFields(d *document, text []byte) (*fields, error) {
 	return root, nil
 }
 
-func (f *fields) read(d *document, at int32) error {
+func (f *fieldSet) read(d *document, at int32) error {
 	if d.nodes[at].kind != '{' {
 		return errUnusual
 	}

@@ -1,14 +1,14 @@
-package managed
+package managedfields
 
 // arena is where the trees of one comparison are made: they are gone when it is
 // over, and a pod has a hundred nodes. It makes them by the block, and knows by
 // heart the names that come again and again. A nil arena makes each by itself.
 type arena struct {
-	blocks [][]fields
+	blocks [][]fieldSet
 	used   int
 	names  map[string]string // "name": "f:name"
 	// room is where short lists of children are.
-	room     []*fields
+	room     []*fieldSet
 	roomUsed int
 }
 
@@ -20,12 +20,12 @@ const (
 )
 
 // node returns a new node.
-func (a *arena) node(element string) *fields {
+func (a *arena) node(element string) *fieldSet {
 	if a == nil {
-		return &fields{element: element}
+		return &fieldSet{element: element}
 	}
 	if a.used == len(a.blocks)*arenaBlock {
-		a.blocks = append(a.blocks, make([]fields, arenaBlock))
+		a.blocks = append(a.blocks, make([]fieldSet, arenaBlock))
 	}
 	n := &a.blocks[a.used/arenaBlock][a.used%arenaBlock]
 	a.used++
@@ -34,12 +34,12 @@ func (a *arena) node(element string) *fields {
 }
 
 // children returns an empty list with room for n.
-func (a *arena) children(n int) []*fields {
+func (a *arena) children(n int) []*fieldSet {
 	if a.room == nil {
-		a.room = make([]*fields, arenaRoom)
+		a.room = make([]*fieldSet, arenaRoom)
 	}
 	if a.roomUsed+n > len(a.room) {
-		return make([]*fields, 0, n)
+		return make([]*fieldSet, 0, n)
 	}
 	from := a.roomUsed
 	a.roomUsed += n

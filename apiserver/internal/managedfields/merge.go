@@ -1,4 +1,4 @@
-package managed
+package managedfields
 
 import (
 	"fmt"
@@ -12,16 +12,16 @@ import (
 )
 
 // Merge lays what a policy wants over the object and returns the result, without
-// accounts: what changes in admission is its request's. What is replaced as a
+// managedFields: what changes in admission is its request's. What is replaced as a
 // whole can't be merged, and is refused (Kubernetes docs, "Mutating Admission
 // Policy", "ApplyConfiguration").
-func (m *Manager) Merge(obj core.Object, wanted map[string]any) (core.Object, error) {
-	converter := m.converter()
+func (t *Tracker) Merge(obj core.Object, wanted map[string]any) (core.Object, error) {
+	converter := t.converter()
 	patch, err := converter.kind.FromUnstructured(wanted)
 	if err != nil {
 		return nil, fmt.Errorf("failed to convert patch object to typed object: %w", err)
 	}
-	if places := atomic(m.options.Shape(), wanted, "", nil); len(places) > 0 {
+	if places := atomic(t.options.Shape(), wanted, "", nil); len(places) > 0 {
 		slices.Sort(places)
 		return nil, fmt.Errorf("invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: %s", strings.Join(places, ", "))
 	}

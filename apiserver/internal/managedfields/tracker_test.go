@@ -1,4 +1,4 @@
-package managed
+package managedfields
 
 import (
 	"encoding/json"
@@ -21,7 +21,7 @@ import (
 	"kctl/proto/core"
 )
 
-func podManager(t testing.TB) *Manager {
+func podTracker(t testing.TB) *Tracker {
 	t.Helper()
 	return New(Options{
 		Kind: core.Pods.GVK(), Shape: func() *shape.Shape { return shape.Of(reflect.TypeFor[core.Pod]()) },
@@ -125,10 +125,10 @@ var changes = []func(p *core.Pod, i int){
 // seeds is how many pods are written to.
 const seeds = 150
 
-// TestAccountsAsTheLibraryDoes writes to pods in every way and compares the
-// accounts with those that the library keeps.
-func TestAccountsAsTheLibraryDoes(t *testing.T) {
-	m := podManager(t)
+// TestOwnershipAsTheLibraryHasIt writes to pods in every way and compares the
+// managedFields with those that the library keeps.
+func TestOwnershipAsTheLibraryHasIt(t *testing.T) {
+	m := podTracker(t)
 	unusual := 0
 	for seed := range seeds {
 		old := (*core.Pod)(nil)
@@ -143,7 +143,7 @@ func TestAccountsAsTheLibraryDoes(t *testing.T) {
 				changes[change](obj, rand.N(4))
 				done = append(done, change)
 			}
-			by := By{Manager: fmt.Sprint("m", rand.N(4)), Subresource: []string{"", "status"}[min(step, rand.N(2))]}
+			by := Manager{Name: fmt.Sprint("m", rand.N(4)), Subresource: []string{"", "status"}[min(step, rand.N(2))]}
 			next, usual := compareOnce(t, m, obj, old, by)
 			if !usual {
 				unusual++
@@ -164,7 +164,7 @@ func TestAccountsAsTheLibraryDoes(t *testing.T) {
 	}
 }
 
-func compareOnce(t *testing.T, m *Manager, obj, old *core.Pod, by By) (*core.Pod, bool) {
+func compareOnce(t *testing.T, m *Tracker, obj, old *core.Pod, by Manager) (*core.Pod, bool) {
 	t.Helper()
 	ours, theirs := obj.DeepCopy(), obj.DeepCopy()
 	var before []byte
@@ -176,7 +176,7 @@ func compareOnce(t *testing.T, m *Manager, obj, old *core.Pod, by By) (*core.Pod
 			t.Fatal(err)
 		}
 	}
-	library, err := m.library(by.Subresource)
+	fieldManager, err := m.fieldManager(by.Subresource)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,13 +184,13 @@ func compareOnce(t *testing.T, m *Manager, obj, old *core.Pod, by By) (*core.Pod
 	if old != nil {
 		live = old
 	}
-	result, err := library.Update(live.DeepCopy(), theirs, by.Manager)
+	result, err := fieldManager.Update(live.DeepCopy(), theirs, by.Name)
 	if err != nil {
 		t.Logf("the library says %v", err)
 		return obj, false
 	}
 	want := result.(*core.Pod)
-	if err := m.account(ours, oldObject, before, by); err != nil {
+	if err := m.track(ours, oldObject, before, by); err != nil {
 		return want, false
 	}
 	a, b := printed(ours.ManagedFields), printed(want.ManagedFields)

@@ -1,4 +1,4 @@
-package managed
+package managedfields
 
 import (
 	"bytes"
@@ -17,7 +17,7 @@ type difference struct {
 	old, new document
 	// changed are the paths that are new or have another value, removed those
 	// that are gone.
-	changed, removed fields
+	changed, removed fieldSet
 
 	arena arena
 	text  bytes.Buffer // that new was made of
@@ -26,7 +26,7 @@ type difference struct {
 // reset makes d ready for the next two states.
 func (d *difference) reset() {
 	d.arena.reset()
-	d.changed, d.removed = fields{arena: &d.arena}, fields{arena: &d.arena}
+	d.changed, d.removed = fieldSet{arena: &d.arena}, fieldSet{arena: &d.arena}
 	d.text.Reset()
 }
 
@@ -42,11 +42,11 @@ func (d *difference) read(before []byte, obj core.Object) error {
 	return d.new.parse(d.text.Bytes())
 }
 
-// enter fills in the paths of a new object by its plan, nil for none. It is not
+// collect fills in the paths of a new object by its plan, nil for none. It is not
 // ok where they have to be found by comparing.
-func (d *difference) enter(p *plan, obj core.Object) (ok bool) {
+func (d *difference) collect(p *plan, obj core.Object) (ok bool) {
 	d.reset()
-	return p != nil && p.enter(reflect.ValueOf(obj).Elem(), &d.changed)
+	return p != nil && p.collect(reflect.ValueOf(obj).Elem(), &d.changed)
 }
 
 // compare fills in the paths.
@@ -55,7 +55,7 @@ func (d *difference) compare(s *shape.Shape) error {
 }
 
 // both compares a value that is there before and after.
-func (d *difference) both(s *shape.Shape, o, n int32, changed, removed *fields) error {
+func (d *difference) both(s *shape.Shape, o, n int32, changed, removed *fieldSet) error {
 	before, after := d.old.nodes[o], d.new.nodes[n]
 	kind, err := d.kindOf(s, before.kind, after.kind)
 	if err != nil {
@@ -104,7 +104,7 @@ func (d *difference) kindOf(s *shape.Shape, before, after byte) (shape.Kind, err
 	return s.Kind, nil
 }
 
-func (d *difference) objects(s *shape.Shape, o, n int32, changed, removed *fields) error {
+func (d *difference) objects(s *shape.Shape, o, n int32, changed, removed *fieldSet) error {
 	hint := d.old.nodes[o].first
 	for i := d.new.nodes[n].first; i != none; i = d.new.after(i) {
 		name := d.new.bytes(d.new.nodes[i].name)
@@ -149,11 +149,11 @@ func (d *difference) objects(s *shape.Shape, o, n int32, changed, removed *field
 }
 
 // inner compares two members of one name. Most are equal, to the letter.
-func (d *difference) inner(s *shape.Shape, o, n int32, name []byte, changed, removed *fields) error {
+func (d *difference) inner(s *shape.Shape, o, n int32, name []byte, changed, removed *fieldSet) error {
 	if bytes.Equal(d.old.bytes(d.old.nodes[o].raw), d.new.bytes(d.new.nodes[n].raw)) {
 		return nil
 	}
-	c, r := fields{arena: &d.arena}, fields{arena: &d.arena}
+	c, r := fieldSet{arena: &d.arena}, fieldSet{arena: &d.arena}
 	if err := d.both(s, o, n, &c, &r); err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func (d *difference) inner(s *shape.Shape, o, n int32, name []byte, changed, rem
 }
 
 // lists compares lists whose elements stand for themselves.
-func (d *difference) lists(s *shape.Shape, o, n int32, changed, removed *fields) error {
+func (d *difference) lists(s *shape.Shape, o, n int32, changed, removed *fieldSet) error {
 	before, err := elements(s, &d.old, o)
 	if err != nil {
 		return err
@@ -187,7 +187,7 @@ func (d *difference) lists(s *shape.Shape, o, n int32, changed, removed *fields)
 		if s.Kind == shape.Set {
 			continue
 		}
-		c, r := fields{element: a.element, arena: &d.arena}, fields{element: a.element, arena: &d.arena}
+		c, r := fieldSet{element: a.element, arena: &d.arena}, fieldSet{element: a.element, arena: &d.arena}
 		if err := d.both(s.Element, b, a.node, &c, &r); err != nil {
 			return err
 		}
@@ -206,7 +206,7 @@ func (d *difference) lists(s *shape.Shape, o, n int32, changed, removed *fields)
 
 // add puts a value that stands on one side only, with all that is in it, into
 // the set.
-func add(s *shape.Shape, d *document, at int32, to *fields) error {
+func add(s *shape.Shape, d *document, at int32, to *fieldSet) error {
 	if s == nil {
 		return errUnusual
 	}

@@ -1,4 +1,4 @@
-package managed
+package managedfields
 
 import (
 	"cmp"
@@ -8,39 +8,40 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// maxUpdaters is how many managers that update are kept apart; upstream's. More
-// are a case for the library, which brings the oldest together.
+// maxUpdaters is how many managers with the operation Update are kept apart;
+// upstream's. More are a case for the library, which merges the oldest entries.
 const maxUpdaters = 10
 
 const fieldsType = "FieldsV1"
 
-// book enters an update into an object's accounts.
-type book struct {
+// ownership is one manager's claim to the fields that its update changed.
+type ownership struct {
 	version string
-	by      By
+	by      Manager
 	now     func() time.Time
 }
 
-// enter returns new accounts: who writes owns what changed, and nobody owns any
-// longer what is gone. entries stay as they are.
-func (b *book) enter(entries []metav1.ManagedFieldsEntry, changed, removed *fields, scratch *document) ([]metav1.ManagedFieldsEntry, error) {
+// update returns the managedFields after the update: its manager owns what
+// changed, and nobody owns any longer what was removed. entries stay as they
+// are; scratch is overwritten.
+func (o *ownership) update(entries []metav1.ManagedFieldsEntry, changed, removed *fieldSet, scratch *document) ([]metav1.ManagedFieldsEntry, error) {
 	out := make([]metav1.ManagedFieldsEntry, 0, len(entries)+1)
 	var own *metav1.ManagedFieldsEntry
 	updaters := 0
 	for _, entry := range entries {
-		if entry.FieldsType != fieldsType || entry.FieldsV1 == nil || entry.APIVersion != b.version {
+		if entry.FieldsType != fieldsType || entry.FieldsV1 == nil || entry.APIVersion != o.version {
 			return nil, errUnusual
 		}
 		has, err := parseFields(scratch, entry.FieldsV1.Raw)
 		if err != nil {
 			return nil, err
 		}
-		if b.isOwn(entry) {
+		if o.isOwn(entry) {
 			if own != nil {
 				return nil, errUnusual
 			}
 			has = has.without(removed).union(changed)
-			own = b.entry(has)
+			own = o.entry(has)
 			if changed.empty() {
 				own.Time = entry.Time
 			}
@@ -58,7 +59,7 @@ func (b *book) enter(entries []metav1.ManagedFieldsEntry, changed, removed *fiel
 		out = append(out, entry)
 	}
 	if own == nil && !changed.empty() {
-		own = b.entry(changed)
+		own = o.entry(changed)
 	}
 	if own != nil && own.FieldsV1 != nil {
 		out = append(out, *own)
@@ -67,22 +68,22 @@ func (b *book) enter(entries []metav1.ManagedFieldsEntry, changed, removed *fiel
 	if updaters > maxUpdaters {
 		return nil, errUnusual
 	}
-	if len(out) == 0 { // no accounts, and not an empty list of them
+	if len(out) == 0 { // no managedFields, and not an empty list of them
 		return nil, nil
 	}
 	slices.SortStableFunc(out, inOrder)
 	return out, nil
 }
 
-func (b *book) isOwn(entry metav1.ManagedFieldsEntry) bool {
-	return entry.Operation == metav1.ManagedFieldsOperationUpdate && entry.Manager == b.by.Manager && entry.Subresource == b.by.Subresource
+func (o *ownership) isOwn(entry metav1.ManagedFieldsEntry) bool {
+	return entry.Operation == metav1.ManagedFieldsOperationUpdate && entry.Manager == o.by.Name && entry.Subresource == o.by.Subresource
 }
 
-// entry is the writer's own; without FieldsV1 where nothing is owned.
-func (b *book) entry(has *fields) *metav1.ManagedFieldsEntry {
+// entry is the manager's own; without FieldsV1 where nothing is owned.
+func (o *ownership) entry(has *fieldSet) *metav1.ManagedFieldsEntry {
 	entry := &metav1.ManagedFieldsEntry{
-		Manager: b.by.Manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: b.version,
-		Time: &metav1.Time{Time: b.now().UTC().Truncate(time.Second)}, FieldsType: fieldsType, Subresource: b.by.Subresource,
+		Manager: o.by.Name, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: o.version,
+		Time: &metav1.Time{Time: o.now().UTC().Truncate(time.Second)}, FieldsType: fieldsType, Subresource: o.by.Subresource,
 	}
 	if !has.empty() {
 		entry.FieldsV1 = &metav1.FieldsV1{Raw: has.json()}
@@ -90,8 +91,7 @@ func (b *book) entry(has *fields) *metav1.ManagedFieldsEntry {
 	return entry
 }
 
-// inOrder is the order in which accounts are kept: what was applied first, then
-// by time.
+// inOrder is the order of the entries: those of applies first, then by time.
 func inOrder(a, b metav1.ManagedFieldsEntry) int {
 	return cmp.Or(
 		cmp.Compare(a.Operation, b.Operation),

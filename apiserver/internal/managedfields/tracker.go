@@ -1,4 +1,4 @@
-package managed
+package managedfields
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/managedfields"
+	library "k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/scheme"
@@ -19,7 +19,7 @@ import (
 	"kctl/proto/core"
 )
 
-// Options say of what kind the objects are that a Manager keeps account of.
+// Options say of what kind the objects are whose managedFields a Tracker keeps.
 type Options struct {
 	Kind schema.GroupVersionKind
 	// Shape of the whole object, asked for when it is first needed. It answers
@@ -38,9 +38,9 @@ type Options struct {
 	Clock  clock.PassiveClock
 }
 
-// Manager keeps account of the fields of one kind's objects. It is safe for
+// Tracker keeps the managedFields of one kind's objects. It is safe for
 // concurrent use.
-type Manager struct {
+type Tracker struct {
 	options Options
 	// shapes are the Shape without what nobody owns, by subresource.
 	shapes func() map[string]*shape.Shape
@@ -49,44 +49,45 @@ type Manager struct {
 	empty     func() []byte
 
 	mu sync.Mutex
-	// libraries are made when they are first needed, by subresource.
-	libraries map[string]*managedfields.FieldManager
-	converter func() *converter
-	// peers are the managers of the other kinds as which the objects are had.
+	// fieldManagers are the library's, made when they are first needed, by subresource.
+	fieldManagers map[string]*library.FieldManager
+	converter     func() *converter
+	// peers are the trackers of the other kinds as which the objects are had.
 	peers []peer
 }
 
-// By says who writes, and through which subresource.
-type By struct {
-	Manager, Subresource string
+// Manager is a field manager: the name by which it owns fields, and the
+// subresource that it writes through.
+type Manager struct {
+	Name, Subresource string
 }
 
 // other stands for the subresources that Reset does not name.
 const other = "*"
 
-// New returns the Manager of a kind.
-func New(o Options) *Manager {
-	m := &Manager{options: o, libraries: map[string]*managedfields.FieldManager{}}
-	m.shapes = sync.OnceValue(func() map[string]*shape.Shape {
+// New returns the Tracker of a kind.
+func New(o Options) *Tracker {
+	t := &Tracker{options: o, fieldManagers: map[string]*library.FieldManager{}}
+	t.shapes = sync.OnceValue(func() map[string]*shape.Shape {
 		all := map[string]*shape.Shape{other: owned(o.Shape(), nil)}
 		for subresource, reset := range o.Reset {
 			all[subresource] = owned(o.Shape(), reset)
 		}
 		return all
 	})
-	m.newcomers = sync.OnceValue(m.plans)
-	m.empty = sync.OnceValue(func() []byte {
+	t.newcomers = sync.OnceValue(t.plans)
+	t.empty = sync.OnceValue(func() []byte {
 		var text bytes.Buffer
 		if err := encode(o.New(), &text); err != nil {
 			return []byte("{}")
 		}
 		return text.Bytes()
 	})
-	m.converter = sync.OnceValue(func() *converter { return newConverter(m) })
-	return m
+	t.converter = sync.OnceValue(func() *converter { return newConverter(t) })
+	return t
 }
 
-// server are the fields of metadata that belong to no manager.
+// server are the fields of metadata that no manager owns.
 var server = []string{"name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation", "managedFields", "resourceVersion"}
 
 // owned is an object's shape without what nobody owns.
@@ -121,7 +122,7 @@ func hide(s *shape.Shape, names []string) *shape.Shape {
 	return out
 }
 
-// encode writes obj in JSON, without accounts.
+// encode writes obj in JSON, without managedFields.
 func encode(obj core.Object, to *bytes.Buffer) error {
 	entries := obj.GetManagedFields()
 	if entries != nil {
@@ -134,45 +135,45 @@ func encode(obj core.Object, to *bytes.Buffer) error {
 	return nil
 }
 
-// Update accounts for what by changed in obj, which was old before; old is nil
-// for a new object. before is old in JSON. What goes wrong is left out of the
-// accounts: they are never a reason to refuse a write.
-func (m *Manager) Update(obj, old core.Object, before []byte, by By) {
-	err := m.account(obj, old, before, by)
+// Update gives the manager what it changed in obj, which was old before; old is
+// nil for a new object. before is old in JSON. What goes wrong is left out of
+// the managedFields: an update has no conflicts and is never refused for them.
+func (t *Tracker) Update(obj, old core.Object, before []byte, by Manager) {
+	err := t.track(obj, old, before, by)
 	if err == nil {
 		return
 	}
-	library, err := m.library(by.Subresource)
+	fieldManager, err := t.fieldManager(by.Subresource)
 	if err != nil {
 		obj.SetManagedFields(nil)
 		return
 	}
 	live := runtime.Object(old)
 	if old == nil {
-		empty := m.options.New()
-		empty.GetObjectKind().SetGroupVersionKind(m.options.Kind)
+		empty := t.options.New()
+		empty.GetObjectKind().SetGroupVersionKind(t.options.Kind)
 		live = empty
 	}
-	obj.GetObjectKind().SetGroupVersionKind(m.options.Kind)
-	result := library.UpdateNoErrors(live, obj, by.Manager)
-	if accounted, ok := result.(core.Object); ok {
-		obj.SetManagedFields(accounted.GetManagedFields())
+	obj.GetObjectKind().SetGroupVersionKind(t.options.Kind)
+	result := fieldManager.UpdateNoErrors(live, obj, by.Name)
+	if tracked, ok := result.(core.Object); ok {
+		obj.SetManagedFields(tracked.GetManagedFields())
 	}
 }
 
-// account is Update for the ordinary case; errors say that this is none.
-func (m *Manager) account(obj, old core.Object, before []byte, by By) error {
+// track is Update for the ordinary case; errors say that this is none.
+func (t *Tracker) track(obj, old core.Object, before []byte, by Manager) error {
 	way := by.Subresource
-	s, ok := m.shapes()[way]
+	s, ok := t.shapes()[way]
 	if !ok {
 		way = other
-		s = m.shapes()[way]
+		s = t.shapes()[way]
 	}
 	var entries []metav1.ManagedFieldsEntry
 	if old != nil {
 		entries = old.GetManagedFields()
 	} else {
-		before = m.empty()
+		before = t.empty()
 	}
 	given := obj.GetManagedFields()
 	if old != nil && given != nil && len(given) == 0 { // said to be empty, which is more than left out
@@ -183,14 +184,14 @@ func (m *Manager) account(obj, old core.Object, before []byte, by By) error {
 		return errUnusual
 	}
 	if old != nil && len(entries) == 0 {
-		// Whose accounts were reset, or never begun, stays without until
-		// something is applied.
+		// An object whose managedFields were emptied, or never begun, stays
+		// without until something is applied.
 		obj.SetManagedFields(nil)
 		return nil
 	}
 	d := differences.Get().(*difference)
 	defer differences.Put(d)
-	if old != nil || !d.enter(m.newcomers()[way], obj) {
+	if old != nil || !d.collect(t.newcomers()[way], obj) {
 		if err := d.read(before, obj); err != nil {
 			return err
 		}
@@ -202,8 +203,8 @@ func (m *Manager) account(obj, old core.Object, before []byte, by By) error {
 		obj.SetManagedFields(entries)
 		return nil
 	}
-	book := book{version: m.options.Kind.GroupVersion().String(), by: by, now: m.options.Clock.Now}
-	entries, err := book.enter(entries, &d.changed, &d.removed, &d.old)
+	claim := ownership{version: t.options.Kind.GroupVersion().String(), by: by, now: t.options.Clock.Now}
+	entries, err := claim.update(entries, &d.changed, &d.removed, &d.old)
 	if err == nil {
 		obj.SetManagedFields(entries)
 	}
@@ -212,7 +213,7 @@ func (m *Manager) account(obj, old core.Object, before []byte, by By) error {
 
 var differences = sync.Pool{New: func() any { return new(difference) }}
 
-// sameEntries compares accounts to the letter.
+// sameEntries compares managedFields to the letter.
 func sameEntries(a, b []metav1.ManagedFieldsEntry) bool {
 	return slices.EqualFunc(a, b, func(x, y metav1.ManagedFieldsEntry) bool {
 		return sameEntry(x, y) && sameTime(x.Time, y.Time)
@@ -239,8 +240,8 @@ func sameTime(a, b *metav1.Time) bool {
 	return a.Time.Equal(b.Time)
 }
 
-// KeepTimes makes the accounts of obj those of old where they differ in nothing
-// but times: that alone is no change. It tells whether they do.
+// KeepTimes makes the managedFields of obj those of old where they differ in
+// nothing but times: that alone is no change. It tells whether they do.
 func KeepTimes(obj, old core.Object) bool {
 	a, b := obj.GetManagedFields(), old.GetManagedFields()
 	if !slices.EqualFunc(a, b, sameEntry) {
@@ -255,34 +256,34 @@ func KeepTimes(obj, old core.Object) bool {
 	return false
 }
 
-func (m *Manager) library(subresource string) (*managedfields.FieldManager, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if library := m.libraries[subresource]; library != nil {
-		return library, nil
+func (t *Tracker) fieldManager(subresource string) (*library.FieldManager, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if fieldManager := t.fieldManagers[subresource]; fieldManager != nil {
+		return fieldManager, nil
 	}
-	convert := m.converter()
-	build := managedfields.NewDefaultFieldManager
-	if m.options.Custom {
-		build = managedfields.NewDefaultCRDFieldManager
+	convert := t.converter()
+	build := library.NewDefaultFieldManager
+	if t.options.Custom {
+		build = library.NewDefaultCRDFieldManager
 	}
-	library, err := build(convert, convert, convert, convert,
-		m.options.Kind, m.options.Kind.GroupVersion(), subresource, m.resetFilter(subresource))
+	fieldManager, err := build(convert, convert, convert, convert,
+		t.options.Kind, t.options.Kind.GroupVersion(), subresource, t.resetFilter(subresource))
 	if err != nil {
-		return nil, fmt.Errorf("field manager of %s: %w", m.options.Kind.Kind, err)
+		return nil, fmt.Errorf("field manager of %s: %w", t.options.Kind.Kind, err)
 	}
-	m.libraries[subresource] = library
-	return library, nil
+	t.fieldManagers[subresource] = fieldManager
+	return fieldManager, nil
 }
 
-// Guard gives obj back the accounts that it had before somebody changed them,
-// unless they still can be read: the error says why they can't.
+// Guard gives obj back the managedFields that it had before somebody changed
+// them, unless they still can be read: the error says why they can't.
 func Guard(obj core.Object, before []metav1.ManagedFieldsEntry) error {
 	now := obj.GetManagedFields()
 	if len(now) == len(before) && (len(now) == 0 || &now[0] == &before[0]) || sameEntries(now, before) {
 		return nil
 	}
-	err := managedfields.ValidateManagedFields(now)
+	err := library.ValidateManagedFields(now)
 	if err != nil {
 		obj.SetManagedFields(before)
 	}

@@ -7,17 +7,19 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"kctl/apiserver/internal/managed"
+	"kctl/apiserver/internal/managedfields"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/request"
 	"kctl/proto/core"
 )
 
-// maxManagerName is how long a manager's name is at most; upstream's.
+// maxManagerName is how many bytes of a user agent become a manager's name at
+// most; upstream's.
 const maxManagerName = 128
 
-// managerOf is who writes: as the client says, or else the program's name at
-// the beginning of its user agent.
+// managerOf is the name of the field manager: what the client says, or else the
+// program's name at the beginning of its user agent (Kubernetes docs,
+// "Server-Side Apply", "Field managers").
 func managerOf(fieldManager, userAgent string) string {
 	if fieldManager != "" {
 		return fieldManager
@@ -39,23 +41,23 @@ func managerOf(fieldManager, userAgent string) string {
 	return out.String()
 }
 
-func (c *call) by(fieldManager string) managed.By {
-	return managed.By{Manager: managerOf(fieldManager, c.gin.Request.UserAgent()), Subresource: c.subresource}
+func (c *call) by(fieldManager string) managedfields.Manager {
+	return managedfields.Manager{Name: managerOf(fieldManager, c.gin.Request.UserAgent()), Subresource: c.subresource}
 }
 
-// accounted has a change entered into the object's accounts.
-func (c *call) accounted(admit registry.Admit, fieldManager string) registry.Admit {
-	if c.accounts == nil {
+// tracked makes the field manager the owner of what the change changes.
+func (c *call) tracked(admit registry.Admit, fieldManager string) registry.Admit {
+	if c.tracker == nil {
 		return admit
 	}
 	by := c.by(fieldManager)
-	admit.Account = func(obj, old core.Object, before []byte) { c.accounts.Update(obj, old, before, by) }
-	return guardAccounts(admit)
+	admit.TrackFields = func(obj, old core.Object, before []byte) { c.tracker.Update(obj, old, before, by) }
+	return guardManagedFields(admit)
 }
 
-// guardAccounts undoes what admission does to the accounts where it makes them
-// unreadable, and says so.
-func guardAccounts(admit registry.Admit) registry.Admit {
+// guardManagedFields undoes what admission does to the managedFields where it
+// makes them unreadable, and warns of it.
+func guardManagedFields(admit registry.Admit) registry.Admit {
 	mutate := admit.Mutate
 	admit.Mutate = func(ctx context.Context, obj, old core.Object) error {
 		var before []metav1.ManagedFieldsEntry
@@ -64,7 +66,7 @@ func guardAccounts(admit registry.Admit) registry.Admit {
 		}
 		err := mutate(ctx, obj, old)
 		if err == nil && obj != nil {
-			if unreadable := managed.Guard(obj, before); unreadable != nil {
+			if unreadable := managedfields.Guard(obj, before); unreadable != nil {
 				request.Warn(ctx, ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating admission controller; please fix your requests: "+unreadable.Error())
 			}
 		}

@@ -1,4 +1,4 @@
-package managed
+package managedfields
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/managedfields"
+	library "k8s.io/apimachinery/pkg/util/managedfields"
 
 	"kctl/apiserver/internal/shape"
 	"kctl/proto/core"
@@ -18,20 +18,20 @@ type Convert func(core.Object) (core.Object, error)
 
 // peer is another kind as which the same objects are had.
 type peer struct {
-	*Manager
+	*Tracker
 	to Convert
 }
 
-// Form returns the Manager of another kind as which the objects of m are had:
-// each understands the accounts that the other one has entered. It must be
-// called before m is used.
-func (m *Manager) Form(kind schema.GroupVersionKind, newKind func() core.Object, defaults func(core.Object), show, take Convert) *Manager {
-	o := m.options
+// Form returns the Tracker of another kind as which the objects of t are had:
+// each understands the entries that the other one has written. It must be
+// called before t is used.
+func (t *Tracker) Form(kind schema.GroupVersionKind, newKind func() core.Object, defaults func(core.Object), show, take Convert) *Tracker {
+	o := t.options
 	o.Kind, o.New, o.Default = kind, newKind, defaults
 	o.Shape = func() *shape.Shape { return shape.Of(reflect.TypeOf(newKind())) }
 	form := New(o)
-	m.peers = append(m.peers, peer{form, kindSet(kind, show)})
-	form.peers = append(form.peers, peer{m, kindSet(m.options.Kind, take)})
+	t.peers = append(t.peers, peer{form, kindSet(kind, show)})
+	form.peers = append(form.peers, peer{t, kindSet(t.options.Kind, take)})
 	return form
 }
 
@@ -46,19 +46,19 @@ func kindSet(kind schema.GroupVersionKind, convert Convert) Convert {
 }
 
 // ConvertToVersion implements runtime.ObjectConvertor. A version that nobody
-// knows is one whose accounts can't be kept.
+// knows is one in which no field has an owner.
 func (c *converter) ConvertToVersion(in runtime.Object, target runtime.GroupVersioner) (runtime.Object, error) {
 	from := in.GetObjectKind().GroupVersionKind()
 	to, ok := target.KindForGroupVersionKinds([]schema.GroupVersionKind{from})
-	if ok && to == from || c.manager.options.Custom {
+	if ok && to == from || c.tracker.options.Custom {
 		return in, nil
 	}
 	object, ok := in.(core.Object)
 	if !ok {
 		return nil, fmt.Errorf("no conversion of a %T", in)
 	}
-	own := c.manager.options.Kind
-	for _, p := range c.manager.peers {
+	own := c.tracker.options.Kind
+	for _, p := range c.tracker.peers {
 		into, known := target.KindForGroupVersionKinds([]schema.GroupVersionKind{p.options.Kind, own})
 		switch {
 		case !known:
@@ -91,15 +91,16 @@ func (*converter) ConvertFieldLabel(_ schema.GroupVersionKind, label, value stri
 
 // Replicas says where the versions of a kind have the number that Scale is
 // about; nil for a version that has no Scale.
-type Replicas = managedfields.ResourcePathMappings
+type Replicas = library.ResourcePathMappings
 
-// ToScale is what the accounts of an object of the version say of its replicas,
-// in the terms of Scale.
+// ToScale is the managedFields of an object's Scale: what those of the object,
+// of the version, say of its replicas.
 func ToScale(entries []metav1.ManagedFieldsEntry, version schema.GroupVersion, r Replicas) ([]metav1.ManagedFieldsEntry, error) {
-	return managedfields.NewScaleHandler(entries, version, r).ToSubresource()
+	return library.NewScaleHandler(entries, version, r).ToSubresource()
 }
 
-// FromScale enters into an object's accounts what those of its Scale have become.
+// FromScale is an object's managedFields after those of its Scale have become
+// scale.
 func FromScale(entries, scale []metav1.ManagedFieldsEntry, version schema.GroupVersion, r Replicas) ([]metav1.ManagedFieldsEntry, error) {
-	return managedfields.NewScaleHandler(entries, version, r).ToParent(scale)
+	return library.NewScaleHandler(entries, version, r).ToParent(scale)
 }

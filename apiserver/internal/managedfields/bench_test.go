@@ -1,4 +1,4 @@
-package managed
+package managedfields
 
 import (
 	"encoding/json"
@@ -9,16 +9,16 @@ import (
 	"kctl/proto/core"
 )
 
-// BenchmarkCreate is what the accounts of a new pod cost, beside encoding it
+// BenchmarkCreate is what the managedFields of a new pod cost, beside encoding it
 // once, which is the floor.
 func BenchmarkCreate(b *testing.B) {
-	m := podManager(b)
+	m := podTracker(b)
 	pod := newPod()
-	b.Run("accounts", func(b *testing.B) {
+	b.Run("managedFields", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			pod.ManagedFields = nil
-			m.Update(pod, nil, nil, By{Manager: "kubectl"})
+			m.Update(pod, nil, nil, Manager{Name: "kubectl"})
 		}
 	})
 	pod.ManagedFields = nil
@@ -31,22 +31,23 @@ func BenchmarkCreate(b *testing.B) {
 		}
 	})
 	b.Run("library", func(b *testing.B) {
-		library, err := m.library("")
+		fieldManager, err := m.fieldManager("")
 		if err != nil {
 			b.Fatal(err)
 		}
 		for b.Loop() {
 			pod.ManagedFields = nil
-			library.UpdateNoErrors(&core.Pod{TypeMeta: pod.TypeMeta}, pod, "kubectl")
+			fieldManager.UpdateNoErrors(&core.Pod{TypeMeta: pod.TypeMeta}, pod, "kubectl")
 		}
 	})
 }
 
-// BenchmarkStatus is what the accounts of a kubelet's patch of a status cost.
+// BenchmarkStatus is what the managedFields of a kubelet's patch of a status
+// cost.
 func BenchmarkStatus(b *testing.B) {
-	m := podManager(b)
+	m := podTracker(b)
 	old := newPod()
-	m.Update(old, nil, nil, By{Manager: "kubectl"})
+	m.Update(old, nil, nil, Manager{Name: "kubectl"})
 	next := func(old *core.Pod, message string) *core.Pod {
 		obj := old.DeepCopy()
 		obj.Status.Conditions = []corev1.PodCondition{{Type: "Ready", Status: "True", Message: message}, {Type: "Initialized", Status: "True"}}
@@ -54,14 +55,14 @@ func BenchmarkStatus(b *testing.B) {
 	}
 	before, _ := json.Marshal(old)
 	first := next(old, "1")
-	m.Update(first, old, before, By{Manager: "kubelet", Subresource: "status"})
+	m.Update(first, old, before, Manager{Name: "kubelet", Subresource: "status"})
 	before, _ = json.Marshal(first)
 	second := next(first, "2")
-	b.Run("accounts", func(b *testing.B) {
+	b.Run("managedFields", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			second.ManagedFields = nil
-			m.Update(second, first, before, By{Manager: "kubelet", Subresource: "status"})
+			m.Update(second, first, before, Manager{Name: "kubelet", Subresource: "status"})
 		}
 	})
 	b.Run("encode", func(b *testing.B) {

@@ -13,9 +13,9 @@ import (
 	"kctl/proto/core"
 )
 
-// TestAccountsAfterAdmission: accounts that a webhook made unreadable are as
+// TestManagedFieldsAfterAdmission: those that a webhook made unreadable are as
 // before, and the client is warned in upstream's words; others stay.
-func TestAccountsAfterAdmission(t *testing.T) {
+func TestManagedFieldsAfterAdmission(t *testing.T) {
 	entry := func(operation metav1.ManagedFieldsOperationType) []metav1.ManagedFieldsEntry {
 		return []metav1.ManagedFieldsEntry{{Manager: "m", Operation: operation, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")}}}
 	}
@@ -29,7 +29,7 @@ func TestAccountsAfterAdmission(t *testing.T) {
 		warnings := &request.Warnings{}
 		ctx := request.WithWarnings(t.Context(), warnings)
 		obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{ManagedFields: entry(metav1.ManagedFieldsOperationUpdate)}}
-		admit := guardAccounts(registry.Admit{Mutate: func(_ context.Context, obj, _ core.Object) error {
+		admit := guardManagedFields(registry.Admit{Mutate: func(_ context.Context, obj, _ core.Object) error {
 			obj.SetManagedFields(entry(operation))
 			return nil
 		}})

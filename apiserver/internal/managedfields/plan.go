@@ -1,4 +1,4 @@
-package managed
+package managedfields
 
 import (
 	"reflect"
@@ -13,7 +13,7 @@ import (
 // plan says, for one Go type in one shape, what becomes of each field. What is
 // out of the ordinary is left to the comparison of JSON.
 
-// plan is how values of one type are entered into the accounts.
+// plan is how the field set of a value of one type is collected.
 type plan struct {
 	kind planKind
 	// members of an object, in the order of their elements.
@@ -158,9 +158,9 @@ func isName(t reflect.Type) bool {
 	return false
 }
 
-// enter puts everything that is in a new object and in no empty one into to. It
+// collect puts everything that is in a new object and in no empty one into to. It
 // is not ok where that is out of the ordinary; to is of no use then.
-func (p *plan) enter(v reflect.Value, to *fields) (ok bool) {
+func (p *plan) collect(v reflect.Value, to *fieldSet) (ok bool) {
 	to.expect(len(p.members))
 	for i := range p.members {
 		m := &p.members[i]
@@ -173,7 +173,7 @@ func (p *plan) enter(v reflect.Value, to *fields) (ok bool) {
 			}
 		case value.Kind() != reflect.Struct && value.IsZero(): // as in an empty object
 		default:
-			inside := fields{element: m.element, arena: to.arena}
+			inside := fieldSet{element: m.element, arena: to.arena}
 			if !m.plan.beyond(value, &inside) {
 				return false
 			}
@@ -185,10 +185,10 @@ func (p *plan) enter(v reflect.Value, to *fields) (ok bool) {
 
 // beyond puts into to by what a value differs from the empty one that is always
 // there.
-func (p *plan) beyond(v reflect.Value, to *fields) (ok bool) {
+func (p *plan) beyond(v reflect.Value, to *fieldSet) (ok bool) {
 	switch {
 	case p.kind == objectPlan && v.Kind() == reflect.Struct:
-		return p.enter(v, to)
+		return p.collect(v, to)
 	case p.kind == leafPlan:
 		to.here = p.basic
 		return p.basic || v.Kind() == reflect.Struct && v.IsZero()
@@ -200,13 +200,13 @@ func (p *plan) beyond(v reflect.Value, to *fields) (ok bool) {
 }
 
 // add puts a value with all that is in it into to.
-func (p *plan) add(v reflect.Value, to *fields) (ok bool) {
+func (p *plan) add(v reflect.Value, to *fieldSet) (ok bool) {
 	to.here = true
 	return p.inside(v, to)
 }
 
 // inside puts what is in a value into to.
-func (p *plan) inside(v reflect.Value, to *fields) (ok bool) {
+func (p *plan) inside(v reflect.Value, to *fieldSet) (ok bool) {
 	for v.Kind() == reflect.Pointer {
 		if v.IsNil() {
 			return true
@@ -237,7 +237,7 @@ func (p *plan) inside(v reflect.Value, to *fields) (ok bool) {
 	return false
 }
 
-func (p *plan) entries(v reflect.Value, to *fields) (ok bool) {
+func (p *plan) entries(v reflect.Value, to *fieldSet) (ok bool) {
 	if v.Len() == 0 {
 		return true
 	}
@@ -253,7 +253,7 @@ func (p *plan) entries(v reflect.Value, to *fields) (ok bool) {
 	return true
 }
 
-func (p *plan) items(v reflect.Value, to *fields) (ok bool) {
+func (p *plan) items(v reflect.Value, to *fieldSet) (ok bool) {
 	var room [128]byte
 	for i := range v.Len() {
 		item := v.Index(i)
@@ -324,13 +324,13 @@ func isSimple(text string) bool {
 
 // plans are those for new objects, by subresource; none where these have to be
 // compared in JSON.
-func (m *Manager) plans() map[string]*plan {
-	empty := reflect.ValueOf(m.options.New())
-	if m.options.Custom || empty.Kind() != reflect.Pointer || !empty.Elem().IsZero() {
+func (t *Tracker) plans() map[string]*plan {
+	empty := reflect.ValueOf(t.options.New())
+	if t.options.Custom || empty.Kind() != reflect.Pointer || !empty.Elem().IsZero() {
 		return nil
 	}
 	made, out := planner{}, map[string]*plan{}
-	for way, s := range m.shapes() {
+	for way, s := range t.shapes() {
 		if p := made.plan(empty.Type().Elem(), s); p.kind == objectPlan {
 			out[way] = p
 		}

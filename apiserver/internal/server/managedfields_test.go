@@ -14,11 +14,11 @@ import (
 	"kctl/proto/rest"
 )
 
-// accountStep is one write, and what is then in the accounts of the object, or
+// ownershipStep is one write, and what is then in the managedFields of the object, or
 // what refuses it.
-type accountStep struct {
+type ownershipStep struct {
 	method, path, manager, body string
-	// object is whose accounts are looked at, where it is not the answer.
+	// object is whose managedFields are looked at, where it is not the answer.
 	object string
 	owns   []string // all of them, "manager/operation/subresource version fields"
 	says   string
@@ -37,7 +37,7 @@ const (
 	apiServices   = "/apis/apiregistration.k8s.io/v1/apiservices"
 )
 
-var accountSteps = map[string][]accountStep{
+var ownershipSteps = map[string][]ownershipStep{
 	"a kind in two versions": {
 		{"POST", autoscalersV1, "maker", `{metadata: {name: a}, spec: {scaleTargetRef: {apiVersion: apps/v1, kind: D, name: d}, maxReplicas: 3, targetCPUUtilizationPercentage: 50}}`, "",
 			[]string{`maker/Update/ autoscaling/v1 {"f:spec":{"f:maxReplicas":{},"f:minReplicas":{},"f:scaleTargetRef":{},"f:targetCPUUtilizationPercentage":{}}}`}, "", 0},
@@ -97,14 +97,14 @@ var accountSteps = map[string][]accountStep{
 	},
 }
 
-// TestAccounts: who owns which field is told as upstream's server tells it, in
+// TestManagedFields: who owns which field is told as upstream's server tells it, in
 // whichever version and by whichever part an object is written.
-func TestAccounts(t *testing.T) {
+func TestManagedFields(t *testing.T) {
 	t.Parallel()
 	c := start(t)
 	root := c.root()
 	types := map[string]types.PatchType{"APPLY": types.ApplyYAMLPatchType, "MERGE": types.MergePatchType}
-	for name, steps := range accountSteps {
+	for name, steps := range ownershipSteps {
 		t.Run(name, func(t *testing.T) {
 			for _, step := range steps {
 				var body, made map[string]any
@@ -128,7 +128,7 @@ func TestAccounts(t *testing.T) {
 					c.must(root.Do(t.Context(), http.MethodGet, step.object, nil, &made))
 				}
 				object := &unstructured.Unstructured{Object: made}
-				checkAccounts(t, object, step)
+				checkManagedFields(t, object, step)
 				if got, _, _ := unstructured.NestedFloat64(made, "metadata", "generation"); step.generation != 0 && got != step.generation {
 					t.Errorf("%s %s: generation %v, want %v", step.method, step.path, got, step.generation)
 				}
@@ -137,7 +137,7 @@ func TestAccounts(t *testing.T) {
 	}
 }
 
-func checkAccounts(t *testing.T, made *unstructured.Unstructured, step accountStep) {
+func checkManagedFields(t *testing.T, made *unstructured.Unstructured, step ownershipStep) {
 	t.Helper()
 	var have []string
 	for _, e := range made.GetManagedFields() {
@@ -151,7 +151,7 @@ func checkAccounts(t *testing.T, made *unstructured.Unstructured, step accountSt
 	}
 	for _, want := range step.owns {
 		if !slices.ContainsFunc(have, func(text string) bool { return strings.HasPrefix(text, want) }) {
-			t.Errorf("%s %s by %s: nothing in the accounts is\n%s\nbut\n%s", step.method, step.path, step.manager, want, strings.Join(have, "\n"))
+			t.Errorf("%s %s by %s: nothing in managedFields is\n%s\nbut\n%s", step.method, step.path, step.manager, want, strings.Join(have, "\n"))
 		}
 	}
 }

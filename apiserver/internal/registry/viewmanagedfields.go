@@ -8,16 +8,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 
-	"kctl/apiserver/internal/managed"
+	"kctl/apiserver/internal/managedfields"
 	"kctl/apiserver/internal/scheme"
 	"kctl/apiserver/internal/shape"
 	"kctl/proto/core"
 )
 
-// NewForm returns a view that shows all of the objects, in whose accounts the
-// fields have the names that they have in the view.
+// NewForm returns a view that shows all of the objects, in whose managedFields
+// the fields have the names that they have in the view.
 func NewForm(v View) *View {
-	v.accounts = v.Of.Info().Accounts.Form(v.Shown.GVK(), v.NewKind, v.Default, v.Show, func(shown core.Object) (core.Object, error) {
+	v.tracker = v.Of.Info().FieldTracker.Form(v.Shown.GVK(), v.NewKind, v.Default, v.Show, func(shown core.Object) (core.Object, error) {
 		stored := v.Of.New()
 		return stored, v.Take(shown, stored)
 	})
@@ -27,9 +27,9 @@ func NewForm(v View) *View {
 // NewScale returns the view that is the Scale of objects: whoever sets the
 // replicas by it owns them, at the place that replicas names for the objects'
 // version (Kubernetes docs, "Server-Side Apply", "Transferring ownership").
-func NewScale(v View, replicas managed.Replicas, clock clock.PassiveClock) *View {
+func NewScale(v View, replicas managedfields.Replicas, clock clock.PassiveClock) *View {
 	v.replicas = replicas
-	v.accounts = managed.New(managed.Options{
+	v.tracker = managedfields.New(managedfields.Options{
 		Kind:  autoscalingv1.SchemeGroupVersion.WithKind("Scale"),
 		Shape: func() *shape.Shape { return shape.Of(reflect.TypeFor[autoscalingv1.Scale]()) },
 		New:   v.NewKind,
@@ -38,27 +38,27 @@ func NewScale(v View, replicas managed.Replicas, clock clock.PassiveClock) *View
 	return &v
 }
 
-// showAccounted shows a stored object together with its accounts, as far as
-// they are about what is shown.
-func (v *View) showAccounted(stored core.Object) (core.Object, error) {
+// showWithManagedFields shows a stored object together with its managedFields,
+// as far as they are about what is shown.
+func (v *View) showWithManagedFields(stored core.Object) (core.Object, error) {
 	shown, err := v.show(stored)
 	if err != nil || shown == nil || v.replicas == nil {
 		return shown, err
 	}
-	entries, err := managed.ToScale(stored.GetManagedFields(), v.storedVersion(), v.replicas)
+	entries, err := managedfields.ToScale(stored.GetManagedFields(), v.storedVersion(), v.replicas)
 	if err == nil {
 		shown.SetManagedFields(entries)
 	}
 	return shown, nil
 }
 
-// takeAccounts enters into a stored object what has become of the accounts that
-// were shown with it; before are those that it had.
-func (v *View) takeAccounts(shown, stored core.Object, before []metav1.ManagedFieldsEntry) {
+// takeManagedFields gives a stored object what has become of the managedFields
+// that were shown with it; before are those that it had.
+func (v *View) takeManagedFields(shown, stored core.Object, before []metav1.ManagedFieldsEntry) {
 	entries := shown.GetManagedFields()
 	if v.replicas != nil {
 		var err error
-		if entries, err = managed.FromScale(before, entries, v.storedVersion(), v.replicas); err != nil {
+		if entries, err = managedfields.FromScale(before, entries, v.storedVersion(), v.replicas); err != nil {
 			entries = before
 		}
 	}
@@ -67,14 +67,14 @@ func (v *View) takeAccounts(shown, stored core.Object, before []metav1.ManagedFi
 
 func (v *View) storedVersion() schema.GroupVersion { return v.Of.Info().GVK().GroupVersion() }
 
-// account enters a change of a stored object into its accounts by what it is
-// of the shown one. It is never a reason to refuse the change.
-func (v *View) account(inner func(obj, old core.Object, before []byte)) func(obj, old core.Object, before []byte) {
+// trackFields gives a manager what it changed in a stored object by what it
+// changed in the shown one. It is never a reason to refuse the change.
+func (v *View) trackFields(inner func(obj, old core.Object, before []byte)) func(obj, old core.Object, before []byte) {
 	if inner == nil {
 		return nil
 	}
 	return func(obj, old core.Object, _ []byte) {
-		shown, err := v.showAccounted(obj)
+		shown, err := v.showWithManagedFields(obj)
 		if err != nil {
 			return
 		}
@@ -83,7 +83,7 @@ func (v *View) account(inner func(obj, old core.Object, before []byte)) func(obj
 		var before []byte
 		if old != nil {
 			entries = old.GetManagedFields()
-			if was, err = v.showAccounted(old); err != nil {
+			if was, err = v.showWithManagedFields(old); err != nil {
 				return
 			}
 			if before, err = scheme.Encode(was); err != nil {
@@ -91,6 +91,6 @@ func (v *View) account(inner func(obj, old core.Object, before []byte)) func(obj
 			}
 		}
 		inner(shown, was, before)
-		v.takeAccounts(shown, obj, entries)
+		v.takeManagedFields(shown, obj, entries)
 	}
 }

@@ -1,4 +1,4 @@
-package managed
+package managedfields
 
 import (
 	"encoding/json"
@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/managedfields"
+	library "k8s.io/apimachinery/pkg/util/managedfields"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	smd "sigs.k8s.io/structured-merge-diff/v6/schema"
@@ -22,20 +22,21 @@ import (
 	"kctl/proto/core"
 )
 
-// Apply merges what by applied into the object as it is, and returns the
-// object as it shall be, with its accounts. old is nil where there is no such
-// object yet. Errors are status errors; a conflict names the other managers.
-func (m *Manager) Apply(old core.Object, applied *unstructured.Unstructured, by By, force bool) (core.Object, error) {
-	library, err := m.library(by.Subresource)
+// Apply merges what the manager applied into the live object, and returns the
+// object as it shall be, with its managedFields. old is nil where there is no
+// such object yet; with force, the manager takes over what others own. Errors
+// are status errors; a conflict names the fields and their managers.
+func (t *Tracker) Apply(old core.Object, applied *unstructured.Unstructured, by Manager, force bool) (core.Object, error) {
+	fieldManager, err := t.fieldManager(by.Subresource)
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
 	live := old
 	if live == nil {
-		live = m.options.New()
+		live = t.options.New()
 	}
-	live.GetObjectKind().SetGroupVersionKind(m.options.Kind)
-	merged, err := library.Apply(live, applied, by.Manager, force)
+	live.GetObjectKind().SetGroupVersionKind(t.options.Kind)
+	merged, err := fieldManager.Apply(live, applied, by.Name, force)
 	if err != nil {
 		return nil, statusOf(err)
 	}
@@ -59,8 +60,8 @@ func statusOf(err error) error {
 	}}
 }
 
-func (m *Manager) resetFilter(subresource string) map[fieldpath.APIVersion]fieldpath.Filter {
-	reset := m.options.Reset[subresource]
+func (t *Tracker) resetFilter(subresource string) map[fieldpath.APIVersion]fieldpath.Filter {
+	reset := t.options.Reset[subresource]
 	if len(reset) == 0 {
 		return nil
 	}
@@ -73,33 +74,33 @@ func (m *Manager) resetFilter(subresource string) map[fieldpath.APIVersion]field
 		set.Insert(path)
 	}
 	return map[fieldpath.APIVersion]fieldpath.Filter{
-		fieldpath.APIVersion(m.options.Kind.GroupVersion().String()): fieldpath.NewExcludeSetFilter(set),
+		fieldpath.APIVersion(t.options.Kind.GroupVersion().String()): fieldpath.NewExcludeSetFilter(set),
 	}
 }
 
 // converter goes between objects and the values that the library works with.
 type converter struct {
-	manager *Manager
+	tracker *Tracker
 	kind    typed.ParseableType
 }
 
 var (
-	_ managedfields.TypeConverter = (*converter)(nil)
-	_ runtime.ObjectConvertor     = (*converter)(nil)
+	_ library.TypeConverter   = (*converter)(nil)
+	_ runtime.ObjectConvertor = (*converter)(nil)
 )
 
-func newConverter(m *Manager) *converter {
-	whole := m.options.Shape()
+func newConverter(t *Tracker) *converter {
+	whole := t.options.Shape()
 	if whole.Kind == shape.Deduced {
-		return &converter{manager: m, kind: typed.DeducedParseableType}
+		return &converter{tracker: t, kind: typed.DeducedParseableType}
 	}
 	types, name := shape.Schema(whole)
-	return &converter{manager: m, kind: typed.ParseableType{Schema: types, TypeRef: smd.TypeRef{NamedType: &name}}}
+	return &converter{tracker: t, kind: typed.ParseableType{Schema: types, TypeRef: smd.TypeRef{NamedType: &name}}}
 }
 
 // of is the converter for objects of an API version: its own, or a peer's.
 func (c *converter) of(version schema.GroupVersion) *converter {
-	for _, p := range c.manager.peers {
+	for _, p := range c.tracker.peers {
 		if p.options.Kind.GroupVersion() == version {
 			return p.converter()
 		}
@@ -107,7 +108,7 @@ func (c *converter) of(version schema.GroupVersion) *converter {
 	return c
 }
 
-// ObjectToTyped implements managedfields.TypeConverter.
+// ObjectToTyped implements library.TypeConverter.
 func (c *converter) ObjectToTyped(obj runtime.Object, options ...typed.ValidationOptions) (*typed.TypedValue, error) {
 	c = c.of(obj.GetObjectKind().GroupVersionKind().GroupVersion())
 	if free, ok := obj.(*unstructured.Unstructured); ok {
@@ -116,18 +117,18 @@ func (c *converter) ObjectToTyped(obj runtime.Object, options ...typed.Validatio
 	return c.kind.FromStructured(obj, options...)
 }
 
-// TypedToObject implements managedfields.TypeConverter.
+// TypedToObject implements library.TypeConverter.
 func (c *converter) TypedToObject(value *typed.TypedValue) (runtime.Object, error) {
 	content, ok := value.AsValue().Unstructured().(map[string]any)
 	if !ok {
-		return nil, fmt.Errorf("a %s is no object", c.manager.options.Kind.Kind)
+		return nil, fmt.Errorf("a %s is no object", c.tracker.options.Kind.Kind)
 	}
 	if text, ok := content["apiVersion"].(string); ok {
 		if version, err := schema.ParseGroupVersion(text); err == nil {
 			c = c.of(version)
 		}
 	}
-	obj := c.manager.options.New()
+	obj := c.tracker.options.New()
 	if free, ok := obj.(*unstructured.Unstructured); ok {
 		free.Object = content
 		return free, nil
@@ -141,15 +142,15 @@ func (c *converter) TypedToObject(value *typed.TypedValue) (runtime.Object, erro
 
 // Default implements runtime.ObjectDefaulter.
 func (c *converter) Default(obj runtime.Object) {
-	if typed, ok := obj.(core.Object); ok && c.manager.options.Default != nil {
-		c.manager.options.Default(typed)
+	if typed, ok := obj.(core.Object); ok && c.tracker.options.Default != nil {
+		c.tracker.options.Default(typed)
 	}
 }
 
 // New implements runtime.ObjectCreater.
 func (c *converter) New(schema.GroupVersionKind) (runtime.Object, error) {
-	obj := c.manager.options.New()
-	obj.GetObjectKind().SetGroupVersionKind(c.manager.options.Kind)
+	obj := c.tracker.options.New()
+	obj.GetObjectKind().SetGroupVersionKind(c.tracker.options.Kind)
 	return obj, nil
 }
 
