@@ -6,8 +6,9 @@ import (
 	"os"
 
 	"kctl/kubectl/internal/command"
+	"kctl/kubectl/internal/command/frame"
 )
 
 func main() {
-	os.Exit(command.Main(os.Args[1:], command.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+	os.Exit(command.Main(os.Args[1:], frame.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 }

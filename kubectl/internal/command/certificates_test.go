@@ -19,6 +19,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/kubectl/internal/command/frame"
 )
 
 // certified makes a certificate that signs itself, valid from and until so far
@@ -115,7 +117,7 @@ func TestUsersCertificateOutOfTime(t *testing.T) {
 	} {
 		_, pair := certified(t, tc.from, tc.until)
 		c := kctl(t, server.URL, "", "get", "--raw=/api", "--certificate-authority="+trusted, "--client-certificate="+pair, "--client-key="+pair)
-		c.want(t, exitError, said, tc.want)
+		c.want(t, frame.ExitError, said, tc.want)
 		if tc.want == "" && c.err.String() != said {
 			t.Errorf("a certificate that is good now: %s", c.err.String())
 		}

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
+	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/preferences"
 	"kctl/proto/relay"
 )
@@ -40,7 +41,7 @@ func kctl(t *testing.T, host, stdin string, args ...string) *call {
 	if host != "" {
 		args = append([]string{"--server", host}, args...)
 	}
-	c.code = run(context.Background(), args, Streams{In: strings.NewReader(stdin), Out: &c.out, Err: &c.err}, clock.RealClock{})
+	c.code = run(context.Background(), args, frame.Streams{In: strings.NewReader(stdin), Out: &c.out, Err: &c.err}, clock.RealClock{})
 	return c
 }
 

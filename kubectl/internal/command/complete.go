@@ -12,12 +12,14 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/command/lookup"
 	"kctl/proto/core"
 )
 
 // newCompletion prints the scripts by which shells complete command lines. They
 // call kctl itself, which knows the verbs, the types and the names there are.
-func newCompletion(*cli) *cobra.Command {
+func newCompletion(*frame.CLI) *cobra.Command {
 	scripts := map[string]func(*cobra.Command, io.Writer) error{
 		"bash":       func(root *cobra.Command, w io.Writer) error { return root.GenBashCompletionV2(w, true) },
 		"zsh":        func(root *cobra.Command, w io.Writer) error { return root.GenZshCompletion(w) },
@@ -30,14 +32,14 @@ func newCompletion(*cli) *cobra.Command {
 		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usageError(cmd, "Shell not specified.")
+				return frame.UsageError(cmd, "Shell not specified.")
 			}
 			if len(args) > 1 {
-				return usageError(cmd, "Too many arguments. Expected only the shell type.")
+				return frame.UsageError(cmd, "Too many arguments. Expected only the shell type.")
 			}
 			script, ok := scripts[args[0]]
 			if !ok {
-				return usageError(cmd, "Unsupported shell type %q.", args[0])
+				return frame.UsageError(cmd, "Unsupported shell type %q.", args[0])
 			}
 			return script(cmd.Root(), cmd.OutOrStdout())
 		},
@@ -58,12 +60,12 @@ var (
 
 // addCompletion gives verbs the live names of what they take, and the flags of
 // all verbs theirs.
-func (c *cli) addCompletion(root *cobra.Command) {
+func addCompletion(c *frame.CLI, root *cobra.Command) {
 	_ = root.RegisterFlagCompletionFunc("namespace", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-		return c.names(cmd.Context(), core.Namespaces.Name, typed), cobra.ShellCompDirectiveNoFileComp
+		return names(cmd.Context(), c, core.Namespaces.Name, typed), cobra.ShellCompDirectiveNoFileComp
 	})
 	_ = root.RegisterFlagCompletionFunc("context", func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-		config, err := c.flags.Raw()
+		config, err := c.Flags.Raw()
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
@@ -73,55 +75,57 @@ func (c *cli) addCompletion(root *cobra.Command) {
 		}
 		return startingWith(names, typed), cobra.ShellCompDirectiveNoFileComp
 	})
-	c.completeBelow(root)
+	completeBelow(c, root)
 }
 
-func (c *cli) completeBelow(cmd *cobra.Command) {
+func completeBelow(c *frame.CLI, cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		name := sub.Name()
 		switch {
 		case sub.ValidArgsFunction != nil || len(sub.ValidArgs) > 0:
 		case sub.Name() == "status" && sub.Parent().Name() != "rollout":
 		case slices.Contains(completesTypes, name):
-			sub.ValidArgsFunction = c.completeTypes
+			sub.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+				return completeTypes(c, cmd, args, typed)
+			}
 		case slices.Contains(completesPods, name):
-			sub.ValidArgsFunction = c.completeNames(core.Pods.Name)
+			sub.ValidArgsFunction = completeNames(c, core.Pods.Name)
 		case slices.Contains(completesNodes, name), sub.Parent().Name() == "top" && name == "node":
-			sub.ValidArgsFunction = c.completeNames(core.Nodes.Name)
+			sub.ValidArgsFunction = completeNames(c, core.Nodes.Name)
 		case name == "use-context":
 			sub.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 				complete, _ := cmd.Root().GetFlagCompletionFunc("context")
 				return complete(cmd, args, typed)
 			}
 		}
-		c.completeBelow(sub)
+		completeBelow(c, sub)
 	}
 }
 
-func (c *cli) completeNames(resource string) cobra.CompletionFunc {
+func completeNames(c *frame.CLI, resource string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return c.names(cmd.Context(), resource, typed), cobra.ShellCompDirectiveNoFileComp
+		return names(cmd.Context(), c, resource, typed), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
 // completeTypes completes a type, and behind it, or behind TYPE/, names.
-func (c *cli) completeTypes(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+func completeTypes(c *frame.CLI, cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
 	defer cancel()
 	if kind, name, ok := strings.Cut(typed, "/"); ok {
 		var full []string
-		for _, each := range c.names(ctx, kind, name) {
+		for _, each := range names(ctx, c, kind, name) {
 			full = append(full, kind+"/"+each)
 		}
 		return full, cobra.ShellCompDirectiveNoFileComp
 	}
 	if len(args) > 0 {
-		return c.names(ctx, args[0], typed), cobra.ShellCompDirectiveNoFileComp
+		return names(ctx, c, args[0], typed), cobra.ShellCompDirectiveNoFileComp
 	}
-	discovery, err := c.discovery()
+	discovery, err := c.Discovery()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -141,16 +145,16 @@ func (c *cli) completeTypes(cmd *cobra.Command, args []string, typed string) ([]
 }
 
 // names are the names of a resource's objects that begin so.
-func (c *cli) names(ctx context.Context, resource, typed string) []string {
+func names(ctx context.Context, c *frame.CLI, resource, typed string) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionTime)
 	defer cancel()
-	targets, err := c.targets(ctx, &selection{}, []string{resource}, "")
+	targets, err := lookup.Targets(ctx, c, &lookup.Selection{}, []string{resource}, "")
 	if err != nil {
 		return nil
 	}
 	var names []string
-	err = c.each(ctx, targets, &selection{}, func(t target, _ *unstructured.Unstructured) error {
-		names = append(names, t.name)
+	err = lookup.Each(ctx, c, targets, &lookup.Selection{}, func(t lookup.Target, _ *unstructured.Unstructured) error {
+		names = append(names, t.ObjectName)
 		return nil
 	})
 	if err != nil {

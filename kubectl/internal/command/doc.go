@@ -1,9 +1,24 @@
-// Package command is kctl's command line: one file a verb, and beside them
-// what the verbs share (root.go: the tree and the flags of all; errors.go: what
-// users read when something fails, and exit codes; objects.go: which objects
-// the arguments mean).
+// Package command is kctl's command line: its root, and below it a room for each
+// kind of verb. The root joins the verbs together, and has what is about all of them: examples, completion, the person's
+// preferences, and plugins.
 //
-// Only cmd/kctl calls it. Verbs put flags into the options of the packages
-// that do the work (generate, printer, manifest, …), and talk to the server
-// through package proto/rest.
+// The verbs are in the rooms below, one file each:
+//
+//	read       objects are shown
+//	create     objects are made
+//	change     objects are changed and removed
+//	workloads  what runs pods
+//	pods       pods one by one
+//	nodes      nodes
+//	server     the API server itself
+//	access     who may do what
+//	settings   kctl's own files
+//	machine    the cluster on this machine
+//
+// They stand on frame (streams, server, errors, exit codes), lookup (which objects
+// are meant) and send (how a change is sent), which know nothing of them. Verbs put
+// flags into the options of the packages that do the work (generate, printer,
+// manifest, …), and talk to the server through package proto/rest.
+//
+// Only cmd/kctl calls it.
 package command

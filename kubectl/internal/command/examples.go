@@ -1,6 +1,8 @@
 package command
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
+)
 
 // examples are those of the verbs that say themselves what they do: a line or
 // two each. The others have theirs beside them.

@@ -7,12 +7,14 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/utils/clock"
+
+	"kctl/kubectl/internal/command/frame"
 )
 
 // Every verb has examples in its help, and what they show is there: the verb,
 // and its flags with such values.
 func TestExamplesMakeSense(t *testing.T) {
-	root := newRoot(newCLI(Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}, clock.RealClock{}))
+	root := newRoot(frame.New(frame.Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}, clock.RealClock{}))
 	var walk func(cmd *cobra.Command)
 	walk = func(cmd *cobra.Command) {
 		for _, sub := range cmd.Commands() {
@@ -39,7 +41,7 @@ func checkExample(t *testing.T, cmd *cobra.Command, line string) {
 		if len(words) == 0 || words[0] != "kctl" || strings.ContainsAny(part, `'"`) {
 			continue // quoting is for a shell to read
 		}
-		root := newRoot(newCLI(Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}, clock.RealClock{}))
+		root := newRoot(frame.New(frame.Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}, clock.RealClock{}))
 		found, rest, err := root.Find(words[1:])
 		if err != nil {
 			t.Errorf("%s shows %q: %v", cmd.CommandPath(), line, err)

@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"kctl/kubectl/internal/command/frame"
 )
 
 // pluginPrefix is what the names of programs begin with that add verbs to kctl:
@@ -56,8 +58,8 @@ func runPlugin(root *cobra.Command, args []string) error {
 	return fmt.Errorf("running %s: %w", path, syscall.Exec(path, append([]string{path}, rest...), os.Environ()))
 }
 
-func newPlugin(c *cli) *cobra.Command {
-	cmd := group("plugin", "Provides utilities for interacting with plugins")
+func newPlugin(c *frame.CLI) *cobra.Command {
+	cmd := frame.Group("plugin", "Provides utilities for interacting with plugins")
 	var nameOnly bool
 	list := &cobra.Command{
 		Use: "list", Short: "List all visible plugin executables on a user's PATH", Args: cobra.NoArgs,
@@ -76,10 +78,10 @@ func newPlugin(c *cli) *cobra.Command {
 				fmt.Fprintln(c.Out, path)
 				verb := strings.Split(strings.TrimPrefix(name, pluginPrefix), "-")[0]
 				if known, _, err := cmd.Root().Find([]string{verb}); err == nil && known != cmd.Root() {
-					c.warn("%s overshadows nothing: kctl has the verb %q itself", name, verb)
+					c.Warn("%s overshadows nothing: kctl has the verb %q itself", name, verb)
 				}
 				if seen[name] {
-					c.warn("%s is overshadowed by a plugin of the same name earlier in the PATH", path)
+					c.Warn("%s is overshadowed by a plugin of the same name earlier in the PATH", path)
 				}
 				seen[name] = true
 			}

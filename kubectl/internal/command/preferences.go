@@ -7,20 +7,21 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/preferences"
 )
 
 // prefer applies the person's kuberc to a command line: it returns the line with
 // the alias it calls resolved, and has root fill in the defaults of flags.
-func (c *cli) prefer(root *cobra.Command, args []string) ([]string, error) {
-	loaded, err := c.preferences(args)
+func prefer(c *frame.CLI, root *cobra.Command, args []string) ([]string, error) {
+	loaded, err := loadPreferences(c, args)
 	if err != nil || loaded == nil {
 		return args, preferencesError(err)
 	}
 	for _, command := range loaded.Unknown(root) {
-		c.warn("command %q not found to set kuberc override", command)
+		c.Warn("command %q not found to set kuberc override", command)
 	}
-	if c.flags.Plugins, err = loaded.PluginPolicy(); err != nil {
+	if c.Flags.Plugins, err = loaded.PluginPolicy(); err != nil {
 		return nil, preferencesError(err)
 	}
 	resolved, options, err := loaded.Resolve(root, args)
@@ -40,9 +41,9 @@ func preferencesError(err error) error {
 	return fmt.Errorf("error occurred while applying preferences %w", err)
 }
 
-// preferences are those of the file, nil without any. A file that nobody named
+// loadPreferences are those of the file, nil without any. A file that nobody named
 // need not be there, and where it can't be read kctl works without it.
-func (c *cli) preferences(args []string) (*preferences.Preference, error) {
+func loadPreferences(c *frame.CLI, args []string) (*preferences.Preference, error) {
 	path, named, err := preferences.File(args)
 	if errors.Is(err, preferences.ErrOff) {
 		return nil, nil //nolint:nilnil // the documented answer
@@ -58,11 +59,11 @@ func (c *cli) preferences(args []string) (*preferences.Preference, error) {
 	case errors.Is(err, os.ErrNotExist):
 		return nil, nil //nolint:nilnil // the documented answer
 	default:
-		c.warn("kuberc: no preferences loaded from %s: %v", path, err)
+		c.Warn("kuberc: no preferences loaded from %s: %v", path, err)
 		return nil, nil //nolint:nilnil // the documented answer
 	}
 	if unknown != nil {
-		c.warn("kuberc: ignoring strict decoding error in %s: %v", path, unknown)
+		c.Warn("kuberc: ignoring strict decoding error in %s: %v", path, unknown)
 	}
 	return loaded, nil
 }

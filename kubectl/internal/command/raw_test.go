@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+
+	"kctl/kubectl/internal/command/frame"
 )
 
 // TestRaw: a path is asked for as it was typed, also `?verbose`, which has no
@@ -24,12 +26,12 @@ func TestRaw(t *testing.T) {
 		wants string // of what is printed, or of the error
 		code  int
 	}{
-		{[]string{"get", "--raw=/livez?verbose&exclude=etcd&exclude=ping"}, `GET /livez true ["etcd" "ping"]  `, exitOK},
-		{[]string{"get", "--raw=/api?x=%zz&a=1;b=2&exclude=1"}, `GET /api false ["1"]  `, exitOK},
-		{[]string{"create", "--raw=/apis/x?exclude=1", "-f", "-"}, `POST /apis/x false ["1"] application/json {"some":thing`, exitOK},
-		{[]string{"replace", "--raw=/apis/x", "-f", "-"}, `PUT /apis/x false [] application/json {"some":thing`, exitOK},
-		{[]string{"delete", "--raw=/apis/x", "-f", "-"}, `DELETE /apis/x false [] application/json {"some":thing`, exitOK},
-		{[]string{"delete", "--raw=/apis/x"}, `DELETE /apis/x false []  `, exitOK},
+		{[]string{"get", "--raw=/livez?verbose&exclude=etcd&exclude=ping"}, `GET /livez true ["etcd" "ping"]  `, frame.ExitOK},
+		{[]string{"get", "--raw=/api?x=%zz&a=1;b=2&exclude=1"}, `GET /api false ["1"]  `, frame.ExitOK},
+		{[]string{"create", "--raw=/apis/x?exclude=1", "-f", "-"}, `POST /apis/x false ["1"] application/json {"some":thing`, frame.ExitOK},
+		{[]string{"replace", "--raw=/apis/x", "-f", "-"}, `PUT /apis/x false [] application/json {"some":thing`, frame.ExitOK},
+		{[]string{"delete", "--raw=/apis/x", "-f", "-"}, `DELETE /apis/x false [] application/json {"some":thing`, frame.ExitOK},
+		{[]string{"delete", "--raw=/apis/x"}, `DELETE /apis/x false []  `, frame.ExitOK},
 		{[]string{"create", "--raw=/x"}, "must specify one of -f and -k", 1},
 		{[]string{"replace", "--raw=/x", "-f", "a", "-f", "b"}, "--raw can only use a single local file or stdin", 1},
 		{[]string{"replace", "--raw=/x", "-f", "https://a"}, "--raw cannot read from a url", 1},
@@ -39,11 +41,11 @@ func TestRaw(t *testing.T) {
 		{[]string{"get", "--raw=%zz"}, `--raw must be a valid URL path: parse "%zz"`, 1},
 	} {
 		c := kctl(t, server.URL, `{"some":thing`, test.args...)
-		if test.code != exitOK {
+		if test.code != frame.ExitOK {
 			c.want(t, test.code, test.wants)
 			continue
 		}
-		c.want(t, exitOK)
+		c.want(t, frame.ExitOK)
 		if got := c.out.String(); got != test.wants {
 			t.Errorf("%v: asked for %q, want %q", test.args, got, test.wants)
 		}

@@ -3,7 +3,6 @@ package command
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"strings"
@@ -12,38 +11,43 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/utils/clock"
 
+	"kctl/kubectl/internal/command/access"
+	"kctl/kubectl/internal/command/change"
+	"kctl/kubectl/internal/command/create"
+	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/command/machine"
+	"kctl/kubectl/internal/command/nodes"
+	"kctl/kubectl/internal/command/pods"
+	"kctl/kubectl/internal/command/read"
+	"kctl/kubectl/internal/command/server"
+	"kctl/kubectl/internal/command/settings"
+	"kctl/kubectl/internal/command/workloads"
 	"kctl/kubectl/internal/preferences"
 )
 
-// Streams are where a command reads and writes.
-type Streams struct {
-	In       io.Reader
-	Out, Err io.Writer
-}
-
 // Main runs a command line and returns the exit code.
-func Main(args []string, streams Streams) int {
+func Main(args []string, streams frame.Streams) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	return run(ctx, args, streams, clock.RealClock{})
 }
 
-func run(ctx context.Context, args []string, streams Streams, clock clock.WithTicker) int {
-	c := newCLI(streams, clock)
+func run(ctx context.Context, args []string, streams frame.Streams, clock clock.WithTicker) int {
+	c := frame.New(streams, clock)
 	root := newRoot(c)
-	args, err := c.prefer(root, args)
+	args, err := prefer(c, root, args)
 	if err == nil {
 		err = runPlugin(root, args)
 	}
 	if err != nil {
-		return c.report(ctx, root, err)
+		return c.Report(ctx, root, err)
 	}
 	root.SetArgs(args)
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.Err)
 	called, err := root.ExecuteContextC(ctx)
-	return c.report(ctx, called, err)
+	return c.Report(ctx, called, err)
 }
 
 // The groups of verbs in the help.
@@ -55,7 +59,7 @@ const (
 	groupSelf    = "self"
 )
 
-func newRoot(c *cli) *cobra.Command {
+func newRoot(c *frame.CLI) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kctl",
 		Short: "kctl runs pods and shows every hop of their way",
@@ -68,18 +72,18 @@ func newRoot(c *cli) *cobra.Command {
 		Args:          cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return unknownVerb(cmd, args[0])
+				return frame.UnknownVerb(cmd, args[0])
 			}
 			return cmd.Help()
 		},
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetUsageTemplate(usageTemplate(root.UsageTemplate()))
-	c.flags.Add(root.PersistentFlags())
-	root.PersistentFlags().StringVar(&c.kubercFile, preferences.Flag, "", "Path to the kuberc file to use for preferences. This can be disabled by exporting KUBERC=off.")
-	root.PersistentFlags().IntVarP(&c.verbosity, "v", "v", 0, "Show the requests: 6 method, address and answer, 7 headers too, 8 bodies too, 9 as curl")
-	root.PersistentFlags().BoolVar(&c.strict, "warnings-as-errors", false, "Treat warnings received from the server as errors and exit with a non-zero exit code")
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return &flagError{cmd, err} })
+	c.Flags.Add(root.PersistentFlags())
+	root.PersistentFlags().StringVar(&c.KubercFile, preferences.Flag, "", "Path to the kuberc file to use for preferences. This can be disabled by exporting KUBERC=off.")
+	root.PersistentFlags().IntVarP(&c.Verbosity, "v", "v", 0, "Show the requests: 6 method, address and answer, 7 headers too, 8 bodies too, 9 as curl")
+	root.PersistentFlags().BoolVar(&c.Strict, "warnings-as-errors", false, "Treat warnings received from the server as errors and exit with a non-zero exit code")
+	root.SetFlagErrorFunc(frame.FlagError)
 	for _, g := range []cobra.Group{
 		{ID: groupPods, Title: "Pods:"},
 		{ID: groupLook, Title: "Looking:"},
@@ -95,16 +99,21 @@ func newRoot(c *cli) *cobra.Command {
 			root.AddCommand(verb)
 		}
 	}
-	add(groupPods, newRun(c), newLogs(c), newExec(c), newAttach(c), newCopy(c), newDebug(c), newPortForward(c), newTrace(c))
-	add(groupLook, newGet(c), newDescribe(c), newEvents(c), newWait(c), newExplain(c), newExplainSchedule(c), newKustomize(c))
-	add(groupObjects, newCreate(c), newApply(c), newDelete(c), newLabel(c), newAnnotate(c), newPatch(c),
-		newReplace(c), newEdit(c), newDiff(c), newSet(c), newScale(c), newAutoscale(c), newRollout(c), newExpose(c),
-		newCordon(c), newUncordon(c), newDrain(c), newTaint(c))
-	add(groupCluster, clusterVerbs(c)...)
-	add(groupCluster, newClusterInfo(c), newAPIResources(c), newAPIVersions(c), newAuth(c), newTop(c), newCertificate(c), newProxy(c))
-	add(groupSelf, newConfig(c), newKuberc(c), newVersion(c), newOptions(), newCompletion(c), newPlugin(c))
+	add(groupPods, pods.Verbs(c)...)
+	add(groupLook, read.Verbs(c)...)
+	add(groupLook, pods.NewExplainSchedule(c))
+	add(groupObjects, create.New(c))
+	add(groupObjects, change.Verbs(c)...)
+	add(groupObjects, workloads.Verbs(c)...)
+	add(groupObjects, nodes.Verbs(c)...)
+	add(groupCluster, machine.Verbs(c)...)
+	add(groupCluster, server.Verbs(c)...)
+	add(groupCluster, access.Verbs(c)...)
+	add(groupCluster, read.NewTop(c))
+	add(groupSelf, settings.Verbs(c)...)
+	add(groupSelf, server.NewVersion(c), newOptions(), newCompletion(c), newPlugin(c))
 	addExamples(root)
-	c.addCompletion(root)
+	addCompletion(c, root)
 	return root
 }
 
@@ -117,15 +126,6 @@ func usageTemplate(whole string) string {
 		return whole
 	}
 	return before + "{{if .HasAvailableInheritedFlags}}\n\nUse \"kctl options\" for the flags of all commands.{{end}}" + after
-}
-
-func unknownVerb(root *cobra.Command, name string) error {
-	message := fmt.Sprintf("unknown command %q for %q", name, root.CommandPath())
-	root.SuggestionsMinimumDistance = 2
-	if near := root.SuggestionsFor(name); len(near) > 0 {
-		message += "\n\nDid you mean this?\n\t" + strings.Join(near, "\n\t") + "\n"
-	}
-	return fmt.Errorf("%s", message)
 }
 
 // newOptions lists the flags of all verbs.

@@ -12,8 +12,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"k8s.io/utils/clock"
+
+	"kctl/kubectl/internal/command/frame"
 )
 
 // firstSteps are verbs that begin by asking the server something.
@@ -99,6 +102,11 @@ func (h *heard) String() string {
 	return h.text.String()
 }
 
+// noPatience is a clock whose timers have always run out.
+type noPatience struct{ clock.RealClock }
+
+func (noPatience) NewTimer(time.Duration) clock.Timer { return clock.RealClock{}.NewTimer(0) }
+
 // Who waits without a limit is told what for.
 func TestSilenceIsSaid(t *testing.T) {
 	said := &heard{word: "no answer yet from ", at: make(chan struct{})}
@@ -109,7 +117,7 @@ func TestSilenceIsSaid(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	var out bytes.Buffer
 	code := run(context.Background(), []string{"--cache-dir", t.TempDir(), "--server", host, "get", "pod", "x", "-o", "name"},
-		Streams{In: strings.NewReader(""), Out: &out, Err: said}, hurried{})
+		frame.Streams{In: strings.NewReader(""), Out: &out, Err: said}, noPatience{})
 	if code != 0 || out.String() != "pod/x\n" {
 		t.Errorf("code %d, %q, %s", code, out.String(), said.String())
 	}
@@ -172,9 +180,9 @@ func interruptAt(t *testing.T, host, word string, wants ...string) {
 	if word == "POST" {
 		args = append(args, "-v", "9") // shows the request before it is sent
 	}
-	code := run(ctx, args, Streams{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: said}, clock.RealClock{})
-	if code != exitInterrupted {
-		t.Errorf("exit code %d, want %d", code, exitInterrupted)
+	code := run(ctx, args, frame.Streams{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: said}, clock.RealClock{})
+	if code != frame.ExitInterrupted {
+		t.Errorf("exit code %d, want %d", code, frame.ExitInterrupted)
 	}
 	for _, want := range wants {
 		if !strings.Contains(said.String(), want) {

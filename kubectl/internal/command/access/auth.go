@@ -1,0 +1,174 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sort"
+	"strings"
+
+	"github.com/spf13/cobra"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+
+	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/discover"
+	"kctl/kubectl/internal/printer"
+)
+
+func newAuth(c *frame.CLI) *cobra.Command {
+	cmd := frame.Group("auth", "Inspect authorization")
+	cmd.AddCommand(newCanI(c), newWhoami(c))
+	return cmd
+}
+
+// asking is `kctl auth can-i`.
+type asking struct {
+	*frame.CLI
+	quiet, allNamespaces, list, noHeaders bool
+	subresource                           string
+}
+
+func newCanI(c *frame.CLI) *cobra.Command {
+	a := &asking{CLI: c}
+	cmd := &cobra.Command{
+		Use:     "can-i VERB [TYPE | TYPE/NAME | NONRESOURCEURL]",
+		Short:   "Check whether an action is allowed",
+		Example: "  kctl auth can-i create pods\n  kctl auth can-i get /metrics",
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.run(cmd, args) },
+	}
+	cmd.Flags().BoolVarP(&a.quiet, "quiet", "q", false, "If true, suppress output and just return the exit code.")
+	cmd.Flags().BoolVarP(&a.allNamespaces, "all-namespaces", "A", false, "If true, check the specified action in all namespaces.")
+	cmd.Flags().StringVar(&a.subresource, "subresource", "", "SubResource such as pod/log or deployment/scale")
+	cmd.Flags().BoolVar(&a.list, "list", false, "If true, prints all allowed actions.")
+	cmd.Flags().BoolVar(&a.noHeaders, "no-headers", false, "If true, prints allowed actions without headers")
+	return cmd
+}
+
+func (a *asking) run(cmd *cobra.Command, args []string) error {
+	if a.list {
+		return a.listRules(cmd.Context(), a.noHeaders)
+	}
+	if len(args) != 2 {
+		return errors.New("you must specify two arguments: verb resource or verb resource/resourceName.\nSee 'kctl auth can-i -h' for help and examples.")
+	}
+	spec, err := a.spec(cmd.Context(), args[0], args[1])
+	if err != nil {
+		return err
+	}
+	client, err := a.Server()
+	if err != nil {
+		return err
+	}
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: spec}
+	review.APIVersion, review.Kind = "authorization.k8s.io/v1", "SelfSubjectAccessReview"
+	answer := &authorizationv1.SelfSubjectAccessReview{}
+	if err := client.Do(cmd.Context(), http.MethodPost, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review, answer); err != nil {
+		return err
+	}
+	if !a.quiet {
+		fmt.Fprintln(a.Out, verdict(answer.Status))
+	}
+	if !answer.Status.Allowed {
+		return frame.ExitCode(frame.ExitError)
+	}
+	return nil
+}
+
+func verdict(status authorizationv1.SubjectAccessReviewStatus) string {
+	word := "no"
+	if status.Allowed {
+		return "yes"
+	}
+	if status.Reason != "" {
+		word += " - " + status.Reason
+	}
+	if status.EvaluationError != "" {
+		word += " - " + status.EvaluationError
+	}
+	return word
+}
+
+func (a *asking) spec(ctx context.Context, verb, what string) (authorizationv1.SelfSubjectAccessReviewSpec, error) {
+	spec := authorizationv1.SelfSubjectAccessReviewSpec{}
+	if strings.HasPrefix(what, "/") {
+		spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Verb: verb, Path: what}
+		return spec, nil
+	}
+	kind, name, _ := strings.Cut(what, "/")
+	attributes := &authorizationv1.ResourceAttributes{Verb: verb, Resource: kind, Name: name, Subresource: a.subresource}
+	spec.ResourceAttributes = attributes
+	discovery, err := a.Discovery()
+	if err != nil {
+		return spec, err
+	}
+	namespaced := true
+	if kind != "*" {
+		resource, err := discovery.Named(ctx, kind)
+		var unknown *discover.NoResourceError
+		switch {
+		case errors.As(err, &unknown):
+			a.Warn("the server doesn't have a resource type '%s'", kind)
+		case err != nil:
+			return spec, err
+		default:
+			attributes.Group, attributes.Resource, namespaced = resource.Group, resource.Name, resource.Namespaced
+			if !namespaced {
+				a.Warn("resource '%s' is not namespace scoped", resource.Name)
+			}
+		}
+	}
+	if namespaced && !a.allNamespaces {
+		if attributes.Namespace, err = a.Namespace(); err != nil {
+			return spec, err
+		}
+	}
+	return spec, nil
+}
+
+func newWhoami(c *frame.CLI) *cobra.Command {
+	var o frame.Printing
+	cmd := &cobra.Command{
+		Use: "whoami", Short: "Check self subject attributes", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := c.Server()
+			if err != nil {
+				return err
+			}
+			review := &authenticationv1.SelfSubjectReview{}
+			review.APIVersion, review.Kind = "authentication.k8s.io/v1", "SelfSubjectReview"
+			answer := &authenticationv1.SelfSubjectReview{}
+			if err := client.Do(cmd.Context(), http.MethodPost, "/apis/authentication.k8s.io/v1/selfsubjectreviews", review, answer); err != nil {
+				return err
+			}
+			if o.Output != "" {
+				return c.Print(&o, "", answer)
+			}
+			return printUser(c, answer.Status.UserInfo)
+		},
+	}
+	o.Add(cmd.Flags())
+	return cmd
+}
+
+func printUser(c *frame.CLI, user authenticationv1.UserInfo) error {
+	out := &printer.Columns{}
+	out.Add("ATTRIBUTE", "VALUE")
+	out.Add("Username", user.Username)
+	if user.UID != "" {
+		out.Add("UID", user.UID)
+	}
+	if len(user.Groups) > 0 {
+		out.Add("Groups", fmt.Sprint(user.Groups))
+	}
+	keys := make([]string, 0, len(user.Extra))
+	for key := range user.Extra {
+		keys = append(keys, key)
+	}
+	sort.Strings(keys)
+	for _, key := range keys {
+		out.Add("Extra: "+key, fmt.Sprint([]string(user.Extra[key])))
+	}
+	return out.Flush(c.Out)
+}

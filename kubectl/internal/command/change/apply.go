@@ -1,0 +1,285 @@
+package change
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/command/lookup"
+	"kctl/kubectl/internal/command/send"
+	"kctl/kubectl/internal/printer"
+	"kctl/kubectl/internal/threeway"
+	"kctl/proto/rest"
+)
+
+// applying is one `kctl apply`.
+type applying struct {
+	send.Sender
+	lookup.Selection
+	serverSide     bool
+	forceConflicts bool
+	force          bool // delete and make anew what can't be changed
+	overwrite      bool
+	grace          int64
+	timeout        time.Duration
+	cascade        string
+	subresource    string
+	pruned         pruning
+
+	done []*unstructured.Unstructured // for -o, which prints one document for all
+}
+
+func newApply(c *frame.CLI) *cobra.Command {
+	a := &applying{Sender: send.Sender{CLI: c}}
+	cmd := &cobra.Command{
+		Use:     "apply -f FILENAME",
+		Short:   "Apply a configuration to a resource by file name or stdin",
+		Long:    "Apply a configuration to a resource by file name or stdin.\n\nWhat was applied is remembered in the object, in the annotation that kubectl uses too:\nfields left out of the file the next time are removed, fields that others set stay.",
+		Example: "  kctl apply -f pod.yaml\n  kctl apply -R -f manifests/\n  cat pod.json | kctl apply -f -",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			a.Start()
+			if len(args) > 0 {
+				return frame.UsageError(cmd, "Unexpected args: %v", args)
+			}
+			if !a.FromFiles() {
+				return frame.UsageError(cmd, "must specify one of -f and -k")
+			}
+			if err := a.check(); err != nil {
+				return err
+			}
+			return a.run(cmd.Context())
+		},
+	}
+	a.AddFiles(cmd.Flags(), "that contains the configuration to apply")
+	a.AddLabels(cmd.Flags())
+	a.Add(cmd)
+	a.AddValidation(cmd)
+	fs := cmd.Flags()
+	fs.BoolVar(&a.serverSide, "server-side", false, "If true, apply runs in the server instead of the client.")
+	fs.BoolVar(&a.forceConflicts, "force-conflicts", false, "If true, server-side apply will force the changes against conflicts.")
+	cmd.AddCommand(newViewLastApplied(c), newSetLastApplied(c))
+	fs.BoolVar(&a.force, "force", false, "If true, objects that can't be changed into what is applied are deleted and made anew.")
+	fs.BoolVar(&a.overwrite, "overwrite", true, "Automatically resolve conflicts between the modified and live configuration by using values from the modified configuration")
+	fs.Bool("openapi-patch", true, "It has no effect: how lists are merged is always taken from what the server says of its kinds, where it does.")
+	fs.Int64Var(&a.grace, "grace-period", -1, "Period of time in seconds given to what --force and --prune delete to terminate gracefully. Ignored if negative.")
+	fs.DurationVar(&a.timeout, "timeout", 0, "The length of time to wait for what --force deletes. Zero means for as long as it takes.")
+	fs.StringVar(&a.cascade, "cascade", "background", `Must be "background", "orphan", or "foreground": what becomes of the dependents of what --force and --prune delete.`)
+	fs.Lookup("cascade").NoOptDefVal = "background"
+	fs.Bool("wait", false, "It has no effect: what --force deletes is always waited for, what --prune deletes never.")
+	fs.StringVar(&a.subresource, "subresource", "", "If specified, apply will operate on the subresource of the requested object. Only with --server-side.")
+	fs.BoolVar(&a.pruned.wanted, "prune", false, "Delete what was applied before, is selected by --selector or --all, and is not in the files. Must be used with --selector or --all.")
+	fs.BoolVar(&a.pruned.all, "all", false, "Select all resources in the namespaces of the files for --prune.")
+	fs.StringArrayVar(&a.pruned.allowlist, "prune-allowlist", nil, "Instead of the kinds that --prune looks through, those of <group/version/kind>. May be repeated.")
+	return cmd
+}
+
+// check looks at what does not go together.
+func (a *applying) check() error {
+	switch {
+	case a.forceConflicts && !a.serverSide:
+		return errors.New("--force-conflicts only works with --server-side")
+	case a.subresource != "" && !a.serverSide:
+		return errors.New("--subresource can only be specified for --server-side")
+	case a.force && a.serverSide:
+		return errors.New("--force cannot be used with --server-side")
+	case a.force && a.DryRun == frame.DryRunServer:
+		return errors.New("--dry-run=server cannot be used with --force")
+	case !a.overwrite && a.serverSide:
+		return errors.New("--overwrite=false cannot be used with --server-side")
+	}
+	switch a.cascade {
+	case "background", "orphan", "foreground":
+	default:
+		return fmt.Errorf(`invalid cascade value (%v). Must be "background", "foreground", or "orphan"`, a.cascade)
+	}
+	return a.pruned.check(a.Labels)
+}
+
+func (a *applying) run(ctx context.Context) error {
+	targets, err := lookup.Targets(ctx, a.Sender.CLI, &a.Selection, nil, "")
+	if len(targets) == 0 {
+		return cmp.Or(err, errNothingToApply)
+	}
+	if a.pruned.wanted {
+		discovery, err := a.Discovery()
+		if err != nil {
+			return err
+		}
+		if err := a.pruned.find(ctx, discovery); err != nil {
+			return err
+		}
+	}
+	failed := []error{err}
+	applied := 0
+	for _, t := range targets {
+		if !lookup.Matches(a.Labels, t.Object) {
+			continue
+		}
+		applied++
+		object, operation, err := a.apply(ctx, t)
+		if err != nil {
+			failed = append(failed, frame.InSource(err, "applying patch to", t.Source))
+			continue
+		}
+		a.pruned.keep(t, object)
+		if err := a.say(t, object, operation); err != nil {
+			return err
+		}
+	}
+	if applied == 0 {
+		return errNothingToApply
+	}
+	if len(a.done) > 0 {
+		failed = append(failed, a.printDone())
+	}
+	if a.pruned.wanted && errors.Join(failed...) == nil {
+		return a.prune(ctx)
+	}
+	return errors.Join(failed...)
+}
+
+var errNothingToApply = errors.New("no objects passed to apply")
+
+func (a *applying) say(t lookup.Target, object *unstructured.Unstructured, operation string) error {
+	switch a.Output {
+	case "":
+		fmt.Fprintf(a.Out, "%s %s\n", printer.ObjectName(t.GVK(), t.ObjectName), a.DryRun.Mark(operation))
+		return nil
+	case "name":
+		fmt.Fprintln(a.Out, printer.ObjectName(t.GVK(), t.ObjectName))
+		return nil
+	}
+	a.done = append(a.done, object)
+	return nil
+}
+
+func (a *applying) printDone() error {
+	p, err := printer.New(a.Options)
+	if err != nil {
+		return err
+	}
+	if len(a.done) == 1 {
+		return p.Print(a.Out, a.done[0])
+	}
+	all := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{}}}
+	for _, object := range a.done {
+		all.Items = append(all.Items, *object)
+	}
+	return p.Print(a.Out, all)
+}
+
+func (a *applying) apply(ctx context.Context, t lookup.Target) (*unstructured.Unstructured, string, error) {
+	if t.ObjectName == "" {
+		return nil, "", errors.New("resource name may not be empty")
+	}
+	if a.serverSide {
+		return a.applyServerSide(ctx, t)
+	}
+	if err := send.RememberApplied(t.Object); err != nil {
+		return nil, "", err
+	}
+	for attempt := 0; ; attempt++ {
+		object, operation, err := a.applyOnce(ctx, t)
+		if apierrors.IsConflict(err) && attempt < send.MaxConflicts {
+			continue
+		}
+		return object, operation, err
+	}
+}
+
+func (a *applying) applyOnce(ctx context.Context, t lookup.Target) (*unstructured.Unstructured, string, error) {
+	client, err := a.Server()
+	if err != nil {
+		return nil, "", err
+	}
+	var answer []byte
+	err = t.In(client).Get(ctx, t.ObjectName, &answer)
+	if apierrors.IsNotFound(err) {
+		return a.create(ctx, t)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	current, err := lookup.Decode(answer)
+	if err != nil {
+		return nil, "", err
+	}
+	if _, managed := current.GetAnnotations()[threeway.LastApplied]; !managed {
+		a.Warn("resource %s/%s is missing the %s annotation which is required by kctl apply. kctl apply should only be used on resources created declaratively by either kctl create --save-config or kctl apply. The missing annotation will be patched automatically.",
+			t.Name, t.ObjectName, threeway.LastApplied)
+	}
+	schema, err := a.PatchSchema(ctx, t.GVK())
+	if err != nil {
+		return nil, "", err
+	}
+	patch, kind, err := threeway.Patch(schema, current, t.Object, a.overwrite)
+	if err != nil {
+		return nil, "", err
+	}
+	if string(patch) == "{}" {
+		return current, "unchanged", nil
+	}
+	if a.DryRun == frame.DryRunClient {
+		changed, err := threeway.Apply(schema, current, patch, kind)
+		return changed, "configured", err
+	}
+	patched, err := a.send(ctx, t, kind, patch)
+	if a.force && (apierrors.IsInvalid(err) || apierrors.IsConflict(err)) {
+		patched, err = a.replace(ctx, t)
+	}
+	return patched, "configured", err
+}
+
+func (a *applying) create(ctx context.Context, t lookup.Target) (*unstructured.Unstructured, string, error) {
+	if a.DryRun == frame.DryRunClient {
+		return t.Object, "created", nil
+	}
+	created, err := a.Post(ctx, t.Resource.Resource, t.Namespace, t.Object)
+	return created, "created", frame.InSource(err, "creating", t.Source)
+}
+
+func (a *applying) send(ctx context.Context, t lookup.Target, kind types.PatchType, patch []byte, more ...rest.Option) (*unstructured.Unstructured, error) {
+	client, err := a.Server()
+	if err != nil {
+		return nil, err
+	}
+	validation, err := a.FieldValidation()
+	if err != nil {
+		return nil, err
+	}
+	options := append(more, rest.Query("fieldManager", a.Manager), rest.Query("fieldValidation", validation), rest.Query("dryRun", a.DryRun.Query()))
+	var answer []byte
+	if err := t.In(client).Patch(ctx, t.ObjectName, kind, patch, &answer, options...); err != nil {
+		return nil, err
+	}
+	return lookup.Decode(answer)
+}
+
+func (a *applying) applyServerSide(ctx context.Context, t lookup.Target) (*unstructured.Unstructured, string, error) {
+	if a.DryRun == frame.DryRunClient {
+		return nil, "", errors.New("--dry-run=client doesn't work with --server-side (did you mean --dry-run=server instead?)")
+	}
+	body, err := t.Object.MarshalJSON()
+	if err != nil {
+		return nil, "", fmt.Errorf("encoding the object: %w", err)
+	}
+	if a.Manager == send.FieldManager {
+		// kubectl's own, so that the fields that one of the two applied are not
+		// in the way of the other.
+		a.Manager = "kubectl"
+	}
+	force := ""
+	if a.forceConflicts {
+		force = "true"
+	}
+	applied, err := a.send(ctx, t, types.ApplyPatchType, body, rest.Query("force", force), rest.Sub(a.subresource))
+	return applied, "serverside-applied", err
+}

@@ -1,0 +1,205 @@
+package change
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/command/lookup"
+	"kctl/kubectl/internal/command/send"
+	"kctl/kubectl/internal/printer"
+	"kctl/kubectl/internal/threeway"
+	"kctl/proto/core"
+)
+
+// diffing is one `kctl diff`: an apply that changes nothing, and shows what it
+// would change.
+type diffing struct {
+	applying
+	live, merged string // directories
+}
+
+// exitDifferent says that there are differences, as diff(1) does.
+const exitDifferent = frame.ExitCode(1)
+
+// exitDiffFailed is diff's code for everything that went wrong.
+const exitDiffFailed = frame.ExitCode(2)
+
+func newDiff(c *frame.CLI) *cobra.Command {
+	d := &diffing{applying: applying{Sender: send.Sender{CLI: c}, overwrite: true}}
+	var managed bool
+	cmd := &cobra.Command{
+		Use:   "diff -f FILENAME",
+		Short: "Diff the live version against a would-be applied version",
+		Long: "Diff the live version against a would-be applied version.\n\nThe program that compares is diff(1), or what $KUBECTL_EXTERNAL_DIFF names.\n" +
+			"Exit codes: 0, there are no differences; 1, there are some; more, something failed.",
+		Example: "  kctl diff -f pod.yaml",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var err error
+			switch {
+			case len(args) > 0:
+				err = frame.UsageError(cmd, "Unexpected args: %v", args)
+			case !d.FromFiles():
+				err = frame.UsageError(cmd, "must specify one of -f and -k")
+			default:
+				err = d.run(cmd.Context(), managed)
+			}
+			var code frame.ExitCode
+			if err == nil || errors.As(err, &code) {
+				return err
+			}
+			c.Report(cmd.Context(), cmd, err)
+			return exitDiffFailed
+		},
+	}
+	fs := cmd.Flags()
+	d.AddFiles(fs, "contains the configuration to diff")
+	d.AddLabels(fs)
+	fs.BoolVar(&d.serverSide, "server-side", false, "If true, apply runs in the server instead of the client.")
+	fs.BoolVar(&d.forceConflicts, "force-conflicts", false, "If true, server-side apply will force the changes against conflicts.")
+	fs.StringVar(&d.Manager, "field-manager", "kubectl-client-side-apply", "Name of the manager used to track field ownership.")
+	fs.BoolVar(&managed, "show-managed-fields", false, "If true, include managed fields in the diff.")
+	return cmd
+}
+
+func (d *diffing) run(ctx context.Context, managed bool) error {
+	targets, err := lookup.Targets(ctx, d.applying.Sender.CLI, &d.Selection, nil, "")
+	if err != nil {
+		return err
+	}
+	for _, made := range []struct {
+		dir  *string
+		name string
+	}{{&d.live, "LIVE-"}, {&d.merged, "MERGED-"}} {
+		if *made.dir, err = os.MkdirTemp("", made.name); err != nil {
+			return fmt.Errorf("making a directory to compare in: %w", err)
+		}
+		defer os.RemoveAll(*made.dir)
+	}
+	d.DryRun = frame.DryRunServer
+	for _, t := range targets {
+		if !lookup.Matches(d.Labels, t.Object) {
+			continue
+		}
+		if err := d.write(ctx, t, managed); err != nil {
+			return err
+		}
+	}
+	return d.compare(ctx)
+}
+
+// write writes an object as it is and as it would be.
+func (d *diffing) write(ctx context.Context, t lookup.Target, managed bool) error {
+	found, err := lookup.Fetch(ctx, d.applying.Sender.CLI, t, &d.Selection)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	var live *unstructured.Unstructured
+	if len(found) > 0 {
+		live = &found[0]
+	}
+	merged, err := d.would(ctx, t, live)
+	if err != nil {
+		return err
+	}
+	if t.GVR() == core.Secrets.GVR() {
+		maskSecrets(live, merged)
+	}
+	name := fmt.Sprintf("%s.%s.%s.%s.%s", t.Group, t.Version, t.Kind, t.Namespace, t.ObjectName)
+	name = strings.TrimPrefix(strings.ReplaceAll(name, "..", "."), ".")
+	for dir, object := range map[string]*unstructured.Unstructured{d.live: live, d.merged: merged} {
+		var text bytes.Buffer
+		if object != nil {
+			if !managed {
+				unstructured.RemoveNestedField(object.Object, "metadata", "managedFields")
+			}
+			if err := (&printer.YAML{}).Print(&text, object); err != nil {
+				return err
+			}
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), text.Bytes(), 0o600); err != nil {
+			return fmt.Errorf("writing what to compare: %w", err)
+		}
+	}
+	return nil
+}
+
+// would is the object as it would be after an apply, but for the annotation by
+// which apply remembers: that it is written says nothing.
+func (d *diffing) would(ctx context.Context, t lookup.Target, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	do := d.applyOnce
+	switch {
+	case d.serverSide:
+		do = d.apply
+	case live == nil:
+		do = d.create
+	default:
+		annotations := t.Object.GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		if remembered, ok := live.GetAnnotations()[threeway.LastApplied]; ok {
+			annotations[threeway.LastApplied] = remembered
+			t.Object.SetAnnotations(annotations)
+		}
+	}
+	merged, _, err := do(ctx, t)
+	return merged, err
+}
+
+// maskSecrets hides the values of secrets, and keeps to be seen which differ.
+func maskSecrets(live, merged *unstructured.Unstructured) {
+	data := func(object *unstructured.Unstructured) map[string]any {
+		if object == nil {
+			return nil
+		}
+		content, _ := object.Object["data"].(map[string]any)
+		return content
+	}
+	old, new := data(live), data(merged)
+	for key, value := range old {
+		other, both := new[key]
+		switch {
+		case !both, other == value:
+			old[key] = "***"
+			if both {
+				new[key] = "***"
+			}
+		default:
+			old[key], new[key] = "*** (before)", "*** (after)"
+		}
+	}
+	for key := range new {
+		if _, both := old[key]; !both {
+			new[key] = "***"
+		}
+	}
+}
+
+func (d *diffing) compare(ctx context.Context) error {
+	program := []string{"diff", "-u", "-N"}
+	if named := strings.Fields(os.Getenv("KUBECTL_EXTERNAL_DIFF")); len(named) > 0 {
+		program = named
+	}
+	command := exec.CommandContext(ctx, program[0], append(program[1:], d.live, d.merged)...) //nolint:gosec // the user's own program
+	command.Stdout, command.Stderr = d.Out, d.Err
+	err := command.Run()
+	var ended *exec.ExitError
+	if errors.As(err, &ended) && ended.ExitCode() == int(exitDifferent) {
+		return exitDifferent
+	}
+	if err != nil {
+		return fmt.Errorf("failed to run %q: %w", program[0], err)
+	}
+	return nil
+}

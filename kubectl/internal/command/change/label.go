@@ -1,0 +1,232 @@
+package change
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/command/lookup"
+	"kctl/kubectl/internal/command/send"
+)
+
+// marking is `kctl label` and `kctl annotate`, which differ only in the field.
+type marking struct {
+	send.Sender
+	lookup.Selection
+	field           string // of metadata: "labels" or "annotations"
+	overwrite       bool
+	list, local     bool
+	resourceVersion string
+}
+
+func newLabel(c *frame.CLI) *cobra.Command { return newMarking(c, "label", "labels") }
+
+func newAnnotate(c *frame.CLI) *cobra.Command { return newMarking(c, "annotate", "annotations") }
+
+func newMarking(c *frame.CLI, verb, field string) *cobra.Command {
+	m := &marking{Sender: send.Sender{CLI: c}, field: field}
+	cmd := &cobra.Command{
+		Use:     verb + " [--overwrite] (TYPE NAME... | TYPE/NAME | -f FILE) KEY_1=VAL_1 ... KEY_N=VAL_N KEY-",
+		Short:   "Update the " + field + " on a resource",
+		Example: "  kctl " + verb + " pod web tier=front\n  kctl " + verb + " pod web tier-",
+		RunE:    func(cmd *cobra.Command, args []string) error { return m.run(cmd, args) },
+	}
+	fs := cmd.Flags()
+	m.AddFiles(fs, "identifying the resource to update the "+field)
+	m.AddLabels(fs)
+	m.AddFields(fs)
+	m.AddAllNamespaces(fs)
+	m.Add(cmd)
+	fs.BoolVar(&m.All, "all", false, "Select all resources, in the namespace of the specified resource types")
+	fs.BoolVar(&m.overwrite, "overwrite", false, "If true, allow "+field+" to be overwritten, otherwise reject updates that overwrite existing ones.")
+	fs.BoolVar(&m.list, "list", false, "If true, display the "+field+" for a given resource.")
+	fs.BoolVar(&m.local, "local", false, "If true, "+verb+" will NOT contact api-server but run locally.")
+	fs.StringVar(&m.resourceVersion, "resource-version", "", "If non-empty, the update will only succeed if this is the current resource-version for the object.")
+	return cmd
+}
+
+// marks are what the arguments ask for.
+type marks struct {
+	set    map[string]string
+	remove []string
+}
+
+// splitMarks takes KEY=VALUE and KEY- arguments from behind the objects.
+func (m *marking) splitMarks(args []string) (objects []string, out marks, err error) {
+	out.set = map[string]string{}
+	for i, arg := range args {
+		key, value, isSet := strings.Cut(arg, "=")
+		removed, isRemove := strings.CutSuffix(arg, "-")
+		switch {
+		case isSet && key != "":
+			if _, twice := out.set[key]; twice {
+				return nil, out, fmt.Errorf("%s %q given more than once", m.field, key)
+			}
+			out.set[key] = value
+		case isRemove && removed != "":
+			out.remove = append(out.remove, removed)
+		case len(out.set)+len(out.remove) > 0:
+			return nil, out, fmt.Errorf("all resources must be specified before %s changes: %s", strings.TrimSuffix(m.field, "s"), args[i])
+		default:
+			objects = append(objects, arg)
+		}
+	}
+	for _, key := range out.remove {
+		if _, both := out.set[key]; both {
+			return nil, out, fmt.Errorf("can not both modify and remove %s %q in the same command", strings.TrimSuffix(m.field, "s"), key)
+		}
+	}
+	return objects, out, m.validate(out)
+}
+
+func (m *marking) validate(given marks) error {
+	for key, value := range given.set {
+		if problems := validation.IsQualifiedName(strings.ToLower(key)); len(problems) > 0 {
+			return fmt.Errorf("invalid %s key %q: %s", strings.TrimSuffix(m.field, "s"), key, strings.Join(problems, "; "))
+		}
+		if m.field == "labels" {
+			if problems := validation.IsValidLabelValue(value); len(problems) > 0 {
+				return fmt.Errorf("invalid label value: %q: %s", value, strings.Join(problems, "; "))
+			}
+		}
+	}
+	return nil
+}
+
+func (m *marking) run(cmd *cobra.Command, args []string) error {
+	objects, given, err := m.splitMarks(args)
+	if err != nil {
+		return err
+	}
+	if len(given.set)+len(given.remove) == 0 && !m.list {
+		return frame.UsageError(cmd, "at least one %s update is required", strings.TrimSuffix(m.field, "s"))
+	}
+	mark := func(t lookup.Target, object *unstructured.Unstructured) error {
+		return m.mark(cmd.Context(), t, object, given)
+	}
+	if m.local {
+		return lookup.Locally(cmd.Context(), m.Sender.CLI, &m.Selection, mark)
+	}
+	targets, unread := lookup.Targets(cmd.Context(), m.Sender.CLI, &m.Selection, objects, "")
+	if unread != nil && len(targets) == 0 {
+		return unread
+	}
+	if len(targets) == 1 && targets[0].ObjectName == "" && !m.All && m.Labels == "" && m.Fields == "" {
+		return lookup.ErrNoName
+	}
+	return errors.Join(unread, lookup.Each(cmd.Context(), m.Sender.CLI, targets, &m.Selection, mark))
+}
+
+func (m *marking) mark(ctx context.Context, t lookup.Target, object *unstructured.Unstructured, given marks) error {
+	have, _, err := unstructured.NestedStringMap(object.Object, "metadata", m.field)
+	if err != nil {
+		return fmt.Errorf("reading the %s: %w", m.field, err)
+	}
+	if m.list {
+		return m.print1(have)
+	}
+	change := map[string]any{}
+	operation := m.operation(have, given, change)
+	if operation == "" {
+		return m.refused(have, given)
+	}
+	if m.local {
+		if err := markLocally(object, m.field, change); err != nil {
+			return err
+		}
+	} else if len(change) > 0 && m.DryRun != frame.DryRunClient {
+		metadata := map[string]any{m.field: change}
+		if m.resourceVersion != "" {
+			metadata["resourceVersion"] = m.resourceVersion
+		}
+		if object, err = m.patch(ctx, t, metadata); err != nil {
+			return err
+		}
+	}
+	return m.Print(&m.Printing, m.DryRun.Mark(operation), object)
+}
+
+// markLocally makes the change in the object itself.
+func markLocally(object *unstructured.Unstructured, field string, change map[string]any) error {
+	for key, value := range change {
+		if value == nil {
+			unstructured.RemoveNestedField(object.Object, "metadata", field, key)
+		} else if err := unstructured.SetNestedField(object.Object, value, "metadata", field, key); err != nil {
+			return fmt.Errorf("setting the %s: %w", field, err)
+		}
+	}
+	return nil
+}
+
+// operation works out the change and what it is called; "" where something
+// would be overwritten that must not.
+func (m *marking) operation(have map[string]string, given marks, change map[string]any) string {
+	for key, value := range given.set {
+		old, exists := have[key]
+		if exists && old != value && !m.overwrite {
+			return ""
+		}
+		if !exists || old != value {
+			change[key] = value
+		}
+	}
+	set := len(change)
+	for _, key := range given.remove {
+		if _, exists := have[key]; exists {
+			change[key] = nil
+		} else {
+			fmt.Fprintf(m.Out, "%s %q not found.\n", strings.TrimSuffix(m.field, "s"), key)
+		}
+	}
+	switch {
+	case m.field == "annotations":
+		return "annotated"
+	case len(change) == 0:
+		return "not labeled"
+	case set == 0:
+		return "unlabeled"
+	}
+	return "labeled"
+}
+
+func (m *marking) refused(have map[string]string, given marks) error {
+	var keys []string
+	for key, value := range given.set {
+		if old, exists := have[key]; exists && old != value {
+			keys = append(keys, key)
+		}
+	}
+	sort.Strings(keys)
+	return fmt.Errorf("'%s' already has a value (%s), and --overwrite is false", keys[0], have[keys[0]])
+}
+
+func (m *marking) print1(have map[string]string) error {
+	keys := make([]string, 0, len(have))
+	for key := range have {
+		keys = append(keys, key)
+	}
+	sort.Strings(keys)
+	for _, key := range keys {
+		if _, err := fmt.Fprintf(m.Out, "%s=%s\n", key, have[key]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *marking) patch(ctx context.Context, t lookup.Target, metadata map[string]any) (*unstructured.Unstructured, error) {
+	body, err := json.Marshal(map[string]any{"metadata": metadata})
+	if err != nil {
+		return nil, fmt.Errorf("encoding the patch: %w", err)
+	}
+	return m.Patch(ctx, t, types.MergePatchType, body)
+}

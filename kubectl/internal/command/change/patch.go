@@ -1,0 +1,150 @@
+package change
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/command/lookup"
+	"kctl/kubectl/internal/command/send"
+	"kctl/kubectl/internal/threeway"
+	"kctl/proto/rest"
+)
+
+// patching is `kctl patch`.
+type patching struct {
+	send.Sender
+	lookup.Selection
+	kind, text, file, subresource string
+	local                         bool
+}
+
+func newPatch(c *frame.CLI) *cobra.Command {
+	p := &patching{Sender: send.Sender{CLI: c}}
+	cmd := &cobra.Command{
+		Use:     "patch (TYPE NAME | TYPE/NAME | -f FILE) [-p PATCH | --patch-file FILE]",
+		Short:   "Update fields of a resource",
+		Example: "  kctl patch node n1 -p '{\"spec\":{\"unschedulable\":true}}'\n  kctl patch pod web --type=json -p '[{\"op\":\"remove\",\"path\":\"/metadata/labels/run\"}]'",
+		RunE:    func(cmd *cobra.Command, args []string) error { return p.run(cmd, args) },
+	}
+	fs := cmd.Flags()
+	p.AddFiles(fs, "identifying the resource to update")
+	p.Add(cmd)
+	fs.StringVar(&p.kind, "type", "strategic", "The type of patch being provided; one of [json merge strategic]")
+	fs.StringVarP(&p.text, "patch", "p", "", "The patch to be applied to the resource JSON file.")
+	fs.StringVar(&p.file, "patch-file", "", "A file containing a patch to be applied to the resource.")
+	fs.BoolVar(&p.local, "local", false, "If true, patch will operate on the content of the file, not the server-side resource.")
+	fs.StringVar(&p.subresource, "subresource", "", "If specified, patch will operate on the subresource of the requested object.")
+	return cmd
+}
+
+func (p *patching) run(cmd *cobra.Command, args []string) error {
+	kinds := map[string]types.PatchType{"json": types.JSONPatchType, "merge": types.MergePatchType, "strategic": types.StrategicMergePatchType}
+	kind, ok := kinds[p.kind]
+	if !ok {
+		return frame.UsageError(cmd, "--type must be one of [json merge strategic], not %q", p.kind)
+	}
+	body, err := p.body(cmd)
+	if err != nil {
+		return err
+	}
+	if p.local {
+		return lookup.Locally(cmd.Context(), p.Sender.CLI, &p.Selection, func(_ lookup.Target, object *unstructured.Unstructured) error {
+			return p.patchLocally(cmd.Context(), object, kind, body)
+		})
+	}
+	targets, err := lookup.Targets(cmd.Context(), p.Sender.CLI, &p.Selection, args, "")
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, t := range targets {
+		if t.ObjectName == "" {
+			return lookup.ErrNoName
+		}
+		failed = append(failed, p.patch(cmd.Context(), t, kind, body))
+	}
+	return errors.Join(failed...)
+}
+
+func (p *patching) body(cmd *cobra.Command) ([]byte, error) {
+	text := []byte(p.text)
+	switch {
+	case p.text != "" && p.file != "":
+		return nil, frame.UsageError(cmd, "cannot specify --patch and --patch-file together")
+	case p.file == "-":
+		data, err := io.ReadAll(p.In)
+		if err != nil {
+			return nil, fmt.Errorf("reading the patch: %w", err)
+		}
+		text = data
+	case p.file != "":
+		data, err := os.ReadFile(p.file)
+		if err != nil {
+			return nil, fmt.Errorf("reading the patch: %w", err)
+		}
+		text = data
+	case p.text == "":
+		return nil, frame.UsageError(cmd, "must specify --patch or --patch-file containing the contents of the patch")
+	}
+	body, err := yaml.YAMLToJSON(text)
+	if err != nil {
+		return nil, fmt.Errorf("unable to parse %q: %w", text, err)
+	}
+	return body, nil
+}
+
+// patchLocally patches the object of a file. Only how a strategic merge patch
+// merges the lists of its kind is asked of the server.
+func (p *patching) patchLocally(ctx context.Context, object *unstructured.Unstructured, kind types.PatchType, body []byte) error {
+	var schema threeway.Schema
+	if kind == types.StrategicMergePatchType {
+		var err error
+		if schema, err = p.PatchSchema(ctx, object.GroupVersionKind()); err != nil {
+			return err
+		}
+	}
+	patched, err := threeway.Apply(schema, object, body, kind)
+	if err != nil {
+		return err
+	}
+	return p.Print(&p.Printing, "patched", patched)
+}
+
+func (p *patching) patch(ctx context.Context, t lookup.Target, kind types.PatchType, body []byte) error {
+	before, err := lookup.Fetch(ctx, p.Sender.CLI, t, &p.Selection)
+	if err != nil {
+		return err
+	}
+	var more []rest.Option
+	if p.subresource != "" {
+		more = append(more, rest.Sub(p.subresource))
+	}
+	var object *unstructured.Unstructured
+	if p.DryRun == frame.DryRunClient {
+		schema, err := p.PatchSchema(ctx, t.GVK())
+		if err != nil {
+			return err
+		}
+		if object, err = threeway.Apply(schema, &before[0], body, kind); err != nil {
+			return err
+		}
+	} else if object, err = p.Patch(ctx, t, kind, body, more...); err != nil {
+		return err
+	}
+	// A dry run on the server is not marked, as in kubectl.
+	operation := "patched"
+	if reflect.DeepEqual(before[0].Object, object.Object) {
+		operation = "patched (no change)"
+	}
+	return p.Print(&p.Printing, operation, object)
+}

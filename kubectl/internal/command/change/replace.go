@@ -1,0 +1,151 @@
+package change
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/command/lookup"
+	"kctl/kubectl/internal/command/send"
+	"kctl/kubectl/internal/threeway"
+	"kctl/proto/rest"
+)
+
+// replacing is one `kctl replace`.
+type replacing struct {
+	send.Sender
+	lookup.Selection
+	force       bool
+	grace       int64
+	timeout     time.Duration
+	cascade     string
+	subresource string
+	raw         frame.Raw
+}
+
+func newReplace(c *frame.CLI) *cobra.Command {
+	r := &replacing{Sender: send.Sender{CLI: c}, raw: frame.Raw{CLI: c}}
+	cmd := &cobra.Command{
+		Use:     "replace -f FILENAME",
+		Short:   "Replace a resource by file name or stdin",
+		Example: "  kctl replace -f pod.yaml\n  kctl replace --force -f pod.yaml",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return frame.UsageError(cmd, "Unexpected args: %v", args)
+			}
+			if !r.FromFiles() {
+				return frame.UsageError(cmd, "must specify one of -f and -k")
+			}
+			if r.raw.URI != "" {
+				return r.raw.Run(cmd, r.Files)
+			}
+			return r.run(cmd.Context())
+		},
+	}
+	fs := cmd.Flags()
+	r.AddFiles(fs, "to use to replace the resource.")
+	r.raw.Add(cmd, http.MethodPut, "PUT to")
+	r.Add(cmd)
+	r.AddValidation(cmd)
+	r.AddSaveConfig(fs)
+	fs.BoolVar(&r.force, "force", false, "If true, delete the objects and create them anew.")
+	fs.Int64Var(&r.grace, "grace-period", -1, "Period of time in seconds given to the resource to terminate gracefully. Ignored if negative.")
+	fs.DurationVar(&r.timeout, "timeout", 0, "The length of time to wait before giving up on a delete")
+	fs.StringVar(&r.cascade, "cascade", "background", `Must be "background", "orphan", or "foreground".`)
+	fs.StringVar(&r.subresource, "subresource", "", "If specified, replace will operate on the subresource of the requested object.")
+	return cmd
+}
+
+func (r *replacing) run(ctx context.Context) error {
+	if r.force && r.DryRun != frame.DryRunNone {
+		return errors.New("--dry-run can not be used when --force is set")
+	}
+	targets, err := lookup.Targets(ctx, r.Sender.CLI, &r.Selection, nil, "")
+	if len(targets) == 0 {
+		return cmp.Or(err, errors.New("no objects passed to replace"))
+	}
+	failed := []error{err}
+	if r.force {
+		if err := r.remove(ctx, targets); err != nil {
+			return err
+		}
+	}
+	for _, t := range targets {
+		object, operation := t.Object, "replaced"
+		if r.keepsConfig(t.Object) {
+			if err := send.RememberApplied(t.Object); err != nil {
+				return err
+			}
+		}
+		switch {
+		case r.DryRun == frame.DryRunClient:
+		case r.force:
+			object, err = r.Post(ctx, t.Resource.Resource, t.Namespace, t.Object)
+		default:
+			object, err = r.put(ctx, t)
+		}
+		if err != nil {
+			failed = append(failed, frame.InSource(err, "replacing", t.Source))
+			continue
+		}
+		failed = append(failed, r.Print(&r.Printing, r.DryRun.Mark(operation), object))
+	}
+	return errors.Join(failed...)
+}
+
+// keepsConfig tells whether the object is to remember its configuration: where
+// that is asked for, or where the file has one, which would be that of old.
+func (r *replacing) keepsConfig(object *unstructured.Unstructured) bool {
+	_, has := object.GetAnnotations()[threeway.LastApplied]
+	return r.SaveConfig || has
+}
+
+// remove deletes the objects, and waits until they are gone.
+func (r *replacing) remove(ctx context.Context, targets []lookup.Target) error {
+	d := &deleting{CLI: r.CLI, grace: r.grace, wait: true, timeout: r.timeout, cascade: r.cascade, dryRun: frame.DryRunNone}
+	var going []victim
+	for _, t := range targets {
+		uid, err := d.remove(ctx, t)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return frame.InSource(err, "deleting", t.Source)
+		}
+		going = append(going, victim{t, uid})
+	}
+	return d.await(ctx, going)
+}
+
+func (r *replacing) put(ctx context.Context, t lookup.Target) (*unstructured.Unstructured, error) {
+	client, err := r.Server()
+	if err != nil {
+		return nil, err
+	}
+	validation, err := r.FieldValidation()
+	if err != nil {
+		return nil, err
+	}
+	body, err := t.Object.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	options := []rest.Option{
+		rest.Query("fieldManager", r.Manager), rest.Query("fieldValidation", validation), rest.Query("dryRun", r.DryRun.Query()),
+	}
+	if r.subresource != "" {
+		options = append(options, rest.Sub(r.subresource))
+	}
+	var answer []byte
+	if err := t.In(client).Update(ctx, t.ObjectName, body, &answer, options...); err != nil {
+		return nil, err
+	}
+	return lookup.Decode(answer)
+}

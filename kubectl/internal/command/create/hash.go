@@ -1,0 +1,29 @@
+package create
+
+import (
+	"github.com/spf13/pflag"
+
+	"kctl/kubectl/internal/generate"
+	"kctl/proto/core"
+)
+
+// hashing is --append-hash: the name tells the content, so that what uses an
+// object by name is rolled out anew where that changes.
+type hashing bool
+
+func (h *hashing) add(fs *pflag.FlagSet, kind string) {
+	fs.BoolVar((*bool)(h), "append-hash", false, "Append a hash of the "+kind+" to its name.")
+}
+
+// of names an object that a generator made.
+func (h hashing) of(object core.Object) (core.Object, error) {
+	if !h {
+		return object, nil
+	}
+	hash, err := generate.Hash(object)
+	if err != nil {
+		return nil, err
+	}
+	object.SetName(object.GetName() + "-" + hash)
+	return object, nil
+}

@@ -1,0 +1,235 @@
+package create
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/generate"
+	"kctl/proto/core"
+)
+
+// granting is the flags of create role and clusterrole.
+type granting struct {
+	*frame.CLI
+	verbs, resources, names, urls []string
+}
+
+func (g *granting) add(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.StringSliceVar(&g.verbs, "verb", nil, "Verb that applies to the resources contained in the rule")
+	fs.StringSliceVar(&g.resources, "resource", nil, "Resource that the rule applies to")
+	fs.StringArrayVar(&g.names, "resource-name", nil, "Resource in the white list that the rule applies to, repeat this flag for multiple items")
+}
+
+// rules are one for each API group, in the order in which they were named.
+func (g *granting) rules(ctx context.Context) ([]rbacv1.PolicyRule, error) {
+	if len(g.verbs) == 0 {
+		return nil, errors.New("at least one verb must be specified")
+	}
+	if len(g.resources) == 0 && len(g.urls) == 0 {
+		return nil, errors.New("one of resource or nonResourceURL must be specified")
+	}
+	if len(g.names) > 0 && len(g.resources) > 1 {
+		return nil, errors.New("resourceName(s) can not be applied to multiple resources")
+	}
+	verbs := g.verbs
+	if slices.Contains(verbs, "*") {
+		verbs = []string{"*"}
+	}
+	var rules []rbacv1.PolicyRule
+	for _, name := range g.resources {
+		group, resource, err := g.grantable(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		at := slices.IndexFunc(rules, func(r rbacv1.PolicyRule) bool { return r.APIGroups[0] == group })
+		if at < 0 {
+			rules = append(rules, rbacv1.PolicyRule{Verbs: verbs, APIGroups: []string{group}, ResourceNames: g.names})
+			at = len(rules) - 1
+		}
+		if !slices.Contains(rules[at].Resources, resource) {
+			rules[at].Resources = append(rules[at].Resources, resource)
+		}
+	}
+	if len(g.urls) > 0 {
+		rules = append(rules, rbacv1.PolicyRule{Verbs: verbs, NonResourceURLs: g.urls})
+	}
+	return rules, nil
+}
+
+// impersonated are what users are made of, by the names by which one is allowed
+// to "impersonate" it: resources that no server serves (Kubernetes docs, "User
+// impersonation").
+var impersonated = map[string]string{
+	"users": "", "groups": "",
+	"userextras.authentication.k8s.io": "authentication.k8s.io", "uids.authentication.k8s.io": "authentication.k8s.io",
+}
+
+// grantable reads TYPE[.GROUP][/SUBRESOURCE].
+func (g *granting) grantable(ctx context.Context, name string) (group, resource string, err error) {
+	if name == "*" {
+		return "*", "*", nil
+	}
+	kind, sub, hasSub := strings.Cut(name, "/")
+	if group, ok := impersonated[kind]; ok && slices.Contains(g.verbs, "impersonate") {
+		return group, strings.TrimSuffix(kind, "."+group) + name[len(kind):], nil
+	}
+	discovery, err := g.Discovery()
+	if err != nil {
+		return "", "", err
+	}
+	found, err := discovery.Named(ctx, kind)
+	if err != nil {
+		return "", "", err
+	}
+	if hasSub {
+		return found.Group, found.Name + "/" + sub, nil
+	}
+	return found.Group, found.Name, nil
+}
+
+func newCreateRole(c *frame.CLI) *cobra.Command {
+	g := &granting{CLI: c}
+	cmd := generator(c, "role NAME --verb=verb --resource=resource.group/subresource", "Create a role with single rule", core.Roles,
+		func(name string, _ []string) (core.Object, error) {
+			if len(g.verbs) > 0 && len(g.resources) == 0 {
+				return nil, errors.New("at least one resource must be specified")
+			}
+			rules, err := g.rules(context.Background())
+			return generate.Role(name, rules), err
+		})
+	g.add(cmd)
+	return cmd
+}
+
+func newCreateClusterRole(c *frame.CLI) *cobra.Command {
+	g := &granting{CLI: c}
+	aggregate := map[string]string{}
+	cmd := generator(c, "clusterrole NAME --verb=verb --resource=resource.group", "Create a cluster role", core.ClusterRoles,
+		func(name string, _ []string) (core.Object, error) {
+			if len(aggregate) > 0 {
+				if len(g.verbs)+len(g.resources)+len(g.urls) > 0 {
+					return nil, errors.New("aggregation rule must be specified without verbs, resources and nonResourceURLs")
+				}
+				return generate.ClusterRole(name, nil, aggregate), nil
+			}
+			rules, err := g.rules(context.Background())
+			return generate.ClusterRole(name, rules, nil), err
+		})
+	g.add(cmd)
+	cmd.Flags().StringSliceVar(&g.urls, "non-resource-url", nil, "A partial url that user should have access to.")
+	cmd.Flags().StringToStringVar(&aggregate, "aggregation-rule", nil, "An aggregation label selector for combining ClusterRoles.")
+	return cmd
+}
+
+// subjects is the flags by which bindings say whom they are for.
+type subjects struct{ users, groups, accounts []string }
+
+func (s *subjects) add(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.StringArrayVar(&s.users, "user", nil, "Usernames to bind to the role. The flag can be repeated to add multiple users.")
+	fs.StringArrayVar(&s.groups, "group", nil, "Groups to bind to the role. The flag can be repeated to add multiple groups.")
+	fs.StringArrayVar(&s.accounts, "serviceaccount", nil, "Service accounts to bind to the role, in the format <namespace>:<name>.")
+}
+
+func newCreateRoleBinding(c *frame.CLI) *cobra.Command {
+	var who subjects
+	var role, clusterRole string
+	cmd := generator(c, "rolebinding NAME --clusterrole=NAME|--role=NAME [--user=username] [--group=groupname]", "Create a role binding for a particular role or cluster role", core.RoleBindings,
+		func(name string, _ []string) (core.Object, error) {
+			all, err := generate.Subjects(who.users, who.groups, who.accounts)
+			if err != nil {
+				return nil, err
+			}
+			return generate.RoleBinding(name, role, clusterRole, all)
+		})
+	cmd.Flags().StringVar(&role, "role", "", "Role this RoleBinding should reference")
+	cmd.Flags().StringVar(&clusterRole, "clusterrole", "", "ClusterRole this RoleBinding should reference")
+	who.add(cmd)
+	return cmd
+}
+
+func newCreateClusterRoleBinding(c *frame.CLI) *cobra.Command {
+	var who subjects
+	var clusterRole string
+	cmd := generator(c, "clusterrolebinding NAME --clusterrole=NAME [--user=username] [--group=groupname]", "Create a cluster role binding for a particular cluster role", core.ClusterRoleBindings,
+		func(name string, _ []string) (core.Object, error) {
+			all, err := generate.Subjects(who.users, who.groups, who.accounts)
+			if err != nil {
+				return nil, err
+			}
+			return generate.ClusterRoleBinding(name, clusterRole, all), nil
+		})
+	cmd.Flags().StringVar(&clusterRole, "clusterrole", "", "ClusterRole this ClusterRoleBinding should reference")
+	_ = cmd.MarkFlagRequired("clusterrole")
+	who.add(cmd)
+	return cmd
+}
+
+func newCreateTLSSecret(c *frame.CLI) *cobra.Command {
+	var certificate, key string
+	var hash hashing
+	cmd := generator(c, "tls NAME --cert=path/to/cert/file --key=path/to/key/file", "Create a TLS secret", core.Secrets,
+		func(name string, _ []string) (core.Object, error) {
+			if certificate == "" || key == "" {
+				return nil, errors.New("key and cert must be specified")
+			}
+			if _, err := tls.LoadX509KeyPair(certificate, key); err != nil {
+				return nil, fmt.Errorf("failed to load key pair: %w", err)
+			}
+			certificatePEM, err := os.ReadFile(certificate)
+			if err != nil {
+				return nil, fmt.Errorf("reading the certificate: %w", err)
+			}
+			keyPEM, err := os.ReadFile(key)
+			if err != nil {
+				return nil, fmt.Errorf("reading the key: %w", err)
+			}
+			return hash.of(generate.TLSSecret(name, certificatePEM, keyPEM))
+		})
+	hash.add(cmd.Flags(), "secret")
+	cmd.Flags().StringVar(&certificate, "cert", "", "Path to PEM encoded public key certificate.")
+	cmd.Flags().StringVar(&key, "key", "", "Path to private key associated with given certificate.")
+	return cmd
+}
+
+func newCreateRegistrySecret(c *frame.CLI) *cobra.Command {
+	var server, user, password, email string
+	var hash hashing
+	var files []string
+	cmd := generator(c, "docker-registry NAME --docker-username=user --docker-password=password --docker-email=email [--docker-server=string]", "Create a secret for use with a Docker registry", core.Secrets,
+		func(name string, _ []string) (core.Object, error) {
+			if len(files) > 0 {
+				made, err := generate.Secret(name, "kubernetes.io/dockerconfigjson", generate.Data{Files: files})
+				if err != nil {
+					return nil, err
+				}
+				return hash.of(made)
+			}
+			if user == "" || password == "" {
+				return nil, errors.New("either --from-file or the combination of --docker-username, --docker-password and --docker-server is required")
+			}
+			made, err := generate.RegistrySecret(name, server, user, password, email)
+			if err != nil {
+				return nil, err
+			}
+			return hash.of(made)
+		})
+	fs := cmd.Flags()
+	hash.add(fs, "secret")
+	fs.StringVar(&server, "docker-server", "https://index.docker.io/v1/", "Server location for Docker registry")
+	fs.StringVar(&user, "docker-username", "", "Username for Docker registry authentication")
+	fs.StringVar(&password, "docker-password", "", "Password for Docker registry authentication")
+	fs.StringVar(&email, "docker-email", "", "Email for Docker registry")
+	fs.StringSliceVar(&files, "from-file", nil, "Key files can be specified using their file path.")
+	return cmd
+}

@@ -1,0 +1,133 @@
+package frame
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync/atomic"
+
+	"golang.org/x/term"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+
+	"kctl/kubectl/internal/discover"
+	"kctl/kubectl/internal/kubeconfig"
+	"kctl/kubectl/internal/printer"
+	"kctl/kubectl/internal/schema"
+	"kctl/proto/release"
+	"kctl/proto/rest"
+)
+
+// CLI is what the verbs of one command line share. The server is looked for
+// when a verb first needs it, so that verbs that don't work without one.
+type CLI struct {
+	Streams
+	Flags     kubeconfig.Flags
+	Verbosity int
+	Clock     clock.WithTicker
+	// KubercFile is what --kuberc says; the root reads the flag before it is parsed.
+	KubercFile string
+	// Strict makes the warnings of servers, which heard counts, errors.
+	Strict bool
+	heard  *atomic.Int32
+
+	loaded     *kubeconfig.Target
+	client     *rest.Client
+	discovered *discover.Discovery
+	documents  map[apischema.GroupVersion]*schema.Document
+}
+
+// New is a command line that has not asked anything yet.
+func New(streams Streams, clock clock.WithTicker) *CLI {
+	return &CLI{Streams: streams, Clock: clock, heard: &atomic.Int32{}}
+}
+
+// Kubeconfig is the server, user and namespace that the flags and files say.
+func (c *CLI) Kubeconfig() (*kubeconfig.Target, error) {
+	if c.loaded == nil {
+		loaded, err := c.Flags.Load()
+		if err != nil {
+			return nil, err
+		}
+		loaded.Client.Timeout, loaded.Client.UserAgent = c.Flags.Timeout, userAgent()
+		c.loaded = loaded
+	}
+	return c.loaded, nil
+}
+
+// Namespace is the one that commands work in.
+func (c *CLI) Namespace() (string, error) {
+	target, err := c.Kubeconfig()
+	if err != nil {
+		return "", err
+	}
+	return target.Namespace, nil
+}
+
+// Server is the client of the API server.
+func (c *CLI) Server() (*rest.Client, error) {
+	if c.client != nil {
+		return c.client, nil
+	}
+	target, err := c.Kubeconfig()
+	if err != nil {
+		return nil, err
+	}
+	client, err := target.Rest(c.WrapTransport)
+	if err != nil {
+		return nil, err
+	}
+	c.client = client
+	return client, nil
+}
+
+// Discovery is what the server serves.
+func (c *CLI) Discovery() (*discover.Discovery, error) {
+	if c.discovered != nil {
+		return c.discovered, nil
+	}
+	client, err := c.Server()
+	if err != nil {
+		return nil, err
+	}
+	cache := discover.Cache{Dir: c.Flags.DiscoveryCache(client.URL("")), Clock: c.Clock}
+	c.discovered = discover.New(client, cache)
+	return c.discovered, nil
+}
+
+// Terminal tells whether a stream is a terminal, and how wide.
+func Terminal(stream any) (width int, ok bool) {
+	file, isFile := stream.(*os.File)
+	if !isFile || !term.IsTerminal(int(file.Fd())) {
+		return 0, false
+	}
+	width, _, err := term.GetSize(int(file.Fd()))
+	if err != nil || width <= 0 {
+		width = 80
+	}
+	return width, true
+}
+
+// Colorful tells whether colours may be written to a stream (no-color.org).
+func Colorful(stream io.Writer) bool {
+	_, ok := Terminal(stream)
+	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
+// Warn tells the user something that is no error.
+func (c *CLI) Warn(format string, args ...any) {
+	prefix := "Warning:"
+	if Colorful(c.Err) {
+		prefix = "\x1b[33;1mWarning:\x1b[0m"
+	}
+	fmt.Fprintln(c.Err, prefix, printer.Visible(fmt.Sprintf(format, args...)))
+}
+
+// Streams are where a command reads and writes.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// userAgent is what kctl calls itself to servers.
+func userAgent() string { return "kctl/" + release.Version().GitVersion }

@@ -1,0 +1,213 @@
+package frame
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/kubectl/internal/discover"
+)
+
+// The exit codes: kubectl's, and the shell's for an interrupted program.
+const (
+	ExitOK          = 0
+	ExitError       = 1
+	ExitInterrupted = 130
+)
+
+// ExitCode ends kctl with a code and says nothing more: a container's own, for
+// one.
+type ExitCode int
+
+func (e ExitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+// sourceError says which file an error is about.
+type sourceError struct {
+	doing, source string
+	err           error
+}
+
+func (e *sourceError) Error() string {
+	return fmt.Sprintf("error when %s %q: %v", e.doing, e.source, e.err)
+}
+
+func (e *sourceError) Unwrap() error { return e.err }
+
+// Report writes what went wrong and returns the exit code. It is the only
+// place where errors become text.
+func (c *CLI) Report(ctx context.Context, cmd *cobra.Command, err error) int {
+	if err == nil && c.Strict {
+		err = c.warnings()
+	}
+	if err == nil {
+		return ExitOK
+	}
+	var code ExitCode
+	if errors.As(err, &code) {
+		return int(code)
+	}
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return ExitInterrupted
+	}
+	all := flatten(err)
+	for _, each := range all {
+		text := c.Text(each)
+		if len(all) > 1 {
+			text = strings.TrimPrefix(text, "error: ") // one of a list, as kubectl has it
+		}
+		fmt.Fprintln(c.Err, strings.TrimRight(text, "\n"))
+	}
+	return ExitError
+}
+
+// warnings is the error that --warnings-as-errors makes of what servers warned of.
+func (c *CLI) warnings() error {
+	switch count := c.heard.Load(); count {
+	case 0:
+		return nil
+	case 1:
+		return errors.New("1 warning received")
+	default:
+		return fmt.Errorf("%d warnings received", count)
+	}
+}
+
+// flatten takes joined errors apart; each is reported on its own.
+func flatten(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // only what is joined at the top
+		var all []error
+		for _, each := range joined.Unwrap() {
+			all = append(all, flatten(each)...)
+		}
+		return all
+	}
+	return []error{err}
+}
+
+// Text says an error in kubectl's words.
+func (c *CLI) Text(err error) string {
+	if status, from := statusOf(err); status != nil {
+		return statusText(status, from) + c.untimely(status.Status().Reason == metav1.StatusReasonUnauthorized)
+	}
+	var noKind *discover.NoKindError
+	if errors.As(err, &noKind) {
+		return "error: " + err.Error() + "\nensure CRDs are installed first"
+	}
+	var failed *url.Error
+	if errors.As(err, &failed) {
+		return connectionText(failed) + c.untimely(strings.Contains(failed.Err.Error(), "remote error: tls"))
+	}
+	return "error: " + strings.TrimPrefix(err.Error(), "error: ") + hint(err)
+}
+
+// untimely is a line about the user's certificate, where the server did not
+// believe it and its dates tell why.
+func (c *CLI) untimely(disbelieved bool) string {
+	if !disbelieved || c.loaded == nil {
+		return ""
+	}
+	if why := c.loaded.Untimely(c.Clock.Now()); why != "" {
+		return "\n" + why
+	}
+	return ""
+}
+
+// hint says what is likely behind an answer that could not be read, and what to do
+// about a full disk.
+func hint(err error) string {
+	switch text := err.Error(); {
+	case errors.Is(err, syscall.ENOSPC):
+		return " (`df -h` tells which disk is full)"
+	case errors.Is(err, context.DeadlineExceeded) && strings.Contains(text, "read answer"):
+		return " (the server stopped within its answer)"
+	case errors.Is(err, io.ErrUnexpectedEOF) && strings.Contains(text, "read answer"):
+		return " (the connection was lost within the answer)"
+	case strings.Contains(text, "decode answer") && !strings.Contains(text, "is it a"):
+		return " (is it a Kubernetes API server?)"
+	}
+	return ""
+}
+
+// statusOf finds what a server said, and the file it is about. A status that a
+// verb wrapped in words of its own is that verb's error, not the server's, as
+// in kubectl.
+func statusOf(err error) (*apierrors.StatusError, *sourceError) {
+	from, _ := err.(*sourceError) //nolint:errorlint // see above
+	if from != nil {
+		err = from.err
+	}
+	status, _ := err.(*apierrors.StatusError) //nolint:errorlint // see above
+	return status, from
+}
+
+func statusText(status *apierrors.StatusError, from *sourceError) string {
+	s := status.Status()
+	message := s.Message
+	if from != nil {
+		message = fmt.Sprintf("error when %s %q: %s", from.doing, from.source, s.Message)
+	}
+	switch {
+	case s.Reason == metav1.StatusReasonUnauthorized:
+		return fmt.Sprintf("error: You must be logged in to the server (%s)", message)
+	case s.Reason == metav1.StatusReasonInvalid && s.Details != nil && len(s.Details.Causes) > 0:
+		return invalidText(s)
+	case s.Reason == "" || s.Reason == metav1.StatusReasonUnknown:
+		return "Error from server: " + message
+	}
+	return fmt.Sprintf("Error from server (%s): %s", s.Reason, message)
+}
+
+// invalidText lists what is wrong with an object, a field a line.
+func invalidText(s metav1.Status) string {
+	head := fmt.Sprintf("The %s %q is invalid", s.Details.Kind, s.Details.Name)
+	var causes []string
+	for _, cause := range s.Details.Causes {
+		causes = append(causes, cause.Field+": "+cause.Message)
+	}
+	if len(causes) == 1 {
+		return head + ": " + causes[0]
+	}
+	return head + ": \n* " + strings.Join(causes, "\n* ")
+}
+
+func connectionText(failed *url.Error) string {
+	if errors.Is(failed.Err, syscall.ECONNREFUSED) {
+		host, local := failed.URL, ""
+		if u, err := url.Parse(failed.URL); err == nil {
+			host = u.Host
+			if net.ParseIP(u.Hostname()).IsLoopback() {
+				local = "\n(\"kctl status\" tells how the cluster on this machine is, \"kctl up\" starts what does not run.)"
+			}
+		}
+		return fmt.Sprintf("The connection to the server %s was refused - did you specify the right host or port?%s", host, local)
+	}
+	if failed.Timeout() {
+		return fmt.Sprintf("Unable to connect to the server: %v (no answer in time)", failed.Err)
+	}
+	var invalid x509.CertificateInvalidError
+	if errors.As(failed.Err, &invalid) && invalid.Reason == x509.Expired {
+		return fmt.Sprintf("Unable to connect to the server: %v (is this machine's clock right? kctl doctor tells which of the two is wrong)", failed.Err)
+	}
+	return fmt.Sprintf("Unable to connect to the server: %v", failed.Err)
+}
+
+// InSource adds the file an object came from to an error about it.
+func InSource(err error, doing, source string) error {
+	if err == nil || source == "" {
+		return err
+	}
+	if _, told := err.(*sourceError); told { //nolint:errorlint // only what is told at the top
+		return err
+	}
+	return &sourceError{doing: doing, source: source, err: err}
+}

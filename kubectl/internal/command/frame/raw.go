@@ -1,0 +1,98 @@
+package frame
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"kctl/proto/rest"
+)
+
+// Raw is --raw of a verb: a path, and a query, to be asked for as they are, with
+// what comes in any form. What it is refused with stands in kubectl's words.
+type Raw struct {
+	*CLI
+	method string
+	URI    string
+}
+
+// Add adds the flag to a verb. does is what the method does, for the help.
+func (r *Raw) Add(cmd *cobra.Command, method, does string) {
+	r.method = method
+	cmd.Flags().StringVar(&r.URI, "raw", "", "Raw URI to "+does+" the server.")
+}
+
+// Run sends the one file that there is, if there is one, and prints the answer.
+func (r *Raw) Run(cmd *cobra.Command, files []string) error {
+	if err := r.check(cmd, files); err != nil {
+		return err
+	}
+	address, err := url.ParseRequestURI(r.URI)
+	if err != nil {
+		// Not wrapped: of such an error it is said that the server was not reached.
+		return fmt.Errorf("--raw must be a valid URL path: %v", err)
+	}
+	var body any
+	if len(files) > 0 {
+		if body, err = r.read(files[0]); err != nil {
+			return err
+		}
+	}
+	// Parameters that can't be read are left out, as kubectl does.
+	return r.ask(cmd.Context(), address.Path, body, address.Query())
+}
+
+func (r *Raw) ask(ctx context.Context, path string, body any, query url.Values) error {
+	client, err := r.Server()
+	if err != nil {
+		return err
+	}
+	var answer []byte
+	if err := client.Do(ctx, r.method, path, body, &answer, rest.Values(query), rest.Accept("application/json, */*")); err != nil {
+		return err
+	}
+	_, err = r.Out.Write(answer)
+	return err
+}
+
+// read is what a file holds, or standard input, not looked at.
+func (r *Raw) read(file string) ([]byte, error) {
+	if file == "-" {
+		return io.ReadAll(r.In)
+	}
+	return os.ReadFile(file)
+}
+
+// check refuses what would have no effect.
+func (r *Raw) check(cmd *cobra.Command, files []string) error {
+	for _, file := range files {
+		switch {
+		case len(files) > 1:
+			return errors.New("--raw can only use a single local file or stdin")
+		case strings.HasPrefix(file, "http://"), strings.HasPrefix(file, "https://"):
+			return errors.New("--raw cannot read from a url")
+		}
+	}
+	if f := cmd.Flags().Lookup("kustomize"); f != nil && f.Changed {
+		return errors.New("--raw can only use a single local file or stdin")
+	}
+	if f := cmd.Flags().Lookup("interactive"); f != nil && f.Changed {
+		return errors.New("--interactive can not be used with --raw")
+	}
+	for _, flag := range []struct{ name, shown string }{
+		{"recursive", "--recursive"}, {"edit", "--edit"}, {"selector", "--selector (-l)"}, {"output", "--output"}, {"field-selector", "--field-selector"},
+		{"all", "--all"}, {"all-namespaces", "--all-namespaces"}, {"dry-run", "--dry-run"}, {"force", "--force"}, {"grace-period", "--grace-period"},
+		{"cascade", "--cascade"}, {"watch", "--watch"}, {"watch-only", "--watch-only"}, {"subresource", "--subresource"}, {"save-config", "--save-config"},
+	} {
+		if f := cmd.Flags().Lookup(flag.name); f != nil && f.Changed {
+			return fmt.Errorf("--raw and %s are mutually exclusive", flag.shown)
+		}
+	}
+	return nil
+}

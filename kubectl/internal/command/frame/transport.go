@@ -1,0 +1,177 @@
+package frame
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// WrapTransport lets users see what goes over the wire: the server's warnings
+// always, the requests with -v.
+func (c *CLI) WrapTransport(next http.RoundTripper) http.RoundTripper {
+	return &visible{CLI: c, next: next, warned: map[string]bool{}}
+}
+
+// The levels of -v, as kubectl's.
+const (
+	showRequests = 6
+	showHeaders  = 7
+	showBodies   = 8
+	showCurl     = 9
+)
+
+// maxShown is how much of a body is shown below the level of curl.
+const maxShown = 1024
+
+type visible struct {
+	*CLI
+	next   http.RoundTripper
+	warned map[string]bool
+}
+
+func (v *visible) RoundTrip(request *http.Request) (*http.Response, error) {
+	began := v.Clock.Now()
+	if v.Verbosity >= showHeaders {
+		if err := v.showRequest(request); err != nil {
+			return nil, err
+		}
+	}
+	heard := v.complain(request)
+	response, err := v.next.RoundTrip(request)
+	heard()
+	took := v.Clock.Since(began).Milliseconds()
+	if err != nil {
+		if v.Verbosity >= showRequests {
+			fmt.Fprintf(v.Err, "%s %s failed in %d milliseconds: %v\n", request.Method, request.URL, took, err)
+		}
+		return nil, err
+	}
+	if v.Verbosity >= showRequests {
+		fmt.Fprintf(v.Err, "%s %s %s in %d milliseconds\n", request.Method, request.URL, response.Status, took)
+	}
+	if v.Verbosity >= showBodies && !lasting(request) {
+		v.showAnswer(response)
+	}
+	v.showWarnings(response)
+	return response, nil
+}
+
+// patience is how long a server may be silent before the user is told.
+const patience = 10 * time.Second
+
+// complain tells the user of a server that does not answer, once patience is
+// at its end, until the function it returns is called. Nothing is given up: how
+// long to wait is for --request-timeout to say.
+func (v *visible) complain(request *http.Request) func() {
+	if lasting(request) {
+		return func() {}
+	}
+	timer, done, ended := v.Clock.NewTimer(patience), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer timer.Stop()
+		select {
+		case <-done:
+		case <-timer.C():
+			v.Warn("no answer yet from %s to %s %s: Ctrl-C gives up, --request-timeout says when to", request.URL.Host, request.Method, request.URL.Path)
+		}
+	}()
+	return func() { close(done); <-ended }
+}
+
+// lasting tells whether an answer goes on for as long as its reader likes.
+func lasting(request *http.Request) bool {
+	query := request.URL.Query()
+	return query.Has("watch") || query.Has("follow")
+}
+
+// showRequest shows what is about to be sent: its headers and its body, or, one
+// level up, the command line that would do the same. Credentials are added
+// further down, and are not shown.
+func (v *visible) showRequest(request *http.Request) error {
+	var body []byte
+	if request.Body != nil && v.Verbosity >= showBodies {
+		var err error
+		if body, err = io.ReadAll(request.Body); err != nil {
+			return fmt.Errorf("reading the request's body: %w", err)
+		}
+		request.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	names := make([]string, 0, len(request.Header))
+	for name := range request.Header {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	if v.Verbosity >= showCurl {
+		line := "curl -v -X" + request.Method
+		for _, name := range names {
+			line += " -H " + shellQuoted(name+": "+strings.Join(request.Header[name], ","))
+		}
+		if len(body) > 0 {
+			line += " --data-binary " + shellQuoted(string(body))
+		}
+		fmt.Fprintf(v.Err, "%s %s\n", line, shellQuoted(request.URL.String()))
+		return nil
+	}
+	for _, name := range names {
+		fmt.Fprintf(v.Err, "    %s: %s\n", name, strings.Join(request.Header[name], ","))
+	}
+	if len(body) > 0 {
+		fmt.Fprintf(v.Err, "Request Body: %s\n", v.shown(body))
+	}
+	return nil
+}
+
+func (v *visible) showAnswer(response *http.Response) {
+	body, err := io.ReadAll(response.Body)
+	response.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), &failing{err}))
+	fmt.Fprintf(v.Err, "Response Body: %s\n", v.shown(body))
+}
+
+// failing passes on how reading ended.
+type failing struct{ err error }
+
+func (f *failing) Read([]byte) (int, error) {
+	if f.err == nil {
+		return 0, io.EOF
+	}
+	return 0, f.err
+}
+
+func (v *visible) shown(body []byte) string {
+	if v.Verbosity >= showCurl || len(body) <= maxShown {
+		return string(body)
+	}
+	return fmt.Sprintf("%s [truncated %d chars]", body[:maxShown], len(body)-maxShown)
+}
+
+// shellQuoted is a text as a shell takes it for one word.
+func shellQuoted(text string) string {
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
+// showWarnings reads Warning headers (`299 agent "text"`), each text once.
+func (v *visible) showWarnings(response *http.Response) {
+	for _, header := range response.Header.Values("Warning") {
+		start := strings.IndexByte(header, '"')
+		if start < 0 {
+			continue
+		}
+		quoted, err := strconv.QuotedPrefix(header[start:])
+		if err != nil {
+			continue
+		}
+		text, err := strconv.Unquote(quoted)
+		if err != nil || v.warned[text] {
+			continue
+		}
+		v.warned[text] = true
+		v.heard.Add(1)
+		v.Warn("%s", text)
+	}
+}

@@ -1,0 +1,139 @@
+package lookup
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/kubectl/internal/command/frame"
+	"kctl/proto/rest"
+	"kctl/proto/watch"
+)
+
+// The types of watch events besides those of objects.
+const (
+	eventError    = "ERROR"
+	eventBookmark = "BOOKMARK"
+)
+
+// watchPause is waited before a watch that ended is opened again.
+const watchPause = time.Second
+
+// maxWatchFailures is how often in a row a watch may fail to be opened again:
+// about the time that a server takes to start anew.
+const maxWatchFailures = 30
+
+// Changes calls show with every change after version, until the context ends.
+// Watches that end, be it that the server ends them or that it goes away for a
+// while, are taken up where they ended; where the server no longer knows that
+// place, they start over with what there is; that the one object of a target
+// with a name was deleted meanwhile is then told too.
+func Changes(ctx context.Context, c *frame.CLI, t Target, version string, options []rest.Option, show func(rest.Event) error) error {
+	client, err := c.Server()
+	if err != nil {
+		return err
+	}
+	opened := false
+	for failures := 0; ; failures++ {
+		from := append([]rest.Option{rest.Query("resourceVersion", version), rest.Query("allowWatchBookmarks", "true")}, options...)
+		stream, err := t.In(client).Watch(ctx, from...)
+		interrupted := opened // a server that was there may come back
+		if err == nil {
+			opened, failures = true, 0
+			version, interrupted, err = drain(stream, version, show)
+			_ = stream.Close()
+		}
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case apierrors.IsResourceExpired(err) || apierrors.IsGone(err):
+			version = ""
+			if err := tellIfGone(ctx, c, t, options, show); err != nil {
+				return err
+			}
+		case !interrupted || failures > maxWatchFailures:
+			return err
+		}
+		if err := rest.Sleep(ctx, c.Clock, watchPause); err != nil {
+			return err
+		}
+	}
+}
+
+// tellIfGone shows the deletion that a watch which starts over has missed.
+func tellIfGone(ctx context.Context, c *frame.CLI, t Target, options []rest.Option, show func(rest.Event) error) error {
+	if t.ObjectName == "" {
+		return nil
+	}
+	client, err := c.Server()
+	if err != nil {
+		return err
+	}
+	found, err := List(ctx, t.In(client), 0, options...)
+	if err != nil || len(found.Items) > 0 {
+		return err
+	}
+	return show(rest.Event{Type: string(watch.Deleted), Object: json.RawMessage(`{}`)})
+}
+
+// drain reads a watch until it ends, and returns the last version it saw.
+// interrupted tells that the stream ended, and not that show had enough or the
+// server said what is wrong.
+func drain(stream *rest.Stream, version string, show func(rest.Event) error) (last string, interrupted bool, err error) {
+	for {
+		event, err := stream.Next()
+		if err != nil {
+			var garbage *json.SyntaxError
+			return version, !errors.As(err, &garbage), err
+		}
+		if event.Type == eventError {
+			return version, false, watchError(event.Object)
+		}
+		if v := versionOf(event.Object); v != "" {
+			version = v
+		}
+		if event.Type == eventBookmark {
+			continue
+		}
+		if err := show(event); err != nil {
+			return version, false, err
+		}
+	}
+}
+
+func watchError(object json.RawMessage) error {
+	status := metav1.Status{}
+	if err := json.Unmarshal(object, &status); err != nil {
+		return fmt.Errorf("decode the watch's error: %w", err)
+	}
+	return &apierrors.StatusError{ErrStatus: status}
+}
+
+// versionOf is the resourceVersion of an event's object, or of the object in
+// its table.
+func versionOf(object json.RawMessage) string {
+	var content struct {
+		Metadata struct {
+			ResourceVersion string `json:"resourceVersion"`
+		} `json:"metadata"`
+		Rows []struct {
+			Object struct {
+				Metadata struct {
+					ResourceVersion string `json:"resourceVersion"`
+				} `json:"metadata"`
+			} `json:"object"`
+		} `json:"rows"`
+	}
+	if err := json.Unmarshal(object, &content); err != nil {
+		return ""
+	}
+	if len(content.Rows) > 0 && content.Rows[0].Object.Metadata.ResourceVersion != "" {
+		return content.Rows[0].Object.Metadata.ResourceVersion
+	}
+	return content.Metadata.ResourceVersion
+}

@@ -1,0 +1,166 @@
+package lookup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kjson "sigs.k8s.io/json"
+
+	"kctl/kubectl/internal/command/frame"
+	"kctl/proto/rest"
+)
+
+// ChunkSize is how many objects are asked for at once, as kubectl does.
+const ChunkSize = 500
+
+// List reads a collection, in chunks, into one list.
+func List(ctx context.Context, from rest.Resource, size int64, options ...rest.Option) (*unstructured.UnstructuredList, error) {
+	var whole *unstructured.UnstructuredList
+	err := Chunks(ctx, from, size, options, func(answer []byte) (string, error) {
+		part, err := DecodeList(answer)
+		if err != nil {
+			return "", err
+		}
+		if whole == nil {
+			whole = part
+		} else {
+			whole.Items = append(whole.Items, part.Items...)
+		}
+		return part.GetContinue(), nil
+	})
+	return whole, err
+}
+
+// Chunks reads a collection piece by piece; take returns the token of the next.
+func Chunks(ctx context.Context, from rest.Resource, size int64, options []rest.Option, take func(answer []byte) (string, error)) error {
+	token := ""
+	for {
+		var answer []byte
+		paged := append([]rest.Option{rest.Query("continue", token)}, options...)
+		if size > 0 {
+			paged = append(paged, rest.Query("limit", fmt.Sprint(size)))
+		}
+		if err := from.List(ctx, &answer, paged...); err != nil {
+			return err
+		}
+		next, err := take(answer)
+		if err != nil || next == "" {
+			return err
+		}
+		token = next
+	}
+}
+
+// DecodeList decodes a list and gives its items the kind that lists leave out.
+func DecodeList(data []byte) (*unstructured.UnstructuredList, error) {
+	content := map[string]any{}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &content); err != nil {
+		return nil, fmt.Errorf("decode answer: %w", err)
+	}
+	items, ok := content["items"].([]any)
+	if !ok && content["items"] != nil {
+		return nil, errors.New("decode answer: it is not a list")
+	}
+	delete(content, "items")
+	whole := &unstructured.UnstructuredList{Object: content}
+	kind := strings.TrimSuffix(whole.GetKind(), "List")
+	for _, item := range items {
+		object, ok := item.(map[string]any)
+		if !ok {
+			return nil, errors.New("decode answer: an item of the list is not an object")
+		}
+		u := unstructured.Unstructured{Object: object}
+		if u.GetKind() == "" {
+			u.SetKind(kind)
+			u.SetAPIVersion(whole.GetAPIVersion())
+		}
+		whole.Items = append(whole.Items, u)
+	}
+	return whole, nil
+}
+
+// Decode decodes one object.
+func Decode(data []byte) (*unstructured.Unstructured, error) {
+	object := &unstructured.Unstructured{}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &object.Object); err != nil {
+		return nil, fmt.Errorf("decode answer: %w", err)
+	}
+	return object, nil
+}
+
+// Fetch reads the objects behind a target.
+func Fetch(ctx context.Context, c *frame.CLI, t Target, s *Selection) ([]unstructured.Unstructured, error) {
+	client, err := c.Server()
+	if err != nil {
+		return nil, err
+	}
+	if t.ObjectName == "" {
+		found, err := List(ctx, t.In(client), ChunkSize, s.Query()...)
+		if err != nil {
+			return nil, err
+		}
+		return found.Items, nil
+	}
+	var answer []byte
+	if err := t.In(client).Get(ctx, t.ObjectName, &answer, rest.Sub(s.Sub)); err != nil {
+		return nil, err
+	}
+	object, err := Decode(answer)
+	if err != nil {
+		return nil, err
+	}
+	return []unstructured.Unstructured{*object}, nil
+}
+
+// Each calls do with every object that the targets mean, and returns all that
+// went wrong.
+func Each(ctx context.Context, c *frame.CLI, targets []Target, s *Selection, do func(Target, *unstructured.Unstructured) error) error {
+	var failed []error
+	for _, t := range targets {
+		found, err := Fetch(ctx, c, t, s)
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		for i := range found {
+			one := t
+			one.ObjectName, one.Namespace = found[i].GetName(), found[i].GetNamespace()
+			failed = append(failed, do(one, &found[i]))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// ErrNoName refuses a type alone where objects are changed one by one.
+var ErrNoName = errors.New("resource(s) were provided, but no name was specified")
+
+// Named is Targets for verbs that change objects: all of a type only where a
+// selector or --all says so.
+func Named(ctx context.Context, c *frame.CLI, s *Selection, args []string, defaultType string) ([]Target, error) {
+	targets, err := Targets(ctx, c, s, args, defaultType)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range targets {
+		if t.ObjectName == "" && !s.All && s.Labels == "" && s.Fields == "" {
+			return nil, ErrNoName
+		}
+	}
+	return targets, nil
+}
+
+// One reads the one object that an argument names.
+func One(ctx context.Context, c *frame.CLI, arg string) (*unstructured.Unstructured, error) {
+	targets, err := Named(ctx, c, &Selection{}, []string{arg}, "")
+	if err != nil {
+		return nil, err
+	}
+	found, err := Fetch(ctx, c, targets[0], &Selection{})
+	if err != nil {
+		return nil, err
+	}
+	return &found[0], nil
+}

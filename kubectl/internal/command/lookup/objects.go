@@ -1,0 +1,289 @@
+package lookup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/discover"
+	"kctl/kubectl/internal/kubeconfig"
+	"kctl/kubectl/internal/kustomize"
+	"kctl/kubectl/internal/manifest"
+	"kctl/proto/rest"
+)
+
+// Target is what one argument means: one object of a resource, or, without a
+// name, all that the selectors leave of it.
+type Target struct {
+	discover.Resource
+	Namespace  string
+	ObjectName string
+	Source     string // the file it was named in, if any
+	Object     *unstructured.Unstructured
+}
+
+// In is where on the server the target is.
+func (t Target) In(client *rest.Client) rest.Resource {
+	return client.Resource(t.Resource.Resource, t.Namespace)
+}
+
+// Selection is the flags by which verbs say which objects they mean.
+type Selection struct {
+	Files         []string
+	kustomization string // a directory
+	recursive     bool
+	Labels        string
+	Fields        string
+	AllNamespaces bool
+	All           bool
+	Sub           string // the subresource that is read of named objects
+}
+
+// AddFiles adds -f, -R and -k.
+func (s *Selection) AddFiles(fs *pflag.FlagSet, usage string) {
+	s.AddFilenames(fs, usage)
+	fs.StringVarP(&s.kustomization, "kustomize", "k", "", "Process the kustomization directory. This flag can't be used together with -f or -R.")
+}
+
+// AddFilenames is AddFiles for verbs that take no kustomization.
+func (s *Selection) AddFilenames(fs *pflag.FlagSet, usage string) {
+	fs.StringSliceVarP(&s.Files, "filename", "f", nil, "Filename, directory, or URL to files "+usage)
+	fs.BoolVarP(&s.recursive, "recursive", "R", false, "Process the directory used in -f, --filename recursively")
+}
+
+// FromFiles tells whether files say which objects are meant.
+func (s *Selection) FromFiles() bool { return len(s.Files) > 0 || s.kustomization != "" }
+
+// AddLabels adds -l.
+func (s *Selection) AddLabels(fs *pflag.FlagSet) {
+	fs.StringVarP(&s.Labels, "selector", "l", "", "Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'")
+}
+
+// AddFields adds --field-selector.
+func (s *Selection) AddFields(fs *pflag.FlagSet) {
+	fs.StringVar(&s.Fields, "field-selector", "", "Selector (field query) to filter on, supports '=', '==', and '!='")
+}
+
+// AddAllNamespaces adds -A.
+func (s *Selection) AddAllNamespaces(fs *pflag.FlagSet) {
+	fs.BoolVarP(&s.AllNamespaces, "all-namespaces", "A", false, "If present, the requested object(s) across all namespaces")
+}
+
+// Query is what the selectors add to a request for a list.
+func (s *Selection) Query() []rest.Option {
+	return []rest.Option{rest.LabelSelector(s.Labels), rest.FieldSelector(s.Fields)}
+}
+
+// Targets works out what the arguments and flags mean. defaultType is the type
+// of bare names, for verbs about pods only; "" for none. With an error come those
+// of the objects in files that mean something, for the verbs that go on with them
+// as kubectl's do; where nothing is to be done there are none.
+func Targets(ctx context.Context, c *frame.CLI, s *Selection, args []string, defaultType string) ([]Target, error) {
+	if s.FromFiles() {
+		if len(args) > 0 {
+			return nil, errors.New("when paths, URLs, or stdin is provided as resource input, you may not specify resource arguments as well")
+		}
+		return fileTargets(ctx, c, s)
+	}
+	if len(args) == 0 && defaultType != "" && s.Labels != "" {
+		args, defaultType = []string{defaultType}, "" // all that the labels choose
+	}
+	parsed, err := parseArguments(ctx, c, args, defaultType)
+	if err != nil {
+		return nil, err
+	}
+	namespace, err := c.Namespace()
+	if err != nil {
+		return nil, err
+	}
+	for i := range parsed {
+		t := &parsed[i]
+		if t.ObjectName != "" && s.Labels+s.Fields != "" {
+			return nil, errors.New("name cannot be provided when a selector is specified")
+		}
+		if t.ObjectName != "" && s.All {
+			return nil, errors.New("name cannot be provided when --all is specified")
+		}
+		if t.ObjectName != "" && s.AllNamespaces && t.Namespaced {
+			return nil, errors.New("a resource cannot be retrieved by name across all namespaces")
+		}
+		if t.Namespaced && !s.AllNamespaces {
+			t.Namespace = namespace
+		}
+	}
+	return parsed, nil
+}
+
+func parseArguments(ctx context.Context, c *frame.CLI, args []string, defaultType string) ([]Target, error) {
+	if len(args) == 0 {
+		return nil, errors.New("You must provide one or more resources by argument or filename.\n" + //nolint:staticcheck // kubectl's words
+			"Example resource specifications include:\n   '-f rsrc.yaml'\n   '--filename=rsrc.json'\n   '<resource> <name>'\n   '<resource>'")
+	}
+	if strings.Contains(args[0], "/") {
+		return slashArguments(ctx, c, args)
+	}
+	names := args[1:]
+	if defaultType != "" {
+		args, names = []string{defaultType}, args
+	}
+	resources, err := resourceTypes(ctx, c, args[0])
+	if err != nil {
+		return nil, err
+	}
+	var targets []Target
+	for _, resource := range resources {
+		if len(names) == 0 {
+			targets = append(targets, Target{Resource: resource})
+		}
+		for _, name := range names {
+			if strings.Contains(name, "/") {
+				return nil, errors.New("there is no need to specify a resource type as a separate argument when passing arguments in resource/name form " +
+					"(e.g. 'kctl get resource/<resource_name>' instead of 'kctl get resource resource/<resource_name>'")
+			}
+			targets = append(targets, Target{Resource: resource, ObjectName: name})
+		}
+	}
+	return targets, nil
+}
+
+func slashArguments(ctx context.Context, c *frame.CLI, args []string) ([]Target, error) {
+	var targets []Target
+	discovery, err := c.Discovery()
+	if err != nil {
+		return nil, err
+	}
+	for _, arg := range args {
+		kind, name, ok := strings.Cut(arg, "/")
+		if !ok {
+			return nil, fmt.Errorf("there is no need to specify a resource type as a separate argument when passing arguments in resource/name form (e.g. 'kctl get resource/<resource_name>' instead of 'kctl get resource resource/<resource_name>'")
+		}
+		if kind == "" || name == "" || strings.Contains(name, "/") {
+			return nil, errors.New("arguments in resource/name form must have a single resource and name")
+		}
+		resource, err := discovery.Named(ctx, kind)
+		if err != nil {
+			return nil, err
+		}
+		targets = append(targets, Target{Resource: resource, ObjectName: name})
+	}
+	return targets, nil
+}
+
+// resourceTypes reads "pods,nodes" or a category.
+func resourceTypes(ctx context.Context, c *frame.CLI, list string) ([]discover.Resource, error) {
+	discovery, err := c.Discovery()
+	if err != nil {
+		return nil, err
+	}
+	var resources []discover.Resource
+	for _, name := range strings.Split(list, ",") {
+		resource, err := discovery.Named(ctx, name)
+		var unknown *discover.NoResourceError
+		if errors.As(err, &unknown) {
+			category, categoryErr := discovery.InCategory(ctx, name)
+			if categoryErr == nil && len(category) > 0 {
+				resources = append(resources, category...)
+				continue
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		resources = append(resources, resource)
+	}
+	return resources, nil
+}
+
+// readFiles reads the objects of -f, or of -k.
+func readFiles(ctx context.Context, c *frame.CLI, s *Selection) ([]manifest.Object, error) {
+	switch {
+	case s.kustomization == "":
+		reader := &manifest.Reader{Stdin: c.In, HTTP: http.DefaultClient, Recursive: s.recursive}
+		return reader.Read(ctx, s.Files)
+	case len(s.Files) > 0:
+		return nil, errors.New("only one of -f or -k can be specified")
+	case s.recursive:
+		return nil, errors.New("the -k flag can't be used with -f or -R")
+	}
+	text, err := kustomize.YAML(s.kustomization)
+	if err != nil {
+		return nil, err
+	}
+	return manifest.Parse(text, s.kustomization)
+}
+
+// fileTargets finds out what the objects of the files mean.
+func fileTargets(ctx context.Context, c *frame.CLI, s *Selection) ([]Target, error) {
+	objects, unread := readFiles(ctx, c, s)
+	if len(objects) == 0 {
+		return nil, unread
+	}
+	loaded, err := c.Kubeconfig()
+	if err != nil {
+		return nil, err
+	}
+	discovery, err := c.Discovery()
+	if err != nil {
+		return nil, err
+	}
+	failed := []error{unread}
+	var targets []Target
+	for _, object := range objects {
+		resource, err := discovery.OfKind(ctx, object.GroupVersionKind())
+		var missing *discover.NoKindError
+		switch {
+		case errors.As(err, &missing):
+			failed = append(failed, fmt.Errorf("resource mapping not found for name: %q namespace: %q from %q: %w",
+				object.GetName(), object.GetNamespace(), object.Source, err))
+			continue
+		case err != nil:
+			return nil, err
+		}
+		t := Target{Resource: resource, ObjectName: object.GetName(), Source: object.Source, Object: object.Unstructured}
+		if err := t.settle(loaded); err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		targets = append(targets, t)
+	}
+	return targets, errors.Join(failed...)
+}
+
+// settle says in which namespace the object of a file is meant to be.
+func (t *Target) settle(loaded *kubeconfig.Target) error {
+	if !t.Namespaced {
+		return nil
+	}
+	t.Namespace = t.Object.GetNamespace()
+	if t.Namespace == "" {
+		t.Namespace = loaded.Namespace
+		t.Object.SetNamespace(loaded.Namespace)
+	} else if loaded.Chosen && t.Namespace != loaded.Namespace {
+		return fmt.Errorf("the namespace from the provided object %q does not match the namespace %q. You must pass '--namespace=%s' to perform this operation.", //nolint:staticcheck // kubectl's words
+			t.Namespace, loaded.Namespace, t.Namespace)
+	}
+	return nil
+}
+
+// Locally changes the objects of the files as they are there: no server is asked
+// for anything.
+func Locally(ctx context.Context, c *frame.CLI, s *Selection, one func(Target, *unstructured.Unstructured) error) error {
+	if !s.FromFiles() {
+		return errors.New("one or more files must be specified as -f when --local is set")
+	}
+	objects, err := readFiles(ctx, c, s)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, object := range objects {
+		failed = append(failed, one(Target{ObjectName: object.GetName()}, object.Unstructured))
+	}
+	return errors.Join(failed...)
+}

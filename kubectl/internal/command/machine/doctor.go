@@ -1,0 +1,149 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kctl/kubectl/internal/bootstrap"
+	"kctl/kubectl/internal/certificates"
+	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/doctor"
+	"kctl/kubectl/internal/kubeconfig"
+	"kctl/proto/rest"
+)
+
+func newDoctor(c *frame.CLI) *cobra.Command {
+	var n bootstrap.Node
+	var output string
+	var before time.Duration
+	cmd := &cobra.Command{
+		Use: "doctor", Short: "Look for what is wrong, and say what to do",
+		Long: `Look for what is wrong, and say what to do: with the kubeconfig and the way to the
+API server, certificates and clocks, the API server's parts, nodes, requests and
+tokens; with the certificates in --dir; and, where this machine is a node, with
+its runtime, network, kernel and disk. It changes nothing. The exit code is 1 if
+anything fails.`,
+		Example: `  kctl doctor
+  kctl doctor --kubeconfig /etc/kctl/admin.kubeconfig -o json
+
+  # The cluster that kctl up made
+  kctl doctor --dir /var/lib/kctl`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if output != "" && output != "json" {
+				return fmt.Errorf("--output=%s: only json is supported", output)
+			}
+			checks := serverChecks(cmd.Context(), c, before)
+			checks = append(checks, fileChecks(n.Dir, c.Clock.Now(), before)...)
+			checks = append(checks, nodeChecks(cmd.Context(), n)...)
+			var err error
+			if output == "json" {
+				err = printJSON(c.Out, checks)
+			} else {
+				err = printChecks(c.Out, checks)
+			}
+			if err != nil {
+				return err
+			}
+			for _, check := range checks {
+				if check.Result == doctor.Fail {
+					return errors.New("not everything is well")
+				}
+			}
+			return nil
+		},
+	}
+	nodeFlags(cmd, &n)
+	cmd.Flags().DurationVar(&before, "warn", 30*24*time.Hour, "warn of certificates that expire within this time")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "output format: json (default: a table)")
+	return cmd
+}
+
+func serverChecks(ctx context.Context, c *frame.CLI, before time.Duration) []doctor.Check {
+	const name = "kubeconfig"
+	target, err := c.Kubeconfig()
+	var client *rest.Client
+	if err == nil {
+		client, err = c.Server()
+	}
+	if err != nil {
+		advice := "mend the file, or name another by --kubeconfig"
+		if errors.Is(err, kubeconfig.ErrNone) {
+			advice = "on the control plane: `export KUBECONFIG=/etc/kctl/admin.kubeconfig`"
+		}
+		return []doctor.Check{{Name: name, Result: doctor.Fail, Detail: err.Error(), Advice: advice}}
+	}
+	server := &doctor.Server{Config: target.Client, Client: client, Now: c.Clock.Now, Warn: before}
+	checks := []doctor.Check{{Name: name, Result: doctor.OK, Detail: "the server is " + client.URL("").Host}}
+	return append(checks, server.Checks(ctx)...)
+}
+
+// fileChecks looks at the certificates in a directory, if there are any.
+func fileChecks(dir string, now time.Time, before time.Duration) []doctor.Check {
+	if _, err := os.Stat(filepath.Join(dir, "pki")); err != nil {
+		return nil
+	}
+	const name = "certificates"
+	d := existing(dir)
+	d.RenewBefore = before
+	findings, err := d.Check(now)
+	if err != nil {
+		return []doctor.Check{{Name: name, Result: doctor.Fail, Detail: err.Error()}}
+	}
+	var checks []doctor.Check
+	for _, f := range findings {
+		for _, problem := range f.Problems {
+			checks = append(checks, doctor.Check{Name: name, Result: severity(f, now), Detail: problem, Advice: "`kctl pki check --dir " + dir + "` lists them all"})
+		}
+	}
+	if len(checks) == 0 {
+		checks = append(checks, doctor.Check{Name: name, Result: doctor.OK, Detail: fmt.Sprintf("%d in %s are good", len(findings), dir)})
+	}
+	return checks
+}
+
+// severity: what only expires soon is a warning.
+func severity(f certificates.Finding, now time.Time) doctor.Result {
+	if f.Soon && f.Expires.After(now) && len(f.Problems) == 1 {
+		return doctor.Warn
+	}
+	return doctor.Fail
+}
+
+// nodeChecks looks at this machine if it is a node.
+func nodeChecks(ctx context.Context, n bootstrap.Node) []doctor.Check {
+	if _, err := os.Stat(filepath.Join(n.Dir, "cluster.json")); err == nil { // kctl up's
+		n.Runtime, n.RootDir = "unix://"+filepath.Join(n.Dir, "run", "containerd.sock"), filepath.Join(n.Dir, "kubelet")
+	}
+	if _, err := os.Stat(n.Kubeconfig()); err != nil {
+		return nil
+	}
+	machine := doctor.NewMachine(n.Runtime, n.RootDir, 0)
+	machine.Kubelet = true
+	return machine.Checks(ctx)
+}
+
+func printChecks(out io.Writer, checks []doctor.Check) error {
+	w := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
+	fmt.Fprintln(w, "RESULT\tCHECK\tDETAIL")
+	for _, check := range checks {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", check.Result, check.Name, check.Detail)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, check := range checks {
+		if check.Result != doctor.OK && check.Advice != "" {
+			fmt.Fprintf(out, "\n%s: %s\n", check.Name, check.Advice)
+		}
+	}
+	return nil
+}

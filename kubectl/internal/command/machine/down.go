@@ -1,0 +1,28 @@
+package machine
+
+import (
+	"github.com/spf13/cobra"
+
+	"kctl/kubectl/internal/cluster"
+)
+
+func newDown() *cobra.Command {
+	o := cluster.DownOptions{}
+	cmd := &cobra.Command{
+		Use:   "down",
+		Short: "Take the cluster on this machine away",
+		Long: `Take the cluster on this machine away: its pods, its programs, and every mount,
+network namespace, link, rule and cgroup that they made; then its directory.`,
+		Example: `  kctl down
+
+  # Keep what is stored for the next kctl up
+  kctl down --keep-data`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return cluster.Down(cmd.Context(), o, progressTo(cmd))
+		},
+	}
+	cmd.Flags().StringVar(&o.Dir, "dir", defaultDir, "the cluster's directory")
+	cmd.Flags().BoolVar(&o.KeepData, "keep-data", false, "keep the store, the certificates and the kubeconfigs")
+	return cmd
+}

@@ -1,0 +1,163 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kctl/kubectl/internal/bootstrap"
+	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/doctor"
+)
+
+// nodeFlags are those of join and reset.
+func nodeFlags(cmd *cobra.Command, n *bootstrap.Node) {
+	f := cmd.Flags()
+	f.StringVar(&n.Dir, "dir", configDir, "where the node's configuration is")
+	f.StringVar(&n.RootDir, "root-dir", "/var/lib/kubelet", "the kubelet's directory")
+	f.StringVar(&n.Runtime, "cri-socket", "unix:///run/containerd/containerd.sock", "endpoint of the container runtime")
+}
+
+func newJoin(c *frame.CLI) *cobra.Command {
+	var o bootstrap.Options
+	var start string
+	cmd := &cobra.Command{
+		Use: "join HOST:PORT --token TOKEN --discovery-token-ca-cert-hash HASH", Short: "Make this machine a node of a cluster",
+		Long: `Make this machine a node of a cluster. The server is known by the hash of its
+authority before it is told the token. Then the machine is checked, the files that
+a kubelet starts from are written, and systemd starts it where systemd runs. Run again, it does what is
+left to do.
+
+"kctl token create --print-join-command", on the control plane, prints the line to type.`,
+		Example: `  kctl join 192.168.10.1:6443 --token abcdef.0123456789abcdef --discovery-token-ca-cert-hash sha256:0a1b…
+
+  # Without systemd: write the files, and print how to start the kubelet
+  kctl join 192.168.10.1:6443 --token … --discovery-token-ca-cert-hash … --start none`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				o.Server = strings.TrimPrefix(args[0], "https://")
+			} else if o.Discovery.File == "" {
+				return errors.New("name the API server, as HOST:PORT, or give --discovery-file")
+			}
+			systemd := bootstrap.Systemd()
+			switch {
+			case start == "systemd" && !systemd:
+				return errors.New("--start=systemd: systemd does not run this machine")
+			case start == "none":
+				systemd = false
+			case start != "auto" && start != "systemd":
+				return fmt.Errorf("--start=%s: want auto, systemd or none", start)
+			}
+			o.Now = c.Clock.Now()
+			return join(cmd.Context(), c, o, systemd)
+		},
+	}
+	nodeFlags(cmd, &o.Node)
+	f := cmd.Flags()
+	f.StringVar(&o.Token, "token", "", "the bootstrap token")
+	f.StringSliceVar(&o.Hashes, "discovery-token-ca-cert-hash", nil, "hash of the cluster's authority, as sha256:HEX; may be repeated")
+	f.BoolVar(&o.Unsafe, "discovery-token-unsafe-skip-ca-verification", false, "believe in whoever answers, and give them the token")
+	f.StringVar(&o.Discovery.File, "discovery-file", "", "kubeconfig with the cluster's server and authority, instead of a hash")
+	f.StringVar(&o.NodeName, "node-name", "", "name of the node (default: this machine's host name)")
+	f.StringVar(&o.NodeIP, "node-ip", "", "address of the node, or one of each family, separated by a comma (default: that of the default route)")
+	f.StringVar(&o.NodeNetwork, "node-network", "", "have the kubelet make the network between the nodes, by routes or vxlan: the same on all of them (default: none; another network is there)")
+	f.StringSliceVar(&o.ClusterDNS, "cluster-dns", nil, "name servers of the cluster, for pods")
+	f.StringVar(&o.ClusterDomain, "cluster-domain", "cluster.local", "domain of the cluster")
+	f.IntVar(&o.Port, "kubelet-port", 10250, "the kubelet's port")
+	f.BoolVar(&o.ServerTLS, "server-tls-bootstrap", true, "have the kubelet ask for its serving certificate, which somebody has to approve before logs and exec work; false: one that it signs itself")
+	f.StringSliceVar(&o.Ignore, "ignore-preflight-errors", nil, "checks to go on in spite of, by name, or all")
+	f.StringVar(&start, "start", "auto", "who starts the kubelet: systemd, none (its command line is printed), or auto: systemd where it runs")
+	return cmd
+}
+
+func join(ctx context.Context, c *frame.CLI, o bootstrap.Options, systemd bool) error {
+	joined, err := bootstrap.Join(ctx, o)
+	if joined != nil {
+		for _, check := range joined.Checks {
+			if check.Result == doctor.Warn {
+				c.Warn("%s: %s%s", check.Name, check.Detail, advice(check))
+			}
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if joined.Before {
+		fmt.Fprintf(c.Out, "This machine has joined %s before: its kubelet has a certificate that is good.\n", joined.Server)
+	}
+	if !systemd {
+		fmt.Fprintf(c.Out, "The kubelet's files are in %s. Start it by\n\n  %s\n", o.Dir, strings.Join(o.Node.Command(joined.Args), " "))
+		return nil
+	}
+	if err := bootstrap.StartUnit(ctx, joined.Args); err != nil {
+		return fmt.Errorf("%w; the kubelet's files are in %s, and joining again is safe", err, o.Dir)
+	}
+	if err := untilJoined(ctx, c, o.Kubeconfig()); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.Out, "Node %s has joined %s.\n", joined.Node, joined.Server)
+	if o.ServerTLS {
+		fmt.Fprintln(c.Out, "Its serving certificate has to be approved before logs and exec work: `kctl get csr`, `kctl certificate approve NAME`.")
+	}
+	return nil
+}
+
+// admittedWithin is how long a kubelet's certificate is waited for.
+const admittedWithin = 2 * time.Minute
+
+// untilJoined waits until the kubelet has been let in.
+func untilJoined(ctx context.Context, c *frame.CLI, kubeconfig string) error {
+	ctx, cancel := context.WithTimeout(ctx, admittedWithin)
+	defer cancel()
+	ticker := c.Clock.NewTicker(200 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		if _, err := os.Stat(kubeconfig); err == nil {
+			return nil
+		}
+		select {
+		case <-ticker.C():
+		case <-ctx.Done():
+			return fmt.Errorf("the kubelet has got no certificate within %s: see `journalctl -u %s`, and on the control plane `kctl get csr`", admittedWithin, bootstrap.Unit)
+		}
+	}
+}
+
+func advice(check doctor.Check) string {
+	if check.Advice == "" {
+		return ""
+	}
+	return "; " + check.Advice
+}
+
+func newReset(c *frame.CLI) *cobra.Command {
+	var n bootstrap.Node
+	var yes bool
+	cmd := &cobra.Command{
+		Use: "reset", Short: "Take this machine out of the cluster that it joined",
+		Long: `Take this machine out of the cluster that it joined: its kubelet is stopped, its
+pods end, and the kubelet's directory and configuration are removed. The Node object
+stays: "kctl delete node NAME" removes that.`,
+		Example: "  kctl drain node-3 --ignore-daemonsets   # where the cluster can be reached\n  kctl reset --yes                        # on node-3\n  kctl delete node node-3                 # where the cluster can be reached",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !yes {
+				return errors.New("this ends all pods on this machine and removes " + n.RootDir + ": say so by --yes")
+			}
+			if err := bootstrap.Reset(cmd.Context(), n); err != nil {
+				return err
+			}
+			fmt.Fprintln(c.Out, "This machine is no node any more.")
+			return nil
+		},
+	}
+	nodeFlags(cmd, &n)
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do it")
+	return cmd
+}

@@ -1,0 +1,303 @@
+package machine
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"kctl/kubectl/internal/certificates"
+	"kctl/kubectl/internal/command/frame"
+	"kctl/proto/pki"
+)
+
+// configDir is where the programs of a real cluster find their files.
+const configDir = "/etc/kctl"
+
+func newPKI(c *frame.CLI) *cobra.Command {
+	cmd := frame.Group("pki", "Make, renew and check the certificates of a cluster")
+	cmd.Long = `Make, renew and check the certificates of a cluster: authorities, certificates
+and keys in DIR/pki, laid out as kubeadm does, and kubeconfigs in DIR.`
+	cmd.AddCommand(newPKIInit(c), newPKIRenew(c), newPKICheck(c), newPKIKubeconfig(c))
+	return cmd
+}
+
+// pkiOptions are the flags of `kctl pki init`.
+type pkiOptions struct {
+	dir, advertise, server, serviceCIDR, domain string
+	hosts, etcdHosts                            []string
+	expires, authorityExpires                   time.Duration
+}
+
+func newPKIInit(c *frame.CLI) *cobra.Command {
+	var o pkiOptions
+	cmd := &cobra.Command{
+		Use: "init", Short: "Make what is not there of a cluster's certificates, keys and kubeconfigs",
+		Long: `Make what is not there of a cluster's certificates, keys and kubeconfigs. What is
+there and good is kept; what was cut short is completed; certificates that have
+expired, or lack a name that is asked for, are renewed with the key they have.
+If something is there that makes no sense, nothing is changed.
+
+For another machine of the control plane, copy pki/{ca,front-proxy-ca,etcd/ca}.{crt,key}
+and pki/sa.{key,pub} to it, and run this there.`,
+		Example: `  # One machine
+  kctl pki init
+
+  # Three, behind a load balancer, with etcd on each
+  kctl pki init --hosts lb.example.org,192.168.10.1,192.168.10.2,192.168.10.3 \
+    --etcd-hosts 192.168.10.1,192.168.10.2,192.168.10.3 --server https://lb.example.org:6443`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			d, err := o.directory(cmd.Flags().Changed("server"))
+			if err != nil {
+				return err
+			}
+			changes, err := d.Make(c.Clock.Now())
+			printChanges(c.Out, changes)
+			if err != nil {
+				return err
+			}
+			ca, err := os.ReadFile(d.Path(certificates.Authority + ".crt"))
+			if err != nil {
+				return err
+			}
+			hashes, err := certificates.Hashes(ca)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(c.Out, "\nThe API server in the kubeconfigs is %s.\nJoining nodes know the cluster by --discovery-token-ca-cert-hash %s\n", d.ServerOf("admin"), hashes[0])
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.dir, "dir", configDir, "where the files are")
+	f.StringVar(&o.advertise, "advertise-address", "", "address of this machine's API server (default: that of the interface with the default route)")
+	f.StringSliceVar(&o.hosts, "hosts", nil, "more names and addresses that API servers are reached by: load balancers, other API servers")
+	f.StringSliceVar(&o.etcdHosts, "etcd-hosts", nil, "names and addresses that etcd's members are reached by, beside this machine's")
+	f.StringVarP(&o.server, "server", "s", "", "URL of the API server, for kubeconfigs (default https://ADVERTISE-ADDRESS:6443)")
+	f.StringVar(&o.serviceCIDR, "service-cidr", "10.0.0.0/24", "the API server's --service-cluster-ip-range, whose (first) range's first address is the API server's inside the cluster")
+	f.StringVar(&o.domain, "service-dns-domain", "cluster.local", "domain of the cluster's services")
+	f.DurationVar(&o.expires, "expires", certificates.Lasts, "how long certificates last")
+	f.DurationVar(&o.authorityExpires, "ca-expires", certificates.AuthorityLasts, "how long authorities last")
+	return cmd
+}
+
+func (o *pkiOptions) directory(serverGiven bool) (*certificates.Directory, error) {
+	advertise := cmp.Or(o.advertise, ownAddress())
+	if net.ParseIP(advertise) == nil {
+		return nil, fmt.Errorf("--advertise-address=%s: not an IP address", advertise)
+	}
+	service, err := certificates.ServiceAddress(o.serviceCIDR)
+	if err != nil {
+		return nil, fmt.Errorf("--service-cidr=%s: not a range of addresses", o.serviceCIDR)
+	}
+	if o.expires <= 0 || o.authorityExpires < o.expires {
+		return nil, errors.New("--expires must be positive, and not longer than --ca-expires")
+	}
+	for _, host := range append(o.hosts, o.etcdHosts...) {
+		if host == "" || strings.ContainsAny(host, "/ ") || net.ParseIP(host) == nil && strings.Contains(host, ":") {
+			return nil, fmt.Errorf("host %q: neither a name nor an IP address (names have neither a scheme nor a port here)", host)
+		}
+	}
+	server := cmp.Or(o.server, "https://"+net.JoinHostPort(advertise, "6443"))
+	u, err := url.Parse(server)
+	if err != nil || u.Scheme != "https" || u.Hostname() == "" {
+		return nil, fmt.Errorf("--server=%s: want https://HOST:PORT", server)
+	}
+	own := certificates.Hosts{advertise}
+	if name, err := os.Hostname(); err == nil && name != "localhost" {
+		own = append(own, name)
+	}
+	api := append(certificates.ServiceNames(o.domain), service.String())
+	api = append(append(api, own...), o.hosts...)
+	if serverGiven {
+		api = append(api, u.Hostname())
+	}
+	return &certificates.Directory{
+		Dir: o.dir, Entries: certificates.ControlPlane(api, append(own, o.etcdHosts...)),
+		Server: server, Lasts: o.expires, AuthorityLasts: o.authorityExpires,
+	}, nil
+}
+
+// ownAddress is this machine's as others see it: that of the interface with the
+// default route. Nothing is sent to find out.
+func ownAddress() string {
+	conn, err := net.Dial("udp", "192.0.2.1:9") // a documentation address (RFC 5737)
+	if err != nil {
+		return "127.0.0.1"
+	}
+	defer conn.Close()
+	return conn.LocalAddr().(*net.UDPAddr).IP.String()
+}
+
+func printChanges(out io.Writer, changes []certificates.Change) {
+	for _, change := range changes {
+		fmt.Fprintf(out, "%s: %s\n", change.File, change.Done)
+	}
+}
+
+// existing is a directory of which nothing new is asked.
+func existing(dir string) *certificates.Directory {
+	return &certificates.Directory{Dir: dir, Entries: certificates.ControlPlane(nil, nil)}
+}
+
+func newPKIRenew(c *frame.CLI) *cobra.Command {
+	var dir string
+	var expires time.Duration
+	cmd := &cobra.Command{
+		Use: "renew (all | NAME...)", Short: "Give certificates a new validity",
+		Long: `Give certificates a new validity, with the keys, holders and names that they
+have. Authorities stay. Programs that run take the new files up by themselves.`,
+		Example: `  kctl pki renew all
+  kctl pki renew apiserver etcd/server`,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("name the certificates to renew, or all; `kctl pki check` lists them")
+			}
+			if len(args) == 1 && args[0] == "all" {
+				args = nil
+			}
+			if expires <= 0 {
+				return errors.New("--expires must be positive")
+			}
+			d := existing(dir)
+			d.Lasts = expires
+			changes, err := d.Renew(args, c.Clock.Now())
+			printChanges(c.Out, changes)
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&dir, "dir", configDir, "where the files are")
+	cmd.Flags().DurationVar(&expires, "expires", certificates.Lasts, "how long certificates last from now")
+	return cmd
+}
+
+func newPKICheck(c *frame.CLI) *cobra.Command {
+	var dir, output string
+	var warn time.Duration
+	cmd := &cobra.Command{
+		Use: "check", Short: "Say what is wrong with the certificates and when they expire",
+		Long: `Say what is wrong with the certificates and when they expire. The exit code is 1
+if anything is wrong or expires within --warn.`,
+		Example: `  kctl pki check
+  kctl pki check --warn 1440h -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if output != "" && output != "json" {
+				return fmt.Errorf("--output=%s: only json is supported", output)
+			}
+			d := existing(dir)
+			d.RenewBefore = warn
+			findings, err := d.Check(c.Clock.Now())
+			if err != nil {
+				return err
+			}
+			if output == "json" {
+				err = printJSON(c.Out, findings)
+			} else {
+				err = printFindings(c.Out, findings, c.Clock.Now())
+			}
+			if err != nil {
+				return err
+			}
+			for _, f := range findings {
+				if len(f.Problems) > 0 {
+					return errors.New("not all certificates are good")
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&dir, "dir", configDir, "where the files are")
+	cmd.Flags().DurationVar(&warn, "warn", 30*24*time.Hour, "say so if a certificate expires within this time")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "output format: json (default: a table)")
+	return cmd
+}
+
+func printJSON(out io.Writer, value any) error {
+	encoder := json.NewEncoder(out)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(value)
+}
+
+func printFindings(out io.Writer, findings []certificates.Finding, now time.Time) error {
+	w := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
+	fmt.Fprintln(w, "NAME\tSUBJECT\tEXPIRES\tREMAINING\tAUTHORITY\tPROBLEMS")
+	for _, f := range findings {
+		expires, remaining := "-", "-"
+		if !f.Expires.IsZero() {
+			expires, remaining = f.Expires.UTC().Format(time.RFC3339), duration.HumanDuration(f.Expires.Sub(now))
+			if f.Expires.Before(now) {
+				remaining = "none"
+			}
+		}
+		count := "-"
+		if len(f.Problems) > 0 {
+			count = fmt.Sprint(len(f.Problems))
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", f.Name, cmp.Or(f.Subject, "-"), expires, remaining, cmp.Or(f.Authority, "-"), count)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, f := range findings {
+		for _, problem := range f.Problems {
+			fmt.Fprintf(out, "\n%s: %s\n", f.Name, problem)
+		}
+	}
+	return nil
+}
+
+func newPKIKubeconfig(c *frame.CLI) *cobra.Command {
+	var dir, user, server, file string
+	var groups []string
+	var expires time.Duration
+	cmd := &cobra.Command{
+		Use: "kubeconfig --user NAME", Short: "Make a kubeconfig with a certificate for somebody",
+		Long: `Make a kubeconfig with a certificate for somebody. There is no taking back a
+certificate: give it no longer life than is needed, and no group that need not be.`,
+		Example: `  # Someone who may look for a day, once a binding says so
+  kctl pki kubeconfig --user alice --group developers --expires 24h > alice.kubeconfig
+
+  # For upstream's controller manager
+  kctl pki kubeconfig --user system:kube-controller-manager --expires 8760h --out controller-manager.kubeconfig`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if user == "" {
+				return errors.New("--user must be given: the name that the certificate is for")
+			}
+			if expires <= 0 {
+				return errors.New("--expires must be positive")
+			}
+			d := existing(dir)
+			d.Lasts, d.Server = expires, cmp.Or(server, d.ServerOf("admin"))
+			data, err := d.Mint(certificates.User(user, user, groups...), c.Clock.Now())
+			if err != nil {
+				return err
+			}
+			if file != "" {
+				return pki.WriteFile(file, data)
+			}
+			_, err = c.Out.Write(data)
+			return err
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&dir, "dir", configDir, "where the authority is")
+	f.StringVar(&user, "user", "", "name of the user")
+	f.StringSliceVar(&groups, "group", nil, "group of the user; may be repeated")
+	f.DurationVar(&expires, "expires", 24*time.Hour, "how long the certificate lasts")
+	f.StringVarP(&server, "server", "s", "", "URL of the API server (default: that in admin.kubeconfig)")
+	f.StringVar(&file, "out", "", "file to write, readable by its owner only (default: standard output)")
+	return cmd
+}

@@ -1,0 +1,80 @@
+package machine
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"kctl/kubectl/internal/cluster"
+)
+
+func newStatus() *cobra.Command {
+	var dir, output string
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show how the cluster on this machine is",
+		Long: `Show how the cluster on this machine is: each program with its process, its
+memory, and why it is not ready. The exit code is 1 unless all run and are ready.`,
+		Example: `  kctl status
+  kctl status -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			status, err := cluster.GetStatus(cmd.Context(), dir)
+			if err != nil {
+				return err
+			}
+			switch output {
+			case "json":
+				encoder := json.NewEncoder(cmd.OutOrStdout())
+				encoder.SetIndent("", "  ")
+				err = encoder.Encode(status)
+			case "":
+				err = printStatus(cmd.OutOrStdout(), status)
+			default:
+				err = fmt.Errorf("--output=%s: only json is supported", output)
+			}
+			if err != nil {
+				return err
+			}
+			for _, p := range status.Programs {
+				if !p.Ready {
+					return errors.New("not everything is ready")
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&dir, "dir", defaultDir, "the cluster's directory")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "output format: json (default: a table)")
+	return cmd
+}
+
+func printStatus(out io.Writer, status *cluster.Status) error {
+	fmt.Fprintf(out, "cluster in %s, node %s\n\n", status.Dir, status.Node)
+	w := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
+	fmt.Fprintln(w, "PROGRAM\tREADY\tPID\tUP\tMEMORY\tADDRESS")
+	for _, p := range status.Programs {
+		if p.PID == 0 {
+			fmt.Fprintf(w, "%s\tno\t-\t-\t-\t%s\n", p.Name, p.Address)
+			continue
+		}
+		ready := "yes"
+		if !p.Ready {
+			ready = "no"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d MiB\t%s\n", p.Name, ready, p.PID, p.Uptime, p.RSS>>20, p.Address)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, p := range status.Programs {
+		if p.Reason != "" {
+			fmt.Fprintf(out, "\n%s: %s\n", p.Name, p.Reason)
+		}
+	}
+	return nil
+}

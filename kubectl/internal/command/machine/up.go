@@ -1,0 +1,70 @@
+package machine
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"kctl/kubectl/internal/cluster"
+)
+
+// defaultDir is where the cluster of this machine lives.
+const defaultDir = "/var/lib/kctl"
+
+func newUp() *cobra.Command {
+	o := cluster.UpOptions{}
+	flags := map[string]*string{}
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Bring a cluster up on this machine",
+		Long: `Bring a cluster up on this machine: certificates, kubeconfigs, an image
+registry, a containerd of its own, the API server, the scheduler and a kubelet.
+Everything is kept below --dir. What runs already is left alone.`,
+		Example: `  # A cluster in /var/lib/kctl
+  kctl up
+
+  # A second one beside it
+  kctl up --dir /srv/two --port 7443
+
+  # All but the scheduler, to run one of your own
+  kctl up --without=scheduler`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.PortSet = cmd.Flags().Changed("port")
+			o.Flags = map[string]string{}
+			for part, value := range flags {
+				o.Flags[part] = *value
+			}
+			result, err := cluster.Up(cmd.Context(), o, progressTo(cmd))
+			if err != nil {
+				return err
+			}
+			out := cmd.OutOrStdout()
+			fmt.Fprintf(out, "\nThe cluster is up: %s. An image to try: %s\n", result.Server, result.Images[0])
+			fmt.Fprintf(out, "export KUBECONFIG=%s\n", result.Kubeconfig)
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Dir, "dir", defaultDir, "where the cluster keeps everything it makes")
+	f.IntVar(&o.Port, "port", cluster.DefaultPort, "port of the API server")
+	f.StringVar(&o.NodeName, "node-name", "", "name of this machine's node (default: its host name)")
+	f.StringVar(&o.Address, "address", "", "address of this machine by which pods and other machines reach the API server and the kubelet (default: loopback alone)")
+	f.StringVar(&o.EtcdServers, "etcd-servers", "", "etcd servers to use, comma-separated (default: one inside the API server)")
+	f.StringVar(&o.BinDir, "bin-dir", "", "where the programs are (default: beside kctl)")
+	f.StringSliceVar(&o.Without, "without", nil, "parts not to start: registry, containerd, apiserver, scheduler, kubelet")
+	for _, part := range cluster.Parts {
+		if part != cluster.Registry {
+			flags[part] = f.String(part+"-flags", "", "more flags for the "+part)
+		}
+	}
+	return cmd
+}
+
+func progressTo(cmd *cobra.Command) cluster.Progress {
+	out := cmd.ErrOrStderr()
+	file, ok := out.(*os.File)
+	return &cluster.Lines{Out: out, Terminal: ok && term.IsTerminal(int(file.Fd()))}
+}

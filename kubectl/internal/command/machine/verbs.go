@@ -1,0 +1,12 @@
+package machine
+
+import (
+	"github.com/spf13/cobra"
+
+	"kctl/kubectl/internal/command/frame"
+)
+
+// Verbs are the verbs for the cluster on this machine.
+func Verbs(c *frame.CLI) []*cobra.Command {
+	return []*cobra.Command{newUp(), newDown(), newStatus(), newPKI(c), newBootstrapToken(c), newJoin(c), newReset(c), newDoctor(c), newRegistry(), newImages()}
+}

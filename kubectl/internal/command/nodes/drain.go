@@ -1,0 +1,250 @@
+package nodes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/command/lookup"
+	"kctl/kubectl/internal/command/send"
+	"kctl/kubectl/internal/discover"
+	"kctl/proto/core"
+	"kctl/proto/rest"
+)
+
+// draining is one `kctl drain`.
+type draining struct {
+	send.Sender
+	lookup.Selection
+	podSelector                             string
+	force, ignoreDaemonSets, deleteEmptyDir bool
+	disableEviction                         bool
+	grace                                   int64
+	timeout                                 time.Duration
+	skipWait                                int64
+}
+
+func newDrain(c *frame.CLI) *cobra.Command {
+	d := &draining{Sender: send.Sender{CLI: c, Manager: send.FieldManager}}
+	cmd := &cobra.Command{
+		Use:     "drain NODE",
+		Short:   "Drain node in preparation for maintenance",
+		Long:    "Drain node in preparation for maintenance.\n\nThe node is marked unschedulable, and its pods are evicted, which disruption budgets may put off.",
+		Example: "  kctl drain node-1 --ignore-daemonsets\n  kctl drain node-1 --force --grace-period=60",
+		RunE:    func(cmd *cobra.Command, args []string) error { return d.run(cmd, args) },
+	}
+	fs := cmd.Flags()
+	d.AddLabels(fs)
+	d.DryRun.Add(cmd)
+	fs.StringVar(&d.podSelector, "pod-selector", "", "Label selector to filter pods on the node")
+	fs.BoolVar(&d.force, "force", false, "Continue even if there are pods that do not declare a controller.")
+	fs.BoolVar(&d.ignoreDaemonSets, "ignore-daemonsets", false, "Ignore DaemonSet-managed pods.")
+	fs.BoolVar(&d.deleteEmptyDir, "delete-emptydir-data", false, "Continue even if there are pods using emptyDir (local data that will be deleted when the node is drained).")
+	fs.BoolVar(&d.disableEviction, "disable-eviction", false, "Force drain to use delete, even if eviction is supported. This will bypass checking PodDisruptionBudgets, use with caution.")
+	fs.Int64Var(&d.grace, "grace-period", -1, "Period of time in seconds given to each pod to terminate gracefully. If negative, the default value specified in the pod will be used.")
+	fs.DurationVar(&d.timeout, "timeout", 0, "The length of time to wait before giving up, zero means infinite")
+	fs.Int64Var(&d.skipWait, "skip-wait-for-delete-timeout", 0, "If pod DeletionTimestamp older than N seconds, skip waiting for the pod. Seconds must be greater than 0 to skip.")
+	return cmd
+}
+
+func (d *draining) run(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 && d.Labels == "" {
+		return frame.UsageError(cmd, "USAGE: drain NODE [flags]")
+	}
+	if len(args) > 0 && d.Labels != "" {
+		return errors.New("cannot specify both a node name and a --selector option")
+	}
+	ctx := cmd.Context()
+	targets, err := lookup.Targets(ctx, d.Sender.CLI, &d.Selection, args, core.Nodes.Name)
+	if err != nil {
+		return err
+	}
+	if d.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, d.timeout)
+		defer cancel()
+	}
+	return lookup.Each(ctx, d.Sender.CLI, targets, &d.Selection, func(t lookup.Target, node *unstructured.Unstructured) error {
+		if err := schedule(ctx, &d.Sender, t, node, "cordon", true); err != nil {
+			return err
+		}
+		if err := d.drain(ctx, t.ObjectName); err != nil {
+			return fmt.Errorf("unable to drain node %q due to error: %w, continuing command...\nThere are pending nodes to be drained:\n %s\n%v", t.ObjectName, err, t.ObjectName, err) //nolint:staticcheck // kubectl's words
+		}
+		_, err := fmt.Fprintf(d.Out, "node/%s %s\n", t.ObjectName, d.DryRun.Mark("drained"))
+		return err
+	})
+}
+
+func (d *draining) drain(ctx context.Context, node string) error {
+	client, err := d.Server()
+	if err != nil {
+		return err
+	}
+	var found struct{ Items []core.Pod }
+	if err := client.Resource(core.Pods, "").List(ctx, &found, rest.FieldSelector("spec.nodeName="+node), rest.LabelSelector(d.podSelector)); err != nil {
+		return err
+	}
+	leaving, err := d.choose(found.Items)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for i := range leaving {
+		failed = append(failed, d.evict(ctx, &leaving[i]))
+	}
+	if err := errors.Join(failed...); err != nil || d.DryRun != frame.DryRunNone {
+		return err
+	}
+	for i := range leaving {
+		failed = append(failed, d.untilEvicted(ctx, &leaving[i]))
+	}
+	return errors.Join(failed...)
+}
+
+// The reasons for which a pod keeps a node from being drained, in the order in
+// which they are told.
+var reasons = []struct{ is, warn string }{
+	{"cannot delete Pods that declare no controller (use --force to override)", "deleting Pods that declare no controller"},
+	{"cannot delete Pods with local storage (use --delete-emptydir-data to override)", "deleting Pods with local storage"},
+	{"cannot delete DaemonSet-managed Pods (use --ignore-daemonsets to ignore)", "ignoring DaemonSet-managed Pods"},
+}
+
+const (
+	unmanaged = iota
+	localStorage
+	ofDaemonSet
+)
+
+// choose says which pods have to leave; an error says what none may do.
+func (d *draining) choose(pods []core.Pod) ([]core.Pod, error) {
+	var leaving []core.Pod
+	refused, warned := make([][]string, len(reasons)), make([][]string, len(reasons))
+	note := func(to [][]string, reason int, pod *core.Pod) {
+		to[reason] = append(to[reason], pod.Namespace+"/"+pod.Name)
+	}
+	for i := range pods {
+		pod := &pods[i]
+		controller := metav1.GetControllerOf(pod)
+		ended := lookup.Ended(pod)
+		switch {
+		case pod.Annotations[corev1.MirrorPodAnnotationKey] != "":
+			continue
+		case controller != nil && controller.Kind == "DaemonSet" && !ended:
+			if !d.ignoreDaemonSets {
+				note(refused, ofDaemonSet, pod)
+			} else {
+				note(warned, ofDaemonSet, pod)
+			}
+			continue
+		case controller == nil && !ended:
+			if !d.force {
+				note(refused, unmanaged, pod)
+				continue
+			}
+			note(warned, unmanaged, pod)
+		}
+		if usesEmptyDir(pod) && !ended && !d.deleteEmptyDir {
+			note(refused, localStorage, pod)
+			continue
+		}
+		leaving = append(leaving, *pod)
+	}
+	var problems, warnings []string
+	for i := range reasons {
+		if len(refused[i]) > 0 {
+			sort.Strings(refused[i])
+			problems = append(problems, reasons[i].is+": "+strings.Join(refused[i], ", "))
+		}
+		if len(warned[i]) > 0 {
+			warnings = append(warnings, reasons[i].warn+": "+strings.Join(warned[i], ", "))
+		}
+	}
+	if len(problems) > 0 {
+		return nil, errors.New(strings.Join(problems, ", "))
+	}
+	if len(warnings) > 0 {
+		d.Warn("%s", strings.Join(warnings, "; "))
+	}
+	return leaving, nil
+}
+
+func usesEmptyDir(pod *core.Pod) bool {
+	for i := range pod.Spec.Volumes {
+		if pod.Spec.Volumes[i].EmptyDir != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// evictPause is waited before an eviction that a budget refused is asked for
+// again.
+const evictPause = 5 * time.Second
+
+// evict asks for a pod's eviction for as long as a budget refuses it.
+func (d *draining) evict(ctx context.Context, pod *core.Pod) error {
+	client, err := d.Server()
+	if err != nil {
+		return err
+	}
+	if d.DryRun == frame.DryRunClient {
+		_, err := fmt.Fprintf(d.Out, "evicting pod %s/%s (dry run)\n", pod.Namespace, pod.Name)
+		return err
+	}
+	options := &metav1.DeleteOptions{}
+	if d.grace >= 0 {
+		options.GracePeriodSeconds = &d.grace
+	}
+	if d.DryRun == frame.DryRunServer {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
+	for {
+		fmt.Fprintf(d.Err, "evicting pod %s/%s\n", pod.Namespace, pod.Name)
+		pods := client.Resource(core.Pods, pod.Namespace)
+		if d.disableEviction {
+			err = pods.Delete(ctx, pod.Name, options, nil)
+		} else {
+			eviction := &policyv1.Eviction{DeleteOptions: options}
+			eviction.APIVersion, eviction.Kind, eviction.Name, eviction.Namespace = "policy/v1", "Eviction", pod.Name, pod.Namespace
+			err = pods.Create(ctx, eviction, nil, rest.Sub("eviction"))
+		}
+		switch {
+		case err == nil, apierrors.IsNotFound(err):
+			return nil
+		case !apierrors.IsTooManyRequests(err):
+			return fmt.Errorf("error when evicting pods/%q -n %q: %w", pod.Name, pod.Namespace, err)
+		}
+		fmt.Fprintf(d.Err, "error when evicting pods/%q -n %q (will retry after 5s): %v\n", pod.Name, pod.Namespace, err)
+		if err := rest.Sleep(ctx, d.Clock, evictPause); err != nil {
+			return fmt.Errorf("error when evicting pods/%q -n %q: global timeout reached: %v", pod.Name, pod.Namespace, d.timeout)
+		}
+	}
+}
+
+func (d *draining) untilEvicted(ctx context.Context, pod *core.Pod) error {
+	if d.skipWait > 0 && pod.DeletionTimestamp != nil && d.Clock.Since(pod.DeletionTimestamp.Time) > time.Duration(d.skipWait)*time.Second {
+		return nil
+	}
+	t := lookup.Target{Resource: discover.Resource{Resource: core.Pods}, Namespace: pod.Namespace, ObjectName: pod.Name}
+	if err := lookup.UntilGone(ctx, d.Sender.CLI, t, pod.UID); err != nil {
+		return fmt.Errorf("error when waiting for pod %q in namespace %q to terminate: %w", pod.Name, pod.Namespace, err)
+	}
+	done := "evicted"
+	if d.disableEviction {
+		done = "deleted"
+	}
+	_, err := fmt.Fprintf(d.Out, "pod/%s %s\n", pod.Name, done)
+	return err
+}

@@ -1,0 +1,223 @@
+package nodes
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/command/lookup"
+	"kctl/kubectl/internal/command/send"
+	"kctl/proto/core"
+)
+
+// tainting is one `kctl taint`.
+type tainting struct {
+	send.Sender
+	lookup.Selection
+	overwrite bool
+	set       []corev1.Taint
+	remove    []corev1.Taint // without an effect: whatever it is
+}
+
+func newTaint(c *frame.CLI) *cobra.Command {
+	t := &tainting{Sender: send.Sender{CLI: c}}
+	cmd := &cobra.Command{
+		Use:     "taint NODE NAME KEY_1=VAL_1:TAINT_EFFECT_1 ... KEY_N=VAL_N:TAINT_EFFECT_N",
+		Short:   "Update the taints on one or more nodes",
+		Example: "  kctl taint node node-1 dedicated=batch:NoSchedule\n  kctl taint node node-1 dedicated:NoSchedule-\n  kctl taint node -l tier=gpu dedicated=gpu:NoExecute",
+		RunE:    func(cmd *cobra.Command, args []string) error { return t.run(cmd, args) },
+	}
+	t.Add(cmd)
+	t.AddLabels(cmd.Flags())
+	cmd.Flags().BoolVar(&t.overwrite, "overwrite", false, "If true, allow taints to be overwritten, otherwise reject taint updates that overwrite existing taints.")
+	cmd.Flags().BoolVar(&t.All, "all", false, "Select all nodes in the cluster")
+	return cmd
+}
+
+func (t *tainting) run(cmd *cobra.Command, args []string) error {
+	objects, err := t.read(args)
+	if err != nil {
+		return err
+	}
+	targets, err := lookup.Targets(cmd.Context(), t.Sender.CLI, &t.Selection, objects, "")
+	if err != nil {
+		return err
+	}
+	for _, each := range targets {
+		if each.GVR() != core.Nodes.GVR() {
+			return fmt.Errorf("invalid resource type %s, only node types are supported", objects[0])
+		}
+	}
+	return lookup.Each(cmd.Context(), t.Sender.CLI, targets, &t.Selection, func(node lookup.Target, object *unstructured.Unstructured) error {
+		for attempt := 0; ; attempt++ {
+			err := t.taint(cmd, node, object)
+			if !apierrors.IsConflict(err) || attempt == send.MaxConflicts {
+				return err
+			}
+			// Somebody else, such as the cluster itself, changed the node meanwhile.
+			latest, err := lookup.Fetch(cmd.Context(), t.Sender.CLI, node, &lookup.Selection{})
+			if err != nil {
+				return err
+			}
+			object = &latest[0]
+		}
+	})
+}
+
+// read takes KEY=VALUE:EFFECT, KEY:EFFECT- and KEY- from behind the nodes.
+func (t *tainting) read(args []string) ([]string, error) {
+	var objects []string
+	for _, arg := range args {
+		text, isRemove := strings.CutSuffix(arg, "-")
+		isTaint := isRemove || strings.ContainsAny(arg, "=:")
+		switch {
+		case !isTaint && len(t.set)+len(t.remove) > 0:
+			return nil, fmt.Errorf("unknown taint spec: %v", arg)
+		case !isTaint:
+			objects = append(objects, arg)
+			continue
+		}
+		taint, err := parseTaint(text, isRemove)
+		if err != nil {
+			return nil, err
+		}
+		if isRemove {
+			t.remove = append(t.remove, taint)
+		} else {
+			t.set = append(t.set, taint)
+		}
+	}
+	switch {
+	case len(t.set)+len(t.remove) == 0:
+		return nil, errors.New("at least one taint update is required")
+	case len(objects) == 0:
+		return nil, errors.New("one or more resources must be specified as <resource> <name> or <resource>/<name>")
+	case len(objects) == 1 && !strings.Contains(objects[0], "/") && !t.All && t.Labels == "":
+		return nil, errors.New("one or more resources must be specified as <resource> <name> or <resource>/<name>")
+	}
+	return objects, nil
+}
+
+func parseTaint(text string, remove bool) (corev1.Taint, error) {
+	taint := corev1.Taint{}
+	pair, effect, hasEffect := strings.Cut(text, ":")
+	key, value, _ := strings.Cut(pair, "=")
+	if !hasEffect && !remove || strings.Contains(effect, ":") || strings.Contains(value, "=") {
+		return taint, fmt.Errorf("invalid taint spec: %v", text)
+	}
+	if problems := validation.IsQualifiedName(key); len(problems) > 0 {
+		return taint, fmt.Errorf("invalid taint spec: %v, %s", text, strings.Join(problems, "; "))
+	}
+	if problems := validation.IsValidLabelValue(value); len(problems) > 0 {
+		return taint, fmt.Errorf("invalid taint spec: %v, %s", text, strings.Join(problems, "; "))
+	}
+	switch corev1.TaintEffect(effect) {
+	case corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
+	case "":
+		if hasEffect {
+			return taint, fmt.Errorf("invalid taint spec: %v", text)
+		}
+	default:
+		return taint, fmt.Errorf("invalid taint effect: %v, unsupported taint effect", effect)
+	}
+	return corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)}, nil
+}
+
+func (t *tainting) taint(cmd *cobra.Command, node lookup.Target, object *unstructured.Unstructured) error {
+	decoded := &core.Node{}
+	if err := lookup.Typed(object, decoded); err != nil {
+		return err
+	}
+	after, operation, err := t.work(node.ObjectName, decoded.Spec.Taints)
+	if err != nil {
+		return err
+	}
+	if t.DryRun == frame.DryRunClient {
+		decoded.Spec.Taints = after
+		decoded.APIVersion, decoded.Kind = object.GetAPIVersion(), object.GetKind()
+		return t.Print(&t.Printing, operation, decoded) // not marked, as in kubectl
+	}
+	// The whole list is sent, guarded by the revision it was made from: a merge
+	// by key would take taints of one key and two effects for one.
+	body, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": object.GetResourceVersion()}, "spec": map[string]any{"taints": after},
+	})
+	if err != nil {
+		return fmt.Errorf("encoding the taints: %w", err)
+	}
+	changed, err := t.Patch(cmd.Context(), node, types.MergePatchType, body)
+	if err != nil {
+		return err
+	}
+	return t.Print(&t.Printing, t.DryRun.Mark(operation), changed)
+}
+
+func sameTaint(a, b corev1.Taint) bool { return a.Key == b.Key && a.Effect == b.Effect }
+
+// work says which taints a node has afterwards, and what that is called.
+func (t *tainting) work(node string, have []corev1.Taint) ([]corev1.Taint, string, error) {
+	after := append([]corev1.Taint(nil), have...)
+	var added []corev1.Taint
+	var taken []string
+	overwritten := false
+	for _, wanted := range t.set {
+		at := -1
+		for i := range after {
+			if sameTaint(after[i], wanted) {
+				at = i
+			}
+		}
+		switch {
+		case at < 0:
+			added = append(added, wanted)
+		case t.overwrite:
+			after[at].Value, overwritten = wanted.Value, true
+		default:
+			taken = append(taken, wanted.Key)
+		}
+	}
+	if len(taken) > 0 {
+		sort.Strings(taken)
+		return nil, "", fmt.Errorf("node %s already has %s taint(s) with same effect(s) and --overwrite is false", node, strings.Join(taken, ", "))
+	}
+	after = append(added, after...)
+	var missing []error
+	for _, unwanted := range t.remove {
+		kept := after[:0:0]
+		for _, each := range after {
+			if each.Key != unwanted.Key || unwanted.Effect != "" && each.Effect != unwanted.Effect {
+				kept = append(kept, each)
+			}
+		}
+		if len(kept) == len(after) {
+			missing = append(missing, fmt.Errorf("taint %q not found", taintName(unwanted)))
+		}
+		after = kept
+	}
+	switch {
+	case len(missing) > 0:
+		return nil, "", errors.Join(missing...)
+	case len(t.remove) > 0 && len(t.set) > 0, overwritten:
+		return after, "modified", nil
+	case len(t.remove) > 0:
+		return after, "untainted", nil
+	}
+	return after, "tainted", nil
+}
+
+func taintName(t corev1.Taint) string {
+	if t.Effect == "" {
+		return t.Key
+	}
+	return t.Key + ":" + string(t.Effect)
+}

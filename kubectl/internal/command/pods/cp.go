@@ -1,0 +1,186 @@
+package pods
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"kctl/kubectl/internal/archive"
+	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/remote"
+	"kctl/proto/core"
+)
+
+// copying is one `kctl cp`.
+type copying struct {
+	joining
+	noPreserve bool
+	retries    int
+}
+
+// place is one side of a copy: a local path, or one in a pod.
+type place struct{ namespace, pod, path string }
+
+func newCopy(c *frame.CLI) *cobra.Command {
+	k := &copying{joining: joining{CLI: c, quiet: true}}
+	cmd := &cobra.Command{
+		Use:     "cp <file-spec-src> <file-spec-dest>",
+		Short:   "Copy files and directories to and from containers",
+		Long:    "Copy files and directories to and from containers.\n\nThe container's image must have tar.",
+		Example: "  kctl cp /tmp/data web:/tmp/data\n  kctl cp blue/web:/var/log/app.log ./app.log -c app",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return frame.UsageError(cmd, "source and destination are required")
+			}
+			return k.copy(cmd.Context(), args[0], args[1])
+		},
+	}
+	cmd.Flags().StringVarP(&k.container, "container", "c", "", "Container name. If omitted, use the annotation for the default container or the first one")
+	cmd.Flags().BoolVar(&k.noPreserve, "no-preserve", false, "The copied file/directory's ownership and permissions will not be preserved in the container")
+	cmd.Flags().IntVar(&k.retries, "retries", 0, "Accepted for kubectl's sake: a copy that breaks off is not resumed")
+	_ = cmd.Flags().MarkHidden("retries")
+	return cmd
+}
+
+// parsePlace reads PATH, POD:PATH or NAMESPACE/POD:PATH. What begins as a path
+// does is a path, also with a colon in it.
+func parsePlace(arg string) (place, error) {
+	where, file, inPod := strings.Cut(arg, ":")
+	if !inPod || strings.HasPrefix(arg, "/") || strings.HasPrefix(arg, ".") {
+		return place{path: arg}, nil
+	}
+	if file == "" || where == "" {
+		return place{}, errors.New("filepath can not be empty")
+	}
+	p := place{pod: where, path: file}
+	if namespace, pod, ok := strings.Cut(where, "/"); ok {
+		p.namespace, p.pod = namespace, pod
+	}
+	if p.pod == "" || strings.Contains(p.pod, "/") {
+		return place{}, fmt.Errorf("%q is not NAMESPACE/POD:PATH", arg)
+	}
+	return p, nil
+}
+
+func (k *copying) copy(ctx context.Context, from, to string) error {
+	source, err := parsePlace(from)
+	if err != nil {
+		return err
+	}
+	destination, err := parsePlace(to)
+	if err != nil {
+		return err
+	}
+	switch {
+	case source.pod != "" && destination.pod != "":
+		return errors.New("one of src or dest must be a local file specification")
+	case source.pod == "" && destination.pod == "":
+		return errors.New("one of src or dest must be a remote file specification")
+	case source.path == "" || destination.path == "":
+		return errors.New("filepath can not be empty")
+	case source.pod != "":
+		return k.download(ctx, source, destination.path)
+	}
+	return k.upload(ctx, source.path, destination)
+}
+
+func (k *copying) podAt(ctx context.Context, p place) (*core.Pod, error) {
+	if p.namespace != "" {
+		loaded, err := k.Kubeconfig()
+		if err != nil {
+			return nil, err
+		}
+		loaded.Namespace = p.namespace
+	}
+	return k.runningPod(ctx, p.pod)
+}
+
+// stream runs a command in the container, with streams other than the user's.
+func (k *copying) stream(ctx context.Context, pod *core.Pod, in io.Reader, out io.Writer, command ...string) error {
+	container, err := chooseContainer(k.joining.CLI, pod, k.container)
+	if err != nil {
+		return err
+	}
+	loaded, err := k.Kubeconfig()
+	if err != nil {
+		return err
+	}
+	k.stdin = in != nil
+	address, err := k.joinAddress(pod, "exec", container, command)
+	if err != nil {
+		return err
+	}
+	var said bytes.Buffer
+	err = remote.Join(ctx, loaded.Client, address, remote.Streams{In: in, Out: out, Err: &said})
+	if err != nil && said.Len() > 0 {
+		return fmt.Errorf("%s: %s: %w", command[0], strings.TrimSpace(said.String()), err)
+	}
+	return err
+}
+
+func (k *copying) upload(ctx context.Context, source string, to place) error {
+	if _, err := os.Stat(source); err != nil {
+		return fmt.Errorf("%s doesn't exist in local filesystem", source)
+	}
+	pod, err := k.podAt(ctx, to)
+	if err != nil {
+		return err
+	}
+	// Into a directory that is there, or else under the new name.
+	destination := path.Clean(to.path)
+	if strings.HasSuffix(to.path, "/") || k.stream(ctx, pod, nil, io.Discard, "test", "-d", destination) == nil {
+		destination = path.Join(destination, filepath.Base(filepath.Clean(source)))
+	}
+	dir, name := path.Split(destination)
+	if dir == "" {
+		dir = "."
+	}
+	reader, writer := io.Pipe()
+	packed := make(chan error, 1)
+	go func() {
+		err := archive.Pack(writer, source, name)
+		packed <- err
+		writer.CloseWithError(err)
+	}()
+	command := []string{"tar", "-xmf", "-", "-C", dir}
+	if k.noPreserve {
+		command = []string{"tar", "--no-same-permissions", "--no-same-owner", "-xmf", "-", "-C", dir}
+	}
+	err = k.stream(ctx, pod, reader, k.Err, command...)
+	_ = reader.Close() // so that packing ends where the container ended first
+	if packErr := <-packed; packErr != nil && !errors.Is(packErr, io.ErrClosedPipe) {
+		err = errors.Join(packErr, err)
+	}
+	return err
+}
+
+func (k *copying) download(ctx context.Context, from place, destination string) error {
+	pod, err := k.podAt(ctx, from)
+	if err != nil {
+		return err
+	}
+	reader, writer := io.Pipe()
+	sent := make(chan error, 1)
+	go func() {
+		err := k.stream(ctx, pod, nil, writer, "tar", "cf", "-", from.path)
+		sent <- err
+		_ = writer.Close()
+	}()
+	files, err := archive.Unpack(reader, from.path, destination, func(text string) { k.Warn("%s", text) })
+	_, _ = io.Copy(io.Discard, reader) // the padding behind the archive
+	if sendErr := <-sent; sendErr != nil {
+		return sendErr
+	}
+	if err == nil && files == 0 {
+		k.Warn("nothing was copied: %s has no files", from.path)
+	}
+	return err
+}

@@ -1,0 +1,325 @@
+package pods
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
+
+	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/command/lookup"
+	"kctl/kubectl/internal/command/send"
+	"kctl/kubectl/internal/discover"
+	"kctl/kubectl/internal/generate"
+	"kctl/proto/core"
+	"kctl/proto/rest"
+)
+
+// debugging is one `kctl debug`.
+type debugging struct {
+	joining
+	image, imagePullPolicy, target string
+	env, setImage                  []string
+	attach                         bool
+	copyTo                         string
+	replace, sameNode, shareProc   bool
+	profile, customFile            string
+	custom                         []byte // a part of a container, as JSON; nil: none
+}
+
+func newDebug(c *frame.CLI) *cobra.Command {
+	d := &debugging{joining: joining{CLI: c}}
+	cmd := &cobra.Command{
+		Use:   "debug (POD | TYPE/NAME | node/NAME) [--image=IMAGE] [-it] [-- COMMAND [args...]]",
+		Short: "Create debugging sessions for troubleshooting workloads and nodes",
+		Long: "Create debugging sessions for troubleshooting workloads and nodes.\n\nOf a pod: a container is added to it while it runs, or, with --copy-to, to a copy of it.\n" +
+			"Of a node: a pod is made there that sees the node's processes and network, and its files under /host.",
+		Example: "  kctl debug web -it --image=busybox\n  kctl debug web -it --image=busybox --target=app\n  kctl debug web -it --copy-to=web-debug --image=busybox\n  kctl debug node/node-1 -it --image=busybox",
+		RunE:    func(cmd *cobra.Command, args []string) error { return d.run(cmd, args) },
+	}
+	d.add(cmd)
+	fs := cmd.Flags()
+	fs.StringVar(&d.image, "image", "", "Container image to use for debug container.")
+	fs.StringVar(&d.imagePullPolicy, "image-pull-policy", "", "The image pull policy for the container. If left empty, the server decides.")
+	fs.StringVar(&d.target, "target", "", "When using an ephemeral container, target processes in this container name.")
+	fs.StringArrayVar(&d.env, "env", nil, "Environment variables to set in the container.")
+	fs.BoolVar(&d.attach, "attach", false, "If true, wait for the container to start running, and then attach as if 'kctl attach ...' were called. Default false, unless '-i/--stdin' is set.")
+	fs.StringVar(&d.copyTo, "copy-to", "", "Create a copy of the target Pod with this name.")
+	fs.BoolVar(&d.replace, "replace", false, "When used with '--copy-to', delete the original Pod.")
+	fs.BoolVar(&d.sameNode, "same-node", false, "When used with '--copy-to', schedule the copy of target Pod on the same node.")
+	fs.BoolVar(&d.shareProc, "share-processes", true, "When used with '--copy-to', enable process namespace sharing in the copy.")
+	fs.StringSliceVar(&d.setImage, "set-image", nil, "When used with '--copy-to', a list of name=image pairs for changing container images.")
+	fs.StringVar(&d.profile, "profile", "general", "Options are general, baseline, restricted, netadmin or sysadmin.")
+	fs.StringVar(&d.customFile, "custom", "", "Path to a JSON or YAML file containing a partial container spec to customize built-in debug profiles.")
+	return cmd
+}
+
+func (d *debugging) run(cmd *cobra.Command, args []string) error {
+	names, command := args, []string(nil)
+	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+		names, command = args[:dash], args[dash:]
+	}
+	switch {
+	case len(names) != 1:
+		return frame.UsageError(cmd, "exactly one POD or TYPE/NAME is required for debug")
+	case d.image == "" && len(d.setImage) == 0:
+		return frame.UsageError(cmd, "you must specify --image or --set-image")
+	case d.tty && !d.stdin:
+		return frame.UsageError(cmd, "-i/--stdin is required for containers with -t/--tty=true")
+	case len(d.setImage) > 0 && d.copyTo == "":
+		return frame.UsageError(cmd, "--set-image can only be used with --copy-to")
+	case d.copyTo != "" && d.target != "":
+		return frame.UsageError(cmd, "--target is incompatible with --copy-to. Use --share-processes instead.")
+	}
+	if d.image != "" {
+		if err := generate.CheckImage(d.image); err != nil {
+			return err
+		}
+	}
+	if !cmd.Flags().Changed("attach") {
+		d.attach = d.stdin
+	}
+	if err := d.readCustom(); err != nil {
+		return err
+	}
+	container, err := d.debugger(command)
+	if err != nil {
+		return err
+	}
+	kind, name, ok := strings.Cut(names[0], "/")
+	onNode := ok && (kind == "node" || kind == "nodes" || kind == "no")
+	if onNode && d.profile == "general" {
+		container.SecurityContext = nil // what it sees of the node is in the pod's namespaces
+	}
+	if err := d.customize(&container); err != nil {
+		return err
+	}
+	if onNode {
+		return d.node(cmd.Context(), name, container)
+	}
+	pod, _, err := podOf(cmd.Context(), d.joining.CLI, names[0], podWait{usualPodWait})
+	if err != nil {
+		return err
+	}
+	if d.copyTo != "" {
+		return d.copy(cmd.Context(), pod, container)
+	}
+	return d.ephemeral(cmd.Context(), pod, container)
+}
+
+// debugger is the container to debug with.
+func (d *debugging) debugger(command []string) (corev1.Container, error) {
+	container := corev1.Container{Name: d.container, Image: d.image, Command: command, Stdin: d.stdin, TTY: d.tty, TerminationMessagePolicy: corev1.TerminationMessageReadFile}
+	policy, err := generate.PullPolicy(d.imagePullPolicy)
+	if err != nil {
+		return container, err
+	}
+	container.ImagePullPolicy = policy
+	for _, setting := range d.env {
+		name, value, ok := strings.Cut(setting, "=")
+		if !ok || name == "" {
+			return container, fmt.Errorf("invalid env: %q is not NAME=VALUE", setting)
+		}
+		container.Env = append(container.Env, corev1.EnvVar{Name: name, Value: value})
+	}
+	if container.Name == "" {
+		container.Name = "debugger-" + rand.String(5)
+	}
+	yes, no := true, false
+	rights := &corev1.SecurityContext{}
+	switch d.profile {
+	case "general":
+		rights.Capabilities = &corev1.Capabilities{Add: []corev1.Capability{"SYS_PTRACE"}}
+	case "netadmin":
+		rights.Capabilities = &corev1.Capabilities{Add: []corev1.Capability{"NET_ADMIN", "NET_RAW"}}
+	case "sysadmin":
+		rights.Privileged = &yes
+	case "restricted":
+		rights.RunAsNonRoot, rights.AllowPrivilegeEscalation = &yes, &no
+		rights.Capabilities = &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
+		rights.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}
+	case "baseline", "legacy":
+		rights = nil
+	default:
+		return container, fmt.Errorf("unknown profile: %s", d.profile)
+	}
+	container.SecurityContext = rights
+	return container, nil
+}
+
+// ephemeral adds the container to the pod as it runs.
+func (d *debugging) ephemeral(ctx context.Context, pod *core.Pod, container corev1.Container) error {
+	if d.container == "" {
+		fmt.Fprintf(d.Err, "Defaulting debug container name to %s.\n", container.Name)
+	}
+	if d.target != "" {
+		fmt.Fprintf(d.Err, "Targeting container %q. If you don't see processes from this container it may be because the container runtime doesn't support this feature.\n", d.target)
+	}
+	added := corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon(container), TargetContainerName: d.target}
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"ephemeralContainers": []any{added}}})
+	if err != nil {
+		return fmt.Errorf("encoding the container: %w", err)
+	}
+	client, err := d.Server()
+	if err != nil {
+		return err
+	}
+	changed := &core.Pod{}
+	err = client.Resource(core.Pods, pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, changed, rest.Sub("ephemeralcontainers"))
+	if err != nil {
+		return err
+	}
+	return d.attend(ctx, changed, container.Name)
+}
+
+// node makes a pod on the node that sees what is there.
+func (d *debugging) node(ctx context.Context, node string, container corev1.Container) error {
+	client, err := d.Server()
+	if err != nil {
+		return err
+	}
+	if err := client.Resource(core.Nodes, "").Get(ctx, node, nil); err != nil {
+		return err
+	}
+	if d.container == "" {
+		container.Name = "debugger"
+	}
+	container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: "host-root", MountPath: "/host"})
+	pod := &core.Pod{Spec: core.PodSpec{
+		Containers: []corev1.Container{container}, NodeName: node, RestartPolicy: corev1.RestartPolicyNever,
+		HostNetwork: d.profile != "restricted" && d.profile != "baseline", HostPID: d.profile != "restricted" && d.profile != "baseline",
+		HostIPC:     d.profile != "restricted" && d.profile != "baseline",
+		Volumes:     []corev1.Volume{{Name: "host-root", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}}},
+		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+	}}
+	pod.Name = fmt.Sprintf("node-debugger-%s-%s", node, rand.String(5))
+	fmt.Fprintf(d.Err, "Creating debugging pod %s with container %s on node %s.\n", pod.Name, container.Name, node)
+	return d.create(ctx, pod, container.Name)
+}
+
+// copy makes a pod like the given one, with the container added or images
+// changed. It is nobody's: no controller and no service counts it in.
+func (d *debugging) copy(ctx context.Context, from *core.Pod, container corev1.Container) error {
+	pod := &core.Pod{Spec: *from.Spec.DeepCopy()}
+	pod.Name, pod.Annotations = d.copyTo, from.Annotations
+	pod.Spec.EphemeralContainers = nil
+	if !d.sameNode {
+		pod.Spec.NodeName = ""
+	}
+	pod.Spec.ShareProcessNamespace = &d.shareProc
+	for _, setting := range d.setImage {
+		name, image, ok := strings.Cut(setting, "=")
+		if !ok {
+			return fmt.Errorf("invalid --set-image %q: expected name=image", setting)
+		}
+		for i := range pod.Spec.Containers {
+			if name == "*" || pod.Spec.Containers[i].Name == name {
+				pod.Spec.Containers[i].Image = image
+			}
+		}
+	}
+	at := -1
+	for i := range pod.Spec.Containers {
+		// What a copy is debugged for would end it, were it probed.
+		pod.Spec.Containers[i].LivenessProbe, pod.Spec.Containers[i].ReadinessProbe, pod.Spec.Containers[i].StartupProbe = nil, nil, nil
+		if pod.Spec.Containers[i].Name == container.Name {
+			at = i
+		}
+	}
+	switch {
+	case at >= 0:
+		one := &pod.Spec.Containers[at]
+		if d.image != "" {
+			one.Image = d.image
+		}
+		if len(container.Command) > 0 {
+			one.Command, one.Args = container.Command, nil
+		}
+		one.Stdin, one.TTY = d.stdin, d.tty
+		if err := d.customize(one); err != nil {
+			return err
+		}
+	case d.image != "":
+		if d.container == "" {
+			fmt.Fprintf(d.Err, "Defaulting debug container name to %s.\n", container.Name)
+		}
+		pod.Spec.Containers = append(pod.Spec.Containers, container)
+	default:
+		container.Name = pod.Spec.Containers[0].Name
+	}
+	if d.replace {
+		client, err := d.Server()
+		if err != nil {
+			return err
+		}
+		if err := client.Resource(core.Pods, from.Namespace).Delete(ctx, from.Name, nil, nil); err != nil {
+			return err
+		}
+	}
+	return d.create(ctx, pod, container.Name)
+}
+
+func (d *debugging) create(ctx context.Context, pod *core.Pod, container string) error {
+	namespace, err := d.Namespace()
+	if err != nil {
+		return err
+	}
+	pod.APIVersion, pod.Kind, pod.Namespace = "v1", "Pod", namespace
+	s := &send.Sender{CLI: d.CLI, Manager: send.FieldManager}
+	object, err := s.Post(ctx, core.Pods, namespace, pod)
+	if err != nil {
+		return err
+	}
+	made := &core.Pod{}
+	if err := lookup.Typed(object, made); err != nil {
+		return err
+	}
+	return d.attend(ctx, made, container)
+}
+
+// attend joins the user to the container once it runs, or shows what it said if
+// it has ended by then.
+func (d *debugging) attend(ctx context.Context, pod *core.Pod, container string) error {
+	if !d.attach {
+		return nil
+	}
+	ended := false
+	t := lookup.Target{Resource: discover.Resource{Resource: core.Pods}, Namespace: pod.Namespace, ObjectName: pod.Name}
+	err := lookup.Follow(ctx, d.CLI, t, func(object *unstructured.Unstructured) (bool, error) {
+		latest := &core.Pod{}
+		if err := lookup.Typed(object, latest); err != nil {
+			return false, err
+		}
+		for _, list := range [][]core.ContainerStatus{latest.Status.ContainerStatuses, latest.Status.EphemeralContainerStatuses} {
+			for i := range list {
+				state := list[i].State
+				switch {
+				case list[i].Name != container:
+				case state.Running != nil:
+					return true, nil
+				case state.Terminated != nil:
+					ended = true
+					return true, nil
+				case state.Waiting != nil && (state.Waiting.Reason == "ErrImagePull" || state.Waiting.Reason == "InvalidImageName"):
+					d.Warn("container %s: %s: %s", container, state.Waiting.Reason, state.Waiting.Message)
+				}
+			}
+		}
+		return false, nil
+	})
+	if err != nil {
+		return err
+	}
+	d.container = container
+	if ended {
+		r := &reading{CLI: d.CLI, container: container, tail: noTail}
+		return r.copy(ctx, source{pod.Namespace, pod.Name, container})
+	}
+	return d.joining.attach(ctx, pod)
+}

@@ -1,0 +1,65 @@
+package pods
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"sigs.k8s.io/yaml"
+)
+
+var errNotModifiable = errors.New("name, command, image, lifecycle and volume devices are not modifiable via custom profile")
+
+// readCustom reads the file of --custom. It may not say what the command line
+// says, nor what a container that is added to a pod cannot have.
+func (d *debugging) readCustom() error {
+	if d.customFile == "" {
+		return nil
+	}
+	text, err := os.ReadFile(d.customFile)
+	if err != nil {
+		return fmt.Errorf("must pass a container spec json file for custom profile: %w", err)
+	}
+	said := corev1.Container{}
+	if err := yaml.Unmarshal(text, &said); err != nil {
+		return fmt.Errorf("%s does not contain a valid container spec: %w", d.customFile, err)
+	}
+	if said.Name != "" || said.Image != "" || len(said.Command) > 0 || said.Lifecycle != nil || len(said.VolumeDevices) > 0 {
+		return errNotModifiable
+	}
+	// The text, not the container: that a field is false differs from its absence.
+	if d.custom, err = yaml.YAMLToJSON(text); err != nil {
+		return fmt.Errorf("%s: %w", d.customFile, err)
+	}
+	return nil
+}
+
+// customize merges what --custom says into the container, as a strategic merge
+// patch would: variables by their names, lists of capabilities as a whole.
+func (d *debugging) customize(container *corev1.Container) error {
+	if d.custom == nil {
+		return nil
+	}
+	before, err := json.Marshal(container)
+	if err != nil {
+		return fmt.Errorf("encode the container: %w", err)
+	}
+	after, err := strategicpatch.StrategicMergePatch(before, d.custom, corev1.Container{})
+	if err != nil {
+		return fmt.Errorf("%s: %w", d.customFile, err)
+	}
+	merged := corev1.Container{}
+	if err := json.Unmarshal(after, &merged); err != nil {
+		return fmt.Errorf("%s: %w", d.customFile, err)
+	}
+	if merged.Name != container.Name || merged.Image != container.Image || !slices.Equal(merged.Command, container.Command) ||
+		merged.Lifecycle != nil || len(merged.VolumeDevices) > 0 { // a null takes away, without naming a value
+		return errNotModifiable
+	}
+	*container = merged
+	return nil
+}

@@ -1,0 +1,199 @@
+package pods
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/streaming/pkg/httpstream"
+
+	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/remote"
+	"kctl/proto/core"
+)
+
+// joining is what exec, attach and `run -it` share.
+type joining struct {
+	*frame.CLI
+	container string
+	stdin     bool
+	tty       bool
+	quiet     bool
+	wait      podWait
+}
+
+func (j *joining) add(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.StringVarP(&j.container, "container", "c", "", "Container name.")
+	fs.BoolVarP(&j.stdin, "stdin", "i", false, "Pass stdin to the container")
+	fs.BoolVarP(&j.tty, "tty", "t", false, "Stdin is a TTY")
+	fs.BoolVarP(&j.quiet, "quiet", "q", false, "Only print output from the remote session")
+}
+
+func newExec(c *frame.CLI) *cobra.Command {
+	j := &joining{CLI: c}
+	cmd := &cobra.Command{
+		Use:     "exec (POD | pod/NAME) [-c CONTAINER] [-it] -- COMMAND [ARGS...]",
+		Short:   "Execute a command in a container",
+		Example: "  kctl exec web -- ls /\n  kctl exec -it web -- sh",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dash := cmd.ArgsLenAtDash()
+			switch {
+			case len(args) == 0 || dash == 0:
+				return frame.UsageError(cmd, "pod, type/name or --filename must be specified")
+			case dash < 0 && len(args) > 1:
+				return errors.New("exec [POD] [COMMAND] is not supported anymore. Use exec [POD] -- [COMMAND] instead")
+			case dash > 1:
+				return frame.UsageError(cmd, "exactly one POD is required, got %d", dash)
+			case len(args) == 1:
+				return frame.UsageError(cmd, "you must specify at least one command for the container")
+			}
+			if err := j.wait.check(); err != nil {
+				return frame.UsageError(cmd, "%s", err)
+			}
+			return j.exec(cmd.Context(), args[0], args[1:])
+		},
+	}
+	j.add(cmd)
+	j.wait.add(cmd.Flags(), usualPodWait)
+	return cmd
+}
+
+func newAttach(c *frame.CLI) *cobra.Command {
+	j := &joining{CLI: c}
+	cmd := &cobra.Command{
+		Use:     "attach (POD | pod/NAME) [-c CONTAINER] [-it]",
+		Short:   "Attach to a running container",
+		Example: "  kctl attach web\n  kctl attach -it web",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := frame.OneName(cmd, args)
+			if err != nil {
+				return err
+			}
+			if err := j.wait.check(); err != nil {
+				return frame.UsageError(cmd, "%s", err)
+			}
+			pod, err := j.runningPod(cmd.Context(), name)
+			if err != nil {
+				return err
+			}
+			return j.attach(cmd.Context(), pod)
+		},
+	}
+	j.add(cmd)
+	j.wait.add(cmd.Flags(), usualPodWait)
+	return cmd
+}
+
+// runningPod reads the pod, which must not have ended.
+func (j *joining) runningPod(ctx context.Context, arg string) (*core.Pod, error) {
+	pod, _, err := podOf(ctx, j.CLI, arg, j.wait)
+	if err != nil {
+		return nil, err
+	}
+	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return nil, fmt.Errorf("cannot exec into or attach to a container in a completed pod; current phase is %s", pod.Status.Phase)
+	}
+	return pod, nil
+}
+
+func (j *joining) exec(ctx context.Context, arg string, command []string) error {
+	pod, err := j.runningPod(ctx, arg)
+	if err != nil {
+		return err
+	}
+	container, err := chooseContainer(j.CLI, pod, j.container)
+	if err != nil {
+		return err
+	}
+	return j.join(ctx, pod, "exec", container, command)
+}
+
+func (j *joining) attach(ctx context.Context, pod *core.Pod) error {
+	container, err := chooseContainer(j.CLI, pod, j.container)
+	if err != nil {
+		return err
+	}
+	j.checkTTY(pod, container)
+	if j.stdin && !j.quiet && j.tty {
+		fmt.Fprintln(j.Err, "If you don't see a command prompt, try pressing enter.")
+	}
+	return j.join(ctx, pod, "attach", container, nil)
+}
+
+// checkTTY goes without a terminal where the container was made without one.
+func (j *joining) checkTTY(pod *core.Pod, container string) {
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		if c.Name == container && j.tty && !c.TTY {
+			j.tty = false
+			if !j.quiet {
+				fmt.Fprintf(j.Err, "error: Unable to use a TTY - container %s did not allocate one\n", container)
+			}
+		}
+	}
+}
+
+func (j *joining) join(ctx context.Context, pod *core.Pod, subresource, container string, command []string) error {
+	if _, ok := frame.Terminal(j.In); j.tty && !ok {
+		j.tty = false
+		if !j.quiet {
+			fmt.Fprintln(j.Err, "Unable to use a TTY - input is not a terminal or the right kind of file")
+		}
+	}
+	loaded, err := j.Kubeconfig()
+	if err != nil {
+		return err
+	}
+	address, err := j.joinAddress(pod, subresource, container, command)
+	if err != nil {
+		return err
+	}
+	streams := remote.Streams{Out: j.Out, Err: j.Err, TTY: j.tty}
+	if j.stdin {
+		streams.In = j.In
+	}
+	err = remote.Join(ctx, loaded.Client, address, streams)
+	return j.joined(err, subresource, pod)
+}
+
+func (j *joining) joinAddress(pod *core.Pod, subresource, container string, command []string) (*url.URL, error) {
+	client, err := j.Server()
+	if err != nil {
+		return nil, err
+	}
+	address := client.URL(core.Pods.Path(pod.Namespace, pod.Name) + "/" + subresource)
+	query := url.Values{"container": {container}, "stdout": {"true"}}
+	if command != nil {
+		query["command"] = command
+	}
+	if j.stdin {
+		query.Set("stdin", "true")
+	}
+	if j.tty {
+		query.Set("tty", "true")
+	} else {
+		query.Set("stderr", "true")
+	}
+	address.RawQuery = query.Encode()
+	return address, nil
+}
+
+// joined says how a connection ended: the container's exit code becomes ours.
+func (j *joining) joined(err error, subresource string, pod *core.Pod) error {
+	var exit *remote.ExitError
+	if errors.As(err, &exit) {
+		if !j.quiet {
+			fmt.Fprintln(j.Err, exit.Error())
+		}
+		return frame.ExitCode(exit.Code)
+	}
+	if httpstream.IsUpgradeFailure(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
+		return fmt.Errorf("the server does not %s to pod %s: %w", subresource, pod.Name, err)
+	}
+	return err
+}

@@ -1,0 +1,138 @@
+package pods
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/command/lookup"
+	"kctl/proto/rest"
+)
+
+// schedule is the scheduler's answer at /debug/explain.
+type schedule struct {
+	Pod        string         `json:"pod"`
+	Node       string         `json:"node"`
+	Nominated  string         `json:"nominatedNode"`
+	Queue      string         `json:"queue"`
+	RejectedBy []string       `json:"rejectedBy"`
+	Message    string         `json:"message"`
+	Nodes      []scheduleNode `json:"nodes"`
+}
+
+type scheduleNode struct {
+	Name   string `json:"name"`
+	Total  int64  `json:"total"`
+	Scores []struct {
+		Plugin string `json:"plugin"`
+		Score  int64  `json:"score"`
+		Weight int64  `json:"weight"`
+	} `json:"scores"`
+	Refusals []struct {
+		Plugin  string   `json:"plugin"`
+		Reasons []string `json:"reasons"`
+	} `json:"refusals"`
+}
+
+// NewExplainSchedule is `kctl explain-schedule`, which is found among the verbs that read.
+func NewExplainSchedule(c *frame.CLI) *cobra.Command {
+	var scheduler, format string
+	cmd := &cobra.Command{
+		Use:   "explain-schedule pod/NAME",
+		Short: "Show what every node answers to a pod, and why it is where it is",
+		Long: "Show what every node answers to a pod: all plugins that refuse it there, or the scores that rank the node.\n\n" +
+			"The scheduler is asked, not the API server: it must be kctl's, and lets you ask by your certificate or token.",
+		Example: "  kctl explain-schedule pod/web\n  kctl explain-schedule web --scheduler https://192.168.10.5:10259 -o json",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := frame.OneName(cmd, args)
+			if err != nil {
+				return err
+			}
+			if name, err = lookup.PodName(name); err != nil {
+				return err
+			}
+			if format != "" && format != "json" {
+				return frame.UsageError(cmd, "--output must be json, not %q", format)
+			}
+			answer, err := askScheduler(cmd.Context(), c, scheduler, name)
+			if err != nil {
+				return err
+			}
+			if format == "json" {
+				_, err = fmt.Fprintln(c.Out, strings.TrimSpace(string(answer)))
+				return err
+			}
+			return printSchedule(c, answer)
+		},
+	}
+	cmd.Flags().StringVar(&scheduler, "scheduler", "https://127.0.0.1:10259", "Where the scheduler serves its health checks and metrics.")
+	cmd.Flags().StringVarP(&format, "output", "o", "", "Output format. One of: (json).")
+	return cmd
+}
+
+// askScheduler asks as the user that the API server would be asked as.
+func askScheduler(ctx context.Context, c *frame.CLI, scheduler, pod string) (json.RawMessage, error) {
+	target, err := c.Kubeconfig()
+	if err != nil {
+		return nil, err
+	}
+	client, err := target.At(scheduler).Rest(c.WrapTransport)
+	if err != nil {
+		return nil, err
+	}
+	var answer json.RawMessage
+	err = client.Do(ctx, http.MethodGet, "/debug/explain", nil, &answer, rest.Query("pod", target.Namespace+"/"+pod))
+	if errors.Is(err, syscall.ECONNREFUSED) { // in words of its own: it is not the API server that is away
+		return nil, fmt.Errorf("no scheduler listens at %s: --scheduler says where else it is (\"kctl status\" shows the address, for a cluster on this machine)", scheduler)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("asking the scheduler at %s: %w", scheduler, err)
+	}
+	return answer, nil
+}
+
+func printSchedule(c *frame.CLI, answer json.RawMessage) error {
+	var s schedule
+	if err := json.Unmarshal(answer, &s); err != nil {
+		return fmt.Errorf("the scheduler's answer: %w", err)
+	}
+	switch {
+	case s.Node != "":
+		fmt.Fprintf(c.Out, "pod %s is on node %s; to a pod like it, the nodes would answer:\n", s.Pod, s.Node)
+	case s.Nominated != "":
+		fmt.Fprintf(c.Out, "pod %s waits for room on node %s\n", s.Pod, s.Nominated)
+	default:
+		fmt.Fprintf(c.Out, "pod %s waits (%s)\n", s.Pod, s.Queue)
+	}
+	if len(s.RejectedBy) > 0 {
+		fmt.Fprintf(c.Out, "refused last by %s\n", strings.Join(s.RejectedBy, ", "))
+	}
+	if s.Message != "" {
+		fmt.Fprintln(c.Out, s.Message)
+	}
+	fmt.Fprintln(c.Out)
+	w := tabwriter.NewWriter(c.Out, 0, 8, 3, ' ', 0)
+	fmt.Fprintln(w, "NODE\tSCORE\tWHY")
+	for _, n := range s.Nodes {
+		score, why := fmt.Sprint(n.Total), []string{}
+		for _, r := range n.Refusals {
+			score = "-"
+			why = append(why, r.Plugin+": "+strings.Join(r.Reasons, ", "))
+		}
+		for _, p := range n.Scores {
+			if p.Score > 0 {
+				why = append(why, fmt.Sprintf("%s %d×%d", p.Plugin, p.Score, p.Weight))
+			}
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\n", n.Name, score, strings.Join(why, "; "))
+	}
+	return w.Flush()
+}

@@ -1,0 +1,362 @@
+package pods
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/command/lookup"
+	"kctl/proto/core"
+	"kctl/proto/rest"
+)
+
+// reading is one `kctl logs`.
+type reading struct {
+	*frame.CLI
+	labels        string
+	container     string
+	allContainers bool
+	allPods       bool
+	follow        bool
+	previous      bool
+	timestamps    bool
+	prefix        bool
+	ignoreErrors  bool
+	tail          int64
+	limitBytes    int64
+	since         time.Duration
+	sinceTime     string
+	maxFollow     int
+	wait          podWait
+
+	out sync.Mutex // a line at a time, where several logs are followed
+}
+
+// noTail reads a log from its beginning.
+const noTail = -1
+
+// selectorTail is how much of each log is shown where a selector chose many.
+const selectorTail = 10
+
+func newLogs(c *frame.CLI) *cobra.Command {
+	r := &reading{CLI: c}
+	cmd := &cobra.Command{
+		Use:     "logs (POD | TYPE/NAME | -l SELECTOR) [-c CONTAINER]",
+		Short:   "Print the logs for a container in a pod",
+		Example: "  kctl logs web\n  kctl logs -f web -c app\n  kctl logs -l run=web --prefix --tail=20",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return r.run(cmd, args)
+		},
+	}
+	fs := cmd.Flags()
+	fs.StringVarP(&r.labels, "selector", "l", "", "Selector (label query) to filter on")
+	fs.StringVarP(&r.container, "container", "c", "", "Print the logs of this container")
+	fs.BoolVar(&r.allContainers, "all-containers", false, "Get all containers' logs in the pod(s).")
+	fs.BoolVar(&r.allPods, "all-pods", false, "Get logs from all pod(s). Sets prefix to true.")
+	fs.BoolVarP(&r.follow, "follow", "f", false, "Specify if the logs should be streamed.")
+	fs.BoolVarP(&r.previous, "previous", "p", false, "If true, print the logs for the previous instance of the container in a pod if it exists.")
+	fs.BoolVar(&r.timestamps, "timestamps", false, "Include timestamps on each line in the log output")
+	fs.BoolVar(&r.prefix, "prefix", false, "Prefix each log line with the log source (pod name and container name)")
+	fs.BoolVar(&r.ignoreErrors, "ignore-errors", false, "If watching / following pod logs, allow for any errors that occur to be non-fatal")
+	fs.Int64Var(&r.tail, "tail", noTail, "Lines of recent log file to display. Defaults to -1 with no selector, showing all log lines otherwise 10, if a selector is provided.")
+	fs.Int64Var(&r.limitBytes, "limit-bytes", 0, "Maximum bytes of logs to return. Defaults to no limit.")
+	fs.DurationVar(&r.since, "since", 0, "Only return logs newer than a relative duration like 5s, 2m, or 3h.")
+	fs.StringVar(&r.sinceTime, "since-time", "", "Only return logs after a specific date (RFC3339).")
+	fs.IntVar(&r.maxFollow, "max-log-requests", 5, "Specify maximum number of concurrent logs to follow when using by a selector.")
+	r.wait.add(fs, 20*time.Second)
+	return cmd
+}
+
+func (r *reading) run(cmd *cobra.Command, args []string) error {
+	if err := r.check(cmd, args); err != nil {
+		return err
+	}
+	pods, err := r.pods(cmd.Context(), args)
+	if err != nil {
+		return err
+	}
+	var sources []source
+	for i := range pods {
+		chosen, err := r.containers(&pods[i])
+		if err != nil {
+			return err
+		}
+		sources = append(sources, chosen...)
+	}
+	if !r.follow || len(sources) <= 1 {
+		for _, s := range sources {
+			if err := r.copy(cmd.Context(), s); err != nil && !r.tolerated(err) {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(sources) > r.maxFollow {
+		return fmt.Errorf("you are attempting to follow %d log streams, but maximum allowed concurrency is %d, use --max-log-requests to increase the limit", len(sources), r.maxFollow)
+	}
+	group, ctx := errgroup.WithContext(cmd.Context())
+	for _, s := range sources {
+		group.Go(func() error {
+			if err := r.copy(ctx, s); err != nil && !r.tolerated(err) {
+				return err
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+func (r *reading) check(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0 && r.labels == "":
+		return frame.UsageError(cmd, "expected 'logs [-f] [-p] (POD | TYPE/NAME) [-c CONTAINER]'.\nPOD or TYPE/NAME is a required argument for the logs command")
+	case len(args) > 0 && r.labels != "":
+		return errors.New("only a selector (-l) or a POD name is allowed")
+	case len(args) == 2 && r.container == "":
+		r.container = args[1]
+	case len(args) > 1:
+		return frame.UsageError(cmd, "expected one POD, and at most one container")
+	}
+	if r.container != "" && r.allContainers {
+		return fmt.Errorf("--all-containers=true should not be specified with container name %s", r.container)
+	}
+	if r.since != 0 && r.sinceTime != "" {
+		return errors.New("at most one of `sinceTime` or `sinceSeconds` may be specified")
+	}
+	if err := r.wait.check(); err != nil {
+		return err
+	}
+	if r.since < 0 {
+		return errors.New("--since must be greater than 0")
+	}
+	if r.sinceTime != "" {
+		if _, err := time.Parse(time.RFC3339, r.sinceTime); err != nil {
+			return fmt.Errorf("--since-time: %w", err)
+		}
+	}
+	if r.limitBytes < 0 {
+		return errors.New("--limit-bytes must be greater than 0")
+	}
+	r.prefix = r.prefix || r.allPods
+	if r.tail < noTail {
+		return errors.New("--tail must be greater than or equal to -1")
+	}
+	if r.labels != "" && !cmd.Flags().Changed("tail") {
+		r.tail = selectorTail
+	}
+	return nil
+}
+
+func (r *reading) pods(ctx context.Context, args []string) ([]core.Pod, error) {
+	namespace, err := r.Namespace()
+	if err != nil {
+		return nil, err
+	}
+	client, err := r.Server()
+	if err != nil {
+		return nil, err
+	}
+	resource := client.Resource(core.Pods, namespace)
+	if r.labels != "" {
+		var found struct{ Items []core.Pod }
+		if err := resource.List(ctx, &found, rest.LabelSelector(r.labels)); err != nil {
+			return nil, err
+		}
+		if len(found.Items) == 0 {
+			fmt.Fprintf(r.Err, "No resources found in %s namespace.\n", namespace)
+		}
+		return found.Items, nil
+	}
+	name, err := lookup.PodName(args[0])
+	if err != nil {
+		return r.podsBehind(ctx, args[0])
+	}
+	pod := core.Pod{}
+	err = resource.Get(ctx, name, &pod)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("error from server (NotFound): %w in namespace %q", err, namespace)
+	}
+	return []core.Pod{pod}, err
+}
+
+// podsBehind are the pods of what runs pods: the first, or with --all-pods all.
+func (r *reading) podsBehind(ctx context.Context, arg string) ([]core.Pod, error) {
+	if !r.allPods {
+		pod, _, err := podOf(ctx, r.CLI, arg, r.wait)
+		if err != nil {
+			return nil, err
+		}
+		return []core.Pod{*pod}, nil
+	}
+	object, err := lookup.One(ctx, r.CLI, arg)
+	if err != nil {
+		return nil, err
+	}
+	r.prefix = true
+	return podsOf(ctx, r.CLI, object)
+}
+
+// source is one container's log.
+type source struct{ namespace, pod, container string }
+
+func (r *reading) containers(pod *core.Pod) ([]source, error) {
+	from := func(container string) source { return source{pod.Namespace, pod.Name, container} }
+	if r.allContainers {
+		var all []source
+		for _, name := range ContainerNames(pod) {
+			all = append(all, from(name))
+		}
+		return all, nil
+	}
+	container, err := chooseContainer(r.CLI, pod, r.container)
+	if err != nil {
+		return nil, err
+	}
+	return []source{from(container)}, nil
+}
+
+// ContainerNames are those of all containers of a pod, in the order they run.
+func ContainerNames(pod *core.Pod) []string {
+	var names []string
+	for i := range pod.Spec.InitContainers {
+		names = append(names, pod.Spec.InitContainers[i].Name)
+	}
+	for i := range pod.Spec.Containers {
+		names = append(names, pod.Spec.Containers[i].Name)
+	}
+	for i := range pod.Spec.EphemeralContainers {
+		names = append(names, pod.Spec.EphemeralContainers[i].Name)
+	}
+	return names
+}
+
+// defaultContainerAnnotation names the container that commands mean when they
+// name none.
+const defaultContainerAnnotation = "kubectl.kubernetes.io/default-container"
+
+// chooseContainer checks the named container, or chooses one, and says so
+// where there was a choice.
+func chooseContainer(c *frame.CLI, pod *core.Pod, named string) (string, error) {
+	names := ContainerNames(pod)
+	if named == "" {
+		named = pod.Annotations[defaultContainerAnnotation]
+	}
+	if named != "" {
+		for _, name := range names {
+			if name == named {
+				return name, nil
+			}
+		}
+		return "", fmt.Errorf("container %s is not valid for pod %s out of: %s", named, pod.Name, strings.Join(labelledContainers(pod), ", "))
+	}
+	if len(pod.Spec.Containers) == 0 {
+		return "", fmt.Errorf("pod %s has no containers", pod.Name)
+	}
+	first := pod.Spec.Containers[0].Name
+	if len(names) > 1 {
+		fmt.Fprintf(c.Err, "Defaulted container %q out of: %s\n", first, strings.Join(labelledContainers(pod), ", "))
+	}
+	return first, nil
+}
+
+func labelledContainers(pod *core.Pod) []string {
+	var names []string
+	for i := range pod.Spec.Containers {
+		names = append(names, pod.Spec.Containers[i].Name)
+	}
+	for i := range pod.Spec.EphemeralContainers {
+		names = append(names, pod.Spec.EphemeralContainers[i].Name+" (ephem)")
+	}
+	for i := range pod.Spec.InitContainers {
+		names = append(names, pod.Spec.InitContainers[i].Name+" (init)")
+	}
+	return names
+}
+
+func (r *reading) tolerated(err error) bool {
+	if !r.ignoreErrors {
+		return false
+	}
+	fmt.Fprintf(r.Err, "error: %v\n", err)
+	return true
+}
+
+func (r *reading) options(s source) []rest.Option {
+	boolean := func(key string, set bool) rest.Option {
+		if set {
+			return rest.Query(key, "true")
+		}
+		return rest.Query(key, "")
+	}
+	number := func(key string, n int64, given bool) rest.Option {
+		if given {
+			return rest.Query(key, fmt.Sprint(n))
+		}
+		return rest.Query(key, "")
+	}
+	seconds := int64((r.since + time.Second - 1) / time.Second)
+	return []rest.Option{
+		rest.Sub("log"), rest.Query("container", s.container), rest.Query("sinceTime", r.sinceTime), rest.Accept("*/*"),
+		boolean("follow", r.follow), boolean("previous", r.previous), boolean("timestamps", r.timestamps),
+		number("tailLines", r.tail, r.tail != noTail), number("limitBytes", r.limitBytes, r.limitBytes > 0),
+		number("sinceSeconds", seconds, r.since > 0),
+	}
+}
+
+// copy writes one log out as it comes.
+func (r *reading) copy(ctx context.Context, s source) error {
+	client, err := r.Server()
+	if err != nil {
+		return err
+	}
+	stream, err := client.Resource(core.Pods, s.namespace).Stream(ctx, s.pod, r.options(s)...)
+	if err != nil {
+		return err
+	}
+	defer stream.Close()
+	prefix := ""
+	if r.prefix {
+		prefix = fmt.Sprintf("[pod/%s/%s] ", s.pod, s.container)
+	}
+	if prefix == "" && !r.follow {
+		_, err = io.Copy(r.Out, stream)
+		return err
+	}
+	return r.copyLines(bufio.NewReader(stream), prefix)
+}
+
+// CopyLog writes all that a container has said.
+func CopyLog(ctx context.Context, c *frame.CLI, pod *core.Pod, container string) error {
+	r := &reading{CLI: c, tail: noTail}
+	return r.copy(ctx, source{pod.Namespace, pod.Name, container})
+}
+
+func (r *reading) copyLines(from *bufio.Reader, prefix string) error {
+	for {
+		line, err := from.ReadBytes('\n')
+		if len(line) > 0 {
+			r.out.Lock()
+			_, writeErr := fmt.Fprintf(r.Out, "%s%s", prefix, line)
+			r.out.Unlock()
+			if writeErr != nil {
+				return writeErr
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

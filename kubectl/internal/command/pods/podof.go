@@ -1,0 +1,135 @@
+package pods
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/command/lookup"
+	"kctl/kubectl/internal/discover"
+	"kctl/proto/core"
+	"kctl/proto/rest"
+	"kctl/proto/watch"
+)
+
+// usualPodWait is what exec, attach and port-forward have of it.
+const usualPodWait = time.Minute
+
+// podWait is how long is waited for what runs pods to have one.
+type podWait struct{ time.Duration }
+
+func (p *podWait) add(fs *pflag.FlagSet, usual time.Duration) {
+	fs.DurationVar(&p.Duration, "pod-running-timeout", usual, "The length of time (like 5s, 2m, or 3h, higher than zero) to wait until at least one pod is there.")
+}
+
+func (p podWait) check() error {
+	if p.Duration <= 0 {
+		return errors.New("--pod-running-timeout must be higher than zero")
+	}
+	return nil
+}
+
+// podOf finds the pod that an argument means: a pod, or the first one of what
+// runs pods, ready ones first. Where what runs pods has none, one is waited for
+// so long. object is what was named.
+func podOf(ctx context.Context, c *frame.CLI, arg string, wait podWait) (pod *core.Pod, object *unstructured.Unstructured, err error) {
+	if name, err := lookup.PodName(arg); err == nil {
+		namespace, err := c.Namespace()
+		if err != nil {
+			return nil, nil, err
+		}
+		client, err := c.Server()
+		if err != nil {
+			return nil, nil, err
+		}
+		pod := &core.Pod{}
+		return pod, nil, client.Resource(core.Pods, namespace).Get(ctx, name, pod)
+	}
+	object, err = lookup.One(ctx, c, arg)
+	if err != nil {
+		return nil, nil, err
+	}
+	pods, err := podsOf(ctx, c, object)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(pods) == 0 {
+		pod, err := awaitPod(ctx, c, object, wait)
+		return pod, object, err
+	}
+	if len(pods) > 1 {
+		fmt.Fprintf(c.Err, "Found %d pods, using pod/%s\n", len(pods), pods[0].Name)
+	}
+	return &pods[0], object, nil
+}
+
+var errAppeared = errors.New("appeared")
+
+// awaitPod waits for the first pod of an object that runs some.
+func awaitPod(ctx context.Context, c *frame.CLI, object *unstructured.Unstructured, wait podWait) (*core.Pod, error) {
+	selector, err := lookup.SelectorOf(object)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait.Duration)
+	defer cancel()
+	pod := &core.Pod{}
+	pods := lookup.Target{Resource: discover.Resource{Resource: core.Pods}, Namespace: object.GetNamespace()}
+	err = lookup.Changes(ctx, c, pods, "", []rest.Option{rest.LabelSelector(selector)}, func(event rest.Event) error {
+		if event.Type == string(watch.Deleted) {
+			return nil
+		}
+		if err := json.Unmarshal(event.Object, pod); err != nil {
+			return fmt.Errorf("decode a pod: %w", err)
+		}
+		return errAppeared
+	})
+	switch {
+	case errors.Is(err, errAppeared):
+		return pod, nil
+	case errors.Is(err, context.DeadlineExceeded):
+		return nil, errors.New("timed out waiting for the condition")
+	}
+	return nil, err
+}
+
+// podsOf are the pods of an object that runs some, the most useful first.
+func podsOf(ctx context.Context, c *frame.CLI, object *unstructured.Unstructured) ([]core.Pod, error) {
+	selector, err := lookup.SelectorOf(object)
+	if err != nil {
+		return nil, fmt.Errorf("cannot find the pods of %s: %w", strings.ToLower(object.GetKind()), err)
+	}
+	if selector == "" {
+		return nil, errors.New("the object selects no pods")
+	}
+	client, err := c.Server()
+	if err != nil {
+		return nil, err
+	}
+	var found struct{ Items []core.Pod }
+	if err := client.Resource(core.Pods, object.GetNamespace()).List(ctx, &found, rest.LabelSelector(selector)); err != nil {
+		return nil, err
+	}
+	rank := func(pod *core.Pod) int {
+		for _, condition := range pod.Status.Conditions {
+			if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
+				return 0
+			}
+		}
+		if pod.Status.Phase == corev1.PodRunning {
+			return 1
+		}
+		return 2
+	}
+	sort.SliceStable(found.Items, func(i, j int) bool { return rank(&found.Items[i]) < rank(&found.Items[j]) })
+	return found.Items, nil
+}

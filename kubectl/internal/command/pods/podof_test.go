@@ -1,0 +1,68 @@
+package pods
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/clock"
+
+	"kctl/kubectl/internal/command/frame"
+)
+
+func event(kind, name, version string) string {
+	return fmt.Sprintf(`{"type":%q,"object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":%q,"resourceVersion":%q}}}`+"\n", kind, name, version)
+}
+
+// Of a workload without pods, the first that appears is waited for, as long as
+// --pod-running-timeout says.
+func TestAwaitPod(t *testing.T) {
+	shop := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "shop", "namespace": "default"},
+		"spec": map[string]any{"selector": map[string]any{"matchLabels": map[string]any{"app": "shop"}}},
+	}}
+	for name, c := range map[string]struct {
+		events, pod, err string
+		wait             time.Duration
+	}{
+		"one appears":  {events: event("DELETED", "before", "11") + event("ADDED", "shop-1", "12") + event("ADDED", "shop-2", "13"), pod: "shop-1", wait: time.Hour},
+		"none appears": {events: event("DELETED", "before", "11"), err: "timed out waiting for the condition", wait: 50 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if selector := r.URL.Query().Get("labelSelector"); selector != "app=shop" {
+					http.Error(w, "asked for "+selector, http.StatusBadRequest)
+					return
+				}
+				fmt.Fprint(w, c.events)
+				_ = http.NewResponseController(w).Flush()
+				<-r.Context().Done()
+			}))
+			defer server.Close()
+			t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+			asking := frame.New(frame.Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}, clock.RealClock{})
+			flags := pflag.NewFlagSet("kctl", pflag.ContinueOnError)
+			asking.Flags.Add(flags)
+			if err := flags.Set("server", server.URL); err != nil {
+				t.Fatal(err)
+			}
+			pod, err := awaitPod(t.Context(), asking, shop, podWait{c.wait})
+			if c.err != "" {
+				if err == nil || err.Error() != c.err {
+					t.Errorf("%v, want %s", err, c.err)
+				}
+				return
+			}
+			if err != nil || pod.Name != c.pod {
+				t.Errorf("%v %v, want %s", pod, err, c.pod)
+			}
+		})
+	}
+}

@@ -1,0 +1,216 @@
+package pods
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/command/lookup"
+	"kctl/kubectl/internal/command/send"
+	"kctl/kubectl/internal/generate"
+	"kctl/proto/core"
+)
+
+// running is one `kctl run`.
+type running struct {
+	send.Sender
+	image, imagePullPolicy, port, restart  string
+	serviceAccount, requests, limits       string
+	labels                                 string
+	annotations, env                       []string
+	command, privileged, expose            bool
+	overrides, overrideType, generatorName string
+
+	stdin, tty, attach, remove, leaveStdinOpen, quiet bool
+
+	wait       bool
+	timeout    time.Duration
+	podTimeout time.Duration
+}
+
+func newRun(c *frame.CLI) *cobra.Command {
+	r := &running{Sender: send.Sender{CLI: c}}
+	cmd := &cobra.Command{
+		Use:   "run NAME --image=IMAGE [--env=KEY=VALUE]... [--port=PORT] [-- ARGS...]",
+		Short: "Create and run a particular image in a pod",
+		Long: "Create and run a particular image in a pod, and wait until it is ready or has completed.\n\n" +
+			"Standard error shows how far the pod is and, as soon as it is known, why it gets no further.",
+		Example: "  kctl run web --image=nginx --port=80\n" +
+			"  kctl run web --image=nginx --dry-run=client -o yaml\n" +
+			"  kctl run job --image=busybox --restart=Never -- echo hello\n" +
+			"  kctl run -it shell --image=busybox --rm -- sh",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r.Start()
+			return r.run(cmd, args)
+		},
+	}
+	r.Add(cmd)
+	r.addPodFlags(cmd)
+	r.addAttachFlags(cmd)
+	return cmd
+}
+
+func (r *running) addPodFlags(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.StringVar(&r.image, "image", "", "The image for the container to run.")
+	fs.StringVar(&r.imagePullPolicy, "image-pull-policy", "", "The image pull policy for the container. If left empty, the server decides.")
+	fs.StringVar(&r.port, "port", "", "The port that this container exposes.")
+	fs.StringArrayVar(&r.env, "env", nil, "Environment variables to set in the container.")
+	fs.StringVarP(&r.labels, "labels", "l", "", "Comma separated labels to apply to the pod. Will override previous values.")
+	fs.StringArrayVar(&r.annotations, "annotations", nil, "Annotations to apply to the pod.")
+	fs.StringVar(&r.restart, "restart", "Always", "The restart policy for this Pod. Legal values [Always, OnFailure, Never].")
+	fs.BoolVar(&r.command, "command", false, "If true and extra arguments are present, use them as the 'command' field in the container, rather than the 'args' field which is the default.")
+	fs.StringVar(&r.serviceAccount, "serviceaccount", "", "Service account to set in the pod spec.")
+	fs.StringVar(&r.requests, "requests", "", "The resource requirement requests for this container. For example, 'cpu=100m,memory=256Mi'.")
+	fs.StringVar(&r.limits, "limits", "", "The resource requirement limits for this container. For example, 'cpu=200m,memory=512Mi'.")
+	fs.BoolVar(&r.privileged, "privileged", false, "If true, run the container in privileged mode.")
+	fs.BoolVar(&r.expose, "expose", false, "If true, create a ClusterIP service associated with the pod. Requires --port.")
+	fs.StringVar(&r.overrides, "overrides", "", "An inline JSON override for the generated object. If this is non-empty, it is used to override the generated object.")
+	fs.StringVar(&r.overrideType, "override-type", string(generate.OverrideMerge), "The method used to override the generated object: json, merge, or strategic.")
+	fs.StringVar(&r.generatorName, "generator", generate.RunPodV1, "The name of the generator to use.")
+	_ = fs.MarkHidden("generator")
+}
+
+func (r *running) addAttachFlags(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.BoolVarP(&r.stdin, "stdin", "i", false, "Keep stdin open on the container in the pod, even if nothing is attached.")
+	fs.BoolVarP(&r.tty, "tty", "t", false, "Allocate a TTY for the container in the pod.")
+	fs.BoolVar(&r.attach, "attach", false, "If true, wait for the Pod to start running, and then attach to the Pod. Default false, unless '-i/--stdin' is set.")
+	fs.BoolVar(&r.remove, "rm", false, "If true, delete the pod after it exits. Only valid when attaching to the container.")
+	fs.BoolVar(&r.leaveStdinOpen, "leave-stdin-open", false, "If the pod is started in interactive mode or with stdin, leave stdin open after the first attach completes.")
+	fs.BoolVarP(&r.quiet, "quiet", "q", false, "If true, suppress prompt messages and the progress.")
+	fs.BoolVar(&r.wait, "wait", true, "If true, wait until the pod is ready or has completed.")
+	fs.DurationVar(&r.timeout, "timeout", 5*time.Minute, "How long to wait for the pod; zero waits for ever.")
+	fs.DurationVar(&r.podTimeout, "pod-running-timeout", time.Minute, "The length of time to wait until the pod is running, when attaching to it.")
+}
+
+// check refuses what makes no sense before anything is sent.
+func (r *running) check(cmd *cobra.Command, args []string) error {
+	dash := cmd.ArgsLenAtDash()
+	if len(args) == 0 || dash == 0 {
+		return frame.UsageError(cmd, "NAME is required for run")
+	}
+	if r.expose && r.port == "" {
+		return frame.UsageError(cmd, "--port must be set when exposing a service")
+	}
+	if err := generate.CheckImage(r.image); err != nil {
+		return err
+	}
+	if _, err := generate.PullPolicy(r.imagePullPolicy); err != nil {
+		return frame.UsageError(cmd, "%v", err)
+	}
+	if _, err := generate.RestartPolicy(r.restart); err != nil {
+		return frame.UsageError(cmd, "%v", err)
+	}
+	if r.tty && !r.stdin {
+		return frame.UsageError(cmd, "-i/--stdin is required for containers with -t/--tty=true")
+	}
+	if !cmd.Flags().Changed("attach") && r.stdin {
+		r.attach = true
+	}
+	if r.attach && r.DryRun != frame.DryRunNone {
+		return frame.UsageError(cmd, "--dry-run=%s can't be used with attached containers options (--attach, --stdin, or --tty)", r.DryRun)
+	}
+	if r.remove && !r.attach {
+		return frame.UsageError(cmd, "--rm should only be used for attached containers")
+	}
+	return nil
+}
+
+func (r *running) run(cmd *cobra.Command, args []string) error {
+	if err := r.check(cmd, args); err != nil {
+		return err
+	}
+	pod, err := r.pod(args[0], args[1:])
+	if err != nil {
+		return err
+	}
+	namespace, err := r.place(pod)
+	if err != nil {
+		return err
+	}
+	if r.expose {
+		if err := r.exposePod(cmd.Context(), pod); err != nil {
+			return err
+		}
+	}
+	if r.DryRun == frame.DryRunClient {
+		return r.Print(&r.Printing, r.DryRun.Mark("created"), pod)
+	}
+	object, err := r.Post(cmd.Context(), core.Pods, namespace, pod)
+	if err != nil {
+		if cmd.Context().Err() != nil && r.DryRun == frame.DryRunNone {
+			fmt.Fprintf(r.Err, "Stopped before the server answered: see \"kctl get pod %s\" for whether the pod was created.\n", pod.Name)
+		}
+		return err
+	}
+	if r.DryRun == frame.DryRunServer {
+		return r.Print(&r.Printing, r.DryRun.Mark("created"), object)
+	}
+	created := &core.Pod{}
+	if err := lookup.Typed(object, created); err != nil {
+		return err
+	}
+	if r.attach {
+		return r.attended(cmd.Context(), created)
+	}
+	if err := r.Print(&r.Printing, "created", object); err != nil {
+		return err
+	}
+	if !r.wait {
+		return nil
+	}
+	return r.await(cmd.Context(), created)
+}
+
+// pod generates the pod and lays the overrides over it.
+func (r *running) pod(name string, args []string) (*core.Pod, error) {
+	generator, err := generate.Lookup(r.generatorName)
+	if err != nil {
+		return nil, err
+	}
+	var labels []string
+	if r.labels != "" {
+		labels = strings.Split(r.labels, ",")
+	}
+	object, err := generate.Make(generator, generate.Values{
+		"name": name, "image": r.image, "image-pull-policy": r.imagePullPolicy, "port": r.port,
+		"labels": labels, "annotations": r.annotations, "env": r.env,
+		"args": args, "command": r.command, "restart": r.restart,
+		"stdin": r.stdin, "tty": r.tty, "leave-stdin-open": r.leaveStdinOpen,
+		"serviceaccount": r.serviceAccount, "privileged": r.privileged, "requests": r.requests, "limits": r.limits,
+	})
+	if err != nil {
+		return nil, err
+	}
+	pod, ok := object.(*core.Pod)
+	if !ok {
+		return nil, fmt.Errorf("generator %q made a %T, not a pod", r.generatorName, object)
+	}
+	return generate.Override(pod, r.overrides, generate.OverrideType(r.overrideType))
+}
+
+// place finds the namespace: the overrides', or else the command's. A dry run
+// on the client needs no server and so no kubeconfig.
+func (r *running) place(pod *core.Pod) (string, error) {
+	loaded, err := r.Kubeconfig()
+	if err != nil {
+		if r.DryRun == frame.DryRunClient {
+			return "", nil
+		}
+		return "", err
+	}
+	if pod.Namespace == "" {
+		if loaded.Chosen {
+			pod.Namespace = loaded.Namespace
+		}
+		return loaded.Namespace, nil
+	}
+	if loaded.Chosen && pod.Namespace != loaded.Namespace {
+		return "", fmt.Errorf("the namespace of --overrides %q does not match the namespace %q of --namespace", pod.Namespace, loaded.Namespace)
+	}
+	return pod.Namespace, nil
+}

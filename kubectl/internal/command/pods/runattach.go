@@ -1,0 +1,105 @@
+package pods
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/command/lookup"
+	"kctl/kubectl/internal/progress"
+	"kctl/proto/core"
+)
+
+// cleanupTime is what removing the pod may take after the command was
+// interrupted.
+const cleanupTime = 10 * time.Second
+
+// attended joins the user to the pod once it runs, and ends with the
+// container's exit code.
+func (r *running) attended(ctx context.Context, pod *core.Pod) error {
+	if r.remove {
+		defer r.removePod(ctx, pod)
+	}
+	waited, err := r.untilStarted(ctx, pod)
+	if err != nil {
+		return err
+	}
+	if lookup.Ended(waited) {
+		// Too late to attach: what it said is in its log.
+		if err := r.showLog(ctx, waited, false); err != nil {
+			return err
+		}
+	} else {
+		j := &joining{CLI: r.CLI, stdin: r.stdin, tty: r.tty, quiet: r.quiet}
+		if err := r.attachOrLog(ctx, j, waited); err != nil {
+			return err
+		}
+	}
+	return r.exitOf(ctx, waited)
+}
+
+// attachOrLog attaches, or, where that fails because the container was faster,
+// shows its log instead.
+func (r *running) attachOrLog(ctx context.Context, j *joining, pod *core.Pod) error {
+	err := j.attach(ctx, pod)
+	var code frame.ExitCode
+	if err == nil || errors.As(err, &code) || ctx.Err() != nil {
+		return err
+	}
+	if !r.quiet {
+		r.Warn("couldn't attach to pod/%s, falling back to streaming logs: %v", pod.Name, err)
+	}
+	return r.showLog(ctx, pod, true)
+}
+
+// showLog writes the log of a pod that nobody could attach to.
+func (r *running) showLog(ctx context.Context, pod *core.Pod, follow bool) error {
+	log := &reading{CLI: r.CLI, tail: noTail, follow: follow}
+	return log.copy(ctx, source{pod.Namespace, pod.Name, pod.Spec.Containers[0].Name})
+}
+
+// exitOf waits for the end of a pod that does not start again, and passes its
+// exit code on.
+func (r *running) exitOf(ctx context.Context, pod *core.Pod) error {
+	if pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || r.leaveStdinOpen {
+		if !r.remove && !r.quiet {
+			fmt.Fprintf(r.Err, "Session ended, resume using 'kctl attach %s -c %s -i -t' command when the pod is running\n", pod.Name, pod.Spec.Containers[0].Name)
+		}
+		return nil
+	}
+	silent := &progress.Plain{Out: io.Discard} // the container has spoken for itself
+	ended, err := r.observe(ctx, pod, r.timeout, silent, func(_ progress.View, p *core.Pod) bool { return lookup.Ended(p) })
+	if err != nil {
+		return err
+	}
+	if ended.Status.Phase == corev1.PodSucceeded {
+		return nil
+	}
+	for i := range ended.Status.ContainerStatuses {
+		if t := ended.Status.ContainerStatuses[i].State.Terminated; t != nil && t.ExitCode != 0 {
+			return frame.ExitCode(t.ExitCode)
+		}
+	}
+	return fmt.Errorf("pod %q failed: %s", pod.Name, orUnknown(ended.Status.Reason))
+}
+
+// removePod deletes the pod, also after Ctrl-C.
+func (r *running) removePod(ctx context.Context, pod *core.Pod) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
+	defer cancel()
+	client, err := r.Server()
+	if err == nil {
+		err = client.Resource(core.Pods, pod.Namespace).Delete(ctx, pod.Name, nil, nil)
+	}
+	switch {
+	case err != nil:
+		fmt.Fprintf(r.Err, "error: pod %q was not deleted: %v\n", pod.Name, err)
+	case !r.quiet:
+		fmt.Fprintf(r.Out, "pod %q deleted\n", pod.Name)
+	}
+}

@@ -1,0 +1,224 @@
+package pods
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/command/lookup"
+	"kctl/kubectl/internal/timeline"
+	"kctl/proto/core"
+	"kctl/proto/relay"
+)
+
+// tracing is one `kctl trace`.
+type tracing struct {
+	*frame.CLI
+	format string
+	follow bool
+}
+
+func newTrace(c *frame.CLI) *cobra.Command {
+	t := &tracing{CLI: c}
+	cmd := &cobra.Command{
+		Use:   "trace pod/NAME",
+		Short: "Show a pod's way through the programs, leg by leg, with times",
+		Long: "Show a pod's way through the programs, leg by leg, with times.\n\n" +
+			"The times are stamps that the programs made while they did their legs. Legs of programs that make none\n" +
+			"(upstream's) are read from the pod's conditions and events; those are marked ~, being of whole seconds.",
+		Example: "  kctl trace pod/web\n  kctl trace web -o json\n  kctl trace pod/web -o html > web.html\n  kctl trace pod/web --follow",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := frame.OneName(cmd, args)
+			if err != nil {
+				return err
+			}
+			if name, err = lookup.PodName(name); err != nil {
+				return err
+			}
+			if t.format != "" && t.format != "json" && t.format != "html" {
+				return frame.UsageError(cmd, "--output must be json or html, not %q", t.format)
+			}
+			if t.follow && t.format != "" {
+				return frame.UsageError(cmd, "--follow prints lines: not with -o")
+			}
+			return t.run(cmd.Context(), name)
+		},
+	}
+	cmd.Flags().StringVarP(&t.format, "output", "o", "", "Output format. One of: (json, html). html is a page that needs nothing else: no server, no network, no script.")
+	cmd.Flags().BoolVarP(&t.follow, "follow", "f", false, "Print the legs as they are passed, until the pod is ready or has ended.")
+	return cmd
+}
+
+// defaultBars is the width of the bars where the terminal's is not known.
+const defaultBars = 40
+
+// tableWidth is what stands before the bars.
+const tableWidth = 72
+
+func (t *tracing) run(ctx context.Context, name string) error {
+	if t.follow {
+		if err := t.followRows(ctx, name); err != nil {
+			return err
+		}
+	}
+	seen, err := t.look(ctx, name)
+	if err != nil {
+		return err
+	}
+	switch t.format {
+	case "json":
+		return t.printJSON(seen.pod, seen.line)
+	case "html":
+		return seen.line.HTML(t.Out, seen.pod, seen.events)
+	}
+	return t.printWaterfall(seen.pod, seen.line)
+}
+
+// sight is what is known of a pod's way at a moment.
+type sight struct {
+	pod    *core.Pod
+	events []core.Event
+	line   timeline.Timeline
+}
+
+// look asks for the stamps and for what the API says, and joins them.
+func (t *tracing) look(ctx context.Context, name string) (*sight, error) {
+	namespace, err := t.Namespace()
+	if err != nil {
+		return nil, err
+	}
+	client, err := t.Server()
+	if err != nil {
+		return nil, err
+	}
+	pod := &core.Pod{}
+	if err := client.Resource(core.Pods, namespace).Get(ctx, name, pod); err != nil {
+		return nil, err
+	}
+	pod.Kind = core.Pods.Kind
+	trace := relay.Trace{}
+	err = client.Do(ctx, http.MethodGet, relay.Path(namespace, name), nil, &trace)
+	// Upstream's servers have no such path; ours forgets in time, and on restart.
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+		return nil, fmt.Errorf("asking for the stamps of pod %s: %w", name, err)
+	}
+	var stamps []timeline.Moment
+	if err == nil && trace.UID == string(pod.UID) {
+		stamps = timeline.FromTrace(trace)
+	}
+	about := &unstructured.Unstructured{}
+	about.SetKind(core.Pods.Kind)
+	about.SetName(pod.Name)
+	about.SetNamespace(pod.Namespace)
+	about.SetUID(pod.UID)
+	events, err := lookup.EventsAbout(ctx, t.CLI, about)
+	if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
+		return nil, err
+	}
+	return &sight{pod, events, timeline.Merge(stamps, timeline.FromAPI(pod, events))}, nil
+}
+
+func (t *tracing) printWaterfall(pod *core.Pod, line timeline.Timeline) error {
+	where := "not on a node yet"
+	if pod.Spec.NodeName != "" {
+		where = "on " + pod.Spec.NodeName
+	}
+	fmt.Fprintf(t.Out, "pod/%s in %s, %s, %s: %d moments in %.1f ms\n\n", pod.Name, pod.Namespace, where, pod.Status.Phase,
+		len(line.Rows), float64(line.Total)/float64(time.Millisecond))
+	bars := defaultBars
+	if width, ok := frame.Terminal(t.Out); ok {
+		bars = min(max(width-tableWidth, 10), 80)
+	}
+	return line.Print(t.Out, bars)
+}
+
+// traceOutput is what -o json prints.
+type traceOutput struct {
+	Namespace         string    `json:"namespace"`
+	Name              string    `json:"name"`
+	UID               string    `json:"uid"`
+	Node              string    `json:"node,omitempty"`
+	Phase             string    `json:"phase"`
+	TotalMilliseconds float64   `json:"totalMilliseconds"`
+	Moments           []momentJ `json:"moments"`
+}
+
+type momentJ struct {
+	timeline.Row
+	OffsetMilliseconds float64 `json:"offsetMilliseconds"`
+	TookMilliseconds   float64 `json:"tookMilliseconds"`
+}
+
+func (t *tracing) printJSON(pod *core.Pod, line timeline.Timeline) error {
+	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+	out := traceOutput{
+		Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID), Node: pod.Spec.NodeName,
+		Phase: string(pod.Status.Phase), TotalMilliseconds: ms(line.Total), Moments: []momentJ{},
+	}
+	for _, row := range line.Rows {
+		out.Moments = append(out.Moments, momentJ{row, ms(row.Offset), ms(row.Took)})
+	}
+	encoder := json.NewEncoder(t.Out)
+	encoder.SetIndent("", "    ")
+	return encoder.Encode(out)
+}
+
+// followEvery is how often the stamps are asked for while they come in.
+const followEvery = 200 * time.Millisecond
+
+// followRows prints rows as they become known, until the pod is ready or has
+// ended.
+func (t *tracing) followRows(ctx context.Context, name string) error {
+	if err := timeline.PrintHead(t.Out); err != nil {
+		return err
+	}
+	printed := map[relay.Hop]bool{}
+	tick := t.Clock.NewTicker(followEvery)
+	defer tick.Stop()
+	for {
+		seen, err := t.look(ctx, name)
+		if err != nil {
+			return err
+		}
+		ended := hasSettled(seen.pod)
+		for _, row := range seen.line.Rows {
+			if printed[row.Hop] {
+				continue
+			}
+			printed[row.Hop] = true
+			if err := timeline.PrintRow(t.Out, row); err != nil {
+				return err
+			}
+		}
+		if ended {
+			_, err := fmt.Fprintln(t.Out)
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C():
+		}
+	}
+}
+
+func hasSettled(pod *core.Pod) bool {
+	switch pod.Status.Phase {
+	case corev1.PodSucceeded, corev1.PodFailed:
+		return true
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,184 @@
+package read
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sort"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kctl/kubectl/internal/command/lookup"
+	"kctl/kubectl/internal/describe"
+	"kctl/proto/core"
+	"kctl/proto/rest"
+)
+
+// around asks for what other objects say of the one that is described. Who may
+// not read them, or a server without them, is no reason to show nothing: what
+// can't be had is left out.
+func (d *describing) around(ctx context.Context, object *unstructured.Unstructured) describe.Around {
+	namespace := object.GetNamespace()
+	switch object.GetAPIVersion() + "/" + object.GetKind() {
+	case "v1/Service":
+		return describe.Around{Endpoints: d.endpoints(ctx, namespace, object.GetName())}
+	case "v1/Namespace":
+		return d.bounds(ctx, object.GetName())
+	case "v1/PersistentVolumeClaim":
+		return describe.Around{Pods: d.usersOf(ctx, namespace, object.GetName())}
+	case "apps/v1/StatefulSet", "apps/v1/DaemonSet", "apps/v1/ReplicaSet", "v1/ReplicationController":
+		return describe.Around{Pods: d.podsOf(ctx, object)}
+	case "apps/v1/Deployment":
+		return describe.Around{ReplicaSets: d.replicaSetsOf(ctx, object)}
+	case "networking.k8s.io/v1/Ingress":
+		return describe.Around{Backends: d.backends(ctx, object)}
+	}
+	return describe.Around{}
+}
+
+// related lists a resource, by the name that people have for it.
+func (d *describing) related(ctx context.Context, kind, namespace string, options ...rest.Option) []unstructured.Unstructured {
+	discovery, err := d.Discovery()
+	if err != nil {
+		return nil
+	}
+	resource, err := discovery.Named(ctx, kind)
+	if err != nil {
+		return nil
+	}
+	client, err := d.Server()
+	if err != nil {
+		return nil
+	}
+	found, err := lookup.List(ctx, client.Resource(resource.Resource, namespace), lookup.ChunkSize, options...)
+	if err != nil {
+		return nil
+	}
+	return found.Items
+}
+
+// relatedTo is related, decoded.
+func relatedTo[T any](ctx context.Context, d *describing, kind, namespace string, options ...rest.Option) []T {
+	var all []T
+	for _, each := range d.related(ctx, kind, namespace, options...) {
+		decoded := new(T)
+		if lookup.Typed(&each, decoded) == nil {
+			all = append(all, *decoded)
+		}
+	}
+	return all
+}
+
+func (d *describing) bounds(ctx context.Context, namespace string) describe.Around {
+	return describe.Around{
+		Quotas: relatedTo[corev1.ResourceQuota](ctx, d, "resourcequotas", namespace),
+		Limits: relatedTo[corev1.LimitRange](ctx, d, "limitranges", namespace),
+	}
+}
+
+// owned are the objects of a kind that a workload manages.
+func (d *describing) owned(ctx context.Context, kind string, owner *unstructured.Unstructured) []unstructured.Unstructured {
+	selector, err := lookup.SelectorOf(owner)
+	if err != nil {
+		return nil
+	}
+	var all []unstructured.Unstructured
+	for _, each := range d.related(ctx, kind, owner.GetNamespace(), rest.LabelSelector(selector)) {
+		if by := metav1.GetControllerOf(&each); by != nil && by.UID == owner.GetUID() {
+			all = append(all, each)
+		}
+	}
+	return all
+}
+
+func (d *describing) podsOf(ctx context.Context, owner *unstructured.Unstructured) []core.Pod {
+	var pods []core.Pod
+	for _, each := range d.owned(ctx, "pods", owner) {
+		pod := core.Pod{}
+		if lookup.Typed(&each, &pod) == nil {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+func (d *describing) replicaSetsOf(ctx context.Context, deployment *unstructured.Unstructured) []unstructured.Unstructured {
+	sets := d.owned(ctx, "replicasets.apps", deployment)
+	sort.SliceStable(sets, func(i, j int) bool {
+		a, b := sets[i].GetCreationTimestamp(), sets[j].GetCreationTimestamp()
+		if a.Equal(&b) {
+			return sets[i].GetName() < sets[j].GetName()
+		}
+		return a.Before(&b)
+	})
+	return sets
+}
+
+// usersOf are the pods that use a claim.
+func (d *describing) usersOf(ctx context.Context, namespace, claim string) []core.Pod {
+	var users []core.Pod
+	for _, pod := range relatedTo[core.Pod](ctx, d, "pods", namespace) {
+		for _, volume := range pod.Spec.Volumes {
+			if volume.PersistentVolumeClaim != nil && volume.PersistentVolumeClaim.ClaimName == claim {
+				users = append(users, pod)
+				break
+			}
+		}
+	}
+	return users
+}
+
+// backends tells of each service that an ingress leads to where it leads.
+func (d *describing) backends(ctx context.Context, object *unstructured.Unstructured) map[string]string {
+	client, err := d.Server()
+	if err != nil {
+		return nil
+	}
+	all := map[string]string{}
+	for _, backend := range describe.BackendsOf(object) {
+		service := &corev1.Service{}
+		if err := client.Resource(core.Services, object.GetNamespace()).Get(ctx, backend.Name, service); err != nil {
+			text := err.Error()
+			if apierrors.IsNotFound(err) {
+				text = fmt.Sprintf("services %q not found", backend.Name)
+			}
+			all[backend.Key()] = "<error: " + text + ">"
+			continue
+		}
+		for _, port := range service.Spec.Ports {
+			if port.Port == backend.Port.Number || port.Name != "" && port.Name == backend.Port.Name {
+				all[backend.Key()] = strings.Join(d.endpoints(ctx, service.Namespace, service.Name)[port.Name], ",")
+			}
+		}
+	}
+	return all
+}
+
+// endpoints are where a service's ports lead, by the ports' names: what its
+// slices say.
+func (d *describing) endpoints(ctx context.Context, namespace, service string) map[string][]string {
+	found := map[string][]string{}
+	of := rest.LabelSelector(discoveryv1.LabelServiceName + "=" + service)
+	for _, slice := range relatedTo[discoveryv1.EndpointSlice](ctx, d, "endpointslices.discovery.k8s.io", namespace, of) {
+		for _, port := range slice.Ports {
+			if port.Port == nil || port.Name == nil {
+				continue
+			}
+			for _, endpoint := range slice.Endpoints {
+				if endpoint.Conditions.Ready != nil && !*endpoint.Conditions.Ready {
+					continue
+				}
+				for _, address := range endpoint.Addresses {
+					found[*port.Name] = append(found[*port.Name], net.JoinHostPort(address, strconv.Itoa(int(*port.Port))))
+				}
+			}
+		}
+	}
+	return found
+}

@@ -1,0 +1,280 @@
+package read
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/command/lookup"
+	"kctl/kubectl/internal/discover"
+	"kctl/kubectl/internal/printer"
+	"kctl/proto/rest"
+)
+
+// asTable asks for tables; servers that make none send the objects.
+const asTable = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+
+// getting is one `kctl get`.
+type getting struct {
+	*frame.CLI
+	lookup.Selection
+	frame.Printing
+	watch, watchOnly bool
+	watchEvents      bool
+	ignoreNotFound   bool
+	showLabels       bool
+	showKind         bool
+	labelColumns     []string
+	sortBy           string
+	chunkSize        int64
+	raw              frame.Raw
+	subresource      string
+}
+
+func newGet(c *frame.CLI) *cobra.Command {
+	g := &getting{CLI: c, raw: frame.Raw{CLI: c}}
+	cmd := &cobra.Command{
+		Use:     "get (TYPE[,TYPE...] [NAME...] | TYPE/NAME... | -f FILE)",
+		Short:   "Display one or many resources",
+		Example: "  kctl get pods\n  kctl get pod web -o yaml\n  kctl get pods,nodes -A\n  kctl get pods -w",
+		RunE:    func(cmd *cobra.Command, args []string) error { return g.run(cmd, args) },
+	}
+	fs := cmd.Flags()
+	g.AddFiles(fs, "identifying the resource to get from a server.")
+	g.AddLabels(fs)
+	g.AddFields(fs)
+	g.AddAllNamespaces(fs)
+	g.Printing.Add(fs)
+	fs.BoolVarP(&g.watch, "watch", "w", false, "After listing/getting the requested object, watch for changes.")
+	fs.BoolVar(&g.watchOnly, "watch-only", false, "Watch for changes to the requested object(s), without listing/getting first.")
+	fs.BoolVar(&g.watchEvents, "output-watch-events", false, "Output watch event objects when --watch or --watch-only is used.")
+	fs.BoolVar(&g.ignoreNotFound, "ignore-not-found", false, "If the requested object does not exist the command will return exit code 0.")
+	fs.BoolVar(&g.showLabels, "show-labels", false, "When printing, show all labels as the last column")
+	fs.BoolVar(&g.showKind, "show-kind", false, "If present, list the resource type for the requested object(s).")
+	fs.StringSliceVarP(&g.labelColumns, "label-columns", "L", nil, "Accepts a comma separated list of labels that are going to be presented as columns.")
+	fs.BoolVar(&g.NoHeaders, "no-headers", false, "When using the default or custom-column output format, don't print headers")
+	fs.StringVar(&g.sortBy, "sort-by", "", "If non-empty, sort list types using this field specification, a JSONPath expression (e.g. '{.metadata.name}').")
+	fs.Int64Var(&g.chunkSize, "chunk-size", lookup.ChunkSize, "Return large lists in chunks rather than all at once. Pass 0 to disable.")
+	fs.StringVar(&g.subresource, "subresource", "", "If specified, gets the subresource of the requested object.")
+	g.raw.Add(cmd, http.MethodGet, "request from")
+	return cmd
+}
+
+func (g *getting) run(cmd *cobra.Command, args []string) error {
+	ctx := cmd.Context()
+	if g.raw.URI != "" {
+		if len(args) > 0 || g.FromFiles() {
+			return frame.UsageError(cmd, "arguments may not be passed when --raw is specified")
+		}
+		return g.raw.Run(cmd, nil)
+	}
+	if len(args) == 0 && !g.FromFiles() {
+		return nothingNamed(g.CLI, cmd)
+	}
+	if (g.showLabels || len(g.labelColumns) > 0) && !g.TableOutput() {
+		return fmt.Errorf("--show-labels and --label-columns need a table: not with -o %s", g.Output)
+	}
+	if g.watchEvents && !g.watch && !g.watchOnly {
+		return frame.UsageError(cmd, "--output-watch-events option can only be used with --watch or --watch-only")
+	}
+	targets, unread := lookup.Targets(ctx, g.CLI, &g.Selection, args, "")
+	if unread != nil && (len(targets) == 0 || g.watch || g.watchOnly) {
+		return unread
+	}
+	if g.subresource != "" && slices.ContainsFunc(targets, func(t lookup.Target) bool { return t.ObjectName == "" }) {
+		return errors.New("subresource cannot be used when bulk resources are specified")
+	}
+	g.Sub = g.subresource
+	switch {
+	case g.watch || g.watchOnly:
+		return g.follow(ctx, targets)
+	case g.TableOutput():
+		return errors.Join(unread, g.tables(ctx, targets))
+	}
+	return errors.Join(unread, g.objects(ctx, targets))
+}
+
+// nothingNamed says what is missing, in kubectl's words.
+func nothingNamed(c *frame.CLI, cmd *cobra.Command) error {
+	fmt.Fprintf(c.Err, "You must specify the type of resource to %s. Use \"kctl api-resources\" for a complete list of supported resources.\n\n", cmd.Name())
+	return errors.New("Required resource not specified.\nSee 'kctl " + cmd.Name() + " -h' for help and examples") //nolint:staticcheck // kubectl's words
+}
+
+// objects prints whole objects: a single one as it is, several as a List.
+func (g *getting) objects(ctx context.Context, targets []lookup.Target) error {
+	p, err := printer.New(g.Options)
+	if err != nil {
+		return err
+	}
+	all := &unstructured.UnstructuredList{Object: map[string]any{
+		"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""},
+	}}
+	var failed []error
+	for _, t := range targets {
+		items, err := lookup.Fetch(ctx, g.CLI, t, &g.Selection)
+		if err != nil {
+			if !(g.ignoreNotFound && apierrors.IsNotFound(err)) {
+				failed = append(failed, err)
+			}
+			continue
+		}
+		all.Items = append(all.Items, items...)
+	}
+	if g.sortBy != "" {
+		if err := printer.SortItems(all, g.sortBy); err != nil {
+			return err
+		}
+	}
+	single := len(targets) == 1 && targets[0].ObjectName != ""
+	switch {
+	case single && len(all.Items) == 1:
+		err = p.Print(g.Out, &all.Items[0])
+	case len(failed) > 0 && len(all.Items) == 0, single:
+	default:
+		err = p.Print(g.Out, all)
+	}
+	return errors.Join(append(failed, err)...)
+}
+
+// tables prints tables: rows of the same resource under common headers, an
+// empty line between one resource and the next.
+func (g *getting) tables(ctx context.Context, targets []lookup.Target) error {
+	var failed []error
+	var table *printer.Table
+	var last *discover.Resource
+	printed := false
+	for i := range targets {
+		t := &targets[i]
+		content, err := g.table(ctx, *t)
+		if err != nil {
+			if !(g.ignoreNotFound && apierrors.IsNotFound(err)) {
+				failed = append(failed, err)
+			}
+			continue
+		}
+		if len(content.Rows) == 0 {
+			continue
+		}
+		if last == nil || last.FullName() != t.FullName() {
+			if printed && !g.NoHeaders {
+				fmt.Fprintln(g.Out)
+			}
+			table, last = g.newTable(targets, t), &t.Resource
+		}
+		if g.sortBy != "" {
+			if err := printer.SortTable(content, g.sortBy); err != nil {
+				return err
+			}
+		}
+		if err := table.Add(content, ""); err != nil {
+			return err
+		}
+		printed = true
+		if i+1 == len(targets) || targets[i+1].FullName() != t.FullName() {
+			if err := table.Flush(g.Out); err != nil {
+				return err
+			}
+		}
+	}
+	if table != nil {
+		failed = append(failed, table.Flush(g.Out))
+	}
+	if !printed && errors.Join(failed...) == nil && !g.ignoreNotFound {
+		g.noneFound(targets)
+	}
+	return errors.Join(failed...)
+}
+
+func (g *getting) noneFound(targets []lookup.Target) {
+	for _, t := range targets {
+		if t.Namespace == "" {
+			fmt.Fprintln(g.Err, "No resources found")
+			return
+		}
+	}
+	fmt.Fprintf(g.Err, "No resources found in %s namespace.\n", targets[0].Namespace)
+}
+
+func (g *getting) newTable(targets []lookup.Target, t *lookup.Target) *printer.Table {
+	table := &printer.Table{
+		Wide: g.Output == "wide", NoHeaders: g.NoHeaders,
+		WithNamespace: g.AllNamespaces && t.Namespaced,
+		WithEvent:     g.watchEvents,
+		ShowLabels:    g.showLabels, LabelColumns: g.labelColumns,
+	}
+	mixed := g.showKind
+	for _, other := range targets {
+		mixed = mixed || other.FullName() != t.FullName()
+	}
+	if mixed {
+		table.KindPrefix = printer.ObjectName(t.GVK(), "")
+	}
+	return table
+}
+
+// table asks the server for the table of a target.
+func (g *getting) table(ctx context.Context, t lookup.Target) (*metav1.Table, error) {
+	client, err := g.Server()
+	if err != nil {
+		return nil, err
+	}
+	options := append(g.Query(), rest.Accept(asTable))
+	if g.sortBy != "" {
+		options = append(options, rest.Query("includeObject", "Object"))
+	}
+	if t.ObjectName != "" {
+		var answer []byte
+		if err := t.In(client).Get(ctx, t.ObjectName, &answer, append(options, rest.Sub(g.Sub))...); err != nil {
+			return nil, err
+		}
+		return decodeTable(answer)
+	}
+	var whole *metav1.Table
+	err = lookup.Chunks(ctx, t.In(client), g.chunkSize, options, func(answer []byte) (string, error) {
+		part, err := decodeTable(answer)
+		if err != nil {
+			return "", err
+		}
+		if whole == nil {
+			whole = part
+		} else {
+			whole.Rows, whole.ResourceVersion = append(whole.Rows, part.Rows...), part.ResourceVersion
+		}
+		return part.Continue, nil
+	})
+	return whole, err
+}
+
+// decodeTable reads a table, or makes one of NAME and AGE from the objects of a
+// server that makes none.
+func decodeTable(answer []byte) (*metav1.Table, error) {
+	table := &metav1.Table{}
+	if err := json.Unmarshal(answer, table); err != nil {
+		return nil, fmt.Errorf("decode answer: %w", err)
+	}
+	if table.Kind == "Table" {
+		return table, nil
+	}
+	list := &unstructured.UnstructuredList{}
+	object, err := lookup.Decode(answer)
+	if err != nil {
+		return nil, err
+	}
+	if _, isList := object.Object["items"]; isList {
+		if list, err = lookup.DecodeList(answer); err != nil {
+			return nil, err
+		}
+	} else {
+		list.Items = append(list.Items, *object)
+	}
+	return printer.PlainTable(list)
+}

@@ -1,0 +1,112 @@
+package read
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kctl/kubectl/internal/command/lookup"
+	"kctl/kubectl/internal/printer"
+	"kctl/proto/rest"
+	"kctl/proto/watch"
+)
+
+// follow prints what a target is, and then every change to it.
+func (g *getting) follow(ctx context.Context, targets []lookup.Target) error {
+	if len(targets) != 1 {
+		return errors.New("watch is only supported on individual resources and resource collections - more than 1 resource was found")
+	}
+	t := targets[0]
+	if t.ObjectName != "" {
+		// The object must exist now; from then on it is watched as the part of
+		// the collection that has its name.
+		if _, err := lookup.Fetch(ctx, g.CLI, t, &g.Selection); err != nil {
+			return err
+		}
+		g.Fields, t.ObjectName = "metadata.name="+t.ObjectName, ""
+	}
+	options := g.Query()
+	if patience := g.Flags.Timeout; patience > 0 {
+		// A watch is one request: it ends, and well, when that has to.
+		within, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		err := g.changesOf(within, t, options)
+		if within.Err() != nil && ctx.Err() == nil {
+			return nil
+		}
+		return err
+	}
+	return g.changesOf(ctx, t, options)
+}
+
+func (g *getting) changesOf(ctx context.Context, t lookup.Target, options []rest.Option) error {
+	if g.TableOutput() {
+		return g.followTable(ctx, t, append(options, rest.Accept(asTable)))
+	}
+	return g.followObjects(ctx, t, options)
+}
+
+func (g *getting) followTable(ctx context.Context, t lookup.Target, options []rest.Option) error {
+	out := g.newTable([]lookup.Target{t}, &t)
+	content, err := g.table(ctx, t)
+	if err != nil {
+		return err
+	}
+	version := content.ResourceVersion
+	if !g.watchOnly {
+		if err := out.Add(content, string(watch.Added)); err != nil {
+			return err
+		}
+		if err := out.Flush(g.Out); err != nil {
+			return err
+		}
+	}
+	return lookup.Changes(ctx, g.CLI, t, version, options, func(event rest.Event) error {
+		table, err := decodeTable(event.Object)
+		if err != nil {
+			return err
+		}
+		if err := out.Add(table, event.Type); err != nil {
+			return err
+		}
+		return out.Flush(g.Out)
+	})
+}
+
+func (g *getting) followObjects(ctx context.Context, t lookup.Target, options []rest.Option) error {
+	p, err := printer.New(g.Options)
+	if err != nil {
+		return err
+	}
+	client, err := g.Server()
+	if err != nil {
+		return err
+	}
+	found, err := lookup.List(ctx, t.In(client), g.chunkSize, options...)
+	if err != nil {
+		return err
+	}
+	for i := range found.Items {
+		if g.watchOnly {
+			break
+		}
+		if err := g.printChange(p, string(watch.Added), &found.Items[i]); err != nil {
+			return err
+		}
+	}
+	return lookup.Changes(ctx, g.CLI, t, found.GetResourceVersion(), options, func(event rest.Event) error {
+		object, err := lookup.Decode(event.Object)
+		if err != nil {
+			return err
+		}
+		return g.printChange(p, event.Type, object)
+	})
+}
+
+func (g *getting) printChange(p printer.Printer, event string, object *unstructured.Unstructured) error {
+	if g.watchEvents {
+		return p.Print(g.Out, &printer.Event{Type: event, Object: object})
+	}
+	return p.Print(g.Out, object)
+}

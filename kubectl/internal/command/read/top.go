@@ -1,0 +1,251 @@
+package read
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sort"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/command/lookup"
+	"kctl/kubectl/internal/printer"
+	"kctl/proto/core"
+	"kctl/proto/rest"
+)
+
+// metricsPath is where metrics-server, or whoever stands in for it, serves what
+// pods and nodes use.
+const metricsPath = "/apis/metrics.k8s.io/v1beta1"
+
+// usage is the part of its answers that is shown.
+type usage struct {
+	Metadata struct {
+		Name      string `json:"name"`
+		Namespace string `json:"namespace"`
+	} `json:"metadata"`
+	Usage      corev1.ResourceList `json:"usage"`
+	Containers []struct {
+		Name  string              `json:"name"`
+		Usage corev1.ResourceList `json:"usage"`
+	} `json:"containers"`
+}
+
+// topping is one `kctl top`.
+type topping struct {
+	*frame.CLI
+	lookup.Selection
+	sortBy                string
+	noHeaders, containers bool
+	sum                   bool
+	capacity              bool
+}
+
+// NewTop is `kctl top`, which is found among the verbs about clusters.
+func NewTop(c *frame.CLI) *cobra.Command {
+	cmd := frame.Group("top", "Display resource (CPU/memory) usage")
+	cmd.AddCommand(newTopNode(c), newTopPod(c))
+	return cmd
+}
+
+func (t *topping) add(cmd *cobra.Command) {
+	t.AddLabels(cmd.Flags())
+	cmd.Flags().StringVar(&t.sortBy, "sort-by", "", "If non-empty, sort list using specified field. The field can be either 'cpu' or 'memory'.")
+	cmd.Flags().BoolVar(&t.noHeaders, "no-headers", false, "If present, print output without headers")
+	cmd.Flags().Bool("use-protocol-buffers", true, "Enables using protocol-buffers to access Metrics API.")
+	_ = cmd.Flags().MarkHidden("use-protocol-buffers")
+}
+
+func (t *topping) check() error {
+	switch t.sortBy {
+	case "", "cpu", "memory":
+		return nil
+	}
+	return errors.New("--sort-by accepts only cpu or memory")
+}
+
+func newTopNode(c *frame.CLI) *cobra.Command {
+	t := &topping{CLI: c}
+	cmd := &cobra.Command{
+		Use: "node [NAME | -l label]", Aliases: []string{"nodes", "no"}, Short: "Display resource (CPU/memory) usage of nodes",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := t.check(); err != nil {
+				return err
+			}
+			return t.nodes(cmd.Context(), args)
+		},
+	}
+	t.add(cmd)
+	cmd.Flags().BoolVar(&t.capacity, "show-capacity", false, "Print node resources based on Capacity instead of Allocatable(default) of the nodes.")
+	return cmd
+}
+
+func newTopPod(c *frame.CLI) *cobra.Command {
+	t := &topping{CLI: c}
+	cmd := &cobra.Command{
+		Use: "pod [NAME | -l label]", Aliases: []string{"pods", "po"}, Short: "Display resource (CPU/memory) usage of pods",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := t.check(); err != nil {
+				return err
+			}
+			return t.pods(cmd.Context(), args)
+		},
+	}
+	t.add(cmd)
+	t.AddFields(cmd.Flags())
+	t.AddAllNamespaces(cmd.Flags())
+	cmd.Flags().BoolVar(&t.containers, "containers", false, "If present, print usage of containers within a pod.")
+	cmd.Flags().BoolVar(&t.sum, "sum", false, "Print the sum of the resource usage")
+	return cmd
+}
+
+// measured asks for what is used; that nobody measures is said plainly.
+func (t *topping) measured(ctx context.Context, path, name string) ([]usage, error) {
+	client, err := t.Server()
+	if err != nil {
+		return nil, err
+	}
+	var group any
+	if err := client.Do(ctx, http.MethodGet, metricsPath, nil, &group); apierrors.IsNotFound(err) || apierrors.IsServiceUnavailable(err) {
+		return nil, errors.New("Metrics API not available") //nolint:staticcheck // kubectl's words
+	} else if err != nil {
+		return nil, err
+	}
+	if name != "" {
+		one := usage{}
+		err := client.Do(ctx, http.MethodGet, metricsPath+path+"/"+url.PathEscape(name), nil, &one)
+		return []usage{one}, err
+	}
+	var found struct {
+		Items []usage `json:"items"`
+	}
+	err = client.Do(ctx, http.MethodGet, metricsPath+path, nil, &found, t.Query()...)
+	return found.Items, err
+}
+
+func (t *topping) sort(all []usage) {
+	sort.SliceStable(all, func(i, j int) bool {
+		if t.sortBy == "" {
+			a, b := all[i].Metadata, all[j].Metadata
+			return a.Namespace < b.Namespace || a.Namespace == b.Namespace && a.Name < b.Name
+		}
+		a, b := all[i].total(t.sortBy), all[j].total(t.sortBy)
+		return a.Cmp(b) > 0
+	})
+}
+
+// total is what all containers use.
+func (u usage) total(name string) resource.Quantity {
+	sum := u.Usage[corev1.ResourceName(name)].DeepCopy()
+	for _, container := range u.Containers {
+		sum.Add(container.Usage[corev1.ResourceName(name)])
+	}
+	return sum
+}
+
+func millicores(q resource.Quantity) string { return fmt.Sprintf("%dm", q.MilliValue()) }
+
+func mebibytes(q resource.Quantity) string { return fmt.Sprintf("%dMi", q.Value()>>20) }
+
+func (t *topping) nodes(ctx context.Context, args []string) error {
+	used, err := t.measured(ctx, "/nodes", append(args, "")[0])
+	if err != nil {
+		return err
+	}
+	client, err := t.Server()
+	if err != nil {
+		return err
+	}
+	var found struct{ Items []core.Node }
+	if err := client.Resource(core.Nodes, "").List(ctx, &found, rest.LabelSelector(t.Labels)); err != nil {
+		return err
+	}
+	room := map[string]corev1.ResourceList{}
+	for i := range found.Items {
+		room[found.Items[i].Name] = found.Items[i].Status.Allocatable
+		if t.capacity {
+			room[found.Items[i].Name] = found.Items[i].Status.Capacity
+		}
+	}
+	t.sort(used)
+	out := &printer.Columns{}
+	if !t.noHeaders {
+		out.Add("NAME", "CPU(cores)", "CPU(%)", "MEMORY(bytes)", "MEMORY(%)")
+	}
+	for _, u := range used {
+		cpu, memory := u.total("cpu"), u.total("memory")
+		has := room[u.Metadata.Name]
+		out.Add(u.Metadata.Name, millicores(cpu), share(cpu, has["cpu"]), mebibytes(memory), share(memory, has["memory"]))
+	}
+	return out.Flush(t.Out)
+}
+
+func share(used, has resource.Quantity) string {
+	if has.IsZero() {
+		return "<unknown>"
+	}
+	return fmt.Sprintf("%d%%", int64(100*used.AsApproximateFloat64()/has.AsApproximateFloat64()))
+}
+
+func (t *topping) pods(ctx context.Context, args []string) error {
+	namespace, err := t.Namespace()
+	if err != nil {
+		return err
+	}
+	path := "/namespaces/" + namespace + "/pods"
+	if t.AllNamespaces {
+		path = "/pods"
+	}
+	used, err := t.measured(ctx, path, append(args, "")[0])
+	if err != nil {
+		return err
+	}
+	if len(used) == 0 {
+		fmt.Fprintf(t.Err, "No resources found in %s namespace.\n", namespace)
+		return nil
+	}
+	t.sort(used)
+	var head, row []string
+	if t.AllNamespaces {
+		head = append(head, "NAMESPACE")
+	}
+	if head = append(head, "NAME"); t.containers {
+		head[len(head)-1] = "POD"
+		head = append(head, "NAME")
+	}
+	out := &printer.Columns{}
+	if !t.noHeaders {
+		out.Add(append(head, "CPU(cores)", "MEMORY(bytes)")...)
+	}
+	var cpus, memories resource.Quantity
+	for _, u := range used {
+		if row = nil; t.AllNamespaces {
+			row = append(row, u.Metadata.Namespace)
+		}
+		row = append(row, u.Metadata.Name)
+		cpu, memory := u.total("cpu"), u.total("memory")
+		cpus.Add(cpu)
+		memories.Add(memory)
+		if !t.containers {
+			out.Add(append(row, millicores(cpu), mebibytes(memory))...)
+			continue
+		}
+		for _, c := range u.Containers {
+			out.Add(append(append([]string(nil), row...), c.Name, millicores(c.Usage["cpu"]), mebibytes(c.Usage["memory"]))...)
+		}
+	}
+	if t.sum {
+		blank := make([]string, len(head))
+		out.Add(append(append([]string(nil), blank...), "________", "________")...)
+		out.Add(append(blank, millicores(cpus), mebibytes(memories))...)
+	}
+	return out.Flush(t.Out)
+}

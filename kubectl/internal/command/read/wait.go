@@ -1,0 +1,269 @@
+package read
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/jsonpath"
+
+	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/command/lookup"
+	"kctl/kubectl/internal/printer"
+	"kctl/proto/rest"
+	"kctl/proto/watch"
+)
+
+// waiting is one `kctl wait`.
+type waiting struct {
+	*frame.CLI
+	lookup.Selection
+	frame.Printing
+	condition string
+	timeout   time.Duration
+}
+
+// forever is the timeout of those who give a negative one.
+const forever = 7 * 24 * time.Hour
+
+func newWait(c *frame.CLI) *cobra.Command {
+	w := &waiting{CLI: c}
+	cmd := &cobra.Command{
+		Use:     "wait (TYPE/NAME... | TYPE NAME | TYPE -l SELECTOR | -f FILE) --for=(delete|create|condition=X[=VALUE]|jsonpath=EXPRESSION[=VALUE])",
+		Short:   "Wait for a specific condition on one or many resources",
+		Example: "  kctl wait --for=condition=Ready pod/web\n  kctl wait --for=delete pod/web --timeout=60s\n  kctl wait --for=jsonpath='{.status.phase}'=Succeeded pod/job",
+		RunE:    func(cmd *cobra.Command, args []string) error { return w.run(cmd, args) },
+	}
+	fs := cmd.Flags()
+	w.AddFilenames(fs, "identifying the resource.")
+	w.AddLabels(fs)
+	w.AddFields(fs)
+	w.AddAllNamespaces(fs)
+	w.Printing.Add(fs)
+	fs.BoolVar(&w.All, "all", false, "Select all resources in the namespace of the specified resource types")
+	fs.StringVar(&w.condition, "for", "", "The condition to wait on: [delete|create|condition=condition-name[=condition-value]|jsonpath='{JSONPath expression}'=[JSONPath value]].")
+	fs.DurationVar(&w.timeout, "timeout", 30*time.Second, "The length of time to wait before giving up. Zero means check once and don't wait, negative means wait for a week.")
+	return cmd
+}
+
+// check tells whether an object is as waited for; a nil object is none.
+type check func(object *unstructured.Unstructured) (bool, error)
+
+func (w *waiting) run(cmd *cobra.Command, args []string) error {
+	met, absent, err := parseCondition(w.condition)
+	if err != nil {
+		return err
+	}
+	targets, err := lookup.Targets(cmd.Context(), w.CLI, &w.Selection, args, "")
+	if err != nil {
+		return err
+	}
+	timeout := w.timeout
+	if timeout < 0 {
+		timeout = forever
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), max(timeout, time.Millisecond))
+	defer cancel()
+	single, err := w.expand(cmd.Context(), targets)
+	if err != nil {
+		return err
+	}
+	if len(single) == 0 {
+		if absent {
+			return nil
+		}
+		return errors.New("no matching resources found")
+	}
+	var failed []error
+	for _, t := range single {
+		failed = append(failed, w.one(cmd.Context(), ctx, t, met, absent))
+	}
+	return errors.Join(failed...)
+}
+
+// expand replaces targets that mean many objects by those that are there now.
+func (w *waiting) expand(ctx context.Context, targets []lookup.Target) ([]lookup.Target, error) {
+	var single []lookup.Target
+	for _, t := range targets {
+		if t.ObjectName != "" {
+			single = append(single, t)
+			continue
+		}
+		items, err := lookup.Fetch(ctx, w.CLI, t, &w.Selection)
+		if err != nil {
+			return nil, err
+		}
+		for i := range items {
+			one := t
+			one.ObjectName, one.Namespace = items[i].GetName(), items[i].GetNamespace()
+			single = append(single, one)
+		}
+	}
+	return single, nil
+}
+
+var errMet = errors.New("met")
+
+// one waits for one object. outer is the command's context, by which a timeout
+// is told from an interruption.
+func (w *waiting) one(outer, ctx context.Context, t lookup.Target, met check, absent bool) error {
+	last, err := w.await(outer, ctx, t, met, absent)
+	if err != nil && outer.Err() == nil && ctx.Err() != nil {
+		return fmt.Errorf("timed out waiting for the condition on %s/%s", t.Name, t.ObjectName)
+	}
+	if err != nil {
+		return err
+	}
+	if w.Output != "" && last != nil {
+		return w.Print(&w.Printing, "", last)
+	}
+	if last == nil && absent {
+		return nil // it had gone before
+	}
+	_, err = fmt.Fprintf(w.Out, "%s condition met\n", printer.ObjectName(t.GVK(), t.ObjectName))
+	return err
+}
+
+// await returns the last that was seen of the object, nil if it was not there
+// at all. It looks once even if there is no time to wait.
+func (w *waiting) await(outer, ctx context.Context, t lookup.Target, met check, absent bool) (*unstructured.Unstructured, error) {
+	client, err := w.Server()
+	if err != nil {
+		return nil, err
+	}
+	one := rest.FieldSelector("metadata.name=" + t.ObjectName)
+	found, err := lookup.List(outer, t.In(client), 0, one)
+	if err != nil {
+		return nil, err
+	}
+	var last *unstructured.Unstructured
+	if len(found.Items) > 0 {
+		last = &found.Items[0]
+	} else if !absent && w.condition != "create" {
+		return nil, apierrors.NewNotFound(t.GVR().GroupResource(), t.ObjectName)
+	}
+	ok, err := met(last)
+	if ok || err != nil {
+		return last, err
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	err = lookup.Changes(ctx, w.CLI, t, found.GetResourceVersion(), []rest.Option{one}, func(event rest.Event) error {
+		object, err := lookup.Decode(event.Object)
+		if err != nil {
+			return err
+		}
+		last = object
+		if event.Type == string(watch.Deleted) {
+			object = nil
+		}
+		ok, err := met(object)
+		if err == nil && ok {
+			err = errMet
+		}
+		return err
+	})
+	if errors.Is(err, errMet) {
+		err = nil
+	}
+	return last, err
+}
+
+// parseCondition reads --for. absent tells that the object need not be there.
+func parseCondition(text string) (met check, absent bool, err error) {
+	kind, rest, _ := strings.Cut(text, "=")
+	switch {
+	case text == "":
+		return nil, false, errors.New("--for is required")
+	case strings.EqualFold(text, "delete"):
+		return func(object *unstructured.Unstructured) (bool, error) { return object == nil, nil }, true, nil
+	case strings.EqualFold(text, "create"):
+		return func(object *unstructured.Unstructured) (bool, error) { return object != nil, nil }, false, nil
+	case kind == "condition" && rest != "":
+		name, value, valued := strings.Cut(rest, "=")
+		if !valued {
+			value = "true"
+		}
+		return conditionIs(name, value), false, nil
+	case kind == "jsonpath" && rest != "":
+		met, err := jsonPathIs(rest)
+		return met, false, err
+	}
+	return nil, false, fmt.Errorf("unrecognized condition: %q", text)
+}
+
+func conditionIs(name, value string) check {
+	return func(object *unstructured.Unstructured) (bool, error) {
+		if object == nil {
+			return false, nil
+		}
+		conditions, _, err := unstructured.NestedSlice(object.Object, "status", "conditions")
+		if err != nil {
+			return false, fmt.Errorf("reading the conditions: %w", err)
+		}
+		for _, each := range conditions {
+			condition, ok := each.(map[string]any)
+			kind, _ := condition["type"].(string)
+			status, _ := condition["status"].(string)
+			if !ok || !strings.EqualFold(kind, name) {
+				continue
+			}
+			observed, found, _ := unstructured.NestedInt64(condition, "observedGeneration")
+			if found && observed < object.GetGeneration() {
+				return false, nil
+			}
+			return strings.EqualFold(status, value), nil
+		}
+		return false, nil
+	}
+}
+
+func jsonPathIs(text string) (check, error) {
+	expression, value, valued := splitJSONPath(text)
+	path, err := printer.RelaxedPath(expression)
+	if err != nil {
+		return nil, err
+	}
+	return func(object *unstructured.Unstructured) (bool, error) {
+		if object == nil {
+			return false, nil
+		}
+		return jsonPathMatches(path, object.Object, value, valued)
+	}, nil
+}
+
+func jsonPathMatches(path *jsonpath.JSONPath, content map[string]any, value string, valued bool) (bool, error) {
+	results, err := path.FindResults(content)
+	if err != nil {
+		return false, fmt.Errorf("jsonpath wait: %w", err)
+	}
+	if len(results) == 0 || len(results[0]) == 0 {
+		return false, nil
+	}
+	if len(results[0]) > 1 {
+		return false, errors.New("given jsonpath expression matches more than one value")
+	}
+	found := results[0][0].Interface()
+	switch found.(type) {
+	case map[string]any, []any:
+		return false, errors.New("jsonpath leads to a nested object or list which is not supported")
+	}
+	return !valued || fmt.Sprint(found) == value, nil
+}
+
+// splitJSONPath cuts '{…}'=value behind the closing brace, so that expressions
+// with "=" in them stay whole.
+func splitJSONPath(text string) (expression, value string, valued bool) {
+	end := strings.LastIndexByte(text, '}')
+	if end < 0 {
+		return strings.Cut(text, "=")
+	}
+	value, valued = strings.CutPrefix(text[end+1:], "=")
+	return text[:end+1], strings.Trim(value, `"'`), valued
+}

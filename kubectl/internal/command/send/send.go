@@ -1,0 +1,124 @@
+package send
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/command/lookup"
+	"kctl/proto/core"
+	"kctl/proto/relay"
+	"kctl/proto/rest"
+)
+
+// MaxConflicts is how often an apply starts over because the object changed
+// under it.
+const MaxConflicts = 5
+
+// FieldManager is whose changes the server notes as kctl's.
+const FieldManager = "kctl"
+
+// Sender is what verbs that create objects share.
+type Sender struct {
+	*frame.CLI
+	frame.Printing
+	DryRun     frame.DryRun
+	Manager    string
+	validation string
+	SaveConfig bool
+	Operation  string // what CreateGenerated says it did; "created" if empty
+
+	stamps relay.Recorder
+}
+
+// Add adds the flags of all verbs that send something.
+func (s *Sender) Add(cmd *cobra.Command) {
+	s.Printing.Add(cmd.Flags())
+	s.DryRun.Add(cmd)
+	cmd.Flags().StringVar(&s.Manager, "field-manager", FieldManager, "Name of the manager used to track field ownership.")
+}
+
+// AddValidation adds --validate.
+func (s *Sender) AddValidation(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&s.validation, "validate", "strict", `Must be one of: strict (or true), warn, ignore (or false).`)
+	cmd.Flags().Lookup("validate").NoOptDefVal = "strict"
+}
+
+// AddSaveConfig adds --save-config.
+func (s *Sender) AddSaveConfig(fs *pflag.FlagSet) {
+	fs.BoolVar(&s.SaveConfig, "save-config", false, "If true, the configuration of current object will be saved in its annotation.")
+}
+
+// AddCreate adds the flags of the verbs that make one object of their others.
+func (s *Sender) AddCreate(cmd *cobra.Command) {
+	s.Add(cmd)
+	s.AddValidation(cmd)
+	s.AddSaveConfig(cmd.Flags())
+}
+
+// FieldValidation is the API's word for what --validate says.
+func (s *Sender) FieldValidation() (string, error) {
+	switch s.validation {
+	case "strict", "true", "":
+		return metav1.FieldValidationStrict, nil
+	case "warn":
+		return metav1.FieldValidationWarn, nil
+	case "ignore", "false":
+		return metav1.FieldValidationIgnore, nil
+	}
+	return "", errors.New(`invalid - validate option ` + s.validation + `; must be one of: strict (or true), warn, ignore (or false)`)
+}
+
+// Start stamps the moment the command was entered.
+func (s *Sender) Start() { s.stamps.Stamp(relay.ClientStarted, s.Clock.Now()) }
+
+// Post creates an object. The create of a pod carries the stamps of the way so
+// far, from which `kctl trace` tells where its time went.
+func (s *Sender) Post(ctx context.Context, resource core.Resource, namespace string, object any) (*unstructured.Unstructured, error) {
+	client, err := s.Server()
+	if err != nil {
+		return nil, err
+	}
+	validation, err := s.FieldValidation()
+	if err != nil {
+		return nil, err
+	}
+	body, err := json.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	options := []rest.Option{
+		rest.Query("fieldManager", s.Manager), rest.Query("fieldValidation", validation), rest.Query("dryRun", s.DryRun.Query()),
+	}
+	if resource.GVR() == core.Pods.GVR() {
+		s.stamps.Stamp(relay.ClientGenerated, s.Clock.Now())
+		s.stamps.Stamp(relay.ClientSent, s.Clock.Now())
+		options = append(options, rest.Header(relay.Header, relay.Encode(s.stamps.Unsent())))
+	}
+	var answer []byte
+	if err := client.Resource(resource, namespace).Create(ctx, body, &answer, options...); err != nil {
+		return nil, err
+	}
+	return lookup.Decode(answer)
+}
+
+// Patch patches an object.
+func (s *Sender) Patch(ctx context.Context, t lookup.Target, kind types.PatchType, body []byte, more ...rest.Option) (*unstructured.Unstructured, error) {
+	client, err := s.Server()
+	if err != nil {
+		return nil, err
+	}
+	options := append(more, rest.Query("fieldManager", s.Manager), rest.Query("dryRun", s.DryRun.Query()))
+	var answer []byte
+	if err := t.In(client).Patch(ctx, t.ObjectName, kind, body, &answer, options...); err != nil {
+		return nil, err
+	}
+	return lookup.Decode(answer)
+}

@@ -1,0 +1,197 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	clientrest "k8s.io/client-go/rest"
+
+	"kctl/kubectl/internal/command/frame"
+	"kctl/proto/upgrade"
+)
+
+// proxying is one `kctl proxy`.
+type proxying struct {
+	*frame.CLI
+	port                int
+	address, unixSocket string
+	prefix              string
+	acceptHosts         string
+	acceptPaths         string
+	rejectPaths         string
+	rejectMethods       string
+	www, wwwPrefix      string
+	disableFilter       bool
+}
+
+func newProxy(c *frame.CLI) *cobra.Command {
+	p := &proxying{CLI: c}
+	cmd := &cobra.Command{
+		Use:     "proxy [--port=PORT] [--www=static-dir] [--www-prefix=prefix] [--api-prefix=prefix]",
+		Short:   "Run a proxy to the API server",
+		Long:    "Run a proxy to the API server.\n\nWhoever reaches it acts as you: it listens on loopback unless told otherwise, and answers only requests for its own name.",
+		Example: "  kctl proxy --port=8080 &\n  curl http://localhost:8080/api/v1/pods",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return p.run(cmd.Context()) },
+	}
+	fs := cmd.Flags()
+	fs.IntVarP(&p.port, "port", "p", 8001, "The port on which to run the proxy. Set to 0 to pick a random port.")
+	fs.StringVar(&p.address, "address", "127.0.0.1", "The IP address on which to serve on.")
+	fs.StringVarP(&p.unixSocket, "unix-socket", "u", "", "Unix socket on which to run the proxy.")
+	fs.StringVar(&p.prefix, "api-prefix", "/", "Prefix to serve the proxied API under.")
+	fs.StringVarP(&p.www, "www", "w", "", "Also serve static files from the given directory under the specified prefix.")
+	fs.StringVarP(&p.wwwPrefix, "www-prefix", "P", "/static/", "Prefix to serve static files under, if static file directory is specified.")
+	fs.StringVar(&p.acceptHosts, "accept-hosts", `^localhost$,^127\.0\.0\.1$,^\[::1\]$`, "Regular expression for hosts that the proxy should accept.")
+	fs.StringVar(&p.acceptPaths, "accept-paths", "^.*", "Regular expression for paths that the proxy should accept.")
+	fs.StringVar(&p.rejectPaths, "reject-paths", "^/api/.*/pods/.*/exec,^/api/.*/pods/.*/attach", "Regular expression for paths that the proxy should reject. Paths specified here will be rejected even accepted by --accept-paths.")
+	fs.StringVar(&p.rejectMethods, "reject-methods", "^$", "Regular expression for HTTP methods that the proxy should reject (example --reject-methods='POST,PUT,PATCH').")
+	fs.BoolVar(&p.disableFilter, "disable-filter", false, "If true, disable request filtering in the proxy. This is dangerous, and can leave you vulnerable to XSRF attacks, when used with an accessible port.")
+	return cmd
+}
+
+// filter says which requests may pass.
+type filter struct{ hosts, paths, notPaths, notMethods []*regexp.Regexp }
+
+func (p *proxying) filter() (*filter, error) {
+	f := &filter{}
+	for _, each := range []struct {
+		text string
+		into *[]*regexp.Regexp
+	}{{p.acceptHosts, &f.hosts}, {p.acceptPaths, &f.paths}, {p.rejectPaths, &f.notPaths}, {p.rejectMethods, &f.notMethods}} {
+		for _, text := range strings.Split(each.text, ",") {
+			compiled, err := regexp.Compile(text)
+			if err != nil {
+				return nil, err
+			}
+			*each.into = append(*each.into, compiled)
+		}
+	}
+	return f, nil
+}
+
+func anyMatches(patterns []*regexp.Regexp, text string) bool {
+	for _, pattern := range patterns {
+		if pattern.MatchString(text) {
+			return true
+		}
+	}
+	return false
+}
+
+func (f *filter) accepts(method, path, host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		if host = name; strings.Contains(name, ":") {
+			host = "[" + name + "]"
+		}
+	}
+	return anyMatches(f.hosts, host) && anyMatches(f.paths, path) && !anyMatches(f.notPaths, path) && !anyMatches(f.notMethods, method)
+}
+
+// handler passes what the filter accepts on to the API server, as the user.
+func (p *proxying) handler() (http.Handler, error) {
+	f, err := p.filter()
+	if err != nil {
+		return nil, err
+	}
+	client, err := p.Server()
+	if err != nil {
+		return nil, err
+	}
+	upgraded, err := p.upgrading()
+	if err != nil {
+		return nil, err
+	}
+	to := client.URL("")
+	forward := &httputil.ReverseProxy{
+		Transport: choosing{client.HTTP().Transport, upgraded}, FlushInterval: -1, // watches and logs come as they are written
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(to)
+			r.Out.Host = to.Host
+			r.Out.Header.Del("Authorization") // the user's own credentials are added
+		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			http.Error(w, "kctl proxy: "+err.Error(), http.StatusBadGateway)
+		},
+	}
+	api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { upgrade.Serve(forward, w, r) })
+	mux := http.NewServeMux()
+	prefix := "/" + strings.Trim(p.prefix, "/")
+	if prefix == "/" {
+		mux.Handle("/", api)
+	} else {
+		mux.Handle(prefix+"/", http.StripPrefix(prefix, api))
+	}
+	if p.www != "" {
+		under := "/" + strings.Trim(p.wwwPrefix, "/") + "/"
+		mux.Handle(under, http.StripPrefix(under, http.FileServer(http.Dir(p.www))))
+	}
+	if p.disableFilter {
+		return mux, nil
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !f.accepts(r.Method, r.URL.Path, r.Host) {
+			http.Error(w, "Forbidden", http.StatusForbidden)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	}), nil
+}
+
+// choosing sends requests that want another protocol over HTTP/1.1, which is
+// what such protocols are asked for in.
+type choosing struct{ plain, upgraded http.RoundTripper }
+
+func (c choosing) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Header.Get("Upgrade") != "" {
+		return c.upgraded.RoundTrip(r)
+	}
+	return c.plain.RoundTrip(r)
+}
+
+func (p *proxying) upgrading() (http.RoundTripper, error) {
+	loaded, err := p.Kubeconfig()
+	if err != nil {
+		return nil, err
+	}
+	config := clientrest.CopyConfig(loaded.Client)
+	config.NextProtos = []string{"http/1.1"}
+	return clientrest.TransportFor(config)
+}
+
+func (p *proxying) run(ctx context.Context) error {
+	if p.disableFilter && p.unixSocket == "" {
+		p.Warn("Request filter disabled, your proxy is vulnerable to XSRF attacks, please be cautious")
+	}
+	handler, err := p.handler()
+	if err != nil {
+		return err
+	}
+	network, address := "tcp", net.JoinHostPort(p.address, fmt.Sprint(p.port))
+	if p.unixSocket != "" {
+		network, address = "unix", p.unixSocket
+		if err := os.Remove(address); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("unix socket: %w", err)
+		}
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, network, address)
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
+	ended := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer ended()
+	fmt.Fprintf(p.Out, "Starting to serve on %s\n", listener.Addr())
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,162 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/discover"
+	"kctl/kubectl/internal/printer"
+)
+
+func newAPIResources(c *frame.CLI) *cobra.Command {
+	var output, group, namespaced, sortBy string
+	var verbs, categories []string
+	var noHeaders, cached bool
+	cmd := &cobra.Command{
+		Use: "api-resources", Short: "Print the supported API resources on the server", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if output != "" && output != "wide" && output != "name" {
+				return fmt.Errorf("--output %v is not available", output)
+			}
+			discovery, err := c.Discovery()
+			if err != nil {
+				return err
+			}
+			ask := discovery.Refresh
+			if cached {
+				ask = discovery.Resources
+			}
+			all, err := ask(cmd.Context())
+			if err != nil {
+				return err
+			}
+			var chosen []discover.Resource
+			for _, r := range all {
+				wanted := r.Preferred && len(r.Verbs) > 0 &&
+					(!cmd.Flags().Changed("api-group") || r.Group == group) &&
+					(namespaced == "" || strconv.FormatBool(r.Namespaced) == namespaced)
+				for _, verb := range verbs {
+					wanted = wanted && r.Can(verb)
+				}
+				for _, category := range categories {
+					wanted = wanted && strings.Contains(","+strings.Join(r.Categories, ",")+",", ","+category+",")
+				}
+				if wanted {
+					chosen = append(chosen, r)
+				}
+			}
+			if sortBy != "" && sortBy != "name" && sortBy != "kind" {
+				return errors.New("--sort-by accepts only name or kind")
+			}
+			return printResources(c, chosen, output, sortBy, noHeaders)
+		},
+	}
+	fs := cmd.Flags()
+	fs.StringVarP(&output, "output", "o", "", "Output format. One of: (wide, name).")
+	fs.StringVar(&group, "api-group", "", "Limit to resources in the specified API group.")
+	fs.StringVar(&namespaced, "namespaced", "", "If false, non-namespaced resources will be returned, otherwise returning namespaced resources by default.")
+	fs.Lookup("namespaced").NoOptDefVal = "true"
+	fs.StringSliceVar(&verbs, "verbs", nil, "Limit to resources that support the specified verbs.")
+	fs.StringSliceVar(&categories, "categories", nil, "Limit to resources that belong to the specified categories.")
+	fs.StringVar(&sortBy, "sort-by", "", "If non-empty, sort list of resources using specified field. The field can be either 'name' or 'kind'.")
+	fs.BoolVar(&noHeaders, "no-headers", false, "When using the default output format, don't print headers.")
+	fs.BoolVar(&cached, "cached", false, "Use the cached list of resources if available.")
+	return cmd
+}
+
+func printResources(c *frame.CLI, resources []discover.Resource, output, sortBy string, noHeaders bool) error {
+	sort.SliceStable(resources, func(i, j int) bool {
+		switch {
+		case sortBy == "name":
+			return resources[i].Name < resources[j].Name
+		case sortBy == "kind":
+			return resources[i].Kind < resources[j].Kind
+		case resources[i].Group != resources[j].Group:
+			return resources[i].Group < resources[j].Group
+		}
+		return resources[i].Name < resources[j].Name
+	})
+	out := &printer.Columns{}
+	if !noHeaders && output != "name" {
+		headers := []string{"NAME", "SHORTNAMES", "APIVERSION", "NAMESPACED", "KIND"}
+		if output == "wide" {
+			headers = append(headers, "VERBS", "CATEGORIES")
+		}
+		out.Add(headers...)
+	}
+	for _, r := range resources {
+		if output == "name" {
+			out.Add(r.FullName())
+			continue
+		}
+		row := []string{r.Name, strings.Join(r.ShortNames, ","), r.GroupVersion(), strconv.FormatBool(r.Namespaced), r.Kind}
+		if output == "wide" {
+			row = append(row, strings.Join(r.Verbs, ","), strings.Join(r.Categories, ","))
+		}
+		out.Add(row...)
+	}
+	return out.Flush(c.Out)
+}
+
+func newAPIVersions(c *frame.CLI) *cobra.Command {
+	return &cobra.Command{
+		Use: "api-versions", Short: `Print the supported API versions on the server, in the form of "group/version"`, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			discovery, err := c.Discovery()
+			if err != nil {
+				return err
+			}
+			resources, err := discovery.Refresh(cmd.Context())
+			if err != nil {
+				return err
+			}
+			seen := map[string]bool{}
+			var versions []string
+			for _, r := range resources {
+				if version := r.GroupVersion(); !seen[version] {
+					seen[version] = true
+					versions = append(versions, version)
+				}
+			}
+			sort.Strings(versions)
+			_, err = fmt.Fprintln(c.Out, strings.Join(versions, "\n"))
+			return err
+		},
+	}
+}
+
+func newClusterInfo(c *frame.CLI) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "cluster-info", Short: "Display cluster information", Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("unknown command %q for %q", args[0], cmd.CommandPath())
+			}
+			client, err := c.Server()
+			if err != nil {
+				return err
+			}
+			if _, err := serverVersion(c, cmd); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(c.Out, "Kubernetes control plane is running at %s\n\nTo further debug and diagnose cluster problems, use 'kctl cluster-info dump'.\n", paint(c, "33", client.URL("").String()))
+			return err
+		},
+	}
+	cmd.AddCommand(newDump(c))
+	return cmd
+}
+
+// paint colours a text where colours may be.
+func paint(c *frame.CLI, color, text string) string {
+	if !frame.Colorful(c.Out) {
+		return text
+	}
+	return "\x1b[" + color + "m" + text + "\x1b[0m"
+}

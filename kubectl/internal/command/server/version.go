@@ -1,0 +1,80 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
+
+	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/printer"
+	"kctl/proto/release"
+)
+
+// versions is what `kctl version -o` prints. It is no API object, but printed
+// as one.
+type versions struct {
+	ClientVersion *version.Info `json:"clientVersion,omitempty"`
+	ServerVersion *version.Info `json:"serverVersion,omitempty"`
+}
+
+func (v *versions) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+func (v *versions) DeepCopyObject() runtime.Object { c := *v; return &c }
+
+// NewVersion is `kctl version`, which is found among the verbs about kctl itself.
+func NewVersion(c *frame.CLI) *cobra.Command {
+	var clientOnly bool
+	var format string
+	cmd := &cobra.Command{
+		Use: "version", Short: "Print the client and server version information", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if format != "" && format != "yaml" && format != "json" {
+				return frame.UsageError(cmd, "--output must be 'yaml' or 'json'")
+			}
+			own := release.Version()
+			both := &versions{ClientVersion: &own}
+			var failed error
+			if !clientOnly {
+				both.ServerVersion, failed = serverVersion(c, cmd)
+			}
+			if err := printVersions(c, both, format); err != nil {
+				return err
+			}
+			return failed
+		},
+	}
+	cmd.Flags().BoolVar(&clientOnly, "client", false, "If true, shows client version only (no server required).")
+	cmd.Flags().StringVarP(&format, "output", "o", "", "One of 'yaml' or 'json'.")
+	return cmd
+}
+
+func serverVersion(c *frame.CLI, cmd *cobra.Command) (*version.Info, error) {
+	client, err := c.Server()
+	if err != nil {
+		return nil, err
+	}
+	info := &version.Info{}
+	if err := client.Do(cmd.Context(), http.MethodGet, "/version", nil, info); err != nil {
+		return nil, err
+	}
+	return info, nil
+}
+
+func printVersions(c *frame.CLI, v *versions, format string) error {
+	if format != "" {
+		p, err := printer.New(printer.Options{Output: format})
+		if err != nil {
+			return err
+		}
+		return p.Print(c.Out, v)
+	}
+	fmt.Fprintf(c.Out, "Client Version: %s\n", v.ClientVersion.GitVersion)
+	if v.ServerVersion != nil {
+		fmt.Fprintf(c.Out, "Server Version: %s\n", v.ServerVersion.GitVersion)
+	}
+	return nil
+}

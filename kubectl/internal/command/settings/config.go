@@ -1,0 +1,177 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"sort"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/tools/clientcmd/api/latest"
+	"sigs.k8s.io/yaml"
+
+	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/printer"
+)
+
+func newConfig(c *frame.CLI) *cobra.Command {
+	cmd := frame.Group("config", "Look at kubeconfig files, and change them")
+	cmd.AddCommand(newConfigView(c), newCurrentContext(c), newUseContext(c), newGetContexts(c))
+	cmd.AddCommand(configVerbs(c)...)
+	return cmd
+}
+
+func newConfigView(c *frame.CLI) *cobra.Command {
+	var raw, minify, flatten bool
+	var format string
+	cmd := &cobra.Command{
+		Use: "view", Short: "Display merged kubeconfig settings or a specified kubeconfig file", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			config, err := c.Flags.Raw()
+			if err != nil {
+				return err
+			}
+			if minify {
+				if err := clientcmdapi.MinifyConfig(&config); err != nil {
+					return err
+				}
+			}
+			switch {
+			case flatten: // to be used as it is: with everything
+				if err := clientcmdapi.FlattenConfig(&config); err != nil {
+					return err
+				}
+			case !raw:
+				if err := clientcmdapi.RedactSecrets(&config); err != nil {
+					return err
+				}
+				clientcmdapi.ShortenConfig(&config)
+			}
+			return printConfig(c, &config, format)
+		},
+	}
+	cmd.Flags().BoolVar(&raw, "raw", false, "Display raw byte data and sensitive data")
+	cmd.Flags().BoolVar(&minify, "minify", false, "Remove all information not used by current-context from the output")
+	cmd.Flags().BoolVar(&flatten, "flatten", false, "Flatten the resulting kubeconfig file into self-contained output, with all keys and tokens")
+	cmd.Flags().StringVarP(&format, "output", "o", "yaml", "Output format: yaml, json, jsonpath=…, go-template=…")
+	return cmd
+}
+
+func printConfig(c *frame.CLI, config *clientcmdapi.Config, format string) error {
+	external, err := latest.Scheme.ConvertToVersion(config, latest.ExternalVersion)
+	if err != nil {
+		return fmt.Errorf("encoding the kubeconfig: %w", err)
+	}
+	if format == "yaml" {
+		encoded, err := runtime.Encode(latest.Codec, config)
+		if err != nil {
+			return fmt.Errorf("encoding the kubeconfig: %w", err)
+		}
+		if encoded, err = yaml.JSONToYAML(encoded); err != nil {
+			return fmt.Errorf("encoding the kubeconfig: %w", err)
+		}
+		_, err = c.Out.Write(encoded)
+		return err
+	}
+	p, err := printer.New(printer.Options{Output: format, AllowMissingKeys: true})
+	if err != nil {
+		return err
+	}
+	return p.Print(c.Out, external)
+}
+
+func newCurrentContext(c *frame.CLI) *cobra.Command {
+	return &cobra.Command{
+		Use: "current-context", Short: "Display the current-context", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			config, err := c.Flags.Raw()
+			if err != nil {
+				return err
+			}
+			if config.CurrentContext == "" {
+				return errors.New("current-context is not set")
+			}
+			_, err = fmt.Fprintln(c.Out, config.CurrentContext)
+			return err
+		},
+	}
+}
+
+func newUseContext(c *frame.CLI) *cobra.Command {
+	return &cobra.Command{
+		Use: "use-context CONTEXT_NAME", Aliases: []string{"use"}, Short: "Set the current-context in a kubeconfig file",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := frame.OneName(cmd, args)
+			if err != nil {
+				return err
+			}
+			rules := c.Flags.Rules()
+			config, err := rules.GetStartingConfig()
+			if err != nil {
+				return fmt.Errorf("kubeconfig: %w", err)
+			}
+			if _, ok := config.Contexts[name]; !ok {
+				return fmt.Errorf("no context exists with the name: %q", name)
+			}
+			config.CurrentContext = name
+			if err := clientcmd.ModifyConfig(rules, *config, true); err != nil {
+				return fmt.Errorf("kubeconfig: %w", err)
+			}
+			_, err = fmt.Fprintf(c.Out, "Switched to context %q.\n", name)
+			return err
+		},
+	}
+}
+
+func newGetContexts(c *frame.CLI) *cobra.Command {
+	var noHeaders bool
+	var format string
+	cmd := &cobra.Command{
+		Use: "get-contexts [NAME...]", Short: "Describe one or many contexts",
+		RunE: func(_ *cobra.Command, args []string) error {
+			config, err := c.Flags.Raw()
+			if err != nil {
+				return err
+			}
+			if format != "" && format != "name" {
+				return fmt.Errorf("output must be one of '' or 'name': %v", format)
+			}
+			return printContexts(c, &config, args, noHeaders, format == "name")
+		},
+	}
+	cmd.Flags().BoolVar(&noHeaders, "no-headers", false, "When using the default output format, don't print headers")
+	cmd.Flags().StringVarP(&format, "output", "o", "", "Output format. One of: (name).")
+	return cmd
+}
+
+func printContexts(c *frame.CLI, config *clientcmdapi.Config, names []string, noHeaders, nameOnly bool) error {
+	var missing []error
+	if len(names) == 0 {
+		for name := range config.Contexts {
+			names = append(names, name)
+		}
+	}
+	sort.Strings(names)
+	out := &printer.Columns{}
+	if !noHeaders && !nameOnly {
+		out.Add("CURRENT", "NAME", "CLUSTER", "AUTHINFO", "NAMESPACE")
+	}
+	for _, name := range names {
+		context, ok := config.Contexts[name]
+		switch {
+		case !ok:
+			missing = append(missing, fmt.Errorf("context %s not found", name))
+		case nameOnly:
+			out.Add(name)
+		default:
+			current := ""
+			if name == config.CurrentContext {
+				current = "*"
+			}
+			out.Add(current, name, context.Cluster, context.AuthInfo, context.Namespace)
+		}
+	}
+	return errors.Join(append(missing, out.Flush(c.Out))...)
+}

@@ -1,0 +1,318 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/printer"
+)
+
+// configVerbs are the verbs below `kctl config` that change kubeconfig files, or
+// list one part of them.
+func configVerbs(c *frame.CLI) []*cobra.Command {
+	return []*cobra.Command{
+		newSetContext(c), newSetCluster(c), newSetCredentials(c), newRenameContext(c), newConfigSet(c), newConfigUnset(c),
+		newConfigDelete(c, "context"), newConfigDelete(c, "cluster"), newConfigDelete(c, "user"),
+		newConfigList(c, "get-clusters", "clusters", "NAME"), newConfigList(c, "get-users", "users", "NAME"),
+	}
+}
+
+// modify lets edit change the merged kubeconfig, and writes each part back to
+// the file that it came from.
+func modify(c *frame.CLI, edit func(*clientcmdapi.Config) error) error {
+	rules := c.Flags.Rules()
+	config, err := rules.GetStartingConfig()
+	if err != nil {
+		return err // says the file
+	}
+	if err := edit(config); err != nil {
+		return err
+	}
+	if err := clientcmd.ModifyConfig(rules, *config, true); err != nil {
+		return fmt.Errorf("kubeconfig: %w", err)
+	}
+	return nil
+}
+
+// changed is the value of a flag that was given; flags of all verbs among them.
+func changed(cmd *cobra.Command, name string, into *string) {
+	if flag := cmd.Flags().Lookup(name); flag != nil && flag.Changed {
+		*into = flag.Value.String()
+	}
+}
+
+func newSetContext(c *frame.CLI) *cobra.Command {
+	var current bool
+	cmd := &cobra.Command{
+		Use: "set-context [NAME | --current] [--cluster=cluster_nickname] [--user=user_nickname] [--namespace=namespace]", Short: "Set a context entry in kubeconfig",
+		Example: "  kctl config set-context --current --namespace=blue",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if current == (len(args) == 1) || len(args) > 1 {
+				return frame.UsageError(cmd, "you must specify either a context name or --current")
+			}
+			var name, verb string
+			err := modify(c, func(config *clientcmdapi.Config) error {
+				if name = config.CurrentContext; !current {
+					name = args[0]
+				} else if name == "" {
+					return errors.New("no current context is set")
+				}
+				context, exists := config.Contexts[name]
+				if verb = "modified"; !exists {
+					context, verb = clientcmdapi.NewContext(), "created"
+				}
+				changed(cmd, "cluster", &context.Cluster)
+				changed(cmd, "user", &context.AuthInfo)
+				changed(cmd, "namespace", &context.Namespace)
+				config.Contexts[name] = context
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(c.Out, "Context %q %s.\n", name, verb)
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&current, "current", false, "Modify the current context")
+	return cmd
+}
+
+// setFile takes over the file that the flag names, if it was given.
+func setFile(cmd *cobra.Command, flag string, file *string, data *[]byte, whole bool) error {
+	if !cmd.Flags().Changed(flag) {
+		return nil
+	}
+	changed(cmd, flag, file)
+	return embed(file, data, whole)
+}
+
+// embed replaces a file's name by its content where that is asked for; names
+// are kept absolute, for kubeconfig takes others as relative to itself.
+func embed(file *string, data *[]byte, whole bool) error {
+	if *file == "" {
+		return nil
+	}
+	path, err := filepath.Abs(*file)
+	if err != nil {
+		return fmt.Errorf("%s: %w", *file, err)
+	}
+	if !whole {
+		*file, *data = path, nil
+		return nil
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("could not read %s: %w", path, err)
+	}
+	*file, *data = "", content
+	return nil
+}
+
+func newSetCluster(c *frame.CLI) *cobra.Command {
+	var whole bool
+	var proxy string
+	cmd := &cobra.Command{
+		Use: "set-cluster NAME [--server=server] [--certificate-authority=path/to/certificate/authority] [--insecure-skip-tls-verify=true] [--tls-server-name=example.com]", Short: "Set a cluster entry in kubeconfig",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := frame.OneName(cmd, args)
+			if err != nil {
+				return err
+			}
+			err = modify(c, func(config *clientcmdapi.Config) error {
+				cluster, exists := config.Clusters[name]
+				if !exists {
+					cluster = clientcmdapi.NewCluster()
+				}
+				changed(cmd, "server", &cluster.Server)
+				cluster.Server = strings.TrimRight(cluster.Server, "/")
+				changed(cmd, "tls-server-name", &cluster.TLSServerName)
+				changed(cmd, "proxy-url", &cluster.ProxyURL)
+				if insecure := cmd.Flags().Lookup("insecure-skip-tls-verify"); insecure.Changed {
+					cluster.InsecureSkipTLSVerify = insecure.Value.String() == "true"
+				}
+				config.Clusters[name] = cluster
+				return setFile(cmd, "certificate-authority", &cluster.CertificateAuthority, &cluster.CertificateAuthorityData, whole)
+			})
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(c.Out, "Cluster %q set.\n", name)
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&whole, "embed-certs", false, "embed-certs for the cluster entry in kubeconfig")
+	cmd.Flags().StringVar(&proxy, "proxy-url", "", "proxy-url for the cluster entry in kubeconfig")
+	return cmd
+}
+
+func newSetCredentials(c *frame.CLI) *cobra.Command {
+	var whole bool
+	var username, password, execCommand, execVersion string
+	var execArgs, execEnv []string
+	cmd := &cobra.Command{
+		Use: "set-credentials NAME [--client-certificate=path] [--client-key=path] [--token=bearer_token] [--username=basic_user] [--password=basic_password] [--exec-command=exec_command]", Short: "Set a user entry in kubeconfig",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := frame.OneName(cmd, args)
+			if err != nil {
+				return err
+			}
+			given := cmd.Flags().Changed
+			if given("token") && (given("username") || given("password")) {
+				return errors.New("you cannot specify more than one authentication method at the same time: --token, --username/--password")
+			}
+			err = modify(c, func(config *clientcmdapi.Config) error {
+				user, exists := config.AuthInfos[name]
+				if !exists {
+					user = clientcmdapi.NewAuthInfo()
+				}
+				config.AuthInfos[name] = user
+				changed(cmd, "token", &user.Token)
+				changed(cmd, "username", &user.Username)
+				changed(cmd, "password", &user.Password)
+				if execCommand != "" {
+					user.Exec = &clientcmdapi.ExecConfig{Command: execCommand, APIVersion: execVersion, Args: execArgs, InteractiveMode: clientcmdapi.IfAvailableExecInteractiveMode}
+					user.Exec.Env = execEnvOf(execEnv)
+				}
+				if err := setFile(cmd, "client-certificate", &user.ClientCertificate, &user.ClientCertificateData, whole); err != nil {
+					return err
+				}
+				return setFile(cmd, "client-key", &user.ClientKey, &user.ClientKeyData, whole)
+			})
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(c.Out, "User %q set.\n", name)
+			return err
+		},
+	}
+	fs := cmd.Flags()
+	fs.BoolVar(&whole, "embed-certs", false, "Embed client cert/key for the user entry in kubeconfig")
+	fs.StringVar(&username, "username", "", "username for the user entry in kubeconfig")
+	fs.StringVar(&password, "password", "", "password for the user entry in kubeconfig")
+	fs.StringVar(&execCommand, "exec-command", "", "Command for the exec credential plugin for the user entry in kubeconfig")
+	fs.StringVar(&execVersion, "exec-api-version", "client.authentication.k8s.io/v1", "API version of the exec credential plugin for the user entry in kubeconfig")
+	fs.StringSliceVar(&execArgs, "exec-arg", nil, "New arguments for the exec credential plugin command for the user entry in kubeconfig")
+	fs.StringArrayVar(&execEnv, "exec-env", nil, "'key=value' environment values for the exec credential plugin")
+	return cmd
+}
+
+func execEnvOf(settings []string) []clientcmdapi.ExecEnvVar {
+	var env []clientcmdapi.ExecEnvVar
+	for _, setting := range settings {
+		key, value, _ := strings.Cut(setting, "=")
+		env = append(env, clientcmdapi.ExecEnvVar{Name: key, Value: value})
+	}
+	return env
+}
+
+func newRenameContext(c *frame.CLI) *cobra.Command {
+	return &cobra.Command{
+		Use: "rename-context CONTEXT_NAME NEW_NAME", Short: "Rename a context from the kubeconfig file",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return frame.UsageError(cmd, "two names are required, got %d", len(args))
+			}
+			err := modify(c, func(config *clientcmdapi.Config) error {
+				context, ok := config.Contexts[args[0]]
+				if !ok {
+					return fmt.Errorf("cannot rename the context %q, it's not in %s", args[0], c.Flags.Rules().GetDefaultFilename())
+				}
+				if _, taken := config.Contexts[args[1]]; taken {
+					return fmt.Errorf("cannot rename the context %q, the context %q already exists in %s", args[0], args[1], c.Flags.Rules().GetDefaultFilename())
+				}
+				delete(config.Contexts, args[0])
+				config.Contexts[args[1]] = context
+				if config.CurrentContext == args[0] {
+					config.CurrentContext = args[1]
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(c.Out, "Context %q renamed to %q.\n", args[0], args[1])
+			return err
+		},
+	}
+}
+
+func newConfigDelete(c *frame.CLI, what string) *cobra.Command {
+	return &cobra.Command{
+		Use: "delete-" + what + " NAME", Short: "Delete the specified " + what + " from the kubeconfig",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := frame.OneName(cmd, args)
+			if err != nil {
+				return err
+			}
+			where := c.Flags.Rules().GetDefaultFilename()
+			err = modify(c, func(config *clientcmdapi.Config) error {
+				exists := false
+				switch what {
+				case "context":
+					if _, exists = config.Contexts[name]; config.CurrentContext == name {
+						fmt.Fprint(c.Err, "warning: this removed your active context, use \"kctl config use-context\" to select a different one\n")
+					}
+					delete(config.Contexts, name)
+				case "cluster":
+					_, exists = config.Clusters[name]
+					delete(config.Clusters, name)
+				case "user":
+					_, exists = config.AuthInfos[name]
+					delete(config.AuthInfos, name)
+				}
+				if !exists {
+					return fmt.Errorf("cannot delete %s %s, not in %s", what, name, where)
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			if what == "user" {
+				_, err = fmt.Fprintf(c.Out, "deleted user %s from %s\n", name, where)
+				return err
+			}
+			_, err = fmt.Fprintf(c.Out, "deleted %s %s from %s\n", what, name, where)
+			return err
+		},
+	}
+}
+
+func newConfigList(c *frame.CLI, verb, what, header string) *cobra.Command {
+	return &cobra.Command{
+		Use: verb, Short: "Display " + what + " defined in the kubeconfig", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			config, err := c.Flags.Raw()
+			if err != nil {
+				return err
+			}
+			var names []string
+			if what == "users" {
+				for name := range config.AuthInfos {
+					names = append(names, name)
+				}
+			} else {
+				for name := range config.Clusters {
+					names = append(names, name)
+				}
+			}
+			sort.Strings(names)
+			out := &printer.Columns{}
+			out.Add(header)
+			for _, name := range names {
+				out.Add(name)
+			}
+			return out.Flush(c.Out)
+		},
+	}
+}

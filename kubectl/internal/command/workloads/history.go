@@ -1,0 +1,182 @@
+package workloads
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/command/lookup"
+	"kctl/kubectl/internal/command/send"
+	"kctl/kubectl/internal/printer"
+	"kctl/kubectl/internal/rollout"
+	"kctl/proto/rest"
+)
+
+// untilRolledOut follows an object until its rollout is done.
+func (r *rolling) untilRolledOut(ctx context.Context, t lookup.Target, timeout time.Duration, show func(*unstructured.Unstructured) (bool, error)) error {
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	err := lookup.Follow(ctx, r.Sender.CLI, t, show)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return errors.New("timed out waiting for the condition")
+	}
+	return err
+}
+
+// revisions are what is remembered of an object's earlier templates.
+func (r *rolling) revisions(ctx context.Context, t lookup.Target, object *unstructured.Unstructured) ([]rollout.Revision, error) {
+	kind, ok := rollout.Keeper(t.Kind)
+	if !ok {
+		return nil, fmt.Errorf("no history viewer has been implemented for %q", t.Kind)
+	}
+	discovery, err := r.Discovery()
+	if err != nil {
+		return nil, err
+	}
+	keeper, err := discovery.Named(ctx, kind)
+	if err != nil {
+		return nil, err
+	}
+	client, err := r.Server()
+	if err != nil {
+		return nil, err
+	}
+	labels, err := lookup.SelectorOf(object)
+	if err != nil {
+		return nil, err
+	}
+	found, err := lookup.List(ctx, client.Resource(keeper.Resource, t.Namespace), lookup.ChunkSize, rest.LabelSelector(labels))
+	if err != nil {
+		return nil, err
+	}
+	return rollout.Revisions(object, found.Items)
+}
+
+func newRolloutHistory(c *frame.CLI) *cobra.Command {
+	r := &rolling{Sender: send.Sender{CLI: c}}
+	var revision int64
+	cmd := &cobra.Command{
+		Use: "history (TYPE NAME | TYPE/NAME)", Short: "View rollout history", Example: "  kctl rollout history deployment/web\n  kctl rollout history deployment/web --revision=2",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if revision < 0 {
+				return fmt.Errorf("revision must be a positive integer: %v", revision)
+			}
+			return r.run(cmd, args, func(t lookup.Target, object *unstructured.Unstructured) error {
+				revisions, err := r.revisions(cmd.Context(), t, object)
+				if err != nil {
+					return err
+				}
+				return r.printHistory(t, revisions, revision)
+			})
+		},
+	}
+	r.add(cmd)
+	r.Printing.Add(cmd.Flags())
+	cmd.Flags().Int64Var(&revision, "revision", 0, "See the details, including podTemplate of the revision specified")
+	return cmd
+}
+
+func (r *rolling) printHistory(t lookup.Target, revisions []rollout.Revision, chosen int64) error {
+	name := printer.ObjectName(t.GVK(), t.ObjectName)
+	if r.Output != "" && chosen == 0 {
+		for _, revision := range revisions {
+			if err := r.Print(&r.Printing, "", revision.Object); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if chosen > 0 {
+		for _, revision := range revisions {
+			if revision.Number == chosen {
+				if r.Output != "" {
+					return r.Print(&r.Printing, "", revision.Object)
+				}
+				fmt.Fprintf(r.Out, "%s with revision #%d\n", name, chosen)
+				return rollout.PrintTemplate(r.Out, revision)
+			}
+		}
+		return fmt.Errorf("unable to find the specified revision")
+	}
+	fmt.Fprintf(r.Out, "%s \n", name)
+	if len(revisions) == 0 {
+		_, err := fmt.Fprintln(r.Out, "No rollout history found.")
+		return err
+	}
+	out := &printer.Columns{}
+	out.Add("REVISION", "CHANGE-CAUSE")
+	for _, revision := range revisions {
+		cause := revision.Cause
+		if cause == "" {
+			cause = "<none>"
+		}
+		out.Add(fmt.Sprint(revision.Number), cause)
+	}
+	if err := out.Flush(r.Out); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(r.Out)
+	return err
+}
+
+func newRolloutUndo(c *frame.CLI) *cobra.Command {
+	r := &rolling{Sender: send.Sender{CLI: c}}
+	var to int64
+	cmd := &cobra.Command{
+		Use: "undo (TYPE NAME | TYPE/NAME)", Short: "Undo a previous rollout", Example: "  kctl rollout undo deployment/web\n  kctl rollout undo deployment/web --to-revision=3",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return r.run(cmd, args, func(t lookup.Target, object *unstructured.Unstructured) error {
+				return r.undo(cmd.Context(), t, object, to)
+			})
+		},
+	}
+	r.add(cmd)
+	r.Printing.Add(cmd.Flags())
+	r.DryRun.Add(cmd)
+	cmd.Flags().Int64Var(&to, "to-revision", 0, "The revision to rollback to. Default to 0 (last revision).")
+	r.Manager = send.FieldManager
+	return cmd
+}
+
+// undo puts an earlier template in place of the present one.
+func (r *rolling) undo(ctx context.Context, t lookup.Target, object *unstructured.Unstructured, to int64) error {
+	revisions, err := r.revisions(ctx, t, object)
+	if err != nil {
+		return err
+	}
+	if paused, _, _ := unstructured.NestedBool(object.Object, "spec", "paused"); paused {
+		return fmt.Errorf("you cannot rollback a paused %s; resume it first with 'kctl rollout resume' and try again", t.Singular)
+	}
+	chosen, err := rollout.Choose(t.Kind, t.ObjectName, revisions, to)
+	if err != nil {
+		return err
+	}
+	if chosen.Current {
+		return r.Print(&r.Printing, fmt.Sprintf("skipped rollback (current template already matches revision %d)", chosen.Number), object)
+	}
+	if r.DryRun == frame.DryRunClient {
+		return rollout.PrintTemplate(r.Out, chosen)
+	}
+	patch, kind := chosen.Patch, types.StrategicMergePatchType
+	if chosen.Replace {
+		kind = types.JSONPatchType
+	}
+	changed, err := r.Patch(ctx, t, kind, patch)
+	if apierrors.IsInvalid(err) {
+		return fmt.Errorf("failed restoring revision %d: %w", chosen.Number, err)
+	}
+	if err != nil {
+		return err
+	}
+	return r.Print(&r.Printing, r.DryRun.Mark("rolled back"), changed)
+}

@@ -1,0 +1,150 @@
+package workloads
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/command/lookup"
+	"kctl/kubectl/internal/command/send"
+	"kctl/kubectl/internal/rollout"
+)
+
+func newRollout(c *frame.CLI) *cobra.Command {
+	cmd := frame.Group("rollout", "Manage the rollout of a deployment, daemon set or stateful set")
+	cmd.AddCommand(newRolloutStatus(c), newRolloutHistory(c), newRolloutUndo(c), newRolloutRestart(c),
+		newRolloutPause(c, "pause", "paused", true), newRolloutPause(c, "resume", "resumed", false))
+	return cmd
+}
+
+// rolling is what the verbs below `kctl rollout` share.
+type rolling struct {
+	send.Sender
+	lookup.Selection
+}
+
+func (r *rolling) add(cmd *cobra.Command) {
+	r.AddFiles(cmd.Flags(), "identifying the resource to get from a server.")
+	r.AddLabels(cmd.Flags())
+}
+
+func (r *rolling) run(cmd *cobra.Command, args []string, do func(lookup.Target, *unstructured.Unstructured) error) error {
+	if len(args) == 0 && !r.FromFiles() {
+		return errors.New("required resource not specified")
+	}
+	targets, err := lookup.Targets(cmd.Context(), r.Sender.CLI, &r.Selection, args, "")
+	if err != nil {
+		return err
+	}
+	return lookup.Each(cmd.Context(), r.Sender.CLI, targets, &r.Selection, do)
+}
+
+func newRolloutPause(c *frame.CLI, verb, past string, paused bool) *cobra.Command {
+	r := &rolling{Sender: send.Sender{CLI: c}}
+	cmd := &cobra.Command{
+		Use: verb + " RESOURCE", Short: strings.ToUpper(verb[:1]) + verb[1:] + " the rollout of a resource",
+		Example: "  kctl rollout " + verb + " deployment/web",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return r.run(cmd, args, func(t lookup.Target, object *unstructured.Unstructured) error {
+				if t.Kind != "Deployment" {
+					return fmt.Errorf("%s.%s %q %s is not supported", t.Name, t.Group, t.ObjectName, strings.TrimSuffix(past, "d")+"ing")
+				}
+				is, _, err := unstructured.NestedBool(object.Object, "spec", "paused")
+				if err != nil {
+					return fmt.Errorf("decode deployment %s: %w", t.ObjectName, err)
+				}
+				if is == paused {
+					state := "not paused"
+					if paused {
+						state = "already paused"
+					}
+					return fmt.Errorf("%s.%s %q is %s", t.Name, t.Group, t.ObjectName, state)
+				}
+				body := `{"spec":{"paused":true}}`
+				if !paused {
+					body = `{"spec":{"paused":null}}`
+				}
+				changed, err := r.Patch(cmd.Context(), t, types.StrategicMergePatchType, []byte(body))
+				if err != nil {
+					return err
+				}
+				return r.Print(&r.Printing, past, changed)
+			})
+		},
+	}
+	r.add(cmd)
+	r.Printing.Add(cmd.Flags())
+	cmd.Flags().StringVar(&r.Manager, "field-manager", send.FieldManager, "Name of the manager used to track field ownership.")
+	return cmd
+}
+
+// restartedAt is the annotation by which a new revision of the same pods is
+// asked for. It is kubectl's own.
+const restartedAt = "kubectl.kubernetes.io/restartedAt"
+
+func newRolloutRestart(c *frame.CLI) *cobra.Command {
+	r := &rolling{Sender: send.Sender{CLI: c}}
+	cmd := &cobra.Command{
+		Use: "restart RESOURCE", Short: "Restart a resource", Example: "  kctl rollout restart deployment/web",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return r.run(cmd, args, func(t lookup.Target, object *unstructured.Unstructured) error {
+				switch t.Kind {
+				case "Deployment", "DaemonSet", "StatefulSet":
+				default:
+					return fmt.Errorf("%s %q restarting is not supported", t.FullName(), t.ObjectName)
+				}
+				if paused, _, _ := unstructured.NestedBool(object.Object, "spec", "paused"); paused {
+					return fmt.Errorf("%s.%s %q can't restart paused deployment (run rollout resume first)", t.Name, t.Group, t.ObjectName)
+				}
+				body := fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`, restartedAt, r.Clock.Now().Format(time.RFC3339))
+				changed, err := r.Patch(cmd.Context(), t, types.StrategicMergePatchType, []byte(body))
+				if err != nil {
+					return err
+				}
+				return r.Print(&r.Printing, "restarted", changed)
+			})
+		},
+	}
+	r.add(cmd)
+	r.Printing.Add(cmd.Flags())
+	cmd.Flags().StringVar(&r.Manager, "field-manager", send.FieldManager, "Name of the manager used to track field ownership.")
+	return cmd
+}
+
+func newRolloutStatus(c *frame.CLI) *cobra.Command {
+	r := &rolling{Sender: send.Sender{CLI: c}}
+	var watch bool
+	var timeout time.Duration
+	var revision int64
+	cmd := &cobra.Command{
+		Use: "status (TYPE NAME | TYPE/NAME)", Short: "Show the status of the rollout",
+		Example: "  kctl rollout status deployment/web --timeout=60s",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return r.run(cmd, args, func(t lookup.Target, object *unstructured.Unstructured) error {
+				show := func(object *unstructured.Unstructured) (bool, error) {
+					text, done, err := rollout.Status(object, revision)
+					if err == nil {
+						fmt.Fprint(r.Out, text)
+					}
+					return done, err
+				}
+				if !watch {
+					_, err := show(object)
+					return err
+				}
+				return r.untilRolledOut(cmd.Context(), t, timeout, show)
+			})
+		},
+	}
+	r.add(cmd)
+	cmd.Flags().BoolVarP(&watch, "watch", "w", true, "Watch the status of the rollout until it's done.")
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "The length of time to wait before ending watch, zero means never.")
+	cmd.Flags().Int64Var(&revision, "revision", 0, "Pin to a specific revision for showing its status. Defaults to 0 (last revision).")
+	return cmd
+}

@@ -1,0 +1,128 @@
+package workloads
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/command/lookup"
+	"kctl/kubectl/internal/command/send"
+	"kctl/proto/rest"
+)
+
+// scaling is one `kctl scale`.
+type scaling struct {
+	send.Sender
+	lookup.Selection
+	replicas, current int64
+	resourceVersion   string
+	timeout           time.Duration
+}
+
+func newScale(c *frame.CLI) *cobra.Command {
+	s := &scaling{Sender: send.Sender{CLI: c}}
+	cmd := &cobra.Command{
+		Use:     "scale [--resource-version=VERSION] [--current-replicas=COUNT] --replicas=COUNT (-f FILE | TYPE NAME | TYPE/NAME)",
+		Short:   "Set a new size for a deployment, replica set, or replication controller",
+		Example: "  kctl scale deployment/web --replicas=3\n  kctl scale deployment/web --current-replicas=2 --replicas=3",
+		RunE:    func(cmd *cobra.Command, args []string) error { return s.run(cmd, args) },
+	}
+	fs := cmd.Flags()
+	s.AddFiles(fs, "identifying the resource to set a new size")
+	s.AddLabels(fs)
+	s.Add(cmd)
+	fs.BoolVar(&s.All, "all", false, "Select all resources in the namespace of the specified resource types")
+	fs.Int64Var(&s.replicas, "replicas", -1, "The new desired number of replicas. Required.")
+	fs.Int64Var(&s.current, "current-replicas", -1, "Precondition for current size. Requires that the current size of the resource match this value in order to scale. -1 (default) for no condition.")
+	fs.StringVar(&s.resourceVersion, "resource-version", "", "Precondition for resource version. Requires that the current resource version match this value in order to scale.")
+	fs.DurationVar(&s.timeout, "timeout", 0, "The length of time to wait before giving up on a scale operation, zero means don't wait.")
+	_ = cmd.MarkFlagRequired("replicas")
+	return cmd
+}
+
+func (s *scaling) run(cmd *cobra.Command, args []string) error {
+	if s.replicas < 0 {
+		return errors.New("the --replicas=COUNT flag is required, and COUNT must be greater than or equal to 0")
+	}
+	targets, err := lookup.Named(cmd.Context(), s.Sender.CLI, &s.Selection, args, "")
+	if err != nil {
+		return err
+	}
+	return lookup.Each(cmd.Context(), s.Sender.CLI, targets, &s.Selection, func(t lookup.Target, object *unstructured.Unstructured) error {
+		if s.DryRun == frame.DryRunClient {
+			return s.Print(&s.Printing, s.DryRun.Mark("scaled"), object)
+		}
+		if err := s.scale(cmd.Context(), t); err != nil {
+			return err
+		}
+		if err := s.Print(&s.Printing, s.DryRun.Mark("scaled"), object); err != nil {
+			return err
+		}
+		if s.timeout > 0 && s.DryRun == frame.DryRunNone {
+			return s.untilScaled(cmd.Context(), t)
+		}
+		return nil
+	})
+}
+
+// scale changes the size through the scale subresource, which every kind that
+// has replicas shares; a size that may only change from a known one is guarded
+// by the revision at which it was read.
+func (s *scaling) scale(ctx context.Context, t lookup.Target) error {
+	client, err := s.Server()
+	if err != nil {
+		return err
+	}
+	version := s.resourceVersion
+	if s.current >= 0 || version != "" {
+		var answer []byte
+		if err := t.In(client).Get(ctx, t.ObjectName, &answer, rest.Sub("scale")); err != nil {
+			return err
+		}
+		scale, err := lookup.Decode(answer)
+		if err != nil {
+			return err
+		}
+		have, _, err := unstructured.NestedInt64(scale.Object, "spec", "replicas")
+		if err != nil {
+			return fmt.Errorf("decode scale: %w", err)
+		}
+		if s.current >= 0 && have != s.current {
+			return fmt.Errorf("Expected replicas to be %d, was %d", s.current, have) //nolint:staticcheck // kubectl's words
+		}
+		if version != "" && scale.GetResourceVersion() != version {
+			return fmt.Errorf("Expected resource version to be %s, was %s", version, scale.GetResourceVersion()) //nolint:staticcheck // kubectl's words
+		}
+		version = scale.GetResourceVersion()
+	}
+	body := fmt.Sprintf(`{"spec":{"replicas":%d}}`, s.replicas)
+	if version != "" {
+		body = fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"spec":{"replicas":%d}}`, version, s.replicas)
+	}
+	_, err = s.Patch(ctx, t, types.MergePatchType, []byte(body), rest.Sub("scale"))
+	if apierrors.IsNotFound(err) && !t.Has("scale") {
+		return fmt.Errorf("cannot scale a %s: the kind has no scale subresource", t.Kind)
+	}
+	return err
+}
+
+// untilScaled waits until as many replicas are there as were asked for.
+func (s *scaling) untilScaled(ctx context.Context, t lookup.Target) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	err := lookup.Follow(ctx, s.Sender.CLI, t, func(object *unstructured.Unstructured) (bool, error) {
+		have, _, err := unstructured.NestedInt64(object.Object, "status", "replicas")
+		return have == s.replicas, err
+	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("timed out waiting for %q to be synced", t.ObjectName)
+	}
+	return err
+}

@@ -1,0 +1,300 @@
+package workloads
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/command/lookup"
+	"kctl/kubectl/internal/command/send"
+	"kctl/kubectl/internal/generate"
+)
+
+func newSet(c *frame.CLI) *cobra.Command {
+	cmd := frame.Group("set", "Set specific features on objects")
+	cmd.AddCommand(newSetImage(c), newSetEnv(c), newSetResources(c), newSetServiceAccount(c), newSetSelector(c), newSetSubject(c))
+	return cmd
+}
+
+// setting is what the verbs below `kctl set` share: they change the pod spec of
+// objects, be they pods or what makes pods.
+type setting struct {
+	send.Sender
+	lookup.Selection
+	local      bool
+	containers string // a pattern for container names
+}
+
+func (s *setting) add(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	s.AddFiles(fs, "the resource to update")
+	s.AddLabels(fs)
+	s.Sender.Add(cmd)
+	fs.BoolVar(&s.All, "all", false, "If true, select all resources in the namespace of the specified resource types")
+	fs.BoolVar(&s.local, "local", false, "If true, the command will run locally, without contacting the API server.")
+}
+
+func (s *setting) addContainers(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&s.containers, "containers", "c", "*", "The names of containers in the selected pod templates to change, all containers are selected by default - may use wildcards")
+}
+
+// podSpecPath is where objects of a kind keep the spec of their pods.
+func podSpecPath(kind string) []string {
+	switch kind {
+	case "Pod":
+		return []string{"spec"}
+	case "CronJob":
+		return []string{"spec", "jobTemplate", "spec", "template", "spec"}
+	}
+	return []string{"spec", "template", "spec"}
+}
+
+// podSpec reads the spec of an object's pods.
+func podSpec(object *unstructured.Unstructured) (*corev1.PodSpec, error) {
+	content, ok, err := unstructured.NestedMap(object.Object, podSpecPath(object.GetKind())...)
+	if err != nil || !ok {
+		return nil, fmt.Errorf("the object is not a pod or does not have a pod template: %s", object.GetKind())
+	}
+	spec := &corev1.PodSpec{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, spec); err != nil {
+		return nil, fmt.Errorf("decode the pod template of %s %s: %w", object.GetKind(), object.GetName(), err)
+	}
+	return spec, nil
+}
+
+// change lets edit change the pod spec of every object that the arguments mean,
+// and sends what is other than before.
+func (s *setting) change(cmd *cobra.Command, args []string, operation string, edit func(*unstructured.Unstructured, *corev1.PodSpec) error) error {
+	one := func(t lookup.Target, object *unstructured.Unstructured) error {
+		patch, err := podSpecPatch(object, edit)
+		if err != nil || patch == nil {
+			return err
+		}
+		if s.local || s.DryRun == frame.DryRunClient {
+			return s.Print(&s.Printing, s.DryRun.Mark(operation), object)
+		}
+		changed, err := s.Patch(cmd.Context(), t, types.StrategicMergePatchType, patch)
+		if err != nil {
+			return fmt.Errorf("failed to patch %s update to pod template: %w", strings.Fields(operation)[0], err)
+		}
+		return s.Print(&s.Printing, s.DryRun.Mark(operation), changed)
+	}
+	return s.onEach(cmd.Context(), args, one)
+}
+
+// onEach does one thing to every object that the arguments, or with --local the
+// files alone, mean.
+func (s *setting) onEach(ctx context.Context, args []string, one func(lookup.Target, *unstructured.Unstructured) error) error {
+	if s.local {
+		return lookup.Locally(ctx, s.Sender.CLI, &s.Selection, one)
+	}
+	targets, err := lookup.Named(ctx, s.Sender.CLI, &s.Selection, args, "")
+	if err != nil {
+		return err
+	}
+	return lookup.Each(ctx, s.Sender.CLI, targets, &s.Selection, one)
+}
+
+// podSpecPatch edits the pod spec in the object, and returns the strategic merge
+// patch that does the same on the server; nil where nothing changed.
+func podSpecPatch(object *unstructured.Unstructured, edit func(*unstructured.Unstructured, *corev1.PodSpec) error) ([]byte, error) {
+	spec, err := podSpec(object)
+	if err != nil {
+		return nil, err
+	}
+	before, err := json.Marshal(spec)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the pod template: %w", err)
+	}
+	if err := edit(object, spec); err != nil {
+		return nil, err
+	}
+	after, err := json.Marshal(spec)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the pod template: %w", err)
+	}
+	patch, err := strategicpatch.CreateTwoWayMergePatch(before, after, corev1.PodSpec{})
+	if err != nil {
+		return nil, fmt.Errorf("comparing the pod template with what it was: %w", err)
+	}
+	if string(patch) == "{}" {
+		return nil, nil
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(spec)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the pod template: %w", err)
+	}
+	where := podSpecPath(object.GetKind())
+	if err := unstructured.SetNestedMap(object.Object, content, where...); err != nil {
+		return nil, fmt.Errorf("changing the pod template: %w", err)
+	}
+	for i := len(where) - 1; i >= 0; i-- {
+		patch = fmt.Appendf(nil, `{%q:%s}`, where[i], patch)
+	}
+	return patch, nil
+}
+
+// matching calls do with every container whose name fits the pattern of -c.
+func (s *setting) matching(spec *corev1.PodSpec, do func(*corev1.Container)) (found bool, err error) {
+	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range list {
+			fits, err := path.Match(s.containers, list[i].Name)
+			if err != nil {
+				return found, fmt.Errorf("--containers %q: %w", s.containers, err)
+			}
+			if fits {
+				found = true
+				do(&list[i])
+			}
+		}
+	}
+	return found, nil
+}
+
+func newSetImage(c *frame.CLI) *cobra.Command {
+	s := &setting{Sender: send.Sender{CLI: c}}
+	cmd := &cobra.Command{
+		Use:     "image (-f FILE | TYPE NAME | TYPE/NAME) CONTAINER_NAME_1=IMAGE_1 ... CONTAINER_NAME_N=IMAGE_N",
+		Short:   "Update the image of a pod template",
+		Example: "  kctl set image deployment/web web=nginx:1.27\n  kctl set image pod/web '*=nginx:1.27'",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			objects, pairs, _, err := splitPairs(args)
+			if err != nil {
+				return err
+			}
+			if len(pairs) == 0 {
+				return errors.New("at least one image update is required")
+			}
+			for _, p := range pairs {
+				if err := generate.CheckImage(p.value); err != nil {
+					return err
+				}
+			}
+			return s.change(cmd, objects, "image updated", func(_ *unstructured.Unstructured, spec *corev1.PodSpec) error {
+				return setImages(spec, pairs)
+			})
+		},
+	}
+	s.add(cmd)
+	return cmd
+}
+
+// pair is a KEY=VALUE of the command line.
+type pair struct{ key, value string }
+
+// splitPairs takes KEY=VALUE and KEY- arguments from behind the objects.
+func splitPairs(args []string) (objects []string, set []pair, remove []string, err error) {
+	for _, arg := range args {
+		key, value, isSet := strings.Cut(arg, "=")
+		removed, isRemove := strings.CutSuffix(arg, "-")
+		switch {
+		case isSet && key != "":
+			set = append(set, pair{key, value})
+		case isRemove && removed != "" && !isSet:
+			remove = append(remove, removed)
+		case len(set)+len(remove) > 0:
+			return nil, nil, nil, fmt.Errorf("all resources must be specified before changes: %s", arg)
+		default:
+			objects = append(objects, arg)
+		}
+	}
+	return objects, set, remove, nil
+}
+
+func setImages(spec *corev1.PodSpec, images []pair) error {
+	for _, p := range images {
+		found := false
+		for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+			for i := range list {
+				if p.key == "*" || list[i].Name == p.key {
+					list[i].Image, found = p.value, true
+				}
+			}
+		}
+		if !found {
+			return fmt.Errorf("unable to find container named %q", p.key)
+		}
+	}
+	return nil
+}
+
+func newSetServiceAccount(c *frame.CLI) *cobra.Command {
+	s := &setting{Sender: send.Sender{CLI: c}}
+	cmd := &cobra.Command{
+		Use: "serviceaccount (-f FILE | TYPE NAME | TYPE/NAME) SERVICE_ACCOUNT", Aliases: []string{"sa"},
+		Short:   "Update the service account of a resource",
+		Example: "  kctl set serviceaccount deployment web robot",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("serviceaccount is required")
+			}
+			last := len(args) - 1
+			return s.change(cmd, args[:last], "serviceaccount updated", func(_ *unstructured.Unstructured, spec *corev1.PodSpec) error {
+				spec.ServiceAccountName = args[last]
+				return nil
+			})
+		},
+	}
+	s.add(cmd)
+	return cmd
+}
+
+func newSetResources(c *frame.CLI) *cobra.Command {
+	s := &setting{Sender: send.Sender{CLI: c}}
+	var requests, limits string
+	cmd := &cobra.Command{
+		Use:     "resources (-f FILE | TYPE NAME | TYPE/NAME) [--limits=LIMITS] [--requests=REQUESTS]",
+		Short:   "Update resource requests/limits on objects with pod templates",
+		Example: "  kctl set resources deployment web -c=web --limits=cpu=200m,memory=512Mi",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if requests == "" && limits == "" {
+				return errors.New("you must specify an update to requests or limits (in the form of --requests/--limits)")
+			}
+			want, err := generate.Resources(requests, limits)
+			if err != nil {
+				return err
+			}
+			return s.change(cmd, args, "resource requirements updated", func(_ *unstructured.Unstructured, spec *corev1.PodSpec) error {
+				found, err := s.matching(spec, func(container *corev1.Container) { setResources(&container.Resources, want) })
+				if err == nil && !found {
+					err = fmt.Errorf("unable to find container named %s", s.containers)
+				}
+				return err
+			})
+		},
+	}
+	s.add(cmd)
+	s.addContainers(cmd)
+	cmd.Flags().StringVar(&limits, "limits", "", "The resource requirement limits for this container. For example, 'cpu=100m,memory=256Mi'.")
+	cmd.Flags().StringVar(&requests, "requests", "", "The resource requirement requests for this container. For example, 'cpu=100m,memory=256Mi'.")
+	return cmd
+}
+
+// setResources sets what is named; an amount of zero takes one away.
+func setResources(have *corev1.ResourceRequirements, want corev1.ResourceRequirements) {
+	merge := func(into *corev1.ResourceList, from corev1.ResourceList) {
+		for name, amount := range from {
+			if amount.IsZero() {
+				delete(*into, name)
+				continue
+			}
+			if *into == nil {
+				*into = corev1.ResourceList{}
+			}
+			(*into)[name] = amount
+		}
+	}
+	merge(&have.Limits, want.Limits)
+	merge(&have.Requests, want.Requests)
+}

@@ -1,0 +1,231 @@
+package workloads
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/command/lookup"
+	"kctl/kubectl/internal/command/send"
+	"kctl/proto/core"
+)
+
+// settingEnv is one `kctl set env`.
+type settingEnv struct {
+	setting
+	list, overwrite    bool
+	from, prefix       string
+	keys, settings     []string
+	fromVariables      []corev1.EnvVar
+	variables, dropped []pair
+}
+
+func newSetEnv(c *frame.CLI) *cobra.Command {
+	e := &settingEnv{setting: setting{Sender: send.Sender{CLI: c}}}
+	cmd := &cobra.Command{
+		Use:     "env (-f FILE | TYPE NAME | TYPE/NAME) KEY_1=VAL_1 ... KEY_N- ...",
+		Short:   "Update environment variables on a pod template",
+		Example: "  kctl set env deployment/web LEVEL=debug\n  kctl set env deployment/web LEVEL-\n  kctl set env deployment/web --list\n  kctl set env deployment/web --from=configmap/settings",
+		RunE:    func(cmd *cobra.Command, args []string) error { return e.run(cmd, args) },
+	}
+	e.add(cmd)
+	e.addContainers(cmd)
+	fs := cmd.Flags()
+	fs.BoolVar(&e.list, "list", false, "If true, display the environment and any changes in the standard format.")
+	fs.BoolVar(&e.overwrite, "overwrite", true, "If true, allow environment to be overwritten, otherwise reject updates that overwrite existing environment.")
+	fs.StringVar(&e.from, "from", "", "The name of a resource from which to inject environment variables")
+	fs.StringVar(&e.prefix, "prefix", "", "Prefix to append to variable names")
+	fs.StringSliceVar(&e.keys, "keys", nil, "Comma-separated list of keys to import from specified resource")
+	fs.StringArrayVarP(&e.settings, "env", "e", nil, "Specify a key-value pair for an environment variable to set into each container.")
+	return cmd
+}
+
+func (e *settingEnv) run(cmd *cobra.Command, args []string) error {
+	objects, err := e.read(args)
+	if err != nil {
+		return err
+	}
+	if e.from != "" {
+		if e.fromVariables, err = e.variablesFrom(cmd.Context()); err != nil {
+			return err
+		}
+	}
+	if e.list {
+		return e.showAll(cmd, objects)
+	}
+	if len(e.variables)+len(e.dropped)+len(e.fromVariables) == 0 {
+		return errors.New("at least one environment variable must be provided")
+	}
+	return e.change(cmd, objects, "env updated", e.edit)
+}
+
+// read takes variables from the arguments, -e, and, for "-", standard input.
+func (e *settingEnv) read(args []string) ([]string, error) {
+	var rest []string
+	for _, arg := range args {
+		if arg != "-" {
+			rest = append(rest, arg)
+			continue
+		}
+		for lines := bufio.NewScanner(e.In); lines.Scan(); {
+			if line := strings.TrimSpace(lines.Text()); line != "" && !strings.HasPrefix(line, "#") {
+				e.settings = append(e.settings, line)
+			}
+		}
+	}
+	objects, set, remove, err := splitPairs(rest)
+	if err != nil {
+		return nil, err
+	}
+	_, more, _, err := splitPairs(e.settings)
+	if err != nil || len(more) != len(e.settings) {
+		return nil, fmt.Errorf("environment variables must be of the form key=value: %v", e.settings)
+	}
+	e.variables = append(set, more...)
+	for _, name := range remove {
+		e.dropped = append(e.dropped, pair{key: name})
+	}
+	return objects, nil
+}
+
+// edit sets and drops variables in the containers that -c means.
+func (e *settingEnv) edit(object *unstructured.Unstructured, spec *corev1.PodSpec) error {
+	var refused error
+	found, err := e.matching(spec, func(container *corev1.Container) {
+		for _, v := range e.variables {
+			variable := corev1.EnvVar{Name: e.prefix + v.key, Value: v.value}
+			refused = errors.Join(refused, e.put(container, variable))
+		}
+		for _, variable := range e.fromVariables {
+			refused = errors.Join(refused, e.put(container, variable))
+		}
+		for _, v := range e.dropped {
+			for i := range container.Env {
+				if container.Env[i].Name == v.key {
+					container.Env = append(container.Env[:i], container.Env[i+1:]...)
+					break
+				}
+			}
+		}
+	})
+	if err == nil && !found {
+		fmt.Fprintf(e.Err, "warning: %s/%s does not have any containers matching %q\n", object.GetKind(), object.GetName(), e.containers)
+	}
+	return errors.Join(err, refused)
+}
+
+func (e *settingEnv) put(container *corev1.Container, variable corev1.EnvVar) error {
+	for i := range container.Env {
+		if container.Env[i].Name != variable.Name {
+			continue
+		}
+		if !e.overwrite {
+			return fmt.Errorf("'%s' already has a value (%s), and --overwrite is false", variable.Name, container.Env[i].Value)
+		}
+		container.Env[i] = variable
+		return nil
+	}
+	container.Env = append(container.Env, variable)
+	return nil
+}
+
+// variablesFrom makes a variable of each key of the config map or secret that
+// --from names.
+func (e *settingEnv) variablesFrom(ctx context.Context) ([]corev1.EnvVar, error) {
+	targets, err := lookup.Targets(ctx, e.setting.Sender.CLI, &lookup.Selection{}, []string{e.from}, "")
+	if err != nil {
+		return nil, err
+	}
+	found, err := lookup.Fetch(ctx, e.setting.Sender.CLI, targets[0], &lookup.Selection{})
+	if err != nil {
+		return nil, err
+	}
+	data, _, err := unstructured.NestedMap(found[0].Object, "data")
+	if err != nil {
+		return nil, fmt.Errorf("decode %s: %w", e.from, err)
+	}
+	var keys []string
+	for key := range data {
+		keys = append(keys, key)
+	}
+	sort.Strings(keys)
+	var variables []corev1.EnvVar
+	for _, key := range keys {
+		if len(e.keys) > 0 && !slices.Contains(e.keys, key) {
+			continue
+		}
+		source := &corev1.EnvVarSource{}
+		switch targets[0].GVR() {
+		case core.ConfigMaps.GVR():
+			source.ConfigMapKeyRef = &corev1.ConfigMapKeySelector{Key: key}
+			source.ConfigMapKeyRef.Name = targets[0].ObjectName
+		case core.Secrets.GVR():
+			source.SecretKeyRef = &corev1.SecretKeySelector{Key: key}
+			source.SecretKeyRef.Name = targets[0].ObjectName
+		default:
+			return nil, fmt.Errorf("unsupported resource specified in --from")
+		}
+		variables = append(variables, corev1.EnvVar{Name: e.prefix + variableName(key), ValueFrom: source})
+	}
+	return variables, nil
+}
+
+// variableName makes the name of a variable of a key.
+func variableName(key string) string {
+	return strings.ToUpper(strings.Map(func(r rune) rune {
+		if r == '-' || r == '.' {
+			return '_'
+		}
+		return r
+	}, key))
+}
+
+// showAll prints the variables of each container, changes included.
+func (e *settingEnv) showAll(cmd *cobra.Command, objects []string) error {
+	targets, err := lookup.Named(cmd.Context(), e.setting.Sender.CLI, &e.Selection, objects, "")
+	if err != nil {
+		return err
+	}
+	return lookup.Each(cmd.Context(), e.setting.Sender.CLI, targets, &e.Selection, func(t lookup.Target, object *unstructured.Unstructured) error {
+		spec, err := podSpec(object)
+		if err != nil {
+			return err
+		}
+		if err := e.edit(object, spec); err != nil {
+			return err
+		}
+		_, err = e.matching(spec, func(container *corev1.Container) {
+			fmt.Fprintf(e.Out, "# %s %s, container %s\n", object.GetKind(), t.ObjectName, container.Name)
+			for _, variable := range container.Env {
+				fmt.Fprintln(e.Out, shownVariable(variable))
+			}
+		})
+		return err
+	})
+}
+
+func shownVariable(v corev1.EnvVar) string {
+	source := v.ValueFrom
+	switch {
+	case source == nil:
+		return v.Name + "=" + v.Value
+	case source.ConfigMapKeyRef != nil:
+		return fmt.Sprintf("# %s from configmap %s, key %s", v.Name, source.ConfigMapKeyRef.Name, source.ConfigMapKeyRef.Key)
+	case source.SecretKeyRef != nil:
+		return fmt.Sprintf("# %s from secret %s, key %s", v.Name, source.SecretKeyRef.Name, source.SecretKeyRef.Key)
+	case source.FieldRef != nil:
+		return fmt.Sprintf("# %s from field path %s", v.Name, source.FieldRef.FieldPath)
+	case source.ResourceFieldRef != nil:
+		return fmt.Sprintf("# %s from resource %s", v.Name, source.ResourceFieldRef.Resource)
+	}
+	return "# " + v.Name + " invalid valueFrom"
+}
