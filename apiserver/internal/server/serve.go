@@ -29,8 +29,8 @@ const (
 	// streamsPerConnection is how many requests, watches among them, one HTTP/2
 	// connection may carry; clients open another one beyond it.
 	streamsPerConnection = 250
-	// portFile tells, in the data directory, which port was taken.
-	portFile = "apiserver.port"
+	// PortFile tells, in the data directory, which port was taken.
+	PortFile = "apiserver.port"
 )
 
 // servingTLS returns the TLS configuration and the file of the certificate
@@ -75,7 +75,7 @@ func (s *Server) listen(ctx context.Context) (net.Listener, error) {
 	}
 	port := listener.Addr().(*net.TCPAddr).Port
 	s.port = port
-	if err := pki.WriteFile(filepath.Join(s.options.DataDir, portFile), []byte(strconv.Itoa(port)+"\n")); err != nil {
+	if err := pki.WriteFile(filepath.Join(s.options.DataDir, PortFile), []byte(strconv.Itoa(port)+"\n")); err != nil {
 		_ = listener.Close()
 		return nil, err
 	}

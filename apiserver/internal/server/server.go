@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/prometheus/client_golang/prometheus"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -35,6 +36,7 @@ import (
 	"kctl/apiserver/internal/resources"
 	"kctl/apiserver/internal/resources/kubelet"
 	"kctl/apiserver/internal/resources/service"
+	"kctl/apiserver/internal/storage"
 	"kctl/apiserver/internal/storage/encrypt"
 	"kctl/apiserver/internal/storage/measured"
 	"kctl/apiserver/internal/trace"
@@ -98,7 +100,7 @@ func Run(ctx context.Context, o *config.Options, logger *zap.Logger) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.Run(ctx), s.backend.close())
+	return errors.Join(s.Run(ctx), s.Close())
 }
 
 // New puts a server together and opens its storage; nothing runs yet. Unless
@@ -251,6 +253,24 @@ func (s *Server) keepHouse(certificate string) error {
 func (s *Server) newPods() *facts.Mirror[facts.Pod] {
 	return facts.NewMirror(s.resources.Pods, facts.PodOf, facts.Options[facts.Pod]{Index: facts.PodNode}, s.clock, s.logger)
 }
+
+// Close closes the storage, after Run has ended.
+func (s *Server) Close() error { return s.backend.close() }
+
+// Ready is closed when the server has read all that its decisions are based on.
+func (s *Server) Ready() <-chan struct{} { return s.ready }
+
+// Resources are the stores of everything that is built in.
+func (s *Server) Resources() *resources.Set { return s.resources }
+
+// Storage is below them: what is in etcd, decrypted.
+func (s *Server) Storage() storage.Interface { return s.backend.storage }
+
+// Etcd is the client that Storage uses.
+func (s *Server) Etcd() *clientv3.Client { return s.backend.compactor.Client }
+
+// Files are the configuration files that are followed.
+func (s *Server) Files() []*configfile.Follower { return s.files }
 
 // Run serves until ctx ends, and drains.
 func (s *Server) Run(ctx context.Context) error {

@@ -1,0 +1,168 @@
+package extensions
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// conversion: a webhook says what an object is in another version.
+func (c *custom) conversion() {
+	var calls atomic.Int64
+	var broken atomic.Bool
+	hook := c.converting(func(all []*unstructured.Unstructured) {
+		calls.Add(1)
+		for _, o := range all {
+			o.SetLabels(map[string]string{"converted": "yes"})
+			if broken.Load() {
+				o.SetName("another")
+			}
+		}
+	})
+	const group = "conversion.test"
+	c.define(widgets(group, hook))
+	path := func(version string) string { return "/apis/" + group + "/" + version + "/namespaces/default/widgets" }
+	for _, name := range []string{"a", "b", "c"} {
+		c.want(201, "POST", path("v1"), widget(group+"/v1", name, `{}`))
+	}
+	if calls.Load() != 0 {
+		c.T.Error("the webhook was asked for what is in the version it is stored in")
+	}
+	list := c.want(200, "GET", path("v2beta1"), nil)
+	first := list["items"].([]any)[0].(map[string]any)
+	if len(list["items"].([]any)) != 3 || first["metadata"].(map[string]any)["labels"].(map[string]any)["converted"] != "yes" || calls.Load() != 1 {
+		c.T.Errorf("after %d calls: %v", calls.Load(), list)
+	}
+	made := c.want(201, "POST", path("v2beta1"), widget(group+"/v2beta1", "d", `{}`))
+	if made["apiVersion"] != group+"/v2beta1" {
+		c.T.Errorf("made %v", made)
+	}
+	broken.Store(true)
+	if answer := c.want(500, "GET", path("v2beta1")+"/a", nil); !strings.Contains(fmt.Sprint(answer["message"]), "must have the same name") {
+		c.T.Errorf("a webhook that answers with another object: %v", answer["message"])
+	}
+}
+
+// rules: what a schema's rules in CEL refuse, and what they let pass.
+func (c *custom) rules() {
+	const group, path = "rules.test", "/apis/rules.test/v1/namespaces/default/widgets"
+	ruled := func(rule string) *apiextensionsv1.CustomResourceDefinition {
+		return widgets(group, func(d *apiextensionsv1.CustomResourceDefinition) {
+			d.Spec.Versions = d.Spec.Versions[:1]
+			spec := d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+			spec.XValidations = apiextensionsv1.ValidationRules{{Rule: rule, Message: "it may not shrink"}, {Rule: "self.size < 100"}}
+			d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"] = spec
+		})
+	}
+	if answer := c.want(422, "POST", definitionsPath, ruled("self.nothing")); !strings.Contains(fmt.Sprint(answer["message"]), "undefined field 'nothing'") {
+		c.T.Errorf("refused with %v", answer["message"])
+	}
+	c.define(ruled("self.size >= oldSelf.size"))
+	c.want(201, "POST", path, widget(group+"/v1", "a", `{"size":5}`))
+	answer := c.want(422, "PATCH", path+"/a", `{"spec":{"size":4}}`, merge...)
+	if want := `Widget.rules.test "a" is invalid: spec: Invalid value: it may not shrink`; answer["message"] != want {
+		c.T.Errorf("refused with %v", answer["message"])
+	}
+	c.want(422, "POST", path, widget(group+"/v1", "b", `{"size":100}`))
+	c.want(200, "PATCH", path+"/a", `{"spec":{"size":6}}`, merge...)
+	// A rule that comes later is not held against what breaks it already.
+	stricter := ruled("self.size >= oldSelf.size")
+	stricter.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].XValidations[1].Rule = "self.size < 6"
+	text, err := json.Marshal(stricter.Spec.Versions)
+	c.Must(err)
+	c.want(200, "PATCH", definitionsPath+"/widgets."+group, `{"spec":{"versions":`+string(text)+`}}`, merge...)
+	c.want(200, "PATCH", path+"/a", `{"metadata":{"labels":{"a":"b"}}}`, merge...)
+	c.want(422, "PATCH", path+"/a", `{"spec":{"size":7}}`, merge...)
+}
+
+// apply: two managers share an object, entry by entry of a list with keys.
+func (c *custom) apply() {
+	const group, path = "apply.test", "/apis/apply.test/v1/namespaces/default/widgets"
+	c.define(widgets(group, func(d *apiextensionsv1.CustomResourceDefinition) {
+		spec := d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+		var parts apiextensionsv1.JSONSchemaProps
+		c.Must(json.Unmarshal([]byte(`{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"],
+			"items":{"type":"object","required":["name"],"properties":{"name":{"type":"string"},"value":{"type":"string"}}}}`), &parts))
+		spec.Properties["parts"] = parts
+	}))
+	apply := func(code int, manager, spec string) map[string]any {
+		c.T.Helper()
+		return c.want(code, "PATCH", path+"/a?fieldManager="+manager, widget(group+"/v1", "a", spec), "Content-Type", "application/apply-patch+yaml")
+	}
+	made := apply(201, "one", `{"color":"red","parts":[{"name":"x","value":"1"}]}`)
+	if spec := made["spec"].(map[string]any); spec["size"] != 3.0 {
+		c.T.Errorf("not defaulted: %v", spec)
+	}
+	both := apply(200, "two", `{"parts":[{"name":"y","value":"2"}]}`)
+	if parts := both["spec"].(map[string]any)["parts"].([]any); len(parts) != 2 {
+		c.T.Errorf("not merged: %v", parts)
+	}
+	if answer := apply(409, "two", `{"color":"blue"}`); !strings.Contains(fmt.Sprint(answer["message"]), `conflict with "one": .spec.color`) {
+		c.T.Errorf("conflict: %v", answer["message"])
+	}
+	left := apply(200, "one", `{"color":"red"}`)
+	if parts := left["spec"].(map[string]any)["parts"].([]any); len(parts) != 1 {
+		c.T.Errorf("what one manager let go of is still there: %v", parts)
+	}
+	if answer := apply(500, "one", `{"odd":1}`); !strings.Contains(fmt.Sprint(answer["message"]), ".spec.odd: field not declared in schema") {
+		c.T.Errorf("an unknown field: %v", answer["message"])
+	}
+	created := c.want(201, "POST", path, widget(group+"/v1", "b", `{"color":"red"}`))["metadata"].(map[string]any)["managedFields"]
+	if text, err := json.Marshal(created.([]any)[0].(map[string]any)["fieldsV1"]); err != nil || string(text) != `{"f:spec":{".":{},"f:color":{},"f:size":{}}}` {
+		c.T.Errorf("managedFields of a create: %s", text)
+	}
+	c.want(200, "PATCH", path+"/a?fieldManager=three", `{"spec":{"note":"n"}}`, merge...)
+	managers := map[string]string{}
+	for _, one := range c.want(200, "GET", path+"/a", nil)["metadata"].(map[string]any)["managedFields"].([]any) {
+		entry := one.(map[string]any)
+		text, err := json.Marshal(entry["fieldsV1"])
+		c.Must(err)
+		managers[entry["manager"].(string)+" "+entry["operation"].(string)] = string(text)
+	}
+	want := map[string]string{
+		"one Apply":    `{"f:spec":{"f:color":{}}}`,
+		"two Apply":    `{"f:spec":{"f:parts":{"k:{\"name\":\"y\"}":{".":{},"f:name":{},"f:value":{}}}}}`,
+		"three Update": `{"f:spec":{"f:note":{}}}`,
+	}
+	if fmt.Sprint(managers) != fmt.Sprint(want) {
+		c.T.Errorf("managedFields\n  %v instead of\n  %v", managers, want)
+	}
+}
+
+// scale: the replicas of an object are read and changed where its definition
+// says they are.
+func (c *custom) scale() {
+	const group, path = "scale.test", "/apis/scale.test/v1/namespaces/default/widgets"
+	selector := ".status.color"
+	c.define(widgets(group, func(d *apiextensionsv1.CustomResourceDefinition) {
+		d.Spec.Versions[0].Subresources.Scale = &apiextensionsv1.CustomResourceSubresourceScale{
+			SpecReplicasPath: ".spec.size", StatusReplicasPath: ".status.count", LabelSelectorPath: &selector,
+		}
+		status := d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"]
+		status.Properties["count"] = apiextensionsv1.JSONSchemaProps{Type: "integer"}
+		status.Properties["color"] = apiextensionsv1.JSONSchemaProps{Type: "string"}
+	}))
+	c.want(201, "POST", path, widget(group+"/v1", "a", `{}`))
+	c.want(200, "PATCH", path+"/a/status", `{"status":{"count":2,"color":"a=b"}}`, merge...)
+	scale := c.want(200, "GET", path+"/a/scale", nil)
+	if scale["kind"] != "Scale" || fmt.Sprint(scale["spec"], scale["status"]) != "map[replicas:3] map[replicas:2 selector:a=b]" {
+		c.T.Errorf("scale %v", scale)
+	}
+	c.want(200, "PATCH", path+"/a/scale", `{"spec":{"replicas":7}}`, merge...)
+	if got := c.want(200, "GET", path+"/a", nil); fmt.Sprint(got["spec"], got["metadata"].(map[string]any)["generation"]) != "map[size:7] 2" {
+		c.T.Errorf("scaled to %v", got)
+	}
+	c.want(200, "PATCH", path+"/a?fieldManager=one&force=true", widget(group+"/v1", "a", `{"size":5}`), "Content-Type", "application/apply-patch+yaml")
+	c.want(422, "PATCH", path+"/a/scale", `{"spec":{"replicas":-1}}`, merge...)
+	scale["spec"] = map[string]any{"replicas": 1}
+	c.want(409, "PUT", path+"/a/scale", scale)
+	c.want(404, "GET", "/apis/scale.test/v2beta1/namespaces/default/widgets/a/scale", nil)
+	list := c.want(200, "GET", "/apis/scale.test/v1", nil)
+	if text := fmt.Sprint(list); !strings.Contains(text, "group:autoscaling kind:Scale name:widgets/scale") {
+		c.T.Errorf("discovery says %v", text)
+	}
+}

@@ -1,0 +1,3 @@
+// Package operation tests the server as a process: serving, draining, flags,
+// metrics, audit, encryption, fairness, and several servers beside each other.
+package operation

@@ -1,0 +1,86 @@
+package operation
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/apiserver/internal/config"
+	"kctl/proto/core"
+)
+
+// encryptionBy is a configuration whose providers for secrets are given.
+func encryptionBy(providers string) string {
+	return "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: [secrets]\n  providers: [" + providers + "]\n"
+}
+
+const (
+	oldKey = "{aescbc: {keys: [{name: old, secret: MDEyMzQ1Njc4OWFiY2RlZg==}]}}"
+	newKey = "{secretbox: {keys: [{name: new, secret: MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=}]}}"
+)
+
+func TestEncryptionAtRest(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var c *cluster
+	file := filepath.Join(dir, "encryption.yaml")
+	begin := func(providers string) *cluster {
+		if err := os.WriteFile(file, []byte(encryptionBy(providers)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return startIn(t, dir, func(o *config.Options) { o.Encryption.File = file })
+	}
+	raw := func(kind, name string) string {
+		t.Helper()
+		answer, err := c.Server.Etcd().Get(t.Context(), "/registry/"+kind+"/default/"+name)
+		if err != nil || len(answer.Kvs) != 1 {
+			t.Fatalf("%s %s in etcd: %v %v", kind, name, answer, err)
+		}
+		return string(answer.Kvs[0].Value)
+	}
+	secret := &core.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}, StringData: map[string]string{"a": "treasure"}}
+	read := func(c *cluster) *core.Secret {
+		t.Helper()
+		got := &core.Secret{}
+		c.Must(c.Root().Resource(core.Secrets, "default").Get(t.Context(), "s", got))
+		if string(got.Data["a"]) != "treasure" {
+			t.Errorf("got %q", got.Data)
+		}
+		return got
+	}
+
+	c = begin("{identity: {}}")
+	c.Must(c.Root().Resource(core.Secrets, "default").Create(t.Context(), secret, nil))
+	if !strings.Contains(raw("secrets", "s"), `"Secret"`) {
+		t.Error("identity changes values")
+	}
+	c.Must(c.Stop())
+
+	c = begin(oldKey + ", {identity: {}}")
+	got := read(c)
+	c.Must(c.Root().Resource(core.Secrets, "default").Update(t.Context(), "s", got, nil))
+	if value := raw("secrets", "s"); !strings.HasPrefix(value, "k8s:enc:aescbc:v1:old:") {
+		t.Errorf("an update that changes nothing leaves it as it was: %.40q", value)
+	}
+	c.Must(c.Root().Resource(core.ConfigMaps, "default").Create(t.Context(), &core.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "m"}}, nil))
+	if value := raw("configmaps", "m"); !strings.HasPrefix(value, "{") {
+		t.Errorf("a config map is stored as %.40q", value)
+	}
+	c.Must(c.Stop())
+
+	c = begin(newKey + "," + oldKey)
+	got = read(c)
+	got.Labels = map[string]string{"a": "b"}
+	c.Must(c.Root().Resource(core.Secrets, "default").Update(t.Context(), "s", got, nil))
+	before := raw("secrets", "s")
+	if !strings.HasPrefix(before, "k8s:enc:secretbox:v1:new:") || strings.Contains(before, "treasure") {
+		t.Errorf("after the rotation: %.40q", before)
+	}
+	c.Must(c.Root().Resource(core.Secrets, "default").Update(t.Context(), "s", read(c), nil))
+	if raw("secrets", "s") != before {
+		t.Error("an update that changes nothing was written")
+	}
+}

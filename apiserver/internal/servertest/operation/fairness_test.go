@@ -1,0 +1,239 @@
+package operation
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"kctl/apiserver/internal/resources/flowcontrol"
+
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"kctl/apiserver/internal/config"
+	"kctl/apiserver/internal/servertest"
+	"kctl/proto/core"
+)
+
+var (
+	flowSchemas    = core.Resource{Group: flowcontrolv1.GroupName, Version: "v1", Name: "flowschemas", Kind: "FlowSchema"}
+	priorityLevels = core.Resource{Group: flowcontrolv1.GroupName, Version: "v1", Name: "prioritylevelconfigurations", Kind: "PriorityLevelConfiguration"}
+)
+
+// own makes a level and a schema that puts jane there.
+func (c *cluster) own(name string, response flowcontrolv1.LimitResponse) (*flowcontrolv1.FlowSchema, *flowcontrolv1.PriorityLevelConfiguration) {
+	c.T.Helper()
+	level := &flowcontrolv1.PriorityLevelConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: flowcontrolv1.PriorityLevelConfigurationSpec{
+		Type: flowcontrolv1.PriorityLevelEnablementLimited,
+		Limited: &flowcontrolv1.LimitedPriorityLevelConfiguration{
+			NominalConcurrencyShares: ptr.To[int32](0), BorrowingLimitPercent: ptr.To[int32](0), LimitResponse: response,
+		},
+	}}
+	schema := &flowcontrolv1.FlowSchema{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: flowcontrolv1.FlowSchemaSpec{
+		MatchingPrecedence: 50, PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: name},
+		Rules: []flowcontrolv1.PolicyRulesWithSubjects{{
+			Subjects: []flowcontrolv1.Subject{{Kind: flowcontrolv1.SubjectKindUser, User: &flowcontrolv1.UserSubject{Name: "jane"}}},
+			ResourceRules: []flowcontrolv1.ResourcePolicyRule{{
+				Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}, ClusterScope: true, Namespaces: []string{"*"},
+			}},
+		}},
+	}}
+	c.Must(c.Root().Resource(flowSchemas, "").Create(c.T.Context(), schema, schema))
+	c.Until("the schema is said to dangle", func(ctx context.Context) bool { return c.dangling(name) == "True NotFound" })
+	c.Must(c.Root().Resource(priorityLevels, "").Create(c.T.Context(), level, level))
+	c.Until("the schema is said to be tied", func(ctx context.Context) bool { return c.dangling(name) == "False Found" })
+	c.Must(c.Root().Resource(flowSchemas, "").Get(c.T.Context(), name, schema))
+	if !slices.ContainsFunc(schema.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == "api-priority-and-fairness-config-consumer-v1" && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == "status"
+	}) {
+		c.T.Errorf("the condition is not its manager's: %+v", schema.ManagedFields)
+	}
+	return schema, level
+}
+
+func (c *cluster) dangling(name string) string {
+	schema := &flowcontrolv1.FlowSchema{}
+	c.Must(c.Root().Resource(flowSchemas, "").Get(c.T.Context(), name, schema))
+	for _, condition := range schema.Status.Conditions {
+		if condition.Type == flowcontrolv1.FlowSchemaConditionDangling {
+			return string(condition.Status) + " " + condition.Reason
+		}
+	}
+	return ""
+}
+
+const question = `{"apiVersion":"authorization.k8s.io/v1","kind":"SelfSubjectAccessReview","spec":{"nonResourceAttributes":{"path":"/","verb":"get"}}}`
+
+// review has a question answered that everybody may ask.
+func (c *cluster) review(token string, body io.Reader) (*http.Response, string, error) {
+	request, err := http.NewRequestWithContext(c.T.Context(), http.MethodPost, c.Address+"/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body)
+	if err != nil {
+		return nil, "", err
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	request.Header.Set("Content-Type", "application/json")
+	answer, err := c.Root().HTTP().Do(request)
+	if err != nil {
+		return nil, "", err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	return answer, string(text), err
+}
+
+// busy begins a request of jane's that goes on until it is told to end, and
+// then tells its status.
+func (c *cluster) busy() (end func(), status <-chan string) {
+	reader, writer := io.Pipe()
+	done := make(chan string, 1)
+	go func() {
+		answer, text, err := c.review("nobody", reader)
+		if err != nil {
+			done <- err.Error()
+			return
+		}
+		done <- fmt.Sprint(answer.StatusCode, " ", text)
+	}()
+	if _, err := io.WriteString(writer, question[:20]); err != nil {
+		c.T.Error(err)
+	}
+	return func() {
+		if _, err := io.WriteString(writer, question[20:]); err != nil {
+			c.T.Error(err)
+		}
+		if err := writer.Close(); err != nil {
+			c.T.Error(err)
+		}
+	}, done
+}
+
+func (c *cluster) untilMetric(line string) {
+	c.T.Helper()
+	c.Until(line, func(context.Context) bool {
+		_, text := c.Request("GET", "/metrics", servertest.AsMaster(), "")
+		return strings.Contains(text, line+"\n")
+	})
+}
+
+// TestPriorityAndFairness: who is noisy waits or is turned away, and nobody
+// else notices.
+func TestPriorityAndFairness(t *testing.T) {
+	t.Parallel()
+	// Who waits may do so for longer than this test takes.
+	c := start(t, func(o *config.Options) { o.RequestTimeout = time.Hour })
+	t.Run("turned away", func(t *testing.T) {
+		schema, level := c.own("reject", flowcontrolv1.LimitResponse{Type: flowcontrolv1.LimitResponseTypeReject})
+		end, status := c.busy()
+		c.untilMetric(`apiserver_flowcontrol_current_executing_requests{flow_schema="reject",priority_level="reject"} 1`)
+		answer, text, err := c.review("nobody", strings.NewReader(question))
+		c.Must(err)
+		if answer.StatusCode != 429 || answer.Header.Get("Retry-After") != "1" || !strings.Contains(text, "Too many requests, please try again later.") {
+			t.Errorf("%s, Retry-After %s: %s", answer.Status, answer.Header.Get("Retry-After"), text)
+		}
+		if h := answer.Header; h.Get("X-Kubernetes-PF-FlowSchema-UID") != string(schema.UID) || h.Get("X-Kubernetes-PF-PriorityLevel-UID") != string(level.UID) {
+			t.Errorf("%v", h)
+		}
+		if answer, text, err := c.review("master", strings.NewReader(question)); err != nil || answer.StatusCode != 201 {
+			t.Errorf("system:masters: %v %s %v", answer, text, err)
+		}
+		answer, text = c.Request("GET", "/version", map[string]string{"Authorization": "Bearer nobody"}, "")
+		if answer.StatusCode != 200 {
+			t.Errorf("another flow of the same user: %s %s", answer.Status, text)
+		}
+		end()
+		if got := <-status; !strings.HasPrefix(got, "201 ") {
+			t.Errorf("the request that was in the way: %s", got)
+		}
+		c.untilMetric(`apiserver_flowcontrol_rejected_requests_total{flow_schema="reject",priority_level="reject",reason="concurrency-limit"} 1`)
+		c.Must(c.Root().Resource(flowSchemas, "").Delete(t.Context(), "reject", nil, nil))
+	})
+	t.Run("waits for seats that come", func(t *testing.T) {
+		_, level := c.own("wait", flowcontrolv1.LimitResponse{
+			Type: flowcontrolv1.LimitResponseTypeQueue, Queuing: &flowcontrolv1.QueuingConfiguration{Queues: 1, HandSize: 1, QueueLengthLimit: 1},
+		})
+		end, status := c.busy()
+		c.untilMetric(`apiserver_flowcontrol_current_inqueue_requests{flow_schema="wait",priority_level="wait"} 1`)
+		if answer, text, err := c.review("nobody", strings.NewReader(question)); err != nil || answer.StatusCode != 429 {
+			t.Errorf("a full queue: %v %s %v", answer, text, err)
+		}
+		c.Must(c.Root().Resource(priorityLevels, "").Patch(t.Context(), level.Name, types.MergePatchType, []byte(`{"spec":{"limited":{"nominalConcurrencyShares":10}}}`), nil))
+		end()
+		if got := <-status; !strings.HasPrefix(got, "201 ") {
+			t.Errorf("who waited: %s", got)
+		}
+		c.Must(c.Root().Resource(flowSchemas, "").Delete(t.Context(), "wait", nil, nil))
+	})
+	t.Run("watches give their seat back", func(t *testing.T) {
+		c.Must(c.Root().Resource(core.Resource{Group: "rbac.authorization.k8s.io", Version: "v1", Name: "clusterrolebindings"}, "").Create(t.Context(), map[string]any{
+			"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": map[string]any{"name": "jane"},
+			"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+			"subjects": []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "jane"}},
+		}, nil))
+		c.own("watch", flowcontrolv1.LimitResponse{Type: flowcontrolv1.LimitResponseTypeReject})
+		for i := range 3 {
+			c.watchAs("nobody", "/api/v1/namespaces?watch=1")
+			c.untilMetric(fmt.Sprintf(`apiserver_flowcontrol_request_execution_seconds_count{flow_schema="watch",priority_level="watch",type="watch"} %d`, i+1))
+			c.untilMetric(`apiserver_flowcontrol_current_executing_requests{flow_schema="watch",priority_level="watch"} 0`)
+		}
+	})
+	t.Run("what every cluster has is kept", func(t *testing.T) {
+		stores := c.Server.Resources()
+		keep := func(ctx context.Context) {
+			c.Must(flowcontrol.Bootstrap(ctx, stores.FlowSchemas, stores.PriorityLevels))
+		}
+		schemas := c.Root().Resource(flowSchemas, "")
+		c.Must(schemas.Patch(t.Context(), "service-accounts", types.MergePatchType, []byte(`{"spec":{"matchingPrecedence":77}}`), nil))
+		c.Must(schemas.Patch(t.Context(), "global-default", types.MergePatchType, []byte(`{"metadata":{"annotations":{"apf.kubernetes.io/autoupdate-spec":"false"}},"spec":{"matchingPrecedence":9901}}`), nil))
+		c.Must(schemas.Patch(t.Context(), "probes", types.MergePatchType, []byte(`{"metadata":{"annotations":null}}`), nil))
+		c.Must(schemas.Delete(t.Context(), "kube-scheduler", nil, nil))
+		c.Must(schemas.Create(t.Context(), &flowcontrolv1.FlowSchema{
+			ObjectMeta: metav1.ObjectMeta{Name: "of-old", Annotations: map[string]string{"apf.kubernetes.io/autoupdate-spec": "true"}},
+			Spec:       flowcontrolv1.FlowSchemaSpec{MatchingPrecedence: 60, PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: "system"}},
+		}, nil))
+		keep(t.Context())
+		precedence := func(name string) int32 {
+			schema := &flowcontrolv1.FlowSchema{}
+			c.Must(schemas.Get(t.Context(), name, schema))
+			return schema.Spec.MatchingPrecedence
+		}
+		if a, b, d := precedence("service-accounts"), precedence("global-default"), precedence("kube-scheduler"); a != 9000 || b != 9901 || d != 800 {
+			t.Errorf("precedences are %d, %d and %d", a, b, d)
+		}
+		probes := &flowcontrolv1.FlowSchema{}
+		c.Must(schemas.Get(t.Context(), "probes", probes))
+		if probes.Annotations["apf.kubernetes.io/autoupdate-spec"] != "true" {
+			t.Errorf("annotations of probes: %v", probes.Annotations)
+		}
+		// Its condition is being written meanwhile: what changed is left for later.
+		c.Until("what an earlier release kept is gone", func(ctx context.Context) bool {
+			keep(ctx)
+			return apierrors.IsNotFound(schemas.Get(ctx, "of-old", probes))
+		})
+		if err := schemas.Patch(t.Context(), "catch-all", types.MergePatchType, []byte(`{"spec":{"matchingPrecedence":9999}}`), nil); !apierrors.IsInvalid(err) {
+			t.Errorf("a change of catch-all: %v", err)
+		}
+	})
+}
+
+// watchAs opens a watch that lasts as long as the test, and returns when its
+// answer has begun.
+func (c *cluster) watchAs(token, path string) {
+	c.T.Helper()
+	client := c.Token(token)
+	request, err := http.NewRequestWithContext(c.T.Context(), http.MethodGet, c.Address+path, nil)
+	c.Must(err)
+	answer, err := client.HTTP().Do(request)
+	c.Must(err)
+	c.T.Cleanup(func() { _ = answer.Body.Close() }) // the server ended it
+	if answer.StatusCode != http.StatusOK {
+		c.T.Errorf("watch: %s", answer.Status)
+	}
+}

@@ -1,0 +1,21 @@
+package operation
+
+import (
+	"testing"
+
+	"kctl/apiserver/internal/config"
+	"kctl/apiserver/internal/servertest"
+)
+
+// cluster is a running server with what the tests of this room ask of it.
+type cluster struct{ *servertest.Cluster }
+
+func start(t *testing.T, adjust ...func(*config.Options)) *cluster {
+	t.Helper()
+	return &cluster{servertest.Start(t, adjust...)}
+}
+
+func startIn(t *testing.T, dir string, adjust ...func(*config.Options)) *cluster {
+	t.Helper()
+	return &cluster{servertest.StartIn(t, dir, adjust...)}
+}

@@ -1,0 +1,298 @@
+package operation
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/apiserver/internal/config"
+	"kctl/apiserver/internal/server"
+	"kctl/apiserver/internal/servertest"
+	"kctl/proto/core"
+	"kctl/proto/relay"
+	"kctl/proto/rest"
+)
+
+func TestOperationalPaths(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	for path, want := range map[string]string{
+		"/healthz":                          "ok",
+		"/livez":                            "ok",
+		"/readyz?verbose":                   "[+]etcd ok",
+		"/readyz/etcd":                      "ok",
+		"/version":                          `"gitVersion": "v1.`,
+		"/version/":                         `"gitVersion": "v1.`,
+		"/metrics":                          "apiserver_current_inflight_requests",
+		"/":                                 `"/apis/rbac.authorization.k8s.io/v1"`,
+		"/openid/v1/jwks":                   `"kid"`,
+		"/.well-known/openid-configuration": "https://kubernetes.default.svc.cluster.local",
+		"/openapi/v2":                       "io.k8s.api.core.v1.Pod",
+		"/openapi/v3/api/v1":                "io.k8s.api.core.v1.Pod",
+		"/apis/coordination.k8s.io/v1/":     "leases",
+	} {
+		answer, text := c.Ask(http.MethodGet, path, nil, nil)
+		text = bytes.ReplaceAll(text, []byte(`":"v1.`), []byte(`": "v1.`))
+		if answer.StatusCode != http.StatusOK || !strings.Contains(string(text), want) {
+			t.Errorf("%s: %d %.300s", path, answer.StatusCode, text)
+		}
+		if answer.ProtoMajor != 2 || answer.TLS.Version < tls.VersionTLS12 || answer.Header.Get("Audit-Id") == "" {
+			t.Errorf("%s: %s, TLS %x, header %v", path, answer.Proto, answer.TLS.Version, answer.Header)
+		}
+	}
+	if _, text := c.Ask(http.MethodGet, "/metrics/slis", nil, nil); !strings.Contains(string(text), `kubernetes_healthcheck{name="etcd",type="readyz"} 1`) {
+		t.Errorf("of checks is told: %s", text)
+	}
+	answer, text := c.Ask(http.MethodGet, "/apis", http.Header{"Accept": {"application/yaml, */*"}}, nil)
+	if !strings.HasPrefix(string(text), "apiVersion: v1\ngroups:\n") || answer.Header.Get("Content-Type") != "application/yaml" {
+		t.Errorf("groups in YAML: %s %.200s", answer.Header, text)
+	}
+}
+
+func TestMetricsCountRequests(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	c.Must(c.Root().Resource(core.Pods, "default").List(t.Context(), &corev1.PodList{}))
+	_, text := c.Ask(http.MethodGet, "/metrics", nil, nil)
+	for _, want := range []string{
+		`apiserver_request_total{code="200",component="apiserver",dry_run="",group="",resource="pods",scope="namespace",subresource="",verb="LIST",version="v1"} 1`,
+		`apiserver_request_duration_seconds_count{`,
+		`etcd_request_duration_seconds_count{operation="create",type="namespaces"}`,
+		`authentication_attempts{result="success"}`,
+		`process_resident_memory_bytes`,
+		`etcd_mvcc_db_total_size_in_bytes`, // of the embedded etcd
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("no %s", want)
+		}
+	}
+}
+
+func TestWhatIsNotServed(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	tests := []struct {
+		method, path string
+		code         int
+		reason       metav1.StatusReason
+	}{
+		{http.MethodGet, "/apis/apps/v1/nothings", 404, metav1.StatusReasonNotFound},
+		{http.MethodGet, "/api/v1/namespaces/default/pods/web/nope", 404, metav1.StatusReasonNotFound},
+		{http.MethodGet, "/api/v1/namespaces/default/pods/web", 404, metav1.StatusReasonNotFound},
+		{http.MethodGet, "/debug/relay/namespaces/default/pods/web", 404, metav1.StatusReasonNotFound},
+		{http.MethodPut, "/api/v1/pods", 405, metav1.StatusReasonMethodNotAllowed},
+		{http.MethodPost, "/version", 405, metav1.StatusReasonMethodNotAllowed},
+		{http.MethodGet, "/api/v1/pods?timeout=soon", 400, metav1.StatusReasonBadRequest},
+	}
+	for _, test := range tests {
+		answer, text := c.Ask(test.method, test.path, nil, nil)
+		var status metav1.Status
+		if err := json.Unmarshal(text, &status); err != nil {
+			t.Errorf("%s %s: %d, not a Status: %.200s", test.method, test.path, answer.StatusCode, text)
+			continue
+		}
+		if answer.StatusCode != test.code || status.Reason != test.reason || status.Kind != "Status" || int(status.Code) != test.code {
+			t.Errorf("%s %s: %d %+v", test.method, test.path, answer.StatusCode, status)
+		}
+	}
+}
+
+func TestBodyLimit(t *testing.T) {
+	t.Parallel()
+	c := start(t, func(o *config.Options) { o.MaxRequestBodyBytes = 1024 })
+	secret := &core.Secret{ObjectMeta: metav1.ObjectMeta{Name: "big"}, Data: map[string][]byte{"x": make([]byte, 2048)}}
+	err := c.Root().Resource(core.Secrets, "default").Create(t.Context(), secret, nil)
+	if !apierrors.IsRequestEntityTooLargeError(err) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestDiscovery(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	var list metav1.APIResourceList
+	c.Must(c.Root().Do(t.Context(), http.MethodGet, "/api/v1", nil, &list))
+	found := map[string]metav1.APIResource{}
+	for _, r := range list.APIResources {
+		found[r.Name] = r
+	}
+	pods := found["pods"]
+	if pods.Kind != "Pod" || !pods.Namespaced || pods.SingularName != "pod" || !slices.Contains(pods.ShortNames, "po") || !slices.Contains(pods.Categories, "all") || !slices.Contains(pods.Verbs, "watch") {
+		t.Errorf("pods: %+v", pods)
+	}
+	for name, kind := range map[string]string{"pods/binding": "Binding", "pods/status": "Pod", "pods/eviction": "Eviction", "serviceaccounts/token": "TokenRequest", "namespaces/finalize": "Namespace", "bindings": "Binding"} {
+		if found[name].Kind != kind {
+			t.Errorf("%s: %+v", name, found[name])
+		}
+	}
+	if found["pods/eviction"].Group != "policy" {
+		t.Errorf("eviction is in group %q", found["pods/eviction"].Group)
+	}
+
+	header := http.Header{"Accept": {"application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json"}}
+	answer, text := c.Ask(http.MethodGet, "/apis", header, nil)
+	var together apidiscoveryv2.APIGroupDiscoveryList
+	c.Must(json.Unmarshal(text, &together))
+	if !strings.Contains(answer.Header.Get("Content-Type"), "g=apidiscovery.k8s.io") || together.Kind != "APIGroupDiscoveryList" {
+		t.Errorf("aggregated: %s %s", answer.Header.Get("Content-Type"), together.Kind)
+	}
+	var groups []string
+	for _, g := range together.Items {
+		groups = append(groups, g.Name)
+	}
+	for _, want := range []string{"authentication.k8s.io", "authorization.k8s.io", "coordination.k8s.io", "rbac.authorization.k8s.io"} {
+		if !slices.Contains(groups, want) {
+			t.Errorf("%s is not among %v", want, groups)
+		}
+	}
+	header["If-None-Match"] = []string{answer.Header.Get("ETag")}
+	if answer, text = c.Ask(http.MethodGet, "/apis", header, nil); answer.StatusCode != http.StatusNotModified || len(text) > 0 {
+		t.Errorf("asked again: %d, %d bytes", answer.StatusCode, len(text))
+	}
+	_, text = c.Ask(http.MethodGet, "/apis", nil, nil)
+	var plain metav1.APIGroupList
+	if c.Must(json.Unmarshal(text, &plain)); plain.Kind != "APIGroupList" || len(plain.Groups) != len(groups) {
+		t.Errorf("plain: %+v", plain)
+	}
+}
+
+func TestRelay(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	c.Namespace("shop")
+	c.AwaitServiceAccount("shop")
+	sent := []relay.Stamp{{Hop: relay.ClientStarted, At: time.Now().Add(-time.Second).UTC()}}
+	generated := servertest.Pod("")
+	generated.GenerateName = "web-"
+	web := c.Created("shop", generated, rest.Header(relay.Header, relay.Encode(sent)))
+	bad := c.Created("shop", servertest.Pod("other"), rest.Header(relay.Header, "not a stamp"))
+
+	trace := func(client *rest.Client, name string) (relay.Trace, error) {
+		var found relay.Trace
+		err := client.Do(t.Context(), http.MethodGet, relay.Path("shop", name), nil, &found)
+		return found, err
+	}
+	want := []relay.Hop{relay.ClientStarted, relay.ServerReceived, relay.ServerAuthenticated, relay.ServerAuthorized, relay.ServerAdmitted, relay.ServerStored, relay.ServerWatched}
+	c.Until("all stamps of "+web.Name, func(context.Context) bool {
+		found, err := trace(c.Root(), web.Name)
+		hops := make([]relay.Hop, 0, len(found.Stamps))
+		for _, s := range found.Stamps {
+			hops = append(hops, s.Hop)
+		}
+		slices.Sort(hops)
+		return err == nil && found.UID == string(web.UID) && slices.Equal(hops, slices.Sorted(slices.Values(want)))
+	})
+	if found, err := trace(c.Root(), bad.Name); err != nil || slices.ContainsFunc(found.Stamps, func(s relay.Stamp) bool { return s.Hop == relay.ClientStarted }) {
+		t.Errorf("a bad header: %+v %v", found, err)
+	}
+	if _, err := trace(c.Token("nobody"), web.Name); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `cannot get resource "pods"`) {
+		t.Errorf("jane sees the trace: %v", err)
+	}
+
+	c.Must(c.Root().Resource(core.Nodes, "").Create(t.Context(), &core.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}, nil))
+	binding := &core.Binding{ObjectMeta: metav1.ObjectMeta{Name: web.Name}, Target: core.ObjectReference{Kind: "Node", Name: "n1"}}
+	stamps := relay.Encode([]relay.Stamp{{Hop: relay.SchedulerAssumed, At: time.Now()}})
+	c.Must(c.Root().Do(t.Context(), http.MethodPost, core.Pods.Path("shop", web.Name)+"/binding", binding, nil, rest.Header(relay.Header, stamps)))
+	found, err := trace(c.Root(), web.Name)
+	c.Must(err)
+	for _, hop := range []relay.Hop{relay.SchedulerAssumed, relay.ServerBound} {
+		if !slices.ContainsFunc(found.Stamps, func(s relay.Stamp) bool { return s.Hop == hop }) {
+			t.Errorf("no %s in %+v", hop, found.Stamps)
+		}
+	}
+}
+
+func TestRestartKeepsEverything(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	c := startIn(t, dir)
+	c.Namespace("shop")
+	c.Must(c.Stop())
+	c = startIn(t, dir)
+	c.Must(c.Root().Resource(core.Namespaces, "").Get(t.Context(), "shop", &core.Namespace{}))
+}
+
+func TestDrainEndsWatchesAndFinishes(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	stream, err := c.Root().Resource(core.Pods, "").Watch(t.Context())
+	c.Must(err)
+	defer stream.Close()
+	ended := make(chan error, 1)
+	go func() {
+		for {
+			if _, err := stream.Next(); err != nil {
+				ended <- err
+				return
+			}
+		}
+	}()
+	c.Must(c.Stop())
+	select {
+	case <-ended:
+	case <-time.After(servertest.Patience):
+		t.Fatal("the watch outlived the server")
+	}
+	if _, err := c.Root().HTTP().Get(c.Root().URL("/healthz").String()); err == nil {
+		t.Error("the server still answers")
+	}
+}
+
+func TestReadyFailsWhileDraining(t *testing.T) {
+	t.Parallel()
+	c := start(t, func(o *config.Options) { o.ShutdownDelay = time.Second })
+	client := c.Root() // connected before the drain
+	done := make(chan error, 1)
+	go func() { done <- c.Stop() }()
+	c.Until("not ready, and still serving", func(ctx context.Context) bool {
+		var status *apierrors.StatusError
+		err := client.Do(ctx, http.MethodGet, "/readyz", nil, nil)
+		return errors.As(err, &status) && status.ErrStatus.Code == http.StatusInternalServerError
+	})
+	c.Must(client.Resource(core.Pods, "").List(t.Context(), &corev1.PodList{}))
+	c.Must(<-done)
+}
+
+func TestSelfSignedCertificateIsPublished(t *testing.T) {
+	t.Parallel()
+	c := start(t, func(o *config.Options) { o.TLSCertFile, o.TLSKeyFile, o.ClientCAFile = "", "", "" })
+	made := filepath.Join(c.Options.CertDir, "apiserver.crt")
+	pem, err := os.ReadFile(made)
+	c.Must(err)
+	c.CAFile = made
+	c.Until("kube-root-ca.crt", func(ctx context.Context) bool {
+		var published core.ConfigMap
+		err := c.Root().Resource(core.ConfigMaps, "default").Get(ctx, core.RootCAConfigMap, &published)
+		return err == nil && published.Data["ca.crt"] == string(pem)
+	})
+}
+
+func TestPortInUse(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	o := *c.Options
+	o.DataDir = t.TempDir()
+	port := c.Root().URL("/").Port()
+	for _, digit := range port {
+		o.SecurePort = o.SecurePort*10 + int(digit-'0')
+	}
+	err := server.Run(t.Context(), &o, zap.NewNop())
+	if err == nil || !strings.Contains(err.Error(), "listen on 127.0.0.1:"+port) {
+		t.Errorf("got %v", err)
+	}
+}
