@@ -1,6 +1,6 @@
 // Package command is kctl's command line: its root, and below it a room for each
-// kind of verb. The root joins the verbs together, and has what is about all of them: examples, completion, the person's
-// preferences, and plugins.
+// kind of verb. The root joins the verbs together, and has what is about all of
+// them: examples, completion, the person's preferences, and plugins.
 //
 // The verbs are in the rooms below, one file each:
 //

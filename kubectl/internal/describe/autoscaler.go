@@ -33,15 +33,9 @@ func (p *page) horizontalAutoscaler(h *autoscaler, events []core.Event) {
 		})
 	}
 	p.line(of.Kind+" pods", "%d current / %d desired", h.Status.CurrentReplicas, h.Status.DesiredReplicas)
-	if len(h.Status.Conditions) > 0 {
-		p.text("Conditions:")
-		p.under(func() {
-			p.underlined("", "Type\tStatus\tReason\tMessage")
-			for _, c := range h.Status.Conditions {
-				p.text("%s\t%s\t%s\t%s", c.Type, c.Status, c.Reason, c.Message)
-			}
-		})
-	}
+	conditions(p, h.Status.Conditions, []string{"Type\tStatus\tReason\tMessage", "----\t------\t------\t-------"}, func(c condition) string {
+		return fmt.Sprintf("%s\t%s\t%s\t%s", c.Type, c.Status, c.Reason, c.Message)
+	})
 	p.events(events)
 }
 

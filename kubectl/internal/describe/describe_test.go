@@ -70,7 +70,9 @@ func TestNode(t *testing.T) {
 	node, pod := &core.Node{}, core.Pod{}
 	read(t, "node.yaml", node)
 	read(t, "pod.yaml", &pod)
-	golden(t, "node", func(w *bytes.Buffer) error { return Node(w, node, nil, []core.Pod{pod}, []core.Event{}, now) })
+	golden(t, "node", func(w *bytes.Buffer) error {
+		return Node(w, NodeFacts{Node: node, Pods: []core.Pod{pod}, Events: []core.Event{}}, now)
+	})
 }
 
 func TestOthers(t *testing.T) {

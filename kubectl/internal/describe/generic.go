@@ -1,6 +1,7 @@
 package describe
 
 import (
+	"fmt"
 	"io"
 	"maps"
 	"regexp"
@@ -23,16 +24,9 @@ func Namespace(w io.Writer, namespace *core.Namespace, around Around, now time.T
 	p.pairs("Labels", namespace.Labels)
 	p.notes("Annotations", namespace.Annotations)
 	p.line("Status", "%s", namespace.Status.Phase)
-	if len(namespace.Status.Conditions) > 0 {
-		p.head("Conditions")
-		p.under(func() {
-			p.text("Type\tStatus\tLastTransitionTime\tReason\tMessage")
-			p.text("----\t------\t------------------\t------\t-------")
-			for _, c := range namespace.Status.Conditions {
-				p.text("%s\t%s\t%s\t%s\t%s", c.Type, c.Status, c.LastTransitionTime.Format(timeFormat), c.Reason, c.Message)
-			}
-		})
-	}
+	conditions(p, namespace.Status.Conditions, []string{"Type\tStatus\tLastTransitionTime\tReason\tMessage", "----\t------\t------------------\t------\t-------"}, func(c corev1.NamespaceCondition) string {
+		return fmt.Sprintf("%s\t%s\t%s\t%s\t%s", c.Type, c.Status, c.LastTransitionTime.Format(timeFormat), c.Reason, c.Message)
+	})
 	p.bounds()
 	return p.done()
 }

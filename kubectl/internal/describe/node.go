@@ -15,8 +15,17 @@ import (
 // roleLabel is the prefix of the labels that say what a node is for.
 const roleLabel = "node-role.kubernetes.io/"
 
-// Node describes a node, its lease and the pods on it; lease may be nil.
-func Node(w io.Writer, node *core.Node, lease *core.Lease, pods []core.Pod, events []core.Event, now time.Time) error {
+// NodeFacts are what there is to say about a node; Lease may be nil.
+type NodeFacts struct {
+	Node   *core.Node
+	Lease  *core.Lease
+	Pods   []core.Pod
+	Events []core.Event
+}
+
+// Node describes a node, its lease and the pods on it.
+func Node(w io.Writer, facts NodeFacts, now time.Time) error {
+	node, pods := facts.Node, facts.Pods
 	p := newPage(w, now)
 	p.line("Name", "%s", node.Name)
 	p.line("Roles", "%s", roles(node))
@@ -25,7 +34,7 @@ func Node(w io.Writer, node *core.Node, lease *core.Lease, pods []core.Pod, even
 	p.line("CreationTimestamp", "%s", node.CreationTimestamp.Format(timeFormat))
 	p.taints(node.Spec.Taints)
 	p.line("Unschedulable", "%t", node.Spec.Unschedulable)
-	p.lease(lease)
+	p.lease(facts.Lease)
 	p.nodeConditions(node)
 	p.head("Addresses")
 	for _, address := range node.Status.Addresses {
@@ -39,7 +48,7 @@ func Node(w io.Writer, node *core.Node, lease *core.Lease, pods []core.Pod, even
 		p.line("PodCIDRs", "%s", strings.Join(node.Spec.PodCIDRs, ","))
 	}
 	p.nodePods(node, pods)
-	p.events(events)
+	p.events(facts.Events)
 	return p.done()
 }
 
@@ -93,17 +102,9 @@ func (p *page) lease(lease *core.Lease) {
 }
 
 func (p *page) nodeConditions(node *core.Node) {
-	if len(node.Status.Conditions) == 0 {
-		return
-	}
-	p.head("Conditions")
-	p.under(func() {
-		p.text("Type\tStatus\tLastHeartbeatTime\tLastTransitionTime\tReason\tMessage")
-		p.text("----\t------\t-----------------\t------------------\t------\t-------")
-		for _, c := range node.Status.Conditions {
-			p.text("%s \t%s \t%s \t%s \t%s \t%s", c.Type, c.Status, c.LastHeartbeatTime.Format(timeFormat),
-				c.LastTransitionTime.Format(timeFormat), c.Reason, c.Message)
-		}
+	conditions(p, node.Status.Conditions, []string{"Type\tStatus\tLastHeartbeatTime\tLastTransitionTime\tReason\tMessage", "----\t------\t-----------------\t------------------\t------\t-------"}, func(c corev1.NodeCondition) string {
+		return fmt.Sprintf("%s \t%s \t%s \t%s \t%s \t%s", c.Type, c.Status, c.LastHeartbeatTime.Format(timeFormat),
+			c.LastTransitionTime.Format(timeFormat), c.Reason, c.Message)
 	})
 }
 

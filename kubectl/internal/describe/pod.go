@@ -298,14 +298,7 @@ func (p *page) seccomp(profile *corev1.SeccompProfile) {
 }
 
 func (p *page) podConditions(pod *core.Pod) {
-	if len(pod.Status.Conditions) == 0 {
-		return
-	}
-	p.head("Conditions")
-	p.under(func() {
-		p.text("Type\tStatus")
-		for _, c := range pod.Status.Conditions {
-			p.text("%s \t%s ", c.Type, c.Status)
-		}
+	conditions(p, pod.Status.Conditions, []string{"Type\tStatus"}, func(c corev1.PodCondition) string {
+		return fmt.Sprintf("%s \t%s ", c.Type, c.Status)
 	})
 }

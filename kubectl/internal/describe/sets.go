@@ -150,16 +150,9 @@ func (p *page) replicated(meta *metav1.ObjectMeta, selector string, asked, has i
 }
 
 // reasons are the conditions of a workload.
-func (p *page) reasons(conditions []condition) {
-	if len(conditions) == 0 {
-		return
-	}
-	p.head("Conditions")
-	p.under(func() {
-		p.text("Type\tStatus\tReason\n  ----\t------\t------")
-		for _, c := range conditions {
-			p.text("%s \t%s\t%s", c.Type, c.Status, c.Reason)
-		}
+func (p *page) reasons(all []condition) {
+	conditions(p, all, []string{"Type\tStatus\tReason", "----\t------\t------"}, func(c condition) string {
+		return fmt.Sprintf("%s \t%s\t%s", c.Type, c.Status, c.Reason)
 	})
 }
 

@@ -63,15 +63,11 @@ func (p *page) claim(c *corev1.PersistentVolumeClaim, events []core.Event) {
 		users = append(users, p.around.Pods[i].Name)
 	}
 	p.line("Used By", "%s", some(strings.Join(users, "\n\t"), "<none>"))
-	if len(c.Status.Conditions) > 0 {
-		p.head("Conditions")
-		p.text("  Type\tStatus\tLastProbeTime\tLastTransitionTime\tReason\tMessage")
-		p.text("  ----\t------\t-----------------\t------------------\t------\t-------")
-		for _, each := range c.Status.Conditions {
-			p.text("  %s \t%s \t%s \t%s \t%s \t%s", each.Type, each.Status, each.LastProbeTime.Format(timeFormat),
-				each.LastTransitionTime.Format(timeFormat), each.Reason, each.Message)
-		}
-	}
+	// The line under LastProbeTime is too long in kubectl, too.
+	conditions(p, c.Status.Conditions, []string{"Type\tStatus\tLastProbeTime\tLastTransitionTime\tReason\tMessage", "----\t------\t-----------------\t------------------\t------\t-------"}, func(c corev1.PersistentVolumeClaimCondition) string {
+		return fmt.Sprintf("%s \t%s \t%s \t%s \t%s \t%s", c.Type, c.Status, c.LastProbeTime.Format(timeFormat),
+			c.LastTransitionTime.Format(timeFormat), c.Reason, c.Message)
+	})
 	p.events(events)
 }
 

@@ -32,7 +32,7 @@ func UntilGone(ctx context.Context, c *frame.CLI, t Target, uid types.UID) error
 	if len(found.Items) == 0 || uid != "" && found.Items[0].GetUID() != uid {
 		return nil
 	}
-	err = Changes(ctx, c, t, found.GetResourceVersion(), []rest.Option{one}, func(event rest.Event) error {
+	err = Changes(ctx, c, Watch{Target: t, Version: found.GetResourceVersion(), Options: []rest.Option{one}}, func(event rest.Event) error {
 		object, err := Decode(event.Object)
 		if err != nil {
 			return err
@@ -68,7 +68,7 @@ func Follow(ctx context.Context, c *frame.CLI, t Target, enough func(*unstructur
 	if done, err := enough(&found.Items[0]); done || err != nil {
 		return err
 	}
-	err = Changes(ctx, c, t, found.GetResourceVersion(), []rest.Option{one}, func(event rest.Event) error {
+	err = Changes(ctx, c, Watch{Target: t, Version: found.GetResourceVersion(), Options: []rest.Option{one}}, func(event rest.Event) error {
 		if event.Type == string(watch.Deleted) {
 			return errors.New("object has been deleted")
 		}

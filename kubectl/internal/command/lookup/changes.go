@@ -28,20 +28,27 @@ const watchPause = time.Second
 // about the time that a server takes to start anew.
 const maxWatchFailures = 30
 
-// Changes calls show with every change after version, until the context ends.
+// Watch is what is watched, from which version on, and what narrows it.
+type Watch struct {
+	Target
+	Version string
+	Options []rest.Option
+}
+
+// Changes calls show with every change after a version, until the context ends.
 // Watches that end, be it that the server ends them or that it goes away for a
 // while, are taken up where they ended; where the server no longer knows that
 // place, they start over with what there is; that the one object of a target
 // with a name was deleted meanwhile is then told too.
-func Changes(ctx context.Context, c *frame.CLI, t Target, version string, options []rest.Option, show func(rest.Event) error) error {
+func Changes(ctx context.Context, c *frame.CLI, w Watch, show func(rest.Event) error) error {
 	client, err := c.Server()
 	if err != nil {
 		return err
 	}
-	opened := false
+	version, opened := w.Version, false
 	for failures := 0; ; failures++ {
-		from := append([]rest.Option{rest.Query("resourceVersion", version), rest.Query("allowWatchBookmarks", "true")}, options...)
-		stream, err := t.In(client).Watch(ctx, from...)
+		from := append([]rest.Option{rest.Query("resourceVersion", version), rest.Query("allowWatchBookmarks", "true")}, w.Options...)
+		stream, err := w.In(client).Watch(ctx, from...)
 		interrupted := opened // a server that was there may come back
 		if err == nil {
 			opened, failures = true, 0
@@ -53,7 +60,7 @@ func Changes(ctx context.Context, c *frame.CLI, t Target, version string, option
 			return ctx.Err()
 		case apierrors.IsResourceExpired(err) || apierrors.IsGone(err):
 			version = ""
-			if err := tellIfGone(ctx, c, t, options, show); err != nil {
+			if err := tellIfGone(ctx, c, w, show); err != nil {
 				return err
 			}
 		case !interrupted || failures > maxWatchFailures:
@@ -66,15 +73,15 @@ func Changes(ctx context.Context, c *frame.CLI, t Target, version string, option
 }
 
 // tellIfGone shows the deletion that a watch which starts over has missed.
-func tellIfGone(ctx context.Context, c *frame.CLI, t Target, options []rest.Option, show func(rest.Event) error) error {
-	if t.ObjectName == "" {
+func tellIfGone(ctx context.Context, c *frame.CLI, w Watch, show func(rest.Event) error) error {
+	if w.ObjectName == "" {
 		return nil
 	}
 	client, err := c.Server()
 	if err != nil {
 		return err
 	}
-	found, err := List(ctx, t.In(client), 0, options...)
+	found, err := List(ctx, w.In(client), 0, w.Options...)
 	if err != nil || len(found.Items) > 0 {
 		return err
 	}

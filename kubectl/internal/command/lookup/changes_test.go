@@ -88,7 +88,7 @@ func TestChanges(t *testing.T) {
 				t.Fatal(err)
 			}
 			pods := Target{Resource: discover.Resource{Resource: core.Pods}, Namespace: "default", ObjectName: c.one}
-			err := Changes(context.Background(), k, pods, "10", nil, func(event rest.Event) error {
+			err := Changes(context.Background(), k, Watch{Target: pods, Version: "10"}, func(event rest.Event) error {
 				object, err := Decode(event.Object)
 				if err != nil {
 					return err

@@ -21,9 +21,16 @@ func newUncordon(c *frame.CLI) *cobra.Command {
 	return newScheduling(c, "uncordon", "schedulable", false)
 }
 
+// scheduling closes nodes to new pods, or opens them.
+type scheduling struct {
+	*send.Sender
+	verb          string
+	unschedulable bool
+}
+
 // newScheduling marks nodes as closed or open for new pods.
 func newScheduling(c *frame.CLI, verb, as string, unschedulable bool) *cobra.Command {
-	s := &send.Sender{CLI: c, Manager: send.FieldManager}
+	s := &scheduling{Sender: &send.Sender{CLI: c, Manager: send.FieldManager}, verb: verb, unschedulable: unschedulable}
 	var selected lookup.Selection
 	cmd := &cobra.Command{
 		Use: verb + " NODE...", Short: "Mark node as " + as, Example: "  kctl " + verb + " node-1",
@@ -40,7 +47,7 @@ func newScheduling(c *frame.CLI, verb, as string, unschedulable bool) *cobra.Com
 				nodes, err := lookup.Fetch(cmd.Context(), c, t, &selected)
 				failed = append(failed, err)
 				for i := range nodes {
-					failed = append(failed, schedule(cmd.Context(), s, t, &nodes[i], verb, unschedulable))
+					failed = append(failed, s.schedule(cmd.Context(), t, &nodes[i]))
 				}
 			}
 			return errors.Join(failed...)
@@ -51,18 +58,19 @@ func newScheduling(c *frame.CLI, verb, as string, unschedulable bool) *cobra.Com
 	return cmd
 }
 
-func schedule(ctx context.Context, s *send.Sender, t lookup.Target, node *unstructured.Unstructured, verb string, unschedulable bool) error {
+// schedule closes or opens a node, and says so.
+func (s *scheduling) schedule(ctx context.Context, t lookup.Target, node *unstructured.Unstructured) error {
 	t.ObjectName = node.GetName()
 	is, _, err := unstructured.NestedBool(node.Object, "spec", "unschedulable")
 	if err != nil {
 		return fmt.Errorf("reading node %s: %w", t.ObjectName, err)
 	}
-	operation := verb + "ed"
-	if is == unschedulable {
+	operation := s.verb + "ed"
+	if is == s.unschedulable {
 		operation = "already " + operation
 	} else if s.DryRun != frame.DryRunClient {
-		body := fmt.Sprintf(`{"spec":{"unschedulable":%t}}`, unschedulable)
-		if !unschedulable {
+		body := fmt.Sprintf(`{"spec":{"unschedulable":%t}}`, s.unschedulable)
+		if !s.unschedulable {
 			body = `{"spec":{"unschedulable":null}}`
 		}
 		if _, err := s.Patch(ctx, t, types.StrategicMergePatchType, []byte(body)); err != nil {

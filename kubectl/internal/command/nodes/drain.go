@@ -75,8 +75,9 @@ func (d *draining) run(cmd *cobra.Command, args []string) error {
 		ctx, cancel = context.WithTimeout(ctx, d.timeout)
 		defer cancel()
 	}
+	closing := &scheduling{Sender: &d.Sender, verb: "cordon", unschedulable: true}
 	return lookup.Each(ctx, d.Sender.CLI, targets, &d.Selection, func(t lookup.Target, node *unstructured.Unstructured) error {
-		if err := schedule(ctx, &d.Sender, t, node, "cordon", true); err != nil {
+		if err := closing.schedule(ctx, t, node); err != nil {
 			return err
 		}
 		if err := d.drain(ctx, t.ObjectName); err != nil {

@@ -84,7 +84,7 @@ func awaitPod(ctx context.Context, c *frame.CLI, object *unstructured.Unstructur
 	defer cancel()
 	pod := &core.Pod{}
 	pods := lookup.Target{Resource: discover.Resource{Resource: core.Pods}, Namespace: object.GetNamespace()}
-	err = lookup.Changes(ctx, c, pods, "", []rest.Option{rest.LabelSelector(selector)}, func(event rest.Event) error {
+	err = lookup.Changes(ctx, c, lookup.Watch{Target: pods, Options: []rest.Option{rest.LabelSelector(selector)}}, func(event rest.Event) error {
 		if event.Type == string(watch.Deleted) {
 			return nil
 		}

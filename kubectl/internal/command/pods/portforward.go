@@ -16,9 +16,15 @@ import (
 	"kctl/proto/core"
 )
 
+// forwarding is one `kctl port-forward`.
+type forwarding struct {
+	*frame.CLI
+	wait      podWait
+	addresses []string // to listen on
+}
+
 func newPortForward(c *frame.CLI) *cobra.Command {
-	var addresses []string
-	var wait podWait
+	f := &forwarding{CLI: c}
 	cmd := &cobra.Command{
 		Use:     "port-forward (POD | TYPE/NAME) [LOCAL_PORT:]REMOTE_PORT...",
 		Short:   "Forward one or more local ports to a pod",
@@ -27,19 +33,20 @@ func newPortForward(c *frame.CLI) *cobra.Command {
 			if len(args) < 2 {
 				return frame.UsageError(cmd, "TYPE/NAME and list of ports are required for port-forward")
 			}
-			if err := wait.check(); err != nil {
+			if err := f.wait.check(); err != nil {
 				return frame.UsageError(cmd, "%s", err)
 			}
-			return portForward(cmd.Context(), c, args[0], wait, addresses, args[1:])
+			return f.run(cmd.Context(), args[0], args[1:])
 		},
 	}
-	cmd.Flags().StringSliceVar(&addresses, "address", []string{"localhost"}, "Addresses to listen on (comma separated).")
-	wait.add(cmd.Flags(), usualPodWait)
+	cmd.Flags().StringSliceVar(&f.addresses, "address", []string{"localhost"}, "Addresses to listen on (comma separated).")
+	f.wait.add(cmd.Flags(), usualPodWait)
 	return cmd
 }
 
-func portForward(ctx context.Context, c *frame.CLI, arg string, wait podWait, addresses, wanted []string) error {
-	pod, object, err := podOf(ctx, c, arg, wait)
+// run forwards the wanted ports of the pod that an argument means.
+func (f *forwarding) run(ctx context.Context, arg string, wanted []string) error {
+	pod, object, err := podOf(ctx, f.CLI, arg, f.wait)
 	if err != nil {
 		return err
 	}
@@ -52,16 +59,16 @@ func portForward(ctx context.Context, c *frame.CLI, arg string, wait podWait, ad
 			return err
 		}
 	}
-	loaded, err := c.Kubeconfig()
+	loaded, err := f.Kubeconfig()
 	if err != nil {
 		return err
 	}
-	client, err := c.Server()
+	client, err := f.Server()
 	if err != nil {
 		return err
 	}
 	address := client.URL(core.Pods.Path(pod.Namespace, pod.Name) + "/portforward")
-	return remote.Forward(ctx, loaded.Client, address, remote.Ports{Listen: addresses, Ports: ports, Out: c.Out, Err: c.Err})
+	return remote.Forward(ctx, loaded.Client, address, remote.Ports{Listen: f.addresses, Ports: ports, Out: f.Out, Err: f.Err})
 }
 
 // podPort translates [LOCAL:]REMOTE, where REMOTE may be a name, and is a

@@ -153,7 +153,7 @@ func (r *running) display() progress.Display {
 func (r *running) watchPod(ctx context.Context, pod *core.Pod, news chan<- observation) {
 	t := lookup.Target{Resource: discover.Resource{Resource: core.Pods}, Namespace: pod.Namespace, ObjectName: pod.Name}
 	options := []rest.Option{rest.FieldSelector(fields.OneTermEqualSelector("metadata.name", pod.Name).String())}
-	err := lookup.Changes(ctx, r.Sender.CLI, t, pod.ResourceVersion, options, func(change rest.Event) error {
+	err := lookup.Changes(ctx, r.Sender.CLI, lookup.Watch{Target: t, Version: pod.ResourceVersion, Options: options}, func(change rest.Event) error {
 		latest, err := podFrom(change.Object)
 		if err != nil {
 			return err
@@ -171,7 +171,7 @@ func (r *running) watchPod(ctx context.Context, pod *core.Pod, news chan<- obser
 func (r *running) watchPodEvents(ctx context.Context, pod *core.Pod, news chan<- observation) {
 	t := lookup.Target{Resource: discover.Resource{Resource: core.Events}, Namespace: pod.Namespace}
 	options := []rest.Option{rest.FieldSelector(fields.OneTermEqualSelector("involvedObject.uid", string(pod.UID)).String())}
-	err := lookup.Changes(ctx, r.Sender.CLI, t, pod.ResourceVersion, options, func(change rest.Event) error {
+	err := lookup.Changes(ctx, r.Sender.CLI, lookup.Watch{Target: t, Version: pod.ResourceVersion, Options: options}, func(change rest.Event) error {
 		event := &core.Event{}
 		if err := json.Unmarshal(change.Object, event); err != nil {
 			return fmt.Errorf("decode event: %w", err)

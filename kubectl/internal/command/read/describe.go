@@ -159,7 +159,7 @@ func (d *describing) node(ctx context.Context, object *unstructured.Unstructured
 		return err
 	}
 	// A node's events carry its name as uid.
-	return describe.Node(d.Out, node, lease, pods.Items, d.events(ctx, object), d.Clock.Now())
+	return describe.Node(d.Out, describe.NodeFacts{Node: node, Lease: lease, Pods: pods.Items, Events: d.events(ctx, object)}, d.Clock.Now())
 }
 
 // events are those about the object; a user who may not see them, or a server

@@ -92,7 +92,7 @@ func (e *eventing) run(ctx context.Context) error {
 	if err := out.Flush(e.Out); err != nil || !e.watch {
 		return err
 	}
-	return lookup.Changes(ctx, e.CLI, t, revision, []rest.Option{selector}, func(change rest.Event) error {
+	return lookup.Changes(ctx, e.CLI, lookup.Watch{Target: t, Version: revision, Options: []rest.Option{selector}}, func(change rest.Event) error {
 		event := core.Event{}
 		if err := json.Unmarshal(change.Object, &event); err != nil {
 			return fmt.Errorf("decode event: %w", err)

@@ -62,7 +62,7 @@ func (g *getting) followTable(ctx context.Context, t lookup.Target, options []re
 			return err
 		}
 	}
-	return lookup.Changes(ctx, g.CLI, t, version, options, func(event rest.Event) error {
+	return lookup.Changes(ctx, g.CLI, lookup.Watch{Target: t, Version: version, Options: options}, func(event rest.Event) error {
 		table, err := decodeTable(event.Object)
 		if err != nil {
 			return err
@@ -95,7 +95,7 @@ func (g *getting) followObjects(ctx context.Context, t lookup.Target, options []
 			return err
 		}
 	}
-	return lookup.Changes(ctx, g.CLI, t, found.GetResourceVersion(), options, func(event rest.Event) error {
+	return lookup.Changes(ctx, g.CLI, lookup.Watch{Target: t, Version: found.GetResourceVersion(), Options: options}, func(event rest.Event) error {
 		object, err := lookup.Decode(event.Object)
 		if err != nil {
 			return err

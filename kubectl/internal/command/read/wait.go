@@ -154,7 +154,7 @@ func (w *waiting) await(outer, ctx context.Context, t lookup.Target, met check, 
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	err = lookup.Changes(ctx, w.CLI, t, found.GetResourceVersion(), []rest.Option{one}, func(event rest.Event) error {
+	err = lookup.Changes(ctx, w.CLI, lookup.Watch{Target: t, Version: found.GetResourceVersion(), Options: []rest.Option{one}}, func(event rest.Event) error {
 		object, err := lookup.Decode(event.Object)
 		if err != nil {
 			return err

@@ -1,0 +1,124 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestPIDOfAnotherProcessIsNotOurs(t *testing.T) {
+	l := layout(t)
+	if err := os.MkdirAll(l.path("run"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write := func(text string) {
+		if err := os.WriteFile(l.PIDFile("kubelet"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(strconv.Itoa(os.Getpid()))
+	if pid := l.pid("kubelet"); pid != 0 {
+		t.Errorf("this test's process %d passes for a kubelet", pid)
+	}
+	write("rubbish")
+	if pid := l.pid("kubelet"); pid != 0 {
+		t.Errorf("rubbish is process %d", pid)
+	}
+	// One that names the directory on its command line and does not end by itself.
+	cmd := exec.Command("tail", "-f", "/dev/null", l.PIDFile("kubelet"))
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	reaped := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(reaped) }() // as init would
+	defer func() { _ = cmd.Process.Kill(); <-reaped }()
+	write(strconv.Itoa(cmd.Process.Pid))
+	if pid := l.pid("kubelet"); pid != cmd.Process.Pid {
+		t.Fatalf("our process is %d, want %d", pid, cmd.Process.Pid)
+	}
+	if stopped, err := l.stop(t.Context(), "kubelet", 5*time.Second); !stopped || err != nil {
+		t.Errorf("stop: %t, %v", stopped, err)
+	}
+	if _, err := os.Stat(l.PIDFile("kubelet")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the file is still there: %v", err)
+	}
+}
+
+func TestAwaitSaysWhyAProgramEnded(t *testing.T) {
+	l := layout(t)
+	if _, err := l.prepare(); err != nil {
+		t.Fatal(err)
+	}
+	p := program{name: "kubelet", path: "/bin/sh", args: []string{"-c", "echo no such device; exit 3", l.path("x") + "/"},
+		ready: func(context.Context) error { return errors.New("not yet") }}
+	if _, err := l.start(t.Context(), p); err == nil || !strings.Contains(err.Error(), "no such device") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Just after it was started, a program's command line can be empty.
+func TestAwaitBelievesInAProgramWithoutCommandLine(t *testing.T) {
+	l := layout(t)
+	if _, err := l.prepare(); err != nil {
+		t.Fatal(err)
+	}
+	looked := 0
+	p := program{name: "kubelet", path: "/bin/sh", args: []string{"-c", "exec sleep 2"}, ready: func(context.Context) error {
+		if looked++; looked < 3 {
+			return errors.New("not yet")
+		}
+		return nil
+	}}
+	ended, err := l.spawn(p)
+	if err == nil {
+		err = l.await(t.Context(), p, ended)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// A process that the runtime forgot ends with the cluster, and its cgroups go.
+func TestForgottenProcessesEnd(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("skipped: needs root, to make control groups")
+	}
+	l := layout(t)
+	hierarchy := "/sys/fs/cgroup"
+	if _, err := os.Stat(hierarchy + "/cgroup.controllers"); err != nil {
+		hierarchy += "/pids" // version 1
+	}
+	group := filepath.Join(hierarchy, l.CgroupRoot(), "pod1", "container1")
+	if err := os.MkdirAll(group, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.removeCgroups() })
+	forgotten := exec.Command("sleep", "infinity")
+	if err := forgotten.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = forgotten.Process.Kill() })
+	pid := []byte(strconv.Itoa(forgotten.Process.Pid))
+	if err := os.WriteFile(filepath.Join(group, "cgroup.procs"), pid, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.killPodProcesses(); err != nil {
+		t.Fatal(err)
+	}
+	if err := forgotten.Wait(); err == nil || err.Error() != "signal: killed" {
+		t.Errorf("the forgotten process ended with %v, want a kill", err)
+	}
+	if err := l.removeCgroups(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(hierarchy, l.CgroupRoot())); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the cgroup is there: %v", err)
+	}
+}
