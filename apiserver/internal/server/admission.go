@@ -2,10 +2,8 @@ package server
 
 import (
 	"context"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/admission/configuration"
@@ -14,8 +12,6 @@ import (
 	"kctl/apiserver/internal/admission/plugins"
 	"kctl/apiserver/internal/housekeeping"
 	"kctl/apiserver/internal/quota"
-	"kctl/apiserver/internal/registry"
-	"kctl/proto/core"
 )
 
 // rulesOfSpaces are the rules that hold in namespaces, which admission plugins
@@ -71,23 +67,4 @@ func (s *Server) plugins() (*admission.Chain, error) {
 		Files: files, Clock: s.clock,
 		Tolerations: defaulttoleration.Plugin{NotReadySeconds: s.options.NotReadySeconds, UnreachableSeconds: s.options.UnreachableSeconds},
 	})
-}
-
-// stores are those of everything that is served now.
-func (s *Server) stores() []registry.Resource {
-	stores := slices.Clone(s.house.Resources)
-	if s.house.More != nil {
-		stores = append(stores, s.house.More.Resources()...)
-	}
-	return stores
-}
-
-// resourceOf is the resource whose objects are of a kind, if it is served.
-func (s *Server) resourceOf(kind schema.GroupVersionKind) (core.Resource, bool) {
-	for _, store := range s.stores() {
-		if info := store.Info(); info.GVK() == kind {
-			return info.Resource, true
-		}
-	}
-	return core.Resource{}, false
 }

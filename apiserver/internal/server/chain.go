@@ -31,7 +31,7 @@ func (s *Server) chain(router *gin.Engine) error {
 	if o.GoawayChance > 0 {
 		router.Use(filters.Goaway(o.GoawayChance))
 	}
-	router.Use(s.audited(filters.Authenticate(&s.identities.anonymous, s.identities.headers, s.metrics, s.clock, s.logger))...)
+	router.Use(s.audited(filters.Authenticate(&s.identities.Anonymous, s.identities.Headers, s.metrics, s.clock, s.logger))...)
 	router.Use(
 		filters.Impersonate(s.authorizer, s.logger),
 		filters.Stream(s.logger),

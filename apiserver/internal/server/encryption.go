@@ -36,7 +36,7 @@ func (s *Server) encryptionLoops() []housekeeping.Loop {
 
 // registryOptions are what the resources' stores are made with.
 func (s *Server) registryOptions() registry.Options {
-	o := registry.Options{Storage: s.backend.storage, Prefix: s.options.EtcdPrefix, Clock: s.clock, Logger: s.logger}
+	o := registry.Options{Storage: s.backend.Storage, Prefix: s.options.EtcdPrefix, Clock: s.clock, Logger: s.logger}
 	if s.transformer != nil {
 		o.Claim = s.transformer.Claim
 	}

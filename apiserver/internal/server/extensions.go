@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"errors"
 	"slices"
 
@@ -16,7 +15,6 @@ import (
 	"kctl/apiserver/internal/failure"
 	"kctl/apiserver/internal/handlers"
 	"kctl/apiserver/internal/openapi"
-	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/request"
 	"kctl/apiserver/internal/storage/cache"
 )
@@ -63,17 +61,6 @@ func (s *Server) serveCustom(c *gin.Context, dispatcher *handlers.Dispatcher, in
 		request.Warn(c.Request.Context(), warning)
 	}
 	return dispatcher.Serve(c, served, info)
-}
-
-// customOf finds the custom resource whose objects are of a kind.
-func (s *Server) customOf(kind schema.GroupVersionKind) (registry.Resource, bool) {
-	for _, info := range s.definitions.Infos() {
-		if info.GVK() == kind {
-			served, _, ok, err := s.definitions.Lookup(context.Background(), info.GVR())
-			return served.Resource, ok && err == nil
-		}
-	}
-	return nil, false
 }
 
 // unavailable is the answer where a custom resource should be served and can't.

@@ -80,7 +80,7 @@ var reading = []string{http.MethodGet, http.MethodHead}
 
 // installOperations serves what is about the server itself.
 func (s *Server) installOperations(router gin.IRoutes) {
-	operations := daemon.Endpoints(s.health, prometheus.Gatherers{s.metrics, s.backend.metrics})
+	operations := daemon.Endpoints(s.health, prometheus.Gatherers{s.metrics, s.backend.Metrics})
 	for _, path := range []string{"/healthz", "/healthz/*check", "/livez", "/livez/*check", "/readyz", "/readyz/*check", "/metrics", "/metrics/slis"} {
 		router.Match(reading, path, func(c *gin.Context) {
 			if roundabout(c.Request.URL.Path) || strings.HasSuffix(c.Request.URL.Path, "/") {
@@ -169,7 +169,7 @@ const issuerMayBeKept = "public, max-age=3600"
 
 // installIssuer serves what others need to check service account tokens.
 func (s *Server) installIssuer(router gin.IRoutes, address string) error {
-	documents, err := serviceaccount.NewDocuments(s.options.ServiceAccountIssuers[0], s.keySetURI(address), s.accounts.keys)
+	documents, err := serviceaccount.NewDocuments(s.options.ServiceAccountIssuers[0], s.keySetURI(address), s.identities.Keys)
 	if err != nil {
 		return err
 	}

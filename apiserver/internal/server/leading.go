@@ -7,11 +7,8 @@ import (
 
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kctl/apiserver/internal/housekeeping"
-	"kctl/apiserver/internal/registry"
-	"kctl/proto/core"
 	"kctl/proto/leader"
 )
 
@@ -91,38 +88,4 @@ func together(ctx context.Context, loops []housekeeping.Loop) error {
 		return err
 	}
 	return ctx.Err()
-}
-
-// leases keeps the Lease of the election past HTTP: a server must not need
-// itself to be reachable to keep house.
-type leases struct {
-	store           registry.Resource
-	namespace, name string
-}
-
-func (l leases) decode(e registry.Encoded, err error) (*core.Lease, error) {
-	if err != nil {
-		return nil, err
-	}
-	obj, err := l.store.Decode(e)
-	if err != nil {
-		return nil, err
-	}
-	return obj.(*core.Lease), nil
-}
-
-// Get implements leader.Leases.
-func (l leases) Get(ctx context.Context) (*core.Lease, error) {
-	return l.decode(l.store.Get(ctx, l.namespace, l.name, ""))
-}
-
-// Create implements leader.Leases.
-func (l leases) Create(ctx context.Context, lease *core.Lease) (*core.Lease, error) {
-	return l.decode(l.store.Create(ctx, lease.DeepCopy(), registry.Admit{}, &metav1.CreateOptions{}))
-}
-
-// Update implements leader.Leases.
-func (l leases) Update(ctx context.Context, lease *core.Lease) (*core.Lease, error) {
-	e, _, err := l.store.Update(ctx, registry.Target{Namespace: l.namespace, Name: l.name}, func(core.Object) (core.Object, error) { return lease.DeepCopy(), nil }, registry.Admit{}, &metav1.UpdateOptions{})
-	return l.decode(e, err)
 }

@@ -31,12 +31,19 @@ import (
 	"kctl/apiserver/internal/customresources"
 	"kctl/apiserver/internal/facts"
 	"kctl/apiserver/internal/filters"
+	"kctl/apiserver/internal/gcpace"
 	"kctl/apiserver/internal/housekeeping"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources"
 	"kctl/apiserver/internal/resources/kubelet"
 	"kctl/apiserver/internal/resources/service"
+	"kctl/apiserver/internal/server/authentication"
+	"kctl/apiserver/internal/server/authorization"
+	"kctl/apiserver/internal/server/fairshare"
+	"kctl/apiserver/internal/server/serving"
+	"kctl/apiserver/internal/signing"
 	"kctl/apiserver/internal/storage"
+	"kctl/apiserver/internal/storage/backend"
 	"kctl/apiserver/internal/storage/encrypt"
 	"kctl/apiserver/internal/storage/measured"
 	"kctl/apiserver/internal/trace"
@@ -55,12 +62,11 @@ type Server struct {
 	health  *daemon.Health
 	tls     *tls.Config
 
-	backend     *backend
+	backend     *backend.Backend
 	resources   *resources.Set
 	served      []registry.Served
 	admission   *admission.Chain
-	accounts    *accounts
-	identities  *identities
+	identities  *authentication.Authentication
 	authorizer  authz.Union
 	rules       *rbac.Follower
 	pods        *facts.Mirror[facts.Pod]
@@ -70,7 +76,7 @@ type Server struct {
 	transformer *encrypt.Transformer // nil for none
 	spaceRules  *rulesOfSpaces
 	userRules   *rulesOfUsers
-	fairness    *fairShare // nil for none
+	fairness    *fairshare.Share // nil for none
 	files       []*configfile.Follower
 	loops       []housekeeping.Loop // of the house, for the first time that this server leads
 	besides     []housekeeping.Loop // and those that remember nothing, for every time
@@ -95,7 +101,7 @@ type Server struct {
 // Run serves the API by the options, which are complete and valid, until ctx
 // ends and everything is drained.
 func Run(ctx context.Context, o *config.Options, logger *zap.Logger) error {
-	pacing()
+	gcpace.Start()
 	s, err := New(ctx, o, clock.RealClock{}, logger)
 	if err != nil {
 		return err
@@ -121,7 +127,7 @@ func New(ctx context.Context, o *config.Options, clock clock.WithTicker, logger 
 		return nil, err
 	}
 	if err := s.assemble(certificate); err != nil {
-		return nil, errors.Join(err, s.backend.close())
+		return nil, errors.Join(err, s.backend.Close())
 	}
 	return s, nil
 }
@@ -129,14 +135,14 @@ func New(ctx context.Context, o *config.Options, clock clock.WithTicker, logger 
 // open prepares what the server stands on. It returns the file of the serving
 // certificate.
 func (s *Server) open(ctx context.Context) (certificate string, err error) {
-	if s.tls, certificate, err = servingTLS(s.options, s.clock, s.logger); err != nil {
+	if s.tls, certificate, err = serving.TLS(s.options, s.clock, s.logger); err != nil {
 		return "", err
 	}
 	transformer, err := s.encryption(ctx)
 	if err != nil {
 		return "", err
 	}
-	s.backend, err = openBackend(ctx, s.options, transformer, measured.NewMetrics(s.metrics), s.clock, s.logger)
+	s.backend, err = backend.Open(ctx, backend.Options{Flags: s.options, Transformer: transformer, Metrics: measured.NewMetrics(s.metrics), Clock: s.clock, Logger: s.logger})
 	return certificate, err
 }
 
@@ -153,14 +159,10 @@ func (s *Server) assemble(certificate string) error {
 	if s.aggregator, err = s.newAggregator(); err != nil {
 		return err
 	}
-	found := objects{serviceAccounts: s.resources.ServiceAccounts, pods: s.resources.Pods, secrets: s.resources.Secrets, nodes: s.resources.Nodes, logger: s.logger}
-	if s.accounts, err = serviceAccounts(o, found, serviceaccount.NewUses(s.metrics), s.clock); err != nil {
+	if s.identities, err = s.authentication(); err != nil {
 		return err
 	}
-	if err := s.serveResources(s.accounts.issuer); err != nil {
-		return err
-	}
-	if s.identities, err = s.authentication(found); err != nil {
+	if err := s.serveResources(s.identities.Issuer); err != nil {
 		return err
 	}
 	s.pods = s.newPods()
@@ -192,10 +194,32 @@ func (s *Server) assemble(certificate string) error {
 	if err := s.keepHouse(certificate); err != nil {
 		return err
 	}
-	s.besides = []housekeeping.Loop{s.identities.publisher(o, s.resources.ConfigMaps, s.clock, s.logger).Run, s.aggregator.Check, s.followDefinitions}
+	s.besides = []housekeeping.Loop{s.identities.Publisher(s.resources.ConfigMaps).Run, s.aggregator.Check, s.followDefinitions}
 	s.shareFairly()
 	s.watchHealth()
 	return nil
+}
+
+func (s *Server) authentication() (*authentication.Authentication, error) {
+	a, err := authentication.New(authentication.Options{
+		Flags: s.options, Metrics: s.metrics, Clock: s.clock, Logger: s.logger,
+		Objects: authentication.Objects{
+			ServiceAccounts: s.resources.ServiceAccounts, Pods: s.resources.Pods, Secrets: s.resources.Secrets, Nodes: s.resources.Nodes, Logger: s.logger,
+		},
+	})
+	if err == nil {
+		s.files = append(s.files, a.Files...)
+	}
+	return a, err
+}
+
+func (s *Server) authorization(rules *rbac.Authorizer) (authz.Union, error) {
+	union, files, err := authorization.New(authorization.Options{
+		Flags: s.options, Rules: rules, Pods: s.pods, PodsChanged: s.resources.Pods.Changed, Stored: s.storedNow, Ready: s.ready,
+		Metrics: s.metrics, Clock: s.clock, Logger: s.logger,
+	})
+	s.files = append(s.files, files...)
+	return union, err
 }
 
 // serveResources makes what is served of the stores.
@@ -250,12 +274,25 @@ func (s *Server) keepHouse(certificate string) error {
 	return err
 }
 
+// signTokensAndCertificates gives the housekeeping loops what they sign with.
+func (s *Server) signTokensAndCertificates(d *housekeeping.Dependencies) error {
+	d.Authorizer = s.authorizer
+	if s.identities.Issuer != nil {
+		d.AccountTokens = s.identities.Issuer
+	}
+	if c := s.options.ClusterSigning; c.CertFile != "" {
+		d.Signing = &signing.Authority{CertFile: c.CertFile, KeyFile: c.KeyFile, Longest: c.Duration}
+		return d.Signing.Validate()
+	}
+	return nil
+}
+
 func (s *Server) newPods() *facts.Mirror[facts.Pod] {
 	return facts.NewMirror(s.resources.Pods, facts.PodOf, facts.Options[facts.Pod]{Index: facts.PodNode}, s.clock, s.logger)
 }
 
 // Close closes the storage, after Run has ended.
-func (s *Server) Close() error { return s.backend.close() }
+func (s *Server) Close() error { return s.backend.Close() }
 
 // Ready is closed when the server has read all that its decisions are based on.
 func (s *Server) Ready() <-chan struct{} { return s.ready }
@@ -264,10 +301,10 @@ func (s *Server) Ready() <-chan struct{} { return s.ready }
 func (s *Server) Resources() *resources.Set { return s.resources }
 
 // Storage is below them: what is in etcd, decrypted.
-func (s *Server) Storage() storage.Interface { return s.backend.storage }
+func (s *Server) Storage() storage.Interface { return s.backend.Storage }
 
 // Etcd is the client that Storage uses.
-func (s *Server) Etcd() *clientv3.Client { return s.backend.compactor.Client }
+func (s *Server) Etcd() *clientv3.Client { return s.backend.Client }
 
 // Files are the configuration files that are followed.
 func (s *Server) Files() []*configfile.Follower { return s.files }
@@ -275,16 +312,20 @@ func (s *Server) Files() []*configfile.Follower { return s.files }
 // Run serves until ctx ends, and drains.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.endStreams()
-	listener, err := s.listen(ctx)
+	listener, err := serving.Listen(ctx, s.options)
 	if err != nil {
 		return err
 	}
+	s.port = serving.Port(listener)
 	handler, err := s.handler(listener.Addr().String())
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	s.logger.Info("serving", zap.Stringer("address", listener.Addr()), zap.String("version", daemon.Version().GitVersion))
-	return s.run(ctx, func(ctx context.Context) error { return s.serve(ctx, listener, handler) })
+	port := &serving.Server{
+		Flags: s.options, TLS: s.tls, Stopping: func() { close(s.stopping) }, EndStreams: s.endStreams, Drain: s.drain, Clock: s.clock, Logger: s.logger,
+	}
+	return s.run(ctx, func(ctx context.Context) error { return port.Serve(ctx, listener, s.withoutSlash(handler)) })
 }
 
 // run runs the loops for as long as requests are served, and ends serving when
@@ -314,7 +355,7 @@ func (s *Server) run(ctx context.Context, serve func(context.Context) error) err
 func (s *Server) allLoops() []housekeeping.Loop {
 	loops := []housekeeping.Loop{s.resources.Run, s.definitions.Run, s.aggregator.Run, s.rules.Run, s.pods.Run, s.priorities.Run, s.start, s.watchBackend, s.watchdog, s.lead, s.beFound}
 	if s.options.Operation.CompactionInterval > 0 {
-		loops = append(loops, s.backend.compactor.Run)
+		loops = append(loops, s.backend.Compactor.Run)
 	}
 	loops = append(loops, s.encryptionLoops()...)
 	if s.auditor != nil {
@@ -322,8 +363,12 @@ func (s *Server) allLoops() []housekeeping.Loop {
 	}
 	loops = append(loops, s.spaceRules.loops()...)
 	loops = append(loops, s.userRules.loops()...)
-	loops = append(loops, s.fairness.loops()...)
-	loops = append(loops, s.followFiles()...)
+	if s.fairness != nil {
+		loops = append(loops, s.fairness.Run)
+	}
+	for _, file := range s.files {
+		loops = append(loops, file.Run)
+	}
 	return loops
 }
 
@@ -332,7 +377,7 @@ func (s *Server) watchBackend(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case err := <-s.backend.failed:
+	case err := <-s.backend.Failed:
 		return fmt.Errorf("embedded etcd: %w", err)
 	}
 }

@@ -5,11 +5,18 @@ import (
 	"errors"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/apiserver/internal/resources/flowcontrol"
+	"kctl/apiserver/internal/resources/networking"
+	"kctl/apiserver/internal/server/authentication"
+
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 
 	"kctl/apiserver/internal/authz/rbac/bootstrap"
 	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/gcpace"
 	"kctl/apiserver/internal/housekeeping"
 	"kctl/apiserver/internal/resources/priorityclass"
 	"kctl/proto/backoff"
@@ -23,7 +30,7 @@ var startPolicy = backoff.Policy{Initial: 100 * time.Millisecond, Max: 5 * time.
 // start stores what every cluster has, and opens the door when all that
 // decisions are based on has been read.
 func (s *Server) start(ctx context.Context) error {
-	if err := s.waitForEtcd(ctx); err != nil {
+	if err := s.backend.Wait(ctx); err != nil {
 		return err
 	}
 	if err := s.resources.WaitReady(ctx); err != nil {
@@ -45,13 +52,13 @@ func (s *Server) start(ctx context.Context) error {
 		}
 	}
 	close(s.bootstrapped)
-	if !wait(ctx, s.rules.Synced()) || !wait(ctx, s.pods.Synced()) || !wait(ctx, s.priorities.Synced()) || !wait(ctx, s.aggregator.Synced()) || !s.spaceRules.wait(ctx) || !s.userRules.wait(ctx) || !s.fairness.wait(ctx) {
+	if !wait(ctx, s.rules.Synced()) || !wait(ctx, s.pods.Synced()) || !wait(ctx, s.priorities.Synced()) || !wait(ctx, s.aggregator.Synced()) || !s.spaceRules.wait(ctx) || !s.userRules.wait(ctx) || s.fairness != nil && !wait(ctx, s.fairness.Applied()) {
 		return ctx.Err()
 	}
 	close(s.ready)
 	s.logger.Info("ready")
 	daemon.Ready(s.logger)
-	started()
+	gcpace.Started()
 	return nil
 }
 
@@ -117,8 +124,8 @@ func (s *Server) watchHealth() {
 	shutdown := errors.New("the server is shutting down")
 	everywhere := []string{daemon.Healthz, daemon.Livez, daemon.Readyz}
 	s.health.Add("log", func(context.Context) error { return nil }, everywhere...)
-	s.health.Add(etcdCheck, s.backend.check, everywhere...)
-	s.health.Add("etcd-readiness", s.backend.check, daemon.Readyz)
+	s.health.Add(etcdCheck, s.backend.Check, everywhere...)
+	s.health.Add("etcd-readiness", s.backend.Check, daemon.Readyz)
 	s.health.Add("storage", func(context.Context) error { return s.resources.Ready() }, daemon.Readyz)
 	addHook := func(name string, done <-chan struct{}) {
 		finished := closed(done, "not finished")
@@ -172,4 +179,26 @@ func (s *Server) traceChange(key facts.Key, old, now *facts.Pod) {
 	if now.Phase == corev1.PodRunning && (old == nil || old.Phase != corev1.PodRunning) {
 		s.ring.Add(key.Namespace, key.Name, string(now.UID), relay.Stamp{Hop: relay.ServerStatusRunning, At: at})
 	}
+}
+
+// watchdog tells the service manager that the server is alive.
+func (s *Server) watchdog(ctx context.Context) error {
+	// An etcd that is silent does not come back by our being started again.
+	return daemon.Watchdog(ctx, s.health, s.clock, s.logger, etcdCheck)
+}
+
+// bootstrapKinds makes the objects that every cluster has of kinds that the
+// server itself does not decide by.
+func (s *Server) bootstrapKinds(ctx context.Context) error {
+	addresses, _, err := s.options.ServiceRanges()
+	if err != nil {
+		return err
+	}
+	if err := networking.Bootstrap(ctx, s.resources.ServiceCIDRs, addresses, metav1.NewTime(s.clock.Now())); err != nil {
+		return err
+	}
+	if err := authentication.TrackTokens(ctx, s.resources.ConfigMaps, s.clock); err != nil {
+		return err
+	}
+	return flowcontrol.Bootstrap(ctx, s.resources.FlowSchemas, s.resources.PriorityLevels)
 }

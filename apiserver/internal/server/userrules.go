@@ -9,7 +9,10 @@ import (
 	"kctl/apiserver/internal/admission/policy"
 	"kctl/apiserver/internal/admission/webhook"
 	"kctl/apiserver/internal/audit"
+	"kctl/apiserver/internal/customresources"
 	"kctl/apiserver/internal/housekeeping"
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/server/equivalent"
 	"kctl/proto/core"
 )
 
@@ -30,7 +33,7 @@ type follower interface {
 
 func (s *Server) followUsers() *rulesOfUsers {
 	namespaces := lookup.New[*core.Namespace](s.resources.Namespaces)
-	forms := s.newForms()
+	forms := equivalent.New(func() []registry.Served { return s.served }, func() *customresources.Definitions { return s.definitions })
 	cluster := match.Cluster{Versions: forms, Namespace: func(ctx context.Context, name string) (*core.Namespace, error) {
 		return namespaces.Get(ctx, "", name)
 	}}

@@ -18,6 +18,7 @@ import (
 
 	"kctl/apiserver/internal/config"
 	"kctl/apiserver/internal/server"
+	"kctl/apiserver/internal/server/serving"
 	"kctl/proto/core"
 	"kctl/proto/pki"
 	"kctl/proto/rest"
@@ -124,7 +125,7 @@ func (c *Cluster) Run(o *config.Options) {
 	case <-time.After(Patience):
 		c.T.Fatal("server is not ready")
 	}
-	port, err := os.ReadFile(filepath.Join(o.DataDir, server.PortFile))
+	port, err := os.ReadFile(filepath.Join(o.DataDir, serving.PortFile))
 	if err != nil {
 		c.T.Fatal(err)
 	}

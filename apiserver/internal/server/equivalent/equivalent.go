@@ -1,4 +1,9 @@
-package server
+// Package equivalent knows which resources show the same objects (Kubernetes
+// docs, "Dynamic Admission Control", "Matching requests: matchPolicy"), and
+// converts objects between them.
+//
+// Users' webhooks and policies ask it; it stores nothing.
+package equivalent
 
 import (
 	"context"
@@ -12,29 +17,30 @@ import (
 	"kctl/proto/core"
 )
 
-// forms knows in which other forms the objects of a resource can be had: those
-// of the views on it, and the versions of custom resources.
-type forms struct {
+// Resources knows in which other API versions and groups the objects of a
+// resource can be had: those of the views on it, and the versions of custom
+// resources. It is safe for concurrent use.
+type Resources struct {
 	served func() map[schema.GroupVersionKind]registry.Resource
 	others func() map[core.Resource][]core.Resource
-	custom func(kind schema.GroupVersionKind) (registry.Resource, bool)
-	// definitions are there when the first request comes.
-	definitions func() *customresources.Definitions
+	// custom are there when the first request comes.
+	custom func() *customresources.Definitions
 }
 
-// newForms looks at what is served when it is first asked.
-func (s *Server) newForms() *forms {
-	f := &forms{custom: s.customOf, definitions: func() *customresources.Definitions { return s.definitions }}
+// New looks at what is served, and at the custom resources, when it is first
+// asked.
+func New(served func() []registry.Served, custom func() *customresources.Definitions) *Resources {
+	f := &Resources{custom: custom}
 	f.served = sync.OnceValue(func() map[schema.GroupVersionKind]registry.Resource {
 		out := map[schema.GroupVersionKind]registry.Resource{}
-		for _, r := range s.served {
+		for _, r := range served() {
 			out[r.Resource.Info().GVK()] = r.Resource
 		}
 		return out
 	})
 	f.others = sync.OnceValue(func() map[core.Resource][]core.Resource {
 		in := map[registry.Resource][]core.Resource{}
-		for _, r := range s.served {
+		for _, r := range served() {
 			in[storedIn(r.Resource)] = append(in[storedIn(r.Resource)], r.Resource.Info().Resource)
 		}
 		out := map[core.Resource][]core.Resource{}
@@ -58,27 +64,27 @@ func storedIn(r registry.Resource) registry.Resource {
 }
 
 // Resource finds what is served under a kind.
-func (f *forms) Resource(kind schema.GroupVersionKind) (registry.Resource, bool) {
+func (f *Resources) Resource(kind schema.GroupVersionKind) (registry.Resource, bool) {
 	if r, ok := f.served()[kind]; ok {
 		return r, true
 	}
-	return f.custom(kind)
+	return f.customOf(kind)
 }
 
 // Equivalent implements match.Versions.
-func (f *forms) Equivalent(r core.Resource) []core.Resource {
+func (f *Resources) Equivalent(r core.Resource) []core.Resource {
 	if others := f.others()[r]; others != nil {
 		return others
 	}
-	return f.definitions().Equivalent(r)
+	return f.custom().Equivalent(r)
 }
 
 // Convert implements match.Versions.
-func (f *forms) Convert(ctx context.Context, obj core.Object, to core.Resource) (core.Object, error) {
+func (f *Resources) Convert(ctx context.Context, obj core.Object, to core.Resource) (core.Object, error) {
 	kind := obj.GetObjectKind().GroupVersionKind()
 	from, target := f.served()[kind], f.served()[to.GVK()]
 	if from == nil && target == nil {
-		return f.definitions().Convert(ctx, obj, to)
+		return f.custom().Convert(ctx, obj, to)
 	}
 	if from == nil || target == nil || storedIn(from) != storedIn(target) {
 		return nil, fmt.Errorf("a %s has no form of %s", kind, to.GVK())
@@ -101,12 +107,13 @@ func (f *forms) Convert(ctx context.Context, obj core.Object, to core.Resource) 
 	return obj, nil
 }
 
-// storedNow finds an object of a built-in resource.
-func (s *Server) storedNow(ctx context.Context, r core.Resource, namespace, name string) (core.Object, error) {
-	for _, served := range s.served {
-		if served.Resource.Info().GVR() == r.GVR() {
-			return lookUp[core.Object](ctx, served.Resource, namespace, name)
+// customOf finds the custom resource whose objects are of a kind.
+func (f *Resources) customOf(kind schema.GroupVersionKind) (registry.Resource, bool) {
+	for _, info := range f.custom().Infos() {
+		if info.GVK() == kind {
+			served, _, ok, err := f.custom().Lookup(context.Background(), info.GVR())
+			return served.Resource, ok && err == nil
 		}
 	}
-	return nil, fmt.Errorf("%s are not served", r.Name)
+	return nil, false
 }

@@ -1,4 +1,4 @@
-package server
+package authentication
 
 import (
 	"errors"
@@ -18,11 +18,11 @@ import (
 // outsideIssuers is who knows the tokens of issuers outside the cluster, nil
 // where there are none, and says who is let in without any credential: as the
 // flags have it, or a file.
-func (s *Server) outsideIssuers(anonymous *authn.Anonymous) (authn.TokenAuthenticator, error) {
-	o := s.options
-	anonymous.Put(s.anonymousByFlag())
+func (a *Authentication) outsideIssuers() (authn.TokenAuthenticator, error) {
+	o := a.o.Flags
+	a.Anonymous.Put(a.anonymousByFlag())
 	if o.AuthenticationConfig != "" {
-		return s.authenticationFile(anonymous)
+		return a.authenticationFile()
 	}
 	i := o.OIDC
 	if i.IssuerURL == "" {
@@ -39,33 +39,33 @@ func (s *Server) outsideIssuers(anonymous *authn.Anonymous) (authn.TokenAuthenti
 		IssuerURL: i.IssuerURL, Clients: []string{i.ClientID}, Authorities: authorities,
 		UsernameClaim: i.UsernameClaim, UsernamePrefix: i.UsernamePrefix,
 		GroupsClaim: i.GroupsClaim, GroupsPrefix: i.GroupsPrefix, RequiredClaims: i.RequiredClaims,
-		SigningAlgorithms: i.SigningAlgorithms, Audiences: o.APIAudiences, Clock: s.clock,
+		SigningAlgorithms: i.SigningAlgorithms, Audiences: o.APIAudiences, Clock: a.o.Clock,
 	})
 }
 
 // authenticationFile is what --authentication-config says, now and when the file
 // has changed.
-func (s *Server) authenticationFile(anonymous *authn.Anonymous) (authn.TokenAuthenticator, error) {
-	path := s.options.AuthenticationConfig
+func (a *Authentication) authenticationFile() (authn.TokenAuthenticator, error) {
+	path := a.o.Flags.AuthenticationConfig
 	content, err := configfile.Read(path)
 	if err != nil {
 		return nil, fmt.Errorf("--authentication-config: %w", err)
 	}
 	issuers := &authn.ExchangeableTokens{}
 	apply := func(content []byte) error {
-		kinds, rule, err := s.issuersOf(content)
+		kinds, rule, err := a.issuersOf(content)
 		if err != nil {
 			return fmt.Errorf("--authentication-config=%s: %w", path, err)
 		}
 		issuers.Put(kinds)
-		anonymous.Put(rule)
+		a.Anonymous.Put(rule)
 		return nil
 	}
 	if err := apply(content); err != nil {
 		return nil, err
 	}
-	s.files = append(s.files, &configfile.Follower{
-		Path: path, Content: content, Apply: apply, Clock: s.clock, Logger: s.logger, Metrics: configfile.NewMetrics("authentication", s.metrics),
+	a.Files = append(a.Files, &configfile.Follower{
+		Path: path, Content: content, Apply: apply, Clock: a.o.Clock, Logger: a.o.Logger, Metrics: configfile.NewMetrics("authentication", a.o.Metrics),
 	})
 	return issuers, nil
 }
@@ -73,24 +73,24 @@ func (s *Server) authenticationFile(anonymous *authn.Anonymous) (authn.TokenAuth
 var errAnonymousTwice = errors.New("anonymous: Forbidden: --anonymous-auth flag cannot be set when anonymous field is configured in authentication configuration file")
 
 // issuersOf builds what the content of a file says.
-func (s *Server) issuersOf(content []byte) (authn.Tokens, authn.AnonymousRule, error) {
-	o := s.options
-	rule := s.anonymousByFlag()
+func (a *Authentication) issuersOf(content []byte) (authn.Tokens, authn.AnonymousRule, error) {
+	o := a.o.Flags
+	rule := a.anonymousByFlag()
 	configured, err := configuration.Parse(content, o.ServiceAccountIssuers)
 	if err != nil {
 		return nil, rule, err
 	}
-	if a := configured.Anonymous; a != nil {
+	if rules := configured.Anonymous; rules != nil {
 		if o.Given("anonymous-auth") {
 			return nil, rule, errAnonymousTwice
 		}
-		rule = anonymousRule(a)
+		rule = anonymousRule(rules)
 	}
 	var kinds authn.Tokens
 	for _, i := range configured.Issuers {
 		issuer, err := oidc.New(oidc.Options{
 			IssuerURL: i.URL, DiscoveryURL: ptr.Deref(i.DiscoveryURL, ""), Clients: i.Audiences, Authorities: []byte(i.CertificateAuthority),
-			UserOf: i.Mapping.User, SigningAlgorithms: config.OIDCAlgorithms(), Audiences: o.APIAudiences, Clock: s.clock,
+			UserOf: i.Mapping.User, SigningAlgorithms: config.OIDCAlgorithms(), Audiences: o.APIAudiences, Clock: a.o.Clock,
 		})
 		if err != nil {
 			return nil, rule, err
@@ -100,16 +100,16 @@ func (s *Server) issuersOf(content []byte) (authn.Tokens, authn.AnonymousRule, e
 	return kinds, rule, nil
 }
 
-// healthPaths answer one word to whoever asks, unless somebody says otherwise: a
+// HealthPaths answer one word to whoever asks, unless somebody says otherwise: a
 // probe, a balancer or a test environment has no credential to show.
-var healthPaths = []string{"/healthz", "/livez", "/readyz"}
+var HealthPaths = []string{"/healthz", "/livez", "/readyz"}
 
 // anonymousByFlag is who is let in without a credential where no file says it.
-func (s *Server) anonymousByFlag() authn.AnonymousRule {
-	if !s.options.Given("anonymous-auth") && !s.options.AnonymousAuth {
-		return authn.AnonymousRule{Enabled: true, Paths: healthPaths}
+func (a *Authentication) anonymousByFlag() authn.AnonymousRule {
+	if !a.o.Flags.Given("anonymous-auth") && !a.o.Flags.AnonymousAuth {
+		return authn.AnonymousRule{Enabled: true, Paths: HealthPaths}
 	}
-	return authn.AnonymousRule{Enabled: s.options.AnonymousAuth}
+	return authn.AnonymousRule{Enabled: a.o.Flags.AnonymousAuth}
 }
 
 func anonymousRule(a *apiserverv1.AnonymousAuthConfig) authn.AnonymousRule {

@@ -1,4 +1,4 @@
-package server
+package serving
 
 import (
 	"cmp"
@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/config"
+	"kctl/apiserver/internal/filters"
 	"kctl/apiserver/internal/sni"
 	"kctl/proto/daemon"
 	"kctl/proto/pki"
@@ -33,9 +34,10 @@ const (
 	PortFile = "apiserver.port"
 )
 
-// servingTLS returns the TLS configuration and the file of the certificate
-// that is shown, which is a self-signed one where the options name none.
-func servingTLS(o *config.Options, clock clock.PassiveClock, logger *zap.Logger) (*tls.Config, string, error) {
+// TLS returns the TLS configuration and the file of the certificate that is
+// shown, which is a self-signed one where the options name none. Files that
+// change are read again.
+func TLS(o *config.Options, clock clock.PassiveClock, logger *zap.Logger) (*tls.Config, string, error) {
 	subject := pki.Subject{
 		CommonName: "apiserver",
 		IPs:        []net.IP{net.ParseIP(o.BindAddress), net.IPv4(127, 0, 0, 1), net.IPv6loopback},
@@ -66,34 +68,51 @@ func servingTLS(o *config.Options, clock clock.PassiveClock, logger *zap.Logger)
 	return c, cert, nil
 }
 
-// listen opens the port and writes down which one it is.
-func (s *Server) listen(ctx context.Context) (net.Listener, error) {
-	address := net.JoinHostPort(s.options.BindAddress, strconv.Itoa(s.options.SecurePort))
+// Listen opens the port and writes down, in the data directory, which one it is.
+func Listen(ctx context.Context, o *config.Options) (net.Listener, error) {
+	address := net.JoinHostPort(o.BindAddress, strconv.Itoa(o.SecurePort))
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	}
-	port := listener.Addr().(*net.TCPAddr).Port
-	s.port = port
-	if err := pki.WriteFile(filepath.Join(s.options.DataDir, PortFile), []byte(strconv.Itoa(port)+"\n")); err != nil {
+	if err := pki.WriteFile(filepath.Join(o.DataDir, PortFile), []byte(strconv.Itoa(Port(listener))+"\n")); err != nil {
 		_ = listener.Close()
 		return nil, err
 	}
 	return listener, nil
 }
 
-// serve answers requests until ctx ends, and then drains: not ready, but
+// Port is the one that a listener of Listen's has.
+func Port(listener net.Listener) int { return listener.Addr().(*net.TCPAddr).Port }
+
+// Server answers requests on one port, and drains.
+type Server struct {
+	Flags *config.Options
+	TLS   *tls.Config
+	// Stopping is called when the server is told to stop: it is not ready any
+	// longer, but serves.
+	Stopping func()
+	// EndStreams ends watches and streams.
+	EndStreams func()
+	// Drain knows the requests that are under way.
+	Drain  *filters.Drain
+	Clock  clock.Clock
+	Logger *zap.Logger
+}
+
+// Serve answers requests until ctx ends, and then drains: not ready, but
 // serving, for the shutdown delay; then no new connections, watches and streams
-// ended, and requests under way finished.
-func (s *Server) serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
+// ended, and requests under way finished, for as long as one may take. It closes
+// the listener.
+func (s *Server) Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
 	server := &http.Server{
-		Handler:           withStack(s.withoutSlash(handler)),
-		TLSConfig:         s.tls,
-		Protocols:         daemon.Protocols(s.tls),
+		Handler:           withStack(handler),
+		TLSConfig:         s.TLS,
+		Protocols:         daemon.Protocols(s.TLS),
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleTimeout,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: cmp.Or(s.options.Operation.HTTP2MaxStreams, streamsPerConnection)},
-		ErrorLog:          daemon.ConnectionLog(s.logger),
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: cmp.Or(s.Flags.Operation.HTTP2MaxStreams, streamsPerConnection)},
+		ErrorLog:          daemon.ConnectionLog(s.Logger),
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
@@ -104,23 +123,23 @@ func (s *Server) serve(ctx context.Context, listener net.Listener, handler http.
 	})
 	group.Go(func() error {
 		<-ctx.Done()
-		return s.end(context.WithoutCancel(ctx), server)
+		return s.drain(context.WithoutCancel(ctx), server)
 	})
 	return group.Wait()
 }
 
-func (s *Server) end(ctx context.Context, server *http.Server) error {
-	s.logger.Info("draining", zap.Duration("delay", s.options.ShutdownDelay))
-	close(s.stopping)
-	<-s.clock.After(s.options.ShutdownDelay)
-	s.endStreams()
-	ctx, cancel := context.WithTimeout(ctx, s.options.RequestTimeout)
+func (s *Server) drain(ctx context.Context, server *http.Server) error {
+	s.Logger.Info("draining", zap.Duration("delay", s.Flags.ShutdownDelay))
+	s.Stopping()
+	<-s.Clock.After(s.Flags.ShutdownDelay)
+	s.EndStreams()
+	ctx, cancel := context.WithTimeout(ctx, s.Flags.RequestTimeout)
 	defer cancel()
-	if s.options.Operation.ShutdownSendRetryAfter {
-		s.drain.Wait(ctx)
+	if s.Flags.Operation.ShutdownSendRetryAfter {
+		s.Drain.Wait(ctx)
 	}
 	if err := server.Shutdown(ctx); err != nil {
-		s.logger.Warn("requests were cut off", zap.Error(err))
+		s.Logger.Warn("requests were cut off", zap.Error(err))
 		return server.Close()
 	}
 	return nil

@@ -1,4 +1,9 @@
-package server
+// Package gcpace sets how often Go's garbage collector runs in a server that
+// holds little and has much to do at times.
+//
+// The process has one collector, so that the package keeps state of its own; the
+// program's main loop starts it. Users' GOGC and GOMEMLIMIT go before it.
+package gcpace
 
 import (
 	"os"
@@ -36,9 +41,11 @@ type collector struct {
 	quiet   *time.Timer // runs in busy times
 }
 
-// pacing is the process's collector, once there is a server in it; nil where the
-// environment sets the pace.
-var pacing = sync.OnceValue(func() *collector {
+// Start sets the pace from now on, once in a process.
+func Start() { process() }
+
+// process is the process's collector; nil where the environment sets the pace.
+var process = sync.OnceValue(func() *collector {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return nil
 	}
@@ -48,9 +55,9 @@ var pacing = sync.OnceValue(func() *collector {
 	return c
 })
 
-// started gives back what reading everything took, once.
-var started = sync.OnceFunc(func() {
-	c := pacing()
+// Started gives back what a server's start took, once in a process.
+var Started = sync.OnceFunc(func() {
+	c := process()
 	if c == nil {
 		return
 	}

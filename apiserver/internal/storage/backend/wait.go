@@ -1,4 +1,4 @@
-package server
+package backend
 
 import (
 	"context"
@@ -8,58 +8,63 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"go.uber.org/zap"
 
+	"kctl/proto/backoff"
 	"kctl/proto/daemon"
 )
 
-// waitForEtcd waits until etcd answers, and says what it waits for and why.
+// waitPolicy spaces out questions whether etcd answers by now.
+var waitPolicy = backoff.Policy{Initial: 100 * time.Millisecond, Max: 5 * time.Second, Jitter: 0.2}
+
+// Wait waits until etcd answers, and says what it waits for and why.
 // Nothing that time could heal ends it; certificates that one of the two does
 // not accept do.
-func (s *Server) waitForEtcd(ctx context.Context) error {
+func (b *Backend) Wait(ctx context.Context) error {
 	said := ""
 	for failures := 1; ; failures++ {
-		err := s.backend.check(ctx)
+		err := b.Check(ctx)
 		if err == nil {
 			return nil
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		reason := s.whyNoEtcd(ctx)
+		reason := b.whyNoEtcd(ctx)
 		if reason == nil {
 			reason = err
 		}
 		if isCertificateProblem(reason) {
-			return fmt.Errorf("etcd at %s: %w; see that --etcd-cafile, --etcd-certfile and --etcd-keyfile are of etcd's own authority", s.etcd(), reason)
+			return fmt.Errorf("etcd at %s: %w; see that --etcd-cafile, --etcd-certfile and --etcd-keyfile are of etcd's own authority", b.servers(), reason)
 		}
 		if reason.Error() != said {
 			said = reason.Error()
-			s.logger.Warn("waiting for etcd", zap.Strings("servers", s.options.EtcdServers), zap.Error(reason))
-			daemon.Waiting("etcd at "+s.etcd()+": "+said, s.logger)
+			b.logger.Warn("waiting for etcd", zap.Strings("servers", b.flags.EtcdServers), zap.Error(reason))
+			daemon.Waiting("etcd at "+b.servers()+": "+said, b.logger)
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-s.clock.After(startPolicy.Delay(failures)):
+		case <-b.clock.After(waitPolicy.Delay(failures)):
 		}
 	}
 }
 
-func (s *Server) etcd() string { return strings.Join(s.options.EtcdServers, ", ") }
+func (b *Backend) servers() string { return strings.Join(b.flags.EtcdServers, ", ") }
 
 // whyNoEtcd asks the servers' own health endpoints: unlike etcd's client they
 // tell what went wrong with a connection. It returns nil where it learns nothing.
-func (s *Server) whyNoEtcd(ctx context.Context) error {
-	security, err := etcdTLS(s.options)
+func (b *Backend) whyNoEtcd(ctx context.Context) error {
+	security, err := etcdTLS(b.flags)
 	if err != nil {
 		return err
 	}
 	transport := &http.Transport{TLSClientConfig: security, DisableKeepAlives: true}
-	client := http.Client{Transport: transport, Timeout: s.options.EtcdCheckTimeout}
+	client := http.Client{Transport: transport, Timeout: b.flags.EtcdCheckTimeout}
 	var errs []error
-	for _, server := range s.options.EtcdServers {
+	for _, server := range b.flags.EtcdServers {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(server, "/")+"/health", nil)
 		if err != nil {
 			return err
@@ -86,10 +91,4 @@ func isCertificateProblem(err error) bool {
 	var name x509.HostnameError
 	return errors.As(err, &unverified) || errors.As(err, &authority) || errors.As(err, &name) ||
 		strings.Contains(err.Error(), "remote error: tls: ") // alerts have no exported type
-}
-
-// watchdog tells the service manager that the server is alive.
-func (s *Server) watchdog(ctx context.Context) error {
-	// An etcd that is silent does not come back by our being started again.
-	return daemon.Watchdog(ctx, s.health, s.clock, s.logger, etcdCheck)
 }

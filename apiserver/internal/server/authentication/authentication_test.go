@@ -1,4 +1,4 @@
-package server
+package authentication
 
 import (
 	"os"
@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
 
 	"github.com/spf13/pflag"
 	"k8s.io/utils/clock"
@@ -19,14 +22,14 @@ import (
 // TestAnonymousByFlag: what --anonymous-auth says, and what holds without it.
 func TestAnonymousByFlag(t *testing.T) {
 	for flags, want := range map[string]authn.AnonymousRule{
-		"": {Enabled: true, Paths: healthPaths}, "--anonymous-auth=false": {}, "--anonymous-auth": {Enabled: true},
+		"": {Enabled: true, Paths: HealthPaths}, "--anonymous-auth=false": {}, "--anonymous-auth": {Enabled: true},
 	} {
 		o, set := config.Defaults(), pflag.NewFlagSet("", pflag.ContinueOnError)
 		o.AddFlags(set)
 		if err := set.Parse(strings.Fields(flags)); err != nil {
 			t.Fatal(err)
 		}
-		if got := (&Server{options: o}).anonymousByFlag(); got.Enabled != want.Enabled || !slices.Equal(got.Paths, want.Paths) {
+		if got := (&Authentication{o: Options{Flags: o}}).anonymousByFlag(); got.Enabled != want.Enabled || !slices.Equal(got.Paths, want.Paths) {
 			t.Errorf("%q: %+v, want %+v", flags, got, want)
 		}
 	}
@@ -43,12 +46,17 @@ func TestProxiesAndClientsOfOneAuthority(t *testing.T) {
 	}
 	o := config.Defaults()
 	o.ClientCAFile, o.RequestHeader.ClientCAFile, o.RequestHeader.UsernameHeaders = file, file, []string{"X-Remote-User"}
-	s := &Server{options: o, accounts: &accounts{}, clock: clock.RealClock{}}
-	if _, err := s.authentication(objects{}); err == nil || !strings.Contains(err.Error(), "--requestheader-allowed-names") {
+	o.DataDir = t.TempDir()
+	o.Complete()
+	begin := func() error {
+		_, err := New(Options{Flags: o, Metrics: prometheus.NewRegistry(), Clock: clock.RealClock{}, Logger: zap.NewNop()})
+		return err
+	}
+	if err := begin(); err == nil || !strings.Contains(err.Error(), "--requestheader-allowed-names") {
 		t.Errorf("every client may name any user: %v", err)
 	}
 	o.RequestHeader.AllowedNames = []string{"front"}
-	if _, err := s.authentication(objects{}); err != nil {
+	if err := begin(); err != nil {
 		t.Error(err)
 	}
 }

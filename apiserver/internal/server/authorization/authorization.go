@@ -1,0 +1,173 @@
+package authorization
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/authz"
+	"kctl/apiserver/internal/authz/abac"
+	"kctl/apiserver/internal/authz/configuration"
+	"kctl/apiserver/internal/authz/node"
+	"kctl/apiserver/internal/authz/rbac"
+	"kctl/apiserver/internal/authz/webhook"
+	"kctl/apiserver/internal/callout"
+	"kctl/apiserver/internal/config"
+	"kctl/apiserver/internal/configfile"
+	"kctl/apiserver/internal/facts"
+	"kctl/proto/core"
+)
+
+// Options are what the authorizers are made with.
+type Options struct {
+	Flags *config.Options
+	// Rules are those of the mode RBAC.
+	Rules *rbac.Authorizer
+	// Pods are what the mode Node decides by, and PodsChanged how far Pods has to
+	// be to have all that kubelets may have been told.
+	Pods        *facts.Mirror[facts.Pod]
+	PodsChanged func() int64
+	// Stored finds an object as it is stored now, for the mode Node.
+	Stored func(ctx context.Context, r core.Resource, namespace, name string) (core.Object, error)
+	// Ready is closed when the stored rules are known. Until then, whom they would
+	// allow is told to come back.
+	Ready   <-chan struct{}
+	Metrics *prometheus.Registry
+	Clock   clock.WithTicker
+	Logger  *zap.Logger
+}
+
+// New returns the union of the modes, or of what a file says, behind
+// system:masters, and the files to be followed.
+func New(o Options) (authz.Union, []*configfile.Follower, error) {
+	union := authz.Union{authz.Masters{}}
+	if o.Flags.AuthorizationConfig != "" {
+		decides, file, err := o.file()
+		if err != nil {
+			return nil, nil, err
+		}
+		return append(union, decides, authz.Starting{Ready: o.Ready}), []*configfile.Follower{file}, nil
+	}
+	modes, err := o.modes()
+	if err != nil {
+		return nil, nil, err
+	}
+	return append(append(union, modes...), authz.Starting{Ready: o.Ready}), nil, nil
+}
+
+// modes is what --authorization-mode says.
+func (o Options) modes() (authz.Union, error) {
+	var union authz.Union
+	for _, mode := range o.Flags.AuthorizationModes {
+		authorizer, err := o.authorizerOf(mode)
+		if mode == config.ModeWebhook {
+			w := o.Flags.AuthorizationWebhook
+			authorizer, err = o.askingAuthorizer(w.ConfigFile, webhook.Options{Version: w.Version, AllowedTTL: w.TTL, RefusedTTL: w.RefusedTTL})
+			if err != nil {
+				err = fmt.Errorf("--authorization-webhook-config-file: %w", err)
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		union = append(union, authz.Named{Name: strings.ToLower(mode), Authorizer: authorizer})
+	}
+	return union, nil
+}
+
+// catchUpTime is how long a refusal waits for what is known of pods to be up to
+// date; it takes no time but on a machine that is very busy.
+const catchUpTime = time.Second
+
+// knowPods waits until o.Pods has what the server may have told kubelets.
+func (o Options) knowPods(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, catchUpTime)
+	defer cancel()
+	o.Pods.Reach(ctx, o.PodsChanged())
+}
+
+// authorizerOf makes the authorizer of a mode that asks nobody.
+func (o Options) authorizerOf(mode string) (authz.Authorizer, error) {
+	switch mode {
+	case config.ModeAlwaysAllow:
+		return authz.Always(authz.Allow), nil
+	case config.ModeAlwaysDeny:
+		return authz.Always(authz.Deny), nil
+	case config.ModeABAC:
+		return abac.Load(o.Flags.AuthorizationPolicyFile)
+	case config.ModeNode:
+		return &node.Authorizer{Pods: o.Pods, Stored: o.Stored, CatchUp: o.knowPods}, nil
+	case config.ModeRBAC:
+		return o.Rules, nil
+	case config.ModeWebhook:
+		return nil, nil
+	}
+	return nil, fmt.Errorf("authorization mode %s: unknown", mode)
+}
+
+// askingAuthorizer makes one that asks the service that a file names.
+func (o Options) askingAuthorizer(file string, asks webhook.Options) (authz.Authorizer, error) {
+	service, err := callout.Load(file, o.Clock)
+	if err != nil {
+		return nil, err
+	}
+	asks.Clock = o.Clock
+	return webhook.New(service, asks), nil
+}
+
+// file is what --authorization-config says, now and when the file
+// has changed.
+func (o Options) file() (authz.Authorizer, *configfile.Follower, error) {
+	path := o.Flags.AuthorizationConfig
+	content, err := configfile.Read(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--authorization-config: %w", err)
+	}
+	decides := &authz.Exchangeable{}
+	apply := func(content []byte) error {
+		union, err := o.authorizersOf(content)
+		if err != nil {
+			return fmt.Errorf("--authorization-config=%s: %w", path, err)
+		}
+		decides.Put(union)
+		return nil
+	}
+	if err := apply(content); err != nil {
+		return nil, nil, err
+	}
+	return decides, &configfile.Follower{
+		Path: path, Content: content, Apply: apply, Clock: o.Clock, Logger: o.Logger, Metrics: configfile.NewMetrics("authorization", o.Metrics),
+	}, nil
+}
+
+// authorizersOf builds what the content of a file says.
+func (o Options) authorizersOf(content []byte) (authz.Union, error) {
+	configured, err := configuration.Parse(content, config.Modes())
+	if err != nil {
+		return nil, err
+	}
+	var union authz.Union
+	for _, c := range configured {
+		authorizer, err := o.authorizerOf(c.Type)
+		if w := c.Webhook; w != nil {
+			asks := webhook.Options{
+				Version: w.SubjectAccessReviewVersion, AllowedTTL: w.AuthorizedTTL.Duration, RefusedTTL: w.UnauthorizedTTL.Duration,
+				Timeout: w.Timeout.Duration, FailClosed: w.FailurePolicy == configuration.Deny,
+			}
+			if c.Conditions != nil {
+				asks.Match = c.Conditions.Match
+			}
+			authorizer, err = o.askingAuthorizer(*w.ConnectionInfo.KubeConfigFile, asks)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("authorizer %s: %w", c.Name, err)
+		}
+		union = append(union, authz.Named{Name: c.Name, Authorizer: authorizer})
+	}
+	return union, nil
+}

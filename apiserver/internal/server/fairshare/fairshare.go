@@ -1,0 +1,138 @@
+package fairshare
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/fairness"
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/flowcontrol"
+	"kctl/proto/core"
+)
+
+// Options are what a Share is made with.
+type Options struct {
+	Schemas *registry.Store[*flowcontrolv1.FlowSchema]
+	Levels  *registry.Store[*flowcontrolv1.PriorityLevelConfiguration]
+	// Seats are how many requests are served at once, of all levels together.
+	Seats int
+	// Bootstrapped is closed when the objects that every cluster has are stored.
+	Bootstrapped <-chan struct{}
+	Metrics      *prometheus.Registry
+	Clock        clock.WithTicker
+	Logger       *zap.Logger
+}
+
+// Share shares requests out by the stored flow schemas and priority levels.
+type Share struct {
+	// Controller decides who waits for whom.
+	Controller *fairness.Controller
+
+	o       Options
+	schemas *facts.Mirror[*flowcontrolv1.FlowSchema]
+	levels  *facts.Mirror[*flowcontrolv1.PriorityLevelConfiguration]
+	changed chan struct{}
+}
+
+// New returns a Share, which goes by what is built in until Run has read what is
+// stored.
+func New(o Options) *Share {
+	f := &Share{
+		o: o,
+		schemas: facts.NewMirror(o.Schemas, func(obj core.Object) *flowcontrolv1.FlowSchema {
+			return obj.(*flowcontrolv1.FlowSchema)
+		}, facts.Options[*flowcontrolv1.FlowSchema]{}, o.Clock, o.Logger),
+		levels: facts.NewMirror(o.Levels, func(obj core.Object) *flowcontrolv1.PriorityLevelConfiguration {
+			return obj.(*flowcontrolv1.PriorityLevelConfiguration)
+		}, facts.Options[*flowcontrolv1.PriorityLevelConfiguration]{}, o.Clock, o.Logger),
+		changed: make(chan struct{}, 1),
+	}
+	f.schemas.OnChange(func(facts.Key, **flowcontrolv1.FlowSchema, **flowcontrolv1.FlowSchema) { f.tell() })
+	f.levels.OnChange(func(facts.Key, **flowcontrolv1.PriorityLevelConfiguration, **flowcontrolv1.PriorityLevelConfiguration) {
+		f.tell()
+	})
+	f.Controller = fairness.New(fairness.Options{
+		Seats:   o.Seats,
+		Builtin: fairness.Configuration{Schemas: flowcontrol.BuiltinSchemas(), Levels: flowcontrol.BuiltinLevels()},
+		Read: func() fairness.Configuration {
+			return fairness.Configuration{Schemas: f.schemas.List(), Levels: f.levels.List()}
+		},
+		Changed: f.changed, Dangling: f.noteDangling,
+		Metrics: o.Metrics, Clock: o.Clock, Logger: o.Logger,
+	})
+	return f
+}
+
+// tell has the controller read again. What comes before everything has been
+// read once is told by Run.
+func (f *Share) tell() {
+	select {
+	case <-f.schemas.Synced():
+	default:
+		return
+	}
+	select {
+	case <-f.levels.Synced():
+	default:
+		return
+	}
+	select {
+	case f.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Run follows the objects until ctx ends, once there are those that every cluster
+// has.
+func (f *Share) Run(ctx context.Context) error {
+	if !closed(ctx, f.o.Bootstrapped) {
+		return ctx.Err()
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, loop := range []func(context.Context) error{f.schemas.Run, f.levels.Run, f.Controller.Run} {
+		group.Go(func() error { return loop(ctx) })
+	}
+	if closed(ctx, f.schemas.Synced()) && closed(ctx, f.levels.Synced()) {
+		f.tell()
+	}
+	return group.Wait()
+}
+
+// closed waits until done is closed; it is not if ctx ends before.
+func closed(ctx context.Context, done <-chan struct{}) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-done:
+		return true
+	}
+}
+
+// Applied is closed when the stored objects are in force.
+func (f *Share) Applied() <-chan struct{} { return f.Controller.Applied() }
+
+// danglingManager is who says whether a flow schema's level is missing; upstream's
+// name.
+const danglingManager = "api-priority-and-fairness-config-consumer-v1"
+
+// noteDangling writes into a flow schema whether its level is missing.
+func (f *Share) noteDangling(ctx context.Context, schema *flowcontrolv1.FlowSchema, missing bool) error {
+	condition, news := flowcontrol.Dangling(schema, missing, metav1.NewTime(f.o.Clock.Now()))
+	if !news {
+		return nil
+	}
+	applied, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&condition)
+	if err != nil {
+		return fmt.Errorf("condition of flow schema %s: %w", schema.Name, err)
+	}
+	return f.o.Schemas.ApplyTyped(ctx, schema.Name, danglingManager, map[string]any{"conditions": []any{applied}})
+}

@@ -1,0 +1,65 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kctl/proto/core"
+
+	"kctl/apiserver/internal/handlers"
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/reviews"
+)
+
+// choose leaves of all resources those whose versions are to be served. The
+// server itself has the others nevertheless.
+func (s *Server) choose(all []registry.Served) error {
+	there := slices.Clone(reviews.Versions)
+	for _, served := range all {
+		there = append(there, served.Resource.Info().GVK().GroupVersion())
+	}
+	versions := s.options.Operation.RuntimeConfig
+	s.served = slices.DeleteFunc(all, func(served registry.Served) bool {
+		return !versions.Serves(served.Resource.Info().GVK().GroupVersion())
+	})
+	return versions.Missing(there)
+}
+
+// creatable are what is only ever created.
+func (s *Server) creatable() []handlers.Creatable {
+	bindings, bind := s.resources.Bindings()
+	return append([]handlers.Creatable{{Resource: bindings, Subresource: bind}},
+		reviews.Served(reviews.Options{Tokens: s.identities.Tokens, Authorizer: s.authorizer, Rules: s.authorizer, Clock: s.clock})...)
+}
+
+// stores are those of everything that is served now.
+func (s *Server) stores() []registry.Resource {
+	stores := slices.Clone(s.house.Resources)
+	if s.house.More != nil {
+		stores = append(stores, s.house.More.Resources()...)
+	}
+	return stores
+}
+
+// resourceOf is the resource whose objects are of a kind, if it is served.
+func (s *Server) resourceOf(kind schema.GroupVersionKind) (core.Resource, bool) {
+	for _, store := range s.stores() {
+		if info := store.Info(); info.GVK() == kind {
+			return info.Resource, true
+		}
+	}
+	return core.Resource{}, false
+}
+
+// storedNow finds an object of a built-in resource.
+func (s *Server) storedNow(ctx context.Context, r core.Resource, namespace, name string) (core.Object, error) {
+	for _, served := range s.served {
+		if served.Resource.Info().GVR() == r.GVR() {
+			return registry.Find[core.Object](ctx, served.Resource, namespace, name)
+		}
+	}
+	return nil, fmt.Errorf("%s are not served", r.Name)
+}

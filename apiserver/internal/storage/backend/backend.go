@@ -1,0 +1,157 @@
+package backend
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"google.golang.org/grpc"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/config"
+	"kctl/apiserver/internal/storage"
+	"kctl/apiserver/internal/storage/etcd"
+	"kctl/apiserver/internal/storage/measured"
+	"kctl/proto/pki"
+)
+
+const (
+	etcdDialTimeout = 20 * time.Second
+	etcdKeepAlive   = 30 * time.Second
+	maxEtcdMessage  = 64 << 20
+	// What etcd may send before it is read.
+	etcdStreamWindow = 1 << 20
+	etcdConnWindow   = 4 << 20
+)
+
+// Backend is the store of an API server and whatever runs behind it.
+type Backend struct {
+	// Storage is what objects are stored in.
+	Storage storage.Interface
+	// Client is the one of etcd that Storage uses.
+	Client *clientv3.Client
+	// Compactor drops revisions that nobody watches from any more.
+	Compactor *etcd.Compactor
+	// Failed delivers why an embedded etcd ended by itself; nil without one.
+	Failed <-chan error
+	// Metrics are an embedded etcd's own; none without one.
+	Metrics prometheus.Gatherer
+	// Close ends the connection, or the embedded etcd.
+	Close func() error
+
+	flags  *config.Options
+	clock  clock.Clock
+	logger *zap.Logger
+}
+
+// Options are what a Backend is opened by.
+type Options struct {
+	Flags *config.Options
+	// Transformer encrypts what is stored; nil stores it as it is.
+	Transformer etcd.Transformer
+	Metrics     *measured.Metrics
+	Clock       clock.WithTicker
+	Logger      *zap.Logger
+}
+
+// Open connects to the etcd that the flags name, or starts one in the data
+// directory. It does not wait until an etcd answers that is not its own.
+func Open(ctx context.Context, o Options) (*Backend, error) {
+	if len(o.Flags.EtcdServers) > 0 {
+		return connect(o)
+	}
+	embedded, err := etcd.StartEmbedded(ctx, filepath.Join(o.Flags.DataDir, "etcd"), o.Logger)
+	if err != nil {
+		return nil, err
+	}
+	b := o.backend(etcd.Options{Client: embedded.Client(), Direct: embedded.Direct(), CurrentRevision: embedded.Revision})
+	b.Failed, b.Metrics, b.Close = embedded.Err(), prometheus.GathererFunc(etcd.Metrics), embedded.Stop
+	return b, nil
+}
+
+// backend stores in the etcd that store names.
+func (o Options) backend(store etcd.Options) *Backend {
+	store.Transformer, store.Clock, store.Logger = o.Transformer, o.Clock, o.Logger
+	return &Backend{
+		Storage:   measured.Store{Interface: etcd.NewStore(store), Metrics: o.Metrics, Clock: o.Clock},
+		Client:    store.Client,
+		Compactor: &etcd.Compactor{Client: store.Client, Interval: o.Flags.Operation.CompactionInterval, Clock: o.Clock, Logger: o.Logger},
+		Metrics:   prometheus.Gatherers{},
+		flags:     o.Flags, clock: o.Clock, logger: o.Logger,
+	}
+}
+
+func connect(o Options) (*Backend, error) {
+	security, err := etcdTLS(o.Flags)
+	if err != nil {
+		return nil, err
+	}
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: o.Flags.EtcdServers, TLS: security,
+		DialTimeout: etcdDialTimeout, DialKeepAliveTime: etcdKeepAlive, DialKeepAliveTimeout: etcdKeepAlive / 3,
+		MaxCallRecvMsgSize: maxEtcdMessage, MaxCallSendMsgSize: maxEtcdMessage,
+		DialOptions: []grpc.DialOption{
+			grpc.WithUserAgent("kctl-apiserver"),
+			// Said once. Left to itself, gRPC measures the connection for as long as it
+			// lives, by a ping for nearly every answer.
+			grpc.WithStaticStreamWindowSize(etcdStreamWindow), grpc.WithStaticConnWindowSize(etcdConnWindow),
+		},
+		Logger: o.Logger.Named("etcd-client").WithOptions(zap.IncreaseLevel(zapcore.WarnLevel)),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("connect to etcd at %v: %w", o.Flags.EtcdServers, err)
+	}
+	b := o.backend(etcd.Options{Client: client})
+	b.Close = func() error {
+		if err := client.Close(); err != nil && !errors.Is(err, context.Canceled) {
+			return fmt.Errorf("close etcd client: %w", err)
+		}
+		return nil
+	}
+	return b, nil
+}
+
+func etcdTLS(o *config.Options) (*tls.Config, error) {
+	if o.EtcdCAFile == "" && o.EtcdCertFile == "" {
+		return nil, nil
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if o.EtcdCAFile != "" {
+		data, err := os.ReadFile(o.EtcdCAFile)
+		if err != nil {
+			return nil, fmt.Errorf("etcd certificate authority: %w", err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(data) {
+			return nil, fmt.Errorf("etcd certificate authority %s: no PEM certificate in it", o.EtcdCAFile)
+		}
+	}
+	if o.EtcdCertFile != "" {
+		reloader, err := pki.NewReloader(o.EtcdCertFile, o.EtcdKeyFile, clock.RealClock{})
+		if err != nil {
+			return nil, fmt.Errorf("etcd client %w", err)
+		}
+		c.GetClientCertificate = reloader.GetClientCertificate
+	}
+	return c, nil
+}
+
+// Check asks etcd for something, as the health checks do, and waits for the
+// answer for --etcd-healthcheck-timeout.
+func (b *Backend) Check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, b.flags.EtcdCheckTimeout)
+	defer cancel()
+	if _, err := b.Storage.Get(ctx, "health"); err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return fmt.Errorf("etcd does not answer: %w", err)
+	}
+	return nil
+}
