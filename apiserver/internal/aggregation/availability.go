@@ -156,7 +156,7 @@ func (a *Aggregator) ask(ctx context.Context, r *remote) error {
 	path := "/apis/" + r.String()
 	var err error
 	for range attempts {
-		response, _, failed := a.read(ctx, r, path, "", "", checker)
+		response, _, failed := a.send(ctx, r, question{path: path, as: checker})
 		if failed == nil {
 			return nil
 		}

@@ -126,7 +126,7 @@ func (a *Aggregator) readDiscovery(ctx context.Context, r *remote) {
 // fetchDiscovery asks for everything at once, and for the document of old where
 // the server does not know that. Nothing is nothing new.
 func (a *Aggregator) fetchDiscovery(ctx context.Context, r *remote, etag string) (*apidiscoveryv2.APIVersionDiscovery, string, error) {
-	response, body, err := a.read(ctx, r, "/apis", aggregatedType, etag, checker)
+	response, body, err := a.send(ctx, r, question{path: "/apis", accept: aggregatedType, etag: etag, as: checker})
 	if err == nil && body == nil {
 		return nil, etag, nil
 	}
@@ -137,7 +137,7 @@ func (a *Aggregator) fetchDiscovery(ctx context.Context, r *remote, etag string)
 	if response == nil {
 		return nil, "", err
 	}
-	if _, body, err = a.read(ctx, r, "/apis/"+r.String(), "application/json", "", checker); err != nil {
+	if _, body, err = a.send(ctx, r, question{path: "/apis/" + r.String(), accept: "application/json", as: checker}); err != nil {
 		return nil, "", err
 	}
 	found, err := fromPlain(r, body)

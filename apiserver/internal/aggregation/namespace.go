@@ -85,7 +85,7 @@ func (a *Aggregator) clear(ctx context.Context, r *remote, resource *apidiscover
 }
 
 func (a *Aggregator) list(ctx context.Context, r *remote, path string) (*remaining, error) {
-	_, body, err := a.read(ctx, r, path, "application/json", "", checker)
+	_, body, err := a.send(ctx, r, question{path: path, accept: "application/json", as: checker})
 	if err != nil {
 		return nil, err
 	}

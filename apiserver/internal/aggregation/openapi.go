@@ -63,7 +63,7 @@ func (a *Aggregator) readDescription(ctx context.Context, r *remote) {
 // readDocument hands a document to take, where it is another than that of etag,
 // and returns the etag of the one that was taken last.
 func (a *Aggregator) readDocument(ctx context.Context, r *remote, path, etag string, take func(body []byte) error) string {
-	response, body, err := a.read(ctx, r, path, "application/json", etag, reader)
+	response, body, err := a.send(ctx, r, question{path: path, accept: "application/json", etag: etag, as: reader})
 	switch {
 	case response != nil && response.StatusCode == http.StatusNotFound:
 		return "" // it has none, which is its right

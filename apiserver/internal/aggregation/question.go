@@ -23,13 +23,8 @@ type question struct {
 	as           http.Header
 }
 
-// read asks for a document. The answer's body is nil where it is not changed.
-func (a *Aggregator) read(ctx context.Context, r *remote, path, accept, etag string, as http.Header) (*http.Response, []byte, error) {
-	return a.send(ctx, r, question{path: path, accept: accept, etag: etag, as: as})
-}
-
-// send asks, and reads the answer. Where that is a refusal, there is an error
-// beside it.
+// send asks, and reads the answer, whose body is nil where what q.etag names has
+// not changed. Where the answer is a refusal, there is an error beside it.
 func (a *Aggregator) send(ctx context.Context, r *remote, q question) (*http.Response, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()

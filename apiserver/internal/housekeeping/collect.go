@@ -188,7 +188,7 @@ func (o *owners) orphanAll(ctx context.Context, k *kind, key facts.Key, object o
 }
 
 func (o *owners) release(ctx context.Context, k *kind, key facts.Key, object owned) error {
-	return change(ctx, k, key, object.uid, "release the owner", func(current core.Object) {
+	return k.change(ctx, target{key, object.uid}, "release the owner", func(current core.Object) {
 		current.SetFinalizers(slices.DeleteFunc(current.GetFinalizers(), func(f string) bool { return f == object.finalizer }))
 	})
 }
@@ -196,14 +196,14 @@ func (o *owners) release(ctx context.Context, k *kind, key facts.Key, object own
 // disown takes the references to owners out of a dependent, whoever it is where
 // uid is empty.
 func (o *owners) disown(ctx context.Context, k *kind, key facts.Key, uid types.UID, owners []types.UID) error {
-	return change(ctx, k, key, uid, "take owners from the dependent", func(current core.Object) {
+	return k.change(ctx, target{key, uid}, "take owners from the dependent", func(current core.Object) {
 		current.SetOwnerReferences(slices.DeleteFunc(current.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return slices.Contains(owners, r.UID) }))
 	})
 }
 
 // unblock has an object hold up no owner any more.
 func (o *owners) unblock(ctx context.Context, k *kind, key facts.Key, uid types.UID) error {
-	return change(ctx, k, key, uid, "let the dependent hold up nobody", func(current core.Object) {
+	return k.change(ctx, target{key, uid}, "let the dependent hold up nobody", func(current core.Object) {
 		references := slices.Clone(current.GetOwnerReferences())
 		for i := range references {
 			references[i].BlockOwnerDeletion = nil
@@ -212,10 +212,17 @@ func (o *owners) unblock(ctx context.Context, k *kind, key facts.Key, uid types.
 	})
 }
 
-// change changes an object, if it is still the one of that uid.
-func change(ctx context.Context, k *kind, key facts.Key, uid types.UID, what string, change func(current core.Object)) error {
-	err := registry.Modify(ctx, k.store, registry.Target{Namespace: key.Namespace, Name: key.Name}, func(current core.Object) (core.Object, error) {
-		if uid == "" || current.GetUID() == uid {
+// target is one object, or whichever has the key where uid is empty.
+type target struct {
+	key facts.Key
+	uid types.UID
+}
+
+// change changes an object, if it is still the one that is meant; what names the
+// change in errors.
+func (k *kind) change(ctx context.Context, of target, what string, change func(current core.Object)) error {
+	err := registry.Modify(ctx, k.store, registry.Target{Namespace: of.key.Namespace, Name: of.key.Name}, func(current core.Object) (core.Object, error) {
+		if of.uid == "" || current.GetUID() == of.uid {
 			change(current)
 		}
 		return current, nil

@@ -38,7 +38,8 @@ func (k *Kubelet) runSources(ctx context.Context, run func(func() error)) {
 	}
 	if k.client != nil {
 		run(func() error { return k.surroundings.Run(ctx) })
-		run(func() error { return source.RunAPIServer(ctx, k.mux, k.client, k.nodeName, k.clock, k.logger) })
+		server := &source.APIServer{Client: k.client, NodeName: k.nodeName, Clock: k.clock, Logger: k.logger}
+		run(func() error { return server.Run(ctx, k.mux) })
 	}
 }
 

@@ -150,9 +150,9 @@ func (m *Manager) conditions(before []corev1.NodeCondition, s state) []corev1.No
 		}
 	}
 	ours := []corev1.NodeCondition{
-		shortage(corev1.NodeMemoryPressure, m.config.Under, "KubeletHasInsufficientMemory", "kubelet has insufficient memory available", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
-		shortage(corev1.NodeDiskPressure, m.config.Under, "KubeletHasDiskPressure", "kubelet has disk pressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-		shortage(corev1.NodePIDPressure, m.config.Under, "KubeletHasInsufficientPID", "kubelet has insufficient PID available", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+		memoryPressure.condition(m.config.Under),
+		diskPressure.condition(m.config.Under),
+		pidPressure.condition(m.config.Under),
 		ready,
 	}
 	now := metav1.NewTime(s.now).Rfc3339Copy()
@@ -172,11 +172,39 @@ func (m *Manager) conditions(before []corev1.NodeCondition, s state) []corev1.No
 	return conditions
 }
 
-func shortage(t corev1.NodeConditionType, under func(corev1.NodeConditionType) bool, reason, message, fineReason, fineMessage string) corev1.NodeCondition {
-	if under(t) {
-		return corev1.NodeCondition{Type: t, Status: corev1.ConditionTrue, Reason: reason, Message: message}
+// said is a condition's reason and message, in upstream's words.
+type said struct{ reason, message string }
+
+// pressure is a node condition that says whether the node is short of something.
+type pressure struct {
+	of            corev1.NodeConditionType
+	short, enough said
+}
+
+var (
+	memoryPressure = pressure{
+		corev1.NodeMemoryPressure,
+		said{"KubeletHasInsufficientMemory", "kubelet has insufficient memory available"},
+		said{"KubeletHasSufficientMemory", "kubelet has sufficient memory available"},
 	}
-	return corev1.NodeCondition{Type: t, Status: corev1.ConditionFalse, Reason: fineReason, Message: fineMessage}
+	diskPressure = pressure{
+		corev1.NodeDiskPressure,
+		said{"KubeletHasDiskPressure", "kubelet has disk pressure"},
+		said{"KubeletHasNoDiskPressure", "kubelet has no disk pressure"},
+	}
+	pidPressure = pressure{
+		corev1.NodePIDPressure,
+		said{"KubeletHasInsufficientPID", "kubelet has insufficient PID available"},
+		said{"KubeletHasSufficientPID", "kubelet has sufficient PID available"},
+	}
+)
+
+func (p pressure) condition(under func(corev1.NodeConditionType) bool) corev1.NodeCondition {
+	status, says := corev1.ConditionFalse, p.enough
+	if under(p.of) {
+		status, says = corev1.ConditionTrue, p.short
+	}
+	return corev1.NodeCondition{Type: p.of, Status: status, Reason: says.reason, Message: says.message}
 }
 
 // sameButHeartbeat says that nothing differs but when it was last said.

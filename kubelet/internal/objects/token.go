@@ -51,7 +51,8 @@ func (t *tokens) get(ctx context.Context, pod *core.Pod, audience string, second
 	if account == "" {
 		account = "default"
 	}
-	e := t.entry(pod.UID, tokenKey{pod.Namespace, account, audience, seconds})
+	key := tokenKey{pod.Namespace, account, audience, seconds}
+	e := t.entry(pod.UID, key)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := t.clock.Now()
@@ -59,14 +60,16 @@ func (t *tokens) get(ctx context.Context, pod *core.Pod, audience string, second
 		return e.token, nil
 	}
 	good := e.token != "" && now.Before(e.expires) // then the next caller tries again
-	if err := t.renew(ctx, e, now, pod.Namespace, account, tokenRequest(pod, audience, seconds)); err != nil && !good {
+	if err := t.renew(ctx, e, now, key, pod); err != nil && !good {
 		return "", fmt.Errorf("failed to fetch token: %w", err)
 	}
 	return e.token, nil
 }
 
-func (t *tokens) renew(ctx context.Context, e *tokenEntry, now time.Time, namespace, account string, request *authenticationv1.TokenRequest) error {
-	answer, err := t.request(ctx, namespace, account, request)
+// renew asks for the pod's token of key and puts it into e, which the caller has
+// locked.
+func (t *tokens) renew(ctx context.Context, e *tokenEntry, now time.Time, key tokenKey, pod *core.Pod) error {
+	answer, err := t.request(ctx, key.namespace, key.serviceAccount, tokenRequest(pod, key.audience, key.seconds))
 	if err != nil {
 		return err
 	}

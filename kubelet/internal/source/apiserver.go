@@ -11,14 +11,21 @@ import (
 	"kctl/proto/watch"
 )
 
-// RunAPIServer gives the pods that the API server has for the node to the mux,
-// until ctx ends. The state is given anew with each change; pods that did not
-// change are the same objects as before.
-func RunAPIServer(ctx context.Context, mux *Mux, client *rest.Client, nodeName string, clock clock.Clock, logger *zap.Logger) error {
+// APIServer is the source of the pods that are bound to the node.
+type APIServer struct {
+	Client   *rest.Client
+	NodeName string
+	Clock    clock.Clock
+	Logger   *zap.Logger
+}
+
+// Run gives the pods to the mux until ctx ends. The state is given anew with each
+// change; pods that did not change are the same objects as before.
+func (a *APIServer) Run(ctx context.Context, mux *Mux) error {
 	sink := &podSink{ctx: ctx, mux: mux}
 	sink.store = watch.NewStore[*core.Pod](nil)
-	reflector := watch.NewReflector(client.Resource(core.Pods, ""), func() *core.Pod { return &core.Pod{} }, sink,
-		watch.Options{FieldSelector: "spec.nodeName=" + nodeName, Clock: clock, Logger: logger})
+	reflector := watch.NewReflector(a.Client.Resource(core.Pods, ""), func() *core.Pod { return &core.Pod{} }, sink,
+		watch.Options{FieldSelector: "spec.nodeName=" + a.NodeName, Clock: a.Clock, Logger: a.Logger})
 	return reflector.Run(ctx)
 }
 

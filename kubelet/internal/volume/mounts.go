@@ -35,10 +35,11 @@ func (m *Manager) Mounts(ctx context.Context, pod *core.Pod, container *core.Con
 		return nil, errors.New("the pod's volumes have been taken away")
 	}
 	mounts := make([]podruntime.Mount, 0, len(container.VolumeMounts))
+	in := mounting{pod: pod, volumes: p, container: container, variables: variables}
 	for i := range container.VolumeMounts {
-		spec := &container.VolumeMounts[i]
-		one, err := m.mountOf(pod, p, container, i, spec, variables)
+		one, err := m.mountOf(in, i)
 		if err != nil {
+			spec := &container.VolumeMounts[i]
 			return nil, fmt.Errorf("volumeMounts of %q at %s: %w", spec.Name, spec.MountPath, err)
 		}
 		mounts = append(mounts, one)
@@ -46,14 +47,25 @@ func (m *Manager) Mounts(ctx context.Context, pod *core.Pod, container *core.Con
 	return mounts, nil
 }
 
-func (m *Manager) mountOf(pod *core.Pod, p *podVolumes, container *core.Container, index int, spec *corev1.VolumeMount, variables map[string]string) (podruntime.Mount, error) {
+// mounting is one container that gets its pod's volumes.
+type mounting struct {
+	pod       *core.Pod
+	volumes   *podVolumes
+	container *core.Container
+	variables map[string]string // of its environment
+}
+
+// mountOf is the mount at index in the container's spec. A subPath of a directory
+// is bound to a path of its own first.
+func (m *Manager) mountOf(in mounting, index int) (podruntime.Mount, error) {
+	spec := &in.container.VolumeMounts[index]
 	m.mu.Lock()
-	v := p.mounted[spec.Name]
+	v := in.volumes.mounted[spec.Name]
 	m.mu.Unlock()
 	if v == nil {
 		return podruntime.Mount{}, errors.New("the volume is not mounted")
 	}
-	subPath, err := subPathOf(spec, variables)
+	subPath, err := subPathOf(spec, in.variables)
 	if err != nil {
 		return podruntime.Mount{}, err
 	}
@@ -67,7 +79,7 @@ func (m *Manager) mountOf(pod *core.Pod, p *podVolumes, container *core.Containe
 	case v.image: // the runtime looks for the path in it
 		made.HostPath, made.ImageVolume, made.ImageSubPath = "", spec.Name, subPath
 	case subPath != "":
-		target := filepath.Join(m.podDir(pod.UID), "volume-subpaths", spec.Name, container.Name, fmt.Sprint(index))
+		target := filepath.Join(m.podDir(in.pod.UID), "volume-subpaths", spec.Name, in.container.Name, fmt.Sprint(index))
 		if made.HostPath, err = bindSubPath(v.path, subPath, target); err != nil {
 			return podruntime.Mount{}, fmt.Errorf("failed to prepare subPath: %w", err)
 		}

@@ -180,7 +180,7 @@ func assemble(options *config.Options, configuration *profile.Configuration, plu
 	s.namespaces = newNamespaces(s.cache)
 	api := apiPods{client}
 	s.reporter = report.New(s.recorders, api, clock, logger)
-	s.evictor = evict.New(api, s.nominations, s.waiting, s.recorders, clock, logger)
+	s.evictor = evict.New(evict.Options{API: api, Nominations: s.nominations, Permits: s.waiting, Events: s.recorders, Clock: clock, Logger: logger})
 	if s.extenders, err = extender.NewChain(configuration.Extenders, logger); err != nil {
 		return nil, &daemon.UsageError{Err: configuration.Locate(err)}
 	}

@@ -48,23 +48,28 @@ type Permits interface {
 	Reject(uid types.UID, plugin, reason string) bool
 }
 
+// Options are what an Evictor works with.
+type Options struct {
+	API         API
+	Nominations Nominations
+	Permits     Permits
+	Events      events.Sink
+	Clock       clock.Clock
+	Logger      *zap.Logger
+}
+
 // Evictor is safe for concurrent use.
 type Evictor struct {
-	api         API
-	nominations Nominations
-	permits     Permits
-	events      events.Sink
-	clock       clock.Clock
-	logger      *zap.Logger
-	waiting     chan eviction
+	o       Options
+	waiting chan eviction
 }
 
 // eviction is one pod that has to leave for another.
 type eviction struct{ preemptor, victim *core.Pod }
 
 // New returns an evictor; Run asks.
-func New(api API, nominations Nominations, permits Permits, sink events.Sink, clock clock.Clock, logger *zap.Logger) *Evictor {
-	return &Evictor{api: api, nominations: nominations, permits: permits, events: sink, clock: clock, logger: logger, waiting: make(chan eviction, maxWaiting)}
+func New(o Options) *Evictor {
+	return &Evictor{o: o, waiting: make(chan eviction, maxWaiting)}
 }
 
 // Evict has victims leave node for preemptor. It does not wait for anything. A
@@ -72,16 +77,16 @@ func New(api API, nominations Nominations, permits Permits, sink events.Sink, cl
 // its room up to be tried again.
 func (e *Evictor) Evict(preemptor *core.Pod, victims []*core.Pod, node string) {
 	for _, victim := range victims {
-		if e.permits.Reject(victim.UID, "", "preempted") {
-			e.nominations.Left(victim.UID)
+		if e.o.Permits.Reject(victim.UID, "", "preempted") {
+			e.o.Nominations.Left(victim.UID)
 			continue
 		}
 		select {
 		case e.waiting <- eviction{preemptor, victim}:
-			e.events.Eventf(victim, corev1.EventTypeNormal, "Preempted", "Preempted by pod %s on node %s", preemptor.UID, node)
+			e.o.Events.Eventf(victim, corev1.EventTypeNormal, "Preempted", "Preempted by pod %s on node %s", preemptor.UID, node)
 		default:
-			e.nominations.Left(victim.UID)
-			e.logger.Warn("too many pods wait to be evicted, one is left alone",
+			e.o.Nominations.Left(victim.UID)
+			e.o.Logger.Warn("too many pods wait to be evicted, one is left alone",
 				daemon.PodFields(victim))
 		}
 	}
@@ -112,13 +117,13 @@ func (e *Evictor) ask(ctx context.Context, ev eviction) {
 		if err = e.try(ctx, ev); err == nil {
 			return // the feed sees it go
 		}
-		if rest.Sleep(ctx, e.clock, retry.Delay(i+1)) != nil {
+		if rest.Sleep(ctx, e.o.Clock, retry.Delay(i+1)) != nil {
 			break
 		}
 	}
-	e.nominations.Left(ev.victim.UID)
+	e.o.Nominations.Left(ev.victim.UID)
 	if ctx.Err() == nil {
-		e.logger.Warn("pod could not be evicted",
+		e.o.Logger.Warn("pod could not be evicted",
 			daemon.PodFields(ev.victim), zap.Error(err))
 	}
 }
@@ -128,13 +133,13 @@ func (e *Evictor) ask(ctx context.Context, ev eviction) {
 func (e *Evictor) try(ctx context.Context, ev eviction) error {
 	body, err := e.reason(ev)
 	if err == nil {
-		err = e.api.PatchPodStatus(ctx, ev.victim.Namespace, ev.victim.Name, body)
+		err = e.o.API.PatchPodStatus(ctx, ev.victim.Namespace, ev.victim.Name, body)
 	}
 	if err == nil {
-		err = e.api.DeletePod(ctx, ev.victim)
+		err = e.o.API.DeletePod(ctx, ev.victim)
 	}
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		e.nominations.Left(ev.victim.UID)
+		e.o.Nominations.Left(ev.victim.UID)
 		return nil
 	}
 	return err
@@ -147,7 +152,7 @@ func (e *Evictor) reason(ev eviction) ([]byte, error) {
 		"status": map[string]any{"conditions": []core.PodCondition{{
 			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler,
 			Message:            ev.preemptor.Spec.SchedulerName + ": preempting to accommodate a higher priority pod",
-			LastTransitionTime: metav1.NewTime(e.clock.Now()), ObservedGeneration: ev.victim.Generation,
+			LastTransitionTime: metav1.NewTime(e.o.Clock.Now()), ObservedGeneration: ev.victim.Generation,
 		}}},
 	})
 	if err != nil {

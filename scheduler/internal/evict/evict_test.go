@@ -89,7 +89,7 @@ func TestEvict(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &server{fails: test.fails}
-				e := New(s, s, permit.New(clock.RealClock{}), s, clock.RealClock{}, zap.NewNop())
+				e := New(Options{API: s, Nominations: s, Permits: permit.New(clock.RealClock{}), Events: s, Clock: clock.RealClock{}, Logger: zap.NewNop()})
 				low, high := fixture.Pod("low"), fixture.Pod("high")
 				low.UID, high.UID = "low-uid", "high-uid"
 				e.Evict(high, []*core.Pod{low}, "n1")
@@ -111,7 +111,7 @@ func TestEvictOfAPodThatWaitsToBePermitted(t *testing.T) {
 	s, waiting := &server{}, permit.New(clock.RealClock{})
 	low := fixture.Pod("low")
 	pod := waiting.Add(low, "n1", map[string]time.Duration{"A": time.Minute})
-	New(s, s, waiting, s, clock.RealClock{}, zap.NewNop()).Evict(fixture.Pod("high"), []*core.Pod{low}, "n1")
+	New(Options{API: s, Nominations: s, Permits: waiting, Events: s, Clock: clock.RealClock{}, Logger: zap.NewNop()}).Evict(fixture.Pod("high"), []*core.Pod{low}, "n1")
 	if status := pod.Wait(t.Context()); status.Message() != "preempted" || len(s.lines) != 0 || len(s.left) != 1 {
 		t.Errorf("ended with %v; asked %q; left %v", status, s.lines, s.left)
 	}
@@ -120,7 +120,7 @@ func TestEvictOfAPodThatWaitsToBePermitted(t *testing.T) {
 // More pods than are remembered are left alone, and can be chosen again.
 func TestEvictIsBounded(t *testing.T) {
 	s := &server{}
-	e := New(s, s, permit.New(clock.RealClock{}), s, clock.RealClock{}, zap.NewNop())
+	e := New(Options{API: s, Nominations: s, Permits: permit.New(clock.RealClock{}), Events: s, Clock: clock.RealClock{}, Logger: zap.NewNop()})
 	victims := make([]*core.Pod, maxWaiting+3)
 	for i := range victims {
 		victims[i] = fixture.Pod(fmt.Sprint("low-", i), func(p *core.Pod) { p.Spec.NodeName = "n" })

@@ -120,7 +120,7 @@ func (f *Forms) Subject(ctx context.Context, target match.Target) (*Subject, err
 			return nil, err
 		}
 	}
-	made, err := newSubject(f.a, target, of.Object, of.Old, namespace, f.authorizer)
+	made, err := shown{attributes: f.a, target: target, of: of, namespace: namespace, authorizer: f.authorizer}.subject()
 	f.subjects[target.GVK()] = made
 	return made, err
 }

@@ -24,27 +24,36 @@ type Subject struct {
 	variables map[string]any
 }
 
-// newSubject shows a request. object and old are what it brings and what is
-// stored, in the form of the target; namespace is nil for objects without one.
-func newSubject(a *admission.Attributes, target match.Target, object, old runtime.Object, namespace *core.Namespace, authorizer authz.Authorizer) (*Subject, error) {
+// shown is all of a request that expressions see.
+type shown struct {
+	attributes *admission.Attributes
+	target     match.Target
+	// of are the object that the request brings and the stored one, in the form of
+	// the target.
+	of         *Form
+	namespace  *core.Namespace // nil for objects without one
+	authorizer authz.Authorizer
+}
+
+func (r shown) subject() (*Subject, error) {
 	s := &Subject{variables: map[string]any{
-		requestVar:    describe(a, target),
-		authorizerVar: expression.Authorizer(a.User, authorizer),
-		resourceVar:   expression.ResourceAuthorizer(a.User, authorizer, resource{a}),
+		requestVar:    describe(r.attributes, r.target),
+		authorizerVar: expression.Authorizer(r.attributes.User, r.authorizer),
+		resourceVar:   expression.ResourceAuthorizer(r.attributes.User, r.authorizer, resource{r.attributes}),
 		paramsVar:     types.NullValue,
 	}}
-	for name, obj := range map[string]runtime.Object{objectVar: object, oldObjectVar: old} {
+	for name, obj := range map[string]runtime.Object{objectVar: r.of.Object, oldObjectVar: r.of.Old} {
 		content, err := unstructured(obj)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		s.variables[name] = content
 	}
-	var shown runtime.Object
-	if namespace != nil {
-		shown = namespace
+	var namespace runtime.Object // not an interface that holds nil
+	if r.namespace != nil {
+		namespace = r.namespace
 	}
-	content, err := unstructured(shown)
+	content, err := unstructured(namespace)
 	if err != nil {
 		return nil, err
 	}

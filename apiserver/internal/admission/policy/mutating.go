@@ -103,10 +103,10 @@ func (m *Mutating) ask(ctx context.Context, q *question, a *admission.Attributes
 	case !ok:
 		return nil
 	}
-	budget := expression.NewBudget(celconfig.RuntimeCELCostBudget)
+	c := change{question: q, attributes: a, forms: forms, budget: expression.NewBudget(celconfig.RuntimeCELCostBudget)}
 	for i := range q.mutations {
 		start := m.Clock.Now()
-		err := m.mutate(ctx, q, &q.mutations[i], a, forms, budget)
+		err := m.mutate(ctx, c, &q.mutations[i])
 		if err := m.failed(ctx, q, a, m.Clock.Since(start), err); err != nil {
 			return err
 		}

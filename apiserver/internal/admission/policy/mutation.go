@@ -26,36 +26,45 @@ import (
 // maxOperations bounds the work of one patch, as it does for clients.
 const maxOperations = 10000
 
+// change is the object of a request that mutations of one policy change, one
+// after the other.
+type change struct {
+	*question
+	attributes *admission.Attributes
+	forms      *condition.Forms
+	budget     *expression.Budget // of all of them together
+}
+
 // mutate makes one change. Variables are evaluated anew for each: they may be
 // about what those before it changed.
-func (m *Mutating) mutate(ctx context.Context, q *question, by *mutation, a *admission.Attributes, forms *condition.Forms, budget *expression.Budget) error {
-	subject, err := forms.Subject(ctx, q.target)
+func (m *Mutating) mutate(ctx context.Context, c change, by *mutation) error {
+	subject, err := c.forms.Subject(ctx, c.target)
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
-	subject = subject.WithParams(q.params).WithVariables(ctx, q.variables, budget)
-	value, err := by.Evaluate(ctx, subject, budget)
+	subject = subject.WithParams(c.params).WithVariables(ctx, c.variables, c.budget)
+	value, err := by.Evaluate(ctx, subject, c.budget)
 	if err != nil {
 		return &unfit{err}
 	}
 	var changed core.Object
 	if by.kind == admissionregistrationv1.PatchTypeJSONPatch {
-		changed, err = m.patched(ctx, value, q, forms)
+		changed, err = m.patched(ctx, value, c)
 	} else {
-		changed, err = m.merged(ctx, value, q, a, forms)
+		changed, err = m.merged(ctx, value, c)
 	}
 	if err != nil || changed == nil {
 		return err
 	}
-	if err := a.Replace(changed); err != nil {
+	if err := c.attributes.Replace(changed); err != nil {
 		return err
 	}
-	forms.Forget()
+	c.forms.Forget()
 	return nil
 }
 
 // merged is the object with what an ApplyConfiguration says.
-func (m *Mutating) merged(ctx context.Context, value ref.Val, q *question, a *admission.Attributes, forms *condition.Forms) (core.Object, error) {
+func (m *Mutating) merged(ctx context.Context, value ref.Val, c change) (core.Object, error) {
 	configuration, ok := value.(*dynamic.ObjectVal)
 	if !ok {
 		return nil, &unfit{fmt.Errorf("the expression made a %s and no Object", value.Type().TypeName())}
@@ -67,7 +76,7 @@ func (m *Mutating) merged(ctx context.Context, value ref.Val, q *question, a *ad
 	if !ok {
 		return nil, &unfit{errors.New("the expression made an Object that is none in JSON")}
 	}
-	of, err := forms.Of(ctx, q.target)
+	of, err := c.forms.Of(ctx, c.target)
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
@@ -75,23 +84,23 @@ func (m *Mutating) merged(ctx context.Context, value ref.Val, q *question, a *ad
 	if !ok {
 		return nil, apierrors.NewInternalError(fmt.Errorf("a %T cannot be changed", of.Object))
 	}
-	kind := q.target.Kind(a)
+	kind := c.target.Kind(c.attributes)
 	content["apiVersion"], content["kind"] = kind.GroupVersion().String(), kind.Kind
-	merged, err := m.mergers.of(a, object, kind).Merge(object, content)
+	merged, err := m.mergers.of(c.attributes, object, kind).Merge(object, content)
 	if err != nil {
 		return nil, &unfit{fmt.Errorf("error applying patch: %w", err)}
 	}
-	return forms.Back(ctx, merged, q.target)
+	return c.forms.Back(ctx, merged, c.target)
 }
 
 // patched is the object after the operations of a JSON patch, nil where they
 // test for something and it is not so.
-func (m *Mutating) patched(ctx context.Context, value ref.Val, q *question, forms *condition.Forms) (core.Object, error) {
+func (m *Mutating) patched(ctx context.Context, value ref.Val, c change) (core.Object, error) {
 	patch, err := operations(value)
 	if err != nil {
 		return nil, &unfit{fmt.Errorf("JSON Patch: %w", err)}
 	}
-	of, err := forms.Encoded(ctx, q.target)
+	of, err := c.forms.Encoded(ctx, c.target)
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
@@ -102,7 +111,7 @@ func (m *Mutating) patched(ctx context.Context, value ref.Val, q *question, form
 	case err != nil:
 		return nil, &unfit{fmt.Errorf("JSON Patch: %w", err)}
 	}
-	changed, err := forms.Decode(ctx, text, q.target, true)
+	changed, err := c.forms.Decode(ctx, text, c.target, true)
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}

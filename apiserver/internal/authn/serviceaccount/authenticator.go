@@ -40,23 +40,28 @@ var methods = []string{"RS256", "ES256", "ES384", "ES512"}
 
 // Authenticator checks tokens.
 type Authenticator struct {
-	issuers   []string
-	audiences []string
-	keys      []PublicKey
-	objects   Objects
-	uses      *Uses
-	clock     clock.PassiveClock
-	parser    *jwt.Parser
-	peek      *jwt.Parser
+	Checks
+	issuers []string
+	parser  *jwt.Parser
+	peek    *jwt.Parser
 }
 
-// NewAuthenticator returns an Authenticator for tokens of the given issuers,
-// signed with one of keys; apiAudiences are the audiences that callers accept
-// where they name none.
-func NewAuthenticator(issuers, apiAudiences []string, keys []PublicKey, objects Objects, uses *Uses, clock clock.PassiveClock) *Authenticator {
+// Checks are what tokens are checked by.
+type Checks struct {
+	// Audiences are those that callers accept where they name none: the API's.
+	Audiences []string
+	// Keys are those that a token may be signed with.
+	Keys    []PublicKey
+	Objects Objects
+	Uses    *Uses
+	Clock   clock.PassiveClock
+}
+
+// NewAuthenticator returns an Authenticator for tokens of the given issuers.
+func NewAuthenticator(issuers []string, checks Checks) *Authenticator {
 	return &Authenticator{
-		issuers: issuers, audiences: apiAudiences, keys: keys, objects: objects, uses: uses, clock: clock,
-		parser: jwt.NewParser(jwt.WithValidMethods(methods), jwt.WithTimeFunc(clock.Now), jwt.WithExpirationRequired()),
+		Checks: checks, issuers: issuers,
+		parser: jwt.NewParser(jwt.WithValidMethods(methods), jwt.WithTimeFunc(checks.Clock.Now), jwt.WithExpirationRequired()),
 		peek:   jwt.NewParser(),
 	}
 }
@@ -73,7 +78,7 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, wan
 		return nil, nil, false, err
 	}
 	if len(wanted) == 0 {
-		wanted = a.audiences
+		wanted = a.Audiences
 	}
 	for _, audience := range wanted {
 		if slices.Contains(c.Audience, audience) {
@@ -94,12 +99,12 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, wan
 // read theirs again in time.
 func (a *Authenticator) count(ctx context.Context, c *claims) {
 	after := c.Kubernetes.WarnAfter
-	if after == nil || !a.clock.Now().After(after.Time) {
-		a.uses.valid.Inc()
+	if after == nil || !a.Clock.Now().After(after.Time) {
+		a.Uses.valid.Inc()
 		return
 	}
-	a.uses.stale.Inc()
-	authn.Say(ctx, authn.Remark{Key: keyStale, Value: fmt.Sprintf("subject: %s, seconds after warning threshold: %.0f", c.Subject, a.clock.Since(after.Time).Seconds())})
+	a.Uses.stale.Inc()
+	authn.Say(ctx, authn.Remark{Key: keyStale, Value: fmt.Sprintf("subject: %s, seconds after warning threshold: %.0f", c.Subject, a.Clock.Since(after.Time).Seconds())})
 }
 
 // ours looks at a token's issuer without believing anything else of it.
@@ -138,7 +143,7 @@ func (a *Authenticator) verify(token string) (*claims, error) {
 	return c, nil
 }
 
-func (a *Authenticator) candidates(t *jwt.Token) (any, error) { return candidates(a.keys, t) }
+func (a *Authenticator) candidates(t *jwt.Token) (any, error) { return candidates(a.Keys, t) }
 
 func candidates(keys []PublicKey, t *jwt.Token) (any, error) {
 	id, _ := t.Header["kid"].(string)
@@ -164,29 +169,29 @@ func candidates(keys []PublicKey, t *jwt.Token) (any, error) {
 // alive checks that everything the token is bound to is still the same.
 func (a *Authenticator) alive(ctx context.Context, c *claims) error {
 	k := c.Kubernetes
-	sa, err := a.objects.ServiceAccount(ctx, k.Namespace, k.ServiceAccount.Name)
+	sa, err := a.Objects.ServiceAccount(ctx, k.Namespace, k.ServiceAccount.Name)
 	if err := a.same("service account", k.ServiceAccount, sa, err); err != nil {
 		return err
 	}
 	if k.Secret != nil {
-		secret, err := a.objects.Secret(ctx, k.Namespace, k.Secret.Name)
+		secret, err := a.Objects.Secret(ctx, k.Namespace, k.Secret.Name)
 		if err := a.same("secret", *k.Secret, secret, err); err != nil {
 			return err
 		}
 	}
 	if k.Pod != nil {
-		pod, err := a.objects.Pod(ctx, k.Namespace, k.Pod.Name)
+		pod, err := a.Objects.Pod(ctx, k.Namespace, k.Pod.Name)
 		return a.same("pod", *k.Pod, pod, err)
 	}
 	if k.Node != nil {
-		node, err := a.objects.Node(ctx, k.Node.Name)
+		node, err := a.Objects.Node(ctx, k.Node.Name)
 		return a.same("node", *k.Node, node, err)
 	}
 	return nil
 }
 
 func (a *Authenticator) same(kind string, want reference, obj metav1.Object, err error) error {
-	return same(a.clock, kind, want, obj, err)
+	return same(a.Clock, kind, want, obj, err)
 }
 
 func same(clock clock.PassiveClock, kind string, want reference, obj metav1.Object, err error) error {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/authn"
 	"kctl/apiserver/internal/request"
@@ -61,21 +60,16 @@ type legacyClaims struct {
 // long-lived API token for a ServiceAccount"). They never expire: they end
 // with their secret.
 type Legacy struct {
-	audiences []string
-	keys      []PublicKey
-	objects   Objects
-	uses      *Uses
-	clock     clock.PassiveClock
-	parser    *jwt.Parser
-	peek      *jwt.Parser
+	Checks
+	parser *jwt.Parser
+	peek   *jwt.Parser
 }
 
-// NewLegacy returns a Legacy for tokens signed with one of keys, which are for
-// the API.
-func NewLegacy(apiAudiences []string, keys []PublicKey, objects Objects, uses *Uses, clock clock.PassiveClock) *Legacy {
+// NewLegacy returns a Legacy; its tokens are for the API.
+func NewLegacy(checks Checks) *Legacy {
 	return &Legacy{
-		audiences: apiAudiences, keys: keys, objects: objects, uses: uses, clock: clock,
-		parser: jwt.NewParser(jwt.WithValidMethods(methods), jwt.WithTimeFunc(clock.Now)), peek: jwt.NewParser(),
+		Checks: checks,
+		parser: jwt.NewParser(jwt.WithValidMethods(methods), jwt.WithTimeFunc(checks.Clock.Now)), peek: jwt.NewParser(),
 	}
 }
 
@@ -85,13 +79,13 @@ func (l *Legacy) AuthenticateToken(ctx context.Context, token string, wanted []s
 		return nil, nil, false, nil
 	}
 	var c legacyClaims
-	if _, err := l.parser.ParseWithClaims(token, &c, func(t *jwt.Token) (any, error) { return candidates(l.keys, t) }); err != nil {
+	if _, err := l.parser.ParseWithClaims(token, &c, func(t *jwt.Token) (any, error) { return candidates(l.Keys, t) }); err != nil {
 		return nil, nil, false, fmt.Errorf("service account token of a secret: %w", err)
 	}
 	if c.Namespace == "" || c.Secret == "" || c.Account == "" || c.AccountUID == "" || c.Subject != core.ServiceAccountPrefix+c.Namespace+":"+c.Account {
 		return nil, nil, false, errors.New("service account token of a secret: names no secret or no service account")
 	}
-	audiences, err := authn.ForAPI(l.audiences, wanted)
+	audiences, err := authn.ForAPI(l.Audiences, wanted)
 	if err != nil {
 		return nil, nil, false, err
 	}
@@ -107,7 +101,7 @@ func (l *Legacy) AuthenticateToken(ctx context.Context, token string, wanted []s
 // alive checks that the secret still holds this very token, and has written
 // down that it is used.
 func (l *Legacy) alive(ctx context.Context, c *legacyClaims, token string) error {
-	secret, err := l.objects.Secret(ctx, c.Namespace, c.Secret)
+	secret, err := l.Objects.Secret(ctx, c.Namespace, c.Secret)
 	if err != nil {
 		return fmt.Errorf("service account token: look up its secret %s: %w", c.Secret, err)
 	}
@@ -117,12 +111,12 @@ func (l *Legacy) alive(ctx context.Context, c *legacyClaims, token string) error
 	case secret.Type != corev1.SecretTypeServiceAccountToken || subtle.ConstantTimeCompare(secret.Data[corev1.ServiceAccountTokenKey], []byte(token)) != 1:
 		return fmt.Errorf("service account token: its secret %s holds another one", c.Secret)
 	}
-	account, err := l.objects.ServiceAccount(ctx, c.Namespace, c.Account)
-	if err := same(l.clock, "service account", reference{Name: c.Account, UID: c.AccountUID}, account, err); err != nil {
+	account, err := l.Objects.ServiceAccount(ctx, c.Namespace, c.Account)
+	if err := same(l.Clock, "service account", reference{Name: c.Account, UID: c.AccountUID}, account, err); err != nil {
 		return err
 	}
-	if today := Date(l.clock.Now()); secret.Labels[LastUsed] != today {
-		l.objects.TokenUsed(ctx, secret, today)
+	if today := Date(l.Clock.Now()); secret.Labels[LastUsed] != today {
+		l.Objects.TokenUsed(ctx, secret, today)
 	}
 	return l.judge(ctx, account, secret)
 }
@@ -132,19 +126,19 @@ func (l *Legacy) alive(ctx context.Context, c *legacyClaims, token string) error
 func (l *Legacy) judge(ctx context.Context, account *core.ServiceAccount, secret *core.Secret) error {
 	name := secret.Namespace + "/" + secret.Name
 	if secret.Labels[InvalidSince] != "" {
-		l.uses.marked.Inc()
+		l.Uses.marked.Inc()
 		authn.Say(ctx, authn.Remark{Key: keyInvalidated, Value: name})
 		return fmt.Errorf("the token in secret %s for service account %s/%s has been marked invalid. %s, or remove the '%s' label from the secret to temporarily allow use of this token",
 			name, account.Namespace, account.Name, useRequests, InvalidSince)
 	}
-	l.uses.legacy.Inc()
+	l.Uses.legacy.Inc()
 	authn.Say(ctx, authn.Remark{Key: keyLegacy, Value: core.ServiceAccountPrefix + account.Namespace + ":" + account.Name})
 	if Automatic(account, secret.Name) {
-		l.uses.automatic.Inc()
+		l.Uses.automatic.Inc()
 		authn.Say(ctx, authn.Remark{Key: keyAutomatic, Value: name, Warning: useRequests + " instead of auto-generated secret-based tokens."})
 		return nil
 	}
-	l.uses.manual.Inc()
+	l.Uses.manual.Inc()
 	authn.Say(ctx, authn.Remark{Key: keyManual, Value: name})
 	return nil
 }

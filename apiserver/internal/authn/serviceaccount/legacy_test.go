@@ -16,7 +16,7 @@ import (
 
 func TestTokensOfSecrets(t *testing.T) {
 	f := newFixture(t, ecKey(t))
-	legacy := NewLegacy([]string{"api"}, f.authenticator.keys, f.objects, f.uses, f.clock)
+	legacy := NewLegacy(f.legacyChecks())
 	token, err := f.issuer.Legacy(f.sa, "web-token")
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +119,7 @@ func TestWarnings(t *testing.T) {
 	}
 	f.sa.Secrets = []core.ObjectReference{{Name: "web-token"}}
 	f.objects["secrets/shop/web-token"] = &core.Secret{ObjectMeta: meta("shop", "web-token", "s-1"), Type: corev1.SecretTypeServiceAccountToken, Data: map[string][]byte{"token": []byte(token)}}
-	cached := authn.NewCached(NewLegacy([]string{"api"}, f.authenticator.keys, f.objects, f.uses, f.clock), time.Minute, f.clock)
+	cached := authn.NewCached(NewLegacy(f.legacyChecks()), time.Minute, f.clock)
 	for range 2 {
 		warnings := &request.Warnings{}
 		if _, _, ok, err := cached.AuthenticateToken(request.WithWarnings(t.Context(), warnings), token, nil); !ok {

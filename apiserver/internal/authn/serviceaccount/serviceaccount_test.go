@@ -68,6 +68,7 @@ type fixture struct {
 	uses          *Uses
 	key           crypto.Signer
 	issuer        *Issuer
+	checks        Checks
 	authenticator *Authenticator
 	objects       objects
 	sa            *core.ServiceAccount
@@ -94,8 +95,16 @@ func newFixture(t *testing.T, key crypto.Signer) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.authenticator = NewAuthenticator([]string{testIssuer}, []string{testIssuer}, []PublicKey{public}, f.objects, f.uses, f.clock)
+	f.checks = Checks{Audiences: []string{testIssuer}, Keys: []PublicKey{public}, Objects: f.objects, Uses: f.uses, Clock: f.clock}
+	f.authenticator = NewAuthenticator([]string{testIssuer}, f.checks)
 	return f
+}
+
+// legacyChecks are those of tokens in secrets.
+func (f *fixture) legacyChecks() Checks {
+	checks := f.checks
+	checks.Audiences = []string{"api"}
+	return checks
 }
 
 func rsaKey(t *testing.T) *rsa.PrivateKey {

@@ -31,11 +31,13 @@ func NewStreams(pods, nodes registry.Resource, kubelets *kubelet.Client) *Stream
 type connect = func(ctx context.Context, w http.ResponseWriter, r *http.Request, namespace, name string) error
 
 // Exec is pods/exec.
-func (s *Streams) Exec() registry.Subresource { return s.stream("exec", "PodExecOptions", s.exec) }
+func (s *Streams) Exec() registry.Subresource {
+	return s.stream("exec", "PodExecOptions", s.intoContainer("exec"))
+}
 
 // Attach is pods/attach.
 func (s *Streams) Attach() registry.Subresource {
-	return s.stream("attach", "PodAttachOptions", s.attach)
+	return s.stream("attach", "PodAttachOptions", s.intoContainer("attach"))
 }
 
 // PortForward is pods/portforward.
@@ -50,19 +52,24 @@ func (s *Streams) stream(name, kind string, serve connect) registry.Subresource 
 	}
 }
 
-func (s *Streams) exec(ctx context.Context, w http.ResponseWriter, r *http.Request, namespace, name string) error {
-	return s.intoContainer(ctx, w, r, "exec", namespace, name)
+// intoContainer connects a client with a container, by what the kubelet calls it:
+// exec or attach.
+func (s *Streams) intoContainer(what string) connect {
+	return func(ctx context.Context, w http.ResponseWriter, r *http.Request, namespace, name string) error {
+		to, streams, err := s.containerStreams(ctx, what, namespace, name, r.URL.Query())
+		if err != nil {
+			return err
+		}
+		return s.kubelets.Exec(w, r.WithContext(ctx), to, streams)
+	}
 }
 
-func (s *Streams) attach(ctx context.Context, w http.ResponseWriter, r *http.Request, namespace, name string) error {
-	return s.intoContainer(ctx, w, r, "attach", namespace, name)
-}
-
-func (s *Streams) intoContainer(ctx context.Context, w http.ResponseWriter, r *http.Request, what, namespace, name string) error {
-	asked := r.URL.Query()
+// containerStreams says where the kubelet serves the streams that are asked for,
+// and which these are.
+func (s *Streams) containerStreams(ctx context.Context, what, namespace, name string, asked url.Values) (*url.URL, kubelet.Streams, error) {
 	pod, container, err := s.chosen(ctx, namespace, name, asked.Get("container"))
 	if err != nil {
-		return err
+		return nil, kubelet.Streams{}, err
 	}
 	query := url.Values{}
 	// Kubelets call the three streams by older names.
@@ -76,18 +83,16 @@ func (s *Streams) intoContainer(ctx context.Context, w http.ResponseWriter, r *h
 	}
 	to, err := s.url(ctx, pod, []string{what, namespace, name, container}, query)
 	if err != nil {
-		return err
+		return nil, kubelet.Streams{}, err
 	}
 	// What is asked for comes last, as upstream has it.
 	if !query.Has("input") && !query.Has("output") && !query.Has("error") {
-		return apierrors.NewBadRequest("you must specify at least one of stdin, stdout, stderr")
+		return nil, kubelet.Streams{}, apierrors.NewBadRequest("you must specify at least one of stdin, stdout, stderr")
 	}
 	if what == "exec" && len(query["command"]) == 0 {
-		return apierrors.NewBadRequest("you must specify at least one command for the container")
+		return nil, kubelet.Streams{}, apierrors.NewBadRequest("you must specify at least one command for the container")
 	}
-	return s.kubelets.Exec(w, r.WithContext(ctx), to, kubelet.Streams{
-		Stdin: query.Has("input"), Stdout: query.Has("output"), Stderr: query.Has("error"), TTY: query.Has("tty"),
-	})
+	return to, kubelet.Streams{Stdin: query.Has("input"), Stdout: query.Has("output"), Stderr: query.Has("error"), TTY: query.Has("tty")}, nil
 }
 
 func (s *Streams) portForward(ctx context.Context, w http.ResponseWriter, r *http.Request, namespace, name string) error {

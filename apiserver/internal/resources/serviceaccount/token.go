@@ -70,18 +70,22 @@ func Token(issuer Issuer, from TokenSources) registry.Subresource {
 			if request.Namespace != "" && request.Namespace != namespace {
 				return nil, apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
 			}
-			return issue(ctx, issuer, from, namespace, name, request.DeepCopy())
+			request = request.DeepCopy()
+			request.Namespace, request.Name = namespace, name
+			return from.issue(ctx, issuer, request)
 		},
 	}
 }
 
-func issue(ctx context.Context, issuer Issuer, from TokenSources, namespace, name string, request *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
-	account, err := get[*core.ServiceAccount](ctx, from.ServiceAccounts, namespace, name)
+// issue answers a request, which it completes, for a token of the account that
+// has the request's name.
+func (from TokenSources) issue(ctx context.Context, issuer Issuer, request *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
+	account, err := get[*core.ServiceAccount](ctx, from.ServiceAccounts, request.Namespace, request.Name)
 	if err != nil {
 		return nil, err
 	}
 	if request.UID != "" && request.UID != account.UID {
-		return nil, apierrors.NewConflict(schema.GroupResource{Group: tokenKind.Group, Resource: tokenKind.Kind}, name,
+		return nil, apierrors.NewConflict(schema.GroupResource{Group: tokenKind.Group, Resource: tokenKind.Kind}, request.Name,
 			fmt.Errorf("the UID in the token request (%s) does not match the UID of the service account (%s)", request.UID, account.UID))
 	}
 	spec := &request.Spec
@@ -101,7 +105,7 @@ func issue(ctx context.Context, issuer Issuer, from TokenSources, namespace, nam
 	}
 	var bound tokens.Bound
 	if spec.BoundObjectRef != nil {
-		if bound, err = bind(ctx, from, account, spec.BoundObjectRef); err != nil {
+		if bound, err = from.bind(ctx, account, spec.BoundObjectRef); err != nil {
 			return nil, err
 		}
 	}
@@ -110,7 +114,7 @@ func issue(ctx context.Context, issuer Issuer, from TokenSources, namespace, nam
 		return nil, apierrors.NewInternalError(fmt.Errorf("failed to generate token: %w", err))
 	}
 	request.TypeMeta = metav1.TypeMeta{Kind: tokenKind.Kind, APIVersion: tokenKind.GroupVersion().String()}
-	request.Name, request.Namespace, request.UID = name, namespace, account.UID
+	request.UID = account.UID
 	request.CreationTimestamp = metav1.NewTime(from.Clock.Now())
 	request.Status = authenticationv1.TokenRequestStatus{Token: token, ExpirationTimestamp: metav1.NewTime(expiry)}
 	return request, nil
@@ -129,7 +133,7 @@ func validateExpiration(seconds int64) field.ErrorList {
 
 // bind looks up what the token is to be bound to. A token that is bound to a
 // pod is only for pods that run as the account.
-func bind(ctx context.Context, from TokenSources, account *core.ServiceAccount, ref *authenticationv1.BoundObjectReference) (tokens.Bound, error) {
+func (from TokenSources) bind(ctx context.Context, account *core.ServiceAccount, ref *authenticationv1.BoundObjectReference) (tokens.Bound, error) {
 	var bound tokens.Bound
 	var uid types.UID
 	var err error

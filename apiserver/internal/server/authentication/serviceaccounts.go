@@ -48,10 +48,8 @@ func (a *Authentication) serviceAccounts(uses *serviceaccount.Uses) (authn.Token
 	if a.Keys, err = serviceaccount.LoadPublicKeys(verification); err != nil {
 		return nil, err
 	}
-	kinds := authn.Tokens{
-		serviceaccount.NewAuthenticator(o.ServiceAccountIssuers, o.APIAudiences, a.Keys, a.o.Objects, uses, clock),
-		serviceaccount.NewLegacy(o.APIAudiences, a.Keys, a.o.Objects, uses, clock),
-	}
+	checks := serviceaccount.Checks{Audiences: o.APIAudiences, Keys: a.Keys, Objects: a.o.Objects, Uses: uses, Clock: clock}
+	kinds := authn.Tokens{serviceaccount.NewAuthenticator(o.ServiceAccountIssuers, checks), serviceaccount.NewLegacy(checks)}
 	if signing == "" {
 		return kinds, nil
 	}

@@ -44,13 +44,13 @@ func Unsupported(source *corev1.VolumeProjection) string {
 // Payload is the content of all sources, which are asked for side by side. Of
 // two sources with one path the later wins.
 func Payload(ctx context.Context, objects Objects, pod *core.Pod, source *corev1.ProjectedVolumeSource, allocatable corev1.ResourceList) (atomic.Payload, error) {
-	defaults := keys.NewDefaults(source.DefaultMode, source.DefaultUser)
+	v := volume{objects: objects, pod: pod, allocatable: allocatable, defaults: keys.NewDefaults(source.DefaultMode, source.DefaultUser)}
 	payloads := make([]atomic.Payload, len(source.Sources))
 	errs := make([]error, len(source.Sources))
 	var group errgroup.Group
 	for i := range source.Sources {
 		group.Go(func() error {
-			payloads[i], errs[i] = one(ctx, objects, pod, &source.Sources[i], allocatable, defaults)
+			payloads[i], errs[i] = v.payload(ctx, &source.Sources[i])
 			return nil
 		})
 	}
@@ -65,7 +65,17 @@ func Payload(ctx context.Context, objects Objects, pod *core.Pod, source *corev1
 	return whole, nil
 }
 
-func one(ctx context.Context, objects Objects, pod *core.Pod, source *corev1.VolumeProjection, allocatable corev1.ResourceList, d keys.Defaults) (atomic.Payload, error) {
+// volume is what its sources are read with.
+type volume struct {
+	objects     Objects
+	pod         *core.Pod
+	allocatable corev1.ResourceList // of the node, for the downward API
+	defaults    keys.Defaults
+}
+
+// payload is the content of one source.
+func (v volume) payload(ctx context.Context, source *corev1.VolumeProjection) (atomic.Payload, error) {
+	objects, pod, d := v.objects, v.pod, v.defaults
 	switch {
 	case source.ServiceAccountToken != nil:
 		return token(ctx, objects, pod, source.ServiceAccountToken, d)
@@ -78,7 +88,7 @@ func one(ctx context.Context, objects Objects, pod *core.Pod, source *corev1.Vol
 	case source.PodCertificate != nil:
 		return podCertificate(ctx, objects, pod, source.PodCertificate, d)
 	case source.DownwardAPI != nil:
-		return downwardapi.Payload(pod, source.DownwardAPI.Items, allocatable, d)
+		return downwardapi.Payload(pod, source.DownwardAPI.Items, v.allocatable, d)
 	}
 	return nil, errors.New("a source of the kind " + Unsupported(source) + " is not supported")
 }

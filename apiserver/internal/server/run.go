@@ -1,0 +1,96 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+
+	"kctl/apiserver/internal/housekeeping"
+	"kctl/apiserver/internal/server/serving"
+	"kctl/proto/daemon"
+)
+
+// Run serves until ctx ends, and drains.
+func (s *Server) Run(ctx context.Context) error {
+	defer s.endStreams()
+	listener, err := serving.Listen(ctx, s.options)
+	if err != nil {
+		return err
+	}
+	s.port = serving.Port(listener)
+	handler, err := s.handler(listener.Addr().String())
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	s.logger.Info("serving", zap.Stringer("address", listener.Addr()), zap.String("version", daemon.Version().GitVersion))
+	port := &serving.Server{
+		Flags: s.options, TLS: s.tls, Stopping: func() { close(s.stopping) }, EndStreams: s.endStreams, Drain: s.drain, Clock: s.clock, Logger: s.logger,
+	}
+	return s.run(ctx, func(ctx context.Context) error { return port.Serve(ctx, listener, s.withoutSlash(handler)) })
+}
+
+// run runs the loops for as long as requests are served, and ends serving when
+// a loop fails.
+func (s *Server) run(ctx context.Context, serve func(context.Context) error) error {
+	group, failed := errgroup.WithContext(context.WithoutCancel(ctx))
+	loops, stopLoops := context.WithCancel(failed)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(failed, cancel)()
+
+	for _, loop := range s.allLoops() {
+		group.Go(func() error {
+			if err := loop(loops); loops.Err() == nil {
+				return err
+			}
+			return nil
+		})
+	}
+	group.Go(func() error {
+		defer stopLoops()
+		return serve(ctx)
+	})
+	return group.Wait()
+}
+
+func (s *Server) allLoops() []housekeeping.Loop {
+	loops := []housekeeping.Loop{s.resources.Run, s.definitions.Run, s.aggregator.Run, s.rules.Run, s.pods.Run, s.priorities.Run, s.start, s.watchBackend, s.watchdog, s.lead, s.beFound}
+	if s.options.Operation.CompactionInterval > 0 {
+		loops = append(loops, s.backend.Compactor.Run)
+	}
+	loops = append(loops, s.encryptionLoops()...)
+	if s.auditor != nil {
+		loops = append(loops, s.auditor.Run)
+	}
+	loops = append(loops, s.spaceRules.loops()...)
+	loops = append(loops, s.userRules.loops()...)
+	if s.fairness != nil {
+		loops = append(loops, s.fairness.Run)
+	}
+	for _, file := range s.files {
+		loops = append(loops, file.Run)
+	}
+	return loops
+}
+
+// watchBackend ends the server where its embedded etcd ended.
+func (s *Server) watchBackend(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case err := <-s.backend.Failed:
+		return fmt.Errorf("embedded etcd: %w", err)
+	}
+}
+
+func wait(ctx context.Context, done <-chan struct{}) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-done:
+		return true
+	}
+}
