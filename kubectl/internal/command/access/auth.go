@@ -19,7 +19,7 @@ import (
 
 func newAuth(c *frame.CLI) *cobra.Command {
 	cmd := frame.Group("auth", "Inspect authorization")
-	cmd.AddCommand(newCanI(c), newWhoami(c))
+	cmd.AddCommand(newCanI(c), newWhoami(c), newReconcile(c))
 	return cmd
 }
 

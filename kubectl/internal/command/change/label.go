@@ -33,7 +33,7 @@ func newLabel(c *frame.CLI) *cobra.Command { return newMarking(c, "label", "labe
 func newAnnotate(c *frame.CLI) *cobra.Command { return newMarking(c, "annotate", "annotations") }
 
 func newMarking(c *frame.CLI, verb, field string) *cobra.Command {
-	m := &marking{Sender: send.Sender{CLI: c}, field: field}
+	m := &marking{Sender: send.Sender{CLI: c, Printing: frame.Printing{Undivided: verb == "label"}}, field: field}
 	cmd := &cobra.Command{
 		Use:     verb + " [--overwrite] (TYPE NAME... | TYPE/NAME | -f FILE) KEY_1=VAL_1 ... KEY_N=VAL_N KEY-",
 		Short:   "Update the " + field + " on a resource",
@@ -139,11 +139,11 @@ func (m *marking) mark(ctx context.Context, t lookup.Target, object *unstructure
 	if operation == "" {
 		return m.refused(have, given)
 	}
-	if m.local {
+	if m.local || m.DryRun == frame.DryRunClient {
 		if err := markLocally(object, m.field, change); err != nil {
 			return err
 		}
-	} else if len(change) > 0 && m.DryRun != frame.DryRunClient {
+	} else if len(change) > 0 {
 		metadata := map[string]any{m.field: change}
 		if m.resourceVersion != "" {
 			metadata["resourceVersion"] = m.resourceVersion

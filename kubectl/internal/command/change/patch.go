@@ -29,7 +29,7 @@ type patching struct {
 }
 
 func newPatch(c *frame.CLI) *cobra.Command {
-	p := &patching{Sender: send.Sender{CLI: c}}
+	p := &patching{Sender: send.Sender{CLI: c, Printing: frame.Printing{Undivided: true}}}
 	cmd := &cobra.Command{
 		Use:     "patch (TYPE NAME | TYPE/NAME | -f FILE) [-p PATCH | --patch-file FILE]",
 		Short:   "Update fields of a resource",
@@ -63,10 +63,7 @@ func (p *patching) run(cmd *cobra.Command, args []string) error {
 		})
 	}
 	targets, err := lookup.Targets(cmd.Context(), p.Sender.CLI, &p.Selection, args, "")
-	if err != nil {
-		return err
-	}
-	var failed []error
+	failed := []error{err}
 	for _, t := range targets {
 		if t.ObjectName == "" {
 			return lookup.ErrNoName

@@ -15,6 +15,9 @@ import (
 // that says what was done, or the objects.
 type Printing struct {
 	printer.Options
+	// Undivided leaves out the mark between several YAML documents, as kubectl
+	// does in the verbs that make a printer anew for each object.
+	Undivided bool
 
 	made printer.Printer // printers of several documents separate them
 }
@@ -32,7 +35,7 @@ func (o *Printing) printer(operation string) (printer.Printer, error) {
 	if o.Output == "" {
 		return &printer.Name{Operation: operation}, nil
 	}
-	if o.made == nil {
+	if o.made == nil || o.Undivided {
 		made, err := printer.New(o.Options)
 		if err != nil {
 			return nil, err

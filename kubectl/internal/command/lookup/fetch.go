@@ -138,18 +138,15 @@ func Each(ctx context.Context, c *frame.CLI, targets []Target, s *Selection, do 
 var ErrNoName = errors.New("resource(s) were provided, but no name was specified")
 
 // Named is Targets for verbs that change objects: all of a type only where a
-// selector or --all says so.
+// selector or --all says so. As of Targets, there may be some beside an error.
 func Named(ctx context.Context, c *frame.CLI, s *Selection, args []string, defaultType string) ([]Target, error) {
 	targets, err := Targets(ctx, c, s, args, defaultType)
-	if err != nil {
-		return nil, err
-	}
 	for _, t := range targets {
 		if t.ObjectName == "" && !s.All && s.Labels == "" && s.Fields == "" {
 			return nil, ErrNoName
 		}
 	}
-	return targets, nil
+	return targets, err
 }
 
 // One reads the one object that an argument names.

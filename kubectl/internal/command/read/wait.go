@@ -59,9 +59,9 @@ func (w *waiting) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	targets, err := lookup.Targets(cmd.Context(), w.CLI, &w.Selection, args, "")
-	if err != nil {
-		return err
+	targets, unread := lookup.Targets(cmd.Context(), w.CLI, &w.Selection, args, "")
+	if unread != nil && len(targets) == 0 {
+		return unread
 	}
 	timeout := w.timeout
 	if timeout < 0 {
@@ -79,7 +79,7 @@ func (w *waiting) run(cmd *cobra.Command, args []string) error {
 		}
 		return errors.New("no matching resources found")
 	}
-	var failed []error
+	failed := []error{unread}
 	for _, t := range single {
 		failed = append(failed, w.one(cmd.Context(), ctx, t, met, absent))
 	}

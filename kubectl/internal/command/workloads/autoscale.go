@@ -26,7 +26,7 @@ type autoscaling struct {
 var autoscalers = core.Resource{Group: "autoscaling", Version: "v2", Name: "horizontalpodautoscalers", Kind: "HorizontalPodAutoscaler", Namespaced: true}
 
 func newAutoscale(c *frame.CLI) *cobra.Command {
-	a := &autoscaling{Sender: send.Sender{CLI: c, Operation: "autoscaled"}}
+	a := &autoscaling{Sender: send.Sender{CLI: c, Operation: "autoscaled", Printing: frame.Printing{Undivided: true}}}
 	var selected lookup.Selection
 	cmd := &cobra.Command{
 		Use:     "autoscale (-f FILENAME | TYPE NAME | TYPE/NAME) [--min=MINPODS] --max=MAXPODS [--cpu=CPU] [--memory=MEMORY]",
@@ -36,13 +36,10 @@ func newAutoscale(c *frame.CLI) *cobra.Command {
 			if err := a.check(); err != nil {
 				return err
 			}
-			targets, err := lookup.Named(cmd.Context(), c, &selected, args, "")
-			if err != nil {
-				return err
-			}
-			return lookup.Each(cmd.Context(), c, targets, &selected, func(t lookup.Target, object *unstructured.Unstructured) error {
+			targets, unread := lookup.Named(cmd.Context(), c, &selected, args, "")
+			return errors.Join(unread, lookup.Each(cmd.Context(), c, targets, &selected, func(t lookup.Target, object *unstructured.Unstructured) error {
 				return a.autoscale(cmd.Context(), t, object)
-			})
+			}))
 		},
 	}
 	fs := cmd.Flags()

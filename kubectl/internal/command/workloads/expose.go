@@ -59,17 +59,14 @@ func newExpose(c *frame.CLI) *cobra.Command {
 }
 
 func (e *exposing) run(cmd *cobra.Command, args []string) error {
-	targets, err := lookup.Named(cmd.Context(), e.Sender.CLI, &e.Selection, args, "")
-	if err != nil {
-		return err
-	}
-	return lookup.Each(cmd.Context(), e.Sender.CLI, targets, &e.Selection, func(t lookup.Target, object *unstructured.Unstructured) error {
+	targets, unread := lookup.Named(cmd.Context(), e.Sender.CLI, &e.Selection, args, "")
+	return errors.Join(unread, lookup.Each(cmd.Context(), e.Sender.CLI, targets, &e.Selection, func(t lookup.Target, object *unstructured.Unstructured) error {
 		service, err := e.service(t, object)
 		if err != nil {
 			return err
 		}
 		return e.CreateGenerated(cmd.Context(), core.Services, service)
-	})
+	}))
 }
 
 // exposable are the kinds that a service can be put before.

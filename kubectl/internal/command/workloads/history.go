@@ -63,7 +63,7 @@ func (r *rolling) revisions(ctx context.Context, t lookup.Target, object *unstru
 }
 
 func newRolloutHistory(c *frame.CLI) *cobra.Command {
-	r := &rolling{Sender: send.Sender{CLI: c}}
+	r := newRolling(c)
 	var revision int64
 	cmd := &cobra.Command{
 		Use: "history (TYPE NAME | TYPE/NAME)", Short: "View rollout history", Example: "  kctl rollout history deployment/web\n  kctl rollout history deployment/web --revision=2",
@@ -130,7 +130,7 @@ func (r *rolling) printHistory(t lookup.Target, revisions []rollout.Revision, ch
 }
 
 func newRolloutUndo(c *frame.CLI) *cobra.Command {
-	r := &rolling{Sender: send.Sender{CLI: c}}
+	r := newRolling(c)
 	var to int64
 	cmd := &cobra.Command{
 		Use: "undo (TYPE NAME | TYPE/NAME)", Short: "Undo a previous rollout", Example: "  kctl rollout undo deployment/web\n  kctl rollout undo deployment/web --to-revision=3",

@@ -34,19 +34,20 @@ func (r *rolling) add(cmd *cobra.Command) {
 	r.AddLabels(cmd.Flags())
 }
 
+func newRolling(c *frame.CLI) *rolling {
+	return &rolling{Sender: send.Sender{CLI: c, Printing: frame.Printing{Undivided: true}}}
+}
+
 func (r *rolling) run(cmd *cobra.Command, args []string, do func(lookup.Target, *unstructured.Unstructured) error) error {
 	if len(args) == 0 && !r.FromFiles() {
 		return errors.New("required resource not specified")
 	}
-	targets, err := lookup.Targets(cmd.Context(), r.Sender.CLI, &r.Selection, args, "")
-	if err != nil {
-		return err
-	}
-	return lookup.Each(cmd.Context(), r.Sender.CLI, targets, &r.Selection, do)
+	targets, unread := lookup.Targets(cmd.Context(), r.Sender.CLI, &r.Selection, args, "")
+	return errors.Join(unread, lookup.Each(cmd.Context(), r.Sender.CLI, targets, &r.Selection, do))
 }
 
 func newRolloutPause(c *frame.CLI, verb, past string, paused bool) *cobra.Command {
-	r := &rolling{Sender: send.Sender{CLI: c}}
+	r := newRolling(c)
 	cmd := &cobra.Command{
 		Use: verb + " RESOURCE", Short: strings.ToUpper(verb[:1]) + verb[1:] + " the rollout of a resource",
 		Example: "  kctl rollout " + verb + " deployment/web",
@@ -89,7 +90,7 @@ func newRolloutPause(c *frame.CLI, verb, past string, paused bool) *cobra.Comman
 const restartedAt = "kubectl.kubernetes.io/restartedAt"
 
 func newRolloutRestart(c *frame.CLI) *cobra.Command {
-	r := &rolling{Sender: send.Sender{CLI: c}}
+	r := newRolling(c)
 	cmd := &cobra.Command{
 		Use: "restart RESOURCE", Short: "Restart a resource", Example: "  kctl rollout restart deployment/web",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -118,7 +119,7 @@ func newRolloutRestart(c *frame.CLI) *cobra.Command {
 }
 
 func newRolloutStatus(c *frame.CLI) *cobra.Command {
-	r := &rolling{Sender: send.Sender{CLI: c}}
+	r := newRolling(c)
 	var watch bool
 	var timeout time.Duration
 	var revision int64

@@ -51,11 +51,8 @@ func (s *scaling) run(cmd *cobra.Command, args []string) error {
 	if s.replicas < 0 {
 		return errors.New("the --replicas=COUNT flag is required, and COUNT must be greater than or equal to 0")
 	}
-	targets, err := lookup.Named(cmd.Context(), s.Sender.CLI, &s.Selection, args, "")
-	if err != nil {
-		return err
-	}
-	return lookup.Each(cmd.Context(), s.Sender.CLI, targets, &s.Selection, func(t lookup.Target, object *unstructured.Unstructured) error {
+	targets, unread := lookup.Named(cmd.Context(), s.Sender.CLI, &s.Selection, args, "")
+	return errors.Join(unread, lookup.Each(cmd.Context(), s.Sender.CLI, targets, &s.Selection, func(t lookup.Target, object *unstructured.Unstructured) error {
 		if s.DryRun == frame.DryRunClient {
 			return s.Print(&s.Printing, s.DryRun.Mark("scaled"), object)
 		}
@@ -69,7 +66,7 @@ func (s *scaling) run(cmd *cobra.Command, args []string) error {
 			return s.untilScaled(cmd.Context(), t)
 		}
 		return nil
-	})
+	}))
 }
 
 // scale changes the size through the scale subresource, which every kind that

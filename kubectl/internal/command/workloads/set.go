@@ -103,7 +103,23 @@ func (s *setting) onEach(ctx context.Context, args []string, one func(lookup.Tar
 	if err != nil {
 		return err
 	}
-	return lookup.Each(ctx, s.Sender.CLI, targets, &s.Selection, one)
+	type found struct {
+		target lookup.Target
+		object *unstructured.Unstructured
+	}
+	var all []found
+	err = lookup.Each(ctx, s.Sender.CLI, targets, &s.Selection, func(t lookup.Target, object *unstructured.Unstructured) error {
+		all = append(all, found{t, object})
+		return nil
+	})
+	if err != nil {
+		return err // all or none, as kubectl does
+	}
+	var failed []error
+	for _, each := range all {
+		failed = append(failed, one(each.target, each.object))
+	}
+	return errors.Join(failed...)
 }
 
 // podSpecPatch edits the pod spec in the object, and returns the strategic merge
