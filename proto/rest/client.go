@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/proto/backoff"
+	"kctl/proto/core"
 )
 
 // Client sends requests to one API server. It is safe for concurrent use.
@@ -187,7 +188,11 @@ func (c *Client) do(ctx context.Context, method, path string, body, into any, ca
 		*into = data
 		return nil
 	}
-	if err := json.Unmarshal(data, into); err != nil {
+	decode := json.Unmarshal
+	if _, object := into.(core.Object); object {
+		decode = core.Decode
+	}
+	if err := decode(data, into); err != nil {
 		return fmt.Errorf("%s %s: decode answer: %w", method, path, err)
 	}
 	return nil

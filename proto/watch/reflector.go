@@ -97,7 +97,7 @@ func NewReflector[T core.Object](resource rest.Resource, newT func() T, sink Sin
 	}
 	decode := func(data []byte) (T, error) {
 		obj := newT()
-		return obj, json.Unmarshal(data, obj)
+		return obj, core.Decode(data, obj)
 	}
 	if decoder, ok := sink.(Decoder[T]); ok {
 		decode = decoder.Decode
@@ -253,7 +253,7 @@ func endOf(err error) error {
 // says that this could be read.
 func (r *Reflector[T]) unreadable(data []byte, cause error) (obj T, known bool) {
 	var partial metav1.PartialObjectMetadata
-	if json.Unmarshal(data, &partial) != nil || partial.Name == "" || partial.ResourceVersion == "" {
+	if core.Decode(data, &partial) != nil || partial.Name == "" || partial.ResourceVersion == "" {
 		return obj, false
 	}
 	r.options.Logger.Error("object of the API server can't be read and is passed over",
@@ -296,14 +296,14 @@ func (r *Reflector[T]) deliver(event rest.Event) error {
 	switch event.Type {
 	case "BOOKMARK":
 		var mark metav1.PartialObjectMetadata
-		if err := json.Unmarshal(event.Object, &mark); err != nil {
+		if err := core.Decode(event.Object, &mark); err != nil {
 			return fmt.Errorf("watch %s: decode bookmark: %w", r.resource.Name(), err)
 		}
 		r.revision = mark.ResourceVersion
 		return nil
 	case "ERROR":
 		var status metav1.Status
-		if err := json.Unmarshal(event.Object, &status); err != nil {
+		if err := core.Decode(event.Object, &status); err != nil {
 			return fmt.Errorf("watch %s: decode error event: %w", r.resource.Name(), err)
 		}
 		return r.watchError(&apierrors.StatusError{ErrStatus: status})

@@ -5,10 +5,7 @@ import (
 	"reflect"
 	"strconv"
 
-	fast "github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	"k8s.io/apimachinery/pkg/fields"
-	kjson "sigs.k8s.io/json"
 
 	"kctl/apiserver/internal/scheme"
 	"kctl/apiserver/internal/storage"
@@ -40,24 +37,13 @@ func (s *Store[T]) decode(value []byte) (T, error) {
 		return s.strategy.Encoding.Decode(value)
 	}
 	obj := s.strategy.New()
-	if err := unmarshal(value, obj); err != nil {
+	if err := core.Decode(value, obj); err != nil {
 		return obj, fmt.Errorf("decode %s: %w", s.strategy.Resource.Kind, err)
 	}
 	if s.strategy.Default != nil {
 		s.strategy.Default(obj)
 	}
 	return obj, nil
-}
-
-// unmarshal reads what is stored into an empty object. Nearly all of it was
-// encoded by a server, and has no name twice: a quicker decoder reads that as the
-// other one does, and what it refuses is read again.
-func unmarshal(value []byte, into any) error {
-	if fast.Unmarshal(value, into, jsontext.AllowDuplicateNames(true)) == nil {
-		return nil
-	}
-	reflect.ValueOf(into).Elem().SetZero()
-	return kjson.UnmarshalCaseSensitivePreserveInts(value, into)
 }
 
 // DecodeBody reads what a client sent, where the strategy has an Encoding.

@@ -49,7 +49,7 @@ func (m interned[V]) of(text []byte) (value V, err error) {
 	if known {
 		return value, nil
 	}
-	if err := unmarshal(text, &value); err != nil {
+	if err := core.Decode(text, &value); err != nil {
 		return value, err
 	}
 	m.keep(text, value)
@@ -101,7 +101,7 @@ func (s *shared) decodeContainer(w *wireContainer, c *core.Container) (err error
 		c.RestartPolicy = &policy
 	}
 	if len(w.Ports) > 0 {
-		if err := unmarshal(w.Ports, &c.Ports); err != nil {
+		if err := core.Decode(w.Ports, &c.Ports); err != nil {
 			return err
 		}
 	}

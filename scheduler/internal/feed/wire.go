@@ -2,12 +2,9 @@ package feed
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
-	"reflect"
 	"slices"
 
-	fast "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -107,21 +104,10 @@ type wireStatus struct {
 	AllocatedResources corev1.ResourceList          `json:"allocatedResources"`
 }
 
-// unmarshal reads data into an empty value as encoding/json does, and several
-// times as fast where there is nothing wrong with it. What is read is expected to
-// be a server's.
-func unmarshal(data []byte, into any) error {
-	if fast.Unmarshal(data, into, jsontext.AllowDuplicateNames(true)) == nil {
-		return nil
-	}
-	reflect.ValueOf(into).Elem().SetZero() // of what was read before it was refused
-	return json.Unmarshal(data, into)
-}
-
 // decodePod reads a pod; s has it share what it says as others do.
 func decodePod(data []byte, s *shared) (*core.Pod, error) {
 	var w wirePod
-	if err := unmarshal(data, &w); err != nil {
+	if err := core.Decode(data, &w); err != nil {
 		return nil, err
 	}
 	pod := &core.Pod{
@@ -168,7 +154,7 @@ type wireAddition struct {
 // addFeatures adds what such a pod says.
 func addFeatures(pod *core.Pod, data []byte) error {
 	var w wireFeatures
-	if err := unmarshal(data, &w); err != nil {
+	if err := core.Decode(data, &w); err != nil {
 		return err
 	}
 	add := func(containers []core.Container, additions []wireAddition) []core.Container {
@@ -225,14 +211,14 @@ func bindingVolumes(encoded []jsontext.Value) (volumes []corev1.Volume, err erro
 			HostPath    *struct{} `json:"hostPath"`
 		}
 		none := anywhere
-		if err := unmarshal(text, &anywhere); err != nil {
+		if err := core.Decode(text, &anywhere); err != nil {
 			return nil, err
 		}
 		if anywhere != none {
 			continue
 		}
 		var volume corev1.Volume
-		if err := unmarshal(text, &volume); err != nil {
+		if err := core.Decode(text, &volume); err != nil {
 			return nil, err
 		}
 		volumes = append(volumes, volume)
@@ -268,7 +254,7 @@ type wireNode struct {
 // decodeNode reads a node. Its labels are its own: they have its name.
 func decodeNode(data []byte, s *shared) (*core.Node, error) {
 	var w wireNode
-	if err := unmarshal(data, &w); err != nil {
+	if err := core.Decode(data, &w); err != nil {
 		return nil, err
 	}
 	node := &core.Node{
@@ -277,7 +263,7 @@ func decodeNode(data []byte, s *shared) (*core.Node, error) {
 		Status:     corev1.NodeStatus{Images: w.Status.Images, DeclaredFeatures: w.Status.DeclaredFeatures},
 	}
 	if len(w.Metadata.Labels) > 0 {
-		if err := unmarshal(w.Metadata.Labels, &node.Labels); err != nil {
+		if err := core.Decode(w.Metadata.Labels, &node.Labels); err != nil {
 			return nil, fmt.Errorf("labels: %w", err)
 		}
 	}

@@ -1,4 +1,4 @@
-package registry
+package core
 
 import (
 	"encoding/json"
@@ -7,12 +7,11 @@ import (
 	"testing"
 
 	kjson "sigs.k8s.io/json"
-
-	"kctl/proto/core"
 )
 
-// What is stored is read as sigs.k8s.io/json reads it, whichever decoder does.
-func TestStoredObjectsAreReadAlike(t *testing.T) {
+// TestDecodeReadsAsKubernetesDoes: objects are read as sigs.k8s.io/json reads them,
+// whichever decoder does.
+func TestDecodeReadsAsKubernetesDoes(t *testing.T) {
 	for name, text := range map[string]string{
 		"a pod": `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","creationTimestamp":"2026-01-02T03:04:05Z","deletionTimestamp":null,"labels":{"a":"b"},` +
 			`"managedFields":[{"manager":"m","operation":"Apply","apiVersion":"v1","time":"2026-01-02T03:04:05Z","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"k:{\"name\":\"c\"}":{}}}}]},` +
@@ -29,8 +28,8 @@ func TestStoredObjectsAreReadAlike(t *testing.T) {
 		"nothing":                ``,
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, want := &core.Pod{}, &core.Pod{}
-			gotErr, wantErr := unmarshal([]byte(text), got), kjson.UnmarshalCaseSensitivePreserveInts([]byte(text), want)
+			got, want := &Pod{}, &Pod{}
+			gotErr, wantErr := Decode([]byte(text), got), kjson.UnmarshalCaseSensitivePreserveInts([]byte(text), want)
 			if fmt.Sprint(gotErr) != fmt.Sprint(wantErr) {
 				t.Fatalf("error %v, want %v", gotErr, wantErr)
 			}
