@@ -32,7 +32,7 @@ func (f *form) decodeBody(body []byte) (*object, []error, error) {
 	}
 	if f.schema != nil {
 		unknown = append(unknown, f.schema.Prune(content, true)...)
-		f.schema.Default(content)
+		f.schema.Complete(content)
 	}
 	for _, path := range unknown {
 		strict = append(strict, fmt.Errorf("unknown field %q", path))

@@ -31,7 +31,7 @@ func (v *view) narrowed(o registry.ListOptions) (inner registry.ListOptions, own
 		case strings.HasPrefix(r.Field, "metadata."):
 			there = append(there, term)
 		case !v.form.selects(r.Field):
-			return o, nil, apierrors.NewBadRequest("field label not supported: " + r.Field)
+			return o, nil, apierrors.NewBadRequest(notSelectable(r.Field))
 		default:
 			here = append(here, term)
 		}
@@ -42,6 +42,8 @@ func (v *view) narrowed(o registry.ListOptions) (inner registry.ListOptions, own
 	o.Fields = fields.AndSelectors(there...)
 	return o, fields.AndSelectors(here...), nil
 }
+
+func notSelectable(name string) string { return "field label not supported: " + name }
 
 func (f *form) selects(name string) bool {
 	return slices.ContainsFunc(f.selected, func(s selectable) bool { return s.name == name })

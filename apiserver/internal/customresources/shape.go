@@ -15,7 +15,7 @@ import (
 func shapeOf(s *structural.Schema) *shape.Shape {
 	out := &shape.Shape{Kind: shape.Struct, Element: shape.Anything}
 	if s != nil {
-		out = objectShape(s)
+		out = objectShape(s, false)
 		out.Kind = shape.Struct
 	}
 	return withMeta(out)
@@ -33,19 +33,22 @@ func withMeta(s *shape.Shape) *shape.Shape {
 
 var text = &shape.Shape{Type: "string"}
 
-func valueShape(s *structural.Schema) *shape.Shape {
+// valueShape is the shape of a value. Below what preserves unknown fields
+// (preserve) they may be anywhere, whatever is pruned afterwards.
+func valueShape(s *structural.Schema, preserve bool) *shape.Shape {
 	props := s.Props()
+	preserve = preserve || props.XPreserveUnknownFields != nil && *props.XPreserveUnknownFields
 	switch {
 	case props.XIntOrString:
 		return &shape.Shape{}
 	case props.Type == "object":
-		out := objectShape(s)
+		out := objectShape(s, preserve)
 		if props.XEmbeddedResource {
 			out = withMeta(out)
 		}
 		return out
 	case props.Type == "array":
-		return listShape(s)
+		return listShape(s, preserve)
 	case props.Type == "string":
 		return text
 	case props.Type == "boolean":
@@ -56,20 +59,21 @@ func valueShape(s *structural.Schema) *shape.Shape {
 	return shape.Anything
 }
 
-func objectShape(s *structural.Schema) *shape.Shape {
+func objectShape(s *structural.Schema, preserve bool) *shape.Shape {
 	out := &shape.Shape{Kind: shape.Map}
 	props := s.Props()
+	preserve = preserve || props.XPreserveUnknownFields != nil && *props.XPreserveUnknownFields
 	if all := s.Properties(); len(all) > 0 {
 		out.Kind, out.Fields = shape.Struct, make(map[string]*shape.Shape, len(all))
 		for name, property := range all {
-			out.Fields[name] = valueShape(property)
+			out.Fields[name] = valueShape(property, preserve)
 		}
 	}
 	values, any := s.Values()
 	switch {
 	case values != nil:
-		out.Element = valueShape(values)
-	case any, props.XPreserveUnknownFields != nil && *props.XPreserveUnknownFields:
+		out.Element = valueShape(values, preserve)
+	case any, preserve:
 		out.Element = shape.Anything
 	case out.Kind == shape.Map:
 		out.Kind = shape.Struct // of nothing
@@ -80,11 +84,11 @@ func objectShape(s *structural.Schema) *shape.Shape {
 	return out
 }
 
-func listShape(s *structural.Schema) *shape.Shape {
+func listShape(s *structural.Schema, preserve bool) *shape.Shape {
 	out := &shape.Shape{Kind: shape.AtomicList, Element: shape.Anything}
 	items := s.Items()
 	if items != nil {
-		out.Element = valueShape(items)
+		out.Element = valueShape(items, preserve)
 	}
 	props := s.Props()
 	if props.XListType == nil {

@@ -150,5 +150,5 @@ func (f *form) normalize(o *object) {
 		return
 	}
 	f.schema.Prune(o.Object, false)
-	f.schema.Default(o.Object)
+	f.schema.Complete(o.Object)
 }

@@ -66,6 +66,7 @@ func (c *converter) strategy(e *entry, f, storage *form, clock clock.PassiveCloc
 			Validate:      func(ctx context.Context, o, old *object) field.ErrorList { return f.validate(ctx, o, old) },
 		}
 	}
+	s.UnknownField = notSelectable
 	if all := c.selectable(); len(all) > 0 {
 		s.Fields = func(o *object) fields.Set { return setOf(all, o) }
 	}

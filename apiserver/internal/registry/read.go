@@ -134,6 +134,9 @@ func (s *Store[T]) Watch(ctx context.Context, namespace string, o ListOptions) (
 }
 
 func (s *Store[T]) notSelectable(name string) error {
+	if s.strategy.UnknownField != nil {
+		return apierrors.NewBadRequest(s.strategy.UnknownField(name))
+	}
 	if s.strategy.Fields != nil {
 		return apierrors.NewBadRequest("field label not supported: " + name)
 	}

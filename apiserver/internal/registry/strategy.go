@@ -107,6 +107,9 @@ type Strategy[T core.Object] struct {
 
 	// Fields are the selectable fields beside metadata.name and .namespace.
 	Fields func(obj T) fields.Set
+	// UnknownField refuses another field, in upstream's words for the kind; nil for
+	// the usual ones.
+	UnknownField func(name string) string
 	// TTL is after how long the object goes by itself; zero for never.
 	TTL func(obj T) time.Duration
 

@@ -88,7 +88,11 @@ func (s *Store[T]) createByUpdate(ctx context.Context, change Transform, admit A
 		return Encoded{}, s.otherUID(s.key(obj.GetNamespace(), obj.GetName()), obj.GetName(), uid, "")
 	}
 	if version := obj.GetResourceVersion(); version != "" && version != "0" {
-		return Encoded{}, s.conflict(obj.GetName())
+		// What was deleted meanwhile is made anew, as upstream does, whatever version
+		// of it the client has seen.
+		if _, err := strconv.ParseUint(version, 10, 64); err != nil {
+			return Encoded{}, unreadable(err)
+		}
 	}
 	obj.SetResourceVersion("")
 	return s.Create(ctx, obj, admit, &metav1.CreateOptions{DryRun: o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation})

@@ -39,7 +39,7 @@ func (s *Schema) checkDefault(path *field.Path, root bool, errs *field.ErrorList
 	value := copyValue(s.fallback) // as it stands: what it lacks is not filled in
 	if object, ok := value.(map[string]any); ok {
 		p := &pruner{tell: true}
-		p.object(object, s, s.embedded || root)
+		p.object(object, s, s.embedded || root, s.preserve)
 		if len(p.dropped) > 0 {
 			*errs = append(*errs, field.Invalid(path, s.fallback, "must not have unknown fields"))
 			return

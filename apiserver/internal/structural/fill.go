@@ -1,8 +1,15 @@
 package structural
 
-// Default fills in what was left out. A null where none may be is as good as
-// left out: it is dropped, or gives way to the default.
-func (s *Schema) Default(value any) {
+// Default fills in what was left out. A null where none may be gives way to the
+// default.
+func (s *Schema) Default(value any) { s.fill(value, false) }
+
+// Complete is Default for what a client sent or etcd holds: there a null where
+// none may be is as good as left out, and is dropped. What was merged keeps it
+// and is refused for it.
+func (s *Schema) Complete(value any) { s.fill(value, true) }
+
+func (s *Schema) fill(value any, dropNulls bool) {
 	if s == nil {
 		return
 	}
@@ -22,15 +29,15 @@ func (s *Schema) Default(value any) {
 			if property == nil {
 				continue
 			}
-			if item == nil && !property.nullable() {
+			if item == nil && dropNulls && !property.nullable() {
 				delete(v, name)
 				continue
 			}
-			property.Default(item)
+			property.fill(item, dropNulls)
 		}
 	case []any:
 		for _, item := range v {
-			s.items.Default(item)
+			s.items.fill(item, dropNulls)
 		}
 	}
 }

@@ -13,10 +13,13 @@ var objectFields = map[string]bool{"apiVersion": true, "kind": true, "metadata":
 // tell is set it returns the paths of what it dropped, sorted.
 func (s *Schema) Prune(object map[string]any, tell bool) []string {
 	p := &pruner{tell: tell}
-	p.object(object, s, true)
+	p.object(object, s, true, s.preserve)
 	slices.Sort(p.dropped)
 	return p.dropped
 }
+
+// nothing knows no fields: it is for what is in a list where none belongs.
+var nothing = &Schema{}
 
 type pruner struct {
 	tell    bool
@@ -24,26 +27,31 @@ type pruner struct {
 	dropped []string
 }
 
-func (p *pruner) value(value any, s *Schema) {
+// value prunes what is below a field or in a list. What a list preserves is
+// preserved in its items, however deep lists stand in each other; a schema's
+// properties say of each for itself.
+func (p *pruner) value(value any, s *Schema, preserve bool) {
 	if s == nil {
 		return
 	}
+	preserve = preserve || s.preserve
 	switch v := value.(type) {
 	case map[string]any:
-		p.object(v, s, s.embedded)
+		p.object(v, s, s.embedded, preserve)
 	case []any:
+		items := s.items
+		if items == nil && !preserve {
+			items = nothing
+		}
 		for i, item := range v {
-			if s.items == nil {
-				continue
-			}
 			p.push("[" + strconv.Itoa(i) + "]")
-			p.value(item, s.items)
+			p.value(item, items, preserve)
 			p.pop()
 		}
 	}
 }
 
-func (p *pruner) object(object map[string]any, s *Schema, whole bool) {
+func (p *pruner) object(object map[string]any, s *Schema, whole, preserve bool) {
 	for name, item := range object {
 		if whole && objectFields[name] {
 			continue
@@ -53,14 +61,14 @@ func (p *pruner) object(object map[string]any, s *Schema, whole bool) {
 			below = s.values
 		}
 		if below == nil {
-			if !s.preserve && !s.anyValues {
+			if !preserve && !s.anyValues {
 				delete(object, name)
 				p.drop(name)
 			}
 			continue
 		}
 		p.push(name)
-		p.value(item, below)
+		p.value(item, below, false)
 		p.pop()
 	}
 }

@@ -157,7 +157,7 @@ func (s *Schema) Fallback() (value any, ok bool) {
 		return nil, false
 	}
 	value = copyValue(s.fallback)
-	s.Default(value)
+	s.Complete(value)
 	return value, true
 }
 

@@ -35,6 +35,7 @@ const whole = `{"type":"object","properties":{"spec":{"type":"object","required"
 	"n":{"type":"integer","minimum":1,"nullable":true},
 	"free":{"type":"object","x-kubernetes-preserve-unknown-fields":true},
 	"port":{"x-kubernetes-int-or-string":true},
+	"long":{"type":"integer","format":"int64"},"single":{"type":"number","format":"float"},
 	"map":{"type":"object","additionalProperties":{"type":"object","properties":{"v":{"type":"boolean","default":true}}}},
 	"list":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["k"],
 		"items":{"type":"object","required":["k"],"properties":{"k":{"type":"string"},"e":{"type":"string","enum":["p","q"]}}}}}}}}`
@@ -46,7 +47,7 @@ func TestFilledAndPruned(t *testing.T) {
 	}
 	got := object(t, `{"kind":"K","metadata":{"name":"m"},"odd":1,"spec":{"odd":1,"n":null,"a":null,"free":{"any":{"x":1}},"map":{"m":{"odd":2}},"list":[{"k":"1","odd":3}]}}`)
 	dropped := s.Prune(got, true)
-	s.Default(got)
+	s.Complete(got)
 	want := object(t, `{"kind":"K","metadata":{"name":"m"},"spec":{"n":null,"a":"x","free":{"any":{"x":1}},"map":{"m":{"v":true}},"list":[{"k":"1"}]}}`)
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%v\ninstead of\n%v", got, want)
@@ -78,8 +79,14 @@ func TestValidate(t *testing.T) {
 		`{"a":"x","map":{"m":{"v":1}}}`:              `spec.map.m.v: Invalid value: "integer": spec.map.m.v in body must be of type boolean: "integer"`,
 		`{"a":"x","list":{"k":"1"}}`:                 `spec.list: Invalid value: "object": spec.list in body must be of type array: "object"`,
 		`{"a":"x","free":{"n":0,"list":"anything"}}`: "",
-		`{"a":"x","n":1.5}`:                          `spec.n: Invalid value: "number": spec.n in body must be of type integer: "number"`,
-		`{"a":"x","n":1.0}`:                          "",
+		`{"a":"x","n":1.5}`: `[spec.n: Invalid value: "number": spec.n in body must be of type integer: "number", ` +
+			`<nil>: Invalid value: "": Checked value must be of type integer (default format) in spec.n]`,
+		`{"a":"x","n":0.5}`: `[spec.n: Invalid value: "number": spec.n in body must be of type integer: "number", ` +
+			`<nil>: Invalid value: "": Checked value must be of type integer (default format) in spec.n, spec.n: Invalid value: 0.5: spec.n in body should be greater than or equal to 1]`,
+		`{"a":"x","long":1.5}`: `[spec.long: Invalid value: "float64": spec.long in body must be of type int64: "float64", ` +
+			`<nil>: Invalid value: "": Checked value must be of type integer with format int64 in spec.long]`,
+		`{"a":"x","single":1e300}`: `<nil>: Invalid value: "": Checked value must be of type number with format float in spec.single`,
+		`{"a":"x","n":1.0}`:        "",
 	} {
 		whole := map[string]any{"spec": object(t, value)}
 		got := ""

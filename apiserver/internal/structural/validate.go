@@ -108,8 +108,23 @@ func (s *Schema) kind(path *field.Path, value any) (errs field.ErrorList, ok boo
 		return nil, true
 	case want == "number" && got == "integer", want == "integer" && isWhole(value):
 		return nil, true
+	case want == "integer" && got == "number":
+		return s.notWhole(path), true // its bounds are told of, too
 	}
 	return field.ErrorList{field.TypeInvalid(path, got, fmt.Sprintf("%s in body must be of type %s: %q", name(path), want, got))}, false
+}
+
+// notWhole is upstream's word, twice, of a number where a whole one belongs: that it
+// is of another type, and that it does not fit.
+func (s *Schema) notWhole(path *field.Path) field.ErrorList {
+	want, got, form := "integer", "number", "(default format)"
+	if f := s.props.Format; f == "int32" || f == "int64" {
+		want, got, form = f, "float64", "with format "+f
+	}
+	return field.ErrorList{
+		field.TypeInvalid(path, got, fmt.Sprintf("%s in body must be of type %s: %q", name(path), want, got)),
+		field.Invalid(nil, "", fmt.Sprintf("Checked value must be of type integer %s in %s", form, name(path))),
+	}
 }
 
 func isWhole(value any) bool {
@@ -139,6 +154,9 @@ func (s *Schema) number(path *field.Path, value any, v float64) (errs field.Erro
 	p, at := s.props, name(path)
 	if whole, ok := value.(int64); ok && p.Type == "integer" && p.Format == "int32" && whole != int64(int32(whole)) {
 		errs = append(errs, field.Invalid(nil, "", fmt.Sprintf("Checked value must be of type integer with format int32 in %s", at)))
+	}
+	if p.Type == "number" && p.Format == "float" && math.Abs(v) > math.MaxFloat32 {
+		errs = append(errs, field.Invalid(nil, "", "Checked value must be of type number with format float in "+at))
 	}
 	invalid := func(text string, bound float64) {
 		errs = append(errs, field.Invalid(path, value, fmt.Sprintf("%s in body should be %s %v", at, text, bound)))

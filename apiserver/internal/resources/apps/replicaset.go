@@ -5,7 +5,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -34,9 +33,6 @@ func replicaSet(clock clock.PassiveClock) registry.Strategy[*appsv1.ReplicaSet] 
 			return ReplicasStatus(s.Status)
 		}},
 		HasGeneration: true, UnconditionalUpdate: true,
-		Fields: func(s *appsv1.ReplicaSet) fields.Set {
-			return fields.Set{"status.replicas": number(s.Status.Replicas)}
-		},
 		Columns: cell.Describe(cell.Columns(appsv1.ReplicaSetStatus{}.SwaggerDoc(), "Name", "Desired:integer", "Current:integer=replicas",
 			"Ready:integer=readyReplicas", "Age", "Containers*", "Images*", "Selector*"), map[string]string{
 			"Desired":  appsv1.ReplicaSetSpec{}.SwaggerDoc()["replicas"],

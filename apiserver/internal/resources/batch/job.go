@@ -66,6 +66,7 @@ func jobs(clock clock.PassiveClock) registry.Strategy[*batchv1.Job] {
 		Fields: func(j *batchv1.Job) fields.Set {
 			return fields.Set{"status.successful": fmt.Sprint(j.Status.Succeeded)}
 		},
+		UnknownField: func(name string) string { return fmt.Sprintf("field label %q not supported for Job", name) },
 		Columns: cell.Describe(cell.Columns(batchv1.JobSpec{}.SwaggerDoc(), "Name", "Status", "Completions=completions", "Duration", "Age",
 			"Containers*", "Images*", "Selector*"), map[string]string{
 			"Status":      "Status of the job.",

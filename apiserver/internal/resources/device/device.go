@@ -184,6 +184,9 @@ func slicesOf(clock clock.PassiveClock) registry.Strategy[*resourcev1.ResourceSl
 		Fields: func(s *resourcev1.ResourceSlice) fields.Set {
 			return fields.Set{"spec.nodeName": ptr.Deref(s.Spec.NodeName, ""), "spec.driver": s.Spec.Driver, "spec.pool.name": s.Spec.Pool.Name}
 		},
+		UnknownField: func(name string) string {
+			return "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: " + name
+		},
 		Columns: cell.Describe(cell.Columns(resourcev1.ResourceSliceSpec{}.SwaggerDoc(), "Name", "Node=nodeName", "Driver=driver", "Pool=pool", "Age"), map[string]string{
 			"Pool": resourcev1.ResourcePool{}.SwaggerDoc()["name"],
 		}),

@@ -7,7 +7,6 @@ import (
 
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
@@ -223,9 +222,6 @@ func attachments(clock clock.PassiveClock) registry.Strategy[*storagev1.VolumeAt
 		Status: &registry.Change[*storagev1.VolumeAttachment]{KeepsMetadata: true, Validate: func(_ context.Context, a, _ *storagev1.VolumeAttachment) field.ErrorList {
 			return validateAttached(&a.Status)
 		}},
-		Fields: func(a *storagev1.VolumeAttachment) fields.Set {
-			return fields.Set{"spec.attacher": a.Spec.Attacher, "spec.nodeName": a.Spec.NodeName}
-		},
 		Columns: columns,
 		Row: func(a *storagev1.VolumeAttachment) []any {
 			return []any{
