@@ -54,7 +54,7 @@ func ignoreMissing(err error) error {
 }
 
 // Reloader shows a certificate from files and takes up new ones as handshakes
-// ask for it, so that it needs no loop.
+// ask for it, so that it needs no loop. It is safe for concurrent use.
 type Reloader struct {
 	certFile, keyFile string
 	clock             clock.PassiveClock

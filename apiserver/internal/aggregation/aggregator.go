@@ -39,7 +39,8 @@ type Options struct {
 	Logger   *zap.Logger
 }
 
-// Aggregator knows which groups and versions other servers answer for.
+// Aggregator knows which groups and versions other servers answer for. It is
+// safe for concurrent use.
 type Aggregator struct {
 	options Options
 	logger  *zap.Logger

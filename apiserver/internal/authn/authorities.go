@@ -17,9 +17,9 @@ import (
 // one.
 const authorityReloadEvery = 10 * time.Second
 
-// Authorities are the certificate authorities in a file. A new file is taken
-// up at the first question after some seconds, so that it needs no loop; one
-// that can't be read leaves the old one in use.
+// Authorities are the certificate authorities in a file. A new file is taken up
+// at the first question after some seconds, so that it needs no loop; one that
+// can't be read leaves the old one in use. They are safe for concurrent use.
 type Authorities struct {
 	what, file string
 	clock      clock.PassiveClock

@@ -105,7 +105,8 @@ const cacheSize = 4096
 
 // Cached remembers successes of a token authenticator for a short while:
 // checking a signature costs more than everything else about a small request.
-// Failures are not remembered, so that a new service account works at once.
+// Failures are not remembered, so that a new service account works at once. It
+// is safe for concurrent use.
 type Cached struct {
 	next  TokenAuthenticator
 	ttl   time.Duration

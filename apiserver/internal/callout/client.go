@@ -36,7 +36,7 @@ type ClientOptions struct {
 }
 
 // Client speaks to one webhook that users have named in an object. Its
-// connections are kept and used again.
+// connections are kept and used again. It is safe for concurrent use.
 type Client struct {
 	config   *admissionregistrationv1.WebhookClientConfig
 	options  ClientOptions

@@ -29,7 +29,8 @@ type Options struct {
 	Services callout.Services
 }
 
-// Definitions are all there are, and what they define.
+// Definitions are all there are, and what they define. They are safe for
+// concurrent use.
 type Definitions struct {
 	options Options
 	logger  *zap.Logger

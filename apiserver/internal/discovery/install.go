@@ -29,7 +29,7 @@ type Source interface {
 	More() More
 }
 
-// Catalog answers with discovery documents.
+// Catalog answers with discovery documents. It is safe for concurrent use.
 type Catalog struct {
 	own     []Resource
 	source  Source

@@ -30,6 +30,7 @@ type Source interface {
 // Key names an object.
 type Key struct{ Namespace, Name string }
 
+// String is namespace/name, or the name alone where there is no namespace.
 func (k Key) String() string {
 	if k.Namespace == "" {
 		return k.Name
@@ -46,7 +47,7 @@ type Options[P any] struct {
 }
 
 // Mirror keeps a P of each object of one resource. Ps are shared and must not
-// be changed.
+// be changed. A Mirror is safe for concurrent use.
 type Mirror[P any] struct {
 	source  Source
 	project func(obj core.Object) P

@@ -72,7 +72,7 @@ func (b *bench) settle() {
 	}
 	q := &b.queues
 	if q.inUse != inUse || q.running != len(b.running) || q.waiting != len(b.waiting) || q.waitingSeats != wanted {
-		b.t.Fatalf("%d seats of %d requests in use and %d seats of %d waited for, and the books say %d, %d, %d, %d",
+		b.t.Fatalf("%d seats of %d requests in use and %d seats of %d waited for, and the counters say %d, %d, %d, %d",
 			inUse, len(b.running), wanted, len(b.waiting), q.inUse, q.running, q.waitingSeats, q.waiting)
 	}
 	if (len(q.backlog) > 0) != (len(b.waiting) > 0) {
@@ -83,7 +83,7 @@ func (b *bench) settle() {
 	}
 }
 
-// TestNoSeatIsLost: whatever comes, goes and gives up, in any order, the books
+// TestNoSeatIsLost: whatever comes, goes and gives up, in any order, the counters
 // are right after each step, no seat stays free for which somebody waits, and in
 // the end all is empty.
 func TestNoSeatIsLost(t *testing.T) {

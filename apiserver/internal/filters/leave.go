@@ -27,7 +27,8 @@ func Goaway(chance float64) gin.HandlerFunc {
 const drainRetrySeconds = 5
 
 // Drain counts the requests that a server has to finish before it ends, and
-// turns away those that come after draining has ended.
+// turns away those that come after draining has ended. It is safe for
+// concurrent use.
 type Drain struct {
 	mu      sync.Mutex
 	running int

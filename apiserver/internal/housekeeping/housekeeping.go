@@ -35,8 +35,8 @@ type Dependencies struct {
 	RootCA []byte
 	// AccountTokens makes tokens for secrets; nil where the server signs none.
 	AccountTokens AccountTokens
-	// Books say what is used of resource quotas; with admission's.
-	Books *quota.Books
+	// QuotaUsage says what is used of resource quotas; admission's.
+	QuotaUsage *quota.Usage
 	// Authorizer says who may have a kubelet's certificate, and Signing signs
 	// it; nil where the server has no key for that.
 	Authorizer authz.Authorizer

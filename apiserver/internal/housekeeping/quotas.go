@@ -31,7 +31,7 @@ const (
 type quotas struct {
 	*Dependencies
 	all    *facts.Mirror[*corev1.ResourceQuota]
-	books  *quota.Books
+	usage  *quota.Usage
 	worker *worker
 	again  chan struct{} // the set of what has to be followed may have changed
 }
@@ -45,7 +45,7 @@ func newQuotas(d *Dependencies) (Loop, error) {
 	if q.all, _, err = mirror(d, resource, whole, options); err != nil {
 		return nil, err
 	}
-	q.books = d.Books
+	q.usage = d.QuotaUsage
 	q.worker = newWorker("resourcequota-controller", d, q.sync)
 	q.all.OnChange(func(key facts.Key, old, new **corev1.ResourceQuota) {
 		if new != nil && (old == nil || !quota.SameSpec(*old, *new)) {
@@ -70,7 +70,7 @@ func (q *quotas) sync(ctx context.Context, key facts.Key) (time.Duration, error)
 	if _, ok := q.all.Get(key.Namespace, key.Name); !ok {
 		return 0, nil
 	}
-	reserved, err := q.books.Settle(ctx, key)
+	reserved, err := q.usage.Recount(ctx, key)
 	if reserved {
 		return changedSoon, err
 	}
@@ -80,7 +80,7 @@ func (q *quotas) sync(ctx context.Context, key facts.Key) (time.Duration, error)
 // follow watches every resource that some quota is about, for as long as one
 // is.
 func (q *quotas) follow(ctx context.Context) error {
-	defer q.books.OnClosed(func(key facts.Key) { q.worker.addAfter(key, changedSoon) })()
+	defer q.usage.OnClosed(func(key facts.Key) { q.worker.addAfter(key, changedSoon) })()
 	var running sync.WaitGroup
 	defer running.Wait()
 	followed := map[schema.GroupResource]context.CancelFunc{}

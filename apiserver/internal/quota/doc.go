@@ -1,4 +1,4 @@
-// Package quota keeps the books of resource quotas: what an object uses, which
+// Package quota keeps the usage of resource quotas: what an object uses, which
 // quotas it counts for, and what of a quota is used, with what is about to be
 // (Kubernetes docs, "Resource Quotas").
 //

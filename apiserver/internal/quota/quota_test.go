@@ -141,7 +141,7 @@ func TestUnsaid(t *testing.T) {
 
 // TestLedger: what is reserved is there until its request has ended.
 func TestLedger(t *testing.T) {
-	b := NewBooks(Options{})
+	b := NewUsage(Options{})
 	key := facts.Key{Namespace: "shop", Name: "q"}
 	first := b.ledger.enter(key, corev1.ResourceList{"pods": one})
 	second := b.ledger.enter(key, corev1.ResourceList{"pods": one, "secrets": one})

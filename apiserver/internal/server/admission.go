@@ -19,7 +19,7 @@ import (
 type rulesOfSpaces struct {
 	limits *lookup.Scoped[*corev1.LimitRange]
 	quotas *lookup.Scoped[*corev1.ResourceQuota]
-	books  *quota.Books
+	usage  *quota.Usage
 }
 
 func (s *Server) followRules() *rulesOfSpaces {
@@ -27,7 +27,7 @@ func (s *Server) followRules() *rulesOfSpaces {
 		limits: lookup.NewScoped[*corev1.LimitRange](s.resources.LimitRanges, s.clock, s.logger),
 		quotas: lookup.NewScoped[*corev1.ResourceQuota](s.resources.ResourceQuotas, s.clock, s.logger),
 	}
-	r.books = quota.NewBooks(quota.Options{
+	r.usage = quota.NewUsage(quota.Options{
 		Quotas: r.quotas, Store: s.resources.ResourceQuotas, Stores: s.stores, Clock: s.clock,
 	})
 	return r
@@ -56,7 +56,7 @@ func (s *Server) plugins() (*admission.Chain, error) {
 		Claims: s.resources.Claims, Volumes: s.resources.Volumes, CSIDrivers: s.resources.CSIDrivers,
 		StorageClasses: s.resources.StorageClasses, IngressClasses: s.resources.IngressClasses,
 		LimitRanges:      s.spaceRules.limits,
-		Quotas:           s.spaceRules.books,
+		Quotas:           s.spaceRules.usage,
 		QuotaRules:       s.spaceRules.quotas,
 		Authorizer:       s.authorizer,
 		Resource:         s.resourceOf,

@@ -131,7 +131,7 @@ func (s *Server) keepHouse(certificate string) error {
 	if err != nil {
 		return fmt.Errorf("root certificate authority: %w", err)
 	}
-	d := housekeeping.Dependencies{NodeGrace: s.options.NodeMonitorGrace, LegacyTokenPeriod: s.options.LegacyTokenPeriod, Pods: s.pods, Books: s.spaceRules.books, RootCA: rootCA, Metrics: s.metrics, Clock: s.clock, Logger: s.logger}
+	d := housekeeping.Dependencies{NodeGrace: s.options.NodeMonitorGrace, LegacyTokenPeriod: s.options.LegacyTokenPeriod, Pods: s.pods, QuotaUsage: s.spaceRules.usage, RootCA: rootCA, Metrics: s.metrics, Clock: s.clock, Logger: s.logger}
 	if err := s.signTokensAndCertificates(&d); err != nil {
 		return err
 	}

@@ -75,11 +75,15 @@ type KeyError struct {
 	Err     error
 }
 
+// Error implements error.
 func (e *KeyError) Error() string { return fmt.Sprintf("%s %s: %v", e.Op, e.Key, e.Err) }
+
+// Unwrap returns one of the errors above, or etcd's own.
 func (e *KeyError) Unwrap() error { return e.Err }
 
-// Writer changes the store. Every method is one transaction. Values are stored
-// without resourceVersion; the Object returned has it.
+// Writer changes the store. Every method is one transaction; errors are one of
+// the kinds above, in a KeyError. Values are stored without resourceVersion; the
+// Object returned has it.
 type Writer interface {
 	// Create writes key if it does not exist. ttl of zero keeps it for good.
 	Create(ctx context.Context, key string, value []byte, ttl time.Duration) (Object, error)
@@ -93,6 +97,7 @@ type Writer interface {
 
 // Reader reads the store itself, past any cache.
 type Reader interface {
+	// Get returns the object as it is stored now, or ErrNotFound.
 	Get(ctx context.Context, key string) (Object, error)
 	// List returns the objects under prefix at one revision, in key order, at
 	// most limit (0 for all) after the key `after` ("" for the first); revision
@@ -113,7 +118,7 @@ type Reader interface {
 	Revision(ctx context.Context) (int64, error)
 }
 
-// Watch is a running watch.
+// Watch is a running watch. It ends with the context that it was made with.
 type Watch interface {
 	Events() <-chan []Event
 	Err() error // after Events is closed; ErrCompacted where that is why

@@ -85,7 +85,7 @@ type Config struct {
 	Logger        *zap.Logger
 }
 
-// Manager keeps one Node.
+// Manager keeps one Node. It is safe for concurrent use.
 type Manager struct {
 	config Config
 	nodes  rest.Resource

@@ -73,15 +73,15 @@ type entry struct {
 	next []*Update
 	// working says that a goroutine has this entry.
 	working bool
-	synced  bool
+	synced  bool // a step has been begun
 	// cancel ends the step that is being done, if any.
 	cancel context.CancelFunc
 
-	removed bool
-	evicted bool
-	grace   int64
-	status  []func(*core.PodStatus)
-	done    []chan<- struct{}
+	// What was asked with kills, all of them together (KillOptions).
+	removed, evicted bool
+	grace            int64 // seconds; 0 until termination is asked for
+	status           []func(*core.PodStatus)
+	done             []chan<- struct{}
 }
 
 func newEntry(u *Update) *entry {

@@ -26,7 +26,7 @@ type Options struct {
 }
 
 // Workers has a worker for each pod. A worker is a goroutine only while it has
-// something to do.
+// something to do. It is safe for concurrent use.
 type Workers struct {
 	syncer  Syncer
 	clock   clock.Clock

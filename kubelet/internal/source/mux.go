@@ -19,7 +19,8 @@ import (
 // are held up.
 const updateBuffer = 64
 
-// Mux merges the states of all sources into one stream of PodUpdates.
+// Mux merges the states of all sources into one stream of PodUpdates. It is
+// safe for concurrent use.
 type Mux struct {
 	clock   clock.PassiveClock
 	logger  *zap.Logger

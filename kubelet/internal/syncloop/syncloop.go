@@ -24,10 +24,14 @@ import (
 // Handler does what has to be done about pods. All calls come from the loop's
 // goroutine.
 type Handler interface {
+	// HandlePodAdditions takes pods that are new to the node.
 	HandlePodAdditions(pods []*core.Pod)
 	// HandlePodUpdates takes changes of what is desired, deletions among them.
 	HandlePodUpdates(pods []*core.Pod)
+	// HandlePodRemoves takes pods that their source has no more.
 	HandlePodRemoves(pods []*core.Pod)
+	// HandlePodReconcile takes pods whose status, and nothing else, was changed in
+	// the API.
 	HandlePodReconcile(pods []*core.Pod)
 	// HandlePodSyncs looks at the pods again; those it does not know it ignores.
 	HandlePodSyncs(uids ...types.UID)

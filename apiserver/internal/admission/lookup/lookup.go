@@ -19,7 +19,7 @@ type Source interface {
 	Decode(e registry.Encoded) (core.Object, error)
 }
 
-// Objects looks into one resource.
+// Objects looks into one resource. It is safe for concurrent use.
 type Objects[T core.Object] struct {
 	source Source
 

@@ -24,7 +24,7 @@ const (
 // Scoped finds all objects of one resource in a namespace: the rules that hold
 // there. They are followed, so that a question costs next to nothing. A
 // namespace without any is looked up in the store itself now and then: its
-// first rule may be a moment old.
+// first rule may be a moment old. It is safe for concurrent use.
 type Scoped[T core.Object] struct {
 	source facts.Source
 	mirror *facts.Mirror[T]

@@ -84,13 +84,13 @@ func pod(change ...func(*core.Pod)) *core.Pod {
 	return p
 }
 
-// chain is every plugin over a small cluster.
 // noRanges is a cluster without limit ranges.
 type noRanges struct{}
 
 func (noRanges) In(context.Context, string) ([]*corev1.LimitRange, error) { return nil, nil }
 func (noRanges) Forget(string)                                            {}
 
+// chain is every plugin over a small cluster.
 func chain(t *testing.T, disable ...string) *admission.Chain {
 	t.Helper()
 	c, err := Chain(Objects{

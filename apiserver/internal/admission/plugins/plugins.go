@@ -35,8 +35,8 @@ type Objects struct {
 	// DefaultPriority knows the priority class of pods that name none.
 	DefaultPriority priority.Defaults
 	LimitRanges     limitranger.Ranges
-	// Quotas are the books of the quotas that QuotaRules finds.
-	Quotas     resourcequota.Books
+	// Quotas keep the usage of the quotas that QuotaRules finds.
+	Quotas     resourcequota.Usage
 	QuotaRules quota.Quotas
 	// Authorizer says who may approve and sign certificates.
 	Authorizer authz.Authorizer

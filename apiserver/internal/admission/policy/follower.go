@@ -14,7 +14,8 @@ import (
 	"kctl/apiserver/internal/facts"
 )
 
-// Follower keeps the policies of one kind with their bindings.
+// Follower keeps the policies of one kind with their bindings. It is safe for
+// concurrent use.
 type Follower struct {
 	policies *facts.Mirror[*policy]
 	bindings *facts.Mirror[*binding]

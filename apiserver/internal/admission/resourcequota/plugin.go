@@ -2,8 +2,8 @@
 // its namespace allow, and writes down in their status what is about to be used
 // (Kubernetes docs, "Resource Quotas").
 //
-// It stands behind every other plugin: what they refuse costs nothing. The books
-// are package quota's.
+// It stands behind every other plugin: what they refuse costs nothing. What is
+// used is kept by package quota.
 package resourcequota
 
 import (
@@ -18,19 +18,19 @@ import (
 // Name is upstream's name.
 const Name = "ResourceQuota"
 
-// Books are where the plugin writes; quota.Books are.
-type Books interface {
+// Usage is where the plugin reserves; quota.Usage is one.
+type Usage interface {
 	Reserve(ctx context.Context, c quota.Change) error
 }
 
 // Plugin is the plugin.
 type Plugin struct {
-	books  Books
+	usage  Usage
 	quotas quota.Quotas
 }
 
 // New returns the plugin.
-func New(books Books, quotas quota.Quotas) *Plugin { return &Plugin{books, quotas} }
+func New(usage Usage, quotas quota.Quotas) *Plugin { return &Plugin{usage, quotas} }
 
 // Name is upstream's name.
 func (*Plugin) Name() string { return Name }
@@ -55,7 +55,7 @@ func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	if isNew := a.Operation == admission.Create && a.Subresource == ""; !isNew && !changes {
 		return nil
 	}
-	return p.books.Reserve(ctx, quota.Change{
+	return p.usage.Reserve(ctx, quota.Change{
 		Resource: resource, Namespace: a.Namespace, New: a.Object, Old: a.OldObject, Dry: a.DryRun,
 	})
 }

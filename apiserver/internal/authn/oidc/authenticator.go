@@ -45,7 +45,8 @@ const (
 	askAgain   = 10 * time.Second
 )
 
-// Authenticator checks ID tokens. It is an authn.TokenAuthenticator.
+// Authenticator checks ID tokens. It is an authn.TokenAuthenticator. It is safe
+// for concurrent use.
 type Authenticator struct {
 	options Options
 	client  *http.Client

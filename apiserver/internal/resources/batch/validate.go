@@ -247,7 +247,7 @@ func validateWork(s *batchv1.JobSpec, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateName leaves room for what a cron job puts behind its name for a job.
+// validateCronName leaves room for what a cron job puts behind its name for a job.
 func validateCronName(name string, prefix bool) []string {
 	texts := check.NameIsSubdomain(name, prefix)
 	const room = 11

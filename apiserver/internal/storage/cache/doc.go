@@ -1,6 +1,7 @@
 // Package cache keeps, for each resource, what etcd holds under its prefix: the
 // encoded objects themselves, ready to be written to a client, and the recent
-// changes for those who watch. One watch on etcd feeds all of them.
+// changes for those who watch. One watch on etcd feeds all of them. It is what
+// kube-apiserver calls the watch cache (KEP-2340).
 //
 // registry calls it; it calls a storage.Reader. It never writes, never decodes
 // an object unless a selector asks for a field, and never changes bytes that it

@@ -29,7 +29,8 @@ type FeedOptions struct {
 
 // Feed keeps any number of caches in step with etcd by one list and one watch,
 // so that a resource that nobody uses costs next to nothing, and what is known
-// of etcd's progress is known to all caches at once.
+// of etcd's progress is known to all caches at once. It is safe for concurrent
+// use.
 type Feed struct {
 	options FeedOptions
 

@@ -67,6 +67,7 @@ func typeOf(key string) string {
 	return parts[1]
 }
 
+// Create implements storage.Writer.
 func (s Store) Create(ctx context.Context, key string, value []byte, ttl time.Duration) (storage.Object, error) {
 	started := s.Clock.Now()
 	object, err := s.Interface.Create(ctx, key, value, ttl)
@@ -74,6 +75,7 @@ func (s Store) Create(ctx context.Context, key string, value []byte, ttl time.Du
 	return object, err
 }
 
+// Update implements storage.Writer.
 func (s Store) Update(ctx context.Context, key string, revision int64, value []byte, ttl time.Duration) (storage.Object, error) {
 	started := s.Clock.Now()
 	object, err := s.Interface.Update(ctx, key, revision, value, ttl)
@@ -81,6 +83,7 @@ func (s Store) Update(ctx context.Context, key string, revision int64, value []b
 	return object, err
 }
 
+// Delete implements storage.Writer.
 func (s Store) Delete(ctx context.Context, key string, revision int64) (storage.Object, error) {
 	started := s.Clock.Now()
 	object, err := s.Interface.Delete(ctx, key, revision)
@@ -88,6 +91,7 @@ func (s Store) Delete(ctx context.Context, key string, revision int64) (storage.
 	return object, err
 }
 
+// Get implements storage.Reader.
 func (s Store) Get(ctx context.Context, key string) (storage.Object, error) {
 	started := s.Clock.Now()
 	object, err := s.Interface.Get(ctx, key)
@@ -95,6 +99,7 @@ func (s Store) Get(ctx context.Context, key string) (storage.Object, error) {
 	return object, err
 }
 
+// List implements storage.Reader.
 func (s Store) List(ctx context.Context, prefix, after string, limit, revision int64) ([]storage.Object, int64, int64, error) {
 	started := s.Clock.Now()
 	objects, at, remaining, err := s.Interface.List(ctx, prefix, after, limit, revision)

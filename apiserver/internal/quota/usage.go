@@ -29,7 +29,7 @@ type Quotas interface {
 	Forget(namespace string)
 }
 
-// Options are what the books are kept with.
+// Options are what a Usage is kept with.
 type Options struct {
 	Quotas Quotas
 	// Store is the resource quotas'.
@@ -39,16 +39,18 @@ type Options struct {
 	Clock  clock.PassiveClock
 }
 
-// Books say what is used of every quota.
-type Books struct {
+// Usage keeps what is used of every quota, in the quotas' status: what is stored,
+// and what requests that have not ended have reserved. It is safe for concurrent
+// use.
+type Usage struct {
 	Options
 	ledger ledger
 	turns  turns
 }
 
-// NewBooks returns the books.
-func NewBooks(o Options) *Books {
-	return &Books{
+// NewUsage returns a Usage; it starts nothing.
+func NewUsage(o Options) *Usage {
+	return &Usage{
 		Options: o, turns: turns{taken: map[string]*turn{}},
 		ledger: ledger{open: map[facts.Key]map[*corev1.ResourceList]struct{}{}, closed: map[*func(facts.Key)]struct{}{}},
 	}
@@ -57,14 +59,14 @@ func NewBooks(o Options) *Books {
 // OnClosed adds somebody to be told when a request has ended that had reserved
 // of a quota, until forget is called: whether what it was for has been stored is
 // for them to see.
-func (b *Books) OnClosed(told func(quota facts.Key)) (forget func()) {
-	b.ledger.mu.Lock()
-	defer b.ledger.mu.Unlock()
-	b.ledger.closed[&told] = struct{}{}
+func (u *Usage) OnClosed(told func(quota facts.Key)) (forget func()) {
+	u.ledger.mu.Lock()
+	defer u.ledger.mu.Unlock()
+	u.ledger.closed[&told] = struct{}{}
 	return func() {
-		b.ledger.mu.Lock()
-		defer b.ledger.mu.Unlock()
-		delete(b.ledger.closed, &told)
+		u.ledger.mu.Lock()
+		defer u.ledger.mu.Unlock()
+		delete(u.ledger.closed, &told)
 	}
 }
 
@@ -85,31 +87,31 @@ type charge struct {
 // Reserve writes down what the change will use of every quota that it counts
 // for, or refuses it. What is reserved stays so until ctx, which is the
 // request's, has ended: then the change is stored or will never be.
-func (b *Books) Reserve(ctx context.Context, c Change) error {
-	quotas, err := b.Quotas.In(ctx, c.Namespace)
+func (u *Usage) Reserve(ctx context.Context, c Change) error {
+	quotas, err := u.Quotas.In(ctx, c.Namespace)
 	if err != nil || len(quotas) == 0 {
 		return err
 	}
-	charges, err := b.charges(c, quotas)
+	charges, err := u.charges(c, quotas)
 	if err != nil || len(charges) == 0 {
 		return err
 	}
-	give, err := b.turns.take(ctx, c.Namespace)
+	give, err := u.turns.take(ctx, c.Namespace)
 	if err != nil {
 		return err
 	}
 	defer give()
 	for i, one := range charges {
-		if err := b.put(ctx, one, c.Dry); err != nil {
-			return errors.Join(err, b.giveBack(ctx, charges[:i], c.Dry))
+		if err := u.reserve(ctx, one, c.Dry); err != nil {
+			return errors.Join(err, u.release(ctx, charges[:i], c.Dry))
 		}
 	}
 	return nil
 }
 
 // charges is what the change costs, by quota.
-func (b *Books) charges(c Change, quotas []*corev1.ResourceQuota) ([]charge, error) {
-	now := b.Clock.Now()
+func (u *Usage) charges(c Change, quotas []*corev1.ResourceQuota) ([]charge, error) {
+	now := u.Clock.Now()
 	will := uses(c.Resource, c.New, now)
 	var had corev1.ResourceList
 	if c.Old != nil {
@@ -139,14 +141,14 @@ func (b *Books) charges(c Change, quotas []*corev1.ResourceQuota) ([]charge, err
 
 var errRefused = errors.New("refused")
 
-// put reserves of one quota.
-func (b *Books) put(ctx context.Context, c charge, dry bool) error {
-	leave := b.ledger.enter(c.quota, c.amounts)
+// reserve reserves of one quota.
+func (u *Usage) reserve(ctx context.Context, c charge, dry bool) error {
+	leave := u.ledger.enter(c.quota, c.amounts)
 	var refused error
-	err := b.write(ctx, c.quota, dry, func(q *corev1.ResourceQuota) error {
+	err := u.write(ctx, c.quota, dry, func(q *corev1.ResourceQuota) error {
 		refused = nil
-		if !settled(q) {
-			if err := b.settle(ctx, q, c.quota); err != nil {
+		if !current(q) {
+			if err := u.recount(ctx, q, c.quota); err != nil {
 				return err
 			}
 		} else {
@@ -171,14 +173,14 @@ func (b *Books) put(ctx context.Context, c charge, dry bool) error {
 	return nil
 }
 
-// giveBack undoes reservations.
-func (b *Books) giveBack(ctx context.Context, charges []charge, dry bool) error {
+// release undoes reservations.
+func (u *Usage) release(ctx context.Context, charges []charge, dry bool) error {
 	if dry {
 		return nil
 	}
 	var errs []error
 	for _, c := range charges {
-		errs = append(errs, b.write(ctx, c.quota, false, func(q *corev1.ResourceQuota) error {
+		errs = append(errs, u.write(ctx, c.quota, false, func(q *corev1.ResourceQuota) error {
 			less(q.Status.Used, c.amounts)
 			return nil
 		}))
@@ -186,16 +188,16 @@ func (b *Books) giveBack(ctx context.Context, charges []charge, dry bool) error 
 	return errors.Join(errs...)
 }
 
-// write changes the status of a quota, which may be gone: then there is nothing
-// to keep books of.
-func (b *Books) write(ctx context.Context, key facts.Key, dry bool, change func(q *corev1.ResourceQuota) error) error {
+// write changes the status of a quota, which may be gone: then nothing is used of
+// it.
+func (u *Usage) write(ctx context.Context, key facts.Key, dry bool, change func(q *corev1.ResourceQuota) error) error {
 	options := &metav1.UpdateOptions{}
 	if dry {
 		options.DryRun = []string{metav1.DryRunAll}
 	}
 	var err error
 	for range attempts {
-		_, _, err = b.Store.Update(ctx, registry.Target{Namespace: key.Namespace, Name: key.Name, Subresource: "status"}, func(current core.Object) (core.Object, error) {
+		_, _, err = u.Store.Update(ctx, registry.Target{Namespace: key.Namespace, Name: key.Name, Subresource: "status"}, func(current core.Object) (core.Object, error) {
 			q := current.(*corev1.ResourceQuota)
 			if q.Status.Used == nil {
 				q.Status.Used = corev1.ResourceList{}
@@ -212,8 +214,8 @@ func (b *Books) write(ctx context.Context, key facts.Key, dry bool, change func(
 	return err
 }
 
-// settled: the status is of this spec.
-func settled(q *corev1.ResourceQuota) bool {
+// current: the status is of this spec.
+func current(q *corev1.ResourceQuota) bool {
 	if !same(q.Spec.Hard, q.Status.Hard) {
 		return false
 	}
@@ -228,12 +230,12 @@ func settled(q *corev1.ResourceQuota) bool {
 	return true
 }
 
-// settle makes the status what is stored and reserved.
-func (b *Books) settle(ctx context.Context, q *corev1.ResourceQuota, key facts.Key) error {
+// recount makes the status what is stored and reserved.
+func (u *Usage) recount(ctx context.Context, q *corev1.ResourceQuota, key facts.Key) error {
 	// In this order: what is stored in between is counted twice, for a moment,
 	// and not missed.
-	reserved := b.ledger.sum(key)
-	used, err := b.count(ctx, q)
+	reserved := u.ledger.sum(key)
+	used, err := u.count(ctx, q)
 	if err != nil {
 		return err
 	}
@@ -242,23 +244,23 @@ func (b *Books) settle(ctx context.Context, q *corev1.ResourceQuota, key facts.K
 	return nil
 }
 
-// Settle counts again what a quota's objects use. reserved tells whether some
+// Recount counts again what a quota's objects use. reserved tells whether some
 // of it is of requests that have not ended.
-func (b *Books) Settle(ctx context.Context, key facts.Key) (reserved bool, err error) {
-	give, err := b.turns.take(ctx, key.Namespace)
+func (u *Usage) Recount(ctx context.Context, key facts.Key) (reserved bool, err error) {
+	give, err := u.turns.take(ctx, key.Namespace)
 	if err != nil {
 		return false, err
 	}
 	defer give()
-	err = b.write(ctx, key, false, func(q *corev1.ResourceQuota) error {
-		reserved = len(b.ledger.sum(key)) > 0
-		return b.settle(ctx, q, key)
+	err = u.write(ctx, key, false, func(q *corev1.ResourceQuota) error {
+		reserved = len(u.ledger.sum(key)) > 0
+		return u.recount(ctx, q, key)
 	})
 	return reserved, err
 }
 
 // count is what the stored objects use of a quota.
-func (b *Books) count(ctx context.Context, q *corev1.ResourceQuota) (corev1.ResourceList, error) {
+func (u *Usage) count(ctx context.Context, q *corev1.ResourceQuota) (corev1.ResourceList, error) {
 	used := corev1.ResourceList{}
 	counted := map[schema.GroupResource]bool{}
 	for name, hard := range q.Spec.Hard {
@@ -269,26 +271,26 @@ func (b *Books) count(ctx context.Context, q *corev1.ResourceQuota) (corev1.Reso
 			used[name] = nothing
 		}
 	}
-	for _, store := range b.Stores() {
+	for _, store := range u.Stores() {
 		r := store.Info().Resource
 		of := schema.GroupResource{Group: r.Group, Resource: r.Name}
 		if !counted[of] {
 			continue
 		}
 		counted[of] = false // of several versions, one is enough
-		if err := b.countOf(ctx, store, of, q, used); err != nil {
+		if err := u.countOf(ctx, store, of, q, used); err != nil {
 			return nil, err
 		}
 	}
 	return used, nil
 }
 
-func (b *Books) countOf(ctx context.Context, store registry.Resource, of schema.GroupResource, q *corev1.ResourceQuota, used corev1.ResourceList) error {
+func (u *Usage) countOf(ctx context.Context, store registry.Resource, of schema.GroupResource, q *corev1.ResourceQuota, used corev1.ResourceList) error {
 	list, err := store.List(ctx, q.Namespace, registry.ListOptions{})
 	if err != nil {
 		return err
 	}
-	now := b.Clock.Now()
+	now := u.Clock.Now()
 	for _, item := range list.Items {
 		obj := item.Object
 		if obj == nil {
