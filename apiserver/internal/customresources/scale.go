@@ -2,10 +2,12 @@ package customresources
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -69,6 +71,7 @@ func (p *scalePaths) subresource(of registry.Resource, replicas managedfields.Re
 		Cells:   func(shown core.Object) []any { return cells.ScaleRow(shown.(*autoscalingv1.Scale), clock.Now()) },
 		NewKind: func() core.Object { return new(autoscalingv1.Scale) },
 		Show:    func(stored core.Object) (core.Object, error) { return p.show(stored.(*object)) },
+		Lacks:   func(stored core.Object) error { return p.lacks(stored.(*object)) },
 		Take:    func(shown, stored core.Object) error { return p.take(shown.(*autoscalingv1.Scale), stored.(*object)) },
 	}, replicas, clock)}
 }
@@ -88,15 +91,25 @@ func replicasIn(versions map[string]*form) managedfields.Replicas {
 	return out
 }
 
+// unsaid stands for the replicas of an object that says nothing of them, in
+// what updates it.
+const unsaid = math.MinInt32
+
+func (p *scalePaths) lacks(o *object) error {
+	if _, ok := lookUp(o.Object, p.spec); !ok {
+		return fmt.Errorf("the spec replicas field %q does not exist", p.specPath)
+	}
+	return nil
+}
+
 func (p *scalePaths) show(o *object) (core.Object, error) {
 	scale := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{
 		Name: o.GetName(), Namespace: o.GetNamespace(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(), CreationTimestamp: o.GetCreationTimestamp(),
 	}}
-	desired, ok := lookUp(o.Object, p.spec)
-	if !ok {
-		return nil, fmt.Errorf("the spec replicas field %q does not exist", p.specPath)
+	scale.Spec.Replicas = unsaid
+	if desired, ok := lookUp(o.Object, p.spec); ok {
+		scale.Spec.Replicas = replicasOf(desired)
 	}
-	scale.Spec.Replicas = replicasOf(desired)
 	if current, ok := lookUp(o.Object, p.status); ok {
 		scale.Status.Replicas = replicasOf(current)
 	}
@@ -113,6 +126,9 @@ func replicasOf(value any) int32 {
 }
 
 func (p *scalePaths) take(scale *autoscalingv1.Scale, o *object) error {
+	if scale.Spec.Replicas == unsaid {
+		return apierrors.NewBadRequest(fmt.Sprintf("the spec replicas field %q cannot be empty", p.specPath))
+	}
 	if err := unstructured.SetNestedField(o.Object, int64(scale.Spec.Replicas), p.spec...); err != nil {
 		return err
 	}

@@ -25,14 +25,17 @@ func (s *Store[T]) Create(ctx context.Context, obj core.Object, admit Admit, o *
 	if !ok {
 		return Encoded{}, apierrors.NewInternalError(fmt.Errorf("create of %s with a %T", s.strategy.Resource.Name, obj))
 	}
-	generated := obj.GetName() == "" && obj.GetGenerateName() != ""
 	if err := s.admitNew(ctx, typed, admit); err != nil {
 		return Encoded{}, err
 	}
+	generated := obj.GetName() == "" && obj.GetGenerateName() != ""
+	if generated { // before it is prepared: jobs have their name in labels
+		obj.SetName(generateName(obj.GetGenerateName()))
+	}
+	if s.strategy.PrepareForCreate != nil {
+		s.strategy.PrepareForCreate(ctx, typed)
+	}
 	for attempt := 1; ; attempt++ {
-		if generated {
-			obj.SetName(generateName(obj.GetGenerateName()))
-		}
 		made, err := s.createOnce(ctx, typed, admit, dryRun(o.DryRun))
 		if err == nil || !errors.Is(err, storage.ErrExists) {
 			return made, s.statusOf(err, "create", obj.GetName())
@@ -43,12 +46,18 @@ func (s *Store[T]) Create(ctx context.Context, obj core.Object, admit Admit, o *
 		if attempt == generateAttempts {
 			return Encoded{}, apierrors.NewGenerateNameConflict(s.groupResource(), obj.GetName(), 1)
 		}
+		taken := obj.GetName()
+		obj.SetName(generateName(obj.GetGenerateName()))
+		if s.strategy.Renamed != nil {
+			s.strategy.Renamed(typed, taken)
+		}
 	}
 }
 
 // admitNew brings a new object into the form that is validated.
 func (s *Store[T]) admitNew(ctx context.Context, obj T, admit Admit) error {
 	UniqueOwners(ctx, obj, "")
+	unmake(obj)
 	s.Default(obj)
 	if admit.TrackFields != nil {
 		admit.TrackFields(obj, nil, nil)
@@ -64,9 +73,6 @@ func (s *Store[T]) admitNew(ctx context.Context, obj T, admit Admit) error {
 		s.Default(obj)
 	}
 	s.fillNew(obj)
-	if s.strategy.PrepareForCreate != nil {
-		s.strategy.PrepareForCreate(ctx, obj)
-	}
 	return nil
 }
 

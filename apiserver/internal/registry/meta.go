@@ -38,15 +38,23 @@ func (s *Store[T]) fillNew(obj T) {
 	if !s.strategy.Resource.Namespaced {
 		obj.SetNamespace("")
 	}
+	unmake(obj)
 	obj.SetUID(types.UID(uuid.NewString()))
 	obj.SetCreationTimestamp(metav1.Time{Time: s.clock.Now()}.Rfc3339Copy())
-	obj.SetDeletionTimestamp(nil)
-	obj.SetDeletionGracePeriodSeconds(nil)
-	obj.SetSelfLink("")
 	obj.SetGeneration(0)
 	if s.strategy.HasGeneration {
 		obj.SetGeneration(1)
 	}
+}
+
+// unmake drops what only an object has that was made. Admission does not get to
+// see what a client says of it, and nobody owns it.
+func unmake(obj core.Object) {
+	obj.SetUID("")
+	obj.SetCreationTimestamp(metav1.Time{})
+	obj.SetDeletionTimestamp(nil)
+	obj.SetDeletionGracePeriodSeconds(nil)
+	obj.SetSelfLink("")
 }
 
 func (s *Store[T]) validateNew(ctx context.Context, obj T) field.ErrorList {

@@ -44,7 +44,10 @@ type Strategy[T core.Object] struct {
 	// PrepareForCreate drops what users may not set (status) and sets what
 	// they can't know.
 	PrepareForCreate func(ctx context.Context, obj T)
-	Validate         func(ctx context.Context, obj T) field.ErrorList
+	// Renamed follows PrepareForCreate where the generated name was taken and
+	// another one is tried; nil where nothing was made of the name.
+	Renamed  func(obj T, taken string)
+	Validate func(ctx context.Context, obj T) field.ErrorList
 	// Warnings are told to the client and stop nothing.
 	Warnings func(ctx context.Context, obj T) []string
 

@@ -30,6 +30,9 @@ type View struct {
 	Defaults func(shown core.Object)
 	// Show makes a stored object one of the view's kind.
 	Show func(stored core.Object) (core.Object, error)
+	// Lacks says what a stored object lacks to be shown to clients, where an update
+	// may bring it; may be nil.
+	Lacks func(stored core.Object) error
 	// Take writes what has become of a shown object into the stored one.
 	Take func(shown, stored core.Object) error
 	// Validate checks what only the view asks for; may be nil.
@@ -279,6 +282,11 @@ func (v *View) encoded(e Encoded) (Encoded, error) {
 	stored, err := v.Of.Decode(e)
 	if err != nil {
 		return Encoded{}, apierrors.NewInternalError(err)
+	}
+	if v.Lacks != nil {
+		if err := v.Lacks(stored); err != nil {
+			return Encoded{}, apierrors.NewInternalError(err)
+		}
 	}
 	shown, err := v.show(stored)
 	if err != nil {

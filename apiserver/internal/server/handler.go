@@ -91,7 +91,7 @@ func (s *Server) installOperations(router gin.IRoutes) {
 		})
 	}
 	for _, path := range []string{"/version", "/version/"} {
-		router.Match(reading, path, document(func(c *gin.Context) {
+		router.GET(path, document(func(c *gin.Context) {
 			c.Header("Content-Type", "application/json")
 			c.IndentedJSON(http.StatusOK, effectiveVersion())
 		}, "application/json"))
@@ -136,9 +136,12 @@ func (s *Server) installPages(router gin.IRoutes) {
 // paths, as upstream's --profiling does.
 func (s *Server) installDebug(router gin.IRoutes) {
 	debug := gin.WrapH(daemon.Debug(&s.options.Log, s.logger))
-	router.GET("/debug/pprof/*profile", debug)
+	router.Match(reading, "/debug/pprof/*profile", debug)
 	router.GET("/debug/flags", debug)
 	router.PUT("/debug/flags/v", debug)
+	router.Match(reading, "/debug/flags/v", func(c *gin.Context) { // upstream's answer: it can't be read
+		c.Data(http.StatusNotAcceptable, "text/plain", []byte("unsupported http method\n"))
+	})
 }
 
 // installDocuments serves the description of the API.

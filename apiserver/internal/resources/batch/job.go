@@ -52,6 +52,7 @@ func jobs(clock clock.PassiveClock) registry.Strategy[*batchv1.Job] {
 			return append(workload.NameWarnings(j.Name), sizeWarnings(&j.Spec)...)
 		},
 		PrepareForCreate: func(_ context.Context, j *batchv1.Job) { chooseOwnPods(j) },
+		Renamed:          renamed,
 		Validate: func(_ context.Context, j *batchv1.Job) field.ErrorList {
 			errs := append(validatePodNames(j), validateChoice(j)...)
 			return append(errs, validateJob(&j.Spec, specPath)...)
@@ -122,6 +123,17 @@ func defaultFailurePolicy(p *batchv1.PodFailurePolicy) {
 		for k := range p.Rules[i].OnPodConditions {
 			if c := &p.Rules[i].OnPodConditions[k]; c.Status == "" {
 				c.Status = corev1.ConditionTrue
+			}
+		}
+	}
+}
+
+// renamed puts the job's name in the place of the one that was taken.
+func renamed(j *batchv1.Job, taken string) {
+	for _, labels := range []map[string]string{j.Labels, j.Spec.Template.Labels} {
+		for _, label := range []string{oldNameLabel, batchv1.JobNameLabel} {
+			if labels[label] == taken {
+				labels[label] = j.Name
 			}
 		}
 	}

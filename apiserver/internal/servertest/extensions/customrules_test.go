@@ -142,11 +142,13 @@ func (c *custom) scale() {
 		d.Spec.Versions[0].Subresources.Scale = &apiextensionsv1.CustomResourceSubresourceScale{
 			SpecReplicasPath: ".spec.size", StatusReplicasPath: ".status.count", LabelSelectorPath: &selector,
 		}
+		spec := d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+		spec.Properties["size"] = apiextensionsv1.JSONSchemaProps{Type: "integer"} // without a default
 		status := d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"]
 		status.Properties["count"] = apiextensionsv1.JSONSchemaProps{Type: "integer"}
 		status.Properties["color"] = apiextensionsv1.JSONSchemaProps{Type: "string"}
 	}))
-	c.want(201, "POST", path, widget(group+"/v1", "a", `{}`))
+	c.want(201, "POST", path, widget(group+"/v1", "a", `{"size":3}`))
 	c.want(200, "PATCH", path+"/a/status", `{"status":{"count":2,"color":"a=b"}}`, merge...)
 	scale := c.want(200, "GET", path+"/a/scale", nil)
 	if scale["kind"] != "Scale" || fmt.Sprint(scale["spec"], scale["status"]) != "map[replicas:3] map[replicas:2 selector:a=b]" {
@@ -158,6 +160,14 @@ func (c *custom) scale() {
 	}
 	c.want(200, "PATCH", path+"/a?fieldManager=one&force=true", widget(group+"/v1", "a", `{"size":5}`), "Content-Type", "application/apply-patch+yaml")
 	c.want(422, "PATCH", path+"/a/scale", `{"spec":{"replicas":-1}}`, merge...)
+	c.want(201, "POST", path, widget(group+"/v1", "unsaid", `{}`))
+	for body, code := range map[string]int{`{"spec":{"replicas":4}}`: 200, `{}`: 400} {
+		answer := c.want(code, "PATCH", path+"/unsaid/scale?dryRun=All", body, merge...)
+		if said := fmt.Sprint(answer["spec"], answer["message"]); !strings.Contains(said, "map[replicas:4]") && !strings.Contains(said, "cannot be empty") {
+			c.T.Errorf("%s: %v", body, answer)
+		}
+	}
+	c.want(500, "GET", path+"/unsaid/scale", nil)
 	scale["spec"] = map[string]any{"replicas": 1}
 	c.want(409, "PUT", path+"/a/scale", scale)
 	c.want(404, "GET", "/apis/scale.test/v2beta1/namespaces/default/widgets/a/scale", nil)

@@ -1,0 +1,25 @@
+package batch
+
+import (
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A job whose generated name was taken has the next one in its labels; what its
+// user calls by the first stays.
+func TestRenamed(t *testing.T) {
+	j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job-1", UID: "u"}}
+	j.Spec.Template.Labels = map[string]string{"mine": "job-1"}
+	chooseOwnPods(j)
+	j.Name = "job-2"
+	renamed(j, "job-1")
+	labels := j.Spec.Template.Labels
+	if labels[oldNameLabel] != "job-2" || labels[batchv1.JobNameLabel] != "job-2" || labels["mine"] != "job-1" {
+		t.Errorf("labels %v", labels)
+	}
+	if errs := validateChoice(j); len(errs) > 0 {
+		t.Errorf("refused: %v", errs)
+	}
+}
