@@ -1,8 +1,6 @@
 package server
 
 import (
-	"context"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"kctl/apiserver/internal/admission"
@@ -14,16 +12,16 @@ import (
 	"kctl/apiserver/internal/quota"
 )
 
-// rulesOfSpaces are the rules that hold in namespaces, which admission plugins
+// namespaceRules are the rules that hold in namespaces, which admission plugins
 // ask for at every turn.
-type rulesOfSpaces struct {
+type namespaceRules struct {
 	limits *lookup.Scoped[*corev1.LimitRange]
 	quotas *lookup.Scoped[*corev1.ResourceQuota]
 	usage  *quota.Usage
 }
 
-func (s *Server) followRules() *rulesOfSpaces {
-	r := &rulesOfSpaces{
+func (s *Server) newNamespaceRules() *namespaceRules {
+	r := &namespaceRules{
 		limits: lookup.NewScoped[*corev1.LimitRange](s.resources.LimitRanges, s.clock, s.logger),
 		quotas: lookup.NewScoped[*corev1.ResourceQuota](s.resources.ResourceQuotas, s.clock, s.logger),
 	}
@@ -33,13 +31,13 @@ func (s *Server) followRules() *rulesOfSpaces {
 	return r
 }
 
-func (r *rulesOfSpaces) loops() []housekeeping.Loop {
+func (r *namespaceRules) loops() []housekeeping.Loop {
 	return []housekeeping.Loop{r.limits.Run, r.quotas.Run}
 }
 
-// wait waits until all that is stored has been read.
-func (r *rulesOfSpaces) wait(ctx context.Context) bool {
-	return wait(ctx, r.limits.Synced()) && wait(ctx, r.quotas.Synced())
+// synced are closed when all that is stored has been read.
+func (r *namespaceRules) synced() []<-chan struct{} {
+	return []<-chan struct{}{r.limits.Synced(), r.quotas.Synced()}
 }
 
 // plugins makes the chain of the plugins that the flags ask for.
@@ -48,16 +46,16 @@ func (s *Server) plugins() (*admission.Chain, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.spaceRules = s.followRules()
-	s.userRules = s.followUsers()
+	s.namespaceRules = s.newNamespaceRules()
+	s.userRules = s.newUserRules()
 	return plugins.Chain(plugins.Objects{
 		Namespaces: s.resources.Namespaces, ServiceAccounts: s.resources.ServiceAccounts, Pods: s.resources.Pods, Nodes: s.resources.Nodes,
 		RuntimeClasses: s.resources.RuntimeClasses, PriorityClasses: s.resources.PriorityClasses, DefaultPriority: s.priorities,
 		Claims: s.resources.Claims, Volumes: s.resources.Volumes, CSIDrivers: s.resources.CSIDrivers,
 		StorageClasses: s.resources.StorageClasses, IngressClasses: s.resources.IngressClasses,
-		LimitRanges:      s.spaceRules.limits,
-		Quotas:           s.spaceRules.usage,
-		QuotaRules:       s.spaceRules.quotas,
+		LimitRanges:      s.namespaceRules.limits,
+		Quotas:           s.namespaceRules.usage,
+		QuotaRules:       s.namespaceRules.quotas,
 		Authorizer:       s.authorizer,
 		Resource:         s.resourceOf,
 		MutatingWebhooks: s.userRules.mutatingWebhooks, ValidatingWebhooks: s.userRules.validatingWebhooks,

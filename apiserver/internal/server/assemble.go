@@ -73,7 +73,7 @@ func (s *Server) assemble(certificate string) error {
 	if err := s.keepHouse(certificate); err != nil {
 		return err
 	}
-	s.besides = []housekeeping.Loop{s.identities.Publisher(s.resources.ConfigMaps).Run, s.aggregator.Check, s.followDefinitions}
+	s.everyTerm = []housekeeping.Loop{s.identities.Publisher(s.resources.ConfigMaps).Run, s.aggregator.Check, s.followDefinitions}
 	s.shareFairly()
 	s.watchHealth()
 	return nil
@@ -131,7 +131,7 @@ func (s *Server) keepHouse(certificate string) error {
 	if err != nil {
 		return fmt.Errorf("root certificate authority: %w", err)
 	}
-	d := housekeeping.Dependencies{NodeGrace: s.options.NodeMonitorGrace, LegacyTokenPeriod: s.options.LegacyTokenPeriod, Pods: s.pods, QuotaUsage: s.spaceRules.usage, RootCA: rootCA, Metrics: s.metrics, Clock: s.clock, Logger: s.logger}
+	d := housekeeping.Dependencies{NodeGrace: s.options.NodeMonitorGrace, LegacyTokenPeriod: s.options.LegacyTokenPeriod, Pods: s.pods, QuotaUsage: s.namespaceRules.usage, RootCA: rootCA, Metrics: s.metrics, Clock: s.clock, Logger: s.logger}
 	if err := s.signTokensAndCertificates(&d); err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (s *Server) keepHouse(certificate string) error {
 	}
 	d.More, d.Others = s.definitions, s.aggregator
 	s.house = d
-	s.loops, err = housekeeping.New(d, s.options.Controller)
+	s.firstTerm, err = housekeeping.New(d, s.options.Controller)
 	return err
 }
 

@@ -16,7 +16,7 @@ func (s *Server) shareFairly() {
 		Schemas: s.resources.FlowSchemas, Levels: s.resources.PriorityLevels, Seats: s.options.Seats(), Bootstrapped: s.bootstrapped,
 		Metrics: s.metrics, Clock: s.clock, Logger: s.logger,
 	}
-	s.besides = append(s.besides, o.Maintain)
+	s.everyTerm = append(s.everyTerm, o.Maintain)
 	if s.options.EnablePriorityAndFairness {
 		s.fairness = fairshare.New(o)
 	}

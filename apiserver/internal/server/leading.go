@@ -20,7 +20,7 @@ func (s *Server) lead(ctx context.Context) error {
 	}
 	o := s.options.Operation.LeaderElect
 	if !o.Enabled {
-		return together(ctx, slices.Concat(s.loops, s.besides))
+		return together(ctx, slices.Concat(s.firstTerm, s.everyTerm))
 	}
 	host, err := os.Hostname()
 	if err != nil {
@@ -66,7 +66,7 @@ func (s *Server) untilStopping(ctx context.Context) (context.Context, context.Ca
 // anew.
 func (s *Server) keepHouseFor(ctx context.Context, term int) error {
 	if term == 1 {
-		return together(ctx, slices.Concat(s.loops, s.besides))
+		return together(ctx, slices.Concat(s.firstTerm, s.everyTerm))
 	}
 	house := s.house
 	house.Pods = s.newPods()
@@ -74,7 +74,7 @@ func (s *Server) keepHouseFor(ctx context.Context, term int) error {
 	if err != nil {
 		return err
 	}
-	return together(ctx, slices.Concat(loops, s.besides, []housekeeping.Loop{house.Pods.Run}))
+	return together(ctx, slices.Concat(loops, s.everyTerm, []housekeeping.Loop{house.Pods.Run}))
 }
 
 // together runs loops until ctx ends or one of them fails.

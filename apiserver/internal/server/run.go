@@ -65,7 +65,7 @@ func (s *Server) allLoops() []housekeeping.Loop {
 	if s.auditor != nil {
 		loops = append(loops, s.auditor.Run)
 	}
-	loops = append(loops, s.spaceRules.loops()...)
+	loops = append(loops, s.namespaceRules.loops()...)
 	loops = append(loops, s.userRules.loops()...)
 	if s.fairness != nil {
 		loops = append(loops, s.fairness.Run)
@@ -86,6 +86,7 @@ func (s *Server) watchBackend(ctx context.Context) error {
 	}
 }
 
+// wait waits until done is closed; it reports false if ctx ends before.
 func wait(ctx context.Context, done <-chan struct{}) bool {
 	select {
 	case <-ctx.Done():

@@ -42,7 +42,8 @@ import (
 // Controllers are the names of the housekeeping loops.
 func Controllers() []string { return housekeeping.Names() }
 
-// Server is one API server.
+// Server is one API server. New sets its fields; from Run on only port and
+// builtin change, before the first request.
 type Server struct {
 	options *config.Options
 	clock   clock.WithTicker
@@ -50,32 +51,38 @@ type Server struct {
 	metrics *prometheus.Registry
 	health  *daemon.Health
 	tls     *tls.Config
+	files   []*configfile.Follower // configuration that is read again when it changes
 
+	// Where objects are, and what is served of them.
 	backend     *backend.Backend
+	transformer *encrypt.Transformer // nil for none
 	resources   *resources.Set
 	served      []registry.Served
-	admission   *admission.Chain
-	identities  *authentication.Authentication
-	authorizer  authz.Union
-	rules       *rbac.Follower
-	pods        *facts.Mirror[facts.Pod]
-	priorities  *facts.Mirror[priority.Class]
-	ring        *trace.Ring
-	auditor     *audit.Auditor       // nil for none
-	transformer *encrypt.Transformer // nil for none
-	spaceRules  *rulesOfSpaces
-	userRules   *rulesOfUsers
-	fairness    *fairshare.Share // nil for none
-	files       []*configfile.Follower
-	loops       []housekeeping.Loop // of the house, for the first time that this server leads
-	besides     []housekeeping.Loop // and those that remember nothing, for every time
-	house       housekeeping.Dependencies
-	drain       *filters.Drain
 	definitions *customresources.Definitions
-	port        int // that is listened on, once it is
 	aggregator  *aggregation.Aggregator
 	builtin     []schema.GroupVersion // what handler serves
 
+	// What the filters and the handlers ask about a request.
+	identities *authentication.Authentication
+	authorizer authz.Union
+	rules      *rbac.Follower
+	fairness   *fairshare.Share // nil for none
+	auditor    *audit.Auditor   // nil for none
+	ring       *trace.Ring
+	admission  *admission.Chain
+	// What admission and authorization know of stored objects.
+	pods           *facts.Mirror[facts.Pod]
+	priorities     *facts.Mirror[priority.Class]
+	namespaceRules *namespaceRules
+	userRules      *userRules
+
+	// The loops that keep house while this server leads: those of the first term,
+	// which later terms have anew, and those that remember nothing.
+	firstTerm, everyTerm []housekeeping.Loop
+	house                housekeeping.Dependencies
+
+	port  int // that is listened on, once it is
+	drain *filters.Drain
 	// ready is closed when all that decisions are based on has been read.
 	ready chan struct{}
 	// bootstrapped is closed when what every cluster has is stored.

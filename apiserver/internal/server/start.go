@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,8 +53,10 @@ func (s *Server) start(ctx context.Context) error {
 		}
 	}
 	close(s.bootstrapped)
-	if !wait(ctx, s.rules.Synced()) || !wait(ctx, s.pods.Synced()) || !wait(ctx, s.priorities.Synced()) || !wait(ctx, s.aggregator.Synced()) || !s.spaceRules.wait(ctx) || !s.userRules.wait(ctx) || s.fairness != nil && !wait(ctx, s.fairness.Applied()) {
-		return ctx.Err()
+	for _, synced := range s.synced() {
+		if !wait(ctx, synced) {
+			return ctx.Err()
+		}
 	}
 	close(s.ready)
 	s.logger.Info("ready")
@@ -62,6 +65,16 @@ func (s *Server) start(ctx context.Context) error {
 	return nil
 }
 
+// synced are closed when all that decisions are based on has been read.
+func (s *Server) synced() []<-chan struct{} {
+	synced := []<-chan struct{}{s.rules.Synced(), s.pods.Synced(), s.priorities.Synced(), s.aggregator.Synced()}
+	if s.fairness != nil {
+		synced = append(synced, s.fairness.Applied())
+	}
+	return slices.Concat(synced, s.namespaceRules.synced(), s.userRules.synced())
+}
+
+// bootstrap stores what every cluster has, as far as it is not there.
 func (s *Server) bootstrap(ctx context.Context) error {
 	if err := housekeeping.BootstrapNamespaces(ctx, s.resources.Namespaces); err != nil {
 		return err

@@ -16,8 +16,8 @@ import (
 	"kctl/proto/core"
 )
 
-// rulesOfUsers are what users have registered to take part in admission.
-type rulesOfUsers struct {
+// userRules are what users have registered to take part in admission.
+type userRules struct {
 	mutatingWebhooks   *webhook.Mutating
 	validatingWebhooks *webhook.Validating
 	mutatingPolicies   *policy.Mutating
@@ -31,7 +31,7 @@ type follower interface {
 	Synced() <-chan struct{}
 }
 
-func (s *Server) followUsers() *rulesOfUsers {
+func (s *Server) newUserRules() *userRules {
 	namespaces := lookup.New[*core.Namespace](s.resources.Namespaces)
 	forms := equivalent.New(func() []registry.Served { return s.served }, func() *customresources.Definitions { return s.definitions })
 	cluster := match.Cluster{Versions: forms, Namespace: func(ctx context.Context, name string) (*core.Namespace, error) {
@@ -45,7 +45,7 @@ func (s *Server) followUsers() *rulesOfUsers {
 	validates := policy.FollowValidating(s.resources.ValidatingPolicies, s.resources.ValidatingBindings, s.clock, s.logger)
 	mutating := webhook.FollowMutating(s.resources.MutatingWebhooks, s.services(), s.clock, s.logger)
 	validating := webhook.FollowValidating(s.resources.ValidatingWebhooks, s.services(), s.clock, s.logger)
-	return &rulesOfUsers{
+	return &userRules{
 		mutatingWebhooks:   webhook.NewMutating(mutating, o),
 		validatingWebhooks: webhook.NewValidating(validating, o),
 		mutatingPolicies:   policy.NewMutating(mutates, p),
@@ -54,7 +54,7 @@ func (s *Server) followUsers() *rulesOfUsers {
 	}
 }
 
-func (r *rulesOfUsers) loops() []housekeeping.Loop {
+func (r *userRules) loops() []housekeeping.Loop {
 	loops := make([]housekeeping.Loop, 0, len(r.followers))
 	for _, f := range r.followers {
 		loops = append(loops, f.Run)
@@ -62,12 +62,11 @@ func (r *rulesOfUsers) loops() []housekeeping.Loop {
 	return loops
 }
 
-// wait waits until all that is stored has been read.
-func (r *rulesOfUsers) wait(ctx context.Context) bool {
+// synced are closed when all that is stored has been read.
+func (r *userRules) synced() []<-chan struct{} {
+	synced := make([]<-chan struct{}, 0, len(r.followers))
 	for _, f := range r.followers {
-		if !wait(ctx, f.Synced()) {
-			return false
-		}
+		synced = append(synced, f.Synced())
 	}
-	return true
+	return synced
 }
