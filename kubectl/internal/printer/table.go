@@ -131,11 +131,7 @@ func (t *Table) rowCells(row *metav1.TableRow, event string) ([]string, error) {
 		cells = append(cells, text)
 	}
 	for _, label := range t.LabelColumns {
-		value, ok := meta.Labels[label]
-		if !ok {
-			value = "<none>"
-		}
-		cells = append(cells, value)
+		cells = append(cells, meta.Labels[label])
 	}
 	if t.ShowLabels {
 		cells = append(cells, labelText(meta.Labels))

@@ -65,7 +65,7 @@ func newApply(c *frame.CLI) *cobra.Command {
 	fs := cmd.Flags()
 	fs.BoolVar(&a.serverSide, "server-side", false, "If true, apply runs in the server instead of the client.")
 	fs.BoolVar(&a.forceConflicts, "force-conflicts", false, "If true, server-side apply will force the changes against conflicts.")
-	cmd.AddCommand(newViewLastApplied(c), newSetLastApplied(c))
+	cmd.AddCommand(newViewLastApplied(c), newSetLastApplied(c), newEditLastApplied(c))
 	fs.BoolVar(&a.force, "force", false, "If true, objects that can't be changed into what is applied are deleted and made anew.")
 	fs.BoolVar(&a.overwrite, "overwrite", true, "Automatically resolve conflicts between the modified and live configuration by using values from the modified configuration")
 	fs.Bool("openapi-patch", true, "It has no effect: how lists are merged is always taken from what the server says of its kinds, where it does.")
@@ -129,7 +129,7 @@ func (a *applying) run(ctx context.Context) error {
 			failed = append(failed, frame.InSource(err, "applying patch to", t.Source))
 			continue
 		}
-		a.pruned.keep(t, object)
+		a.pruned.keep(t, object.GetUID())
 		if err := a.say(t, object, operation); err != nil {
 			return err
 		}

@@ -69,6 +69,8 @@ func newDiff(c *frame.CLI) *cobra.Command {
 	fs.BoolVar(&d.forceConflicts, "force-conflicts", false, "If true, server-side apply will force the changes against conflicts.")
 	fs.StringVar(&d.Manager, "field-manager", "kubectl-client-side-apply", "Name of the manager used to track field ownership.")
 	fs.BoolVar(&managed, "show-managed-fields", false, "If true, include managed fields in the diff.")
+	fs.BoolVar(&d.pruned.wanted, "prune", false, "Include resources that would be deleted by pruning. Can be used with -l and default shows all resources would be pruned")
+	fs.StringArrayVar(&d.pruned.allowlist, "prune-allowlist", nil, "Overwrite the default allowlist with <group/version/kind> for --prune")
 	return cmd
 }
 
@@ -86,12 +88,32 @@ func (d *diffing) run(ctx context.Context, managed bool) error {
 		}
 		defer os.RemoveAll(*made.dir)
 	}
+	if d.pruned.wanted {
+		discovery, err := d.Discovery()
+		if err != nil {
+			return err
+		}
+		if err := d.pruned.find(ctx, discovery); err != nil {
+			return err
+		}
+	}
 	d.DryRun = frame.DryRunServer
 	for _, t := range targets {
 		if !lookup.Matches(d.Labels, t.Object) {
 			continue
 		}
 		if err := d.write(ctx, t, managed); err != nil {
+			return err
+		}
+	}
+	if d.pruned.wanted {
+		err := d.forgotten(ctx, func(t lookup.Target, object *unstructured.Unstructured) error {
+			if t.GVR() == core.Secrets.GVR() {
+				hideSecrets(object)
+			}
+			return d.writeTo(d.live, t, object, managed)
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -107,6 +129,9 @@ func (d *diffing) write(ctx context.Context, t lookup.Target, managed bool) erro
 	var live *unstructured.Unstructured
 	if len(found) > 0 {
 		live = &found[0]
+		d.pruned.keep(t, live.GetUID())
+	} else {
+		d.pruned.keep(t, "") // in its namespace there may be others
 	}
 	merged, err := d.would(ctx, t, live)
 	if err != nil {
@@ -115,21 +140,24 @@ func (d *diffing) write(ctx context.Context, t lookup.Target, managed bool) erro
 	if t.GVR() == core.Secrets.GVR() {
 		maskSecrets(live, merged)
 	}
+	return errors.Join(d.writeTo(d.live, t, live, managed), d.writeTo(d.merged, t, merged, managed))
+}
+
+// writeTo writes an object, or that there is none, to a directory.
+func (d *diffing) writeTo(dir string, t lookup.Target, object *unstructured.Unstructured, managed bool) error {
 	name := fmt.Sprintf("%s.%s.%s.%s.%s", t.Group, t.Version, t.Kind, t.Namespace, t.ObjectName)
 	name = strings.TrimPrefix(strings.ReplaceAll(name, "..", "."), ".")
-	for dir, object := range map[string]*unstructured.Unstructured{d.live: live, d.merged: merged} {
-		var text bytes.Buffer
-		if object != nil {
-			if !managed {
-				unstructured.RemoveNestedField(object.Object, "metadata", "managedFields")
-			}
-			if err := (&printer.YAML{}).Print(&text, object); err != nil {
-				return err
-			}
+	var text bytes.Buffer
+	if object != nil {
+		if !managed {
+			unstructured.RemoveNestedField(object.Object, "metadata", "managedFields")
 		}
-		if err := os.WriteFile(filepath.Join(dir, name), text.Bytes(), 0o600); err != nil {
-			return fmt.Errorf("writing what to compare: %w", err)
+		if err := (&printer.YAML{}).Print(&text, object); err != nil {
+			return err
 		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, name), text.Bytes(), 0o600); err != nil {
+		return fmt.Errorf("writing what to compare: %w", err)
 	}
 	return nil
 }
@@ -155,6 +183,12 @@ func (d *diffing) would(ctx context.Context, t lookup.Target, live *unstructured
 	}
 	merged, _, err := do(ctx, t)
 	return merged, err
+}
+
+// hideSecrets hides the values of a secret wherever it holds them.
+func hideSecrets(object *unstructured.Unstructured) {
+	maskSecrets(object, nil)
+	unstructured.RemoveNestedField(object.Object, "metadata", "annotations", threeway.LastApplied)
 }
 
 // maskSecrets hides the values of secrets, and keeps to be seen which differ.

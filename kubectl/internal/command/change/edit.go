@@ -64,9 +64,15 @@ const editHelp = `# Please edit the object below. Lines beginning with a '#' wil
 #
 `
 
-// edit opens the editor until what comes out of it is accepted, or given up.
+// edit lets the user edit an object.
 func (e *editing) edit(ctx context.Context, t lookup.Target, object *unstructured.Unstructured) error {
 	unstructured.RemoveNestedField(object.Object, "metadata", "managedFields")
+	return e.untilSaved(ctx, editHelp, object, func(after []byte) error { return e.save(ctx, t, object, after) })
+}
+
+// untilSaved opens the editor until what comes out of it is accepted by save, or
+// given up.
+func (e *editing) untilSaved(ctx context.Context, help string, object *unstructured.Unstructured, save func(after []byte) error) error {
 	content, err := e.shown(object)
 	if err != nil {
 		return err
@@ -74,7 +80,7 @@ func (e *editing) edit(ctx context.Context, t lookup.Target, object *unstructure
 	problem := ""
 	before := content
 	for {
-		after, path, err := e.openEditor(ctx, content, problem)
+		after, path, err := e.openEditor(ctx, help, content, problem)
 		if err != nil {
 			return err
 		}
@@ -89,7 +95,7 @@ func (e *editing) edit(ctx context.Context, t lookup.Target, object *unstructure
 			fmt.Fprintf(e.Err, "A copy of your changes has been stored to %q\n", path)
 			return errors.New("Edit cancelled, no valid changes were saved.") //nolint:staticcheck // kubectl's words
 		}
-		if err = e.save(ctx, t, object, after); err == nil || ctx.Err() != nil {
+		if err = save(after); err == nil || ctx.Err() != nil {
 			return errors.Join(err, os.Remove(path))
 		}
 		fmt.Fprintln(e.Err, strings.TrimPrefix(e.CLI.Text(err), "error: "))
@@ -115,13 +121,13 @@ func (e *editing) shown(object *unstructured.Unstructured) ([]byte, error) {
 
 // openEditor lets the user edit a file, and returns what was saved, without the
 // comments above it.
-func (e *editing) openEditor(ctx context.Context, content []byte, problem string) (after []byte, path string, err error) {
+func (e *editing) openEditor(ctx context.Context, help string, content []byte, problem string) (after []byte, path string, err error) {
 	file, err := os.CreateTemp("", "kctl-edit-*."+e.format)
 	if err != nil {
 		return nil, "", fmt.Errorf("making the file to edit: %w", err)
 	}
 	path = file.Name()
-	head := editHelp
+	head := help
 	for _, line := range strings.Split(strings.TrimSpace(problem), "\n") {
 		if problem != "" {
 			head += "# " + line + "\n"
@@ -163,18 +169,27 @@ func withoutHead(saved []byte) []byte {
 	return saved
 }
 
-// save sends what the user changed, and only that.
-func (e *editing) save(ctx context.Context, t lookup.Target, object *unstructured.Unstructured, text []byte) error {
+// edited reads the object that came out of the editor: still the one that went in.
+func edited(text []byte, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	parsed, err := manifest.Parse(text, "edited-file")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if len(parsed) != 1 {
-		return fmt.Errorf("edited-file has %d objects, not one", len(parsed))
+		return nil, fmt.Errorf("edited-file has %d objects, not one", len(parsed))
 	}
 	wanted := parsed[0].Unstructured
-	if wanted.GetName() != t.ObjectName || wanted.GroupVersionKind() != object.GroupVersionKind() {
-		return errors.New("at least one of apiVersion, kind and name was changed")
+	if wanted.GetName() != object.GetName() || wanted.GroupVersionKind() != object.GroupVersionKind() {
+		return nil, errors.New("at least one of apiVersion, kind and name was changed")
+	}
+	return wanted, nil
+}
+
+// save sends what the user changed, and only that.
+func (e *editing) save(ctx context.Context, t lookup.Target, object *unstructured.Unstructured, text []byte) error {
+	wanted, err := edited(text, object)
+	if err != nil {
+		return err
 	}
 	if e.SaveConfig {
 		if err := send.RememberApplied(wanted); err != nil {

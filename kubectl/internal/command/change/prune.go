@@ -66,11 +66,11 @@ func kindOf(text string) (schema.GroupVersionKind, error) {
 }
 
 // keep notes what was applied.
-func (p *pruning) keep(t lookup.Target, object *unstructured.Unstructured) {
+func (p *pruning) keep(t lookup.Target, uid types.UID) {
 	if p.uids == nil {
 		p.uids = map[types.UID]bool{}
 	}
-	p.uids[object.GetUID()] = true
+	p.uids[uid] = true
 	if t.Namespaced && !slices.Contains(p.namespaces, t.Namespace) {
 		p.namespaces = append(p.namespaces, t.Namespace)
 	}
@@ -103,13 +103,37 @@ func (p *pruning) find(ctx context.Context, discovery *discover.Discovery) error
 
 // prune deletes what was applied once, is selected, and was not applied now.
 func (a *applying) prune(ctx context.Context) error {
+	return a.forgotten(ctx, func(t lookup.Target, object *unstructured.Unstructured) error {
+		client, err := a.Server()
+		if err != nil {
+			return err
+		}
+		if a.DryRun != frame.DryRunClient {
+			if _, err := removeObject(ctx, t.In(client), t.ObjectName, a.deleting().options()); err != nil && !apierrors.IsNotFound(err) {
+				return fmt.Errorf("pruning: %w", err)
+			}
+		}
+		name := printer.ObjectName(t.GVK(), t.ObjectName)
+		if a.Output == "" {
+			name += " " + a.DryRun.Mark("pruned")
+		}
+		if a.Output == "" || a.Output == "name" {
+			fmt.Fprintln(a.Out, name)
+		}
+		return nil
+	})
+}
+
+// forgotten calls do with what was applied once, is selected, and is not among
+// what pruned.keep noted.
+func (a *applying) forgotten(ctx context.Context, do func(lookup.Target, *unstructured.Unstructured) error) error {
 	for _, resource := range a.pruned.kinds {
 		namespaces := []string{""}
 		if resource.Namespaced {
 			namespaces = a.pruned.namespaces
 		}
 		for _, namespace := range namespaces {
-			if err := a.pruneKind(ctx, lookup.Target{Resource: resource, Namespace: namespace}); err != nil {
+			if err := a.forgottenOf(ctx, lookup.Target{Resource: resource, Namespace: namespace}, do); err != nil {
 				return err
 			}
 		}
@@ -117,7 +141,7 @@ func (a *applying) prune(ctx context.Context) error {
 	return nil
 }
 
-func (a *applying) pruneKind(ctx context.Context, t lookup.Target) error {
+func (a *applying) forgottenOf(ctx context.Context, t lookup.Target, do func(lookup.Target, *unstructured.Unstructured) error) error {
 	client, err := a.Server()
 	if err != nil {
 		return err
@@ -126,23 +150,14 @@ func (a *applying) pruneKind(ctx context.Context, t lookup.Target) error {
 	if err != nil {
 		return fmt.Errorf("listing what may be pruned: %w", err)
 	}
-	d := a.deleting()
 	for i := range found.Items {
 		object := &found.Items[i]
 		if _, applied := object.GetAnnotations()[threeway.LastApplied]; !applied || a.pruned.uids[object.GetUID()] {
 			continue
 		}
-		if a.DryRun != frame.DryRunClient {
-			if _, err := removeObject(ctx, t.In(client), object.GetName(), d.options()); err != nil && !apierrors.IsNotFound(err) {
-				return fmt.Errorf("pruning: %w", err)
-			}
-		}
-		name := printer.ObjectName(t.GVK(), object.GetName())
-		if a.Output == "" {
-			name += " " + a.DryRun.Mark("pruned")
-		}
-		if a.Output == "" || a.Output == "name" {
-			fmt.Fprintln(a.Out, name)
+		t.ObjectName = object.GetName()
+		if err := do(t, object); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -82,11 +82,7 @@ func (e *eventing) run(ctx context.Context) error {
 		shown += e.addRow(out, &found[i])
 	}
 	if shown == 0 && !e.watch {
-		if namespace == "" {
-			fmt.Fprintln(e.Err, "No events found.")
-		} else {
-			fmt.Fprintf(e.Err, "No events found in %s namespace.\n", namespace)
-		}
+		e.noneFound(namespace)
 		return nil
 	}
 	if err := out.Flush(e.Out); err != nil || !e.watch {
@@ -122,6 +118,14 @@ func eventsOf(ctx context.Context, in rest.Resource, selector rest.Option) (foun
 	return list.Items, list.Metadata.ResourceVersion, nil
 }
 
+func (e *eventing) noneFound(namespace string) {
+	if namespace == "" {
+		fmt.Fprintln(e.Err, "No events found.")
+	} else {
+		fmt.Fprintf(e.Err, "No events found in %s namespace.\n", namespace)
+	}
+}
+
 func (e *eventing) printObjects(ctx context.Context, t lookup.Target, selector rest.Option) error {
 	if e.watch {
 		return errors.New("--watch with -o is not supported yet for events: use \"kctl get events -w -o …\"")
@@ -133,6 +137,10 @@ func (e *eventing) printObjects(ctx context.Context, t lookup.Target, selector r
 	found, err := lookup.List(ctx, t.In(client), lookup.ChunkSize, selector)
 	if err != nil {
 		return err
+	}
+	if len(found.Items) == 0 {
+		e.noneFound(t.Namespace)
+		return nil
 	}
 	return e.Print(&e.Printing, "", found)
 }

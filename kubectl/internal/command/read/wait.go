@@ -113,6 +113,9 @@ var errMet = errors.New("met")
 // is told from an interruption.
 func (w *waiting) one(outer, ctx context.Context, t lookup.Target, met check, absent bool) error {
 	last, err := w.await(outer, ctx, t, met, absent)
+	if err != nil && outer.Err() == nil && ctx.Err() != nil && w.timeout == 0 {
+		return fmt.Errorf("condition not met for %s/%s", t.Name, t.ObjectName)
+	}
 	if err != nil && outer.Err() == nil && ctx.Err() != nil {
 		return fmt.Errorf("timed out waiting for the condition on %s/%s", t.Name, t.ObjectName)
 	}
