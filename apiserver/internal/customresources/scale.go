@@ -120,9 +120,11 @@ func (p *scalePaths) show(o *object) (core.Object, error) {
 	return scale, nil
 }
 
+// replicasOf leaves it to validation to refuse what is negative: what admission is
+// shown is taken back.
 func replicasOf(value any) int32 {
 	n, _ := value.(int64)
-	return int32(min(max(n, 0), maxReplicas))
+	return int32(min(max(n, unsaid+1), maxReplicas))
 }
 
 func (p *scalePaths) take(scale *autoscalingv1.Scale, o *object) error {
