@@ -3,7 +3,6 @@ package apps
 import (
 	"context"
 	"encoding/json"
-	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,8 +15,6 @@ import (
 	"kctl/apiserver/internal/resources/cell"
 	"kctl/apiserver/internal/resources/check"
 )
-
-func number(n int32) string { return strconv.Itoa(int(n)) }
 
 func controllerRevision(clock clock.PassiveClock) registry.Strategy[*appsv1.ControllerRevision] {
 	validate := func(r *appsv1.ControllerRevision) field.ErrorList {
