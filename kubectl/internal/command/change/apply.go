@@ -33,6 +33,7 @@ type applying struct {
 	cascade        string
 	subresource    string
 	pruned         pruning
+	comparing      bool // for diff: nothing is changed, nor will be
 
 	done []*unstructured.Unstructured // for -o, which prints one document for all
 }
@@ -212,7 +213,7 @@ func (a *applying) applyOnce(ctx context.Context, t lookup.Target) (*unstructure
 	if err != nil {
 		return nil, "", err
 	}
-	if _, managed := current.GetAnnotations()[threeway.LastApplied]; !managed {
+	if _, managed := current.GetAnnotations()[threeway.LastApplied]; !managed && !a.comparing {
 		a.Warn("resource %s/%s is missing the %s annotation which is required by kctl apply. kctl apply should only be used on resources created declaratively by either kctl create --save-config or kctl apply. The missing annotation will be patched automatically.",
 			t.Name, t.ObjectName, threeway.LastApplied)
 	}

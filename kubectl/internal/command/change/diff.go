@@ -36,7 +36,7 @@ const exitDifferent = frame.ExitCode(1)
 const exitDiffFailed = frame.ExitCode(2)
 
 func newDiff(c *frame.CLI) *cobra.Command {
-	d := &diffing{applying: applying{Sender: send.Sender{CLI: c}, overwrite: true}}
+	d := &diffing{applying: applying{Sender: send.Sender{CLI: c}, overwrite: true, comparing: true}}
 	var managed bool
 	cmd := &cobra.Command{
 		Use:   "diff -f FILENAME",

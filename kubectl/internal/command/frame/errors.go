@@ -170,6 +170,9 @@ func statusText(status *apierrors.StatusError, from *sourceError) string {
 // invalidText lists what is wrong with an object, a field a line.
 func invalidText(s metav1.Status) string {
 	head := fmt.Sprintf("The %s %q is invalid", s.Details.Kind, s.Details.Name)
+	if s.Details.Kind == "" && s.Details.Name == "" {
+		head = "The request is invalid"
+	}
 	var causes []string
 	for _, cause := range s.Details.Causes {
 		causes = append(causes, cause.Field+": "+cause.Message)

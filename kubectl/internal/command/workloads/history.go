@@ -106,9 +106,13 @@ func (r *rolling) printHistory(t lookup.Target, revisions []rollout.Revision, ch
 				return rollout.PrintTemplate(r.Out, revision)
 			}
 		}
-		return fmt.Errorf("unable to find the specified revision")
+		if len(revisions) > 0 || r.Output != "" {
+			return fmt.Errorf("unable to find the specified revision")
+		}
+		fmt.Fprintf(r.Out, "%s with revision #%d\n", name, chosen)
+	} else {
+		fmt.Fprintf(r.Out, "%s \n", name)
 	}
-	fmt.Fprintf(r.Out, "%s \n", name)
 	if len(revisions) == 0 {
 		_, err := fmt.Fprintln(r.Out, "No rollout history found.")
 		return err

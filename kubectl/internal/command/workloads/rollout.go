@@ -54,7 +54,7 @@ func newRolloutPause(c *frame.CLI, verb, past string, paused bool) *cobra.Comman
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return r.run(cmd, args, func(t lookup.Target, object *unstructured.Unstructured) error {
 				if t.Kind != "Deployment" {
-					return fmt.Errorf("%s.%s %q %s is not supported", t.Name, t.Group, t.ObjectName, strings.TrimSuffix(past, "d")+"ing")
+					return fmt.Errorf("%s %q %sing is not supported", t.FullName(), t.ObjectName, strings.TrimSuffix(past, "ed"))
 				}
 				is, _, err := unstructured.NestedBool(object.Object, "spec", "paused")
 				if err != nil {

@@ -174,7 +174,11 @@ func (e *settingEnv) variablesFrom(ctx context.Context) ([]corev1.EnvVar, error)
 		default:
 			return nil, fmt.Errorf("unsupported resource specified in --from")
 		}
-		variables = append(variables, corev1.EnvVar{Name: e.prefix + variableName(key), ValueFrom: source})
+		name := variableName(key)
+		if name != key {
+			e.Warn("key %s transferred to %s", key, name)
+		}
+		variables = append(variables, corev1.EnvVar{Name: e.prefix + name, ValueFrom: source})
 	}
 	return variables, nil
 }
