@@ -138,7 +138,7 @@ func (s *podSync) runContainer(c containerStart, spec *core.Container, fieldPath
 			return err
 		}
 	}
-	s.setContainer(now)
+	s.publish(with(now))
 	s.Logger.Info("container started", daemon.PodFields(s.pod),
 		zap.String("container", c.Name), zap.String("id", id), zap.Int32("restarts", restarts))
 	return nil

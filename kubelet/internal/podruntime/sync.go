@@ -60,6 +60,7 @@ type podSync struct {
 
 	mu         sync.Mutex // guards what follows, and the order of Changed calls
 	status     *PodStatus
+	untold     bool // the status changed since Changed was called
 	waiting    map[string]Waiting
 	retryAfter time.Duration
 	failures   []error
@@ -192,15 +193,23 @@ func (s *podSync) isInit(name string) bool {
 // endContainers ends single containers side by side, and learns how they ended.
 func (s *podSync) endContainers(a podActions) bool {
 	var g errgroup.Group
+	restarts := s.due(a.Start)
 	for _, kill := range a.Kill {
 		g.Go(func() error {
-			err := s.killContainer(s.ctx, s.pod, kill, nil)
-			if err != nil {
+			if err := s.killContainer(s.ctx, s.pod, kill, nil); err != nil {
 				s.wait(kill.Name, ReasonKillContainer, err.Error(), 0)
-			} else {
-				s.refresh(kill.ID.ID)
+				return err
 			}
-			return err
+			ended := s.look(kill.ID.ID)
+			switch {
+			case ended == nil:
+			case slices.ContainsFunc(restarts, func(c containerStart) bool { return c.Name == kill.Name }):
+				s.record(with(ended), false)
+				s.tellLater()
+			default:
+				s.publish(with(ended))
+			}
+			return nil
 		})
 	}
 	for _, id := range a.Remove {
@@ -264,7 +273,11 @@ func (s *podSync) startAll(starts []containerStart) (any bool) {
 }
 
 // publish changes the status and tells of it.
-func (s *podSync) publish(change func(*PodStatus)) {
+func (s *podSync) publish(change func(*PodStatus)) { s.record(change, true) }
+
+// record changes the status. What is not told at once is told with the next change
+// that is, or when the SyncPod is over.
+func (s *podSync) record(change func(*PodStatus), tell bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	next := s.status.Clone()
@@ -272,9 +285,32 @@ func (s *podSync) publish(change func(*PodStatus)) {
 	next.At = s.Clock.Now()
 	next.sort()
 	s.status = next
-	if s.options.Changed != nil {
+	if s.untold = !tell; tell && s.options.Changed != nil {
 		s.options.Changed(next)
 	}
+}
+
+// restartTime is how long a container that is restarted may be told of as it was.
+// Upstream's kubelet tells nothing of a pod while it is about a restart, and clients
+// (its conformance tests are among them) take it that a ready pod whose container is
+// replaced says so again at once, or never said otherwise.
+const restartTime = time.Second
+
+// tellLater tells of what was recorded if nothing else has by then.
+func (s *podSync) tellLater() {
+	s.background.Go(func() {
+		select {
+		case <-s.beside.Done():
+			return
+		case <-s.Clock.After(restartTime):
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.untold && s.options.Changed != nil {
+			s.options.Changed(s.status)
+		}
+		s.untold = false
+	})
 }
 
 // current is the status with all that was done until now.
@@ -284,25 +320,34 @@ func (s *podSync) current() *PodStatus {
 	return s.status
 }
 
-// refresh takes what the runtime says of one container into the status. If it
-// can not say, the status stays as it is until the runtime is listed again.
+// refresh takes what the runtime says of one container into the status, and tells
+// of it.
 func (s *podSync) refresh(id string) {
+	if now := s.look(id); now != nil {
+		s.publish(with(now))
+	}
+}
+
+// look asks the runtime for one container. If it can't say, it is nil, and the
+// status stays as it is until the runtime is listed again.
+func (s *podSync) look(id string) *ContainerStatus {
 	sandboxID := s.sandboxID
 	if before := s.current().ContainerByID(s.containerID(id)); before != nil {
 		sandboxID = before.SandboxID
 	}
 	now, err := s.containerStatus(context.WithoutCancel(s.ctx), id, sandboxID)
-	if err != nil || now == nil {
-		return
+	if err != nil {
+		return nil
 	}
-	s.setContainer(now)
+	return now
 }
 
-func (s *podSync) setContainer(now *ContainerStatus) {
-	s.publish(func(status *PodStatus) {
+// with has a container in the status as it is now.
+func with(now *ContainerStatus) func(*PodStatus) {
+	return func(status *PodStatus) {
 		status.Containers = slices.DeleteFunc(status.Containers, func(c *ContainerStatus) bool { return c.ID == now.ID })
 		status.Containers = append(status.Containers, now)
-	})
+	}
 }
 
 func (s *podSync) fail(err error) {

@@ -1,0 +1,68 @@
+package podruntime
+
+import (
+	"context"
+	"runtime"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	testclock "k8s.io/utils/clock/testing"
+)
+
+// TestWhatIsToldOfARestart: a container that is ended to be started anew is told of
+// as running all the time, unless its start takes long.
+func TestWhatIsToldOfARestart(t *testing.T) {
+	for name, slow := range map[string]bool{"at once": false, "not at once": true} {
+		t.Run(name, func(t *testing.T) {
+			time := testclock.NewFakeClock(time.Now())
+			b := newBed(t, func(c *Config) { c.Clock = time })
+			c := shell("main", forever)
+			c.LivenessProbe = &corev1.Probe{}
+			pod := newPod("restarts", c)
+			first := b.start(t, pod).Containers[0].ID
+			ended := make(chan struct{})
+			told := 0
+			r := b.sync(t, pod, SyncOptions{
+				Probes: func(id ContainerID) ProbeResults {
+					if id == first {
+						return ProbeResults{Liveness: ProbeFailure}
+					}
+					return ProbeResults{}
+				},
+				Changed: func(s *PodStatus) {
+					if told++; len(s.Running()) == 0 {
+						close(ended)
+					}
+				},
+				Prepare: func(ctx context.Context) error {
+					for slow {
+						select {
+						case <-ended:
+							return nil
+						case <-ctx.Done():
+							return ctx.Err()
+						default:
+							time.Step(restartTime)
+							runtime.Gosched()
+						}
+					}
+					return nil
+				},
+			})
+			if r.Err != nil {
+				t.Fatal(r.Err)
+			}
+			want := 1
+			if slow {
+				want = 2
+			}
+			if main := r.Status.Container("main"); told != want || main.State != StateRunning || main.RestartCount != 1 {
+				t.Errorf("told %d times, want %d; at the end %s", told, want, show(r.Status))
+			}
+			if before := r.Status.ContainerByID(first); before == nil || before.State != StateExited {
+				t.Errorf("the one before is %+v", before)
+			}
+		})
+	}
+}
