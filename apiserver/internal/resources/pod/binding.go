@@ -109,7 +109,7 @@ func (b *Binder) assign(pod *core.Pod, binding *core.Binding) error {
 	pod.Annotations = with(pod.Annotations, binding.Annotations)
 	pod.Labels = with(pod.Labels, binding.Labels)
 	setCondition(&pod.Status, corev1.PodCondition{
-		Type: corev1.PodScheduled, Status: corev1.ConditionTrue, ObservedGeneration: pod.Generation,
+		Type: corev1.PodScheduled, Status: corev1.ConditionTrue,
 	}, metav1.NewTime(b.clock.Now()))
 	return nil
 }

@@ -45,6 +45,9 @@ func TestAnswers(t *testing.T) {
 		{"a pod of before", "POST", evict, `{"metadata":{"name":"web"},"deleteOptions":{"preconditions":{"resourceVersion":"1"}}}`, 409, []string{"the ResourceVersion in the precondition (1) does not match"}},
 		{"a node without a name", "POST", core + "/pods/web/binding", `{"metadata":{"name":"web"},"target":{"name":"a b"}}`, 422, []string{`target.name: Invalid value: \"a b\"`}},
 
+		{"a pod to be bound", "POST", core + "/pods", `{"metadata":{"name":"unbound"},"spec":{"containers":[{"name":"c","image":"i"}],"serviceAccountName":"web"}}`, 201, nil},
+		{"a binding", "POST", core + "/pods/unbound/binding", `{"metadata":{"name":"unbound"},"target":{"name":"n"}}`, 201, nil},
+		{"a pod that is bound", "GET", core + "/pods/unbound", "", 200, []string{`{"type":"PodScheduled","status":"True"`, "-observedGeneration"}},
 		{"another's binding", "POST", core + "/pods/web/binding", `{"metadata":{"name":"web","namespace":"kube-system"},"target":{"name":"n"}}`, 400, []string{"the namespace of the provided object does not match the namespace sent on the request"}},
 		{"more than containers", "PUT", core + "/pods/web/ephemeralcontainers", strings.Replace(aPod, `"name":"web"`, `"name":"web","labels":{"sneaked":"1"},"annotations":{"sneaked":"2"},"finalizers":["sneaked/3"],"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"sneaked","uid":"4"}]`, 1), 200, []string{`-"sneaked":`, `-"finalizers":`, `-"name":"sneaked"`}},
 		{"more than resources", "PUT", core + "/pods/web/resize", strings.Replace(aPod, `"name":"web"`, `"name":"web","labels":{"sneaked":"1"},"finalizers":["sneaked/3"]`, 1), 200, []string{`-"sneaked":`, `-"finalizers":`}},
