@@ -182,6 +182,7 @@ func TestMisuse(t *testing.T) {
 		{"create quota", []string{"exactly one NAME is required, got 0"}},
 		{"create rolebinding x", []string{"exactly one of clusterrole or role must be specified"}},
 		{"create pdb x --selector=a=b", []string{"one of min-available or max-unavailable must be specified"}},
+		{"create pdb x --selector=a=b --min-available=x%", []string{"invalid format specified for min-available"}},
 		{"create job x", []string{"either --image or --from must be specified"}},
 		{"create ingress x --rule=nonsense", []string{"rule nonsense is invalid and should be in format"}},
 		{"cp a b", []string{"one of src or dest must be a remote file specification"}},

@@ -3,6 +3,7 @@ package generate
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -155,6 +156,9 @@ func PriorityClass(name string, value int32, isDefault bool, description, preemp
 	return out
 }
 
+// countOrShare is a number of pods, or how many of a hundred.
+var countOrShare = regexp.MustCompile(`^[0-9]+%?$`)
+
 // DisruptionBudget makes a pod disruption budget.
 func DisruptionBudget(name, selector, minAvailable, maxUnavailable string) (*unstructured.Unstructured, error) {
 	switch {
@@ -162,6 +166,10 @@ func DisruptionBudget(name, selector, minAvailable, maxUnavailable string) (*uns
 		return nil, errors.New("a selector must be specified")
 	case minAvailable == "" && maxUnavailable == "":
 		return nil, errors.New("one of min-available or max-unavailable must be specified")
+	case minAvailable != "" && !countOrShare.MatchString(minAvailable):
+		return nil, errors.New("invalid format specified for min-available")
+	case maxUnavailable != "" && !countOrShare.MatchString(maxUnavailable):
+		return nil, errors.New("invalid format specified for max-unavailable")
 	case minAvailable != "" && maxUnavailable != "":
 		return nil, errors.New("min-available and max-unavailable cannot be both specified")
 	}

@@ -103,6 +103,8 @@ func newConfigUnset(c *frame.CLI) *cobra.Command {
 					delete(config.Clusters, entry)
 				case part == "users" && user:
 					delete(config.AuthInfos, entry)
+				case (part == "contexts" || part == "clusters" || part == "users") && entry != "" && !strings.Contains(entry, "."):
+					return nil // there is none
 				default:
 					set, err := property(config, name)
 					if err != nil {
