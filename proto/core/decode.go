@@ -13,7 +13,8 @@ import (
 // API servers do: names are told apart by case, fields that are not known are passed
 // over. Nearly all that is read was encoded by a server, and has no name twice: a
 // quicker decoder reads that as sigs.k8s.io/json does, and what it refuses is read
-// again, so that errors and oddities are the slower one's.
+// again, so that errors and oddities are the slower one's. It is not for what a
+// client sent: of elements that are there twice, the two keep different parts.
 func Decode(data []byte, into any) error {
 	if fast.Unmarshal(data, into, jsontext.AllowDuplicateNames(true)) == nil {
 		return nil

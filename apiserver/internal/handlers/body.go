@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
 	"kctl/apiserver/internal/bounds"
@@ -127,7 +128,7 @@ func (c *call) decodeJSON(body []byte, into runtime.Object, kind schema.GroupVer
 	var strict []error
 	var err error
 	if fieldValidation == metav1.FieldValidationIgnore {
-		err = core.Decode(body, into)
+		err = kjson.UnmarshalCaseSensitivePreserveInts(body, into)
 	} else {
 		strict, err = unmarshalStrict(body, into)
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	kjson "sigs.k8s.io/json"
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/bounds"
@@ -158,7 +159,7 @@ func (c *call) decodePatched(text []byte, fieldValidation string) (obj core.Obje
 	}
 	obj = c.store.New()
 	if fieldValidation == metav1.FieldValidationIgnore {
-		return obj, nil, core.Decode(text, obj)
+		return obj, nil, kjson.UnmarshalCaseSensitivePreserveInts(text, obj)
 	}
 	strict, err = unmarshalStrict(text, obj)
 	return obj, strict, err

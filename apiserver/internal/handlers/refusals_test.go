@@ -141,6 +141,19 @@ func TestUnknownFieldsAreWarnedOf(t *testing.T) {
 	s.do("GET", collection+"/x", "").wantStatus(t, 404, metav1.StatusReasonNotFound, "")
 }
 
+// TestDoubledFieldsAreReadAsUpstreamReadsThem: where nobody asks for them to be told
+// of, the later one goes over the earlier, element by element, as encoding/json does it.
+func TestDoubledFieldsAreReadAsUpstreamReadsThem(t *testing.T) {
+	s := start(t)
+	body := `{"metadata":{"name":"x","ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"a","uid":"u","controller":true}]},` +
+		`"metadata":{"ownerReferences":[{"name":"b"}]}}`
+	var made core.ConfigMap
+	s.do("POST", collection+"?dryRun=All&fieldValidation=Ignore", body).into(t, &made)
+	if o := metav1.GetControllerOf(&made); made.Name != "x" || o == nil || o.Name != "b" || o.UID != "u" {
+		t.Errorf("made %+v", made.ObjectMeta)
+	}
+}
+
 // doublingPatch copies an object into itself, under a new key each time.
 func doublingPatch() string {
 	patch := `[{"op":"copy","from":"/data","path":"/x"}`
