@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/component-helpers/auth/rbac/validation"
 
 	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/command/lookup"
@@ -235,10 +236,10 @@ func (d *reconciled) compareRoles(is, wanted *unstructured.Unstructured, remove 
 	selectors, changed := aggregated(have.AggregationRule, want.AggregationRule, remove)
 	rules := have.Rules
 	if want.AggregationRule == nil { // of one that is put together from others, the rules are not its own
-		d.missingRules = uncovered(have.Rules, want.Rules)
+		_, d.missingRules = validation.Covers(have.Rules, want.Rules)
 		rules = slices.Concat(rules, d.missingRules)
 		if remove {
-			d.extraRules = uncovered(want.Rules, have.Rules)
+			_, d.extraRules = validation.Covers(want.Rules, have.Rules)
 		}
 		if len(d.extraRules) > 0 {
 			rules = want.Rules
