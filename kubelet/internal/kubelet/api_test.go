@@ -39,7 +39,8 @@ type testAPI struct {
 	history  []change
 	changed  chan struct{} // closed at the next change
 	away     bool
-	answered int // requests since it was away last
+	refuses  func(r *http.Request, body []byte) bool // writes that fail; nil for none
+	answered int                                     // requests since it was away last
 	stamps   []relay.Stamp
 }
 
@@ -250,6 +251,10 @@ func (a *testAPI) write(w http.ResponseWriter, r *http.Request, path string) {
 	body, _ := io.ReadAll(r.Body)
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.refuses != nil && a.refuses(r, body) {
+		refuse(w, http.StatusInternalServerError, metav1.StatusReasonInternalError)
+		return
+	}
 	old, ok := a.objects[path]
 	if !ok {
 		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound)

@@ -1,7 +1,9 @@
 package kubelet
 
 import (
+	"bytes"
 	"context"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,8 +19,17 @@ import (
 // A static pod whose manifest is moved away and put back, which is how people
 // restart one, begins anew once it has ended, however soon that was: under the same
 // UID, with nothing of what it was before. So does one that has got another
-// name, but not its own uid.
+// name, but not its own uid. The API may be told how it ended, or not in time.
 func TestAManifestThatComesBack(t *testing.T) {
+	t.Run("ended", func(t *testing.T) { manifestComesBack(t, nil) })
+	t.Run("not told", func(t *testing.T) {
+		manifestComesBack(t, func(r *http.Request, body []byte) bool {
+			return strings.HasSuffix(r.URL.Path, "/status") && (bytes.Contains(body, []byte(`"phase":"Failed"`)) || bytes.Contains(body, []byte(`"phase":"Succeeded"`)))
+		})
+	})
+}
+
+func manifestComesBack(t *testing.T, refuses func(*http.Request, []byte) bool) {
 	stopped := make(chan struct{})
 	var path string
 	b, _ := newHollowBed(t, func(c *config.Config) {
@@ -35,6 +46,9 @@ func TestAManifestThatComesBack(t *testing.T) {
 			return call()
 		}
 	})
+	b.api.mu.Lock()
+	b.api.refuses = refuses
+	b.api.mu.Unlock()
 	manifest := strings.Replace(staticManifest, `"name":"static"`, `"name":"static","uid":"its-own"`, 1)
 	manifest = strings.Replace(manifest, `"dnsPolicy"`, `"restartPolicy":"Never","dnsPolicy"`, 1)
 	write := func(text string) {

@@ -36,6 +36,17 @@ func (k *Kubelet) ensureMirror(pod *core.Pod) {
 	})
 }
 
+// dropMirror deletes the mirror of a static pod that was taken away, and has ended.
+// If its manifest is back by now, that pod is another and gets a mirror of its own,
+// whether or not the API was told in time how this one ended.
+func (k *Kubelet) dropMirror(pod *core.Pod) {
+	mirror := k.mirrorOf(pod)
+	if k.client == nil || mirror == nil {
+		return
+	}
+	k.background.Go(func() { k.deleteMirror(mirror) })
+}
+
 func (k *Kubelet) createMirror(pod *core.Pod) {
 	ctx, cancel := context.WithTimeout(context.Background(), mirrorTimeout)
 	defer cancel()

@@ -117,6 +117,9 @@ func (k *Kubelet) SyncTerminatedPod(ctx context.Context, job podworker.Job) erro
 	k.forgetWaiting(pod.UID)
 	k.allocations.Forget(pod.UID)
 	k.statuses.Finish(pod)
+	if job.Removed {
+		k.dropMirror(pod)
+	}
 	return nil
 }
 
