@@ -6,11 +6,11 @@ import (
 	"github.com/google/cel-go/cel"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 
 	"kctl/apiserver/internal/admission/condition"
 	"kctl/apiserver/internal/expression"
+	"kctl/apiserver/internal/field"
 )
 
 // maxConditions is how many match conditions there can be; upstream's.

@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"kctl/apiserver/internal/admission/condition"
+	"kctl/apiserver/internal/field"
 )
 
 var (

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/resources/check"
 )
 
@@ -35,7 +35,7 @@ func supported[T ~string](value *T, among []T, at *field.Path) field.ErrorList {
 }
 
 func selector(s *metav1.LabelSelector, at *field.Path) field.ErrorList {
-	return metav1validation.ValidateLabelSelector(s, metav1validation.LabelSelectorValidationOptions{}, at)
+	return metav1validation.ValidateLabelSelector(s, metav1validation.LabelSelectorValidationOptions{}, at.Upstream())
 }
 
 func validateRule(rule *admissionregistrationv1.RuleWithOperations, at *field.Path) field.ErrorList {

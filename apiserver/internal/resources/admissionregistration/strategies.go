@@ -8,9 +8,9 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 
+	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/cell"
 	"kctl/apiserver/internal/resources/check"
@@ -135,7 +135,7 @@ func ValidatingPolicies(clock clock.PassiveClock) registry.Strategy[*admissionre
 		Prepare:       func(_ context.Context, o, old object) { o.Spec = old.Spec },
 		KeepsMetadata: true,
 		Validate: func(_ context.Context, o, _ object) field.ErrorList {
-			return metav1validation.ValidateConditions(o.Status.Conditions, field.NewPath("status", "conditions"))
+			return metav1validation.ValidateConditions(o.Status.Conditions, field.NewPath("status", "conditions").Upstream())
 		},
 	}
 	return s

@@ -7,8 +7,8 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/resources/check"
 )
 
@@ -64,7 +64,7 @@ func validateWebhooks(webhooks []webhook, known expressions) field.ErrorList {
 }
 
 func validateWebhook(w *webhook, known expressions, at *field.Path) field.ErrorList {
-	errs := validation.IsFullyQualifiedName(at.Child("name"), w.Name)
+	errs := validation.IsFullyQualifiedName(at.Child("name").Upstream(), w.Name)
 	for i := range w.Rules {
 		errs = append(errs, validateRule(&w.Rules[i], at.Child("rules").Index(i))...)
 	}

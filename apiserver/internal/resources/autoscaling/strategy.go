@@ -6,10 +6,10 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
+	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/cell"
 	"kctl/apiserver/internal/resources/check"

@@ -9,9 +9,9 @@ import (
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
+	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/resources/check"
 	"kctl/apiserver/internal/resources/pod"
 )
@@ -61,7 +61,7 @@ func validateJob(s *batchv1.JobSpec, at *field.Path) field.ErrorList {
 	if s.Selector == nil {
 		errs = append(errs, field.Required(at.Child("selector"), ""))
 	} else {
-		errs = append(errs, metav1validation.ValidateLabelSelector(s.Selector, metav1validation.LabelSelectorValidationOptions{}, at.Child("selector"))...)
+		errs = append(errs, metav1validation.ValidateLabelSelector(s.Selector, metav1validation.LabelSelectorValidationOptions{}, at.Child("selector").Upstream())...)
 	}
 	if chosen, err := metav1.LabelSelectorAsSelector(s.Selector); err == nil && !chosen.Matches(labels.Set(s.Template.Labels)) {
 		errs = append(errs, field.Invalid(at.Child("template", "metadata", "labels"), s.Template.Labels, "`selector` does not match template `labels`"))
@@ -93,7 +93,7 @@ func validateNumbers(s *batchv1.JobSpec, at *field.Path) field.ErrorList {
 }
 
 func validateManager(name string, at *field.Path) field.ErrorList {
-	errs := validation.IsDomainPrefixedPath(at, name)
+	errs := validation.IsDomainPrefixedPath(at.Upstream(), name)
 	if len(name) > 63 {
 		errs = append(errs, field.TooLong(at, name, 63))
 	}

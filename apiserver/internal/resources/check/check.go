@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"kctl/apiserver/internal/field"
 )
 
 // MaxDataBytes bounds the data of one Secret or ConfigMap.

@@ -2,7 +2,8 @@ package check
 
 import (
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"kctl/apiserver/internal/field"
 )
 
 // ConditionTypes checks no more of conditions than that each has a type of its

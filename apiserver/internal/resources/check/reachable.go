@@ -4,13 +4,14 @@ import (
 	"net/netip"
 
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"kctl/apiserver/internal/field"
 )
 
 // Reachable refuses what is no address, and addresses that mean another machine
 // to each who uses them.
 func Reachable(ip string, at *field.Path) field.ErrorList {
-	if errs := validation.IsValidIPForLegacyField(at, ip, true, nil); len(errs) > 0 {
+	if errs := validation.IsValidIPForLegacyField(at.Upstream(), ip, true, nil); len(errs) > 0 {
 		return errs
 	}
 	addr, err := netip.ParseAddr(ip)

@@ -7,7 +7,8 @@ import (
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"kctl/apiserver/internal/field"
 )
 
 // TaintEffects are what a taint can do to a pod.
@@ -23,7 +24,7 @@ func Tolerations(tolerations []corev1.Toleration, at *field.Path) field.ErrorLis
 		path := at.Index(i)
 		switch {
 		case t.Key != "" && !plainKey(t.Key):
-			errs = append(errs, metav1validation.ValidateLabelName(t.Key, path.Child("key"))...)
+			errs = append(errs, metav1validation.ValidateLabelName(t.Key, path.Child("key").Upstream())...)
 		case t.Key == "" && t.Operator != corev1.TolerationOpExists:
 			errs = append(errs, field.Invalid(path.Child("operator"), t.Operator,
 				"operator must be Exists when `key` is empty, which means \"match all values and all keys\""))

@@ -6,8 +6,9 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
+
+	"kctl/apiserver/internal/field"
 )
 
 const urlForm = "; desired format: https://host[/path]"

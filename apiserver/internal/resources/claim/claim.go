@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
+	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/resources/check"
 )
 
@@ -28,7 +28,7 @@ func ValidateSpec(s *corev1.PersistentVolumeClaimSpec, at *field.Path) field.Err
 		errs = append(errs, field.Required(at.Child("accessModes"), "at least 1 access mode is required"))
 	}
 	if s.Selector != nil {
-		errs = append(errs, metav1validation.ValidateLabelSelector(s.Selector, metav1validation.LabelSelectorValidationOptions{}, at.Child("selector"))...)
+		errs = append(errs, metav1validation.ValidateLabelSelector(s.Selector, metav1validation.LabelSelectorValidationOptions{}, at.Child("selector").Upstream())...)
 	}
 	errs = append(errs, ValidateModes(s.AccessModes, at.Child("accessModes"))...)
 	storage := at.Child("resources").Key(string(corev1.ResourceStorage))

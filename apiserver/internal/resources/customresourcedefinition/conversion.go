@@ -5,8 +5,8 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/resources/check"
 )
 

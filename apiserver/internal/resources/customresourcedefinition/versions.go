@@ -10,8 +10,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/rules"
 	"kctl/apiserver/internal/structural"
 )
@@ -145,14 +145,14 @@ func validateVersion(ctx context.Context, v *version, path *field.Path, at place
 }
 
 func validateSchema(ctx context.Context, props *apiextensionsv1.JSONSchemaProps, path *field.Path) field.ErrorList {
-	if errs := structural.Check(path, props); len(errs) > 0 {
+	if errs := structural.Check(path.Upstream(), props); len(errs) > 0 {
 		return errs
 	}
 	schema, err := structural.Compile(props)
 	if err != nil {
 		return field.ErrorList{field.Invalid(path, "", err.Error())}
 	}
-	return rules.Check(ctx, path, schema)
+	return rules.Check(ctx, path.Upstream(), schema)
 }
 
 func validateSubresources(s *apiextensionsv1.CustomResourceSubresources, path *field.Path) (errs field.ErrorList) {

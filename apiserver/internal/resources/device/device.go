@@ -8,10 +8,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
+	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/cell"
 	"kctl/apiserver/internal/resources/check"
@@ -218,7 +218,7 @@ func taintRules(clock clock.PassiveClock) registry.Strategy[*resourcev1.DeviceTa
 		Status: &registry.Change[*resourcev1.DeviceTaintRule]{
 			KeepsMetadata: true,
 			Validate: func(_ context.Context, r, _ *resourcev1.DeviceTaintRule) field.ErrorList {
-				return metav1validation.ValidateConditions(r.Status.Conditions, field.NewPath("status", "conditions"))
+				return metav1validation.ValidateConditions(r.Status.Conditions, field.NewPath("status", "conditions").Upstream())
 			},
 		},
 		Default:      func(r *resourcev1.DeviceTaintRule) { since(&r.Spec.Taint, clock) },

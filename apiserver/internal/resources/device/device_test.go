@@ -5,8 +5,9 @@ import (
 	"testing"
 
 	resourcev1 "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
+
+	"kctl/apiserver/internal/field"
 )
 
 func read(t *testing.T, text string, into any) {

@@ -8,10 +8,10 @@ import (
 	"github.com/google/cel-go/checker"
 	"github.com/google/cel-go/ext"
 	resourcev1 "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 
 	"kctl/apiserver/internal/expression"
+	"kctl/apiserver/internal/field"
 )
 
 // selectorEnvironment is what selectors of devices see: `device`, with the

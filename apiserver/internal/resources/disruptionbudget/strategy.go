@@ -13,9 +13,9 @@ import (
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 
+	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/cell"
 	"kctl/apiserver/internal/resources/check"
@@ -69,7 +69,7 @@ func validate(b *policyv1.PodDisruptionBudget) field.ErrorList {
 	}
 	errs = append(errs, validateAmount(spec.MinAvailable, at.Child("minAvailable"))...)
 	errs = append(errs, validateAmount(spec.MaxUnavailable, at.Child("maxUnavailable"))...)
-	errs = append(errs, metav1validation.ValidateLabelSelector(spec.Selector, metav1validation.LabelSelectorValidationOptions{}, at.Child("selector"))...)
+	errs = append(errs, metav1validation.ValidateLabelSelector(spec.Selector, metav1validation.LabelSelectorValidationOptions{}, at.Child("selector").Upstream())...)
 	if p := spec.UnhealthyPodEvictionPolicy; p != nil && *p != policyv1.AlwaysAllow && *p != policyv1.IfHealthyBudget {
 		errs = append(errs, field.NotSupported(at.Child("unhealthyPodEvictionPolicy"), *p, []policyv1.UnhealthyPodEvictionPolicyType{policyv1.AlwaysAllow, policyv1.IfHealthyBudget}))
 	}
@@ -97,12 +97,12 @@ func validateAmount(a *intstr.IntOrString, at *field.Path) field.ErrorList {
 
 func validateStatus(b *policyv1.PodDisruptionBudget) field.ErrorList {
 	at, s := field.NewPath("status"), &b.Status
-	errs := metav1validation.ValidateConditions(s.Conditions, at.Child("conditions"))
+	errs := metav1validation.ValidateConditions(s.Conditions, at.Child("conditions").Upstream())
 	for _, count := range []struct {
 		name  string
 		value int32
 	}{{"disruptionsAllowed", s.DisruptionsAllowed}, {"currentHealthy", s.CurrentHealthy}, {"desiredHealthy", s.DesiredHealthy}, {"expectedPods", s.ExpectedPods}} {
-		errs = append(errs, apivalidation.ValidateNonnegativeField(int64(count.value), at.Child(count.name))...)
+		errs = append(errs, apivalidation.ValidateNonnegativeField(int64(count.value), at.Child(count.name).Upstream())...)
 	}
 	return errs
 }

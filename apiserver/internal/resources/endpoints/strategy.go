@@ -9,9 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 
+	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/cell"
 	"kctl/apiserver/internal/resources/check"
@@ -88,10 +88,10 @@ func endpointsWarnings(e *corev1.Endpoints) []string { //nolint:staticcheck
 	for i, subset := range e.Subsets {
 		at := field.NewPath("subsets").Index(i)
 		for j, address := range subset.Addresses {
-			out = append(out, validation.GetWarningsForIP(at.Child("addresses").Index(j).Child("ip"), address.IP)...)
+			out = append(out, validation.GetWarningsForIP(at.Child("addresses").Index(j).Child("ip").Upstream(), address.IP)...)
 		}
 		for j, address := range subset.NotReadyAddresses {
-			out = append(out, validation.GetWarningsForIP(at.Child("notReadyAddresses").Index(j).Child("ip"), address.IP)...)
+			out = append(out, validation.GetWarningsForIP(at.Child("notReadyAddresses").Index(j).Child("ip").Upstream(), address.IP)...)
 		}
 	}
 	return out

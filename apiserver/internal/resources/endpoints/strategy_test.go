@@ -5,9 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/yaml"
+
+	"kctl/apiserver/internal/field"
 )
 
 func expect(t *testing.T, what string, errs field.ErrorList, want string) {

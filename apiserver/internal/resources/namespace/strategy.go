@@ -10,9 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 
+	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/cell"
 	"kctl/apiserver/internal/resources/check"
@@ -54,7 +54,7 @@ func validate(ns *core.Namespace) field.ErrorList {
 	path := field.NewPath("spec", "finalizers")
 	for _, name := range ns.Spec.Finalizers {
 		errs = append(errs, check.QualifiedName(string(name), path)...)
-		for _, err := range registry.QualifiedFinalizers([]corev1.FinalizerName{name}, path) {
+		for _, err := range registry.QualifiedFinalizers([]corev1.FinalizerName{name}, path.Upstream()) {
 			err.Field = path.String() // the first of a list of one
 			errs = append(errs, err)
 		}
@@ -117,7 +117,7 @@ func finalizeChange() registry.Change[*core.Namespace] {
 				errs = append(errs, check.QualifiedName(string(name), path.Index(i))...)
 			}
 			if len(errs) == 0 {
-				errs = registry.QualifiedFinalizers(ns.Spec.Finalizers, path)
+				errs = registry.QualifiedFinalizers(ns.Spec.Finalizers, path.Upstream())
 			}
 			return errs
 		},

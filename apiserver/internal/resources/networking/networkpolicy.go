@@ -11,10 +11,10 @@ import (
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
+	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/cell"
 	"kctl/apiserver/internal/resources/check"
@@ -89,7 +89,7 @@ func validatePolicy(s *networkingv1.NetworkPolicySpec) field.ErrorList {
 }
 
 func validateSelector(s *metav1.LabelSelector, at *field.Path) field.ErrorList {
-	return metav1validation.ValidateLabelSelector(s, metav1validation.LabelSelectorValidationOptions{}, at)
+	return metav1validation.ValidateLabelSelector(s, metav1validation.LabelSelectorValidationOptions{}, at.Upstream())
 }
 
 func validatePorts(ports []networkingv1.NetworkPolicyPort, at *field.Path) field.ErrorList {
@@ -150,11 +150,11 @@ func validateBlock(b *networkingv1.IPBlock, at *field.Path) field.ErrorList {
 	if b.CIDR == "" {
 		return field.ErrorList{field.Required(at.Child("cidr"), "")}
 	}
-	errs := validation.IsValidCIDRForLegacyField(at.Child("cidr"), b.CIDR, true, nil)
+	errs := validation.IsValidCIDRForLegacyField(at.Child("cidr").Upstream(), b.CIDR, true, nil)
 	whole, err := netip.ParsePrefix(b.CIDR)
 	for i, text := range b.Except {
 		path := at.Child("except").Index(i)
-		errs = append(errs, validation.IsValidCIDRForLegacyField(path, text, true, nil)...)
+		errs = append(errs, validation.IsValidCIDRForLegacyField(path.Upstream(), text, true, nil)...)
 		part, partErr := netip.ParsePrefix(text)
 		if err == nil && partErr == nil && (!whole.Masked().Contains(part.Addr()) || part.Bits() <= whole.Bits()) {
 			errs = append(errs, field.Invalid(path, text, "must be a strict subset of `cidr`"))
@@ -172,9 +172,9 @@ func policyWarnings(s *networkingv1.NetworkPolicySpec) []string {
 				continue
 			}
 			path := at.Index(i).Child("ipBlock")
-			out = append(out, validation.GetWarningsForCIDR(path.Child("cidr"), peer.IPBlock.CIDR)...)
+			out = append(out, validation.GetWarningsForCIDR(path.Child("cidr").Upstream(), peer.IPBlock.CIDR)...)
 			for j, except := range peer.IPBlock.Except {
-				out = append(out, validation.GetWarningsForCIDR(path.Child("except").Index(j), except)...)
+				out = append(out, validation.GetWarningsForCIDR(path.Child("except").Index(j).Upstream(), except)...)
 			}
 		}
 	}

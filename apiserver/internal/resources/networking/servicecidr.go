@@ -11,9 +11,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 
+	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/cell"
 	"kctl/apiserver/internal/resources/check"
@@ -52,7 +52,7 @@ func validateRanges(ranges []string) field.ErrorList {
 		errs = append(errs, field.Invalid(at, ranges, "may only hold up to 2 values"))
 	}
 	for i, text := range ranges {
-		errs = append(errs, validation.IsValidCIDR(at.Index(i), text)...)
+		errs = append(errs, validation.IsValidCIDR(at.Index(i).Upstream(), text)...)
 		if i == 0 {
 			continue
 		}

@@ -8,9 +8,9 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
+	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/resources/check"
 )
 
@@ -152,7 +152,7 @@ func validateClass(s *networkingv1.IngressClassSpec) field.ErrorList {
 	if len(s.Controller) > maxController {
 		errs = append(errs, field.TooLong(at, s.Controller, maxController))
 	}
-	errs = append(errs, validation.IsDomainPrefixedPath(at, s.Controller)...)
+	errs = append(errs, validation.IsDomainPrefixedPath(at.Upstream(), s.Controller)...)
 	p := s.Parameters
 	if p == nil {
 		return errs
@@ -184,7 +184,7 @@ func validateAddresses(list []networkingv1.IngressLoadBalancerIngress, at *field
 	var errs field.ErrorList
 	for i, address := range list {
 		if address.IP != "" {
-			errs = append(errs, validation.IsValidIP(at.Index(i).Child("ip"), address.IP)...)
+			errs = append(errs, validation.IsValidIP(at.Index(i).Child("ip").Upstream(), address.IP)...)
 		}
 		if address.Hostname == "" {
 			continue

@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/net"
 
+	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/resources/check"
 	"kctl/proto/core"
 )
@@ -77,7 +77,7 @@ func validatePodCIDRs(spec *corev1.NodeSpec, before []string) field.ErrorList {
 	var errs field.ErrorList
 	path := field.NewPath("spec", "podCIDRs")
 	for i, cidr := range spec.PodCIDRs {
-		errs = append(errs, validation.IsValidCIDRForLegacyField(path.Index(i), cidr, true, before)...)
+		errs = append(errs, validation.IsValidCIDRForLegacyField(path.Index(i).Upstream(), cidr, true, before)...)
 	}
 	if len(errs) > 0 || len(spec.PodCIDRs) == 1 {
 		return errs

@@ -6,8 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"kctl/apiserver/internal/field"
 	"kctl/proto/core"
 )
 
@@ -40,7 +40,7 @@ func sameName(a, b core.Container) bool { return a.Name == b.Name }
 // containers, what is bounded stays bounded, and of cpu and memory alone there
 // may be more or less.
 func validateResize(_ context.Context, pod, old *core.Pod) field.ErrorList {
-	at := field.NewPath("spec")
+	at := specPath
 	if _, mirror := old.Annotations[core.ConfigMirrorAnnotation]; mirror {
 		return field.ErrorList{field.Forbidden(field.NewPath(""), "static pods cannot be resized")}
 	}

@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/cell"
 	"kctl/apiserver/internal/resources/check"
@@ -60,8 +60,8 @@ func DefaultTemplate(t *corev1.PodTemplateSpec) { defaultSpec(&t.Spec) }
 
 // ValidateTemplate checks what pods are made from, wherever a template stands.
 func ValidateTemplate(t *corev1.PodTemplateSpec, at *field.Path) field.ErrorList {
-	errs := metav1validation.ValidateLabels(t.Labels, at.Child("labels"))
-	errs = append(errs, apivalidation.ValidateAnnotations(t.Annotations, at.Child("annotations"))...)
+	errs := metav1validation.ValidateLabels(t.Labels, at.Child("labels").Upstream())
+	errs = append(errs, apivalidation.ValidateAnnotations(t.Annotations, at.Child("annotations").Upstream())...)
 	errs = append(errs, validateAnnotations(t.Annotations, &t.Spec, at.Child("annotations"), at.Child("spec"))...)
 	// Ports on the host may be left to the pod's defaults.
 	spec := t.Spec.DeepCopy()

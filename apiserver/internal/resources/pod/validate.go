@@ -8,16 +8,25 @@ import (
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/resources/check"
 	"kctl/proto/core"
 )
 
+var (
+	annotationsPath = field.NewPath("metadata", "annotations")
+	specPath        = field.NewPath("spec")
+	statusPath      = field.NewPath("status")
+)
+
 // validateCreate checks a pod that is being made.
 func validateCreate(pod *core.Pod) field.ErrorList {
-	spec := field.NewPath("spec")
-	errs := validateAnnotations(pod.Annotations, &pod.Spec, field.NewPath("metadata", "annotations"), spec)
+	return field.Twice(specPath, func(spec *field.Path) field.ErrorList { return validatePod(pod, spec) })
+}
+
+func validatePod(pod *core.Pod, spec *field.Path) field.ErrorList {
+	errs := validateAnnotations(pod.Annotations, &pod.Spec, annotationsPath, spec)
 	errs = append(errs, validateSpec(&pod.Spec, spec)...)
 	errs = append(errs, validateClaimNames(pod, spec.Child("volumes"))...)
 	for _, group := range []struct {
@@ -54,7 +63,7 @@ func validateSpec(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	errs = append(errs, validatePodResources(spec, at.Child("resources"))...)
 	errs = append(errs, oneOfList(spec.RestartPolicy, at.Child("restartPolicy"), restartPolicies)...)
 	errs = append(errs, oneOfList(spec.DNSPolicy, at.Child("dnsPolicy"), dnsPolicies)...)
-	errs = append(errs, metav1validation.ValidateLabels(spec.NodeSelector, at.Child("nodeSelector"))...)
+	errs = append(errs, metav1validation.ValidateLabels(spec.NodeSelector, at.Child("nodeSelector").Upstream())...)
 	errs = append(errs, validatePodSecurity(spec, at)...)
 	errs = append(errs, validateAffinity(spec.Affinity, at.Child("affinity"))...)
 	errs = append(errs, validateDNS(spec, at.Child("dnsConfig"))...)

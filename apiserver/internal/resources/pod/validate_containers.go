@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/resources/check"
 	"kctl/proto/core"
 )
@@ -154,7 +154,7 @@ func validatePorts(ports []corev1.ContainerPort, at *field.Path) field.ErrorList
 		}
 		errs = append(errs, oneOf(port.Protocol, path.Child("protocol"), protocols)...)
 		if port.HostIP != "" {
-			errs = append(errs, validation.IsValidIPForLegacyField(path.Child("hostIP"), port.HostIP, false, nil)...)
+			errs = append(errs, validation.IsValidIPForLegacyField(path.Child("hostIP").Upstream(), port.HostIP, false, nil)...)
 		}
 	}
 	return errs

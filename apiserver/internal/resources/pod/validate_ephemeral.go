@@ -4,8 +4,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"kctl/apiserver/internal/field"
 	"kctl/proto/core"
 )
 
@@ -63,7 +63,7 @@ func validateEphemeralContainers(s *containerScope, at *field.Path) field.ErrorL
 // validateEphemeralUpdate lets debug containers be added and nothing else
 // happen to them.
 func validateEphemeralUpdate(pod, old *core.Pod) field.ErrorList {
-	errs := validateSpec(&pod.Spec, field.NewPath("spec"))
+	errs := validateSpec(&pod.Spec, specPath)
 	at := field.NewPath("spec", "ephemeralContainers")
 	now := make(map[string]*corev1.EphemeralContainer, len(pod.Spec.EphemeralContainers))
 	for i := range pod.Spec.EphemeralContainers {

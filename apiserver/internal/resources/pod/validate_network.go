@@ -6,8 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/resources/check"
 	"kctl/proto/core"
 )
@@ -38,7 +38,7 @@ func validateDNS(spec *core.PodSpec, at *field.Path) field.ErrorList {
 		errs = append(errs, field.Invalid(at.Child("nameservers"), config.Nameservers, fmt.Sprintf("must not have more than %d nameservers", maxNameservers)))
 	}
 	for i, server := range config.Nameservers {
-		errs = append(errs, validation.IsValidIPForLegacyField(at.Child("nameservers").Index(i), server, true, nil)...)
+		errs = append(errs, validation.IsValidIPForLegacyField(at.Child("nameservers").Index(i).Upstream(), server, true, nil)...)
 	}
 	searches := at.Child("searches")
 	if len(config.Searches) > maxSearchPaths {
@@ -70,7 +70,7 @@ func searchPath(search string, at *field.Path) field.ErrorList {
 func validateHostAliases(aliases []corev1.HostAlias, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, alias := range aliases {
-		errs = append(errs, validation.IsValidIPForLegacyField(at.Index(i).Child("ip"), alias.IP, true, nil)...)
+		errs = append(errs, validation.IsValidIPForLegacyField(at.Index(i).Child("ip").Upstream(), alias.IP, true, nil)...)
 		for j, name := range alias.Hostnames {
 			errs = append(errs, check.Subdomain(name, at.Index(i).Child("hostnames").Index(j))...)
 		}

@@ -5,8 +5,9 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
+
+	"kctl/apiserver/internal/field"
 )
 
 // The words are kube-apiserver 1.37's.

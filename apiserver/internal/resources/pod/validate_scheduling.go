@@ -9,8 +9,8 @@ import (
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/resources/check"
 )
 
@@ -97,7 +97,7 @@ func validateNodeRequirement(r *corev1.NodeSelectorRequirement, values bool, at 
 	default:
 		errs = append(errs, field.Invalid(at.Child("operator"), r.Operator, "not a valid selector operator"))
 	}
-	errs = append(errs, metav1validation.ValidateLabelName(r.Key, at.Child("key"))...)
+	errs = append(errs, metav1validation.ValidateLabelName(r.Key, at.Child("key").Upstream())...)
 	for i, value := range r.Values {
 		if values {
 			errs = append(errs, check.Messages(at.Child("values").Index(i), value, validation.IsValidLabelValue(value))...)
@@ -140,8 +140,8 @@ func validatePodTerms(required []corev1.PodAffinityTerm, preferred []corev1.Weig
 
 func validatePodTerm(term *corev1.PodAffinityTerm, at *field.Path) field.ErrorList {
 	options := metav1validation.LabelSelectorValidationOptions{}
-	errs := metav1validation.ValidateLabelSelector(term.LabelSelector, options, at.Child("labelSelector"))
-	errs = append(errs, metav1validation.ValidateLabelSelector(term.NamespaceSelector, options, at.Child("namespaceSelector"))...)
+	errs := metav1validation.ValidateLabelSelector(term.LabelSelector, options, at.Child("labelSelector").Upstream())
+	errs = append(errs, metav1validation.ValidateLabelSelector(term.NamespaceSelector, options, at.Child("namespaceSelector").Upstream())...)
 	for _, namespace := range term.Namespaces {
 		errs = append(errs, check.Messages(at.Child("namespace"), namespace, check.NameIsLabel(namespace, false))...)
 	}
@@ -150,7 +150,7 @@ func validatePodTerm(term *corev1.PodAffinityTerm, at *field.Path) field.ErrorLi
 	if term.TopologyKey == "" {
 		errs = append(errs, field.Required(at.Child("topologyKey"), "can not be empty"))
 	}
-	return append(errs, metav1validation.ValidateLabelName(term.TopologyKey, at.Child("topologyKey"))...)
+	return append(errs, metav1validation.ValidateLabelName(term.TopologyKey, at.Child("topologyKey").Upstream())...)
 }
 
 func matchKeys(keys []string, selector *metav1.LabelSelector, at *field.Path) field.ErrorList {
@@ -162,7 +162,7 @@ func matchKeys(keys []string, selector *metav1.LabelSelector, at *field.Path) fi
 	}
 	var errs field.ErrorList
 	for i, key := range keys {
-		errs = append(errs, metav1validation.ValidateLabelName(key, at.Index(i))...)
+		errs = append(errs, metav1validation.ValidateLabelName(key, at.Index(i).Upstream())...)
 	}
 	return errs
 }
@@ -199,7 +199,7 @@ func validateSpread(constraints []corev1.TopologySpreadConstraint, at *field.Pat
 			errs = append(errs, supported(*c.NodeTaintsPolicy, path.Child("nodeTaintsPolicy"), inclusion)...)
 		}
 		errs = append(errs, matchKeys(c.MatchLabelKeys, c.LabelSelector, path.Child("matchLabelKeys"))...)
-		errs = append(errs, metav1validation.ValidateLabelSelector(c.LabelSelector, metav1validation.LabelSelectorValidationOptions{}, path.Child("labelSelector"))...)
+		errs = append(errs, metav1validation.ValidateLabelSelector(c.LabelSelector, metav1validation.LabelSelectorValidationOptions{}, path.Child("labelSelector").Upstream())...)
 	}
 	return errs
 }

@@ -7,8 +7,8 @@ import (
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/resources/check"
 	"kctl/apiserver/internal/resources/claim"
 	"kctl/proto/core"
@@ -35,8 +35,8 @@ func validateClaimTemplate(t *corev1.PersistentVolumeClaimTemplate, at *field.Pa
 		return field.ErrorList{field.Required(at, "")}
 	}
 	meta := at.Child("metadata")
-	errs := metav1validation.ValidateLabels(t.Labels, meta.Child("labels"))
-	errs = append(errs, apivalidation.ValidateAnnotations(t.Annotations, meta.Child("annotations"))...)
+	errs := metav1validation.ValidateLabels(t.Labels, meta.Child("labels").Upstream())
+	errs = append(errs, apivalidation.ValidateAnnotations(t.Annotations, meta.Child("annotations").Upstream())...)
 	errs = append(errs, forbiddenMetadata(&t.ObjectMeta, meta)...)
 	return append(errs, claim.ValidateSpec(&t.Spec, at.Child("spec"))...)
 }

@@ -7,16 +7,19 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/resources/check"
 	"kctl/proto/core"
 )
 
 // validateStatus checks what is reported of a pod.
 func validateStatus(pod, old *core.Pod) field.ErrorList {
+	return field.Twice(statusPath, func(status *field.Path) field.ErrorList { return validateReport(pod, old, status) })
+}
+
+func validateReport(pod, old *core.Pod, at *field.Path) field.ErrorList {
 	errs := validateAnnotationUpdate(pod, old)
-	at := field.NewPath("status")
 	now, was := &pod.Status, &old.Status
 	if now.QOSClass != was.QOSClass && was.QOSClass != "" {
 		errs = append(errs, check.Same(now.QOSClass, was.QOSClass, at.Child("qosClass"))...)
@@ -87,7 +90,7 @@ func oneOfEachFamily(addresses []string, at *field.Path) field.ErrorList {
 	var all []shown
 	families := map[bool]int{}
 	for i, text := range addresses {
-		errs = append(errs, validation.IsValidIP(at.Index(i), text)...)
+		errs = append(errs, validation.IsValidIP(at.Index(i).Upstream(), text)...)
 		all = append(all, shown{text})
 		parsed, err := netip.ParseAddr(text)
 		if err != nil && len(addresses) > 1 {

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/util/validation/field"
+	"kctl/apiserver/internal/field"
 )
 
 // refused is a spec, or a part of one container, with the one error it gets:

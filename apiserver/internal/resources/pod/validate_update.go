@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/resources/check"
 	"kctl/proto/core"
 )
@@ -24,7 +24,7 @@ const mayChange = "pod updates may not change fields other than `spec.containers
 // validateUpdate lets a few fields of a pod change and nothing else: what a
 // kubelet was told at the start it goes on doing.
 func validateUpdate(pod, old *core.Pod) field.ErrorList {
-	at := field.NewPath("spec")
+	at := specPath
 	errs := validateAnnotationUpdate(pod, old)
 	for _, group := range []struct {
 		name     string
@@ -150,8 +150,8 @@ func onlyRemovedGates(pod, old *core.Pod, at *field.Path) field.ErrorList {
 }
 
 func validateAnnotationUpdate(pod, old *core.Pod) field.ErrorList {
-	at := field.NewPath("metadata", "annotations")
-	errs := validateAnnotations(pod.Annotations, &pod.Spec, at, field.NewPath("spec"))
+	at := annotationsPath
+	errs := validateAnnotations(pod.Annotations, &pod.Spec, at, specPath)
 	fixed := func(key, what string) {
 		now, has := pod.Annotations[key]
 		was, had := old.Annotations[key]

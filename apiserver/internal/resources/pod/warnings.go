@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/resources/check"
 	"kctl/proto/core"
 )
@@ -76,11 +76,11 @@ func addressWarnings(s *corev1.PodSpec, at string) []string {
 	var out []string
 	if s.DNSConfig != nil {
 		for i, server := range s.DNSConfig.Nameservers {
-			out = append(out, validation.GetWarningsForIP(field.NewPath(at, "dnsConfig", "nameservers").Index(i), server)...)
+			out = append(out, validation.GetWarningsForIP(field.NewPath(at, "dnsConfig", "nameservers").Index(i).Upstream(), server)...)
 		}
 	}
 	for i, alias := range s.HostAliases {
-		out = append(out, validation.GetWarningsForIP(field.NewPath(at, "hostAliases").Index(i).Child("ip"), alias.IP)...)
+		out = append(out, validation.GetWarningsForIP(field.NewPath(at, "hostAliases").Index(i).Child("ip").Upstream(), alias.IP)...)
 	}
 	return out
 }

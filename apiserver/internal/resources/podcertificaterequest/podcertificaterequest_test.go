@@ -16,8 +16,9 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
+
+	"kctl/apiserver/internal/field"
 )
 
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

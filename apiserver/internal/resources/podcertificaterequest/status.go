@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
+	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/resources/check"
 )
 
@@ -90,7 +90,7 @@ func validateConditions(conditions []metav1.Condition) field.ErrorList {
 		found = true
 		errs = append(errs, check.Supported(c.Status, at.Child("status"), metav1.ConditionTrue)...)
 	}
-	return append(errs, metav1validation.ValidateConditions(conditions, statusPath.Child("conditions"))...)
+	return append(errs, metav1validation.ValidateConditions(conditions, statusPath.Child("conditions").Upstream())...)
 }
 
 // validateIssued checks that the certificate is what was asked for. The first

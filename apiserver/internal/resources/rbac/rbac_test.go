@@ -8,9 +8,10 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/yaml"
+
+	"kctl/apiserver/internal/field"
 )
 
 func expect(t *testing.T, what string, errs field.ErrorList, want string) {

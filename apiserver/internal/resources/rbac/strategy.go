@@ -4,9 +4,9 @@ import (
 	"context"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 
+	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/cell"
 	"kctl/apiserver/internal/resources/check"

@@ -4,8 +4,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/resources/check"
 )
 
@@ -20,7 +20,7 @@ func validateClusterRole(r *rbacv1.ClusterRole) field.ErrorList {
 	}
 	for i := range r.AggregationRule.ClusterRoleSelectors {
 		selector := &r.AggregationRule.ClusterRoleSelectors[i]
-		errs = append(errs, metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, at.Index(i))...)
+		errs = append(errs, metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, at.Index(i).Upstream())...)
 		if _, err := metav1.LabelSelectorAsSelector(selector); err != nil {
 			errs = append(errs, field.Invalid(at.Index(i), selector, "invalid label selector."))
 		}

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 
+	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/cell"
 	"kctl/apiserver/internal/resources/check"
@@ -69,7 +69,7 @@ func validate(c *nodev1.RuntimeClass) field.ErrorList {
 	}
 	if s := c.Scheduling; s != nil {
 		at := field.NewPath("scheduling")
-		errs = append(errs, metav1validation.ValidateLabels(s.NodeSelector, at.Child("nodeSelector"))...)
+		errs = append(errs, metav1validation.ValidateLabels(s.NodeSelector, at.Child("nodeSelector").Upstream())...)
 		errs = append(errs, check.Tolerations(s.Tolerations, at.Child("tolerations"))...)
 		for i := range s.Tolerations {
 			for _, before := range s.Tolerations[:i] {

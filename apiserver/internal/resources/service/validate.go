@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
+	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/resources/check"
 )
 
@@ -31,7 +31,7 @@ func validate(s *corev1.Service) field.ErrorList {
 		errs = append(errs, field.Required(at.Child("ports"), ""))
 	}
 	errs = append(errs, validatePorts(s, at.Child("ports"))...)
-	errs = append(errs, metav1validation.ValidateLabels(spec.Selector, at.Child("selector"))...)
+	errs = append(errs, metav1validation.ValidateLabels(spec.Selector, at.Child("selector").Upstream())...)
 	if !affinities.Has(spec.SessionAffinity) {
 		errs = append(errs, field.NotSupported(at.Child("sessionAffinity"), spec.SessionAffinity, sets.List(affinities)))
 	}

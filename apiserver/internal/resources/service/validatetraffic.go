@@ -6,8 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/resources/check"
 )
 
@@ -43,7 +43,7 @@ func validateBalancer(s *corev1.Service, at *field.Path) field.ErrorList {
 	}
 	for i, one := range spec.LoadBalancerSourceRanges {
 		// Spaces around one have always been let through.
-		for _, problem := range validation.IsValidCIDRForLegacyField(ranges.Index(i), strings.TrimSpace(one), true, nil) {
+		for _, problem := range validation.IsValidCIDRForLegacyField(ranges.Index(i).Upstream(), strings.TrimSpace(one), true, nil) {
 			problem.BadValue = one
 			errs = append(errs, problem)
 		}

@@ -3,7 +3,8 @@ package service
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"kctl/apiserver/internal/field"
 )
 
 // warnings tells users of what is outdated, or is not looked at.
@@ -37,17 +38,17 @@ func addressWarnings(s *corev1.ServiceSpec, headless bool) []string {
 	at := field.NewPath("spec")
 	if !headless {
 		for i, ip := range s.ClusterIPs {
-			out = append(out, validation.GetWarningsForIP(at.Child("clusterIPs").Index(i), ip)...)
+			out = append(out, validation.GetWarningsForIP(at.Child("clusterIPs").Index(i).Upstream(), ip)...)
 		}
 	}
 	for i, ip := range s.ExternalIPs {
-		out = append(out, validation.GetWarningsForIP(at.Child("externalIPs").Index(i), ip)...)
+		out = append(out, validation.GetWarningsForIP(at.Child("externalIPs").Index(i).Upstream(), ip)...)
 	}
 	if s.LoadBalancerIP != "" {
-		out = append(out, validation.GetWarningsForIP(at.Child("loadBalancerIP"), s.LoadBalancerIP)...)
+		out = append(out, validation.GetWarningsForIP(at.Child("loadBalancerIP").Upstream(), s.LoadBalancerIP)...)
 	}
 	for i, one := range s.LoadBalancerSourceRanges {
-		out = append(out, validation.GetWarningsForCIDR(at.Child("loadBalancerSourceRanges").Index(i), one)...)
+		out = append(out, validation.GetWarningsForCIDR(at.Child("loadBalancerSourceRanges").Index(i).Upstream(), one)...)
 	}
 	return out
 }

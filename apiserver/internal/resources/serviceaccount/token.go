@@ -11,10 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 
 	tokens "kctl/apiserver/internal/authn/serviceaccount"
+	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/managedfields"
 	"kctl/apiserver/internal/registry"
 	requestcontext "kctl/apiserver/internal/request"

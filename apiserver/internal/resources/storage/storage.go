@@ -10,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
+	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/cell"
 	"kctl/apiserver/internal/resources/check"
@@ -227,7 +227,7 @@ func capacities() registry.Strategy[*storagev1.CSIStorageCapacity] {
 		class := field.NewPath("storageClassName")
 		errs := check.Messages(class, c.StorageClassName, check.NameIsSubdomain(c.StorageClassName, false))
 		if c.NodeTopology != nil {
-			errs = append(errs, metav1validation.ValidateLabelSelector(c.NodeTopology, metav1validation.LabelSelectorValidationOptions{}, field.NewPath("nodeTopology"))...)
+			errs = append(errs, metav1validation.ValidateLabelSelector(c.NodeTopology, metav1validation.LabelSelectorValidationOptions{}, field.NewPath("nodeTopology").Upstream())...)
 		}
 		if c.Capacity != nil && c.Capacity.Sign() < 0 {
 			errs = append(errs, field.Invalid(field.NewPath("capacity"), c.Capacity.String(), check.NotNegative))

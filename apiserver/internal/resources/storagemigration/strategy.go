@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/cell"
 	"kctl/apiserver/internal/resources/check"
@@ -47,7 +47,7 @@ func strategy() registry.Strategy[*migrationv1.StorageVersionMigration] {
 		Status: &registry.Change[*migrationv1.StorageVersionMigration]{
 			KeepsMetadata: true,
 			Validate: func(_ context.Context, m, _ *migrationv1.StorageVersionMigration) field.ErrorList {
-				return metav1validation.ValidateConditions(m.Status.Conditions, field.NewPath("status", "conditions"))
+				return metav1validation.ValidateConditions(m.Status.Conditions, field.NewPath("status", "conditions").Upstream())
 			},
 		},
 		Columns: columns,

@@ -3,10 +3,10 @@ package workload
 import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/managedfields"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/cell"

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/resources/check"
 	"kctl/apiserver/internal/resources/pod"
 )
@@ -21,7 +21,7 @@ func Selector(selector *metav1.LabelSelector, owner string, at *field.Path) fiel
 	if selector == nil {
 		return field.ErrorList{field.Required(at, "")}
 	}
-	errs := metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, at)
+	errs := metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, at.Upstream())
 	if len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
 		errs = append(errs, field.Invalid(at, selector, "empty selector is invalid for "+owner))
 	}
