@@ -70,12 +70,21 @@ func compareCreates(b *testing.B, s *server, endpoint, floor string, writers int
 		b.Fatal("the first pod is not in etcd: ", err)
 	}
 	stored := string(found.Kvs[0].Value)
+	bareServer := startBareCreates(b, floor, stored)
+	bareClient, err := dialRaw(bareServer.address)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer bareClient.close()
 	for b.Loop() {
-		var creates, puts, spent float64
+		var creates, puts, bare, spent float64
 		for turn := range turns {
 			puts += rate(b, writers, func(n int64) error {
 				_, err := raw.Put(context.Background(), fmt.Sprintf("/raw/%d/%d/%d", b.N, turn, n), stored)
 				return err
+			}) / turns
+			bare += rate(b, writers, func(n int64) error {
+				return bareClient.post(path, []byte(pod(fmt.Sprintf("bare-%d-%d-%d", b.N, turn, n))))
 			}) / turns
 			before := cpu(b, s.cmd.Process.Pid)
 			var made atomic.Int64
@@ -88,6 +97,7 @@ func compareCreates(b *testing.B, s *server, endpoint, floor string, writers int
 		b.ReportMetric(creates, "creates/s")
 		b.ReportMetric(puts, "raw-puts/s")
 		b.ReportMetric(creates/puts, "x-floor")
+		b.ReportMetric(bare/puts, "x-bare")
 		b.ReportMetric(spent/1000, "µs-cpu/create")
 		b.ReportMetric(float64(len(stored)), "B-stored")
 	}
