@@ -6,22 +6,18 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"kctl/apiserver/internal/admission/adminaccess"
-	"kctl/apiserver/internal/admission/certificates"
-	"kctl/apiserver/internal/admission/lookup"
-	"kctl/apiserver/internal/admission/priority"
 	"kctl/apiserver/internal/authn/serviceaccount"
 	"kctl/apiserver/internal/authz"
 	"kctl/apiserver/internal/authz/rbac"
-	"kctl/apiserver/internal/authz/rbac/escalation"
 	"kctl/apiserver/internal/facts"
-	"kctl/apiserver/internal/filters"
 	"kctl/apiserver/internal/housekeeping"
 	"kctl/apiserver/internal/resources"
 	"kctl/apiserver/internal/resources/kubelet"
 	"kctl/apiserver/internal/resources/service"
+	"kctl/apiserver/internal/server/admissioncontrol"
 	"kctl/apiserver/internal/server/authentication"
 	"kctl/apiserver/internal/server/authorization"
+	"kctl/apiserver/internal/server/equivalent"
 	"kctl/apiserver/internal/signing"
 )
 
@@ -54,21 +50,11 @@ func (s *Server) assemble(certificate string) error {
 	if s.authorizer, err = s.authorization(rules); err != nil {
 		return err
 	}
-	s.priorities = facts.NewMirror(s.resources.PriorityClasses, priority.ClassOf, facts.Options[priority.Class]{Index: priority.ByDefault}, s.clock, s.logger)
-	chain, err := s.plugins()
-	if err != nil {
-		return err
-	}
-	s.admission = chain.With(
-		escalation.Plugin{Rules: rules, Authorizer: s.authorizer}, certificates.PodSigning{Authorizer: s.authorizer},
-		adminaccess.Plugin{Namespaces: lookup.New[*corev1.Namespace](s.resources.Namespaces)},
-		filters.RelayAdmission{Clock: s.clock},
-	)
 	if s.auditor, err = s.newAuditor(); err != nil {
 		return err
 	}
-	if s.auditor != nil {
-		s.admission = s.admission.With(filters.AuditAdmission{})
+	if s.admission, err = s.admissionControl(rules); err != nil {
+		return err
 	}
 	if err := s.keepHouse(certificate); err != nil {
 		return err
@@ -101,6 +87,14 @@ func (s *Server) authorization(rules *rbac.Authorizer) (authz.Union, error) {
 	return union, err
 }
 
+func (s *Server) admissionControl(rules *rbac.Authorizer) (*admissioncontrol.Control, error) {
+	return admissioncontrol.New(admissioncontrol.Options{
+		Flags: s.options, Resources: s.resources, Stores: s.stores, Forms: equivalent.New(s.served, s.definitions), Services: s.services(),
+		Authorizer: s.authorizer, Rules: rules, Audited: s.auditor != nil,
+		Metrics: s.metrics, Clock: s.clock, Logger: s.logger,
+	})
+}
+
 // serveResources makes what is served of the stores.
 func (s *Server) serveResources(issuer *serviceaccount.Issuer) error {
 	o := s.options
@@ -131,7 +125,7 @@ func (s *Server) keepHouse(certificate string) error {
 	if err != nil {
 		return fmt.Errorf("root certificate authority: %w", err)
 	}
-	d := housekeeping.Dependencies{NodeGrace: s.options.NodeMonitorGrace, LegacyTokenPeriod: s.options.LegacyTokenPeriod, Pods: s.pods, QuotaUsage: s.namespaceRules.usage, RootCA: rootCA, Metrics: s.metrics, Clock: s.clock, Logger: s.logger}
+	d := housekeeping.Dependencies{NodeGrace: s.options.NodeMonitorGrace, LegacyTokenPeriod: s.options.LegacyTokenPeriod, Pods: s.pods, QuotaUsage: s.admission.QuotaUsage, RootCA: rootCA, Metrics: s.metrics, Clock: s.clock, Logger: s.logger}
 	if err := s.signTokensAndCertificates(&d); err != nil {
 		return err
 	}
@@ -141,13 +135,7 @@ func (s *Server) keepHouse(certificate string) error {
 	if d.ServiceRanges, _, err = s.options.ServiceRanges(); err != nil {
 		return err
 	}
-	for _, served := range s.served {
-		// What is only another form of stored objects needs no loops of its own.
-		if info := served.Resource.Info(); info.StoredAs == info.GVK() {
-			d.Resources = append(d.Resources, served.Resource)
-		}
-	}
-	d.More, d.Others = s.definitions, s.aggregator
+	d.Resources, d.More, d.Others = s.builtinStores(), s.definitions, s.aggregator
 	s.house = d
 	s.firstTerm, err = housekeeping.New(d, s.options.Controller)
 	return err

@@ -212,7 +212,7 @@ func openAPIRelease() string {
 // handling is how requests for resources are served, whichever these are.
 func (s *Server) handling() handlers.Options {
 	return handlers.Options{
-		Admission: s.admission, Authorizer: s.authorizer, MaxBody: s.options.MaxRequestBodyBytes,
+		Admission: s.admission.Chain, Authorizer: s.authorizer, MaxBody: s.options.MaxRequestBodyBytes,
 		WatchTime: time.Duration(s.options.MinRequestTimeout) * time.Second, Clock: s.clock, Logger: s.logger,
 	}
 }

@@ -57,7 +57,7 @@ func (s *Server) run(ctx context.Context, serve func(context.Context) error) err
 }
 
 func (s *Server) allLoops() []housekeeping.Loop {
-	loops := []housekeeping.Loop{s.resources.Run, s.definitions.Run, s.aggregator.Run, s.rules.Run, s.pods.Run, s.priorities.Run, s.start, s.watchBackend, s.watchdog, s.lead, s.beFound}
+	loops := []housekeeping.Loop{s.resources.Run, s.definitions.Run, s.aggregator.Run, s.rules.Run, s.pods.Run, s.admission.Run, s.start, s.watchBackend, s.watchdog, s.lead, s.beFound}
 	if s.options.Operation.CompactionInterval > 0 {
 		loops = append(loops, s.backend.Compactor.Run)
 	}
@@ -65,8 +65,6 @@ func (s *Server) allLoops() []housekeeping.Loop {
 	if s.auditor != nil {
 		loops = append(loops, s.auditor.Run)
 	}
-	loops = append(loops, s.namespaceRules.loops()...)
-	loops = append(loops, s.userRules.loops()...)
 	if s.fairness != nil {
 		loops = append(loops, s.fairness.Run)
 	}

@@ -5,13 +5,10 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"kctl/proto/core"
-
 	"kctl/apiserver/internal/handlers"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/reviews"
+	"kctl/proto/core"
 )
 
 // choose leaves of all resources those whose versions are to be served. The
@@ -35,23 +32,21 @@ func (s *Server) creatable() []handlers.Creatable {
 		reviews.Served(reviews.Options{Tokens: s.identities.Tokens, Authorizer: s.authorizer, Rules: s.authorizer, Clock: s.clock})...)
 }
 
-// stores are those of everything that is served now.
-func (s *Server) stores() []registry.Resource {
-	stores := slices.Clone(s.house.Resources)
-	if s.house.More != nil {
-		stores = append(stores, s.house.More.Resources()...)
+// builtinStores are those of what is built in. What is only another form of
+// stored objects has none of its own.
+func (s *Server) builtinStores() []registry.Resource {
+	var stores []registry.Resource
+	for _, served := range s.served {
+		if info := served.Resource.Info(); info.StoredAs == info.GVK() {
+			stores = append(stores, served.Resource)
+		}
 	}
 	return stores
 }
 
-// resourceOf is the resource whose objects are of a kind, if it is served.
-func (s *Server) resourceOf(kind schema.GroupVersionKind) (core.Resource, bool) {
-	for _, store := range s.stores() {
-		if info := store.Info(); info.GVK() == kind {
-			return info.Resource, true
-		}
-	}
-	return core.Resource{}, false
+// stores are those of everything that is served now.
+func (s *Server) stores() []registry.Resource {
+	return append(s.builtinStores(), s.definitions.Resources()...)
 }
 
 // storedNow finds an object of a built-in resource.

@@ -13,8 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 
-	"kctl/apiserver/internal/admission"
-	"kctl/apiserver/internal/admission/priority"
 	"kctl/apiserver/internal/aggregation"
 	"kctl/apiserver/internal/audit"
 	"kctl/apiserver/internal/authz"
@@ -28,6 +26,7 @@ import (
 	"kctl/apiserver/internal/housekeeping"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources"
+	"kctl/apiserver/internal/server/admissioncontrol"
 	"kctl/apiserver/internal/server/authentication"
 	"kctl/apiserver/internal/server/fairshare"
 	"kctl/apiserver/internal/server/serving"
@@ -69,12 +68,8 @@ type Server struct {
 	fairness   *fairshare.Share // nil for none
 	auditor    *audit.Auditor   // nil for none
 	ring       *trace.Ring
-	admission  *admission.Chain
-	// What admission and authorization know of stored objects.
-	pods           *facts.Mirror[facts.Pod]
-	priorities     *facts.Mirror[priority.Class]
-	namespaceRules *namespaceRules
-	userRules      *userRules
+	admission  *admissioncontrol.Control
+	pods       *facts.Mirror[facts.Pod] // that the mode Node and the first term's loops go by
 
 	// The loops that keep house while this server leads: those of the first term,
 	// which later terms have anew, and those that remember nothing.

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -67,11 +66,11 @@ func (s *Server) start(ctx context.Context) error {
 
 // synced are closed when all that decisions are based on has been read.
 func (s *Server) synced() []<-chan struct{} {
-	synced := []<-chan struct{}{s.rules.Synced(), s.pods.Synced(), s.priorities.Synced(), s.aggregator.Synced()}
+	synced := []<-chan struct{}{s.rules.Synced(), s.pods.Synced(), s.aggregator.Synced()}
 	if s.fairness != nil {
 		synced = append(synced, s.fairness.Applied())
 	}
-	return slices.Concat(synced, s.namespaceRules.synced(), s.userRules.synced())
+	return append(synced, s.admission.Synced()...)
 }
 
 // bootstrap stores what every cluster has, as far as it is not there.

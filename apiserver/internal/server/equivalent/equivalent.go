@@ -8,7 +8,7 @@ package equivalent
 import (
 	"context"
 	"fmt"
-	"sync"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -17,41 +17,37 @@ import (
 	"kctl/proto/core"
 )
 
+// Custom are the custom resources, which come and go: customresources.Definitions.
+type Custom interface {
+	Infos() []customresources.Info
+	Lookup(ctx context.Context, gvr schema.GroupVersionResource) (served registry.Served, warning string, ok bool, err error)
+	Equivalent(r core.Resource) []core.Resource
+	Convert(ctx context.Context, obj core.Object, to core.Resource) (core.Object, error)
+}
+
 // Resources knows in which other API versions and groups the objects of a
 // resource can be had: those of the views on it, and the versions of custom
 // resources. It is safe for concurrent use.
 type Resources struct {
-	served func() map[schema.GroupVersionKind]registry.Resource
-	others func() map[core.Resource][]core.Resource
-	// custom are there when the first request comes.
-	custom func() *customresources.Definitions
+	served map[schema.GroupVersionKind]registry.Resource
+	others map[core.Resource][]core.Resource
+	custom Custom
 }
 
-// New looks at what is served, and at the custom resources, when it is first
-// asked.
-func New(served func() []registry.Served, custom func() *customresources.Definitions) *Resources {
-	f := &Resources{custom: custom}
-	f.served = sync.OnceValue(func() map[schema.GroupVersionKind]registry.Resource {
-		out := map[schema.GroupVersionKind]registry.Resource{}
-		for _, r := range served() {
-			out[r.Resource.Info().GVK()] = r.Resource
+// New knows what is built in, and asks custom for the rest.
+func New(builtin []registry.Served, custom Custom) *Resources {
+	f := &Resources{served: map[schema.GroupVersionKind]registry.Resource{}, others: map[core.Resource][]core.Resource{}, custom: custom}
+	together := map[registry.Resource][]core.Resource{}
+	for _, r := range builtin {
+		info, stored := r.Resource.Info(), storedIn(r.Resource)
+		f.served[info.GVK()] = r.Resource
+		together[stored] = append(together[stored], info.Resource)
+	}
+	for _, same := range together {
+		for i, r := range same {
+			f.others[r] = slices.Concat(same[:i], same[i+1:])
 		}
-		return out
-	})
-	f.others = sync.OnceValue(func() map[core.Resource][]core.Resource {
-		in := map[registry.Resource][]core.Resource{}
-		for _, r := range served() {
-			in[storedIn(r.Resource)] = append(in[storedIn(r.Resource)], r.Resource.Info().Resource)
-		}
-		out := map[core.Resource][]core.Resource{}
-		for _, same := range in {
-			for i, r := range same {
-				out[r] = append(out[r], same[:i]...)
-				out[r] = append(out[r], same[i+1:]...)
-			}
-		}
-		return out
-	})
+	}
 	return f
 }
 
@@ -65,7 +61,7 @@ func storedIn(r registry.Resource) registry.Resource {
 
 // Resource finds what is served under a kind.
 func (f *Resources) Resource(kind schema.GroupVersionKind) (registry.Resource, bool) {
-	if r, ok := f.served()[kind]; ok {
+	if r, ok := f.served[kind]; ok {
 		return r, true
 	}
 	return f.customOf(kind)
@@ -73,18 +69,18 @@ func (f *Resources) Resource(kind schema.GroupVersionKind) (registry.Resource, b
 
 // Equivalent implements match.Versions.
 func (f *Resources) Equivalent(r core.Resource) []core.Resource {
-	if others := f.others()[r]; others != nil {
+	if others := f.others[r]; others != nil {
 		return others
 	}
-	return f.custom().Equivalent(r)
+	return f.custom.Equivalent(r)
 }
 
 // Convert implements match.Versions.
 func (f *Resources) Convert(ctx context.Context, obj core.Object, to core.Resource) (core.Object, error) {
 	kind := obj.GetObjectKind().GroupVersionKind()
-	from, target := f.served()[kind], f.served()[to.GVK()]
+	from, target := f.served[kind], f.served[to.GVK()]
 	if from == nil && target == nil {
-		return f.custom().Convert(ctx, obj, to)
+		return f.custom.Convert(ctx, obj, to)
 	}
 	if from == nil || target == nil || storedIn(from) != storedIn(target) {
 		return nil, fmt.Errorf("a %s has no form of %s", kind, to.GVK())
@@ -109,9 +105,9 @@ func (f *Resources) Convert(ctx context.Context, obj core.Object, to core.Resour
 
 // customOf finds the custom resource whose objects are of a kind.
 func (f *Resources) customOf(kind schema.GroupVersionKind) (registry.Resource, bool) {
-	for _, info := range f.custom().Infos() {
+	for _, info := range f.custom.Infos() {
 		if info.GVK() == kind {
-			served, _, ok, err := f.custom().Lookup(context.Background(), info.GVR())
+			served, _, ok, err := f.custom.Lookup(context.Background(), info.GVR())
 			return served.Resource, ok && err == nil
 		}
 	}
