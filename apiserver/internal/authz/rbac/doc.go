@@ -3,6 +3,6 @@
 // from the stores' watches, so that a decision costs no look-up elsewhere.
 //
 // The authorization chain, rules reviews and the check against privilege
-// escalation call it. It writes nothing; Bootstrap says what every cluster
-// starts with, and housekeeping writes that.
+// escalation call it. It writes nothing; package bootstrap stores what every
+// cluster starts with.
 package rbac
