@@ -1,16 +1,12 @@
 package server
 
 import (
-	"fmt"
-	"os"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"kctl/apiserver/internal/authn/serviceaccount"
 	"kctl/apiserver/internal/authz"
 	"kctl/apiserver/internal/authz/rbac"
 	"kctl/apiserver/internal/facts"
-	"kctl/apiserver/internal/housekeeping"
 	"kctl/apiserver/internal/resources"
 	"kctl/apiserver/internal/resources/kubelet"
 	"kctl/apiserver/internal/resources/service"
@@ -18,7 +14,6 @@ import (
 	"kctl/apiserver/internal/server/authentication"
 	"kctl/apiserver/internal/server/authorization"
 	"kctl/apiserver/internal/server/equivalent"
-	"kctl/apiserver/internal/signing"
 )
 
 // assemble makes the rooms and introduces them to each other.
@@ -56,11 +51,10 @@ func (s *Server) assemble(certificate string) error {
 	if s.admission, err = s.admissionControl(rules); err != nil {
 		return err
 	}
-	if err := s.keepHouse(certificate); err != nil {
+	s.fairness = s.newShare()
+	if s.housekeeper, err = s.newHousekeeper(certificate); err != nil {
 		return err
 	}
-	s.everyTerm = []housekeeping.Loop{s.identities.Publisher(s.resources.ConfigMaps).Run, s.aggregator.Check, s.followDefinitions}
-	s.shareFairly()
 	s.watchHealth()
 	return nil
 }
@@ -113,45 +107,6 @@ func (s *Server) serveResources(issuer *serviceaccount.Issuer) error {
 		return s.choose(s.resources.Served(kubelets, nil))
 	}
 	return s.choose(s.resources.Served(kubelets, issuer))
-}
-
-// keepHouse makes the housekeeping loops.
-func (s *Server) keepHouse(certificate string) error {
-	file := s.options.RootCAFile
-	if file == "" {
-		file = certificate
-	}
-	rootCA, err := os.ReadFile(file)
-	if err != nil {
-		return fmt.Errorf("root certificate authority: %w", err)
-	}
-	d := housekeeping.Dependencies{NodeGrace: s.options.NodeMonitorGrace, LegacyTokenPeriod: s.options.LegacyTokenPeriod, Pods: s.pods, QuotaUsage: s.admission.QuotaUsage, RootCA: rootCA, Metrics: s.metrics, Clock: s.clock, Logger: s.logger}
-	if err := s.signTokensAndCertificates(&d); err != nil {
-		return err
-	}
-	if d.PodRanges, err = s.options.NodeRanges.Ranges(); err != nil {
-		return err
-	}
-	if d.ServiceRanges, _, err = s.options.ServiceRanges(); err != nil {
-		return err
-	}
-	d.Resources, d.More, d.Others = s.builtinStores(), s.definitions, s.aggregator
-	s.house = d
-	s.firstTerm, err = housekeeping.New(d, s.options.Controller)
-	return err
-}
-
-// signTokensAndCertificates gives the housekeeping loops what they sign with.
-func (s *Server) signTokensAndCertificates(d *housekeeping.Dependencies) error {
-	d.Authorizer = s.authorizer
-	if s.identities.Issuer != nil {
-		d.AccountTokens = s.identities.Issuer
-	}
-	if c := s.options.ClusterSigning; c.CertFile != "" {
-		d.Signing = &signing.Authority{CertFile: c.CertFile, KeyFile: c.KeyFile, Longest: c.Duration}
-		return d.Signing.Validate()
-	}
-	return nil
 }
 
 func (s *Server) newPods() *facts.Mirror[facts.Pod] {

@@ -10,15 +10,20 @@ import (
 	"kctl/apiserver/internal/server/fairshare"
 )
 
-// shareFairly has requests shared out, where the flags ask for it.
-func (s *Server) shareFairly() {
-	o := fairshare.Options{
+// newShare has requests shared out, where the flags ask for it; nil where not.
+func (s *Server) newShare() *fairshare.Share {
+	if !s.options.EnablePriorityAndFairness {
+		return nil
+	}
+	return fairshare.New(s.shareOptions())
+}
+
+// shareOptions are also those of keeping up what is stored for it, which is done
+// wherever requests are shared out.
+func (s *Server) shareOptions() fairshare.Options {
+	return fairshare.Options{
 		Schemas: s.resources.FlowSchemas, Levels: s.resources.PriorityLevels, Seats: s.options.Seats(), Bootstrapped: s.bootstrapped,
 		Metrics: s.metrics, Clock: s.clock, Logger: s.logger,
-	}
-	s.everyTerm = append(s.everyTerm, o.Maintain)
-	if s.options.EnablePriorityAndFairness {
-		s.fairness = fairshare.New(o)
 	}
 }
 

@@ -20,8 +20,9 @@ func (s *Server) beFound(ctx context.Context) error {
 	if !wait(ctx, s.bootstrapped) {
 		return ctx.Err()
 	}
-	ctx, stop := s.untilStopping(ctx)
-	defer stop()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.stopping, cancel)()
 	var address netip.AddrPort
 	found := s.options.Operation.EndpointReconciler == config.EndpointsByLease
 	if found {

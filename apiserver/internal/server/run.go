@@ -27,7 +27,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	s.logger.Info("serving", zap.Stringer("address", listener.Addr()), zap.String("version", daemon.Version().GitVersion))
 	port := &serving.Server{
-		Flags: s.options, TLS: s.tls, Stopping: func() { close(s.stopping) }, EndStreams: s.endStreams, Drain: s.drain, Clock: s.clock, Logger: s.logger,
+		Flags: s.options, TLS: s.tls, Stopping: s.stop, EndStreams: s.endStreams, Drain: s.drain, Clock: s.clock, Logger: s.logger,
 	}
 	return s.run(ctx, func(ctx context.Context) error { return port.Serve(ctx, listener, s.withoutSlash(handler)) })
 }
@@ -57,7 +57,7 @@ func (s *Server) run(ctx context.Context, serve func(context.Context) error) err
 }
 
 func (s *Server) allLoops() []housekeeping.Loop {
-	loops := []housekeeping.Loop{s.resources.Run, s.definitions.Run, s.aggregator.Run, s.rules.Run, s.pods.Run, s.admission.Run, s.start, s.watchBackend, s.watchdog, s.lead, s.beFound}
+	loops := []housekeeping.Loop{s.resources.Run, s.definitions.Run, s.aggregator.Run, s.rules.Run, s.pods.Run, s.admission.Run, s.start, s.watchBackend, s.watchdog, s.keepHouse, s.beFound}
 	if s.options.Operation.CompactionInterval > 0 {
 		loops = append(loops, s.backend.Compactor.Run)
 	}

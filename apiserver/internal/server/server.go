@@ -29,6 +29,7 @@ import (
 	"kctl/apiserver/internal/server/admissioncontrol"
 	"kctl/apiserver/internal/server/authentication"
 	"kctl/apiserver/internal/server/fairshare"
+	"kctl/apiserver/internal/server/housekeeper"
 	"kctl/apiserver/internal/server/serving"
 	"kctl/apiserver/internal/storage"
 	"kctl/apiserver/internal/storage/backend"
@@ -71,10 +72,7 @@ type Server struct {
 	admission  *admissioncontrol.Control
 	pods       *facts.Mirror[facts.Pod] // that the mode Node and the first term's loops go by
 
-	// The loops that keep house while this server leads: those of the first term,
-	// which later terms have anew, and those that remember nothing.
-	firstTerm, everyTerm []housekeeping.Loop
-	house                housekeeping.Dependencies
+	housekeeper *housekeeper.Housekeeper
 
 	port  int // that is listened on, once it is
 	drain *filters.Drain
@@ -82,11 +80,10 @@ type Server struct {
 	ready chan struct{}
 	// bootstrapped is closed when what every cluster has is stored.
 	bootstrapped chan struct{}
-	// stopping is closed when the server has been told to stop, and draining
-	// ends when its streams have to.
-	stopping   chan struct{}
-	draining   context.Context
-	endStreams context.CancelFunc
+	// stopping ends when the server has been told to stop, and draining when its
+	// streams have to end.
+	stopping, draining context.Context
+	stop, endStreams   context.CancelFunc
 }
 
 // Run serves the API by the options, which are complete and valid, until ctx
@@ -110,8 +107,9 @@ func New(ctx context.Context, o *config.Options, clock clock.WithTicker, logger 
 		options: o, clock: clock, logger: logger,
 		metrics: daemon.NewRegistry(), health: daemon.NewHealth(), ring: trace.NewRing(trace.Capacity),
 		drain: filters.NewDrain(),
-		ready: make(chan struct{}), bootstrapped: make(chan struct{}), stopping: make(chan struct{}),
+		ready: make(chan struct{}), bootstrapped: make(chan struct{}),
 	}
+	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.draining, s.endStreams = context.WithCancel(context.Background())
 	certificate, err := s.open(ctx)
 	if err != nil {

@@ -5,20 +5,18 @@ import (
 	"errors"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"kctl/apiserver/internal/resources/flowcontrol"
-	"kctl/apiserver/internal/resources/networking"
-	"kctl/apiserver/internal/server/authentication"
-
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kctl/apiserver/internal/authz/rbac/bootstrap"
 	"kctl/apiserver/internal/facts"
 	"kctl/apiserver/internal/gcpace"
 	"kctl/apiserver/internal/housekeeping"
+	"kctl/apiserver/internal/resources/flowcontrol"
+	"kctl/apiserver/internal/resources/networking"
 	"kctl/apiserver/internal/resources/priorityclass"
+	"kctl/apiserver/internal/server/authentication"
 	"kctl/proto/backoff"
 	"kctl/proto/daemon"
 	"kctl/proto/relay"
@@ -152,12 +150,10 @@ func (s *Server) watchHealth() {
 	}
 	s.health.Add("informer-sync", closed(s.ready, "roles and pods have not been read yet"), daemon.Readyz)
 	s.health.Add("shutdown", func(context.Context) error {
-		select {
-		case <-s.stopping:
+		if s.stopping.Err() != nil {
 			return shutdown
-		default:
-			return nil
 		}
+		return nil
 	}, daemon.Readyz)
 }
 

@@ -1,4 +1,4 @@
-package server
+package housekeeper
 
 import (
 	"context"

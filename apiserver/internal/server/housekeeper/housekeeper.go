@@ -1,0 +1,107 @@
+package housekeeper
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+
+	"kctl/apiserver/internal/config"
+	"kctl/apiserver/internal/facts"
+	"kctl/apiserver/internal/housekeeping"
+	"kctl/apiserver/internal/registry"
+	"kctl/proto/leader"
+)
+
+// Options are what a Housekeeper is made with.
+type Options struct {
+	Flags *config.Options
+	// Leases are where the election is.
+	Leases registry.Resource
+	// Loops are what housekeeping's loops are made with, for the first term.
+	Loops housekeeping.Dependencies
+	// Pods makes what later terms know of pods, instead of Loops.Pods.
+	Pods func() *facts.Mirror[facts.Pod]
+	// Others are loops that remember nothing, and serve every term.
+	Others []housekeeping.Loop
+}
+
+// Housekeeper keeps house.
+type Housekeeper struct {
+	o         Options
+	firstTerm []housekeeping.Loop // made by New, which says what is wrong with them
+}
+
+// New makes the loops of the first term.
+func New(o Options) (*Housekeeper, error) {
+	loops, err := housekeeping.New(o.Loops, o.Flags.Controller)
+	if err != nil {
+		return nil, err
+	}
+	return &Housekeeper{o: o, firstTerm: loops}, nil
+}
+
+// Run keeps house until ctx ends, whenever this server leads. It stands for
+// election until stopping ends: another server can keep house while this one
+// drains. Servers that lost the lease stand again.
+func (h *Housekeeper) Run(ctx, stopping context.Context) error {
+	o := h.o.Flags.Operation.LeaderElect
+	if !o.Enabled {
+		return together(ctx, slices.Concat(h.firstTerm, h.o.Others))
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("identity in the leader election: %w", err)
+	}
+	identity := leader.NewIdentity(host)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(stopping, cancel)()
+	for term := 1; ; term++ {
+		elector, err := leader.New(leader.Config{
+			Leases:    leases{h.o.Leases, o.Namespace, o.Name},
+			Namespace: o.Namespace, Name: o.Name, Identity: identity,
+			LeaseDuration: o.LeaseDuration, RenewDeadline: o.RenewDeadline, RetryPeriod: o.RetryPeriod,
+			Clock: h.o.Loops.Clock, Logger: h.o.Loops.Logger.Named("leader"),
+		})
+		if err != nil {
+			return err
+		}
+		err = elector.Run(ctx, func(ctx context.Context) error { return h.serve(ctx, term) })
+		if ctx.Err() != nil {
+			return nil
+		}
+		h.o.Loops.Logger.Warn("housekeeping stopped, standing for election again", zap.Error(err))
+	}
+}
+
+// serve runs the loops for one term. What they learned in an earlier one is too
+// old to act on (when a node was last heard of, say), so that they begin anew.
+func (h *Housekeeper) serve(ctx context.Context, term int) error {
+	if term == 1 {
+		return together(ctx, slices.Concat(h.firstTerm, h.o.Others))
+	}
+	anew := h.o.Loops
+	anew.Pods = h.o.Pods()
+	loops, err := housekeeping.New(anew, h.o.Flags.Controller)
+	if err != nil {
+		return err
+	}
+	return together(ctx, slices.Concat(loops, h.o.Others, []housekeeping.Loop{anew.Pods.Run}))
+}
+
+// together runs loops until ctx ends or one of them fails.
+func together(ctx context.Context, loops []housekeeping.Loop) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, loop := range loops {
+		group.Go(func() error { return loop(ctx) })
+	}
+	<-ctx.Done()
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return ctx.Err()
+}

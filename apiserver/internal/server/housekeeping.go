@@ -1,0 +1,62 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"kctl/apiserver/internal/housekeeping"
+	"kctl/apiserver/internal/server/housekeeper"
+	"kctl/apiserver/internal/signing"
+)
+
+// newHousekeeper has what every cluster needs kept up, by the server that leads.
+func (s *Server) newHousekeeper(certificate string) (*housekeeper.Housekeeper, error) {
+	loops, err := s.housekeeping(certificate)
+	if err != nil {
+		return nil, err
+	}
+	return housekeeper.New(housekeeper.Options{
+		Flags: s.options, Leases: s.resources.Leases, Loops: loops, Pods: s.newPods,
+		Others: []housekeeping.Loop{s.identities.Publisher(s.resources.ConfigMaps).Run, s.aggregator.Check, s.followDefinitions, s.shareOptions().Maintain},
+	})
+}
+
+// keepHouse does so once there is a house.
+func (s *Server) keepHouse(ctx context.Context) error {
+	if !wait(ctx, s.bootstrapped) {
+		return ctx.Err()
+	}
+	return s.housekeeper.Run(ctx, s.stopping)
+}
+
+// housekeeping is what the housekeeping loops are made with.
+func (s *Server) housekeeping(certificate string) (housekeeping.Dependencies, error) {
+	file := s.options.RootCAFile
+	if file == "" {
+		file = certificate
+	}
+	rootCA, err := os.ReadFile(file)
+	if err != nil {
+		return housekeeping.Dependencies{}, fmt.Errorf("root certificate authority: %w", err)
+	}
+	d := housekeeping.Dependencies{
+		Resources: s.builtinStores(), More: s.definitions, Others: s.aggregator, Pods: s.pods, QuotaUsage: s.admission.QuotaUsage,
+		RootCA: rootCA, LegacyTokenPeriod: s.options.LegacyTokenPeriod, NodeGrace: s.options.NodeMonitorGrace,
+		Authorizer: s.authorizer, Metrics: s.metrics, Clock: s.clock, Logger: s.logger,
+	}
+	if s.identities.Issuer != nil { // not an interface that holds nil
+		d.AccountTokens = s.identities.Issuer
+	}
+	if c := s.options.ClusterSigning; c.CertFile != "" {
+		d.Signing = &signing.Authority{CertFile: c.CertFile, KeyFile: c.KeyFile, Longest: c.Duration}
+		if err := d.Signing.Validate(); err != nil {
+			return d, err
+		}
+	}
+	if d.PodRanges, err = s.options.NodeRanges.Ranges(); err != nil {
+		return d, err
+	}
+	d.ServiceRanges, _, err = s.options.ServiceRanges()
+	return d, err
+}
