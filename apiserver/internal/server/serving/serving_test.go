@@ -1,0 +1,126 @@
+package serving
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	testclock "k8s.io/utils/clock/testing"
+
+	"kctl/apiserver/internal/config"
+	"kctl/apiserver/internal/filters"
+)
+
+// A server that is told to stop goes on serving for the shutdown delay, then ends
+// streams, finishes what is under way, and closes the port.
+func TestDrain(t *testing.T) {
+	o := config.Defaults()
+	o.DataDir, o.CertDir, o.SecurePort = t.TempDir(), t.TempDir(), 0
+	o.ShutdownDelay = time.Minute
+	clock := testclock.NewFakeClock(time.Now())
+	security, certificate, err := TLS(o, clock, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	listener, err := Listen(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := fmt.Sprintf("https://127.0.0.1:%d", Port(listener))
+	if told, err := os.ReadFile(filepath.Join(o.DataDir, PortFile)); err != nil || strings.TrimSpace(string(told)) != fmt.Sprint(Port(listener)) {
+		t.Errorf("the port file says %q (%v)", told, err)
+	}
+
+	stopping, streamsEnd := make(chan struct{}), make(chan struct{})
+	entered, finish := make(chan struct{}), make(chan struct{})
+	server := &Server{
+		Flags: o, TLS: security, Stopping: func() { close(stopping) }, EndStreams: func() { close(streamsEnd) },
+		Drain: filters.NewDrain(), Clock: clock, Logger: zap.NewNop(),
+	}
+	ended := make(chan error, 1)
+	go func() {
+		ended <- server.Serve(ctx, listener, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/slow" {
+				close(entered)
+				<-finish
+			}
+			_, _ = io.WriteString(w, "done")
+		}))
+	}()
+	client := trusting(t, certificate)
+	slow := make(chan error, 1)
+	go func() { slow <- get(client, address+"/slow") }()
+	<-entered
+
+	stop()
+	<-stopping
+	if err := get(client, address+"/quick"); err != nil {
+		t.Errorf("during the shutdown delay: %v", err)
+	}
+	for !clock.HasWaiters() {
+		time.Sleep(time.Millisecond)
+	}
+	select {
+	case <-streamsEnd:
+		t.Error("streams end before the delay")
+	default:
+	}
+	if clock.Step(o.ShutdownDelay - 1); !clock.HasWaiters() {
+		t.Error("the delay is over too soon")
+	}
+	clock.Step(1)
+	<-streamsEnd
+	select {
+	case err := <-ended:
+		t.Fatalf("ended with a request under way: %v", err)
+	default:
+	}
+	close(finish)
+	if err := <-slow; err != nil {
+		t.Errorf("the request that was under way: %v", err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if err := get(trusting(t, certificate), address+"/quick"); err == nil {
+		t.Error("the port is open afterwards")
+	}
+}
+
+// trusting is a client that believes who shows a certificate.
+func trusting(t *testing.T, certificate string) *http.Client {
+	t.Helper()
+	pem, err := os.ReadFile(certificate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		t.Fatalf("%s has no certificate", certificate)
+	}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+func get(client *http.Client, url string) error {
+	answer, err := client.Get(url)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if text, err := io.ReadAll(answer.Body); err != nil || string(text) != "done" {
+		return fmt.Errorf("%s %q: %w", answer.Status, text, err)
+	}
+	return nil
+}

@@ -1,0 +1,125 @@
+package backend
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+	testclock "k8s.io/utils/clock/testing"
+
+	"kctl/apiserver/internal/config"
+	"kctl/apiserver/internal/storage/measured"
+)
+
+func open(t *testing.T, clock *testclock.FakeClock, logger *zap.Logger, servers ...string) *Backend {
+	t.Helper()
+	o := config.Defaults()
+	o.DataDir, o.EtcdServers, o.EtcdCheckTimeout = t.TempDir(), servers, 100*time.Millisecond
+	b, err := Open(t.Context(), Options{Flags: o, Metrics: measured.NewMetrics(prometheus.NewRegistry()), Clock: clock, Logger: logger})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+// Where no flag names an etcd, the server has one of its own.
+func TestEmbedded(t *testing.T) {
+	b := open(t, testclock.NewFakeClock(time.Now()), zap.NewNop())
+	if err := b.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Storage.Create(t.Context(), "/registry/pods/default/web", []byte(`{"metadata":{}}`), 0); err != nil {
+		t.Error(err)
+	}
+	if families, err := b.Metrics.Gather(); err != nil || len(families) == 0 {
+		t.Errorf("%d metrics of etcd's own (%v)", len(families), err)
+	}
+}
+
+// An etcd that is ill is waited for, and each reason is said once; one whose
+// certificate is not believed can't get better by waiting.
+func TestWait(t *testing.T) {
+	state := make(chan int, 1)
+	state <- http.StatusServiceUnavailable
+	ill := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		code := <-state
+		state <- code
+		w.WriteHeader(code)
+	})
+	server := httptest.NewServer(ill)
+	defer server.Close()
+	core, log := observer.New(zap.WarnLevel)
+	clock := testclock.NewFakeClock(time.Now())
+	b := open(t, clock, zap.New(core), server.URL)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- b.Wait(ctx) }()
+	pause := func() { // of Wait's
+		for !clock.HasWaiters() && len(ended) == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		clock.Step(2 * waitPolicy.Max)
+	}
+	for !strings.Contains(last(said(log)), "503 Service Unavailable") {
+		pause()
+	}
+	pause()
+	<-state
+	state <- http.StatusBadGateway
+	for !strings.Contains(last(said(log)), "502 Bad Gateway") {
+		pause()
+	}
+	pause()
+	pause()
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("ended with %v", err)
+	}
+	before := ""
+	for _, reason := range said(log) {
+		if reason == before {
+			t.Errorf("said twice in a row: %s", reason)
+		}
+		before = reason
+	}
+
+	stranger := httptest.NewTLSServer(ill)
+	defer stranger.Close()
+	b = open(t, clock, zap.NewNop(), stranger.URL)
+	go func() { ended <- b.Wait(t.Context()) }()
+	for len(ended) == 0 {
+		pause()
+	}
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "--etcd-cafile") || !strings.Contains(err.Error(), stranger.URL) {
+		t.Errorf("a stranger's certificate: %v", err)
+	}
+}
+
+// said are the reasons why etcd was waited for.
+func said(log *observer.ObservedLogs) []string {
+	var reasons []string
+	for _, entry := range log.FilterMessage("waiting for etcd").All() {
+		reason, _ := entry.ContextMap()["error"].(string)
+		reasons = append(reasons, reason)
+	}
+	return reasons
+}
+
+func last(reasons []string) string {
+	if len(reasons) == 0 {
+		return ""
+	}
+	return reasons[len(reasons)-1]
+}
