@@ -5,7 +5,6 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -299,15 +298,6 @@ func WriteFileMode(path string, data []byte, mode fs.FileMode) error {
 
 // TLS is the Pair as crypto/tls takes it.
 func (p *Pair) TLS() (tls.Certificate, error) { return tls.X509KeyPair(p.Cert, p.Key) }
-
-// Fingerprint is the SHA-256 of the first certificate, for people to compare.
-func (p *Pair) Fingerprint() string {
-	block, _ := pem.Decode(p.Cert)
-	if block == nil {
-		return ""
-	}
-	return fmt.Sprintf("%x", sha256.Sum256(block.Bytes))
-}
 
 // Fresh reports whether certFile and keyFile are there and the certificate
 // lasts at least until the given time.

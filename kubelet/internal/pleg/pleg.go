@@ -95,7 +95,7 @@ type Generator struct {
 
 	mu     sync.Mutex
 	last   time.Time
-	failed error
+	failed error              // why the runtime could not be listed the last time; nil if it could
 	asked  map[types.UID]bool // pods to inspect in the next relist
 }
 
@@ -160,13 +160,6 @@ func (g *Generator) Seen() time.Time {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.last
-}
-
-// LastError is why the last relist failed, nil if it did not.
-func (g *Generator) LastError() error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.failed
 }
 
 // Run relists, and listens, until ctx ends.

@@ -195,9 +195,11 @@ func TestFailuresAreKeptAndRetried(t *testing.T) {
 		}
 		r.set(func() { r.listed = down })
 		time.Sleep(2 * time.Second)
-		if err := g.LastError(); !errors.Is(err, down) {
-			t.Errorf("LastError = %v", err)
+		g.mu.Lock()
+		if !errors.Is(g.failed, down) {
+			t.Errorf("the last relist failed with %v", g.failed)
 		}
+		g.mu.Unlock()
 		if err := g.Healthy(); err != nil {
 			t.Errorf("not healthy after two seconds: %v", err)
 		}
