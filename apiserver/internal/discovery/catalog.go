@@ -29,8 +29,8 @@ type Subresource struct {
 	Verbs []string
 }
 
-// StandardVerbs are those of a resource that is stored.
-var StandardVerbs = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+// standardVerbs are those of a resource that is stored.
+var standardVerbs = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 
 // StatusVerbs are those of a part of an object that is read and written as the
 // object is.

@@ -232,50 +232,9 @@ func (s *Server) installResources(router gin.IRouter) []discovery.Resource {
 		})
 	}
 	for _, served := range s.served {
-		described = append(described, describe(served))
+		described = append(described, discovery.Describe(served))
 	}
 	return described
-}
-
-func describe(served registry.Served) discovery.Resource {
-	info := served.Resource.Info()
-	d := discovery.Resource{Info: info, Verbs: discovery.StandardVerbs}
-	if info.Verbs != nil {
-		d.Verbs = info.Verbs
-	}
-	if info.HasStatus {
-		d.Subresources = append(d.Subresources, discovery.Subresource{Name: "status", Verbs: discovery.StatusVerbs})
-	}
-	for _, part := range info.Parts {
-		d.Subresources = append(d.Subresources, discovery.Subresource{Name: part, Verbs: registry.PartVerbs(part)})
-	}
-	for _, sub := range served.Subresources {
-		d.Subresources = append(d.Subresources, discovery.Subresource{Name: sub.Name, Kind: sub.Kind, Verbs: verbsOf(sub)})
-	}
-	slices.SortFunc(d.Subresources, func(a, b discovery.Subresource) int { return strings.Compare(a.Name, b.Name) })
-	return d
-}
-
-func verbsOf(sub registry.Subresource) []string {
-	verbs := map[string]bool{}
-	for method := range sub.Connect {
-		verbs[map[string]string{
-			http.MethodGet: "get", http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete",
-		}[method]] = true
-	}
-	if sub.Create != nil {
-		verbs["create"] = true
-	}
-	if sub.Object != nil {
-		return discovery.StatusVerbs
-	}
-	var out []string
-	for _, verb := range discovery.StandardVerbs {
-		if verbs[verb] {
-			out = append(out, verb)
-		}
-	}
-	return out
 }
 
 // index answers "/" with every path that can be asked for as it stands.
