@@ -25,11 +25,11 @@ func (s *Server) assemble(certificate string) error {
 	}
 	s.resources = resources.New(s.registryOptions(),
 		o.EventTTL, service.Ranges{Addresses: addresses, NodePorts: ports})
-	s.definitions = s.customResources()
+	s.definitions = s.newDefinitions()
 	if s.aggregator, err = s.newAggregator(); err != nil {
 		return err
 	}
-	if s.identities, err = s.authentication(); err != nil {
+	if s.identities, err = s.newAuthentication(); err != nil {
 		return err
 	}
 	if err := s.serveResources(s.identities.Issuer); err != nil {
@@ -42,13 +42,13 @@ func (s *Server) assemble(certificate string) error {
 		Roles: s.resources.Roles, RoleBindings: s.resources.RoleBindings,
 		ClusterRoles: s.resources.ClusterRoles, ClusterRoleBindings: s.resources.ClusterRoleBindings,
 	}, s.clock, s.logger)
-	if s.authorizer, err = s.authorization(rules); err != nil {
+	if s.authorizer, err = s.newAuthorizer(rules); err != nil {
 		return err
 	}
 	if s.auditor, err = s.newAuditor(); err != nil {
 		return err
 	}
-	if s.admission, err = s.admissionControl(rules); err != nil {
+	if s.admission, err = s.newAdmissionControl(rules); err != nil {
 		return err
 	}
 	s.fairness = s.newShare()
@@ -59,7 +59,7 @@ func (s *Server) assemble(certificate string) error {
 	return nil
 }
 
-func (s *Server) authentication() (*authentication.Authentication, error) {
+func (s *Server) newAuthentication() (*authentication.Authentication, error) {
 	a, err := authentication.New(authentication.Options{
 		Flags: s.options, Metrics: s.metrics, Clock: s.clock, Logger: s.logger,
 		Objects: authentication.Objects{
@@ -72,7 +72,7 @@ func (s *Server) authentication() (*authentication.Authentication, error) {
 	return a, err
 }
 
-func (s *Server) authorization(rules *rbac.Authorizer) (authz.Union, error) {
+func (s *Server) newAuthorizer(rules *rbac.Authorizer) (authz.Union, error) {
 	union, files, err := authorization.New(authorization.Options{
 		Flags: s.options, Rules: rules, Pods: s.pods, PodsChanged: s.resources.Pods.Changed, Stored: s.storedNow, Ready: s.ready,
 		Metrics: s.metrics, Clock: s.clock, Logger: s.logger,
@@ -81,7 +81,7 @@ func (s *Server) authorization(rules *rbac.Authorizer) (authz.Union, error) {
 	return union, err
 }
 
-func (s *Server) admissionControl(rules *rbac.Authorizer) (*admissioncontrol.Control, error) {
+func (s *Server) newAdmissionControl(rules *rbac.Authorizer) (*admissioncontrol.Control, error) {
 	return admissioncontrol.New(admissioncontrol.Options{
 		Flags: s.options, Resources: s.resources, Stores: s.stores, Forms: equivalent.New(s.served, s.definitions), Services: s.services(),
 		Authorizer: s.authorizer, Rules: rules, Audited: s.auditor != nil,

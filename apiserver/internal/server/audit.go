@@ -7,7 +7,7 @@ import (
 	"kctl/apiserver/internal/filters"
 )
 
-// audit makes the auditor that the flags ask for; nil where they ask for none.
+// newAuditor makes the auditor that the flags ask for; nil where they ask for none.
 func (s *Server) newAuditor() (*audit.Auditor, error) {
 	o := s.options.Audit
 	if o.PolicyFile == "" || o.Log.Path == "" && o.WebhookConfigFile == "" {

@@ -22,7 +22,7 @@ import (
 // What is here ties in what comes and goes while the server runs: requests that
 // no route answers are for other servers, for custom resources, or for nobody.
 
-func (s *Server) customResources() *customresources.Definitions {
+func (s *Server) newDefinitions() *customresources.Definitions {
 	return customresources.New(customresources.Options{
 		Store: s.resources.Definitions, Registry: s.resources.Options(), Services: s.services(),
 	})

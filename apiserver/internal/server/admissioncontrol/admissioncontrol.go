@@ -60,8 +60,7 @@ type Control struct {
 	// QuotaUsage is what is used of each quota.
 	QuotaUsage *quota.Usage
 
-	// What plugins go by; each is one that has read all when it is synced.
-	followers []follower
+	followers []follower // what plugins go by
 }
 
 // follower keeps what is stored of a kind, or what was made of it, at hand.
@@ -107,8 +106,8 @@ func New(o Options) (*Control, error) {
 	return c, nil
 }
 
-// always are the plugins that no flag switches off: upstream has them in its
-// strategies and filters.
+// always are the plugins that no flag switches off: but for the relay's, what they
+// check is no plugin of upstream's, but stands in its storage and its filters.
 func (o Options) always() []admission.Plugin {
 	always := []admission.Plugin{
 		escalation.Plugin{Rules: o.Rules, Authorizer: o.Authorizer}, certificates.PodSigning{Authorizer: o.Authorizer},
