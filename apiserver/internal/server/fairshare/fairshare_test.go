@@ -1,0 +1,130 @@
+package fairshare
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testclock "k8s.io/utils/clock/testing"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/request"
+	"kctl/apiserver/internal/resources/flowcontrol"
+	"kctl/apiserver/internal/storage/etcd/etcdtest"
+)
+
+// options are those of a share over an etcd of its own, in which nothing is.
+func options(t *testing.T, clock *testclock.FakeClock, bootstrapped <-chan struct{}) Options {
+	t.Helper()
+	stored := registry.Options{Storage: etcdtest.Start(t), Clock: clock, Logger: zap.NewNop()}
+	o := Options{
+		Schemas: registry.NewStore(flowcontrol.Schemas(clock), stored), Levels: registry.NewStore(flowcontrol.Levels(clock), stored),
+		Seats: 100, Bootstrapped: bootstrapped, Metrics: prometheus.NewRegistry(), Clock: clock, Logger: zap.NewNop(),
+	}
+	run(t, o.Schemas.Run)
+	run(t, o.Levels.Run)
+	if err := errors.Join(o.Schemas.WaitReady(t.Context()), o.Levels.WaitReady(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func run(t *testing.T, loop func(context.Context) error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- loop(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("loop ended with %v", err)
+		}
+	})
+}
+
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // long enough for a machine that is busy
+	defer cancel()
+	for !holds() {
+		if ctx.Err() != nil {
+			t.Fatalf("waited in vain: %s", what)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// What is stored counts from when there is what every cluster has; until then
+// requests go by what is built in.
+func TestRun(t *testing.T) {
+	bootstrapped := make(chan struct{})
+	o := options(t, testclock.NewFakeClock(time.Now()), bootstrapped)
+	level, err := o.Levels.CreateTyped(t.Context(), &flowcontrolv1.PriorityLevelConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "mine"},
+		Spec: flowcontrolv1.PriorityLevelConfigurationSpec{
+			Type:    flowcontrolv1.PriorityLevelEnablementLimited,
+			Limited: &flowcontrolv1.LimitedPriorityLevelConfiguration{LimitResponse: flowcontrolv1.LimitResponse{Type: flowcontrolv1.LimitResponseTypeReject}},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.Schemas.CreateTyped(t.Context(), &flowcontrolv1.FlowSchema{
+		ObjectMeta: metav1.ObjectMeta{Name: "mine"},
+		Spec: flowcontrolv1.FlowSchemaSpec{
+			MatchingPrecedence: 50, PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: "mine"},
+			Rules: []flowcontrolv1.PolicyRulesWithSubjects{{
+				Subjects:         []flowcontrolv1.Subject{{Kind: flowcontrolv1.SubjectKindUser, User: &flowcontrolv1.UserSubject{Name: "jane"}}},
+				NonResourceRules: []flowcontrolv1.NonResourcePolicyRule{{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}}},
+			}},
+		},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	share := New(o)
+	run(t, share.Run)
+	mine := func() bool {
+		ticket := share.Controller.Find(&request.User{Username: "jane"}, &request.Info{Verb: "get", Path: "/version"})
+		return slices.Contains(ticket.LevelID(), string(level.UID))
+	}
+	applied := func() bool {
+		select {
+		case <-share.Applied():
+			return true
+		default:
+			return false
+		}
+	}
+	if applied() || mine() {
+		t.Error("what is stored counts before there is what every cluster has")
+	}
+	close(bootstrapped)
+	until(t, "what is stored is in force", applied)
+	if !mine() {
+		t.Error("what is stored does not count")
+	}
+}
+
+// What every cluster has comes back when somebody takes it away.
+func TestMaintain(t *testing.T) {
+	clock := testclock.NewFakeClock(time.Now())
+	o := options(t, clock, nil)
+	if err := flowcontrol.Bootstrap(t.Context(), o.Schemas, o.Levels); err != nil {
+		t.Fatal(err)
+	}
+	const taken = "global-default"
+	if _, _, err := o.Schemas.Delete(t.Context(), "", taken, registry.Admit{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	run(t, o.Maintain)
+	until(t, "it is there again", func() bool {
+		clock.Step(maintainEvery)
+		_, err := o.Schemas.GetTyped(t.Context(), "", taken, "")
+		return err == nil
+	})
+}
