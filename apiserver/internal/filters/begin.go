@@ -27,16 +27,9 @@ func Begin(clock clock.PassiveClock) gin.HandlerFunc {
 		// What is answered is for who asked and may be old at once; the few
 		// documents that may be kept say so.
 		c.Header("Cache-Control", "no-cache, private")
-		stamps := &relay.Recorder{}
-		ctx := c.Request.Context()
-		now := clock.Now()
-		stamps.Stamp(relay.ServerReceived, now)
-		ctx = request.WithReceived(ctx, now)
-		ctx = request.WithID(ctx, id)
-		ctx = request.WithInfo(ctx, request.Parse(c.Request))
-		ctx = request.WithWarnings(ctx, &request.Warnings{})
-		ctx = request.WithStamps(ctx, stamps)
-		c.Request = c.Request.WithContext(ctx)
+		a := &request.Arrival{ID: id, At: clock.Now(), Info: request.Parse(c.Request), Stamps: &relay.Recorder{}, Warnings: &request.Warnings{}}
+		a.Stamps.Stamp(relay.ServerReceived, a.At)
+		c.Request = c.Request.WithContext(request.With(c.Request.Context(), a))
 		c.Next()
 	}
 }

@@ -27,7 +27,7 @@ func TestManagedFieldsAfterAdmission(t *testing.T) {
 		"Foo":                              {metav1.ManagedFieldsOperationUpdate, `.metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating admission controller; please fix your requests: operation must be ` + "`Apply` or `Update`"},
 	} {
 		warnings := &request.Warnings{}
-		ctx := request.WithWarnings(t.Context(), warnings)
+		ctx := request.With(t.Context(), &request.Arrival{Warnings: warnings})
 		obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{ManagedFields: entry(metav1.ManagedFieldsOperationUpdate)}}
 		admit := guardManagedFields(registry.Admit{Mutate: func(_ context.Context, obj, _ core.Object) error {
 			obj.SetManagedFields(entry(operation))

@@ -60,7 +60,7 @@ func start(t testing.TB) *server {
 	engine := gin.New()
 	engine.Use(func(c *gin.Context) {
 		warnings := &request.Warnings{}
-		c.Request = c.Request.WithContext(request.WithWarnings(c.Request.Context(), warnings))
+		c.Request = c.Request.WithContext(request.With(c.Request.Context(), &request.Arrival{Warnings: warnings}))
 		c.Writer = &warningWriter{c.Writer, warnings}
 	})
 	handlers.Install(engine, handlers.Options{

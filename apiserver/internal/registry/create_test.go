@@ -29,7 +29,7 @@ func TestCreateSetsWhatIsTheServers(t *testing.T) {
 	s.DeletionTimestamp, s.DeletionGracePeriodSeconds = &s.CreationTimestamp, pointer(int64(1))
 	s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "1.2.3.4"}}
 	warnings := &request.Warnings{}
-	e, err := b.Create(request.WithWarnings(t.Context(), warnings), s, registry.Admit{}, create)
+	e, err := b.Create(request.With(t.Context(), &request.Arrival{Warnings: warnings}), s, registry.Admit{}, create)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,10 +22,13 @@ var errModified = errors.New("the object has been modified; please apply your ch
 // statusOf gives an error the form in which it goes over the wire. Status
 // errors stay what they are.
 func (s *Store[T]) statusOf(err error, verb, name string) error {
+	if err == nil {
+		return nil
+	}
 	var status apierrors.APIStatus
 	var future *cache.FutureError
 	switch {
-	case err == nil, errors.As(err, &status):
+	case errors.As(err, &status):
 		return err
 	case errors.Is(err, storage.ErrNotFound):
 		return apierrors.NewNotFound(s.groupResource(), name)

@@ -28,7 +28,7 @@ func TestUniqueOwners(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			obj := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: c.owners}}
 			warnings := new(request.Warnings)
-			UniqueOwners(request.WithWarnings(t.Context(), warnings), obj, afterMutation)
+			UniqueOwners(request.With(t.Context(), &request.Arrival{Warnings: warnings}), obj, afterMutation)
 			if len(obj.OwnerReferences) != c.left {
 				t.Errorf("owners are %v", obj.OwnerReferences)
 			}

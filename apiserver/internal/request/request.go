@@ -39,28 +39,42 @@ type Info struct {
 	Fields fields.Selector
 }
 
+// Arrival is a request as it arrived, and where the links of the chain note what
+// comes of it. One value of the context holds them all: most links ask for some of
+// them, and each value is one more to go past on the way to the others.
+type Arrival struct {
+	ID       string // the audit id
+	At       time.Time
+	Info     *Info
+	Stamps   *relay.Recorder // of a pod's relay; nil records nothing
+	Warnings *Warnings       // nil collects none
+}
+
 type key int
 
 const (
-	infoKey key = iota
+	arrivalKey key = iota
 	userKey
-	idKey
-	receivedKey
-	stampsKey
-	warningsKey
 	begunKey
 )
 
-// WithInfo returns a context that carries info.
-func WithInfo(ctx context.Context, info *Info) context.Context {
-	return context.WithValue(ctx, infoKey, info)
+// With returns a context that carries the arrival.
+func With(ctx context.Context, a *Arrival) context.Context {
+	return context.WithValue(ctx, arrivalKey, a)
+}
+
+// unknown is what is known of an arrival outside a request.
+var unknown Arrival
+
+func arrival(ctx context.Context) *Arrival {
+	if a, ok := ctx.Value(arrivalKey).(*Arrival); ok {
+		return a
+	}
+	return &unknown
 }
 
 // InfoFrom returns what the request asks for, or nil outside a request.
-func InfoFrom(ctx context.Context) *Info {
-	info, _ := ctx.Value(infoKey).(*Info)
-	return info
-}
+func InfoFrom(ctx context.Context) *Info { return arrival(ctx).Info }
 
 // WithUser returns a context that carries the authenticated user.
 func WithUser(ctx context.Context, user *User) context.Context {
@@ -74,37 +88,18 @@ func UserFrom(ctx context.Context) *User {
 	return user
 }
 
-// WithID returns a context that carries the request's audit id.
-func WithID(ctx context.Context, id string) context.Context { return context.WithValue(ctx, idKey, id) }
-
 // IDFrom returns the request's audit id, or "".
-func IDFrom(ctx context.Context) string {
-	id, _ := ctx.Value(idKey).(string)
-	return id
-}
-
-// WithReceived returns a context that carries when the request arrived.
-func WithReceived(ctx context.Context, at time.Time) context.Context {
-	return context.WithValue(ctx, receivedKey, at)
-}
+func IDFrom(ctx context.Context) string { return arrival(ctx).ID }
 
 // ReceivedFrom returns when the request arrived, or the zero time.
-func ReceivedFrom(ctx context.Context) time.Time {
-	at, _ := ctx.Value(receivedKey).(time.Time)
-	return at
-}
-
-// WithStamps returns a context that collects the stamps of a pod's relay.
-func WithStamps(ctx context.Context, r *relay.Recorder) context.Context {
-	return context.WithValue(ctx, stampsKey, r)
-}
+func ReceivedFrom(ctx context.Context) time.Time { return arrival(ctx).At }
 
 // Stamps returns where to note the legs this request runs. It may be nil,
 // which records nothing.
-func Stamps(ctx context.Context) *relay.Recorder {
-	r, _ := ctx.Value(stampsKey).(*relay.Recorder)
-	return r
-}
+func Stamps(ctx context.Context) *relay.Recorder { return arrival(ctx).Stamps }
+
+// WarningsFrom returns where warnings are collected, or nil.
+func WarningsFrom(ctx context.Context) *Warnings { return arrival(ctx).Warnings }
 
 // WithBegun returns a context whose watch calls begun when all has been sent
 // that was there at first.

@@ -17,14 +17,9 @@ type Warnings struct {
 	text []string
 }
 
-// WithWarnings returns a context that collects warnings in w.
-func WithWarnings(ctx context.Context, w *Warnings) context.Context {
-	return context.WithValue(ctx, warningsKey, w)
-}
-
 // Warn adds a warning to the answer, once; outside a request it does nothing.
 func Warn(ctx context.Context, text string) {
-	w, _ := ctx.Value(warningsKey).(*Warnings)
+	w := WarningsFrom(ctx)
 	if w == nil {
 		return
 	}
@@ -40,10 +35,4 @@ func (w *Warnings) All() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.text)
-}
-
-// WarningsFrom returns where warnings are collected, or nil.
-func WarningsFrom(ctx context.Context) *Warnings {
-	w, _ := ctx.Value(warningsKey).(*Warnings)
-	return w
 }

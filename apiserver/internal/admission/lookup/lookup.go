@@ -43,7 +43,7 @@ func New[T core.Object](source Source) *Objects[T] {
 // asked of the store: it may have been made a moment ago.
 func (o *Objects[T]) Get(ctx context.Context, namespace, name string) (T, error) {
 	encoded, err := o.source.Get(ctx, namespace, name, "0")
-	if apierrors.IsNotFound(err) {
+	if err != nil && apierrors.IsNotFound(err) { // which takes memory to look at nil
 		return o.Live(ctx, namespace, name)
 	}
 	return o.decode(key{namespace, name}, encoded, err)

@@ -69,7 +69,7 @@ func podOf(t *testing.T, spec string) *core.Pod {
 func asked(t *testing.T, p *Plugin, a *admission.Attributes) ([]string, error) {
 	t.Helper()
 	var warnings request.Warnings
-	err := p.Validate(request.WithWarnings(t.Context(), &warnings), a)
+	err := p.Validate(request.With(t.Context(), &request.Arrival{Warnings: &warnings}), a)
 	return warnings.All(), err
 }
 

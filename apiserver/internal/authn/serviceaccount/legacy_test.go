@@ -122,7 +122,7 @@ func TestWarnings(t *testing.T) {
 	cached := authn.NewCached(NewLegacy(f.legacyChecks()), time.Minute, f.clock)
 	for range 2 {
 		warnings := &request.Warnings{}
-		if _, _, ok, err := cached.AuthenticateToken(request.WithWarnings(t.Context(), warnings), token, nil); !ok {
+		if _, _, ok, err := cached.AuthenticateToken(request.With(t.Context(), &request.Arrival{Warnings: warnings}), token, nil); !ok {
 			t.Fatal(err)
 		}
 		if got := warnings.All(); len(got) != 1 || got[0] != "Use tokens from the TokenRequest API or manually created secret-based tokens instead of auto-generated secret-based tokens." {
