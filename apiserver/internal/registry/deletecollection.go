@@ -26,7 +26,7 @@ func DeleteEach(ctx context.Context, r Objects, namespace string, admit Admit, o
 		if err != nil {
 			return List{}, apierrors.NewInternalError(err)
 		}
-		// BeginDelete may change the options of one object.
+		// Those of one object come to have its grace period.
 		options := o.DeepCopy()
 		result, _, err := r.Delete(ctx, obj.GetNamespace(), obj.GetName(), admit, options)
 		if apierrors.IsNotFound(err) {

@@ -46,7 +46,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Pod] {
 		HasGeneration:       true,
 		UnconditionalUpdate: true,
 		Unowned:             map[string][]string{"status": {"metadata.ownerReferences"}},
-		BeginDelete:         beginDelete,
+		GracePeriod:         gracePeriod,
 		TerminatedElsewhere: endedByKubelet,
 		Fields:              selectable,
 		Columns:             columns(),
@@ -148,11 +148,10 @@ func validateEphemeralChange(_ context.Context, pod, old *core.Pod) field.ErrorL
 	return validateEphemeralUpdate(pod, old)
 }
 
-// beginDelete gives a kubelet time to end the pod: as much as the request
+// gracePeriod gives a kubelet time to end the pod: as much as the request
 // says, else the pod. A pod that runs nowhere needs none. Where the deletion
 // has begun, only a request that names a period changes it.
-func beginDelete(_ context.Context, pod *core.Pod, options *metav1.DeleteOptions) (int64, bool) {
-	asked := options.GracePeriodSeconds
+func gracePeriod(pod *core.Pod, asked *int64) (int64, bool) {
 	if pod.DeletionTimestamp != nil && pod.DeletionGracePeriodSeconds != nil && asked == nil {
 		return *pod.DeletionGracePeriodSeconds, true
 	}

@@ -139,15 +139,11 @@ type allocation struct {
 	now, old *corev1.Service
 }
 
-// within allocates when everybody else has agreed to the change.
+// within allocates before the validating half of admission, which sees the
+// service as it is about to be stored. What admission refuses is taken back.
 func (a *allocation) within(admit registry.Admit) registry.Admit {
 	agree := admit.Validate
 	admit.Validate = func(ctx context.Context, obj, old core.Object) error {
-		if agree != nil {
-			if err := agree(ctx, obj, old); err != nil {
-				return err
-			}
-		}
 		a.takeBack(ctx) // an attempt before this one was too late
 		a.now, a.old = obj.(*corev1.Service), nil
 		if before, ok := old.(*corev1.Service); ok {
@@ -156,7 +152,14 @@ func (a *allocation) within(admit registry.Admit) registry.Admit {
 		if errs := a.take(ctx); len(errs) > 0 {
 			return registry.Invalid(core.Services.GVK().GroupKind(), obj.GetName(), errs)
 		}
-		return nil
+		if agree == nil {
+			return nil
+		}
+		err := agree(ctx, obj, old)
+		if err != nil { // also with a status after which `end` would not know
+			a.takeBack(ctx)
+		}
+		return err
 	}
 	return admit
 }

@@ -50,6 +50,8 @@ func bothKinds(h *hooks) map[string]string {
 	h.on("deny", status(nil))
 	h.on("message", status(&metav1.Status{Message: "I say no"}))
 	h.on("code", status(&metav1.Status{Message: "teapot", Code: 418, Reason: "Teapot"}))
+	h.on("highest", status(&metav1.Status{Message: "m", Code: 999, ListMeta: metav1.ListMeta{ResourceVersion: "7"}}))
+	h.on("beyond", status(&metav1.Status{Message: "m", Code: 1000}))
 	h.on("reason", status(&metav1.Status{Reason: "just because"}))
 	h.on("fine", status(&metav1.Status{Message: "m", Code: 200}))
 	h.on("uid", func(r *admissionv1.AdmissionReview) { r.Response.UID = "nope" })
@@ -73,6 +75,8 @@ func bothKinds(h *hooks) map[string]string {
 		"deny":      `400  admission webhook "deny.hooks.test" denied the request without explanation`,
 		"message":   `400  admission webhook "message.hooks.test" denied the request: I say no`,
 		"code":      `418 Teapot admission webhook "code.hooks.test" denied the request: teapot`,
+		"highest":   `999  admission webhook "highest.hooks.test" denied the request: m`,
+		"beyond":    `400  admission webhook "beyond.hooks.test" denied the request: m`,
 		"reason":    `400 just because admission webhook "reason.hooks.test" denied the request: just because`,
 		"fine":      `400  admission webhook "fine.hooks.test" denied the request: m`,
 		"uid":       failed("uid") + "received invalid webhook response: expected response.uid=",
@@ -326,6 +330,14 @@ func TestWhatWebhooksAreAsked(t *testing.T) {
 		string(r.Object.Raw) != `{"kind":"PodExecOptions","apiVersion":"v1","stdin":true,"container":"c","command":["ls","-l"]}` {
 		t.Errorf("exec: %+v %s", r, r.Object.Raw)
 	}
+	c.Must(root.Resource(core.Services, "shop").Create(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80}}}}, nil))
+	var service corev1.Service
+	if err := json.Unmarshal(next("service").Object.Raw, &service); err != nil {
+		t.Fatal(err)
+	}
+	if len(service.Spec.ClusterIPs) != 1 || service.Spec.ClusterIPs[0] != service.Spec.ClusterIP || service.Spec.Ports[0].NodePort == 0 || len(service.Spec.IPFamilies) != 1 || service.Spec.IPFamilyPolicy == nil {
+		t.Errorf("service: %+v", service.Spec)
+	}
 	binding := &core.Binding{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Target: corev1.ObjectReference{Kind: "Node", Name: "n1"}}
 	c.Must(root.Do(ctx, http.MethodPost, core.Pods.Path("shop", "web")+"/binding", binding, nil))
 	if r = next("binding"); r.Operation != "CREATE" || r.SubResource != "binding" || r.Kind.Kind != "Binding" || r.Name != "web" {
@@ -335,6 +347,30 @@ func TestWhatWebhooksAreAsked(t *testing.T) {
 	if r = next("status"); r.Operation != "UPDATE" || r.SubResource != "status" || r.Kind.Kind != "Pod" {
 		t.Errorf("status: %+v", r)
 	}
+	grace := func(what string, want int64) {
+		t.Helper()
+		var options metav1.DeleteOptions
+		if r := next(what); r.Operation != "DELETE" || json.Unmarshal(r.Options.Raw, &options) != nil || ptr.Deref(options.GracePeriodSeconds, -9) != want {
+			t.Errorf("%s: %+v %s", what, r, r.Options.Raw)
+		}
+	}
+	remove := func(name string, o *metav1.DeleteOptions) {
+		t.Helper()
+		c.Must(root.Resource(core.Pods, "shop").Delete(ctx, name, o, nil))
+	}
+	remove("web", nil)
+	grace("deletion of a pod on a node", 30)
+	remove("web", nil)
+	remove("web", &metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(30))})
+	if asked := h.asked("all"); len(asked) > 0 {
+		t.Errorf("asked again about a pod that is being deleted: %+v", asked[0])
+	}
+	remove("web", &metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(-3))})
+	grace("deletion of a pod in less time", 1)
+	c.Must(root.Resource(core.Pods, "shop").Create(ctx, servertest.Pod("nowhere"), nil))
+	next("another pod")
+	remove("nowhere", &metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(10))})
+	grace("deletion of a pod without a node", 0)
 }
 
 // TestReinvocation: a change that a webhook makes is seen by those before it
