@@ -78,14 +78,7 @@ func (s *Store) Delete(ctx context.Context, namespace, name string, admit regist
 
 // DeleteCollection implements registry.Resource.
 func (s *Store) DeleteCollection(ctx context.Context, namespace string, admit registry.Admit, o *metav1.DeleteOptions, list registry.ListOptions) (registry.List, error) {
-	deleted, err := s.Store.DeleteCollection(ctx, namespace, admit, o, list)
-	if o != nil && len(o.DryRun) > 0 {
-		return deleted, err
-	}
-	for _, e := range deleted.Items {
-		s.releaseAll(ctx, e)
-	}
-	return deleted, err
+	return registry.DeleteEach(ctx, s, namespace, admit, o, list)
 }
 
 // releaseAll takes back what a service that is gone had. One that has
