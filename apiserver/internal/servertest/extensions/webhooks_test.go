@@ -263,31 +263,11 @@ func TestWebhooksCannotKeepThemselves(t *testing.T) {
 func TestWhatWebhooksAreAsked(t *testing.T) {
 	t.Parallel()
 	c, h := start(t), serveHooks(t)
-	namespaced := func(w *admissionregistrationv1.MutatingWebhook) {
-		w.ObjectSelector = nil
-		w.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"asks": "yes"}}
-	}
-	c.register(h, false, h.webhook("all", namespaced))
 	ctx, root := t.Context(), c.Root()
-	c.Must(root.Resource(core.Namespaces, "").Create(ctx, &core.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"asks": "yes"}}}, nil))
-	c.Until("what the server itself makes there", func(ctx context.Context) bool {
-		return root.Resource(core.ServiceAccounts, "shop").Get(ctx, "default", nil) == nil &&
-			root.Resource(core.ConfigMaps, "shop").Get(ctx, "kube-root-ca.crt", nil) == nil
-	})
-	// It asks again where what it knew turns out to be of before, of the same.
+	c.askAll(h)
 	next := func(what string) *admissionv1.AdmissionRequest {
 		t.Helper()
-		asked := h.asked("all")
-		if len(asked) == 0 {
-			t.Fatalf("%s: it was not asked", what)
-		}
-		last := asked[len(asked)-1]
-		for _, r := range asked {
-			if r.Operation != last.Operation || r.Kind != last.Kind || r.Name != last.Name {
-				t.Fatalf("%s: asked about %s of %s %s too", what, r.Operation, r.Kind.Kind, r.Name)
-			}
-		}
-		return last
+		return h.last(t, what)
 	}
 	h.asked("all")
 	c.Must(root.Resource(core.ConfigMaps, "shop").Create(ctx, labelled("a", "x"), nil, rest.Query("dryRun", "All"), rest.Query("fieldManager", "me")))
@@ -330,14 +310,6 @@ func TestWhatWebhooksAreAsked(t *testing.T) {
 		string(r.Object.Raw) != `{"kind":"PodExecOptions","apiVersion":"v1","stdin":true,"container":"c","command":["ls","-l"]}` {
 		t.Errorf("exec: %+v %s", r, r.Object.Raw)
 	}
-	c.Must(root.Resource(core.Services, "shop").Create(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80}}}}, nil))
-	var service corev1.Service
-	if err := json.Unmarshal(next("service").Object.Raw, &service); err != nil {
-		t.Fatal(err)
-	}
-	if len(service.Spec.ClusterIPs) != 1 || service.Spec.ClusterIPs[0] != service.Spec.ClusterIP || service.Spec.Ports[0].NodePort == 0 || len(service.Spec.IPFamilies) != 1 || service.Spec.IPFamilyPolicy == nil {
-		t.Errorf("service: %+v", service.Spec)
-	}
 	binding := &core.Binding{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Target: corev1.ObjectReference{Kind: "Node", Name: "n1"}}
 	c.Must(root.Do(ctx, http.MethodPost, core.Pods.Path("shop", "web")+"/binding", binding, nil))
 	if r = next("binding"); r.Operation != "CREATE" || r.SubResource != "binding" || r.Kind.Kind != "Binding" || r.Name != "web" {
@@ -347,30 +319,6 @@ func TestWhatWebhooksAreAsked(t *testing.T) {
 	if r = next("status"); r.Operation != "UPDATE" || r.SubResource != "status" || r.Kind.Kind != "Pod" {
 		t.Errorf("status: %+v", r)
 	}
-	grace := func(what string, want int64) {
-		t.Helper()
-		var options metav1.DeleteOptions
-		if r := next(what); r.Operation != "DELETE" || json.Unmarshal(r.Options.Raw, &options) != nil || ptr.Deref(options.GracePeriodSeconds, -9) != want {
-			t.Errorf("%s: %+v %s", what, r, r.Options.Raw)
-		}
-	}
-	remove := func(name string, o *metav1.DeleteOptions) {
-		t.Helper()
-		c.Must(root.Resource(core.Pods, "shop").Delete(ctx, name, o, nil))
-	}
-	remove("web", nil)
-	grace("deletion of a pod on a node", 30)
-	remove("web", nil)
-	remove("web", &metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(30))})
-	if asked := h.asked("all"); len(asked) > 0 {
-		t.Errorf("asked again about a pod that is being deleted: %+v", asked[0])
-	}
-	remove("web", &metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(-3))})
-	grace("deletion of a pod in less time", 1)
-	c.Must(root.Resource(core.Pods, "shop").Create(ctx, servertest.Pod("nowhere"), nil))
-	next("another pod")
-	remove("nowhere", &metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(10))})
-	grace("deletion of a pod without a node", 0)
 }
 
 // TestReinvocation: a change that a webhook makes is seen by those before it

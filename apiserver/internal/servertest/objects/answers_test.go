@@ -26,6 +26,16 @@ func TestAnswers(t *testing.T) {
 	}{
 		{"an account", "POST", core + "/serviceaccounts", `{"metadata":{"name":"web"}}`, 201, nil},
 		{"a pod", "POST", core + "/pods", aPod, 201, nil},
+		{"an account's secrets", "POST", core + "/serviceaccounts", `{"metadata":{"name":"s"},"secrets":[{"name":"a","namespace":"x"}]}`, 201, []string{`"secrets":[{"name":"a"}]`}},
+		{"a secret without a name", "POST", core + "/pods", `{"metadata":{"name":"pull"},"spec":{"containers":[{"name":"c","image":"i"}],"serviceAccountName":"web","imagePullSecrets":[{}]}}`, 201, []string{`"f:imagePullSecrets":{".":{},"k:{\"name\":\"\"}":{}}`}},
+		{"a change that is at fault", "PUT", core + "/pods/pull", `{"metadata":{"name":"pull"},"spec":{"containers":[{"name":"c","image":"i"}],"serviceAccountName":"web","tolerations":[{"operator":"x"}]}}`, 422, []string{"spec.tolerations[0].operator: Unsupported value: "}},
+		{"no bundle's name", "POST", core + "/pods", `{"metadata":{"name":"b"},"spec":{"containers":[{"name":"c","image":"i"}],"serviceAccountName":"web","volumes":[{"name":"v","projected":{"sources":[` +
+			`{"clusterTrustBundle":{"name":"A_","path":"a"}},{"clusterTrustBundle":{"name":"x.io:y:z","path":"b"}},{"clusterTrustBundle":{"name":"","path":"c"}},{"clusterTrustBundle":{"name":"x","path":"d","labelSelector":{}}},` +
+			`{"clusterTrustBundle":{"signerName":"bad","path":"e"}},{"clusterTrustBundle":{"name":"x","signerName":"x.io/y","path":"f"}},{"clusterTrustBundle":{"path":"g"}}]}}]}}`, 422,
+			[]string{`sources[0].clusterTrustBundle.name: Invalid value: \"A_\": not a valid clustertrustbundlename: `, "-sources[1]", "sources[2].clusterTrustBundle.name: Required value: must be a valid object name",
+				`sources[3].clusterTrustBundle.labelSelector: Invalid value: {}: labelSelector must be unset if name is specified`, `sources[4].clusterTrustBundle.signerName: Invalid value: \"bad\": must be a fully qualified domain and path`,
+				"only one of name and signerName may be used", "sources[6].clusterTrustBundle: Required value: either name or signerName must be specified"}},
+		{"pods that have names of their own", "POST", apps + "/statefulsets", `{"metadata":{"name":"s"},"spec":{"serviceName":"s","selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"subdomain":"a.b","containers":[{"name":"c","image":"i"}]}}}}`, 201, nil},
 		{"a token", "POST", core + "/serviceaccounts/web/token", `{"metadata":{"creationTimestamp":"2020-01-01T00:00:00Z"},"spec":{}}`, 201, []string{`"uid":"`, `"creationTimestamp":"20`, "-2020-01-01", `"f:expirationSeconds":{}`, `"subresource":"token"`}},
 		{"a token of an account of that name", "POST", core + "/serviceaccounts/web/token", `{"metadata":{"uid":"x"},"spec":{"expirationSeconds":1}}`, 409, []string{`TokenRequest.authentication.k8s.io \"web\": the UID in the token request (x) does not match the UID of the service account (`}},
 		{"a connection for a test", "GET", core + "/pods/web/exec?command=rm&stdout=true&dryRun=All", "", 400, []string{"dryRun is not supported"}},
