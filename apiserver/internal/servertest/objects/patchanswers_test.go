@@ -80,6 +80,8 @@ func TestPatchAnswers(t *testing.T) {
 				"status.loadBalancer.ingress[2].ipMode: Forbidden: may not be specified when `ip` is not set, " + `status.loadBalancer.ingress[2].hostname: Invalid value: \"A_b\": a lowercase RFC 1123 subdomain`,
 				`status.loadBalancer.ingress[3].hostname: Invalid value: \"1.2.3.4\": must be a DNS name, not an IP address]`}},
 		{"an address", "PATCH", service + "/status", merging, `{"status":{"loadBalancer":{"ingress":[{"ip":"1.2.3.4"}]}}}`, 200, []string{`"ingress":[{"ip":"1.2.3.4","ipMode":"VIP"}]`}},
+		{"nobody's fields by the status", "PATCH", service + "/status", merging, `{"metadata":{"managedFields":[]}}`, 200, []string{`"managedFields":[{`}},
+		{"nobody's fields", "PATCH", service + "?dryRun=All", merging, `{"metadata":{"managedFields":[]}}`, 200, []string{"-managedFields"}},
 		{"no balancer any more", "PATCH", service, merging, `{"spec":{"type":"ClusterIP"}}`, 200, []string{`"loadBalancer":{}`}},
 		{"a range's finalizer by its status", "PATCH", ranges + "/r/status", merging, `{"metadata":{"finalizers":["sneaked.io/1"]}}`, 200, []string{"-sneaked"}},
 	} {
