@@ -39,8 +39,6 @@ func valueShape(s *structural.Schema, preserve bool) *shape.Shape {
 	props := s.Props()
 	preserve = preserve || props.XPreserveUnknownFields != nil && *props.XPreserveUnknownFields
 	switch {
-	case props.XIntOrString:
-		return &shape.Shape{}
 	case props.Type == "object":
 		out := objectShape(s, preserve)
 		if props.XEmbeddedResource {
@@ -56,7 +54,7 @@ func valueShape(s *structural.Schema, preserve bool) *shape.Shape {
 	case props.Type == "integer", props.Type == "number":
 		return &shape.Shape{Type: "numeric"}
 	}
-	return shape.Anything
+	return shape.Anything // also of x-kubernetes-int-or-string: what is neither is the schema's to refuse
 }
 
 func objectShape(s *structural.Schema, preserve bool) *shape.Shape {

@@ -149,6 +149,18 @@ type ownDecoder interface {
 // decodeOwn reads an object as its resource wants it read. strict are the
 // fields that it does not know or that are there twice.
 func (c *call) decodeOwn(body []byte, kind schema.GroupVersionKind) (obj *unstructured.Unstructured, strict []error, err error) {
+	obj, strict, err = c.readOwn(body, kind)
+	if err != nil {
+		return nil, nil, err
+	}
+	if got := obj.GroupVersionKind(); got.GroupVersion() != kind.GroupVersion() {
+		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", got.GroupVersion(), kind.GroupVersion()))
+	}
+	return obj, strict, nil
+}
+
+// readOwn is decodeOwn of an object of whichever kind and version.
+func (c *call) readOwn(body []byte, kind schema.GroupVersionKind) (obj *unstructured.Unstructured, strict []error, err error) {
 	decoder, ok := c.store.(ownDecoder)
 	if !ok {
 		return nil, nil, fmt.Errorf("%s has no way to read its objects", c.resource.Name)
@@ -156,9 +168,6 @@ func (c *call) decodeOwn(body []byte, kind schema.GroupVersionKind) (obj *unstru
 	read, strict, err := decoder.DecodeBody(body)
 	if err != nil {
 		return nil, nil, cannotHandle(kind, err)
-	}
-	if got := read.GetObjectKind().GroupVersionKind(); got.GroupVersion() != kind.GroupVersion() {
-		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", got.GroupVersion(), kind.GroupVersion()))
 	}
 	obj, ok = read.(*unstructured.Unstructured)
 	if !ok {

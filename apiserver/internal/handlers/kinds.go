@@ -10,8 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"kctl/apiserver/internal/scheme"
+	"kctl/proto/core"
 )
 
 // schemeName is what upstream's server calls the list of its kinds in messages.
@@ -66,6 +68,23 @@ func keepsKind(obj runtime.Object, want schema.GroupVersionKind) error {
 		return fmt.Errorf("the patch makes it a %s of %s", got.Kind, got.GroupVersion())
 	}
 	return runtime.NewNotRegisteredErrForKind(schemeName, got)
+}
+
+// keepsOwnKind is keepsKind for objects that no Go type knows, of which upstream
+// says it field by field.
+func keepsOwnKind(obj core.Object, want schema.GroupVersionKind) error {
+	var errs field.ErrorList
+	got := obj.GetObjectKind().GroupVersionKind()
+	if got.Kind != want.Kind {
+		errs = append(errs, field.Invalid(field.NewPath("kind"), got.Kind, "must be "+want.Kind))
+	}
+	if got.GroupVersion() != want.GroupVersion() {
+		errs = append(errs, field.Invalid(field.NewPath("apiVersion"), got.GroupVersion().String(), "must be "+want.GroupVersion().String()))
+	}
+	if len(errs) > 0 {
+		return apierrors.NewInvalid(got.GroupKind(), obj.GetName(), errs)
+	}
+	return nil
 }
 
 func otherKind(got, want schema.GroupVersionKind, why error) error {

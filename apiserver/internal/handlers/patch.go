@@ -117,7 +117,15 @@ func (c *call) patched(current core.Object, patch patcher, fieldValidation strin
 		return nil, invalidPatch(err)
 	}
 	putBack(obj)
-	if !patch.keepsKind {
+	switch {
+	case c.jsonOnly && c.subresource == "status":
+		// Nothing but the status is taken, so it says in vain what object that is of.
+		obj.SetUID(current.GetUID())
+	case c.jsonOnly:
+		if err := keepsOwnKind(obj, c.kind); err != nil {
+			return nil, err
+		}
+	case !patch.keepsKind:
 		if err := keepsKind(obj, c.kind); err != nil {
 			return nil, invalidPatch(err)
 		}
@@ -155,7 +163,7 @@ func (c *call) decodePatched(text []byte, fieldValidation string) (obj core.Obje
 		return nil, nil, err
 	}
 	if c.jsonOnly {
-		return c.decodeOwn(text, c.kind)
+		return c.readOwn(text, c.kind)
 	}
 	obj = c.store.New()
 	if fieldValidation == metav1.FieldValidationIgnore {

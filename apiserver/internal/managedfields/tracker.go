@@ -176,7 +176,7 @@ func (t *Tracker) track(obj, old core.Object, before []byte, by Manager) error {
 		before = t.empty()
 	}
 	given := obj.GetManagedFields()
-	if old != nil && given != nil && len(given) == 0 { // said to be empty, which is more than left out
+	if old != nil && given != nil && len(given) == 0 && by.Subresource == "" { // said to be empty, which is more than left out
 		obj.SetManagedFields(nil)
 		return nil
 	}

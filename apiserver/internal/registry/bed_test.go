@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/storage"
@@ -58,12 +59,9 @@ func strategy() registry.Strategy[*corev1.Service] {
 			Prepare: func(_ context.Context, s, old *corev1.Service) { s.Spec = old.Spec },
 		},
 		Subresources: map[string]registry.Change[*corev1.Service]{"quiet": {KeepsGeneration: true}},
-		BeginDelete: func(_ context.Context, s *corev1.Service, o *metav1.DeleteOptions) (int64, bool) {
-			if o.GracePeriodSeconds == nil {
-				seconds := int64(30)
-				o.GracePeriodSeconds = &seconds
-			}
-			return *o.GracePeriodSeconds, *o.GracePeriodSeconds > 0
+		GracePeriod: func(_ *corev1.Service, asked *int64) (int64, bool) {
+			seconds := ptr.Deref(asked, 30)
+			return seconds, seconds > 0
 		},
 		Held:   func(s *corev1.Service) bool { return s.Spec.ExternalName == "held" },
 		Fields: func(s *corev1.Service) fields.Set { return fields.Set{"spec.type": string(s.Spec.Type)} },

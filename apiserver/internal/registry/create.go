@@ -136,6 +136,9 @@ func (s *Store[T]) expect(key string, value []byte, obj T, admit Admit) {
 // alreadyExists says so, and whether the one that exists is on its way out.
 func (s *Store[T]) alreadyExists(obj core.Object) error {
 	err := apierrors.NewAlreadyExists(s.groupResource(), obj.GetName())
+	if obj.GetGenerateName() != "" { // though it has a name: upstream looks no further
+		err = apierrors.NewGenerateNameConflict(s.groupResource(), obj.GetName(), 1)
+	}
 	if existing, ok := s.cached(obj.GetNamespace(), obj.GetName()); ok && existing.GetDeletionTimestamp() != nil {
 		err.ErrStatus.Message = "object is being deleted: " + err.ErrStatus.Message
 	}

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/storage"
 	"kctl/proto/core"
@@ -22,6 +23,7 @@ type deletion[T core.Object] struct {
 	name    string
 	admit   Admit
 	options *metav1.DeleteOptions
+	asked   *int64 // the grace period that the client wants; options have the one that admission is told
 	dry     bool
 
 	base  storage.Object
@@ -36,7 +38,10 @@ func (s *Store[T]) Delete(ctx context.Context, namespace, name string, admit Adm
 	if o == nil {
 		o = &metav1.DeleteOptions{}
 	}
-	d := &deletion[T]{store: s, key: s.key(namespace, name), name: name, admit: admit, options: o, dry: dryRun(o.DryRun)}
+	if o.GracePeriodSeconds != nil && *o.GracePeriodSeconds < 0 {
+		o.GracePeriodSeconds = ptr.To(int64(1))
+	}
+	d := &deletion[T]{store: s, key: s.key(namespace, name), name: name, admit: admit, options: o, asked: o.GracePeriodSeconds, dry: dryRun(o.DryRun)}
 	if e, ok := s.cache.Get(d.key); ok {
 		d.base = storage.Object{Key: e.Key, Value: e.Value, Revision: e.Revision}
 	} else if err := d.reread(ctx); err != nil {
@@ -79,11 +84,19 @@ func (d *deletion[T]) try(ctx context.Context) (e Encoded, gone bool, err error)
 	if err := d.checkPreconditions(obj); err != nil {
 		return Encoded{}, false, err
 	}
+	if d.under(obj) {
+		return encoded(d.base), false, nil
+	}
+	d.options.GracePeriodSeconds = d.asked
+	if grace := d.store.strategy.GracePeriod; grace != nil && obj.GetDeletionTimestamp() == nil {
+		seconds, _ := grace(obj, d.asked)
+		d.options.GracePeriodSeconds = &seconds
+	}
 	if err := d.runAdmission(ctx, obj); err != nil {
 		return Encoded{}, false, err
 	}
 	finalizersChanged := d.setFinalizers(obj)
-	switch d.decide(ctx, obj) {
+	switch d.decide(obj) {
 	case remove:
 		return d.remove(ctx, obj)
 	case mark:
@@ -125,6 +138,13 @@ func Preconditions(r core.Resource, obj core.Object, p *metav1.Preconditions) er
 	return nil
 }
 
+// under says that obj is being given a grace period, which this deletion does
+// not shorten: nothing changes, and nobody is asked.
+func (d *deletion[T]) under(obj T) bool {
+	has := obj.GetDeletionGracePeriodSeconds()
+	return obj.GetDeletionTimestamp() != nil && has != nil && *has > 0 && (d.asked == nil || *d.asked >= *has)
+}
+
 func (d *deletion[T]) runAdmission(ctx context.Context, old T) error {
 	if d.admit.Mutate != nil {
 		if err := d.admit.Mutate(ctx, nil, old); err != nil {
@@ -153,10 +173,13 @@ const (
 )
 
 // decide marks obj where it has to be.
-func (d *deletion[T]) decide(ctx context.Context, obj T) decision {
+func (d *deletion[T]) decide(obj T) decision {
 	grace, graceful := int64(0), false
+	if d.store.strategy.GracePeriod != nil {
+		grace, graceful = d.store.strategy.GracePeriod(obj, d.asked)
+	}
 	if d.store.strategy.BeginDelete != nil {
-		grace, graceful = d.store.strategy.BeginDelete(ctx, obj, d.options)
+		d.store.strategy.BeginDelete(obj)
 	}
 	kept := graceful || len(obj.GetFinalizers()) > 0 || d.store.held(obj)
 	since := obj.GetDeletionTimestamp()
@@ -178,7 +201,7 @@ func (d *deletion[T]) decide(ctx context.Context, obj T) decision {
 		obj.SetDeletionGracePeriodSeconds(&grace)
 		return mark
 	}
-	if had == nil || d.options.GracePeriodSeconds == nil || grace >= *had {
+	if had == nil || d.asked == nil || grace >= *had {
 		return keep
 	}
 	d.mark(obj, since.Add(time.Duration(grace-*had)*time.Second), grace)
@@ -259,7 +282,7 @@ func (d *deletion[T]) forcesTermination(obj T) bool {
 // last is the object as whoever deletes it sees it at last: where a grace period
 // could keep it, with the mark that none does.
 func (d *deletion[T]) last(obj T) ([]byte, error) {
-	if !d.store.strategy.AnswersDeleted || d.store.strategy.BeginDelete == nil {
+	if !d.store.strategy.AnswersDeleted || d.store.strategy.GracePeriod == nil {
 		return d.base.Value, nil
 	}
 	d.markAsDeleting(obj)

@@ -12,30 +12,27 @@ func (s *Store[T]) DeleteCollection(ctx context.Context, namespace string, admit
 	return DeleteEach(ctx, s, namespace, admit, o, list)
 }
 
-// DeleteEach deletes what a list of r has, one object after the other. Objects
-// that somebody else deletes meanwhile are passed over; the first other error
-// ends it.
+// DeleteEach deletes what a list of r has, one object after the other, and returns
+// the list as it was. Objects that somebody else deletes meanwhile are passed over;
+// the first other error ends it.
 func DeleteEach(ctx context.Context, r Objects, namespace string, admit Admit, o *metav1.DeleteOptions, list ListOptions) (List, error) {
+	if list.ResourceVersionMatch == "" && list.ResourceVersion != "" && list.ResourceVersion != "0" && list.Continue == "" {
+		list.ResourceVersionMatch = metav1.ResourceVersionMatchExact // upstream reads it in pages
+	}
 	found, err := r.List(ctx, namespace, list)
 	if err != nil {
 		return List{}, err
 	}
-	deleted := List{ResourceVersion: found.ResourceVersion, Continue: found.Continue, Remaining: found.Remaining}
 	for _, item := range found.Items {
 		obj, err := r.Decode(item)
 		if err != nil {
 			return List{}, apierrors.NewInternalError(err)
 		}
-		// BeginDelete may change the options of one object.
+		// Those of one object come to have its grace period.
 		options := o.DeepCopy()
-		result, _, err := r.Delete(ctx, obj.GetNamespace(), obj.GetName(), admit, options)
-		if apierrors.IsNotFound(err) {
-			continue
-		}
-		if err != nil {
+		if _, _, err := r.Delete(ctx, obj.GetNamespace(), obj.GetName(), admit, options); err != nil && !apierrors.IsNotFound(err) {
 			return List{}, err
 		}
-		deleted.Items = append(deleted.Items, result)
 	}
-	return deleted, nil
+	return found, nil
 }

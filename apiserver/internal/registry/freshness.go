@@ -50,14 +50,24 @@ type listPlan struct {
 }
 
 func planList(prefix string, o ListOptions) (listPlan, error) {
-	if errs := checkListMatch(o); len(errs) > 0 {
-		return listPlan{}, invalidOptions(errs)
-	}
 	if o.Continue != "" {
 		return planContinue(prefix, o)
 	}
 	fresh, err := parseFreshness(o.ResourceVersion)
-	return listPlan{freshness: fresh, exact: o.ResourceVersionMatch == metav1.ResourceVersionMatchExact}, err
+	exact := o.ResourceVersionMatch == metav1.ResourceVersionMatchExact
+	if o.ResourceVersionMatch == "" && o.Limit > 0 && fresh.revision > 0 && !ofOne(o) {
+		exact = true // a page is one of that very state (API concepts, "Resource versions")
+	}
+	return listPlan{freshness: fresh, exact: exact}, err
+}
+
+// ofOne: a list is of one object at most.
+func ofOne(o ListOptions) bool {
+	if o.Fields == nil {
+		return false
+	}
+	_, one := o.Fields.RequiresExactMatch("metadata.name")
+	return one
 }
 
 // checkListMatch says what is wrong with the options of a list, in upstream's
@@ -90,12 +100,12 @@ func checkListMatch(o ListOptions) field.ErrorList {
 }
 
 func planContinue(prefix string, o ListOptions) (listPlan, error) {
-	if o.ResourceVersion != "" && o.ResourceVersion != "0" {
-		return listPlan{}, apierrors.NewBadRequest("specifying resource version is not allowed when using continue")
-	}
 	after, revision, err := decodeToken(prefix, o.Continue)
 	if err != nil {
 		return listPlan{}, err
+	}
+	if o.ResourceVersion != "" && o.ResourceVersion != "0" {
+		return listPlan{}, apierrors.NewBadRequest("specifying resource version is not allowed when using continue")
 	}
 	if revision == latest {
 		return listPlan{freshness: freshness{current: true}, after: after}, nil
@@ -116,9 +126,6 @@ type watchPlan struct {
 // objects that are there; sendInitialEvents asks for them, or not, expressly
 // (API concepts, "Streaming lists").
 func planWatch(o ListOptions) (watchPlan, error) {
-	if err := checkWatchMatch(o); err != nil {
-		return watchPlan{}, err
-	}
 	fresh, err := parseFreshness(o.ResourceVersion)
 	if err != nil {
 		return watchPlan{}, err

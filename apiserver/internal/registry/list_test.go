@@ -37,3 +37,50 @@ func TestListSelectsAndPages(t *testing.T) {
 		t.Errorf("unknown field: %v", err)
 	}
 }
+
+// TestAPageIsOfTheVersionAskedFor: with a limit a list is of that very state, as
+// with upstream, without one of that or a newer one.
+func TestAPageIsOfTheVersionAskedFor(t *testing.T) {
+	b := start(t)
+	first := b.create(service("a"))
+	version := b.create(service("b")).ResourceVersion
+	b.create(service("c"))
+	changed := first.DeepCopy()
+	changed.Labels = map[string]string{"new": "1"}
+	if _, err := b.put(changed); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.List(t.Context(), "ns", registry.ListOptions{}); err != nil { // from here on all of it has been seen
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		o    registry.ListOptions
+		want string
+	}{
+		"of that":     {registry.ListOptions{Limit: 9}, "a b"},
+		"its first":   {registry.ListOptions{Limit: 1}, "a …"},
+		"not older":   {registry.ListOptions{}, "a+ b c"},
+		"nor a page":  {registry.ListOptions{Limit: 9, ResourceVersionMatch: "NotOlderThan"}, "a+ b c"},
+		"of one name": {registry.ListOptions{Limit: 9, Fields: fields.OneTermEqualSelector("metadata.name", "a")}, "a+"},
+	} {
+		test.o.ResourceVersion = version
+		list, err := b.List(t.Context(), "ns", test.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, item := range list.Items {
+			obj, err := b.Decode(item)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, obj.GetName()+map[bool]string{true: "+"}[len(obj.GetLabels()) > 0])
+		}
+		if list.Continue != "" {
+			got = append(got, "…")
+		}
+		if strings.Join(got, " ") != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}

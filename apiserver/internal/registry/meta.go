@@ -90,6 +90,7 @@ func (s *Store[T]) keepMeta(obj, old T) {
 		obj.SetDeletionGracePeriodSeconds(old.GetDeletionGracePeriodSeconds())
 	}
 	obj.SetGeneration(old.GetGeneration())
+	obj.SetSelfLink("")
 }
 
 // countGeneration raises the generation where the change is more than one of

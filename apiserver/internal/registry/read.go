@@ -30,6 +30,9 @@ func (s *Store[T]) Get(ctx context.Context, namespace, name, resourceVersion str
 
 // List implements Resource.
 func (s *Store[T]) List(ctx context.Context, namespace string, o ListOptions) (List, error) {
+	if errs := checkListMatch(o); len(errs) > 0 {
+		return List{}, invalidOptions(errs)
+	}
 	page, err := s.selection(namespace, o)
 	if err != nil {
 		return List{}, err
@@ -103,6 +106,9 @@ func (s *Store[T]) answer(prefix string, found cache.List) (List, error) {
 
 // Watch implements Resource.
 func (s *Store[T]) Watch(ctx context.Context, namespace string, o ListOptions) (Watcher, error) {
+	if err := checkWatchMatch(o); err != nil {
+		return nil, err
+	}
 	selection, err := s.selection(namespace, o)
 	if err != nil {
 		return nil, err

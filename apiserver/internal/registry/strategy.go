@@ -72,11 +72,13 @@ type Strategy[T core.Object] struct {
 	// UnconditionalUpdate: PUT without a resourceVersion overwrites.
 	UnconditionalUpdate bool
 
-	// BeginDelete decides on graceful deletion: it returns the grace period in
-	// seconds and true where the object stays, marked, until somebody (the
-	// kubelet) deletes it with grace zero. It may change options (defaulting
-	// their grace period) and obj (its status).
-	BeginDelete func(ctx context.Context, obj T, options *metav1.DeleteOptions) (graceSeconds int64, graceful bool)
+	// GracePeriod decides on graceful deletion: it returns how many seconds obj is
+	// given, of which the client asked for some or, nil, for none in particular, and
+	// true where it stays, marked, until somebody (the kubelet) deletes it with
+	// grace zero.
+	GracePeriod func(obj T, asked *int64) (seconds int64, graceful bool)
+	// BeginDelete changes what obj says of itself (its status) as its deletion begins.
+	BeginDelete func(obj T)
 
 	// TerminatedElsewhere says that somebody other than the store (a kubelet) has yet
 	// to end what obj stands for, so that an object which is removed before its

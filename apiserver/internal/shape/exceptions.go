@@ -108,8 +108,9 @@ var exceptions = map[string]merge{
 
 // keyDefaults are what list keys stand for that the API gives a default.
 var keyDefaults = map[string]any{
-	"core.ContainerPort.protocol": "TCP",
-	"core.ServicePort.protocol":   "TCP",
+	"core.ContainerPort.protocol":    "TCP",
+	"core.LocalObjectReference.name": "",
+	"core.ServicePort.protocol":      "TCP",
 }
 
 var atomicStructs = names(

@@ -115,6 +115,15 @@ func combinations(path *field.Path, p *apiextensionsv1.JSONSchemaProps) (out []c
 	return out
 }
 
+// integerOrString is how tools write x-kubernetes-int-or-string: beside it, or in
+// the first of what it shall also be (allOf).
+var integerOrString = []apiextensionsv1.JSONSchemaProps{{Type: "integer"}, {Type: "string"}}
+
+// eitherWay tells whether some is a part of that in p, where it may have a type.
+func eitherWay(p *apiextensionsv1.JSONSchemaProps, some combination) bool {
+	return reflect.DeepEqual(p.AnyOf, integerOrString) && (some.props == &p.AnyOf[0] || some.props == &p.AnyOf[1])
+}
+
 // structure checks a schema outside of combinations.
 func (c *checker) structure(path *field.Path, p *apiextensionsv1.JSONSchemaProps, l level) {
 	preserve := p.XPreserveUnknownFields != nil && *p.XPreserveUnknownFields
@@ -151,7 +160,7 @@ func (c *checker) structure(path *field.Path, p *apiextensionsv1.JSONSchemaProps
 	}
 	each(path, p, c.structure)
 	for _, some := range combinations(path, p) {
-		c.valuesOnly(some.path, some.props, p)
+		c.valuesOnly(some.path, some.props, eitherWay(p, some), len(p.AllOf) > 0 && some.props == &p.AllOf[0])
 	}
 }
 
@@ -226,7 +235,8 @@ func forbidDefaults(path *field.Path, p *apiextensionsv1.JSONSchemaProps, errs *
 
 // valuesOnly checks a schema inside a combination: it must say nothing of the
 // structure, and nothing of fields that the structure does not have.
-func (c *checker) valuesOnly(path *field.Path, p, structure *apiextensionsv1.JSONSchemaProps) {
+// typed: it may have a type; either: what it is any of may have one each.
+func (c *checker) valuesOnly(path *field.Path, p *apiextensionsv1.JSONSchemaProps, typed, either bool) {
 	empty := func(is bool, name, text string) {
 		if !is {
 			c.add(field.Forbidden(path.Child(name), text))
@@ -234,8 +244,7 @@ func (c *checker) valuesOnly(path *field.Path, p, structure *apiextensionsv1.JSO
 	}
 	const must = "must be empty to be structural"
 	empty(p.Description == "", "description", must)
-	// int-or-string is written as anyOf integer and string by tools.
-	empty(p.Type == "" || structure.XIntOrString, "type", must)
+	empty(p.Type == "" || typed, "type", must)
 	empty(p.Title == "", "title", must)
 	empty(p.Default == nil, "default", "must be undefined to be structural")
 	empty(p.AdditionalProperties == nil, "additionalProperties", "must be undefined to be structural")
@@ -251,10 +260,10 @@ func (c *checker) valuesOnly(path *field.Path, p, structure *apiextensionsv1.JSO
 	inside := *p
 	inside.AdditionalProperties = nil // refused as a whole
 	each(path, &inside, func(at *field.Path, below *apiextensionsv1.JSONSchemaProps, _ level) {
-		c.valuesOnly(at, below, &apiextensionsv1.JSONSchemaProps{})
+		c.valuesOnly(at, below, false, false)
 	})
 	for _, some := range combinations(path, p) {
-		c.valuesOnly(some.path, some.props, structure)
+		c.valuesOnly(some.path, some.props, either && eitherWay(p, some), false)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/component-helpers/auth/rbac/validation"
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/authz"
@@ -129,10 +130,11 @@ func (p Plugin) covered(ctx context.Context, a *admission.Attributes, rules []rb
 	if err != nil && !errors.As(err, &dangling) {
 		return fmt.Errorf("find the rules of user %q: %w", a.User.Username, err)
 	}
-	missing := rbac.Compact(rbac.Uncovered(owned, rules))
-	if len(missing) == 0 {
+	covered, atoms := validation.Covers(owned, rules)
+	if covered {
 		return nil
 	}
+	missing := rbac.Compact(atoms)
 	lines := make([]string, 0, len(missing))
 	for _, rule := range missing {
 		lines = append(lines, describe(rule))

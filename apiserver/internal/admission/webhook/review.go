@@ -136,14 +136,17 @@ func encodeOptions(options runtime.Object) ([]byte, error) {
 	return out, nil
 }
 
+// lastCode is the last that HTTP can say.
+const lastCode = 999
+
 // denial is what the client is told of a webhook's refusal: the webhook's own
 // status, as far as it makes a refusal.
 func denial(name string, status *metav1.Status) error {
 	told := metav1.Status{Status: metav1.StatusFailure, Code: http.StatusBadRequest}
 	explanation := ""
 	if status != nil {
-		told.Reason, told.Details = status.Reason, status.Details
-		if status.Code >= http.StatusBadRequest && status.Code < 600 {
+		told.Reason, told.Details, told.ListMeta = status.Reason, status.Details, status.ListMeta
+		if status.Code >= http.StatusBadRequest && status.Code <= lastCode {
 			told.Code = status.Code
 		}
 		explanation = status.Message

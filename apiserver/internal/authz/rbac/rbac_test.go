@@ -112,31 +112,3 @@ func TestEmptyAuthorizerAllowsNothing(t *testing.T) {
 		t.Error("allowed without a policy")
 	}
 }
-
-func TestUncovered(t *testing.T) {
-	read := []string{"get", "list"}
-	tests := map[string]struct {
-		owned, wanted []rbacv1.PolicyRule
-		missing       int
-	}{
-		"same":                 {rules(read, []string{""}, []string{"pods"}), rules(read, []string{""}, []string{"pods"}), 0},
-		"everything":           {rules([]string{"*"}, []string{"*"}, []string{"*"}), rules(read, []string{"apps"}, []string{"deployments", "deployments/scale"}), 0},
-		"one verb more":        {rules(read, []string{""}, []string{"pods"}), rules([]string{"get", "delete"}, []string{""}, []string{"pods"}), 1},
-		"from one to all":      {rules(read, []string{""}, []string{"pods"}), rules(read, []string{""}, []string{"*"}), 2},
-		"one name of all":      {rules(read, []string{""}, []string{"pods"}), rules(read, []string{""}, []string{"pods"}, "web"), 0},
-		"all of one name":      {rules(read, []string{""}, []string{"pods"}, "web"), rules(read, []string{""}, []string{"pods"}), 2},
-		"the name and another": {rules(read, []string{""}, []string{"pods"}, "web"), rules([]string{"get"}, []string{""}, []string{"pods"}, "web", "db"), 1},
-		"subresource of all":   {rules(read, []string{""}, []string{"*/log"}), rules([]string{"get"}, []string{""}, []string{"pods/log", "pods"}), 1},
-		"a path below": {
-			[]rbacv1.PolicyRule{{Verbs: []string{"get"}, NonResourceURLs: []string{"/api/*"}}},
-			[]rbacv1.PolicyRule{{Verbs: []string{"get"}, NonResourceURLs: []string{"/api/v1/*", "/api/v1", "/apis"}}}, 1,
-		},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			if missing := Uncovered(test.owned, test.wanted); len(missing) != test.missing {
-				t.Errorf("missing %+v, want %d", missing, test.missing)
-			}
-		})
-	}
-}

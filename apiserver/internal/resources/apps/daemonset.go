@@ -25,7 +25,7 @@ func daemonSet(clock clock.PassiveClock) registry.Strategy[*appsv1.DaemonSet] {
 		Resource: resource("daemonsets", "DaemonSet"), Singular: "daemonset", ShortNames: []string{"ds"}, Categories: []string{"all"},
 		Default:          defaultDaemonSet,
 		ValidateName:     check.NameIsSubdomain,
-		PrepareForCreate: func(_ context.Context, d *appsv1.DaemonSet) { setTemplateGeneration(d, 1) },
+		PrepareForCreate: func(_ context.Context, d *appsv1.DaemonSet) { setTemplateGeneration(d, max(templateGeneration(d), 1)) },
 		Validate:         func(_ context.Context, d *appsv1.DaemonSet) field.ErrorList { return validateDaemonSet(&d.Spec) },
 		Update: registry.Change[*appsv1.DaemonSet]{
 			Prepare: func(_ context.Context, d, old *appsv1.DaemonSet) {
@@ -40,6 +40,7 @@ func daemonSet(clock clock.PassiveClock) registry.Strategy[*appsv1.DaemonSet] {
 			},
 		},
 		Status: &registry.Change[*appsv1.DaemonSet]{
+			Prepare: func(_ context.Context, d, old *appsv1.DaemonSet) { setTemplateGeneration(d, templateGeneration(old)) },
 			Validate: func(_ context.Context, d, old *appsv1.DaemonSet) field.ErrorList {
 				return validateDaemonSetStatus(&d.Status, &old.Status)
 			},
@@ -84,7 +85,7 @@ func defaultDaemonSet(d *appsv1.DaemonSet) {
 }
 
 // templateGeneration counts the changes of the template. Since apps/v1 it is
-// kept in an annotation, which users can't set.
+// kept in an annotation, which users can only begin.
 func templateGeneration(d *appsv1.DaemonSet) int64 {
 	n, err := strconv.ParseInt(d.Annotations[appsv1.DeprecatedTemplateGeneration], 10, 64)
 	if err != nil {

@@ -131,6 +131,7 @@ func withClaims(s *appsv1.StatefulSetSpec) *corev1.PodTemplateSpec {
 		}
 	}
 	t.Spec.Volumes = volumes
+	t.Spec.Hostname, t.Spec.Subdomain = "", "" // their pods have names of their own
 	return t
 }
 

@@ -71,6 +71,16 @@ func validate(b *certificatesv1.ClusterTrustBundle) field.ErrorList {
 	return append(errs, validateAnchors(b.Spec.TrustBundle, field.NewPath("spec", "trustBundle"))...)
 }
 
+// CheckName tells what is wrong with the name by which a bundle, of a signer or of
+// none, is asked for.
+func CheckName(name string) []string {
+	signer := ""
+	if end := strings.LastIndex(name, ":"); end >= 0 {
+		signer = strings.ReplaceAll(name[:end], ":", "/")
+	}
+	return nameOf(signer, name, false)
+}
+
 // nameOf: a signer's bundles have its name in theirs, others have no colon.
 func nameOf(signer, name string, prefix bool) []string {
 	if signer == "" {

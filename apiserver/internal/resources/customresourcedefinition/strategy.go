@@ -60,11 +60,10 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*Definition] {
 			Validate: func(_ context.Context, d, _ *Definition) field.ErrorList { return validateStatus(&d.Status) },
 		},
 		UnconditionalUpdate: false,
-		BeginDelete: func(_ context.Context, d *Definition, _ *metav1.DeleteOptions) (int64, bool) {
+		BeginDelete: func(d *Definition) {
 			if d.DeletionTimestamp == nil {
 				begin(d, clock.Now())
 			}
-			return 0, false
 		},
 		Columns: columns,
 		Row:     row,

@@ -73,6 +73,7 @@ func claims(clock clock.PassiveClock) registry.Strategy[*resourcev1.ResourceClai
 		Resource: resource("resourceclaims", "ResourceClaim", true), Singular: "resourceclaim",
 		AnswersDeleted: true,
 		Default:        func(c *resourcev1.ResourceClaim) { defaultClaim(&c.Spec) },
+		Normalize:      func(c *resourcev1.ResourceClaim) { c.Spec.Devices.Requests = check.OrNull(c.Spec.Devices.Requests) },
 		ValidateName:   check.NameIsSubdomain,
 		Validate: func(_ context.Context, c *resourcev1.ResourceClaim) field.ErrorList {
 			return validateClaim(&c.Spec, specPath)
@@ -150,7 +151,10 @@ func templates() registry.Strategy[*resourcev1.ResourceClaimTemplate] {
 		Resource: resource("resourceclaimtemplates", "ResourceClaimTemplate", true), Singular: "resourceclaimtemplate",
 		AnswersDeleted: true,
 		Default:        func(t *resourcev1.ResourceClaimTemplate) { defaultClaim(&t.Spec.Spec) },
-		ValidateName:   check.NameIsSubdomain,
+		Normalize: func(t *resourcev1.ResourceClaimTemplate) {
+			t.Spec.Spec.Devices.Requests = check.OrNull(t.Spec.Spec.Devices.Requests)
+		},
+		ValidateName: check.NameIsSubdomain,
 		Validate: func(_ context.Context, t *resourcev1.ResourceClaimTemplate) field.ErrorList {
 			return validateClaim(&t.Spec.Spec, at)
 		},

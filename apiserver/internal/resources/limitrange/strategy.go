@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -25,7 +26,12 @@ func Strategy() registry.Strategy[*corev1.LimitRange] {
 		Default:      setDefaults,
 		Normalize:    func(l *corev1.LimitRange) { l.Spec.Limits = check.OrNull(l.Spec.Limits) },
 		ValidateName: check.NameIsSubdomain,
-		Validate:     func(_ context.Context, l *corev1.LimitRange) field.ErrorList { return validate(l) },
+		PrepareForCreate: func(_ context.Context, l *corev1.LimitRange) {
+			if l.Name == "" { // of all kinds this one alone need not be named
+				l.Name = uuid.NewString()
+			}
+		},
+		Validate: func(_ context.Context, l *corev1.LimitRange) field.ErrorList { return validate(l) },
 		Update: registry.Change[*corev1.LimitRange]{
 			Validate: func(_ context.Context, l, _ *corev1.LimitRange) field.ErrorList { return validate(l) },
 		},

@@ -124,14 +124,10 @@ func finalizeChange() registry.Change[*core.Namespace] {
 	}
 }
 
-// beginDelete keeps a namespace until its spec's finalizers are gone, whatever
-// grace period was asked for.
-func beginDelete(_ context.Context, ns *core.Namespace, options *metav1.DeleteOptions) (int64, bool) {
-	if len(ns.Spec.Finalizers) == 0 {
-		return 0, false
+// beginDelete says that a namespace is ending, which its spec's finalizers keep
+// until then.
+func beginDelete(ns *core.Namespace) {
+	if len(ns.Spec.Finalizers) > 0 {
+		ns.Status.Phase = corev1.NamespaceTerminating
 	}
-	var zero int64
-	options.GracePeriodSeconds = &zero
-	ns.Status.Phase = corev1.NamespaceTerminating
-	return 0, true
 }

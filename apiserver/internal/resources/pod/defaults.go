@@ -28,7 +28,10 @@ func setDefaults(pod *core.Pod) {
 		portsOnHost(&spec.Containers[i], spec.HostNetwork)
 		requestsFromLimits(&spec.Containers[i].Resources)
 	}
-	defaultPodResources(spec)
+	if r := spec.Resources; r != nil {
+		roundUp(r.Limits)
+		roundUp(r.Requests)
+	}
 }
 
 // defaultSpec is what a pod and a template of pods have in common.

@@ -1,7 +1,11 @@
 package pod
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	resourcehelper "k8s.io/component-helpers/resource"
 
 	"kctl/apiserver/internal/resources/check"
 	"kctl/proto/core"
@@ -22,89 +26,66 @@ func requestsFromLimits(r *corev1.ResourceRequirements) {
 	}
 }
 
-// defaultPodResources requests for the pod as a whole what its containers
-// request together, and what they don't request, up to the pod's limit.
+// defaultPodResources fills what a pod that says something of its resources as a
+// whole leaves open, by what its containers say (KEP-2837). That comes after
+// admission, which may add containers.
 func defaultPodResources(spec *core.PodSpec) {
 	r := spec.Resources
-	if r == nil {
+	if r == nil || len(r.Limits) == 0 && len(r.Requests) == 0 {
 		return
 	}
-	roundUp(r.Limits)
-	roundUp(r.Requests)
-	if len(r.Limits) == 0 && len(r.Requests) == 0 {
-		return
+	containers := &core.Pod{Spec: core.PodSpec{Containers: spec.Containers, InitContainers: spec.InitContainers}}
+	limits := resourcehelper.AggregateContainerLimits(containers, resourcehelper.PodResourcesOptions{})
+	for name, amount := range limits {
+		if _, requested := r.Requests[name]; podLevel(name) && check.IsHugePage(name) && !requested {
+			fill(&r.Limits, name, amount)
+		}
 	}
-	requests := r.Requests
-	if requests == nil {
-		requests = corev1.ResourceList{}
-	}
-	for name, amount := range containerRequests(spec) {
-		if _, ok := requests[name]; !ok && podLevel(name) && check.IsOvercommit(name) {
-			requests[name] = amount
+	for name, amount := range resourcehelper.AggregateContainerRequests(containers, resourcehelper.PodResourcesOptions{}) {
+		if podLevel(name) && check.IsOvercommit(name) {
+			fill(&r.Requests, name, amount)
 		}
 	}
 	for name, amount := range r.Limits {
-		if _, ok := requests[name]; !ok && podLevel(name) {
-			requests[name] = amount.DeepCopy()
+		if podLevel(name) {
+			fill(&r.Requests, name, amount)
 		}
 	}
-	if len(requests) > 0 {
-		r.Requests = requests
+	for name, request := range r.Requests {
+		if !podLevel(name) || !allLimit(spec, name) {
+			continue
+		}
+		limit := limits[name]
+		if request.Cmp(limit) > 0 {
+			limit = request
+		}
+		fill(&r.Limits, name, limit)
 	}
+}
+
+// fill adds an amount that is not there.
+func fill(list *corev1.ResourceList, name corev1.ResourceName, amount resource.Quantity) {
+	if _, ok := (*list)[name]; ok {
+		return
+	}
+	if *list == nil {
+		*list = corev1.ResourceList{}
+	}
+	(*list)[name] = amount.DeepCopy()
+}
+
+// allLimit reports whether every container of a pod has a limit of a resource.
+func allLimit(spec *core.PodSpec, name corev1.ResourceName) bool {
+	unlimited := func(c core.Container) bool {
+		_, ok := c.Resources.Limits[name]
+		return !ok
+	}
+	return !slices.ContainsFunc(spec.Containers, unlimited) && !slices.ContainsFunc(spec.InitContainers, unlimited)
 }
 
 // podLevel reports whether a pod as a whole may ask for the resource.
 func podLevel(name corev1.ResourceName) bool {
 	return name == corev1.ResourceCPU || name == corev1.ResourceMemory || check.IsHugePage(name)
-}
-
-// containerRequests is what the containers need at their hungriest moment:
-// all of them side by side with the sidecars, or one init container beside the
-// sidecars started before it.
-func containerRequests(spec *core.PodSpec) corev1.ResourceList {
-	total := corev1.ResourceList{}
-	for i := range spec.Containers {
-		add(total, spec.Containers[i].Resources.Requests)
-	}
-	sidecars, highest := corev1.ResourceList{}, corev1.ResourceList{}
-	for i := range spec.InitContainers {
-		c := &spec.InitContainers[i]
-		now := c.Resources.Requests
-		if isSidecar(c) {
-			add(total, c.Resources.Requests)
-			add(sidecars, c.Resources.Requests)
-			now = sidecars
-		} else {
-			now = now.DeepCopy()
-			if now == nil {
-				now = corev1.ResourceList{}
-			}
-			add(now, sidecars)
-		}
-		raise(highest, now)
-	}
-	raise(total, highest)
-	return total
-}
-
-func isSidecar(c *core.Container) bool {
-	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
-}
-
-func add(total, more corev1.ResourceList) {
-	for name, amount := range more {
-		sum := amount.DeepCopy()
-		sum.Add(total[name])
-		total[name] = sum
-	}
-}
-
-func raise(highest, to corev1.ResourceList) {
-	for name, amount := range to {
-		if now, ok := highest[name]; !ok || amount.Cmp(now) > 0 {
-			highest[name] = amount.DeepCopy()
-		}
-	}
 }
 
 // roundUp drops what is finer than a thousandth, as upstream does.
@@ -114,4 +95,8 @@ func roundUp(list corev1.ResourceList) {
 			list[name] = amount
 		}
 	}
+}
+
+func isSidecar(c *core.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }

@@ -2,12 +2,15 @@ package pod
 
 import (
 	"encoding/json"
+	"reflect"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"kctl/apiserver/internal/field"
 	"kctl/proto/core"
 )
 
@@ -187,18 +190,58 @@ func TestPullPolicy(t *testing.T) {
 	}
 }
 
+// TestPodLevelDefaults: what a pod does not say of its resources as a whole is
+// what its containers say together. The answers are those of kube-apiserver 1.37.
 func TestPodLevelDefaults(t *testing.T) {
-	pod := fromYAML(t, `
+	for name, test := range map[string]struct{ pod, limits, requests, class string }{
+		"requests of containers": {`resources: {limits: {cpu: 2, memory: 1Gi}}
+  containers: [{name: a, image: i, resources: {requests: {cpu: 300m}}}, {name: b, image: i, resources: {requests: {cpu: 200m}}}]`,
+			`{"cpu":"2","memory":"1Gi"}`, `{"cpu":"500m","memory":"1Gi"}`, "Burstable"},
+		"limits of all containers, and no less than requested": {`resources: {requests: {cpu: 1}}
+  containers: [{name: a, image: i, resources: {limits: {cpu: 500m, memory: 1Gi}}}]`,
+			`{"cpu":"1","memory":"1Gi"}`, `{"cpu":"1","memory":"1Gi"}`, "Guaranteed"},
+		"no limit that one container has not": {`resources: {requests: {cpu: 1}}
+  containers: [{name: a, image: i, resources: {limits: {cpu: 2, memory: 1Gi}}}, {name: b, image: i, resources: {limits: {memory: 1Gi}}}]`,
+			`{"memory":"2Gi"}`, `{"cpu":"1","memory":"2Gi"}`, "Burstable"},
+		"the hungriest moment": {`resources: {limits: {memory: 3Gi}}
+  initContainers: [{name: i, image: i, resources: {limits: {cpu: 5}}}, {name: s, image: i, restartPolicy: Always, resources: {limits: {cpu: 1}}}]
+  containers: [{name: a, image: i, resources: {limits: {cpu: 1}}}, {name: b, image: i, resources: {limits: {cpu: 1}}}]`,
+			`{"cpu":"5","memory":"3Gi"}`, `{"cpu":"5","memory":"3Gi"}`, "Guaranteed"},
+		"huge pages": {`resources: {limits: {cpu: 4}}
+  containers: [{name: a, image: i, resources: {limits: {memory: 1Gi, hugepages-2Mi: 4Mi}, requests: {cpu: 1}}}]`,
+			`{"cpu":"4","hugepages-2Mi":"4Mi","memory":"1Gi"}`, `{"cpu":"1","hugepages-2Mi":"4Mi","memory":"1Gi"}`, "Burstable"},
+		"requested huge pages": {`resources: {requests: {cpu: 1, hugepages-2Mi: 4Mi}}
+  containers: [{name: a, image: i, resources: {limits: {hugepages-2Mi: 4Mi}, requests: {cpu: 1}}}]`,
+			`{"hugepages-2Mi":"4Mi"}`, `{"cpu":"1","hugepages-2Mi":"4Mi"}`, "Burstable"},
+	} {
+		pod := fromYAML(t, "spec:\n  "+test.pod)
+		setAllDefaults(pod)
+		prepareForCreate(pod, metav1.Time{})
+		r := pod.Spec.Resources
+		if limits, requests := asJSON(t, r.Limits), asJSON(t, r.Requests); limits != test.limits || requests != test.requests || string(pod.Status.QOSClass) != test.class {
+			t.Errorf("%s: limits %s, requests %s, %s", name, limits, requests, pod.Status.QOSClass)
+		}
+	}
+	huge := fromYAML(t, `
 spec:
-  resources: {limits: {cpu: 2, memory: 1Gi}}
-  containers:
-  - {name: a, image: i, resources: {requests: {cpu: 300m}}}
-  - {name: b, image: i, resources: {requests: {cpu: 200m}}}
+  resources: {limits: {cpu: 4, hugepages-2Mi: 6Mi}}
+  containers: [{name: a, image: i, resources: {limits: {hugepages-2Mi: 4Mi}, requests: {cpu: 1}}}, {name: b, image: i, resources: {limits: {hugepages-2Mi: 4Mi}, requests: {cpu: 1}}}]
 `)
-	setAllDefaults(pod)
-	want := `{"cpu":"500m","memory":"1Gi"}`
-	if got := asJSON(t, pod.Spec.Resources.Requests); got != want {
-		t.Errorf("requests of the pod = %s, want %s", got, want)
+	setAllDefaults(huge)
+	prepareForCreate(huge, metav1.Time{})
+	want := `spec.limits[hugepages-2Mi]: Invalid value: "6Mi": must be greater than or equal to aggregate container limits of 8Mi`
+	if got := validatePodResources(&huge.Spec, field.NewPath("spec")).ToAggregate(); got == nil || !strings.Contains(got.Error(), want) {
+		t.Errorf("huge pages: %v", got)
+	}
+	bare := fromYAML(t, "spec: {containers: [{name: a, image: i, resources: {limits: {cpu: 1}}}]}")
+	setAllDefaults(bare)
+	prepareForCreate(bare, metav1.Time{})
+	if bare.Spec.Resources != nil {
+		t.Errorf("a pod that says nothing as a whole: %v", bare.Spec.Resources)
+	}
+	old := fromYAML(t, "spec: {resources: {limits: {cpu: 1}}, containers: [{name: a, image: i}]}")
+	if prepareForUpdate(t.Context(), bare, old); asJSON(t, bare.Spec.Resources.Limits) != `{"cpu":"1"}` {
+		t.Errorf("an update by who does not know of them: %v", bare.Spec.Resources)
 	}
 }
 
@@ -259,7 +302,7 @@ func TestWhoEndsAPod(t *testing.T) {
 	}
 }
 
-func TestBeginDelete(t *testing.T) {
+func TestGracePeriod(t *testing.T) {
 	seconds := func(n int64) *int64 { return &n }
 	running := func(p *core.Pod) { p.Spec.NodeName = "n1"; p.Status.Phase = corev1.PodRunning }
 	for name, c := range map[string]struct {
@@ -286,13 +329,47 @@ func TestBeginDelete(t *testing.T) {
 			p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &metav1.Time{}, seconds(60)
 		}), seconds(0), 0, false},
 	} {
-		options := &metav1.DeleteOptions{GracePeriodSeconds: c.asked}
-		grace, graceful := beginDelete(t.Context(), c.pod, options)
+		grace, graceful := gracePeriod(c.pod, c.asked)
 		if grace != c.grace || graceful != c.graceful {
 			t.Errorf("%s: %d, %t; want %d, %t", name, grace, graceful, c.grace, c.graceful)
 		}
-		if options.GracePeriodSeconds != c.asked {
-			t.Errorf("%s: what was asked for has changed; a second try would see that", name)
+	}
+}
+
+// TestKeepUnknown: who does not know of a part of the status does not take it
+// away by leaving it out.
+func TestKeepUnknown(t *testing.T) {
+	claims := []corev1.PodResourceClaimStatus{{Name: "c"}}
+	allocated := []corev1.NodeAllocatableResourceClaimStatus{{ResourceClaimName: "c"}}
+	generations := func(ready ...int64) (out []corev1.PodCondition) {
+		for _, n := range ready {
+			out = append(out, corev1.PodCondition{Type: corev1.PodReady, ObservedGeneration: n})
+		}
+		return out
+	}
+	old := corev1.PodStatus{
+		ObservedGeneration: 4, Conditions: generations(2, 3), ResourceClaimStatuses: claims, NodeAllocatableResourceClaimStatuses: allocated,
+		ExtendedResourceClaimStatus: &corev1.PodExtendedResourceClaimStatus{ResourceClaimName: "e"},
+	}
+	for name, test := range map[string]struct{ status, want corev1.PodStatus }{
+		"nothing known": {corev1.PodStatus{Conditions: generations(0, 0, 0)}, corev1.PodStatus{
+			ObservedGeneration: 4, Conditions: generations(2, 3, 0), ResourceClaimStatuses: claims, NodeAllocatableResourceClaimStatuses: allocated,
+			ExtendedResourceClaimStatus: old.ExtendedResourceClaimStatus,
+		}},
+		"all known": {
+			corev1.PodStatus{
+				ObservedGeneration: 5, Conditions: generations(5, 0), ResourceClaimStatuses: []corev1.PodResourceClaimStatus{}, NodeAllocatableResourceClaimStatuses: []corev1.NodeAllocatableResourceClaimStatus{},
+				ExtendedResourceClaimStatus: &corev1.PodExtendedResourceClaimStatus{},
+			},
+			corev1.PodStatus{
+				ObservedGeneration: 5, Conditions: generations(5, 3), ResourceClaimStatuses: []corev1.PodResourceClaimStatus{}, NodeAllocatableResourceClaimStatuses: []corev1.NodeAllocatableResourceClaimStatus{},
+				ExtendedResourceClaimStatus: &corev1.PodExtendedResourceClaimStatus{},
+			},
+		},
+	} {
+		keepUnknown(&test.status, &old)
+		if !reflect.DeepEqual(test.status, test.want) {
+			t.Errorf("%s: %+v", name, test.status)
 		}
 	}
 }

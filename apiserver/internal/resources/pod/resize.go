@@ -20,6 +20,7 @@ func prepareResize(_ context.Context, pod, old *core.Pod) {
 	if pod.Spec.Resources != nil {
 		spec.Resources = pod.Spec.Resources
 	}
+	defaultPodResources(&spec)
 	pod.Spec, pod.Status = spec, old.Status
 	keepMetadata(pod, old)
 }

@@ -30,7 +30,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Pod] {
 		Validate:         func(_ context.Context, pod *core.Pod) field.ErrorList { return validateCreate(pod) },
 		Warnings:         func(_ context.Context, pod *core.Pod) []string { return warnings(pod) },
 		Update: registry.Change[*core.Pod]{
-			Prepare:  func(_ context.Context, pod, old *core.Pod) { pod.Status = old.Status },
+			Prepare:  prepareForUpdate,
 			Validate: func(_ context.Context, pod, old *core.Pod) field.ErrorList { return validateUpdate(pod, old) },
 		},
 		Status: &registry.Change[*core.Pod]{
@@ -46,7 +46,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Pod] {
 		HasGeneration:       true,
 		UnconditionalUpdate: true,
 		Unowned:             map[string][]string{"status": {"metadata.ownerReferences"}},
-		BeginDelete:         beginDelete,
+		GracePeriod:         gracePeriod,
 		TerminatedElsewhere: endedByKubelet,
 		Fields:              selectable,
 		Columns:             columns(),
@@ -71,6 +71,7 @@ func sameAddresses(status *core.PodStatus) {
 }
 
 func prepareForCreate(pod *core.Pod, now metav1.Time) {
+	defaultPodResources(&pod.Spec)
 	pod.Status = core.PodStatus{Phase: corev1.PodPending, QOSClass: qosClass(&pod.Spec)}
 	if len(pod.Spec.SchedulingGates) > 0 {
 		pod.Status.Conditions = []corev1.PodCondition{{
@@ -126,6 +127,47 @@ func prepareStatus(_ context.Context, pod, old *core.Pod) {
 	if pod.Status.QOSClass == "" {
 		pod.Status.QOSClass = old.Status.QOSClass
 	}
+	keepUnknown(&pod.Status, &old.Status)
+}
+
+// prepareForUpdate keeps what is not the users', and what they may not know of.
+func prepareForUpdate(_ context.Context, pod, old *core.Pod) {
+	pod.Status = old.Status
+	if pod.Spec.Resources == nil {
+		pod.Spec.Resources = old.Spec.Resources.DeepCopy()
+	}
+}
+
+// keepUnknown keeps what who writes the status, being older, may not know of and
+// so leaves out. What claims have become can be cleared by an empty list.
+func keepUnknown(status, old *core.PodStatus) {
+	if status.ResourceClaimStatuses == nil {
+		status.ResourceClaimStatuses = old.ResourceClaimStatuses
+	}
+	if status.ExtendedResourceClaimStatus == nil {
+		status.ExtendedResourceClaimStatus = old.ExtendedResourceClaimStatus
+	}
+	if status.NodeAllocatableResourceClaimStatuses == nil {
+		status.NodeAllocatableResourceClaimStatuses = old.NodeAllocatableResourceClaimStatuses
+	}
+	if status.ObservedGeneration == 0 {
+		status.ObservedGeneration = old.ObservedGeneration
+	}
+	seen := map[corev1.PodConditionType][]int64{} // a type may be there more than once
+	for _, c := range old.Conditions {
+		seen[c.Type] = append(seen[c.Type], c.ObservedGeneration)
+	}
+	for i := range status.Conditions {
+		c := &status.Conditions[i]
+		before := seen[c.Type]
+		if len(before) == 0 {
+			continue
+		}
+		seen[c.Type] = before[1:]
+		if c.ObservedGeneration == 0 {
+			c.ObservedGeneration = before[0]
+		}
+	}
 }
 
 // prepareEphemeral keeps all of a pod but its debug containers.
@@ -148,11 +190,10 @@ func validateEphemeralChange(_ context.Context, pod, old *core.Pod) field.ErrorL
 	return validateEphemeralUpdate(pod, old)
 }
 
-// beginDelete gives a kubelet time to end the pod: as much as the request
+// gracePeriod gives a kubelet time to end the pod: as much as the request
 // says, else the pod. A pod that runs nowhere needs none. Where the deletion
 // has begun, only a request that names a period changes it.
-func beginDelete(_ context.Context, pod *core.Pod, options *metav1.DeleteOptions) (int64, bool) {
-	asked := options.GracePeriodSeconds
+func gracePeriod(pod *core.Pod, asked *int64) (int64, bool) {
 	if pod.DeletionTimestamp != nil && pod.DeletionGracePeriodSeconds != nil && asked == nil {
 		return *pod.DeletionGracePeriodSeconds, true
 	}

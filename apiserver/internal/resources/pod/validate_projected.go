@@ -4,10 +4,13 @@ import (
 	"cmp"
 
 	corev1 "k8s.io/api/core/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"kctl/apiserver/internal/field"
+	"kctl/apiserver/internal/resources/certificatesigningrequest"
 	"kctl/apiserver/internal/resources/check"
+	"kctl/apiserver/internal/resources/clustertrustbundle"
 )
 
 // validateProjected checks each source of a projected volume, and that no two
@@ -60,9 +63,7 @@ func validateProjection(s *corev1.VolumeProjection, at, volume *field.Path) (fil
 	if bundle := s.ClusterTrustBundle; bundle != nil {
 		kinds++
 		path := at.Child("clusterTrustBundle")
-		if (bundle.Name == nil) == (bundle.SignerName == nil) {
-			errs = append(errs, field.Required(path, "either name or signerName must be specified"))
-		}
+		errs = append(errs, validateBundle(bundle, path)...)
 		errs = append(errs, check.Need(path, "path", bundle.Path)...)
 		errs = append(errs, fileName(bundle.Path, path.Child("path"))...)
 		files = append(files, file{path: bundle.Path})
@@ -105,4 +106,32 @@ func validateToken(token *corev1.ServiceAccountTokenProjection, at, path *field.
 		return append(errs, field.Required(path, ""))
 	}
 	return append(errs, fileName(token.Path, path)...)
+}
+
+// validateBundle: a trust bundle is named, or chosen of those of a signer.
+func validateBundle(b *corev1.ClusterTrustBundleProjection, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	switch name, signer := at.Child("name"), at.Child("signerName"); {
+	case b.Name != nil && b.SignerName != nil:
+		errs = append(errs, field.Invalid(at, check.Spelled{Value: *b}, "only one of name and signerName may be used"))
+	case b.Name != nil:
+		if *b.Name == "" {
+			errs = append(errs, field.Required(name, "must be a valid object name"))
+		}
+		for _, text := range clustertrustbundle.CheckName(*b.Name) {
+			errs = append(errs, field.Invalid(name, *b.Name, "not a valid clustertrustbundlename: "+text))
+		}
+		if b.LabelSelector != nil {
+			errs = append(errs, field.Invalid(at.Child("labelSelector"), b.LabelSelector, "labelSelector must be unset if name is specified"))
+		}
+	case b.SignerName != nil:
+		if *b.SignerName == "" {
+			errs = append(errs, field.Required(signer, "must be a valid signer name"))
+		}
+		errs = append(errs, certificatesigningrequest.ValidateSigner(*b.SignerName, signer)...)
+		errs = append(errs, metavalidation.ValidateLabelSelector(b.LabelSelector, metavalidation.LabelSelectorValidationOptions{}, at.Child("labelSelector").Upstream())...)
+	default:
+		errs = append(errs, field.Required(at, "either name or signerName must be specified"))
+	}
+	return errs
 }

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
+	resourcehelper "k8s.io/component-helpers/resource"
 
 	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/resources/check"
@@ -118,10 +119,16 @@ func validatePodResources(spec *core.PodSpec, at *field.Path) field.ErrorList {
 			}
 		}
 	}
-	for name, together := range containerRequests(spec) {
+	for name, together := range resourcehelper.AggregateContainerRequests(&core.Pod{Spec: *spec}, resourcehelper.PodResourcesOptions{}) {
 		if whole, ok := r.Requests[name]; ok && together.Cmp(whole) > 0 {
 			errs = append(errs, field.Invalid(at.Child("requests").Key(string(name)), whole.String(),
 				fmt.Sprintf("must be greater than or equal to aggregate container requests of %s", together.String())))
+		}
+	}
+	for name, together := range resourcehelper.AggregateContainerLimits(&core.Pod{Spec: *spec}, resourcehelper.PodResourcesOptions{}) {
+		if whole, ok := r.Limits[name]; ok && check.IsHugePage(name) && together.Cmp(whole) > 0 {
+			errs = append(errs, field.Invalid(at.Child("limits").Key(string(name)), whole.String(),
+				fmt.Sprintf("must be greater than or equal to aggregate container limits of %s", together.String())))
 		}
 	}
 	for i := range spec.Containers {

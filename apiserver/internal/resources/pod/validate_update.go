@@ -25,7 +25,8 @@ const mayChange = "pod updates may not change fields other than `spec.containers
 // kubelet was told at the start it goes on doing.
 func validateUpdate(pod, old *core.Pod) field.ErrorList {
 	at := specPath
-	errs := validateAnnotationUpdate(pod, old)
+	errs := newFaults(pod, old, at)
+	errs = append(errs, validateAnnotationUpdate(pod, old)...)
 	for _, group := range []struct {
 		name     string
 		now, was []core.Container
@@ -33,15 +34,8 @@ func validateUpdate(pod, old *core.Pod) field.ErrorList {
 		{"containers", pod.Spec.Containers, old.Spec.Containers},
 		{"initContainers", pod.Spec.InitContainers, old.Spec.InitContainers},
 	} {
-		path := at.Child(group.name)
 		if len(group.now) != len(group.was) {
-			return append(errs, field.Forbidden(path, "pod updates may not add or remove containers"))
-		}
-		for i := range group.now {
-			if group.now[i].Image == "" {
-				errs = append(errs, field.Required(path.Index(i).Child("image"), ""))
-			}
-			errs = append(errs, trimmed(group.now[i].Image, path.Index(i).Child("image"))...)
+			return append(errs, field.Forbidden(at.Child(group.name), "pod updates may not add or remove containers"))
 		}
 	}
 	if found := validateDeadlineUpdate(pod, old, at.Child("activeDeadlineSeconds")); len(found) > 0 {
@@ -55,6 +49,19 @@ func validateUpdate(pod, old *core.Pod) field.ErrorList {
 		errs = append(errs, field.Forbidden(at, mayChange+"\nchanged: "+strings.Join(differences("spec", old.Spec, rest), ", ")))
 	}
 	return errs
+}
+
+// newFaults are those of the new spec that the old has not: what was stored when
+// less was refused may still be changed.
+func newFaults(pod, old *core.Pod, at *field.Path) field.ErrorList {
+	if equality.Semantic.DeepEqual(pod.Spec, old.Spec) {
+		return nil
+	}
+	known := map[string]bool{}
+	for _, err := range validateSpec(&old.Spec, at) {
+		known[err.Error()] = true
+	}
+	return slices.DeleteFunc(validateSpec(&pod.Spec, at), func(err *field.Error) bool { return known[err.Error()] })
 }
 
 // withFreeFields is the new spec with what may change put back to the old.

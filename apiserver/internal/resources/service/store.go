@@ -78,14 +78,7 @@ func (s *Store) Delete(ctx context.Context, namespace, name string, admit regist
 
 // DeleteCollection implements registry.Resource.
 func (s *Store) DeleteCollection(ctx context.Context, namespace string, admit registry.Admit, o *metav1.DeleteOptions, list registry.ListOptions) (registry.List, error) {
-	deleted, err := s.Store.DeleteCollection(ctx, namespace, admit, o, list)
-	if o != nil && len(o.DryRun) > 0 {
-		return deleted, err
-	}
-	for _, e := range deleted.Items {
-		s.releaseAll(ctx, e)
-	}
-	return deleted, err
+	return registry.DeleteEach(ctx, s, namespace, admit, o, list)
 }
 
 // releaseAll takes back what a service that is gone had. One that has
@@ -139,15 +132,11 @@ type allocation struct {
 	now, old *corev1.Service
 }
 
-// within allocates when everybody else has agreed to the change.
+// within allocates before the validating half of admission, which sees the
+// service as it is about to be stored. What admission refuses is taken back.
 func (a *allocation) within(admit registry.Admit) registry.Admit {
 	agree := admit.Validate
 	admit.Validate = func(ctx context.Context, obj, old core.Object) error {
-		if agree != nil {
-			if err := agree(ctx, obj, old); err != nil {
-				return err
-			}
-		}
 		a.takeBack(ctx) // an attempt before this one was too late
 		a.now, a.old = obj.(*corev1.Service), nil
 		if before, ok := old.(*corev1.Service); ok {
@@ -156,7 +145,14 @@ func (a *allocation) within(admit registry.Admit) registry.Admit {
 		if errs := a.take(ctx); len(errs) > 0 {
 			return registry.Invalid(core.Services.GVK().GroupKind(), obj.GetName(), errs)
 		}
-		return nil
+		if agree == nil {
+			return nil
+		}
+		err := agree(ctx, obj, old)
+		if err != nil { // also with a status after which `end` would not know
+			a.takeBack(ctx)
+		}
+		return err
 	}
 	return admit
 }

@@ -33,6 +33,9 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*corev1.Service] {
 		},
 		Status: &registry.Change[*corev1.Service]{
 			Prepare: func(_ context.Context, s, old *corev1.Service) { s.Spec = old.Spec },
+			Validate: func(_ context.Context, s, old *corev1.Service) field.ErrorList {
+				return validateBalanced(s, old, field.NewPath("status", "loadBalancer", "ingress"))
+			},
 		},
 		CreateOnUpdate:      true,
 		UnconditionalUpdate: true,
@@ -76,6 +79,14 @@ func setDefaults(s *corev1.Service) {
 	if spec.Type == corev1.ServiceTypeLoadBalancer && spec.AllocateLoadBalancerNodePorts == nil {
 		spec.AllocateLoadBalancerNodePorts = ptr.To(true)
 	}
+	if spec.Type != corev1.ServiceTypeLoadBalancer {
+		return
+	}
+	for i := range s.Status.LoadBalancer.Ingress {
+		if at := &s.Status.LoadBalancer.Ingress[i]; at.IP != "" && at.IPMode == nil {
+			at.IPMode = ptr.To(corev1.LoadBalancerIPModeVIP)
+		}
+	}
 }
 
 // outside: the service is reached from outside the cluster, through nodes.
@@ -99,6 +110,9 @@ func sameAddresses(spec *corev1.ServiceSpec) {
 // it, as long as the type still has it.
 func prepareForUpdate(_ context.Context, s, old *corev1.Service) {
 	s.Status = old.Status
+	if s.Spec.Type != corev1.ServiceTypeLoadBalancer {
+		s.Status.LoadBalancer = corev1.LoadBalancerStatus{}
+	}
 	dropBalancing(&s.Spec, &old.Spec)
 	if outside(old) && !outside(s) {
 		dropNodePorts(&s.Spec)

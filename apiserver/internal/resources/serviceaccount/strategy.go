@@ -3,6 +3,7 @@ package serviceaccount
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
@@ -21,11 +22,21 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*core.ServiceAccount] 
 		New:                 func() *core.ServiceAccount { return new(core.ServiceAccount) },
 		ValidateName:        check.NameIsSubdomain,
 		Warnings:            func(_ context.Context, sa *core.ServiceAccount) []string { return warnings(sa) },
+		PrepareForCreate:    func(_ context.Context, sa *core.ServiceAccount) { onlyNames(sa) },
+		Update:              registry.Change[*core.ServiceAccount]{Prepare: func(_ context.Context, sa, _ *core.ServiceAccount) { onlyNames(sa) }},
 		UnconditionalUpdate: true,
 		Columns:             []metav1.TableColumnDefinition{cell.Name(), cell.AgeColumn()},
 		Row: func(sa *core.ServiceAccount) []any {
 			return []any{sa.Name, cell.Age(clock.Now(), sa.CreationTimestamp)}
 		},
+	}
+}
+
+// onlyNames: of an account's secrets, which are in its namespace, nothing but the
+// names is kept.
+func onlyNames(sa *core.ServiceAccount) {
+	for i, secret := range sa.Secrets {
+		sa.Secrets[i] = corev1.ObjectReference{Name: secret.Name}
 	}
 }
 

@@ -22,7 +22,7 @@ func TestCustomResources(t *testing.T) {
 		"objects": (*custom).objects, "versions": (*custom).versions, "names": (*custom).names, "documents": (*custom).documents,
 		"house": (*custom).house, "end": (*custom).end, "endless": (*custom).endless, "change": (*custom).change, "conversion": (*custom).conversion,
 		"rules": (*custom).rules, "apply": (*custom).apply, "scale": (*custom).scale,
-		"hostile": (*custom).hostile, "verbs": (*custom).verbs, "many": (*custom).many, "webhook": (*custom).webhook, "selected": (*custom).selected, "preserved": (*custom).preserved,
+		"hostile": (*custom).hostile, "verbs": (*custom).verbs, "many": (*custom).many, "webhook": (*custom).webhook, "selected": (*custom).selected, "preserved": (*custom).preserved, "patched": (*custom).patched,
 	} {
 		t.Run(name, func(t *testing.T) { test(&custom{&cluster{c.In(t)}}) })
 	}

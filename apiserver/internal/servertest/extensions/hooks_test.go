@@ -177,3 +177,38 @@ func says(body string) func(http.ResponseWriter, *http.Request, *admissionv1.Adm
 		_, _ = io.WriteString(w, body)
 	}
 }
+
+// askAll has the webhook "all" asked about everything in the namespace "shop",
+// which it makes.
+func (c *cluster) askAll(h *hooks) {
+	namespaced := func(w *admissionregistrationv1.MutatingWebhook) {
+		w.ObjectSelector = nil
+		w.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"asks": "yes"}}
+	}
+	c.T.Helper()
+	ctx, root := c.T.Context(), c.Root()
+	c.register(h, false, h.webhook("all", namespaced))
+	c.Must(root.Resource(core.Namespaces, "").Create(ctx, &core.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"asks": "yes"}}}, nil))
+	c.Until("what the server itself makes there", func(ctx context.Context) bool {
+		return root.Resource(core.ServiceAccounts, "shop").Get(ctx, "default", nil) == nil &&
+			root.Resource(core.ConfigMaps, "shop").Get(ctx, "kube-root-ca.crt", nil) == nil
+	})
+	h.asked("all")
+}
+
+// last is what the webhook "all" was asked last, about one thing alone. It is asked
+// again where what the server knew turns out to be of before.
+func (h *hooks) last(t *testing.T, what string) *admissionv1.AdmissionRequest {
+	t.Helper()
+	asked := h.asked("all")
+	if len(asked) == 0 {
+		t.Fatalf("%s: it was not asked", what)
+	}
+	last := asked[len(asked)-1]
+	for _, r := range asked {
+		if r.Operation != last.Operation || r.Kind != last.Kind || r.Name != last.Name {
+			t.Fatalf("%s: asked about %s of %s %s too", what, r.Operation, r.Kind.Kind, r.Name)
+		}
+	}
+	return last
+}

@@ -50,6 +50,8 @@ func bothKinds(h *hooks) map[string]string {
 	h.on("deny", status(nil))
 	h.on("message", status(&metav1.Status{Message: "I say no"}))
 	h.on("code", status(&metav1.Status{Message: "teapot", Code: 418, Reason: "Teapot"}))
+	h.on("highest", status(&metav1.Status{Message: "m", Code: 999, ListMeta: metav1.ListMeta{ResourceVersion: "7"}}))
+	h.on("beyond", status(&metav1.Status{Message: "m", Code: 1000}))
 	h.on("reason", status(&metav1.Status{Reason: "just because"}))
 	h.on("fine", status(&metav1.Status{Message: "m", Code: 200}))
 	h.on("uid", func(r *admissionv1.AdmissionReview) { r.Response.UID = "nope" })
@@ -73,6 +75,8 @@ func bothKinds(h *hooks) map[string]string {
 		"deny":      `400  admission webhook "deny.hooks.test" denied the request without explanation`,
 		"message":   `400  admission webhook "message.hooks.test" denied the request: I say no`,
 		"code":      `418 Teapot admission webhook "code.hooks.test" denied the request: teapot`,
+		"highest":   `999  admission webhook "highest.hooks.test" denied the request: m`,
+		"beyond":    `400  admission webhook "beyond.hooks.test" denied the request: m`,
 		"reason":    `400 just because admission webhook "reason.hooks.test" denied the request: just because`,
 		"fine":      `400  admission webhook "fine.hooks.test" denied the request: m`,
 		"uid":       failed("uid") + "received invalid webhook response: expected response.uid=",
@@ -259,31 +263,11 @@ func TestWebhooksCannotKeepThemselves(t *testing.T) {
 func TestWhatWebhooksAreAsked(t *testing.T) {
 	t.Parallel()
 	c, h := start(t), serveHooks(t)
-	namespaced := func(w *admissionregistrationv1.MutatingWebhook) {
-		w.ObjectSelector = nil
-		w.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"asks": "yes"}}
-	}
-	c.register(h, false, h.webhook("all", namespaced))
 	ctx, root := t.Context(), c.Root()
-	c.Must(root.Resource(core.Namespaces, "").Create(ctx, &core.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"asks": "yes"}}}, nil))
-	c.Until("what the server itself makes there", func(ctx context.Context) bool {
-		return root.Resource(core.ServiceAccounts, "shop").Get(ctx, "default", nil) == nil &&
-			root.Resource(core.ConfigMaps, "shop").Get(ctx, "kube-root-ca.crt", nil) == nil
-	})
-	// It asks again where what it knew turns out to be of before, of the same.
+	c.askAll(h)
 	next := func(what string) *admissionv1.AdmissionRequest {
 		t.Helper()
-		asked := h.asked("all")
-		if len(asked) == 0 {
-			t.Fatalf("%s: it was not asked", what)
-		}
-		last := asked[len(asked)-1]
-		for _, r := range asked {
-			if r.Operation != last.Operation || r.Kind != last.Kind || r.Name != last.Name {
-				t.Fatalf("%s: asked about %s of %s %s too", what, r.Operation, r.Kind.Kind, r.Name)
-			}
-		}
-		return last
+		return h.last(t, what)
 	}
 	h.asked("all")
 	c.Must(root.Resource(core.ConfigMaps, "shop").Create(ctx, labelled("a", "x"), nil, rest.Query("dryRun", "All"), rest.Query("fieldManager", "me")))

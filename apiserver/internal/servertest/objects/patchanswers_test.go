@@ -28,6 +28,7 @@ func TestPatchAnswers(t *testing.T) {
 		aTemplate  = `"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}`
 		slices     = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
 		volumes    = "/api/v1/persistentvolumes"
+		service    = "/api/v1/namespaces/default/services/s"
 		aCondition = `{"type":"A","status":"True","reason":"R","lastTransitionTime":"2020-01-01T00:00:00Z","message":"m"}`
 	)
 	for _, test := range []struct {
@@ -52,6 +53,12 @@ func TestPatchAnswers(t *testing.T) {
 		{"a set of daemons", "POST", daemons, putIt, `{"metadata":{"name":"d"},"spec":{"selector":{"matchLabels":{"a":"b"}},` + aTemplate + `}}`, 201,
 			[]string{`"f:metadata":{"f:annotations":{".":{},"f:deprecated.daemonset.template.generation":{}}}`, `"deprecated.daemonset.template.generation":"1"`}},
 
+		{"a set of daemons by its status", "PUT", daemons + "/d/status", putIt, `{"metadata":{"name":"d"},"spec":{"selector":{"matchLabels":{"a":"b"}},` + aTemplate + `},"status":{"currentNumberScheduled":1}}`, 200,
+			[]string{`"deprecated.daemonset.template.generation":"1"`}},
+		{"its generation by its status", "PATCH", daemons + "/d/status", merging, `{"metadata":{"annotations":{"deprecated.daemonset.template.generation":"7"}}}`, 200, []string{`"deprecated.daemonset.template.generation":"1"`}},
+		{"a set of daemons that was there before", "POST", daemons, putIt, `{"metadata":{"name":"e","annotations":{"deprecated.daemonset.template.generation":"9"}},"spec":{"selector":{"matchLabels":{"a":"b"}},` + aTemplate + `}}`, 201,
+			[]string{`"deprecated.daemonset.template.generation":"9"`}},
+
 		{"a policy", "POST", policies, putIt, `{"metadata":{"name":"p"},"spec":{"matchConstraints":{"resourceRules":[{"apiGroups":["x.io"],"apiVersions":["v1"],"operations":["CREATE"],"resources":["xs"]}]},"validations":[{"expression":"true"}]}}`, 201, nil},
 		{"a label by the status", "PATCH", policies + "/p/status", merging, `{"metadata":{"labels":{"sneaked":"1"}}}`, 200, []string{"-sneaked"}},
 		{"no condition", "PATCH", policies + "/p/status", merging, `{"status":{"conditions":[{"type":"","status":"Maybe"}]}}`, 422,
@@ -65,6 +72,17 @@ func TestPatchAnswers(t *testing.T) {
 		{"a label of endpoints", "PATCH", slices + "/e", merging, `{"metadata":{"labels":{"a":"b"}}}`, 200, []string{`"generation":2`}},
 		{"a volume", "POST", volumes, putIt, `{"metadata":{"name":"v"},"spec":{"capacity":{"storage":"1Gi"},"accessModes":["ReadWriteOnce"],"hostPath":{"path":"/x"}}}`, 201, nil},
 		{"no status of a volume", "PATCH", volumes + "/v/status", merging, `{"status":null}`, 200, []string{`"phase":"Pending","lastPhaseTransitionTime":"2`}},
+		{"a service", "POST", strings.TrimSuffix(service, "/s"), putIt, `{"metadata":{"name":"s"},"spec":{"ports":[{"port":80}]}}`, 201, nil},
+		{"no balancer", "PATCH", service + "/status", merging, `{"status":{"loadBalancer":{"ingress":[{"ip":"1.2.3.4"}]}}}`, 422, []string{"status.loadBalancer.ingress: Forbidden: may only be used when `spec.type` is 'LoadBalancer'"}},
+		{"a balancer", "PATCH", service, merging, `{"spec":{"type":"LoadBalancer"}}`, 200, nil},
+		{"no address and no name", "PATCH", service + "/status", merging, `{"status":{"loadBalancer":{"ingress":[{"ip":"x"},{"ip":"1.2.3.4","ipMode":"X"},{"ipMode":"VIP","hostname":"A_b"},{"hostname":"1.2.3.4"}]}}}`, 422,
+			[]string{`[status.loadBalancer.ingress[0].ip: Invalid value: \"x\": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff), status.loadBalancer.ingress[1].ipMode: Unsupported value: \"X\": supported values: \"Proxy\", \"VIP\", ` +
+				"status.loadBalancer.ingress[2].ipMode: Forbidden: may not be specified when `ip` is not set, " + `status.loadBalancer.ingress[2].hostname: Invalid value: \"A_b\": a lowercase RFC 1123 subdomain`,
+				`status.loadBalancer.ingress[3].hostname: Invalid value: \"1.2.3.4\": must be a DNS name, not an IP address]`}},
+		{"an address", "PATCH", service + "/status", merging, `{"status":{"loadBalancer":{"ingress":[{"ip":"1.2.3.4"}]}}}`, 200, []string{`"ingress":[{"ip":"1.2.3.4","ipMode":"VIP"}]`}},
+		{"nobody's fields by the status", "PATCH", service + "/status", merging, `{"metadata":{"managedFields":[]}}`, 200, []string{`"managedFields":[{`}},
+		{"nobody's fields", "PATCH", service + "?dryRun=All", merging, `{"metadata":{"managedFields":[]}}`, 200, []string{"-managedFields"}},
+		{"no balancer any more", "PATCH", service, merging, `{"spec":{"type":"ClusterIP"}}`, 200, []string{`"loadBalancer":{}`}},
 		{"a range's finalizer by its status", "PATCH", ranges + "/r/status", merging, `{"metadata":{"finalizers":["sneaked.io/1"]}}`, 200, []string{"-sneaked"}},
 	} {
 		answer, text := c.Ask(test.method, test.path, http.Header{"Content-Type": {test.media}}, []byte(test.body))
