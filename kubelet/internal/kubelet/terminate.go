@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
@@ -145,10 +146,24 @@ func (k *Kubelet) removePod(ctx context.Context, pod *core.Pod) error {
 	}
 	running := runtime.RunningPod(k.runtime.Name())
 	if err := k.removeFromRuntime(ctx, podworker.RunningPod{UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name}, running); err != nil {
-		return err
+		if !k.nothingRuns(ctx, pod) {
+			return err
+		}
+		// containerd 1.6 refuses it for good, until it is started anew, of a container
+		// in whose start a kubelet was killed. Housekeeping goes on trying; the object
+		// does not wait for that, as upstream's doesn't.
+		k.events.Eventf(pod, corev1.EventTypeWarning, "FailedKillPod", "error killing pod: %v", err)
+		k.logger.Warn("what ended of a pod is not removed yet", daemon.PodFields(pod), zap.Error(err))
 	}
 	// Not with the next relist: a static pod may come back at once.
 	removed := k.clock.Now()
 	k.cache.Set(pod.UID, &podruntime.PodStatus{UID: pod.UID, Name: pod.Name, Namespace: pod.Namespace, At: removed}, nil, removed)
 	return k.volumes.RemovePodDir(ctx, pod.UID)
+}
+
+// nothingRuns says that the runtime takes all that it has of the pod for ended.
+func (k *Kubelet) nothingRuns(ctx context.Context, pod *core.Pod) bool {
+	now, err := k.runtime.PodStatus(ctx, pod.UID, pod.Name, pod.Namespace)
+	return err == nil && now.ReadySandbox() == nil &&
+		!slices.ContainsFunc(now.Containers, func(c *podruntime.ContainerStatus) bool { return c.State != podruntime.StateExited })
 }
