@@ -17,7 +17,8 @@ const (
 	// become one "(combined from similar events)" after this many in window.
 	alikeLimit = 10
 	window     = 10 * time.Minute
-	// An object may tell burst events, and one more every five minutes.
+	// An object may have burst events of each type told, and one more every five
+	// minutes: probes that fail all the time leave room for how the pod ends.
 	burst  = 25
 	refill = rate.Limit(1.0 / 300)
 )
@@ -52,11 +53,17 @@ type correlator struct {
 	clock  clock.PassiveClock
 	events map[same]*seen
 	groups map[alike]*group
-	limits map[types.UID]*rate.Limiter
+	limits map[teller]*rate.Limiter
+}
+
+// teller is who is bounded in what is told of it.
+type teller struct {
+	object types.UID
+	kind   string
 }
 
 func newCorrelator(clock clock.PassiveClock) *correlator {
-	return &correlator{clock: clock, events: map[same]*seen{}, groups: map[alike]*group{}, limits: map[types.UID]*rate.Limiter{}}
+	return &correlator{clock: clock, events: map[same]*seen{}, groups: map[alike]*group{}, limits: map[teller]*rate.Limiter{}}
 }
 
 // correlate completes event. known says that an event of its name is in the
@@ -64,7 +71,7 @@ func newCorrelator(clock clock.PassiveClock) *correlator {
 func (c *correlator) correlate(event *core.Event) (known, ok bool) {
 	now := c.clock.Now()
 	c.forget(now)
-	if !c.limit(event.InvolvedObject.UID).AllowN(now, 1) {
+	if !c.limit(teller{event.InvolvedObject.UID, event.Type}).AllowN(now, 1) {
 		return false, false
 	}
 	like := alike{object: event.InvolvedObject, kind: event.Type, reason: event.Reason}
@@ -94,11 +101,11 @@ func (c *correlator) correlate(event *core.Event) (known, ok bool) {
 	return true, true
 }
 
-func (c *correlator) limit(uid types.UID) *rate.Limiter {
-	l := c.limits[uid]
+func (c *correlator) limit(who teller) *rate.Limiter {
+	l := c.limits[who]
 	if l == nil {
 		l = rate.NewLimiter(refill, burst)
-		c.limits[uid] = l
+		c.limits[who] = l
 	}
 	return l
 }
@@ -119,9 +126,9 @@ func (c *correlator) forget(now time.Time) {
 			delete(c.groups, key)
 		}
 	}
-	for uid, l := range c.limits {
+	for who, l := range c.limits {
 		if l.TokensAt(now) >= burst {
-			delete(c.limits, uid)
+			delete(c.limits, who)
 		}
 	}
 	if len(c.events)+len(c.groups)+len(c.limits) >= remembered {

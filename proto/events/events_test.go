@@ -162,6 +162,11 @@ func TestCorrelate(t *testing.T) {
 	if sent != burst || combined != burst-alikeLimit {
 		t.Errorf("%d sent, %d of them combined; want %d and %d", sent, combined, burst, burst-alikeLimit)
 	}
+	end := event("Killing", "its end")
+	end.Type = "Normal"
+	if _, ok := c.correlate(end); !ok {
+		t.Error("warnings leave no room for what is normal")
+	}
 	clock.Step(10 * time.Minute)
 	if _, ok := c.correlate(event("Other", "later")); !ok {
 		t.Error("the object may not tell anything any more")
@@ -174,7 +179,7 @@ func TestCorrelatorIsBounded(t *testing.T) {
 		e := &core.Event{Message: "m", InvolvedObject: core.ObjectReference{Name: fmt.Sprint(i)}}
 		e.InvolvedObject.UID = "same" // limited together; what counts is that maps stay small
 		c.correlate(e)
-		delete(c.limits, "same")
+		clear(c.limits)
 	}
 	if n := len(c.events) + len(c.groups) + len(c.limits); n > remembered+3 {
 		t.Errorf("%d entries are kept", n)
