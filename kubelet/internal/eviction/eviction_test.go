@@ -241,9 +241,9 @@ func TestPodsAboveTheirLimits(t *testing.T) {
 		t.Errorf("ended: %s", got)
 	}
 	for i, want := range []Verdict{
-		{1, "emptydirfs.limit", `Usage of EmptyDir volume "scratch" exceeds the limit "1Mi". `},
-		{1, "ephemeralpodfs.limit", `Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. `},
-		{1, "ephemeralcontainerfs.limit", `Container main exceeded its local ephemeral storage limit "1Mi". `},
+		{1, "emptydirfs.limit", `Usage of EmptyDir volume "scratch" exceeds the limit "1Mi". `, true},
+		{1, "ephemeralpodfs.limit", `Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. `, true},
+		{1, "ephemeralcontainerfs.limit", `Container main exceeded its local ephemeral storage limit "1Mi". `, true},
 	} {
 		if n.verdicts[i] != want {
 			t.Errorf("%+v, want %+v", n.verdicts[i], want)

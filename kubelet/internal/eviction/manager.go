@@ -55,6 +55,8 @@ type Verdict struct {
 	Grace   int64 // seconds
 	Signal  string
 	Message string
+	// Limit says that the pod went past a limit of its own, and not the node short.
+	Limit bool
 }
 
 // Manager watches over one node. It is safe for concurrent use.
@@ -209,6 +211,6 @@ func (m *Manager) evict(ctx context.Context, t Threshold, seen Observation, pods
 			grace = *own
 		}
 	}
-	m.Evict(ctx, pod, Verdict{grace, string(t.Signal), blame(t, seen, pod, usages[pod.UID])})
+	m.Evict(ctx, pod, Verdict{Grace: grace, Signal: string(t.Signal), Message: blame(t, seen, pod, usages[pod.UID])})
 	return err
 }

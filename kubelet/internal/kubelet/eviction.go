@@ -73,7 +73,13 @@ func (k *Kubelet) evict(ctx context.Context, pod *core.Pod, v eviction.Verdict) 
 	done := make(chan struct{})
 	k.workers.Update(podworker.Update{Type: podworker.Kill, Pod: pod, MirrorPod: k.mirrorOf(pod), Start: k.clock.Now(), Kill: &podworker.KillOptions{
 		GracePeriod: &v.Grace, Evict: true, Done: done,
-		Status: func(status *core.PodStatus) { k.markDisrupted(status, evicted, v.Message, v.Message) },
+		Status: func(status *core.PodStatus) {
+			if v.Limit { // its own doing: it would end so anywhere
+				status.Phase, status.Reason, status.Message = corev1.PodFailed, evicted, v.Message
+				return
+			}
+			k.markDisrupted(status, evicted, v.Message, v.Message)
+		},
 	}})
 	timer := k.clock.NewTimer(evictionWait)
 	defer timer.Stop()

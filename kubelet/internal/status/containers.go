@@ -32,7 +32,7 @@ func containerStatuses(in Input, containers []core.Container, previous []core.Co
 		status := observed(in, c, old)
 		explainWaiting(in, c, &status)
 		if in.Terminal {
-			settle(&status, old)
+			settle(in, &status, old)
 		}
 		status.Started = ptr.To(started(in, c, &status))
 		status.Ready = ready(in, c, &status, init)
@@ -186,16 +186,28 @@ func unobserved(in Input, c *core.Container, old *core.ContainerStatus) core.Con
 	}
 }
 
-// notStarted is why a container waits if nothing went wrong.
+// notStarted is why a container waits if nothing went wrong. A pod with init
+// containers says the same also once these are through, as upstream's does.
 func notStarted(in Input) *corev1.ContainerStateWaiting {
-	for i := range in.Pod.Spec.InitContainers {
-		c := &in.Pod.Spec.InitContainers[i]
-		newest, _ := lastTwo(in.Runtime, c.Name)
-		if newest == nil || !(newest.Succeeded() || restartable(c) && newest.State == podruntime.StateRunning) {
-			return &corev1.ContainerStateWaiting{Reason: podruntime.ReasonPodInitializing}
-		}
+	if len(in.Pod.Spec.InitContainers) > 0 {
+		return &corev1.ContainerStateWaiting{Reason: podruntime.ReasonPodInitializing}
 	}
 	return &corev1.ContainerStateWaiting{Reason: podruntime.ReasonContainerCreating}
+}
+
+// initDone says that the pod's init containers got as far as the containers after
+// them: each has succeeded, and sidecars run and have started.
+func initDone(in Input) bool {
+	return !slices.ContainsFunc(in.Pod.Spec.InitContainers, func(c core.Container) bool {
+		newest, _ := lastTwo(in.Runtime, c.Name)
+		switch {
+		case newest == nil:
+			return true
+		case restartable(&c):
+			return newest.State != podruntime.StateRunning || c.StartupProbe != nil && !in.Started(c.Name, newest.ID)
+		}
+		return !newest.Succeeded()
+	})
 }
 
 // restartable says that an init container is a sidecar: it keeps running
@@ -224,7 +236,7 @@ func explainWaiting(in Input, c *core.Container, status *core.ContainerStatus) {
 // settle gives a container of a pod that has ended a final state: one that ran
 // or would have run is lost, one that was never started, because an init container
 // before it did not end well, keeps waiting for ever.
-func settle(status, old *core.ContainerStatus) {
+func settle(in Input, status, old *core.ContainerStatus) {
 	if status.State.Terminated != nil {
 		return
 	}
@@ -234,8 +246,7 @@ func settle(status, old *core.ContainerStatus) {
 		status.LastTerminationState = corev1.ContainerState{}
 		return
 	}
-	waits := status.State.Waiting != nil && status.State.Waiting.Reason == podruntime.ReasonPodInitializing
-	if waits && status.ContainerID == "" && (old == nil || old.ContainerID == "") {
+	if status.State.Waiting != nil && status.ContainerID == "" && (old == nil || old.ContainerID == "") && !initDone(in) {
 		return
 	}
 	id := status.ContainerID

@@ -133,7 +133,7 @@ func TestGenerate(t *testing.T) {
 		{"rule of init applies", ruledInit(testPod(never, "i", "a")), "i=exit42", nil, false, corev1.PodPending, "T42:Error|W:PodInitializing", base + "PodScheduled"},
 		{"rule of init does not apply", ruledInit(testPod(always, "i", "a")), "i=exit1", nil, false, corev1.PodFailed, "T1:Error|W:PodInitializing", base + "PodScheduled"},
 		{"init runs", testPod(always, "i", "a"), "i=running", nil, false, corev1.PodPending, "R|W:PodInitializing", base + "PodScheduled"},
-		{"init done", testPod(always, "i", "a"), "i=exit0", nil, false, corev1.PodPending, "T0:Completed|W:ContainerCreating", base + "Initialized PodScheduled"},
+		{"init done", testPod(always, "i", "a"), "i=exit0", nil, false, corev1.PodPending, "T0:Completed|W:PodInitializing", base + "Initialized PodScheduled"},
 		{"init failed for good", testPod(never, "i", "a"), "i=exit1", nil, false, corev1.PodFailed, "T1:Error|W:PodInitializing", base + "PodScheduled"},
 		{"init failed, again", testPod(always, "i", "a"), "i=exit1", map[string]podruntime.Waiting{"i": {Reason: "CrashLoopBackOff"}}, false, corev1.PodPending, "W:CrashLoopBackOff|W:PodInitializing", base + "PodScheduled"},
 		{"sidecar and container", testPod(always, "i+", "a"), "a=running i=running", nil, false, corev1.PodRunning, "R|R", base + "Initialized Ready ContainersReady PodScheduled"},

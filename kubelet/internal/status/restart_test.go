@@ -67,7 +67,7 @@ func TestAPodThatBeginsAnew(t *testing.T) {
 		}
 	}
 	last := walk(t, pod, append(begin,
-		stage{"half started", "a=running i=exit0", nil, corev1.PodPending, "T0:Completed|R W:ContainerCreating", gone},
+		stage{"half started", "a=running i=exit0", nil, corev1.PodPending, "T0:Completed|R W:PodInitializing", gone},
 		stage{"runs again", "a=running b=running i=exit0", nil, corev1.PodRunning, "T0:Completed|R R", gone},
 		stage{"ends", "a=exit0 b=exit0 i=exit0", nil, corev1.PodSucceeded, "T0:Completed|T0:Completed T0:Completed", gone},
 	))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -207,24 +208,32 @@ func nameOf(pod *core.Pod) types.NamespacedName {
 }
 
 // merged is the status to have in the API: ours, with the conditions that
-// others wrote since, and never a way back from an ended phase.
+// others wrote since, never a way back from an ended phase, and no such phase
+// while a container runs: others take it for the end, and give its room away.
 func merged(status core.PodStatus, api *core.PodStatus) core.PodStatus {
-	// In the API's order, so that nothing is sent only to reorder it.
-	var conditions []core.PodCondition
-	for _, theirs := range api.Conditions {
-		ours := findCondition(status.Conditions, theirs.Type)
-		if ours == nil && passing[theirs.Type] {
-			continue // it was ours, and is over
-		}
-		if ours != nil && owned[theirs.Type] {
-			theirs = *ours
-		}
-		conditions = append(conditions, theirs)
+	early := Ended(status.Phase) && !Ended(api.Phase) && runs(&status)
+	if early {
+		status.Phase, status.Reason, status.Message = api.Phase, api.Reason, api.Message
 	}
+	var conditions []core.PodCondition
 	for _, ours := range status.Conditions {
-		if findCondition(api.Conditions, ours.Type) == nil {
-			conditions = append(conditions, ours)
+		theirs := findCondition(api.Conditions, ours.Type)
+		switch {
+		case theirs != nil && !owned[ours.Type]:
+			ours = *theirs
+		case theirs == nil && early && ours.Type == corev1.DisruptionTarget:
+			continue // it is told with the end
 		}
+		conditions = append(conditions, ours)
+	}
+	for _, theirs := range api.Conditions {
+		// What is passing was ours, and is over.
+		if findCondition(status.Conditions, theirs.Type) == nil && !passing[theirs.Type] {
+			conditions = append(conditions, theirs)
+		}
+	}
+	if sameConditions(conditions, api.Conditions) {
+		conditions = api.Conditions // nothing is sent only to reorder them
 	}
 	status.Conditions = conditions
 	if Ended(api.Phase) && status.Phase != api.Phase {
@@ -234,6 +243,24 @@ func merged(status core.PodStatus, api *core.PodStatus) core.PodStatus {
 		status.QOSClass = api.QOSClass // never changes
 	}
 	return status
+}
+
+// runs says that a container of the pod does.
+func runs(status *core.PodStatus) bool {
+	for _, list := range [][]core.ContainerStatus{status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses} {
+		if slices.ContainsFunc(list, func(s core.ContainerStatus) bool { return s.State.Running != nil }) {
+			return true
+		}
+	}
+	return false
+}
+
+// sameConditions says that two lists have the same, in whatever order.
+func sameConditions(a, b []core.PodCondition) bool {
+	return len(a) == len(b) && !slices.ContainsFunc(a, func(c core.PodCondition) bool {
+		other := findCondition(b, c.Type)
+		return other == nil || !equality.Semantic.DeepEqual(c, *other)
+	})
 }
 
 // patchOf is the difference between the object's status and the given one, as

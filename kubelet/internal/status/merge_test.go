@@ -1,0 +1,69 @@
+package status
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"kctl/kubelet/internal/podruntime"
+	"kctl/proto/core"
+)
+
+func conditionTypes(conditions []core.PodCondition) string {
+	var types []string
+	for _, c := range conditions {
+		types = append(types, string(c.Type))
+	}
+	return strings.Join(types, " ")
+}
+
+func conditionsOf(types string) (conditions []core.PodCondition) {
+	for t := range strings.FieldsSeq(types) {
+		conditions = append(conditions, core.PodCondition{Type: corev1.PodConditionType(t), Status: corev1.ConditionTrue})
+	}
+	return conditions
+}
+
+// Conditions are in the order of our own, which is upstream's and what `describe`
+// shows, those of others behind them; what differs in its order alone is not sent.
+func TestOrderOfConditions(t *testing.T) {
+	ours := core.PodStatus{Conditions: conditionsOf("Initialized Ready PodScheduled")}
+	api := &core.PodStatus{Conditions: conditionsOf("PodScheduled gate")}
+	first := merged(ours, api)
+	if got := conditionTypes(first.Conditions); got != "Initialized Ready PodScheduled gate" {
+		t.Errorf("order %s", got)
+	}
+	shuffled := &core.PodStatus{Conditions: conditionsOf("gate PodScheduled Ready Initialized")}
+	if again := merged(ours, shuffled); !equality.Semantic.DeepEqual(again.Conditions, shuffled.Conditions) {
+		t.Errorf("%s would be sent for the order alone", conditionTypes(again.Conditions))
+	}
+}
+
+// A pod that is ended is not said to have ended before its containers have: others
+// would take its place on the node, or make another of it.
+func TestThePhaseWaitsForContainers(t *testing.T) {
+	evicted := core.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "short", Conditions: conditionsOf("Ready DisruptionTarget")}
+	evicted.EphemeralContainerStatuses = []core.ContainerStatus{{Name: "shell", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+	api := &core.PodStatus{Phase: corev1.PodRunning, Conditions: conditionsOf("Ready")}
+	if got := merged(evicted, api); got.Phase != corev1.PodRunning || got.Reason != "" || got.Message != "" || conditionTypes(got.Conditions) != "Ready" {
+		t.Errorf("while a container runs: %+v", got)
+	}
+	evicted.EphemeralContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
+	if got := merged(evicted, api); got.Phase != corev1.PodFailed || got.Reason != "Evicted" || conditionTypes(got.Conditions) != "Ready DisruptionTarget" {
+		t.Errorf("in the end: %+v", got)
+	}
+}
+
+// The containers of a pod whose sidecar never got through its startup probe were
+// never to be started: they are not lost.
+func TestASidecarThatNeverStarted(t *testing.T) {
+	pod := testPod(corev1.RestartPolicyAlways, "i+", "a")
+	pod.Spec.InitContainers[0].StartupProbe = &corev1.Probe{}
+	no := func(string, podruntime.ContainerID) bool { return false }
+	in := Input{Pod: pod, Previous: &core.PodStatus{}, Runtime: runtimeOf("i=exit0"), Ready: no, Started: no, Terminal: true, Now: now}
+	if a := Generate(in).ContainerStatuses[0].State.Waiting; a == nil || a.Reason != "PodInitializing" {
+		t.Errorf("%+v", a)
+	}
+}
