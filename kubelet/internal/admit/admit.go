@@ -22,11 +22,9 @@ type Decision struct {
 	NoRoom corev1.ResourceName
 }
 
-const rejected = "Pod was rejected: "
-
 // Refuse is the decision against a pod.
 func Refuse(reason, format string, args ...any) Decision {
-	return Decision{Reason: reason, Message: rejected + fmt.Sprintf(format, args...)}
+	return Decision{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
 // Reasons of refusals, as upstream writes them where it has them.

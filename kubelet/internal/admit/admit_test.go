@@ -84,8 +84,8 @@ func TestPod(t *testing.T) {
 		if got.Reason != c.reason || got.Admitted != (c.reason == "") {
 			t.Errorf("%s: %+v, want reason %q", c.name, got, c.reason)
 		}
-		if !got.Admitted && !strings.HasPrefix(got.Message, "Pod was rejected: ") {
-			t.Errorf("%s: message %q", c.name, got.Message)
+		if !got.Admitted && got.Message == "" {
+			t.Errorf("%s: no message", c.name)
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
@@ -23,7 +22,7 @@ type Wish struct{ Has, Wants *core.Pod }
 // ones, then those that have waited longer (KEP-1287, "Priority of Resize Requests").
 func Resize(pod Wish, others []Wish, allocatable corev1.ResourceList) Decision {
 	if alone := fits(pod.Wants, nil, allocatable); !alone.Admitted {
-		return Decision{Reason: corev1.PodReasonInfeasible, Message: strings.TrimPrefix(alone.Message, rejected)}
+		return Decision{Reason: corev1.PodReasonInfeasible, Message: alone.Message}
 	}
 	var have []*core.Pod
 	for _, other := range others {
@@ -36,7 +35,7 @@ func Resize(pod Wish, others []Wish, allocatable corev1.ResourceList) Decision {
 		}
 	}
 	if beside := fits(pod.Wants, have, allocatable); !beside.Admitted {
-		return Decision{Reason: corev1.PodReasonDeferred, Message: strings.TrimPrefix(beside.Message, rejected)}
+		return Decision{Reason: corev1.PodReasonDeferred, Message: beside.Message}
 	}
 	return Decision{Admitted: true}
 }

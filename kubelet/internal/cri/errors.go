@@ -48,6 +48,16 @@ func Message(err error) string {
 	return err.Error()
 }
 
+// Coded is Message behind the code that the runtime gave its error, where it gave
+// one: "rpc error: code = NotFound desc = …". In some places users read this.
+func Coded(err error) string {
+	var s interface{ GRPCStatus() *status.Status }
+	if errors.As(err, &s) && s.GRPCStatus().Code() != codes.Unknown {
+		return s.GRPCStatus().Err().Error()
+	}
+	return Message(err)
+}
+
 // IsNotFound tells whether the runtime does not know the object.
 func IsNotFound(err error) bool { return code(err) == codes.NotFound }
 

@@ -130,7 +130,7 @@ func (m *Manager) ensure(ctx context.Context, r Request) (Present, error) {
 		}
 		if found {
 			m.Events.ContainerEventf(r.Pod, r.FieldPath, corev1.EventTypeNormal, "Pulled",
-				"Container image %q already present on machine", r.Image)
+				"Container image %q already present on machine and can be accessed by the pod", r.Image)
 			return present, nil
 		}
 		if r.Policy == corev1.PullNever {

@@ -102,7 +102,7 @@ func (m *Manager) fetch(ctx context.Context, r Request, spec *runtimeapi.ImageSp
 func (m *Manager) failed(r Request, key pullKey, err error) *Error {
 	message := err.Error()
 	if joined, ok := err.(interface{ Unwrap() []error }); ok && len(joined.Unwrap()) == 1 {
-		message = cri.Message(joined.Unwrap()[0])
+		message = cri.Coded(joined.Unwrap()[0])
 	}
 	m.Events.ContainerEventf(r.Pod, r.FieldPath, corev1.EventTypeWarning, "Failed", "Failed to pull image %q: %s", r.Image, message)
 	reason := ReasonErrPull

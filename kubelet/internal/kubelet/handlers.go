@@ -6,7 +6,9 @@ import (
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"kctl/kubelet/internal/admit"
 	"kctl/kubelet/internal/podmanager"
@@ -105,8 +107,11 @@ func (k *Kubelet) reject(pod *core.Pod, decision admit.Decision) {
 	k.metrics.rejections.WithLabelValues(decision.Reason).Inc()
 	k.events.Eventf(pod, corev1.EventTypeWarning, decision.Reason, "%s", decision.Message)
 	failed := *pod.Status.DeepCopy()
-	failed.Phase, failed.Reason, failed.Message = corev1.PodFailed, decision.Reason, decision.Message
+	failed.Phase, failed.Reason, failed.Message = corev1.PodFailed, decision.Reason, "Pod was rejected: "+decision.Message
 	failed.ObservedGeneration = pod.Generation
+	if failed.StartTime == nil {
+		failed.StartTime = ptr.To(metav1.NewTime(k.clock.Now()).Rfc3339Copy())
+	}
 	k.statuses.Set(pod, failed)
 }
 

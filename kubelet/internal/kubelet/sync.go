@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"kctl/kubelet/internal/image"
 	"kctl/kubelet/internal/podmanager"
 	"kctl/kubelet/internal/podruntime"
 	"kctl/kubelet/internal/podworker"
@@ -56,11 +58,12 @@ func (k *Kubelet) SyncPod(ctx context.Context, job podworker.Job) (podworker.Out
 		k.events.Eventf(pod, corev1.EventTypeWarning, "Failed", "error making pod data directories: %v", err)
 		return podworker.Outcome{}, fmt.Errorf("directory of the pod: %w", err)
 	}
-	secrets := k.pullSecrets(ctx, pod)
+	secrets, missing := k.pullSecrets(ctx, pod)
 	k.probes.AddPod(pod)
 	started := k.countStart()
 	defer started()
 	result := k.syncRuntime(ctx, pod, runtime, secrets)
+	k.tellMissing(pod, missing, result.Waiting)
 	if result.Err == nil {
 		result.Err = settle()
 	}
@@ -198,11 +201,9 @@ func (k *Kubelet) mountFailed(pod *core.Pod, err error) {
 	k.events.Eventf(pod, corev1.EventTypeWarning, "FailedMount", "%v", err)
 }
 
-// pullSecrets are those of the pod's that exist. Images may be had without the
-// others.
-func (k *Kubelet) pullSecrets(ctx context.Context, pod *core.Pod) []*core.Secret {
-	var secrets []*core.Secret
-	var missing []string
+// pullSecrets are those of the pod's that exist, and the names of the others,
+// without which images may be had, too.
+func (k *Kubelet) pullSecrets(ctx context.Context, pod *core.Pod) (secrets []*core.Secret, missing []string) {
 	for _, ref := range pod.Spec.ImagePullSecrets {
 		if ref.Name == "" || podmanager.IsStatic(pod) {
 			continue
@@ -214,9 +215,19 @@ func (k *Kubelet) pullSecrets(ctx context.Context, pod *core.Pod) []*core.Secret
 		}
 		secrets = append(secrets, secret)
 	}
-	if len(missing) > 0 {
-		k.events.Eventf(pod, corev1.EventTypeWarning, "FailedToRetrieveImagePullSecret",
-			"Unable to retrieve some image pull secrets (%v); attempting to pull the image may not succeed.", missing)
+	return secrets, missing
+}
+
+// tellMissing says that there were no such pull secrets, if a pull failed.
+func (k *Kubelet) tellMissing(pod *core.Pod, secrets []string, waiting map[string]podruntime.Waiting) {
+	if len(secrets) == 0 {
+		return
 	}
-	return secrets
+	for _, why := range waiting {
+		if why.Reason == image.ReasonErrPull {
+			k.events.Eventf(pod, corev1.EventTypeWarning, "FailedToRetrieveImagePullSecret",
+				"Unable to retrieve some image pull secrets (%s); attempting to pull the image may not succeed.", strings.Join(secrets, ", "))
+			return
+		}
+	}
 }

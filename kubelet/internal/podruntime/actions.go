@@ -230,20 +230,24 @@ func (d *decision) containers() {
 // policy if again.
 func (d *decision) unfit(c *core.Container, s *ContainerStatus) (kill *containerKill, again bool) {
 	probes := d.facts.probes[s.ID]
+	who := "Container " + c.Name
+	if isSidecar(c) {
+		who = "Init container " + c.Name
+	}
 	switch {
 	case s.Hash != hashContainer(c):
-		return &containerKill{ID: s.ID, Name: c.Name, Message: fmt.Sprintf("Container %s definition changed", c.Name)}, true
+		return &containerKill{ID: s.ID, Name: c.Name, Message: who + " definition changed"}, true
 	case d.resizeRestarts(c):
-		return &containerKill{ID: s.ID, Name: c.Name, Message: fmt.Sprintf("Container %s resize requires restart", c.Name)}, true
+		return &containerKill{ID: s.ID, Name: c.Name, Message: who + " resize requires restart"}, true
 	case c.LivenessProbe != nil && probes.Liveness == ProbeFailure:
 		return &containerKill{
 			ID: s.ID, Name: c.Name, Reason: killForLiveness,
-			Message: fmt.Sprintf("Container %s failed liveness probe", c.Name),
+			Message: who + " failed liveness probe",
 		}, false
 	case c.StartupProbe != nil && probes.Startup == ProbeFailure:
 		return &containerKill{
 			ID: s.ID, Name: c.Name, Reason: killForStartup,
-			Message: fmt.Sprintf("Container %s failed startup probe", c.Name),
+			Message: who + " failed startup probe",
 		}, false
 	}
 	return nil, false

@@ -72,7 +72,6 @@ func (d *decision) sidecar(index int) (started bool) {
 	}
 	if kill, _ := d.unfit(c, last); kill != nil {
 		if d.pod.DeletionTimestamp == nil {
-			kill.Message += ", will be restarted"
 			d.restart(initContainer, index, c.Name)
 		}
 		d.actions.Kill = append(d.actions.Kill, *kill)

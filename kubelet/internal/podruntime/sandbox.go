@@ -52,10 +52,12 @@ func (m *Manager) hostname(pod *core.Pod) (string, error) {
 	if pod.Spec.SetHostnameAsFQDN == nil || !*pod.Spec.SetHostnameAsFQDN || domain == "" {
 		return name, nil
 	}
-	if fqdn := name + "." + domain; len(fqdn) <= maxHostname {
-		return fqdn, nil
+	fqdn := name + "." + domain
+	if len(fqdn) > maxHostname {
+		return "", fmt.Errorf("failed to construct FQDN from pod hostname and cluster domain, FQDN %s is too long (%d characters is the max, %d characters requested)",
+			fqdn, maxHostname, len(fqdn))
 	}
-	return "", fmt.Errorf("setHostnameAsFQDN: %s.%s is longer than the %d characters that the kernel allows", name, domain, maxHostname)
+	return fqdn, nil
 }
 
 // hostAndDomain are the pod's name as a DNS label, and its domain if it has a

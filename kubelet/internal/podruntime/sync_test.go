@@ -78,7 +78,7 @@ func TestPodRunsAndEnds(t *testing.T) {
 		t.Errorf("after RemovePod: %v, %v", left, err)
 	}
 	for _, want := range []string{
-		`Pulled spec.containers{main}: Container image "critest.local/busybox:1" already present on machine`,
+		`Pulled spec.containers{main}: Container image "critest.local/busybox:1" already present on machine and can be accessed by the pod`,
 		"Created spec.containers{main}: Container created", "Started spec.containers{side}: Container started",
 		"Killing spec.containers{main}: Stopping container main",
 	} {

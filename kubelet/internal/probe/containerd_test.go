@@ -61,7 +61,7 @@ func TestProberOnContainerd(t *testing.T) {
 	expectAnswer(t, "exec that fails", a, err, Failed, "")
 	seconds = 1
 	a, err = ask(exec("/bin/sleep", "100"))
-	expectAnswer(t, "exec that hangs", a, err, Failed, `command timed out: ["/bin/sleep" "100"] timed out after 1s`)
+	expectAnswer(t, "exec that hangs", a, err, Failed, `command timed out: "/bin/sleep 100" timed out after 1s`)
 	seconds = 60
 	a, err = ask(get("/ok"))
 	expectAnswer(t, "httpGet", a, err, Succeeded, "fine")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -142,7 +143,10 @@ func (p *Prober) exec(ctx context.Context, target Target, timeout time.Duration)
 	command := target.Probe.Exec.Command
 	result, err := p.runtime.ExecSync(ctx, target.ID.ID, command, timeout)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return failed("command timed out: %q timed out after %v", command, timeout), nil
+		return failed("command timed out: %q timed out after %v", strings.Join(command, " "), timeout), nil
+	}
+	if call := (*cri.Error)(nil); errors.As(err, &call) {
+		err = call.Err // what gRPC says is what users know from upstream's events
 	}
 	if err != nil {
 		return Answer{}, err

@@ -64,7 +64,7 @@ func TestExec(t *testing.T) {
 	a, err = exec("false")
 	expectAnswer(t, "false", a, err, Failed, "bad")
 	a, err = exec("slow")
-	expectAnswer(t, "slow", a, err, Failed, `command timed out: ["slow"] timed out after 1s`)
+	expectAnswer(t, "slow", a, err, Failed, `command timed out: "slow" timed out after 1s`)
 	a, err = exec("loud")
 	if err != nil || len(a.Output) != maxOutput {
 		t.Errorf("loud: %d bytes, %v", len(a.Output), err)

@@ -89,7 +89,7 @@ func TestMountErrorsNameTheVolume(t *testing.T) {
 		want   string
 	}{
 		{configMapVolume("none", false), `MountVolume.SetUp failed for volume "config" : configmaps "none" not found`},
-		{configMapVolume("m", false, corev1.KeyToPath{Key: "nokey", Path: "p"}), "references non-existent config key: nokey"},
+		{configMapVolume("m", false, corev1.KeyToPath{Key: "nokey", Path: "p"}), "configmap references non-existent config key: nokey"},
 		{configMapVolume("m", false, corev1.KeyToPath{Key: "k", Path: "../p"}), "must not begin with '..'"},
 		{corev1.Volume{Name: "v", VolumeSource: corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{}}}, `volume "v": volumes of the kind nfs are not supported`},
 		{corev1.Volume{Name: "v", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{}}}, "of the kind persistentVolumeClaim"},

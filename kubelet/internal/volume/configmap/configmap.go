@@ -5,6 +5,7 @@ package configmap
 
 import (
 	"context"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,5 +37,9 @@ func Payload(ctx context.Context, get Getter, namespace string, source *corev1.C
 	for key, value := range object.BinaryData {
 		values[key] = value
 	}
-	return keys.Payload(keys.Source{What: "config", Values: values, Items: source.Items, Optional: optional}, d)
+	payload, err := keys.Payload(keys.Source{What: "config", Values: values, Items: source.Items, Optional: optional}, d)
+	if err != nil {
+		return nil, fmt.Errorf("configmap %w", err)
+	}
+	return payload, nil
 }
