@@ -7,9 +7,12 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
+	"kctl/proto/backoff"
 	"kctl/proto/core"
 	"kctl/proto/rest"
 )
@@ -49,7 +52,8 @@ func New(client *rest.Client, clock clock.Clock) *Objects {
 					return nil, errNoServer
 				}
 				secret := &core.Secret{}
-				return secret, client.Resource(core.Secrets, name.Namespace).Get(ctx, name.Name, secret)
+				err := allowed(ctx, clock, func() error { return client.Resource(core.Secrets, name.Namespace).Get(ctx, name.Name, secret) })
+				return secret, named("secret", err, name.Name)
 			}),
 		configMaps: newCache(clock, ttl,
 			func(m *core.ConfigMap) bool { return m.Immutable != nil && *m.Immutable },
@@ -58,7 +62,8 @@ func New(client *rest.Client, clock clock.Clock) *Objects {
 					return nil, errNoServer
 				}
 				configMap := &core.ConfigMap{}
-				return configMap, client.Resource(core.ConfigMaps, name.Namespace).Get(ctx, name.Name, configMap)
+				err := allowed(ctx, clock, func() error { return client.Resource(core.ConfigMaps, name.Namespace).Get(ctx, name.Name, configMap) })
+				return configMap, named("configmap", err, name.Name)
 			}),
 		tokens: newTokens(clock, func(ctx context.Context, namespace, name string, request *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
 			if client == nil {
@@ -66,10 +71,45 @@ func New(client *rest.Client, clock clock.Clock) *Objects {
 			}
 			answer := &authenticationv1.TokenRequest{}
 			path := core.ServiceAccounts.Path(namespace, name) + "/token"
-			return answer, client.Do(ctx, "POST", path, request, answer)
+			return answer, allowed(ctx, clock, func() error { return client.Do(ctx, "POST", path, request, answer) })
 		}),
 		pods: map[types.UID]references{},
 	}
+}
+
+// forbiddenFor is how long after it first said so the API server is taken at its
+// word that the node may not have something.
+const forbiddenFor = 2 * time.Second
+
+var forbiddenRetry = backoff.Policy{Initial: 20 * time.Millisecond, Max: 300 * time.Millisecond}
+
+// allowed asks again for a while for what the node may not have: which pods are on
+// it a node authorizer hears on a watch of its own, and kube-apiserver's often does
+// a moment after the kubelet, so that the pod would fail its first try for nothing.
+func allowed(ctx context.Context, clock clock.Clock, ask func() error) error {
+	began := clock.Now()
+	for failures := 1; ; failures++ {
+		err := ask()
+		if !apierrors.IsForbidden(err) || clock.Since(began) >= forbiddenFor {
+			return err
+		}
+		timer := clock.NewTimer(forbiddenRetry.Delay(failures))
+		select {
+		case <-timer.C():
+		case <-ctx.Done():
+			timer.Stop()
+			return err
+		}
+	}
+}
+
+// named has an object that is not there named as people know it from upstream's
+// kubelet: by its kind in the singular.
+func named(kind string, err error, name string) error {
+	if apierrors.IsNotFound(err) {
+		return apierrors.NewNotFound(schema.GroupResource{Resource: kind}, name)
+	}
+	return err
 }
 
 // Register notes what pod refers to, so that it is kept, and is asked for anew

@@ -34,6 +34,7 @@ type api struct {
 	requests map[string]int // by path
 	tokens   []authenticationv1.TokenRequest
 	refuse   bool
+	forbid   int           // so many requests
 	hold     chan struct{} // requests wait for it, if there is one
 	arrived  chan string
 }
@@ -55,7 +56,8 @@ func newAPI(t *testing.T) (*api, *Objects) {
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	a.requests[r.URL.Path]++
-	object, refuse, hold := a.objects[r.URL.Path], a.refuse, a.hold
+	object, refuse, hold, forbid := a.objects[r.URL.Path], a.refuse, a.hold, a.forbid > 0
+	a.forbid--
 	a.mu.Unlock()
 	a.arrived <- r.URL.Path
 	if hold != nil {
@@ -64,6 +66,9 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case refuse:
 		w.WriteHeader(http.StatusInternalServerError)
+	case forbid:
+		w.WriteHeader(http.StatusForbidden)
+		_ = json.NewEncoder(w).Encode(apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "x", errors.New("no relationship found")).Status())
 	case r.Method == http.MethodPost:
 		a.token(w, r)
 	case object == nil:
@@ -198,7 +203,7 @@ func TestImmutableIsAskedForOnce(t *testing.T) {
 func TestNotFoundIsTheAPIsAndNotKept(t *testing.T) {
 	a, o := newAPI(t)
 	o.Register(pod("a"))
-	if _, err := o.ConfigMap(t.Context(), "ns", "m"); !apierrors.IsNotFound(err) {
+	if _, err := o.ConfigMap(t.Context(), "ns", "m"); !apierrors.IsNotFound(err) || err.Error() != `configmap "m" not found` {
 		t.Errorf("error %v, want not found", err)
 	}
 	a.put("1")
