@@ -25,7 +25,7 @@ type Usage struct {
 	Swap, SwapFree              uint64 // bytes
 	Processes, MaxProcesses     uint64 // the kernel's tasks, threads included
 	Booted                      time.Time
-	Interfaces                  []Interface // loopback is none
+	Interfaces                  []Interface // loopback is none; first the one that leads to the world
 }
 
 // Interface is what a network interface of the machine has carried.
@@ -75,7 +75,7 @@ func ReadUsage(rootDir string, now time.Time) (Usage, error) {
 		u.Booted = time.Unix(seconds, 0)
 	}
 	u.Processes, u.MaxProcesses = tasks()
-	u.Interfaces = interfaces("/proc/net/dev")
+	u.Interfaces = interfaces("/proc/net/dev", "/proc/net/route")
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(rootDir, &fs); err != nil {
 		return u, fmt.Errorf("file system of %s: %w", rootDir, err)

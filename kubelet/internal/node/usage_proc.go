@@ -3,6 +3,7 @@ package node
 import (
 	"bytes"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -35,9 +36,11 @@ func tasks() (now, most uint64) {
 }
 
 // interfaces reads a table as the kernel writes it in /proc/net/dev: of each
-// interface eight columns of what was received, and eight of what was sent.
-func interfaces(path string) []Interface {
-	data, err := os.ReadFile(path)
+// interface eight columns of what was received, and eight of what was sent. The
+// interface that leads to the rest of the world, by the machine's routes as in
+// /proc/net/route, is the first of them.
+func interfaces(devices, routes string) []Interface {
+	data, err := os.ReadFile(devices)
 	if err != nil {
 		return nil
 	}
@@ -51,5 +54,24 @@ func interfaces(path string) []Interface {
 		column := func(i int) uint64 { n, _ := strconv.ParseUint(fields[i], 10, 64); return n }
 		all = append(all, Interface{Name: name, RxBytes: column(0), RxErrors: column(2), TxBytes: column(8), TxErrors: column(10)})
 	}
+	if at := slices.IndexFunc(all, func(i Interface) bool { return i.Name == outward(routes) }); at > 0 {
+		main := all[at]
+		all = slices.Insert(slices.Delete(all, at, at+1), 0, main)
+	}
 	return all
+}
+
+// outward is the interface of the machine's default route; empty where it has none.
+func outward(routes string) string {
+	data, err := os.ReadFile(routes)
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(data)) {
+		// Interface, destination, gateway, four counters, mask.
+		if f := strings.Fields(line); len(f) > 7 && f[1] == "00000000" && f[7] == "00000000" {
+			return f[0]
+		}
+	}
+	return ""
 }

@@ -123,8 +123,7 @@ func podNetwork(n *runtimeapi.NetworkUsage) *stats.NetworkStats {
 	return network
 }
 
-// nodeNetwork takes the first interface for the default one: the kernel lists
-// what it found at its start first.
+// nodeNetwork takes the first interface for the default one.
 func nodeNetwork(now metav1.Time, all []node.Interface) *stats.NetworkStats {
 	if len(all) == 0 {
 		return nil
