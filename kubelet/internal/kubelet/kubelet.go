@@ -98,6 +98,7 @@ type Kubelet struct {
 	background  sync.WaitGroup // mirror pods and clean-ups under way
 	reasonsLock sync.Mutex
 	reasons     map[types.UID]map[string]podruntime.Waiting
+	actives     actives
 }
 
 // New makes a kubelet. It looks at the machine and reads files, and waits for

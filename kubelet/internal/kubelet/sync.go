@@ -151,7 +151,7 @@ func (k *Kubelet) deadline(pod *core.Pod, current *core.PodStatus) (left time.Du
 	if pod.Spec.ActiveDeadlineSeconds == nil || current.StartTime == nil || status.Ended(current.Phase) {
 		return 0, false
 	}
-	left = time.Duration(*pod.Spec.ActiveDeadlineSeconds)*time.Second - k.clock.Since(current.StartTime.Time)
+	left = time.Duration(*pod.Spec.ActiveDeadlineSeconds)*time.Second - k.clock.Since(k.actives.of(pod.UID, current.StartTime.Time, k.clock.Now()))
 	if left > 0 {
 		return left, false
 	}

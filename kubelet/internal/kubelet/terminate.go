@@ -116,6 +116,7 @@ func (k *Kubelet) SyncTerminatedPod(ctx context.Context, job podworker.Job) erro
 		return err
 	}
 	k.forgetWaiting(pod.UID)
+	k.actives.forget(pod.UID)
 	k.allocations.Forget(pod.UID)
 	k.statuses.Finish(pod)
 	if job.Removed {
