@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -24,33 +25,121 @@ const (
 	ended                 // the container runs no more
 )
 
+// heldFiles bounds the files that are held open for a follower: as many as the
+// kubelet keeps of a container by default.
+const heldFiles = 5
+
 // follower waits for a log to grow. The directory is watched, not the file,
-// because the log's next file appears there.
+// because the log's next file appears there. It is opened as soon as it does: for
+// a reader that is slower than the log it may be packed or gone when its turn comes.
 type follower struct {
 	log     *Log
 	running func(ctx context.Context) (bool, error)
 	clock   clock.Clock
 	watcher *fsnotify.Watcher // nil where the kernel has no more to give
+	heard   chan struct{}     // holds one token when something happened at the log's path
+	done    chan struct{}     // closed when nobody watches any more
+
+	mu     sync.Mutex
+	newest os.FileInfo // of the files that had the log's path
+	next   []*os.File  // that have it or had it since, the oldest first
 }
 
 func newFollower(log *Log, o Options) *follower {
-	f := &follower{log: log, running: o.Running, clock: o.Clock}
+	f := &follower{log: log, running: o.Running, clock: o.Clock, heard: make(chan struct{}, 1), done: make(chan struct{})}
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
 		return f // looking each second will do
 	}
-	if err := watcher.Add(filepath.Dir(log.path)); err != nil {
+	f.newest, err = log.file.Stat()
+	if err == nil {
+		err = watcher.Add(filepath.Dir(log.path))
+	}
+	if err != nil {
 		_ = watcher.Close()
 		return f
 	}
 	f.watcher = watcher
+	go f.watch()
 	return f
 }
 
 func (f *follower) close() {
-	if f.watcher != nil {
-		_ = f.watcher.Close()
+	if f.watcher == nil {
+		return
 	}
+	_ = f.watcher.Close() // which ends watch
+	<-f.done
+	for _, file := range f.next {
+		_ = file.Close() // it was not even read
+	}
+}
+
+// watch tells the reader of what happens, and holds for it what comes.
+func (f *follower) watch() {
+	defer close(f.done)
+	for {
+		select {
+		case event, ok := <-f.watcher.Events:
+			if !ok {
+				return
+			}
+			if event.Name != f.log.path {
+				continue
+			}
+			if event.Has(fsnotify.Create) {
+				f.hold()
+			}
+		case _, ok := <-f.watcher.Errors:
+			if !ok {
+				return
+			} // events may be lost: look
+		}
+		select {
+		case f.heard <- struct{}{}:
+		default: // there is a look to come
+		}
+	}
+}
+
+// hold opens the file that has come to the log's path. Of more than there is room
+// for, the oldest is not read.
+func (f *follower) hold() {
+	file, err := OpenRegular(f.log.path)
+	if err != nil {
+		return // moved away again, or nothing to read; the reader looks itself
+	}
+	info, err := file.Stat()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err != nil || os.SameFile(info, f.newest) {
+		_ = file.Close()
+		return
+	}
+	f.newest = info
+	if f.next = append(f.next, file); len(f.next) > heldFiles {
+		_ = f.next[0].Close()
+		f.next = f.next[1:]
+	}
+}
+
+// reopen goes on with the file that came after the one that was read.
+func (f *follower) reopen() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.next) == 0 {
+		file, err := OpenRegular(f.log.path)
+		if err != nil {
+			return fmt.Errorf("opening the log's next file: %w", err)
+		}
+		f.next = append(f.next, file)
+		if f.newest, err = file.Stat(); err != nil {
+			return fmt.Errorf("looking at the log's next file: %w", err)
+		}
+	}
+	_ = f.log.file.Close() // it was only read
+	f.log.file, f.next = f.next[0], f.next[1:]
+	return nil
 }
 
 // wait returns when something happened to the log.
@@ -63,32 +152,15 @@ func (f *follower) wait(ctx context.Context) (happened, error) {
 	if is, err := f.isMoved(); err != nil || is {
 		return moved, err
 	}
-	var events chan fsnotify.Event
-	var failures chan error
-	if f.watcher != nil {
-		events, failures = f.watcher.Events, f.watcher.Errors
-	}
 	timer := f.clock.NewTimer(lookAgain)
 	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return ended, ctx.Err()
-		case event := <-events:
-			if event.Name != f.log.path {
-				continue
-			}
-			if event.Has(fsnotify.Create) || event.Has(fsnotify.Rename) {
-				if is, err := f.isMoved(); err != nil || is {
-					return moved, err
-				}
-			}
-			return grown, nil
-		case <-failures:
-			return grown, nil // events may be lost: look
-		case <-timer.C():
-			return f.look(ctx)
-		}
+	select {
+	case <-ctx.Done():
+		return ended, ctx.Err()
+	case <-f.heard:
+		return grown, nil // or moved, which the next look finds
+	case <-timer.C():
+		return f.look(ctx)
 	}
 }
 

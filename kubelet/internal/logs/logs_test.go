@@ -231,6 +231,57 @@ func TestFollowThroughRotations(t *testing.T) {
 	}
 }
 
+// A reader that takes nothing while its log is rotated again and again, and what was
+// rotated away is removed, has all of it in the end.
+func TestASlowFollowerMissesNothing(t *testing.T) {
+	path := logFile(t, "2026-11-21T09:00:00Z stdout F 0\n")
+	log, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = log.Close() }()
+	reader, writer := io.Pipe()
+	var ended atomic.Bool
+	done := make(chan error, 1)
+	go func() {
+		err := log.Read(t.Context(), writer, Options{
+			Follow: true, Clock: clock.RealClock{},
+			Running: func(context.Context) (bool, error) { return !ended.Load(), nil },
+		})
+		done <- errors.Join(err, writer.Close())
+	}()
+	first := make([]byte, 1)
+	if _, err := io.ReadFull(reader, first); err != nil { // it follows, and waits for us
+		t.Fatal(err)
+	}
+	const rotations = 4
+	want := string(first) + "\n"
+	for i := 1; i <= rotations; i++ {
+		aside := fmt.Sprintf("%s.%d", path, i)
+		if err := os.Rename(path, aside); err != nil {
+			t.Fatal(err)
+		}
+		next, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = fmt.Fprintf(next, "2026-11-21T09:00:00Z stdout F %d\n", i)
+		waitFor(t, func() bool { return opened(path) })
+		if err := errors.Join(err, next.Close(), os.Remove(aside)); err != nil {
+			t.Fatal(err)
+		}
+		want += fmt.Sprintf("%d\n", i)
+	}
+	ended.Store(true)
+	rest, err := io.ReadAll(reader)
+	if got := string(first) + string(rest); err != nil || got != want {
+		t.Errorf("%q, %v; want %q", got, err, want)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 func firstDifference(got, want []string) string {
 	for i := range min(len(got), len(want)) {
 		if got[i] != want[i] {

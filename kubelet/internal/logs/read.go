@@ -176,7 +176,7 @@ func (l *Log) copy(ctx context.Context, w *writer, o Options) error {
 		case ended:
 			return nil
 		case moved:
-			if err := l.reopen(); err != nil {
+			if err := follow.reopen(); err != nil {
 				return err
 			}
 		}
@@ -202,17 +202,6 @@ func (l *Log) drain(ctx context.Context, lines *lines, w *writer) error {
 			return fmt.Errorf("reading the log: %w", err)
 		}
 	}
-}
-
-// reopen goes on with the file that is at the log's path now.
-func (l *Log) reopen() error {
-	file, err := OpenRegular(l.path)
-	if err != nil {
-		return fmt.Errorf("opening the log's next file: %w", err)
-	}
-	_ = l.file.Close() // it was only read
-	l.file = file
-	return nil
 }
 
 // lines puts lines together from what is read.
