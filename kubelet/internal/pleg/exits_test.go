@@ -61,8 +61,8 @@ func TestEndsAreWatchedForBetweenRareRelists(t *testing.T) {
 		// It ends just after a relist.
 		before := time.Now()
 		r.set(func() { r.pods = []*podruntime.RunningPod{running("alive", podruntime.StateExited), dead} })
-		g.Poke()
-		if e := <-g.Events(); e.Type != ContainerDied || time.Since(before) > fastest {
+		g.Ended()
+		if e := <-g.Events(); e.Type != ContainerDied || time.Since(before) > settling {
 			t.Errorf("%v after %v", e, time.Since(before))
 		}
 		time.Sleep(time.Minute)

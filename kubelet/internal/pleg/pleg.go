@@ -50,20 +50,15 @@ type Cache interface {
 
 // Exits tells of the ends of containers' processes.
 type Exits interface {
-	// Watch has Poke called when the process of one of the running containers
+	// Watch has Ended called when the process of one of the running containers
 	// ends, and forgets all others.
 	Watch(ctx context.Context, running map[string]bool)
 	// Wait returns when Watch's ctx has ended and nothing is waited for any more.
 	Wait()
 }
 
-// The interval between relists grows by a quarter each time nothing happened,
-// from fastest to slowest. Without a relist for unhealthyAfter, the generator
-// says that it is not healthy.
+// Without a relist for unhealthyAfter, the generator says that it is not healthy.
 const (
-	fastest    = 40 * time.Millisecond
-	slowest    = time.Second
-	restFactor = 4 // rest this many times longer than a relist took
 	// Relists that are further apart than this would tell too late of an end.
 	patience       = 100 * time.Millisecond
 	unhealthyAfter = 3 * time.Minute
@@ -82,6 +77,7 @@ type Generator struct {
 
 	events chan Event
 	poke   chan struct{}
+	ended  chan struct{}
 
 	stream    *Stream // nil without events of the runtime
 	streaming atomic.Bool
@@ -106,7 +102,7 @@ func New(runtime Runtime, cache Cache, clock clock.Clock, logger *zap.Logger, ob
 	}
 	return &Generator{
 		runtime: runtime, cache: cache, clock: clock, logger: logger, observe: observe,
-		events: make(chan Event, eventBuffer), poke: make(chan struct{}, 1), heard: make(chan about, heardBuffer),
+		events: make(chan Event, eventBuffer), poke: make(chan struct{}, 1), ended: make(chan struct{}, 1), heard: make(chan about, heardBuffer),
 		known: map[types.UID]*podruntime.RunningPod{}, reinspect: map[types.UID]bool{},
 		last: clock.Now(), asked: map[types.UID]bool{},
 	}
@@ -120,10 +116,16 @@ func (g *Generator) WatchExits(exits Exits) { g.exits = exits }
 func (g *Generator) Events() <-chan Event { return g.events }
 
 // Poke asks for relists at the fastest interval from now on.
-func (g *Generator) Poke() {
+func (g *Generator) Poke() { tell(g.poke) }
+
+// Ended is Poke for who knows that a container's process has ended: the runtime
+// knows it by now, or will in a moment.
+func (g *Generator) Ended() { tell(g.ended) }
+
+func tell(who chan<- struct{}) {
 	select {
-	case g.poke <- struct{}{}:
-	default:
+	case who <- struct{}{}:
+	default: // it is to hear of it anyway
 	}
 }
 
@@ -172,10 +174,8 @@ func (g *Generator) Run(ctx context.Context) error {
 	if g.exits != nil {
 		defer g.exits.Wait()
 	}
-	interval := fastest
-	due := g.clock.Now()
-	timer := g.clock.NewTimer(0)
-	defer timer.Stop()
+	next := newPace(g.clock)
+	defer next.timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -185,33 +185,25 @@ func (g *Generator) Run(ctx context.Context) error {
 				g.inspectAsked(ctx)
 				continue
 			}
-			interval = fastest
-			if soon := g.clock.Now().Add(fastest); soon.Before(due) {
-				due = soon
-				timer.Stop()
-				timer.Reset(fastest)
+			next.soon()
+			continue
+		case <-g.ended:
+			if !g.Streaming() { // else the runtime tells itself
+				next.atOnce()
 			}
 			continue
 		case pod := <-g.heard:
 			g.hear(ctx, pod)
 			continue
-		case <-timer.C():
+		case <-next.timer.C():
 		}
 		start := g.clock.Now()
-		if g.relist(ctx, interval) {
-			interval = fastest
-		} else {
-			interval = min(slowest, interval+interval/4)
-		}
-		// A runtime that takes its time is not asked all the time.
-		rest := max(interval, restFactor*g.clock.Since(start))
+		next.relisted(g.relist(ctx, next.interval), g.clock.Since(start))
 		if g.Streaming() && len(g.reinspect) == 0 {
-			rest = streamed
-		} else if rest > patience {
+			next.in(streamed)
+		} else if next.rest() > patience {
 			g.watchExits(ctx)
 		}
-		due = g.clock.Now().Add(rest)
-		timer.Reset(rest)
 	}
 }
 
