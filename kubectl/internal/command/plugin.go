@@ -62,7 +62,7 @@ func newPlugin(c *frame.CLI) *cobra.Command {
 	cmd := frame.Group("plugin", "Provides utilities for interacting with plugins")
 	var nameOnly bool
 	list := &cobra.Command{
-		Use: "list", Short: "List all visible plugin executables on a user's PATH", Args: cobra.NoArgs,
+		Use: "list", Short: "List all visible plugin executables on a user's PATH", Args: frame.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			found := plugins()
 			if len(found) == 0 {

@@ -131,7 +131,7 @@ func usageTemplate(whole string) string {
 // newOptions lists the flags of all verbs.
 func newOptions() *cobra.Command {
 	return &cobra.Command{
-		Use: "options", Short: "Print the list of flags inherited by all commands", Args: cobra.NoArgs,
+		Use: "options", Short: "Print the list of flags inherited by all commands", Args: frame.NoArgs,
 		Run: func(cmd *cobra.Command, _ []string) {
 			fmt.Fprintf(cmd.OutOrStdout(), "The following options can be passed to any command:\n\n%s", cmd.InheritedFlags().FlagUsages())
 		},

@@ -26,7 +26,7 @@ func PullPolicy(policy string) (corev1.PullPolicy, error) {
 	case "", corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever:
 		return p, nil
 	}
-	return "", fmt.Errorf("invalid image pull policy: %s", policy)
+	return "", fmt.Errorf("invalid image pull policy: %s, valid values are: Always, IfNotPresent, Never", policy)
 }
 
 // RestartPolicy checks a restart policy; empty is Always.
@@ -37,5 +37,5 @@ func RestartPolicy(policy string) (corev1.RestartPolicy, error) {
 	case corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever:
 		return p, nil
 	}
-	return "", fmt.Errorf("invalid restart policy: %s", policy)
+	return "", fmt.Errorf("invalid restart policy: %s, valid values are: Always, OnFailure, Never", policy)
 }

@@ -3,6 +3,7 @@ package generate
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -72,6 +73,9 @@ func Secret(name, kind string, from Data) (*core.Secret, error) {
 }
 
 func (d Data) read() (map[string][]byte, error) {
+	if len(d.EnvFiles) > 0 && len(d.Files)+len(d.Literals) > 0 {
+		return nil, errors.New("from-env-file cannot be combined with from-file or from-literal")
+	}
 	pairs := map[string][]byte{}
 	add := func(key string, value []byte) error {
 		if problems := validation.IsConfigMapKey(key); len(problems) > 0 {

@@ -50,10 +50,14 @@ func columnsFromFile(text string, o Options) (Printer, error) {
 	return c, nil
 }
 
+// add adds a column. One without a path is an empty one.
 func (c *customColumns) add(header, path string) error {
-	p, err := RelaxedPath(path)
-	if err != nil {
-		return err
+	var p *jsonpath.JSONPath
+	if path != "" {
+		var err error
+		if p, err = RelaxedPath(path); err != nil {
+			return err
+		}
 	}
 	c.headers, c.paths = append(c.headers, header), append(c.paths, p)
 	return nil
@@ -90,6 +94,10 @@ func (c *customColumns) Print(w io.Writer, obj runtime.Object) error {
 func (c *customColumns) row(content map[string]any) ([]string, error) {
 	row := make([]string, len(c.paths))
 	for i, path := range c.paths {
+		row[i] = "<none>"
+		if path == nil {
+			continue
+		}
 		results, err := path.FindResults(content)
 		if err != nil {
 			return nil, fmt.Errorf("column %s: %w", c.headers[i], err)
@@ -100,9 +108,8 @@ func (c *customColumns) row(content map[string]any) ([]string, error) {
 				values = append(values, fmt.Sprint(value.Interface()))
 			}
 		}
-		row[i] = strings.Join(values, ",")
-		if len(values) == 0 {
-			row[i] = "<none>"
+		if len(values) > 0 {
+			row[i] = strings.Join(values, ",")
 		}
 	}
 	return row, nil

@@ -3,9 +3,11 @@ package printer
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,7 +33,11 @@ type Options struct {
 
 // TableOutput tells whether the output is a table made by the server: none of
 // the printers here, but a Table.
-func (o Options) TableOutput() bool { return o.Output == "" || o.Output == "wide" }
+func (o Options) TableOutput() bool { return !o.Chosen() || o.Output == "wide" }
+
+// Chosen tells whether the user asked for a printer, by -o or, as of kubectl, by
+// --template alone.
+func (o Options) Chosen() bool { return o.Output != "" || o.Template != "" }
 
 // Names are the outputs that there are, for help and errors.
 var Names = []string{
@@ -46,6 +52,9 @@ func New(o Options) (Printer, error) {
 	if !hasTemplate {
 		template = o.Template
 	}
+	if o.Output == "" && template != "" {
+		format = "go-template"
+	}
 	p, err := newPrinter(format, template, o)
 	if err != nil {
 		return nil, err
@@ -57,7 +66,7 @@ func New(o Options) (Printer, error) {
 }
 
 func newPrinter(format, template string, o Options) (Printer, error) {
-	switch format {
+	switch o.Output { // as it is: these take no template
 	case "json":
 		return JSON{}, nil
 	case "yaml":
@@ -67,30 +76,31 @@ func newPrinter(format, template string, o Options) (Printer, error) {
 	case "name":
 		return &Name{Short: true}, nil
 	}
-	file, ok := strings.CutSuffix(format, "-file")
-	if ok || format == "templatefile" {
+	language, inFile := strings.CutSuffix(format, "-file")
+	switch {
+	case !slices.Contains(Names, format) || slices.Contains([]string{"json", "yaml", "kyaml", "name", "wide"}, format):
+		return nil, fmt.Errorf("unable to match a printer suitable for the output format %q, allowed formats are: %s",
+			o.Output, strings.Join(Names, ","))
+	case template == "" && language == "custom-columns":
+		return nil, errors.New("custom-columns format specified but no custom columns given")
+	case template == "":
+		return nil, errors.New("template format specified but no template given")
+	case inFile || format == "templatefile":
 		text, err := os.ReadFile(template)
 		if err != nil {
-			return nil, fmt.Errorf("reading the template of -o %s: %w", format, err)
+			return nil, fmt.Errorf("error reading --template %s, %w", template, err)
 		}
-		if file == "custom-columns" {
-			return columnsFromFile(string(text), o)
-		}
-		template, format = string(text), file
+		template = string(text)
 	}
-	if template == "" && (strings.HasPrefix(format, "jsonpath") || strings.HasPrefix(format, "go-template") || format == "custom-columns" || format == "template") {
-		return nil, fmt.Errorf("template format specified but no template given")
-	}
-	switch format {
-	case "go-template", "template", "templatefile":
-		return newGoTemplate(template, o.AllowMissingKeys)
-	case "jsonpath", "jsonpath-as-json":
-		return newJSONPath(template, format == "jsonpath-as-json", o.AllowMissingKeys)
-	case "custom-columns":
+	switch {
+	case language == "custom-columns" && inFile:
+		return columnsFromFile(template, o)
+	case language == "custom-columns":
 		return columnsFromSpec(template, o)
+	case strings.HasPrefix(language, "jsonpath"):
+		return newJSONPath(template, language == "jsonpath-as-json", o.AllowMissingKeys)
 	}
-	return nil, fmt.Errorf("unable to match a printer suitable for the output format %q, allowed formats are: %s",
-		o.Output, strings.Join(Names, ","))
+	return newGoTemplate(template, o.AllowMissingKeys)
 }
 
 // withoutManagedFields hides what nobody reads unless they asked for it.

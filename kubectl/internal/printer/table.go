@@ -7,10 +7,12 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/duration"
 )
 
 // Table prints the tables that a server makes of its objects, one after the
@@ -66,16 +68,21 @@ func sameColumns(a, b []metav1.TableColumnDefinition) bool {
 	return true
 }
 
-// PlainTable is the table of objects that their server makes none of.
-func PlainTable(list *unstructured.UnstructuredList) (*metav1.Table, error) {
-	table := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{{Name: "Name"}, {Name: "Created At"}}}
+// PlainTable is the table of objects that their server makes none of: their names
+// and how old they are.
+func PlainTable(list *unstructured.UnstructuredList, now time.Time) (*metav1.Table, error) {
+	table := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{{Name: "Name"}, {Name: "Age"}}}
 	table.ResourceVersion = list.GetResourceVersion()
 	for i := range list.Items {
 		raw, err := list.Items[i].MarshalJSON()
 		if err != nil {
 			return nil, fmt.Errorf("encoding an object for its row: %w", err)
 		}
-		row := metav1.TableRow{Cells: []any{list.Items[i].GetName(), list.Items[i].GetCreationTimestamp().UTC().Format("2006-01-02T15:04:05Z")}}
+		age := "<unknown>"
+		if created := list.Items[i].GetCreationTimestamp(); !created.IsZero() {
+			age = duration.HumanDuration(now.Sub(created.Time))
+		}
+		row := metav1.TableRow{Cells: []any{list.Items[i].GetName(), age}}
 		row.Object.Raw = raw
 		table.Rows = append(table.Rows, row)
 	}

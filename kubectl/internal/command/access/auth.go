@@ -130,7 +130,7 @@ func (a *asking) spec(ctx context.Context, verb, what string) (authorizationv1.S
 func newWhoami(c *frame.CLI) *cobra.Command {
 	var o frame.Printing
 	cmd := &cobra.Command{
-		Use: "whoami", Short: "Check self subject attributes", Args: cobra.NoArgs,
+		Use: "whoami", Short: "Check self subject attributes", Args: frame.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, err := c.Server()
 			if err != nil {
@@ -142,7 +142,7 @@ func newWhoami(c *frame.CLI) *cobra.Command {
 			if err := client.Do(cmd.Context(), http.MethodPost, "/apis/authentication.k8s.io/v1/selfsubjectreviews", review, answer); err != nil {
 				return err
 			}
-			if o.Output != "" {
+			if o.Chosen() {
 				return c.Print(&o, "", answer)
 			}
 			return printUser(c, answer.Status.UserInfo)

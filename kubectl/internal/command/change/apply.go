@@ -51,7 +51,7 @@ func newApply(c *frame.CLI) *cobra.Command {
 				return frame.UsageError(cmd, "Unexpected args: %v", args)
 			}
 			if !a.FromFiles() {
-				return frame.UsageError(cmd, "must specify one of -f and -k")
+				return lookup.ErrNoFile
 			}
 			if err := a.check(); err != nil {
 				return err
@@ -178,9 +178,6 @@ func (a *applying) printDone() error {
 }
 
 func (a *applying) apply(ctx context.Context, t lookup.Target) (*unstructured.Unstructured, string, error) {
-	if t.ObjectName == "" {
-		return nil, "", errors.New("resource name may not be empty")
-	}
 	if a.serverSide {
 		return a.applyServerSide(ctx, t)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -74,17 +75,18 @@ func (d *deleting) check(args []string) error {
 		}
 		d.grace = 1
 	}
-	if d.force && d.grace < 0 {
+	if d.force && d.grace > 0 {
+		return errors.New("--force and --grace-period greater than 0 cannot be specified together")
+	}
+	if d.force {
 		d.grace = 0
 	}
 	if d.grace == 0 && !d.force {
 		// As kubectl: without --force, wait for the shortest grace there is.
 		d.grace = 1
 	}
-	switch d.cascade {
-	case "background", "orphan", "foreground":
-	default:
-		return fmt.Errorf(`invalid cascade value (%v). Must be "background", "foreground", or "orphan"`, d.cascade)
+	if err := d.settleCascade(); err != nil {
+		return err
 	}
 	if d.nameOnly != "" && d.nameOnly != "name" {
 		return fmt.Errorf("unexpected -o output mode: %v. We only support '-o name'", d.nameOnly)
@@ -103,10 +105,28 @@ func (d *deleting) check(args []string) error {
 	return nil
 }
 
+// settleCascade reads --cascade, which was a boolean once.
+func (d *deleting) settleCascade() error {
+	switch d.cascade {
+	case "background", "orphan", "foreground":
+		return nil
+	}
+	dependents, err := strconv.ParseBool(d.cascade)
+	if err != nil {
+		return fmt.Errorf(`invalid cascade value (%v). Must be "background", "foreground", or "orphan"`, d.cascade)
+	}
+	was := d.cascade
+	if d.cascade = "background"; !dependents {
+		d.cascade = "orphan"
+	}
+	fmt.Fprintf(d.Err, "warning: --cascade=%s is deprecated (boolean value) and can be replaced with --cascade=%s.\n", was, d.cascade)
+	return nil
+}
+
 func (d *deleting) run(cmd *cobra.Command, args []string) error {
 	if d.raw.URI != "" {
 		if len(args) > 0 {
-			return frame.UsageError(cmd, "arguments may not be passed when --raw is specified")
+			return errors.New("arguments may not be passed when --raw is specified")
 		}
 		return d.raw.Run(cmd, d.Files)
 	}

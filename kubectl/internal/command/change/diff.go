@@ -50,7 +50,7 @@ func newDiff(c *frame.CLI) *cobra.Command {
 			case len(args) > 0:
 				err = frame.UsageError(cmd, "Unexpected args: %v", args)
 			case !d.FromFiles():
-				err = frame.UsageError(cmd, "must specify one of -f and -k")
+				err = lookup.ErrNoFile
 			default:
 				err = d.run(cmd.Context(), managed)
 			}

@@ -5,18 +5,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
+	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/command/lookup"
 	"kctl/kubectl/internal/command/send"
+	"kctl/kubectl/internal/editor"
 	"kctl/kubectl/internal/manifest"
-	"kctl/kubectl/internal/printer"
 	"kctl/kubectl/internal/threeway"
 	"kctl/proto/rest"
 )
@@ -26,8 +27,15 @@ type editing struct {
 	send.Sender
 	lookup.Selection
 	format      string
+	crlf        bool
 	subresource string
 	showPatch   bool
+}
+
+// piece is one of the objects that are edited together.
+type piece struct {
+	lookup.Target
+	object *unstructured.Unstructured
 }
 
 func newEdit(c *frame.CLI) *cobra.Command {
@@ -35,172 +43,163 @@ func newEdit(c *frame.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "edit (TYPE NAME | TYPE/NAME | -f FILE)",
 		Short:   "Edit a resource on the server",
-		Long:    "Edit a resource on the server, in the editor that $KUBE_EDITOR or $EDITOR names, or else vi.",
+		Long:    "Edit a resource on the server, or several as one list, in the editor that $KUBE_EDITOR or $EDITOR names, or else vi.",
 		Example: "  kctl edit pod web\n  KUBE_EDITOR=nano kctl edit deployment/web",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			targets, err := lookup.Named(cmd.Context(), e.Sender.CLI, &e.Selection, args, "")
+			pieces, err := e.pieces(cmd.Context(), args)
 			if err != nil {
 				return err
 			}
-			return lookup.Each(cmd.Context(), e.Sender.CLI, targets, &e.Selection, func(t lookup.Target, object *unstructured.Unstructured) error {
-				return e.edit(cmd.Context(), t, object)
-			})
+			if len(pieces) == 0 {
+				return errors.New("edit cancelled, no objects found")
+			}
+			for _, p := range pieces {
+				unstructured.RemoveNestedField(p.object.Object, "metadata", "managedFields")
+			}
+			return e.together(cmd.Context(), send.EditHelp, pieces, e.saveAll)
 		},
 	}
 	fs := cmd.Flags()
 	e.AddFiles(fs, "to use to edit the resource")
-	fs.StringVarP(&e.format, "output", "o", "yaml", "Output format. One of: (json, yaml).")
+	fs.StringVarP(&e.format, "output", "o", "yaml", "Output format. One of: (json, kyaml, yaml).")
 	fs.StringVar(&e.Manager, "field-manager", "kubectl-edit", "Name of the manager used to track field ownership.")
 	fs.StringVar(&e.subresource, "subresource", "", "If specified, edit will operate on the subresource of the requested object.")
 	fs.BoolVar(&e.showPatch, "output-patch", false, "Output the patch if the resource is edited.")
+	fs.BoolVar(&e.crlf, "windows-line-endings", false, "Defaults to the line ending native to your platform.")
 	e.AddSaveConfig(fs)
 	e.AddValidation(cmd)
 	return cmd
 }
 
-const editHelp = `# Please edit the object below. Lines beginning with a '#' will be ignored,
-# and an empty file will abort the edit. If an error occurs while saving this file will be
-# reopened with the relevant failures.
-#
-`
-
-// edit lets the user edit an object.
-func (e *editing) edit(ctx context.Context, t lookup.Target, object *unstructured.Unstructured) error {
-	unstructured.RemoveNestedField(object.Object, "metadata", "managedFields")
-	return e.untilSaved(ctx, editHelp, object, func(after []byte) error { return e.save(ctx, t, object, after) })
+// pieces are all the objects that the arguments mean, or none.
+func (e *editing) pieces(ctx context.Context, args []string) ([]piece, error) {
+	targets, err := lookup.Targets(ctx, e.Sender.CLI, &e.Selection, args, "")
+	if err != nil {
+		return nil, err
+	}
+	var all []piece
+	err = lookup.Each(ctx, e.Sender.CLI, targets, &e.Selection, func(t lookup.Target, object *unstructured.Unstructured) error {
+		all = append(all, piece{t, object})
+		return nil
+	})
+	return all, err
 }
 
-// untilSaved opens the editor until what comes out of it is accepted by save, or
-// given up.
-func (e *editing) untilSaved(ctx context.Context, help string, object *unstructured.Unstructured, save func(after []byte) error) error {
-	content, err := e.shown(object)
+// together lets the user edit objects in one text: several as a list.
+func (e *editing) together(ctx context.Context, help string, pieces []piece, save func(context.Context, []piece, []manifest.Object) error) error {
+	var text bytes.Buffer
+	shown, err := e.Editable(e.format)
 	if err != nil {
 		return err
 	}
-	problem := ""
-	before := content
-	for {
-		after, path, err := e.openEditor(ctx, help, content, problem)
+	if len(pieces) == 1 {
+		err = shown.Print(&text, pieces[0].object)
+	} else {
+		list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{}}}
+		for _, p := range pieces {
+			list.Items = append(list.Items, *p.object)
+		}
+		err = shown.Print(&text, list)
+	}
+	if err != nil {
+		return err
+	}
+	return e.Edit(ctx, send.Text{Help: help, Format: e.format, CRLF: e.crlf, Content: text.Bytes()}, func(saved []byte) error {
+		objects, err := e.ParseEdited(saved)
 		if err != nil {
 			return err
 		}
+		return save(ctx, pieces, objects)
+	})
+}
+
+// originalOf finds which of the objects an edited one was, by its identity where it has one.
+func originalOf(pieces []piece, edited *unstructured.Unstructured) (piece, error) {
+	at := slices.IndexFunc(pieces, func(p piece) bool {
+		if uid := p.object.GetUID(); uid != "" {
+			return uid == edited.GetUID()
+		}
+		return len(pieces) == 1 || p.object.GroupVersionKind() == edited.GroupVersionKind() &&
+			p.object.GetNamespace() == edited.GetNamespace() && p.object.GetName() == edited.GetName()
+	})
+	if at < 0 {
+		return piece{}, fmt.Errorf("no original object found for %s %q", edited.GetKind(), edited.GetName())
+	}
+	was := pieces[at].object
+	if was.GetName() != edited.GetName() || was.GroupVersionKind() != edited.GroupVersionKind() {
+		return piece{}, errors.New("At least one of apiVersion, kind and name was changed") //nolint:staticcheck // kubectl's words
+	}
+	return pieces[at], nil
+}
+
+// saveAll sends what was changed of each object. What the server finds invalid is edited again; what it refuses for other
+// reasons stays in the file.
+func (e *editing) saveAll(ctx context.Context, pieces []piece, objects []manifest.Object) error {
+	var invalid []editor.Reason
+	message := ""
+	for _, edited := range objects {
+		p, err := originalOf(pieces, edited.Unstructured)
+		if err != nil {
+			return err
+		}
+		if reflect.DeepEqual(p.object.Object, edited.Object) {
+			if err := e.Print(&e.Printing, "skipped", edited.Unstructured); err != nil {
+				return err
+			}
+			continue
+		}
+		err = e.save(ctx, p, edited.Unstructured)
+		name := fmt.Sprintf("%s %q", p.FullName(), p.ObjectName)
+		var refused apierrors.APIStatus
 		switch {
-		case len(after) == 0:
-			fmt.Fprintln(e.Err, "Edit cancelled, saved file was empty.")
-			return os.Remove(path)
-		case bytes.Equal(after, before) && problem == "":
-			fmt.Fprintln(e.Err, "Edit cancelled, no changes made.")
-			return os.Remove(path)
-		case bytes.Equal(after, content) && problem != "":
-			fmt.Fprintf(e.Err, "A copy of your changes has been stored to %q\n", path)
-			return errors.New("Edit cancelled, no valid changes were saved.") //nolint:staticcheck // kubectl's words
-		}
-		if err = save(after); err == nil || ctx.Err() != nil {
-			return errors.Join(err, os.Remove(path))
-		}
-		fmt.Fprintln(e.Err, strings.TrimPrefix(e.CLI.Text(err), "error: "))
-		content, problem = after, e.CLI.Text(err)
-		if err := os.Remove(path); err != nil {
-			return fmt.Errorf("removing the edited file: %w", err)
+		case err == nil:
+		case !errors.As(err, &refused):
+			return err
+		case apierrors.IsInvalid(err):
+			fmt.Fprintf(e.Err, "error: %s is invalid\n", name)
+			invalid = append(invalid, editor.Reason{What: name + " was not valid", Details: causesOf(refused)})
+		case apierrors.IsNotFound(err):
+			fmt.Fprintf(e.Err, "error: %s could not be found on the server\n", name)
+			message = "The edits you made on deleted resources have been saved to %q"
+		default:
+			fmt.Fprintf(e.Err, "error: %s could not be patched: %v\n", name, err)
+			message = "You can run `kctl replace -f %s` to try this update again."
 		}
 	}
+	switch {
+	case message != "":
+		return &editor.KeptError{Message: message}
+	case len(invalid) > 0:
+		return &editor.RetryError{Reasons: invalid}
+	}
+	return nil
 }
 
-func (e *editing) shown(object *unstructured.Unstructured) ([]byte, error) {
-	if e.format != "yaml" && e.format != "json" {
-		return nil, fmt.Errorf("the flag 'output' must be one of yaml|json")
-	}
-	p, err := printer.New(printer.Options{Output: e.format})
-	if err != nil {
-		return nil, err
-	}
-	var out bytes.Buffer
-	err = p.Print(&out, object)
-	return out.Bytes(), err
-}
-
-// openEditor lets the user edit a file, and returns what was saved, without the
-// comments above it.
-func (e *editing) openEditor(ctx context.Context, help string, content []byte, problem string) (after []byte, path string, err error) {
-	file, err := os.CreateTemp("", "kctl-edit-*."+e.format)
-	if err != nil {
-		return nil, "", fmt.Errorf("making the file to edit: %w", err)
-	}
-	path = file.Name()
-	head := help
-	for _, line := range strings.Split(strings.TrimSpace(problem), "\n") {
-		if problem != "" {
-			head += "# " + line + "\n"
-		}
-	}
-	_, err = file.Write(append([]byte(head), content...))
-	if err := errors.Join(err, file.Close()); err != nil {
-		return nil, path, fmt.Errorf("writing the file to edit: %w", err)
-	}
-	editor := os.Getenv("KUBE_EDITOR")
-	if editor == "" {
-		editor = os.Getenv("EDITOR")
-	}
-	if editor == "" {
-		editor = "vi"
-	}
-	// Through a shell: editors are given with arguments, "code --wait".
-	command := exec.CommandContext(ctx, "/bin/sh", "-c", editor+` "$1"`, "sh", path)
-	command.Stdin, command.Stdout, command.Stderr = e.In, e.Out, e.Err
-	if err := command.Run(); err != nil {
-		return nil, path, errors.Join(fmt.Errorf("there was a problem with the editor %q: %w", editor, err), os.Remove(path))
-	}
-	saved, err := os.ReadFile(path)
-	if err != nil {
-		return nil, path, fmt.Errorf("reading the edited file: %w", err)
-	}
-	return withoutHead(saved), path, nil
-}
-
-// withoutHead cuts the comment lines above the content.
-func withoutHead(saved []byte) []byte {
-	for bytes.HasPrefix(saved, []byte("#")) {
-		_, rest, _ := bytes.Cut(saved, []byte("\n"))
-		saved = rest
-	}
-	if len(bytes.TrimSpace(saved)) == 0 {
+// causesOf are the fields that the server finds wrong.
+func causesOf(refused apierrors.APIStatus) []string {
+	details := refused.Status().Details
+	if details == nil {
 		return nil
 	}
-	return saved
+	var causes []string
+	for _, cause := range details.Causes {
+		causes = append(causes, strings.TrimPrefix(cause.Field+": "+cause.Message, ": "))
+	}
+	return causes
 }
 
-// edited reads the object that came out of the editor: still the one that went in.
-func edited(text []byte, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	parsed, err := manifest.Parse(text, "edited-file")
-	if err != nil {
-		return nil, err
-	}
-	if len(parsed) != 1 {
-		return nil, fmt.Errorf("edited-file has %d objects, not one", len(parsed))
-	}
-	wanted := parsed[0].Unstructured
-	if wanted.GetName() != object.GetName() || wanted.GroupVersionKind() != object.GroupVersionKind() {
-		return nil, errors.New("at least one of apiVersion, kind and name was changed")
-	}
-	return wanted, nil
-}
-
-// save sends what the user changed, and only that.
-func (e *editing) save(ctx context.Context, t lookup.Target, object *unstructured.Unstructured, text []byte) error {
-	wanted, err := edited(text, object)
-	if err != nil {
-		return err
-	}
+// save sends what the user changed of an object, and only that.
+func (e *editing) save(ctx context.Context, p piece, edited *unstructured.Unstructured) error {
 	if e.SaveConfig {
-		if err := send.RememberApplied(wanted); err != nil {
+		if err := send.RememberApplied(edited); err != nil {
 			return err
 		}
 	}
-	schema, err := e.PatchSchema(ctx, object.GroupVersionKind())
+	schema, err := e.PatchSchema(ctx, p.object.GroupVersionKind())
 	if err != nil {
 		return err
 	}
-	patch, kind, err := threeway.TwoWay(schema, object, wanted)
+	patch, kind, err := threeway.TwoWay(schema, p.object, edited)
 	if err != nil {
 		return err
 	}
@@ -215,7 +214,7 @@ func (e *editing) save(ctx context.Context, t lookup.Target, object *unstructure
 	if e.subresource != "" {
 		more = append(more, rest.Sub(e.subresource))
 	}
-	changed, err := e.Patch(ctx, t, kind, patch, more...)
+	changed, err := e.Patch(ctx, p.Target, kind, patch, more...)
 	if err != nil {
 		return err
 	}

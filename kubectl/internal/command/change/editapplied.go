@@ -5,14 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"kctl/kubectl/internal/command/frame"
-	"kctl/kubectl/internal/command/lookup"
 	"kctl/kubectl/internal/command/send"
+	"kctl/kubectl/internal/manifest"
 	"kctl/kubectl/internal/threeway"
 )
 
@@ -31,53 +32,66 @@ func newEditLastApplied(c *frame.CLI) *cobra.Command {
 			if e.format = e.Output; e.format == "" {
 				e.format = "yaml"
 			}
-			targets, err := lookup.Named(cmd.Context(), c, &e.Selection, args, "")
+			found, err := e.pieces(cmd.Context(), args)
 			if err != nil {
 				return err
 			}
-			remembered := 0
-			err = lookup.Each(cmd.Context(), c, targets, &e.Selection, func(t lookup.Target, object *unstructured.Unstructured) error {
-				if _, ok := object.GetAnnotations()[threeway.LastApplied]; !ok {
-					return nil
+			var applied []piece
+			for _, p := range found {
+				text, ok := p.object.GetAnnotations()[threeway.LastApplied]
+				if !ok {
+					continue
 				}
-				remembered++
-				return e.editApplied(cmd.Context(), t, object)
-			})
-			if err == nil && remembered == 0 {
+				p.object = &unstructured.Unstructured{}
+				if err := json.Unmarshal([]byte(text), &p.object.Object); err != nil {
+					return fmt.Errorf("decode the last-applied-configuration annotation: %w", err)
+				}
+				applied = append(applied, p)
+			}
+			if len(applied) == 0 {
 				return errors.New("no last-applied-configuration annotation found on resources, to create the annotation, use command `kctl apply set-last-applied --create-annotation`")
 			}
-			return err
+			return e.together(cmd.Context(), editAppliedHelp, applied, e.saveApplied)
 		},
 	}
 	fs := cmd.Flags()
 	e.AddFiles(fs, "to use to edit the resource")
 	e.Printing.Add(fs)
+	fs.BoolVar(&e.crlf, "windows-line-endings", false, "Defaults to the line ending native to your platform.")
 	fs.StringVar(&e.Manager, "field-manager", "kubectl-client-side-apply", "Name of the manager used to track field ownership.")
 	return cmd
 }
 
-// editApplied lets the user edit what an object remembers of its last apply.
-func (e *editing) editApplied(ctx context.Context, t lookup.Target, object *unstructured.Unstructured) error {
-	applied := &unstructured.Unstructured{}
-	if err := json.Unmarshal([]byte(object.GetAnnotations()[threeway.LastApplied]), &applied.Object); err != nil {
-		return fmt.Errorf("decode the last-applied-configuration annotation: %w", err)
+// saveApplied sends what objects shall remember of their last apply.
+func (e *editing) saveApplied(ctx context.Context, pieces []piece, objects []manifest.Object) error {
+	for _, edited := range objects {
+		p, err := originalOf(pieces, edited.Unstructured)
+		if err != nil {
+			return err
+		}
+		operation := "skipped"
+		if !reflect.DeepEqual(p.object.Object, edited.Object) {
+			operation = "edited"
+			if err := e.remember(ctx, p, edited.Unstructured); err != nil {
+				return err
+			}
+		}
+		if err := e.Print(&e.Printing, operation, edited.Unstructured); err != nil {
+			return err
+		}
 	}
-	return e.untilSaved(ctx, editAppliedHelp, applied, func(after []byte) error {
-		wanted, err := edited(after, applied)
-		if err != nil {
-			return err
-		}
-		text, err := json.Marshal(wanted.Object)
-		if err != nil {
-			return fmt.Errorf("encoding the configuration: %w", err)
-		}
-		body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{threeway.LastApplied: string(text) + "\n"}}})
-		if err != nil {
-			return fmt.Errorf("encoding the patch: %w", err)
-		}
-		if _, err := e.Patch(ctx, t, types.MergePatchType, body); err != nil {
-			return err
-		}
-		return e.Print(&e.Printing, "edited", wanted)
-	})
+	return nil
+}
+
+func (e *editing) remember(ctx context.Context, p piece, configuration *unstructured.Unstructured) error {
+	text, err := json.Marshal(configuration.Object)
+	if err != nil {
+		return fmt.Errorf("encoding the configuration: %w", err)
+	}
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{threeway.LastApplied: string(text) + "\n"}}})
+	if err != nil {
+		return fmt.Errorf("encoding the patch: %w", err)
+	}
+	_, err = e.Patch(ctx, p.Target, types.MergePatchType, body)
+	return err
 }

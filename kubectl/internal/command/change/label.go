@@ -60,44 +60,57 @@ type marks struct {
 	remove []string
 }
 
-// splitMarks takes KEY=VALUE and KEY- arguments from behind the objects.
+// splitMarks takes KEY=VALUE and KEY- arguments from behind the objects. Of several
+// values of a key the last one counts.
 func (m *marking) splitMarks(args []string) (objects []string, out marks, err error) {
 	out.set = map[string]string{}
-	for i, arg := range args {
+	for _, arg := range args {
 		key, value, isSet := strings.Cut(arg, "=")
 		removed, isRemove := strings.CutSuffix(arg, "-")
 		switch {
 		case isSet && key != "":
-			if _, twice := out.set[key]; twice {
-				return nil, out, fmt.Errorf("%s %q given more than once", m.field, key)
+			if err := m.validate(arg, key, value); err != nil {
+				return nil, out, err
 			}
 			out.set[key] = value
 		case isRemove && removed != "":
 			out.remove = append(out.remove, removed)
 		case len(out.set)+len(out.remove) > 0:
-			return nil, out, fmt.Errorf("all resources must be specified before %s changes: %s", strings.TrimSuffix(m.field, "s"), args[i])
+			return nil, out, fmt.Errorf("all resources must be specified before %s changes: %s", m.one(), arg)
 		default:
 			objects = append(objects, arg)
 		}
 	}
+	var both []string
 	for _, key := range out.remove {
-		if _, both := out.set[key]; both {
-			return nil, out, fmt.Errorf("can not both modify and remove %s %q in the same command", strings.TrimSuffix(m.field, "s"), key)
+		if _, given := out.set[key]; given {
+			both = append(both, key)
 		}
 	}
-	return objects, out, m.validate(out)
+	switch {
+	case len(both) == 0:
+		return objects, out, nil
+	case m.field == "labels":
+		return nil, out, errors.New("can not both modify and remove a label in the same command")
+	}
+	return nil, out, fmt.Errorf("can not both modify and remove the following annotation(s) in the same command: %s", strings.Join(both, ", "))
 }
 
-func (m *marking) validate(given marks) error {
-	for key, value := range given.set {
-		if problems := validation.IsQualifiedName(strings.ToLower(key)); len(problems) > 0 {
-			return fmt.Errorf("invalid %s key %q: %s", strings.TrimSuffix(m.field, "s"), key, strings.Join(problems, "; "))
-		}
-		if m.field == "labels" {
-			if problems := validation.IsValidLabelValue(value); len(problems) > 0 {
-				return fmt.Errorf("invalid label value: %q: %s", value, strings.Join(problems, "; "))
-			}
-		}
+// one is what the field has many of.
+func (m *marking) one() string { return strings.TrimSuffix(m.field, "s") }
+
+func (m *marking) validate(arg, key, value string) error {
+	if problems := validation.IsQualifiedName(strings.ToLower(key)); len(problems) > 0 {
+		return fmt.Errorf("invalid %s key %q: %s", m.one(), key, strings.Join(problems, "; "))
+	}
+	if m.field != "labels" {
+		return nil
+	}
+	if strings.Contains(value, "=") {
+		return fmt.Errorf("invalid label spec: %s", arg)
+	}
+	if problems := validation.IsValidLabelValue(value); len(problems) > 0 {
+		return fmt.Errorf("invalid label value: %q: %s", arg, strings.Join(problems, ";"))
 	}
 	return nil
 }
@@ -107,8 +120,11 @@ func (m *marking) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	if len(objects) == 0 && !m.FromFiles() && !m.local {
+		return errors.New("one or more resources must be specified as <resource> <name> or <resource>/<name>")
+	}
 	if len(given.set)+len(given.remove) == 0 && !m.list {
-		return frame.UsageError(cmd, "at least one %s update is required", strings.TrimSuffix(m.field, "s"))
+		return fmt.Errorf("at least one %s update is required", m.one())
 	}
 	mark := func(t lookup.Target, object *unstructured.Unstructured) error {
 		return m.mark(cmd.Context(), t, object, given)
@@ -123,6 +139,9 @@ func (m *marking) run(cmd *cobra.Command, args []string) error {
 	if len(targets) == 1 && targets[0].ObjectName == "" && !m.All && m.Labels == "" && m.Fields == "" {
 		return lookup.ErrNoName
 	}
+	if m.resourceVersion != "" && (len(targets) != 1 || targets[0].ObjectName == "") {
+		return errors.New("--resource-version may only be used with a single resource")
+	}
 	return errors.Join(unread, lookup.Each(cmd.Context(), m.Sender.CLI, targets, &m.Selection, mark))
 }
 
@@ -131,13 +150,16 @@ func (m *marking) mark(ctx context.Context, t lookup.Target, object *unstructure
 	if err != nil {
 		return fmt.Errorf("reading the %s: %w", m.field, err)
 	}
-	if m.list {
-		return m.print1(have)
+	if err := m.refused(have, given); err != nil {
+		return err
 	}
-	change := map[string]any{}
-	operation := m.operation(have, given, change)
-	if operation == "" {
-		return m.refused(have, given)
+	change, operation := m.change(have, given)
+	if m.list {
+		// What is given is shown as if it were there.
+		if err := markLocally(object, m.field, change); err != nil {
+			return err
+		}
+		return m.print1(object)
 	}
 	if m.local || m.DryRun == frame.DryRunClient {
 		if err := markLocally(object, m.field, change); err != nil {
@@ -167,15 +189,11 @@ func markLocally(object *unstructured.Unstructured, field string, change map[str
 	return nil
 }
 
-// operation works out the change and what it is called; "" where something
-// would be overwritten that must not.
-func (m *marking) operation(have map[string]string, given marks, change map[string]any) string {
+// change works out the change and what it is called.
+func (m *marking) change(have map[string]string, given marks) (change map[string]any, operation string) {
+	change = map[string]any{}
 	for key, value := range given.set {
-		old, exists := have[key]
-		if exists && old != value && !m.overwrite {
-			return ""
-		}
-		if !exists || old != value {
+		if old, exists := have[key]; !exists || old != value {
 			change[key] = value
 		}
 	}
@@ -183,33 +201,54 @@ func (m *marking) operation(have map[string]string, given marks, change map[stri
 	for _, key := range given.remove {
 		if _, exists := have[key]; exists {
 			change[key] = nil
-		} else {
-			fmt.Fprintf(m.Out, "%s %q not found.\n", strings.TrimSuffix(m.field, "s"), key)
+		} else if m.field == "labels" {
+			fmt.Fprintf(m.Out, "label %q not found.\n", key)
 		}
 	}
 	switch {
 	case m.field == "annotations":
-		return "annotated"
+		return change, "annotated"
 	case len(change) == 0:
-		return "not labeled"
+		return change, "not labeled"
 	case set == 0:
-		return "unlabeled"
+		return change, "unlabeled"
+	case set < len(change):
+		return change, "modified"
 	}
-	return "labeled"
+	return change, "labeled"
 }
 
+// changeCause is the annotation that may always be overwritten: it says why the
+// object was changed last.
+const changeCause = "kubernetes.io/change-cause"
+
+// refused names what would be overwritten that must not be.
 func (m *marking) refused(have map[string]string, given marks) error {
-	var keys []string
+	if m.overwrite {
+		return nil
+	}
+	var already []string
 	for key, value := range given.set {
-		if old, exists := have[key]; exists && old != value {
-			keys = append(keys, key)
+		if old, exists := have[key]; exists && old != value && (m.field == "labels" || key != changeCause) {
+			already = append(already, fmt.Sprintf("'%s' already has a value (%s)", key, old))
 		}
 	}
-	sort.Strings(keys)
-	return fmt.Errorf("'%s' already has a value (%s), and --overwrite is false", keys[0], have[keys[0]])
+	sort.Strings(already)
+	if m.field == "annotations" && len(already) > 0 {
+		return fmt.Errorf("--overwrite is false but found the following declared annotation(s): %s", strings.Join(already, "; "))
+	}
+	var failed []error
+	for _, each := range already {
+		failed = append(failed, errors.New(each+", and --overwrite is false"))
+	}
+	return errors.Join(failed...)
 }
 
-func (m *marking) print1(have map[string]string) error {
+func (m *marking) print1(object *unstructured.Unstructured) error {
+	have, _, err := unstructured.NestedStringMap(object.Object, "metadata", m.field)
+	if err != nil {
+		return fmt.Errorf("reading the %s: %w", m.field, err)
+	}
 	keys := make([]string, 0, len(have))
 	for key := range have {
 		keys = append(keys, key)

@@ -51,9 +51,9 @@ func (p *patching) run(cmd *cobra.Command, args []string) error {
 	kinds := map[string]types.PatchType{"json": types.JSONPatchType, "merge": types.MergePatchType, "strategic": types.StrategicMergePatchType}
 	kind, ok := kinds[p.kind]
 	if !ok {
-		return frame.UsageError(cmd, "--type must be one of [json merge strategic], not %q", p.kind)
+		return fmt.Errorf("--type must be one of [json merge strategic], not %q", p.kind)
 	}
-	body, err := p.body(cmd)
+	body, err := p.body()
 	if err != nil {
 		return err
 	}
@@ -73,11 +73,11 @@ func (p *patching) run(cmd *cobra.Command, args []string) error {
 	return errors.Join(failed...)
 }
 
-func (p *patching) body(cmd *cobra.Command) ([]byte, error) {
+func (p *patching) body() ([]byte, error) {
 	text := []byte(p.text)
 	switch {
 	case p.text != "" && p.file != "":
-		return nil, frame.UsageError(cmd, "cannot specify --patch and --patch-file together")
+		return nil, errors.New("cannot specify --patch and --patch-file together")
 	case p.file == "-":
 		data, err := io.ReadAll(p.In)
 		if err != nil {
@@ -87,11 +87,11 @@ func (p *patching) body(cmd *cobra.Command) ([]byte, error) {
 	case p.file != "":
 		data, err := os.ReadFile(p.file)
 		if err != nil {
-			return nil, fmt.Errorf("reading the patch: %w", err)
+			return nil, fmt.Errorf("unable to read patch file: %w", err)
 		}
 		text = data
 	case p.text == "":
-		return nil, frame.UsageError(cmd, "must specify --patch or --patch-file containing the contents of the patch")
+		return nil, errors.New("must specify --patch or --patch-file containing the contents of the patch")
 	}
 	body, err := yaml.YAMLToJSON(text)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -38,10 +39,10 @@ func newReplace(c *frame.CLI) *cobra.Command {
 		Example: "  kctl replace -f pod.yaml\n  kctl replace --force -f pod.yaml",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return frame.UsageError(cmd, "Unexpected args: %v", args)
+				return fmt.Errorf("unexpected args: %v", args)
 			}
 			if !r.FromFiles() {
-				return frame.UsageError(cmd, "must specify one of -f and -k")
+				return lookup.ErrNoFile
 			}
 			if r.raw.URI != "" {
 				return r.raw.Run(cmd, r.Files)
@@ -64,6 +65,12 @@ func newReplace(c *frame.CLI) *cobra.Command {
 }
 
 func (r *replacing) run(ctx context.Context) error {
+	if r.grace >= 0 && !r.force {
+		return errors.New("--grace-period must have --force specified")
+	}
+	if r.timeout != 0 && !r.force {
+		return errors.New("--timeout must have --force specified")
+	}
 	if r.force && r.DryRun != frame.DryRunNone {
 		return errors.New("--dry-run can not be used when --force is set")
 	}

@@ -1,6 +1,7 @@
 package create
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -17,12 +18,14 @@ import (
 type creating struct {
 	send.Sender
 	lookup.Selection
-	raw frame.Raw
+	raw        frame.Raw
+	edit, crlf bool
 }
 
 // New is `kctl create`.
 func New(c *frame.CLI) *cobra.Command {
 	k := &creating{Sender: send.Sender{CLI: c}, raw: frame.Raw{CLI: c}}
+	k.Unnamed = true
 	cmd := &cobra.Command{
 		Use:     "create -f FILENAME",
 		Short:   "Create a resource from a file or from stdin",
@@ -31,10 +34,10 @@ func New(c *frame.CLI) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			k.Start()
 			if len(args) > 0 {
-				return unknownSub(cmd, args[0])
+				return frame.UsageError(cmd, "Unexpected args: %v", args)
 			}
 			if !k.FromFiles() {
-				return frame.UsageError(cmd, "must specify one of -f and -k")
+				return lookup.ErrNoFile
 			}
 			if k.raw.URI != "" {
 				return k.raw.Run(cmd, k.Files)
@@ -45,6 +48,8 @@ func New(c *frame.CLI) *cobra.Command {
 	k.AddFiles(cmd.Flags(), "to use to create the resource")
 	k.AddLabels(cmd.Flags())
 	k.raw.Add(cmd, http.MethodPost, "POST to")
+	cmd.Flags().BoolVar(&k.edit, "edit", false, "Edit the API resource before creating")
+	cmd.Flags().BoolVar(&k.crlf, "windows-line-endings", false, "Only relevant if --edit=true. Defaults to the line ending native to your platform.")
 	k.Add(cmd)
 	k.AddValidation(cmd)
 	k.AddSaveConfig(cmd.Flags())
@@ -55,19 +60,19 @@ func New(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-func unknownSub(cmd *cobra.Command, name string) error {
-	return errors.New("unknown command " + quote(name) + " for " + quote(cmd.CommandPath()) + ": not supported yet; write a manifest and use -f")
-}
-
 func (k *creating) run(ctx context.Context) error {
 	targets, err := lookup.Targets(ctx, k.Sender.CLI, &k.Selection, nil, "")
 	if len(targets) == 0 {
 		return cmp.Or(err, errors.New("no objects passed to create"))
 	}
 	failed := []error{err}
+	create := k.create
+	if k.edit {
+		create = k.createEdited
+	}
 	for _, t := range targets {
-		if err := k.create(ctx, t); err != nil {
-			failed = append(failed, frame.InSource(err, "creating", t.Source))
+		if err := create(ctx, t); err != nil {
+			failed = append(failed, err)
 		}
 	}
 	return errors.Join(failed...)
@@ -86,8 +91,34 @@ func (k *creating) create(ctx context.Context, t lookup.Target) error {
 	if k.DryRun != frame.DryRunClient {
 		var err error
 		if created, err = k.Post(ctx, t.Resource.Resource, t.Namespace, t.Object); err != nil {
-			return err
+			return frame.InSource(err, "creating", t.Source)
 		}
 	}
 	return k.Print(&k.Printing, k.DryRun.Mark("created"), created)
+}
+
+// createEdited lets the user edit an object before it is created.
+func (k *creating) createEdited(ctx context.Context, t lookup.Target) error {
+	format := cmp.Or(k.Output, "yaml")
+	shown, err := k.Editable(format)
+	if err != nil {
+		return err
+	}
+	var text bytes.Buffer
+	if err := shown.Print(&text, t.Object); err != nil {
+		return err
+	}
+	return k.Edit(ctx, send.Text{Help: send.EditHelp, Format: format, CRLF: k.crlf, Content: text.Bytes()}, func(saved []byte) error {
+		objects, err := k.ParseEdited(saved)
+		if err != nil {
+			return err
+		}
+		targets, err := lookup.Resolve(ctx, k.Sender.CLI, &k.Selection, objects)
+		failed := []error{err}
+		for _, edited := range targets {
+			edited.Source = "" // it is no longer what the file says
+			failed = append(failed, k.create(ctx, edited))
+		}
+		return errors.Join(failed...)
+	})
 }

@@ -38,16 +38,19 @@ func (g *granting) rules(ctx context.Context) ([]rbacv1.PolicyRule, error) {
 	if len(g.resources) == 0 && len(g.urls) == 0 {
 		return nil, errors.New("one of resource or nonResourceURL must be specified")
 	}
-	if len(g.names) > 0 && len(g.resources) > 1 {
-		return nil, errors.New("resourceName(s) can not be applied to multiple resources")
+	if len(g.names) > 0 && len(g.resources) == 0 {
+		return nil, errors.New("at least one resource must be specified")
 	}
-	verbs := g.verbs
-	if slices.Contains(verbs, "*") {
-		verbs = []string{"*"}
+	verbs, err := g.uniqueVerbs()
+	if err != nil {
+		return nil, err
 	}
 	var rules []rbacv1.PolicyRule
 	for _, name := range g.resources {
 		group, resource, err := g.grantable(ctx, name)
+		if err == nil {
+			err = special(verbs, group, resource)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -66,6 +69,57 @@ func (g *granting) rules(ctx context.Context) ([]rbacv1.PolicyRule, error) {
 	return rules, nil
 }
 
+// uniqueVerbs are the verbs, each once, or all.
+func (g *granting) uniqueVerbs() ([]string, error) {
+	for _, url := range g.urls {
+		if url != "*" && !strings.HasPrefix(url, "/") {
+			return nil, errors.New("nonResourceURL should start with /")
+		}
+	}
+	var verbs []string
+	for _, verb := range g.verbs {
+		if verb == "*" {
+			return []string{"*"}, nil
+		}
+		if slices.Contains(verbs, verb) {
+			continue
+		}
+		verbs = append(verbs, verb)
+		if len(g.urls) > 0 && !slices.Contains(urlVerbs, verb) {
+			return nil, fmt.Errorf("invalid verb: '%s' for nonResourceURL", verb)
+		}
+		if len(g.resources) > 0 && !slices.Contains(resourceVerbs, verb) {
+			g.Warn("'%s' is not a standard resource verb", verb)
+		}
+	}
+	return verbs, nil
+}
+
+// The verbs that there are for resources and for URLs.
+var (
+	resourceVerbs = []string{"get", "delete", "list", "create", "update", "patch", "watch", "proxy", "deletecollection", "use", "bind", "escalate", "impersonate"}
+	urlVerbs      = []string{"get", "post", "put", "delete", "patch", "head", "options"}
+)
+
+// specialVerbs mean something for a few resources alone, here by group.
+var specialVerbs = map[string]map[string][]string{
+	"use":         {"policy": {"podsecuritypolicies"}, "extensions": {"podsecuritypolicies"}},
+	"bind":        {"rbac.authorization.k8s.io": {"roles", "clusterroles"}},
+	"escalate":    {"rbac.authorization.k8s.io": {"roles", "clusterroles"}},
+	"impersonate": {"": {"users", "serviceaccounts", "groups"}, "authentication.k8s.io": {"userextras", "uids"}},
+}
+
+// special refuses verbs that mean nothing for a resource.
+func special(verbs []string, group, resource string) error {
+	resource, _, _ = strings.Cut(resource, "/")
+	for _, verb := range verbs {
+		if only, ok := specialVerbs[verb]; ok && resource != "*" && !slices.Contains(only[group], resource) {
+			return fmt.Errorf("can not perform '%s' on '%s' in group '%s'", verb, resource, group)
+		}
+	}
+	return nil
+}
+
 // impersonated are what users are made of, by the names by which one is allowed
 // to "impersonate" it: resources that no server serves (Kubernetes docs, "User
 // impersonation").
@@ -76,10 +130,10 @@ var impersonated = map[string]string{
 
 // grantable reads TYPE[.GROUP][/SUBRESOURCE].
 func (g *granting) grantable(ctx context.Context, name string) (group, resource string, err error) {
-	if name == "*" {
-		return "*", "*", nil
-	}
 	kind, sub, hasSub := strings.Cut(name, "/")
+	if group, ok := strings.CutPrefix(kind, "*"); ok && (group == "" || group[0] == '.') {
+		return strings.TrimPrefix(group, "."), "*" + name[len(kind):], nil
+	}
 	if group, ok := impersonated[kind]; ok && slices.Contains(g.verbs, "impersonate") {
 		return group, strings.TrimSuffix(kind, "."+group) + name[len(kind):], nil
 	}
@@ -117,8 +171,8 @@ func newCreateClusterRole(c *frame.CLI) *cobra.Command {
 	cmd := generator(c, "clusterrole NAME --verb=verb --resource=resource.group", "Create a cluster role", core.ClusterRoles,
 		func(name string, _ []string) (core.Object, error) {
 			if len(aggregate) > 0 {
-				if len(g.verbs)+len(g.resources)+len(g.urls) > 0 {
-					return nil, errors.New("aggregation rule must be specified without verbs, resources and nonResourceURLs")
+				if len(g.verbs)+len(g.resources)+len(g.urls)+len(g.names) > 0 {
+					return nil, errors.New("aggregation rule must be specified without nonResourceURLs, verbs, resources or resourceNames")
 				}
 				return generate.ClusterRole(name, nil, aggregate), nil
 			}
@@ -208,6 +262,11 @@ func newCreateRegistrySecret(c *frame.CLI) *cobra.Command {
 	var files []string
 	cmd := generator(c, "docker-registry NAME --docker-username=user --docker-password=password --docker-email=email [--docker-server=string]", "Create a secret for use with a Docker registry", core.Secrets,
 		func(name string, _ []string) (core.Object, error) {
+			for i, file := range files {
+				if !strings.Contains(file, "=") {
+					files[i] = ".dockerconfigjson=" + file // the one key that such a secret has
+				}
+			}
 			if len(files) > 0 {
 				made, err := generate.Secret(name, "kubernetes.io/dockerconfigjson", generate.Data{Files: files})
 				if err != nil {

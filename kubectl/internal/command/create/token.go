@@ -94,7 +94,7 @@ func (k *tokening) run(ctx context.Context, account string) error {
 	if answer.Status.Token == "" {
 		return errors.New("failed to create token: no token in server response")
 	}
-	if k.Output != "" {
+	if k.Chosen() {
 		return k.Print(&k.Printing, "", answer)
 	}
 	fmt.Fprintln(k.Out, answer.Status.Token)

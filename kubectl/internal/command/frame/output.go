@@ -32,7 +32,7 @@ func (o *Printing) Add(fs *pflag.FlagSet) {
 
 // printer prints objects as asked, or else says what was done to them.
 func (o *Printing) printer(operation string) (printer.Printer, error) {
-	if o.Output == "" {
+	if !o.Chosen() {
 		return &printer.Name{Operation: operation}, nil
 	}
 	if o.made == nil || o.Undivided {
@@ -65,14 +65,17 @@ const (
 
 func (d *DryRun) String() string { return string(*d) }
 
-// Set accepts the three ways; the booleans of old are refused as kubectl does.
+// Set accepts the three ways, and the booleans of old.
 func (d *DryRun) Set(value string) error {
 	switch v := DryRun(value); v {
 	case DryRunNone, DryRunClient, DryRunServer:
 		*d = v
 		return nil
-	case "unchanged":
+	case "unchanged", "true":
 		*d = DryRunClient
+		return nil
+	case "false":
+		*d = DryRunNone
 		return nil
 	}
 	return fmt.Errorf(`invalid dry-run value (%v). Must be "none", "server", or "client"`, value)

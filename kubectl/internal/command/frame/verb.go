@@ -50,6 +50,14 @@ func (e *flagError) near() string {
 
 func (e *flagError) Unwrap() error { return e.err }
 
+// NoArgs refuses what stands behind a verb that takes nothing.
+func NoArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return UsageError(cmd, "unexpected arguments: %v", args)
+	}
+	return nil
+}
+
 // UsageError is a command line that makes no sense.
 func UsageError(cmd *cobra.Command, format string, args ...any) error {
 	return fmt.Errorf("%s\nSee '%s -h' for help and examples", fmt.Sprintf(format, args...), cmd.CommandPath())
@@ -61,7 +69,7 @@ func Group(name, short string) *cobra.Command {
 		Use: name + " SUBCOMMAND", Short: short, Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return UnknownVerb(cmd, args[0])
+				return UsageError(cmd, "unknown command %q%s", strings.Join(args, " "), nearVerbs(cmd, args[0]))
 			}
 			// What was asked for was not done: the help is no answer, but help.
 			cmd.SetOut(cmd.ErrOrStderr())
@@ -72,10 +80,15 @@ func Group(name, short string) *cobra.Command {
 
 // UnknownVerb refuses a verb that is not there, and names those that are near it.
 func UnknownVerb(root *cobra.Command, name string) error {
-	message := fmt.Sprintf("unknown command %q for %q", name, root.CommandPath())
-	root.SuggestionsMinimumDistance = 2
-	if near := root.SuggestionsFor(name); len(near) > 0 {
-		message += "\n\nDid you mean this?\n\t" + strings.Join(near, "\n\t") + "\n"
+	return fmt.Errorf("unknown command %q for %q%s", name, root.CommandPath(), nearVerbs(root, name))
+}
+
+// nearVerbs names the verbs that a misspelt one may stand for.
+func nearVerbs(parent *cobra.Command, name string) string {
+	parent.SuggestionsMinimumDistance = 2
+	near := parent.SuggestionsFor(name)
+	if len(near) == 0 {
+		return ""
 	}
-	return fmt.Errorf("%s", message)
+	return "\n\nDid you mean this?\n\t" + strings.Join(near, "\n\t") + "\n"
 }

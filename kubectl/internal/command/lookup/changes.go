@@ -72,6 +72,21 @@ func Changes(ctx context.Context, c *frame.CLI, w Watch, show func(rest.Event) e
 	}
 }
 
+// Patiently runs what watches for as long as --request-timeout says: a watch is one
+// request, which ends, and well, when it has to.
+func Patiently(ctx context.Context, c *frame.CLI, do func(context.Context) error) error {
+	if c.Flags.Timeout <= 0 {
+		return do(ctx)
+	}
+	within, cancel := context.WithTimeout(ctx, c.Flags.Timeout)
+	defer cancel()
+	err := do(within)
+	if within.Err() != nil && ctx.Err() == nil {
+		return nil
+	}
+	return err
+}
+
 // tellIfGone shows the deletion that a watch which starts over has missed.
 func tellIfGone(ctx context.Context, c *frame.CLI, w Watch, show func(rest.Event) error) error {
 	if w.ObjectName == "" {

@@ -43,6 +43,7 @@ type Selection struct {
 	AllNamespaces bool
 	All           bool
 	Sub           string // the subresource that is read of named objects
+	Unnamed       bool   // takes objects without a name from files: they are about to be created
 }
 
 // AddFiles adds -f, -R and -k.
@@ -56,6 +57,9 @@ func (s *Selection) AddFilenames(fs *pflag.FlagSet, usage string) {
 	fs.StringSliceVarP(&s.Files, "filename", "f", nil, "Filename, directory, or URL to files "+usage)
 	fs.BoolVarP(&s.recursive, "recursive", "R", false, "Process the directory used in -f, --filename recursively")
 }
+
+// ErrNoFile refuses a verb about files that is given none.
+var ErrNoFile = errors.New("must specify one of -f and -k")
 
 // FromFiles tells whether files say which objects are meant.
 func (s *Selection) FromFiles() bool { return len(s.Files) > 0 || s.kustomization != "" }
@@ -108,7 +112,7 @@ func Targets(ctx context.Context, c *frame.CLI, s *Selection, args []string, def
 			return nil, errors.New("name cannot be provided when a selector is specified")
 		}
 		if t.ObjectName != "" && s.All {
-			return nil, errors.New("name cannot be provided when --all is specified")
+			return nil, errors.New("name cannot be provided when a selector is specified")
 		}
 		if t.ObjectName != "" && s.AllNamespaces && t.Namespaced {
 			return nil, errors.New("a resource cannot be retrieved by name across all namespaces")
@@ -163,7 +167,10 @@ func slashArguments(ctx context.Context, c *frame.CLI, args []string) ([]Target,
 		if !ok {
 			return nil, fmt.Errorf("there is no need to specify a resource type as a separate argument when passing arguments in resource/name form (e.g. 'kctl get resource/<resource_name>' instead of 'kctl get resource resource/<resource_name>'")
 		}
-		if kind == "" || name == "" || strings.Contains(name, "/") {
+		if strings.Contains(name, "/") {
+			return nil, errors.New("arguments in resource/name form may not have more than one slash")
+		}
+		if kind == "" || name == "" {
 			return nil, errors.New("arguments in resource/name form must have a single resource and name")
 		}
 		resource, err := discovery.Named(ctx, kind)
@@ -224,6 +231,13 @@ func fileTargets(ctx context.Context, c *frame.CLI, s *Selection) ([]Target, err
 	if len(objects) == 0 {
 		return nil, unread
 	}
+	targets, err := Resolve(ctx, c, s, objects)
+	return targets, errors.Join(unread, err)
+}
+
+// Resolve finds out what objects that were read mean; as of Targets, there may be
+// some beside an error.
+func Resolve(ctx context.Context, c *frame.CLI, s *Selection, objects []manifest.Object) ([]Target, error) {
 	loaded, err := c.Kubeconfig()
 	if err != nil {
 		return nil, err
@@ -232,7 +246,7 @@ func fileTargets(ctx context.Context, c *frame.CLI, s *Selection) ([]Target, err
 	if err != nil {
 		return nil, err
 	}
-	failed := []error{unread}
+	var failed []error
 	var targets []Target
 	for _, object := range objects {
 		resource, err := discovery.OfKind(ctx, object.GroupVersionKind())
@@ -246,13 +260,27 @@ func fileTargets(ctx context.Context, c *frame.CLI, s *Selection) ([]Target, err
 			return nil, err
 		}
 		t := Target{Resource: resource, ObjectName: object.GetName(), Source: object.Source, Object: object.Unstructured}
-		if err := t.settle(loaded); err != nil {
+		err = t.settle(loaded)
+		if t.ObjectName == "" && !s.Unnamed {
+			err = unnamed(t)
+		}
+		if err != nil {
 			failed = append(failed, err)
 			continue
 		}
 		targets = append(targets, t)
 	}
 	return targets, errors.Join(failed...)
+}
+
+// unnamed refuses an object without a name: taken for a target it would mean all of
+// its kind.
+func unnamed(t Target) error {
+	text := "resource name may not be empty"
+	if t.Object.GetGenerateName() != "" {
+		text = "it has a generateName and no name, with which it can only be created"
+	}
+	return frame.InSource(errors.New(text), "reading", t.Source)
 }
 
 // settle says in which namespace the object of a file is meant to be.

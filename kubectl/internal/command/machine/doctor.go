@@ -36,7 +36,7 @@ anything fails.`,
 
   # The cluster that kctl up made
   kctl doctor --dir /var/lib/kctl`,
-		Args: cobra.NoArgs,
+		Args: frame.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "" && output != "json" {
 				return fmt.Errorf("--output=%s: only json is supported", output)

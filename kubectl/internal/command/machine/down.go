@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kctl/kubectl/internal/cluster"
+	"kctl/kubectl/internal/command/frame"
 )
 
 func newDown() *cobra.Command {
@@ -17,7 +18,7 @@ network namespace, link, rule and cgroup that they made; then its directory.`,
 
   # Keep what is stored for the next kctl up
   kctl down --keep-data`,
-		Args: cobra.NoArgs,
+		Args: frame.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cluster.Down(cmd.Context(), o, progressTo(cmd))
 		},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/images"
 )
 
@@ -18,7 +19,7 @@ func newRegistry() *cobra.Command {
 		Use:    "registry",
 		Short:  "Serve the project's images on loopback",
 		Hidden: true,
-		Args:   cobra.NoArgs,
+		Args:   frame.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if dataDir == "" {
 				return errors.New("--data-dir is required")
@@ -41,7 +42,7 @@ func newImages() *cobra.Command {
 		Short:   "Write the project's images to archives",
 		Hidden:  true,
 		Example: "  kctl images --dir build/images",
-		Args:    cobra.NoArgs,
+		Args:    frame.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if binDir == "" {
 				self, err := os.Executable()

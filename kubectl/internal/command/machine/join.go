@@ -145,7 +145,7 @@ func newReset(c *frame.CLI) *cobra.Command {
 pods end, and the kubelet's directory and configuration are removed. The Node object
 stays: "kctl delete node NAME" removes that.`,
 		Example: "  kctl drain node-3 --ignore-daemonsets   # where the cluster can be reached\n  kctl reset --yes                        # on node-3\n  kctl delete node node-3                 # where the cluster can be reached",
-		Args:    cobra.NoArgs,
+		Args:    frame.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !yes {
 				return errors.New("this ends all pods on this machine and removes " + n.RootDir + ": say so by --yes")

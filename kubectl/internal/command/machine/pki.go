@@ -56,7 +56,7 @@ and pki/sa.{key,pub} to it, and run this there.`,
   # Three, behind a load balancer, with etcd on each
   kctl pki init --hosts lb.example.org,192.168.10.1,192.168.10.2,192.168.10.3 \
     --etcd-hosts 192.168.10.1,192.168.10.2,192.168.10.3 --server https://lb.example.org:6443`,
-		Args: cobra.NoArgs,
+		Args: frame.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d, err := o.directory(cmd.Flags().Changed("server"))
 			if err != nil {
@@ -191,7 +191,7 @@ func newPKICheck(c *frame.CLI) *cobra.Command {
 if anything is wrong or expires within --warn.`,
 		Example: `  kctl pki check
   kctl pki check --warn 1440h -o json`,
-		Args: cobra.NoArgs,
+		Args: frame.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if output != "" && output != "json" {
 				return fmt.Errorf("--output=%s: only json is supported", output)
@@ -271,7 +271,7 @@ certificate: give it no longer life than is needed, and no group that need not b
 
   # For upstream's controller manager
   kctl pki kubeconfig --user system:kube-controller-manager --expires 8760h --out controller-manager.kubeconfig`,
-		Args: cobra.NoArgs,
+		Args: frame.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if user == "" {
 				return errors.New("--user must be given: the name that the certificate is for")

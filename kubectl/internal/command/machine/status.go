@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kctl/kubectl/internal/cluster"
+	"kctl/kubectl/internal/command/frame"
 )
 
 func newStatus() *cobra.Command {
@@ -21,7 +22,7 @@ func newStatus() *cobra.Command {
 memory, and why it is not ready. The exit code is 1 unless all run and are ready.`,
 		Example: `  kctl status
   kctl status -o json`,
-		Args: cobra.NoArgs,
+		Args: frame.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			status, err := cluster.GetStatus(cmd.Context(), dir)
 			if err != nil {

@@ -29,7 +29,7 @@ func newBootstrapToken(c *frame.CLI) *cobra.Command {
 bootstrap.kubernetes.io/token in kube-system. A token is good for any number of
 machines until it expires or is deleted.`
 	cmd.AddCommand(newTokenCreate(c), newTokenList(c), newTokenDelete(c), &cobra.Command{
-		Use: "generate", Short: "Print a random token, without making it known to any server", Args: cobra.NoArgs,
+		Use: "generate", Short: "Print a random token, without making it known to any server", Args: frame.NoArgs,
 		Example: "  kctl token create $(kctl token generate)",
 		Run:     func(*cobra.Command, []string) { fmt.Fprintln(c.Out, bootstrap.NewToken()) },
 	})
@@ -157,7 +157,7 @@ func joinCommand(c *frame.CLI, token *bootstrap.Token) (string, error) {
 func newTokenList(c *frame.CLI) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
-		Use: "list", Short: "List the tokens", Args: cobra.NoArgs,
+		Use: "list", Short: "List the tokens", Args: frame.NoArgs,
 		Long: "List the tokens, whole: whoever sees the list can join machines. `-o json` leaves\nthe secret half out.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "" && output != "json" {

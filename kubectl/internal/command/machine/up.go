@@ -8,6 +8,7 @@ import (
 	"golang.org/x/term"
 
 	"kctl/kubectl/internal/cluster"
+	"kctl/kubectl/internal/command/frame"
 )
 
 // defaultDir is where the cluster of this machine lives.
@@ -30,7 +31,7 @@ Everything is kept below --dir. What runs already is left alone.`,
 
   # All but the scheduler, to run one of your own
   kctl up --without=scheduler`,
-		Args: cobra.NoArgs,
+		Args: frame.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.PortSet = cmd.Flags().Changed("port")
 			o.Flags = map[string]string{}

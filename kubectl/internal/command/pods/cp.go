@@ -38,7 +38,7 @@ func newCopy(c *frame.CLI) *cobra.Command {
 		Example: "  kctl cp /tmp/data web:/tmp/data\n  kctl cp blue/web:/var/log/app.log ./app.log -c app",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return frame.UsageError(cmd, "source and destination are required")
+				return errors.New("source and destination are required")
 			}
 			return k.copy(cmd.Context(), args[0], args[1])
 		},

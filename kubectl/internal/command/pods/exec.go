@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +26,18 @@ type joining struct {
 	tty       bool
 	quiet     bool
 	wait      podWait
+	heard     atomic.Bool // whether anything came out of the container
+}
+
+// listener notes that something was written.
+type listener struct {
+	io.Writer
+	heard *atomic.Bool
+}
+
+func (l listener) Write(p []byte) (int, error) {
+	l.heard.Store(true)
+	return l.Writer.Write(p)
 }
 
 func (j *joining) add(cmd *cobra.Command) {
@@ -44,13 +58,13 @@ func newExec(c *frame.CLI) *cobra.Command {
 			dash := cmd.ArgsLenAtDash()
 			switch {
 			case len(args) == 0 || dash == 0:
-				return frame.UsageError(cmd, "pod, type/name or --filename must be specified")
+				return errors.New("pod, type/name or --filename must be specified")
 			case dash < 0 && len(args) > 1:
-				return errors.New("exec [POD] [COMMAND] is not supported anymore. Use exec [POD] -- [COMMAND] instead")
+				return frame.UsageError(cmd, "exec [POD] [COMMAND] is not supported anymore. Use exec [POD] -- [COMMAND] instead")
 			case dash > 1:
 				return frame.UsageError(cmd, "exactly one POD is required, got %d", dash)
 			case len(args) == 1:
-				return frame.UsageError(cmd, "you must specify at least one command for the container")
+				return errors.New("you must specify at least one command for the container")
 			}
 			if err := j.wait.check(); err != nil {
 				return frame.UsageError(cmd, "%s", err)
@@ -153,7 +167,7 @@ func (j *joining) join(ctx context.Context, pod *core.Pod, subresource, containe
 	if err != nil {
 		return err
 	}
-	streams := remote.Streams{Out: j.Out, Err: j.Err, TTY: j.tty}
+	streams := remote.Streams{Out: listener{j.Out, &j.heard}, Err: listener{j.Err, &j.heard}, TTY: j.tty}
 	if j.stdin {
 		streams.In = j.In
 	}

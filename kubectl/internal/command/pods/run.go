@@ -1,6 +1,7 @@
 package pods
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -94,28 +95,28 @@ func (r *running) check(cmd *cobra.Command, args []string) error {
 		return frame.UsageError(cmd, "NAME is required for run")
 	}
 	if r.expose && r.port == "" {
-		return frame.UsageError(cmd, "--port must be set when exposing a service")
+		return errors.New("--port must be set when exposing a service")
 	}
 	if err := generate.CheckImage(r.image); err != nil {
 		return err
 	}
 	if _, err := generate.PullPolicy(r.imagePullPolicy); err != nil {
-		return frame.UsageError(cmd, "%v", err)
+		return err
 	}
 	if _, err := generate.RestartPolicy(r.restart); err != nil {
-		return frame.UsageError(cmd, "%v", err)
+		return err
 	}
 	if r.tty && !r.stdin {
-		return frame.UsageError(cmd, "-i/--stdin is required for containers with -t/--tty=true")
+		return errors.New("-i/--stdin is required for containers with -t/--tty=true")
 	}
 	if !cmd.Flags().Changed("attach") && r.stdin {
 		r.attach = true
 	}
 	if r.attach && r.DryRun != frame.DryRunNone {
-		return frame.UsageError(cmd, "--dry-run=%s can't be used with attached containers options (--attach, --stdin, or --tty)", r.DryRun)
+		return errors.New("--dry-run=[server|client] can't be used with attached containers options (--attach, --stdin, or --tty)")
 	}
 	if r.remove && !r.attach {
-		return frame.UsageError(cmd, "--rm should only be used for attached containers")
+		return errors.New("--rm should only be used for attached containers")
 	}
 	return nil
 }

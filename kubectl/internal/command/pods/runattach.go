@@ -43,12 +43,15 @@ func (r *running) attended(ctx context.Context, pod *core.Pod) error {
 	return r.exitOf(ctx, waited)
 }
 
-// attachOrLog attaches, or, where that fails because the container was faster,
-// shows its log instead.
+// attachOrLog attaches, or, where the container was faster, shows its log instead:
+// nobody can attach to it any more, or it had said all before somebody did.
 func (r *running) attachOrLog(ctx context.Context, j *joining, pod *core.Pod) error {
 	err := j.attach(ctx, pod)
 	var code frame.ExitCode
-	if err == nil || errors.As(err, &code) || ctx.Err() != nil {
+	switch {
+	case err == nil && !j.heard.Load() && pod.Spec.RestartPolicy != corev1.RestartPolicyAlways:
+		return r.showLog(ctx, pod, true)
+	case err == nil || errors.As(err, &code) || ctx.Err() != nil:
 		return err
 	}
 	if !r.quiet {

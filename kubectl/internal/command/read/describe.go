@@ -78,7 +78,7 @@ func (d *describing) run(cmd *cobra.Command, args []string) error {
 		}
 	}
 	if len(all) == 0 && errors.Join(failed...) == nil {
-		(&getting{CLI: d.CLI}).noneFound(targets)
+		return (&getting{CLI: d.CLI}).noneFound(targets)
 	}
 	return errors.Join(failed...)
 }

@@ -33,7 +33,7 @@ type eventing struct {
 func newEvents(c *frame.CLI) *cobra.Command {
 	e := &eventing{CLI: c}
 	cmd := &cobra.Command{
-		Use: "events [--for TYPE/NAME] [--types=Warning,Normal] [--watch]", Aliases: []string{"event", "ev"}, Short: "List events", Args: cobra.NoArgs,
+		Use: "events [--for TYPE/NAME] [--types=Warning,Normal] [--watch]", Aliases: []string{"event", "ev"}, Short: "List events", Args: frame.NoArgs,
 		Example: "  kctl events\n  kctl events --for pod/web --watch",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return e.run(cmd.Context()) },
 	}
@@ -68,7 +68,7 @@ func (e *eventing) run(ctx context.Context) error {
 		return err
 	}
 	t := lookup.Target{Resource: discover.Resource{Resource: core.Events}, Namespace: namespace}
-	if e.Output != "" {
+	if e.Chosen() {
 		return e.printObjects(ctx, t, selector)
 	}
 	found, revision, err := eventsOf(ctx, t.In(client), selector)
@@ -88,7 +88,7 @@ func (e *eventing) run(ctx context.Context) error {
 	if err := out.Flush(e.Out); err != nil || !e.watch {
 		return err
 	}
-	return lookup.Changes(ctx, e.CLI, lookup.Watch{Target: t, Version: revision, Options: []rest.Option{selector}}, func(change rest.Event) error {
+	show := func(change rest.Event) error {
 		event := core.Event{}
 		if err := json.Unmarshal(change.Object, &event); err != nil {
 			return fmt.Errorf("decode event: %w", err)
@@ -97,6 +97,9 @@ func (e *eventing) run(ctx context.Context) error {
 			e.addRow(out, &event)
 		}
 		return out.Flush(e.Out)
+	}
+	return lookup.Patiently(ctx, e.CLI, func(ctx context.Context) error {
+		return lookup.Changes(ctx, e.CLI, lookup.Watch{Target: t, Version: revision, Options: []rest.Option{selector}}, show)
 	})
 }
 

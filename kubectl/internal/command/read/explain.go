@@ -3,12 +3,14 @@ package read
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/discover"
 	"kctl/kubectl/internal/schema"
 )
 
@@ -42,22 +44,9 @@ func explain(ctx context.Context, c *frame.CLI, what, version string, recursive 
 	if err != nil {
 		return err
 	}
-	name, path, _ := strings.Cut(what, ".")
-	resource, err := discovery.Named(ctx, name)
-	if version != "" && err == nil {
-		gv, parseErr := apischema.ParseGroupVersion(version)
-		if parseErr != nil {
-			return parseErr
-		}
-		resource, err = discovery.Named(ctx, name+"."+gv.Version+"."+gv.Group)
-	}
+	resource, path, err := explained(ctx, discovery, what, version)
 	if err != nil {
-		// TYPE.GROUP/… : a name with dots that is no path
-		full, fullErr := discovery.Named(ctx, what)
-		if fullErr != nil {
-			return err
-		}
-		resource, path = full, ""
+		return err
 	}
 	client, err := c.Server()
 	if err != nil {
@@ -72,4 +61,38 @@ func explain(ctx context.Context, c *frame.CLI, what, version string, recursive 
 		fields = strings.Split(strings.Trim(path, "."), ".")
 	}
 	return document.Explain(c.Out, resource.GVK(), fields, recursive)
+}
+
+// explained reads TYPE[.GROUP][.FIELD…].
+func explained(ctx context.Context, discovery *discover.Discovery, what, version string) (resource discover.Resource, path string, err error) {
+	name, path, _ := strings.Cut(what, ".")
+	if name == "" || strings.Contains(path, "..") {
+		return resource, "", errors.New("invalid jsonpath syntax, first node must be field node")
+	}
+	if version != "" {
+		gv, err := apischema.ParseGroupVersion(version)
+		if err != nil {
+			return resource, "", err
+		}
+		resource, err := discovery.Named(ctx, name+"."+gv.Version+"."+gv.Group)
+		if err != nil {
+			return resource, "", fmt.Errorf("couldn't find resource for %q", gv.WithResource(name).String())
+		}
+		return resource, path, nil
+	}
+	all, err := discovery.Resources(ctx)
+	if err != nil {
+		return resource, "", err
+	}
+	for _, r := range all {
+		fields, ok := strings.CutPrefix(path, r.Group)
+		if r.Group == "" || !ok || fields != "" && fields[0] != '.' {
+			continue
+		}
+		if in, err := discovery.Named(ctx, name+"."+r.Group); err == nil {
+			return in, strings.TrimPrefix(fields, "."), nil
+		}
+	}
+	resource, err = discovery.Named(ctx, name)
+	return resource, path, err
 }

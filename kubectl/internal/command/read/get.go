@@ -15,7 +15,6 @@ import (
 
 	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/command/lookup"
-	"kctl/kubectl/internal/discover"
 	"kctl/kubectl/internal/printer"
 	"kctl/proto/rest"
 )
@@ -38,6 +37,7 @@ type getting struct {
 	chunkSize        int64
 	raw              frame.Raw
 	subresource      string
+	serverPrint      bool
 }
 
 func newGet(c *frame.CLI) *cobra.Command {
@@ -64,6 +64,7 @@ func newGet(c *frame.CLI) *cobra.Command {
 	fs.BoolVar(&g.NoHeaders, "no-headers", false, "When using the default or custom-column output format, don't print headers")
 	fs.StringVar(&g.sortBy, "sort-by", "", "If non-empty, sort list types using this field specification, a JSONPath expression (e.g. '{.metadata.name}').")
 	fs.Int64Var(&g.chunkSize, "chunk-size", lookup.ChunkSize, "Return large lists in chunks rather than all at once. Pass 0 to disable.")
+	fs.BoolVar(&g.serverPrint, "server-print", true, "If true, have the server return the appropriate table output. If false, the table has names and ages alone.")
 	fs.StringVar(&g.subresource, "subresource", "", "If specified, gets the subresource of the requested object.")
 	g.raw.Add(cmd, http.MethodGet, "request from")
 	return cmd
@@ -73,7 +74,7 @@ func (g *getting) run(cmd *cobra.Command, args []string) error {
 	ctx := cmd.Context()
 	if g.raw.URI != "" {
 		if len(args) > 0 || g.FromFiles() {
-			return frame.UsageError(cmd, "arguments may not be passed when --raw is specified")
+			return errors.New("arguments may not be passed when --raw is specified")
 		}
 		return g.raw.Run(cmd, nil)
 	}
@@ -84,7 +85,7 @@ func (g *getting) run(cmd *cobra.Command, args []string) error {
 		return fmt.Errorf("--show-labels and --label-columns need a table: not with -o %s", g.Output)
 	}
 	if g.watchEvents && !g.watch && !g.watchOnly {
-		return frame.UsageError(cmd, "--output-watch-events option can only be used with --watch or --watch-only")
+		return errors.New("--output-watch-events option can only be used with --watch or --watch-only")
 	}
 	targets, unread := lookup.Targets(ctx, g.CLI, &g.Selection, args, "")
 	if unread != nil && (len(targets) == 0 || g.watch || g.watchOnly) {
@@ -106,7 +107,7 @@ func (g *getting) run(cmd *cobra.Command, args []string) error {
 // nothingNamed says what is missing, in kubectl's words.
 func nothingNamed(c *frame.CLI, cmd *cobra.Command) error {
 	fmt.Fprintf(c.Err, "You must specify the type of resource to %s. Use \"kctl api-resources\" for a complete list of supported resources.\n\n", cmd.Name())
-	return errors.New("Required resource not specified.\nSee 'kctl " + cmd.Name() + " -h' for help and examples") //nolint:staticcheck // kubectl's words
+	return frame.UsageError(cmd, "Required resource not specified.\nUse \"kctl explain <resource>\" for a detailed description of that resource (e.g. kctl explain pods).")
 }
 
 // objects prints whole objects: a single one as it is, several as a List.
@@ -148,60 +149,65 @@ func (g *getting) objects(ctx context.Context, targets []lookup.Target) error {
 // tables prints tables: rows of the same resource under common headers, an
 // empty line between one resource and the next.
 func (g *getting) tables(ctx context.Context, targets []lookup.Target) error {
-	var failed []error
+	found, contents, err := g.fetchTables(ctx, targets)
+	if len(found) == 0 && err == nil && !g.ignoreNotFound {
+		return g.noneFound(targets)
+	}
 	var table *printer.Table
-	var last *discover.Resource
-	printed := false
-	for i := range targets {
-		t := &targets[i]
-		content, err := g.table(ctx, *t)
-		if err != nil {
-			if !(g.ignoreNotFound && apierrors.IsNotFound(err)) {
-				failed = append(failed, err)
-			}
-			continue
-		}
-		if len(content.Rows) == 0 {
-			continue
-		}
-		if last == nil || last.FullName() != t.FullName() {
-			if printed && !g.NoHeaders {
+	for i, t := range found {
+		if i == 0 || found[i-1].FullName() != t.FullName() {
+			if i > 0 && !g.NoHeaders {
 				fmt.Fprintln(g.Out)
 			}
-			table, last = g.newTable(targets, t), &t.Resource
+			table = g.newTable(found, &t)
 		}
 		if g.sortBy != "" {
-			if err := printer.SortTable(content, g.sortBy); err != nil {
+			if err := printer.SortTable(contents[i], g.sortBy); err != nil {
 				return err
 			}
 		}
-		if err := table.Add(content, ""); err != nil {
+		if err := table.Add(contents[i], ""); err != nil {
 			return err
 		}
-		printed = true
-		if i+1 == len(targets) || targets[i+1].FullName() != t.FullName() {
+		if i+1 == len(found) || found[i+1].FullName() != t.FullName() {
 			if err := table.Flush(g.Out); err != nil {
 				return err
 			}
 		}
 	}
-	if table != nil {
-		failed = append(failed, table.Flush(g.Out))
-	}
-	if !printed && errors.Join(failed...) == nil && !g.ignoreNotFound {
-		g.noneFound(targets)
-	}
-	return errors.Join(failed...)
+	return err
 }
 
-func (g *getting) noneFound(targets []lookup.Target) {
+// fetchTables reads the tables of those targets that there is anything of: only
+// then is it known whether kinds are mixed.
+func (g *getting) fetchTables(ctx context.Context, targets []lookup.Target) (found []lookup.Target, contents []*metav1.Table, err error) {
+	var failed []error
+	for _, t := range targets {
+		content, err := g.table(ctx, t)
+		switch {
+		case g.ignoreNotFound && apierrors.IsNotFound(err):
+		case err != nil:
+			failed = append(failed, err)
+		case len(content.Rows) > 0:
+			found, contents = append(found, t), append(contents, content)
+		}
+	}
+	return found, contents, errors.Join(failed...)
+}
+
+func (g *getting) noneFound(targets []lookup.Target) error {
 	for _, t := range targets {
 		if t.Namespace == "" {
 			fmt.Fprintln(g.Err, "No resources found")
-			return
+			return nil
 		}
 	}
-	fmt.Fprintf(g.Err, "No resources found in %s namespace.\n", targets[0].Namespace)
+	namespace, err := g.Namespace()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(g.Err, "No resources found in %s namespace.\n", namespace)
+	return nil
 }
 
 func (g *getting) newTable(targets []lookup.Target, t *lookup.Target) *printer.Table {
@@ -227,7 +233,7 @@ func (g *getting) table(ctx context.Context, t lookup.Target) (*metav1.Table, er
 	if err != nil {
 		return nil, err
 	}
-	options := append(g.Query(), rest.Accept(asTable))
+	options := append(g.Query(), g.accept())
 	if g.sortBy != "" {
 		options = append(options, rest.Query("includeObject", "Object"))
 	}
@@ -236,11 +242,11 @@ func (g *getting) table(ctx context.Context, t lookup.Target) (*metav1.Table, er
 		if err := t.In(client).Get(ctx, t.ObjectName, &answer, append(options, rest.Sub(g.Sub))...); err != nil {
 			return nil, err
 		}
-		return decodeTable(answer)
+		return g.decodeTable(answer)
 	}
 	var whole *metav1.Table
 	err = lookup.Chunks(ctx, t.In(client), g.chunkSize, options, func(answer []byte) (string, error) {
-		part, err := decodeTable(answer)
+		part, err := g.decodeTable(answer)
 		if err != nil {
 			return "", err
 		}
@@ -254,9 +260,17 @@ func (g *getting) table(ctx context.Context, t lookup.Target) (*metav1.Table, er
 	return whole, err
 }
 
+// accept asks for tables, unless kctl shall make them itself.
+func (g *getting) accept() rest.Option {
+	if g.serverPrint {
+		return rest.Accept(asTable)
+	}
+	return rest.Accept("application/json")
+}
+
 // decodeTable reads a table, or makes one of NAME and AGE from the objects of a
 // server that makes none.
-func decodeTable(answer []byte) (*metav1.Table, error) {
+func (g *getting) decodeTable(answer []byte) (*metav1.Table, error) {
 	table := &metav1.Table{}
 	if err := json.Unmarshal(answer, table); err != nil {
 		return nil, fmt.Errorf("decode answer: %w", err)
@@ -276,5 +290,5 @@ func decodeTable(answer []byte) (*metav1.Table, error) {
 	} else {
 		list.Items = append(list.Items, *object)
 	}
-	return printer.PlainTable(list)
+	return printer.PlainTable(list, g.Clock.Now())
 }

@@ -27,22 +27,12 @@ func (g *getting) follow(ctx context.Context, targets []lookup.Target) error {
 		g.Fields, t.ObjectName = "metadata.name="+t.ObjectName, ""
 	}
 	options := g.Query()
-	if patience := g.Flags.Timeout; patience > 0 {
-		// A watch is one request: it ends, and well, when that has to.
-		within, cancel := context.WithTimeout(ctx, patience)
-		defer cancel()
-		err := g.changesOf(within, t, options)
-		if within.Err() != nil && ctx.Err() == nil {
-			return nil
-		}
-		return err
-	}
-	return g.changesOf(ctx, t, options)
+	return lookup.Patiently(ctx, g.CLI, func(ctx context.Context) error { return g.changesOf(ctx, t, options) })
 }
 
 func (g *getting) changesOf(ctx context.Context, t lookup.Target, options []rest.Option) error {
 	if g.TableOutput() {
-		return g.followTable(ctx, t, append(options, rest.Accept(asTable)))
+		return g.followTable(ctx, t, append(options, g.accept()))
 	}
 	return g.followObjects(ctx, t, options)
 }
@@ -63,7 +53,7 @@ func (g *getting) followTable(ctx context.Context, t lookup.Target, options []re
 		}
 	}
 	return lookup.Changes(ctx, g.CLI, lookup.Watch{Target: t, Version: version, Options: options}, func(event rest.Event) error {
-		table, err := decodeTable(event.Object)
+		table, err := g.decodeTable(event.Object)
 		if err != nil {
 			return err
 		}

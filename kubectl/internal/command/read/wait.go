@@ -59,7 +59,7 @@ func (w *waiting) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	targets, unread := lookup.Targets(cmd.Context(), w.CLI, &w.Selection, args, "")
+	targets, unread := lookup.Named(cmd.Context(), w.CLI, &w.Selection, args, "")
 	if unread != nil && len(targets) == 0 {
 		return unread
 	}
@@ -122,7 +122,7 @@ func (w *waiting) one(outer, ctx context.Context, t lookup.Target, met check, ab
 	if err != nil {
 		return err
 	}
-	if w.Output != "" && last != nil {
+	if w.Chosen() && last != nil {
 		return w.Print(&w.Printing, "", last)
 	}
 	if last == nil && absent {
@@ -194,7 +194,9 @@ func parseCondition(text string) (met check, absent bool, err error) {
 			value = "true"
 		}
 		return conditionIs(name, value), false, nil
-	case kind == "jsonpath" && rest != "":
+	case kind == "jsonpath" && rest == "":
+		return nil, false, errors.New("jsonpath expression cannot be empty")
+	case kind == "jsonpath":
 		met, err := jsonPathIs(rest)
 		return met, false, err
 	}
@@ -229,6 +231,9 @@ func conditionIs(name, value string) check {
 
 func jsonPathIs(text string) (check, error) {
 	expression, value, valued := splitJSONPath(text)
+	if valued && value == "" {
+		return nil, errors.New("jsonpath wait has to have a value after equal sign, like --for=jsonpath='{.status.readyReplicas}'=3")
+	}
 	path, err := printer.RelaxedPath(expression)
 	if err != nil {
 		return nil, err

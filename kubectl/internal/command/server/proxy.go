@@ -40,7 +40,7 @@ func newProxy(c *frame.CLI) *cobra.Command {
 		Short:   "Run a proxy to the API server",
 		Long:    "Run a proxy to the API server.\n\nWhoever reaches it acts as you: it listens on loopback unless told otherwise, and answers only requests for its own name.",
 		Example: "  kctl proxy --port=8080 &\n  curl http://localhost:8080/api/v1/pods",
-		Args:    cobra.NoArgs,
+		Args:    frame.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return p.run(cmd.Context()) },
 	}
 	fs := cmd.Flags()

@@ -3,11 +3,13 @@ package server
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/discover"
@@ -19,10 +21,13 @@ func newAPIResources(c *frame.CLI) *cobra.Command {
 	var verbs, categories []string
 	var noHeaders, cached bool
 	cmd := &cobra.Command{
-		Use: "api-resources", Short: "Print the supported API resources on the server", Args: cobra.NoArgs,
+		Use: "api-resources", Short: "Print the supported API resources on the server", Args: frame.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if output != "" && output != "wide" && output != "name" {
-				return fmt.Errorf("--output %v is not available", output)
+			if output != "" && !slices.Contains(resourceFormats, output) {
+				return fmt.Errorf("unable to match a printer suitable for the output format %q, allowed formats are: %s", output, strings.Join(resourceFormats, ","))
+			}
+			if _, err := strconv.ParseBool(namespaced); namespaced != "" && err != nil {
+				return frame.FlagError(cmd, fmt.Errorf("invalid argument %q for \"--namespaced\" flag: %w", namespaced, err))
 			}
 			discovery, err := c.Discovery()
 			if err != nil {
@@ -58,7 +63,7 @@ func newAPIResources(c *frame.CLI) *cobra.Command {
 		},
 	}
 	fs := cmd.Flags()
-	fs.StringVarP(&output, "output", "o", "", "Output format. One of: (wide, name).")
+	fs.StringVarP(&output, "output", "o", "", "Output format. One of: (json, yaml, kyaml, name, wide).")
 	fs.StringVar(&group, "api-group", "", "Limit to resources in the specified API group.")
 	fs.StringVar(&namespaced, "namespaced", "", "If false, non-namespaced resources will be returned, otherwise returning namespaced resources by default.")
 	fs.Lookup("namespaced").NoOptDefVal = "true"
@@ -82,6 +87,9 @@ func printResources(c *frame.CLI, resources []discover.Resource, output, sortBy 
 		}
 		return resources[i].Name < resources[j].Name
 	})
+	if output != "" && output != "name" && output != "wide" {
+		return printResourceList(c, resources, output)
+	}
 	out := &printer.Columns{}
 	if !noHeaders && output != "name" {
 		headers := []string{"NAME", "SHORTNAMES", "APIVERSION", "NAMESPACED", "KIND"}
@@ -104,9 +112,28 @@ func printResources(c *frame.CLI, resources []discover.Resource, output, sortBy 
 	return out.Flush(c.Out)
 }
 
+// resourceFormats are those that resources can be printed in.
+var resourceFormats = []string{"json", "kyaml", "name", "wide", "yaml"}
+
+// printResourceList prints resources as the API writes them.
+func printResourceList(c *frame.CLI, resources []discover.Resource, output string) error {
+	list := &metav1.APIResourceList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIResourceList"}, APIResources: []metav1.APIResource{}}
+	for _, r := range resources {
+		list.APIResources = append(list.APIResources, metav1.APIResource{
+			Name: r.Name, SingularName: r.Singular, Namespaced: r.Namespaced, Group: r.Group, Version: r.Version, Kind: r.Kind,
+			Verbs: r.Verbs, ShortNames: r.ShortNames, Categories: r.Categories,
+		})
+	}
+	p, err := printer.New(printer.Options{Output: output})
+	if err != nil {
+		return err
+	}
+	return p.Print(c.Out, list)
+}
+
 func newAPIVersions(c *frame.CLI) *cobra.Command {
 	return &cobra.Command{
-		Use: "api-versions", Short: `Print the supported API versions on the server, in the form of "group/version"`, Args: cobra.NoArgs,
+		Use: "api-versions", Short: `Print the supported API versions on the server, in the form of "group/version"`, Args: frame.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			discovery, err := c.Discovery()
 			if err != nil {
@@ -133,11 +160,8 @@ func newAPIVersions(c *frame.CLI) *cobra.Command {
 
 func newClusterInfo(c *frame.CLI) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "cluster-info", Short: "Display cluster information", Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("unknown command %q for %q", args[0], cmd.CommandPath())
-			}
+		Use: "cluster-info", Short: "Display cluster information", Args: frame.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, err := c.Server()
 			if err != nil {
 				return err

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -30,10 +31,10 @@ func NewVersion(c *frame.CLI) *cobra.Command {
 	var clientOnly bool
 	var format string
 	cmd := &cobra.Command{
-		Use: "version", Short: "Print the client and server version information", Args: cobra.NoArgs,
+		Use: "version", Short: "Print the client and server version information", Args: frame.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if format != "" && format != "yaml" && format != "json" {
-				return frame.UsageError(cmd, "--output must be 'yaml' or 'json'")
+				return errors.New("--output must be 'yaml' or 'json'")
 			}
 			own := release.Version()
 			both := &versions{ClientVersion: &own}

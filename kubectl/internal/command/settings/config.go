@@ -27,7 +27,7 @@ func newConfigView(c *frame.CLI) *cobra.Command {
 	var raw, minify, flatten bool
 	var format string
 	cmd := &cobra.Command{
-		Use: "view", Short: "Display merged kubeconfig settings or a specified kubeconfig file", Args: cobra.NoArgs,
+		Use: "view", Short: "Display merged kubeconfig settings or a specified kubeconfig file", Args: frame.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			config, err := c.Flags.Raw()
 			if err != nil {
@@ -84,7 +84,7 @@ func printConfig(c *frame.CLI, config *clientcmdapi.Config, format string) error
 
 func newCurrentContext(c *frame.CLI) *cobra.Command {
 	return &cobra.Command{
-		Use: "current-context", Short: "Display the current-context", Args: cobra.NoArgs,
+		Use: "current-context", Short: "Display the current-context", Args: frame.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			config, err := c.Flags.Raw()
 			if err != nil {

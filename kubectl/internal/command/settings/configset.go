@@ -290,7 +290,7 @@ func newConfigDelete(c *frame.CLI, what string) *cobra.Command {
 
 func newConfigList(c *frame.CLI, verb, what, header string) *cobra.Command {
 	return &cobra.Command{
-		Use: verb, Short: "Display " + what + " defined in the kubeconfig", Args: cobra.NoArgs,
+		Use: verb, Short: "Display " + what + " defined in the kubeconfig", Args: frame.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			config, err := c.Flags.Raw()
 			if err != nil {

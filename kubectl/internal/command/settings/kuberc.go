@@ -78,7 +78,7 @@ type kubercChange struct {
 func newKubercSet(c *frame.CLI) *cobra.Command {
 	var change kubercChange
 	cmd := &cobra.Command{
-		Use: "set --section (defaults|aliases|credentialplugin)", Short: "Set values in the kuberc configuration", Args: cobra.NoArgs,
+		Use: "set --section (defaults|aliases|credentialplugin)", Short: "Set values in the kuberc configuration", Args: frame.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if err := change.validate(); err != nil {
 				return err

@@ -26,7 +26,7 @@ type autoscaling struct {
 var autoscalers = core.Resource{Group: "autoscaling", Version: "v2", Name: "horizontalpodautoscalers", Kind: "HorizontalPodAutoscaler", Namespaced: true}
 
 func newAutoscale(c *frame.CLI) *cobra.Command {
-	a := &autoscaling{Sender: send.Sender{CLI: c, Operation: "autoscaled", Printing: frame.Printing{Undivided: true}}}
+	a := &autoscaling{Sender: send.Sender{CLI: c, Printing: frame.Printing{Undivided: true}}}
 	var selected lookup.Selection
 	cmd := &cobra.Command{
 		Use:     "autoscale (-f FILENAME | TYPE NAME | TYPE/NAME) [--min=MINPODS] --max=MAXPODS [--cpu=CPU] [--memory=MEMORY]",
@@ -85,6 +85,10 @@ func (a *autoscaling) autoscale(ctx context.Context, t lookup.Target, object *un
 	scaler, err := generate.Autoscaler(name, object, a.AutoscalerOptions)
 	if err != nil {
 		return err
+	}
+	a.Operation = "autoscaled"
+	if a.DryRun != frame.DryRunNone {
+		a.Operation = "created" // as kubectl says
 	}
 	return a.CreateGenerated(ctx, autoscalers, scaler)
 }

@@ -88,7 +88,7 @@ func newRolloutHistory(c *frame.CLI) *cobra.Command {
 
 func (r *rolling) printHistory(t lookup.Target, revisions []rollout.Revision, chosen int64) error {
 	name := printer.ObjectName(t.GVK(), t.ObjectName)
-	if r.Output != "" && chosen == 0 {
+	if r.Chosen() && chosen == 0 {
 		for _, revision := range revisions {
 			if err := r.Print(&r.Printing, "", revision.Object); err != nil {
 				return err
@@ -99,14 +99,14 @@ func (r *rolling) printHistory(t lookup.Target, revisions []rollout.Revision, ch
 	if chosen > 0 {
 		for _, revision := range revisions {
 			if revision.Number == chosen {
-				if r.Output != "" {
+				if r.Chosen() {
 					return r.Print(&r.Printing, "", revision.Object)
 				}
 				fmt.Fprintf(r.Out, "%s with revision #%d\n", name, chosen)
 				return rollout.PrintTemplate(r.Out, revision)
 			}
 		}
-		if len(revisions) > 0 || r.Output != "" {
+		if len(revisions) > 0 || r.Chosen() {
 			return fmt.Errorf("unable to find the specified revision")
 		}
 		fmt.Fprintf(r.Out, "%s with revision #%d\n", name, chosen)

@@ -43,7 +43,19 @@ func (r *rolling) run(cmd *cobra.Command, args []string, do func(lookup.Target, 
 		return errors.New("required resource not specified")
 	}
 	targets, unread := lookup.Targets(cmd.Context(), r.Sender.CLI, &r.Selection, args, "")
-	return errors.Join(unread, lookup.Each(cmd.Context(), r.Sender.CLI, targets, &r.Selection, do))
+	met := false
+	err := lookup.Each(cmd.Context(), r.Sender.CLI, targets, &r.Selection, func(t lookup.Target, object *unstructured.Unstructured) error {
+		met = true
+		return do(t, object)
+	})
+	if err = errors.Join(unread, err); err != nil || met {
+		return err
+	}
+	namespace, err := r.Namespace()
+	if err == nil && (cmd.Name() == "status" || cmd.Name() == "restart") { // those that kubectl says so of
+		fmt.Fprintf(r.Err, "No resources found in %s namespace.\n", namespace)
+	}
+	return err
 }
 
 func newRolloutPause(c *frame.CLI, verb, past string, paused bool) *cobra.Command {
@@ -103,7 +115,11 @@ func newRolloutRestart(c *frame.CLI) *cobra.Command {
 				if paused, _, _ := unstructured.NestedBool(object.Object, "spec", "paused"); paused {
 					return fmt.Errorf("%s.%s %q can't restart paused deployment (run rollout resume first)", t.Name, t.Group, t.ObjectName)
 				}
-				body := fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`, restartedAt, r.Clock.Now().Format(time.RFC3339))
+				now := r.Clock.Now().Format(time.RFC3339)
+				if at, _, _ := unstructured.NestedString(object.Object, "spec", "template", "metadata", "annotations", restartedAt); at == now {
+					return fmt.Errorf("failed to create patch for %s: if restart has already been triggered within the past second, please wait before attempting to trigger another", t.ObjectName)
+				}
+				body := fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`, restartedAt, now)
 				changed, err := r.Patch(cmd.Context(), t, types.StrategicMergePatchType, []byte(body))
 				if err != nil {
 					return err

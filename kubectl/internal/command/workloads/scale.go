@@ -49,10 +49,15 @@ func newScale(c *frame.CLI) *cobra.Command {
 
 func (s *scaling) run(cmd *cobra.Command, args []string) error {
 	if s.replicas < 0 {
-		return errors.New("the --replicas=COUNT flag is required, and COUNT must be greater than or equal to 0")
+		return errors.New("The --replicas=COUNT flag is required, and COUNT must be greater than or equal to 0") //nolint:staticcheck // kubectl's words
 	}
 	targets, unread := lookup.Named(cmd.Context(), s.Sender.CLI, &s.Selection, args, "")
-	return errors.Join(unread, lookup.Each(cmd.Context(), s.Sender.CLI, targets, &s.Selection, func(t lookup.Target, object *unstructured.Unstructured) error {
+	if s.resourceVersion != "" && len(targets) > 1 {
+		return errors.New("cannot use --resource-version with multiple resources")
+	}
+	met := false
+	err := lookup.Each(cmd.Context(), s.Sender.CLI, targets, &s.Selection, func(t lookup.Target, object *unstructured.Unstructured) error {
+		met = true
 		if s.DryRun == frame.DryRunClient {
 			return s.Print(&s.Printing, s.DryRun.Mark("scaled"), object)
 		}
@@ -66,7 +71,11 @@ func (s *scaling) run(cmd *cobra.Command, args []string) error {
 			return s.untilScaled(cmd.Context(), t)
 		}
 		return nil
-	}))
+	})
+	if err = errors.Join(unread, err); err == nil && !met {
+		return errors.New("no objects passed to scale")
+	}
+	return err
 }
 
 // scale changes the size through the scale subresource, which every kind that

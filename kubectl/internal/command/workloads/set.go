@@ -34,6 +34,7 @@ type setting struct {
 	lookup.Selection
 	local      bool
 	containers string // a pattern for container names
+	unchanged  bool   // objects that are so already are printed, too
 }
 
 func (s *setting) add(cmd *cobra.Command) {
@@ -78,8 +79,11 @@ func podSpec(object *unstructured.Unstructured) (*corev1.PodSpec, error) {
 func (s *setting) change(cmd *cobra.Command, args []string, operation string, edit func(*unstructured.Unstructured, *corev1.PodSpec) error) error {
 	one := func(t lookup.Target, object *unstructured.Unstructured) error {
 		patch, err := podSpecPatch(object, edit)
-		if err != nil || patch == nil {
+		if err != nil || patch == nil && !s.unchanged {
 			return err
+		}
+		if patch == nil {
+			patch = []byte("{}")
 		}
 		if s.local || s.DryRun == frame.DryRunClient {
 			return s.Print(&s.Printing, s.DryRun.Mark(operation), object)
@@ -246,7 +250,7 @@ func setImages(spec *corev1.PodSpec, images []pair) error {
 }
 
 func newSetServiceAccount(c *frame.CLI) *cobra.Command {
-	s := &setting{Sender: send.Sender{CLI: c}}
+	s := &setting{Sender: send.Sender{CLI: c}, unchanged: true}
 	cmd := &cobra.Command{
 		Use: "serviceaccount (-f FILE | TYPE NAME | TYPE/NAME) SERVICE_ACCOUNT", Aliases: []string{"sa"},
 		Short:   "Update the service account of a resource",
@@ -297,14 +301,10 @@ func newSetResources(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-// setResources sets what is named; an amount of zero takes one away.
+// setResources sets what is named.
 func setResources(have *corev1.ResourceRequirements, want corev1.ResourceRequirements) {
 	merge := func(into *corev1.ResourceList, from corev1.ResourceList) {
 		for name, amount := range from {
-			if amount.IsZero() {
-				delete(*into, name)
-				continue
-			}
 			if *into == nil {
 				*into = corev1.ResourceList{}
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/command/lookup"
@@ -54,6 +55,9 @@ func (e *settingEnv) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	if e.from == "" && len(e.keys) > 0 {
+		return errors.New("when specifying --keys, a configmap or secret must be provided with --from")
+	}
 	if e.from != "" {
 		if e.fromVariables, err = e.variablesFrom(cmd.Context()); err != nil {
 			return err
@@ -91,6 +95,14 @@ func (e *settingEnv) read(args []string) ([]string, error) {
 		return nil, fmt.Errorf("environment variables must be of the form key=value: %v", e.settings)
 	}
 	e.variables = append(set, more...)
+	for _, v := range e.variables {
+		if problems := validation.IsEnvVarName(v.key); len(problems) > 0 {
+			return nil, fmt.Errorf("%q is not a valid key name: %s", v.key, strings.Join(problems, ";"))
+		}
+		if slices.Contains(remove, v.key) {
+			return nil, errors.New("can not both modify and remove the same environment variable in the same command")
+		}
+	}
 	for _, name := range remove {
 		e.dropped = append(e.dropped, pair{key: name})
 	}
