@@ -85,6 +85,8 @@ func newApply(c *frame.CLI) *cobra.Command {
 // check looks at what does not go together.
 func (a *applying) check() error {
 	switch {
+	case a.serverSide && a.DryRun == frame.DryRunClient:
+		return errors.New("--dry-run=client doesn't work with --server-side (did you mean --dry-run=server instead?)")
 	case a.forceConflicts && !a.serverSide:
 		return errors.New("--force-conflicts only works with --server-side")
 	case a.subresource != "" && !a.serverSide:
@@ -262,9 +264,6 @@ func (a *applying) send(ctx context.Context, t lookup.Target, kind types.PatchTy
 }
 
 func (a *applying) applyServerSide(ctx context.Context, t lookup.Target) (*unstructured.Unstructured, string, error) {
-	if a.DryRun == frame.DryRunClient {
-		return nil, "", errors.New("--dry-run=client doesn't work with --server-side (did you mean --dry-run=server instead?)")
-	}
 	body, err := t.Object.MarshalJSON()
 	if err != nil {
 		return nil, "", fmt.Errorf("encoding the object: %w", err)

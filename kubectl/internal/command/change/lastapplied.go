@@ -25,12 +25,15 @@ func newViewLastApplied(c *frame.CLI) *cobra.Command {
 			if format != "yaml" && format != "json" {
 				return frame.UsageError(cmd, "Unexpected -o output mode: %s, the flag 'output' must be one of yaml|json", format)
 			}
-			targets, err := lookup.Targets(cmd.Context(), c, &selected, args, "")
+			targets, err := lookup.Named(cmd.Context(), c, &selected, args, "")
 			if err != nil {
 				return err
 			}
 			return lookup.Each(cmd.Context(), c, targets, &selected, func(t lookup.Target, object *unstructured.Unstructured) error {
 				text, ok := object.GetAnnotations()[threeway.LastApplied]
+				if !ok && selected.All {
+					return nil
+				}
 				if !ok {
 					return fmt.Errorf("no last-applied-configuration annotation found on resource: %s", t.ObjectName)
 				}

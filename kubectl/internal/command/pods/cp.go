@@ -105,7 +105,7 @@ func (k *copying) podAt(ctx context.Context, p place) (*core.Pod, error) {
 
 // stream runs a command in the container, with streams other than the user's.
 func (k *copying) stream(ctx context.Context, pod *core.Pod, in io.Reader, out io.Writer, command ...string) error {
-	container, err := chooseContainer(k.joining.CLI, pod, k.container)
+	container, err := chooseContainer(k.Err, pod, k.container)
 	if err != nil {
 		return err
 	}

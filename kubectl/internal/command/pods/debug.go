@@ -3,6 +3,7 @@ package pods
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -66,16 +67,22 @@ func (d *debugging) run(cmd *cobra.Command, args []string) error {
 		names, command = args[:dash], args[dash:]
 	}
 	switch {
+	case d.image == "" && d.copyTo == "":
+		return errors.New("you must specify --image when not using --copy-to.")
 	case len(names) != 1:
 		return frame.UsageError(cmd, "exactly one POD or TYPE/NAME is required for debug")
 	case d.image == "" && len(d.setImage) == 0:
-		return frame.UsageError(cmd, "you must specify --image or --set-image")
+		return errors.New("you must specify --image, --set-image or command arguments.")
 	case d.tty && !d.stdin:
-		return frame.UsageError(cmd, "-i/--stdin is required for containers with -t/--tty=true")
+		return errors.New("-i/--stdin is required for containers with -t/--tty=true")
 	case len(d.setImage) > 0 && d.copyTo == "":
-		return frame.UsageError(cmd, "--set-image can only be used with --copy-to")
+		return errors.New("--set-image may only be used with --copy-to.")
+	case d.sameNode && d.copyTo == "":
+		return errors.New("--same-node may only be used with --copy-to.")
+	case d.replace && d.copyTo == "":
+		return errors.New("--replace may only be used with --copy-to.")
 	case d.copyTo != "" && d.target != "":
-		return frame.UsageError(cmd, "--target is incompatible with --copy-to. Use --share-processes instead.")
+		return errors.New("--target is incompatible with --copy-to. Use --share-processes instead.")
 	}
 	if d.image != "" {
 		if err := generate.CheckImage(d.image); err != nil {
@@ -156,10 +163,10 @@ func (d *debugging) debugger(command []string) (corev1.Container, error) {
 // ephemeral adds the container to the pod as it runs.
 func (d *debugging) ephemeral(ctx context.Context, pod *core.Pod, container corev1.Container) error {
 	if d.container == "" {
-		fmt.Fprintf(d.Err, "Defaulting debug container name to %s.\n", container.Name)
+		fmt.Fprintf(d.Out, "Defaulting debug container name to %s.\n", container.Name)
 	}
 	if d.target != "" {
-		fmt.Fprintf(d.Err, "Targeting container %q. If you don't see processes from this container it may be because the container runtime doesn't support this feature.\n", d.target)
+		fmt.Fprintf(d.Out, "Targeting container %q. If you don't see processes from this container it may be because the container runtime doesn't support this feature.\n", d.target)
 	}
 	added := corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon(container), TargetContainerName: d.target}
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"ephemeralContainers": []any{added}}})
@@ -199,7 +206,7 @@ func (d *debugging) node(ctx context.Context, node string, container corev1.Cont
 		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 	}}
 	pod.Name = fmt.Sprintf("node-debugger-%s-%s", node, rand.String(5))
-	fmt.Fprintf(d.Err, "Creating debugging pod %s with container %s on node %s.\n", pod.Name, container.Name, node)
+	fmt.Fprintf(d.Out, "Creating debugging pod %s with container %s on node %s.\n", pod.Name, container.Name, node)
 	return d.create(ctx, pod, container.Name)
 }
 
@@ -247,7 +254,7 @@ func (d *debugging) copy(ctx context.Context, from *core.Pod, container corev1.C
 		}
 	case d.image != "":
 		if d.container == "" {
-			fmt.Fprintf(d.Err, "Defaulting debug container name to %s.\n", container.Name)
+			fmt.Fprintf(d.Out, "Defaulting debug container name to %s.\n", container.Name)
 		}
 		pod.Spec.Containers = append(pod.Spec.Containers, container)
 	default:

@@ -14,6 +14,7 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 
 	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/command/lookup"
 	"kctl/kubectl/internal/remote"
 	"kctl/proto/core"
 )
@@ -50,12 +51,23 @@ func (j *joining) add(cmd *cobra.Command) {
 
 func newExec(c *frame.CLI) *cobra.Command {
 	j := &joining{CLI: c}
+	var selected lookup.Selection
 	cmd := &cobra.Command{
 		Use:     "exec (POD | pod/NAME) [-c CONTAINER] [-it] -- COMMAND [ARGS...]",
 		Short:   "Execute a command in a container",
 		Example: "  kctl exec web -- ls /\n  kctl exec -it web -- sh",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dash := cmd.ArgsLenAtDash()
+			if selected.FromFiles() {
+				if dash != 0 {
+					return errors.New("resource/name arguments cannot be provided when a path is specified")
+				}
+				named, err := fileNamed(cmd.Context(), c, &selected)
+				if err != nil {
+					return err
+				}
+				args, dash = append([]string{named}, args...), 1
+			}
 			switch {
 			case len(args) == 0 || dash == 0:
 				return errors.New("pod, type/name or --filename must be specified")
@@ -73,8 +85,21 @@ func newExec(c *frame.CLI) *cobra.Command {
 		},
 	}
 	j.add(cmd)
+	selected.AddFilenames(cmd.Flags(), "to use to exec into the resource")
 	j.wait.add(cmd.Flags(), usualPodWait)
 	return cmd
+}
+
+// fileNamed is the one object, as TYPE/NAME, that a file names.
+func fileNamed(ctx context.Context, c *frame.CLI, selected *lookup.Selection) (string, error) {
+	targets, err := lookup.Targets(ctx, c, selected, nil, "")
+	switch {
+	case err != nil:
+		return "", err
+	case len(targets) != 1:
+		return "", errors.New("cannot exec into multiple objects at a time")
+	}
+	return targets[0].FullName() + "/" + targets[0].ObjectName, nil
 }
 
 func newAttach(c *frame.CLI) *cobra.Command {
@@ -120,7 +145,7 @@ func (j *joining) exec(ctx context.Context, arg string, command []string) error 
 	if err != nil {
 		return err
 	}
-	container, err := chooseContainer(j.CLI, pod, j.container)
+	container, err := chooseContainer(j.chat(), pod, j.container)
 	if err != nil {
 		return err
 	}
@@ -128,7 +153,7 @@ func (j *joining) exec(ctx context.Context, arg string, command []string) error 
 }
 
 func (j *joining) attach(ctx context.Context, pod *core.Pod) error {
-	container, err := chooseContainer(j.CLI, pod, j.container)
+	container, err := chooseContainer(j.chat(), pod, j.container)
 	if err != nil {
 		return err
 	}
@@ -137,6 +162,14 @@ func (j *joining) attach(ctx context.Context, pod *core.Pod) error {
 		fmt.Fprintln(j.Err, "If you don't see a command prompt, try pressing enter.")
 	}
 	return j.join(ctx, pod, "attach", container, nil)
+}
+
+// chat is where what is not the session's own is said: nowhere, with --quiet.
+func (j *joining) chat() io.Writer {
+	if j.quiet {
+		return io.Discard
+	}
+	return j.Err
 }
 
 // checkTTY goes without a terminal where the container was made without one.

@@ -32,6 +32,7 @@ type reading struct {
 	timestamps    bool
 	prefix        bool
 	ignoreErrors  bool
+	unverified    bool // the kubelet may be any
 	tail          int64
 	limitBytes    int64
 	since         time.Duration
@@ -73,6 +74,7 @@ func newLogs(c *frame.CLI) *cobra.Command {
 	fs.DurationVar(&r.since, "since", 0, "Only return logs newer than a relative duration like 5s, 2m, or 3h.")
 	fs.StringVar(&r.sinceTime, "since-time", "", "Only return logs after a specific date (RFC3339).")
 	fs.IntVar(&r.maxFollow, "max-log-requests", 5, "Specify maximum number of concurrent logs to follow when using by a selector.")
+	fs.BoolVar(&r.unverified, "insecure-skip-tls-verify-backend", false, "Skip verifying the identity of the kubelet that logs are requested from.")
 	r.wait.add(fs, 20*time.Second)
 	return cmd
 }
@@ -116,16 +118,20 @@ func (r *reading) run(cmd *cobra.Command, args []string) error {
 	return group.Wait()
 }
 
+const logsUsage = "expected 'logs [-f] [-p] (POD | TYPE/NAME) [-c CONTAINER]'.\nPOD or TYPE/NAME is a required argument for the logs command"
+
 func (r *reading) check(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0 && r.labels == "":
-		return frame.UsageError(cmd, "expected 'logs [-f] [-p] (POD | TYPE/NAME) [-c CONTAINER]'.\nPOD or TYPE/NAME is a required argument for the logs command")
+		return frame.UsageError(cmd, logsUsage)
 	case len(args) > 0 && r.labels != "":
-		return errors.New("only a selector (-l) or a POD name is allowed")
+		return frame.UsageError(cmd, "only a selector (-l) or a POD name is allowed")
 	case len(args) == 2 && r.container == "":
 		r.container = args[1]
-	case len(args) > 1:
-		return frame.UsageError(cmd, "expected one POD, and at most one container")
+	case len(args) == 2:
+		return errors.New("only one of -c or an inline [CONTAINER] arg is allowed")
+	case len(args) > 2:
+		return frame.UsageError(cmd, logsUsage)
 	}
 	if r.container != "" && r.allContainers {
 		return fmt.Errorf("--all-containers=true should not be specified with container name %s", r.container)
@@ -218,7 +224,7 @@ func (r *reading) containers(pod *core.Pod) ([]source, error) {
 		}
 		return all, nil
 	}
-	container, err := chooseContainer(r.CLI, pod, r.container)
+	container, err := chooseContainer(r.Err, pod, r.container)
 	if err != nil {
 		return nil, err
 	}
@@ -246,7 +252,7 @@ const defaultContainerAnnotation = "kubectl.kubernetes.io/default-container"
 
 // chooseContainer checks the named container, or chooses one, and says so
 // where there was a choice.
-func chooseContainer(c *frame.CLI, pod *core.Pod, named string) (string, error) {
+func chooseContainer(says io.Writer, pod *core.Pod, named string) (string, error) {
 	names := ContainerNames(pod)
 	if named == "" {
 		named = pod.Annotations[defaultContainerAnnotation]
@@ -264,7 +270,7 @@ func chooseContainer(c *frame.CLI, pod *core.Pod, named string) (string, error) 
 	}
 	first := pod.Spec.Containers[0].Name
 	if len(names) > 1 {
-		fmt.Fprintf(c.Err, "Defaulted container %q out of: %s\n", first, strings.Join(labelledContainers(pod), ", "))
+		fmt.Fprintf(says, "Defaulted container %q out of: %s\n", first, strings.Join(labelledContainers(pod), ", "))
 	}
 	return first, nil
 }
@@ -307,7 +313,7 @@ func (r *reading) options(s source) []rest.Option {
 	seconds := int64((r.since + time.Second - 1) / time.Second)
 	return []rest.Option{
 		rest.Sub("log"), rest.Query("container", s.container), rest.Query("sinceTime", r.sinceTime), rest.Accept("*/*"),
-		boolean("follow", r.follow), boolean("previous", r.previous), boolean("timestamps", r.timestamps),
+		boolean("follow", r.follow), boolean("previous", r.previous), boolean("timestamps", r.timestamps), boolean("insecureSkipTLSVerifyBackend", r.unverified),
 		number("tailLines", r.tail, r.tail != noTail), number("limitBytes", r.limitBytes, r.limitBytes > 0),
 		number("sinceSeconds", seconds, r.since > 0),
 	}

@@ -30,6 +30,9 @@ type running struct {
 	wait       bool
 	timeout    time.Duration
 	podTimeout time.Duration
+
+	grace int64 // of --rm
+	force bool
 }
 
 func newRun(c *frame.CLI) *cobra.Command {
@@ -49,6 +52,7 @@ func newRun(c *frame.CLI) *cobra.Command {
 		},
 	}
 	r.Add(cmd)
+	r.AddSaveConfig(cmd.Flags())
 	r.addPodFlags(cmd)
 	r.addAttachFlags(cmd)
 	return cmd
@@ -81,6 +85,8 @@ func (r *running) addAttachFlags(cmd *cobra.Command) {
 	fs.BoolVarP(&r.tty, "tty", "t", false, "Allocate a TTY for the container in the pod.")
 	fs.BoolVar(&r.attach, "attach", false, "If true, wait for the Pod to start running, and then attach to the Pod. Default false, unless '-i/--stdin' is set.")
 	fs.BoolVar(&r.remove, "rm", false, "If true, delete the pod after it exits. Only valid when attaching to the container.")
+	fs.Int64Var(&r.grace, "grace-period", -1, "Period of time in seconds that --rm gives the pod to terminate gracefully. Ignored if negative.")
+	fs.BoolVar(&r.force, "force", false, "If true, --rm removes the pod at once.")
 	fs.BoolVar(&r.leaveStdinOpen, "leave-stdin-open", false, "If the pod is started in interactive mode or with stdin, leave stdin open after the first attach completes.")
 	fs.BoolVarP(&r.quiet, "quiet", "q", false, "If true, suppress prompt messages and the progress.")
 	fs.BoolVar(&r.wait, "wait", true, "If true, wait until the pod is ready or has completed.")
@@ -115,6 +121,9 @@ func (r *running) check(cmd *cobra.Command, args []string) error {
 	if r.attach && r.DryRun != frame.DryRunNone {
 		return errors.New("--dry-run=[server|client] can't be used with attached containers options (--attach, --stdin, or --tty)")
 	}
+	if r.force && r.grace > 0 {
+		return errors.New("--force and --grace-period greater than 0 cannot be specified together")
+	}
 	if r.remove && !r.attach {
 		return errors.New("--rm should only be used for attached containers")
 	}
@@ -141,7 +150,13 @@ func (r *running) run(cmd *cobra.Command, args []string) error {
 	if r.DryRun == frame.DryRunClient {
 		return r.Print(&r.Printing, r.DryRun.Mark("created"), pod)
 	}
-	object, err := r.Post(cmd.Context(), core.Pods, namespace, pod)
+	var body core.Object = pod
+	if r.SaveConfig {
+		if body, err = send.Remembering(pod); err != nil {
+			return err
+		}
+	}
+	object, err := r.Post(cmd.Context(), core.Pods, namespace, body)
 	if err != nil {
 		if cmd.Context().Err() != nil && r.DryRun == frame.DryRunNone {
 			fmt.Fprintf(r.Err, "Stopped before the server answered: see \"kctl get pod %s\" for whether the pod was created.\n", pod.Name)

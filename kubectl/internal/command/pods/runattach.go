@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/command/lookup"
@@ -95,14 +96,22 @@ func (r *running) exitOf(ctx context.Context, pod *core.Pod) error {
 func (r *running) removePod(ctx context.Context, pod *core.Pod) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer cancel()
+	options := &metav1.DeleteOptions{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"}}
+	how := "deleted"
+	if r.force {
+		r.grace, how = 0, "force deleted"
+	}
+	if r.grace >= 0 {
+		options.GracePeriodSeconds = &r.grace
+	}
 	client, err := r.Server()
 	if err == nil {
-		err = client.Resource(core.Pods, pod.Namespace).Delete(ctx, pod.Name, nil, nil)
+		err = client.Resource(core.Pods, pod.Namespace).Delete(ctx, pod.Name, options, nil)
 	}
 	switch {
 	case err != nil:
 		fmt.Fprintf(r.Err, "error: pod %q was not deleted: %v\n", pod.Name, err)
 	case !r.quiet:
-		fmt.Fprintf(r.Out, "pod %q deleted\n", pod.Name)
+		fmt.Fprintf(r.Out, "pod %q %s from %s namespace\n", pod.Name, how, pod.Namespace)
 	}
 }

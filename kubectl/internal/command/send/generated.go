@@ -50,7 +50,7 @@ func (s *Sender) CreateGenerated(ctx context.Context, resource core.Resource, ob
 	}
 	if s.SaveConfig {
 		var err error
-		if object, err = remembering(object); err != nil {
+		if object, err = Remembering(object); err != nil {
 			return err
 		}
 	}
@@ -64,8 +64,8 @@ func (s *Sender) CreateGenerated(ctx context.Context, resource core.Resource, ob
 	return s.Print(&s.Printing, s.DryRun.Mark(operation), created)
 }
 
-// remembering is the object with its configuration in its annotation.
-func remembering(object core.Object) (core.Object, error) {
+// Remembering is the object with its configuration in its annotation.
+func Remembering(object core.Object) (core.Object, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the object: %w", err)

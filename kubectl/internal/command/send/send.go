@@ -31,7 +31,7 @@ type Sender struct {
 	frame.Printing
 	DryRun     frame.DryRun
 	Manager    string
-	validation string
+	Validation string // what --validate says
 	SaveConfig bool
 	Operation  string // what CreateGenerated says it did; "created" if empty
 
@@ -47,7 +47,7 @@ func (s *Sender) Add(cmd *cobra.Command) {
 
 // AddValidation adds --validate.
 func (s *Sender) AddValidation(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&s.validation, "validate", "strict", `Must be one of: strict (or true), warn, ignore (or false).`)
+	cmd.Flags().StringVar(&s.Validation, "validate", "strict", `Must be one of: strict (or true), warn, ignore (or false).`)
 	cmd.Flags().Lookup("validate").NoOptDefVal = "strict"
 }
 
@@ -65,7 +65,7 @@ func (s *Sender) AddCreate(cmd *cobra.Command) {
 
 // FieldValidation is the API's word for what --validate says.
 func (s *Sender) FieldValidation() (string, error) {
-	switch s.validation {
+	switch s.Validation {
 	case "strict", "true", "":
 		return metav1.FieldValidationStrict, nil
 	case "warn":
@@ -73,7 +73,7 @@ func (s *Sender) FieldValidation() (string, error) {
 	case "ignore", "false":
 		return metav1.FieldValidationIgnore, nil
 	}
-	return "", errors.New(`invalid - validate option ` + s.validation + `; must be one of: strict (or true), warn, ignore (or false)`)
+	return "", errors.New(`invalid - validate option ` + s.Validation + `; must be one of: strict (or true), warn, ignore (or false)`)
 }
 
 // Start stamps the moment the command was entered.
