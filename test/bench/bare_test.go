@@ -4,9 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strconv"
-	"strings"
 	"testing"
 
 	fast "github.com/go-json-experiment/json"
@@ -31,11 +29,7 @@ func startBareCreates(b *testing.B, endpoint, stored string) *server {
 	if err := core.Decode([]byte(stored), &h.stored); err != nil {
 		b.Fatal(err)
 	}
-	s := httptest.NewUnstartedServer(h)
-	s.EnableHTTP2 = true
-	s.StartTLS()
-	b.Cleanup(s.Close)
-	return &server{b: b, address: strings.TrimPrefix(s.URL, "https://")}
+	return startHandler(b, h)
 }
 
 func (h *bareCreates) ServeHTTP(w http.ResponseWriter, r *http.Request) {

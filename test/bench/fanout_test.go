@@ -25,7 +25,13 @@ type fanOut struct {
 // startFanOut starts one over an etcd, with events of about the given size.
 func startFanOut(b *testing.B, endpoint string, size int) *server {
 	f := &fanOut{etcd: etcdClient(b, endpoint), size: size, watchers: map[chan []byte]struct{}{}}
-	s := httptest.NewUnstartedServer(f)
+	return startHandler(b, f)
+}
+
+// startHandler serves over HTTP/2 and TLS, as an API server does, until the
+// benchmark's end.
+func startHandler(b *testing.B, h http.Handler) *server {
+	s := httptest.NewUnstartedServer(h)
 	s.EnableHTTP2 = true
 	s.StartTLS()
 	b.Cleanup(s.Close)
