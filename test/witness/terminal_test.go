@@ -149,7 +149,7 @@ func TestTerminal(t *testing.T) {
 		do   func(t *testing.T, c *harness.Cluster, shell string)
 	}{
 		{"run", runInteractively}, {"exec", execInteractively}, {"attach", attachInteractively}, {"edit", editInteractively},
-		{"debug", debugInteractively}, {"interrupts", interruptRun}, {"copies", copies},
+		{"debug", debugInteractively}, {"brief", runBriefly}, {"interrupts", interruptRun}, {"copies", copies},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.do(t, c.In(t), shell) })
 	}
@@ -165,6 +165,28 @@ func runInteractively(t *testing.T, c *harness.Cluster, shell string) {
 	x.shows(`pod "comes" deleted`)
 	if left := c.Kctl("get", "pod", "comes", "--ignore-not-found"); left != "" && !strings.Contains(left, "Terminating") {
 		t.Errorf("the pod is still there: %s", left)
+	}
+}
+
+// runBriefly: what a container says that ends at once is shown, whether or not
+// somebody could attach to it in time; --force and --grace-period are --rm's.
+func runBriefly(t *testing.T, c *harness.Cluster, shell string) {
+	for i := range 6 {
+		if said := c.Kctl("run", fmt.Sprintf("brief-%d", i), "-i", "--rm", "--quiet", "--force", "--grace-period=0", "--restart=Never",
+			"--image="+shell, "--image-pull-policy=IfNotPresent", "--command", "--", "echo", "said"); said != "said\n" {
+			t.Errorf("run %d showed %q", i, said)
+		}
+	}
+	// A file names the pod as well as an argument does.
+	file := filepath.Join(t.TempDir(), "pod.yaml")
+	if err := os.WriteFile(file, []byte("{apiVersion: v1, kind: Pod, metadata: {name: stays}}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if said := c.Kctl("exec", "-f", file, "--", "echo", "here"); said != "here\n" {
+		t.Errorf("exec -f showed %q", said)
+	}
+	if said := c.KctlFails("exec", "-f", file, "stays", "--", "echo", "here"); !strings.Contains(said, "resource/name arguments cannot be provided when a path is specified") {
+		t.Errorf("exec -f with a name said %q", said)
 	}
 }
 

@@ -66,7 +66,7 @@ func explain(ctx context.Context, c *frame.CLI, what, version string, recursive 
 // explained reads TYPE[.GROUP][.FIELD…].
 func explained(ctx context.Context, discovery *discover.Discovery, what, version string) (resource discover.Resource, path string, err error) {
 	name, path, _ := strings.Cut(what, ".")
-	if name == "" || strings.Contains(path, "..") {
+	if name == "" || strings.Contains("."+path, "..") {
 		return resource, "", errors.New("invalid jsonpath syntax, first node must be field node")
 	}
 	if version != "" {

@@ -87,7 +87,7 @@ func (a *autoscaling) autoscale(ctx context.Context, t lookup.Target, object *un
 		return err
 	}
 	a.Operation = "autoscaled"
-	if a.DryRun != frame.DryRunNone {
+	if a.DryRun == frame.DryRunClient {
 		a.Operation = "created" // as kubectl says
 	}
 	return a.CreateGenerated(ctx, autoscalers, scaler)

@@ -52,7 +52,7 @@ func (r *rolling) run(cmd *cobra.Command, args []string, do func(lookup.Target, 
 		return err
 	}
 	namespace, err := r.Namespace()
-	if err == nil && (cmd.Name() == "status" || cmd.Name() == "restart") { // those that kubectl says so of
+	if err == nil && cmd.Name() != "history" && cmd.Name() != "undo" { // of which kubectl does not say so
 		fmt.Fprintf(r.Err, "No resources found in %s namespace.\n", namespace)
 	}
 	return err
