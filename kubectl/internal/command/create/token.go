@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -100,5 +99,3 @@ func (k *tokening) run(ctx context.Context, account string) error {
 	fmt.Fprintln(k.Out, answer.Status.Token)
 	return nil
 }
-
-func quote(s string) string { return strconv.Quote(s) }
