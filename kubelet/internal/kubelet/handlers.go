@@ -112,7 +112,20 @@ func (k *Kubelet) reject(pod *core.Pod, decision admit.Decision) {
 	if failed.StartTime == nil {
 		failed.StartTime = ptr.To(metav1.NewTime(k.clock.Now()).Rfc3339Copy())
 	}
+	if status.Runs(&pod.Status) {
+		k.endRefused(pod, failed)
+		return
+	}
 	k.statuses.Set(pod, failed)
+}
+
+// endRefused has a pod that is refused, though an earlier kubelet ran it, ended by a worker;
+// its status is told as it would be of another that the node ends.
+func (k *Kubelet) endRefused(pod *core.Pod, failed core.PodStatus) {
+	k.workers.Update(podworker.Update{Type: podworker.Kill, Pod: pod, MirrorPod: k.mirrorOf(pod), Start: k.clock.Now(), Kill: &podworker.KillOptions{
+		Evict:  true,
+		Status: func(s *core.PodStatus) { s.Phase, s.Reason, s.Message = failed.Phase, failed.Reason, failed.Message },
+	}})
 }
 
 // HandlePodUpdates takes pods of which something else is desired now, their

@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,6 +10,8 @@ import (
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"kctl/kubelet/internal/simulated"
 	"kctl/proto/core"
@@ -42,6 +45,27 @@ func TestWhatIsToldOfARefusedPod(t *testing.T) {
 	if all := b.messages("big", "OutOfcpu"); len(all) != 1 || !strings.HasPrefix(all[0], "Node didn't") {
 		t.Errorf("events %q", all)
 	}
+}
+
+// TestAPodThatMayRunNoMore: what a kubelet that comes back refuses has failed, though
+// it ran before, and is ended.
+func TestAPodThatMayRunNoMore(t *testing.T) {
+	b := newBed(t)
+	b.create(shellPod("web", forever))
+	b.waitPhase("web", corev1.PodRunning)
+	b.stop()
+	elsewhere := []byte(`{"spec":{"nodeSelector":{"no":"such"}}}`)
+	if err := b.client.Resource(core.Pods, "default").Patch(t.Context(), "web", types.MergePatchType, elsewhere, nil); err != nil {
+		t.Fatal(err)
+	}
+	b.start()
+	if s := b.waitPhase("web", corev1.PodFailed).Status; s.Reason != "NodeAffinity" {
+		t.Errorf("%+v", s)
+	}
+	b.api.wait("its container to end", func() bool {
+		containers, err := b.containerd.Client().ListContainers(t.Context(), nil)
+		return err == nil && !slices.ContainsFunc(containers, func(c *runtimeapi.Container) bool { return c.State == runtimeapi.ContainerState_CONTAINER_RUNNING })
+	})
 }
 
 // Of a pull secret that is not there users hear where that may be why there is no

@@ -132,10 +132,11 @@ func (f *follower) reopen() error {
 		if err != nil {
 			return fmt.Errorf("opening the log's next file: %w", err)
 		}
-		f.next = append(f.next, file)
 		if f.newest, err = file.Stat(); err != nil {
+			_ = file.Close()
 			return fmt.Errorf("looking at the log's next file: %w", err)
 		}
+		f.next = append(f.next, file)
 	}
 	_ = f.log.file.Close() // it was only read
 	f.log.file, f.next = f.next[0], f.next[1:]
@@ -196,9 +197,15 @@ func (f *follower) more() (bool, error) {
 	return info.Size() > at, nil
 }
 
-// isMoved tells whether the log's path is another file by now. While it is
-// none, the next one is still to come.
+// isMoved tells whether there is a file after the one that is read: one that is
+// held, or another at the log's path. While that is none, the next is still to come.
 func (f *follower) isMoved() (bool, error) {
+	f.mu.Lock()
+	held := len(f.next) > 0
+	f.mu.Unlock()
+	if held {
+		return true, nil
+	}
 	now, err := os.Stat(f.log.path)
 	if os.IsNotExist(err) {
 		return false, nil

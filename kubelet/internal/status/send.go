@@ -211,7 +211,7 @@ func nameOf(pod *core.Pod) types.NamespacedName {
 // others wrote since, never a way back from an ended phase, and no such phase
 // while a container runs: others take it for the end, and give its room away.
 func merged(status core.PodStatus, api *core.PodStatus) core.PodStatus {
-	early := Ended(status.Phase) && !Ended(api.Phase) && runs(&status)
+	early := Ended(status.Phase) && !Ended(api.Phase) && Runs(&status)
 	if early {
 		status.Phase, status.Reason, status.Message = api.Phase, api.Reason, api.Message
 	}
@@ -245,8 +245,8 @@ func merged(status core.PodStatus, api *core.PodStatus) core.PodStatus {
 	return status
 }
 
-// runs says that a container of the pod does.
-func runs(status *core.PodStatus) bool {
+// Runs says that a container of the pod does.
+func Runs(status *core.PodStatus) bool {
 	for _, list := range [][]core.ContainerStatus{status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses} {
 		if slices.ContainsFunc(list, func(s core.ContainerStatus) bool { return s.State.Running != nil }) {
 			return true
