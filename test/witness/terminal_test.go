@@ -177,6 +177,9 @@ func runBriefly(t *testing.T, c *harness.Cluster, shell string) {
 			t.Errorf("run %d showed %q", i, said)
 		}
 	}
+}
+
+func execInteractively(t *testing.T, c *harness.Cluster, _ string) {
 	// A file names the pod as well as an argument does.
 	file := filepath.Join(t.TempDir(), "pod.yaml")
 	if err := os.WriteFile(file, []byte("{apiVersion: v1, kind: Pod, metadata: {name: stays}}"), 0o600); err != nil {
@@ -188,9 +191,6 @@ func runBriefly(t *testing.T, c *harness.Cluster, shell string) {
 	if said := c.KctlFails("exec", "-f", file, "stays", "--", "echo", "here"); !strings.Contains(said, "resource/name arguments cannot be provided when a path is specified") {
 		t.Errorf("exec -f with a name said %q", said)
 	}
-}
-
-func execInteractively(t *testing.T, c *harness.Cluster, _ string) {
 	x := onTerminal(t, c, nil, "exec", "-it", "stays", "--", "sh")
 	x.types("echo $((20+3))-is-here\n")
 	x.shows("23-is-here")

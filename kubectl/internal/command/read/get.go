@@ -95,6 +95,7 @@ func (g *getting) run(cmd *cobra.Command, args []string) error {
 		return errors.New("subresource cannot be used when bulk resources are specified")
 	}
 	g.Sub = g.subresource
+	g.showKind = g.showKind || len(args) == 1 && args[0] == "all" // of whatever there is
 	switch {
 	case g.watch || g.watchOnly:
 		return g.follow(ctx, targets)
