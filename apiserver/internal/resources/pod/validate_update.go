@@ -57,11 +57,15 @@ func newFaults(pod, old *core.Pod, at *field.Path) field.ErrorList {
 	if equality.Semantic.DeepEqual(pod.Spec, old.Spec) {
 		return nil
 	}
+	faults := field.Twice(at, func(at *field.Path) field.ErrorList { return validateSpec(&pod.Spec, at) })
+	if len(faults) == 0 {
+		return nil
+	}
 	known := map[string]bool{}
 	for _, err := range validateSpec(&old.Spec, at) {
 		known[err.Error()] = true
 	}
-	return slices.DeleteFunc(validateSpec(&pod.Spec, at), func(err *field.Error) bool { return known[err.Error()] })
+	return slices.DeleteFunc(faults, func(err *field.Error) bool { return known[err.Error()] })
 }
 
 // withFreeFields is the new spec with what may change put back to the old.
