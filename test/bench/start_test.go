@@ -161,7 +161,18 @@ func follow(b *testing.B, c *harness.Cluster) *follower {
 }
 
 func (f *follower) create(name string) {
-	_, err := f.pods.Create(f.b.Context(), harness.Pod(name, harness.Demo, "sleep", "infinity"), metav1.CreateOptions{})
+	f.make(harness.Pod(name, harness.Demo, "sleep", "infinity"))
+}
+
+// createOnce makes a pod that is not restarted.
+func (f *follower) createOnce(name string) {
+	pod := harness.Pod(name, harness.Demo, "sleep", "infinity")
+	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+	f.make(pod)
+}
+
+func (f *follower) make(pod *corev1.Pod) {
+	_, err := f.pods.Create(f.b.Context(), pod, metav1.CreateOptions{})
 	f.check(err)
 }
 

@@ -5,35 +5,49 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"time"
 
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/utils/clock"
+
+	"kctl/proto/rest"
 )
 
-// Processes tells the process of a running container; 0 where it can't be told.
-type Processes interface {
+// Runtime is asked for single containers.
+type Runtime interface {
+	// ContainerProcess is the process of a running container; 0 where it can't be told.
 	ContainerProcess(ctx context.Context, id string) (int, error)
+	ContainerStatus(ctx context.Context, id string) (*runtimeapi.ContainerStatus, error)
 }
 
-// asking bounds how many processes are asked for at one time.
-const asking = 4
+const (
+	asking = 4 // bounds how many containers the runtime is asked for at one time
+	// A runtime knows of the end of a process some time after the kernel does: it
+	// takes the container's namespaces and mounts away before. It is asked again and
+	// again, for a second.
+	settling = 10 * time.Millisecond
+	settled  = 100
+)
 
 // Watcher waits for the ends of processes. Its methods are for one goroutine.
 type Watcher struct {
-	processes Processes
-	ended     func()
-	logger    *zap.Logger
+	runtime Runtime
+	ended   func(container string)
+	clock   clock.Clock
+	logger  *zap.Logger
 
 	turns   chan struct{}
 	waiting sync.WaitGroup
 	watched map[string]context.CancelFunc // by container
 }
 
-// New returns a Watcher that calls ended, from any goroutine, each time a
-// process has ended.
-func New(processes Processes, ended func(), logger *zap.Logger) *Watcher {
+// New returns a Watcher that calls ended, from any goroutine, each time the
+// process of a container has ended and the runtime knows it.
+func New(runtime Runtime, ended func(container string), clock clock.Clock, logger *zap.Logger) *Watcher {
 	return &Watcher{
-		processes: processes, ended: ended, logger: logger,
+		runtime: runtime, ended: ended, clock: clock, logger: logger,
 		turns: make(chan struct{}, asking), watched: map[string]context.CancelFunc{},
 	}
 }
@@ -56,7 +70,7 @@ func (w *Watcher) Watch(ctx context.Context, running map[string]bool) {
 		w.waiting.Go(func() {
 			switch err := w.await(ctx, id); {
 			case err == nil:
-				w.ended()
+				w.ended(id)
 			case ctx.Err() == nil:
 				w.logger.Debug("the end of a container will be seen by listing", zap.String("container", id), zap.Error(err))
 			}
@@ -67,7 +81,8 @@ func (w *Watcher) Watch(ctx context.Context, running map[string]bool) {
 // Wait returns when nothing is waited for any more, after the end of Watch's ctx.
 func (w *Watcher) Wait() { w.waiting.Wait() }
 
-// await returns nil when the container's process has ended.
+// await returns nil when the container's process has ended, and the runtime
+// knows it or has been given the time to.
 func (w *Watcher) await(ctx context.Context, id string) error {
 	process, err := w.open(ctx, id)
 	if err != nil {
@@ -75,20 +90,50 @@ func (w *Watcher) await(ctx context.Context, id string) error {
 	}
 	defer process.Close()
 	defer context.AfterFunc(ctx, func() { process.Close() })()
-	return awaitEnd(process)
+	if err := awaitEnd(process); err != nil {
+		return err
+	}
+	for range settled {
+		if err := rest.Sleep(ctx, w.clock, settling); err != nil {
+			return err
+		}
+		if w.known(ctx, id) {
+			break
+		}
+	}
+	return ctx.Err()
+}
+
+// known tells whether the runtime knows that the container has ended. If it says
+// nothing, who hears of the end is to ask it himself.
+func (w *Watcher) known(ctx context.Context, id string) bool {
+	if w.turn(ctx) != nil {
+		return true
+	}
+	defer func() { <-w.turns }()
+	status, err := w.runtime.ContainerStatus(ctx, id)
+	return err != nil || status.GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING
+}
+
+// turn waits until fewer than may be are being asked for.
+func (w *Watcher) turn(ctx context.Context) error {
+	select {
+	case w.turns <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // open gives a descriptor of the container's process. A process that has ended
 // meanwhile, and whose number is another's by now, costs a useless look at the
 // runtime later.
 func (w *Watcher) open(ctx context.Context, id string) (*os.File, error) {
-	select {
-	case w.turns <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if err := w.turn(ctx); err != nil {
+		return nil, err
 	}
 	defer func() { <-w.turns }()
-	pid, err := w.processes.ContainerProcess(ctx, id)
+	pid, err := w.runtime.ContainerProcess(ctx, id)
 	if err != nil {
 		return nil, fmt.Errorf("ask for the container's process: %w", err)
 	}

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"sync/atomic"
 	"testing"
 
 	"go.uber.org/zap"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/utils/clock"
 )
 
 // processes are those of containers, by name.
@@ -19,6 +22,23 @@ func (p processes) ContainerProcess(_ context.Context, id string) (int, error) {
 		return 0, errors.New("no such container")
 	}
 	return pid, nil
+}
+
+func (p processes) ContainerStatus(context.Context, string) (*runtimeapi.ContainerStatus, error) {
+	return &runtimeapi.ContainerStatus{State: runtimeapi.ContainerState_CONTAINER_EXITED}, nil
+}
+
+// slow is a runtime that takes a while to know of an end.
+type slow struct {
+	processes
+	left atomic.Int32 // so many times it will say that the container still runs
+}
+
+func (s *slow) ContainerStatus(ctx context.Context, id string) (*runtimeapi.ContainerStatus, error) {
+	if s.left.Add(-1) >= 0 {
+		return &runtimeapi.ContainerStatus{State: runtimeapi.ContainerState_CONTAINER_RUNNING}, nil
+	}
+	return s.processes.ContainerStatus(ctx, id)
 }
 
 // sleeper starts a process that lasts until it is killed.
@@ -41,9 +61,9 @@ func kill(t *testing.T, cmd *exec.Cmd) {
 }
 
 // start returns a Watcher of the processes, and where it tells of ends.
-func start(t *testing.T, p Processes) (*Watcher, context.Context, <-chan struct{}) {
-	ends := make(chan struct{}, 10)
-	w := New(p, func() { ends <- struct{}{} }, zap.NewNop())
+func start(t *testing.T, r Runtime) (*Watcher, context.Context, <-chan string) {
+	ends := make(chan string, 10)
+	w := New(r, func(container string) { ends <- container }, clock.RealClock{}, zap.NewNop())
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(func() { cancel(); w.Wait() })
 	return w, ctx, ends
@@ -56,12 +76,28 @@ func TestTheEndOfAProcessIsTold(t *testing.T) {
 	w.Watch(ctx, both)
 	w.Watch(ctx, both)
 	kill(t, one)
-	<-ends
+	if id := <-ends; id != "one" {
+		t.Errorf("%s ended", id)
+	}
 	kill(t, other)
-	<-ends
+	if id := <-ends; id != "other" {
+		t.Errorf("%s ended", id)
+	}
 	w.Wait() // each was waited for once
 	if len(ends) > 0 {
 		t.Errorf("%d more ends than processes", len(ends))
+	}
+}
+
+func TestTheRuntimeKnowsBeforeAnEndIsTold(t *testing.T) {
+	cmd := sleeper(t)
+	r := &slow{processes: processes{"c": cmd.Process.Pid}}
+	r.left.Store(3)
+	w, ctx, ends := start(t, r)
+	w.Watch(ctx, map[string]bool{"c": true})
+	kill(t, cmd)
+	if <-ends; r.left.Load() != -1 {
+		t.Errorf("told while the runtime would say %d more times that it runs", r.left.Load())
 	}
 }
 

@@ -302,7 +302,7 @@ func (k *Kubelet) makeLoops() error {
 		Received: func(age time.Duration) { k.metrics.streamLatency.Observe(age.Seconds()) },
 	})
 	if k.hollow == nil {
-		k.pleg.WatchExits(exitwatch.New(k.cri, k.pleg.Ended, k.logger))
+		k.pleg.WatchExits(exitwatch.New(k.cri, k.pleg.Ended, k.clock, k.logger))
 	}
 	k.statuses = status.NewManager(status.RESTAPI{Client: k.client}, k.pods, k.clock, k.logger)
 	k.statuses.OnRest(k.rested)

@@ -61,8 +61,18 @@ func TestEndsAreWatchedForBetweenRareRelists(t *testing.T) {
 		// It ends just after a relist.
 		before := time.Now()
 		r.set(func() { r.pods = []*podruntime.RunningPod{running("alive", podruntime.StateExited), dead} })
-		g.Ended()
-		if e := <-g.Events(); e.Type != ContainerDied || time.Since(before) > settling {
+		g.Ended(id)
+		if e := <-g.Events(); e.Type != ContainerDied || time.Since(before) > 0 {
+			t.Errorf("%v after %v", e, time.Since(before))
+		}
+		if status, err := g.cache.Get(alive.UID); err != nil || len(status.Running()) > 0 {
+			t.Errorf("in the cache: %v, %v", status, err)
+		}
+		// One that no list has shown yet is found by the next, soon.
+		before = time.Now()
+		r.set(func() { r.pods = append(r.pods, running("new", podruntime.StateExited)) })
+		g.Ended("unknown")
+		if e := <-g.Events(); e.UID != "new" || time.Since(before) > fastest {
 			t.Errorf("%v after %v", e, time.Since(before))
 		}
 		time.Sleep(time.Minute)

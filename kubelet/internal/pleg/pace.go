@@ -6,15 +6,12 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// The interval between relists grows by a quarter each time nothing happened,
-// from fastest to slowest.
+// The interval between relists doubles each time nothing happened, from fastest
+// to slowest.
 const (
 	fastest    = 40 * time.Millisecond
 	slowest    = time.Second
 	restFactor = 4 // rest this many times longer than a relist took
-	// A runtime knows of the end of a process soon after the kernel does; it is asked
-	// by then. If it does not, the relists that follow are frequent.
-	settling = 10 * time.Millisecond
 )
 
 // pace is when the runtime is listed next. It is for one goroutine.
@@ -23,32 +20,19 @@ type pace struct {
 	timer    clock.Timer
 	interval time.Duration
 	due      time.Time
-	rested   time.Time // before, the runtime is not listed for what ended
 }
 
 // newPace is due at once.
 func newPace(clock clock.Clock) *pace {
 	now := clock.Now()
-	return &pace{clock: clock, timer: clock.NewTimer(0), interval: fastest, due: now, rested: now}
+	return &pace{clock: clock, timer: clock.NewTimer(0), interval: fastest, due: now}
 }
 
 // soon brings the next relist forward to the fastest interval from now.
-func (p *pace) soon() { p.forward(p.clock.Now().Add(fastest)) }
-
-// atOnce brings it forward to when the runtime knows what has ended by now, but
-// gives it the rest that it is due: many containers may end one after another.
-func (p *pace) atOnce() {
-	at := p.clock.Now().Add(settling)
-	if at.Before(p.rested) {
-		at = p.rested
-	}
-	p.forward(at)
-}
-
-func (p *pace) forward(at time.Time) {
+func (p *pace) soon() {
 	p.interval = fastest
-	if at.Before(p.due) {
-		p.in(at.Sub(p.clock.Now()))
+	if p.rest() > fastest {
+		p.in(fastest)
 	}
 }
 
@@ -58,12 +42,10 @@ func (p *pace) relisted(happened bool, took time.Duration) {
 	if happened {
 		p.interval = fastest
 	} else {
-		p.interval = min(slowest, p.interval+p.interval/4)
+		p.interval = min(slowest, 2*p.interval)
 	}
 	// A runtime that takes its time is not asked all the time.
-	rest := restFactor * took
-	p.rested = p.clock.Now().Add(rest)
-	p.in(max(p.interval, rest))
+	p.in(max(p.interval, restFactor*took))
 }
 
 // rest is how long it is until the next relist.

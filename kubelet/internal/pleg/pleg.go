@@ -50,8 +50,8 @@ type Cache interface {
 
 // Exits tells of the ends of containers' processes.
 type Exits interface {
-	// Watch has Ended called when the process of one of the running containers
-	// ends, and forgets all others.
+	// Watch has Ended called when one of the running containers ends, and forgets
+	// all others.
 	Watch(ctx context.Context, running map[string]bool)
 	// Wait returns when Watch's ctx has ended and nothing is waited for any more.
 	Wait()
@@ -77,7 +77,7 @@ type Generator struct {
 
 	events chan Event
 	poke   chan struct{}
-	ended  chan struct{}
+	ended  chan string
 
 	stream    *Stream // nil without events of the runtime
 	streaming atomic.Bool
@@ -102,7 +102,7 @@ func New(runtime Runtime, cache Cache, clock clock.Clock, logger *zap.Logger, ob
 	}
 	return &Generator{
 		runtime: runtime, cache: cache, clock: clock, logger: logger, observe: observe,
-		events: make(chan Event, eventBuffer), poke: make(chan struct{}, 1), ended: make(chan struct{}, 1), heard: make(chan about, heardBuffer),
+		events: make(chan Event, eventBuffer), poke: make(chan struct{}, 1), ended: make(chan string, heardBuffer), heard: make(chan about, heardBuffer),
 		known: map[types.UID]*podruntime.RunningPod{}, reinspect: map[types.UID]bool{},
 		last: clock.Now(), asked: map[types.UID]bool{},
 	}
@@ -116,16 +116,19 @@ func (g *Generator) WatchExits(exits Exits) { g.exits = exits }
 func (g *Generator) Events() <-chan Event { return g.events }
 
 // Poke asks for relists at the fastest interval from now on.
-func (g *Generator) Poke() { tell(g.poke) }
-
-// Ended is Poke for who knows that a container's process has ended: the runtime
-// knows it by now, or will in a moment.
-func (g *Generator) Ended() { tell(g.ended) }
-
-func tell(who chan<- struct{}) {
+func (g *Generator) Poke() {
 	select {
-	case who <- struct{}{}:
+	case g.poke <- struct{}{}:
 	default: // it is to hear of it anyway
+	}
+}
+
+// Ended has the pod of a container that has ended looked at, at once.
+func (g *Generator) Ended(container string) {
+	select {
+	case g.ended <- container:
+	default: // so many end that they are listed
+		g.Poke()
 	}
 }
 
@@ -187,9 +190,9 @@ func (g *Generator) Run(ctx context.Context) error {
 			}
 			next.soon()
 			continue
-		case <-g.ended:
-			if !g.Streaming() { // else the runtime tells itself
-				next.atOnce()
+		case id := <-g.ended:
+			if !g.Streaming() && !g.hearEnded(ctx, id) { // else the runtime tells itself
+				next.soon()
 			}
 			continue
 		case pod := <-g.heard:
@@ -221,6 +224,31 @@ func (g *Generator) watchExits(ctx context.Context) {
 		}
 	}
 	g.exits.Watch(ctx, running)
+}
+
+// hearEnded looks at the pods of a container that has ended and of all others that
+// have by now. It reports whether it found all of them, and what came of them.
+func (g *Generator) hearEnded(ctx context.Context, first string) bool {
+	ended := map[string]bool{first: true}
+	for more := true; more && len(ended) < heardBuffer; {
+		select {
+		case next := <-g.ended:
+			ended[next] = true
+		default:
+			more = false
+		}
+	}
+	pods := map[types.UID]about{}
+	for uid, pod := range g.known {
+		for _, c := range pod.Containers {
+			if ended[c.ID.ID] {
+				delete(ended, c.ID.ID)
+				pods[uid] = about{uid: uid}
+			}
+		}
+	}
+	g.single(ctx, pods)
+	return len(ended) == 0 && len(g.reinspect) == 0
 }
 
 // relist reports whether anything happened since the last one.
