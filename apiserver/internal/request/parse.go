@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/fields"
 )
 
@@ -47,12 +48,12 @@ func Parse(r *http.Request) *Info {
 	return info
 }
 
-func split(path string) []string {
-	path = strings.Trim(path, "/")
-	if path == "" {
+func split(p string) []string {
+	p = strings.Trim(p, "/")
+	if p == "" {
 		return nil
 	}
-	return strings.Split(path, "/")
+	return strings.Split(p, "/")
 }
 
 func verbOf(method string) string {
@@ -89,9 +90,10 @@ func (i *Info) place(parts []string) {
 	}
 }
 
-// collection finds the verbs that are about many objects.
+// collection finds the verbs that are about many objects. Where the path says the
+// verb, selectors are not for authorization to go by, as with upstream.
 func (i *Info) collection(r *http.Request) {
-	if i.Name != "" {
+	if i.Name != "" || i.Prefix != "" {
 		return
 	}
 	query := r.URL.Query()
@@ -101,27 +103,31 @@ func (i *Info) collection(r *http.Request) {
 		if Flag(query, "watch") {
 			i.Verb = "watch"
 		}
-	case "watch":
+		i.selector(query.Get("fieldSelector"))
+		i.only()
 	case "delete":
 		i.Verb = "deletecollection"
-	default:
-		return
+		i.selector(query.Get("fieldSelector"))
 	}
-	i.selector(query.Get("fieldSelector"))
 }
 
-// selector keeps the field selector. One that is on a single name makes that
-// the name, so that a rule for one object allows to list and watch just it.
+// selector keeps the field selector.
 func (i *Info) selector(text string) {
 	if text == "" {
 		return
 	}
-	selector, err := fields.ParseSelector(text)
-	if err != nil {
-		return // whoever lists by it reports it
+	if selector, err := fields.ParseSelector(text); err == nil { // else whoever lists by it reports it
+		i.Fields = selector
 	}
-	i.Fields = selector
-	if name, ok := selector.RequiresExactMatch("metadata.name"); ok && !strings.Contains(name, "/") {
+}
+
+// only makes a single name that is selected the name, so that a rule for one
+// object allows to list and watch just it. It allows to delete no collection.
+func (i *Info) only() {
+	if i.Fields == nil {
+		return
+	}
+	if name, ok := i.Fields.RequiresExactMatch("metadata.name"); ok && len(path.IsValidPathSegmentName(name)) == 0 {
 		i.Name = name
 	}
 }

@@ -42,6 +42,11 @@ func TestParse(t *testing.T) {
 			namespace: "a", name: "key", kind: "secrets"},
 		"GET /api/v1/namespaces/a/secrets?fieldSelector=metadata.name!%3Dkey": {resource: true, verb: "list", version: "v1",
 			namespace: "a", kind: "secrets"},
+		"DELETE /api/v1/namespaces/a/secrets?fieldSelector=metadata.name%3Dkey": {resource: true, verb: "deletecollection", version: "v1",
+			namespace: "a", kind: "secrets"},
+		"GET /api/v1/watch/namespaces/a/secrets?fieldSelector=metadata.name%3Dkey": {resource: true, verb: "watch", version: "v1",
+			namespace: "a", kind: "secrets"},
+		"GET /api/v1/secrets?fieldSelector=metadata.name%3D..": {resource: true, verb: "list", version: "v1", kind: "secrets"},
 		"GET /api/v1/namespaces/a/pods/p/log?follow=true": {resource: true, verb: "get", version: "v1", namespace: "a", name: "p",
 			kind: "pods", place: "log"},
 	}
