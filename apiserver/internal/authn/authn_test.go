@@ -51,14 +51,15 @@ func get(header string) *http.Request {
 func TestBearer(t *testing.T) {
 	known := &tokens{users: map[string]*request.User{"good": {Username: "jane"}, "old": nil}}
 	tests := map[string]struct{ user, err string }{
-		"":             {},
-		"Basic Zm9v":   {},
-		"Bearer ":      {},
-		"Bearer good":  {user: "jane"},
-		"bearer good":  {user: "jane"},
-		"Bearer  good": {user: "jane"},
-		"Bearer old":   {err: "token has expired"},
-		"Bearer bad":   {err: "invalid bearer token"},
+		"":              {},
+		"Basic Zm9v":    {},
+		"Bearer ":       {},
+		"Bearer good":   {user: "jane"},
+		"bearer good":   {user: "jane"},
+		"Bearer  good":  {},
+		"Bearer good x": {user: "jane"},
+		"Bearer old":    {err: "token has expired"},
+		"Bearer bad":    {err: "invalid bearer token"},
 	}
 	for header, want := range tests {
 		t.Run(header, func(t *testing.T) {

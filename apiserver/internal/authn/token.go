@@ -85,9 +85,9 @@ type Bearer struct{ Tokens TokenAuthenticator }
 // Authenticate implements Authenticator. A token that nobody knows is an
 // error, so that it never falls through to anonymous.
 func (b Bearer) Authenticate(r *http.Request) (*request.User, bool, error) {
-	scheme, token, found := strings.Cut(strings.TrimSpace(r.Header.Get("Authorization")), " ")
-	token = strings.TrimSpace(token)
-	if !found || token == "" || !strings.EqualFold(scheme, "Bearer") {
+	scheme, token, _ := strings.Cut(strings.TrimSpace(r.Header.Get("Authorization")), " ")
+	token, _, _ = strings.Cut(token, " ") // upstream looks no further, and finds nothing after two spaces
+	if token == "" || !strings.EqualFold(scheme, "Bearer") {
 		return nil, false, nil
 	}
 	user, _, ok, err := b.Tokens.AuthenticateToken(r.Context(), token, nil)

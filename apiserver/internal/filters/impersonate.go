@@ -126,9 +126,9 @@ func impersonated(header http.Header) (*request.User, error) {
 		if !ok {
 			continue
 		}
-		key, err := url.PathUnescape(strings.ToLower(escaped))
-		if err != nil {
-			return nil, apierrors.NewBadRequest("header " + name + ": " + err.Error())
+		key := strings.ToLower(escaped)
+		if unescaped, err := url.PathUnescape(key); err == nil { // else it is meant as it is
+			key = unescaped
 		}
 		user.Extra[key] = append(user.Extra[key], values...)
 	}

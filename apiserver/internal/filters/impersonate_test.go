@@ -62,6 +62,7 @@ func TestImpersonate(t *testing.T) {
 		"another user":        {[]string{"Impersonate-User", "root"}, 403, "", nil},
 		"another group":       {[]string{"Impersonate-User", "bob", "Impersonate-Group", "system:masters"}, 403, "", nil},
 		"another extra value": {[]string{"Impersonate-User", "bob", "Impersonate-Extra-Color", "red"}, 403, "", nil},
+		"a key as it is":      {[]string{"Impersonate-User", "bob", "Impersonate-Extra-Color%zz", "blue"}, 200, "bob", []string{"system:authenticated"}},
 		"a group alone":       {[]string{"Impersonate-Group", "dev"}, 400, "", nil},
 	}
 	for name, test := range tests {

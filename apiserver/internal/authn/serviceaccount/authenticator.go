@@ -23,6 +23,10 @@ import (
 // was asked to go, so that a pod can still say goodbye.
 const deletedLeeway = time.Minute
 
+// leeway is how far apart the clocks of the servers that issue and check tokens may
+// be; upstream's.
+const leeway = time.Minute
+
 // Objects finds what tokens are bound to, as it is stored now. An object that
 // is not there is an apierrors.IsNotFound error.
 type Objects interface {
@@ -61,9 +65,13 @@ type Checks struct {
 func NewAuthenticator(issuers []string, checks Checks) *Authenticator {
 	return &Authenticator{
 		Checks: checks, issuers: issuers,
-		parser: jwt.NewParser(jwt.WithValidMethods(methods), jwt.WithTimeFunc(checks.Clock.Now), jwt.WithExpirationRequired()),
+		parser: newParser(checks.Clock, jwt.WithExpirationRequired()),
 		peek:   jwt.NewParser(),
 	}
+}
+
+func newParser(clock clock.PassiveClock, more ...jwt.ParserOption) *jwt.Parser {
+	return jwt.NewParser(append(more, jwt.WithValidMethods(methods), jwt.WithTimeFunc(clock.Now), jwt.WithLeeway(leeway), jwt.WithIssuedAt())...)
 }
 
 // AuthenticateToken tells whose token it is, and for which of the wanted
@@ -124,9 +132,7 @@ func issuerOf(peek *jwt.Parser, token string) string {
 	return c.Issuer
 }
 
-// verify checks signature, times and form. A token names its key in the
-// header; where no key has that name, every key is tried, because older
-// issuers named none.
+// verify checks signature, times and form.
 func (a *Authenticator) verify(token string) (*claims, error) {
 	c := &claims{}
 	_, err := a.parser.ParseWithClaims(token, c, a.candidates)
@@ -145,25 +151,23 @@ func (a *Authenticator) verify(token string) (*claims, error) {
 
 func (a *Authenticator) candidates(t *jwt.Token) (any, error) { return candidates(a.Keys, t) }
 
+// candidates are the keys that a token may be signed with: the one that its header
+// names; all where it names none, as older issuers did.
 func candidates(keys []PublicKey, t *jwt.Token) (any, error) {
-	id, _ := t.Header["kid"].(string)
-	var named, all []jwt.VerificationKey
+	if _, ok := t.Header["crit"]; ok {
+		return nil, errors.New("its header demands what is not understood (crit)") // RFC 7515, section 4.1.11
+	}
+	id, named := t.Header["kid"]
+	var set jwt.VerificationKeySet
 	for _, key := range keys {
-		if method, err := methodOf(key.Key); err != nil || method.Alg() != t.Method.Alg() {
-			continue
-		}
-		all = append(all, key.Key)
-		if key.ID == id {
-			named = append(named, key.Key)
+		if method, err := methodOf(key.Key); err == nil && method.Alg() == t.Method.Alg() && (!named || id == "" || id == key.ID) {
+			set.Keys = append(set.Keys, key.Key)
 		}
 	}
-	if len(named) > 0 {
-		return jwt.VerificationKeySet{Keys: named}, nil
+	if len(set.Keys) == 0 {
+		return nil, fmt.Errorf("no key for algorithm %s of the name %q", t.Method.Alg(), id)
 	}
-	if len(all) == 0 {
-		return nil, fmt.Errorf("no key for algorithm %s", t.Method.Alg())
-	}
-	return jwt.VerificationKeySet{Keys: all}, nil
+	return set, nil
 }
 
 // alive checks that everything the token is bound to is still the same.

@@ -69,7 +69,7 @@ type Legacy struct {
 func NewLegacy(checks Checks) *Legacy {
 	return &Legacy{
 		Checks: checks,
-		parser: jwt.NewParser(jwt.WithValidMethods(methods), jwt.WithTimeFunc(checks.Clock.Now)), peek: jwt.NewParser(),
+		parser: newParser(checks.Clock), peek: jwt.NewParser(),
 	}
 }
 

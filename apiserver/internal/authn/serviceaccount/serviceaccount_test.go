@@ -173,7 +173,30 @@ func TestTokenRefused(t *testing.T) {
 			other := strings.Split(f.token(t, hour, Bound{Pod: f.pod}), ".")
 			return parts[0] + "." + other[1] + "." + parts[2]
 		}},
-		"unknown key": {says: "signature is invalid", make: func(t *testing.T, f *fixture) string {
+		"another key of the same name": {says: "signature is invalid", make: func(t *testing.T, f *fixture) string {
+			other := newFixture(t, rsaKey(t))
+			other.issuer.keyID = f.issuer.keyID
+			return other.token(t, hour, Bound{})
+		}},
+		"key of no name": {says: "signature is invalid", make: func(t *testing.T, f *fixture) string {
+			other := newFixture(t, rsaKey(t))
+			other.issuer.keyID = ""
+			return other.token(t, hour, Bound{})
+		}},
+		"right key, another name": {says: `no key for algorithm RS256 of the name "../../dev/null"`, make: func(t *testing.T, f *fixture) string {
+			f.issuer.keyID = "../../dev/null"
+			return f.token(t, hour, Bound{})
+		}},
+		"demands": {says: "demands what is not understood", make: func(t *testing.T, f *fixture) string {
+			unsigned := jwt.NewWithClaims(jwt.SigningMethodRS256, jwt.MapClaims{"iss": testIssuer, "exp": start.Add(time.Hour).Unix()})
+			unsigned.Header["crit"] = []string{"b64"}
+			token, err := unsigned.SignedString(f.key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return token
+		}},
+		"unknown key": {says: "no key for algorithm RS256", make: func(t *testing.T, f *fixture) string {
 			return newFixture(t, rsaKey(t)).token(t, hour, Bound{})
 		}},
 		"no key of the algorithm": {says: "no key for algorithm ES256", make: func(t *testing.T, f *fixture) string {
@@ -181,12 +204,12 @@ func TestTokenRefused(t *testing.T) {
 		}},
 		"expired": {says: "token is expired", make: func(t *testing.T, f *fixture) string {
 			token := f.token(t, hour, Bound{})
-			f.clock.SetTime(start.Add(time.Hour))
+			f.clock.SetTime(start.Add(time.Hour + leeway))
 			return token
 		}},
 		"not yet valid": {says: "token is not valid yet", make: func(t *testing.T, f *fixture) string {
 			token := f.token(t, hour, Bound{})
-			f.clock.SetTime(start.Add(-time.Minute))
+			f.clock.SetTime(start.Add(-leeway - time.Second))
 			return token
 		}},
 		"other audience": {says: "token audiences", make: func(t *testing.T, f *fixture) string {
@@ -267,6 +290,19 @@ func TestTokenRefused(t *testing.T) {
 				t.Errorf("error is %v, want it to say %q", err, test.says)
 			}
 		})
+	}
+}
+
+// TestClocksApart: a server takes another one's token though its own clock is a bit
+// behind or ahead.
+func TestClocksApart(t *testing.T) {
+	f := newFixture(t, ecKey(t))
+	token := f.token(t, authenticationv1.TokenRequestSpec{}, Bound{})
+	for _, now := range []time.Time{start.Add(-leeway), start.Add(time.Hour + leeway - time.Second)} {
+		f.clock.SetTime(now)
+		if _, _, ok, err := f.authenticator.AuthenticateToken(t.Context(), token, nil); !ok || err != nil {
+			t.Errorf("at %s: ok=%v err=%v", now, ok, err)
+		}
 	}
 }
 
