@@ -105,6 +105,11 @@ func strategicPatcher(body []byte, kind core.Object) (patcher, error) {
 		if err := kjson.UnmarshalCaseSensitivePreserveInts(before, &current); err != nil {
 			return nil, fmt.Errorf("decode what is to be patched: %w", err)
 		}
+		if len(before)+len(body) > shortMerge {
+			if err := checkMerge(object, current, kind); err != nil {
+				return nil, err
+			}
+		}
 		// The merge takes the patch to pieces, and there may be another attempt.
 		merged, err := strategicpatch.StrategicMergeMapPatch(current, runtime.DeepCopyJSON(object), kind)
 		if err != nil {

@@ -1,0 +1,84 @@
+package handlers
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	"kctl/proto/core"
+)
+
+// maxMergeSteps bounds the work of one strategic merge patch, to a second or two:
+// enough for lists of 7,000 elements. The library looks for each element of a list
+// among all others, those that are stored included, so that a short patch of one
+// element of a long list can keep a processor busy for minutes.
+const maxMergeSteps = 50_000_000
+
+// shortMerge is as many bytes, of an object and a patch, as can't become many steps,
+// however often elements are in each other. Most patches are of this kind.
+const shortMerge = 4 << 10
+
+// checkMerge refuses a patch that is too much work.
+func checkMerge(patch, current map[string]any, kind core.Object) error {
+	schema, err := strategicpatch.NewPatchMetaFromStruct(kind)
+	if err != nil {
+		return fmt.Errorf("merge into a %T: %w", kind, err)
+	}
+	if steps := mergeSteps(patch, current, schema); steps > maxMergeSteps {
+		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the lists that the strategic merge patch is to be merged into are too long for it (%d steps, at most %d are taken); a JSON patch has no such bound", steps, maxMergeSteps))
+	}
+	return nil
+}
+
+// mergeSteps is how often elements are held against each other. What the schema
+// does not know is left to the merge to refuse.
+func mergeSteps(patch, current map[string]any, schema strategicpatch.LookupPatchMeta) int {
+	steps := 0
+	lengths := map[string]int{} // of the lists of a field: its elements, their order, those that go
+	for key, value := range patch {
+		switch value := value.(type) {
+		case map[string]any:
+			if below, _, err := schema.LookupPatchMetadataForStruct(key); err == nil {
+				before, _ := current[key].(map[string]any)
+				steps += mergeSteps(value, before, below)
+			}
+		case []any:
+			if directive, field, ok := strings.Cut(key, "/"); ok && strings.HasPrefix(directive, "$") {
+				key = field
+			}
+			lengths[key] += len(value)
+		}
+	}
+	for key, length := range lengths {
+		below, meta, err := schema.LookupPatchMetadataForSlice(key)
+		if err != nil || !slices.Contains(meta.GetPatchStrategies(), "merge") {
+			continue
+		}
+		stored, _ := current[key].([]any)
+		length += len(stored)
+		steps += length * length
+		elements, _ := patch[key].([]any)
+		steps += elementSteps(elements, stored, meta.GetPatchMergeKey(), below)
+	}
+	return steps
+}
+
+// elementSteps are those within elements that are there already.
+func elementSteps(elements, stored []any, mergeKey string, schema strategicpatch.LookupPatchMeta) int {
+	known := make(map[string]map[string]any, len(stored))
+	for _, element := range stored {
+		if object, ok := element.(map[string]any); ok {
+			known[fmt.Sprint(object[mergeKey])] = object
+		}
+	}
+	steps := 0
+	for _, element := range elements {
+		if object, ok := element.(map[string]any); ok {
+			steps += mergeSteps(object, known[fmt.Sprint(object[mergeKey])], schema)
+		}
+	}
+	return steps
+}
