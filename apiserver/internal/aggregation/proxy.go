@@ -16,6 +16,7 @@ import (
 
 	"kctl/apiserver/internal/authn"
 	"kctl/apiserver/internal/request"
+	"kctl/apiserver/internal/resources/proxy"
 	"kctl/proto/upgrade"
 )
 
@@ -83,10 +84,10 @@ func (a *Aggregator) pass(w http.ResponseWriter, r *http.Request, to *remote) {
 		refuse(w, "service unavailable", http.StatusServiceUnavailable)
 		return
 	}
-	proxy := &httputil.ReverseProxy{
+	through := &httputil.ReverseProxy{
 		Transport: to.calls, FlushInterval: -1,
 		Rewrite:        func(p *httputil.ProxyRequest) { rewrite(p, host) },
-		ModifyResponse: noRedirect,
+		ModifyResponse: judge,
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			if errors.Is(err, errRedirect) {
 				refuse(w, err.Error(), http.StatusBadGateway)
@@ -98,12 +99,12 @@ func (a *Aggregator) pass(w http.ResponseWriter, r *http.Request, to *remote) {
 	if upgrades(r) {
 		ctx, cancel := a.stream(r.Context())
 		defer cancel()
-		r, proxy.Transport = r.WithContext(ctx), to.upgrades
+		r, through.Transport = r.WithContext(ctx), to.upgrades
 	}
 	if begun := request.Begun(r.Context()); begun != nil {
 		begun() // what was there at first, the other server sends
 	}
-	upgrade.Serve(proxy, w, r)
+	upgrade.Serve(through, w, r)
 }
 
 func upgrades(r *http.Request) bool {
@@ -118,8 +119,10 @@ func (a *Aggregator) stream(ctx context.Context) (context.Context, context.Cance
 	return ctx, func() { stop(); cancel() }
 }
 
-// noRedirect: where a client is led, its credentials may follow.
-func noRedirect(response *http.Response) error {
+// judge lets an answer through that leads nowhere: where a client is led, its
+// credentials may follow.
+func judge(response *http.Response) error {
+	proxy.RemoveCORS(response.Header)
 	if response.StatusCode >= 300 && response.StatusCode < 400 && response.Header.Get("Location") != "" {
 		return errRedirect
 	}

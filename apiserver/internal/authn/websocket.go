@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -27,13 +28,34 @@ var (
 	errOnlyToken     = errors.New("WebSocket subprotocols: a real one is needed beside the token")
 )
 
-// Authenticate implements Authenticator. The token's protocol is removed, so
-// that nobody agrees to it and nobody behind sees it.
+// RemoveTokens takes away the tokens that a request brought, whatever it was that
+// showed who makes it: nobody behind sees them, or agrees to them as to a protocol.
+func RemoveTokens(header http.Header) {
+	header.Del("Authorization")
+	offered := header.Values(protocolHeader)
+	if !slices.ContainsFunc(offered, func(value string) bool { return strings.Contains(value, tokenProtocol) }) {
+		return
+	}
+	var others []string
+	for _, value := range offered {
+		for protocol := range strings.SplitSeq(value, ",") {
+			if protocol = strings.TrimSpace(protocol); !strings.HasPrefix(protocol, tokenProtocol) {
+				others = append(others, protocol)
+			}
+		}
+	}
+	header.Del(protocolHeader)
+	if len(others) > 0 {
+		header.Set(protocolHeader, strings.Join(others, ","))
+	}
+}
+
+// Authenticate implements Authenticator.
 func (w WebSocket) Authenticate(r *http.Request) (*request.User, bool, error) {
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		return nil, false, nil
 	}
-	token, others, err := splitProtocols(r.Header.Values(protocolHeader))
+	token, err := protocolToken(r.Header.Values(protocolHeader))
 	if err != nil || token == "" {
 		return nil, false, err
 	}
@@ -44,31 +66,31 @@ func (w WebSocket) Authenticate(r *http.Request) (*request.User, bool, error) {
 	if !ok {
 		return nil, false, ErrInvalidToken
 	}
-	r.Header.Set(protocolHeader, strings.Join(others, ","))
 	return user, true, nil
 }
 
-func splitProtocols(values []string) (token string, others []string, err error) {
-	for _, value := range values {
+// protocolToken is the token among the protocols that are offered; "" for none.
+func protocolToken(offered []string) (token string, err error) {
+	others := false
+	for _, value := range offered {
 		for protocol := range strings.SplitSeq(value, ",") {
-			protocol = strings.TrimSpace(protocol)
-			encoded, ok := strings.CutPrefix(protocol, tokenProtocol)
+			encoded, ok := strings.CutPrefix(strings.TrimSpace(protocol), tokenProtocol)
 			if !ok {
-				others = append(others, protocol)
+				others = true
 				continue
 			}
 			decoded, err := base64.RawURLEncoding.DecodeString(encoded)
 			if err != nil || len(decoded) == 0 || !utf8.Valid(decoded) {
-				return "", nil, errProtocolToken
+				return "", errProtocolToken
 			}
 			if token != "" {
-				return "", nil, errTwoTokens
+				return "", errTwoTokens
 			}
 			token = string(decoded)
 		}
 	}
-	if token != "" && len(others) == 0 {
-		return "", nil, errOnlyToken
+	if token != "" && !others {
+		return "", errOnlyToken
 	}
-	return token, others, nil
+	return token, nil
 }

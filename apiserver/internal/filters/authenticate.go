@@ -12,6 +12,7 @@ import (
 
 	"kctl/apiserver/internal/authn"
 	"kctl/apiserver/internal/request"
+	"kctl/proto/core"
 	"kctl/proto/relay"
 )
 
@@ -26,6 +27,11 @@ func Authenticate(authenticator authn.Authenticator, headers []authn.HeaderNames
 	logger = sampled(logger)
 	return func(c *gin.Context) {
 		user, ok, err := authenticator.Authenticate(c.Request)
+		if c.Request.ProtoMajor == 2 && (!ok || user.Username == core.UserAnonymous) {
+			// One connection can ask for much at once. Strangers get one for each
+			// request, as with upstream (CVE-2023-44487).
+			c.Header("Connection", "close")
+		}
 		if err != nil || !ok {
 			result := "failure"
 			if err != nil {
@@ -38,7 +44,7 @@ func Authenticate(authenticator authn.Authenticator, headers []authn.HeaderNames
 			return
 		}
 		attempts.WithLabelValues("success").Inc()
-		c.Request.Header.Del("Authorization")
+		authn.RemoveTokens(c.Request.Header)
 		for _, names := range headers {
 			names.Remove(c.Request.Header)
 		}

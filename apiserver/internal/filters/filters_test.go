@@ -162,19 +162,43 @@ func (a authenticator) Authenticate(*http.Request) (*request.User, bool, error) 
 func TestAuthenticate(t *testing.T) {
 	seen := ""
 	handler := func(c *gin.Context) {
-		seen = request.UserFrom(c.Request.Context()).Username + c.GetHeader("Authorization") + c.GetHeader("X-Remote-User") + c.GetHeader("X-Remote-Extra-Key") + c.GetHeader("X-Own")
+		seen = request.UserFrom(c.Request.Context()).Username + c.GetHeader("Authorization") + c.GetHeader("X-Remote-User") + c.GetHeader("X-Remote-Extra-Key") + c.GetHeader("X-Own") + c.GetHeader("Sec-WebSocket-Protocol")
 		ok(c)
 	}
 	with := func(a authenticator) http.Handler {
 		return chain(handler, Authenticate(a, []authn.HeaderNames{authn.CommonHeaderNames, {Username: []string{"x-own"}}}, prometheus.NewRegistry(), clk, zap.NewNop()))
 	}
-	if w := serve(with(authenticator{user: &request.User{Username: "jane"}}), "GET", "/", "Authorization", "Bearer x", "X-Remote-User", "root", "X-Remote-Extra-Key", "v", "X-Own", "root"); w.Code != 200 || seen != "jane" {
+	if w := serve(with(authenticator{user: &request.User{Username: "jane"}}), "GET", "/", "Authorization", "Bearer x", "X-Remote-User", "root", "X-Remote-Extra-Key", "v", "X-Own", "root", "Sec-WebSocket-Protocol", "base64url.bearer.authorization.k8s.io.eA"); w.Code != 200 || seen != "jane" {
 		t.Errorf("%d, handler saw %q", w.Code, seen)
 	}
 	for name, a := range map[string]authenticator{"nobody": {}, "bad": {err: errors.New("token has expired")}} {
 		status := statusOf(t, serve(with(a), "GET", "/"))
 		if status.Reason != metav1.StatusReasonUnauthorized || status.Message != "Unauthorized" {
 			t.Errorf("%s: %+v", name, status)
+		}
+	}
+}
+
+// TestStrangersConnections: who is not known has no HTTP/2 connection for more than
+// one request.
+func TestStrangersConnections(t *testing.T) {
+	for name, test := range map[string]struct {
+		a      authenticator
+		closed bool
+	}{
+		"known":     {authenticator{user: &request.User{Username: "jane"}}, false},
+		"anonymous": {authenticator{user: &request.User{Username: "system:anonymous"}}, true},
+		"nobody":    {authenticator{}, true},
+		"bad":       {authenticator{err: errors.New("token has expired")}, true},
+	} {
+		for version := 1; version <= 2; version++ {
+			r := httptest.NewRequest(http.MethodGet, "/", nil)
+			r.ProtoMajor = version
+			w := httptest.NewRecorder()
+			chain(ok, Authenticate(test.a, nil, prometheus.NewRegistry(), clk, zap.NewNop())).ServeHTTP(w, r)
+			if closed := w.Header().Get("Connection") == "close"; closed != (test.closed && version == 2) {
+				t.Errorf("%s, HTTP/%d: closed %v", name, version, closed)
+			}
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"path"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -50,7 +51,12 @@ func (c *call) intoPod() bool {
 	if c.resource != core.Nodes || c.subresource != "proxy" {
 		return intoPods[c.subresource]
 	}
-	first, _, _ := strings.Cut(strings.TrimLeft(c.gin.Param("path"), "/"), "/")
+	asked := c.gin.Param("path")
+	return leadsIntoPod(asked) || leadsIntoPod(path.Clean("/"+asked)) // as it is, or as the kubelet may read it
+}
+
+func leadsIntoPod(kubeletPath string) bool {
+	first, _, _ := strings.Cut(strings.TrimLeft(kubeletPath, "/"), "/")
 	return intoPods[strings.ToLower(first)]
 }
 

@@ -26,13 +26,18 @@ var linking = map[string]bool{
 	"icon": true, "longdesc": true, "manifest": true, "poster": true, "profile": true, "src": true, "usemap": true,
 }
 
-func (rw rewriter) response(answer *http.Response) error {
-	// Whom a browser lets read the answer is this server's to say.
-	for name := range answer.Header {
+// RemoveCORS takes from an answer whom a browser should let read it, which is this
+// server's to say.
+func RemoveCORS(answer http.Header) {
+	for name := range answer {
 		if strings.HasPrefix(name, "Access-Control-") {
-			answer.Header.Del(name)
+			delete(answer, name)
 		}
 	}
+}
+
+func (rw rewriter) response(answer *http.Response) error {
+	RemoveCORS(answer.Header)
 	if location := answer.Header.Get("Location"); location != "" {
 		answer.Header.Set("Location", rw.link(location))
 		return nil

@@ -172,6 +172,9 @@ func (f *federation) passesOn(t *testing.T) {
 	if err := f.Token("nobody").Do(t.Context(), "GET", thingsPath, nil, nil); err == nil || !strings.Contains(err.Error(), "forbidden") {
 		t.Errorf("nobody got %v", err)
 	}
+	if answer, text := f.Ask("GET", thingsPath+"/one", nil, nil); answer.StatusCode != http.StatusOK || answer.Header.Get("Access-Control-Allow-Origin") != "" {
+		t.Errorf("%s %s to whichever page: %v", answer.Status, text, answer.Header)
+	}
 	answer, text := f.Ask("GET", thingsPath+"/w/elsewhere", nil, nil)
 	if answer.StatusCode != http.StatusBadGateway || !strings.HasPrefix(string(text), "the backend attempted to redirect") {
 		t.Errorf("a redirect: %s %s", answer.Status, text)

@@ -82,6 +82,7 @@ func (e *extension) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.mu.Lock()
 	mode := e.mode
 	e.mu.Unlock()
+	w.Header().Set("Access-Control-Allow-Origin", "*")
 	const collection = "/apis/far.example.com/v1/namespaces/default/things"
 	switch path := strings.TrimSuffix(r.URL.Path, "/"); {
 	case mode == "broken":

@@ -55,6 +55,7 @@ func TestCreatesByOtherVerbs(t *testing.T) {
 	for path, part := range map[string]string{
 		pods + "exec": "pods/exec", pods + "attach": "pods/attach", pods + "portforward": "pods/portforward",
 		kubelets + "exec/default/p/c": "nodes/proxy", kubelets + "%61ttach/default/p/c": "nodes/proxy", kubelets + "/portForward/default/p": "nodes/proxy",
+		kubelets + "x/../exec/default/p/c": "nodes/proxy", kubelets + "./%2e/attach/default/p/c": "nodes/proxy", kubelets + "exec/../exec/default/p/c": "nodes/proxy",
 	} {
 		path += "?stdout=1&command=x"
 		if code, text := asJane(http.MethodGet, path, putIt, ""); code != http.StatusForbidden || !strings.Contains(text, `cannot create resource \"`+part) {
