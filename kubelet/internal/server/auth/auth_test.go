@@ -89,6 +89,7 @@ func TestAuthenticate(t *testing.T) {
 	}{
 		{"certificate", all, "", robot, "robot", []string{"o", "system:authenticated"}},
 		{"certificate before token", all, "Bearer good", robot, "robot", []string{"o", "system:authenticated"}},
+		{"certificate of nobody in a group", all, "", &pkix.Name{Organization: []string{"o"}}, "", nil},
 		{"token", all, "Bearer good", nil, "alice", []string{"g"}},
 		{"token, other case", all, "bearer  good", nil, "alice", []string{"g"}},
 		{"bad token is not nobody", all, "Bearer bad", nil, "", nil},

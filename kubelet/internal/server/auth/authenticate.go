@@ -68,6 +68,9 @@ var ErrUnauthenticated = errors.New("Unauthorized")
 func (a *Authenticator) Authenticate(r *http.Request) (authenticationv1.UserInfo, error) {
 	if a.accept.Certificates && r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		subject := r.TLS.VerifiedChains[0][0].Subject
+		if subject.CommonName == "" { // groups make no user
+			return authenticationv1.UserInfo{}, ErrUnauthenticated
+		}
 		return authenticationv1.UserInfo{
 			Username: subject.CommonName,
 			Groups:   append(subject.Organization[:len(subject.Organization):len(subject.Organization)], core.GroupAuthenticated),
