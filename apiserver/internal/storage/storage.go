@@ -65,6 +65,9 @@ var (
 	// ErrUnavailable: the store gave no answer. Whether a write happened is not
 	// known.
 	ErrUnavailable = errors.New("store does not answer")
+	// ErrUnclaimed: the value cannot be opened, and is of no resource that this server
+	// has: of a definition that was not read yet, or is gone.
+	ErrUnclaimed = errors.New("of no resource that is served")
 	// ErrTooLarge: the value is larger than the store takes.
 	ErrTooLarge = errors.New("value too large")
 )

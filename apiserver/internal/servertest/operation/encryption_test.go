@@ -1,6 +1,8 @@
 package operation
 
 import (
+	"context"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -83,4 +85,43 @@ func TestEncryptionAtRest(t *testing.T) {
 	if raw("secrets", "s") != before {
 		t.Error("an update that changes nothing was written")
 	}
+}
+
+// TestEncryptedCustomResources: a server that starts reads them before it knows of
+// them, and stumbles over nothing that nobody has the key of any more.
+func TestEncryptedCustomResources(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "encryption.yaml")
+	if err := os.WriteFile(file, []byte(strings.Replace(encryptionBy(newKey), "secrets", "widgets.sealed.test", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	begin := func() *cluster { return startIn(t, dir, func(o *config.Options) { o.Encryption.File = file }) }
+	c := begin()
+	const definitions, widgets = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "/apis/sealed.test/v1/namespaces/default/widgets"
+	send := func(path, body string) bool {
+		answer, _ := c.Ask(http.MethodPost, path, http.Header{"Content-Type": {"application/json"}}, []byte(body))
+		return answer.StatusCode == http.StatusCreated
+	}
+	if !send(definitions, `{"metadata":{"name":"widgets.sealed.test"},"spec":{"group":"sealed.test","scope":"Namespaced","names":{"plural":"widgets","kind":"Widget"},`+
+		`"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"text":{"type":"string"}}}}}]}}`) {
+		t.Fatal("no definition")
+	}
+	c.Until("a widget can be made", func(context.Context) bool {
+		return send(widgets, `{"apiVersion":"sealed.test/v1","kind":"Widget","metadata":{"name":"w"},"text":"treasure"}`)
+	})
+	answer, err := c.Server.Etcd().Get(t.Context(), "/registry/sealed.test/widgets/default/w")
+	if err != nil || len(answer.Kvs) != 1 || !strings.HasPrefix(string(answer.Kvs[0].Value), "k8s:enc:") {
+		t.Fatalf("stored as %v, %v", answer, err)
+	}
+	if _, err := c.Server.Etcd().Put(t.Context(), "/registry/gone.test/things/default/t", "k8s:enc:secretbox:v1:lost:x"); err != nil {
+		t.Fatal(err)
+	}
+	c.Must(c.Stop())
+
+	c = begin()
+	c.Until("the widget is there again", func(context.Context) bool {
+		answer, text := c.Ask(http.MethodGet, widgets+"/w", nil, nil)
+		return answer.StatusCode == http.StatusOK && strings.Contains(string(text), "treasure")
+	})
 }

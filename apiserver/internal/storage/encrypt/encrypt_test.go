@@ -3,6 +3,7 @@ package encrypt
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/storage"
 )
 
 const (
@@ -103,6 +106,35 @@ func TestThereAndBack(t *testing.T) {
 				t.Errorf("a value from before: %q, stale %v, %v", plain, stale, err)
 			}
 		})
+	}
+}
+
+// TestUnclaimed: what belongs to custom resources is read before it is known to, and
+// what nobody can open is told from what somebody should.
+func TestUnclaimed(t *testing.T) {
+	const custom = "/registry/x.io/widgets/default/w"
+	rules := providers("identity: {}") + "- resources: [widgets.x.io]\n  providers:\n  - " + keysOf("secretbox", "a", key32) + "\n"
+	before := mustTransformer(t, rules)
+	before.Claim("/registry/x.io/widgets/", "x.io", "widgets")
+	sealed, err := before.Seal(t.Context(), custom, []byte("text"))
+	if err != nil || !bytes.HasPrefix(sealed, []byte(sealedPrefix)) {
+		t.Fatalf("%q, %v", sealed, err)
+	}
+	started := mustTransformer(t, rules)
+	if plain, _, err := started.Open(t.Context(), custom, sealed); err != nil || string(plain) != "text" {
+		t.Errorf("before it is claimed: %q, %v", plain, err)
+	}
+	lost := mustTransformer(t, strings.Replace(rules, key32, other, 1))
+	if _, _, err := lost.Open(t.Context(), custom, sealed); !errors.Is(err, storage.ErrUnclaimed) {
+		t.Errorf("sealed by a key that is lost: %v", err)
+	}
+	lost.Claim("/registry/x.io/widgets/", "x.io", "widgets")
+	if _, _, err := lost.Open(t.Context(), custom, sealed); err == nil || errors.Is(err, storage.ErrUnclaimed) {
+		t.Errorf("the same, once it is claimed: %v", err)
+	}
+	all := mustTransformer(t, "- resources: ['*.*']\n  providers:\n  - "+keysOf("secretbox", "a", key32)+"\n")
+	if plain, _, err := all.Open(t.Context(), "/registry/ranges/x", []byte("text")); err != nil || string(plain) != "text" {
+		t.Errorf("what is no object, and was stored before: %q, %v", plain, err)
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 
 	"go.uber.org/zap"
 	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/storage"
 )
 
 // sealedPrefix begins every value that is not stored as it is.
@@ -123,34 +125,35 @@ func (t *Transformer) providers(ctx context.Context, g *generation, p providerCo
 	return []provider{{}}, nil
 }
 
-// providersOf are those for the resource that a key belongs to.
-func (t *Transformer) providersOf(key string) []provider {
-	place := t.place(key)
+// providersOf are those for the resource that a key belongs to; claimed, if there is
+// one.
+func (t *Transformer) providersOf(key string) (providers []provider, claimed bool) {
+	place, claimed := t.place(key)
 	for _, r := range t.present.Load().rules {
 		for _, name := range r.names {
 			if matches(name, place.group, place.resource) {
-				return r.providers
+				return r.providers, claimed
 			}
 		}
 	}
-	return nil
+	return nil, claimed
 }
 
 // place finds whose key it is by the longest claimed prefix.
-func (t *Transformer) place(key string) groupResource {
+func (t *Transformer) place(key string) (found groupResource, claimed bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	for end := len(key); end > 0; end = strings.LastIndexByte(key[:end-1], '/') + 1 {
 		if found, ok := t.places[key[:end]]; ok {
-			return found
+			return found, true
 		}
 	}
-	return groupResource{}
+	return groupResource{}, false
 }
 
 // Seal makes of plain what is stored under key.
 func (t *Transformer) Seal(ctx context.Context, key string, plain []byte) ([]byte, error) {
-	providers := t.providersOf(key)
+	providers, _ := t.providersOf(key)
 	if len(providers) == 0 || providers[0].sealer == nil {
 		return plain, nil
 	}
@@ -167,17 +170,35 @@ func (t *Transformer) Seal(ctx context.Context, key string, plain []byte) ([]byt
 // sealed otherwise today, so whoever writes the object should write it again
 // even where it has not changed.
 func (t *Transformer) Open(ctx context.Context, key string, stored []byte) (plain []byte, stale bool, err error) {
-	providers := t.providersOf(key)
+	providers, claimed := t.providersOf(key)
 	sealed := bytes.HasPrefix(stored, []byte(sealedPrefix))
 	if len(providers) == 0 && !sealed {
 		return stored, false, nil
 	}
 	plain, stale, err = open(ctx, providers, key, stored, sealed)
+	if err != nil && !claimed {
+		plain, stale, err = t.openUnclaimed(ctx, key, stored, sealed)
+	}
 	if err != nil {
 		t.metrics.failures.WithLabelValues("from_storage").Inc()
 		return nil, false, fmt.Errorf("decrypt: %w", err)
 	}
 	return plain, stale, nil
+}
+
+// openUnclaimed opens what is under a key of nobody: all that is stored is read before
+// it is known which custom resources there are, and so which rule is theirs. What
+// nobody can open must not keep all the rest from being read.
+func (t *Transformer) openUnclaimed(ctx context.Context, key string, stored []byte, sealed bool) ([]byte, bool, error) {
+	if !sealed {
+		return stored, false, nil
+	}
+	for _, r := range t.present.Load().rules {
+		if plain, stale, err := open(ctx, r.providers, key, stored, sealed); err == nil {
+			return plain, stale, nil
+		}
+	}
+	return nil, false, storage.ErrUnclaimed
 }
 
 func open(ctx context.Context, providers []provider, key string, stored []byte, sealed bool) ([]byte, bool, error) {

@@ -23,7 +23,8 @@ var protobufSerializer = protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
 // Transformer changes values on their way into etcd and back.
 type Transformer interface {
 	Seal(ctx context.Context, key string, plain []byte) (stored []byte, err error)
-	// Open undoes Seal. stale: Seal would store the value otherwise today.
+	// Open undoes Seal. stale: Seal would store the value otherwise today. Of what
+	// can't be opened, that nobody waits for is storage.ErrUnclaimed.
 	Open(ctx context.Context, key string, stored []byte) (plain []byte, stale bool, err error)
 }
 
@@ -56,6 +57,9 @@ func decode(ctx context.Context, t Transformer, kv *mvccpb.KeyValue) (storage.Ob
 // asJSON is the JSON that was stored.
 func asJSON(ctx context.Context, t Transformer, kv *mvccpb.KeyValue) (value []byte, stale bool, err error) {
 	value, stale, err = t.Open(ctx, string(kv.Key), kv.Value)
+	if errors.Is(err, storage.ErrUnclaimed) {
+		return nil, false, err // who reads many is not waiting for it
+	}
 	if err != nil {
 		return nil, false, fmt.Errorf("%w: %w", errSealed, err)
 	}
