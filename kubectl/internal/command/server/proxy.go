@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"net/url"
 	"os"
 	"regexp"
 	"strings"
@@ -87,13 +88,29 @@ func anyMatches(patterns []*regexp.Regexp, text string) bool {
 	return false
 }
 
-func (f *filter) accepts(method, path, host string) bool {
+func (f *filter) accepts(r *http.Request) bool {
+	return f.here(r.Host) && f.fromHere(r) && anyMatches(f.paths, r.URL.Path) && !anyMatches(f.notPaths, r.URL.Path) && !anyMatches(f.notMethods, r.Method)
+}
+
+// fromHere: no page of elsewhere asks. A browser shows such a page no answer, but sends
+// what it asks for, and of a WebSocket it shows it all: secrets that are watched.
+func (f *filter) fromHere(r *http.Request) bool {
+	origin := r.Header.Get("Origin")
+	if origin == "" || (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.Header.Get("Upgrade") == "" {
+		return true
+	}
+	from, err := url.Parse(origin)
+	return err == nil && (from.Host == r.Host || f.here(from.Host))
+}
+
+// here: the host is one that is accepted.
+func (f *filter) here(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		if host = name; strings.Contains(name, ":") {
 			host = "[" + name + "]"
 		}
 	}
-	return anyMatches(f.hosts, host) && anyMatches(f.paths, path) && !anyMatches(f.notPaths, path) && !anyMatches(f.notMethods, method)
+	return anyMatches(f.hosts, host)
 }
 
 // handler passes what the filter accepts on to the API server, as the user.
@@ -138,7 +155,7 @@ func (p *proxying) handler() (http.Handler, error) {
 		return mux, nil
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !f.accepts(r.Method, r.URL.Path, r.Host) {
+		if !f.accepts(r) {
 			http.Error(w, "Forbidden", http.StatusForbidden)
 			return
 		}

@@ -1,0 +1,53 @@
+package server
+
+import (
+	"net/http/httptest"
+	"testing"
+
+	"kctl/kubectl/internal/command/frame"
+)
+
+// TestFilter: by default a proxy answers to its own name only, and acts for no page of
+// another site, which could not read an answer but that of a WebSocket.
+func TestFilter(t *testing.T) {
+	flags := newProxy(&frame.CLI{}).Flags()
+	p := &proxying{}
+	for name, into := range map[string]*string{"accept-hosts": &p.acceptHosts, "accept-paths": &p.acceptPaths, "reject-paths": &p.rejectPaths, "reject-methods": &p.rejectMethods} {
+		*into = flags.Lookup(name).DefValue
+	}
+	f, err := p.filter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const evil = "https://evil.example"
+	for _, test := range []struct {
+		method, host, path string
+		origin, upgrade    string
+		want               bool
+	}{
+		{"GET", "localhost:8001", "/api", "", "", true},
+		{"POST", "[::1]:8001", "/api/v1/namespaces/a/configmaps", "", "", true},
+		{"GET", "evil.example", "/api", "", "", false}, // a name that was made to mean loopback
+		{"GET", "localhost.evil.example:8001", "/api", "", "", false},
+		{"GET", "127.0.0.1:8001", "/api/v1/namespaces/a/pods/p/exec", "", "", false},
+		{"GET", "127.0.0.1:8001", "/api/v1/secrets", evil, "", true}, // which its browser keeps from it
+		{"GET", "127.0.0.1:8001", "/api/v1/secrets", evil, "websocket", false},
+		{"GET", "127.0.0.1:8001", "/api/v1/secrets", "null", "websocket", false},
+		{"GET", "127.0.0.1:8001", "/api/v1/secrets", "http://127.0.0.1:8001", "websocket", true},
+		{"GET", "127.0.0.1:8001", "/api/v1/secrets", "http://localhost:3000", "websocket", true},
+		{"POST", "127.0.0.1:8001", "/api/v1/namespaces/a/pods", evil, "", false},
+		{"DELETE", "127.0.0.1:8001", "/api/v1/namespaces/a", "http://127.0.0.1.evil.example", "", false},
+		{"POST", "127.0.0.1:8001", "/api/v1/namespaces/a/pods", "://", "", false},
+	} {
+		r := httptest.NewRequest(test.method, test.path, nil)
+		r.Host = test.host
+		for name, value := range map[string]string{"Origin": test.origin, "Upgrade": test.upgrade} {
+			if value != "" {
+				r.Header.Set(name, value)
+			}
+		}
+		if got := f.accepts(r); got != test.want {
+			t.Errorf("%+v: %v", test, got)
+		}
+	}
+}
