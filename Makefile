@@ -17,12 +17,14 @@ GO_BUILD = CGO_ENABLED=0 go build -trimpath -tags nomsgpack,grpcnotrace -ldflags
 .PHONY: run down build etcd runtime upstream images install packages test test-long check bench deps test-deps clean
 
 run: deps build
-	@deploy/local/run.sh $(BIN) $(DIR) $(PORT)
+	@deploy/local/run.sh $(BIN) "$(DIR)" $(PORT)
 
 down:
-	@$(BIN)/kctl down --dir $(DIR)
+	@[ -x $(BIN)/kctl ] || { echo 'there is no $(BIN)/kctl here to do it: `make build` builds it' >&2; exit 1; }
+	@$(BIN)/kctl down --dir "$(DIR)"
 
 build:
+	@deploy/local/deps.sh build
 	cd apiserver && $(GO_BUILD) -o ../$(BIN)/apiserver ./cmd/apiserver
 	cd scheduler && $(GO_BUILD) -o ../$(BIN)/scheduler ./cmd/scheduler
 	cd kubelet   && $(GO_BUILD) -o ../$(BIN)/kubelet   ./cmd/kubelet

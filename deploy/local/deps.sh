@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs what is missing on a Debian machine: `deps.sh run` for a cluster,
-# `deps.sh test` for the tests, `deps.sh long` for the long ones, `deps.sh runtime`
+# Installs what is missing on a Debian machine: `deps.sh run` for a cluster (`deps.sh build`
+# only looks for Go), `deps.sh test` for the tests, `deps.sh long` for the long ones, `deps.sh runtime`
 # to build a newer containerd and runc for those. What is there, from wherever, is left alone.
 set -eu
 
@@ -17,6 +17,15 @@ want() { # want PACKAGE COMMAND...: the package, if one of the commands is missi
 
 for set in "$@"; do
 	case $set in
+	build)
+		# From 1.21 on, Go fetches the version that go.work names; older ones can't read it.
+		case $(go env GOVERSION 2>/dev/null) in
+		'' | go1.[0-9] | go1.[0-9].* | go1.1[0-9]* | go1.20*)
+			echo "Go 1.26 is needed, or one from 1.21 on, which fetches that by itself: https://go.dev/doc/install (Debian 12's own, 1.19, is too old)" >&2
+			exit 1
+			;;
+		esac
+		;;
 	run)
 		want containerd containerd containerd-shim-runc-v2
 		want runc runc

@@ -10,6 +10,14 @@ printf '%s\n' "$up" | sed '/^export /d'
 KUBECONFIG=$dir/admin.kubeconfig
 export KUBECONFIG
 
+# word VALUE: as a shell takes it for one word.
+word() {
+	case $1 in
+	*[!A-Za-z0-9_./:@%+=,-]*) printf "'%s'" "$(printf %s "$1" | sed "s/'/'\\\\''/g")" ;;
+	*) printf %s "$1" ;;
+	esac
+}
+
 show() {
 	printf '\n$ kctl %s\n' "$*"
 	"$kctl" "$@"
@@ -23,5 +31,7 @@ show get pod hello -o wide
 show logs hello
 show trace pod/hello
 
-printf '\nThe cluster stays up; `make down` takes it away. To use it, with kctl or kubectl:\n'
-printf 'export KUBECONFIG=%s PATH=%s:$PATH\n' "$KUBECONFIG" "$(cd "$bin" && pwd)"
+down='make down'
+[ "$dir" = /var/lib/kctl ] || down="make down DIR=$(word "$dir")"
+printf '\nThe cluster stays up; `%s` takes it away. To use it, with kctl or kubectl:\n' "$down"
+printf 'export KUBECONFIG=%s PATH=%s:$PATH\n' "$(word "$KUBECONFIG")" "$(word "$(cd "$bin" && pwd)")"

@@ -69,12 +69,21 @@ func TestSettingsStay(t *testing.T) {
 	}
 	defer taken.Close()
 	port := taken.Addr().(*net.TCPAddr).Port
-	if s, err := chooseSettings(l, UpOptions{Port: port, NodeName: "n"}); err == nil || !strings.Contains(err.Error(), "--port") {
-		t.Errorf("%+v, %v where port %d is another's", s, err, port)
+	if err := l.portFree(UpOptions{Port: port}); err == nil || !strings.Contains(err.Error(), "--port") {
+		t.Errorf("%v where port %d is another's", err, port)
 	}
 	first, err := chooseSettings(l, UpOptions{Port: 7443, NodeName: "n", Without: []string{Apiserver}})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if err := l.portFree(UpOptions{Port: port}); err != nil {
+		t.Errorf("a cluster that has its port asks for another: %v", err)
+	}
+	if local := Of(l.Kubeconfig("admin")); local == nil || local.Dir != l.Dir || local.Scheduler != first.scheduler() {
+		t.Errorf("by its kubeconfig the cluster is %+v", local)
+	}
+	if local := Of(filepath.Join(t.TempDir(), "config")); local != nil {
+		t.Errorf("some kubeconfig is %+v's", local)
 	}
 	again, err := chooseSettings(l, UpOptions{Port: 6443})
 	if err != nil || *again != *first {

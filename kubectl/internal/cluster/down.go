@@ -28,14 +28,14 @@ func Down(ctx context.Context, o DownOptions, progress Progress) error {
 	if err != nil {
 		return err
 	}
+	if os.Geteuid() != 0 {
+		return errors.New("kctl down needs root")
+	}
 	if _, err := os.Stat(l.Settings()); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return errNoCluster{l}
 		}
 		return err
-	}
-	if os.Geteuid() != 0 {
-		return errors.New("kctl down needs root")
 	}
 	unlock, err := l.lock()
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -63,7 +62,7 @@ func programs(l Layout, s *settings, o UpOptions) (map[string]program, error) {
 			name: Scheduler, path: filepath.Join(binDir, Scheduler),
 			args: schedulerArgs(l, s),
 			ready: func(ctx context.Context) error {
-				return l.healthy(ctx, "https://"+net.JoinHostPort(loopback, strconv.Itoa(s.SchedulerPort))+"/readyz", "admin")
+				return l.healthy(ctx, s.scheduler()+"/readyz", "admin")
 			},
 		},
 		{

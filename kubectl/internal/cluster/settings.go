@@ -54,6 +54,8 @@ func loadSettings(l Layout) (*settings, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, errNoCluster{l}
+	case errors.Is(err, fs.ErrPermission):
+		return nil, fmt.Errorf("settings of the cluster in %s: %w (it is root's: ask as root)", l.Dir, err)
 	case err != nil:
 		return nil, fmt.Errorf("settings of the cluster in %s: %w", l.Dir, err)
 	}
@@ -73,12 +75,6 @@ func chooseSettings(l Layout, o UpOptions) (*settings, error) {
 		return s, s.agrees(o)
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, err
-	}
-	if !slices.Contains(o.Without, Apiserver) {
-		// A port that can't be had must not become the cluster's for good.
-		if free, err := freePort(o.Port, nil); err != nil || free != o.Port {
-			return nil, fmt.Errorf("port %d is taken on this machine: --port names another one", o.Port)
-		}
 	}
 	s = &settings{NodeName: o.NodeName, Address: o.Address, Port: o.Port}
 	if s.NodeName == "" {
@@ -107,6 +103,18 @@ func chooseSettings(l Layout, o UpOptions) (*settings, error) {
 		return nil, err
 	}
 	return s, pki.WriteFile(l.Settings(), append(data, '\n'))
+}
+
+// portFree: a port that can't be had must not become the cluster's for good. One that
+// has its port may have an API server on it.
+func (l Layout) portFree(o UpOptions) error {
+	if _, err := os.Stat(l.Settings()); err == nil || slices.Contains(o.Without, Apiserver) {
+		return nil
+	}
+	if free, err := freePort(o.Port, nil); err != nil || free != o.Port {
+		return fmt.Errorf("port %d is taken on this machine: --port names another one", o.Port)
+	}
+	return nil
 }
 
 func (s *settings) agrees(o UpOptions) error {
@@ -141,6 +149,9 @@ func (s *settings) listenOn() string {
 
 func (s *settings) server() string {
 	return "https://" + net.JoinHostPort(loopback, strconv.Itoa(s.Port))
+}
+func (s *settings) scheduler() string {
+	return "https://" + net.JoinHostPort(loopback, strconv.Itoa(s.SchedulerPort))
 }
 func (s *settings) registry() string {
 	return net.JoinHostPort(loopback, strconv.Itoa(s.RegistryPort))

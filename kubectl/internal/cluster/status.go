@@ -47,7 +47,7 @@ func GetStatus(ctx context.Context, dir string) (*Status, error) {
 	}
 	addresses := map[string]string{
 		Registry: s.registry(), Containerd: l.Socket(), Apiserver: s.server(),
-		Scheduler: net.JoinHostPort(loopback, strconv.Itoa(s.SchedulerPort)), Kubelet: net.JoinHostPort(s.address(), strconv.Itoa(s.KubeletPort)),
+		Scheduler: strings.TrimPrefix(s.scheduler(), "https://"), Kubelet: net.JoinHostPort(s.address(), strconv.Itoa(s.KubeletPort)),
 	}
 	status := &Status{Dir: l.Dir, Server: s.server(), Node: s.NodeName}
 	for _, name := range Parts {

@@ -55,6 +55,15 @@ type Result struct {
 	Images     []string
 }
 
+// PartialError says that not all of the cluster in Dir runs. What was started does.
+type PartialError struct {
+	Dir string
+	Err error
+}
+
+func (e *PartialError) Error() string { return e.Err.Error() }
+func (e *PartialError) Unwrap() error { return e.Err }
+
 // Up brings the cluster up: it starts whatever of it is not running and leaves
 // the rest alone. Steps are told to progress.
 func Up(ctx context.Context, o UpOptions, progress Progress) (*Result, error) {
@@ -72,6 +81,12 @@ func Up(ctx context.Context, o UpOptions, progress Progress) (*Result, error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("kctl up needs root: it starts a container runtime and makes network links")
 	}
+	if err := l.portFree(o); err != nil {
+		return nil, err
+	}
+	// Others than root read what is made here, the users of containers too. What they
+	// must not has modes of its own.
+	unix.Umask(0o022)
 	unlock, err := l.prepare()
 	if err != nil {
 		return nil, err
@@ -89,7 +104,7 @@ func Up(ctx context.Context, o UpOptions, progress Progress) (*Result, error) {
 		return nil, err
 	}
 	if err := startParts(ctx, l, s, o, progress); err != nil {
-		return nil, err
+		return nil, &PartialError{l.Dir, err}
 	}
 	return &Result{
 		Kubeconfig: l.Kubeconfig("admin"), Server: s.server(),

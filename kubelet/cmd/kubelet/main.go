@@ -3,6 +3,8 @@
 package main
 
 import (
+	"syscall"
+
 	"github.com/spf13/cobra"
 
 	"kctl/kubelet/internal/config"
@@ -28,6 +30,9 @@ func main() {
 				return &daemon.UsageError{Err: err}
 			}
 			daemon.LogUnused(logger, cmd.Flags())
+			// Containers that are not root's read what is written for them (/etc/hosts,
+			// volumes' files), whatever the shell that started this thought of others.
+			syscall.Umask(0o022)
 			k, err := kubelet.New(cmd.Context(), c, logger, daemon.NewRegistry())
 			if err != nil {
 				return err

@@ -150,7 +150,18 @@ func (v *visible) shown(body []byte) string {
 	return fmt.Sprintf("%s [truncated %d chars]", body[:maxShown], len(body)-maxShown)
 }
 
-// shellQuoted is a text as a shell takes it for one word.
+// ShellWord is a text as a shell takes it for one word, without quotes where it
+// needs none.
+func ShellWord(text string) string {
+	if text != "" && strings.Trim(text, shellPlain) == "" {
+		return text
+	}
+	return shellQuoted(text)
+}
+
+const shellPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:@%+=,"
+
+// shellQuoted is a text in a shell's quotes.
 func shellQuoted(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -40,11 +41,16 @@ Everything is kept below --dir. What runs already is left alone.`,
 			}
 			result, err := cluster.Up(cmd.Context(), o, progressTo(cmd))
 			if err != nil {
+				var partial *cluster.PartialError
+				if errors.As(err, &partial) {
+					dir := frame.ShellWord(partial.Dir)
+					fmt.Fprintf(cmd.ErrOrStderr(), "What was started runs on: \"kctl up --dir %s\" goes on from there, \"kctl down --dir %s\" takes it away.\n", dir, dir)
+				}
 				return err
 			}
 			out := cmd.OutOrStdout()
 			fmt.Fprintf(out, "\nThe cluster is up: %s. An image to try: %s\n", result.Server, result.Images[0])
-			fmt.Fprintf(out, "export KUBECONFIG=%s\n", result.Kubeconfig)
+			fmt.Fprintf(out, "export KUBECONFIG=%s\n", frame.ShellWord(result.Kubeconfig))
 			return nil
 		},
 	}
