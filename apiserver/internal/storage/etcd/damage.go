@@ -11,6 +11,8 @@ import (
 
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"golang.org/x/sys/unix"
 )
 
 // damaged says what to do about data that can't be read any more.
@@ -67,6 +69,10 @@ func startError(dir string, err error) error {
 		if strings.Contains(err.Error(), part) {
 			return damaged(dir, err)
 		}
+	}
+	var disk unix.Statfs_t
+	if unix.Statfs(dir, &disk) == nil && int64(disk.Bavail)*disk.Bsize < wal.SegmentSizeBytes {
+		return fmt.Errorf("start embedded etcd on %s: %w (%d MB are free there, and a file of its log takes %d: make room)", dir, err, int64(disk.Bavail)*disk.Bsize/1e6, wal.SegmentSizeBytes/1e6)
 	}
 	return fmt.Errorf("start embedded etcd on %s: %w", dir, err)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
 
 	"kctl/apiserver/internal/storage/etcd"
 	"kctl/apiserver/internal/storage/etcd/etcdtest"
@@ -101,5 +102,24 @@ func TestHalfOfAStore(t *testing.T) {
 				t.Errorf("got %v, want %q", err, c.wants)
 			}
 		})
+	}
+}
+
+// A disk without room for etcd's log: that is said, where etcd panics.
+func TestNoRoomForAStore(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("skipped: needs root, to mount a small disk")
+	}
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=20m"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := etcd.StartEmbedded(t.Context(), dir, zap.NewNop()); err == nil || !strings.Contains(err.Error(), "make room") {
+		t.Errorf("on a small disk: %v", err)
 	}
 }

@@ -73,7 +73,7 @@ func StartEmbedded(ctx context.Context, dir string, logger *zap.Logger) (*Embedd
 	if err != nil {
 		return nil, err
 	}
-	e.server, err = etcdserver.NewServer(e.config(dir, logger))
+	e.server, err = newServer(e.config(dir, logger))
 	if err != nil {
 		return nil, errors.Join(startError(dir, err), closeListener(listener))
 	}
@@ -93,6 +93,17 @@ func StartEmbedded(ctx context.Context, dir string, logger *zap.Logger) (*Embedd
 	}
 	e.client = v3client.New(e.server)
 	return e, nil
+}
+
+// newServer is etcd's server, whose panics are errors: it panics where there is no
+// room for its log.
+func newServer(c config.ServerConfig) (server *etcdserver.EtcdServer, err error) {
+	defer func() {
+		if why := recover(); why != nil {
+			err = fmt.Errorf("etcd: %v", why)
+		}
+	}()
+	return etcdserver.NewServer(c)
 }
 
 // listen opens the socket for etcdctl; nil where the path is too long for one.
