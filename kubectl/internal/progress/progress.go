@@ -189,7 +189,7 @@ func problem(pod *core.Pod, events []core.Event) string {
 }
 
 // toldByStatus are the reasons of events that the pod's status tells better.
-var toldByStatus = map[string]bool{"Failed": true, "BackOff": true, "FailedScheduling": true, "Unhealthy": true}
+var toldByStatus = map[string]bool{"Failed": true, "BackOff": true, "FailedScheduling": true}
 
 // harmless are the reasons of warnings that keep no pod from running: it has other
 // name servers than it asked for.

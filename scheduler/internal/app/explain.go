@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"kctl/proto/core"
 	"kctl/scheduler/internal/explain"
 )
 
@@ -22,7 +23,7 @@ func explainHandler(e explainer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		namespace, name, whole := strings.Cut(r.URL.Query().Get("pod"), "/")
 		if !whole || namespace == "" || name == "" || strings.Contains(name, "/") {
-			http.Error(w, "say which pod: /debug/explain?pod=NAMESPACE/NAME", http.StatusBadRequest)
+			refuse(w, apierrors.NewBadRequest("say which pod: /debug/explain?pod=NAMESPACE/NAME"))
 			return
 		}
 		explanation, err := e.Explain(r.Context(), namespace, name)
@@ -33,10 +34,23 @@ func explainHandler(e explainer) http.Handler {
 			encoder := json.NewEncoder(w)
 			encoder.SetIndent("", "  ")
 			_ = encoder.Encode(explanation)
-		case errors.As(err, &foreign), apierrors.IsNotFound(err):
-			http.Error(w, err.Error(), http.StatusNotFound)
+		case errors.As(err, &foreign):
+			status := apierrors.NewNotFound(core.Pods.GVR().GroupResource(), namespace+"/"+name)
+			status.ErrStatus.Message = err.Error()
+			refuse(w, status)
+		case apierrors.IsNotFound(err):
+			refuse(w, apierrors.NewNotFound(core.Pods.GVR().GroupResource(), name))
 		default:
-			http.Error(w, err.Error(), http.StatusInternalServerError)
+			refuse(w, apierrors.NewInternalError(err))
 		}
 	})
+}
+
+// refuse answers with a Status, which clients of the API know how to read.
+func refuse(w http.ResponseWriter, err *apierrors.StatusError) {
+	status := err.Status()
+	status.Kind, status.APIVersion = "Status", "v1"
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(int(status.Code))
+	_ = json.NewEncoder(w).Encode(status)
 }

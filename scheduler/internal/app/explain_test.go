@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kctl/proto/core"
 	"kctl/scheduler/internal/explain"
@@ -32,7 +34,7 @@ func TestExplainHandler(t *testing.T) {
 		"":               {http.StatusBadRequest, "NAMESPACE/NAME"},
 		"?pod=p":         {http.StatusBadRequest, "NAMESPACE/NAME"},
 		"?pod=a/b/c":     {http.StatusBadRequest, "NAMESPACE/NAME"},
-		"?pod=a/gone":    {http.StatusNotFound, `pods "gone" not found`},
+		"?pod=a/gone":    {http.StatusNotFound, `pods \"gone\" not found`},
 		"?pod=a/foreign": {http.StatusNotFound, "not a profile"},
 		"?pod=a/broken":  {http.StatusInternalServerError, "no answer"},
 	} {
@@ -40,6 +42,10 @@ func TestExplainHandler(t *testing.T) {
 		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/debug/explain"+query, nil))
 		if w.Code != want.code || !strings.Contains(w.Body.String(), want.body) {
 			t.Errorf("%q: %d %q, want %d %q", query, w.Code, w.Body, want.code, want.body)
+		}
+		var status metav1.Status
+		if want.code != http.StatusOK && (json.Unmarshal(w.Body.Bytes(), &status) != nil || status.Kind != "Status" || status.Code != int32(want.code)) {
+			t.Errorf("%q: %q is no Status", query, w.Body)
 		}
 	}
 }

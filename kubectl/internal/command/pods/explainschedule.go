@@ -2,6 +2,7 @@ package pods
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kctl/kubectl/internal/cluster"
 	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/command/lookup"
 	"kctl/proto/rest"
@@ -73,16 +75,25 @@ func NewExplainSchedule(c *frame.CLI) *cobra.Command {
 			return printSchedule(c, answer)
 		},
 	}
-	cmd.Flags().StringVar(&scheduler, "scheduler", "https://127.0.0.1:10259", "Where the scheduler serves its health checks and metrics.")
+	cmd.Flags().StringVar(&scheduler, "scheduler", "", "Where the scheduler serves its health checks and metrics. (default: where kctl up's does whose kubeconfig is used, else https://127.0.0.1:10259)")
 	cmd.Flags().StringVarP(&format, "output", "o", "", "Output format. One of: (json).")
 	return cmd
 }
+
+// defaultScheduler is upstream's port on this machine.
+const defaultScheduler = "https://127.0.0.1:10259"
 
 // askScheduler asks as the user that the API server would be asked as.
 func askScheduler(ctx context.Context, c *frame.CLI, scheduler, pod string) (json.RawMessage, error) {
 	target, err := c.Kubeconfig()
 	if err != nil {
 		return nil, err
+	}
+	if scheduler == "" {
+		scheduler = defaultScheduler
+		if local := cluster.Of(target.File); local != nil {
+			scheduler = local.Scheduler
+		}
 	}
 	client, err := target.At(scheduler).Rest(c.WrapTransport)
 	if err != nil {
@@ -92,6 +103,10 @@ func askScheduler(ctx context.Context, c *frame.CLI, scheduler, pod string) (jso
 	err = client.Do(ctx, http.MethodGet, "/debug/explain", nil, &answer, rest.Query("pod", target.Namespace+"/"+pod))
 	if errors.Is(err, syscall.ECONNREFUSED) { // in words of its own: it is not the API server that is away
 		return nil, fmt.Errorf("no scheduler listens at %s: --scheduler says where else it is (\"kctl status\" shows the address, for a cluster on this machine)", scheduler)
+	}
+	var untrusted *tls.CertificateVerificationError
+	if errors.As(err, &untrusted) {
+		return nil, fmt.Errorf("what listens at %s is not this cluster's scheduler: --scheduler says where that is: %w", scheduler, untrusted)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("asking the scheduler at %s: %w", scheduler, err)

@@ -14,6 +14,8 @@ import (
 
 	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/command/lookup"
+	"kctl/kubectl/internal/printer"
+	"kctl/kubectl/internal/progress"
 	"kctl/kubectl/internal/timeline"
 	"kctl/proto/core"
 	"kctl/proto/relay"
@@ -75,11 +77,11 @@ func (t *tracing) run(ctx context.Context, name string) error {
 	}
 	switch t.format {
 	case "json":
-		return t.printJSON(seen.pod, seen.line)
+		return t.printJSON(seen)
 	case "html":
 		return seen.line.HTML(t.Out, seen.pod, seen.events)
 	}
-	return t.printWaterfall(seen.pod, seen.line)
+	return t.printWaterfall(seen.pod, seen.events, seen.line)
 }
 
 // sight is what is known of a pod's way at a moment.
@@ -126,7 +128,7 @@ func (t *tracing) look(ctx context.Context, name string) (*sight, error) {
 	return &sight{pod, events, timeline.Merge(stamps, timeline.FromAPI(pod, events))}, nil
 }
 
-func (t *tracing) printWaterfall(pod *core.Pod, line timeline.Timeline) error {
+func (t *tracing) printWaterfall(pod *core.Pod, events []core.Event, line timeline.Timeline) error {
 	where := "not on a node yet"
 	if pod.Spec.NodeName != "" {
 		where = "on " + pod.Spec.NodeName
@@ -137,7 +139,24 @@ func (t *tracing) printWaterfall(pod *core.Pod, line timeline.Timeline) error {
 	if width, ok := frame.Terminal(t.Out); ok {
 		bars = min(max(width-tableWidth, 10), 80)
 	}
-	return line.Print(t.Out, bars)
+	if err := line.Print(t.Out, bars); err != nil {
+		return err
+	}
+	return t.printNow(pod, events)
+}
+
+// printNow says what the pod waits for, if it does.
+func (t *tracing) printNow(pod *core.Pod, events []core.Event) error {
+	view := progress.Look(pod, events)
+	if view.Ended && !view.Failed {
+		return nil
+	}
+	text := view.Now()
+	if pod.Spec.NodeName == "" {
+		text += fmt.Sprintf("\n(\"kctl explain-schedule pod/%s\" tells what each node answers)", pod.Name)
+	}
+	_, err := fmt.Fprintf(t.Out, "\nNow: %s\n", printer.Visible(text))
+	return err
 }
 
 // traceOutput is what -o json prints.
@@ -147,6 +166,7 @@ type traceOutput struct {
 	UID               string    `json:"uid"`
 	Node              string    `json:"node,omitempty"`
 	Phase             string    `json:"phase"`
+	Problem           string    `json:"problem,omitempty"` // why it gets no further
 	TotalMilliseconds float64   `json:"totalMilliseconds"`
 	Moments           []momentJ `json:"moments"`
 }
@@ -157,11 +177,12 @@ type momentJ struct {
 	TookMilliseconds   float64 `json:"tookMilliseconds"`
 }
 
-func (t *tracing) printJSON(pod *core.Pod, line timeline.Timeline) error {
+func (t *tracing) printJSON(seen *sight) error {
+	pod, line := seen.pod, seen.line
 	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 	out := traceOutput{
 		Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID), Node: pod.Spec.NodeName,
-		Phase: string(pod.Status.Phase), TotalMilliseconds: ms(line.Total), Moments: []momentJ{},
+		Phase: string(pod.Status.Phase), TotalMilliseconds: ms(line.Total), Problem: progress.Look(pod, seen.events).Problem, Moments: []momentJ{},
 	}
 	for _, row := range line.Rows {
 		out.Moments = append(out.Moments, momentJ{row, ms(row.Offset), ms(row.Took)})
