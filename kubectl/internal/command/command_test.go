@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/kubeconfig"
 	"kctl/kubectl/internal/preferences"
 	"kctl/proto/relay"
 )
@@ -107,7 +108,15 @@ func TestNoServer(t *testing.T) {
 		kctl(t, "http://"+address, "", args...).want(t, 1,
 			"The connection to the server "+address+" was refused - did you specify the right host or port?\n", `"kctl status" tells`)
 	}
+	places := kubeconfig.Places
+	t.Cleanup(func() { kubeconfig.Places = places })
+	kubeconfig.Places = nil
 	kctl(t, "", "", "get", "pods").want(t, 1, "error: no cluster is configured", "kctl up", "$KUBECONFIG is "+os.Getenv("KUBECONFIG")+", and there is no such file")
+	kubeconfig.Places = []string{filepath.Join(t.TempDir(), "admin.kubeconfig")}
+	if err := os.WriteFile(kubeconfig.Places[0], nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	kctl(t, "", "", "get", "pods").want(t, 1, `"export KUBECONFIG=`+kubeconfig.Places[0]+`" chooses the one on this machine`)
 	c := kctl(t, "http://"+address, "", "version")
 	if c.code != 1 || !strings.HasPrefix(c.out.String(), "Client Version: v1.") {
 		t.Errorf("version without a server: code %d, %q", c.code, c.out.String())

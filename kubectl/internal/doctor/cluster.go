@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -20,12 +21,16 @@ import (
 // tokenType is the type of the secrets that hold bootstrap tokens.
 const tokenType = "bootstrap.kubernetes.io/token"
 
+// deploymentsResource is not among those that the programs share.
+var deploymentsResource = core.Resource{Group: "apps", Version: "v1", Name: "deployments", Kind: "Deployment", Namespaced: true}
+
 // cluster looks at what the server knows of the cluster.
 func (s *Server) cluster(ctx context.Context, server string) []Check {
 	var nodes corev1.NodeList
 	var leases coordinationv1.LeaseList
 	var requests certificatesv1.CertificateSigningRequestList
 	var tokens corev1.SecretList
+	var deployments appsv1.DeploymentList
 	var checks []Check
 	list := func(resource core.Resource, namespace string, into any, opts ...rest.Option) bool {
 		ctx, cancel := context.WithTimeout(ctx, answerWithin)
@@ -42,13 +47,16 @@ func (s *Server) cluster(ctx context.Context, server string) []Check {
 		return false
 	}
 	if list(core.Nodes, "", &nodes) && list(core.Leases, "kube-node-lease", &leases) {
-		checks = append(checks, judgeNodes(nodes.Items, leases.Items, server, s.Now())...)
+		checks = append(checks, s.judgeNodes(nodes.Items, leases.Items, server)...)
 	}
 	if list(core.CertificateSigningRequests, "", &requests) {
 		checks = append(checks, judgeRequests(requests.Items, s.Now()))
 	}
 	if list(core.Secrets, core.NamespaceSystem, &tokens, rest.FieldSelector("type="+tokenType)) {
 		checks = append(checks, judgeTokens(tokens.Items, s.Now()))
+	}
+	if list(deploymentsResource, "", &deployments) {
+		checks = append(checks, judgeDeployments(deployments.Items, s.Now())...)
 	}
 	return checks
 }
@@ -61,7 +69,7 @@ func reason(err error) string {
 }
 
 // judgeNodes looks at each node; those that are well share one line.
-func judgeNodes(nodes []core.Node, leases []coordinationv1.Lease, server string, now time.Time) []Check {
+func (s *Server) judgeNodes(nodes []core.Node, leases []coordinationv1.Lease, server string) []Check {
 	if len(nodes) == 0 {
 		return []Check{warn("nodes", "join a machine: `kctl token create --print-join-command`", "there are none")}
 	}
@@ -73,7 +81,7 @@ func judgeNodes(nodes []core.Node, leases []coordinationv1.Lease, server string,
 	}
 	var checks []Check
 	for i := range nodes {
-		checks = append(checks, judgeNode(&nodes[i], renewed, server, now)...)
+		checks = append(checks, s.judgeNode(&nodes[i], renewed, server)...)
 	}
 	if len(checks) == 0 {
 		checks = append(checks, ok("nodes", "%d, all of them ready", len(nodes)))
@@ -84,8 +92,8 @@ func judgeNodes(nodes []core.Node, leases []coordinationv1.Lease, server string,
 // leaseAge is after how long the control plane takes a node for lost.
 const leaseAge = 40 * time.Second
 
-func judgeNode(node *core.Node, renewed map[string]time.Time, server string, now time.Time) []Check {
-	name := "node/" + node.Name
+func (s *Server) judgeNode(node *core.Node, renewed map[string]time.Time, server string) []Check {
+	name, now := "node/"+node.Name, s.Now()
 	var checks []Check
 	ready := corev1.NodeCondition{Status: corev1.ConditionUnknown, Message: "it has not reported its status"}
 	for _, condition := range node.Status.Conditions {
@@ -98,7 +106,7 @@ func judgeNode(node *core.Node, renewed map[string]time.Time, server string, now
 			}
 		}
 	}
-	const log = "on that machine see `systemctl status kctl-kubelet containerd`, `journalctl -u kctl-kubelet` and `kctl doctor`"
+	log := "on that machine see " + s.service("kubelet") + ", its container runtime, and `kctl doctor`"
 	lease, leased := renewed[node.Name]
 	switch {
 	case ready.Status != corev1.ConditionTrue:
@@ -144,6 +152,26 @@ func judgeRequests(requests []certificatesv1.CertificateSigningRequest, now time
 		return ok(name, "none waits for a decision")
 	}
 	return warn(name, "`kctl certificate approve NAME` for those that you know; logs and exec wait for kubelets' serving certificates", "waiting for a decision: %s", few(pending))
+}
+
+// unheard is for how long a deployment may wait to be taken up.
+const unheard = 10 * time.Second
+
+// judgeDeployments looks for deployments that no controller takes up: the API
+// server keeps them, and pods are made of them by kube-controller-manager.
+func judgeDeployments(deployments []appsv1.Deployment, now time.Time) []Check {
+	var waiting []string
+	for i := range deployments {
+		d := &deployments[i]
+		if d.Status.ObservedGeneration < d.Generation && now.Sub(d.CreationTimestamp.Time) > unheard {
+			waiting = append(waiting, d.Namespace+"/"+d.Name)
+		}
+	}
+	if len(waiting) == 0 {
+		return nil
+	}
+	return []Check{warn("deployments", "run a kube-controller-manager, which makes pods of deployments (docs/networking.md has it beside us), or run pods by themselves",
+		"no controller takes up: %s", few(waiting))}
 }
 
 // few are at most five of them.

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -251,10 +252,39 @@ func TestNodes(t *testing.T) {
 		{node("too-new", "v1.38.0", ready), Fail, "newer than"},
 		{node("too-old", "v1.33.0", ready), Fail, "too old"},
 	} {
-		got := judgeNodes([]core.Node{test.node}, leases, "v1.37.0", now)
+		got := (&Server{Now: func() time.Time { return now }}).judgeNodes([]core.Node{test.node}, leases, "v1.37.0")
 		if len(got) != 1 || got[0].Result != test.want || !strings.Contains(got[0].Detail, test.says) {
 			t.Errorf("%s: %+v", test.node.Name, got)
 		}
+	}
+}
+
+// What a deployment of a cluster without kube-controller-manager looks like.
+func TestDeploymentsThatNobodyTakesUp(t *testing.T) {
+	now := time.Now()
+	deployment := func(age time.Duration, observed int64) []appsv1.Deployment {
+		return []appsv1.Deployment{{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "d", Generation: 2, CreationTimestamp: metav1.NewTime(now.Add(-age))},
+			Status:     appsv1.DeploymentStatus{ObservedGeneration: observed},
+		}}
+	}
+	if got := judgeDeployments(deployment(time.Minute, 1), now); len(got) != 1 || got[0].Result != Warn || !strings.Contains(got[0].Detail, "a/d") {
+		t.Errorf("not taken up: %+v", got)
+	}
+	for name, well := range map[string][]appsv1.Deployment{"taken up": deployment(time.Minute, 2), "of now": deployment(time.Second, 0), "none": nil} {
+		if got := judgeDeployments(well, now); len(got) != 0 {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// In a cluster of kctl up nobody has units to look at.
+func TestAdviceForKctlUp(t *testing.T) {
+	s := newPatient(t).server(t)
+	s.Config.Host, s.Up = "https://127.0.0.1:1", "/srv/two"
+	s.Client = at(t, s.Config.Host, nil).Client
+	if got := find(t, s.Checks(t.Context()), "connection"); !strings.Contains(got.Advice, "`kctl up --dir /srv/two`") || strings.Contains(got.Advice, "systemctl") {
+		t.Errorf("%+v", got)
 	}
 }
 

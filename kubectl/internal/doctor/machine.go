@@ -21,6 +21,7 @@ import (
 // Machine is a machine that is a node or is to be one.
 type Machine struct {
 	Runtime string // endpoint
+	Start   string // how the runtime is started
 	RootDir string // the kubelet's
 	Port    int    // the kubelet's
 	// Kubelet says that one runs here, so that its port is taken.
@@ -36,7 +37,7 @@ type Machine struct {
 
 // NewMachine is this machine.
 func NewMachine(runtime, rootDir string, port int) *Machine {
-	return &Machine{Runtime: runtime, RootDir: rootDir, Port: port, Proc: "/proc", CNI: []string{"/usr/lib/cni", "/opt/cni/bin"}}
+	return &Machine{Runtime: runtime, Start: "`systemctl start containerd`", RootDir: rootDir, Port: port, Proc: "/proc", CNI: []string{"/usr/lib/cni", "/opt/cni/bin"}}
 }
 
 // answerWithin bounds what is asked of programs.
@@ -74,7 +75,7 @@ func (m *Machine) runtime(ctx context.Context) ([]Check, cluster.RuntimeNetwork)
 	case errors.Is(err, syscall.ENOENT):
 		return bad("install and start a container runtime with CRI v1 (on Debian `apt install containerd`), or name its socket by --cri-socket", "%s is not there", cluster.SocketPath(m.Runtime))
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return bad("start it: `systemctl start containerd`", "nobody listens on %s", cluster.SocketPath(m.Runtime))
+		return bad("start it: "+m.Start, "nobody listens on %s", cluster.SocketPath(m.Runtime))
 	case errors.Is(err, context.DeadlineExceeded):
 		return bad("restart it: `systemctl restart containerd`, and see `journalctl -u containerd`", "no answer within %s from %s", answerWithin, m.Runtime)
 	case err != nil:

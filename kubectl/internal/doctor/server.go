@@ -28,6 +28,17 @@ type Server struct {
 	Now    func() time.Time
 	// Warn is how long before they expire certificates are spoken of.
 	Warn time.Duration
+	// Up is the directory of the cluster, where `kctl up` made it on this machine.
+	Up string
+}
+
+// service says where one looks after a program that is a systemd unit, or, in a
+// cluster of `kctl up`, a process.
+func (s *Server) service(name string) string {
+	if s.Up != "" {
+		return fmt.Sprintf("`kctl status --dir %[1]s` tells how it is, `kctl up --dir %[1]s` starts what does not run, %[1]s/log/%[2]s.log is its log", s.Up, name)
+	}
+	return fmt.Sprintf("`systemctl status kctl-%[1]s`, `journalctl -u kctl-%[1]s`", name)
 }
 
 // Checks looks at the server and, through it, at the cluster. Where a step
@@ -104,7 +115,7 @@ func (s *Server) connection(ctx context.Context) ([]Check, bool) {
 	defer cancel()
 	raw, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err != nil {
-		return []Check{connectFailed(name, address, err)}, false
+		return []Check{s.connectFailed(name, address, err)}, false
 	}
 	defer raw.Close()
 	conn := tls.Client(raw, &tls.Config{InsecureSkipVerify: true, ServerName: u.Hostname()}) // verified below, for a clear word
@@ -120,13 +131,13 @@ func (s *Server) connection(ctx context.Context) ([]Check, bool) {
 	return append(checks, trusted), trusted.Result != Fail && checks[1].Result != Fail
 }
 
-func connectFailed(name, address string, err error) Check {
+func (s *Server) connectFailed(name, address string, err error) Check {
 	var lookup *net.DNSError
 	switch {
 	case errors.As(err, &lookup):
 		return fail(name, "is the name in the kubeconfig right, and does this machine's DNS know it?", "%s: %v", address, err)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fail(name, "start the API server (`systemctl status kctl-apiserver`), or mend the address in the kubeconfig", "%s: nobody listens", address)
+		return fail(name, "start the API server ("+s.service("apiserver")+"), or mend the address in the kubeconfig", "%s: nobody listens", address)
 	case errors.Is(err, context.DeadlineExceeded) || os.IsTimeout(err):
 		return fail(name, "is the machine up, and does no firewall stand between?", "%s: no connection within %s", address, answerWithin)
 	}

@@ -1,6 +1,7 @@
 package kubeconfig
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -20,7 +21,19 @@ import (
 )
 
 // ErrNone says that nothing names a cluster.
-var ErrNone = errors.New(`no cluster is configured: neither --server, --kubeconfig, $KUBECONFIG nor ~/.kube/config names one ("kctl up" starts one on this machine)`)
+var ErrNone = errors.New("no cluster is configured: neither --server, --kubeconfig, $KUBECONFIG nor ~/.kube/config names one")
+
+// Places are where the kubeconfigs are of a cluster that runs on this machine: that of
+// `kctl up`, and that of the systemd units.
+var Places = []string{"/var/lib/kctl/admin.kubeconfig", "/etc/kctl/admin.kubeconfig"}
+
+// ToHave says how one comes by a kubeconfig on this machine.
+func ToHave() string {
+	if at := slices.IndexFunc(Places, exists); at >= 0 {
+		return fmt.Sprintf(`"export KUBECONFIG=%s" chooses the one on this machine`, Places[at])
+	}
+	return `"kctl up" starts one on this machine`
+}
 
 // Flags are the flags that say which cluster, user and namespace are meant.
 type Flags struct {
@@ -102,6 +115,8 @@ type Target struct {
 	Namespace string
 	// Chosen tells that the namespace was asked for by flag.
 	Chosen bool
+	// File is the kubeconfig that names the cluster; "" where a flag does.
+	File string
 }
 
 // At is the same user at another server of the cluster. Where the API server is
@@ -121,7 +136,7 @@ func (t *Target) At(host string) *Target {
 func (f *Flags) none(loader clientcmd.ClientConfig) error {
 	raw, err := loader.RawConfig()
 	if err != nil {
-		return ErrNone
+		return fmt.Errorf("%w (%s)", ErrNone, ToHave())
 	}
 	name := raw.CurrentContext
 	if f.overrides.CurrentContext != "" {
@@ -131,9 +146,9 @@ func (f *Flags) none(loader clientcmd.ClientConfig) error {
 		return fmt.Errorf("the kubeconfig's context %q is of cluster %q, which the kubeconfig does not have", name, chosen.Cluster)
 	}
 	if files := os.Getenv(clientcmd.RecommendedConfigPathEnvVar); files != "" && f.File == "" && !slices.ContainsFunc(filepath.SplitList(files), exists) {
-		return fmt.Errorf("%w: $KUBECONFIG is %s, and there is no such file", ErrNone, files)
+		return fmt.Errorf("%w: $KUBECONFIG is %s, and there is no such file (%s)", ErrNone, files, ToHave())
 	}
-	return ErrNone
+	return fmt.Errorf("%w (%s)", ErrNone, ToHave())
 }
 
 func exists(file string) bool {
@@ -170,11 +185,31 @@ func (f *Flags) Load() (*Target, error) {
 	}
 	config.Impersonate = clientrest.ImpersonationConfig{UserName: f.as, UID: f.asUID, Groups: f.asGroups, Extra: f.asExtra}
 	config.DisableCompression = f.uncompressed // on loopback and in data centres copying is cheaper
-	target := &Target{Client: config, Namespace: namespace, Chosen: f.Namespace != ""}
+	target := &Target{Client: config, Namespace: namespace, Chosen: f.Namespace != "", File: f.file(loader)}
 	if f.Namespace != "" {
 		target.Namespace = f.Namespace
 	}
 	return target, nil
+}
+
+// file is the kubeconfig that names the cluster which is used.
+func (f *Flags) file(loader clientcmd.ClientConfig) string {
+	raw, err := loader.RawConfig()
+	if err != nil || f.overrides.ClusterInfo.Server != "" {
+		return ""
+	}
+	name := f.overrides.Context.Cluster
+	if name == "" {
+		context := raw.Contexts[cmp.Or(f.overrides.CurrentContext, raw.CurrentContext)]
+		if context == nil {
+			return ""
+		}
+		name = context.Cluster
+	}
+	if cluster := raw.Clusters[name]; cluster != nil {
+		return cluster.LocationOfOrigin
+	}
+	return ""
 }
 
 func (f *Flags) loader() clientcmd.ClientConfig {

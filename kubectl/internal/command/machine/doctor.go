@@ -14,6 +14,7 @@ import (
 
 	"kctl/kubectl/internal/bootstrap"
 	"kctl/kubectl/internal/certificates"
+	"kctl/kubectl/internal/cluster"
 	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/doctor"
 	"kctl/kubectl/internal/kubeconfig"
@@ -28,20 +29,22 @@ func newDoctor(c *frame.CLI) *cobra.Command {
 		Use: "doctor", Short: "Look for what is wrong, and say what to do",
 		Long: `Look for what is wrong, and say what to do: with the kubeconfig and the way to the
 API server, certificates and clocks, the API server's parts, nodes, requests and
-tokens; with the certificates in --dir; and, where this machine is a node, with
-its runtime, network, kernel and disk. It changes nothing. The exit code is 1 if
+tokens; with the certificates in --dir (where the kubeconfig is kctl up's, its
+directory); and, where this machine is a node, with its runtime, network, kernel
+and disk. It changes nothing. The exit code is 1 if
 anything fails.`,
 		Example: `  kctl doctor
-  kctl doctor --kubeconfig /etc/kctl/admin.kubeconfig -o json
-
-  # The cluster that kctl up made
-  kctl doctor --dir /var/lib/kctl`,
+  kctl doctor --kubeconfig /etc/kctl/admin.kubeconfig -o json`,
 		Args: frame.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "" && output != "json" {
 				return fmt.Errorf("--output=%s: only json is supported", output)
 			}
-			checks := serverChecks(cmd.Context(), c, before)
+			local := localCluster(c)
+			if local != "" && !cmd.Flags().Changed("dir") {
+				n.Dir = local
+			}
+			checks := serverChecks(cmd.Context(), c, local, before)
 			checks = append(checks, fileChecks(n.Dir, c.Clock.Now(), before)...)
 			checks = append(checks, nodeChecks(cmd.Context(), n)...)
 			var err error
@@ -67,7 +70,19 @@ anything fails.`,
 	return cmd
 }
 
-func serverChecks(ctx context.Context, c *frame.CLI, before time.Duration) []doctor.Check {
+// localCluster is the directory of `kctl up` whose kubeconfig is used; "" where it is another's.
+func localCluster(c *frame.CLI) string {
+	target, err := c.Kubeconfig()
+	if err != nil {
+		return "" // serverChecks tells
+	}
+	if local := cluster.Of(target.File); local != nil {
+		return local.Dir
+	}
+	return ""
+}
+
+func serverChecks(ctx context.Context, c *frame.CLI, local string, before time.Duration) []doctor.Check {
 	const name = "kubeconfig"
 	target, err := c.Kubeconfig()
 	var client *rest.Client
@@ -77,11 +92,11 @@ func serverChecks(ctx context.Context, c *frame.CLI, before time.Duration) []doc
 	if err != nil {
 		advice := "mend the file, or name another by --kubeconfig"
 		if errors.Is(err, kubeconfig.ErrNone) {
-			advice = "on the control plane: `export KUBECONFIG=/etc/kctl/admin.kubeconfig`"
+			advice = "elsewhere have one made on the control plane: `kctl pki kubeconfig --user NAME`"
 		}
 		return []doctor.Check{{Name: name, Result: doctor.Fail, Detail: err.Error(), Advice: advice}}
 	}
-	server := &doctor.Server{Config: target.Client, Client: client, Now: c.Clock.Now, Warn: before}
+	server := &doctor.Server{Config: target.Client, Client: client, Now: c.Clock.Now, Warn: before, Up: local}
 	checks := []doctor.Check{{Name: name, Result: doctor.OK, Detail: "the server is " + client.URL("").Host}}
 	return append(checks, server.Checks(ctx)...)
 }
@@ -120,7 +135,9 @@ func severity(f certificates.Finding, now time.Time) doctor.Result {
 
 // nodeChecks looks at this machine if it is a node.
 func nodeChecks(ctx context.Context, n bootstrap.Node) []doctor.Check {
-	if _, err := os.Stat(filepath.Join(n.Dir, "cluster.json")); err == nil { // kctl up's
+	_, err := os.Stat(filepath.Join(n.Dir, "cluster.json"))
+	local := err == nil // kctl up's
+	if local {
 		n.Runtime, n.RootDir = "unix://"+filepath.Join(n.Dir, "run", "containerd.sock"), filepath.Join(n.Dir, "kubelet")
 	}
 	if _, err := os.Stat(n.Kubeconfig()); err != nil {
@@ -128,6 +145,9 @@ func nodeChecks(ctx context.Context, n bootstrap.Node) []doctor.Check {
 	}
 	machine := doctor.NewMachine(n.Runtime, n.RootDir, 0)
 	machine.Kubelet = true
+	if local {
+		machine.Start = "`kctl up --dir " + n.Dir + "`"
+	}
 	return machine.Checks(ctx)
 }
 
