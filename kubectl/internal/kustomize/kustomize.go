@@ -1,10 +1,6 @@
 package kustomize
 
 import (
-	"fmt"
-	"os"
-	"strings"
-
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/resmap"
 	"sigs.k8s.io/kustomize/api/types"
@@ -26,17 +22,7 @@ func Build(dir string, o Options) (resmap.ResMap, error) {
 	if o.Anywhere {
 		options.LoadRestrictions = types.LoadRestrictionsNone
 	}
-	show, err := hidePrograms()
-	if err != nil {
-		return nil, err
-	}
-	defer show()
-	built, err := krusty.MakeKustomizer(options).Run(filesys.MakeFsOnDisk(), dir)
-	if err != nil && strings.Contains(err.Error(), "'git' program") {
-		// The library's error is text by the time it comes here: there is nothing to unwrap.
-		return nil, fmt.Errorf("%w\nkctl does not run git: clone what is in a repository, and name the directory", err)
-	}
-	return built, err
+	return krusty.MakeKustomizer(options).Run(filesys.MakeFsOnDisk(), dir)
 }
 
 // YAML is all that the kustomization in a directory describes, as one text.
@@ -46,20 +32,4 @@ func YAML(dir string) ([]byte, error) {
 		return nil, err
 	}
 	return built.AsYaml()
-}
-
-// hidePrograms keeps the library from running git for what it takes for a
-// repository's address, which it does not let its callers forbid: it looks for
-// the program on the PATH.
-func hidePrograms() (show func(), err error) {
-	const name = "PATH"
-	before, set := os.LookupEnv(name)
-	if err := os.Unsetenv(name); err != nil {
-		return nil, fmt.Errorf("hiding programs: %w", err)
-	}
-	return func() {
-		if set {
-			_ = os.Setenv(name, before)
-		}
-	}, nil
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -83,8 +84,33 @@ func TestWhatCannotBeMade(t *testing.T) {
 	}
 }
 
-// A git on the PATH is not run, and the PATH is there again afterwards.
-func TestNoGit(t *testing.T) {
+// What a kustomization names by a repository's address comes from there, by git.
+func TestRepositories(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("skipped: there is no git on the PATH")
+	}
+	repository := write(t, map[string]string{"base/kustomization.yaml": "resources: [a.yaml]\n", "base/a.yaml": account})
+	for _, args := range [][]string{{"init", "-q"}, {"add", "."}, {"-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-q", "-m", "one"}} {
+		if out, err := exec.Command("git", append([]string{"-C", repository}, args...)...).CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+	}
+	left := t.TempDir()
+	t.Setenv("TMPDIR", left)
+	dir := write(t, map[string]string{"kustomization.yaml": "namePrefix: x-\nresources: [\"file://" + repository + "//base\"]\n"})
+	if out, err := YAML(dir); err != nil || !strings.Contains(string(out), "name: x-a") {
+		t.Errorf("%v, %s", err, out)
+	}
+	if _, err := YAML("file://" + repository + "//none"); err == nil {
+		t.Error("a directory that the repository has not")
+	}
+	if entries, _ := os.ReadDir(left); len(entries) > 0 {
+		t.Errorf("temporary files are left: %v", entries)
+	}
+}
+
+// What it names by a web address is fetched.
+func TestFilesFromTheWeb(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/a.yaml" {
 			_, _ = w.Write([]byte(account))
@@ -93,42 +119,7 @@ func TestNoGit(t *testing.T) {
 		http.NotFound(w, r)
 	}))
 	defer server.Close()
-	programs, left := t.TempDir(), t.TempDir()
-	ran := filepath.Join(programs, "ran")
-	if err := os.WriteFile(filepath.Join(programs, "git"), []byte("#!/bin/sh\n: > "+ran+"\nexit 1\n"), 0o700); err != nil { //nolint:gosec // a program
-		t.Fatal(err)
-	}
-	t.Setenv("PATH", programs)
-	t.Setenv("TMPDIR", left)
-	for _, address := range []string{
-		"github.com/example/none", "https://github.invalid/example/none.git//base?ref=v1", "git@example.invalid:example/none.git",
-		"ssh://git@example.invalid/example/none.git", "file:///none.git//base",
-	} {
-		for _, field := range []string{"resources", "components", "transformers", "generators"} {
-			dir := write(t, map[string]string{"kustomization.yaml": field + ": [\"" + address + "\"]\n"})
-			if _, err := YAML(dir); err == nil || !strings.Contains(err.Error(), "kctl does not run git") {
-				t.Errorf("%s %s: %v", field, address, err)
-			}
-		}
-	}
-	if _, err := YAML("github.com/example/none"); err == nil || !strings.Contains(err.Error(), "kctl does not run git") {
-		t.Errorf("a repository instead of a directory: %v", err)
-	}
-	if _, err := os.Stat(ran); err == nil {
-		t.Error("git was run")
-	}
-	if entries, _ := os.ReadDir(left); len(entries) > 0 {
-		t.Errorf("temporary files are left: %v", entries)
-	}
-	if os.Getenv("PATH") != programs {
-		t.Errorf("the PATH is %q afterwards", os.Getenv("PATH"))
-	}
-
-	dir := write(t, map[string]string{"kustomization.yaml": "resources: [\"" + server.URL + "/none.yaml\"]\n"})
-	if _, err := YAML(dir); err == nil || !strings.Contains(err.Error(), "status code 404") {
-		t.Errorf("a file that the web has not: %v", err)
-	}
-	dir = write(t, map[string]string{"kustomization.yaml": "resources: [\"" + server.URL + "/a.yaml\"]\n"})
+	dir := write(t, map[string]string{"kustomization.yaml": "resources: [\"" + server.URL + "/a.yaml\"]\n"})
 	if out, err := YAML(dir); err != nil || !strings.Contains(string(out), "ServiceAccount") {
 		t.Errorf("a file from the web: %v, %s", err, out)
 	}
