@@ -98,7 +98,7 @@ func newSide(t *testing.T, c *harness.Cluster, program, namespace string) *side 
 	if err := clientcmd.WriteToFile(*config, kubeconfig); err != nil {
 		t.Fatal(err)
 	}
-	s.env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HOME="+s.dir, "EDITOR="+filepath.Join(s.dir, "editor.sh"), "KUBE_EDITOR=", "TERM=dumb")
+	s.env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HOME="+s.dir, "EDITOR="+filepath.Join(s.dir, "editor.sh"), "KUBE_EDITOR=", "TERM=dumb", "KUBECTL_APPLYSET=true")
 	s.copyFiles(t)
 	return s
 }
@@ -197,6 +197,7 @@ var varying = []struct {
 	as   string
 }{
 	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "UID"},
+	{regexp.MustCompile(`applyset-[\w-]{43}-v1`), "SET"},
 	{regexp.MustCompile(`\(y/[nN]\)`), "(y/N)"}, // older kubectls do not say what is meant by no answer
 	{regexp.MustCompile(`"?\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"?`), "TIME"},
 	{regexp.MustCompile(`(?m)^CreationTimestamp: .*$`), "CreationTimestamp: TIME"},

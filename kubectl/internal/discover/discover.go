@@ -178,6 +178,18 @@ func (d *Discovery) OfKind(ctx context.Context, kind schema.GroupVersionKind) (R
 	return found, nil
 }
 
+// OfGroupKind finds the resource of a kind, in the version that the server prefers.
+func (d *Discovery) OfGroupKind(ctx context.Context, kind schema.GroupKind) (Resource, error) {
+	found, ok, err := d.find(ctx, func(r Resource) bool { return r.Preferred && r.GVK().GroupKind() == kind })
+	if err != nil {
+		return found, err
+	}
+	if !ok {
+		return found, fmt.Errorf("no matches for kind %q in group %q", kind.Kind, kind.Group)
+	}
+	return found, nil
+}
+
 // InCategory finds the resources of a category, such as "all".
 func (d *Discovery) InCategory(ctx context.Context, category string) ([]Resource, error) {
 	resources, err := d.Resources(ctx)

@@ -33,6 +33,7 @@ type applying struct {
 	cascade        string
 	subresource    string
 	pruned         pruning
+	set            applySet
 	comparing      bool // for diff: nothing is changed, nor will be
 
 	done []*unstructured.Unstructured // for -o, which prints one document for all
@@ -53,7 +54,7 @@ func newApply(c *frame.CLI) *cobra.Command {
 			if !a.FromFiles() {
 				return lookup.ErrNoFile
 			}
-			if err := a.check(); err != nil {
+			if err := a.check(cmd.Context()); err != nil {
 				return err
 			}
 			return a.run(cmd.Context())
@@ -78,12 +79,15 @@ func newApply(c *frame.CLI) *cobra.Command {
 	fs.StringVar(&a.subresource, "subresource", "", "If specified, apply will operate on the subresource of the requested object. Only with --server-side.")
 	fs.BoolVar(&a.pruned.wanted, "prune", false, "Delete what was applied before, is selected by --selector or --all, and is not in the files. Must be used with --selector or --all.")
 	fs.BoolVar(&a.pruned.all, "all", false, "Select all resources in the namespaces of the files for --prune.")
+	if applySetWanted() {
+		fs.StringVar(&a.set.ref, "applyset", "", "[alpha] The object, as [RESOURCE][.GROUP]/NAME, or a secret's name, that tracks what is applied together: with --prune, what was and is not in the files is deleted.")
+	}
 	fs.StringArrayVar(&a.pruned.allowlist, "prune-allowlist", nil, "Instead of the kinds that --prune looks through, those of <group/version/kind>. May be repeated.")
 	return cmd
 }
 
 // check looks at what does not go together.
-func (a *applying) check() error {
+func (a *applying) check(ctx context.Context) error {
 	switch {
 	case a.serverSide && a.DryRun == frame.DryRunClient:
 		return errors.New("--dry-run=client doesn't work with --server-side (did you mean --dry-run=server instead?)")
@@ -95,6 +99,8 @@ func (a *applying) check() error {
 		return errors.New("--force cannot be used with --server-side")
 	case a.force && a.DryRun == frame.DryRunServer:
 		return errors.New("--dry-run=server cannot be used with --force")
+	case a.force && a.pruned.wanted:
+		return errors.New("--force cannot be used with --prune")
 	case !a.overwrite && a.serverSide:
 		return errors.New("--overwrite=false cannot be used with --server-side")
 	}
@@ -102,6 +108,12 @@ func (a *applying) check() error {
 	case "background", "orphan", "foreground":
 	default:
 		return fmt.Errorf(`invalid cascade value (%v). Must be "background", "foreground", or "orphan"`, a.cascade)
+	}
+	if a.set.ref != "" {
+		return a.checkSet(ctx)
+	}
+	if a.pruned.wanted && a.serverSide {
+		return errors.New("--prune is in alpha and doesn't currently work on objects created by server-side apply")
 	}
 	return a.pruned.check(a.Labels)
 }
@@ -111,7 +123,11 @@ func (a *applying) run(ctx context.Context) error {
 	if len(targets) == 0 {
 		return cmp.Or(err, errNothingToApply)
 	}
-	if a.pruned.wanted {
+	if a.set.ref != "" {
+		if err := a.beginSet(ctx, targets); err != nil {
+			return err
+		}
+	} else if a.pruned.wanted {
 		discovery, err := a.Discovery()
 		if err != nil {
 			return err

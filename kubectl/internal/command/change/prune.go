@@ -101,27 +101,32 @@ func (p *pruning) find(ctx context.Context, discovery *discover.Discovery) error
 	return nil
 }
 
-// prune deletes what was applied once, is selected, and was not applied now.
+// prune deletes what was applied once, is selected or of the set, and was not applied now.
 func (a *applying) prune(ctx context.Context) error {
-	return a.forgotten(ctx, func(t lookup.Target, object *unstructured.Unstructured) error {
-		client, err := a.Server()
-		if err != nil {
-			return err
+	if a.set.ref != "" {
+		return a.pruneSet(ctx)
+	}
+	return a.forgotten(ctx, func(t lookup.Target, _ *unstructured.Unstructured) error { return a.pruneOne(ctx, t) })
+}
+
+func (a *applying) pruneOne(ctx context.Context, t lookup.Target) error {
+	client, err := a.Server()
+	if err != nil {
+		return err
+	}
+	if a.DryRun != frame.DryRunClient {
+		if _, err := removeObject(ctx, t.In(client), t.ObjectName, a.deleting().options()); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("pruning: %w", err)
 		}
-		if a.DryRun != frame.DryRunClient {
-			if _, err := removeObject(ctx, t.In(client), t.ObjectName, a.deleting().options()); err != nil && !apierrors.IsNotFound(err) {
-				return fmt.Errorf("pruning: %w", err)
-			}
-		}
-		name := printer.ObjectName(t.GVK(), t.ObjectName)
-		if a.Output == "" {
-			name += " " + a.DryRun.Mark("pruned")
-		}
-		if a.Output == "" || a.Output == "name" {
-			fmt.Fprintln(a.Out, name)
-		}
-		return nil
-	})
+	}
+	name := printer.ObjectName(t.GVK(), t.ObjectName)
+	if a.Output == "" {
+		name += " " + a.DryRun.Mark("pruned")
+	}
+	if a.Output == "" || a.Output == "name" {
+		fmt.Fprintln(a.Out, name)
+	}
+	return nil
 }
 
 // forgotten calls do with what was applied once, is selected, and is not among

@@ -1,0 +1,339 @@
+package change
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/command/lookup"
+	"kctl/kubectl/internal/discover"
+	"kctl/proto/core"
+	"kctl/proto/release"
+	"kctl/proto/rest"
+)
+
+// The labels and annotations of ApplySets (KEP-3659, "ApplySet Specification").
+const (
+	setID         = "applyset.kubernetes.io/id"      // of the parent
+	setMember     = "applyset.kubernetes.io/part-of" // of members: the parent's id
+	setTool       = "applyset.kubernetes.io/tooling"
+	setKinds      = "applyset.kubernetes.io/contains-group-kinds"
+	setResources  = "applyset.kubernetes.io/contains-group-resources" // what older kubectls wrote instead
+	setNamespaces = "applyset.kubernetes.io/additional-namespaces"
+	setParentType = "applyset.kubernetes.io/is-parent-type" // of definitions
+)
+
+// setToolName is kubectl's, so that each of the two goes on with the other's sets.
+const setToolName = "kubectl"
+
+// applySetWanted: as in kubectl, the flag is there only where it is asked for.
+func applySetWanted() bool { return strings.EqualFold(os.Getenv("KUBECTL_APPLYSET"), "true") }
+
+// applySet is what `--applyset` names: an object, the parent, that says of which kinds
+// and in which namespaces there are objects that were applied together.
+type applySet struct {
+	ref           string // what the user said; "" for none
+	parent        lookup.Target
+	before, after members
+}
+
+// members are where objects of a set are.
+type members struct {
+	kinds      map[schema.GroupKind]discover.Resource
+	namespaces map[string]bool
+}
+
+func newMembers() members {
+	return members{map[schema.GroupKind]discover.Resource{}, map[string]bool{}}
+}
+
+// id is the set's, by which members are known: of the parent's identity.
+func (s *applySet) id() string {
+	parent := strings.Join([]string{s.parent.ObjectName, s.parent.Namespace, s.parent.Kind, s.parent.Group}, ".")
+	sum := sha256.Sum256([]byte(parent))
+	return "applyset-" + base64.RawURLEncoding.EncodeToString(sum[:]) + "-v1"
+}
+
+func (s *applySet) name() string {
+	return fmt.Sprintf("%s.%s/%s", s.parent.Name, s.parent.Group, s.parent.ObjectName)
+}
+
+// find works out the parent: [RESOURCE][.GROUP]/NAME, or a secret's name.
+func (s *applySet) find(ctx context.Context, c *frame.CLI) error {
+	discovery, err := c.Discovery()
+	if err != nil {
+		return err
+	}
+	target, err := c.Kubeconfig()
+	if err != nil {
+		return err
+	}
+	kind, name, typed := strings.Cut(s.ref, "/")
+	if !typed {
+		kind, name = core.Secrets.Name, s.ref
+	}
+	if name == "" {
+		return fmt.Errorf("invalid parent reference %q: name cannot be blank", s.ref)
+	}
+	if s.parent.Resource, err = discovery.Named(ctx, kind); err != nil {
+		return fmt.Errorf("invalid parent reference %q: %w", s.ref, err)
+	}
+	s.parent.ObjectName = name
+	if s.parent.Namespaced && target.Chosen {
+		s.parent.Namespace = target.Namespace
+	}
+	return nil
+}
+
+// check holds the set against what else was asked for.
+func (a *applying) checkSet(ctx context.Context) error {
+	s := &a.set
+	switch {
+	case !a.pruned.wanted:
+		return errors.New("--applyset requires --prune")
+	case a.pruned.all:
+		return errors.New("--all is incompatible with --applyset")
+	case a.Labels != "":
+		return errors.New("--selector is incompatible with --applyset")
+	case len(a.pruned.allowlist) > 0:
+		return errors.New("--prune-allowlist is incompatible with --applyset")
+	}
+	if err := s.find(ctx, a.Sender.CLI); err != nil {
+		return err
+	}
+	if s.parent.Namespaced && s.parent.Namespace == "" {
+		return errors.New("namespace is required to use namespace-scoped ApplySet")
+	}
+	if s.builtin() {
+		return nil
+	}
+	client, err := a.Server()
+	if err != nil {
+		return err
+	}
+	definitions, err := lookup.List(ctx, client.Resource(core.Resource{Group: "apiextensions.k8s.io", Version: "v1", Name: "customresourcedefinitions"}, ""),
+		lookup.ChunkSize, rest.LabelSelector(setParentType))
+	if err != nil {
+		return fmt.Errorf("identifying allowed custom resource parent types: %w", err)
+	}
+	if !slices.ContainsFunc(definitions.Items, func(d unstructured.Unstructured) bool { return d.GetName() == s.parent.GVR().GroupResource().String() }) {
+		return fmt.Errorf("resource %q is not permitted as an ApplySet parent", s.parent.GVR())
+	}
+	return nil
+}
+
+// builtin: these kinds may be parents, and are made where they are not there.
+func (s *applySet) builtin() bool {
+	return s.parent.GVR() == core.Secrets.GVR() || s.parent.GVR() == core.ConfigMaps.GVR()
+}
+
+// mark puts the label of members on what is to be applied, and notes where it is.
+func (s *applySet) mark(targets []lookup.Target) error {
+	s.after = newMembers()
+	for _, t := range targets {
+		labels := t.Object.GetLabels()
+		if _, there := labels[setMember]; there {
+			return fmt.Errorf("ApplySet label %q already set in input data", setMember)
+		}
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[setMember] = s.id()
+		t.Object.SetLabels(labels)
+		s.after.kinds[t.GVK().GroupKind()] = t.Resource
+		if t.Namespaced {
+			s.after.namespaces[t.Namespace] = true
+		}
+	}
+	return nil
+}
+
+// begin reads the parent, and has it tell of old and new members, before any of the
+// new ones is there: an apply that is cut short loses none.
+func (a *applying) beginSet(ctx context.Context, targets []lookup.Target) error {
+	s := &a.set
+	if err := s.mark(targets); err != nil {
+		return err
+	}
+	s.before = newMembers()
+	client, err := a.Server()
+	if err != nil {
+		return err
+	}
+	var answer []byte
+	switch err := s.parent.In(client).Get(ctx, s.parent.ObjectName, &answer); {
+	case apierrors.IsNotFound(err) && s.builtin():
+	case apierrors.IsNotFound(err):
+		return errors.New("custom resource ApplySet parents cannot be created automatically")
+	case err != nil:
+		return fmt.Errorf("failed to fetch ApplySet parent object %q: %w", s.name(), err)
+	default:
+		parent, err := lookup.Decode(answer)
+		if err != nil {
+			return err
+		}
+		if err := s.read(ctx, a.Sender.CLI, parent); err != nil {
+			return err
+		}
+	}
+	both := newMembers()
+	for _, part := range []members{s.before, s.after} {
+		maps.Copy(both.kinds, part.kinds)
+		maps.Copy(both.namespaces, part.namespaces)
+	}
+	return a.writeSet(ctx, both)
+}
+
+// read takes over what the parent says, if the set is ours to change.
+func (s *applySet) read(ctx context.Context, c *frame.CLI, parent *unstructured.Unstructured) error {
+	annotations := parent.GetAnnotations()
+	tool, there := annotations[setTool]
+	if !there {
+		return fmt.Errorf("ApplySet parent object %q already exists and is missing required annotation %q", s.name(), setTool)
+	}
+	if at := strings.LastIndex(tool, "/"); at >= 0 {
+		tool = tool[:at]
+	}
+	if tool != setToolName {
+		return fmt.Errorf("ApplySet parent object %q already exists and is managed by tooling %q instead of %q", s.name(), tool, setToolName)
+	}
+	id, there := parent.GetLabels()[setID]
+	if !there {
+		return fmt.Errorf("ApplySet parent object %q exists and does not have required label %s", s.name(), setID)
+	}
+	if id != s.id() {
+		return fmt.Errorf("ApplySet parent object %q exists and has incorrect value for label %q (got: %s, want: %s)", s.name(), setID, id, s.id())
+	}
+	if err := s.readKinds(ctx, c, annotations); err != nil {
+		return fmt.Errorf("parsing ApplySet annotation on %q: %w", s.name(), err)
+	}
+	for _, namespace := range words(annotations[setNamespaces]) {
+		s.before.namespaces[namespace] = true
+	}
+	if s.parent.Namespaced {
+		s.before.namespaces[s.parent.Namespace] = true
+	}
+	return nil
+}
+
+func (s *applySet) readKinds(ctx context.Context, c *frame.CLI, annotations map[string]string) error {
+	discovery, err := c.Discovery()
+	if err != nil {
+		return err
+	}
+	kinds, there := annotations[setKinds]
+	if !there && annotations[setResources] == "" {
+		return fmt.Errorf("kubectl requires the %q annotation to be set on all ApplySet parent objects", setKinds)
+	}
+	for _, text := range words(kinds) {
+		resource, err := discovery.OfGroupKind(ctx, schema.ParseGroupKind(text))
+		if err != nil {
+			return fmt.Errorf("could not find mapping for kind in %q annotation: %w", setKinds, err)
+		}
+		s.before.kinds[resource.GVK().GroupKind()] = resource
+	}
+	if there {
+		return nil
+	}
+	for _, text := range words(annotations[setResources]) {
+		resource, err := discovery.Named(ctx, text)
+		if err != nil {
+			return fmt.Errorf("invalid group resource in %q annotation: %w", setResources, err)
+		}
+		s.before.kinds[resource.GVK().GroupKind()] = resource
+	}
+	return nil
+}
+
+// words are the parts of a list with commas.
+func words(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, ",")
+}
+
+// writeSet has the parent tell where members are. Annotations that are not among these
+// go with it: they are applied.
+func (a *applying) writeSet(ctx context.Context, where members) error {
+	if a.DryRun == frame.DryRunClient {
+		return nil
+	}
+	s := &a.set
+	kinds := []string{}
+	for kind := range where.kinds {
+		kinds = append(kinds, kind.String())
+	}
+	slices.Sort(kinds)
+	namespaces := slices.DeleteFunc(slices.Sorted(maps.Keys(where.namespaces)), func(n string) bool { return n == s.parent.Namespace })
+	parent := map[string]any{"apiVersion": s.parent.GVK().GroupVersion().String(), "kind": s.parent.Kind, "metadata": map[string]any{
+		"name": s.parent.ObjectName, "namespace": s.parent.Namespace, "labels": map[string]string{setID: s.id()},
+		"annotations": map[string]string{
+			setTool: setToolName + "/" + release.Version().GitVersion, setKinds: strings.Join(kinds, ","), setNamespaces: strings.Join(namespaces, ","),
+		},
+	}}
+	body, err := json.Marshal(parent)
+	if err != nil {
+		return fmt.Errorf("encode ApplySet: %w", err)
+	}
+	manager := a.Manager
+	defer func() { a.Manager = manager }()
+	a.Manager = setToolName + "-applyset"
+	_, err = a.send(ctx, s.parent, types.ApplyPatchType, body)
+	if apierrors.IsConflict(err) {
+		a.Warn("failed to update ApplySet: %v\nApplySet field manager %s should own these fields. Retrying with conflicts forced.", err, a.Manager)
+		_, err = a.send(ctx, s.parent, types.ApplyPatchType, body, rest.Query("force", "true"))
+	}
+	if err != nil {
+		return fmt.Errorf("failed to update ApplySet: %w", err)
+	}
+	return nil
+}
+
+// pruneSet deletes the members that were not applied, and has the parent forget where
+// they were.
+func (a *applying) pruneSet(ctx context.Context) error {
+	s := &a.set
+	client, err := a.Server()
+	if err != nil {
+		return err
+	}
+	for _, resource := range s.before.kinds {
+		namespaces := []string{""}
+		if resource.Namespaced {
+			namespaces = slices.Sorted(maps.Keys(s.before.namespaces))
+		}
+		for _, namespace := range namespaces {
+			t := lookup.Target{Resource: resource, Namespace: namespace}
+			found, err := lookup.List(ctx, t.In(client), lookup.ChunkSize, rest.LabelSelector(setMember+"="+s.id()))
+			if err != nil {
+				return fmt.Errorf("listing %s objects for pruning: %w", resource.GVK(), err)
+			}
+			for i := range found.Items {
+				if t.ObjectName = found.Items[i].GetName(); a.pruned.uids[found.Items[i].GetUID()] {
+					continue
+				}
+				if err := a.pruneOne(ctx, t); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	if err := a.writeSet(ctx, s.after); err != nil {
+		return fmt.Errorf("apply and prune succeeded, but ApplySet update failed: %w", err)
+	}
+	return nil
+}
