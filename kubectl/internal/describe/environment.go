@@ -60,7 +60,7 @@ func (p *page) envValue(c *core.Container, e corev1.EnvVar) string {
 	case from.FieldRef != nil:
 		return fmt.Sprintf("%s (%s:%s)", p.field(from.FieldRef.FieldPath), from.FieldRef.APIVersion, from.FieldRef.FieldPath)
 	case from.ResourceFieldRef != nil:
-		return fmt.Sprintf("%s (%s)", amountOf(c, from.ResourceFieldRef), from.ResourceFieldRef.Resource)
+		return fmt.Sprintf("%s (%s)", AmountOf(c, from.ResourceFieldRef), from.ResourceFieldRef.Resource)
 	case from.SecretKeyRef != nil:
 		return fmt.Sprintf("<set to the key '%s' in secret '%s'>\tOptional: %t", from.SecretKeyRef.Key, from.SecretKeyRef.Name, isTrue(from.SecretKeyRef.Optional))
 	case from.ConfigMapKeyRef != nil:
@@ -86,9 +86,9 @@ func (p *page) field(path string) string {
 	return ""
 }
 
-// amountOf is how much a container has of a resource, in units of the divisor,
+// AmountOf is how much a container has of a resource, in units of the divisor,
 // rounded up.
-func amountOf(c *core.Container, of *corev1.ResourceFieldSelector) string {
+func AmountOf(c *core.Container, of *corev1.ResourceFieldSelector) string {
 	which, name, _ := strings.Cut(of.Resource, ".")
 	list := c.Resources.Limits
 	if which == "requests" {

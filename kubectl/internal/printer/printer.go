@@ -45,9 +45,15 @@ var Names = []string{
 	"jsonpath-file", "kyaml", "name", "template", "templatefile", "wide", "yaml",
 }
 
+// plainNames are the outputs without a template, which may be written in capitals.
+var plainNames = []string{"json", "yaml", "kyaml", "name"}
+
 // New makes the printer that the options ask for. The output must not be a
 // table's.
 func New(o Options) (Printer, error) {
+	if plain := strings.ToLower(o.Output); slices.Contains(plainNames, plain) {
+		o.Output = plain
+	}
 	format, template, hasTemplate := strings.Cut(o.Output, "=")
 	if !hasTemplate {
 		template = o.Template
@@ -59,7 +65,8 @@ func New(o Options) (Printer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.ShowManagedFields {
+	// A template that asks for them gets them.
+	if o.ShowManagedFields || o.Output == "name" || !slices.Contains(plainNames, o.Output) {
 		return p, nil
 	}
 	return withoutManagedFields{p}, nil

@@ -123,7 +123,7 @@ func TestEvents(t *testing.T) {
 		"name": "pod/a\n",
 		"jsonpath={.type} {.object.metadata.name}":        "MODIFIED a",
 		"go-template={{.type}} {{.object.metadata.name}}": "MODIFIED a",
-		`go-template={{exists . "object" "metadata" "managedFields"}}{{exists . "object" "status"}}{{exists . "type" "x"}}{{exists . 0}}`: "falsefalsefalsefalse",
+		`go-template={{exists . "object" "metadata" "managedFields"}}{{exists . "object" "status"}}{{exists . "type" "x"}}{{exists . 0}}`: "truefalsefalsefalse",
 		`go-template={{exists . "object" "metadata" "name"}}{{exists .}}`:                                                                 "truetrue",
 		"custom-columns=T:.type,NAME:.object.metadata.name":                                                                               "T          NAME\nMODIFIED   a\n",
 	} {

@@ -10,13 +10,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
+// Depth is how deep the fields of fields are written.
+type Depth struct {
+	Recursive bool
+	Max       int // levels; 0: all
+}
+
 // Explain writes what a kind, or a field of it, is for: kubectl's layout.
-func (d *Document) Explain(w io.Writer, kind schema.GroupVersionKind, path []string, recursive bool) error {
+func (d *Document) Explain(w io.Writer, kind schema.GroupVersionKind, path []string, depth Depth) error {
 	t, ok := d.Kind(kind)
 	if !ok {
 		return fmt.Errorf("couldn't find the schema of %s", kind)
 	}
-	e := &explanation{document: d, out: &strings.Builder{}, recursive: recursive}
+	e := &explanation{document: d, out: &strings.Builder{}, depth: depth}
 	if kind.Group != "" {
 		fmt.Fprintf(e.out, "GROUP:      %s\n", kind.Group)
 	}
@@ -29,9 +35,9 @@ func (d *Document) Explain(w io.Writer, kind schema.GroupVersionKind, path []str
 }
 
 type explanation struct {
-	document  *Document
-	out       *strings.Builder
-	recursive bool
+	document *Document
+	out      *strings.Builder
+	depth    Depth
 }
 
 // walk follows the path to the field to explain.
@@ -124,7 +130,7 @@ func (e *explanation) describe(t *Type) {
 	inner := e.inner(t)
 	if len(inner.Properties) > 0 {
 		fmt.Fprintln(e.out, "FIELDS:")
-		e.fields(inner, "  ", map[*Type]bool{})
+		e.fields(inner, 1, map[*Type]bool{})
 	}
 	fmt.Fprintln(e.out)
 }
@@ -132,7 +138,8 @@ func (e *explanation) describe(t *Type) {
 // fields writes a line for each field, and below it either what it means or,
 // recursively, the fields that it has itself. above guards against types that
 // contain themselves.
-func (e *explanation) fields(t *Type, indent string, above map[*Type]bool) {
+func (e *explanation) fields(t *Type, level int, above map[*Type]bool) {
+	indent := strings.Repeat("  ", level)
 	above[t] = true
 	defer delete(above, t)
 	for _, name := range sortedNames(t.Properties) {
@@ -145,7 +152,7 @@ func (e *explanation) fields(t *Type, indent string, above map[*Type]bool) {
 		if enum := e.enum(field); len(enum) > 0 {
 			fmt.Fprintf(e.out, "%senum: %s\n", indent, shortened(enum))
 		}
-		if !e.recursive {
+		if !e.depth.Recursive {
 			text := field.Description
 			if text == "" {
 				text = "<no description>"
@@ -153,8 +160,8 @@ func (e *explanation) fields(t *Type, indent string, above map[*Type]bool) {
 			e.out.WriteString(wrap(text, indent+"  ") + "\n")
 			continue
 		}
-		if inner := e.inner(field); !above[inner] {
-			e.fields(inner, indent+"  ", above)
+		if inner := e.inner(field); !above[inner] && (e.depth.Max == 0 || level < e.depth.Max) {
+			e.fields(inner, level+1, above)
 		}
 	}
 }

@@ -62,16 +62,16 @@ func TestExplain(t *testing.T) {
 		if path != "" {
 			fields = strings.Split(path, ".")
 		}
-		if err := document.Explain(&out, thing, fields, false); err != nil || !strings.HasSuffix(out.String(), want) {
+		if err := document.Explain(&out, thing, fields, Depth{}); err != nil || !strings.HasSuffix(out.String(), want) {
 			t.Errorf("%s: %v\ngot\n%q\nwant\n%q", path, err, out.String(), want)
 		}
 	}
 	var out strings.Builder
-	if err := document.Explain(&out, thing, []string{"parts", "none"}, false); err == nil || err.Error() != `field "none" does not exist` {
+	if err := document.Explain(&out, thing, []string{"parts", "none"}, Depth{}); err == nil || err.Error() != `field "none" does not exist` {
 		t.Errorf("a field that is not there: %v", err)
 	}
 	// A type that contains itself has an end.
-	if err := document.Explain(&out, thing, nil, true); err != nil {
+	if err := document.Explain(&out, thing, nil, Depth{Recursive: true}); err != nil {
 		t.Error(err)
 	}
 }

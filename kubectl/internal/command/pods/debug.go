@@ -30,21 +30,28 @@ type debugging struct {
 	attach                         bool
 	copyTo                         string
 	replace, sameNode, shareProc   bool
+	asArgs                         bool // what follows -- are arguments, not a command
+	keep                           keeping
+	shareSaid                      bool
+	rights                         profile
 	profile, customFile            string
 	custom                         []byte // a part of a container, as JSON; nil: none
 }
 
 func newDebug(c *frame.CLI) *cobra.Command {
 	d := &debugging{joining: joining{CLI: c}}
+	var selected lookup.Selection
 	cmd := &cobra.Command{
 		Use:   "debug (POD | TYPE/NAME | node/NAME) [--image=IMAGE] [-it] [-- COMMAND [args...]]",
 		Short: "Create debugging sessions for troubleshooting workloads and nodes",
 		Long: "Create debugging sessions for troubleshooting workloads and nodes.\n\nOf a pod: a container is added to it while it runs, or, with --copy-to, to a copy of it.\n" +
 			"Of a node: a pod is made there that sees the node's processes and network, and its files under /host.",
 		Example: "  kctl debug web -it --image=busybox\n  kctl debug web -it --image=busybox --target=app\n  kctl debug web -it --copy-to=web-debug --image=busybox\n  kctl debug node/node-1 -it --image=busybox",
-		RunE:    func(cmd *cobra.Command, args []string) error { return d.run(cmd, args) },
+		RunE:    func(cmd *cobra.Command, args []string) error { return d.run(cmd, args, &selected) },
 	}
 	d.add(cmd)
+	selected.AddFilenames(cmd.Flags(), "identifying the resource to debug")
+	d.keep.add(cmd.Flags())
 	fs := cmd.Flags()
 	fs.StringVar(&d.image, "image", "", "Container image to use for debug container.")
 	fs.StringVar(&d.imagePullPolicy, "image-pull-policy", "", "The image pull policy for the container. If left empty, the server decides.")
@@ -55,16 +62,24 @@ func newDebug(c *frame.CLI) *cobra.Command {
 	fs.BoolVar(&d.replace, "replace", false, "When used with '--copy-to', delete the original Pod.")
 	fs.BoolVar(&d.sameNode, "same-node", false, "When used with '--copy-to', schedule the copy of target Pod on the same node.")
 	fs.BoolVar(&d.shareProc, "share-processes", true, "When used with '--copy-to', enable process namespace sharing in the copy.")
+	fs.BoolVar(&d.asArgs, "arguments-only", false, "If specified, everything after -- will be passed to the new container as Args instead of Command.")
 	fs.StringSliceVar(&d.setImage, "set-image", nil, "When used with '--copy-to', a list of name=image pairs for changing container images.")
 	fs.StringVar(&d.profile, "profile", "general", "Options are general, baseline, restricted, netadmin or sysadmin.")
 	fs.StringVar(&d.customFile, "custom", "", "Path to a JSON or YAML file containing a partial container spec to customize built-in debug profiles.")
 	return cmd
 }
 
-func (d *debugging) run(cmd *cobra.Command, args []string) error {
+func (d *debugging) run(cmd *cobra.Command, args []string, selected *lookup.Selection) error {
 	names, command := args, []string(nil)
 	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 		names, command = args[:dash], args[dash:]
+	}
+	if selected.FromFiles() {
+		named, err := fileNamed(cmd.Context(), d.joining.CLI, selected)
+		if err != nil {
+			return err
+		}
+		names = append([]string{named}, names...)
 	}
 	switch {
 	case d.image == "" && d.copyTo == "":
@@ -95,6 +110,14 @@ func (d *debugging) run(cmd *cobra.Command, args []string) error {
 	if err := d.readCustom(); err != nil {
 		return err
 	}
+	var err error
+	if d.rights, err = d.chosen(); err != nil {
+		return err
+	}
+	if d.profile == "legacy" {
+		d.Warn("the profile legacy goes away with Kubernetes 1.39: --profile=general is what comes after it")
+	}
+	d.shareSaid = cmd.Flags().Changed("share-processes")
 	container, err := d.debugger(command)
 	if err != nil {
 		return err
@@ -120,9 +143,27 @@ func (d *debugging) run(cmd *cobra.Command, args []string) error {
 	return d.ephemeral(cmd.Context(), pod, container)
 }
 
+// tell says what is done, unless --quiet keeps it from that.
+func (d *debugging) tell(format string, args ...any) {
+	if !d.quiet {
+		fmt.Fprintf(d.Out, format, args...)
+	}
+}
+
+// say tells a container what to run.
+func (d *debugging) say(container *corev1.Container, command []string) {
+	if len(command) > 0 {
+		container.Command, container.Args = command, nil
+		if d.asArgs {
+			container.Command, container.Args = nil, command
+		}
+	}
+}
+
 // debugger is the container to debug with.
 func (d *debugging) debugger(command []string) (corev1.Container, error) {
-	container := corev1.Container{Name: d.container, Image: d.image, Command: command, Stdin: d.stdin, TTY: d.tty, TerminationMessagePolicy: corev1.TerminationMessageReadFile}
+	container := corev1.Container{Name: d.container, Image: d.image, Stdin: d.stdin, TTY: d.tty, TerminationMessagePolicy: corev1.TerminationMessageReadFile}
+	d.say(&container, command)
 	policy, err := generate.PullPolicy(d.imagePullPolicy)
 	if err != nil {
 		return container, err
@@ -138,38 +179,29 @@ func (d *debugging) debugger(command []string) (corev1.Container, error) {
 	if container.Name == "" {
 		container.Name = "debugger-" + rand.String(5)
 	}
-	yes, no := true, false
-	rights := &corev1.SecurityContext{}
-	switch d.profile {
-	case "general":
-		rights.Capabilities = &corev1.Capabilities{Add: []corev1.Capability{"SYS_PTRACE"}}
-	case "netadmin":
-		rights.Capabilities = &corev1.Capabilities{Add: []corev1.Capability{"NET_ADMIN", "NET_RAW"}}
-	case "sysadmin":
-		rights.Privileged = &yes
-	case "restricted":
-		rights.RunAsNonRoot, rights.AllowPrivilegeEscalation = &yes, &no
-		rights.Capabilities = &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
-		rights.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}
-	case "baseline", "legacy":
-		rights = nil
-	default:
-		return container, fmt.Errorf("unknown profile: %s", d.profile)
-	}
-	container.SecurityContext = rights
+	d.rights.give(&container)
 	return container, nil
 }
 
 // ephemeral adds the container to the pod as it runs.
 func (d *debugging) ephemeral(ctx context.Context, pod *core.Pod, container corev1.Container) error {
 	if d.container == "" {
-		fmt.Fprintf(d.Out, "Defaulting debug container name to %s.\n", container.Name)
+		d.tell("Defaulting debug container name to %s.\n", container.Name)
 	}
 	if d.target != "" {
-		fmt.Fprintf(d.Out, "Targeting container %q. If you don't see processes from this container it may be because the container runtime doesn't support this feature.\n", d.target)
+		d.tell("Targeting container %q. If you don't see processes from this container it may be because the container runtime doesn't support this feature.\n", d.target)
 	}
 	added := corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon(container), TargetContainerName: d.target}
-	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"ephemeralContainers": []any{added}}})
+	type named struct {
+		Name string `json:"name"`
+	}
+	var order []named // or the new one would come first
+	for i := range pod.Spec.EphemeralContainers {
+		order = append(order, named{pod.Spec.EphemeralContainers[i].Name})
+	}
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{
+		"ephemeralContainers": []any{added}, "$setElementOrder/ephemeralContainers": append(order, named{added.Name}),
+	}})
 	if err != nil {
 		return fmt.Errorf("encoding the container: %w", err)
 	}
@@ -197,29 +229,37 @@ func (d *debugging) node(ctx context.Context, node string, container corev1.Cont
 	if d.container == "" {
 		container.Name = "debugger"
 	}
-	container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: "host-root", MountPath: "/host"})
+	sees := d.rights.onNode
 	pod := &core.Pod{Spec: core.PodSpec{
-		Containers: []corev1.Container{container}, NodeName: node, RestartPolicy: corev1.RestartPolicyNever,
-		HostNetwork: d.profile != "restricted" && d.profile != "baseline", HostPID: d.profile != "restricted" && d.profile != "baseline",
-		HostIPC:     d.profile != "restricted" && d.profile != "baseline",
-		Volumes:     []corev1.Volume{{Name: "host-root", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}}},
+		NodeName: node, RestartPolicy: corev1.RestartPolicyNever,
+		HostNetwork: sees.namespaces, HostPID: sees.namespaces, HostIPC: sees.namespaces,
 		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 	}}
+	if sees.files {
+		container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: "host-root", MountPath: "/host"})
+		pod.Spec.Volumes = []corev1.Volume{{Name: "host-root", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}}}
+	}
+	pod.Spec.Containers = []corev1.Container{container}
+	pod.Labels = map[string]string{"app.kubernetes.io/managed-by": "kubectl-debug"} // kubectl's: one selector finds the pods of both
 	pod.Name = fmt.Sprintf("node-debugger-%s-%s", node, rand.String(5))
-	fmt.Fprintf(d.Out, "Creating debugging pod %s with container %s on node %s.\n", pod.Name, container.Name, node)
+	d.tell("Creating debugging pod %s with container %s on node %s.\n", pod.Name, container.Name, node)
 	return d.create(ctx, pod, container.Name)
 }
 
 // copy makes a pod like the given one, with the container added or images
-// changed. It is nobody's: no controller and no service counts it in.
+// changed. It is nobody's, unless --keep-labels says otherwise: no controller and no
+// service counts it in.
 func (d *debugging) copy(ctx context.Context, from *core.Pod, container corev1.Container) error {
 	pod := &core.Pod{Spec: *from.Spec.DeepCopy()}
-	pod.Name, pod.Annotations = d.copyTo, from.Annotations
+	pod.Name, pod.Labels, pod.Annotations = d.copyTo, from.Labels, from.Annotations
 	pod.Spec.EphemeralContainers = nil
+	d.keep.only(pod, d.profile == "legacy")
 	if !d.sameNode {
 		pod.Spec.NodeName = ""
 	}
-	pod.Spec.ShareProcessNamespace = &d.shareProc
+	if d.shareSaid || d.profile != "legacy" && pod.Spec.ShareProcessNamespace == nil {
+		pod.Spec.ShareProcessNamespace = &d.shareProc
+	}
 	for _, setting := range d.setImage {
 		name, image, ok := strings.Cut(setting, "=")
 		if !ok {
@@ -233,8 +273,6 @@ func (d *debugging) copy(ctx context.Context, from *core.Pod, container corev1.C
 	}
 	at := -1
 	for i := range pod.Spec.Containers {
-		// What a copy is debugged for would end it, were it probed.
-		pod.Spec.Containers[i].LivenessProbe, pod.Spec.Containers[i].ReadinessProbe, pod.Spec.Containers[i].StartupProbe = nil, nil, nil
 		if pod.Spec.Containers[i].Name == container.Name {
 			at = i
 		}
@@ -245,16 +283,17 @@ func (d *debugging) copy(ctx context.Context, from *core.Pod, container corev1.C
 		if d.image != "" {
 			one.Image = d.image
 		}
-		if len(container.Command) > 0 {
-			one.Command, one.Args = container.Command, nil
+		if len(container.Command)+len(container.Args) > 0 {
+			one.Command, one.Args = container.Command, container.Args
 		}
 		one.Stdin, one.TTY = d.stdin, d.tty
+		d.rights.give(one)
 		if err := d.customize(one); err != nil {
 			return err
 		}
 	case d.image != "":
 		if d.container == "" {
-			fmt.Fprintf(d.Out, "Defaulting debug container name to %s.\n", container.Name)
+			d.tell("Defaulting debug container name to %s.\n", container.Name)
 		}
 		pod.Spec.Containers = append(pod.Spec.Containers, container)
 	default:

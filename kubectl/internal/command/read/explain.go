@@ -15,7 +15,7 @@ import (
 )
 
 func newExplain(c *frame.CLI) *cobra.Command {
-	var recursive bool
+	var depth schema.Depth
 	var version, format string
 	cmd := &cobra.Command{
 		Use:     "explain TYPE [--recursive] [--api-version=GROUP/VERSION]",
@@ -27,19 +27,24 @@ func newExplain(c *frame.CLI) *cobra.Command {
 				return errors.New(`You must specify the type of resource to explain. Use "kctl api-resources" for a complete list of supported resources.`) //nolint:staticcheck // kubectl's words
 			case len(args) > 1:
 				return errors.New("We accept only this format: explain RESOURCE") //nolint:staticcheck // kubectl's words
+			case depth.Max > 0 && !depth.Recursive:
+				return errors.New("--max-depth requires --recursive")
+			case depth.Max < 0:
+				return errors.New("--max-depth must be non-negative")
 			case format != "plaintext":
 				return errors.New("--output must be plaintext: kctl has no other form")
 			}
-			return explain(cmd.Context(), c, args[0], version, recursive)
+			return explain(cmd.Context(), c, args[0], version, depth)
 		},
 	}
-	cmd.Flags().BoolVar(&recursive, "recursive", false, "When true, print the name of all the fields recursively.")
+	cmd.Flags().BoolVarP(&depth.Recursive, "recursive", "R", false, "When true, print the name of all the fields recursively.")
+	cmd.Flags().IntVar(&depth.Max, "max-depth", 0, "How many levels of fields --recursive prints; 0 for all.")
 	cmd.Flags().StringVar(&version, "api-version", "", "Use given api-version (group/version) of the resource.")
 	cmd.Flags().StringVarP(&format, "output", "o", "plaintext", "Format in which to render the schema (plaintext).")
 	return cmd
 }
 
-func explain(ctx context.Context, c *frame.CLI, what, version string, recursive bool) error {
+func explain(ctx context.Context, c *frame.CLI, what, version string, depth schema.Depth) error {
 	discovery, err := c.Discovery()
 	if err != nil {
 		return err
@@ -60,7 +65,7 @@ func explain(ctx context.Context, c *frame.CLI, what, version string, recursive 
 	if path != "" {
 		fields = strings.Split(strings.Trim(path, "."), ".")
 	}
-	return document.Explain(c.Out, resource.GVK(), fields, recursive)
+	return document.Explain(c.Out, resource.GVK(), fields, depth)
 }
 
 // explained reads TYPE[.GROUP][.FIELD…].

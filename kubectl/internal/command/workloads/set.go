@@ -167,7 +167,7 @@ func podSpecPatch(object *unstructured.Unstructured, edit func(*unstructured.Uns
 
 // matching calls do with every container whose name fits the pattern of -c.
 func (s *setting) matching(spec *corev1.PodSpec, do func(*corev1.Container)) (found bool, err error) {
-	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+	for _, list := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
 		for i := range list {
 			fits, err := path.Match(s.containers, list[i].Name)
 			if err != nil {

@@ -24,6 +24,7 @@ import (
 type settingEnv struct {
 	setting
 	list, overwrite    bool
+	resolve            bool
 	from, prefix       string
 	keys, settings     []string
 	fromVariables      []corev1.EnvVar
@@ -42,6 +43,7 @@ func newSetEnv(c *frame.CLI) *cobra.Command {
 	e.addContainers(cmd)
 	fs := cmd.Flags()
 	fs.BoolVar(&e.list, "list", false, "If true, display the environment and any changes in the standard format.")
+	fs.BoolVar(&e.resolve, "resolve", false, "If true, show secret or configmap references when listing variables.")
 	fs.BoolVar(&e.overwrite, "overwrite", true, "If true, allow environment to be overwritten, otherwise reject updates that overwrite existing environment.")
 	fs.StringVar(&e.from, "from", "", "The name of a resource from which to inject environment variables")
 	fs.StringVar(&e.prefix, "prefix", "", "Prefix to append to variable names")
@@ -219,8 +221,13 @@ func (e *settingEnv) showAll(cmd *cobra.Command, objects []string) error {
 		if err := e.edit(object, spec); err != nil {
 			return err
 		}
+		values := resolver(e.setting.Sender.CLI, object)
 		_, err = e.matching(spec, func(container *corev1.Container) {
 			fmt.Fprintf(e.Out, "# %s %s, container %s\n", object.GetKind(), t.ObjectName, container.Name)
+			if e.resolve {
+				values.show(cmd.Context(), container)
+				return
+			}
 			for _, variable := range container.Env {
 				fmt.Fprintln(e.Out, shownVariable(variable))
 			}
@@ -241,7 +248,11 @@ func shownVariable(v corev1.EnvVar) string {
 	case source.FieldRef != nil:
 		return fmt.Sprintf("# %s from field path %s", v.Name, source.FieldRef.FieldPath)
 	case source.ResourceFieldRef != nil:
-		return fmt.Sprintf("# %s from resource %s", v.Name, source.ResourceFieldRef.Resource)
+		container := source.ResourceFieldRef.ContainerName
+		if container != "" {
+			container += "/"
+		}
+		return fmt.Sprintf("# %s from resource field %s%s", v.Name, container, source.ResourceFieldRef.Resource)
 	}
-	return "# " + v.Name + " invalid valueFrom"
+	return "# " + v.Name + " from invalid valueFrom"
 }

@@ -1,0 +1,113 @@
+package pods
+
+import (
+	"fmt"
+
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+
+	"kctl/proto/core"
+)
+
+// keeping is what a copy of a pod keeps of it.
+type keeping struct{ labels, annotations, liveness, readiness, startup, initContainers bool }
+
+func (k *keeping) add(fs *pflag.FlagSet) {
+	const copied = " (This flag only works when used with '--copy-to')"
+	fs.BoolVar(&k.labels, "keep-labels", false, "If true, keep the original pod labels."+copied)
+	fs.BoolVar(&k.annotations, "keep-annotations", false, "If true, keep the original pod annotations."+copied)
+	fs.BoolVar(&k.liveness, "keep-liveness", false, "If true, keep the original pod liveness probes."+copied)
+	fs.BoolVar(&k.readiness, "keep-readiness", false, "If true, keep the original pod readiness probes."+copied)
+	fs.BoolVar(&k.startup, "keep-startup", false, "If true, keep the original startup probes."+copied)
+	fs.BoolVar(&k.initContainers, "keep-init-containers", true, "Run the init containers for the pod."+copied)
+}
+
+// only takes from a copy what is not to be kept: what it is debugged for would end
+// it, were it probed. The profile legacy takes the labels alone.
+func (k keeping) only(pod *core.Pod, legacy bool) {
+	if legacy {
+		pod.Labels = nil
+		return
+	}
+	if !k.labels {
+		pod.Labels = nil
+	}
+	if !k.annotations {
+		pod.Annotations = nil
+	}
+	if !k.initContainers {
+		pod.Spec.InitContainers = nil
+	}
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		if !k.liveness {
+			c.LivenessProbe = nil
+		}
+		if !k.readiness {
+			c.ReadinessProbe = nil
+		}
+		if !k.startup {
+			c.StartupProbe = nil
+		}
+	}
+}
+
+// profile is what --profile means.
+type profile struct {
+	// onNode are what a pod to debug a node sees of it: its namespaces, its files.
+	onNode struct{ namespaces, files bool }
+	// grant gives a container its rights, in addition to those it has.
+	grant func(*corev1.SecurityContext) *corev1.SecurityContext
+}
+
+func (d *debugging) chosen() (profile, error) {
+	var p profile
+	capable := func(names ...corev1.Capability) {
+		p.grant = func(s *corev1.SecurityContext) *corev1.SecurityContext {
+			if s.Capabilities == nil {
+				s.Capabilities = &corev1.Capabilities{}
+			}
+			s.Capabilities.Add = append(s.Capabilities.Add, names...)
+			return s
+		}
+	}
+	yes, no := true, false
+	switch d.profile {
+	case "legacy":
+		p.onNode.namespaces, p.onNode.files = true, true
+	case "general":
+		p.onNode.namespaces, p.onNode.files = true, true
+		capable("SYS_PTRACE")
+	case "netadmin":
+		p.onNode.namespaces = true
+		capable("NET_ADMIN", "NET_RAW")
+	case "sysadmin":
+		p.onNode.namespaces, p.onNode.files = true, true
+		p.grant = func(s *corev1.SecurityContext) *corev1.SecurityContext { s.Privileged = &yes; return s }
+	case "baseline":
+		p.grant = func(*corev1.SecurityContext) *corev1.SecurityContext { return nil }
+	case "restricted":
+		p.grant = func(*corev1.SecurityContext) *corev1.SecurityContext {
+			return &corev1.SecurityContext{
+				RunAsNonRoot: &yes, AllowPrivilegeEscalation: &no,
+				Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			}
+		}
+	default:
+		return p, fmt.Errorf("unknown profile: %s", d.profile)
+	}
+	return p, nil
+}
+
+// give gives a container the profile's rights.
+func (p profile) give(container *corev1.Container) {
+	if p.grant == nil {
+		return
+	}
+	rights := container.SecurityContext
+	if rights == nil {
+		rights = &corev1.SecurityContext{}
+	}
+	container.SecurityContext = p.grant(rights)
+}
