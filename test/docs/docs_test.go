@@ -76,21 +76,6 @@ func isThere(t *testing.T, folder, test string) bool {
 	})
 }
 
-// The index leads to pages that are there.
-func TestIndexLeadsSomewhere(t *testing.T) {
-	docs := filepath.Join(harness.Root(), "docs")
-	index, err := os.ReadFile(filepath.Join(docs, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, link := range regexp.MustCompile(`\]\(([^):]+)\)`).FindAllStringSubmatch(string(index), -1) {
-		if _, err := os.Stat(filepath.Join(docs, link[1])); err != nil {
-			t.Errorf("docs/README.md leads to %s: %v", link[1], err)
-		}
-	}
-}
-
-// The commands work, in the order in which they stand.
 // The page about the relay names every moment that is stamped, and only code that
 // is there.
 func TestRelayIsTheCodes(t *testing.T) {
