@@ -121,6 +121,9 @@ func (l Layout) await(ctx context.Context, p program, ended func() bool) error {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.Canceled) { // not the program's fault
+				return ctx.Err()
+			}
 			return fmt.Errorf("%s is not ready: %w; the end of %s:\n%s", p.name, waitingFor, l.Log(p.name), l.tail(p.name))
 		}
 	}

@@ -122,3 +122,13 @@ func TestForgottenProcessesEnd(t *testing.T) {
 		t.Errorf("the cgroup is there: %v", err)
 	}
 }
+
+// Ctrl-C is no fault of the program that is waited for.
+func TestAwaitInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	p := program{name: "slow", ready: func(context.Context) error { return errors.New("not yet") }}
+	if err := layout(t).await(ctx, p, func() bool { return false }); !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "not ready") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -105,7 +105,7 @@ func (c *CLI) Text(err error) string {
 	}
 	var failed *url.Error
 	if errors.As(err, &failed) {
-		return connectionText(failed) + c.untimely(strings.Contains(failed.Err.Error(), "remote error: tls"))
+		return c.connectionText(failed) + c.untimely(strings.Contains(failed.Err.Error(), "remote error: tls"))
 	}
 	return "error: " + strings.TrimPrefix(err.Error(), "error: ") + hint(err)
 }
@@ -183,12 +183,13 @@ func invalidText(s metav1.Status) string {
 	return head + ": \n* " + strings.Join(causes, "\n* ")
 }
 
-func connectionText(failed *url.Error) string {
+func (c *CLI) connectionText(failed *url.Error) string {
 	if errors.Is(failed.Err, syscall.ECONNREFUSED) {
 		host, local := failed.URL, ""
 		if u, err := url.Parse(failed.URL); err == nil {
 			host = u.Host
-			if net.ParseIP(u.Hostname()).IsLoopback() {
+			// Not a file's address, say.
+			if net.ParseIP(u.Hostname()).IsLoopback() && c.client != nil && c.client.URL("").Host == host {
 				local = "\n(\"kctl status\" tells how the cluster on this machine is, \"kctl up\" starts what does not run.)"
 			}
 		}

@@ -92,7 +92,7 @@ func serverChecks(ctx context.Context, c *frame.CLI, local string, before time.D
 	if err != nil {
 		advice := "mend the file, or name another by --kubeconfig"
 		if errors.Is(err, kubeconfig.ErrNone) {
-			advice = "elsewhere have one made on the control plane: `kctl pki kubeconfig --user NAME`"
+			advice = "of a cluster elsewhere, `kctl pki kubeconfig --user NAME` makes one there"
 		}
 		return []doctor.Check{{Name: name, Result: doctor.Fail, Detail: err.Error(), Advice: advice}}
 	}

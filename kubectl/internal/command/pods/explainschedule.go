@@ -12,6 +12,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"kctl/kubectl/internal/cluster"
 	"kctl/kubectl/internal/command/frame"
@@ -103,6 +104,10 @@ func askScheduler(ctx context.Context, c *frame.CLI, scheduler, pod string) (jso
 	err = client.Do(ctx, http.MethodGet, "/debug/explain", nil, &answer, rest.Query("pod", target.Namespace+"/"+pod))
 	if errors.Is(err, syscall.ECONNREFUSED) { // in words of its own: it is not the API server that is away
 		return nil, fmt.Errorf("no scheduler listens at %s: --scheduler says where else it is (\"kctl status\" shows the address, for a cluster on this machine)", scheduler)
+	}
+	var status *apierrors.StatusError
+	if errors.As(err, &status) && apierrors.IsNotFound(err) && (status.ErrStatus.Details == nil || status.ErrStatus.Details.Name == "") {
+		return nil, fmt.Errorf("what answers at %s is not kctl's scheduler: --scheduler says where that is", scheduler)
 	}
 	var untrusted *tls.CertificateVerificationError
 	if errors.As(err, &untrusted) {
