@@ -109,6 +109,9 @@ func Join(ctx context.Context, o Options) (*Joined, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
+	if o.Token == "" {
+		return nil, errors.New("--token is needed: `kctl token create --print-join-command`, on the control plane, prints the whole line")
+	}
 	token, err := ParseToken(o.Token)
 	if err != nil {
 		return nil, err

@@ -105,10 +105,18 @@ func chooseSettings(l Layout, o UpOptions) (*settings, error) {
 	return s, pki.WriteFile(l.Settings(), append(data, '\n'))
 }
 
-// portFree: a port that can't be had must not become the cluster's for good. One that
-// has its port may have an API server on it.
-func (l Layout) portFree(o UpOptions) error {
-	if _, err := os.Stat(l.Settings()); err == nil || slices.Contains(o.Without, Apiserver) {
+// available: an address or a port that can't be had must not become the cluster's for
+// good. One that has its port may have an API server on it.
+func (l Layout) available(o UpOptions) error {
+	if _, err := os.Stat(l.Settings()); err == nil {
+		return nil
+	}
+	if listener, err := net.Listen("tcp", net.JoinHostPort(o.Address, "0")); err != nil {
+		return fmt.Errorf("--address=%s: this machine has no such address (`ip address` lists those it has): %w", o.Address, err)
+	} else if err := listener.Close(); err != nil {
+		return err
+	}
+	if slices.Contains(o.Without, Apiserver) {
 		return nil
 	}
 	if free, err := freePort(o.Port, nil); err != nil || free != o.Port {

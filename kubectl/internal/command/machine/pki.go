@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/url"
 	"os"
@@ -282,6 +283,9 @@ certificate: give it no longer life than is needed, and no group that need not b
 			d := existing(dir)
 			d.Lasts, d.Server = expires, cmp.Or(server, d.ServerOf("admin"))
 			data, err := d.Mint(certificates.User(user, user, groups...), c.Clock.Now())
+			if errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("%w (--dir says where the authority is; that of `kctl up` is in %s)", err, defaultDir)
+			}
 			if err != nil {
 				return err
 			}
