@@ -1,8 +1,3 @@
-// Package explain says of one pod, for people, what each node answers to it:
-// every plugin that refuses the node, or the scores that rank it.
-//
-// The port that serves metrics calls it, at any time and beside the cycle: it
-// asks the same plugins about a snapshot of its own, and changes nothing.
 package explain
 
 import (
@@ -43,6 +38,9 @@ type Node struct {
 	Total    int64     `json:"total"`
 	Scores   []Score   `json:"scores,omitempty"`
 	Refusals []Refusal `json:"refusals,omitempty"`
+	// Lacks are in figures what the node has too little of. What is promised to others
+	// (nominations) is not among what is used.
+	Lacks []Lack `json:"lacks,omitempty"`
 }
 
 // Score is what a plugin gives the node, before its weight.
@@ -202,7 +200,7 @@ func (q *question) refusals(ctx context.Context, outcome framework.PreFilterOutc
 
 func (q *question) refused(node *framework.NodeInfo, refusals []*framework.Status) {
 	q.fit.Refuse(refusals[0], 1)
-	answer := Node{Name: node.Name()}
+	answer := Node{Name: node.Name(), Lacks: lacks(&q.pod.Requests, node)}
 	for _, r := range refusals {
 		answer.Refusals = append(answer.Refusals, Refusal{Plugin: r.Plugin(), Code: r.Code().String(), Reasons: r.Reasons()})
 	}

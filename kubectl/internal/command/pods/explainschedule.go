@@ -43,6 +43,12 @@ type scheduleNode struct {
 		Plugin  string   `json:"plugin"`
 		Reasons []string `json:"reasons"`
 	} `json:"refusals"`
+	Lacks []struct {
+		Resource string `json:"resource"`
+		Asked    string `json:"asked"`
+		Free     string `json:"free"`
+		Of       string `json:"of"`
+	} `json:"lacks"`
 }
 
 // NewExplainSchedule is `kctl explain-schedule`, which is found among the verbs that read.
@@ -146,6 +152,9 @@ func printSchedule(c *frame.CLI, answer json.RawMessage) error {
 		for _, r := range n.Refusals {
 			score = "-"
 			why = append(why, r.Plugin+": "+strings.Join(r.Reasons, ", "))
+		}
+		for _, l := range n.Lacks {
+			why = append(why, fmt.Sprintf("%s: %s asked, %s of %s free", l.Resource, l.Asked, l.Free, l.Of))
 		}
 		for _, p := range n.Scores {
 			if p.Score > 0 {
