@@ -25,26 +25,23 @@ type File struct {
 	Period   time.Duration
 	Clock    clock.Clock
 	Logger   *zap.Logger
+
+	newWatcher func() (*fsnotify.Watcher, error) // fsnotify's own if nil
 }
 
 // Run gives the path's pods to the mux whenever something in it changes, and
 // at least once a period, until ctx ends. A manifest that can't be read leaves
 // the others as they are, and its own pod too, if it was good before.
 func (f *File) Run(ctx context.Context, mux *Mux) error {
-	watcher, err := fsnotify.NewWatcher()
-	if err != nil {
-		return fmt.Errorf("watch %s: %w", f.Path, err)
-	}
-	defer watcher.Close()
+	var watch manifestWatch
+	defer watch.close()
 	good := map[string][]*core.Pod{}
 	reported := map[string]string{}
 	timer := f.Clock.NewTimer(f.Period)
 	defer timer.Stop()
 	for {
 		// Again each time: the path may have come, or come again, since.
-		if err := watcher.Add(f.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			f.Logger.Warn("manifests are only read periodically", zap.String("path", f.Path), zap.Error(err))
-		}
+		f.watch(&watch)
 		if pods, err := f.read(good, reported); err != nil {
 			f.Logger.Warn("manifests cannot be read", zap.String("path", f.Path), zap.Error(err))
 		} else {
@@ -55,12 +52,61 @@ func (f *File) Run(ctx context.Context, mux *Mux) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-timer.C():
-		case <-watcher.Events:
-			drain(watcher.Events)
-		case err := <-watcher.Errors:
+		case <-watch.events:
+			drain(watch.events)
+		case err := <-watch.errors:
 			f.Logger.Warn("watch of manifests failed", zap.String("path", f.Path), zap.Error(err))
 		}
 	}
+}
+
+// manifestWatch tells of changes of the path. Without a watcher it never does.
+type manifestWatch struct {
+	watcher *fsnotify.Watcher
+	events  chan fsnotify.Event
+	errors  chan error
+	missing string // why there is none, as was said
+}
+
+func (w *manifestWatch) close() {
+	if w.watcher != nil {
+		_ = w.watcher.Close() // it only read
+	}
+}
+
+// watch begins to watch the path, if nobody does. Where the kernel has no watch to
+// give, because pods of root have taken all that there are for root, the path is
+// read once a period, and the next time may bring one: a node whose control plane
+// is in manifests must start all the same.
+func (f *File) watch(w *manifestWatch) {
+	err := f.makeWatcher(w)
+	if err == nil {
+		err = w.watcher.Add(f.Path)
+	}
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		w.missing = ""
+		return
+	}
+	if w.missing != err.Error() {
+		f.Logger.Warn("manifests are only read periodically", zap.String("path", f.Path), zap.Error(err))
+		w.missing = err.Error()
+	}
+}
+
+func (f *File) makeWatcher(w *manifestWatch) error {
+	if w.watcher != nil {
+		return nil
+	}
+	newWatcher := f.newWatcher
+	if newWatcher == nil {
+		newWatcher = fsnotify.NewWatcher
+	}
+	watcher, err := newWatcher()
+	if err != nil {
+		return fmt.Errorf("making a watch: %w", err)
+	}
+	w.watcher, w.events, w.errors = watcher, watcher.Events, watcher.Errors
+	return nil
 }
 
 // drain takes what else is there: one reading serves all.

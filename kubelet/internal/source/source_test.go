@@ -15,12 +15,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fsnotify/fsnotify"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+	testclock "k8s.io/utils/clock/testing"
 
 	"kctl/proto/core"
 )
@@ -213,6 +215,50 @@ func TestManifestDirectory(t *testing.T) {
 	if u := <-m.Updates(); u.Op != core.REMOVE || u.Pods[0].Name != "web-node-1" {
 		t.Errorf("%s %v", u.Op, u.Pods[0].Name)
 	}
+}
+
+// Where pods have taken all watches that the kernel has for root, manifests are read
+// once a period, and watched as soon as that is possible.
+func TestManifestsWithoutAWatch(t *testing.T) {
+	dir := t.TempDir()
+	m := NewMux(clock.RealClock{}, zap.NewNop())
+	step := testclock.NewFakeClock(time.Now())
+	var exhausted atomic.Bool
+	exhausted.Store(true)
+	file := &File{Path: dir, NodeName: "n", Period: time.Minute, Clock: step, Logger: zap.NewNop()}
+	file.newWatcher = func() (*fsnotify.Watcher, error) {
+		if exhausted.Load() {
+			return nil, syscall.EMFILE
+		}
+		return fsnotify.NewWatcher()
+	}
+	write(t, filepath.Join(dir, "web.yaml"), manifest)
+	run(t, func(ctx context.Context) error { return file.Run(ctx, m) })
+	named := func(name string) string { return strings.Replace(manifest, "name: web", "name: "+name, 1) }
+	expect := func(name string, u core.PodUpdate) {
+		t.Helper()
+		if u.Op != core.ADD || len(u.Pods) != 1 || u.Pods[0].Name != name+"-n" {
+			t.Errorf("%s %v, want %s", u.Op, u.Pods, name)
+		}
+	}
+	later := func() core.PodUpdate {
+		for {
+			select {
+			case u := <-m.Updates():
+				return u
+			default:
+				step.Step(file.Period)
+			}
+		}
+	}
+	expect("web", <-m.Updates())
+	write(t, filepath.Join(dir, "more.yaml"), named("more"))
+	expect("more", later())
+	exhausted.Store(false)
+	write(t, filepath.Join(dir, "last.yaml"), named("last"))
+	expect("last", later())
+	write(t, filepath.Join(dir, "watched.yaml"), named("watched"))
+	expect("watched", <-m.Updates())
 }
 
 // Whatever lies in the directory, each file is passed over with its reason, none
