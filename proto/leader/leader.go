@@ -61,6 +61,7 @@ type Elector struct {
 	leases  Leases
 	leading atomic.Bool
 	holder  atomic.Value // string
+	renewed atomic.Value // time.Time: when the request was begun by which we have the lease
 
 	// What was seen of the Lease, owned by Run.
 	observed   *core.Lease
@@ -114,8 +115,14 @@ func setDefault(d *time.Duration, value time.Duration) {
 	}
 }
 
-// Leading reports whether this process leads.
-func (e *Elector) Leading() bool { return e.leading.Load() }
+// Leading reports whether this process leads. It goes by the time that has passed: a
+// process that was stopped for a while, and has not noticed yet, leads no more, and
+// another may. Ask right before doing what two must not do.
+func (e *Elector) Leading() bool {
+	return e.leading.Load() && e.config.Clock.Since(e.lastRenewed()) < e.config.RenewDeadline
+}
+
+func (e *Elector) lastRenewed() time.Time { return e.renewed.Load().(time.Time) }
 
 // Holder is the identity that was last seen to lead; "" for nobody.
 func (e *Elector) Holder() string { return e.holder.Load().(string) }
@@ -180,22 +187,19 @@ func (e *Elector) acquire(ctx context.Context) error {
 
 // renew keeps the lease until ctx ends (nil) or it is lost (ErrLost).
 func (e *Elector) renew(ctx context.Context) error {
-	last := e.config.Clock.Now()
 	for {
 		if rest.Sleep(ctx, e.config.Clock, e.config.RetryPeriod) != nil {
 			return nil
 		}
-		ours, err := e.tryFor(ctx, e.config.RenewDeadline-e.config.Clock.Since(last))
-		now := e.config.Clock.Now()
+		ours, err := e.tryFor(ctx, e.config.RenewDeadline-e.config.Clock.Since(e.lastRenewed()))
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case ours:
-			last = now
 			continue
 		case err == nil:
 			return fmt.Errorf("%w: %s is held by %s", ErrLost, e.lease(), e.Holder())
-		case now.Sub(last) >= e.config.RenewDeadline:
+		case e.config.Clock.Since(e.lastRenewed()) >= e.config.RenewDeadline:
 			return fmt.Errorf("%w: %s could not be renewed for %s: %w", ErrLost, e.lease(), e.config.RenewDeadline, err)
 		}
 	}
@@ -217,6 +221,12 @@ func (e *Elector) tryFor(ctx context.Context, d time.Duration) (ours bool, err e
 // try takes or renews the lease once. ours is false without an error where
 // somebody else holds it.
 func (e *Elector) try(ctx context.Context) (ours bool, err error) {
+	began := e.config.Clock.Now()
+	defer func() {
+		if ours {
+			e.renewed.Store(began)
+		}
+	}()
 	current, err := e.leases.Get(ctx)
 	if apierrors.IsNotFound(err) {
 		created, err := e.leases.Create(ctx, e.record(nil))

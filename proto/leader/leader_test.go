@@ -5,11 +5,13 @@ import (
 	"errors"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
 
 	"kctl/proto/core"
 )
@@ -103,9 +105,12 @@ type candidate struct {
 	result chan error
 }
 
-func start(t *testing.T, identity string, leases Leases) *candidate {
+func start(t *testing.T, identity string, leases Leases, changes ...func(*Config)) *candidate {
 	ctx, cancel := context.WithCancel(t.Context())
 	c := &candidate{Elector: elector(t, identity, leases), stop: cancel, result: make(chan error, 1)}
+	for _, change := range changes {
+		change(&c.config)
+	}
 	go func() {
 		c.result <- c.Run(ctx, func(ctx context.Context) error {
 			<-ctx.Done()
@@ -192,6 +197,34 @@ func TestLeaderStopsLeadingWhenItCannotRenew(t *testing.T) {
 			})
 		})
 	}
+}
+
+// jumped is the clock of a process that was stopped: the time has passed, and none of
+// its timers has fired yet.
+type jumped struct {
+	clock.Clock
+	by atomic.Int64
+}
+
+func (j *jumped) Now() time.Time { return j.Clock.Now().Add(time.Duration(j.by.Load())) }
+
+func (j *jumped) Since(t time.Time) time.Duration { return j.Now().Sub(t) }
+
+func TestALeaderThatWasStoppedLeadsNoMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stopped := &jumped{Clock: clock.RealClock{}}
+		c := start(t, "a", &fakeLeases{}, func(config *Config) { config.Clock = stopped })
+		synctest.Wait()
+		if !c.Leading() {
+			t.Fatal("nobody leads")
+		}
+		stopped.by.Store(int64(DefaultRenewDeadline))
+		if c.Leading() {
+			t.Error("it leads, though another may by now")
+		}
+		c.stop()
+		<-c.result
+	})
 }
 
 func TestLeaderStopsWhenTheLeaseWasTaken(t *testing.T) {

@@ -140,6 +140,12 @@ const perNode = 20
 func startSet(t *testing.T, c *harness.Cluster, name string, nodes int, changes ...func(*corev1.Pod)) *set {
 	t.Helper()
 	paperNodes(t, c, name, nodes)
+	return startPods(t, c, name, nodes, changes...)
+}
+
+// startPods is startSet without the nodes.
+func startPods(t *testing.T, c *harness.Cluster, name string, nodes int, changes ...func(*corev1.Pod)) *set {
+	t.Helper()
 	s := &set{t: t, c: c, name: name, pods: nodes * perNode}
 	client := c.Client()
 	for part := range 4 {
@@ -220,6 +226,7 @@ func TestSchedulerInTrouble(t *testing.T) {
 	t.Run("watches broken in the middle", func(t *testing.T) { watchesBroken(t, c.In(t)) })
 	t.Run("API server killed in the middle", func(t *testing.T) { serverKilled(t, c.In(t)) })
 	t.Run("leader killed in the middle", func(t *testing.T) { leaderKilled(t, c.In(t)) })
+	t.Run("leader frozen in the middle", func(t *testing.T) { leaderFrozen(t, c.In(t)) })
 	t.Run("another scheduler beside it", func(t *testing.T) { sideBySide(t, c.In(t)) })
 	t.Run("ended with events to tell", func(t *testing.T) { endedWithEvents(t, c.In(t)) })
 }

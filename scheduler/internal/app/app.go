@@ -274,7 +274,7 @@ func (s *parts) elect(options *config.Options, host string) error {
 	if err != nil {
 		return &daemon.UsageError{Err: err}
 	}
-	s.elector, s.gauges.Leading = elector, elector.Leading
+	s.elector, s.gauges.Leading, s.cycle.Leading = elector, elector.Leading, elector.Leading
 	return nil
 }
 

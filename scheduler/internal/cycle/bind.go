@@ -136,6 +136,9 @@ func (a *attempt) sendUntilKnown(ctx context.Context) error {
 	var cause error
 	again := true
 	for tries := 1; ; tries++ {
+		if !a.waitToLead(ctx) {
+			return errLeaving
+		}
 		if again {
 			if again, cause = a.send(); cause == nil {
 				return nil
@@ -163,6 +166,19 @@ func (a *attempt) sendUntilKnown(ctx context.Context) error {
 			return errLeaving
 		}
 	}
+}
+
+// waitToLead holds a Binding back while another may lead, whose pods this scheduler
+// does not count: a process that was stopped for longer than its lease lasts goes on in
+// the middle of what it did, some time before it hears that it leads no more. It
+// returns false once ctx has ended.
+func (a *attempt) waitToLead(ctx context.Context) bool {
+	for a.Leading != nil && !a.Leading() {
+		if rest.Sleep(ctx, a.Clock, resend.Initial) != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // send has the pod bound by the extender that binds it, or else by the plugins;

@@ -72,6 +72,30 @@ func TestALostBindingKeepsItsRoom(t *testing.T) {
 	}
 }
 
+// A scheduler that may not lead any more sends no Bindings, and goes on where it does.
+func TestNothingIsBoundByWhoDoesNotLead(t *testing.T) {
+	withScheduler(t, []*core.Node{fixture.Node("n1")}, func(t *testing.T, c *cluster, s *running) {
+		c.stopped.Store(true)
+		c.create(fixture.Pod("p"))
+		time.Sleep(time.Minute)
+		if n := c.times(c.bindings, "p"); n != 0 {
+			t.Errorf("%d bindings", n)
+		}
+		c.stopped.Store(false)
+		time.Sleep(time.Second)
+		if c.nodeOf("p") != "n1" {
+			t.Error("it is not bound")
+		}
+		c.stopped.Store(true)
+		c.create(fixture.Pod("q"))
+		synctest.Wait()
+		s.stop() // does not hang
+		if n := c.times(c.bindings, "q"); n != 0 {
+			t.Errorf("%d bindings by one that ends", n)
+		}
+	})
+}
+
 // What the watch says of the pod ends the sending at once.
 func TestSendingEndsByTheWatch(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,6 +38,7 @@ type cluster struct {
 	events      []string
 	lag         time.Duration // of the watch, for bindings
 	away        bool          // pods can't be read
+	stopped     atomic.Bool   // the scheduler was, and may lead no more
 	lingering   bool          // those who have to leave do not end
 	extenders   *extender.Chain
 	budgets     []*policyv1.PodDisruptionBudget

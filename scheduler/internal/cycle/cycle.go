@@ -78,9 +78,12 @@ type Scheduler struct {
 	Waiting *permit.Waiting
 	// Extenders may be nil.
 	Extenders *extender.Chain
-	Clock     clock.Clock
-	Logger    *zap.Logger
-	Metrics   *metrics.Metrics
+	// Leading says whether it is this process's to bind pods, right now; nil means that it
+	// always is.
+	Leading func() bool
+	Clock   clock.Clock
+	Logger  *zap.Logger
+	Metrics *metrics.Metrics
 }
 
 // Run places pods until ctx ends, then waits for the bindings under way and

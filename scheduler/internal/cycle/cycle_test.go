@@ -92,7 +92,7 @@ func startScheduler(t *testing.T, c *cluster, plugins ...plugged) *running {
 	c.sink, c.nodes = routes.Pods(), routes.Nodes()
 	scheduler := &Scheduler{
 		Profiles: profiles, Queue: s.queue, Cache: s.cache, Reporter: c, Pods: c, Nominations: nominations, Waiting: waiting, Extenders: c.extenders,
-		Clock: clock.RealClock{}, Logger: zap.NewNop(), Metrics: s.metrics,
+		Clock: clock.RealClock{}, Logger: zap.NewNop(), Metrics: s.metrics, Leading: func() bool { return !c.stopped.Load() },
 	}
 	var group sync.WaitGroup
 	group.Go(func() { _ = s.queue.Run(ctx) })
