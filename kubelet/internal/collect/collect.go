@@ -137,7 +137,9 @@ func (c *Collector) pod(ctx context.Context, pod *podruntime.RunningPod) (left b
 	return len(what.Containers) < len(pod.Containers) || len(what.Sandboxes) < len(pod.Sandboxes), nil
 }
 
-// choose is what of a pod can go. Lists are newest first.
+// choose is what of a pod can go. Lists are newest first. Of a known pod's container
+// the newest stays, whatever its state, and one dead one before it, whose end is told as
+// the last state: also of one that waits to be started again, for when its pod is ended.
 func choose(pod *podruntime.RunningPod, known bool) *podruntime.RunningPod {
 	what := &podruntime.RunningPod{UID: pod.UID, Name: pod.Name, Namespace: pod.Namespace}
 	newer, used := map[string]bool{}, map[string]bool{}
@@ -147,10 +149,10 @@ func choose(pod *podruntime.RunningPod, known bool) *podruntime.RunningPod {
 			// Created is on its way to run, unless its pod or a newer one says otherwise.
 			container.State == podruntime.StateCreated && (!known || newer[container.Name])
 		keep := !dead || known && !deadKept[container.Name]
-		newer[container.Name] = true
-		if dead && keep {
+		if dead && keep && newer[container.Name] {
 			deadKept[container.Name] = true
 		}
+		newer[container.Name] = true
 		if keep {
 			used[container.SandboxID] = true
 			continue

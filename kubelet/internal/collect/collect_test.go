@@ -55,7 +55,7 @@ func TestChoose(t *testing.T) {
 		{"all runs", "box1 a0:running@box1", true, ""},
 		{"one dead is kept", "box1 a1:running@box1 a0:exited@box1", true, ""},
 		{"older dead go", "box1 a2:running@box1 a1:exited@box1 a0:exited@box1", true, "a0"},
-		{"dead ones alone", "box1 a2:exited@box1 a1:exited@box1 a0:exited@box1 b0:exited@box1", true, "a1 a0"},
+		{"dead ones alone", "box1 a2:exited@box1 a1:exited@box1 a0:exited@box1 b0:exited@box1", true, "a0"},
 		{"unknown stays", "box1 a1:unknown@box1 a0:unknown@box1", true, ""},
 		{"created stays", "box1 a1:created@box1 a0:exited@box1", true, ""},
 		{"created and passed over", "box1 a2:running@box1 a1:created@box1 a0:exited@box1", true, "a0"},

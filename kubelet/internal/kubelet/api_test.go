@@ -339,9 +339,13 @@ func (a *testAPI) object(path string, into any) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	object, ok := a.objects[path]
-	if !ok {
-		return false
+	if ok {
+		a.decode(object, into)
 	}
+	return ok
+}
+
+func (a *testAPI) decode(object map[string]any, into any) {
 	data, err := json.Marshal(object)
 	if err == nil {
 		err = json.Unmarshal(data, into)
@@ -349,7 +353,21 @@ func (a *testAPI) object(path string, into any) bool {
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	return true
+}
+
+// deleted waits for the pod's object to go, and returns it as it was then.
+func (a *testAPI) deleted(name string) *core.Pod {
+	a.t.Helper()
+	a.wait(name+" gone", func() bool { return a.pod(name) == nil })
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	pod := &core.Pod{}
+	for _, c := range a.history {
+		if c.kind == "DELETED" && c.path == core.Pods.Path("default", name) {
+			a.decode(c.object, pod)
+		}
+	}
+	return pod
 }
 
 func (a *testAPI) pod(name string) *core.Pod {

@@ -68,6 +68,7 @@ func TestCrashingContainerBacksOff(t *testing.T) {
 		s := pod.Status.ContainerStatuses[0]
 		return s.State.Waiting != nil && s.State.Waiting.Reason == "CrashLoopBackOff" && s.LastTerminationState.Terminated != nil && s.LastTerminationState.Terminated.ExitCode == 1
 	})
+	b.lastEndIsTold("crash")
 	missing := shellPod("missing", forever)
 	missing.Spec.Containers[0].Image = "127.0.0.1:1/no/such:image"
 	b.create(missing)
@@ -77,6 +78,20 @@ func TestCrashingContainerBacksOff(t *testing.T) {
 			strings.Contains(pod.Status.ContainerStatuses[0].State.Waiting.Reason, "ImagePull")
 	})
 	t.Run("all containers anew", b.beginsAnew)
+}
+
+// lastEndIsTold ends a pod that waits to be started again: how it ended before is told
+// to the last, whatever was tidied up meanwhile.
+func (b *bed) lastEndIsTold(name string) {
+	b.t.Helper()
+	if err := b.kubelet.collector.Collect(b.t.Context()); err != nil {
+		b.t.Fatal(err)
+	}
+	b.delete(name)
+	s := b.api.deleted(name).Status.ContainerStatuses[0]
+	if last := s.LastTerminationState.Terminated; s.RestartCount == 0 || s.State.Terminated == nil || last == nil || last.ContainerID == s.ContainerID {
+		b.t.Errorf("the last that is told: %+v", s)
+	}
 }
 
 func TestProbesDecide(t *testing.T) {
