@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -202,18 +203,33 @@ func (k *Kubelet) mountFailed(pod *core.Pod, err error) {
 }
 
 // pullSecrets are those of the pod's that exist, and the names of the others,
-// without which images may be had, too.
+// without which images may be had, too. They are asked for side by side: each that
+// the node may not have takes its time.
 func (k *Kubelet) pullSecrets(ctx context.Context, pod *core.Pod) (secrets []*core.Secret, missing []string) {
-	for _, ref := range pod.Spec.ImagePullSecrets {
-		if ref.Name == "" || podmanager.IsStatic(pod) {
+	if podmanager.IsStatic(pod) {
+		return nil, nil
+	}
+	k.objects.Register(pod) // so that what it is told is kept until the next sync
+	found := make([]*core.Secret, len(pod.Spec.ImagePullSecrets))
+	var asking sync.WaitGroup
+	for i, ref := range pod.Spec.ImagePullSecrets {
+		if ref.Name == "" {
 			continue
 		}
-		secret, err := k.objects.Secret(ctx, pod.Namespace, ref.Name)
-		if err != nil {
+		asking.Go(func() {
+			if secret, err := k.objects.Secret(ctx, pod.Namespace, ref.Name); err == nil {
+				found[i] = secret
+			}
+		})
+	}
+	asking.Wait()
+	for i, ref := range pod.Spec.ImagePullSecrets {
+		switch {
+		case found[i] != nil:
+			secrets = append(secrets, found[i])
+		case ref.Name != "":
 			missing = append(missing, ref.Name)
-			continue
 		}
-		secrets = append(secrets, secret)
 	}
 	return secrets, missing
 }

@@ -1,6 +1,8 @@
 package objects
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,25 +13,82 @@ import (
 // What a node authorizer forbids that has not heard of the pod yet is asked for
 // again, but not for ever.
 func TestWhatIsForbiddenAtFirst(t *testing.T) {
-	a, o := newAPI(t)
-	a.objects[mapPath] = &core.ConfigMap{Data: map[string]string{"k": "1"}}
 	one := pod("a")
-	o.Register(one)
-	for what, ask := range map[string]func() error{
-		"config map": func() error { _, err := o.ConfigMap(t.Context(), "ns", "m"); return err },
-		"token":      func() error { _, err := o.Token(t.Context(), one, "", 600); return err },
+	for what, ask := range map[string]func(o *Objects) error{
+		"config map": func(o *Objects) error { _, err := o.ConfigMap(t.Context(), "ns", "m"); return err },
+		"token":      func(o *Objects) error { _, err := o.Token(t.Context(), one, "", 600); return err },
 	} {
-		for _, forbidden := range []int{1000, 3} { // in this order: a token that was had is kept
-			a.mu.Lock()
+		for _, forbidden := range []int{1000, 3} {
+			a, o := newAPI(t)
+			a.objects[mapPath] = &core.ConfigMap{Data: map[string]string{"k": "1"}}
 			a.forbid = forbidden
-			a.mu.Unlock()
+			o.Register(one)
 			allowed := forbidden == 3
 			done := make(chan error, 1)
-			go func() { done <- ask() }()
+			go func() { done <- ask(o) }()
 			if err := a.stepUntil(done); allowed != (err == nil) || !allowed && !apierrors.IsForbidden(err) {
 				t.Errorf("%s, forbidden %d times: %v", what, forbidden, err)
 			}
 		}
+	}
+}
+
+// What was refused for long enough is asked for once from then on: until another pod
+// refers to it, of which the authorizer may not have heard yet.
+func TestWhatStaysForbiddenIsBelieved(t *testing.T) {
+	a, o := newAPI(t)
+	a.forbid = 1000
+	one, other := pod("a"), pod("b")
+	o.Register(one)
+	asked := func() int {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return a.requests[mapPath] + a.requests["/api/v1/namespaces/ns/serviceaccounts/robot/token"]
+	}
+	for _, step := range []struct {
+		name string
+		ask  func() error
+		once bool
+	}{
+		{"config map", func() error { _, err := o.ConfigMap(t.Context(), "ns", "m"); return err }, false},
+		{"config map again", func() error { _, err := o.ConfigMap(t.Context(), "ns", "m"); return err }, true},
+		{"config map of another pod", func() error { o.Register(other); _, err := o.ConfigMap(t.Context(), "ns", "m"); return err }, false},
+		{"token", func() error { _, err := o.Token(t.Context(), one, "", 600); return err }, false},
+		{"token again", func() error { _, err := o.Token(t.Context(), one, "", 600); return err }, true},
+		{"token of another pod", func() error { _, err := o.Token(t.Context(), other, "", 600); return err }, false},
+	} {
+		before := asked()
+		done := make(chan error, 1)
+		go func() { done <- step.ask() }()
+		if err := a.stepUntil(done); !apierrors.IsForbidden(err) {
+			t.Errorf("%s: %v", step.name, err)
+		}
+		if n := asked() - before; n == 1 != step.once {
+			t.Errorf("%s: asked for %d times", step.name, n)
+		}
+	}
+}
+
+// Who gives up has not been refused for long enough: the next waits as ever.
+func TestWhoGivesUpBelievesNothing(t *testing.T) {
+	a, o := newAPI(t)
+	a.objects[mapPath] = &core.ConfigMap{Data: map[string]string{"k": "1"}}
+	a.forbid = 1000
+	o.Register(pod("a"))
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { _, err := o.ConfigMap(ctx, "ns", "m"); done <- err }()
+	<-a.arrived
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("who gave up: %v", err)
+	}
+	a.mu.Lock()
+	a.forbid = 3
+	a.mu.Unlock()
+	go func() { _, err := o.ConfigMap(t.Context(), "ns", "m"); done <- err }()
+	if err := a.stepUntil(done); err != nil {
+		t.Errorf("the next one: %v", err)
 	}
 }
 

@@ -6,13 +6,16 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 )
 
 // cache keeps objects of one kind by name, for as long as they are referred to.
 type cache[T any] struct {
-	get    func(ctx context.Context, name types.NamespacedName) (T, error)
+	// get asks the API server; refused says that this was in vain before, because the
+	// node may not have the object, and that no other pod refers to it since.
+	get    func(ctx context.Context, name types.NamespacedName, refused bool) (T, error)
 	frozen func(T) bool // immutable objects are never asked for again
 	ttl    time.Duration
 	clock  clock.PassiveClock
@@ -26,6 +29,7 @@ type entry[T any] struct {
 	// wanted counts the moments from which on an older answer is no longer
 	// good enough; held is the count at the time when value was asked for.
 	wanted, held int
+	refused      int // wanted when the node was told last that it may not have it; 0 for never
 	has          bool
 	value        T
 	at           time.Time
@@ -34,14 +38,15 @@ type entry[T any] struct {
 
 // flight is a request under way, which several callers may wait for.
 type flight[T any] struct {
-	asked int // entry.wanted when it took off
-	done  chan struct{}
-	value T
-	err   error
+	asked   int  // entry.wanted when it took off
+	refused bool // the one before, asked for as much, was
+	done    chan struct{}
+	value   T
+	err     error
 }
 
 func newCache[T any](clock clock.PassiveClock, ttl time.Duration, frozen func(T) bool,
-	get func(context.Context, types.NamespacedName) (T, error),
+	get func(ctx context.Context, name types.NamespacedName, refused bool) (T, error),
 ) *cache[T] {
 	return &cache[T]{get: get, frozen: frozen, ttl: ttl, clock: clock, entries: map[types.NamespacedName]*entry[T]{}}
 }
@@ -79,7 +84,7 @@ func (c *cache[T]) Get(ctx context.Context, name types.NamespacedName) (T, error
 		e := c.entries[name]
 		if e == nil {
 			c.mu.Unlock()
-			return c.get(ctx, name)
+			return c.get(ctx, name, false)
 		}
 		if c.fresh(e) {
 			value := e.value
@@ -94,7 +99,7 @@ func (c *cache[T]) Get(ctx context.Context, name types.NamespacedName) (T, error
 			}
 			return value, err
 		}
-		f := &flight[T]{asked: e.wanted, done: make(chan struct{})}
+		f := &flight[T]{asked: e.wanted, refused: e.refused == e.wanted, done: make(chan struct{})}
 		e.flight = f
 		c.mu.Unlock()
 		return c.fly(ctx, name, e, f)
@@ -111,10 +116,13 @@ func (c *cache[T]) fresh(e *entry[T]) bool {
 // fly makes the request in the caller's own goroutine and context.
 func (c *cache[T]) fly(ctx context.Context, name types.NamespacedName, e *entry[T], f *flight[T]) (T, error) {
 	at := c.clock.Now()
-	f.value, f.err = c.get(ctx, name)
+	f.value, f.err = c.get(ctx, name, f.refused)
 	c.mu.Lock()
 	if e.flight == f {
 		e.flight = nil
+	}
+	if apierrors.IsForbidden(f.err) && !f.gaveUp() {
+		e.refused = max(e.refused, f.asked)
 	}
 	if f.err == nil && f.asked >= e.held {
 		e.has, e.value, e.at, e.held = true, f.value, at, f.asked
@@ -132,6 +140,10 @@ func (f *flight[T]) wait(ctx context.Context) (value T, err error, again bool) {
 	case <-ctx.Done():
 		return value, ctx.Err(), false
 	}
-	gaveUp := errors.Is(f.err, context.Canceled) || errors.Is(f.err, context.DeadlineExceeded)
-	return f.value, f.err, gaveUp && ctx.Err() == nil
+	return f.value, f.err, f.gaveUp() && ctx.Err() == nil
+}
+
+// gaveUp says that the one who asked did, before there was an answer to go by.
+func (f *flight[T]) gaveUp() bool {
+	return errors.Is(f.err, context.Canceled) || errors.Is(f.err, context.DeadlineExceeded)
 }

@@ -47,31 +47,31 @@ func New(client *rest.Client, clock clock.Clock) *Objects {
 		certificates: &podCertificates{client: client, clock: clock},
 		secrets: newCache(clock, ttl,
 			func(s *core.Secret) bool { return s.Immutable != nil && *s.Immutable },
-			func(ctx context.Context, name types.NamespacedName) (*core.Secret, error) {
+			func(ctx context.Context, name types.NamespacedName, refused bool) (*core.Secret, error) {
 				if client == nil {
 					return nil, errNoServer
 				}
 				secret := &core.Secret{}
-				err := allowed(ctx, clock, func() error { return client.Resource(core.Secrets, name.Namespace).Get(ctx, name.Name, secret) })
+				err := allowed(ctx, clock, refused, func() error { return client.Resource(core.Secrets, name.Namespace).Get(ctx, name.Name, secret) })
 				return secret, named("secret", err, name.Name)
 			}),
 		configMaps: newCache(clock, ttl,
 			func(m *core.ConfigMap) bool { return m.Immutable != nil && *m.Immutable },
-			func(ctx context.Context, name types.NamespacedName) (*core.ConfigMap, error) {
+			func(ctx context.Context, name types.NamespacedName, refused bool) (*core.ConfigMap, error) {
 				if client == nil {
 					return nil, errNoServer
 				}
 				configMap := &core.ConfigMap{}
-				err := allowed(ctx, clock, func() error { return client.Resource(core.ConfigMaps, name.Namespace).Get(ctx, name.Name, configMap) })
+				err := allowed(ctx, clock, refused, func() error { return client.Resource(core.ConfigMaps, name.Namespace).Get(ctx, name.Name, configMap) })
 				return configMap, named("configmap", err, name.Name)
 			}),
-		tokens: newTokens(clock, func(ctx context.Context, namespace, name string, request *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
+		tokens: newTokens(clock, func(ctx context.Context, key tokenKey, request *authenticationv1.TokenRequest, refused bool) (*authenticationv1.TokenRequest, error) {
 			if client == nil {
 				return nil, errNoServer
 			}
 			answer := &authenticationv1.TokenRequest{}
-			path := core.ServiceAccounts.Path(namespace, name) + "/token"
-			return answer, allowed(ctx, clock, func() error { return client.Do(ctx, "POST", path, request, answer) })
+			path := core.ServiceAccounts.Path(key.namespace, key.serviceAccount) + "/token"
+			return answer, allowed(ctx, clock, refused, func() error { return client.Do(ctx, "POST", path, request, answer) })
 		}),
 		pods: map[types.UID]references{},
 	}
@@ -86,11 +86,12 @@ var forbiddenRetry = backoff.Policy{Initial: 20 * time.Millisecond, Max: 300 * t
 // allowed asks again for a while for what the node may not have: which pods are on
 // it a node authorizer hears on a watch of its own, and kube-apiserver's often does
 // a moment after the kubelet, so that the pod would fail its first try for nothing.
-func allowed(ctx context.Context, clock clock.Clock, ask func() error) error {
+// What was refused so before is asked for once: the authorizer knows the pod by now.
+func allowed(ctx context.Context, clock clock.Clock, refused bool, ask func() error) error {
 	began := clock.Now()
 	for failures := 1; ; failures++ {
 		err := ask()
-		if !apierrors.IsForbidden(err) || clock.Since(began) >= forbiddenFor {
+		if !apierrors.IsForbidden(err) || refused || clock.Since(began) >= forbiddenFor {
 			return err
 		}
 		timer := clock.NewTimer(forbiddenRetry.Delay(failures))
@@ -98,7 +99,7 @@ func allowed(ctx context.Context, clock clock.Clock, ask func() error) error {
 		case <-timer.C():
 		case <-ctx.Done():
 			timer.Stop()
-			return err
+			return errors.Join(err, ctx.Err()) // it was not asked for long enough to be believed
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 
 	"kctl/proto/core"
@@ -15,7 +16,9 @@ import (
 // maxTokenAge is the age at which a token is replaced however long it lasts.
 const maxTokenAge = 24 * time.Hour
 
-type requestToken func(ctx context.Context, namespace, serviceAccount string, request *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error)
+// requestToken asks the API server; refused says that this was in vain before,
+// because the node may not have the token.
+type requestToken func(ctx context.Context, key tokenKey, request *authenticationv1.TokenRequest, refused bool) (*authenticationv1.TokenRequest, error)
 
 // tokens keeps the tokens of registered pods until they should be replaced.
 type tokens struct {
@@ -40,6 +43,7 @@ type tokenEntry struct {
 	token   string
 	replace time.Time
 	expires time.Time
+	refused bool
 }
 
 func newTokens(clock clock.PassiveClock, request requestToken) *tokens {
@@ -69,8 +73,9 @@ func (t *tokens) get(ctx context.Context, pod *core.Pod, audience string, second
 // renew asks for the pod's token of key and puts it into e, which the caller has
 // locked.
 func (t *tokens) renew(ctx context.Context, e *tokenEntry, now time.Time, key tokenKey, pod *core.Pod) error {
-	answer, err := t.request(ctx, key.namespace, key.serviceAccount, tokenRequest(pod, key.audience, key.seconds))
+	answer, err := t.request(ctx, key, tokenRequest(pod, key.audience, key.seconds), e.refused)
 	if err != nil {
+		e.refused = e.refused || apierrors.IsForbidden(err) && ctx.Err() == nil
 		return err
 	}
 	e.token = answer.Status.Token

@@ -1,0 +1,64 @@
+package kubelet
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"path"
+	"slices"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"kctl/kubelet/internal/objects"
+	"kctl/proto/core"
+	"kctl/proto/rest"
+)
+
+// Pull secrets are asked for side by side, keep their order, and are asked for once
+// by all who need them.
+func TestPullSecretsAreAskedForTogether(t *testing.T) {
+	var together sync.WaitGroup // of all that are asked for: nobody is answered before
+	together.Add(3)
+	asked := make(chan string, 100)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name := path.Base(r.URL.Path)
+		asked <- name
+		together.Done()
+		all := make(chan struct{})
+		go func() { together.Wait(); close(all) }()
+		select {
+		case <-all:
+		case <-r.Context().Done():
+		}
+		if name == "none" {
+			refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(core.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}))
+	defer server.Close()
+	client, err := rest.New(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &Kubelet{objects: objects.New(client, clock.RealClock{})}
+	pod := shellPod("pulls", forever)
+	pod.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "one"}, {Name: ""}, {Name: "none"}, {Name: "two"}}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	secrets, missing := k.pullSecrets(ctx, pod)
+	if len(secrets) != 2 || secrets[0].Name != "one" || secrets[1].Name != "two" || !slices.Equal(missing, []string{"none"}) {
+		t.Fatalf("got %d secrets, missing %q", len(secrets), missing)
+	}
+	for len(asked) > 0 {
+		<-asked
+	}
+	if _, err := k.objects.Secret(ctx, pod.Namespace, "one"); err != nil || len(asked) > 0 {
+		t.Errorf("the secret was asked for again, %v", err)
+	}
+}
