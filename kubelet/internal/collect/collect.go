@@ -103,7 +103,7 @@ func (c *Collector) Collect(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listing pods to collect: %w", err)
 	}
-	inRuntime := map[types.UID]bool{}
+	inRuntime, ended := map[types.UID]bool{}, map[types.UID]bool{}
 	var failed []error
 	for _, pod := range pods {
 		left, err := c.pod(ctx, pod)
@@ -111,18 +111,22 @@ func (c *Collector) Collect(ctx context.Context) error {
 			failed = append(failed, err)
 		}
 		inRuntime[pod.UID] = left || err != nil
+		ended[pod.UID] = !left
 	}
 	gone := func(uid types.UID) bool { return !inRuntime[uid] && !c.Known(uid) }
-	return errors.Join(append(failed, c.logs(gone), c.groups(gone), c.directories(ctx, gone))...)
+	// Of what has ended and can't be removed nobody writes the logs any more.
+	silent := func(uid types.UID) bool { return (!inRuntime[uid] || ended[uid]) && !c.Known(uid) }
+	return errors.Join(append(failed, c.logs(silent), c.groups(gone), c.directories(ctx, gone))...)
 }
 
-// pod removes what can go of one pod, and tells whether anything stays.
+// pod removes what can go of one pod, and tells whether there is anything that is to stay.
 func (c *Collector) pod(ctx context.Context, pod *podruntime.RunningPod) (left bool, err error) {
 	known := c.Known(pod.UID)
 	what := choose(pod, known)
+	left = len(what.Containers) < len(pod.Containers) || len(what.Sandboxes) < len(pod.Sandboxes)
 	if len(what.Containers)+len(what.Sandboxes) > 0 {
 		if err := c.Runtime.RemovePod(ctx, what); err != nil {
-			return true, err
+			return left, err
 		}
 		c.Logger.Debug("removed what ended of a pod", zap.String("pod", pod.Namespace+"/"+pod.Name), zap.String("uid", string(pod.UID)),
 			zap.Int("containers", len(what.Containers)), zap.Int("sandboxes", len(what.Sandboxes)))
@@ -130,11 +134,11 @@ func (c *Collector) pod(ctx context.Context, pod *podruntime.RunningPod) (left b
 	if known {
 		for _, container := range what.Containers {
 			if err := c.containerLogs(pod, container); err != nil {
-				return true, err
+				return left, err
 			}
 		}
 	}
-	return len(what.Containers) < len(pod.Containers) || len(what.Sandboxes) < len(pod.Sandboxes), nil
+	return left, nil
 }
 
 // choose is what of a pod can go. Lists are newest first. Of a known pod's container

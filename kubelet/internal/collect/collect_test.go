@@ -168,7 +168,7 @@ func TestCollect(t *testing.T) {
 		}
 		return nil
 	})
-	wantLeft := []string{"ns_known_known/a/1.log", "ns_known_known/a/10.log", "ns_runs_runs/a/0.log", "ns_stuck_stuck/a/0.log", "other/file"}
+	wantLeft := []string{"ns_known_known/a/1.log", "ns_known_known/a/10.log", "ns_runs_runs/a/0.log", "other/file"}
 	if !slices.Equal(left, wantLeft) {
 		t.Errorf("logs left\n%v\nwant\n%v", left, wantLeft)
 	}

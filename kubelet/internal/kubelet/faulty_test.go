@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -17,6 +18,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"kctl/kubelet/internal/config"
+	"kctl/kubelet/internal/podruntime"
 	"kctl/kubelet/internal/simulated"
 	"kctl/proto/core"
 )
@@ -139,7 +141,11 @@ func TestAPodThatCantBeEnded(t *testing.T) {
 				}
 			})
 			b.create(hollowPod("web", nil))
-			b.waitPhase("web", corev1.PodRunning)
+			web := b.waitPhase("web", corev1.PodRunning)
+			logs := podruntime.LogDirectory(b.config.PodLogsDir, web.Namespace, web.Name, web.UID)
+			if err := os.MkdirAll(logs, 0o755); err != nil {
+				t.Fatal(err)
+			}
 			stuck.Store(true)
 			b.deleteWithin("web", 1)
 			b.waitEvent("web", "FailedKillPod", "error killing pod: ")
@@ -152,6 +158,9 @@ func TestAPodThatCantBeEnded(t *testing.T) {
 			}
 			// Nothing of it runs any more: its object does not wait for the runtime to forget it.
 			gone()
+			if _, err := os.Stat(logs); !os.IsNotExist(err) {
+				t.Errorf("its logs stay: %v", err)
+			}
 			stuck.Store(false)
 			b.eventually("the runtime to have nothing of it", func() bool {
 				all, err := b.kubelet.runtime.Pods(t.Context())

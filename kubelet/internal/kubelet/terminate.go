@@ -90,15 +90,16 @@ func (k *Kubelet) SyncTerminatingRuntimePod(ctx context.Context, pod podworker.R
 	return k.removeFromRuntime(ctx, pod, running)
 }
 
-// removeFromRuntime takes away a pod's dead containers, sandboxes and logs.
+// removeFromRuntime takes away a pod's logs, dead containers and sandboxes. The logs
+// come first: nobody writes them any more, and the runtime may refuse the rest for long.
 func (k *Kubelet) removeFromRuntime(ctx context.Context, pod podworker.RunningPod, running *podruntime.RunningPod) error {
+	if err := os.RemoveAll(podruntime.LogDirectory(k.config.PodLogsDir, pod.Namespace, pod.Name, pod.UID)); err != nil {
+		return fmt.Errorf("remove logs: %w", err)
+	}
 	if err := k.runtime.RemovePod(ctx, running); err != nil {
 		return fmt.Errorf("remove containers: %w", err)
 	}
 	k.pleg.Poke()
-	if err := os.RemoveAll(podruntime.LogDirectory(k.config.PodLogsDir, pod.Namespace, pod.Name, pod.UID)); err != nil {
-		return fmt.Errorf("remove logs: %w", err)
-	}
 	return nil
 }
 
