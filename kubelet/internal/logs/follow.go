@@ -43,6 +43,7 @@ type follower struct {
 	mu     sync.Mutex
 	newest os.FileInfo // of the files that had the log's path
 	next   []*os.File  // that have it or had it since, the oldest first
+	lost   int         // that had it before these, and will not be read
 }
 
 func newFollower(log *Log, o Options) *follower {
@@ -103,7 +104,8 @@ func (f *follower) watch() {
 }
 
 // hold opens the file that has come to the log's path. Of more than there is room
-// for, the oldest is not read.
+// for, the oldest is not read, which reopen says: to hold them all would keep as much
+// of the disk as a container can fill while somebody's terminal stands still.
 func (f *follower) hold() {
 	file, err := OpenRegular(f.log.path)
 	if err != nil {
@@ -120,27 +122,30 @@ func (f *follower) hold() {
 	if f.next = append(f.next, file); len(f.next) > heldFiles {
 		_ = f.next[0].Close()
 		f.next = f.next[1:]
+		f.lost++
 	}
 }
 
-// reopen goes on with the file that came after the one that was read.
-func (f *follower) reopen() error {
+// reopen goes on with the file that came after the one that was read, and tells how
+// many there were between them that can't be read any more.
+func (f *follower) reopen() (lost int, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.next) == 0 {
 		file, err := OpenRegular(f.log.path)
 		if err != nil {
-			return fmt.Errorf("opening the log's next file: %w", err)
+			return 0, fmt.Errorf("opening the log's next file: %w", err)
 		}
 		if f.newest, err = file.Stat(); err != nil {
 			_ = file.Close()
-			return fmt.Errorf("looking at the log's next file: %w", err)
+			return 0, fmt.Errorf("looking at the log's next file: %w", err)
 		}
 		f.next = append(f.next, file)
 	}
 	_ = f.log.file.Close() // it was only read
 	f.log.file, f.next = f.next[0], f.next[1:]
-	return nil
+	lost, f.lost = f.lost, 0
+	return lost, nil
 }
 
 // wait returns when something happened to the log.

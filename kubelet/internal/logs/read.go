@@ -176,7 +176,11 @@ func (l *Log) copy(ctx context.Context, w *writer, o Options) error {
 		case ended:
 			return nil
 		case moved:
-			if err := follow.reopen(); err != nil {
+			lost, err := follow.reopen()
+			if err == nil && lost > 0 {
+				err = w.missing(lost)
+			}
+			if err != nil {
 				return err
 			}
 		}

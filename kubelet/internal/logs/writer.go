@@ -3,6 +3,7 @@ package logs
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 )
@@ -58,6 +59,15 @@ func (w *writer) line(raw []byte) error {
 		return err
 	}
 	return w.write(newline)
+}
+
+// missing writes a line of ours that says what the reader was too slow for.
+func (w *writer) missing(files int) error {
+	var text []byte
+	if w.options.Timestamps {
+		text = append(w.options.Clock.Now().UTC().AppendFormat(text, timeFormat), ' ')
+	}
+	return w.write(fmt.Appendf(text, "[kubelet: %d file(s) of this log were rotated away before they were read]\n", files))
 }
 
 func (w *writer) write(data []byte) error {
