@@ -39,6 +39,10 @@ type Subject struct {
 // that was made this moment.
 const backdate = 5 * time.Minute
 
+// selfBackdate is the same for what vouches for itself, as of upstream's programs:
+// there is no authority with a clock of its own.
+const selfBackdate = time.Hour
+
 // NewCA makes a certificate authority of its own.
 func NewCA(name string, now time.Time, lasts time.Duration) (*Pair, error) {
 	key, err := newKey()
@@ -118,6 +122,7 @@ func SelfSigned(subject Subject, now time.Time, lasts time.Duration) (*Pair, err
 		return nil, err
 	}
 	template := subject.template(now, lasts)
+	template.NotBefore = now.Add(-selfBackdate)
 	return sign(template, template, key, key)
 }
 

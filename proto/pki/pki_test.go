@@ -58,9 +58,17 @@ func TestIssuedCertificatesVerify(t *testing.T) {
 }
 
 func TestIssueByWhatIsNoAuthority(t *testing.T) {
-	pair, err := SelfSigned(Subject{CommonName: "x", Server: true}, time.Now(), time.Hour)
+	now := time.Now()
+	pair, err := SelfSigned(Subject{CommonName: "x", Server: true}, now, time.Hour)
 	if err != nil {
 		t.Fatal(err)
+	}
+	served, err := pair.TLS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if from := served.Leaf.NotBefore; from.After(now.Add(-59 * time.Minute)) {
+		t.Errorf("a machine whose clock is an hour behind does not believe in it before %s", from)
 	}
 	if _, err := pair.Issue(Subject{CommonName: "y"}, time.Now(), time.Hour); err == nil {
 		t.Error("a serving certificate signed another")
