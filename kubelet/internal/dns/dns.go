@@ -13,6 +13,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -36,6 +37,10 @@ type Configurer struct {
 	// Warn tells people what a pod asks for and can't have, as the reason and the
 	// text of an event. May be nil.
 	Warn func(pod *core.Pod, reason, text string)
+	// WarnNode tells, once, what the node has not got that pods ask for. May be nil.
+	WarnNode func(reason, text string)
+
+	nodeWarned sync.Once
 }
 
 // Of is the pod's configuration (Kubernetes docs, "DNS for Services and Pods").
@@ -58,8 +63,7 @@ func (c *Configurer) Of(pod *core.Pod) (*runtimeapi.DNSConfig, error) {
 		config.Searches = append(config.Searches, host.Searches...)
 	default:
 		if cluster {
-			c.warn(pod, "MissingClusterDNS", fmt.Sprintf("pod: %q. kubelet does not have ClusterDNS IP configured and cannot create Pod using %q policy. Falling back to %q policy.",
-				fmt.Sprintf("%s_%s(%s)", pod.Name, pod.Namespace, pod.UID), policy, corev1.DNSDefault))
+			c.warnMissing(pod)
 		}
 		host, err := c.host()
 		if err != nil {
@@ -81,6 +85,18 @@ func (c *Configurer) Of(pod *core.Pod) (*runtimeapi.DNSConfig, error) {
 		c.warn(pod, "DNSConfigForming", "Search Line limits were exceeded, some search paths have been omitted, the applied search line is: "+strings.Join(config.Searches, " "))
 	}
 	return config, nil
+}
+
+// warnMissing names the policy that upstream's kubelet names, whichever of the two
+// it is: people look for the text.
+func (c *Configurer) warnMissing(pod *core.Pod) {
+	const reason = "MissingClusterDNS"
+	text := fmt.Sprintf("kubelet does not have ClusterDNS IP configured and cannot create Pod using %q policy. Falling back to %q policy.",
+		corev1.DNSClusterFirst, corev1.DNSDefault)
+	c.warn(pod, reason, fmt.Sprintf("pod: %q. %s", fmt.Sprintf("%s_%s(%s)", pod.Name, pod.Namespace, pod.UID), text))
+	if c.WarnNode != nil {
+		c.nodeWarned.Do(func() { c.WarnNode(reason, text) })
+	}
 }
 
 func (c *Configurer) warn(pod *core.Pod, reason, text string) {

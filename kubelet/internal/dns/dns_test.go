@@ -54,6 +54,17 @@ func TestOf(t *testing.T) {
 			t.Errorf("%s: %q and %q, want %q and %q", c.name, text, warned, c.want, c.warning)
 		}
 	}
+	text := ""
+	none := &Configurer{WarnNode: func(reason, said string) { text += reason + " " + said }}
+	for _, policy := range []corev1.DNSPolicy{corev1.DNSClusterFirstWithHostNet, corev1.DNSClusterFirst, corev1.DNSDefault} {
+		if _, err := none.Of(&core.Pod{Spec: core.PodSpec{DNSPolicy: policy}}); err != nil {
+			t.Error(err)
+		}
+	}
+	const want = `MissingClusterDNS kubelet does not have ClusterDNS IP configured and cannot create Pod using "ClusterFirst" policy. Falling back to "Default" policy.`
+	if text != want {
+		t.Errorf("of the node it is said, once: %q, want %q", text, want)
+	}
 	if _, err := (&Configurer{ResolvConf: "/does/not/exist"}).Of(&core.Pod{}); err == nil {
 		t.Error("a missing resolv.conf is silently none")
 	}

@@ -265,6 +265,7 @@ func (k *Kubelet) makeRuntime(ctx context.Context) error {
 		resolver.Warn = func(pod *core.Pod, reason, text string) {
 			k.events.Laterf(pod, corev1.EventTypeWarning, reason, "%s", text)
 		}
+		resolver.WarnNode = k.nodeWarning
 	}
 	k.images = image.NewCollector(image.CollectorOptions{
 		Store: k.cri, Volumes: k.imageVolumes, Failed: k.nodeWarning, Clock: k.clock, Logger: k.logger, Removed: k.metrics.imageRemoved, Thresholds: image.Thresholds{
