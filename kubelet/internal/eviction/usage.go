@@ -85,8 +85,8 @@ func (u *Usage) addContainer(name string, stats *runtimeapi.ContainerStats) {
 
 func (m Meter) measureDisk(pod *core.Pod, usage *Usage) error {
 	var unknown []error
-	measure := func(dir string) (bytes, inodes int64) {
-		bytes, inodes, err := walk(dir)
+	measure := func(dir string, itself bool) (bytes, inodes int64) {
+		bytes, inodes, err := walk(dir, itself)
 		unknown = append(unknown, err)
 		return bytes, inodes
 	}
@@ -95,17 +95,17 @@ func (m Meter) measureDisk(pod *core.Pod, usage *Usage) error {
 		if !onDisk(v) {
 			continue
 		}
-		bytes, inodes := measure(m.VolumeDir(pod, v.Name))
+		bytes, inodes := measure(m.VolumeDir(pod, v.Name), true)
 		usage.Volumes[v.Name] = bytes
 		usage.Disk += bytes
 		usage.Inodes += inodes
 	}
 	logs := m.LogDir(pod)
-	bytes, inodes := measure(logs)
+	bytes, inodes := measure(logs, true)
 	usage.Disk += bytes
 	usage.Inodes += inodes
 	for name, share := range usage.Containers {
-		share.Logs, share.LogInodes = measure(filepath.Join(logs, name))
+		share.Logs, share.LogInodes = measure(filepath.Join(logs, name), false) // as upstream counts them
 		share.Disk += share.Logs
 		usage.Containers[name] = share
 	}

@@ -8,15 +8,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// walk adds up what is below dir, as du does: blocks, not lengths, and every
-// file once, however many names it has. What goes meanwhile does not count;
-// what can't be looked at is left out, and err has the first of it.
+// walk adds up what is below dir, and dir itself if that is asked for, as du does:
+// blocks, not lengths, and every file once, however many names it has. What goes
+// meanwhile does not count; what can't be looked at is left out, and err has the
+// first of it.
 //
 // Pods wrote what is there, and nest as deep as they like: no path could name it,
 // and not every level can be held open. So there is one directory open at a time,
 // and the way back leads over its "..", which is looked at: a directory that
 // somebody moved meanwhile ends the walk.
-func walk(dir string) (bytes, inodes int64, err error) {
+func walk(dir string, itself bool) (bytes, inodes int64, err error) {
 	w := &walker{seen: map[uint64]bool{}}
 	fd, err := openDir(unix.AT_FDCWD, dir)
 	if err != nil {
@@ -26,7 +27,9 @@ func walk(dir string) (bytes, inodes int64, err error) {
 	if err := unix.Fstat(fd, &root); err != nil {
 		return 0, 0, errors.Join(err, unix.Close(fd))
 	}
-	w.count(&root)
+	if itself {
+		w.count(&root)
+	}
 	w.below(fd, identity{root.Dev, root.Ino})
 	return w.bytes, w.inodes, w.err
 }

@@ -37,7 +37,7 @@ func TestWhatIsNestedDeepIsMeasured(t *testing.T) {
 	var before unix.Rlimit
 	must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &before))
 	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 64, Max: before.Max}))
-	bytes, inodes, err := walk(root)
+	bytes, inodes, err := walk(root, true)
 	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &before))
 	if err != nil || inodes != 1+3*depth || bytes < 5000*depth {
 		t.Errorf("%d bytes, %d inodes, %v; want %d inodes", bytes, inodes, err, 1+3*depth)
@@ -53,11 +53,14 @@ func TestWalk(t *testing.T) {
 	must(t, os.Link(filepath.Join(root, "a", "file"), filepath.Join(root, "a", "b", "same")))
 	must(t, os.Symlink(outside, filepath.Join(root, "link")))
 	must(t, unix.Mkfifo(filepath.Join(root, "pipe"), 0o600))
-	bytes, inodes, err := walk(root)
+	bytes, inodes, err := walk(root, true)
 	if err != nil || inodes != 6 || bytes < 100_000 || bytes > 200_000 {
 		t.Errorf("%d bytes, %d inodes, %v", bytes, inodes, err)
 	}
-	if bytes, inodes, err := walk(filepath.Join(root, "none")); bytes != 0 || inodes != 0 || err != nil {
+	if below, files, err := walk(root, false); below >= bytes || files != inodes-1 || err != nil {
+		t.Errorf("without the directory itself: %d bytes, %d inodes, %v", below, files, err)
+	}
+	if bytes, inodes, err := walk(filepath.Join(root, "none"), true); bytes != 0 || inodes != 0 || err != nil {
 		t.Errorf("nothing: %d bytes, %d inodes, %v", bytes, inodes, err)
 	}
 }

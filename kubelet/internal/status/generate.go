@@ -98,9 +98,13 @@ func Ended(phase corev1.PodPhase) bool {
 // unprobed says nothing of whether containers have started and are ready, as
 // upstream's kubelet says nothing of ephemeral ones: they have no probes, and take
 // no traffic (Kubernetes docs, "Debug Running Pods": Ready is False while one runs).
+// Nor may they ask for resources, which is said once there is one.
 func unprobed(statuses []core.ContainerStatus) []core.ContainerStatus {
 	for i := range statuses {
 		statuses[i].Started, statuses[i].Ready = nil, false
+		if statuses[i].ContainerID != "" {
+			statuses[i].Resources = &corev1.ResourceRequirements{}
+		}
 	}
 	return statuses
 }

@@ -205,7 +205,7 @@ func TestEphemeralContainersAreNeverReady(t *testing.T) {
 	pod := testPod(corev1.RestartPolicyAlways, "", "a")
 	pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "shell"}}}
 	got := Generate(Input{Pod: pod, Previous: &core.PodStatus{}, Runtime: runtimeOf("a=running shell=running"), Ready: yes, Started: yes, Now: now})
-	if s := got.EphemeralContainerStatuses[0]; s.State.Running == nil || s.Ready || s.Started != nil {
+	if s := got.EphemeralContainerStatuses[0]; s.State.Running == nil || s.Ready || s.Started != nil || s.Resources == nil {
 		t.Errorf("status %+v", s)
 	}
 }
