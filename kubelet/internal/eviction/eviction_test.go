@@ -119,6 +119,7 @@ type node struct {
 	changed   int
 	evicted   []string
 	verdicts  []Verdict
+	warned    []string
 }
 
 func newNode(t *testing.T, settings Settings) *node {
@@ -139,6 +140,7 @@ func newNode(t *testing.T, settings Settings) *node {
 			n.pods = slices.DeleteFunc(n.pods, func(p *core.Pod) bool { return p == pod })
 		},
 		Changed: func() { n.changed++ },
+		Warn:    func(reason, message string) { n.warned = append(n.warned, reason+": "+message) },
 	})
 	return n
 }
@@ -187,6 +189,9 @@ func TestShortOfMemory(t *testing.T) {
 	look(150, 10*time.Second, "", true) // short, but not for long
 	look(150, 50*time.Second, "", true)
 	look(150, 10*time.Second, "b", true)
+	if want := []string{"EvictionThresholdMet: Attempting to reclaim memory"}; !slices.Equal(n.warned, want) {
+		t.Errorf("people read of the node %q, want %q", n.warned, want)
+	}
 	if v := n.verdicts[0]; v.Grace != 20 || v.Signal != "memory.available" || n.changed != 1 {
 		t.Errorf("verdict %+v, %d changes", v, n.changed)
 	}

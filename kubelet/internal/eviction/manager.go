@@ -44,8 +44,10 @@ type Options struct {
 	// Evict ends a pod, tells why, and waits for its end as far as that makes
 	// sense.
 	Evict func(ctx context.Context, pod *core.Pod, v Verdict)
-	// Changed is told when the node's conditions are others.
+	// Changed is told when the node's conditions are others, Warn what people should
+	// read about the node.
 	Changed func()
+	Warn    func(reason, message string)
 	Clock   clock.WithTicker
 	Logger  *zap.Logger
 }
@@ -124,6 +126,7 @@ func (m *Manager) relieve(ctx context.Context, pods []*core.Pod) error {
 		return nil
 	}
 	m.Logger.Warn("node is short", zap.String("signal", string(due.Signal)), zap.Int64("available", seen[due.Signal].Available))
+	m.Warn("EvictionThresholdMet", "Attempting to reclaim "+string(resources[due.Signal]))
 	if conditions[due.Signal] == corev1.NodeDiskPressure {
 		if err := m.Reclaim(ctx); err != nil {
 			m.Logger.Warn("not everything that nobody needs could be removed", zap.Error(err))

@@ -7,13 +7,11 @@ import (
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"kctl/kubelet/internal/eviction"
 	"kctl/kubelet/internal/node"
 	"kctl/kubelet/internal/podruntime"
-	"kctl/kubelet/internal/podworker"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
 )
@@ -42,7 +40,7 @@ func (k *Kubelet) makeEviction(thresholds []eviction.Threshold) {
 	k.eviction = eviction.New(eviction.Options{
 		Thresholds: thresholds, MaxPodGrace: int64(k.config.Eviction.MaxPodGracePeriod), Transition: k.config.Eviction.TransitionPeriod,
 		Observe: machine.Observe, Measure: meter.Measure, Pods: k.running, Reclaim: k.reclaimDisk, Evict: k.evict,
-		Changed: func() { k.node.Kick() }, Clock: k.clock, Logger: k.logger,
+		Changed: func() { k.node.Kick() }, Warn: k.nodeWarning, Clock: k.clock, Logger: k.logger,
 	})
 }
 
@@ -64,23 +62,17 @@ func (k *Kubelet) reclaimDisk(ctx context.Context) error {
 	return errors.Join(k.collector.Collect(ctx), k.images.FreeAll(ctx))
 }
 
-// evict ends a pod as Failed, for good: whoever made it makes another one, and
-// the scheduler finds a better place for that.
+// evict ends a pod, and waits for its end for a while.
 func (k *Kubelet) evict(ctx context.Context, pod *core.Pod, v eviction.Verdict) {
 	k.logger.Warn("pod evicted", daemon.PodFields(pod), zap.String("message", v.Message))
 	k.events.Eventf(pod, corev1.EventTypeWarning, evicted, "%s", v.Message)
 	k.metrics.evictions.WithLabelValues(v.Signal).Inc()
 	done := make(chan struct{})
-	k.workers.Update(podworker.Update{Type: podworker.Kill, Pod: pod, MirrorPod: k.mirrorOf(pod), Start: k.clock.Now(), Kill: &podworker.KillOptions{
-		GracePeriod: &v.Grace, Evict: true, Done: done,
-		Status: func(status *core.PodStatus) {
-			if v.Limit { // its own doing: it would end so anywhere
-				status.Phase, status.Reason, status.Message = corev1.PodFailed, evicted, v.Message
-				return
-			}
-			k.markDisrupted(status, evicted, v.Message, v.Message)
-		},
-	}})
+	end := nodeEnd{reason: evicted, message: v.Message, disrupted: v.Message, grace: &v.Grace, done: done}
+	if v.Limit {
+		end.disrupted = ""
+	}
+	k.endPod(pod, end)
 	timer := k.clock.NewTimer(evictionWait)
 	defer timer.Stop()
 	select {
@@ -88,19 +80,4 @@ func (k *Kubelet) evict(ctx context.Context, pod *core.Pod, v eviction.Verdict) 
 	case <-timer.C():
 	case <-ctx.Done():
 	}
-}
-
-// markDisrupted is called for each status that a pod has on its way to its end
-// that the node ends. why is the message of its condition DisruptionTarget.
-func (k *Kubelet) markDisrupted(status *core.PodStatus, reason, message, why string) {
-	status.Phase, status.Reason, status.Message = corev1.PodFailed, reason, message
-	for i := range status.Conditions {
-		if status.Conditions[i].Type == corev1.DisruptionTarget {
-			return
-		}
-	}
-	status.Conditions = append(status.Conditions, core.PodCondition{
-		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonTerminationByKubelet, Message: why,
-		LastTransitionTime: metav1.NewTime(k.clock.Now()),
-	})
 }

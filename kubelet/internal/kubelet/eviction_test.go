@@ -49,6 +49,9 @@ func checkEvicted(t *testing.T, pod *core.Pod, message string, disrupted bool) {
 		}
 		return
 	}
+	if pod.Status.Conditions[0].Type != corev1.DisruptionTarget {
+		t.Errorf("pod %s: the first condition is %s", pod.Name, pod.Status.Conditions[0].Type)
+	}
 	if target == nil || target.Status != corev1.ConditionTrue || target.Reason != "TerminationByKubelet" || target.Message != pod.Status.Message {
 		t.Errorf("pod %s: condition %+v", pod.Name, target)
 	}

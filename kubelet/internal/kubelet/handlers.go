@@ -112,20 +112,11 @@ func (k *Kubelet) reject(pod *core.Pod, decision admit.Decision) {
 	if failed.StartTime == nil {
 		failed.StartTime = ptr.To(metav1.NewTime(k.clock.Now()).Rfc3339Copy())
 	}
-	if status.Runs(&pod.Status) {
-		k.endRefused(pod, failed)
+	if status.Runs(&pod.Status) { // an earlier kubelet ran it
+		k.endPod(pod, nodeEnd{reason: failed.Reason, message: failed.Message})
 		return
 	}
 	k.statuses.Set(pod, failed)
-}
-
-// endRefused has a pod that is refused, though an earlier kubelet ran it, ended by a worker;
-// its status is told as it would be of another that the node ends.
-func (k *Kubelet) endRefused(pod *core.Pod, failed core.PodStatus) {
-	k.workers.Update(podworker.Update{Type: podworker.Kill, Pod: pod, MirrorPod: k.mirrorOf(pod), Start: k.clock.Now(), Kill: &podworker.KillOptions{
-		Evict:  true,
-		Status: func(s *core.PodStatus) { s.Phase, s.Reason, s.Message = failed.Phase, failed.Reason, failed.Message },
-	}})
 }
 
 // HandlePodUpdates takes pods of which something else is desired now, their
@@ -150,7 +141,6 @@ func (k *Kubelet) HandlePodUpdates(pods []*core.Pod) {
 
 // HandlePodRemoves takes pods that are gone from their source.
 func (k *Kubelet) HandlePodRemoves(pods []*core.Pod) {
-	start := k.clock.Now()
 	defer k.collector.Soon()
 	for _, pod := range pods {
 		k.pods.Remove(pod)
@@ -161,9 +151,7 @@ func (k *Kubelet) HandlePodRemoves(pods []*core.Pod) {
 		if k.workers.Phase(pod.UID) == podworker.Unknown {
 			continue
 		}
-		k.workers.Update(podworker.Update{
-			Type: podworker.Kill, Pod: pod, MirrorPod: k.mirrorOf(pod), Start: start, Kill: &podworker.KillOptions{Removed: true},
-		})
+		k.kill(pod, podworker.KillOptions{Removed: true})
 	}
 }
 

@@ -40,13 +40,13 @@ func (k *Kubelet) makeRoom(pod *core.Pod, others []*core.Pod, refused admit.Deci
 // reason that it had.
 func (k *Kubelet) preempt(pod, critical *core.Pod, resource corev1.ResourceName, ending bool) {
 	now := int64(0)
-	options := &podworker.KillOptions{GracePeriod: &now, Evict: true}
-	if !ending {
-		k.logger.Warn("pod preempted", daemon.PodFields(pod),
-			zap.String("for", critical.Namespace+"/"+critical.Name), zap.String("resource", string(resource)))
-		k.events.Eventf(pod, corev1.EventTypeWarning, preempting, "%s", preempted)
-		k.metrics.preemptions.WithLabelValues(string(resource)).Inc()
-		options.Status = func(status *core.PodStatus) { k.markDisrupted(status, preempting, preempted, preemptedBecause) }
+	if ending {
+		k.kill(pod, podworker.KillOptions{GracePeriod: &now, Evict: true})
+		return
 	}
-	k.workers.Update(podworker.Update{Type: podworker.Kill, Pod: pod, MirrorPod: k.mirrorOf(pod), Start: k.clock.Now(), Kill: options})
+	k.logger.Warn("pod preempted", daemon.PodFields(pod),
+		zap.String("for", critical.Namespace+"/"+critical.Name), zap.String("resource", string(resource)))
+	k.events.Eventf(pod, corev1.EventTypeWarning, preempting, "%s", preempted)
+	k.metrics.preemptions.WithLabelValues(string(resource)).Inc()
+	k.endPod(pod, nodeEnd{reason: preempting, message: preempted, disrupted: preemptedBecause, grace: &now})
 }

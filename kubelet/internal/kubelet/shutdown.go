@@ -3,9 +3,7 @@ package kubelet
 import (
 	"github.com/godbus/dbus/v5"
 	"go.uber.org/zap"
-	corev1 "k8s.io/api/core/v1"
 
-	"kctl/kubelet/internal/podworker"
 	"kctl/kubelet/internal/shutdown"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
@@ -44,16 +42,9 @@ func (k *Kubelet) shutdownChanged() {
 	k.node.Kick()
 }
 
-// endForShutdown ends a pod as Failed: what is not to be lost for good is made
-// anew elsewhere by whoever made it.
 func (k *Kubelet) endForShutdown(pod *core.Pod, grace int64, done chan<- struct{}) {
 	k.logger.Info("pod ends for the machine's shutdown", daemon.PodFields(pod), zap.Int64("grace", grace))
-	k.workers.Update(podworker.Update{Type: podworker.Kill, Pod: pod, MirrorPod: k.mirrorOf(pod), Start: k.clock.Now(), Kill: &podworker.KillOptions{
-		GracePeriod: &grace, Evict: true, Done: done,
-		Status: func(status *core.PodStatus) {
-			if status.Phase != corev1.PodSucceeded {
-				k.markDisrupted(status, shutdown.Reason, shutdown.Message, shutdown.Message)
-			}
-		},
-	}})
+	k.endPod(pod, nodeEnd{
+		reason: shutdown.Reason, message: shutdown.Message, disrupted: shutdown.Message, keepsSuccess: true, grace: &grace, done: done,
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -321,23 +322,23 @@ func (m *Manager) send(ctx context.Context, node *core.Node, status corev1.NodeS
 
 var errNotSent = errors.New("patch node status")
 
-// tell makes an event of a change between ready and not ready.
+// tell makes an event of each of our conditions that is another now: it is called as
+// the condition's reason is, as upstream's are.
 func (m *Manager) tell(node *core.Node, status *corev1.NodeStatus) {
-	before, now := readiness(&node.Status), readiness(status)
-	if before == now {
-		return
+	for _, c := range status.Conditions {
+		reason, ours := strings.CutPrefix(c.Reason, "Kubelet")
+		if !ours || statusOf(&node.Status, c.Type) == c.Status {
+			continue
+		}
+		m.config.Logger.Info("node condition changed", zap.String("node", node.Name), zap.String("condition", string(c.Type)),
+			zap.String("status", string(c.Status)), zap.String("message", c.Message))
+		m.config.Events.Eventf(node, corev1.EventTypeNormal, "Node"+reason, "Node %s status is now: Node%s", node.Name, reason)
 	}
-	m.config.Logger.Info("node readiness changed", zap.String("node", node.Name), zap.String("ready", string(now)), zap.Strings("reasons", m.config.Runtime.NotReady()))
-	reason := "NodeReady"
-	if now != corev1.ConditionTrue {
-		reason = "NodeNotReady"
-	}
-	m.config.Events.Eventf(node, corev1.EventTypeNormal, reason, "Node %s status is now: %s", node.Name, reason)
 }
 
-func readiness(status *corev1.NodeStatus) corev1.ConditionStatus {
+func statusOf(status *corev1.NodeStatus, condition corev1.NodeConditionType) corev1.ConditionStatus {
 	for i := range status.Conditions {
-		if status.Conditions[i].Type == corev1.NodeReady {
+		if status.Conditions[i].Type == condition {
 			return status.Conditions[i].Status
 		}
 	}

@@ -81,7 +81,7 @@ func TestStatus(t *testing.T) {
 	if first.NodeInfo.Swap != nil { // kube-apiserver refuses an amount of 0
 		t.Errorf("a machine without swap has %d bytes of it", *first.NodeInfo.Swap.Capacity)
 	}
-	if readiness(&first) != corev1.ConditionTrue || first.Conditions[0] != other || len(first.Conditions) != 5 {
+	if statusOf(&first, corev1.NodeReady) != corev1.ConditionTrue || first.Conditions[0] != other || len(first.Conditions) != 5 {
 		t.Errorf("conditions %+v", first.Conditions)
 	}
 	later := start.Add(time.Minute)
@@ -101,6 +101,41 @@ func TestStatus(t *testing.T) {
 	}
 	if down.Conditions[1].Status != corev1.ConditionTrue || sameButHeartbeat(same, down) {
 		t.Errorf("%+v", down.Conditions[1])
+	}
+}
+
+// What changes of the node's conditions is told in upstream's words, and nothing else.
+func TestConditionsThatChangeAreTold(t *testing.T) {
+	client, err := rest.New(&rest.Config{Host: "https://127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	told, short := &toldEvents{}, map[corev1.NodeConditionType]bool{}
+	config := testConfig(t, client, clock.RealClock{})
+	config.Events, config.Under = told, func(c corev1.NodeConditionType) bool { return short[c] }
+	m := New(config)
+	node := &core.Node{Status: m.status(&corev1.NodeStatus{}, state{})}
+	for _, step := range []struct {
+		condition corev1.NodeConditionType
+		is        bool
+		notReady  []string
+		want      string
+	}{
+		{corev1.NodeMemoryPressure, true, nil, "NodeHasInsufficientMemory"},
+		{corev1.NodeMemoryPressure, true, nil, ""},
+		{corev1.NodeDiskPressure, true, nil, "NodeHasDiskPressure"},
+		{corev1.NodeMemoryPressure, false, []string{"down"}, "NodeHasSufficientMemory NodeNotReady"},
+		{corev1.NodeDiskPressure, false, nil, "NodeHasNoDiskPressure NodeReady"},
+		{corev1.NodePIDPressure, true, nil, "NodeHasInsufficientPID"},
+		{corev1.NodePIDPressure, false, nil, "NodeHasSufficientPID"},
+	} {
+		told.told, short[step.condition] = nil, step.is
+		status := m.status(&node.Status, state{notReady: step.notReady})
+		m.tell(node, &status)
+		node.Status = status
+		if got := strings.ReplaceAll(strings.Join(told.told, " "), "Normal ", ""); got != step.want {
+			t.Errorf("%s %v: %q, want %q", step.condition, step.is, got, step.want)
+		}
 	}
 }
 

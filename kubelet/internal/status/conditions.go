@@ -49,6 +49,9 @@ func setConditions(status *core.PodStatus, in Input) {
 	add := func(t corev1.PodConditionType, v verdict) {
 		conditions = append(conditions, condition(t, v, before, in))
 	}
+	if disrupted := findCondition(before, corev1.DisruptionTarget); disrupted != nil {
+		conditions = append(conditions, *disrupted) // first, as upstream's
+	}
 	add(corev1.PodReadyToStartContainers, sandboxed(in))
 	anew := restartOf(in)
 	initial := initialized(&in.Pod.Spec, status)
@@ -75,7 +78,7 @@ func setConditions(status *core.PodStatus, in Input) {
 		add(c.Type, verdict{ok: true, reason: c.Reason, message: c.Message})
 	}
 	for _, c := range before {
-		if !owned[c.Type] {
+		if !owned[c.Type] && c.Type != corev1.DisruptionTarget {
 			conditions = append(conditions, c)
 		}
 	}

@@ -1,0 +1,53 @@
+package kubelet
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/kubelet/internal/podworker"
+	"kctl/proto/core"
+)
+
+// nodeEnd is how and why the node ends a pod that nobody has deleted.
+type nodeEnd struct {
+	reason, message string
+	// disrupted is the message of the condition DisruptionTarget; "" for none, of a pod
+	// that would end so anywhere.
+	disrupted string
+	// keepsSuccess says that a pod that has done its work until then has not failed.
+	keepsSuccess bool
+
+	grace *int64 // seconds; nil for the pod's own
+	done  chan<- struct{}
+}
+
+// endPod ends a pod as Failed, for good: whoever made it makes another one, and the
+// scheduler finds a better place for that.
+func (k *Kubelet) endPod(pod *core.Pod, end nodeEnd) {
+	k.kill(pod, podworker.KillOptions{
+		GracePeriod: end.grace, Evict: true, Done: end.done,
+		Status: func(status *core.PodStatus) { k.explain(pod, end, status) },
+	})
+}
+
+func (k *Kubelet) kill(pod *core.Pod, options podworker.KillOptions) {
+	k.workers.Update(podworker.Update{Type: podworker.Kill, Pod: pod, MirrorPod: k.mirrorOf(pod), Start: k.clock.Now(), Kill: &options})
+}
+
+// explain is called for each status that the pod has on its way to its end.
+func (k *Kubelet) explain(pod *core.Pod, end nodeEnd, status *core.PodStatus) {
+	if end.keepsSuccess && status.Phase == corev1.PodSucceeded {
+		return
+	}
+	status.Phase, status.Reason, status.Message = corev1.PodFailed, end.reason, end.message
+	told := slices.ContainsFunc(status.Conditions, func(c core.PodCondition) bool { return c.Type == corev1.DisruptionTarget })
+	if end.disrupted == "" || told {
+		return
+	}
+	status.Conditions = slices.Insert(status.Conditions, 0, core.PodCondition{
+		Type: corev1.DisruptionTarget, ObservedGeneration: pod.Generation, Status: corev1.ConditionTrue,
+		Reason: corev1.PodReasonTerminationByKubelet, Message: end.disrupted, LastTransitionTime: metav1.NewTime(k.clock.Now()),
+	})
+}
