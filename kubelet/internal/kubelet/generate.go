@@ -2,7 +2,6 @@ package kubelet
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"kctl/kubelet/internal/podmanager"
 	"kctl/kubelet/internal/podruntime"
@@ -27,7 +26,7 @@ func (k *Kubelet) generate(pod *core.Pod, runtime *podruntime.PodStatus, termina
 		}
 	}
 	return status.Generate(status.Input{
-		Pod: pod, Previous: status.Previous(&last, api), Runtime: runtime, Waiting: k.waiting(pod.UID), Terminal: terminal,
+		Pod: pod, Previous: status.Previous(&last, api), Runtime: runtime, Waiting: k.waits.of(pod.UID), Terminal: terminal,
 		Ready:   func(container string, id podruntime.ContainerID) bool { return k.probes.Ready(pod, container, id) },
 		Started: func(container string, id podruntime.ContainerID) bool { return k.probes.Started(pod, container, id) },
 		Resources: func(container string) (granted, actual corev1.ResourceRequirements, known bool) {
@@ -50,34 +49,4 @@ func (k *Kubelet) report(pod *core.Pod, runtime *podruntime.PodStatus) {
 	if !k.workers.TerminationRequested(pod.UID) {
 		k.statuses.Set(pod, k.generate(pod, runtime, false))
 	}
-}
-
-// waiting is why containers of the pod do not run, as its last sync found it.
-func (k *Kubelet) waiting(uid types.UID) map[string]podruntime.Waiting {
-	k.reasonsLock.Lock()
-	defer k.reasonsLock.Unlock()
-	return k.reasons[uid] // replaced, never changed
-}
-
-// noteWaiting adds what a sync found: a container that it started waits no more.
-func (k *Kubelet) noteWaiting(uid types.UID, found map[string]podruntime.Waiting) {
-	k.reasonsLock.Lock()
-	defer k.reasonsLock.Unlock()
-	next := map[string]podruntime.Waiting{}
-	for name, why := range k.reasons[uid] {
-		next[name] = why
-	}
-	for name, why := range found {
-		next[name] = why
-		if why.Reason == "" {
-			delete(next, name)
-		}
-	}
-	k.reasons[uid] = next
-}
-
-func (k *Kubelet) forgetWaiting(uid types.UID) {
-	k.reasonsLock.Lock()
-	defer k.reasonsLock.Unlock()
-	delete(k.reasons, uid)
 }

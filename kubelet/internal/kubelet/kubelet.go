@@ -91,14 +91,13 @@ type Kubelet struct {
 	probes      *probe.Manager
 	shutdown    *shutdown.Manager // nil where pods are left to the system's own shutdown
 
-	port        atomic.Int32 // that the server listens on
-	starts      atomic.Int32 // pods that are brought to their containers now
-	cleaning    atomic.Bool
-	firstRound  sync.Once      // of clean-ups, once all sources were heard
-	background  sync.WaitGroup // mirror pods and clean-ups under way
-	reasonsLock sync.Mutex
-	reasons     map[types.UID]map[string]podruntime.Waiting
-	actives     actives
+	port       atomic.Int32 // that the server listens on
+	starts     atomic.Int32 // pods that are brought to their containers now
+	cleaning   atomic.Bool
+	firstRound sync.Once      // of clean-ups, once all sources were heard
+	background sync.WaitGroup // mirror pods and clean-ups under way
+	waits      waits
+	actives    actives
 }
 
 // New makes a kubelet. It looks at the machine and reads files, and waits for
@@ -111,7 +110,6 @@ func build(ctx context.Context, c *config.Config, hollow *Hollow, logger *zap.Lo
 	k := &Kubelet{
 		config: c, hollow: hollow, clock: clock.RealClock{}, logger: logger, registry: registry, metrics: newMetrics(registry),
 		pods: podmanager.New(), cache: podcache.New(), allocations: allocation.New(),
-		reasons: map[types.UID]map[string]podruntime.Waiting{},
 	}
 	if err := k.identify(); err != nil {
 		return nil, err

@@ -127,7 +127,7 @@ func (k *Kubelet) conclude(ctx context.Context, pod *core.Pod, before *podruntim
 	if ctx.Err() != nil {
 		return podworker.Outcome{}, ctx.Err() // the pod's end is next
 	}
-	k.noteWaiting(pod.UID, result.Waiting)
+	k.waits.note(pod.UID, result.Waiting)
 	k.report(pod, result.Status)
 	if result.Status != before {
 		k.pleg.Inspect(pod.UID)

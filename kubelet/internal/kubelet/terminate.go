@@ -116,7 +116,7 @@ func (k *Kubelet) SyncTerminatedPod(ctx context.Context, job podworker.Job) erro
 		k.events.Eventf(pod, corev1.EventTypeWarning, "FailedKillPod", "error killing pod: %v", err)
 		return err
 	}
-	k.forgetWaiting(pod.UID)
+	k.waits.forget(pod.UID)
 	k.actives.forget(pod.UID)
 	k.allocations.Forget(pod.UID)
 	k.statuses.Finish(pod)
