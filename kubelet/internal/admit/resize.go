@@ -35,7 +35,7 @@ func Resize(pod Wish, others []Wish, allocatable corev1.ResourceList) Decision {
 		}
 	}
 	if beside := fits(pod.Wants, have, allocatable); !beside.Admitted {
-		return Decision{Reason: corev1.PodReasonDeferred, Message: beside.Message}
+		return Decision{Reason: corev1.PodReasonDeferred, Message: beside.Message, NoRoom: beside.NoRoom}
 	}
 	return Decision{Admitted: true}
 }

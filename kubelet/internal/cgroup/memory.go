@@ -12,10 +12,11 @@ import (
 )
 
 // MemoryInUse refuses a limit of memory below what is used, both in bytes: the kernel
-// would refuse it too (cgroup v1), or end processes for it (cgroup v2).
-func MemoryInUse(limit, used int64) error {
+// would refuse it too (cgroup v1), or end processes for it (cgroup v2). whose is what the
+// limit is of, in the words that people read.
+func MemoryInUse(whose string, limit, used int64) error {
 	if used > limit {
-		return fmt.Errorf("attempting to set a memory limit (%d) below current usage (%d)", limit, used)
+		return fmt.Errorf("cannot decrease memory limits: attempting to set %s memory limit (%d) below current usage (%d)", whose, limit, used)
 	}
 	return nil
 }
@@ -31,7 +32,7 @@ func (m *Manager) Settle(pod, before *core.Pod) error {
 			if err != nil {
 				return fmt.Errorf("control group of pod %s/%s: %w", pod.Namespace, pod.Name, err)
 			}
-			if err := MemoryInUse(limit, used); err != nil {
+			if err := MemoryInUse("pod", limit, used); err != nil {
 				return err
 			}
 		}

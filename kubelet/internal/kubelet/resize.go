@@ -24,7 +24,7 @@ const resizeRetry = 5 * time.Second
 // grant gives the pod with the resources that it and its containers are to have now.
 func (k *Kubelet) grant(pod *core.Pod) *core.Pod {
 	before, now := k.allocations.Pending(pod.UID), (*core.PodCondition)(nil)
-	changed := false
+	changed, why := false, ""
 	with := k.allocations.Grant(pod, func(pod *core.Pod, granted func(*core.Pod) *core.Pod) *core.PodCondition {
 		var others []admit.Wish
 		for _, other := range k.neighbours(pod) {
@@ -32,15 +32,18 @@ func (k *Kubelet) grant(pod *core.Pod) *core.Pod {
 		}
 		decision := admit.Resize(admit.Wish{Has: granted(pod), Wants: withKnownStatus(k.pods, pod)}, others, k.node.Node().Status.Allocatable)
 		if changed = decision.Admitted; !changed {
+			if why = decision.Reason; decision.NoRoom != "" {
+				why = "OutOf" + string(decision.NoRoom)
+			}
 			now = &core.PodCondition{Type: corev1.PodResizePending, Reason: decision.Reason, Message: decision.Message}
 		}
 		return now
 	})
 	switch {
 	case changed:
-		k.events.Eventf(pod, corev1.EventTypeNormal, "ResizeStarted", "Pod resize started: %s", sizes(with))
+		k.events.Eventf(pod, corev1.EventTypeNormal, "ResizeStarted", "Pod resize started: %s", sizes(with, ""))
 	case now != nil && (before == nil || before.Reason != now.Reason):
-		k.events.Eventf(pod, corev1.EventTypeWarning, "Resize"+now.Reason, "Pod resize %s: %s", now.Reason, now.Message)
+		k.events.Eventf(pod, corev1.EventTypeWarning, "Resize"+now.Reason, "Pod resize %s: %s", why, sizes(pod, now.Message))
 	}
 	return with
 }
@@ -58,8 +61,8 @@ func withKnownStatus(pods *podmanager.Manager, pod *core.Pod) *core.Pod {
 	return &with
 }
 
-// sizes are a pod's resources as events show them.
-func sizes(pod *core.Pod) string {
+// sizes are a pod's resources as events show them, with what is wrong about them.
+func sizes(pod *core.Pod, problem string) string {
 	type container struct {
 		Name      string                      `json:"name"`
 		Resources corev1.ResourceRequirements `json:"resources"`
@@ -69,8 +72,9 @@ func sizes(pod *core.Pod) string {
 		InitContainers []container                  `json:"initContainers,omitempty"`
 		Containers     []container                  `json:"containers"`
 		Generation     int64                        `json:"generation"`
+		Error          string                       `json:"error,omitempty"`
 	}
-	all.Resources, all.Generation = pod.Spec.Resources, pod.Generation
+	all.Resources, all.Generation, all.Error = pod.Spec.Resources, pod.Generation, problem
 	for i := range pod.Spec.InitContainers {
 		all.InitContainers = append(all.InitContainers, container{pod.Spec.InitContainers[i].Name, pod.Spec.InitContainers[i].Resources})
 	}
@@ -107,22 +111,25 @@ func (k *Kubelet) makeGroup(job podworker.Job, pod *core.Pod, runtime *podruntim
 // settle ends the resizing of a pod whose containers have what they are to have.
 func (k *Kubelet) settle(pod, before *core.Pod) error {
 	if err := k.cgroups.Settle(pod, before); err != nil {
-		k.events.Eventf(pod, corev1.EventTypeWarning, "ResizeError", "Error resizing pod: %v", err)
 		return &podruntime.ResizeError{Err: err}
 	}
 	k.allocations.AppliedToPod(pod.UID)
-	k.events.Eventf(pod, corev1.EventTypeNormal, "ResizeCompleted", "Pod resize completed: %s", sizes(pod))
+	k.events.Eventf(pod, corev1.EventTypeNormal, "ResizeCompleted", "Pod resize completed: %s", sizes(pod, ""))
 	return nil
 }
 
-// noteResize keeps why a pod was not resized in a sync, for its condition.
-func (k *Kubelet) noteResize(uid types.UID, err error) {
+// noteResize keeps why a pod was not resized in a sync, for its condition, and tells
+// of it where it is not what it was.
+func (k *Kubelet) noteResize(pod *core.Pod, err error) {
 	var failed *podruntime.ResizeError
 	switch {
 	case errors.As(err, &failed):
-		k.allocations.Failed(uid, failed.Error())
+		if failed.Error() != k.allocations.Failure(pod.UID) {
+			k.events.Eventf(pod, corev1.EventTypeWarning, "ResizeError", "Pod resize error: %s", sizes(pod, failed.Error()))
+		}
+		k.allocations.Failed(pod.UID, failed.Error())
 	case err == nil:
-		k.allocations.Failed(uid, "")
+		k.allocations.Failed(pod.UID, "")
 	}
 }
 

@@ -68,7 +68,7 @@ func (k *Kubelet) SyncPod(ctx context.Context, job podworker.Job) (podworker.Out
 	if result.Err == nil {
 		result.Err = settle()
 	}
-	k.noteResize(pod.UID, result.Err)
+	k.noteResize(pod, result.Err)
 	return k.conclude(ctx, pod, runtime, result, deadline)
 }
 

@@ -212,7 +212,9 @@ func (d *decision) containers() {
 		switch {
 		case d.pod.DeletionTimestamp != nil:
 		case again:
-			kill.Message += ", will be restarted"
+			if !d.resizeRestarts(c) { // which says so already
+				kill.Message += ", will be restarted"
+			}
 			d.restart(regularContainer, i, c.Name)
 			started++
 		case len(c.RestartPolicyRules) > 0:

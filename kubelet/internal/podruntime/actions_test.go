@@ -221,7 +221,7 @@ func containerCases() []actionCase {
 	}
 	return []actionCase{
 		{name: "resized in place", pod: podWith("a b", larger(corev1.NotRequired)), status: has("box a=running b=running"), facts: facts{actual: small}, want: "resize(a1)"},
-		{name: "resized by a restart", pod: podWith("a", larger(corev1.RestartContainer)), status: has("box a=running"), facts: facts{actual: small}, want: "kill(a1: Container a resize requires restart, will be restarted) start(a)"},
+		{name: "resized by a restart", pod: podWith("a", larger(corev1.RestartContainer)), status: has("box a=running"), facts: facts{actual: small}, want: "kill(a1: Container a resize requires restart) start(a)"},
 		{name: "init container resized in place", pod: podWith("-i a", func(p *core.Pod) { p.Spec.InitContainers[0].Resources.Requests = quantities("2", "1Gi") }), status: has("box i=running"), facts: facts{actual: map[string]corev1.ResourceRequirements{"i": {}}}, want: "resize(i1)"},
 		{name: "the pod's limit changes, by which one is bounded", pod: podWith("a b", edit("b", func(c *core.Container) { c.Resources.Limits = quantities("1", "1Gi") }), func(p *core.Pod) {
 			p.Spec.Resources = &corev1.ResourceRequirements{Limits: quantities("4", "4Gi")}

@@ -80,14 +80,13 @@ func (s *podSync) resizeContainers(resizes []containerResize) bool {
 	for _, r := range resizes {
 		g.Go(func() error {
 			if err := s.resizeContainer(r); err != nil {
-				return fmt.Errorf("resizing container %s: %w", r.Container.Name, err)
+				return err
 			}
 			s.applied(r.Container)
 			return nil
 		})
 	}
 	if err := g.Wait(); err != nil {
-		s.Events.Eventf(s.pod, corev1.EventTypeWarning, "ResizeError", "Error resizing pod: %v", err)
 		s.fail(&ResizeError{err})
 		return false
 	}
@@ -103,13 +102,16 @@ func (s *podSync) resizeContainer(r containerResize) error {
 	if s.lessMemory(r.Container.Name, wanted.GetMemoryLimitInBytes()) {
 		stats, err := s.runtime.ContainerStats(ctx, r.ID.ID)
 		if err != nil {
-			return fmt.Errorf("asking how much memory is used: %w", err)
+			return fmt.Errorf("asking how much memory container %s uses: %w", r.Container.Name, err)
 		}
-		if err := cgroup.MemoryInUse(wanted.GetMemoryLimitInBytes(), int64(stats.GetMemory().GetWorkingSetBytes().GetValue())); err != nil {
+		if err := cgroup.MemoryInUse(fmt.Sprintf("container %q", r.Container.Name), wanted.GetMemoryLimitInBytes(), int64(stats.GetMemory().GetWorkingSetBytes().GetValue())); err != nil {
 			return err
 		}
 	}
-	return s.runtime.UpdateContainerResources(ctx, r.ID.ID, wanted)
+	if err := s.runtime.UpdateContainerResources(ctx, r.ID.ID, wanted); err != nil {
+		return fmt.Errorf("resizing container %s: %w", r.Container.Name, err)
+	}
+	return nil
 }
 
 // lessMemory says that the limit, in bytes, is lower than what the container has.

@@ -64,8 +64,12 @@ func setPodResources(in Input, status *core.PodStatus) {
 	}
 	if granted, actual, known := in.PodResources(); known {
 		status.AllocatedResources = nonEmpty(resource.PodRequests(granted, resource.PodResourcesOptions{}))
+		requests := resource.PodRequests(actual, resource.PodResourcesOptions{})
+		if memory, asked := status.AllocatedResources[corev1.ResourceMemory]; asked {
+			requests[corev1.ResourceMemory] = memory // no control group has it: it is had once granted
+		}
 		status.Resources = &corev1.ResourceRequirements{
-			Requests: nonEmpty(resource.PodRequests(actual, resource.PodResourcesOptions{})),
+			Requests: nonEmpty(requests),
 			Limits:   nonEmpty(resource.PodLimits(actual, resource.PodResourcesOptions{})),
 		}
 	}

@@ -236,6 +236,8 @@ func TestWhatWasGranted(t *testing.T) {
 		return pod
 	}
 	granted, actual := sized("200m"), sized("100m")
+	granted.Spec.Containers[0].Resources.Requests[corev1.ResourceMemory] = k8sresource.MustParse("48Mi")
+	actual.Spec.Containers[0].Resources.Requests[corev1.ResourceMemory] = k8sresource.MustParse("32Mi")
 	in := Input{Pod: granted, Previous: &core.PodStatus{}, Runtime: runtimeOf("a=running i=exit0"), Ready: yes, Started: yes, Now: now}
 	in.Resources = func(name string) (corev1.ResourceRequirements, corev1.ResourceRequirements, bool) {
 		if name == "i" {
@@ -263,6 +265,9 @@ func TestWhatWasGranted(t *testing.T) {
 	}
 	status := Generate(in)
 	check("while it runs", status)
+	if pod, container := status.Resources.Requests.Memory(), status.ContainerStatuses[0].Resources.Requests.Memory(); pod.String() != "48Mi" || container.String() != "32Mi" {
+		t.Errorf("the pod requests %s of memory as soon as it is granted, its container %s as long as it has it", pod, container)
+	}
 	in.Previous, in.Terminal = &status, true // by a kubelet that does not know it
 	in.Resources = func(string) (g, a corev1.ResourceRequirements, known bool) { return g, a, false }
 	in.PodResources = func() (*core.Pod, *core.Pod, bool) { return nil, nil, false }
